@@ -1,0 +1,85 @@
+# The front door. Needs make and sh; everything else is installed by tools/deps where it is missing.
+#
+#     make            install what is missing, build into build/
+#     make demo       record a real program and show where its memory went
+#     make test       everything; last line: N passed, N failed, N skipped
+#     make check      build, structure, unit tests: under a minute, before every commit
+#     make install    PREFIX (/usr/local), DESTDIR
+#
+# BUILD: where to build. JOBS: how many compilers at once. WERROR=true: warnings are errors.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?=
+WERROR ?= false
+
+NINJA = ninja $(if $(JOBS),-j $(JOBS)) -C
+RUN_TESTS = tools/run-tests
+
+.PHONY: all build demo test check bench soak tidy format asan tsan fuzz install deps clean help
+
+all: build
+
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+
+deps:
+	@sh tools/deps all
+
+deps-%:
+	@sh tools/deps $*
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD) -Dwerror=$(WERROR) --prefix=$(PREFIX) >$(BUILD).log 2>&1 || \
+		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+build: deps-build
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@test $(WERROR) = false || meson configure $(BUILD) -Dwerror=$(WERROR)
+	@$(NINJA) $(BUILD)
+
+demo: deps-demo build
+	@TIDEMARK_BUILD=$(BUILD) tools/demo
+
+test: deps-test build
+	@$(RUN_TESTS) --build $(BUILD)
+
+check: deps-tidy build tidy
+	@$(RUN_TESTS) --build $(BUILD) unit
+
+bench: deps-bench build
+	@TIDEMARK_BUILD=$(BUILD) tools/bench
+
+soak: deps-test build
+	@$(RUN_TESTS) --build $(BUILD) --soak
+
+tidy: deps-tidy build
+	@tools/tidy --build $(BUILD)
+
+format: deps-tidy
+	@tools/tidy --format
+
+# The host wing under a sanitizer; the recorder itself is never instrumented.
+asan: deps-build
+	@test -e $(BUILD)-asan/build.ninja || \
+		meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@$(NINJA) $(BUILD)-asan
+	@$(RUN_TESTS) --build $(BUILD)-asan unit
+
+tsan: deps-build
+	@test -e $(BUILD)-tsan/build.ninja || \
+		meson setup $(BUILD)-tsan -Db_sanitize=thread -Db_lundef=false >/dev/null
+	@$(NINJA) $(BUILD)-tsan
+	@$(RUN_TESTS) --build $(BUILD)-tsan unit
+
+fuzz: deps-test
+	@tools/fuzz --build $(abspath $(BUILD))-fuzz
+
+install: build
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz

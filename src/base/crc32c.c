@@ -1,0 +1,85 @@
+#include "base/crc32c.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+enum { SLICES = 8 };
+
+static const uint32_t polynomial = 0x82f63b78; // reflected
+
+// tables[k][b]: what byte b does to the checksum k bytes later.
+static uint32_t tables[SLICES][256];
+
+__attribute__((constructor)) static void fill_tables(void)
+{
+	for (uint32_t byte = 0; byte < 256; byte++) {
+		uint32_t crc = byte;
+
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? polynomial : 0);
+		tables[0][byte] = crc;
+	}
+	for (int slice = 1; slice < SLICES; slice++) {
+		for (int byte = 0; byte < 256; byte++) {
+			uint32_t crc = tables[slice - 1][byte];
+
+			tables[slice][byte] = crc >> 8 ^ tables[0][crc & 0xff];
+		}
+	}
+}
+
+uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t size)
+{
+	const uint8_t *at = bytes;
+
+	crc = ~crc;
+	for (; size >= SLICES; size -= SLICES, at += SLICES) {
+		uint32_t low = crc ^ ((uint32_t)at[0] | (uint32_t)at[1] << 8 |
+				      (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24);
+
+		crc = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^
+		      tables[5][low >> 16 & 0xff] ^ tables[4][low >> 24] ^ tables[3][at[4]] ^
+		      tables[2][at[5]] ^ tables[1][at[6]] ^ tables[0][at[7]];
+	}
+	for (; size > 0; size--)
+		crc = crc >> 8 ^ tables[0][(crc ^ *at++) & 0xff];
+	return ~crc;
+}
+
+#if defined(__x86_64__)
+
+__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const void *bytes,
+								 size_t size)
+{
+	const uint8_t *at = bytes;
+	uint64_t sum = ~crc;
+
+	for (; size >= 8; size -= 8, at += 8) {
+		uint64_t word;
+
+		memcpy(&word, at, 8);
+		sum = _mm_crc32_u64(sum, word);
+	}
+	for (; size > 0; size--)
+		sum = _mm_crc32_u8((uint32_t)sum, *at++);
+	return ~(uint32_t)sum;
+}
+
+uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
+{
+	if (__builtin_cpu_supports("sse4.2"))
+		return by_instruction(crc, bytes, size);
+	return crc32c_portable(crc, bytes, size);
+}
+
+#else
+
+uint32_t crc32c(uint32_t crc, const void *bytes, size_t size)
+{
+	return crc32c_portable(crc, bytes, size);
+}
+
+#endif

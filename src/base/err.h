@@ -1,0 +1,35 @@
+// err: why something failed, in one line a person can act on.
+//
+// Host functions that can fail return bool and take a `struct err *` last. Messages are lower
+// case, have no full stop, and say what to do when we know it. The one who knows the path adds
+// the path; the one who knows the offset adds the offset. Only cli/ prints and only cli/ exits.
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+#include <stdbool.h>
+
+enum err_kind {
+	ERR_NONE,
+	ERR_USAGE,  // the user asked for something we do not do
+	ERR_IO,     // the system refused: open, read, write, map
+	ERR_FORMAT, // the trace is damaged, or is not a trace
+	ERR_LIMIT,  // a budget the user gave would be exceeded
+};
+
+struct err {
+	enum err_kind kind;
+	char text[512];
+};
+
+// Set kind and text. Always false, so that `return err_set(…)` is one line.
+bool err_set(struct err *err, enum err_kind kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+// Like err_set, with ": " and the text of `number` (an errno) appended. Kind ERR_IO. Always false.
+bool err_errno(struct err *err, int number, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+// Put "context: " before the text already there. Always false.
+bool err_wrap(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,227 @@
+#include "base/json.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void json_init(struct json *json, struct sink *sink, bool pretty)
+{
+	*json = (struct json){ .sink = sink, .pretty = pretty };
+}
+
+static void new_line(struct json *json)
+{
+	if (!json->pretty)
+		return;
+	sink_write(json->sink, "\n", 1);
+	for (int i = 0; i < json->depth; i++)
+		sink_write(json->sink, "  ", 2);
+}
+
+// What stands between the previous value and this one.
+static void before_value(struct json *json)
+{
+	if (json->after_key) {
+		json->after_key = false;
+		return;
+	}
+	if (json->filled[json->depth])
+		sink_write(json->sink, ",", 1);
+	json->filled[json->depth] = true;
+	if (json->depth > 0)
+		new_line(json);
+}
+
+static void begin(struct json *json, const char *bracket)
+{
+	before_value(json);
+	sink_write(json->sink, bracket, 1);
+	ASSERT(json->depth + 1 < JSON_DEPTH_MAX);
+	json->depth++;
+	json->filled[json->depth] = false;
+}
+
+static void end(struct json *json, const char *bracket)
+{
+	bool filled = json->filled[json->depth];
+
+	ASSERT(json->depth > 0 && !json->after_key);
+	json->depth--;
+	if (filled)
+		new_line(json);
+	sink_write(json->sink, bracket, 1);
+}
+
+void json_object_begin(struct json *json)
+{
+	begin(json, "{");
+}
+
+void json_object_end(struct json *json)
+{
+	end(json, "}");
+}
+
+void json_array_begin(struct json *json)
+{
+	begin(json, "[");
+}
+
+void json_array_end(struct json *json)
+{
+	end(json, "]");
+}
+
+// Length of the UTF-8 sequence at `at`, or 0 if what is there is not one (RFC 3629).
+static size_t utf8_length(const unsigned char *at, size_t left)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	uint32_t code;
+	size_t length;
+
+	if (at[0] < 0x80)
+		return 1;
+	if (at[0] < 0xc2 || at[0] > 0xf4)
+		return 0;
+	length = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+	if (length > left)
+		return 0;
+	code = at[0] & (0xffu >> (length + 1));
+	for (size_t i = 1; i < length; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (at[i] & 0x3f);
+	}
+	if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+		return 0;
+	return length;
+}
+
+static void write_escaped(struct json *json, unsigned char c)
+{
+	static const char plain[] = "\"\\\b\f\n\r\t";
+	static const char letters[] = "\"\\bfnrt";
+	const char *found = strchr(plain, c);
+
+	if (c && found)
+		sink_format(json->sink, "\\%c", letters[found - plain]);
+	else
+		sink_format(json->sink, "\\u%04x", c);
+}
+
+static void write_quoted(struct json *json, const char *bytes, size_t length)
+{
+	const unsigned char *text = (const unsigned char *)bytes;
+	size_t from = 0; // not yet written from here on
+	size_t at = 0;
+
+	sink_write(json->sink, "\"", 1);
+	while (at < length) {
+		size_t step = utf8_length(text + at, length - at);
+
+		if (step > 0 && text[at] >= 0x20 && text[at] != '"' && text[at] != '\\') {
+			at += step;
+			continue;
+		}
+		sink_write(json->sink, bytes + from, at - from);
+		if (step > 0)
+			write_escaped(json, text[at]);
+		else
+			sink_text(json->sink, "\xef\xbf\xbd"); // U+FFFD
+		from = ++at;
+	}
+	sink_write(json->sink, bytes + from, at - from);
+	sink_write(json->sink, "\"", 1);
+}
+
+void json_key(struct json *json, const char *key)
+{
+	ASSERT(json->depth > 0 && !json->after_key);
+	before_value(json);
+	write_quoted(json, key, strlen(key));
+	sink_text(json->sink, json->pretty ? ": " : ":");
+	json->after_key = true;
+}
+
+void json_string(struct json *json, const char *text)
+{
+	if (text)
+		json_string_bytes(json, text, strlen(text));
+	else
+		json_null(json);
+}
+
+void json_string_bytes(struct json *json, const char *bytes, size_t length)
+{
+	before_value(json);
+	write_quoted(json, bytes, length);
+}
+
+void json_u64(struct json *json, uint64_t value)
+{
+	before_value(json);
+	sink_format(json->sink, "%" PRIu64, value);
+}
+
+void json_i64(struct json *json, int64_t value)
+{
+	before_value(json);
+	sink_format(json->sink, "%" PRId64, value);
+}
+
+void json_double(struct json *json, double value)
+{
+	char text[40];
+
+	if (!isfinite(value)) {
+		json_null(json); // JSON has no word for it
+		return;
+	}
+	// The fewest digits that read back as the same number.
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	before_value(json);
+	sink_text(json->sink, text);
+}
+
+void json_bool(struct json *json, bool value)
+{
+	before_value(json);
+	sink_text(json->sink, value ? "true" : "false");
+}
+
+void json_null(struct json *json)
+{
+	before_value(json);
+	sink_text(json->sink, "null");
+}
+
+void json_hex(struct json *json, uint64_t value)
+{
+	before_value(json);
+	sink_format(json->sink, "\"0x%" PRIx64 "\"", value);
+}
+
+void json_kv_u64(struct json *json, const char *key, uint64_t value)
+{
+	json_key(json, key);
+	json_u64(json, value);
+}
+
+void json_kv_string(struct json *json, const char *key, const char *text)
+{
+	json_key(json, key);
+	json_string(json, text);
+}
+
+void json_kv_bool(struct json *json, const char *key, bool value)
+{
+	json_key(json, key);
+	json_bool(json, value);
+}

@@ -1,0 +1,46 @@
+// json: writes JSON (RFC 8259) to a sink, with commas and indentation in the right places.
+//
+// The order of calls mirrors the document. Inside an object every value is preceded by
+// json_key. Bytes that are not UTF-8 are written as U+FFFD, so that any output parses.
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+
+#include "base/sink.h"
+
+enum { JSON_DEPTH_MAX = 32 };
+
+struct json {
+	struct sink *sink; // borrowed
+	int depth;
+	bool pretty;                 // two spaces a level; false: one line
+	bool filled[JSON_DEPTH_MAX]; // this level has a value already
+	bool after_key;
+};
+
+void json_init(struct json *json, struct sink *sink, bool pretty);
+
+// Values that hold others. A newline after the whole document is the caller's to write.
+void json_object_begin(struct json *json);
+void json_object_end(struct json *json);
+void json_array_begin(struct json *json);
+void json_array_end(struct json *json);
+
+// Inside an object, before each value.
+void json_key(struct json *json, const char *key);
+
+// Values.
+void json_string(struct json *json, const char *text); // NULL is written as null
+void json_string_bytes(struct json *json, const char *bytes, size_t length);
+void json_u64(struct json *json, uint64_t value);
+void json_i64(struct json *json, int64_t value);
+void json_double(struct json *json, double value); // null where JSON has no word for it
+void json_bool(struct json *json, bool value);
+void json_null(struct json *json);
+void json_hex(struct json *json, uint64_t value); // "0x1f"
+
+// A key and its value in one call.
+void json_kv_u64(struct json *json, const char *key, uint64_t value);
+void json_kv_string(struct json *json, const char *key, const char *text);
+void json_kv_bool(struct json *json, const char *key, bool value);
+
+#endif

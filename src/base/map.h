@@ -1,0 +1,35 @@
+// map: 64-bit keys to 64-bit values, open addressing, grows by doubling.
+//
+// `struct map m = { 0 };` is an empty map. Any key is allowed, 0 too. Not ordered. One thread.
+#ifndef BASE_MAP_H
+#define BASE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct map {
+	struct map_slot *slots; // private
+	size_t capacity;        // a power of two, or 0
+	size_t count;
+	uint64_t zero_value; // the value of key 0, kept apart because 0 marks a free slot
+	bool zero_used;
+};
+
+// Forget everything; map_clear keeps the memory for what comes.
+void map_fini(struct map *map);
+void map_clear(struct map *map);
+
+// Borrowed pointer to the value, or NULL. Valid until the next change of the map.
+uint64_t *map_find(const struct map *map, uint64_t key);
+
+// The value's place, new (0) if the key was not there; `*added` (may be NULL) says so.
+uint64_t *map_put(struct map *map, uint64_t key, bool *added);
+
+// False if it was not there.
+bool map_remove(struct map *map, uint64_t key);
+
+// Iterate: start with *at = 0; false at the end.
+bool map_next(const struct map *map, size_t *at, uint64_t *key, uint64_t *value);
+
+#endif

@@ -1,0 +1,79 @@
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_NO_MEMORY = 3, CAPACITY_FIRST = 16 };
+
+static _Noreturn void no_memory(size_t count, size_t size_bytes)
+{
+	fprintf(stderr, "tidemark: not enough memory for %zu x %zu bytes\n", count, size_bytes);
+	exit(EXIT_NO_MEMORY);
+}
+
+void *mem_alloc(size_t count, size_t size_bytes)
+{
+	// calloc checks the product. A size of 0 still gets an address of its own.
+	void *ptr = calloc(count ? count : 1, size_bytes ? size_bytes : 1);
+
+	if (!ptr)
+		no_memory(count, size_bytes);
+	return ptr;
+}
+
+void *mem_resize(void *old, size_t count, size_t size_bytes)
+{
+	void *ptr = reallocarray(old, count ? count : 1, size_bytes ? size_bytes : 1);
+
+	if (!ptr)
+		no_memory(count, size_bytes);
+	return ptr;
+}
+
+char *mem_copy_text(const char *text)
+{
+	return mem_copy_bytes(text, strlen(text));
+}
+
+char *mem_copy_bytes(const void *bytes, size_t length)
+{
+	char *copy;
+
+	if (length == SIZE_MAX)
+		no_memory(length, 1);
+	copy = mem_resize(NULL, length + 1, 1);
+	if (length > 0)
+		memcpy(copy, bytes, length);
+	copy[length] = '\0';
+	return copy;
+}
+
+void mem_free(void *ptr)
+{
+	free(ptr);
+}
+
+void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes)
+{
+	size_t larger = *capacity;
+
+	if (need <= *capacity)
+		return items;
+	if (larger < CAPACITY_FIRST)
+		larger = CAPACITY_FIRST;
+	while (larger < need) {
+		if (larger > SIZE_MAX / 2)
+			no_memory(need, size_bytes);
+		larger *= 2;
+	}
+	items = mem_resize(items, larger, size_bytes);
+	*capacity = larger;
+	return items;
+}
+
+_Noreturn void mem_assert_failed(const char *what, const char *file, int line)
+{
+	fprintf(stderr, "tidemark: a mistake of ours at %s:%d: %s\n", file, line, what);
+	abort();
+}

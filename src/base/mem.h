@@ -1,0 +1,35 @@
+// mem: memory of the host wing.
+//
+// Running out of memory ends the command with a message and exit code 3, in one place, here.
+// So these never return NULL. Sizes are checked for overflow. Assertions for our own mistakes
+// live here too: they are active in every build of the host.
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Zeroed memory for `count` items of `size_bytes` each. Freed with mem_free.
+void *mem_alloc(size_t count, size_t size_bytes);
+
+// Grow or shrink; `old` may be NULL. New bytes are not zeroed.
+void *mem_resize(void *old, size_t count, size_t size_bytes);
+
+// A copy of `text` (or of its first `length` bytes), NUL-terminated. Freed with mem_free.
+char *mem_copy_text(const char *text);
+char *mem_copy_bytes(const void *bytes, size_t length);
+
+// NULL is allowed.
+void mem_free(void *ptr);
+
+// Make room for at least `need` items in `*items` of `*capacity` items; doubles. Use it as
+//     vec = mem_grow(vec, &capacity, count + 1, sizeof *vec);
+void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);
+
+// Says where, and aborts. ASSERT calls it.
+_Noreturn void mem_assert_failed(const char *what, const char *file, int line);
+
+#define ASSERT(condition) \
+	((condition) ? (void)0 : mem_assert_failed(#condition, __FILE__, __LINE__))
+
+#endif

@@ -1,0 +1,89 @@
+#include "base/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BAR_CELLS = 30 };
+
+static const uint64_t delay_ns = 500000000;       // short work shows nothing
+static const uint64_t bar_step_ns = 100000000;    // between two looks of a bar
+static const uint64_t plain_step_ns = 1000000000; // between two lines
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static bool terminal_has_bars(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+void progress_begin(struct progress *progress, enum progress_mode mode, const char *what,
+		    uint64_t total)
+{
+	if (mode == PROGRESS_AUTO)
+		mode = terminal_has_bars() ? PROGRESS_BAR : PROGRESS_NONE;
+	*progress = (struct progress){
+		.mode = mode,
+		.what = what,
+		.total = total,
+	};
+	if (mode != PROGRESS_NONE)
+		progress->began_ns = now_ns();
+}
+
+static void show_bar(const char *what, int percent)
+{
+	char cells[BAR_CELLS + 1];
+	int full = percent * BAR_CELLS / 100;
+
+	memset(cells, '.', BAR_CELLS);
+	memset(cells, '#', (size_t)full);
+	cells[BAR_CELLS] = '\0';
+	fprintf(stderr, "\r%s [%s] %3d %%\033[K", what, cells, percent);
+}
+
+void progress_update(struct progress *progress, uint64_t done)
+{
+	bool bar = progress->mode == PROGRESS_BAR;
+	int percent = 0;
+	uint64_t now;
+
+	if (progress->mode == PROGRESS_NONE)
+		return;
+	now = now_ns();
+	if (now - progress->began_ns < delay_ns)
+		return;
+	if (progress->visible && now - progress->shown_ns < (bar ? bar_step_ns : plain_step_ns))
+		return;
+	if (done >= progress->total)
+		percent = 100;
+	else
+		percent = (int)((double)done / (double)progress->total * 100);
+	progress->visible = true;
+	progress->shown_ns = now;
+	if (bar)
+		show_bar(progress->what, percent);
+	else
+		fprintf(stderr, "%s: %d %%\n", progress->what, percent);
+	fflush(stderr);
+}
+
+void progress_end(struct progress *progress)
+{
+	if (progress->visible && progress->mode == PROGRESS_BAR) {
+		fputs("\r\033[K", stderr);
+		fflush(stderr);
+	}
+	progress->mode = PROGRESS_NONE;
+	progress->visible = false;
+}

@@ -1,0 +1,62 @@
+#include "base/sink.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct sink sink_to_file(FILE *file)
+{
+	return (struct sink){ .file = file };
+}
+
+struct sink sink_to_str(struct str *str)
+{
+	return (struct sink){ .str = str };
+}
+
+static void failed(struct sink *sink)
+{
+	sink->error = errno ? errno : EIO;
+}
+
+void sink_write(struct sink *sink, const void *bytes, size_t length)
+{
+	if (sink->error || length == 0)
+		return;
+	if (sink->str) {
+		str_add_bytes(sink->str, bytes, length);
+		return;
+	}
+	errno = 0;
+	if (fwrite(bytes, 1, length, sink->file) != length)
+		failed(sink);
+}
+
+void sink_text(struct sink *sink, const char *text)
+{
+	sink_write(sink, text, strlen(text));
+}
+
+void sink_format(struct sink *sink, const char *format, ...)
+{
+	va_list args;
+
+	if (sink->error)
+		return;
+	va_start(args, format);
+	errno = 0;
+	if (sink->str)
+		str_vformat(sink->str, format, args);
+	else if (vfprintf(sink->file, format, args) < 0)
+		failed(sink);
+	va_end(args);
+}
+
+bool sink_ok(struct sink *sink, struct err *err)
+{
+	errno = 0;
+	if (!sink->error && sink->file && (fflush(sink->file) != 0 || ferror(sink->file)))
+		failed(sink);
+	if (sink->error)
+		return err_errno(err, sink->error, "cannot write the output");
+	return true;
+}

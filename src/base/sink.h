@@ -1,0 +1,30 @@
+// sink: where a report goes, a file or memory.
+//
+// Errors are sticky: after one, writing does nothing. Ask sink_ok once, at the end.
+#ifndef BASE_SINK_H
+#define BASE_SINK_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+#include <stdio.h>
+
+struct sink {
+	FILE *file;      // borrowed; NULL when `str` is used
+	struct str *str; // borrowed
+	int error;       // errno of the first failure, 0 for none
+};
+
+// Borrows the file or string; nothing is to be closed.
+struct sink sink_to_file(FILE *file);
+struct sink sink_to_str(struct str *str);
+
+// Write bytes; text up to its NUL; text as printf would.
+void sink_write(struct sink *sink, const void *bytes, size_t length);
+void sink_text(struct sink *sink, const char *text);
+void sink_format(struct sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Flush, and say whether everything arrived.
+bool sink_ok(struct sink *sink, struct err *err);
+
+#endif

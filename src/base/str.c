@@ -1,0 +1,296 @@
+#include "base/str.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+// Room for `more` bytes and the NUL.
+static void reserve(struct str *str, size_t more)
+{
+	ASSERT(more < SIZE_MAX - str->length);
+	str->text = mem_grow(str->text, &str->capacity, str->length + more + 1, 1);
+}
+
+void str_fini(struct str *str)
+{
+	mem_free(str->text);
+	*str = (struct str){ 0 };
+}
+
+void str_clear(struct str *str)
+{
+	str->length = 0;
+	if (str->text)
+		str->text[0] = '\0';
+}
+
+void str_add(struct str *str, const char *text)
+{
+	str_add_bytes(str, text, strlen(text));
+}
+
+void str_add_bytes(struct str *str, const void *bytes, size_t length)
+{
+	reserve(str, length);
+	if (length > 0)
+		memcpy(str->text + str->length, bytes, length);
+	str->length += length;
+	str->text[str->length] = '\0';
+}
+
+void str_add_char(struct str *str, char c)
+{
+	str_add_bytes(str, &c, 1);
+}
+
+void str_format(struct str *str, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	str_vformat(str, format, args);
+	va_end(args);
+}
+
+void str_vformat(struct str *str, const char *format, va_list args)
+{
+	va_list again;
+	size_t room;
+	int length;
+
+	reserve(str, 0);
+	room = str->capacity - str->length;
+	va_copy(again, args);
+	length = vsnprintf(str->text + str->length, room, format, args);
+	ASSERT(length >= 0);
+	if ((size_t)length >= room) {
+		reserve(str, (size_t)length);
+		vsnprintf(str->text + str->length, (size_t)length + 1, format, again);
+	}
+	va_end(again);
+	str->length += (size_t)length;
+}
+
+const char *str_get(const struct str *str)
+{
+	return str->text ? str->text : "";
+}
+
+char *str_take(struct str *str)
+{
+	char *text;
+
+	reserve(str, 0);
+	text = str->text;
+	text[str->length] = '\0';
+	*str = (struct str){ 0 };
+	return text;
+}
+
+const char *str_bytes(uint64_t bytes, char out[static 16])
+{
+	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	const int last = (int)(sizeof units / sizeof units[0]) - 1;
+	double value = (double)bytes / 1024;
+	int unit = 0;
+
+	if (bytes < 1024) {
+		snprintf(out, 16, "%d B", (int)bytes);
+		return out;
+	}
+	// What would be printed as 1024.0 is 1.0 of the next unit.
+	while (value >= 1023.95 && unit < last) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(out, 16, "%.1f %s", value, units[unit]);
+	return out;
+}
+
+const char *str_count(uint64_t count, char out[static 28])
+{
+	char digits[21];
+	int length = snprintf(digits, sizeof digits, "%" PRIu64, count);
+	char *to = out;
+
+	for (int i = 0; i < length; i++) {
+		if (i > 0 && (length - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = '\0';
+	return out;
+}
+
+const char *str_duration(uint64_t duration_ns, char out[static 24])
+{
+	static const struct {
+		uint64_t unit_ns;
+		uint64_t last_ns; // the last that rounds to less than the next unit
+		const char *name;
+	} units[] = {
+		{ 1000, 999999, "us" },
+		{ 1000000, 999999499, "ms" },
+		{ 1000000000, 59999499999, "s" },
+	};
+
+	if (duration_ns < 1000) {
+		snprintf(out, 24, "%d ns", (int)duration_ns);
+		return out;
+	}
+	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+		uint64_t unit = units[i].unit_ns;
+		uint64_t thousandths = (duration_ns + unit / 2000) / (unit / 1000);
+
+		if (duration_ns > units[i].last_ns)
+			continue;
+		snprintf(out, 24, "%" PRIu64 ".%03d %s", thousandths / 1000,
+			 (int)(thousandths % 1000), units[i].name);
+		return out;
+	}
+	duration_ns = duration_ns / 1000000000 + (duration_ns % 1000000000 >= 500000000);
+	snprintf(out, 24, "%" PRIu64 " min %02d s", duration_ns / 60, (int)(duration_ns % 60));
+	return out;
+}
+
+// Digits at *at into *value and past them. False without a digit, or where they do not fit.
+static bool take_digits(const char **at, uint64_t *value)
+{
+	const char *begin = *at;
+
+	*value = 0;
+	for (; **at >= '0' && **at <= '9'; ++*at) {
+		uint64_t digit = (uint64_t)(**at - '0');
+
+		if (*value > (UINT64_MAX - digit) / 10)
+			return false;
+		*value = *value * 10 + digit;
+	}
+	return *at != begin;
+}
+
+// "", "B", "K", "KB", "KiB" … -> 0, 0, 10, 10, 10: the power of two. -1: not a unit.
+static int unit_shift(const char *unit)
+{
+	static const char letters[] = "kmgtpe";
+	int shift = 0;
+
+	if (*unit) {
+		const char *letter = strchr(letters, *unit | 0x20);
+
+		if (letter) {
+			shift = 10 * (int)(letter - letters + 1);
+			unit++;
+			if (*unit == 'i' && (unit[1] | 0x20) == 'b')
+				unit++;
+		}
+	}
+	if ((*unit | 0x20) == 'b')
+		unit++;
+	return *unit ? -1 : shift;
+}
+
+bool str_parse_bytes(const char *text, uint64_t *bytes)
+{
+	enum { FRACTION_DIGITS_MAX = 9 };
+	__extension__ typedef unsigned __int128 wide;
+	uint64_t whole;
+	uint64_t fraction = 0;
+	uint64_t scale = 1;
+	wide sum;
+	int shift;
+
+	if (!take_digits(&text, &whole))
+		return false;
+	if (*text == '.') {
+		const char *begin = ++text;
+
+		if (!take_digits(&text, &fraction) || text - begin > FRACTION_DIGITS_MAX)
+			return false;
+		for (; begin < text; begin++)
+			scale *= 10;
+	}
+	shift = unit_shift(text);
+	if (shift < 0 || (scale > 1 && shift == 0))
+		return false;
+	sum = ((wide)whole << shift) + ((wide)fraction << shift) / scale;
+	if (sum > UINT64_MAX)
+		return false;
+	*bytes = (uint64_t)sum;
+	return true;
+}
+
+bool str_parse_count(const char *text, uint64_t *count)
+{
+	uint64_t value;
+
+	if (!take_digits(&text, &value) || *text)
+		return false;
+	*count = value;
+	return true;
+}
+
+enum { WORD_MAX = 48 };
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+// Insertions, deletions, replacements and swaps of neighbours that turn a into b.
+static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+	size_t rows[3][WORD_MAX + 1];
+	size_t *before = rows[0]; // two rows up, for swaps
+	size_t *above = rows[1];
+	size_t *row = rows[2];
+
+	for (size_t j = 0; j <= b_length; j++)
+		before[j] = above[j] = j;
+	for (size_t i = 1; i <= a_length; i++) {
+		size_t *free_row = before;
+
+		row[0] = i;
+		for (size_t j = 1; j <= b_length; j++) {
+			row[j] = least(least(above[j], row[j - 1]) + 1,
+				       above[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = least(row[j], before[j - 2] + 1);
+		}
+		before = above;
+		above = row;
+		row = free_row;
+	}
+	return above[b_length];
+}
+
+const char *str_nearest(const char *word, const char *const *words)
+{
+	const char *nearest = NULL;
+	size_t length = strlen(word);
+	size_t nearest_distance = length / 3 + 1;
+
+	if (length == 0 || length > WORD_MAX)
+		return NULL;
+	for (; *words; words++) {
+		size_t other_length = strlen(*words);
+		size_t distance;
+
+		if (other_length > WORD_MAX)
+			continue;
+		// A beginning is as good as one slip.
+		if (length > 1 && strncmp(word, *words, length) == 0)
+			distance = 1;
+		else
+			distance = edit_distance(word, length, *words, other_length);
+		if (distance > nearest_distance || distance >= least(length, other_length))
+			continue;
+		if (nearest && distance == nearest_distance)
+			continue;
+		nearest = *words;
+		nearest_distance = distance;
+	}
+	return nearest;
+}

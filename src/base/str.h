@@ -1,0 +1,55 @@
+// str: text that grows.
+//
+// `struct str s = { 0 };` is an empty string. `s.text` is always NUL-terminated once something
+// was added, and may be NULL before. The owner calls str_fini.
+#ifndef BASE_STR_H
+#define BASE_STR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct str {
+	char *text;
+	size_t length;   // bytes, without the NUL
+	size_t capacity; // bytes allocated
+};
+
+// Forget the text; str_clear keeps the memory for what comes.
+void str_fini(struct str *str);
+void str_clear(struct str *str);
+
+// Append text, bytes (a NUL among them is kept), one character, text as printf would.
+void str_add(struct str *str, const char *text);
+void str_add_bytes(struct str *str, const void *bytes, size_t length);
+void str_add_char(struct str *str, char c);
+void str_format(struct str *str, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void str_vformat(struct str *str, const char *format, va_list args);
+
+// The text, never NULL. Borrowed until the next change.
+const char *str_get(const struct str *str);
+
+// The text; the caller owns it (mem_free). `str` is empty afterwards.
+char *str_take(struct str *str);
+
+// 1536 -> "1.5 KiB"; 0 -> "0 B". At most 16 bytes with the NUL.
+const char *str_bytes(uint64_t bytes, char out[static 16]);
+
+// 1234567 -> "1,234,567". At most 28 bytes with the NUL.
+const char *str_count(uint64_t count, char out[static 28]);
+
+// 1234567890 ns -> "1.235 s"; picks ns, us, ms, s, min. At most 24 bytes with the NUL.
+const char *str_duration(uint64_t duration_ns, char out[static 24]);
+
+// "12", "64K", "1.5MiB", "2G" -> bytes. False when it is not a size.
+bool str_parse_bytes(const char *text, uint64_t *bytes);
+
+// A whole decimal number, nothing before or after it.
+bool str_parse_count(const char *text, uint64_t *count);
+
+// The entry of `words` (NULL-terminated) nearest to `word` by edit distance, or NULL if none is
+// near enough to be worth suggesting.
+const char *str_nearest(const char *word, const char *const *words);
+
+#endif

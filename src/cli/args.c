@@ -1,0 +1,317 @@
+#include "cli/args.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { ARGS_HELP_COLUMN = 28, OPTIONS_MAX = 128 };
+
+static const struct option_row args_help_row = { ARGS_EXIT, 'h', "help", NULL, "print this help" };
+
+void args_init(struct args *args, const struct command *command, int argc, char **argv)
+{
+	memset(args, 0, sizeof(*args));
+	args->command = command;
+	args->argc = argc;
+	args->argv = argv;
+}
+
+bool args_mistake(struct args *args, const char *format, ...)
+{
+	va_list list;
+
+	fprintf(stderr, "tidemark %s: ", args->command->name);
+	va_start(list, format);
+	vfprintf(stderr, format, list);
+	va_end(list);
+	fprintf(stderr, " (try: tidemark %s --help)\n", args->command->name);
+	args->exit_code = EXIT_USAGE;
+	return false;
+}
+
+// All rows of a command, one after the other: own, shared, --help. NULL after the last.
+static const struct option_row *args_row(const struct command *command, int number)
+{
+	const struct option_row *tables[] = { command->options, command->shared };
+
+	for (int i = 0; i < 2; i++) {
+		const struct option_row *row = tables[i];
+
+		for (; row && row->name; row++)
+			if (number-- == 0)
+				return row;
+	}
+	return number == 0 ? &args_help_row : NULL;
+}
+
+static const struct option_row *args_find_letter(const struct command *command, char letter)
+{
+	const struct option_row *row;
+
+	for (int i = 0; (row = args_row(command, i)); i++)
+		if (row->letter == letter)
+			return row;
+	return NULL;
+}
+
+// The row of that name, or the only one that begins so; *many: several do.
+static const struct option_row *args_find_name(const struct command *command, const char *name,
+					       size_t length, bool *many)
+{
+	const struct option_row *found = NULL;
+	const struct option_row *row;
+
+	*many = false;
+	for (int i = 0; (row = args_row(command, i)); i++) {
+		if (strncmp(row->name, name, length) != 0)
+			continue;
+		if (row->name[length] == '\0') {
+			*many = false;
+			return row;
+		}
+		*many = found != NULL || *many;
+		found = row;
+	}
+	return *many ? NULL : found;
+}
+
+// An option was recognised; give its id, or help.
+static int args_found(struct args *args, const struct option_row *row)
+{
+	args->row = row;
+	if (row != &args_help_row)
+		return row->id;
+	args_help(args->command, stdout);
+	args->exit_code = EXIT_ANSWERED;
+	return ARGS_EXIT;
+}
+
+static void args_suggest(struct args *args, const char *word, size_t length)
+{
+	const char *names[OPTIONS_MAX + 1] = { NULL };
+	const struct option_row *row;
+	const char *nearest;
+	char *name = mem_copy_bytes(word, length);
+
+	for (int i = 0; i < OPTIONS_MAX && (row = args_row(args->command, i)); i++)
+		names[i] = row->name;
+	nearest = str_nearest(name, names);
+	if (nearest)
+		args_mistake(args, "unknown option --%s; did you mean --%s?", name, nearest);
+	else
+		args_mistake(args, "unknown option --%s", name);
+	mem_free(name);
+}
+
+static int args_next_long(struct args *args, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	size_t length = equals ? (size_t)(equals - word) : strlen(word);
+	bool many;
+	const struct option_row *row = args_find_name(args->command, word, length, &many);
+
+	if (!row) {
+		if (many)
+			args_mistake(args, "--%.*s could be several options", (int)length, word);
+		else
+			args_suggest(args, word, length);
+		return ARGS_EXIT;
+	}
+	if (equals && !row->argument) {
+		args_mistake(args, "--%s takes no argument", row->name);
+		return ARGS_EXIT;
+	}
+	args->value = equals ? equals + 1 : NULL;
+	if (row->argument && !equals) {
+		if (args->at >= args->argc) {
+			args_mistake(args, "--%s needs %s", row->name, row->argument);
+			return ARGS_EXIT;
+		}
+		args->value = args->argv[args->at++];
+	}
+	return args_found(args, row);
+}
+
+// The letter at args->cluster, with its argument in the same or in the next word.
+static int args_next_letter(struct args *args)
+{
+	char letter = *args->cluster++;
+	const struct option_row *row = args_find_letter(args->command, letter);
+
+	if (!row) {
+		args_mistake(args, "unknown option -%c", letter);
+		return ARGS_EXIT;
+	}
+	args->value = NULL;
+	if (row->argument) {
+		if (*args->cluster != '\0') {
+			args->value = args->cluster;
+		} else if (args->at < args->argc) {
+			args->value = args->argv[args->at++];
+		} else {
+			args_mistake(args, "-%c needs %s", letter, row->argument);
+			return ARGS_EXIT;
+		}
+		args->cluster = NULL;
+	} else if (*args->cluster == '\0') {
+		args->cluster = NULL;
+	}
+	return args_found(args, row);
+}
+
+int args_next(struct args *args)
+{
+	const char *word;
+
+	args->row = NULL;
+	args->value = NULL;
+	if (args->cluster)
+		return args_next_letter(args);
+	if (args->at >= args->argc)
+		return ARGS_END;
+	word = args->argv[args->at];
+	if (!args->operands_only && strcmp(word, "--") == 0) {
+		args->at++;
+		args->operands_only = true;
+		return args_next(args);
+	}
+	if (args->operands_only || word[0] != '-' || word[1] == '\0') {
+		if (args->stops_at_operand)
+			return ARGS_END;
+		args->at++;
+		args->value = word;
+		return ARGS_OPERAND;
+	}
+	args->at++;
+	if (word[1] == '-')
+		return args_next_long(args, word + 2);
+	args->cluster = word + 1;
+	return args_next_letter(args);
+}
+
+bool args_count(struct args *args, uint64_t *count)
+{
+	if (str_parse_count(args->value, count))
+		return true;
+	return args_mistake(args, "--%s needs a whole number, not '%s'", args->row->name,
+			    args->value);
+}
+
+bool args_bytes(struct args *args, uint64_t *bytes)
+{
+	if (str_parse_bytes(args->value, bytes))
+		return true;
+	return args_mistake(args, "--%s needs a size such as 4096, 64K or 1.5MiB, not '%s'",
+			    args->row->name, args->value);
+}
+
+bool args_word(struct args *args, const char *const *words, int *index)
+{
+	struct str list = { 0 };
+
+	for (int i = 0; words[i]; i++) {
+		if (strcmp(words[i], args->value) == 0) {
+			str_fini(&list);
+			*index = i;
+			return true;
+		}
+		str_format(&list, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+	}
+	args_mistake(args, "--%s is %s, not '%s'", args->row->name, str_get(&list), args->value);
+	str_fini(&list);
+	return false;
+}
+
+bool args_operand(struct args *args, const char **operand)
+{
+	if (*operand)
+		return args_mistake(args, "unexpected '%s' after '%s'", args->value, *operand);
+	*operand = args->value;
+	return true;
+}
+
+bool args_need(struct args *args, const char *operand, const char *what)
+{
+	return operand || args_mistake(args, "needs %s", what);
+}
+
+// "  -o, --output=FILE       help", the help on a line of its own when the names are long.
+static void args_help_row_print(const struct option_row *row, FILE *file)
+{
+	int column;
+
+	if (row->letter)
+		column = fprintf(file, "  -%c, --%s", row->letter, row->name);
+	else
+		column = fprintf(file, "      --%s", row->name);
+	if (row->argument)
+		column += fprintf(file, "=%s", row->argument);
+	if (column + 2 > ARGS_HELP_COLUMN) {
+		fputc('\n', file);
+		column = 0;
+	}
+	fprintf(file, "%*s%s\n", ARGS_HELP_COLUMN - column, "", row->help);
+}
+
+static void args_help_rows_print(const struct option_row *row, FILE *file)
+{
+	for (; row && row->name; row++)
+		args_help_row_print(row, file);
+}
+
+void args_help(const struct command *command, FILE *file)
+{
+	fprintf(file, "usage: tidemark %s %s\n\n%s.\n", command->name, command->usage,
+		command->brief);
+	if (command->text)
+		fprintf(file, "\n%s", command->text);
+	fprintf(file, "\nOptions\n");
+	args_help_rows_print(command->options, file);
+	args_help_row_print(&args_help_row, file);
+	if (command->shared) {
+		fprintf(file, "\n%s\n", command->shared_title);
+		args_help_rows_print(command->shared, file);
+	}
+	if (command->examples)
+		fprintf(file, "\nExamples\n%s", command->examples);
+	if (command->keeps_signals)
+		fprintf(file, "\nExit codes\n"
+			      "  the program's own; 125 tidemark failed, 126 not executable, "
+			      "127 not found;\n"
+			      "  a signal that ended the program ends tidemark too\n");
+	else
+		fprintf(file, "\nExit codes\n"
+			      "  0 answered, 1 a check failed, 2 usage, 3 unreadable trace, disk or "
+			      "memory, 4 over a budget\n");
+	if (command->notes)
+		fprintf(file, "\n%s", command->notes);
+}
+
+int args_fail(const struct command *command, const struct err *err)
+{
+	fprintf(stderr, "tidemark %s: %s\n", command->name, err->text);
+	switch (err->kind) {
+	case ERR_NONE:
+	case ERR_IO:
+	case ERR_FORMAT:
+		break;
+	case ERR_USAGE:
+		return EXIT_USAGE;
+	case ERR_LIMIT:
+		return EXIT_OVER_BUDGET;
+	}
+	return EXIT_UNREADABLE;
+}
+
+void args_warn(const struct command *command, const char *format, ...)
+{
+	va_list list;
+
+	fprintf(stderr, "tidemark %s: warning: ", command->name);
+	va_start(list, format);
+	vfprintf(stderr, format, list);
+	va_end(list);
+	fputc('\n', stderr);
+}

@@ -1,0 +1,87 @@
+// args: takes a command's words apart by its option rows.
+//
+//     struct args args;
+//     int id;
+//
+//     args_init(&args, &cmd_report, argc, argv);
+//     while ((id = args_next(&args)) != ARGS_END) {
+//             switch (id) {
+//             case ARGS_EXIT:
+//                     return args.exit_code;
+//             case ARGS_OPERAND:
+//                     path = args.value;
+//                     break;
+//             case OPTION_NUMBER:
+//                     if (!args_count(&args, &number))
+//                             return args.exit_code;
+//                     break;
+//             }
+//     }
+//
+// Options are -x, -xVALUE, -x VALUE, -xyz (letters without arguments), --name, --name=VALUE,
+// --name VALUE, and a unique beginning of a long name. They may stand after operands; `--` ends
+// them. -h and --help print the command's help and give ARGS_EXIT with exit code 0. A mistake
+// prints one line on stderr (with the nearest option) and gives ARGS_EXIT with EXIT_USAGE.
+#ifndef CLI_ARGS_H
+#define CLI_ARGS_H
+
+#include "base/err.h"
+#include "cli/command.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+	ARGS_END = 0,
+	ARGS_OPERAND = -1, // `value` is a word that is no option
+	ARGS_EXIT = -2,    // help was printed, or a mistake was told: return `exit_code`
+};
+
+struct args {
+	const struct command *command; // borrowed
+	const struct option_row *row;  // the last option
+	const char *value;             // the last option's argument, or the operand; else NULL
+	int exit_code;
+
+	// Set after args_init to stop at the first operand, which is then not consumed: the words
+	// from `at` on belong to someone else. args_next returns ARGS_END there.
+	bool stops_at_operand;
+
+	int argc;
+	char **argv;
+	int at;              // the next word
+	const char *cluster; // private: the rest of -xyz
+	bool operands_only;  // private: `--` was seen
+};
+
+void args_init(struct args *args, const struct command *command, int argc, char **argv);
+
+// The id of the next option, or one of the ARGS_ values above.
+int args_next(struct args *args);
+
+// The last option's value as a number, a size ("64K", "1.5MiB"), or one of the words in `words`
+// (NULL-terminated; its index). False: the mistake was told, return args->exit_code.
+bool args_count(struct args *args, uint64_t *count);
+bool args_bytes(struct args *args, uint64_t *bytes);
+bool args_word(struct args *args, const char *const *words, int *index);
+
+// Exactly one operand is the most common case: call it for each ARGS_OPERAND; a second is a
+// mistake. And afterwards: none is one too (`what` names it: "a trace FILE").
+bool args_operand(struct args *args, const char **operand);
+bool args_need(struct args *args, const char *operand, const char *what);
+
+// Print "tidemark NAME: …", and where to read more. Sets exit_code to EXIT_USAGE, always false.
+bool args_mistake(struct args *args, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+// The command's help: usage, text, options, examples, exit codes, notes.
+void args_help(const struct command *command, FILE *file);
+
+// Print "tidemark NAME: text of err" on stderr and return the exit code of its kind.
+int args_fail(const struct command *command, const struct err *err);
+
+// Print "tidemark NAME: warning: …" on stderr.
+void args_warn(const struct command *command, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,102 @@
+// bundle: packs the symbols that a trace needs into it, so that it reads the same elsewhere.
+#include "cli/args.h"
+
+#include "base/str.h"
+#include "symbols/symbols.h"
+#include "trace/bundle.h"
+
+#include <inttypes.h>
+
+enum {
+	BUNDLE_DEBUGINFOD = 1,
+	BUNDLE_PATH,
+};
+
+static const struct option_row bundle_options[] = {
+	{ BUNDLE_PATH, 0, "debug-path", "DIR:DIR", "look for symbols here first" },
+	{ BUNDLE_DEBUGINFOD, 0, "debuginfod", NULL, "ask debuginfod for what is missing" },
+	{ 0 },
+};
+
+static int run(int argc, char **argv);
+
+const struct command cmd_bundle = {
+	.name = "bundle",
+	.brief = "pack the symbols into a trace, so that it reads the same on any machine",
+	.usage = "FILE [options]",
+	.text = "Looks up every address in the trace once and adds the names to the end of the\n"
+		"file. What is in the file already is not changed.",
+	.examples = "  tidemark bundle app.tide && scp app.tide elsewhere:\n",
+	.options = bundle_options,
+	.run = run,
+};
+
+struct packing {
+	struct bundle *bundle;
+	uint64_t files, bytes;
+};
+
+static bool pack_file(void *opaque, const uint8_t *build_id, size_t build_id_length,
+		      const void *bytes, size_t size, struct err *err)
+{
+	struct packing *packing = opaque;
+
+	packing->files++;
+	packing->bytes += size;
+	return bundle_add(packing->bundle, build_id, build_id_length, bytes, size, err);
+}
+
+static bool pack(const char *path, const struct symbols_options *options, struct packing *packing,
+		 struct err *err)
+{
+	struct reader *reader = reader_open(path, err);
+	struct symbols *symbols;
+	const char *const *notes;
+	size_t notes_count;
+	bool ok;
+
+	if (!reader)
+		return false;
+	ok = reader_scan(reader, err);
+	symbols = symbols_new(reader, options);
+	if (ok) {
+		packing->bundle = bundle_begin(path, err);
+		ok = packing->bundle && symbols_pack(symbols, pack_file, packing, err) &&
+		     bundle_end(packing->bundle, err);
+	}
+	notes_count = symbols_notes(symbols, &notes);
+	for (size_t i = 0; i < notes_count && ok; i++)
+		args_warn(&cmd_bundle, "%s", notes[i]);
+	bundle_free(packing->bundle);
+	symbols_free(symbols);
+	reader_close(reader);
+	return ok;
+}
+
+static int run(int argc, char **argv)
+{
+	struct symbols_options options = { 0 };
+	struct packing packing = { 0 };
+	const char *path = NULL;
+	struct err err = { 0 };
+	char bytes[16];
+	struct args args;
+	int id;
+
+	args_init(&args, &cmd_bundle, argc, argv);
+	while ((id = args_next(&args)) != ARGS_END) {
+		if (id == BUNDLE_PATH)
+			options.path = args.value;
+		else if (id == BUNDLE_DEBUGINFOD)
+			options.debuginfod = true;
+		else if (id != ARGS_OPERAND || !args_operand(&args, &path))
+			return args.exit_code;
+	}
+	if (!args_need(&args, path, "a trace FILE"))
+		return args.exit_code;
+	if (!pack(path, &options, &packing, &err))
+		return args_fail(&cmd_bundle, &err);
+	fprintf(stderr, "tidemark: names of %" PRIu64 " files added to %s, %s unpacked\n",
+		packing.files, path, str_bytes(packing.bytes, bytes));
+	return EXIT_ANSWERED;
+}

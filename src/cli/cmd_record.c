@@ -1,0 +1,258 @@
+// record: runs a program and writes where its memory goes into a trace.
+#include "cli/args.h"
+
+#include "base/str.h"
+#include "launch/launch.h"
+#include "wire/segment.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef TIDEMARK_VERSION
+#define TIDEMARK_VERSION "0.1.0"
+#endif
+
+#pragma weak cmd_bundle
+
+enum {
+	RECORD_OUTPUT = 1,
+	RECORD_FORCE,
+	RECORD_FREE_STACKS,
+	RECORD_CLOCK,
+	RECORD_NO_FOLLOW,
+	RECORD_STRICT,
+	RECORD_BUNDLE,
+	RECORD_QUIET,
+};
+
+static const struct option_row record_options[] = {
+	{ RECORD_OUTPUT, 'o', "output", "FILE",
+	  "write the trace to FILE; in it %e is the program, %p its pid, %t the time, %h the host, "
+	  "%n a number that makes it new" },
+	{ RECORD_FORCE, 'f', "force", NULL, "overwrite FILE" },
+	{ RECORD_FREE_STACKS, 0, "free-stacks", NULL, "record the stack of every free as well" },
+	{ RECORD_CLOCK, 0, "clock", "tick|ns",
+	  "time events by a tick of 100 us (default), or each event by itself" },
+	{ RECORD_NO_FOLLOW, 0, "no-follow", NULL, "do not record the program's children" },
+	{ RECORD_STRICT, 0, "strict", NULL,
+	  "exit with 125 if anything is not recorded; do not even start what cannot be" },
+	{ RECORD_BUNDLE, 0, "bundle", NULL,
+	  "pack the symbols into the trace, so that it reads the same elsewhere" },
+	{ RECORD_QUIET, 'q', "quiet", NULL, "print no summary at the end" },
+	{ 0 },
+};
+
+struct record {
+	struct args args;
+	struct launch_options launch;
+	struct str options_text;
+	bool bundle;
+	bool quiet;
+};
+
+static int record_run(int argc, char **argv);
+
+const struct command cmd_record = {
+	.name = "record",
+	.brief = "run a program and record its memory calls, and those of its children",
+	.usage = "[options] [--] PROGRAM [ARGUMENT...]",
+	.text = "The program's input, output, exit code and signals stay as they are. The trace "
+		"is\ntidemark.PROGRAM.PID.tide in the current directory, unless -o says "
+		"otherwise.\n",
+	.examples = "  tidemark record ./server --port 8080\n"
+		    "  tidemark record -o build.tide -- make -j4      # and all that make starts\n"
+		    "  tidemark record -o '%e.%t.tide' --free-stacks python3 job.py\n",
+	.notes = "Environment\n"
+		 "  TIDEMARK_LIBRARY  path of libtidemark.so, if it is not where it was "
+		 "installed\n"
+		 "\nSee also\n"
+		 "  tidemark report, tidemark info, tidemark-record(1)\n",
+	.options = record_options,
+	.keeps_signals = true,
+	.run = record_run,
+};
+
+static void record_tell(const char *line)
+{
+	fprintf(stderr, "tidemark: %s\n", line);
+}
+
+static void record_add_option(struct record *record, uint32_t option, const char *text)
+{
+	if (record->launch.segment_options & option)
+		return;
+	record->launch.segment_options |= option;
+	str_format(&record->options_text, "%s%s", record->options_text.length > 0 ? " " : "",
+		   text);
+}
+
+static bool record_clock(struct record *record)
+{
+	static const char *const words[] = { "tick", "ns", NULL };
+	int word;
+
+	if (!args_word(&record->args, words, &word))
+		return false;
+	if (word == 1)
+		record_add_option(record, SEGMENT_CLOCK_NS, "clock=ns");
+	return true;
+}
+
+// False: return args.exit_code.
+static bool record_parse(struct record *record, int argc, char **argv)
+{
+	struct args *args = &record->args;
+	int id;
+
+	args_init(args, &cmd_record, argc, argv);
+	args->stops_at_operand = true;
+	while ((id = args_next(args)) != ARGS_END) {
+		switch (id) {
+		case ARGS_EXIT:
+			return false;
+		case RECORD_OUTPUT:
+			record->launch.output_pattern = args->value;
+			break;
+		case RECORD_FORCE:
+			record->launch.force = true;
+			break;
+		case RECORD_FREE_STACKS:
+			record_add_option(record, SEGMENT_FREE_STACKS, "free-stacks");
+			break;
+		case RECORD_CLOCK:
+			if (!record_clock(record))
+				return false;
+			break;
+		case RECORD_NO_FOLLOW:
+			record_add_option(record, SEGMENT_NO_FOLLOW, "no-follow");
+			break;
+		case RECORD_STRICT:
+			record->launch.strict = true;
+			break;
+		case RECORD_BUNDLE:
+			record->bundle = true;
+			break;
+		case RECORD_QUIET:
+			record->quiet = true;
+			break;
+		}
+	}
+	if (args->at >= argc)
+		return args_mistake(args, "needs a program to run");
+	record->launch.argv = argv + args->at;
+	record->launch.tool = "tidemark " TIDEMARK_VERSION;
+	record->launch.options_text = str_get(&record->options_text);
+	record->launch.tell = record_tell;
+	return true;
+}
+
+static const char *record_plural(uint64_t count, const char *one, const char *many)
+{
+	return count == 1 ? one : many;
+}
+
+// The two lines at the end.
+static void record_summarise(const struct launch_result *result)
+{
+	const struct collect_summary *summary = &result->summary;
+	char duration[24], allocations[28], frees[28], bytes[16], lost[28], processes[28], size[16];
+	const char *path = str_get(&result->path);
+
+	if (!result->closed) {
+		fprintf(stderr, "tidemark: trace %s is cut short; next: tidemark report %s\n",
+			path, path);
+		return;
+	}
+	fprintf(stderr,
+		"tidemark: %s, %s %s, %s %s, %s allocated, %s %s, %s %s lost\n",
+		str_duration(summary->duration_ns, duration),
+		str_count(summary->allocations, allocations),
+		record_plural(summary->allocations, "allocation", "allocations"),
+		str_count(summary->frees, frees),
+		record_plural(summary->frees, "free", "frees"),
+		str_bytes(summary->allocated_bytes, bytes),
+		str_count(summary->processes, processes),
+		record_plural(summary->processes, "process", "processes"),
+		str_count(summary->events_lost, lost),
+		record_plural(summary->events_lost, "event", "events"));
+	fprintf(stderr, "tidemark: trace %s (%s); next: tidemark report %s\n", path,
+		str_bytes(summary->trace_bytes, size), path);
+}
+
+// End as the program ended: with its code, or by its signal, but without a core file of our own.
+static int record_end(int status)
+{
+	const struct rlimit no_core = { 0, 0 };
+	sigset_t set;
+	int number;
+
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status);
+	number = WTERMSIG(status);
+	setrlimit(RLIMIT_CORE, &no_core);
+	signal(number, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	fflush(NULL);
+	kill(getpid(), number);
+	return 128 + number;
+}
+
+static int record_failed(const struct launch_result *result, const struct err *err)
+{
+	fprintf(stderr, "tidemark: %s\n", err->text);
+	switch (result->end) {
+	case LAUNCH_NOT_FOUND:
+		return EXIT_NOT_FOUND;
+	case LAUNCH_NOT_EXECUTABLE:
+		return EXIT_NOT_EXECUTABLE;
+	case LAUNCH_RAN:
+	case LAUNCH_FAILED:
+		break;
+	}
+	return EXIT_NOT_RECORDED;
+}
+
+static int record_finish(const struct record *record, struct launch_result *result)
+{
+	char *words[] = { (char *)str_get(&result->path), NULL };
+
+	if (result->closed && result->summary.processes == 0)
+		record_tell("warning: no process was recorded: the recorder was loaded into none");
+	if (!record->quiet)
+		record_summarise(result);
+	if (record->bundle && result->closed && &cmd_bundle)
+		cmd_bundle.run(1, words);
+	if (record->launch.strict && (!result->whole || result->summary.processes == 0)) {
+		record_tell("not everything was recorded (--strict)");
+		return EXIT_NOT_RECORDED;
+	}
+	return record_end(result->status);
+}
+
+static int record_run(int argc, char **argv)
+{
+	struct record record = { .bundle = false };
+	struct launch_result result = { .end = LAUNCH_FAILED };
+	struct err err = { .kind = ERR_NONE };
+	int code;
+
+	if (!record_parse(&record, argc, argv)) {
+		str_fini(&record.options_text);
+		return record.args.exit_code == EXIT_USAGE ? EXIT_NOT_RECORDED :
+							     record.args.exit_code;
+	}
+	launch_run(&record.launch, &result, &err);
+	if (result.end == LAUNCH_RAN)
+		code = record_finish(&record, &result);
+	else
+		code = record_failed(&result, &err);
+	launch_result_fini(&result);
+	str_fini(&record.options_text);
+	return code;
+}

@@ -1,0 +1,124 @@
+// repair: a whole trace of a cut or damaged one.
+#include "cli/args.h"
+
+#include "base/str.h"
+#include "trace/fresh.h"
+#include "trace/reader.h"
+#include "trace/repair.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	REPAIR_OUTPUT = 1,
+	REPAIR_FORCE,
+};
+
+static const struct option_row repair_options[] = {
+	{ REPAIR_OUTPUT, 'o', "output", "OUT",
+	  "write the repaired trace to OUT (default: FILE with .repaired before .tide)" },
+	{ REPAIR_FORCE, 'f', "force", NULL, "overwrite OUT; OUT may be FILE itself" },
+	{ 0 },
+};
+
+static int run(int argc, char **argv);
+
+const struct command cmd_repair = {
+	.name = "repair",
+	.brief = "make a whole trace of a cut or damaged one",
+	.usage = "FILE [-o OUT] [--force]",
+	.text = "Copies all that can be read and writes an end that says what is missing. Every\n"
+		"command reads cut and damaged traces as they are; a repaired one is faster to\n"
+		"seek in, says the same on every reading, and can take bundled symbols.",
+	.examples = "  tidemark repair app.tide              # writes app.repaired.tide\n"
+		    "  tidemark repair app.tide -o app.tide --force\n",
+	.options = repair_options,
+	.run = run,
+};
+
+// "app.tide" -> "app.repaired.tide"
+static void name_output(const char *path, struct str *out)
+{
+	static const char ending[] = ".tide";
+	size_t length = strlen(path);
+
+	if (length > sizeof ending - 1 &&
+	    strcmp(path + length - (sizeof ending - 1), ending) == 0)
+		length -= sizeof ending - 1;
+	str_add_bytes(out, path, length);
+	str_add(out, ".repaired.tide");
+}
+
+static bool repair(const char *path, const char *output, bool force, struct err *err)
+{
+	struct repair_result result;
+	struct fresh fresh = { .fd = -1 };
+	char bytes[16];
+	bool ok = fresh_open(&fresh, output, force, err) &&
+		  repair_trace(path, fresh.fd, &result, err) && fresh_keep(&fresh, err);
+
+	fresh_close(&fresh);
+	if (!ok)
+		return false;
+	printf("%s: %" PRIu64 " events in %" PRIu64 " blocks\n", output, result.events,
+	       result.blocks);
+	printf("was %s\n", result.why[0] ? result.why : "whole");
+	if (result.events_lost > 0 || result.blocks_lost > 0 || result.bytes_lost > 0)
+		printf("lost: %" PRIu64 " blocks, %s of the file, %" PRIu64
+		       " events by their numbers\n",
+		       result.blocks_lost, str_bytes(result.bytes_lost, bytes),
+		       result.events_lost);
+	return true;
+}
+
+// Is there nothing to repair? Reads it all, because damage shows only then.
+static bool already_whole(const char *path, bool *whole, struct err *err)
+{
+	struct reader *reader = reader_open(path, err);
+	struct trace_event event;
+	struct trace_note note;
+
+	if (!reader)
+		return false;
+	while (reader_next(reader, &event, &note) != READER_END)
+		;
+	*whole = reader_sound(reader);
+	reader_close(reader);
+	return true;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *path = NULL, *output = NULL;
+	struct str name = { 0 };
+	struct err err = { 0 };
+	bool force = false;
+	bool whole, ok;
+	struct args args;
+	int id;
+
+	args_init(&args, &cmd_repair, argc, argv);
+	while ((id = args_next(&args)) != ARGS_END) {
+		if (id == REPAIR_OUTPUT)
+			output = args.value;
+		else if (id == REPAIR_FORCE)
+			force = true;
+		else if (id != ARGS_OPERAND || !args_operand(&args, &path))
+			return args.exit_code;
+	}
+	if (!args_need(&args, path, "a trace FILE"))
+		return args.exit_code;
+	if (!already_whole(path, &whole, &err))
+		return args_fail(&cmd_repair, &err);
+	if (whole && !output) {
+		printf("%s is whole: nothing to repair\n", path);
+		return EXIT_ANSWERED;
+	}
+	if (!output) {
+		name_output(path, &name);
+		output = name.text;
+	}
+	ok = repair(path, output, force, &err);
+	str_fini(&name);
+	return ok ? EXIT_ANSWERED : args_fail(&cmd_repair, &err);
+}

@@ -1,0 +1,59 @@
+// command: one verb of the command line, as a row that knows its name, its help and its function.
+//
+// Each cmd_NAME.c defines one `const struct command cmd_NAME` and nothing else that is visible.
+// main.c holds the table of them all, finds the row by its name and calls its `run` with what
+// follows the verb. A command parses (args.h), calls the floors below, prints, and returns its
+// exit code. `--help` is made from the row, so it cannot forget an option.
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <stdbool.h>
+
+// One option. Tables of them end with an all-zero row.
+struct option_row {
+	int id;               // what args_next returns for it: from 1, unique within the command
+	char letter;          // 'o' for -o; 0: none
+	const char *name;     // "output" for --output
+	const char *argument; // "FILE"; NULL: the option takes none
+	const char *help;     // one line, lower case, no full stop
+};
+
+struct command {
+	const char *name;     // "report"
+	const char *brief;    // one line for the list of commands
+	const char *usage;    // what follows `tidemark NAME`: "FILE [options]"
+	const char *text;     // a paragraph or two under the usage; NULL: none
+	const char *examples; // whole lines, two blanks in front; NULL: none
+	const char *notes;    // further sections (environment, see also); NULL: none
+	const struct option_row *options; // own options; NULL: none
+	const struct option_row *shared;  // rows shared between commands, such as the filters
+	const char *shared_title;         // their heading in the help: "Filters"
+	bool hidden;        // not in the list of commands: we call it ourselves
+	bool keeps_signals; // main leaves signal dispositions as they were given (record)
+
+	// argv[0] is the first word after the verb. Returns an exit code.
+	int (*run)(int argc, char **argv);
+};
+
+// What tidemark's commands return. `record` returns the program's own code, or one of the last
+// three; every other command one of the first five.
+enum exit_code {
+	EXIT_ANSWERED = 0,         // also from a cut trace, with a warning
+	EXIT_CHECK_FAILED = 1,     // a check said no
+	EXIT_USAGE = 2,            // the command line asks for something we do not do
+	EXIT_UNREADABLE = 3,       // unreadable trace, disk or memory
+	EXIT_OVER_BUDGET = 4,      // a budget the user gave would be exceeded
+	EXIT_NOT_RECORDED = 125,   // record itself failed
+	EXIT_NOT_EXECUTABLE = 126, // the program is there but cannot be run
+	EXIT_NOT_FOUND = 127,      // no such program
+};
+
+extern const struct command cmd_record;
+extern const struct command cmd_report;
+extern const struct command cmd_info;
+extern const struct command cmd_dump;
+extern const struct command cmd_repair;
+extern const struct command cmd_bundle;
+extern const struct command cmd_collect; // hidden: a collector for LD_PRELOAD alone
+
+#endif

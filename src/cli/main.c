@@ -1,0 +1,131 @@
+// main: finds the command's row and calls it. Knows nothing else.
+#include "cli/args.h"
+
+#include "base/str.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef TIDEMARK_VERSION
+#define TIDEMARK_VERSION "0.1.0"
+#endif
+
+// In the order of the help.
+static const struct command *const commands[] = {
+	&cmd_record, &cmd_report, &cmd_info,	&cmd_dump,
+	&cmd_repair, &cmd_bundle, &cmd_collect,
+};
+
+// While commands are still being written: a row that is not linked is not there.
+#pragma weak cmd_record
+#pragma weak cmd_report
+#pragma weak cmd_info
+#pragma weak cmd_dump
+#pragma weak cmd_repair
+#pragma weak cmd_bundle
+#pragma weak cmd_collect
+
+enum { COMMANDS_COUNT = sizeof(commands) / sizeof(commands[0]) };
+
+static void print_synopsis(FILE *file)
+{
+	fprintf(file, "usage: tidemark COMMAND [options]\n\n"
+		      "tidemark records where a program's memory goes, and answers questions "
+		      "about it.\n\n");
+	for (int i = 0; i < COMMANDS_COUNT; i++)
+		if (commands[i] && !commands[i]->hidden)
+			fprintf(file, "  %-9s %s\n", commands[i]->name, commands[i]->brief);
+	fprintf(file, "\n"
+		      "  tidemark record ./server --port 8080        # writes a trace, untouched output\n"
+		      "  tidemark report tidemark.server.4242.tide   # peak, live at exit, hot sites\n"
+		      "  tidemark record -o make.tide -- make        # make, and all that it starts\n"
+		      "\n"
+		      "tidemark COMMAND --help: options and examples of each.\n");
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (int i = 0; i < COMMANDS_COUNT; i++)
+		if (commands[i] && strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+static int tell_unknown(const char *word)
+{
+	const char *names[COMMANDS_COUNT + 1] = { NULL };
+	const char *nearest;
+	int count = 0;
+
+	for (int i = 0; i < COMMANDS_COUNT; i++)
+		if (commands[i] && !commands[i]->hidden)
+			names[count++] = commands[i]->name;
+	nearest = str_nearest(word, names);
+	if (word[0] == '-')
+		fprintf(stderr, "tidemark: unknown option %s (try: tidemark --help)\n", word);
+	else if (nearest)
+		fprintf(stderr, "tidemark: unknown command '%s'; did you mean '%s'?\n", word,
+			nearest);
+	else
+		fprintf(stderr,
+			"tidemark: unknown command '%s' (try: tidemark --help; to record a "
+			"program: tidemark record %s)\n",
+			word, word);
+	return EXIT_USAGE;
+}
+
+// help [COMMAND], --help and --version; -1: none of them.
+static int run_builtin(int argc, char **argv)
+{
+	const char *word = argv[0];
+
+	if (strcmp(word, "--version") == 0) {
+		printf("tidemark %s\n", TIDEMARK_VERSION);
+		return EXIT_ANSWERED;
+	}
+	if (strcmp(word, "--help") != 0 && strcmp(word, "-h") != 0 && strcmp(word, "help") != 0)
+		return -1;
+	if (argc > 1) {
+		const struct command *command = find_command(argv[1]);
+
+		if (!command)
+			return tell_unknown(argv[1]);
+		args_help(command, stdout);
+	} else {
+		print_synopsis(stdout);
+	}
+	return EXIT_ANSWERED;
+}
+
+// What was buffered must arrive, or the exit code says that it did not.
+static int flush_stdout(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	if (code == EXIT_ANSWERED)
+		fprintf(stderr, "tidemark: cannot write to standard output\n");
+	return code == EXIT_ANSWERED ? EXIT_UNREADABLE : code;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+	int code;
+
+	if (argc < 2) {
+		print_synopsis(stdout);
+		return flush_stdout(EXIT_ANSWERED);
+	}
+	code = run_builtin(argc - 1, argv + 1);
+	if (code >= 0)
+		return flush_stdout(code);
+	command = find_command(argv[1]);
+	if (!command)
+		return tell_unknown(argv[1]);
+
+	// `tidemark report … | head` ends quietly, also where our parent ignored the signal.
+	if (!command->keeps_signals)
+		signal(SIGPIPE, SIG_DFL);
+	return flush_stdout(command->run(argc - 2, argv + 2));
+}

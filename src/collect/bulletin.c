@@ -1,0 +1,236 @@
+#include "collect/bulletin.h"
+
+#include "base/mem.h"
+#include "collect/image.h"
+#include "collect/peer.h"
+#include "wire/lane_event.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// An exec that fails says so within microseconds.
+enum { EXEC_SURE_NS = 50000000 };
+
+// What is left of a note's payload.
+struct payload {
+	const uint8_t *at;
+	size_t left;
+	bool short_; // something was missing
+};
+
+static uint64_t take(struct payload *payload, size_t size)
+{
+	uint64_t value = 0;
+
+	if (payload->left < size) {
+		payload->short_ = true;
+		payload->left = 0;
+		return 0;
+	}
+	memcpy(&value, payload->at, size);
+	payload->at += size;
+	payload->left -= size;
+	return value;
+}
+
+static void read_module(struct image *image, struct payload *payload)
+{
+	struct trace_module module = { .process = image->process };
+	uint32_t id = (uint32_t)take(payload, 4);
+	struct str path = { 0 };
+	uint8_t build_id_length;
+	size_t length;
+	char *named;
+
+	module.start = take(payload, 8);
+	module.end = take(payload, 8);
+	module.bias = take(payload, 8);
+	build_id_length = (uint8_t)take(payload, 1);
+	for (size_t i = 0; i < sizeof module.build_id; i++)
+		module.build_id[i] = (uint8_t)take(payload, 1);
+	length = (size_t)take(payload, 2);
+	if (payload->short_ || length > payload->left || id == 0)
+		return;
+	if (build_id_length <= sizeof module.build_id)
+		module.build_id_length = build_id_length;
+	named = length > 0 ? mem_copy_bytes(payload->at, length) :
+			     mem_copy_text(image->arrival->exe);
+	peer_file(image->pid, named, &path, &module.file_size, &module.file_mtime_ns);
+	module.path = (char *)(uintptr_t)str_get(&path);
+	frame_map_add_module(&image->frames, id, writer_add_module(image->ledger->writer, &module));
+	str_fini(&path);
+	mem_free(named);
+}
+
+static void read_module_gone(struct image *image, struct payload *payload)
+{
+	module_id module = frame_map_module(&image->frames, (uint32_t)take(payload, 4));
+
+	if (module != 0)
+		ledger_note(image->ledger, TRACE_NOTE_MODULE_GONE, image->process, TRACE_NONE, module,
+			    "");
+}
+
+static void forget_exec(struct image_exec *exec)
+{
+	mem_free(exec->path);
+	memset(exec, 0, sizeof *exec);
+}
+
+static void read_exec(struct image *image, struct payload *payload)
+{
+	uint32_t reason = (uint32_t)take(payload, 4);
+	uint32_t pid = image->arrival->hello.pid;
+	struct image_exec *exec;
+
+	// TODO
+	if (payload->left >= 4 && payload->at[3] == 0)
+		pid = (uint32_t)take(payload, 4);
+	if (payload->short_)
+		return;
+	exec = pid == image->arrival->hello.pid ? &image->exec : &image->vfork_exec;
+	forget_exec(exec);
+	exec->reason = reason;
+	exec->path = mem_copy_bytes(payload->at, payload->left);
+}
+
+// Of two that are pending, the vfork child's is the one that can fail: its parent waits for it.
+static void read_exec_failed(struct image *image)
+{
+	forget_exec(image->vfork_exec.path != NULL ? &image->vfork_exec : &image->exec);
+}
+
+static void read_message(struct image *image, struct payload *payload)
+{
+	uint32_t what = (uint32_t)take(payload, 4);
+	char *text = mem_copy_bytes(payload->at, payload->left);
+	char line[512];
+
+	if (what == NOTE_MESSAGE_OWN_MALLOC)
+		snprintf(line, sizeof line, "%s has its own malloc: its allocations are not seen",
+			 text);
+	else
+		snprintf(line, sizeof line, "%s", text);
+	ledger_warn(image->ledger, image->process, line);
+	mem_free(text);
+}
+
+// A mark or a fork: both begin alike.
+static void read_place(struct image *image, struct payload *payload, uint8_t kind)
+{
+	uint64_t time_ns = take(payload, 8);
+	uint32_t tid = (uint32_t)take(payload, 4);
+	uint32_t lane = (uint32_t)take(payload, 4);
+	uint64_t head = take(payload, 8);
+	struct image_event *event;
+
+	if (payload->short_)
+		return;
+	event = image_event_add(image, kind, time_ns, tid, lane, head);
+	if (kind == LANE_ITEM_MARK)
+		event->name = mem_copy_bytes(payload->at, payload->left);
+}
+
+static void read_fork_failed(struct image *image, struct payload *payload)
+{
+	uint32_t tid = (uint32_t)take(payload, 4);
+
+	for (size_t i = image->events_count; i-- > 0;) {
+		struct image_event *event = &image->events[i];
+
+		if (event->tid == tid && event->name == NULL && !event->passed) {
+			event->failed = true;
+			return;
+		}
+	}
+}
+
+static void read_note(struct image *image, uint16_t type, struct payload payload)
+{
+	switch (type) {
+	case NOTE_MODULE:
+		read_module(image, &payload);
+		break;
+	case NOTE_MODULE_GONE:
+		read_module_gone(image, &payload);
+		break;
+	case NOTE_EXEC:
+		read_exec(image, &payload);
+		break;
+	case NOTE_EXEC_FAILED:
+		read_exec_failed(image);
+		break;
+	case NOTE_MESSAGE:
+		read_message(image, &payload);
+		break;
+	case NOTE_MARK:
+		read_place(image, &payload, LANE_ITEM_MARK);
+		break;
+	case NOTE_FORK:
+		read_place(image, &payload, LANE_ITEM_FORK);
+		break;
+	case NOTE_FORK_FAILED:
+		read_fork_failed(image, &payload);
+		break;
+	default: // of a newer recorder
+		break;
+	}
+}
+
+void bulletin_read(struct image *image, struct stream *notes, uint64_t limit)
+{
+	struct lane_reader *reader = &notes->reader;
+
+	while (!reader->broken && reader->at != limit) {
+		const uint8_t *in = reader->ring + (reader->at & reader->mask);
+		uint64_t left = limit - reader->at;
+		uint16_t head[2];
+
+		if (left >= sizeof head)
+			memcpy(head, in, sizeof head);
+		if (left < sizeof head || left - sizeof head < head[1]) {
+			image_break_lane(notes);
+			break;
+		}
+		read_note(image, head[0], (struct payload){ .at = in + 4, .left = head[1] });
+		reader->at += sizeof head + head[1];
+	}
+}
+
+static void tell_unseen(struct image *image, struct image_exec *exec)
+{
+	static const char *const why[] = {
+		[NOTE_EXEC_OK] = "it could not load the recorder",
+		[NOTE_EXEC_STATIC] = "it is statically linked",
+		[NOTE_EXEC_SETUID] = "it runs with other privileges",
+	};
+	char line[512];
+
+	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
+		 why[exec->reason <= NOTE_EXEC_SETUID ? exec->reason : NOTE_EXEC_OK]);
+	ledger_note(image->ledger, TRACE_NOTE_EXEC_UNSEEN, image->process, TRACE_NONE, 0, line);
+	ledger_warn(image->ledger, image->process, line);
+	exec->told = true;
+}
+
+void bulletin_check_exec(struct image *image, uint64_t now_ns, bool over)
+{
+	struct image_exec *both[] = { &image->exec, &image->vfork_exec };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct image_exec *exec = both[i];
+		bool own = i == 0;
+
+		if (exec->path == NULL || exec->told)
+			continue;
+		if (exec->since_ns == 0)
+			exec->since_ns = now_ns;
+		if (!over && now_ns - exec->since_ns < EXEC_SURE_NS)
+			continue;
+		// An image that should be seen is given until the end of its process.
+		if (exec->reason != NOTE_EXEC_OK || (own && over))
+			tell_unseen(image, exec);
+		if (!own)
+			forget_exec(exec);
+	}
+}

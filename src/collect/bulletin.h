@@ -1,0 +1,19 @@
+// bulletin: reads lane 0 of an image, its notes: modules, forks, execs, marks, messages.
+#ifndef COLLECT_BULLETIN_H
+#define COLLECT_BULLETIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct image;
+struct stream;
+
+// Read the notes up to `limit`. Definitions (modules) are made at once; what has a place in the
+// order becomes a barrier of its lane.
+void bulletin_read(struct image *image, struct stream *notes, uint64_t limit);
+
+// Tell of an exec into something that will not be seen, once that is sure. `over`: the process
+// has ended.
+void bulletin_check_exec(struct image *image, uint64_t now_ns, bool over);
+
+#endif

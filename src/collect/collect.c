@@ -1,0 +1,395 @@
+#include "collect/collect.h"
+
+#include "base/mem.h"
+#include "collect/bulletin.h"
+#include "collect/merge.h"
+#include "collect/roster.h"
+#include "collect/sampler.h"
+#include "os/now.h"
+#include "wire/compiler.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum {
+	TICK_NS = 100000,
+	TICK_COARSE_NS = 1000000, // where each event has its own time
+	SLEEP_MIN_NS = 1000000,
+	SLEEP_MAX_NS = 20000000,
+	SLEEP_HELD_NS = 2000000,
+	SLEEP_STOPPED_NS = 50000000,
+	FLUSH_NS = 1000000000,
+	IDLE_PASSES = 3,               // empty ones before the end is believed
+	FIRST_HELLO_NS = 2000000000, // how long nobody may come at all, with until_idle
+};
+
+struct collector {
+	const struct collect_options *options;
+	struct tick tick;
+	struct door *door;
+	struct writer *writer;
+	struct ledger ledger;
+	struct roster roster;
+	struct merge merge;
+	struct sampler sampler;
+	bool held;         // the order waits for a fork's child
+	bool main_ended;   // the launcher has nothing more to run
+	bool stopping;     // somebody wants us to finish now
+	bool failed;       // the trace cannot be written
+	struct err why;    // why it cannot
+	uint64_t sleep_ns; // how long the last sleep was
+	uint64_t flush_ns; // when to flush next
+	unsigned idle_passes;
+};
+
+// ---- What the door says ---------------------------------------------------------------------
+
+static void handle_message(struct collector *collector, const struct door_event *event)
+{
+	const struct collect_message *message = &event->message;
+
+	switch (message->kind) {
+	case COLLECT_ENDED:
+		roster_status(&collector->roster, message->pid, message->status);
+		collector->main_ended = true;
+		break;
+	case COLLECT_STOP:
+		collector->stopping = true;
+		break;
+	case COLLECT_MARK:
+		ledger_time(&collector->ledger, event->time_ns);
+		ledger_note(&collector->ledger, TRACE_NOTE_MARK, TRACE_NONE, TRACE_NONE, 0,
+			    message->text);
+		break;
+	default:
+		break;
+	}
+}
+
+static void handle_events(struct collector *collector)
+{
+	struct door_event *event;
+
+	while ((event = door_take(collector->door)) != NULL) {
+		switch (event->kind) {
+		case DOOR_ARRIVAL:
+			roster_arrive(&collector->roster, event->arrival);
+			break;
+		case DOOR_EXIT:
+			roster_exit(&collector->roster, event->image, event->time_ns);
+			break;
+		case DOOR_MESSAGE:
+			handle_message(collector, event);
+			break;
+		case DOOR_ALONE:
+			collector->main_ended = true;
+			break;
+		case DOOR_STOP:
+			collector->stopping = true;
+			break;
+		case DOOR_WARNING:
+			ledger_warn(&collector->ledger, TRACE_NONE, event->message.text);
+			break;
+		}
+		mem_free(event);
+	}
+}
+
+// ---- A pass ---------------------------------------------------------------------------------
+
+// Look at all lanes twice. The deaths that were heard of come first: what the looks see of the
+// dead is all there is.
+static void look(struct collector *collector)
+{
+	struct image *images = collector->roster.images;
+
+	for (struct image *image = images; image != NULL; image = image->next) {
+		image->final = image->exited || image->replaced;
+		image_look(image);
+	}
+	for (struct image *image = images; image != NULL; image = image->next)
+		image_look_again(image);
+}
+
+// Deliver what there is. Returns the number of events.
+static uint64_t pass(struct collector *collector)
+{
+	struct roster *roster = &collector->roster;
+	uint64_t before = writer_events_count(collector->writer);
+	uint64_t look_ns = tick_now(&collector->tick);
+	struct image *image;
+
+	if (!collector->held)
+		look(collector);
+	else
+		for (image = roster->images; image != NULL; image = image->next)
+			image_read_notes(image);
+	roster_settle(roster);
+	for (image = roster->images; image != NULL; image = image->next) {
+		if (!collector->held)
+			image_decode(image);
+		merge_add(&collector->merge, image);
+	}
+	collector->held = !merge_run(&collector->merge);
+	if (!collector->held) {
+		for (image = roster->images; image != NULL; image = image->next)
+			bulletin_check_exec(image, look_ns, false);
+		sampler_run(&collector->sampler, roster, look_ns);
+		roster_end(roster, false);
+		roster_settle(roster);
+	}
+	if (look_ns >= collector->flush_ns) {
+		collector->flush_ns = look_ns + FLUSH_NS;
+		writer_flush(collector->writer);
+	}
+	return writer_events_count(collector->writer) - before;
+}
+
+// How long to sleep if no bell rings.
+static uint64_t next_sleep(struct collector *collector, uint64_t events)
+{
+	if (collector->held)
+		return SLEEP_HELD_NS;
+	if (events > 0 || collector->roster.arrivals != NULL)
+		collector->sleep_ns = SLEEP_MIN_NS;
+	else if (collector->sleep_ns < SLEEP_MAX_NS)
+		collector->sleep_ns *= 2;
+	return collector->sleep_ns < SLEEP_MAX_NS ? collector->sleep_ns : SLEEP_MAX_NS;
+}
+
+// ---- The end --------------------------------------------------------------------------------
+
+// Nothing is alive, nobody is at the door, and nobody will come.
+static bool over(struct collector *collector)
+{
+	bool nobody_comes = collector->main_ended;
+
+	if (collector->options->until_idle)
+		nobody_comes = collector->roster.began_count > 0 ||
+			       tick_now(&collector->tick) > FIRST_HELLO_NS;
+	if (!nobody_comes || !roster_empty(&collector->roster) || !door_idle(collector->door)) {
+		collector->idle_passes = 0;
+		return false;
+	}
+	return ++collector->idle_passes >= IDLE_PASSES;
+}
+
+// Take everything that is published, and call it the end for all.
+static void finish_running(struct collector *collector)
+{
+	tick_stop(&collector->tick);
+	door_refuse(collector->door);
+	// Twice, for what waits for a place; a fork's child that does not come is given up.
+	for (int i = 0; i < 100; i++) {
+		handle_events(collector);
+		pass(collector);
+		if (!collector->held && i > 0)
+			break;
+		tick_sleep(&collector->tick, tick_bell(&collector->tick), SLEEP_HELD_NS);
+	}
+	roster_end(&collector->roster, true);
+}
+
+// The trace cannot be written: let the programs go on, and say so.
+static void give_up(struct collector *collector)
+{
+	struct collect_message message = { .kind = COLLECT_STOPPED };
+
+	collector->failed = true;
+	tick_stop(&collector->tick);
+	door_refuse(collector->door);
+	snprintf(message.text, sizeof message.text, "%s", collector->why.text);
+	ledger_tell(&collector->ledger, &message);
+}
+
+static void run(struct collector *collector)
+{
+	while (!collector->failed) {
+		uint32_t bell = tick_bell(&collector->tick);
+		uint64_t events;
+
+		handle_events(collector);
+		events = pass(collector);
+		if (!writer_ok(collector->writer, &collector->why)) {
+			give_up(collector);
+		} else if (collector->stopping) {
+			finish_running(collector);
+			return;
+		} else if (over(collector)) {
+			return;
+		} else {
+			tick_sleep(&collector->tick, bell, next_sleep(collector, events));
+		}
+	}
+	// Unrecorded programs run on. Who launched us still wants an answer at the end.
+	while (!collector->stopping && !collector->main_ended && !collector->options->until_idle) {
+		uint32_t bell = tick_bell(&collector->tick);
+
+		handle_events(collector);
+		tick_sleep(&collector->tick, bell, SLEEP_STOPPED_NS);
+	}
+}
+
+static void fill_end(struct collector *collector, struct trace_end *end)
+{
+	struct ledger *ledger = &collector->ledger;
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	roster_weigh(&collector->roster);
+	*end = (struct trace_end){
+		.duration_ns = ledger->now_ns,
+		.events = writer_events_count(collector->writer),
+		.events_lost = ledger->events_lost,
+		.waited_ns = ledger->waited_ns,
+		.tick_median_ns = tick_median_ns(&collector->tick),
+		.tick_worst_ns = tick_worst_ns(&collector->tick),
+		.guest_bytes_peak = collector->roster.guest_bytes_peak,
+		.collector_bytes_peak = (uint64_t)usage.ru_maxrss * 1024,
+		.collector_cpu_ns = now_cpu_ns(),
+		.stacks_incomplete = ledger->stacks_incomplete,
+		.why = collector->stopping && !collector->failed ? "stopped while programs ran" :
+								   collector->why.text,
+	};
+	if (collector->stopping && !collector->failed && collector->main_ended)
+		end->why = (char *)"";
+}
+
+// A realloc ends one block and begins another; one that failed does neither.
+static void count_blocks(const struct ledger *ledger, struct collect_summary *summary)
+{
+	const uint64_t *kinds = ledger->kinds;
+
+	summary->allocations = kinds[TRACE_MALLOC] + kinds[TRACE_CALLOC] + kinds[TRACE_ALIGNED] +
+			       kinds[TRACE_REALLOC] + kinds[TRACE_REALLOC_ALLOC];
+	summary->frees = kinds[TRACE_FREE] + kinds[TRACE_REALLOC] + kinds[TRACE_REALLOC_FREE] -
+			 kinds[TRACE_REALLOC_UNDO];
+	summary->allocated_bytes = ledger->allocated_bytes;
+}
+
+static void tell_done(struct collector *collector, const struct trace_end *end, bool complete,
+		      struct collect_summary *summary)
+{
+	struct collect_message message = { .kind = COLLECT_DONE };
+
+	*summary = (struct collect_summary){
+		.events = end->events,
+		.events_lost = end->events_lost,
+		.processes = collector->ledger.processes_count,
+		.duration_ns = end->duration_ns,
+		.trace_bytes = writer_bytes(collector->writer),
+		.waited_ns = end->waited_ns,
+		.order_breaks = collector->merge.order_breaks,
+		.complete = complete,
+	};
+	count_blocks(&collector->ledger, summary);
+	message.summary = *summary;
+	snprintf(message.text, sizeof message.text, "%s", collector->why.text);
+	ledger_tell(&collector->ledger, &message);
+}
+
+static void note_losses(struct collector *collector)
+{
+	char text[128];
+
+	if (collector->merge.order_breaks > 0) {
+		snprintf(text, sizeof text,
+			 "%llu events have no possible order: the program frees or moves blocks "
+			 "in two threads at once",
+			 (unsigned long long)collector->merge.order_breaks);
+		ledger_warn(&collector->ledger, TRACE_NONE, text);
+	}
+	if (collector->ledger.forks_late > 0) {
+		snprintf(text, sizeof text, "%llu forks have no exact place in their parent's order",
+			 (unsigned long long)collector->ledger.forks_late);
+		ledger_note(&collector->ledger, TRACE_NOTE_MESSAGE, TRACE_NONE, TRACE_NONE, 0, text);
+	}
+}
+
+static bool finish(struct collector *collector, struct collect_summary *summary, struct err *err)
+{
+	struct trace_end end;
+	bool complete;
+
+	note_losses(collector);
+	tick_join(&collector->tick);
+	fill_end(collector, &end);
+	writer_end(collector->writer, &end);
+	complete = writer_ok(collector->writer, &collector->why) && !collector->failed;
+	tell_done(collector, &end, complete, summary);
+	if (!complete)
+		*err = collector->why;
+	return complete;
+}
+
+// ---- The beginning --------------------------------------------------------------------------
+
+// Each image takes two descriptors.
+static void raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static bool begin(struct collector *collector, struct trace_info *info, struct err *err)
+{
+	const struct collect_options *options = collector->options;
+	bool own_times = options->segment_options & SEGMENT_CLOCK_NS;
+	struct collect_message ready = { .kind = COLLECT_READY };
+
+	raise_limits();
+	if (!tick_open(&collector->tick, own_times ? TICK_COARSE_NS : TICK_NS, err))
+		return false;
+	*info = options->info;
+	info->tick_ns = own_times ? 0 : TICK_NS;
+	if (info->began_unix_ns == 0)
+		info->began_unix_ns = now_wall_ns();
+	collector->writer = writer_new(options->output_fd, info, err);
+	if (collector->writer == NULL)
+		return false;
+	ledger_init(&collector->ledger, collector->writer, options);
+	collector->ledger.fold_ns = 2 * info->tick_ns;
+	roster_init(&collector->roster, &collector->ledger, &collector->tick,
+		    !(options->segment_options & SEGMENT_NO_FOLLOW));
+	merge_init(&collector->merge, &collector->ledger, roster_special, &collector->roster);
+	collector->sleep_ns = SLEEP_MIN_NS;
+	collector->flush_ns = FLUSH_NS;
+	collector->door = door_open(options, &collector->tick, err);
+	if (collector->door == NULL)
+		return false;
+	ledger_tell(&collector->ledger, &ready);
+	return true;
+}
+
+static void release(struct collector *collector)
+{
+	door_close(collector->door);
+	merge_fini(&collector->merge);
+	roster_fini(&collector->roster);
+	ledger_fini(&collector->ledger);
+	writer_free(collector->writer);
+	tick_close(&collector->tick);
+	mem_free(collector);
+}
+
+bool collect_run(const struct collect_options *options, struct collect_summary *summary,
+		 struct err *err)
+{
+	struct collector *collector = mem_alloc(1, sizeof *collector);
+	struct collect_summary unwanted;
+	struct trace_info info;
+	bool good = false;
+
+	collector->options = options;
+	if (begin(collector, &info, err)) {
+		run(collector);
+		good = finish(collector, summary != NULL ? summary : &unwanted, err);
+	}
+	release(collector);
+	return good;
+}

@@ -1,0 +1,91 @@
+// collect: the other end of every lane; turns what traced processes publish into a trace.
+//
+// A collector is a process of its own. It listens on an abstract Unix socket, gives each process
+// image that says hello a segment (wire/segment.h), drains the lanes of all images, merges them
+// into one order (docs/notes/0001-order-without-clocks.md), interns stacks and feeds a writer.
+//
+//     door         answers hellos at once, in a thread of its own; also watches for deaths
+//     tick         writes the clock page every 100 us, in a thread of its own
+//     share        a segment, mapped
+//     lane_reader  bytes of a lane -> items
+//     frame_map    a guest's frame and module ids -> the trace's
+//     interner     (caller's stack, frame) -> stack id
+//     image        one process image: its lanes, ids, life and death
+//     arrivals     images that said hello but whose place in the order has not come yet
+//     merge        items of all lanes of all images -> one order
+//     collect      the loop around them
+//
+// It ends when the launcher says that the main program has ended (or the launcher is gone) and no
+// image is alive any more; when told to stop; with `until_idle`, when all images are gone.
+// Whatever was published by then is in the trace.
+//
+// When the trace cannot be written (no space left), it sets the clock to SEGMENT_CLOCK_STOP, upon
+// which the traced programs go on unrecorded, ends the trace with the reason in it, tells the
+// launcher, and refuses new images until the launcher has nothing more to run.
+#ifndef COLLECT_COLLECT_H
+#define COLLECT_COLLECT_H
+
+#include "base/err.h"
+#include "trace/trace.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct collect_options {
+	int output_fd;           // the trace; stays the caller's
+	const char *socket_name; // abstract, without the leading NUL; borrowed
+	struct trace_info info;  // tick_ns and began_unix_ns are filled in by collect_run; borrowed
+	uint32_t segment_options; // enum segment_option
+
+	// A SOCK_SEQPACKET socket to the launcher, or -1. Messages of `struct collect_message` both
+	// ways. Its end of file means that the launcher is gone.
+	int report_fd;
+	int stop_fd;     // when this becomes readable (a signalfd), finish; -1: none
+	int listen_fd;   // a listening socket that is used instead of socket_name; -1: none
+	bool until_idle; // nobody will say when the main program has ended
+};
+
+// What was collected; sent to the launcher in COLLECT_DONE.
+struct collect_summary {
+	uint64_t events;
+	uint64_t events_lost;
+	uint64_t processes;
+	uint64_t duration_ns;
+	uint64_t trace_bytes;
+	uint64_t waited_ns;
+	uint64_t order_breaks; // places where the program's events have no possible order
+	bool complete;         // the trace is whole
+
+	// Lifetimes begun and ended (a realloc is one of each), and bytes asked for; for the line
+	// that the user sees.
+	uint64_t allocations;
+	uint64_t frees;
+	uint64_t allocated_bytes;
+};
+
+enum collect_message_kind {
+	COLLECT_READY = 1,   // collector: the socket listens; start the program
+	COLLECT_WARNING = 2, // collector: text is one line for the user
+	COLLECT_STOPPED = 3, // collector: the recording is over early; text says why
+	COLLECT_DONE = 4,    // collector: the trace is closed; summary is set, text says why not whole
+	COLLECT_ENDED = 5,   // launcher: the main program `pid` ended with wait status `status`
+	COLLECT_STOP = 6,    // launcher: finish now, whatever is still running
+	COLLECT_MARK = 7,    // launcher: place the mark `text` here
+};
+
+// One datagram, always sent whole.
+struct collect_message {
+	uint32_t kind; // enum collect_message_kind
+	uint32_t pid;
+	int32_t status;
+	uint32_t reserved;
+	struct collect_summary summary;
+	char text[512]; // NUL-terminated
+};
+
+// Collect until the end. `summary` may be NULL. False when the collector could not start, or the
+// trace could not be written whole: `err` says why.
+bool collect_run(const struct collect_options *options, struct collect_summary *summary,
+		 struct err *err);
+
+#endif

@@ -1,0 +1,66 @@
+// door: where process images knock, and where their deaths are heard of.
+//
+// A thread of its own answers each hello at once, with a new segment, so that no program waits
+// for the collector to finish what it is doing; and it watches everything else that may happen:
+// the end of a process, a message from the launcher, the request to stop. What happened is put
+// into a queue, in order, and the bell is rung.
+//
+// A hello is not to be trusted; the sender's pid comes from the kernel.
+#ifndef COLLECT_DOOR_H
+#define COLLECT_DOOR_H
+
+#include "base/err.h"
+#include "collect/collect.h"
+#include "collect/share.h"
+#include "collect/tick.h"
+
+// An image that has been welcomed.
+struct door_arrival {
+	uint32_t image; // from 1
+	uint32_t pid;   // as we see it
+	uint32_t parent_pid; // the same
+	uint64_t time_ns;
+	int pidfd;
+	struct share share;
+	struct segment_hello hello; // lengths checked
+	char *exe;
+	char **args; // args_count of them, one allocation with their text
+	uint32_t args_count;
+};
+
+enum door_event_kind {
+	DOOR_ARRIVAL,
+	DOOR_EXIT,    // image `image`'s process has ended
+	DOOR_MESSAGE, // from the launcher
+	DOOR_ALONE,   // the launcher is gone
+	DOOR_STOP,    // stop_fd has become readable
+	DOOR_WARNING, // `text`
+};
+
+struct door_event {
+	struct door_event *next;
+	enum door_event_kind kind;
+	uint32_t image;
+	uint64_t time_ns;
+	struct door_arrival *arrival;   // the taker's
+	struct collect_message message; // DOOR_MESSAGE; text also for DOOR_WARNING
+};
+
+struct door;
+
+// Listen. `options` and `tick` are borrowed until door_close.
+struct door *door_open(const struct collect_options *options, struct tick *tick, struct err *err);
+void door_close(struct door *door); // NULL is allowed
+
+// The next thing that happened; the caller frees it with mem_free. NULL: nothing more.
+struct door_event *door_take(struct door *door);
+
+// From now on no image is welcomed.
+void door_refuse(struct door *door);
+
+// Nobody stands in the door, and nothing waits to be taken.
+bool door_idle(struct door *door);
+
+void door_arrival_free(struct door_arrival *arrival); // NULL is allowed
+
+#endif

@@ -1,0 +1,121 @@
+#include "collect/frame_map.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+void frame_map_init(struct frame_map *map, struct writer *writer, const struct segment *segment,
+		    const struct segment_frame *frames)
+{
+	memset(map, 0, sizeof *map);
+	map->writer = writer;
+	map->segment = segment;
+	map->frames = frames;
+}
+
+void frame_map_fini(struct frame_map *map)
+{
+	mem_free(map->ids);
+	mem_free(map->modules);
+	memset(map, 0, sizeof *map);
+}
+
+static void grow_ids(struct frame_map *map, uint32_t id)
+{
+	size_t before = map->ids_capacity;
+
+	if (id < before)
+		return;
+	map->ids = mem_grow(map->ids, &map->ids_capacity, (size_t)id + 1, sizeof *map->ids);
+	memset(map->ids + before, 0, (map->ids_capacity - before) * sizeof *map->ids);
+}
+
+static frame_id unknown_frame(struct frame_map *map)
+{
+	if (map->unknown == 0)
+		map->unknown = writer_add_frame(map->writer, 0, 0, 0);
+	return map->unknown;
+}
+
+// Frames that the guest has published so far.
+static uint32_t published_count(const struct frame_map *map)
+{
+	uint32_t count;
+
+	if (map->segment == NULL)
+		return 0;
+	count = atomic_load_explicit(&map->segment->frames_count, memory_order_acquire);
+	return count < SEGMENT_FRAMES_MAX ? count : SEGMENT_FRAMES_MAX;
+}
+
+frame_id frame_map_find(struct frame_map *map, uint32_t id)
+{
+	struct segment_frame frame;
+	uint32_t flags = 0;
+
+	if (id < map->ids_capacity && map->ids[id] != 0)
+		return map->ids[id];
+	if (id == 0 || id < map->inherited)
+		return unknown_frame(map);
+	if (id >= published_count(map))
+		return 0;
+	memcpy(&frame, &map->frames[id], sizeof frame);
+	if (frame.flags & SEGMENT_FRAME_EXACT_PC)
+		flags |= TRACE_FRAME_EXACT_PC;
+	grow_ids(map, id);
+	map->ids[id] = writer_add_frame(map->writer, frame_map_module(map, frame.module), frame.pc,
+					flags);
+	return map->ids[id];
+}
+
+void frame_map_add_module(struct frame_map *map, uint32_t id, module_id module)
+{
+	size_t before = map->modules_count;
+
+	// Ids come in order; a guest that jumps is not believed beyond what a process can map.
+	if (id == 0 || id > before + 65536)
+		return;
+	if (id >= before) {
+		map->modules = mem_grow(map->modules, &map->modules_capacity, (size_t)id + 1,
+					sizeof *map->modules);
+		memset(map->modules + before, 0, (id + 1 - before) * sizeof *map->modules);
+		map->modules_count = (size_t)id + 1;
+	}
+	map->modules[id] = module;
+}
+
+module_id frame_map_module(const struct frame_map *map, uint32_t id)
+{
+	return id < map->modules_count ? map->modules[id] : 0;
+}
+
+void frame_map_inherit(struct frame_map *map, struct frame_map *parent, uint32_t frames_count,
+		       uint32_t modules_count)
+{
+	if (frames_count > SEGMENT_FRAMES_MAX)
+		frames_count = SEGMENT_FRAMES_MAX;
+	map->inherited = frames_count;
+	if (parent == NULL)
+		return;
+	for (uint32_t id = 1; id < frames_count; id++)
+		if (frame_map_get(parent, id) == 0)
+			break;
+	if (frames_count > parent->ids_capacity)
+		frames_count = (uint32_t)parent->ids_capacity;
+	if (frames_count > 0) {
+		grow_ids(map, frames_count - 1);
+		memcpy(map->ids, parent->ids, frames_count * sizeof *map->ids);
+	}
+	for (uint32_t id = 1; id < modules_count && id < parent->modules_count; id++)
+		frame_map_add_module(map, id, parent->modules[id]);
+}
+
+void frame_map_detach(struct frame_map *map)
+{
+	uint32_t count = published_count(map);
+
+	for (uint32_t id = 1; id < count; id++)
+		frame_map_get(map, id);
+	map->segment = NULL;
+	map->frames = NULL;
+}

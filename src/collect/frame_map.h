@@ -1,0 +1,57 @@
+// frame_map: a guest's numbers for frames and modules, as the trace's.
+//
+// A guest numbers its frames and modules from 1, densely, in its segment; the trace numbers those
+// of all images together. A frame is looked up when the first stack uses it. A forked child goes
+// on with the parent's numbers up to where the parent was, hence frame_map_inherit.
+//
+// Guests can be corrupted: ids are checked, and a frame of an unknown module is one of none.
+#ifndef COLLECT_FRAME_MAP_H
+#define COLLECT_FRAME_MAP_H
+
+#include "trace/trace.h"
+#include "trace/writer.h"
+#include "wire/segment.h"
+
+#include <stddef.h>
+
+struct frame_map {
+	struct writer *writer;              // borrowed
+	const struct segment *segment;      // borrowed from the image's share; NULL: none (any more)
+	const struct segment_frame *frames; // the same
+	frame_id *ids;                      // by the guest's id; 0: not yet
+	size_t ids_capacity;
+	uint32_t inherited; // ids below are the parent's, whatever the segment holds
+	frame_id unknown;   // what the guest's frame 0 became; 0: not used yet
+	module_id *modules; // by the guest's id
+	size_t modules_count, modules_capacity;
+};
+
+void frame_map_init(struct frame_map *map, struct writer *writer, const struct segment *segment,
+		    const struct segment_frame *frames);
+void frame_map_fini(struct frame_map *map); // accepts { 0 }
+
+// The trace's id of the guest's frame `id`; 0 if there is no such frame.
+frame_id frame_map_find(struct frame_map *map, uint32_t id);
+
+// The guest's module `id` is `module`.
+void frame_map_add_module(struct frame_map *map, uint32_t id, module_id module);
+
+// 0 if there is no such module.
+module_id frame_map_module(const struct frame_map *map, uint32_t id);
+
+// Take over the parent's frames below `frames_count` and modules below `modules_count`. `parent`
+// may be NULL (it is gone): those frames are then unknown.
+void frame_map_inherit(struct frame_map *map, struct frame_map *parent, uint32_t frames_count,
+		       uint32_t modules_count);
+
+// The segment goes away; what was looked up stays, and so does what a child may still inherit.
+void frame_map_detach(struct frame_map *map);
+
+static inline frame_id frame_map_get(struct frame_map *map, uint32_t id)
+{
+	frame_id found = id < map->ids_capacity ? map->ids[id] : 0;
+
+	return found != 0 ? found : frame_map_find(map, id);
+}
+
+#endif

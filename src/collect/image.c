@@ -1,0 +1,349 @@
+#include "collect/image.h"
+
+#include "base/mem.h"
+#include "collect/bulletin.h"
+#include "wire/compiler.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK_ITEMS = 512, LANES_USUAL = 16 };
+
+struct image *image_new(struct door_arrival *arrival, struct ledger *ledger)
+{
+	struct image *image = mem_alloc(1, sizeof *image);
+
+	image->id = arrival->image;
+	image->pid = arrival->pid;
+	image->process = TRACE_NONE;
+	image->ledger = ledger;
+	image->arrival = arrival;
+	image->share = arrival->share;
+	frame_map_init(&image->frames, ledger->writer, image->share.segment, image->share.frames);
+	return image;
+}
+
+static void free_streams(struct image *image)
+{
+	for (uint32_t i = 0; i < image->streams_count; i++) {
+		if (image->streams[i] == NULL)
+			continue;
+		share_unmap_ring(image->streams[i]->ring, i);
+		stream_free(image->streams[i]);
+	}
+	mem_free(image->streams);
+	image->streams = NULL;
+	image->streams_count = 0;
+}
+
+static void free_events(struct image *image)
+{
+	for (size_t i = 0; i < image->events_count; i++)
+		mem_free(image->events[i].name);
+	mem_free(image->events);
+	image->events = NULL;
+	image->events_count = 0;
+}
+
+void image_close(struct image *image)
+{
+	if (image->arrival == NULL)
+		return;
+	if (image->begun)
+		frame_map_detach(&image->frames);
+	free_streams(image);
+	free_events(image);
+	slots_fini(&image->slots);
+	mem_free(image->threads);
+	image->threads = NULL;
+	mem_free(image->exec.path);
+	mem_free(image->vfork_exec.path);
+	memset(&image->share, 0, sizeof image->share);
+	door_arrival_free(image->arrival);
+	image->arrival = NULL;
+}
+
+void image_free(struct image *image)
+{
+	if (image == NULL)
+		return;
+	image->begun = false;
+	image_close(image);
+	frame_map_fini(&image->frames);
+	mem_free(image);
+}
+
+struct stream *image_stream(struct image *image, uint32_t lane)
+{
+	struct stream *stream;
+
+	ASSERT(lane < SEGMENT_LANES_MAX);
+	if (lane >= image->streams_count) {
+		uint32_t before = image->streams_count;
+		uint32_t count = before > 0 ? before : LANES_USUAL;
+
+		while (count <= lane)
+			count *= 2;
+		image->streams = mem_resize(image->streams, count, sizeof *image->streams);
+		memset(image->streams + before, 0, (count - before) * sizeof *image->streams);
+		image->streams_count = count;
+	}
+	stream = image->streams[lane];
+	if (stream != NULL)
+		return stream;
+	stream = stream_new(image, lane);
+	stream->ring = share_map_ring(&image->share, lane);
+	if (stream->ring == NULL) {
+		stream_free(stream);
+		return NULL;
+	}
+	lane_reader_init(&stream->reader, stream->ring, segment_ring_bytes(lane), &image->frames,
+			 &image->ledger->interner, image->ledger->free_stacks);
+	image->streams[lane] = stream;
+	return stream;
+}
+
+void image_break_lane(struct stream *stream)
+{
+	struct ledger *ledger = stream->image->ledger;
+
+	stream->reader.broken = true;
+	stream->mourned = true;
+	ledger->lanes_broken++;
+	ledger->events_lost++;
+	ledger_note(ledger, TRACE_NOTE_LOSS, stream->image->process, stream->thread, 1,
+		    "a thread's lane was overwritten: its further events are lost");
+}
+
+static void publish_tail(struct stream *stream, uint64_t tail)
+{
+	atomic_store_explicit(&stream->image->share.lanes[stream->lane].tail, tail,
+			      memory_order_release);
+}
+
+// The lane's head. In a broken lane everything is read at once, so that nobody waits for room.
+static uint64_t look_at(struct stream *stream)
+{
+	struct lane_shared *lane = &stream->image->share.lanes[stream->lane];
+	uint64_t head = atomic_load_explicit(&lane->head, memory_order_acquire);
+
+	if (likely(!stream->reader.broken) &&
+	    unlikely(head - stream->reader.at > segment_ring_bytes(stream->lane)))
+		image_break_lane(stream);
+	if (unlikely(stream->reader.broken)) {
+		publish_tail(stream, head);
+		return stream->reader.at;
+	}
+	return head;
+}
+
+static uint32_t lanes_used(const struct image *image)
+{
+	uint32_t count =
+		atomic_load_explicit(&image->share.segment->lanes_count, memory_order_acquire);
+
+	return count < SEGMENT_LANES_MAX ? count : SEGMENT_LANES_MAX;
+}
+
+// Lane `lane`'s stream, if the lane was ever used.
+static struct stream *used_stream(struct image *image, uint32_t lane)
+{
+	struct stream *stream = lane < image->streams_count ? image->streams[lane] : NULL;
+
+	if (stream == NULL &&
+	    atomic_load_explicit(&image->share.lanes[lane].head, memory_order_relaxed) != 0)
+		stream = image_stream(image, lane);
+	return stream;
+}
+
+void image_look(struct image *image)
+{
+	uint32_t count = lanes_used(image);
+
+	for (uint32_t i = 1; i < count; i++) {
+		struct stream *stream = used_stream(image, i);
+
+		if (stream != NULL)
+			stream->cut = look_at(stream);
+	}
+}
+
+void image_look_again(struct image *image)
+{
+	uint32_t count = lanes_used(image);
+	uint32_t busy = 0;
+
+	for (uint32_t i = 1; i < count; i++) {
+		struct stream *stream = used_stream(image, i);
+
+		if (stream == NULL)
+			continue;
+		stream->seen = look_at(stream);
+		if (stream->cut < stream->reader.at)
+			stream->cut = stream->reader.at;
+		busy += stream->seen != stream->reader.at || stream->first != stream->end;
+	}
+	image->merging = busy > 1;
+	// What the lanes refer to was noted before, so it is seen after.
+	image_read_notes(image);
+}
+
+void image_read_notes(struct image *image)
+{
+	struct stream *notes = image_stream(image, 0);
+
+	if (notes == NULL)
+		return;
+	stream_settle(notes);
+	bulletin_read(image, notes, look_at(notes));
+	publish_tail(notes, notes->reader.at);
+}
+
+// Decode up to `limit`.
+static void fill(struct stream *stream, uint64_t limit, size_t max)
+{
+	stream_fill(stream, limit, max);
+	if (unlikely(stream->reader.broken && !stream->mourned))
+		image_break_lane(stream);
+}
+
+bool image_refill(struct stream *stream)
+{
+	size_t before = stream->end - stream->first;
+
+	if (stream->image->merging || stream->lane == 0)
+		return false;
+	stream_settle(stream);
+	fill(stream, stream->cut, CHUNK_ITEMS);
+	stream->inner = stream->end;
+	publish_tail(stream, stream->reader.at);
+	return stream->end > before;
+}
+
+// Everything that was seen, and which of it waits for what.
+static void decode_all(struct image *image, struct stream *stream)
+{
+	size_t from = stream->end;
+
+	stream_promote(stream, &image->slots);
+	fill(stream, stream->cut, SIZE_MAX / 2);
+	stream_add_runs(stream, &image->slots, from, true);
+	stream->inner = from = stream->end;
+	fill(stream, stream->seen, SIZE_MAX / 2);
+	stream_add_runs(stream, &image->slots, from, false);
+	publish_tail(stream, stream->reader.at);
+}
+
+void image_decode(struct image *image)
+{
+	for (uint32_t i = 1; i < image->streams_count; i++) {
+		struct stream *stream = image->streams[i];
+
+		if (stream == NULL)
+			continue;
+		stream_settle(stream);
+		if (image->merging) {
+			decode_all(image, stream);
+			continue;
+		}
+		// Nobody else has anything: all that was seen may be delivered.
+		stream_promote(stream, &image->slots);
+		stream->cut = stream->seen;
+		if (stream->first == stream->end)
+			image_refill(stream);
+	}
+}
+
+bool image_drained(const struct image *image)
+{
+	for (uint32_t i = 0; i < image->streams_count; i++) {
+		const struct stream *stream = image->streams[i];
+
+		if (stream == NULL)
+			continue;
+		if (stream->first != stream->end)
+			return false;
+		if (i > 0 && !stream->reader.broken && stream->reader.at != stream->seen)
+			return false;
+	}
+	return true;
+}
+
+static struct image_thread *thread_place(struct image_thread *threads, size_t capacity,
+					 uint32_t tid)
+{
+	size_t at = tid * 2654435761u & (capacity - 1);
+
+	while (threads[at].tid != 0 && threads[at].tid != tid)
+		at = (at + 1) & (capacity - 1);
+	return &threads[at];
+}
+
+static void grow_threads(struct image *image)
+{
+	size_t capacity = image->threads_capacity > 0 ? image->threads_capacity * 2 : 16;
+	struct image_thread *threads = mem_alloc(capacity, sizeof *threads);
+
+	for (size_t i = 0; i < image->threads_capacity; i++)
+		if (image->threads[i].tid != 0)
+			*thread_place(threads, capacity, image->threads[i].tid) = image->threads[i];
+	mem_free(image->threads);
+	image->threads = threads;
+	image->threads_capacity = capacity;
+}
+
+struct image_thread *image_thread_put(struct image *image, uint32_t tid)
+{
+	struct image_thread *thread;
+
+	if (tid == 0) // garbage, or a lane that was left: a number that no thread has
+		tid = UINT32_MAX;
+	if (image->threads_count * 2 >= image->threads_capacity)
+		grow_threads(image);
+	thread = thread_place(image->threads, image->threads_capacity, tid);
+	if (thread->tid == 0) {
+		thread->tid = tid;
+		image->threads_count++;
+	}
+	return thread;
+}
+
+struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t time_ns,
+				    uint32_t tid, uint32_t lane, uint64_t head)
+{
+	uint32_t detail = (uint32_t)image->events_count;
+	struct image_event *event;
+	struct stream *stream;
+
+	image->events = mem_grow(image->events, &image->events_capacity, image->events_count + 1,
+				 sizeof *image->events);
+	event = &image->events[image->events_count++];
+	*event = (struct image_event){ .tid = tid, .lane = lane, .head = head };
+	image->events_waiting++;
+	stream = lane < SEGMENT_LANES_MAX ? image_stream(image, lane) : NULL;
+	if (lane != 0 && stream != NULL) {
+		stream_add_barrier(stream, kind, head, time_ns, detail);
+	} else {
+		struct lane_item *item;
+
+		stream = image_stream(image, 0);
+		if (stream == NULL)
+			return event;
+		item = stream_push(stream);
+		item->kind = kind;
+		item->detail = detail;
+		item->time_ns = time_ns;
+		stream->inner = stream->end;
+	}
+	return event;
+}
+
+void image_event_pass(struct image *image, struct image_event *event)
+{
+	ASSERT(!event->passed && image->events_waiting > 0);
+	event->passed = true;
+	mem_free(event->name);
+	event->name = NULL;
+	if (--image->events_waiting == 0)
+		image->events_count = 0;
+}

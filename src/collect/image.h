@@ -1,0 +1,114 @@
+// image: one process image, from its hello to its end.
+//
+// An exec makes a new image of the same process; so does a fork, of a new process. An image owns
+// its segment, its lanes' streams and the maps from its numbers to the trace's.
+#ifndef COLLECT_IMAGE_H
+#define COLLECT_IMAGE_H
+
+#include "base/map.h"
+#include "collect/door.h"
+#include "collect/frame_map.h"
+#include "collect/ledger.h"
+#include "collect/slots.h"
+#include "collect/stream.h"
+
+struct image_thread {
+	uint32_t tid; // 0: free
+	bool known;
+	thread_id id;
+	uint64_t seen_ns;
+};
+
+// A place in the order that a note of the guest spoke of: a mark, or a fork.
+struct image_event {
+	uint32_t tid;
+	uint32_t lane;
+	uint64_t head;
+	char *name;         // of a mark; NULL: a fork
+	struct image *child; // the fork's, once it has said hello
+	uint64_t deadline_ns; // how long the order is held for it; 0: not reached yet
+	bool failed;          // there is no child
+	bool passed;          // the order has gone on
+};
+
+// The image said that its process is about to exec.
+struct image_exec {
+	char *path; // NULL: nothing is pending
+	uint32_t reason; // enum note_exec
+	uint64_t since_ns;
+	bool told; // the user knows
+};
+
+struct image {
+	struct image *next;    // the roster's
+	struct ledger *ledger; // borrowed
+	uint32_t id;        // the door's
+	uint32_t pid;
+	uint32_t generation;
+	process_id process; // TRACE_NONE: not begun yet
+	struct door_arrival *arrival; // hello, share, pidfd, names; ours
+	struct share share;           // arrival's, by value; segment NULL once closed
+	struct frame_map frames;
+	struct stream **streams; // by lane; SEGMENT_LANES_MAX places, made as lanes appear
+	uint32_t streams_count;
+	uint64_t notes_cut; // the second look at lane 0
+	struct slots slots;
+	bool merging; // more than one lane has something in this pass
+
+	struct image_thread *threads; // open addressing by tid
+	size_t threads_count, threads_capacity;
+	struct image_event *events; // marks and forks
+	size_t events_count, events_capacity, events_waiting;
+	struct image_exec exec;        // of this process
+	struct image_exec vfork_exec;  // of a vfork child
+
+	bool begun;    // has its place in the order
+	bool promised; // a fork of its parent will give it its place
+	bool exited;   // the process has ended
+	bool replaced; // another image of the process has said hello
+	bool final;    // over since before this pass: what is seen is all there is
+	uint64_t exited_ns;
+	uint64_t resident; // last sample
+};
+
+// Takes the arrival over.
+struct image *image_new(struct door_arrival *arrival, struct ledger *ledger);
+void image_free(struct image *image); // NULL is allowed
+
+// The image is over: give back all but what a late child may inherit.
+void image_close(struct image *image);
+
+// Look at all lanes: the first time, then the second (see merge.h).
+void image_look(struct image *image);
+void image_look_again(struct image *image);
+
+// Read the notes alone.
+void image_read_notes(struct image *image);
+
+// Decode what the looks saw, as far as the mode wants it, and publish the tails.
+void image_decode(struct image *image);
+
+// Decode the next part of a lane whose items are used up (not while merging). False: there is no
+// more before the cut.
+bool image_refill(struct stream *stream);
+
+// Everything seen has been delivered.
+bool image_drained(const struct image *image);
+
+// Lane `lane`'s stream, made if needed. NULL when the system refuses memory.
+struct stream *image_stream(struct image *image, uint32_t lane);
+
+// The record of thread `tid`, new if it was not there.
+struct image_thread *image_thread_put(struct image *image, uint32_t tid);
+
+// A mark or a fork at a place of one of the lanes.
+struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t time_ns,
+				    uint32_t tid, uint32_t lane, uint64_t head);
+
+// The order has gone past a mark or a fork.
+void image_event_pass(struct image *image, struct image_event *event);
+
+// Note in the trace that `stream` cannot be understood from here on.
+void image_break_lane(struct stream *stream);
+
+#endif

@@ -1,0 +1,132 @@
+#include "collect/ledger.h"
+
+#include "base/mem.h"
+#include "collect/image.h"
+#include "wire/compiler.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { THREAD_AGAIN_NS = 100000000 };
+
+void ledger_init(struct ledger *ledger, struct writer *writer, const struct collect_options *options)
+{
+	memset(ledger, 0, sizeof *ledger);
+	ledger->writer = writer;
+	ledger->report_fd = options->report_fd;
+	ledger->free_stacks = options->segment_options & SEGMENT_FREE_STACKS;
+	interner_init(&ledger->interner, writer);
+}
+
+void ledger_fini(struct ledger *ledger)
+{
+	interner_fini(&ledger->interner);
+}
+
+uint64_t ledger_time(struct ledger *ledger, uint64_t time_ns)
+{
+	if (time_ns > ledger->now_ns)
+		ledger->now_ns = time_ns;
+	return ledger->now_ns;
+}
+
+void ledger_note(struct ledger *ledger, enum trace_note_kind kind, process_id process,
+		 thread_id thread, uint64_t value, const char *text)
+{
+	struct trace_note note = {
+		.kind = (uint8_t)kind,
+		.process = process,
+		.thread = thread,
+		.time_ns = ledger->now_ns,
+		.value = value,
+		.text = text,
+	};
+
+	writer_note(ledger->writer, &note);
+}
+
+bool ledger_tell(const struct ledger *ledger, const struct collect_message *message)
+{
+	if (ledger->report_fd < 0)
+		return false;
+	return send(ledger->report_fd, message, sizeof *message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	       (ssize_t)sizeof *message;
+}
+
+void ledger_warn(struct ledger *ledger, process_id process, const char *text)
+{
+	struct collect_message message = { .kind = COLLECT_WARNING };
+
+	ledger_note(ledger, TRACE_NOTE_MESSAGE, process, TRACE_NONE, 0, text);
+	snprintf(message.text, sizeof message.text, "%s", text);
+	ledger_tell(ledger, &message);
+}
+
+void ledger_thread(struct ledger *ledger, struct stream *stream, uint32_t tid, const char *name)
+{
+	struct image *image = stream->image;
+	struct image_thread *thread = image_thread_put(image, tid);
+	char text[16];
+
+	memcpy(text, name, sizeof text);
+	text[15] = 0;
+	// A thread that lost its lane while ending, and allocates once more, is no new thread. The
+	// kernel does not use its number again that soon.
+	if (!thread->known || ledger->now_ns - thread->seen_ns > THREAD_AGAIN_NS) {
+		thread->id = writer_add_thread(ledger->writer, image->process, tid, text);
+		thread->known = true;
+	} else if (stream->tid == tid && text[0] != 0 && strcmp(stream->name, text) != 0) {
+		ledger_note(ledger, TRACE_NOTE_THREAD_NAME, image->process, thread->id, 0, text);
+	}
+	thread->seen_ns = ledger->now_ns;
+	stream->thread = thread->id;
+	stream->tid = tid;
+	memcpy(stream->name, text, sizeof text);
+}
+
+static const uint8_t trace_kinds[] = {
+	[LANE_MALLOC] = TRACE_MALLOC,
+	[LANE_CALLOC] = TRACE_CALLOC,
+	[LANE_ALIGNED] = TRACE_ALIGNED,
+	[LANE_FREE] = TRACE_FREE,
+	[LANE_REALLOC_FREE] = TRACE_REALLOC_FREE,
+	[LANE_REALLOC_ALLOC] = TRACE_REALLOC_ALLOC,
+	[LANE_REALLOC_UNDO] = TRACE_REALLOC_UNDO,
+	[LANE_FAILED] = TRACE_FAILED,
+};
+
+// All ones where an event of that kind begins a block of its size.
+static const uint64_t gained[16] = {
+	[TRACE_MALLOC] = UINT64_MAX,  [TRACE_CALLOC] = UINT64_MAX,	  [TRACE_ALIGNED] = UINT64_MAX,
+	[TRACE_REALLOC] = UINT64_MAX, [TRACE_REALLOC_ALLOC] = UINT64_MAX,
+};
+
+void ledger_event(struct ledger *ledger, struct stream *stream, bool fold)
+{
+	const struct lane_item *item = &stream->items[stream->first];
+	struct trace_event event = {
+		.time_ns = ledger_time(ledger, item->time_ns),
+		.address = item->address,
+		.size = item->size,
+		.stack = item->stack,
+		.kind = trace_kinds[item->kind],
+		.align_log2 = item->align_log2,
+	};
+
+	if (unlikely(stream->thread == TRACE_NONE))
+		ledger_thread(ledger, stream, atomic_load(&stream->image->share.lanes[stream->lane].tid),
+			      (const char[16]){ 0 });
+	if (fold) {
+		item++;
+		event.kind = item->kind == LANE_REALLOC_ALLOC ? TRACE_REALLOC : TRACE_REALLOC_FAILED;
+		event.old_address = event.kind == TRACE_REALLOC ? event.address : 0;
+		event.address = item->address;
+		event.size = item->size;
+		event.stack = item->stack;
+	}
+	event.thread = stream->thread;
+	ledger->kinds[event.kind]++;
+	ledger->allocated_bytes += event.size & gained[event.kind];
+	writer_event(ledger->writer, &event);
+}

@@ -1,0 +1,61 @@
+// ledger: what all parts of the collector write into: the trace, and the launcher's ear.
+//
+// It keeps the time from falling, counts, and turns items into the trace's events. One thread.
+#ifndef COLLECT_LEDGER_H
+#define COLLECT_LEDGER_H
+
+#include "collect/collect.h"
+#include "collect/interner.h"
+#include "collect/stream.h"
+#include "trace/writer.h"
+
+struct ledger {
+	struct writer *writer;
+	struct interner interner;
+	uint64_t now_ns; // time of the last item
+	uint64_t fold_ns; // halves of a realloc this near to each other become one
+	int report_fd;    // to the launcher, -1: none
+	bool free_stacks;
+	uint64_t kinds[16]; // events by enum trace_kind
+	uint64_t allocated_bytes;
+	uint64_t processes_count;
+	uint64_t events_lost;
+	uint64_t waited_ns;
+	uint64_t stacks_incomplete;
+	uint64_t lanes_broken;
+	uint64_t forks_late; // children whose place in the parent's order is not known
+};
+
+void ledger_init(struct ledger *ledger, struct writer *writer, const struct collect_options *options);
+void ledger_fini(struct ledger *ledger); // the writer stays the caller's
+
+// Time moves on to `time_ns`, if that is later. Returns the time now.
+uint64_t ledger_time(struct ledger *ledger, uint64_t time_ns);
+
+// A note at the present place.
+void ledger_note(struct ledger *ledger, enum trace_note_kind kind, process_id process,
+		 thread_id thread, uint64_t value, const char *text);
+
+// One line for the user: a note in the trace, and a message to the launcher.
+void ledger_warn(struct ledger *ledger, process_id process, const char *text);
+
+// Tell the launcher something. True if it listens.
+bool ledger_tell(const struct ledger *ledger, const struct collect_message *message);
+
+// The thread of `stream`'s next events is `tid`, called `name` (16 bytes).
+void ledger_thread(struct ledger *ledger, struct stream *stream, uint32_t tid, const char *name);
+
+// Write the stream's first item, an event. With `fold`, it and the one after it as one.
+void ledger_event(struct ledger *ledger, struct stream *stream, bool fold);
+
+// Is `second` the second half of `first`, and near enough to be told as one?
+static inline bool ledger_folds(const struct ledger *ledger, const struct lane_item *first,
+				const struct lane_item *second, uint64_t limit_ns)
+{
+	return first->kind == LANE_REALLOC_FREE &&
+	       (second->kind == LANE_REALLOC_ALLOC || second->kind == LANE_REALLOC_UNDO) &&
+	       (second->time_ns <= limit_ns ||
+		second->time_ns - first->time_ns <= ledger->fold_ns);
+}
+
+#endif

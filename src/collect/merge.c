@@ -1,0 +1,358 @@
+#include "collect/merge.h"
+
+#include "base/mem.h"
+#include "wire/compiler.h"
+
+#include <string.h>
+
+void merge_init(struct merge *merge, struct ledger *ledger, merge_special *special, void *context)
+{
+	memset(merge, 0, sizeof *merge);
+	merge->ledger = ledger;
+	merge->special = special;
+	merge->context = context;
+}
+
+void merge_fini(struct merge *merge)
+{
+	mem_free(merge->heap);
+	mem_free(merge->pulls);
+	memset(merge, 0, sizeof *merge);
+}
+
+bool merge_empty(const struct merge *merge)
+{
+	return merge->heap_count == 0;
+}
+
+// ---- The heap -------------------------------------------------------------------------------
+
+static uint64_t time_of(const struct stream *stream)
+{
+	return stream->items[stream->first].time_ns;
+}
+
+static bool before(const struct stream *a, const struct stream *b)
+{
+	uint64_t time_a = time_of(a), time_b = time_of(b);
+
+	if (time_a != time_b)
+		return time_a < time_b;
+	// Among equals forks come last, so that what a child inherits is there.
+	return a->items[a->first].kind != LANE_ITEM_FORK && b->items[b->first].kind == LANE_ITEM_FORK;
+}
+
+static void place(struct merge *merge, size_t at, struct stream *stream)
+{
+	merge->heap[at] = stream;
+	stream->heap_at = at;
+}
+
+static void sift_up(struct merge *merge, size_t at)
+{
+	struct stream *stream = merge->heap[at];
+
+	while (at > 1 && before(stream, merge->heap[at / 2])) {
+		place(merge, at, merge->heap[at / 2]);
+		at /= 2;
+	}
+	place(merge, at, stream);
+}
+
+static void sift_down(struct merge *merge, size_t at)
+{
+	struct stream *stream = merge->heap[at];
+
+	for (;;) {
+		size_t child = at * 2;
+
+		if (child > merge->heap_count)
+			break;
+		if (child < merge->heap_count && before(merge->heap[child + 1], merge->heap[child]))
+			child++;
+		if (!before(merge->heap[child], stream))
+			break;
+		place(merge, at, merge->heap[child]);
+		at = child;
+	}
+	place(merge, at, stream);
+}
+
+static void heap_push(struct merge *merge, struct stream *stream)
+{
+	merge->heap = mem_grow(merge->heap, &merge->heap_capacity, merge->heap_count + 2,
+			       sizeof *merge->heap);
+	merge->heap[++merge->heap_count] = stream;
+	sift_up(merge, merge->heap_count);
+}
+
+static void heap_remove(struct merge *merge, struct stream *stream)
+{
+	size_t at = stream->heap_at;
+	struct stream *last = merge->heap[merge->heap_count--];
+
+	stream->heap_at = 0;
+	if (last == stream)
+		return;
+	place(merge, at, last);
+	sift_up(merge, at);
+	sift_down(merge, last->heap_at);
+}
+
+// The time up to which the first stream of the heap may go on alone.
+static uint64_t second_time(const struct merge *merge)
+{
+	uint64_t time_ns = UINT64_MAX;
+
+	for (size_t i = 2; i <= 3 && i <= merge->heap_count; i++)
+		if (time_of(merge->heap[i]) < time_ns)
+			time_ns = time_of(merge->heap[i]);
+	return time_ns;
+}
+
+void merge_add(struct merge *merge, struct image *image)
+{
+	for (uint32_t i = 0; i < image->streams_count; i++) {
+		struct stream *stream = image->streams[i];
+
+		if (stream != NULL && stream->heap_at == 0 && stream->first < stream->inner)
+			heap_push(merge, stream);
+	}
+}
+
+// ---- Delivery -------------------------------------------------------------------------------
+
+// The first item is delivered: nobody waits for it any more.
+static inline void consume(struct stream *stream)
+{
+	struct lane_item *item = &stream->items[stream->first];
+
+	if (item->run != 0) {
+		struct slots *slots = &stream->image->slots;
+		struct slots_run *run = &slots->runs[item->run];
+
+		if (stream->first < stream->inner)
+			run->inner--;
+		else
+			run->outer--;
+		if (run->inner + run->outer == 0) {
+			struct stream_interval *interval = stream_interval_get(stream, run->slot);
+
+			if (interval->run == item->run)
+				interval->run = 0;
+			slots_remove(slots, item->run);
+		}
+	} else if (item->owner != 0) {
+		stream_interval_get(stream, lane_slot(item->address))->owner = item->owner;
+	}
+	stream->first++;
+	if (stream->inner < stream->first)
+		stream->inner = stream->first;
+}
+
+// Deliver the first item, and with `fold` the one after it, too. False: held.
+static inline bool deliver(struct merge *merge, struct stream *stream, bool fold)
+{
+	struct lane_item *item = &stream->items[stream->first];
+
+	if (likely(item->kind <= LANE_FAILED)) {
+		stream->stirred = true;
+		ledger_event(merge->ledger, stream, fold);
+		if (fold)
+			consume(stream);
+	} else if (item->kind == LANE_ITEM_THREAD) {
+		char name[16];
+
+		memcpy(name, &item->address, 8);
+		memcpy(name + 8, &item->size, 8);
+		ledger_time(merge->ledger, item->time_ns);
+		ledger_thread(merge->ledger, stream, item->tid, name);
+	} else if (!merge->special(merge->context, stream, item)) {
+		return false;
+	}
+	consume(stream);
+	return true;
+}
+
+// Others come before this item. A fork comes after what has the same time, unless it is the first
+// item of all (`count` 0): then the others are forks as well.
+static inline bool beyond(const struct lane_item *item, uint64_t limit_ns, size_t count)
+{
+	return item->time_ns > limit_ns ||
+	       (item->time_ns == limit_ns && unlikely(item->kind == LANE_ITEM_FORK) && count > 0);
+}
+
+// ---- A lane alone ---------------------------------------------------------------------------
+
+// Deliver the stream's items with times up to `limit_ns`. False: held.
+static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit_ns)
+{
+	for (size_t count = 0;; count++) {
+		struct lane_item *item;
+		bool fold = false;
+
+		if (stream->first == stream->inner && !image_refill(stream))
+			return true;
+		item = &stream->items[stream->first];
+		if (beyond(item, limit_ns, count))
+			return true;
+		if (unlikely(item->kind == LANE_REALLOC_FREE)) {
+			if (stream->first + 1 == stream->inner) {
+				image_refill(stream);
+				item = &stream->items[stream->first];
+			}
+			fold = stream->first + 1 < stream->inner &&
+			       ledger_folds(merge->ledger, item, item + 1, limit_ns);
+		}
+		if (!deliver(merge, stream, fold))
+			return false;
+	}
+}
+
+// ---- Lanes that wait for each other ---------------------------------------------------------
+
+// Does a run have an event on `address` between the looks?
+static bool has_outer(const struct stream *stream, uint32_t run, uint64_t address)
+{
+	for (size_t i = stream->inner; i < stream->end; i++)
+		if (stream->items[i].run == run && stream->items[i].address == address)
+			return true;
+	return false;
+}
+
+// The stream that must go on before `item` of `stream` can be delivered, or NULL.
+static struct stream *blocker(struct stream *stream, const struct lane_item *item)
+{
+	struct slots *slots = &stream->image->slots;
+	uint32_t at;
+
+	if (item->run == 0)
+		return NULL;
+	for (at = slots->first[slots->runs[item->run].slot]; at != item->run && at != 0;
+	     at = slots->runs[at].next) {
+		const struct slots_run *run = &slots->runs[at];
+		struct stream *other = stream->image->streams[run->lane];
+
+		if (other != stream && (run->inner > 0 || has_outer(other, at, item->address)))
+			return other;
+	}
+	return NULL;
+}
+
+static void want(struct merge *merge, struct stream *stream)
+{
+	merge->pulls = mem_grow(merge->pulls, &merge->pulls_capacity, merge->pulls_count + 1,
+				sizeof *merge->pulls);
+	merge->pulls[merge->pulls_count++] = stream;
+	stream->wanted = true;
+}
+
+// The innermost wish is fulfilled. Its stream may have another place in the heap now.
+static void unwant(struct merge *merge)
+{
+	struct stream *stream = merge->pulls[--merge->pulls_count];
+
+	stream->wanted = false;
+	if (merge->pulls_count == 0 || stream->heap_at == 0)
+		return;
+	if (stream->first == stream->inner)
+		heap_remove(merge, stream);
+	else
+		sift_down(merge, stream->heap_at);
+}
+
+static void unwant_all(struct merge *merge)
+{
+	while (merge->pulls_count > 0)
+		unwant(merge);
+}
+
+// Streams wait for each other, which no program without a data race on a pointer can bring about
+// (or the lanes were overwritten). Count it, and go on with the earliest.
+static COLD bool break_order(struct merge *merge)
+{
+	struct stream *earliest = merge->pulls[0];
+
+	for (size_t i = 1; i < merge->pulls_count; i++)
+		if (time_of(merge->pulls[i]) < time_of(earliest))
+			earliest = merge->pulls[i];
+	merge->order_breaks++;
+	// The first one is the heap's first and is put right by the caller; so are the others here.
+	if (!deliver(merge, earliest, false))
+		return false;
+	unwant_all(merge);
+	return true;
+}
+
+// Deliver one item of `first`, and before it all that it waits for. False: held.
+static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
+{
+	bool held = false;
+
+	want(merge, first);
+	while (merge->pulls_count > 0 && !held) {
+		struct stream *stream = merge->pulls[merge->pulls_count - 1];
+		struct lane_item *item = &stream->items[stream->first];
+		bool fold = stream->first + 1 < stream->inner &&
+			    ledger_folds(merge->ledger, item, item + 1, limit_ns);
+		struct stream *other;
+
+		ASSERT(stream->first < stream->end);
+		other = blocker(stream, item);
+		if (other == NULL && fold) {
+			// Halves that can be told as one are worth waiting for, but not if that
+			// closes a circle.
+			other = blocker(stream, item + 1);
+			if (other != NULL && other->wanted) {
+				other = NULL;
+				fold = false;
+			}
+		}
+		if (other == NULL) {
+			held = !deliver(merge, stream, fold);
+			if (!held)
+				unwant(merge);
+		} else if (other->wanted) {
+			held = !break_order(merge);
+		} else {
+			want(merge, other);
+		}
+	}
+	unwant_all(merge);
+	return !held;
+}
+
+static bool run_together(struct merge *merge, struct stream *stream, uint64_t limit_ns)
+{
+	// What is pulled on the way changes the heap below us, never to earlier times.
+	for (size_t count = 0; stream->first < stream->inner; count++) {
+		if (beyond(&stream->items[stream->first], limit_ns, count))
+			break;
+		if (!step(merge, stream, limit_ns))
+			return false;
+	}
+	return true;
+}
+
+bool merge_run(struct merge *merge)
+{
+	while (merge->heap_count > 0) {
+		struct stream *stream = merge->heap[1];
+		uint64_t limit_ns = second_time(merge);
+		bool going;
+
+		if (stream->image->merging)
+			going = run_together(merge, stream, limit_ns);
+		else
+			going = run_alone(merge, stream, limit_ns);
+		if (stream->heap_at != 0) {
+			if (stream->first == stream->inner)
+				heap_remove(merge, stream);
+			else
+				sift_down(merge, stream->heap_at);
+		}
+		if (!going)
+			return false;
+	}
+	return true;
+}

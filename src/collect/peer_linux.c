@@ -1,0 +1,205 @@
+#include "collect/peer.h"
+
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// Newer than the headers that we build with.
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+struct pidfd_information {
+	uint64_t mask;
+	uint64_t cgroup;
+	uint32_t pid, tgid, ppid;
+	uint32_t ids[8];
+	int32_t exit_code;
+};
+
+enum { PIDFD_WANTS_EXIT = 1 << 3, ARGS_BYTES_MAX = 64 << 10 };
+
+#define PIDFD_ASK _IOWR(0xff, 11, struct pidfd_information)
+
+_Static_assert(sizeof(struct pidfd_information) == 64, "the kernel's first version of it");
+
+int peer_pidfd(int socket_fd, uint32_t pid)
+{
+	socklen_t length = sizeof(int);
+	int fd = -1;
+
+	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0 && fd >= 0)
+		return fd;
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+// Read a file of /proc into `bytes`, NUL-terminated. Returns its length, 0 if there is none.
+static size_t read_proc(const char *path, char *bytes, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t length = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return 0;
+	while (length < size - 1 && (got = read(fd, bytes + length, size - 1 - length)) > 0)
+		length += (size_t)got;
+	close(fd);
+	bytes[length] = 0;
+	return length;
+}
+
+// Field `number` (from 3) of /proc/PID/stat, or NULL.
+static const char *stat_field(uint32_t pid, int number, char *bytes, size_t size)
+{
+	char path[64];
+	char *at;
+
+	snprintf(path, sizeof path, "/proc/%u/stat", pid);
+	if (read_proc(path, bytes, size) == 0)
+		return NULL;
+	at = strrchr(bytes, ')'); // the name before may hold anything
+	for (int i = 2; at != NULL && i < number; i++)
+		at = strchr(at + 1, ' ');
+	return at != NULL ? at + 1 : NULL;
+}
+
+uint32_t peer_parent(uint32_t pid)
+{
+	char bytes[1024];
+	const char *field = stat_field(pid, 4, bytes, sizeof bytes);
+
+	return field != NULL ? (uint32_t)strtoul(field, NULL, 10) : 0;
+}
+
+char **peer_args(uint32_t pid, uint32_t *count)
+{
+	static const size_t slack = 2;
+	char *bytes = mem_alloc(ARGS_BYTES_MAX + slack, 1);
+	char path[64];
+	size_t length, table;
+	char **args;
+	char *text;
+
+	*count = 0;
+	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+	length = read_proc(path, bytes, ARGS_BYTES_MAX + 1);
+	for (size_t i = 0; i < length; i++)
+		*count += bytes[i] == 0 || i == length - 1;
+	table = *count * sizeof *args;
+	args = mem_alloc(table + length + slack, 1);
+	text = (char *)args + table;
+	memcpy(text, bytes, length);
+	for (uint32_t i = 0; i < *count; i++) {
+		args[i] = text;
+		text += strlen(text) + 1;
+	}
+	mem_free(bytes);
+	return args;
+}
+
+static bool status_of_pidfd(int pidfd, int *status)
+{
+	struct pidfd_information information = { .mask = PIDFD_WANTS_EXIT };
+
+	if (pidfd < 0 || ioctl(pidfd, PIDFD_ASK, &information) != 0 ||
+	    !(information.mask & PIDFD_WANTS_EXIT))
+		return false;
+	*status = information.exit_code;
+	return true;
+}
+
+// May we look at the process? Root may, and the one it belongs to.
+static bool ours(uint32_t pid)
+{
+	struct stat status;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%u", pid);
+	return geteuid() == 0 || (stat(path, &status) == 0 && status.st_uid == geteuid());
+}
+
+bool peer_wait_status(int pidfd, uint32_t pid, int *status)
+{
+	char bytes[1024], state[1024];
+	const char *field;
+
+	if (status_of_pidfd(pidfd, status))
+		return true;
+	// Not reaped yet, then, unless it is just now. The kernel shows the status only to those
+	// who may look; to others it shows 0, which is believed only when we are one of those.
+	field = stat_field(pid, 3, state, sizeof state);
+	if (field != NULL && *field == 'Z') {
+		field = stat_field(pid, 52, bytes, sizeof bytes);
+		if (field != NULL) {
+			*status = atoi(field);
+			if (*status != 0 || ours(pid))
+				return true;
+		}
+	}
+	return status_of_pidfd(pidfd, status);
+}
+
+uint64_t peer_resident(uint32_t pid)
+{
+	char bytes[256], path[64];
+	unsigned long long pages;
+
+	snprintf(path, sizeof path, "/proc/%u/statm", pid);
+	if (read_proc(path, bytes, sizeof bytes) == 0 || sscanf(bytes, "%*u %llu", &pages) != 1)
+		return 0;
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])
+{
+	char bytes[64], path[64];
+	size_t length;
+
+	snprintf(path, sizeof path, "/proc/%u/task/%u/comm", pid, tid);
+	length = read_proc(path, bytes, sizeof bytes);
+	if (length == 0)
+		return false;
+	if (bytes[length - 1] == '\n')
+		length--;
+	memset(name, 0, 16);
+	memcpy(name, bytes, length < 15 ? length : 15);
+	return true;
+}
+
+void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size,
+	       uint64_t *mtime_ns)
+{
+	char link[64], root[4096];
+	struct stat status;
+	ssize_t length;
+
+	*size = 0;
+	*mtime_ns = 0;
+	str_clear(seen);
+	snprintf(link, sizeof link, "/proc/%u/root", pid);
+	length = readlink(link, root, sizeof root - 1);
+	if (length > 1 && path[0] == '/') {
+		str_add_bytes(seen, root, (size_t)length);
+		str_add(seen, path);
+		if (stat(str_get(seen), &status) != 0)
+			str_clear(seen);
+	}
+	if (seen->length == 0) {
+		str_add(seen, path);
+		if (stat(path, &status) != 0)
+			return;
+	}
+	if (!S_ISREG(status.st_mode))
+		return;
+	*size = (uint64_t)status.st_size;
+	*mtime_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
+}

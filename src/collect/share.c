@@ -1,0 +1,80 @@
+#include "collect/share.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool share_open(struct share *share, uint32_t image, uint32_t options, struct err *err)
+{
+	char *base;
+	int fd;
+
+	memset(share, 0, sizeof *share);
+	fd = memfd_create("tidemark", MFD_CLOEXEC);
+	if (fd < 0)
+		return err_errno(err, errno, "cannot make a segment");
+	if (ftruncate(fd, (off_t)segment_ring_at(SEGMENT_LANES_MAX)) != 0) {
+		err_errno(err, errno, "cannot size a segment");
+		close(fd);
+		return false;
+	}
+	base = mmap(NULL, SEGMENT_RINGS_AT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED) {
+		err_errno(err, errno, "cannot map a segment");
+		close(fd);
+		return false;
+	}
+	share->fd = fd;
+	share->segment = (struct segment *)(void *)base;
+	share->lanes = (struct lane_shared *)(void *)(base + SEGMENT_LANES_AT);
+	share->frames = (struct segment_frame *)(void *)(base + SEGMENT_FRAMES_AT);
+	share->segment->magic = SEGMENT_MAGIC;
+	share->segment->version = SEGMENT_VERSION;
+	share->segment->image = image;
+	share->segment->options = options;
+	share->segment->collector_pid = (uint32_t)getpid();
+	return true;
+}
+
+void share_close(struct share *share)
+{
+	if (share->segment == NULL)
+		return;
+	munmap(share->segment, SEGMENT_RINGS_AT);
+	close(share->fd);
+	memset(share, 0, sizeof *share);
+}
+
+const uint8_t *share_map_ring(const struct share *share, uint32_t lane)
+{
+	size_t size = segment_ring_bytes(lane);
+	off_t at = (off_t)segment_ring_at(lane);
+	uint8_t *ring = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (ring == MAP_FAILED)
+		return NULL;
+	for (size_t i = 0; i < 2; i++)
+		if (mmap(ring + i * size, size, PROT_READ, MAP_SHARED | MAP_FIXED, share->fd, at) ==
+		    MAP_FAILED) {
+			munmap(ring, 2 * size);
+			return NULL;
+		}
+	return ring;
+}
+
+void share_unmap_ring(const uint8_t *ring, uint32_t lane)
+{
+	if (ring != NULL)
+		munmap((void *)(uintptr_t)ring, 2 * (size_t)segment_ring_bytes(lane));
+}
+
+uint64_t share_bytes(const struct share *share)
+{
+	struct stat status;
+
+	if (share->segment == NULL || fstat(share->fd, &status) != 0)
+		return 0;
+	return (uint64_t)status.st_blocks * 512;
+}

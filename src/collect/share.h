@@ -1,0 +1,29 @@
+// share: the collector's side of a segment (wire/segment.h): its file, and where it is mapped.
+//
+// The header, the lanes' words and the frames are mapped at once; a lane's ring, twice end to end,
+// when it is first looked at. What the guest writes there is not to be trusted.
+#ifndef COLLECT_SHARE_H
+#define COLLECT_SHARE_H
+
+#include "base/err.h"
+#include "wire/segment.h"
+
+struct share {
+	int fd;
+	struct segment *segment;
+	struct lane_shared *lanes;
+	struct segment_frame *frames;
+};
+
+// Make a segment for image `image`.
+bool share_open(struct share *share, uint32_t image, uint32_t options, struct err *err);
+void share_close(struct share *share); // accepts { 0 } and a share that was closed
+
+// Map lane `lane`'s ring twice. NULL when the system refuses.
+const uint8_t *share_map_ring(const struct share *share, uint32_t lane);
+void share_unmap_ring(const uint8_t *ring, uint32_t lane); // NULL is allowed
+
+// Bytes of memory that the segment takes.
+uint64_t share_bytes(const struct share *share);
+
+#endif

@@ -1,0 +1,174 @@
+#include "collect/stream.h"
+
+#include "base/mem.h"
+#include "wire/compiler.h"
+
+#include <string.h>
+
+enum { ITEMS_KEPT_MAX = 2048 };
+
+struct stream *stream_new(struct image *image, uint32_t lane)
+{
+	struct stream *stream = mem_alloc(1, sizeof *stream);
+
+	stream->image = image;
+	stream->lane = lane;
+	stream->thread = TRACE_NONE;
+	return stream;
+}
+
+void stream_free(struct stream *stream)
+{
+	if (stream == NULL)
+		return;
+	while (stream->barriers != NULL) {
+		struct stream_barrier *next = stream->barriers->next;
+
+		mem_free(stream->barriers);
+		stream->barriers = next;
+	}
+	if (stream->chunks != NULL)
+		for (size_t i = 0; i < STREAM_CHUNKS; i++)
+			mem_free(stream->chunks[i]);
+	mem_free(stream->chunks);
+	mem_free(stream->items);
+	lane_reader_fini(&stream->reader);
+	mem_free(stream);
+}
+
+struct lane_item *stream_push(struct stream *stream)
+{
+	struct lane_item *item;
+
+	stream->items = mem_grow(stream->items, &stream->capacity, stream->end + 1,
+				 sizeof *stream->items);
+	item = &stream->items[stream->end++];
+	memset(item, 0, sizeof *item);
+	return item;
+}
+
+void stream_add_barrier(struct stream *stream, uint8_t kind, uint64_t head, uint64_t time_ns,
+			uint32_t detail)
+{
+	struct stream_barrier *barrier = mem_alloc(1, sizeof *barrier);
+	struct stream_barrier **link = &stream->barriers;
+
+	*barrier = (struct stream_barrier){
+		.head = head, .time_ns = time_ns, .detail = detail, .kind = kind
+	};
+	while (*link != NULL && (*link)->head <= head)
+		link = &(*link)->next;
+	barrier->next = *link;
+	*link = barrier;
+}
+
+// The lane has reached its first barrier.
+static void pass_barrier(struct stream *stream)
+{
+	struct stream_barrier *barrier = stream->barriers;
+	struct lane_item *item = stream_push(stream);
+
+	if (stream->reader.time_ns < barrier->time_ns)
+		stream->reader.time_ns = barrier->time_ns;
+	item->kind = barrier->kind;
+	item->detail = barrier->detail;
+	item->time_ns = stream->reader.time_ns;
+	stream->barriers = barrier->next;
+	mem_free(barrier);
+}
+
+bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
+{
+	struct lane_reader *reader = &stream->reader;
+	size_t wanted = stream->end + max;
+
+	for (;;) {
+		uint64_t stop = limit;
+		size_t room;
+
+		while (stream->barriers != NULL && (int64_t)(reader->at - stream->barriers->head) >= 0)
+			pass_barrier(stream);
+		if (stream->barriers != NULL && stream->barriers->head < stop)
+			stop = stream->barriers->head;
+		if (reader->broken || reader->at >= limit)
+			return false;
+		if (stream->end >= wanted)
+			return true;
+		if (stream->capacity - stream->end < 256)
+			stream->items = mem_grow(stream->items, &stream->capacity,
+						 stream->end + 256, sizeof *stream->items);
+		room = stream->capacity - stream->end;
+		if (room > wanted - stream->end)
+			room = wanted - stream->end;
+		stream->end +=
+			lane_reader_decode(reader, stop, stream->items + stream->end, room);
+	}
+}
+
+void stream_settle(struct stream *stream)
+{
+	size_t count = stream->end - stream->first;
+
+	if (stream->first > 0 && count > 0)
+		memmove(stream->items, stream->items + stream->first,
+			count * sizeof *stream->items);
+	stream->inner -= stream->first < stream->inner ? stream->first : stream->inner;
+	stream->end = count;
+	stream->first = 0;
+	if (count == 0 && stream->capacity > ITEMS_KEPT_MAX) {
+		mem_free(stream->items);
+		stream->items = NULL;
+		stream->capacity = 0;
+	}
+}
+
+struct stream_interval *stream_interval_get(struct stream *stream, uint32_t slot)
+{
+	struct stream_interval **chunk;
+
+	if (unlikely(stream->chunks == NULL))
+		stream->chunks = mem_alloc(STREAM_CHUNKS, sizeof *stream->chunks);
+	chunk = &stream->chunks[slot / STREAM_CHUNK_SLOTS];
+	if (unlikely(*chunk == NULL))
+		*chunk = mem_alloc(STREAM_CHUNK_SLOTS, sizeof **chunk);
+	return &(*chunk)[slot % STREAM_CHUNK_SLOTS];
+}
+
+void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bool inner)
+{
+	for (size_t i = from; i < stream->end; i++) {
+		struct lane_item *item = &stream->items[i];
+		uint32_t slot = lane_slot(item->address);
+		struct stream_interval *interval;
+		struct slots_run *run;
+
+		if (item->kind >= LANE_FAILED)
+			continue;
+		interval = stream_interval_get(stream, slot);
+		if (item->owner != 0 && item->owner != interval->owner) {
+			interval->owner = item->owner;
+			interval->run = 0;
+		}
+		if (interval->run == 0)
+			interval->run = slots_add(slots, slot, interval->owner, stream->lane);
+		item->run = interval->run;
+		run = &slots->runs[item->run];
+		if (inner)
+			run->inner++;
+		else
+			run->outer++;
+	}
+}
+
+void stream_promote(struct stream *stream, struct slots *slots)
+{
+	for (size_t i = stream->inner; i < stream->end; i++) {
+		uint32_t run = stream->items[i].run;
+
+		if (run != 0) {
+			slots->runs[run].outer--;
+			slots->runs[run].inner++;
+		}
+	}
+	stream->inner = stream->end;
+}

@@ -1,0 +1,80 @@
+// stream: one lane on its way into the order: its reader, and the items that wait.
+//
+// Items [first, inner) are before the pass's first cut, [inner, end) between the two cuts. The
+// ownership intervals belong to the stream, hence to the lane, and survive its threads.
+#ifndef COLLECT_STREAM_H
+#define COLLECT_STREAM_H
+
+#include "collect/lane_reader.h"
+#include "collect/slots.h"
+
+struct image;
+
+// A note that has its place at a position of a lane: it becomes an item there.
+struct stream_barrier {
+	struct stream_barrier *next;
+	uint64_t head; // the lane's position
+	uint64_t time_ns;
+	uint32_t detail;
+	uint8_t kind; // LANE_ITEM_MARK, LANE_ITEM_FORK
+};
+
+enum { STREAM_CHUNK_SLOTS = 64, STREAM_CHUNKS = LANE_SLOTS / STREAM_CHUNK_SLOTS };
+
+// What the lane holds of a slot: since which owner sequence, and the run of waiting events.
+struct stream_interval {
+	uint64_t owner;
+	uint32_t run;
+};
+
+struct stream {
+	struct image *image; // borrowed
+	uint32_t lane;
+	const uint8_t *ring; // double-mapped; ours to unmap
+	struct lane_reader reader;
+
+	struct lane_item *items;
+	size_t first, inner, end, capacity;
+	uint64_t cut;  // the lane's head at the first look
+	uint64_t seen; // and at the second
+
+	struct stream_barrier *barriers; // not reached yet, by position
+	struct stream_interval **chunks; // STREAM_CHUNKS, made at first use
+
+	thread_id thread; // whose events these are now; TRACE_NONE: not known yet
+	uint32_t tid;
+	char name[16];
+	bool mourned; // that the lane is broken has been told
+	bool stirred; // has had events since the last look at thread names
+
+	size_t heap_at; // the merge's: place in the heap, from 1; 0: not in it
+	bool wanted;    // the merge's: waited for
+};
+
+struct stream *stream_new(struct image *image, uint32_t lane);
+void stream_free(struct stream *stream); // NULL is allowed
+
+// Put an item behind all others; the cuts stay.
+struct lane_item *stream_push(struct stream *stream);
+
+void stream_add_barrier(struct stream *stream, uint8_t kind, uint64_t head, uint64_t time_ns,
+			uint32_t detail);
+
+// Decode up to `limit`, at most about `max` items. Barriers on the way become items.
+// True if there is more before the limit.
+bool stream_fill(struct stream *stream, uint64_t limit, size_t max);
+
+// Move what waits to the front; give back memory that a burst took.
+void stream_settle(struct stream *stream);
+
+// The interval of `address`'s slot.
+struct stream_interval *stream_interval_get(struct stream *stream, uint32_t slot);
+
+// The items from `from` on, which were just decoded, belong to runs now. `inner`: they are before
+// the first cut.
+void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bool inner);
+
+// What waited between the cuts is before the first cut of the next pass.
+void stream_promote(struct stream *stream, struct slots *slots);
+
+#endif

@@ -1,0 +1,582 @@
+#include "engine/heap.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "engine/blocks.h"
+#include "engine/bound.h"
+
+#include <string.h>
+
+enum {
+	SITE_UNSEEN = 0,               // in stack_site: no site of this stack yet
+	SITE_UNSELECTED = UINT32_MAX,  // in stack_site: the query leaves this stack out
+	SITE_NONE = UINT32_MAX,        // in a block: nobody counts it
+	PROGRESS_EVERY = 1 << 16,      // items between two looks at the progress bar
+};
+
+struct heap_process_state {
+	struct heap_counts counts;
+	struct blocks blocks;
+	struct map inherited; // addresses of inherited blocks that were freed
+	struct bound_thread exit; // its exit moves the level like a thread of its own
+	bool forked;
+	bool selected;
+};
+
+// The first half of a realloc whose second half may still come.
+struct pending {
+	bool active;
+	bool temporary;
+	bool known; // `block` was alive; else the free was counted as inherited or as orphan
+	bool inherited;
+	struct block block;
+};
+
+struct heap_thread_state {
+	process_id process;
+	bool selected;
+	bool allocated;         // `last_address` is set
+	uint64_t last_address;  // of its latest allocation
+	struct pending *pending; // owned; NULL until the first half of a realloc comes alone
+	struct bound_thread bound;
+};
+
+struct heap {
+	const struct query *query; // borrowed; NULL: everything
+	struct heap_totals totals;
+	struct heap_amount level; // alive now, all processes
+	struct bound bound;
+	uint64_t peak_epoch; // counts new peaks
+
+	struct heap_process_state *processes;
+	size_t processes_count, processes_capacity;
+	struct heap_thread_state *threads;
+	size_t threads_count, threads_capacity;
+
+	// sites[0] is unused. stack_site[s] is the site of stack s in the process that first used
+	// it; in other processes (forked ones share stacks with their parent) it is in `sites_else`,
+	// keyed by process << 32 | stack.
+	struct heap_site *sites;
+	size_t sites_count, sites_capacity;
+	uint32_t *stack_site;
+	size_t stack_site_capacity;
+	struct map sites_else;
+
+	bool finished;
+};
+
+struct heap *heap_new(const struct query *query)
+{
+	struct heap *heap = mem_alloc(1, sizeof *heap);
+
+	heap->query = query;
+	heap->sites = mem_grow(NULL, &heap->sites_capacity, 64, sizeof *heap->sites);
+	heap->sites[0] = (struct heap_site){ 0 };
+	heap->sites_count = 1;
+	return heap;
+}
+
+void heap_free(struct heap *heap)
+{
+	if (!heap)
+		return;
+	for (size_t i = 0; i < heap->processes_count; i++) {
+		blocks_fini(&heap->processes[i].blocks);
+		map_fini(&heap->processes[i].inherited);
+	}
+	for (size_t i = 0; i < heap->threads_count; i++)
+		mem_free(heap->threads[i].pending);
+	mem_free(heap->processes);
+	mem_free(heap->threads);
+	mem_free(heap->sites);
+	mem_free(heap->stack_site);
+	map_fini(&heap->sites_else);
+	mem_free(heap);
+}
+
+void heap_add_process(struct heap *heap, bool forked)
+{
+	process_id id = (process_id)heap->processes_count;
+
+	heap->processes = mem_grow(heap->processes, &heap->processes_capacity, id + (size_t)1,
+				   sizeof *heap->processes);
+	heap->processes[id] = (struct heap_process_state){
+		.forked = forked,
+		.selected = !heap->query || query_has_process(heap->query, id),
+	};
+	heap->processes_count++;
+}
+
+void heap_add_thread(struct heap *heap, process_id process)
+{
+	thread_id id = (thread_id)heap->threads_count;
+
+	heap->threads = mem_grow(heap->threads, &heap->threads_capacity, id + (size_t)1,
+				 sizeof *heap->threads);
+	heap->threads[id] = (struct heap_thread_state){
+		.process = process,
+		.selected = !heap->query || query_has_thread(heap->query, id),
+	};
+	heap->threads_count++;
+}
+
+static void amount_add(struct heap_amount *amount, uint64_t bytes)
+{
+	amount->count++;
+	amount->bytes += bytes;
+}
+
+static void amount_take(struct heap_amount *amount, uint64_t bytes)
+{
+	amount->count--;
+	amount->bytes -= bytes;
+}
+
+static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
+{
+	uint32_t index = (uint32_t)heap->sites_count;
+
+	ASSERT(heap->sites_count < SITE_NONE);
+	heap->sites = mem_grow(heap->sites, &heap->sites_capacity, heap->sites_count + 1,
+			       sizeof *heap->sites);
+	heap->sites[index] = (struct heap_site){ .process = process, .stack = stack };
+	heap->sites_count++;
+	return index;
+}
+
+static void grow_stack_site(struct heap *heap, stack_id stack)
+{
+	size_t before = heap->stack_site_capacity;
+
+	heap->stack_site = mem_grow(heap->stack_site, &heap->stack_site_capacity, stack + (size_t)1,
+				    sizeof *heap->stack_site);
+	memset(heap->stack_site + before, 0,
+	       (heap->stack_site_capacity - before) * sizeof *heap->stack_site);
+}
+
+// The site of an allocation with `stack` in `process`, or SITE_NONE if the query leaves it out.
+static uint32_t find_site(struct heap *heap, process_id process, stack_id stack)
+{
+	uint32_t index;
+	uint64_t *other;
+	bool added;
+
+	if (stack >= heap->stack_site_capacity)
+		grow_stack_site(heap, stack);
+	index = heap->stack_site[stack];
+	if (index == SITE_UNSELECTED)
+		return SITE_NONE;
+	if (index == SITE_UNSEEN) {
+		const struct query *query = heap->query;
+
+		if (query && query->stack && !query->stack(query->context, stack)) {
+			heap->stack_site[stack] = SITE_UNSELECTED;
+			return SITE_NONE;
+		}
+		index = new_site(heap, process, stack);
+		heap->stack_site[stack] = index;
+		return index;
+	}
+	if (heap->sites[index].process == process)
+		return index;
+	other = map_put(&heap->sites_else, (uint64_t)process << 32 | stack, &added);
+	if (added)
+		*other = new_site(heap, process, stack);
+	return (uint32_t)*other;
+}
+
+// Call before a site's live figures change: see "at the peak" in heap.h.
+static void site_settle(struct heap *heap, struct heap_site *site)
+{
+	if (site->peak_epoch == heap->peak_epoch)
+		return;
+	site->peak_epoch = heap->peak_epoch;
+	site->at_peak = site->live;
+}
+
+static void peak_raise(struct heap_counts *counts, const struct heap_amount *level,
+		       const struct trace_event *event)
+{
+	counts->peak = *level;
+	counts->peak_ns = event->time_ns;
+	counts->peak_number = event->number;
+}
+
+// A counted block begins to live, or lives again.
+static void live_add(struct heap *heap, struct heap_thread_state *thread, struct heap_site *site,
+		     uint64_t size, const struct trace_event *event)
+{
+	struct heap_counts *process = &heap->processes[thread->process].counts;
+
+	site_settle(heap, site);
+	amount_add(&site->live, size);
+	amount_add(&process->live, size);
+	amount_add(&heap->level, size);
+	bound_change(&heap->bound, &thread->bound, event->time_ns, (int64_t)size);
+	if (process->live.bytes > process->peak.bytes)
+		peak_raise(process, &process->live, event);
+	if (heap->level.bytes > heap->totals.counts.peak.bytes) {
+		peak_raise(&heap->totals.counts, &heap->level, event);
+		heap->peak_epoch++;
+	}
+}
+
+// A counted block of process `id` ceases to live.
+static void live_take(struct heap *heap, process_id id, struct bound_thread *thread,
+		      const struct block *block, uint64_t time_ns)
+{
+	struct heap_site *site = &heap->sites[block->site];
+
+	site_settle(heap, site);
+	amount_take(&site->live, block->size);
+	amount_take(&heap->processes[id].counts.live, block->size);
+	amount_take(&heap->level, block->size);
+	bound_change(&heap->bound, thread, time_ns, (int64_t)(0 - block->size));
+}
+
+// Put a block where none should be; one that is there was freed without our seeing it.
+static struct block *place_block(struct heap *heap, struct heap_thread_state *thread,
+				 const struct trace_event *event)
+{
+	struct heap_process_state *process = &heap->processes[thread->process];
+	bool added;
+	struct block *block = blocks_put(&process->blocks, event->address, &added);
+
+	if (!added && block->site != SITE_NONE) {
+		live_take(heap, thread->process, &thread->bound, block, event->time_ns);
+		process->counts.lost_frees++;
+	}
+	return block;
+}
+
+static void allocate(struct heap *heap, struct heap_thread_state *thread,
+		     const struct trace_event *event)
+{
+	struct heap_counts *counts = &heap->processes[thread->process].counts;
+	struct block *block = place_block(heap, thread, event);
+	struct heap_site *site;
+
+	block->size = event->size;
+	block->owner = event->thread + 1;
+	block->site = SITE_NONE;
+	if (thread->selected)
+		block->site = find_site(heap, thread->process, event->stack);
+	thread->last_address = event->address;
+	thread->allocated = true;
+	if (block->site == SITE_NONE)
+		return;
+
+	site = &heap->sites[block->site];
+	amount_add(&counts->allocated, event->size);
+	if (site->allocated.count == 0)
+		site->first_ns = event->time_ns;
+	site->last_ns = event->time_ns;
+	if (event->size > site->largest_bytes)
+		site->largest_bytes = event->size;
+	amount_add(&site->allocated, event->size);
+	live_add(heap, thread, site, event->size, event);
+}
+
+// Whether calls that have no block of their own (failed ones, frees of nothing known) count.
+static bool counts_blockless(const struct heap *heap, const struct heap_thread_state *thread)
+{
+	return thread->selected && (!heap->query || !heap->query->stack);
+}
+
+// A free of an address where nothing is known to live.
+static void release_unknown(struct heap *heap, struct heap_thread_state *thread, uint64_t address,
+			    struct pending *pending)
+{
+	struct heap_process_state *process = &heap->processes[thread->process];
+
+	pending->inherited = false;
+	if (process->forked)
+		map_put(&process->inherited, address, &pending->inherited);
+	if (!counts_blockless(heap, thread))
+		return;
+	if (pending->inherited)
+		process->counts.inherited_frees++;
+	else
+		process->counts.orphan_frees++;
+}
+
+// End the life of the block at `address`. What would be needed to take that back is left in
+// `*pending`; this does not make it active.
+static void release(struct heap *heap, struct heap_thread_state *thread,
+		    const struct trace_event *event, uint64_t address, struct pending *pending)
+{
+	struct heap_process_state *process = &heap->processes[thread->process];
+	struct block *block = blocks_find(&process->blocks, address);
+
+	*pending = (struct pending){ .known = block != NULL };
+	if (!block) {
+		release_unknown(heap, thread, address, pending);
+		return;
+	}
+	pending->block = *block;
+	blocks_remove(&process->blocks, block);
+	if (pending->block.site == SITE_NONE)
+		return;
+
+	process->counts.frees++;
+	live_take(heap, thread->process, &thread->bound, &pending->block, event->time_ns);
+	if (pending->block.owner == event->thread + 1 && thread->allocated &&
+	    thread->last_address == address) {
+		pending->temporary = true;
+		amount_add(&process->counts.temporary, pending->block.size);
+		amount_add(&heap->sites[pending->block.site].temporary, pending->block.size);
+	}
+}
+
+// The realloc failed: what its first half ended lives on, and was never freed.
+static void undo(struct heap *heap, struct heap_thread_state *thread,
+		 const struct trace_event *event)
+{
+	struct heap_process_state *process = &heap->processes[thread->process];
+	struct pending *pending = thread->pending;
+	struct block *block;
+
+	if (!pending || !pending->active || (pending->known && pending->block.address != event->address))
+		return;
+	if (!pending->known) {
+		if (pending->inherited)
+			map_remove(&process->inherited, event->address);
+		if (!counts_blockless(heap, thread))
+			return;
+		if (pending->inherited)
+			process->counts.inherited_frees--;
+		else
+			process->counts.orphan_frees--;
+		return;
+	}
+	block = place_block(heap, thread, event);
+	*block = pending->block;
+	if (block->site == SITE_NONE)
+		return;
+	process->counts.frees--;
+	if (pending->temporary) {
+		amount_take(&process->counts.temporary, block->size);
+		amount_take(&heap->sites[block->site].temporary, block->size);
+	}
+	live_add(heap, thread, &heap->sites[block->site], block->size, event);
+}
+
+static bool stack_selected(struct heap *heap, stack_id stack)
+{
+	const struct query *query = heap->query;
+
+	return !query || !query->stack || query->stack(query->context, stack);
+}
+
+static void count_failed(struct heap *heap, struct heap_thread_state *thread,
+			 const struct trace_event *event)
+{
+	if (thread->selected && stack_selected(heap, event->stack))
+		heap->processes[thread->process].counts.failed++;
+}
+
+// A call that moved a block counts as a realloc wherever the new block counts.
+static void reallocate(struct heap *heap, struct heap_thread_state *thread,
+		       const struct trace_event *event)
+{
+	struct heap_counts *counts = &heap->processes[thread->process].counts;
+	uint64_t before = counts->allocated.count;
+
+	allocate(heap, thread, event);
+	if (counts->allocated.count != before)
+		counts->reallocations++;
+}
+
+static void pass_time(struct heap *heap, uint64_t time_ns)
+{
+	if (time_ns > heap->totals.duration_ns)
+		heap->totals.duration_ns = time_ns;
+}
+
+void heap_add_event(struct heap *heap, const struct trace_event *event)
+{
+	struct heap_thread_state *thread;
+	struct pending ended;
+	bool second_half = event->kind == TRACE_REALLOC_ALLOC || event->kind == TRACE_REALLOC_UNDO;
+
+	ASSERT(!heap->finished);
+	if (event->thread >= heap->threads_count)
+		return;
+	thread = &heap->threads[event->thread];
+	if (thread->process >= heap->processes_count)
+		return;
+	pass_time(heap, event->time_ns);
+	if (!second_half)
+		heap->totals.events++;
+	if (!heap->processes[thread->process].selected)
+		return;
+	if (!second_half && thread->selected)
+		heap->totals.events_selected++;
+
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+		allocate(heap, thread, event);
+		break;
+	case TRACE_FREE:
+		release(heap, thread, event, event->address, &ended);
+		break;
+	case TRACE_REALLOC:
+		release(heap, thread, event, event->old_address, &ended);
+		reallocate(heap, thread, event);
+		break;
+	case TRACE_REALLOC_FREE:
+		if (!thread->pending)
+			thread->pending = mem_alloc(1, sizeof *thread->pending);
+		release(heap, thread, event, event->address, thread->pending);
+		thread->pending->active = true;
+		return;
+	case TRACE_REALLOC_ALLOC:
+		reallocate(heap, thread, event);
+		break;
+	case TRACE_REALLOC_UNDO:
+		undo(heap, thread, event);
+		count_failed(heap, thread, event);
+		break;
+	case TRACE_REALLOC_FAILED:
+	case TRACE_FAILED:
+		count_failed(heap, thread, event);
+		break;
+	}
+	if (thread->pending)
+		thread->pending->active = false;
+}
+
+// What is alive now was alive at the end of its process. `leaves`: it ends with the process and
+// leaves the level.
+static void close_process(struct heap *heap, process_id id, uint64_t time_ns, bool leaves)
+{
+	struct heap_process_state *process = &heap->processes[id];
+	const struct block *block;
+	size_t at = 0;
+
+	while ((block = blocks_next(&process->blocks, &at))) {
+		if (block->site == SITE_NONE)
+			continue;
+		amount_add(&heap->sites[block->site].live_at_exit, block->size);
+		amount_add(&process->counts.live_at_exit, block->size);
+		if (leaves)
+			live_take(heap, id, &process->exit, block, time_ns);
+	}
+	blocks_fini(&process->blocks);
+	map_fini(&process->inherited);
+}
+
+void heap_add_note(struct heap *heap, const struct trace_note *note)
+{
+	ASSERT(!heap->finished);
+	pass_time(heap, note->time_ns);
+	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < heap->processes_count)
+		close_process(heap, note->process, note->time_ns, true);
+	else if (note->kind == TRACE_NOTE_LOSS)
+		heap->totals.events_lost += note->value;
+}
+
+static void sum_counts(struct heap_counts *sum, const struct heap_counts *counts)
+{
+	sum->allocated.count += counts->allocated.count;
+	sum->allocated.bytes += counts->allocated.bytes;
+	sum->frees += counts->frees;
+	sum->reallocations += counts->reallocations;
+	sum->failed += counts->failed;
+	sum->inherited_frees += counts->inherited_frees;
+	sum->orphan_frees += counts->orphan_frees;
+	sum->lost_frees += counts->lost_frees;
+	sum->temporary.count += counts->temporary.count;
+	sum->temporary.bytes += counts->temporary.bytes;
+	sum->live_at_exit.count += counts->live_at_exit.count;
+	sum->live_at_exit.bytes += counts->live_at_exit.bytes;
+}
+
+void heap_finish(struct heap *heap)
+{
+	struct heap_counts *sum = &heap->totals.counts;
+
+	if (heap->finished)
+		return;
+	heap->finished = true;
+	for (process_id id = 0; id < heap->processes_count; id++) {
+		close_process(heap, id, heap->totals.duration_ns, false);
+		sum_counts(sum, &heap->processes[id].counts);
+	}
+	for (size_t i = 1; i < heap->sites_count; i++)
+		site_settle(heap, &heap->sites[i]);
+	sum->live = heap->level;
+	ASSERT(sum->allocated.count == sum->frees + sum->lost_frees + sum->live_at_exit.count);
+	bound_finish(&heap->bound);
+	heap->totals.peak_low_bytes = heap->bound.low;
+	heap->totals.peak_high_bytes = heap->bound.high;
+}
+
+// Learn of what the reader has met since the last time.
+static void learn(struct heap *heap, const struct reader *reader)
+{
+	while (heap->processes_count < reader_processes_count(reader)) {
+		process_id id = (process_id)heap->processes_count;
+
+		heap_add_process(heap, reader_process(reader, id)->start == TRACE_START_FORK);
+	}
+	while (heap->threads_count < reader_threads_count(reader)) {
+		thread_id id = (thread_id)heap->threads_count;
+
+		heap_add_thread(heap, reader_thread(reader, id)->process);
+	}
+}
+
+void heap_read(struct heap *heap, struct reader *reader, struct progress *progress,
+	       void (*on_note)(void *context, const struct trace_note *note), void *context)
+{
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint32_t items = 0;
+
+	learn(heap, reader);
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		if (item == READER_EVENT) {
+			if (event.thread >= heap->threads_count)
+				learn(heap, reader);
+			if (event.stack >= reader_stacks_count(reader))
+				event.stack = 0;
+			heap_add_event(heap, &event);
+		} else {
+			learn(heap, reader);
+			heap_add_note(heap, &note);
+			if (on_note)
+				on_note(context, &note);
+		}
+		if (++items % PROGRESS_EVERY == 0)
+			progress_update(progress, reader_position(reader));
+	}
+	learn(heap, reader);
+	if (reader_end(reader) && reader_end(reader)->duration_ns > heap->totals.duration_ns)
+		heap->totals.duration_ns = reader_end(reader)->duration_ns;
+	if (reader_end(reader) && reader_end(reader)->events_lost > heap->totals.events_lost)
+		heap->totals.events_lost = reader_end(reader)->events_lost;
+	heap_finish(heap);
+}
+
+const struct heap_totals *heap_totals(const struct heap *heap)
+{
+	ASSERT(heap->finished);
+	return &heap->totals;
+}
+
+const struct heap_counts *heap_process(const struct heap *heap, process_id process)
+{
+	ASSERT(heap->finished);
+	return process < heap->processes_count ? &heap->processes[process].counts : NULL;
+}
+
+const struct heap_site *heap_sites(const struct heap *heap, size_t *count)
+{
+	ASSERT(heap->finished);
+	*count = heap->sites_count - 1;
+	return heap->sites + 1;
+}

@@ -1,0 +1,107 @@
+// heap: what a trace's calls add up to, for the whole trace, each process and each site.
+//
+// One pass over the events, in the trace's order. A *site* is one stack of one process. What is
+// counted, and how:
+//
+//     allocations    lifetimes begun. A successful realloc is one, and a free, and a reallocation.
+//     frees          lifetimes ended by a call. So allocations = frees + lost_frees + live_at_exit.
+//     lost_frees     an allocation at an address that was still alive: its end was not seen.
+//     inherited      frees, by a forked process, of a block that it did not allocate: its
+//                    parent's. Each address counts once.
+//     orphans        frees of an address where nothing is known to live.
+//     failed         calls that returned no memory; they count nowhere else.
+//     temporary      blocks freed by the thread that allocated them, before its next allocation.
+//     live_at_exit   blocks alive when their process exited, exec'ed, or the trace ended.
+//     peak           the level is the bytes alive in all processes together; a process that exits
+//                    or execs takes its blocks off it. The peak is where it first was highest.
+//
+// What each site held at the peak is known without a second pass: a site saves its figures on its
+// first change after a new peak, and what has not changed since needs no saving.
+//
+// The engine is told of processes and threads before the events that use them; heap_read does
+// that from a reader. One thread.
+#ifndef ENGINE_HEAP_H
+#define ENGINE_HEAP_H
+
+#include "base/err.h"
+#include "base/progress.h"
+#include "engine/query.h"
+#include "trace/reader.h"
+
+// So many blocks, of so many bytes.
+struct heap_amount {
+	uint64_t count;
+	uint64_t bytes;
+};
+
+struct heap_counts {
+	struct heap_amount allocated; // allocations, allocated_bytes
+	uint64_t frees;
+	uint64_t reallocations;
+	uint64_t failed;
+	uint64_t inherited_frees;
+	uint64_t orphan_frees;
+	uint64_t lost_frees;
+	struct heap_amount temporary;
+	struct heap_amount live; // now; what is left of it at the end is in live_at_exit too
+	struct heap_amount live_at_exit;
+	struct heap_amount peak;
+	uint64_t peak_ns;     // when
+	uint64_t peak_number; // after which event
+};
+
+// The whole trace, or what the query selects of it.
+struct heap_totals {
+	struct heap_counts counts;
+	uint64_t peak_low_bytes;  // the true peak lies between these: see bound.h
+	uint64_t peak_high_bytes; // for one thread both are the peak
+	uint64_t events;          // calls on memory in the trace; a realloc is one
+	uint64_t events_selected; // the same, of the selected processes and threads
+	uint64_t events_lost;     // known to be missing
+	uint64_t duration_ns;     // time of the last item
+};
+
+struct heap_site {
+	process_id process;
+	stack_id stack; // 0: the calls had none
+	struct heap_amount allocated;
+	struct heap_amount temporary;
+	struct heap_amount live;
+	struct heap_amount live_at_exit;
+	struct heap_amount at_peak; // of the whole trace; valid after heap_finish
+	uint64_t largest_bytes;     // the largest single block
+	uint64_t first_ns, last_ns; // of its first and last allocation
+	uint64_t peak_epoch;        // private: which peak at_peak belongs to
+};
+
+struct heap;
+
+// `query` (NULL: everything) is borrowed until heap_free.
+struct heap *heap_new(const struct query *query);
+void heap_free(struct heap *heap); // NULL is allowed
+
+// Define the next process or thread: ids count from 0. `forked`: a copy of another process.
+void heap_add_process(struct heap *heap, bool forked);
+void heap_add_thread(struct heap *heap, process_id process);
+
+// The next item of the trace. An event of an unknown thread is ignored.
+void heap_add_event(struct heap *heap, const struct trace_event *event);
+void heap_add_note(struct heap *heap, const struct trace_note *note);
+
+// No more items: settle what is still open. Must precede all questions below.
+void heap_finish(struct heap *heap);
+
+// All of the above, from the reader's present position to its end. `on_note` (may be NULL) sees
+// every note too: most say nothing about the heap, but something to a reader of the report.
+void heap_read(struct heap *heap, struct reader *reader, struct progress *progress,
+	       void (*on_note)(void *context, const struct trace_note *note), void *context);
+
+const struct heap_totals *heap_totals(const struct heap *heap);
+
+// NULL if it has no such process. Peaks are the process's own.
+const struct heap_counts *heap_process(const struct heap *heap, process_id process);
+
+// Sites in order of their first allocation, from 0. The array belongs to `heap`.
+const struct heap_site *heap_sites(const struct heap *heap, size_t *count);
+
+#endif

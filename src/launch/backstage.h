@@ -1,0 +1,32 @@
+// backstage: the collector's process, as the launcher sees it.
+//
+// A child in a session of its own, so that the terminal's signals do not reach it, with nothing
+// open but the trace and a socket to us. It lives on when we are killed, until the recording ends.
+#ifndef LAUNCH_BACKSTAGE_H
+#define LAUNCH_BACKSTAGE_H
+
+#include "base/err.h"
+#include "collect/collect.h"
+
+#include <sys/types.h>
+
+struct backstage {
+	pid_t pid; // 0: none, or it was waited for
+	int fd;    // the socket; -1: closed, it has nothing more to say
+};
+
+// Start a collector with `options` (report_fd and output_fd are replaced by its own copies).
+bool backstage_open(struct backstage *backstage, const struct collect_options *options,
+		    struct err *err);
+
+// The next message. False at the end: the collector is gone or has nothing more to say.
+bool backstage_read(struct backstage *backstage, struct collect_message *message);
+
+// Tell it something; a collector that is gone is noticed at the next read.
+void backstage_send(const struct backstage *backstage, enum collect_message_kind kind, pid_t pid,
+		    int status);
+
+// Wait for its end and close the socket. Returns its wait status. Accepts one that was closed.
+int backstage_close(struct backstage *backstage);
+
+#endif

@@ -1,0 +1,25 @@
+// elf_look: the few facts of an ELF file that decide whether its memory calls can be seen.
+//
+// A bounded reader for files that anybody may have made: every offset and count is checked against
+// the size of the file, and at most ELF_LOOK_BYTES_MAX of one table are read.
+#ifndef LAUNCH_ELF_LOOK_H
+#define LAUNCH_ELF_LOOK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ELF_LOOK_BYTES_MAX = 256 << 20 };
+
+struct elf_look {
+	bool elf;           // it is one, of either class, little-endian, and executable or shared
+	uint8_t bits;       // 64 or 32
+	uint16_t machine;   // e_machine
+	bool interpreter;   // it asks for a dynamic loader (PT_INTERP)
+	bool is_library;    // it has a SONAME, as ld.so has, which can be run too
+	bool defines_malloc; // a function called malloc is defined in it (64 bits only)
+};
+
+// What `fd` holds; all false if it is no ELF file or cannot be read.
+struct elf_look elf_look_at(int fd);
+
+#endif

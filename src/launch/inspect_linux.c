@@ -1,0 +1,127 @@
+#include "launch/inspect.h"
+
+#include "launch/elf_look.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { INSPECT_SCRIPTS_MAX = 4, INSPECT_LINE_MAX = 256 };
+
+// The interpreter in a `#!` line, or false.
+static bool inspect_interpreter(int fd, char interpreter[static INSPECT_LINE_MAX])
+{
+	char line[INSPECT_LINE_MAX];
+	ssize_t got = pread(fd, line, sizeof(line) - 1, 0);
+	char *at;
+
+	if (got < 3 || line[0] != '#' || line[1] != '!')
+		return false;
+	line[got] = '\0';
+	at = line + 2 + strspn(line + 2, " \t");
+	at[strcspn(at, " \t\r\n")] = '\0';
+	memcpy(interpreter, at, strlen(at) + 1);
+	return at[0] != '\0';
+}
+
+// Open what will really run: `path`, or the interpreter that its `#!` line leads to. The last
+// name is in inspect->file. -1: not readable, which says nothing.
+static int inspect_open(struct inspect *inspect, const char *path)
+{
+	char interpreter[INSPECT_LINE_MAX];
+	int fd;
+
+	str_add(&inspect->file, path);
+	for (int i = 0;; i++) {
+		fd = open(str_get(&inspect->file), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		if (fd < 0 || i == INSPECT_SCRIPTS_MAX || !inspect_interpreter(fd, interpreter))
+			return fd;
+		close(fd);
+		str_clear(&inspect->file);
+		str_add(&inspect->file, interpreter);
+	}
+}
+
+// What gives the program rights that we do not have, as the kernel decides it at exec; NULL: none.
+static const char *inspect_rights(const char *path)
+{
+	struct stat status;
+	struct statvfs filesystem;
+	char capability[64];
+
+	if (stat(path, &status) != 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return NULL;
+	if (statvfs(path, &filesystem) == 0 && (filesystem.f_flag & ST_NOSUID))
+		return NULL;
+	if ((status.st_mode & S_ISUID) && status.st_uid != geteuid())
+		return "setuid";
+	if ((status.st_mode & S_ISGID) && (status.st_mode & S_IXGRP) &&
+	    status.st_gid != getegid())
+		return "setgid";
+	if (getuid() != 0 &&
+	    getxattr(path, "security.capability", capability, sizeof(capability)) > 0)
+		return "given capabilities";
+	return NULL;
+}
+
+static void inspect_elf(struct inspect *inspect, const struct elf_look *look)
+{
+	const char *file = str_get(&inspect->file);
+
+	if (!look->elf)
+		return;
+	if (look->machine == EM_386 || (look->machine == EM_X86_64 && look->bits == 32)) {
+		inspect->verdict = INSPECT_BITS;
+		str_format(&inspect->why, "%s: 32-bit programs are not recorded yet", file);
+	} else if (look->machine != EM_X86_64) {
+		inspect->verdict = INSPECT_MACHINE;
+		str_format(&inspect->why, "%s is for another processor: it is not recorded", file);
+	} else if (!look->interpreter && !look->is_library) {
+		inspect->verdict = INSPECT_STATIC;
+		str_format(&inspect->why,
+			   "%s is linked statically: nothing can be loaded into it, so its memory "
+			   "calls are not seen (programs that it starts are)",
+			   file);
+	} else if (look->defines_malloc) {
+		inspect->own_malloc = true;
+		str_format(&inspect->why,
+			   "%s has its own malloc linked in: calls that bind to it inside the "
+			   "executable are not seen",
+			   file);
+	}
+}
+
+void inspect_program(struct inspect *inspect, const char *path)
+{
+	const char *rights;
+	int fd;
+
+	memset(inspect, 0, sizeof(*inspect));
+	fd = inspect_open(inspect, path);
+	if (fd >= 0) {
+		struct elf_look look = elf_look_at(fd);
+
+		inspect_elf(inspect, &look);
+		close(fd);
+	}
+	rights = inspect_rights(str_get(&inspect->file));
+	if (rights && inspect->verdict != INSPECT_STATIC) {
+		inspect->verdict = INSPECT_PRIVILEGED;
+		str_clear(&inspect->why);
+		str_format(&inspect->why,
+			   "%s is %s: the system loads nothing into it, so its memory calls are "
+			   "not seen (try: record as the user it runs as)",
+			   str_get(&inspect->file), rights);
+	}
+}
+
+void inspect_fini(struct inspect *inspect)
+{
+	str_fini(&inspect->file);
+	str_fini(&inspect->why);
+}

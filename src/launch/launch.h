@@ -1,0 +1,57 @@
+// launch: one recording of one program, from before its first instruction until the trace is
+// closed.
+//
+//     inspect what is asked for; strict: refuse what cannot be recorded
+//     fork the program's process, which waits           (starter)
+//     create the output, which is named after its pid   (output)
+//     start the collector, wait until it listens        (backstage)
+//     let the program go, pass signals on to it, wait for it
+//     wait for the processes that it left behind, until told to stop
+//     wait for the collector to close the trace
+//
+// The program is our child, in our process group and on our terminal: what the terminal sends
+// reaches it without us. It has exactly the descriptors, signal mask and dispositions, limits and
+// working directory that we were given.
+#ifndef LAUNCH_LAUNCH_H
+#define LAUNCH_LAUNCH_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "collect/collect.h"
+
+struct launch_options {
+	char *const *argv;           // the program and its arguments
+	const char *output_pattern;  // as in output.h; NULL: the default name
+	bool force;                  // overwrite the output
+	bool strict;                 // refuse, or fail, where something is not recorded
+	uint32_t segment_options;    // enum segment_option
+	const char *options_text;    // what of it the trace should say
+	const char *tool;            // "tidemark 0.1.0"
+
+	// Called with each line for the user that does not wait until the end.
+	void (*tell)(const char *line);
+};
+
+enum launch_end {
+	LAUNCH_RAN,            // `status` is the program's
+	LAUNCH_NOT_FOUND,      // no such program
+	LAUNCH_NOT_EXECUTABLE, // it is there but cannot be run
+	LAUNCH_FAILED,         // we failed, before it was started
+};
+
+struct launch_result {
+	enum launch_end end;
+	int status;  // wait status of the program
+	bool whole;  // the trace is complete, and nothing is known to be missing
+	bool closed; // `summary` is set: the collector closed the trace itself
+	struct collect_summary summary;
+	struct str path; // of the trace; empty if there is none
+};
+
+// Record. The result is valid whatever happens; *err says why when it is not LAUNCH_RAN.
+// launch_result_fini frees what it holds.
+void launch_run(const struct launch_options *options, struct launch_result *result,
+		struct err *err);
+void launch_result_fini(struct launch_result *result);
+
+#endif

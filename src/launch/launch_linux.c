@@ -1,0 +1,375 @@
+#include "launch/launch.h"
+
+#include "base/mem.h"
+#include "launch/backstage.h"
+#include "launch/inspect.h"
+#include "launch/output.h"
+#include "launch/preload.h"
+#include "launch/program.h"
+#include "launch/starter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+// How long the collector may take after the program's end before we say why we wait.
+enum { LAUNCH_PATIENCE_MS = 500 };
+
+// One recording while it runs.
+struct launch {
+	const struct launch_options *options;
+	struct launch_result *result;
+	struct inspect inspect;
+	struct str program; // the file
+	struct str library;
+	char session[PRELOAD_SESSION_BYTES];
+	char **environment;
+	struct starter starter;
+	struct backstage backstage;
+	int output_fd;
+	bool output_created; // it was not there before: remove it if nothing is recorded
+	int signal_fd;
+	pid_t program_pid; // 0: it has ended
+	bool told_waiting;
+	bool asked_to_stop;
+	struct str command; // for trace_info
+	char directory[PATH_MAX];
+	char host[sizeof(struct utsname)];
+};
+
+static void launch_tell(const struct launch *launch, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void launch_tell(const struct launch *launch, const char *format, ...)
+{
+	struct str line = { 0 };
+	va_list list;
+
+	va_start(list, format);
+	str_vformat(&line, format, list);
+	va_end(list);
+	launch->options->tell(str_get(&line));
+	str_fini(&line);
+}
+
+// What the program is, and whether that is acceptable.
+static bool launch_look(struct launch *launch, struct err *err)
+{
+	struct inspect *inspect = &launch->inspect;
+	const char *name = launch->options->argv[0];
+	bool unseen;
+
+	switch (program_find(name, getenv("PATH"), &launch->program, err)) {
+	case PROGRAM_MISSING:
+		launch->result->end = LAUNCH_NOT_FOUND;
+		return false;
+	case PROGRAM_REFUSED:
+		launch->result->end = LAUNCH_NOT_EXECUTABLE;
+		return false;
+	case PROGRAM_FOUND:
+		break;
+	}
+	inspect_program(inspect, str_get(&launch->program));
+	unseen = inspect->verdict != INSPECT_OK || inspect->own_malloc;
+	if (unseen && launch->options->strict)
+		return err_set(err, ERR_USAGE, "%s (--strict: not started)",
+			       str_get(&inspect->why));
+	if (inspect->why.length > 0)
+		launch_tell(launch, "%s", str_get(&inspect->why));
+	return true;
+}
+
+// Words that a shell would read as anything else are quoted.
+static void launch_quote(struct str *out, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-+=./,:@%^";
+
+	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+		str_add(out, word);
+		return;
+	}
+	str_add_char(out, '\'');
+	for (; *word != '\0'; word++) {
+		if (*word == '\'')
+			str_add(out, "'\\''");
+		else
+			str_add_char(out, *word);
+	}
+	str_add_char(out, '\'');
+}
+
+static void launch_describe(struct launch *launch, struct trace_info *info)
+{
+	struct utsname host;
+
+	for (size_t i = 0; launch->options->argv[i]; i++) {
+		if (i > 0)
+			str_add_char(&launch->command, ' ');
+		launch_quote(&launch->command, launch->options->argv[i]);
+	}
+	if (!getcwd(launch->directory, sizeof(launch->directory)))
+		strcpy(launch->directory, "?");
+	if (uname(&host) == 0)
+		snprintf(launch->host, sizeof(launch->host), "%s %s %s", host.sysname,
+			 host.release, host.machine);
+	memset(info, 0, sizeof(*info));
+	if (getrandom(info->recording_id, sizeof(info->recording_id), 0) < 0)
+		memcpy(info->recording_id, launch->session, sizeof(info->recording_id));
+	info->tool = (char *)launch->options->tool;
+	info->host = launch->host;
+	info->command = (char *)str_get(&launch->command);
+	info->directory = launch->directory;
+	info->options = (char *)launch->options->options_text;
+}
+
+// Environment, and the process that becomes the program. An image of 32 bits gets no LD_PRELOAD:
+// its loader would only complain about it.
+static bool launch_prepare(struct launch *launch, struct err *err)
+{
+	bool preload = launch->inspect.verdict != INSPECT_BITS &&
+		       launch->inspect.verdict != INSPECT_MACHINE;
+
+	if (!preload_find_library(&launch->library, err) ||
+	    !preload_session(launch->session, err))
+		return false;
+	launch->environment = preload_environment(
+		environ, preload ? str_get(&launch->library) : NULL, launch->session);
+	return starter_fork(&launch->starter, str_get(&launch->program), launch->options->argv,
+			    launch->environment, err);
+}
+
+// From here on signals come through a descriptor. The program's process was forked before.
+static bool launch_catch_signals(struct launch *launch, struct err *err)
+{
+	static const int numbers[] = { SIGCHLD, SIGINT,  SIGQUIT, SIGTERM,
+				       SIGHUP,  SIGUSR1, SIGUSR2, SIGCONT };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaddset(&set, numbers[i]);
+	signal(SIGCHLD, SIG_DFL); // ignored, the kernel would keep the exit status to itself
+	signal(SIGPIPE, SIG_IGN); // a process that is gone is noticed otherwise
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	launch->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return launch->signal_fd >= 0 || err_errno(err, errno, "cannot watch signals");
+}
+
+static bool launch_open_output(struct launch *launch, struct err *err)
+{
+	struct output_options options = {
+		.pattern = launch->options->output_pattern,
+		.program = program_base_name(str_get(&launch->program)),
+		.pid = (uint64_t)launch->starter.pid,
+		.force = launch->options->force,
+	};
+
+	launch->output_fd = output_create(&options, &launch->result->path,
+					  &launch->output_created, err);
+	if (launch->output_fd < 0)
+		str_clear(&launch->result->path);
+	return launch->output_fd >= 0;
+}
+
+// What the collector says, whenever it does. False: it has nothing more to say.
+static bool launch_hear(struct launch *launch, struct collect_message *message)
+{
+	struct launch_result *result = launch->result;
+
+	if (!backstage_read(&launch->backstage, message))
+		return false;
+	switch (message->kind) {
+	case COLLECT_WARNING:
+		launch_tell(launch, "%s", message->text);
+		break;
+	case COLLECT_STOPPED:
+		result->whole = false;
+		launch_tell(launch,
+			    "warning: the recording ended early: %s; the program runs on",
+			    message->text);
+		break;
+	case COLLECT_DONE:
+		result->closed = true;
+		result->summary = message->summary;
+		if (!message->summary.complete || message->summary.events_lost > 0)
+			result->whole = false;
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+static bool launch_open_collector(struct launch *launch, struct err *err)
+{
+	struct collect_options options = {
+		.output_fd = launch->output_fd,
+		.socket_name = launch->session,
+		.segment_options = launch->options->segment_options,
+		.report_fd = -1,
+		.stop_fd = -1,
+		.listen_fd = -1,
+	};
+	struct collect_message message = { .kind = 0 };
+
+	launch_describe(launch, &options.info);
+	if (!backstage_open(&launch->backstage, &options, err))
+		return false;
+	while (launch_hear(launch, &message))
+		if (message.kind == COLLECT_READY)
+			return true;
+	if (message.kind == COLLECT_DONE || message.kind == COLLECT_STOPPED)
+		return err_set(err, ERR_IO, "the collector did not start: %s", message.text);
+	return err_set(err, ERR_IO, "the collector did not start");
+}
+
+static bool launch_go(struct launch *launch, struct err *err)
+{
+	int error = starter_go(&launch->starter);
+
+	launch->program_pid = launch->starter.pid;
+	if (error == 0)
+		return true;
+	launch->program_pid = 0;
+	launch->result->end = error == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE;
+	return err_errno(err, error, "cannot execute %s", str_get(&launch->program));
+}
+
+// The program and the collector are our children, and maybe others that we were born with.
+static void launch_reap(struct launch *launch)
+{
+	int status;
+
+	if (launch->program_pid > 0 &&
+	    waitpid(launch->program_pid, &status, WNOHANG) == launch->program_pid) {
+		launch->result->status = status;
+		backstage_send(&launch->backstage, COLLECT_ENDED, launch->program_pid, status);
+		launch->program_pid = 0;
+	}
+}
+
+// The terminal's signals reached the program without us; what was sent to us alone is passed on.
+// Once the program has ended they mean: stop waiting for what it left behind.
+static void launch_signal(struct launch *launch, const struct signalfd_siginfo *info)
+{
+	int number = (int)info->ssi_signo;
+
+	if (number == SIGCHLD) {
+		launch_reap(launch);
+	} else if (launch->program_pid > 0) {
+		if (number != SIGINT && number != SIGQUIT && info->ssi_code <= 0)
+			kill(launch->program_pid, number);
+	} else if (number == SIGINT || number == SIGQUIT || number == SIGTERM ||
+		   number == SIGHUP) {
+		launch->asked_to_stop = true;
+		backstage_send(&launch->backstage, COLLECT_STOP, 0, 0);
+	}
+}
+
+static void launch_lose_collector(struct launch *launch)
+{
+	if (launch->result->closed)
+		return;
+	launch->result->whole = false;
+	launch_tell(launch,
+		    "warning: the collector died; %sthe trace holds what was written until then",
+		    launch->program_pid > 0 ? "the program runs on unrecorded; " : "");
+}
+
+// Until the program has ended and the collector has nothing more to say.
+static void launch_wait(struct launch *launch)
+{
+	struct collect_message message;
+	struct signalfd_siginfo info;
+
+	launch_reap(launch);
+	while (launch->program_pid > 0 || launch->backstage.fd >= 0) {
+		bool waits = launch->program_pid == 0 && !launch->told_waiting;
+		struct pollfd ready[] = {
+			{ .fd = launch->signal_fd, .events = POLLIN },
+			{ .fd = launch->backstage.fd, .events = POLLIN },
+		};
+		int count = poll(ready, 2, waits ? LAUNCH_PATIENCE_MS : -1);
+
+		if (count == 0 && !launch->asked_to_stop)
+			launch_tell(launch, "the program has ended, processes that it started "
+					    "live on and are recorded (Ctrl-C ends the recording)");
+		if (count == 0)
+			launch->told_waiting = true;
+		while (read(launch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+			launch_signal(launch, &info);
+		if (ready[1].revents && !launch_hear(launch, &message))
+			launch_lose_collector(launch);
+	}
+}
+
+static bool launch_start(struct launch *launch, struct err *err)
+{
+	return launch_look(launch, err) && launch_prepare(launch, err) &&
+	       launch_catch_signals(launch, err) && launch_open_output(launch, err) &&
+	       launch_open_collector(launch, err) && launch_go(launch, err);
+}
+
+// Nothing was started: leave nothing behind.
+static void launch_undo(struct launch *launch)
+{
+	starter_cancel(&launch->starter);
+	if (launch->backstage.pid > 0) {
+		backstage_send(&launch->backstage, COLLECT_STOP, 0, 0);
+		backstage_close(&launch->backstage);
+	}
+	if (launch->output_created)
+		unlink(str_get(&launch->result->path));
+	str_clear(&launch->result->path);
+}
+
+void launch_run(const struct launch_options *options, struct launch_result *result,
+		struct err *err)
+{
+	struct launch launch = {
+		.options = options,
+		.result = result,
+		.backstage = { .fd = -1 },
+		.starter = { .go_fd = -1 },
+		.output_fd = -1,
+		.signal_fd = -1,
+	};
+
+	memset(result, 0, sizeof(*result));
+	result->end = LAUNCH_FAILED;
+	result->whole = true;
+	if (launch_start(&launch, err)) {
+		result->end = LAUNCH_RAN;
+		launch_wait(&launch);
+	} else {
+		launch_undo(&launch);
+	}
+	backstage_close(&launch.backstage);
+	if (launch.output_fd >= 0)
+		close(launch.output_fd);
+	if (launch.signal_fd >= 0)
+		close(launch.signal_fd);
+	preload_free_environment(launch.environment);
+	inspect_fini(&launch.inspect);
+	str_fini(&launch.program);
+	str_fini(&launch.library);
+	str_fini(&launch.command);
+}
+
+void launch_result_fini(struct launch_result *result)
+{
+	str_fini(&result->path);
+}

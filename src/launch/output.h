@@ -1,0 +1,24 @@
+// output: creates the file that a recording goes to, and never overwrites one unasked.
+#ifndef LAUNCH_OUTPUT_H
+#define LAUNCH_OUTPUT_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+#include <stdint.h>
+
+struct output_options {
+	const char *pattern; // as pattern.h describes; NULL: tidemark.PROGRAM.PID.tide
+	const char *program; // file name of the program, without folders
+	uint64_t pid;        // of the program
+	bool force;          // an existing file may be overwritten
+};
+
+// Create it, readable and writable by its owner alone (it holds the program's arguments). `*path`
+// receives its name, `*created` whether it was not there before. Without a pattern, or with %n in
+// it, a name that is taken is followed by the next one; else a file that is there is an error,
+// unless forced. Returns a close-on-exec descriptor, or -1.
+int output_create(const struct output_options *options, struct str *path, bool *created,
+		  struct err *err);
+
+#endif

@@ -1,0 +1,55 @@
+#include "launch/pattern.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { PATTERN_WORD_MAX = 100 };
+
+static void pattern_add_word(struct str *out, const char *word)
+{
+	for (int i = 0; i < PATTERN_WORD_MAX && word[i] != '\0'; i++) {
+		unsigned char c = (unsigned char)word[i];
+
+		str_add_char(out, c < ' ' || c == '/' || c == 127 ? '_' : word[i]);
+	}
+}
+
+bool pattern_expand(struct str *out, const char *pattern, const struct pattern_words *words,
+		    bool *numbered, struct err *err)
+{
+	if (numbered)
+		*numbered = false;
+	for (const char *at = pattern; *at != '\0'; at++) {
+		if (*at != '%') {
+			str_add_char(out, *at);
+			continue;
+		}
+		switch (*++at) {
+		case 'e':
+			pattern_add_word(out, words->program);
+			break;
+		case 'h':
+			pattern_add_word(out, words->host);
+			break;
+		case 'p':
+			str_format(out, "%" PRIu64, words->pid);
+			break;
+		case 't':
+			str_format(out, "%" PRIu64, words->time_s);
+			break;
+		case 'n':
+			str_format(out, "%" PRIu64, words->number);
+			if (numbered)
+				*numbered = true;
+			break;
+		case '%':
+			str_add_char(out, '%');
+			break;
+		default:
+			return err_set(err, ERR_USAGE,
+				       "output name '%s': %% is followed by e, p, t, h, n or %%",
+				       pattern);
+		}
+	}
+	return true;
+}

@@ -1,0 +1,25 @@
+// preload: what the program's environment must say, so that it loads the recorder and finds us.
+//
+// Two variables: LD_PRELOAD begins with the recorder's path (what the user had there stays behind
+// it), and TIDEMARK_SESSION is the name of the collector's socket.
+#ifndef LAUNCH_PRELOAD_H
+#define LAUNCH_PRELOAD_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum { PRELOAD_SESSION_BYTES = 48 }; // a session's name, with its NUL
+
+// A new name that nobody can guess: 128 random bits.
+bool preload_session(char name[static PRELOAD_SESSION_BYTES], struct err *err);
+
+// The absolute path of libtidemark.so: TIDEMARK_LIBRARY, or beside this program as it was built or
+// installed. False: it is not there, or its path cannot stand in LD_PRELOAD.
+bool preload_find_library(struct str *path, struct err *err);
+
+// A copy of `environment` with the two variables set; `library` NULL leaves LD_PRELOAD alone. The
+// caller owns it (preload_free_environment).
+char **preload_environment(char *const *environment, const char *library, const char *session);
+void preload_free_environment(char **environment);
+
+#endif

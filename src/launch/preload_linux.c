@@ -1,0 +1,130 @@
+#include "launch/preload.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+// Where the library lies, seen from the folder of this program: in the build, and installed.
+static const char *const preload_places[] = {
+	"libtidemark.so",
+	"../lib/tidemark/libtidemark.so",
+	"../lib/libtidemark.so",
+	NULL,
+};
+
+bool preload_session(char name[static PRELOAD_SESSION_BYTES], struct err *err)
+{
+	uint64_t bits[2];
+
+	if (getrandom(bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
+		return err_errno(err, errno, "cannot get random bytes");
+	snprintf(name, PRELOAD_SESSION_BYTES, "tidemark-%016llx%016llx",
+		 (unsigned long long)bits[0], (unsigned long long)bits[1]);
+	return true;
+}
+
+// The loader splits LD_PRELOAD at blanks and colons, and knows no way to quote them.
+static bool preload_check_path(const char *path, struct err *err)
+{
+	if (strpbrk(path, " :") == NULL)
+		return true;
+	return err_set(err, ERR_USAGE,
+		       "the loader cannot preload '%s': a blank or a colon is in its path "
+		       "(try: a copy elsewhere, named by TIDEMARK_LIBRARY)",
+		       path);
+}
+
+static bool preload_try(const char *path, struct str *found)
+{
+	char absolute[PATH_MAX];
+
+	if (access(path, R_OK) != 0 || !realpath(path, absolute))
+		return false;
+	str_clear(found);
+	str_add(found, absolute);
+	return true;
+}
+
+bool preload_find_library(struct str *path, struct err *err)
+{
+	const char *named = getenv("TIDEMARK_LIBRARY");
+	char self[PATH_MAX];
+	struct str place = { 0 };
+	bool found = false;
+	ssize_t length;
+
+	if (named && named[0] != '\0') {
+		if (!preload_try(named, path))
+			return err_errno(err, errno, "cannot read TIDEMARK_LIBRARY %s", named);
+		return preload_check_path(str_get(path), err);
+	}
+	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (length <= 0)
+		return err_errno(err, errno, "cannot tell where this program lies (/proc)");
+	self[length] = '\0';
+	*(strrchr(self, '/') + 1) = '\0';
+	for (int i = 0; preload_places[i] && !found; i++) {
+		str_clear(&place);
+		str_format(&place, "%s%s", self, preload_places[i]);
+		found = preload_try(str_get(&place), path);
+	}
+	str_fini(&place);
+	if (!found)
+		return err_set(err, ERR_IO,
+			       "cannot find libtidemark.so near %s (try: TIDEMARK_LIBRARY=path)",
+			       self);
+	return preload_check_path(str_get(path), err);
+}
+
+static bool preload_is(const char *entry, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+static char *preload_entry(const char *name, const char *value, const char *rest)
+{
+	struct str entry = { 0 };
+
+	str_format(&entry, "%s=%s%s%s", name, value, rest[0] ? ":" : "", rest);
+	return str_take(&entry);
+}
+
+char **preload_environment(char *const *environment, const char *library, const char *session)
+{
+	size_t count = 0;
+	size_t used = 0;
+	const char *had = "";
+	char **result;
+
+	while (environment[count])
+		count++;
+	result = mem_alloc(count + 3, sizeof(*result));
+	for (size_t i = 0; i < count; i++) {
+		if (preload_is(environment[i], "TIDEMARK_SESSION"))
+			continue;
+		if (library && preload_is(environment[i], "LD_PRELOAD")) {
+			had = environment[i] + strlen("LD_PRELOAD=");
+			continue;
+		}
+		result[used++] = mem_copy_text(environment[i]);
+	}
+	if (library)
+		result[used++] = preload_entry("LD_PRELOAD", library, had);
+	result[used++] = preload_entry("TIDEMARK_SESSION", session, "");
+	return result;
+}
+
+void preload_free_environment(char **environment)
+{
+	for (size_t i = 0; environment && environment[i]; i++)
+		mem_free(environment[i]);
+	mem_free(environment);
+}

@@ -1,0 +1,22 @@
+// program: finds the file that a program's name stands for, as the shell would.
+#ifndef LAUNCH_PROGRAM_H
+#define LAUNCH_PROGRAM_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum program_found {
+	PROGRAM_FOUND,
+	PROGRAM_MISSING, // no such file: 127
+	PROGRAM_REFUSED, // it is there, but cannot be executed: 126
+};
+
+// A name with a slash stands for itself; others are looked for in `search` (the value of PATH;
+// NULL: the system's default). `*path` receives the file; *err says why not.
+enum program_found program_find(const char *name, const char *search, struct str *path,
+				struct err *err);
+
+// The part of a path after the last slash.
+const char *program_base_name(const char *path);
+
+#endif

@@ -1,0 +1,84 @@
+#include "launch/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *program_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+// 0, or why it cannot be executed.
+static int program_try(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		return errno;
+	if (S_ISDIR(status.st_mode))
+		return EISDIR;
+	if (!S_ISREG(status.st_mode) || faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) != 0)
+		return EACCES;
+	return 0;
+}
+
+static enum program_found program_tell(const char *name, int error, struct err *err)
+{
+	switch (error) {
+	case 0:
+		return PROGRAM_FOUND;
+	case ENOENT:
+	case ENOTDIR:
+		err_set(err, ERR_USAGE, "%s: no such program", name);
+		return PROGRAM_MISSING;
+	case EISDIR:
+		err_set(err, ERR_USAGE, "%s is a directory, not a program", name);
+		return PROGRAM_REFUSED;
+	case EACCES:
+		err_set(err, ERR_USAGE, "%s is not executable (try: chmod +x)", name);
+		return PROGRAM_REFUSED;
+	default:
+		err_errno(err, error, "%s cannot be executed", name);
+		return PROGRAM_REFUSED;
+	}
+}
+
+enum program_found program_find(const char *name, const char *search, struct str *path,
+				struct err *err)
+{
+	int error = ENOENT;
+
+	str_clear(path);
+	if (strchr(name, '/')) {
+		str_add(path, name);
+		return program_tell(name, program_try(name), err);
+	}
+	if (!search)
+		search = "/bin:/usr/bin";
+	for (bool more = name[0] != '\0'; more;) {
+		size_t length = strcspn(search, ":");
+		int problem;
+
+		str_clear(path);
+		str_add_bytes(path, length ? search : ".", length ? length : 1);
+		str_add_char(path, '/');
+		str_add(path, name);
+		problem = program_try(str_get(path));
+		if (problem == 0)
+			return PROGRAM_FOUND;
+		if (problem == EACCES)
+			error = EACCES; // remembered: a later folder may have a better one
+		more = search[length] != '\0';
+		search += length + 1;
+	}
+	if (error == ENOENT) {
+		err_set(err, ERR_USAGE, "%s: no such program in PATH", name);
+		return PROGRAM_MISSING;
+	}
+	return program_tell(name, error, err);
+}

@@ -1,0 +1,115 @@
+#include "launch/starter.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// As execvp does: a file that the kernel does not know is a script for the shell.
+static void starter_execute(const char *path, char *const *argv, char *const *environment)
+{
+	size_t count = 0;
+	char **words;
+
+	execve(path, argv, environment);
+	if (errno != ENOEXEC)
+		return;
+	while (argv[count])
+		count++;
+	words = mem_alloc(count + 2, sizeof(*words));
+	words[0] = (char *)"/bin/sh";
+	words[1] = (char *)path;
+	for (size_t i = 1; i < count; i++)
+		words[i + 1] = argv[i];
+	execve("/bin/sh", words, environment);
+	mem_free(words);
+	errno = ENOEXEC;
+}
+
+_Noreturn static void starter_child(int go_fd, int error_fd, const char *path, char *const *argv,
+				    char *const *environment)
+{
+	char go;
+	ssize_t got;
+	int error;
+
+	do {
+		got = read(go_fd, &go, 1);
+	} while (got < 0 && errno == EINTR);
+	if (got != 1)
+		_exit(0); // cancelled, or the launcher is gone
+	starter_execute(path, argv, environment);
+	error = errno;
+	if (write(error_fd, &error, sizeof(error)) != sizeof(error))
+		_exit(126);
+	_exit(127);
+}
+
+bool starter_fork(struct starter *starter, const char *path, char *const *argv,
+		  char *const *environment, struct err *err)
+{
+	int go[2];
+	int error[2];
+
+	if (pipe2(go, O_CLOEXEC) != 0)
+		return err_errno(err, errno, "cannot make a pipe");
+	if (pipe2(error, O_CLOEXEC) != 0) {
+		close(go[0]);
+		close(go[1]);
+		return err_errno(err, errno, "cannot make a pipe");
+	}
+	starter->pid = fork();
+	if (starter->pid == 0) {
+		close(go[1]);
+		close(error[0]);
+		starter_child(go[0], error[1], path, argv, environment);
+	}
+	close(go[0]);
+	close(error[1]);
+	starter->go_fd = go[1];
+	starter->error_fd = error[0];
+	if (starter->pid > 0)
+		return true;
+	close(go[1]);
+	close(error[0]);
+	starter->pid = 0;
+	return err_errno(err, errno, "cannot start a process");
+}
+
+static void starter_reap(struct starter *starter)
+{
+	while (waitpid(starter->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	starter->pid = 0;
+}
+
+int starter_go(struct starter *starter)
+{
+	int error = 0;
+	ssize_t got;
+
+	// A child that is gone already is found by whoever waits for it.
+	got = write(starter->go_fd, "g", 1);
+	close(starter->go_fd);
+	do {
+		got = read(starter->error_fd, &error, sizeof(error));
+	} while (got < 0 && errno == EINTR);
+	close(starter->error_fd);
+	starter->go_fd = starter->error_fd = -1;
+	if (got != (ssize_t)sizeof(error))
+		return 0;
+	starter_reap(starter);
+	return error;
+}
+
+void starter_cancel(struct starter *starter)
+{
+	if (starter->pid <= 0 || starter->go_fd < 0)
+		return;
+	close(starter->go_fd);
+	close(starter->error_fd);
+	starter->go_fd = starter->error_fd = -1;
+	starter_reap(starter);
+}

@@ -1,0 +1,16 @@
+// now: what time it is, in nanoseconds.
+#ifndef OS_NOW_H
+#define OS_NOW_H
+
+#include <stdint.h>
+
+// Since some moment in the past, never back; the clock that traces are timed with.
+uint64_t now_steady_ns(void);
+
+// Since 1970 (UTC). May jump.
+uint64_t now_wall_ns(void);
+
+// Processor time that this process has used, all threads together.
+uint64_t now_cpu_ns(void);
+
+#endif

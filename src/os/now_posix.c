@@ -1,0 +1,26 @@
+#include "os/now.h"
+
+#include <time.h>
+
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec time = { 0 };
+
+	clock_gettime(id, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+uint64_t now_steady_ns(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t now_wall_ns(void)
+{
+	return read_clock(CLOCK_REALTIME);
+}
+
+uint64_t now_cpu_ns(void)
+{
+	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}

@@ -1,0 +1,82 @@
+// capture: a whole stack, as the edit that turns the last one into this one.
+//
+// Unwinding is a pure function of where it starts (return address slot, its content, rbp) and of
+// the stack words it reads. So each lane keeps its last stack with the words that were read. A new
+// walk starts at the hook and goes outwards by rules (unwind.h); where it meets a frame of the
+// last stack at the same slot, with the same return address (and the same rbp, if what lies
+// outside depends on it), all words read outside of it are compared with memory. All equal: the
+// rest of the stack is proven to be the same, and nothing more is walked. The comparison is of
+// independent loads, a quarter of a nanosecond a frame. Nothing is written to the program's stack.
+//
+// After frames that no slot describes (signal frames) the last stack cannot be joined and the next
+// walk goes to the root; its frames are still compared, so that the edit stays small.
+//
+// Addresses are read only where memory is known to be mapped: in the range [known_low, known_high)
+// that was probed (capture_probe), or in the last stack, which is forgotten whenever memory is
+// unmapped (capture_epoch).
+#ifndef RECORDER_CAPTURE_H
+#define RECORDER_CAPTURE_H
+
+#include "recorder/unwind.h"
+#include "wire/lane_event.h"
+
+// A word that was read: return addresses by entry, others in `saves`.
+struct capture_entry {
+	uintptr_t slot; // where the return address is
+	uintptr_t pc;   // the return address
+};
+
+struct capture_save {
+	uintptr_t at;
+	uintptr_t value;
+	uint32_t index; // of the entry whose step outwards read it
+};
+
+// A frame of the walk in progress, innermost first.
+struct capture_fresh {
+	uintptr_t slot;
+	uintptr_t pc;
+	uintptr_t rbp;
+	unwind_rule rule;
+	uintptr_t saved_at; // where the caller's rbp was read; 0: it is this frame's
+	uintptr_t cfa_at;   // where the frame address was read (DEREF kinds); 0: computed
+	uintptr_t cfa;
+};
+
+enum { CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX };
+
+struct capture {
+	uint32_t depth;      // frames of the current stack
+	uint32_t saves_count;
+	uint32_t joinable;   // entries [0, joinable) describe memory; the rest only ids
+	uint16_t flags;      // enum lane_push_flag of the current stack
+	uint64_t epoch;      // capture_epoch when the entries were made
+	uintptr_t known_low, known_high;
+
+	// The edit that capture_take found: the first `keep` frames stay, ids[keep..depth) are new.
+	uint32_t keep;
+
+	// Outermost first.
+	struct capture_entry entries[LANE_DEPTH_MAX];
+	uint32_t ids[LANE_DEPTH_MAX];
+	uintptr_t rbps[LANE_DEPTH_MAX];
+	uint8_t live[LANE_DEPTH_MAX]; // the frames outside depend on this one's rbp
+	struct capture_save saves[CAPTURE_SAVES_MAX];
+
+	struct capture_fresh fresh[LANE_DEPTH_MAX];
+};
+
+// Raised whenever the program unmaps memory.
+HIDDEN extern _Atomic uint64_t capture_epoch;
+
+// Walk the stack of the caller of the function whose frame address is `frame` (compiled with a
+// frame pointer). True if it differs from the current stack; then keep, depth, ids and flags say
+// how. Allocates nothing, takes no lock but for an address never seen before.
+HIDDEN bool capture_take(struct capture *capture, const uintptr_t *frame);
+
+// Walk to the root without using what is known, in `scratch`, and compare the frames with those of
+// `capture`, which was taken just before from the same frame.
+HIDDEN bool capture_verify(const struct capture *capture, struct capture *scratch,
+			   const uintptr_t *frame);
+
+#endif

@@ -1,0 +1,535 @@
+// cfi: the interpreter of .eh_frame (System V ABI, LSB 5.0 "Exception Frames", DWARF 5 section 6.4)
+// behind unwind_compile: from one code address to one rule.
+//
+// Only the rows of rbp, the return address and the canonical frame address matter to us.
+#include "recorder/text.h"
+#include "recorder/unwind.h"
+
+enum {
+	DW_EH_PE_absptr = 0x00,
+	DW_EH_PE_uleb128 = 0x01,
+	DW_EH_PE_udata2 = 0x02,
+	DW_EH_PE_udata4 = 0x03,
+	DW_EH_PE_udata8 = 0x04,
+	DW_EH_PE_sleb128 = 0x09,
+	DW_EH_PE_sdata2 = 0x0a,
+	DW_EH_PE_sdata4 = 0x0b,
+	DW_EH_PE_sdata8 = 0x0c,
+	DW_EH_PE_pcrel = 0x10,
+	DW_EH_PE_datarel = 0x30,
+	DW_EH_PE_omit = 0xff,
+	REGISTER_RBP = 6,
+	REGISTER_RSP = 7,
+	REGISTER_RIP = 16,
+	CFI_STATES_MAX = 16,
+	CFI_STEPS_MAX = 100000,
+};
+
+enum cfi_where { CFI_SAME, CFI_OFFSET, CFI_EXPRESSION, CFI_UNDEFINED, CFI_OTHER };
+
+struct cfi_place {
+	enum cfi_where where;
+	int64_t offset;
+	const uint8_t *expression;
+	uint64_t expression_size;
+};
+
+struct cfi_row {
+	bool cfa_is_expression;
+	uint64_t cfa_register;
+	int64_t cfa_offset;
+	const uint8_t *cfa_expression;
+	uint64_t cfa_expression_size;
+	struct cfi_place rbp;
+	struct cfi_place rip;
+};
+
+struct cfi_cie {
+	uint64_t code_align;
+	int64_t data_align;
+	uint8_t pointer_encoding;
+	bool has_augmentation;
+	bool signal_frame;
+	const uint8_t *program, *program_end;
+};
+
+struct cfi_fde {
+	uintptr_t start, end;
+	const uint8_t *program, *program_end;
+	struct cfi_cie cie;
+};
+
+static uint64_t cfi_uleb(const uint8_t **at)
+{
+	uint64_t value = 0;
+	int shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = *(*at)++;
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	return value;
+}
+
+static int64_t cfi_sleb(const uint8_t **at)
+{
+	uint64_t value = 0;
+	int shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = *(*at)++;
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	if (shift < 64 && (byte & 0x40))
+		value |= ~(uint64_t)0 << shift;
+	return (int64_t)value;
+}
+
+static uint64_t cfi_fixed(const uint8_t **at, int bytes, bool is_signed)
+{
+	uint64_t value = 0;
+
+	for (int i = 0; i < bytes; i++)
+		value |= (uint64_t)(*at)[i] << (8 * i);
+	*at += bytes;
+	if (is_signed && bytes < 8 && value >> (8 * bytes - 1))
+		value |= ~(uint64_t)0 << (8 * bytes);
+	return value;
+}
+
+// A pointer in one of the encodings of .eh_frame. False for encodings nobody uses on x86-64.
+static bool cfi_pointer(const uint8_t **at, uint8_t encoding, uintptr_t data_base, uintptr_t *value)
+{
+	uintptr_t base = 0;
+
+	if ((encoding & 0x70) == DW_EH_PE_pcrel)
+		base = (uintptr_t)*at;
+	else if ((encoding & 0x70) == DW_EH_PE_datarel)
+		base = data_base;
+	else if (encoding & 0x70)
+		return false;
+	switch (encoding & 0x0f) {
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8:
+		*value = base + cfi_fixed(at, 8, false);
+		return true;
+	case DW_EH_PE_udata4:
+		*value = base + cfi_fixed(at, 4, false);
+		return true;
+	case DW_EH_PE_sdata4:
+		*value = base + cfi_fixed(at, 4, true);
+		return true;
+	case DW_EH_PE_udata2:
+		*value = base + cfi_fixed(at, 2, false);
+		return true;
+	case DW_EH_PE_sdata2:
+		*value = base + cfi_fixed(at, 2, true);
+		return true;
+	case DW_EH_PE_uleb128:
+		*value = base + cfi_uleb(at);
+		return true;
+	case DW_EH_PE_sleb128:
+		*value = base + (uint64_t)cfi_sleb(at);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool cfi_read_cie(const uint8_t *at, struct cfi_cie *cie)
+{
+	const uint8_t *end;
+	const char *augmentation;
+	const uint8_t *augmentation_end = NULL;
+	uint64_t length = cfi_fixed(&at, 4, false);
+	uint8_t version;
+	uintptr_t ignored;
+
+	*cie = (struct cfi_cie){ .pointer_encoding = DW_EH_PE_absptr };
+	if (length == 0 || length == 0xffffffff)
+		return false;
+	end = at + length;
+	if (cfi_fixed(&at, 4, false) != 0)
+		return false;
+	version = *at++;
+	if (version != 1 && version != 3)
+		return false;
+	augmentation = (const char *)at;
+	at += text_length(augmentation) + 1;
+	cie->code_align = cfi_uleb(&at);
+	cie->data_align = cfi_sleb(&at);
+	if (version == 1)
+		at++;
+	else
+		cfi_uleb(&at);
+	for (; *augmentation; augmentation++) {
+		switch (*augmentation) {
+		case 'z':
+			cie->has_augmentation = true;
+			length = cfi_uleb(&at);
+			augmentation_end = at + length;
+			break;
+		case 'R':
+			cie->pointer_encoding = *at++;
+			break;
+		case 'P': {
+			uint8_t encoding = *at++;
+
+			if (!cfi_pointer(&at, encoding & 0x7f, 0, &ignored))
+				return false;
+			break;
+		}
+		case 'L':
+			at++;
+			break;
+		case 'S':
+			cie->signal_frame = true;
+			break;
+		case 'B':
+			break;
+		default:
+			return false;
+		}
+	}
+	cie->program = augmentation_end ? augmentation_end : at;
+	cie->program_end = end;
+	return true;
+}
+
+static bool cfi_read_fde(const uint8_t *at, struct cfi_fde *fde)
+{
+	uint64_t length = cfi_fixed(&at, 4, false);
+	const uint8_t *end = at + length;
+	const uint8_t *cie;
+	uint64_t back;
+
+	if (length == 0 || length == 0xffffffff)
+		return false;
+	cie = at;
+	back = cfi_fixed(&at, 4, false);
+	if (back == 0 || !cfi_read_cie(cie - back, &fde->cie))
+		return false;
+	if (!cfi_pointer(&at, fde->cie.pointer_encoding, 0, &fde->start) ||
+	    !cfi_pointer(&at, fde->cie.pointer_encoding & 0x0f, 0, &fde->end))
+		return false;
+	fde->end += fde->start;
+	if (fde->cie.has_augmentation) {
+		length = cfi_uleb(&at);
+		at += length;
+	}
+	fde->program = at;
+	fde->program_end = end;
+	return true;
+}
+
+// The entry of the sorted table in .eh_frame_hdr that covers pc.
+static bool cfi_search(const uint8_t *header, uintptr_t pc, struct cfi_fde *fde)
+{
+	const uint8_t *at = header + 4;
+	const int32_t *table;
+	uintptr_t ignored, count;
+	size_t low = 0, high;
+
+	if (header[0] != 1 || header[2] == DW_EH_PE_omit ||
+	    header[3] != (DW_EH_PE_datarel | DW_EH_PE_sdata4))
+		return false;
+	if (!cfi_pointer(&at, header[1], (uintptr_t)header, &ignored) ||
+	    !cfi_pointer(&at, header[2], (uintptr_t)header, &count) || count == 0)
+		return false;
+	table = (const int32_t *)at;
+	high = count;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if ((uintptr_t)((intptr_t)header + table[middle * 2]) <= pc)
+			low = middle;
+		else
+			high = middle;
+	}
+	if ((uintptr_t)((intptr_t)header + table[low * 2]) > pc)
+		return false;
+	return cfi_read_fde((const uint8_t *)((intptr_t)header + table[low * 2 + 1]), fde);
+}
+
+static void cfi_set(struct cfi_row *row, uint64_t reg, struct cfi_place place)
+{
+	if (reg == REGISTER_RBP)
+		row->rbp = place;
+	else if (reg == REGISTER_RIP)
+		row->rip = place;
+}
+
+static void cfi_reset(struct cfi_row *row, const struct cfi_row *initial, uint64_t reg)
+{
+	if (reg == REGISTER_RBP)
+		row->rbp = initial->rbp;
+	else if (reg == REGISTER_RIP)
+		row->rip = initial->rip;
+}
+
+struct cfi_machine {
+	const struct cfi_cie *cie;
+	struct cfi_row row;
+	struct cfi_row initial;
+	struct cfi_row saved[CFI_STATES_MAX];
+	int saved_count;
+	uintptr_t location;
+	uintptr_t target; // stop before the first row that begins after this address
+};
+
+// The instructions with the operation in all eight bits, but for the advances. False: not known.
+static bool cfi_extended(struct cfi_machine *machine, uint8_t op, const uint8_t **at)
+{
+	struct cfi_row *row = &machine->row;
+	int64_t align = machine->cie->data_align;
+	struct cfi_place place = { CFI_OTHER, 0, NULL, 0 };
+	uint64_t reg;
+
+	switch (op) {
+	case 0x00: // nop
+		return true;
+	case 0x05: // offset_extended
+		reg = cfi_uleb(at);
+		place.where = CFI_OFFSET;
+		place.offset = (int64_t)cfi_uleb(at) * align;
+		cfi_set(row, reg, place);
+		return true;
+	case 0x11: // offset_extended_sf
+		reg = cfi_uleb(at);
+		place.where = CFI_OFFSET;
+		place.offset = cfi_sleb(at) * align;
+		cfi_set(row, reg, place);
+		return true;
+	case 0x2f: // GNU_negative_offset_extended
+		reg = cfi_uleb(at);
+		place.where = CFI_OFFSET;
+		place.offset = -(int64_t)cfi_uleb(at) * align;
+		cfi_set(row, reg, place);
+		return true;
+	case 0x06: // restore_extended
+		cfi_reset(row, &machine->initial, cfi_uleb(at));
+		return true;
+	case 0x07: // undefined
+		place.where = CFI_UNDEFINED;
+		cfi_set(row, cfi_uleb(at), place);
+		return true;
+	case 0x08: // same_value
+		place.where = CFI_SAME;
+		cfi_set(row, cfi_uleb(at), place);
+		return true;
+	case 0x09: // register
+		reg = cfi_uleb(at);
+		cfi_uleb(at);
+		cfi_set(row, reg, place);
+		return true;
+	case 0x14: // val_offset
+	case 0x15: // val_offset_sf
+		reg = cfi_uleb(at);
+		cfi_uleb(at);
+		cfi_set(row, reg, place);
+		return true;
+	case 0x10: // expression
+	case 0x16: // val_expression
+		reg = cfi_uleb(at);
+		place.where = op == 0x10 ? CFI_EXPRESSION : CFI_OTHER;
+		place.expression_size = cfi_uleb(at);
+		place.expression = *at;
+		*at += place.expression_size;
+		cfi_set(row, reg, place);
+		return true;
+	case 0x0a: // remember_state
+		if (machine->saved_count == CFI_STATES_MAX)
+			return false;
+		machine->saved[machine->saved_count++] = *row;
+		return true;
+	case 0x0b: // restore_state
+		if (machine->saved_count == 0)
+			return false;
+		*row = machine->saved[--machine->saved_count];
+		return true;
+	case 0x0c: // def_cfa
+	case 0x12: // def_cfa_sf
+		row->cfa_is_expression = false;
+		row->cfa_register = cfi_uleb(at);
+		row->cfa_offset = op == 0x0c ? (int64_t)cfi_uleb(at) : cfi_sleb(at) * align;
+		return true;
+	case 0x0d: // def_cfa_register
+		row->cfa_is_expression = false;
+		row->cfa_register = cfi_uleb(at);
+		return true;
+	case 0x0e: // def_cfa_offset
+		row->cfa_offset = (int64_t)cfi_uleb(at);
+		return true;
+	case 0x13: // def_cfa_offset_sf
+		row->cfa_offset = cfi_sleb(at) * align;
+		return true;
+	case 0x0f: // def_cfa_expression
+		row->cfa_is_expression = true;
+		row->cfa_expression_size = cfi_uleb(at);
+		row->cfa_expression = *at;
+		*at += row->cfa_expression_size;
+		return true;
+	case 0x2e: // GNU_args_size
+		cfi_uleb(at);
+		return true;
+	default:
+		return false;
+	}
+}
+
+// Run until the row for machine->target stands. False: an instruction we do not know.
+static bool cfi_run(struct cfi_machine *machine, const uint8_t *at, const uint8_t *end)
+{
+	for (int steps = 0; at < end && steps < CFI_STEPS_MAX; steps++) {
+		uint8_t op = *at++;
+		uint64_t advance = 0;
+		struct cfi_place place = { CFI_OFFSET, 0, NULL, 0 };
+
+		switch (op & 0xc0) {
+		case 0x40: // advance_loc
+			advance = op & 0x3f;
+			break;
+		case 0x80: // offset
+			place.offset = (int64_t)cfi_uleb(&at) * machine->cie->data_align;
+			cfi_set(&machine->row, op & 0x3f, place);
+			continue;
+		case 0xc0: // restore
+			cfi_reset(&machine->row, &machine->initial, op & 0x3f);
+			continue;
+		default:
+			if (op == 0x01) { // set_loc
+				uintptr_t location;
+
+				if (!cfi_pointer(&at, machine->cie->pointer_encoding, 0, &location))
+					return false;
+				if (location > machine->target)
+					return true;
+				machine->location = location;
+				continue;
+			}
+			if (op < 0x02 || op > 0x04) {
+				if (!cfi_extended(machine, op, &at))
+					return false;
+				continue;
+			}
+			advance = cfi_fixed(&at, 1 << (op - 2), false); // advance_loc1, 2, 4
+		}
+		machine->location += advance * machine->cie->code_align;
+		if (machine->location > machine->target)
+			return true;
+	}
+	return true;
+}
+
+// `expression` is exactly "breg<reg> offset", then `rest` bytes more (returned).
+static const uint8_t *cfi_is_breg(const uint8_t *expression, uint64_t size, int reg,
+				  int64_t *offset, uint64_t *rest)
+{
+	const uint8_t *at = expression + 1;
+
+	if (size < 2 || expression[0] != 0x70 + reg)
+		return NULL;
+	*offset = cfi_sleb(&at);
+	if (at > expression + size)
+		return NULL;
+	*rest = (uint64_t)(expression + size - at);
+	return at;
+}
+
+// The frame address as an expression: gcc's realigned frames, OpenSSL's assembly, and the one that
+// linkers write for the procedure linkage table.
+static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exact_pc)
+{
+	static const uint8_t plt[] = { 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22 };
+	int64_t offset, rbp_offset;
+	uint64_t rest, rbp_rest;
+	const uint8_t *at;
+
+	at = cfi_is_breg(row->cfa_expression, row->cfa_expression_size, REGISTER_RBP, &offset, &rest);
+	if (at && rest == 1 && at[0] == 0x06) { // deref
+		if (row->rbp.where != CFI_EXPRESSION ||
+		    !cfi_is_breg(row->rbp.expression, row->rbp.expression_size, REGISTER_RBP,
+				 &rbp_offset, &rbp_rest) ||
+		    rbp_rest != 0 || offset % 8 || rbp_offset % 8)
+			return UNWIND_STOP;
+		return unwind_make(UNWIND_RBP_DEREF, offset, rbp_offset, 0);
+	}
+	at = cfi_is_breg(row->cfa_expression, row->cfa_expression_size, REGISTER_RSP, &offset, &rest);
+	if (!at)
+		return UNWIND_STOP;
+	if (rest == 3 && at[0] == 0x06 && at[1] == 0x23 && at[2] == 8) { // deref, plus_uconst 8
+		if (offset % 8 || (row->rbp.where == CFI_OFFSET && row->rbp.offset % 8))
+			return UNWIND_STOP;
+		return unwind_make(UNWIND_RSP_DEREF, offset,
+				   row->rbp.where == CFI_OFFSET ? row->rbp.offset : 0, 0);
+	}
+	if (rest == sizeof(plt) && memcmp(at, plt, sizeof(plt)) == 0) // known at this pc
+		return unwind_make(UNWIND_RSP, offset + ((exact_pc & 15) >= 11 ? 8 : 0), 0, 0);
+	return UNWIND_STOP;
+}
+
+static unwind_rule cfi_rule(const struct cfi_row *row, uintptr_t exact_pc)
+{
+	int64_t rbp_offset = 0;
+
+	if (row->rip.where == CFI_UNDEFINED)
+		return UNWIND_END;
+	if (row->rip.where != CFI_OFFSET || row->rip.offset != -8)
+		return UNWIND_STOP;
+	if (row->cfa_is_expression)
+		return cfi_expression_rule(row, exact_pc);
+	if (row->rbp.where == CFI_OFFSET) {
+		rbp_offset = row->rbp.offset;
+		if (rbp_offset % 8 || rbp_offset == 0 || rbp_offset < -2048 * 8 ||
+		    rbp_offset > 2047 * 8)
+			return UNWIND_STOP;
+	} else if (row->rbp.where != CFI_SAME && row->rbp.where != CFI_UNDEFINED) {
+		return UNWIND_STOP;
+	}
+	if (row->cfa_offset % 8 || row->cfa_offset < -(8 << 22) || row->cfa_offset > 8 << 22)
+		return UNWIND_STOP;
+	if (row->cfa_register == REGISTER_RSP)
+		return unwind_make(UNWIND_RSP, row->cfa_offset, rbp_offset, 0);
+	if (row->cfa_register == REGISTER_RBP)
+		return unwind_make(UNWIND_RBP, row->cfa_offset, rbp_offset, 0);
+	return UNWIND_STOP;
+}
+
+unwind_rule unwind_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
+			   bool *starts_at_exact_pc)
+{
+	// Big and touched seldom: kept off the program's stack, which may be a small one. The
+	// caller holds the lock of the slow path.
+	static struct cfi_machine machine;
+	struct cfi_fde fde;
+
+	if (starts_at_exact_pc)
+		*starts_at_exact_pc = false;
+	if (!cfi_search(header, pc, &fde) || pc < fde.start || pc >= fde.end) {
+		if (starts_at_exact_pc && cfi_search(header, exact_pc, &fde) &&
+		    fde.start == exact_pc)
+			*starts_at_exact_pc = true;
+		return UNWIND_NONE;
+	}
+	if (fde.cie.signal_frame)
+		return UNWIND_SIGNAL;
+	memset(&machine, 0, sizeof(machine));
+	machine.cie = &fde.cie;
+	machine.location = fde.start;
+	machine.target = UINTPTR_MAX;
+	if (!cfi_run(&machine, fde.cie.program, fde.cie.program_end))
+		return UNWIND_STOP;
+	machine.initial = machine.row;
+	machine.location = fde.start;
+	machine.target = pc;
+	if (!cfi_run(&machine, fde.program, fde.program_end))
+		return UNWIND_STOP;
+	return cfi_rule(&machine.row, exact_pc);
+}

@@ -1,0 +1,221 @@
+#include "recorder/codemap.h"
+
+#include "recorder/kernel.h"
+#include "recorder/notes.h"
+#include "recorder/recording.h"
+#include "recorder/scope.h"
+#include "recorder/text.h"
+
+// struct dl_find_object of glibc 2.35 and later, x86-64 (<dlfcn.h>).
+struct codemap_linker_object {
+	uint64_t flags;
+	uintptr_t map_start, map_end;
+	const struct scope_object *link_map;
+	const uint8_t *eh_header;
+	uint64_t reserved[7];
+};
+
+struct codemap_module {
+	uintptr_t start, end;
+	const uint8_t *eh_header;
+	uint32_t id;
+	bool gone;
+};
+
+enum {
+	CODEMAP_MODULES_MAX = 16384,
+	CODEMAP_INDEX_FIRST = 16384, // slots, a power of two
+	PT_LOAD = 1,
+	PT_NOTE = 4,
+	PT_GNU_EH_FRAME = 0x6474e550,
+	NT_GNU_BUILD_ID = 3,
+};
+
+struct codemap_elf {
+	uint8_t identity[16];
+	uint16_t type, machine;
+	uint32_t version;
+	uint64_t entry, program_at, section_at;
+	uint32_t flags;
+	uint16_t header_size, program_size, program_count;
+};
+
+struct codemap_program {
+	uint32_t type, flags;
+	uint64_t offset, address, physical, file_size, memory_size, align;
+};
+
+static int (*codemap_linker_find)(void *, struct codemap_linker_object *);
+
+// Kept over fork: ids below these counts mean the parent's frames and modules.
+static struct codemap_module *codemap_modules;
+static uint32_t codemap_modules_used; // entries of the table; ids are entry + 1
+static uint32_t codemap_frames_used = 1;
+
+// pc -> frame id, open addressing; the pc of an id is in codemap_pcs.
+static uint32_t *codemap_index;
+static uint32_t codemap_index_slots;
+static struct segment_frame *codemap_frames; // our own copy, by id: the segment is the child's own
+
+uint32_t codemap_modules_count(void)
+{
+	return codemap_modules_used + 1;
+}
+
+uint32_t codemap_frames_count(void)
+{
+	return codemap_frames_used;
+}
+
+void codemap_start(void)
+{
+	if (codemap_modules)
+		return;
+	codemap_modules = recording_pages(sizeof(*codemap_modules) * CODEMAP_MODULES_MAX, false);
+	codemap_frames = recording_pages(sizeof(*codemap_frames) * SEGMENT_FRAMES_MAX, false);
+	codemap_index_slots = CODEMAP_INDEX_FIRST;
+	codemap_index = recording_pages(sizeof(*codemap_index) * codemap_index_slots, false);
+	*(void **)&codemap_linker_find = scope_next("_dl_find_object", NULL);
+}
+
+// The build-id note among the mapped notes of an object, or NULL.
+static const uint8_t *codemap_build_id(uintptr_t bias, const struct codemap_program *note,
+				       uint32_t *length)
+{
+	const uint8_t *at = (const uint8_t *)(bias + note->address);
+	const uint8_t *end = at + note->memory_size;
+
+	while (at + 12 <= end) {
+		uint32_t name_size, value_size, type;
+
+		memcpy(&name_size, at, 4);
+		memcpy(&value_size, at + 4, 4);
+		memcpy(&type, at + 8, 4);
+		at += 12;
+		if (name_size > (size_t)(end - at) || value_size > (size_t)(end - at))
+			return NULL;
+		if (type == NT_GNU_BUILD_ID && name_size == 4 && memcmp(at, "GNU", 4) == 0 &&
+		    at + 4 + value_size <= end) {
+			*length = value_size > 32 ? 32 : value_size;
+			return at + 4;
+		}
+		at += ((name_size + 3) & ~3u) + ((value_size + 3) & ~3u);
+	}
+	return NULL;
+}
+
+static void codemap_tell(const struct codemap_module *module, uintptr_t bias, const char *path)
+{
+	const struct codemap_elf *elf = (const void *)module->start;
+	const uint8_t *build_id = NULL;
+	uint32_t build_id_length = 0;
+
+	if (memcmp(elf->identity, "\177ELF", 4) == 0) {
+		const struct codemap_program *program =
+			(const void *)(module->start + elf->program_at);
+
+		for (uint16_t i = 0; i < elf->program_count && !build_id; i++) {
+			if (program[i].type == PT_NOTE)
+				build_id = codemap_build_id(bias, &program[i], &build_id_length);
+		}
+	}
+	notes_module(module->id, module->start, module->end, bias, build_id, build_id_length, path);
+}
+
+struct codemap_place codemap_find(uintptr_t pc)
+{
+	struct codemap_place place = { 0 };
+	struct codemap_linker_object object;
+	struct codemap_module *module;
+
+	if (!codemap_linker_find || codemap_linker_find((void *)pc, &object) != 0)
+		return place;
+	place.eh_header = object.eh_header;
+	place.start = object.map_start;
+	place.end = object.map_end;
+	for (uint32_t i = codemap_modules_used; i-- > 0;) {
+		module = &codemap_modules[i];
+		if (module->start == object.map_start && !module->gone) {
+			place.module = module->id;
+			return place;
+		}
+	}
+	if (codemap_modules_used == CODEMAP_MODULES_MAX)
+		return place;
+	module = &codemap_modules[codemap_modules_used++];
+	module->start = object.map_start;
+	module->end = object.map_end;
+	module->eh_header = object.eh_header;
+	module->id = codemap_modules_used;
+	place.module = module->id;
+	codemap_tell(module, object.link_map->bias, object.link_map->name);
+	return place;
+}
+
+bool codemap_unmapped(uintptr_t start, uintptr_t end)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < codemap_modules_used; i++) {
+		struct codemap_module *module = &codemap_modules[i];
+
+		if (!module->gone && module->start < end && module->end > start) {
+			module->gone = true;
+			any = true;
+			notes_module_gone(module->id);
+		}
+	}
+	return any;
+}
+
+static uint32_t codemap_hash(uintptr_t pc)
+{
+	uint64_t hash = pc * 0x9e3779b97f4a7c15u;
+
+	return (uint32_t)(hash >> 32);
+}
+
+static bool codemap_grow_index(void)
+{
+	uint32_t slots = codemap_index_slots * 2;
+	uint32_t *index = recording_pages(sizeof(*index) * slots, false);
+
+	if (!index)
+		return false;
+	for (uint32_t id = 1; id < codemap_frames_used; id++) {
+		uint32_t at = codemap_hash(codemap_frames[id].pc) & (slots - 1);
+
+		while (index[at])
+			at = (at + 1) & (slots - 1);
+		index[at] = id;
+	}
+	recording_give_back(codemap_index, sizeof(*index) * codemap_index_slots);
+	codemap_index = index;
+	codemap_index_slots = slots;
+	return true;
+}
+
+uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags)
+{
+	struct segment_frame frame = { .pc = pc, .module = module, .flags = flags };
+	uint32_t at;
+
+	if (codemap_frames_used >= codemap_index_slots / 2 && !codemap_grow_index())
+		return 0;
+	at = codemap_hash(pc) & (codemap_index_slots - 1);
+	for (; codemap_index[at]; at = (at + 1) & (codemap_index_slots - 1)) {
+		const struct segment_frame *known = &codemap_frames[codemap_index[at]];
+
+		if (known->pc == pc && known->module == module && known->flags == flags)
+			return codemap_index[at];
+	}
+	if (codemap_frames_used == SEGMENT_FRAMES_MAX)
+		return 0;
+	codemap_index[at] = codemap_frames_used;
+	codemap_frames[codemap_frames_used] = frame;
+	recording_state->frames[codemap_frames_used] = frame;
+	codemap_frames_used++;
+	__atomic_store_n(&recording_state->segment->frames_count, codemap_frames_used,
+			 __ATOMIC_RELEASE);
+	return codemap_frames_used - 1;
+}

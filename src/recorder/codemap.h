@@ -1,0 +1,40 @@
+// codemap: which code is mapped where, and since when.
+//
+// Gives frames and modules their numbers and tells the collector what they are. A frame is a code
+// address in a module; a module is a file mapped at an address. When a library is unmapped and
+// another one mapped at its place, the same address becomes another frame.
+//
+// All calls are for the slow path (an address never seen before): signals blocked, and the
+// recording's code_lock held.
+#ifndef RECORDER_CODEMAP_H
+#define RECORDER_CODEMAP_H
+
+#include "wire/compiler.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// What lies at a code address.
+struct codemap_place {
+	uint32_t module;           // 0: no file
+	const uint8_t *eh_header;  // the module's .eh_frame_hdr, or NULL
+	uintptr_t start, end;
+};
+
+// Find the linker's own table of objects. False: no table, everything is "no file".
+HIDDEN void codemap_start(void);
+
+HIDDEN struct codemap_place codemap_find(uintptr_t pc);
+
+// The id of the frame at pc in `module`; 0 when there is no room left.
+HIDDEN uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags);
+
+// [start, end) is about to be unmapped: if modules lie in it, forget them, and say so (true).
+// Takes the lock itself.
+HIDDEN bool codemap_unmapped(uintptr_t start, uintptr_t end);
+
+// For the hello of a forked child.
+HIDDEN uint32_t codemap_modules_count(void);
+HIDDEN uint32_t codemap_frames_count(void);
+
+#endif

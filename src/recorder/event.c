@@ -1,0 +1,54 @@
+#include "recorder/event.h"
+
+#include "recorder/recording.h"
+
+#include "recorder/text.h"
+
+enum { EVENT_FRAMES_IN_ROOM = 8 };
+
+uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
+{
+	const struct capture *capture = &lane->capture;
+	uint32_t push = capture->depth - capture->keep;
+	uint16_t words[2] = { (uint16_t)capture->keep, (uint16_t)(push | capture->flags) };
+
+	if (push > EVENT_FRAMES_IN_ROOM &&
+	    lane->head + (uint64_t)(at - start) + LANE_ROOM + 4 * push > lane->open_limit &&
+	    !lane_wait_room(lane, (uint64_t)(at - start) + 4 * push))
+		return NULL;
+	if (unlikely(capture->flags & LANE_PUSH_INCOMPLETE))
+		__atomic_fetch_add(&recording_state->segment->stacks_incomplete, 1,
+				   __ATOMIC_RELAXED);
+	__builtin_memcpy(at, words, 4);
+	at += 4;
+	for (uint32_t i = capture->keep; i < capture->depth; i++, at += 4)
+		__builtin_memcpy(at, &capture->ids[i], 4);
+	return at;
+}
+
+COLD uint8_t *event_put_time(struct lane *lane, uint8_t *at, uint64_t now_ns)
+{
+	uint16_t head = LANE_TIME64;
+
+	(void)lane;
+	__builtin_memcpy(at, &head, 2);
+	__builtin_memcpy(at + 2, &now_ns, 8);
+	return at + 10;
+}
+
+COLD void event_stopped(struct lane *lane)
+{
+	recording_stop();
+	if (recording_state->segment)
+		__atomic_fetch_add(&recording_state->segment->events_dropped, 1, __ATOMIC_RELAXED);
+	lane->open_limit = 1; // full, for ever: the next event takes the slow way and is refused
+}
+
+COLD void event_verify(struct lane *lane, const uintptr_t *frame)
+{
+	struct segment *segment = recording_state->segment;
+
+	__atomic_fetch_add(&segment->verified, 1, __ATOMIC_RELAXED);
+	if (!capture_verify(&lane->capture, lane->verify, frame))
+		__atomic_fetch_add(&segment->mismatched, 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,109 @@
+// event: one call on memory, encoded into the lane (wire/lane_event.h). The hot path.
+#ifndef RECORDER_EVENT_H
+#define RECORDER_EVENT_H
+
+#include "recorder/lane.h"
+#include "recorder/order.h"
+
+enum {
+	EVENT_ADDRESS = 1, // has one
+	EVENT_SIZE = 2,    // has one
+	EVENT_ALIGN = 4,   // has one
+	EVENT_STACK = 8,   // has one
+};
+
+struct event_call {
+	uint64_t address;
+	uint64_t size;
+	uint8_t align_log2;
+	const uintptr_t *frame; // of the hook
+};
+
+static inline void event_store(uint8_t *at, uint64_t value)
+{
+	__builtin_memcpy(at, &value, 8);
+}
+
+// Bytes that hold `value`: 0 for 0.
+static inline uint32_t event_bytes(uint64_t value)
+{
+	return value ? (71 - (uint32_t)__builtin_clzll(value)) / 8 : 0;
+}
+
+// The frames that are new in the lane's stack. NULL: no room, ever.
+HIDDEN uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at);
+
+// A time too far from the last for four bytes: a record of its own.
+HIDDEN uint8_t *event_put_time(struct lane *lane, uint8_t *at, uint64_t now_ns);
+
+// The recording was stopped from outside: nothing more from this process.
+HIDDEN void event_stopped(struct lane *lane);
+
+// The stack just taken is walked again and compared (SEGMENT_VERIFY).
+HIDDEN void event_verify(struct lane *lane, const uintptr_t *frame);
+
+// Append one event of `type` with the fields in `fields`; the lane was entered and stays busy.
+// Returns where the next one goes; lane_leave publishes. NULL: nothing was written.
+static inline __attribute__((always_inline)) uint8_t *
+event_put(struct lane *lane, uint8_t *start, uint32_t type, uint32_t fields,
+	  const struct event_call *call)
+{
+	uint8_t *head_at = start;
+	uint8_t *at;
+	uint64_t now_ns, delta, seq;
+	uint32_t head = type;
+
+	now_ns = likely(!lane->exact_clock) ?
+			 __atomic_load_n(&lane->clock->now_ns, __ATOMIC_RELAXED) :
+			 lane->exact_clock();
+	at = head_at + 2;
+	if (unlikely(now_ns > lane->time_ns)) {
+		if (now_ns == SEGMENT_CLOCK_STOP) {
+			event_stopped(lane);
+			return NULL;
+		}
+		delta = now_ns - lane->time_ns;
+		lane->time_ns = now_ns;
+		if (likely(delta <= UINT32_MAX)) {
+			event_store(at, delta);
+			at += 4;
+			head |= LANE_TIME;
+		} else {
+			head_at = event_put_time(lane, head_at, now_ns);
+			at = head_at + 2;
+		}
+	}
+	if (fields & EVENT_ADDRESS) {
+		if (unlikely(order_touch(lane, call->address, &seq))) {
+			event_store(at, seq);
+			at += 8;
+			head |= LANE_OWNER;
+		}
+		delta = call->address - lane->address;
+		delta = (delta << 1) ^ (uint64_t)((int64_t)delta >> 63);
+		lane->address = call->address;
+		event_store(at, delta);
+		at += event_bytes(delta);
+		head |= event_bytes(delta) << LANE_ADDRESS_SHIFT;
+	}
+	if (fields & EVENT_SIZE) {
+		event_store(at, call->size);
+		at += event_bytes(call->size);
+		head |= event_bytes(call->size) << LANE_SIZE_SHIFT;
+	}
+	if (fields & EVENT_ALIGN)
+		*at++ = call->align_log2;
+	if ((fields & EVENT_STACK) && capture_take(&lane->capture, call->frame)) {
+		head |= LANE_STACK;
+		at = event_put_stack(lane, start, at);
+		if (unlikely(!at))
+			return NULL;
+	}
+	if ((fields & EVENT_STACK) && unlikely(lane->verify != NULL))
+		event_verify(lane, call->frame);
+	head_at[0] = (uint8_t)head;
+	head_at[1] = (uint8_t)(head >> 8);
+	return at;
+}
+
+#endif

@@ -1,0 +1,137 @@
+// hook_cxx: operator new and delete, counted once.
+//
+// The C++ library's operators call malloc and free by name, and so they are recorded there. An
+// allocator library (jemalloc, mimalloc, tcmalloc) has operators that do not. Which of the two the
+// next definition is, is told by its library: one that defines malloc as well is an allocator, and
+// its operators are recorded here; any other's are jumped to, and leave no frame of ours behind.
+#include "recorder/event.h"
+#include "recorder/real.h"
+#include "recorder/scope.h"
+
+#define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
+
+// One operator: the real function, and whether its calls are recorded here.
+struct hook_operator {
+	const char *name;
+	void *function;
+	bool records;
+};
+
+static COLD void hook_find(struct hook_operator *operator, void *fallback)
+{
+	struct scope_object *object = NULL;
+	void *function = scope_next(operator->name, &object);
+
+	operator->records = function && scope_find(object, "malloc");
+	__atomic_store_n(&operator->function, function ? function : fallback, __ATOMIC_RELEASE);
+}
+
+static void hook_new_done(void *ptr, size_t size, size_t alignment, const uintptr_t *frame)
+{
+	struct event_call call = { (uint64_t)ptr, size, 0, frame };
+	struct lane *lane = lane_enter();
+	uint8_t *start, *at;
+
+	if (!lane)
+		return;
+	start = lane->ring + (lane->head & lane->mask);
+	if (!ptr) {
+		at = event_put(lane, start, LANE_FAILED, EVENT_SIZE | EVENT_STACK, &call);
+	} else if (alignment) {
+		call.align_log2 = (uint8_t)(63 - __builtin_clzll(alignment));
+		at = event_put(lane, start, LANE_ALIGNED,
+			       EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | EVENT_ALIGN, &call);
+	} else {
+		at = event_put(lane, start, LANE_MALLOC, EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK,
+			       &call);
+	}
+	lane_leave(lane, start, at ? at : start);
+}
+
+static void hook_delete_begins(void *ptr, const uintptr_t *frame)
+{
+	struct event_call call = { (uint64_t)ptr, 0, 0, frame };
+	struct lane *lane;
+	uint8_t *start, *at;
+
+	if (!ptr || !(lane = lane_enter()))
+		return;
+	start = lane->ring + (lane->head & lane->mask);
+	at = event_put(lane, start, LANE_FREE,
+		       lane->free_stacks ? EVENT_ADDRESS | EVENT_STACK : EVENT_ADDRESS, &call);
+	lane_leave(lane, start, at ? at : start);
+}
+
+// Nobody defines the operator: a C program that asks for it all the same.
+static void *hook_no_new(size_t size)
+{
+	return real.malloc(size);
+}
+
+static void hook_no_delete(void *ptr)
+{
+	real.free(ptr);
+}
+
+#define HOOK_NEW(symbol, alignment, parameters, arguments)                                         \
+	EXPORT void *symbol parameters;                                                            \
+	EXPORT void *symbol parameters                                                             \
+	{                                                                                          \
+		static struct hook_operator operator= { #symbol, NULL, false };                    \
+		void *(*function) parameters;                                                      \
+		void *ptr;                                                                         \
+                                                                                                   \
+		if (unlikely(!__atomic_load_n(&operator.function, __ATOMIC_ACQUIRE)))              \
+			hook_find(&operator, (void *)hook_no_new);                                 \
+		*(void **)&function = operator.function;                                           \
+		if (likely(!operator.records))                                                     \
+			return function arguments;                                                 \
+		ptr = function arguments;                                                          \
+		hook_new_done(ptr, size, alignment, HOOK_FRAME);                                   \
+		return ptr;                                                                        \
+	}
+
+#define HOOK_DELETE(symbol, parameters, arguments)                                                 \
+	EXPORT void symbol parameters;                                                             \
+	EXPORT void symbol parameters                                                              \
+	{                                                                                          \
+		static struct hook_operator operator= { #symbol, NULL, false };                    \
+		void (*function) parameters;                                                       \
+                                                                                                   \
+		if (unlikely(!__atomic_load_n(&operator.function, __ATOMIC_ACQUIRE)))              \
+			hook_find(&operator, (void *)hook_no_delete);                              \
+		*(void **)&function = operator.function;                                           \
+		if (unlikely(operator.records))                                                    \
+			hook_delete_begins(ptr, HOOK_FRAME);                                       \
+		function arguments;                                                                \
+	}
+
+// The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m size_t, then
+// const std::nothrow_t& and std::align_val_t.
+HOOK_NEW(_Znwm, 0, (size_t size), (size))
+HOOK_NEW(_Znam, 0, (size_t size), (size))
+HOOK_NEW(_ZnwmRKSt9nothrow_t, 0, (size_t size, const void *nothrow), (size, nothrow))
+HOOK_NEW(_ZnamRKSt9nothrow_t, 0, (size_t size, const void *nothrow), (size, nothrow))
+HOOK_NEW(_ZnwmSt11align_val_t, alignment, (size_t size, size_t alignment), (size, alignment))
+HOOK_NEW(_ZnamSt11align_val_t, alignment, (size_t size, size_t alignment), (size, alignment))
+HOOK_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, alignment,
+	 (size_t size, size_t alignment, const void *nothrow), (size, alignment, nothrow))
+HOOK_NEW(_ZnamSt11align_val_tRKSt9nothrow_t, alignment,
+	 (size_t size, size_t alignment, const void *nothrow), (size, alignment, nothrow))
+
+HOOK_DELETE(_ZdlPv, (void *ptr), (ptr))
+HOOK_DELETE(_ZdaPv, (void *ptr), (ptr))
+HOOK_DELETE(_ZdlPvm, (void *ptr, size_t size), (ptr, size))
+HOOK_DELETE(_ZdaPvm, (void *ptr, size_t size), (ptr, size))
+HOOK_DELETE(_ZdlPvRKSt9nothrow_t, (void *ptr, const void *nothrow), (ptr, nothrow))
+HOOK_DELETE(_ZdaPvRKSt9nothrow_t, (void *ptr, const void *nothrow), (ptr, nothrow))
+HOOK_DELETE(_ZdlPvSt11align_val_t, (void *ptr, size_t alignment), (ptr, alignment))
+HOOK_DELETE(_ZdaPvSt11align_val_t, (void *ptr, size_t alignment), (ptr, alignment))
+HOOK_DELETE(_ZdlPvmSt11align_val_t, (void *ptr, size_t size, size_t alignment),
+	    (ptr, size, alignment))
+HOOK_DELETE(_ZdaPvmSt11align_val_t, (void *ptr, size_t size, size_t alignment),
+	    (ptr, size, alignment))
+HOOK_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t,
+	    (void *ptr, size_t alignment, const void *nothrow), (ptr, alignment, nothrow))
+HOOK_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t,
+	    (void *ptr, size_t alignment, const void *nothrow), (ptr, alignment, nothrow))

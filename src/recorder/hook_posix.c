@@ -1,0 +1,261 @@
+// hook_posix: malloc and its family, by symbol.
+//
+// Each hook calls the real function and records the call. An allocation is recorded after the real
+// call, a free before it: in the other order another thread could be given the same address in
+// between, and the trace would show two owners. realloc is recorded on both sides.
+//
+// Built with frame pointers: the walk of the stack starts at a hook's own frame.
+#include "recorder/event.h"
+#include "recorder/real.h"
+
+#define HOOK EXPORT
+#define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
+
+// The C library's declarations are not for us: these are the same.
+void *malloc(size_t size);
+void free(void *ptr);
+void cfree(void *ptr);
+void free_sized(void *ptr, size_t size);
+void free_aligned_sized(void *ptr, size_t alignment, size_t size);
+void *calloc(size_t count, size_t size);
+void *realloc(void *ptr, size_t size);
+void *reallocarray(void *ptr, size_t count, size_t size);
+int posix_memalign(void **out, size_t alignment, size_t size);
+void *aligned_alloc(size_t alignment, size_t size);
+void *memalign(size_t alignment, size_t size);
+void *valloc(size_t size);
+void *pvalloc(size_t size);
+
+static inline __attribute__((always_inline)) uint8_t *hook_start(const struct lane *lane)
+{
+	return lane->ring + (lane->head & lane->mask);
+}
+
+static inline __attribute__((always_inline)) void
+hook_allocated(uint32_t type, uint32_t more, const struct event_call *call)
+{
+	struct lane *lane = lane_enter();
+	uint8_t *start, *at;
+
+	if (unlikely(!lane))
+		return;
+	start = hook_start(lane);
+	if (likely(call->address))
+		at = event_put(lane, start, type, EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | more,
+			       call);
+	else
+		at = event_put(lane, start, LANE_FAILED, EVENT_SIZE | EVENT_STACK, call);
+	lane_leave(lane, start, likely(at) ? at : start);
+}
+
+static inline __attribute__((always_inline)) void hook_freed(const struct event_call *call)
+{
+	struct lane *lane = lane_enter();
+	uint8_t *start, *at;
+
+	if (unlikely(!lane))
+		return;
+	start = hook_start(lane);
+	if (likely(!lane->free_stacks))
+		at = event_put(lane, start, LANE_FREE, EVENT_ADDRESS, call);
+	else
+		at = event_put(lane, start, LANE_FREE, EVENT_ADDRESS | EVENT_STACK, call);
+	lane_leave(lane, start, likely(at) ? at : start);
+}
+
+HOOK void *malloc(size_t size)
+{
+	void *ptr = real.malloc(size);
+	struct event_call call = { (uint64_t)ptr, size, 0, HOOK_FRAME };
+
+	if (likely(ptr || size))
+		hook_allocated(LANE_MALLOC, 0, &call);
+	return ptr;
+}
+
+HOOK void free(void *ptr)
+{
+	struct event_call call = { (uint64_t)ptr, 0, 0, HOOK_FRAME };
+
+	if (unlikely(!ptr))
+		return;
+	hook_freed(&call);
+	real.free(ptr);
+}
+
+HOOK void cfree(void *ptr)
+{
+	struct event_call call = { (uint64_t)ptr, 0, 0, HOOK_FRAME };
+
+	if (!ptr)
+		return;
+	hook_freed(&call);
+	real.free(ptr);
+}
+
+// C23. The real ones, where there are any, do what free does.
+HOOK void free_sized(void *ptr, size_t size)
+{
+	struct event_call call = { (uint64_t)ptr, 0, 0, HOOK_FRAME };
+
+	(void)size;
+	if (!ptr)
+		return;
+	hook_freed(&call);
+	real.free(ptr);
+}
+
+HOOK void free_aligned_sized(void *ptr, size_t alignment, size_t size)
+{
+	struct event_call call = { (uint64_t)ptr, 0, 0, HOOK_FRAME };
+
+	(void)alignment;
+	(void)size;
+	if (!ptr)
+		return;
+	hook_freed(&call);
+	real.free(ptr);
+}
+
+HOOK void *calloc(size_t count, size_t size)
+{
+	void *ptr = real.calloc(count, size);
+	struct event_call call = { (uint64_t)ptr, count * size, 0, HOOK_FRAME };
+
+	if (__builtin_mul_overflow(count, size, &call.size))
+		call.size = SIZE_MAX;
+	if (likely(ptr || call.size))
+		hook_allocated(LANE_CALLOC, 0, &call);
+	return ptr;
+}
+
+// The block `ptr` is given up, and what comes of it is recorded as the other half. The lane stays
+// busy in between, so that a signal handler's events do not come between the halves.
+static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_t size,
+								const uintptr_t *frame)
+{
+	struct event_call call = { (uint64_t)ptr, 0, 0, frame };
+	struct lane *lane = lane_enter();
+	uint8_t *start, *at;
+	void *result;
+
+	if (unlikely(!lane))
+		return real.realloc(ptr, size);
+	start = hook_start(lane);
+	at = event_put(lane, start, LANE_REALLOC_FREE, EVENT_ADDRESS, &call);
+	lane_leave(lane, start, at ? at : start);
+	if (unlikely(!at))
+		return real.realloc(ptr, size);
+	if (unlikely(lane->head + LANE_ROOM > lane->limit)) {
+		struct lane *same = lane_enter_slow(lane);
+
+		if (same != lane) // the recording has ended
+			return real.realloc(ptr, size);
+	}
+	lane->open_limit = lane->limit;
+	lane->limit = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	result = real.realloc(ptr, size);
+	start = hook_start(lane);
+	call.size = size;
+	if (likely(result)) {
+		call.address = (uint64_t)result;
+		at = event_put(lane, start, LANE_REALLOC_ALLOC,
+			       EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK, &call);
+	} else if (size) {
+		at = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | EVENT_SIZE, &call);
+	} else {
+		at = start; // it freed the block
+	}
+	lane_leave(lane, start, at ? at : start);
+	return result;
+}
+
+HOOK void *realloc(void *ptr, size_t size)
+{
+	struct event_call call = { 0, size, 0, HOOK_FRAME };
+	void *result;
+
+	if (likely(ptr))
+		return hook_realloc(ptr, size, HOOK_FRAME);
+	result = real.realloc(NULL, size);
+	call.address = (uint64_t)result;
+	if (likely(result || size))
+		hook_allocated(LANE_MALLOC, 0, &call);
+	return result;
+}
+
+// The real one may call realloc by name, which would come back to us: so it is realloc here.
+HOOK void *reallocarray(void *ptr, size_t count, size_t size)
+{
+	struct event_call call = { 0, 0, 0, HOOK_FRAME };
+	void *result;
+
+	if (__builtin_mul_overflow(count, size, &call.size))
+		call.size = SIZE_MAX; // fails in the real one, with errno
+	if (ptr)
+		return hook_realloc(ptr, call.size, HOOK_FRAME);
+	result = real.realloc(NULL, call.size);
+	call.address = (uint64_t)result;
+	if (result || call.size)
+		hook_allocated(LANE_MALLOC, 0, &call);
+	return result;
+}
+
+static inline uint8_t hook_log2(size_t alignment)
+{
+	return alignment ? (uint8_t)(63 - __builtin_clzll(alignment)) : 0;
+}
+
+HOOK int posix_memalign(void **out, size_t alignment, size_t size)
+{
+	int error = real.posix_memalign(out, alignment, size);
+	struct event_call call = { error ? 0 : (uint64_t)*out, size, hook_log2(alignment),
+				   HOOK_FRAME };
+
+	if (call.address || (error && size))
+		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+	return error;
+}
+
+HOOK void *aligned_alloc(size_t alignment, size_t size)
+{
+	void *ptr = real.aligned_alloc(alignment, size);
+	struct event_call call = { (uint64_t)ptr, size, hook_log2(alignment), HOOK_FRAME };
+
+	if (ptr || size)
+		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+	return ptr;
+}
+
+HOOK void *memalign(size_t alignment, size_t size)
+{
+	void *ptr = real.memalign(alignment, size);
+	struct event_call call = { (uint64_t)ptr, size, hook_log2(alignment), HOOK_FRAME };
+
+	if (ptr || size)
+		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+	return ptr;
+}
+
+enum { HOOK_PAGE_LOG2 = 12 };
+
+HOOK void *valloc(size_t size)
+{
+	void *ptr = real.valloc(size);
+	struct event_call call = { (uint64_t)ptr, size, HOOK_PAGE_LOG2, HOOK_FRAME };
+
+	if (ptr || size)
+		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+	return ptr;
+}
+
+HOOK void *pvalloc(size_t size)
+{
+	void *ptr = real.pvalloc(size);
+	struct event_call call = { (uint64_t)ptr, size, HOOK_PAGE_LOG2, HOOK_FRAME };
+
+	if (ptr || size)
+		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+	return ptr;
+}

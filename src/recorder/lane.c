@@ -1,0 +1,269 @@
+#include "recorder/lane.h"
+
+#include "recorder/clock.h"
+#include "recorder/kernel.h"
+#include "recorder/text.h"
+
+enum { LANE_BELLS_A_MEASURE = 64 };
+
+// The head of a struct lane, all zero: what a thread has before its first event. Never written.
+static uint64_t lane_nobody_words[32];
+
+__thread struct lane *lane_mine __attribute__((tls_model("initial-exec"))) =
+	(struct lane *)(void *)lane_nobody_words;
+
+static struct lane *lane_nobody(void)
+{
+	return (struct lane *)(void *)lane_nobody_words;
+}
+
+// The ownership table, one per process, with the first lane. Wiped in a forked child.
+static uint64_t *lane_owners(void)
+{
+	static uint64_t *owners;
+
+	if (!owners)
+		owners = recording_pages(sizeof(uint64_t) * LANE_SLOTS, true);
+	return owners;
+}
+
+// Map ring `id` twice, end to end, over pages reserved for it.
+static uint8_t *lane_map_ring(uint32_t id)
+{
+	uint64_t bytes = segment_ring_bytes(id);
+	uint8_t *from = recording_state->base + segment_ring_at(id);
+	long at = kernel(__NR_mmap, 0, bytes * 2, KERNEL_PROT_NONE,
+			 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1, 0);
+
+	if (kernel_failed(at))
+		return NULL;
+	for (uint64_t half = 0; half < 2; half++) {
+		// An old size of 0 duplicates a shared mapping.
+		long mapped = kernel(__NR_mremap, from, 0, bytes,
+				     KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
+				     at + (long)(half * bytes));
+
+		if (kernel_failed(mapped)) {
+			kernel(__NR_munmap, at, bytes * 2);
+			return NULL;
+		}
+	}
+	recording_note_shared((void *)at, bytes * 2);
+	return (uint8_t *)at;
+}
+
+static struct lane *lane_create(uint32_t id)
+{
+	struct recording_state *state = recording_state;
+	struct lane *lane = recording_pages(sizeof(*lane), true);
+
+	if (!lane)
+		return NULL;
+	lane->ring = lane_map_ring(id);
+	lane->owners = lane_owners();
+	if (!lane->ring || !lane->owners)
+		return NULL;
+	if (state->options & SEGMENT_VERIFY)
+		lane->verify = recording_pages(sizeof(*lane->verify), false);
+	lane->id = id;
+	lane->mask = segment_ring_bytes(id) - 1;
+	lane->shared = &state->shared[id];
+	lane->clock = state->clock;
+	lane->exact_clock = state->options & SEGMENT_CLOCK_NS ? clock_exact() : NULL;
+	lane->free_stacks = state->options & SEGMENT_FREE_STACKS;
+	state->lanes[id] = lane;
+	return lane;
+}
+
+static bool lane_thread_is_dead(uint32_t tid)
+{
+	return kernel(__NR_tgkill, recording_state->pid, tid, 0) == -KERNEL_ESRCH;
+}
+
+// Collect the lanes of threads that have ended. `mine` is the asking thread's id: a lane of an
+// earlier thread with the same id is free, but not one in use by this thread itself.
+static void lane_find_dead(uint32_t mine)
+{
+	struct recording_state *state = recording_state;
+
+	for (uint32_t id = 1; id < state->lanes_count; id++) {
+		struct lane *lane = state->lanes[id];
+
+		if (!lane || !lane->tid)
+			continue;
+		if (lane->tid == mine ? lane_mine->tid == mine : !lane_thread_is_dead(lane->tid))
+			continue;
+		lane->tid = 0;
+		lane->inner = NULL;
+		__atomic_store_n(&lane->shared->tid, 0, __ATOMIC_RELEASE);
+		state->free_lanes[state->free_count++] = (uint16_t)id;
+	}
+}
+
+// Under lanes_lock: a lane for thread `tid`, reused or new. NULL: no more than SEGMENT_LANES_MAX.
+static struct lane *lane_take(uint32_t tid)
+{
+	static uint32_t next_search;
+	struct recording_state *state = recording_state;
+	uint32_t used = state->lanes_count - 1;
+	struct lane *lane;
+
+	if (used == 0)
+		next_search = SEGMENT_RING_LARGE_LANES;
+	if (!state->free_count && used >= next_search) {
+		lane_find_dead(tid);
+		// Few have died: grow before looking again, so that a thread's start stays cheap.
+		next_search = state->free_count * 4 >= used ? used : used + used / 2;
+	}
+	if (state->free_count)
+		return state->lanes[state->free_lanes[--state->free_count]];
+	if (state->lanes_count == SEGMENT_LANES_MAX)
+		return NULL;
+	lane = lane_create(state->lanes_count);
+	if (lane) {
+		state->lanes_count++;
+		__atomic_store_n(&state->segment->lanes_count, state->lanes_count,
+				 __ATOMIC_RELEASE);
+	}
+	return lane;
+}
+
+// The collector is asked to look at the lanes.
+static void lane_ring_bell(void)
+{
+	static _Atomic uint32_t rung;
+	_Atomic uint32_t *bell = &recording_state->clock->bell;
+
+	if (__atomic_fetch_add(&rung, 1, __ATOMIC_RELAXED) % LANE_BELLS_A_MEASURE == 0)
+		recording_measure();
+	__atomic_fetch_add(bell, 1, __ATOMIC_SEQ_CST);
+	kernel(__NR_futex, bell, 1 /* FUTEX_WAKE */, 1);
+}
+
+static void lane_drop(void)
+{
+	if (recording_state->segment)
+		__atomic_fetch_add(&recording_state->segment->events_dropped, 1, __ATOMIC_RELAXED);
+}
+
+bool lane_wait_room(struct lane *lane, uint64_t bytes)
+{
+	uint64_t size = lane->mask + 1;
+	uint64_t need = lane->head + LANE_ROOM + bytes;
+	uint64_t began = 0;
+	uint64_t tick = 0;
+	uint32_t silent = 0;
+	uint64_t tail;
+
+	for (;;) {
+		tail = __atomic_load_n(&lane->shared->tail, __ATOMIC_ACQUIRE);
+		if (need <= tail + size)
+			break;
+		if (!began)
+			began = kernel_now_ns();
+		lane_ring_bell();
+		if (recording_collector_gone(&tick, &silent)) {
+			recording_stop();
+			return false;
+		}
+	}
+	if (began)
+		__atomic_fetch_add(&recording_state->segment->waited_ns, kernel_now_ns() - began,
+				   __ATOMIC_RELAXED);
+	lane->open_limit = tail + size;
+	return true;
+}
+
+// Room for one event, and the next limit: half the ring (where the bell rings), then all of it.
+static bool lane_make_room(struct lane *lane)
+{
+	uint64_t size = lane->mask + 1;
+	uint64_t tail = __atomic_load_n(&lane->shared->tail, __ATOMIC_ACQUIRE);
+
+	if (lane->head + LANE_ROOM <= tail + size / 2) {
+		lane->limit = tail + size / 2;
+		return true;
+	}
+	lane_ring_bell();
+	if (!lane_wait_room(lane, 0))
+		return false;
+	lane->limit = lane->open_limit;
+	return true;
+}
+
+static void lane_put_thread(struct lane *lane, uint32_t tid)
+{
+	uint8_t *start = lane->ring + (lane->head & lane->mask);
+	uint16_t type = LANE_THREAD;
+	char name[16] = { 0 };
+
+	kernel(__NR_prctl, 16 /* PR_GET_NAME */, name);
+	memcpy(start, &type, 2);
+	memcpy(start + 2, &tid, 4);
+	memcpy(start + 6, name, 16);
+	lane->open_limit = lane->limit;
+	lane_leave(lane, start, start + 22);
+}
+
+// A lane for this thread, which has none (level 0) or whose lanes are all busy.
+static struct lane *lane_begin(uint32_t level)
+{
+	struct recording_state *state = recording_state;
+	uint64_t signals = kernel_block_signals();
+	uint32_t tid = kernel_thread_id();
+	struct lane *lane;
+
+	recording_lock(&state->lanes_lock);
+	lane = lane_take(tid);
+	if (lane) {
+		lane->tid = tid;
+		lane->level = level;
+		lane->inner = NULL;
+		lane->capture.joinable = 0;
+		__atomic_store_n(&lane->shared->tid, tid, __ATOMIC_RELEASE);
+	}
+	recording_unlock(&state->lanes_lock);
+	if (lane && lane_make_room(lane))
+		lane_put_thread(lane, tid);
+	else
+		lane = NULL;
+	kernel_restore_signals(signals);
+	return lane;
+}
+
+// A lane with room for this thread, whatever is in the way of the one it has.
+static struct lane *lane_find_open(struct lane *lane)
+{
+	if (lane != lane_nobody() && !lane->ring) // wiped: we are a forked child
+		lane = lane_nobody();
+	if (lane == lane_nobody()) {
+		lane = lane_begin(0);
+		if (lane)
+			lane_mine = lane;
+		return lane;
+	}
+	for (uint32_t level = 1; lane && lane->limit == 0; level++) {
+		// Busy: we are in a signal handler that interrupted this lane.
+		if (level == LANE_LEVELS_MAX)
+			return NULL;
+		if (!lane->inner)
+			lane->inner = lane_begin(level);
+		lane = lane->inner;
+	}
+	if (lane && lane->head + LANE_ROOM > lane->limit && !lane_make_room(lane))
+		return NULL;
+	return lane;
+}
+
+COLD struct lane *lane_enter_slow(struct lane *lane)
+{
+	if (recording_phase() != RECORDING_ON && !recording_begin()) {
+		if (recording_state)
+			lane_drop();
+		return NULL;
+	}
+	lane = lane_find_open(lane);
+	if (!lane)
+		lane_drop();
+	return lane;
+}

@@ -1,0 +1,81 @@
+// lane: one thread's stream of events, and the only door into the recorder.
+//
+// Guest rules (ARCHITECTURE.md, "Being a guest"): all of this runs inside somebody else's malloc.
+// No allocation, no lock, no stdio, no abort, and errno is left as it was found.
+//
+// A lane is a ring in the segment (wire/lane_event.h) and a private part here: where the next
+// event goes, what the last one looked like, and the last stack. A lane belongs to one thread at a
+// time; when the thread is dead another one takes it over with all its decoding state. A thread
+// that has none, whose lane is full, wiped by fork, or busy (a signal handler that allocates while
+// the interrupted code was recording) finds `limit` too low and takes the slow way, which hands
+// out a lane, waits for room, or, for the signal handler, opens a second lane of the same thread.
+#ifndef RECORDER_LANE_H
+#define RECORDER_LANE_H
+
+#include "recorder/capture.h"
+#include "recorder/recording.h"
+
+struct lane {
+	uint64_t head;  // bytes written since the lane began
+	uint64_t limit; // head must stay this far below for one event: LANE_ROOM. 0: see lane_enter_slow
+	uint8_t *ring;  // mapped twice, end to end
+	uint64_t mask;  // ring size - 1
+	uint64_t address; // of the last event
+	uint64_t time_ns; // of the last event
+	uint64_t id;      // 1..
+	struct lane_shared *shared;
+	const struct segment_clock *clock;
+	uint64_t (*exact_clock)(void); // --clock=ns; else NULL
+	bool free_stacks;
+	struct lane *inner;  // for events of a signal handler that interrupted this lane
+	uint64_t open_limit; // what `limit` was while it is 0 because the lane is busy
+	uint64_t *owners;    // the process's ownership table (order.h)
+	struct capture *verify; // scratch of SEGMENT_VERIFY, else NULL
+	uint32_t tid;
+	uint32_t level; // 0: a thread's first lane, 1: its inner one …
+	struct capture capture;
+};
+
+enum {
+	LANE_ROOM = 128,      // bytes that one event needs at most, without its stack
+	LANE_LEVELS_MAX = 4,  // handlers within handlers
+};
+
+// Initial-exec: any other model may call malloc on first use.
+HIDDEN extern __thread struct lane *lane_mine __attribute__((tls_model("initial-exec")));
+
+// The slow way in: a lane that has room, or NULL when this event cannot be recorded.
+HIDDEN struct lane *lane_enter_slow(struct lane *lane);
+
+// For a busy lane: wait until `bytes` more than LANE_ROOM fit. False: they never will (the event is
+// dropped).
+HIDDEN bool lane_wait_room(struct lane *lane, uint64_t bytes);
+
+// Enter the recorder. NULL means: do nothing. The lane is busy until lane_leave.
+static inline struct lane *lane_enter(void)
+{
+	struct lane *lane = lane_mine;
+
+	if (unlikely(lane->head + LANE_ROOM > lane->limit)) {
+		lane = lane_enter_slow(lane);
+		if (!lane)
+			return NULL;
+	}
+	lane->open_limit = lane->limit;
+	lane->limit = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return lane;
+}
+
+// Publish what was written up to `at`, and let others in.
+static inline void lane_leave(struct lane *lane, const uint8_t *start, const uint8_t *at)
+{
+	uint64_t head = lane->head + (uint64_t)(at - start);
+
+	lane->head = head;
+	__atomic_store_n(&lane->shared->head, head, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	lane->limit = lane->open_limit;
+}
+
+#endif

@@ -1,0 +1,143 @@
+#include "recorder/notes.h"
+
+#include "recorder/kernel.h"
+#include "recorder/recording.h"
+#include "recorder/text.h"
+
+enum { NOTES_PATH_MAX = 4096, NOTES_BYTES_MAX = 4096 + 128 };
+
+// A record being put together, directly in the ring.
+struct notes_record {
+	uint8_t *start;
+	uint8_t *at;
+};
+
+// Take the lock and wait for room. False: nothing can be written (and the lock is not held).
+static bool notes_open(struct notes_record *record, uint16_t type)
+{
+	struct recording_state *state = recording_state;
+	uint64_t tick = 0;
+	uint32_t silent = 0;
+
+	if (recording_phase() != RECORDING_ON && recording_phase() != RECORDING_STARTING)
+		return false;
+	recording_lock(&state->notes_lock);
+	while (state->notes_head + NOTES_BYTES_MAX >
+	       __atomic_load_n(&state->shared[0].tail, __ATOMIC_ACQUIRE) +
+		       SEGMENT_RING_NOTES_BYTES) {
+		if (recording_collector_gone(&tick, &silent)) {
+			recording_unlock(&state->notes_lock);
+			return false;
+		}
+	}
+	record->start = state->notes_ring + (state->notes_head & (SEGMENT_RING_NOTES_BYTES - 1));
+	record->at = record->start + 4;
+	memcpy(record->start, &type, 2);
+	return true;
+}
+
+static void notes_put(struct notes_record *record, const void *bytes, size_t size)
+{
+	memcpy(record->at, bytes, size);
+	record->at += size;
+}
+
+static void notes_put_text(struct notes_record *record, const char *text)
+{
+	size_t length = text_length(text);
+
+	notes_put(record, text, length < NOTES_PATH_MAX ? length : NOTES_PATH_MAX);
+}
+
+static void notes_close(struct notes_record *record)
+{
+	struct recording_state *state = recording_state;
+	uint16_t length = (uint16_t)(record->at - record->start - 4);
+
+	memcpy(record->start + 2, &length, 2);
+	state->notes_head += (uint64_t)(record->at - record->start);
+	__atomic_store_n(&state->shared[0].head, state->notes_head, __ATOMIC_RELEASE);
+	recording_unlock(&state->notes_lock);
+}
+
+void notes_module(uint32_t id, uint64_t start, uint64_t end, uint64_t bias,
+		  const uint8_t *build_id, uint32_t build_id_length, const char *path)
+{
+	struct notes_record record;
+	uint8_t padded[32] = { 0 };
+	uint8_t length8 = (uint8_t)build_id_length;
+	size_t path_length = text_length(path);
+	uint16_t length16 = (uint16_t)(path_length < NOTES_PATH_MAX ? path_length : NOTES_PATH_MAX);
+
+	if (!notes_open(&record, NOTE_MODULE))
+		return;
+	if (build_id)
+		memcpy(padded, build_id, build_id_length);
+	notes_put(&record, &id, 4);
+	notes_put(&record, &start, 8);
+	notes_put(&record, &end, 8);
+	notes_put(&record, &bias, 8);
+	notes_put(&record, &length8, 1);
+	notes_put(&record, padded, sizeof(padded));
+	notes_put(&record, &length16, 2);
+	notes_put(&record, path, length16);
+	notes_close(&record);
+}
+
+void notes_module_gone(uint32_t id)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_MODULE_GONE))
+		return;
+	notes_put(&record, &id, 4);
+	notes_close(&record);
+}
+
+void notes_exec(uint32_t reason, const char *path)
+{
+	struct notes_record record;
+
+	uint32_t pid = kernel_process_id(); // a vfork child writes into its parent's lane
+
+	if (!notes_open(&record, NOTE_EXEC))
+		return;
+	notes_put(&record, &reason, 4);
+	notes_put(&record, &pid, 4);
+	notes_put_text(&record, path);
+	notes_close(&record);
+}
+
+void notes_exec_failed(uint32_t error)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_EXEC_FAILED))
+		return;
+	notes_put(&record, &error, 4);
+	notes_close(&record);
+}
+
+void notes_fork(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_FORK))
+		return;
+	notes_put(&record, &time_ns, 8);
+	notes_put(&record, &tid, 4);
+	notes_put(&record, &lane, 4);
+	notes_put(&record, &head, 8);
+	notes_close(&record);
+}
+
+void notes_message(uint32_t message, const char *text)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_MESSAGE))
+		return;
+	notes_put(&record, &message, 4);
+	notes_put_text(&record, text);
+	notes_close(&record);
+}

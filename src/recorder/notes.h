@@ -1,0 +1,25 @@
+// notes: what the process tells the collector besides its memory calls, in lane 0.
+//
+// Any thread may write, under a lock; all of it is on slow paths. Signals must be blocked by the
+// caller. docs in wire/lane_event.h.
+#ifndef RECORDER_NOTES_H
+#define RECORDER_NOTES_H
+
+#include "wire/compiler.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+HIDDEN void notes_module(uint32_t id, uint64_t start, uint64_t end, uint64_t bias,
+			 const uint8_t *build_id, uint32_t build_id_length, const char *path);
+HIDDEN void notes_module_gone(uint32_t id);
+
+// A new image that will not be recorded: reason is enum note_exec.
+HIDDEN void notes_exec(uint32_t reason, const char *path);
+HIDDEN void notes_exec_failed(uint32_t error);
+
+// This thread is about to fork; what it did in `lane` up to `head` is before that.
+HIDDEN void notes_fork(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head);
+HIDDEN void notes_message(uint32_t message, const char *text);
+
+#endif

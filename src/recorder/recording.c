@@ -1,0 +1,456 @@
+#include "recorder/recording.h"
+
+#include "recorder/alone.h"
+#include "recorder/codemap.h"
+#include "recorder/kernel.h"
+#include "recorder/lane.h"
+#include "recorder/notes.h"
+#include "recorder/patch.h"
+#include "recorder/real.h"
+#include "recorder/scope.h"
+#include "recorder/text.h"
+#include "recorder/unwind.h"
+
+struct recording_state *recording_state;
+
+enum {
+	AF_UNIX = 1,
+	SOCK_SEQPACKET = 5,
+	SOCK_CLOEXEC = 0x80000,
+	SOL_SOCKET = 1,
+	SO_RCVTIMEO = 20,
+	SCM_RIGHTS = 1,
+	MSG_CMSG_CLOEXEC = 0x40000000,
+	MSG_NOSIGNAL = 0x4000,
+	AT_EXECFN = 31,
+	RECORDING_ANSWER_S = 20,   // how long a collector may take to answer a hello
+	RECORDING_REGIONS_MAX = 8192,
+	RECORDING_PAGES_AT_ONCE = 256,
+	RECORDING_SILENT_MAX = 4000, // * 50 us without a tick, and no such process: it is gone
+};
+
+struct recording_region {
+	uintptr_t start;
+	size_t bytes;
+};
+
+// Kept over fork, unlike the state.
+static uint32_t recording_image;   // our image id; in a child that has not begun: its parent's
+static struct recording_region recording_regions[RECORDING_REGIONS_MAX]; // private memory of ours
+static uint32_t recording_regions_count;
+static struct recording_region recording_shared[RECORDING_REGIONS_MAX]; // mappings of the segment
+static uint32_t recording_shared_count;
+static __thread uint32_t recording_fork_lane; // of its last fork: the lane of the thread that forked,
+static __thread uint64_t recording_fork_head; // and how far it had written
+static bool recording_refused;     // by the collector, or there is none: do not ask again
+static char recording_session_name[108];
+static char recording_session_variable[128];
+static char recording_library_variable[4096];
+
+struct recording_socket_name {
+	uint16_t family;
+	char path[108];
+};
+
+struct recording_message {
+	void *name;
+	uint32_t name_length;
+	struct {
+		void *base;
+		size_t size;
+	} *parts;
+	size_t parts_count;
+	void *control;
+	size_t control_length;
+	int flags;
+};
+
+struct recording_control {
+	size_t length;
+	int level;
+	int type;
+	int descriptors[2];
+};
+
+const char *recording_library(void)
+{
+	return recording_library_variable;
+}
+
+const char *recording_session(void)
+{
+	return recording_session_variable;
+}
+
+void *recording_pages(size_t bytes, bool wipe_on_fork)
+{
+	void *pages = kernel_pages(bytes);
+	uint32_t at;
+
+	if (!pages)
+		return NULL;
+	kernel(__NR_madvise, pages, bytes, KERNEL_MADV_DONTDUMP);
+	if (wipe_on_fork)
+		kernel(__NR_madvise, pages, bytes, KERNEL_MADV_WIPEONFORK);
+	at = __atomic_fetch_add(&recording_regions_count, 1, __ATOMIC_RELAXED);
+	if (at < RECORDING_REGIONS_MAX)
+		recording_regions[at] = (struct recording_region){ (uintptr_t)pages, bytes };
+	return pages;
+}
+
+// Pages of ours that the kernel has really given.
+void recording_measure(void)
+{
+	uint8_t resident[RECORDING_PAGES_AT_ONCE];
+	uint32_t count = __atomic_load_n(&recording_regions_count, __ATOMIC_RELAXED);
+	uint64_t bytes = 0;
+
+	if (count > RECORDING_REGIONS_MAX)
+		count = RECORDING_REGIONS_MAX;
+	for (uint32_t i = 0; i < count; i++) {
+		uintptr_t at = recording_regions[i].start;
+		uintptr_t end = at + recording_regions[i].bytes;
+
+		for (; at < end; at += (uintptr_t)RECORDING_PAGES_AT_ONCE * KERNEL_PAGE) {
+			size_t pages = (end - at + KERNEL_PAGE - 1) / KERNEL_PAGE;
+
+			if (pages > RECORDING_PAGES_AT_ONCE)
+				pages = RECORDING_PAGES_AT_ONCE;
+			if (kernel_failed(kernel(__NR_mincore, at, pages * KERNEL_PAGE, resident)))
+				break;
+			for (size_t page = 0; page < pages; page++)
+				bytes += resident[page] & 1 ? KERNEL_PAGE : 0;
+		}
+	}
+	__atomic_store_n(&recording_state->segment->guest_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+void recording_give_back(void *pages, size_t bytes)
+{
+	uint32_t count = __atomic_load_n(&recording_regions_count, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < count && i < RECORDING_REGIONS_MAX; i++) {
+		if (recording_regions[i].start == (uintptr_t)pages)
+			recording_regions[i].bytes = 0;
+	}
+	kernel(__NR_munmap, pages, bytes);
+}
+
+void recording_stop(void)
+{
+	if (recording_state)
+		__atomic_store_n(&recording_state->phase, RECORDING_OFF, __ATOMIC_RELEASE);
+}
+
+bool recording_collector_gone(uint64_t *last_tick, uint32_t *silent)
+{
+	struct recording_state *state = recording_state;
+	uint64_t tick = __atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED);
+
+	if (tick == SEGMENT_CLOCK_STOP)
+		return true;
+	if (tick != *last_tick) {
+		*last_tick = tick;
+		*silent = 0;
+	} else if (++*silent > RECORDING_SILENT_MAX) {
+		if (kernel(__NR_kill, state->segment->collector_pid, 0) == -KERNEL_ESRCH)
+			return true;
+		*silent = 0;
+	}
+	kernel_sleep_ns(50000);
+	return false;
+}
+
+// "NAME=value" into `out`.
+static void recording_keep_variable(char *out, size_t size, const char *name, const char *value)
+{
+	size_t name_length = text_length(name);
+	size_t value_length = text_length(value);
+
+	if (name_length + value_length + 2 > size)
+		return;
+	memcpy(out, name, name_length);
+	out[name_length] = '=';
+	memcpy(out + name_length + 1, value, value_length + 1);
+}
+
+static long recording_connect(void)
+{
+	struct recording_socket_name name = { .family = AF_UNIX };
+	size_t length = text_length(recording_session_name);
+	long timeout[2] = { RECORDING_ANSWER_S, 0 };
+	long fd = kernel(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (kernel_failed(fd))
+		return fd;
+	kernel(__NR_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, timeout, sizeof(timeout));
+	memcpy(name.path + 1, recording_session_name, length); // abstract: a NUL comes first
+	if (kernel_failed(kernel(__NR_connect, fd, &name, 2 + 1 + length))) {
+		kernel(__NR_close, fd);
+		return -1;
+	}
+	return fd;
+}
+
+static bool recording_say_hello(long fd)
+{
+	static struct segment_hello hello; // large: not on a stranger's stack
+	long length;
+
+	memset(&hello, 0, sizeof(hello));
+	hello.magic = SEGMENT_MAGIC;
+	hello.version = SEGMENT_VERSION;
+	hello.start = recording_image ? SEGMENT_START_FORK : SEGMENT_START_EXEC;
+	hello.pid = kernel_process_id();
+	hello.parent_pid = (uint32_t)kernel(__NR_getppid);
+	hello.parent_image = recording_image;
+	hello.frames_count = recording_image ? codemap_frames_count() : 1;
+	hello.modules_count = recording_image ? codemap_modules_count() : 1;
+	hello.abi = 64;
+	hello.fork_lane = recording_image ? recording_fork_lane : 0;
+	hello.fork_head = recording_image ? recording_fork_head : 0;
+	length = kernel(__NR_readlink, "/proc/self/exe", hello.exe, sizeof(hello.exe));
+	if (length <= 0) {
+		const char *path = (const char *)scope_auxiliary(AT_EXECFN);
+
+		length = path ? (long)text_length(path) : 0;
+		if (length > (long)sizeof(hello.exe))
+			length = sizeof(hello.exe);
+		memcpy(hello.exe, path, (size_t)length);
+	}
+	hello.exe_length = (uint32_t)length;
+	length += (long)offsetof(struct segment_hello, exe);
+	return kernel(__NR_sendto, fd, &hello, length, MSG_NOSIGNAL, 0, 0) == length;
+}
+
+// The answer and its two descriptors. False: refused, or no answer.
+static bool recording_hear(long fd, struct segment_welcome *welcome, int descriptors[2])
+{
+	struct {
+		void *base;
+		size_t size;
+	} part = { welcome, sizeof(*welcome) };
+	struct recording_control control = { 0 };
+	struct recording_message message = {
+		.parts = (void *)&part,
+		.parts_count = 1,
+		.control = &control,
+		.control_length = sizeof(control),
+	};
+
+	if (kernel(__NR_recvmsg, fd, &message, MSG_CMSG_CLOEXEC) != sizeof(*welcome))
+		return false;
+	if (welcome->magic != SEGMENT_MAGIC || welcome->version != SEGMENT_VERSION ||
+	    welcome->refused)
+		return false;
+	if (message.control_length < sizeof(size_t) + 16 || control.level != SOL_SOCKET ||
+	    control.type != SCM_RIGHTS || control.length < sizeof(size_t) + 8 + 2 * sizeof(int))
+		return false;
+	descriptors[0] = control.descriptors[0];
+	descriptors[1] = control.descriptors[1];
+	return true;
+}
+
+void recording_note_shared(void *at, size_t bytes)
+{
+	uint32_t i = __atomic_fetch_add(&recording_shared_count, 1, __ATOMIC_RELAXED);
+
+	if (i < RECORDING_REGIONS_MAX)
+		recording_shared[i] = (struct recording_region){ (uintptr_t)at, bytes };
+}
+
+// In a forked child: what the parent had mapped of its segment.
+static void recording_drop_shared(void)
+{
+	for (uint32_t i = 0; i < recording_shared_count && i < RECORDING_REGIONS_MAX; i++)
+		kernel(__NR_munmap, recording_shared[i].start, recording_shared[i].bytes);
+	recording_shared_count = 0;
+}
+
+static void *recording_map(int fd, uint64_t bytes)
+{
+	long at = kernel(__NR_mmap, 0, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+			 KERNEL_MAP_SHARED | KERNEL_MAP_NORESERVE, fd, 0);
+
+	if (kernel_failed(at))
+		return NULL;
+	recording_note_shared((void *)at, bytes);
+	return (void *)at;
+}
+
+// Lane 0, twice end to end like the others.
+static uint8_t *recording_map_notes(struct recording_state *state)
+{
+	uint64_t bytes = SEGMENT_RING_NOTES_BYTES;
+	long at = kernel(__NR_mmap, 0, bytes * 2, KERNEL_PROT_NONE,
+			 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1, 0);
+
+	if (kernel_failed(at))
+		return NULL;
+	for (uint64_t half = 0; half < 2; half++) {
+		if (kernel_failed(kernel(__NR_mremap, state->base + segment_ring_at(0), 0, bytes,
+					 KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
+					 at + (long)(half * bytes))))
+			return NULL;
+	}
+	recording_note_shared((void *)at, bytes * 2);
+	return (uint8_t *)at;
+}
+
+static bool recording_map_all(struct recording_state *state, const struct segment_welcome *welcome,
+			      const int descriptors[2])
+{
+	state->clock = recording_map(descriptors[0], KERNEL_PAGE);
+	state->base = recording_map(descriptors[1], welcome->segment_bytes);
+	if (!state->clock || !state->base)
+		return false;
+	kernel(__NR_madvise, state->base, welcome->segment_bytes, KERNEL_MADV_DONTDUMP);
+	state->segment = (struct segment *)(state->base + SEGMENT_HEADER_AT);
+	state->shared = (struct lane_shared *)(state->base + SEGMENT_LANES_AT);
+	state->frames = (struct segment_frame *)(state->base + SEGMENT_FRAMES_AT);
+	state->options = welcome->options;
+	state->pid = kernel_process_id();
+	state->lanes_count = 1;
+	state->notes_ring = recording_map_notes(state);
+	return state->notes_ring != NULL;
+}
+
+// Hello to welcome. False: this process is not recorded.
+static bool recording_join(struct recording_state *state)
+{
+	struct segment_welcome welcome = { 0 };
+	int descriptors[2] = { -1, -1 };
+	long fd = recording_connect();
+	bool joined;
+
+	if (kernel_failed(fd))
+		return false;
+	joined = recording_say_hello(fd) && recording_hear(fd, &welcome, descriptors);
+	kernel(__NR_close, fd);
+	if (!joined)
+		return false;
+	recording_drop_shared();
+	joined = recording_map_all(state, &welcome, descriptors);
+	kernel(__NR_close, descriptors[0]);
+	kernel(__NR_close, descriptors[1]);
+	recording_image = welcome.image;
+	return joined;
+}
+
+// Once per image: what does not change with fork.
+static bool recording_prepare(void)
+{
+	const char *session = scope_environment("TIDEMARK_SESSION");
+	const struct scope_object *library = scope_ourselves();
+
+	if (!session)
+		session = alone_start();
+	if (!session || text_length(session) + 2 > sizeof(recording_session_name))
+		return false;
+	memcpy(recording_session_name, session, text_length(session) + 1);
+	recording_keep_variable(recording_session_variable, sizeof(recording_session_variable),
+				"TIDEMARK_SESSION", session);
+	if (library)
+		recording_keep_variable(recording_library_variable,
+					sizeof(recording_library_variable), "LD_PRELOAD",
+					library->name);
+	return true;
+}
+
+// An executable that brings its own malloc along calls that one, and not ours.
+static void recording_look_at_program(void)
+{
+	const struct scope_object *program = scope_objects();
+	const char *path = (const char *)scope_auxiliary(AT_EXECFN);
+
+	if (program && scope_find(program, "malloc"))
+		notes_message(NOTE_MESSAGE_OWN_MALLOC, path ? path : "");
+}
+
+static bool recording_start(struct recording_state *state)
+{
+	bool fresh = recording_image == 0;
+
+	if (recording_refused)
+		return false;
+	if ((fresh && !recording_prepare()) || !recording_join(state) || !unwind_start()) {
+		recording_refused = true;
+		return false;
+	}
+	codemap_start();
+	recording_measure();
+	__atomic_store_n(&state->phase, RECORDING_ON, __ATOMIC_RELEASE);
+	if (fresh) {
+		patch_start();
+		recording_look_at_program();
+	}
+	return true;
+}
+
+// True: this thread is the one to start. False: another one has.
+static bool recording_claim(struct recording_state *state)
+{
+	uint32_t phase = RECORDING_NEW;
+
+	while (!__atomic_compare_exchange_n(&state->phase, &phase, RECORDING_STARTING, false,
+					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		if (phase != RECORDING_STARTING)
+			return false;
+		kernel_sleep_ns(50000);
+		phase = RECORDING_NEW;
+	}
+	return true;
+}
+
+COLD bool recording_begin(void)
+{
+	uint64_t signals;
+
+	if (recording_phase() == RECORDING_OFF)
+		return false;
+	signals = kernel_block_signals();
+	real_find();
+	if (!recording_state)
+		recording_state = recording_pages(sizeof(*recording_state), true);
+	if (recording_state && recording_claim(recording_state) &&
+	    !recording_start(recording_state))
+		recording_stop();
+	kernel_restore_signals(signals);
+	return recording_phase() == RECORDING_ON;
+}
+
+// A place in the order for the fork: what this thread did so far, the child inherits.
+static void recording_before_fork(void)
+{
+	const struct lane *lane = lane_mine;
+	uint64_t signals;
+
+	recording_fork_lane = 0;
+	recording_fork_head = 0;
+	if (recording_phase() != RECORDING_ON)
+		return;
+	recording_fork_lane = (uint32_t)lane->id;
+	recording_fork_head = lane->head;
+	signals = kernel_block_signals();
+	notes_fork(__atomic_load_n(&recording_state->clock->now_ns, __ATOMIC_RELAXED),
+		   kernel_thread_id(), recording_fork_lane, recording_fork_head);
+	kernel_restore_signals(signals);
+}
+
+static void recording_forked(void)
+{
+	recording_begin();
+}
+
+// A program that allocates nothing is a process of the recording too, and so is a child that does
+// not. (A child that comes from a bare system call is noticed at its first event.)
+__attribute__((constructor)) static void recording_construct(void)
+{
+	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
+
+	if (recording_phase() == RECORDING_NEW)
+		recording_begin();
+	*(void **)&register_atfork = scope_next("__register_atfork", NULL);
+	if (register_atfork && recording_phase() == RECORDING_ON)
+		register_atfork(recording_before_fork, NULL, recording_forked, NULL);
+}

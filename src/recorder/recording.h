@@ -1,0 +1,94 @@
+// recording: start, fork, stop; and the state that all threads of the process share.
+//
+// The state lives in pages that the kernel wipes in a forked child (MADV_WIPEONFORK): a child sees
+// "not started", zeroed locks and empty lanes, whatever its parent was doing, and starts anew at
+// its first event, with a segment of its own. No lock is held across fork and no handler is needed
+// for it. A vfork child shares its parent's memory and is, for us, its parent's thread.
+#ifndef RECORDER_RECORDING_H
+#define RECORDER_RECORDING_H
+
+#include "wire/compiler.h"
+#include "wire/segment.h"
+#include "wire/lane_event.h"
+
+enum recording_phase {
+	RECORDING_NEW = 0,  // not started, or a forked child that has not noticed yet
+	RECORDING_ON = 1,
+	RECORDING_OFF = 2,  // refused, stopped, or the collector is gone
+	RECORDING_STARTING = 3,
+};
+
+struct lane;
+
+// Wiped in a forked child.
+struct recording_state {
+	_Atomic uint32_t phase; // enum recording_phase
+	_Atomic int code_lock;  // rules, frames, modules
+	_Atomic int lanes_lock; // hand-out of lanes
+	_Atomic int notes_lock; // lane 0
+	uint32_t pid;
+	uint32_t options; // enum segment_option
+	uint8_t *base;    // the segment
+	struct segment *segment;
+	struct lane_shared *shared; // SEGMENT_LANES_MAX
+	struct segment_frame *frames;
+	struct segment_clock *clock;
+	uint32_t lanes_count; // lanes used so far, lane 0 included
+	uint32_t free_count;
+	uint16_t free_lanes[SEGMENT_LANES_MAX];
+	struct lane *lanes[SEGMENT_LANES_MAX];
+	uint64_t notes_head;
+	uint8_t *notes_ring;
+};
+
+// Never NULL once recording_begin has returned true.
+HIDDEN extern struct recording_state *recording_state;
+
+// Make the recording run if it can: find the real functions, say hello, map the segment. Cheap when
+// it runs already. False: nothing is recorded.
+HIDDEN bool recording_begin(void);
+
+static inline uint32_t recording_phase(void)
+{
+	return recording_state ? __atomic_load_n(&recording_state->phase, __ATOMIC_ACQUIRE) :
+				 RECORDING_NEW;
+}
+
+// Record nothing more in this process.
+HIDDEN void recording_stop(void);
+
+// The collector does not answer: is it gone for good? Sleeps a little.
+HIDDEN bool recording_collector_gone(uint64_t *last_tick, uint32_t *silent);
+
+// Spin locks for the slow paths. Signals must be blocked by the caller.
+static inline void recording_lock(_Atomic int *lock)
+{
+	while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
+		while (__atomic_load_n(lock, __ATOMIC_RELAXED))
+			__builtin_ia32_pause();
+	}
+}
+
+static inline void recording_unlock(_Atomic int *lock)
+{
+	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
+
+// Pages of ours; NULL if the kernel has none. Wiped in a forked child if
+// asked so.
+HIDDEN void *recording_pages(size_t bytes, bool wipe_on_fork);
+HIDDEN void recording_give_back(void *pages, size_t bytes);
+
+// A mapping of the segment: a forked child, which gets a segment of its own, unmaps it.
+HIDDEN void recording_note_shared(void *at, size_t bytes);
+
+// Count how much of our pages is resident, and tell the collector (segment->guest_bytes). A system call
+// for each megabyte: now and then, on slow paths.
+HIDDEN void recording_measure(void);
+
+// The environment that a new image needs to be recorded too: "LD_PRELOAD=…" and
+// "TIDEMARK_SESSION=…" as we were given them. NULL before recording_begin.
+HIDDEN const char *recording_library(void);
+HIDDEN const char *recording_session(void);
+
+#endif

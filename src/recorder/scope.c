@@ -1,0 +1,264 @@
+#include "recorder/scope.h"
+
+#include "recorder/kernel.h"
+#include "recorder/text.h"
+
+// What we import, all weak: scope.c is the only file that imports anything (imports.txt).
+// The debugger's rendez-vous of glibc; the list of objects is its second word.
+struct scope_debug {
+	int version;
+	struct scope_object *objects;
+};
+extern struct scope_debug _r_debug __attribute__((weak));
+extern void *__libc_stack_end __attribute__((weak)); // glibc's linker: address of argc
+
+extern const char __ehdr_start[] HIDDEN;
+
+enum {
+	DT_HASH = 4,
+	DT_STRTAB = 5,
+	DT_SYMTAB = 6,
+	DT_GNU_HASH = 0x6ffffef5,
+	DT_VERSYM = 0x6ffffff0,
+	DT_DEBUG = 21,
+	STT_FUNC = 2,
+	STT_GNU_IFUNC = 10,
+	AT_PHDR = 3,
+	AT_PHNUM = 5,
+	PT_PHDR = 6,
+	PT_DYNAMIC = 2,
+};
+
+struct scope_symbol {
+	uint32_t name;
+	uint8_t info;
+	uint8_t other;
+	uint16_t section;
+	uint64_t value;
+	uint64_t size;
+};
+
+struct scope_program_header {
+	uint32_t type, flags;
+	uint64_t offset, address, physical, file_size, memory_size, align;
+};
+
+// argc, argv…, 0, envp…, 0, auxv: as the kernel laid them out. Copied from /proc/self where the
+// linker does not say where they are (musl).
+static uint64_t scope_auxv_copy[64];
+static char scope_environ_copy[16384];
+
+static long scope_read_file(const char *path, void *out, size_t size)
+{
+	long fd = kernel(__NR_openat, KERNEL_AT_FDCWD, path, 0x80000 /* O_CLOEXEC */, 0);
+	long total = 0;
+
+	if (kernel_failed(fd))
+		return -1;
+	while ((size_t)total < size) {
+		long got = kernel(__NR_read, fd, (char *)out + total, size - (size_t)total);
+
+		if (got <= 0)
+			break;
+		total += got;
+	}
+	kernel(__NR_close, fd);
+	return total;
+}
+
+static const char *const *scope_envp(void)
+{
+	const uint64_t *words = &__libc_stack_end ? __libc_stack_end : NULL;
+
+	if (!words)
+		return NULL;
+	return (const char *const *)(words + 1 + words[0] + 1);
+}
+
+static const uint64_t *scope_auxv(void)
+{
+	const char *const *envp = scope_envp();
+
+	if (envp) {
+		while (*envp)
+			envp++;
+		return (const uint64_t *)(envp + 1);
+	}
+	if (!scope_auxv_copy[0])
+		scope_read_file("/proc/self/auxv", scope_auxv_copy, sizeof(scope_auxv_copy) - 16);
+	return scope_auxv_copy;
+}
+
+uint64_t scope_auxiliary(uint64_t type)
+{
+	for (const uint64_t *pair = scope_auxv(); pair[0]; pair += 2) {
+		if (pair[0] == type)
+			return pair[1];
+	}
+	return 0;
+}
+
+const char *scope_environment(const char *name)
+{
+	const char *const *envp = scope_envp();
+
+	if (envp) {
+		for (; *envp; envp++) {
+			const char *value = text_after(*envp, name);
+
+			if (value && *value == '=')
+				return value + 1;
+		}
+		return NULL;
+	}
+	if (!scope_environ_copy[0])
+		scope_read_file("/proc/self/environ", scope_environ_copy,
+				sizeof(scope_environ_copy) - 2);
+	for (const char *at = scope_environ_copy; *at; at += text_length(at) + 1) {
+		const char *value = text_after(at, name);
+
+		if (value && *value == '=')
+			return value + 1;
+	}
+	return NULL;
+}
+
+uintptr_t scope_stack_end(void)
+{
+	return &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
+}
+
+// musl and others: the executable's DT_DEBUG entry points to the rendez-vous.
+static struct scope_object *scope_objects_by_headers(void)
+{
+	const struct scope_program_header *header = (const void *)scope_auxiliary(AT_PHDR);
+	uint64_t count = scope_auxiliary(AT_PHNUM);
+	const uint64_t *dynamic = NULL;
+	uintptr_t bias = 0;
+
+	if (!header)
+		return NULL;
+	for (uint64_t i = 0; i < count; i++) {
+		if (header[i].type == PT_PHDR)
+			bias = (uintptr_t)header - header[i].address;
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		if (header[i].type == PT_DYNAMIC)
+			dynamic = (const uint64_t *)(bias + header[i].address);
+	}
+	for (; dynamic && dynamic[0]; dynamic += 2) {
+		if (dynamic[0] == DT_DEBUG && dynamic[1])
+			return ((struct scope_debug *)dynamic[1])->objects;
+	}
+	return NULL;
+}
+
+struct scope_object *scope_objects(void)
+{
+	if (&_r_debug && _r_debug.objects)
+		return _r_debug.objects;
+	return scope_objects_by_headers();
+}
+
+// An entry of the dynamic section as an address: glibc has relocated it, others have not.
+static uintptr_t scope_dynamic(const struct scope_object *object, uint64_t tag)
+{
+	for (const uint64_t *at = object->dynamic; at && at[0]; at += 2) {
+		if (at[0] == tag)
+			return at[1] < object->bias ? at[1] + object->bias : at[1];
+	}
+	return 0;
+}
+
+static bool scope_matches(const struct scope_symbol *symbol, const char *strings,
+			  const uint16_t *versions, uint32_t index, const char *name)
+{
+	uint8_t type = symbol->info & 0xf;
+
+	if (!symbol->section || !symbol->value || (symbol->info >> 4) == 0)
+		return false;
+	if (type != STT_FUNC && type != STT_GNU_IFUNC)
+		return false;
+	if (versions && (versions[index] & 0x8000)) // an old version, hidden from new programs
+		return false;
+	return text_equal(strings + symbol->name, name);
+}
+
+static const struct scope_symbol *scope_find_gnu(const struct scope_symbol *symbols,
+						 const char *strings, const uint16_t *versions,
+						 const uint32_t *table, const char *name)
+{
+	uint32_t buckets_count = table[0];
+	uint32_t first = table[1];
+	uint32_t bloom_count = table[2];
+	const uint32_t *buckets = table + 4 + bloom_count * 2;
+	const uint32_t *chain = buckets + buckets_count;
+	uint32_t hash = 5381;
+	uint32_t index;
+
+	for (const char *at = name; *at; at++)
+		hash = hash * 33 + (uint8_t)*at;
+	index = buckets_count ? buckets[hash % buckets_count] : 0;
+	if (index < first)
+		return NULL;
+	for (;; index++) {
+		uint32_t entry = chain[index - first];
+
+		if ((entry | 1) == (hash | 1) &&
+		    scope_matches(&symbols[index], strings, versions, index, name))
+			return &symbols[index];
+		if (entry & 1)
+			return NULL;
+	}
+}
+
+void *scope_find(const struct scope_object *object, const char *name)
+{
+	const struct scope_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
+	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
+	const uint16_t *versions = (const void *)scope_dynamic(object, DT_VERSYM);
+	const uint32_t *gnu = (const void *)scope_dynamic(object, DT_GNU_HASH);
+	const uint32_t *hash = (const void *)scope_dynamic(object, DT_HASH);
+	const struct scope_symbol *found = NULL;
+
+	if (!symbols || !strings)
+		return NULL;
+	if (gnu) {
+		found = scope_find_gnu(symbols, strings, versions, gnu, name);
+	} else if (hash) {
+		for (uint32_t i = 1; i < hash[1] && !found; i++) {
+			if (scope_matches(&symbols[i], strings, versions, i, name))
+				found = &symbols[i];
+		}
+	}
+	if (!found)
+		return NULL;
+	if ((found->info & 0xf) == STT_GNU_IFUNC)
+		return ((void *(*)(void))(object->bias + found->value))();
+	return (void *)(object->bias + found->value);
+}
+
+struct scope_object *scope_ourselves(void)
+{
+	struct scope_object *at = scope_objects();
+
+	while (at && at->bias != (uintptr_t)__ehdr_start)
+		at = at->next;
+	return at;
+}
+
+void *scope_next(const char *name, struct scope_object **object)
+{
+	struct scope_object *at = scope_ourselves();
+
+	for (at = at ? at->next : NULL; at; at = at->next) {
+		void *found = scope_find(at, name);
+
+		if (found) {
+			if (object)
+				*object = at;
+			return found;
+		}
+	}
+	return NULL;
+}

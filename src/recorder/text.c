@@ -1,0 +1,45 @@
+#include "recorder/text.h"
+
+#include <stdint.h>
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size)
+{
+	void *result = to;
+
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+	return result;
+}
+
+void *memset(void *to, int byte, size_t size)
+{
+	void *result = to;
+
+	__asm__ volatile("rep stosb" : "+D"(to), "+c"(size) : "a"(byte) : "memory");
+	return result;
+}
+
+void *memmove(void *to, const void *from, size_t size)
+{
+	uint8_t *out = to;
+	const uint8_t *in = from;
+
+	if (out <= in || out >= in + size)
+		return memcpy(to, from, size);
+	while (size--) {
+		out[size] = in[size];
+		__asm__ volatile("" ::: "memory");
+	}
+	return to;
+}
+
+int memcmp(const void *a, const void *b, size_t size)
+{
+	const uint8_t *x = a;
+	const uint8_t *y = b;
+
+	for (size_t i = 0; i < size; i++) {
+		if (x[i] != y[i])
+			return x[i] - y[i];
+	}
+	return 0;
+}

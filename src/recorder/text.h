@@ -1,0 +1,44 @@
+// text: the few things that other programs take from libc's string.h.
+#ifndef RECORDER_TEXT_H
+#define RECORDER_TEXT_H
+
+#include "wire/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Under their usual names, because the compiler may call them on its own.
+HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size);
+HIDDEN void *memset(void *to, int byte, size_t size);
+HIDDEN void *memmove(void *to, const void *from, size_t size);
+HIDDEN int memcmp(const void *a, const void *b, size_t size);
+
+static inline size_t text_length(const char *text)
+{
+	size_t length = 0;
+
+	while (text[length])
+		length++;
+	return length;
+}
+
+static inline bool text_equal(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+// The rest of `text` after `prefix`, or NULL.
+static inline const char *text_after(const char *text, const char *prefix)
+{
+	while (*prefix) {
+		if (*text++ != *prefix++)
+			return NULL;
+	}
+	return text;
+}
+
+#endif

@@ -1,0 +1,93 @@
+#include "recorder/unwind.h"
+
+#include "recorder/codemap.h"
+#include "recorder/kernel.h"
+#include "recorder/recording.h"
+#include "recorder/scope.h"
+#include "recorder/text.h"
+
+enum { AT_BASE = 7 };
+
+struct unwind_entry *unwind_table;
+
+bool unwind_start(void)
+{
+	size_t bytes = sizeof(struct unwind_entry) * UNWIND_SETS * UNWIND_WAYS;
+
+	if (!unwind_table)
+		unwind_table = recording_pages(bytes, false);
+	return unwind_table != NULL;
+}
+
+void unwind_forget(void)
+{
+	for (size_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++)
+		__atomic_store_n(&unwind_table[i].rule, 0, __ATOMIC_RELAXED);
+}
+
+// musl's and others' signal return has no .eh_frame: mov $15,%rax; syscall.
+static bool unwind_is_sigreturn(uintptr_t pc)
+{
+	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 };
+
+	return memcmp((const void *)pc, code, sizeof(code)) == 0;
+}
+
+static unwind_rule unwind_make_rule(uint64_t key)
+{
+	uintptr_t exact_pc = key & ~UNWIND_EXACT;
+	uintptr_t pc = key & UNWIND_EXACT ? exact_pc : exact_pc - 1;
+	struct codemap_place place = codemap_find(pc);
+	bool starts_here = false;
+	unwind_rule rule = UNWIND_GUESS;
+	uint32_t frame;
+
+	if (place.eh_header)
+		rule = unwind_compile(place.eh_header, pc, exact_pc, &starts_here);
+	else if (place.module)
+		rule = UNWIND_GUESS_BLIND;
+	if (unwind_kind(rule) == UNWIND_NONE) {
+		if (starts_here && !(key & UNWIND_EXACT))
+			return UNWIND_END_HERE; // makecontext's trampoline
+		if (unwind_is_sigreturn(exact_pc))
+			rule = UNWIND_SIGNAL;
+		else if (place.start && place.start == scope_auxiliary(AT_BASE))
+			rule = UNWIND_END; // the linker's entry, from which constructors run
+		else
+			rule = UNWIND_GUESS_BLIND;
+	}
+	frame = codemap_frame(pc, place.module,
+			      key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0);
+	return rule | (uint64_t)frame << 16;
+}
+
+static void unwind_put(uint64_t key, unwind_rule rule)
+{
+	static uint32_t turn;
+	struct unwind_entry *set =
+		&unwind_table[((key ^ key >> 15) & (UNWIND_SETS - 1)) * UNWIND_WAYS];
+	uint32_t way = 0;
+
+	while (way < UNWIND_WAYS && __atomic_load_n(&set[way].rule, __ATOMIC_RELAXED))
+		way++;
+	if (way == UNWIND_WAYS)
+		way = turn++ % UNWIND_WAYS;
+	__atomic_store_n(&set[way].rule, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&set[way].check, key ^ rule, __ATOMIC_RELAXED);
+	__atomic_store_n(&set[way].rule, rule, __ATOMIC_RELEASE);
+}
+
+COLD unwind_rule unwind_find_slow(uint64_t key)
+{
+	uint64_t signals = kernel_block_signals();
+	unwind_rule rule;
+
+	recording_lock(&recording_state->code_lock);
+	rule = unwind_make_rule(key);
+	unwind_put(key, rule);
+	if ((unwind_frame(rule) & (unwind_frame(rule) - 1)) == 0) // now and then
+		recording_measure();
+	recording_unlock(&recording_state->code_lock);
+	kernel_restore_signals(signals);
+	return rule;
+}

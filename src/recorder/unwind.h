@@ -1,0 +1,132 @@
+// unwind: one step outwards, by rules compiled from .eh_frame.
+//
+// For a code address, .eh_frame says where the caller's return address and frame pointer are. That
+// answer never changes while the code stays mapped, so it is compiled once into one 64-bit word,
+// the *rule*, and kept in a table that all threads read without a lock:
+//
+//     kind:4 | rbp offset / 8, signed:12 | frame id:24 | cfa offset / 8, signed:24
+//
+// The frame id rides along, so that recording a stack needs no second look-up. A table entry is
+// {key ^ rule, rule}: a torn pair never matches its key.
+//
+// In a frame with stack pointer sp and frame pointer rbp (the values after the callee returned),
+// the canonical frame address (cfa) is by kind
+//
+//     RSP        sp + offset
+//     RBP        rbp + offset
+//     RBP_DEREF  *(rbp + offset), and the caller's rbp is at rbp + rbp offset (gcc's realigned
+//                frames)
+//     RSP_DEREF  *(sp + offset) + 8
+//     SIGNAL     the frame of a signal handler's return: everything is in the ucontext at sp
+//     GUESS      no rule (generated code, or code without .eh_frame): a chain through rbp
+//     END        the outermost frame
+//     STOP       not expressible: the walk ends here, incomplete
+//
+// and else the return address is at cfa - 8, the caller's sp is cfa, and the caller's rbp is at
+// cfa + rbp offset, or unchanged if that is 0.
+//
+// Rows that no rule can express exist in hand-written assembly only (5 in libc); nothing
+// allocates there.
+#ifndef RECORDER_UNWIND_H
+#define RECORDER_UNWIND_H
+
+#include "wire/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t unwind_rule;
+
+enum unwind_kind {
+	UNWIND_NONE = 0, // free table entry
+	UNWIND_RSP = 1,
+	UNWIND_RBP = 2,
+	UNWIND_RBP_DEREF = 3,
+	UNWIND_RSP_DEREF = 4,
+	UNWIND_SIGNAL = 5,
+	UNWIND_GUESS = 6,       // generated code: engines keep the rbp chain
+	UNWIND_GUESS_BLIND = 7, // a file's code without .eh_frame: what follows may be wrong
+	UNWIND_END = 8,
+	UNWIND_STOP = 9,
+	UNWIND_END_HERE = 10, // not a frame at all: the one before was outermost
+};
+
+// Where the ucontext of a SIGNAL frame keeps what the interrupted frame had (x86-64 Linux).
+enum {
+	UNWIND_UCONTEXT_RBP = 120,
+	UNWIND_UCONTEXT_RSP = 160,
+	UNWIND_UCONTEXT_RIP = 168,
+};
+
+static inline enum unwind_kind unwind_kind(unwind_rule rule)
+{
+	return (enum unwind_kind)(rule & 15);
+}
+
+static inline int64_t unwind_cfa_offset(unwind_rule rule)
+{
+	return ((int64_t)rule >> 40) * 8;
+}
+
+static inline int64_t unwind_rbp_offset(unwind_rule rule)
+{
+	return ((int64_t)(rule << 48) >> 52) * 8;
+}
+
+static inline uint32_t unwind_frame(unwind_rule rule)
+{
+	return (uint32_t)(rule >> 16) & 0xffffff;
+}
+
+static inline unwind_rule unwind_make(enum unwind_kind kind, int64_t cfa_offset,
+				      int64_t rbp_offset, uint32_t frame)
+{
+	return (uint64_t)kind | ((uint64_t)(rbp_offset / 8) & 0xfff) << 4 | (uint64_t)frame << 16 |
+	       (uint64_t)(cfa_offset / 8) << 40;
+}
+
+enum { UNWIND_SETS = 16384, UNWIND_WAYS = 4 };
+
+struct unwind_entry {
+	uint64_t check; // key ^ rule
+	unwind_rule rule;
+};
+
+HIDDEN extern struct unwind_entry *unwind_table; // UNWIND_SETS * UNWIND_WAYS
+
+// Set in a key for an address that is the instruction itself (interrupted by a signal), not a
+// return address.
+#define UNWIND_EXACT (1ull << 63)
+
+HIDDEN unwind_rule unwind_find_slow(uint64_t key);
+
+// The rule for return address `key` (or code address | UNWIND_EXACT).
+static inline unwind_rule unwind_find(uint64_t key)
+{
+	const struct unwind_entry *set =
+		&unwind_table[((key ^ key >> 15) & (UNWIND_SETS - 1)) * UNWIND_WAYS];
+
+	for (int way = 0; way < UNWIND_WAYS; way++) {
+		unwind_rule rule = __atomic_load_n(&set[way].rule, __ATOMIC_RELAXED);
+
+		if (likely((__atomic_load_n(&set[way].check, __ATOMIC_RELAXED) ^ rule) == key &&
+			   rule))
+			return rule;
+	}
+	return unwind_find_slow(key);
+}
+
+// Take pages for the table. False if the kernel has none.
+HIDDEN bool unwind_start(void);
+
+// Forget all rules: code was unmapped.
+HIDDEN void unwind_forget(void);
+
+// What the .eh_frame of one object says about one address; for unwind_find_slow and for tests.
+// `header` is the object's .eh_frame_hdr. The frame id of the result is 0. Kinds: as above;
+// UNWIND_NONE if no entry covers the address.
+HIDDEN unwind_rule unwind_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
+				  bool *starts_at_exact_pc);
+
+#endif

@@ -1,0 +1,132 @@
+#include "report/frame_filter.h"
+
+#include "base/mem.h"
+
+#include <regex.h>
+#include <string.h>
+
+enum { WANTED = 1 << 0, UNWANTED = 1 << 1, KNOWN = 1 << 2 };
+
+struct expression {
+	regex_t regex;
+	bool wanted;
+};
+
+struct frame_filter {
+	const struct reader *reader;
+	struct names *names;
+	struct expression *expressions;
+	size_t count, capacity;
+	bool wants; // at least one expression is wanted
+	uint8_t *frames; // what each frame matches, once KNOWN
+	size_t frames_count;
+	uint8_t *stacks; // what each stack and its callers match, once KNOWN
+	size_t stacks_count;
+};
+
+struct frame_filter *frame_filter_new(const struct reader *reader, struct names *names)
+{
+	struct frame_filter *filter = mem_alloc(1, sizeof *filter);
+
+	filter->reader = reader;
+	filter->names = names;
+	return filter;
+}
+
+void frame_filter_free(struct frame_filter *filter)
+{
+	if (!filter)
+		return;
+	for (size_t i = 0; i < filter->count; i++)
+		regfree(&filter->expressions[i].regex);
+	mem_free(filter->expressions);
+	mem_free(filter->frames);
+	mem_free(filter->stacks);
+	mem_free(filter);
+}
+
+bool frame_filter_add(struct frame_filter *filter, const char *expression, bool wanted,
+		      struct err *err)
+{
+	struct expression *added;
+	char why[128];
+	int number;
+
+	filter->expressions = mem_grow(filter->expressions, &filter->capacity, filter->count + 1,
+				       sizeof *filter->expressions);
+	added = &filter->expressions[filter->count];
+	number = regcomp(&added->regex, expression, REG_EXTENDED | REG_NOSUB);
+	if (number != 0) {
+		regerror(number, &added->regex, why, sizeof why);
+		return err_set(err, ERR_USAGE, "'%s' is not a regular expression: %s", expression,
+			       why);
+	}
+	added->wanted = wanted;
+	filter->wants |= wanted;
+	filter->count++;
+	return true;
+}
+
+// Room for ids below `count`, new ones unknown.
+static uint8_t *extend(uint8_t *known, size_t *known_count, size_t count)
+{
+	if (count <= *known_count)
+		return known;
+	known = mem_resize(known, count, 1);
+	memset(known + *known_count, 0, count - *known_count);
+	*known_count = count;
+	return known;
+}
+
+static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
+{
+	const struct symbol *symbols;
+	uint8_t matched = KNOWN;
+	size_t count;
+
+	if (frame < filter->frames_count && filter->frames[frame])
+		return filter->frames[frame];
+	symbols = names_find(filter->names, frame, &count);
+	for (size_t i = 0; i < count; i++) {
+		for (size_t e = 0; symbols[i].function && e < filter->count; e++) {
+			const struct expression *expression = &filter->expressions[e];
+
+			if (regexec(&expression->regex, symbols[i].function, 0, NULL, 0) == 0)
+				matched |= expression->wanted ? WANTED : UNWANTED;
+		}
+	}
+	filter->frames = extend(filter->frames, &filter->frames_count, frame + (size_t)1);
+	filter->frames[frame] = matched;
+	return matched;
+}
+
+// What the functions of a stack match: its own frame's and its callers', up to a stack that is
+// known already.
+static uint8_t match_stack(struct frame_filter *filter, stack_id stack)
+{
+	uint8_t matched = KNOWN;
+	stack_id id = stack;
+
+	filter->stacks = extend(filter->stacks, &filter->stacks_count,
+				reader_stacks_count(filter->reader));
+	while (id && id < filter->stacks_count) {
+		const struct trace_stack *node = reader_stack(filter->reader, id);
+
+		matched |= filter->stacks[id];
+		if (filter->stacks[id])
+			break;
+		matched |= match_frame(filter, node->frame);
+		id = node->parent < id ? node->parent : 0;
+	}
+	if (stack < filter->stacks_count)
+		filter->stacks[stack] = matched;
+	return matched;
+}
+
+bool frame_filter_passes(void *context, stack_id stack)
+{
+	struct frame_filter *filter = context;
+	uint8_t matched = match_stack(filter, stack);
+
+	return !(matched & UNWANTED) && (!filter->wants || (matched & WANTED));
+}

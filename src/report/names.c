@@ -1,0 +1,160 @@
+#include "report/names.h"
+
+#include "base/mem.h"
+#include "report/wrappers.h"
+
+#include <string.h>
+
+// What was found for a frame. For names from the symbols only the pointer is kept.
+struct found {
+	const struct symbol *symbols;
+	size_t count;
+	bool owned;
+};
+
+struct names {
+	const struct reader *reader;
+	struct symbols *symbols;
+	struct found *frames; // by frame id
+	size_t frames_count;
+	struct found nobody; // for id 0
+	struct names_line *lines;
+	size_t lines_capacity;
+};
+
+struct names *names_new(const struct reader *reader, struct symbols *symbols)
+{
+	struct names *names = mem_alloc(1, sizeof *names);
+
+	names->reader = reader;
+	names->symbols = symbols;
+	return names;
+}
+
+void names_free(struct names *names)
+{
+	if (!names)
+		return;
+	for (size_t i = 0; i < names->frames_count; i++)
+		if (names->frames[i].owned)
+			mem_free((void *)names->frames[i].symbols);
+	mem_free(names->frames);
+	mem_free((void *)names->nobody.symbols);
+	mem_free(names->lines);
+	mem_free(names);
+}
+
+static struct symbol place_of(const struct names *names, const struct trace_frame *frame)
+{
+	const struct trace_module *module = NULL;
+	struct symbol symbol = { .module = "" };
+
+	if (!frame)
+		return symbol;
+	module = reader_module(names->reader, frame->module);
+	symbol.offset = frame->pc;
+	if (module) {
+		symbol.module = module->path;
+		symbol.offset = frame->pc - module->bias;
+	}
+	return symbol;
+}
+
+// From the names that the trace itself gives.
+static struct found from_trace(const struct names *names, const struct trace_frame *frame,
+			       const struct trace_name *given, size_t count)
+{
+	struct symbol *symbols = mem_alloc(count, sizeof *symbols);
+
+	for (size_t i = 0; i < count; i++) {
+		symbols[i] = place_of(names, frame);
+		symbols[i].function = *given[i].function ? given[i].function : NULL;
+		symbols[i].file = *given[i].file ? given[i].file : NULL;
+		symbols[i].line = given[i].line;
+		symbols[i].inlined = i + 1 < count;
+	}
+	return (struct found){ symbols, count, true };
+}
+
+static struct found ask(struct names *names, frame_id id)
+{
+	const struct trace_frame *frame = reader_frame(names->reader, id);
+	struct found found = { 0 };
+	const struct trace_name *given;
+	struct symbol *symbol;
+	size_t count = 0;
+
+	given = frame ? reader_frame_names(names->reader, id, &count) : NULL;
+	if (given && count > 0)
+		return from_trace(names, frame, given, count);
+	if (names->symbols && frame) {
+		found.symbols = symbols_find(names->symbols, id, &found.count);
+		return found;
+	}
+	symbol = mem_alloc(1, sizeof *symbol);
+	*symbol = place_of(names, frame);
+	return (struct found){ symbol, 1, true };
+}
+
+static void grow_frames(struct names *names)
+{
+	size_t count = reader_frames_count(names->reader);
+
+	names->frames = mem_resize(names->frames, count, sizeof *names->frames);
+	memset(names->frames + names->frames_count, 0,
+	       (count - names->frames_count) * sizeof *names->frames);
+	names->frames_count = count;
+}
+
+const struct symbol *names_find(struct names *names, frame_id frame, size_t *count)
+{
+	struct found *found = &names->nobody;
+
+	if (frame != 0 && frame < reader_frames_count(names->reader)) {
+		if (frame >= names->frames_count)
+			grow_frames(names);
+		found = &names->frames[frame];
+	}
+	if (!found->symbols)
+		*found = ask(names, frame);
+	*count = found->count;
+	return found->symbols;
+}
+
+struct names_stack names_stack(struct names *names, stack_id stack)
+{
+	struct names_stack result = { 0 };
+	stack_id id = stack;
+
+	while (id) {
+		const struct trace_stack *node = reader_stack(names->reader, id);
+		const struct symbol *symbols;
+		size_t count;
+
+		if (!node)
+			break;
+		symbols = names_find(names, node->frame, &count);
+		names->lines = mem_grow(names->lines, &names->lines_capacity,
+					result.count + count, sizeof *names->lines);
+		for (size_t i = 0; i < count; i++)
+			names->lines[result.count++] = (struct names_line){
+				.symbol = &symbols[i],
+				.wrapper = wrappers_match(symbols[i].function),
+			};
+		result.flags |= node->flags;
+		id = node->parent < id ? node->parent : 0;
+	}
+	result.lines = names->lines;
+	while (result.user < result.count && names->lines[result.user].wrapper)
+		result.user++;
+	if (result.user == result.count)
+		result.user = 0;
+	return result;
+}
+
+const char *names_file(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

@@ -1,0 +1,39 @@
+// names: what a frame is called, from whoever knows: the trace itself, else the symbols, else
+// nobody (then module and offset are all there is).
+//
+// Also turns a stack id into lines, inline frames included. Strings live as long as the names,
+// the reader and the symbols do.
+#ifndef REPORT_NAMES_H
+#define REPORT_NAMES_H
+
+#include "symbols/symbols.h"
+
+struct names;
+
+// Both are borrowed; `symbols` may be NULL.
+struct names *names_new(const struct reader *reader, struct symbols *symbols);
+void names_free(struct names *names); // NULL is allowed
+
+// The functions at `frame`, innermost first. At least one.
+const struct symbol *names_find(struct names *names, frame_id frame, size_t *count);
+
+// One line of a stack.
+struct names_line {
+	const struct symbol *symbol;
+	bool wrapper; // allocates on behalf of its caller (wrappers.h)
+};
+
+struct names_stack {
+	const struct names_line *lines; // innermost first
+	size_t count;                   // 0: the call was recorded without a stack
+	size_t user;                    // the first line that is no wrapper; 0 if all are
+	uint8_t flags;                  // enum trace_stack_flag
+};
+
+// Whole, always. `lines` stays valid until the next call.
+struct names_stack names_stack(struct names *names, stack_id stack);
+
+// The last part of a path: "/usr/lib/libfoo.so.1" -> "libfoo.so.1". Borrowed from `path`.
+const char *names_file(const char *path);
+
+#endif

@@ -1,0 +1,29 @@
+// process_tree: the processes of a trace in the order of a family tree.
+//
+// Parents stand before their children, children in the order they came. A process whose parent is
+// not in the trace, or makes no sense, is a root.
+#ifndef REPORT_PROCESS_TREE_H
+#define REPORT_PROCESS_TREE_H
+
+#include "base/str.h"
+#include "trace/reader.h"
+
+struct process_tree_node {
+	process_id process;
+	process_id parent; // TRACE_NONE for a root
+	unsigned depth;    // 0 for a root
+	bool last;         // no younger sibling
+};
+
+struct process_tree {
+	struct process_tree_node *nodes; // owned; in the order of printing
+	size_t count;
+};
+
+void process_tree_init(struct process_tree *tree, const struct reader *reader);
+void process_tree_fini(struct process_tree *tree);
+
+// The lines that lead to node `index`: "│  ├─ ". Deep trees are cut: "… ├─ ".
+void process_tree_lines(const struct process_tree *tree, size_t index, struct str *out);
+
+#endif

@@ -1,0 +1,209 @@
+#include "report/report.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MESSAGES_MAX = 20 }; // notes of the trace that are repeated in the report
+
+static void warn(struct report *report, struct str *text)
+{
+	for (size_t i = 0; i < report->warnings_count; i++) {
+		if (strcmp(report->warnings[i], str_get(text)) == 0) {
+			str_clear(text);
+			return;
+		}
+	}
+	report->warnings = mem_grow(report->warnings, &report->warnings_capacity,
+				    report->warnings_count + 1, sizeof *report->warnings);
+	report->warnings[report->warnings_count++] = str_take(text);
+}
+
+// What the recording wanted its user to know.
+static void keep_note(void *context, const struct trace_note *note)
+{
+	struct report *report = context;
+	const struct trace_process *process = reader_process(report->reader, note->process);
+	struct str text = { 0 };
+
+	if (report->warnings_count >= MESSAGES_MAX)
+		return;
+	switch (note->kind) {
+	case TRACE_NOTE_LOSS:
+		str_format(&text, "%" PRIu64 " events lost", note->value);
+		break;
+	case TRACE_NOTE_EXEC_UNSEEN:
+		str_add(&text, "a program that was started could not be recorded");
+		break;
+	case TRACE_NOTE_MESSAGE:
+		break;
+	default:
+		return;
+	}
+	if (process)
+		str_format(&text, "%sprocess %" PRIu32, text.length ? ", " : "", process->pid);
+	if (note->text && *note->text)
+		str_format(&text, "%s%s", text.length ? ": " : "", note->text);
+	if (text.length)
+		warn(report, &text);
+	str_fini(&text);
+}
+
+static bool add_words(struct report *report, const struct report_options *options,
+		      struct err *err)
+{
+	const char *const *word;
+
+	for (word = options->processes; word && *word; word++)
+		if (!query_add_process(&report->query, report->reader, *word, err))
+			return false;
+	for (word = options->threads; word && *word; word++)
+		if (!query_add_thread(&report->query, report->reader, *word, err))
+			return false;
+	for (word = options->frames; word && *word; word++)
+		if (!frame_filter_add(report->filter, *word, true, err))
+			return false;
+	for (word = options->not_frames; word && *word; word++)
+		if (!frame_filter_add(report->filter, *word, false, err))
+			return false;
+	if ((options->frames && *options->frames) ||
+	    (options->not_frames && *options->not_frames)) {
+		report->query.stack = frame_filter_passes;
+		report->query.context = report->filter;
+	}
+	return true;
+}
+
+// How many allocations have a stack that does not reach the root.
+static uint64_t count_incomplete(const struct report *report)
+{
+	uint32_t stacks_count = reader_stacks_count(report->reader);
+	uint8_t *flags = mem_alloc(stacks_count, 1);
+	uint64_t incomplete = 0;
+	size_t count;
+	const struct heap_site *sites = heap_sites(report->heap, &count);
+
+	for (stack_id id = 1; id < stacks_count; id++) {
+		const struct trace_stack *stack = reader_stack(report->reader, id);
+
+		flags[id] = stack->flags;
+		if (stack->parent && stack->parent < id)
+			flags[id] |= flags[stack->parent];
+	}
+	for (size_t i = 0; i < count; i++)
+		if (sites[i].stack < stacks_count &&
+		    flags[sites[i].stack] & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT))
+			incomplete += sites[i].allocated.count;
+	mem_free(flags);
+	return incomplete;
+}
+
+// What the trace itself does not say well.
+static void warn_of_damage(struct report *report)
+{
+	const struct heap_totals *totals = heap_totals(report->heap);
+	uint64_t incomplete = count_incomplete(report);
+	struct err err = { 0 };
+	struct str text = { 0 };
+
+	if (!report->complete) {
+		reader_ok(report->reader, &err);
+		str_format(&text, "the trace is not whole: %s; what is counted is what is there",
+			   *err.text ? err.text : "it was cut");
+		warn(report, &text);
+	}
+	if (totals->events_lost) {
+		str_format(&text, "%" PRIu64 " events were lost: the figures are too small",
+			   totals->events_lost);
+		warn(report, &text);
+	}
+	if (reader_unknown(report->reader)) {
+		str_format(&text, "%" PRIu64 " records are of kinds that this version does not know",
+			   reader_unknown(report->reader));
+		warn(report, &text);
+	}
+	if (incomplete) {
+		str_format(&text,
+			   "the stacks of %" PRIu64 " allocations do not reach the root of their "
+			   "thread; their outer callers are not known",
+			   incomplete);
+		warn(report, &text);
+	}
+	str_fini(&text);
+}
+
+struct report *report_new(struct reader *reader, const struct report_options *options,
+			  const struct report_format *format, struct err *err)
+{
+	struct report *report = mem_alloc(1, sizeof *report);
+	struct progress progress;
+	struct err damage = { 0 };
+
+	report->reader = reader;
+	report->options = options;
+	report->symbols = symbols_new(reader, &options->symbols);
+	report->names = names_new(reader, report->symbols);
+	report->filter = frame_filter_new(reader, report->names);
+	// A damaged tail is reported once the events have been read.
+	reader_scan(reader, &damage);
+	if (!add_words(report, options, err)) {
+		report_free(report);
+		return NULL;
+	}
+	report->heap = heap_new(&report->query);
+	progress_begin(&progress, options->progress, "reading", reader_bytes(reader));
+	heap_read(report->heap, reader, &progress, keep_note, report);
+	progress_end(&progress);
+	report->complete = reader_ok(reader, &damage);
+	warn_of_damage(report);
+
+	progress_begin(&progress, options->progress, "naming", reader_stacks_count(reader));
+	sites_init(&report->sites, format->merge, report->heap, reader, report->names, &progress);
+	progress_end(&progress);
+	return report;
+}
+
+void report_free(struct report *report)
+{
+	if (!report)
+		return;
+	for (size_t i = 0; i < report->warnings_count; i++)
+		mem_free(report->warnings[i]);
+	mem_free(report->warnings);
+	sites_fini(&report->sites);
+	heap_free(report->heap);
+	query_fini(&report->query);
+	frame_filter_free(report->filter);
+	names_free(report->names);
+	symbols_free(report->symbols);
+	mem_free(report);
+}
+
+const char *report_exit(const struct trace_process *process, char out[static 32])
+{
+	const char *name;
+
+	switch (process->exit) {
+	case TRACE_EXIT_CODE:
+		snprintf(out, 32, "exit %" PRIu32, process->exit_value);
+		break;
+	case TRACE_EXIT_SIGNAL:
+		name = process->exit_value < 128 ? sigabbrev_np((int)process->exit_value) : NULL;
+		if (name)
+			snprintf(out, 32, "signal SIG%s", name);
+		else
+			snprintf(out, 32, "signal %" PRIu32, process->exit_value);
+		break;
+	case TRACE_EXIT_EXEC:
+		return "exec";
+	default:
+		return "unknown";
+	}
+	return out;
+}
+
+size_t report_symbol_notes(const struct report *report, const char *const **lines)
+{
+	return symbols_notes(report->symbols, lines);
+}

@@ -1,0 +1,70 @@
+// report: what a trace says about memory, put together once and written in one of several forms.
+//
+//     report_new       reads the trace to its end; seconds for hundreds of millions of events
+//     report_text.write (or report_json, report_csv)
+//     report_free
+//
+// A report writes to a sink and touches no file.
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
+
+#include "base/progress.h"
+#include "base/sink.h"
+#include "engine/heap.h"
+#include "report/frame_filter.h"
+#include "report/names.h"
+#include "report/sites.h"
+#include "symbols/symbols.h"
+
+struct report_options {
+	const char *const *processes; // words of --process, NULL-terminated; NULL: none given
+	const char *const *threads;
+	const char *const *frames;
+	const char *const *not_frames;
+	uint64_t bytes_min; // rows of at least so many bytes
+	uint64_t rows_max;  // per question; 0: all
+	bool all_frames;    // fold no allocator wrappers, show every frame
+	bool colour;
+	unsigned width; // columns of the terminal
+	enum progress_mode progress;
+	struct symbols_options symbols;
+};
+
+struct report {
+	struct reader *reader;                // borrowed
+	const struct report_options *options; // borrowed
+	struct symbols *symbols;
+	struct names *names;
+	struct frame_filter *filter;
+	struct query query;
+	struct heap *heap;
+	struct sites sites;
+	bool complete;
+	char **warnings; // what a reader must know before believing the figures, a line each
+	size_t warnings_count, warnings_capacity;
+};
+
+struct report_format {
+	const char *name;
+	enum sites_merge merge; // what it needs to see as one row
+	void (*write)(struct report *report, struct sink *sink);
+};
+
+extern const struct report_format report_text;
+extern const struct report_format report_json;
+extern const struct report_format report_csv;
+
+// Read the trace and count. `reader` stands at its beginning. NULL on a filter that names nothing
+// in the trace. Damage of the trace is a warning, not an error.
+struct report *report_new(struct reader *reader, const struct report_options *options,
+			  const struct report_format *format, struct err *err);
+void report_free(struct report *report); // NULL is allowed
+
+// "exit 0", "signal SIGKILL", "exec", "unknown".
+const char *report_exit(const struct trace_process *process, char out[static 32]);
+
+// What could not be named, and what would help; a line each, into the report's warnings. Call it
+// after the stacks were written, for it speaks of those.
+size_t report_symbol_notes(const struct report *report, const char *const **lines);
+
+#endif

@@ -1,0 +1,206 @@
+// The report for programs: docs/schema/report.json describes it.
+#include "report/report.h"
+
+#include "base/json.h"
+
+#include <string.h>
+
+// A small object on one line of its own.
+static void line_begin(struct json *json)
+{
+	json_object_begin(json);
+	json->pretty = false;
+}
+
+static void line_end(struct json *json)
+{
+	json_object_end(json);
+	json->pretty = true;
+}
+
+static void write_amount(struct json *json, const char *key, struct heap_amount amount)
+{
+	json_key(json, key);
+	line_begin(json);
+	json_kv_u64(json, "count", amount.count);
+	json_kv_u64(json, "bytes", amount.bytes);
+	line_end(json);
+}
+
+static void write_process(struct json *json, const struct report *report, process_id id)
+{
+	const struct trace_process *process = reader_process(report->reader, id);
+	const struct trace_process *parent = reader_process(report->reader, process->parent);
+	const struct heap_counts *counts = heap_process(report->heap, id);
+	char text[32];
+
+	json_object_begin(json);
+	json_kv_u64(json, "id", id);
+	json_kv_u64(json, "pid", process->pid);
+	json_kv_u64(json, "generation", process->generation);
+	json_kv_u64(json, "parent", parent ? parent->pid : 0);
+	json_key(json, "parent_id");
+	if (parent)
+		json_u64(json, process->parent);
+	else
+		json_null(json);
+	json_kv_bool(json, "forked", process->start == TRACE_START_FORK);
+	json_kv_string(json, "exe", process->exe);
+	json_key(json, "args");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < process->args_count; i++)
+		json_string(json, process->args[i]);
+	json_array_end(json);
+	json_kv_string(json, "exit", report_exit(process, text));
+	json_kv_u64(json, "began_ns", process->began_ns);
+	json_key(json, "ended_ns");
+	if (process->ended_ns == UINT64_MAX)
+		json_null(json);
+	else
+		json_u64(json, process->ended_ns);
+	json_kv_u64(json, "allocations", counts->allocated.count);
+	json_kv_u64(json, "frees", counts->frees);
+	json_kv_u64(json, "reallocations", counts->reallocations);
+	json_kv_u64(json, "failed", counts->failed);
+	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
+	json_kv_u64(json, "peak_bytes", counts->peak.bytes);
+	json_kv_u64(json, "peak_ns", counts->peak_ns);
+	write_amount(json, "live_at_exit", counts->live_at_exit);
+	write_amount(json, "temporary", counts->temporary);
+	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
+	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
+	json_kv_u64(json, "lost_frees", counts->lost_frees);
+	json_object_end(json);
+}
+
+static void write_trace(struct json *json, const struct report *report)
+{
+	const struct heap_totals *totals = heap_totals(report->heap);
+	const struct trace_info *info = reader_info(report->reader);
+
+	json_key(json, "trace");
+	json_object_begin(json);
+	json_kv_bool(json, "complete", report->complete);
+	json_kv_u64(json, "events", totals->events);
+	json_kv_u64(json, "events_lost", totals->events_lost);
+	json_kv_bool(json, "sampled", false);
+	json_kv_u64(json, "duration_ns", totals->duration_ns);
+	json_kv_u64(json, "began_unix_ns", info->began_unix_ns);
+	json_kv_string(json, "command", info->command);
+	json_kv_string(json, "directory", info->directory);
+	json_kv_string(json, "tool", info->tool);
+	json_kv_string(json, "host", info->host);
+	json_key(json, "warnings");
+	json_array_begin(json);
+	for (size_t i = 0; i < report->warnings_count; i++)
+		json_string(json, report->warnings[i]);
+	json_array_end(json);
+	json_key(json, "processes");
+	json_array_begin(json);
+	for (process_id id = 0; id < reader_processes_count(report->reader); id++)
+		if (query_has_process(&report->query, id))
+			write_process(json, report, id);
+	json_array_end(json);
+	json_object_end(json);
+}
+
+static void write_heap(struct json *json, const struct report *report)
+{
+	const struct heap_totals *totals = heap_totals(report->heap);
+	const struct heap_counts *counts = &totals->counts;
+
+	json_key(json, "heap");
+	json_object_begin(json);
+	json_kv_u64(json, "allocations", counts->allocated.count);
+	json_kv_u64(json, "frees", counts->frees);
+	json_kv_u64(json, "reallocations", counts->reallocations);
+	json_kv_u64(json, "failed", counts->failed);
+	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
+	json_kv_u64(json, "peak_bytes", counts->peak.bytes);
+	json_kv_u64(json, "peak_low_bytes", totals->peak_low_bytes);
+	json_kv_u64(json, "peak_high_bytes", totals->peak_high_bytes);
+	json_kv_u64(json, "peak_count", counts->peak.count);
+	json_kv_u64(json, "peak_ns", counts->peak_ns);
+	json_kv_u64(json, "peak_event", counts->peak_number);
+	write_amount(json, "live_at_exit", counts->live_at_exit);
+	write_amount(json, "temporary", counts->temporary);
+	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
+	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
+	json_kv_u64(json, "lost_frees", counts->lost_frees);
+	json_object_end(json);
+}
+
+static void write_stack(struct json *json, const struct names_stack *stack)
+{
+	json_key(json, "stack");
+	json_array_begin(json);
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct symbol *symbol = stack->lines[i].symbol;
+
+		line_begin(json);
+		json_kv_string(json, "function", symbol->function ? symbol->function : "");
+		json_kv_string(json, "file", symbol->file ? symbol->file : "");
+		json_kv_u64(json, "line", symbol->line);
+		json_kv_string(json, "module", symbol->module);
+		json_kv_u64(json, "offset", symbol->offset);
+		json_kv_bool(json, "inlined", symbol->inlined);
+		line_end(json);
+	}
+	json_array_end(json);
+}
+
+static void write_row(struct json *json, struct report *report, enum sites_question question,
+		      const struct sites_row *row)
+{
+	const struct trace_process *process = reader_process(report->reader, row->process);
+	struct names_stack stack = names_stack(report->names, row->stack);
+
+	json_object_begin(json);
+	json_kv_u64(json, "count", row->amounts[question].count);
+	json_kv_u64(json, "bytes", row->amounts[question].bytes);
+	json_kv_u64(json, "process", process ? process->pid : 0);
+	json_kv_u64(json, "process_id", row->process);
+	json_kv_u64(json, "largest_bytes", row->largest_bytes);
+	json_kv_u64(json, "first_ns", row->first_ns);
+	json_kv_u64(json, "last_ns", row->last_ns);
+	json_kv_bool(json, "stack_complete",
+		     !(stack.flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)));
+	json_kv_u64(json, "user_frame", stack.user);
+	write_stack(json, &stack);
+	json_object_end(json);
+}
+
+static void write(struct report *report, struct sink *sink)
+{
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-report-1");
+	write_trace(&json, report);
+	write_heap(&json, report);
+	json_key(&json, "sites");
+	json_object_begin(&json);
+	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {
+		enum sites_question question = (enum sites_question)i;
+		struct sites_list list = sites_list(&report->sites, question,
+						    report->options->rows_max,
+						    report->options->bytes_min);
+
+		json_key(&json, sites_key(question));
+		json_array_begin(&json);
+		for (size_t r = 0; r < list.count; r++)
+			write_row(&json, report, question, list.rows[r]);
+		json_array_end(&json);
+		sites_list_fini(&list);
+	}
+	json_object_end(&json);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}
+
+const struct report_format report_json = {
+	.name = "json",
+	.merge = SITES_EXACT,
+	.write = write,
+};

@@ -1,0 +1,470 @@
+// The report for people: what ran, how much, and who.
+#include "report/report.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "report/cxxname.h"
+#include "report/paper.h"
+#include "report/process_tree.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	FRAMES_MAX = 12,       // of a stack, unless --all-frames
+	PROCESSES_MAX = 20,    // in the tree, unless -n 0
+	NAME_COLUMNS_MIN = 24, // a function's name is not cut shorter for its file's sake
+	FIGURES_COLUMNS = 36,  // in front of a stack
+	WIDTH_MIN = 80,
+};
+
+static const char *const titles[SITES_QUESTIONS_COUNT] = {
+	[SITES_LIVE_AT_EXIT] = "LIVE AT EXIT",
+	[SITES_PEAK] = "AT THE PEAK",
+	[SITES_BYTES] = "MOST BYTES",
+	[SITES_CALLS] = "MOST CALLS",
+	[SITES_TEMPORARY] = "TEMPORARY",
+};
+
+// A page in the making.
+struct page {
+	struct report *report;
+	struct paper paper;
+	struct map printed; // stack and process of a row that was printed -> its number, from 1
+	uint64_t rows;      // numbers given
+	bool several;       // more than one process is in it
+	uint64_t unnamed, unlined, lines; // printed frames without function, without line, all
+};
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void write_headline(struct page *page)
+{
+	const struct heap_totals *totals = heap_totals(page->report->heap);
+	const struct trace_info *info = reader_info(page->report->reader);
+	uint32_t processes = reader_processes_count(page->report->reader);
+	char duration[24], events[28], text[32];
+
+	paper_foreign(&page->paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
+		      page->paper.width * 2);
+	sink_text(page->paper.sink, "\n");
+	paper_format(&page->paper, PAPER_DIM, "%s, %s events",
+		     str_duration(totals->duration_ns, duration),
+		     str_count(totals->events, events));
+	if (processes == 1)
+		paper_format(&page->paper, PAPER_DIM, ", process %" PRIu32 ", %s",
+			     reader_process(page->report->reader, 0)->pid,
+			     report_exit(reader_process(page->report->reader, 0), text));
+	else
+		paper_format(&page->paper, PAPER_DIM, ", %" PRIu32 " processes", processes);
+	sink_text(page->paper.sink, "\n");
+	for (size_t i = 0; i < page->report->warnings_count; i++)
+		paper_paragraph(&page->paper, PAPER_WARNING, "warning",
+				page->report->warnings[i]);
+	if (query_narrows(&page->report->query))
+		paper_paragraph(&page->paper, PAPER_PLAIN, "filtered",
+				"the figures below are those of the selected allocations only");
+	sink_text(page->paper.sink, "\n");
+}
+
+// ---- totals ----
+
+// "  label      1.2 MiB   "; the caller ends the line.
+static void write_label(struct page *page, const char *label, const char *figure)
+{
+	paper_format(&page->paper, PAPER_PLAIN, "  %-14s", label);
+	paper_field(&page->paper, PAPER_BOLD, figure, 11, true);
+	sink_text(page->paper.sink, "  ");
+}
+
+// "2.4 MiB … 2.9 MiB" where threads overlap within a tick.
+static void write_bound(struct page *page)
+{
+	const struct heap_totals *totals = heap_totals(page->report->heap);
+	char low[16], high[16];
+
+	if (totals->peak_low_bytes == totals->peak_high_bytes)
+		return;
+	str_bytes(totals->peak_low_bytes, low);
+	str_bytes(totals->peak_high_bytes, high);
+	paper_format(&page->paper, PAPER_DIM,
+		     "  %-27sbetween %s and %s: threads overlap within a tick of the clock\n", "",
+		     low, high);
+}
+
+// Counts that are 0 in an ordinary run.
+static void write_exceptions(struct page *page, const struct heap_counts *counts)
+{
+	const struct {
+		const char *label;
+		uint64_t count;
+		const char *meaning;
+	} rows[] = {
+		{ "failed", counts->failed, "calls that returned no memory" },
+		{ "inherited", counts->inherited_frees,
+		  "frees by a forked child of its parent's blocks" },
+		{ "orphans", counts->orphan_frees,
+		  "frees of addresses where nothing was known to live" },
+		{ "lost frees", counts->lost_frees,
+		  "blocks whose address was given out again before a free was seen" },
+	};
+	char text[28];
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (rows[i].count == 0)
+			continue;
+		write_label(page, rows[i].label, str_count(rows[i].count, text));
+		paper_format(&page->paper, PAPER_PLAIN, "%s\n", rows[i].meaning);
+	}
+}
+
+static void write_totals(struct page *page)
+{
+	const struct heap_totals *totals = heap_totals(page->report->heap);
+	const struct heap_counts *counts = &totals->counts;
+	char bytes[16], count[28], more[28];
+
+	write_label(page, "allocated", str_bytes(counts->allocated.bytes, bytes));
+	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
+		     str_count(counts->allocated.count, count), plural(counts->allocated.count));
+	if (counts->reallocations)
+		paper_format(&page->paper, PAPER_PLAIN, ", %s of them by realloc",
+			     str_count(counts->reallocations, more));
+	sink_text(page->paper.sink, "\n");
+
+	write_label(page, "peak", str_bytes(counts->peak.bytes, bytes));
+	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, at %s\n",
+		     str_count(counts->peak.count, count), plural(counts->peak.count),
+		     str_duration(counts->peak_ns, more));
+	write_bound(page);
+
+	write_label(page, "live at exit", str_bytes(counts->live_at_exit.bytes, bytes));
+	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s\n",
+		     str_count(counts->live_at_exit.count, count),
+		     plural(counts->live_at_exit.count));
+
+	write_label(page, "temporary", str_bytes(counts->temporary.bytes, bytes));
+	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, %.1f %% of all\n",
+		     str_count(counts->temporary.count, count), plural(counts->temporary.count),
+		     percent(counts->temporary.count, counts->allocated.count));
+	write_exceptions(page, counts);
+	sink_text(page->paper.sink, "\n");
+}
+
+// ---- processes ----
+
+// Program and arguments as one line.
+static void describe_process(const struct trace_process *process, struct str *text)
+{
+	str_format(text, "%" PRIu32 "  ", process->pid);
+	if (process->args_count == 0)
+		str_add(text, names_file(process->exe));
+	for (uint32_t i = 0; i < process->args_count; i++)
+		str_format(text, "%s%s", i ? " " : "",
+			   i ? process->args[i] : names_file(process->args[i]));
+	if (process->start == TRACE_START_FORK)
+		str_add(text, " (forked)");
+}
+
+static void write_process(struct page *page, const struct process_tree *tree, size_t index,
+			  unsigned columns)
+{
+	process_id id = tree->nodes[index].process;
+	const struct trace_process *process = reader_process(page->report->reader, id);
+	const struct heap_counts *counts = heap_process(page->report->heap, id);
+	struct str lines = { 0 };
+	struct str text = { 0 };
+	struct str cut = { 0 };
+	struct sink sink = sink_to_str(&cut);
+	struct paper paper = { .sink = &sink };
+	char number[28], ended[32];
+	size_t used;
+
+	if (!page->report->query.processes)
+		process_tree_lines(tree, index, &lines);
+	describe_process(process, &text);
+	used = cxxname_columns(str_get(&lines));
+	paper_foreign(&paper, PAPER_PLAIN, str_get(&text),
+		      used + 10 < columns ? columns - (unsigned)used : 10);
+	sink_text(page->paper.sink, "  ");
+	paper_text(&page->paper, PAPER_DIM, str_get(&lines));
+	paper_field(&page->paper, PAPER_PLAIN, str_get(&cut),
+		    columns > used ? columns - (unsigned)used : 0, false);
+	paper_field(&page->paper, PAPER_PLAIN, str_count(counts->allocated.count, number), 13, true);
+	if (page->paper.width >= 100)
+		paper_field(&page->paper, PAPER_PLAIN, str_count(counts->frees, number), 13, true);
+	paper_field(&page->paper, PAPER_PLAIN, str_bytes(counts->allocated.bytes, number), 11, true);
+	paper_field(&page->paper, PAPER_PLAIN, str_bytes(counts->live_at_exit.bytes, number), 11,
+		    true);
+	paper_format(&page->paper, PAPER_DIM, "  %s\n", report_exit(process, ended));
+	str_fini(&lines);
+	str_fini(&text);
+	str_fini(&cut);
+}
+
+static void write_processes(struct page *page)
+{
+	struct process_tree tree;
+	unsigned wide = page->paper.width >= 100 ? 13 : 0;
+	unsigned columns = page->paper.width - 2 - 13 - wide - 11 - 11 - 16;
+	size_t shown = 0;
+	size_t hidden = 0;
+
+	if (!page->several)
+		return;
+	paper_text(&page->paper, PAPER_BOLD, "PROCESSES");
+	paper_field(&page->paper, PAPER_DIM, "", columns + 2 - 9, false);
+	paper_field(&page->paper, PAPER_DIM, "allocations", 13, true);
+	if (wide)
+		paper_field(&page->paper, PAPER_DIM, "frees", 13, true);
+	paper_field(&page->paper, PAPER_DIM, "bytes", 11, true);
+	paper_field(&page->paper, PAPER_DIM, "at exit", 11, true);
+	paper_text(&page->paper, PAPER_DIM, "  ended\n");
+	process_tree_init(&tree, page->report->reader);
+	for (size_t i = 0; i < tree.count; i++) {
+		if (!query_has_process(&page->report->query, tree.nodes[i].process))
+			continue;
+		if (page->report->options->rows_max && shown >= PROCESSES_MAX) {
+			hidden++;
+			continue;
+		}
+		shown++;
+		write_process(page, &tree, i, columns);
+	}
+	if (hidden)
+		paper_format(&page->paper, PAPER_DIM, "  … %zu more (-n 0 shows all)\n", hidden);
+	sink_text(page->paper.sink, "\n");
+	process_tree_fini(&tree);
+}
+
+// ---- sites ----
+
+// The last two parts of a path, enough to know a file by: "/home/me/app/src/parse.c" -> "src/parse.c".
+static const char *last_two(const char *path)
+{
+	const char *name = names_file(path);
+
+	if (name - path < 2)
+		return name;
+	for (name -= 2; name > path && *name != '/';)
+		name--;
+	return *name == '/' ? name + 1 : name;
+}
+
+// "src/parse.c:120", or the module and the offset in it.
+static void describe_place(const struct symbol *symbol, bool brief, struct str *text)
+{
+	const char *file = symbol->file;
+
+	if (file && symbol->line)
+		str_format(text, "%s:%" PRIu32, brief ? names_file(file) : last_two(file),
+			   symbol->line);
+	else if (*symbol->module)
+		str_format(text, "%s+0x%" PRIx64, names_file(symbol->module), symbol->offset);
+	else
+		str_format(text, "0x%" PRIx64, symbol->offset);
+}
+
+// One line of a stack: "function  place", in what is left of the line.
+static void write_line(struct page *page, const struct symbol *symbol, enum paper_style style,
+		       const char *ending)
+{
+	unsigned room = page->paper.width - FIGURES_COLUMNS;
+	struct str place = { 0 };
+	struct str name = { 0 };
+	size_t used;
+
+	page->lines++;
+	page->unnamed += !symbol->function;
+	page->unlined += symbol->function && !symbol->line;
+	describe_place(symbol, false, &place);
+	used = cxxname_columns(str_get(&place)) + cxxname_columns(ending) +
+	       (symbol->inlined ? 10 : 0) + 2;
+	if (used + NAME_COLUMNS_MIN > room && symbol->line) {
+		str_clear(&place);
+		describe_place(symbol, true, &place);
+		used = cxxname_columns(str_get(&place)) + cxxname_columns(ending) +
+		       (symbol->inlined ? 10 : 0) + 2;
+	}
+	if (symbol->function) {
+		cxxname_shorten(symbol->function,
+				used + NAME_COLUMNS_MIN > room ? NAME_COLUMNS_MIN : room - used,
+				&name);
+		paper_text(&page->paper, style, str_get(&name));
+		sink_text(page->paper.sink, "  ");
+	}
+	paper_foreign(&page->paper, symbol->function ? PAPER_DIM : style, str_get(&place), 200);
+	if (symbol->inlined)
+		paper_text(&page->paper, PAPER_DIM, " (inlined)");
+	paper_text(&page->paper, PAPER_DIM, ending);
+	sink_text(page->paper.sink, "\n");
+	str_fini(&place);
+	str_fini(&name);
+}
+
+static void write_indent(struct page *page)
+{
+	for (int i = 0; i < FIGURES_COLUMNS; i++)
+		sink_text(page->paper.sink, " ");
+}
+
+// Lines below the first.
+static void write_callers(struct page *page, const struct names_stack *stack, size_t first)
+{
+	size_t end = stack->count;
+
+	if (!page->report->options->all_frames && end - first > FRAMES_MAX)
+		end = first + FRAMES_MAX - 1;
+	for (size_t i = first + 1; i < end; i++) {
+		write_indent(page);
+		write_line(page, stack->lines[i].symbol, PAPER_PLAIN, "");
+	}
+	if (end < stack->count) {
+		write_indent(page);
+		paper_format(&page->paper, PAPER_DIM, "… %zu more\n", stack->count - end);
+	} else if (stack->flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)) {
+		write_indent(page);
+		paper_text(&page->paper, PAPER_DIM, "… its outer callers are not known\n");
+	}
+}
+
+// Who allocated, where there is more than one: "  [cc1 4242]", "  [cc1, 12 processes]".
+static void describe_owner(const struct page *page, const struct sites_row *row, struct str *text)
+{
+	const struct trace_process *process = reader_process(page->report->reader, row->process);
+
+	if (!page->several || !process)
+		return;
+	if (row->processes_count > 1)
+		str_format(text, "  [%s, %" PRIu32 " processes]", names_file(process->exe),
+			   row->processes_count);
+	else
+		str_format(text, "  [%s %" PRIu32 "]", names_file(process->exe), process->pid);
+}
+
+static void write_figures(struct page *page, struct heap_amount amount, struct heap_amount total,
+			  bool by_count)
+{
+	char bytes[16], count[28], share[16];
+
+	snprintf(share, sizeof share, "%.1f %%",
+		 by_count ? percent(amount.count, total.count) : percent(amount.bytes, total.bytes));
+	str_bytes(amount.bytes, bytes);
+	str_count(amount.count, count);
+	paper_field(&page->paper, PAPER_BOLD, by_count ? count : bytes, 13, true);
+	paper_field(&page->paper, PAPER_PLAIN, share, 8, true);
+	paper_field(&page->paper, PAPER_PLAIN, by_count ? bytes : count, 12, true);
+	sink_text(page->paper.sink, "   ");
+}
+
+static void write_row(struct page *page, const struct sites_row *row, struct heap_amount total,
+		      enum sites_question question)
+{
+	struct names_stack stack = names_stack(page->report->names, row->stack);
+	size_t first = page->report->options->all_frames ? 0 : stack.user;
+	struct str ending = { 0 };
+	uint64_t *number;
+	bool added;
+
+	write_figures(page, row->amounts[question], total, sites_by_count(question));
+	number = map_put(&page->printed, (uint64_t)(row - page->report->sites.rows), &added);
+	if (added)
+		*number = ++page->rows;
+	describe_owner(page, row, &ending);
+	if (stack.count == 0) {
+		paper_format(&page->paper, PAPER_DIM, "(no stack)%s\n", str_get(&ending));
+	} else if (added || stack.count - first < 2) {
+		str_format(&ending, "  #%" PRIu64, *number);
+		write_line(page, stack.lines[first].symbol, PAPER_BOLD, str_get(&ending));
+		write_callers(page, &stack, first);
+	} else {
+		str_format(&ending, "  see #%" PRIu64, *number);
+		write_line(page, stack.lines[first].symbol, PAPER_BOLD, str_get(&ending));
+	}
+	str_fini(&ending);
+}
+
+static void write_question(struct page *page, enum sites_question question)
+{
+	const struct report_options *options = page->report->options;
+	struct sites_list list = sites_list(&page->report->sites, question, options->rows_max,
+					    options->bytes_min);
+	bool by_count = sites_by_count(question);
+	char bytes[16], count[28], sites[28];
+
+	str_bytes(list.total.bytes, bytes);
+	str_count(list.total.count, count);
+	paper_text(&page->paper, PAPER_BOLD, titles[question]);
+	if (list.total.count == 0) {
+		paper_text(&page->paper, PAPER_DIM, "  nothing\n\n");
+		sites_list_fini(&list);
+		return;
+	}
+	str_count(list.count + list.rest_count, sites);
+	paper_format(&page->paper, PAPER_DIM, "  %s in %s block%s, from %s site%s\n", bytes, count,
+		     plural(list.total.count), sites, plural(list.count + list.rest_count));
+	for (size_t i = 0; i < list.count; i++)
+		write_row(page, list.rows[i], list.total, question);
+	if (list.rest_count) {
+		write_figures(page, list.rest, list.total, by_count);
+		paper_format(&page->paper, PAPER_DIM, "%s more site%s%s\n",
+			     str_count(list.rest_count, sites), plural(list.rest_count),
+			     options->bytes_min ? "" : " (-n 0 shows all)");
+	}
+	sink_text(page->paper.sink, "\n");
+	sites_list_fini(&list);
+}
+
+// ---- names that are missing ----
+
+static void write_symbol_notes(struct page *page)
+{
+	const char *const *lines;
+	size_t count = report_symbol_notes(page->report, &lines);
+
+	for (size_t i = 0; i < count; i++)
+		paper_paragraph(&page->paper, PAPER_WARNING, "symbols", lines[i]);
+	if (page->unnamed * 20 > page->lines || page->unlined * 2 > page->lines)
+		paper_paragraph(&page->paper, PAPER_DIM, "symbols",
+				page->unnamed * 20 > page->lines ?
+					"many functions have no name here; build with -g, install "
+					"the -dbg or -dbgsym packages of what is shown as "
+					"module+offset, or try --debuginfod" :
+					"names come from the symbol tables only; for files, lines and "
+					"inlined functions build with -g, install the -dbg or "
+					"-dbgsym packages, or try --debuginfod");
+}
+
+static void write(struct report *report, struct sink *sink)
+{
+	struct page page = {
+		.report = report,
+		.paper = { .sink = sink,
+			   .colour = report->options->colour,
+			   .width = report->options->width < WIDTH_MIN ? WIDTH_MIN :
+									 report->options->width },
+		.several = reader_processes_count(report->reader) > 1,
+	};
+
+	write_headline(&page);
+	write_totals(&page);
+	write_processes(&page);
+	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
+		write_question(&page, (enum sites_question)i);
+	write_symbol_notes(&page);
+	map_fini(&page.printed);
+}
+
+const struct report_format report_text = {
+	.name = "text",
+	.merge = SITES_AS_SHOWN,
+	.write = write,
+};

@@ -1,0 +1,72 @@
+// sites: the heap's sites as rows of a report, equal ones merged, the heaviest first.
+//
+// Two sites of the engine may be one to a reader: a library that was unmapped and mapped again
+// has its code at other addresses, and on a terminal two calls on one line look the same. Rows
+// are therefore merged by what is said about their stacks:
+//
+//     SITES_EXACT     the same process, and every frame at the same offset of the same file
+//     SITES_AS_SHOWN  the same executable, and every frame the same function, file and line (or,
+//                     where the line is not known, the same offset)
+//
+// Each of the five questions is a row in a table: which figure it asks about, and whether bytes or
+// calls make a row heavy.
+#ifndef REPORT_SITES_H
+#define REPORT_SITES_H
+
+#include "base/progress.h"
+#include "engine/heap.h"
+#include "report/names.h"
+
+enum sites_merge { SITES_EXACT, SITES_AS_SHOWN };
+
+enum sites_question {
+	SITES_LIVE_AT_EXIT,
+	SITES_PEAK,
+	SITES_BYTES,
+	SITES_CALLS,
+	SITES_TEMPORARY,
+	SITES_QUESTIONS_COUNT,
+};
+
+struct sites_row {
+	process_id process; // of the first site merged into it
+	stack_id stack;     // the same
+	uint32_t sites_count;
+	uint32_t processes_count;
+	process_id process_latest; // private
+	uint64_t largest_bytes;
+	uint64_t first_ns, last_ns;
+	struct heap_amount amounts[SITES_QUESTIONS_COUNT];
+};
+
+struct sites {
+	struct sites_row *rows; // owned
+	size_t count;
+};
+
+// Merge the sites of a finished heap. `names` is asked only for SITES_AS_SHOWN.
+void sites_init(struct sites *sites, enum sites_merge merge, const struct heap *heap,
+		const struct reader *reader, struct names *names, struct progress *progress);
+void sites_fini(struct sites *sites);
+
+// The answer to one question.
+struct sites_list {
+	const struct sites_row **rows; // owned; borrowed from a struct sites
+	size_t count;                  // rows in the list
+	struct heap_amount total;      // of all rows, listed or not
+	struct heap_amount rest;       // of the rows that were left out
+	size_t rest_count;
+};
+
+// The `rows_max` (0: all) heaviest rows of at least `bytes_min` bytes.
+struct sites_list sites_list(const struct sites *sites, enum sites_question question,
+			     uint64_t rows_max, uint64_t bytes_min);
+void sites_list_fini(struct sites_list *list);
+
+// "live_at_exit": the question's key in JSON and CSV.
+const char *sites_key(enum sites_question question);
+
+// Whether the question weighs calls rather than bytes.
+bool sites_by_count(enum sites_question question);
+
+#endif

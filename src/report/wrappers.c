@@ -1,0 +1,102 @@
+#include "report/wrappers.h"
+
+#include "report/cxxname.h"
+
+#include <string.h>
+
+// Names without return type and parameters; '*' stands for any text. Each group says why it is
+// here.
+static const char *const wrappers[] = {
+	// The C library's own: they return what malloc gave them.
+	"malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc",
+	"posix_memalign", "valloc", "pvalloc", "__libc_malloc", "__libc_calloc",
+	"__libc_realloc", "__libc_memalign", "strdup", "strndup", "__strdup", "__strndup",
+	"wcsdup", "asprintf", "vasprintf", "__asprintf", "__vasprintf_internal",
+	"__vasprintf_chk", "__asprintf_chk", "_IO_vasprintf",
+
+	// C++: operator new in all its forms, a class's own too, and what stands between it and the
+	// program in libstdc++ and libc++. A container grows because its owner put something in.
+	"operator new", "operator new[]", "*::operator new", "*::operator new[]",
+	"std::*", "__gnu_cxx::*", "__cxa_allocate_exception",
+
+	// Rust: the global allocator, and the collections on top of it.
+	"__rust_alloc*", "__rust_realloc", "__rdl_alloc*", "__rdl_realloc", "__rg_alloc*",
+	"__rg_realloc", "alloc::*", "<alloc::*", "hashbrown::raw::*", "core::*", "<core::*",
+
+	// GLib: end the program or return zeroed memory; and copies of strings.
+	"g_malloc*", "g_realloc*", "g_try_malloc*", "g_try_realloc*", "g_slice_alloc*",
+	"g_slice_copy", "g_strdup*", "g_strndup", "g_memdup*",
+
+	// The many "or end the program" families: gnulib, git, GCC and others.
+	"xmalloc*", "xcalloc*", "xzalloc*", "xrealloc*", "x2realloc*", "x2nrealloc*",
+	"xnmalloc*", "xnrealloc*", "xcharalloc", "xmemdup*", "xstrdup*", "xstrndup*",
+	"xasprintf", "xvasprintf", "xreallocarray", "ximalloc", "xirealloc", "xicalloc",
+	"do_xmalloc", "do_xmallocz", "safe_malloc", "safe_realloc", "safe_calloc",
+	"emalloc", "erealloc", "ecalloc",
+
+	// Interpreters: the layer between their objects and malloc.
+	"PyMem_*", "_PyMem_*", "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc",
+	"_PyObject_Malloc", "_PyObject_Calloc", "_PyObject_Realloc", "pymalloc_alloc",
+	"_PyObject_New", "_PyObject_NewVar", "_PyObject_GC_New", "_PyObject_GC_NewVar",
+	"_PyObject_GC_Malloc", "_PyObject_GC_Resize", "_PyObject_GC_Alloc", "gc_alloc",
+	"PyType_GenericAlloc", "_PyType_AllocNoTrack", "Perl_safesys*", "Perl_malloc",
+	"ruby_xmalloc*", "ruby_xcalloc*", "ruby_xrealloc*", "l_alloc", "luaM_malloc_",
+	"luaM_realloc_", "luaM_saferealloc_", "node::Malloc*", "node::Realloc*",
+	"node::UncheckedMalloc*", "node::UncheckedRealloc*", "node::Calloc*",
+	"v8::base::Malloc", "v8::base::AlignedAlloc", "v8::internal::AllocWithRetry",
+	"v8::internal::NewArray*",
+
+	// Databases, servers and libraries with an allocator interface of their own.
+	"sqlite3MemMalloc", "sqlite3MemRealloc", "sqlite3Malloc*", "sqlite3_malloc*",
+	"sqlite3Realloc", "sqlite3_realloc*", "sqlite3DbMalloc*", "sqlite3DbRealloc*",
+	"sqlite3DbStrDup", "sqlite3DbStrNDup", "sqlite3DbReallocOrFree", "mallocWithAlarm",
+	"dbMallocRawFinish", "dbReallocFinish", "zmalloc*", "ztrymalloc*", "zcalloc*",
+	"ztrycalloc*", "zrealloc*", "ztryrealloc*", "zstrdup", "CRYPTO_malloc",
+	"CRYPTO_zalloc", "CRYPTO_calloc", "CRYPTO_realloc", "CRYPTO_strdup", "CRYPTO_strndup",
+	"CRYPTO_memdup", "uv__malloc", "uv__calloc", "uv__realloc", "uv__reallocf",
+	"uv__strdup", "av_malloc*", "av_mallocz*", "av_realloc*", "av_calloc", "av_strdup",
+
+	// Compilers.
+	"ggc_internal_alloc*", "ggc_internal_cleared_alloc*", "ggc_alloc*", "ggc_realloc*",
+	"llvm::safe_malloc", "llvm::safe_realloc", "llvm::safe_calloc", "llvm::allocate_buffer",
+	"llvm::SmallVectorBase<*>::grow_pod", "llvm::SmallVectorBase<*>::mallocForGrow",
+};
+
+// `pattern` against the whole of text[0..length); '*' matches any text.
+static bool matches(const char *pattern, const char *text, size_t length)
+{
+	const char *star = NULL; // the last one passed
+	size_t taken = 0;        // what it has taken so far ends here
+	size_t at = 0;
+
+	for (;;) {
+		if (*pattern == '*') {
+			star = pattern++;
+			taken = at;
+		} else if (at < length && *pattern == text[at]) {
+			pattern++;
+			at++;
+		} else if (at == length && !*pattern) {
+			return true;
+		} else if (star && taken < length) {
+			pattern = star + 1;
+			at = ++taken;
+		} else {
+			return false;
+		}
+	}
+}
+
+bool wrappers_match(const char *function)
+{
+	const char *base;
+	size_t length;
+
+	if (!function)
+		return false;
+	base = cxxname_base(function, &length);
+	for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
+		if (matches(wrappers[i], base, length))
+			return true;
+	return false;
+}

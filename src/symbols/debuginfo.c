@@ -1,0 +1,456 @@
+#include "symbols/debuginfo.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "symbols/linetable.h"
+#include "symbols/nest.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+enum {
+	DEPTH_MAX = 256,     // of the tree of DIEs that we follow
+	PIECES_MAX = 100000, // ranges of one function
+};
+
+#define NO_NODE UINT32_MAX
+
+// A function with code, or one inlined into another.
+struct node {
+	Dwarf_Die die;
+	uint32_t caller; // node it is inlined into; NO_NODE for a function that stands alone
+};
+
+struct unit {
+	Dwarf_Die die;      // of the unit; of its split part where that could be found
+	Dwarf_Die line_die; // the unit that has the line table
+	const char *directory; // it was compiled in; NULL: not known
+	uint8_t version;       // of its DWARF
+	bool has_ranges;
+	bool mangles; // its language writes types into names
+	bool indexed;
+	struct linetable lines;
+	struct node *nodes;
+	size_t nodes_count, nodes_capacity;
+	struct nest nest;
+};
+
+struct debuginfo {
+	Dwarf *dwarf; // borrowed
+	struct linetable_source lines; // of all units
+	uint64_t code_start, code_end;
+	struct unit *units;
+	size_t units_count, units_capacity;
+	struct nest nest; // unit by address
+	struct map paths; // libdw's name of a file -> our path for it, owned
+};
+
+// Ranges under construction.
+struct range_list {
+	struct nest_range *items;
+	size_t count, capacity;
+};
+
+static void add_range(struct range_list *ranges, uint64_t start, uint64_t end, uint32_t depth,
+		      uint32_t value)
+{
+	ranges->items = mem_grow(ranges->items, &ranges->capacity, ranges->count + 1,
+				 sizeof *ranges->items);
+	ranges->items[ranges->count++] = (struct nest_range){ start, end, depth, value };
+}
+
+// Add the addresses of `die`, if it has any.
+static bool add_ranges(const struct debuginfo *debuginfo, struct range_list *ranges,
+		       Dwarf_Die *die, uint32_t depth, uint32_t value)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+	bool added = false;
+
+	for (int i = 0; i < PIECES_MAX; i++) {
+		at = dwarf_ranges(die, at, &base, &start, &end);
+		if (at <= 0)
+			break;
+		if (start >= end || start < debuginfo->code_start || start >= debuginfo->code_end)
+			continue;
+		add_range(ranges, start, end, depth, value);
+		added = true;
+	}
+	return added;
+}
+
+static bool has_addresses(Dwarf_Die *die)
+{
+	return dwarf_hasattr(die, DW_AT_low_pc) || dwarf_hasattr(die, DW_AT_ranges);
+}
+
+// Does the language write types into the names of its functions? Such a function without a
+// linkage name has one in the symbol table at most.
+static bool mangles(Dwarf_Die *die)
+{
+	switch (dwarf_srclang(die)) {
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case 0x2b: // C++17
+	case 0x2d: // C++20
+	case DW_LANG_D:
+	case DW_LANG_ObjC_plus_plus:
+	case DW_LANG_Rust:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void add_unit(struct debuginfo *debuginfo, struct range_list *ranges,
+		     struct map *by_offset, Dwarf_Die *die, Dwarf_Die *split, uint8_t type)
+{
+	Dwarf_Attribute attribute;
+	struct unit *unit;
+	Dwarf_Half version;
+
+	if (type == DW_UT_type || type == DW_UT_split_type || type == DW_UT_partial ||
+	    dwarf_tag(die) == DW_TAG_partial_unit || dwarf_tag(die) == DW_TAG_type_unit)
+		return;
+	debuginfo->units = mem_grow(debuginfo->units, &debuginfo->units_capacity,
+				    debuginfo->units_count + 1, sizeof *debuginfo->units);
+	unit = &debuginfo->units[debuginfo->units_count];
+	memset(unit, 0, sizeof *unit);
+	unit->line_die = *die;
+	unit->die = type == DW_UT_skeleton && split->addr ? *split : *die;
+	unit->directory = dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attribute));
+	if (dwarf_cu_info(die->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL) == 0)
+		unit->version = (uint8_t)version;
+	unit->mangles = mangles(&unit->die);
+	unit->has_ranges = has_addresses(die);
+	if (unit->has_ranges)
+		add_ranges(debuginfo, ranges, die, 1, (uint32_t)debuginfo->units_count);
+	*map_put(by_offset, dwarf_dieoffset(die), NULL) = debuginfo->units_count;
+	debuginfo->units_count++;
+}
+
+// What .debug_aranges says, where the units do not: before DWARF 3 a unit could name one range only.
+static void add_aranges(struct debuginfo *debuginfo, struct range_list *ranges,
+			const struct map *by_offset)
+{
+	Dwarf_Aranges *aranges;
+	size_t count;
+
+	if (dwarf_getaranges(debuginfo->dwarf, &aranges, &count) != 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		Dwarf_Arange *arange = dwarf_onearange(aranges, i);
+		Dwarf_Addr start;
+		Dwarf_Word length;
+		Dwarf_Off offset;
+		uint64_t *unit;
+
+		if (!arange || dwarf_getarangeinfo(arange, &start, &length, &offset) != 0)
+			continue;
+		unit = map_find(by_offset, offset);
+		if (!unit || start < debuginfo->code_start || start >= debuginfo->code_end)
+			continue;
+		debuginfo->units[*unit].has_ranges = true;
+		add_range(ranges, start, start + length, 0, (uint32_t)*unit);
+	}
+}
+
+static void find_lines(struct debuginfo *debuginfo, const struct object *object)
+{
+	Elf_Scn *section = object_find_section(object, ".debug_line");
+	const char *ident = elf_getident(object->elf, NULL);
+	Elf_Data *data;
+
+	if (!section)
+		section = object_find_section(object, ".zdebug_line");
+	// libdw has unpacked it by now if it was compressed.
+	data = section ? elf_getdata(section, NULL) : NULL;
+	if (!data || !data->d_buf || !ident || ident[EI_DATA] != ELFDATA2LSB)
+		return;
+	debuginfo->lines = (struct linetable_source){
+		.bytes = data->d_buf,
+		.size_bytes = data->d_size,
+		.address_bytes = ident[EI_CLASS] == ELFCLASS32 ? 4 : 8,
+		.code_start = debuginfo->code_start,
+		.code_end = debuginfo->code_end,
+	};
+}
+
+struct debuginfo *debuginfo_new(const struct object *object, uint64_t code_start,
+				uint64_t code_end)
+{
+	struct debuginfo *debuginfo = mem_alloc(1, sizeof *debuginfo);
+	struct range_list ranges = { 0 };
+	struct map by_offset = { 0 }; // of the unit's DIE -> unit
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die, split;
+	uint8_t type;
+
+	ASSERT(object->dwarf);
+	debuginfo->dwarf = object->dwarf;
+	debuginfo->code_start = code_start;
+	debuginfo->code_end = code_end;
+	find_lines(debuginfo, object);
+	// Each unit takes bytes of the file, so their number is bounded by its size.
+	memset(&split, 0, sizeof split);
+	while (dwarf_get_units(debuginfo->dwarf, cu, &cu, NULL, &type, &die, &split) == 0) {
+		if (debuginfo->units_count == UINT32_MAX)
+			break;
+		add_unit(debuginfo, &ranges, &by_offset, &die, &split, type);
+		memset(&split, 0, sizeof split);
+	}
+	add_aranges(debuginfo, &ranges, &by_offset);
+	map_fini(&by_offset);
+	nest_build(&debuginfo->nest, ranges.items, ranges.count);
+	mem_free(ranges.items);
+	return debuginfo;
+}
+
+void debuginfo_free(struct debuginfo *debuginfo)
+{
+	uint64_t name, path;
+	size_t at = 0;
+
+	if (!debuginfo)
+		return;
+	while (map_next(&debuginfo->paths, &at, &name, &path))
+		mem_free((char *)path);
+	map_fini(&debuginfo->paths);
+	for (size_t i = 0; i < debuginfo->units_count; i++) {
+		linetable_fini(&debuginfo->units[i].lines);
+		nest_fini(&debuginfo->units[i].nest);
+		mem_free(debuginfo->units[i].nodes);
+	}
+	nest_fini(&debuginfo->nest);
+	mem_free(debuginfo->units);
+	mem_free(debuginfo);
+}
+
+// Can functions stand below such a DIE?
+static bool may_hold_functions(Dwarf_Die *die)
+{
+	switch (dwarf_tag(die)) {
+	case DW_TAG_array_type:
+	case DW_TAG_call_site:
+	case DW_TAG_enumeration_type:
+	case DW_TAG_GNU_call_site:
+	case DW_TAG_GNU_formal_parameter_pack:
+	case DW_TAG_subroutine_type:
+		return false;
+	default:
+		return dwarf_haschildren(die) == 1;
+	}
+}
+
+// A level of the walk: where it stands, and which function its DIEs are in.
+struct level {
+	Dwarf_Die die;
+	uint32_t node;
+};
+
+// Make a node of `die` if it is a function or an inlined call with code. Returns the node that
+// its children are in.
+static uint32_t visit(const struct debuginfo *debuginfo, struct unit *unit,
+		      struct range_list *ranges, Dwarf_Die *die, uint32_t inside, uint32_t depth)
+{
+	int tag = dwarf_tag(die);
+	uint32_t at = (uint32_t)unit->nodes_count;
+
+	if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
+		return inside;
+	if (at == NO_NODE || !has_addresses(die) ||
+	    !add_ranges(debuginfo, ranges, die, depth, at))
+		return tag == DW_TAG_subprogram ? NO_NODE : inside;
+	unit->nodes = mem_grow(unit->nodes, &unit->nodes_capacity, unit->nodes_count + 1,
+			       sizeof *unit->nodes);
+	unit->nodes[unit->nodes_count++] = (struct node){
+		.die = *die,
+		.caller = tag == DW_TAG_inlined_subroutine ? inside : NO_NODE,
+	};
+	return at;
+}
+
+// Step to the next sibling. It must lie behind, or a malformed file could lead us in circles.
+static bool step(Dwarf_Die *die)
+{
+	Dwarf_Off before = dwarf_dieoffset(die);
+
+	return dwarf_siblingof(die, die) == 0 && dwarf_dieoffset(die) > before;
+}
+
+static void index_unit(const struct debuginfo *debuginfo, struct unit *unit)
+{
+	struct level levels[DEPTH_MAX];
+	struct range_list ranges = { 0 };
+	Dwarf_Attribute attribute;
+	Dwarf_Word lines;
+	uint32_t depth = 0;
+
+	unit->indexed = true;
+	if (dwarf_attr(&unit->line_die, DW_AT_stmt_list, &attribute) &&
+	    dwarf_formudata(&attribute, &lines) == 0)
+		linetable_read(&unit->lines, &debuginfo->lines, lines);
+	if (dwarf_child(&unit->die, &levels[0].die) != 0)
+		return;
+	levels[0].node = NO_NODE;
+	for (;;) {
+		struct level *level = &levels[depth];
+		uint32_t node = visit(debuginfo, unit, &ranges, &level->die, level->node, depth);
+
+		if (depth + 1 < DEPTH_MAX && may_hold_functions(&level->die) &&
+		    dwarf_child(&level->die, &levels[depth + 1].die) == 0) {
+			levels[++depth].node = node;
+			continue;
+		}
+		while (!step(&levels[depth].die)) {
+			if (depth == 0)
+				goto out;
+			depth--;
+		}
+	}
+out:
+	nest_build(&unit->nest, ranges.items, ranges.count);
+	mem_free(ranges.items);
+}
+
+static const char *read_text(Dwarf_Die *die, unsigned kind)
+{
+	Dwarf_Attribute attribute;
+	const char *text;
+
+	if (!dwarf_attr_integrate(die, kind, &attribute))
+		return NULL;
+	text = dwarf_formstring(&attribute);
+	return text && *text ? text : NULL;
+}
+
+// The linkage name where there is one, else the plain name.
+static void read_name(const struct unit *unit, Dwarf_Die *die, struct place *place)
+{
+	place->function = read_text(die, DW_AT_linkage_name);
+	if (!place->function)
+		place->function = read_text(die, DW_AT_MIPS_linkage_name);
+	if (place->function)
+		return;
+	place->function = read_text(die, DW_AT_name);
+	place->plain = unit->mangles;
+}
+
+static uint64_t read_number(Dwarf_Die *die, unsigned kind)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word value;
+
+	if (!dwarf_attr(die, kind, &attribute) || dwarf_formudata(&attribute, &value) != 0)
+		return 0;
+	return value;
+}
+
+// The path of a source file. libdw leaves names as they are relative to the directory of
+// compilation; that one may be relative too (reproducible builds). Before DWARF 5 the names of
+// files in that very directory have it already.
+static const char *complete_path(struct debuginfo *debuginfo, const struct unit *unit,
+				 const char *name)
+{
+	struct str path = { 0 };
+	size_t length;
+	uint64_t *slot;
+
+	if (!name || *name == '/' || !unit->directory || !*unit->directory)
+		return name;
+	length = strlen(unit->directory);
+	if (unit->version < 5 && strncmp(name, unit->directory, length) == 0 &&
+	    name[length] == '/')
+		return name;
+	slot = map_put(&debuginfo->paths, (uintptr_t)name, NULL);
+	if (*slot == 0) {
+		str_add(&path, unit->directory);
+		if (unit->directory[length - 1] != '/')
+			str_add_char(&path, '/');
+		str_add(&path, name);
+		*slot = (uintptr_t)str_take(&path);
+	}
+	return (const char *)(uintptr_t)*slot;
+}
+
+// The path of file `number` in the unit's list, or NULL.
+static const char *find_path(struct debuginfo *debuginfo, struct unit *unit, uint64_t number)
+{
+	Dwarf_Files *files;
+	size_t count;
+
+	if (dwarf_getsrcfiles(&unit->line_die, &files, &count) != 0 || number >= count)
+		return NULL;
+	return complete_path(debuginfo, unit, dwarf_filesrc(files, number, NULL, NULL));
+}
+
+// Where the inlined call `die` was written.
+static void read_call(struct debuginfo *debuginfo, struct unit *unit, Dwarf_Die *die,
+		      struct place *place)
+{
+	place->line = (uint32_t)read_number(die, DW_AT_call_line);
+	if (dwarf_hasattr(die, DW_AT_call_file))
+		place->file = find_path(debuginfo, unit, read_number(die, DW_AT_call_file));
+}
+
+static bool read_line(struct debuginfo *debuginfo, struct unit *unit, uint64_t offset,
+		      struct place *place)
+{
+	uint32_t file;
+
+	if (!linetable_find(&unit->lines, offset, &file, &place->line))
+		return false;
+	place->file = find_path(debuginfo, unit, file);
+	return place->file != NULL;
+}
+
+static bool find_in_unit(struct debuginfo *debuginfo, struct unit *unit, uint64_t offset,
+			 struct places *places)
+{
+	struct place inner = { 0 };
+	struct place *place;
+	uint32_t at;
+	bool in_function, has_line;
+
+	if (!unit->indexed)
+		index_unit(debuginfo, unit);
+	in_function = nest_find(&unit->nest, offset, &at);
+	has_line = (in_function || unit->has_ranges) && read_line(debuginfo, unit, offset, &inner);
+	if (!in_function && !has_line)
+		return false;
+	place = places_add(places);
+	if (!place)
+		return false;
+	*place = inner;
+	while (in_function) {
+		struct node *node = &unit->nodes[at];
+
+		read_name(unit, &node->die, place);
+		if (dwarf_tag(&node->die) != DW_TAG_inlined_subroutine)
+			break;
+		place = places_add(places);
+		if (!place)
+			break;
+		read_call(debuginfo, unit, &node->die, place);
+		at = node->caller;
+		in_function = at != NO_NODE;
+	}
+	return true;
+}
+
+bool debuginfo_find(struct debuginfo *debuginfo, uint64_t offset, struct places *places)
+{
+	uint32_t at;
+
+	if (nest_find(&debuginfo->nest, offset, &at))
+		return find_in_unit(debuginfo, &debuginfo->units[at], offset, places);
+	// Old compilers do not say which addresses a unit has; its functions do.
+	for (size_t i = 0; i < debuginfo->units_count; i++)
+		if (!debuginfo->units[i].has_ranges &&
+		    find_in_unit(debuginfo, &debuginfo->units[i], offset, places))
+			return true;
+	return false;
+}

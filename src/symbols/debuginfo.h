@@ -1,0 +1,29 @@
+// debuginfo: functions, inlined functions, files and lines from DWARF.
+//
+// Opening reads the head of each compilation unit, no more. A unit is indexed when the first of
+// its addresses is asked for: all its functions and inlined calls that have code go into a nest,
+// so that a lookup is a binary search and a walk to the outermost caller, not a search through
+// the tree.
+//
+// DWARF is untrusted: siblings must rise, depth and counts are bounded, and whatever libdw refuses
+// is as if it were not there.
+#ifndef SYMBOLS_DEBUGINFO_H
+#define SYMBOLS_DEBUGINFO_H
+
+#include "symbols/object.h"
+#include "symbols/places.h"
+
+struct debuginfo;
+
+// `object` has debug information and is borrowed for the life of the debuginfo. Code lies in
+// [code_start, code_end): ranges elsewhere are remains of functions that the linker dropped.
+struct debuginfo *debuginfo_new(const struct object *object, uint64_t code_start,
+				uint64_t code_end);
+void debuginfo_free(struct debuginfo *debuginfo); // NULL is allowed
+
+// Add the places at `offset`, innermost first. False if nothing is known; *places is then
+// unchanged. A place may lack its function (then a symbol table may know it) or its line. Strings
+// are borrowed from the object.
+bool debuginfo_find(struct debuginfo *debuginfo, uint64_t offset, struct places *places);
+
+#endif

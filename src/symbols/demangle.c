@@ -1,0 +1,63 @@
+#include "symbols/demangle.h"
+
+#include "base/str.h"
+#include "symbols/rust.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+enum {
+	CPP_NAME_MAX = 64 * 1024,   // longer names are not tried
+	CPP_TEXT_MAX = 1024 * 1024, // a short name can ask for a text of any length
+};
+
+// The demangler of the C++ runtime (libsupc++). It allocates nothing: it hands the text over in
+// pieces. Returns 0 if it is not a mangled name.
+typedef void cpp_piece(const char *text, size_t length, void *opaque);
+int __gcclibcxx_demangle_callback(const char *name, cpp_piece *callback, void *opaque);
+
+struct cpp {
+	struct str text;
+	jmp_buf too_long;
+};
+
+static void add_piece(const char *text, size_t length, void *opaque)
+{
+	struct cpp *cpp = opaque;
+
+	// Leaving in the middle is safe, since the demangler holds nothing that must be given back.
+	if (cpp->text.length + length > CPP_TEXT_MAX)
+		longjmp(cpp->too_long, 1);
+	str_add_bytes(&cpp->text, text, length);
+}
+
+static char *demangle_cpp(const char *name)
+{
+	struct cpp cpp = { 0 };
+
+	if (strlen(name) > CPP_NAME_MAX)
+		return NULL;
+	if (setjmp(cpp.too_long) != 0 ||
+	    __gcclibcxx_demangle_callback(name, add_piece, &cpp) != 0 || cpp.text.length == 0) {
+		str_fini(&cpp.text);
+		return NULL;
+	}
+	return str_take(&cpp.text);
+}
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+char *demangle(const char *name)
+{
+	char *text = rust_demangle(name);
+
+	if (text)
+		return text;
+	// The demangler would also take "i" for int: plain names are not for it.
+	if (begins(name, "_Z") || begins(name, "_GLOBAL_"))
+		return demangle_cpp(name);
+	return NULL;
+}

@@ -1,0 +1,14 @@
+// demangle: C++ and Rust names as a person writes them.
+//
+// C++ (Itanium) goes through the demangler of the C++ runtime, with a bound on what it may print.
+// Rust is done here: `legacy` names (_ZN…17h<hash>E, the hash is left out) and v0 names (_R…).
+// Names are untrusted; what is not understood is shown as it is.
+#ifndef SYMBOLS_DEMANGLE_H
+#define SYMBOLS_DEMANGLE_H
+
+#include <stdbool.h>
+
+// The readable form; the caller owns it (mem_free). NULL: not a mangled name, or a broken one.
+char *demangle(const char *name);
+
+#endif

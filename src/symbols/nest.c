@@ -1,0 +1,139 @@
+#include "symbols/nest.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+struct nest_piece {
+	uint64_t start, end;
+	uint32_t value;
+};
+
+// The ranges that contain the address of the sweep, the innermost on top: a binary heap.
+struct heap {
+	const struct nest_range **items;
+	size_t count;
+};
+
+static bool is_inner(const struct nest_range *a, const struct nest_range *b)
+{
+	if (a->depth != b->depth)
+		return a->depth > b->depth;
+	if (a->start != b->start)
+		return a->start > b->start;
+	if (a->end != b->end)
+		return a->end < b->end;
+	return a->value < b->value;
+}
+
+static void heap_push(struct heap *heap, const struct nest_range *range)
+{
+	size_t at = heap->count++;
+
+	while (at > 0 && is_inner(range, heap->items[(at - 1) / 2])) {
+		heap->items[at] = heap->items[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	heap->items[at] = range;
+}
+
+static void heap_pop(struct heap *heap)
+{
+	const struct nest_range *last = heap->items[--heap->count];
+	size_t at = 0;
+
+	for (;;) {
+		size_t child = 2 * at + 1;
+
+		if (child >= heap->count)
+			break;
+		if (child + 1 < heap->count &&
+		    is_inner(heap->items[child + 1], heap->items[child]))
+			child++;
+		if (!is_inner(heap->items[child], last))
+			break;
+		heap->items[at] = heap->items[child];
+		at = child;
+	}
+	heap->items[at] = last;
+}
+
+static int compare_starts(const void *left, const void *right)
+{
+	const struct nest_range *a = left, *b = right;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static void add_piece(struct nest *nest, uint64_t start, uint64_t end, uint32_t value)
+{
+	struct nest_piece *last = nest->count > 0 ? &nest->pieces[nest->count - 1] : NULL;
+
+	if (last && last->end == start && last->value == value)
+		last->end = end;
+	else
+		nest->pieces[nest->count++] = (struct nest_piece){ start, end, value };
+}
+
+void nest_build(struct nest *nest, struct nest_range *ranges, size_t count)
+{
+	struct heap heap = { 0 };
+	uint64_t at = 0;
+	size_t next = 0;
+
+	*nest = (struct nest){ 0 };
+	if (count == 0)
+		return;
+	qsort(ranges, count, sizeof *ranges, compare_starts);
+	nest->pieces = mem_alloc(count, 2 * sizeof *nest->pieces);
+	heap.items = mem_alloc(count, sizeof *heap.items);
+
+	// Every turn either ends a range or begins at least one, so there are at most 2 * count.
+	for (;;) {
+		uint64_t until;
+
+		while (heap.count > 0 && heap.items[0]->end <= at)
+			heap_pop(&heap);
+		if (heap.count == 0) {
+			if (next == count)
+				break;
+			at = ranges[next].start;
+		} else {
+			until = heap.items[0]->end;
+			if (next < count && ranges[next].start < until)
+				until = ranges[next].start;
+			if (until > at)
+				add_piece(nest, at, until, heap.items[0]->value);
+			at = until;
+		}
+		for (; next < count && ranges[next].start <= at; next++)
+			if (ranges[next].end > ranges[next].start)
+				heap_push(&heap, &ranges[next]);
+	}
+	ASSERT(nest->count <= 2 * count);
+	mem_free(heap.items);
+}
+
+void nest_fini(struct nest *nest)
+{
+	mem_free(nest->pieces);
+	*nest = (struct nest){ 0 };
+}
+
+bool nest_find(const struct nest *nest, uint64_t address, uint32_t *value)
+{
+	size_t low = 0, high = nest->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (nest->pieces[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == nest->count || nest->pieces[low].start > address)
+		return false;
+	*value = nest->pieces[low].value;
+	return true;
+}

@@ -1,0 +1,183 @@
+#include "symbols/object.h"
+
+#include "base/mem.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+Elf_Scn *object_find_section(const struct object *object, const char *name)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(object->elf, &names) != 0)
+		return NULL;
+	while ((section = elf_nextscn(object->elf, section))) {
+		GElf_Shdr header;
+		const char *found;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS)
+			continue;
+		found = elf_strptr(object->elf, names, header.sh_name);
+		if (found && strcmp(found, name) == 0)
+			return section;
+	}
+	return NULL;
+}
+
+const Elf_Data *object_find_data(const struct object *object, const char *name)
+{
+	Elf_Scn *section = object_find_section(object, name);
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+
+	return data && data->d_buf && data->d_size > 0 ? data : NULL;
+}
+
+bool object_is(const struct object *object, const uint8_t *build_id, size_t length)
+{
+	return length > 0 && object->build_id_length == length &&
+	       memcmp(object->build_id, build_id, length) == 0;
+}
+
+static void read_build_id(struct object *object)
+{
+	const void *bytes;
+	ssize_t length = dwelf_elf_gnu_build_id(object->elf, &bytes);
+
+	if (length <= 0 || (size_t)length > sizeof object->build_id)
+		return;
+	memcpy(object->build_id, bytes, (size_t)length);
+	object->build_id_length = (size_t)length;
+}
+
+static void read_code_bounds(struct object *object)
+{
+	Elf_Scn *section = NULL;
+
+	object->code_start = UINT64_MAX;
+	while ((section = elf_nextscn(object->elf, section))) {
+		GElf_Shdr header;
+
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_EXECINSTR))
+			continue;
+		if (header.sh_size == 0 || header.sh_addr + header.sh_size < header.sh_addr)
+			continue;
+		if (header.sh_addr < object->code_start)
+			object->code_start = header.sh_addr;
+		if (header.sh_addr + header.sh_size > object->code_end)
+			object->code_end = header.sh_addr + header.sh_size;
+	}
+}
+
+// What is common to files and bytes. `object->elf` may be NULL.
+static bool look_inside(struct object *object, struct err *err)
+{
+	GElf_Ehdr header;
+
+	if (!object->elf || elf_kind(object->elf) != ELF_K_ELF ||
+	    !gelf_getehdr(object->elf, &header))
+		return err_set(err, ERR_FORMAT, "%s: not an ELF file", object->path);
+	read_build_id(object);
+	read_code_bounds(object);
+	if (object_find_section(object, ".debug_info") ||
+	    object_find_section(object, ".zdebug_info"))
+		object->dwarf = dwarf_begin_elf(object->elf, DWARF_C_READ, NULL);
+	return true;
+}
+
+struct object *object_open(const char *path, struct err *err)
+{
+	struct object *object;
+	struct stat status;
+	bool ok = false;
+	int fd;
+
+	elf_version(EV_CURRENT);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0) {
+		err_errno(err, errno, "%s", path);
+		return NULL;
+	}
+	object = mem_alloc(1, sizeof *object);
+	object->path = mem_copy_text(path);
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+		err_set(err, ERR_FORMAT, "%s: not a regular file", path);
+	} else {
+		object->size_bytes = (uint64_t)status.st_size;
+		object->mtime_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000 +
+				   (uint64_t)status.st_mtim.tv_nsec;
+		object->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+		ok = look_inside(object, err);
+		// libdw has found by now in which directory the file lies, for what it needs beside it.
+		if (ok && elf_cntl(object->elf, ELF_C_FDREAD) != 0)
+			ok = err_set(err, ERR_FORMAT, "%s: cannot be read", path);
+	}
+	close(fd);
+	if (!ok) {
+		object_close(object);
+		return NULL;
+	}
+	return object;
+}
+
+struct object *object_take_bytes(void *bytes, size_t size_bytes, const char *path,
+				 struct err *err)
+{
+	struct object *object = mem_alloc(1, sizeof *object);
+
+	elf_version(EV_CURRENT);
+	object->path = mem_copy_text(path);
+	object->bytes = bytes;
+	object->size_bytes = size_bytes;
+	object->elf = elf_memory(bytes, size_bytes);
+	if (!look_inside(object, err)) {
+		object_close(object);
+		return NULL;
+	}
+	return object;
+}
+
+void object_close(struct object *object)
+{
+	if (!object)
+		return;
+	if (object->dwarf)
+		dwarf_end(object->dwarf);
+	if (object->elf)
+		elf_end(object->elf);
+	mem_free(object->bytes);
+	mem_free(object->path);
+	mem_free(object);
+}
+
+bool object_crc(const char *path, uint32_t *crc)
+{
+	static uint32_t table[256];
+	uint8_t buffer[65536];
+	uint32_t sum = UINT32_MAX;
+	ssize_t got;
+	int fd;
+
+	if (table[1] == 0) {
+		for (uint32_t i = 0; i < 256; i++) {
+			uint32_t value = i;
+
+			for (int bit = 0; bit < 8; bit++)
+				value = (value >> 1) ^ (value & 1 ? 0xedb88320u : 0);
+			table[i] = value;
+		}
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	while ((got = read(fd, buffer, sizeof buffer)) > 0)
+		for (ssize_t i = 0; i < got; i++)
+			sum = table[(sum ^ buffer[i]) & 0xff] ^ (sum >> 8);
+	close(fd);
+	*crc = ~sum;
+	return got == 0;
+}

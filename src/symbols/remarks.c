@@ -1,0 +1,36 @@
+#include "symbols/remarks.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+void remarks_fini(struct remarks *remarks)
+{
+	for (size_t i = 0; i < remarks->count; i++)
+		mem_free(remarks->lines[i]);
+	mem_free(remarks->lines);
+	*remarks = (struct remarks){ 0 };
+}
+
+void remarks_add(struct remarks *remarks, const char *format, ...)
+{
+	struct str line = { 0 };
+	va_list args;
+
+	if (remarks->count == REMARKS_MAX)
+		return;
+	va_start(args, format);
+	str_vformat(&line, format, args);
+	va_end(args);
+	for (size_t i = 0; i < remarks->count; i++) {
+		if (strcmp(remarks->lines[i], str_get(&line)) == 0) {
+			str_fini(&line);
+			return;
+		}
+	}
+	remarks->lines = mem_grow(remarks->lines, &remarks->capacity, remarks->count + 1,
+				  sizeof *remarks->lines);
+	remarks->lines[remarks->count++] = str_take(&line);
+}

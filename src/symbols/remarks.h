@@ -1,0 +1,21 @@
+// remarks: what could not be used and why, one line each, for the reader of a report.
+//
+// Lines are kept in order and once each; past a few hundred they are only counted.
+#ifndef SYMBOLS_REMARKS_H
+#define SYMBOLS_REMARKS_H
+
+#include <stddef.h>
+
+enum { REMARKS_MAX = 500 };
+
+// { 0 } is an empty list.
+struct remarks {
+	char **lines; // owned
+	size_t count, capacity;
+};
+
+void remarks_fini(struct remarks *remarks);
+void remarks_add(struct remarks *remarks, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,448 @@
+#include "symbols/symbols.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "symbols/demangle.h"
+#include "symbols/symbols_bundle.h"
+#include "symbols/symbols_file.h"
+
+#include <string.h>
+
+// The answer for one address. Never moves.
+struct answer {
+	size_t count;
+	struct symbol symbols[];
+};
+
+enum { LABEL_MAX = 32 };
+
+// A file that was mapped, in however many processes.
+struct mapped {
+	char *path; // as recorded
+	uint8_t build_id[LABEL_MAX];
+	size_t build_id_length;
+	uint64_t size_bytes, mtime_ns;
+	uint8_t label[LABEL_MAX]; // its name in a trace's bundles: the build-id, or made up
+	size_t label_length;
+	size_t pack_as; // the first file with this label
+	bool opened, bundled;
+	struct symbols_bundle bundle;
+	struct symbols_file *file; // NULL until needed
+	struct map answers;        // offset -> struct answer, owned
+};
+
+struct symbols {
+	const struct reader *reader; // borrowed
+	bool mangled;
+	char *directories; // owned; NULL: none
+	struct debuginfod *debuginfod;
+	struct remarks remarks;
+	struct mapped **files;
+	size_t files_count, files_capacity;
+	struct map files_by_hash;   // identity -> file index + 1
+	struct map files_by_module; // module -> file index + 1
+	struct map files_by_label;  // hash of the label -> index + 1 of the first file that has it
+	struct map names;           // raw name -> text to show; owned if it is another
+	struct map orphans;         // frame without a file -> struct answer, owned
+	struct answer *nobody;      // for ids out of range
+	struct places places;       // kept for its memory
+};
+
+static struct answer *answer_new(size_t count)
+{
+	struct answer *answer = mem_alloc(1, sizeof *answer + count * sizeof answer->symbols[0]);
+
+	answer->count = count;
+	return answer;
+}
+
+struct symbols *symbols_new(const struct reader *reader, const struct symbols_options *options)
+{
+	struct symbols *symbols = mem_alloc(1, sizeof *symbols);
+	struct err err;
+
+	symbols->reader = reader;
+	symbols->nobody = answer_new(1);
+	symbols->nobody->symbols[0].module = "";
+	if (!options)
+		return symbols;
+	symbols->mangled = options->mangled;
+	symbols->directories = options->path ? mem_copy_text(options->path) : NULL;
+	if (options->debuginfod) {
+		symbols->debuginfod = debuginfod_new(&err);
+		if (!symbols->debuginfod)
+			remarks_add(&symbols->remarks, "%s", err.text);
+	}
+	return symbols;
+}
+
+static void free_answers(struct map *answers)
+{
+	uint64_t key, value;
+	size_t at = 0;
+
+	while (map_next(answers, &at, &key, &value))
+		mem_free((void *)(uintptr_t)value);
+	map_fini(answers);
+}
+
+static void free_names(struct map *names)
+{
+	uint64_t raw, text;
+	size_t at = 0;
+
+	while (map_next(names, &at, &raw, &text))
+		if (text != raw)
+			mem_free((void *)(uintptr_t)text);
+	map_fini(names);
+}
+
+void symbols_free(struct symbols *symbols)
+{
+	if (!symbols)
+		return;
+	for (size_t i = 0; i < symbols->files_count; i++) {
+		struct mapped *file = symbols->files[i];
+
+		free_answers(&file->answers);
+		symbols_file_close(file->file);
+		mem_free(file->path);
+		mem_free(file);
+	}
+	mem_free(symbols->files);
+	map_fini(&symbols->files_by_hash);
+	map_fini(&symbols->files_by_module);
+	map_fini(&symbols->files_by_label);
+	free_names(&symbols->names);
+	free_answers(&symbols->orphans);
+	debuginfod_free(symbols->debuginfod);
+	remarks_fini(&symbols->remarks);
+	places_fini(&symbols->places);
+	mem_free(symbols->directories);
+	mem_free(symbols->nobody);
+	mem_free(symbols);
+}
+
+#define HASH_SEED UINT64_C(0xcbf29ce484222325)
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
+{
+	const uint8_t *at = bytes;
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ at[i]) * 0x100000001b3u;
+	return hash;
+}
+
+static uint64_t hash_identity(const struct trace_module *module, uint64_t seed)
+{
+	uint64_t hash = hash_bytes(HASH_SEED ^ seed, module->path, strlen(module->path));
+
+	hash = hash_bytes(hash, module->build_id, module->build_id_length);
+	hash = hash_bytes(hash, &module->file_size, sizeof module->file_size);
+	return hash_bytes(hash, &module->file_mtime_ns, sizeof module->file_mtime_ns);
+}
+
+// A file without a build-id needs a label as well. 24 bytes of text and hash are no build-id that
+// a linker makes.
+static void make_label(struct mapped *file, const struct trace_module *module)
+{
+	uint64_t hashes[2] = { hash_identity(module, 0), hash_identity(module, 1) };
+
+	if (file->build_id_length > 0) {
+		memcpy(file->label, file->build_id, file->build_id_length);
+		file->label_length = file->build_id_length;
+		return;
+	}
+	memcpy(file->label, "no-id---", 8);
+	memcpy(file->label + 8, hashes, sizeof hashes);
+	file->label_length = 8 + sizeof hashes;
+}
+
+static bool is_same(const struct mapped *file, const struct trace_module *module)
+{
+	return strcmp(file->path, module->path) == 0 &&
+	       file->build_id_length == module->build_id_length &&
+	       memcmp(file->build_id, module->build_id, file->build_id_length) == 0 &&
+	       file->size_bytes == module->file_size && file->mtime_ns == module->file_mtime_ns;
+}
+
+static size_t add_file(struct symbols *symbols, const struct trace_module *module)
+{
+	struct mapped *file = mem_alloc(1, sizeof *file);
+	uint64_t *first;
+
+	ASSERT(module->build_id_length <= LABEL_MAX);
+	file->path = mem_copy_text(module->path);
+	file->build_id_length = module->build_id_length;
+	memcpy(file->build_id, module->build_id, file->build_id_length);
+	file->size_bytes = module->file_size;
+	file->mtime_ns = module->file_mtime_ns;
+	make_label(file, module);
+	symbols->files = mem_grow(symbols->files, &symbols->files_capacity,
+				  symbols->files_count + 1, sizeof *symbols->files);
+	symbols->files[symbols->files_count++] = file;
+	first = map_put(&symbols->files_by_label,
+			hash_bytes(HASH_SEED, file->label, file->label_length), NULL);
+	if (*first == 0)
+		*first = symbols->files_count;
+	file->pack_as = (size_t)*first - 1;
+	return symbols->files_count - 1;
+}
+
+// The file of a module, the same for all processes that mapped it.
+static struct mapped *find_file(struct symbols *symbols, const struct trace_module *module)
+{
+	uint64_t *by_module = map_put(&symbols->files_by_module, module->id, NULL);
+	uint64_t *by_hash;
+
+	if (*by_module != 0)
+		return symbols->files[*by_module - 1];
+	by_hash = map_put(&symbols->files_by_hash, hash_identity(module, 0), NULL);
+	if (*by_hash == 0 || !is_same(symbols->files[*by_hash - 1], module))
+		*by_hash = add_file(symbols, module) + 1;
+	*by_module = *by_hash;
+	return symbols->files[*by_hash - 1];
+}
+
+static void open_bundle(struct symbols *symbols, struct mapped *file)
+{
+	size_t size = 0;
+	const void *bytes =
+		reader_bundle(symbols->reader, file->label, file->label_length, &size);
+	struct err err;
+
+	if (!bytes)
+		return;
+	file->bundled = symbols_bundle_open(&file->bundle, bytes, size, &err);
+	if (!file->bundled)
+		remarks_add(&symbols->remarks, "%s: %s", file->path, err.text);
+}
+
+static void open_file(struct symbols *symbols, struct mapped *file)
+{
+	struct symbols_file_identity identity = {
+		.path = file->path,
+		.build_id = file->build_id,
+		.build_id_length = file->build_id_length,
+		.size_bytes = file->size_bytes,
+		.mtime_ns = file->mtime_ns,
+	};
+	struct debugfile_search search = {
+		.directories = symbols->directories,
+		.debuginfod = symbols->debuginfod,
+		.remarks = &symbols->remarks,
+	};
+
+	file->file = symbols_file_open(&identity, &search);
+}
+
+// The places at `offset` into symbols->places.
+static void find_places(struct symbols *symbols, struct mapped *file, uint64_t offset)
+{
+	places_clear(&symbols->places);
+	if (!file->opened) {
+		file->opened = true;
+		open_bundle(symbols, file);
+	}
+	if (file->bundled && symbols_bundle_find(&file->bundle, offset, &symbols->places))
+		return;
+	if (!file->file)
+		open_file(symbols, file);
+	symbols_file_find(file->file, offset, &symbols->places);
+}
+
+// The text to show for a raw name. Each name is worked out once.
+static const char *show(struct symbols *symbols, const char *raw)
+{
+	uint64_t *text;
+	const char *version;
+	char *readable;
+
+	if (!raw)
+		return NULL;
+	text = map_put(&symbols->names, (uintptr_t)raw, NULL);
+	if (*text == 0) {
+		// Symbol tables write versions behind names: memcpy@@GLIBC_2.14.
+		version = strchr(raw, '@');
+		readable = version && version > raw
+				   ? mem_copy_bytes(raw, (size_t)(version - raw))
+				   : NULL;
+		if (!symbols->mangled) {
+			char *shown = demangle(readable ? readable : raw);
+
+			if (shown) {
+				mem_free(readable);
+				readable = shown;
+			}
+		}
+		*text = readable ? (uintptr_t)readable : (uintptr_t)raw;
+	}
+	return (const char *)(uintptr_t)*text;
+}
+
+static struct answer *answer_from_file(struct symbols *symbols, struct mapped *file,
+				       uint64_t offset)
+{
+	uint64_t *slot = map_put(&file->answers, offset, NULL);
+	struct answer *answer;
+
+	if (*slot != 0)
+		return (struct answer *)(uintptr_t)*slot;
+	find_places(symbols, file, offset);
+	ASSERT(symbols->places.count > 0);
+	answer = answer_new(symbols->places.count);
+	for (size_t i = 0; i < answer->count; i++) {
+		const struct place *place = &symbols->places.items[i];
+
+		answer->symbols[i] = (struct symbol){
+			.function = show(symbols, place->function),
+			.file = place->file,
+			.line = place->line,
+			.module = file->path,
+			.offset = offset,
+			.inlined = i + 1 < answer->count,
+		};
+	}
+	*slot = (uintptr_t)answer;
+	return answer;
+}
+
+// For frames in no file, and for frames that the trace itself names.
+static struct answer *answer_orphan(struct symbols *symbols, const struct trace_frame *frame,
+				    struct mapped *file, uint64_t offset)
+{
+	uint64_t *slot = map_put(&symbols->orphans, frame->id, NULL);
+	const struct trace_name *names;
+	struct answer *answer;
+	size_t count = 0;
+
+	if (*slot != 0)
+		return (struct answer *)(uintptr_t)*slot;
+	names = reader_frame_names(symbols->reader, frame->id, &count);
+	answer = answer_new(names && count > 0 ? count : 1);
+	for (size_t i = 0; i < answer->count; i++) {
+		struct symbol *symbol = &answer->symbols[i];
+
+		symbol->module = file ? file->path : "";
+		symbol->offset = offset;
+		symbol->inlined = i + 1 < answer->count;
+		if (i >= count)
+			continue;
+		symbol->function = *names[i].function ? names[i].function : NULL;
+		symbol->file = *names[i].file ? names[i].file : NULL;
+		symbol->line = names[i].line;
+	}
+	*slot = (uintptr_t)answer;
+	return answer;
+}
+
+const struct symbol *symbols_find(struct symbols *symbols, frame_id id, size_t *count)
+{
+	const struct trace_frame *frame = id != 0 ? reader_frame(symbols->reader, id) : NULL;
+	const struct trace_module *module;
+	struct answer *answer = symbols->nobody;
+	struct mapped *file = NULL;
+	size_t names_count = 0;
+	uint64_t offset;
+
+	if (frame) {
+		module = frame->module != 0 ? reader_module(symbols->reader, frame->module) : NULL;
+		offset = module ? frame->pc - module->bias : frame->pc;
+		if (module)
+			file = find_file(symbols, module);
+		if (!file || (reader_frame_names(symbols->reader, id, &names_count) &&
+			      names_count > 0))
+			answer = answer_orphan(symbols, frame, file, offset);
+		else
+			answer = answer_from_file(symbols, file, offset);
+	}
+	*count = answer->count;
+	return answer->symbols;
+}
+
+// Is there anything in the places that a module and an offset do not say?
+static bool is_worth_packing(const struct places *places)
+{
+	for (size_t i = 0; i < places->count; i++)
+		if (places->items[i].function || places->items[i].file)
+			return true;
+	return false;
+}
+
+// A bundle under way for each file.
+struct packing {
+	struct symbols_bundle_maker **makers; // by file; NULL: nothing to pack
+	size_t count, capacity;
+	struct map *seen; // by file: offsets that are in
+};
+
+static void pack_frame(struct symbols *symbols, struct packing *packing,
+		       const struct trace_frame *frame)
+{
+	const struct trace_module *module =
+		frame && frame->module != 0 ? reader_module(symbols->reader, frame->module) : NULL;
+	struct mapped *file;
+	uint64_t offset;
+	size_t at;
+	bool added;
+
+	if (!module)
+		return;
+	file = find_file(symbols, module);
+	at = file->pack_as;
+	if (at >= packing->count) {
+		size_t count = symbols->files_count;
+
+		packing->makers = mem_resize(packing->makers, count, sizeof *packing->makers);
+		packing->seen = mem_resize(packing->seen, count, sizeof *packing->seen);
+		memset(packing->makers + packing->count, 0,
+		       (count - packing->count) * sizeof *packing->makers);
+		memset(packing->seen + packing->count, 0,
+		       (count - packing->count) * sizeof *packing->seen);
+		packing->count = count;
+	}
+	offset = frame->pc - module->bias;
+	map_put(&packing->seen[at], offset, &added);
+	if (!added)
+		return;
+	find_places(symbols, file, offset);
+	if (!is_worth_packing(&symbols->places))
+		return;
+	if (!packing->makers[at])
+		packing->makers[at] = symbols_bundle_maker_new();
+	symbols_bundle_add(packing->makers[at], offset, &symbols->places);
+}
+
+bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque,
+		  struct err *err)
+{
+	struct packing packing = { 0 };
+	bool ok = true;
+
+	for (frame_id id = 1; id < reader_frames_count(symbols->reader); id++)
+		pack_frame(symbols, &packing, reader_frame(symbols->reader, id));
+	for (size_t i = 0; i < packing.count; i++) {
+		const struct mapped *file = symbols->files[i];
+		size_t size;
+		void *bytes;
+
+		map_fini(&packing.seen[i]);
+		if (packing.makers[i] && ok) {
+			bytes = symbols_bundle_take(packing.makers[i], &size);
+			ok = sink(opaque, file->label, file->label_length, bytes, size, err);
+			mem_free(bytes);
+		}
+		symbols_bundle_maker_free(packing.makers[i]);
+	}
+	mem_free(packing.makers);
+	mem_free(packing.seen);
+	return ok;
+}
+
+size_t symbols_notes(const struct symbols *symbols, const char *const **lines)
+{
+	*lines = (const char *const *)symbols->remarks.lines;
+	return symbols->remarks.count;
+}

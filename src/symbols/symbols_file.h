@@ -1,0 +1,33 @@
+// symbols_file: all that this machine knows of one module's file, to be asked by offset.
+//
+// Holds the file itself (if it is the one that was recorded), its separate debug information, the
+// table in .gnu_debugdata, the symbols of all of them and the index of the DWARF. Opened when the
+// first of the module's addresses is asked for, once for all processes that ran it.
+#ifndef SYMBOLS_SYMBOLS_FILE_H
+#define SYMBOLS_SYMBOLS_FILE_H
+
+#include "symbols/debugfile.h"
+#include "symbols/places.h"
+
+struct symbols_file;
+
+// Which file is meant, as it was when the recording was made.
+struct symbols_file_identity {
+	const char *path;
+	const uint8_t *build_id;
+	size_t build_id_length; // 0: it had none
+	uint64_t size_bytes;    // 0: not known; asked only where there is no build-id
+	uint64_t mtime_ns;      // the same
+};
+
+// Never fails: where nothing can be used, there are no names, and a remark says why. `search`
+// is borrowed during the call.
+struct symbols_file *symbols_file_open(const struct symbols_file_identity *identity,
+				       const struct debugfile_search *search);
+void symbols_file_close(struct symbols_file *file); // NULL is allowed
+
+// The places at `offset` into the empty *places, innermost first: at least one, which may have
+// no names. Names are borrowed from the file.
+void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places *places);
+
+#endif

@@ -1,0 +1,275 @@
+#include "trace/asm.h"
+
+#include "trace/asm_words.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct asm_options asm_dump_all(void)
+{
+	return (struct asm_options){
+		.definitions = true,
+		.items = true,
+		.to_ns = UINT64_MAX,
+		.count = UINT64_MAX,
+	};
+}
+
+// key="text", if there is any.
+static void put_text(struct sink *sink, const char *before, const char *text)
+{
+	if (!text || !*text)
+		return;
+	sink_text(sink, before);
+	asm_words_quote(sink, text);
+}
+
+// " key=number", if it is not what it would be anyway.
+static void put_number(struct sink *sink, const char *key, uint64_t value, uint64_t usual)
+{
+	if (value != usual)
+		sink_format(sink, " %s=%" PRIu64, key, value);
+}
+
+static void put_trace_text(struct sink *sink, const char *key, const char *text)
+{
+	if (!*text)
+		return;
+	sink_format(sink, "trace %s=", key);
+	asm_words_quote(sink, text);
+	sink_text(sink, "\n");
+}
+
+static void put_hex(struct sink *sink, const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		sink_format(sink, "%02x", bytes[i]);
+}
+
+static void dump_info(const struct reader *reader, struct sink *sink)
+{
+	const struct trace_info *info = reader_info(reader);
+
+	sink_text(sink, "trace id=");
+	put_hex(sink, info->recording_id, sizeof info->recording_id);
+	sink_format(sink, " began=%" PRIu64 " tick=%" PRIu64 "\n", info->began_unix_ns,
+		    info->tick_ns);
+	put_trace_text(sink, "tool", info->tool);
+	put_trace_text(sink, "host", info->host);
+	put_trace_text(sink, "command", info->command);
+	put_trace_text(sink, "directory", info->directory);
+	put_trace_text(sink, "options", info->options);
+}
+
+static void dump_process(const struct trace_process *process, struct sink *sink)
+{
+	sink_format(sink, "process p%u pid=%u", process->id, process->pid);
+	if (process->parent != TRACE_NONE)
+		sink_format(sink, " parent=p%u", process->parent);
+	put_number(sink, "generation", process->generation, 0);
+	if (process->start == TRACE_START_FORK)
+		sink_text(sink, " start=fork");
+	else
+		put_number(sink, "start", process->start, TRACE_START_EXEC);
+	put_number(sink, "bits", process->bits, 64);
+	put_number(sink, "began", process->began_ns, 0);
+	put_text(sink, " exe=", process->exe);
+	for (uint32_t i = 0; i < process->args_count; i++) {
+		sink_text(sink, " arg=");
+		asm_words_quote(sink, process->args[i]);
+	}
+	sink_text(sink, "\n");
+}
+
+static void dump_thread(const struct trace_thread *thread, struct sink *sink)
+{
+	sink_format(sink, "thread t%u p%u tid=%u", thread->id, thread->process, thread->tid);
+	put_text(sink, " ", thread->name);
+	sink_text(sink, "\n");
+}
+
+static void dump_module(const struct trace_module *module, struct sink *sink)
+{
+	sink_format(sink, "module m%u p%u 0x%" PRIx64 "-0x%" PRIx64 " bias=0x%" PRIx64, module->id,
+		    module->process, module->start, module->end, module->bias);
+	put_number(sink, "file-size", module->file_size, 0);
+	put_number(sink, "file-time", module->file_mtime_ns, 0);
+	if (module->build_id_length > 0) {
+		sink_text(sink, " build-id=");
+		put_hex(sink, module->build_id, module->build_id_length);
+	}
+	put_text(sink, " ", module->path);
+	sink_text(sink, "\n");
+}
+
+static void dump_frame(const struct reader *reader, frame_id id, struct sink *sink)
+{
+	const struct trace_frame *frame = reader_frame(reader, id);
+	const struct trace_name *names;
+	size_t count;
+
+	sink_format(sink, "frame f%u", id);
+	if (frame->module != 0)
+		sink_format(sink, " m%u", frame->module);
+	sink_format(sink, " 0x%" PRIx64, frame->pc);
+	put_number(sink, "flags", frame->flags, 0);
+	sink_text(sink, "\n");
+	names = reader_frame_names(reader, id, &count);
+	if (!names)
+		return;
+	sink_format(sink, "name f%u", id);
+	for (size_t i = 0; i < count; i++) {
+		sink_text(sink, i == 0 ? " " : " < ");
+		asm_words_quote(sink, names[i].function);
+		if (!names[i].file[0] && names[i].line == 0)
+			continue;
+		sink_text(sink, " ");
+		asm_words_quote(sink, names[i].file);
+		sink_format(sink, ":%u", names[i].line);
+	}
+	sink_text(sink, "\n");
+}
+
+static void dump_stack(const struct reader *reader, stack_id id, struct sink *sink)
+{
+	const struct trace_stack *stack = reader_stack(reader, id);
+
+	sink_format(sink, "stack s%u", id);
+	put_number(sink, "flags", stack->flags, 0);
+	sink_format(sink, " f%u", stack->frame);
+	if (stack->parent != 0)
+		sink_format(sink, " < s%u", stack->parent);
+	sink_text(sink, "\n");
+}
+
+static void dump_definitions(const struct reader *reader, struct sink *sink)
+{
+	dump_info(reader, sink);
+	for (process_id id = 0; id < reader_processes_count(reader); id++)
+		dump_process(reader_process(reader, id), sink);
+	for (thread_id id = 0; id < reader_threads_count(reader); id++)
+		dump_thread(reader_thread(reader, id), sink);
+	for (module_id id = 1; id < reader_modules_count(reader); id++)
+		dump_module(reader_module(reader, id), sink);
+	for (frame_id id = 1; id < reader_frames_count(reader); id++)
+		dump_frame(reader, id, sink);
+	for (stack_id id = 1; id < reader_stacks_count(reader); id++)
+		dump_stack(reader, id, sink);
+}
+
+static void dump_event(const struct trace_event *event, struct sink *sink)
+{
+	sink_format(sink, "@%" PRIu64 " t%u %s", event->time_ns, event->thread,
+		    asm_words_event(event->kind));
+	if (event->stack != 0)
+		sink_format(sink, " s%u", event->stack);
+	if (event->kind == TRACE_REALLOC)
+		sink_format(sink, " 0x%" PRIx64 " ->", event->old_address);
+	if (event->kind != TRACE_FAILED)
+		sink_format(sink, " 0x%" PRIx64, event->address);
+	if (event->kind != TRACE_FREE && event->kind != TRACE_REALLOC_FREE)
+		sink_format(sink, " %" PRIu64, event->size);
+	if (event->kind == TRACE_ALIGNED && event->align_log2 < 64)
+		sink_format(sink, " align=%" PRIu64, UINT64_C(1) << event->align_log2);
+	else if (event->kind == TRACE_ALIGNED)
+		sink_format(sink, " align=2^%u", event->align_log2);
+	sink_text(sink, "\n");
+}
+
+// How a process ended: value is how + 256 * what.
+static void dump_ending(uint64_t value, struct sink *sink)
+{
+	switch (value & 0xff) {
+	case TRACE_EXIT_CODE:
+		sink_format(sink, " exit=%" PRIu64, value >> 8);
+		break;
+	case TRACE_EXIT_SIGNAL:
+		sink_format(sink, " signal=%" PRIu64, value >> 8);
+		break;
+	default:
+		if (value == TRACE_EXIT_EXEC)
+			sink_text(sink, " exec");
+		else
+			put_number(sink, "value", value, 0);
+	}
+}
+
+static void dump_note(const struct trace_note *note, struct sink *sink)
+{
+	const char *word = asm_words_note(note->kind);
+
+	sink_format(sink, "@%" PRIu64 " ", note->time_ns);
+	if (word)
+		sink_text(sink, word);
+	else
+		sink_format(sink, "note-%u", note->kind);
+	if (note->process != TRACE_NONE)
+		sink_format(sink, " p%u", note->process);
+	if (note->thread != TRACE_NONE)
+		sink_format(sink, " t%u", note->thread);
+	if (note->kind == TRACE_NOTE_PROCESS_END)
+		dump_ending(note->value, sink);
+	else
+		put_number(sink, "value", note->value, 0);
+	put_text(sink, " ", note->text);
+	sink_text(sink, "\n");
+}
+
+static void dump_items(struct reader *reader, const struct asm_options *options, struct sink *sink)
+{
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t count = 0;
+
+	while (count < options->count &&
+	       (item = reader_next(reader, &event, &note)) != READER_END) {
+		uint64_t time_ns = item == READER_EVENT ? event.time_ns : note.time_ns;
+
+		if (time_ns < options->from_ns)
+			continue;
+		if (time_ns > options->to_ns)
+			break;
+		if (item == READER_EVENT)
+			dump_event(&event, sink);
+		else
+			dump_note(&note, sink);
+		count++;
+	}
+}
+
+static void dump_end(const struct trace_end *end, struct sink *sink)
+{
+	sink_format(sink, "end duration=%" PRIu64, end->duration_ns);
+	put_number(sink, "events-lost", end->events_lost, 0);
+	put_number(sink, "waited", end->waited_ns, 0);
+	put_number(sink, "tick-median", end->tick_median_ns, 0);
+	put_number(sink, "tick-worst", end->tick_worst_ns, 0);
+	put_number(sink, "guest-bytes", end->guest_bytes_peak, 0);
+	put_number(sink, "collector-bytes", end->collector_bytes_peak, 0);
+	put_number(sink, "collector-cpu", end->collector_cpu_ns, 0);
+	put_number(sink, "stacks-incomplete", end->stacks_incomplete, 0);
+	put_text(sink, " why=", end->why);
+	sink_text(sink, "\n");
+}
+
+bool asm_dump(struct reader *reader, const struct asm_options *options, struct sink *sink,
+	      struct err *err)
+{
+	if (!reader_scan(reader, err))
+		return false;
+	if (options->definitions)
+		dump_definitions(reader, sink);
+	if (options->items && options->from_ns > 0) {
+		// One nanosecond earlier, for items of that very time in the block before.
+		if (!reader_seek(reader, options->from_ns - 1, err))
+			return false;
+		dump_items(reader, options, sink);
+	} else if (options->items) {
+		reader_rewind(reader);
+		dump_items(reader, options, sink);
+	}
+	if (options->definitions && reader_end(reader))
+		dump_end(reader_end(reader), sink);
+	return sink_ok(sink, err);
+}

@@ -1,0 +1,29 @@
+// asm_labels: the names that a text gives to processes, threads, modules, frames and stacks.
+#ifndef TRACE_ASM_LABELS_H
+#define TRACE_ASM_LABELS_H
+
+#include "base/map.h"
+#include "base/str.h"
+
+struct asm_labels {
+	struct map map; // hash to index in `entries`, + 1; a taken hash moves on by one
+	struct asm_label *entries;
+	size_t count, capacity;
+	struct str texts;
+};
+
+struct asm_label {
+	size_t text_at;
+	uint32_t id;
+	char class; // 'p', 't', 'm', 'f', 's', or one of the caller's own
+};
+
+void asm_labels_fini(struct asm_labels *labels); // accepts { 0 }
+
+// False if there is none.
+bool asm_labels_find(const struct asm_labels *labels, char class, const char *text, uint32_t *id);
+
+// False if there is one already.
+bool asm_labels_add(struct asm_labels *labels, char class, const char *text, uint32_t id);
+
+#endif

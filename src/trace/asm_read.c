@@ -1,0 +1,733 @@
+#include "trace/asm.h"
+
+#include "base/mem.h"
+#include "trace/asm_labels.h"
+#include "trace/asm_lex.h"
+#include "trace/asm_words.h"
+#include "trace/defs.h"
+#include "trace/writer.h"
+
+#include <string.h>
+
+// The text being read, and the trace being made of it.
+struct assembly {
+	struct asm_lex lex;
+	struct asm_labels labels;
+	struct err *err;
+	int fd;
+	struct trace_info info;
+	struct writer *writer; // NULL while there are only lines about the trace as a whole
+	uint64_t time_ns;
+	process_id last_process; // TRACE_NONE: none yet
+	size_t at;               // the next word of the line
+};
+
+// A field of a `key=value` word, and where its number goes; NULL: handled by the caller.
+struct field {
+	const char *key;
+	uint64_t *number;
+	uint64_t max; // 0: any
+};
+
+static bool fail_at(struct assembly *text, const struct asm_word *word, const char *what)
+{
+	return asm_lex_fail(&text->lex, word, text->err, "%s", what);
+}
+
+// The next word, or NULL at the end of the line.
+static struct asm_word *peek(struct assembly *text)
+{
+	return text->at < text->lex.count ? &text->lex.words[text->at] : NULL;
+}
+
+static struct asm_word *take(struct assembly *text, const char *what)
+{
+	struct asm_word *word = peek(text);
+
+	if (!word)
+		asm_lex_fail(&text->lex, NULL, text->err, "%s expected at the end of the line", what);
+	else
+		text->at++;
+	return word;
+}
+
+static bool at_end(struct assembly *text)
+{
+	return !peek(text) || fail_at(text, peek(text), "nothing more expected on this line");
+}
+
+static bool is_word(const struct asm_word *word, const char *text)
+{
+	return word && !word->quoted && strcmp(word->text, text) == 0;
+}
+
+static bool take_number(struct assembly *text, const char *what, uint64_t *value)
+{
+	struct asm_word *word = take(text, what);
+
+	if (!word)
+		return false;
+	if (asm_lex_number(word->text, NULL, value))
+		return true;
+	return asm_lex_fail(&text->lex, word, text->err, "%s expected, not \"%s\"", what,
+			    word->text);
+}
+
+// A label of the class, which must be known.
+static bool take_label(struct assembly *text, char class, const char *what, uint32_t *id)
+{
+	struct asm_word *word = take(text, what);
+
+	if (!word)
+		return false;
+	if (!word->quoted && asm_labels_find(&text->labels, class, word->text, id))
+		return true;
+	return asm_lex_fail(&text->lex, word, text->err, "no %s is called \"%s\"", what, word->text);
+}
+
+// Does the next word name a thing of the class? Takes it then.
+static bool take_if_label(struct assembly *text, char class, uint32_t *id)
+{
+	struct asm_word *word = peek(text);
+
+	if (!word || word->quoted || !asm_labels_find(&text->labels, class, word->text, id))
+		return false;
+	text->at++;
+	return true;
+}
+
+// A new label. The id is that which the writer will give.
+static bool take_new_label(struct assembly *text, char class, uint32_t id)
+{
+	struct asm_word *word = take(text, "a label");
+
+	if (!word)
+		return false;
+	if (word->quoted || word->equals)
+		return fail_at(text, word, "a label expected");
+	if (!asm_labels_add(&text->labels, class, word->text, id))
+		return asm_lex_fail(&text->lex, word, text->err, "\"%s\" is defined already",
+				    word->text);
+	return true;
+}
+
+// The next word if it is `key=…`: its value, or NULL.
+static char *take_value(struct assembly *text, const char *key)
+{
+	struct asm_word *word = peek(text);
+
+	if (!word || word->quoted || !word->equals ||
+	    strlen(key) != (size_t)(word->equals - word->text) ||
+	    strncmp(key, word->text, (size_t)(word->equals - word->text)) != 0)
+		return NULL;
+	text->at++;
+	return word->equals + 1;
+}
+
+// The next word if it is one of the fields. *taken says whether it was.
+static bool take_field(struct assembly *text, const struct field *fields, bool *taken)
+{
+	struct asm_word *word = peek(text);
+
+	*taken = false;
+	for (; word && fields->key; fields++) {
+		const char *value = take_value(text, fields->key);
+
+		if (!value)
+			continue;
+		*taken = true;
+		if (!asm_lex_number(value, NULL, fields->number))
+			return asm_lex_fail(&text->lex, word, text->err, "%s=NUMBER expected",
+					    fields->key);
+		if (fields->max && *fields->number > fields->max)
+			return asm_lex_fail(&text->lex, word, text->err, "%s is at most %llu",
+					    fields->key, (unsigned long long)fields->max);
+		return true;
+	}
+	return true;
+}
+
+// Bytes in hexadecimal; returns how many, or SIZE_MAX.
+static size_t parse_hex(const char *text, uint8_t *out, size_t max)
+{
+	size_t length = strlen(text);
+
+	if (length % 2 != 0 || length / 2 > max)
+		return SIZE_MAX;
+	for (size_t i = 0; i < length; i += 2) {
+		char pair[5] = { '0', 'x', text[i], text[i + 1] };
+		uint64_t byte;
+
+		if (!asm_lex_number(pair, NULL, &byte))
+			return SIZE_MAX;
+		out[i / 2] = (uint8_t)byte;
+	}
+	return length / 2;
+}
+
+static bool read_trace(struct assembly *text)
+{
+	struct trace_info *info = &text->info;
+	const struct field numbers[] = { { "began", &info->began_unix_ns, 0 },
+					 { "tick", &info->tick_ns, 0 },
+					 { NULL, NULL, 0 } };
+	const struct {
+		const char *key;
+		char **text;
+	} texts[] = { { "tool", &info->tool },
+		      { "host", &info->host },
+		      { "command", &info->command },
+		      { "directory", &info->directory },
+		      { "options", &info->options } };
+
+	if (text->writer)
+		return fail_at(text, &text->lex.words[0], "trace lines come before all others");
+	while (peek(text)) {
+		struct asm_word *word = peek(text);
+		bool taken;
+		char *value;
+
+		if (!take_field(text, numbers, &taken))
+			return false;
+		for (size_t i = 0; i < sizeof texts / sizeof *texts && !taken; i++) {
+			value = take_value(text, texts[i].key);
+			if (!value)
+				continue;
+			mem_free(*texts[i].text);
+			*texts[i].text = mem_copy_text(value);
+			taken = true;
+		}
+		if (taken)
+			continue;
+		value = take_value(text, "id");
+		if (!value || parse_hex(value, info->recording_id, 16) != 16)
+			return fail_at(text, word,
+				       "id=HEX (32 digits), began=, tick=, tool=, host=, command=, "
+				       "directory= or options= expected");
+	}
+	return true;
+}
+
+static bool read_process(struct assembly *text)
+{
+	uint64_t pid = 0, generation = 0, start = TRACE_START_EXEC, bits = 64;
+	struct trace_process process = { .parent = TRACE_NONE, .exe = "" };
+	const struct field fields[] = { { "pid", &pid, UINT32_MAX },
+					{ "generation", &generation, UINT32_MAX },
+					{ "start", &start, UINT8_MAX },
+					{ "bits", &bits, UINT8_MAX },
+					{ "began", &process.began_ns, 0 },
+					{ NULL, NULL, 0 } };
+	process_id id = text->last_process + 1;
+	bool ok = take_new_label(text, 'p', id);
+	char *value;
+
+	process.args = mem_alloc(text->lex.count, sizeof *process.args);
+	while (ok && peek(text)) {
+		struct asm_word *word = peek(text);
+		bool taken = true;
+
+		if (is_word(word, "start=fork") || is_word(word, "start=exec")) {
+			start = word->text[6] == 'f' ? TRACE_START_FORK : TRACE_START_EXEC;
+			text->at++;
+		} else if ((value = take_value(text, "exe")) != NULL) {
+			process.exe = value;
+		} else if ((value = take_value(text, "arg")) != NULL) {
+			process.args[process.args_count++] = value;
+		} else if ((value = take_value(text, "parent")) != NULL) {
+			taken = asm_labels_find(&text->labels, 'p', value, &process.parent) &&
+				process.parent < id;
+		} else {
+			ok = take_field(text, fields, &taken);
+		}
+		if (ok && !taken)
+			ok = fail_at(text, word,
+				     "pid=, parent=LABEL, generation=, start=fork|exec, bits=, "
+				     "began=, exe=TEXT or arg=TEXT expected");
+	}
+	process.pid = (uint32_t)pid;
+	process.generation = (uint32_t)generation;
+	process.start = (uint8_t)start;
+	process.bits = (uint8_t)bits;
+	if (ok)
+		text->last_process = writer_add_process(text->writer, &process);
+	mem_free(process.args);
+	return ok;
+}
+
+static bool read_thread(struct assembly *text)
+{
+	process_id process = text->last_process;
+	uint64_t tid = 0;
+	const struct field fields[] = { { "tid", &tid, UINT32_MAX }, { NULL, NULL, 0 } };
+	const char *name = "";
+	bool taken;
+
+	if (!take_new_label(text, 't', writer_threads_count(text->writer)))
+		return false;
+	if (!take_if_label(text, 'p', &process) && process == TRACE_NONE)
+		return fail_at(text, NULL, "a process has to be defined before a thread");
+	if (!take_field(text, fields, &taken))
+		return false;
+	if (peek(text)) {
+		if (!peek(text)->quoted)
+			return fail_at(text, peek(text), "tid= or a name in quotes expected");
+		name = take(text, "a name")->text;
+	}
+	if (!at_end(text))
+		return false;
+	writer_add_thread(text->writer, process, (uint32_t)tid, name);
+	return true;
+}
+
+static bool take_range(struct assembly *text, uint64_t *start, uint64_t *end)
+{
+	struct asm_word *word = take(text, "an address range");
+	const char *dash;
+
+	if (!word)
+		return false;
+	dash = strchr(word->text, '-');
+	if (dash && asm_lex_number(word->text, dash, start) &&
+	    asm_lex_number(dash + 1, NULL, end) && *start <= *end)
+		return true;
+	return fail_at(text, word, "an address range 0x…-0x… expected");
+}
+
+static bool read_module(struct assembly *text)
+{
+	struct trace_module module = { .process = text->last_process, .path = "" };
+	const struct field fields[] = { { "bias", &module.bias, 0 },
+					{ "file-size", &module.file_size, 0 },
+					{ "file-time", &module.file_mtime_ns, 0 },
+					{ NULL, NULL, 0 } };
+
+	if (!take_new_label(text, 'm', writer_modules_count(text->writer)))
+		return false;
+	if (!take_if_label(text, 'p', &module.process) && module.process == TRACE_NONE)
+		return fail_at(text, NULL, "a process has to be defined before a module");
+	if (!take_range(text, &module.start, &module.end))
+		return false;
+	while (peek(text)) {
+		struct asm_word *word = peek(text);
+		const char *value;
+		bool taken;
+
+		if (!take_field(text, fields, &taken))
+			return false;
+		if (taken)
+			continue;
+		value = take_value(text, "build-id");
+		if (value) {
+			size_t length = parse_hex(value, module.build_id, sizeof module.build_id);
+
+			if (length == SIZE_MAX)
+				return fail_at(text, word, "build-id=HEX of at most 32 bytes expected");
+			module.build_id_length = (uint8_t)length;
+		} else if (word->quoted) {
+			module.path = word->text;
+			text->at++;
+		} else {
+			return fail_at(text, word,
+				       "bias=, file-size=, file-time=, build-id=HEX or a path in "
+				       "quotes expected");
+		}
+	}
+	writer_add_module(text->writer, &module);
+	return true;
+}
+
+static bool read_frame(struct assembly *text)
+{
+	uint64_t pc, flags = 0;
+	const struct field fields[] = { { "flags", &flags, UINT32_MAX }, { NULL, NULL, 0 } };
+	module_id module = 0;
+	bool taken;
+
+	if (!take_new_label(text, 'f', writer_frames_count(text->writer)))
+		return false;
+	take_if_label(text, 'm', &module);
+	if (!take_number(text, "an address", &pc) || !take_field(text, fields, &taken) ||
+	    !at_end(text))
+		return false;
+	writer_add_frame(text->writer, module, pc, (uint32_t)flags);
+	return true;
+}
+
+// A function, and perhaps FILE:LINE behind it. The texts are the line's.
+static bool take_function(struct assembly *text, struct trace_name *name)
+{
+	struct asm_word *word = take(text, "a function");
+	uint64_t line;
+
+	if (!word)
+		return false;
+	if (is_word(word, "<"))
+		return fail_at(text, word, "a function expected");
+	*name = (struct trace_name){ .function = word->text, .file = "" };
+	word = peek(text);
+	if (!word || is_word(word, "<"))
+		return true;
+	text->at++;
+	if (!word->colon || !asm_lex_number(word->colon + 1, NULL, &line) || line > UINT32_MAX)
+		return fail_at(text, word, "FILE:LINE or < expected");
+	*word->colon = '\0';
+	name->file = word->text;
+	name->line = (uint32_t)line;
+	return true;
+}
+
+static bool read_name(struct assembly *text)
+{
+	struct trace_name names[DEFS_NAMES_MAX];
+	size_t count = 0;
+	frame_id frame;
+
+	if (!take_label(text, 'f', "frame", &frame))
+		return false;
+	for (;;) {
+		if (count == DEFS_NAMES_MAX)
+			return fail_at(text, NULL, "too many functions at one frame");
+		if (!take_function(text, &names[count]))
+			return false;
+		count++;
+		if (!peek(text))
+			break;
+		text->at++; // "<"
+	}
+	if (frame == 0)
+		return fail_at(text, NULL, "frame f0 is none");
+	writer_add_name(text->writer, frame, names, count);
+	return true;
+}
+
+// The frame that stands for a function in a file at a line: one for all stacks.
+static frame_id named_frame(struct assembly *text, const struct trace_name *name)
+{
+	struct str key = { 0 };
+	uint32_t id;
+
+	str_format(&key, "%s\n%s\n%u", name->function, name->file, name->line);
+	if (!asm_labels_find(&text->labels, 'n', key.text, &id)) {
+		id = writer_frames_count(text->writer);
+		writer_add_frame(text->writer, 0, id, 0);
+		writer_add_name(text->writer, id, name, 1);
+		asm_labels_add(&text->labels, 'n', key.text, id);
+	}
+	str_fini(&key);
+	return id;
+}
+
+// The stack of `frame` on `parent`: one for all texts that spell it out.
+static stack_id named_stack(struct assembly *text, stack_id parent, frame_id frame, uint8_t flags)
+{
+	char key[48];
+	uint32_t id;
+
+	snprintf(key, sizeof key, "%u %u %u", parent, frame, flags);
+	if (!asm_labels_find(&text->labels, 'k', key, &id)) {
+		id = writer_add_stack(text->writer, parent, frame, flags);
+		asm_labels_add(&text->labels, 'k', key, id);
+	}
+	return id;
+}
+
+// What stands between two < of a stack: a frame by its label or by a function's name.
+static bool take_stack_frame(struct assembly *text, frame_id *frame)
+{
+	struct trace_name name;
+
+	if (take_if_label(text, 'f', frame))
+		return true;
+	if (!take_function(text, &name))
+		return false;
+	*frame = named_frame(text, &name);
+	return true;
+}
+
+static bool read_stack(struct assembly *text)
+{
+	uint64_t flags = 0;
+	const struct field fields[] = { { "flags", &flags, UINT8_MAX }, { NULL, NULL, 0 } };
+	struct asm_word *label = take(text, "a label");
+	frame_id *frames = mem_alloc(text->lex.count, sizeof *frames);
+	size_t count = 0;
+	stack_id parent = 0;
+	bool taken;
+	bool ok = label && take_field(text, fields, &taken);
+
+	while (ok) {
+		if (count > 0 && take_if_label(text, 's', &parent)) {
+			ok = at_end(text);
+			break;
+		}
+		ok = take_stack_frame(text, &frames[count]);
+		if (!ok)
+			break;
+		count++;
+		if (!peek(text))
+			break;
+		if (!is_word(peek(text), "<"))
+			ok = fail_at(text, peek(text), "< expected");
+		text->at++;
+	}
+	// From the outermost inwards. The last one is new even if the same was spelled before, so
+	// that each stack line makes a stack.
+	for (size_t i = count; ok && i > 1; i--)
+		parent = named_stack(text, parent, frames[i - 1], (uint8_t)flags);
+	if (ok && !asm_labels_add(&text->labels, 's', label->text,
+				  writer_stacks_count(text->writer)))
+		ok = asm_lex_fail(&text->lex, label, text->err, "\"%s\" is defined already",
+				  label->text);
+	if (ok)
+		writer_add_stack(text->writer, parent, frames[0], (uint8_t)flags);
+	mem_free(frames);
+	return ok;
+}
+
+static bool read_end(struct assembly *text)
+{
+	struct trace_end end = { .why = "" };
+	const struct field fields[] = { { "duration", &end.duration_ns, 0 },
+					{ "events-lost", &end.events_lost, 0 },
+					{ "waited", &end.waited_ns, 0 },
+					{ "tick-median", &end.tick_median_ns, 0 },
+					{ "tick-worst", &end.tick_worst_ns, 0 },
+					{ "guest-bytes", &end.guest_bytes_peak, 0 },
+					{ "collector-bytes", &end.collector_bytes_peak, 0 },
+					{ "collector-cpu", &end.collector_cpu_ns, 0 },
+					{ "stacks-incomplete", &end.stacks_incomplete, 0 },
+					{ NULL, NULL, 0 } };
+
+	end.duration_ns = text->time_ns;
+	while (peek(text)) {
+		struct asm_word *word = peek(text);
+		char *value;
+		bool taken;
+
+		if (!take_field(text, fields, &taken))
+			return false;
+		value = taken ? NULL : take_value(text, "why");
+		if (value)
+			end.why = value;
+		else if (!taken)
+			return fail_at(text, word, "duration=, why=TEXT or another total expected");
+	}
+	writer_end(text->writer, &end);
+	return true;
+}
+
+// "@100", "+5us": the time of an item.
+static bool take_time(struct assembly *text)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} units[] = { { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
+	struct asm_word *word = take(text, "a time");
+	const char *end = word->text + strlen(word->text);
+	uint64_t time_ns, factor = 1;
+
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		size_t length = strlen(units[i].unit);
+
+		if ((size_t)(end - word->text) > length + 1 &&
+		    strcmp(end - length, units[i].unit) == 0) {
+			factor = units[i].ns;
+			end -= length;
+			break;
+		}
+	}
+	if (!asm_lex_number(word->text + 1, end, &time_ns) ||
+	    __builtin_mul_overflow(time_ns, factor, &time_ns) ||
+	    (word->text[0] == '+' && __builtin_add_overflow(time_ns, text->time_ns, &time_ns)))
+		return fail_at(text, word, "a time expected: @NUMBER or +NUMBER, in ns, us, ms or s");
+	if (time_ns < text->time_ns)
+		return fail_at(text, word, "time goes back");
+	text->time_ns = time_ns;
+	return true;
+}
+
+static bool take_alignment(struct assembly *text, struct trace_event *event)
+{
+	struct asm_word *word = peek(text);
+	const char *value = take_value(text, "align");
+	uint64_t align;
+
+	if (!value)
+		return fail_at(text, word, "align=BYTES expected");
+	if (strncmp(value, "2^", 2) == 0 && asm_lex_number(value + 2, NULL, &align) &&
+	    align <= UINT8_MAX) {
+		event->align_log2 = (uint8_t)align;
+		return true;
+	}
+	if (!asm_lex_number(value, NULL, &align) || align == 0 || (align & (align - 1)) != 0)
+		return fail_at(text, word, "align= takes a power of two");
+	event->align_log2 = (uint8_t)__builtin_ctzll(align);
+	return true;
+}
+
+static bool read_event(struct assembly *text, thread_id thread)
+{
+	struct trace_event event = { .time_ns = text->time_ns, .thread = thread };
+	struct asm_word *word = take(text, "an event");
+
+	if (!word)
+		return false;
+	event.kind = asm_words_find_event(is_word(word, "alloc") ? "malloc" : word->text);
+	if (event.kind == 0)
+		return asm_lex_fail(&text->lex, word, text->err, "no event is called \"%s\"",
+				    word->text);
+	take_if_label(text, 's', &event.stack);
+	if (event.kind == TRACE_REALLOC) {
+		if (!take_number(text, "an address", &event.old_address))
+			return false;
+		if (!is_word(peek(text), "->"))
+			return fail_at(text, peek(text), "-> expected");
+		text->at++;
+	}
+	if (event.kind != TRACE_FAILED && !take_number(text, "an address", &event.address))
+		return false;
+	if (event.kind != TRACE_FREE && event.kind != TRACE_REALLOC_FREE &&
+	    !take_number(text, "a size", &event.size))
+		return false;
+	if (event.kind == TRACE_ALIGNED && !take_alignment(text, &event))
+		return false;
+	if (!at_end(text))
+		return false;
+	writer_event(text->writer, &event);
+	return true;
+}
+
+// How a process ended: exit=, signal= or exec, packed as the format has it.
+static bool take_ending(struct assembly *text, uint64_t *value)
+{
+	static const char *const words[] = { "exit", "signal" };
+
+	for (uint64_t i = 0; i < 2; i++) {
+		uint64_t number;
+		const struct field fields[] = { { words[i], &number, UINT32_MAX },
+						{ NULL, NULL, 0 } };
+		bool taken;
+
+		if (!take_field(text, fields, &taken))
+			return false;
+		if (taken)
+			*value = number << 8 | (TRACE_EXIT_CODE + i);
+	}
+	if (is_word(peek(text), "exec")) {
+		*value = TRACE_EXIT_EXEC;
+		text->at++;
+	}
+	return true;
+}
+
+static bool read_note(struct assembly *text)
+{
+	struct trace_note note = { .process = TRACE_NONE, .thread = TRACE_NONE, .text = "" };
+	const struct field fields[] = { { "value", &note.value, 0 }, { NULL, NULL, 0 } };
+	struct asm_word *word = take(text, "a thread or a note");
+	uint64_t kind;
+	bool taken;
+
+	if (!word)
+		return false;
+	note.kind = asm_words_find_note(word->text);
+	if (strncmp(word->text, "note-", 5) == 0 && asm_lex_number(word->text + 5, NULL, &kind) &&
+	    kind > 0 && kind <= UINT8_MAX)
+		note.kind = (uint8_t)kind;
+	if (note.kind == 0)
+		return asm_lex_fail(&text->lex, word, text->err,
+				    "\"%s\" is neither a thread nor a kind of note", word->text);
+	take_if_label(text, 'p', &note.process);
+	take_if_label(text, 't', &note.thread);
+	if (note.kind == TRACE_NOTE_PROCESS_END && !take_ending(text, &note.value))
+		return false;
+	if (!take_field(text, fields, &taken))
+		return false;
+	if (peek(text) && peek(text)->quoted)
+		note.text = take(text, "a text")->text;
+	note.time_ns = text->time_ns;
+	if (!at_end(text))
+		return false;
+	writer_note(text->writer, &note);
+	return true;
+}
+
+static bool read_item(struct assembly *text)
+{
+	thread_id thread;
+
+	if (!take_time(text))
+		return false;
+	return take_if_label(text, 't', &thread) ? read_event(text, thread) : read_note(text);
+}
+
+static bool read_line(struct assembly *text)
+{
+	static const struct {
+		const char *word;
+		bool (*read)(struct assembly *text);
+	} statements[] = {
+		{ "process", read_process }, { "thread", read_thread }, { "module", read_module },
+		{ "frame", read_frame },     { "name", read_name },     { "stack", read_stack },
+		{ "end", read_end },
+	};
+	struct asm_word *word = &text->lex.words[0];
+
+	text->at = 1;
+	if (is_word(word, "trace"))
+		return read_trace(text);
+	if (!text->writer) {
+		text->writer = writer_new(text->fd, &text->info, text->err);
+		if (!text->writer)
+			return false;
+		// Gaps of a damaged trace are spelled with the ids that mean "none".
+		asm_labels_add(&text->labels, 'f', "f0", 0);
+	}
+	if (!word->quoted && (word->text[0] == '@' || word->text[0] == '+')) {
+		text->at = 0;
+		return read_item(text);
+	}
+	for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+		if (is_word(word, statements[i].word))
+			return statements[i].read(text);
+	return asm_lex_fail(&text->lex, word, text->err,
+			    "a line begins with trace, process, thread, module, frame, name, stack, "
+			    "end, @TIME or +TIME, not with \"%s\"",
+			    word->text);
+}
+
+bool asm_read(const char *text, size_t length, int fd, struct err *err)
+{
+	struct assembly assembly = { .err = err, .fd = fd, .last_process = TRACE_NONE };
+	bool ended = false;
+	bool ok = true;
+
+	asm_lex_init(&assembly.lex, text, length);
+	while (ok && asm_lex_line(&assembly.lex, err)) {
+		if (ended)
+			ok = asm_lex_fail(&assembly.lex, &assembly.lex.words[0], err,
+					  "nothing may follow the end line");
+		else
+			ok = read_line(&assembly);
+		ended = is_word(&assembly.lex.words[0], "end");
+	}
+	ok = ok && err->kind == ERR_NONE;
+	if (ok && !assembly.writer)
+		ok = err_set(err, ERR_FORMAT, "the text describes no trace");
+	if (assembly.writer) {
+		writer_flush(assembly.writer);
+		if (ok)
+			ok = writer_ok(assembly.writer, err);
+	}
+	writer_free(assembly.writer);
+	asm_labels_fini(&assembly.labels);
+	asm_lex_fini(&assembly.lex);
+	mem_free(assembly.info.tool);
+	mem_free(assembly.info.host);
+	mem_free(assembly.info.command);
+	mem_free(assembly.info.directory);
+	mem_free(assembly.info.options);
+	return ok;
+}

@@ -1,0 +1,171 @@
+#include "trace/block.h"
+
+#include "base/crc32c.h"
+
+#include <zstd.h>
+
+// The first byte has its top bit set, so that nothing takes the file for text; CR LF and Ctrl-Z
+// show at once that a transfer has changed line ends or stopped at one.
+static const uint8_t preamble_magic[8] = { 0x89, 'T', 'I', 'D', 'E', 0x0d, 0x0a, 0x1a };
+const uint8_t block_magic[BLOCK_MAGIC_BYTES] = { 0x8b, 'T', 'D', 'B', 'K', 0x0d, 0x0a, 0x1a };
+
+// Below this a compressor only adds to the size.
+enum { COMPRESS_BYTES_MIN = 256, COMPRESS_LEVEL = 1 };
+
+void block_preamble_encode(const struct block_preamble *preamble,
+			   uint8_t out[static BLOCK_PREAMBLE_BYTES])
+{
+	memset(out, 0, BLOCK_PREAMBLE_BYTES);
+	memcpy(out, preamble_magic, sizeof preamble_magic);
+	bytes_put_u16(out + 8, preamble->version_major);
+	bytes_put_u16(out + 10, preamble->version_minor);
+	bytes_put_u32(out + 12, BLOCK_PREAMBLE_BYTES);
+	memcpy(out + 16, preamble->recording_id, 16);
+	bytes_put_u64(out + 32, preamble->began_unix_ns);
+	bytes_put_u32(out + 60, crc32c(0, out, 60));
+}
+
+enum block_preamble_verdict block_preamble_decode(const uint8_t *in, size_t size,
+						  struct block_preamble *preamble)
+{
+	*preamble = (struct block_preamble){ .version_major = BLOCK_VERSION_MAJOR,
+					     .version_minor = BLOCK_VERSION_MINOR };
+	if (size < sizeof preamble_magic || memcmp(in, preamble_magic, sizeof preamble_magic) != 0)
+		return BLOCK_PREAMBLE_FOREIGN;
+	if (size < BLOCK_PREAMBLE_BYTES || bytes_get_u32(in + 60) != crc32c(0, in, 60) ||
+	    bytes_get_u32(in + 12) != BLOCK_PREAMBLE_BYTES)
+		return BLOCK_PREAMBLE_DAMAGED;
+	preamble->version_major = bytes_get_u16(in + 8);
+	preamble->version_minor = bytes_get_u16(in + 10);
+	memcpy(preamble->recording_id, in + 16, 16);
+	preamble->began_unix_ns = bytes_get_u64(in + 32);
+	return BLOCK_PREAMBLE_OK;
+}
+
+void block_header_encode(const struct block *block, uint8_t out[static BLOCK_HEADER_BYTES])
+{
+	memset(out, 0, BLOCK_HEADER_BYTES);
+	memcpy(out, block_magic, BLOCK_MAGIC_BYTES);
+	bytes_put_u16(out + 8, block->type);
+	out[10] = block->codec;
+	bytes_put_u32(out + 12, block->stored_size);
+	bytes_put_u32(out + 16, block->raw_size);
+	bytes_put_u32(out + 20, block->events_count);
+	bytes_put_u64(out + 24, block->first_event);
+	bytes_put_u64(out + 32, block->first_ns);
+	bytes_put_u64(out + 40, block->last_ns);
+	bytes_put_u32(out + 48, block->payload_crc);
+	bytes_put_u32(out + 52, block->sequence);
+	bytes_put_u32(out + 60, crc32c(0, out, 60));
+}
+
+bool block_header_decode(const uint8_t in[static BLOCK_HEADER_BYTES], struct block *block)
+{
+	if (memcmp(in, block_magic, BLOCK_MAGIC_BYTES) != 0)
+		return false;
+	if (bytes_get_u32(in + 60) != crc32c(0, in, 60))
+		return false;
+	*block = (struct block){
+		.type = bytes_get_u16(in + 8),
+		.codec = in[10],
+		.stored_size = bytes_get_u32(in + 12),
+		.raw_size = bytes_get_u32(in + 16),
+		.events_count = bytes_get_u32(in + 20),
+		.first_event = bytes_get_u64(in + 24),
+		.first_ns = bytes_get_u64(in + 32),
+		.last_ns = bytes_get_u64(in + 40),
+		.payload_crc = bytes_get_u32(in + 48),
+		.sequence = bytes_get_u32(in + 52),
+	};
+	return block->stored_size <= BLOCK_SIZE_MAX && block->raw_size <= BLOCK_SIZE_MAX &&
+	       block->events_count <= BLOCK_EVENTS_MAX && block->first_ns <= block->last_ns &&
+	       block->first_event <= UINT64_MAX - BLOCK_EVENTS_MAX;
+}
+
+void block_packer_fini(struct block_packer *packer)
+{
+	ZSTD_freeCCtx(packer->zstd);
+	packer->zstd = NULL;
+}
+
+void block_pack(struct block_packer *packer, struct block *block, const void *raw, size_t size,
+		bool compress, struct bytes *out)
+{
+	size_t header_at = out->size;
+	size_t bound = ZSTD_compressBound(size);
+	size_t stored = size;
+	uint8_t *payload;
+
+	ASSERT(size <= BLOCK_SIZE_MAX);
+	bytes_reserve(out, BLOCK_HEADER_BYTES + bound);
+	payload = out->data + header_at + BLOCK_HEADER_BYTES;
+	block->codec = BLOCK_RAW;
+	if (compress && size >= COMPRESS_BYTES_MIN) {
+		if (!packer->zstd)
+			packer->zstd = ZSTD_createCCtx();
+		if (packer->zstd)
+			stored = ZSTD_compressCCtx(packer->zstd, payload, bound, raw, size,
+						   COMPRESS_LEVEL);
+		if (packer->zstd && !ZSTD_isError(stored) && stored < size)
+			block->codec = BLOCK_ZSTD;
+	}
+	if (block->codec == BLOCK_RAW) {
+		stored = size;
+		if (size > 0)
+			memcpy(payload, raw, size);
+	}
+	block->stored_size = (uint32_t)stored;
+	block->raw_size = (uint32_t)size;
+	block->payload_crc = crc32c(0, payload, stored);
+	block_header_encode(block, out->data + header_at);
+	out->size = header_at + BLOCK_HEADER_BYTES + stored;
+}
+
+void block_unpacker_fini(struct block_unpacker *unpacker)
+{
+	ZSTD_freeDCtx(unpacker->zstd);
+	bytes_fini(&unpacker->raw);
+	unpacker->zstd = NULL;
+}
+
+bool block_unpack(struct block_unpacker *unpacker, const struct block *block,
+		  const uint8_t *stored, struct bytes_cursor *payload, struct err *err)
+{
+	size_t size;
+
+	if (crc32c(0, stored, block->stored_size) != block->payload_crc)
+		return err_set(err, ERR_FORMAT, "checksum differs");
+	if (block->codec == BLOCK_RAW) {
+		if (block->stored_size != block->raw_size)
+			return err_set(err, ERR_FORMAT, "sizes of a plain block differ");
+		*payload = bytes_cursor(stored, block->stored_size);
+		return true;
+	}
+	if (block->codec != BLOCK_ZSTD)
+		return err_set(err, ERR_FORMAT, "codec %u is not known", block->codec);
+	if (!unpacker->zstd)
+		unpacker->zstd = ZSTD_createDCtx();
+	if (!unpacker->zstd)
+		return err_set(err, ERR_IO, "no memory to decompress");
+	unpacker->raw.size = 0;
+	bytes_reserve(&unpacker->raw, block->raw_size + 1u);
+	size = ZSTD_decompressDCtx(unpacker->zstd, unpacker->raw.data, block->raw_size, stored,
+				   block->stored_size);
+	if (ZSTD_isError(size) || size != block->raw_size)
+		return err_set(err, ERR_FORMAT, "compressed data is damaged");
+	unpacker->raw.size = size;
+	*payload = bytes_cursor(unpacker->raw.data, size);
+	return true;
+}
+
+const char *block_type_name(uint16_t type)
+{
+	static const char *const names[] = {
+		[BLOCK_DEFS] = "DEFS", [BLOCK_EVENTS] = "EVENTS", [BLOCK_INDEX] = "INDEX",
+		[BLOCK_END] = "END",   [BLOCK_BUNDLE] = "BUNDLE",
+	};
+
+	if (type >= sizeof names / sizeof *names || !names[type])
+		return "UNKNOWN";
+	return names[type];
+}

@@ -1,0 +1,101 @@
+// block: the unit a trace is written and lost in (docs/format.md, sections 3 and 4).
+//
+// A trace file is a preamble of 64 bytes and then blocks: a header of 64 bytes with two checksums
+// and a payload, plain or zstd. Whatever goes wrong with one block, the next can be found by its
+// magic and read by itself.
+#ifndef TRACE_BLOCK_H
+#define TRACE_BLOCK_H
+
+#include "base/err.h"
+#include "trace/bytes.h"
+
+enum {
+	BLOCK_PREAMBLE_BYTES = 64,
+	BLOCK_HEADER_BYTES = 64,
+	BLOCK_MAGIC_BYTES = 8,
+	BLOCK_SIZE_MAX = 16 << 20,   // of a payload, stored or raw
+	BLOCK_EVENTS_MAX = 1 << 20,  // that a reader accepts in one block
+	BLOCK_BUNDLE_PART_MAX = 8 << 20, // bytes of a file in one BUNDLE block of ours
+	BLOCK_VERSION_MAJOR = 1,
+	BLOCK_VERSION_MINOR = 0,
+};
+
+enum block_type {
+	BLOCK_DEFS = 1,
+	BLOCK_EVENTS = 2,
+	BLOCK_INDEX = 3,
+	BLOCK_END = 4,
+	BLOCK_BUNDLE = 5,
+};
+
+enum block_codec {
+	BLOCK_RAW = 0,
+	BLOCK_ZSTD = 1,
+};
+
+struct block {
+	uint16_t type;  // enum block_type, or one we do not know
+	uint8_t codec;  // enum block_codec
+	uint32_t stored_size; // bytes of payload in the file
+	uint32_t raw_size;    // bytes of payload once unpacked
+	uint32_t events_count;
+	uint64_t first_event; // number of the first event, or of the next one where there are none
+	uint64_t first_ns;
+	uint64_t last_ns;
+	uint32_t payload_crc; // of the stored bytes
+	uint32_t sequence;    // 0, 1, 2 …: position among the blocks of the file
+};
+
+// The first bytes of the file.
+struct block_preamble {
+	uint16_t version_major, version_minor;
+	uint8_t recording_id[16];
+	uint64_t began_unix_ns;
+};
+
+enum block_preamble_verdict {
+	BLOCK_PREAMBLE_OK,
+	BLOCK_PREAMBLE_DAMAGED, // looks like ours, checksum differs
+	BLOCK_PREAMBLE_FOREIGN, // not ours
+};
+
+void block_preamble_encode(const struct block_preamble *preamble,
+			   uint8_t out[static BLOCK_PREAMBLE_BYTES]);
+enum block_preamble_verdict block_preamble_decode(const uint8_t *in, size_t size,
+						  struct block_preamble *preamble);
+
+extern const uint8_t block_magic[BLOCK_MAGIC_BYTES];
+
+void block_header_encode(const struct block *block, uint8_t out[static BLOCK_HEADER_BYTES]);
+
+// False if these bytes are not a block header: magic, checksum or a limit is wrong.
+bool block_header_decode(const uint8_t in[static BLOCK_HEADER_BYTES], struct block *block);
+
+// Packs payloads; keeps the compressor and its memory from block to block.
+struct block_packer {
+	void *zstd; // ZSTD_CCtx
+};
+
+void block_packer_fini(struct block_packer *packer); // accepts { 0 }
+
+// Append a whole block, header and payload, to `out`. Sets sizes, codec and checksum of *block.
+// Takes zstd where that is smaller and `compress` is set. `size` is at most BLOCK_SIZE_MAX.
+void block_pack(struct block_packer *packer, struct block *block, const void *raw, size_t size,
+		bool compress, struct bytes *out);
+
+struct block_unpacker {
+	void *zstd;        // ZSTD_DCtx
+	struct bytes raw;  // the last payload unpacked
+};
+
+void block_unpacker_fini(struct block_unpacker *unpacker); // accepts { 0 }
+
+// The payload of `block`, whose stored bytes are at `stored`, as a cursor that lives until the
+// next call (and not longer than `stored`). False, and why, if checksum, codec or sizes are wrong.
+bool block_unpack(struct block_unpacker *unpacker, const struct block *block,
+		  const uint8_t *stored, struct bytes_cursor *payload, struct err *err);
+
+// "DEFS", "EVENTS" …, "UNKNOWN".
+const char *block_type_name(uint16_t type);
+
+#endif

@@ -1,0 +1,177 @@
+// bytes: a buffer of bytes that grows, and a cursor that reads one and is never led past its end.
+//
+// `struct bytes b = { 0 };` is empty; its owner calls bytes_fini. A cursor borrows. Reading past
+// its end gives 0 and sets `bad`, which stays set: ask once, after reading.
+#ifndef TRACE_BYTES_H
+#define TRACE_BYTES_H
+
+#include "base/mem.h"
+#include "wire/varint.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct bytes {
+	uint8_t *data;
+	size_t size;
+	size_t capacity;
+};
+
+struct bytes_cursor {
+	const uint8_t *at;
+	const uint8_t *end;
+	bool bad;
+};
+
+static inline void bytes_fini(struct bytes *bytes)
+{
+	mem_free(bytes->data);
+	*bytes = (struct bytes){ 0 };
+}
+
+// Room for `more` bytes behind the ones that are there; `size` is unchanged.
+static inline uint8_t *bytes_reserve(struct bytes *bytes, size_t more)
+{
+	if (bytes->capacity - bytes->size < more)
+		bytes->data = mem_grow(bytes->data, &bytes->capacity, bytes->size + more, 1);
+	return bytes->data + bytes->size;
+}
+
+static inline void bytes_add(struct bytes *bytes, const void *data, size_t size)
+{
+	if (size == 0)
+		return;
+	memcpy(bytes_reserve(bytes, size), data, size);
+	bytes->size += size;
+}
+
+static inline void bytes_add_varint(struct bytes *bytes, uint64_t value)
+{
+	bytes->size += varint_encode(value, bytes_reserve(bytes, VARINT_BYTES_MAX));
+}
+
+static inline void bytes_add_signed(struct bytes *bytes, int64_t value)
+{
+	bytes_add_varint(bytes, varint_zigzag(value));
+}
+
+// A length and that many bytes, at most `max` of `text`.
+static inline void bytes_add_text(struct bytes *bytes, const char *text, size_t max)
+{
+	size_t length = text ? strnlen(text, max) : 0;
+
+	bytes_add_varint(bytes, length);
+	bytes_add(bytes, text, length);
+}
+
+static inline void bytes_put_u16(uint8_t *out, uint16_t value)
+{
+	for (int i = 0; i < 2; i++)
+		out[i] = (uint8_t)(value >> 8 * i);
+}
+
+static inline void bytes_put_u32(uint8_t *out, uint32_t value)
+{
+	for (int i = 0; i < 4; i++)
+		out[i] = (uint8_t)(value >> 8 * i);
+}
+
+static inline void bytes_put_u64(uint8_t *out, uint64_t value)
+{
+	for (int i = 0; i < 8; i++)
+		out[i] = (uint8_t)(value >> 8 * i);
+}
+
+static inline uint16_t bytes_get_u16(const uint8_t *in)
+{
+	return (uint16_t)(in[0] | in[1] << 8);
+}
+
+static inline uint32_t bytes_get_u32(const uint8_t *in)
+{
+	return (uint32_t)bytes_get_u16(in) | (uint32_t)bytes_get_u16(in + 2) << 16;
+}
+
+static inline uint64_t bytes_get_u64(const uint8_t *in)
+{
+	return (uint64_t)bytes_get_u32(in) | (uint64_t)bytes_get_u32(in + 4) << 32;
+}
+
+static inline struct bytes_cursor bytes_cursor(const void *data, size_t size)
+{
+	return (struct bytes_cursor){ .at = data, .end = (const uint8_t *)data + size };
+}
+
+static inline size_t bytes_left(const struct bytes_cursor *cursor)
+{
+	return (size_t)(cursor->end - cursor->at);
+}
+
+static inline uint64_t bytes_next(struct bytes_cursor *cursor)
+{
+	uint64_t value = 0;
+	size_t size;
+
+	if (cursor->at < cursor->end && *cursor->at < 0x80)
+		return *cursor->at++;
+	size = varint_decode(cursor->at, bytes_left(cursor), &value);
+	if (size == 0) {
+		cursor->bad = true;
+		cursor->at = cursor->end;
+		return 0;
+	}
+	cursor->at += size;
+	return value;
+}
+
+static inline int64_t bytes_next_signed(struct bytes_cursor *cursor)
+{
+	return varint_unzigzag(bytes_next(cursor));
+}
+
+// A number that must fit 32 bits; a larger one is bad.
+static inline uint32_t bytes_next_u32(struct bytes_cursor *cursor)
+{
+	uint64_t value = bytes_next(cursor);
+
+	if (value > UINT32_MAX) {
+		cursor->bad = true;
+		return 0;
+	}
+	return (uint32_t)value;
+}
+
+// `size` raw bytes, borrowed; NULL and bad when there are fewer.
+static inline const uint8_t *bytes_next_raw(struct bytes_cursor *cursor, uint64_t size)
+{
+	const uint8_t *at = cursor->at;
+
+	if (size > bytes_left(cursor)) {
+		cursor->bad = true;
+		cursor->at = cursor->end;
+		return NULL;
+	}
+	cursor->at += size;
+	return at;
+}
+
+// A length and that many bytes as a cursor of their own.
+static inline struct bytes_cursor bytes_next_part(struct bytes_cursor *cursor)
+{
+	uint64_t size = bytes_next(cursor);
+	const uint8_t *at = bytes_next_raw(cursor, size);
+
+	return at ? bytes_cursor(at, (size_t)size) : bytes_cursor(cursor->end, 0);
+}
+
+// A text, NUL-terminated; the caller owns it (mem_free). Never NULL. A NUL inside ends it.
+static inline char *bytes_next_text(struct bytes_cursor *cursor)
+{
+	struct bytes_cursor part = bytes_next_part(cursor);
+
+	return mem_copy_bytes(part.at, strnlen((const char *)part.at, bytes_left(&part)));
+}
+
+#endif

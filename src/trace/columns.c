@@ -1,0 +1,399 @@
+#include "trace/columns.h"
+
+#include "wire/compiler.h"
+
+#define BIT(column) (UINT64_C(1) << (column))
+#define ADDRESS (BIT(COLUMN_ADDRESS) | BIT(COLUMN_ADDRESS_LOW))
+#define EVERY (BIT(COLUMN_KIND) | BIT(COLUMN_THREAD) | BIT(COLUMN_TIME))
+#define BEGINS (ADDRESS | BIT(COLUMN_SIZE) | BIT(COLUMN_STACK))
+
+enum { KINDS_COUNT = TRACE_FAILED + 1 };
+
+static const uint64_t kind_columns[KINDS_COUNT] = {
+	[TRACE_MALLOC] = BEGINS,
+	[TRACE_CALLOC] = BEGINS,
+	[TRACE_ALIGNED] = BEGINS | BIT(COLUMN_ALIGN),
+	[TRACE_FREE] = ADDRESS | BIT(COLUMN_FREE_STACK),
+	[TRACE_REALLOC] = BEGINS | BIT(COLUMN_OLD_ADDRESS),
+	[TRACE_REALLOC_FREE] = ADDRESS | BIT(COLUMN_FREE_STACK),
+	[TRACE_REALLOC_ALLOC] = BEGINS,
+	[TRACE_REALLOC_UNDO] = BEGINS,
+	[TRACE_REALLOC_FAILED] = BEGINS,
+	[TRACE_FAILED] = BIT(COLUMN_SIZE) | BIT(COLUMN_STACK),
+};
+
+uint64_t columns_of_kind(uint8_t kind)
+{
+	return kind < KINDS_COUNT ? kind_columns[kind] : 0;
+}
+
+void columns_encoder_fini(struct columns_encoder *encoder)
+{
+	for (int i = 0; i < COLUMNS_COUNT; i++)
+		bytes_fini(&encoder->column[i]);
+}
+
+// A time is a delta, its low bit saying whether a count of events more at the same time follows.
+static void end_time_run(struct columns_encoder *encoder)
+{
+	struct bytes *out = &encoder->column[COLUMN_TIME];
+	uint64_t delta = encoder->run_ns_delta;
+
+	// The top bit of a delta is lost to the flag: 292 years.
+	bytes_add_varint(out, delta << 1 | (encoder->run_ns_count > 1));
+	if (encoder->run_ns_count > 1)
+		bytes_add_varint(out, encoder->run_ns_count - 2);
+	encoder->run_ns_count = 0;
+}
+
+// A thread is a difference to the thread before, with a count in the same manner.
+static void end_thread_run(struct columns_encoder *encoder)
+{
+	struct bytes *out = &encoder->column[COLUMN_THREAD];
+	int64_t delta = (int64_t)encoder->run_thread - (int64_t)encoder->last_thread;
+
+	bytes_add_varint(out, varint_zigzag(delta) << 1 | (encoder->run_thread_count > 1));
+	if (encoder->run_thread_count > 1)
+		bytes_add_varint(out, encoder->run_thread_count - 2);
+	encoder->last_thread = encoder->run_thread;
+	encoder->run_thread_count = 0;
+}
+
+static inline void add_number(struct columns_encoder *encoder, enum column column, uint64_t value)
+{
+	struct bytes *out = &encoder->column[column];
+	uint8_t *at = out->data + out->size; // there is room: see reserve_all
+	size_t size = 1;
+
+	encoder->columns_used |= (uint64_t)(value != 0) << column;
+	while (value >= 0x80) {
+		*at++ = (uint8_t)(value | 0x80);
+		value >>= 7;
+		size++;
+	}
+	*at = (uint8_t)value;
+	out->size += size;
+}
+
+static inline void add_byte(struct columns_encoder *encoder, enum column column, uint8_t value)
+{
+	struct bytes *out = &encoder->column[column];
+
+	out->data[out->size++] = value;
+	encoder->columns_used |= (uint64_t)(value != 0) << column;
+}
+
+static void add_fields(struct columns_encoder *encoder, const struct trace_event *event,
+		       uint64_t columns)
+{
+	if (columns & BIT(COLUMN_ADDRESS)) {
+		uint64_t *previous = &encoder->previous[event->thread % COLUMNS_SLOTS];
+		uint64_t delta = event->address - *previous;
+
+		*previous = event->address;
+		add_number(encoder, COLUMN_ADDRESS, varint_zigzag((int64_t)delta >> 4));
+		add_byte(encoder, COLUMN_ADDRESS_LOW, delta & 15);
+	}
+	if (columns & BIT(COLUMN_OLD_ADDRESS))
+		add_number(encoder, COLUMN_OLD_ADDRESS,
+			   varint_zigzag((int64_t)(event->address - event->old_address)));
+	if (columns & BIT(COLUMN_SIZE))
+		add_number(encoder, COLUMN_SIZE, event->size);
+	if (columns & BIT(COLUMN_STACK))
+		add_number(encoder, COLUMN_STACK, event->stack);
+	if (columns & BIT(COLUMN_ALIGN))
+		add_byte(encoder, COLUMN_ALIGN, event->align_log2);
+	if (columns & BIT(COLUMN_FREE_STACK))
+		add_number(encoder, COLUMN_FREE_STACK, event->stack);
+}
+
+// Room for the longest entries of a whole block, so that adding need not ask. Memory that is not
+// written to costs nothing.
+static void reserve_all(struct columns_encoder *encoder)
+{
+	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++)
+		bytes_reserve(&encoder->column[column], COLUMNS_EVENTS_MAX * VARINT_BYTES_MAX);
+}
+
+void columns_add(struct columns_encoder *encoder, const struct trace_event *event)
+{
+	uint64_t columns = columns_of_kind(event->kind);
+
+	ASSERT(columns != 0 && encoder->count < COLUMNS_EVENTS_MAX);
+	if (unlikely(encoder->count == 0)) {
+		reserve_all(encoder);
+		encoder->first_ns = encoder->last_ns = event->time_ns;
+		encoder->last_thread = 0;
+		encoder->run_thread = event->thread;
+		encoder->run_ns_delta = 0;
+		memset(encoder->previous, 0, sizeof encoder->previous);
+	}
+	if (event->time_ns != encoder->last_ns) {
+		end_time_run(encoder);
+		encoder->run_ns_delta = event->time_ns - encoder->last_ns;
+		encoder->last_ns = event->time_ns;
+	}
+	if (event->thread != encoder->run_thread) {
+		end_thread_run(encoder);
+		encoder->run_thread = event->thread;
+	}
+	encoder->run_ns_count++;
+	encoder->run_thread_count++;
+	encoder->count++;
+	encoder->kinds_used |= BIT(event->kind);
+	add_byte(encoder, COLUMN_KIND, event->kind);
+	add_fields(encoder, event, columns);
+}
+
+// A column of zeros alone is left out.
+static uint64_t columns_kept(const struct columns_encoder *encoder)
+{
+	uint64_t kept = EVERY;
+
+	for (int column = COLUMN_ADDRESS; column < COLUMNS_COUNT; column++)
+		if (encoder->columns_used & BIT(column))
+			kept |= BIT(column);
+	return kept;
+}
+
+void columns_finish(struct columns_encoder *encoder, struct bytes *out)
+{
+	uint64_t kept = columns_kept(encoder);
+
+	if (encoder->count > 0) {
+		end_time_run(encoder);
+		end_thread_run(encoder);
+	}
+	bytes_add_varint(out, (uint64_t)__builtin_popcountll(encoder->kinds_used));
+	for (uint8_t kind = 0; kind < KINDS_COUNT; kind++) {
+		if (!(encoder->kinds_used & BIT(kind)))
+			continue;
+		bytes_add_varint(out, kind);
+		bytes_add_varint(out, kind_columns[kind]);
+	}
+	bytes_add_varint(out, (uint64_t)__builtin_popcountll(kept));
+	for (unsigned column = 0; column < COLUMNS_COUNT; column++) {
+		if (!(kept & BIT(column)))
+			continue;
+		bytes_add_varint(out, column);
+		bytes_add_varint(out, encoder->column[column].size);
+	}
+	for (int column = 0; column < COLUMNS_COUNT; column++) {
+		if (kept & BIT(column))
+			bytes_add(out, encoder->column[column].data, encoder->column[column].size);
+		encoder->column[column].size = 0;
+	}
+	encoder->count = 0;
+	encoder->kinds_used = encoder->columns_used = 0;
+}
+
+static bool read_kinds(struct columns_decoder *decoder, struct bytes_cursor *in)
+{
+	uint64_t count = bytes_next(in);
+
+	for (uint64_t i = 0; i < count && !in->bad; i++) {
+		uint64_t kind = bytes_next(in);
+		uint64_t columns = bytes_next(in);
+
+		if (kind > UINT8_MAX || kind == 0)
+			return false;
+		// A kind that we know has at least the columns that we know it by.
+		if ((columns & columns_of_kind((uint8_t)kind)) != columns_of_kind((uint8_t)kind))
+			return false;
+		// Bit 63 is no column; it marks a kind as present whatever its columns are.
+		decoder->kinds_mask[kind] = columns | BIT(63);
+	}
+	return !in->bad;
+}
+
+static bool read_columns(struct columns_decoder *decoder, struct bytes_cursor *in)
+{
+	uint64_t sizes[COLUMNS_MAX];
+	uint8_t ids[COLUMNS_MAX];
+	uint64_t count = bytes_next(in);
+
+	if (count > COLUMNS_MAX)
+		return false;
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t id = bytes_next(in);
+
+		if (id >= COLUMNS_MAX || (i > 0 && id <= ids[i - 1]))
+			return false;
+		ids[i] = (uint8_t)id;
+		sizes[i] = bytes_next(in);
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		const uint8_t *at = bytes_next_raw(in, sizes[i]);
+
+		if (!at)
+			return false;
+		if (ids[i] >= COLUMNS_COUNT)
+			continue;
+		decoder->column[ids[i]] = bytes_cursor(at, (size_t)sizes[i]);
+		decoder->present[ids[i]] = true;
+	}
+	return !in->bad;
+}
+
+bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor payload,
+			  uint32_t events_count, uint64_t first_event, uint64_t first_ns)
+{
+	memset(decoder, 0, sizeof *decoder);
+	if (!read_kinds(decoder, &payload) || !read_columns(decoder, &payload))
+		return false;
+	for (int column = 0; column < COLUMNS_COUNT; column++)
+		if ((EVERY & BIT(column)) && !decoder->present[column])
+			return false;
+	decoder->left = events_count;
+	decoder->number = first_event;
+	decoder->time_ns = first_ns;
+	return true;
+}
+
+// A number of 2 to 8 bytes, read as one word; anything else goes the careful way.
+static inline uint64_t next_long_number(struct bytes_cursor *in)
+{
+	uint64_t word, ends, value;
+	unsigned bits;
+
+	if (unlikely(bytes_left(in) < sizeof word))
+		return bytes_next(in);
+	memcpy(&word, in->at, sizeof word);
+	ends = ~word & UINT64_C(0x8080808080808080);
+	if (unlikely(ends == 0))
+		return bytes_next(in);
+	// The number's bytes end at the lowest byte whose top bit is clear.
+	bits = (unsigned)__builtin_ctzll(ends) + 1;
+	word &= UINT64_MAX >> (64 - bits);
+	if (unlikely(word >> (bits - 8) == 0))
+		return bytes_next(in); // not the shortest way: refused there
+	// Move the groups of seven bits together: pairs, then fours, then eights.
+	value = word & UINT64_C(0x7f7f7f7f7f7f7f7f);
+	value = (value & UINT64_C(0x007f007f007f007f)) | (value & UINT64_C(0x7f007f007f007f00)) >> 1;
+	value = (value & UINT64_C(0x00003fff00003fff)) | (value & UINT64_C(0x3fff00003fff0000)) >> 2;
+	value = (value & UINT64_C(0x000000000fffffff)) | (value & UINT64_C(0x0fffffff00000000)) >> 4;
+	in->at += bits / 8;
+	return value;
+}
+
+static inline uint64_t next_number(struct columns_decoder *decoder, enum column column)
+{
+	struct bytes_cursor *in = &decoder->column[column];
+
+	if (!decoder->present[column])
+		return 0;
+	if (likely(in->at < in->end) && *in->at < 0x80)
+		return *in->at++;
+	return next_long_number(in);
+}
+
+static inline uint8_t next_byte(struct columns_decoder *decoder, enum column column)
+{
+	struct bytes_cursor *in = &decoder->column[column];
+
+	if (!decoder->present[column])
+		return 0;
+	if (unlikely(in->at == in->end)) {
+		in->bad = true;
+		return 0;
+	}
+	return *in->at++;
+}
+
+static bool next_time(struct columns_decoder *decoder)
+{
+	struct bytes_cursor *in = &decoder->column[COLUMN_TIME];
+	uint64_t value;
+
+	if (decoder->run_ns_left > 0) {
+		decoder->run_ns_left--;
+		return true;
+	}
+	value = bytes_next(in);
+	if (value & 1)
+		decoder->run_ns_left = bytes_next(in) + 1;
+	return !in->bad && !__builtin_add_overflow(decoder->time_ns, value >> 1, &decoder->time_ns);
+}
+
+static bool next_thread(struct columns_decoder *decoder)
+{
+	struct bytes_cursor *in = &decoder->column[COLUMN_THREAD];
+	uint64_t value;
+
+	if (decoder->run_thread_left > 0) {
+		decoder->run_thread_left--;
+		return true;
+	}
+	value = bytes_next(in);
+	if (value & 1)
+		decoder->run_thread_left = bytes_next(in) + 1;
+	decoder->thread += (uint32_t)varint_unzigzag(value >> 1);
+	return !in->bad;
+}
+
+// Each field of the event; true if none of the columns ended early.
+static bool next_fields(struct columns_decoder *decoder, struct trace_event *event,
+			uint64_t columns)
+{
+	bool bad = false;
+
+	event->address = event->old_address = event->size = 0;
+	event->stack = 0;
+	event->align_log2 = 0;
+	if (columns & BIT(COLUMN_ADDRESS)) {
+		uint64_t *previous = &decoder->previous[event->thread % COLUMNS_SLOTS];
+		uint64_t high = next_number(decoder, COLUMN_ADDRESS);
+
+		*previous += (uint64_t)varint_unzigzag(high) << 4;
+		*previous += next_byte(decoder, COLUMN_ADDRESS_LOW);
+		event->address = *previous;
+		bad = decoder->column[COLUMN_ADDRESS].bad |
+		      decoder->column[COLUMN_ADDRESS_LOW].bad;
+	}
+	if (columns & BIT(COLUMN_OLD_ADDRESS)) {
+		uint64_t delta = next_number(decoder, COLUMN_OLD_ADDRESS);
+
+		event->old_address = event->address - (uint64_t)varint_unzigzag(delta);
+		bad |= decoder->column[COLUMN_OLD_ADDRESS].bad;
+	}
+	if (columns & BIT(COLUMN_SIZE)) {
+		event->size = next_number(decoder, COLUMN_SIZE);
+		bad |= decoder->column[COLUMN_SIZE].bad;
+	}
+	if (columns & BIT(COLUMN_STACK)) {
+		event->stack = (stack_id)next_number(decoder, COLUMN_STACK);
+		bad |= decoder->column[COLUMN_STACK].bad;
+	}
+	if (columns & BIT(COLUMN_ALIGN)) {
+		event->align_log2 = next_byte(decoder, COLUMN_ALIGN);
+		bad |= decoder->column[COLUMN_ALIGN].bad;
+	}
+	if (columns & BIT(COLUMN_FREE_STACK)) {
+		event->stack |= (stack_id)next_number(decoder, COLUMN_FREE_STACK);
+		bad |= decoder->column[COLUMN_FREE_STACK].bad;
+	}
+	return !bad;
+}
+
+enum columns_result columns_next(struct columns_decoder *decoder, struct trace_event *event)
+{
+	while (decoder->left > 0) {
+		uint8_t kind = next_byte(decoder, COLUMN_KIND);
+		uint64_t columns = decoder->kinds_mask[kind];
+
+		if (unlikely(columns == 0) || !next_time(decoder) || !next_thread(decoder))
+			return COLUMNS_DAMAGED;
+		event->kind = kind;
+		event->thread = decoder->thread;
+		event->time_ns = decoder->time_ns;
+		event->number = decoder->number;
+		if (!next_fields(decoder, event, columns))
+			return COLUMNS_DAMAGED;
+		decoder->number++;
+		decoder->left--;
+		if (likely(columns_of_kind(kind) != 0))
+			return COLUMNS_EVENT;
+		decoder->unknown++;
+	}
+	return COLUMNS_END;
+}

@@ -1,0 +1,484 @@
+#include "trace/defs.h"
+
+bool defs_next(struct bytes_cursor *payload, struct defs_record *record)
+{
+	if (payload->at == payload->end)
+		return false;
+	record->kind = bytes_next(payload);
+	record->content = bytes_next_part(payload);
+	return !payload->bad;
+}
+
+void defs_init(struct defs *defs)
+{
+	*defs = (struct defs){ 0 };
+	defs->info.tool = mem_copy_text("");
+	defs->info.host = mem_copy_text("");
+	defs->info.command = mem_copy_text("");
+	defs->info.directory = mem_copy_text("");
+	defs->info.options = mem_copy_text("");
+	// Id 0 is "none" in these three.
+	defs->modules = mem_grow(NULL, &defs->modules_capacity, 1, sizeof *defs->modules);
+	defs->modules[0] = (struct trace_module){ .path = mem_copy_text("") };
+	defs->frames = mem_grow(NULL, &defs->frames_capacity, 1, sizeof *defs->frames);
+	defs->frames[0] = (struct trace_frame){ 0 };
+	defs->stacks = mem_grow(NULL, &defs->stacks_capacity, 1, sizeof *defs->stacks);
+	defs->stacks[0] = (struct trace_stack){ 0 };
+	defs->modules_count = defs->frames_count = defs->stacks_count = 1;
+}
+
+static void info_fini(struct trace_info *info)
+{
+	mem_free(info->tool);
+	mem_free(info->host);
+	mem_free(info->command);
+	mem_free(info->directory);
+	mem_free(info->options);
+}
+
+static void names_fini(struct defs_names *names)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		mem_free(names->names[i].function);
+		mem_free(names->names[i].file);
+	}
+	mem_free(names->names);
+}
+
+static void process_fini(struct trace_process *process)
+{
+	for (uint32_t i = 0; i < process->args_count; i++)
+		mem_free(process->args[i]);
+	mem_free(process->args);
+	mem_free(process->exe);
+}
+
+void defs_fini(struct defs *defs)
+{
+	info_fini(&defs->info);
+	for (size_t i = 0; i < defs->processes_count; i++)
+		process_fini(&defs->processes[i]);
+	for (size_t i = 0; i < defs->modules_count; i++)
+		mem_free(defs->modules[i].path);
+	for (size_t i = 0; i < defs->names_capacity; i++)
+		names_fini(&defs->names[i]);
+	mem_free(defs->processes);
+	mem_free(defs->threads);
+	mem_free(defs->modules);
+	mem_free(defs->frames);
+	mem_free(defs->stacks);
+	mem_free(defs->names);
+	*defs = (struct defs){ 0 };
+}
+
+static void add_process(struct defs *defs, const struct trace_process *process)
+{
+	defs->processes = mem_grow(defs->processes, &defs->processes_capacity,
+				   defs->processes_count + 1, sizeof *defs->processes);
+	defs->processes[defs->processes_count++] = *process;
+}
+
+static void add_thread(struct defs *defs, const struct trace_thread *thread)
+{
+	defs->threads = mem_grow(defs->threads, &defs->threads_capacity, defs->threads_count + 1,
+				 sizeof *defs->threads);
+	defs->threads[defs->threads_count++] = *thread;
+}
+
+static void add_module(struct defs *defs, const struct trace_module *module)
+{
+	defs->modules = mem_grow(defs->modules, &defs->modules_capacity, defs->modules_count + 1,
+				 sizeof *defs->modules);
+	defs->modules[defs->modules_count++] = *module;
+}
+
+static void add_frame(struct defs *defs, const struct trace_frame *frame)
+{
+	defs->frames = mem_grow(defs->frames, &defs->frames_capacity, defs->frames_count + 1,
+				sizeof *defs->frames);
+	defs->frames[defs->frames_count++] = *frame;
+}
+
+static void add_stack(struct defs *defs, const struct trace_stack *stack)
+{
+	defs->stacks = mem_grow(defs->stacks, &defs->stacks_capacity, defs->stacks_count + 1,
+				sizeof *defs->stacks);
+	defs->stacks[defs->stacks_count++] = *stack;
+}
+
+// May the table be filled with unknown entries from `count` to `first`?
+static bool gap_allowed(struct defs *defs, uint64_t count, uint64_t first)
+{
+	if (first < count || first - count > DEFS_GAP_MAX - defs->gaps)
+		return false;
+	defs->gaps += first - count;
+	return true;
+}
+
+static bool fill_processes(struct defs *defs, uint64_t first)
+{
+	if (!gap_allowed(defs, defs->processes_count, first))
+		return false;
+	while (defs->processes_count < first)
+		add_process(defs, &(struct trace_process){
+					  .id = (process_id)defs->processes_count,
+					  .parent = TRACE_NONE,
+					  .start = TRACE_START_EXEC,
+					  .bits = 64,
+					  .ended_ns = UINT64_MAX,
+					  .exe = mem_copy_text(""),
+				  });
+	return true;
+}
+
+static bool fill_threads(struct defs *defs, uint64_t first)
+{
+	if (!gap_allowed(defs, defs->threads_count, first))
+		return false;
+	if (first > defs->threads_count && defs->processes_count == 0 && !fill_processes(defs, 1))
+		return false;
+	while (defs->threads_count < first)
+		add_thread(defs, &(struct trace_thread){ .id = (thread_id)defs->threads_count });
+	return true;
+}
+
+static bool fill_modules(struct defs *defs, uint64_t first)
+{
+	if (!gap_allowed(defs, defs->modules_count, first))
+		return false;
+	while (defs->modules_count < first)
+		add_module(defs, &(struct trace_module){ .id = (module_id)defs->modules_count,
+							 .path = mem_copy_text("") });
+	return true;
+}
+
+static bool fill_frames(struct defs *defs, uint64_t first)
+{
+	if (!gap_allowed(defs, defs->frames_count, first))
+		return false;
+	while (defs->frames_count < first)
+		add_frame(defs, &(struct trace_frame){ .id = (frame_id)defs->frames_count });
+	return true;
+}
+
+static bool fill_stacks(struct defs *defs, uint64_t first)
+{
+	if (!gap_allowed(defs, defs->stacks_count, first))
+		return false;
+	while (defs->stacks_count < first)
+		add_stack(defs, &(struct trace_stack){ .flags = TRACE_STACK_INCOMPLETE });
+	return true;
+}
+
+static bool read_info(struct defs *defs, struct bytes_cursor *in)
+{
+	struct trace_info *info = &defs->info;
+	const uint8_t *id;
+
+	if (defs->info_seen)
+		return true;
+	info_fini(info);
+	*info = (struct trace_info){ 0 };
+	info->version_major = (uint16_t)bytes_next(in);
+	info->version_minor = (uint16_t)bytes_next(in);
+	id = bytes_next_raw(in, sizeof info->recording_id);
+	if (id)
+		memcpy(info->recording_id, id, sizeof info->recording_id);
+	info->began_unix_ns = bytes_next(in);
+	info->tick_ns = bytes_next(in);
+	info->tool = bytes_next_text(in);
+	info->host = bytes_next_text(in);
+	info->command = bytes_next_text(in);
+	info->directory = bytes_next_text(in);
+	info->options = bytes_next_text(in);
+	defs->info_seen = !in->bad;
+	return !in->bad;
+}
+
+static bool read_args(struct trace_process *process, struct bytes_cursor *in)
+{
+	uint64_t count = bytes_next(in);
+
+	// An argument has at least the byte that is its length.
+	if (in->bad || count > bytes_left(in))
+		return false;
+	process->args = mem_alloc(count + 1, sizeof *process->args);
+	for (uint64_t i = 0; i < count; i++)
+		process->args[process->args_count++] = bytes_next_text(in);
+	return !in->bad;
+}
+
+static bool read_process(struct defs *defs, struct bytes_cursor *in)
+{
+	struct trace_process process = { .ended_ns = UINT64_MAX };
+	bool ok;
+
+	process.id = bytes_next_u32(in);
+	if (process.id < defs->processes_count)
+		return !in->bad;
+	process.parent = bytes_next_u32(in) - 1;
+	process.pid = bytes_next_u32(in);
+	process.generation = bytes_next_u32(in);
+	process.start = (uint8_t)bytes_next(in);
+	process.bits = (uint8_t)bytes_next(in);
+	process.began_ns = bytes_next(in);
+	process.exe = bytes_next_text(in);
+	if (process.parent >= process.id)
+		process.parent = TRACE_NONE;
+	ok = read_args(&process, in) && fill_processes(defs, process.id);
+	if (ok)
+		add_process(defs, &process);
+	else
+		process_fini(&process);
+	return ok;
+}
+
+static bool read_thread(struct defs *defs, struct bytes_cursor *in)
+{
+	struct trace_thread thread = { 0 };
+	struct bytes_cursor name;
+	size_t length;
+
+	thread.id = bytes_next_u32(in);
+	thread.process = bytes_next_u32(in);
+	thread.tid = bytes_next_u32(in);
+	name = bytes_next_part(in);
+	if (in->bad)
+		return false;
+	if (thread.id < defs->threads_count)
+		return true;
+	length = bytes_left(&name) < sizeof thread.name ? bytes_left(&name) : sizeof thread.name - 1;
+	memcpy(thread.name, name.at, length);
+	if (thread.process >= defs->processes_count &&
+	    !fill_processes(defs, (uint64_t)thread.process + 1))
+		return false;
+	if (!fill_threads(defs, thread.id))
+		return false;
+	add_thread(defs, &thread);
+	return true;
+}
+
+static bool read_module(struct defs *defs, struct bytes_cursor *in)
+{
+	struct trace_module module = { 0 };
+	const uint8_t *build_id;
+	uint64_t length;
+
+	module.id = bytes_next_u32(in);
+	module.process = bytes_next_u32(in);
+	module.start = bytes_next(in);
+	module.end = bytes_next(in);
+	module.bias = bytes_next(in);
+	module.file_size = bytes_next(in);
+	module.file_mtime_ns = bytes_next(in);
+	length = bytes_next(in);
+	build_id = bytes_next_raw(in, length);
+	if (in->bad || length > sizeof module.build_id || module.id == 0 ||
+	    module.end < module.start)
+		return false;
+	if (module.id < defs->modules_count)
+		return true;
+	memcpy(module.build_id, build_id, length);
+	module.build_id_length = (uint8_t)length;
+	if (module.process >= defs->processes_count &&
+	    !fill_processes(defs, (uint64_t)module.process + 1))
+		return false;
+	if (!fill_modules(defs, module.id))
+		return false;
+	module.path = bytes_next_text(in);
+	add_module(defs, &module);
+	return !in->bad;
+}
+
+// Reads runs of (value, how many) as put_run wrote them.
+struct runs {
+	struct bytes_cursor at;
+	uint64_t value, left;
+};
+
+// Place `runs` at the cursor and move the cursor behind them.
+static struct runs take_runs(struct bytes_cursor *in, uint64_t count)
+{
+	struct runs runs = { .at = *in };
+	uint64_t told = 0;
+
+	while (told < count && !in->bad) {
+		uint64_t run;
+
+		bytes_next(in);
+		run = bytes_next(in);
+		if (run == 0 || run > count - told)
+			in->bad = true;
+		told += run;
+	}
+	return runs;
+}
+
+static uint64_t next_of_run(struct runs *runs)
+{
+	if (runs->left == 0) {
+		runs->value = bytes_next(&runs->at);
+		runs->left = bytes_next(&runs->at);
+	}
+	runs->left--;
+	return runs->value;
+}
+
+static bool read_frames(struct defs *defs, struct bytes_cursor *in)
+{
+	uint64_t first = bytes_next(in);
+	uint64_t count = bytes_next(in);
+	struct runs modules, flags;
+	uint64_t pc = 0;
+
+	// A frame takes at least the byte of its pc; ids fit 32 bits.
+	if (in->bad || first == 0 || count > bytes_left(in) || first > UINT32_MAX - count)
+		return false;
+	modules = take_runs(in, count);
+	flags = take_runs(in, count);
+	if (in->bad || count > bytes_left(in))
+		return false;
+	if (first > defs->frames_count && !fill_frames(defs, first))
+		return false;
+	for (uint64_t i = 0; i < count && !in->bad; i++) {
+		struct trace_frame frame = { .id = (frame_id)(first + i) };
+		uint64_t module = next_of_run(&modules);
+
+		frame.flags = (uint32_t)next_of_run(&flags);
+		frame.module = module < defs->modules_count ? (module_id)module : 0;
+		pc += (uint64_t)bytes_next_signed(in);
+		frame.pc = pc;
+		if (frame.id == defs->frames_count)
+			add_frame(defs, &frame);
+	}
+	return !in->bad;
+}
+
+static bool read_stacks(struct defs *defs, struct bytes_cursor *in)
+{
+	uint64_t first = bytes_next(in);
+	uint64_t count = bytes_next(in);
+	uint64_t frame = 0;
+	struct bytes_cursor frames;
+	struct runs flags;
+
+	if (in->bad || first == 0 || count > bytes_left(in) || first > UINT32_MAX - count)
+		return false;
+	flags = take_runs(in, count);
+	frames = *in;
+	for (uint64_t i = 0; i < count; i++)
+		bytes_next(&frames);
+	if (in->bad || frames.bad || count > bytes_left(&frames))
+		return false;
+	if (first > defs->stacks_count && !fill_stacks(defs, first))
+		return false;
+	for (uint64_t i = 0; i < count && !frames.bad; i++) {
+		struct trace_stack stack = { 0 };
+		uint64_t distance = bytes_next(in);
+
+		frame += (uint64_t)bytes_next_signed(&frames);
+		stack.flags = (uint8_t)next_of_run(&flags);
+		if (first + i < defs->stacks_count)
+			continue;
+		// A parent comes before its child; anything else would be a loop.
+		if (distance == 0 || distance > first + i || frame >= defs->frames_count) {
+			stack.flags |= TRACE_STACK_INCOMPLETE;
+			defs->refused++;
+		} else {
+			stack.parent = (stack_id)(first + i - distance);
+			stack.frame = (frame_id)frame;
+		}
+		add_stack(defs, &stack);
+	}
+	return !frames.bad;
+}
+
+static bool read_name(struct defs *defs, struct bytes_cursor *in)
+{
+	frame_id frame = bytes_next_u32(in);
+	uint64_t count = bytes_next(in);
+	struct defs_names *names;
+	size_t old = defs->names_capacity;
+
+	if (in->bad || count > DEFS_NAMES_MAX || frame == 0 || frame >= defs->frames_count)
+		return false;
+	if (frame >= old) {
+		defs->names = mem_grow(defs->names, &defs->names_capacity, frame + 1u,
+				       sizeof *defs->names);
+		memset(defs->names + old, 0, (defs->names_capacity - old) * sizeof *defs->names);
+	}
+	names = &defs->names[frame];
+	if (names->count > 0)
+		return true;
+	names->names = mem_alloc(count + 1, sizeof *names->names);
+	for (uint64_t i = 0; i < count; i++) {
+		struct trace_name *name = &names->names[names->count++];
+
+		name->line = bytes_next_u32(in);
+		name->function = bytes_next_text(in);
+		name->file = bytes_next_text(in);
+	}
+	return !in->bad;
+}
+
+void defs_read(struct defs *defs, struct defs_record *record)
+{
+	static bool (*const readers[])(struct defs *, struct bytes_cursor *) = {
+		[DEFS_INFO] = read_info,     [DEFS_PROCESS] = read_process,
+		[DEFS_THREAD] = read_thread, [DEFS_MODULE] = read_module,
+		[DEFS_FRAMES] = read_frames, [DEFS_STACKS] = read_stacks,
+		[DEFS_NAME] = read_name,
+	};
+
+	if (record->kind == DEFS_NOTE)
+		return;
+	if (record->kind >= sizeof readers / sizeof *readers || !readers[record->kind])
+		defs->unknown++;
+	else if (!readers[record->kind](defs, &record->content))
+		defs->refused++;
+}
+
+bool defs_read_note(const struct defs *defs, struct bytes_cursor content, struct trace_note *note,
+		    uint64_t *number, struct bytes *text)
+{
+	struct bytes_cursor part;
+
+	*note = (struct trace_note){ 0 };
+	note->kind = (uint8_t)bytes_next(&content);
+	*number = bytes_next(&content);
+	note->time_ns = bytes_next(&content);
+	note->process = bytes_next_u32(&content) - 1;
+	note->thread = bytes_next_u32(&content) - 1;
+	note->value = bytes_next(&content);
+	part = bytes_next_part(&content);
+	if (content.bad || note->kind == 0)
+		return false;
+	if (note->process >= defs->processes_count)
+		note->process = TRACE_NONE;
+	if (note->thread >= defs->threads_count)
+		note->thread = TRACE_NONE;
+	text->size = 0;
+	bytes_add(text, part.at, strnlen((const char *)part.at, bytes_left(&part)));
+	bytes_add(text, "", 1);
+	note->text = (const char *)text->data;
+	return true;
+}
+
+void defs_apply_note(struct defs *defs, const struct trace_note *note)
+{
+	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < defs->processes_count) {
+		struct trace_process *process = &defs->processes[note->process];
+
+		process->ended_ns = note->time_ns;
+		process->exit = (uint8_t)(note->value & 0xff);
+		process->exit_value = (uint32_t)(note->value >> 8);
+		if (process->exit > TRACE_EXIT_EXEC)
+			process->exit = TRACE_EXIT_UNKNOWN;
+	}
+	if (note->kind == TRACE_NOTE_THREAD_NAME && note->thread < defs->threads_count) {
+		struct trace_thread *thread = &defs->threads[note->thread];
+
+		memset(thread->name, 0, sizeof thread->name);
+		memcpy(thread->name, note->text, strnlen(note->text, sizeof thread->name - 1));
+	}
+}

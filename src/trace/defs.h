@@ -1,0 +1,93 @@
+// defs: definitions and notes, as they lie in DEFS blocks and as tables in memory
+// (docs/format.md, section 5).
+//
+// A DEFS payload is a row of records: kind, length, content. Ids are given by the record that
+// defines them, so that a block that was lost leaves a gap and not a shift. A gap is filled with
+// entries that say "not known", so that an id below a table's count always has an entry.
+#ifndef TRACE_DEFS_H
+#define TRACE_DEFS_H
+
+#include "trace/bytes.h"
+#include "trace/trace.h"
+
+enum {
+	DEFS_TEXT_MAX = 64 << 10, // bytes of one text
+	DEFS_ARGS_MAX = 4 << 20,  // bytes of all arguments of one process
+	DEFS_RUN_MAX = 1 << 16,   // frames or stacks in one record of ours
+	DEFS_GAP_MAX = 1 << 22,   // entries that may be filled in over a whole trace
+	DEFS_NAMES_MAX = 256,     // functions at one frame
+};
+
+enum defs_kind {
+	DEFS_INFO = 1,
+	DEFS_PROCESS = 2,
+	DEFS_THREAD = 3,
+	DEFS_MODULE = 4,
+	DEFS_FRAMES = 5,
+	DEFS_STACKS = 6,
+	DEFS_NOTE = 7,
+	DEFS_NAME = 8,
+};
+
+// One record: its kind and its content.
+struct defs_record {
+	uint64_t kind;
+	struct bytes_cursor content;
+};
+
+// The next record of a payload. False at the end, or where the rest cannot be read (`bad`).
+bool defs_next(struct bytes_cursor *payload, struct defs_record *record);
+
+// Append a record. `content` is what a record of this kind holds.
+void defs_put(struct bytes *out, enum defs_kind kind, const struct bytes *content);
+void defs_put_info(struct bytes *out, const struct trace_info *info);
+void defs_put_process(struct bytes *out, const struct trace_process *process);
+void defs_put_thread(struct bytes *out, const struct trace_thread *thread);
+void defs_put_module(struct bytes *out, const struct trace_module *module);
+void defs_put_frames(struct bytes *out, const struct trace_frame *frames, size_t count);
+void defs_put_stacks(struct bytes *out, stack_id first, const struct trace_stack *stacks,
+		     size_t count);
+void defs_put_note(struct bytes *out, const struct trace_note *note, uint64_t number);
+void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *names,
+		   size_t count);
+
+// What was read so far. Texts and arrays belong to the tables.
+struct defs {
+	struct trace_info info;
+	bool info_seen;
+	struct trace_process *processes;
+	size_t processes_count, processes_capacity;
+	struct trace_thread *threads;
+	size_t threads_count, threads_capacity;
+	struct trace_module *modules; // [0] is not used, nor are frames[0] and stacks[0]
+	size_t modules_count, modules_capacity;
+	struct trace_frame *frames;
+	size_t frames_count, frames_capacity;
+	struct trace_stack *stacks;
+	size_t stacks_count, stacks_capacity;
+	struct defs_names *names; // of frame i, for frames that have any
+	size_t names_capacity;
+	uint64_t gaps;    // entries that were filled in
+	uint64_t unknown; // records of a kind we do not know
+	uint64_t refused; // records that contradict themselves or what came before
+};
+
+struct defs_names {
+	struct trace_name *names;
+	size_t count;
+};
+
+void defs_init(struct defs *defs);
+void defs_fini(struct defs *defs);
+
+// Take one record into the tables. Notes are not for here. What is defined already stays.
+void defs_read(struct defs *defs, struct defs_record *record);
+
+// Decode a note. Its text is `text`'s, which is overwritten. False if it makes no sense.
+bool defs_read_note(const struct defs *defs, struct bytes_cursor content, struct trace_note *note,
+		    uint64_t *number, struct bytes *text);
+
+// What a note says about a definition: how a process ended, what a thread is called.
+void defs_apply_note(struct defs *defs, const struct trace_note *note);
+
+#endif

@@ -1,0 +1,177 @@
+// The writing half of defs.h.
+#include "trace/defs.h"
+
+void defs_put(struct bytes *out, enum defs_kind kind, const struct bytes *content)
+{
+	bytes_add_varint(out, kind);
+	bytes_add_varint(out, content->size);
+	bytes_add(out, content->data, content->size);
+}
+
+void defs_put_info(struct bytes *out, const struct trace_info *info)
+{
+	struct bytes content = { 0 };
+
+	bytes_add_varint(&content, info->version_major);
+	bytes_add_varint(&content, info->version_minor);
+	bytes_add(&content, info->recording_id, sizeof info->recording_id);
+	bytes_add_varint(&content, info->began_unix_ns);
+	bytes_add_varint(&content, info->tick_ns);
+	bytes_add_text(&content, info->tool, DEFS_TEXT_MAX);
+	bytes_add_text(&content, info->host, DEFS_TEXT_MAX);
+	bytes_add_text(&content, info->command, DEFS_TEXT_MAX);
+	bytes_add_text(&content, info->directory, DEFS_TEXT_MAX);
+	bytes_add_text(&content, info->options, DEFS_TEXT_MAX);
+	defs_put(out, DEFS_INFO, &content);
+	bytes_fini(&content);
+}
+
+void defs_put_process(struct bytes *out, const struct trace_process *process)
+{
+	struct bytes content = { 0 };
+	size_t room = DEFS_ARGS_MAX;
+
+	bytes_add_varint(&content, process->id);
+	// One more, so that "none" is 0.
+	bytes_add_varint(&content, (uint32_t)(process->parent + 1));
+	bytes_add_varint(&content, process->pid);
+	bytes_add_varint(&content, process->generation);
+	bytes_add_varint(&content, process->start);
+	bytes_add_varint(&content, process->bits);
+	bytes_add_varint(&content, process->began_ns);
+	bytes_add_text(&content, process->exe, DEFS_TEXT_MAX);
+	bytes_add_varint(&content, process->args_count);
+	for (uint32_t i = 0; i < process->args_count; i++) {
+		size_t before = content.size;
+
+		bytes_add_text(&content, process->args[i],
+			       room < DEFS_TEXT_MAX ? room : DEFS_TEXT_MAX);
+		room -= content.size - before < room ? content.size - before : room;
+	}
+	defs_put(out, DEFS_PROCESS, &content);
+	bytes_fini(&content);
+}
+
+void defs_put_thread(struct bytes *out, const struct trace_thread *thread)
+{
+	struct bytes content = { 0 };
+
+	bytes_add_varint(&content, thread->id);
+	bytes_add_varint(&content, thread->process);
+	bytes_add_varint(&content, thread->tid);
+	bytes_add_text(&content, thread->name, sizeof thread->name - 1);
+	defs_put(out, DEFS_THREAD, &content);
+	bytes_fini(&content);
+}
+
+void defs_put_module(struct bytes *out, const struct trace_module *module)
+{
+	struct bytes content = { 0 };
+
+	bytes_add_varint(&content, module->id);
+	bytes_add_varint(&content, module->process);
+	bytes_add_varint(&content, module->start);
+	bytes_add_varint(&content, module->end);
+	bytes_add_varint(&content, module->bias);
+	bytes_add_varint(&content, module->file_size);
+	bytes_add_varint(&content, module->file_mtime_ns);
+	bytes_add_varint(&content, module->build_id_length);
+	bytes_add(&content, module->build_id, module->build_id_length);
+	bytes_add_text(&content, module->path, DEFS_TEXT_MAX);
+	defs_put(out, DEFS_MODULE, &content);
+	bytes_fini(&content);
+}
+
+// A value and how many times it stands there; runs follow each other until `count` are told.
+static void put_run(struct bytes *out, uint64_t value, size_t *run)
+{
+	if (*run > 0) {
+		bytes_add_varint(out, value);
+		bytes_add_varint(out, *run);
+	}
+	*run = 0;
+}
+
+void defs_put_frames(struct bytes *out, const struct trace_frame *frames, size_t count)
+{
+	struct bytes content = { 0 };
+	uint64_t pc = 0;
+	size_t run = 0;
+
+	bytes_add_varint(&content, frames[0].id);
+	bytes_add_varint(&content, count);
+	for (size_t i = 0; i < count; i++) {
+		if (i > 0 && frames[i].module != frames[i - 1].module)
+			put_run(&content, frames[i - 1].module, &run);
+		run++;
+	}
+	put_run(&content, frames[count - 1].module, &run);
+	for (size_t i = 0; i < count; i++) {
+		if (i > 0 && frames[i].flags != frames[i - 1].flags)
+			put_run(&content, frames[i - 1].flags, &run);
+		run++;
+	}
+	put_run(&content, frames[count - 1].flags, &run);
+	for (size_t i = 0; i < count; i++) {
+		bytes_add_signed(&content, (int64_t)(frames[i].pc - pc));
+		pc = frames[i].pc;
+	}
+	defs_put(out, DEFS_FRAMES, &content);
+	bytes_fini(&content);
+}
+
+void defs_put_stacks(struct bytes *out, stack_id first, const struct trace_stack *stacks,
+		     size_t count)
+{
+	struct bytes content = { 0 };
+	int64_t frame = 0;
+	size_t run = 0;
+
+	bytes_add_varint(&content, first);
+	bytes_add_varint(&content, count);
+	for (size_t i = 0; i < count; i++) {
+		if (i > 0 && stacks[i].flags != stacks[i - 1].flags)
+			put_run(&content, stacks[i - 1].flags, &run);
+		run++;
+	}
+	put_run(&content, stacks[count - 1].flags, &run);
+	// Most new stacks stand on the one before: a distance of 1.
+	for (size_t i = 0; i < count; i++)
+		bytes_add_varint(&content, first + i - stacks[i].parent);
+	for (size_t i = 0; i < count; i++) {
+		bytes_add_signed(&content, (int64_t)stacks[i].frame - frame);
+		frame = stacks[i].frame;
+	}
+	defs_put(out, DEFS_STACKS, &content);
+	bytes_fini(&content);
+}
+
+void defs_put_note(struct bytes *out, const struct trace_note *note, uint64_t number)
+{
+	struct bytes content = { 0 };
+
+	bytes_add_varint(&content, note->kind);
+	bytes_add_varint(&content, number);
+	bytes_add_varint(&content, note->time_ns);
+	bytes_add_varint(&content, (uint32_t)(note->process + 1));
+	bytes_add_varint(&content, (uint32_t)(note->thread + 1));
+	bytes_add_varint(&content, note->value);
+	bytes_add_text(&content, note->text, DEFS_TEXT_MAX);
+	defs_put(out, DEFS_NOTE, &content);
+	bytes_fini(&content);
+}
+
+void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *names, size_t count)
+{
+	struct bytes content = { 0 };
+
+	bytes_add_varint(&content, frame);
+	bytes_add_varint(&content, count);
+	for (size_t i = 0; i < count; i++) {
+		bytes_add_varint(&content, names[i].line);
+		bytes_add_text(&content, names[i].function, DEFS_TEXT_MAX);
+		bytes_add_text(&content, names[i].file, DEFS_TEXT_MAX);
+	}
+	defs_put(out, DEFS_NAME, &content);
+	bytes_fini(&content);
+}

@@ -1,0 +1,23 @@
+// end: the payload of an END block (docs/format.md, section 8): totals, why the recording ended
+// if not by itself, and, as the file's last bytes, where the last blocks lie.
+#ifndef TRACE_END_H
+#define TRACE_END_H
+
+#include "trace/bytes.h"
+#include "trace/trace.h"
+
+enum { END_FOOTER_BYTES = 24 };
+
+// What the last bytes of a whole trace point to.
+struct end_footer {
+	uint64_t end_at;   // offset of the END block
+	uint64_t index_at; // offset of the last INDEX block, 0 for none
+};
+
+void end_encode(const struct trace_end *end, const struct end_footer *footer, struct bytes *out);
+
+// `end->why` is new and the caller's (mem_free). False if it is not well formed.
+bool end_decode(struct bytes_cursor payload, struct trace_end *end);
+bool end_decode_footer(const uint8_t in[static END_FOOTER_BYTES], struct end_footer *footer);
+
+#endif

@@ -1,0 +1,27 @@
+// fresh: a file that appears whole under its name, or not at all.
+//
+// It is written under another name in the same directory and renamed at the end. So a failure
+// leaves nothing behind, and what was there before stays in peace until then. A device or a pipe
+// that stands under the name is written to as it is.
+#ifndef TRACE_FRESH_H
+#define TRACE_FRESH_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct fresh {
+	int fd; // ours; -1: not open
+	bool replace;
+	struct str path, temporary; // no temporary name: written directly
+};
+
+// Refuses a name that is taken, unless `replace` is set.
+bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err *err);
+
+// Give it its name.
+bool fresh_keep(struct fresh *fresh, struct err *err);
+
+// Throw it away, unless it was kept. Accepts what fresh_open has refused.
+void fresh_close(struct fresh *fresh);
+
+#endif

@@ -1,0 +1,694 @@
+#include "trace/reader.h"
+
+#include "trace/columns.h"
+#include "trace/defs.h"
+#include "trace/end.h"
+#include "trace/seek.h"
+#include "trace/shelf.h"
+#include "trace/store.h"
+#include "trace/walk.h"
+#include "wire/compiler.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+// A note that waits for its place in the order.
+struct waiting {
+	struct trace_note note;
+	uint64_t number;
+	size_t text_at; // in reader->texts
+};
+
+struct reader {
+	struct store store;
+	struct block_preamble preamble;
+	bool preamble_damaged;
+	struct defs defs;
+	uint64_t defs_to; // DEFS blocks below this offset are in the tables
+	struct trace_end end;
+	bool end_seen;
+
+	// The position.
+	struct walk play;
+	struct walk_loader loader;
+	bool in_events;
+	bool at_end;
+	struct columns_decoder events;
+	uint64_t events_at;   // offset of the block being played
+	uint64_t next_number; // of the event behind the last block played
+	uint64_t last_ns;
+	struct waiting *waiting;
+	size_t waiting_next, waiting_count, waiting_capacity;
+	struct bytes texts, text;
+
+	uint64_t missed;      // blocks, as far as earlier plays found
+	struct walk damaged;  // the first earlier play that met damage
+	uint64_t unknown_events, unknown_to; // of a kind not known, and up to which event counted
+
+	// How far the file is known without its events. Never goes back.
+	struct walk frontier;
+	struct walk_loader scan_loader;
+	struct reader_stats stats;
+	struct shelf *shelf; // ours
+	struct seek seek;
+	bool seek_loaded;
+};
+
+static bool open_preamble(struct reader *reader, const char *path, struct err *err)
+{
+	uint8_t bytes[BLOCK_PREAMBLE_BYTES + BLOCK_HEADER_BYTES];
+	size_t size = store_read(&reader->store, 0, bytes, sizeof bytes);
+	enum block_preamble_verdict verdict = block_preamble_decode(bytes, size, &reader->preamble);
+	struct block block;
+	bool block_follows = size == sizeof bytes &&
+			     block_header_decode(bytes + BLOCK_PREAMBLE_BYTES, &block);
+
+	if (size == 0)
+		return err_set(err, ERR_FORMAT, "%s is empty", path);
+	if (verdict == BLOCK_PREAMBLE_FOREIGN && !block_follows)
+		return err_set(err, ERR_FORMAT, "%s is not a tidemark trace", path);
+	if (size < BLOCK_PREAMBLE_BYTES)
+		return err_set(err, ERR_FORMAT, "%s is cut: it ends at byte %zu, inside the header",
+			       path, size);
+	if (reader->preamble.version_major != BLOCK_VERSION_MAJOR)
+		return err_set(err, ERR_FORMAT,
+			       "%s is a trace of format %u.%u, but this tidemark reads format %d "
+			       "(use the tidemark that recorded it, or a newer one)",
+			       path, reader->preamble.version_major, reader->preamble.version_minor,
+			       BLOCK_VERSION_MAJOR);
+	if (verdict == BLOCK_PREAMBLE_DAMAGED && !block_follows)
+		return err_set(err, ERR_FORMAT, "%s is damaged in its header", path);
+	reader->preamble_damaged = verdict != BLOCK_PREAMBLE_OK;
+	return true;
+}
+
+static void load_first_defs(struct reader *reader);
+
+struct reader *reader_open(const char *path, struct err *err)
+{
+	struct reader *reader = mem_alloc(1, sizeof *reader);
+
+	reader->shelf = mem_alloc(1, sizeof *reader->shelf);
+	reader->store.fd = -1;
+	defs_init(&reader->defs);
+	if (!store_open(&reader->store, path, err)) {
+		reader_close(reader);
+		return NULL;
+	}
+	if (!open_preamble(reader, path, err)) {
+		reader_close(reader);
+		return NULL;
+	}
+	walk_init(&reader->frontier);
+	walk_init(&reader->play);
+	reader->stats.whole_at = BLOCK_PREAMBLE_BYTES;
+	load_first_defs(reader);
+	return reader;
+}
+
+void reader_close(struct reader *reader)
+{
+	if (!reader)
+		return;
+	store_close(&reader->store);
+	defs_fini(&reader->defs);
+	mem_free(reader->end.why);
+	walk_loader_fini(&reader->loader);
+	walk_loader_fini(&reader->scan_loader);
+	mem_free(reader->waiting);
+	bytes_fini(&reader->texts);
+	bytes_fini(&reader->text);
+	if (reader->shelf)
+		shelf_fini(reader->shelf);
+	mem_free(reader->shelf);
+	seek_fini(&reader->seek);
+	mem_free(reader);
+}
+
+// Take the definitions of a DEFS payload into the tables.
+static void take_defs(struct reader *reader, struct bytes_cursor payload)
+{
+	struct defs_record record;
+
+	while (defs_next(&payload, &record))
+		defs_read(&reader->defs, &record);
+	if (payload.bad)
+		reader->defs.refused++;
+}
+
+// Does the note name what it is about? Damage may have taken that away.
+static bool note_makes_sense(const struct trace_note *note)
+{
+	switch (note->kind) {
+	case TRACE_NOTE_PROCESS_START:
+	case TRACE_NOTE_PROCESS_END:
+	case TRACE_NOTE_RSS:
+	case TRACE_NOTE_MODULE_GONE:
+		return note->process != TRACE_NONE;
+	case TRACE_NOTE_THREAD_NAME:
+		return note->thread != TRACE_NONE;
+	default:
+		return true;
+	}
+}
+
+static bool decode_note(struct reader *reader, const struct defs_record *record,
+			struct trace_note *note, uint64_t *number)
+{
+	return record->kind == DEFS_NOTE &&
+	       defs_read_note(&reader->defs, record->content, note, number, &reader->text) &&
+	       note_makes_sense(note);
+}
+
+// Let the notes of a DEFS payload wait for their place in the order.
+static void queue_notes(struct reader *reader, struct bytes_cursor payload)
+{
+	struct defs_record record;
+
+	while (defs_next(&payload, &record)) {
+		struct waiting waiting;
+
+		if (!decode_note(reader, &record, &waiting.note, &waiting.number))
+			continue;
+		waiting.text_at = reader->texts.size;
+		bytes_add(&reader->texts, reader->text.data, reader->text.size);
+		reader->waiting = mem_grow(reader->waiting, &reader->waiting_capacity,
+					   reader->waiting_count + 1, sizeof *reader->waiting);
+		reader->waiting[reader->waiting_count++] = waiting;
+	}
+}
+
+// Let the notes of a DEFS payload say how processes ended and what threads are called.
+static void apply_notes(struct reader *reader, struct bytes_cursor payload)
+{
+	struct defs_record record;
+	struct trace_note note;
+	uint64_t number;
+
+	while (defs_next(&payload, &record))
+		if (decode_note(reader, &record, &note, &number))
+			defs_apply_note(&reader->defs, &note);
+}
+
+static void count_block(struct reader *reader, const struct block *block, uint64_t at)
+{
+	struct reader_stats *stats = &reader->stats;
+	uint64_t bytes = BLOCK_HEADER_BYTES + (uint64_t)block->stored_size;
+
+	stats->blocks++;
+	stats->whole_at = at + bytes;
+	if (stats->last_ns < block->last_ns)
+		stats->last_ns = block->last_ns;
+	switch (block->type) {
+	case BLOCK_DEFS:
+		stats->defs_blocks++;
+		stats->defs_bytes += bytes;
+		break;
+	case BLOCK_EVENTS:
+		stats->events_blocks++;
+		stats->events += block->events_count;
+		stats->events_bytes += bytes;
+		break;
+	case BLOCK_BUNDLE:
+		stats->bundle_blocks++;
+		stats->bundle_bytes += bytes;
+		shelf_add(reader->shelf, at);
+		break;
+	case BLOCK_INDEX:
+		stats->index_blocks++;
+		break;
+	case BLOCK_END:
+		break;
+	default:
+		stats->unknown_blocks++;
+		break;
+	}
+}
+
+static bool take_end(struct reader *reader, struct bytes_cursor payload)
+{
+	struct trace_end end;
+
+	if (!end_decode(payload, &end))
+		return false;
+	mem_free(reader->end.why);
+	reader->end = end;
+	reader->end_seen = true;
+	return true;
+}
+
+// Take in what a DEFS block (once) or an END block says. False if its payload is damaged.
+static bool take_block(struct reader *reader, struct walk_loader *loader, const struct block *block,
+		       uint64_t at, struct bytes_cursor *payload, struct err *err)
+{
+	if (!walk_load(loader, &reader->store, block, at, payload, err))
+		return false;
+	if (block->type == BLOCK_END)
+		return take_end(reader, *payload) || err_set(err, ERR_FORMAT, "damaged");
+	if (at >= reader->defs_to)
+		take_defs(reader, *payload);
+	return true;
+}
+
+// So that reader_info has something to say at once.
+static void load_first_defs(struct reader *reader)
+{
+	struct trace_info *info = &reader->defs.info;
+	struct bytes_cursor payload;
+	struct err ignored;
+	struct block block;
+	struct walk walk;
+	uint64_t at;
+
+	walk_init(&walk);
+	if (walk_next(&walk, &reader->store, &block, &at) && block.type == BLOCK_DEFS &&
+	    take_block(reader, &reader->scan_loader, &block, at, &payload, &ignored)) {
+		apply_notes(reader, payload);
+		reader->defs_to = at + 1;
+	}
+	if (reader->defs.info_seen)
+		return;
+	info->version_major = reader->preamble.version_major;
+	info->version_minor = reader->preamble.version_minor;
+	info->began_unix_ns = reader->preamble.began_unix_ns;
+	memcpy(info->recording_id, reader->preamble.recording_id, sizeof info->recording_id);
+}
+
+// Begin to play an EVENTS block.
+static bool play_events(struct reader *reader, const struct block *block, uint64_t at,
+			struct err *err)
+{
+	struct bytes_cursor payload;
+
+	if (block->first_event < reader->next_number)
+		return err_set(err, ERR_FORMAT, "event numbers fall");
+	if (!walk_load(&reader->loader, &reader->store, block, at, &payload, err))
+		return false;
+	if (!columns_decoder_init(&reader->events, payload, block->events_count,
+				  block->first_event, block->first_ns))
+		return err_set(err, ERR_FORMAT, "columns are damaged");
+	reader->in_events = true;
+	reader->events_at = at;
+	reader->next_number = block->first_event + block->events_count;
+	return true;
+}
+
+// Go on to the next block. False at the end of the file.
+static bool play_block(struct reader *reader)
+{
+	struct bytes_cursor payload;
+	struct err err = { 0 };
+	struct block block;
+	uint64_t at;
+
+	if (!walk_next(&reader->play, &reader->store, &block, &at))
+		return false;
+	if (block.type == BLOCK_EVENTS) {
+		if (!play_events(reader, &block, at, &err))
+			walk_reject(&reader->play, at, err.text);
+	} else if (block.type == BLOCK_DEFS || block.type == BLOCK_END) {
+		if (!take_block(reader, &reader->loader, &block, at, &payload, &err))
+			walk_reject(&reader->play, at, err.text);
+		else if (block.type == BLOCK_DEFS)
+			queue_notes(reader, payload);
+		if (block.type == BLOCK_DEFS && at >= reader->defs_to)
+			reader->defs_to = at + 1;
+	}
+	return true;
+}
+
+// The block being played has no more to give.
+static void end_events(struct reader *reader, bool damaged)
+{
+	reader->in_events = false;
+	if (damaged)
+		walk_reject(&reader->play, reader->events_at, "columns are damaged");
+	if (reader->next_number > reader->unknown_to) {
+		reader->unknown_events += reader->events.unknown;
+		reader->unknown_to = reader->next_number;
+	}
+}
+
+static enum reader_item next_note(struct reader *reader, struct trace_note *note)
+{
+	const struct waiting *waiting = &reader->waiting[reader->waiting_next++];
+
+	*note = waiting->note;
+	note->text = (const char *)reader->texts.data + waiting->text_at;
+	if (note->time_ns < reader->last_ns)
+		note->time_ns = reader->last_ns;
+	reader->last_ns = note->time_ns;
+	defs_apply_note(&reader->defs, note);
+	return READER_NOTE;
+}
+
+// Does a note stand before the event of this number? Forgets notes that were all delivered.
+static inline bool note_due(struct reader *reader, uint64_t number)
+{
+	if (likely(reader->waiting_count == 0))
+		return false;
+	if (reader->waiting_next == reader->waiting_count) {
+		reader->waiting_next = reader->waiting_count = 0;
+		reader->texts.size = 0;
+		return false;
+	}
+	return reader->waiting[reader->waiting_next].number <= number;
+}
+
+// Hold an event against the tables: false if its thread is not known.
+static inline bool event_settle(struct reader *reader, struct trace_event *event)
+{
+	if (unlikely(event->thread >= reader->defs.threads_count)) {
+		reader->defs.refused++;
+		return false;
+	}
+	if (unlikely(event->stack >= reader->defs.stacks_count)) {
+		reader->defs.refused++;
+		event->stack = 0;
+	}
+	if (unlikely(event->time_ns < reader->last_ns))
+		event->time_ns = reader->last_ns;
+	reader->last_ns = event->time_ns;
+	return true;
+}
+
+enum reader_item reader_next(struct reader *reader, struct trace_event *event,
+			     struct trace_note *note)
+{
+	struct err ignored;
+
+	while (!reader->at_end) {
+		enum columns_result result;
+
+		if (!reader->in_events) {
+			if (note_due(reader, reader->next_number))
+				return next_note(reader, note);
+			reader->at_end = !play_block(reader);
+			continue;
+		}
+		if (note_due(reader, reader->events.number))
+			return next_note(reader, note);
+		result = columns_next(&reader->events, event);
+		if (unlikely(result != COLUMNS_EVENT))
+			end_events(reader, result == COLUMNS_DAMAGED);
+		else if (likely(event_settle(reader, event)))
+			return READER_EVENT;
+	}
+	// Notes whose events did not make it into the file.
+	if (note_due(reader, UINT64_MAX))
+		return next_note(reader, note);
+	reader_scan(reader, &ignored);
+	return READER_END;
+}
+
+// Forget the position; what was found out about the file stays.
+static void leave_position(struct reader *reader)
+{
+	if (reader->missed < reader->play.missed)
+		reader->missed = reader->play.missed;
+	if (reader->play.damaged && !reader->damaged.damaged)
+		reader->damaged = reader->play;
+	reader->in_events = reader->at_end = false;
+	reader->waiting_next = reader->waiting_count = 0;
+	reader->texts.size = 0;
+	reader->next_number = 0;
+	reader->last_ns = 0;
+}
+
+void reader_rewind(struct reader *reader)
+{
+	leave_position(reader);
+	walk_init(&reader->play);
+}
+
+bool reader_scan(struct reader *reader, struct err *err)
+{
+	struct walk *walk = &reader->frontier;
+	struct block block;
+	uint64_t at;
+
+	(void)err;
+	while (walk_next(walk, &reader->store, &block, &at)) {
+		struct bytes_cursor payload;
+		struct err why = { 0 };
+		bool defs = block.type == BLOCK_DEFS && at >= reader->defs_to;
+
+		if (defs || block.type == BLOCK_END) {
+			if (!take_block(reader, &reader->scan_loader, &block, at, &payload, &why)) {
+				walk_reject(walk, at, why.text);
+				continue;
+			}
+			if (defs) {
+				apply_notes(reader, payload);
+				reader->defs_to = at + 1;
+			}
+		}
+		count_block(reader, &block, at);
+	}
+	for (size_t i = reader->waiting_next; i < reader->waiting_count; i++) {
+		struct trace_note note = reader->waiting[i].note;
+
+		note.text = (const char *)reader->texts.data + reader->waiting[i].text_at;
+		defs_apply_note(&reader->defs, &note);
+	}
+	return true;
+}
+
+// Follow the INDEX blocks from the end of the file. False if there is no unbroken chain of them.
+static bool seek_by_index(struct reader *reader)
+{
+	uint8_t tail[END_FOOTER_BYTES];
+	struct end_footer footer;
+	uint64_t at, previous;
+
+	if (reader->store.size < sizeof tail ||
+	    store_read(&reader->store, reader->store.size - sizeof tail, tail, sizeof tail) !=
+		    sizeof tail ||
+	    !end_decode_footer(tail, &footer) || footer.index_at == 0)
+		return false;
+	for (at = footer.index_at; at != 0; at = previous) {
+		uint8_t header[BLOCK_HEADER_BYTES];
+		struct bytes_cursor payload;
+		struct err ignored;
+		struct block block;
+
+		if (store_read(&reader->store, at, header, sizeof header) != sizeof header ||
+		    !block_header_decode(header, &block) || block.type != BLOCK_INDEX ||
+		    !walk_load(&reader->scan_loader, &reader->store, &block, at, &payload,
+			       &ignored) ||
+		    !seek_decode(&reader->seek, payload, &previous) || previous >= at)
+			return false;
+	}
+	seek_sort(&reader->seek);
+	return reader->seek.count > 0 && reader->seek.entries[0].at == BLOCK_PREAMBLE_BYTES;
+}
+
+static void seek_by_headers(struct reader *reader)
+{
+	struct block block;
+	struct walk walk;
+	uint64_t at;
+
+	reader->seek.count = 0;
+	walk_init(&walk);
+	while (walk_next(&walk, &reader->store, &block, &at))
+		seek_add(&reader->seek, at, &block);
+}
+
+// Load the definitions of all blocks before `target`.
+static void load_defs_before(struct reader *reader, uint64_t target)
+{
+	for (size_t i = 0; i < reader->seek.count; i++) {
+		const struct seek_entry *entry = &reader->seek.entries[i];
+		uint8_t header[BLOCK_HEADER_BYTES];
+		struct bytes_cursor payload;
+		struct err ignored;
+		struct block block;
+
+		if (entry->type != BLOCK_DEFS || entry->at < reader->defs_to || entry->at >= target)
+			continue;
+		if (store_read(&reader->store, entry->at, header, sizeof header) != sizeof header ||
+		    !block_header_decode(header, &block) || block.type != BLOCK_DEFS ||
+		    !take_block(reader, &reader->scan_loader, &block, entry->at, &payload,
+				&ignored))
+			continue;
+		apply_notes(reader, payload);
+		reader->defs_to = entry->at + 1;
+	}
+}
+
+bool reader_seek(struct reader *reader, uint64_t time_ns, struct err *err)
+{
+	uint8_t header[BLOCK_HEADER_BYTES];
+	const struct seek_entry *target;
+	struct block block;
+	size_t found;
+
+	if (!reader->seek_loaded && !seek_by_index(reader))
+		seek_by_headers(reader);
+	reader->seek_loaded = true;
+	found = seek_find(&reader->seek, time_ns);
+	reader_rewind(reader);
+	if (found == SIZE_MAX)
+		return true;
+	// The definitions and notes that belong to the block stand right before it.
+	while (found > 0 && reader->seek.entries[found - 1].type == BLOCK_DEFS)
+		found--;
+	target = &reader->seek.entries[found];
+	if (store_read(&reader->store, target->at, header, sizeof header) != sizeof header ||
+	    !block_header_decode(header, &block))
+		return err_set(err, ERR_FORMAT, "no block at byte %" PRIu64 ", where the index says",
+			       target->at);
+	load_defs_before(reader, target->at);
+	reader->play.at = target->at;
+	reader->play.search_at = target->at;
+	reader->play.sequence = block.sequence;
+	return true;
+}
+
+// The first thing that is wrong with the file, or NULL.
+static const struct walk *first_damage(const struct reader *reader)
+{
+	if (reader->damaged.damaged)
+		return &reader->damaged;
+	if (reader->play.damaged)
+		return &reader->play;
+	return reader->frontier.damaged ? &reader->frontier : NULL;
+}
+
+bool reader_sound(const struct reader *reader)
+{
+	return reader->end_seen && !first_damage(reader) && !reader->preamble_damaged &&
+	       reader->defs.refused == 0;
+}
+
+bool reader_complete(const struct reader *reader)
+{
+	return reader_sound(reader) && reader->end.why[0] == '\0';
+}
+
+bool reader_ok(const struct reader *reader, struct err *err)
+{
+	const struct walk *damage = first_damage(reader);
+
+	if (damage)
+		return err_set(err, ERR_FORMAT,
+			       "damaged at byte %" PRIu64 ": %s; blocks lost: %" PRIu64,
+			       damage->damage_at, damage->damage, reader_skipped(reader));
+	if (!reader->end_seen)
+		return err_set(err, ERR_FORMAT,
+			       "cut at byte %" PRIu64 " of %" PRIu64 ": the recording did not end",
+			       reader->stats.whole_at, reader->store.size);
+	if (reader->end.why[0] != '\0')
+		return err_set(err, ERR_FORMAT, "the recording ended early: %s", reader->end.why);
+	if (reader->preamble_damaged)
+		return err_set(err, ERR_FORMAT, "the header of the file is damaged");
+	if (reader->defs.refused > 0)
+		return err_set(err, ERR_FORMAT, "%" PRIu64 " records contradict others",
+			       reader->defs.refused);
+	return true;
+}
+
+const struct trace_info *reader_info(const struct reader *reader)
+{
+	return &reader->defs.info;
+}
+
+const struct trace_end *reader_end(const struct reader *reader)
+{
+	return reader->end_seen ? &reader->end : NULL;
+}
+
+uint64_t reader_bytes(const struct reader *reader)
+{
+	return reader->store.size;
+}
+
+uint64_t reader_position(const struct reader *reader)
+{
+	return reader->play.at;
+}
+
+uint64_t reader_skipped(const struct reader *reader)
+{
+	uint64_t missed = reader->missed;
+
+	if (missed < reader->play.missed)
+		missed = reader->play.missed;
+	return missed < reader->frontier.missed ? reader->frontier.missed : missed;
+}
+
+uint64_t reader_unknown(const struct reader *reader)
+{
+	return reader->unknown_events + reader->defs.unknown + reader->stats.unknown_blocks;
+}
+
+const struct reader_stats *reader_stats(const struct reader *reader)
+{
+	return &reader->stats;
+}
+
+uint32_t reader_processes_count(const struct reader *reader)
+{
+	return (uint32_t)reader->defs.processes_count;
+}
+
+uint32_t reader_threads_count(const struct reader *reader)
+{
+	return (uint32_t)reader->defs.threads_count;
+}
+
+uint32_t reader_modules_count(const struct reader *reader)
+{
+	return (uint32_t)reader->defs.modules_count;
+}
+
+uint32_t reader_frames_count(const struct reader *reader)
+{
+	return (uint32_t)reader->defs.frames_count;
+}
+
+uint32_t reader_stacks_count(const struct reader *reader)
+{
+	return (uint32_t)reader->defs.stacks_count;
+}
+
+const struct trace_process *reader_process(const struct reader *reader, process_id id)
+{
+	return id < reader->defs.processes_count ? &reader->defs.processes[id] : NULL;
+}
+
+const struct trace_thread *reader_thread(const struct reader *reader, thread_id id)
+{
+	return id < reader->defs.threads_count ? &reader->defs.threads[id] : NULL;
+}
+
+const struct trace_module *reader_module(const struct reader *reader, module_id id)
+{
+	return id < reader->defs.modules_count ? &reader->defs.modules[id] : NULL;
+}
+
+const struct trace_frame *reader_frame(const struct reader *reader, frame_id id)
+{
+	return id < reader->defs.frames_count ? &reader->defs.frames[id] : NULL;
+}
+
+const struct trace_stack *reader_stack(const struct reader *reader, stack_id id)
+{
+	return id < reader->defs.stacks_count ? &reader->defs.stacks[id] : NULL;
+}
+
+const struct trace_name *reader_frame_names(const struct reader *reader, frame_id id, size_t *count)
+{
+	*count = 0;
+	if (id >= reader->defs.names_capacity || reader->defs.names[id].count == 0)
+		return NULL;
+	*count = reader->defs.names[id].count;
+	return reader->defs.names[id].names;
+}
+
+const void *reader_bundle(const struct reader *reader, const uint8_t *build_id,
+			  size_t build_id_length, size_t *size)
+{
+	return shelf_find(reader->shelf, &reader->store, build_id, build_id_length, size);
+}

@@ -1,0 +1,96 @@
+// reader: takes a trace apart, in order, in a bounded amount of memory.
+//
+//     reader_open
+//       reader_next     until READER_END; definitions appear in the tables as they are met
+//     reader_ok         did it end well, or was it cut?
+//     reader_close
+//
+// A trace is untrusted input: no length in it is believed. A damaged tail is not a damaged trace:
+// whatever is whole is delivered, then reader_next returns READER_END and reader_ok says what is
+// missing. A block that is damaged in the middle is skipped, counted in reader_skipped, and the
+// reader goes on at the next whole one.
+//
+// One thread. Definitions stay in memory (they grow with the program, not with the run).
+#ifndef TRACE_READER_H
+#define TRACE_READER_H
+
+#include "base/err.h"
+#include "trace/trace.h"
+
+#include <stddef.h>
+
+struct reader;
+
+enum reader_item { READER_END, READER_EVENT, READER_NOTE };
+
+// False on: no such file, not a trace, a newer major version, an empty file. A trace cut anywhere
+// after its header opens.
+struct reader *reader_open(const char *path, struct err *err);
+void reader_close(struct reader *reader); // NULL is allowed
+
+// The next item into *event or *note.
+enum reader_item reader_next(struct reader *reader, struct trace_event *event,
+			     struct trace_note *note);
+
+// Back to the first item. Definitions that were read stay.
+void reader_rewind(struct reader *reader);
+
+// Go to the last block boundary at or before time_ns, without reading what lies between (when the
+// trace has its index; else by scanning block headers). Definitions up to there are loaded.
+bool reader_seek(struct reader *reader, uint64_t time_ns, struct err *err);
+
+// Read all definitions and notes without decoding events, so that the tables below are whole.
+// The position is unchanged.
+bool reader_scan(struct reader *reader, struct err *err);
+
+// After READER_END: true if the trace was whole. False with the reason: cut at byte N, block
+// damaged, recording ended early because ….
+bool reader_ok(const struct reader *reader, struct err *err);
+bool reader_complete(const struct reader *reader); // the same, without the words; valid after reader_scan too
+
+// The file is as its writer left it: its end is there, nothing is damaged or missing. A recording
+// that ended early by itself is sound and not complete.
+bool reader_sound(const struct reader *reader);
+
+const struct trace_info *reader_info(const struct reader *reader);
+const struct trace_end *reader_end(const struct reader *reader); // NULL until read, or if cut
+uint64_t reader_bytes(const struct reader *reader);     // size of the file
+uint64_t reader_position(const struct reader *reader);  // bytes read, for a progress bar
+uint64_t reader_skipped(const struct reader *reader);   // damaged blocks skipped
+uint64_t reader_unknown(const struct reader *reader);   // records of kinds this version does not know
+
+// What the file is made of; whole after reader_scan, or after READER_END.
+struct reader_stats {
+	uint64_t blocks, events_blocks, defs_blocks, bundle_blocks, index_blocks, unknown_blocks;
+	uint64_t events;       // in whole blocks
+	uint64_t events_bytes; // stored, headers included
+	uint64_t defs_bytes;
+	uint64_t bundle_bytes;
+	uint64_t last_ns;  // of the last event or note
+	uint64_t whole_at; // offset behind the last whole block
+};
+const struct reader_stats *reader_stats(const struct reader *reader);
+
+// Definitions met so far; borrowed until reader_close (pointers may move at the next
+// reader_next). Ids out of range: NULL. Counts include the unused 0 of modules, frames, stacks.
+uint32_t reader_processes_count(const struct reader *reader);
+uint32_t reader_threads_count(const struct reader *reader);
+uint32_t reader_modules_count(const struct reader *reader);
+uint32_t reader_frames_count(const struct reader *reader);
+uint32_t reader_stacks_count(const struct reader *reader);
+const struct trace_process *reader_process(const struct reader *reader, process_id id);
+const struct trace_thread *reader_thread(const struct reader *reader, thread_id id);
+const struct trace_module *reader_module(const struct reader *reader, module_id id);
+const struct trace_frame *reader_frame(const struct reader *reader, frame_id id);
+const struct trace_stack *reader_stack(const struct reader *reader, stack_id id);
+
+// The names that the trace itself gives to a frame, innermost first, or NULL (traces made from
+// text have them, recorded ones do not). They are what a report shows, before any symbol table.
+const struct trace_name *reader_frame_names(const struct reader *reader, frame_id id,
+					    size_t *count);
+
+// Bundled symbol tables (record --bundle): the file stored for a build-id, or NULL.
+const void *reader_bundle(const struct reader *reader, const uint8_t *build_id,
+			  size_t build_id_length, size_t *size);
+
+#endif

@@ -1,0 +1,25 @@
+// store: the file a reader reads.
+//
+// Reads by position and copies: the file may grow or shrink underneath without harm, which a
+// mapping would not survive.
+#ifndef TRACE_STORE_H
+#define TRACE_STORE_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct store {
+	int fd; // ours
+	uint64_t size;
+};
+
+// False if it cannot be opened or is not a regular file.
+bool store_open(struct store *store, const char *path, struct err *err);
+void store_close(struct store *store);
+
+// Up to `size` bytes from `at`; returns how many there were. An error reads as an end.
+size_t store_read(const struct store *store, uint64_t at, void *out, size_t size);
+
+#endif

@@ -1,0 +1,181 @@
+// trace: the vocabulary of a trace file, shared by writer, reader and the text form.
+//
+// A trace is one total order of *items*: events (calls on memory) and notes (everything else that
+// has a place in the order: a process starts, forks, execs, ends; a mark; a sample of RSS).
+// Definitions (processes, threads, modules, frames, stacks) are numbered densely from 0 or 1 in
+// order of first appearance and stand in the file before the first item that uses them.
+// docs/format.md says how each is stored.
+#ifndef TRACE_TRACE_H
+#define TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Ids. Processes and threads count from 0; modules, frames and stacks from 1, 0 being "none".
+typedef uint32_t process_id; // one process image: pid and generation
+typedef uint32_t thread_id;  // one thread of one process image
+typedef uint32_t module_id;  // one file mapped in one process image
+typedef uint32_t frame_id;   // one code address in one module
+typedef uint32_t stack_id;   // one stack: its innermost frame and the stack of the callers
+
+#define TRACE_NONE UINT32_MAX // "no process", "no thread"
+
+enum trace_kind {
+	TRACE_NONE_KIND = 0,
+	TRACE_MALLOC = 1,        // address, size, stack
+	TRACE_CALLOC = 2,        // the same
+	TRACE_ALIGNED = 3,       // the same, and align_log2
+	TRACE_FREE = 4,          // address; stack where frees have stacks
+	TRACE_REALLOC = 5,       // old_address ends, address begins with size, stack
+	TRACE_REALLOC_FREE = 6,  // address ends; the call goes on: 7 or 8 of the same thread follows, or
+				 // nothing more (realloc to size 0 that freed)
+	TRACE_REALLOC_ALLOC = 7, // address begins with size, stack: the second half of a 6
+	TRACE_REALLOC_UNDO = 8,  // the second half of a 6 that failed: address lives on with its old
+				 // size and stack; size is what was asked for
+	TRACE_REALLOC_FAILED = 9, // 6 and 8 in one: address lives on; size is what was asked for
+	TRACE_FAILED = 10,       // an allocation that returned NULL; size, stack
+};
+
+// One call on memory.
+struct trace_event {
+	uint64_t number;  // position in the trace, from 0; also counts second halves (7, 8)
+	uint64_t time_ns; // since the recording began; never falls from one item to the next
+	uint64_t address;
+	uint64_t old_address; // only TRACE_REALLOC
+	uint64_t size;        // requested bytes
+	thread_id thread;
+	stack_id stack; // 0: none
+	uint8_t kind;   // enum trace_kind
+	uint8_t align_log2;
+};
+
+enum trace_start {
+	TRACE_START_EXEC = 1, // a fresh image
+	TRACE_START_FORK = 2, // a copy of `parent`: inherits its live blocks
+};
+
+enum trace_exit {
+	TRACE_EXIT_UNKNOWN = 0, // still running when the recording ended, or nobody could tell
+	TRACE_EXIT_CODE = 1,
+	TRACE_EXIT_SIGNAL = 2,
+	TRACE_EXIT_EXEC = 3, // replaced by the next generation
+};
+
+struct trace_process {
+	process_id id;
+	process_id parent;   // TRACE_NONE: not in the trace
+	uint32_t pid;
+	uint32_t generation; // 0 for the first image of this pid, +1 with each exec
+	uint8_t start;       // enum trace_start
+	uint8_t bits;        // 64 or 32
+	uint8_t exit;        // enum trace_exit; known once the end note was read
+	uint32_t exit_value; // exit code or signal number
+	uint64_t began_ns;
+	uint64_t ended_ns;     // UINT64_MAX while not ended
+	char *exe;             // path, never NULL
+	uint32_t args_count;
+	char **args;
+};
+
+struct trace_thread {
+	thread_id id;
+	process_id process;
+	uint32_t tid;
+	char name[16]; // NUL-terminated; may be empty
+};
+
+struct trace_module {
+	module_id id;
+	process_id process;
+	uint64_t start, end; // address range in memory
+	uint64_t bias;       // address in memory - address in the file
+	uint64_t file_size;  // of the file when it was mapped; 0: not known
+	uint64_t file_mtime_ns; // the same
+	uint8_t build_id_length; // 0: none
+	uint8_t build_id[32];
+	char *path;
+};
+
+struct trace_frame {
+	frame_id id;
+	module_id module; // 0: not in a file
+	uint64_t pc;      // address in memory; for a return address: minus one
+	uint32_t flags;   // enum trace_frame_flag
+};
+
+enum trace_frame_flag {
+	TRACE_FRAME_EXACT_PC = 1 << 0, // pc is the instruction itself (signal frame)
+};
+
+// A name that the trace itself gives to a frame. Traces that were assembled from text have them;
+// in recorded ones names come from the modules' files. For inlined code a frame has several,
+// innermost first.
+struct trace_name {
+	char *function;
+	char *file;    // "": not known
+	uint32_t line; // 0: not known
+};
+
+// Stacks form a tree: a stack is a frame and the stack of its callers. parent < id.
+struct trace_stack {
+	stack_id parent; // 0: this frame is outermost
+	frame_id frame;
+	uint8_t flags; // enum trace_stack_flag, of the outermost end: inherited by all above
+};
+
+enum trace_stack_flag {
+	TRACE_STACK_INCOMPLETE = 1 << 0, // could not be walked to the root
+	TRACE_STACK_CUT = 1 << 1,        // deeper than the recorder follows
+};
+
+enum trace_note_kind {
+	TRACE_NOTE_PROCESS_START = 1, // process
+	TRACE_NOTE_PROCESS_END = 2,   // process; its exit and exit_value are set
+	TRACE_NOTE_MARK = 3,          // process, thread, text: its name
+	TRACE_NOTE_RSS = 4,           // process, value: resident bytes
+	TRACE_NOTE_LOSS = 5,          // process (or TRACE_NONE), value: events lost, text: why
+	TRACE_NOTE_MESSAGE = 6,       // process, text: something the user should know
+	TRACE_NOTE_EXEC_UNSEEN = 7,   // process, text: path of an image that cannot be recorded, and why
+	TRACE_NOTE_MODULE_GONE = 8,   // process, value: module id
+	TRACE_NOTE_THREAD_NAME = 9,   // thread, text: its name from here on
+};
+
+// Something with a place in the order that is not a call on memory: it stands before the event
+// of the same number.
+struct trace_note {
+	uint8_t kind; // enum trace_note_kind
+	process_id process;
+	thread_id thread;
+	uint64_t time_ns;
+	uint64_t value;
+	const char *text; // borrowed until the next read; "" if none
+};
+
+// What was recorded, and how.
+struct trace_info {
+	uint16_t version_major, version_minor;
+	uint8_t recording_id[16];
+	uint64_t began_unix_ns; // wall clock when the recording began
+	char *tool;             // "tidemark 0.1.0"
+	char *host;             // uname: system, release, machine
+	char *command;          // the command line that was recorded, quoted for a shell
+	char *directory;        // where it was started
+	char *options;          // "free-stacks clock=ns", may be empty
+	uint64_t tick_ns;       // 0: each event has its own time
+};
+
+// Totals that the collector writes when a recording ends well; a reader of a cut trace has none.
+struct trace_end {
+	uint64_t duration_ns;
+	uint64_t events;      // event entries in the trace
+	uint64_t events_lost; // known to be missing
+	uint64_t waited_ns;   // time that the program's threads waited for the collector
+	uint64_t tick_median_ns, tick_worst_ns;
+	uint64_t guest_bytes_peak;     // memory of ours in the traced processes, shared parts included
+	uint64_t collector_bytes_peak; // resident memory of the collector
+	uint64_t collector_cpu_ns;
+	uint64_t stacks_incomplete;
+	char *why; // "" for a normal end, else what cut the recording short ("no space left …")
+};
+
+#endif

@@ -1,0 +1,116 @@
+#include "trace/walk.h"
+
+#include <stdio.h>
+
+enum { SEARCH_BYTES = 64 << 10 };
+
+void walk_init(struct walk *walk)
+{
+	*walk = (struct walk){ .at = BLOCK_PREAMBLE_BYTES, .search_at = BLOCK_PREAMBLE_BYTES };
+}
+
+static void note_damage(struct walk *walk, uint64_t at, const char *why)
+{
+	if (walk->damaged)
+		return;
+	walk->damaged = true;
+	walk->damage_at = at;
+	snprintf(walk->damage, sizeof walk->damage, "%s", why);
+}
+
+static bool header_at(const struct store *store, uint64_t at, struct block *block)
+{
+	uint8_t header[BLOCK_HEADER_BYTES];
+
+	return store_read(store, at, header, sizeof header) == sizeof header &&
+	       block_header_decode(header, block);
+}
+
+// The first offset from `from` on where a header stands.
+static bool search(const struct store *store, uint64_t from, struct block *block, uint64_t *at)
+{
+	uint8_t *buffer = mem_alloc(SEARCH_BYTES, 1);
+	bool found = false;
+
+	while (!found) {
+		size_t size = store_read(store, from, buffer, SEARCH_BYTES);
+		const uint8_t *hit = buffer;
+
+		if (size < BLOCK_HEADER_BYTES)
+			break;
+		while (!found) {
+			size_t left = size - (size_t)(hit - buffer);
+
+			hit = memmem(hit, left, block_magic, BLOCK_MAGIC_BYTES);
+			if (!hit)
+				break;
+			*at = from + (uint64_t)(hit - buffer);
+			found = header_at(store, *at, block);
+			hit++;
+		}
+		// The next piece overlaps, for a magic that lies across the edge.
+		from += size - BLOCK_MAGIC_BYTES + 1;
+	}
+	mem_free(buffer);
+	return found;
+}
+
+bool walk_next(struct walk *walk, const struct store *store, struct block *block, uint64_t *at)
+{
+	for (;;) {
+		uint64_t end;
+
+		*at = walk->at;
+		if (!header_at(store, walk->at, block)) {
+			// Fewer bytes than a header: the file ends here, or was cut here.
+			if (!search(store, walk->search_at, block, at))
+				return false;
+			note_damage(walk, walk->at, "no block where one should begin");
+		}
+		end = *at + BLOCK_HEADER_BYTES + block->stored_size;
+		walk->search_at = *at + BLOCK_HEADER_BYTES;
+		walk->at = end;
+		if (block->sequence < walk->sequence) {
+			note_damage(walk, *at, "a block stands there twice");
+			continue;
+		}
+		if (end > store->size) {
+			// Cut inside this block; but bytes missing before it look the same.
+			walk->at = store->size;
+			continue;
+		}
+		if (block->sequence > walk->sequence) {
+			walk->missed += block->sequence - walk->sequence;
+			note_damage(walk, *at, "blocks before it are missing");
+		}
+		walk->sequence = block->sequence + 1;
+		walk->whole_at = end;
+		return true;
+	}
+}
+
+void walk_reject(struct walk *walk, uint64_t at, const char *why)
+{
+	note_damage(walk, at, why);
+	walk->missed++;
+	walk->at = at + BLOCK_HEADER_BYTES;
+	walk->search_at = walk->at;
+}
+
+void walk_loader_fini(struct walk_loader *loader)
+{
+	bytes_fini(&loader->stored);
+	block_unpacker_fini(&loader->unpacker);
+}
+
+bool walk_load(struct walk_loader *loader, const struct store *store, const struct block *block,
+	       uint64_t at, struct bytes_cursor *payload, struct err *err)
+{
+	loader->stored.size = 0;
+	bytes_reserve(&loader->stored, block->stored_size + 1u);
+	if (store_read(store, at + BLOCK_HEADER_BYTES, loader->stored.data, block->stored_size) !=
+	    block->stored_size)
+		return err_set(err, ERR_FORMAT, "the file ends inside a block");
+	loader->stored.size = block->stored_size;
+	return block_unpack(&loader->unpacker, block, loader->stored.data, payload, err);
+}

@@ -1,0 +1,414 @@
+#include "trace/writer.h"
+
+#include "trace/chain.h"
+#include "trace/columns.h"
+#include "trace/defs.h"
+#include "trace/shelf.h"
+
+// Definitions are written when this many bytes (or DEFS_RUN_MAX frames or stacks) have piled up,
+// also when no block of events is full yet.
+enum { DEFS_BYTES_MAX = 256 << 10 };
+
+// A state of the file that can be gone back to.
+struct writer_mark {
+	uint64_t size;
+	uint64_t events;
+	uint32_t sequence;
+};
+
+struct writer {
+	struct chain chain;
+	struct err err;
+	bool failed;    // sticky
+	bool ended;
+	struct writer_mark whole; // before the block of events written last
+	struct writer_mark words; // before the end record that a failure wrote
+	uint64_t lost;  // events given to a writer that had failed
+
+	uint32_t processes_count, threads_count, modules_count, frames_count, stacks_count;
+	struct bytes records; // in order: all but frames, stacks and names
+	struct bytes names;
+	struct trace_frame *frames; // since the last DEFS block
+	size_t frames_new, frames_capacity;
+	struct trace_stack *stacks;
+	size_t stacks_new, stacks_capacity;
+	uint64_t notes_first_ns, notes_last_ns;
+
+	struct columns_encoder columns;
+	uint64_t events_count; // given numbers so far; chain.next_event of them in whole blocks
+};
+
+// Go back to an earlier state of the file.
+static bool go_back(struct writer *writer, const struct writer_mark *mark)
+{
+	struct err ignored;
+
+	writer->chain.seek.count = 0;
+	writer->chain.sequence = mark->sequence;
+	writer->chain.next_event = mark->events;
+	writer->chain.index_at = 0; // what it covered may be gone; a reader does without
+	return out_cut(&writer->chain.out, mark->size, &ignored);
+}
+
+static struct writer_mark mark_here(const struct writer *writer)
+{
+	return (struct writer_mark){
+		.size = writer->chain.out.size,
+		.events = writer->chain.next_event,
+		.sequence = writer->chain.sequence,
+	};
+}
+
+// Write the end record of a recording that a failure cut short, into the room kept for it. Where
+// there was none, the last block of events makes room. A second call, with the collector's own
+// figures, replaces the first record.
+static void put_last_words(struct writer *writer, const struct trace_end *given)
+{
+	struct trace_end end = given ? *given : (struct trace_end){ .duration_ns = writer->chain.last_ns };
+	struct writer_mark whole = writer->whole;
+	struct err ignored;
+
+	end.why = writer->err.text;
+	if (writer->words.size > 0)
+		go_back(writer, &writer->words);
+	writer->words = mark_here(writer);
+	for (int attempt = 0; attempt < 2; attempt++) {
+		end.events = writer->chain.next_event;
+		end.events_lost = (given ? given->events_lost : 0) + writer->lost +
+				  writer->events_count - writer->chain.next_event;
+		if (chain_end(&writer->chain, &end, &ignored))
+			break;
+		if (attempt == 0 && whole.size > 0 && whole.size < writer->words.size)
+			writer->words = whole;
+		if (!go_back(writer, &writer->words))
+			break;
+	}
+}
+
+static void fail(struct writer *writer)
+{
+	writer->failed = true;
+	if (writer->chain.out.regular)
+		put_last_words(writer, NULL);
+	out_finish(&writer->chain.out);
+}
+
+// Definitions and notes since the last time, as one DEFS block.
+static void put_defs(struct writer *writer)
+{
+	struct block block = {
+		.type = BLOCK_DEFS,
+		.first_event = writer->events_count,
+		.first_ns = writer->notes_first_ns,
+		.last_ns = writer->notes_last_ns,
+	};
+
+	bytes_add(&writer->chain.raw, writer->records.data, writer->records.size);
+	if (writer->frames_new > 0)
+		defs_put_frames(&writer->chain.raw, writer->frames, writer->frames_new);
+	if (writer->stacks_new > 0)
+		defs_put_stacks(&writer->chain.raw,
+				writer->stacks_count - (stack_id)writer->stacks_new,
+				writer->stacks, writer->stacks_new);
+	bytes_add(&writer->chain.raw, writer->names.data, writer->names.size);
+	if (writer->chain.raw.size == 0)
+		return;
+	writer->records.size = writer->names.size = 0;
+	writer->frames_new = writer->stacks_new = 0;
+	writer->notes_first_ns = writer->notes_last_ns = writer->chain.last_ns;
+	if (!chain_put(&writer->chain, &block, false, &writer->err))
+		fail(writer);
+}
+
+static void put_events(struct writer *writer)
+{
+	struct block block = {
+		.type = BLOCK_EVENTS,
+		.events_count = writer->columns.count,
+		.first_event = writer->chain.next_event,
+		.first_ns = writer->columns.first_ns,
+		.last_ns = writer->columns.last_ns,
+	};
+
+	if (writer->columns.count == 0)
+		return;
+	writer->whole = mark_here(writer);
+	columns_finish(&writer->columns, &writer->chain.raw);
+	if (!chain_put(&writer->chain, &block, false, &writer->err)) {
+		fail(writer);
+		return;
+	}
+	writer->chain.next_event += block.events_count;
+	if (!chain_index(&writer->chain, &writer->err))
+		fail(writer);
+}
+
+void writer_flush(struct writer *writer)
+{
+	if (writer->failed || writer->ended)
+		return;
+	put_defs(writer);
+	if (!writer->failed)
+		put_events(writer);
+}
+
+// A definition was added: write them out before they become many.
+static void defs_grew(struct writer *writer)
+{
+	if (writer->records.size + writer->names.size < DEFS_BYTES_MAX &&
+	    writer->frames_new < DEFS_RUN_MAX && writer->stacks_new < DEFS_RUN_MAX)
+		return;
+	if (!writer->failed && !writer->ended)
+		put_defs(writer);
+}
+
+struct writer *writer_new(int fd, const struct trace_info *info, struct err *err)
+{
+	struct writer *writer = mem_alloc(1, sizeof *writer);
+	struct trace_info stamped = *info;
+	uint8_t preamble[BLOCK_PREAMBLE_BYTES];
+	struct block_preamble head = {
+		.version_major = BLOCK_VERSION_MAJOR,
+		.version_minor = BLOCK_VERSION_MINOR,
+		.began_unix_ns = info->began_unix_ns,
+	};
+
+	memcpy(head.recording_id, info->recording_id, sizeof head.recording_id);
+	stamped.version_major = BLOCK_VERSION_MAJOR;
+	stamped.version_minor = BLOCK_VERSION_MINOR;
+	chain_init(&writer->chain, fd);
+	writer->modules_count = writer->frames_count = writer->stacks_count = 1;
+	block_preamble_encode(&head, preamble);
+	if (!out_write(&writer->chain.out, preamble, sizeof preamble, false, err)) {
+		writer_free(writer);
+		return NULL;
+	}
+	defs_put_info(&writer->records, &stamped);
+	put_defs(writer);
+	if (writer->failed) {
+		*err = writer->err;
+		writer_free(writer);
+		return NULL;
+	}
+	return writer;
+}
+
+void writer_free(struct writer *writer)
+{
+	if (!writer)
+		return;
+	chain_fini(&writer->chain);
+	columns_encoder_fini(&writer->columns);
+	bytes_fini(&writer->records);
+	bytes_fini(&writer->names);
+	mem_free(writer->frames);
+	mem_free(writer->stacks);
+	mem_free(writer);
+}
+
+process_id writer_add_process(struct writer *writer, const struct trace_process *process)
+{
+	struct trace_process numbered = *process;
+
+	ASSERT(process->parent == TRACE_NONE || process->parent < writer->processes_count);
+	numbered.id = writer->processes_count++;
+	if (!writer->failed)
+		defs_put_process(&writer->records, &numbered);
+	defs_grew(writer);
+	return numbered.id;
+}
+
+thread_id writer_add_thread(struct writer *writer, process_id process, uint32_t tid,
+			    const char *name)
+{
+	struct trace_thread thread = {
+		.id = writer->threads_count++,
+		.process = process,
+		.tid = tid,
+	};
+
+	ASSERT(process < writer->processes_count);
+	if (name)
+		memcpy(thread.name, name, strnlen(name, sizeof thread.name - 1));
+	if (!writer->failed)
+		defs_put_thread(&writer->records, &thread);
+	defs_grew(writer);
+	return thread.id;
+}
+
+module_id writer_add_module(struct writer *writer, const struct trace_module *module)
+{
+	struct trace_module numbered = *module;
+
+	ASSERT(module->process < writer->processes_count);
+	ASSERT(module->build_id_length <= sizeof module->build_id);
+	numbered.id = writer->modules_count++;
+	if (!writer->failed)
+		defs_put_module(&writer->records, &numbered);
+	defs_grew(writer);
+	return numbered.id;
+}
+
+frame_id writer_add_frame(struct writer *writer, module_id module, uint64_t pc, uint32_t flags)
+{
+	frame_id id = writer->frames_count++;
+
+	ASSERT(module < writer->modules_count);
+	if (writer->failed)
+		return id;
+	writer->frames = mem_grow(writer->frames, &writer->frames_capacity, writer->frames_new + 1,
+				  sizeof *writer->frames);
+	writer->frames[writer->frames_new++] =
+		(struct trace_frame){ .id = id, .module = module, .pc = pc, .flags = flags };
+	defs_grew(writer);
+	return id;
+}
+
+void writer_add_name(struct writer *writer, frame_id frame, const struct trace_name *names,
+		     size_t count)
+{
+	ASSERT(frame > 0 && frame < writer->frames_count && count <= DEFS_NAMES_MAX);
+	if (!writer->failed)
+		defs_put_name(&writer->names, frame, names, count);
+	defs_grew(writer);
+}
+
+stack_id writer_add_stack(struct writer *writer, stack_id parent, frame_id frame, uint8_t flags)
+{
+	stack_id id = writer->stacks_count++;
+
+	ASSERT(parent < id && frame < writer->frames_count);
+	if (writer->failed)
+		return id;
+	writer->stacks = mem_grow(writer->stacks, &writer->stacks_capacity, writer->stacks_new + 1,
+				  sizeof *writer->stacks);
+	writer->stacks[writer->stacks_new++] =
+		(struct trace_stack){ .parent = parent, .frame = frame, .flags = flags };
+	defs_grew(writer);
+	return id;
+}
+
+void writer_event(struct writer *writer, const struct trace_event *event)
+{
+	struct trace_event timed = *event;
+
+	ASSERT(event->thread < writer->threads_count && event->stack < writer->stacks_count);
+	if (writer->failed || writer->ended) {
+		writer->lost++;
+		return;
+	}
+	if (timed.time_ns < writer->chain.last_ns)
+		timed.time_ns = writer->chain.last_ns;
+	writer->chain.last_ns = timed.time_ns;
+	columns_add(&writer->columns, &timed);
+	writer->events_count++;
+	if (writer->columns.count == COLUMNS_EVENTS_MAX)
+		writer_flush(writer);
+}
+
+void writer_note(struct writer *writer, const struct trace_note *note)
+{
+	struct trace_note timed = *note;
+
+	if (writer->failed || writer->ended)
+		return;
+	if (timed.time_ns < writer->chain.last_ns)
+		timed.time_ns = writer->chain.last_ns;
+	writer->chain.last_ns = timed.time_ns;
+	writer->notes_last_ns = timed.time_ns;
+	defs_put_note(&writer->records, &timed, writer->events_count);
+	defs_grew(writer);
+}
+
+void writer_process_end(struct writer *writer, process_id process, uint64_t time_ns,
+			enum trace_exit exit, uint32_t exit_value)
+{
+	writer_note(writer, &(struct trace_note){
+				    .kind = TRACE_NOTE_PROCESS_END,
+				    .process = process,
+				    .thread = TRACE_NONE,
+				    .time_ns = time_ns,
+				    .value = (uint64_t)exit_value << 8 | exit,
+			    });
+}
+
+void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_id_length,
+		   const void *bytes, size_t size)
+{
+	size_t at = 0;
+
+	ASSERT(build_id_length <= SHELF_LABEL_MAX && size <= SHELF_FILE_MAX);
+	writer_flush(writer);
+	do {
+		size_t part = size - at < BLOCK_BUNDLE_PART_MAX ? size - at : BLOCK_BUNDLE_PART_MAX;
+		struct shelf_part shelf_part = {
+			.build_id_length = build_id_length,
+			.file_size = size,
+			.at = at,
+			.size = part,
+		};
+
+		memcpy(shelf_part.build_id, build_id, build_id_length);
+		if (writer->failed || writer->ended)
+			return;
+		shelf_encode(&writer->chain.raw, &shelf_part, (const uint8_t *)bytes + at);
+		if (!chain_put_plain(&writer->chain, BLOCK_BUNDLE, false, &writer->err))
+			fail(writer);
+		at += part;
+	} while (at < size);
+}
+
+void writer_end(struct writer *writer, const struct trace_end *end)
+{
+	struct trace_end counted = *end;
+
+	writer_flush(writer);
+	if (writer->ended)
+		return;
+	writer->ended = true;
+	counted.events = writer->chain.next_event;
+	if (writer->failed) {
+		if (writer->chain.out.regular)
+			put_last_words(writer, end);
+	} else if (!chain_end(&writer->chain, &counted, &writer->err)) {
+		fail(writer);
+	}
+	out_finish(&writer->chain.out);
+}
+
+uint32_t writer_threads_count(const struct writer *writer)
+{
+	return writer->threads_count;
+}
+
+uint32_t writer_modules_count(const struct writer *writer)
+{
+	return writer->modules_count;
+}
+
+uint32_t writer_frames_count(const struct writer *writer)
+{
+	return writer->frames_count;
+}
+
+uint32_t writer_stacks_count(const struct writer *writer)
+{
+	return writer->stacks_count;
+}
+
+uint64_t writer_events_count(const struct writer *writer)
+{
+	return writer->events_count;
+}
+
+uint64_t writer_bytes(const struct writer *writer)
+{
+	return writer->chain.out.size;
+}
+
+bool writer_ok(const struct writer *writer, struct err *err)
+{
+	if (writer->failed)
+		*err = writer->err;
+	return !writer->failed;
+}

@@ -1,0 +1,76 @@
+// writer: puts a trace into a file, block by block.
+//
+// Items are buffered into blocks; a block is written whole, with its checksum, when it is full or
+// when writer_flush is called, and never touched again. Definitions made since the last block
+// are written before it. So what is in the file is always readable up to its last whole block.
+//
+// Errors are sticky: after one, every call does nothing and returns quickly; ask writer_ok. When
+// the disk is full the writer cuts the file back to the last whole block and writes the end
+// record into room it had kept free for it: the trace says itself why it is short.
+//
+// One thread.
+#ifndef TRACE_WRITER_H
+#define TRACE_WRITER_H
+
+#include "base/err.h"
+#include "trace/trace.h"
+
+#include <stddef.h>
+
+struct writer;
+
+// Write to descriptor `fd` (an empty regular file, or a pipe), which stays the caller's. Strings in `info` are copied.
+// `info->version_*` is ignored. NULL on error.
+struct writer *writer_new(int fd, const struct trace_info *info, struct err *err);
+
+// Without writer_end before it: leaves the file as a cut trace. NULL is allowed.
+void writer_free(struct writer *writer);
+
+// Definitions. Each returns the new id. Strings and arrays are copied. Threads' and modules'
+// processes, frames' modules and stacks' parents must have been defined.
+// `process->id`, exit and ended_ns are ignored.
+process_id writer_add_process(struct writer *writer, const struct trace_process *process);
+thread_id writer_add_thread(struct writer *writer, process_id process, uint32_t tid,
+			    const char *name);
+module_id writer_add_module(struct writer *writer, const struct trace_module *module);
+frame_id writer_add_frame(struct writer *writer, module_id module, uint64_t pc, uint32_t flags);
+stack_id writer_add_stack(struct writer *writer, stack_id parent, frame_id frame, uint8_t flags);
+
+// Give a frame names of its own: the functions at it, innermost first, `count` of at most 256.
+// For traces made from text; a recorder has none to give.
+void writer_add_name(struct writer *writer, frame_id frame, const struct trace_name *names,
+		     size_t count);
+
+// Pack the symbol file of a build-id into the trace. What is buffered is written first.
+void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_id_length,
+		   const void *bytes, size_t size);
+
+// Append an event. `event->number` is ignored: numbers are given here, in the order of the calls.
+// Times must not fall; one that would is raised to the item before it.
+void writer_event(struct writer *writer, const struct trace_event *event);
+
+// Append a note. For TRACE_NOTE_PROCESS_END, `exit` and `exit_value` say how.
+void writer_note(struct writer *writer, const struct trace_note *note);
+void writer_process_end(struct writer *writer, process_id process, uint64_t time_ns,
+			enum trace_exit exit, uint32_t exit_value);
+
+// Write what is buffered as a (short) block. Call it about once a second, so that a reader of the
+// unfinished file, or of one whose collector was killed, sees all but the last second.
+void writer_flush(struct writer *writer);
+
+// The end record: the trace is complete. Nothing may be added after it.
+void writer_end(struct writer *writer, const struct trace_end *end);
+
+// The id that the next definition of a kind will have.
+uint32_t writer_threads_count(const struct writer *writer);
+uint32_t writer_modules_count(const struct writer *writer);
+uint32_t writer_frames_count(const struct writer *writer);
+uint32_t writer_stacks_count(const struct writer *writer);
+
+uint64_t writer_events_count(const struct writer *writer);
+uint64_t writer_bytes(const struct writer *writer); // written to the file so far
+
+// False, and why, once anything has failed.
+bool writer_ok(const struct writer *writer, struct err *err);
+
+#endif

@@ -1,0 +1,11 @@
+// compiler: the few words that compilers spell differently.
+#ifndef WIRE_COMPILER_H
+#define WIRE_COMPILER_H
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define COLD __attribute__((cold, noinline))
+#define HIDDEN __attribute__((visibility("hidden")))
+#define EXPORT __attribute__((visibility("default")))
+
+#endif

@@ -1,0 +1,112 @@
+// lane_event: what a guest's thread writes into its lane, and what the collector reads.
+//
+// An event in a lane is
+//
+//     u16  head       type | address length << 4 | size length << 8 | flags
+//     u32  time       if LANE_TIME: nanoseconds since the lane's previous time
+//     u64  owner      if LANE_OWNER: the new interval's sequence for the address's slot
+//     u64  mark       if LANE_MARK: byte mark (reserved)
+//     0-8  address    zigzag(address - the lane's previous address), that many low bytes
+//     0-8  size       requested size, that many low bytes
+//     u8   alignment  only LANE_ALIGNED: log2 of the alignment asked for
+//     edit            if LANE_STACK: the edit that turns the lane's current stack into the new one
+//
+// all little-endian and unaligned. "The lane's previous address" is the address of the previous
+// event in the same lane that has one (0 at first); a lane that changes hands keeps all of its
+// decoding state: time, address, stack and owner intervals belong to the lane, not to the thread.
+//
+// Stack edit: u16 keep, u16 push | flags, then push x u32 frame ids, outermost first. The lane's
+// current stack (outermost first) keeps its first `keep` frames and the pushed ones follow. An
+// allocating event without LANE_STACK has the current stack unchanged. A free has a stack only
+// under SEGMENT_FREE_STACKS, and then by the same rule. Other types never have one.
+//
+// Types that are not events of memory: see each below; they use `head` for the type only, unless
+// stated.
+//
+// Order (design: ownership sequence). slot(address) = address >> 12 & 0xffff. The process has a
+// table own[slot] = {seq:48, lane:16}, all 0 at first. Before recording an event on an address,
+// a thread loads own[slot] (after the real malloc returned; before the real free is called); if
+// the word's lane is its own there is nothing to say, else it swaps in {seq + 1, its lane} and
+// writes LANE_OWNER with that seq. An event's key among all events of its address is
+// (seq of its lane's last LANE_OWNER for that slot, position in the lane).
+#ifndef WIRE_LANE_EVENT_H
+#define WIRE_LANE_EVENT_H
+
+#include <stdint.h>
+
+enum lane_type {
+	LANE_NONE = 0,
+	LANE_MALLOC = 1,        // malloc, operator new of an allocator library
+	LANE_CALLOC = 2,        // size = count * item
+	LANE_ALIGNED = 3,       // memalign, aligned_alloc, posix_memalign, valloc, pvalloc
+	LANE_FREE = 4,          // no size
+	LANE_REALLOC_FREE = 5,  // before realloc(address, …); ends the old block
+	LANE_REALLOC_ALLOC = 6, // after it: the new block; the next event of this lane after its 5
+	LANE_REALLOC_UNDO = 7,  // after a failed one: the old block lives on; size = what was asked
+	LANE_FAILED = 8,        // an allocation that returned NULL; no address; size, stack
+	LANE_TIME64 = 9,        // u64 absolute nanoseconds since began_ns follow the head
+	LANE_THREAD = 10,       // u32 tid, u8[16] name (NUL-padded): the lane's events are this thread's now
+	LANE_EXTRA = 11,        // u16 kind, u16 length, bytes: skipped when not known
+};
+
+enum lane_flag {
+	LANE_TYPE_MASK = 0xf,
+	LANE_ADDRESS_SHIFT = 4,
+	LANE_SIZE_SHIFT = 8,
+	LANE_TIME = 1 << 12,
+	LANE_STACK = 1 << 13,
+	LANE_OWNER = 1 << 14,
+	LANE_MARK = 1 << 15,
+};
+
+enum lane_push_flag {
+	LANE_PUSH_MASK = 0x3fff,
+	LANE_PUSH_CUT = 1 << 14,        // deeper than the recorder follows: outer frames are missing
+	LANE_PUSH_INCOMPLETE = 1 << 15, // could not be walked to the root
+};
+
+enum {
+	LANE_DEPTH_MAX = 8192,                          // frames of one stack
+	LANE_EVENT_BYTES_MAX = 48 + 4 * LANE_DEPTH_MAX, // one whole record
+	LANE_SLOTS = 65536,
+};
+
+static inline uint32_t lane_slot(uint64_t address)
+{
+	return (uint32_t)(address >> 12) & (LANE_SLOTS - 1);
+}
+
+// Notes: records of lane 0. u16 type, u16 length of what follows, then the payload, all
+// little-endian and unaligned. A reader skips a type it does not know.
+enum note_type {
+	// u32 module id (from 1, in order), u64 start, u64 end, u64 bias, u8 build-id length,
+	// u8[32] build-id, u16 path length, path. `bias` is what is added to an address in the
+	// file to get one in memory. An empty path with start != 0 is the executable.
+	NOTE_MODULE = 1,
+	NOTE_MODULE_GONE = 2, // u32 module id: it was unmapped
+	// u32 reason (enum note_exec), u32 pid as the guest sees it (a vfork child writes into its
+	// parent's segment), then the path: about to exec.
+	NOTE_EXEC = 3,
+	NOTE_EXEC_FAILED = 4, // u32 errno: that exec came back
+	NOTE_MESSAGE = 5,     // u32 enum note_message, then text: shown to the user once
+	NOTE_MARK = 6,        // u64 time, u32 tid, u32 lane, u64 lane head, then the name
+	// u64 time, u32 tid, u32 lane, u64 lane head: this thread is about to fork, and its child
+	// will say hello before anything else, repeating lane and head (both 0 where the thread has
+	// no lane). The collector holds the order there until the hello comes, 100 ms at most.
+	NOTE_FORK = 7,
+	NOTE_FORK_FAILED = 8, // u32 tid: the last fork that this thread announced made no child
+};
+
+// Why a new image will not be seen, as far as the exec'ing process can tell. 0: it will.
+enum note_exec {
+	NOTE_EXEC_OK = 0,
+	NOTE_EXEC_STATIC = 1,
+	NOTE_EXEC_SETUID = 2,
+};
+
+enum note_message {
+	NOTE_MESSAGE_OWN_MALLOC = 1, // the executable has its own malloc; text: the executable
+	NOTE_MESSAGE_OTHER = 2,
+};
+
+#endif

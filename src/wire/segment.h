@@ -1,0 +1,197 @@
+// segment: the memory that one traced process image shares with the collector.
+//
+// A *session* is one run of `tidemark record`. Its collector listens on an abstract Unix socket
+// (SOCK_SEQPACKET) whose name the traced processes find in TIDEMARK_SESSION. A process image (one
+// per start, fork or exec) sends a `struct segment_hello` and receives a `struct segment_welcome`
+// with two descriptors (SCM_RIGHTS): the session's clock page and a new segment. It maps both and
+// closes all three descriptors, so that nothing the program does to its descriptors can touch the
+// recording, and nothing we do can touch a file of the program. What a thread published in the
+// segment outlives the process: SIGKILL loses nothing.
+//
+// Layout of a segment, in bytes from its start:
+//
+//     SEGMENT_HEADER_AT   struct segment           one, written by both sides as marked
+//     SEGMENT_LANES_AT    struct lane_shared[]     SEGMENT_LANES_MAX
+//     SEGMENT_FRAMES_AT   struct segment_frame[]   SEGMENT_FRAMES_MAX, append-only
+//     SEGMENT_RINGS_AT    the lanes' rings         lane i at segment_ring_at(i)
+//
+// The file is sparse: only what was touched costs memory. Lane 0 carries notes (modules, exec,
+// exit), written under a lock of the process; lanes 1.. carry events of one thread at a time.
+//
+// Freestanding: no libc call. Included by the recorder and by the collector.
+#ifndef WIRE_SEGMENT_H
+#define WIRE_SEGMENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
+	SEGMENT_VERSION = 1,
+
+	SEGMENT_LANES_MAX = 4096,
+	SEGMENT_FRAMES_MAX = 1 << 20,
+
+	SEGMENT_HEADER_AT = 0,
+	SEGMENT_HEADER_BYTES = 4096,
+	SEGMENT_LANES_AT = SEGMENT_HEADER_AT + SEGMENT_HEADER_BYTES,
+	SEGMENT_LANE_BYTES = 128,
+	SEGMENT_FRAMES_AT = SEGMENT_LANES_AT + SEGMENT_LANES_MAX * SEGMENT_LANE_BYTES,
+	SEGMENT_FRAME_BYTES = 16,
+	SEGMENT_RINGS_AT = SEGMENT_FRAMES_AT + SEGMENT_FRAMES_MAX * SEGMENT_FRAME_BYTES,
+
+	// Rings: a program with few threads gets large ones, one with hundreds gets small ones.
+	SEGMENT_RING_NOTES_BYTES = 256 << 10, // lane 0
+	SEGMENT_RING_LARGE_BYTES = 1 << 20,
+	SEGMENT_RING_LARGE_LANES = 8, // lanes 1..8
+	SEGMENT_RING_MEDIUM_BYTES = 256 << 10,
+	SEGMENT_RING_MEDIUM_LANES = 56,      // lanes 9..64
+	SEGMENT_RING_SMALL_BYTES = 64 << 10, // lanes 65..
+};
+
+// Size of lane `lane`'s ring: a power of two and a multiple of the page size.
+static inline uint32_t segment_ring_bytes(uint32_t lane)
+{
+	if (lane == 0)
+		return SEGMENT_RING_NOTES_BYTES;
+	if (lane <= SEGMENT_RING_LARGE_LANES)
+		return SEGMENT_RING_LARGE_BYTES;
+	if (lane <= SEGMENT_RING_LARGE_LANES + SEGMENT_RING_MEDIUM_LANES)
+		return SEGMENT_RING_MEDIUM_BYTES;
+	return SEGMENT_RING_SMALL_BYTES;
+}
+
+// Where lane `lane`'s ring begins in the segment. For lane == SEGMENT_LANES_MAX: the segment's size.
+static inline uint64_t segment_ring_at(uint32_t lane)
+{
+	uint64_t at = SEGMENT_RINGS_AT;
+	uint32_t large = lane == 0 ? 0 : lane - 1;
+	uint32_t medium = 0;
+	uint32_t small = 0;
+
+	if (lane > 0)
+		at += SEGMENT_RING_NOTES_BYTES;
+	if (large > SEGMENT_RING_LARGE_LANES) {
+		medium = large - SEGMENT_RING_LARGE_LANES;
+		large = SEGMENT_RING_LARGE_LANES;
+	}
+	if (medium > SEGMENT_RING_MEDIUM_LANES) {
+		small = medium - SEGMENT_RING_MEDIUM_LANES;
+		medium = SEGMENT_RING_MEDIUM_LANES;
+	}
+	return at + (uint64_t)large * SEGMENT_RING_LARGE_BYTES +
+	       (uint64_t)medium * SEGMENT_RING_MEDIUM_BYTES +
+	       (uint64_t)small * SEGMENT_RING_SMALL_BYTES;
+}
+
+// The session's clock page, shared by the collector and all images.
+struct segment_clock {
+	uint32_t magic;   // SEGMENT_MAGIC
+	uint32_t version; // SEGMENT_VERSION
+	uint64_t began_ns; // CLOCK_MONOTONIC when the recording began
+
+	// Nanoseconds since began_ns, about every 100 us, by a thread that does nothing else.
+	// SEGMENT_CLOCK_STOP: the recording is over (disk full, or asked to stop): record no more.
+	_Alignas(64) _Atomic uint64_t now_ns;
+
+	// A futex word. A guest whose lane has become half full adds 1 and wakes it, and so does one
+	// that waits for room; the collector sleeps on it between two looks at the lanes.
+	_Alignas(64) _Atomic uint32_t bell;
+};
+
+#define SEGMENT_CLOCK_STOP UINT64_MAX
+
+// What the user asked for; in segment_welcome.options.
+enum segment_option {
+	SEGMENT_FREE_STACKS = 1 << 0, // a stack with every free
+	SEGMENT_CLOCK_NS = 1 << 1,    // each event has its own time
+	SEGMENT_NO_FOLLOW = 1 << 2,   // do not record children
+	SEGMENT_PAUSED = 1 << 3,      // begin paused
+	SEGMENT_VERIFY = 1 << 4,      // walk every stack a second time, without the cache, and compare
+};
+
+enum segment_start {
+	SEGMENT_START_EXEC = 1, // a fresh image
+	SEGMENT_START_FORK = 2, // a copy of a recorded image
+};
+
+// Guest to collector, one datagram.
+struct segment_hello {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t start;        // enum segment_start
+	uint32_t pid;          // as the guest sees it; the collector trusts SO_PEERCRED
+	uint32_t parent_pid;   // as the guest sees it
+	uint32_t parent_image; // fork: image id of the parent, else 0
+	uint32_t frames_count;  // fork: frame ids below this one are the parent's
+	uint32_t modules_count; // fork: module ids below this one are the parent's
+	uint32_t abi;           // 64 or 32
+	uint32_t exe_length;    // bytes of exe, without a NUL
+	uint32_t fork_lane;     // fork: the forking thread's lane in the parent, 0: it had none
+	uint32_t reserved;      // 0
+	uint64_t fork_head;     // fork: that lane's head, as in the parent's NOTE_FORK
+	char exe[4096];         // path of the executable; only exe_length bytes are sent
+};
+
+// Collector to guest, one datagram, with two descriptors: clock, segment.
+struct segment_welcome {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t image;   // id of this process image, from 1
+	uint32_t options; // enum segment_option
+	uint32_t collector_pid;
+	uint32_t refused; // not 0: do not record (e.g. SEGMENT_NO_FOLLOW); no descriptors come
+	uint64_t segment_bytes;
+};
+
+// The header of a segment.
+struct segment {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t image;         // by the collector, before the guest maps it
+	uint32_t options;       // by the collector
+	uint32_t collector_pid; // by the collector, in its own pid namespace
+	uint32_t reserved;
+
+	// By the guest, each published with release.
+	_Alignas(64) _Atomic uint32_t lanes_count;  // lanes [0, lanes_count) have been used
+	_Atomic uint32_t frames_count;              // frames [1, frames_count) are filled in
+	_Atomic uint64_t events_dropped;            // collector gone or no lane left
+	_Atomic uint64_t waited_ns;                 // time threads waited for a full lane
+	_Atomic uint64_t guest_bytes;               // private memory the recorder took
+	_Atomic uint32_t stacks_incomplete;         // captures that could not be walked to the root
+	_Atomic uint64_t verified;                  // SEGMENT_VERIFY: stacks walked twice
+	_Atomic uint64_t mismatched;                // of them: the two walks differ
+	_Atomic uint32_t exit_noted;                // 1: exit_status holds what _exit was given
+	_Atomic uint32_t exit_status;
+};
+
+// Frame `id` of the image: code address and the module it lay in when it was first seen. Filled
+// in before frames_count passes it. Id 0 is "unknown".
+struct segment_frame {
+	uint64_t pc;     // return address minus one, or the exact pc of a signal frame
+	uint32_t module; // 0: no module (generated code)
+	uint32_t flags;  // enum segment_frame_flag
+};
+
+enum segment_frame_flag {
+	SEGMENT_FRAME_EXACT_PC = 1 << 0, // pc is the instruction itself, not a return address - 1
+};
+
+// One lane's shared words. `head` and `tail` are counts of bytes since the segment began; the
+// position in the ring is the count modulo the ring's size. The ring is mapped twice, end to end,
+// so that no record wraps.
+struct lane_shared {
+	_Alignas(64) _Atomic uint64_t head; // by the guest, release, after every whole record
+	_Atomic uint32_t tid;               // by the guest: who holds it; 0: free
+	_Atomic uint32_t state;             // reserved
+	_Alignas(64) _Atomic uint64_t tail; // by the collector, release, after decoding
+};
+
+_Static_assert(sizeof(struct segment) <= SEGMENT_HEADER_BYTES, "header fits its page");
+_Static_assert(sizeof(struct lane_shared) == SEGMENT_LANE_BYTES, "two cache lines a lane");
+_Static_assert(sizeof(struct segment_frame) == SEGMENT_FRAME_BYTES, "16 bytes a frame");
+
+#endif

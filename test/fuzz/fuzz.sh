@@ -1,0 +1,5 @@
+#!/bin/sh
+# Each fuzz target for a minute, under the sanitizers.
+# timeout: 900
+set -u
+exec "$TIDEMARK_SOURCE/tools/fuzz" --build "$TIDEMARK_BUILD-fuzz" --seconds 60

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Many threads: exact, in an order in which no address is ever owned twice."""
+# timeout: 180
+import collections
+
+from libguest import Trace, check, check_whole, equal, main, program, record_witnessed, test
+
+
+def crowd(how):
+    ended, witness = record_witnessed([program("crowd"), how], timeout=60)
+    trace = Trace()
+    check_whole(trace, witness)
+    return int(ended.out), trace
+
+
+@test
+def eight_threads_that_free_each_others_blocks_never_own_one_twice():
+    steps, trace = crowd("stress")
+    workers = collections.Counter(event.thread for event in trace.events
+                                  if event.kind == "malloc")
+    equal(8, sum(count >= 20000 for count in workers.values()), "threads with all their steps")
+    owners, foreign = {}, 0
+    for event in trace.events:
+        if event.kind == "malloc":
+            owners[event.address] = event.thread
+        elif event.kind == "free":
+            foreign += owners.pop(event.address, event.thread) != event.thread
+    check(foreign > steps // 2, f"only {foreign} frees were another thread's")
+
+
+@test
+def three_hundred_threads_at_once():
+    own, trace = crowd("together")
+    equal(own, len(trace.of_size(7801)) + len(trace.of_size(7802)), "blocks")
+    equal(300, len({event.thread for event in trace.of_size(7802)}), "threads")
+    equal(30000, trace.frees_of_size(7801), "frees")
+
+
+@test
+def twenty_thousand_threads_one_after_the_other():
+    own, trace = crowd("in_turn")
+    equal(own, len(trace.of_size(7803)), "blocks")
+    equal(own, trace.frees_of_size(7803), "frees")
+    equal(own, len({event.thread for event in trace.of_size(7803)}), "threads")
+
+
+main()

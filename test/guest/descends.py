@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Every process that descends from the program is in the one trace, with exact counts."""
+# timeout: 120
+from libguest import Trace, check, check_whole, equal, main, program, record, report, test
+
+FIRST, FORKED, IMAGE = 7100, 7101, 7102
+
+
+def recorded(how, *options, first=20, forked=0, images=0, inherited=0):
+    ended = record([program("descends"), how], *options)
+    trace = Trace()
+    check_whole(trace)
+    equal(first, len(trace.of_size(FIRST)), "blocks of the first process")
+    equal(forked, len(trace.of_size(FORKED)), "blocks of forked children")
+    equal(images, len(trace.of_size(IMAGE)), "blocks of fresh images")
+    inherited_frees(trace, inherited)
+    return ended, trace
+
+
+def inherited_frees(trace, expected):
+    """Frees by a forked child of blocks that its parent had."""
+    live, found = {}, 0
+    for event in trace.events:
+        process = trace.threads[event.thread]
+        if event.kind == "malloc" and event.size == FIRST:
+            live.setdefault(event.address, process)
+        elif event.kind == "free" and live.get(event.address, process) != process:
+            found += 1
+    equal(expected, found, "frees of inherited blocks")
+    equal(0, report()["heap"]["live_at_exit"]["bytes"] - live_bytes(trace), "live at exit")
+
+
+def live_bytes(trace):
+    """What live_at_exit must say: every process's own blocks that it did not free itself."""
+    live = {}
+    for event in trace.events:
+        process = trace.threads[event.thread]
+        if event.kind in ("free", "realloc-free"):
+            live.pop((process, event.address), None)
+        elif event.kind == "realloc":
+            live.pop((process, event.old), None)
+        if event.kind in ("malloc", "calloc", "aligned", "realloc", "realloc-alloc"):
+            live[process, event.address] = event.size
+    return sum(live.values())
+
+
+def images_of(trace, name="descends"):
+    return [fields for fields in trace.processes.values() if fields["exe"].endswith("/" + name)]
+
+
+@test
+def fork_is_followed():
+    _, trace = recorded("fork", forked=20, inherited=5)
+    equal(2, len(trace.processes), "processes")
+    child = trace.processes[1]
+    equal(("fork", "p0"), (child["start"], child["parent"]), "the child's start and parent")
+
+
+@test
+def fork_and_exec_are_followed():
+    _, trace = recorded("fork_exec", forked=20, images=30, inherited=5)
+    equal(3, len(trace.processes), "processes")
+    equal(trace.processes[1]["pid"], trace.processes[2]["pid"], "the pid across exec")
+    equal("1", trace.processes[2]["generation"], "the generation after exec")
+    exits = [row["exit"] for row in report()["trace"]["processes"]]
+    equal(["exit 0", "exec", "exit 0"], exits, "how each ended")
+
+
+@test
+def exec_of_itself_is_followed():
+    _, trace = recorded("exec_self", first=10, images=30)
+    equal(2, len(trace.processes), "processes")
+    equal("1", trace.processes[1]["generation"], "the generation after exec")
+    equal("image", trace.processes[1]["args"][1][1:-1], "the arguments of the second image")
+
+
+@test
+def an_exec_that_fails_changes_nothing():
+    _, trace = recorded("exec_fails")
+    equal(1, len(trace.processes), "processes")
+
+
+@test
+def system_is_followed():
+    _, trace = recorded("system", images=30)
+    check(len(trace.processes) >= 2, trace.processes)
+
+
+@test
+def popen_is_followed():
+    recorded("popen", images=30)
+
+
+@test
+def posix_spawn_is_followed():
+    _, trace = recorded("spawn", images=30)
+    equal(2, len(images_of(trace)), "images of the program")
+
+
+@test
+def vfork_is_followed():
+    _, trace = recorded("vfork", images=30)
+    equal(2, len(images_of(trace)), "images of the program")
+
+
+@test
+def a_vfork_child_that_allocates_is_survived():
+    _, trace = recorded("vfork_allocates", forked=len(Trace_of_vfork()), images=30)
+    equal(2, len(images_of(trace)), "images of the program")
+
+
+def Trace_of_vfork():
+    """The block is of its parent's memory: it is recorded, or left out together with its free."""
+    record([program("descends"), "vfork_allocates"], trace="first.tide")
+    trace = Trace("first.tide")
+    equal(len(trace.of_size(FORKED)), trace.frees_of_size(FORKED), "pairs in the vfork child")
+    return trace.of_size(FORKED)
+
+
+@test
+def a_vfork_child_that_exits_is_survived():
+    recorded("vfork_exits")
+
+
+@test
+def a_shell_is_followed():
+    _, trace = recorded("sh", images=30)
+    check(any("sh" in fields["exe"] for fields in trace.processes.values()), "the shell is there")
+
+
+@test
+def env_is_followed():
+    recorded("env", images=30)
+
+
+@test
+def env_i_is_followed():
+    recorded("env_empty", images=30)
+
+
+@test
+def an_exec_with_no_environment_is_followed():
+    recorded("no_environment", images=30)
+
+
+@test
+def a_child_that_outlives_its_parent_is_recorded_to_its_end():
+    _, trace = recorded("orphan", forked=20, inherited=5)
+    exits = [row["exit"] for row in report()["trace"]["processes"]]
+    equal(["exit 0", "exit 0"], exits, "how each ended")
+
+
+@test
+def children_of_children_are_followed():
+    _, trace = recorded("chain", forked=40, images=30, inherited=5)
+    parents = [fields.get("parent") for fields in trace.processes.values()]
+    equal([None, "p0", "p1", "p2"], parents, "parents")
+
+
+@test
+def two_thousand_short_children_are_recorded():
+    _, trace = recorded("many", forked=2000)
+    equal(2001, len(trace.processes), "processes")
+    forks = [fields for fields in trace.processes.values() if fields.get("start") == "fork"]
+    equal(2000, len(forks), "forked children")
+
+
+@test
+def no_follow_records_the_first_process_alone():
+    for how, first in (("fork", 20), ("system", 20), ("spawn", 20), ("vfork", 20)):
+        _, trace = recorded(how, "--no-follow", "--force", first=first)
+        equal(1, len(trace.processes), f"processes of {how}")
+        equal("no-follow", trace.options, "options in the trace")
+
+
+main()

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""A program may go anywhere, drop its rights and clear its environment: it is still recorded."""
+import os
+import shutil
+import subprocess
+
+from libguest import (LIBRARY, TIDEMARK, Trace, check, check_whole, environment, equal, main,
+                      need_root, program, record, run, test)
+
+
+def recorded(how, *more, again=50):
+    record([program("places"), how, *more])
+    trace = Trace()
+    check_whole(trace)
+    equal(100, len(trace.of_size(7701)), "blocks before")
+    equal(100, len(trace.of_size(7702)), "blocks after")
+    equal(again, len(trace.of_size(7703)), "blocks of the image that was started afterwards")
+    return trace
+
+
+@test
+def another_working_directory():
+    recorded("chdir")
+
+
+@test
+def a_cleared_environment():
+    recorded("clearenv")
+
+
+@test
+def not_dumpable():
+    recorded("dumpable")
+
+
+@test
+def not_dumpable_as_an_unprivileged_user():
+    as_nobody(["places", "dumpable"], {7701: 100, 7702: 100, 7703: 50})
+
+
+def as_nobody(words, blocks):
+    """Record as somebody who has no rights, with copies of everything in a folder of theirs."""
+    need_root()
+    os.chmod(".", 0o777)
+    os.mkdir("own")
+    for path in (TIDEMARK, LIBRARY, program(words[0])):
+        shutil.copy(path, "own")
+    os.chmod("own", 0o777)
+    if os.path.abspath("own").startswith("/root"):
+        from libguest import Skip
+        raise Skip("nobody may look into this folder")
+    own = os.path.abspath("own")
+    parent = os.path.dirname(own)
+    while parent != "/":  # the folder of this run is closed to others
+        os.chmod(parent, os.stat(parent).st_mode | 0o011)
+        parent = os.path.dirname(parent)
+    ended = run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                 os.path.join(own, "tidemark"), "record", "-o", "t.tide",
+                 os.path.join(own, words[0]), *words[1:]], cwd=own)
+    equal(0, ended.code, f"exit code ({ended.err})")
+    trace = Trace(os.path.join(own, "t.tide"))
+    check_whole(trace)
+    for size, count in blocks.items():
+        equal(count, len(trace.of_size(size)), f"blocks of {size} bytes")
+
+
+@test
+def another_root():
+    need_root()
+    os.mkdir("root")
+    recorded("chroot", os.path.abspath("root"), again=0)
+
+
+@test
+def dropped_rights():
+    need_root()
+    trace = recorded_where_anybody_may_look()
+    check_whole(trace)
+
+
+def recorded_where_anybody_may_look():
+    """The image that is started after the rights were dropped must be able to load the recorder."""
+    parent = os.path.abspath(".")
+    while parent != "/":
+        os.chmod(parent, os.stat(parent).st_mode | 0o011)
+        parent = os.path.dirname(parent)
+    os.mkdir("own")
+    for path in (TIDEMARK, LIBRARY, program("places")):
+        shutil.copy(path, "own")
+    own = os.path.abspath("own")
+    ended = run([os.path.join(own, "tidemark"), "record", "-o", "t.tide",
+                 os.path.join(own, "places"), "setuid"])
+    equal(0, ended.code, f"exit code ({ended.err})")
+    trace = Trace()
+    for size, count in {7701: 100, 7702: 100, 7703: 50}.items():
+        equal(count, len(trace.of_size(size)), f"blocks of {size} bytes")
+    return trace
+
+
+@test
+def a_preload_of_the_users_own():
+    witness = os.path.join(os.path.dirname(LIBRARY), "test", "witness", "libwitness.so")
+    os.mkdir("counts")
+    ended = run([TIDEMARK, "record", "-q", "-o", "t.tide", "sh", "-c", "echo $LD_PRELOAD"],
+                env=environment(LD_PRELOAD=witness, WITNESS=os.path.abspath("counts")))
+    equal(f"{os.path.realpath(LIBRARY)}:{witness}\n", ended.out, "LD_PRELOAD of the program")
+    check(len(os.listdir("counts")) >= 1, "the user's own library was loaded")
+
+
+main()

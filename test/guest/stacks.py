@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Stacks are whole, callers stay apart, and odd stacks do no harm."""
+# timeout: 120
+import collections
+import os
+
+from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, main, program,
+                      record, record_witnessed, report, run, test)
+
+FLAG_INCOMPLETE, FLAG_CUT = 1, 2
+
+
+def is_whole_at(depth):
+    record([program("deep"), str(depth)])
+    trace = Trace()
+    check_whole(trace)
+    stacks = collections.Counter(event.stack for event in trace.of_size(7501))
+    equal([10, 20], sorted(stacks.values()), "blocks by stack")
+    left, right = stacks
+    for stack in stacks:
+        # guest_keep, depth x descend, from_left or from_right, main, and libc's start.
+        check(depth + 4 <= trace.depth(stack) <= depth + 8, f"depth {trace.depth(stack)}")
+        equal(0, trace.stacks[stack][2], "flags")
+    equal(trace.root(left), trace.root(right), "the root")
+    ours = [site for site in report("t.tide", "-n", "0", "--all-frames")["sites"]["bytes"]
+            if site["bytes"] in (75010, 150020)]
+    callers = {name for site in ours for frame in site["stack"]
+               for name in [frame["function"]] if name in ("from_left", "from_right")}
+    equal({"from_left", "from_right"}, callers, "callers in the report")
+    equal([depth, depth], [sum(frame["function"] == "descend" for frame in site["stack"])
+                           for site in ours], "frames of `descend` in the report")
+
+
+@test
+def a_stack_of_100_frames_is_whole():
+    is_whole_at(100)
+
+
+@test
+def a_stack_of_500_frames_is_whole():
+    is_whole_at(500)
+
+
+@test
+def a_stack_of_5000_frames_is_whole():
+    is_whole_at(5000)
+
+
+@test
+def a_stack_that_is_too_deep_says_that_it_was_cut():
+    record([program("deep"), "20000"])
+    trace = Trace()
+    check_whole(trace)
+    events = trace.of_size(7501)
+    equal(30, len(events), "blocks")
+    for stack in {event.stack for event in events}:
+        if trace.depth(stack) < 20000:
+            check(trace.stacks[stack][2] & FLAG_CUT, "a stack was cut silently")
+
+
+@test
+def distinct_stacks_by_the_hundred_thousand_cost_a_bounded_amount_of_memory():
+    plain = int(run([program("many_stacks")]).out)
+    ended = record([program("many_stacks")])
+    added = int(ended.out) - plain
+    check(added <= 148 * 1024 // 5, f"{added} KiB added to the program's peak")
+    data = report("t.tide", "-n", "1")
+    check(data["heap"]["allocations"] >= 131072, data["heap"])
+    equal(0, data["trace"]["events_lost"], "events lost")
+    print(f"# added {added} KiB to a peak of {plain} KiB")
+
+
+def odd(how, *sizes):
+    ended, witness = record_witnessed([program("odd_stacks"), how])
+    trace = Trace()
+    check_whole(trace, witness)
+    events = [event for size in sizes for event in trace.of_size(size)]
+    equal(int(ended.out), len(events), "blocks")
+    equal(int(ended.out), sum(trace.frees_of_size(size) for size in sizes), "frees")
+    return trace, events
+
+
+def complete(trace, events):
+    for stack in {event.stack for event in events}:
+        equal(0, trace.stacks[stack][2], f"flags of stack {stack}")
+
+
+@test
+def a_signal_handler_may_allocate():
+    trace, events = odd("signal", 7601)
+    complete(trace, events)
+
+
+@test
+def a_signal_handler_on_its_own_stack_may_allocate():
+    trace, events = odd("altstack", 7602)
+    complete(trace, events)
+
+
+@test
+def longjmp_loses_nothing():
+    trace, events = odd("longjmp", 7603)
+    complete(trace, events)
+    depths = {trace.depth(event.stack) for event in events}
+    equal(4, len(depths), f"depths {depths}")
+
+
+@test
+def coroutines_have_stacks_of_their_own():
+    trace, events = odd("coroutine", 7604, 7605)
+    complete(trace, events)
+    roots = {trace.stacks[trace.root(event.stack)][0] for event in events}
+    equal(1, len(roots), "roots of coroutines")
+    check(max(trace.depth(event.stack) for event in events) <= 4, "frames of the coroutine only")
+
+
+@test
+def coroutines_on_stacks_that_come_and_go_lose_nothing():
+    odd("own_stack", 7607)
+
+
+@test
+def threads_with_16_KiB_of_stack_are_recorded():
+    trace, events = odd("small", 7606)
+    complete(trace, events)
+    equal(20, len({event.thread for event in events}), "threads")
+
+
+@test
+def exceptions_lose_nothing():
+    _, witness = record_witnessed([program("throws")])
+    trace = Trace()
+    check_whole(trace, witness)
+    equal(5000, len(trace.of_size(7651)), "blocks")
+    equal(5000, trace.frees_of_size(7651), "frees")
+    complete(trace, trace.of_size(7651))
+
+
+@test
+def code_without_frame_pointers_has_whole_stacks():
+    record([program("bare_frames")])
+    trace = Trace()
+    check_whole(trace)
+    events = trace.of_size(7671)
+    equal(500, len(events), "blocks")
+    complete(trace, events)
+    depth = trace.depth(events[0].stack)
+    check(depth >= 8, f"level_0 to level_5, main and libc's start; got {depth}")
+
+
+@test
+def a_stack_that_cannot_be_walked_is_marked():
+    record([program("bare_tables")])
+    trace = Trace()
+    check_whole(trace)
+    events = trace.of_size(7671)
+    equal(500, len(events), "blocks")
+    for stack in {event.stack for event in events}:
+        if trace.depth(stack) < 8:
+            check(trace.stacks[stack][2] & FLAG_INCOMPLETE, "a stack was cut silently")
+
+
+main()

@@ -1,0 +1,88 @@
+// crowd: many threads.
+//
+//     crowd HOW
+//
+// stress      8 threads, 20,000 steps each: take a block of 16 to 7800 bytes, put it into a table
+//             that all share, free what was there: most frees are another thread's
+// together    300 threads at once, 100 pairs of 7801 bytes each, and one block of 7802 kept
+// in_turn     20,000 threads one after the other, each keeps and frees one block of 7803
+// Prints the number of allocations of its own.
+#include "guest.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { SLOTS = 1024, STEPS = 20000 };
+
+static _Atomic(void *) slots[SLOTS];
+static pthread_barrier_t all_here;
+
+static void *stress(void *argument)
+{
+	uint32_t seed = (uint32_t)(uintptr_t)argument * 2654435761u;
+
+	for (int i = 0; i < STEPS; i++) {
+		void *ptr;
+
+		seed = seed * 1664525u + 1013904223u;
+		ptr = malloc(16 + (seed >> 8) % 7784);
+		guest_check(ptr != NULL, "malloc");
+		*(volatile uint32_t *)ptr = seed;
+		free(atomic_exchange(&slots[(seed >> 12) % SLOTS], ptr));
+	}
+	return NULL;
+}
+
+static void *together(void *argument)
+{
+	(void)argument;
+	pthread_barrier_wait(&all_here);
+	for (int i = 0; i < 100; i++)
+		guest_pair(7801);
+	guest_keep(7802);
+	pthread_barrier_wait(&all_here);
+	return NULL;
+}
+
+static void *in_turn(void *argument)
+{
+	(void)argument;
+	guest_pair(7803);
+	return NULL;
+}
+
+static void start(pthread_t *threads, int count, void *(*run)(void *))
+{
+	pthread_attr_t attributes;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, 65536);
+	for (int i = 0; i < count; i++)
+		guest_check(pthread_create(&threads[i], &attributes, run,
+					   (void *)(uintptr_t)(i + 1)) == 0,
+			    "pthread_create");
+	for (int i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "stress";
+	static pthread_t threads[300];
+
+	if (strcmp(how, "stress") == 0) {
+		start(threads, 8, stress);
+		for (int i = 0; i < SLOTS; i++)
+			free(slots[i]);
+		guest_say("%d\n", 8 * STEPS);
+	} else if (strcmp(how, "together") == 0) {
+		pthread_barrier_init(&all_here, NULL, 300);
+		start(threads, 300, together);
+		guest_say("%d\n", 300 * 101);
+	} else {
+		for (int i = 0; i < 20000; i++)
+			start(threads, 1, in_turn);
+		guest_say("%d\n", 20000);
+	}
+	return 0;
+}

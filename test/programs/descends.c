@@ -1,0 +1,293 @@
+// descends: starts children in every way there is, each of which makes a known number of calls.
+//
+//     descends HOW
+//
+// A process keeps `n` blocks of 7100 + its role bytes: role 0, the first process, 10 before and
+// 10 after; role 1, a forked child, 20; role 2, a fresh image of this program, 30. Role 1 frees
+// the first five blocks of its parent as well: they are inherited, and are the parent's.
+#include "guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+static char self[4096];
+static void *kept[10];
+
+static void keep(size_t role, int count)
+{
+	for (int i = 0; i < count; i++) {
+		void *ptr = guest_keep(7100 + role);
+
+		if (role == 0 && i < 10)
+			kept[i] = ptr;
+	}
+}
+
+static void wait_for(pid_t pid)
+{
+	int status = 0;
+
+	guest_check(pid > 0, "no child");
+	while (waitpid(pid, &status, 0) < 0)
+		guest_check(errno == EINTR, "waitpid");
+	guest_check(status == 0, "the child failed");
+}
+
+static void child(void)
+{
+	for (int i = 0; i < 5; i++)
+		free(kept[i]);
+	keep(1, 20);
+}
+
+static pid_t start(char *const *argv, char *const *envp)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execve(argv[0], argv, envp);
+		_exit(127);
+	}
+	return pid;
+}
+
+static void run_fork(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		child();
+		_exit(0);
+	}
+	wait_for(pid);
+}
+
+static void run_fork_exec(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		child();
+		execl(self, "descends", "image", NULL);
+		_exit(127);
+	}
+	wait_for(pid);
+}
+
+static void run_exec_self(void)
+{
+	execl(self, "descends", "image", NULL);
+	_exit(127);
+}
+
+static void run_exec_fails(void)
+{
+	execl("/nonexistent/program", "program", NULL);
+	guest_check(errno == ENOENT, "exec of nothing");
+}
+
+static void run_system(void)
+{
+	char line[5000];
+
+	snprintf(line, sizeof(line), "%s image", self);
+	guest_check(system(line) == 0, "system");
+}
+
+static void run_popen(void)
+{
+	char line[5000];
+	char text[16] = "";
+	FILE *file;
+
+	snprintf(line, sizeof(line), "%s image; echo done", self);
+	file = popen(line, "r");
+	guest_check(file && fgets(text, sizeof(text), file) && strcmp(text, "done\n") == 0,
+		    "popen");
+	guest_check(pclose(file) == 0, "pclose");
+}
+
+static void run_spawn(void)
+{
+	char *argv[] = { self, "image", NULL };
+	pid_t pid = 0;
+
+	guest_check(posix_spawn(&pid, self, NULL, NULL, argv, environ) == 0, "posix_spawn");
+	wait_for(pid);
+}
+
+static void run_vfork(void)
+{
+	char *argv[] = { self, "image", NULL };
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		execve(self, argv, environ);
+		_exit(127);
+	}
+	wait_for(pid);
+}
+
+// The child of a vfork may not allocate by the book, but programs do.
+static void run_vfork_allocates(void)
+{
+	char *argv[] = { self, "image", NULL };
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		void *volatile ptr = malloc(7101);
+
+		free(ptr);
+		execve(self, argv, environ);
+		_exit(127);
+	}
+	wait_for(pid);
+}
+
+static void run_vfork_exits(void)
+{
+	pid_t pid = vfork();
+
+	if (pid == 0)
+		_exit(0);
+	wait_for(pid);
+}
+
+static void run_sh(void)
+{
+	char line[5000];
+	char *argv[] = { "/bin/sh", "-c", line, NULL };
+
+	snprintf(line, sizeof(line), "%s image && true", self);
+	wait_for(start(argv, environ));
+}
+
+static void run_env(void)
+{
+	char *argv[] = { "/usr/bin/env", "X=1", self, "image", NULL };
+
+	wait_for(start(argv, environ));
+}
+
+static void run_env_empty(void)
+{
+	char *argv[] = { "/usr/bin/env", "-i", self, "image", NULL };
+
+	wait_for(start(argv, environ));
+}
+
+static void run_no_environment(void)
+{
+	char *argv[] = { self, "image", NULL };
+	char *envp[] = { NULL };
+
+	wait_for(start(argv, envp));
+}
+
+// The child works on after its parent ended.
+static void run_orphan(void)
+{
+	pid_t parent = getpid();
+
+	if (fork() == 0) {
+		while (getppid() == parent)
+			usleep(1000);
+		child();
+		_exit(0);
+	}
+	keep(0, 10);
+	_exit(0);
+}
+
+// 2,000 children, up to four at once, each keeps one block.
+static void run_many(void)
+{
+	int alive = 0;
+
+	for (int i = 0; i < 2000; i++) {
+		pid_t pid = fork();
+
+		guest_check(pid >= 0, "fork");
+		if (pid == 0) {
+			keep(1, 1);
+			_exit(0);
+		}
+		if (++alive == 4) {
+			guest_check(wait(NULL) > 0, "wait");
+			alive--;
+		}
+	}
+	while (alive-- > 0)
+		wait(NULL);
+}
+
+// A child of a child of a child.
+static void run_chain(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		child();
+		pid = fork();
+		if (pid == 0) {
+			keep(1, 20);
+			execl(self, "descends", "image", NULL);
+			_exit(127);
+		}
+		wait_for(pid);
+		_exit(0);
+	}
+	wait_for(pid);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} ways[] = {
+	{ "fork", run_fork },
+	{ "fork_exec", run_fork_exec },
+	{ "exec_self", run_exec_self },
+	{ "exec_fails", run_exec_fails },
+	{ "system", run_system },
+	{ "popen", run_popen },
+	{ "spawn", run_spawn },
+	{ "vfork", run_vfork },
+	{ "vfork_allocates", run_vfork_allocates },
+	{ "vfork_exits", run_vfork_exits },
+	{ "sh", run_sh },
+	{ "env", run_env },
+	{ "env_empty", run_env_empty },
+	{ "no_environment", run_no_environment },
+	{ "orphan", run_orphan },
+	{ "many", run_many },
+	{ "chain", run_chain },
+};
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "fork";
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	guest_check(length > 0, "readlink");
+	if (strcmp(how, "image") == 0) {
+		keep(2, 30);
+		return 0;
+	}
+	keep(0, 10);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (strcmp(ways[i].name, how) != 0)
+			continue;
+		ways[i].run();
+		keep(0, 10);
+		return 0;
+	}
+	guest_check(0, "unknown way");
+	return 1;
+}

@@ -1,0 +1,71 @@
+// family_cxx: new and delete in every form, 100 times each, counted once.
+//
+// Each form asks for a size of its own (7101 to 7118, arrays of char included), and every block is
+// deleted. The failing ones throw or return NULL.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <vector>
+#include <unistd.h>
+
+enum { TIMES = 100 };
+
+static void check(bool condition)
+{
+	if (!condition)
+		_exit(99);
+}
+
+int main()
+{
+	const std::align_val_t wide{ 64 };
+
+	for (int i = 0; i < TIMES; i++) {
+		void *p = ::operator new(7101);
+		::operator delete(p);
+		p = ::operator new[](7102);
+		::operator delete[](p);
+		p = ::operator new(7103, std::nothrow);
+		::operator delete(p, std::nothrow);
+		p = ::operator new[](7104, std::nothrow);
+		::operator delete[](p, std::nothrow);
+		p = ::operator new(7105, wide);
+		check(reinterpret_cast<uintptr_t>(p) % 64 == 0);
+		::operator delete(p, wide);
+		p = ::operator new[](7106, wide);
+		::operator delete[](p, wide);
+		p = ::operator new(7107, wide, std::nothrow);
+		::operator delete(p, wide, std::nothrow);
+		p = ::operator new[](7108, wide, std::nothrow);
+		::operator delete[](p, wide, std::nothrow);
+		p = ::operator new(7109);
+		::operator delete(p, std::size_t(7109));
+		p = ::operator new[](7110);
+		::operator delete[](p, std::size_t(7110));
+		p = ::operator new(7111, wide);
+		::operator delete(p, std::size_t(7111), wide);
+		p = ::operator new[](7112, wide);
+		::operator delete[](p, std::size_t(7112), wide);
+		char *volatile array = new char[7113];
+		delete[] array;
+		std::string text(7114, 'x'); // asks for one more: 7115
+		check(text.size() == 7114);
+		std::vector<char> vector(7116);
+		check(vector.size() == 7116);
+		::operator delete(nullptr);
+	}
+	for (int i = 0; i < TIMES; i++) {
+		bool thrown = false;
+
+		try {
+			::operator delete(::operator new(std::size_t(1) << 62));
+		} catch (const std::bad_alloc &) {
+			thrown = true;
+		}
+		check(thrown);
+		check(::operator new(std::size_t(1) << 62, std::nothrow) == nullptr);
+	}
+	return 0;
+}

@@ -1,0 +1,177 @@
+// odd_stacks: allocates where stacks are not what they usually are.
+//
+//     odd_stacks HOW
+//
+// signal      a handler allocates, 200,000 ns timer on the main thread, until 500 ran: 7601 bytes
+// altstack    the same on a signal stack of its own: 7602
+// longjmp     jumps out of three frames after allocating, 1,000 times: 7603
+// coroutine   two contexts take turns, 1,000 times: 7604 and 7605
+// small       20 threads with stacks of 16 KiB: 7606, 100 pairs each
+// own_stack   a coroutine on a stack that was malloced, freed and malloced again: 7607
+// Prints how many blocks of those sizes it took.
+#include "guest.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <ucontext.h>
+
+static volatile int handled;
+static volatile size_t handled_size;
+
+static void handler(int number)
+{
+	(void)number;
+	free(malloc(handled_size));
+	handled++;
+}
+
+// A handler that allocates is safe only while the thread is not in malloc itself: the loop asks
+// for the signal between calls of its own, and spins so that the timer also hits other code.
+static void run_signal(int on_own_stack)
+{
+	static char own_stack[65536];
+	stack_t stack = { .ss_sp = own_stack, .ss_size = sizeof(own_stack) };
+	struct sigaction action = { .sa_handler = handler,
+				    .sa_flags = on_own_stack ? SA_ONSTACK : 0 };
+	struct itimerval timer = { { 0, 200 }, { 0, 200 } };
+
+	handled_size = on_own_stack ? 7602 : 7601;
+	guest_check(sigaltstack(&stack, NULL) == 0, "sigaltstack");
+	guest_check(sigaction(SIGALRM, &action, NULL) == 0, "sigaction");
+	for (int i = 0; i < 250; i++) {
+		raise(SIGALRM);
+		guest_pair(7690);
+	}
+	setitimer(ITIMER_REAL, &timer, NULL);
+	while (handled < 500)
+		for (volatile int spin = 0; spin < 1000; spin++)
+			;
+	memset(&timer, 0, sizeof(timer));
+	setitimer(ITIMER_REAL, &timer, NULL);
+	signal(SIGALRM, SIG_IGN);
+	guest_say("%d\n", handled);
+}
+
+static jmp_buf home;
+
+static void jump_out(int depth)
+{
+	volatile int here = depth;
+
+	guest_pair(7603);
+	if (here == 0)
+		longjmp(home, 1);
+	jump_out(depth - 1);
+}
+
+static void run_longjmp(void)
+{
+	volatile int count = 0;
+
+	while (count < 1000) {
+		if (setjmp(home) == 0)
+			jump_out(2);
+		guest_pair(7603);
+		count++;
+	}
+	guest_say("%d\n", count * 4);
+}
+
+static ucontext_t main_context, contexts[2];
+
+static void turn(int which)
+{
+	for (int i = 0; i < 1000; i++) {
+		void *volatile ptr = malloc(7604 + (size_t)which);
+
+		swapcontext(&contexts[which], &contexts[!which]);
+		free(ptr);
+	}
+}
+
+static void run_coroutine(void)
+{
+	static char stacks[2][65536];
+
+	for (int i = 0; i < 2; i++) {
+		getcontext(&contexts[i]);
+		contexts[i].uc_stack.ss_sp = stacks[i];
+		contexts[i].uc_stack.ss_size = sizeof(stacks[i]);
+		contexts[i].uc_link = &main_context;
+		makecontext(&contexts[i], (void (*)(void))turn, 1, i);
+	}
+	swapcontext(&main_context, &contexts[0]);
+	guest_say("%d\n", 2000);
+}
+
+static void once(void)
+{
+	guest_pair(7607);
+}
+
+static void run_own_stack(void)
+{
+	for (int i = 0; i < 200; i++) {
+		size_t size = 32768 + 4096 * (size_t)(i % 3);
+		char *stack = i % 2 ? malloc(size) :
+				      mmap(NULL, size, PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		getcontext(&contexts[0]);
+		contexts[0].uc_stack.ss_sp = stack;
+		contexts[0].uc_stack.ss_size = size;
+		contexts[0].uc_link = &main_context;
+		makecontext(&contexts[0], once, 0);
+		swapcontext(&main_context, &contexts[0]);
+		if (i % 2)
+			free(stack);
+		else
+			munmap(stack, size);
+	}
+	guest_say("%d\n", 200);
+}
+
+static void *small(void *argument)
+{
+	(void)argument;
+	for (int i = 0; i < 100; i++)
+		guest_pair(7606);
+	return NULL;
+}
+
+static void run_small(void)
+{
+	pthread_t threads[20];
+	pthread_attr_t attributes;
+
+	pthread_attr_init(&attributes);
+	guest_check(pthread_attr_setstacksize(&attributes, 16384) == 0, "16 KiB");
+	for (int i = 0; i < 20; i++)
+		guest_check(pthread_create(&threads[i], &attributes, small, NULL) == 0, "thread");
+	for (int i = 0; i < 20; i++)
+		pthread_join(threads[i], NULL);
+	guest_say("%d\n", 2000);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+
+	if (strcmp(how, "signal") == 0)
+		run_signal(0);
+	else if (strcmp(how, "altstack") == 0)
+		run_signal(1);
+	else if (strcmp(how, "longjmp") == 0)
+		run_longjmp();
+	else if (strcmp(how, "coroutine") == 0)
+		run_coroutine();
+	else if (strcmp(how, "small") == 0)
+		run_small();
+	else if (strcmp(how, "own_stack") == 0)
+		run_own_stack();
+	else
+		guest_check(0, "unknown way");
+	return 0;
+}

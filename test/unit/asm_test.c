@@ -1,0 +1,184 @@
+// What docs/format.md section 15 promises about the text form.
+#include "test/test.h"
+#include "test/unit/sample_trace.h"
+#include "trace/asm.h"
+
+static char *dump(const char *path)
+{
+	struct asm_options options = asm_dump_all();
+	struct str text = { 0 };
+	struct sink sink = sink_to_str(&text);
+	struct err err = { 0 };
+	struct reader *reader = reader_open(path, &err);
+
+	CHECK_STR("", err.text);
+	CHECK(asm_dump(reader, &options, &sink, &err));
+	reader_close(reader);
+	return str_take(&text);
+}
+
+static bool assemble(const char *text, const char *path, struct err *err)
+{
+	int fd = sample_create(path);
+	bool ok = asm_read(text, strlen(text), fd, err);
+
+	close(fd);
+	return ok;
+}
+
+TEST(asm_gives_back_random_traces_word_for_word)
+{
+	const char *path = test_temp_path("random.tide");
+	const char *again = test_temp_path("again.tide");
+
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct sample sample = { 0 };
+		struct err err = { 0 };
+		char *first, *second;
+
+		sample_write(path, seed, 2000, &sample);
+		first = dump(path);
+		CHECK(assemble(first, again, &err));
+		second = dump(again);
+		CHECK(strlen(first) > 50000);
+		CHECK(strcmp(first, second) == 0);
+		mem_free(first);
+		mem_free(second);
+		sample_fini(&sample);
+	}
+}
+
+static const char hand_written[] =
+	"; The second free of a block is counted, and does not end the analysis.\n"
+	"trace   command=\"./app --fast\" tick=100000\n"
+	"process p1 pid=42 exe=/bin/app arg=app arg=\"two words\" ; its arguments\n"
+	"thread  t1 \"main\"\n"
+	"\n"
+	"stack   s1  work app.c:10 < main app.c:3\n"
+	"stack   s2  \"std::vector<int, A>::f(int)\" \"a file.cc\":7 < main app.c:3\n"
+	"+0ns    t1 alloc s1 0x1000 64\n"
+	"+10us   t1 free     0x1000\n"
+	"+10us   t1 free     0x1000\n"
+	"@1ms    t1 realloc s2 0x2000 -> 0x3000 128\n"
+	"@1ms    t1 aligned s2 0x4000 128 align=4096\n"
+	"@1ms    mark p1 t1 \"phase \\\"two\\\"\"\n"
+	"@2ms    end p1 signal=11\n"
+	"end\n";
+
+static const char canonical[] =
+	"trace id=00000000000000000000000000000000 began=0 tick=100000\n"
+	"trace command=\"./app --fast\"\n"
+	"process p0 pid=42 exe=\"/bin/app\" arg=\"app\" arg=\"two words\"\n"
+	"thread t0 p0 tid=0 \"main\"\n"
+	"frame f1 0x1\n"
+	"name f1 \"work\" \"app.c\":10\n"
+	"frame f2 0x2\n"
+	"name f2 \"main\" \"app.c\":3\n"
+	"frame f3 0x3\n"
+	"name f3 \"std::vector<int, A>::f(int)\" \"a file.cc\":7\n"
+	"stack s1 f2\n"
+	"stack s2 f1 < s1\n"
+	"stack s3 f3 < s1\n"
+	"@0 t0 malloc s2 0x1000 64\n"
+	"@10000 t0 free 0x1000\n"
+	"@20000 t0 free 0x1000\n"
+	"@1000000 t0 realloc s3 0x2000 -> 0x3000 128\n"
+	"@1000000 t0 aligned s3 0x4000 128 align=4096\n"
+	"@1000000 mark p0 t0 \"phase \\\"two\\\"\"\n"
+	"@2000000 end p0 signal=11\n"
+	"end duration=2000000\n";
+
+TEST(asm_takes_what_people_write_by_hand)
+{
+	const char *path = test_temp_path("hand.tide");
+	struct err err = { 0 };
+	char *text;
+
+	CHECK(assemble(hand_written, path, &err));
+	text = dump(path);
+	CHECK_STR(canonical, text);
+	mem_free(text);
+}
+
+static const struct {
+	const char *text, *message;
+} mistakes[] = {
+	{ "", "the text describes no trace" },
+	{ "; only a comment\n", "the text describes no trace" },
+	{ "nonsense\n", "line 1, column 1: a line begins with trace, process, thread, module, frame, "
+			"name, stack, end, @TIME or +TIME, not with \"nonsense\"" },
+	{ "process p\n\nthread t\n@0 t alloc 0x10\n",
+	  "line 4, column 12: a size expected at the end of the line" },
+	{ "process p\nthread t\n@5 t free 0x10\n@4 t free 0x10\n", "line 4, column 1: time goes back" },
+	{ "process p\nthread t\n@5 t munch 0x10\n", "line 3, column 6: no event is called \"munch\"" },
+	{ "process p\n@5 x free 0x10\n",
+	  "line 2, column 4: \"x\" is neither a thread nor a kind of note" },
+	{ "process p\nthread t\n@0 t free zero\n",
+	  "line 3, column 11: an address expected, not \"zero\"" },
+	{ "process p\nthread t\n@0 t free 0x10 0x20\n",
+	  "line 3, column 16: nothing more expected on this line" },
+	{ "process p\nthread t\nthread t\n", "line 3, column 8: \"t\" is defined already" },
+	{ "thread t\n", "line 1, column 8: a process has to be defined before a thread" },
+	{ "process p exe=\"open\n", "line 1, column 11: a quote that does not end on this line" },
+	{ "process p exe=\"\\q\"\n", "line 1, column 11: no such escape in quotes" },
+	{ "process p pid=4294967296\n", "line 1, column 11: pid is at most 4294967295" },
+	{ "process p parent=q\n", "line 1, column 11: pid=, parent=LABEL, generation=, "
+				  "start=fork|exec, bits=, began=, exe=TEXT or arg=TEXT expected" },
+	{ "process p\ntrace tick=3\n", "line 2, column 1: trace lines come before all others" },
+	{ "process p\nstack s f < < g\n", "line 2, column 13: a function expected" },
+	{ "process p\nthread t\n@0 t aligned 0x10 5 align=3\n",
+	  "line 3, column 21: align= takes a power of two" },
+	{ "process p\nend\nprocess q\n", "line 3, column 1: nothing may follow the end line" },
+	{ "process p\nmodule m 5-4\n", "line 2, column 10: an address range 0x…-0x… expected" },
+	{ "process p\n@99999999999999999999 start p\n",
+	  "line 2, column 1: a time expected: @NUMBER or +NUMBER, in ns, us, ms or s" },
+};
+
+TEST(asm_says_where_a_mistake_is)
+{
+	const char *path = test_temp_path("mistake.tide");
+
+	for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+		struct err err = { 0 };
+
+		CHECK(!assemble(mistakes[i].text, path, &err));
+		CHECK_STR(mistakes[i].message, err.text);
+		CHECK_EQ(ERR_FORMAT, err.kind);
+	}
+}
+
+TEST(asm_survives_every_truncation_of_a_text)
+{
+	const char *path = test_temp_path("cut.tide");
+	int fd = sample_create(path);
+
+	for (size_t cut = 0; cut < sizeof hand_written; cut++) {
+		const uint8_t *text = test_guarded_copy(hand_written, cut);
+		struct err err = { 0 };
+
+		CHECK(ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+		if (!asm_read((const char *)text, cut, fd, &err))
+			CHECK(err.kind == ERR_FORMAT && err.text[0] != '\0');
+	}
+	close(fd);
+}
+
+TEST(asm_dumps_a_range_of_times)
+{
+	const char *path = test_temp_path("hand.tide");
+	struct asm_options options = asm_dump_all();
+	struct str text = { 0 };
+	struct sink sink = sink_to_str(&text);
+	struct err err = { 0 };
+	struct reader *reader;
+
+	CHECK(assemble(hand_written, path, &err));
+	reader = reader_open(path, &err);
+	options.definitions = false;
+	options.from_ns = 10000;
+	options.to_ns = 20000;
+	CHECK(asm_dump(reader, &options, &sink, &err));
+	CHECK_STR("@10000 t0 free 0x1000\n@20000 t0 free 0x1000\n", str_get(&text));
+	str_fini(&text);
+	reader_close(reader);
+}

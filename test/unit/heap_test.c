@@ -1,0 +1,759 @@
+// The heap's one pass says the same as a model that keeps every block that ever lived in a list
+// and adds everything up again after each event.
+#include "engine/heap.h"
+#include "base/mem.h"
+#include "test/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- a feeder with short lines ----
+
+struct feed {
+	struct heap *heap;
+	uint64_t number;
+	uint64_t time_ns;
+};
+
+static void feed_event(struct feed *feed, enum trace_kind kind, thread_id thread, uint64_t address,
+		       uint64_t size, stack_id stack)
+{
+	struct trace_event event = {
+		.number = feed->number++,
+		.time_ns = feed->time_ns += 10,
+		.address = address,
+		.size = size,
+		.thread = thread,
+		.stack = stack,
+		.kind = (uint8_t)kind,
+	};
+
+	heap_add_event(feed->heap, &event);
+}
+
+static void feed_realloc(struct feed *feed, thread_id thread, uint64_t old_address,
+			 uint64_t address, uint64_t size, stack_id stack)
+{
+	struct trace_event event = {
+		.number = feed->number++,
+		.time_ns = feed->time_ns += 10,
+		.old_address = old_address,
+		.address = address,
+		.size = size,
+		.thread = thread,
+		.stack = stack,
+		.kind = TRACE_REALLOC,
+	};
+
+	heap_add_event(feed->heap, &event);
+}
+
+static void feed_end(struct feed *feed, process_id process)
+{
+	struct trace_note note = {
+		.kind = TRACE_NOTE_PROCESS_END,
+		.process = process,
+		.time_ns = feed->time_ns += 10,
+		.text = "",
+	};
+
+	heap_add_note(feed->heap, &note);
+}
+
+// One process with two threads.
+static struct feed feed_new(const struct query *query)
+{
+	struct feed feed = { .heap = heap_new(query) };
+
+	heap_add_process(feed.heap, false);
+	heap_add_thread(feed.heap, 0);
+	heap_add_thread(feed.heap, 0);
+	return feed;
+}
+
+static const struct heap_counts *feed_finish(struct feed *feed)
+{
+	heap_finish(feed->heap);
+	return &heap_totals(feed->heap)->counts;
+}
+
+// ---- what the contract says, one sentence each ----
+
+TEST(heap_of_nothing_is_all_zero)
+{
+	struct heap *heap = heap_new(NULL);
+	size_t count = 7;
+
+	heap_finish(heap);
+	CHECK_EQ(0, heap_totals(heap)->counts.allocated.count);
+	CHECK_EQ(0, heap_totals(heap)->counts.peak.bytes);
+	CHECK_EQ(0, heap_totals(heap)->peak_high_bytes);
+	heap_sites(heap, &count);
+	CHECK_EQ(0, count);
+	CHECK(!heap_process(heap, 0));
+	heap_free(heap);
+}
+
+TEST(heap_realloc_is_one_event_an_allocation_a_free_and_a_reallocation)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 100, 1);
+	feed_realloc(&feed, 0, 0x1000, 0x1000, 250, 2);
+	counts = feed_finish(&feed);
+	CHECK_EQ(2, heap_totals(feed.heap)->events);
+	CHECK_EQ(2, counts->allocated.count);
+	CHECK_EQ(350, counts->allocated.bytes);
+	CHECK_EQ(1, counts->frees);
+	CHECK_EQ(1, counts->reallocations);
+	CHECK_EQ(1, counts->temporary.count);
+	CHECK_EQ(100, counts->temporary.bytes);
+	CHECK_EQ(250, counts->peak.bytes);
+	CHECK_EQ(1, counts->peak_number);
+	CHECK_EQ(250, counts->live_at_exit.bytes);
+	heap_free(feed.heap);
+}
+
+TEST(heap_two_halves_of_a_realloc_count_as_the_whole)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 100, 1);
+	feed_event(&feed, TRACE_REALLOC_FREE, 0, 0x1000, 0, 0);
+	feed_event(&feed, TRACE_MALLOC, 1, 0x1000, 30, 3); // another thread gets the old place
+	feed_event(&feed, TRACE_REALLOC_ALLOC, 0, 0x2000, 250, 2);
+	counts = feed_finish(&feed);
+	CHECK_EQ(3, heap_totals(feed.heap)->events);
+	CHECK_EQ(3, counts->allocated.count);
+	CHECK_EQ(380, counts->allocated.bytes);
+	CHECK_EQ(1, counts->frees);
+	CHECK_EQ(1, counts->reallocations);
+	CHECK_EQ(0, counts->lost_frees);
+	CHECK_EQ(280, counts->live_at_exit.bytes);
+	heap_free(feed.heap);
+}
+
+TEST(heap_realloc_to_nothing_is_a_free)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 100, 1);
+	feed_event(&feed, TRACE_REALLOC_FREE, 0, 0x1000, 0, 0);
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 1, 1);
+	counts = feed_finish(&feed);
+	CHECK_EQ(3, heap_totals(feed.heap)->events);
+	CHECK_EQ(2, counts->allocated.count);
+	CHECK_EQ(1, counts->frees);
+	CHECK_EQ(0, counts->reallocations);
+	heap_free(feed.heap);
+}
+
+TEST(heap_a_realloc_that_failed_changes_nothing_but_failed)
+{
+	struct feed whole = feed_new(NULL);
+	struct feed halves = feed_new(NULL);
+	const struct heap_counts *a;
+	const struct heap_counts *b;
+	size_t count;
+
+	feed_event(&whole, TRACE_MALLOC, 0, 0x1000, 100, 1);
+	feed_event(&whole, TRACE_REALLOC_FAILED, 0, 0x1000, 1 << 30, 2);
+	feed_event(&halves, TRACE_MALLOC, 0, 0x1000, 100, 1);
+	feed_event(&halves, TRACE_REALLOC_FREE, 0, 0x1000, 0, 0);
+	feed_event(&halves, TRACE_MALLOC, 1, 0x9000, 5, 3);
+	feed_event(&halves, TRACE_REALLOC_UNDO, 0, 0x1000, 1 << 30, 2);
+	feed_event(&halves, TRACE_FREE, 1, 0x9000, 0, 0);
+	a = feed_finish(&whole);
+	b = feed_finish(&halves);
+	CHECK_EQ(2, heap_totals(whole.heap)->events);
+	CHECK_EQ(4, heap_totals(halves.heap)->events);
+	CHECK_EQ(1, a->failed);
+	CHECK_EQ(1, b->failed);
+	CHECK_EQ(0, a->frees);
+	CHECK_EQ(1, b->frees); // of the other thread's block
+	CHECK_EQ(0, a->temporary.count);
+	CHECK_EQ(1, b->temporary.count);
+	CHECK_EQ(100, a->live_at_exit.bytes);
+	CHECK_EQ(100, b->live_at_exit.bytes);
+	CHECK_EQ(105, b->peak.bytes);
+	CHECK_EQ(1, heap_sites(halves.heap, &count)[0].stack);
+	CHECK_EQ(100, heap_sites(halves.heap, &count)[0].live_at_exit.bytes);
+	heap_free(whole.heap);
+	heap_free(halves.heap);
+}
+
+TEST(heap_a_block_of_no_bytes_is_a_block_and_a_failed_call_is_not)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 0, 1);
+	feed_event(&feed, TRACE_FAILED, 0, 0, 1ull << 60, 1);
+	counts = feed_finish(&feed);
+	CHECK_EQ(1, counts->allocated.count);
+	CHECK_EQ(0, counts->allocated.bytes);
+	CHECK_EQ(1, counts->failed);
+	CHECK_EQ(1, counts->live_at_exit.count);
+	CHECK_EQ(0, counts->peak.bytes);
+	heap_free(feed.heap);
+}
+
+TEST(heap_temporary_asks_for_the_same_thread_and_nothing_between)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 10, 1); // freed by another thread
+	feed_event(&feed, TRACE_FREE, 1, 0x1000, 0, 0);
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 20, 1); // another allocation between
+	feed_event(&feed, TRACE_MALLOC, 0, 0x2000, 30, 1); // this one is temporary
+	feed_event(&feed, TRACE_FREE, 0, 0x1000, 0, 0);
+	feed_event(&feed, TRACE_FREE, 0, 0x2000, 0, 0);
+	feed_event(&feed, TRACE_MALLOC, 0, 0x3000, 40, 1); // and this: the other thread's
+	feed_event(&feed, TRACE_MALLOC, 1, 0x4000, 50, 1); // allocation does not count
+	feed_event(&feed, TRACE_FREE, 0, 0x3000, 0, 0);
+	counts = feed_finish(&feed);
+	CHECK_EQ(2, counts->temporary.count);
+	CHECK_EQ(70, counts->temporary.bytes);
+	heap_free(feed.heap);
+}
+
+TEST(heap_an_address_that_changed_hands_is_not_temporary)
+{
+	struct feed feed = feed_new(NULL);
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 10, 1);
+	feed_event(&feed, TRACE_FREE, 1, 0x1000, 0, 0);
+	feed_event(&feed, TRACE_MALLOC, 1, 0x1000, 20, 1);
+	feed_event(&feed, TRACE_FREE, 0, 0x1000, 0, 0);
+	CHECK_EQ(0, feed_finish(&feed)->temporary.count);
+	heap_free(feed.heap);
+}
+
+TEST(heap_a_second_free_is_an_orphan_and_an_allocation_on_a_live_block_loses_it)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 10, 1);
+	feed_event(&feed, TRACE_FREE, 0, 0x1000, 0, 0);
+	feed_event(&feed, TRACE_FREE, 0, 0x1000, 0, 0);
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 20, 1);
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 30, 1);
+	counts = feed_finish(&feed);
+	CHECK_EQ(1, counts->orphan_frees);
+	CHECK_EQ(1, counts->frees);
+	CHECK_EQ(1, counts->lost_frees);
+	CHECK_EQ(3, counts->allocated.count);
+	CHECK_EQ(1, counts->live_at_exit.count);
+	CHECK_EQ(30, counts->live_at_exit.bytes);
+	CHECK_EQ(30, counts->peak.bytes);
+	heap_free(feed.heap);
+}
+
+TEST(heap_a_forked_child_frees_its_parents_block_once_and_apart)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 10, 1);
+	heap_add_process(feed.heap, true);
+	heap_add_thread(feed.heap, 1);
+	feed_event(&feed, TRACE_FREE, 2, 0x1000, 0, 0); // inherited
+	feed_event(&feed, TRACE_FREE, 2, 0x1000, 0, 0); // a second time: nothing is known there
+	feed_event(&feed, TRACE_MALLOC, 2, 0x1000, 30, 1); // the child's own
+	feed_event(&feed, TRACE_FREE, 2, 0x1000, 0, 0);
+	feed_event(&feed, TRACE_FREE, 0, 0x1000, 0, 0); // the parent's is still there
+	counts = feed_finish(&feed);
+	CHECK_EQ(1, counts->inherited_frees);
+	CHECK_EQ(1, counts->orphan_frees);
+	CHECK_EQ(2, counts->allocated.count);
+	CHECK_EQ(2, counts->frees);
+	CHECK_EQ(40, counts->peak.bytes);
+	CHECK_EQ(0, heap_process(feed.heap, 0)->inherited_frees);
+	CHECK_EQ(1, heap_process(feed.heap, 1)->inherited_frees);
+	heap_free(feed.heap);
+}
+
+TEST(heap_a_child_that_reallocs_its_parents_block_allocates_and_frees_apart)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *child;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 10, 1);
+	heap_add_process(feed.heap, true);
+	heap_add_thread(feed.heap, 1);
+	feed_event(&feed, TRACE_REALLOC_FREE, 2, 0x1000, 0, 0);
+	feed_event(&feed, TRACE_REALLOC_UNDO, 2, 0x1000, 1ull << 50, 1);
+	feed_realloc(&feed, 2, 0x1000, 0x1000, 99, 1);
+	feed_finish(&feed);
+	child = heap_process(feed.heap, 1);
+	CHECK_EQ(1, child->inherited_frees);
+	CHECK_EQ(0, child->orphan_frees);
+	CHECK_EQ(0, child->frees);
+	CHECK_EQ(1, child->failed);
+	CHECK_EQ(1, child->allocated.count);
+	CHECK_EQ(99, child->live_at_exit.bytes);
+	heap_free(feed.heap);
+}
+
+TEST(heap_the_level_drops_when_a_process_ends)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+	const struct heap_site *sites;
+	size_t count;
+
+	heap_add_process(feed.heap, false);
+	heap_add_thread(feed.heap, 1);
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 100, 1);
+	feed_end(&feed, 0);
+	feed_event(&feed, TRACE_MALLOC, 2, 0x1000, 120, 2);
+	counts = feed_finish(&feed);
+	CHECK_EQ(120, counts->peak.bytes);
+	CHECK_EQ(1, counts->peak.count);
+	CHECK_EQ(220, counts->live_at_exit.bytes);
+	CHECK_EQ(100, heap_process(feed.heap, 0)->peak.bytes);
+	sites = heap_sites(feed.heap, &count);
+	CHECK_EQ(2, count);
+	CHECK_EQ(0, sites[0].at_peak.bytes);
+	CHECK_EQ(100, sites[0].live_at_exit.bytes);
+	CHECK_EQ(120, sites[1].at_peak.bytes);
+	heap_free(feed.heap);
+}
+
+static bool only_stack_two(void *context, stack_id stack)
+{
+	(void)context;
+	return stack == 2;
+}
+
+TEST(heap_a_query_for_a_stack_takes_the_frees_along)
+{
+	struct query query = { .stack = only_stack_two };
+	struct feed feed = feed_new(&query);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 100, 1);
+	feed_event(&feed, TRACE_MALLOC, 0, 0x2000, 20, 2);
+	feed_event(&feed, TRACE_FREE, 0, 0x1000, 0, 0); // known, though not counted
+	feed_event(&feed, TRACE_FREE, 1, 0x2000, 0, 0);
+	feed_realloc(&feed, 0, 0x5000, 0x6000, 7, 1);
+	feed_realloc(&feed, 0, 0x6000, 0x6000, 9, 2);
+	counts = feed_finish(&feed);
+	CHECK_EQ(2, counts->allocated.count);
+	CHECK_EQ(29, counts->allocated.bytes);
+	CHECK_EQ(1, counts->frees);
+	CHECK_EQ(1, counts->reallocations);
+	CHECK_EQ(0, counts->orphan_frees);
+	CHECK_EQ(20, counts->peak.bytes);
+	heap_free(feed.heap);
+}
+
+TEST(heap_a_query_for_a_thread_counts_its_blocks_whoever_frees_them)
+{
+	bool threads[] = { false, true };
+	struct query query = { .threads = threads, .threads_count = 2 };
+	struct feed feed = feed_new(&query);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 100, 1);
+	feed_event(&feed, TRACE_MALLOC, 1, 0x2000, 20, 1);
+	feed_event(&feed, TRACE_FREE, 0, 0x2000, 0, 0);
+	feed_event(&feed, TRACE_FREE, 1, 0x1000, 0, 0);
+	counts = feed_finish(&feed);
+	CHECK_EQ(1, counts->allocated.count);
+	CHECK_EQ(1, counts->frees);
+	CHECK_EQ(20, counts->allocated.bytes);
+	CHECK_EQ(4, heap_totals(feed.heap)->events);
+	CHECK_EQ(2, heap_totals(feed.heap)->events_selected);
+	heap_free(feed.heap);
+}
+
+TEST(heap_absurd_sizes_and_ids_do_no_harm)
+{
+	struct feed feed = feed_new(NULL);
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0, UINT64_MAX, 1);
+	feed_event(&feed, TRACE_MALLOC, 1, UINT64_MAX, UINT64_MAX, 1);
+	feed_event(&feed, TRACE_MALLOC, 77, 0x1000, 1, 1);
+	feed_event(&feed, TRACE_REALLOC_UNDO, 0, 0x77, 1, 1);
+	feed_event(&feed, TRACE_REALLOC_FREE, 0, 0, 0, 0);
+	feed_end(&feed, 0);
+	feed_event(&feed, TRACE_REALLOC_UNDO, 0, 0, 1, 1);
+	feed_end(&feed, 0);
+	feed_end(&feed, 99);
+	CHECK_EQ(2, feed_finish(&feed)->allocated.count);
+	heap_free(feed.heap);
+}
+
+// ---- the model ----
+
+enum {
+	PROCESSES = 4,
+	THREADS = 9,
+	STACKS = 12,
+	ADDRESSES = 40,
+	STEPS = 3000,
+	BLOCKS_MAX = STEPS * 2,
+};
+
+struct model_block {
+	process_id process;
+	thread_id thread;
+	stack_id stack;
+	uint64_t address, size;
+	bool alive;
+	bool at_exit;
+	bool temporary;
+};
+
+struct model {
+	struct model_block blocks[BLOCKS_MAX];
+	int blocks_count;
+	int latest[THREADS]; // index of the thread's latest allocation
+	int half[THREADS];   // index of the block a realloc's first half ended, or -1
+	bool half_was_temporary[THREADS];
+	bool inherited[PROCESSES][ADDRESSES];
+	struct heap_counts counts[PROCESSES];
+	struct heap_counts total;
+	struct heap_amount at_peak[PROCESSES][STACKS];
+};
+
+static const process_id process_of[THREADS] = { 0, 0, 0, 1, 1, 2, 2, 3, 3 };
+static const bool forked[PROCESSES] = { false, true, false, true };
+
+static int model_find(const struct model *model, process_id process, uint64_t address)
+{
+	for (int i = 0; i < model->blocks_count; i++)
+		if (model->blocks[i].alive && model->blocks[i].process == process &&
+		    model->blocks[i].address == address)
+			return i;
+	return -1;
+}
+
+// Add up what lives, and remember it if it was never more.
+static void model_look(struct model *model, uint64_t time_ns, uint64_t number)
+{
+	struct heap_amount level = { 0 };
+	struct heap_amount of[PROCESSES] = { 0 };
+
+	for (int i = 0; i < model->blocks_count; i++) {
+		struct model_block *block = &model->blocks[i];
+
+		if (!block->alive)
+			continue;
+		level.count++;
+		level.bytes += block->size;
+		of[block->process].count++;
+		of[block->process].bytes += block->size;
+	}
+	for (int p = 0; p < PROCESSES; p++)
+		if (of[p].bytes > model->counts[p].peak.bytes) {
+			model->counts[p].peak = of[p];
+			model->counts[p].peak_ns = time_ns;
+			model->counts[p].peak_number = number;
+		}
+	if (level.bytes <= model->total.peak.bytes)
+		return;
+	model->total.peak = level;
+	model->total.peak_ns = time_ns;
+	model->total.peak_number = number;
+	memset(model->at_peak, 0, sizeof model->at_peak);
+	for (int i = 0; i < model->blocks_count; i++) {
+		struct model_block *block = &model->blocks[i];
+
+		if (!block->alive)
+			continue;
+		model->at_peak[block->process][block->stack].count++;
+		model->at_peak[block->process][block->stack].bytes += block->size;
+	}
+}
+
+static void model_allocate(struct model *model, const struct trace_event *event)
+{
+	process_id process = process_of[event->thread];
+	int old = model_find(model, process, event->address);
+
+	if (old >= 0) {
+		model->blocks[old].alive = false;
+		model->counts[process].lost_frees++;
+	}
+	model->latest[event->thread] = model->blocks_count;
+	model->blocks[model->blocks_count++] = (struct model_block){
+		.process = process,
+		.thread = event->thread,
+		.stack = event->stack,
+		.address = event->address,
+		.size = event->size,
+		.alive = true,
+	};
+	model->counts[process].allocated.count++;
+	model->counts[process].allocated.bytes += event->size;
+}
+
+// The index of the block that ended, or -1.
+static int model_release(struct model *model, const struct trace_event *event, uint64_t address)
+{
+	process_id process = process_of[event->thread];
+	int i = model_find(model, process, address);
+	size_t place = (address - 0x1000) / 16;
+
+	if (i < 0) {
+		if (forked[process] && !model->inherited[process][place]) {
+			model->inherited[process][place] = true;
+			model->counts[process].inherited_frees++;
+		} else {
+			model->counts[process].orphan_frees++;
+		}
+		return -1;
+	}
+	model->blocks[i].alive = false;
+	model->blocks[i].temporary = model->latest[event->thread] == i;
+	model->counts[process].frees++;
+	return i;
+}
+
+static void model_event(struct model *model, const struct trace_event *event)
+{
+	struct heap_counts *counts = &model->counts[process_of[event->thread]];
+	int half = model->half[event->thread];
+
+	model->half[event->thread] = -1;
+	switch (event->kind) {
+	case TRACE_MALLOC:
+		model_allocate(model, event);
+		break;
+	case TRACE_FREE:
+		model_release(model, event, event->address);
+		break;
+	case TRACE_REALLOC:
+		model_release(model, event, event->old_address);
+		model_allocate(model, event);
+		counts->reallocations++;
+		break;
+	case TRACE_REALLOC_FREE:
+		model->half[event->thread] = model_release(model, event, event->address);
+		break;
+	case TRACE_REALLOC_ALLOC:
+		model_allocate(model, event);
+		counts->reallocations++;
+		break;
+	case TRACE_REALLOC_UNDO:
+		model->blocks[half].alive = true;
+		model->blocks[half].temporary = false;
+		counts->frees--;
+		counts->failed++;
+		break;
+	default:
+		counts->failed++;
+	}
+	model_look(model, event->time_ns, event->number);
+}
+
+static void model_end(struct model *model, process_id process)
+{
+	for (int i = 0; i < model->blocks_count; i++)
+		if (model->blocks[i].alive && model->blocks[i].process == process) {
+			model->blocks[i].alive = false;
+			model->blocks[i].at_exit = true;
+		}
+}
+
+// Something that could happen next on `thread`; sometimes something that could not.
+static struct trace_event random_event(const struct model *model, thread_id thread)
+{
+	static const uint8_t kinds[] = { TRACE_MALLOC,	     TRACE_MALLOC,	 TRACE_MALLOC,
+					 TRACE_FREE,	     TRACE_FREE,	 TRACE_FREE,
+					 TRACE_REALLOC,	     TRACE_REALLOC_FREE, TRACE_FAILED,
+					 TRACE_REALLOC_FAILED };
+	struct trace_event event = {
+		.thread = thread,
+		.kind = kinds[(size_t)rand() % sizeof kinds],
+		.address = 0x1000 + 16 * ((uint64_t)rand() % ADDRESSES),
+		.old_address = 0x1000 + 16 * ((uint64_t)rand() % ADDRESSES),
+		.size = (uint64_t)rand() % 1000,
+		.stack = (stack_id)(rand() % STACKS),
+	};
+	int half = model->half[thread];
+
+	// Half of the time a thread frees what it allocated last.
+	if (event.kind == TRACE_FREE && rand() % 2 && model->latest[thread] >= 0)
+		event.address = model->blocks[model->latest[thread]].address;
+	if (half < 0)
+		return event;
+	event.kind = rand() % 2 ? TRACE_REALLOC_ALLOC : TRACE_REALLOC_UNDO;
+	// Nobody can have been given the place of a block whose realloc fails.
+	if (event.kind == TRACE_REALLOC_UNDO) {
+		event.address = model->blocks[half].address;
+		if (model_find(model, process_of[thread], event.address) >= 0)
+			event.kind = TRACE_REALLOC_ALLOC;
+	}
+	return event;
+}
+
+static void check_amount(const struct heap_amount *expected, const struct heap_amount *actual)
+{
+	CHECK_EQ(expected->count, actual->count);
+	CHECK_EQ(expected->bytes, actual->bytes);
+}
+
+static void check_counts(const struct heap_counts *expected, const struct heap_counts *actual)
+{
+	check_amount(&expected->allocated, &actual->allocated);
+	check_amount(&expected->temporary, &actual->temporary);
+	check_amount(&expected->live_at_exit, &actual->live_at_exit);
+	check_amount(&expected->peak, &actual->peak);
+	CHECK_EQ(expected->frees, actual->frees);
+	CHECK_EQ(expected->reallocations, actual->reallocations);
+	CHECK_EQ(expected->failed, actual->failed);
+	CHECK_EQ(expected->inherited_frees, actual->inherited_frees);
+	CHECK_EQ(expected->orphan_frees, actual->orphan_frees);
+	CHECK_EQ(expected->lost_frees, actual->lost_frees);
+	CHECK_EQ(expected->peak_ns, actual->peak_ns);
+	CHECK_EQ(expected->peak_number, actual->peak_number);
+}
+
+static void add_amount(struct heap_amount *sum, const struct model_block *block)
+{
+	sum->count++;
+	sum->bytes += block->size;
+}
+
+// What the list says about the site of `stack` in `process`.
+static struct heap_site model_site(const struct model *model, process_id process, stack_id stack)
+{
+	struct heap_site site = { .process = process, .stack = stack };
+
+	for (int i = 0; i < model->blocks_count; i++) {
+		const struct model_block *block = &model->blocks[i];
+
+		if (block->process != process || block->stack != stack)
+			continue;
+		add_amount(&site.allocated, block);
+		if (block->temporary)
+			add_amount(&site.temporary, block);
+		if (block->at_exit)
+			add_amount(&site.live_at_exit, block);
+		if (block->size > site.largest_bytes)
+			site.largest_bytes = block->size;
+	}
+	site.at_peak = model->at_peak[process][stack];
+	return site;
+}
+
+static void compare(struct model *model, struct heap *heap)
+{
+	const struct heap_site *sites;
+	size_t sites_count;
+
+	for (process_id p = 0; p < PROCESSES; p++) {
+		struct heap_counts *counts = &model->counts[p];
+
+		model_end(model, p);
+		for (int i = 0; i < model->blocks_count; i++) {
+			const struct model_block *block = &model->blocks[i];
+
+			if (block->process != p)
+				continue;
+			if (block->temporary)
+				add_amount(&counts->temporary, block);
+			if (block->at_exit)
+				add_amount(&counts->live_at_exit, block);
+		}
+		check_counts(counts, heap_process(heap, p));
+		model->total.allocated.count += counts->allocated.count;
+		model->total.allocated.bytes += counts->allocated.bytes;
+		model->total.temporary.count += counts->temporary.count;
+		model->total.temporary.bytes += counts->temporary.bytes;
+		model->total.live_at_exit.count += counts->live_at_exit.count;
+		model->total.live_at_exit.bytes += counts->live_at_exit.bytes;
+		model->total.frees += counts->frees;
+		model->total.reallocations += counts->reallocations;
+		model->total.failed += counts->failed;
+		model->total.inherited_frees += counts->inherited_frees;
+		model->total.orphan_frees += counts->orphan_frees;
+		model->total.lost_frees += counts->lost_frees;
+	}
+	check_counts(&model->total, &heap_totals(heap)->counts);
+	CHECK(heap_totals(heap)->peak_low_bytes <= model->total.peak.bytes);
+	CHECK(heap_totals(heap)->peak_high_bytes >= model->total.peak.bytes);
+
+	sites = heap_sites(heap, &sites_count);
+	for (size_t i = 0; i < sites_count; i++) {
+		struct heap_site site = model_site(model, sites[i].process, sites[i].stack);
+
+		check_amount(&site.allocated, &sites[i].allocated);
+		check_amount(&site.temporary, &sites[i].temporary);
+		check_amount(&site.live_at_exit, &sites[i].live_at_exit);
+		check_amount(&site.at_peak, &sites[i].at_peak);
+		CHECK_EQ(site.largest_bytes, sites[i].largest_bytes);
+		model->total.allocated.count -= sites[i].allocated.count;
+	}
+	CHECK_EQ(0, model->total.allocated.count); // every allocation has its site
+}
+
+static void run_model(unsigned seed, uint32_t threads)
+{
+	struct model *model = mem_alloc(1, sizeof *model);
+	struct heap *heap = heap_new(NULL);
+	bool ended[PROCESSES] = { false };
+	uint64_t time_ns = 0;
+
+	srand(seed);
+	for (int p = 0; p < PROCESSES; p++)
+		heap_add_process(heap, forked[p]);
+	for (int t = 0; t < THREADS; t++) {
+		heap_add_thread(heap, process_of[t]);
+		model->latest[t] = -1;
+		model->half[t] = -1;
+	}
+	for (uint64_t number = 0; number < STEPS; number++) {
+		thread_id thread = (thread_id)rand() % threads;
+		process_id process = process_of[thread];
+		struct trace_event event;
+
+		if (ended[process])
+			continue;
+		if (rand() % 1000 == 0 && threads > 1) {
+			struct trace_note note = { .kind = TRACE_NOTE_PROCESS_END,
+						   .process = process,
+						   .time_ns = time_ns,
+						   .text = "" };
+
+			ended[process] = true;
+			model_end(model, process);
+			heap_add_note(heap, &note);
+			continue;
+		}
+		event = random_event(model, thread);
+		time_ns += (uint64_t)(rand() % 3) * 100;
+		event.time_ns = time_ns;
+		event.number = number;
+		model_event(model, &event);
+		heap_add_event(heap, &event);
+	}
+	heap_finish(heap);
+	if (threads == 1) {
+		CHECK_EQ(model->total.peak.bytes, heap_totals(heap)->peak_low_bytes);
+		CHECK_EQ(model->total.peak.bytes, heap_totals(heap)->peak_high_bytes);
+	}
+	compare(model, heap);
+	heap_free(heap);
+	mem_free(model);
+}
+
+TEST(heap_agrees_with_the_model_on_many_random_histories)
+{
+	for (unsigned seed = 1; seed <= 25; seed++)
+		run_model(seed, THREADS);
+}
+
+TEST(heap_agrees_with_the_model_on_one_thread_and_its_bound_is_the_peak)
+{
+	for (unsigned seed = 100; seed <= 105; seed++)
+		run_model(seed, 1);
+}

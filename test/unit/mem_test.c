@@ -1,0 +1,112 @@
+// base/mem.h: memory that is there, or the command ends in one place.
+#include "base/mem.h"
+#include "test/test.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// How a child ends that runs `body`; its messages are not ours to show.
+static int status_of(void (*body)(void))
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		signal(SIGABRT, SIG_DFL);
+		close(STDERR_FILENO);
+		body();
+		_exit(0);
+	}
+	CHECK(child > 0);
+	CHECK_EQ(child, waitpid(child, &status, 0));
+	return status;
+}
+
+TEST(mem_alloc_gives_zeroed_memory_also_of_no_size)
+{
+	uint8_t *bytes = mem_alloc(1000, 3);
+	void *nothing = mem_alloc(0, 8);
+
+	for (int i = 0; i < 3000; i++)
+		CHECK_EQ(0, bytes[i]);
+	CHECK(nothing);
+	mem_free(bytes);
+	mem_free(nothing);
+	mem_free(NULL);
+}
+
+TEST(mem_grow_doubles_and_keeps_what_was_there)
+{
+	size_t capacity = 0;
+	uint32_t *items = NULL;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		items = mem_grow(items, &capacity, i + 1, sizeof *items);
+		items[i] = i;
+	}
+	CHECK_EQ(1024, capacity);
+	for (uint32_t i = 0; i < 1000; i++)
+		CHECK_EQ(i, items[i]);
+	CHECK(items == mem_grow(items, &capacity, 7, sizeof *items));
+	CHECK_EQ(1024, capacity);
+	mem_free(items);
+}
+
+TEST(mem_copies_end_with_a_nul)
+{
+	char *text = mem_copy_text("lane");
+	char *bytes = mem_copy_bytes(test_guarded_copy("\0ab", 3), 3);
+	char *nothing = mem_copy_bytes(NULL, 0);
+
+	CHECK_STR("lane", text);
+	CHECK_BYTES("\0ab", bytes, 4);
+	CHECK_STR("", nothing);
+	mem_free(text);
+	mem_free(bytes);
+	mem_free(nothing);
+}
+
+static void ask_for_more_than_a_size_can_say(void)
+{
+	mem_alloc(SIZE_MAX / 2, 3);
+}
+
+static void resize_to_more_than_a_size_can_say(void)
+{
+	mem_resize(NULL, SIZE_MAX / 2, 3);
+}
+
+static void grow_beyond_all_sizes(void)
+{
+	size_t capacity = 0;
+
+	mem_grow(NULL, &capacity, SIZE_MAX - 1, 1);
+}
+
+TEST(mem_ends_the_command_with_3_where_there_is_not_enough)
+{
+	CHECK_EQ(3 << 8, status_of(ask_for_more_than_a_size_can_say));
+	CHECK_EQ(3 << 8, status_of(resize_to_more_than_a_size_can_say));
+	CHECK_EQ(3 << 8, status_of(grow_beyond_all_sizes));
+}
+
+static void be_mistaken(void)
+{
+	ASSERT(1 + 1 == 3);
+}
+
+static void be_right(void)
+{
+	ASSERT(1 + 1 == 2);
+}
+
+TEST(mem_asserts_in_every_build)
+{
+	int status = status_of(be_mistaken);
+
+	CHECK(WIFSIGNALED(status));
+	CHECK_EQ(SIGABRT, WTERMSIG(status));
+	CHECK_EQ(0, status_of(be_right));
+}

@@ -1,0 +1,550 @@
+// Names by (file, offset): every address of programs in many forms, against addr2line.
+#include "symbols_oracle.h"
+
+#include <lzma.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// A file as it is now, with a search that looks nowhere else.
+struct fixture {
+	const char *path;
+	struct object *object; // for its build-id
+	struct remarks remarks;
+	struct debugfile_search search;
+	struct symbols_file_identity identity;
+	struct symbols_file *file;
+};
+
+static void fixture_open(struct fixture *fixture, const char *path)
+{
+	struct err err;
+	struct stat status;
+
+	*fixture = (struct fixture){ .path = path };
+	fixture->object = object_open(path, &err);
+	CHECK(fixture->object != NULL);
+	CHECK_EQ(0, stat(path, &status));
+	fixture->search.remarks = &fixture->remarks;
+	fixture->identity = (struct symbols_file_identity){
+		.path = path,
+		.build_id = fixture->object->build_id,
+		.build_id_length = fixture->object->build_id_length,
+		.size_bytes = (uint64_t)status.st_size,
+		.mtime_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000 +
+			    (uint64_t)status.st_mtim.tv_nsec,
+	};
+	fixture->file = symbols_file_open(&fixture->identity, &fixture->search);
+}
+
+// Open again, with what was recorded before and what is on the disk now.
+static void fixture_again(struct fixture *fixture)
+{
+	symbols_file_close(fixture->file);
+	remarks_fini(&fixture->remarks);
+	fixture->file = symbols_file_open(&fixture->identity, &fixture->search);
+}
+
+static void fixture_close(struct fixture *fixture)
+{
+	symbols_file_close(fixture->file);
+	remarks_fini(&fixture->remarks);
+	object_close(fixture->object);
+}
+
+static const char *name_at(struct fixture *fixture, uint64_t offset)
+{
+	struct places places = { 0 };
+	const char *name;
+
+	symbols_file_find(fixture->file, offset, &places);
+	CHECK(places.count > 0);
+	name = places.items[places.count - 1].function;
+	places_fini(&places);
+	return name;
+}
+
+static bool has_line_at(struct fixture *fixture, uint64_t offset)
+{
+	struct places places = { 0 };
+	bool has;
+
+	symbols_file_find(fixture->file, offset, &places);
+	has = places.items[0].file && places.items[0].line > 0;
+	places_fini(&places);
+	return has;
+}
+
+// The offset of a symbol, by nm.
+static uint64_t offset_of(const char *path, const char *symbol)
+{
+	const char *out = test_temp_path("offset");
+	unsigned long long offset = 0;
+	FILE *file;
+
+	oracle_run("nm %s | awk '$3 == \"%s\" { print $1 }' > %s", path, symbol, out);
+	file = fopen(out, "r");
+	CHECK(file != NULL && fscanf(file, "%llx", &offset) == 1);
+	fclose(file);
+	return offset;
+}
+
+static const char *build(const char *compiler, const char *flags, const char *source)
+{
+	const char *path = test_temp_path("program");
+
+	// A new file each time, so that no mapping of the last one changes under us.
+	unlink(path);
+	oracle_run("%s -w %s %s -o %s", compiler, flags, test_source_path(source), path);
+	return path;
+}
+
+// Every byte of .text.
+static void compare_every_byte(const char *compiler, const char *flags, const char *source)
+{
+	const char *path = build(compiler, flags, source);
+	struct oracle oracle = { 0 };
+	struct fixture fixture;
+	uint64_t start, end;
+
+	fixture_open(&fixture, path);
+	oracle_text(path, &start, &end);
+	oracle_compare(&oracle, fixture.file, path, path, start, end, 1);
+	printf("%s %s: %zu same, %zu gap, %zu alias, %zu inner, %zu plain, %zu part, %zu file, "
+	       "%zu wrong\n", compiler, flags, oracle.same, oracle.gap, oracle.alias, oracle.inner,
+	       oracle.plain, oracle.part, oracle.file, oracle.wrong);
+	CHECK_EQ(0, oracle.wrong);
+	CHECK(oracle.same > 9 * (oracle.gap + oracle.inner + oracle.plain + oracle.part));
+	fixture_close(&fixture);
+	oracle_fini(&oracle);
+}
+
+static const char inlined[] = "test/programs/symbols_inlined.c";
+static const char templates[] = "test/programs/symbols_templates.cpp";
+
+TEST(every_address_of_inlined_c_is_named_as_addr2line_names_it)
+{
+	compare_every_byte("gcc", "-O2 -g", inlined);
+	compare_every_byte("gcc", "-O0 -g", inlined);
+	compare_every_byte("gcc", "-O3 -g -gdwarf-4", inlined);
+	compare_every_byte("gcc", "-O2 -g -gdwarf-3", inlined);
+	compare_every_byte("gcc", "-O2 -g -ffunction-sections -Wl,--gc-sections", inlined);
+}
+
+TEST(every_address_of_inlined_c_is_named_without_debug_information_too)
+{
+	compare_every_byte("gcc", "-O2 -g0", inlined);
+	compare_every_byte("gcc", "-O2 -g1", inlined);
+}
+
+TEST(every_address_of_templates_is_named_as_addr2line_names_it)
+{
+	compare_every_byte("g++", "-O2 -g", templates);
+	compare_every_byte("g++", "-O1 -g -gdwarf-4", templates);
+}
+
+TEST(every_address_of_templates_is_named_in_compressed_and_linked_forms)
+{
+	compare_every_byte("g++", "-O2 -g -gz", templates);
+	compare_every_byte("g++", "-O2 -g -flto", templates);
+	compare_every_byte("g++", "-O2 -g0", templates);
+	compare_every_byte("g++", "-O0 -g -static-pie", inlined);
+}
+
+TEST(addresses_all_over_libc_are_named_as_addr2line_names_them)
+{
+	const char *path = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+	struct oracle oracle = { 0 };
+	struct fixture fixture;
+	struct str debug = { 0 };
+	uint64_t start, end;
+
+	if (access(path, R_OK) != 0)
+		SKIP("no libc where Debian has it");
+	fixture_open(&fixture, path);
+	str_format(&debug, "/usr/lib/debug/.build-id/%02x/", fixture.identity.build_id[0]);
+	for (size_t i = 1; i < fixture.identity.build_id_length; i++)
+		str_format(&debug, "%02x", fixture.identity.build_id[i]);
+	str_add(&debug, ".debug");
+	oracle_text(path, &start, &end);
+	oracle_compare(&oracle, fixture.file, path,
+		       access(str_get(&debug), R_OK) == 0 ? str_get(&debug) : path, start, end,
+		       997);
+	printf("libc: %zu same, %zu gap, %zu alias, %zu file, %zu wrong\n", oracle.same,
+	       oracle.gap, oracle.alias, oracle.file, oracle.wrong);
+	CHECK_EQ(0, oracle.wrong);
+	CHECK(oracle.same > 1000);
+	CHECK_EQ(0, fixture.remarks.count);
+	str_fini(&debug);
+	fixture_close(&fixture);
+	oracle_fini(&oracle);
+}
+
+TEST(an_address_in_no_function_has_no_name)
+{
+	const char *path = build("gcc", "-O2 -g0 -s", inlined);
+	struct fixture fixture;
+	uint64_t start, end;
+
+	// Stripped: only dynamic symbols are left, and none of them covers .text.
+	fixture_open(&fixture, path);
+	oracle_text(path, &start, &end);
+	for (uint64_t at = start; at < end; at++)
+		CHECK(name_at(&fixture, at) == NULL);
+	CHECK(name_at(&fixture, 0) == NULL);
+	CHECK(name_at(&fixture, UINT64_MAX) == NULL);
+	fixture_close(&fixture);
+}
+
+// Build with debug information, take it out into `debug`, and leave a link to it.
+static uint64_t split_off(const char *path, const char *debug, const char *link)
+{
+	uint64_t offset = offset_of(path, "is_split");
+
+	oracle_run("objcopy --only-keep-debug %s %s && strip -s %s && "
+		   "cd $(dirname %s) && objcopy --add-gnu-debuglink=%s %s", path, debug, path, debug,
+		   link, path);
+	return offset;
+}
+
+TEST(a_debug_link_is_followed_beside_the_file)
+{
+	const char *path = build("gcc", "-O2 -g -Wl,--build-id=none", inlined);
+	const char *debug = test_temp_path("program.debug");
+	uint64_t offset = split_off(path, debug, "program.debug");
+	struct fixture fixture;
+
+	fixture_open(&fixture, path);
+	CHECK_EQ(0, fixture.identity.build_id_length);
+	CHECK_STR("is_split", name_at(&fixture, offset));
+	CHECK(has_line_at(&fixture, offset));
+	fixture_close(&fixture);
+}
+
+TEST(a_debug_link_is_followed_into_the_hidden_directory)
+{
+	const char *path = build("gcc", "-O2 -g", inlined);
+	const char *debug = test_temp_path("program.debug");
+	uint64_t offset = split_off(path, debug, "program.debug");
+	struct fixture fixture;
+
+	oracle_run("mkdir %s/.debug && mv %s %s/.debug/", test_temp_dir(), debug, test_temp_dir());
+	fixture_open(&fixture, path);
+	CHECK_STR("is_split", name_at(&fixture, offset));
+	CHECK(has_line_at(&fixture, offset));
+	fixture_close(&fixture);
+}
+
+TEST(a_debug_file_with_another_checksum_is_refused_and_remarked)
+{
+	const char *path = build("gcc", "-O2 -g -Wl,--build-id=none", inlined);
+	const char *debug = test_temp_path("program.debug");
+	uint64_t offset = split_off(path, debug, "program.debug");
+	struct fixture fixture;
+
+	oracle_run("printf x >> %s", debug);
+	fixture_open(&fixture, path);
+	CHECK(name_at(&fixture, offset) == NULL);
+	CHECK_EQ(1, fixture.remarks.count);
+	CHECK_CONTAINS("does not belong to", fixture.remarks.lines[0]);
+	fixture_close(&fixture);
+}
+
+TEST(a_debug_file_with_another_build_id_is_refused)
+{
+	const char *path = build("gcc", "-O2 -g", inlined);
+	const char *debug = test_temp_path("program.debug");
+	uint64_t offset = split_off(path, debug, "program.debug");
+	struct fixture fixture;
+
+	oracle_run("objcopy --update-section .note.gnu.build-id=/dev/null %s 2> /dev/null || "
+		   "printf x | dd of=%s bs=1 seek=$(( $(readelf -SW %s | "
+		   "awk '/build-id/ { print \"0x\" $5 }') + 20 )) conv=notrunc 2> /dev/null",
+		   debug, debug, debug);
+	fixture_open(&fixture, path);
+	CHECK(name_at(&fixture, offset) == NULL);
+	fixture_close(&fixture);
+}
+
+TEST(a_debug_file_is_found_by_build_id_in_the_users_directories)
+{
+	const char *path = build("gcc", "-O2 -g", inlined);
+	const char *debug = test_temp_path("elsewhere.debug");
+	uint64_t offset = split_off(path, debug, "elsewhere.debug");
+	struct str place = { 0 }, list = { 0 };
+	struct fixture fixture;
+
+	fixture_open(&fixture, path);
+	str_format(&place, "%s/store/.build-id/%02x", test_temp_dir(), fixture.identity.build_id[0]);
+	oracle_run("mkdir -p %s", str_get(&place));
+	str_add_char(&place, '/');
+	for (size_t i = 1; i < fixture.identity.build_id_length; i++)
+		str_format(&place, "%02x", fixture.identity.build_id[i]);
+	oracle_run("mv %s %s.debug", debug, str_get(&place));
+	fixture_again(&fixture);
+	CHECK(name_at(&fixture, offset) == NULL);
+
+	str_format(&list, "/nowhere::%s/store", test_temp_dir());
+	fixture.search.directories = str_get(&list);
+	fixture_again(&fixture);
+	CHECK_STR("is_split", name_at(&fixture, offset));
+	CHECK(has_line_at(&fixture, offset));
+
+	// The build-id leads there even when the file itself is gone.
+	unlink(path);
+	fixture_again(&fixture);
+	CHECK_STR("is_split", name_at(&fixture, offset));
+	CHECK_EQ(1, fixture.remarks.count);
+	fixture_close(&fixture);
+	str_fini(&place);
+	str_fini(&list);
+}
+
+TEST(a_copy_of_the_file_is_found_in_the_users_directories)
+{
+	const char *path = build("gcc", "-O2 -g", inlined);
+	uint64_t offset = offset_of(path, "is_split");
+	struct fixture fixture;
+	struct str list = { 0 };
+
+	fixture_open(&fixture, path);
+	str_format(&list, "%s/copies", test_temp_dir());
+	oracle_run("mkdir %s && mv %s %s/", str_get(&list), path, str_get(&list));
+	fixture_again(&fixture);
+	CHECK(name_at(&fixture, offset) == NULL);
+	fixture.search.directories = str_get(&list);
+	fixture_again(&fixture);
+	CHECK_STR("is_split", name_at(&fixture, offset));
+	CHECK(has_line_at(&fixture, offset));
+	fixture_close(&fixture);
+	str_fini(&list);
+}
+
+// As rpm does: the function symbols, packed with xz, in .gnu_debugdata.
+static void pack_symbols(const char *path, const char *debug)
+{
+	const char *small = test_temp_path("mini");
+	const char *packed = test_temp_path("mini.xz");
+	static uint8_t in[1 << 20], out[1 << 20];
+	size_t in_size, out_size = 0;
+	FILE *file;
+
+	oracle_run("objcopy -S --remove-section .gdb_index --remove-section .comment "
+		   "--keep-symbol is_split --keep-symbol compare %s %s", debug, small);
+	file = fopen(small, "rb");
+	in_size = fread(in, 1, sizeof in, file);
+	fclose(file);
+	CHECK_EQ(LZMA_OK, lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, NULL, in, in_size, out,
+						  &out_size, sizeof out));
+	file = fopen(packed, "wb");
+	fwrite(out, 1, out_size, file);
+	fclose(file);
+	oracle_run("strip -s %s && objcopy --add-section .gnu_debugdata=%s %s", path, packed, path);
+}
+
+TEST(a_packed_symbol_table_is_read)
+{
+	const char *path = build("gcc", "-O2 -g", inlined);
+	const char *debug = test_temp_path("full");
+	uint64_t split = offset_of(path, "is_split"), other = offset_of(path, "compare");
+	uint64_t unknown = offset_of(path, "stands_alone");
+	struct fixture fixture;
+
+	oracle_run("objcopy --only-keep-debug %s %s", path, debug);
+	pack_symbols(path, debug);
+	fixture_open(&fixture, path);
+	CHECK_STR("is_split", name_at(&fixture, split));
+	CHECK_STR("compare", name_at(&fixture, other));
+	CHECK(name_at(&fixture, unknown) == NULL);
+	CHECK_EQ(0, fixture.remarks.count);
+	fixture_close(&fixture);
+}
+
+TEST(a_damaged_packed_symbol_table_is_remarked)
+{
+	const char *path = build("gcc", "-O2 -g0 -s", inlined);
+	const char *junk = test_temp_path("junk");
+	struct fixture fixture;
+
+	oracle_run("head -c 5000 %s > %s && objcopy --add-section .gnu_debugdata=%s %s", path, junk,
+		   junk, path);
+	fixture_open(&fixture, path);
+	CHECK(name_at(&fixture, 0x1234) == NULL);
+	CHECK_EQ(1, fixture.remarks.count);
+	CHECK_CONTAINS(".gnu_debugdata is damaged", fixture.remarks.lines[0]);
+	fixture_close(&fixture);
+}
+
+TEST(shared_debug_information_of_dwz_is_followed)
+{
+	const char *one = build("g++", "-O2 -g", templates);
+	const char *two = test_temp_path("two");
+	struct oracle oracle = { 0 };
+	struct fixture fixture;
+	uint64_t start, end;
+
+	if (system("command -v dwz > /dev/null") != 0)
+		SKIP("dwz is not installed");
+	oracle_run("cp %s %s && cd %s && dwz -m shared.dwz program two", one, two, test_temp_dir());
+	fixture_open(&fixture, one);
+	oracle_text(one, &start, &end);
+	oracle_compare(&oracle, fixture.file, one, one, start, end, 3);
+	CHECK_EQ(0, oracle.wrong);
+	CHECK(oracle.same > 1000);
+	fixture_close(&fixture);
+	oracle_fini(&oracle);
+}
+
+TEST(split_dwarf_is_followed)
+{
+	const char *path = test_temp_path("program");
+	struct fixture fixture;
+	struct places places = { 0 };
+	uint64_t offset;
+
+	oracle_run("cd %s && gcc -w -O2 -g -gsplit-dwarf %s -o program", test_temp_dir(),
+		   test_source_path(inlined));
+	fixture_open(&fixture, path);
+	offset = offset_of(path, "stands_alone");
+	for (uint64_t at = offset; at < offset + 64 && places.count < 6; at++) {
+		places_clear(&places);
+		symbols_file_find(fixture.file, at, &places);
+	}
+	CHECK(places.count >= 6);
+	CHECK_STR("stands_alone", places.items[places.count - 1].function);
+	CHECK_STR("inlined_1", places.items[places.count - 2].function);
+	CHECK_CONTAINS("symbols_inlined.c", places.items[places.count - 1].file);
+	CHECK_EQ(56, places.items[places.count - 1].line);
+	places_fini(&places);
+	fixture_close(&fixture);
+}
+
+TEST(a_file_with_another_build_id_is_not_used)
+{
+	const char *path = build("gcc", "-O2 -g", inlined);
+	uint64_t offset = offset_of(path, "is_split");
+	struct fixture fixture;
+
+	fixture_open(&fixture, path);
+	CHECK_STR("is_split", name_at(&fixture, offset));
+	build("gcc", "-O1 -g", inlined);
+	fixture_again(&fixture);
+	CHECK(name_at(&fixture, offset) == NULL);
+	CHECK_EQ(1, fixture.remarks.count);
+	CHECK_CONTAINS("has changed since the recording", fixture.remarks.lines[0]);
+	fixture_close(&fixture);
+}
+
+TEST(a_file_without_build_id_that_was_touched_is_not_used)
+{
+	const char *path = build("gcc", "-O2 -g -Wl,--build-id=none", inlined);
+	uint64_t offset = offset_of(path, "is_split");
+	struct fixture fixture;
+
+	fixture_open(&fixture, path);
+	CHECK_STR("is_split", name_at(&fixture, offset));
+	oracle_run("touch -d '2001-02-03' %s", path);
+	fixture_again(&fixture);
+	CHECK(name_at(&fixture, offset) == NULL);
+	CHECK_CONTAINS("has changed since the recording", fixture.remarks.lines[0]);
+	fixture_close(&fixture);
+}
+
+TEST(a_deleted_file_is_named_if_it_is_back)
+{
+	const char *path = build("gcc", "-O2 -g", inlined);
+	uint64_t offset = offset_of(path, "is_split");
+	struct str deleted = { 0 };
+	struct fixture fixture;
+
+	fixture_open(&fixture, path);
+	str_format(&deleted, "%s (deleted)", path);
+	fixture.identity.path = str_get(&deleted);
+	fixture_again(&fixture);
+	CHECK_STR("is_split", name_at(&fixture, offset));
+	CHECK_EQ(0, fixture.remarks.count);
+	unlink(path);
+	fixture_again(&fixture);
+	CHECK(name_at(&fixture, offset) == NULL);
+	CHECK_CONTAINS("was deleted while it ran", fixture.remarks.lines[0]);
+	fixture_close(&fixture);
+	str_fini(&deleted);
+}
+
+TEST(what_is_no_file_has_no_names_and_no_remark)
+{
+	static const char *const paths[] = { "", "[heap]", "linux-vdso.so.1", "/memfd:jit (deleted)",
+					     "/dev/zero (deleted)", "anon_inode:[perf]" };
+	struct fixture fixture = { 0 };
+
+	fixture.search.remarks = &fixture.remarks;
+	fixture.identity.build_id = (const uint8_t *)"12345678901234567890";
+	fixture.identity.build_id_length = 20;
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		fixture.identity.path = paths[i];
+		fixture_again(&fixture);
+		CHECK(name_at(&fixture, 0x1000) == NULL);
+		CHECK_EQ(0, fixture.remarks.count);
+	}
+	fixture_close(&fixture);
+}
+
+TEST(what_is_not_elf_is_remarked)
+{
+	const char *path = test_temp_path("text");
+	struct fixture fixture = { .identity = { .path = path } };
+
+	fixture.search.remarks = &fixture.remarks;
+	oracle_run("echo hello > %s", path);
+	fixture_again(&fixture);
+	CHECK(name_at(&fixture, 0) == NULL);
+	CHECK_CONTAINS("not an ELF file", fixture.remarks.lines[0]);
+	unlink(path);
+	oracle_run("mkfifo %s", path);
+	fixture_again(&fixture);
+	CHECK_CONTAINS("not a regular file", fixture.remarks.lines[0]);
+	fixture_close(&fixture);
+}
+
+TEST(damaged_files_do_no_harm)
+{
+	const char *path = build("g++", "-O1 -g", templates);
+	const char *copy = test_temp_path("copy");
+	static uint8_t bytes[4 << 20], broken[4 << 20];
+	uint64_t state = 12345, start, end;
+	size_t size;
+	FILE *file = fopen(path, "rb");
+
+	size = fread(bytes, 1, sizeof bytes, file);
+	fclose(file);
+	CHECK(size > 10000 && size < sizeof bytes);
+	oracle_text(path, &start, &end);
+	for (int round = 0; round < 150; round++) {
+		struct remarks remarks = { 0 };
+		struct debugfile_search search = { .remarks = &remarks };
+		struct symbols_file_identity identity = { .path = copy };
+		struct symbols_file *opened;
+		struct places places = { 0 };
+		size_t cut = size;
+
+		memcpy(broken, bytes, size);
+		for (int i = 0; i < 1 + round * 4; i++) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			broken[(state >> 20) % size] = (uint8_t)(state >> 12);
+		}
+		if (round % 5 == 4)
+			cut = (state >> 20) % size;
+		unlink(copy);
+		file = fopen(copy, "wb");
+		fwrite(broken, 1, cut, file);
+		fclose(file);
+		opened = symbols_file_open(&identity, &search);
+		for (uint64_t at = start; at < end; at += 61) {
+			places_clear(&places);
+			symbols_file_find(opened, at, &places);
+			CHECK(places.count > 0);
+		}
+		symbols_file_close(opened);
+		places_fini(&places);
+		remarks_fini(&remarks);
+	}
+}
