@@ -300,6 +300,9 @@ static void print_figures(const struct info *info)
 	if (end && end->stacks_incomplete > 0)
 		printf("%-11s%s stacks could not be walked to the root\n", "",
 		       str_count(end->stacks_incomplete, a));
+	if (end && end->stacks_verified > 0)
+		printf("%-11s%s stacks were walked twice, %s of them with another result\n", "",
+		       str_count(end->stacks_verified, a), str_count(end->stacks_mismatched, b));
 	printf("%-11s%" PRIu64 " marks, %" PRIu64 " measurements of resident memory\n", "notes",
 	       info->notes[TRACE_NOTE_MARK], info->notes[TRACE_NOTE_RSS]);
 	if (reader_stats(reader)->bundle_blocks > 0)
@@ -464,6 +467,8 @@ static void json_rest(struct json *json, const struct info *info)
 	json_kv_u64(json, "stacks", reader_stacks_count(reader) - 1);
 	json_kv_u64(json, "frames", reader_frames_count(reader) - 1);
 	json_kv_u64(json, "incomplete", end->stacks_incomplete);
+	json_kv_u64(json, "verified", end->stacks_verified);
+	json_kv_u64(json, "mismatched", end->stacks_mismatched);
 	json_object_end(json);
 	json_key(json, "notes");
 	json_object_begin(json);

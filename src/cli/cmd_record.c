@@ -22,6 +22,7 @@ enum {
 	RECORD_OUTPUT = 1,
 	RECORD_FORCE,
 	RECORD_FREE_STACKS,
+	RECORD_VERIFY_STACKS,
 	RECORD_CLOCK,
 	RECORD_NO_FOLLOW,
 	RECORD_STRICT,
@@ -35,6 +36,8 @@ static const struct option_row record_options[] = {
 	  "%n a number that makes it new" },
 	{ RECORD_FORCE, 'f', "force", NULL, "overwrite FILE" },
 	{ RECORD_FREE_STACKS, 0, "free-stacks", NULL, "record the stack of every free as well" },
+	{ RECORD_VERIFY_STACKS, 0, "verify-stacks", NULL,
+	  "walk every stack a second time, without the cache, and count differences (slow)" },
 	{ RECORD_CLOCK, 0, "clock", "tick|ns",
 	  "time events by a tick of 100 us (default), or each event by itself" },
 	{ RECORD_NO_FOLLOW, 0, "no-follow", NULL, "do not record the program's children" },
@@ -122,6 +125,9 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			break;
 		case RECORD_FREE_STACKS:
 			record_add_option(record, SEGMENT_FREE_STACKS, "free-stacks");
+			break;
+		case RECORD_VERIFY_STACKS:
+			record_add_option(record, SEGMENT_VERIFY, "verify-stacks");
 			break;
 		case RECORD_CLOCK:
 			if (!record_clock(record))

@@ -249,6 +249,8 @@ static void fill_end(struct collector *collector, struct trace_end *end)
 		.collector_bytes_peak = (uint64_t)usage.ru_maxrss * 1024,
 		.collector_cpu_ns = now_cpu_ns(),
 		.stacks_incomplete = ledger->stacks_incomplete,
+		.stacks_verified = ledger->stacks_verified,
+		.stacks_mismatched = ledger->stacks_mismatched,
 		.why = collector->stopping && !collector->failed ? "stopped while programs ran" :
 								   collector->why.text,
 	};

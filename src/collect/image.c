@@ -246,9 +246,10 @@ void image_decode(struct image *image)
 			decode_all(image, stream);
 			continue;
 		}
-		// Nobody else has anything: all that was seen may be delivered.
+		// Nobody else has anything before the first look. What was seen of this lane beyond
+		// it stays: another lane may have published what comes before it just after it was
+		// looked at for the second time.
 		stream_promote(stream, &image->slots);
-		stream->cut = stream->seen;
 		if (stream->first == stream->end)
 			image_refill(stream);
 	}

@@ -22,6 +22,7 @@ struct ledger {
 	uint64_t events_lost;
 	uint64_t waited_ns;
 	uint64_t stacks_incomplete;
+	uint64_t stacks_verified, stacks_mismatched;
 	uint64_t lanes_broken;
 	uint64_t forks_late; // children whose place in the parent's order is not known
 };

@@ -299,15 +299,10 @@ static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 
 		ASSERT(stream->first < stream->end);
 		other = blocker(stream, item);
-		if (other == NULL && fold) {
-			// Halves that can be told as one are worth waiting for, but not if that
-			// closes a circle.
-			other = blocker(stream, item + 1);
-			if (other != NULL && other->wanted) {
-				other = NULL;
-				fold = false;
-			}
-		}
+		// Halves are told as one only where nothing has to come between them: to wait for
+		// that could close a circle through this very item.
+		if (other == NULL && fold && blocker(stream, item + 1) != NULL)
+			fold = false;
 		if (other == NULL) {
 			held = !deliver(merge, stream, fold);
 			if (!held)

@@ -360,6 +360,8 @@ static void take_counts(struct roster *roster, struct image *image)
 
 	ledger->waited_ns += atomic_load(&segment->waited_ns);
 	ledger->stacks_incomplete += atomic_load(&segment->stacks_incomplete);
+	ledger->stacks_verified += atomic_load(&segment->verified);
+	ledger->stacks_mismatched += atomic_load(&segment->mismatched);
 	if (dropped == 0)
 		return;
 	ledger->events_lost += dropped;

@@ -19,6 +19,12 @@ static size_t home(const struct blocks *blocks, uint64_t address)
 	return (size_t)(mixed >> 32) & (blocks->capacity - 1);
 }
 
+void blocks_expect(const struct blocks *blocks, uint64_t address)
+{
+	if (blocks->capacity)
+		__builtin_prefetch(&blocks->slots[home(blocks, address)], 1);
+}
+
 struct block *blocks_find(const struct blocks *blocks, uint64_t address)
 {
 	size_t mask = blocks->capacity - 1;

@@ -28,6 +28,10 @@ void blocks_fini(struct blocks *blocks);
 // NULL if no block begins at `address`. Valid until the next change of the table.
 struct block *blocks_find(const struct blocks *blocks, uint64_t address);
 
+// `address` will be looked for soon: begin to fetch its place from memory. Tables are larger than
+// caches, so asking for a few dozen addresses ahead of time more than halves the cost of a pass.
+void blocks_expect(const struct blocks *blocks, uint64_t address);
+
 // The block's place, with address set; `*added` says whether it is new. The caller must then set
 // `owner` (not 0) and the rest. Valid until the next change of the table.
 struct block *blocks_put(struct blocks *blocks, uint64_t address, bool *added);

@@ -11,7 +11,8 @@ enum {
 	SITE_UNSEEN = 0,               // in stack_site: no site of this stack yet
 	SITE_UNSELECTED = UINT32_MAX,  // in stack_site: the query leaves this stack out
 	SITE_NONE = UINT32_MAX,        // in a block: nobody counts it
-	PROGRESS_EVERY = 1 << 16,      // items between two looks at the progress bar
+	EXPECT_EVENTS = 32,            // read ahead of the counting, see blocks_expect
+	PROGRESS_EVERY = 1 << 11,      // batches between two looks at the progress bar
 };
 
 struct heap_process_state {
@@ -529,31 +530,64 @@ static void learn(struct heap *heap, const struct reader *reader)
 	}
 }
 
+static void expect(const struct heap *heap, const struct trace_event *event)
+{
+	const struct blocks *blocks;
+
+	if (event->thread >= heap->threads_count ||
+	    heap->threads[event->thread].process >= heap->processes_count)
+		return;
+	blocks = &heap->processes[heap->threads[event->thread].process].blocks;
+	blocks_expect(blocks, event->address);
+	if (event->kind == TRACE_REALLOC)
+		blocks_expect(blocks, event->old_address);
+}
+
+// Read up to EXPECT_EVENTS events; fewer where something else comes first, which is returned.
+static enum reader_item read_batch(struct heap *heap, struct reader *reader,
+				   struct trace_event *events, size_t *count,
+				   struct trace_note *note)
+{
+	enum reader_item item = READER_EVENT;
+
+	for (*count = 0; *count < EXPECT_EVENTS; (*count)++) {
+		struct trace_event *event = &events[*count];
+
+		item = reader_next(reader, event, note);
+		if (item != READER_EVENT)
+			break;
+		if (event->thread >= heap->threads_count)
+			learn(heap, reader);
+		if (event->stack >= reader_stacks_count(reader))
+			event->stack = 0;
+		expect(heap, event);
+	}
+	return item;
+}
+
 void heap_read(struct heap *heap, struct reader *reader, struct progress *progress,
 	       void (*on_note)(void *context, const struct trace_note *note), void *context)
 {
-	struct trace_event event;
+	struct trace_event events[EXPECT_EVENTS];
 	struct trace_note note;
 	enum reader_item item;
-	uint32_t items = 0;
+	uint32_t batches = 0;
+	size_t count;
 
 	learn(heap, reader);
-	while ((item = reader_next(reader, &event, &note)) != READER_END) {
-		if (item == READER_EVENT) {
-			if (event.thread >= heap->threads_count)
-				learn(heap, reader);
-			if (event.stack >= reader_stacks_count(reader))
-				event.stack = 0;
-			heap_add_event(heap, &event);
-		} else {
+	do {
+		item = read_batch(heap, reader, events, &count, &note);
+		for (size_t i = 0; i < count; i++)
+			heap_add_event(heap, &events[i]);
+		if (item == READER_NOTE) {
 			learn(heap, reader);
 			heap_add_note(heap, &note);
 			if (on_note)
 				on_note(context, &note);
 		}
-		if (++items % PROGRESS_EVERY == 0)
+		if (++batches % PROGRESS_EVERY == 0)
 			progress_update(progress, reader_position(reader));
-	}
+	} while (item != READER_END);
 	learn(heap, reader);
 	if (reader_end(reader) && reader_end(reader)->duration_ns > heap->totals.duration_ns)
 		heap->totals.duration_ns = reader_end(reader)->duration_ns;

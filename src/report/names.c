@@ -149,6 +149,9 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 		result.user++;
 	if (result.user == result.count)
 		result.user = 0;
+	while (result.user + result.roots + 1 < result.count &&
+	       wrappers_match_root(names->lines[result.count - 1 - result.roots].symbol->function))
+		result.roots++;
 	return result;
 }
 

@@ -27,6 +27,7 @@ struct names_stack {
 	const struct names_line *lines; // innermost first
 	size_t count;                   // 0: the call was recorded without a stack
 	size_t user;                    // the first line that is no wrapper; 0 if all are
+	size_t roots;                   // lines at the outer end where the thread began
 	uint8_t flags;                  // enum trace_stack_flag
 };
 

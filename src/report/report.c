@@ -31,7 +31,9 @@ static void keep_note(void *context, const struct trace_note *note)
 		return;
 	switch (note->kind) {
 	case TRACE_NOTE_LOSS:
-		str_format(&text, "%" PRIu64 " events lost", note->value);
+		str_format(&text, "%" PRIu64 " events were lost, so the figures are too small",
+			   note->value);
+		report->losses_told += note->value;
 		break;
 	case TRACE_NOTE_EXEC_UNSEEN:
 		str_add(&text, "a program that was started could not be recorded");
@@ -113,8 +115,8 @@ static void warn_of_damage(struct report *report)
 			   *err.text ? err.text : "it was cut");
 		warn(report, &text);
 	}
-	if (totals->events_lost) {
-		str_format(&text, "%" PRIu64 " events were lost: the figures are too small",
+	if (totals->events_lost > report->losses_told) {
+		str_format(&text, "%" PRIu64 " events were lost, so the figures are too small",
 			   totals->events_lost);
 		warn(report, &text);
 	}
@@ -125,9 +127,9 @@ static void warn_of_damage(struct report *report)
 	}
 	if (incomplete) {
 		str_format(&text,
-			   "the stacks of %" PRIu64 " allocations do not reach the root of their "
-			   "thread; their outer callers are not known",
-			   incomplete);
+			   "%" PRIu64 " allocation%s a stack that does not reach the root of its "
+			   "thread: the outer callers are not known",
+			   incomplete, incomplete == 1 ? " has" : "s have");
 		warn(report, &text);
 	}
 	str_fini(&text);

@@ -8,6 +8,7 @@
 #include "report/process_tree.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -16,6 +17,7 @@ enum {
 	NAME_COLUMNS_MIN = 24, // a function's name is not cut shorter for its file's sake
 	FIGURES_COLUMNS = 36,  // in front of a stack
 	WIDTH_MIN = 80,
+	WIDTH_FREES = 110,     // from here on the tree has a column for frees
 };
 
 static const char *const titles[SITES_QUESTIONS_COUNT] = {
@@ -30,7 +32,7 @@ static const char *const titles[SITES_QUESTIONS_COUNT] = {
 struct page {
 	struct report *report;
 	struct paper paper;
-	struct map printed; // stack and process of a row that was printed -> its number, from 1
+	struct map printed; // position of a row that was printed -> its number, from 1
 	uint64_t rows;      // numbers given
 	bool several;       // more than one process is in it
 	uint64_t unnamed, unlined, lines; // printed frames without function, without line, all
@@ -44,6 +46,16 @@ static double percent(uint64_t part, uint64_t whole)
 static const char *plural(uint64_t count)
 {
 	return count == 1 ? "" : "s";
+}
+
+// How a process ended, for people.
+static const char *ending_of(const struct report *report, process_id id, char out[static 32])
+{
+	const struct trace_process *process = reader_process(report->reader, id);
+
+	if (process->exit == TRACE_EXIT_UNKNOWN && report->complete)
+		return "still running";
+	return report_exit(process, out);
 }
 
 static void write_headline(struct page *page)
@@ -62,7 +74,7 @@ static void write_headline(struct page *page)
 	if (processes == 1)
 		paper_format(&page->paper, PAPER_DIM, ", process %" PRIu32 ", %s",
 			     reader_process(page->report->reader, 0)->pid,
-			     report_exit(reader_process(page->report->reader, 0), text));
+			     ending_of(page->report, 0, text));
 	else
 		paper_format(&page->paper, PAPER_DIM, ", %" PRIu32 " processes", processes);
 	sink_text(page->paper.sink, "\n");
@@ -140,11 +152,13 @@ static void write_totals(struct page *page)
 			     str_count(counts->reallocations, more));
 	sink_text(page->paper.sink, "\n");
 
-	write_label(page, "peak", str_bytes(counts->peak.bytes, bytes));
-	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, at %s\n",
-		     str_count(counts->peak.count, count), plural(counts->peak.count),
-		     str_duration(counts->peak_ns, more));
-	write_bound(page);
+	if (counts->peak.bytes) {
+		write_label(page, "peak", str_bytes(counts->peak.bytes, bytes));
+		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, at %s\n",
+			     str_count(counts->peak.count, count), plural(counts->peak.count),
+			     str_duration(counts->peak_ns, more));
+		write_bound(page);
+	}
 
 	write_label(page, "live at exit", str_bytes(counts->live_at_exit.bytes, bytes));
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s\n",
@@ -199,24 +213,69 @@ static void write_process(struct page *page, const struct process_tree *tree, si
 	paper_field(&page->paper, PAPER_PLAIN, str_get(&cut),
 		    columns > used ? columns - (unsigned)used : 0, false);
 	paper_field(&page->paper, PAPER_PLAIN, str_count(counts->allocated.count, number), 13, true);
-	if (page->paper.width >= 100)
+	if (page->paper.width >= WIDTH_FREES)
 		paper_field(&page->paper, PAPER_PLAIN, str_count(counts->frees, number), 13, true);
 	paper_field(&page->paper, PAPER_PLAIN, str_bytes(counts->allocated.bytes, number), 11, true);
 	paper_field(&page->paper, PAPER_PLAIN, str_bytes(counts->live_at_exit.bytes, number), 11,
 		    true);
-	paper_format(&page->paper, PAPER_DIM, "  %s\n", report_exit(process, ended));
+	paper_format(&page->paper, PAPER_DIM, "  %s\n", ending_of(page->report, id, ended));
 	str_fini(&lines);
 	str_fini(&text);
 	str_fini(&cut);
 }
 
+static int by_bytes(const void *a, const void *b, void *context)
+{
+	const struct heap *heap = context;
+	process_id left = *(const process_id *)a;
+	process_id right = *(const process_id *)b;
+	uint64_t l = heap_process(heap, left)->allocated.bytes;
+	uint64_t r = heap_process(heap, right)->allocated.bytes;
+
+	if (l != r)
+		return l > r ? -1 : 1;
+	return left < right ? -1 : left > right;
+}
+
+// By process id, whether it is in the tree: the heaviest ones, and those they descend from.
+static bool *choose_processes(const struct page *page)
+{
+	const struct reader *reader = page->report->reader;
+	uint32_t count = reader_processes_count(reader);
+	bool all = page->report->options->rows_max == 0 || count <= PROCESSES_MAX;
+	bool *chosen = mem_alloc(count, sizeof *chosen);
+	process_id *order = mem_alloc(count, sizeof *order);
+
+	for (process_id id = 0; id < count; id++)
+		order[id] = id;
+	qsort_r(order, count, sizeof *order, by_bytes, page->report->heap);
+	for (uint32_t i = 0; i < count && (all || i < PROCESSES_MAX); i++) {
+		process_id id = order[i];
+
+		if (!query_has_process(&page->report->query, id))
+			continue;
+		while (id < count && !chosen[id]) {
+			process_id parent = reader_process(reader, id)->parent;
+
+			chosen[id] = true;
+			if (page->report->query.processes || parent >= id)
+				break;
+			id = parent;
+		}
+	}
+	mem_free(order);
+	return chosen;
+}
+
 static void write_processes(struct page *page)
 {
 	struct process_tree tree;
-	unsigned wide = page->paper.width >= 100 ? 13 : 0;
+	bool *chosen;
+	unsigned wide = page->paper.width >= WIDTH_FREES ? 13 : 0;
 	unsigned columns = page->paper.width - 2 - 13 - wide - 11 - 11 - 16;
-	size_t shown = 0;
-	size_t hidden = 0;
+	struct heap_amount hidden = { 0 };
+	size_t hidden_count = 0;
+	char number[28], bytes[16];
 
 	if (!page->several)
 		return;
@@ -229,19 +288,25 @@ static void write_processes(struct page *page)
 	paper_field(&page->paper, PAPER_DIM, "at exit", 11, true);
 	paper_text(&page->paper, PAPER_DIM, "  ended\n");
 	process_tree_init(&tree, page->report->reader);
+	chosen = choose_processes(page);
 	for (size_t i = 0; i < tree.count; i++) {
-		if (!query_has_process(&page->report->query, tree.nodes[i].process))
-			continue;
-		if (page->report->options->rows_max && shown >= PROCESSES_MAX) {
-			hidden++;
-			continue;
+		process_id id = tree.nodes[i].process;
+
+		if (chosen[id]) {
+			write_process(page, &tree, i, columns);
+		} else if (query_has_process(&page->report->query, id)) {
+			hidden_count++;
+			hidden.count += heap_process(page->report->heap, id)->allocated.count;
+			hidden.bytes += heap_process(page->report->heap, id)->allocated.bytes;
 		}
-		shown++;
-		write_process(page, &tree, i, columns);
 	}
-	if (hidden)
-		paper_format(&page->paper, PAPER_DIM, "  … %zu more (-n 0 shows all)\n", hidden);
+	if (hidden_count)
+		paper_format(&page->paper, PAPER_DIM,
+			     "  … %zu more with %s allocations of %s (-n 0 shows all)\n",
+			     hidden_count, str_count(hidden.count, number),
+			     str_bytes(hidden.bytes, bytes));
 	sink_text(page->paper.sink, "\n");
+	mem_free(chosen);
 	process_tree_fini(&tree);
 }
 
@@ -319,7 +384,8 @@ static void write_indent(struct page *page)
 // Lines below the first.
 static void write_callers(struct page *page, const struct names_stack *stack, size_t first)
 {
-	size_t end = stack->count;
+	size_t all = stack->count - (page->report->options->all_frames ? 0 : stack->roots);
+	size_t end = all;
 
 	if (!page->report->options->all_frames && end - first > FRAMES_MAX)
 		end = first + FRAMES_MAX - 1;
@@ -327,9 +393,9 @@ static void write_callers(struct page *page, const struct names_stack *stack, si
 		write_indent(page);
 		write_line(page, stack->lines[i].symbol, PAPER_PLAIN, "");
 	}
-	if (end < stack->count) {
+	if (end < all) {
 		write_indent(page);
-		paper_format(&page->paper, PAPER_DIM, "… %zu more\n", stack->count - end);
+		paper_format(&page->paper, PAPER_DIM, "… %zu more\n", all - end);
 	} else if (stack->flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)) {
 		write_indent(page);
 		paper_text(&page->paper, PAPER_DIM, "… its outer callers are not known\n");
@@ -375,13 +441,15 @@ static void write_row(struct page *page, const struct sites_row *row, struct hea
 	bool added;
 
 	write_figures(page, row->amounts[question], total, sites_by_count(question));
-	number = map_put(&page->printed, (uint64_t)(row - page->report->sites.rows), &added);
-	if (added)
-		*number = ++page->rows;
 	describe_owner(page, row, &ending);
 	if (stack.count == 0) {
 		paper_format(&page->paper, PAPER_DIM, "(no stack)%s\n", str_get(&ending));
-	} else if (added || stack.count - first < 2) {
+		str_fini(&ending);
+		return;
+	}
+	number = map_put(&page->printed, (uint64_t)(row - page->report->sites.rows), &added);
+	if (added) {
+		*number = ++page->rows;
 		str_format(&ending, "  #%" PRIu64, *number);
 		write_line(page, stack.lines[first].symbol, PAPER_BOLD, str_get(&ending));
 		write_callers(page, &stack, first);
@@ -457,8 +525,11 @@ static void write(struct report *report, struct sink *sink)
 	write_headline(&page);
 	write_totals(&page);
 	write_processes(&page);
-	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
-		write_question(&page, (enum sites_question)i);
+	if (heap_totals(report->heap)->counts.allocated.count == 0)
+		paper_text(&page.paper, PAPER_PLAIN, "Nothing was allocated.\n");
+	else
+		for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
+			write_question(&page, (enum sites_question)i);
 	write_symbol_notes(&page);
 	map_fini(&page.printed);
 }

@@ -32,14 +32,16 @@ static const char *const wrappers[] = {
 	"xnmalloc*", "xnrealloc*", "xcharalloc", "xmemdup*", "xstrdup*", "xstrndup*",
 	"xasprintf", "xvasprintf", "xreallocarray", "ximalloc", "xirealloc", "xicalloc",
 	"do_xmalloc", "do_xmallocz", "safe_malloc", "safe_realloc", "safe_calloc",
-	"emalloc", "erealloc", "ecalloc",
+	"emalloc", "erealloc", "ecalloc", "ckmalloc", "ckrealloc", "ckzalloc",
 
 	// Interpreters: the layer between their objects and malloc.
 	"PyMem_*", "_PyMem_*", "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc",
 	"_PyObject_Malloc", "_PyObject_Calloc", "_PyObject_Realloc", "pymalloc_alloc",
 	"_PyObject_New", "_PyObject_NewVar", "_PyObject_GC_New", "_PyObject_GC_NewVar",
 	"_PyObject_GC_Malloc", "_PyObject_GC_Resize", "_PyObject_GC_Alloc", "gc_alloc",
-	"PyType_GenericAlloc", "_PyType_AllocNoTrack", "Perl_safesys*", "Perl_malloc",
+	"PyType_GenericAlloc", "_PyType_AllocNoTrack", "arena_map_get", "arena_map_mark_used",
+	"new_arena", "allocate_from_new_pool", "_PyObject_ArenaMalloc", "_PyObject_ArenaMmap",
+	 "Perl_safesys*", "Perl_malloc",
 	"ruby_xmalloc*", "ruby_xcalloc*", "ruby_xrealloc*", "l_alloc", "luaM_malloc_",
 	"luaM_realloc_", "luaM_saferealloc_", "node::Malloc*", "node::Realloc*",
 	"node::UncheckedMalloc*", "node::UncheckedRealloc*", "node::Calloc*",
@@ -60,6 +62,12 @@ static const char *const wrappers[] = {
 	"ggc_internal_alloc*", "ggc_internal_cleared_alloc*", "ggc_alloc*", "ggc_realloc*",
 	"llvm::safe_malloc", "llvm::safe_realloc", "llvm::safe_calloc", "llvm::allocate_buffer",
 	"llvm::SmallVectorBase<*>::grow_pod", "llvm::SmallVectorBase<*>::mallocForGrow",
+};
+
+// Where threads begin.
+static const char *const roots[] = {
+	"_start", "__libc_start_main*", "__libc_start_call_main", "start_thread", "clone",
+	"clone3", "__clone", "__clone3", "__GI___clone", "__GI___clone3",
 };
 
 // `pattern` against the whole of text[0..length); '*' matches any text.
@@ -87,7 +95,7 @@ static bool matches(const char *pattern, const char *text, size_t length)
 	}
 }
 
-bool wrappers_match(const char *function)
+static bool matches_any(const char *const *patterns, size_t count, const char *function)
 {
 	const char *base;
 	size_t length;
@@ -95,8 +103,18 @@ bool wrappers_match(const char *function)
 	if (!function)
 		return false;
 	base = cxxname_base(function, &length);
-	for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
-		if (matches(wrappers[i], base, length))
+	for (size_t i = 0; i < count; i++)
+		if (matches(patterns[i], base, length))
 			return true;
 	return false;
+}
+
+bool wrappers_match(const char *function)
+{
+	return matches_any(wrappers, sizeof wrappers / sizeof *wrappers, function);
+}
+
+bool wrappers_match_root(const char *function)
+{
+	return matches_any(roots, sizeof roots / sizeof *roots, function);
 }

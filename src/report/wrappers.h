@@ -12,4 +12,8 @@
 // `function` is a demangled name, with or without parameters. NULL is no wrapper.
 bool wrappers_match(const char *function);
 
+// Whether `function` is where every thread of a process begins (_start, start_thread …). Such
+// frames end nearly every stack and say nothing.
+bool wrappers_match_root(const char *function);
+
 #endif

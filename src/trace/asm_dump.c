@@ -249,6 +249,8 @@ static void dump_end(const struct trace_end *end, struct sink *sink)
 	put_number(sink, "collector-bytes", end->collector_bytes_peak, 0);
 	put_number(sink, "collector-cpu", end->collector_cpu_ns, 0);
 	put_number(sink, "stacks-incomplete", end->stacks_incomplete, 0);
+	put_number(sink, "stacks-verified", end->stacks_verified, 0);
+	put_number(sink, "stacks-mismatched", end->stacks_mismatched, 0);
 	put_text(sink, " why=", end->why);
 	sink_text(sink, "\n");
 }

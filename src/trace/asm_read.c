@@ -497,6 +497,8 @@ static bool read_end(struct assembly *text)
 					{ "collector-bytes", &end.collector_bytes_peak, 0 },
 					{ "collector-cpu", &end.collector_cpu_ns, 0 },
 					{ "stacks-incomplete", &end.stacks_incomplete, 0 },
+					{ "stacks-verified", &end.stacks_verified, 0 },
+					{ "stacks-mismatched", &end.stacks_mismatched, 0 },
 					{ NULL, NULL, 0 } };
 
 	end.duration_ns = text->time_ns;

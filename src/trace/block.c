@@ -121,6 +121,11 @@ void block_pack(struct block_packer *packer, struct block *block, const void *ra
 	out->size = header_at + BLOCK_HEADER_BYTES + stored;
 }
 
+bool block_intact(const struct block *block, const uint8_t *stored)
+{
+	return crc32c(0, stored, block->stored_size) == block->payload_crc;
+}
+
 void block_unpacker_fini(struct block_unpacker *unpacker)
 {
 	ZSTD_freeDCtx(unpacker->zstd);
@@ -133,7 +138,7 @@ bool block_unpack(struct block_unpacker *unpacker, const struct block *block,
 {
 	size_t size;
 
-	if (crc32c(0, stored, block->stored_size) != block->payload_crc)
+	if (!block_intact(block, stored))
 		return err_set(err, ERR_FORMAT, "checksum differs");
 	if (block->codec == BLOCK_RAW) {
 		if (block->stored_size != block->raw_size)

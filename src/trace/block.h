@@ -83,6 +83,9 @@ void block_packer_fini(struct block_packer *packer); // accepts { 0 }
 void block_pack(struct block_packer *packer, struct block *block, const void *raw, size_t size,
 		bool compress, struct bytes *out);
 
+// Does the stored payload have the checksum that the header says?
+bool block_intact(const struct block *block, const uint8_t *stored);
+
 struct block_unpacker {
 	void *zstd;        // ZSTD_DCtx
 	struct bytes raw;  // the last payload unpacked

@@ -2,7 +2,7 @@
 
 static const uint8_t footer_magic[8] = { 'T', 'I', 'D', 'E', 'E', 'N', 'D', 0x0a };
 
-enum { NUMBERS_COUNT = 10, WHY_MAX = 4096 };
+enum { NUMBERS_COUNT = 12, WHY_MAX = 4096 };
 
 // The numbers in the order of the format; a later version adds behind them.
 static void numbers_of(struct trace_end *end, uint64_t *numbers[static NUMBERS_COUNT])
@@ -17,6 +17,8 @@ static void numbers_of(struct trace_end *end, uint64_t *numbers[static NUMBERS_C
 	numbers[7] = &end->collector_bytes_peak;
 	numbers[8] = &end->collector_cpu_ns;
 	numbers[9] = &end->stacks_incomplete;
+	numbers[10] = &end->stacks_verified;
+	numbers[11] = &end->stacks_mismatched;
 }
 
 void end_encode(const struct trace_end *end, const struct end_footer *footer, struct bytes *out)

@@ -313,6 +313,9 @@ static bool play_block(struct reader *reader)
 			queue_notes(reader, payload);
 		if (block.type == BLOCK_DEFS && at >= reader->defs_to)
 			reader->defs_to = at + 1;
+	} else if (!walk_check(&reader->loader, &reader->store, &block, at, &err)) {
+		// Nothing in it is wanted now, but damage is worth knowing of.
+		walk_reject(&reader->play, at, err.text);
 	}
 	return true;
 }

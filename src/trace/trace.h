@@ -175,6 +175,8 @@ struct trace_end {
 	uint64_t collector_bytes_peak; // resident memory of the collector
 	uint64_t collector_cpu_ns;
 	uint64_t stacks_incomplete;
+	uint64_t stacks_verified;   // walked twice and compared (record --verify-stacks)
+	uint64_t stacks_mismatched; // of them: the two walks differ; 0 unless the recorder has a bug
 	char *why; // "" for a normal end, else what cut the recording short ("no space left …")
 };
 

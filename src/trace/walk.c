@@ -103,8 +103,8 @@ void walk_loader_fini(struct walk_loader *loader)
 	block_unpacker_fini(&loader->unpacker);
 }
 
-bool walk_load(struct walk_loader *loader, const struct store *store, const struct block *block,
-	       uint64_t at, struct bytes_cursor *payload, struct err *err)
+static bool read_stored(struct walk_loader *loader, const struct store *store,
+			const struct block *block, uint64_t at, struct err *err)
 {
 	loader->stored.size = 0;
 	bytes_reserve(&loader->stored, block->stored_size + 1u);
@@ -112,5 +112,20 @@ bool walk_load(struct walk_loader *loader, const struct store *store, const stru
 	    block->stored_size)
 		return err_set(err, ERR_FORMAT, "the file ends inside a block");
 	loader->stored.size = block->stored_size;
-	return block_unpack(&loader->unpacker, block, loader->stored.data, payload, err);
+	return true;
+}
+
+bool walk_check(struct walk_loader *loader, const struct store *store, const struct block *block,
+		uint64_t at, struct err *err)
+{
+	return read_stored(loader, store, block, at, err) &&
+	       (block_intact(block, loader->stored.data) ||
+		err_set(err, ERR_FORMAT, "checksum differs"));
+}
+
+bool walk_load(struct walk_loader *loader, const struct store *store, const struct block *block,
+	       uint64_t at, struct bytes_cursor *payload, struct err *err)
+{
+	return read_stored(loader, store, block, at, err) &&
+	       block_unpack(&loader->unpacker, block, loader->stored.data, payload, err);
 }

@@ -36,6 +36,10 @@ struct walk_loader {
 
 void walk_loader_fini(struct walk_loader *loader); // accepts { 0 }
 
+// Read a payload and hold it against its checksum, no more.
+bool walk_check(struct walk_loader *loader, const struct store *store, const struct block *block,
+		uint64_t at, struct err *err);
+
 // Read, check and unpack. *payload lives until the loader's next use.
 bool walk_load(struct walk_loader *loader, const struct store *store, const struct block *block,
 	       uint64_t at, struct bytes_cursor *payload, struct err *err);

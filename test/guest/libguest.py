@@ -134,10 +134,13 @@ Counts = collections.namedtuple("Counts", "allocations frees bytes reallocations
 
 
 def witness_counts(folder):
+    """The sum of all images but those of tidemark itself, which the witness counts too."""
     total = [0] * 5
     for name in os.listdir(folder):
         with open(os.path.join(folder, name), "rb") as file:
-            total = [a + b for a, b in zip(total, struct.unpack("5Q", file.read(40)))]
+            data = file.read()
+        if data[64:].split(b"\0")[0] != b"tidemark":
+            total = [a + b for a, b in zip(total, struct.unpack_from("5Q", data))]
     return Counts(*total)
 
 
@@ -151,7 +154,7 @@ def counters(path, threads=3):
 # --- Reading traces ---
 
 Event = collections.namedtuple("Event", "time thread kind stack old address size align")
-WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')
+WORD = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^\s"])+')
 EVENT = re.compile(r"@(\d+) t(\d+) ([a-z-]+)(?: s(\d+))?(?: 0x([0-9a-f]+) ->)?"
                    r"(?: 0x([0-9a-f]+))?(?: (\d+))?(?: align=(\d+))?$")
 ALLOCATING = {"malloc", "calloc", "aligned", "realloc", "realloc-alloc"}
@@ -194,9 +197,10 @@ class Trace:
             return
         words = [unquote(word) for word in WORD.findall(line)]
         kind = words[0]
-        fields = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+        fields = {key: unquote(value) for key, _, value in
+                  (word.partition("=") for word in words[1:]) if value}
         if kind == "process":
-            fields["args"] = [word[4:] for word in re.findall(r'arg="(?:[^"\\]|\\.)*"', line)]
+            fields["args"] = [unquote(word[4:]) for word in words if word.startswith("arg=")]
             self.processes[int(words[1][1:])] = fields
         elif kind == "thread":
             self.threads[int(words[1][1:])] = int(words[2][1:])

@@ -1,7 +1,8 @@
 // family_cxx: new and delete in every form, 100 times each, counted once.
 //
-// Each form asks for a size of its own (7101 to 7118, arrays of char included), and every block is
-// deleted. The failing ones throw or return NULL.
+// Each form asks for a size of its own, and every block is deleted. Sizes of aligned forms are
+// multiples of their alignment: the C++ library rounds others up before it asks for memory. The
+// failing ones throw or return NULL.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -31,23 +32,23 @@ int main()
 		::operator delete(p, std::nothrow);
 		p = ::operator new[](7104, std::nothrow);
 		::operator delete[](p, std::nothrow);
-		p = ::operator new(7105, wide);
+		p = ::operator new(7168, wide);
 		check(reinterpret_cast<uintptr_t>(p) % 64 == 0);
 		::operator delete(p, wide);
-		p = ::operator new[](7106, wide);
+		p = ::operator new[](7232, wide);
 		::operator delete[](p, wide);
-		p = ::operator new(7107, wide, std::nothrow);
+		p = ::operator new(7296, wide, std::nothrow);
 		::operator delete(p, wide, std::nothrow);
-		p = ::operator new[](7108, wide, std::nothrow);
+		p = ::operator new[](7360, wide, std::nothrow);
 		::operator delete[](p, wide, std::nothrow);
 		p = ::operator new(7109);
 		::operator delete(p, std::size_t(7109));
 		p = ::operator new[](7110);
 		::operator delete[](p, std::size_t(7110));
-		p = ::operator new(7111, wide);
-		::operator delete(p, std::size_t(7111), wide);
-		p = ::operator new[](7112, wide);
-		::operator delete[](p, std::size_t(7112), wide);
+		p = ::operator new(7424, wide);
+		::operator delete(p, std::size_t(7424), wide);
+		p = ::operator new[](7488, wide);
+		::operator delete[](p, std::size_t(7488), wide);
 		char *volatile array = new char[7113];
 		delete[] array;
 		std::string text(7114, 'x'); // asks for one more: 7115

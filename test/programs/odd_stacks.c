@@ -102,7 +102,8 @@ static void run_coroutine(void)
 		contexts[i].uc_link = &main_context;
 		makecontext(&contexts[i], (void (*)(void))turn, 1, i);
 	}
-	swapcontext(&main_context, &contexts[0]);
+	swapcontext(&main_context, &contexts[0]); // until the first of them ends
+	swapcontext(&main_context, &contexts[1]);
 	guest_say("%d\n", 2000);
 }
 

@@ -1,8 +1,8 @@
 // still: allocates at a steady pace until it is told to stop, and says what signals reached it.
 //
-//     still SECONDS
+//     still SECONDS [PAIRS]
 //
-// Pairs of 7901 bytes, 1,000 at a time, then a millisecond of rest. SIGUSR1, SIGHUP, SIGTERM and
+// Pairs of 7901 bytes, PAIRS (1,000) at a time, then a millisecond of rest. SIGUSR1, SIGHUP, SIGTERM and
 // SIGINT are written to standard output by name; SIGTERM and SIGINT also end it, with exit code 5
 // and 6. Its counters are those of guest.h; `bytes` of thread 1 counts rounds.
 #include "guest.h"
@@ -31,6 +31,7 @@ int main(int argc, char **argv)
 {
 	struct guest_counters *counters = guest_counters();
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
+	int pairs = argc > 2 ? atoi(argv[2]) : 1000;
 	time_t end = time(NULL) + (time_t)seconds + 1;
 	int numbers[] = { SIGUSR1, SIGHUP, SIGTERM, SIGINT };
 
@@ -39,7 +40,7 @@ int main(int argc, char **argv)
 			signal(numbers[i], handler);
 	guest_say("ready\n");
 	while (!ends && time(NULL) < end) {
-		for (int i = 0; i < 1000; i++) {
+		for (int i = 0; i < pairs; i++) {
 			guest_pair(7901);
 			counters->thread[1].allocations++;
 			counters->thread[1].frees++;

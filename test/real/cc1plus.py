@@ -25,13 +25,12 @@ def source(functions, headers):
                f"  return x + {number};\n}}\nint g{number}(int y) {{ return f{number}(y) + 1; }}\n")
 
 
-for name, functions, headers in (("big", 3000, ["map", "string", "vector", "algorithm"]),
-                                 ("short", 40, [])):
+for name, functions, headers in (("big", 1500, ["map", "string", "vector", "algorithm"]),
+                                 ("short", 10, [])):
     with open(f"{name}.cc", "w", encoding="ascii") as file:
         file.writelines(source(functions, headers))
 proof = libreal.Proof()
 
-# The C++ standard, the flags and the name of the source are the same; only the output's name is not.
 flags = [cc1plus, "-quiet", "-O1", "-imultiarch", "x86_64-linux-gnu", "-D_GNU_SOURCE"]
 untraced = libreal.must_run("big.untraced", [*flags, "big.cc", "-o", "untraced.s"], env)
 recording = libreal.record("big", [*flags, "big.cc", "-o", "traced.s"], env)
@@ -42,7 +41,14 @@ libreal.check_sane(proof, "big", recording)
 proof.check(recording.heap["allocations"] > 300_000, "big: more than 300,000 allocations",
             recording.heap)
 
-short = libreal.Witnesses(proof, "short", [*flags, "short.cc", "-o", "short.s"], env)
+# It asks whether its output is there already. So it is, for all.
+command = [*flags, "short.cc", "-o", "short.s"]
+libreal.must_run("short.first", command, env)
+short = libreal.Witnesses(proof, "short", command, env)
 short.run()
-short.check()
+page_table = libreal.Reason("gcc keeps a table of 32 KiB for each 4 GiB of addresses that it gets "
+                            "from the kernel, and those depend on what else is mapped",
+                            {32768}, 4)
+short.check(valgrind_reasons=[page_table], heaptrack_reasons=[page_table],
+            alone_reason=page_table)
 proof.finish()

@@ -1,6 +1,8 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
 """python3, every object a call of malloc, reading and writing JSON."""
+import os
+
 import libreal
 
 SCRIPT = """
@@ -14,11 +16,13 @@ print(len(text), sum(row["id"] for row in back), text[-60:])
 
 python3 = libreal.find_program("/usr/bin/python3")
 env = libreal.environment(PYTHONMALLOC="malloc", PYTHONHASHSEED="0")
-with open("rows.py", "w", encoding="ascii") as file:
+# A folder of its own: python3 lists the one where the script lies.
+os.mkdir("code")
+with open("code/rows.py", "w", encoding="ascii") as file:
     file.write(SCRIPT)
 proof = libreal.Proof()
 
-big = [python3, "rows.py", "30000"]
+big = [python3, "code/rows.py", "30000"]
 untraced = libreal.must_run("big.untraced", big, env)
 recording = libreal.record("big", big, env)
 libreal.check_same_run(proof, "big", untraced, recording)
@@ -30,7 +34,9 @@ functions = {frame["function"] for site in recording.report["sites"]["bytes"]
 proof.check({"PyObject_Malloc", "_PyEval_EvalFrameDefault"} & functions,
             "big: the stacks name python's functions", sorted(functions)[:50])
 
-short = libreal.Witnesses(proof, "short", [python3, "rows.py", "1000"], env)
+short = libreal.Witnesses(proof, "short", [python3, "code/rows.py", "1000"], env)
 short.run()
-short.check()
+small_int = libreal.Reason("an int that holds an address has a digit less below 2^30, where Valgrind "
+                           "places the heap", {28, 32}, 2000)
+short.check(valgrind_reasons=[small_int])
 proof.finish()

@@ -32,17 +32,24 @@ static void check_note(const struct sample_item *expected, const struct trace_no
 	CHECK_STR(expected->text, note->text);
 }
 
-// Read to the end; the first `count` items of the sample must come, and nothing else.
+// Read to the end: the items of the sample must come in their order. Returns how many came before
+// one was missing. When events at the end are missing, notes that stood among them still come.
 static size_t check_items(struct reader *reader, const struct sample *sample)
 {
 	struct trace_event event;
 	struct trace_note note;
 	enum reader_item item;
+	size_t whole = SIZE_MAX;
 	uint64_t number = 0;
 	size_t at = 0;
 
 	while ((item = reader_next(reader, &event, &note)) != READER_END) {
 		CHECK(at < sample->count);
+		if (item == READER_NOTE && sample->items[at].note.kind == 0 && whole == SIZE_MAX)
+			whole = at;
+		while (item == READER_NOTE && sample->items[at].note.kind == 0)
+			CHECK(++at < sample->count);
+		CHECK(item == READER_NOTE || whole == SIZE_MAX);
 		CHECK_EQ(sample->items[at].note.kind == 0, item == READER_EVENT);
 		if (item == READER_EVENT) {
 			CHECK_EQ(number++, event.number);
@@ -52,7 +59,7 @@ static size_t check_items(struct reader *reader, const struct sample *sample)
 		}
 		at++;
 	}
-	return at;
+	return whole < at ? whole : at;
 }
 
 static void check_round_trip(uint64_t seed, size_t count)
@@ -92,4 +99,301 @@ TEST(writer_gives_back_random_traces)
 TEST(writer_gives_back_a_trace_of_many_blocks)
 {
 	check_round_trip(77, 400000);
+}
+
+// Every write that can fail, one after the other.
+static struct {
+	int nth;      // which call fails, from 1
+	int calls;    // so far
+	int number;   // errno
+	ssize_t part; // bytes that arrive before the failure
+} fault;
+
+static ssize_t faulty_write(int fd, const void *bytes, size_t size)
+{
+	if (++fault.calls != fault.nth)
+		return write(fd, bytes, size);
+	if (fault.part > 0 && (size_t)fault.part < size) {
+		fault.nth++; // the rest fails
+		return write(fd, bytes, (size_t)fault.part);
+	}
+	errno = fault.number;
+	return -1;
+}
+
+static int no_reserve(int fd, off_t at, off_t size)
+{
+	(void)fd, (void)at, (void)size;
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+static const struct out_calls faulty_calls = { faulty_write, ftruncate, no_reserve };
+
+// Write a trace while the nth write fails. True if none was left to fail.
+static bool write_with_fault(const char *path, int nth, int number, ssize_t part,
+			     struct sample *sample)
+{
+	struct trace_info info = sample_info();
+	struct err err = { 0 };
+	int fd = sample_create(path);
+	struct writer *writer;
+	bool fired;
+
+	fault.nth = nth;
+	fault.calls = 0;
+	fault.number = number;
+	fault.part = part;
+	out_calls_set(&faulty_calls);
+	writer = writer_new(fd, &info, &err);
+	if (writer) {
+		sample_fill(sample, writer, 3, 3000);
+		writer_end(writer, &(struct trace_end){ .why = "", .waited_ns = 77 });
+		fired = !writer_ok(writer, &err);
+	} else {
+		fired = true;
+	}
+	if (fired) {
+		CHECK_EQ(ERR_IO, err.kind);
+		CHECK_CONTAINS("cannot write the trace", err.text);
+	}
+	writer_free(writer);
+	out_calls_set(NULL);
+	close(fd);
+	return !fired;
+}
+
+static void check_faults(int number, ssize_t part)
+{
+	const char *path = test_temp_path("fault.tide");
+
+	for (int nth = 1;; nth++) {
+		struct sample sample = { 0 };
+		struct err err = { 0 };
+		bool done = write_with_fault(path, nth, number, part, &sample);
+		struct reader *reader = reader_open(path, &err);
+
+		// What arrived is a trace, and says why it is short.
+		if (reader) {
+			size_t items = check_items(reader, &sample);
+
+			CHECK_EQ(done, reader_ok(reader, &err));
+			CHECK(!done || items == sample.count);
+			CHECK(done || reader_end(reader) != NULL);
+			if (!done) {
+				CHECK_CONTAINS(strerror(number), reader_end(reader)->why);
+				CHECK_EQ(77, reader_end(reader)->waited_ns);
+				CHECK(reader_end(reader)->events_lost > 0 ||
+				      items == sample.count);
+			}
+			CHECK_EQ(0, reader_skipped(reader));
+		} else {
+			CHECK(nth <= 2);
+		}
+		reader_close(reader);
+		sample_fini(&sample);
+		if (done)
+			break;
+		CHECK(nth < 1000);
+	}
+}
+
+TEST(writer_tells_of_every_write_that_can_fail_and_leaves_a_trace)
+{
+	check_faults(ENOSPC, 0);
+	check_faults(EIO, 0);
+}
+
+TEST(writer_cuts_back_what_arrived_in_part)
+{
+	check_faults(ENOSPC, 30);
+}
+
+TEST(writer_to_a_pipe_stops_at_a_broken_one)
+{
+	struct trace_info info = sample_info();
+	struct sample sample = { 0 };
+	struct err err = { 0 };
+	struct writer *writer;
+	int ends[2];
+
+	signal(SIGPIPE, SIG_IGN);
+	CHECK_EQ(0, pipe(ends));
+	writer = writer_new(ends[1], &info, &err);
+	CHECK(writer != NULL);
+	close(ends[0]);
+	sample_fill(&sample, writer, 1, 1000);
+	writer_end(writer, &(struct trace_end){ .why = "" });
+	CHECK(!writer_ok(writer, &err));
+	CHECK_CONTAINS("Broken pipe", err.text);
+	writer_free(writer);
+	close(ends[1]);
+	sample_fini(&sample);
+}
+
+TEST(writer_says_in_the_trace_that_a_size_limit_was_reached)
+{
+	const char *path = test_temp_path("limit.tide");
+	struct rlimit old, limit;
+	struct sample sample = { 0 };
+	struct trace_info info = sample_info();
+	struct err err = { 0 };
+	struct writer *writer;
+	struct reader *reader;
+	struct stat stat;
+	int fd = sample_create(path);
+
+	signal(SIGXFSZ, SIG_IGN);
+	CHECK_EQ(0, getrlimit(RLIMIT_FSIZE, &old));
+	limit = (struct rlimit){ .rlim_cur = 1 << 20, .rlim_max = old.rlim_max };
+	CHECK_EQ(0, setrlimit(RLIMIT_FSIZE, &limit));
+	writer = writer_new(fd, &info, &err);
+	sample_fill(&sample, writer, 2, 300000);
+	writer_end(writer, &(struct trace_end){ .why = "" });
+	CHECK_EQ(0, setrlimit(RLIMIT_FSIZE, &old));
+	CHECK(!writer_ok(writer, &err));
+	CHECK_CONTAINS("File too large", err.text);
+	writer_free(writer);
+	CHECK_EQ(0, fstat(fd, &stat));
+	CHECK(stat.st_size <= 1 << 20);
+	close(fd);
+	reader = reader_open(path, &err);
+	CHECK(check_items(reader, &sample) > 1000);
+	CHECK(!reader_ok(reader, &err));
+	CHECK_CONTAINS("the recording ended early: cannot write the trace: File too large",
+		       err.text);
+	reader_close(reader);
+	sample_fini(&sample);
+}
+
+// On a file system of 2 MiB that is our own.
+static void check_full_disk(const char *directory)
+{
+	char path[300];
+	struct sample sample = { 0 };
+	struct trace_info info = sample_info();
+	struct err err = { 0 };
+	struct writer *writer;
+	struct reader *reader;
+	uint64_t events;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/full.tide", directory);
+	fd = sample_create(path);
+	CHECK(fd >= 0);
+	writer = writer_new(fd, &info, &err);
+	CHECK(writer != NULL);
+	sample_fill(&sample, writer, 2, 400000);
+	events = writer_events_count(writer);
+	writer_end(writer, &(struct trace_end){ .why = "", .events_lost = 5 });
+	CHECK(!writer_ok(writer, &err));
+	writer_free(writer);
+	close(fd);
+	reader = reader_open(path, &err);
+	CHECK(check_items(reader, &sample) > 1000);
+	CHECK(!reader_ok(reader, &err));
+	CHECK_CONTAINS("No space left on device", err.text);
+	CHECK_EQ(0, reader_skipped(reader));
+	// All that was given to the writer is in the trace or counted as lost.
+	CHECK(reader_end(reader)->events + reader_end(reader)->events_lost >= events + 5);
+	reader_close(reader);
+	sample_fini(&sample);
+}
+
+TEST(writer_leaves_a_trace_that_explains_itself_on_a_full_disk)
+{
+	const char *directory = test_temp_path("small");
+
+	CHECK_EQ(0, mkdir(directory, 0700));
+	if (mount("none", directory, "tmpfs", 0, "size=2m") != 0)
+		SKIP("needs root, to mount a small file system");
+	check_full_disk(directory);
+	CHECK_EQ(0, umount2(directory, MNT_DETACH));
+}
+
+TEST(writer_raises_times_that_fall)
+{
+	const char *path = test_temp_path("times.tide");
+	struct trace_info info = sample_info();
+	struct trace_process process = { .parent = TRACE_NONE, .exe = "" };
+	struct trace_event event = { .kind = TRACE_MALLOC, .address = 16, .size = 1 };
+	struct err err = { 0 };
+	int fd = sample_create(path);
+	struct writer *writer = writer_new(fd, &info, &err);
+	struct trace_note note;
+	struct reader *reader;
+
+	writer_add_process(writer, &process);
+	writer_add_thread(writer, 0, 1, "main");
+	event.time_ns = 500;
+	writer_event(writer, &event);
+	event.time_ns = 400;
+	writer_event(writer, &event);
+	writer_free(writer); // no end, and nothing flushed: a cut trace without events
+	reader = reader_open(path, &err);
+	CHECK_EQ(READER_END, reader_next(reader, &event, &note));
+	CHECK(!reader_complete(reader));
+	reader_close(reader);
+
+	CHECK_EQ(0, ftruncate(fd, 0));
+	CHECK_EQ(0, lseek(fd, 0, SEEK_SET));
+	writer = writer_new(fd, &info, &err);
+	writer_add_process(writer, &process);
+	writer_add_thread(writer, 0, 1, "main");
+	event.time_ns = 500;
+	writer_event(writer, &event);
+	event.time_ns = 400;
+	writer_event(writer, &event);
+	writer_flush(writer);
+	writer_free(writer);
+	close(fd);
+	reader = reader_open(path, &err);
+	CHECK_EQ(READER_EVENT, reader_next(reader, &event, &note));
+	CHECK_EQ(READER_EVENT, reader_next(reader, &event, &note));
+	CHECK_EQ(500, event.time_ns);
+	reader_close(reader);
+}
+
+TEST(writer_bundles_files_of_any_size)
+{
+	const char *path = test_temp_path("bundle.tide");
+	size_t sizes[] = { 0, 1, 1000, (8 << 20) + 77 };
+	struct trace_info info = sample_info();
+	struct err err = { 0 };
+	int fd = sample_create(path);
+	struct writer *writer = writer_new(fd, &info, &err);
+	struct sample_random random = { 1 };
+	uint8_t *bytes = mem_alloc(sizes[3], 1);
+	struct reader *reader;
+	uint8_t id[20] = { 0 };
+	size_t size;
+
+	for (size_t i = 0; i < sizes[3]; i++)
+		bytes[i] = (uint8_t)sample_next(&random);
+	for (uint8_t i = 0; i < 4; i++) {
+		id[7] = i;
+		writer_bundle(writer, id, sizeof id, bytes, sizes[i]);
+	}
+	writer_end(writer, &(struct trace_end){ .why = "" });
+	CHECK(writer_ok(writer, &err));
+	writer_free(writer);
+	close(fd);
+	reader = reader_open(path, &err);
+	CHECK(reader_scan(reader, &err));
+	for (uint8_t i = 0; i < 4; i++) {
+		const void *found;
+
+		id[7] = i;
+		found = reader_bundle(reader, id, sizeof id, &size);
+		CHECK(found != NULL);
+		CHECK_EQ(sizes[i], size);
+		CHECK_EQ(0, memcmp(found, bytes, size));
+		CHECK(reader_bundle(reader, id, sizeof id, &size) == found);
+	}
+	id[7] = 9;
+	CHECK(reader_bundle(reader, id, sizeof id, &size) == NULL);
+	CHECK(reader_bundle(reader, id, 19, &size) == NULL);
+	CHECK(reader_complete(reader));
+	reader_close(reader);
+	mem_free(bytes);
 }

@@ -1,0 +1,274 @@
+// collect: the collector as a process of its own, for programs that load the recorder without
+// `tidemark record` (LD_PRELOAD=libtidemark.so PROGRAM). The recorder starts it, twice forked, and
+// nothing of it may touch the program: not its terminal, not its descriptors, not its signals.
+#include "cli/args.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "collect/collect.h"
+#include "collect/peer.h"
+#include "launch/output.h"
+#include "launch/program.h"
+#include "wire/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum {
+	COLLECT_SOCKET = 1,
+	COLLECT_PID,
+	COLLECT_OUTPUT,
+	COLLECT_OPTIONS,
+};
+
+static const struct option_row options[] = {
+	{ COLLECT_SOCKET, 0, "socket", "NAME", "listen on the abstract socket NAME" },
+	{ COLLECT_PID, 0, "pid", "PID", "the program that starts us" },
+	{ COLLECT_OUTPUT, 'o', "output", "FILE",
+	  "write the trace to FILE (default: $TIDEMARK_OUTPUT)" },
+	{ COLLECT_OPTIONS, 0, "options", "WORDS",
+	  "free-stacks, clock=ns, no-follow, force (default: $TIDEMARK_OPTIONS)" },
+	{ 0 },
+};
+
+static int run(int argc, char **argv);
+
+const struct command cmd_collect = {
+	.name = "collect",
+	.brief = "collect what recorders publish, until all their programs have ended",
+	.usage = "--socket NAME --pid PID",
+	.text = "Started by libtidemark.so itself when a program loads it without `tidemark record`.\n",
+	.options = options,
+	.hidden = true,
+	.run = run,
+};
+
+struct wishes {
+	const char *socket;
+	const char *output;
+	const char *words;
+	uint64_t pid;
+	uint32_t segment_options;
+	bool force;
+};
+
+// Words are separated by blanks or commas.
+static bool read_words(struct wishes *wishes, struct err *err)
+{
+	static const struct {
+		const char *word;
+		uint32_t option;
+	} known[] = {
+		{ "free-stacks", SEGMENT_FREE_STACKS },
+		{ "clock=ns", SEGMENT_CLOCK_NS },
+		{ "no-follow", SEGMENT_NO_FOLLOW },
+		{ "force", 0 },
+	};
+	char *words = mem_copy_text(wishes->words);
+	bool good = true;
+	char *rest = words;
+	char *word;
+
+	while (good && (word = strsep(&rest, " ,")) != NULL) {
+		size_t i = 0;
+
+		if (word[0] == 0)
+			continue;
+		while (i < sizeof known / sizeof *known && strcmp(word, known[i].word) != 0)
+			i++;
+		if (i == sizeof known / sizeof *known) {
+			good = err_set(err, ERR_USAGE, "unknown word '%s' in TIDEMARK_OPTIONS", word);
+			break;
+		}
+		wishes->segment_options |= known[i].option;
+		wishes->force |= known[i].option == 0;
+	}
+	mem_free(words);
+	return good;
+}
+
+static bool parse(struct args *args, int argc, char **argv, struct wishes *wishes)
+{
+	int id;
+
+	args_init(args, &cmd_collect, argc, argv);
+	while ((id = args_next(args)) != ARGS_END) {
+		if (id == COLLECT_SOCKET)
+			wishes->socket = args->value;
+		else if (id == COLLECT_OUTPUT)
+			wishes->output = args->value;
+		else if (id == COLLECT_OPTIONS)
+			wishes->words = args->value;
+		else if (id == ARGS_OPERAND)
+			return args_mistake(args, "takes no operand");
+		else if (id != COLLECT_PID || !args_count(args, &wishes->pid))
+			return false;
+	}
+	if (wishes->socket == NULL || wishes->pid == 0 || wishes->pid > UINT32_MAX)
+		return args_mistake(args, "needs --socket and --pid");
+	return true;
+}
+
+// What we inherited is the program's: its pipes must not stay open because of us.
+static void let_go(void)
+{
+	close_range(3, ~0u, 0);
+}
+
+static void go_quiet(void)
+{
+	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
+		dup2(nowhere, fd);
+	if (nowhere > 2)
+		close(nowhere);
+}
+
+// Only SIGTERM means anything to us: finish. Returns a descriptor to hear it from.
+static int arrange_signals(void)
+{
+	static const int ignored[] = { SIGINT, SIGQUIT, SIGHUP, SIGPIPE, SIGXFSZ, SIGALRM,
+				       SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU };
+	sigset_t set;
+
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+// Short of memory, the kernel should rather end us than the program.
+static void step_forward(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, "500", 3) < 0)
+		errno = 0;
+	close(fd);
+}
+
+// As a shell would need it.
+static void quote(struct str *out, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "_-./=:,+@%";
+
+	if (word[0] != 0 && word[strspn(word, plain)] == 0) {
+		str_add(out, word);
+		return;
+	}
+	str_add_char(out, '\'');
+	for (; *word != 0; word++)
+		if (*word == '\'')
+			str_add(out, "'\\''");
+		else
+			str_add_char(out, *word);
+	str_add_char(out, '\'');
+}
+
+static void describe_command(uint32_t pid, struct str *out)
+{
+	uint32_t count;
+	char **args = peer_args(pid, &count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (i > 0)
+			str_add_char(out, ' ');
+		quote(out, args[i]);
+	}
+	mem_free(args);
+}
+
+static int create_output(const struct wishes *wishes, struct str *path, struct err *err)
+{
+	struct output_options output = { .pattern = wishes->output, .pid = wishes->pid,
+					 .force = wishes->force };
+	char link[64], exe[4096];
+	ssize_t length;
+	bool created;
+
+	snprintf(link, sizeof link, "/proc/%u/exe", (unsigned)wishes->pid);
+	length = readlink(link, exe, sizeof exe - 1);
+	exe[length > 0 ? length : 0] = 0;
+	output.program = length > 0 ? program_base_name(exe) : "program";
+	return output_create(&output, path, &created, err);
+}
+
+static bool collect(const struct wishes *wishes, int output_fd, struct err *err)
+{
+	struct str command = { 0 };
+	struct utsname host = { 0 };
+	char directory[4096] = "?", host_text[256] = "";
+	struct collect_options collect = {
+		.output_fd = output_fd,
+		.socket_name = wishes->socket,
+		.segment_options = wishes->segment_options,
+		.report_fd = -1,
+		.stop_fd = arrange_signals(),
+		.listen_fd = -1,
+		.until_idle = true,
+	};
+	bool good;
+
+	describe_command((uint32_t)wishes->pid, &command);
+	if (getcwd(directory, sizeof directory) == NULL)
+		strcpy(directory, "?");
+	if (uname(&host) == 0)
+		snprintf(host_text, sizeof host_text, "%s %s %s", host.sysname, host.release,
+			 host.machine);
+	if (getrandom(collect.info.recording_id, sizeof collect.info.recording_id, 0) < 0)
+		memcpy(collect.info.recording_id, wishes->socket, 1);
+	collect.info.tool = (char *)"tidemark " TIDEMARK_VERSION;
+	collect.info.host = host_text;
+	collect.info.command = (char *)(uintptr_t)str_get(&command);
+	collect.info.directory = directory;
+	collect.info.options = (char *)(uintptr_t)wishes->words;
+	step_forward();
+	good = collect_run(&collect, NULL, err);
+	str_fini(&command);
+	return good;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *words = getenv("TIDEMARK_OPTIONS");
+	struct wishes wishes = {
+		.output = getenv("TIDEMARK_OUTPUT"),
+		.words = words != NULL ? words : "",
+	};
+	struct str path = { 0 };
+	struct err err = { 0 };
+	struct args args;
+	int output_fd;
+	bool good;
+
+	if (!parse(&args, argc, argv, &wishes))
+		return args.exit_code;
+	let_go();
+	if (wishes.output != NULL && wishes.output[0] == 0)
+		wishes.output = NULL;
+	if (!read_words(&wishes, &err))
+		return args_fail(&cmd_collect, &err);
+	output_fd = create_output(&wishes, &path, &err);
+	str_fini(&path);
+	if (output_fd < 0)
+		return args_fail(&cmd_collect, &err);
+	go_quiet();
+	good = collect(&wishes, output_fd, &err);
+	close(output_fd);
+	return good ? EXIT_ANSWERED : EXIT_UNREADABLE;
+}

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""When we fail, the program does not: it runs on, and the trace is whole up to there."""
+# timeout: 120
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from libguest import (LIBRARY, TIDEMARK, Skip, Trace, check, counters, environment, equal, main,
+                      need_root, program, report, run, test)
+
+
+def started(command, *options, **env):
+    """A recording in progress, once its program has said that it is ready."""
+    recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", *options, "--", *command],
+                                env=environment(**env), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+    equal(b"ready\n", recorder.stdout.readline(), "the program's first line")
+    return recorder
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def finished(recorder, timeout=20):
+    out, err = recorder.communicate(timeout=timeout)
+    return recorder.returncode, out.decode(), err.decode()
+
+
+def collector_of(recorder):
+    found = [pid for pid in children(recorder.pid)
+             if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(TIDEMARK)]
+    equal(1, len(found), "collectors below the launcher")
+    return found[0]
+
+
+def collector_is_killed(strict):
+    path = os.path.abspath("counters")
+    recorder = started([program("still"), "1"], *strict, COUNTERS=path)
+    time.sleep(0.3)
+    before = counters(path)[1][2]
+    os.kill(collector_of(recorder), signal.SIGKILL)
+    code, _, err = finished(recorder)
+    equal(125 if strict else 0, code, f"exit code ({err})")
+    check("warning" in err and "collector" in err, "no warning:", err)
+    rounds = counters(path)[1][2]
+    check(rounds > before + 100, f"the program stood still: {before} rounds, then {rounds}")
+    ended = run([TIDEMARK, "report", "--json", "t.tide"])
+    equal(0, ended.code, f"report of the trace that was cut ({ended.err})")
+    check('"complete":false' in ended.out.replace(" ", ""), "the trace says that it is cut")
+    return rounds
+
+
+@test
+def a_killed_collector_leaves_the_program_running_at_normal_speed():
+    collector_is_killed([])
+
+
+@test
+def a_killed_collector_is_a_failure_under_strict():
+    collector_is_killed(["--strict"])
+
+
+def small_disk():
+    need_root()
+    os.mkdir("disk")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", "disk"],
+                      stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        raise Skip("may not mount a tmpfs")
+
+
+def unmount():
+    subprocess.run(["umount", "-l", "disk"], check=False, stderr=subprocess.DEVNULL)
+
+
+def fill(strict):
+    """Stacks by the hundred thousand do not fit into 128 KiB."""
+    small_disk()
+    try:
+        began = time.monotonic()
+        plain = run([program("many_stacks")])
+        plain_seconds = time.monotonic() - began
+        began = time.monotonic()
+        ended = run([TIDEMARK, "record", *strict, "-o", "disk/t.tide", program("many_stacks")])
+        seconds = time.monotonic() - began
+        equal(125 if strict else 0, ended.code, f"exit code ({ended.err})")
+        equal(1, len(plain.out.splitlines()), "lines of the program")
+        equal(1, len(ended.out.splitlines()), "lines of the program under the recorder")
+        check("warning" in ended.err and "space" in ended.err, "no warning:", ended.err)
+        check(seconds < plain_seconds + 5, f"{seconds} s instead of {plain_seconds} s")
+        read = run([TIDEMARK, "report", "--json", "disk/t.tide"])
+        equal(0, read.code, f"report of the trace that was cut ({read.err})")
+        check('"complete":false' in read.out.replace(" ", ""), "the trace says that it is cut")
+        info = run([TIDEMARK, "info", "disk/t.tide"])
+        check("space" in info.out + info.err, "info says why:", info.out, info.err)
+    finally:
+        unmount()
+
+
+@test
+def a_full_disk_leaves_the_program_running_and_the_trace_whole_up_to_there():
+    fill([])
+
+
+@test
+def a_full_disk_is_a_failure_under_strict():
+    fill(["--strict"])
+
+
+@test
+def a_file_size_limit_is_like_a_full_disk():
+    script = f'ulimit -f 16; exec "{TIDEMARK}" record -o t.tide "{program("many_stacks")}"'
+    ended = run(["bash", "-c", script])
+    equal(0, ended.code, f"exit code ({ended.err})")
+    check("warning" in ended.err, "no warning:", ended.err)
+    equal(0, run([TIDEMARK, "report", "--json", "t.tide"]).code, "report")
+
+
+@test
+def a_static_executable_runs_and_we_say_why_nothing_is_seen():
+    ended = run([TIDEMARK, "record", "-o", "t.tide", program("still_static"), "0"])
+    equal(0, ended.code, f"exit code ({ended.err})")
+    equal("ready\n", ended.out, "standard output")
+    check("statically" in ended.err, "no message:", ended.err)
+    equal(0, run([TIDEMARK, "info", "t.tide"]).code, "info of the empty trace")
+    ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", program("still_static"), "0"])
+    equal(125, ended.code, "exit code under --strict")
+    equal("", ended.out, "nothing was started")
+    check(not os.path.exists("s.tide"), "a file was left behind")
+
+
+@test
+def a_static_child_is_told_as_well():
+    ended = run([TIDEMARK, "record", "-o", "t.tide", "sh", "-c",
+                 f"{program('still_static')} 0; true"])
+    equal(0, ended.code, f"exit code ({ended.err})")
+    trace = Trace()
+    unseen = [line for kind, _, line in trace.notes if kind == "exec-unseen"]
+    check(any("still_static" in line for line in unseen), "no note:", trace.notes)
+
+
+@test
+def a_setuid_executable_runs_and_we_say_why_nothing_is_seen():
+    need_root()
+    parent = os.path.abspath(".")
+    while parent != "/":
+        os.chmod(parent, os.stat(parent).st_mode | 0o011)
+        parent = os.path.dirname(parent)
+    os.mkdir("own")
+    for path in (TIDEMARK, LIBRARY, program("still")):
+        shutil.copy(path, "own")
+    os.chmod("own", 0o777)
+    os.chmod("own/still", 0o4755)
+    own = os.path.abspath("own")
+    if os.statvfs(own).f_flag & os.ST_NOSUID:
+        raise Skip("setuid has no effect on this file system")
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    command = [*nobody, os.path.join(own, "tidemark"), "record", "-o", "t.tide"]
+    ended = run([*command, os.path.join(own, "still"), "0"], cwd=own)
+    equal(0, ended.code, f"exit code ({ended.err})")
+    equal("ready\n", ended.out, "standard output")
+    check("setuid" in ended.err, "no message:", ended.err)
+    ended = run([*command[:-1], "s.tide", "--strict", os.path.join(own, "still"), "0"], cwd=own)
+    equal(125, ended.code, "exit code under --strict")
+    equal("", ended.out, "nothing was started")
+
+
+@test
+def an_executable_with_its_own_malloc_runs_and_we_say_what_is_not_seen():
+    plain = run([program("toy_malloc")])
+    ended = run([TIDEMARK, "record", "-o", "t.tide", program("toy_malloc")])
+    equal((0, plain.out), (ended.code, ended.out), f"code and output ({ended.err})")
+    check("own malloc" in ended.err, "no message:", ended.err)
+    equal(1, ended.err.count("own malloc"), "times that it is said")
+    ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", program("toy_malloc")])
+    equal(125, ended.code, "exit code under --strict")
+
+
+@test
+def nothing_of_ours_is_left_running():
+    recorder = started([program("still"), "0"])
+    collector = collector_of(recorder)
+    finished(recorder)
+    check(not os.path.exists(f"/proc/{collector}"), "the collector lives on")
+
+
+@test
+def a_killed_launcher_leaves_the_program_running_and_the_trace_whole():
+    path = os.path.abspath("counters")
+    recorder = started([program("still"), "1", "10"], COUNTERS=path)
+    collector = collector_of(recorder)
+    recorder.kill()
+    recorder.communicate(timeout=10)
+    deadline = time.monotonic() + 10
+    while os.path.exists(f"/proc/{collector}") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    trace = Trace()
+    check(trace.end is not None, "the trace was not closed")
+    equal(counters(path)[1][0], len(trace.of_size(7901)), "blocks of the program")
+
+
+main()

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""`tidemark record` and the command line: codes, signals, files, and what is said about mistakes."""
+# timeout: 120
+import os
+import re
+import signal
+import subprocess
+import time
+
+from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, main, program,
+                      record, report, run, test)
+
+
+def started(command, *options):
+    recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", *options, "--", *command],
+                                env=environment(), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, start_new_session=True)
+    equal(b"ready\n", recorder.stdout.readline(), "the program's first line")
+    return recorder
+
+
+def finished(recorder, timeout=20):
+    out, err = recorder.communicate(timeout=timeout)
+    return recorder.returncode, out.decode(), err.decode()
+
+
+def files():
+    return sorted(os.listdir("."))
+
+
+def says(ended, code, *words):
+    """One line on standard error, with these words, and the code."""
+    equal(code, ended.code, f"exit code ({ended.err})")
+    equal(1, len(ended.err.splitlines()), f"lines of {ended.err!r}")
+    for word in words:
+        check(word in ended.err, f"'{word}' is not in {ended.err!r}")
+    equal("", ended.out, "standard output")
+
+
+@test
+def the_programs_code_is_ours():
+    for code in (0, 1, 7, 255):
+        ended = run([TIDEMARK, "record", "-q", "-o", f"{code}.tide", "sh", "-c", f"exit {code}"])
+        equal(code, ended.code, "exit code")
+
+
+@test
+def the_programs_signal_is_ours():
+    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGPIPE):
+        ended = run([TIDEMARK, "record", "-q", "-o", f"{number}.tide", "sh", "-c",
+                     f"kill -{int(number)} $$"])
+        equal(-number, ended.code, f"exit code ({ended.err})")
+        check_whole(Trace(f"{number}.tide"))
+    check(not [name for name in files() if name.startswith("core")], "a core file")
+
+
+@test
+def a_program_that_is_missing_is_127_and_no_file():
+    says(run([TIDEMARK, "record", "no-such-program"]), 127, "no-such-program")
+    says(run([TIDEMARK, "record", "./no-such-program"]), 127, "no-such-program")
+    equal([], files(), "files")
+
+
+@test
+def a_program_that_cannot_be_executed_is_126_and_no_file():
+    with open("plain", "w", encoding="ascii") as file:
+        file.write("text\n")
+    says(run([TIDEMARK, "record", "./plain"]), 126, "plain", "not executable")
+    says(run([TIDEMARK, "record", "/tmp"]), 126, "/tmp", "directory")
+    equal(["plain"], files(), "files")
+
+
+@test
+def a_script_without_a_first_line_is_run_by_the_shell():
+    with open("script", "w", encoding="ascii") as file:
+        file.write('echo "$0 $1"; exit 3\n')
+    os.chmod("script", 0o755)
+    ended = run([TIDEMARK, "record", "-q", "-o", "t.tide", "./script", "word"])
+    equal((3, "./script word\n"), (ended.code, ended.out), "code and output")
+
+
+@test
+def an_output_that_cannot_be_written_is_125_before_the_program_starts():
+    says(run([TIDEMARK, "record", "-o", "no/folder/t.tide", "touch", "started"]), 125,
+         "no/folder/t.tide")
+    says(run([TIDEMARK, "record", "-o", ".", "touch", "started"]), 125)
+    equal([], files(), "files")
+
+
+@test
+def an_existing_file_is_overwritten_only_when_forced():
+    with open("t.tide", "w", encoding="ascii") as file:
+        file.write("mine\n")
+    says(run([TIDEMARK, "record", "-o", "t.tide", "touch", "started"]), 125, "t.tide", "--force")
+    equal(["t.tide"], files(), "files")
+    with open("t.tide", encoding="ascii") as file:
+        equal("mine\n", file.read(), "the file")
+    equal(0, run([TIDEMARK, "record", "--force", "-o", "t.tide", "true"]).code, "with --force")
+    check_whole(Trace())
+
+
+@test
+def the_default_name_is_new_each_time():
+    for _ in range(3):
+        equal(0, run([TIDEMARK, "record", "-q", "true"]).code, "exit code")
+    names = files()
+    equal(3, len(names), "files")
+    for name in names:
+        check(re.fullmatch(r"tidemark\.true\.\d+\.tide", name), name)
+        pid = int(name.split(".")[2])
+        equal(pid, report(name)["trace"]["processes"][0]["pid"], "the pid in the name")
+
+
+@test
+def patterns_in_the_output_name_are_filled_in():
+    for _ in range(2):
+        equal(0, run([TIDEMARK, "record", "-q", "-o", "x%%-%e-%n.tide", "true"]).code, "code")
+    equal(["x%-true-0.tide", "x%-true-1.tide"], files(), "files")
+    ended = run([TIDEMARK, "record", "-q", "-o", "%p.%t.%h", "true"])
+    equal(0, ended.code, "code")
+    check(any(re.fullmatch(r"\d+\.\d{10}\..+", name) for name in files()), files())
+    says(run([TIDEMARK, "record", "-o", "%z", "true"]), 125, "%z")
+
+
+@test
+def two_lines_at_the_end_and_none_with_quiet():
+    ended = record(["true"])
+    lines = ended.err.splitlines()
+    equal(2, len(lines), f"lines of {ended.err!r}")
+    check(re.fullmatch(r"tidemark: [\d.]+ \S+, [\d,]+ allocations?, [\d,]+ frees?, .* allocated, "
+                       r"1 process, 0 events lost", lines[0]), lines[0])
+    check(re.fullmatch(r"tidemark: trace t\.tide \(.*\); next: tidemark report t\.tide", lines[1]),
+          lines[1])
+    heap = report()["heap"]
+    check(f"{heap['allocations']:,} allocation" in lines[0], lines[0], heap)
+    check(f"{heap['frees']:,} free" in lines[0], lines[0], heap)
+    equal("", record(["true"], "-q", "--force").err, "standard error with -q")
+
+
+@test
+def everything_after_the_program_is_the_programs():
+    ended = record(["echo", "-q", "--force", "--", "-o"])
+    equal("-q --force -- -o\n", ended.out, "arguments")
+    equal(["echo", "-q", "--force", "--", "-o"], report()["trace"]["processes"][0]["args"],
+          "arguments in the trace")
+
+
+@test
+def ctrl_c_reaches_the_program_and_the_trace_stays_whole():
+    recorder = started([program("still"), "5", "10"])
+    os.killpg(recorder.pid, signal.SIGINT)  # as the terminal does
+    code, out, err = finished(recorder)
+    equal(("INT\n", 6), (out, code), f"what reached the program, and its code ({err})")
+    check_whole(Trace())
+
+
+@test
+def ctrl_c_that_ends_the_program_ends_us_by_the_same_signal():
+    recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", "sh", "-c",
+                                 "echo ready; sleep 5"], env=environment(),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                start_new_session=True)
+    equal(b"ready\n", recorder.stdout.readline(), "the first line")
+    os.killpg(recorder.pid, signal.SIGINT)
+    code, _, err = finished(recorder)
+    equal(-signal.SIGINT, code, f"exit code ({err})")
+    check_whole(Trace())
+
+
+@test
+def signals_that_are_sent_to_us_are_passed_on():
+    recorder = started([program("still"), "5", "10"])
+    for number, name in ((signal.SIGUSR1, b"USR1\n"), (signal.SIGHUP, b"HUP\n"),
+                         (signal.SIGTERM, b"TERM\n")):
+        os.kill(recorder.pid, number)
+        equal(name, recorder.stdout.readline(), "what reached the program")
+    code, _, err = finished(recorder)
+    equal(5, code, f"exit code ({err})")
+    check_whole(Trace())
+
+
+@test
+def processes_that_outlive_the_program_are_waited_for_until_we_are_told_to_stop():
+    recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", "sh", "-c",
+                                 f"{program('still')} 30 10 >/dev/null & echo ready; exit 4"],
+                                env=environment(), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, start_new_session=True)
+    equal(b"ready\n", recorder.stdout.readline(), "the first line")
+    equal(b"", recorder.stdout.read(), "the rest of standard output")
+    line = recorder.stderr.readline().decode()
+    check("live on" in line, "no line says why we wait:", line)
+    os.kill(recorder.pid, signal.SIGINT)
+    code, _, err = finished(recorder)
+    equal(4, code, f"exit code ({err})")
+    trace = Trace()
+    equal("", trace.end.get("why", ""), "why the recording ended")
+    exits = [row["exit"] for row in report()["trace"]["processes"]]
+    check("unknown" in exits and "exit 4" in exits, exits)
+    os.killpg(recorder.pid, signal.SIGKILL)
+
+
+@test
+def tidemark_alone_says_what_it_can_do():
+    ended = run([TIDEMARK])
+    equal(0, ended.code, "exit code")
+    check(10 <= len(ended.out.splitlines()) <= 20, ended.out)
+    for command in ("record", "report", "info", "dump", "repair", "bundle"):
+        check(f"\n  {command} " in ended.out, f"{command} is not in the list")
+    check("collect" not in ended.out, "a command of ours is in the list")
+    check(re.fullmatch(r"tidemark \d+\.\d+\.\d+\n", run([TIDEMARK, "--version"]).out), "version")
+
+
+@test
+def every_command_has_help_and_a_man_page_that_name_all_options():
+    source = os.environ.get("TIDEMARK_SOURCE", "/")
+    for command in ("record", "report", "info", "dump", "repair", "bundle"):
+        ended = run([TIDEMARK, command, "--help"])
+        equal(0, ended.code, f"exit code of {command} --help")
+        equal(ended.out, run([TIDEMARK, "help", command]).out, f"help {command}")
+        check(ended.out.startswith(f"usage: tidemark {command} "), ended.out[:80])
+        options = re.findall(r"^  (?:-., |    )--([a-z-]+)", ended.out, re.M)
+        check(options, "no options in", ended.out)
+        with open(os.path.join(source, "docs", "man", f"tidemark-{command}.1"),
+                  encoding="utf-8") as file:
+            page = file.read().replace("\\-", "-")
+        for option in options:
+            check(f"--{option}" in page, f"--{option} is not in the man page of {command}")
+
+
+@test
+def mistakes_get_one_line_and_the_nearest_word():
+    says(run([TIDEMARK, "recrod", "ls"]), 2, "recrod", "record")
+    says(run([TIDEMARK, "ls"]), 2, "unknown command 'ls'")
+    says(run([TIDEMARK, "--frobnicate"]), 2, "--frobnicate")
+    says(run([TIDEMARK, "record", "--forse", "ls"]), 125, "--forse", "--force")
+    says(run([TIDEMARK, "record"]), 125, "program")
+    says(run([TIDEMARK, "record", "-o"]), 125, "-o")
+    says(run([TIDEMARK, "record", "--clock=sundial", "ls"]), 125, "sundial", "tick", "ns")
+    says(run([TIDEMARK, "record", "--force=yes", "ls"]), 125, "--force")
+    says(run([TIDEMARK, "report"]), 2)
+    says(run([TIDEMARK, "report", "--jsno", "x"]), 2, "--json")
+    says(run([TIDEMARK, "report", "no-such.tide"]), 3, "no-such.tide")
+    equal([], files(), "files")
+
+
+@test
+def a_library_that_cannot_be_preloaded_is_told_before_the_program_starts():
+    says(run([TIDEMARK, "record", "touch", "started"],
+             env=environment(TIDEMARK_LIBRARY="/no/such.so")), 125, "/no/such.so")
+    os.mkdir("a blank")
+    with open("a blank/lib.so", "wb"):
+        pass
+    says(run([TIDEMARK, "record", "touch", "started"],
+             env=environment(TIDEMARK_LIBRARY="a blank/lib.so")), 125, "blank")
+    equal(["a blank"], files(), "files")
+
+
+main()

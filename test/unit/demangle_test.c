@@ -1,0 +1,205 @@
+// C++ names as c++filt -i shows them; Rust names as the compiler's authors wrote them down.
+#include "base/mem.h"
+#include "symbols/demangle.h"
+#include "test/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void check(const char *expected, const char *mangled)
+{
+	char *text = demangle(mangled);
+
+	CHECK_STR(expected, text);
+	mem_free(text);
+}
+
+TEST(plain_names_are_left_alone)
+{
+	static const char *const names[] = { "", "main", "i", "_", "_Z", "_R", "_ZN", "_Zebra",
+					     "malloc", "Z3foov", "_RR", "R3foo", "_GLOBAL_OFFSET_" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		check(NULL, names[i]);
+}
+
+TEST(cpp_names_are_demangled)
+{
+	check("foo()", "_Z3foov");
+	check("void foo::bar<int>(int)", "_ZN3foo3barIiEEvT_");
+	check("operator new(unsigned long)", "_Znwm");
+	check("operator delete[](void*, unsigned long)", "_ZdaPvm");
+	check("(anonymous namespace)::hidden(int)", "_ZN12_GLOBAL__N_16hiddenEi");
+	check("main::{lambda(int)#1}::operator()(int) const", "_ZZ4mainENKUliE_clEi");
+	check("foo() [clone .cold]", "_Z3foov.cold");
+	check("non-virtual thunk to both::~both()", "_ZThn8_N4bothD0Ev");
+	check("typeinfo for std::exception", "_ZTISt9exception");
+}
+
+TEST(every_cpp_name_of_the_standard_library_is_shown_as_by_cppfilt)
+{
+	const char *list = test_temp_path("names");
+	char command[1024], name[65536], expected[65536];
+	size_t count = 0;
+	FILE *stream;
+
+	snprintf(command, sizeof command,
+		 "nm -D --defined-only /usr/lib/x86_64-linux-gnu/libstdc++.so.6 2> /dev/null | "
+		 "sed 's/@.*//' | awk '$3 ~ /^_Z/ { print $3 }' > %s && "
+		 "c++filt -i < %s | paste -d '\\t' %s -",
+		 list, list, list);
+	stream = popen(command, "r");
+	CHECK(stream != NULL);
+	while (fscanf(stream, "%65535[^\t]\t%65535[^\n]\n", name, expected) == 2) {
+		check(expected, name);
+		count++;
+	}
+	CHECK_EQ(0, pclose(stream));
+	CHECK(count > 1000);
+}
+
+TEST(a_short_cpp_name_that_asks_for_an_endless_text_is_refused)
+{
+	// Each level doubles the text of the one before.
+	char name[1024] = "_Z1fI1aE";
+	char *text;
+
+	strcpy(name, "_Z1fSt4pairI1aS0_E");
+	for (int i = 1; i < 40; i++)
+		sprintf(name + strlen(name), "S_IS%c_S%c_E", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36],
+			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36]);
+	text = demangle(name);
+	CHECK(!text || strlen(text) <= 1024 * 1024);
+	mem_free(text);
+}
+
+TEST(legacy_rust_names_lose_their_hash)
+{
+	check("core::ptr::drop_in_place", "_ZN4core3ptr13drop_in_place17h0123456789abcdefE");
+	check("<Test + 'static as foo::Bar<Test>>::bar",
+	      "_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$"
+	      "3bar17h930b740aa94f1d3aE");
+	check("foo", "_ZN3foo17h05af221e174051e9E.llvm.123");
+	check("<alloc::vec::Vec<T> as core::ops::Drop>::drop",
+	      "_ZN60_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Drop$GT$4drop"
+	      "17h9f5c27a0c1e4b3d8E");
+	check("std::rt::lang_start::{{closure}}",
+	      "_ZN3std2rt10lang_start28_$u7b$$u7b$closure$u7d$$u7d$17hd2dd0cb2a0d6ba5dE");
+	// All digits equal is no hash: that is C++.
+	check("foo::h0000000000000000", "_ZN3foo17h0000000000000000E");
+}
+
+TEST(v0_rust_names_are_demangled)
+{
+	check("123foo::bar", "_RNvC6_123foo3bar");
+	check("cc::spawn::{closure#0}::{closure#0}", "_RNCNCNgCs6DXkGYLi8lr_2cc5spawn00B5_");
+	check("<core::slice::Iter<u8> as core::iter::iterator::Iterator>::rposition::"
+	      "<core::slice::memchr::memrchr::{closure#1}>::{closure#0}",
+	      "_RNCINkXs25_NgCsbmNqQUJIY6D_4core5sliceINyB9_4IterhENuNgNoBb_4iter8iterator8Iterator"
+	      "9rpositionNCNgNpB9_6memchr7memrchrs_0E0Bb_");
+	check("alloc::alloc::box_free::<dyn alloc::boxed::FnBox<(), Output = ()>>",
+	      "_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_E"
+	      "Cs1iopQbuBiw2_3std");
+	check("<arrayvec::ArrayVec<u8, 123>>::new", "_RNvMC0INtC8arrayvec8ArrayVechKj7b_E3new");
+	check("<arrayvec::ArrayVec<-8>>", "_RMC0INtC8arrayvec8ArrayVecKan8_E");
+	check("<const_generic::Char<'\\n'>>", "_RMCs4fqI2P2rA04_13const_genericINtB0_4CharKca_E");
+	check("<const_generic::Char<'∂'>>", "_RMCs4fqI2P2rA04_13const_genericINtB0_4CharKc2202_E");
+	check("<const_generic::Foo<_>>::foo::FOO",
+	      "_RNvNvMCs4fqI2P2rA04_13const_genericINtB4_3FooKpE3foo3FOO");
+	check("backtrace::foo", "_RNvC9backtrace3foo.llvm.A5310EB9");
+	check("<dyn a::T as a::U>::foo", "_RNvYDNtC1a1TEL_NtC1a1U3foo");
+	check("a::f::<for<'a> fn(&'a u8), for<'a, 'b> fn(&'a u8, &'b u16)>",
+	      "_RINvC1a1fFG_RL0_hEuFG0_RL1_hRL0_tEuE");
+	check("a::f::<*const u8, *mut u8, !, ..., i64>", "_RINvC1a1fPhOhzvxE");
+	check("a::f::<(u8,), (), [u16; 4], &[str], &mut f32>", "_RINvC1a1fThETEAtj4_RSeQfE");
+	check("a::f::<unsafe extern \"C\" fn(u8) -> u16>", "_RINvC1a1fFUKChEtE");
+	check("a::f::<true, 0x123456789abcdef01>", "_RINvC1a1fKb1_Ko123456789abcdef01_E");
+}
+
+TEST(punycode_in_rust_names_is_decoded)
+{
+	check("utf8_idents::საჭმელად_გემრიელი_სადილი",
+	      "_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y");
+	check("a::föö", "_RNvC1au6f_1gaa");
+}
+
+TEST(broken_rust_names_are_refused)
+{
+	static const char *const names[] = {
+		"_RNvC0",          // an identifier is missing
+		"_RNvC9toolong",   // shorter than it says
+		"_RB_",            // refers to itself
+		"_RNvB2_1a",       // refers forward
+		"_RNvC1a1b!",      // not of the alphabet
+		"_RINvC1a1fKb2_E", // neither false nor true
+		"_RNvC1a1bC1",     // half an instantiating crate
+		"_RINvC1a1fRL0_hE", // a lifetime that nobody bound
+		"_RNvC1au1b",      // no punycode
+		"_RNvC99999999999999999999999999a1b",
+		"_ZN3foo17hzzzzzzzzzzzzzzzzE.",
+	};
+
+	for (size_t i = 0; i + 1 < sizeof names / sizeof *names; i++)
+		check(NULL, names[i]);
+}
+
+TEST(rust_names_that_nest_or_refer_without_end_are_refused)
+{
+	static char name[100000];
+	size_t length;
+
+	// Deeper than any compiler nests.
+	strcpy(name, "_RINvC1a1f");
+	memset(name + strlen(name), 'R', 5000);
+	strcat(name, "hE");
+	check(NULL, name);
+
+	// Tuples of two references to the tuple before: the text doubles each time.
+	strcpy(name, "_RINvC1a1fThhE");
+	for (size_t at = 8, i = 0; i < 40; i++) {
+		static const char digits[] =
+			"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+		char reference[16];
+
+		length = strlen(name) - 2;
+		if (at == 0)
+			strcpy(reference, "B_");
+		else if (at - 1 < 62)
+			sprintf(reference, "B%c_", digits[at - 1]);
+		else
+			sprintf(reference, "B%c%c_", digits[(at - 1) / 62], digits[(at - 1) % 62]);
+		sprintf(name + strlen(name), "T%s%sE", reference, reference);
+		at = length;
+	}
+	strcat(name, "E");
+	check(NULL, name);
+}
+
+TEST(no_truncation_or_change_of_a_name_does_harm)
+{
+	static const char *const names[] = {
+		"_RNCINkXs25_NgCsbmNqQUJIY6D_4core5sliceINyB9_4IterhENuNgNoBb_4iter8iterator8Iterator"
+		"9rpositionNCNgNpB9_6memchr7memrchrs_0E0Bb_",
+		"_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_E"
+		"Cs1iopQbuBiw2_3std",
+		"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$"
+		"3bar17h930b740aa94f1d3aE",
+		"_RNqCs4fqI2P2rA04_11utf8_identsu30____7hkackfecea1cbdathfdh9hlq6y",
+	};
+
+	for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+		size_t length = strlen(names[n]);
+
+		for (size_t at = 0; at < length; at++) {
+			char *name = (char *)test_guarded_copy(names[n], length + 1);
+
+			name[at] = '\0';
+			mem_free(demangle(name));
+			for (int c = 1; c < 128; c += 3) {
+				name[at] = (char)c;
+				mem_free(demangle(name));
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// Reports as they should be: each trace of test/traces, assembled and reported, gives the text in
+// test/golden word for word. After a change that is meant, run with TIDEMARK_ACCEPT=1 to keep what
+// comes out now, and read the difference before committing it.
+#include "base/mem.h"
+#include "report/report.h"
+#include "test/test.h"
+#include "test/unit/assembled.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static char *read_file(const char *path, size_t *size)
+{
+	FILE *file = fopen(path, "rb");
+	struct str text = { 0 };
+	char bytes[4096];
+	size_t got;
+
+	if (!file)
+		return NULL;
+	while ((got = fread(bytes, 1, sizeof bytes, file)) > 0)
+		str_add_bytes(&text, bytes, got);
+	fclose(file);
+	*size = text.length;
+	str_add(&text, "");
+	return str_take(&text);
+}
+
+// "ROOT/test/DIR/NAME.EXTENSION"; owned by the caller.
+static char *path_of(const char *dir, const char *name, const char *extension)
+{
+	struct str path = { 0 };
+
+	str_format(&path, "test/%s/%s.%s", dir, name, extension);
+	return str_take(&path);
+}
+
+static struct reader *assemble(const char *name)
+{
+	char *path = path_of("traces", name, "txt");
+	size_t size = 0;
+	char *text = read_file(test_source_path(path), &size);
+	struct reader *reader;
+
+	CHECK(text != NULL);
+	reader = assembled_open(text);
+	mem_free(text);
+	mem_free(path);
+	return reader;
+}
+
+static char *make_report(const char *trace, const struct report_format *format,
+			 const struct report_options *options)
+{
+	struct reader *reader = assemble(trace);
+	struct err err = { 0 };
+	struct str text = { 0 };
+	struct sink sink = sink_to_str(&text);
+	struct report *report = report_new(reader, options, format, &err);
+
+	CHECK_STR("", err.text);
+	format->write(report, &sink);
+	report_free(report);
+	reader_close(reader);
+	return str_take(&text);
+}
+
+// The first line where two texts differ, from 1; 0 if they do not.
+static int first_difference(const char *expected, const char *actual)
+{
+	int line = 1;
+
+	for (; *expected && *expected == *actual; expected++, actual++)
+		line += *expected == '\n';
+	return *expected == *actual ? 0 : line;
+}
+
+// The report of `trace` is test/golden/NAME.EXTENSION.
+static void check_golden(const char *trace, const char *name, const struct report_format *format,
+			 const char *extension, const struct report_options *options)
+{
+	char *path = path_of("golden", name, extension);
+	char *actual = make_report(trace, format, options);
+	size_t size = 0;
+	char *expected;
+	int line;
+
+	if (getenv("TIDEMARK_ACCEPT")) {
+		FILE *file = fopen(test_source_path(path), "wb");
+
+		CHECK(file != NULL);
+		fputs(actual, file);
+		CHECK_EQ(0, fclose(file));
+	}
+	expected = read_file(test_source_path(path), &size);
+	CHECK(expected != NULL);
+	line = first_difference(expected, actual);
+	if (line)
+		fprintf(stderr, "%s differs from line %d on; this came out:\n%s\n", path, line,
+			actual);
+	CHECK_EQ(0, line);
+	mem_free(expected);
+	mem_free(actual);
+	mem_free(path);
+}
+
+static struct report_options plain(unsigned width)
+{
+	return (struct report_options){
+		.rows_max = 10,
+		.width = width,
+		.progress = PROGRESS_NONE,
+	};
+}
+
+TEST(golden_kitchen_for_people)
+{
+	struct report_options options = plain(100);
+
+	check_golden("kitchen", "kitchen", &report_text, "txt", &options);
+}
+
+TEST(golden_kitchen_on_a_narrow_terminal_in_colour_with_all_frames)
+{
+	struct report_options options = plain(80);
+
+	options.colour = true;
+	options.all_frames = true;
+	options.rows_max = 2;
+	check_golden("kitchen", "kitchen.narrow", &report_text, "txt", &options);
+}
+
+TEST(golden_kitchen_for_programs)
+{
+	struct report_options options = plain(100);
+
+	check_golden("kitchen", "kitchen", &report_json, "json", &options);
+	check_golden("kitchen", "kitchen", &report_csv, "csv", &options);
+}
+
+TEST(golden_kitchen_through_one_function)
+{
+	static const char *const frames[] = { "^make_", "^peel_all$", NULL };
+	static const char *const not_frames[] = { "_lid$", NULL };
+	struct report_options options = plain(100);
+
+	options.frames = frames;
+	options.not_frames = not_frames;
+	options.bytes_min = 200;
+	check_golden("kitchen", "kitchen.frames", &report_text, "txt", &options);
+}
+
+TEST(golden_family_of_processes)
+{
+	struct report_options options = plain(120);
+
+	check_golden("family", "family", &report_text, "txt", &options);
+	check_golden("family", "family", &report_json, "json", &options);
+}
+
+TEST(golden_family_without_all_but_the_compilers)
+{
+	static const char *const processes[] = { "cc1", NULL };
+	struct report_options options = plain(100);
+
+	options.processes = processes;
+	options.rows_max = 1;
+	check_golden("family", "family.cc1", &report_text, "txt", &options);
+}
+
+TEST(golden_crowd_says_what_is_not_certain)
+{
+	struct report_options options = plain(100);
+
+	check_golden("crowd", "crowd", &report_text, "txt", &options);
+	check_golden("crowd", "crowd", &report_json, "json", &options);
+}
+
+TEST(golden_crowd_of_one_thread)
+{
+	static const char *const threads[] = { "worker", NULL };
+	struct report_options options = plain(100);
+
+	options.threads = threads;
+	check_golden("crowd", "crowd.worker", &report_text, "txt", &options);
+}
+
+TEST(golden_nothing_is_a_report_too)
+{
+	struct report_options options = plain(100);
+
+	check_golden("nothing", "nothing", &report_text, "txt", &options);
+	check_golden("nothing", "nothing", &report_json, "json", &options);
+	check_golden("nothing", "nothing", &report_csv, "csv", &options);
+}

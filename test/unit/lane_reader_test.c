@@ -1,0 +1,275 @@
+// What wire/lane_event.h says about a lane's bytes.
+#include "collect/lane_reader.h"
+#include "test/test.h"
+#include "test/unit/fake_guest.h"
+
+#include <stdlib.h>
+
+enum { RING_BYTES = 64 << 10, FRAMES = 64 };
+
+// A lane in plain memory, and a reader of it.
+struct fixture {
+	struct writer *writer;
+	struct interner interner;
+	struct frame_map frames;
+	struct lane_reader reader;
+	struct fake_guest guest;
+	struct fake_lane lane;
+	int fd;
+};
+
+static struct segment segment;
+static struct segment_frame frames[FRAMES];
+static struct lane_shared shared[1];
+static uint8_t ring[2 * RING_BYTES];
+
+static void begin(struct fixture *fixture, bool free_stacks)
+{
+	struct trace_info info = { .tool = (char *)"", .host = (char *)"", .command = (char *)"",
+				   .directory = (char *)"", .options = (char *)"" };
+	struct err err;
+
+	memset(fixture, 0, sizeof *fixture);
+	memset(ring, 0, sizeof ring);
+	memset(shared, 0, sizeof shared);
+	for (uint32_t i = 1; i < FRAMES; i++)
+		frames[i] = (struct segment_frame){ .pc = 0x4000 + i };
+	atomic_store(&segment.frames_count, FRAMES);
+	fixture->fd = memfd_create("trace", 0);
+	fixture->writer = writer_new(fixture->fd, &info, &err);
+	interner_init(&fixture->interner, fixture->writer);
+	frame_map_init(&fixture->frames, fixture->writer, &segment, frames);
+	lane_reader_init(&fixture->reader, ring, RING_BYTES, &fixture->frames, &fixture->interner,
+			 free_stacks);
+	fixture->guest.lanes = shared;
+	fixture->lane = (struct fake_lane){
+		.guest = &fixture->guest, .ring = ring, .ring_bytes = RING_BYTES
+	};
+}
+
+static void end(struct fixture *fixture)
+{
+	lane_reader_fini(&fixture->reader);
+	frame_map_fini(&fixture->frames);
+	interner_fini(&fixture->interner);
+	writer_free(fixture->writer);
+	close(fixture->fd);
+}
+
+static size_t decode(struct fixture *fixture, struct lane_item *items, size_t max)
+{
+	return lane_reader_decode(&fixture->reader, fixture->lane.head, items, max);
+}
+
+TEST(lane_reader_reads_back_every_kind_of_event)
+{
+	static const uint64_t values[] = { 0, 1, 255, 256, 0xffffff, 0x7fff12345678, UINT64_MAX };
+	enum { VALUES = sizeof values / sizeof *values };
+	struct lane_item items[256];
+	struct fixture fixture;
+	size_t count = 0, at = 0;
+
+	begin(&fixture, false);
+	for (uint32_t type = LANE_MALLOC; type <= LANE_FAILED; type++)
+		for (size_t i = 0; i < VALUES; i++, count++)
+			fake_write(&fixture.lane, &(struct fake_event){
+							  .type = type,
+							  .address = values[VALUES - 1 - i],
+							  .size = values[i],
+							  .align_log2 = 12,
+							  .time_ns = 1000 * count,
+							  .owner = i == 3 ? 77 : 0,
+						  });
+	CHECK_EQ(count, decode(&fixture, items, 256));
+	CHECK(!fixture.reader.broken);
+	for (uint32_t type = LANE_MALLOC; type <= LANE_FAILED; type++)
+		for (size_t i = 0; i < VALUES; i++, at++) {
+			bool sized = type != LANE_FREE && type != LANE_REALLOC_FREE;
+
+			CHECK_EQ(type, items[at].kind);
+			CHECK_EQ(type == LANE_FAILED ? 0 : values[VALUES - 1 - i], items[at].address);
+			CHECK_EQ(sized ? values[i] : 0, items[at].size);
+			CHECK_EQ(type == LANE_ALIGNED ? 12 : 0, items[at].align_log2);
+			CHECK_EQ(1000 * at, items[at].time_ns);
+			CHECK_EQ(i == 3 ? 77 : 0, items[at].owner);
+		}
+	end(&fixture);
+}
+
+TEST(lane_reader_stops_at_the_room_it_is_given_and_goes_on_there)
+{
+	struct lane_item items[10];
+	struct fixture fixture;
+
+	begin(&fixture, false);
+	for (uint64_t i = 0; i < 25; i++)
+		fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_FREE, .address = i });
+	CHECK_EQ(10, decode(&fixture, items, 10));
+	CHECK_EQ(10, decode(&fixture, items, 10));
+	CHECK_EQ(10, items[0].address);
+	CHECK_EQ(5, decode(&fixture, items, 10));
+	CHECK_EQ(24, items[4].address);
+	CHECK_EQ(0, decode(&fixture, items, 10));
+	end(&fixture);
+}
+
+TEST(lane_reader_keeps_the_current_stack_until_it_is_edited)
+{
+	static const uint32_t first[] = { 1, 2, 3 }, second[] = { 4 };
+	struct lane_item items[8];
+	struct fixture fixture;
+	struct fake_event event = { .type = LANE_MALLOC, .edit = true, .push = 3, .frames = first };
+
+	begin(&fixture, false);
+	fake_write(&fixture.lane, &event);
+	event.edit = false;
+	fake_write(&fixture.lane, &event);
+	event = (struct fake_event){ .type = LANE_MALLOC, .edit = true, .keep = 2, .push = 1,
+				     .frames = second };
+	fake_write(&fixture.lane, &event);
+	event = (struct fake_event){ .type = LANE_MALLOC, .edit = true, .keep = 2 };
+	fake_write(&fixture.lane, &event);
+	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_FREE });
+	event = (struct fake_event){ .type = LANE_MALLOC, .edit = true };
+	fake_write(&fixture.lane, &event);
+	CHECK_EQ(6, decode(&fixture, items, 8));
+	CHECK(items[0].stack != 0);
+	CHECK_EQ(items[0].stack, items[1].stack);
+	CHECK(items[2].stack != items[0].stack);
+	CHECK_EQ(fixture.interner.nodes[items[0].stack].parent, items[3].stack);
+	CHECK_EQ(fixture.interner.nodes[items[2].stack].parent, items[3].stack);
+	CHECK_EQ(0, items[4].stack);
+	CHECK_EQ(0, items[5].stack);
+	end(&fixture);
+}
+
+TEST(lane_reader_gives_frees_a_stack_only_where_they_have_one)
+{
+	static const uint32_t first[] = { 1 };
+	struct lane_item items[2];
+
+	for (int free_stacks = 0; free_stacks < 2; free_stacks++) {
+		struct fixture fixture;
+
+		begin(&fixture, free_stacks);
+		fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC, .edit = true,
+								.push = 1, .frames = first });
+		fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_FREE });
+		CHECK_EQ(2, decode(&fixture, items, 2));
+		CHECK_EQ(free_stacks ? items[0].stack : 0, items[1].stack);
+		end(&fixture);
+	}
+}
+
+TEST(lane_reader_marks_cut_stacks_to_the_root)
+{
+	static const uint32_t first[] = { 1, 2 };
+	struct lane_item items[3];
+	struct fixture fixture;
+
+	begin(&fixture, false);
+	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC, .edit = true, .push = 2,
+							.frames = first });
+	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC, .edit = true, .keep = 2,
+							.push_flags = LANE_PUSH_CUT });
+	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC, .edit = true, .push = 2,
+							.frames = first });
+	CHECK_EQ(3, decode(&fixture, items, 3));
+	CHECK(items[0].stack != items[1].stack);
+	CHECK_EQ(items[0].stack, items[2].stack);
+	end(&fixture);
+}
+
+TEST(lane_reader_follows_times_threads_and_what_it_does_not_know)
+{
+	struct lane_item items[4];
+	struct fixture fixture;
+
+	begin(&fixture, false);
+	fake_begin(&fixture.lane, 64);
+	fake_put(&fixture.lane, LANE_TIME64, 2);
+	fake_put(&fixture.lane, 123456789012, 8);
+	fake_end(&fixture.lane);
+	fake_begin(&fixture.lane, 64);
+	fake_put(&fixture.lane, LANE_EXTRA, 2);
+	fake_put(&fixture.lane, 99, 2);
+	fake_put(&fixture.lane, 5, 2);
+	fake_put(&fixture.lane, 0xdeadbeef, 5);
+	fake_end(&fixture.lane);
+	fake_thread(&fixture.lane, 4711, "worker");
+	fixture.lane.time_ns = 123456789012;
+	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_FREE, .address = 16,
+							.time_ns = 123456789112 });
+	CHECK_EQ(2, decode(&fixture, items, 4));
+	CHECK_EQ(LANE_ITEM_THREAD, items[0].kind);
+	CHECK_EQ(4711, items[0].tid);
+	CHECK_BYTES("worker\0", &items[0].address, 7);
+	CHECK_EQ(123456789112, items[1].time_ns);
+	end(&fixture);
+}
+
+// Whatever the limit, no item is made of a record that is not whole, and nothing is read beyond.
+TEST(lane_reader_breaks_at_a_record_that_is_not_whole)
+{
+	static const uint32_t first[] = { 1, 2, 3 };
+	struct lane_item items[4];
+
+	for (uint64_t cut = 1; cut < 40; cut++) {
+		struct fixture fixture;
+
+		begin(&fixture, false);
+		fake_write(&fixture.lane,
+			   &(struct fake_event){ .type = LANE_ALIGNED, .address = 0x7fff00001234,
+						 .size = 1 << 20, .align_log2 = 4, .time_ns = 5,
+						 .owner = 9, .edit = true, .push = 3,
+						 .frames = first });
+		if (cut < fixture.lane.head) {
+			CHECK_EQ(0, lane_reader_decode(&fixture.reader, cut, items, 4));
+			CHECK(fixture.reader.broken);
+			CHECK_EQ(0, lane_reader_decode(&fixture.reader, fixture.lane.head, items, 4));
+		} else if (cut == fixture.lane.head) {
+			CHECK_EQ(1, lane_reader_decode(&fixture.reader, cut, items, 4));
+		}
+		end(&fixture);
+	}
+}
+
+TEST(lane_reader_refuses_an_edit_that_cannot_be)
+{
+	static const uint32_t unknown[] = { FRAMES };
+	static const struct fake_event bad[] = {
+		{ .type = LANE_MALLOC, .edit = true, .keep = 1 },
+		{ .type = LANE_MALLOC, .edit = true, .push = 1, .frames = unknown },
+	};
+	struct lane_item items[2];
+
+	for (size_t i = 0; i < 2; i++) {
+		struct fixture fixture;
+
+		begin(&fixture, false);
+		fake_write(&fixture.lane, &bad[i]);
+		CHECK_EQ(0, decode(&fixture, items, 2));
+		CHECK(fixture.reader.broken);
+		end(&fixture);
+	}
+}
+
+// Noise is decoded to some items or to none, but never beyond the limit and never for ever.
+TEST(lane_reader_survives_noise)
+{
+	static struct lane_item items[RING_BYTES];
+
+	srandom(11);
+	for (int round = 0; round < 300; round++) {
+		struct fixture fixture;
+
+		begin(&fixture, round & 1);
+		for (size_t i = 0; i < 4096; i++)
+			ring[i] = (uint8_t)(round % 3 == 0 ? random() % 16 : random());
+		lane_reader_decode(&fixture.reader, 4096, items, RING_BYTES);
+		CHECK(fixture.reader.at <= 4096);
+		CHECK(fixture.reader.broken || fixture.reader.at == 4096);
+		CHECK(fixture.reader.depth <= LANE_DEPTH_MAX);
+		end(&fixture);
+	}
+}

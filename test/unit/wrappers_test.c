@@ -1,0 +1,66 @@
+// Allocation wrappers are known by their names, and nothing else is.
+#include "report/wrappers.h"
+#include "test/test.h"
+
+TEST(wrappers_know_what_allocates_for_others)
+{
+	static const char *const functions[] = {
+		"operator new(unsigned long)",
+		"operator new[](unsigned long, std::nothrow_t const&)",
+		"Pool::operator new(unsigned long)",
+		"std::__new_allocator<char>::allocate(unsigned long, void const*)",
+		"__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)",
+		"void std::vector<app::X, std::allocator<app::X> >::_M_realloc_insert<app::X>(int)",
+		"g_malloc0",
+		"g_strdup_printf",
+		"xmalloc",
+		"xrealloc",
+		"strdup",
+		"__vasprintf_internal",
+		"PyMem_RawMalloc",
+		"PyObject_Malloc",
+		"sqlite3MemMalloc",
+		"alloc::raw_vec::RawVec<T,A>::reserve::do_reserve_and_handle",
+		"<alloc::string::String as core::clone::Clone>::clone",
+		"llvm::SmallVectorBase<unsigned int>::grow_pod(void*, unsigned long, unsigned long)",
+	};
+
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+		if (!wrappers_match(functions[i]))
+			CHECK_STR("a wrapper", functions[i]);
+	}
+}
+
+TEST(wrappers_leave_the_programs_own_code_alone)
+{
+	static const char *const functions[] = {
+		"main",
+		"",
+		"malloc_trim",
+		"remalloc",
+		"app::vector_of(std::vector<int, std::allocator<int> > const&)",
+		"std::string app::name()",
+		"void app::fill<std::vector<int> >(std::vector<int>&)",
+		"my_xmalloc_user",
+		"PyList_New",
+		"sqlite3Prepare",
+		"allocate",
+		"(anonymous namespace)::run()",
+	};
+
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+		if (wrappers_match(functions[i]))
+			CHECK_STR("no wrapper", functions[i]);
+	}
+	CHECK(!wrappers_match(NULL));
+}
+
+TEST(wrappers_know_where_threads_begin)
+{
+	CHECK(wrappers_match_root("_start"));
+	CHECK(wrappers_match_root("__libc_start_main_impl"));
+	CHECK(wrappers_match_root("start_thread"));
+	CHECK(!wrappers_match_root("main"));
+	CHECK(!wrappers_match_root("restart"));
+	CHECK(!wrappers_match_root(NULL));
+}
