@@ -22,7 +22,7 @@ RUN_TESTS = tools/run-tests
 all: build
 
 help:
-	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 
 deps:
 	@sh tools/deps all
@@ -34,10 +34,12 @@ $(BUILD)/build.ninja:
 	@meson setup $(BUILD) -Dwerror=$(WERROR) --prefix=$(PREFIX) >$(BUILD).log 2>&1 || \
 		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
+	@touch $(BUILD)/werror-$(WERROR)
 
 build: deps-build
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
-	@test $(WERROR) = false || meson configure $(BUILD) -Dwerror=$(WERROR)
+	@test -e $(BUILD)/werror-$(WERROR) || { meson configure $(BUILD) -Dwerror=$(WERROR) && \
+		rm -f $(BUILD)/werror-* && touch $(BUILD)/werror-$(WERROR); }
 	@$(NINJA) $(BUILD)
 
 demo: deps-demo build

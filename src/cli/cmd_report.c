@@ -31,7 +31,8 @@ enum {
 
 static const struct option_row options[] = {
 	{ OPTION_ROWS, 'n', "rows", "N", "show the N heaviest sites of each kind (10; 0: all)" },
-	{ OPTION_MIN_BYTES, 0, "min-bytes", "SIZE", "leave out sites of fewer bytes (64K, 1.5MiB)" },
+	{ OPTION_MIN_BYTES, 0, "min-bytes", "SIZE",
+	  "leave out sites of fewer bytes (64K, 1.5MiB)" },
 	{ OPTION_ALL_FRAMES, 'a', "all-frames", NULL,
 	  "show allocator wrappers and every frame of a stack" },
 	{ OPTION_JSON, 0, "json", NULL, "write JSON (docs/schema/report.json), stacks whole" },
@@ -72,8 +73,8 @@ static const char *const progress_words[] = { "auto", "none", "plain", "bar", NU
 
 static void words_add(struct words *words, const char *word)
 {
-	words->words = mem_grow(words->words, &words->capacity, words->count + 2,
-				sizeof *words->words);
+	words->words =
+		mem_grow(words->words, &words->capacity, words->count + 2, sizeof *words->words);
 	words->words[words->count++] = word;
 	words->words[words->count] = NULL;
 }
@@ -212,16 +213,17 @@ const struct command cmd_report = {
 	.name = "report",
 	.brief = "say where a recorded program's memory went",
 	.usage = "FILE [options]",
-	.text = "What ran, how much it allocated, the peak and when, what was live at exit, what was\n"
-		"temporary (freed by the same thread before its next allocation); then, for each,\n"
-		"the sites that explain it, with their stacks. Functions that allocate for somebody\n"
-		"else (operator new, g_malloc, xmalloc, strdup ...) are folded away, so that the\n"
-		"first line of a stack is the program's own code. A site that was shown before is\n"
-		"only referred to (see #3).\n",
-	.examples = "  tidemark report app.tide                     the ten heaviest sites of each kind\n"
-		    "  tidemark report app.tide -n 0 --min-bytes 1M all that held a megabyte or more\n"
-		    "  tidemark report app.tide --frame '^parse_'   what was allocated while parsing\n"
-		    "  tidemark report app.tide --json | jq .heap   for programs\n",
+	.text = "What ran, how much it allocated, the peak and when, what was live at exit, what\n"
+		"was temporary (freed by the same thread before its next allocation); then, for\n"
+		"each, the sites that explain it, with their stacks. Functions that allocate for\n"
+		"somebody else (operator new, g_malloc, xmalloc, strdup ...) are folded away, so\n"
+		"that the first line of a stack is the program's own code. A site that was shown\n"
+		"before is only referred to (see #3).\n",
+	.examples =
+		"  tidemark report app.tide                      the ten heaviest of each kind\n"
+		"  tidemark report app.tide -n 0 --min-bytes 1M  all of a megabyte or more\n"
+		"  tidemark report app.tide --frame '^parse_'    allocated while parsing\n"
+		"  tidemark report app.tide --json | jq .heap    for programs\n",
 	.notes = "Environment:\n"
 		 "  NO_COLOR         no colour unless --color=always\n"
 		 "  DEBUGINFOD_URLS  servers that --debuginfod asks\n",

@@ -83,7 +83,7 @@ uint32_t peer_parent(uint32_t pid)
 char **peer_args(uint32_t pid, uint32_t *count)
 {
 	static const size_t slack = 2;
-	char *bytes = mem_alloc(ARGS_BYTES_MAX + slack, 1);
+	char *bytes = mem_resize(NULL, ARGS_BYTES_MAX + slack, 1);
 	char path[64];
 	size_t length, table;
 	char **args;

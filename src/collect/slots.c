@@ -25,33 +25,44 @@ static uint32_t take_run(struct slots *slots)
 	return (uint32_t)slots->count++;
 }
 
-uint32_t slots_add(struct slots *slots, uint32_t slot, uint64_t owner, uint32_t lane)
+uint32_t slots_add(struct slots *slots, uint32_t slot, uint64_t owner, uint32_t lane,
+		   uint32_t after)
 {
 	uint32_t run = take_run(slots);
-	uint32_t *link;
+	uint32_t next;
 
 	ASSERT(slot < LANE_SLOTS);
 	if (slots->first == NULL)
 		slots->first = mem_alloc(LANE_SLOTS, sizeof *slots->first);
-	link = &slots->first[slot];
-	while (*link != 0 && slots->runs[*link].owner <= owner)
-		link = &slots->runs[*link].next;
+	ASSERT(after == 0 || slots->runs[after].slot == slot);
+	next = after != 0 ? slots->runs[after].next : slots->first[slot];
+	while (next != 0 && slots->runs[next].owner <= owner) {
+		after = next;
+		next = slots->runs[next].next;
+	}
 	slots->runs[run] = (struct slots_run){
-		.owner = owner, .slot = slot, .next = *link, .lane = lane
+		.owner = owner, .slot = slot, .next = next, .previous = after, .lane = lane
 	};
-	*link = run;
+	if (after != 0)
+		slots->runs[after].next = run;
+	else
+		slots->first[slot] = run;
+	if (next != 0)
+		slots->runs[next].previous = run;
 	return run;
 }
 
 void slots_remove(struct slots *slots, uint32_t run)
 {
 	struct slots_run *gone = &slots->runs[run];
-	uint32_t *link = &slots->first[gone->slot];
 
 	ASSERT(gone->inner == 0 && gone->outer == 0);
-	while (*link != run)
-		link = &slots->runs[*link].next;
-	*link = gone->next;
+	if (gone->previous != 0)
+		slots->runs[gone->previous].next = gone->next;
+	else
+		slots->first[gone->slot] = gone->next;
+	if (gone->next != 0)
+		slots->runs[gone->next].previous = gone->previous;
 	gone->next = slots->free;
 	slots->free = run;
 }

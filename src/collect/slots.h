@@ -19,6 +19,7 @@ struct slots_run {
 	uint64_t owner;
 	uint32_t slot;
 	uint32_t next; // in the slot's list, or the free list; 0: last
+	uint32_t previous; // in the slot's list; 0: first
 	uint32_t lane;
 	uint32_t inner, outer; // events waiting
 };
@@ -32,8 +33,10 @@ struct slots {
 
 void slots_fini(struct slots *slots); // accepts { 0 }
 
-// A run of `lane` for `slot`, with nothing waiting yet.
-uint32_t slots_add(struct slots *slots, uint32_t slot, uint64_t owner, uint32_t lane);
+// A run of `lane` for `slot`, with nothing waiting yet. `after` is a run of the same slot with a
+// smaller owner (the lane's last one), where the search for its place begins; 0: at the first.
+uint32_t slots_add(struct slots *slots, uint32_t slot, uint64_t owner, uint32_t lane,
+		   uint32_t after);
 
 // Take away a run with nothing waiting.
 void slots_remove(struct slots *slots, uint32_t run);

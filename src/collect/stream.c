@@ -141,16 +141,19 @@ void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bo
 		uint32_t slot = lane_slot(item->address);
 		struct stream_interval *interval;
 		struct slots_run *run;
+		uint32_t after;
 
 		if (item->kind >= LANE_FAILED)
 			continue;
 		interval = stream_interval_get(stream, slot);
+		after = interval->run;
 		if (item->owner != 0 && item->owner != interval->owner) {
 			interval->owner = item->owner;
 			interval->run = 0;
 		}
 		if (interval->run == 0)
-			interval->run = slots_add(slots, slot, interval->owner, stream->lane);
+			interval->run = slots_add(slots, slot, interval->owner,
+						  stream->lane, after);
 		item->run = interval->run;
 		run = &slots->runs[item->run];
 		if (inner)

@@ -8,17 +8,17 @@
 #include <string.h>
 
 enum {
-	SITE_UNSEEN = 0,               // in stack_site: no site of this stack yet
-	SITE_UNSELECTED = UINT32_MAX,  // in stack_site: the query leaves this stack out
-	SITE_NONE = UINT32_MAX,        // in a block: nobody counts it
-	EXPECT_EVENTS = 32,            // read ahead of the counting, see blocks_expect
-	PROGRESS_EVERY = 1 << 11,      // batches between two looks at the progress bar
+	SITE_UNSEEN = 0,              // in stack_site: no site of this stack yet
+	SITE_UNSELECTED = UINT32_MAX, // in stack_site: the query leaves this stack out
+	SITE_NONE = UINT32_MAX,       // in a block: nobody counts it
+	EXPECT_EVENTS = 32,           // read ahead of the counting, see blocks_expect
+	PROGRESS_EVERY = 1 << 11,     // batches between two looks at the progress bar
 };
 
 struct heap_process_state {
 	struct heap_counts counts;
 	struct blocks blocks;
-	struct map inherited; // addresses of inherited blocks that were freed
+	struct map inherited;     // addresses of inherited blocks that were freed
 	struct bound_thread exit; // its exit moves the level like a thread of its own
 	bool forked;
 	bool selected;
@@ -36,8 +36,8 @@ struct pending {
 struct heap_thread_state {
 	process_id process;
 	bool selected;
-	bool allocated;         // `last_address` is set
-	uint64_t last_address;  // of its latest allocation
+	bool allocated;          // `last_address` is set
+	uint64_t last_address;   // of its latest allocation
 	struct pending *pending; // owned; NULL until the first half of a realloc comes alone
 	struct bound_thread bound;
 };
@@ -55,7 +55,7 @@ struct heap {
 	size_t threads_count, threads_capacity;
 
 	// sites[0] is unused. stack_site[s] is the site of stack s in the process that first used
-	// it; in other processes (forked ones share stacks with their parent) it is in `sites_else`,
+	// it; in other processes (forked ones share stacks with their parent) it is in sites_else,
 	// keyed by process << 32 | stack.
 	struct heap_site *sites;
 	size_t sites_count, sites_capacity;
@@ -337,7 +337,8 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 	struct pending *pending = thread->pending;
 	struct block *block;
 
-	if (!pending || !pending->active || (pending->known && pending->block.address != event->address))
+	if (!pending || !pending->active ||
+	    (pending->known && pending->block.address != event->address))
 		return;
 	if (!pending->known) {
 		if (pending->inherited)

@@ -96,6 +96,7 @@ void heap_finish(struct heap *heap);
 void heap_read(struct heap *heap, struct reader *reader, struct progress *progress,
 	       void (*on_note)(void *context, const struct trace_note *note), void *context);
 
+// Of everything the query selects.
 const struct heap_totals *heap_totals(const struct heap *heap);
 
 // NULL if it has no such process. Peaks are the process's own.

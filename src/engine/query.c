@@ -79,8 +79,7 @@ bool query_add_thread(struct query *query, const struct reader *reader, const ch
 
 bool query_has_process(const struct query *query, process_id process)
 {
-	return !query->processes ||
-	       (process < query->processes_count && query->processes[process]);
+	return !query->processes || (process < query->processes_count && query->processes[process]);
 }
 
 bool query_has_thread(const struct query *query, thread_id thread)

@@ -20,8 +20,8 @@ struct query {
 	bool *threads; // owned, by thread id; NULL: every thread
 	uint32_t threads_count;
 
-	// Whether an allocation with this stack counts (0: it has none); NULL: every stack does. The
-	// engine knows no names, so whoever does sets it. The answer must never change.
+	// Whether an allocation with this stack counts (0: it has none). NULL: every stack does.
+	// The engine knows no names, so whoever does sets it. The answer must never change.
 	bool (*stack)(void *context, stack_id stack);
 	void *context; // borrowed
 };
@@ -37,6 +37,7 @@ bool query_add_process(struct query *query, const struct reader *reader, const c
 bool query_add_thread(struct query *query, const struct reader *reader, const char *word,
 		      struct err *err);
 
+// Whether the process, or the thread, is selected.
 bool query_has_process(const struct query *query, process_id process);
 bool query_has_thread(const struct query *query, thread_id thread);
 

@@ -26,7 +26,11 @@ bool backstage_read(struct backstage *backstage, struct collect_message *message
 void backstage_send(const struct backstage *backstage, enum collect_message_kind kind, pid_t pid,
 		    int status);
 
-// Wait for its end and close the socket. Returns its wait status. Accepts one that was closed.
-int backstage_close(struct backstage *backstage);
+// Take note of its end, if it has ended: a guest can tell a dead collector from a living one only
+// once we did.
+void backstage_reap(struct backstage *backstage);
+
+// Wait for its end and close the socket. Accepts one that was closed.
+void backstage_close(struct backstage *backstage);
 
 #endif

@@ -5,6 +5,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,8 +16,8 @@ enum { BACKSTAGE_OUTPUT_FD = 3, BACKSTAGE_REPORT_FD = 4, BACKSTAGE_ABOVE_FD = 5 
 static void backstage_arrange(int output_fd, int report_fd)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int output = fcntl(output_fd, F_DUPFD_CLOEXEC, 64);
-	int report = fcntl(report_fd, F_DUPFD_CLOEXEC, 64);
+	int output = fcntl(output_fd, F_DUPFD_CLOEXEC, BACKSTAGE_ABOVE_FD);
+	int report = fcntl(report_fd, F_DUPFD_CLOEXEC, BACKSTAGE_ABOVE_FD);
 
 	for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
 		dup2(nowhere, fd);
@@ -38,6 +39,42 @@ static void backstage_reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+// As high as we may. For those who have the right that is as high as `most`.
+static void backstage_raise_limit(int number, rlim_t most)
+{
+	struct rlimit limit;
+
+	if (getrlimit((enum __rlimit_resource)number, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit((enum __rlimit_resource)number, &limit);
+	if (limit.rlim_max >= most)
+		return;
+	limit.rlim_cur = limit.rlim_max = most;
+	setrlimit((enum __rlimit_resource)number, &limit);
+}
+
+// The program's limits are not the collector's: its shared memory is larger than many a limit on
+// files, and it holds descriptors for every process.
+static void backstage_raise_limits(void)
+{
+	backstage_raise_limit(RLIMIT_FSIZE, RLIM_INFINITY);
+	backstage_raise_limit(RLIMIT_AS, RLIM_INFINITY);
+	backstage_raise_limit(RLIMIT_DATA, RLIM_INFINITY);
+	backstage_raise_limit(RLIMIT_CPU, RLIM_INFINITY);
+	backstage_raise_limit(RLIMIT_NOFILE, 65536);
+}
+
+static void backstage_tell(int fd, enum collect_message_kind kind, const char *text)
+{
+	struct collect_message message;
+
+	memset(&message, 0, sizeof(message));
+	message.kind = kind;
+	memcpy(message.text, text, strnlen(text, sizeof(message.text) - 1));
+	send(fd, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
 _Noreturn static void backstage_child(const struct collect_options *options, int report_fd)
 {
 	struct collect_options own = *options;
@@ -45,10 +82,14 @@ _Noreturn static void backstage_child(const struct collect_options *options, int
 
 	setsid();
 	backstage_reset_signals();
+	backstage_raise_limits();
 	backstage_arrange(options->output_fd, report_fd);
 	own.output_fd = BACKSTAGE_OUTPUT_FD;
 	own.report_fd = BACKSTAGE_REPORT_FD;
-	_exit(collect_run(&own, NULL, &err) ? 0 : 3);
+	if (collect_run(&own, NULL, &err))
+		_exit(0);
+	backstage_tell(BACKSTAGE_REPORT_FD, COLLECT_STOPPED, err.text);
+	_exit(3);
 }
 
 bool backstage_open(struct backstage *backstage, const struct collect_options *options,
@@ -102,16 +143,19 @@ void backstage_send(const struct backstage *backstage, enum collect_message_kind
 	send(backstage->fd, &message, sizeof(message), MSG_NOSIGNAL);
 }
 
-int backstage_close(struct backstage *backstage)
+void backstage_reap(struct backstage *backstage)
 {
-	int status = 0;
+	if (backstage->pid > 0 && waitpid(backstage->pid, NULL, WNOHANG) == backstage->pid)
+		backstage->pid = 0;
+}
 
+void backstage_close(struct backstage *backstage)
+{
 	if (backstage->fd >= 0)
 		close(backstage->fd);
 	backstage->fd = -1;
 	if (backstage->pid > 0)
-		while (waitpid(backstage->pid, &status, 0) < 0 && errno == EINTR)
+		while (waitpid(backstage->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	backstage->pid = 0;
-	return status;
 }

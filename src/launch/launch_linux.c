@@ -44,6 +44,8 @@ struct launch {
 	pid_t program_pid; // 0: it has ended
 	bool told_waiting;
 	bool asked_to_stop;
+	bool started; // the program was let go
+	bool stopped; // the collector said why it records no more
 	struct str command; // for trace_info
 	char directory[PATH_MAX];
 	char host[sizeof(struct utsname)];
@@ -184,6 +186,14 @@ static bool launch_open_output(struct launch *launch, struct err *err)
 	return launch->output_fd >= 0;
 }
 
+// We said ourselves, before it was started, that the program has its own malloc.
+static bool launch_knows(const struct launch *launch, const struct collect_message *message)
+{
+	return launch->inspect.own_malloc && strstr(message->text, "own malloc") != NULL &&
+	       (message->pid == 0 || (pid_t)message->pid == launch->program_pid) &&
+	       strstr(message->text, program_base_name(str_get(&launch->inspect.file))) != NULL;
+}
+
 // What the collector says, whenever it does. False: it has nothing more to say.
 static bool launch_hear(struct launch *launch, struct collect_message *message)
 {
@@ -193,10 +203,15 @@ static bool launch_hear(struct launch *launch, struct collect_message *message)
 		return false;
 	switch (message->kind) {
 	case COLLECT_WARNING:
+		if (launch_knows(launch, message))
+			break;
 		launch_tell(launch, "%s", message->text);
 		break;
 	case COLLECT_STOPPED:
 		result->whole = false;
+		if (!launch->started || launch->stopped || result->closed)
+			break;
+		launch->stopped = true;
 		launch_tell(launch,
 			    "warning: the recording ended early: %s; the program runs on",
 			    message->text);
@@ -231,7 +246,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	while (launch_hear(launch, &message))
 		if (message.kind == COLLECT_READY)
 			return true;
-	if (message.kind == COLLECT_DONE || message.kind == COLLECT_STOPPED)
+	if (message.text[0] != '\0')
 		return err_set(err, ERR_IO, "the collector did not start: %s", message.text);
 	return err_set(err, ERR_IO, "the collector did not start");
 }
@@ -240,6 +255,7 @@ static bool launch_go(struct launch *launch, struct err *err)
 {
 	int error = starter_go(&launch->starter);
 
+	launch->started = true;
 	launch->program_pid = launch->starter.pid;
 	if (error == 0)
 		return true;
@@ -259,6 +275,7 @@ static void launch_reap(struct launch *launch)
 		backstage_send(&launch->backstage, COLLECT_ENDED, launch->program_pid, status);
 		launch->program_pid = 0;
 	}
+	backstage_reap(&launch->backstage);
 }
 
 // The terminal's signals reached the program without us; what was sent to us alone is passed on.

@@ -4,7 +4,7 @@
 #include "recorder/kernel.h"
 #include "recorder/text.h"
 
-enum { LANE_BELLS_A_MEASURE = 64 };
+enum { LANE_BELLS_A_MEASURE = 64, LANE_NAPS_A_BELL = 8 };
 
 // The head of a struct lane, all zero: what a thread has before its first event. Never written.
 static uint64_t lane_nobody_words[32];
@@ -151,8 +151,7 @@ bool lane_wait_room(struct lane *lane, uint64_t bytes)
 	uint64_t size = lane->mask + 1;
 	uint64_t need = lane->head + LANE_ROOM + bytes;
 	uint64_t began = 0;
-	uint64_t tick = 0;
-	uint32_t silent = 0;
+	struct recording_wait wait = { 0 };
 	uint64_t tail;
 
 	for (;;) {
@@ -161,8 +160,9 @@ bool lane_wait_room(struct lane *lane, uint64_t bytes)
 			break;
 		if (!began)
 			began = kernel_now_ns();
-		lane_ring_bell();
-		if (recording_collector_gone(&tick, &silent)) {
+		if (wait.naps % LANE_NAPS_A_BELL == 0)
+			lane_ring_bell();
+		if (recording_wait_is_vain(&wait)) {
 			recording_stop();
 			return false;
 		}

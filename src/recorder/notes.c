@@ -16,8 +16,7 @@ struct notes_record {
 static bool notes_open(struct notes_record *record, uint16_t type)
 {
 	struct recording_state *state = recording_state;
-	uint64_t tick = 0;
-	uint32_t silent = 0;
+	struct recording_wait wait = { 0 };
 
 	if (recording_phase() != RECORDING_ON && recording_phase() != RECORDING_STARTING)
 		return false;
@@ -25,7 +24,7 @@ static bool notes_open(struct notes_record *record, uint16_t type)
 	while (state->notes_head + NOTES_BYTES_MAX >
 	       __atomic_load_n(&state->shared[0].tail, __ATOMIC_ACQUIRE) +
 		       SEGMENT_RING_NOTES_BYTES) {
-		if (recording_collector_gone(&tick, &silent)) {
+		if (recording_wait_is_vain(&wait)) {
 			recording_unlock(&state->notes_lock);
 			return false;
 		}

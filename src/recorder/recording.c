@@ -26,7 +26,8 @@ enum {
 	RECORDING_ANSWER_S = 20,   // how long a collector may take to answer a hello
 	RECORDING_REGIONS_MAX = 8192,
 	RECORDING_PAGES_AT_ONCE = 256,
-	RECORDING_SILENT_MAX = 4000, // * 50 us without a tick, and no such process: it is gone
+	RECORDING_NAP_NS = 50000,
+	RECORDING_SILENT_NS = 200000000, // without a tick, and no such process: the collector is gone
 };
 
 struct recording_region {
@@ -142,22 +143,25 @@ void recording_stop(void)
 		__atomic_store_n(&recording_state->phase, RECORDING_OFF, __ATOMIC_RELEASE);
 }
 
-bool recording_collector_gone(uint64_t *last_tick, uint32_t *silent)
+bool recording_wait_is_vain(struct recording_wait *wait)
 {
 	struct recording_state *state = recording_state;
 	uint64_t tick = __atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED);
+	long nap_ns = RECORDING_NAP_NS << (wait->naps / 4 < 5 ? wait->naps / 4 : 5);
 
 	if (tick == SEGMENT_CLOCK_STOP)
 		return true;
-	if (tick != *last_tick) {
-		*last_tick = tick;
-		*silent = 0;
-	} else if (++*silent > RECORDING_SILENT_MAX) {
+	if (tick != wait->tick_ns) {
+		wait->tick_ns = tick;
+		wait->silent_ns = 0;
+	} else if (wait->silent_ns > RECORDING_SILENT_NS) {
 		if (kernel(__NR_kill, state->segment->collector_pid, 0) == -KERNEL_ESRCH)
 			return true;
-		*silent = 0;
+		wait->silent_ns = 0;
 	}
-	kernel_sleep_ns(50000);
+	kernel_sleep_ns(nap_ns);
+	wait->silent_ns += (uint64_t)nap_ns;
+	wait->naps++;
 	return false;
 }
 

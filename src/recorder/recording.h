@@ -7,6 +7,7 @@
 #ifndef RECORDER_RECORDING_H
 #define RECORDER_RECORDING_H
 
+#include "recorder/kernel.h"
 #include "wire/compiler.h"
 #include "wire/segment.h"
 #include "wire/lane_event.h"
@@ -57,15 +58,27 @@ static inline uint32_t recording_phase(void)
 // Record nothing more in this process.
 HIDDEN void recording_stop(void);
 
-// The collector does not answer: is it gone for good? Sleeps a little.
-HIDDEN bool recording_collector_gone(uint64_t *last_tick, uint32_t *silent);
+// A wait for the collector. All zero at first.
+struct recording_wait {
+	uint64_t tick_ns;   // the clock, when last looked at
+	uint64_t silent_ns; // how long it has stood still
+	uint32_t naps;
+};
+
+// Sleep a little, longer each time: many threads may be waiting, and the collector needs the
+// processor. True: it is gone for good.
+HIDDEN bool recording_wait_is_vain(struct recording_wait *wait);
+
+enum { RECORDING_SPINS = 200, RECORDING_LOCK_NAP_NS = 20000 };
 
 // Spin locks for the slow paths. Signals must be blocked by the caller.
 static inline void recording_lock(_Atomic int *lock)
 {
-	while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
-		while (__atomic_load_n(lock, __ATOMIC_RELAXED))
+	for (uint32_t spins = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE); spins++) {
+		if (spins < RECORDING_SPINS)
 			__builtin_ia32_pause();
+		else
+			kernel_sleep_ns(RECORDING_LOCK_NAP_NS); // the holder needs the processor
 	}
 }
 

@@ -24,9 +24,10 @@ static bool is_word(char c)
 // not nest and blanks in it do not separate.
 static size_t operator_length(const char *text, size_t at)
 {
-	static const char *const symbols[] = { "()",  "[]",   "->*", "->", "<=>", "<<=", ">>=",
-					       "<<",  ">>",   "<=",  ">=", "<",   ">",   " new[]",
-					       " new", " delete[]", " delete" };
+	static const char *const symbols[] = {
+		"()", "[]", "->*", "->", "<=>",    "<<=",  ">>=",       "<<",     ">>",
+		"<=", ">=", "<",   ">",  " new[]", " new", " delete[]", " delete"
+	};
 	const char *after = text + at + strlen("operator");
 
 	if (!begins(text + at, "operator") || (at > 0 && is_word(text[at - 1])) || is_word(*after))
@@ -61,28 +62,28 @@ static size_t skip_brackets(const char *text, size_t at)
 	return at;
 }
 
-// Whether the '(' at `at` belongs to the name rather than to its parameters; `after` is the
-// position after its ')'.
-static bool bracket_is_in_name(const char *text, size_t at, size_t after)
+// Where the name goes on if the '(' at `at` belongs to it rather than to its parameters, else 0.
+// `after` is the position after its ')'.
+static size_t bracket_in_name(const char *text, size_t at, size_t after)
 {
-	const char *rest = text + after;
+	static const char *const qualifiers[] = { " const", " volatile", " &&", " &" };
+	size_t end = after;
+	size_t i = 0;
 
 	if (begins(text + at, "(anonymous namespace)"))
-		return true;
+		return after;
 	if ((at >= 8 && begins(text + at - 8, "decltype")) ||
 	    (at >= 9 && begins(text + at - 9, "decltype ")))
-		return true;
-	for (;;) {
-		if (begins(rest, " const"))
-			rest += 6;
-		else if (begins(rest, " volatile"))
-			rest += 9;
-		else if (begins(rest, " &"))
-			rest += 2;
-		else
-			break;
+		return after;
+	while (i < sizeof qualifiers / sizeof *qualifiers) {
+		if (begins(text + end, qualifiers[i])) {
+			end += strlen(qualifiers[i]);
+			i = 0;
+		} else {
+			i++;
+		}
 	}
-	return begins(rest, "::");
+	return begins(text + end, "::") ? end : 0;
 }
 
 static struct parts find_parts(const char *text)
@@ -99,13 +100,14 @@ static struct parts find_parts(const char *text)
 			at += operator_bytes;
 		} else if (text[at] == '(') {
 			size_t after = skip_brackets(text, at);
+			size_t on = bracket_in_name(text, at, after);
 
-			if (!bracket_is_in_name(text, at, after)) {
+			if (!on) {
 				parts.end = at;
 				parts.params_end = after;
 				return parts;
 			}
-			at = after;
+			at = on;
 		} else if (strchr("<{[", text[at])) {
 			at = skip_brackets(text, at);
 		} else if (text[at] == ' ' && text[at + 1] == '[') {
@@ -145,8 +147,8 @@ size_t cxxname_columns(const char *text)
 // bracket), or 0.
 static size_t default_argument(const char *text)
 {
-	static const char *const defaults[] = { ", std::allocator<", ", std::less<",
-						", std::hash<", ", std::equal_to<",
+	static const char *const defaults[] = { ", std::allocator<",      ", std::less<",
+						", std::hash<",           ", std::equal_to<",
 						", std::default_delete<", ", std::char_traits<" };
 
 	for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {

@@ -17,7 +17,7 @@ struct frame_filter {
 	struct names *names;
 	struct expression *expressions;
 	size_t count, capacity;
-	bool wants; // at least one expression is wanted
+	bool wants;      // at least one expression is wanted
 	uint8_t *frames; // what each frame matches, once KNOWN
 	size_t frames_count;
 	uint8_t *stacks; // what each stack and its callers match, once KNOWN
@@ -107,8 +107,8 @@ static uint8_t match_stack(struct frame_filter *filter, stack_id stack)
 	uint8_t matched = KNOWN;
 	stack_id id = stack;
 
-	filter->stacks = extend(filter->stacks, &filter->stacks_count,
-				reader_stacks_count(filter->reader));
+	filter->stacks =
+		extend(filter->stacks, &filter->stacks_count, reader_stacks_count(filter->reader));
 	while (id && id < filter->stacks_count) {
 		const struct trace_stack *node = reader_stack(filter->reader, id);
 

@@ -134,8 +134,8 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 		if (!node)
 			break;
 		symbols = names_find(names, node->frame, &count);
-		names->lines = mem_grow(names->lines, &names->lines_capacity,
-					result.count + count, sizeof *names->lines);
+		names->lines = mem_grow(names->lines, &names->lines_capacity, result.count + count,
+					sizeof *names->lines);
 		for (size_t i = 0; i < count; i++)
 			names->lines[result.count++] = (struct names_line){
 				.symbol = &symbols[i],

@@ -59,13 +59,21 @@ void paper_field(struct paper *paper, enum paper_style style, const char *text, 
 		pad(paper, cxxname_columns(text), columns);
 }
 
-// One word of a paragraph, safe to print.
-static void add_word(struct str *line, const char *word, size_t length)
+// Text[0..length) with control characters as '?': those of ASCII, and those of Unicode that a
+// terminal obeys too (U+0080 to U+009F, of two bytes).
+static void add_safe(struct str *out, const char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
-		unsigned char c = (unsigned char)word[i];
+		unsigned char c = (unsigned char)text[i];
 
-		str_add_char(line, c < 0x20 || c == 0x7f ? '?' : (char)c);
+		if (c < 0x20 || c == 0x7f) {
+			str_add_char(out, '?');
+		} else if (c == 0xc2 && i + 1 < length && (text[i + 1] & 0xe0) == 0x80) {
+			str_add_char(out, '?');
+			i++;
+		} else {
+			str_add_char(out, (char)c);
+		}
 	}
 }
 
@@ -89,7 +97,7 @@ void paper_paragraph(struct paper *paper, enum paper_style style, const char *la
 			str_add_char(&line, ' ');
 			columns++;
 		}
-		add_word(&line, text, length);
+		add_safe(&line, text, length);
 		columns += length;
 		text += length;
 		text += strspn(text, " ");
@@ -99,8 +107,7 @@ void paper_paragraph(struct paper *paper, enum paper_style style, const char *la
 	str_fini(&line);
 }
 
-void paper_foreign(struct paper *paper, enum paper_style style, const char *text,
-		   unsigned columns)
+void paper_foreign(struct paper *paper, enum paper_style style, const char *text, unsigned columns)
 {
 	struct str safe = { 0 };
 	size_t used = 0;
@@ -115,11 +122,7 @@ void paper_foreign(struct paper *paper, enum paper_style style, const char *text
 			str_add(&safe, "…");
 			break;
 		}
-		if ((unsigned char)text[at] < 0x20 || text[at] == 0x7f ||
-		    (text[at] == '\xc2' && (text[at + 1] & 0xe0) == 0x80))
-			str_add_char(&safe, '?');
-		else
-			str_add_bytes(&safe, text + at, length);
+		add_safe(&safe, text + at, length);
 		at += length;
 		used++;
 	}

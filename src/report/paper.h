@@ -36,7 +36,6 @@ void paper_paragraph(struct paper *paper, enum paper_style style, const char *la
 		     const char *text);
 
 // Text from a file that nobody vouches for, with control characters as '?', cut to `columns`.
-void paper_foreign(struct paper *paper, enum paper_style style, const char *text,
-		   unsigned columns);
+void paper_foreign(struct paper *paper, enum paper_style style, const char *text, unsigned columns);
 
 #endif

@@ -25,35 +25,40 @@ static void keep_note(void *context, const struct trace_note *note)
 {
 	struct report *report = context;
 	const struct trace_process *process = reader_process(report->reader, note->process);
+	const char *detail = note->text ? note->text : "";
 	struct str text = { 0 };
+	struct str who = { 0 };
 
 	if (report->warnings_count >= MESSAGES_MAX)
 		return;
+	if (process)
+		str_format(&who, "process %" PRIu32, process->pid);
+	else
+		str_add(&who, "some process");
 	switch (note->kind) {
 	case TRACE_NOTE_LOSS:
-		str_format(&text, "%" PRIu64 " events were lost, so the figures are too small",
-			   note->value);
+		str_format(&text,
+			   "%" PRIu64 " events of %s were lost%s%s; the figures are too small",
+			   note->value, str_get(&who), *detail ? ": " : "", detail);
 		report->losses_told += note->value;
 		break;
 	case TRACE_NOTE_EXEC_UNSEEN:
-		str_add(&text, "a program that was started could not be recorded");
+		str_format(&text, "%s started a program that could not be recorded: %s",
+			   str_get(&who), detail);
 		break;
 	case TRACE_NOTE_MESSAGE:
+		str_format(&text, "%s: %s", str_get(&who), detail);
 		break;
 	default:
-		return;
+		break;
 	}
-	if (process)
-		str_format(&text, "%sprocess %" PRIu32, text.length ? ", " : "", process->pid);
-	if (note->text && *note->text)
-		str_format(&text, "%s%s", text.length ? ": " : "", note->text);
 	if (text.length)
 		warn(report, &text);
 	str_fini(&text);
+	str_fini(&who);
 }
 
-static bool add_words(struct report *report, const struct report_options *options,
-		      struct err *err)
+static bool add_words(struct report *report, const struct report_options *options, struct err *err)
 {
 	const char *const *word;
 
@@ -116,12 +121,13 @@ static void warn_of_damage(struct report *report)
 		warn(report, &text);
 	}
 	if (totals->events_lost > report->losses_told) {
-		str_format(&text, "%" PRIu64 " events were lost, so the figures are too small",
+		str_format(&text, "%" PRIu64 " events were lost; the figures are too small",
 			   totals->events_lost);
 		warn(report, &text);
 	}
 	if (reader_unknown(report->reader)) {
-		str_format(&text, "%" PRIu64 " records are of kinds that this version does not know",
+		str_format(&text,
+			   "%" PRIu64 " records are of kinds that this version does not know",
 			   reader_unknown(report->reader));
 		warn(report, &text);
 	}

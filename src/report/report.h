@@ -41,7 +41,7 @@ struct report {
 	struct sites sites;
 	bool complete;
 	uint64_t losses_told; // events lost, as far as a warning speaks of them
-	char **warnings; // what a reader must know before believing the figures, a line each
+	char **warnings;      // what a reader must know before believing the figures, a line each
 	size_t warnings_count, warnings_capacity;
 };
 

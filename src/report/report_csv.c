@@ -25,7 +25,8 @@ static void add_line(struct str *text, const struct symbol *symbol)
 	if (symbol->function)
 		str_add(text, symbol->function);
 	else
-		str_format(text, "%s+0x%" PRIx64, names_file(symbol->module), symbol->offset);
+		str_format(text, "%s%s0x%" PRIx64, names_file(symbol->module),
+			   *symbol->module ? "+" : "", symbol->offset);
 	if (symbol->file)
 		str_format(text, " (%s:%" PRIu32 ")", symbol->file, symbol->line);
 }

@@ -15,16 +15,17 @@ enum {
 	FRAMES_MAX = 12,       // of a stack, unless --all-frames
 	PROCESSES_MAX = 20,    // in the tree, unless -n 0
 	NAME_COLUMNS_MIN = 24, // a function's name is not cut shorter for its file's sake
-	FIGURES_COLUMNS = 36,  // in front of a stack
+	PLACE_COLUMNS_MAX = 200,
+	FIGURES_COLUMNS = 36, // in front of a stack
 	WIDTH_MIN = 80,
-	WIDTH_FREES = 110,     // from here on the tree has a column for frees
+	WIDTH_FREES = 110, // from here on the tree has a column for frees
 };
 
+static const char inlined_mark[] = " (inlined)";
+
 static const char *const titles[SITES_QUESTIONS_COUNT] = {
-	[SITES_LIVE_AT_EXIT] = "LIVE AT EXIT",
-	[SITES_PEAK] = "AT THE PEAK",
-	[SITES_BYTES] = "MOST BYTES",
-	[SITES_CALLS] = "MOST CALLS",
+	[SITES_LIVE_AT_EXIT] = "LIVE AT EXIT", [SITES_PEAK] = "AT THE PEAK",
+	[SITES_BYTES] = "MOST BYTES",          [SITES_CALLS] = "MOST CALLS",
 	[SITES_TEMPORARY] = "TEMPORARY",
 };
 
@@ -66,7 +67,7 @@ static void write_headline(struct page *page)
 	char duration[24], events[28], text[32];
 
 	paper_foreign(&page->paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
-		      page->paper.width * 2);
+		      page->paper.width);
 	sink_text(page->paper.sink, "\n");
 	paper_format(&page->paper, PAPER_DIM, "%s, %s events",
 		     str_duration(totals->duration_ns, duration),
@@ -79,8 +80,7 @@ static void write_headline(struct page *page)
 		paper_format(&page->paper, PAPER_DIM, ", %" PRIu32 " processes", processes);
 	sink_text(page->paper.sink, "\n");
 	for (size_t i = 0; i < page->report->warnings_count; i++)
-		paper_paragraph(&page->paper, PAPER_WARNING, "warning",
-				page->report->warnings[i]);
+		paper_paragraph(&page->paper, PAPER_WARNING, "warning", page->report->warnings[i]);
 	if (query_narrows(&page->report->query))
 		paper_paragraph(&page->paper, PAPER_PLAIN, "filtered",
 				"the figures below are those of the selected allocations only");
@@ -212,10 +212,12 @@ static void write_process(struct page *page, const struct process_tree *tree, si
 	paper_text(&page->paper, PAPER_DIM, str_get(&lines));
 	paper_field(&page->paper, PAPER_PLAIN, str_get(&cut),
 		    columns > used ? columns - (unsigned)used : 0, false);
-	paper_field(&page->paper, PAPER_PLAIN, str_count(counts->allocated.count, number), 13, true);
+	paper_field(&page->paper, PAPER_PLAIN, str_count(counts->allocated.count, number), 13,
+		    true);
 	if (page->paper.width >= WIDTH_FREES)
 		paper_field(&page->paper, PAPER_PLAIN, str_count(counts->frees, number), 13, true);
-	paper_field(&page->paper, PAPER_PLAIN, str_bytes(counts->allocated.bytes, number), 11, true);
+	paper_field(&page->paper, PAPER_PLAIN, str_bytes(counts->allocated.bytes, number), 11,
+		    true);
 	paper_field(&page->paper, PAPER_PLAIN, str_bytes(counts->live_at_exit.bytes, number), 11,
 		    true);
 	paper_format(&page->paper, PAPER_DIM, "  %s\n", ending_of(page->report, id, ended));
@@ -312,7 +314,7 @@ static void write_processes(struct page *page)
 
 // ---- sites ----
 
-// The last two parts of a path, enough to know a file by: "/home/me/app/src/parse.c" -> "src/parse.c".
+// The last two parts of a path are enough to know a file by: "/home/me/src/parse.c" -> "src/parse.c".
 static const char *last_two(const char *path)
 {
 	const char *name = names_file(path);
@@ -342,34 +344,35 @@ static void describe_place(const struct symbol *symbol, bool brief, struct str *
 static void write_line(struct page *page, const struct symbol *symbol, enum paper_style style,
 		       const char *ending)
 {
-	unsigned room = page->paper.width - FIGURES_COLUMNS;
+	size_t room = page->paper.width - FIGURES_COLUMNS - cxxname_columns(ending) -
+		      (symbol->inlined ? cxxname_columns(inlined_mark) : 0);
 	struct str place = { 0 };
 	struct str name = { 0 };
-	size_t used;
+	size_t least;
 
 	page->lines++;
 	page->unnamed += !symbol->function;
 	page->unlined += symbol->function && !symbol->line;
+	cxxname_shorten(symbol->function ? symbol->function : "", SIZE_MAX, &name);
+	least = cxxname_columns(str_get(&name));
+	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
 	describe_place(symbol, false, &place);
-	used = cxxname_columns(str_get(&place)) + cxxname_columns(ending) +
-	       (symbol->inlined ? 10 : 0) + 2;
-	if (used + NAME_COLUMNS_MIN > room && symbol->line) {
+	if (least + 2 + cxxname_columns(str_get(&place)) > room && symbol->line) {
 		str_clear(&place);
 		describe_place(symbol, true, &place);
-		used = cxxname_columns(str_get(&place)) + cxxname_columns(ending) +
-		       (symbol->inlined ? 10 : 0) + 2;
 	}
 	if (symbol->function) {
-		cxxname_shorten(symbol->function,
-				used + NAME_COLUMNS_MIN > room ? NAME_COLUMNS_MIN : room - used,
-				&name);
+		size_t used = cxxname_columns(str_get(&place)) + 2;
+
+		str_clear(&name);
+		cxxname_shorten(symbol->function, used + least > room ? least : room - used, &name);
 		paper_text(&page->paper, style, str_get(&name));
 		sink_text(page->paper.sink, "  ");
 	}
-	paper_foreign(&page->paper, symbol->function ? PAPER_DIM : style, str_get(&place), 200);
-	if (symbol->inlined)
-		paper_text(&page->paper, PAPER_DIM, " (inlined)");
-	paper_text(&page->paper, PAPER_DIM, ending);
+	paper_foreign(&page->paper, symbol->function ? PAPER_DIM : style, str_get(&place),
+		      PLACE_COLUMNS_MAX);
+	paper_text(&page->paper, PAPER_DIM, symbol->inlined ? inlined_mark : "");
+	paper_foreign(&page->paper, PAPER_DIM, ending, PLACE_COLUMNS_MAX);
 	sink_text(page->paper.sink, "\n");
 	str_fini(&place);
 	str_fini(&name);
@@ -422,7 +425,8 @@ static void write_figures(struct page *page, struct heap_amount amount, struct h
 	char bytes[16], count[28], share[16];
 
 	snprintf(share, sizeof share, "%.1f %%",
-		 by_count ? percent(amount.count, total.count) : percent(amount.bytes, total.bytes));
+		 by_count ? percent(amount.count, total.count)
+			  : percent(amount.bytes, total.bytes));
 	str_bytes(amount.bytes, bytes);
 	str_count(amount.count, count);
 	paper_field(&page->paper, PAPER_BOLD, by_count ? count : bytes, 13, true);
@@ -443,7 +447,9 @@ static void write_row(struct page *page, const struct sites_row *row, struct hea
 	write_figures(page, row->amounts[question], total, sites_by_count(question));
 	describe_owner(page, row, &ending);
 	if (stack.count == 0) {
-		paper_format(&page->paper, PAPER_DIM, "(no stack)%s\n", str_get(&ending));
+		paper_text(&page->paper, PAPER_DIM, "(no stack)");
+		paper_foreign(&page->paper, PAPER_DIM, str_get(&ending), PLACE_COLUMNS_MAX);
+		sink_text(page->paper.sink, "\n");
 		str_fini(&ending);
 		return;
 	}
@@ -463,8 +469,8 @@ static void write_row(struct page *page, const struct sites_row *row, struct hea
 static void write_question(struct page *page, enum sites_question question)
 {
 	const struct report_options *options = page->report->options;
-	struct sites_list list = sites_list(&page->report->sites, question, options->rows_max,
-					    options->bytes_min);
+	struct sites_list list =
+		sites_list(&page->report->sites, question, options->rows_max, options->bytes_min);
 	bool by_count = sites_by_count(question);
 	char bytes[16], count[28], sites[28];
 
@@ -501,14 +507,15 @@ static void write_symbol_notes(struct page *page)
 	for (size_t i = 0; i < count; i++)
 		paper_paragraph(&page->paper, PAPER_WARNING, "symbols", lines[i]);
 	if (page->unnamed * 20 > page->lines || page->unlined * 2 > page->lines)
-		paper_paragraph(&page->paper, PAPER_DIM, "symbols",
-				page->unnamed * 20 > page->lines ?
-					"many functions have no name here; build with -g, install "
-					"the -dbg or -dbgsym packages of what is shown as "
-					"module+offset, or try --debuginfod" :
-					"names come from the symbol tables only; for files, lines and "
-					"inlined functions build with -g, install the -dbg or "
-					"-dbgsym packages, or try --debuginfod");
+		paper_paragraph(
+			&page->paper, PAPER_DIM, "symbols",
+			page->unnamed * 20 > page->lines
+				? "many functions have no name here; build with -g, install "
+				  "the -dbg or -dbgsym packages of what is shown as "
+				  "module+offset, or try --debuginfod"
+				: "names come from the symbol tables only; for files, lines and "
+				  "inlined functions build with -g, install the -dbg or "
+				  "-dbgsym packages, or try --debuginfod");
 }
 
 static void write(struct report *report, struct sink *sink)
@@ -517,8 +524,8 @@ static void write(struct report *report, struct sink *sink)
 		.report = report,
 		.paper = { .sink = sink,
 			   .colour = report->options->colour,
-			   .width = report->options->width < WIDTH_MIN ? WIDTH_MIN :
-									 report->options->width },
+			   .width = report->options->width < WIDTH_MIN ? WIDTH_MIN
+								       : report->options->width },
 		.several = reader_processes_count(report->reader) > 1,
 	};
 

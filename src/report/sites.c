@@ -34,12 +34,12 @@ struct labels {
 	enum sites_merge merge;
 	const struct reader *reader;
 	struct names *names;
-	struct map texts;  // hash of a text -> its number; a collision takes the next hash
-	char **text;       // by number; owned
+	struct map texts; // hash of a text -> its number; a collision takes the next hash
+	char **text;      // by number; owned
 	size_t text_count, text_capacity;
-	uint32_t *frames;  // by frame id; 0: not asked yet
-	uint32_t *stacks;  // by stack id
-	struct map pairs;  // label of the callers' stack << 32 | label of the frame -> label
+	uint32_t *frames; // by frame id; 0: not asked yet
+	uint32_t *stacks; // by stack id
+	struct map pairs; // label of the callers' stack << 32 | label of the frame -> label
 	uint32_t stack_labels;
 };
 
@@ -135,10 +135,10 @@ static void label_stacks(struct labels *labels, const bool *wanted, struct progr
 		if (!wanted[id])
 			continue;
 		// The flags belong to the outermost end; there they stand in for a caller.
-		parent = stack->parent < id && stack->parent ? labels->stacks[stack->parent] :
-							       stack->flags & 3u;
-		label = map_put(&labels->pairs,
-				parent << 32 | label_frame(labels, stack->frame), &added);
+		parent = stack->parent < id && stack->parent ? labels->stacks[stack->parent]
+							     : stack->flags & 3u;
+		label = map_put(&labels->pairs, parent << 32 | label_frame(labels, stack->frame),
+				&added);
 		if (added)
 			*label = ++labels->stack_labels + 3; // above the flags
 		labels->stacks[id] = (uint32_t)*label;

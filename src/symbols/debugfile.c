@@ -12,7 +12,7 @@
 // What proves that a file belongs to the module.
 struct proof {
 	const uint8_t *build_id;
-	size_t length; // 0: the module has no build-id
+	size_t length;    // 0: the module has no build-id
 	const char *link; // name in .gnu_debuglink; NULL: it has none
 	uint32_t crc;     // of the file it means
 };
@@ -61,8 +61,8 @@ static struct object *try_path(struct hunt *hunt)
 	}
 	if (!belongs(hunt, object)) {
 		if (strcmp(path, hunt->module) != 0)
-			remarks_add(hunt->search->remarks, "%s does not belong to %s: not used", path,
-				    hunt->module);
+			remarks_add(hunt->search->remarks, "%s does not belong to %s: not used",
+				    path, hunt->module);
 		object_close(object);
 		return NULL;
 	}
@@ -258,9 +258,8 @@ struct object *debugfile_find_shared(const struct debugfile_search *search,
 {
 	const char *name;
 	const void *build_id;
-	ssize_t length = object->dwarf ? dwelf_dwarf_gnu_debugaltlink(object->dwarf, &name,
-								      &build_id)
-				       : 0;
+	ssize_t length =
+		object->dwarf ? dwelf_dwarf_gnu_debugaltlink(object->dwarf, &name, &build_id) : 0;
 	struct hunt hunt = { .search = search, .module = object->path, .want_debug = true };
 	struct object *found;
 
@@ -270,8 +269,8 @@ struct object *debugfile_find_shared(const struct debugfile_search *search,
 	hunt.proof.length = (size_t)length;
 	str_clear(&hunt.path);
 	if (*name != '/')
-		str_format(&hunt.path, "%.*s",
-			   (int)(base_name(object->path) - object->path), object->path);
+		str_format(&hunt.path, "%.*s", (int)(base_name(object->path) - object->path),
+			   object->path);
 	str_add(&hunt.path, name);
 	found = try_path(&hunt);
 	if (!found)

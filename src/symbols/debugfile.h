@@ -20,7 +20,7 @@
 
 // What is looked for, and where.
 struct debugfile_search {
-	const char *directories; // ':'-separated, before the usual ones; NULL: none
+	const char *directories;       // ':'-separated, before the usual ones; NULL: none
 	struct debuginfod *debuginfod; // NULL: not asked
 	struct remarks *remarks;       // gets what was found but does not fit
 };

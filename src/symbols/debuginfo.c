@@ -23,8 +23,8 @@ struct node {
 };
 
 struct unit {
-	Dwarf_Die die;      // of the unit; of its split part where that could be found
-	Dwarf_Die line_die; // the unit that has the line table
+	Dwarf_Die die;         // of the unit; of its split part where that could be found
+	Dwarf_Die line_die;    // the unit that has the line table
 	const char *directory; // it was compiled in; NULL: not known
 	uint8_t version;       // of its DWARF
 	bool has_ranges;
@@ -37,7 +37,7 @@ struct unit {
 };
 
 struct debuginfo {
-	Dwarf *dwarf; // borrowed
+	Dwarf *dwarf;                  // borrowed
 	struct linetable_source lines; // of all units
 	uint64_t code_start, code_end;
 	struct unit *units;
@@ -61,8 +61,8 @@ static void add_range(struct range_list *ranges, uint64_t start, uint64_t end, u
 }
 
 // Add the addresses of `die`, if it has any.
-static bool add_ranges(const struct debuginfo *debuginfo, struct range_list *ranges,
-		       Dwarf_Die *die, uint32_t depth, uint32_t value)
+static bool add_ranges(const struct debuginfo *debuginfo, struct range_list *ranges, Dwarf_Die *die,
+		       uint32_t depth, uint32_t value)
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t at = 0;
@@ -105,8 +105,8 @@ static bool mangles(Dwarf_Die *die)
 	}
 }
 
-static void add_unit(struct debuginfo *debuginfo, struct range_list *ranges,
-		     struct map *by_offset, Dwarf_Die *die, Dwarf_Die *split, uint8_t type)
+static void add_unit(struct debuginfo *debuginfo, struct range_list *ranges, struct map *by_offset,
+		     Dwarf_Die *die, Dwarf_Die *split, uint8_t type)
 {
 	Dwarf_Attribute attribute;
 	struct unit *unit;
@@ -179,8 +179,7 @@ static void find_lines(struct debuginfo *debuginfo, const struct object *object)
 	};
 }
 
-struct debuginfo *debuginfo_new(const struct object *object, uint64_t code_start,
-				uint64_t code_end)
+struct debuginfo *debuginfo_new(const struct object *object, uint64_t code_start, uint64_t code_end)
 {
 	struct debuginfo *debuginfo = mem_alloc(1, sizeof *debuginfo);
 	struct range_list ranges = { 0 };
@@ -261,8 +260,7 @@ static uint32_t visit(const struct debuginfo *debuginfo, struct unit *unit,
 
 	if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
 		return inside;
-	if (at == NO_NODE || !has_addresses(die) ||
-	    !add_ranges(debuginfo, ranges, die, depth, at))
+	if (at == NO_NODE || !has_addresses(die) || !add_ranges(debuginfo, ranges, die, depth, at))
 		return tag == DW_TAG_subprogram ? NO_NODE : inside;
 	unit->nodes = mem_grow(unit->nodes, &unit->nodes_capacity, unit->nodes_count + 1,
 			       sizeof *unit->nodes);
@@ -362,8 +360,7 @@ static const char *complete_path(struct debuginfo *debuginfo, const struct unit 
 	if (!name || *name == '/' || !unit->directory || !*unit->directory)
 		return name;
 	length = strlen(unit->directory);
-	if (unit->version < 5 && strncmp(name, unit->directory, length) == 0 &&
-	    name[length] == '/')
+	if (unit->version < 5 && strncmp(name, unit->directory, length) == 0 && name[length] == '/')
 		return name;
 	slot = map_put(&debuginfo->paths, (uintptr_t)name, NULL);
 	if (*slot == 0) {

@@ -14,7 +14,6 @@ typedef void end_function(void *client);
 typedef int find_function(void *client, const unsigned char *build_id, int length, char **path);
 
 struct debuginfod {
-	void *library;
 	void *client;
 	end_function *end;
 	find_function *find_debug_file;
@@ -23,23 +22,22 @@ struct debuginfod {
 
 static bool load(struct debuginfod *debuginfod, struct err *err)
 {
+	void *library = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
 	begin_function *begin;
 
-	debuginfod->library = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!debuginfod->library)
+	if (!library)
 		return err_set(err, ERR_IO,
 			       "debuginfod cannot be asked: libdebuginfod.so.1 is missing "
 			       "(package libdebuginfod1)");
-	begin = (begin_function *)dlsym(debuginfod->library, "debuginfod_begin");
-	debuginfod->end = (end_function *)dlsym(debuginfod->library, "debuginfod_end");
-	debuginfod->find_debug_file =
-		(find_function *)dlsym(debuginfod->library, "debuginfod_find_debuginfo");
-	debuginfod->find_executable =
-		(find_function *)dlsym(debuginfod->library, "debuginfod_find_executable");
+	begin = (begin_function *)dlsym(library, "debuginfod_begin");
+	debuginfod->end = (end_function *)dlsym(library, "debuginfod_end");
+	debuginfod->find_debug_file = (find_function *)dlsym(library, "debuginfod_find_debuginfo");
+	debuginfod->find_executable = (find_function *)dlsym(library, "debuginfod_find_executable");
 	if (!begin || !debuginfod->end || !debuginfod->find_debug_file ||
 	    !debuginfod->find_executable)
-		return err_set(err, ERR_IO, "debuginfod cannot be asked: libdebuginfod.so.1 is "
-					    "not one that we know");
+		return err_set(err, ERR_IO,
+			       "debuginfod cannot be asked: libdebuginfod.so.1 is "
+			       "not one that we know");
 	debuginfod->client = begin();
 	if (!debuginfod->client)
 		return err_set(err, ERR_IO, "debuginfod cannot be asked: it does not start");
@@ -71,8 +69,7 @@ void debuginfod_free(struct debuginfod *debuginfod)
 		return;
 	if (debuginfod->client)
 		debuginfod->end(debuginfod->client);
-	if (debuginfod->library)
-		dlclose(debuginfod->library);
+	// The library stays: it brought others that cannot be unloaded safely.
 	mem_free(debuginfod);
 }
 

@@ -35,7 +35,7 @@ struct head {
 struct machine {
 	uint64_t address;
 	uint32_t file, line;
-	size_t first; // row of the sequence
+	size_t first;       // row of the sequence
 	uint64_t low, last; // first and last address of the sequence
 	bool sorted;
 };
@@ -178,9 +178,9 @@ static void end_sequence(struct linetable *table, const struct linetable_source 
 	    machine->low < source->code_end) {
 		table->sequences = mem_grow(table->sequences, &table->sequences_capacity,
 					    table->sequences_count + 1, sizeof *table->sequences);
-		table->sequences[table->sequences_count++] = (struct linetable_sequence){
-			machine->low, machine->address, machine->first, count
-		};
+		table->sequences[table->sequences_count++] =
+			(struct linetable_sequence){ machine->low, machine->address, machine->first,
+						     count };
 	} else {
 		table->rows_count = machine->first;
 	}
@@ -226,9 +226,8 @@ static void run_standard(struct linetable *table, const struct head *head, uint8
 		machine->file = (uint32_t)read_uleb(cursor);
 		break;
 	case DW_LNS_const_add_pc:
-		machine->address +=
-			(uint64_t)((255 - head->opcode_base) / head->line_range) *
-			head->least_length;
+		machine->address += (uint64_t)((255 - head->opcode_base) / head->line_range) *
+				    head->least_length;
 		break;
 	case DW_LNS_fixed_advance_pc:
 		machine->address += read_fixed(cursor, 2);
@@ -239,8 +238,7 @@ static void run_standard(struct linetable *table, const struct head *head, uint8
 	}
 }
 
-void linetable_read(struct linetable *table, const struct linetable_source *source,
-		    uint64_t offset)
+void linetable_read(struct linetable *table, const struct linetable_source *source, uint64_t offset)
 {
 	struct head head = { .address_bytes = source->address_bytes };
 	struct nest_range *ranges;
@@ -275,8 +273,8 @@ void linetable_read(struct linetable *table, const struct linetable_source *sour
 		table->sequences_count = UINT32_MAX;
 	ranges = mem_alloc(table->sequences_count + 1, sizeof *ranges);
 	for (size_t i = 0; i < table->sequences_count; i++)
-		ranges[i] = (struct nest_range){ table->sequences[i].start,
-						 table->sequences[i].end, 0, (uint32_t)i };
+		ranges[i] = (struct nest_range){ table->sequences[i].start, table->sequences[i].end,
+						 0, (uint32_t)i };
 	nest_build(&table->nest, ranges, table->sequences_count);
 	mem_free(ranges);
 }
@@ -289,8 +287,7 @@ void linetable_fini(struct linetable *table)
 	*table = (struct linetable){ 0 };
 }
 
-bool linetable_find(const struct linetable *table, uint64_t address, uint32_t *file,
-		    uint32_t *line)
+bool linetable_find(const struct linetable *table, uint64_t address, uint32_t *file, uint32_t *line)
 {
 	const struct linetable_sequence *sequence;
 	const struct linetable_row *rows;

@@ -47,8 +47,7 @@ static void heap_pop(struct heap *heap)
 
 		if (child >= heap->count)
 			break;
-		if (child + 1 < heap->count &&
-		    is_inner(heap->items[child + 1], heap->items[child]))
+		if (child + 1 < heap->count && is_inner(heap->items[child + 1], heap->items[child]))
 			child++;
 		if (!is_inner(heap->items[child], last))
 			break;

@@ -124,8 +124,7 @@ struct object *object_open(const char *path, struct err *err)
 	return object;
 }
 
-struct object *object_take_bytes(void *bytes, size_t size_bytes, const char *path,
-				 struct err *err)
+struct object *object_take_bytes(void *bytes, size_t size_bytes, const char *path, struct err *err)
 {
 	struct object *object = mem_alloc(1, sizeof *object);
 

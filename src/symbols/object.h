@@ -16,12 +16,12 @@
 enum { OBJECT_BUILD_ID_MAX = 32 };
 
 struct object {
-	char *path;              // owned; what was opened
-	void *bytes;             // owned; the file's bytes, or NULL if it is mapped by libelf
-	Elf *elf;                // owned
-	Dwarf *dwarf;            // owned; NULL: no debug information in this file
-	uint64_t size_bytes;     // of the file
-	uint64_t mtime_ns;       // 0 for bytes in memory
+	char *path;                    // owned; what was opened
+	void *bytes;                   // owned; the file's bytes, or NULL if it is mapped by libelf
+	Elf *elf;                      // owned
+	Dwarf *dwarf;                  // owned; NULL: no debug information in this file
+	uint64_t size_bytes;           // of the file
+	uint64_t mtime_ns;             // 0 for bytes in memory
 	uint64_t code_start, code_end; // where executable sections lie
 	uint8_t build_id[OBJECT_BUILD_ID_MAX];
 	size_t build_id_length; // 0: it has none
@@ -31,8 +31,7 @@ struct object {
 struct object *object_open(const char *path, struct err *err);
 
 // An ELF file in memory. Takes `bytes` (from mem_alloc), also on failure.
-struct object *object_take_bytes(void *bytes, size_t size_bytes, const char *path,
-				 struct err *err);
+struct object *object_take_bytes(void *bytes, size_t size_bytes, const char *path, struct err *err);
 void object_close(struct object *object); // NULL is allowed
 
 // The section called `name` that has contents, or NULL.

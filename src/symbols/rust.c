@@ -79,7 +79,8 @@ static char *demangle_legacy(const char *text)
 	if (parts < 2 || !is_hash(part, part_length))
 		return NULL;
 	at = 0;
-	for (size_t i = 0; i + 1 < parts && next_part(text, length, &at, &part, &part_length); i++) {
+	for (size_t i = 0; i + 1 < parts && next_part(text, length, &at, &part, &part_length);
+	     i++) {
 		if (i > 0)
 			str_add(&out, "::");
 		rust_text_add_legacy(&out, part, part_length);

@@ -19,8 +19,8 @@ struct v0 {
 	size_t length, at;
 	struct str out;
 	unsigned depth, steps;
-	unsigned quiet;        // > 0: read on, but print nothing
-	uint64_t lifetimes;    // bound by the binders around us
+	unsigned quiet;     // > 0: read on, but print nothing
+	uint64_t lifetimes; // bound by the binders around us
 	bool broken;
 };
 
@@ -365,13 +365,13 @@ static void read_path(struct v0 *v0, bool in_value)
 static const char *basic_type(char letter)
 {
 	static const char *const names[26] = {
-		['a' - 'a'] = "i8",   ['b' - 'a'] = "bool", ['c' - 'a'] = "char",
-		['d' - 'a'] = "f64",  ['e' - 'a'] = "str",  ['f' - 'a'] = "f32",
+		['a' - 'a'] = "i8",   ['b' - 'a'] = "bool",  ['c' - 'a'] = "char",
+		['d' - 'a'] = "f64",  ['e' - 'a'] = "str",   ['f' - 'a'] = "f32",
 		['h' - 'a'] = "u8",   ['i' - 'a'] = "isize", ['j' - 'a'] = "usize",
-		['l' - 'a'] = "i32",  ['m' - 'a'] = "u32",  ['n' - 'a'] = "i128",
-		['o' - 'a'] = "u128", ['p' - 'a'] = "_",    ['s' - 'a'] = "i16",
-		['t' - 'a'] = "u16",  ['u' - 'a'] = "()",   ['v' - 'a'] = "...",
-		['x' - 'a'] = "i64",  ['y' - 'a'] = "u64",  ['z' - 'a'] = "!",
+		['l' - 'a'] = "i32",  ['m' - 'a'] = "u32",   ['n' - 'a'] = "i128",
+		['o' - 'a'] = "u128", ['p' - 'a'] = "_",     ['s' - 'a'] = "i16",
+		['t' - 'a'] = "u16",  ['u' - 'a'] = "()",    ['v' - 'a'] = "...",
+		['x' - 'a'] = "i64",  ['y' - 'a'] = "u64",   ['z' - 'a'] = "!",
 	};
 
 	return letter >= 'a' && letter <= 'z' ? names[letter - 'a'] : NULL;

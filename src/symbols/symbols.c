@@ -209,8 +209,7 @@ static struct mapped *find_file(struct symbols *symbols, const struct trace_modu
 static void open_bundle(struct symbols *symbols, struct mapped *file)
 {
 	size_t size = 0;
-	const void *bytes =
-		reader_bundle(symbols->reader, file->label, file->label_length, &size);
+	const void *bytes = reader_bundle(symbols->reader, file->label, file->label_length, &size);
 	struct err err;
 
 	if (!bytes)
@@ -266,9 +265,8 @@ static const char *show(struct symbols *symbols, const char *raw)
 	if (*text == 0) {
 		// Symbol tables write versions behind names: memcpy@@GLIBC_2.14.
 		version = strchr(raw, '@');
-		readable = version && version > raw
-				   ? mem_copy_bytes(raw, (size_t)(version - raw))
-				   : NULL;
+		readable = version && version > raw ? mem_copy_bytes(raw, (size_t)(version - raw))
+						    : NULL;
 		if (!symbols->mangled) {
 			char *shown = demangle(readable ? readable : raw);
 
@@ -352,8 +350,8 @@ const struct symbol *symbols_find(struct symbols *symbols, frame_id id, size_t *
 		offset = module ? frame->pc - module->bias : frame->pc;
 		if (module)
 			file = find_file(symbols, module);
-		if (!file || (reader_frame_names(symbols->reader, id, &names_count) &&
-			      names_count > 0))
+		if (!file ||
+		    (reader_frame_names(symbols->reader, id, &names_count) && names_count > 0))
 			answer = answer_orphan(symbols, frame, file, offset);
 		else
 			answer = answer_from_file(symbols, file, offset);
@@ -415,8 +413,7 @@ static void pack_frame(struct symbols *symbols, struct packing *packing,
 	symbols_bundle_add(packing->makers[at], offset, &symbols->places);
 }
 
-bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque,
-		  struct err *err)
+bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque, struct err *err)
 {
 	struct packing packing = { 0 };
 	bool ok = true;

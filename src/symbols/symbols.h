@@ -17,9 +17,9 @@
 struct symbols;
 
 struct symbols_options {
-	const char *path;    // extra directories, ':'-separated, searched first; NULL: none
-	bool debuginfod;     // ask debuginfod for what is missing
-	bool mangled;        // do not demangle
+	const char *path; // extra directories, ':'-separated, searched first; NULL: none
+	bool debuginfod;  // ask debuginfod for what is missing
+	bool mangled;     // do not demangle
 };
 
 // One function at an address. For an address inside inlined code there are several, innermost
@@ -48,8 +48,7 @@ typedef bool symbols_pack_sink(void *opaque, const uint8_t *build_id, size_t bui
 
 // Look up every frame the reader knows (after reader_scan) and hand each file's names to `sink`,
 // once per file. A file without a build-id gets a label of its own that no build-id has.
-bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque,
-		  struct err *err);
+bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque, struct err *err);
 
 // What could not be used and why, one line each ("libfoo.so.1 has changed since the recording").
 size_t symbols_notes(const struct symbols *symbols, const char *const **lines);

@@ -21,8 +21,10 @@ bool symbols_bundle_open(struct symbols_bundle *bundle, const void *bytes, size_
 	if (size < HEAD_BYTES || memcmp(at, magic, sizeof magic) != 0)
 		return err_set(err, ERR_FORMAT, "not a bundle of names");
 	if (bytes_get_u32(at + 8) != VERSION)
-		return err_set(err, ERR_FORMAT, "a bundle of names of version %u, which this "
-						"program does not know", bytes_get_u32(at + 8));
+		return err_set(err, ERR_FORMAT,
+			       "a bundle of names of version %u, which this "
+			       "program does not know",
+			       bytes_get_u32(at + 8));
 	bundle->entries_count = bytes_get_u32(at + 12);
 	bundle->places_count = bytes_get_u32(at + 16);
 	bundle->texts_bytes = bytes_get_u32(at + 20);

@@ -18,7 +18,7 @@ struct sections {
 	struct section {
 		uint64_t start, end;
 		bool has_code;
-	} *items;
+	} * items;
 	size_t count;
 };
 

@@ -10,7 +10,7 @@
 #include "wire/compiler.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 
 // A note that waits for its place in the order.
 struct waiting {
@@ -160,10 +160,21 @@ static bool decode_note(struct reader *reader, const struct defs_record *record,
 	       note_makes_sense(note);
 }
 
+// By number, then as they stand in the file, which is the order of their texts.
+static int compare_waiting(const void *left, const void *right)
+{
+	const struct waiting *a = left, *b = right;
+
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return (a->text_at > b->text_at) - (a->text_at < b->text_at);
+}
+
 // Let the notes of a DEFS payload wait for their place in the order.
 static void queue_notes(struct reader *reader, struct bytes_cursor payload)
 {
 	struct defs_record record;
+	bool falls = false;
 
 	while (defs_next(&payload, &record)) {
 		struct waiting waiting;
@@ -174,8 +185,14 @@ static void queue_notes(struct reader *reader, struct bytes_cursor payload)
 		bytes_add(&reader->texts, reader->text.data, reader->text.size);
 		reader->waiting = mem_grow(reader->waiting, &reader->waiting_capacity,
 					   reader->waiting_count + 1, sizeof *reader->waiting);
+		falls |= reader->waiting_count > reader->waiting_next &&
+			 reader->waiting[reader->waiting_count - 1].number > waiting.number;
 		reader->waiting[reader->waiting_count++] = waiting;
 	}
+	if (falls)
+		qsort(reader->waiting + reader->waiting_next,
+		      reader->waiting_count - reader->waiting_next, sizeof *reader->waiting,
+		      compare_waiting);
 }
 
 // Let the notes of a DEFS payload say how processes ended and what threads are called.

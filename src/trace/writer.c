@@ -367,12 +367,10 @@ void writer_end(struct writer *writer, const struct trace_end *end)
 		return;
 	writer->ended = true;
 	counted.events = writer->chain.next_event;
-	if (writer->failed) {
-		if (writer->chain.out.regular)
-			put_last_words(writer, end);
-	} else if (!chain_end(&writer->chain, &counted, &writer->err)) {
-		fail(writer);
-	}
+	if (!writer->failed && !chain_end(&writer->chain, &counted, &writer->err))
+		writer->failed = true;
+	if (writer->failed && writer->chain.out.regular)
+		put_last_words(writer, end);
 	out_finish(&writer->chain.out);
 }
 

@@ -60,7 +60,7 @@ def children_are_in_the_same_trace_and_no_child_is_ours():
 
 @test
 def options_come_from_the_environment():
-    alone([program("resizes")], TIDEMARK_OUTPUT="t.tide", TIDEMARK_OPTIONS="--free-stacks")
+    alone([program("resizes")], TIDEMARK_OUTPUT="t.tide", TIDEMARK_OPTIONS="free-stacks")
     trace = closed("t.tide")
     check(all(event.stack for event in trace.events if event.kind == "free"), "no stacks")
 

@@ -111,12 +111,15 @@ def a_full_disk_is_a_failure_under_strict():
 
 
 @test
-def a_file_size_limit_is_like_a_full_disk():
-    script = f'ulimit -f 16; exec "{TIDEMARK}" record -o t.tide "{program("many_stacks")}"'
+def the_programs_limits_are_not_the_collectors():
+    script = (f'ulimit -S -f 16; ulimit -S -n 16; exec "{TIDEMARK}" record -o t.tide sh -c '
+              f'"ulimit -f; ulimit -n; \'{program("many_stacks")}\'"')
     ended = run(["bash", "-c", script])
     equal(0, ended.code, f"exit code ({ended.err})")
-    check("warning" in ended.err, "no warning:", ended.err)
-    equal(0, run([TIDEMARK, "report", "--json", "t.tide"]).code, "report")
+    equal(["16", "16"], [str(int(word) // unit) for word, unit in
+                         zip(ended.out.splitlines(), (2, 1))], "limits of the program")
+    heap = report("t.tide", "-n", "1")["heap"]
+    check(heap["allocations"] > 131072, heap)
 
 
 @test

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import traceback
 
-BUILD = os.environ.get("TIDEMARK_BUILD", "build")
+BUILD = os.path.abspath(os.environ.get("TIDEMARK_BUILD", "build"))
 SOURCE = os.environ.get("TIDEMARK_SOURCE", ".")
 TIDEMARK = os.environ.get("TIDEMARK", os.path.join(BUILD, "tidemark"))
 LIBRARY = os.path.join(BUILD, "libtidemark.so")
@@ -60,11 +60,11 @@ def main():
         except Exception as problem:  # a broken test is a failed one
             failed += 1
             print(f"not ok {number} - {name}")
-            text = str(problem) if isinstance(problem, Failed) else traceback.format_exc()
+            text = str(problem) if isinstance(problem, Failed) else repr(problem)
             print("\n".join("#   " + line for line in text.splitlines()))
             frames = traceback.extract_tb(problem.__traceback__)
             for frame in frames:
-                if not frame.filename.endswith("libguest.py"):
+                if os.path.dirname(frame.filename) == os.path.dirname(__file__):
                     print(f"#   {os.path.basename(frame.filename)}:{frame.lineno}: {frame.line}")
         finally:
             os.chdir("..")

@@ -21,20 +21,43 @@ struct base {
 };
 
 struct left : virtual base {
-	int area(int x) const override { return x + sink; }
-	virtual long width() { return 1; }
+	int area(int x) const override
+	{
+		return x + sink;
+	}
+	virtual long width()
+	{
+		return 1;
+	}
 };
 
 struct right : virtual base {
-	int area(int x) const override { return x * sink; }
-	virtual long height() { return 2; }
+	int area(int x) const override
+	{
+		return x * sink;
+	}
+	virtual long height()
+	{
+		return 2;
+	}
 };
 
 struct both : left, right {
-	both(std::string name) : name(std::move(name)) {}
-	~both() override { sink = 0; }
-	int area(int x) const override { return left::area(x) + right::area(x); }
-	operator bool() const { return !name.empty(); }
+	both(std::string name) : name(std::move(name))
+	{
+	}
+	~both() override
+	{
+		sink = 0;
+	}
+	int area(int x) const override
+	{
+		return left::area(x) + right::area(x);
+	}
+	operator bool() const
+	{
+		return !name.empty();
+	}
 	both &operator+=(const both &other)
 	{
 		name += other.name;
@@ -72,7 +95,10 @@ namespace
 __attribute__((noinline)) int hidden(const std::vector<int> &numbers)
 {
 	struct local {
-		static int twice(int x) { return x * 2 + sink; }
+		static int twice(int x)
+		{
+			return x * 2 + sink;
+		}
 	};
 	std::vector<int> copy(numbers.size());
 

@@ -68,8 +68,8 @@ static const struct {
 	{ shelf, 8, "put(…)" },
 	{ "a_rather_long_c_function", 10, "a_rather_…" },
 	{ "a_rather_long_c_function", 0, "a_rathe…" },
-	{ "std::map<int, X, std::less<int>, std::allocator<std::pair<int const, X> > >::at(int)", 80,
-	  "std::map<int, X>::at(int)" },
+	{ "std::map<int, X, std::less<int>, std::allocator<std::pair<int const, X> > >::at(int)",
+	  80, "std::map<int, X>::at(int)" },
 	{ "evil\033[31mred\n\x7f\xc2\x9b", 40, "evil?[31mred???" },
 	{ "Größe", 8, "Größe" },
 };

@@ -17,8 +17,19 @@ static void check(const char *expected, const char *mangled)
 
 TEST(plain_names_are_left_alone)
 {
-	static const char *const names[] = { "", "main", "i", "_", "_Z", "_R", "_ZN", "_Zebra",
-					     "malloc", "Z3foov", "_RR", "R3foo", "_GLOBAL_OFFSET_" };
+	static const char *const names[] = { "",
+					     "main",
+					     "i",
+					     "_",
+					     "_Z",
+					     "_R",
+					     "_ZN",
+					     "_Zebra",
+					     "malloc",
+					     "Z3foov",
+					     "_RR",
+					     "R3foo",
+					     "_GLOBAL_OFFSET_" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		check(NULL, names[i]);
@@ -67,7 +78,8 @@ TEST(a_short_cpp_name_that_asks_for_an_endless_text_is_refused)
 
 	strcpy(name, "_Z1fSt4pairI1aS0_E");
 	for (int i = 1; i < 40; i++)
-		sprintf(name + strlen(name), "S_IS%c_S%c_E", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36],
+		sprintf(name + strlen(name), "S_IS%c_S%c_E",
+			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36],
 			"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i % 36]);
 	text = demangle(name);
 	CHECK(!text || strlen(text) <= 1024 * 1024);
@@ -127,15 +139,15 @@ TEST(punycode_in_rust_names_is_decoded)
 TEST(broken_rust_names_are_refused)
 {
 	static const char *const names[] = {
-		"_RNvC0",          // an identifier is missing
-		"_RNvC9toolong",   // shorter than it says
-		"_RB_",            // refers to itself
-		"_RNvB2_1a",       // refers forward
-		"_RNvC1a1b!",      // not of the alphabet
-		"_RINvC1a1fKb2_E", // neither false nor true
-		"_RNvC1a1bC1",     // half an instantiating crate
+		"_RNvC0",           // an identifier is missing
+		"_RNvC9toolong",    // shorter than it says
+		"_RB_",             // refers to itself
+		"_RNvB2_1a",        // refers forward
+		"_RNvC1a1b!",       // not of the alphabet
+		"_RINvC1a1fKb2_E",  // neither false nor true
+		"_RNvC1a1bC1",      // half an instantiating crate
 		"_RINvC1a1fRL0_hE", // a lifetime that nobody bound
-		"_RNvC1au1b",      // no punycode
+		"_RNvC1au1b",       // no punycode
 		"_RNvC99999999999999999999999999a1b",
 		"_ZN3foo17hzzzzzzzzzzzzzzzzE.",
 	};

@@ -1,7 +1,7 @@
 // The heap's one pass says the same as a model that keeps every block that ever lived in a list
 // and adds everything up again after each event.
-#include "engine/heap.h"
 #include "base/mem.h"
+#include "engine/heap.h"
 #include "test/test.h"
 
 #include <stdlib.h>
@@ -262,8 +262,8 @@ TEST(heap_a_forked_child_frees_its_parents_block_once_and_apart)
 	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 10, 1);
 	heap_add_process(feed.heap, true);
 	heap_add_thread(feed.heap, 1);
-	feed_event(&feed, TRACE_FREE, 2, 0x1000, 0, 0); // inherited
-	feed_event(&feed, TRACE_FREE, 2, 0x1000, 0, 0); // a second time: nothing is known there
+	feed_event(&feed, TRACE_FREE, 2, 0x1000, 0, 0);    // inherited
+	feed_event(&feed, TRACE_FREE, 2, 0x1000, 0, 0);    // a second time: nothing is known there
 	feed_event(&feed, TRACE_MALLOC, 2, 0x1000, 30, 1); // the child's own
 	feed_event(&feed, TRACE_FREE, 2, 0x1000, 0, 0);
 	feed_event(&feed, TRACE_FREE, 0, 0x1000, 0, 0); // the parent's is still there
@@ -566,9 +566,9 @@ static void model_end(struct model *model, process_id process)
 // Something that could happen next on `thread`; sometimes something that could not.
 static struct trace_event random_event(const struct model *model, thread_id thread)
 {
-	static const uint8_t kinds[] = { TRACE_MALLOC,	     TRACE_MALLOC,	 TRACE_MALLOC,
-					 TRACE_FREE,	     TRACE_FREE,	 TRACE_FREE,
-					 TRACE_REALLOC,	     TRACE_REALLOC_FREE, TRACE_FAILED,
+	static const uint8_t kinds[] = { TRACE_MALLOC,        TRACE_MALLOC,       TRACE_MALLOC,
+					 TRACE_FREE,          TRACE_FREE,         TRACE_FREE,
+					 TRACE_REALLOC,       TRACE_REALLOC_FREE, TRACE_FAILED,
 					 TRACE_REALLOC_FAILED };
 	struct trace_event event = {
 		.thread = thread,

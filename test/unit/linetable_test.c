@@ -7,30 +7,30 @@
 // A table of version 5: code at 0x1000 with lines 10, 12 (twice) and 7 in another file, up to
 // 0x1020; then a sequence of its own at 0x2000.
 static const uint8_t table_5[] = {
-	0x51, 0, 0, 0, // length of what follows
-	5, 0,          // version
-	8, 0,          // bytes of an address, of a segment selector
-	15, 0, 0, 0,   // length of the rest of the head
-	1, 1, 1,       // least length of an instruction, operations in one, statements by default
-	0xfb, 14, 10,  // line base -5, line range 14, opcode base 10
-	0, 1, 1, 1, 1, 0, 0, 0, 1, // arguments of the standard opcodes 1 to 9
-	0, 9, 2, 0x00, 0x10, 0, 0, 0, 0, 0, 0, // set address 0x1000
-	3, 9, 1,       // line + 9, row: 0x1000 is line 10
-	0x81,          // special: (0x81 - 10) = 119 = 8 * 14 + 7: address + 8, line + 2
-	5, 3,          // column
-	1,             // row: the same address again
-	4, 2,          // file 2
-	3, 0x7b,       // line - 5
-	2, 8, 1,       // address + 8, row: 0x1010 is line 7 of file 2
-	2, 16, 0, 1, 1, // address + 16, end of sequence at 0x1020
-	0, 9, 2, 0x00, 0x20, 0, 0, 0, 0, 0, 0, // set address 0x2000
-	1,             // row: line 1
-	8,             // const add pc: (255 - 10) / 14 = 17
-	3, 0xe4, 0x00, // line + 100
-	1,             // row at 0x2011: line 101
-	9, 0x05, 0,    // fixed advance, 5
-	0, 3, 0x80, 1, 2, // an extended opcode that nobody knows
-	0, 1, 1,       // end at 0x2016
+	0x51, 0,    0,    0, // length of what follows
+	5,    0,             // version
+	8,    0,             // bytes of an address, of a segment selector
+	15,   0,    0,    0, // length of the rest of the head
+	1,    1,    1,  // least length of an instruction, operations in one, statements by default
+	0xfb, 14,   10, // line base -5, line range 14, opcode base 10
+	0,    1,    1,    1,    1,    0, 0, 0, 1,       // arguments of the standard opcodes 1 to 9
+	0,    9,    2,    0x00, 0x10, 0, 0, 0, 0, 0, 0, // set address 0x1000
+	3,    9,    1,                                  // line + 9, row: 0x1000 is line 10
+	0x81,                      // special: (0x81 - 10) = 119 = 8 * 14 + 7: address + 8, line + 2
+	5,    3,                   // column
+	1,                         // row: the same address again
+	4,    2,                   // file 2
+	3,    0x7b,                // line - 5
+	2,    8,    1,             // address + 8, row: 0x1010 is line 7 of file 2
+	2,    16,   0,    1,    1, // address + 16, end of sequence at 0x1020
+	0,    9,    2,    0x00, 0x20, 0, 0, 0, 0, 0, 0, // set address 0x2000
+	1,                                              // row: line 1
+	8,                                              // const add pc: (255 - 10) / 14 = 17
+	3,    0xe4, 0x00,                               // line + 100
+	1,                                              // row at 0x2011: line 101
+	9,    0x05, 0,                                  // fixed advance, 5
+	0,    3,    0x80, 1,    2,                      // an extended opcode that nobody knows
+	0,    1,    1,                                  // end at 0x2016
 };
 
 static struct linetable_source source_of(const uint8_t *bytes, size_t size)

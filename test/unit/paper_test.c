@@ -55,7 +55,10 @@ TEST(paper_makes_foreign_text_harmless_and_short)
 {
 	struct paper paper = paper_on(80, false);
 
-	paper_foreign(&paper, PAPER_PLAIN, "a\033[2Jb\xc2\x9b" "c", 20);
+	paper_foreign(&paper, PAPER_PLAIN,
+		      "a\033[2Jb\xc2\x9b"
+		      "c",
+		      20);
 	CHECK_STR("a?[2Jb?c", str_get(&text));
 	paper = paper_on(80, false);
 	paper_foreign(&paper, PAPER_PLAIN, "twelve bytes", 6);

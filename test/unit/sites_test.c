@@ -5,34 +5,33 @@
 
 // Two calls on one line (f1, f2), the same code mapped a second time elsewhere (g1, g2), and a
 // forked child that uses its parent's stacks.
-static const char trace[] =
-	"process a pid=1 exe=\"/bin/app\"\n"
-	"process b pid=2 parent=a start=fork exe=\"/bin/app\"\n"
-	"thread t a\n"
-	"thread u b\n"
-	"module m a 0x1000-0x2000 bias=0x1000 \"/lib/m.so\"\n"
-	"module n a 0x8000-0x9000 bias=0x8000 \"/lib/m.so\"\n"
-	"frame f1 0x10\n"
-	"name f1 \"twice\" \"a.c\":7\n"
-	"frame f2 0x20\n"
-	"name f2 \"twice\" \"a.c\":7\n"
-	"frame g1 m 0x1234\n"
-	"frame g2 n 0x8234\n"
-	"stack s1 f1 < main a.c:1\n"
-	"stack s2 f2 < main a.c:1\n"
-	"stack s3 g1 < main a.c:1\n"
-	"stack s4 g2 < main a.c:1\n"
-	"stack s5 flags=1 f1\n"
-	"stack s6 f1\n"
-	"@1 t malloc s1 0x10 100\n"
-	"@2 t malloc s2 0x20 100\n"
-	"@3 t malloc s3 0x30 30\n"
-	"@4 t malloc s4 0x40 40\n"
-	"@5 u malloc s1 0x10 1000\n"
-	"@6 u malloc s3 0x30 1\n"
-	"@7 t malloc s5 0x50 5\n"
-	"@8 t malloc s6 0x60 6\n"
-	"end\n";
+static const char trace[] = "process a pid=1 exe=\"/bin/app\"\n"
+			    "process b pid=2 parent=a start=fork exe=\"/bin/app\"\n"
+			    "thread t a\n"
+			    "thread u b\n"
+			    "module m a 0x1000-0x2000 bias=0x1000 \"/lib/m.so\"\n"
+			    "module n a 0x8000-0x9000 bias=0x8000 \"/lib/m.so\"\n"
+			    "frame f1 0x10\n"
+			    "name f1 \"twice\" \"a.c\":7\n"
+			    "frame f2 0x20\n"
+			    "name f2 \"twice\" \"a.c\":7\n"
+			    "frame g1 m 0x1234\n"
+			    "frame g2 n 0x8234\n"
+			    "stack s1 f1 < main a.c:1\n"
+			    "stack s2 f2 < main a.c:1\n"
+			    "stack s3 g1 < main a.c:1\n"
+			    "stack s4 g2 < main a.c:1\n"
+			    "stack s5 flags=1 f1\n"
+			    "stack s6 f1\n"
+			    "@1 t malloc s1 0x10 100\n"
+			    "@2 t malloc s2 0x20 100\n"
+			    "@3 t malloc s3 0x30 30\n"
+			    "@4 t malloc s4 0x40 40\n"
+			    "@5 u malloc s1 0x10 1000\n"
+			    "@6 u malloc s3 0x30 1\n"
+			    "@7 t malloc s5 0x50 5\n"
+			    "@8 t malloc s6 0x60 6\n"
+			    "end\n";
 
 static struct heap *heap_of(struct reader *reader)
 {
@@ -90,10 +89,8 @@ TEST(sites_are_exact_by_file_and_offset_and_process)
 TEST(sites_are_shown_by_function_and_line_and_executable)
 {
 	// Without symbols g1 and g2 are a module and an offset, the same in both processes.
-	check_rows(SITES_AS_SHOWN, SITES_BYTES, 0, 0,
-		   "3/1200 3/71 1/6 1/5 rest 0: 0/0 of 8/1282");
-	check_rows(SITES_AS_SHOWN, SITES_CALLS, 0, 0,
-		   "3/1200 3/71 1/6 1/5 rest 0: 0/0 of 8/1282");
+	check_rows(SITES_AS_SHOWN, SITES_BYTES, 0, 0, "3/1200 3/71 1/6 1/5 rest 0: 0/0 of 8/1282");
+	check_rows(SITES_AS_SHOWN, SITES_CALLS, 0, 0, "3/1200 3/71 1/6 1/5 rest 0: 0/0 of 8/1282");
 }
 
 TEST(sites_that_are_left_out_are_still_in_the_sums)

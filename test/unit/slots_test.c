@@ -12,7 +12,7 @@ TEST(slots_keeps_runs_sorted_by_owner)
 
 	srandom(3);
 	for (uint32_t i = 0; i < 1000; i++)
-		slots_add(&slots, 5, (uint64_t)random() % 500, i);
+		slots_add(&slots, 5, (uint64_t)random() % 500, i, 0);
 	for (uint32_t at = slots.first[5]; at != 0; at = slots.runs[at].next, count++) {
 		CHECK(slots.runs[at].owner >= last);
 		last = slots.runs[at].owner;
@@ -25,16 +25,16 @@ TEST(slots_keeps_runs_sorted_by_owner)
 TEST(slots_uses_removed_runs_again)
 {
 	struct slots slots = { 0 };
-	uint32_t a = slots_add(&slots, 1, 1, 1);
-	uint32_t b = slots_add(&slots, 1, 2, 2);
-	uint32_t c = slots_add(&slots, 1, 3, 3);
+	uint32_t a = slots_add(&slots, 1, 1, 1, 0);
+	uint32_t b = slots_add(&slots, 1, 2, 2, a);
+	uint32_t c = slots_add(&slots, 1, 3, 3, a);
 	size_t count;
 
 	slots_remove(&slots, b);
 	CHECK_EQ(a, slots.first[1]);
 	CHECK_EQ(c, slots.runs[a].next);
 	count = slots.count;
-	CHECK_EQ(b, slots_add(&slots, 9, 1, 1));
+	CHECK_EQ(b, slots_add(&slots, 9, 1, 1, 0));
 	CHECK_EQ(count, slots.count);
 	slots_remove(&slots, a);
 	slots_remove(&slots, c);

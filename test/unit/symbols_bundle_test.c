@@ -18,12 +18,13 @@ static void add(struct symbols_bundle_maker *maker, uint64_t offset, const struc
 
 static uint8_t *make(size_t *size)
 {
-	static const struct place inlined[] = { { .function = "_Z5innerv", .file = "/a/inner.h",
-						  .line = 3 },
-						{ .function = "outer", .file = "/a/outer.c",
-						  .line = 40 } };
-	static const struct place plain[] = { { .function = "outer", .file = "/a/outer.c",
-						.line = 41 } };
+	static const struct place inlined[] = {
+		{ .function = "_Z5innerv", .file = "/a/inner.h", .line = 3 },
+		{ .function = "outer", .file = "/a/outer.c", .line = 40 }
+	};
+	static const struct place plain[] = {
+		{ .function = "outer", .file = "/a/outer.c", .line = 41 }
+	};
 	static const struct place no_line[] = { { .function = "from_the_symbol_table" } };
 	static const struct place no_name[] = { { .file = "/a/outer.c", .line = UINT32_MAX } };
 	struct symbols_bundle_maker *maker = symbols_bundle_maker_new();

@@ -110,8 +110,9 @@ static void compare_every_byte(const char *compiler, const char *flags, const ch
 	oracle_text(path, &start, &end);
 	oracle_compare(&oracle, fixture.file, path, path, start, end, 1);
 	printf("%s %s: %zu same, %zu gap, %zu alias, %zu inner, %zu plain, %zu part, %zu file, "
-	       "%zu wrong\n", compiler, flags, oracle.same, oracle.gap, oracle.alias, oracle.inner,
-	       oracle.plain, oracle.part, oracle.file, oracle.wrong);
+	       "%zu wrong\n",
+	       compiler, flags, oracle.same, oracle.gap, oracle.alias, oracle.inner, oracle.plain,
+	       oracle.part, oracle.file, oracle.wrong);
 	CHECK_EQ(0, oracle.wrong);
 	CHECK(oracle.same > 9 * (oracle.gap + oracle.inner + oracle.plain + oracle.part));
 	fixture_close(&fixture);
@@ -169,8 +170,8 @@ TEST(addresses_all_over_libc_are_named_as_addr2line_names_them)
 	oracle_compare(&oracle, fixture.file, path,
 		       access(str_get(&debug), R_OK) == 0 ? str_get(&debug) : path, start, end,
 		       307);
-	printf("libc: %zu same, %zu gap, %zu alias, %zu file, %zu wrong\n", oracle.same,
-	       oracle.gap, oracle.alias, oracle.file, oracle.wrong);
+	printf("libc: %zu same, %zu gap, %zu alias, %zu file, %zu wrong\n", oracle.same, oracle.gap,
+	       oracle.alias, oracle.file, oracle.wrong);
 	CHECK_EQ(0, oracle.wrong);
 	CHECK(oracle.same > 1000);
 	CHECK_EQ(0, fixture.remarks.count);
@@ -201,8 +202,8 @@ static uint64_t split_off(const char *path, const char *debug, const char *link)
 	uint64_t offset = offset_of(path, "is_split");
 
 	oracle_run("objcopy --only-keep-debug %s %s && strip -s %s && "
-		   "cd $(dirname %s) && objcopy --add-gnu-debuglink=%s %s", path, debug, path, debug,
-		   link, path);
+		   "cd $(dirname %s) && objcopy --add-gnu-debuglink=%s %s",
+		   path, debug, path, debug, link, path);
 	return offset;
 }
 
@@ -274,7 +275,8 @@ TEST(a_debug_file_is_found_by_build_id_in_the_users_directories)
 	struct fixture fixture;
 
 	fixture_open(&fixture, path);
-	str_format(&place, "%s/store/.build-id/%02x", test_temp_dir(), fixture.identity.build_id[0]);
+	str_format(&place, "%s/store/.build-id/%02x", test_temp_dir(),
+		   fixture.identity.build_id[0]);
 	oracle_run("mkdir -p %s", str_get(&place));
 	str_add_char(&place, '/');
 	for (size_t i = 1; i < fixture.identity.build_id_length; i++)
@@ -329,7 +331,8 @@ static void pack_symbols(const char *path, const char *debug)
 	FILE *file;
 
 	oracle_run("objcopy -S --remove-section .gdb_index --remove-section .comment "
-		   "--keep-symbol is_split --keep-symbol compare %s %s", debug, small);
+		   "--keep-symbol is_split --keep-symbol compare %s %s",
+		   debug, small);
 	file = fopen(small, "rb");
 	in_size = fread(in, 1, sizeof in, file);
 	fclose(file);
@@ -472,8 +475,12 @@ TEST(a_deleted_file_is_named_if_it_is_back)
 
 TEST(what_is_no_file_has_no_names_and_no_remark)
 {
-	static const char *const paths[] = { "", "[heap]", "linux-vdso.so.1", "/memfd:jit (deleted)",
-					     "/dev/zero (deleted)", "anon_inode:[perf]" };
+	static const char *const paths[] = { "",
+					     "[heap]",
+					     "linux-vdso.so.1",
+					     "/memfd:jit (deleted)",
+					     "/dev/zero (deleted)",
+					     "anon_inode:[perf]" };
 	struct fixture fixture = { 0 };
 
 	fixture.search.remarks = &fixture.remarks;

@@ -94,7 +94,8 @@ static inline void oracle_read_symbols(struct oracle *oracle, const char *file)
 	FILE *input;
 
 	oracle_run("{ nm -S -C --defined-only %s; nm -D -S -C --defined-only %s; } "
-		   "> %s 2> /dev/null || true", file, file, list);
+		   "> %s 2> /dev/null || true",
+		   file, file, list);
 	input = fopen(list, "r");
 	CHECK(input != NULL);
 	while (oracle_line(input, &line)) {
@@ -109,9 +110,9 @@ static inline void oracle_read_symbols(struct oracle *oracle, const char *file)
 			continue;
 		oracle->symbols = mem_grow(oracle->symbols, &oracle->symbols_capacity,
 					   oracle->symbols_count + 1, sizeof *oracle->symbols);
-		oracle->symbols[oracle->symbols_count++] = (struct oracle_symbol){
-			start, start + size, mem_copy_text(str_get(&line) + at)
-		};
+		oracle->symbols[oracle->symbols_count++] =
+			(struct oracle_symbol){ start, start + size,
+						mem_copy_text(str_get(&line) + at) };
 	}
 	fclose(input);
 	str_fini(&line);
@@ -170,8 +171,9 @@ static inline void oracle_ask_us(struct symbols_file *file, uint64_t offset,
 		if (version && !readable)
 			readable = mem_copy_bytes(place->function,
 						  (size_t)(version - place->function));
-		answer->lines[answer->count++] = mem_copy_text(
-			readable ? readable : place->function ? place->function : "??");
+		answer->lines[answer->count++] = mem_copy_text(readable          ? readable
+							       : place->function ? place->function
+										 : "??");
 		mem_free(readable);
 		str_format(&text, "%s:", place->file ? place->file : "??");
 		if (place->line)
@@ -230,8 +232,7 @@ static inline bool oracle_is_alias(const struct oracle *oracle, uint64_t offset,
 }
 
 // Does nm have this name for a symbol that covers the offset?
-static inline bool oracle_has_symbol(const struct oracle *oracle, uint64_t offset,
-				     const char *name)
+static inline bool oracle_has_symbol(const struct oracle *oracle, uint64_t offset, const char *name)
 {
 	for (size_t i = 0; i < oracle->symbols_count; i++)
 		if (offset >= oracle->symbols[i].start && offset < oracle->symbols[i].end &&
@@ -261,8 +262,7 @@ static inline bool oracle_has_row(const struct oracle *oracle, uint64_t offset, 
 		if (oracle->rows[i].address != best)
 			continue;
 		str_clear(&text);
-		str_format(&text, "%s:%u", oracle_base(oracle->rows[i].file),
-			   oracle->rows[i].line);
+		str_format(&text, "%s:%u", oracle_base(oracle->rows[i].file), oracle->rows[i].line);
 		found = strcmp(str_get(&text), oracle_base(place)) == 0;
 	}
 	str_fini(&text);
@@ -304,10 +304,10 @@ static inline void oracle_judge(struct oracle *oracle, uint64_t offset,
 	} else if (same_outer && oracle_same_line(theirs->lines[1], ours->lines[1]) &&
 		   oracle_has_row(oracle, offset, ours->lines[1])) {
 		oracle->file++;
-	} else if (same_names && strncmp(theirs->lines[count - 2], ours->lines[count - 2],
-					 strlen(ours->lines[count - 2])) == 0 &&
-		   theirs->lines[count - 2][strlen(ours->lines[count - 2])] == '.' &&
-		   same_places) {
+	} else if (same_names &&
+		   strncmp(theirs->lines[count - 2], ours->lines[count - 2],
+			   strlen(ours->lines[count - 2])) == 0 &&
+		   theirs->lines[count - 2][strlen(ours->lines[count - 2])] == '.' && same_places) {
 		oracle->part++;
 	} else if (same_names && same_places &&
 		   oracle_is_alias(oracle, offset, theirs->lines[count - 2],

@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+# timeout: 300
+"""What `tidemark report` promises on the command line, on traces of real programs and on damaged ones.
+
+The figures of a recorded family of processes are counted a second time here, from the text of
+`tidemark dump`, line by line, and both must agree on every one.
+"""
+import collections
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+SOURCE = os.environ["TIDEMARK_SOURCE"]
+TIDEMARK = os.environ["TIDEMARK"]
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def run(*words, check=0, env=None, **more):
+    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **(env or {})}, **more)
+    if check is not None:
+        assert done.returncode == check, (words, done.returncode, done.stderr)
+    return done
+
+
+def report(path, *words, **more):
+    return json.loads(run("report", path, "--json", *words, **more).stdout)
+
+
+def assemble(name):
+    path = name + ".tide"
+    if not os.path.exists(path):
+        run("dump", "--assemble", os.path.join(SOURCE, "test/traces", name + ".txt"), "-o", path)
+    return path
+
+
+def family():
+    """A shell, pipes, children that exec, and one that forks without exec."""
+    path = "recorded.tide"
+    if not os.path.exists(path):
+        script = "ls -l / | sort | head -3; (echo one; expr 1 + 1) | cat; perl -e 'if (!fork) { " \
+                 "my @a = map { $_ x 10 } 1..2000; exit 0 } wait; my %h = map { $_ => [$_] } 1..500'"
+        run("record", "-o", path, "--", "/bin/sh", "-c", script)
+    return path
+
+
+# ---- a second count, from the text ----
+
+class Count:
+    def __init__(self):
+        self.allocations = self.frees = self.reallocations = self.failed = 0
+        self.allocated_bytes = self.inherited_frees = self.orphan_frees = self.lost_frees = 0
+        self.temporary = [0, 0]
+        self.live_at_exit = [0, 0]
+        self.peak_bytes = self.peak_ns = self.level = 0
+
+
+class Model:
+    """Counts what a dumped trace says."""
+
+    def __init__(self, text):
+        self.forked = {}
+        self.thread_process = {}
+        self.counts = {}
+        self.total = Count()
+        self.live = {}        # (process, address) -> (size, thread, stack)
+        self.latest = {}      # thread -> address of its latest allocation
+        self.half = {}        # thread -> what the first half of a realloc ended
+        self.inherited = set()
+        self.sites = collections.Counter()
+        self.events = 0
+        for line in text.splitlines():
+            self.line(line)
+        for key in list(self.live):
+            self.exit(key, leaves=False)
+
+    def line(self, line):
+        word = line.split(None, 1)[0]
+        if word == "process":
+            label = line.split()[1]
+            self.forked[label] = " start=fork" in line
+            self.counts[label] = Count()
+        elif word == "thread":
+            _, label, process = line.split()[:3]
+            self.thread_process[label] = process
+        elif word.startswith("@"):
+            words = line.split()
+            if words[1] in self.thread_process:
+                self.event(int(word[1:]), *words[1:])
+            elif words[1] == "end":
+                for key in [key for key in self.live if key[0] == words[2]]:
+                    self.exit(key, leaves=True)
+
+    def exit(self, key, leaves):
+        size = self.live.pop(key)[0]
+        for count in (self.counts[key[0]], self.total):
+            count.live_at_exit[0] += 1
+            count.live_at_exit[1] += size
+            if leaves:
+                count.level -= size
+
+    def allocate(self, time, thread, stack, address, size):
+        process = self.thread_process[thread]
+        lost = self.live.pop((process, address), None)
+        for count in (self.counts[process], self.total):
+            if lost:
+                count.lost_frees += 1
+                count.level -= lost[0]
+            count.allocations += 1
+            count.allocated_bytes += size
+            count.level += size
+            if count.level > count.peak_bytes:
+                count.peak_bytes, count.peak_ns = count.level, time
+        self.live[process, address] = (size, thread, stack)
+        self.latest[thread] = address
+        self.sites[process] += 1
+
+    def release(self, thread, address):
+        process = self.thread_process[thread]
+        block = self.live.pop((process, address), None)
+        inherits = block is None and self.forked[process] and (process, address) not in self.inherited
+        if inherits:
+            self.inherited.add((process, address))
+        for count in (self.counts[process], self.total):
+            if block is None:
+                count.inherited_frees += inherits
+                count.orphan_frees += not inherits
+                continue
+            count.frees += 1
+            count.level -= block[0]
+            if block[1] == thread and self.latest.get(thread) == address:
+                count.temporary[0] += 1
+                count.temporary[1] += block[0]
+        return block
+
+    def event(self, time, thread, kind, *words):
+        process = self.thread_process[thread]
+        words = list(words)
+        stack = words.pop(0) if words and re.fullmatch(r"s\d+", words[0]) else None
+        both = (self.counts[process], self.total)
+        self.events += kind not in ("realloc-alloc", "realloc-undo")
+        if kind in ("malloc", "calloc", "aligned"):
+            self.allocate(time, thread, stack, words[0], int(words[1]))
+        elif kind == "free":
+            self.release(thread, words[0])
+        elif kind in ("realloc", "realloc-alloc"):
+            if kind == "realloc":
+                self.release(thread, words[0])
+                words = words[2:]
+            self.allocate(time, thread, stack, words[0], int(words[1]))
+            for count in both:
+                count.reallocations += 1
+        elif kind == "realloc-free":
+            self.half[thread] = self.release(thread, words[0])
+        elif kind in ("failed", "realloc-failed"):
+            for count in both:
+                count.failed += 1
+        else:
+            raise AssertionError(f"no such event in a recorded trace: {kind}")
+
+
+FIGURES = ("allocations", "frees", "reallocations", "failed", "allocated_bytes", "peak_bytes",
+           "peak_ns", "inherited_frees", "orphan_frees", "lost_frees")
+
+
+def compare(expected, actual, who):
+    for figure in FIGURES:
+        assert getattr(expected, figure) == actual[figure], (who, figure, actual[figure],
+                                                            getattr(expected, figure))
+    for figure in ("live_at_exit", "temporary"):
+        amount = [actual[figure]["count"], actual[figure]["bytes"]]
+        assert getattr(expected, figure) == amount, (who, figure, amount)
+
+
+@test
+def every_figure_equals_a_second_count_from_the_dump():
+    model = Model(run("dump", family()).stdout)
+    answer = report(family(), "-n0")
+    assert model.events == answer["trace"]["events"] > 2000
+    assert len(answer["trace"]["processes"]) == len(model.counts) > 6
+    compare(model.total, answer["heap"], "all")
+    for process in answer["trace"]["processes"]:
+        compare(model.counts[f"p{process['id']}"], process, process["pid"])
+
+
+@test
+def sites_add_up_to_the_totals():
+    answer = report(family(), "-n", "0")
+    heap, sites = answer["heap"], answer["sites"]
+
+    def sums(key):
+        return sum(s["count"] for s in sites[key]), sum(s["bytes"] for s in sites[key])
+
+    assert sums("bytes") == sums("calls") == (heap["allocations"], heap["allocated_bytes"])
+    assert sums("peak") == (heap["peak_count"], heap["peak_bytes"])
+    assert sums("live_at_exit") == tuple(heap["live_at_exit"].values())
+    assert sums("temporary") == tuple(heap["temporary"].values())
+    assert heap["allocations"] == heap["frees"] + heap["lost_frees"] + heap["live_at_exit"]["count"]
+
+
+@test
+def sites_are_ordered_and_cut_to_n():
+    whole = report(family(), "-n0")["sites"]
+    few = report(family(), "-n", "3")["sites"]
+    weights = {"live_at_exit": "bytes", "peak": "bytes", "bytes": "bytes", "calls": "count",
+               "temporary": "count"}
+    for key, weight in weights.items():
+        figures = [site[weight] for site in whole[key]]
+        assert figures == sorted(figures, reverse=True)
+        assert few[key] == whole[key][:3]
+    large = report(family(), "-n0", "--min-bytes=1K")["sites"]["bytes"]
+    assert large == [site for site in whole["bytes"] if site["bytes"] >= 1024]
+
+
+@test
+def processes_add_up_and_a_filter_leaves_the_others_out():
+    whole = report(family())
+    for process in whole["trace"]["processes"]:
+        if sum(p["pid"] == process["pid"] for p in whole["trace"]["processes"]) > 1:
+            continue
+        alone = report(family(), "--process", str(process["pid"]))
+        assert [p["pid"] for p in alone["trace"]["processes"]] == [process["pid"]]
+        for figure in ("allocations", "frees", "allocated_bytes", "peak_bytes", "peak_ns"):
+            assert alone["heap"][figure] == process[figure]
+        assert alone["trace"]["events"] == whole["trace"]["events"]
+
+
+@test
+def a_frame_and_its_opposite_share_all_allocations():
+    path = assemble("kitchen")
+    whole = report(path)["heap"]
+    with_pot = report(path, "--frame", "^make_")["heap"]
+    without = report(path, "--not-frame", "^make_")["heap"]
+    for figure in ("allocations", "allocated_bytes", "frees", "failed"):
+        assert with_pot[figure] + without[figure] == whole[figure]
+    assert with_pot["allocations"] == 4
+
+
+# ---- the schema ----
+
+def valid(value, schema, root, where="$"):
+    """The part of JSON Schema that docs/schema uses. Yields what is wrong."""
+    if "$ref" in schema:
+        part = root
+        for name in schema["$ref"].split("/")[1:]:
+            part = part[name]
+        yield from valid(value, part, root, where)
+    if "const" in schema and value != schema["const"]:
+        yield f"{where} is not {schema['const']}"
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None),
+             "integer": int}
+    kind = schema.get("type", [])
+    kind = [kind] if isinstance(kind, str) else kind
+    if kind and not any(isinstance(value, kinds[k]) and not (k == "integer" and value in (True, False)
+                        and isinstance(value, bool)) for k in kind):
+        yield f"{where} is no {kind}"
+        return
+    if isinstance(value, int) and value < schema.get("minimum", value):
+        yield f"{where} is too small"
+    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        yield f"{where}: {value} does not match"
+    if isinstance(value, dict):
+        for key in schema.get("required", []):
+            if key not in value:
+                yield f"{where}.{key} is missing"
+        for key, item in value.items():
+            if key in schema.get("properties", {}):
+                yield from valid(item, schema["properties"][key], root, f"{where}.{key}")
+            elif schema.get("additionalProperties") is False:
+                yield f"{where}.{key} is not in the schema"
+    if isinstance(value, list) and "items" in schema:
+        for at, item in enumerate(value):
+            yield from valid(item, schema["items"], root, f"{where}[{at}]")
+
+
+def wrong(answer):
+    with open(os.path.join(SOURCE, "docs/schema/report.json"), encoding="utf-8") as file:
+        schema = json.load(file)
+    return list(valid(answer, schema, schema))
+
+
+@test
+def json_is_what_the_schema_says():
+    for path in (family(), *map(assemble, ("kitchen", "family", "crowd", "nothing"))):
+        assert wrong(report(path, "-n0")) == []
+
+
+@test
+def the_schema_notices_what_is_missing_or_new():
+    answer = report(assemble("kitchen"))
+    del answer["heap"]["peak_ns"]
+    answer["trace"]["processes"][0]["extra"] = 1
+    answer["sites"]["peak"][0]["stack"][0]["line"] = "7"
+    assert len(wrong(answer)) == 3, wrong(answer)
+
+
+@test
+def csv_has_the_rows_of_json():
+    path = assemble("kitchen")
+    rows = list(csv.DictReader(io.StringIO(run("report", path, "--csv", "-n0").stdout, newline="")))
+    sites = report(path, "-n0")["sites"]
+    assert len(rows) == sum(len(part) for part in sites.values())
+    for row in rows:
+        site = sites[row["section"]][int(row["rank"]) - 1]
+        assert int(row["bytes"]) == site["bytes"] and int(row["count"]) == site["count"]
+        if site["stack"]:
+            assert row["function"] == site["stack"][site["user_frame"]]["function"]
+
+
+# ---- manners ----
+
+@test
+def colour_is_for_terminals_and_on_request():
+    path = assemble("kitchen")
+    assert "\033" not in run("report", path).stdout
+    assert "\033" not in run("report", path, "--color=never").stdout
+    assert "\033[1m" in run("report", path, "--color=always", env={"NO_COLOR": "1"}).stdout
+
+
+@test
+def all_frames_shows_what_is_folded():
+    path = assemble("kitchen")
+    assert "xmalloc" not in run("report", path).stdout
+    assert "… 4 more" in run("report", path).stdout
+    whole = run("report", path, "--all-frames").stdout
+    assert "xmalloc" in whole and "more\n" not in whole
+
+
+@test
+def no_line_of_a_pipe_is_wider_than_100_columns():
+    for path in (family(), assemble("kitchen"), assemble("family")):
+        for line in run("report", path, "-n0").stdout.splitlines():
+            assert len(line) <= 100, line
+
+
+@test
+def mistakes_are_one_line_and_exit_code_2():
+    path = assemble("kitchen")
+    for words, message in ((["--process", "nobody"], "no process 'nobody'"),
+                           (["--thread", "nobody"], "no thread 'nobody'"),
+                           (["--frame", "("], "is not a regular expression"),
+                           (["-n", "many"], "many"),
+                           (["--min-bytes", "much"], "much"),
+                           (["--color", "red"], "red"),
+                           (["--jsno"], "--json")):
+        done = run("report", path, *words, check=2)
+        assert done.stdout == "" and done.stderr.count("\n") == 1, done
+        assert message in done.stderr, done.stderr
+    assert run("report", check=2).stderr.count("\n") == 1
+
+
+@test
+def what_cannot_be_read_is_said_with_exit_code_3():
+    with open("other", "wb") as file:
+        file.write(b"#!/bin/sh\n" * 100)
+    open("empty", "wb").close()
+    for path in ("missing.tide", "other", "empty", "/"):
+        done = run("report", path, check=3)
+        assert done.stdout == "" and done.stderr.count("\n") == 1 and path in done.stderr, done
+
+
+@test
+def what_cannot_be_written_is_said_with_exit_code_3():
+    for words in ((), ("--json",), ("--csv",)):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([TIDEMARK, "report", assemble("kitchen"), *words], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == 3 and "No space left" in done.stderr, done
+
+
+@test
+def a_cut_trace_is_answered_with_a_warning():
+    with open(assemble("family"), "rb") as file:
+        whole = file.read()
+    answered = 0
+    for cut in list(range(0, len(whole), 97)) + [len(whole) - 1]:
+        with open("cut.tide", "wb") as file:
+            file.write(whole[:cut])
+        done = run("report", "cut.tide", "--json", check=None)
+        assert done.returncode in (0, 3), (cut, done)
+        if done.returncode == 0:
+            answered += 1
+            answer = json.loads(done.stdout)
+            assert not answer["trace"]["complete"] and wrong(answer) == []
+            assert "the trace is not whole" in done.stderr
+    assert answered > 3
+
+
+@test
+def damaged_bytes_do_no_harm():
+    with open(assemble("kitchen"), "rb") as file:
+        whole = file.read()
+    for at in range(0, len(whole), 31):
+        with open("damaged.tide", "wb") as file:
+            file.write(whole[:at] + bytes([whole[at] ^ 0xff]) + whole[at + 1:])
+        done = run("report", "damaged.tide", check=None)
+        assert done.returncode in (0, 3), (at, done.returncode, done.stderr)
+
+
+@test
+def a_hostile_name_does_not_reach_the_terminal():
+    with open("hostile.txt", "w", encoding="utf-8") as file:
+        file.write('trace command="\\x1b]0;owned\\x07"\nprocess p pid=1 exe="/bin/\\x1b[2J" '
+                   'arg="\\x1b[2J"\nprocess q pid=2\nthread t p\nstack s "f\\x1b[31m" '
+                   '"a\\x1b[0m.c":1 < "main"\n@1 t malloc s 0x10 5\n@2 message p "\\x1b[5m"\nend\n')
+    run("dump", "--assemble", "hostile.txt", "-o", "hostile.tide")
+    assert "\033" not in run("report", "hostile.tide").stdout
+
+
+def main():
+    failed = 0
+    print(f"1..{len(tests)}", flush=True)
+    for number, function in enumerate(tests, 1):
+        name = function.__name__.replace("_", " ")
+        try:
+            function()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as problem:  # whatever it is, the others still run
+            failed += 1
+            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

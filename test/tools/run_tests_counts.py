@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""tools/run-tests tells what passed, failed and was skipped, and why, also of tests that misbehave."""
+# parallel: yes
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+SOURCE = os.environ["TIDEMARK_SOURCE"]
+BUILD = os.environ["TIDEMARK_BUILD"]
+
+# name: (text, what the summary must say of it; None: it passed)
+SCRIPTS = {
+    "passes": ("exit 0", None),
+    "is_given_what_it_needs":
+        ('test -d "$TMPDIR" && test "$TMPDIR" = "$PWD" && test -n "$TIDEMARK" && '
+         'test -n "$TIDEMARK_SOURCE" && test -z "$(ls)"', None),
+    "skips": ("echo no such program; exit 77", "skipped: fake/skips: no such program"),
+    "fails": ("exit 3", "failed: fake/fails"),
+    "crashes": ("kill -SEGV $$", "failed: fake/crashes"),
+    "hangs": ("# timeout: 1\nsleep 100", "failed: fake/hangs"),
+    "leaves_a_child": ("setsid sleep 7654321 & exit 0", None),
+    "counts_itself": ("echo 1..3; echo ok 1 - a; echo not ok 2 - b; echo 'ok 3 - c # SKIP no c'",
+                      "skipped: fake/counts_itself: c: no c"),
+    "stops_early": ("echo 1..3; echo ok 1 - a; exit 0",
+                    "failed: fake/stops_early: ended after 1 of 3"),
+    "is_long": ("# soak: only\nexit 1", None),
+    "_helper": ("exit 1", None),
+}
+LAST_LINE = "5 passed, 6 failed, 2 skipped"
+
+
+def sleepers():
+    found = subprocess.run(["pgrep", "-f", "^sleep 7654321"], capture_output=True, text=True)
+    return found.stdout.split()
+
+
+def main():
+    os.makedirs("tools")
+    os.makedirs("test/fake")
+    shutil.copy(os.path.join(SOURCE, "tools", "run-tests"), "tools/run-tests")
+    for name, (text, _) in SCRIPTS.items():
+        path = f"test/fake/{name}.sh"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n{text}\n")
+        os.chmod(path, 0o755)
+    with open("test/fake/not_executable.sh", "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\nexit 0\n")
+    shutil.copytree(os.path.join(BUILD, "meson-info"), "build/meson-info")
+    shutil.copytree(os.path.join(BUILD, "meson-private"), "build/meson-private")
+    began = time.monotonic()
+    said = subprocess.run(["tools/run-tests", "--build", "build", "fake/"],
+                          capture_output=True, text=True)
+    seconds = time.monotonic() - began
+    lines = said.stdout.splitlines()
+    claims = [
+        ("the exit code says that something failed", said.returncode == 1),
+        ("the last line counts", lines and lines[-1] == LAST_LINE),
+        ("a test that hangs is ended", seconds < 60),
+        ("what a test leaves running is ended", not sleepers()),
+        ("a script that cannot be run is a failure", "failed: fake/not_executable" in lines),
+        ("a failed line of a script is named", "failed: fake/counts_itself: b" in lines),
+        ("a helper is no test", "_helper" not in said.stdout),
+        ("a soak test waits for --soak", "is_long" not in said.stdout),
+    ]
+    claims += [(f"{name} is told as it should be", expected in lines)
+               for name, (_, expected) in SCRIPTS.items() if expected]
+    print(f"1..{len(claims)}")
+    for number, (claim, holds) in enumerate(claims, 1):
+        print(f"{'ok' if holds else 'not ok'} {number} - {claim}")
+    if not all(claim[1] for claim in claims):
+        print("# " + (said.stdout + said.stderr).replace("\n", "\n# "))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

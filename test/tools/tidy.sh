@@ -1,0 +1,4 @@
+#!/bin/sh
+# The tree keeps the rules of STYLE.md that a machine can check.
+# parallel: yes
+exec "$TIDEMARK_SOURCE/tools/tidy" --build "$TIDEMARK_BUILD"

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""tools/tidy notices each kind of mistake, in a small tree that has one of each.
+
+Seen from outside: a tree without mistakes has no finding; then each mistake is made alone, and the
+one finding that it must cause is there.
+"""
+# parallel: yes
+import os
+import shutil
+import subprocess
+import sys
+
+SOURCE = os.environ["TIDEMARK_SOURCE"]
+
+STYLE = """<!-- floors:begin -->
+| folder | may include | must not |
+|---|---|---|
+| `wire` | | |
+| `base` | | |
+| `cli` | `base` | |
+| `recorder` | `wire` | |
+<!-- floors:end -->
+[a link](STYLE.md)
+"""
+TREE = {
+    "STYLE.md": STYLE,
+    "src/wire/number.h": "// number: one.\nint number_one(void); // always 1\n",
+    "src/wire/number.c": '#include "wire/number.h"\n\nint number_one(void)\n{\n\treturn 1;\n}\n',
+    "src/base/word.h": "// word: one.\n\n// Never empty.\nint word_first(void);\n",
+    "src/base/word.c": '#include "base/word.h"\n\nint word_first(void)\n{\n\treturn 1;\n}\n',
+    "src/cli/cmd_say.c": '#include "base/word.h"\n\nconst int cmd_say = 1;\n',
+    "src/recorder/exports.map": "{ global: hooked; local: *; };\n",
+    "src/recorder/imports.txt": "# nothing but\nneeded\n",
+    "src/recorder/hook_posix.c": "extern int needed(void) __attribute__((weak));\n"
+                                 "int hooked(void);\n\n"
+                                 "int hooked(void)\n{\n\treturn needed();\n}\n",
+    "docs/man/tidemark-say.1": ".TH say 1\n",
+    "test/unit/word_test.c": "int main(void)\n{\n\treturn 0;\n}\n",
+}
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def build():
+    """What meson would have built, as far as tidy looks."""
+    for folder, target in (("wire", "libtidemark_host.a.p"), ("base", "libtidemark_host.a.p"),
+                           ("cli", "tidemark.p"), ("recorder", "libtidemark.so.p")):
+        os.makedirs(f"build/{target}", exist_ok=True)
+        for name in os.listdir(f"src/{folder}"):
+            if name.endswith(".c") and name != "unlisted.c":
+                subprocess.run(["gcc", "-fPIC", "-Isrc", "-c", f"src/{folder}/{name}",
+                                "-o", f"build/{target}/src_{folder}_{name}.o"], check=True)
+    subprocess.run(["gcc", "-shared", "-nostdlib", "-o", "build/libtidemark.so",
+                    "build/libtidemark.so.p/src_recorder_hook_posix.c.o"], check=True)
+    os.makedirs("build/test", exist_ok=True)
+    write("build/test/word_test", "")
+
+
+def findings():
+    said = subprocess.run([sys.executable, "tools/tidy", "--build", "build"],
+                          capture_output=True, text=True)
+    return said.returncode, said.stdout + said.stderr
+
+
+def make_tree(changes):
+    for folder in ("src", "docs", "test", "build", "tools"):
+        shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs("tools")
+    for name in ("tools/tidy", ".clang-format"):
+        shutil.copy(os.path.join(SOURCE, name), name)
+    for path, text in {**TREE, **changes}.items():
+        if text is None:
+            continue
+        write(path, text)
+    build()
+
+
+WORD = TREE["src/base/word.c"]
+MISTAKES = [
+    ("an include above its floor", "may not include",
+     {"src/wire/number.c": '#include "base/word.h"\n' + TREE["src/wire/number.c"]}),
+    ("an include that climbs", "climbs",
+     {"src/base/word.c": '#include "../src/base/word.h"\n' + WORD}),
+    ("a system header where there is no system", "freestanding",
+     {"src/wire/number.c": "#include <stdio.h>\n\n" + TREE["src/wire/number.c"]}),
+    ("two files of one name", "has the same name",
+     {"src/wire/word.h": TREE["src/base/word.h"]}),
+    ("a folder without a floor", "has no row in the floors",
+     {"src/attic/word_attic.h": TREE["src/base/word.h"]}),
+    ("Windows in the middle of things", "_WIN32",
+     {"src/base/word.c": WORD + "\n#ifdef _WIN32\n#endif\n"}),
+    ("a visible name without its file's prefix", "visible name stray",
+     {"src/base/word.c": WORD + "\nint stray;\n"}),
+    ("a source that nobody builds", "src/base/unlisted.c:1: is not built",
+     {"src/base/unlisted.c": WORD}),
+    ("a unit test that nobody builds", "test/unit/lost_test.c:1: is not built",
+     {"test/unit/lost_test.c": TREE["test/unit/word_test.c"]}),
+    ("a public function without a comment", "word_first has no comment",
+     {"src/base/word.h": "// word: one.\n\nint word_first(void);\n"}),
+    ("a command without a man page", "has no docs/man/tidemark-say.1",
+     {"docs/man/tidemark-say.1": None}),
+    ("a link that leads nowhere", "leads nowhere",
+     {"STYLE.md": STYLE + "[lost](nowhere.md)\n"}),
+    ("a link to a heading that is not there", "no such heading",
+     {"STYLE.md": STYLE + "[lost](STYLE.md#nowhere)\n"}),
+    ("an export that is not listed", "export hooked of libtidemark.so is not listed",
+     {"src/recorder/exports.map": "{ global: other; local: *; };\n"}),
+    ("an import that is not listed", "import needed of libtidemark.so is not listed",
+     {"src/recorder/imports.txt": "# nothing\n"}),
+    ("a line that is too long", "columns",
+     {"src/base/word.c": WORD + "// " + "x" * 100 + "\n"}),
+]
+
+
+def main():
+    verdicts = []
+    make_tree({})
+    code, said = findings()
+    verdicts.append(("a tree without mistakes has no finding", code == 0, said))
+    for what, expected, changes in MISTAKES:
+        make_tree(changes)
+        code, said = findings()
+        verdicts.append((f"{what} is noticed", code == 1 and expected in said, said))
+    print(f"1..{len(verdicts)}")
+    for number, (what, well, said) in enumerate(verdicts, 1):
+        print(f"{'ok' if well else 'not ok'} {number} - {what}")
+        if not well:
+            print("# " + said.replace("\n", "\n# "))
+    return 0 if all(verdict[1] for verdict in verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

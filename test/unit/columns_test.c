@@ -1,0 +1,120 @@
+// What docs/format.md section 6 promises about blocks of events.
+#include "test/test.h"
+#include "trace/columns.h"
+
+// Encode `count` events, decode them from memory that ends where they end, and compare.
+static void check_events(const struct trace_event *events, uint32_t count, uint64_t first_number)
+{
+	struct columns_encoder *encoder = mem_alloc(1, sizeof *encoder);
+	struct columns_decoder *decoder = mem_alloc(1, sizeof *decoder);
+	struct bytes payload = { 0 };
+	struct trace_event event;
+	uint8_t *copy;
+
+	// Twice: an encoder begins anew with each block.
+	for (int round = 0; round < 2; round++) {
+		payload.size = 0;
+		for (uint32_t i = 0; i < count; i++)
+			columns_add(encoder, &events[i]);
+		columns_finish(encoder, &payload);
+	}
+	copy = test_guarded_copy(payload.data, payload.size);
+	CHECK(columns_decoder_init(decoder, bytes_cursor(copy, payload.size), count, first_number,
+				   count ? events[0].time_ns : 0));
+	for (uint32_t i = 0; i < count; i++) {
+		CHECK_EQ(COLUMNS_EVENT, columns_next(decoder, &event));
+		CHECK_EQ(first_number + i, event.number);
+		CHECK_EQ(events[i].kind, event.kind);
+		CHECK_EQ(events[i].time_ns, event.time_ns);
+		CHECK_EQ(events[i].thread, event.thread);
+		CHECK_EQ(events[i].address, event.address);
+		CHECK_EQ(events[i].old_address, event.old_address);
+		CHECK_EQ(events[i].size, event.size);
+		CHECK_EQ(events[i].stack, event.stack);
+		CHECK_EQ(events[i].align_log2, event.align_log2);
+	}
+	CHECK_EQ(COLUMNS_END, columns_next(decoder, &event));
+	// A payload that ends early gives a prefix, or nothing, and never more than was there.
+	for (size_t cut = 0; cut < payload.size; cut++) {
+		const uint8_t *part = test_guarded_copy(payload.data, cut);
+		uint32_t got = 0;
+
+		if (!columns_decoder_init(decoder, bytes_cursor(part, cut), count, first_number, 0))
+			continue;
+		while (columns_next(decoder, &event) == COLUMNS_EVENT)
+			got++;
+		CHECK(got <= count);
+	}
+	columns_encoder_fini(encoder);
+	bytes_fini(&payload);
+	mem_free(encoder);
+	mem_free(decoder);
+}
+
+TEST(columns_hold_no_events)
+{
+	check_events(NULL, 0, 17);
+}
+
+TEST(columns_hold_the_extremes_of_each_field)
+{
+	const struct trace_event events[] = {
+		{ .kind = TRACE_MALLOC, .address = UINT64_MAX, .size = UINT64_MAX,
+		  .stack = UINT32_MAX, .thread = UINT32_MAX - 1, .time_ns = 0 },
+		{ .kind = TRACE_CALLOC, .address = 0, .size = 0 },
+		{ .kind = TRACE_ALIGNED, .address = 1, .align_log2 = 255 },
+		{ .kind = TRACE_REALLOC, .address = UINT64_MAX, .old_address = 0, .size = 1 },
+		{ .kind = TRACE_REALLOC, .address = 0, .old_address = UINT64_MAX },
+		{ .kind = TRACE_FREE, .address = 0x8000000000000000, .stack = UINT32_MAX },
+		{ .kind = TRACE_REALLOC_FREE, .address = 0x7fffffffffffffff },
+		{ .kind = TRACE_REALLOC_ALLOC, .address = 15, .size = 1 },
+		{ .kind = TRACE_REALLOC_UNDO, .address = 16, .size = UINT64_MAX },
+		{ .kind = TRACE_REALLOC_FAILED, .address = 17, .stack = 1 },
+		{ .kind = TRACE_FAILED, .size = UINT64_MAX, .stack = 7,
+		  .time_ns = (UINT64_C(1) << 63) - 1 },
+	};
+	struct trace_event timed[sizeof events / sizeof *events];
+
+	memcpy(timed, events, sizeof events);
+	for (size_t i = 1; i + 1 < sizeof timed / sizeof *timed; i++)
+		timed[i].time_ns = i / 3;
+	check_events(timed, sizeof timed / sizeof *timed, UINT64_MAX - 2000000);
+}
+
+TEST(columns_of_one_site_take_next_to_nothing)
+{
+	struct columns_encoder *encoder = mem_alloc(1, sizeof *encoder);
+	struct bytes payload = { 0 };
+
+	for (int i = 0; i < 10000; i++)
+		columns_add(encoder, &(struct trace_event){ .kind = TRACE_FREE, .address = 4096 });
+	columns_finish(encoder, &payload);
+	// A byte for the kind and one for the address; no size, no stack, no low bits.
+	CHECK(payload.size < 20100);
+	columns_encoder_fini(encoder);
+	bytes_fini(&payload);
+	mem_free(encoder);
+}
+
+static bool opens(const uint8_t *bytes, size_t size, uint32_t count)
+{
+	struct columns_decoder *decoder = mem_alloc(1, sizeof *decoder);
+	bool ok = columns_decoder_init(decoder, bytes_cursor(test_guarded_copy(bytes, size), size),
+				       count, 0, 0);
+
+	mem_free(decoder);
+	return ok;
+}
+
+TEST(columns_that_lie_are_refused)
+{
+	// A free without its address, kind 0, columns that fall, a column longer than the rest, no
+	// column of threads.
+	CHECK(opens((const uint8_t[]){ 1, 4, 0xb0, 8, 3, 1, 0, 2, 0, 3, 0 }, 11, 0));
+	CHECK(!opens((const uint8_t[]){ 1, 4, 0, 3, 1, 0, 2, 0, 3, 0 }, 10, 0));
+	CHECK(!opens((const uint8_t[]){ 1, 0, 0xb0, 8, 3, 1, 0, 2, 0, 3, 0 }, 11, 0));
+	CHECK(!opens((const uint8_t[]){ 0, 3, 1, 0, 3, 0, 2, 0 }, 8, 0));
+	CHECK(!opens((const uint8_t[]){ 0, 3, 1, 0, 2, 0, 3, 1 }, 8, 0));
+	CHECK(!opens((const uint8_t[]){ 0, 2, 1, 0, 3, 0 }, 6, 0));
+	CHECK(!opens((const uint8_t[]){ 0, 65 }, 2, 0));
+}
