@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { ARGS_HELP_COLUMN = 28, OPTIONS_MAX = 128 };
+enum { ARGS_HELP_COLUMN = 28, ARGS_HELP_WIDTH = 79, OPTIONS_MAX = 128 };
 
 static const struct option_row args_help_row = { ARGS_EXIT, 'h', "help", NULL, "print this help" };
 
@@ -65,7 +65,7 @@ static const struct option_row *args_find_name(const struct command *command, co
 
 	*many = false;
 	for (int i = 0; (row = args_row(command, i)); i++) {
-		if (strncmp(row->name, name, length) != 0)
+		if (length == 0 || strncmp(row->name, name, length) != 0)
 			continue;
 		if (row->name[length] == '\0') {
 			*many = false;
@@ -237,6 +237,27 @@ bool args_need(struct args *args, const char *operand, const char *what)
 	return operand || args_mistake(args, "needs %s", what);
 }
 
+// `text` from `column` on, in lines of at most ARGS_HELP_WIDTH that begin at ARGS_HELP_COLUMN.
+static void args_help_wrap(const char *text, int column, FILE *file)
+{
+	for (bool first = true; *text != '\0'; first = false) {
+		size_t length = strcspn(text, " ");
+
+		if (!first && column + 1 + (int)length > ARGS_HELP_WIDTH) {
+			fputc('\n', file);
+			column = 0;
+		} else if (!first) {
+			fputc(' ', file);
+			column++;
+		}
+		if (column < ARGS_HELP_COLUMN)
+			column += fprintf(file, "%*s", ARGS_HELP_COLUMN - column, "");
+		column += (int)fwrite(text, 1, length, file);
+		text += length + (text[length] == ' ');
+	}
+	fputc('\n', file);
+}
+
 // "  -o, --output=FILE       help", the help on a line of its own when the names are long.
 static void args_help_row_print(const struct option_row *row, FILE *file)
 {
@@ -252,7 +273,7 @@ static void args_help_row_print(const struct option_row *row, FILE *file)
 		fputc('\n', file);
 		column = 0;
 	}
-	fprintf(file, "%*s%s\n", ARGS_HELP_COLUMN - column, "", row->help);
+	args_help_wrap(row->help, column, file);
 }
 
 static void args_help_rows_print(const struct option_row *row, FILE *file)
@@ -261,12 +282,30 @@ static void args_help_rows_print(const struct option_row *row, FILE *file)
 		args_help_row_print(row, file);
 }
 
+// Whole lines behind an empty one, whether or not the last of them ends.
+static void args_help_section(const char *text, FILE *file)
+{
+	size_t length = text ? strlen(text) : 0;
+
+	if (length > 0)
+		fprintf(file, "\n%s%s", text, text[length - 1] == '\n' ? "" : "\n");
+}
+
+static const char args_codes_record[] =
+	"\nExit codes\n"
+	"  the program's own; 125 tidemark failed, 126 not executable, 127 not found;\n"
+	"  a signal that ended the program ends tidemark too\n";
+
+static const char args_codes[] =
+	"\nExit codes\n"
+	"  0 answered, 1 a check failed, 2 usage, 3 unreadable trace, disk or memory,\n"
+	"  4 over a budget\n";
+
 void args_help(const struct command *command, FILE *file)
 {
 	fprintf(file, "usage: tidemark %s %s\n\n%s.\n", command->name, command->usage,
 		command->brief);
-	if (command->text)
-		fprintf(file, "\n%s", command->text);
+	args_help_section(command->text, file);
 	fprintf(file, "\nOptions\n");
 	args_help_rows_print(command->options, file);
 	args_help_row_print(&args_help_row, file);
@@ -275,18 +314,10 @@ void args_help(const struct command *command, FILE *file)
 		args_help_rows_print(command->shared, file);
 	}
 	if (command->examples)
-		fprintf(file, "\nExamples\n%s", command->examples);
-	if (command->keeps_signals)
-		fprintf(file, "\nExit codes\n"
-			      "  the program's own; 125 tidemark failed, 126 not executable, "
-			      "127 not found;\n"
-			      "  a signal that ended the program ends tidemark too\n");
-	else
-		fprintf(file, "\nExit codes\n"
-			      "  0 answered, 1 a check failed, 2 usage, 3 unreadable trace, disk or "
-			      "memory, 4 over a budget\n");
-	if (command->notes)
-		fprintf(file, "\n%s", command->notes);
+		fprintf(file, "\nExamples");
+	args_help_section(command->examples, file);
+	fputs(command->keeps_signals ? args_codes_record : args_codes, file);
+	args_help_section(command->notes, file);
 }
 
 int args_fail(const struct command *command, const struct err *err)

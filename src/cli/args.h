@@ -71,8 +71,7 @@ bool args_operand(struct args *args, const char **operand);
 bool args_need(struct args *args, const char *operand, const char *what);
 
 // Print "tidemark NAME: …", and where to read more. Sets exit_code to EXIT_USAGE, always false.
-bool args_mistake(struct args *args, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+bool args_mistake(struct args *args, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // The command's help: usage, text, options, examples, exit codes, notes.
 void args_help(const struct command *command, FILE *file);

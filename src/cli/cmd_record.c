@@ -16,8 +16,6 @@
 #define TIDEMARK_VERSION "0.1.0"
 #endif
 
-#pragma weak cmd_bundle
-
 enum {
 	RECORD_OUTPUT = 1,
 	RECORD_FORCE,
@@ -89,8 +87,7 @@ static void record_add_option(struct record *record, uint32_t option, const char
 	if (record->launch.segment_options & option)
 		return;
 	record->launch.segment_options |= option;
-	str_format(&record->options_text, "%s%s", record->options_text.length > 0 ? " " : "",
-		   text);
+	str_format(&record->options_text, "%s%s", record->options_text.length > 0 ? " " : "", text);
 }
 
 static bool record_clock(struct record *record)
@@ -169,17 +166,15 @@ static void record_summarise(const struct launch_result *result)
 	const char *path = str_get(&result->path);
 
 	if (!result->closed) {
-		fprintf(stderr, "tidemark: trace %s is cut short; next: tidemark report %s\n",
-			path, path);
+		fprintf(stderr, "tidemark: trace %s is cut short; next: tidemark report %s\n", path,
+			path);
 		return;
 	}
-	fprintf(stderr,
-		"tidemark: %s, %s %s, %s %s, %s allocated, %s %s, %s %s lost\n",
+	fprintf(stderr, "tidemark: %s, %s %s, %s %s, %s allocated, %s %s, %s %s lost\n",
 		str_duration(summary->duration_ns, duration),
 		str_count(summary->allocations, allocations),
 		record_plural(summary->allocations, "allocation", "allocations"),
-		str_count(summary->frees, frees),
-		record_plural(summary->frees, "free", "frees"),
+		str_count(summary->frees, frees), record_plural(summary->frees, "free", "frees"),
 		str_bytes(summary->allocated_bytes, bytes),
 		str_count(summary->processes, processes),
 		record_plural(summary->processes, "process", "processes"),
@@ -232,7 +227,7 @@ static int record_finish(const struct record *record, struct launch_result *resu
 		record_tell("warning: no process was recorded: the recorder was loaded into none");
 	if (!record->quiet)
 		record_summarise(result);
-	if (record->bundle && result->closed && &cmd_bundle)
+	if (record->bundle && result->closed)
 		cmd_bundle.run(1, words);
 	if (record->launch.strict && (!result->whole || result->summary.processes == 0)) {
 		record_tell("not everything was recorded (--strict)");
@@ -250,8 +245,8 @@ static int record_run(int argc, char **argv)
 
 	if (!record_parse(&record, argc, argv)) {
 		str_fini(&record.options_text);
-		return record.args.exit_code == EXIT_USAGE ? EXIT_NOT_RECORDED :
-							     record.args.exit_code;
+		return record.args.exit_code == EXIT_USAGE ? EXIT_NOT_RECORDED
+							   : record.args.exit_code;
 	}
 	launch_run(&record.launch, &result, &err);
 	if (result.end == LAUNCH_RAN)

@@ -19,16 +19,16 @@ struct option_row {
 };
 
 struct command {
-	const char *name;     // "report"
-	const char *brief;    // one line for the list of commands
-	const char *usage;    // what follows `tidemark NAME`: "FILE [options]"
-	const char *text;     // a paragraph or two under the usage; NULL: none
-	const char *examples; // whole lines, two blanks in front; NULL: none
-	const char *notes;    // further sections (environment, see also); NULL: none
+	const char *name;                 // "report"
+	const char *brief;                // one line for the list of commands
+	const char *usage;                // what follows `tidemark NAME`: "FILE [options]"
+	const char *text;                 // a paragraph or two under the usage; NULL: none
+	const char *examples;             // whole lines, two blanks in front; NULL: none
+	const char *notes;                // further sections (environment, see also); NULL: none
 	const struct option_row *options; // own options; NULL: none
 	const struct option_row *shared;  // rows shared between commands, such as the filters
 	const char *shared_title;         // their heading in the help: "Filters"
-	bool hidden;        // not in the list of commands: we call it ourselves
+	bool hidden;                      // not in the list of commands: we call it ourselves
 	bool keeps_signals; // main leaves signal dispositions as they were given (record)
 
 	// argv[0] is the first word after the verb. Returns an exit code.

@@ -13,18 +13,8 @@
 
 // In the order of the help.
 static const struct command *const commands[] = {
-	&cmd_record, &cmd_report, &cmd_info,	&cmd_dump,
-	&cmd_repair, &cmd_bundle, &cmd_collect,
+	&cmd_record, &cmd_report, &cmd_info, &cmd_dump, &cmd_repair, &cmd_bundle, &cmd_collect,
 };
-
-// While commands are still being written: a row that is not linked is not there.
-#pragma weak cmd_record
-#pragma weak cmd_report
-#pragma weak cmd_info
-#pragma weak cmd_dump
-#pragma weak cmd_repair
-#pragma weak cmd_bundle
-#pragma weak cmd_collect
 
 enum { COMMANDS_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
@@ -34,20 +24,21 @@ static void print_synopsis(FILE *file)
 		      "tidemark records where a program's memory goes, and answers questions "
 		      "about it.\n\n");
 	for (int i = 0; i < COMMANDS_COUNT; i++)
-		if (commands[i] && !commands[i]->hidden)
+		if (!commands[i]->hidden)
 			fprintf(file, "  %-9s %s\n", commands[i]->name, commands[i]->brief);
-	fprintf(file, "\n"
-		      "  tidemark record ./server --port 8080        # writes a trace, untouched output\n"
-		      "  tidemark report tidemark.server.4242.tide   # peak, live at exit, hot sites\n"
-		      "  tidemark record -o make.tide -- make        # make, and all that it starts\n"
-		      "\n"
-		      "tidemark COMMAND --help: options and examples of each.\n");
+	fprintf(file,
+		"\n"
+		"  tidemark record ./server --port 8080      # output and exit code stay its own\n"
+		"  tidemark report tidemark.server.4242.tide # peak, live at exit, hot sites\n"
+		"  tidemark record -o make.tide -- make      # make, and all that it starts\n"
+		"\n"
+		"tidemark COMMAND --help: options and examples of each.\n");
 }
 
 static const struct command *find_command(const char *name)
 {
 	for (int i = 0; i < COMMANDS_COUNT; i++)
-		if (commands[i] && strcmp(commands[i]->name, name) == 0)
+		if (strcmp(commands[i]->name, name) == 0)
 			return commands[i];
 	return NULL;
 }
@@ -59,7 +50,7 @@ static int tell_unknown(const char *word)
 	int count = 0;
 
 	for (int i = 0; i < COMMANDS_COUNT; i++)
-		if (commands[i] && !commands[i]->hidden)
+		if (!commands[i]->hidden)
 			names[count++] = commands[i]->name;
 	nearest = str_nearest(word, names);
 	if (word[0] == '-')

@@ -80,15 +80,12 @@ static void forget_exec(struct image_exec *exec)
 static void read_exec(struct image *image, struct payload *payload)
 {
 	uint32_t reason = (uint32_t)take(payload, 4);
-	uint32_t pid = image->arrival->hello.pid;
-	struct image_exec *exec;
+	uint32_t pid = (uint32_t)take(payload, 4);
+	struct image_exec *exec =
+		pid == image->arrival->hello.pid ? &image->exec : &image->vfork_exec;
 
-	// TODO
-	if (payload->left >= 4 && payload->at[3] == 0)
-		pid = (uint32_t)take(payload, 4);
 	if (payload->short_)
 		return;
-	exec = pid == image->arrival->hello.pid ? &image->exec : &image->vfork_exec;
 	forget_exec(exec);
 	exec->reason = reason;
 	exec->path = mem_copy_bytes(payload->at, payload->left);

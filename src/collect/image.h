@@ -16,6 +16,7 @@ struct image_thread {
 	uint32_t tid; // 0: free
 	bool known;
 	thread_id id;
+	uint32_t lane; // where it was seen last
 	uint64_t seen_ns;
 };
 

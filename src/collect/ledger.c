@@ -63,6 +63,16 @@ void ledger_warn(struct ledger *ledger, process_id process, const char *text)
 	ledger_tell(ledger, &message);
 }
 
+// Is it the thread that was called by this number before? It is if that holds its lane still (a
+// signal handler writes into a second one), and if it was seen just now: it lost its lane while
+// ending, and allocates once more. The kernel does not use a number again that soon.
+static bool same_thread(const struct ledger *ledger, const struct image *image,
+			const struct image_thread *thread)
+{
+	return atomic_load(&image->share.lanes[thread->lane].tid) == thread->tid ||
+	       ledger->now_ns - thread->seen_ns < THREAD_AGAIN_NS;
+}
+
 void ledger_thread(struct ledger *ledger, struct stream *stream, uint32_t tid, const char *name)
 {
 	struct image *image = stream->image;
@@ -71,14 +81,13 @@ void ledger_thread(struct ledger *ledger, struct stream *stream, uint32_t tid, c
 
 	memcpy(text, name, sizeof text);
 	text[15] = 0;
-	// A thread that lost its lane while ending, and allocates once more, is no new thread. The
-	// kernel does not use its number again that soon.
-	if (!thread->known || ledger->now_ns - thread->seen_ns > THREAD_AGAIN_NS) {
+	if (!thread->known || !same_thread(ledger, image, thread)) {
 		thread->id = writer_add_thread(ledger->writer, image->process, tid, text);
 		thread->known = true;
 	} else if (stream->tid == tid && text[0] != 0 && strcmp(stream->name, text) != 0) {
 		ledger_note(ledger, TRACE_NOTE_THREAD_NAME, image->process, thread->id, 0, text);
 	}
+	thread->lane = stream->lane;
 	thread->seen_ns = ledger->now_ns;
 	stream->thread = thread->id;
 	stream->tid = tid;

@@ -11,11 +11,11 @@
 enum { ELF_LOOK_BYTES_MAX = 256 << 20 };
 
 struct elf_look {
-	bool elf;           // it is one, of either class, little-endian, and executable or shared
-	uint8_t bits;       // 64 or 32
-	uint16_t machine;   // e_machine
-	bool interpreter;   // it asks for a dynamic loader (PT_INTERP)
-	bool is_library;    // it has a SONAME, as ld.so has, which can be run too
+	bool elf;            // it is one, of either class, little-endian, and executable or shared
+	uint8_t bits;        // 64 or 32
+	uint16_t machine;    // e_machine
+	bool interpreter;    // it asks for a dynamic loader (PT_INTERP)
+	bool is_library;     // it has a SONAME, as ld.so has, which can be run too
 	bool defines_malloc; // a function called malloc is defined in it (64 bits only)
 };
 

@@ -60,8 +60,7 @@ static const char *inspect_rights(const char *path)
 		return NULL;
 	if ((status.st_mode & S_ISUID) && status.st_uid != geteuid())
 		return "setuid";
-	if ((status.st_mode & S_ISGID) && (status.st_mode & S_IXGRP) &&
-	    status.st_gid != getegid())
+	if ((status.st_mode & S_ISGID) && (status.st_mode & S_IXGRP) && status.st_gid != getegid())
 		return "setgid";
 	if (getuid() != 0 &&
 	    getxattr(path, "security.capability", capability, sizeof(capability)) > 0)

@@ -20,13 +20,13 @@
 #include "collect/collect.h"
 
 struct launch_options {
-	char *const *argv;           // the program and its arguments
-	const char *output_pattern;  // as in output.h; NULL: the default name
-	bool force;                  // overwrite the output
-	bool strict;                 // refuse, or fail, where something is not recorded
-	uint32_t segment_options;    // enum segment_option
-	const char *options_text;    // what of it the trace should say
-	const char *tool;            // "tidemark 0.1.0"
+	char *const *argv;          // the program and its arguments
+	const char *output_pattern; // as in output.h; NULL: the default name
+	bool force;                 // overwrite the output
+	bool strict;                // refuse, or fail, where something is not recorded
+	uint32_t segment_options;   // enum segment_option
+	const char *options_text;   // what of it the trace should say
+	const char *tool;           // "tidemark 0.1.0"
 
 	// Called with each line for the user that does not wait until the end.
 	void (*tell)(const char *line);

@@ -44,8 +44,8 @@ struct launch {
 	pid_t program_pid; // 0: it has ended
 	bool told_waiting;
 	bool asked_to_stop;
-	bool started; // the program was let go
-	bool stopped; // the collector said why it records no more
+	bool started;       // the program was let go
+	bool stopped;       // the collector said why it records no more
 	struct str command; // for trace_info
 	char directory[PATH_MAX];
 	char host[sizeof(struct utsname)];
@@ -125,8 +125,8 @@ static void launch_describe(struct launch *launch, struct trace_info *info)
 	if (!getcwd(launch->directory, sizeof(launch->directory)))
 		strcpy(launch->directory, "?");
 	if (uname(&host) == 0)
-		snprintf(launch->host, sizeof(launch->host), "%s %s %s", host.sysname,
-			 host.release, host.machine);
+		snprintf(launch->host, sizeof(launch->host), "%s %s %s", host.sysname, host.release,
+			 host.machine);
 	memset(info, 0, sizeof(*info));
 	if (getrandom(info->recording_id, sizeof(info->recording_id), 0) < 0)
 		memcpy(info->recording_id, launch->session, sizeof(info->recording_id));
@@ -144,8 +144,7 @@ static bool launch_prepare(struct launch *launch, struct err *err)
 	bool preload = launch->inspect.verdict != INSPECT_BITS &&
 		       launch->inspect.verdict != INSPECT_MACHINE;
 
-	if (!preload_find_library(&launch->library, err) ||
-	    !preload_session(launch->session, err))
+	if (!preload_find_library(&launch->library, err) || !preload_session(launch->session, err))
 		return false;
 	launch->environment = preload_environment(
 		environ, preload ? str_get(&launch->library) : NULL, launch->session);
@@ -179,8 +178,8 @@ static bool launch_open_output(struct launch *launch, struct err *err)
 		.force = launch->options->force,
 	};
 
-	launch->output_fd = output_create(&options, &launch->result->path,
-					  &launch->output_created, err);
+	launch->output_fd =
+		output_create(&options, &launch->result->path, &launch->output_created, err);
 	if (launch->output_fd < 0)
 		str_clear(&launch->result->path);
 	return launch->output_fd >= 0;
@@ -203,6 +202,7 @@ static bool launch_hear(struct launch *launch, struct collect_message *message)
 		return false;
 	switch (message->kind) {
 	case COLLECT_WARNING:
+		result->whole = false; // something is not seen: no harm but under --strict
 		if (launch_knows(launch, message))
 			break;
 		launch_tell(launch, "%s", message->text);
@@ -212,8 +212,7 @@ static bool launch_hear(struct launch *launch, struct collect_message *message)
 		if (!launch->started || launch->stopped || result->closed)
 			break;
 		launch->stopped = true;
-		launch_tell(launch,
-			    "warning: the recording ended early: %s; the program runs on",
+		launch_tell(launch, "warning: the recording ended early: %s; the program runs on",
 			    message->text);
 		break;
 	case COLLECT_DONE:
@@ -289,8 +288,7 @@ static void launch_signal(struct launch *launch, const struct signalfd_siginfo *
 	} else if (launch->program_pid > 0) {
 		if (number != SIGINT && number != SIGQUIT && info->ssi_code <= 0)
 			kill(launch->program_pid, number);
-	} else if (number == SIGINT || number == SIGQUIT || number == SIGTERM ||
-		   number == SIGHUP) {
+	} else if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP) {
 		launch->asked_to_stop = true;
 		backstage_send(&launch->backstage, COLLECT_STOP, 0, 0);
 	}
@@ -322,8 +320,9 @@ static void launch_wait(struct launch *launch)
 		int count = poll(ready, 2, waits ? LAUNCH_PATIENCE_MS : -1);
 
 		if (count == 0 && !launch->asked_to_stop)
-			launch_tell(launch, "the program has ended, processes that it started "
-					    "live on and are recorded (Ctrl-C ends the recording)");
+			launch_tell(launch, "the program has ended; waiting for processes of it "
+					    "that live on, or for the trace to be written "
+					    "(Ctrl-C ends the recording)");
 		if (count == 0)
 			launch->told_waiting = true;
 		while (read(launch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
@@ -331,6 +330,15 @@ static void launch_wait(struct launch *launch)
 		if (ready[1].revents && !launch_hear(launch, &message))
 			launch_lose_collector(launch);
 	}
+}
+
+// Where we were given no standard descriptors, ours must not take their numbers; and the program
+// must not find any there.
+static void launch_fill_standard(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+			return;
 }
 
 static bool launch_start(struct launch *launch, struct err *err)
@@ -353,8 +361,7 @@ static void launch_undo(struct launch *launch)
 	str_clear(&launch->result->path);
 }
 
-void launch_run(const struct launch_options *options, struct launch_result *result,
-		struct err *err)
+void launch_run(const struct launch_options *options, struct launch_result *result, struct err *err)
 {
 	struct launch launch = {
 		.options = options,
@@ -368,6 +375,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	memset(result, 0, sizeof(*result));
 	result->end = LAUNCH_FAILED;
 	result->whole = true;
+	launch_fill_standard();
 	if (launch_start(&launch, err)) {
 		result->end = LAUNCH_RAN;
 		launch_wait(&launch);

@@ -49,8 +49,8 @@ int output_create(const struct output_options *options, struct str *path, bool *
 	gethostname(host, sizeof(host) - 1);
 	for (; words.number < OUTPUT_NUMBERS_MAX && numbered; words.number++) {
 		str_clear(path);
-		if (!pattern_expand(path, output_pattern(options, words.number), &words,
-				    &numbered, err))
+		if (!pattern_expand(path, output_pattern(options, words.number), &words, &numbered,
+				    err))
 			return -1;
 		numbered = numbered || !options->pattern;
 		fd = output_open(str_get(path), options->force && !numbered, created);
@@ -60,7 +60,8 @@ int output_create(const struct output_options *options, struct str *path, bool *
 	if (fd >= 0)
 		return fd;
 	if (errno == EEXIST)
-		err_set(err, ERR_IO, "%s exists already (try: --force to overwrite it, or another -o)",
+		err_set(err, ERR_IO,
+			"%s exists already (try: --force to overwrite it, or another -o)",
 			str_get(path));
 	else
 		err_errno(err, errno, "cannot create %s", str_get(path));

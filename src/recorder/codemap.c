@@ -24,6 +24,7 @@ struct codemap_module {
 
 enum {
 	CODEMAP_MODULES_MAX = 16384,
+	CODEMAP_PATH_MAX = 4096,
 	CODEMAP_INDEX_FIRST = 16384, // slots, a power of two
 	PT_LOAD = 1,
 	PT_NOTE = 4,
@@ -104,6 +105,26 @@ static const uint8_t *codemap_build_id(uintptr_t bias, const struct codemap_prog
 	return NULL;
 }
 
+// `path` from the root: a library may have been opened by a relative one. The directory is today's,
+// which is the one at dlopen unless the program has changed it since.
+static const char *codemap_absolute(const char *path)
+{
+	static char absolute[2 * CODEMAP_PATH_MAX]; // the caller holds the lock
+	size_t length = text_length(path);
+	long directory;
+
+	if (!path[0] || path[0] == '/' || length >= CODEMAP_PATH_MAX)
+		return path;
+	if (text_after(path, "linux-vdso") || text_after(path, "linux-gate"))
+		return path;
+	directory = kernel(__NR_getcwd, absolute, CODEMAP_PATH_MAX);
+	if (kernel_failed(directory) || absolute[0] != '/')
+		return path;
+	absolute[directory - 1] = '/'; // in place of the NUL
+	memcpy(absolute + directory, path, length + 1);
+	return absolute;
+}
+
 static void codemap_tell(const struct codemap_module *module, uintptr_t bias, const char *path)
 {
 	const struct codemap_elf *elf = (const void *)module->start;
@@ -119,7 +140,8 @@ static void codemap_tell(const struct codemap_module *module, uintptr_t bias, co
 				build_id = codemap_build_id(bias, &program[i], &build_id_length);
 		}
 	}
-	notes_module(module->id, module->start, module->end, bias, build_id, build_id_length, path);
+	notes_module(module->id, module->start, module->end, bias, build_id, build_id_length,
+		     codemap_absolute(path));
 }
 
 struct codemap_place codemap_find(uintptr_t pc)

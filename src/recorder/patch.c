@@ -223,7 +223,7 @@ void patch_start(void)
 	struct scope_object *linker = NULL;
 
 	scope_next("execve", &libc);
-	scope_next("_dl_find_object", &linker);
+	scope_next("__tls_get_addr", &linker);
 	if (libc) {
 		patch_function(libc, "execve");
 		patch_function(libc, "munmap");

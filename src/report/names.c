@@ -8,8 +8,9 @@
 // What was found for a frame. For names from the symbols only the pointer is kept.
 struct found {
 	const struct symbol *symbols;
+	bool *wrappers; // owned; for each symbol, whether it allocates on behalf of its caller
 	size_t count;
-	bool owned;
+	bool owned; // the symbols are ours
 };
 
 struct names {
@@ -31,15 +32,21 @@ struct names *names_new(const struct reader *reader, struct symbols *symbols)
 	return names;
 }
 
+static void found_fini(struct found *found)
+{
+	if (found->owned)
+		mem_free((void *)found->symbols);
+	mem_free(found->wrappers);
+}
+
 void names_free(struct names *names)
 {
 	if (!names)
 		return;
 	for (size_t i = 0; i < names->frames_count; i++)
-		if (names->frames[i].owned)
-			mem_free((void *)names->frames[i].symbols);
+		found_fini(&names->frames[i]);
 	mem_free(names->frames);
-	mem_free((void *)names->nobody.symbols);
+	found_fini(&names->nobody);
 	mem_free(names->lines);
 	mem_free(names);
 }
@@ -73,7 +80,7 @@ static struct found from_trace(const struct names *names, const struct trace_fra
 		symbols[i].line = given[i].line;
 		symbols[i].inlined = i + 1 < count;
 	}
-	return (struct found){ symbols, count, true };
+	return (struct found){ .symbols = symbols, .count = count, .owned = true };
 }
 
 static struct found ask(struct names *names, frame_id id)
@@ -93,7 +100,7 @@ static struct found ask(struct names *names, frame_id id)
 	}
 	symbol = mem_alloc(1, sizeof *symbol);
 	*symbol = place_of(names, frame);
-	return (struct found){ symbol, 1, true };
+	return (struct found){ .symbols = symbol, .count = 1, .owned = true };
 }
 
 static void grow_frames(struct names *names)
@@ -106,7 +113,7 @@ static void grow_frames(struct names *names)
 	names->frames_count = count;
 }
 
-const struct symbol *names_find(struct names *names, frame_id frame, size_t *count)
+static const struct found *find(struct names *names, frame_id frame)
 {
 	struct found *found = &names->nobody;
 
@@ -115,8 +122,19 @@ const struct symbol *names_find(struct names *names, frame_id frame, size_t *cou
 			grow_frames(names);
 		found = &names->frames[frame];
 	}
-	if (!found->symbols)
-		*found = ask(names, frame);
+	if (found->symbols)
+		return found;
+	*found = ask(names, frame);
+	found->wrappers = mem_alloc(found->count, sizeof *found->wrappers);
+	for (size_t i = 0; i < found->count; i++)
+		found->wrappers[i] = wrappers_match(found->symbols[i].function);
+	return found;
+}
+
+const struct symbol *names_find(struct names *names, frame_id frame, size_t *count)
+{
+	const struct found *found = find(names, frame);
+
 	*count = found->count;
 	return found->symbols;
 }
@@ -128,18 +146,17 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 
 	while (id) {
 		const struct trace_stack *node = reader_stack(names->reader, id);
-		const struct symbol *symbols;
-		size_t count;
+		const struct found *found;
 
 		if (!node)
 			break;
-		symbols = names_find(names, node->frame, &count);
-		names->lines = mem_grow(names->lines, &names->lines_capacity, result.count + count,
-					sizeof *names->lines);
-		for (size_t i = 0; i < count; i++)
+		found = find(names, node->frame);
+		names->lines = mem_grow(names->lines, &names->lines_capacity,
+					result.count + found->count, sizeof *names->lines);
+		for (size_t i = 0; i < found->count; i++)
 			names->lines[result.count++] = (struct names_line){
-				.symbol = &symbols[i],
-				.wrapper = wrappers_match(symbols[i].function),
+				.symbol = &found->symbols[i],
+				.wrapper = found->wrappers[i],
 			};
 		result.flags |= node->flags;
 		id = node->parent < id ? node->parent : 0;

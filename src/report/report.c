@@ -211,6 +211,15 @@ const char *report_exit(const struct trace_process *process, char out[static 32]
 	return out;
 }
 
+const char *report_ending(const struct report *report, process_id id, char out[static 32])
+{
+	const struct trace_process *process = reader_process(report->reader, id);
+
+	if (process->exit == TRACE_EXIT_UNKNOWN && report->complete)
+		return "still running";
+	return report_exit(process, out);
+}
+
 size_t report_symbol_notes(const struct report *report, const char *const **lines)
 {
 	return symbols_notes(report->symbols, lines);

@@ -64,6 +64,9 @@ void report_free(struct report *report); // NULL is allowed
 // "exit 0", "signal SIGKILL", "exec", "unknown".
 const char *report_exit(const struct trace_process *process, char out[static 32]);
 
+// The same for people: "still running" where that is what unknown means.
+const char *report_ending(const struct report *report, process_id id, char out[static 32]);
+
 // What could not be named, and what would help; a line each, into the report's warnings. Call it
 // after the stacks were written, for it speaks of those.
 size_t report_symbol_notes(const struct report *report, const char *const **lines);

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "report/cxxname.h"
 #include "report/paper.h"
-#include "report/process_tree.h"
+#include "report/process_table.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,12 +13,10 @@
 
 enum {
 	FRAMES_MAX = 12,       // of a stack, unless --all-frames
-	PROCESSES_MAX = 20,    // in the tree, unless -n 0
-	NAME_COLUMNS_MIN = 24, // a function's name is not cut shorter for its file's sake
+	NAME_COLUMNS_MIN = 24, // a function's name is not cut shorter for its file's folder
 	PLACE_COLUMNS_MAX = 200,
 	FIGURES_COLUMNS = 36, // in front of a stack
 	WIDTH_MIN = 80,
-	WIDTH_FREES = 110, // from here on the tree has a column for frees
 };
 
 static const char inlined_mark[] = " (inlined)";
@@ -49,16 +47,6 @@ static const char *plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-// How a process ended, for people.
-static const char *ending_of(const struct report *report, process_id id, char out[static 32])
-{
-	const struct trace_process *process = reader_process(report->reader, id);
-
-	if (process->exit == TRACE_EXIT_UNKNOWN && report->complete)
-		return "still running";
-	return report_exit(process, out);
-}
-
 static void write_headline(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
@@ -75,7 +63,7 @@ static void write_headline(struct page *page)
 	if (processes == 1)
 		paper_format(&page->paper, PAPER_DIM, ", process %" PRIu32 ", %s",
 			     reader_process(page->report->reader, 0)->pid,
-			     ending_of(page->report, 0, text));
+			     report_ending(page->report, 0, text));
 	else
 		paper_format(&page->paper, PAPER_DIM, ", %" PRIu32 " processes", processes);
 	sink_text(page->paper.sink, "\n");
@@ -173,148 +161,9 @@ static void write_totals(struct page *page)
 	sink_text(page->paper.sink, "\n");
 }
 
-// ---- processes ----
-
-// Program and arguments as one line.
-static void describe_process(const struct trace_process *process, struct str *text)
-{
-	str_format(text, "%" PRIu32 "  ", process->pid);
-	if (process->args_count == 0)
-		str_add(text, names_file(process->exe));
-	for (uint32_t i = 0; i < process->args_count; i++)
-		str_format(text, "%s%s", i ? " " : "",
-			   i ? process->args[i] : names_file(process->args[i]));
-	if (process->start == TRACE_START_FORK)
-		str_add(text, " (forked)");
-}
-
-static void write_process(struct page *page, const struct process_tree *tree, size_t index,
-			  unsigned columns)
-{
-	process_id id = tree->nodes[index].process;
-	const struct trace_process *process = reader_process(page->report->reader, id);
-	const struct heap_counts *counts = heap_process(page->report->heap, id);
-	struct str lines = { 0 };
-	struct str text = { 0 };
-	struct str cut = { 0 };
-	struct sink sink = sink_to_str(&cut);
-	struct paper paper = { .sink = &sink };
-	char number[28], ended[32];
-	size_t used;
-
-	if (!page->report->query.processes)
-		process_tree_lines(tree, index, &lines);
-	describe_process(process, &text);
-	used = cxxname_columns(str_get(&lines));
-	paper_foreign(&paper, PAPER_PLAIN, str_get(&text),
-		      used + 10 < columns ? columns - (unsigned)used : 10);
-	sink_text(page->paper.sink, "  ");
-	paper_text(&page->paper, PAPER_DIM, str_get(&lines));
-	paper_field(&page->paper, PAPER_PLAIN, str_get(&cut),
-		    columns > used ? columns - (unsigned)used : 0, false);
-	paper_field(&page->paper, PAPER_PLAIN, str_count(counts->allocated.count, number), 13,
-		    true);
-	if (page->paper.width >= WIDTH_FREES)
-		paper_field(&page->paper, PAPER_PLAIN, str_count(counts->frees, number), 13, true);
-	paper_field(&page->paper, PAPER_PLAIN, str_bytes(counts->allocated.bytes, number), 11,
-		    true);
-	paper_field(&page->paper, PAPER_PLAIN, str_bytes(counts->live_at_exit.bytes, number), 11,
-		    true);
-	paper_format(&page->paper, PAPER_DIM, "  %s\n", ending_of(page->report, id, ended));
-	str_fini(&lines);
-	str_fini(&text);
-	str_fini(&cut);
-}
-
-static int by_bytes(const void *a, const void *b, void *context)
-{
-	const struct heap *heap = context;
-	process_id left = *(const process_id *)a;
-	process_id right = *(const process_id *)b;
-	uint64_t l = heap_process(heap, left)->allocated.bytes;
-	uint64_t r = heap_process(heap, right)->allocated.bytes;
-
-	if (l != r)
-		return l > r ? -1 : 1;
-	return left < right ? -1 : left > right;
-}
-
-// By process id, whether it is in the tree: the heaviest ones, and those they descend from.
-static bool *choose_processes(const struct page *page)
-{
-	const struct reader *reader = page->report->reader;
-	uint32_t count = reader_processes_count(reader);
-	bool all = page->report->options->rows_max == 0 || count <= PROCESSES_MAX;
-	bool *chosen = mem_alloc(count, sizeof *chosen);
-	process_id *order = mem_alloc(count, sizeof *order);
-
-	for (process_id id = 0; id < count; id++)
-		order[id] = id;
-	qsort_r(order, count, sizeof *order, by_bytes, page->report->heap);
-	for (uint32_t i = 0; i < count && (all || i < PROCESSES_MAX); i++) {
-		process_id id = order[i];
-
-		if (!query_has_process(&page->report->query, id))
-			continue;
-		while (id < count && !chosen[id]) {
-			process_id parent = reader_process(reader, id)->parent;
-
-			chosen[id] = true;
-			if (page->report->query.processes || parent >= id)
-				break;
-			id = parent;
-		}
-	}
-	mem_free(order);
-	return chosen;
-}
-
-static void write_processes(struct page *page)
-{
-	struct process_tree tree;
-	bool *chosen;
-	unsigned wide = page->paper.width >= WIDTH_FREES ? 13 : 0;
-	unsigned columns = page->paper.width - 2 - 13 - wide - 11 - 11 - 16;
-	struct heap_amount hidden = { 0 };
-	size_t hidden_count = 0;
-	char number[28], bytes[16];
-
-	if (!page->several)
-		return;
-	paper_text(&page->paper, PAPER_BOLD, "PROCESSES");
-	paper_field(&page->paper, PAPER_DIM, "", columns + 2 - 9, false);
-	paper_field(&page->paper, PAPER_DIM, "allocations", 13, true);
-	if (wide)
-		paper_field(&page->paper, PAPER_DIM, "frees", 13, true);
-	paper_field(&page->paper, PAPER_DIM, "bytes", 11, true);
-	paper_field(&page->paper, PAPER_DIM, "at exit", 11, true);
-	paper_text(&page->paper, PAPER_DIM, "  ended\n");
-	process_tree_init(&tree, page->report->reader);
-	chosen = choose_processes(page);
-	for (size_t i = 0; i < tree.count; i++) {
-		process_id id = tree.nodes[i].process;
-
-		if (chosen[id]) {
-			write_process(page, &tree, i, columns);
-		} else if (query_has_process(&page->report->query, id)) {
-			hidden_count++;
-			hidden.count += heap_process(page->report->heap, id)->allocated.count;
-			hidden.bytes += heap_process(page->report->heap, id)->allocated.bytes;
-		}
-	}
-	if (hidden_count)
-		paper_format(&page->paper, PAPER_DIM,
-			     "  … %zu more with %s allocations of %s (-n 0 shows all)\n",
-			     hidden_count, str_count(hidden.count, number),
-			     str_bytes(hidden.bytes, bytes));
-	sink_text(page->paper.sink, "\n");
-	mem_free(chosen);
-	process_tree_fini(&tree);
-}
-
 // ---- sites ----
 
-// The last two parts of a path are enough to know a file by: "/home/me/src/parse.c" -> "src/parse.c".
+// The last two parts of a path are enough to know a file by: "/home/me/src/a.c" -> "src/a.c".
 static const char *last_two(const char *path)
 {
 	const char *name = names_file(path);
@@ -365,7 +214,7 @@ static void write_line(struct page *page, const struct symbol *symbol, enum pape
 		size_t used = cxxname_columns(str_get(&place)) + 2;
 
 		str_clear(&name);
-		cxxname_shorten(symbol->function, used + least > room ? least : room - used, &name);
+		cxxname_shorten(symbol->function, used < room ? room - used : 0, &name);
 		paper_text(&page->paper, style, str_get(&name));
 		sink_text(page->paper.sink, "  ");
 	}
@@ -531,7 +380,8 @@ static void write(struct report *report, struct sink *sink)
 
 	write_headline(&page);
 	write_totals(&page);
-	write_processes(&page);
+	if (page.several)
+		process_table_write(report, &page.paper);
 	if (heap_totals(report->heap)->counts.allocated.count == 0)
 		paper_text(&page.paper, PAPER_PLAIN, "Nothing was allocated.\n");
 	else

@@ -10,8 +10,10 @@
 #include <string.h>
 
 enum {
-	DEPTH_MAX = 256,     // of the tree of DIEs that we follow
-	PIECES_MAX = 100000, // ranges of one function
+	DEPTH_MAX = 256,      // of the tree of DIEs that we follow
+	PIECES_MAX = 100000,  // ranges of one function
+	RANGES_MAX = 1 << 22, // of all functions of a unit: far more than code has
+	STEPS_MAX = 1 << 24,  // entries of range lists that we look at for one unit
 };
 
 #define NO_NODE UINT32_MAX
@@ -50,6 +52,7 @@ struct debuginfo {
 struct range_list {
 	struct nest_range *items;
 	size_t count, capacity;
+	size_t steps; // entries that were read, also those that were no use
 };
 
 static void add_range(struct range_list *ranges, uint64_t start, uint64_t end, uint32_t depth,
@@ -68,7 +71,11 @@ static bool add_ranges(const struct debuginfo *debuginfo, struct range_list *ran
 	ptrdiff_t at = 0;
 	bool added = false;
 
-	for (int i = 0; i < PIECES_MAX; i++) {
+	for (int i = 0; i < PIECES_MAX && ranges->count < RANGES_MAX; i++) {
+		if (ranges->steps++ == STEPS_MAX) {
+			ranges->steps--;
+			break;
+		}
 		at = dwarf_ranges(die, at, &base, &start, &end);
 		if (at <= 0)
 			break;
@@ -271,12 +278,24 @@ static uint32_t visit(const struct debuginfo *debuginfo, struct unit *unit,
 	return at;
 }
 
-// Step to the next sibling. It must lie behind, or a malformed file could lead us in circles.
-static bool step(Dwarf_Die *die)
+// Step to the next sibling. It must lie behind all that was visited: a malformed file could else
+// lead us in circles, or through the same DIEs again on each level.
+static bool step(Dwarf_Die *die, Dwarf_Off *last)
 {
-	Dwarf_Off before = dwarf_dieoffset(die);
+	if (dwarf_siblingof(die, die) != 0 || dwarf_dieoffset(die) <= *last)
+		return false;
+	*last = dwarf_dieoffset(die);
+	return true;
+}
 
-	return dwarf_siblingof(die, die) == 0 && dwarf_dieoffset(die) > before;
+// The same for the first child.
+static bool descend(Dwarf_Die *die, Dwarf_Die *child, Dwarf_Off *last)
+{
+	if (!may_hold_functions(die) || dwarf_child(die, child) != 0 ||
+	    dwarf_dieoffset(child) <= *last)
+		return false;
+	*last = dwarf_dieoffset(child);
+	return true;
 }
 
 static void index_unit(const struct debuginfo *debuginfo, struct unit *unit)
@@ -285,6 +304,7 @@ static void index_unit(const struct debuginfo *debuginfo, struct unit *unit)
 	struct range_list ranges = { 0 };
 	Dwarf_Attribute attribute;
 	Dwarf_Word lines;
+	Dwarf_Off last;
 	uint32_t depth = 0;
 
 	unit->indexed = true;
@@ -294,16 +314,16 @@ static void index_unit(const struct debuginfo *debuginfo, struct unit *unit)
 	if (dwarf_child(&unit->die, &levels[0].die) != 0)
 		return;
 	levels[0].node = NO_NODE;
+	last = dwarf_dieoffset(&levels[0].die);
 	for (;;) {
 		struct level *level = &levels[depth];
 		uint32_t node = visit(debuginfo, unit, &ranges, &level->die, level->node, depth);
 
-		if (depth + 1 < DEPTH_MAX && may_hold_functions(&level->die) &&
-		    dwarf_child(&level->die, &levels[depth + 1].die) == 0) {
+		if (depth + 1 < DEPTH_MAX && descend(&level->die, &levels[depth + 1].die, &last)) {
 			levels[++depth].node = node;
 			continue;
 		}
-		while (!step(&levels[depth].die)) {
+		while (!step(&levels[depth].die, &last)) {
 			if (depth == 0)
 				goto out;
 			depth--;

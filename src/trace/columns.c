@@ -7,7 +7,7 @@
 #define EVERY (BIT(COLUMN_KIND) | BIT(COLUMN_THREAD) | BIT(COLUMN_TIME))
 #define BEGINS (ADDRESS | BIT(COLUMN_SIZE) | BIT(COLUMN_STACK))
 
-enum { KINDS_COUNT = TRACE_FAILED + 1 };
+enum { KINDS_COUNT = TRACE_FAILED + 1, RESERVE_EVENTS = 1024 };
 
 static const uint64_t kind_columns[KINDS_COUNT] = {
 	[TRACE_MALLOC] = BEGINS,
@@ -107,12 +107,11 @@ static void add_fields(struct columns_encoder *encoder, const struct trace_event
 		add_number(encoder, COLUMN_FREE_STACK, event->stack);
 }
 
-// Room for the longest entries of a whole block, so that adding need not ask. Memory that is not
-// written to costs nothing.
+// Room for the longest entries of the next RESERVE_EVENTS, so that adding need not ask each time.
 static void reserve_all(struct columns_encoder *encoder)
 {
 	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++)
-		bytes_reserve(&encoder->column[column], COLUMNS_EVENTS_MAX * VARINT_BYTES_MAX);
+		bytes_reserve(&encoder->column[column], RESERVE_EVENTS * VARINT_BYTES_MAX);
 }
 
 void columns_add(struct columns_encoder *encoder, const struct trace_event *event)
@@ -120,8 +119,9 @@ void columns_add(struct columns_encoder *encoder, const struct trace_event *even
 	uint64_t columns = columns_of_kind(event->kind);
 
 	ASSERT(columns != 0 && encoder->count < COLUMNS_EVENTS_MAX);
-	if (unlikely(encoder->count == 0)) {
+	if (unlikely(encoder->count % RESERVE_EVENTS == 0))
 		reserve_all(encoder);
+	if (unlikely(encoder->count == 0)) {
 		encoder->first_ns = encoder->last_ns = event->time_ns;
 		encoder->last_thread = 0;
 		encoder->run_thread = event->thread;

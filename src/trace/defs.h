@@ -14,7 +14,7 @@ enum {
 	DEFS_TEXT_MAX = 64 << 10, // bytes of one text
 	DEFS_ARGS_MAX = 4 << 20,  // bytes of all arguments of one process
 	DEFS_RUN_MAX = 1 << 16,   // frames or stacks in one record of ours
-	DEFS_GAP_MAX = 1 << 22,   // entries that may be filled in over a whole trace
+	DEFS_GAP_MAX = 1 << 20,   // entries that may be filled in over a whole trace
 	DEFS_NAMES_MAX = 256,     // functions at one frame
 };
 

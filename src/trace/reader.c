@@ -134,6 +134,9 @@ static void take_defs(struct reader *reader, struct bytes_cursor payload)
 		defs_read(&reader->defs, &record);
 	if (payload.bad)
 		reader->defs.refused++;
+	// What the file says of itself in front is what it is read by.
+	reader->defs.info.version_major = reader->preamble.version_major;
+	reader->defs.info.version_minor = reader->preamble.version_minor;
 }
 
 // Does the note name what it is about? Damage may have taken that away.

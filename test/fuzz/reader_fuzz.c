@@ -118,8 +118,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (repair_trace(path, mended, &result, &err)) {
 		snprintf(path, sizeof path, "/proc/self/fd/%d", mended);
 		reader = reader_open(path, &err);
-		if (!reader)
+		if (!reader) {
+			fprintf(stderr, "%s\n", err.text);
 			abort(); // what repair makes can be opened
+		}
 		use(reader);
 		reader_close(reader);
 	}

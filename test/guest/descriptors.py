@@ -4,7 +4,7 @@
 import os
 import subprocess
 
-from libguest import (TIDEMARK, Trace, check_whole, environment, equal, main, program,
+from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, main, program,
                       record_witnessed, run, test)
 
 
@@ -52,6 +52,10 @@ def the_program_is_given_what_we_were_given():
     own = [program("given"), "one", "two words", ""]
     recording = [TIDEMARK, "record", "-q", "-o", "t.tide", "--"]
 
+    is_given_the_same([*command], recording, own)
+
+
+def is_given_the_same(command, recording, own):
     def given(prefix):
         with open("input", "wb+") as file:
             return subprocess.run([*command, *prefix, *own], env=environment(X="1"), stdin=file,
@@ -59,8 +63,16 @@ def the_program_is_given_what_we_were_given():
                                   check=True).stdout.decode().splitlines()
 
     plain, traced = given([]), given(recording)
+    check(len(plain) > 60, f"only {len(plain)} lines")
     equal([], [line for line in plain if line not in traced], "lines missing under the recorder")
     equal([], [line for line in traced if line not in plain], "lines new under the recorder")
+
+
+@test
+def standard_descriptors_that_are_closed_stay_closed():
+    is_given_the_same(["sh", "-c", "exec <&- 2>&-; exec \"$@\"", "sh"],
+                      [TIDEMARK, "record", "-q", "-o", "t.tide", "--"], [program("given")])
+    check_whole(Trace())
 
 
 @test

@@ -143,6 +143,10 @@ def a_static_child_is_told_as_well():
     trace = Trace()
     unseen = [line for kind, _, line in trace.notes if kind == "exec-unseen"]
     check(any("still_static" in line for line in unseen), "no note:", trace.notes)
+    equal(1, sum("still_static" in line for line in ended.lines()[:-2]), f"lines in {ended.err}")
+    ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", "sh", "-c",
+                 f"{program('still_static')} 0; true"])
+    equal(125, ended.code, "exit code under --strict")
 
 
 @test

@@ -72,6 +72,24 @@ def another_root():
 
 
 @test
+def a_child_that_cannot_load_the_recorder_runs_undisturbed_and_we_say_so():
+    need_root()
+    for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
+        os.makedirs("root" + os.path.dirname(path), exist_ok=True)
+        shutil.copy(os.path.realpath(path), "root" + path)
+    shutil.copy(program("places"), "root")
+    ended = record([program("places"), "chroot", os.path.abspath("root")])
+    equal([], [line for line in ended.err.splitlines() if not line.startswith("tidemark: ")],
+          "what the child's loader said")
+    lines = ended.lines()[:-2]
+    equal(1, sum("/places" in line for line in lines), f"lines about the child in {ended.err}")
+    trace = Trace()
+    check_whole(trace)
+    equal(100, len(trace.of_size(7702)), "blocks of the parent")
+    equal(0, len(trace.of_size(7703)), "blocks of the child")
+
+
+@test
 def dropped_rights():
     need_root()
     trace = recorded_where_anybody_may_look()

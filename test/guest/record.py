@@ -200,6 +200,16 @@ def processes_that_outlive_the_program_are_waited_for_until_we_are_told_to_stop(
 
 
 @test
+def bundle_packs_the_symbols_and_prints_nothing_on_standard_output():
+    ended = record([program("resizes")], "--bundle")
+    equal("100\n", ended.out, "standard output")
+    check_whole(Trace())
+    plain = os.path.getsize("t.tide")
+    record([program("resizes")], trace="plain.tide")
+    check(plain > os.path.getsize("plain.tide"), "nothing was added to the trace")
+
+
+@test
 def tidemark_alone_says_what_it_can_do():
     ended = run([TIDEMARK])
     equal(0, ended.code, "exit code")

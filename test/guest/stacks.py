@@ -70,10 +70,17 @@ def distinct_stacks_by_the_hundred_thousand_cost_a_bounded_amount_of_memory():
     print(f"# added {added} KiB to a peak of {plain} KiB")
 
 
+def check_verified(trace):
+    """Each stack was walked twice, the second time without the help of the one before."""
+    check(int(trace.end.get("stacks-verified", 0)) > 0, "no stack was verified")
+    equal(0, int(trace.end.get("stacks-mismatched", 0)), "stacks that differ")
+
+
 def odd(how, *sizes):
-    ended, witness = record_witnessed([program("odd_stacks"), how])
+    ended, witness = record_witnessed([program("odd_stacks"), how], "--verify-stacks")
     trace = Trace()
     check_whole(trace, witness)
+    check_verified(trace)
     events = [event for size in sizes for event in trace.of_size(size)]
     equal(int(ended.out), len(events), "blocks")
     equal(int(ended.out), sum(trace.frees_of_size(size) for size in sizes), "frees")
@@ -128,9 +135,10 @@ def threads_with_16_KiB_of_stack_are_recorded():
 
 @test
 def exceptions_lose_nothing():
-    _, witness = record_witnessed([program("throws")])
+    _, witness = record_witnessed([program("throws")], "--verify-stacks")
     trace = Trace()
     check_whole(trace, witness)
+    check_verified(trace)
     equal(5000, len(trace.of_size(7651)), "blocks")
     equal(5000, trace.frees_of_size(7651), "frees")
     complete(trace, trace.of_size(7651))

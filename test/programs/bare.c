@@ -7,11 +7,11 @@
 
 static volatile int sink;
 
-#define LEVEL(n, next)                                                     \
+#define LEVEL(n, next)                                                      \
 	__attribute__((noinline, noclone)) static void level_##n(int count) \
-	{                                                                  \
-		next(count);                                               \
-		sink += n;                                                 \
+	{                                                                   \
+		next(count);                                                \
+		sink += n;                                                  \
 	}
 
 __attribute__((noinline, noclone)) static void level_0(int count)

@@ -23,9 +23,8 @@ static void before_everything(int argc, char **argv, char **envp)
 	keep(7301);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char **,
-									      char **) =
-	before_everything;
+__attribute__((section(".preinit_array"),
+	       used)) static void (*const preinit)(int, char **, char **) = before_everything;
 
 __attribute__((constructor)) static void constructor(void)
 {

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <new>
 #include <string>
-#include <vector>
 #include <unistd.h>
+#include <vector>
 
 enum { TIMES = 100 };
 

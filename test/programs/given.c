@@ -34,9 +34,9 @@ static void say_signals(void)
 
 		if (sigaction(number, NULL, &action) == 0)
 			guest_say("signal %d %s blocked %d\n", number,
-				  action.sa_handler == SIG_IGN ? "ignored" :
-				  action.sa_handler == SIG_DFL ? "default" :
-								 "handled",
+				  action.sa_handler == SIG_IGN   ? "ignored"
+				  : action.sa_handler == SIG_DFL ? "default"
+								 : "handled",
 				  sigismember(&mask, number));
 	}
 }

@@ -116,8 +116,8 @@ static void run_own_stack(void)
 {
 	for (int i = 0; i < 200; i++) {
 		size_t size = 32768 + 4096 * (size_t)(i % 3);
-		char *stack = i % 2 ? malloc(size) :
-				      mmap(NULL, size, PROT_READ | PROT_WRITE,
+		char *stack = i % 2 ? malloc(size)
+				    : mmap(NULL, size, PROT_READ | PROT_WRITE,
 					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		getcontext(&contexts[0]);

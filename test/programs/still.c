@@ -14,10 +14,10 @@ static volatile sig_atomic_t ends;
 
 static void handler(int number)
 {
-	const char *name = number == SIGUSR1 ? "USR1\n" :
-			   number == SIGHUP  ? "HUP\n" :
-			   number == SIGTERM ? "TERM\n" :
-					       "INT\n";
+	const char *name = number == SIGUSR1   ? "USR1\n"
+			   : number == SIGHUP  ? "HUP\n"
+			   : number == SIGTERM ? "TERM\n"
+					       : "INT\n";
 
 	if (write(STDOUT_FILENO, name, strlen(name)) < 0)
 		_exit(92);

@@ -555,3 +555,38 @@ TEST(damaged_files_do_no_harm)
 		remarks_fini(&remarks);
 	}
 }
+
+// DWARF in which each function claims the one after next as its sibling: read level by level, every
+// function would be met again on each level, which doubles the work with every one.
+TEST(siblings_that_overlap_are_walked_once)
+{
+	enum { COUNT = 200 };
+	const char *source = test_temp_path("siblings.s"), *path = test_temp_path("siblings.so");
+	FILE *file = fopen(source, "w");
+	struct fixture fixture;
+	struct places places = { 0 };
+
+	CHECK(file != NULL);
+	fputs(".text\n.type code, @function\ncode: .skip 64\n.size code, 64\n"
+	      ".section .debug_abbrev,\"\",@progbits\n"
+	      ".byte 1, 0x11, 1, 0x11, 1, 0x12, 6, 0, 0\n" // unit: low_pc, high_pc
+	      ".byte 2, 0x2e, 1, 0x01, 0x13, 3, 8, 0x11, 1, 0x12, 6, 0, 0\n" // function: sibling too
+	      ".byte 0\n"
+	      ".section .debug_info,\"\",@progbits\n"
+	      "begin: .long end - begin - 4\n.short 4\n.long 0\n.byte 8\n"
+	      ".uleb128 1\n.quad code\n.long 64\n",
+	      file);
+	for (int i = 0; i < COUNT; i++)
+		fprintf(file,
+			"f%d: .uleb128 2\n.long %s%d - begin\n.asciz \"function_%d\"\n"
+			".quad code + %d\n.long 1\n",
+			i, i + 2 < COUNT ? "f" : "last", i + 2 < COUNT ? i + 2 : 0, i, i % 64);
+	fputs("last0: .byte 0\nend:\n", file);
+	fclose(file);
+	oracle_run("gcc -shared -nostdlib %s -o %s", source, path);
+	fixture_open(&fixture, path);
+	symbols_file_find(fixture.file, offset_of(path, "code") + 5, &places);
+	CHECK_CONTAINS("function_", places.items[0].function);
+	places_fini(&places);
+	fixture_close(&fixture);
+}

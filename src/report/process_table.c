@@ -1,0 +1,145 @@
+#include "report/process_table.h"
+
+#include "base/mem.h"
+#include "report/cxxname.h"
+#include "report/process_tree.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum {
+	PROCESSES_MAX = 20, // in the tree, unless -n 0
+	WIDTH_FREES = 110,  // from here on it has a column for frees
+};
+
+// Program and arguments as one line.
+static void describe_process(const struct trace_process *process, struct str *text)
+{
+	str_format(text, "%" PRIu32 "  ", process->pid);
+	if (process->args_count == 0)
+		str_add(text, names_file(process->exe));
+	for (uint32_t i = 0; i < process->args_count; i++)
+		str_format(text, "%s%s", i ? " " : "",
+			   i ? process->args[i] : names_file(process->args[i]));
+	if (process->start == TRACE_START_FORK)
+		str_add(text, " (forked)");
+}
+
+static void write_process(struct report *report, struct paper *paper,
+			  const struct process_tree *tree, size_t index, unsigned columns)
+{
+	process_id id = tree->nodes[index].process;
+	const struct trace_process *process = reader_process(report->reader, id);
+	const struct heap_counts *counts = heap_process(report->heap, id);
+	struct str lines = { 0 };
+	struct str text = { 0 };
+	struct str cut = { 0 };
+	struct sink sink = sink_to_str(&cut);
+	struct paper strip = { .sink = &sink };
+	char number[28], ended[32];
+	size_t used;
+
+	if (!report->query.processes)
+		process_tree_lines(tree, index, &lines);
+	describe_process(process, &text);
+	used = cxxname_columns(str_get(&lines));
+	paper_foreign(&strip, PAPER_PLAIN, str_get(&text),
+		      used + 10 < columns ? columns - (unsigned)used : 10);
+	sink_text(paper->sink, "  ");
+	paper_text(paper, PAPER_DIM, str_get(&lines));
+	paper_field(paper, PAPER_PLAIN, str_get(&cut),
+		    columns > used ? columns - (unsigned)used : 0, false);
+	paper_field(paper, PAPER_PLAIN, str_count(counts->allocated.count, number), 13, true);
+	if (paper->width >= WIDTH_FREES)
+		paper_field(paper, PAPER_PLAIN, str_count(counts->frees, number), 13, true);
+	paper_field(paper, PAPER_PLAIN, str_bytes(counts->allocated.bytes, number), 11, true);
+	paper_field(paper, PAPER_PLAIN, str_bytes(counts->live_at_exit.bytes, number), 11, true);
+	paper_format(paper, PAPER_DIM, "  %s\n", report_ending(report, id, ended));
+	str_fini(&lines);
+	str_fini(&text);
+	str_fini(&cut);
+}
+
+static int by_bytes(const void *a, const void *b, void *context)
+{
+	const struct heap *heap = context;
+	process_id left = *(const process_id *)a;
+	process_id right = *(const process_id *)b;
+	uint64_t l = heap_process(heap, left)->allocated.bytes;
+	uint64_t r = heap_process(heap, right)->allocated.bytes;
+
+	if (l != r)
+		return l > r ? -1 : 1;
+	return left < right ? -1 : left > right;
+}
+
+// By process id, whether it is in the tree: the heaviest ones, and those they descend from.
+static bool *choose_processes(const struct report *report)
+{
+	const struct reader *reader = report->reader;
+	uint32_t count = reader_processes_count(reader);
+	bool all = report->options->rows_max == 0 || count <= PROCESSES_MAX;
+	bool *chosen = mem_alloc(count, sizeof *chosen);
+	process_id *order = mem_alloc(count, sizeof *order);
+
+	for (process_id id = 0; id < count; id++)
+		order[id] = id;
+	qsort_r(order, count, sizeof *order, by_bytes, report->heap);
+	for (uint32_t i = 0; i < count && (all || i < PROCESSES_MAX); i++) {
+		process_id id = order[i];
+
+		if (!query_has_process(&report->query, id))
+			continue;
+		while (id < count && !chosen[id]) {
+			process_id parent = reader_process(reader, id)->parent;
+
+			chosen[id] = true;
+			if (report->query.processes || parent >= id)
+				break;
+			id = parent;
+		}
+	}
+	mem_free(order);
+	return chosen;
+}
+
+void process_table_write(struct report *report, struct paper *paper)
+{
+	struct process_tree tree;
+	bool *chosen;
+	unsigned wide = paper->width >= WIDTH_FREES ? 13 : 0;
+	unsigned columns = paper->width - 2 - 13 - wide - 11 - 11 - 16;
+	struct heap_amount hidden = { 0 };
+	size_t hidden_count = 0;
+	char number[28], bytes[16];
+
+	paper_text(paper, PAPER_BOLD, "PROCESSES");
+	paper_field(paper, PAPER_DIM, "", columns + 2 - 9, false);
+	paper_field(paper, PAPER_DIM, "allocations", 13, true);
+	if (wide)
+		paper_field(paper, PAPER_DIM, "frees", 13, true);
+	paper_field(paper, PAPER_DIM, "bytes", 11, true);
+	paper_field(paper, PAPER_DIM, "at exit", 11, true);
+	paper_text(paper, PAPER_DIM, "  ended\n");
+	process_tree_init(&tree, report->reader);
+	chosen = choose_processes(report);
+	for (size_t i = 0; i < tree.count; i++) {
+		process_id id = tree.nodes[i].process;
+
+		if (chosen[id]) {
+			write_process(report, paper, &tree, i, columns);
+		} else if (query_has_process(&report->query, id)) {
+			hidden_count++;
+			hidden.count += heap_process(report->heap, id)->allocated.count;
+			hidden.bytes += heap_process(report->heap, id)->allocated.bytes;
+		}
+	}
+	if (hidden_count)
+		paper_format(paper, PAPER_DIM,
+			     "  … %zu more with %s allocations of %s (-n 0 shows all)\n",
+			     hidden_count, str_count(hidden.count, number),
+			     str_bytes(hidden.bytes, bytes));
+	sink_text(paper->sink, "\n");
+	mem_free(chosen);
+	process_tree_fini(&tree);
+}

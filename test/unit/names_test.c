@@ -1,0 +1,91 @@
+// A stack becomes lines: every frame, inlined functions too, and where the user's own code begins.
+#include "report/names.h"
+#include "test/unit/assembled.h"
+
+static const char trace[] =
+	"process p\n"
+	"thread t p\n"
+	"module m p 0x7000-0x9000 bias=0x7000 \"/opt/lib/libm.so.1\"\n"
+	"frame both 0x100\n"
+	"name both \"inner\" \"a.c\":1 < \"outer\" \"a.c\":2\n"
+	"frame bare m 0x7123\n"
+	"frame jit 0x5555\n"
+	"stack s1 \"operator new(unsigned long)\" < xstrdup < both < bare < jit < main < "
+	"__libc_start_main < _start\n"
+	"stack s2 flags=1 malloc < xmalloc\n"
+	"stack s3 _start\n"
+	"end\n";
+
+// The id of the only stack of `count` frames.
+static stack_id stack_of(const struct reader *reader, size_t count)
+{
+	for (stack_id id = reader_stacks_count(reader) - 1; id > 0; id--) {
+		size_t depth = 0;
+
+		for (stack_id up = id; up; up = reader_stack(reader, up)->parent)
+			depth++;
+		if (depth == count)
+			return id;
+	}
+	return 0;
+}
+
+TEST(names_of_a_stack_are_whole_and_leaf_first)
+{
+	struct reader *reader = assembled_open(trace);
+	struct names *names = names_new(reader, NULL);
+	struct names_stack stack = names_stack(names, stack_of(reader, 8));
+
+	CHECK_EQ(9, stack.count);
+	CHECK_STR("operator new(unsigned long)", stack.lines[0].symbol->function);
+	CHECK_STR("inner", stack.lines[2].symbol->function);
+	CHECK_EQ(1, stack.lines[2].symbol->line);
+	CHECK(stack.lines[2].symbol->inlined);
+	CHECK_STR("outer", stack.lines[3].symbol->function);
+	CHECK(!stack.lines[3].symbol->inlined);
+	CHECK(!stack.lines[4].symbol->function);
+	CHECK_STR("/opt/lib/libm.so.1", stack.lines[4].symbol->module);
+	CHECK_EQ(0x123, stack.lines[4].symbol->offset);
+	CHECK_STR("", stack.lines[5].symbol->module);
+	CHECK_EQ(0x5555, stack.lines[5].symbol->offset);
+	CHECK_STR("_start", stack.lines[8].symbol->function);
+	CHECK_EQ(2, stack.user);
+	CHECK_EQ(2, stack.roots);
+	CHECK_EQ(0, stack.flags);
+	names_free(names);
+	reader_close(reader);
+}
+
+TEST(names_of_nothing_but_wrappers_begin_at_the_leaf)
+{
+	struct reader *reader = assembled_open(trace);
+	struct names *names = names_new(reader, NULL);
+	struct names_stack stack = names_stack(names, stack_of(reader, 2));
+
+	CHECK_EQ(2, stack.count);
+	CHECK_EQ(0, stack.user);
+	names_free(names);
+	reader_close(reader);
+}
+
+TEST(names_of_no_stack_and_of_ids_that_are_none_are_harmless)
+{
+	struct reader *reader = assembled_open(trace);
+	struct names *names = names_new(reader, NULL);
+	size_t count = 0;
+
+	CHECK_EQ(0, names_stack(names, 0).count);
+	CHECK_EQ(0, names_stack(names, 4000000000u).count);
+	CHECK(names_find(names, 4000000000u, &count) != NULL);
+	CHECK_EQ(1, count);
+	names_free(names);
+	reader_close(reader);
+}
+
+TEST(names_file_is_the_last_part_of_a_path)
+{
+	CHECK_STR("libm.so", names_file("/usr/lib/libm.so"));
+	CHECK_STR("app", names_file("app"));
+	CHECK_STR("", names_file("dir/"));
+	CHECK_STR("", names_file(""));
+}
