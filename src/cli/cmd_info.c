@@ -12,10 +12,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { INFO_JSON = 1, INFO_MODULES, KINDS_COUNT = TRACE_FAILED + 1, NOTES_COUNT = 16 };
+enum { INFO_JSON = 1, INFO_MODULES, INFO_ALL, SHOWN_PROCESSES = 40, KINDS_COUNT = TRACE_FAILED + 1, NOTES_COUNT = 16 };
 
 static const struct option_row info_options[] = {
 	{ INFO_MODULES, 'm', "modules", NULL, "list the mapped files, with build-ids" },
+	{ INFO_ALL, 'a', "all", NULL, "list all processes, however many" },
 	{ INFO_JSON, 'j', "json", NULL, "print JSON (docs/schema/info.json)" },
 	{ 0 },
 };
@@ -25,7 +26,7 @@ static int run(int argc, char **argv);
 const struct command cmd_info = {
 	.name = "info",
 	.brief = "what is in a trace: processes, events, losses, cost",
-	.usage = "FILE [--json] [--modules]",
+	.usage = "FILE [--all] [--modules] [--json]",
 	.text = "Says what was recorded, whether the trace is whole and, if not, why, and what\n"
 		"the recording cost the program and the machine.",
 	.examples = "  tidemark info app.tide\n"
@@ -237,13 +238,14 @@ static void print_process(const struct info *info, const struct trace_process *p
 }
 
 // Parents before their children, in the order of the trace otherwise.
-static void print_tree(const struct info *info)
+static void print_tree(const struct info *info, uint32_t limit)
 {
 	const struct reader *reader = info->reader;
 	uint32_t count = reader_processes_count(reader);
 	process_id *child = mem_alloc(count + 1u, sizeof *child);     // the first one
 	process_id *sibling = mem_alloc(count + 1u, sizeof *sibling); // the next one
 	process_id root = TRACE_NONE;
+	uint32_t shown = 0;
 	process_id at;
 	int depth = 0;
 
@@ -257,7 +259,8 @@ static void print_tree(const struct info *info)
 		*first = id;
 	}
 	for (at = root; at != TRACE_NONE;) {
-		print_process(info, reader_process(reader, at), depth);
+		if (shown++ < limit)
+			print_process(info, reader_process(reader, at), depth);
 		if (child[at] != TRACE_NONE) {
 			at = child[at];
 			depth++;
@@ -270,6 +273,8 @@ static void print_tree(const struct info *info)
 		if (at != TRACE_NONE)
 			at = sibling[at];
 	}
+	if (shown > limit)
+		printf("  ... and %u more (--all lists them)\n", shown - limit);
 	mem_free(child);
 	mem_free(sibling);
 }
@@ -516,7 +521,7 @@ static void print_json(const struct info *info, struct sink *sink)
 	sink_text(sink, "\n");
 }
 
-static int tell(const char *path, bool as_json, bool modules)
+static int tell(const char *path, bool as_json, bool all, bool modules)
 {
 	struct sink sink = sink_to_file(stdout);
 	struct info info = { .path = path };
@@ -533,7 +538,7 @@ static int tell(const char *path, bool as_json, bool modules)
 	} else {
 		print_head(&info);
 		printf("%-11s%u\n", "processes", reader_processes_count(reader));
-		print_tree(&info);
+		print_tree(&info, all ? UINT32_MAX : SHOWN_PROCESSES);
 		print_events(&info);
 		print_figures(&info);
 		if (modules)
@@ -548,7 +553,7 @@ static int tell(const char *path, bool as_json, bool modules)
 
 static int run(int argc, char **argv)
 {
-	bool as_json = false, modules = false;
+	bool as_json = false, all = false, modules = false;
 	const char *path = NULL;
 	struct args args;
 	int id;
@@ -557,6 +562,8 @@ static int run(int argc, char **argv)
 	while ((id = args_next(&args)) != ARGS_END) {
 		if (id == INFO_JSON)
 			as_json = true;
+		else if (id == INFO_ALL)
+			all = true;
 		else if (id == INFO_MODULES)
 			modules = true;
 		else if (id != ARGS_OPERAND || !args_operand(&args, &path))
@@ -564,5 +571,5 @@ static int run(int argc, char **argv)
 	}
 	if (!args_need(&args, path, "a trace FILE"))
 		return args.exit_code;
-	return tell(path, as_json, modules);
+	return tell(path, as_json, all, modules);
 }

@@ -237,8 +237,8 @@ static void accept_visitors(struct door *door)
 		atomic_fetch_add(&door->busy, 1);
 		*visitor = (struct visitor){ .fd = fd, .since_ns = tick_now(door->tick) };
 		hear(door, visitor);
-		visitor = &door->visitors[door->visitors_count - 1];
-		if (door->visitors_count > 0 && visitor->fd == fd)
+		// Still there: silent so far.
+		if (door->visitors_count > 0 && door->visitors[door->visitors_count - 1].fd == fd)
 			watch(door, fd, WATCHED_VISITOR, (uint32_t)fd);
 	}
 }

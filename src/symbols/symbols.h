@@ -1,11 +1,11 @@
 // symbols: from a code address in a module to function, file, line and inline frames.
 //
-// Lazy: a module's files are opened when the first of its addresses is asked for. Looked for by
-// build-id in: the bundle (if given), the file itself, /usr/lib/debug/.build-id, the
-// .gnu_debuglink file, .gnu_debugdata (a compressed symbol table inside the file); names from
-// DWARF first, then .symtab, then .dynsym. A file whose build-id, or (without build-id) size and
-// time, differ from what was recorded is not used, and symbols_notes says so. debuginfod only if
-// asked for. C++ (Itanium) and Rust (legacy and v0) names are demangled.
+// Lazy: a module's files are opened when the first of its addresses is asked for. Names that the
+// trace itself gives to a frame win; then those in its bundle; then, by build-id: the file itself,
+// /usr/lib/debug/.build-id, the .gnu_debuglink file, .gnu_debugdata (a compressed symbol table
+// inside the file); DWARF first, then .symtab, then .dynsym. A file whose build-id, or (without
+// build-id) size and time, differ from what was recorded is not used, and symbols_notes says so.
+// debuginfod only if asked for. C++ (Itanium) and Rust (legacy and v0) names are demangled.
 //
 // One thread. Knows nothing of allocations.
 #ifndef SYMBOLS_SYMBOLS_H

@@ -4,6 +4,7 @@
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -147,6 +148,32 @@ def a_static_child_is_told_as_well():
     ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", "sh", "-c",
                  f"{program('still_static')} 0; true"])
     equal(125, ended.code, "exit code under --strict")
+
+
+def tiny_program_of_32_bits(path):
+    """exit(42), in 96 bytes."""
+    code = bytes.fromhex("b801000000" "bb2a000000" "cd80")
+    base = 0x8048000
+    header = struct.pack("<16sHHIIIIIHHHHHH", b"\x7fELF\1\1\1", 2, 3, 1, base + 84, 52, 0, 0,
+                         52, 32, 1, 0, 0, 0)
+    segment = struct.pack("<8I", 1, 0, base, base, 84 + len(code), 84 + len(code), 5, 0x1000)
+    with open(path, "wb") as file:
+        file.write(header + segment + code)
+    os.chmod(path, 0o755)
+
+
+@test
+def a_program_of_32_bits_runs_and_we_say_that_it_is_not_recorded():
+    tiny_program_of_32_bits("tiny")
+    try:
+        equal(42, run(["./tiny"]).code, "exit code untraced")
+    except OSError as problem:
+        raise Skip(f"this kernel runs no 32-bit programs ({problem})") from problem
+    ended = run([TIDEMARK, "record", "-o", "t.tide", "./tiny"])
+    equal(42, ended.code, f"exit code ({ended.err})")
+    check("32-bit" in ended.err, "no message:", ended.err)
+    ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", "./tiny"])
+    equal(125, ended.code, f"exit code under --strict ({ended.err})")
 
 
 @test

@@ -171,8 +171,9 @@ def check_sane(proof, name, recording, whole_lists=False):
                 heap["allocations"] - heap["frees"], live["count"])
     for key in ("orphan_frees", "lost_frees"):
         proof.equal(f"{name}: no {key}", 0, heap[key])
-    proof.check(live["bytes"] <= heap["peak_bytes"] <= heap["allocated_bytes"],
-                f"{name}: live bytes <= peak <= allocated bytes", heap)
+    wrong = [one for one in ((heap,) if len(processes) == 1 else processes)
+             if not one["live_at_exit"]["bytes"] <= one["peak_bytes"] <= one["allocated_bytes"]]
+    proof.check(not wrong, f"{name}: in each process live bytes <= peak <= allocated bytes", wrong)
     proof.check(heap["temporary"]["count"] <= heap["frees"] and
                 heap["temporary"]["bytes"] <= heap["allocated_bytes"],
                 f"{name}: temporary blocks are among the freed", heap)

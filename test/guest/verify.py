@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Every stack that the recorder proves with its cache is the stack that a walk to the root finds."""
+# timeout: 240
+import json
+import os
+
+from libguest import TIDEMARK, check, equal, environment, main, program, record, run, test
+
+
+def verified(command, *options, **more):
+    """Record with every stack walked twice; how many there were."""
+    record(command, "--verify-stacks", "--force", *options, **more)
+    stacks = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["stacks"]
+    equal(0, stacks["mismatched"], f"stacks of {command[0]} that differ")
+    return stacks
+
+
+@test
+def four_threads_that_do_everything_to_their_stacks():
+    stacks = verified([program("adversary"), "2500", "3"], timeout=120)
+    check(stacks["verified"] > 300000, stacks)
+    equal(0, stacks["incomplete"], "incomplete stacks")
+
+
+@test
+def the_same_with_the_stacks_of_frees():
+    stacks = verified([program("adversary"), "1500", "11"], "--free-stacks", timeout=120)
+    check(stacks["verified"] > 300000, stacks)
+    equal(0, stacks["incomplete"], "incomplete stacks")
+
+
+@test
+def code_that_comes_and_goes_at_one_address():
+    stacks = verified([program("reload"), program("libplugin_a.so"), program("libplugin_b.so")])
+    check(stacks["verified"] > 6000, stacks)
+
+
+@test
+def programs_that_nobody_here_wrote():
+    script = "import json; d = json.dumps([[i, str(i)] for i in range(20000)]); json.loads(d)"
+    count = verified(["/usr/bin/python3", "-c", script],
+                     env=environment(PYTHONMALLOC="malloc", PYTHONHASHSEED="0"))["verified"]
+    count += verified(["perl", "-e", "my %h; $h{$_} = [$_] for 1 .. 60000"])["verified"]
+    count += verified(["sqlite3", ":memory:",
+                       "create table t(a,b); with recursive c(x) as (select 1 union all "
+                       "select x+1 from c where x<80000) insert into t select x, x*7919%10007 "
+                       "from c; create index i on t(b);"])["verified"]
+    with open("many.cpp", "w", encoding="utf-8") as file:
+        file.write("#include <map>\n#include <string>\n#include <vector>\n"
+                   "std::map<std::string, std::vector<int>> all;\n")
+        file.writelines(f"int f{i}(int a) {{ all[\"{i}\"].push_back(a); return a * {i}; }}\n"
+                        for i in range(150))
+    count += verified(["g++", "-O1", "-c", "many.cpp", "-o", os.devnull], timeout=120)["verified"]
+    check(count > 1000000, f"only {count} stacks")
+
+
+main()
