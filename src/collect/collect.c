@@ -270,14 +270,25 @@ static void count_blocks(const struct ledger *ledger, struct collect_summary *su
 	summary->allocated_bytes = ledger->allocated_bytes;
 }
 
+// All that was delivered, whether the file took it or not.
+static uint64_t count_events(const struct ledger *ledger)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < sizeof ledger->kinds / sizeof *ledger->kinds; i++)
+		count += ledger->kinds[i];
+	return count;
+}
+
 static void tell_done(struct collector *collector, const struct trace_end *end, bool complete,
 		      struct collect_summary *summary)
 {
 	struct collect_message message = { .kind = COLLECT_DONE };
 
 	*summary = (struct collect_summary){
-		.events = end->events,
-		.events_lost = end->events_lost,
+		.events = writer_events_kept(collector->writer),
+		.events_lost = end->events_lost + count_events(&collector->ledger) -
+			       writer_events_kept(collector->writer),
 		.processes = collector->ledger.processes_count,
 		.duration_ns = end->duration_ns,
 		.trace_bytes = writer_bytes(collector->writer),
@@ -315,6 +326,9 @@ static bool finish(struct collector *collector, struct collect_summary *summary,
 	bool complete;
 
 	note_losses(collector);
+	writer_flush(collector->writer);
+	if (!collector->failed && !writer_ok(collector->writer, &collector->why))
+		give_up(collector);
 	tick_join(&collector->tick);
 	fill_end(collector, &end);
 	writer_end(collector->writer, &end);

@@ -139,7 +139,7 @@ static void add_unit(struct debuginfo *debuginfo, struct range_list *ranges, str
 	debuginfo->units_count++;
 }
 
-// What .debug_aranges says, where the units do not: before DWARF 3 a unit could name one range only.
+// What .debug_aranges says, where the units do not: before DWARF 3 a unit could name one range.
 static void add_aranges(struct debuginfo *debuginfo, struct range_list *ranges,
 			const struct map *by_offset)
 {

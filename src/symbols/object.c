@@ -112,7 +112,7 @@ struct object *object_open(const char *path, struct err *err)
 				   (uint64_t)status.st_mtim.tv_nsec;
 		object->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
 		ok = look_inside(object, err);
-		// libdw has found by now in which directory the file lies, for what it needs beside it.
+		// libdw knows by now in which directory the file lies, and what lies beside it.
 		if (ok && elf_cntl(object->elf, ELF_C_FDREAD) != 0)
 			ok = err_set(err, ERR_FORMAT, "%s: cannot be read", path);
 	}

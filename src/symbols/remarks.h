@@ -15,6 +15,8 @@ struct remarks {
 };
 
 void remarks_fini(struct remarks *remarks);
+
+// Add a line, unless it is there already.
 void remarks_add(struct remarks *remarks, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

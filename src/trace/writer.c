@@ -399,6 +399,11 @@ uint64_t writer_events_count(const struct writer *writer)
 	return writer->events_count;
 }
 
+uint64_t writer_events_kept(const struct writer *writer)
+{
+	return writer->chain.next_event;
+}
+
 uint64_t writer_bytes(const struct writer *writer)
 {
 	return writer->chain.out.size;

@@ -68,6 +68,7 @@ uint32_t writer_frames_count(const struct writer *writer);
 uint32_t writer_stacks_count(const struct writer *writer);
 
 uint64_t writer_events_count(const struct writer *writer);
+uint64_t writer_events_kept(const struct writer *writer); // those that the file holds so far
 uint64_t writer_bytes(const struct writer *writer); // written to the file so far
 
 // False, and why, once anything has failed.

@@ -58,8 +58,11 @@ static void map_guest(struct bench *bench, const struct share *share)
 static void begin(struct bench *bench)
 {
 	static const struct collect_options options = { .report_fd = -1 };
-	struct trace_info info = { .tool = (char *)"", .host = (char *)"", .command = (char *)"",
-				   .directory = (char *)"", .options = (char *)"",
+	struct trace_info info = { .tool = (char *)"",
+				   .host = (char *)"",
+				   .command = (char *)"",
+				   .directory = (char *)"",
+				   .options = (char *)"",
 				   .tick_ns = 100000 };
 	struct door_arrival *arrival = mem_alloc(1, sizeof *arrival);
 	struct err err = { 0 };
@@ -134,9 +137,13 @@ static void put_same(struct bench *bench, struct fake_lane *lane)
 {
 	bool first = lane->head == 0;
 
-	fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC, .address = 0x5000, .size = 64,
-					       .owner = first, .edit = first,
-					       .push = first ? DEPTH : 0, .frames = bench->stack,
+	fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC,
+					       .address = 0x5000,
+					       .size = 64,
+					       .owner = first,
+					       .edit = first,
+					       .push = first ? DEPTH : 0,
+					       .frames = bench->stack,
 					       .time_ns = fake_now(&bench->guest) });
 	fake_write(lane, &(struct fake_event){ .type = LANE_FREE, .address = 0x5000 });
 }
@@ -155,17 +162,22 @@ static void put_varied(struct bench *bench, struct fake_lane *lane)
 		keep = 0;
 	}
 	for (uint32_t i = 0; i < push; i++)
-		bench->stack[i] = 1 + (uint32_t)((random >> (8 + 4 * i)) % 12) + 64 * (keep + i);
-	fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC, .address = address,
-					       .size = 16 + random % 200, .edit = true, .keep = keep,
-					       .push = push, .frames = bench->stack,
+		bench->stack[i] = 1 + (uint32_t)__builtin_ctzll(random >> (8 + 7 * i) | 0x80) +
+				  64 * (keep + i); // the first callee half of the time, and so on
+	fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC,
+					       .address = address,
+					       .size = 16 + random % 200,
+					       .edit = true,
+					       .keep = keep,
+					       .push = push,
+					       .frames = bench->stack,
 					       .owner = block % 500000 % 42 == 0,
 					       .time_ns = fake_now(&bench->guest) });
 	if (block > 1000)
-		fake_write(lane, &(struct fake_event){
-					 .type = LANE_FREE,
-					 .address = 0x5555000000 +
-						    (block - random % 1000) % 500000 * 96 });
+		fake_write(lane,
+			   &(struct fake_event){ .type = LANE_FREE,
+						 .address = 0x5555000000 + (block - random % 1000) %
+										   500000 * 96 });
 }
 
 // Threads that take each other's pages: every eighth event is on one that all use.
@@ -184,9 +196,12 @@ static void put_shared(struct bench *bench, struct fake_lane *lane)
 		holder = lane->number;
 	}
 	fake_write(lane, &(struct fake_event){ .type = random & 1024 ? LANE_MALLOC : LANE_FREE,
-					       .address = page * 4096 + random % 64 * 64, .size = 64,
-					       .owner = taken ? owner : 0, .edit = first,
-					       .push = first ? DEPTH : 0, .frames = bench->stack,
+					       .address = page * 4096 + random % 64 * 64,
+					       .size = 64,
+					       .owner = taken ? owner : 0,
+					       .edit = first,
+					       .push = first ? DEPTH : 0,
+					       .frames = bench->stack,
 					       .time_ns = fake_now(&bench->guest) });
 }
 

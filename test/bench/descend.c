@@ -1,18 +1,18 @@
 #include "descend.h"
 
-#define STEP(number, bytes)                                                                        \
-	static __attribute__((noinline)) void step_##number(struct descend *descend)               \
-	{                                                                                          \
-		char room[bytes];                                                                  \
-                                                                                                   \
-		descend_use(room);                                                                 \
-		if (--descend->depth <= 0) {                                                       \
-			descend->work(descend->context);                                           \
-		} else {                                                                           \
-			descend->way = descend->way >> 3 | descend->way << 61;                     \
-			descend_steps[descend->way & 7](descend);                                  \
-		}                                                                                  \
-		descend_use(room);                                                                 \
+#define STEP(number, bytes)                                                          \
+	static __attribute__((noinline)) void step_##number(struct descend *descend) \
+	{                                                                            \
+		char room[bytes];                                                    \
+                                                                                     \
+		descend_use(room);                                                   \
+		if (--descend->depth <= 0) {                                         \
+			descend->work(descend->context);                             \
+		} else {                                                             \
+			descend->way = descend->way >> 3 | descend->way << 61;       \
+			descend_steps[descend->way & 7](descend);                    \
+		}                                                                    \
+		descend_use(room);                                                   \
 	}
 
 STEP(0, 8)

@@ -14,8 +14,8 @@
 typedef void descend_work(void *context);
 
 struct descend {
-	int depth;         // frames still to go
-	uint64_t way;      // which function next: three bits for each frame
+	int depth;    // frames still to go
+	uint64_t way; // which function next: three bits for each frame
 	descend_work *work;
 	void *context;
 };

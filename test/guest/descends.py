@@ -166,6 +166,22 @@ def two_thousand_short_children_are_recorded():
 
 
 @test
+def fork_in_the_midst_of_threads_that_allocate_is_followed():
+    _, trace = recorded("fork_threads", forked=50)
+    equal(51, len(trace.processes), "processes")
+    for process, fields in trace.processes.items():
+        if fields.get("start") == "fork":
+            equal(1, len(trace.of_size(FORKED, process)), f"blocks of process {process}")
+            equal(0, len(trace.of_size(7103, process)), "blocks of threads that do not exist")
+
+
+@test
+def exec_in_the_midst_of_threads_that_allocate_is_followed():
+    _, trace = recorded("exec_threads", first=10, images=30)
+    equal(2, len(trace.processes), "processes")
+
+
+@test
 def no_follow_records_the_first_process_alone():
     for how, first in (("fork", 20), ("system", 20), ("spawn", 20), ("vfork", 20)):
         _, trace = recorded(how, "--no-follow", "--force", first=first)

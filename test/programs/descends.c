@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -247,6 +248,51 @@ static void run_chain(void)
 	wait_for(pid);
 }
 
+// Four threads take and free blocks while the first forks: 50 children keep one block each.
+static volatile int stop;
+
+static void *work(void *argument)
+{
+	while (!stop)
+		guest_pair(7103);
+	return argument;
+}
+
+static void start_threads(pthread_t threads[4])
+{
+	for (int i = 0; i < 4; i++)
+		guest_check(pthread_create(&threads[i], NULL, work, NULL) == 0, "pthread_create");
+}
+
+static void run_fork_threads(void)
+{
+	pthread_t threads[4];
+
+	start_threads(threads);
+	for (int i = 0; i < 50; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			keep(1, 1);
+			_exit(0);
+		}
+		wait_for(pid);
+	}
+	stop = 1;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
+// The same threads are in the middle of their work when another program takes over.
+static void run_exec_threads(void)
+{
+	pthread_t threads[4];
+
+	start_threads(threads);
+	usleep(10000);
+	run_exec_self();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -268,6 +314,8 @@ static const struct {
 	{ "orphan", run_orphan },
 	{ "many", run_many },
 	{ "chain", run_chain },
+	{ "fork_threads", run_fork_threads },
+	{ "exec_threads", run_exec_threads },
 };
 
 int main(int argc, char **argv)

@@ -36,7 +36,7 @@ proof.check({"PyObject_Malloc", "_PyEval_EvalFrameDefault"} & functions,
 
 short = libreal.Witnesses(proof, "short", [python3, "code/rows.py", "1000"], env)
 short.run()
-small_int = libreal.Reason("an int that holds an address has a digit less below 2^30, where Valgrind "
-                           "places the heap", {28, 32}, 2000)
+small_int = libreal.Reason("an int that holds an address has a digit less below 2^30, where "
+                           "Valgrind places the heap", {28, 32}, 2000)
 short.check(valgrind_reasons=[small_int])
 proof.finish()

@@ -191,7 +191,8 @@ TEST(rust_names_that_nest_or_refer_without_end_are_refused)
 TEST(no_truncation_or_change_of_a_name_does_harm)
 {
 	static const char *const names[] = {
-		"_RNCINkXs25_NgCsbmNqQUJIY6D_4core5sliceINyB9_4IterhENuNgNoBb_4iter8iterator8Iterator"
+		"_RNCINkXs25_NgCsbmNqQUJIY6D_4core5sliceINyB9_4IterhENuNgNoBb_4iter8iterator8"
+		"Iterator"
 		"9rpositionNCNgNpB9_6memchr7memrchrs_0E0Bb_",
 		"_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_E"
 		"Cs1iopQbuBiw2_3std",
