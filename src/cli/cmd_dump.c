@@ -25,7 +25,8 @@ static const struct option_row dump_options[] = {
 	{ DUMP_OUTPUT, 'o', "output", "FILE", "write to FILE instead of standard output" },
 	{ DUMP_FORCE, 'f', "force", NULL, "overwrite FILE" },
 	{ DUMP_ASSEMBLE, 'a', "assemble", NULL, "the other way: FILE is text, make a trace of it" },
-	{ DUMP_FROM, 0, "from", "TIME", "only events and notes at TIME or later (5s, 1.5ms, 100us)" },
+	{ DUMP_FROM, 0, "from", "TIME",
+	  "only events and notes at TIME (5s, 1.5ms, 100us) or later" },
 	{ DUMP_TO, 0, "to", "TIME", "only events and notes at TIME or earlier" },
 	{ DUMP_COUNT, 'n', "count", "N", "only the first N events and notes" },
 	{ DUMP_ITEMS, 0, "items", NULL, "events and notes alone, no definitions" },
@@ -62,8 +63,8 @@ static bool parse_time(const char *text, uint64_t *time_ns)
 	static const struct {
 		const char *unit;
 		double ns;
-	} units[] = { { "ns", 1 },    { "us", 1e3 },   { "ms", 1e6 },
-		      { "min", 6e10 }, { "s", 1e9 },   { "", 1e9 } };
+	} units[] = { { "ns", 1 },     { "us", 1e3 }, { "ms", 1e6 },
+		      { "min", 6e10 }, { "s", 1e9 },  { "", 1e9 } };
 	char *end;
 	double value;
 

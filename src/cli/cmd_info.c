@@ -12,7 +12,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { INFO_JSON = 1, INFO_MODULES, INFO_ALL, SHOWN_PROCESSES = 40, KINDS_COUNT = TRACE_FAILED + 1, NOTES_COUNT = 16 };
+enum {
+	INFO_JSON = 1,
+	INFO_MODULES,
+	INFO_ALL,
+	SHOWN_PROCESSES = 40,
+	KINDS_COUNT = TRACE_FAILED + 1,
+	NOTES_COUNT = 16
+};
 
 static const struct option_row info_options[] = {
 	{ INFO_MODULES, 'm', "modules", NULL, "list the mapped files, with build-ids" },
@@ -414,8 +421,7 @@ static void json_processes(struct json *json, const struct info *info)
 			json_null(json);
 		else
 			json_u64(json, process->parent);
-		json_kv_string(json, "start",
-			       process->start == TRACE_START_FORK ? "fork" : "exec");
+		json_kv_string(json, "start", process->start == TRACE_START_FORK ? "fork" : "exec");
 		json_kv_u64(json, "bits", process->bits);
 		json_kv_string(json, "exe", process->exe);
 		json_key(json, "args");

@@ -42,8 +42,7 @@ static void name_output(const char *path, struct str *out)
 	static const char ending[] = ".tide";
 	size_t length = strlen(path);
 
-	if (length > sizeof ending - 1 &&
-	    strcmp(path + length - (sizeof ending - 1), ending) == 0)
+	if (length > sizeof ending - 1 && strcmp(path + length - (sizeof ending - 1), ending) == 0)
 		length -= sizeof ending - 1;
 	str_add_bytes(out, path, length);
 	str_add(out, ".repaired.tide");
@@ -66,8 +65,7 @@ static bool repair(const char *path, const char *output, bool force, struct err 
 	if (result.events_lost > 0 || result.blocks_lost > 0 || result.bytes_lost > 0)
 		printf("lost: %" PRIu64 " blocks, %s of the file, %" PRIu64
 		       " events by their numbers\n",
-		       result.blocks_lost, str_bytes(result.bytes_lost, bytes),
-		       result.events_lost);
+		       result.blocks_lost, str_bytes(result.bytes_lost, bytes), result.events_lost);
 	return true;
 }
 

@@ -1,7 +1,7 @@
 // interner: gives every distinct stack one number.
 //
 // Stacks are a tree: a stack is its innermost frame and the stack of the callers. A node costs
-// 8 bytes, plus 8 in the index at worst, whatever the depth of the stack it ends. New nodes are
+// 8 bytes, plus 16 in the index at worst, whatever the depth of the stack it ends. New nodes are
 // written to the trace at once. One thread.
 #ifndef COLLECT_INTERNER_H
 #define COLLECT_INTERNER_H

@@ -26,6 +26,8 @@ enum {
 	CODEMAP_MODULES_MAX = 16384,
 	CODEMAP_PATH_MAX = 4096,
 	CODEMAP_INDEX_FIRST = 16384, // slots, a power of two
+	AT_PHDR = 3,
+	AT_PHNUM = 5,
 	PT_LOAD = 1,
 	PT_NOTE = 4,
 	PT_GNU_EH_FRAME = 0x6474e550,
@@ -58,6 +60,56 @@ static uint32_t *codemap_index;
 static uint32_t codemap_index_slots;
 static struct segment_frame *codemap_frames; // our own copy, by id: the segment is the child's own
 
+// The program headers of a loaded object: behind its ELF header at the bias, or, for an executable
+// at a fixed address, where the kernel says.
+static const struct codemap_program *codemap_programs(const struct scope_object *object,
+						      uint16_t *count)
+{
+	const struct codemap_elf *elf = (const void *)object->bias;
+
+	if (object == scope_objects()) {
+		*count = (uint16_t)scope_auxiliary(AT_PHNUM);
+		return (const void *)scope_auxiliary(AT_PHDR);
+	}
+	if (!elf || memcmp(elf->identity, "\177ELF", 4) != 0)
+		return NULL;
+	*count = elf->program_count;
+	return (const void *)(object->bias + elf->program_at);
+}
+
+// Where the linker has no _dl_find_object (musl, glibc before 2.35): look through its list.
+static int codemap_find_in_list(void *address, struct codemap_linker_object *result)
+{
+	uintptr_t pc = (uintptr_t)address;
+
+	for (const struct scope_object *at = scope_objects(); at; at = at->next) {
+		uint16_t count = 0;
+		const struct codemap_program *program = codemap_programs(at, &count);
+		bool inside = false;
+
+		memset(result, 0, sizeof(*result));
+		result->map_start = UINTPTR_MAX;
+		result->link_map = at;
+		for (uint16_t i = 0; program && i < count; i++) {
+			uintptr_t start = at->bias + program[i].address;
+			uintptr_t end = start + program[i].memory_size;
+
+			if (program[i].type == PT_GNU_EH_FRAME)
+				result->eh_header = (const uint8_t *)start;
+			if (program[i].type != PT_LOAD)
+				continue;
+			inside |= pc >= start && pc < end;
+			if (start < result->map_start)
+				result->map_start = start & ~(uintptr_t)(KERNEL_PAGE - 1);
+			if (end > result->map_end)
+				result->map_end = end;
+		}
+		if (inside)
+			return 0;
+	}
+	return -1;
+}
+
 uint32_t codemap_modules_count(void)
 {
 	return codemap_modules_used + 1;
@@ -77,6 +129,8 @@ void codemap_start(void)
 	codemap_index_slots = CODEMAP_INDEX_FIRST;
 	codemap_index = recording_pages(sizeof(*codemap_index) * codemap_index_slots, false);
 	*(void **)&codemap_linker_find = scope_next("_dl_find_object", NULL);
+	if (!codemap_linker_find)
+		codemap_linker_find = codemap_find_in_list;
 }
 
 // The build-id note among the mapped notes of an object, or NULL.

@@ -6,7 +6,7 @@
 #include "recorder/scope.h"
 #include "recorder/text.h"
 
-enum { AT_BASE = 7 };
+enum { AT_BASE = 7, AT_ENTRY = 9, UNWIND_ENTRY_BYTES = 64 };
 
 struct unwind_entry *unwind_table;
 
@@ -33,6 +33,17 @@ static bool unwind_is_sigreturn(uintptr_t pc)
 	return memcmp((const void *)pc, code, sizeof(code)) == 0;
 }
 
+// Code without .eh_frame from which everything comes: the linker's entry, which runs constructors
+// (with musl the linker is libc as well: the start of threads), and the executable's.
+static bool unwind_is_entry(uintptr_t pc, const struct codemap_place *place)
+{
+	uintptr_t entry = scope_auxiliary(AT_ENTRY);
+
+	if (place->start && place->start == scope_auxiliary(AT_BASE))
+		return true;
+	return pc >= entry && pc - entry < UNWIND_ENTRY_BYTES;
+}
+
 static unwind_rule unwind_make_rule(uint64_t key)
 {
 	uintptr_t exact_pc = key & ~UNWIND_EXACT;
@@ -51,8 +62,8 @@ static unwind_rule unwind_make_rule(uint64_t key)
 			return UNWIND_END_HERE; // makecontext's trampoline
 		if (unwind_is_sigreturn(exact_pc))
 			rule = UNWIND_SIGNAL;
-		else if (place.start && place.start == scope_auxiliary(AT_BASE))
-			rule = UNWIND_END; // the linker's entry, from which constructors run
+		else if (unwind_is_entry(pc, &place))
+			rule = UNWIND_END;
 		else
 			rule = UNWIND_GUESS_BLIND;
 	}

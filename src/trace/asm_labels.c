@@ -32,8 +32,7 @@ static const struct asm_label *look(const struct asm_labels *labels, char class,
 	while ((index = map_find(&labels->map, *hash)) != NULL) {
 		const struct asm_label *entry = &labels->entries[*index - 1];
 
-		if (entry->class == class &&
-		    strcmp(labels->texts.text + entry->text_at, text) == 0)
+		if (entry->class == class && strcmp(labels->texts.text + entry->text_at, text) == 0)
 			return entry;
 		++*hash;
 	}

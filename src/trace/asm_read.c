@@ -45,7 +45,8 @@ static struct asm_word *take(struct assembly *text, const char *what)
 	struct asm_word *word = peek(text);
 
 	if (!word)
-		asm_lex_fail(&text->lex, NULL, text->err, "%s expected at the end of the line", what);
+		asm_lex_fail(&text->lex, NULL, text->err, "%s expected at the end of the line",
+			     what);
 	else
 		text->at++;
 	return word;
@@ -82,7 +83,8 @@ static bool take_label(struct assembly *text, char class, const char *what, uint
 		return false;
 	if (!word->quoted && asm_labels_find(&text->labels, class, word->text, id))
 		return true;
-	return asm_lex_fail(&text->lex, word, text->err, "no %s is called \"%s\"", what, word->text);
+	return asm_lex_fail(&text->lex, word, text->err, "no %s is called \"%s\"", what,
+			    word->text);
 }
 
 // Does the next word name a thing of the class? Takes it then.
@@ -212,12 +214,11 @@ static bool read_process(struct assembly *text)
 {
 	uint64_t pid = 0, generation = 0, start = TRACE_START_EXEC, bits = 64;
 	struct trace_process process = { .parent = TRACE_NONE, .exe = "" };
-	const struct field fields[] = { { "pid", &pid, UINT32_MAX },
-					{ "generation", &generation, UINT32_MAX },
-					{ "start", &start, UINT8_MAX },
-					{ "bits", &bits, UINT8_MAX },
-					{ "began", &process.began_ns, 0 },
-					{ NULL, NULL, 0 } };
+	const struct field fields[] = {
+		{ "pid", &pid, UINT32_MAX },       { "generation", &generation, UINT32_MAX },
+		{ "start", &start, UINT8_MAX },    { "bits", &bits, UINT8_MAX },
+		{ "began", &process.began_ns, 0 }, { NULL, NULL, 0 }
+	};
 	process_id id = text->last_process + 1;
 	bool ok = take_new_label(text, 'p', id);
 	char *value;
@@ -322,7 +323,8 @@ static bool read_module(struct assembly *text)
 			size_t length = parse_hex(value, module.build_id, sizeof module.build_id);
 
 			if (length == SIZE_MAX)
-				return fail_at(text, word, "build-id=HEX of at most 32 bytes expected");
+				return fail_at(text, word,
+					       "build-id=HEX of at most 32 bytes expected");
 			module.build_id_length = (uint8_t)length;
 		} else if (word->quoted) {
 			module.path = word->text;
@@ -475,8 +477,8 @@ static bool read_stack(struct assembly *text)
 	// that each stack line makes a stack.
 	for (size_t i = count; ok && i > 1; i--)
 		parent = named_stack(text, parent, frames[i - 1], (uint8_t)flags);
-	if (ok && !asm_labels_add(&text->labels, 's', label->text,
-				  writer_stacks_count(text->writer)))
+	if (ok &&
+	    !asm_labels_add(&text->labels, 's', label->text, writer_stacks_count(text->writer)))
 		ok = asm_lex_fail(&text->lex, label, text->err, "\"%s\" is defined already",
 				  label->text);
 	if (ok)
@@ -543,7 +545,8 @@ static bool take_time(struct assembly *text)
 	if (!asm_lex_number(word->text + 1, end, &time_ns) ||
 	    __builtin_mul_overflow(time_ns, factor, &time_ns) ||
 	    (word->text[0] == '+' && __builtin_add_overflow(time_ns, text->time_ns, &time_ns)))
-		return fail_at(text, word, "a time expected: @NUMBER or +NUMBER, in ns, us, ms or s");
+		return fail_at(text, word,
+			       "a time expected: @NUMBER or +NUMBER, in ns, us, ms or s");
 	if (time_ns < text->time_ns)
 		return fail_at(text, word, "time goes back");
 	text->time_ns = time_ns;
@@ -694,10 +697,11 @@ static bool read_line(struct assembly *text)
 	for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
 		if (is_word(word, statements[i].word))
 			return statements[i].read(text);
-	return asm_lex_fail(&text->lex, word, text->err,
-			    "a line begins with trace, process, thread, module, frame, name, stack, "
-			    "end, @TIME or +TIME, not with \"%s\"",
-			    word->text);
+	return asm_lex_fail(
+		&text->lex, word, text->err,
+		"a line begins with trace, process, thread, module, frame, name, stack, "
+		"end, @TIME or +TIME, not with \"%s\"",
+		word->text);
 }
 
 bool asm_read(const char *text, size_t length, int fd, struct err *err)

@@ -133,8 +133,8 @@ void block_unpacker_fini(struct block_unpacker *unpacker)
 	unpacker->zstd = NULL;
 }
 
-bool block_unpack(struct block_unpacker *unpacker, const struct block *block,
-		  const uint8_t *stored, struct bytes_cursor *payload, struct err *err)
+bool block_unpack(struct block_unpacker *unpacker, const struct block *block, const uint8_t *stored,
+		  struct bytes_cursor *payload, struct err *err)
 {
 	size_t size;
 

@@ -13,8 +13,8 @@ enum {
 	BLOCK_PREAMBLE_BYTES = 64,
 	BLOCK_HEADER_BYTES = 64,
 	BLOCK_MAGIC_BYTES = 8,
-	BLOCK_SIZE_MAX = 16 << 20,   // of a payload, stored or raw
-	BLOCK_EVENTS_MAX = 1 << 20,  // that a reader accepts in one block
+	BLOCK_SIZE_MAX = 16 << 20,       // of a payload, stored or raw
+	BLOCK_EVENTS_MAX = 1 << 20,      // that a reader accepts in one block
 	BLOCK_BUNDLE_PART_MAX = 8 << 20, // bytes of a file in one BUNDLE block of ours
 	BLOCK_VERSION_MAJOR = 1,
 	BLOCK_VERSION_MINOR = 0,
@@ -34,8 +34,8 @@ enum block_codec {
 };
 
 struct block {
-	uint16_t type;  // enum block_type, or one we do not know
-	uint8_t codec;  // enum block_codec
+	uint16_t type;        // enum block_type, or one we do not know
+	uint8_t codec;        // enum block_codec
 	uint32_t stored_size; // bytes of payload in the file
 	uint32_t raw_size;    // bytes of payload once unpacked
 	uint32_t events_count;
@@ -87,16 +87,16 @@ void block_pack(struct block_packer *packer, struct block *block, const void *ra
 bool block_intact(const struct block *block, const uint8_t *stored);
 
 struct block_unpacker {
-	void *zstd;        // ZSTD_DCtx
-	struct bytes raw;  // the last payload unpacked
+	void *zstd;       // ZSTD_DCtx
+	struct bytes raw; // the last payload unpacked
 };
 
 void block_unpacker_fini(struct block_unpacker *unpacker); // accepts { 0 }
 
 // The payload of `block`, whose stored bytes are at `stored`, as a cursor that lives until the
 // next call (and not longer than `stored`). False, and why, if checksum, codec or sizes are wrong.
-bool block_unpack(struct block_unpacker *unpacker, const struct block *block,
-		  const uint8_t *stored, struct bytes_cursor *payload, struct err *err);
+bool block_unpack(struct block_unpacker *unpacker, const struct block *block, const uint8_t *stored,
+		  struct bytes_cursor *payload, struct err *err);
 
 // "DEFS", "EVENTS" …, "UNKNOWN".
 const char *block_type_name(uint16_t type);

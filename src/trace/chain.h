@@ -12,9 +12,9 @@
 
 struct chain {
 	struct out out;
-	uint32_t sequence;  // of the next block
-	struct seek seek;   // blocks since the last INDEX block
-	uint64_t index_at;  // offset of the last INDEX block, 0: none
+	uint32_t sequence;   // of the next block
+	struct seek seek;    // blocks since the last INDEX block
+	uint64_t index_at;   // offset of the last INDEX block, 0: none
 	uint64_t next_event; // what blocks without events say about their place
 	uint64_t last_ns;
 	struct block_packer packer;

@@ -269,9 +269,12 @@ static inline uint64_t next_long_number(struct bytes_cursor *in)
 		return bytes_next(in); // not the shortest way: refused there
 	// Move the groups of seven bits together: pairs, then fours, then eights.
 	value = word & UINT64_C(0x7f7f7f7f7f7f7f7f);
-	value = (value & UINT64_C(0x007f007f007f007f)) | (value & UINT64_C(0x7f007f007f007f00)) >> 1;
-	value = (value & UINT64_C(0x00003fff00003fff)) | (value & UINT64_C(0x3fff00003fff0000)) >> 2;
-	value = (value & UINT64_C(0x000000000fffffff)) | (value & UINT64_C(0x0fffffff00000000)) >> 4;
+	value = (value & UINT64_C(0x007f007f007f007f)) |
+		(value & UINT64_C(0x7f007f007f007f00)) >> 1;
+	value = (value & UINT64_C(0x00003fff00003fff)) |
+		(value & UINT64_C(0x3fff00003fff0000)) >> 2;
+	value = (value & UINT64_C(0x000000000fffffff)) |
+		(value & UINT64_C(0x0fffffff00000000)) >> 4;
 	in->at += bits / 8;
 	return value;
 }
@@ -347,8 +350,7 @@ static bool next_fields(struct columns_decoder *decoder, struct trace_event *eve
 		*previous += (uint64_t)varint_unzigzag(high) << 4;
 		*previous += next_byte(decoder, COLUMN_ADDRESS_LOW);
 		event->address = *previous;
-		bad = decoder->column[COLUMN_ADDRESS].bad |
-		      decoder->column[COLUMN_ADDRESS_LOW].bad;
+		bad = decoder->column[COLUMN_ADDRESS].bad | decoder->column[COLUMN_ADDRESS_LOW].bad;
 	}
 	if (columns & BIT(COLUMN_OLD_ADDRESS)) {
 		uint64_t delta = next_number(decoder, COLUMN_OLD_ADDRESS);

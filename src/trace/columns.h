@@ -19,9 +19,9 @@ enum {
 
 // Numbers are part of the format.
 enum column {
-	COLUMN_KIND = 1,        // of all events
-	COLUMN_THREAD = 2,      // of all events
-	COLUMN_TIME = 3,        // of all events
+	COLUMN_KIND = 1,   // of all events
+	COLUMN_THREAD = 2, // of all events
+	COLUMN_TIME = 3,   // of all events
 	COLUMN_ADDRESS = 4,
 	COLUMN_ADDRESS_LOW = 5, // the low four bits of what column 4 holds
 	COLUMN_OLD_ADDRESS = 6,
@@ -38,7 +38,7 @@ uint64_t columns_of_kind(uint8_t kind);
 
 struct columns_encoder {
 	uint32_t count;
-	uint64_t kinds_used; // bits
+	uint64_t kinds_used;   // bits
 	uint64_t columns_used; // bits: some entry is not 0
 	uint64_t first_ns, last_ns;
 	uint64_t run_ns_delta;

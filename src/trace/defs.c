@@ -247,7 +247,8 @@ static bool read_thread(struct defs *defs, struct bytes_cursor *in)
 		return false;
 	if (thread.id < defs->threads_count)
 		return true;
-	length = bytes_left(&name) < sizeof thread.name ? bytes_left(&name) : sizeof thread.name - 1;
+	length = bytes_left(&name) < sizeof thread.name ? bytes_left(&name)
+							: sizeof thread.name - 1;
 	memcpy(thread.name, name.at, length);
 	if (thread.process >= defs->processes_count &&
 	    !fill_processes(defs, (uint64_t)thread.process + 1))

@@ -48,8 +48,7 @@ void defs_put_frames(struct bytes *out, const struct trace_frame *frames, size_t
 void defs_put_stacks(struct bytes *out, stack_id first, const struct trace_stack *stacks,
 		     size_t count);
 void defs_put_note(struct bytes *out, const struct trace_note *note, uint64_t number);
-void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *names,
-		   size_t count);
+void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *names, size_t count);
 
 // What was read so far. Texts and arrays belong to the tables.
 struct defs {

@@ -25,8 +25,8 @@ bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err 
 		if (there && !replace && taken(path, err))
 			return false;
 		str_format(&fresh->temporary, "%s.%ld.part", path, (long)getpid());
-		fresh->fd = open(fresh->temporary.text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
-				 0666);
+		fresh->fd =
+			open(fresh->temporary.text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	}
 	return fresh->fd >= 0 || err_errno(err, errno, "cannot write %s", path);
 }

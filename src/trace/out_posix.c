@@ -93,8 +93,7 @@ bool out_write(struct out *out, const void *bytes, size_t size, bool last, struc
 
 bool out_cut(struct out *out, uint64_t size, struct err *err)
 {
-	if (calls->truncate(out->fd, (off_t)size) != 0 ||
-	    lseek(out->fd, (off_t)size, SEEK_SET) < 0)
+	if (calls->truncate(out->fd, (off_t)size) != 0 || lseek(out->fd, (off_t)size, SEEK_SET) < 0)
 		return err_errno(err, errno, "cannot shorten the trace");
 	out->size = size;
 	out->reserved = 0;
@@ -104,6 +103,7 @@ bool out_cut(struct out *out, uint64_t size, struct err *err)
 void out_finish(struct out *out)
 {
 	// Cutting a file to its own size frees what lies behind its end.
-	if (out->regular && out->reserved > out->size && calls->truncate(out->fd, (off_t)out->size) == 0)
+	if (out->regular && out->reserved > out->size &&
+	    calls->truncate(out->fd, (off_t)out->size) == 0)
 		out->reserved = 0;
 }

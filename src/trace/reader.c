@@ -41,8 +41,8 @@ struct reader {
 	size_t waiting_next, waiting_count, waiting_capacity;
 	struct bytes texts, text;
 
-	uint64_t missed;      // blocks, as far as earlier plays found
-	struct walk damaged;  // the first earlier play that met damage
+	uint64_t missed;                     // blocks, as far as earlier plays found
+	struct walk damaged;                 // the first earlier play that met damage
 	uint64_t unknown_events, unknown_to; // of a kind not known, and up to which event counted
 
 	// How far the file is known without its events. Never goes back.
@@ -304,8 +304,8 @@ static bool play_events(struct reader *reader, const struct block *block, uint64
 		return err_set(err, ERR_FORMAT, "event numbers fall");
 	if (!walk_load(&reader->loader, &reader->store, block, at, &payload, err))
 		return false;
-	if (!columns_decoder_init(&reader->events, payload, block->events_count,
-				  block->first_event, block->first_ns))
+	if (!columns_decoder_init(&reader->events, payload, block->events_count, block->first_event,
+				  block->first_ns))
 		return err_set(err, ERR_FORMAT, "columns are damaged");
 	reader->in_events = true;
 	reader->events_at = at;
@@ -560,8 +560,8 @@ bool reader_seek(struct reader *reader, uint64_t time_ns, struct err *err)
 	target = &reader->seek.entries[found];
 	if (store_read(&reader->store, target->at, header, sizeof header) != sizeof header ||
 	    !block_header_decode(header, &block))
-		return err_set(err, ERR_FORMAT, "no block at byte %" PRIu64 ", where the index says",
-			       target->at);
+		return err_set(err, ERR_FORMAT,
+			       "no block at byte %" PRIu64 ", where the index says", target->at);
 	load_defs_before(reader, target->at);
 	reader->play.at = target->at;
 	reader->play.search_at = target->at;

@@ -46,7 +46,9 @@ bool reader_scan(struct reader *reader, struct err *err);
 // After READER_END: true if the trace was whole. False with the reason: cut at byte N, block
 // damaged, recording ended early because ….
 bool reader_ok(const struct reader *reader, struct err *err);
-bool reader_complete(const struct reader *reader); // the same, without the words; valid after reader_scan too
+
+// The same, without the words; valid after reader_scan too.
+bool reader_complete(const struct reader *reader);
 
 // The file is as its writer left it: its end is there, nothing is damaged or missing. A recording
 // that ended early by itself is sound and not complete.
@@ -54,10 +56,10 @@ bool reader_sound(const struct reader *reader);
 
 const struct trace_info *reader_info(const struct reader *reader);
 const struct trace_end *reader_end(const struct reader *reader); // NULL until read, or if cut
-uint64_t reader_bytes(const struct reader *reader);     // size of the file
-uint64_t reader_position(const struct reader *reader);  // bytes read, for a progress bar
-uint64_t reader_skipped(const struct reader *reader);   // damaged blocks skipped
-uint64_t reader_unknown(const struct reader *reader);   // records of kinds this version does not know
+uint64_t reader_bytes(const struct reader *reader);              // size of the file
+uint64_t reader_position(const struct reader *reader);           // bytes read, for a progress bar
+uint64_t reader_skipped(const struct reader *reader);            // damaged blocks skipped
+uint64_t reader_unknown(const struct reader *reader);            // records of kinds not known here
 
 // What the file is made of; whole after reader_scan, or after READER_END.
 struct reader_stats {

@@ -91,8 +91,8 @@ static bool take_block(struct repair *repair, const struct block *block, uint64_
 		walk_reject(&repair->walk, at, why.text);
 		return true;
 	}
-	if (block->type == BLOCK_EVENTS && (block->first_event < repair->chain.next_event ||
-					    !events_whole(payload, block))) {
+	if (block->type == BLOCK_EVENTS &&
+	    (block->first_event < repair->chain.next_event || !events_whole(payload, block))) {
 		walk_reject(&repair->walk, at, "columns are damaged");
 		return true;
 	}

@@ -10,8 +10,8 @@ void seek_fini(struct seek *seek)
 
 static void push(struct seek *seek, const struct seek_entry *entry)
 {
-	seek->entries = mem_grow(seek->entries, &seek->capacity, seek->count + 1,
-				 sizeof *seek->entries);
+	seek->entries =
+		mem_grow(seek->entries, &seek->capacity, seek->count + 1, sizeof *seek->entries);
 	seek->entries[seek->count++] = *entry;
 }
 

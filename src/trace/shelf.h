@@ -8,8 +8,8 @@
 #include "trace/walk.h"
 
 enum {
-	SHELF_LABEL_MAX = 32,         // bytes of a build-id
-	SHELF_FILE_MAX = 1 << 30,     // of one symbol file
+	SHELF_LABEL_MAX = 32,     // bytes of a build-id
+	SHELF_FILE_MAX = 1 << 30, // of one symbol file
 };
 
 struct shelf_part {

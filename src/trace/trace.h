@@ -27,13 +27,13 @@ enum trace_kind {
 	TRACE_ALIGNED = 3,       // the same, and align_log2
 	TRACE_FREE = 4,          // address; stack where frees have stacks
 	TRACE_REALLOC = 5,       // old_address ends, address begins with size, stack
-	TRACE_REALLOC_FREE = 6,  // address ends; the call goes on: 7 or 8 of the same thread follows, or
-				 // nothing more (realloc to size 0 that freed)
+	TRACE_REALLOC_FREE = 6,  // address ends; the call goes on: 7 or 8 of the same thread
+				 // follows, or nothing more (realloc to size 0 that freed)
 	TRACE_REALLOC_ALLOC = 7, // address begins with size, stack: the second half of a 6
-	TRACE_REALLOC_UNDO = 8,  // the second half of a 6 that failed: address lives on with its old
-				 // size and stack; size is what was asked for
-	TRACE_REALLOC_FAILED = 9, // 6 and 8 in one: address lives on; size is what was asked for
-	TRACE_FAILED = 10,       // an allocation that returned NULL; size, stack
+	TRACE_REALLOC_UNDO = 8, // the second half of a 6 that failed: address lives on with its old
+				// size and stack; size is what was asked for
+	TRACE_REALLOC_FAILED = 9, // 6 and 8 in one: address lives on; size was asked for
+	TRACE_FAILED = 10,        // an allocation that returned NULL; size, stack
 };
 
 // One call on memory.
@@ -63,7 +63,7 @@ enum trace_exit {
 
 struct trace_process {
 	process_id id;
-	process_id parent;   // TRACE_NONE: not in the trace
+	process_id parent; // TRACE_NONE: not in the trace
 	uint32_t pid;
 	uint32_t generation; // 0 for the first image of this pid, +1 with each exec
 	uint8_t start;       // enum trace_start
@@ -71,8 +71,8 @@ struct trace_process {
 	uint8_t exit;        // enum trace_exit; known once the end note was read
 	uint32_t exit_value; // exit code or signal number
 	uint64_t began_ns;
-	uint64_t ended_ns;     // UINT64_MAX while not ended
-	char *exe;             // path, never NULL
+	uint64_t ended_ns; // UINT64_MAX while not ended
+	char *exe;         // path, never NULL
 	uint32_t args_count;
 	char **args;
 };
@@ -87,10 +87,10 @@ struct trace_thread {
 struct trace_module {
 	module_id id;
 	process_id process;
-	uint64_t start, end; // address range in memory
-	uint64_t bias;       // address in memory - address in the file
-	uint64_t file_size;  // of the file when it was mapped; 0: not known
-	uint64_t file_mtime_ns; // the same
+	uint64_t start, end;     // address range in memory
+	uint64_t bias;           // address in memory - address in the file
+	uint64_t file_size;      // of the file when it was mapped; 0: not known
+	uint64_t file_mtime_ns;  // the same
 	uint8_t build_id_length; // 0: none
 	uint8_t build_id[32];
 	char *path;
@@ -135,7 +135,7 @@ enum trace_note_kind {
 	TRACE_NOTE_RSS = 4,           // process, value: resident bytes
 	TRACE_NOTE_LOSS = 5,          // process (or TRACE_NONE), value: events lost, text: why
 	TRACE_NOTE_MESSAGE = 6,       // process, text: something the user should know
-	TRACE_NOTE_EXEC_UNSEEN = 7,   // process, text: path of an image that cannot be recorded, and why
+	TRACE_NOTE_EXEC_UNSEEN = 7,   // process, text: an image that cannot be recorded, and why
 	TRACE_NOTE_MODULE_GONE = 8,   // process, value: module id
 	TRACE_NOTE_THREAD_NAME = 9,   // thread, text: its name from here on
 };
@@ -171,12 +171,12 @@ struct trace_end {
 	uint64_t events_lost; // known to be missing
 	uint64_t waited_ns;   // time that the program's threads waited for the collector
 	uint64_t tick_median_ns, tick_worst_ns;
-	uint64_t guest_bytes_peak;     // memory of ours in the traced processes, shared parts included
+	uint64_t guest_bytes_peak;     // our memory in the traced processes, shared parts too
 	uint64_t collector_bytes_peak; // resident memory of the collector
 	uint64_t collector_cpu_ns;
 	uint64_t stacks_incomplete;
 	uint64_t stacks_verified;   // walked twice and compared (record --verify-stacks)
-	uint64_t stacks_mismatched; // of them: the two walks differ; 0 unless the recorder has a bug
+	uint64_t stacks_mismatched; // of them, those whose walks differ: a bug of ours
 	char *why; // "" for a normal end, else what cut the recording short ("no space left …")
 };
 

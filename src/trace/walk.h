@@ -10,12 +10,12 @@
 #include "trace/store.h"
 
 struct walk {
-	uint64_t at;          // where the next block should begin
-	uint64_t search_at;   // where to search from if it does not
-	uint32_t sequence;    // the number it should have
-	uint64_t missed;      // blocks that are not there
-	uint64_t whole_at;    // behind the last whole block
-	bool damaged;         // something was not as it should be; `damage` is the first of it
+	uint64_t at;        // where the next block should begin
+	uint64_t search_at; // where to search from if it does not
+	uint32_t sequence;  // the number it should have
+	uint64_t missed;    // blocks that are not there
+	uint64_t whole_at;  // behind the last whole block
+	bool damaged;       // something was not as it should be; `damage` is the first of it
 	uint64_t damage_at;
 	char damage[96];
 };

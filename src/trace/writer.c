@@ -19,11 +19,11 @@ struct writer_mark {
 struct writer {
 	struct chain chain;
 	struct err err;
-	bool failed;    // sticky
+	bool failed; // sticky
 	bool ended;
 	struct writer_mark whole; // before the block of events written last
 	struct writer_mark words; // before the end record that a failure wrote
-	uint64_t lost;  // events given to a writer that had failed
+	uint64_t lost;            // events given to a writer that had failed
 
 	uint32_t processes_count, threads_count, modules_count, frames_count, stacks_count;
 	struct bytes records; // in order: all but frames, stacks and names
@@ -64,7 +64,8 @@ static struct writer_mark mark_here(const struct writer *writer)
 // figures, replaces the first record.
 static void put_last_words(struct writer *writer, const struct trace_end *given)
 {
-	struct trace_end end = given ? *given : (struct trace_end){ .duration_ns = writer->chain.last_ns };
+	struct trace_end end = given ? *given
+				     : (struct trace_end){ .duration_ns = writer->chain.last_ns };
 	struct writer_mark whole = writer->whole;
 	struct err ignored;
 
@@ -108,8 +109,8 @@ static void put_defs(struct writer *writer)
 		defs_put_frames(&writer->chain.raw, writer->frames, writer->frames_new);
 	if (writer->stacks_new > 0)
 		defs_put_stacks(&writer->chain.raw,
-				writer->stacks_count - (stack_id)writer->stacks_new,
-				writer->stacks, writer->stacks_new);
+				writer->stacks_count - (stack_id)writer->stacks_new, writer->stacks,
+				writer->stacks_new);
 	bytes_add(&writer->chain.raw, writer->names.data, writer->names.size);
 	if (writer->chain.raw.size == 0)
 		return;

@@ -19,8 +19,8 @@
 
 struct writer;
 
-// Write to descriptor `fd` (an empty regular file, or a pipe), which stays the caller's. Strings in `info` are copied.
-// `info->version_*` is ignored. NULL on error.
+// Write to descriptor `fd` (an empty regular file, or a pipe), which stays the caller's. Strings
+// in `info` are copied, `info->version_*` is ignored. NULL on error.
 struct writer *writer_new(int fd, const struct trace_info *info, struct err *err);
 
 // Without writer_end before it: leaves the file as a cut trace. NULL is allowed.
@@ -69,7 +69,7 @@ uint32_t writer_stacks_count(const struct writer *writer);
 
 uint64_t writer_events_count(const struct writer *writer);
 uint64_t writer_events_kept(const struct writer *writer); // those that the file holds so far
-uint64_t writer_bytes(const struct writer *writer); // written to the file so far
+uint64_t writer_bytes(const struct writer *writer);       // written to the file so far
 
 // False, and why, once anything has failed.
 bool writer_ok(const struct writer *writer, struct err *err);

@@ -65,28 +65,27 @@ static const char hand_written[] =
 	"@2ms    end p1 signal=11\n"
 	"end\n";
 
-static const char canonical[] =
-	"trace id=00000000000000000000000000000000 began=0 tick=100000\n"
-	"trace command=\"./app --fast\"\n"
-	"process p0 pid=42 exe=\"/bin/app\" arg=\"app\" arg=\"two words\"\n"
-	"thread t0 p0 tid=0 \"main\"\n"
-	"frame f1 0x1\n"
-	"name f1 \"work\" \"app.c\":10\n"
-	"frame f2 0x2\n"
-	"name f2 \"main\" \"app.c\":3\n"
-	"frame f3 0x3\n"
-	"name f3 \"std::vector<int, A>::f(int)\" \"a file.cc\":7\n"
-	"stack s1 f2\n"
-	"stack s2 f1 < s1\n"
-	"stack s3 f3 < s1\n"
-	"@0 t0 malloc s2 0x1000 64\n"
-	"@10000 t0 free 0x1000\n"
-	"@20000 t0 free 0x1000\n"
-	"@1000000 t0 realloc s3 0x2000 -> 0x3000 128\n"
-	"@1000000 t0 aligned s3 0x4000 128 align=4096\n"
-	"@1000000 mark p0 t0 \"phase \\\"two\\\"\"\n"
-	"@2000000 end p0 signal=11\n"
-	"end duration=2000000\n";
+static const char canonical[] = "trace id=00000000000000000000000000000000 began=0 tick=100000\n"
+				"trace command=\"./app --fast\"\n"
+				"process p0 pid=42 exe=\"/bin/app\" arg=\"app\" arg=\"two words\"\n"
+				"thread t0 p0 tid=0 \"main\"\n"
+				"frame f1 0x1\n"
+				"name f1 \"work\" \"app.c\":10\n"
+				"frame f2 0x2\n"
+				"name f2 \"main\" \"app.c\":3\n"
+				"frame f3 0x3\n"
+				"name f3 \"std::vector<int, A>::f(int)\" \"a file.cc\":7\n"
+				"stack s1 f2\n"
+				"stack s2 f1 < s1\n"
+				"stack s3 f3 < s1\n"
+				"@0 t0 malloc s2 0x1000 64\n"
+				"@10000 t0 free 0x1000\n"
+				"@20000 t0 free 0x1000\n"
+				"@1000000 t0 realloc s3 0x2000 -> 0x3000 128\n"
+				"@1000000 t0 aligned s3 0x4000 128 align=4096\n"
+				"@1000000 mark p0 t0 \"phase \\\"two\\\"\"\n"
+				"@2000000 end p0 signal=11\n"
+				"end duration=2000000\n";
 
 TEST(asm_takes_what_people_write_by_hand)
 {
@@ -105,12 +104,15 @@ static const struct {
 } mistakes[] = {
 	{ "", "the text describes no trace" },
 	{ "; only a comment\n", "the text describes no trace" },
-	{ "nonsense\n", "line 1, column 1: a line begins with trace, process, thread, module, frame, "
-			"name, stack, end, @TIME or +TIME, not with \"nonsense\"" },
+	{ "nonsense\n",
+	  "line 1, column 1: a line begins with trace, process, thread, module, frame, "
+	  "name, stack, end, @TIME or +TIME, not with \"nonsense\"" },
 	{ "process p\n\nthread t\n@0 t alloc 0x10\n",
 	  "line 4, column 12: a size expected at the end of the line" },
-	{ "process p\nthread t\n@5 t free 0x10\n@4 t free 0x10\n", "line 4, column 1: time goes back" },
-	{ "process p\nthread t\n@5 t munch 0x10\n", "line 3, column 6: no event is called \"munch\"" },
+	{ "process p\nthread t\n@5 t free 0x10\n@4 t free 0x10\n",
+	  "line 4, column 1: time goes back" },
+	{ "process p\nthread t\n@5 t munch 0x10\n",
+	  "line 3, column 6: no event is called \"munch\"" },
 	{ "process p\n@5 x free 0x10\n",
 	  "line 2, column 4: \"x\" is neither a thread nor a kind of note" },
 	{ "process p\nthread t\n@0 t free zero\n",

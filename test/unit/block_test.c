@@ -142,7 +142,8 @@ TEST(block_never_unpacks_past_its_raw_size)
 
 TEST(block_preamble_tells_ours_from_damaged_from_foreign)
 {
-	struct block_preamble preamble = { .version_major = 3, .version_minor = 4,
+	struct block_preamble preamble = { .version_major = 3,
+					   .version_minor = 4,
 					   .began_unix_ns = 99 };
 	uint8_t bytes[BLOCK_PREAMBLE_BYTES];
 	struct block_preamble read;

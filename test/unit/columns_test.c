@@ -59,8 +59,12 @@ TEST(columns_hold_no_events)
 TEST(columns_hold_the_extremes_of_each_field)
 {
 	const struct trace_event events[] = {
-		{ .kind = TRACE_MALLOC, .address = UINT64_MAX, .size = UINT64_MAX,
-		  .stack = UINT32_MAX, .thread = UINT32_MAX - 1, .time_ns = 0 },
+		{ .kind = TRACE_MALLOC,
+		  .address = UINT64_MAX,
+		  .size = UINT64_MAX,
+		  .stack = UINT32_MAX,
+		  .thread = UINT32_MAX - 1,
+		  .time_ns = 0 },
 		{ .kind = TRACE_CALLOC, .address = 0, .size = 0 },
 		{ .kind = TRACE_ALIGNED, .address = 1, .align_log2 = 255 },
 		{ .kind = TRACE_REALLOC, .address = UINT64_MAX, .old_address = 0, .size = 1 },
@@ -70,7 +74,9 @@ TEST(columns_hold_the_extremes_of_each_field)
 		{ .kind = TRACE_REALLOC_ALLOC, .address = 15, .size = 1 },
 		{ .kind = TRACE_REALLOC_UNDO, .address = 16, .size = UINT64_MAX },
 		{ .kind = TRACE_REALLOC_FAILED, .address = 17, .stack = 1 },
-		{ .kind = TRACE_FAILED, .size = UINT64_MAX, .stack = 7,
+		{ .kind = TRACE_FAILED,
+		  .size = UINT64_MAX,
+		  .stack = 7,
 		  .time_ns = (UINT64_C(1) << 63) - 1 },
 	};
 	struct trace_event timed[sizeof events / sizeof *events];

@@ -14,11 +14,20 @@ static void read_payload(struct defs *defs, const struct bytes *payload, size_t 
 static void put_sample(struct bytes *out)
 {
 	char *args[] = { "app", "x" };
-	struct trace_process process = { .parent = TRACE_NONE, .pid = 5, .bits = 64, .start = 1,
-					 .exe = "/bin/app", .args = args, .args_count = 2 };
+	struct trace_process process = { .parent = TRACE_NONE,
+					 .pid = 5,
+					 .bits = 64,
+					 .start = 1,
+					 .exe = "/bin/app",
+					 .args = args,
+					 .args_count = 2 };
 	struct trace_thread thread = { .tid = 5, .name = "main" };
-	struct trace_module module = { .id = 1, .start = 16, .end = 32, .build_id_length = 4,
-				       .build_id = { 1, 2, 3, 4 }, .path = "/bin/app" };
+	struct trace_module module = { .id = 1,
+				       .start = 16,
+				       .end = 32,
+				       .build_id_length = 4,
+				       .build_id = { 1, 2, 3, 4 },
+				       .path = "/bin/app" };
 	struct trace_frame frames[] = { { .id = 1, .module = 1, .pc = 20 },
 					{ .id = 2, .module = 1, .pc = 18, .flags = 1 },
 					{ .id = 3, .module = 0, .pc = UINT64_MAX } };
@@ -68,8 +77,8 @@ TEST(defs_give_back_what_was_put)
 static void check_tables(const struct defs *defs)
 {
 	for (size_t i = 0; i < defs->processes_count; i++)
-		CHECK(defs->processes[i].exe && (defs->processes[i].parent == TRACE_NONE ||
-						 defs->processes[i].parent < i));
+		CHECK(defs->processes[i].exe &&
+		      (defs->processes[i].parent == TRACE_NONE || defs->processes[i].parent < i));
 	for (size_t i = 0; i < defs->threads_count; i++)
 		CHECK(defs->threads[i].process < defs->processes_count &&
 		      memchr(defs->threads[i].name, 0, 16));
@@ -150,8 +159,9 @@ TEST(defs_cut_texts_and_arguments_that_are_too_long)
 {
 	char *text = mem_alloc(DEFS_TEXT_MAX + 100, 1);
 	char **args = mem_alloc(200, sizeof *args);
-	struct trace_process process = { .parent = TRACE_NONE, .exe = text, .args = args,
-					 .args_count = 200 };
+	struct trace_process process = {
+		.parent = TRACE_NONE, .exe = text, .args = args, .args_count = 200
+	};
 	struct bytes payload = { 0 };
 	struct defs defs;
 

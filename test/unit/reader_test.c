@@ -2,9 +2,9 @@
 #include "test/test.h"
 #include "test/unit/sample_trace.h"
 #include "trace/block.h"
+#include "trace/chain.h"
 #include "trace/columns.h"
 #include "trace/defs.h"
-#include "trace/chain.h"
 
 #include <sys/stat.h>
 
@@ -314,15 +314,46 @@ TEST(reader_refuses_a_newer_major_version_and_reads_a_newer_minor_one)
 static void put_newer_events(struct bytes *out)
 {
 	static const uint8_t payload[] = {
-		2, TRACE_MALLOC, 0xb0 | 0x80, 3, 0xc8, 0x01, 0x90, 0x80, 0x80, 0x80, 0x80, 0x20,
+		2,
+		TRACE_MALLOC,
+		0xb0 | 0x80,
+		3,
+		0xc8,
+		0x01,
+		0x90,
+		0x80,
+		0x80,
+		0x80,
+		0x80,
+		0x20,
 		// columns: kind 2 bytes, thread 2, time 2, address 3, size 1, number 40 3 bytes
-		6, 1, 2, 2, 2, 3, 2, 4, 4, 7, 1, 40, 3,
-		TRACE_MALLOC, 200,
-		1, 0, // thread 0, twice
-		1, 0, // at the first time, twice
-		0x80, 0x04, 0x80, 0x04, // 0x1000, 0x2000
+		6,
+		1,
+		2,
+		2,
+		2,
+		3,
+		2,
+		4,
+		4,
+		7,
+		1,
+		40,
+		3,
+		TRACE_MALLOC,
+		200,
+		1,
+		0, // thread 0, twice
+		1,
+		0, // at the first time, twice
+		0x80,
+		0x04,
+		0x80,
+		0x04, // 0x1000, 0x2000
 		64,
-		9, 9, 9,
+		9,
+		9,
+		9,
 	};
 
 	bytes_add(out, payload, sizeof payload);
@@ -469,8 +500,8 @@ TEST(reader_tells_how_processes_ended_when_it_comes_there)
 	struct reader *reader;
 
 	writer_add_process(writer, &process);
-	writer_note(writer, &(struct trace_note){ .kind = TRACE_NOTE_PROCESS_START,
-						  .thread = TRACE_NONE });
+	writer_note(writer,
+		    &(struct trace_note){ .kind = TRACE_NOTE_PROCESS_START, .thread = TRACE_NONE });
 	writer_process_end(writer, 0, 500, TRACE_EXIT_SIGNAL, 11);
 	writer_end(writer, &(struct trace_end){ .why = "" });
 	writer_free(writer);

@@ -155,8 +155,8 @@ static inline void sample_add_event(struct sample *sample, struct writer *writer
 	event->time_ns = time_ns;
 	event->thread = (thread_id)sample_below(random, sample->threads);
 	if (event->kind != TRACE_FAILED)
-		event->address = 0x550000000000 + sample_below(random, 1 << 20) *
-							  (sample_below(random, 9) ? 16 : 1);
+		event->address = 0x550000000000 +
+				 sample_below(random, 1 << 20) * (sample_below(random, 9) ? 16 : 1);
 	if (sample_below(random, 200) == 0)
 		event->address = event->kind == TRACE_FAILED ? 0 : sample_next(random);
 	if (event->kind == TRACE_REALLOC)

@@ -1,0 +1,109 @@
+// What the kernel says about another process, and nothing where it says nothing.
+#include "base/mem.h"
+#include "collect/peer.h"
+#include "test/test.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int pidfd_of(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+TEST(peer_knows_our_parent_and_our_arguments)
+{
+	uint32_t count;
+	char **args;
+
+	CHECK_EQ(getppid(), peer_parent((uint32_t)getpid()));
+	args = peer_args((uint32_t)getpid(), &count);
+	CHECK(count >= 1);
+	CHECK_CONTAINS("peer", args[0]);
+	mem_free(args);
+	CHECK(peer_resident((uint32_t)getpid()) > 100000);
+}
+
+TEST(peer_knows_a_thread_by_its_name)
+{
+	char name[16] = "";
+
+	prctl(PR_SET_NAME, "a (b) c");
+	CHECK(peer_thread_name((uint32_t)getpid(), (uint32_t)gettid(), name));
+	CHECK_STR("a (b) c", name);
+	CHECK_EQ(getppid(), peer_parent((uint32_t)getpid()));
+}
+
+TEST(peer_knows_how_a_process_ended_before_anybody_reaped_it)
+{
+	siginfo_t info;
+	int status = 0;
+	pid_t pid = fork();
+	int fd;
+
+	if (pid == 0)
+		_exit(42);
+	fd = pidfd_of(pid);
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	CHECK(peer_wait_status(fd, (uint32_t)pid, &status));
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(42, WEXITSTATUS(status));
+	waitpid(pid, &status, 0);
+	close(fd);
+}
+
+TEST(peer_knows_the_signal_that_ended_a_process)
+{
+	siginfo_t info;
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		pause();
+	kill(pid, SIGKILL);
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	CHECK(peer_wait_status(-1, (uint32_t)pid, &status));
+	CHECK(WIFSIGNALED(status));
+	CHECK_EQ(SIGKILL, WTERMSIG(status));
+	waitpid(pid, &status, 0);
+}
+
+TEST(peer_says_nothing_of_a_process_that_is_gone)
+{
+	uint32_t count = 7;
+	char name[16];
+	int status;
+	char **args;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, &status, 0);
+	CHECK(!peer_wait_status(-1, (uint32_t)pid, &status));
+	CHECK_EQ(0, peer_parent((uint32_t)pid));
+	CHECK_EQ(0, peer_resident((uint32_t)pid));
+	CHECK(!peer_thread_name((uint32_t)pid, (uint32_t)pid, name));
+	args = peer_args((uint32_t)pid, &count);
+	CHECK_EQ(0, count);
+	mem_free(args);
+}
+
+TEST(peer_file_has_its_size_and_time)
+{
+	uint64_t size, mtime_ns;
+	struct str path = { 0 };
+
+	peer_file((uint32_t)getpid(), "/proc/self/exe", &path, &size, &mtime_ns);
+	CHECK_STR("/proc/self/exe", str_get(&path));
+	CHECK(size > 1000);
+	CHECK(mtime_ns > 1000000000ull * 1000000000);
+	peer_file((uint32_t)getpid(), "/no/such/file", &path, &size, &mtime_ns);
+	CHECK_STR("/no/such/file", str_get(&path));
+	CHECK_EQ(0, size);
+	str_fini(&path);
+}
