@@ -45,7 +45,8 @@ const struct command cmd_collect = {
 	.name = "collect",
 	.brief = "collect what recorders publish, until all their programs have ended",
 	.usage = "--socket NAME --pid PID",
-	.text = "Started by libtidemark.so itself when a program loads it without `tidemark record`.\n",
+	.text = "Started by libtidemark.so itself when a program loads it without "
+		"`tidemark record`.\n",
 	.options = options,
 	.hidden = true,
 	.run = run,
@@ -85,7 +86,8 @@ static bool read_words(struct wishes *wishes, struct err *err)
 		while (i < sizeof known / sizeof *known && strcmp(word, known[i].word) != 0)
 			i++;
 		if (i == sizeof known / sizeof *known) {
-			good = err_set(err, ERR_USAGE, "unknown word '%s' in TIDEMARK_OPTIONS", word);
+			good = err_set(err, ERR_USAGE, "unknown word '%s' in TIDEMARK_OPTIONS",
+				       word);
 			break;
 		}
 		wishes->segment_options |= known[i].option;
@@ -136,7 +138,7 @@ static void go_quiet(void)
 // Only SIGTERM means anything to us: finish. Returns a descriptor to hear it from.
 static int arrange_signals(void)
 {
-	static const int ignored[] = { SIGINT, SIGQUIT, SIGHUP, SIGPIPE, SIGXFSZ, SIGALRM,
+	static const int ignored[] = { SIGINT,  SIGQUIT, SIGHUP,  SIGPIPE, SIGXFSZ, SIGALRM,
 				       SIGUSR1, SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU };
 	sigset_t set;
 
@@ -195,7 +197,8 @@ static void describe_command(uint32_t pid, struct str *out)
 
 static int create_output(const struct wishes *wishes, struct str *path, struct err *err)
 {
-	struct output_options output = { .pattern = wishes->output, .pid = wishes->pid,
+	struct output_options output = { .pattern = wishes->output,
+					 .pid = wishes->pid,
 					 .force = wishes->force };
 	char link[64], exe[4096];
 	ssize_t length;

@@ -41,8 +41,8 @@ const struct command cmd_dump = {
 	.name = "dump",
 	.brief = "print a trace as text, or make a trace of such text",
 	.usage = "FILE [options]",
-	.text = "Prints everything that is in a trace, one definition or event a line. The text can\n"
-		"be edited and assembled to a trace again.",
+	.text = "Prints everything that is in a trace, one definition or event a line. The\n"
+		"text can be edited and assembled to a trace again.",
 	.examples = "  tidemark dump app.tide | less\n"
 		    "  tidemark dump app.tide --items --from 2s --to 2.001s\n"
 		    "  tidemark dump --assemble small.txt -o small.tide\n",

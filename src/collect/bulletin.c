@@ -53,8 +53,8 @@ static void read_module(struct image *image, struct payload *payload)
 		return;
 	if (build_id_length <= sizeof module.build_id)
 		module.build_id_length = build_id_length;
-	named = length > 0 ? mem_copy_bytes(payload->at, length) :
-			     mem_copy_text(image->arrival->exe);
+	named = length > 0 ? mem_copy_bytes(payload->at, length)
+			   : mem_copy_text(image->arrival->exe);
 	peer_file(image->pid, named, &path, &module.file_size, &module.file_mtime_ns);
 	module.path = (char *)(uintptr_t)str_get(&path);
 	frame_map_add_module(&image->frames, id, writer_add_module(image->ledger->writer, &module));
@@ -67,8 +67,8 @@ static void read_module_gone(struct image *image, struct payload *payload)
 	module_id module = frame_map_module(&image->frames, (uint32_t)take(payload, 4));
 
 	if (module != 0)
-		ledger_note(image->ledger, TRACE_NOTE_MODULE_GONE, image->process, TRACE_NONE, module,
-			    "");
+		ledger_note(image->ledger, TRACE_NOTE_MODULE_GONE, image->process, TRACE_NONE,
+			    module, "");
 }
 
 static void forget_exec(struct image_exec *exec)
@@ -81,8 +81,8 @@ static void read_exec(struct image *image, struct payload *payload)
 {
 	uint32_t reason = (uint32_t)take(payload, 4);
 	uint32_t pid = (uint32_t)take(payload, 4);
-	struct image_exec *exec =
-		pid == image->arrival->hello.pid ? &image->exec : &image->vfork_exec;
+	struct image_exec *exec = pid == image->arrival->hello.pid ? &image->exec
+								   : &image->vfork_exec;
 
 	if (payload->short_)
 		return;
@@ -200,11 +200,13 @@ static void tell_unseen(struct image *image, struct image_exec *exec)
 		[NOTE_EXEC_OK] = "it could not load the recorder",
 		[NOTE_EXEC_STATIC] = "it is statically linked",
 		[NOTE_EXEC_SETUID] = "it runs with other privileges",
+		[NOTE_EXEC_NO_LIBRARY] = "the recorder is out of its reach",
+		[NOTE_EXEC_32_BIT] = "it is a 32-bit program",
 	};
 	char line[512];
 
 	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
-		 why[exec->reason <= NOTE_EXEC_SETUID ? exec->reason : NOTE_EXEC_OK]);
+		 why[exec->reason <= NOTE_EXEC_32_BIT ? exec->reason : NOTE_EXEC_OK]);
 	ledger_note(image->ledger, TRACE_NOTE_EXEC_UNSEEN, image->process, TRACE_NONE, 0, line);
 	ledger_warn(image->ledger, image->process, line);
 	exec->told = true;

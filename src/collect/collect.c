@@ -20,7 +20,7 @@ enum {
 	SLEEP_HELD_NS = 2000000,
 	SLEEP_STOPPED_NS = 50000000,
 	FLUSH_NS = 1000000000,
-	IDLE_PASSES = 3,               // empty ones before the end is believed
+	IDLE_PASSES = 3,             // empty ones before the end is believed
 	FIRST_HELLO_NS = 2000000000, // how long nobody may come at all, with until_idle
 };
 
@@ -251,8 +251,8 @@ static void fill_end(struct collector *collector, struct trace_end *end)
 		.stacks_incomplete = ledger->stacks_incomplete,
 		.stacks_verified = ledger->stacks_verified,
 		.stacks_mismatched = ledger->stacks_mismatched,
-		.why = collector->stopping && !collector->failed ? "stopped while programs ran" :
-								   collector->why.text,
+		.why = collector->stopping && !collector->failed ? "stopped while programs ran"
+								 : collector->why.text,
 	};
 	if (collector->stopping && !collector->failed && collector->main_ended)
 		end->why = (char *)"";
@@ -314,9 +314,11 @@ static void note_losses(struct collector *collector)
 		ledger_warn(&collector->ledger, TRACE_NONE, text);
 	}
 	if (collector->ledger.forks_late > 0) {
-		snprintf(text, sizeof text, "%llu forks have no exact place in their parent's order",
+		snprintf(text, sizeof text,
+			 "%llu forks have no exact place in their parent's order",
 			 (unsigned long long)collector->ledger.forks_late);
-		ledger_note(&collector->ledger, TRACE_NOTE_MESSAGE, TRACE_NONE, TRACE_NONE, 0, text);
+		ledger_note(&collector->ledger, TRACE_NOTE_MESSAGE, TRACE_NONE, TRACE_NONE, 0,
+			    text);
 	}
 }
 

@@ -67,10 +67,10 @@ enum collect_message_kind {
 	COLLECT_READY = 1,   // collector: the socket listens; start the program
 	COLLECT_WARNING = 2, // collector: text is one line for the user
 	COLLECT_STOPPED = 3, // collector: the recording is over early; text says why
-	COLLECT_DONE = 4,    // collector: the trace is closed; summary is set, text says why not whole
-	COLLECT_ENDED = 5,   // launcher: the main program `pid` ended with wait status `status`
-	COLLECT_STOP = 6,    // launcher: finish now, whatever is still running
-	COLLECT_MARK = 7,    // launcher: place the mark `text` here
+	COLLECT_DONE = 4, // collector: the trace is closed; summary is set, text says why not whole
+	COLLECT_ENDED = 5, // launcher: the main program `pid` ended with wait status `status`
+	COLLECT_STOP = 6,  // launcher: finish now, whatever is still running
+	COLLECT_MARK = 7,  // launcher: place the mark `text` here
 };
 
 // One datagram, always sent whole.

@@ -23,8 +23,14 @@ enum {
 };
 
 // What an epoll entry means; the high half of its data. The low half is a descriptor or an image.
-enum watched { WATCHED_LISTEN, WATCHED_VISITOR, WATCHED_PROCESS, WATCHED_REPORT, WATCHED_STOP,
-	       WATCHED_QUIT };
+enum watched {
+	WATCHED_LISTEN,
+	WATCHED_VISITOR,
+	WATCHED_PROCESS,
+	WATCHED_REPORT,
+	WATCHED_STOP,
+	WATCHED_QUIT
+};
 
 // Has connected, has not said hello yet.
 struct visitor {
@@ -99,7 +105,8 @@ void door_arrival_free(struct door_arrival *arrival)
 }
 
 // Send the welcome, with the clock and the segment unless it is a refusal.
-static bool send_welcome(int fd, const struct segment_welcome *welcome, int clock_fd, int segment_fd)
+static bool send_welcome(int fd, const struct segment_welcome *welcome, int clock_fd,
+			 int segment_fd)
 {
 	int fds[2] = { clock_fd, segment_fd };
 	union {

@@ -16,8 +16,8 @@
 
 // An image that has been welcomed.
 struct door_arrival {
-	uint32_t image; // from 1
-	uint32_t pid;   // as we see it
+	uint32_t image;      // from 1
+	uint32_t pid;        // as we see it
 	uint32_t parent_pid; // the same
 	uint64_t time_ns;
 	int pidfd;

@@ -63,8 +63,8 @@ frame_id frame_map_find(struct frame_map *map, uint32_t id)
 	if (frame.flags & SEGMENT_FRAME_EXACT_PC)
 		flags |= TRACE_FRAME_EXACT_PC;
 	grow_ids(map, id);
-	map->ids[id] = writer_add_frame(map->writer, frame_map_module(map, frame.module), frame.pc,
-					flags);
+	map->ids[id] =
+		writer_add_frame(map->writer, frame_map_module(map, frame.module), frame.pc, flags);
 	return map->ids[id];
 }
 

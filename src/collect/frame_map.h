@@ -15,8 +15,8 @@
 #include <stddef.h>
 
 struct frame_map {
-	struct writer *writer;              // borrowed
-	const struct segment *segment;      // borrowed from the image's share; NULL: none (any more)
+	struct writer *writer;         // borrowed
+	const struct segment *segment; // borrowed from the image's share; NULL: none (any more)
 	const struct segment_frame *frames; // the same
 	frame_id *ids;                      // by the guest's id; 0: not yet
 	size_t ids_capacity;

@@ -25,8 +25,8 @@ struct image_event {
 	uint32_t tid;
 	uint32_t lane;
 	uint64_t head;
-	char *name;         // of a mark; NULL: a fork
-	struct image *child; // the fork's, once it has said hello
+	char *name;           // of a mark; NULL: a fork
+	struct image *child;  // the fork's, once it has said hello
 	uint64_t deadline_ns; // how long the order is held for it; 0: not reached yet
 	bool failed;          // there is no child
 	bool passed;          // the order has gone on
@@ -34,7 +34,7 @@ struct image_event {
 
 // The image said that its process is about to exec.
 struct image_exec {
-	char *path; // NULL: nothing is pending
+	char *path;      // NULL: nothing is pending
 	uint32_t reason; // enum note_exec
 	uint64_t since_ns;
 	bool told; // the user knows
@@ -43,10 +43,10 @@ struct image_exec {
 struct image {
 	struct image *next;    // the roster's
 	struct ledger *ledger; // borrowed
-	uint32_t id;        // the door's
+	uint32_t id;           // the door's
 	uint32_t pid;
 	uint32_t generation;
-	process_id process; // TRACE_NONE: not begun yet
+	process_id process;           // TRACE_NONE: not begun yet
 	struct door_arrival *arrival; // hello, share, pidfd, names; ours
 	struct share share;           // arrival's, by value; segment NULL once closed
 	struct frame_map frames;
@@ -60,8 +60,8 @@ struct image {
 	size_t threads_count, threads_capacity;
 	struct image_event *events; // marks and forks
 	size_t events_count, events_capacity, events_waiting;
-	struct image_exec exec;        // of this process
-	struct image_exec vfork_exec;  // of a vfork child
+	struct image_exec exec;       // of this process
+	struct image_exec vfork_exec; // of a vfork child
 
 	bool begun;    // has its place in the order
 	bool promised; // a fork of its parent will give it its place

@@ -12,12 +12,13 @@
 #include <stddef.h>
 
 struct interner_node {
-	uint32_t parent; // stack id; for an outermost frame 0, or UINT32_MAX - flags if it has flags
+	uint32_t
+		parent; // stack id; for an outermost frame 0, or UINT32_MAX - flags if it has flags
 	frame_id frame;
 };
 
 struct interner {
-	struct writer *writer; // borrowed
+	struct writer *writer;       // borrowed
 	struct interner_node *nodes; // by stack id; 0 is unused
 	uint32_t *index;             // open addressing; 0: free
 	size_t nodes_count, nodes_capacity;

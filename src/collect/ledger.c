@@ -10,7 +10,8 @@
 
 enum { THREAD_AGAIN_NS = 100000000 };
 
-void ledger_init(struct ledger *ledger, struct writer *writer, const struct collect_options *options)
+void ledger_init(struct ledger *ledger, struct writer *writer,
+		 const struct collect_options *options)
 {
 	memset(ledger, 0, sizeof *ledger);
 	ledger->writer = writer;
@@ -48,9 +49,12 @@ void ledger_note(struct ledger *ledger, enum trace_note_kind kind, process_id pr
 
 bool ledger_tell(const struct ledger *ledger, const struct collect_message *message)
 {
+	// A launcher that does not listen misses warnings, but nothing that it waits for.
+	int flags = MSG_NOSIGNAL | (message->kind == COLLECT_WARNING ? MSG_DONTWAIT : 0);
+
 	if (ledger->report_fd < 0)
 		return false;
-	return send(ledger->report_fd, message, sizeof *message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	return send(ledger->report_fd, message, sizeof *message, flags) ==
 	       (ssize_t)sizeof *message;
 }
 
@@ -107,8 +111,9 @@ static const uint8_t trace_kinds[] = {
 
 // All ones where an event of that kind begins a block of its size.
 static const uint64_t gained[16] = {
-	[TRACE_MALLOC] = UINT64_MAX,  [TRACE_CALLOC] = UINT64_MAX,	  [TRACE_ALIGNED] = UINT64_MAX,
-	[TRACE_REALLOC] = UINT64_MAX, [TRACE_REALLOC_ALLOC] = UINT64_MAX,
+	[TRACE_MALLOC] = UINT64_MAX,        [TRACE_CALLOC] = UINT64_MAX,
+	[TRACE_ALIGNED] = UINT64_MAX,       [TRACE_REALLOC] = UINT64_MAX,
+	[TRACE_REALLOC_ALLOC] = UINT64_MAX,
 };
 
 void ledger_event(struct ledger *ledger, struct stream *stream, bool fold)
@@ -124,11 +129,13 @@ void ledger_event(struct ledger *ledger, struct stream *stream, bool fold)
 	};
 
 	if (unlikely(stream->thread == TRACE_NONE))
-		ledger_thread(ledger, stream, atomic_load(&stream->image->share.lanes[stream->lane].tid),
+		ledger_thread(ledger, stream,
+			      atomic_load(&stream->image->share.lanes[stream->lane].tid),
 			      (const char[16]){ 0 });
 	if (fold) {
 		item++;
-		event.kind = item->kind == LANE_REALLOC_ALLOC ? TRACE_REALLOC : TRACE_REALLOC_FAILED;
+		event.kind = item->kind == LANE_REALLOC_ALLOC ? TRACE_REALLOC
+							      : TRACE_REALLOC_FAILED;
 		event.old_address = event.kind == TRACE_REALLOC ? event.address : 0;
 		event.address = item->address;
 		event.size = item->size;

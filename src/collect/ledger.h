@@ -12,7 +12,7 @@
 struct ledger {
 	struct writer *writer;
 	struct interner interner;
-	uint64_t now_ns; // time of the last item
+	uint64_t now_ns;  // time of the last item
 	uint64_t fold_ns; // halves of a realloc this near to each other become one
 	int report_fd;    // to the launcher, -1: none
 	bool free_stacks;
@@ -27,7 +27,8 @@ struct ledger {
 	uint64_t forks_late; // children whose place in the parent's order is not known
 };
 
-void ledger_init(struct ledger *ledger, struct writer *writer, const struct collect_options *options);
+void ledger_init(struct ledger *ledger, struct writer *writer,
+		 const struct collect_options *options);
 void ledger_fini(struct ledger *ledger); // the writer stays the caller's
 
 // Time moves on to `time_ns`, if that is later. Returns the time now.
@@ -55,8 +56,7 @@ static inline bool ledger_folds(const struct ledger *ledger, const struct lane_i
 {
 	return first->kind == LANE_REALLOC_FREE &&
 	       (second->kind == LANE_REALLOC_ALLOC || second->kind == LANE_REALLOC_UNDO) &&
-	       (second->time_ns <= limit_ns ||
-		second->time_ns - first->time_ns <= ledger->fold_ns);
+	       (second->time_ns <= limit_ns || second->time_ns - first->time_ns <= ledger->fold_ns);
 }
 
 #endif

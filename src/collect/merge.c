@@ -39,7 +39,8 @@ static bool before(const struct stream *a, const struct stream *b)
 	if (time_a != time_b)
 		return time_a < time_b;
 	// Among equals forks come last, so that what a child inherits is there.
-	return a->items[a->first].kind != LANE_ITEM_FORK && b->items[b->first].kind == LANE_ITEM_FORK;
+	return a->items[a->first].kind != LANE_ITEM_FORK &&
+	       b->items[b->first].kind == LANE_ITEM_FORK;
 }
 
 static void place(struct merge *merge, size_t at, struct stream *stream)

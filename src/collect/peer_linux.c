@@ -175,8 +175,7 @@ bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])
 	return true;
 }
 
-void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size,
-	       uint64_t *mtime_ns)
+void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size, uint64_t *mtime_ns)
 {
 	char link[64], root[4096];
 	struct stat status;
@@ -201,5 +200,6 @@ void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size,
 	if (!S_ISREG(status.st_mode))
 		return;
 	*size = (uint64_t)status.st_size;
-	*mtime_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
+	*mtime_ns =
+		(uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
 }

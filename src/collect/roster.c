@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 
 enum {
-	ENDED_MAX = 64,              // images whose numbers a late child may still inherit
-	FORK_WAIT_NS = 100000000,    // for the hello of a child
-	STATUS_WAIT_NS = 300000000,  // for the launcher to say how its child ended
+	ENDED_MAX = 64,             // images whose numbers a late child may still inherit
+	FORK_WAIT_NS = 100000000,   // for the hello of a child
+	STATUS_WAIT_NS = 300000000, // for the launcher to say how its child ended
 };
 
 void roster_init(struct roster *roster, struct ledger *ledger, const struct tick *tick, bool follow)
@@ -151,8 +151,8 @@ static void begin(struct roster *roster, struct image *image)
 		.parent = parent_of(roster, image, parent),
 		.pid = image->pid,
 		.generation = image->generation,
-		.start = arrival->hello.start == SEGMENT_START_FORK ? TRACE_START_FORK :
-								      TRACE_START_EXEC,
+		.start = arrival->hello.start == SEGMENT_START_FORK ? TRACE_START_FORK
+								    : TRACE_START_EXEC,
 		.bits = arrival->hello.abi == 32 ? 32 : 64,
 		.began_ns = arrival->time_ns,
 		.exe = arrival->exe,
@@ -304,7 +304,8 @@ bool roster_special(void *context, struct stream *stream, const struct lane_item
 
 			thread = known->known ? known->id : TRACE_NONE;
 		}
-		ledger_note(roster->ledger, TRACE_NOTE_MARK, image->process, thread, 0, event->name);
+		ledger_note(roster->ledger, TRACE_NOTE_MARK, image->process, thread, 0,
+			    event->name);
 	}
 	image_event_pass(image, event);
 	return true;

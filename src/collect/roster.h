@@ -18,16 +18,17 @@ struct roster {
 	struct image *images;    // have their place
 	struct image *ended;     // newest first
 	size_t ended_count;
-	size_t began_count;      // images that ever began
-	struct map processes;    // pid -> process id + 1 of its newest image
-	struct map generations;  // pid -> its newest image's generation
-	struct map statuses;     // pid -> wait status + 1 as the launcher says
-	process_id *parents;     // by process id
+	size_t began_count;     // images that ever began
+	struct map processes;   // pid -> process id + 1 of its newest image
+	struct map generations; // pid -> its newest image's generation
+	struct map statuses;    // pid -> wait status + 1 as the launcher says
+	process_id *parents;    // by process id
 	size_t parents_count, parents_capacity;
 	uint64_t guest_bytes, guest_bytes_peak; // of ours in all images
 };
 
-void roster_init(struct roster *roster, struct ledger *ledger, const struct tick *tick, bool follow);
+void roster_init(struct roster *roster, struct ledger *ledger, const struct tick *tick,
+		 bool follow);
 void roster_fini(struct roster *roster); // accepts { 0 }
 
 // An image has said hello. Takes the arrival over.
@@ -48,6 +49,7 @@ bool roster_special(void *context, struct stream *stream, const struct lane_item
 // End those whose last event is delivered. With `all`: everybody, as still running.
 void roster_end(struct roster *roster, bool all);
 
+// Nobody lives, and nobody waits for a place.
 bool roster_empty(const struct roster *roster);
 
 // Measure what we take in the guests.

@@ -22,7 +22,8 @@ static void sample_resident(struct roster *roster, uint64_t now_ns)
 			continue;
 		image->resident = resident;
 		ledger_time(roster->ledger, now_ns);
-		ledger_note(roster->ledger, TRACE_NOTE_RSS, image->process, TRACE_NONE, resident, "");
+		ledger_note(roster->ledger, TRACE_NOTE_RSS, image->process, TRACE_NONE, resident,
+			    "");
 	}
 }
 

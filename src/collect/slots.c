@@ -21,7 +21,8 @@ static uint32_t take_run(struct slots *slots)
 	}
 	if (slots->count == 0)
 		slots->count = 1;
-	slots->runs = mem_grow(slots->runs, &slots->capacity, slots->count + 1, sizeof *slots->runs);
+	slots->runs =
+		mem_grow(slots->runs, &slots->capacity, slots->count + 1, sizeof *slots->runs);
 	return (uint32_t)slots->count++;
 }
 

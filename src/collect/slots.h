@@ -18,14 +18,14 @@
 struct slots_run {
 	uint64_t owner;
 	uint32_t slot;
-	uint32_t next; // in the slot's list, or the free list; 0: last
+	uint32_t next;     // in the slot's list, or the free list; 0: last
 	uint32_t previous; // in the slot's list; 0: first
 	uint32_t lane;
 	uint32_t inner, outer; // events waiting
 };
 
 struct slots {
-	uint32_t *first; // LANE_SLOTS; made at first use
+	uint32_t *first;        // LANE_SLOTS; made at first use
 	struct slots_run *runs; // 0 is unused
 	size_t count, capacity;
 	uint32_t free;

@@ -40,8 +40,8 @@ struct lane_item *stream_push(struct stream *stream)
 {
 	struct lane_item *item;
 
-	stream->items = mem_grow(stream->items, &stream->capacity, stream->end + 1,
-				 sizeof *stream->items);
+	stream->items =
+		mem_grow(stream->items, &stream->capacity, stream->end + 1, sizeof *stream->items);
 	item = &stream->items[stream->end++];
 	memset(item, 0, sizeof *item);
 	return item;
@@ -86,7 +86,8 @@ bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
 		uint64_t stop = limit;
 		size_t room;
 
-		while (stream->barriers != NULL && (int64_t)(reader->at - stream->barriers->head) >= 0)
+		while (stream->barriers != NULL &&
+		       (int64_t)(reader->at - stream->barriers->head) >= 0)
 			pass_barrier(stream);
 		if (stream->barriers != NULL && stream->barriers->head < stop)
 			stop = stream->barriers->head;
@@ -100,8 +101,7 @@ bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
 		room = stream->capacity - stream->end;
 		if (room > wanted - stream->end)
 			room = wanted - stream->end;
-		stream->end +=
-			lane_reader_decode(reader, stop, stream->items + stream->end, room);
+		stream->end += lane_reader_decode(reader, stop, stream->items + stream->end, room);
 	}
 }
 
@@ -152,8 +152,8 @@ void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bo
 			interval->run = 0;
 		}
 		if (interval->run == 0)
-			interval->run = slots_add(slots, slot, interval->owner,
-						  stream->lane, after);
+			interval->run =
+				slots_add(slots, slot, interval->owner, stream->lane, after);
 		item->run = interval->run;
 		run = &slots->runs[item->run];
 		if (inner)

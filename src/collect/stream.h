@@ -57,6 +57,7 @@ void stream_free(struct stream *stream); // NULL is allowed
 // Put an item behind all others; the cuts stay.
 struct lane_item *stream_push(struct stream *stream);
 
+// A note has its place at position `head` of the lane, which was not decoded yet.
 void stream_add_barrier(struct stream *stream, uint8_t kind, uint64_t head, uint64_t time_ns,
 			uint32_t detail);
 

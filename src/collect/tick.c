@@ -41,7 +41,8 @@ static void *tick_main(void *argument)
 			return NULL;
 		}
 		now_ns = now_steady_ns();
-		atomic_store_explicit(&tick->clock->now_ns, now_ns - began_ns, memory_order_release);
+		atomic_store_explicit(&tick->clock->now_ns, now_ns - began_ns,
+				      memory_order_release);
 		if (now_ns != last_ns)
 			count_length(tick, now_ns - last_ns);
 		last_ns = now_ns;
@@ -116,8 +117,7 @@ uint64_t tick_now(const struct tick *tick)
 void tick_stop(struct tick *tick)
 {
 	atomic_store(&tick->stopping, true);
-	while (tick->period_ns != 0 &&
-	       atomic_load(&tick->clock->now_ns) != SEGMENT_CLOCK_STOP)
+	while (tick->period_ns != 0 && atomic_load(&tick->clock->now_ns) != SEGMENT_CLOCK_STOP)
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
 

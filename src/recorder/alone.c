@@ -61,8 +61,9 @@ static void alone_make_name(void)
 static const char *const *alone_environment(void)
 {
 	static const char *list[1024];
-	static const char *const kept[] = { "PATH", "HOME", "TMPDIR", "LANG", "TZ",
-					    "TIDEMARK_OUTPUT", "TIDEMARK_OPTIONS" };
+	static const char *const kept[] = {
+		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "TIDEMARK_OUTPUT", "TIDEMARK_OPTIONS"
+	};
 	static char text[16384];
 	size_t used = 0;
 	size_t count = 0;
@@ -101,8 +102,8 @@ static void alone_format(char *out, uint32_t number)
 static void alone_run_collector(uint32_t pid)
 {
 	char pid_text[12];
-	const char *argv[] = { alone_collector, "collect", "--socket", alone_session, "--pid",
-			       pid_text,        NULL };
+	const char *argv[] = { alone_collector, "collect", "--socket", alone_session,
+			       "--pid",         pid_text,  NULL };
 
 	alone_format(pid_text, pid);
 	kernel(__NR_setsid);

@@ -48,8 +48,7 @@ static COLD bool capture_probe(struct capture *capture, uintptr_t address)
 		return true;
 	}
 	if (capture->known_high > capture->known_low && page < capture->known_low &&
-	    capture->known_low - page < (256 << 10) &&
-	    capture_readable(page, capture->known_low)) {
+	    capture->known_low - page < (256 << 10) && capture_readable(page, capture->known_low)) {
 		capture->known_low = page;
 		return true;
 	}

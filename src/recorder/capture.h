@@ -46,11 +46,11 @@ struct capture_fresh {
 enum { CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX };
 
 struct capture {
-	uint32_t depth;      // frames of the current stack
+	uint32_t depth; // frames of the current stack
 	uint32_t saves_count;
-	uint32_t joinable;   // entries [0, joinable) describe memory; the rest only ids
-	uint16_t flags;      // enum lane_push_flag of the current stack
-	uint64_t epoch;      // capture_epoch when the entries were made
+	uint32_t joinable; // entries [0, joinable) describe memory; the rest only ids
+	uint16_t flags;    // enum lane_push_flag of the current stack
+	uint64_t epoch;    // capture_epoch when the entries were made
 	uintptr_t known_low, known_high;
 
 	// The edit that capture_take found: the first `keep` frames stay, ids[keep..depth) are new.

@@ -1,9 +1,6 @@
-// cfi: the interpreter of .eh_frame (System V ABI, LSB 5.0 "Exception Frames", DWARF 5 section 6.4)
-// behind unwind_compile: from one code address to one rule.
-//
-// Only the rows of rbp, the return address and the canonical frame address matter to us.
+#include "recorder/cfi.h"
+
 #include "recorder/text.h"
-#include "recorder/unwind.h"
 
 enum {
 	DW_EH_PE_absptr = 0x00,
@@ -452,7 +449,8 @@ static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exac
 	uint64_t rest, rbp_rest;
 	const uint8_t *at;
 
-	at = cfi_is_breg(row->cfa_expression, row->cfa_expression_size, REGISTER_RBP, &offset, &rest);
+	at = cfi_is_breg(row->cfa_expression, row->cfa_expression_size, REGISTER_RBP, &offset,
+			 &rest);
 	if (at && rest == 1 && at[0] == 0x06) { // deref
 		if (row->rbp.where != CFI_EXPRESSION ||
 		    !cfi_is_breg(row->rbp.expression, row->rbp.expression_size, REGISTER_RBP,
@@ -461,7 +459,8 @@ static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exac
 			return UNWIND_STOP;
 		return unwind_make(UNWIND_RBP_DEREF, offset, rbp_offset, 0);
 	}
-	at = cfi_is_breg(row->cfa_expression, row->cfa_expression_size, REGISTER_RSP, &offset, &rest);
+	at = cfi_is_breg(row->cfa_expression, row->cfa_expression_size, REGISTER_RSP, &offset,
+			 &rest);
 	if (!at)
 		return UNWIND_STOP;
 	if (rest == 3 && at[0] == 0x06 && at[1] == 0x23 && at[2] == 8) { // deref, plus_uconst 8
@@ -502,8 +501,8 @@ static unwind_rule cfi_rule(const struct cfi_row *row, uintptr_t exact_pc)
 	return UNWIND_STOP;
 }
 
-unwind_rule unwind_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
-			   bool *starts_at_exact_pc)
+unwind_rule cfi_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
+			bool *starts_at_exact_pc)
 {
 	// Big and touched seldom: kept off the program's stack, which may be a small one. The
 	// caller holds the lock of the slow path.

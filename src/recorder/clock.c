@@ -22,8 +22,8 @@ uint64_t (*clock_exact(void))(void)
 {
 	uint64_t header = scope_auxiliary(AT_SYSINFO_EHDR);
 
-	for (struct scope_object *at = scope_objects(); header && at && !clock_vdso; at = at->next) {
-		if (at->bias == header)
+	for (struct scope_object *at = scope_objects(); at && !clock_vdso; at = at->next) {
+		if (header && at->bias == header)
 			*(void **)&clock_vdso = scope_find(at, "__vdso_clock_gettime");
 	}
 	return clock_read;

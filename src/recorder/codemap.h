@@ -16,14 +16,15 @@
 
 // What lies at a code address.
 struct codemap_place {
-	uint32_t module;           // 0: no file
-	const uint8_t *eh_header;  // the module's .eh_frame_hdr, or NULL
+	uint32_t module;          // 0: no file
+	const uint8_t *eh_header; // the module's .eh_frame_hdr, or NULL
 	uintptr_t start, end;
 };
 
 // Find the linker's own table of objects. False: no table, everything is "no file".
 HIDDEN void codemap_start(void);
 
+// The module that pc lies in, told to the collector when it is a new one.
 HIDDEN struct codemap_place codemap_find(uintptr_t pc);
 
 // The id of the frame at pc in `module`; 0 when there is no room left.

@@ -44,18 +44,18 @@ HIDDEN void event_verify(struct lane *lane, const uintptr_t *frame);
 
 // Append one event of `type` with the fields in `fields`; the lane was entered and stays busy.
 // Returns where the next one goes; lane_leave publishes. NULL: nothing was written.
-static inline __attribute__((always_inline)) uint8_t *
-event_put(struct lane *lane, uint8_t *start, uint32_t type, uint32_t fields,
-	  const struct event_call *call)
+static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lane, uint8_t *start,
+								uint32_t type, uint32_t fields,
+								const struct event_call *call)
 {
 	uint8_t *head_at = start;
 	uint8_t *at;
 	uint64_t now_ns, delta, seq;
 	uint32_t head = type;
 
-	now_ns = likely(!lane->exact_clock) ?
-			 __atomic_load_n(&lane->clock->now_ns, __ATOMIC_RELAXED) :
-			 lane->exact_clock();
+	now_ns = likely(!lane->exact_clock)
+			 ? __atomic_load_n(&lane->clock->now_ns, __ATOMIC_RELAXED)
+			 : lane->exact_clock();
 	at = head_at + 2;
 	if (unlikely(now_ns > lane->time_ns)) {
 		if (now_ns == SEGMENT_CLOCK_STOP) {

@@ -17,7 +17,7 @@ struct hook_operator {
 	bool records;
 };
 
-static COLD void hook_find(struct hook_operator *operator, void *fallback)
+static COLD void hook_find(struct hook_operator *operator, void * fallback)
 {
 	struct scope_object *object = NULL;
 	void *function = scope_next(operator->name, &object);
@@ -73,37 +73,37 @@ static void hook_no_delete(void *ptr)
 	real.free(ptr);
 }
 
-#define HOOK_NEW(symbol, alignment, parameters, arguments)                                         \
-	EXPORT void *symbol parameters;                                                            \
-	EXPORT void *symbol parameters                                                             \
-	{                                                                                          \
-		static struct hook_operator operator= { #symbol, NULL, false };                    \
-		void *(*function) parameters;                                                      \
-		void *ptr;                                                                         \
-                                                                                                   \
-		if (unlikely(!__atomic_load_n(&operator.function, __ATOMIC_ACQUIRE)))              \
-			hook_find(&operator, (void *)hook_no_new);                                 \
-		*(void **)&function = operator.function;                                           \
-		if (likely(!operator.records))                                                     \
-			return function arguments;                                                 \
-		ptr = function arguments;                                                          \
-		hook_new_done(ptr, size, alignment, HOOK_FRAME);                                   \
-		return ptr;                                                                        \
+#define HOOK_NEW(symbol, alignment, parameters, arguments)                            \
+	EXPORT void *symbol parameters;                                               \
+	EXPORT void *symbol parameters                                                \
+	{                                                                             \
+		static struct hook_operator operator= { #symbol, NULL, false };       \
+		void *(*function)parameters;                                          \
+		void *ptr;                                                            \
+                                                                                      \
+		if (unlikely(!__atomic_load_n(&operator.function, __ATOMIC_ACQUIRE))) \
+			hook_find(&operator,(void *) hook_no_new);                    \
+		*(void **)&function = operator.function;                              \
+		if (likely(!operator.records))                                        \
+			return function arguments;                                    \
+		ptr = function arguments;                                             \
+		hook_new_done(ptr, size, alignment, HOOK_FRAME);                      \
+		return ptr;                                                           \
 	}
 
-#define HOOK_DELETE(symbol, parameters, arguments)                                                 \
-	EXPORT void symbol parameters;                                                             \
-	EXPORT void symbol parameters                                                              \
-	{                                                                                          \
-		static struct hook_operator operator= { #symbol, NULL, false };                    \
-		void (*function) parameters;                                                       \
-                                                                                                   \
-		if (unlikely(!__atomic_load_n(&operator.function, __ATOMIC_ACQUIRE)))              \
-			hook_find(&operator, (void *)hook_no_delete);                              \
-		*(void **)&function = operator.function;                                           \
-		if (unlikely(operator.records))                                                    \
-			hook_delete_begins(ptr, HOOK_FRAME);                                       \
-		function arguments;                                                                \
+#define HOOK_DELETE(symbol, parameters, arguments)                                    \
+	EXPORT void symbol parameters;                                                \
+	EXPORT void symbol parameters                                                 \
+	{                                                                             \
+		static struct hook_operator operator= { #symbol, NULL, false };       \
+		void(*function) parameters;                                           \
+                                                                                      \
+		if (unlikely(!__atomic_load_n(&operator.function, __ATOMIC_ACQUIRE))) \
+			hook_find(&operator,(void *) hook_no_delete);                 \
+		*(void **)&function = operator.function;                              \
+		if (unlikely(operator.records))                                       \
+			hook_delete_begins(ptr, HOOK_FRAME);                          \
+		function arguments;                                                   \
 	}
 
 // The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m size_t, then
@@ -131,7 +131,7 @@ HOOK_DELETE(_ZdlPvmSt11align_val_t, (void *ptr, size_t size, size_t alignment),
 	    (ptr, size, alignment))
 HOOK_DELETE(_ZdaPvmSt11align_val_t, (void *ptr, size_t size, size_t alignment),
 	    (ptr, size, alignment))
-HOOK_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t,
-	    (void *ptr, size_t alignment, const void *nothrow), (ptr, alignment, nothrow))
-HOOK_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t,
-	    (void *ptr, size_t alignment, const void *nothrow), (ptr, alignment, nothrow))
+HOOK_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t alignment, const void *nothrow),
+	    (ptr, alignment, nothrow))
+HOOK_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t alignment, const void *nothrow),
+	    (ptr, alignment, nothrow))

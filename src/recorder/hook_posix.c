@@ -31,8 +31,8 @@ static inline __attribute__((always_inline)) uint8_t *hook_start(const struct la
 	return lane->ring + (lane->head & lane->mask);
 }
 
-static inline __attribute__((always_inline)) void
-hook_allocated(uint32_t type, uint32_t more, const struct event_call *call)
+static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, uint32_t more,
+								 const struct event_call *call)
 {
 	struct lane *lane = lane_enter();
 	uint8_t *start, *at;

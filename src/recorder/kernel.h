@@ -36,9 +36,9 @@ static inline long kernel_call6(long nr, long a, long b, long c, long d, long e,
 	kernel_call6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 // kernel(number, arguments…)
-#define kernel(...)                                                                             \
-	KERNEL_PICK(__VA_ARGS__, KERNEL_7, KERNEL_6, KERNEL_5, KERNEL_4, KERNEL_3, KERNEL_2,    \
-		    KERNEL_1)                                                                   \
+#define kernel(...)                                                                          \
+	KERNEL_PICK(__VA_ARGS__, KERNEL_7, KERNEL_6, KERNEL_5, KERNEL_4, KERNEL_3, KERNEL_2, \
+		    KERNEL_1)                                                                \
 	(__VA_ARGS__)
 
 // Numbers from the kernel's own headers, spelled out: the libc headers are not for us.

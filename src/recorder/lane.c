@@ -9,8 +9,8 @@ enum { LANE_BELLS_A_MEASURE = 64, LANE_NAPS_A_BELL = 8 };
 // The head of a struct lane, all zero: what a thread has before its first event. Never written.
 static uint64_t lane_nobody_words[32];
 
-__thread struct lane *lane_mine __attribute__((tls_model("initial-exec"))) =
-	(struct lane *)(void *)lane_nobody_words;
+__thread struct lane *lane_mine
+	__attribute__((tls_model("initial-exec"))) = (struct lane *)(void *)lane_nobody_words;
 
 static struct lane *lane_nobody(void)
 {

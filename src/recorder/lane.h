@@ -16,10 +16,10 @@
 #include "recorder/recording.h"
 
 struct lane {
-	uint64_t head;  // bytes written since the lane began
-	uint64_t limit; // head must stay this far below for one event: LANE_ROOM. 0: see lane_enter_slow
-	uint8_t *ring;  // mapped twice, end to end
-	uint64_t mask;  // ring size - 1
+	uint64_t head;    // bytes written since the lane began
+	uint64_t limit;   // for one event head must stay LANE_ROOM below; 0: see lane_enter_slow
+	uint8_t *ring;    // mapped twice, end to end
+	uint64_t mask;    // ring size - 1
 	uint64_t address; // of the last event
 	uint64_t time_ns; // of the last event
 	uint64_t id;      // 1..
@@ -27,9 +27,9 @@ struct lane {
 	const struct segment_clock *clock;
 	uint64_t (*exact_clock)(void); // --clock=ns; else NULL
 	bool free_stacks;
-	struct lane *inner;  // for events of a signal handler that interrupted this lane
-	uint64_t open_limit; // what `limit` was while it is 0 because the lane is busy
-	uint64_t *owners;    // the process's ownership table (order.h)
+	struct lane *inner;     // for events of a signal handler that interrupted this lane
+	uint64_t open_limit;    // what `limit` was while it is 0 because the lane is busy
+	uint64_t *owners;       // the process's ownership table (order.h)
 	struct capture *verify; // scratch of SEGMENT_VERIFY, else NULL
 	uint32_t tid;
 	uint32_t level; // 0: a thread's first lane, 1: its inner one …
@@ -37,8 +37,8 @@ struct lane {
 };
 
 enum {
-	LANE_ROOM = 128,      // bytes that one event needs at most, without its stack
-	LANE_LEVELS_MAX = 4,  // handlers within handlers
+	LANE_ROOM = 128,     // bytes that one event needs at most, without its stack
+	LANE_LEVELS_MAX = 4, // handlers within handlers
 };
 
 // Initial-exec: any other model may call malloc on first use.

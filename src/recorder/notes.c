@@ -59,8 +59,8 @@ static void notes_close(struct notes_record *record)
 	recording_unlock(&state->notes_lock);
 }
 
-void notes_module(uint32_t id, uint64_t start, uint64_t end, uint64_t bias,
-		  const uint8_t *build_id, uint32_t build_id_length, const char *path)
+void notes_module(uint32_t id, uint64_t start, uint64_t end, uint64_t bias, const uint8_t *build_id,
+		  uint32_t build_id_length, const char *path)
 {
 	struct notes_record record;
 	uint8_t padded[32] = { 0 };

@@ -10,16 +10,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// A file is mapped at [start, end).
 HIDDEN void notes_module(uint32_t id, uint64_t start, uint64_t end, uint64_t bias,
 			 const uint8_t *build_id, uint32_t build_id_length, const char *path);
+
+// The module was unmapped.
 HIDDEN void notes_module_gone(uint32_t id);
 
 // A new image that will not be recorded: reason is enum note_exec.
 HIDDEN void notes_exec(uint32_t reason, const char *path);
+
+// That exec came back.
 HIDDEN void notes_exec_failed(uint32_t error);
 
 // This thread is about to fork; what it did in `lane` up to `head` is before that.
 HIDDEN void notes_fork(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head);
+
+// Something the user should know (enum note_message).
 HIDDEN void notes_message(uint32_t message, const char *text);
 
 #endif

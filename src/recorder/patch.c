@@ -116,24 +116,24 @@ static uint8_t *patch_put(uint8_t *at, const void *bytes, size_t size)
 static uint8_t *patch_make_thunk(uint32_t number, const uint8_t *back)
 {
 	static const uint8_t enter[] = {
-		0x48, 0x8d, 0x64, 0x24, 0x80, // lea -128(%rsp),%rsp
-		0x55,                         // push %rbp
-		0x48, 0x89, 0xe5,             // mov %rsp,%rbp
+		0x48, 0x8d, 0x64, 0x24, 0x80,       // lea -128(%rsp),%rsp
+		0x55,                               // push %rbp
+		0x48, 0x89, 0xe5,                   // mov %rsp,%rbp
 		0x41, 0x51, 0x41, 0x50, 0x41, 0x52, // push %r9, %r8, %r10
-		0x52, 0x56, 0x57,             // push %rdx, %rsi, %rdi
-		0x48, 0x89, 0xe7,             // mov %rsp,%rdi
-		0x48, 0x83, 0xe4, 0xf0,       // and $-16,%rsp
-		0xbe,                         // mov $number,%esi
+		0x52, 0x56, 0x57,                   // push %rdx, %rsi, %rdi
+		0x48, 0x89, 0xe7,                   // mov %rsp,%rdi
+		0x48, 0x83, 0xe4, 0xf0,             // and $-16,%rsp
+		0xbe,                               // mov $number,%esi
 	};
 	static const uint8_t call[] = { 0x48, 0xb8 }; // mov $patch_call,%rax
 	static const uint8_t leave[] = {
-		0xff, 0xd0,                   // call *%rax
-		0x48, 0x8d, 0x65, 0xd0,       // lea -48(%rbp),%rsp
-		0x5f, 0x5e, 0x5a,             // pop %rdi, %rsi, %rdx
-		0x41, 0x5a, 0x41, 0x58, 0x41, 0x59, // pop %r10, %r8, %r9
-		0x5d,                         // pop %rbp
-		0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0, // lea 128(%rsp),%rsp
-		0xe9,                         // jmp back
+		0xff, 0xd0,                               // call *%rax
+		0x48, 0x8d, 0x65, 0xd0,                   // lea -48(%rbp),%rsp
+		0x5f, 0x5e, 0x5a,                         // pop %rdi, %rsi, %rdx
+		0x41, 0x5a, 0x41, 0x58, 0x41, 0x59,       // pop %r10, %r8, %r9
+		0x5d,                                     // pop %rbp
+		0x48, 0x8d, 0xa4, 0x24, 0x80, 0,    0, 0, // lea 128(%rsp),%rsp
+		0xe9,                                     // jmp back
 	};
 	uint8_t *start = patch_page + patch_used;
 	uint8_t *at = start;
@@ -232,6 +232,5 @@ void patch_start(void)
 	if (linker && linker != libc)
 		patch_linker(linker);
 	if (patch_page)
-		kernel(__NR_mprotect, patch_page, KERNEL_PAGE,
-		       KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+		kernel(__NR_mprotect, patch_page, KERNEL_PAGE, KERNEL_PROT_READ | KERNEL_PROT_EXEC);
 }

@@ -23,11 +23,11 @@ enum {
 	MSG_CMSG_CLOEXEC = 0x40000000,
 	MSG_NOSIGNAL = 0x4000,
 	AT_EXECFN = 31,
-	RECORDING_ANSWER_S = 20,   // how long a collector may take to answer a hello
+	RECORDING_ANSWER_S = 20, // how long a collector may take to answer a hello
 	RECORDING_REGIONS_MAX = 8192,
 	RECORDING_PAGES_AT_ONCE = 256,
 	RECORDING_NAP_NS = 50000,
-	RECORDING_SILENT_NS = 200000000, // without a tick, and no such process: the collector is gone
+	RECORDING_SILENT_NS = 200000000, // no tick and no such process: the collector is gone
 };
 
 struct recording_region {
@@ -36,14 +36,15 @@ struct recording_region {
 };
 
 // Kept over fork, unlike the state.
-static uint32_t recording_image;   // our image id; in a child that has not begun: its parent's
+static uint32_t recording_image; // our image id; in a child that has not begun: its parent's
 static struct recording_region recording_regions[RECORDING_REGIONS_MAX]; // private memory of ours
 static uint32_t recording_regions_count;
 static struct recording_region recording_shared[RECORDING_REGIONS_MAX]; // mappings of the segment
 static uint32_t recording_shared_count;
-static __thread uint32_t recording_fork_lane; // of its last fork: the lane of the thread that forked,
-static __thread uint64_t recording_fork_head; // and how far it had written
-static bool recording_refused;     // by the collector, or there is none: do not ask again
+// Of the thread's last fork: the lane it had, and how far it had written.
+static __thread uint32_t recording_fork_lane;
+static __thread uint64_t recording_fork_head;
+static bool recording_refused; // by the collector, or there is none: do not ask again
 static char recording_session_name[108];
 static char recording_session_variable[128];
 static char recording_library_variable[4096];
@@ -59,7 +60,7 @@ struct recording_message {
 	struct {
 		void *base;
 		size_t size;
-	} *parts;
+	} * parts;
 	size_t parts_count;
 	void *control;
 	size_t control_length;

@@ -9,13 +9,13 @@
 
 #include "recorder/kernel.h"
 #include "wire/compiler.h"
-#include "wire/segment.h"
 #include "wire/lane_event.h"
+#include "wire/segment.h"
 
 enum recording_phase {
-	RECORDING_NEW = 0,  // not started, or a forked child that has not noticed yet
+	RECORDING_NEW = 0, // not started, or a forked child that has not noticed yet
 	RECORDING_ON = 1,
-	RECORDING_OFF = 2,  // refused, stopped, or the collector is gone
+	RECORDING_OFF = 2, // refused, stopped, or the collector is gone
 	RECORDING_STARTING = 3,
 };
 
@@ -51,8 +51,8 @@ HIDDEN bool recording_begin(void);
 
 static inline uint32_t recording_phase(void)
 {
-	return recording_state ? __atomic_load_n(&recording_state->phase, __ATOMIC_ACQUIRE) :
-				 RECORDING_NEW;
+	return recording_state ? __atomic_load_n(&recording_state->phase, __ATOMIC_ACQUIRE)
+			       : RECORDING_NEW;
 }
 
 // Record nothing more in this process.
@@ -95,8 +95,8 @@ HIDDEN void recording_give_back(void *pages, size_t bytes);
 // A mapping of the segment: a forked child, which gets a segment of its own, unmaps it.
 HIDDEN void recording_note_shared(void *at, size_t bytes);
 
-// Count how much of our pages is resident, and tell the collector (segment->guest_bytes). A system call
-// for each megabyte: now and then, on slow paths.
+// Count how much of our pages is resident, and tell the collector (segment->guest_bytes). A system
+// call for each megabyte: now and then, on slow paths.
 HIDDEN void recording_measure(void);
 
 // The environment that a new image needs to be recorded too: "LD_PRELOAD=…" and

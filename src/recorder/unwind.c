@@ -1,5 +1,6 @@
 #include "recorder/unwind.h"
 
+#include "recorder/cfi.h"
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"
 #include "recorder/recording.h"
@@ -54,7 +55,7 @@ static unwind_rule unwind_make_rule(uint64_t key)
 	uint32_t frame;
 
 	if (place.eh_header)
-		rule = unwind_compile(place.eh_header, pc, exact_pc, &starts_here);
+		rule = cfi_compile(place.eh_header, pc, exact_pc, &starts_here);
 	else if (place.module)
 		rule = UNWIND_GUESS_BLIND;
 	if (unwind_kind(rule) == UNWIND_NONE) {
@@ -67,8 +68,7 @@ static unwind_rule unwind_make_rule(uint64_t key)
 		else
 			rule = UNWIND_GUESS_BLIND;
 	}
-	frame = codemap_frame(pc, place.module,
-			      key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0);
+	frame = codemap_frame(pc, place.module, key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0);
 	return rule | (uint64_t)frame << 16;
 }
 

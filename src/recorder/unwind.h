@@ -79,8 +79,8 @@ static inline uint32_t unwind_frame(unwind_rule rule)
 	return (uint32_t)(rule >> 16) & 0xffffff;
 }
 
-static inline unwind_rule unwind_make(enum unwind_kind kind, int64_t cfa_offset,
-				      int64_t rbp_offset, uint32_t frame)
+static inline unwind_rule unwind_make(enum unwind_kind kind, int64_t cfa_offset, int64_t rbp_offset,
+				      uint32_t frame)
 {
 	return (uint64_t)kind | ((uint64_t)(rbp_offset / 8) & 0xfff) << 4 | (uint64_t)frame << 16 |
 	       (uint64_t)(cfa_offset / 8) << 40;
@@ -99,6 +99,7 @@ HIDDEN extern struct unwind_entry *unwind_table; // UNWIND_SETS * UNWIND_WAYS
 // return address.
 #define UNWIND_EXACT (1ull << 63)
 
+// The same for a key that is not in the table: compiles the rule and puts it there.
 HIDDEN unwind_rule unwind_find_slow(uint64_t key);
 
 // The rule for return address `key` (or code address | UNWIND_EXACT).
@@ -122,11 +123,5 @@ HIDDEN bool unwind_start(void);
 
 // Forget all rules: code was unmapped.
 HIDDEN void unwind_forget(void);
-
-// What the .eh_frame of one object says about one address; for unwind_find_slow and for tests.
-// `header` is the object's .eh_frame_hdr. The frame id of the result is 0. Kinds: as above;
-// UNWIND_NONE if no entry covers the address.
-HIDDEN unwind_rule unwind_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
-				  bool *starts_at_exact_pc);
 
 #endif

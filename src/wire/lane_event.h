@@ -45,7 +45,7 @@ enum lane_type {
 	LANE_REALLOC_UNDO = 7,  // after a failed one: the old block lives on; size = what was asked
 	LANE_FAILED = 8,        // an allocation that returned NULL; no address; size, stack
 	LANE_TIME64 = 9,        // u64 absolute nanoseconds since began_ns follow the head
-	LANE_THREAD = 10,       // u32 tid, u8[16] name (NUL-padded): the lane's events are this thread's now
+	LANE_THREAD = 10,       // u32 tid, u8[16] name (NUL-padded): whose the lane is from here on
 	LANE_EXTRA = 11,        // u16 kind, u16 length, bytes: skipped when not known
 };
 
@@ -61,7 +61,7 @@ enum lane_flag {
 
 enum lane_push_flag {
 	LANE_PUSH_MASK = 0x3fff,
-	LANE_PUSH_CUT = 1 << 14,        // deeper than the recorder follows: outer frames are missing
+	LANE_PUSH_CUT = 1 << 14,        // deeper than is followed: outer frames are missing
 	LANE_PUSH_INCOMPLETE = 1 << 15, // could not be walked to the root
 };
 
@@ -102,6 +102,8 @@ enum note_exec {
 	NOTE_EXEC_OK = 0,
 	NOTE_EXEC_STATIC = 1,
 	NOTE_EXEC_SETUID = 2,
+	NOTE_EXEC_NO_LIBRARY = 3, // the recorder is not to be found from there (chroot)
+	NOTE_EXEC_32_BIT = 4,     // no recorder for its class
 };
 
 enum note_message {

@@ -63,7 +63,7 @@ static inline uint32_t segment_ring_bytes(uint32_t lane)
 	return SEGMENT_RING_SMALL_BYTES;
 }
 
-// Where lane `lane`'s ring begins in the segment. For lane == SEGMENT_LANES_MAX: the segment's size.
+// Where lane `lane`'s ring begins in the segment; for SEGMENT_LANES_MAX, the segment's size.
 static inline uint64_t segment_ring_at(uint32_t lane)
 {
 	uint64_t at = SEGMENT_RINGS_AT;
@@ -88,8 +88,8 @@ static inline uint64_t segment_ring_at(uint32_t lane)
 
 // The session's clock page, shared by the collector and all images.
 struct segment_clock {
-	uint32_t magic;   // SEGMENT_MAGIC
-	uint32_t version; // SEGMENT_VERSION
+	uint32_t magic;    // SEGMENT_MAGIC
+	uint32_t version;  // SEGMENT_VERSION
 	uint64_t began_ns; // CLOCK_MONOTONIC when the recording began
 
 	// Nanoseconds since began_ns, about every 100 us, by a thread that does nothing else.
@@ -108,8 +108,7 @@ enum segment_option {
 	SEGMENT_FREE_STACKS = 1 << 0, // a stack with every free
 	SEGMENT_CLOCK_NS = 1 << 1,    // each event has its own time
 	SEGMENT_NO_FOLLOW = 1 << 2,   // do not record children
-	SEGMENT_PAUSED = 1 << 3,      // begin paused
-	SEGMENT_VERIFY = 1 << 4,      // walk every stack a second time, without the cache, and compare
+	SEGMENT_VERIFY = 1 << 4,      // walk every stack again without the cache, and compare
 };
 
 enum segment_start {
@@ -121,10 +120,10 @@ enum segment_start {
 struct segment_hello {
 	uint32_t magic;
 	uint32_t version;
-	uint32_t start;        // enum segment_start
-	uint32_t pid;          // as the guest sees it; the collector trusts SO_PEERCRED
-	uint32_t parent_pid;   // as the guest sees it
-	uint32_t parent_image; // fork: image id of the parent, else 0
+	uint32_t start;         // enum segment_start
+	uint32_t pid;           // as the guest sees it; the collector trusts SO_PEERCRED
+	uint32_t parent_pid;    // as the guest sees it
+	uint32_t parent_image;  // fork: image id of the parent, else 0
 	uint32_t frames_count;  // fork: frame ids below this one are the parent's
 	uint32_t modules_count; // fork: module ids below this one are the parent's
 	uint32_t abi;           // 64 or 32
@@ -156,15 +155,15 @@ struct segment {
 	uint32_t reserved;
 
 	// By the guest, each published with release.
-	_Alignas(64) _Atomic uint32_t lanes_count;  // lanes [0, lanes_count) have been used
-	_Atomic uint32_t frames_count;              // frames [1, frames_count) are filled in
-	_Atomic uint64_t events_dropped;            // collector gone or no lane left
-	_Atomic uint64_t waited_ns;                 // time threads waited for a full lane
-	_Atomic uint64_t guest_bytes;               // private memory the recorder took
-	_Atomic uint32_t stacks_incomplete;         // captures that could not be walked to the root
-	_Atomic uint64_t verified;                  // SEGMENT_VERIFY: stacks walked twice
-	_Atomic uint64_t mismatched;                // of them: the two walks differ
-	_Atomic uint32_t exit_noted;                // 1: exit_status holds what _exit was given
+	_Alignas(64) _Atomic uint32_t lanes_count; // lanes [0, lanes_count) have been used
+	_Atomic uint32_t frames_count;             // frames [1, frames_count) are filled in
+	_Atomic uint64_t events_dropped;           // collector gone or no lane left
+	_Atomic uint64_t waited_ns;                // time threads waited for a full lane
+	_Atomic uint64_t guest_bytes;              // private memory the recorder took
+	_Atomic uint32_t stacks_incomplete;        // captures that could not be walked to the root
+	_Atomic uint64_t verified;                 // SEGMENT_VERIFY: stacks walked twice
+	_Atomic uint64_t mismatched;               // of them: the two walks differ
+	_Atomic uint32_t exit_noted;               // 1: exit_status holds what _exit was given
 	_Atomic uint32_t exit_status;
 };
 

@@ -83,7 +83,10 @@ __attribute__((noinline, optimize("no-omit-frame-pointer"))) static int frame_po
 }
 
 struct Destroyed {
-	~Destroyed() { allocate(); }
+	~Destroyed()
+	{
+		allocate();
+	}
 };
 
 __attribute__((noinline)) static void throws(int depth)
@@ -131,8 +134,8 @@ static void coroutines()
 	for (int i = 0; i < 2; i++) {
 		size_t bytes = 32768 + (random_next() % 4) * 16384;
 		void *stack = i ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) :
-				  malloc(bytes);
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+				: malloc(bytes);
 
 		getcontext(&coroutine[i]);
 		coroutine[i].uc_stack.ss_sp = stack;

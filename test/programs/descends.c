@@ -253,8 +253,11 @@ static volatile int stop;
 
 static void *work(void *argument)
 {
-	while (!stop)
-		guest_pair(7103);
+	while (!stop) {
+		for (int i = 0; i < 50; i++)
+			guest_pair(7103);
+		usleep(200);
+	}
 	return argument;
 }
 

@@ -3,8 +3,8 @@
 //     places HOW [FOLDER]   chdir | chroot | setuid | clearenv | dumpable | nothing
 //
 // Keeps 100 blocks of 7701 bytes, does it, keeps 100 blocks of 7702. Then starts itself again
-// where it can (clearenv, chdir, dumpable, setuid; after chroot /places, if there is such a program):
-// that image keeps 50 blocks of 7703.
+// where it can (clearenv, chdir, dumpable, setuid; after chroot /places, if there is such a
+// program): that image keeps 50 blocks of 7703.
 #include "guest.h"
 
 #include <grp.h>

@@ -14,7 +14,7 @@ static const struct option_row rows[] = {
 	{ FORCE, 'f', "force", NULL, "overwrite FILE" },
 	{ LIMIT, 'n', "limit", "N", "at most N rows" },
 	{ FORMAT, 0, "format", "text|json",
-	  "how it looks: a help that is longer than one line of a terminal must be broken into two" },
+	  "how it looks: a help that is longer than one line is broken" },
 	{ 0 },
 };
 

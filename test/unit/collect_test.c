@@ -70,8 +70,8 @@ static pid_t wait_for(pid_t pid, int *status)
 static void write_events(struct fake_lane *lane, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
-		fake_record(lane, &(struct fake_event){ .type = LANE_MALLOC, .address = 64 * i,
-							.size = i });
+		fake_record(lane, &(struct fake_event){
+					  .type = LANE_MALLOC, .address = 64 * i, .size = i });
 }
 
 // ---- One process ----------------------------------------------------------------------------
@@ -90,11 +90,17 @@ static void record_calls(const char *socket_name)
 	for (uint32_t i = 0; i < 3; i++)
 		frames[i] = fake_frame(&guest, 0x400100 + i, module);
 	fake_thread(&lane, (uint32_t)getpid(), "main");
-	fake_record(&lane, &(struct fake_event){ .type = LANE_MALLOC, .address = 0x1000, .size = 10,
-						 .owner = 1, .edit = true, .push = 3,
+	fake_record(&lane, &(struct fake_event){ .type = LANE_MALLOC,
+						 .address = 0x1000,
+						 .size = 10,
+						 .owner = 1,
+						 .edit = true,
+						 .push = 3,
 						 .frames = frames });
-	fake_record(&lane, &(struct fake_event){ .type = LANE_ALIGNED, .address = 0x1400,
-						 .size = 4096, .align_log2 = 8 });
+	fake_record(&lane, &(struct fake_event){ .type = LANE_ALIGNED,
+						 .address = 0x1400,
+						 .size = 4096,
+						 .align_log2 = 8 });
 	fake_place(&notes, NOTE_MARK, fake_now(&guest), &lane, "half-way");
 	fake_record(&lane, &(struct fake_event){ .type = LANE_FAILED, .size = 1ull << 60 });
 	fake_record(&lane, &(struct fake_event){ .type = LANE_FREE, .address = 0x1000 });
@@ -150,15 +156,16 @@ static void record_until_killed(const char *socket_name, uint64_t *done)
 	fake_join(&guest, socket_name, &hello);
 	fake_lane_open(&lane, &guest, 1);
 	for (uint64_t i = 0;; i++) {
-		fake_record(&lane, &(struct fake_event){ .type = LANE_MALLOC, .address = 16 * i,
-							 .size = i });
+		fake_record(&lane, &(struct fake_event){
+					   .type = LANE_MALLOC, .address = 16 * i, .size = i });
 		__atomic_store_n(done, i + 1, __ATOMIC_RELEASE);
 	}
 }
 
 TEST(collect_loses_nothing_of_a_process_that_is_killed)
 {
-	uint64_t *done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t *done =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	for (int round = 0; round < 10; round++) {
 		struct fake_session session;
@@ -169,7 +176,8 @@ TEST(collect_loses_nothing_of_a_process_that_is_killed)
 		*done = 0;
 		fake_session_open(&session, 0);
 		FAKE_PROCESS(pid, record_until_killed(session.socket_name, done));
-		while (__atomic_load_n(done, __ATOMIC_ACQUIRE) < 1000 * (uint64_t)(round * round + 1))
+		while (__atomic_load_n(done, __ATOMIC_ACQUIRE) <
+		       1000 * (uint64_t)(round * round + 1))
 			usleep(100);
 		kill(pid, SIGKILL);
 		wait_for(pid, &status);
@@ -284,8 +292,12 @@ static void fork_child(const char *socket_name, const struct fake_guest *parent,
 	fake_lane_open(&own, &guest, 1);
 	frames[1] = fake_frame(&guest, 0x777, 0);
 	fake_record(&own, &(struct fake_event){ .type = LANE_FREE, .address = 64 });
-	fake_record(&own, &(struct fake_event){ .type = LANE_MALLOC, .address = 0x9000, .size = 2,
-						.edit = true, .push = 2, .frames = frames });
+	fake_record(&own, &(struct fake_event){ .type = LANE_MALLOC,
+						.address = 0x9000,
+						.size = 2,
+						.edit = true,
+						.push = 2,
+						.frames = frames });
 	_exit(7);
 }
 
@@ -302,8 +314,12 @@ static void fork_parent(const char *socket_name)
 	fake_lane_open(&notes, &guest, 0);
 	fake_lane_open(&lane, &guest, 1);
 	frame = fake_frame(&guest, 0x555, 0);
-	fake_record(&lane, &(struct fake_event){ .type = LANE_MALLOC, .address = 64, .size = 1,
-						 .edit = true, .push = 1, .frames = &frame });
+	fake_record(&lane, &(struct fake_event){ .type = LANE_MALLOC,
+						 .address = 64,
+						 .size = 1,
+						 .edit = true,
+						 .push = 1,
+						 .frames = &frame });
 	fake_place(&notes, NOTE_FORK, fake_now(&guest), &lane, NULL);
 	FAKE_PROCESS(pid, fork_child(socket_name, &guest, &lane, frame));
 	// Freed at once: the child's copy must have been inherited before.
@@ -337,8 +353,7 @@ TEST(collect_begins_a_forked_child_where_its_parent_forked)
 	CHECK_EQ(TRACE_FREE, told.events[1].kind);
 	CHECK_EQ(0, reader_thread(told.reader, told.events[1].thread)->process);
 	// The child's stack begins with the parent's frame.
-	CHECK_EQ(told.events[0].stack,
-		 reader_stack(told.reader, told.events[3].stack)->parent);
+	CHECK_EQ(told.events[0].stack, reader_stack(told.reader, told.events[3].stack)->parent);
 	forget(&told);
 }
 
@@ -354,8 +369,12 @@ static void daemon_parent(const char *socket_name)
 	fake_lane_open(&notes, &guest, 0);
 	fake_lane_open(&lane, &guest, 1);
 	frame = fake_frame(&guest, 0x555, 0);
-	fake_record(&lane, &(struct fake_event){ .type = LANE_MALLOC, .address = 64, .size = 1,
-						 .edit = true, .push = 1, .frames = &frame });
+	fake_record(&lane, &(struct fake_event){ .type = LANE_MALLOC,
+						 .address = 64,
+						 .size = 1,
+						 .edit = true,
+						 .push = 1,
+						 .frames = &frame });
 	fake_place(&notes, NOTE_FORK, fake_now(&guest), &lane, NULL);
 	FAKE_PROCESS(pid, fork_child(socket_name, &guest, &lane, frame));
 	_exit(0);
@@ -376,8 +395,7 @@ TEST(collect_waits_for_a_child_that_outlives_its_parent)
 	CHECK_EQ(2, reader_processes_count(told.reader));
 	CHECK_EQ(0, process(&told, 1)->parent);
 	CHECK_EQ(3, told.events_count);
-	CHECK_EQ(told.events[0].stack,
-		 reader_stack(told.reader, told.events[2].stack)->parent);
+	CHECK_EQ(told.events[0].stack, reader_stack(told.reader, told.events[2].stack)->parent);
 	forget(&told);
 }
 
@@ -541,34 +559,59 @@ static size_t open_descriptors(void)
 	return count;
 }
 
+enum { CHILDREN = 10000 };
+
+static void short_life(const char *socket_name)
+{
+	static struct segment_hello hello;
+	struct fake_guest guest;
+	struct fake_lane lane;
+
+	if (!fake_join(&guest, socket_name, &hello))
+		_exit(1);
+	fake_lane_open(&lane, &guest, 1);
+	write_events(&lane, 3);
+	_exit(0);
+}
+
+// Hears the socket's name, then has one child after the other. It began before the collector, so
+// that its forks are those of a small process.
+static void nursery(int name_fd)
+{
+	char socket_name[64] = { 0 };
+	int bad = 0;
+
+	if (read(name_fd, socket_name, sizeof socket_name) <= 0)
+		_exit(2);
+	for (int i = 0; i < CHILDREN; i++) {
+		int status;
+		pid_t pid;
+
+		FAKE_PROCESS(pid, short_life(socket_name));
+		wait_for(pid, &status);
+		bad |= status != 0;
+	}
+	_exit(bad);
+}
+
 TEST(collect_survives_ten_thousand_short_children)
 {
-	enum { CHILDREN = 10000 };
-	struct fake_session session;
 	struct rusage before, after;
+	struct fake_session session;
 	size_t descriptors;
+	int ends[2];
+	int status;
+	pid_t pid;
 
+	CHECK_EQ(0, pipe(ends));
+	FAKE_PROCESS(pid, nursery(ends[0]));
 	fake_session_open(&session, 0);
 	descriptors = open_descriptors();
 	getrusage(RUSAGE_SELF, &before);
-	for (int i = 0; i < CHILDREN; i++) {
-		int status;
-		pid_t pid = fork();
-
-		if (pid == 0) {
-			static struct segment_hello hello;
-			struct fake_guest guest;
-			struct fake_lane lane;
-
-			if (!fake_join(&guest, session.socket_name, &hello))
-				_exit(1);
-			fake_lane_open(&lane, &guest, 1);
-			write_events(&lane, 3);
-			_exit(0);
-		}
-		wait_for(pid, &status);
-		CHECK_EQ(0, status);
-	}
+	CHECK_EQ(sizeof session.socket_name,
+		 write(ends[1], session.socket_name, sizeof session.socket_name));
+	wait_for(pid, &status);
+	CHECK_EQ(0, status);
 	usleep(100000);
 	CHECK(open_descriptors() <= descriptors + 8);
 	fake_session_close(&session, COLLECT_ENDED);
@@ -576,6 +619,8 @@ TEST(collect_survives_ten_thousand_short_children)
 	CHECK_EQ(CHILDREN, session.summary.processes);
 	CHECK_EQ(3 * CHILDREN, session.summary.events);
 	CHECK(after.ru_maxrss - before.ru_maxrss < 64 << 10);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 // ---- Hard times -----------------------------------------------------------------------------

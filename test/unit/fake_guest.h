@@ -90,8 +90,9 @@ static inline bool fake_join(struct fake_guest *guest, const char *socket_name,
 		hello->exe_length = 9;
 		memcpy(hello->exe, "/bin/fake", 9);
 	}
-	if (fd < 0 || send(fd, hello, offsetof(struct segment_hello, exe) + hello->exe_length,
-			   MSG_NOSIGNAL) < 0 ||
+	if (fd < 0 ||
+	    send(fd, hello, offsetof(struct segment_hello, exe) + hello->exe_length, MSG_NOSIGNAL) <
+		    0 ||
 	    recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof guest->welcome) {
 		close(fd);
 		return false;
@@ -139,8 +140,8 @@ static inline void fake_lane_open(struct fake_lane *lane, struct fake_guest *gue
 	for (size_t i = 0; i < 2; i++)
 		mmap(lane->ring + i * size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 		     guest->segment_fd, at);
-	while (count <= number && !atomic_compare_exchange_weak(&guest->segment->lanes_count, &count,
-								number + 1))
+	while (count <= number &&
+	       !atomic_compare_exchange_weak(&guest->segment->lanes_count, &count, number + 1))
 		;
 }
 
@@ -154,7 +155,8 @@ static inline void fake_begin(struct fake_lane *lane, size_t size)
 {
 	_Atomic uint64_t *tail = &lane->guest->lanes[lane->number].tail;
 
-	while (lane->head + size > atomic_load_explicit(tail, memory_order_acquire) + lane->ring_bytes)
+	while (lane->head + size >
+	       atomic_load_explicit(tail, memory_order_acquire) + lane->ring_bytes)
 		sched_yield();
 	lane->record = lane->ring + (lane->head & (lane->ring_bytes - 1));
 	lane->length = 0;
@@ -189,7 +191,7 @@ struct fake_event {
 	uint64_t time_ns; // absolute; 0: the lane's last
 	uint64_t owner;   // 0: no marker
 	uint8_t align_log2;
-	bool edit;       // has a stack edit
+	bool edit; // has a stack edit
 	uint32_t keep, push, push_flags;
 	const uint32_t *frames;
 };
@@ -206,9 +208,9 @@ static inline void fake_write(struct fake_lane *lane, const struct fake_event *e
 
 	fake_begin(lane, 64 + 4 * (size_t)event->push);
 	fake_put(lane,
-		 event->type | address_length << LANE_ADDRESS_SHIFT | size_length << LANE_SIZE_SHIFT |
-			 (timed ? LANE_TIME : 0u) | (event->owner ? LANE_OWNER : 0u) |
-			 (event->edit ? LANE_STACK : 0u),
+		 event->type | address_length << LANE_ADDRESS_SHIFT |
+			 size_length << LANE_SIZE_SHIFT | (timed ? LANE_TIME : 0u) |
+			 (event->owner ? LANE_OWNER : 0u) | (event->edit ? LANE_STACK : 0u),
 		 2);
 	if (timed) {
 		fake_put(lane, event->time_ns - lane->time_ns, 4);

@@ -67,8 +67,11 @@ static inline void fake_session_open_to(struct fake_session *session, uint32_t s
 		.report_fd = pair[1],
 		.stop_fd = -1,
 		.listen_fd = -1,
-		.info = { .tool = (char *)"test", .host = (char *)"", .command = (char *)"fake",
-			  .directory = (char *)"/", .options = (char *)"" },
+		.info = { .tool = (char *)"test",
+			  .host = (char *)"",
+			  .command = (char *)"fake",
+			  .directory = (char *)"/",
+			  .options = (char *)"" },
 	};
 	pthread_create(&session->thread, NULL, fake_session_main, session);
 	CHECK(fake_session_hear(session, COLLECT_READY, &message));
@@ -88,7 +91,8 @@ static inline void fake_session_say(struct fake_session *session, uint32_t kind,
 {
 	struct collect_message message = { .kind = kind, .pid = pid, .status = status };
 
-	CHECK_EQ(sizeof message, send(session->launcher_fd, &message, sizeof message, MSG_NOSIGNAL));
+	CHECK_EQ(sizeof message,
+		 send(session->launcher_fd, &message, sizeof message, MSG_NOSIGNAL));
 }
 
 // The main program has ended: wait for the trace. `kind`: COLLECT_ENDED or COLLECT_STOP.
@@ -102,13 +106,13 @@ static inline void fake_session_close(struct fake_session *session, uint32_t kin
 }
 
 // Run `guest` in a process of its own and wait for its end. It is to _exit.
-#define FAKE_PROCESS(pid, body)                \
-	do {                                   \
-		(pid) = fork();                \
-		if ((pid) == 0) {              \
-			body;                  \
-			_exit(0);              \
-		}                              \
+#define FAKE_PROCESS(pid, body)   \
+	do {                      \
+		(pid) = fork();   \
+		if ((pid) == 0) { \
+			body;     \
+			_exit(0); \
+		}                 \
 	} while (0)
 
 #endif

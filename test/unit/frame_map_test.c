@@ -13,8 +13,11 @@ static struct segment_frame parent_frames[FRAMES], child_frames[FRAMES];
 
 static struct writer *new_writer(int *fd)
 {
-	struct trace_info info = { .tool = (char *)"", .host = (char *)"", .command = (char *)"",
-				   .directory = (char *)"", .options = (char *)"" };
+	struct trace_info info = { .tool = (char *)"",
+				   .host = (char *)"",
+				   .command = (char *)"",
+				   .directory = (char *)"",
+				   .options = (char *)"" };
 	struct writer *writer;
 	struct err err;
 

@@ -15,8 +15,11 @@ struct fixture {
 
 static void begin(struct fixture *fixture, uint32_t frames)
 {
-	struct trace_info info = { .tool = (char *)"", .host = (char *)"", .command = (char *)"",
-				   .directory = (char *)"", .options = (char *)"" };
+	struct trace_info info = { .tool = (char *)"",
+				   .host = (char *)"",
+				   .command = (char *)"",
+				   .directory = (char *)"",
+				   .options = (char *)"" };
 	struct err err;
 
 	fixture->fd = memfd_create("trace", 0);

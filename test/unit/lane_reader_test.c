@@ -25,8 +25,11 @@ static uint8_t ring[2 * RING_BYTES];
 
 static void begin(struct fixture *fixture, bool free_stacks)
 {
-	struct trace_info info = { .tool = (char *)"", .host = (char *)"", .command = (char *)"",
-				   .directory = (char *)"", .options = (char *)"" };
+	struct trace_info info = { .tool = (char *)"",
+				   .host = (char *)"",
+				   .command = (char *)"",
+				   .directory = (char *)"",
+				   .options = (char *)"" };
 	struct err err;
 
 	memset(fixture, 0, sizeof *fixture);
@@ -42,9 +45,9 @@ static void begin(struct fixture *fixture, bool free_stacks)
 	lane_reader_init(&fixture->reader, ring, RING_BYTES, &fixture->frames, &fixture->interner,
 			 free_stacks);
 	fixture->guest.lanes = shared;
-	fixture->lane = (struct fake_lane){
-		.guest = &fixture->guest, .ring = ring, .ring_bytes = RING_BYTES
-	};
+	fixture->lane = (struct fake_lane){ .guest = &fixture->guest,
+					    .ring = ring,
+					    .ring_bytes = RING_BYTES };
 }
 
 static void end(struct fixture *fixture)
@@ -87,7 +90,8 @@ TEST(lane_reader_reads_back_every_kind_of_event)
 			bool sized = type != LANE_FREE && type != LANE_REALLOC_FREE;
 
 			CHECK_EQ(type, items[at].kind);
-			CHECK_EQ(type == LANE_FAILED ? 0 : values[VALUES - 1 - i], items[at].address);
+			CHECK_EQ(type == LANE_FAILED ? 0 : values[VALUES - 1 - i],
+				 items[at].address);
 			CHECK_EQ(sized ? values[i] : 0, items[at].size);
 			CHECK_EQ(type == LANE_ALIGNED ? 12 : 0, items[at].align_log2);
 			CHECK_EQ(1000 * at, items[at].time_ns);
@@ -124,8 +128,9 @@ TEST(lane_reader_keeps_the_current_stack_until_it_is_edited)
 	fake_write(&fixture.lane, &event);
 	event.edit = false;
 	fake_write(&fixture.lane, &event);
-	event = (struct fake_event){ .type = LANE_MALLOC, .edit = true, .keep = 2, .push = 1,
-				     .frames = second };
+	event = (struct fake_event){
+		.type = LANE_MALLOC, .edit = true, .keep = 2, .push = 1, .frames = second
+	};
 	fake_write(&fixture.lane, &event);
 	event = (struct fake_event){ .type = LANE_MALLOC, .edit = true, .keep = 2 };
 	fake_write(&fixture.lane, &event);
@@ -152,8 +157,9 @@ TEST(lane_reader_gives_frees_a_stack_only_where_they_have_one)
 		struct fixture fixture;
 
 		begin(&fixture, free_stacks);
-		fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC, .edit = true,
-								.push = 1, .frames = first });
+		fake_write(&fixture.lane,
+			   &(struct fake_event){
+				   .type = LANE_MALLOC, .edit = true, .push = 1, .frames = first });
 		fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_FREE });
 		CHECK_EQ(2, decode(&fixture, items, 2));
 		CHECK_EQ(free_stacks ? items[0].stack : 0, items[1].stack);
@@ -168,12 +174,16 @@ TEST(lane_reader_marks_cut_stacks_to_the_root)
 	struct fixture fixture;
 
 	begin(&fixture, false);
-	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC, .edit = true, .push = 2,
-							.frames = first });
-	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC, .edit = true, .keep = 2,
+	fake_write(&fixture.lane,
+		   &(struct fake_event){
+			   .type = LANE_MALLOC, .edit = true, .push = 2, .frames = first });
+	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC,
+							.edit = true,
+							.keep = 2,
 							.push_flags = LANE_PUSH_CUT });
-	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC, .edit = true, .push = 2,
-							.frames = first });
+	fake_write(&fixture.lane,
+		   &(struct fake_event){
+			   .type = LANE_MALLOC, .edit = true, .push = 2, .frames = first });
 	CHECK_EQ(3, decode(&fixture, items, 3));
 	CHECK(items[0].stack != items[1].stack);
 	CHECK_EQ(items[0].stack, items[2].stack);
@@ -198,7 +208,8 @@ TEST(lane_reader_follows_times_threads_and_what_it_does_not_know)
 	fake_end(&fixture.lane);
 	fake_thread(&fixture.lane, 4711, "worker");
 	fixture.lane.time_ns = 123456789012;
-	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_FREE, .address = 16,
+	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_FREE,
+							.address = 16,
 							.time_ns = 123456789112 });
 	CHECK_EQ(2, decode(&fixture, items, 4));
 	CHECK_EQ(LANE_ITEM_THREAD, items[0].kind);
@@ -218,15 +229,20 @@ TEST(lane_reader_breaks_at_a_record_that_is_not_whole)
 		struct fixture fixture;
 
 		begin(&fixture, false);
-		fake_write(&fixture.lane,
-			   &(struct fake_event){ .type = LANE_ALIGNED, .address = 0x7fff00001234,
-						 .size = 1 << 20, .align_log2 = 4, .time_ns = 5,
-						 .owner = 9, .edit = true, .push = 3,
-						 .frames = first });
+		fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_ALIGNED,
+								.address = 0x7fff00001234,
+								.size = 1 << 20,
+								.align_log2 = 4,
+								.time_ns = 5,
+								.owner = 9,
+								.edit = true,
+								.push = 3,
+								.frames = first });
 		if (cut < fixture.lane.head) {
 			CHECK_EQ(0, lane_reader_decode(&fixture.reader, cut, items, 4));
 			CHECK(fixture.reader.broken);
-			CHECK_EQ(0, lane_reader_decode(&fixture.reader, fixture.lane.head, items, 4));
+			CHECK_EQ(0,
+				 lane_reader_decode(&fixture.reader, fixture.lane.head, items, 4));
 		} else if (cut == fixture.lane.head) {
 			CHECK_EQ(1, lane_reader_decode(&fixture.reader, cut, items, 4));
 		}

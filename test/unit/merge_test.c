@@ -33,9 +33,9 @@ struct world {
 	pthread_mutex_t lanes_lock;
 	bool lane_taken[LANES];
 	_Atomic uint64_t own[LANE_SLOTS];
-	_Atomic int taken[BLOCKS]; // by a thread, from the allocator
+	_Atomic int taken[BLOCKS];   // by a thread, from the allocator
 	uint64_t generation[BLOCKS]; // the owner's
-	_Atomic int shelf[SHELF]; // blocks that change hands: number + 1, or 0
+	_Atomic int shelf[SHELF];    // blocks that change hands: number + 1, or 0
 	uint32_t operations;
 };
 
@@ -393,7 +393,8 @@ static struct verdict replay(enum mutation mutation, int lives, uint32_t operati
 
 		for (int i = 0; i < THREADS; i++) {
 			workers[i].world = world;
-			workers[i].random = (uint64_t)(life * THREADS + i + 1) * 0x9e3779b97f4a7c15u;
+			workers[i].random =
+				(uint64_t)(life * THREADS + i + 1) * 0x9e3779b97f4a7c15u;
 			pthread_create(&threads[i], NULL, work, &workers[i]);
 		}
 		for (int i = 0; i < THREADS; i++)
@@ -514,10 +515,13 @@ TEST(merge_puts_the_earlier_owner_first_within_a_tick)
 	struct table table;
 
 	lay(&table);
-	fake_write(&table.lanes[2],
-		   &(struct fake_event){ .type = LANE_FREE, .address = 64, .owner = 1, .time_ns = 9 });
-	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_MALLOC, .address = 64,
-							  .size = 2, .owner = 2, .time_ns = 9 });
+	fake_write(
+		&table.lanes[2],
+		&(struct fake_event){ .type = LANE_FREE, .address = 64, .owner = 1, .time_ns = 9 });
+	fake_write(
+		&table.lanes[1],
+		&(struct fake_event){
+			.type = LANE_MALLOC, .address = 64, .size = 2, .owner = 2, .time_ns = 9 });
 	fake_publish(&table.lanes[2]);
 	clear(&table);
 	CHECK_EQ(2, table.count);
@@ -531,11 +535,14 @@ TEST(merge_puts_the_earlier_owner_first_even_with_a_later_time)
 
 	lay(&table);
 	// Later than the note that the image begins.
-	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_FREE, .address = 64,
-							  .owner = 1, .time_ns = 1000000012 });
-	fake_write(&table.lanes[1],
-		   &(struct fake_event){ .type = LANE_MALLOC, .address = 64, .size = 2, .owner = 2,
-					 .time_ns = 1000000009 });
+	fake_write(&table.lanes[2],
+		   &(struct fake_event){
+			   .type = LANE_FREE, .address = 64, .owner = 1, .time_ns = 1000000012 });
+	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_MALLOC,
+							  .address = 64,
+							  .size = 2,
+							  .owner = 2,
+							  .time_ns = 1000000009 });
 	fake_publish(&table.lanes[2]);
 	clear(&table);
 	CHECK_EQ(TRACE_FREE, table.events[0].kind);
@@ -551,8 +558,11 @@ TEST(merge_orders_other_pages_by_time)
 	lay(&table);
 	for (uint64_t i = 0; i < 4; i++) {
 		fake_write(&table.lanes[1 + i % 2],
-			   &(struct fake_event){ .type = LANE_MALLOC, .address = 4096 * (i + 1),
-						 .size = i, .owner = 1, .time_ns = 10 * (i + 1) });
+			   &(struct fake_event){ .type = LANE_MALLOC,
+						 .address = 4096 * (i + 1),
+						 .size = i,
+						 .owner = 1,
+						 .time_ns = 10 * (i + 1) });
 	}
 	clear(&table);
 	CHECK_EQ(4, table.count);
@@ -567,12 +577,13 @@ TEST(merge_tells_both_halves_of_a_realloc_as_one)
 	lay(&table);
 	fake_write(&table.lanes[1],
 		   &(struct fake_event){ .type = LANE_REALLOC_FREE, .address = 64, .owner = 1 });
-	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_REALLOC_ALLOC,
-							  .address = 8192, .size = 5, .owner = 1 });
-	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_REALLOC_FREE,
-							  .address = 8192 });
-	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_REALLOC_UNDO,
-							  .address = 8192, .size = 99 });
+	fake_write(&table.lanes[1],
+		   &(struct fake_event){
+			   .type = LANE_REALLOC_ALLOC, .address = 8192, .size = 5, .owner = 1 });
+	fake_write(&table.lanes[1],
+		   &(struct fake_event){ .type = LANE_REALLOC_FREE, .address = 8192 });
+	fake_write(&table.lanes[1],
+		   &(struct fake_event){ .type = LANE_REALLOC_UNDO, .address = 8192, .size = 99 });
 	clear(&table);
 	CHECK_EQ(2, table.count);
 	CHECK_EQ(TRACE_REALLOC, table.events[0].kind);
@@ -592,15 +603,24 @@ TEST(merge_tells_the_halves_apart_where_another_thread_comes_between)
 	struct table table;
 
 	lay(&table);
-	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_MALLOC, .address = 8192,
-							  .size = 1, .owner = 1, .time_ns = 5 });
-	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_REALLOC_FREE, .address = 64,
-							  .owner = 1, .time_ns = 6 });
-	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_MALLOC, .address = 64,
-							  .size = 2, .owner = 2, .time_ns = 6 });
+	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_MALLOC,
+							  .address = 8192,
+							  .size = 1,
+							  .owner = 1,
+							  .time_ns = 5 });
+	fake_write(&table.lanes[1],
+		   &(struct fake_event){
+			   .type = LANE_REALLOC_FREE, .address = 64, .owner = 1, .time_ns = 6 });
+	fake_write(
+		&table.lanes[2],
+		&(struct fake_event){
+			.type = LANE_MALLOC, .address = 64, .size = 2, .owner = 2, .time_ns = 6 });
 	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_FREE, .address = 8192 });
-	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_REALLOC_ALLOC, .address = 8192,
-							  .size = 3, .owner = 2, .time_ns = 6 });
+	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_REALLOC_ALLOC,
+							  .address = 8192,
+							  .size = 3,
+							  .owner = 2,
+							  .time_ns = 6 });
 	fake_publish(&table.lanes[2]);
 	clear(&table);
 	CHECK_EQ(5, table.count);
@@ -615,8 +635,8 @@ TEST(merge_leaves_a_realloc_to_nothing_as_its_first_half)
 	lay(&table);
 	fake_write(&table.lanes[1],
 		   &(struct fake_event){ .type = LANE_REALLOC_FREE, .address = 64, .owner = 1 });
-	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_MALLOC, .address = 64,
-							  .size = 5 });
+	fake_write(&table.lanes[1],
+		   &(struct fake_event){ .type = LANE_MALLOC, .address = 64, .size = 5 });
 	clear(&table);
 	CHECK_EQ(2, table.count);
 	CHECK_EQ(TRACE_REALLOC_FREE, table.events[0].kind);
@@ -629,14 +649,14 @@ TEST(merge_goes_on_where_no_order_is_possible)
 	struct table table;
 
 	lay(&table);
-	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_FREE, .address = 4096,
-							  .owner = 2 });
-	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_FREE, .address = 8192,
-							  .owner = 1 });
-	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_FREE, .address = 8192,
-							  .owner = 2 });
-	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_FREE, .address = 4096,
-							  .owner = 1 });
+	fake_write(&table.lanes[1],
+		   &(struct fake_event){ .type = LANE_FREE, .address = 4096, .owner = 2 });
+	fake_write(&table.lanes[1],
+		   &(struct fake_event){ .type = LANE_FREE, .address = 8192, .owner = 1 });
+	fake_write(&table.lanes[2],
+		   &(struct fake_event){ .type = LANE_FREE, .address = 8192, .owner = 2 });
+	fake_write(&table.lanes[2],
+		   &(struct fake_event){ .type = LANE_FREE, .address = 4096, .owner = 1 });
 	usleep(30000);
 	atomic_store(&table.guest.lanes[1].head, table.lanes[1].head);
 	atomic_store(&table.guest.lanes[2].head, table.lanes[2].head);

@@ -1,0 +1,17 @@
+// cfi: what .eh_frame says about one code address, as a rule (unwind.h).
+//
+// System V ABI x86-64; LSB 5.0, "Exception Frames"; DWARF 5, section 6.4. The tables are the loaded
+// object's own and are trusted as the program's own unwinder trusts them.
+#ifndef RECORDER_CFI_H
+#define RECORDER_CFI_H
+
+#include "recorder/unwind.h"
+
+// What the object whose .eh_frame_hdr is `header` says about `pc`, at which the instruction pointer
+// reads `exact_pc` (one more, for a return address). The frame id of the result is 0. UNWIND_NONE
+// if no entry covers pc; then `*starts_at_exact_pc` says whether one begins at exact_pc.
+// Uses static memory: one caller at a time.
+HIDDEN unwind_rule cfi_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
+			       bool *starts_at_exact_pc);
+
+#endif
