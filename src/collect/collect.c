@@ -127,6 +127,8 @@ static uint64_t pass(struct collector *collector)
 			image_read_notes(image);
 	roster_settle(roster);
 	for (image = roster->images; image != NULL; image = image->next) {
+		if (image->final && image->exited && !image->replaced && !image->end_placed)
+			image_place_end(image, image->exited_ns);
 		if (!collector->held)
 			image_decode(image);
 		merge_add(&collector->merge, image);

@@ -255,19 +255,26 @@ void image_decode(struct image *image)
 	}
 }
 
-bool image_drained(const struct image *image)
+bool image_lanes_drained(const struct image *image)
 {
-	for (uint32_t i = 0; i < image->streams_count; i++) {
+	for (uint32_t i = 1; i < image->streams_count; i++) {
 		const struct stream *stream = image->streams[i];
 
 		if (stream == NULL)
 			continue;
 		if (stream->first != stream->end)
 			return false;
-		if (i > 0 && !stream->reader.broken && stream->reader.at != stream->seen)
+		if (!stream->reader.broken && stream->reader.at != stream->seen)
 			return false;
 	}
 	return true;
+}
+
+bool image_drained(const struct image *image)
+{
+	const struct stream *notes = image->streams_count > 0 ? image->streams[0] : NULL;
+
+	return image_lanes_drained(image) && (notes == NULL || notes->first == notes->end);
 }
 
 static struct image_thread *thread_place(struct image_thread *threads, size_t capacity,
@@ -337,6 +344,20 @@ struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t 
 		stream->inner = stream->end;
 	}
 	return event;
+}
+
+void image_place_end(struct image *image, uint64_t time_ns)
+{
+	struct stream *stream = image_stream(image, 0);
+	struct lane_item *item;
+
+	image->end_placed = true;
+	if (stream == NULL)
+		return;
+	item = stream_push(stream);
+	item->kind = LANE_ITEM_END;
+	item->time_ns = time_ns;
+	stream->inner = stream->end;
 }
 
 void image_event_pass(struct image *image, struct image_event *event)

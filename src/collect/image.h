@@ -63,11 +63,13 @@ struct image {
 	struct image_exec exec;       // of this process
 	struct image_exec vfork_exec; // of a vfork child
 
-	bool begun;    // has its place in the order
-	bool promised; // a fork of its parent will give it its place
-	bool exited;   // the process has ended
-	bool replaced; // another image of the process has said hello
-	bool final;    // over since before this pass: what is seen is all there is
+	bool begun;      // has its place in the order
+	bool promised;   // a fork of its parent will give it its place
+	bool exited;     // the process has ended
+	bool replaced;   // another image of the process has said hello
+	bool end_placed; // the end is an item of lane 0
+	bool end_told;   // and stands in the trace
+	bool final;      // over since before this pass: what is seen is all there is
 	uint64_t exited_ns;
 	uint64_t resident; // last sample
 };
@@ -105,6 +107,12 @@ struct image_thread *image_thread_put(struct image *image, uint32_t tid);
 // A mark or a fork at a place of one of the lanes.
 struct image_event *image_event_add(struct image *image, uint8_t kind, uint64_t time_ns,
 				    uint32_t tid, uint32_t lane, uint64_t head);
+
+// The process ended at about `time_ns`: the end has its place among the others' items.
+void image_place_end(struct image *image, uint64_t time_ns);
+
+// Everything seen in the lanes of events has been delivered.
+bool image_lanes_drained(const struct image *image);
 
 // The order has gone past a mark or a fork.
 void image_event_pass(struct image *image, struct image_event *event);

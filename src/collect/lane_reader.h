@@ -23,6 +23,7 @@ enum lane_item_kind {
 	LANE_ITEM_MARK = 17,   // `detail`: whose mark
 	LANE_ITEM_FORK = 18,   // `detail`: which fork
 	LANE_ITEM_START = 19,  // the image begins
+	LANE_ITEM_END = 20,    // its process has ended
 };
 
 struct lane_item {

@@ -279,6 +279,8 @@ static bool pass_fork(struct roster *roster, struct image_event *event)
 	return true;
 }
 
+static bool tell_end(struct roster *roster, struct image *image, bool running);
+
 bool roster_special(void *context, struct stream *stream, const struct lane_item *item)
 {
 	struct roster *roster = context;
@@ -289,6 +291,12 @@ bool roster_special(void *context, struct stream *stream, const struct lane_item
 	if (item->kind == LANE_ITEM_START) {
 		ledger_note(roster->ledger, TRACE_NOTE_PROCESS_START, image->process, TRACE_NONE, 0,
 			    "");
+		return true;
+	}
+	if (item->kind == LANE_ITEM_END) {
+		// Here if it can be; else with the others, after the pass (roster_end).
+		if (image_lanes_drained(image))
+			tell_end(roster, image, false);
 		return true;
 	}
 	ASSERT(item->detail < image->events_count);
@@ -387,12 +395,14 @@ static void unpromise(struct roster *roster, const struct image *parent)
 			image->promised = false;
 }
 
-// False: not yet.
-static bool end_image(struct roster *roster, struct image *image, bool running)
+// The end of the process into the trace. False: not yet.
+static bool tell_end(struct roster *roster, struct image *image, bool running)
 {
 	enum trace_exit exit = TRACE_EXIT_UNKNOWN;
 	uint32_t value = 0;
 
+	if (image->end_told)
+		return true;
 	if (!running && !find_status(roster, image, &exit, &value))
 		return false;
 	bulletin_check_exec(image, tick_now(roster->tick), !running && !image->replaced);
@@ -400,6 +410,15 @@ static bool end_image(struct roster *roster, struct image *image, bool running)
 	take_counts(roster, image);
 	writer_process_end(roster->ledger->writer, image->process, roster->ledger->now_ns, exit,
 			   value);
+	image->end_told = true;
+	return true;
+}
+
+// False: not yet.
+static bool end_image(struct roster *roster, struct image *image, bool running)
+{
+	if (!tell_end(roster, image, running))
+		return false;
 	take_out(&roster->images, image);
 	unpromise(roster, image);
 	image_close(image);
