@@ -54,8 +54,7 @@ bool ledger_tell(const struct ledger *ledger, const struct collect_message *mess
 
 	if (ledger->report_fd < 0)
 		return false;
-	return send(ledger->report_fd, message, sizeof *message, flags) ==
-	       (ssize_t)sizeof *message;
+	return send(ledger->report_fd, message, sizeof *message, flags) == (ssize_t)sizeof *message;
 }
 
 void ledger_warn(struct ledger *ledger, process_id process, const char *text)

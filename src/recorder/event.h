@@ -42,6 +42,26 @@ HIDDEN void event_stopped(struct lane *lane);
 // The stack just taken is walked again and compared (SEGMENT_VERIFY).
 HIDDEN void event_verify(struct lane *lane, const uintptr_t *frame);
 
+// What an aligned operator new was asked for, while it asks aligned_alloc for a rounded size: the
+// size that is recorded is the program's own.
+struct event_new {
+	uint64_t size;
+	uint64_t alignment;
+};
+HIDDEN extern __thread struct event_new event_new __attribute__((tls_model("initial-exec")));
+
+// The requested size behind a call of aligned_alloc.
+static inline uint64_t event_new_size(uint64_t alignment, uint64_t size)
+{
+	uint64_t asked = event_new.size;
+
+	if (likely(!asked) || event_new.alignment != alignment ||
+	    size != ((asked + alignment - 1) & ~(alignment - 1)))
+		return size;
+	event_new.size = 0;
+	return asked;
+}
+
 // Append one event of `type` with the fields in `fields`; the lane was entered and stays busy.
 // Returns where the next one goes; lane_leave publishes. NULL: nothing was written.
 static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lane, uint8_t *start,

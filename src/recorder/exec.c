@@ -149,7 +149,7 @@ static size_t exec_bytes(const struct exec_environment *env)
 	return bytes;
 }
 
-// The environment at `out`, with recorder and session in it, or with the recorder taken out: pointers
+// The environment at `out`, with recorder and session in it, or without the recorder: pointers
 // first, then the new LD_PRELOAD.
 static const char **exec_write(void *out, const struct exec_environment *env, bool with)
 {

@@ -17,13 +17,13 @@ struct hook_operator {
 	bool records;
 };
 
-static COLD void hook_find(struct hook_operator *operator, void * fallback)
+static COLD void hook_find(struct hook_operator *entry, void *fallback)
 {
 	struct scope_object *object = NULL;
-	void *function = scope_next(operator->name, &object);
+	void *function = scope_next(entry->name, &object);
 
-	operator->records = function && scope_find(object, "malloc");
-	__atomic_store_n(&operator->function, function ? function : fallback, __ATOMIC_RELEASE);
+	entry->records = function && scope_find(object, "malloc");
+	__atomic_store_n(&entry->function, function ? function : fallback, __ATOMIC_RELEASE);
 }
 
 static void hook_new_done(void *ptr, size_t size, size_t alignment, const uintptr_t *frame)
@@ -73,37 +73,39 @@ static void hook_no_delete(void *ptr)
 	real.free(ptr);
 }
 
-#define HOOK_NEW(symbol, alignment, parameters, arguments)                            \
-	EXPORT void *symbol parameters;                                               \
-	EXPORT void *symbol parameters                                                \
-	{                                                                             \
-		static struct hook_operator operator= { #symbol, NULL, false };       \
-		void *(*function)parameters;                                          \
-		void *ptr;                                                            \
-                                                                                      \
-		if (unlikely(!__atomic_load_n(&operator.function, __ATOMIC_ACQUIRE))) \
-			hook_find(&operator,(void *) hook_no_new);                    \
-		*(void **)&function = operator.function;                              \
-		if (likely(!operator.records))                                        \
-			return function arguments;                                    \
-		ptr = function arguments;                                             \
-		hook_new_done(ptr, size, alignment, HOOK_FRAME);                      \
-		return ptr;                                                           \
+#define HOOK_NEW(symbol, alignment, parameters, arguments)                         \
+	EXPORT void *symbol parameters;                                            \
+	EXPORT void *symbol parameters                                             \
+	{                                                                          \
+		static struct hook_operator entry = { #symbol, NULL, false };      \
+		void *(*function)parameters;                                       \
+		void *ptr;                                                         \
+                                                                                   \
+		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
+			hook_find(&entry, (void *)hook_no_new);                    \
+		*(void **)&function = entry.function;                              \
+		if (alignment && !entry.records)                                   \
+			event_new = (struct event_new){ size, alignment };         \
+		if (likely(!entry.records))                                        \
+			return function arguments;                                 \
+		ptr = function arguments;                                          \
+		hook_new_done(ptr, size, alignment, HOOK_FRAME);                   \
+		return ptr;                                                        \
 	}
 
-#define HOOK_DELETE(symbol, parameters, arguments)                                    \
-	EXPORT void symbol parameters;                                                \
-	EXPORT void symbol parameters                                                 \
-	{                                                                             \
-		static struct hook_operator operator= { #symbol, NULL, false };       \
-		void(*function) parameters;                                           \
-                                                                                      \
-		if (unlikely(!__atomic_load_n(&operator.function, __ATOMIC_ACQUIRE))) \
-			hook_find(&operator,(void *) hook_no_delete);                 \
-		*(void **)&function = operator.function;                              \
-		if (unlikely(operator.records))                                       \
-			hook_delete_begins(ptr, HOOK_FRAME);                          \
-		function arguments;                                                   \
+#define HOOK_DELETE(symbol, parameters, arguments)                                 \
+	EXPORT void symbol parameters;                                             \
+	EXPORT void symbol parameters                                              \
+	{                                                                          \
+		static struct hook_operator entry = { #symbol, NULL, false };      \
+		void(*function) parameters;                                        \
+                                                                                   \
+		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
+			hook_find(&entry, (void *)hook_no_delete);                 \
+		*(void **)&function = entry.function;                              \
+		if (unlikely(entry.records))                                       \
+			hook_delete_begins(ptr, HOOK_FRAME);                       \
+		function arguments;                                                \
 	}
 
 // The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m size_t, then

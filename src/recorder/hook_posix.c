@@ -221,7 +221,8 @@ HOOK int posix_memalign(void **out, size_t alignment, size_t size)
 HOOK void *aligned_alloc(size_t alignment, size_t size)
 {
 	void *ptr = real.aligned_alloc(alignment, size);
-	struct event_call call = { (uint64_t)ptr, size, hook_log2(alignment), HOOK_FRAME };
+	struct event_call call = { (uint64_t)ptr, event_new_size(alignment, size),
+				   hook_log2(alignment), HOOK_FRAME };
 
 	if (ptr || size)
 		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);

@@ -82,7 +82,7 @@ static bool add_words(struct report *report, const struct report_options *option
 	return true;
 }
 
-// How many allocations have a stack that does not reach the root.
+// How many allocations have a stack that is not proven whole.
 static uint64_t count_incomplete(const struct report *report)
 {
 	uint32_t stacks_count = reader_stacks_count(report->reader);
@@ -133,8 +133,8 @@ static void warn_of_damage(struct report *report)
 	}
 	if (incomplete) {
 		str_format(&text,
-			   "%" PRIu64 " allocation%s a stack that does not reach the root of its "
-			   "thread: the outer callers are not known",
+			   "%" PRIu64 " allocation%s a stack that is not proven whole: it passes "
+			   "code without unwind tables, and callers may be missing",
 			   incomplete, incomplete == 1 ? " has" : "s have");
 		warn(report, &text);
 	}

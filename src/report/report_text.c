@@ -250,7 +250,7 @@ static void write_callers(struct page *page, const struct names_stack *stack, si
 		paper_format(&page->paper, PAPER_DIM, "… %zu more\n", all - end);
 	} else if (stack->flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)) {
 		write_indent(page);
-		paper_text(&page->paper, PAPER_DIM, "… its outer callers are not known\n");
+		paper_text(&page->paper, PAPER_DIM, "… callers may be missing\n");
 	}
 }
 

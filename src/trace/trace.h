@@ -124,7 +124,7 @@ struct trace_stack {
 };
 
 enum trace_stack_flag {
-	TRACE_STACK_INCOMPLETE = 1 << 0, // could not be walked to the root
+	TRACE_STACK_INCOMPLETE = 1 << 0, // not proven to reach the root
 	TRACE_STACK_CUT = 1 << 1,        // deeper than the recorder follows
 };
 

@@ -62,7 +62,7 @@ enum lane_flag {
 enum lane_push_flag {
 	LANE_PUSH_MASK = 0x3fff,
 	LANE_PUSH_CUT = 1 << 14,        // deeper than is followed: outer frames are missing
-	LANE_PUSH_INCOMPLETE = 1 << 15, // could not be walked to the root
+	LANE_PUSH_INCOMPLETE = 1 << 15, // not proven to reach the root
 };
 
 enum {

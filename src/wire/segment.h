@@ -96,8 +96,8 @@ struct segment_clock {
 	// SEGMENT_CLOCK_STOP: the recording is over (disk full, or asked to stop): record no more.
 	_Alignas(64) _Atomic uint64_t now_ns;
 
-	// A futex word. A guest whose lane has become half full adds 1 and wakes it, and so does one
-	// that waits for room; the collector sleeps on it between two looks at the lanes.
+	// A futex word. A guest whose lane has become half full adds 1 and wakes it, and so does
+	// one that waits for room; the collector sleeps on it between two looks at the lanes.
 	_Alignas(64) _Atomic uint32_t bell;
 };
 
@@ -160,7 +160,7 @@ struct segment {
 	_Atomic uint64_t events_dropped;           // collector gone or no lane left
 	_Atomic uint64_t waited_ns;                // time threads waited for a full lane
 	_Atomic uint64_t guest_bytes;              // private memory the recorder took
-	_Atomic uint32_t stacks_incomplete;        // captures that could not be walked to the root
+	_Atomic uint32_t stacks_incomplete;        // captures that are not proven to reach the root
 	_Atomic uint64_t verified;                 // SEGMENT_VERIFY: stacks walked twice
 	_Atomic uint64_t mismatched;               // of them: the two walks differ
 	_Atomic uint32_t exit_noted;               // 1: exit_status holds what _exit was given

@@ -49,6 +49,15 @@ def each_form_of_new_is_counted_once():
 
 
 @test
+def an_aligned_new_has_the_size_that_was_asked_for():
+    record([program("rounded")])
+    trace = Trace()
+    check_whole(trace)
+    equal(100, len(trace.of_size(7505)), "blocks of operator new")
+    equal(1, len(trace.of_size(7552)), "blocks of aligned_alloc")
+
+
+@test
 def realloc_is_one_event_whatever_becomes_of_it():
     ended, witness = record_witnessed([program("resizes")])
     trace = Trace()

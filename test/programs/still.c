@@ -2,7 +2,7 @@
 //
 //     still SECONDS [PAIRS]
 //
-// Pairs of 7901 bytes, PAIRS (1,000) at a time, then a millisecond of rest. SIGUSR1, SIGHUP, SIGTERM
+// Pairs of 7901 bytes, PAIRS (1,000) at a time, then a rest of 1 ms. SIGUSR1, SIGHUP, SIGTERM
 // and SIGINT are written to standard output by name; SIGTERM and SIGINT also end it, with exit code
 // 5 and 6. Its counters are those of guest.h; `bytes` of thread 1 counts rounds.
 #include "guest.h"
