@@ -4,11 +4,9 @@
 // allocator library (jemalloc, mimalloc, tcmalloc) has operators that do not. Which of the two the
 // next definition is, is told by its library: one that defines malloc as well is an allocator, and
 // its operators are recorded here; any other's are jumped to, and leave no frame of ours behind.
-#include "recorder/event.h"
+#include "recorder/hook.h"
 #include "recorder/real.h"
 #include "recorder/scope.h"
-
-#define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
 
 // One operator: the real function, and whether its calls are recorded here.
 struct hook_operator {
@@ -28,38 +26,20 @@ static COLD void hook_find(struct hook_operator *entry, void *fallback)
 
 static void hook_new_done(void *ptr, size_t size, size_t alignment, const uintptr_t *frame)
 {
-	struct event_call call = { (uint64_t)ptr, size, 0, frame };
-	struct lane *lane = lane_enter();
-	uint8_t *start, *at;
+	struct event_call call = { (uint64_t)ptr, size, hook_log2(alignment), frame };
 
-	if (!lane)
-		return;
-	start = lane->ring + (lane->head & lane->mask);
-	if (!ptr) {
-		at = event_put(lane, start, LANE_FAILED, EVENT_SIZE | EVENT_STACK, &call);
-	} else if (alignment) {
-		call.align_log2 = (uint8_t)(63 - __builtin_clzll(alignment));
-		at = event_put(lane, start, LANE_ALIGNED,
-			       EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | EVENT_ALIGN, &call);
-	} else {
-		at = event_put(lane, start, LANE_MALLOC, EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK,
-			       &call);
-	}
-	lane_leave(lane, start, at ? at : start);
+	if (alignment)
+		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+	else
+		hook_allocated(LANE_MALLOC, 0, &call);
 }
 
 static void hook_delete_begins(void *ptr, const uintptr_t *frame)
 {
 	struct event_call call = { (uint64_t)ptr, 0, 0, frame };
-	struct lane *lane;
-	uint8_t *start, *at;
 
-	if (!ptr || !(lane = lane_enter()))
-		return;
-	start = lane->ring + (lane->head & lane->mask);
-	at = event_put(lane, start, LANE_FREE,
-		       lane->free_stacks ? EVENT_ADDRESS | EVENT_STACK : EVENT_ADDRESS, &call);
-	lane_leave(lane, start, at ? at : start);
+	if (ptr)
+		hook_freed(&call);
 }
 
 // Nobody defines the operator: a C program that asks for it all the same.

@@ -5,11 +5,10 @@
 // between, and the trace would show two owners. realloc is recorded on both sides.
 //
 // Built with frame pointers: the walk of the stack starts at a hook's own frame.
-#include "recorder/event.h"
+#include "recorder/hook.h"
 #include "recorder/real.h"
 
 #define HOOK EXPORT
-#define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
 
 // The C library's declarations are not for us: these are the same.
 void *malloc(size_t size);
@@ -26,43 +25,6 @@ void *memalign(size_t alignment, size_t size);
 void *valloc(size_t size);
 void *pvalloc(size_t size);
 
-static inline __attribute__((always_inline)) uint8_t *hook_start(const struct lane *lane)
-{
-	return lane->ring + (lane->head & lane->mask);
-}
-
-static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, uint32_t more,
-								 const struct event_call *call)
-{
-	struct lane *lane = lane_enter();
-	uint8_t *start, *at;
-
-	if (unlikely(!lane))
-		return;
-	start = hook_start(lane);
-	if (likely(call->address))
-		at = event_put(lane, start, type, EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | more,
-			       call);
-	else
-		at = event_put(lane, start, LANE_FAILED, EVENT_SIZE | EVENT_STACK, call);
-	lane_leave(lane, start, likely(at) ? at : start);
-}
-
-static inline __attribute__((always_inline)) void hook_freed(const struct event_call *call)
-{
-	struct lane *lane = lane_enter();
-	uint8_t *start, *at;
-
-	if (unlikely(!lane))
-		return;
-	start = hook_start(lane);
-	if (likely(!lane->free_stacks))
-		at = event_put(lane, start, LANE_FREE, EVENT_ADDRESS, call);
-	else
-		at = event_put(lane, start, LANE_FREE, EVENT_ADDRESS | EVENT_STACK, call);
-	lane_leave(lane, start, likely(at) ? at : start);
-}
-
 HOOK void *malloc(size_t size)
 {
 	void *ptr = real.malloc(size);
@@ -73,9 +35,9 @@ HOOK void *malloc(size_t size)
 	return ptr;
 }
 
-HOOK void free(void *ptr)
+static inline __attribute__((always_inline)) void hook_free(void *ptr, const uintptr_t *frame)
 {
-	struct event_call call = { (uint64_t)ptr, 0, 0, HOOK_FRAME };
+	struct event_call call = { (uint64_t)ptr, 0, 0, frame };
 
 	if (unlikely(!ptr))
 		return;
@@ -83,38 +45,28 @@ HOOK void free(void *ptr)
 	real.free(ptr);
 }
 
+HOOK void free(void *ptr)
+{
+	hook_free(ptr, HOOK_FRAME);
+}
+
 HOOK void cfree(void *ptr)
 {
-	struct event_call call = { (uint64_t)ptr, 0, 0, HOOK_FRAME };
-
-	if (!ptr)
-		return;
-	hook_freed(&call);
-	real.free(ptr);
+	hook_free(ptr, HOOK_FRAME);
 }
 
 // C23. The real ones, where there are any, do what free does.
 HOOK void free_sized(void *ptr, size_t size)
 {
-	struct event_call call = { (uint64_t)ptr, 0, 0, HOOK_FRAME };
-
 	(void)size;
-	if (!ptr)
-		return;
-	hook_freed(&call);
-	real.free(ptr);
+	hook_free(ptr, HOOK_FRAME);
 }
 
 HOOK void free_aligned_sized(void *ptr, size_t alignment, size_t size)
 {
-	struct event_call call = { (uint64_t)ptr, 0, 0, HOOK_FRAME };
-
 	(void)alignment;
 	(void)size;
-	if (!ptr)
-		return;
-	hook_freed(&call);
-	real.free(ptr);
+	hook_free(ptr, HOOK_FRAME);
 }
 
 HOOK void *calloc(size_t count, size_t size)
@@ -200,11 +152,6 @@ HOOK void *reallocarray(void *ptr, size_t count, size_t size)
 	if (result || call.size)
 		hook_allocated(LANE_MALLOC, 0, &call);
 	return result;
-}
-
-static inline uint8_t hook_log2(size_t alignment)
-{
-	return alignment ? (uint8_t)(63 - __builtin_clzll(alignment)) : 0;
 }
 
 HOOK int posix_memalign(void **out, size_t alignment, size_t size)
