@@ -32,6 +32,11 @@ size_t store_read(const struct store *store, uint64_t at, void *out, size_t size
 {
 	size_t done = 0;
 
+	// The file may have grown since: what is read is what it was when it was opened.
+	if (at >= store->size)
+		return 0;
+	if (size > store->size - at)
+		size = (size_t)(store->size - at);
 	while (done < size) {
 		ssize_t got = pread(store->fd, (char *)out + done, size - done, (off_t)(at + done));
 

@@ -6,6 +6,8 @@
 #include "trace/columns.h"
 #include "trace/defs.h"
 
+#include <stdio.h>
+
 #include <sys/stat.h>
 
 // What a reading came to.
@@ -101,6 +103,39 @@ TEST(reader_delivers_what_is_whole_from_a_file_cut_at_any_byte)
 	}
 	sample_store(path, bytes, size);
 	CHECK(read_all(path).complete);
+	mem_free(bytes);
+	sample_fini(&sample);
+}
+
+TEST(reader_reads_a_file_that_grows_as_it_was_when_opened)
+{
+	struct sample sample = { 0 };
+	uint8_t *bytes;
+	size_t size;
+	const char *path = small_trace(&sample, &bytes, &size);
+
+	for (size_t cut = BLOCK_PREAMBLE_BYTES; cut < size; cut += 3) {
+		struct err err = { 0 };
+		struct reader *reader;
+		struct trace_event event;
+		struct trace_note note;
+		enum reader_item item;
+		uint64_t events = 0, expected;
+		FILE *file;
+
+		sample_store(path, bytes, cut);
+		expected = read_all(path).events;
+		reader = reader_open(path, &err);
+		CHECK(reader != NULL);
+		file = fopen(path, "ab");
+		CHECK(file && fwrite(bytes + cut, 1, size - cut, file) == size - cut);
+		CHECK_EQ(0, fclose(file));
+		while ((item = reader_next(reader, &event, &note)) != READER_END)
+			events += item == READER_EVENT;
+		CHECK_EQ(expected, events);
+		CHECK(!reader_ok(reader, &err));
+		reader_close(reader);
+	}
 	mem_free(bytes);
 	sample_fini(&sample);
 }
