@@ -16,7 +16,8 @@ struct assembly {
 	struct err *err;
 	int fd;
 	struct trace_info info;
-	struct writer *writer; // NULL while there are only lines about the trace as a whole
+	bool described;        // there was a line about the trace as a whole
+	struct writer *writer; // NULL while there are only such lines
 	uint64_t time_ns;
 	process_id last_process; // TRACE_NONE: none yet
 	size_t at;               // the next word of the line
@@ -644,7 +645,9 @@ static bool read_note(struct assembly *text)
 	if (note.kind == 0)
 		return asm_lex_fail(&text->lex, word, text->err,
 				    "\"%s\" is neither a thread nor a kind of note", word->text);
-	take_if_label(text, 'p', &note.process);
+	if (!take_if_label(text, 'p', &note.process) && note.kind <= TRACE_NOTE_PROCESS_END)
+		return asm_lex_fail(&text->lex, word, text->err, "\"%s\" needs a process",
+				    word->text);
 	take_if_label(text, 't', &note.thread);
 	if (note.kind == TRACE_NOTE_PROCESS_END && !take_ending(text, &note.value))
 		return false;
@@ -668,6 +671,19 @@ static bool read_item(struct assembly *text)
 	return take_if_label(text, 't', &thread) ? read_event(text, thread) : read_note(text);
 }
 
+// All that is said about the trace as a whole has been said.
+static bool begin_trace(struct assembly *text)
+{
+	if (text->writer)
+		return true;
+	text->writer = writer_new(text->fd, &text->info, text->err);
+	if (!text->writer)
+		return false;
+	// Gaps of a damaged trace are spelled with the ids that mean "none".
+	asm_labels_add(&text->labels, 'f', "f0", 0);
+	return true;
+}
+
 static bool read_line(struct assembly *text)
 {
 	static const struct {
@@ -681,15 +697,12 @@ static bool read_line(struct assembly *text)
 	struct asm_word *word = &text->lex.words[0];
 
 	text->at = 1;
-	if (is_word(word, "trace"))
+	if (is_word(word, "trace")) {
+		text->described = true;
 		return read_trace(text);
-	if (!text->writer) {
-		text->writer = writer_new(text->fd, &text->info, text->err);
-		if (!text->writer)
-			return false;
-		// Gaps of a damaged trace are spelled with the ids that mean "none".
-		asm_labels_add(&text->labels, 'f', "f0", 0);
 	}
+	if (!begin_trace(text))
+		return false;
 	if (!word->quoted && (word->text[0] == '@' || word->text[0] == '+')) {
 		text->at = 0;
 		return read_item(text);
@@ -721,7 +734,8 @@ bool asm_read(const char *text, size_t length, int fd, struct err *err)
 	}
 	ok = ok && err->kind == ERR_NONE;
 	if (ok && !assembly.writer)
-		ok = err_set(err, ERR_FORMAT, "the text describes no trace");
+		ok = assembly.described ? begin_trace(&assembly)
+					: err_set(err, ERR_FORMAT, "the text describes no trace");
 	if (assembly.writer) {
 		writer_flush(assembly.writer);
 		if (ok)

@@ -134,7 +134,23 @@ static const struct {
 	{ "process p\nmodule m 5-4\n", "line 2, column 10: an address range 0x…-0x… expected" },
 	{ "process p\n@99999999999999999999 start p\n",
 	  "line 2, column 1: a time expected: @NUMBER or +NUMBER, in ns, us, ms or s" },
+	{ "+2 end\n", "line 1, column 4: \"end\" needs a process" },
+	{ "; nothing but a comment\n", "the text describes no trace" },
 };
+
+// So dumps a trace in which nothing happened, and so it comes back.
+TEST(asm_makes_an_empty_trace_of_a_description_alone)
+{
+	const char *path = test_temp_path("empty.tide");
+	struct err err = { 0 };
+	struct reader *reader;
+
+	CHECK(assemble("trace tick=100000\n", path, &err));
+	reader = reader_open(path, &err);
+	CHECK(reader != NULL);
+	CHECK_EQ(100000, reader_info(reader)->tick_ns);
+	reader_close(reader);
+}
 
 TEST(asm_says_where_a_mistake_is)
 {
