@@ -1,5 +1,6 @@
 #include "recorder/codemap.h"
 
+#include "recorder/elf64.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
 #include "recorder/recording.h"
@@ -28,24 +29,7 @@ enum {
 	CODEMAP_INDEX_FIRST = 16384, // slots, a power of two
 	AT_PHDR = 3,
 	AT_PHNUM = 5,
-	PT_LOAD = 1,
-	PT_NOTE = 4,
-	PT_GNU_EH_FRAME = 0x6474e550,
 	NT_GNU_BUILD_ID = 3,
-};
-
-struct codemap_elf {
-	uint8_t identity[16];
-	uint16_t type, machine;
-	uint32_t version;
-	uint64_t entry, program_at, section_at;
-	uint32_t flags;
-	uint16_t header_size, program_size, program_count;
-};
-
-struct codemap_program {
-	uint32_t type, flags;
-	uint64_t offset, address, physical, file_size, memory_size, align;
 };
 
 static int (*codemap_linker_find)(void *, struct codemap_linker_object *);
@@ -62,10 +46,10 @@ static struct segment_frame *codemap_frames; // our own copy, by id: the segment
 
 // The program headers of a loaded object: behind its ELF header at the bias, or, for an executable
 // at a fixed address, where the kernel says.
-static const struct codemap_program *codemap_programs(const struct scope_object *object,
-						      uint16_t *count)
+static const struct elf64_program *codemap_programs(const struct scope_object *object,
+						    uint16_t *count)
 {
-	const struct codemap_elf *elf = (const void *)object->bias;
+	const struct elf64_header *elf = (const void *)object->bias;
 
 	if (object == scope_objects()) {
 		*count = (uint16_t)scope_auxiliary(AT_PHNUM);
@@ -84,7 +68,7 @@ static int codemap_find_in_list(void *address, struct codemap_linker_object *res
 
 	for (const struct scope_object *at = scope_objects(); at; at = at->next) {
 		uint16_t count = 0;
-		const struct codemap_program *program = codemap_programs(at, &count);
+		const struct elf64_program *program = codemap_programs(at, &count);
 		bool inside = false;
 
 		memset(result, 0, sizeof(*result));
@@ -94,9 +78,9 @@ static int codemap_find_in_list(void *address, struct codemap_linker_object *res
 			uintptr_t start = at->bias + program[i].address;
 			uintptr_t end = start + program[i].memory_size;
 
-			if (program[i].type == PT_GNU_EH_FRAME)
+			if (program[i].type == ELF64_EH_FRAME)
 				result->eh_header = (const uint8_t *)start;
-			if (program[i].type != PT_LOAD)
+			if (program[i].type != ELF64_LOAD)
 				continue;
 			inside |= pc >= start && pc < end;
 			if (start < result->map_start)
@@ -134,7 +118,7 @@ void codemap_start(void)
 }
 
 // The build-id note among the mapped notes of an object, or NULL.
-static const uint8_t *codemap_build_id(uintptr_t bias, const struct codemap_program *note,
+static const uint8_t *codemap_build_id(uintptr_t bias, const struct elf64_program *note,
 				       uint32_t *length)
 {
 	const uint8_t *at = (const uint8_t *)(bias + note->address);
@@ -181,16 +165,16 @@ static const char *codemap_absolute(const char *path)
 
 static void codemap_tell(const struct codemap_module *module, uintptr_t bias, const char *path)
 {
-	const struct codemap_elf *elf = (const void *)module->start;
+	const struct elf64_header *elf = (const void *)module->start;
 	const uint8_t *build_id = NULL;
 	uint32_t build_id_length = 0;
 
 	if (memcmp(elf->identity, "\177ELF", 4) == 0) {
-		const struct codemap_program *program =
+		const struct elf64_program *program =
 			(const void *)(module->start + elf->program_at);
 
 		for (uint16_t i = 0; i < elf->program_count && !build_id; i++) {
-			if (program[i].type == PT_NOTE)
+			if (program[i].type == ELF64_NOTE)
 				build_id = codemap_build_id(bias, &program[i], &build_id_length);
 		}
 	}

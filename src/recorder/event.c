@@ -2,8 +2,6 @@
 
 #include "recorder/recording.h"
 
-#include "recorder/text.h"
-
 enum { EVENT_FRAMES_IN_ROOM = 8 };
 
 __thread struct event_new event_new __attribute__((tls_model("initial-exec")));
@@ -28,11 +26,10 @@ uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 	return at;
 }
 
-COLD uint8_t *event_put_time(struct lane *lane, uint8_t *at, uint64_t now_ns)
+COLD uint8_t *event_put_time(uint8_t *at, uint64_t now_ns)
 {
 	uint16_t head = LANE_TIME64;
 
-	(void)lane;
 	__builtin_memcpy(at, &head, 2);
 	__builtin_memcpy(at + 2, &now_ns, 8);
 	return at + 10;

@@ -34,7 +34,7 @@ static inline uint32_t event_bytes(uint64_t value)
 HIDDEN uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at);
 
 // A time too far from the last for four bytes: a record of its own.
-HIDDEN uint8_t *event_put_time(struct lane *lane, uint8_t *at, uint64_t now_ns);
+HIDDEN uint8_t *event_put_time(uint8_t *at, uint64_t now_ns);
 
 // The recording was stopped from outside: nothing more from this process.
 HIDDEN void event_stopped(struct lane *lane);
@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 			at += 4;
 			head |= LANE_TIME;
 		} else {
-			head_at = event_put_time(lane, head_at, now_ns);
+			head_at = event_put_time(head_at, now_ns);
 			at = head_at + 2;
 		}
 	}

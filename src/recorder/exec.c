@@ -1,5 +1,6 @@
 #include "recorder/exec.h"
 
+#include "recorder/elf64.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
 #include "recorder/recording.h"
@@ -11,7 +12,6 @@ enum {
 	EXEC_SETUID = 04000,
 	EXEC_SETGID = 02000,
 	EXEC_GROUP_EXECUTE = 010,
-	PT_INTERP = 3,
 };
 
 struct exec_stat {
@@ -51,7 +51,7 @@ static uint32_t exec_look(const char *path)
 		if (program_at > (uint64_t)size || program_at + 56 > (uint64_t)size)
 			return reason; // further than we look
 		memcpy(&type, header + program_at, 4);
-		if (type == PT_INTERP)
+		if (type == ELF64_INTERPRETER)
 			return reason;
 		program_at += 56;
 	}

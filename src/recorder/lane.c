@@ -27,31 +27,6 @@ static uint64_t *lane_owners(void)
 	return owners;
 }
 
-// Map ring `id` twice, end to end, over pages reserved for it.
-static uint8_t *lane_map_ring(uint32_t id)
-{
-	uint64_t bytes = segment_ring_bytes(id);
-	uint8_t *from = recording_state->base + segment_ring_at(id);
-	long at = kernel(__NR_mmap, 0, bytes * 2, KERNEL_PROT_NONE,
-			 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1, 0);
-
-	if (kernel_failed(at))
-		return NULL;
-	for (uint64_t half = 0; half < 2; half++) {
-		// An old size of 0 duplicates a shared mapping.
-		long mapped = kernel(__NR_mremap, from, 0, bytes,
-				     KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
-				     at + (long)(half * bytes));
-
-		if (kernel_failed(mapped)) {
-			kernel(__NR_munmap, at, bytes * 2);
-			return NULL;
-		}
-	}
-	recording_note_shared((void *)at, bytes * 2);
-	return (uint8_t *)at;
-}
-
 static struct lane *lane_create(uint32_t id)
 {
 	struct recording_state *state = recording_state;
@@ -59,7 +34,7 @@ static struct lane *lane_create(uint32_t id)
 
 	if (!lane)
 		return NULL;
-	lane->ring = lane_map_ring(id);
+	lane->ring = recording_map_ring(id);
 	lane->owners = lane_owners();
 	if (!lane->ring || !lane->owners)
 		return NULL;

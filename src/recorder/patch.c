@@ -2,6 +2,7 @@
 
 #include "recorder/capture.h"
 #include "recorder/codemap.h"
+#include "recorder/elf64.h"
 #include "recorder/exec.h"
 #include "recorder/kernel.h"
 #include "recorder/recording.h"
@@ -9,27 +10,11 @@
 #include "recorder/text.h"
 
 enum {
-	PT_LOAD = 1,
-	PF_X = 1,
 	PATCH_SITE_BYTES = 7,
 	PATCH_FUNCTION_BYTES = 64,
 	PATCH_THUNK_BYTES = 128,
 	PATCH_REACH = 0x70000000, // of a rel32 jump, with something to spare
 	PATCH_STEP = 1 << 20,
-};
-
-struct patch_program {
-	uint32_t type, flags;
-	uint64_t offset, address, physical, file_size, memory_size, align;
-};
-
-struct patch_elf {
-	uint8_t identity[16];
-	uint16_t type, machine;
-	uint32_t version;
-	uint64_t entry, program_at, section_at;
-	uint32_t flags;
-	uint16_t header_size, program_size, program_count;
 };
 
 // The registers of a system call, as the thunk lays them out.
@@ -203,8 +188,8 @@ static void patch_function(const struct scope_object *libc, const char *name)
 // The linker shows no names for its own: look through all of its (small) code.
 static void patch_linker(const struct scope_object *object)
 {
-	const struct patch_elf *elf = (const void *)object->bias;
-	const struct patch_program *program;
+	const struct elf64_header *elf = (const void *)object->bias;
+	const struct elf64_program *program;
 
 	if (!object->bias || memcmp(elf->identity, "\177ELF", 4) != 0)
 		return;
@@ -212,7 +197,7 @@ static void patch_linker(const struct scope_object *object)
 	for (uint16_t i = 0; i < elf->program_count; i++) {
 		uint8_t *at = (uint8_t *)(object->bias + program[i].address);
 
-		if (program[i].type == PT_LOAD && (program[i].flags & PF_X))
+		if (program[i].type == ELF64_LOAD && (program[i].flags & ELF64_EXECUTABLE))
 			patch_range(at, at + program[i].memory_size);
 	}
 }

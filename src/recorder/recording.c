@@ -256,7 +256,8 @@ static bool recording_hear(long fd, struct segment_welcome *welcome, int descrip
 	return true;
 }
 
-void recording_note_shared(void *at, size_t bytes)
+// A mapping of the segment: a forked child, which gets a segment of its own, unmaps it.
+static void recording_note_shared(void *at, size_t bytes)
 {
 	uint32_t i = __atomic_fetch_add(&recording_shared_count, 1, __ATOMIC_RELAXED);
 
@@ -283,20 +284,25 @@ static void *recording_map(int fd, uint64_t bytes)
 	return (void *)at;
 }
 
-// Lane 0, twice end to end like the others.
-static uint8_t *recording_map_notes(struct recording_state *state)
+uint8_t *recording_map_ring(uint32_t lane)
 {
-	uint64_t bytes = SEGMENT_RING_NOTES_BYTES;
+	uint64_t bytes = segment_ring_bytes(lane);
+	uint8_t *from = recording_state->base + segment_ring_at(lane);
 	long at = kernel(__NR_mmap, 0, bytes * 2, KERNEL_PROT_NONE,
 			 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1, 0);
 
 	if (kernel_failed(at))
 		return NULL;
 	for (uint64_t half = 0; half < 2; half++) {
-		if (kernel_failed(kernel(__NR_mremap, state->base + segment_ring_at(0), 0, bytes,
-					 KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
-					 at + (long)(half * bytes))))
+		// An old size of 0 duplicates a shared mapping.
+		long mapped = kernel(__NR_mremap, from, 0, bytes,
+				     KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
+				     at + (long)(half * bytes));
+
+		if (kernel_failed(mapped)) {
+			kernel(__NR_munmap, at, bytes * 2);
 			return NULL;
+		}
 	}
 	recording_note_shared((void *)at, bytes * 2);
 	return (uint8_t *)at;
@@ -316,7 +322,7 @@ static bool recording_map_all(struct recording_state *state, const struct segmen
 	state->options = welcome->options;
 	state->pid = kernel_process_id();
 	state->lanes_count = 1;
-	state->notes_ring = recording_map_notes(state);
+	state->notes_ring = recording_map_ring(0);
 	return state->notes_ring != NULL;
 }
 

@@ -92,8 +92,9 @@ static inline void recording_unlock(_Atomic int *lock)
 HIDDEN void *recording_pages(size_t bytes, bool wipe_on_fork);
 HIDDEN void recording_give_back(void *pages, size_t bytes);
 
-// A mapping of the segment: a forked child, which gets a segment of its own, unmaps it.
-HIDDEN void recording_note_shared(void *at, size_t bytes);
+// Map a lane's ring twice, end to end, so that no record wraps. NULL if the kernel has no room. A
+// forked child, which gets a segment of its own, unmaps it.
+HIDDEN uint8_t *recording_map_ring(uint32_t lane);
 
 // Count how much of our pages is resident, and tell the collector (segment->guest_bytes). A system
 // call for each megabyte: now and then, on slow paths.

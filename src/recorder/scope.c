@@ -1,5 +1,6 @@
 #include "recorder/scope.h"
 
+#include "recorder/elf64.h"
 #include "recorder/kernel.h"
 #include "recorder/text.h"
 
@@ -25,8 +26,6 @@ enum {
 	STT_GNU_IFUNC = 10,
 	AT_PHDR = 3,
 	AT_PHNUM = 5,
-	PT_PHDR = 6,
-	PT_DYNAMIC = 2,
 };
 
 struct scope_symbol {
@@ -36,11 +35,6 @@ struct scope_symbol {
 	uint16_t section;
 	uint64_t value;
 	uint64_t size;
-};
-
-struct scope_program_header {
-	uint32_t type, flags;
-	uint64_t offset, address, physical, file_size, memory_size, align;
 };
 
 // argc, argv…, 0, envp…, 0, auxv: as the kernel laid them out. Copied from /proc/self where the
@@ -131,7 +125,7 @@ uintptr_t scope_stack_end(void)
 // musl and others: the executable's DT_DEBUG entry points to the rendez-vous.
 static struct scope_object *scope_objects_by_headers(void)
 {
-	const struct scope_program_header *header = (const void *)scope_auxiliary(AT_PHDR);
+	const struct elf64_program *header = (const void *)scope_auxiliary(AT_PHDR);
 	uint64_t count = scope_auxiliary(AT_PHNUM);
 	const uint64_t *dynamic = NULL;
 	uintptr_t bias = 0;
@@ -139,11 +133,11 @@ static struct scope_object *scope_objects_by_headers(void)
 	if (!header)
 		return NULL;
 	for (uint64_t i = 0; i < count; i++) {
-		if (header[i].type == PT_PHDR)
+		if (header[i].type == ELF64_HEADERS)
 			bias = (uintptr_t)header - header[i].address;
 	}
 	for (uint64_t i = 0; i < count; i++) {
-		if (header[i].type == PT_DYNAMIC)
+		if (header[i].type == ELF64_DYNAMIC)
 			dynamic = (const uint64_t *)(bias + header[i].address);
 	}
 	for (; dynamic && dynamic[0]; dynamic += 2) {
