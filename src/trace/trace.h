@@ -17,6 +17,8 @@ typedef uint32_t thread_id;  // one thread of one process image
 typedef uint32_t module_id;  // one file mapped in one process image
 typedef uint32_t frame_id;   // one code address in one module
 typedef uint32_t stack_id;   // one stack: its innermost frame and the stack of the callers
+typedef uint32_t heap_id;    // one heap: 0 is malloc's; else a named pool or a Windows heap
+typedef uint32_t file_id;    // one file that was mapped, from 1; 0: anonymous memory
 
 #define TRACE_NONE UINT32_MAX // "no process", "no thread"
 
@@ -34,6 +36,56 @@ enum trace_kind {
 				// size and stack; size is what was asked for
 	TRACE_REALLOC_FAILED = 9, // 6 and 8 in one: address lives on; size was asked for
 	TRACE_FAILED = 10,        // an allocation that returned NULL; size, stack
+
+	// Heaps other than malloc's: pools that a program names (tidemark.h), Windows heaps.
+	TRACE_HEAP_ALLOC = 11,   // heap, address, size, stack
+	TRACE_HEAP_FREE = 12,    // heap, address; stack where frees have stacks
+	TRACE_HEAP_RESET = 13,   // heap; all its blocks end, the heap lives on; stack
+	TRACE_HEAP_DESTROY = 14, // heap; all its blocks end, and so does the heap; stack
+
+	// Virtual memory. All have a stack, and what `vm` points at; size is the length in bytes,
+	// as it was asked for. With vm->error not 0 the call failed and changed nothing.
+	TRACE_MMAP = 32,     // address (the result), size, protection, flags, file, offset
+	TRACE_MUNMAP = 33,   // address, size
+	TRACE_MREMAP = 34,   // old_address, old_size -> address, size; flags
+	TRACE_BRK = 35,      // old_address -> address: the break before and after
+	TRACE_MPROTECT = 36, // address, size, protection; pkey_mprotect too
+	TRACE_MADVISE = 37,  // address, size; flags: the advice. posix_madvise, process_madvise too
+	TRACE_MLOCK = 38,    // address, size; flags: 1 lock, 0 unlock, 2 all (mlockall), 3 none
+	TRACE_SHMAT = 39,    // address, size (of the segment), protection; flags: shmat's
+	TRACE_SHMDT = 40,    // address, size (of the segment)
+	TRACE_REMAP = 41,    // remap_file_pages: address, size, offset, flags
+	TRACE_MAPPED = 42,   // not a call: mapped before the recording could see it. address, size,
+			     // protection, flags, file, offset. The baseline of a process's start,
+			     // and what a look at its map found that no call explains
+	TRACE_UNMAPPED = 43, // not a call: gone, as such a look found
+};
+
+// Whether the kind is of virtual memory, and `vm` is set.
+static inline bool trace_kind_is_vm(unsigned kind)
+{
+	return kind >= TRACE_MMAP && kind <= TRACE_UNMAPPED;
+}
+
+// Who made a call on virtual memory.
+enum trace_origin {
+	TRACE_ORIGIN_PROGRAM = 0,   // the program, or a library of it
+	TRACE_ORIGIN_ALLOCATOR = 1, // anybody, while the thread was inside the real malloc or free
+	TRACE_ORIGIN_LIBC = 2,      // libc, for itself: thread stacks, stdio
+	TRACE_ORIGIN_LOADER = 3,    // ld.so: libraries and its own memory
+	TRACE_ORIGIN_RECORDER = 4,  // tidemark
+	TRACE_ORIGIN_KERNEL = 5,    // nobody called: the executable, stack, vdso at the start
+};
+
+// What only calls on virtual memory have.
+struct trace_vm {
+	uint64_t old_size;   // TRACE_MREMAP: length before
+	uint64_t offset;     // in the file
+	uint32_t protection; // PROT_READ 1, PROT_WRITE 2, PROT_EXEC 4
+	uint32_t flags;      // as the call takes them: MAP_*, MREMAP_*, MADV_*
+	file_id file;        // 0: anonymous
+	uint32_t error;      // errno of a call that failed; 0: it did not
+	uint8_t origin;      // enum trace_origin
 };
 
 // One call on memory.
@@ -45,8 +97,25 @@ struct trace_event {
 	uint64_t size;        // requested bytes
 	thread_id thread;
 	stack_id stack; // 0: none
+	heap_id heap;   // 0: malloc's
 	uint8_t kind;   // enum trace_kind
 	uint8_t align_log2;
+	const struct trace_vm *vm; // trace_kind_is_vm: borrowed until the next read; else NULL
+};
+
+// A heap that is not malloc's.
+struct trace_heap {
+	heap_id id;
+	process_id process;
+	uint64_t handle; // a Windows heap's handle; 0: a pool, which has a name
+	char *name;      // never NULL
+};
+
+// A file that was mapped.
+struct trace_file {
+	file_id id;
+	uint64_t device, inode; // 0: not known
+	char *path;             // as /proc/PID/maps would show it: "[stack]", "/memfd:x (deleted)"
 };
 
 enum trace_start {
