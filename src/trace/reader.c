@@ -45,6 +45,9 @@ struct reader {
 	struct walk damaged;                 // the first earlier play that met damage
 	uint64_t unknown_events, unknown_to; // of a kind not known, and up to which event counted
 
+	struct trace_mark *marks; // of the blocks that `defs` has; by number
+	size_t marks_count, marks_capacity;
+
 	// How far the file is known without its events. Never goes back.
 	struct walk frontier;
 	struct walk_loader scan_loader;
@@ -116,6 +119,9 @@ void reader_close(struct reader *reader)
 	walk_loader_fini(&reader->loader);
 	walk_loader_fini(&reader->scan_loader);
 	mem_free(reader->waiting);
+	for (size_t i = 0; i < reader->marks_count; i++)
+		mem_free(reader->marks[i].name);
+	mem_free(reader->marks);
 	bytes_fini(&reader->texts);
 	bytes_fini(&reader->text);
 	if (reader->shelf)
@@ -123,20 +129,6 @@ void reader_close(struct reader *reader)
 	mem_free(reader->shelf);
 	seek_fini(&reader->seek);
 	mem_free(reader);
-}
-
-// Take the definitions of a DEFS payload into the tables.
-static void take_defs(struct reader *reader, struct bytes_cursor payload)
-{
-	struct defs_record record;
-
-	while (defs_next(&payload, &record))
-		defs_read(&reader->defs, &record);
-	if (payload.bad)
-		reader->defs.refused++;
-	// What the file says of itself in front is what it is read by.
-	reader->defs.info.version_major = reader->preamble.version_major;
-	reader->defs.info.version_minor = reader->preamble.version_minor;
 }
 
 // Does the note name what it is about? Damage may have taken that away.
@@ -161,6 +153,56 @@ static bool decode_note(struct reader *reader, const struct defs_record *record,
 	return record->kind == DEFS_NOTE &&
 	       defs_read_note(&reader->defs, record->content, note, number, &reader->text) &&
 	       note_makes_sense(note);
+}
+
+static int compare_marks(const void *left, const void *right)
+{
+	const struct trace_mark *a = left, *b = right;
+
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+// Returns whether it stands before the one that was added last.
+static bool add_mark(struct reader *reader, const struct trace_note *note, uint64_t number)
+{
+	size_t at = reader->marks_count;
+
+	reader->marks =
+		mem_grow(reader->marks, &reader->marks_capacity, at + 1, sizeof *reader->marks);
+	reader->marks[at] = (struct trace_mark){
+		.number = number,
+		.time_ns = note->time_ns,
+		.process = note->process,
+		.thread = note->thread,
+		.name = mem_copy_text(note->text),
+	};
+	reader->marks_count++;
+	return at > 0 && reader->marks[at - 1].number > number;
+}
+
+// Take the definitions and the marks of a DEFS payload into the tables.
+static void take_defs(struct reader *reader, struct bytes_cursor payload)
+{
+	struct bytes_cursor again = payload;
+	struct defs_record record;
+	struct trace_note note;
+	uint64_t number;
+	bool falls = false;
+
+	while (defs_next(&payload, &record))
+		defs_read(&reader->defs, &record);
+	if (payload.bad)
+		reader->defs.refused++;
+	while (defs_next(&again, &record))
+		if (decode_note(reader, &record, &note, &number) && note.kind == TRACE_NOTE_MARK)
+			falls |= add_mark(reader, &note, number);
+	if (falls)
+		qsort(reader->marks, reader->marks_count, sizeof *reader->marks, compare_marks);
+	// What the file says of itself in front is what it is read by.
+	reader->defs.info.version_major = reader->preamble.version_major;
+	reader->defs.info.version_minor = reader->preamble.version_minor;
 }
 
 // By number, then as they stand in the file, which is the order of their texts.
@@ -708,6 +750,12 @@ const struct trace_name *reader_frame_names(const struct reader *reader, frame_i
 		return NULL;
 	*count = reader->defs.names[id].count;
 	return reader->defs.names[id].names;
+}
+
+const struct trace_mark *reader_marks(const struct reader *reader, size_t *count)
+{
+	*count = reader->marks_count;
+	return reader->marks;
 }
 
 const void *reader_bundle(const struct reader *reader, const uint8_t *build_id,

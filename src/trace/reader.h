@@ -91,6 +91,9 @@ const struct trace_stack *reader_stack(const struct reader *reader, stack_id id)
 const struct trace_name *reader_frame_names(const struct reader *reader, frame_id id,
 					    size_t *count);
 
+// The marks in the order of the trace, whole after reader_scan. Several may have one name.
+const struct trace_mark *reader_marks(const struct reader *reader, size_t *count);
+
 // Bundled symbol tables (record --bundle): the file stored for a build-id, or NULL.
 const void *reader_bundle(const struct reader *reader, const uint8_t *build_id,
 			  size_t build_id_length, size_t *size);

@@ -220,6 +220,15 @@ struct trace_note {
 	const char *text; // borrowed until the next read; "" if none
 };
 
+// A note of kind TRACE_NOTE_MARK, kept: a moment that has a name.
+struct trace_mark {
+	uint64_t number;  // of the event that it stands before
+	uint64_t time_ns; // when the program set it
+	process_id process;
+	thread_id thread; // TRACE_NONE: set from outside
+	char *name;       // never NULL
+};
+
 // What was recorded, and how.
 struct trace_info {
 	uint16_t version_major, version_minor;
