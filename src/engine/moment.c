@@ -1,0 +1,323 @@
+#include "engine/moment.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "engine/heap.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+__extension__ typedef __int128 wide;
+
+enum { DECIMALS_MAX = 9, NAMES_SHOWN = 6 };
+
+static const char mark_word[] = "mark:";
+
+// Digits, perhaps with a point and more digits, times `unit`, rounded. False if there are none, or
+// they are too many. `*text` is left behind them.
+static bool take_decimal(const char **text, uint64_t unit, uint64_t *value)
+{
+	wide number = 0;
+	wide scale = 1;
+	int decimals = -1; // no point yet
+	int digits = 0;
+
+	for (;; ++*text) {
+		if (**text == '.' && decimals < 0) {
+			decimals = 0;
+			continue;
+		}
+		if (**text < '0' || **text > '9')
+			break;
+		if (decimals >= DECIMALS_MAX || digits > 18)
+			return false;
+		number = number * 10 + (**text - '0');
+		digits++;
+		if (decimals >= 0) {
+			decimals++;
+			scale *= 10;
+		}
+	}
+	number = (number * unit + scale / 2) / scale;
+	if (digits == 0 || decimals == 0 || number > INT64_MAX)
+		return false;
+	*value = (uint64_t)number;
+	return true;
+}
+
+bool moment_parse_duration(const char *text, int64_t *duration_ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {
+		{ "ns", 1 },         { "us", 1000 },         { "µs", 1000 },     { "ms", 1000000 },
+		{ "s", 1000000000 }, { "min", 60000000000 }, { "", 1000000000 },
+	};
+	bool minus = *text == '-';
+	const char *unit = text + (minus || *text == '+');
+
+	unit += strspn(unit, "0123456789.");
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		const char *at = text + (minus || *text == '+');
+		uint64_t value;
+
+		if (strcmp(units[i].name, unit) != 0)
+			continue;
+		if (!take_decimal(&at, units[i].ns, &value) || at != unit)
+			return false;
+		*duration_ns = minus ? -(int64_t)value : (int64_t)value;
+		return true;
+	}
+	return false;
+}
+
+// "50%", 0 to 100, in millionths of a percent.
+static bool parse_percent(const char *text, uint64_t *millionths)
+{
+	return take_decimal(&text, 1000000, millionths) && strcmp(text, "%") == 0 &&
+	       *millionths <= 100000000;
+}
+
+static bool is_mark(const char *text)
+{
+	return strncmp(text, mark_word, sizeof mark_word - 1) == 0 &&
+	       text[sizeof mark_word - 1] != '\0';
+}
+
+bool moment_check(const char *text, struct err *err)
+{
+	uint64_t millionths;
+	int64_t duration_ns;
+
+	if (is_mark(text) || strcmp(text, "begin") == 0 || strcmp(text, "end") == 0 ||
+	    strcmp(text, "peak") == 0 || parse_percent(text, &millionths) ||
+	    moment_parse_duration(text, &duration_ns))
+		return true;
+	return err_set(err, ERR_USAGE,
+		       "'%s' is no time (12.5s, 350ms, 50%%, -5s before the end, begin, end, peak, "
+		       "mark:NAME, mark:NAME+2s)",
+		       text);
+}
+
+uint64_t moment_duration(const struct reader *reader)
+{
+	uint64_t last_ns = reader_stats(reader)->last_ns;
+	const struct trace_end *end = reader_end(reader);
+
+	return end && end->duration_ns > last_ns ? end->duration_ns : last_ns;
+}
+
+static bool at_time(const char *text, wide time_ns, const struct reader *reader,
+		    struct moment_edge *edge, struct err *err)
+{
+	uint64_t duration_ns = moment_duration(reader);
+	char length[24];
+
+	if (time_ns < 0)
+		return err_set(err, ERR_USAGE,
+			       "%s lies before the beginning of the trace, which is %s long", text,
+			       str_duration(duration_ns, length));
+	if (time_ns > duration_ns)
+		return err_set(err, ERR_USAGE,
+			       "%s lies after the end of the trace, which is %s long", text,
+			       str_duration(duration_ns, length));
+	*edge = (struct moment_edge){ .time_ns = (uint64_t)time_ns };
+	return true;
+}
+
+// ---- marks ----
+
+// "NAME" of `length` bytes, the nth of them (-1: the last). False: there is none; *same_count says
+// how many of that name there are.
+static bool find_mark(const struct reader *reader, const char *name, size_t length, int64_t nth,
+		      struct moment_edge *edge, size_t *same_count)
+{
+	const struct trace_mark *found = NULL;
+	size_t count;
+	const struct trace_mark *marks = reader_marks(reader, &count);
+	size_t same = 0;
+	size_t wanted;
+
+	for (size_t i = 0; i < count; i++)
+		same += strncmp(marks[i].name, name, length) == 0 && marks[i].name[length] == '\0';
+	*same_count = same;
+	if (nth == 0 || nth > (int64_t)same || -nth > (int64_t)same)
+		return false;
+	wanted = nth > 0 ? (size_t)nth : (size_t)((int64_t)same + 1 + nth);
+	same = 0;
+	for (size_t i = 0; i < count && same < wanted; i++) {
+		if (strncmp(marks[i].name, name, length) != 0 || marks[i].name[length] != '\0')
+			continue;
+		found = &marks[i];
+		same++;
+	}
+	*edge = (struct moment_edge){
+		.time_ns = found->time_ns,
+		.number = found->number,
+		.exact = true,
+		.mark = found,
+		.nth = wanted,
+		.same_count = *same_count,
+	};
+	return true;
+}
+
+static bool no_mark(const struct reader *reader, const char *name, size_t length, struct err *err)
+{
+	size_t count;
+	const struct trace_mark *marks = reader_marks(reader, &count);
+	const char **names = mem_alloc(count + 1, sizeof *names);
+	char *wanted = mem_copy_bytes(name, length);
+	struct str shown = { 0 };
+	const char *nearest;
+	size_t known = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t j = 0;
+
+		// Marks repeat in loops; only so many different ones are ever suggested.
+		while (j < known && strcmp(names[j], marks[i].name) != 0)
+			j++;
+		if (j == known && known < 1000)
+			names[known++] = marks[i].name;
+	}
+	nearest = str_nearest(wanted, names);
+	for (size_t i = 0; i < known && i < NAMES_SHOWN; i++)
+		str_format(&shown, "%s'%s'", i ? ", " : "", names[i]);
+	if (known == 0)
+		err_set(err, ERR_USAGE, "no mark '%s': the trace has no marks", wanted);
+	else if (nearest)
+		err_set(err, ERR_USAGE, "no mark '%s' in the trace; did you mean '%s'?", wanted,
+			nearest);
+	else
+		err_set(err, ERR_USAGE, "no mark '%s' in the trace; it has %s%s", wanted,
+			str_get(&shown), known > NAMES_SHOWN ? " …" : "");
+	str_fini(&shown);
+	mem_free(wanted);
+	mem_free(names);
+	return false;
+}
+
+// "NAME" or "NAME#N".
+static bool find_numbered(const struct reader *reader, const char *name, size_t length,
+			  struct moment_edge *edge, struct err *err)
+{
+	const char *hash = memrchr(name, '#', length);
+	size_t same_count;
+	int64_t nth;
+	char *digits;
+	char *rest;
+
+	if (find_mark(reader, name, length, 1, edge, &same_count))
+		return true;
+	if (!hash || hash + 1 == name + length)
+		return no_mark(reader, name, length, err);
+	digits = mem_copy_bytes(hash + 1, (size_t)(name + length - hash - 1));
+	nth = strtoll(digits, &rest, 10);
+	if (*rest) {
+		mem_free(digits);
+		return no_mark(reader, name, length, err);
+	}
+	mem_free(digits);
+	if (find_mark(reader, name, (size_t)(hash - name), nth, edge, &same_count))
+		return true;
+	if (same_count == 0)
+		return no_mark(reader, name, (size_t)(hash - name), err);
+	return err_set(err, ERR_USAGE,
+		       "mark '%.*s' was set %zu time%s: #1 to #%zu, or #-1 for the last",
+		       (int)(hash - name), name, same_count, same_count == 1 ? "" : "s",
+		       same_count);
+}
+
+static bool at_mark(const char *text, const struct reader *reader, struct moment_edge *edge,
+		    struct err *err)
+{
+	const char *name = text + sizeof mark_word - 1;
+	size_t length = strlen(name);
+	const char *sign = NULL;
+	int64_t distance_ns = 0;
+	size_t same_count;
+
+	if (find_mark(reader, name, length, 1, edge, &same_count))
+		return true;
+	for (const char *at = name + 1; *name && *at; at++)
+		if ((*at == '+' || (*at == '-' && at[-1] != '#')) &&
+		    moment_parse_duration(at, &distance_ns))
+			sign = at;
+	if (!sign)
+		return find_numbered(reader, name, length, edge, err);
+	moment_parse_duration(sign, &distance_ns);
+	return find_numbered(reader, name, (size_t)(sign - name), edge, err) &&
+	       at_time(text, (wide)edge->time_ns + distance_ns, reader, edge, err);
+}
+
+// ---- the peak ----
+
+static bool peak_of_heap(struct reader *reader, struct moment_edge *edge)
+{
+	struct heap *heap = heap_new(NULL);
+	struct progress progress;
+
+	reader_rewind(reader);
+	progress_begin(&progress, PROGRESS_AUTO, "looking for the peak", reader_bytes(reader));
+	heap_read(heap, reader, &progress, NULL, NULL);
+	progress_end(&progress);
+	*edge = (struct moment_edge){
+		.time_ns = heap_totals(heap)->counts.peak_ns,
+		.number = heap_totals(heap)->counts.peak_number + 1,
+		.exact = true,
+	};
+	heap_free(heap);
+	reader_rewind(reader);
+	return true;
+}
+
+bool moment_find(const char *text, struct reader *reader, moment_peak *peak, void *context,
+		 struct moment_edge *edge, struct err *err)
+{
+	uint64_t duration_ns = moment_duration(reader);
+	uint64_t millionths;
+	int64_t time_ns;
+
+	if (!moment_check(text, err))
+		return false;
+	if (strcmp(text, "begin") == 0)
+		*edge = (struct moment_edge){ .exact = true };
+	else if (strcmp(text, "end") == 0)
+		*edge = (struct moment_edge){
+			.time_ns = duration_ns,
+			.number = UINT64_MAX,
+			.exact = true,
+		};
+	else if (strcmp(text, "peak") == 0)
+		return peak ? peak(context, edge, err) : peak_of_heap(reader, edge);
+	else if (is_mark(text))
+		return at_mark(text, reader, edge, err);
+	else if (parse_percent(text, &millionths))
+		*edge = (struct moment_edge){
+			.time_ns = (uint64_t)((wide)duration_ns * millionths / 100000000),
+		};
+	else if (moment_parse_duration(text, &time_ns))
+		return at_time(text, *text == '-' ? (wide)duration_ns + time_ns : time_ns, reader,
+			       edge, err);
+	return true;
+}
+
+bool moment_find_window(const char *from, const char *to, struct reader *reader, moment_peak *peak,
+			void *context, struct moment_edge edges[static 2], struct err *err)
+{
+	char first[24], second[24];
+
+	if (!moment_find(from ? from : "begin", reader, peak, context, &edges[0], err))
+		return err_wrap(err, "--from");
+	if (!moment_find(to ? to : "end", reader, peak, context, &edges[1], err))
+		return err_wrap(err, "--to");
+	if (edges[0].time_ns > edges[1].time_ns ||
+	    (edges[0].exact && edges[1].exact && edges[0].number > edges[1].number))
+		return err_set(err, ERR_USAGE, "--from %s (%s) lies after --to %s (%s)",
+			       from ? from : "begin", str_duration(edges[0].time_ns, first),
+			       to ? to : "end", str_duration(edges[1].time_ns, second));
+	return true;
+}
