@@ -1,0 +1,248 @@
+// window: what happened to memory between any two places of a trace.
+//
+//     window_open                    builds the index where there is none (see window_options)
+//       window_edge_at, _marks       places: from times, from marks
+//       window_ask                   rows: four classes of allocations by any grouping
+//       window_detail                peaks, times and lifetimes of some of those rows
+//       window_walk, window_fetch    single allocations
+//       window_timeline, _series     levels over time (window_series.h)
+//     window_close
+//
+// Places. All that happens in a trace is numbered from 1, in its order: these are *steps*. A
+// realloc is two (an end, a beginning); whatever concerns no block is one that does nothing. An
+// *edge* lies between steps: edge e stands before step e, and a window [from, to) holds the steps
+// from <= step < to. So windows that touch add up, and a coarse clock harms nothing.
+// window_edge_at(T) is the edge behind the last step whose time is <= T: in time a window is
+// (from, to], and a tick is never split. A mark's edge is exact in the order of steps. The baseline
+// (what was there when the recording began) has step 0: WINDOW_START lies behind it.
+//
+// Allocations. One lifetime each, begun by one step and ended by one or by none:
+//
+//     AIFI  begun in the window, ended in it            transient
+//     AIFO  begun in the window, not ended in it        impacting, +size
+//     AOFI  begun before the window, ended in it        impacting, -size
+//     AOFO  begun before the window, not ended in it    persistent
+//
+// so that AIFO - AOFI = what lives at `to` - what lives at `from`, in each row. A realloc ends one
+// lifetime and begins another. A realloc whose halves lie apart in the trace and which failed
+// (TRACE_REALLOC_UNDO) counts as one that kept its block. An allocation where a block already
+// lives ends that one (WINDOW_END_LOST). Blocks that a forked process inherited, and their ends,
+// are in nobody's figures.
+//
+// When a process exits or execs, its blocks leave the *level*: timelines and peaks. The classes
+// take them for outstanding still, unless `exit_frees`.
+//
+// Layers never add up: WINDOW_HEAP are blocks of malloc and of heaps, in bytes asked for;
+// WINDOW_VM are bytes committed. An allocation of the VM layer is one piece of a range: a range
+// that is released in two parts was two allocations from its beginning on (space.h).
+//
+// A *cell* is all allocations alike in process, thread, heap, owner, stack and size; a *site* is
+// the same without the size. Filters and groupings are functions of a cell, asked once for each
+// and never again for each allocation. Costs follow cells, sites and the blocks that outlive the
+// window, not the steps in it, except where a function says "by scan".
+//
+// One thread at a time. The engine knows no names.
+#ifndef ENGINE_WINDOW_H
+#define ENGINE_WINDOW_H
+
+#include "base/err.h"
+#include "base/progress.h"
+#include "engine/heap.h"
+#include "trace/reader.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Kinds of memory, as bits of a set.
+enum window_layer { WINDOW_HEAP = 1, WINDOW_VM = 2 };
+
+#define WINDOW_START UINT64_C(1) // the edge before the first step
+#define WINDOW_NEVER UINT64_MAX  // the step of an end that did not come
+#define WINDOW_SKIP UINT32_MAX   // the group of what the query leaves out
+
+// What allocations of one kind have in common.
+struct window_cell {
+	process_id process;
+	thread_id thread; // that allocated; of orphan frees, that freed
+	stack_id stack;   // of the allocation; 0: none
+	heap_id heap;     // 0: malloc's, or VM
+	uint8_t layer;    // enum window_layer, one bit
+	uint8_t owner;    // VM: enum space_owner (space.h)
+	bool orphans;     // not allocations but frees of addresses where nothing was known to live
+	uint64_t size;    // bytes; 0 where a query that asked by site must not look
+};
+
+enum window_type { WINDOW_AIFI, WINDOW_AIFO, WINDOW_AOFI, WINDOW_AOFO, WINDOW_TYPES };
+
+// How an allocation ended.
+enum window_end {
+	WINDOW_END_NEVER,
+	WINDOW_END_FREE,    // by a call
+	WINDOW_END_REALLOC, // by a realloc, which began another (told by window_fetch only)
+	WINDOW_END_LOST,    // unseen: its address was given out again (told by window_fetch only)
+	WINDOW_END_DESTROY, // its heap was destroyed or reset
+	WINDOW_END_EXIT,    // its process exited: see exit_frees
+	WINDOW_END_EXEC,    // the same, exec
+};
+
+struct window_options {
+	const char *index_path; // NULL: beside the trace, else in the user's cache directory
+	uint64_t memory_bytes;  // for building and asking; 0: 256 MiB. Too little: ERR_LIMIT
+	bool rebuild;           // whatever index there is
+	bool plain; // no index: all lifetimes in memory, every answer by going through them. For
+		    // small traces and for tests, where it is what the index must agree with
+	enum progress_mode progress;
+	// Asked now and then while building (NULL: no): true stops, with ERR_LIMIT "interrupted".
+	bool (*stop)(void *context);
+	// Told what the user should know before long work: temporary disk needed, an index that
+	// belongs to another trace (NULL: nobody).
+	void (*say)(void *context, const char *text);
+	void *context;
+};
+
+// Opens the index of the trace that `reader` reads from `trace_path`, and builds it first where
+// it is missing, unfinished, stale or damaged. `reader` is borrowed until window_close, and is
+// moved: rewound, scanned, read. NULL on failure.
+struct window *window_open(const char *trace_path, struct reader *reader,
+			   const struct window_options *options, struct err *err);
+void window_close(struct window *window); // NULL is allowed
+
+// The whole trace at a glance.
+struct window_facts {
+	uint64_t steps_end;   // the edge behind the last step
+	uint64_t duration_ns; // time of the trace's last item
+	uint64_t orphans, inherited, lost;
+	uint64_t cells, sites;
+	unsigned layers;            // that the trace has any of
+	bool threads_folded;        // more threads than cells tell apart: questions by thread scan
+	uint64_t index_bytes;       // on disk; 0: none
+	struct heap_amount peak[3]; // by layer's bit: the highest level in bytes, count of then
+	uint64_t peak_edge[3];      // the edge behind the step that first reached it
+};
+const struct window_facts *window_facts(const struct window *window);
+
+// Edges. The time of an edge is that of the last step before it (0: none).
+uint64_t window_edge_at(struct window *window, uint64_t time_ns);
+uint64_t window_edge_time(struct window *window, uint64_t edge);
+
+struct window_mark {
+	const char *name;
+	process_id process;
+	thread_id thread;
+	uint64_t time_ns;
+	uint64_t edge;
+};
+
+// In the trace's order. The array belongs to `window`.
+const struct window_mark *window_marks(const struct window *window, size_t *count);
+
+struct window_query {
+	uint64_t from, to;       // edges; from == to: only what lives there, as AOFO
+	uint64_t from_ns, to_ns; // where buckets begin and end (window_series.h); both 0: the
+				 // edges' own times
+	unsigned layers;         // set of enum window_layer; 0: WINDOW_HEAP
+	bool exit_frees;         // the end of a process ends its blocks
+	bool by_size;            // `group` looks at the size. Without, it is asked once per site
+	bool by_thread;          // `group` looks at the thread
+	// Only allocations that lived at least, at most, so long: until they ended, or else their
+	// process, or else the trace. Both 0: all, and orphans too. By scan.
+	uint64_t lifetime_min_ns, lifetime_max_ns;
+	// The group of a cell, or WINDOW_SKIP. Groups are numbered from 0 without gaps, so it may
+	// give out numbers as it is asked. It must give the same answer whenever it is asked again.
+	// NULL: one group.
+	uint32_t (*group)(void *context, const struct window_cell *cell);
+	void *context; // borrowed
+};
+
+// One group of a window.
+struct window_row {
+	struct heap_amount type[WINDOW_TYPES];
+	struct heap_amount by_exit;    // of processes that exited in the window, then alive;
+	struct heap_amount by_exec;    // exec'ed; in the classes only if exit_frees
+	struct heap_amount by_destroy; // ended with their heap, of AIFI and AOFI
+	uint64_t orphans;
+};
+
+// Sums that everybody shows.
+static inline struct heap_amount window_sum(struct heap_amount a, struct heap_amount b)
+{
+	return (struct heap_amount){ a.count + b.count, a.bytes + b.bytes };
+}
+
+static inline struct heap_amount window_allocated(const struct window_row *row)
+{
+	return window_sum(row->type[WINDOW_AIFI], row->type[WINDOW_AIFO]);
+}
+
+static inline struct heap_amount window_freed(const struct window_row *row)
+{
+	return window_sum(row->type[WINDOW_AIFI], row->type[WINDOW_AOFI]);
+}
+
+// All that lived for some part of the window: Count and Size.
+static inline struct heap_amount window_present(const struct window_row *row)
+{
+	return window_sum(window_allocated(row),
+			  window_sum(row->type[WINDOW_AOFI], row->type[WINDOW_AOFO]));
+}
+
+static inline int64_t window_impact(const struct window_row *row)
+{
+	return (int64_t)(row->type[WINDOW_AIFO].bytes - row->type[WINDOW_AOFI].bytes);
+}
+
+struct window_result {
+	struct window_row *rows; // by group; groups that nobody is in are all 0
+	uint32_t rows_count;     // highest group given + 1
+	struct window_row total;
+};
+
+// Answers the query. The caller calls window_result_fini. False: the index cannot be read.
+bool window_ask(struct window *window, const struct window_query *query,
+		struct window_result *result, struct err *err);
+void window_result_fini(struct window_result *result);
+
+// More about a row: what needs its single steps. Cheap for rows of few steps, at worst a scan of
+// the window for all asked rows together.
+struct window_detail {
+	uint32_t group;              // set by the caller
+	uint64_t peak_bytes;         // the highest level in the window, its edges included
+	uint64_t peak_count;         // the same of the number of blocks
+	uint64_t peak_edge;          // the edge behind the step that first reached peak_bytes
+	uint64_t first_ns, last_ns;  // of the first and last allocation in the window; 0: none
+	uint64_t lifetimes;          // allocations that a call ended in the window (AIFI, AOFI);
+	uint64_t lifetime_median_ns; // of those; of n the one at (n - 1) / 2 in rising order
+	uint64_t lifetime_p99_ns;    // at (n - 1) * 99 / 100
+};
+
+// Fills in all but `group` of each. The query must be the one that was asked.
+bool window_detail(struct window *window, const struct window_query *query,
+		   struct window_detail *details, size_t count, struct err *err);
+
+// One allocation.
+struct window_allocation {
+	struct window_cell cell;
+	uint32_t group;
+	uint64_t begin, end;       // steps; end: WINDOW_NEVER
+	uint64_t begin_ns, end_ns; // end_ns: the trace's end, if it did not end
+	uint8_t end_kind;          // enum window_end; EXIT and EXEC in either mode
+	// What only window_fetch knows.
+	uint64_t address;
+	thread_id begin_thread, end_thread; // end_thread: TRACE_NONE, if no call ended it
+	stack_id end_stack;
+	bool reallocated; // a realloc began it
+};
+
+// The single allocations of a window (those that are in its rows), in no particular order, by
+// scan. `each` returns false to stop. With from == to: what lives there.
+bool window_walk(struct window *window, const struct window_query *query,
+		 bool (*each)(void *context, const struct window_allocation *allocation),
+		 void *context, struct err *err);
+
+// Fill in what the trace itself knows of the given allocations. Reads the trace around each, so
+// ask for those that are shown.
+bool window_fetch(struct window *window, struct window_allocation *allocations, size_t count,
+		  struct err *err);
+
+#endif

@@ -1,0 +1,54 @@
+// window_series: levels over time, for pictures and for those who look for shapes.
+//
+// A *bucket* is a stretch of time. What is told of it is its *peak*, not its average: a spike
+// shorter than a bucket keeps its height. Bucket b of n of a window from time t0 to t1 is
+// (t0 + b * (t1 - t0) / n, t0 + (b + 1) * (t1 - t0) / n]; the level that it begins with counts for
+// its peak. Where a bucket holds very many steps, its borders may be moved by a small part of its
+// width to where the index has sums; peaks are exact for the borders that were used, no step is
+// left out or counted twice, and the window's own edges are not moved.
+//
+// Levels drop when a process exits or execs, in any mode.
+#ifndef ENGINE_WINDOW_SERIES_H
+#define ENGINE_WINDOW_SERIES_H
+
+#include "engine/window.h"
+
+struct window_bucket {
+	uint64_t bytes_peak;
+	uint64_t count_peak;
+	uint64_t bytes_end; // level at its end
+	uint64_t count_end;
+};
+
+// The level of the query's one layer, whatever else the query says, in `count` buckets.
+bool window_timeline(struct window *window, const struct window_query *query,
+		     struct window_bucket *buckets, size_t count, struct err *err);
+
+// The same for each group of the query below `groups_count` (higher ones are left out), by scan:
+// buckets[group * count + bucket].
+bool window_series(struct window *window, const struct window_query *query, size_t groups_count,
+		   struct window_bucket *buckets, size_t count, struct err *err);
+
+// What began and what ended in a bucket.
+struct window_flow {
+	struct heap_amount allocated, freed; // freed: by calls, not by the end of a process
+};
+
+// Allocations and frees of each group and bucket, by scan: flows[group * count + bucket].
+bool window_flows(struct window *window, const struct window_query *query, size_t groups_count,
+		  struct window_flow *flows, size_t count, struct err *err);
+
+// How long the allocations lived that a call ended in the window: for each group below
+// `groups_count`, counts by lifetime, in classes of eight to an octave. By scan.
+// classes[group * WINDOW_LIFETIME_CLASSES + window_lifetime_class(ns)].
+enum { WINDOW_LIFETIME_CLASSES = 64 * 8 };
+bool window_lifetimes(struct window *window, const struct window_query *query, size_t groups_count,
+		      struct heap_amount *classes, struct err *err);
+
+// 0 to 7 ns have a class each; then eight classes to each power of two.
+uint32_t window_lifetime_class(uint64_t lifetime_ns);
+
+// The shortest lifetime of a class.
+uint64_t window_lifetime_floor(uint32_t class_number);
+
+#endif
