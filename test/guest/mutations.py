@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Each rule of the order protocol is needed: a recorder without it is caught.
+
+The recorder is built anew with one rule left out, by an edit of its source, and with the threads
+held up at the places where it matters. What the traces of such a recorder show is compared with
+what really happened (libreplay.py). The same recorder with all its rules, held up in the same
+places, is never wrong. docs/notes/0001-order-without-clocks.md lists the rules.
+"""
+# timeout: 400
+import os
+import shutil
+import subprocess
+
+from libguest import SOURCE, TIDEMARK, check, equal, main, test
+from libreplay import handover
+
+# Where threads are held up: between looking at the owner and taking over, between taking over and
+# publishing, between publishing and the real free, and after the real malloc.
+DELAY = '''
+static inline void order_delay(void)
+{
+	static __thread uint64_t seed __attribute__((tls_model("initial-exec")));
+
+	seed = (seed + (uint64_t)&seed) * 6364136223846793005u + 1442695040888963407u;
+	if (seed >> 60 == 0)
+		kernel(__NR_sched_yield, 0, 0, 0);
+}
+'''
+HELD_UP = [
+    ("order.h", '#include "recorder/lane.h"\n',
+     '#include "recorder/lane.h"\n#include "recorder/kernel.h"\n' + DELAY),
+    ("order.h", "\tdo {\n", "\torder_delay();\n\tdo {\n"),
+    ("order.h", "\treturn true;\n", "\torder_delay();\n\treturn true;\n"),
+    ("hook_posix.c", "\thook_freed(&call);\n", "\thook_freed(&call);\n\torder_delay();\n"),
+    ("hook_posix.c", "\tvoid *ptr = real.malloc(size);\n",
+     "\tvoid *ptr = real.malloc(size);\n\torder_delay();\n"),
+]
+MUTATIONS = {
+    "a free that is recorded after it happened": [
+        ("hook_posix.c", "\thook_freed(&call);\n\torder_delay();\n\treal.free(ptr);\n",
+         "\treal.free(ptr);\n\torder_delay();\n\thook_freed(&call);\n")],
+    "an owner that is remembered from before malloc": [
+        ("order.h", "\tif (likely((word & 0xffff) == lane->id))\n",
+         "\tstatic __thread uint64_t before __attribute__((tls_model(\"initial-exec\")));\n"
+         "\tbool known = before == (uint64_t)owner;\n\n\tbefore = (uint64_t)owner;\n"
+         "\tif (likely((word & 0xffff) == lane->id) || known)\n")],
+    "events that are published eight at a time": [
+        ("lane.h", "\t__atomic_store_n(&lane->shared->head, head, __ATOMIC_RELEASE);\n",
+         "\tstatic __thread unsigned late __attribute__((tls_model(\"initial-exec\")));\n\n"
+         "\tif (++late % 8 == 0)\n"
+         "\t\t__atomic_store_n(&lane->shared->head, head, __ATOMIC_RELEASE);\n")],
+    "an owner that is stored, not exchanged": [
+        ("order.h", "\t} while (!__atomic_compare_exchange_n(owner, &word, *seq << 16 | lane->id, "
+         "true,\n\t\t\t\t\t      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));\n",
+         "\t\t__atomic_store_n(owner, *seq << 16 | lane->id, __ATOMIC_SEQ_CST);\n\t} while (0);\n")],
+    "a failed realloc that is not undone": [
+        ("hook_posix.c", "\t\tat = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | "
+         "EVENT_SIZE, &call);\n", "\t\tat = start;\n")],
+}
+
+
+def edit(folder, edits):
+    for name, old, new in edits:
+        path = os.path.join(folder, "src", "recorder", name)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        equal(1, text.count(old), f"places in {name} that read {old!r}")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(old, new))
+
+
+def build(edits):
+    """A recorder of edited sources, with the flags of the real one. Returns its path."""
+    shutil.rmtree("src", ignore_errors=True)
+    for name in ("recorder", "wire"):
+        shutil.copytree(os.path.join(SOURCE, "src", name), os.path.join("src", name))
+    edit(".", edits)
+    # The flags are those of meson.build, which is text that Python can nearly read.
+    with open("src/recorder/meson.build", encoding="utf-8") as file:
+        text = file.read()
+    words = text[text.index("recorder_c_args"):text.index("recorder_link_args")]
+    flags = [line.strip().strip("',") for line in words.splitlines() if line.startswith("\t'")]
+    # What is C is named there too: other files belong to other systems.
+    sources = [line.strip().strip("',") for line in text.splitlines()
+               if line.startswith("\t'") and line.rstrip().endswith(".c',")]
+    command = ["gcc", "-std=gnu17", "-O2", "-g", "-D_GNU_SOURCE", "-fPIC", "-shared", "-Isrc",
+               '-DTIDEMARK_VERSION="0.1.0"', *flags, "-nostdlib", "-Wl,-z,now",
+               "-Wl,--version-script=src/recorder/exports.map", "-o", "libtidemark.so",
+               *(os.path.join("src", "recorder", name) for name in sources)]
+    built = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    check(built.returncode == 0, f"does not build: {built.stderr[-1500:]}")
+    return os.path.abspath("libtidemark.so")
+
+
+def replays(library, count):
+    """The first that is wrong, or the last. A program that ends badly is wrong enough."""
+    for seed in range(1, count + 1):
+        replay = handover(24000, seed, TIDEMARK, preload=None, library=library)
+        if replay.wrong:
+            break
+    return replay
+
+
+def caught(name):
+    replay = replays(build(HELD_UP + MUTATIONS[name]), 12)
+    check(replay.wrong, f"{name}: nothing wrong in twelve traces of {replay.events} events")
+    print(f"# {name}: {dict(replay.wrong)}")
+
+
+@test
+def with_all_its_rules_a_recorder_that_is_held_up_is_never_wrong():
+    replay = replays(build(HELD_UP), 6)
+    equal({}, dict(replay.wrong), f"what cannot have happened, in {replay.events} events")
+
+
+@test
+def a_free_that_is_recorded_after_it_happened_is_caught():
+    caught("a free that is recorded after it happened")
+
+
+@test
+def an_owner_that_is_remembered_from_before_malloc_is_caught():
+    caught("an owner that is remembered from before malloc")
+
+
+@test
+def events_that_are_published_eight_at_a_time_are_caught():
+    caught("events that are published eight at a time")
+
+
+@test
+def an_owner_that_is_stored_and_not_exchanged_is_caught():
+    caught("an owner that is stored, not exchanged")
+
+
+@test
+def a_failed_realloc_that_is_not_undone_is_caught():
+    caught("a failed realloc that is not undone")
+
+
+main()
