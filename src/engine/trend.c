@@ -1,0 +1,99 @@
+#include "engine/trend.h"
+
+#include "base/mem.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double left = *(const double *)a;
+	double right = *(const double *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+// The median slope of all pairs.
+static double theil_sen(const uint64_t *floor, size_t count)
+{
+	size_t pairs = count * (count - 1) / 2;
+	double *slopes = mem_alloc(pairs, sizeof *slopes);
+	size_t at = 0;
+	double median;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = i + 1; j < count; j++)
+			slopes[at++] = (double)(floor[j] - floor[i]) / (double)(j - i);
+	qsort(slopes, pairs, sizeof *slopes, compare_doubles);
+	median = pairs % 2 ? slopes[pairs / 2] : (slopes[pairs / 2 - 1] + slopes[pairs / 2]) / 2;
+	mem_free(slopes);
+	return median;
+}
+
+// R² of the line of least squares; 0 where nothing varies.
+static double fit(const uint64_t *floor, size_t count)
+{
+	double mean_x = (double)(count - 1) / 2;
+	double mean_y = 0;
+	double xx = 0, xy = 0, yy = 0;
+
+	// Against the first value, so that little growth on a high floor keeps its digits.
+	for (size_t i = 0; i < count; i++)
+		mean_y += (double)(floor[i] - floor[0]) / (double)count;
+	for (size_t i = 0; i < count; i++) {
+		double x = (double)i - mean_x;
+		double y = (double)(floor[i] - floor[0]) - mean_y;
+
+		xx += x * x;
+		xy += x * y;
+		yy += y * y;
+	}
+	return yy > 0 ? xy * xy / (xx * yy) : 0;
+}
+
+static enum trend_verdict judge(const uint64_t *floor, size_t count, uint64_t grown)
+{
+	uint64_t largest = 0, second = 0;
+	uint64_t late = floor[count - 1] - floor[2 * count / 3];
+	uint64_t last = floor[count - 1] - floor[5 * count / 6];
+
+	for (size_t i = 1; i < count; i++) {
+		uint64_t rise = floor[i] - floor[i - 1];
+
+		if (rise > largest) {
+			second = largest;
+			largest = rise;
+		} else if (rise > second) {
+			second = rise;
+		}
+	}
+	if ((double)largest + (double)second >= 0.75 * (double)grown)
+		return TREND_STEPS;
+	if ((double)(grown - late) < (double)grown / 9)
+		return TREND_RECENT;
+	if ((double)late < (double)grown / 9)
+		return TREND_LEVELS_OFF;
+	if ((double)last < (double)grown / 60 && (double)largest < (double)grown / 8)
+		return TREND_LEVELS_OFF;
+	return TREND_GROWS;
+}
+
+struct trend trend_judge(const uint64_t *lows, size_t count, uint64_t grown_min, uint64_t *floor)
+{
+	uint64_t own[TREND_BUCKETS_MAX];
+	struct trend trend = { .verdict = TREND_STEADY };
+
+	ASSERT(count <= TREND_BUCKETS_MAX);
+	if (!floor)
+		floor = own;
+	for (size_t i = count; i-- > 0;)
+		floor[i] = i + 1 < count && floor[i + 1] < lows[i] ? floor[i + 1] : lows[i];
+	if (count < 2)
+		return trend;
+	trend.grown = floor[count - 1] - floor[0];
+	trend.slope = theil_sen(floor, count);
+	trend.fit = fit(floor, count);
+	if (count >= TREND_BUCKETS_MIN && trend.grown > 0 && trend.grown >= grown_min)
+		trend.verdict = judge(floor, count, trend.grown);
+	return trend;
+}
