@@ -18,6 +18,7 @@ static void open_bucket(struct buckets_row *row, size_t bucket)
 {
 	row->buckets[bucket] = (struct window_bucket){
 		.bytes_peak = row->level.bytes,
+		.bytes_low = row->level.bytes,
 		.count_peak = row->level.count,
 		.bytes_end = row->level.bytes,
 		.count_end = row->level.count,
@@ -43,6 +44,8 @@ void buckets_set(struct buckets_row *row, struct heap_amount level)
 	row->level = level;
 	if (level.bytes > bucket->bytes_peak)
 		bucket->bytes_peak = level.bytes;
+	if (level.bytes < bucket->bytes_low)
+		bucket->bytes_low = level.bytes;
 	if (level.count > bucket->count_peak)
 		bucket->count_peak = level.count;
 	bucket->bytes_end = level.bytes;

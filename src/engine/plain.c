@@ -450,6 +450,29 @@ void plain_series(const struct plain *plain, const struct window_query *query, s
 	mem_free(changes.list);
 }
 
+void plain_changes(const struct plain *plain, const struct window_query *query,
+		   bool (*each)(void *context, const struct window_change *change), void *context)
+{
+	struct changes changes = changes_of(plain, query);
+	bool more = true;
+
+	for (size_t i = 0; i < changes.count && more; i++) {
+		const struct change *change = &changes.list[i];
+		const struct window_change told = {
+			.edge = change->step + 1,
+			.time_ns = change->time_ns,
+			.bytes = change->size,
+			.group = change->group,
+			.up = change->up,
+			.last = step_is_over(&changes, i),
+		};
+
+		if (change->step >= query->from)
+			more = each(context, &told);
+	}
+	mem_free(changes.list);
+}
+
 struct heap_amount plain_peak(const struct plain *plain, enum window_layer layer, uint64_t *edge)
 {
 	struct window_query query = { .to = WINDOW_NEVER, .layers = layer };

@@ -74,6 +74,8 @@ bool plain_walk(const struct plain *plain, const struct window_query *query,
 		void *context);
 void plain_series(const struct plain *plain, const struct window_query *query, size_t groups_count,
 		  struct window_bucket *buckets, size_t count);
+void plain_changes(const struct plain *plain, const struct window_query *query,
+		   bool (*each)(void *context, const struct window_change *change), void *context);
 void plain_flows(const struct plain *plain, const struct window_query *query, size_t groups_count,
 		 struct window_flow *flows, size_t count);
 void plain_lifetimes(const struct plain *plain, const struct window_query *query,

@@ -296,6 +296,15 @@ bool window_series(struct window *window, const struct window_query *query, size
 	return true;
 }
 
+bool window_changes(struct window *window, const struct window_query *query,
+		    bool (*each)(void *context, const struct window_change *change), void *context,
+		    struct err *err)
+{
+	(void)err;
+	plain_changes(&window->heap, query, each, context);
+	return true;
+}
+
 bool window_flows(struct window *window, const struct window_query *query, size_t groups_count,
 		  struct window_flow *flows, size_t count, struct err *err)
 {

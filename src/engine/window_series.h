@@ -15,6 +15,7 @@
 
 struct window_bucket {
 	uint64_t bytes_peak;
+	uint64_t bytes_low; // the lowest level, the one that it begins with included
 	uint64_t count_peak;
 	uint64_t bytes_end; // level at its end
 	uint64_t count_end;
@@ -28,6 +29,22 @@ bool window_timeline(struct window *window, const struct window_query *query,
 // buckets[group * count + bucket].
 bool window_series(struct window *window, const struct window_query *query, size_t groups_count,
 		   struct window_bucket *buckets, size_t count, struct err *err);
+
+// A level goes up or down.
+struct window_change {
+	uint64_t edge; // behind the step
+	uint64_t time_ns;
+	uint64_t bytes; // of one allocation
+	uint32_t group;
+	bool up;
+	bool last; // of its step; a level between two changes of one step was never there
+};
+
+// Every change of the query's level in the window, in order, by scan. `each` returns false to
+// stop. What is there at the window's beginning, window_ask says (from == to, exit_frees).
+bool window_changes(struct window *window, const struct window_query *query,
+		    bool (*each)(void *context, const struct window_change *change), void *context,
+		    struct err *err);
 
 // What began and what ended in a bucket.
 struct window_flow {

@@ -182,3 +182,38 @@ TEST(a_lifetime_class_begins_where_its_floor_is)
 	CHECK_EQ(8, window_lifetime_class(8));
 	CHECK(window_lifetime_class(UINT64_MAX) < WINDOW_LIFETIME_CLASSES);
 }
+
+struct level {
+	uint64_t bytes;
+	char told[256];
+};
+
+static bool follow(void *context, const struct window_change *change)
+{
+	struct level *level = context;
+	size_t used = strlen(level->told);
+
+	level->bytes += change->up ? change->bytes : 0 - change->bytes;
+	if (change->last)
+		snprintf(level->told + used, sizeof level->told - used, "%d@%d ", (int)level->bytes,
+			 (int)change->time_ns);
+	return true;
+}
+
+TEST(changes_tell_the_level_step_by_step)
+{
+	struct opened opened = open_text(four);
+	const struct window_query query = { .from = window_edge_at(opened.window, 10),
+					    .to = window_edge_at(opened.window, 30) };
+	struct level level = { .bytes = 3 };
+	struct window_bucket buckets[2];
+	struct err err = { 0 };
+
+	CHECK(window_changes(opened.window, &query, follow, &level, &err));
+	CHECK_STR("7@20 15@20 14@25 10@25 ", level.told);
+	CHECK(window_series(opened.window, &query, 1, buckets, 2, &err));
+	CHECK_EQ(3, buckets[0].bytes_low);
+	CHECK_EQ(3, buckets[1].bytes_low);
+	CHECK_EQ(15, buckets[1].bytes_peak);
+	close_text(&opened);
+}
