@@ -1,5 +1,6 @@
 // dump: a trace as text, and text as a trace.
 #include "cli/args.h"
+#include "cli/filters.h"
 
 #include "os/file.h"
 #include "trace/asm.h"
@@ -14,8 +15,6 @@ enum {
 	DUMP_ASSEMBLE = 1,
 	DUMP_OUTPUT,
 	DUMP_FORCE,
-	DUMP_FROM,
-	DUMP_TO,
 	DUMP_COUNT,
 	DUMP_ITEMS,
 	DUMP_DEFINITIONS,
@@ -25,9 +24,6 @@ static const struct option_row dump_options[] = {
 	{ DUMP_OUTPUT, 'o', "output", "FILE", "write to FILE instead of standard output" },
 	{ DUMP_FORCE, 'f', "force", NULL, "overwrite FILE" },
 	{ DUMP_ASSEMBLE, 'a', "assemble", NULL, "the other way: FILE is text, make a trace of it" },
-	{ DUMP_FROM, 0, "from", "TIME",
-	  "only events and notes at TIME (5s, 1.5ms, 100us) or later" },
-	{ DUMP_TO, 0, "to", "TIME", "only events and notes at TIME or earlier" },
 	{ DUMP_COUNT, 'n', "count", "N", "only the first N events and notes" },
 	{ DUMP_ITEMS, 0, "items", NULL, "events and notes alone, no definitions" },
 	{ DUMP_DEFINITIONS, 0, "definitions", NULL,
@@ -42,11 +38,16 @@ const struct command cmd_dump = {
 	.brief = "print a trace as text, or make a trace of such text",
 	.usage = "FILE [options]",
 	.text = "Prints everything that is in a trace, one definition or event a line. The\n"
-		"text can be edited and assembled to a trace again.",
+		"text can be edited and assembled to a trace again. With filters, of the events\n"
+		"only those that begin or end a selected allocation, and failed calls; --from and\n"
+		"--to themselves are part of what they limit.",
 	.examples = "  tidemark dump app.tide | less\n"
 		    "  tidemark dump app.tide --items --from 2s --to 2.001s\n"
+		    "  tidemark dump app.tide --items --size 40 --frame '^parse_'\n"
 		    "  tidemark dump --assemble small.txt -o small.tide\n",
 	.options = dump_options,
+	.shared = filters_rows,
+	.shared_title = filters_title,
 	.run = run,
 };
 
@@ -55,43 +56,16 @@ struct dump {
 	const char *output; // NULL: standard output
 	bool assemble, force;
 	struct asm_options options;
+	struct selection_words words;
+	struct selection selection;
+	struct moment_edge window[2];
+	bool filtered; // by more than the time
 };
-
-// "1.5ms" in nanoseconds; without a unit: seconds, as everywhere on the command line.
-static bool parse_time(const char *text, uint64_t *time_ns)
-{
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = { { "ns", 1 },     { "us", 1e3 }, { "ms", 1e6 },
-		      { "min", 6e10 }, { "s", 1e9 },  { "", 1e9 } };
-	char *end;
-	double value;
-
-	errno = 0;
-	value = strtod(text, &end);
-	if (end == text || errno != 0 || !(value >= 0))
-		return false;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-		if (strcmp(end, units[i].unit) != 0)
-			continue;
-		value *= units[i].ns;
-		*time_ns = value < 0x1p63 ? (uint64_t)(value + 0.5) : UINT64_MAX;
-		return true;
-	}
-	return false;
-}
-
-static bool take_time(struct args *args, uint64_t *time_ns)
-{
-	if (parse_time(args->value, time_ns))
-		return true;
-	return args_mistake(args, "--%s takes a time such as 5s, 1.5ms or 100us, not '%s'",
-			    args->row->name, args->value);
-}
 
 static bool take_option(struct args *args, int id, struct dump *dump)
 {
+	if (filters_take(args, &dump->words, id))
+		return true;
 	switch (id) {
 	case ARGS_OPERAND:
 		return args_operand(args, &dump->path);
@@ -104,10 +78,6 @@ static bool take_option(struct args *args, int id, struct dump *dump)
 	case DUMP_FORCE:
 		dump->force = true;
 		return true;
-	case DUMP_FROM:
-		return take_time(args, &dump->options.from_ns);
-	case DUMP_TO:
-		return take_time(args, &dump->options.to_ns);
 	case DUMP_COUNT:
 		return args_count(args, &dump->options.count);
 	case DUMP_ITEMS:
@@ -165,39 +135,89 @@ static bool dump_to_file(const struct dump *dump, struct reader *reader, struct 
 	return ok;
 }
 
-static bool disassemble(const struct dump *dump, struct err *err)
+static bool wants(void *context, const struct trace_event *event)
+{
+	const struct dump *dump = context;
+
+	// Times are compared already; marks stand between two events.
+	if (dump->window[0].exact && event->number < dump->window[0].number)
+		return false;
+	if (dump->window[1].exact && event->number >= dump->window[1].number)
+		return false;
+	return !dump->filtered || selection_has_event(&dump->selection, event);
+}
+
+// What the filters make of this trace.
+static bool select_events(struct dump *dump, struct reader *reader, struct names *names,
+			  struct err *err)
+{
+	const char *from = selection_words_get(&dump->words, SELECTION_FROM);
+	const char *to = selection_words_get(&dump->words, SELECTION_TO);
+
+	if (!selection_init(&dump->selection, &dump->words, reader, names, err) ||
+	    !moment_find_window(from, to, reader, NULL, NULL, dump->window, err))
+		return false;
+	dump->options.from_ns = dump->window[0].time_ns;
+	dump->options.to_ns = to ? dump->window[1].time_ns : UINT64_MAX;
+	dump->options.wants = wants;
+	dump->options.context = dump;
+	dump->filtered = query_narrows(&dump->selection.query) || dump->selection.query.layers;
+	return !dump->filtered || selection_read_events(&dump->selection, PROGRESS_AUTO, err);
+}
+
+static bool disassemble(struct dump *dump, struct err *err)
 {
 	struct reader *reader = reader_open(dump->path, err);
+	struct symbols_options symbols_options = { 0 };
+	struct symbols *symbols;
 	struct err wrong = { 0 };
+	struct names *names;
 	bool ok;
 
 	if (!reader)
 		return false;
-	ok = dump->output ? dump_to_file(dump, reader, err) : dump_to(dump, reader, stdout, err);
+	reader_scan(reader, &wrong);
+	symbols = symbols_new(reader, &symbols_options);
+	names = names_new(reader, symbols);
+	ok = select_events(dump, reader, names, err) &&
+	     (dump->output ? dump_to_file(dump, reader, err) : dump_to(dump, reader, stdout, err));
+	selection_fini(&dump->selection);
+	names_free(names);
+	symbols_free(symbols);
 	if (ok && !reader_ok(reader, &wrong))
 		args_warn(&cmd_dump, "%s is not whole: %s", dump->path, wrong.text);
 	reader_close(reader);
 	return ok;
 }
 
+static int answer(struct args *args, struct dump *dump)
+{
+	struct err err = { 0 };
+	int id;
+
+	while ((id = args_next(args)) != ARGS_END)
+		if (!take_option(args, id, dump))
+			return args->exit_code;
+	if (!args_need(args, dump->path, dump->assemble ? "a FILE of text" : "a trace FILE") ||
+	    !filters_check(args, &dump->words))
+		return args->exit_code;
+	if (dump->assemble && !dump->output) {
+		args_mistake(args, "--assemble needs -o FILE: the trace to make");
+		return args->exit_code;
+	}
+	if (dump->assemble ? !assemble(dump, &err) : !disassemble(dump, &err))
+		return args_fail(&cmd_dump, &err);
+	return EXIT_ANSWERED;
+}
+
 static int run(int argc, char **argv)
 {
 	struct dump dump = { .options = asm_dump_all() };
-	struct err err = { 0 };
 	struct args args;
-	int id;
+	int code;
 
 	args_init(&args, &cmd_dump, argc, argv);
-	while ((id = args_next(&args)) != ARGS_END)
-		if (!take_option(&args, id, &dump))
-			return args.exit_code;
-	if (!args_need(&args, dump.path, dump.assemble ? "a FILE of text" : "a trace FILE"))
-		return args.exit_code;
-	if (dump.assemble && !dump.output) {
-		args_mistake(&args, "--assemble needs -o FILE: the trace to make");
-		return args.exit_code;
-	}
-	if (dump.assemble ? !assemble(&dump, &err) : !disassemble(&dump, &err))
-		return args_fail(&cmd_dump, &err);
-	return EXIT_ANSWERED;
+	code = answer(&args, &dump);
+	selection_words_fini(&dump.words);
+	return code;
 }

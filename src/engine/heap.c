@@ -250,6 +250,13 @@ static struct block *place_block(struct heap *heap, struct heap_thread_state *th
 	return block;
 }
 
+static bool event_selected(const struct heap *heap, const struct trace_event *event)
+{
+	const struct query *query = heap->query;
+
+	return !query || !query->event || query->event(query->event_context, event);
+}
+
 static void allocate(struct heap *heap, struct heap_thread_state *thread,
 		     const struct trace_event *event)
 {
@@ -260,7 +267,7 @@ static void allocate(struct heap *heap, struct heap_thread_state *thread,
 	block->size = event->size;
 	block->owner = event->thread + 1;
 	block->site = SITE_NONE;
-	if (thread->selected)
+	if (thread->selected && event_selected(heap, event))
 		block->site = find_site(heap, thread->process, event->stack);
 	thread->last_address = event->address;
 	thread->allocated = true;
@@ -281,7 +288,7 @@ static void allocate(struct heap *heap, struct heap_thread_state *thread,
 // Whether calls that have no block of their own (failed ones, frees of nothing known) count.
 static bool counts_blockless(const struct heap *heap, const struct heap_thread_state *thread)
 {
-	return thread->selected && (!heap->query || !heap->query->stack);
+	return thread->selected && (!heap->query || !(heap->query->stack || heap->query->event));
 }
 
 // A free of an address where nothing is known to live.
@@ -373,7 +380,7 @@ static bool stack_selected(struct heap *heap, stack_id stack)
 static void count_failed(struct heap *heap, struct heap_thread_state *thread,
 			 const struct trace_event *event)
 {
-	if (thread->selected && stack_selected(heap, event->stack))
+	if (thread->selected && stack_selected(heap, event->stack) && event_selected(heap, event))
 		heap->processes[thread->process].counts.failed++;
 }
 

@@ -30,6 +30,12 @@ struct moment_edge {
 	size_t nth, same_count;        // the nth, from 1, of so many marks of that name
 };
 
+// Whether the event of this number and time lies behind the edge.
+static inline bool moment_passed(const struct moment_edge *edge, uint64_t number, uint64_t time_ns)
+{
+	return edge->exact ? number >= edge->number : time_ns > edge->time_ns;
+}
+
 // Finds the peak when a moment asks for it: fill in `edge`, or give false with *err.
 typedef bool moment_peak(void *context, struct moment_edge *edge, struct err *err);
 

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "engine/moment.h"
 
 #include <string.h>
 
@@ -9,6 +10,8 @@ void query_fini(struct query *query)
 {
 	mem_free(query->processes);
 	mem_free(query->threads);
+	mem_free(query->sizes);
+	mem_free(query->heaps);
 	*query = (struct query){ 0 };
 }
 
@@ -77,9 +80,169 @@ bool query_add_thread(struct query *query, const struct reader *reader, const ch
 	return true;
 }
 
+bool query_add_heap(struct query *query, const struct reader *reader, const char *word,
+		    struct err *err)
+{
+	// malloc's is the only heap that a trace of this format has.
+	(void)reader;
+	(void)query;
+	return strcmp(word, "malloc") == 0 ||
+	       err_set(err, ERR_USAGE, "no heap '%s' in the trace", word);
+}
+
+// ---- words that name nothing of the trace ----
+
+struct word {
+	const char *word;
+	unsigned bits;
+};
+
+// The bits of `word`, or ERR_USAGE. `words` ends with a row of NULL.
+static bool find_word(const struct word *words, const char *what, const char *word, unsigned *bits,
+		      struct err *err)
+{
+	struct str list = { 0 };
+
+	for (size_t i = 0; words[i].word; i++) {
+		if (strcasecmp(words[i].word, word) == 0) {
+			*bits |= words[i].bits;
+			str_fini(&list);
+			return true;
+		}
+		str_format(&list, "%s%s",
+			   i == 0              ? ""
+			   : words[i + 1].word ? ", "
+					       : " or ",
+			   words[i].word);
+	}
+	err_set(err, ERR_USAGE, "%s is %s, not '%s'", what, str_get(&list), word);
+	str_fini(&list);
+	return false;
+}
+
+bool query_add_layer(struct query *query, const char *word, struct err *err)
+{
+	static const struct word words[] = { { "heap", QUERY_HEAP }, { "vm", QUERY_VM }, { 0 } };
+
+	return find_word(words, "a layer", word, &query->layers, err);
+}
+
+bool query_add_impact(struct query *query, const char *word, struct err *err)
+{
+	static const struct word words[] = {
+		{ "impacting", QUERY_AIFO | QUERY_AOFI },
+		{ "transient", QUERY_AIFI },
+		{ "persistent", QUERY_AOFO },
+		{ "AIFI", QUERY_AIFI },
+		{ "AIFO", QUERY_AIFO },
+		{ "AOFI", QUERY_AOFI },
+		{ "AOFO", QUERY_AOFO },
+		{ 0 },
+	};
+
+	return find_word(words, "an impact", word, &query->types, err);
+}
+
+// ---- ranges ----
+
+static bool parse_lifetime(const char *text, uint64_t *lifetime_ns)
+{
+	int64_t duration_ns;
+
+	if (*text == '-' || *text == '+' || !moment_parse_duration(text, &duration_ns))
+		return false;
+	*lifetime_ns = (uint64_t)duration_ns;
+	return true;
+}
+
+// A number behind "<" and the like. False where nothing is left of the range.
+static bool parse_bound(const char *text, bool (*parse)(const char *, uint64_t *),
+			struct query_range *range)
+{
+	bool equal = text[1] == '=';
+	uint64_t number;
+
+	if (!parse(text + 1 + equal, &number))
+		return false;
+	if (*text == '<') {
+		range->most = equal ? number : number - 1;
+		return equal || number > 0;
+	}
+	range->least = equal ? number : number + 1;
+	return equal || number < UINT64_MAX;
+}
+
+static bool parse_range(const char *text, bool (*parse)(const char *, uint64_t *),
+			struct query_range *range)
+{
+	const char *dots = strstr(text, "..");
+	char *first;
+	bool good;
+
+	*range = (struct query_range){ 0, UINT64_MAX };
+	if (*text == '<' || *text == '>')
+		return parse_bound(text, parse, range);
+	if (!dots) {
+		good = parse(text, &range->least);
+		range->most = range->least;
+		return good;
+	}
+	if (text[2] == '\0')
+		return false;
+	first = mem_copy_bytes(text, (size_t)(dots - text));
+	good = (*first == '\0' || parse(first, &range->least)) &&
+	       (dots[2] == '\0' || parse(dots + 2, &range->most)) && range->least <= range->most;
+	mem_free(first);
+	return good;
+}
+
+bool query_add_size(struct query *query, const char *word, struct err *err)
+{
+	struct query_range range;
+
+	if (!parse_range(word, str_parse_bytes, &range))
+		return err_set(err, ERR_USAGE,
+			       "'%s' is no range of sizes (32..64, ..1K, 4096, >1M, >=1.5MiB)",
+			       word);
+	query->sizes = mem_grow(query->sizes, &query->sizes_capacity, query->sizes_count + 1,
+				sizeof *query->sizes);
+	query->sizes[query->sizes_count++] = range;
+	return true;
+}
+
+bool query_add_lifetime(struct query *query, const char *word, struct err *err)
+{
+	if (query->lifetime_given)
+		return err_set(err, ERR_USAGE, "--lifetime can be given once only");
+	query->lifetime_given = true;
+	if (!parse_range(word, parse_lifetime, &query->lifetime_ns))
+		return err_set(err, ERR_USAGE,
+			       "'%s' is no range of lifetimes (<1ms, 10us..1s, >=2min)", word);
+	return true;
+}
+
+bool query_has_size(const struct query *query, uint64_t size)
+{
+	for (size_t i = 0; i < query->sizes_count; i++)
+		if (size >= query->sizes[i].least && size <= query->sizes[i].most)
+			return true;
+	return query->sizes_count == 0;
+}
+
+bool query_has_lifetime(const struct query *query, uint64_t lifetime_ns)
+{
+	return !query->lifetime_given ||
+	       (lifetime_ns >= query->lifetime_ns.least && lifetime_ns <= query->lifetime_ns.most);
+}
+
 bool query_has_process(const struct query *query, process_id process)
 {
 	return !query->processes || (process < query->processes_count && query->processes[process]);
+}
+
+bool query_has_heap(const struct query *query, heap_id heap)
+{
+	return !query->heaps || (heap < query->heaps_count && query->heaps[heap]);
 }
 
 bool query_has_thread(const struct query *query, thread_id thread)
@@ -89,5 +252,6 @@ bool query_has_thread(const struct query *query, thread_id thread)
 
 bool query_narrows(const struct query *query)
 {
-	return query->processes || query->threads || query->stack;
+	return query->processes || query->threads || query->heaps || query->sizes_count ||
+	       query->lifetime_given || query->types || query->stack || query->event;
 }

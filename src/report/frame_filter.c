@@ -5,11 +5,12 @@
 #include <regex.h>
 #include <string.h>
 
-enum { WANTED = 1 << 0, UNWANTED = 1 << 1, KNOWN = 1 << 2 };
+// What a frame or a stack matches: a bit for each enum frame_filter_kind.
+enum { KNOWN = 1 << 7 };
 
 struct expression {
 	regex_t regex;
-	bool wanted;
+	enum frame_filter_kind kind;
 };
 
 struct frame_filter {
@@ -17,7 +18,7 @@ struct frame_filter {
 	struct names *names;
 	struct expression *expressions;
 	size_t count, capacity;
-	bool wants;      // at least one expression is wanted
+	uint8_t kinds;   // of the expressions, as bits
 	uint8_t *frames; // what each frame matches, once KNOWN
 	size_t frames_count;
 	uint8_t *stacks; // what each stack and its callers match, once KNOWN
@@ -45,8 +46,8 @@ void frame_filter_free(struct frame_filter *filter)
 	mem_free(filter);
 }
 
-bool frame_filter_add(struct frame_filter *filter, const char *expression, bool wanted,
-		      struct err *err)
+bool frame_filter_add(struct frame_filter *filter, const char *expression,
+		      enum frame_filter_kind kind, struct err *err)
 {
 	struct expression *added;
 	char why[128];
@@ -61,8 +62,8 @@ bool frame_filter_add(struct frame_filter *filter, const char *expression, bool 
 		return err_set(err, ERR_USAGE, "'%s' is not a regular expression: %s", expression,
 			       why);
 	}
-	added->wanted = wanted;
-	filter->wants |= wanted;
+	added->kind = kind;
+	filter->kinds |= (uint8_t)(1u << kind);
 	filter->count++;
 	return true;
 }
@@ -78,6 +79,14 @@ static uint8_t *extend(uint8_t *known, size_t *known_count, size_t count)
 	return known;
 }
 
+static bool matches(const struct expression *expression, const struct symbol *symbol)
+{
+	const char *text = expression->kind == FRAME_FILTER_MODULE ? symbol->module
+								   : symbol->function;
+
+	return text && regexec(&expression->regex, text, 0, NULL, 0) == 0;
+}
+
 static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
 {
 	const struct symbol *symbols;
@@ -87,14 +96,10 @@ static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
 	if (frame < filter->frames_count && filter->frames[frame])
 		return filter->frames[frame];
 	symbols = names_find(filter->names, frame, &count);
-	for (size_t i = 0; i < count; i++) {
-		for (size_t e = 0; symbols[i].function && e < filter->count; e++) {
-			const struct expression *expression = &filter->expressions[e];
-
-			if (regexec(&expression->regex, symbols[i].function, 0, NULL, 0) == 0)
-				matched |= expression->wanted ? WANTED : UNWANTED;
-		}
-	}
+	for (size_t i = 0; i < count; i++)
+		for (size_t e = 0; e < filter->count; e++)
+			if (matches(&filter->expressions[e], &symbols[i]))
+				matched |= (uint8_t)(1u << filter->expressions[e].kind);
 	filter->frames = extend(filter->frames, &filter->frames_count, frame + (size_t)1);
 	filter->frames[frame] = matched;
 	return matched;
@@ -126,7 +131,8 @@ static uint8_t match_stack(struct frame_filter *filter, stack_id stack)
 bool frame_filter_passes(void *context, stack_id stack)
 {
 	struct frame_filter *filter = context;
-	uint8_t matched = match_stack(filter, stack);
+	uint8_t matched = match_stack(filter, stack) & (uint8_t)~KNOWN;
 
-	return !(matched & UNWANTED) && (!filter->wants || (matched & WANTED));
+	// All kinds that were given must match, but the unwanted one, which must not.
+	return matched == (filter->kinds & (uint8_t) ~(1u << FRAME_FILTER_UNWANTED));
 }

@@ -39,7 +39,7 @@ static void write_process(struct report *report, struct paper *paper,
 	char number[28], ended[32];
 	size_t used;
 
-	if (!report->query.processes)
+	if (!report->selection.query.processes)
 		process_tree_lines(tree, index, &lines);
 	describe_process(process, &text);
 	used = cxxname_columns(str_get(&lines));
@@ -88,13 +88,13 @@ static bool *choose_processes(const struct report *report)
 	for (uint32_t i = 0; i < count && (all || i < PROCESSES_MAX); i++) {
 		process_id id = order[i];
 
-		if (!query_has_process(&report->query, id))
+		if (!query_has_process(&report->selection.query, id))
 			continue;
 		while (id < count && !chosen[id]) {
 			process_id parent = reader_process(reader, id)->parent;
 
 			chosen[id] = true;
-			if (report->query.processes || parent >= id)
+			if (report->selection.query.processes || parent >= id)
 				break;
 			id = parent;
 		}
@@ -128,7 +128,7 @@ void process_table_write(struct report *report, struct paper *paper)
 
 		if (chosen[id]) {
 			write_process(report, paper, &tree, i, columns);
-		} else if (query_has_process(&report->query, id)) {
+		} else if (query_has_process(&report->selection.query, id)) {
 			hidden_count++;
 			hidden.count += heap_process(report->heap, id)->allocated.count;
 			hidden.bytes += heap_process(report->heap, id)->allocated.bytes;

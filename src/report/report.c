@@ -58,28 +58,19 @@ static void keep_note(void *context, const struct trace_note *note)
 	str_fini(&who);
 }
 
-static bool add_words(struct report *report, const struct report_options *options, struct err *err)
+// The allocations that were asked for. What a report counts is malloc's.
+static bool select_allocations(struct report *report, struct err *err)
 {
-	const char *const *word;
+	const struct report_options *options = report->options;
+	struct selection *selection = &report->selection;
 
-	for (word = options->processes; word && *word; word++)
-		if (!query_add_process(&report->query, report->reader, *word, err))
-			return false;
-	for (word = options->threads; word && *word; word++)
-		if (!query_add_thread(&report->query, report->reader, *word, err))
-			return false;
-	for (word = options->frames; word && *word; word++)
-		if (!frame_filter_add(report->filter, *word, true, err))
-			return false;
-	for (word = options->not_frames; word && *word; word++)
-		if (!frame_filter_add(report->filter, *word, false, err))
-			return false;
-	if ((options->frames && *options->frames) ||
-	    (options->not_frames && *options->not_frames)) {
-		report->query.stack = frame_filter_passes;
-		report->query.context = report->filter;
-	}
-	return true;
+	if (!selection_init(selection, &options->words, report->reader, report->names, err))
+		return false;
+	if (selection->query.layers & QUERY_VM)
+		return err_set(err, ERR_USAGE,
+			       "a report is about the heap; for virtual memory try: tidemark "
+			       "window --layer vm");
+	return selection_read(selection, options->progress, err);
 }
 
 // How many allocations have a stack that is not proven whole.
@@ -152,14 +143,13 @@ struct report *report_new(struct reader *reader, const struct report_options *op
 	report->options = options;
 	report->symbols = symbols_new(reader, &options->symbols);
 	report->names = names_new(reader, report->symbols);
-	report->filter = frame_filter_new(reader, report->names);
 	// A damaged tail is reported once the events have been read.
 	reader_scan(reader, &damage);
-	if (!add_words(report, options, err)) {
+	if (!select_allocations(report, err)) {
 		report_free(report);
 		return NULL;
 	}
-	report->heap = heap_new(&report->query);
+	report->heap = heap_new(&report->selection.query);
 	progress_begin(&progress, options->progress, "reading", reader_bytes(reader));
 	heap_read(report->heap, reader, &progress, keep_note, report);
 	progress_end(&progress);
@@ -181,8 +171,7 @@ void report_free(struct report *report)
 	mem_free(report->warnings);
 	sites_fini(&report->sites);
 	heap_free(report->heap);
-	query_fini(&report->query);
-	frame_filter_free(report->filter);
+	selection_fini(&report->selection);
 	names_free(report->names);
 	symbols_free(report->symbols);
 	mem_free(report);

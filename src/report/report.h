@@ -11,19 +11,16 @@
 #include "base/progress.h"
 #include "base/sink.h"
 #include "engine/heap.h"
-#include "report/frame_filter.h"
 #include "report/names.h"
+#include "report/selection.h"
 #include "report/sites.h"
 #include "symbols/symbols.h"
 
 struct report_options {
-	const char *const *processes; // words of --process, NULL-terminated; NULL: none given
-	const char *const *threads;
-	const char *const *frames;
-	const char *const *not_frames;
-	uint64_t bytes_min; // rows of at least so many bytes
-	uint64_t rows_max;  // per question; 0: all
-	bool all_frames;    // fold no allocator wrappers, show every frame
+	struct selection_words words; // the filters; owned by whoever owns the options
+	uint64_t bytes_min;           // rows of at least so many bytes
+	uint64_t rows_max;            // per question; 0: all
+	bool all_frames;              // fold no allocator wrappers, show every frame
 	bool colour;
 	unsigned width; // columns of the terminal
 	enum progress_mode progress;
@@ -35,8 +32,7 @@ struct report {
 	const struct report_options *options; // borrowed
 	struct symbols *symbols;
 	struct names *names;
-	struct frame_filter *filter;
-	struct query query;
+	struct selection selection;
 	struct heap *heap;
 	struct sites sites;
 	bool complete;

@@ -98,7 +98,7 @@ static void write_trace(struct json *json, const struct report *report)
 	json_key(json, "processes");
 	json_array_begin(json);
 	for (process_id id = 0; id < reader_processes_count(report->reader); id++)
-		if (query_has_process(&report->query, id))
+		if (query_has_process(&report->selection.query, id))
 			write_process(json, report, id);
 	json_array_end(json);
 	json_object_end(json);

@@ -69,7 +69,7 @@ static void write_headline(struct page *page)
 	sink_text(page->paper.sink, "\n");
 	for (size_t i = 0; i < page->report->warnings_count; i++)
 		paper_paragraph(&page->paper, PAPER_WARNING, "warning", page->report->warnings[i]);
-	if (query_narrows(&page->report->query))
+	if (query_narrows(&page->report->selection.query))
 		paper_paragraph(&page->paper, PAPER_PLAIN, "filtered",
 				"the figures below are those of the selected allocations only");
 	sink_text(page->paper.sink, "\n");

@@ -15,6 +15,10 @@ struct asm_options {
 	uint64_t from_ns; // only items at or after this time
 	uint64_t to_ns;   // only items at or before this time
 	uint64_t count;   // at most this many items
+
+	// Whether to print an event. NULL: all. Notes are printed in any case.
+	bool (*wants)(void *context, const struct trace_event *event);
+	void *context; // borrowed
 };
 
 // Everything.

@@ -230,6 +230,9 @@ static void dump_items(struct reader *reader, const struct asm_options *options,
 			continue;
 		if (time_ns > options->to_ns)
 			break;
+		if (item == READER_EVENT && options->wants &&
+		    !options->wants(options->context, &event))
+			continue;
 		if (item == READER_EVENT)
 			dump_event(&event, sink);
 		else

@@ -26,9 +26,9 @@ static void check_passes(const char *const *wanted, const char *const *unwanted,
 	struct err err = { 0 };
 
 	for (; *wanted; wanted++)
-		CHECK(frame_filter_add(filter, *wanted, true, &err));
+		CHECK(frame_filter_add(filter, *wanted, FRAME_FILTER_WANTED, &err));
 	for (; *unwanted; unwanted++)
-		CHECK(frame_filter_add(filter, *unwanted, false, &err));
+		CHECK(frame_filter_add(filter, *unwanted, FRAME_FILTER_UNWANTED, &err));
 	for (stack_id id = 0; id < reader_stacks_count(reader); id++) {
 		struct names_stack stack = names_stack(names, id);
 		const char *leaf = stack.count ? stack.lines[0].symbol->function : NULL;
@@ -79,7 +79,7 @@ TEST(frame_filter_says_what_is_wrong_with_an_expression)
 	struct frame_filter *filter = frame_filter_new(reader, names);
 	struct err err = { 0 };
 
-	CHECK(!frame_filter_add(filter, "a[", true, &err));
+	CHECK(!frame_filter_add(filter, "a[", FRAME_FILTER_WANTED, &err));
 	CHECK_EQ(ERR_USAGE, err.kind);
 	CHECK_CONTAINS("'a['", err.text);
 	frame_filter_free(filter);

@@ -140,14 +140,14 @@ TEST(golden_kitchen_for_programs)
 
 TEST(golden_kitchen_through_one_function)
 {
-	static const char *const frames[] = { "^make_", "^peel_all$", NULL };
-	static const char *const not_frames[] = { "_lid$", NULL };
 	struct report_options options = plain(100);
 
-	options.frames = frames;
-	options.not_frames = not_frames;
+	selection_words_add(&options.words, SELECTION_FRAME, "^make_");
+	selection_words_add(&options.words, SELECTION_FRAME, "^peel_all$");
+	selection_words_add(&options.words, SELECTION_NOT_FRAME, "_lid$");
 	options.bytes_min = 200;
 	check_golden("kitchen", "kitchen.frames", &report_text, "txt", &options);
+	selection_words_fini(&options.words);
 }
 
 TEST(golden_family_of_processes)
@@ -160,12 +160,12 @@ TEST(golden_family_of_processes)
 
 TEST(golden_family_without_all_but_the_compilers)
 {
-	static const char *const processes[] = { "cc1", NULL };
 	struct report_options options = plain(100);
 
-	options.processes = processes;
+	selection_words_add(&options.words, SELECTION_PROCESS, "cc1");
 	options.rows_max = 1;
 	check_golden("family", "family.cc1", &report_text, "txt", &options);
+	selection_words_fini(&options.words);
 }
 
 TEST(golden_crowd_says_what_is_not_certain)
@@ -178,11 +178,11 @@ TEST(golden_crowd_says_what_is_not_certain)
 
 TEST(golden_crowd_of_one_thread)
 {
-	static const char *const threads[] = { "worker", NULL };
 	struct report_options options = plain(100);
 
-	options.threads = threads;
+	selection_words_add(&options.words, SELECTION_THREAD, "worker");
 	check_golden("crowd", "crowd.worker", &report_text, "txt", &options);
+	selection_words_fini(&options.words);
 }
 
 TEST(golden_nothing_is_a_report_too)

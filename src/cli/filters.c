@@ -1,0 +1,40 @@
+#include "cli/filters.h"
+
+#define FILTER(kind) (FILTERS_FIRST + SELECTION_##kind)
+
+const char filters_title[] = "Filters (given twice: either; two kinds: both)";
+
+const struct option_row filters_rows[] = {
+	{ FILTER(FROM), 0, "from", "TIME",
+	  "12.5s, 350ms, 50%, -5s (before the end), peak, mark:NAME, mark:NAME#2, mark:NAME+2s" },
+	{ FILTER(TO), 0, "to", "TIME", "the same" },
+	{ FILTER(PROCESS), 0, "process", "WHICH",
+	  "a pid, a position in the list, or an executable's name" },
+	{ FILTER(THREAD), 0, "thread", "WHICH", "allocations by this thread: a tid, or a name" },
+	{ FILTER(LAYER), 0, "layer", "LAYER", "heap or vm (committed memory)" },
+	{ FILTER(HEAP), 0, "heap", "HEAP", "malloc, a pool's name, or a heap's handle" },
+	{ FILTER(SIZE), 0, "size", "A..B", "bytes asked for: 32..64, ..1K, >1M, 4096" },
+	{ FILTER(LIFETIME), 0, "lifetime", "A..B",
+	  "from its beginning to its end: <1ms, 10us..1s" },
+	{ FILTER(MODULE), 0, "module", "REGEX", "allocations through a file that matches" },
+	{ FILTER(FRAME), 0, "frame", "REGEX", "allocations through a function that matches" },
+	{ FILTER(NOT_FRAME), 0, "not-frame", "REGEX", "allocations through none that matches" },
+	{ FILTER(IMPACT), 0, "impact", "CLASS",
+	  "impacting, transient or persistent (or AIFO, AOFI, AIFI, AOFO)" },
+	{ 0 },
+};
+
+bool filters_take(const struct args *args, struct selection_words *words, int id)
+{
+	if (id < FILTERS_FIRST || id >= FILTERS_FIRST + SELECTION_KINDS)
+		return false;
+	selection_words_add(words, (enum selection_kind)(id - FILTERS_FIRST), args->value);
+	return true;
+}
+
+bool filters_check(struct args *args, const struct selection_words *words)
+{
+	struct err err = { 0 };
+
+	return selection_words_check(words, &err) || args_mistake(args, "%s", err.text);
+}

@@ -1,0 +1,64 @@
+#include "cli/look.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { WIDTH_DEFAULT = 100, WIDTH_LEAST = 80, WIDTH_MOST = 120 };
+
+static const char *const color_words[] = { "auto", "always", "never", NULL };
+static const char *const progress_words[] = { "auto", "none", "plain", "bar", NULL };
+
+enum look_taken look_take(struct args *args, struct look *look, int id)
+{
+	int index;
+
+	switch (id) {
+	case LOOK_JSON:
+	case LOOK_CSV:
+		look->json = id == LOOK_JSON;
+		look->csv = id == LOOK_CSV;
+		return LOOK_TAKEN;
+	case LOOK_COLOR:
+		return args_word(args, color_words, &look->color) ? LOOK_TAKEN : LOOK_MISTAKE;
+	case LOOK_PROGRESS:
+		if (!args_word(args, progress_words, &index))
+			return LOOK_MISTAKE;
+		look->progress = (enum progress_mode)index;
+		return LOOK_TAKEN;
+	case LOOK_SYMBOLS:
+		look->symbols.path = args->value;
+		return LOOK_TAKEN;
+	case LOOK_DEBUGINFOD:
+		look->symbols.debuginfod = true;
+		return LOOK_TAKEN;
+	case LOOK_MANGLED:
+		look->symbols.mangled = true;
+		return LOOK_TAKEN;
+	}
+	return LOOK_NOT_MINE;
+}
+
+unsigned look_width(void)
+{
+	struct winsize size;
+	unsigned width = WIDTH_DEFAULT;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		width = size.ws_col;
+	if (width < WIDTH_LEAST)
+		width = WIDTH_LEAST;
+	return width > WIDTH_MOST ? WIDTH_MOST : width;
+}
+
+bool look_colour(const struct look *look)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	if (look->color != 0)
+		return look->color == 1;
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term &&
+	       strcmp(term, "dumb") != 0;
+}

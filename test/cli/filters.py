@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""One set of filters: the same words choose the same allocations in each command that takes them.
+
+What `report` counts with a filter is counted again here, from the lifetimes of all blocks as the
+text of the trace has them.
+"""
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+
+TIDEMARK = os.environ["TIDEMARK"]
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def run(*words, check=0):
+    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120)
+    if check is not None:
+        assert done.returncode == check, (words, done.returncode, done.stderr)
+    return done
+
+
+def refused(*words):
+    """One line on stderr, nothing on stdout, exit code 2."""
+    done = run(*words, check=2)
+    assert done.stdout == "" and done.stderr.count("\n") == 1, done
+    return done.stderr
+
+
+# ---- a trace, and its lifetimes ----
+
+STACKS = {"one": ["leaf_one", "middle", "main"], "two": ["leaf_two", "middle", "main"],
+          "three": ["leaf_three", "other", "main"]}
+END = 10000
+
+
+class Block:
+    def __init__(self, thread, stack, size, begin):
+        self.thread, self.stack, self.size, self.begin = thread, stack, size, begin
+        self.end = None
+
+    def lifetime(self):
+        return (END if self.end is None else self.end) - self.begin
+
+
+def build(path, seed):
+    """Writes a trace; returns all its blocks. One event each nanosecond or later, one address each."""
+    dice = random.Random(seed)
+    lines = ["process p pid=70", "thread t p tid=70 \"first\"", "thread u p tid=71 \"second\""]
+    for name, frames in STACKS.items():
+        lines.append(f"stack {name} " + " < ".join(f'"{frame}"' for frame in frames))
+    blocks, live, now = [], [], 0
+    while now < END - 20:
+        now += dice.randrange(1, 15)
+        if now > 3000 and len([l for l in lines if " mark " in l]) == 0:
+            lines.append(f'@{now} mark p t "step"')
+        if live and dice.random() < 0.47:
+            block = live.pop(dice.randrange(len(live)))
+            block.end = now
+            lines.append(f"@{now} t free 0x{block.address:x}")
+            continue
+        block = Block(dice.choice("tu"), dice.choice(list(STACKS)),
+                      dice.choice([0, 1, 8, 40, 64, 100, 1024, 5000]), now)
+        block.address = 0x10000 + 0x2000 * len(blocks)
+        blocks.append(block)
+        live.append(block)
+        lines.append(f"@{now} {block.thread} malloc {block.stack} 0x{block.address:x} {block.size}")
+    lines.append(f"end duration={END}")
+    with open("built.txt", "w") as file:
+        file.write("\n".join(lines) + "\n")
+    run("dump", "--assemble", "built.txt", "-o", path, "--force")
+    return blocks
+
+
+def heap(path, *filters):
+    return json.loads(run("report", path, "--json", *filters).stdout)["heap"]
+
+
+def check(path, blocks, keeps, *filters):
+    expected = [block for block in blocks if keeps(block)]
+    found = heap(path, *filters)
+    figures = (len(expected), sum(block.size for block in expected),
+               len([block for block in expected if block.end is None]))
+    assert figures == (found["allocations"], found["allocated_bytes"],
+                       found["live_at_exit"]["count"]), (filters, figures, found)
+    # dump shows the beginnings and ends of the same blocks
+    items = run("dump", path, "--items", *filters).stdout.splitlines()
+    begun = [line for line in items if " malloc " in line]
+    ended = [line for line in items if " free " in line]
+    if not any(word in filters for word in ("--from", "--to")):
+        assert len(begun) == figures[0] and len(begun) - len(ended) == figures[2], \
+            (filters, figures, len(begun), len(ended))
+
+
+@test
+def filters_select_what_their_words_say():
+    for seed in range(3):
+        blocks = build("built.tide", seed)
+        for keeps, filters in [
+                (lambda b: True, []),
+                (lambda b: b.size == 40, ["--size", "40"]),
+                (lambda b: 8 <= b.size <= 64, ["--size", "8..64"]),
+                (lambda b: b.size <= 1024, ["--size", "..1K"]),
+                (lambda b: b.size > 1024, ["--size", ">1K"]),
+                (lambda b: b.size < 8 or b.size >= 5000, ["--size", "<8", "--size", ">=5000"]),
+                (lambda b: b.size == 0, ["--size", "0"]),
+                (lambda b: b.lifetime() < 200, ["--lifetime", "<200ns"]),
+                (lambda b: 100 <= b.lifetime() <= 1000, ["--lifetime", "100ns..1us"]),
+                (lambda b: b.lifetime() >= 3000, ["--lifetime", "3us.."]),
+                (lambda b: b.thread == "u", ["--thread", "second"]),
+                (lambda b: b.thread == "u" and b.size == 64, ["--thread", "71", "--size", "64"]),
+                (lambda b: b.stack != "three", ["--frame", "^middle$"]),
+                (lambda b: b.stack == "two", ["--frame", "middle", "--not-frame", "leaf_one"]),
+                (lambda b: b.end is None, ["--impact", "impacting"]),
+                (lambda b: b.end is not None, ["--impact", "transient"]),
+                (lambda b: False, ["--impact", "persistent"]),
+                (lambda b: b.stack == "one" and b.size > 8 and b.lifetime() < 500,
+                 ["--frame", "_one", "--size", ">8", "--lifetime", "<500ns", "--layer", "heap"]),
+                (lambda b: True, ["--heap", "malloc", "--process", "70"]),
+        ]:
+            check("built.tide", blocks, keeps, *filters)
+
+
+@test
+def filters_of_a_window():
+    blocks = build("built.tide", 7)
+    check("built.tide", blocks, lambda b: 2000 < b.begin <= 5000, "--from", "2us", "--to", "50%")
+    check("built.tide", blocks, lambda b: b.begin > 3000, "--from", "mark:step")
+    check("built.tide", blocks, lambda b: b.begin <= 8000, "--to", "-2us")
+    born = lambda b: 2000 < b.begin <= 5000
+    gone = lambda b: b.end is not None and b.end <= 5000
+    inside = lambda b: b.begin <= 5000 and (b.end is None or b.end > 2000)
+    window = ["--from", "2us", "--to", "5us", "--impact"]
+    for keeps, word in [(lambda b: born(b) and gone(b), "transient"),
+                        (lambda b: inside(b) and born(b) != gone(b), "impacting"),
+                        (lambda b: inside(b) and not born(b) and not gone(b), "persistent"),
+                        (lambda b: inside(b) and not born(b) and gone(b), "AOFI"),
+                        (lambda b: born(b) and not gone(b), "aifo")]:
+        check("built.tide", blocks, keeps, *window, word)
+
+
+@test
+def filters_of_modules():
+    with open("modules.txt", "w") as file:
+        file.write("process p pid=1\nthread t p tid=1\n"
+                   "module a p 0x1000-0x2000 \"/usr/lib/libfirst.so.1\"\n"
+                   "module b p 0x3000-0x4000 \"/opt/tool\"\n"
+                   "frame x a 0x1100\nframe y b 0x3100\nstack s x < y\nstack r y\n"
+                   "+1 t malloc s 0x10 1\n+1 t malloc r 0x20 10\n+1 t malloc 0x30 100\nend\n")
+    run("dump", "--assemble", "modules.txt", "-o", "modules.tide", "--force")
+    for bytes, words in [(111, []), (1, ["libfirst"]), (11, ["^/opt/"]), (11, ["first", "tool$"]),
+                         (0, ["nothing"])]:
+        filters = [part for word in words for part in ("--module", word)]
+        assert heap("modules.tide", *filters)["allocated_bytes"] == bytes, words
+
+
+@test
+def filters_that_make_no_sense_are_told_in_every_command():
+    build("built.tide", 1)
+    for command in ["report", "dump"]:
+        for because, *words in [
+                ("'x..y' is no range of sizes", "--size", "x..y"),
+                ("'64..32' is no range", "--size", "64..32"),
+                ("'..' is no range", "--size", ".."),
+                ("'<0' is no range", "--size", "<0"),
+                ("'5x' is no range of lifetimes", "--lifetime", "5x"),
+                ("'-1s..' is no range of lifetimes", "--lifetime", "-1s.."),
+                ("--lifetime can be given once only", "--lifetime", "1s", "--lifetime", "2s"),
+                ("an impact is impacting, transient, persistent", "--impact", "big"),
+                ("a layer is heap or vm, not 'stack'", "--layer", "stack"),
+                ("no process '99'", "--process", "99"),
+                ("no thread 'third'", "--thread", "third"),
+                ("no heap 'pool'", "--heap", "pool"),
+                ("'a[' is not a regular expression", "--frame", "a["),
+                ("'*' is not a regular expression", "--module", "*"),
+                ("--from: 'soon' is no time", "--from", "soon"),
+                ("--to: no mark 'stpe' in the trace; did you mean 'step'?", "--to", "mark:stpe"),
+                ("--from: 11us lies after the end of the trace", "--from", "11us"),
+                ("--from 9us (9.000 us) lies after --to 5us", "--from", "9us", "--to", "5us")]:
+            told = refused(command, "built.tide", *words)
+            assert because in told, (command, words, told)
+
+
+@test
+def filters_a_report_is_about_the_heap():
+    build("built.tide", 1)
+    assert "tidemark window --layer vm" in refused("report", "built.tide", "--layer", "vm")
+
+
+def main():
+    failed = 0
+    print(f"1..{len(tests)}", flush=True)
+    for number, function in enumerate(tests, 1):
+        name = function.__name__.replace("_", " ")
+        try:
+            function()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as problem:  # whatever it is, the others still run
+            failed += 1
+            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
