@@ -17,7 +17,7 @@ enum {
 	INFO_MODULES,
 	INFO_ALL,
 	SHOWN_PROCESSES = 40,
-	KINDS_COUNT = TRACE_FAILED + 1,
+	KINDS_COUNT = TRACE_UNMAPPED + 1,
 	NOTES_COUNT = 16
 };
 
@@ -295,7 +295,7 @@ static void print_events(const struct info *info)
 	       str_count(stats->events_blocks, blocks), bytes_per_event(info));
 	for (uint8_t kind = 1; kind < KINDS_COUNT; kind++)
 		if (info->kinds[kind] > 0)
-			printf("  %-14s %15s\n", asm_words_event(kind),
+			printf("  %-16s %13s\n", asm_words_event(kind),
 			       str_count(info->kinds[kind], count));
 }
 
@@ -396,7 +396,8 @@ static void json_events(struct json *json, const struct info *info)
 	json_key(json, "by_kind");
 	json_object_begin(json);
 	for (uint8_t kind = 1; kind < KINDS_COUNT; kind++)
-		json_kv_u64(json, asm_words_event(kind), info->kinds[kind]);
+		if (asm_words_event(kind))
+			json_kv_u64(json, asm_words_event(kind), info->kinds[kind]);
 	json_object_end(json);
 	json_key(json, "bytes_per_event");
 	json_double(json, bytes_per_event(info));

@@ -411,6 +411,11 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 	ASSERT(!heap->finished);
 	if (event->thread >= heap->threads_count)
 		return;
+	if (event->kind > TRACE_FAILED) {
+		// Of other heaps and of virtual memory: neither is malloc's.
+		pass_time(heap, event->time_ns);
+		return;
+	}
 	thread = &heap->threads[event->thread];
 	if (thread->process >= heap->processes_count)
 		return;
@@ -542,7 +547,7 @@ static void expect(const struct heap *heap, const struct trace_event *event)
 {
 	const struct blocks *blocks;
 
-	if (event->thread >= heap->threads_count ||
+	if (event->kind > TRACE_FAILED || event->thread >= heap->threads_count ||
 	    heap->threads[event->thread].process >= heap->processes_count)
 		return;
 	blocks = &heap->processes[heap->threads[event->thread].process].blocks;

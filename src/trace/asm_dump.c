@@ -1,5 +1,6 @@
 #include "trace/asm.h"
 
+#include "trace/asm_vm.h"
 #include "trace/asm_words.h"
 
 #include <inttypes.h>
@@ -155,6 +156,7 @@ static void dump_definitions(const struct reader *reader, struct sink *sink)
 		dump_frame(reader, id, sink);
 	for (stack_id id = 1; id < reader_stacks_count(reader); id++)
 		dump_stack(reader, id, sink);
+	asm_vm_dump_definitions(reader, sink);
 }
 
 static void dump_event(const struct trace_event *event, struct sink *sink)
@@ -163,6 +165,10 @@ static void dump_event(const struct trace_event *event, struct sink *sink)
 		    asm_words_event(event->kind));
 	if (event->stack != 0)
 		sink_format(sink, " s%u", event->stack);
+	if (event->kind > TRACE_FAILED) {
+		asm_vm_dump_event(event, sink);
+		return;
+	}
 	if (event->kind == TRACE_REALLOC)
 		sink_format(sink, " 0x%" PRIx64 " ->", event->old_address);
 	if (event->kind != TRACE_FAILED)

@@ -1,154 +1,12 @@
 #include "trace/asm.h"
 
 #include "base/mem.h"
-#include "trace/asm_labels.h"
-#include "trace/asm_lex.h"
+#include "trace/asm_text.h"
+#include "trace/asm_vm.h"
 #include "trace/asm_words.h"
 #include "trace/defs.h"
-#include "trace/writer.h"
 
 #include <string.h>
-
-// The text being read, and the trace being made of it.
-struct assembly {
-	struct asm_lex lex;
-	struct asm_labels labels;
-	struct err *err;
-	int fd;
-	struct trace_info info;
-	bool described;        // there was a line about the trace as a whole
-	struct writer *writer; // NULL while there are only such lines
-	uint64_t time_ns;
-	process_id last_process; // TRACE_NONE: none yet
-	size_t at;               // the next word of the line
-};
-
-// A field of a `key=value` word, and where its number goes; NULL: handled by the caller.
-struct field {
-	const char *key;
-	uint64_t *number;
-	uint64_t max; // 0: any
-};
-
-static bool fail_at(struct assembly *text, const struct asm_word *word, const char *what)
-{
-	return asm_lex_fail(&text->lex, word, text->err, "%s", what);
-}
-
-// The next word, or NULL at the end of the line.
-static struct asm_word *peek(struct assembly *text)
-{
-	return text->at < text->lex.count ? &text->lex.words[text->at] : NULL;
-}
-
-static struct asm_word *take(struct assembly *text, const char *what)
-{
-	struct asm_word *word = peek(text);
-
-	if (!word)
-		asm_lex_fail(&text->lex, NULL, text->err, "%s expected at the end of the line",
-			     what);
-	else
-		text->at++;
-	return word;
-}
-
-static bool at_end(struct assembly *text)
-{
-	return !peek(text) || fail_at(text, peek(text), "nothing more expected on this line");
-}
-
-static bool is_word(const struct asm_word *word, const char *text)
-{
-	return word && !word->quoted && strcmp(word->text, text) == 0;
-}
-
-static bool take_number(struct assembly *text, const char *what, uint64_t *value)
-{
-	struct asm_word *word = take(text, what);
-
-	if (!word)
-		return false;
-	if (asm_lex_number(word->text, NULL, value))
-		return true;
-	return asm_lex_fail(&text->lex, word, text->err, "%s expected, not \"%s\"", what,
-			    word->text);
-}
-
-// A label of the class, which must be known.
-static bool take_label(struct assembly *text, char class, const char *what, uint32_t *id)
-{
-	struct asm_word *word = take(text, what);
-
-	if (!word)
-		return false;
-	if (!word->quoted && asm_labels_find(&text->labels, class, word->text, id))
-		return true;
-	return asm_lex_fail(&text->lex, word, text->err, "no %s is called \"%s\"", what,
-			    word->text);
-}
-
-// Does the next word name a thing of the class? Takes it then.
-static bool take_if_label(struct assembly *text, char class, uint32_t *id)
-{
-	struct asm_word *word = peek(text);
-
-	if (!word || word->quoted || !asm_labels_find(&text->labels, class, word->text, id))
-		return false;
-	text->at++;
-	return true;
-}
-
-// A new label. The id is that which the writer will give.
-static bool take_new_label(struct assembly *text, char class, uint32_t id)
-{
-	struct asm_word *word = take(text, "a label");
-
-	if (!word)
-		return false;
-	if (word->quoted || word->equals)
-		return fail_at(text, word, "a label expected");
-	if (!asm_labels_add(&text->labels, class, word->text, id))
-		return asm_lex_fail(&text->lex, word, text->err, "\"%s\" is defined already",
-				    word->text);
-	return true;
-}
-
-// The next word if it is `key=…`: its value, or NULL.
-static char *take_value(struct assembly *text, const char *key)
-{
-	struct asm_word *word = peek(text);
-
-	if (!word || word->quoted || !word->equals ||
-	    strlen(key) != (size_t)(word->equals - word->text) ||
-	    strncmp(key, word->text, (size_t)(word->equals - word->text)) != 0)
-		return NULL;
-	text->at++;
-	return word->equals + 1;
-}
-
-// The next word if it is one of the fields. *taken says whether it was.
-static bool take_field(struct assembly *text, const struct field *fields, bool *taken)
-{
-	struct asm_word *word = peek(text);
-
-	*taken = false;
-	for (; word && fields->key; fields++) {
-		const char *value = take_value(text, fields->key);
-
-		if (!value)
-			continue;
-		*taken = true;
-		if (!asm_lex_number(value, NULL, fields->number))
-			return asm_lex_fail(&text->lex, word, text->err, "%s=NUMBER expected",
-					    fields->key);
-		if (fields->max && *fields->number > fields->max)
-			return asm_lex_fail(&text->lex, word, text->err, "%s is at most %llu",
-					    fields->key, (unsigned long long)fields->max);
-		return true;
-	}
-	return true;
-}
 
 // Bytes in hexadecimal; returns how many, or SIZE_MAX.
 static size_t parse_hex(const char *text, uint8_t *out, size_t max)
@@ -168,12 +26,12 @@ static size_t parse_hex(const char *text, uint8_t *out, size_t max)
 	return length / 2;
 }
 
-static bool read_trace(struct assembly *text)
+static bool read_trace(struct asm_text *text)
 {
 	struct trace_info *info = &text->info;
-	const struct field numbers[] = { { "began", &info->began_unix_ns, 0 },
-					 { "tick", &info->tick_ns, 0 },
-					 { NULL, NULL, 0 } };
+	const struct asm_field numbers[] = { { "began", &info->began_unix_ns, 0 },
+					     { "tick", &info->tick_ns, 0 },
+					     { NULL, NULL, 0 } };
 	const struct {
 		const char *key;
 		char **text;
@@ -184,16 +42,17 @@ static bool read_trace(struct assembly *text)
 		      { "options", &info->options } };
 
 	if (text->writer)
-		return fail_at(text, &text->lex.words[0], "trace lines come before all others");
-	while (peek(text)) {
-		struct asm_word *word = peek(text);
+		return asm_text_fail(text, &text->lex.words[0],
+				     "trace lines come before all others");
+	while (asm_text_peek(text)) {
+		struct asm_word *word = asm_text_peek(text);
 		bool taken;
 		char *value;
 
-		if (!take_field(text, numbers, &taken))
+		if (!asm_text_field(text, numbers, &taken))
 			return false;
 		for (size_t i = 0; i < sizeof texts / sizeof *texts && !taken; i++) {
-			value = take_value(text, texts[i].key);
+			value = asm_text_value(text, texts[i].key);
 			if (!value)
 				continue;
 			mem_free(*texts[i].text);
@@ -202,50 +61,52 @@ static bool read_trace(struct assembly *text)
 		}
 		if (taken)
 			continue;
-		value = take_value(text, "id");
+		value = asm_text_value(text, "id");
 		if (!value || parse_hex(value, info->recording_id, 16) != 16)
-			return fail_at(text, word,
-				       "id=HEX (32 digits), began=, tick=, tool=, host=, command=, "
-				       "directory= or options= expected");
+			return asm_text_fail(
+				text, word,
+				"id=HEX (32 digits), began=, tick=, tool=, host=, command=, "
+				"directory= or options= expected");
 	}
 	return true;
 }
 
-static bool read_process(struct assembly *text)
+static bool read_process(struct asm_text *text)
 {
 	uint64_t pid = 0, generation = 0, start = TRACE_START_EXEC, bits = 64;
 	struct trace_process process = { .parent = TRACE_NONE, .exe = "" };
-	const struct field fields[] = {
+	const struct asm_field fields[] = {
 		{ "pid", &pid, UINT32_MAX },       { "generation", &generation, UINT32_MAX },
 		{ "start", &start, UINT8_MAX },    { "bits", &bits, UINT8_MAX },
 		{ "began", &process.began_ns, 0 }, { NULL, NULL, 0 }
 	};
 	process_id id = text->last_process + 1;
-	bool ok = take_new_label(text, 'p', id);
+	bool ok = asm_text_new_label(text, 'p', id);
 	char *value;
 
 	process.args = mem_alloc(text->lex.count, sizeof *process.args);
-	while (ok && peek(text)) {
-		struct asm_word *word = peek(text);
+	while (ok && asm_text_peek(text)) {
+		struct asm_word *word = asm_text_peek(text);
 		bool taken = true;
 
-		if (is_word(word, "start=fork") || is_word(word, "start=exec")) {
+		if (asm_text_is(word, "start=fork") || asm_text_is(word, "start=exec")) {
 			start = word->text[6] == 'f' ? TRACE_START_FORK : TRACE_START_EXEC;
 			text->at++;
-		} else if ((value = take_value(text, "exe")) != NULL) {
+		} else if ((value = asm_text_value(text, "exe")) != NULL) {
 			process.exe = value;
-		} else if ((value = take_value(text, "arg")) != NULL) {
+		} else if ((value = asm_text_value(text, "arg")) != NULL) {
 			process.args[process.args_count++] = value;
-		} else if ((value = take_value(text, "parent")) != NULL) {
+		} else if ((value = asm_text_value(text, "parent")) != NULL) {
 			taken = asm_labels_find(&text->labels, 'p', value, &process.parent) &&
 				process.parent < id;
 		} else {
-			ok = take_field(text, fields, &taken);
+			ok = asm_text_field(text, fields, &taken);
 		}
 		if (ok && !taken)
-			ok = fail_at(text, word,
-				     "pid=, parent=LABEL, generation=, start=fork|exec, bits=, "
-				     "began=, exe=TEXT or arg=TEXT expected");
+			ok = asm_text_fail(
+				text, word,
+				"pid=, parent=LABEL, generation=, start=fork|exec, bits=, "
+				"began=, exe=TEXT or arg=TEXT expected");
 	}
 	process.pid = (uint32_t)pid;
 	process.generation = (uint32_t)generation;
@@ -257,155 +118,143 @@ static bool read_process(struct assembly *text)
 	return ok;
 }
 
-static bool read_thread(struct assembly *text)
+static bool read_thread(struct asm_text *text)
 {
 	process_id process = text->last_process;
 	uint64_t tid = 0;
-	const struct field fields[] = { { "tid", &tid, UINT32_MAX }, { NULL, NULL, 0 } };
+	const struct asm_field fields[] = { { "tid", &tid, UINT32_MAX }, { NULL, NULL, 0 } };
 	const char *name = "";
 	bool taken;
 
-	if (!take_new_label(text, 't', writer_threads_count(text->writer)))
+	if (!asm_text_new_label(text, 't', writer_threads_count(text->writer)))
 		return false;
-	if (!take_if_label(text, 'p', &process) && process == TRACE_NONE)
-		return fail_at(text, NULL, "a process has to be defined before a thread");
-	if (!take_field(text, fields, &taken))
+	if (!asm_text_if_label(text, 'p', &process) && process == TRACE_NONE)
+		return asm_text_fail(text, NULL, "a process has to be defined before a thread");
+	if (!asm_text_field(text, fields, &taken))
 		return false;
-	if (peek(text)) {
-		if (!peek(text)->quoted)
-			return fail_at(text, peek(text), "tid= or a name in quotes expected");
-		name = take(text, "a name")->text;
+	if (asm_text_peek(text)) {
+		if (!asm_text_peek(text)->quoted)
+			return asm_text_fail(text, asm_text_peek(text),
+					     "tid= or a name in quotes expected");
+		name = asm_text_take(text, "a name")->text;
 	}
-	if (!at_end(text))
+	if (!asm_text_at_end(text))
 		return false;
 	writer_add_thread(text->writer, process, (uint32_t)tid, name);
 	return true;
 }
 
-static bool take_range(struct assembly *text, uint64_t *start, uint64_t *end)
-{
-	struct asm_word *word = take(text, "an address range");
-	const char *dash;
-
-	if (!word)
-		return false;
-	dash = strchr(word->text, '-');
-	if (dash && asm_lex_number(word->text, dash, start) &&
-	    asm_lex_number(dash + 1, NULL, end) && *start <= *end)
-		return true;
-	return fail_at(text, word, "an address range 0x…-0x… expected");
-}
-
-static bool read_module(struct assembly *text)
+static bool read_module(struct asm_text *text)
 {
 	struct trace_module module = { .process = text->last_process, .path = "" };
-	const struct field fields[] = { { "bias", &module.bias, 0 },
-					{ "file-size", &module.file_size, 0 },
-					{ "file-time", &module.file_mtime_ns, 0 },
-					{ NULL, NULL, 0 } };
+	const struct asm_field fields[] = { { "bias", &module.bias, 0 },
+					    { "file-size", &module.file_size, 0 },
+					    { "file-time", &module.file_mtime_ns, 0 },
+					    { NULL, NULL, 0 } };
 
-	if (!take_new_label(text, 'm', writer_modules_count(text->writer)))
+	if (!asm_text_new_label(text, 'm', writer_modules_count(text->writer)))
 		return false;
-	if (!take_if_label(text, 'p', &module.process) && module.process == TRACE_NONE)
-		return fail_at(text, NULL, "a process has to be defined before a module");
-	if (!take_range(text, &module.start, &module.end))
+	if (!asm_text_if_label(text, 'p', &module.process) && module.process == TRACE_NONE)
+		return asm_text_fail(text, NULL, "a process has to be defined before a module");
+	if (!asm_text_range(text, &module.start, &module.end))
 		return false;
-	while (peek(text)) {
-		struct asm_word *word = peek(text);
+	while (asm_text_peek(text)) {
+		struct asm_word *word = asm_text_peek(text);
 		const char *value;
 		bool taken;
 
-		if (!take_field(text, fields, &taken))
+		if (!asm_text_field(text, fields, &taken))
 			return false;
 		if (taken)
 			continue;
-		value = take_value(text, "build-id");
+		value = asm_text_value(text, "build-id");
 		if (value) {
 			size_t length = parse_hex(value, module.build_id, sizeof module.build_id);
 
 			if (length == SIZE_MAX)
-				return fail_at(text, word,
-					       "build-id=HEX of at most 32 bytes expected");
+				return asm_text_fail(text, word,
+						     "build-id=HEX of at most 32 bytes expected");
 			module.build_id_length = (uint8_t)length;
 		} else if (word->quoted) {
 			module.path = word->text;
 			text->at++;
 		} else {
-			return fail_at(text, word,
-				       "bias=, file-size=, file-time=, build-id=HEX or a path in "
-				       "quotes expected");
+			return asm_text_fail(
+				text, word,
+				"bias=, file-size=, file-time=, build-id=HEX or a path in "
+				"quotes expected");
 		}
 	}
 	writer_add_module(text->writer, &module);
 	return true;
 }
 
-static bool read_frame(struct assembly *text)
+static bool read_frame(struct asm_text *text)
 {
 	uint64_t pc, flags = 0;
-	const struct field fields[] = { { "flags", &flags, UINT32_MAX }, { NULL, NULL, 0 } };
+	const struct asm_field fields[] = { { "flags", &flags, UINT32_MAX }, { NULL, NULL, 0 } };
 	module_id module = 0;
 	bool taken;
 
-	if (!take_new_label(text, 'f', writer_frames_count(text->writer)))
+	if (!asm_text_new_label(text, 'f', writer_frames_count(text->writer)))
 		return false;
-	take_if_label(text, 'm', &module);
-	if (!take_number(text, "an address", &pc) || !take_field(text, fields, &taken) ||
-	    !at_end(text))
+	asm_text_if_label(text, 'm', &module);
+	if (!asm_text_number(text, "an address", &pc) || !asm_text_field(text, fields, &taken) ||
+	    !asm_text_at_end(text))
 		return false;
 	writer_add_frame(text->writer, module, pc, (uint32_t)flags);
 	return true;
 }
 
 // A function, and perhaps FILE:LINE behind it. The texts are the line's.
-static bool take_function(struct assembly *text, struct trace_name *name)
+static bool take_function(struct asm_text *text, struct trace_name *name)
 {
-	struct asm_word *word = take(text, "a function");
+	struct asm_word *word = asm_text_take(text, "a function");
 	uint64_t line;
 
 	if (!word)
 		return false;
-	if (is_word(word, "<"))
-		return fail_at(text, word, "a function expected");
+	if (asm_text_is(word, "<"))
+		return asm_text_fail(text, word, "a function expected");
 	*name = (struct trace_name){ .function = word->text, .file = "" };
-	word = peek(text);
-	if (!word || is_word(word, "<"))
+	word = asm_text_peek(text);
+	if (!word || asm_text_is(word, "<"))
 		return true;
 	text->at++;
 	if (!word->colon || !asm_lex_number(word->colon + 1, NULL, &line) || line > UINT32_MAX)
-		return fail_at(text, word, "FILE:LINE or < expected");
+		return asm_text_fail(text, word, "FILE:LINE or < expected");
 	*word->colon = '\0';
 	name->file = word->text;
 	name->line = (uint32_t)line;
 	return true;
 }
 
-static bool read_name(struct assembly *text)
+static bool read_name(struct asm_text *text)
 {
 	struct trace_name names[DEFS_NAMES_MAX];
 	size_t count = 0;
 	frame_id frame;
 
-	if (!take_label(text, 'f', "frame", &frame))
+	if (!asm_text_label(text, 'f', "frame", &frame))
 		return false;
 	for (;;) {
 		if (count == DEFS_NAMES_MAX)
-			return fail_at(text, NULL, "too many functions at one frame");
+			return asm_text_fail(text, NULL, "too many functions at one frame");
 		if (!take_function(text, &names[count]))
 			return false;
 		count++;
-		if (!peek(text))
+		if (!asm_text_peek(text))
 			break;
 		text->at++; // "<"
 	}
 	if (frame == 0)
-		return fail_at(text, NULL, "frame f0 is none");
+		return asm_text_fail(text, NULL, "frame f0 is none");
 	writer_add_name(text->writer, frame, names, count);
 	return true;
 }
 
 // The frame that stands for a function in a file at a line: one for all stacks.
-static frame_id named_frame(struct assembly *text, const struct trace_name *name)
+static frame_id named_frame(struct asm_text *text, const struct trace_name *name)
 {
 	struct str key = { 0 };
 	uint32_t id;
@@ -422,7 +271,7 @@ static frame_id named_frame(struct assembly *text, const struct trace_name *name
 }
 
 // The stack of `frame` on `parent`: one for all texts that spell it out.
-static stack_id named_stack(struct assembly *text, stack_id parent, frame_id frame, uint8_t flags)
+static stack_id named_stack(struct asm_text *text, stack_id parent, frame_id frame, uint8_t flags)
 {
 	char key[48];
 	uint32_t id;
@@ -436,11 +285,11 @@ static stack_id named_stack(struct assembly *text, stack_id parent, frame_id fra
 }
 
 // What stands between two < of a stack: a frame by its label or by a function's name.
-static bool take_stack_frame(struct assembly *text, frame_id *frame)
+static bool take_stack_frame(struct asm_text *text, frame_id *frame)
 {
 	struct trace_name name;
 
-	if (take_if_label(text, 'f', frame))
+	if (asm_text_if_label(text, 'f', frame))
 		return true;
 	if (!take_function(text, &name))
 		return false;
@@ -448,30 +297,30 @@ static bool take_stack_frame(struct assembly *text, frame_id *frame)
 	return true;
 }
 
-static bool read_stack(struct assembly *text)
+static bool read_stack(struct asm_text *text)
 {
 	uint64_t flags = 0;
-	const struct field fields[] = { { "flags", &flags, UINT8_MAX }, { NULL, NULL, 0 } };
-	struct asm_word *label = take(text, "a label");
+	const struct asm_field fields[] = { { "flags", &flags, UINT8_MAX }, { NULL, NULL, 0 } };
+	struct asm_word *label = asm_text_take(text, "a label");
 	frame_id *frames = mem_alloc(text->lex.count, sizeof *frames);
 	size_t count = 0;
 	stack_id parent = 0;
 	bool taken;
-	bool ok = label && take_field(text, fields, &taken);
+	bool ok = label && asm_text_field(text, fields, &taken);
 
 	while (ok) {
-		if (count > 0 && take_if_label(text, 's', &parent)) {
-			ok = at_end(text);
+		if (count > 0 && asm_text_if_label(text, 's', &parent)) {
+			ok = asm_text_at_end(text);
 			break;
 		}
 		ok = take_stack_frame(text, &frames[count]);
 		if (!ok)
 			break;
 		count++;
-		if (!peek(text))
+		if (!asm_text_peek(text))
 			break;
-		if (!is_word(peek(text), "<"))
-			ok = fail_at(text, peek(text), "< expected");
+		if (!asm_text_is(asm_text_peek(text), "<"))
+			ok = asm_text_fail(text, asm_text_peek(text), "< expected");
 		text->at++;
 	}
 	// From the outermost inwards. The last one is new even if the same was spelled before, so
@@ -488,48 +337,49 @@ static bool read_stack(struct assembly *text)
 	return ok;
 }
 
-static bool read_end(struct assembly *text)
+static bool read_end(struct asm_text *text)
 {
 	struct trace_end end = { .why = "" };
-	const struct field fields[] = { { "duration", &end.duration_ns, 0 },
-					{ "events-lost", &end.events_lost, 0 },
-					{ "waited", &end.waited_ns, 0 },
-					{ "tick-median", &end.tick_median_ns, 0 },
-					{ "tick-worst", &end.tick_worst_ns, 0 },
-					{ "guest-bytes", &end.guest_bytes_peak, 0 },
-					{ "collector-bytes", &end.collector_bytes_peak, 0 },
-					{ "collector-cpu", &end.collector_cpu_ns, 0 },
-					{ "stacks-incomplete", &end.stacks_incomplete, 0 },
-					{ "stacks-verified", &end.stacks_verified, 0 },
-					{ "stacks-mismatched", &end.stacks_mismatched, 0 },
-					{ NULL, NULL, 0 } };
+	const struct asm_field fields[] = { { "duration", &end.duration_ns, 0 },
+					    { "events-lost", &end.events_lost, 0 },
+					    { "waited", &end.waited_ns, 0 },
+					    { "tick-median", &end.tick_median_ns, 0 },
+					    { "tick-worst", &end.tick_worst_ns, 0 },
+					    { "guest-bytes", &end.guest_bytes_peak, 0 },
+					    { "collector-bytes", &end.collector_bytes_peak, 0 },
+					    { "collector-cpu", &end.collector_cpu_ns, 0 },
+					    { "stacks-incomplete", &end.stacks_incomplete, 0 },
+					    { "stacks-verified", &end.stacks_verified, 0 },
+					    { "stacks-mismatched", &end.stacks_mismatched, 0 },
+					    { NULL, NULL, 0 } };
 
 	end.duration_ns = text->time_ns;
-	while (peek(text)) {
-		struct asm_word *word = peek(text);
+	while (asm_text_peek(text)) {
+		struct asm_word *word = asm_text_peek(text);
 		char *value;
 		bool taken;
 
-		if (!take_field(text, fields, &taken))
+		if (!asm_text_field(text, fields, &taken))
 			return false;
-		value = taken ? NULL : take_value(text, "why");
+		value = taken ? NULL : asm_text_value(text, "why");
 		if (value)
 			end.why = value;
 		else if (!taken)
-			return fail_at(text, word, "duration=, why=TEXT or another total expected");
+			return asm_text_fail(text, word,
+					     "duration=, why=TEXT or another total expected");
 	}
 	writer_end(text->writer, &end);
 	return true;
 }
 
 // "@100", "+5us": the time of an item.
-static bool take_time(struct assembly *text)
+static bool take_time(struct asm_text *text)
 {
 	static const struct {
 		const char *unit;
 		uint64_t ns;
 	} units[] = { { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
-	struct asm_word *word = take(text, "a time");
+	struct asm_word *word = asm_text_take(text, "a time");
 	const char *end = word->text + strlen(word->text);
 	uint64_t time_ns, factor = 1;
 
@@ -546,93 +396,95 @@ static bool take_time(struct assembly *text)
 	if (!asm_lex_number(word->text + 1, end, &time_ns) ||
 	    __builtin_mul_overflow(time_ns, factor, &time_ns) ||
 	    (word->text[0] == '+' && __builtin_add_overflow(time_ns, text->time_ns, &time_ns)))
-		return fail_at(text, word,
-			       "a time expected: @NUMBER or +NUMBER, in ns, us, ms or s");
+		return asm_text_fail(text, word,
+				     "a time expected: @NUMBER or +NUMBER, in ns, us, ms or s");
 	if (time_ns < text->time_ns)
-		return fail_at(text, word, "time goes back");
+		return asm_text_fail(text, word, "time goes back");
 	text->time_ns = time_ns;
 	return true;
 }
 
-static bool take_alignment(struct assembly *text, struct trace_event *event)
+static bool take_alignment(struct asm_text *text, struct trace_event *event)
 {
-	struct asm_word *word = peek(text);
-	const char *value = take_value(text, "align");
+	struct asm_word *word = asm_text_peek(text);
+	const char *value = asm_text_value(text, "align");
 	uint64_t align;
 
 	if (!value)
-		return fail_at(text, word, "align=BYTES expected");
+		return asm_text_fail(text, word, "align=BYTES expected");
 	if (strncmp(value, "2^", 2) == 0 && asm_lex_number(value + 2, NULL, &align) &&
 	    align <= UINT8_MAX) {
 		event->align_log2 = (uint8_t)align;
 		return true;
 	}
 	if (!asm_lex_number(value, NULL, &align) || align == 0 || (align & (align - 1)) != 0)
-		return fail_at(text, word, "align= takes a power of two");
+		return asm_text_fail(text, word, "align= takes a power of two");
 	event->align_log2 = (uint8_t)__builtin_ctzll(align);
 	return true;
 }
 
-static bool read_event(struct assembly *text, thread_id thread)
+static bool read_event(struct asm_text *text, thread_id thread)
 {
 	struct trace_event event = { .time_ns = text->time_ns, .thread = thread };
-	struct asm_word *word = take(text, "an event");
+	struct asm_word *word = asm_text_take(text, "an event");
 
 	if (!word)
 		return false;
-	event.kind = asm_words_find_event(is_word(word, "alloc") ? "malloc" : word->text);
+	event.kind = asm_words_find_event(asm_text_is(word, "alloc") ? "malloc" : word->text);
 	if (event.kind == 0)
 		return asm_lex_fail(&text->lex, word, text->err, "no event is called \"%s\"",
 				    word->text);
-	take_if_label(text, 's', &event.stack);
+	asm_text_if_label(text, 's', &event.stack);
+	if (event.kind > TRACE_FAILED)
+		return asm_vm_read_event(text, &event);
 	if (event.kind == TRACE_REALLOC) {
-		if (!take_number(text, "an address", &event.old_address))
+		if (!asm_text_number(text, "an address", &event.old_address))
 			return false;
-		if (!is_word(peek(text), "->"))
-			return fail_at(text, peek(text), "-> expected");
+		if (!asm_text_is(asm_text_peek(text), "->"))
+			return asm_text_fail(text, asm_text_peek(text), "-> expected");
 		text->at++;
 	}
-	if (event.kind != TRACE_FAILED && !take_number(text, "an address", &event.address))
+	if (event.kind != TRACE_FAILED && !asm_text_number(text, "an address", &event.address))
 		return false;
 	if (event.kind != TRACE_FREE && event.kind != TRACE_REALLOC_FREE &&
-	    !take_number(text, "a size", &event.size))
+	    !asm_text_number(text, "a size", &event.size))
 		return false;
 	if (event.kind == TRACE_ALIGNED && !take_alignment(text, &event))
 		return false;
-	if (!at_end(text))
+	if (!asm_text_at_end(text))
 		return false;
 	writer_event(text->writer, &event);
 	return true;
 }
 
 // How a process ended: exit=, signal= or exec, packed as the format has it.
-static bool take_ending(struct assembly *text, uint64_t *value)
+static bool take_ending(struct asm_text *text, uint64_t *value)
 {
 	static const char *const words[] = { "exit", "signal" };
 
 	for (uint64_t i = 0; i < 2; i++) {
 		uint64_t number;
-		const struct field fields[] = { { words[i], &number, UINT32_MAX },
-						{ NULL, NULL, 0 } };
+		const struct asm_field fields[] = { { words[i], &number, UINT32_MAX },
+						    { NULL, NULL, 0 } };
 		bool taken;
 
-		if (!take_field(text, fields, &taken))
+		if (!asm_text_field(text, fields, &taken))
 			return false;
 		if (taken)
 			*value = number << 8 | (TRACE_EXIT_CODE + i);
 	}
-	if (is_word(peek(text), "exec")) {
+	if (asm_text_is(asm_text_peek(text), "exec")) {
 		*value = TRACE_EXIT_EXEC;
 		text->at++;
 	}
 	return true;
 }
 
-static bool read_note(struct assembly *text)
+static bool read_note(struct asm_text *text)
 {
 	struct trace_note note = { .process = TRACE_NONE, .thread = TRACE_NONE, .text = "" };
-	const struct field fields[] = { { "value", &note.value, 0 }, { NULL, NULL, 0 } };
-	struct asm_word *word = take(text, "a thread or a note");
+	const struct asm_field fields[] = { { "value", &note.value, 0 }, { NULL, NULL, 0 } };
+	struct asm_word *word = asm_text_take(text, "a thread or a note");
 	uint64_t kind;
 	bool taken;
 
@@ -645,34 +497,34 @@ static bool read_note(struct assembly *text)
 	if (note.kind == 0)
 		return asm_lex_fail(&text->lex, word, text->err,
 				    "\"%s\" is neither a thread nor a kind of note", word->text);
-	if (!take_if_label(text, 'p', &note.process) && note.kind <= TRACE_NOTE_PROCESS_END)
+	if (!asm_text_if_label(text, 'p', &note.process) && note.kind <= TRACE_NOTE_PROCESS_END)
 		return asm_lex_fail(&text->lex, word, text->err, "\"%s\" needs a process",
 				    word->text);
-	take_if_label(text, 't', &note.thread);
+	asm_text_if_label(text, 't', &note.thread);
 	if (note.kind == TRACE_NOTE_PROCESS_END && !take_ending(text, &note.value))
 		return false;
-	if (!take_field(text, fields, &taken))
+	if (!asm_text_field(text, fields, &taken))
 		return false;
-	if (peek(text) && peek(text)->quoted)
-		note.text = take(text, "a text")->text;
+	if (asm_text_peek(text) && asm_text_peek(text)->quoted)
+		note.text = asm_text_take(text, "a text")->text;
 	note.time_ns = text->time_ns;
-	if (!at_end(text))
+	if (!asm_text_at_end(text))
 		return false;
 	writer_note(text->writer, &note);
 	return true;
 }
 
-static bool read_item(struct assembly *text)
+static bool read_item(struct asm_text *text)
 {
 	thread_id thread;
 
 	if (!take_time(text))
 		return false;
-	return take_if_label(text, 't', &thread) ? read_event(text, thread) : read_note(text);
+	return asm_text_if_label(text, 't', &thread) ? read_event(text, thread) : read_note(text);
 }
 
 // All that is said about the trace as a whole has been said.
-static bool begin_trace(struct assembly *text)
+static bool begin_trace(struct asm_text *text)
 {
 	if (text->writer)
 		return true;
@@ -684,42 +536,53 @@ static bool begin_trace(struct assembly *text)
 	return true;
 }
 
-static bool read_line(struct assembly *text)
+static bool read_line(struct asm_text *text)
 {
 	static const struct {
 		const char *word;
-		bool (*read)(struct assembly *text);
+		bool (*read)(struct asm_text *text);
 	} statements[] = {
-		{ "process", read_process }, { "thread", read_thread }, { "module", read_module },
-		{ "frame", read_frame },     { "name", read_name },     { "stack", read_stack },
+		{ "process", read_process },
+		{ "thread", read_thread },
+		{ "module", read_module },
+		{ "frame", read_frame },
+		{ "name", read_name },
+		{ "stack", read_stack },
+		{ "heap", asm_vm_read_heap },
+		{ "file", asm_vm_read_file },
+		{ "snapshot", asm_vm_read_snapshot },
+		{ "mapping", asm_vm_read_mapping },
+		{ "pages", asm_vm_read_pages },
 		{ "end", read_end },
 	};
 	struct asm_word *word = &text->lex.words[0];
 
 	text->at = 1;
-	if (is_word(word, "trace")) {
+	if (asm_text_is(word, "trace")) {
 		text->described = true;
 		return read_trace(text);
 	}
 	if (!begin_trace(text))
 		return false;
+	if (!asm_text_is(word, "mapping") && !asm_text_is(word, "pages"))
+		asm_vm_close_snapshot(text);
 	if (!word->quoted && (word->text[0] == '@' || word->text[0] == '+')) {
 		text->at = 0;
 		return read_item(text);
 	}
 	for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
-		if (is_word(word, statements[i].word))
+		if (asm_text_is(word, statements[i].word))
 			return statements[i].read(text);
 	return asm_lex_fail(
 		&text->lex, word, text->err,
 		"a line begins with trace, process, thread, module, frame, name, stack, "
-		"end, @TIME or +TIME, not with \"%s\"",
+		"heap, file, snapshot, mapping, pages, end, @TIME or +TIME, not with \"%s\"",
 		word->text);
 }
 
 bool asm_read(const char *text, size_t length, int fd, struct err *err)
 {
-	struct assembly assembly = { .err = err, .fd = fd, .last_process = TRACE_NONE };
+	struct asm_text assembly = { .err = err, .fd = fd, .last_process = TRACE_NONE };
 	bool ended = false;
 	bool ok = true;
 
@@ -730,19 +593,22 @@ bool asm_read(const char *text, size_t length, int fd, struct err *err)
 					  "nothing may follow the end line");
 		else
 			ok = read_line(&assembly);
-		ended = is_word(&assembly.lex.words[0], "end");
+		ended = asm_text_is(&assembly.lex.words[0], "end");
 	}
 	ok = ok && err->kind == ERR_NONE;
 	if (ok && !assembly.writer)
 		ok = assembly.described ? begin_trace(&assembly)
 					: err_set(err, ERR_FORMAT, "the text describes no trace");
 	if (assembly.writer) {
+		if (ok)
+			asm_vm_close_snapshot(&assembly);
 		writer_flush(assembly.writer);
 		if (ok)
 			ok = writer_ok(assembly.writer, err);
 	}
 	writer_free(assembly.writer);
 	asm_labels_fini(&assembly.labels);
+	snapshot_fini(&assembly.snapshot);
 	asm_lex_fini(&assembly.lex);
 	mem_free(assembly.info.tool);
 	mem_free(assembly.info.host);

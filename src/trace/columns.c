@@ -7,7 +7,17 @@
 #define EVERY (BIT(COLUMN_KIND) | BIT(COLUMN_THREAD) | BIT(COLUMN_TIME))
 #define BEGINS (ADDRESS | BIT(COLUMN_SIZE) | BIT(COLUMN_STACK))
 
-enum { KINDS_COUNT = TRACE_FAILED + 1, RESERVE_EVENTS = 1024 };
+// What calls on virtual memory have in common, and what few events have at all.
+#define VM (ADDRESS | BIT(COLUMN_STACK) | BIT(COLUMN_ORIGIN))
+#define CALL (VM | BIT(COLUMN_SIZE) | BIT(COLUMN_ERROR))
+#define FILES (BIT(COLUMN_OFFSET) | BIT(COLUMN_FILE))
+#define RARE                                                                                     \
+	(BIT(COLUMN_HEAP) | BIT(COLUMN_OLD_SIZE) | BIT(COLUMN_PROTECTION) | BIT(COLUMN_OFFSET) | \
+	 BIT(COLUMN_ERROR) | BIT(COLUMN_FLAGS) | BIT(COLUMN_FILE) | BIT(COLUMN_ORIGIN))
+
+enum { KINDS_COUNT = TRACE_UNMAPPED + 1, RESERVE_EVENTS = 1024 };
+
+_Static_assert(KINDS_COUNT <= 64, "kinds_used has a bit for each kind");
 
 static const uint64_t kind_columns[KINDS_COUNT] = {
 	[TRACE_MALLOC] = BEGINS,
@@ -20,6 +30,22 @@ static const uint64_t kind_columns[KINDS_COUNT] = {
 	[TRACE_REALLOC_UNDO] = BEGINS,
 	[TRACE_REALLOC_FAILED] = BEGINS,
 	[TRACE_FAILED] = BIT(COLUMN_SIZE) | BIT(COLUMN_STACK),
+	[TRACE_HEAP_ALLOC] = BEGINS | BIT(COLUMN_HEAP),
+	[TRACE_HEAP_FREE] = ADDRESS | BIT(COLUMN_FREE_STACK) | BIT(COLUMN_HEAP),
+	[TRACE_HEAP_RESET] = BIT(COLUMN_FREE_STACK) | BIT(COLUMN_HEAP),
+	[TRACE_HEAP_DESTROY] = BIT(COLUMN_FREE_STACK) | BIT(COLUMN_HEAP),
+	[TRACE_MMAP] = CALL | FILES | BIT(COLUMN_PROTECTION) | BIT(COLUMN_FLAGS),
+	[TRACE_MUNMAP] = CALL,
+	[TRACE_MREMAP] = CALL | BIT(COLUMN_OLD_ADDRESS) | BIT(COLUMN_OLD_SIZE) | BIT(COLUMN_FLAGS),
+	[TRACE_BRK] = VM | BIT(COLUMN_OLD_ADDRESS) | BIT(COLUMN_ERROR),
+	[TRACE_MPROTECT] = CALL | BIT(COLUMN_PROTECTION),
+	[TRACE_MADVISE] = CALL | BIT(COLUMN_FLAGS),
+	[TRACE_MLOCK] = CALL | BIT(COLUMN_FLAGS),
+	[TRACE_SHMAT] = CALL | FILES | BIT(COLUMN_PROTECTION) | BIT(COLUMN_FLAGS),
+	[TRACE_SHMDT] = CALL,
+	[TRACE_REMAP] = CALL | BIT(COLUMN_OFFSET) | BIT(COLUMN_FLAGS),
+	[TRACE_MAPPED] = VM | FILES | BIT(COLUMN_SIZE) | BIT(COLUMN_PROTECTION) | BIT(COLUMN_FLAGS),
+	[TRACE_UNMAPPED] = VM | BIT(COLUMN_SIZE),
 };
 
 uint64_t columns_of_kind(uint8_t kind)
@@ -83,6 +109,31 @@ static inline void add_byte(struct columns_encoder *encoder, enum column column,
 	encoder->columns_used |= (uint64_t)(value != 0) << column;
 }
 
+// What heaps of other kinds and virtual memory have, kept out of the way of malloc's events.
+static __attribute__((noinline)) void add_rare(struct columns_encoder *encoder,
+					       const struct trace_event *event, uint64_t columns)
+{
+	static const struct trace_vm nothing;
+	const struct trace_vm *vm = event->vm ? event->vm : &nothing;
+
+	if (columns & BIT(COLUMN_HEAP))
+		add_number(encoder, COLUMN_HEAP, event->heap);
+	if (columns & BIT(COLUMN_OLD_SIZE))
+		add_number(encoder, COLUMN_OLD_SIZE, vm->old_size);
+	if (columns & BIT(COLUMN_PROTECTION))
+		add_number(encoder, COLUMN_PROTECTION, vm->protection);
+	if (columns & BIT(COLUMN_OFFSET))
+		add_number(encoder, COLUMN_OFFSET, vm->offset);
+	if (columns & BIT(COLUMN_ERROR))
+		add_number(encoder, COLUMN_ERROR, vm->error);
+	if (columns & BIT(COLUMN_FLAGS))
+		add_number(encoder, COLUMN_FLAGS, vm->flags);
+	if (columns & BIT(COLUMN_FILE))
+		add_number(encoder, COLUMN_FILE, vm->file);
+	if (columns & BIT(COLUMN_ORIGIN))
+		add_byte(encoder, COLUMN_ORIGIN, vm->origin);
+}
+
 static void add_fields(struct columns_encoder *encoder, const struct trace_event *event,
 		       uint64_t columns)
 {
@@ -105,6 +156,8 @@ static void add_fields(struct columns_encoder *encoder, const struct trace_event
 		add_byte(encoder, COLUMN_ALIGN, event->align_log2);
 	if (columns & BIT(COLUMN_FREE_STACK))
 		add_number(encoder, COLUMN_FREE_STACK, event->stack);
+	if (unlikely(columns & RARE))
+		add_rare(encoder, event, columns);
 }
 
 // Room for the longest entries of the next RESERVE_EVENTS, so that adding need not ask each time.
@@ -334,6 +387,50 @@ static bool next_thread(struct columns_decoder *decoder)
 	return !in->bad;
 }
 
+static inline uint32_t next_u32(struct columns_decoder *decoder, enum column column)
+{
+	uint64_t value = next_number(decoder, column);
+
+	if (value > UINT32_MAX)
+		decoder->column[column].bad = true;
+	return (uint32_t)value;
+}
+
+// What add_rare wrote.
+static __attribute__((noinline)) bool next_rare(struct columns_decoder *decoder,
+						struct trace_event *event, uint64_t columns)
+{
+	struct trace_vm *vm = &decoder->vm;
+	bool bad = false;
+
+	*vm = (struct trace_vm){ 0 };
+	if (columns & BIT(COLUMN_HEAP))
+		event->heap = next_u32(decoder, COLUMN_HEAP);
+	if (columns & BIT(COLUMN_OLD_SIZE))
+		vm->old_size = next_number(decoder, COLUMN_OLD_SIZE);
+	if (columns & BIT(COLUMN_PROTECTION))
+		vm->protection = next_u32(decoder, COLUMN_PROTECTION);
+	if (columns & BIT(COLUMN_OFFSET))
+		vm->offset = next_number(decoder, COLUMN_OFFSET);
+	if (columns & BIT(COLUMN_ERROR))
+		vm->error = next_u32(decoder, COLUMN_ERROR);
+	if (columns & BIT(COLUMN_FLAGS))
+		vm->flags = next_u32(decoder, COLUMN_FLAGS);
+	if (columns & BIT(COLUMN_FILE))
+		vm->file = next_u32(decoder, COLUMN_FILE);
+	if (columns & BIT(COLUMN_ORIGIN))
+		vm->origin = next_byte(decoder, COLUMN_ORIGIN);
+	for (int column = COLUMN_HEAP; column < COLUMNS_COUNT; column++)
+		bad |= decoder->column[column].bad;
+	if (trace_kind_is_vm(event->kind))
+		event->vm = vm;
+	if (event->kind == TRACE_BRK)
+		event->size = event->address > event->old_address
+				      ? event->address - event->old_address
+				      : event->old_address - event->address;
+	return !bad;
+}
+
 // Each field of the event; true if none of the columns ended early.
 static bool next_fields(struct columns_decoder *decoder, struct trace_event *event,
 			uint64_t columns)
@@ -343,6 +440,8 @@ static bool next_fields(struct columns_decoder *decoder, struct trace_event *eve
 	event->address = event->old_address = event->size = 0;
 	event->stack = 0;
 	event->align_log2 = 0;
+	event->heap = 0;
+	event->vm = NULL;
 	if (columns & BIT(COLUMN_ADDRESS)) {
 		uint64_t *previous = &decoder->previous[event->thread % COLUMNS_SLOTS];
 		uint64_t high = next_number(decoder, COLUMN_ADDRESS);
@@ -374,6 +473,8 @@ static bool next_fields(struct columns_decoder *decoder, struct trace_event *eve
 		event->stack |= (stack_id)next_number(decoder, COLUMN_FREE_STACK);
 		bad |= decoder->column[COLUMN_FREE_STACK].bad;
 	}
+	if (unlikely(columns & RARE))
+		bad |= !next_rare(decoder, event, columns);
 	return !bad;
 }
 

@@ -29,7 +29,15 @@ enum column {
 	COLUMN_STACK = 8,
 	COLUMN_ALIGN = 9,
 	COLUMN_FREE_STACK = 10, // the stack of an event that ends a block
-	COLUMNS_COUNT = 11,
+	COLUMN_HEAP = 11,
+	COLUMN_OLD_SIZE = 12,
+	COLUMN_PROTECTION = 13,
+	COLUMN_OFFSET = 14,
+	COLUMN_ERROR = 15,
+	COLUMN_FLAGS = 17, // 16 is reserved
+	COLUMN_FILE = 18,
+	COLUMN_ORIGIN = 19,
+	COLUMNS_COUNT = 20,
 	COLUMNS_MAX = 64, // that a block may have; numbers are below it
 };
 
@@ -67,7 +75,8 @@ struct columns_decoder {
 	uint64_t previous[COLUMNS_SLOTS];
 	struct bytes_cursor column[COLUMNS_COUNT];
 	bool present[COLUMNS_COUNT];
-	uint64_t unknown; // events of kinds we do not know, stepped over
+	struct trace_vm vm; // what the last event of virtual memory points at
+	uint64_t unknown;   // events of kinds we do not know, stepped over
 };
 
 // `payload` must outlive the decoder. False if it is not well formed.
@@ -76,8 +85,8 @@ bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor p
 
 enum columns_result { COLUMNS_EVENT, COLUMNS_END, COLUMNS_DAMAGED };
 
-// The next event of a kind we know. Thread and stack ids are as they stand there: the caller
-// checks them.
+// The next event of a kind we know. Thread, stack, heap and file ids are as they stand there: the
+// caller checks them. `event->vm` is the decoder's own.
 enum columns_result columns_next(struct columns_decoder *decoder, struct trace_event *event);
 
 #endif

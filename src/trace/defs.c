@@ -1,5 +1,7 @@
 #include "trace/defs.h"
 
+#include "trace/snapshot.h"
+
 bool defs_next(struct bytes_cursor *payload, struct defs_record *record)
 {
 	if (payload->at == payload->end)
@@ -17,7 +19,7 @@ void defs_init(struct defs *defs)
 	defs->info.command = mem_copy_text("");
 	defs->info.directory = mem_copy_text("");
 	defs->info.options = mem_copy_text("");
-	// Id 0 is "none" in these three.
+	// Id 0 is "none" in these.
 	defs->modules = mem_grow(NULL, &defs->modules_capacity, 1, sizeof *defs->modules);
 	defs->modules[0] = (struct trace_module){ .path = mem_copy_text("") };
 	defs->frames = mem_grow(NULL, &defs->frames_capacity, 1, sizeof *defs->frames);
@@ -25,6 +27,11 @@ void defs_init(struct defs *defs)
 	defs->stacks = mem_grow(NULL, &defs->stacks_capacity, 1, sizeof *defs->stacks);
 	defs->stacks[0] = (struct trace_stack){ 0 };
 	defs->modules_count = defs->frames_count = defs->stacks_count = 1;
+	defs->heaps = mem_grow(NULL, &defs->heaps_capacity, 1, sizeof *defs->heaps);
+	defs->heaps[0] = (struct trace_heap){ .name = mem_copy_text("") };
+	defs->files = mem_grow(NULL, &defs->files_capacity, 1, sizeof *defs->files);
+	defs->files[0] = (struct trace_file){ .path = mem_copy_text("") };
+	defs->heaps_count = defs->files_count = 1;
 }
 
 static void info_fini(struct trace_info *info)
@@ -62,6 +69,15 @@ void defs_fini(struct defs *defs)
 		mem_free(defs->modules[i].path);
 	for (size_t i = 0; i < defs->names_capacity; i++)
 		names_fini(&defs->names[i]);
+	for (size_t i = 0; i < defs->heaps_count; i++)
+		mem_free(defs->heaps[i].name);
+	for (size_t i = 0; i < defs->files_count; i++)
+		mem_free(defs->files[i].path);
+	for (size_t i = 0; i < defs->snapshots_count; i++)
+		mem_free(defs->snapshots[i].bytes);
+	mem_free(defs->heaps);
+	mem_free(defs->files);
+	mem_free(defs->snapshots);
 	mem_free(defs->processes);
 	mem_free(defs->threads);
 	mem_free(defs->modules);
@@ -104,6 +120,20 @@ static void add_stack(struct defs *defs, const struct trace_stack *stack)
 	defs->stacks = mem_grow(defs->stacks, &defs->stacks_capacity, defs->stacks_count + 1,
 				sizeof *defs->stacks);
 	defs->stacks[defs->stacks_count++] = *stack;
+}
+
+static void add_heap(struct defs *defs, const struct trace_heap *heap)
+{
+	defs->heaps = mem_grow(defs->heaps, &defs->heaps_capacity, defs->heaps_count + 1,
+			       sizeof *defs->heaps);
+	defs->heaps[defs->heaps_count++] = *heap;
+}
+
+static void add_file(struct defs *defs, const struct trace_file *file)
+{
+	defs->files = mem_grow(defs->files, &defs->files_capacity, defs->files_count + 1,
+			       sizeof *defs->files);
+	defs->files[defs->files_count++] = *file;
 }
 
 // May the table be filled with unknown entries from `count` to `first`?
@@ -167,6 +197,26 @@ static bool fill_stacks(struct defs *defs, uint64_t first)
 		return false;
 	while (defs->stacks_count < first)
 		add_stack(defs, &(struct trace_stack){ .flags = TRACE_STACK_INCOMPLETE });
+	return true;
+}
+
+static bool fill_heaps(struct defs *defs, uint64_t first)
+{
+	if (!gap_allowed(defs, defs->heaps_count, first))
+		return false;
+	while (defs->heaps_count < first)
+		add_heap(defs, &(struct trace_heap){ .id = (heap_id)defs->heaps_count,
+						     .name = mem_copy_text("") });
+	return true;
+}
+
+static bool fill_files(struct defs *defs, uint64_t first)
+{
+	if (!gap_allowed(defs, defs->files_count, first))
+		return false;
+	while (defs->files_count < first)
+		add_file(defs, &(struct trace_file){ .id = (file_id)defs->files_count,
+						     .path = mem_copy_text("") });
 	return true;
 }
 
@@ -422,13 +472,68 @@ static bool read_name(struct defs *defs, struct bytes_cursor *in)
 	return !in->bad;
 }
 
+static bool read_heap(struct defs *defs, struct bytes_cursor *in)
+{
+	struct trace_heap heap = { 0 };
+
+	heap.id = bytes_next_u32(in);
+	heap.process = bytes_next_u32(in);
+	heap.handle = bytes_next(in);
+	if (in->bad || heap.id == 0)
+		return false;
+	if (heap.id < defs->heaps_count)
+		return true;
+	if (heap.process >= defs->processes_count &&
+	    !fill_processes(defs, (uint64_t)heap.process + 1))
+		return false;
+	if (!fill_heaps(defs, heap.id))
+		return false;
+	heap.name = bytes_next_text(in);
+	add_heap(defs, &heap);
+	return !in->bad;
+}
+
+static bool read_file(struct defs *defs, struct bytes_cursor *in)
+{
+	struct trace_file file = { 0 };
+
+	file.id = bytes_next_u32(in);
+	file.device = bytes_next(in);
+	file.inode = bytes_next(in);
+	if (in->bad || file.id == 0)
+		return false;
+	if (file.id < defs->files_count)
+		return true;
+	if (!fill_files(defs, file.id))
+		return false;
+	file.path = bytes_next_text(in);
+	add_file(defs, &file);
+	return !in->bad;
+}
+
+static bool read_snapshot(struct defs *defs, struct bytes_cursor *in)
+{
+	struct defs_snapshot snapshot = { .size = bytes_left(in) };
+
+	if (!snapshot_decode(*in, (uint32_t)defs->files_count, false, &snapshot.head) ||
+	    snapshot.head.process >= defs->processes_count)
+		return false;
+	snapshot.bytes = mem_alloc(snapshot.size, 1);
+	memcpy(snapshot.bytes, in->at, snapshot.size);
+	defs->snapshots = mem_grow(defs->snapshots, &defs->snapshots_capacity,
+				   defs->snapshots_count + 1, sizeof *defs->snapshots);
+	defs->snapshots[defs->snapshots_count++] = snapshot;
+	return true;
+}
+
 void defs_read(struct defs *defs, struct defs_record *record)
 {
 	static bool (*const readers[])(struct defs *, struct bytes_cursor *) = {
 		[DEFS_INFO] = read_info,     [DEFS_PROCESS] = read_process,
 		[DEFS_THREAD] = read_thread, [DEFS_MODULE] = read_module,
 		[DEFS_FRAMES] = read_frames, [DEFS_STACKS] = read_stacks,
-		[DEFS_NAME] = read_name,
+		[DEFS_NAME] = read_name,     [DEFS_HEAP] = read_heap,
+		[DEFS_FILE] = read_file,     [DEFS_SNAPSHOT] = read_snapshot,
 	};
 
 	if (record->kind == DEFS_NOTE)

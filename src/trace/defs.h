@@ -27,6 +27,9 @@ enum defs_kind {
 	DEFS_STACKS = 6,
 	DEFS_NOTE = 7,
 	DEFS_NAME = 8,
+	DEFS_HEAP = 9,
+	DEFS_FILE = 11, // 10 is reserved
+	DEFS_SNAPSHOT = 12,
 };
 
 // One record: its kind and its content.
@@ -49,6 +52,9 @@ void defs_put_stacks(struct bytes *out, stack_id first, const struct trace_stack
 		     size_t count);
 void defs_put_note(struct bytes *out, const struct trace_note *note, uint64_t number);
 void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *names, size_t count);
+void defs_put_heap(struct bytes *out, const struct trace_heap *heap);
+void defs_put_file(struct bytes *out, const struct trace_file *file);
+void defs_put_snapshot(struct bytes *out, const struct trace_snapshot *snapshot);
 
 // What was read so far. Texts and arrays belong to the tables.
 struct defs {
@@ -66,6 +72,12 @@ struct defs {
 	size_t stacks_count, stacks_capacity;
 	struct defs_names *names; // of frame i, for frames that have any
 	size_t names_capacity;
+	struct trace_heap *heaps; // [0] is not used, nor is files[0]
+	size_t heaps_count, heaps_capacity;
+	struct trace_file *files;
+	size_t files_count, files_capacity;
+	struct defs_snapshot *snapshots; // in the file's order
+	size_t snapshots_count, snapshots_capacity;
 	uint64_t gaps;    // entries that were filled in
 	uint64_t unknown; // records of a kind we do not know
 	uint64_t refused; // records that contradict themselves or what came before
@@ -74,6 +86,13 @@ struct defs {
 struct defs_names {
 	struct trace_name *names;
 	size_t count;
+};
+
+// A snapshot without its arrays, and the record that has them.
+struct defs_snapshot {
+	struct trace_snapshot head;
+	uint8_t *bytes;
+	size_t size;
 };
 
 void defs_init(struct defs *defs);

@@ -1,6 +1,8 @@
 // The writing half of defs.h.
 #include "trace/defs.h"
 
+#include "trace/snapshot.h"
+
 void defs_put(struct bytes *out, enum defs_kind kind, const struct bytes *content)
 {
 	bytes_add_varint(out, kind);
@@ -173,5 +175,38 @@ void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *n
 		bytes_add_text(&content, names[i].file, DEFS_TEXT_MAX);
 	}
 	defs_put(out, DEFS_NAME, &content);
+	bytes_fini(&content);
+}
+
+void defs_put_heap(struct bytes *out, const struct trace_heap *heap)
+{
+	struct bytes content = { 0 };
+
+	bytes_add_varint(&content, heap->id);
+	bytes_add_varint(&content, heap->process);
+	bytes_add_varint(&content, heap->handle);
+	bytes_add_text(&content, heap->name, DEFS_TEXT_MAX);
+	defs_put(out, DEFS_HEAP, &content);
+	bytes_fini(&content);
+}
+
+void defs_put_file(struct bytes *out, const struct trace_file *file)
+{
+	struct bytes content = { 0 };
+
+	bytes_add_varint(&content, file->id);
+	bytes_add_varint(&content, file->device);
+	bytes_add_varint(&content, file->inode);
+	bytes_add_text(&content, file->path, DEFS_TEXT_MAX);
+	defs_put(out, DEFS_FILE, &content);
+	bytes_fini(&content);
+}
+
+void defs_put_snapshot(struct bytes *out, const struct trace_snapshot *snapshot)
+{
+	struct bytes content = { 0 };
+
+	snapshot_encode(&content, snapshot);
+	defs_put(out, DEFS_SNAPSHOT, &content);
 	bytes_fini(&content);
 }

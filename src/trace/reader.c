@@ -431,6 +431,14 @@ static inline bool event_settle(struct reader *reader, struct trace_event *event
 		reader->defs.refused++;
 		event->stack = 0;
 	}
+	if (unlikely(event->vm != NULL) && event->vm->file >= reader->defs.files_count) {
+		reader->defs.refused++;
+		reader->events.vm.file = 0;
+	}
+	if (unlikely(event->heap >= reader->defs.heaps_count)) {
+		reader->defs.refused++;
+		event->heap = 0;
+	}
 	if (unlikely(event->time_ns < reader->last_ns))
 		event->time_ns = reader->last_ns;
 	reader->last_ns = event->time_ns;
@@ -741,6 +749,48 @@ const struct trace_frame *reader_frame(const struct reader *reader, frame_id id)
 const struct trace_stack *reader_stack(const struct reader *reader, stack_id id)
 {
 	return id < reader->defs.stacks_count ? &reader->defs.stacks[id] : NULL;
+}
+
+uint32_t reader_heaps_count(const struct reader *reader)
+{
+	return (uint32_t)reader->defs.heaps_count;
+}
+
+uint32_t reader_files_count(const struct reader *reader)
+{
+	return (uint32_t)reader->defs.files_count;
+}
+
+const struct trace_heap *reader_heap(const struct reader *reader, heap_id id)
+{
+	return id < reader->defs.heaps_count ? &reader->defs.heaps[id] : NULL;
+}
+
+const struct trace_file *reader_file(const struct reader *reader, file_id id)
+{
+	return id < reader->defs.files_count ? &reader->defs.files[id] : NULL;
+}
+
+uint32_t reader_snapshots_count(const struct reader *reader)
+{
+	return (uint32_t)reader->defs.snapshots_count;
+}
+
+const struct trace_snapshot *reader_snapshot(const struct reader *reader, uint32_t index)
+{
+	return index < reader->defs.snapshots_count ? &reader->defs.snapshots[index].head : NULL;
+}
+
+bool reader_snapshot_load(const struct reader *reader, uint32_t index,
+			  struct trace_snapshot *snapshot)
+{
+	const struct defs *defs = &reader->defs;
+
+	*snapshot = (struct trace_snapshot){ 0 };
+	return index < defs->snapshots_count &&
+	       snapshot_decode(bytes_cursor(defs->snapshots[index].bytes,
+					    defs->snapshots[index].size),
+			       (uint32_t)defs->files_count, true, snapshot);
 }
 
 const struct trace_name *reader_frame_names(const struct reader *reader, frame_id id, size_t *count)

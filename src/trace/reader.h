@@ -15,6 +15,7 @@
 #define TRACE_READER_H
 
 #include "base/err.h"
+#include "trace/snapshot.h"
 #include "trace/trace.h"
 
 #include <stddef.h>
@@ -85,6 +86,20 @@ const struct trace_thread *reader_thread(const struct reader *reader, thread_id 
 const struct trace_module *reader_module(const struct reader *reader, module_id id);
 const struct trace_frame *reader_frame(const struct reader *reader, frame_id id);
 const struct trace_stack *reader_stack(const struct reader *reader, stack_id id);
+
+// Heaps other than malloc's, and mapped files: ids count from 1; 0 has an empty name or path.
+uint32_t reader_heaps_count(const struct reader *reader);
+uint32_t reader_files_count(const struct reader *reader);
+const struct trace_heap *reader_heap(const struct reader *reader, heap_id id);
+const struct trace_file *reader_file(const struct reader *reader, file_id id);
+
+// Snapshots of memory met so far, in the file's order, from 0. One from the list has no arrays
+// (but their counts); reader_snapshot_load gives a whole one, and snapshot_fini takes it back.
+// They are not items: after reader_scan all are there.
+uint32_t reader_snapshots_count(const struct reader *reader);
+const struct trace_snapshot *reader_snapshot(const struct reader *reader, uint32_t index);
+bool reader_snapshot_load(const struct reader *reader, uint32_t index,
+			  struct trace_snapshot *snapshot);
 
 // The names that the trace itself gives to a frame, innermost first, or NULL (traces made from
 // text have them, recorded ones do not). They are what a report shows, before any symbol table.

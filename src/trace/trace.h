@@ -44,11 +44,13 @@ enum trace_kind {
 	TRACE_HEAP_DESTROY = 14, // heap; all its blocks end, and so does the heap; stack
 
 	// Virtual memory. All have a stack, and what `vm` points at; size is the length in bytes,
-	// as it was asked for. With vm->error not 0 the call failed and changed nothing.
+	// as it was asked for. With vm->error not 0 the call failed and changed nothing; address
+	// is then what was asked for.
 	TRACE_MMAP = 32,     // address (the result), size, protection, flags, file, offset
 	TRACE_MUNMAP = 33,   // address, size
 	TRACE_MREMAP = 34,   // old_address, old_size -> address, size; flags
-	TRACE_BRK = 35,      // old_address -> address: the break before and after
+	TRACE_BRK = 35,      // old_address -> address: the break before and after; size is what
+			     // lies between them, however it moved. The same twice: a question
 	TRACE_MPROTECT = 36, // address, size, protection; pkey_mprotect too
 	TRACE_MADVISE = 37,  // address, size; flags: the advice. posix_madvise, process_madvise too
 	TRACE_MLOCK = 38,    // address, size; flags: 1 lock, 0 unlock, 2 all (mlockall), 3 none
@@ -116,6 +118,61 @@ struct trace_file {
 	file_id id;
 	uint64_t device, inode; // 0: not known
 	char *path;             // as /proc/PID/maps would show it: "[stack]", "/memfd:x (deleted)"
+};
+
+// Why a snapshot was taken.
+enum trace_snapshot_reason {
+	TRACE_SNAPSHOT_RELEASE = 1, // before a call that gives memory back, at a new peak
+	TRACE_SNAPSHOT_EXIT = 2,    // just before the process ended
+	TRACE_SNAPSHOT_GROWTH = 3,  // resident memory grew by so much
+	TRACE_SNAPSHOT_ASKED = 4,   // somebody asked for one
+};
+
+enum trace_snapshot_flag {
+	TRACE_SNAPSHOT_CUT = 1 << 0,      // pages behind the last range were not looked at
+	TRACE_SNAPSHOT_NO_PAGES = 1 << 1, // no page could be looked at: ranges are empty
+};
+
+// A mapping as the kernel told it (/proc/PID/smaps). All in bytes.
+struct trace_mapping {
+	uint64_t start, end;
+	uint64_t offset;     // in the file
+	file_id file;        // 0: anonymous and without a name
+	uint32_t protection; // PROT_*
+	bool shared;
+	uint64_t rss, pss;
+	uint64_t shared_clean, shared_dirty, private_clean, private_dirty;
+	uint64_t anonymous, swap, locked;
+};
+
+enum trace_pages_flag {
+	TRACE_PAGES_PRESENT = 1 << 0,
+	TRACE_PAGES_SWAPPED = 1 << 1,
+	TRACE_PAGES_FILE = 1 << 2, // of a file, or shared
+};
+
+// Pages alike that lie side by side; none of the others has any flag.
+struct trace_pages {
+	uint64_t start, end; // addresses
+	uint8_t flags;       // enum trace_pages_flag; never 0
+};
+
+// The memory of a process at one moment, as the kernel told it. Mappings and ranges rise and do
+// not overlap. A snapshot is not atomic: it lies somewhere between its two marks.
+struct trace_snapshot {
+	process_id process;
+	uint8_t reason; // enum trace_snapshot_reason
+	uint32_t flags; // enum trace_snapshot_flag
+	uint64_t time_ns;
+	uint64_t began, ended;  // the marks: it was begun before event `began`, and was done
+				// before event `ended`; began <= ended
+	uint64_t page_bytes;    // a power of two
+	uint64_t rss_bytes;     // as statm has it
+	uint64_t rss_bytes_max; // the highest so far (VmHWM)
+	uint64_t cost_ns;       // that taking it took
+	uint32_t mappings_count, pages_count;
+	struct trace_mapping *mappings; // NULL in a list of snapshots: see reader_snapshot
+	struct trace_pages *pages;
 };
 
 enum trace_start {

@@ -26,6 +26,7 @@ struct writer {
 	uint64_t lost;            // events given to a writer that had failed
 
 	uint32_t processes_count, threads_count, modules_count, frames_count, stacks_count;
+	uint32_t heaps_count, files_count;
 	struct bytes records; // in order: all but frames, stacks and names
 	struct bytes names;
 	struct trace_frame *frames; // since the last DEFS block
@@ -179,6 +180,7 @@ struct writer *writer_new(int fd, const struct trace_info *info, struct err *err
 	stamped.version_minor = BLOCK_VERSION_MINOR;
 	chain_init(&writer->chain, fd);
 	writer->modules_count = writer->frames_count = writer->stacks_count = 1;
+	writer->heaps_count = writer->files_count = 1;
 	block_preamble_encode(&head, preamble);
 	if (!out_write(&writer->chain.out, preamble, sizeof preamble, false, err)) {
 		writer_free(writer);
@@ -289,6 +291,37 @@ stack_id writer_add_stack(struct writer *writer, stack_id parent, frame_id frame
 	return id;
 }
 
+heap_id writer_add_heap(struct writer *writer, const struct trace_heap *heap)
+{
+	struct trace_heap numbered = *heap;
+
+	ASSERT(heap->process < writer->processes_count);
+	numbered.id = writer->heaps_count++;
+	if (!writer->failed)
+		defs_put_heap(&writer->records, &numbered);
+	defs_grew(writer);
+	return numbered.id;
+}
+
+file_id writer_add_file(struct writer *writer, const struct trace_file *file)
+{
+	struct trace_file numbered = *file;
+
+	numbered.id = writer->files_count++;
+	if (!writer->failed)
+		defs_put_file(&writer->records, &numbered);
+	defs_grew(writer);
+	return numbered.id;
+}
+
+void writer_snapshot(struct writer *writer, const struct trace_snapshot *snapshot)
+{
+	ASSERT(snapshot->process < writer->processes_count);
+	if (!writer->failed)
+		defs_put_snapshot(&writer->records, snapshot);
+	defs_grew(writer);
+}
+
 void writer_event(struct writer *writer, const struct trace_event *event)
 {
 	struct trace_event timed = *event;
@@ -393,6 +426,16 @@ uint32_t writer_frames_count(const struct writer *writer)
 uint32_t writer_stacks_count(const struct writer *writer)
 {
 	return writer->stacks_count;
+}
+
+uint32_t writer_heaps_count(const struct writer *writer)
+{
+	return writer->heaps_count;
+}
+
+uint32_t writer_files_count(const struct writer *writer)
+{
+	return writer->files_count;
 }
 
 uint64_t writer_events_count(const struct writer *writer)

@@ -41,6 +41,13 @@ stack_id writer_add_stack(struct writer *writer, stack_id parent, frame_id frame
 void writer_add_name(struct writer *writer, frame_id frame, const struct trace_name *names,
 		     size_t count);
 
+// `heap->id` and `file->id` are ignored. Ids count from 1. A heap's process must have been defined.
+heap_id writer_add_heap(struct writer *writer, const struct trace_heap *heap);
+file_id writer_add_file(struct writer *writer, const struct trace_file *file);
+
+// Its process and files must have been defined; its marks may be of events still to come.
+void writer_snapshot(struct writer *writer, const struct trace_snapshot *snapshot);
+
 // Pack the symbol file of a build-id into the trace. What is buffered is written first.
 void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_id_length,
 		   const void *bytes, size_t size);
@@ -66,6 +73,8 @@ uint32_t writer_threads_count(const struct writer *writer);
 uint32_t writer_modules_count(const struct writer *writer);
 uint32_t writer_frames_count(const struct writer *writer);
 uint32_t writer_stacks_count(const struct writer *writer);
+uint32_t writer_heaps_count(const struct writer *writer);
+uint32_t writer_files_count(const struct writer *writer);
 
 uint64_t writer_events_count(const struct writer *writer);
 uint64_t writer_events_kept(const struct writer *writer); // those that the file holds so far

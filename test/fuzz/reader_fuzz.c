@@ -60,7 +60,9 @@ static void check_item(const struct reader *reader, enum reader_item item,
 		return;
 	}
 	if (event->thread >= reader_threads_count(reader) ||
-	    event->stack >= reader_stacks_count(reader))
+	    event->stack >= reader_stacks_count(reader) ||
+	    event->heap >= reader_heaps_count(reader) ||
+	    (event->vm && event->vm->file >= reader_files_count(reader)))
 		abort();
 }
 

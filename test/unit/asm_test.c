@@ -87,6 +87,77 @@ static const char canonical[] = "trace id=00000000000000000000000000000000 began
 				"@2000000 end p0 signal=11\n"
 				"end duration=2000000\n";
 
+static const char written_of_memory[] =
+	"process p pid=1\nthread t\n"
+	"heap arena \"nodes\"\n"
+	"heap h handle=0x10000\n"
+	"file libc device=0xfe01 inode=12 \"/lib/libc.so.6\"\n"
+	"stack s1 main\n"
+	"+0 t mmap s1 0x7f0000000000 4096 prot=rw flags=private|anonymous\n"
+	"+0 t mmap 0x7f0000001000 8192 file=libc offset=4096 prot=r flags=shared|0x80000000 "
+	"origin=loader\n"
+	"+0 t mmap 0 0x1000000000000 prot=none error=12\n"
+	"+0 t munmap 0x7f0000000000 4096\n"
+	"+0 t mremap 0x1000 4096 -> 0x3000 8192 flags=maymove\n"
+	"+0 t brk 0x5000 -> 0x6000 origin=allocator\n"
+	"+0 t mprotect 0x5000 4096 prot=0x1000002\n"
+	"+0 t madvise 0x5000 4096 flags=dontneed\n"
+	"+0 t madvise 0x5000 4096 flags=77\n"
+	"+0 t mlock 0 0 flags=lock-all\n"
+	"+0 t mapped 0x400000 4096 prot=rx flags=private file=libc origin=kernel\n"
+	"+0 t heap-alloc s1 arena 0x10 16\n"
+	"+0 t heap-free s1 arena 0x10\n"
+	"+0 t heap-destroy h\n"
+	"snapshot reason=exit rss=8192\n"
+	"mapping 0x1000-0x3000 prot=rw shared file=libc rss=4096\n"
+	"pages 0x1000-0x2000\n"
+	"pages 0x2000-0x3000 swapped|file\n"
+	"end\n";
+
+static const char canonical_of_memory[] =
+	"trace id=00000000000000000000000000000000 began=0 tick=0\n"
+	"process p0 pid=1\n"
+	"thread t0 p0 tid=0\n"
+	"frame f1 0x1\n"
+	"name f1 \"main\"\n"
+	"stack s1 f1\n"
+	"heap h1 p0 \"nodes\"\n"
+	"heap h2 p0 handle=0x10000 \"\"\n"
+	"file x1 device=65025 inode=12 \"/lib/libc.so.6\"\n"
+	"snapshot p0 reason=exit at=0 began=14 ended=14 page=4096 rss=8192\n"
+	"mapping 0x1000-0x3000 prot=rw shared file=x1 rss=4096\n"
+	"pages 0x1000-0x2000 present\n"
+	"pages 0x2000-0x3000 swapped|file\n"
+	"@0 t0 mmap s1 0x7f0000000000 4096 prot=rw flags=private|anonymous\n"
+	"@0 t0 mmap 0x7f0000001000 8192 prot=r flags=shared|0x80000000 file=x1 offset=0x1000 "
+	"origin=loader\n"
+	"@0 t0 mmap 0x0 281474976710656 prot=none flags=0 error=12\n"
+	"@0 t0 munmap 0x7f0000000000 4096\n"
+	"@0 t0 mremap 0x1000 4096 -> 0x3000 8192 flags=maymove\n"
+	"@0 t0 brk 0x5000 -> 0x6000 origin=allocator\n"
+	"@0 t0 mprotect 0x5000 4096 prot=0x1000002\n"
+	"@0 t0 madvise 0x5000 4096 flags=dontneed\n"
+	"@0 t0 madvise 0x5000 4096 flags=77\n"
+	"@0 t0 mlock 0x0 0 flags=lock-all\n"
+	"@0 t0 mapped 0x400000 4096 prot=rx flags=private file=x1 origin=kernel\n"
+	"@0 t0 heap-alloc s1 h1 0x10 16\n"
+	"@0 t0 heap-free s1 h1 0x10\n"
+	"@0 t0 heap-destroy h2\n"
+	"end duration=0\n";
+
+TEST(asm_takes_virtual_memory_heaps_and_snapshots)
+{
+	const char *path = test_temp_path("memory.tide");
+	struct err err = { 0 };
+	char *text;
+
+	CHECK(assemble(written_of_memory, path, &err));
+	CHECK_STR("", err.text);
+	text = dump(path);
+	CHECK_STR(canonical_of_memory, text);
+	mem_free(text);
+}
+
 TEST(asm_takes_what_people_write_by_hand)
 {
 	const char *path = test_temp_path("hand.tide");
@@ -106,7 +177,8 @@ static const struct {
 	{ "; only a comment\n", "the text describes no trace" },
 	{ "nonsense\n",
 	  "line 1, column 1: a line begins with trace, process, thread, module, frame, "
-	  "name, stack, end, @TIME or +TIME, not with \"nonsense\"" },
+	  "name, stack, heap, file, snapshot, mapping, pages, end, @TIME or +TIME, not "
+	  "with \"nonsense\"" },
 	{ "process p\n\nthread t\n@0 t alloc 0x10\n",
 	  "line 4, column 12: a size expected at the end of the line" },
 	{ "process p\nthread t\n@5 t free 0x10\n@4 t free 0x10\n",
@@ -136,6 +208,23 @@ static const struct {
 	  "line 2, column 1: a time expected: @NUMBER or +NUMBER, in ns, us, ms or s" },
 	{ "+2 end\n", "line 1, column 4: \"end\" needs a process" },
 	{ "; nothing but a comment\n", "the text describes no trace" },
+	{ "process p\nthread t\n@0 t mmap 0x10\n",
+	  "line 3, column 11: a size expected at the end of the line" },
+	{ "process p\nthread t\n@0 t munmap 0x10 5 prot=r\n",
+	  "line 3, column 20: nothing more expected on this line" },
+	{ "process p\nthread t\n@0 t mmap 0x10 5 prot=q\n",
+	  "line 3, column 18: what does \"prot=q\" mean?" },
+	{ "process p\nthread t\n@0 t mmap 0x10 5 file=libc\n",
+	  "line 3, column 18: what does \"file=libc\" mean?" },
+	{ "process p\nthread t\n@0 t heap-free h1 5\n",
+	  "line 3, column 16: no heap is called \"h1\"" },
+	{ "process p\npages 0x1000-0x2000\n", "line 2, column 1: a snapshot has to come before" },
+	{ "process p\nsnapshot\npages 0x1000-0x2000\npages 0x1000-0x3000\n",
+	  "line 4, column 7: ranges must rise" },
+	{ "process p\nsnapshot\npages 0x1000-0x2001\n", "line 3, column 7: whole pages expected" },
+	{ "process p\nsnapshot\nmapping 0x1000-0x1000\n", "line 3, column 9: an empty range" },
+	{ "process p\nsnapshot began=5 ended=4\n",
+	  "line 2, column 18: a snapshot that ended before it began" },
 };
 
 // So dumps a trace in which nothing happened, and so it comes back.

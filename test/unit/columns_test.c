@@ -2,6 +2,17 @@
 #include "test/test.h"
 #include "trace/columns.h"
 
+static void check_vm(const struct trace_vm *expected, const struct trace_vm *vm)
+{
+	CHECK_EQ(expected->old_size, vm->old_size);
+	CHECK_EQ(expected->offset, vm->offset);
+	CHECK_EQ(expected->protection, vm->protection);
+	CHECK_EQ(expected->flags, vm->flags);
+	CHECK_EQ(expected->file, vm->file);
+	CHECK_EQ(expected->error, vm->error);
+	CHECK_EQ(expected->origin, vm->origin);
+}
+
 // Encode `count` events, decode them from memory that ends where they end, and compare.
 static void check_events(const struct trace_event *events, uint32_t count, uint64_t first_number)
 {
@@ -32,6 +43,10 @@ static void check_events(const struct trace_event *events, uint32_t count, uint6
 		CHECK_EQ(events[i].size, event.size);
 		CHECK_EQ(events[i].stack, event.stack);
 		CHECK_EQ(events[i].align_log2, event.align_log2);
+		CHECK_EQ(events[i].heap, event.heap);
+		CHECK_EQ(trace_kind_is_vm(event.kind), event.vm != NULL);
+		if (event.vm)
+			check_vm(events[i].vm, event.vm);
 	}
 	CHECK_EQ(COLUMNS_END, columns_next(decoder, &event));
 	// A payload that ends early gives a prefix, or nothing, and never more than was there.
@@ -85,6 +100,71 @@ TEST(columns_hold_the_extremes_of_each_field)
 	for (size_t i = 1; i + 1 < sizeof timed / sizeof *timed; i++)
 		timed[i].time_ns = i / 3;
 	check_events(timed, sizeof timed / sizeof *timed, UINT64_MAX - 2000000);
+}
+
+TEST(columns_hold_calls_on_virtual_memory_between_calls_on_the_heap)
+{
+	static const struct trace_vm extremes = { .old_size = UINT64_MAX,
+						  .offset = UINT64_MAX,
+						  .protection = UINT32_MAX,
+						  .flags = UINT32_MAX,
+						  .file = UINT32_MAX,
+						  .error = UINT32_MAX,
+						  .origin = UINT8_MAX },
+				     plain = { .protection = 3,
+					       .flags = 0x22,
+					       .origin = TRACE_ORIGIN_LIBC },
+				     shrinks = { .old_size = 8192, .flags = 1 }, nothing;
+	const struct trace_event events[] = {
+		{ .kind = TRACE_MALLOC, .address = 4096, .size = 7, .stack = 1 },
+		{ .kind = TRACE_MMAP, .address = 1 << 20, .size = 4096, .stack = 2, .vm = &plain },
+		{ .kind = TRACE_FREE, .address = 4096 },
+		{ .kind = TRACE_MREMAP,
+		  .old_address = UINT64_MAX,
+		  .address = 1 << 20,
+		  .size = 4096,
+		  .vm = &shrinks },
+		{ .kind = TRACE_BRK,
+		  .old_address = 100,
+		  .address = 40,
+		  .size = 60,
+		  .vm = &nothing },
+		{ .kind = TRACE_HEAP_ALLOC,
+		  .heap = UINT32_MAX,
+		  .address = 3,
+		  .size = 1,
+		  .stack = 5 },
+		{ .kind = TRACE_HEAP_FREE, .heap = 2, .address = 3, .stack = 5 },
+		{ .kind = TRACE_HEAP_DESTROY, .heap = 2 },
+		{ .kind = TRACE_HEAP_RESET, .heap = 0, .stack = 9 },
+	};
+	struct trace_event each[TRACE_UNMAPPED];
+	uint32_t count = 0;
+
+	check_events(events, sizeof events / sizeof *events, 0);
+	// Each kind keeps what the document gives it.
+	for (uint8_t kind = TRACE_MMAP; kind <= TRACE_UNMAPPED; kind++) {
+		static struct trace_vm kept[TRACE_UNMAPPED];
+		uint64_t columns = columns_of_kind(kind);
+		struct trace_vm *vm = &kept[count];
+
+		if (columns >> COLUMN_OLD_SIZE & 1)
+			vm->old_size = extremes.old_size;
+		if (columns >> COLUMN_OFFSET & 1)
+			vm->offset = extremes.offset;
+		if (columns >> COLUMN_PROTECTION & 1)
+			vm->protection = extremes.protection;
+		if (columns >> COLUMN_FLAGS & 1)
+			vm->flags = extremes.flags;
+		if (columns >> COLUMN_FILE & 1)
+			vm->file = extremes.file;
+		if (columns >> COLUMN_ERROR & 1)
+			vm->error = extremes.error;
+		vm->origin = extremes.origin;
+		each[count++] = (struct trace_event){ .kind = kind, .stack = UINT32_MAX, .vm = vm };
+	}
+	CHECK_EQ(12, count);
+	check_events(each, count, 0);
 }
 
 TEST(columns_of_one_site_take_next_to_nothing)

@@ -37,12 +37,36 @@ static void put_sample(struct bytes *out)
 	struct trace_name names[] = { { .function = "inner", .file = "a.h", .line = 3 },
 				      { .function = "outer", .file = "", .line = 0 } };
 
+	struct trace_heap heap = { .id = 1, .handle = 0x10000, .name = "pool" };
+	struct trace_file file = { .id = 1, .device = 2, .inode = 3, .path = "/lib/x" };
+	struct trace_mapping mappings[] = {
+		{ .start = 4096, .end = 8192, .protection = 5, .file = 1, .rss = 4096 },
+		{ .start = 8192, .end = 65536, .protection = 3, .shared = true, .swap = 7 },
+	};
+	struct trace_pages pages[] = {
+		{ .start = 4096, .end = 8192, .flags = TRACE_PAGES_PRESENT },
+		{ .start = 12288, .end = 20480, .flags = TRACE_PAGES_SWAPPED },
+	};
+	struct trace_snapshot snapshot = { .reason = TRACE_SNAPSHOT_EXIT,
+					   .time_ns = 9,
+					   .began = 5,
+					   .ended = 7,
+					   .page_bytes = 4096,
+					   .rss_bytes = 4096,
+					   .mappings = mappings,
+					   .pages = pages,
+					   .mappings_count = 2,
+					   .pages_count = 2 };
+
 	defs_put_process(out, &process);
 	defs_put_thread(out, &thread);
 	defs_put_module(out, &module);
 	defs_put_frames(out, frames, 3);
 	defs_put_stacks(out, 1, stacks, 3);
 	defs_put_name(out, 2, names, 2);
+	defs_put_heap(out, &heap);
+	defs_put_file(out, &file);
+	defs_put_snapshot(out, &snapshot);
 }
 
 TEST(defs_give_back_what_was_put)
@@ -69,6 +93,16 @@ TEST(defs_give_back_what_was_put)
 	CHECK_EQ(2, defs.stacks[2].flags);
 	CHECK_EQ(2, defs.names[2].count);
 	CHECK_STR("outer", defs.names[2].names[1].function);
+	CHECK_EQ(2, defs.heaps_count);
+	CHECK_STR("pool", defs.heaps[1].name);
+	CHECK_EQ(0x10000, defs.heaps[1].handle);
+	CHECK_EQ(2, defs.files_count);
+	CHECK_EQ(3, defs.files[1].inode);
+	CHECK_STR("/lib/x", defs.files[1].path);
+	CHECK_EQ(2, defs.snapshots_count); // no ids: each reading has them again
+	CHECK_EQ(7, defs.snapshots[0].head.ended);
+	CHECK(!defs.snapshots[0].head.pages);
+	CHECK_EQ(2, defs.snapshots[0].head.pages_count);
 	defs_fini(&defs);
 	bytes_fini(&payload);
 }
@@ -84,6 +118,12 @@ static void check_tables(const struct defs *defs)
 		      memchr(defs->threads[i].name, 0, 16));
 	for (size_t i = 0; i < defs->modules_count; i++)
 		CHECK(defs->modules[i].path && defs->modules[i].build_id_length <= 32);
+	for (size_t i = 0; i < defs->heaps_count; i++)
+		CHECK(defs->heaps[i].name && defs->heaps[i].process < defs->processes_count + 1);
+	for (size_t i = 0; i < defs->files_count; i++)
+		CHECK(defs->files[i].path != NULL);
+	for (size_t i = 0; i < defs->snapshots_count; i++)
+		CHECK(defs->snapshots[i].head.process < defs->processes_count);
 	for (size_t i = 1; i < defs->frames_count; i++)
 		CHECK(defs->frames[i].module < defs->modules_count);
 	for (size_t i = 1; i < defs->stacks_count; i++)

@@ -115,6 +115,26 @@ TEST(heap_realloc_is_one_event_an_allocation_a_free_and_a_reallocation)
 	heap_free(feed.heap);
 }
 
+TEST(heap_knows_nothing_of_virtual_memory_and_of_other_heaps)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 100, 1);
+	for (unsigned kind = TRACE_HEAP_ALLOC; kind <= TRACE_UNMAPPED; kind++)
+		feed_event(&feed, kind, 0, 0x1000, 4096, 2);
+	feed_event(&feed, TRACE_FREE, 0, 0x1000, 0, 0);
+	counts = feed_finish(&feed);
+	CHECK_EQ(2, heap_totals(feed.heap)->events);
+	CHECK_EQ(2, heap_totals(feed.heap)->events_selected);
+	CHECK_EQ(1, counts->allocated.count);
+	CHECK_EQ(1, counts->frees);
+	CHECK_EQ(1, counts->temporary.count);
+	CHECK_EQ(0, counts->lost_frees + counts->orphan_frees + counts->failed);
+	CHECK_EQ(100, counts->peak.bytes);
+	heap_free(feed.heap);
+}
+
 TEST(heap_two_halves_of_a_realloc_count_as_the_whole)
 {
 	struct feed feed = feed_new(NULL);

@@ -45,7 +45,10 @@ static struct reading read_all(const char *path)
 			reading.notes++;
 			continue;
 		}
-		CHECK(event.kind >= TRACE_MALLOC && event.kind <= TRACE_FAILED);
+		CHECK(columns_of_kind(event.kind) != 0);
+		CHECK(event.heap < reader_heaps_count(reader));
+		CHECK_EQ(trace_kind_is_vm(event.kind), event.vm != NULL);
+		CHECK(!event.vm || event.vm->file < reader_files_count(reader));
 		CHECK(event.thread < reader_threads_count(reader));
 		CHECK(event.stack < reader_stacks_count(reader));
 		CHECK(reading.events == 0 || event.number > reading.last_number);
@@ -57,6 +60,13 @@ static struct reading read_all(const char *path)
 		CHECK(reader_thread(reader, id)->process < reader_processes_count(reader));
 	for (frame_id id = 0; id < reader_frames_count(reader); id++)
 		CHECK(reader_frame(reader, id)->module < reader_modules_count(reader));
+	for (uint32_t i = 0; i < reader_snapshots_count(reader); i++) {
+		struct trace_snapshot snapshot;
+
+		CHECK(reader_snapshot_load(reader, i, &snapshot));
+		CHECK(snapshot.process < reader_processes_count(reader));
+		snapshot_fini(&snapshot);
+	}
 	for (stack_id id = 1; id < reader_stacks_count(reader); id++) {
 		CHECK(reader_stack(reader, id)->parent < id);
 		CHECK(reader_stack(reader, id)->frame < reader_frames_count(reader));

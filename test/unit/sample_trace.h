@@ -3,6 +3,7 @@
 #define TEST_UNIT_SAMPLE_TRACE_H
 
 #include "base/mem.h"
+#include "trace/columns.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
 
@@ -35,13 +36,14 @@ static inline uint64_t sample_below(struct sample_random *random, uint64_t limit
 struct sample_item {
 	struct trace_event event;
 	struct trace_note note;
+	struct trace_vm vm; // what event.vm pointed at
 	char text[24];
 };
 
 struct sample {
 	struct sample_item *items;
 	size_t count, capacity;
-	uint32_t processes, threads, modules, frames, stacks;
+	uint32_t processes, threads, modules, frames, stacks, heaps, files, snapshots;
 	stack_id *parents;
 	frame_id *stack_frames;
 	uint64_t *frame_pcs;
@@ -169,6 +171,124 @@ static inline void sample_add_event(struct sample *sample, struct writer *writer
 	writer_event(writer, event);
 }
 
+static inline void sample_add_heap(struct sample *sample, struct writer *writer,
+				   struct sample_random *random)
+{
+	struct trace_heap heap = {
+		.process = (process_id)sample_below(random, sample->processes),
+		.handle = sample->heaps % 2 ? sample_next(random) : 0,
+		.name = sample->heaps % 2 ? "" : "a \"pool\"",
+	};
+
+	writer_add_heap(writer, &heap);
+	sample->heaps++;
+}
+
+static inline void sample_add_file(struct sample *sample, struct writer *writer,
+				   struct sample_random *random)
+{
+	struct trace_file file = {
+		.device = sample_below(random, 1 << 20),
+		.inode = sample_next(random),
+		.path = sample->files % 3 ? "/memfd:x (deleted)" : "[heap]",
+	};
+
+	writer_add_file(writer, &file);
+	sample->files++;
+}
+
+static inline void sample_add_snapshot(struct sample *sample, struct writer *writer,
+				       struct sample_random *random, uint64_t time_ns)
+{
+	struct trace_mapping mappings[7];
+	struct trace_pages pages[20];
+	struct trace_snapshot snapshot = {
+		.process = (process_id)sample_below(random, sample->processes),
+		.reason = (uint8_t)(1 + sample_below(random, TRACE_SNAPSHOT_ASKED)),
+		.time_ns = time_ns,
+		.began = writer_events_count(writer),
+		.page_bytes = 4096,
+		.rss_bytes = sample_next(random),
+		.rss_bytes_max = sample_next(random),
+		.cost_ns = sample_below(random, 1 << 20),
+		.mappings = mappings,
+		.pages = pages,
+		.mappings_count = (uint32_t)sample_below(random, 8),
+		.pages_count = (uint32_t)sample_below(random, 21),
+	};
+	uint64_t end = 0;
+
+	snapshot.ended = snapshot.began + sample_below(random, 3);
+	for (uint32_t i = 0; i < snapshot.mappings_count; i++) {
+		mappings[i] = (struct trace_mapping){
+			.start = end + sample_below(random, 1 << 20) * 4096,
+			.offset = sample_below(random, 2) * 4096,
+			.file = (file_id)sample_below(random, sample->files + 1),
+			.protection = (uint32_t)sample_below(random, 8),
+			.shared = sample_below(random, 2),
+			.rss = sample_next(random),
+			.pss = sample_below(random, 4),
+			.swap = sample_below(random, 4),
+		};
+		end = mappings[i].end = mappings[i].start + 4096;
+	}
+	end = 0;
+	for (uint32_t i = 0; i < snapshot.pages_count; i++) {
+		pages[i].start = end + sample_below(random, 1 << 30) * 4096;
+		end = pages[i].end = pages[i].start + 4096 * (1 + sample_below(random, 99));
+		pages[i].flags = (uint8_t)(1 + sample_below(random, 7));
+	}
+	writer_snapshot(writer, &snapshot);
+	sample->snapshots++;
+}
+
+// A call on virtual memory, or on a heap that is not malloc's, with the fields that it may have.
+static inline void sample_add_rare(struct sample *sample, struct writer *writer,
+				   struct sample_random *random, uint64_t time_ns)
+{
+	struct sample_item *item = sample_push(sample);
+	struct trace_event *event = &item->event;
+	uint64_t columns;
+
+	do
+		event->kind = (uint8_t)(TRACE_HEAP_ALLOC +
+					sample_below(random, TRACE_UNMAPPED - TRACE_FAILED));
+	while (!(columns = columns_of_kind(event->kind)));
+	event->time_ns = time_ns;
+	event->thread = (thread_id)sample_below(random, sample->threads);
+	event->stack = (stack_id)sample_below(random, sample->stacks + 1);
+	if (columns >> COLUMN_ADDRESS & 1)
+		event->address = sample_next(random) >> sample_below(random, 64);
+	if (columns >> COLUMN_OLD_ADDRESS & 1)
+		event->old_address = sample_next(random);
+	if (columns >> COLUMN_SIZE & 1)
+		event->size = sample_next(random) >> sample_below(random, 64);
+	if (columns >> COLUMN_HEAP & 1)
+		event->heap = 1 + (heap_id)sample_below(random, sample->heaps);
+	if (columns >> COLUMN_OLD_SIZE & 1)
+		item->vm.old_size = sample_next(random);
+	if (columns >> COLUMN_PROTECTION & 1)
+		item->vm.protection = (uint32_t)sample_below(random, 9);
+	if (columns >> COLUMN_OFFSET & 1)
+		item->vm.offset = sample_below(random, 3) << 12;
+	if (columns >> COLUMN_ERROR & 1)
+		item->vm.error = sample_below(random, 4) ? 0 : (uint32_t)sample_next(random);
+	if (columns >> COLUMN_FLAGS & 1)
+		item->vm.flags = (uint32_t)sample_next(random) >> sample_below(random, 32);
+	if (columns >> COLUMN_FILE & 1)
+		item->vm.file = (file_id)sample_below(random, sample->files + 1);
+	if (columns >> COLUMN_ORIGIN & 1)
+		item->vm.origin = (uint8_t)sample_below(random, TRACE_ORIGIN_KERNEL + 2);
+	if (trace_kind_is_vm(event->kind))
+		event->vm = &item->vm;
+	if (event->kind == TRACE_BRK)
+		event->size = event->address > event->old_address
+				      ? event->address - event->old_address
+				      : event->old_address - event->address;
+	writer_event(writer, event);
+	event->vm = NULL; // items may move
+}
+
 static inline void sample_add_note(struct sample *sample, struct writer *writer,
 				   struct sample_random *random, uint64_t time_ns)
 {
@@ -200,6 +320,7 @@ static inline void sample_fill(struct sample *sample, struct writer *writer, uin
 	sample_add_thread(sample, writer, &random);
 	sample_add_module(sample, writer, &random);
 	sample_add_stack(sample, writer, &random);
+	sample_add_heap(sample, writer, &random);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t dice = sample_below(&random, 1000);
 
@@ -211,10 +332,18 @@ static inline void sample_fill(struct sample *sample, struct writer *writer, uin
 			sample_add_module(sample, writer, &random);
 		else if (dice < 100)
 			sample_add_stack(sample, writer, &random);
+		else if (dice < 105)
+			sample_add_heap(sample, writer, &random);
+		else if (dice < 120)
+			sample_add_file(sample, writer, &random);
+		else if (dice < 125)
+			sample_add_snapshot(sample, writer, &random, time_ns);
 		if (dice % 7 == 0)
 			time_ns += sample_below(&random, 200000);
 		if (dice % 50 == 1)
 			sample_add_note(sample, writer, &random, time_ns);
+		else if (dice % 10 == 2)
+			sample_add_rare(sample, writer, &random, time_ns);
 		else
 			sample_add_event(sample, writer, &random, time_ns);
 		if (dice == 999)

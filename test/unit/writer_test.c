@@ -10,8 +10,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-static void check_event(const struct trace_event *expected, const struct trace_event *event)
+static void check_event(const struct sample_item *item, const struct trace_event *event)
 {
+	const struct trace_event *expected = &item->event;
+
 	CHECK_EQ(expected->kind, event->kind);
 	CHECK_EQ(expected->time_ns, event->time_ns);
 	CHECK_EQ(expected->thread, event->thread);
@@ -20,6 +22,17 @@ static void check_event(const struct trace_event *expected, const struct trace_e
 	CHECK_EQ(expected->size, event->size);
 	CHECK_EQ(expected->stack, event->stack);
 	CHECK_EQ(expected->align_log2, event->align_log2);
+	CHECK_EQ(expected->heap, event->heap);
+	CHECK_EQ(trace_kind_is_vm(event->kind), event->vm != NULL);
+	if (event->vm) {
+		CHECK_EQ(item->vm.old_size, event->vm->old_size);
+		CHECK_EQ(item->vm.offset, event->vm->offset);
+		CHECK_EQ(item->vm.protection, event->vm->protection);
+		CHECK_EQ(item->vm.flags, event->vm->flags);
+		CHECK_EQ(item->vm.file, event->vm->file);
+		CHECK_EQ(item->vm.error, event->vm->error);
+		CHECK_EQ(item->vm.origin, event->vm->origin);
+	}
 }
 
 static void check_note(const struct sample_item *expected, const struct trace_note *note)
@@ -53,7 +66,7 @@ static size_t check_items(struct reader *reader, const struct sample *sample)
 		CHECK_EQ(sample->items[at].note.kind == 0, item == READER_EVENT);
 		if (item == READER_EVENT) {
 			CHECK_EQ(number++, event.number);
-			check_event(&sample->items[at].event, &event);
+			check_event(&sample->items[at], &event);
 		} else {
 			check_note(&sample->items[at], &note);
 		}
@@ -81,6 +94,9 @@ static void check_round_trip(uint64_t seed, size_t count)
 	CHECK_EQ(sample.modules + 1, reader_modules_count(reader));
 	CHECK_EQ(sample.frames + 1, reader_frames_count(reader));
 	CHECK_EQ(sample.stacks + 1, reader_stacks_count(reader));
+	CHECK_EQ(sample.heaps + 1, reader_heaps_count(reader));
+	CHECK_EQ(sample.files + 1, reader_files_count(reader));
+	CHECK_EQ(sample.snapshots, reader_snapshots_count(reader));
 	reader_rewind(reader);
 	CHECK_EQ(sample.count, check_items(reader, &sample));
 	CHECK(reader_ok(reader, &err));

@@ -1,0 +1,132 @@
+#include "trace/asm_text.h"
+
+#include <string.h>
+
+bool asm_text_fail(struct asm_text *text, const struct asm_word *word, const char *what)
+{
+	return asm_lex_fail(&text->lex, word, text->err, "%s", what);
+}
+
+struct asm_word *asm_text_peek(struct asm_text *text)
+{
+	return text->at < text->lex.count ? &text->lex.words[text->at] : NULL;
+}
+
+struct asm_word *asm_text_take(struct asm_text *text, const char *what)
+{
+	struct asm_word *word = asm_text_peek(text);
+
+	if (!word)
+		asm_lex_fail(&text->lex, NULL, text->err, "%s expected at the end of the line",
+			     what);
+	else
+		text->at++;
+	return word;
+}
+
+bool asm_text_at_end(struct asm_text *text)
+{
+	return !asm_text_peek(text) ||
+	       asm_text_fail(text, asm_text_peek(text), "nothing more expected on this line");
+}
+
+bool asm_text_is(const struct asm_word *word, const char *text)
+{
+	return word && !word->quoted && strcmp(word->text, text) == 0;
+}
+
+bool asm_text_number(struct asm_text *text, const char *what, uint64_t *value)
+{
+	struct asm_word *word = asm_text_take(text, what);
+
+	if (!word)
+		return false;
+	if (asm_lex_number(word->text, NULL, value))
+		return true;
+	return asm_lex_fail(&text->lex, word, text->err, "%s expected, not \"%s\"", what,
+			    word->text);
+}
+
+bool asm_text_range(struct asm_text *text, uint64_t *start, uint64_t *end)
+{
+	struct asm_word *word = asm_text_take(text, "an address range");
+	const char *dash;
+
+	if (!word)
+		return false;
+	dash = strchr(word->text, '-');
+	if (dash && asm_lex_number(word->text, dash, start) &&
+	    asm_lex_number(dash + 1, NULL, end) && *start <= *end)
+		return true;
+	return asm_text_fail(text, word, "an address range 0x…-0x… expected");
+}
+
+bool asm_text_label(struct asm_text *text, char class, const char *what, uint32_t *id)
+{
+	struct asm_word *word = asm_text_take(text, what);
+
+	if (!word)
+		return false;
+	if (!word->quoted && asm_labels_find(&text->labels, class, word->text, id))
+		return true;
+	return asm_lex_fail(&text->lex, word, text->err, "no %s is called \"%s\"", what,
+			    word->text);
+}
+
+bool asm_text_if_label(struct asm_text *text, char class, uint32_t *id)
+{
+	struct asm_word *word = asm_text_peek(text);
+
+	if (!word || word->quoted || !asm_labels_find(&text->labels, class, word->text, id))
+		return false;
+	text->at++;
+	return true;
+}
+
+bool asm_text_new_label(struct asm_text *text, char class, uint32_t id)
+{
+	struct asm_word *word = asm_text_take(text, "a label");
+
+	if (!word)
+		return false;
+	if (word->quoted || word->equals)
+		return asm_text_fail(text, word, "a label expected");
+	if (!asm_labels_add(&text->labels, class, word->text, id))
+		return asm_lex_fail(&text->lex, word, text->err, "\"%s\" is defined already",
+				    word->text);
+	return true;
+}
+
+char *asm_text_value(struct asm_text *text, const char *key)
+{
+	struct asm_word *word = asm_text_peek(text);
+
+	if (!word || word->quoted || !word->equals ||
+	    strlen(key) != (size_t)(word->equals - word->text) ||
+	    strncmp(key, word->text, (size_t)(word->equals - word->text)) != 0)
+		return NULL;
+	text->at++;
+	return word->equals + 1;
+}
+
+bool asm_text_field(struct asm_text *text, const struct asm_field *fields, bool *taken)
+{
+	struct asm_word *word = asm_text_peek(text);
+
+	*taken = false;
+	for (; word && fields->key; fields++) {
+		const char *value = asm_text_value(text, fields->key);
+
+		if (!value)
+			continue;
+		*taken = true;
+		if (!asm_lex_number(value, NULL, fields->number))
+			return asm_lex_fail(&text->lex, word, text->err, "%s=NUMBER expected",
+					    fields->key);
+		if (fields->max && *fields->number > fields->max)
+			return asm_lex_fail(&text->lex, word, text->err, "%s is at most %llu",
+					    fields->key, (unsigned long long)fields->max);
+		return true;
+	}
+	return true;
+}

@@ -1,0 +1,424 @@
+#include "trace/asm_vm.h"
+
+#include "trace/asm_words.h"
+#include "trace/columns.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define BIT(column) (UINT64_C(1) << (column))
+
+static bool has(uint8_t kind, enum column column)
+{
+	return (columns_of_kind(kind) & BIT(column)) != 0;
+}
+
+// One `key=value` of an event: true if the next word was one that its kind has.
+static bool take_vm_field(struct asm_text *text, uint8_t kind, struct trace_vm *vm, bool *taken)
+{
+	struct asm_word *word = asm_text_peek(text);
+	uint64_t error = 0;
+	struct asm_field numbers[3] = { 0 };
+	size_t count = 0;
+	const char *value;
+	bool ok = true;
+
+	if (has(kind, COLUMN_OFFSET))
+		numbers[count++] = (struct asm_field){ "offset", &vm->offset, 0 };
+	if (has(kind, COLUMN_ERROR))
+		numbers[count++] = (struct asm_field){ "error", &error, UINT32_MAX };
+	if (!asm_text_field(text, numbers, taken))
+		return false;
+	if (*taken) {
+		if (error != 0)
+			vm->error = (uint32_t)error;
+		return true;
+	}
+	*taken = true;
+	if (has(kind, COLUMN_PROTECTION) && (value = asm_text_value(text, "prot")) != NULL)
+		ok = asm_words_find_protection(value, &vm->protection);
+	else if (has(kind, COLUMN_FLAGS) && (value = asm_text_value(text, "flags")) != NULL)
+		ok = asm_words_find_flags(value, kind, &vm->flags);
+	else if (has(kind, COLUMN_FILE) && (value = asm_text_value(text, "file")) != NULL)
+		ok = asm_labels_find(&text->labels, 'x', value, &vm->file);
+	else if (has(kind, COLUMN_ORIGIN) && (value = asm_text_value(text, "origin")) != NULL)
+		ok = asm_words_find_origin(value, &vm->origin);
+	else
+		*taken = false;
+	return ok ||
+	       asm_lex_fail(&text->lex, word, text->err, "what does \"%s\" mean?", word->text);
+}
+
+static bool take_arrow(struct asm_text *text)
+{
+	if (!asm_text_is(asm_text_peek(text), "->"))
+		return asm_text_fail(text, asm_text_peek(text), "-> expected");
+	text->at++;
+	return true;
+}
+
+// The addresses and sizes of a call.
+static bool take_places(struct asm_text *text, struct trace_event *event, struct trace_vm *vm)
+{
+	uint8_t kind = event->kind;
+
+	if (has(kind, COLUMN_OLD_ADDRESS) &&
+	    (!asm_text_number(text, "an address", &event->old_address) ||
+	     (has(kind, COLUMN_OLD_SIZE) && !asm_text_number(text, "a size", &vm->old_size)) ||
+	     !take_arrow(text)))
+		return false;
+	if (has(kind, COLUMN_ADDRESS) && !asm_text_number(text, "an address", &event->address))
+		return false;
+	return !has(kind, COLUMN_SIZE) || asm_text_number(text, "a size", &event->size);
+}
+
+bool asm_vm_read_event(struct asm_text *text, struct trace_event *event)
+{
+	struct trace_vm vm = { 0 };
+
+	if (has(event->kind, COLUMN_HEAP) && !asm_text_label(text, 'h', "heap", &event->heap))
+		return false;
+	if (!take_places(text, event, &vm))
+		return false;
+	while (trace_kind_is_vm(event->kind) && asm_text_peek(text)) {
+		bool taken;
+
+		if (!take_vm_field(text, event->kind, &vm, &taken))
+			return false;
+		if (!taken)
+			break;
+	}
+	if (!asm_text_at_end(text))
+		return false;
+	event->vm = &vm;
+	writer_event(text->writer, event);
+	event->vm = NULL;
+	return true;
+}
+
+bool asm_vm_read_heap(struct asm_text *text)
+{
+	struct trace_heap heap = { .process = text->last_process, .name = "" };
+	const struct asm_field fields[] = { { "handle", &heap.handle, 0 }, { NULL, NULL, 0 } };
+	bool taken;
+
+	if (!asm_text_new_label(text, 'h', writer_heaps_count(text->writer)))
+		return false;
+	if (!asm_text_if_label(text, 'p', &heap.process) && heap.process == TRACE_NONE)
+		return asm_text_fail(text, NULL, "a process has to be defined before a heap");
+	if (!asm_text_field(text, fields, &taken))
+		return false;
+	if (asm_text_peek(text)) {
+		if (!asm_text_peek(text)->quoted)
+			return asm_text_fail(text, asm_text_peek(text),
+					     "handle= or a name in quotes expected");
+		heap.name = asm_text_take(text, "a name")->text;
+	}
+	if (!asm_text_at_end(text))
+		return false;
+	writer_add_heap(text->writer, &heap);
+	return true;
+}
+
+bool asm_vm_read_file(struct asm_text *text)
+{
+	struct trace_file file = { .path = "" };
+	const struct asm_field fields[] = { { "device", &file.device, 0 },
+					    { "inode", &file.inode, 0 },
+					    { NULL, NULL, 0 } };
+
+	if (!asm_text_new_label(text, 'x', writer_files_count(text->writer)))
+		return false;
+	while (asm_text_peek(text)) {
+		bool taken;
+
+		if (!asm_text_field(text, fields, &taken))
+			return false;
+		if (taken)
+			continue;
+		if (!asm_text_peek(text)->quoted)
+			return asm_text_fail(text, asm_text_peek(text),
+					     "device=, inode= or a path in quotes expected");
+		file.path = asm_text_take(text, "a path")->text;
+	}
+	writer_add_file(text->writer, &file);
+	return true;
+}
+
+bool asm_vm_read_snapshot(struct asm_text *text)
+{
+	struct trace_snapshot *snapshot = &text->snapshot;
+	uint64_t flags = 0;
+	const struct asm_field fields[] = {
+		{ "at", &snapshot->time_ns, 0 },
+		{ "began", &snapshot->began, 0 },
+		{ "ended", &snapshot->ended, 0 },
+		{ "page", &snapshot->page_bytes, 0 },
+		{ "rss", &snapshot->rss_bytes, 0 },
+		{ "rss-max", &snapshot->rss_bytes_max, 0 },
+		{ "cost", &snapshot->cost_ns, 0 },
+		{ "flags", &flags, UINT32_MAX },
+		{ NULL, NULL, 0 },
+	};
+
+	*snapshot = (struct trace_snapshot){
+		.process = text->last_process,
+		.reason = TRACE_SNAPSHOT_ASKED,
+		.time_ns = text->time_ns,
+		.began = writer_events_count(text->writer),
+		.page_bytes = 4096,
+		.mappings = snapshot->mappings,
+		.pages = snapshot->pages,
+	};
+	snapshot->ended = snapshot->began;
+	if (!asm_text_if_label(text, 'p', &snapshot->process) && snapshot->process == TRACE_NONE)
+		return asm_text_fail(text, NULL, "a process has to be defined before a snapshot");
+	while (asm_text_peek(text)) {
+		struct asm_word *word = asm_text_peek(text);
+		const char *value;
+		bool taken;
+
+		if (!asm_text_field(text, fields, &taken))
+			return false;
+		if (taken)
+			continue;
+		value = asm_text_value(text, "reason");
+		if (!value || !asm_words_find_reason(value, &snapshot->reason) ||
+		    snapshot->reason == 0)
+			return asm_text_fail(
+				text, word,
+				"reason=release|exit|growth|asked, at=, began=, ended=, "
+				"page=, rss=, rss-max=, cost= or flags= expected");
+	}
+	if (snapshot->ended < snapshot->began)
+		return asm_text_fail(text, NULL, "a snapshot that ended before it began");
+	if (__builtin_popcountll(snapshot->page_bytes) != 1)
+		return asm_text_fail(text, NULL, "page= takes a power of two");
+	snapshot->flags = (uint32_t)flags;
+	text->snapshot_open = true;
+	return true;
+}
+
+// The range at the head of a line of a snapshot, which must not lie below `end`.
+static bool take_part(struct asm_text *text, uint64_t before, uint64_t *start, uint64_t *end)
+{
+	struct asm_word *word = asm_text_peek(text);
+
+	if (!text->snapshot_open)
+		return asm_text_fail(text, &text->lex.words[0], "a snapshot has to come before");
+	if (!asm_text_range(text, start, end))
+		return false;
+	if (*start == *end)
+		return asm_text_fail(text, word, "an empty range");
+	return *start >= before || asm_text_fail(text, word, "ranges must rise");
+}
+
+bool asm_vm_read_mapping(struct asm_text *text)
+{
+	struct trace_snapshot *snapshot = &text->snapshot;
+	uint32_t count = snapshot->mappings_count;
+	struct trace_mapping mapping = { 0 };
+	const struct asm_field fields[] = {
+		{ "offset", &mapping.offset, 0 },
+		{ "rss", &mapping.rss, 0 },
+		{ "pss", &mapping.pss, 0 },
+		{ "shared-clean", &mapping.shared_clean, 0 },
+		{ "shared-dirty", &mapping.shared_dirty, 0 },
+		{ "private-clean", &mapping.private_clean, 0 },
+		{ "private-dirty", &mapping.private_dirty, 0 },
+		{ "anonymous", &mapping.anonymous, 0 },
+		{ "swap", &mapping.swap, 0 },
+		{ "locked", &mapping.locked, 0 },
+		{ NULL, NULL, 0 },
+	};
+
+	if (!take_part(text, count ? snapshot->mappings[count - 1].end : 0, &mapping.start,
+		       &mapping.end))
+		return false;
+	while (asm_text_peek(text)) {
+		struct asm_word *word = asm_text_peek(text);
+		const char *value;
+		bool taken;
+
+		if (!asm_text_field(text, fields, &taken))
+			return false;
+		if (taken)
+			continue;
+		if (asm_text_is(word, "shared")) {
+			mapping.shared = taken = true;
+			text->at++;
+		} else if ((value = asm_text_value(text, "prot")) != NULL) {
+			taken = asm_words_find_protection(value, &mapping.protection) &&
+				mapping.protection <= 7;
+		} else if ((value = asm_text_value(text, "file")) != NULL) {
+			taken = asm_labels_find(&text->labels, 'x', value, &mapping.file);
+		}
+		if (!taken)
+			return asm_text_fail(text, word,
+					     "prot=, shared, offset=, file=LABEL, rss= or another "
+					     "part of it expected");
+	}
+	snapshot->mappings = mem_grow(snapshot->mappings, &text->mappings_capacity, count + 1,
+				      sizeof *snapshot->mappings);
+	snapshot->mappings[snapshot->mappings_count++] = mapping;
+	return true;
+}
+
+bool asm_vm_read_pages(struct asm_text *text)
+{
+	struct trace_snapshot *snapshot = &text->snapshot;
+	uint32_t count = snapshot->pages_count;
+	struct trace_pages pages = { .flags = TRACE_PAGES_PRESENT };
+	struct asm_word *word;
+
+	if (!take_part(text, count ? snapshot->pages[count - 1].end : 0, &pages.start, &pages.end))
+		return false;
+	if ((pages.start | pages.end) % snapshot->page_bytes != 0)
+		return asm_text_fail(text, &text->lex.words[1], "whole pages expected");
+	word = asm_text_peek(text);
+	if (word) {
+		text->at++;
+		if (!asm_words_find_pages(word->text, &pages.flags) || pages.flags == 0)
+			return asm_text_fail(text, word,
+					     "present, swapped or file, with | between, expected");
+	}
+	if (!asm_text_at_end(text))
+		return false;
+	snapshot->pages = mem_grow(snapshot->pages, &text->pages_capacity, count + 1,
+				   sizeof *snapshot->pages);
+	snapshot->pages[snapshot->pages_count++] = pages;
+	return true;
+}
+
+void asm_vm_close_snapshot(struct asm_text *text)
+{
+	if (text->snapshot_open)
+		writer_snapshot(text->writer, &text->snapshot);
+	text->snapshot_open = false;
+}
+
+static void put_number(struct sink *sink, const char *key, uint64_t value)
+{
+	if (value != 0)
+		sink_format(sink, " %s=%" PRIu64, key, value);
+}
+
+static void dump_vm(uint8_t kind, const struct trace_vm *vm, struct sink *sink)
+{
+	if (has(kind, COLUMN_PROTECTION)) {
+		sink_text(sink, " prot=");
+		asm_words_put_protection(sink, vm->protection);
+	}
+	if (has(kind, COLUMN_FLAGS)) {
+		sink_text(sink, " flags=");
+		asm_words_put_flags(sink, kind, vm->flags);
+	}
+	if (vm->file != 0)
+		sink_format(sink, " file=x%u", vm->file);
+	if (vm->offset != 0)
+		sink_format(sink, " offset=0x%" PRIx64, vm->offset);
+	if (vm->origin != TRACE_ORIGIN_PROGRAM) {
+		sink_text(sink, " origin=");
+		asm_words_put_origin(sink, vm->origin);
+	}
+	put_number(sink, "error", vm->error);
+}
+
+void asm_vm_dump_event(const struct trace_event *event, struct sink *sink)
+{
+	uint8_t kind = event->kind;
+
+	if (has(kind, COLUMN_HEAP))
+		sink_format(sink, " h%u", event->heap);
+	if (has(kind, COLUMN_OLD_ADDRESS))
+		sink_format(sink, " 0x%" PRIx64, event->old_address);
+	if (has(kind, COLUMN_OLD_SIZE))
+		sink_format(sink, " %" PRIu64, event->vm->old_size);
+	if (has(kind, COLUMN_OLD_ADDRESS))
+		sink_text(sink, " ->");
+	if (has(kind, COLUMN_ADDRESS))
+		sink_format(sink, " 0x%" PRIx64, event->address);
+	if (has(kind, COLUMN_SIZE))
+		sink_format(sink, " %" PRIu64, event->size);
+	if (event->vm)
+		dump_vm(kind, event->vm, sink);
+	sink_text(sink, "\n");
+}
+
+static void dump_mapping(const struct trace_mapping *mapping, struct sink *sink)
+{
+	sink_format(sink, "mapping 0x%" PRIx64 "-0x%" PRIx64 " prot=", mapping->start,
+		    mapping->end);
+	asm_words_put_protection(sink, mapping->protection);
+	if (mapping->shared)
+		sink_text(sink, " shared");
+	if (mapping->file != 0)
+		sink_format(sink, " file=x%u", mapping->file);
+	if (mapping->offset != 0)
+		sink_format(sink, " offset=0x%" PRIx64, mapping->offset);
+	put_number(sink, "rss", mapping->rss);
+	put_number(sink, "pss", mapping->pss);
+	put_number(sink, "shared-clean", mapping->shared_clean);
+	put_number(sink, "shared-dirty", mapping->shared_dirty);
+	put_number(sink, "private-clean", mapping->private_clean);
+	put_number(sink, "private-dirty", mapping->private_dirty);
+	put_number(sink, "anonymous", mapping->anonymous);
+	put_number(sink, "swap", mapping->swap);
+	put_number(sink, "locked", mapping->locked);
+	sink_text(sink, "\n");
+}
+
+static void dump_snapshot(const struct trace_snapshot *snapshot, struct sink *sink)
+{
+	sink_format(sink, "snapshot p%u reason=", snapshot->process);
+	asm_words_put_reason(sink, snapshot->reason);
+	sink_format(sink, " at=%" PRIu64 " began=%" PRIu64 " ended=%" PRIu64, snapshot->time_ns,
+		    snapshot->began, snapshot->ended);
+	sink_format(sink, " page=%" PRIu64, snapshot->page_bytes);
+	put_number(sink, "rss", snapshot->rss_bytes);
+	put_number(sink, "rss-max", snapshot->rss_bytes_max);
+	put_number(sink, "cost", snapshot->cost_ns);
+	put_number(sink, "flags", snapshot->flags);
+	sink_text(sink, "\n");
+	for (uint32_t i = 0; i < snapshot->mappings_count; i++)
+		dump_mapping(&snapshot->mappings[i], sink);
+	for (uint32_t i = 0; i < snapshot->pages_count; i++) {
+		const struct trace_pages *pages = &snapshot->pages[i];
+
+		sink_format(sink, "pages 0x%" PRIx64 "-0x%" PRIx64 " ", pages->start, pages->end);
+		asm_words_put_pages(sink, pages->flags);
+		sink_text(sink, "\n");
+	}
+}
+
+void asm_vm_dump_definitions(const struct reader *reader, struct sink *sink)
+{
+	for (heap_id id = 1; id < reader_heaps_count(reader); id++) {
+		const struct trace_heap *heap = reader_heap(reader, id);
+
+		sink_format(sink, "heap h%u p%u", id, heap->process);
+		if (heap->handle != 0)
+			sink_format(sink, " handle=0x%" PRIx64, heap->handle);
+		sink_text(sink, " ");
+		asm_words_quote(sink, heap->name);
+		sink_text(sink, "\n");
+	}
+	for (file_id id = 1; id < reader_files_count(reader); id++) {
+		const struct trace_file *file = reader_file(reader, id);
+
+		sink_format(sink, "file x%u", id);
+		put_number(sink, "device", file->device);
+		put_number(sink, "inode", file->inode);
+		sink_text(sink, " ");
+		asm_words_quote(sink, file->path);
+		sink_text(sink, "\n");
+	}
+	for (uint32_t i = 0; i < reader_snapshots_count(reader); i++) {
+		struct trace_snapshot snapshot;
+
+		if (!reader_snapshot_load(reader, i, &snapshot))
+			continue;
+		dump_snapshot(&snapshot, sink);
+		snapshot_fini(&snapshot);
+	}
+}

@@ -1,0 +1,33 @@
+// asm_vm: the text form of heaps other than malloc's, of virtual memory and of snapshots.
+//
+//     asm_read        dispatches lines that begin with heap, file, snapshot, mapping or pages, and
+//                     events of kinds beyond malloc's, to here
+//     asm_dump        the same, the other way
+//
+// A snapshot takes several lines: it is written when a line comes that does not belong to it.
+#ifndef TRACE_ASM_VM_H
+#define TRACE_ASM_VM_H
+
+#include "base/sink.h"
+#include "trace/asm_text.h"
+#include "trace/reader.h"
+
+// The rest of an event's line, behind its kind and stack.
+bool asm_vm_read_event(struct asm_text *text, struct trace_event *event);
+
+// The rest of a line, behind its first word.
+bool asm_vm_read_heap(struct asm_text *text);
+bool asm_vm_read_file(struct asm_text *text);
+bool asm_vm_read_snapshot(struct asm_text *text);
+bool asm_vm_read_mapping(struct asm_text *text);
+bool asm_vm_read_pages(struct asm_text *text);
+
+// Write the snapshot that is open, if one is.
+void asm_vm_close_snapshot(struct asm_text *text);
+
+// The same, as text: an event behind its stack, with the end of the line; heaps, files and
+// snapshots.
+void asm_vm_dump_event(const struct trace_event *event, struct sink *sink);
+void asm_vm_dump_definitions(const struct reader *reader, struct sink *sink);
+
+#endif

@@ -1,0 +1,186 @@
+#include "trace/snapshot.h"
+
+// Behind the PROT_ bits.
+enum { SHARED = 1 << 3, PROTECTION = 7 };
+
+// The smallest encodings, so that a count can be held against the bytes that are left.
+enum { MAPPING_BYTES_MIN = 14, PAGES_BYTES_MIN = 3 };
+
+static void put_mappings(struct bytes *out, const struct trace_snapshot *snapshot)
+{
+	uint64_t end = 0;
+
+	bytes_add_varint(out, snapshot->mappings_count);
+	for (uint32_t i = 0; i < snapshot->mappings_count; i++) {
+		const struct trace_mapping *mapping = &snapshot->mappings[i];
+
+		ASSERT(mapping->start >= end && mapping->end > mapping->start);
+		bytes_add_varint(out, mapping->start - end);
+		bytes_add_varint(out, mapping->end - mapping->start);
+		bytes_add_varint(out, (mapping->protection & PROTECTION) |
+					      (mapping->shared ? SHARED : 0));
+		bytes_add_varint(out, mapping->offset);
+		bytes_add_varint(out, mapping->file);
+		bytes_add_varint(out, mapping->rss);
+		bytes_add_varint(out, mapping->pss);
+		bytes_add_varint(out, mapping->shared_clean);
+		bytes_add_varint(out, mapping->shared_dirty);
+		bytes_add_varint(out, mapping->private_clean);
+		bytes_add_varint(out, mapping->private_dirty);
+		bytes_add_varint(out, mapping->anonymous);
+		bytes_add_varint(out, mapping->swap);
+		bytes_add_varint(out, mapping->locked);
+		end = mapping->end;
+	}
+}
+
+// Returns how many ranges there was room for.
+static uint32_t put_pages(struct bytes *out, const struct trace_snapshot *snapshot)
+{
+	uint64_t end = 0;
+	uint32_t i;
+
+	for (i = 0; i < snapshot->pages_count && out->size < SNAPSHOT_PAGES_BYTES_MAX; i++) {
+		const struct trace_pages *pages = &snapshot->pages[i];
+
+		ASSERT(pages->start >= end && pages->end > pages->start && pages->flags != 0);
+		ASSERT((pages->start | pages->end) % snapshot->page_bytes == 0);
+		bytes_add_varint(out, (pages->start - end) / snapshot->page_bytes);
+		bytes_add_varint(out, (pages->end - pages->start) / snapshot->page_bytes);
+		bytes_add_varint(out, pages->flags);
+		end = pages->end;
+	}
+	return i;
+}
+
+void snapshot_encode(struct bytes *out, const struct trace_snapshot *snapshot)
+{
+	struct bytes pages = { 0 };
+	uint32_t pages_count = put_pages(&pages, snapshot);
+	bool cut = pages_count < snapshot->pages_count;
+
+	ASSERT(snapshot->page_bytes != 0 && snapshot->began <= snapshot->ended);
+	bytes_add_varint(out, snapshot->process);
+	bytes_add_varint(out, snapshot->reason);
+	bytes_add_varint(out, snapshot->flags | (cut ? TRACE_SNAPSHOT_CUT : 0));
+	bytes_add_varint(out, snapshot->time_ns);
+	bytes_add_varint(out, snapshot->began);
+	bytes_add_varint(out, snapshot->ended - snapshot->began);
+	bytes_add_varint(out, snapshot->page_bytes);
+	bytes_add_varint(out, snapshot->rss_bytes);
+	bytes_add_varint(out, snapshot->rss_bytes_max);
+	bytes_add_varint(out, snapshot->cost_ns);
+	put_mappings(out, snapshot);
+	bytes_add_varint(out, pages_count);
+	bytes_add(out, pages.data, pages.size);
+	bytes_fini(&pages);
+}
+
+static bool take_mapping(struct bytes_cursor *in, uint64_t before, uint32_t files_count,
+			 struct trace_mapping *mapping)
+{
+	uint64_t gap = bytes_next(in), length = bytes_next(in), bits = bytes_next(in);
+
+	*mapping = (struct trace_mapping){
+		.protection = (uint32_t)(bits & PROTECTION),
+		.shared = (bits & SHARED) != 0,
+	};
+	mapping->offset = bytes_next(in);
+	mapping->file = bytes_next_u32(in);
+	mapping->rss = bytes_next(in);
+	mapping->pss = bytes_next(in);
+	mapping->shared_clean = bytes_next(in);
+	mapping->shared_dirty = bytes_next(in);
+	mapping->private_clean = bytes_next(in);
+	mapping->private_dirty = bytes_next(in);
+	mapping->anonymous = bytes_next(in);
+	mapping->swap = bytes_next(in);
+	mapping->locked = bytes_next(in);
+	return !in->bad && length > 0 && mapping->file < files_count &&
+	       !__builtin_add_overflow(before, gap, &mapping->start) &&
+	       !__builtin_add_overflow(mapping->start, length, &mapping->end);
+}
+
+static bool take_mappings(struct bytes_cursor *in, uint32_t files_count, bool whole,
+			  struct trace_snapshot *snapshot)
+{
+	uint64_t count = bytes_next(in), end = 0;
+
+	if (in->bad || count > bytes_left(in) / MAPPING_BYTES_MIN)
+		return false;
+	if (whole)
+		snapshot->mappings = mem_alloc(count + 1, sizeof *snapshot->mappings);
+	for (uint64_t i = 0; i < count; i++) {
+		struct trace_mapping mapping;
+
+		if (!take_mapping(in, end, files_count, &mapping))
+			return false;
+		if (whole)
+			snapshot->mappings[i] = mapping;
+		end = mapping.end;
+	}
+	snapshot->mappings_count = (uint32_t)count;
+	return true;
+}
+
+static bool take_pages(struct bytes_cursor *in, bool whole, struct trace_snapshot *snapshot)
+{
+	uint64_t count = bytes_next(in), end = 0;
+
+	if (in->bad || count > bytes_left(in) / PAGES_BYTES_MIN)
+		return false;
+	if (whole)
+		snapshot->pages = mem_alloc(count + 1, sizeof *snapshot->pages);
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t gap = bytes_next(in), pages = bytes_next(in), flags = bytes_next(in);
+		uint64_t start;
+
+		if (in->bad || pages == 0 || flags == 0 || flags > UINT8_MAX ||
+		    __builtin_mul_overflow(gap, snapshot->page_bytes, &gap) ||
+		    __builtin_mul_overflow(pages, snapshot->page_bytes, &pages) ||
+		    __builtin_add_overflow(end, gap, &start) ||
+		    __builtin_add_overflow(start, pages, &end))
+			return false;
+		if (whole)
+			snapshot->pages[i] = (struct trace_pages){ .start = start,
+								   .end = end,
+								   .flags = (uint8_t)flags };
+	}
+	snapshot->pages_count = (uint32_t)count;
+	return true;
+}
+
+bool snapshot_decode(struct bytes_cursor in, uint32_t files_count, bool whole,
+		     struct trace_snapshot *snapshot)
+{
+	uint64_t reason, length;
+
+	*snapshot = (struct trace_snapshot){ 0 };
+	snapshot->process = bytes_next_u32(&in);
+	reason = bytes_next(&in);
+	snapshot->reason = (uint8_t)reason;
+	snapshot->flags = bytes_next_u32(&in);
+	snapshot->time_ns = bytes_next(&in);
+	snapshot->began = bytes_next(&in);
+	length = bytes_next(&in);
+	snapshot->page_bytes = bytes_next(&in);
+	snapshot->rss_bytes = bytes_next(&in);
+	snapshot->rss_bytes_max = bytes_next(&in);
+	snapshot->cost_ns = bytes_next(&in);
+	if (in.bad || reason == 0 || reason > UINT8_MAX ||
+	    __builtin_popcountll(snapshot->page_bytes) != 1 ||
+	    __builtin_add_overflow(snapshot->began, length, &snapshot->ended))
+		return false;
+	if (take_mappings(&in, files_count, whole, snapshot) && take_pages(&in, whole, snapshot))
+		return true;
+	snapshot_fini(snapshot);
+	return false;
+}
+
+void snapshot_fini(struct trace_snapshot *snapshot)
+{
+	mem_free(snapshot->mappings);
+	mem_free(snapshot->pages);
+	snapshot->mappings = NULL;
+	snapshot->pages = NULL;
+}
