@@ -363,7 +363,7 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 	struct collect_message ready = { .kind = COLLECT_READY };
 
 	raise_limits();
-	if (!tick_open(&collector->tick, own_times ? TICK_COARSE_NS : TICK_NS, err))
+	if (!tick_open(&collector->tick, own_times ? TICK_COARSE_NS : TICK_NS, TICK_ANY, err))
 		return false;
 	*info = options->info;
 	info->tick_ns = own_times ? 0 : TICK_NS;

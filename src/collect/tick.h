@@ -1,8 +1,14 @@
-// tick: the clock page, and the thread that writes it.
+// tick: the clock page.
 //
-// Guests read the time from memory instead of asking the kernel. The thread does nothing else, so
-// that the time does not stand still while a block is compressed; it measures how long its ticks
-// really are, and the trace says so.
+// Guests take the time from memory, and the guests themselves keep it going: they read the
+// processor's time stamp counter now and then, and raise the tick (wire/counter.h). The collector
+// compares the counter with the system's clock whenever it wakes up, which also tells a guest after
+// a pause that the tick is old. So an idle program costs nothing.
+//
+// Where the counter is not constant, or the system itself does not trust it, a thread writes the
+// tick. It does nothing else, so that the time does not stand still while a block is compressed.
+//
+// Whoever raises the tick counts how long it was, and the trace says so.
 #ifndef COLLECT_TICK_H
 #define COLLECT_TICK_H
 
@@ -11,20 +17,24 @@
 
 #include <pthread.h>
 
-enum { TICK_BUCKETS = 4096 };
-
 struct tick {
 	struct segment_clock *clock; // NULL: not open
 	int fd;                      // the clock page's file, to be given to guests
 	uint64_t period_ns;
-	pthread_t thread;
-	_Atomic bool stopping; // the recording is over: write SEGMENT_CLOCK_STOP
+	uint64_t first_count, first_ns; // what beats are compared with
+	uint64_t later_count, later_ns; // and what they will be, once it is old enough
+	pthread_t thread;               // only where the counter is of no use
+	bool threaded;
+	_Atomic bool stopping; // the recording is over: the thread writes SEGMENT_CLOCK_STOP
 	_Atomic bool quitting;
-	uint32_t lengths[TICK_BUCKETS]; // ticks of that many microseconds; the thread's
-	uint64_t worst_ns;              // the thread's
 };
 
-bool tick_open(struct tick *tick, uint64_t period_ns, struct err *err);
+enum tick_source {
+	TICK_ANY,    // the counter if it can be trusted, else a thread
+	TICK_THREAD, // a thread
+};
+
+bool tick_open(struct tick *tick, uint64_t period_ns, enum tick_source source, struct err *err);
 void tick_close(struct tick *tick); // accepts { 0 }
 
 // Nanoseconds since the recording began, exactly.
@@ -33,13 +43,13 @@ uint64_t tick_now(const struct tick *tick);
 // Tell all guests to record no more. Returns when they can see it.
 void tick_stop(struct tick *tick);
 
-// The thread ends; the page stays as it is. For the figures below.
+// The tick stays as it is. For the figures below.
 void tick_join(struct tick *tick);
 uint64_t tick_median_ns(const struct tick *tick);
 uint64_t tick_worst_ns(const struct tick *tick);
 
 // The bell of the clock page: ring it, read it, sleep until it is not `seen` any more, or for
-// `timeout_ns`.
+// `timeout_ns`. Before and after sleeping the guests are told what the counter means (a beat).
 void tick_ring(struct tick *tick);
 uint32_t tick_bell(const struct tick *tick);
 void tick_sleep(struct tick *tick, uint32_t seen, uint64_t timeout_ns);

@@ -1,14 +1,39 @@
 #include "recorder/clock.h"
 
 #include "recorder/kernel.h"
+#include "recorder/lane.h"
 #include "recorder/recording.h"
 #include "recorder/scope.h"
+#include "wire/counter.h"
 
-enum { AT_SYSINFO_EHDR = 33, CLOCK_MONOTONIC = 1 };
+enum {
+	AT_SYSINFO_EHDR = 33,
+	CLOCK_MONOTONIC = 1,
+	PR_GET_TSC = 25,
+	PR_TSC_ENABLE = 1,
+	CLOCK_BUDGET_MAX = 512,
+	CLOCK_BUDGET_STEP = 16,
+	CLOCK_GAP_NS = 16000, // how far apart two readings of a lane should be
+};
 
 static int (*clock_vdso)(int, long *);
+static bool clock_counter_allowed; // prctl(PR_SET_TSC) has not made it a fault
 
-static uint64_t clock_read(void)
+void clock_start(void)
+{
+	uint64_t header = scope_auxiliary(AT_SYSINFO_EHDR);
+	int allowed = 0;
+
+	for (struct scope_object *at = scope_objects(); at && !clock_vdso; at = at->next) {
+		if (header && at->bias == header)
+			*(void **)&clock_vdso = scope_find(at, "__vdso_clock_gettime");
+	}
+	clock_counter_allowed = kernel(__NR_prctl, PR_GET_TSC, &allowed) == 0 &&
+				allowed == PR_TSC_ENABLE;
+}
+
+// Exact, whatever it costs.
+static uint64_t clock_ask(void)
 {
 	long time[2] = { 0, 0 };
 
@@ -18,13 +43,110 @@ static uint64_t clock_read(void)
 	       recording_state->clock->began_ns;
 }
 
-uint64_t (*clock_exact(void))(void)
+void clock_init(struct lane *lane, bool exact)
 {
-	uint64_t header = scope_auxiliary(AT_SYSINFO_EHDR);
+	lane->exact = exact;
+	lane->tick = exact ? &lane->exact_ns : &recording_state->clock->now_ns;
+	lane->clock.by_counter = clock_counter_allowed;
+	lane->clock.budget = 0;
+}
 
-	for (struct scope_object *at = scope_objects(); at && !clock_vdso; at = at->next) {
-		if (header && at->bias == header)
-			*(void **)&clock_vdso = scope_find(at, "__vdso_clock_gettime");
+// The lane's limit, from its room and its budget.
+static void clock_set_limit(struct lane *lane)
+{
+	uint64_t limit = lane->head + LANE_ROOM + lane->clock.budget;
+
+	lane->open_limit = lane->limit = limit < lane->room ? limit : lane->room;
+}
+
+static void clock_count(struct segment_clock *clock, uint64_t length_ns)
+{
+	uint64_t worst_ns = atomic_load_explicit(&clock->worst_ns, memory_order_relaxed);
+
+	atomic_fetch_add_explicit(&clock->lengths[counter_place(length_ns)], 1,
+				  memory_order_relaxed);
+	while (length_ns > worst_ns &&
+	       !atomic_compare_exchange_weak(&clock->worst_ns, &worst_ns, length_ns))
+		;
+}
+
+// Read the counter, and raise the tick if it is behind. `unread`: there are events since the last
+// reading, which may be as old as this.
+static void clock_read(struct lane *lane, bool unread)
+{
+	struct segment_clock *clock = recording_state->clock;
+	uint64_t now_ns = counter_convert(clock, counter_read());
+	uint64_t tick_ns = atomic_load_explicit(&clock->now_ns, memory_order_relaxed);
+	uint64_t period_ns = clock->tick_ns;
+
+	lane->clock.read_ns = now_ns;
+	if (likely(now_ns < tick_ns + period_ns) || tick_ns == SEGMENT_CLOCK_STOP)
+		return;
+	counter_raise(clock, now_ns - now_ns % period_ns);
+	clock_count(clock, unread ? now_ns - tick_ns : period_ns);
+}
+
+static bool clock_can_read(struct lane *lane)
+{
+	return lane->clock.by_counter &&
+	       atomic_load_explicit(&recording_state->clock->counter, memory_order_acquire) ==
+		       SEGMENT_COUNTER_GOOD;
+}
+
+// How many bytes the lane may write until its next reading, from the time since its last one.
+static void clock_adapt(struct lane *lane, uint64_t elapsed_ns)
+{
+	uint32_t budget = lane->clock.budget;
+
+	if (elapsed_ns < CLOCK_GAP_NS)
+		budget = budget * 2 + CLOCK_BUDGET_STEP;
+	else if (elapsed_ns < 2 * CLOCK_GAP_NS)
+		return;
+	else if (elapsed_ns < 4 * CLOCK_GAP_NS)
+		budget /= 2;
+	else
+		budget = 0;
+	lane->clock.budget = budget < CLOCK_BUDGET_MAX ? budget : CLOCK_BUDGET_MAX;
+}
+
+void clock_set_exact(struct lane *lane)
+{
+	uint64_t tick_ns =
+		atomic_load_explicit(&recording_state->clock->now_ns, memory_order_relaxed);
+
+	lane->exact_ns = tick_ns != SEGMENT_CLOCK_STOP ? clock_ask() : tick_ns;
+}
+
+void clock_pass(struct lane *lane)
+{
+	if (unlikely(lane->exact)) {
+		clock_set_exact(lane);
+	} else if (likely(clock_can_read(lane))) {
+		uint64_t last_ns = lane->clock.read_ns;
+
+		clock_read(lane, lane->clock.budget > 0);
+		clock_adapt(lane, lane->clock.read_ns - last_ns);
+	} else if (!lane->clock.by_counter ||
+		   recording_state->clock->counter == SEGMENT_COUNTER_BAD) {
+		lane->clock.budget = UINT32_MAX; // the collector's clock is all there is
 	}
-	return clock_read;
+	clock_set_limit(lane);
+}
+
+uint64_t clock_turn(struct lane *lane)
+{
+	if (lane->exact)
+		return lane->exact_ns;
+	if (clock_can_read(lane))
+		clock_read(lane, false);
+	return atomic_load_explicit(&recording_state->clock->now_ns, memory_order_relaxed);
+}
+
+uint64_t clock_now(void)
+{
+	struct segment_clock *clock = recording_state->clock;
+
+	if (!clock_counter_allowed || clock->counter != SEGMENT_COUNTER_GOOD)
+		return clock->now_ns;
+	return counter_raise(clock, counter_convert(clock, counter_read()));
 }

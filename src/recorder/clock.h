@@ -1,15 +1,51 @@
 // clock: the time of an event.
 //
-// Normally a load from the session's clock page. With --clock=ns each event asks the kernel's vdso.
+// Normally that is the session's tick (wire/segment.h, now_ns): one load. Nobody is woken to keep
+// it going. The lanes do: after some bytes (`budget`) a lane finds its limit too low, takes the
+// slow way in, and there reads the processor's counter and raises the tick if that is behind. The
+// budget follows the lane's pace, so that such readings are some 16 us apart where events are
+// dense, and come with every event where they are sparse. A lane that finds the tick changed reads
+// too. So the time of an event is behind by a tick at most, but for the few events after a pause
+// shorter than the collector's sleep, which raises the tick whenever it wakes up.
+//
+// The tick is one word that never falls, and it is loaded after the real malloc has returned or
+// before the real free is called. So of two events on one address the later has no smaller time,
+// whoever raised the tick (docs/notes/0001-order-without-clocks.md).
+//
+// With --clock=ns each event asks the kernel's vdso: the budget is always 0.
 #ifndef RECORDER_CLOCK_H
 #define RECORDER_CLOCK_H
 
 #include "wire/compiler.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
-// The function that returns nanoseconds since the recording began, exact for each call; it makes a
-// system call where the vdso has no clock.
-HIDDEN uint64_t (*clock_exact(void))(void);
+struct lane;
+
+// A lane's part of it.
+struct clock {
+	uint64_t read_ns; // its last reading
+	uint32_t budget;  // bytes until the next
+	bool by_counter;  // the processor's counter may be read
+};
+
+// Once per image: what can be read here.
+HIDDEN void clock_start(void);
+
+// For a new lane.
+HIDDEN void clock_init(struct lane *lane, bool exact);
+
+// The lane has used up its budget: read the time, set the next limit.
+HIDDEN void clock_pass(struct lane *lane);
+
+// With --clock=ns: the time of the next event, which does not enter the lane, is now.
+HIDDEN void clock_set_exact(struct lane *lane);
+
+// The tick is not what the lane saw last: the time now. SEGMENT_CLOCK_STOP: record no more.
+HIDDEN uint64_t clock_turn(struct lane *lane);
+
+// The time now, for what is no event of a lane.
+HIDDEN uint64_t clock_now(void);
 
 #endif

@@ -13,7 +13,7 @@ uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 	uint16_t words[2] = { (uint16_t)capture->keep, (uint16_t)(push | capture->flags) };
 
 	if (push > EVENT_FRAMES_IN_ROOM &&
-	    lane->head + (uint64_t)(at - start) + LANE_ROOM + 4 * push > lane->open_limit &&
+	    lane->head + (uint64_t)(at - start) + LANE_ROOM + 4 * push > lane->room &&
 	    !lane_wait_room(lane, (uint64_t)(at - start) + 4 * push))
 		return NULL;
 	if (unlikely(capture->flags & LANE_PUSH_INCOMPLETE))
@@ -26,21 +26,36 @@ uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 	return at;
 }
 
-COLD uint8_t *event_put_time(uint8_t *at, uint64_t now_ns)
-{
-	uint16_t head = LANE_TIME64;
-
-	__builtin_memcpy(at, &head, 2);
-	__builtin_memcpy(at + 2, &now_ns, 8);
-	return at + 10;
-}
-
-COLD void event_stopped(struct lane *lane)
+// The recording was stopped from outside: nothing more from this process.
+static void event_stopped(struct lane *lane)
 {
 	recording_stop();
 	if (recording_state->segment)
 		__atomic_fetch_add(&recording_state->segment->events_dropped, 1, __ATOMIC_RELAXED);
-	lane->open_limit = 1; // full, for ever: the next event takes the slow way and is refused
+	// Full, for ever: the next event takes the slow way and is refused.
+	lane->room = lane->open_limit = 1;
+}
+
+COLD struct event_time event_put_time(struct lane *lane, uint8_t *start)
+{
+	uint64_t now_ns = clock_turn(lane);
+	uint64_t delta = now_ns - lane->time_ns;
+	uint16_t head = LANE_TIME64;
+
+	if (unlikely(now_ns == SEGMENT_CLOCK_STOP)) {
+		event_stopped(lane);
+		return (struct event_time){ NULL, NULL };
+	}
+	if (now_ns <= lane->time_ns)
+		return (struct event_time){ start, start + 2 };
+	lane->time_ns = now_ns;
+	if (likely(delta <= UINT32_MAX)) {
+		event_store(start + 2, delta);
+		return (struct event_time){ start, start + 6 };
+	}
+	__builtin_memcpy(start, &head, 2); // too far for four bytes: a record of its own
+	event_store(start + 2, now_ns);
+	return (struct event_time){ start + 10, start + 12 };
 }
 
 COLD void event_verify(struct lane *lane, const uintptr_t *frame)

@@ -33,11 +33,15 @@ static inline uint32_t event_bytes(uint64_t value)
 // The frames that are new in the lane's stack. NULL: no room, ever.
 HIDDEN uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at);
 
-// A time too far from the last for four bytes: a record of its own.
-HIDDEN uint8_t *event_put_time(uint8_t *at, uint64_t now_ns);
+// Where the event goes on after its time: its head is at head_at, its fields at `at`. With four
+// bytes between head and fields the event has LANE_TIME. `at` NULL: the recording has ended.
+struct event_time {
+	uint8_t *head_at;
+	uint8_t *at;
+};
 
-// The recording was stopped from outside: nothing more from this process.
-HIDDEN void event_stopped(struct lane *lane);
+// The tick is another one: put the time.
+HIDDEN struct event_time event_put_time(struct lane *lane, uint8_t *start);
 
 // The stack just taken is walked again and compared (SEGMENT_VERIFY).
 HIDDEN void event_verify(struct lane *lane, const uintptr_t *frame);
@@ -69,29 +73,18 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 								const struct event_call *call)
 {
 	uint8_t *head_at = start;
-	uint8_t *at;
-	uint64_t now_ns, delta, seq;
+	uint8_t *at = start + 2;
+	uint64_t delta, seq;
 	uint32_t head = type;
 
-	now_ns = likely(!lane->exact_clock)
-			 ? __atomic_load_n(&lane->clock->now_ns, __ATOMIC_RELAXED)
-			 : lane->exact_clock();
-	at = head_at + 2;
-	if (unlikely(now_ns > lane->time_ns)) {
-		if (now_ns == SEGMENT_CLOCK_STOP) {
-			event_stopped(lane);
+	if (unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) {
+		struct event_time time = event_put_time(lane, start);
+
+		if (!time.at)
 			return NULL;
-		}
-		delta = now_ns - lane->time_ns;
-		lane->time_ns = now_ns;
-		if (likely(delta <= UINT32_MAX)) {
-			event_store(at, delta);
-			at += 4;
-			head |= LANE_TIME;
-		} else {
-			head_at = event_put_time(head_at, now_ns);
-			at = head_at + 2;
-		}
+		head_at = time.head_at;
+		at = time.at;
+		head |= at == head_at + 6 ? LANE_TIME : 0;
 	}
 	if (fields & EVENT_ADDRESS) {
 		if (unlikely(order_touch(lane, call->address, &seq))) {

@@ -95,19 +95,21 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 		return real.realloc(ptr, size);
 	start = hook_start(lane);
 	at = event_put(lane, start, LANE_REALLOC_FREE, EVENT_ADDRESS, &call);
-	lane_leave(lane, start, at ? at : start);
-	if (unlikely(!at))
+	if (unlikely(!at)) {
+		lane_leave(lane, start, start);
 		return real.realloc(ptr, size);
-	if (unlikely(lane->head + LANE_ROOM > lane->limit)) {
-		struct lane *same = lane_enter_slow(lane);
-
-		if (same != lane) // the recording has ended
-			return real.realloc(ptr, size);
 	}
-	lane->open_limit = lane->limit;
-	lane->limit = 0;
+	lane_publish(lane, start, at);
+	if (unlikely(lane->head + LANE_ROOM > lane->open_limit)) {
+		lane->limit = lane->open_limit;
+		if (lane_enter_slow(lane) != lane) // the recording has ended
+			return real.realloc(ptr, size);
+		lane->limit = 0;
+	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	result = real.realloc(ptr, size);
+	if (unlikely(lane->exact))
+		clock_set_exact(lane);
 	start = hook_start(lane);
 	call.size = size;
 	if (likely(result)) {

@@ -43,8 +43,7 @@ static struct lane *lane_create(uint32_t id)
 	lane->id = id;
 	lane->mask = segment_ring_bytes(id) - 1;
 	lane->shared = &state->shared[id];
-	lane->clock = state->clock;
-	lane->exact_clock = state->options & SEGMENT_CLOCK_NS ? clock_exact() : NULL;
+	clock_init(lane, state->options & SEGMENT_CLOCK_NS);
 	lane->free_stacks = state->options & SEGMENT_FREE_STACKS;
 	state->lanes[id] = lane;
 	return lane;
@@ -145,24 +144,24 @@ bool lane_wait_room(struct lane *lane, uint64_t bytes)
 	if (began)
 		__atomic_fetch_add(&recording_state->segment->waited_ns, kernel_now_ns() - began,
 				   __ATOMIC_RELAXED);
-	lane->open_limit = tail + size;
+	lane->room = tail + size;
 	return true;
 }
 
-// Room for one event, and the next limit: half the ring (where the bell rings), then all of it.
+// Room for one event, and how far it goes: half the ring (where the bell rings), then all of it.
 static bool lane_make_room(struct lane *lane)
 {
 	uint64_t size = lane->mask + 1;
 	uint64_t tail = __atomic_load_n(&lane->shared->tail, __ATOMIC_ACQUIRE);
 
 	if (lane->head + LANE_ROOM <= tail + size / 2) {
-		lane->limit = tail + size / 2;
-		return true;
+		lane->room = tail + size / 2;
+	} else {
+		lane_ring_bell();
+		if (!lane_wait_room(lane, 0))
+			return false;
 	}
-	lane_ring_bell();
-	if (!lane_wait_room(lane, 0))
-		return false;
-	lane->limit = lane->open_limit;
+	clock_pass(lane);
 	return true;
 }
 
@@ -176,7 +175,7 @@ static void lane_put_thread(struct lane *lane, uint32_t tid)
 	memcpy(start, &type, 2);
 	memcpy(start + 2, &tid, 4);
 	memcpy(start + 6, name, 16);
-	lane->open_limit = lane->limit;
+	lane->limit = 0;
 	lane_leave(lane, start, start + 22);
 }
 
@@ -232,6 +231,10 @@ static struct lane *lane_find_open(struct lane *lane)
 
 COLD struct lane *lane_enter_slow(struct lane *lane)
 {
+	if (likely(lane->limit && lane->head + LANE_ROOM <= lane->room)) {
+		clock_pass(lane);
+		return lane;
+	}
 	if (recording_phase() != RECORDING_ON && !recording_begin()) {
 		if (recording_state)
 			lane_drop();

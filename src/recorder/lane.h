@@ -9,28 +9,33 @@
 // that has none, whose lane is full, wiped by fork, or busy (a signal handler that allocates while
 // the interrupted code was recording) finds `limit` too low and takes the slow way, which hands
 // out a lane, waits for room, or, for the signal handler, opens a second lane of the same thread.
+// So does one that has to look at the clock (clock.h).
 #ifndef RECORDER_LANE_H
 #define RECORDER_LANE_H
 
 #include "recorder/capture.h"
+#include "recorder/clock.h"
 #include "recorder/recording.h"
 
 struct lane {
-	uint64_t head;    // bytes written since the lane began
-	uint64_t limit;   // for one event head must stay LANE_ROOM below; 0: see lane_enter_slow
-	uint8_t *ring;    // mapped twice, end to end
-	uint64_t mask;    // ring size - 1
-	uint64_t address; // of the last event
-	uint64_t time_ns; // of the last event
-	uint64_t id;      // 1..
+	uint64_t head;       // bytes written since the lane began
+	uint64_t limit;      // for one event head must stay LANE_ROOM below; 0: busy
+	uint64_t open_limit; // what `limit` is while the lane is not busy
+	uint8_t *ring;       // mapped twice, end to end
+	uint64_t mask;       // ring size - 1
+	uint64_t address;    // of the last event
+	uint64_t time_ns;    // of the last event
+	uint64_t id;         // 1..
 	struct lane_shared *shared;
-	const struct segment_clock *clock;
-	uint64_t (*exact_clock)(void); // --clock=ns; else NULL
+	const _Atomic uint64_t *tick; // what time it is: the session's tick, or exact_ns
+	uint64_t *owners;             // the process's ownership table (order.h)
+	struct capture *verify;       // scratch of SEGMENT_VERIFY, else NULL
 	bool free_stacks;
-	struct lane *inner;     // for events of a signal handler that interrupted this lane
-	uint64_t open_limit;    // what `limit` was while it is 0 because the lane is busy
-	uint64_t *owners;       // the process's ownership table (order.h)
-	struct capture *verify; // scratch of SEGMENT_VERIFY, else NULL
+	bool exact;                // --clock=ns
+	_Atomic uint64_t exact_ns; // then, the time of the event in the making
+	uint64_t room;             // limit but for the clock's sake
+	struct clock clock;
+	struct lane *inner; // for events of a signal handler that interrupted this lane
 	uint32_t tid;
 	uint32_t level; // 0: a thread's first lane, 1: its inner one …
 	struct capture capture;
@@ -61,19 +66,24 @@ static inline struct lane *lane_enter(void)
 		if (!lane)
 			return NULL;
 	}
-	lane->open_limit = lane->limit;
 	lane->limit = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return lane;
 }
 
-// Publish what was written up to `at`, and let others in.
-static inline void lane_leave(struct lane *lane, const uint8_t *start, const uint8_t *at)
+// Publish what was written up to `at`.
+static inline void lane_publish(struct lane *lane, const uint8_t *start, const uint8_t *at)
 {
 	uint64_t head = lane->head + (uint64_t)(at - start);
 
 	lane->head = head;
 	__atomic_store_n(&lane->shared->head, head, __ATOMIC_RELEASE);
+}
+
+// Publish, and let others in.
+static inline void lane_leave(struct lane *lane, const uint8_t *start, const uint8_t *at)
+{
+	lane_publish(lane, start, at);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	lane->limit = lane->open_limit;
 }

@@ -1,6 +1,7 @@
 #include "recorder/recording.h"
 
 #include "recorder/alone.h"
+#include "recorder/clock.h"
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"
 #include "recorder/lane.h"
@@ -27,7 +28,7 @@ enum {
 	RECORDING_REGIONS_MAX = 8192,
 	RECORDING_PAGES_AT_ONCE = 256,
 	RECORDING_NAP_NS = 50000,
-	RECORDING_SILENT_NS = 200000000, // no tick and no such process: the collector is gone
+	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
 };
 
 struct recording_region {
@@ -147,13 +148,13 @@ void recording_stop(void)
 bool recording_wait_is_vain(struct recording_wait *wait)
 {
 	struct recording_state *state = recording_state;
-	uint64_t tick = __atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED);
+	uint32_t beats = __atomic_load_n(&state->clock->beats, __ATOMIC_RELAXED);
 	long nap_ns = RECORDING_NAP_NS << (wait->naps / 4 < 5 ? wait->naps / 4 : 5);
 
-	if (tick == SEGMENT_CLOCK_STOP)
+	if (__atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED) == SEGMENT_CLOCK_STOP)
 		return true;
-	if (tick != wait->tick_ns) {
-		wait->tick_ns = tick;
+	if (beats != wait->beats) {
+		wait->beats = beats;
 		wait->silent_ns = 0;
 	} else if (wait->silent_ns > RECORDING_SILENT_NS) {
 		if (kernel(__NR_kill, state->segment->collector_pid, 0) == -KERNEL_ESRCH)
@@ -389,6 +390,7 @@ static bool recording_start(struct recording_state *state)
 		return false;
 	}
 	codemap_start();
+	clock_start();
 	recording_measure();
 	__atomic_store_n(&state->phase, RECORDING_ON, __ATOMIC_RELEASE);
 	if (fresh) {
@@ -443,8 +445,7 @@ static void recording_before_fork(void)
 	recording_fork_lane = (uint32_t)lane->id;
 	recording_fork_head = lane->head;
 	signals = kernel_block_signals();
-	notes_fork(__atomic_load_n(&recording_state->clock->now_ns, __ATOMIC_RELAXED),
-		   kernel_thread_id(), recording_fork_lane, recording_fork_head);
+	notes_fork(clock_now(), kernel_thread_id(), recording_fork_lane, recording_fork_head);
 	kernel_restore_signals(signals);
 }
 

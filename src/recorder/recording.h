@@ -60,8 +60,8 @@ HIDDEN void recording_stop(void);
 
 // A wait for the collector. All zero at first.
 struct recording_wait {
-	uint64_t tick_ns;   // the clock, when last looked at
-	uint64_t silent_ns; // how long it has stood still
+	uint32_t beats;     // the collector's, when last looked at
+	uint64_t silent_ns; // how long they have stood still
 	uint32_t naps;
 };
 

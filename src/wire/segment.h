@@ -86,15 +86,42 @@ static inline uint64_t segment_ring_at(uint32_t lane)
 	       (uint64_t)small * SEGMENT_RING_SMALL_BYTES;
 }
 
+// One comparison of the processor's counter with the clock (counter.h).
+struct segment_beat {
+	_Atomic uint64_t count; // the counter's value
+	_Atomic uint64_t ns;    // nanoseconds since began_ns then
+	_Atomic uint64_t rate;  // nanoseconds for each count, 32 bits behind the point
+};
+
+enum segment_counter {
+	SEGMENT_COUNTER_LATER = 0, // no beat yet: the tick is raised by the collector alone
+	SEGMENT_COUNTER_GOOD = 1,  // guests read the time by counter_convert, and raise the tick
+	SEGMENT_COUNTER_BAD = 2,   // not to be trusted here: a thread of the collector raises it
+};
+
+enum { SEGMENT_LENGTHS = 26 * 16 };
+
 // The session's clock page, shared by the collector and all images.
 struct segment_clock {
 	uint32_t magic;    // SEGMENT_MAGIC
 	uint32_t version;  // SEGMENT_VERSION
 	uint64_t began_ns; // CLOCK_MONOTONIC when the recording began
+	uint64_t tick_ns;  // what the tick is meant to be
 
-	// Nanoseconds since began_ns, about every 100 us, by a thread that does nothing else.
+	// The tick: nanoseconds since began_ns, never ahead of the time and never falling. Who
+	// finds it a tick or more behind raises it (counter_raise); the time of an event is what
+	// stands here.
 	// SEGMENT_CLOCK_STOP: the recording is over (disk full, or asked to stop): record no more.
 	_Alignas(64) _Atomic uint64_t now_ns;
+
+	// By the collector, whenever it wakes up.
+	_Alignas(64) _Atomic uint32_t counter; // enum segment_counter
+	_Atomic uint32_t beats;                // how many there were
+	struct segment_beat beat[2];
+
+	// By those who raise the tick: how long it was, as counter_place says.
+	_Alignas(64) _Atomic uint64_t worst_ns;
+	_Atomic uint32_t lengths[SEGMENT_LENGTHS];
 
 	// A futex word. A guest whose lane has become half full adds 1 and wakes it, and so does
 	// one that waits for room; the collector sleeps on it between two looks at the lanes.
@@ -190,6 +217,7 @@ struct lane_shared {
 };
 
 _Static_assert(sizeof(struct segment) <= SEGMENT_HEADER_BYTES, "header fits its page");
+_Static_assert(sizeof(struct segment_clock) <= SEGMENT_HEADER_BYTES, "and so does the clock");
 _Static_assert(sizeof(struct lane_shared) == SEGMENT_LANE_BYTES, "two cache lines a lane");
 _Static_assert(sizeof(struct segment_frame) == SEGMENT_FRAME_BYTES, "16 bytes a frame");
 

@@ -76,7 +76,7 @@ static void begin(struct bench *bench)
 	arrival->pidfd = -1;
 	arrival->exe = mem_copy_text("/bin/bench");
 	arrival->hello.start = SEGMENT_START_EXEC;
-	if (bench->writer == NULL || !tick_open(&bench->tick, 100000, &err) ||
+	if (bench->writer == NULL || !tick_open(&bench->tick, 100000, TICK_ANY, &err) ||
 	    !share_open(&arrival->share, 1, 0, &err)) {
 		fprintf(stderr, "collect_bench: %s\n", err.text);
 		exit(3);

@@ -1,0 +1,81 @@
+// counter: the processor's time stamp counter as a clock that guests and collector share.
+//
+// The collector compares the counter with CLOCK_MONOTONIC now and then, and writes into the clock
+// page how to turn the one into the other (a *beat*). A guest reads the counter itself, 9 ns, and
+// raises the page's tick when that is more than a tick behind. So the tick goes on without anybody
+// being woken for it, and stands still while nothing happens.
+//
+// Beats lie in two places in turn. While `beats` is n, place n & 1 is not written: whoever finds
+// `beats` unchanged after reading has read a whole one, and a collector that is killed while
+// writing leaves the other in order.
+//
+// Freestanding: no libc call. Included by the recorder and by the collector.
+#ifndef WIRE_COUNTER_H
+#define WIRE_COUNTER_H
+
+#include "wire/segment.h"
+
+// The counter itself. It may be read a little early, by as much as the processor runs ahead.
+static inline uint64_t counter_read(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+// Nanoseconds since the recording began, by counter value `count`.
+static inline uint64_t counter_convert(const struct segment_clock *clock, uint64_t count)
+{
+	uint64_t base_count, base_ns, rate;
+	uint32_t beats = atomic_load_explicit(&clock->beats, memory_order_acquire);
+	uint32_t before;
+
+	do {
+		const struct segment_beat *beat = &clock->beat[beats & 1];
+
+		before = beats;
+		base_count = atomic_load_explicit(&beat->count, memory_order_relaxed);
+		base_ns = atomic_load_explicit(&beat->ns, memory_order_relaxed);
+		rate = atomic_load_explicit(&beat->rate, memory_order_relaxed);
+		atomic_thread_fence(memory_order_acquire);
+		beats = atomic_load_explicit(&clock->beats, memory_order_relaxed);
+	} while (beats != before);
+	if (count <= base_count) // read before the beat
+		return base_ns;
+	return base_ns + (uint64_t)(((unsigned __int128)(count - base_count) * rate) >> 32);
+}
+
+// Raise the tick to `to_ns`, if it is behind that. SEGMENT_CLOCK_STOP is never behind. Returns the
+// tick then.
+static inline uint64_t counter_raise(struct segment_clock *clock, uint64_t to_ns)
+{
+	uint64_t tick_ns = atomic_load_explicit(&clock->now_ns, memory_order_relaxed);
+
+	while (tick_ns < to_ns) {
+		if (atomic_compare_exchange_weak(&clock->now_ns, &tick_ns, to_ns))
+			return to_ns;
+	}
+	return tick_ns;
+}
+
+// Where a tick of `length_ns` is counted in segment_clock.lengths: 16 places for each power of two
+// from 1024 ns on.
+static inline uint32_t counter_place(uint64_t length_ns)
+{
+	uint32_t power;
+
+	if (length_ns < 1024)
+		return 0;
+	power = 63 - (uint32_t)__builtin_clzll(length_ns);
+	if (power - 10 >= SEGMENT_LENGTHS / 16)
+		return SEGMENT_LENGTHS - 1;
+	return (power - 10) * 16 + ((uint32_t)(length_ns >> (power - 4)) & 15);
+}
+
+// The middle of a place, in nanoseconds.
+static inline uint64_t counter_place_ns(uint32_t place)
+{
+	uint32_t power = place / 16 + 10;
+
+	return (1ull << power) + ((2ull * (place % 16) + 1) << (power - 5));
+}
+
+#endif
