@@ -51,6 +51,11 @@ def programs_that_nobody_here_wrote():
         file.writelines(f"int f{i}(int a) {{ all[\"{i}\"].push_back(a); return a * {i}; }}\n"
                         for i in range(150))
     count += verified(["g++", "-O1", "-c", "many.cpp", "-o", os.devnull], timeout=120)["verified"]
+    count += verified(["/usr/bin/gdb", "-nx", "-batch", "-ex", "info functions stress",
+                       program("crowd")], timeout=60)["verified"]
+    count += verified(["/usr/bin/node", "-e",
+                       "let a = []; for (let i = 0; i < 20000; i++) "
+                       "a.push(Buffer.from(String(i)));"], timeout=60)["verified"]
     check(count > 1000000, f"only {count} stacks")
 
 
