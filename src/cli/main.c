@@ -13,7 +13,8 @@
 
 // In the order of the help.
 static const struct command *const commands[] = {
-	&cmd_record, &cmd_report, &cmd_info, &cmd_dump, &cmd_repair, &cmd_bundle, &cmd_collect,
+	&cmd_record, &cmd_report, &cmd_transients, &cmd_info,
+	&cmd_dump,   &cmd_repair, &cmd_bundle,     &cmd_collect,
 };
 
 enum { COMMANDS_COUNT = sizeof(commands) / sizeof(commands[0]) };

@@ -13,7 +13,8 @@ struct crest_entry {
 	uint64_t left_edge; // where that was reached
 	uint64_t top, top_edge;
 	bool split;
-	uint64_t merge;  // split: its lowest valley inside
+	uint64_t merge; // split: its lowest valley inside
+	uint64_t merge_edge;
 	uint64_t spikes; // split: in it
 };
 
@@ -42,13 +43,16 @@ static bool tell(const struct crest *crest, const struct crest_entry *entry, uin
 
 	if (height < base || height - base < crest->rise_min)
 		return false;
-	crest->tell(crest->context, &(struct crest_hill){
-					    .top = entry->top,
-					    .base = base,
-					    .top_edge = entry->top_edge,
-					    .from = entry->left_edge,
-					    .spikes = entry->split ? entry->spikes : 1,
-				    });
+	crest->tell(crest->context,
+		    &(struct crest_hill){
+			    .top = entry->top,
+			    .body = height,
+			    .body_edge = entry->split ? entry->merge_edge : entry->top_edge,
+			    .base = base,
+			    .top_edge = entry->top_edge,
+			    .from = entry->left_edge,
+			    .spikes = entry->split ? entry->spikes : 1,
+		    });
 	return true;
 }
 
@@ -83,10 +87,12 @@ static void split(struct crest *crest, size_t index, uint64_t valley)
 		tell(crest, entry, valley);
 		entry->split = true;
 		entry->merge = valley;
+		entry->merge_edge = entry[1].left_edge;
 		entry->spikes = 1;
 	} else if (valley < entry->merge) {
 		tell(crest, entry, valley);
 		entry->merge = valley;
+		entry->merge_edge = entry[1].left_edge;
 	}
 	// A union so low that it can never be told need not be kept apart from the one below.
 	if (index > 0 && entry->merge - entry->left < crest->rise_min) {

@@ -8,9 +8,9 @@
 //     a spike      one top that is told apart, down to its *base*: the higher of the two valleys
 //                  beside it. Where the window ends before such a valley, the lowest level on
 //                  the way there stands for it. Its height, top - base, is at least rise_min.
-//     a group      a hill with several spikes in it, down to its own base, if its lowest valley
-//                  lies at least rise_min above that base. Its height is measured from its
-//                  highest top.
+//     a group      a hill with several spikes in it, down to its own base. What it has besides
+//                  them is its *body*: up to the lowest valley inside it. Its height, body - base,
+//                  is at least rise_min too.
 //
 //       .     .          .
 //      / \   / \        / \       three spikes; the first two form a group, which rises and
@@ -30,10 +30,11 @@
 #include <stdint.h>
 
 struct crest_hill {
-	uint64_t top, base; // levels
-	uint64_t top_edge;  // the first where the level was `top`
-	uint64_t from;      // an edge before the top where the level was `base` or less
-	uint64_t spikes;    // 1: a spike; more: a group of so many
+	uint64_t top, body, base; // levels; of a spike, body is top
+	uint64_t top_edge;        // the first where the level was `top`
+	uint64_t body_edge;       // one where it was `body`
+	uint64_t from;            // an edge before the top where the level was `base` or less
+	uint64_t spikes;          // 1: a spike; more: a group of so many
 };
 
 struct crest_entry; // private

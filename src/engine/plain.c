@@ -270,7 +270,7 @@ struct change {
 	uint64_t time_ns;
 	uint64_t size;
 	uint32_t group;
-	bool up;
+	bool up, exit;
 };
 
 struct changes {
@@ -308,6 +308,7 @@ static struct changes changes_of(const struct plain *plain, const struct window_
 		change.step = level_end(life);
 		change.time_ns = life->begin_ns + lifetime_of(plain, life);
 		change.up = false;
+		change.exit = life->end == WINDOW_NEVER;
 		if (change.step < query->to)
 			changes.list[changes.count++] = change;
 	}
@@ -464,6 +465,7 @@ void plain_changes(const struct plain *plain, const struct window_query *query,
 			.bytes = change->size,
 			.group = change->group,
 			.up = change->up,
+			.exit = change->exit,
 			.last = step_is_over(&changes, i),
 		};
 

@@ -37,6 +37,7 @@ struct window_change {
 	uint64_t bytes; // of one allocation
 	uint32_t group;
 	bool up;
+	bool exit; // down, because its process exited or exec'ed
 	bool last; // of its step; a level between two changes of one step was never there
 };
 

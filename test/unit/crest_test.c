@@ -41,9 +41,10 @@ static char *describe(struct hills *hills)
 
 	qsort(hills->hills, hills->count, sizeof *hills->hills, compare);
 	for (size_t i = 0; i < hills->count; i++)
-		str_format(&text, "%d@%d-%d%s%d ", (int)hills->hills[i].top,
-			   (int)hills->hills[i].top_edge, (int)hills->hills[i].base,
-			   hills->hills[i].spikes > 1 ? "x" : "/", (int)hills->hills[i].spikes);
+		str_format(&text, "%d@%d-%d-%d%s%d ", (int)hills->hills[i].top,
+			   (int)hills->hills[i].top_edge, (int)hills->hills[i].body,
+			   (int)hills->hills[i].base, hills->hills[i].spikes > 1 ? "x" : "/",
+			   (int)hills->hills[i].spikes);
 	str_add(&text, ".");
 	return str_take(&text);
 }
@@ -119,17 +120,17 @@ static void take_apart(const struct slow *slow, size_t from, size_t to, uint64_t
 	size_t starts[64], ends[64];
 	size_t count = 0;
 	uint64_t merge = base;
-	uint64_t height;
 	size_t edge;
 
-	hill.top = top_of(slow, from, to, &edge);
+	hill.top = hill.body = top_of(slow, from, to, &edge);
 	hill.top_edge = *first = *last = edge;
 	for (; merge < hill.top; merge++) {
 		count = parts(slow, from, to, merge, starts, ends);
 		if (count >= 2)
 			break;
 	}
-	height = count >= 2 ? merge : hill.top;
+	if (count >= 2)
+		hill.body = merge;
 	for (size_t i = 0; count >= 2 && i < count; i++)
 		take_apart(slow, starts[i], ends[i], merge, &hill.spikes, i ? &edge : first, last);
 	if (count < 2)
@@ -138,7 +139,7 @@ static void take_apart(const struct slow *slow, size_t from, size_t to, uint64_t
 		hill.base = least(slow, 0, *first + 1);
 	if (to == slow->count && least(slow, *last, to) > hill.base)
 		hill.base = least(slow, *last, to);
-	if (height >= hill.base && height - hill.base >= slow->rise_min)
+	if (hill.body >= hill.base && hill.body - hill.base >= slow->rise_min)
 		keep(slow->hills, &hill);
 	*spikes += hill.spikes;
 }
@@ -180,23 +181,23 @@ TEST(crest_finds_nothing_in_a_level_that_only_rises_or_falls)
 
 TEST(crest_measures_a_spike_from_its_higher_shoulder)
 {
-	CURVE("30@2-12/1 .", 2, 10, 20, 30, 12);
-	CURVE("30@2-10/1 .", 2, 10, 20, 30, 2);
+	CURVE("30@2-30-12/1 .", 2, 10, 20, 30, 12);
+	CURVE("30@2-30-10/1 .", 2, 10, 20, 30, 2);
 }
 
 TEST(crest_gives_equal_spikes_on_a_plateau_equal_heights)
 {
-	CURVE("20@2-10/1 20@4-10/1 20@6-10/1 .", 5, 0, 10, 20, 10, 20, 10, 20, 10);
+	CURVE("20@2-20-10/1 20@4-20-10/1 20@6-20-10/1 .", 5, 0, 10, 20, 10, 20, 10, 20, 10);
 }
 
 TEST(crest_tells_the_plateau_too_if_it_comes_and_goes)
 {
-	CURVE("20@2-0x2 20@2-10/1 20@4-10/1 .", 5, 0, 10, 20, 10, 20, 10, 0);
+	CURVE("20@2-10-0x2 20@2-20-10/1 20@4-20-10/1 .", 5, 0, 10, 20, 10, 20, 10, 0);
 }
 
 TEST(crest_ignores_ripples_below_the_least_rise)
 {
-	CURVE("101@3-0/1 .", 5, 0, 100, 98, 101, 97, 99, 0);
+	CURVE("101@3-101-0/1 .", 5, 0, 100, 98, 101, 97, 99, 0);
 }
 
 TEST(crest_keeps_no_memory_of_a_curve_however_many_spikes_it_has)
@@ -235,6 +236,7 @@ TEST(crest_agrees_with_the_definition_on_random_curves)
 		for (size_t i = 0; i < fast.count; i++) {
 			CHECK(fast.hills[i].from < fast.hills[i].top_edge);
 			CHECK(levels[fast.hills[i].from] <= fast.hills[i].base);
+			CHECK_EQ(fast.hills[i].body, levels[fast.hills[i].body_edge]);
 		}
 		slowly(levels, count, rise_min, &slow);
 		actual = describe(&fast);

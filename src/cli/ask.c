@@ -1,0 +1,36 @@
+#include "cli/ask.h"
+
+enum look_taken ask_take(struct args *args, struct ask *ask, int id)
+{
+	if (filters_take(args, &ask->words, id))
+		return LOOK_TAKEN;
+	switch (id) {
+	case ASK_ROWS:
+		return args_count(args, &ask->rows_max) ? LOOK_TAKEN : LOOK_MISTAKE;
+	case ASK_MIN_BYTES:
+		return args_bytes(args, &ask->bytes_min) ? LOOK_TAKEN : LOOK_MISTAKE;
+	case ASK_ALL_FRAMES:
+		ask->all_frames = true;
+		return LOOK_TAKEN;
+	}
+	return look_take(args, &ask->look, id);
+}
+
+bool ask_open(const struct ask *ask, const char *path, const struct selection_words *words,
+	      struct inquiry *inquiry, struct err *err)
+{
+	const struct inquiry_options options = {
+		.path = path,
+		.words = words,
+		.symbols = ask->look.symbols,
+		.window = { .progress = ask->look.progress },
+	};
+
+	return inquiry_open(inquiry, &options, err);
+}
+
+void ask_warn(const struct command *command, const struct ask *ask, const struct inquiry *inquiry)
+{
+	for (size_t i = 0; (ask->look.json || ask->look.csv) && i < inquiry->warnings_count; i++)
+		args_warn(command, "%s", inquiry->warnings[i]);
+}

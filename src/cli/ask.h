@@ -1,0 +1,42 @@
+// ask: what the commands that list findings in a window have in common on the command line: a
+// trace, filters, how many rows, of what size, and how they are shown.
+#ifndef CLI_ASK_H
+#define CLI_ASK_H
+
+#include "cli/args.h"
+#include "cli/filters.h"
+#include "cli/look.h"
+#include "report/inquiry.h"
+
+enum { ASK_ROWS = 3000, ASK_MIN_BYTES, ASK_ALL_FRAMES, ASK_ROWS_DEFAULT = 10 };
+
+#define ASK_ROW_ROWS(what)                                                 \
+	{                                                                  \
+		ASK_ROWS, 'n', "rows", "N", "show N " what " (10; 0: all)" \
+	}
+#define ASK_ROW_ALL_FRAMES                                                   \
+	{                                                                    \
+		ASK_ALL_FRAMES, 'a', "all-frames", NULL,                     \
+			"show allocator wrappers and every frame of a stack" \
+	}
+
+struct ask {
+	const char *path;
+	struct selection_words words;
+	struct look look;
+	uint64_t rows_max;
+	uint64_t bytes_min; // 0: not given
+	bool all_frames;
+};
+
+// Take an option or a filter (no operand). LOOK_NOT_MINE: the command's own, or an operand.
+enum look_taken ask_take(struct args *args, struct ask *ask, int id);
+
+// Open the trace of `path`.
+bool ask_open(const struct ask *ask, const char *path, const struct selection_words *words,
+	      struct inquiry *inquiry, struct err *err);
+
+// For people the warnings stand in the answer; programs get them beside it.
+void ask_warn(const struct command *command, const struct ask *ask, const struct inquiry *inquiry);
+
+#endif

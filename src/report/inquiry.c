@@ -1,0 +1,235 @@
+#include "report/inquiry.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void warn(struct inquiry *inquiry, struct str *text)
+{
+	inquiry->warnings = mem_grow(inquiry->warnings, &inquiry->warnings_capacity,
+				     inquiry->warnings_count + 1, sizeof *inquiry->warnings);
+	inquiry->warnings[inquiry->warnings_count++] = str_take(text);
+}
+
+static void warn_of_damage(struct inquiry *inquiry)
+{
+	const struct trace_end *end = reader_end(inquiry->reader);
+	struct str text = { 0 };
+	struct err err = { 0 };
+
+	if (!reader_complete(inquiry->reader)) {
+		reader_ok(inquiry->reader, &err);
+		str_format(&text, "the trace is not whole%s%s; what is counted is what is there",
+			   *err.text ? ": " : "", err.text);
+		warn(inquiry, &text);
+	}
+	if (end && end->events_lost) {
+		str_format(&text, "%" PRIu64 " events were lost; the figures are too small",
+			   end->events_lost);
+		warn(inquiry, &text);
+	}
+	str_fini(&text);
+}
+
+// The edge of a moment. The peak's was found in the window already.
+static uint64_t edge_of(const struct inquiry *inquiry, const struct moment_edge *moment)
+{
+	size_t count, nth = 0;
+	const struct window_mark *marks = window_marks(inquiry->window, &count);
+
+	if (!moment->exact)
+		return window_edge_at(inquiry->window, moment->time_ns);
+	for (size_t i = 0; moment->mark && i < count; i++)
+		if (strcmp(marks[i].name, moment->mark->name) == 0 && ++nth == moment->nth)
+			return marks[i].edge;
+	if (moment->number == 0)
+		return WINDOW_START;
+	if (moment->number == UINT64_MAX)
+		return window_facts(inquiry->window)->steps_end;
+	return moment->number;
+}
+
+// A moment_peak: of what the filters select, in the whole trace.
+static bool find_peak(void *context, struct moment_edge *edge, struct err *err)
+{
+	struct inquiry *inquiry = context;
+	uint64_t bytes, number;
+
+	inquiry->from = WINDOW_START;
+	inquiry->to = window_facts(inquiry->window)->steps_end;
+	if (!inquiry_peak(inquiry, &bytes, &number, err))
+		return false;
+	*edge = (struct moment_edge){
+		.time_ns = window_edge_time(inquiry->window, number),
+		.number = number,
+		.exact = true,
+	};
+	return true;
+}
+
+static bool find_window(struct inquiry *inquiry, struct err *err)
+{
+	const struct selection_words *words = inquiry->selection.words;
+	const struct moment_edge *moments = inquiry->selection.window;
+
+	if (!selection_window(&inquiry->selection, find_peak, inquiry, err))
+		return false;
+	inquiry->from_given = selection_words_get(words, SELECTION_FROM) != NULL;
+	inquiry->to_given = selection_words_get(words, SELECTION_TO) != NULL;
+	inquiry->from = edge_of(inquiry, &moments[0]);
+	inquiry->to = edge_of(inquiry, &moments[1]);
+	if (inquiry->to < inquiry->from)
+		inquiry->to = inquiry->from;
+	inquiry->from_ns = moments[0].time_ns;
+	inquiry->to_ns = moments[1].time_ns;
+	return true;
+}
+
+static bool understand(struct inquiry *inquiry, struct err *err)
+{
+	const struct query *query = &inquiry->selection.query;
+
+	if (query->types)
+		return err_set(err, ERR_USAGE,
+			       "--impact makes no sense here (try: tidemark window)");
+	if (query->layers == (QUERY_HEAP | QUERY_VM))
+		return err_set(err, ERR_USAGE, "one --layer at a time: heap and vm do not add up");
+	inquiry->layer = query->layers & QUERY_VM ? WINDOW_VM : WINDOW_HEAP;
+	return true;
+}
+
+bool inquiry_open(struct inquiry *inquiry, const struct inquiry_options *options, struct err *err)
+{
+	struct err damage = { 0 };
+	bool ok;
+
+	*inquiry = (struct inquiry){ .reader = reader_open(options->path, err) };
+	if (!inquiry->reader)
+		return false;
+	reader_scan(inquiry->reader, &damage);
+	inquiry->symbols = symbols_new(inquiry->reader, &options->symbols);
+	inquiry->names = names_new(inquiry->reader, inquiry->symbols);
+	ok = selection_init(&inquiry->selection, options->words, inquiry->reader, inquiry->names,
+			    err) &&
+	     understand(inquiry, err);
+	if (ok)
+		inquiry->window =
+			window_open(options->path, inquiry->reader, &options->window, err);
+	if (!ok || !inquiry->window || !find_window(inquiry, err)) {
+		inquiry_close(inquiry);
+		return false;
+	}
+	warn_of_damage(inquiry);
+	return true;
+}
+
+void inquiry_close(struct inquiry *inquiry)
+{
+	window_close(inquiry->window);
+	selection_fini(&inquiry->selection);
+	names_free(inquiry->names);
+	symbols_free(inquiry->symbols);
+	reader_close(inquiry->reader);
+	for (size_t i = 0; i < inquiry->warnings_count; i++)
+		mem_free(inquiry->warnings[i]);
+	mem_free(inquiry->warnings);
+	mem_free(inquiry->places);
+	map_fini(&inquiry->place_numbers);
+	*inquiry = (struct inquiry){ 0 };
+}
+
+// ---- queries ----
+
+bool inquiry_selects(const struct inquiry *inquiry, const struct window_cell *cell)
+{
+	const struct query *query = &inquiry->selection.query;
+
+	return !cell->orphans && query_has_process(query, cell->process) &&
+	       (!query->threads || query_has_thread(query, cell->thread)) &&
+	       (!query->sizes || query_has_size(query, cell->size)) &&
+	       query_has_heap(query, cell->heap) &&
+	       (!query->stack || query->stack(query->context, cell->stack));
+}
+
+uint32_t inquiry_place(struct inquiry *inquiry, process_id process, stack_id stack)
+{
+	bool added;
+	uint64_t *number =
+		map_put(&inquiry->place_numbers, (uint64_t)process << 32 | stack, &added);
+
+	if (added) {
+		*number = inquiry->places_count;
+		inquiry->places = mem_grow(inquiry->places, &inquiry->places_capacity,
+					   inquiry->places_count + 1, sizeof *inquiry->places);
+		inquiry->places[inquiry->places_count++] =
+			(struct inquiry_place){ .process = process, .stack = stack };
+	}
+	return (uint32_t)*number;
+}
+
+static uint32_t in_one_group(void *context, const struct window_cell *cell)
+{
+	return inquiry_selects(context, cell) ? 0 : WINDOW_SKIP;
+}
+
+static uint32_t by_place(void *context, const struct window_cell *cell)
+{
+	struct inquiry *inquiry = context;
+
+	if (!inquiry_selects(inquiry, cell))
+		return WINDOW_SKIP;
+	return inquiry_place(inquiry, cell->process, cell->stack);
+}
+
+struct window_query inquiry_query(struct inquiry *inquiry, enum inquiry_grouping grouping,
+				  uint64_t from, uint64_t to)
+{
+	const struct query *query = &inquiry->selection.query;
+	struct window_query result = {
+		.from = from,
+		.to = to,
+		.layers = inquiry->layer,
+		.exit_frees = true,
+		.by_size = query->sizes != NULL,
+		.by_thread = query->threads != NULL,
+		.group = grouping == INQUIRY_ALL ? in_one_group : by_place,
+		.context = inquiry,
+	};
+
+	if (query->lifetime_given) {
+		result.lifetime_min_ns = query->lifetime_ns.least;
+		result.lifetime_max_ns = query->lifetime_ns.most;
+	}
+	return result;
+}
+
+bool inquiry_peak(struct inquiry *inquiry, uint64_t *bytes, uint64_t *edge, struct err *err)
+{
+	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct window_detail detail = { 0 };
+	struct window_result result;
+
+	if (!window_ask(inquiry->window, &query, &result, err))
+		return false;
+	window_result_fini(&result);
+	if (!window_detail(inquiry->window, &query, &detail, 1, err))
+		return false;
+	*bytes = detail.peak_bytes;
+	*edge = detail.peak_edge;
+	return true;
+}
+
+bool inquiry_level(struct inquiry *inquiry, uint64_t edge, struct heap_amount *level,
+		   struct err *err)
+{
+	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, edge, edge);
+	struct window_result result;
+
+	if (!window_ask(inquiry->window, &query, &result, err))
+		return false;
+	*level = window_present(&result.total);
+	window_result_fini(&result);
+	return true;
+}

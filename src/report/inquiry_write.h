@@ -1,0 +1,38 @@
+// inquiry_write: what the answers to all questions about a window have in common, for people, for
+// programs and for tables.
+#ifndef REPORT_INQUIRY_WRITE_H
+#define REPORT_INQUIRY_WRITE_H
+
+#include "base/json.h"
+#include "report/inquiry.h"
+#include "report/paper.h"
+
+// "./app --serve / 3.2 s, 1,234 events, process 42", the window where it is not the whole, the
+// warnings, and an empty line.
+void inquiry_write_headline(const struct inquiry *inquiry, struct paper *paper);
+
+// The symbols that could not be used.
+void inquiry_write_symbol_notes(const struct inquiry *inquiry, struct paper *paper);
+
+// "trace": {…}, "from_ns", "to_ns", "layer".
+void inquiry_write_trace(const struct inquiry *inquiry, struct json *json);
+
+// "trace" alone, under a name of its own.
+void inquiry_write_trace_as(const struct inquiry *inquiry, struct json *json, const char *key);
+
+// "process", "process_id", "exe", "stack_complete", "user_frame", "stack" of one place.
+void inquiry_write_place(const struct inquiry *inquiry, struct json *json, process_id process,
+			 stack_id stack);
+
+// "user_frame" and "stack" alone.
+void inquiry_write_stack(const struct inquiry *inquiry, struct json *json, stack_id stack);
+
+// A field of a table (RFC 4180), quoted where it must be.
+void inquiry_write_field(struct sink *sink, const char *text);
+
+// The fields "process,process_id,exe,function,file,line,module,offset,stack" of one place.
+#define INQUIRY_WRITE_COLUMNS "process,process_id,exe,function,file,line,module,offset,stack"
+void inquiry_write_columns(const struct inquiry *inquiry, struct sink *sink, process_id process,
+			   stack_id stack);
+
+#endif

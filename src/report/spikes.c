@@ -1,0 +1,517 @@
+#include "report/spikes.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum {
+	ROWS_KEPT = 1 << 20,   // found spikes; beyond that the lower half goes
+	BUFFERS_MAX = 1 << 20, // different buffers that are followed
+	CANDIDATES_MORE = 128, // besides those shown: some may turn out to span the window
+};
+
+// ---- the level, step by step ----
+
+// What ends with its process is held back until something else happens after it.
+struct meter {
+	uint64_t level;
+	uint64_t held, held_edge, held_ns;
+	void (*step)(void *context, uint64_t edge, uint64_t time_ns, uint64_t level);
+	void *context;
+};
+
+static void meter_read(struct meter *meter, const struct window_change *change)
+{
+	if (change->exit) {
+		meter->held += change->bytes;
+		meter->held_edge = change->edge;
+		meter->held_ns = change->time_ns;
+		return;
+	}
+	if (meter->held) {
+		meter->level -= meter->held;
+		meter->held = 0;
+		meter->step(meter->context, meter->held_edge, meter->held_ns, meter->level);
+	}
+	meter->level += change->up ? change->bytes : 0 - change->bytes;
+	if (change->last)
+		meter->step(meter->context, change->edge, change->time_ns, meter->level);
+}
+
+// ---- one pass: the level, and each large buffer ----
+
+struct buffer {
+	struct spikes_series series;
+	uint64_t live, live_most;
+	uint64_t began_ns; // the one that lives
+};
+
+struct survey {
+	struct inquiry *inquiry;
+	struct crest crest;
+	struct meter meter;
+	uint64_t rise_min;
+
+	struct crest_hill *hills;
+	size_t hills_count, hills_capacity;
+	uint64_t hills_total;
+
+	// Group 0 is everything too small to matter; group g is buffers[g - 1].
+	struct buffer *buffers;
+	size_t buffers_count, buffers_capacity;
+	struct map numbers; // place << 32 | number of the size -> group
+	struct map sizes;   // size -> number
+	bool dropped;
+};
+
+static int higher(const void *a, const void *b)
+{
+	const struct crest_hill *left = a, *right = b;
+	uint64_t l = left->body - left->base, r = right->body - right->base;
+
+	if (l != r)
+		return l > r ? -1 : 1;
+	if (left->top_edge != right->top_edge)
+		return left->top_edge < right->top_edge ? -1 : 1;
+	return left->base < right->base ? -1 : left->base > right->base;
+}
+
+static void keep_hill(void *context, const struct crest_hill *hill)
+{
+	struct survey *survey = context;
+
+	survey->hills_total++;
+	if (survey->hills_count == ROWS_KEPT) {
+		qsort(survey->hills, survey->hills_count, sizeof *survey->hills, higher);
+		survey->hills_count /= 2;
+	}
+	survey->hills = mem_grow(survey->hills, &survey->hills_capacity, survey->hills_count + 1,
+				 sizeof *survey->hills);
+	survey->hills[survey->hills_count++] = *hill;
+}
+
+static uint32_t group_of(void *context, const struct window_cell *cell)
+{
+	struct survey *survey = context;
+	uint64_t *number, *size;
+	uint32_t place;
+	bool added;
+
+	if (!inquiry_selects(survey->inquiry, cell))
+		return WINDOW_SKIP;
+	if (cell->size < survey->rise_min)
+		return 0;
+	place = inquiry_place(survey->inquiry, cell->process, cell->stack);
+	size = map_put(&survey->sizes, cell->size, &added);
+	if (added)
+		*size = survey->sizes.count;
+	number = map_put(&survey->numbers, (uint64_t)place << 32 | *size, &added);
+	if (!added)
+		return (uint32_t)*number;
+	if (survey->buffers_count == BUFFERS_MAX) {
+		survey->dropped = true;
+		*number = 0;
+		return 0;
+	}
+	survey->buffers = mem_grow(survey->buffers, &survey->buffers_capacity,
+				   survey->buffers_count + 1, sizeof *survey->buffers);
+	survey->buffers[survey->buffers_count] = (struct buffer){
+		.series = { .place = place,
+			    .size = cell->size,
+			    .period_least_ns = UINT64_MAX,
+			    .lived_least_ns = UINT64_MAX },
+	};
+	*number = ++survey->buffers_count;
+	return (uint32_t)*number;
+}
+
+static void buffer_begins(struct buffer *buffer, uint64_t time_ns)
+{
+	struct spikes_series *series = &buffer->series;
+	uint64_t period_ns = time_ns - series->last_ns;
+
+	if (++buffer->live > buffer->live_most)
+		buffer->live_most = buffer->live;
+	if (series->count++ == 0) {
+		series->first_ns = time_ns;
+	} else {
+		if (period_ns < series->period_least_ns)
+			series->period_least_ns = period_ns;
+		if (period_ns > series->period_most_ns)
+			series->period_most_ns = period_ns;
+	}
+	series->last_ns = time_ns;
+	buffer->began_ns = time_ns;
+}
+
+static void buffer_ends(struct buffer *buffer, const struct window_change *change)
+{
+	struct spikes_series *series = &buffer->series;
+	uint64_t lived_ns = change->time_ns - buffer->began_ns;
+
+	if (buffer->live)
+		buffer->live--;
+	if (series->count == 0 || change->exit)
+		return; // it was there before the window, or nobody ended it
+	series->ended++;
+	series->lived_ns += lived_ns;
+	if (lived_ns < series->lived_least_ns)
+		series->lived_least_ns = lived_ns;
+	if (lived_ns > series->lived_most_ns)
+		series->lived_most_ns = lived_ns;
+}
+
+static void climb(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
+{
+	struct survey *survey = context;
+
+	(void)time_ns;
+	crest_add(&survey->crest, edge, level);
+}
+
+static bool look_at(void *context, const struct window_change *change)
+{
+	struct survey *survey = context;
+
+	if (change->group && change->up)
+		buffer_begins(&survey->buffers[change->group - 1], change->time_ns);
+	else if (change->group)
+		buffer_ends(&survey->buffers[change->group - 1], change);
+	meter_read(&survey->meter, change);
+	return true;
+}
+
+// What lived before the window began.
+static bool start_level(struct survey *survey, struct window_query query, struct err *err)
+{
+	struct window_result result;
+
+	query.to = query.from;
+	if (!window_ask(survey->inquiry->window, &query, &result, err))
+		return false;
+	survey->meter = (struct meter){
+		.level = window_present(&result.total).bytes,
+		.step = climb,
+		.context = survey,
+	};
+	for (uint32_t g = 1; g < result.rows_count; g++) {
+		struct buffer *buffer = &survey->buffers[g - 1];
+
+		buffer->live = buffer->live_most = window_present(&result.rows[g]).count;
+	}
+	window_result_fini(&result);
+	return true;
+}
+
+static bool take_survey(struct survey *survey, struct err *err)
+{
+	struct inquiry *inquiry = survey->inquiry;
+	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+
+	query.by_size = true;
+	query.group = group_of;
+	query.context = survey;
+	if (!start_level(survey, query, err))
+		return false;
+	crest_init(&survey->crest, survey->rise_min, inquiry->from, survey->meter.level, keep_hill,
+		   survey);
+	if (!window_changes(inquiry->window, &query, look_at, survey, err))
+		return false;
+	crest_finish(&survey->crest);
+	return true;
+}
+
+static void survey_fini(struct survey *survey)
+{
+	crest_fini(&survey->crest);
+	mem_free(survey->hills);
+	mem_free(survey->buffers);
+	map_fini(&survey->numbers);
+	map_fini(&survey->sizes);
+}
+
+// ---- a second pass: where the spikes begin and end ----
+
+struct flanks {
+	struct spikes_row **rows; // in the order of where they may begin
+	size_t count, next;
+	struct spikes_row **open;
+	size_t open_count;
+	struct meter meter;
+	uint64_t before; // the level before this step
+};
+
+static int earlier(const void *a, const void *b)
+{
+	const struct spikes_row *left = *(struct spikes_row *const *)a;
+	const struct spikes_row *right = *(struct spikes_row *const *)b;
+
+	if (left->hill.from != right->hill.from)
+		return left->hill.from < right->hill.from ? -1 : 1;
+	return left < right ? -1 : left > right;
+}
+
+// So far the level is at the base. The next step that lifts it is when the spike begins.
+static void begin_at(struct spikes_row *row, uint64_t edge, uint64_t level)
+{
+	row->begin_edge = edge;
+	row->begin_ns = UINT64_MAX;
+	row->half_begin_ns = UINT64_MAX;
+	row->risen = row->hill.body - level;
+}
+
+// The level of an open row after a step. False: the row is over.
+static bool walk_row(struct spikes_row *row, uint64_t edge, uint64_t time_ns, uint64_t level)
+{
+	bool rising = edge <= row->hill.body_edge;
+	bool low = level <= row->hill.base;
+	bool half = level <= row->hill.base + (row->hill.body - row->hill.base) / 2;
+
+	if (rising && low)
+		begin_at(row, edge, level);
+	else if (rising && row->begin_ns == UINT64_MAX)
+		row->begin_ns = time_ns;
+	if (rising && half)
+		row->half_begin_ns = UINT64_MAX;
+	else if (rising && row->half_begin_ns == UINT64_MAX)
+		row->half_begin_ns = time_ns;
+	if (edge == row->hill.top_edge)
+		row->top_ns = time_ns;
+	if (!rising && half && row->half_end_ns == 0)
+		row->half_end_ns = time_ns;
+	if (rising || !low)
+		return true;
+	row->end_edge = edge;
+	row->end_ns = time_ns;
+	return false;
+}
+
+static void walk(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
+{
+	struct flanks *flanks = context;
+	size_t kept = 0;
+
+	while (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < edge) {
+		struct spikes_row *row = flanks->rows[flanks->next++];
+
+		begin_at(row, row->hill.from, flanks->before);
+		flanks->open[flanks->open_count++] = row;
+	}
+	for (size_t i = 0; i < flanks->open_count; i++) {
+		struct spikes_row *row = flanks->open[i];
+
+		if (walk_row(row, edge, time_ns, level))
+			flanks->open[kept++] = row;
+	}
+	flanks->open_count = kept;
+	flanks->before = level;
+}
+
+static bool find_flanks(void *context, const struct window_change *change)
+{
+	struct flanks *flanks = context;
+
+	meter_read(&flanks->meter, change);
+	return flanks->next < flanks->count || flanks->open_count > 0;
+}
+
+static bool find_intervals(struct inquiry *inquiry, struct spikes_row *rows, size_t count,
+			   uint64_t level, struct err *err)
+{
+	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct flanks flanks = {
+		.rows = mem_alloc(count + 1, sizeof *flanks.rows),
+		.open = mem_alloc(count + 1, sizeof *flanks.open),
+		.count = count,
+		.before = level,
+		.meter = { .level = level, .step = walk, .context = &flanks },
+	};
+	bool ok;
+
+	for (size_t i = 0; i < count; i++)
+		flanks.rows[i] = &rows[i];
+	qsort(flanks.rows, count, sizeof *flanks.rows, earlier);
+	ok = window_changes(inquiry->window, &query, find_flanks, &flanks, err);
+	for (size_t i = 0; i < flanks.open_count; i++) {
+		struct spikes_row *row = flanks.open[i];
+
+		row->cut = true;
+		row->end_edge = inquiry->to;
+		row->end_ns = inquiry->to_ns;
+		if (row->half_end_ns == 0)
+			row->half_end_ns = inquiry->to_ns;
+	}
+	mem_free(flanks.rows);
+	mem_free(flanks.open);
+	return ok;
+}
+
+// ---- who made it ----
+
+static int heavier(const void *a, const void *b)
+{
+	const struct spikes_maker *left = a, *right = b;
+
+	if (left->bytes != right->bytes)
+		return left->bytes > right->bytes ? -1 : 1;
+	return left->place < right->place ? -1 : left->place > right->place;
+}
+
+static bool find_makers(struct inquiry *inquiry, struct spikes_row *row, struct err *err)
+{
+	struct window_query query =
+		inquiry_query(inquiry, INQUIRY_BY_PLACE, row->begin_edge, row->hill.body_edge);
+	struct window_result result;
+	struct spikes_maker *makers;
+	size_t count = 0;
+
+	if (!window_ask(inquiry->window, &query, &result, err))
+		return false;
+	makers = mem_alloc(result.rows_count + (size_t)1, sizeof *makers);
+	for (uint32_t g = 0; g < result.rows_count; g++) {
+		const struct window_row *from = &result.rows[g];
+		const struct spikes_maker maker = {
+			.place = g,
+			.bytes = window_impact(from),
+			.count = (int64_t)(from->type[WINDOW_AIFO].count -
+					   from->type[WINDOW_AOFI].count),
+		};
+
+		if (maker.bytes > 0)
+			makers[count++] = maker;
+	}
+	qsort(makers, count, sizeof *makers, heavier);
+	for (size_t i = 0; i < count; i++) {
+		if (i < SPIKES_MAKERS) {
+			row->makers[row->makers_count++] = makers[i];
+		} else {
+			row->makers_rest++;
+			row->rest_bytes += makers[i].bytes;
+			row->rest_count += makers[i].count;
+		}
+	}
+	mem_free(makers);
+	window_result_fini(&result);
+	return true;
+}
+
+// ---- rows ----
+
+// The first `rows_max` of each kind; spikes first, then those that take most of the window.
+static void choose_rows(struct spikes *spikes, struct spikes_row *rows, size_t count,
+			uint64_t rows_max)
+{
+	spikes->rows = mem_alloc(count + 1, sizeof *spikes->rows);
+	for (int whole = 0; whole < 2; whole++) {
+		uint64_t shown = 0;
+
+		for (size_t i = 0; i < count; i++)
+			if (rows[i].whole == whole && (rows_max == 0 || shown++ < rows_max))
+				spikes->rows[spikes->rows_count++] = rows[i];
+	}
+}
+
+static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t rows_max,
+		      struct err *err)
+{
+	struct inquiry *inquiry = survey->inquiry;
+	size_t count = survey->hills_count;
+	struct spikes_row *rows;
+	bool ok;
+
+	if (rows_max && rows_max + CANDIDATES_MORE < count)
+		count = (size_t)rows_max + CANDIDATES_MORE;
+	qsort(survey->hills, survey->hills_count, sizeof *survey->hills, higher);
+	rows = mem_alloc(count + 1, sizeof *rows);
+	for (size_t i = 0; i < count; i++)
+		rows[i].hill = survey->hills[i];
+	ok = find_intervals(inquiry, rows, count, spikes->level_from, err);
+	for (size_t i = 0; i < count; i++)
+		rows[i].whole = rows[i].half_end_ns - rows[i].half_begin_ns >
+				(inquiry->to_ns - inquiry->from_ns) / 2;
+	if (ok)
+		choose_rows(spikes, rows, count, rows_max);
+	mem_free(rows);
+	for (size_t i = 0; ok && i < spikes->rows_count; i++)
+		ok = find_makers(inquiry, &spikes->rows[i], err);
+	return ok;
+}
+
+static int saves_more(const void *a, const void *b)
+{
+	const struct spikes_series *left = a, *right = b;
+	unsigned __int128 l = (unsigned __int128)left->size * (left->count - 1);
+	unsigned __int128 r = (unsigned __int128)right->size * (right->count - 1);
+
+	if (l != r)
+		return l > r ? -1 : 1;
+	if (left->first_ns != right->first_ns)
+		return left->first_ns < right->first_ns ? -1 : 1;
+	return left->place < right->place ? -1 : left->place > right->place;
+}
+
+static void find_series(struct spikes *spikes, const struct survey *survey, uint64_t rows_max)
+{
+	spikes->series = mem_alloc(survey->buffers_count + 1, sizeof *spikes->series);
+	for (size_t i = 0; i < survey->buffers_count; i++)
+		if (survey->buffers[i].series.count >= 2 && survey->buffers[i].live_most == 1)
+			spikes->series[spikes->series_count++] = survey->buffers[i].series;
+	qsort(spikes->series, spikes->series_count, sizeof *spikes->series, saves_more);
+	spikes->series_total = spikes->series_count;
+	if (rows_max && rows_max < spikes->series_count)
+		spikes->series_count = (size_t)rows_max;
+	spikes->sizes_dropped = survey->dropped;
+}
+
+static bool find_levels(struct spikes *spikes, struct inquiry *inquiry, struct err *err)
+{
+	struct heap_amount level;
+	uint64_t edge;
+
+	if (!inquiry_level(inquiry, inquiry->from, &level, err))
+		return false;
+	spikes->level_from = level.bytes;
+	if (!inquiry_peak(inquiry, &spikes->peak, &edge, err))
+		return false;
+	spikes->peak_ns = window_edge_time(inquiry->window, edge);
+	return true;
+}
+
+bool spikes_find(struct spikes *spikes, struct inquiry *inquiry,
+		 const struct spikes_options *options, struct err *err)
+{
+	struct survey survey = { .inquiry = inquiry };
+	bool ok;
+
+	*spikes = (struct spikes){ 0 };
+	if (!find_levels(spikes, inquiry, err))
+		return false;
+	spikes->rise_min = options->rise_min ? options->rise_min : spikes->peak / SPIKES_RISE_PART;
+	if (spikes->rise_min == 0)
+		spikes->rise_min = 1;
+	survey.rise_min = spikes->rise_min;
+	ok = take_survey(&survey, err);
+	spikes->rows_total = survey.hills_total;
+	spikes->level_to = survey.meter.level;
+	if (ok && survey.hills_total > ROWS_KEPT &&
+	    (options->rows_max == 0 || options->rows_max > ROWS_KEPT / 4))
+		ok = err_set(err, ERR_LIMIT,
+			     "there are %" PRIu64 " spikes; a larger --min-bytes finds fewer",
+			     survey.hills_total);
+	if (ok) {
+		find_series(spikes, &survey, options->rows_max);
+		ok = find_rows(spikes, &survey, options->rows_max, err);
+	}
+	survey_fini(&survey);
+	if (!ok)
+		spikes_fini(spikes);
+	return ok;
+}
+
+void spikes_fini(struct spikes *spikes)
+{
+	mem_free(spikes->rows);
+	mem_free(spikes->series);
+	*spikes = (struct spikes){ 0 };
+}

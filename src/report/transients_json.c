@@ -1,0 +1,130 @@
+// Spikes for programs: docs/schema/transients.json describes the JSON.
+#include "report/inquiry_write.h"
+#include "report/transients.h"
+
+#include <inttypes.h>
+
+static void write_spike(struct json *json, const struct transients *t, const struct spikes_row *row)
+{
+	json_object_begin(json);
+	json_kv_u64(json, "height_bytes", row->hill.body - row->hill.base);
+	json_kv_u64(json, "top_bytes", row->hill.top);
+	json_kv_u64(json, "body_bytes", row->hill.body);
+	json_kv_u64(json, "base_bytes", row->hill.base);
+	json_kv_u64(json, "begin_ns", row->begin_ns);
+	json_kv_u64(json, "top_ns", row->top_ns);
+	json_kv_u64(json, "end_ns", row->end_ns);
+	json_kv_u64(json, "half_begin_ns", row->half_begin_ns);
+	json_kv_u64(json, "half_end_ns", row->half_end_ns);
+	json_kv_bool(json, "ended", !row->cut);
+	json_kv_bool(json, "hill", row->whole);
+	json_kv_u64(json, "spikes", row->hill.spikes);
+	json_kv_u64(json, "risen_bytes", row->risen);
+	json_key(json, "makers");
+	json_array_begin(json);
+	for (size_t i = 0; i < row->makers_count; i++) {
+		const struct inquiry_place *place = &t->inquiry->places[row->makers[i].place];
+
+		json_object_begin(json);
+		json_kv_u64(json, "bytes", (uint64_t)row->makers[i].bytes);
+		json_key(json, "count");
+		json_i64(json, row->makers[i].count);
+		inquiry_write_place(t->inquiry, json, place->process, place->stack);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_kv_u64(json, "other_makers", row->makers_rest);
+	json_kv_u64(json, "other_bytes", (uint64_t)row->rest_bytes);
+	json_object_end(json);
+}
+
+static void write_series(struct json *json, const struct transients *t,
+			 const struct spikes_series *series)
+{
+	const struct inquiry_place *place = &t->inquiry->places[series->place];
+
+	json_object_begin(json);
+	json_kv_u64(json, "count", series->count);
+	json_kv_u64(json, "size", series->size);
+	json_kv_u64(json, "first_ns", series->first_ns);
+	json_kv_u64(json, "last_ns", series->last_ns);
+	json_kv_u64(json, "period_ns", (series->last_ns - series->first_ns) / (series->count - 1));
+	json_kv_u64(json, "period_min_ns", series->period_least_ns);
+	json_kv_u64(json, "period_max_ns", series->period_most_ns);
+	json_kv_u64(json, "ended", series->ended);
+	json_kv_u64(json, "lifetime_ns", series->ended ? series->lived_ns / series->ended : 0);
+	json_kv_u64(json, "lifetime_min_ns", series->ended ? series->lived_least_ns : 0);
+	json_kv_u64(json, "lifetime_max_ns", series->lived_most_ns);
+	inquiry_write_place(t->inquiry, json, place->process, place->stack);
+	json_object_end(json);
+}
+
+void transients_json(const struct transients *t, struct sink *sink)
+{
+	const struct spikes *spikes = t->spikes;
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-transients-1");
+	inquiry_write_trace(t->inquiry, &json);
+	json_kv_u64(&json, "min_bytes", spikes->rise_min);
+	json_kv_u64(&json, "level_from_bytes", spikes->level_from);
+	json_kv_u64(&json, "level_to_bytes", spikes->level_to);
+	json_kv_u64(&json, "peak_bytes", spikes->peak);
+	json_kv_u64(&json, "peak_ns", spikes->peak_ns);
+	json_kv_u64(&json, "spikes_total", spikes->rows_total);
+	json_key(&json, "spikes");
+	json_array_begin(&json);
+	for (size_t i = 0; i < spikes->rows_count; i++)
+		write_spike(&json, t, &spikes->rows[i]);
+	json_array_end(&json);
+	json_kv_u64(&json, "series_total", spikes->series_total);
+	json_kv_bool(&json, "series_all_followed", !spikes->sizes_dropped);
+	json_key(&json, "series");
+	json_array_begin(&json);
+	for (size_t i = 0; i < spikes->series_count; i++)
+		write_series(&json, t, &spikes->series[i]);
+	json_array_end(&json);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}
+
+// ---- one table: a line for each maker of each spike, then one for each series ----
+
+void transients_csv(const struct transients *t, struct sink *sink)
+{
+	const struct spikes *spikes = t->spikes;
+
+	sink_text(sink,
+		  "section,rank,begin_ns,end_ns,height,bytes,count," INQUIRY_WRITE_COLUMNS "\r\n");
+	for (size_t i = 0; i < spikes->rows_count; i++) {
+		const struct spikes_row *row = &spikes->rows[i];
+
+		for (size_t m = 0; m < row->makers_count; m++) {
+			const struct spikes_maker *maker = &row->makers[m];
+			const struct inquiry_place *place = &t->inquiry->places[maker->place];
+
+			sink_format(sink,
+				    "%s,%zu,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64
+				    ",%" PRId64 ",",
+				    row->whole ? "hill" : "spike", i + 1, row->begin_ns,
+				    row->end_ns, row->hill.body - row->hill.base, maker->bytes,
+				    maker->count);
+			inquiry_write_columns(t->inquiry, sink, place->process, place->stack);
+			sink_text(sink, "\r\n");
+		}
+	}
+	for (size_t i = 0; i < spikes->series_count; i++) {
+		const struct spikes_series *series = &spikes->series[i];
+		const struct inquiry_place *place = &t->inquiry->places[series->place];
+
+		sink_format(sink,
+			    "series,%zu,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+			    ",",
+			    i + 1, series->first_ns, series->last_ns, series->size,
+			    series->size * series->count, series->count);
+		inquiry_write_columns(t->inquiry, sink, place->process, place->stack);
+		sink_text(sink, "\r\n");
+	}
+}

@@ -1,0 +1,158 @@
+"""What the tests of transients, growth and diff share: traces made from text, and the schema."""
+import json
+import os
+import re
+import subprocess
+
+SOURCE = os.environ["TIDEMARK_SOURCE"]
+TIDEMARK = os.environ["TIDEMARK"]
+MIB = 1 << 20
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def run(*words, check=0, **more):
+    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120, **more)
+    if check is not None:
+        assert done.returncode == check, (words, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def mistake(*words):
+    """One line on stderr, and exit code 2."""
+    done = run(*words, check=2)
+    assert not done.stdout, done.stdout
+    return done.stderr
+
+
+class Trace:
+    """A program of one thread, spelled out event by event. Times are in microseconds."""
+
+    def __init__(self, command="./app", exe="/bin/app"):
+        self.lines = [f'trace command="{command}" tick=1000',
+                      f'process p0 pid=42 exe="{exe}"', 'thread t0 p0 tid=42 "main"']
+        self.threads = 1
+        self.events = []
+        self.address = 0x10000
+        self.stacks = {}
+
+    def process(self, exe, pid):
+        """Another process of one thread; its number."""
+        number = self.threads
+        self.lines.append(f'process p{number} pid={pid} parent=p0 exe="{exe}"')
+        self.lines.append(f'thread t{number} p{number} tid={pid} "main"')
+        self.threads += 1
+        return number
+
+    def stack(self, text):
+        if text not in self.stacks:
+            self.stacks[text] = f"s{len(self.stacks) + 1}"
+            self.lines.append(f"stack {self.stacks[text]} {text}")
+        return self.stacks[text]
+
+    def alloc(self, time_us, stack, size, address=None, thread=0):
+        if address is None:
+            self.address += size + 16
+            address = self.address
+        self.events.append((time_us, f"t{thread} malloc {self.stack(stack)} {address:#x} {size}"))
+        return address
+
+    def free(self, time_us, address, thread=0):
+        self.events.append((time_us, f"t{thread} free {address:#x}"))
+
+    def note(self, time_us, text):
+        self.events.append((time_us, text))
+
+    def write(self, path, end_us=None):
+        self.events.sort(key=lambda event: event[0])
+        last = end_us if end_us is not None else (self.events[-1][0] if self.events else 0)
+        with open(path + ".txt", "w", encoding="utf-8") as file:
+            for line in self.lines:
+                print(line, file=file)
+            for time_us, text in self.events:
+                print(f"@{round(time_us * 1000)} {text}", file=file)
+            print(f"@{round(last * 1000)} end p0 exit=0\nend", file=file)
+        run("dump", "--force", "--assemble", path + ".txt", "-o", path)
+        return path
+
+
+def valid(value, schema, root, where="$"):
+    """The part of JSON Schema that docs/schema uses. Yields what is wrong."""
+    if "$ref" in schema:
+        found = root
+        for part in schema["$ref"].lstrip("#/").split("/"):
+            found = found[part]
+        yield from valid(value, found, root, where)
+        return
+    if "const" in schema and value != schema["const"]:
+        yield f"{where} is not {schema['const']}"
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{where} is none of {schema['enum']}"
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
+             "number": (int, float), "null": type(None)}
+    wanted = schema.get("type", [])
+    wanted = [wanted] if isinstance(wanted, str) else wanted
+    if wanted and not any(isinstance(value, kinds[kind]) and
+                          (kind == "boolean" or not isinstance(value, bool)) for kind in wanted):
+        yield f"{where} is no {wanted}: {value!r}"
+        return
+    if "minimum" in schema and value < schema["minimum"]:
+        yield f"{where} is below {schema['minimum']}"
+    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        yield f"{where} does not match {schema['pattern']}"
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from valid(item, schema.get("items", {}), root, f"{where}[{number}]")
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        for name in schema.get("required", []):
+            if name not in value:
+                yield f"{where} lacks {name}"
+        for name, item in value.items():
+            if name in known:
+                yield from valid(item, known[name], root, f"{where}.{name}")
+            elif schema.get("additionalProperties", True) is False:
+                yield f"{where}.{name} is not in the schema"
+
+
+def answer(command, *words):
+    """The JSON of a command, checked against its schema."""
+    value = json.loads(run(command, *words, "--json").stdout)
+    with open(os.path.join(SOURCE, "docs/schema", command + ".json"), encoding="utf-8") as file:
+        schema = json.load(file)
+    wrong = list(valid(value, schema, schema))
+    assert not wrong, wrong
+    return value
+
+
+def functions(row):
+    return [line["function"] for line in row["stack"]]
+
+
+def golden(name, text):
+    """`text` is test/golden/NAME; with TIDEMARK_ACCEPT=1 it becomes it."""
+    path = os.path.join(SOURCE, "test/golden", name)
+    if os.environ.get("TIDEMARK_ACCEPT"):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    with open(path, encoding="utf-8") as file:
+        expected = file.read()
+    assert expected == text, f"{path} differs; this came out:\n{text}"
+
+
+def main():
+    failed = 0
+    print(f"1..{len(tests)}", flush=True)
+    for number, function in enumerate(tests, 1):
+        name = function.__name__.replace("_", " ")
+        try:
+            function()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as problem:  # whatever it is, the others still run
+            failed += 1
+            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
+    return 1 if failed else 0
