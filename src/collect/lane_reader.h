@@ -1,8 +1,11 @@
 // lane_reader: takes a lane's bytes apart, record by record, into items.
 //
-// Pure but for the stacks, which it interns as it meets them. Bounded: it reads nothing beyond
-// what the guest published, gives up on the first record that cannot be, and then stays broken: a
-// guest can overwrite its own lanes, and what follows a damaged record means nothing.
+// It works in batches: first the bytes of some hundred records are taken apart, and the places of
+// their stacks in the interner's table are asked for; then the stacks are looked up.
+//
+// Bounded: it reads nothing beyond what the guest published, gives up on the first record that
+// cannot be, and then stays broken: a guest can overwrite its own lanes, and what follows a damaged
+// record means nothing.
 //
 // The state belongs to the lane and survives a change of its thread (wire/lane_event.h).
 #ifndef COLLECT_LANE_READER_H
@@ -41,6 +44,16 @@ struct lane_item {
 	uint8_t align_log2;
 };
 
+// A lane's current stack, outermost first: of each depth the hash, the innermost frame, the id.
+struct lane_path {
+	uint64_t *hashes;
+	frame_id *frames;
+	stack_id *ids;
+	size_t capacity;
+	uint32_t depth;
+	uint8_t flags; // enum trace_stack_flag
+};
+
 struct lane_reader {
 	const uint8_t *ring; // mapped twice, end to end; borrowed
 	uint64_t mask;       // ring size - 1
@@ -49,11 +62,9 @@ struct lane_reader {
 	uint64_t address;
 	struct frame_map *frames;  // borrowed
 	struct interner *interner; // borrowed
-	stack_id *path;            // the current stack: stack ids, outermost first
-	size_t path_capacity;
-	uint32_t depth;
-	uint8_t stack_flags; // enum trace_stack_flag
-	bool free_stacks;    // frees have stacks
+	struct lane_path path;
+	stack_id stack;   // of the whole path
+	bool free_stacks; // frees have stacks
 	bool broken;
 };
 
