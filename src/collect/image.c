@@ -214,7 +214,9 @@ bool image_refill(struct stream *stream)
 	if (stream->image->merging || stream->lane == 0)
 		return false;
 	stream_settle(stream);
+	stream->reader.echoes = true;
 	fill(stream, stream->cut, CHUNK_ITEMS);
+	stream->reader.echoes = false;
 	stream->inner = stream->end;
 	publish_tail(stream, stream->reader.at);
 	return stream->end > before;

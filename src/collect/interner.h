@@ -17,8 +17,8 @@
 #include <stddef.h>
 
 struct interner_slot {
-	uint64_t key; // callers << 32 | frame; callers: stack id, or for an outermost frame 0 or
-		// UINT32_MAX - flags
+	uint64_t key;  // callers << 32 | frame; callers: stack id, or for an outermost frame 0 or
+		       // UINT32_MAX - flags
 	uint32_t hash; // the upper half
 	stack_id id;   // 0: free
 };

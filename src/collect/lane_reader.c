@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+// An echo is looked for behind batches that are not short, and told where it saves something.
+enum { ECHO_ITEMS_MIN = 16, ECHO_TIMES_MIN = 4 };
+
 // How much is taken apart before stacks are looked up: enough for the waits to overlap, and little
 // enough for all of it to stay in the nearest cache.
 enum { BATCH_ITEMS = 128, BATCH_PUSHES = 512, BATCH_PUSHES_MAX = BATCH_PUSHES + LANE_DEPTH_MAX };
@@ -32,6 +35,7 @@ struct edit {
 struct batch {
 	size_t items, edits, pushes;
 	size_t first; // the item with the first edit; from there on item.stack numbers edits from 1
+	const uint8_t *last[2]; // where the last two records begin, the later one first
 	struct edit edit[BATCH_ITEMS];
 };
 
@@ -306,12 +310,52 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 		item->time_ns = time_ns = then_ns;
 		item->stack = stacked ? current : 0;
 		item++;
+		batch->last[1] = batch->last[0];
+		batch->last[0] = in;
 		in = at;
 	}
 	reader->time_ns = time_ns;
 	reader->address = address;
 	batch->items = (size_t)(item - items);
 	return in;
+}
+
+// How many bytes from `in` on, up to `end`, are those that stand `period` bytes before.
+static size_t count_same(const uint8_t *in, const uint8_t *end, size_t period)
+{
+	const uint8_t *at = in;
+
+	while (end - at >= 8 && load64(at) == load64(at - period))
+		at += 8;
+	while (at < end && *at == at[-(ptrdiff_t)period])
+		at++;
+	return (size_t)(at - in);
+}
+
+// The batch's last two items again, many times over? Adds an item that says so. Returns where it
+// stopped.
+static const uint8_t *take_echo(const uint8_t *in, const uint8_t *end, struct batch *batch,
+				struct lane_item *items)
+{
+	const struct lane_item *last = &items[batch->items - 1];
+	const uint32_t kinds = 1u << LANE_MALLOC | 1u << LANE_CALLOC | 1u << LANE_FREE;
+	const uint32_t flags = LANE_TIME | LANE_STACK | LANE_OWNER | LANE_MARK;
+	size_t period = (size_t)(in - batch->last[1]);
+	uint64_t times;
+
+	// After both the address has to be what it was before them.
+	if (last->address != last[-2].address ||
+	    !(kinds >> last->kind & kinds >> last[-1].kind & 1))
+		return in;
+	if ((load16(batch->last[0]) | load16(batch->last[1])) & flags)
+		return in;
+	times = count_same(in, end, period) / period;
+	if (times < ECHO_TIMES_MIN)
+		return in;
+	items[batch->items++] = (struct lane_item){ .kind = LANE_ITEM_ECHO,
+						    .time_ns = last->time_ns,
+						    .detail = (uint32_t)times };
+	return in + times * period;
 }
 
 // Decode one batch. Returns the number of items; breaks the lane where nothing can be decoded.
@@ -330,6 +374,8 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 	at = take_events(reader, in, end < stop ? end : stop, end, &batch, items, max);
 	if (batch.edits > 0)
 		settle_stacks(reader, &batch, items);
+	if (reader->echoes && batch.items >= ECHO_ITEMS_MIN && batch.items < max)
+		at = take_echo(at, end < stop ? end : stop, &batch, items);
 	reader->at += (uint64_t)(at - in);
 	if (batch.items > 0)
 		return batch.items;

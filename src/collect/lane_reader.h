@@ -3,6 +3,9 @@
 // It works in batches: first the bytes of some hundred records are taken apart, and the places of
 // their stacks in the interner's table are asked for; then the stacks are looked up.
 //
+// A loop that allocates and frees one block writes the same two records over and over. Those are not
+// taken apart but compared, and told by one item, an *echo*, where the caller takes such.
+//
 // Bounded: it reads nothing beyond what the guest published, gives up on the first record that
 // cannot be, and then stays broken: a guest can overwrite its own lanes, and what follows a damaged
 // record means nothing.
@@ -27,6 +30,8 @@ enum lane_item_kind {
 	LANE_ITEM_FORK = 18,   // `detail`: which fork
 	LANE_ITEM_START = 19,  // the image begins
 	LANE_ITEM_END = 20,    // its process has ended
+	LANE_ITEM_ECHO =
+		32, // `detail` times the two items before it, which stand in the same batch
 };
 
 struct lane_item {
@@ -65,6 +70,7 @@ struct lane_reader {
 	struct lane_path path;
 	stack_id stack;   // of the whole path
 	bool free_stacks; // frees have stacks
+	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
 	bool broken;
 };
 

@@ -191,10 +191,21 @@ static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit
 	for (size_t count = 0;; count++) {
 		struct lane_item *item;
 		bool fold = false;
+		size_t row;
 
 		if (stream->first == stream->inner && !image_refill(stream))
 			return true;
+		row = ledger_row(merge->ledger, stream, limit_ns);
+		stream->first += row;
+		stream->stirred |= row > 0;
+		if (stream->first == stream->inner)
+			continue;
 		item = &stream->items[stream->first];
+		if (item->kind == LANE_ITEM_ECHO) {
+			ledger_echo(merge->ledger, stream);
+			stream->first++;
+			continue;
+		}
 		if (beyond(item, limit_ns, count))
 			return true;
 		if (unlikely(item->kind == LANE_REALLOC_FREE)) {
