@@ -35,6 +35,7 @@ void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);
 // There is no memory for `count` items of `size_bytes` each: the end.
 _Noreturn void mem_none(size_t count, size_t size_bytes);
 
+// Where ASSERT ends up.
 _Noreturn void mem_assert_failed(const char *what, const char *file, int line);
 
 #define ASSERT(condition) \

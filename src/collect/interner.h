@@ -3,8 +3,8 @@
 // Stacks are a tree: a stack is its innermost frame and the stack of the callers. They are found by
 // a hash over all frames from the outermost on, so that where a stack lies in the table is known
 // before its callers' number is: the places of a whole batch of stacks can be asked for first
-// (interner_prefetch) and looked at afterwards, and the waits for memory overlap. The hash only says
-// where to look; a stack is known by its callers' number and its frame.
+// (interner_prefetch) and looked at afterwards, and the waits for memory overlap. The hash only
+// says where to look; a stack is known by its callers' number and its frame.
 //
 // A stack costs 16 bytes in a table that is between three eighths and three quarters full, whatever
 // its depth. New ones are written to the trace at once. One thread.
@@ -17,8 +17,8 @@
 #include <stddef.h>
 
 struct interner_slot {
-	uint64_t key;  // callers << 32 | frame; callers: stack id, or for an outermost frame 0 or
-		       // UINT32_MAX - flags
+	uint64_t key; // callers << 32 | frame; callers: stack id, or for an outermost frame 0 or
+		// UINT32_MAX - flags
 	uint32_t hash; // the upper half
 	stack_id id;   // 0: free
 };

@@ -245,6 +245,23 @@ static uint32_t types_with_stack(const struct lane_reader *reader)
 	return always | (reader->free_stacks ? 1u << LANE_FREE : 0);
 }
 
+// What an event seldom has in front of its address.
+static inline const uint8_t *take_prefix(uint32_t head, const uint8_t *at, struct lane_item *item,
+					 uint64_t *time_ns)
+{
+	if (head & LANE_TIME) {
+		*time_ns += load32(at);
+		at += 4;
+	}
+	if (head & LANE_OWNER) {
+		item->owner = load64(at);
+		at += 8;
+	}
+	if (head & LANE_MARK)
+		at += 8;
+	return at;
+}
+
 // Take calls on memory apart, from `in` up to `end`, until the batch is full or something else
 // comes. Returns where it stopped: `in` itself where the first record cannot be.
 static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
@@ -253,7 +270,7 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 {
 	const uint32_t with_stack = types_with_stack(reader);
 	uint64_t time_ns = reader->time_ns, address = reader->address;
-	uint64_t then_ns = time_ns;
+	uint64_t then_ns;
 	uint32_t current = reader->stack; // an id, and after the first edit an edit's number
 	struct lane_item *item = items;
 	struct lane_item *last = items + (max < BATCH_ITEMS ? max : BATCH_ITEMS);
@@ -268,23 +285,14 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 
 		if (unlikely(type - 1 >= LANE_FAILED || address_length > 8 || size_length > 8))
 			break;
+		then_ns = time_ns;
 		item->owner = 0;
 		item->run = 0;
 		item->kind = (uint8_t)type;
 		item->align_log2 = 0;
 		// A ring is mapped twice, so that what a short record does not have can be read.
-		if (unlikely(head & (LANE_TIME | LANE_OWNER | LANE_MARK))) {
-			if (head & LANE_TIME) {
-				then_ns = time_ns + load32(at);
-				at += 4;
-			}
-			if (head & LANE_OWNER) {
-				item->owner = load64(at);
-				at += 8;
-			}
-			if (head & LANE_MARK)
-				at += 8;
-		}
+		if (unlikely(head & (LANE_TIME | LANE_OWNER | LANE_MARK)))
+			at = take_prefix(head, at, item, &then_ns);
 		if (likely(type != LANE_FAILED))
 			address +=
 				(uint64_t)varint_unzigzag(load64(at) & low_bytes[address_length]);

@@ -3,8 +3,8 @@
 // It works in batches: first the bytes of some hundred records are taken apart, and the places of
 // their stacks in the interner's table are asked for; then the stacks are looked up.
 //
-// A loop that allocates and frees one block writes the same two records over and over. Those are not
-// taken apart but compared, and told by one item, an *echo*, where the caller takes such.
+// A loop that allocates and frees one block writes the same two records over and over. Those are
+// not taken apart but compared, and told by one item, an *echo*, where the caller takes such.
 //
 // Bounded: it reads nothing beyond what the guest published, gives up on the first record that
 // cannot be, and then stays broken: a guest can overwrite its own lanes, and what follows a damaged
