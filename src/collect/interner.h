@@ -16,9 +16,10 @@
 
 #include <stddef.h>
 
+// `key` is the callers << 32 | the frame; the callers of an outermost frame are 0, or UINT32_MAX -
+// flags.
 struct interner_slot {
-	uint64_t key; // callers << 32 | frame; callers: stack id, or for an outermost frame 0 or
-		// UINT32_MAX - flags
+	uint64_t key;
 	uint32_t hash; // the upper half
 	stack_id id;   // 0: free
 };
