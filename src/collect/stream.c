@@ -68,11 +68,12 @@ static void pass_barrier(struct stream *stream)
 	struct stream_barrier *barrier = stream->barriers;
 	struct lane_item *item = stream_push(stream);
 
-	if (stream->reader.time_ns < barrier->time_ns)
-		stream->reader.time_ns = barrier->time_ns;
 	item->kind = barrier->kind;
 	item->detail = barrier->detail;
-	item->time_ns = stream->reader.time_ns;
+	// The reader's own time stays as it is: the lane's next event says how much later it is
+	// than the lane's last one.
+	item->time_ns = stream->reader.time_ns > barrier->time_ns ? stream->reader.time_ns
+								  : barrier->time_ns;
 	stream->barriers = barrier->next;
 	mem_free(barrier);
 }
@@ -138,12 +139,12 @@ void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bo
 {
 	for (size_t i = from; i < stream->end; i++) {
 		struct lane_item *item = &stream->items[i];
-		uint32_t slot = lane_slot(item->address);
+		uint32_t slot = lane_item_slot(item);
 		struct stream_interval *interval;
 		struct slots_run *run;
 		uint32_t after;
 
-		if (item->kind >= LANE_FAILED)
+		if (item->kind >= LANE_FAILED && !lane_item_is_pool(item))
 			continue;
 		interval = stream_interval_get(stream, slot);
 		after = interval->run;
