@@ -70,6 +70,7 @@ static bool read_words(struct wishes *wishes, struct err *err)
 	} known[] = {
 		{ "free-stacks", SEGMENT_FREE_STACKS },
 		{ "clock=ns", SEGMENT_CLOCK_NS },
+		{ "paused", SEGMENT_PAUSED },
 		{ "no-follow", SEGMENT_NO_FOLLOW },
 		{ "force", 0 },
 	};

@@ -22,6 +22,7 @@ enum {
 	RECORD_FREE_STACKS,
 	RECORD_VERIFY_STACKS,
 	RECORD_CLOCK,
+	RECORD_PAUSED,
 	RECORD_NO_FOLLOW,
 	RECORD_STRICT,
 	RECORD_BUNDLE,
@@ -38,6 +39,8 @@ static const struct option_row record_options[] = {
 	  "walk every stack a second time, without the cache, and count differences (slow)" },
 	{ RECORD_CLOCK, 0, "clock", "tick|ns",
 	  "time events by a tick of 100 us (default), or each event by itself" },
+	{ RECORD_PAUSED, 0, "paused", NULL,
+	  "begin without recording allocations, until the program resumes (tidemark.h)" },
 	{ RECORD_NO_FOLLOW, 0, "no-follow", NULL, "do not record the program's children" },
 	{ RECORD_STRICT, 0, "strict", NULL,
 	  "exit with 125 if anything is not recorded; do not even start what cannot be" },
@@ -125,6 +128,9 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			break;
 		case RECORD_VERIFY_STACKS:
 			record_add_option(record, SEGMENT_VERIFY, "verify-stacks");
+			break;
+		case RECORD_PAUSED:
+			record_add_option(record, SEGMENT_PAUSED, "paused");
 			break;
 		case RECORD_CLOCK:
 			if (!record_clock(record))

@@ -51,7 +51,6 @@ enum exit_code {
 extern const struct command cmd_record;
 extern const struct command cmd_report;
 extern const struct command cmd_transients;
-extern const struct command cmd_active;
 extern const struct command cmd_info;
 extern const struct command cmd_dump;
 extern const struct command cmd_repair;

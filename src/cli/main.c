@@ -13,7 +13,7 @@
 
 // In the order of the help.
 static const struct command *const commands[] = {
-	&cmd_record, &cmd_report, &cmd_transients, &cmd_active,  &cmd_info,
+	&cmd_record, &cmd_report, &cmd_transients, &cmd_info,
 	&cmd_dump,   &cmd_repair, &cmd_bundle,     &cmd_collect,
 };
 

@@ -112,8 +112,16 @@ static void read_message(struct image *image, struct payload *payload)
 	mem_free(text);
 }
 
-// A mark or a fork: both begin alike.
-static void read_place(struct image *image, struct payload *payload, uint8_t kind)
+static void read_pool(struct image *image, struct payload *payload)
+{
+	uint32_t number = (uint32_t)take(payload, 4);
+
+	if (!payload->short_)
+		pools_add(&image->pools, number, payload->at, payload->left);
+}
+
+// A fork, or what becomes a note of kind `note`: all begin alike.
+static void read_place(struct image *image, struct payload *payload, uint8_t note)
 {
 	uint64_t time_ns = take(payload, 8);
 	uint32_t tid = (uint32_t)take(payload, 4);
@@ -123,8 +131,14 @@ static void read_place(struct image *image, struct payload *payload, uint8_t kin
 
 	if (payload->short_)
 		return;
-	event = image_event_add(image, kind, time_ns, tid, lane, head);
-	if (kind == LANE_ITEM_MARK)
+	if (note == TRACE_NOTE_PAUSE) {
+		note = take(payload, 1) != 0 ? TRACE_NOTE_PAUSE : TRACE_NOTE_RESUME;
+		payload->left = 0;
+	}
+	event = image_event_add(image, note != 0 ? LANE_ITEM_MARK : LANE_ITEM_FORK, time_ns, tid,
+				lane, head);
+	event->note = note;
+	if (note != 0)
 		event->name = mem_copy_bytes(payload->at, payload->left);
 }
 
@@ -161,13 +175,19 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 		read_message(image, &payload);
 		break;
 	case NOTE_MARK:
-		read_place(image, &payload, LANE_ITEM_MARK);
+		read_place(image, &payload, TRACE_NOTE_MARK);
 		break;
 	case NOTE_FORK:
-		read_place(image, &payload, LANE_ITEM_FORK);
+		read_place(image, &payload, 0);
 		break;
 	case NOTE_FORK_FAILED:
 		read_fork_failed(image, &payload);
+		break;
+	case NOTE_POOL:
+		read_pool(image, &payload);
+		break;
+	case NOTE_PAUSE:
+		read_place(image, &payload, TRACE_NOTE_PAUSE);
 		break;
 	default: // of a newer recorder
 		break;

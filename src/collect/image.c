@@ -70,6 +70,7 @@ void image_free(struct image *image)
 	image->begun = false;
 	image_close(image);
 	frame_map_fini(&image->frames);
+	pools_fini(&image->pools);
 	mem_free(image);
 }
 
@@ -192,6 +193,7 @@ void image_read_notes(struct image *image)
 {
 	struct stream *notes = image_stream(image, 0);
 
+	image->notes_read = true;
 	if (notes == NULL)
 		return;
 	stream_settle(notes);
@@ -214,9 +216,7 @@ bool image_refill(struct stream *stream)
 	if (stream->image->merging || stream->lane == 0)
 		return false;
 	stream_settle(stream);
-	stream->reader.echoes = true;
 	fill(stream, stream->cut, CHUNK_ITEMS);
-	stream->reader.echoes = false;
 	stream->inner = stream->end;
 	publish_tail(stream, stream->reader.at);
 	return stream->end > before;

@@ -9,6 +9,7 @@
 #include "collect/door.h"
 #include "collect/frame_map.h"
 #include "collect/ledger.h"
+#include "collect/pools.h"
 #include "collect/slots.h"
 #include "collect/stream.h"
 
@@ -20,12 +21,13 @@ struct image_thread {
 	uint64_t seen_ns;
 };
 
-// A place in the order that a note of the guest spoke of: a mark, or a fork.
+// A place in the order that a note of the guest spoke of: a fork, or what becomes a note there.
 struct image_event {
 	uint32_t tid;
 	uint32_t lane;
 	uint64_t head;
-	char *name;           // of a mark; NULL: a fork
+	uint8_t note;         // enum trace_note_kind: a mark, a pause, its end; 0: a fork
+	char *name;           // the note's text; NULL: a fork
 	struct image *child;  // the fork's, once it has said hello
 	uint64_t deadline_ns; // how long the order is held for it; 0: not reached yet
 	bool failed;          // there is no child
@@ -50,6 +52,7 @@ struct image {
 	struct door_arrival *arrival; // hello, share, pidfd, names; ours
 	struct share share;           // arrival's, by value; segment NULL once closed
 	struct frame_map frames;
+	struct pools pools;
 	struct stream **streams; // by lane; SEGMENT_LANES_MAX places, made as lanes appear
 	uint32_t streams_count;
 	uint64_t notes_cut; // the second look at lane 0
@@ -64,6 +67,7 @@ struct image {
 	struct image_exec vfork_exec; // of a vfork child
 
 	bool begun;      // has its place in the order
+	bool notes_read; // at least once since then
 	bool promised;   // a fork of its parent will give it its place
 	bool exited;     // the process has ended
 	bool replaced;   // another image of the process has said hello

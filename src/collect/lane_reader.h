@@ -1,14 +1,8 @@
 // lane_reader: takes a lane's bytes apart, record by record, into items.
 //
-// It works in batches: first the bytes of some hundred records are taken apart, and the places of
-// their stacks in the interner's table are asked for; then the stacks are looked up.
-//
-// A loop that allocates and frees one block writes the same two records over and over. Those are
-// not taken apart but compared, and told by one item, an *echo*, where the caller takes such.
-//
-// Bounded: it reads nothing beyond what the guest published, gives up on the first record that
-// cannot be, and then stays broken: a guest can overwrite its own lanes, and what follows a damaged
-// record means nothing.
+// Pure but for the stacks, which it interns as it meets them. Bounded: it reads nothing beyond
+// what the guest published, gives up on the first record that cannot be, and then stays broken: a
+// guest can overwrite its own lanes, and what follows a damaged record means nothing.
 //
 // The state belongs to the lane and survives a change of its thread (wire/lane_event.h).
 #ifndef COLLECT_LANE_READER_H
@@ -30,8 +24,8 @@ enum lane_item_kind {
 	LANE_ITEM_FORK = 18,   // `detail`: which fork
 	LANE_ITEM_START = 19,  // the image begins
 	LANE_ITEM_END = 20,    // its process has ended
-	LANE_ITEM_ECHO =
-		32, // `detail` times the two items before it, which stand in the same batch
+	LANE_ITEM_NAME = 21,   // the thread's name, by the program: 16 bytes in address and size
+	LANE_ITEM_POOL = 22,   // with enum lane_pool added: a call on a block of `pool`
 };
 
 struct lane_item {
@@ -44,20 +38,23 @@ struct lane_item {
 		uint32_t tid;
 		uint32_t detail;
 	};
-	uint32_t run; // the merge's
+	uint32_t run;  // the merge's
+	uint32_t pool; // LANE_ITEM_POOL + …
 	uint8_t kind;
 	uint8_t align_log2;
 };
 
-// A lane's current stack, outermost first: of each depth the hash, the innermost frame, the id.
-struct lane_path {
-	uint64_t *hashes;
-	frame_id *frames;
-	stack_id *ids;
-	size_t capacity;
-	uint32_t depth;
-	uint8_t flags; // enum trace_stack_flag
-};
+// Is it a call on a block of a pool?
+static inline bool lane_item_is_pool(const struct lane_item *item)
+{
+	return item->kind > LANE_ITEM_POOL;
+}
+
+// The slot by which the item is put into order.
+static inline uint32_t lane_item_slot(const struct lane_item *item)
+{
+	return lane_item_is_pool(item) ? lane_pool_slot(item->pool) : lane_slot(item->address);
+}
 
 struct lane_reader {
 	const uint8_t *ring; // mapped twice, end to end; borrowed
@@ -67,10 +64,11 @@ struct lane_reader {
 	uint64_t address;
 	struct frame_map *frames;  // borrowed
 	struct interner *interner; // borrowed
-	struct lane_path path;
-	stack_id stack;   // of the whole path
-	bool free_stacks; // frees have stacks
-	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
+	stack_id *path;            // the current stack: stack ids, outermost first
+	size_t path_capacity;
+	uint32_t depth;
+	uint8_t stack_flags; // enum trace_stack_flag
+	bool free_stacks;    // frees have stacks
 	bool broken;
 };
 

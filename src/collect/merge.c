@@ -144,7 +144,7 @@ static inline void consume(struct stream *stream)
 			slots_remove(slots, item->run);
 		}
 	} else if (item->owner != 0) {
-		stream_interval_get(stream, lane_slot(item->address))->owner = item->owner;
+		stream_interval_get(stream, lane_item_slot(item))->owner = item->owner;
 	}
 	stream->first++;
 	if (stream->inner < stream->first)
@@ -168,6 +168,9 @@ static inline bool deliver(struct merge *merge, struct stream *stream, bool fold
 		memcpy(name + 8, &item->size, 8);
 		ledger_time(merge->ledger, item->time_ns);
 		ledger_thread(merge->ledger, stream, item->tid, name);
+	} else if (item->kind >= LANE_ITEM_NAME) {
+		stream->stirred = true;
+		ledger_client(merge->ledger, stream);
 	} else if (!merge->special(merge->context, stream, item)) {
 		return false;
 	}
@@ -191,21 +194,10 @@ static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit
 	for (size_t count = 0;; count++) {
 		struct lane_item *item;
 		bool fold = false;
-		size_t row;
 
 		if (stream->first == stream->inner && !image_refill(stream))
 			return true;
-		row = ledger_row(merge->ledger, stream, limit_ns);
-		stream->first += row;
-		stream->stirred |= row > 0;
-		if (stream->first == stream->inner)
-			continue;
 		item = &stream->items[stream->first];
-		if (item->kind == LANE_ITEM_ECHO) {
-			ledger_echo(merge->ledger, stream);
-			stream->first++;
-			continue;
-		}
 		if (beyond(item, limit_ns, count))
 			return true;
 		if (unlikely(item->kind == LANE_REALLOC_FREE)) {
@@ -223,11 +215,20 @@ static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit
 
 // ---- Lanes that wait for each other ---------------------------------------------------------
 
-// Does a run have an event on `address` between the looks?
-static bool has_outer(const struct stream *stream, uint32_t run, uint64_t address)
+// Are both events on the same block? Of a pool, all are: some end all its blocks.
+static inline bool same_block(const struct lane_item *one, const struct lane_item *other)
+{
+	if (lane_item_is_pool(one) || lane_item_is_pool(other))
+		return lane_item_is_pool(one) && lane_item_is_pool(other) &&
+		       one->pool == other->pool;
+	return one->address == other->address;
+}
+
+// Does a run have an event on the item's block between the looks?
+static bool has_outer(const struct stream *stream, uint32_t run, const struct lane_item *item)
 {
 	for (size_t i = stream->inner; i < stream->end; i++)
-		if (stream->items[i].run == run && stream->items[i].address == address)
+		if (stream->items[i].run == run && same_block(&stream->items[i], item))
 			return true;
 	return false;
 }
@@ -245,7 +246,7 @@ static struct stream *blocker(struct stream *stream, const struct lane_item *ite
 		const struct slots_run *run = &slots->runs[at];
 		struct stream *other = stream->image->streams[run->lane];
 
-		if (other != stream && (run->inner > 0 || has_outer(other, at, item->address)))
+		if (other != stream && (run->inner > 0 || has_outer(other, at, item)))
 			return other;
 	}
 	return NULL;

@@ -172,6 +172,8 @@ static void begin(struct roster *roster, struct image *image)
 				   (size_t)image->process + 1, sizeof *roster->parents);
 	roster->parents[image->process] = process.parent;
 	*map_put(&roster->processes, image->pid, NULL) = (uint64_t)image->process + 1;
+	if (parent != NULL)
+		pools_inherit(&image->pools, &parent->pools, arrival->hello.pools_count);
 	if (arrival->hello.start == SEGMENT_START_FORK)
 		frame_map_inherit(&image->frames, parent != NULL ? &parent->frames : NULL,
 				  arrival->hello.frames_count, arrival->hello.modules_count);
@@ -236,6 +238,8 @@ static void settle(struct roster *roster, struct image *image)
 		if (find_id(roster->arrivals, hello->parent_image) != NULL)
 			return;
 		parent = find_id(roster->images, hello->parent_image);
+		if (parent != NULL && !parent->notes_read)
+			return; // it has begun just now: what it said of the fork is not known yet
 		event = parent != NULL ? fork_of(parent, image) : NULL;
 		if (event != NULL) {
 			event->child = image;
@@ -312,8 +316,7 @@ bool roster_special(void *context, struct stream *stream, const struct lane_item
 
 			thread = known->known ? known->id : TRACE_NONE;
 		}
-		ledger_note(roster->ledger, TRACE_NOTE_MARK, image->process, thread, 0,
-			    event->name);
+		ledger_note(roster->ledger, event->note, image->process, thread, 0, event->name);
 	}
 	image_event_pass(image, event);
 	return true;

@@ -46,7 +46,8 @@ static void refresh_names(struct roster *roster)
 		for (uint32_t i = 1; i < image->streams_count && !image->final; i++) {
 			struct stream *stream = image->streams[i];
 
-			if (stream == NULL || !stream->stirred || stream->thread == TRACE_NONE)
+			if (stream == NULL || !stream->stirred || stream->named ||
+			    stream->thread == TRACE_NONE)
 				continue;
 			if (++asked > NAMES_MAX)
 				return;

@@ -46,6 +46,7 @@ struct stream {
 	char name[16];
 	bool mourned; // that the lane is broken has been told
 	bool stirred; // has had events since the last look at thread names
+	bool named;   // the program gave its thread the name: do not look
 
 	size_t heap_at; // the merge's: place in the heap, from 1; 0: not in it
 	bool wanted;    // the merge's: waited for

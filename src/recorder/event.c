@@ -26,8 +26,7 @@ uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 	return at;
 }
 
-// The recording was stopped from outside: nothing more from this process.
-static void event_stopped(struct lane *lane)
+void event_stopped(struct lane *lane)
 {
 	recording_stop();
 	if (recording_state->segment)

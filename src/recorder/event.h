@@ -40,6 +40,9 @@ struct event_time {
 	uint8_t *at;
 };
 
+// The recording was stopped from outside: nothing more from this process.
+HIDDEN void event_stopped(struct lane *lane);
+
 // The tick is another one: put the time.
 HIDDEN struct event_time event_put_time(struct lane *lane, uint8_t *start);
 

@@ -5,6 +5,7 @@
 #ifndef RECORDER_HOOK_H
 #define RECORDER_HOOK_H
 
+#include "recorder/client.h"
 #include "recorder/event.h"
 
 // Where the walk of the stack begins: to be taken in the hook itself.
@@ -26,9 +27,12 @@ static inline __attribute__((always_inline)) uint8_t *hook_start(const struct la
 static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, uint32_t more,
 								 const struct event_call *call)
 {
-	struct lane *lane = lane_enter();
+	struct lane *lane;
 	uint8_t *start, *at;
 
+	if (unlikely(client_paused))
+		return;
+	lane = lane_enter();
 	if (unlikely(!lane))
 		return;
 	start = hook_start(lane);

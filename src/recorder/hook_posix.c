@@ -112,14 +112,14 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 		clock_set_exact(lane);
 	start = hook_start(lane);
 	call.size = size;
-	if (likely(result)) {
+	if (likely(result && !client_paused)) {
 		call.address = (uint64_t)result;
 		at = event_put(lane, start, LANE_REALLOC_ALLOC,
 			       EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK, &call);
-	} else if (size) {
+	} else if (size && !result) {
 		at = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | EVENT_SIZE, &call);
 	} else {
-		at = start; // it freed the block
+		at = start; // it freed the block, or allocations are not recorded now
 	}
 	lane_leave(lane, start, at ? at : start);
 	return result;

@@ -117,16 +117,57 @@ void notes_exec_failed(uint32_t error)
 	notes_close(&record);
 }
 
+// Open a note of a place in a lane.
+static bool notes_open_place(struct notes_record *record, uint16_t type, uint64_t time_ns,
+			     uint32_t tid, uint32_t lane, uint64_t head)
+{
+	if (!notes_open(record, type))
+		return false;
+	notes_put(record, &time_ns, 8);
+	notes_put(record, &tid, 4);
+	notes_put(record, &lane, 4);
+	notes_put(record, &head, 8);
+	return true;
+}
+
 void notes_fork(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head)
 {
 	struct notes_record record;
 
-	if (!notes_open(&record, NOTE_FORK))
+	if (notes_open_place(&record, NOTE_FORK, time_ns, tid, lane, head))
+		notes_close(&record);
+}
+
+void notes_mark(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, const char *name,
+		uint32_t length)
+{
+	struct notes_record record;
+
+	if (!notes_open_place(&record, NOTE_MARK, time_ns, tid, lane, head))
 		return;
-	notes_put(&record, &time_ns, 8);
-	notes_put(&record, &tid, 4);
-	notes_put(&record, &lane, 4);
-	notes_put(&record, &head, 8);
+	notes_put(&record, name, length);
+	notes_close(&record);
+}
+
+void notes_pause(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, bool paused)
+{
+	struct notes_record record;
+	uint8_t byte = paused;
+
+	if (!notes_open_place(&record, NOTE_PAUSE, time_ns, tid, lane, head))
+		return;
+	notes_put(&record, &byte, 1);
+	notes_close(&record);
+}
+
+void notes_pool(uint32_t id, const char *name, uint32_t length)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_POOL))
+		return;
+	notes_put(&record, &id, 4);
+	notes_put(&record, name, length);
 	notes_close(&record);
 }
 

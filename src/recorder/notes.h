@@ -26,6 +26,15 @@ HIDDEN void notes_exec_failed(uint32_t error);
 // This thread is about to fork; what it did in `lane` up to `head` is before that.
 HIDDEN void notes_fork(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head);
 
+// This moment of thread `tid`, which has written `lane` up to `head` (0: it has none), is called
+// by the name. Likewise: from here on allocations are not recorded, or are again.
+HIDDEN void notes_mark(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head,
+		       const char *name, uint32_t length);
+HIDDEN void notes_pause(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, bool paused);
+
+// There is a pool `id`, from 1 on.
+HIDDEN void notes_pool(uint32_t id, const char *name, uint32_t length);
+
 // Something the user should know (enum note_message).
 HIDDEN void notes_message(uint32_t message, const char *text);
 

@@ -1,6 +1,7 @@
 #include "recorder/recording.h"
 
 #include "recorder/alone.h"
+#include "recorder/client.h"
 #include "recorder/clock.h"
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"
@@ -212,6 +213,7 @@ static bool recording_say_hello(long fd)
 	hello.parent_image = recording_image;
 	hello.frames_count = recording_image ? codemap_frames_count() : 1;
 	hello.modules_count = recording_image ? codemap_modules_count() : 1;
+	hello.pools_count = client_pools_count();
 	hello.abi = 64;
 	hello.fork_lane = recording_image ? recording_fork_lane : 0;
 	hello.fork_head = recording_image ? recording_fork_head : 0;
@@ -393,6 +395,8 @@ static bool recording_start(struct recording_state *state)
 	clock_start();
 	recording_measure();
 	__atomic_store_n(&state->phase, RECORDING_ON, __ATOMIC_RELEASE);
+	if (fresh && (state->options & SEGMENT_PAUSED))
+		client_begin_paused();
 	if (fresh) {
 		patch_start();
 		recording_look_at_program();

@@ -43,6 +43,8 @@ static const char *const notes[] = {
 	[TRACE_NOTE_EXEC_UNSEEN] = "exec-unseen",
 	[TRACE_NOTE_MODULE_GONE] = "module-gone",
 	[TRACE_NOTE_THREAD_NAME] = "thread-name",
+	[TRACE_NOTE_PAUSE] = "pause",
+	[TRACE_NOTE_RESUME] = "resume",
 };
 
 enum {

@@ -49,6 +49,29 @@ enum lane_type {
 	LANE_EXTRA = 11,        // u16 kind, u16 length, bytes: skipped when not known
 };
 
+// Kinds of LANE_EXTRA.
+enum lane_extra {
+	// A call on a block of a pool (tidemark.h): u8 enum lane_pool, u8 enum lane_pool_flag, u32
+	// pool, u64 owner if LANE_POOL_OWNER, u64 address, u64 size, and if LANE_POOL_STACK an
+	// edit. Time, owner intervals and the current stack are the lane's, as for other events;
+	// the slot is that of the pool (lane_pool_slot), so that all events of a pool are in one
+	// order. LANE_POOL_FREE has a stack only under SEGMENT_FREE_STACKS, the others always.
+	LANE_EXTRA_POOL = 1,
+	LANE_EXTRA_NAME = 2, // u8[16] name (NUL-padded): that the program gives its thread
+};
+
+enum lane_pool {
+	LANE_POOL_ALLOC = 1,
+	LANE_POOL_FREE = 2,
+	LANE_POOL_RESET = 3,   // all its blocks end; no address
+	LANE_POOL_DESTROY = 4, // and so does the pool
+};
+
+enum lane_pool_flag {
+	LANE_POOL_OWNER = 1 << 0,
+	LANE_POOL_STACK = 1 << 1,
+};
+
 enum lane_flag {
 	LANE_TYPE_MASK = 0xf,
 	LANE_ADDRESS_SHIFT = 4,
@@ -76,6 +99,17 @@ static inline uint32_t lane_slot(uint64_t address)
 	return (uint32_t)(address >> 12) & (LANE_SLOTS - 1);
 }
 
+// What stands for a pool's address where events of pools are put into order.
+static inline uint64_t lane_pool_address(uint32_t pool)
+{
+	return (uint64_t)pool << 12;
+}
+
+static inline uint32_t lane_pool_slot(uint32_t pool)
+{
+	return lane_slot(lane_pool_address(pool));
+}
+
 // Notes: records of lane 0. u16 type, u16 length of what follows, then the payload, all
 // little-endian and unaligned. A reader skips a type it does not know.
 enum note_type {
@@ -89,12 +123,18 @@ enum note_type {
 	NOTE_EXEC = 3,
 	NOTE_EXEC_FAILED = 4, // u32 errno: that exec came back
 	NOTE_MESSAGE = 5,     // u32 enum note_message, then text: shown to the user once
-	NOTE_MARK = 6,        // u64 time, u32 tid, u32 lane, u64 lane head, then the name
+	// u64 time, u32 tid, u32 lane, u64 lane head, then the name: between what the thread had
+	// written and what it writes next, a moment that has a name.
+	NOTE_MARK = 6,
 	// u64 time, u32 tid, u32 lane, u64 lane head: this thread is about to fork, and its child
 	// will say hello before anything else, repeating lane and head (both 0 where the thread has
 	// no lane). The collector holds the order there until the hello comes, 100 ms at most.
 	NOTE_FORK = 7,
 	NOTE_FORK_FAILED = 8, // u32 tid: the last fork that this thread announced made no child
+	NOTE_POOL = 9,        // u32 pool (from 1, in order), then its name
+	// As NOTE_MARK, but for the name u8: 1 from here on allocations are not recorded, 0 they
+	// are again.
+	NOTE_PAUSE = 10,
 };
 
 // Why a new image will not be seen, as far as the exec'ing process can tell. 0: it will.

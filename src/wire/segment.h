@@ -135,6 +135,7 @@ enum segment_option {
 	SEGMENT_FREE_STACKS = 1 << 0, // a stack with every free
 	SEGMENT_CLOCK_NS = 1 << 1,    // each event has its own time
 	SEGMENT_NO_FOLLOW = 1 << 2,   // do not record children
+	SEGMENT_PAUSED = 1 << 3,      // a fresh image begins without recording allocations
 	SEGMENT_VERIFY = 1 << 4,      // walk every stack again without the cache, and compare
 };
 
@@ -156,7 +157,7 @@ struct segment_hello {
 	uint32_t abi;           // 64 or 32
 	uint32_t exe_length;    // bytes of exe, without a NUL
 	uint32_t fork_lane;     // fork: the forking thread's lane in the parent, 0: it had none
-	uint32_t reserved;      // 0
+	uint32_t pools_count;   // fork: pool ids below this one are the parent's
 	uint64_t fork_head;     // fork: that lane's head, as in the parent's NOTE_FORK
 	char exe[4096];         // path of the executable; only exe_length bytes are sent
 };

@@ -150,14 +150,17 @@ static inline void fake_lane_close(struct fake_lane *lane)
 	munmap(lane->ring, 2 * (size_t)lane->ring_bytes);
 }
 
-// Begin a record of at most `size` bytes: wait for room.
+// Begin a record of at most `size` bytes: wait for room, unless nobody reads any more.
 static inline void fake_begin(struct fake_lane *lane, size_t size)
 {
 	_Atomic uint64_t *tail = &lane->guest->lanes[lane->number].tail;
 
 	while (lane->head + size >
-	       atomic_load_explicit(tail, memory_order_acquire) + lane->ring_bytes)
+	       atomic_load_explicit(tail, memory_order_acquire) + lane->ring_bytes) {
+		if (fake_now(lane->guest) == SEGMENT_CLOCK_STOP)
+			break;
 		sched_yield();
+	}
 	lane->record = lane->ring + (lane->head & (lane->ring_bytes - 1));
 	lane->length = 0;
 }

@@ -117,18 +117,6 @@ TEST(lane_reader_stops_at_the_room_it_is_given_and_goes_on_there)
 	end(&fixture);
 }
 
-// The stack of the guest's frame `id`, called from the two outermost frames of `first` below.
-static stack_id callee(struct fixture *fixture, stack_id parent, uint32_t id)
-{
-	uint64_t hash = interner_root(0);
-	struct interner_push push = { .frame = frame_map_get(&fixture->frames, id) };
-
-	hash = interner_hash(hash, frame_map_get(&fixture->frames, 1));
-	hash = interner_hash(hash, frame_map_get(&fixture->frames, 2));
-	push.hash = (uint32_t)(interner_hash(hash, push.frame) >> 32);
-	return interner_add(&fixture->interner, parent, &push, 0);
-}
-
 TEST(lane_reader_keeps_the_current_stack_until_it_is_edited)
 {
 	static const uint32_t first[] = { 1, 2, 3 }, second[] = { 4 };
@@ -153,8 +141,8 @@ TEST(lane_reader_keeps_the_current_stack_until_it_is_edited)
 	CHECK(items[0].stack != 0);
 	CHECK_EQ(items[0].stack, items[1].stack);
 	CHECK(items[2].stack != items[0].stack);
-	CHECK_EQ(items[0].stack, callee(&fixture, items[3].stack, 3));
-	CHECK_EQ(items[2].stack, callee(&fixture, items[3].stack, 4));
+	CHECK_EQ(fixture.interner.nodes[items[0].stack].parent, items[3].stack);
+	CHECK_EQ(fixture.interner.nodes[items[2].stack].parent, items[3].stack);
 	CHECK_EQ(0, items[4].stack);
 	CHECK_EQ(0, items[5].stack);
 	end(&fixture);
@@ -231,6 +219,91 @@ TEST(lane_reader_follows_times_threads_and_what_it_does_not_know)
 	end(&fixture);
 }
 
+// One record of a pool, with the fields in `flags`.
+static void put_pool(struct fake_lane *lane, uint8_t what, uint8_t flags, uint32_t frame)
+{
+	fake_begin(lane, 64);
+	fake_put(lane, LANE_EXTRA, 2);
+	fake_put(lane, LANE_EXTRA_POOL, 2);
+	fake_put(lane, 22 + (flags & LANE_POOL_OWNER ? 8u : 0) + (flags & LANE_POOL_STACK ? 8u : 0),
+		 2);
+	fake_put(lane, what, 1);
+	fake_put(lane, flags, 1);
+	fake_put(lane, 7, 4);
+	if (flags & LANE_POOL_OWNER)
+		fake_put(lane, 55, 8);
+	fake_put(lane, 0x5000, 8);
+	fake_put(lane, 640, 8);
+	if (flags & LANE_POOL_STACK) {
+		fake_put(lane, 0, 2);
+		fake_put(lane, 1, 2);
+		fake_put(lane, frame, 4);
+	}
+	fake_end(lane);
+}
+
+TEST(lane_reader_reads_the_events_of_pools_and_their_stacks)
+{
+	struct lane_item items[8];
+	struct fixture fixture;
+
+	begin(&fixture, false);
+	fake_write(&fixture.lane,
+		   &(struct fake_event){ .type = LANE_FREE, .address = 0x9000, .time_ns = 30 });
+	put_pool(&fixture.lane, LANE_POOL_ALLOC, LANE_POOL_OWNER | LANE_POOL_STACK, 5);
+	put_pool(&fixture.lane, LANE_POOL_FREE, 0, 0);
+	put_pool(&fixture.lane, LANE_POOL_RESET, 0, 0);
+	put_pool(&fixture.lane, LANE_POOL_DESTROY, LANE_POOL_STACK, 6);
+	// Addresses of pools are whole: the next event goes on from the one before them.
+	fake_write(&fixture.lane,
+		   &(struct fake_event){ .type = LANE_FREE, .address = 0x9010, .time_ns = 30 });
+	CHECK_EQ(6, decode(&fixture, items, 8));
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct lane_item *item = &items[1 + i];
+
+		CHECK_EQ(LANE_ITEM_POOL + LANE_POOL_ALLOC + i, item->kind);
+		CHECK(lane_item_is_pool(item));
+		CHECK_EQ(7, item->pool);
+		CHECK_EQ(lane_pool_slot(7), lane_item_slot(item));
+		CHECK_EQ(0x5000, item->address);
+		CHECK_EQ(640, item->size);
+		CHECK_EQ(30, item->time_ns);
+	}
+	CHECK_EQ(55, items[1].owner);
+	CHECK_EQ(0, items[2].owner);
+	CHECK(items[1].stack != 0 && items[3].stack == items[1].stack);
+	CHECK_EQ(0, items[2].stack);
+	CHECK(items[4].stack != 0 && items[4].stack != items[1].stack);
+	CHECK_EQ(0x9010, items[5].address);
+	end(&fixture);
+}
+
+TEST(lane_reader_refuses_an_event_of_a_pool_that_cannot_be)
+{
+	static const uint8_t what[] = { 0, LANE_POOL_DESTROY + 1, 255 };
+	struct lane_item items[2];
+	struct fixture fixture;
+
+	for (size_t i = 0; i < sizeof what; i++) {
+		begin(&fixture, false);
+		put_pool(&fixture.lane, what[i], 0, 0);
+		CHECK_EQ(0, decode(&fixture, items, 2));
+		CHECK(fixture.reader.broken);
+		end(&fixture);
+	}
+	begin(&fixture, false);
+	fake_begin(&fixture.lane, 64);
+	fake_put(&fixture.lane, LANE_EXTRA, 2);
+	fake_put(&fixture.lane, LANE_EXTRA_POOL, 2);
+	fake_put(&fixture.lane, 21, 2); // one byte short
+	for (int i = 0; i < 21; i++)
+		fake_put(&fixture.lane, 1, 1);
+	fake_end(&fixture.lane);
+	CHECK_EQ(0, decode(&fixture, items, 2));
+	CHECK(fixture.reader.broken);
+	end(&fixture);
+}
+
 // Whatever the limit, no item is made of a record that is not whole, and nothing is read beyond.
 TEST(lane_reader_breaks_at_a_record_that_is_not_whole)
 {
@@ -297,7 +370,7 @@ TEST(lane_reader_survives_noise)
 		lane_reader_decode(&fixture.reader, 4096, items, RING_BYTES);
 		CHECK(fixture.reader.at <= 4096);
 		CHECK(fixture.reader.broken || fixture.reader.at == 4096);
-		CHECK(fixture.reader.path.depth <= LANE_DEPTH_MAX);
+		CHECK(fixture.reader.depth <= LANE_DEPTH_MAX);
 		end(&fixture);
 	}
 }

@@ -1,0 +1,249 @@
+#include "recorder/client.h"
+
+#include "recorder/clock.h"
+#include "recorder/event.h"
+#include "recorder/hook.h"
+#include "recorder/kernel.h"
+#include "recorder/notes.h"
+#include "recorder/recording.h"
+
+// The table, as tidemark.h declares it.
+struct client_table {
+	size_t size;
+	void (*mark)(const char *name, const char *suffix);
+	void (*name_thread)(const char *name);
+	void (*pause)(int paused);
+	unsigned (*pool_create)(const char *name);
+	void (*pool_alloc)(unsigned pool, const void *block, size_t bytes);
+	void (*pool_free)(unsigned pool, const void *block);
+	void (*pool_end)(unsigned pool, int destroy);
+};
+
+enum { CLIENT_TEXT_MAX = 255, CLIENT_NAME_BYTES = 16 };
+
+uint32_t client_paused;
+
+// Kept over fork: a child goes on numbering where its parent was.
+static _Atomic uint32_t client_pools = 1;
+
+// A text of the program's, cut to what we keep.
+struct client_text {
+	char bytes[CLIENT_TEXT_MAX + 16]; // and a suffix
+	uint32_t length;
+};
+
+static void client_add_text(struct client_text *text, const char *from, uint32_t max)
+{
+	while (from && *from && text->length < max)
+		text->bytes[text->length++] = *from++;
+}
+
+uint32_t client_pools_count(void)
+{
+	return __atomic_load_n(&client_pools, __ATOMIC_ACQUIRE);
+}
+
+void client_begin_paused(void)
+{
+	// The first lane belongs to the thread that we are in, the only one.
+	client_paused = 1;
+	notes_pause(clock_now(), kernel_thread_id(), 1, 0, true);
+}
+
+// A note of a place in this thread's lane: what the thread wrote is before it. The lane is busy
+// meanwhile, so that no signal handler comes in between.
+static void client_note_place(const struct client_text *mark, bool paused)
+{
+	struct lane *lane = lane_enter();
+	uint64_t now_ns, signals;
+	uint8_t *at;
+
+	if (!lane)
+		return;
+	at = hook_start(lane);
+	now_ns = __atomic_load_n(lane->tick, __ATOMIC_RELAXED); // as its events have it
+	if (now_ns == SEGMENT_CLOCK_STOP) {
+		event_stopped(lane);
+	} else {
+		signals = kernel_block_signals();
+		if (mark)
+			notes_mark(now_ns, kernel_thread_id(), (uint32_t)lane->id, lane->head,
+				   mark->bytes, mark->length);
+		else
+			notes_pause(now_ns, kernel_thread_id(), (uint32_t)lane->id, lane->head,
+				    paused);
+		kernel_restore_signals(signals);
+	}
+	lane_leave(lane, at, at);
+}
+
+static void client_mark(const char *name, const char *suffix)
+{
+	struct client_text text;
+
+	text.length = 0;
+	client_add_text(&text, name, CLIENT_TEXT_MAX);
+	client_add_text(&text, suffix, CLIENT_TEXT_MAX + 16);
+	client_note_place(&text, false);
+}
+
+static void client_pause(int paused)
+{
+	uint32_t now = paused ? 1 : 0;
+
+	// What is not recorded lies between the notes.
+	if (now && !__atomic_load_n(&client_paused, __ATOMIC_ACQUIRE))
+		client_note_place(NULL, true);
+	if (__atomic_exchange_n(&client_paused, now, __ATOMIC_ACQ_REL) != now && !now)
+		client_note_place(NULL, false);
+}
+
+static void client_name_thread(const char *name)
+{
+	struct lane *lane = lane_enter();
+	const uint16_t head[3] = { LANE_EXTRA, LANE_EXTRA_NAME, CLIENT_NAME_BYTES };
+	uint8_t *start, *at;
+
+	if (!lane)
+		return;
+	start = hook_start(lane);
+	at = start;
+	__builtin_memcpy(at, head, sizeof(head));
+	at += sizeof(head);
+	for (uint32_t i = 0; i < CLIENT_NAME_BYTES; i++)
+		*at++ = i + 1 < CLIENT_NAME_BYTES && name && *name ? (uint8_t)*name++ : 0;
+	lane_leave(lane, start, at);
+}
+
+static unsigned client_pool_create(const char *name)
+{
+	struct client_text text;
+	uint64_t signals;
+	uint32_t pool;
+
+	if (!recording_begin())
+		return 0;
+	text.length = 0;
+	client_add_text(&text, name, CLIENT_TEXT_MAX);
+	pool = __atomic_fetch_add(&client_pools, 1, __ATOMIC_ACQ_REL);
+	signals = kernel_block_signals();
+	notes_pool(pool, text.bytes, text.length);
+	kernel_restore_signals(signals);
+	return pool;
+}
+
+// One call on a block of a pool.
+struct client_call {
+	uint32_t pool;
+	uint8_t what; // enum lane_pool
+	uint64_t address;
+	uint64_t size;
+	const uintptr_t *frame;
+};
+
+// The record, up to its end. NULL: nothing was written.
+static uint8_t *client_put(struct lane *lane, const uint8_t *start, uint8_t *at,
+			   const struct client_call *call)
+{
+	uint8_t *record = at;
+	uint16_t head[3] = { LANE_EXTRA, LANE_EXTRA_POOL, 0 };
+	uint64_t seq;
+	uint8_t flags = 0;
+
+	at += sizeof(head) + 2;
+	__builtin_memcpy(at, &call->pool, 4);
+	at += 4;
+	if (order_touch(lane, lane_pool_address(call->pool), &seq)) {
+		flags |= LANE_POOL_OWNER;
+		event_store(at, seq);
+		at += 8;
+	}
+	event_store(at, call->address);
+	event_store(at + 8, call->size);
+	at += 16;
+	if (call->what != LANE_POOL_FREE || lane->free_stacks) {
+		if (capture_take(&lane->capture, call->frame)) {
+			flags |= LANE_POOL_STACK;
+			at = event_put_stack(lane, start, at);
+			if (!at)
+				return NULL;
+		}
+		if (lane->verify)
+			event_verify(lane, call->frame);
+	}
+	head[2] = (uint16_t)((size_t)(at - record) - sizeof(head));
+	__builtin_memcpy(record, head, sizeof(head));
+	record[sizeof(head)] = call->what;
+	record[sizeof(head) + 1] = flags;
+	return at;
+}
+
+// The time, where it is not what the lane said last, as a record of its own. NULL: no more.
+static uint8_t *client_put_time(struct lane *lane, uint8_t *at)
+{
+	const uint16_t head = LANE_TIME64;
+	uint64_t now_ns = clock_turn(lane);
+
+	if (now_ns == SEGMENT_CLOCK_STOP) {
+		event_stopped(lane);
+		return NULL;
+	}
+	if (now_ns <= lane->time_ns)
+		return at;
+	lane->time_ns = now_ns;
+	__builtin_memcpy(at, &head, 2);
+	event_store(at + 2, now_ns);
+	return at + 10;
+}
+
+static void client_event(const struct client_call *call)
+{
+	struct lane *lane = lane_enter();
+	uint8_t *start, *at;
+
+	if (!lane)
+		return;
+	start = hook_start(lane);
+	at = start;
+	if (__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)
+		at = client_put_time(lane, at);
+	if (at)
+		at = client_put(lane, start, at, call);
+	lane_leave(lane, start, at ? at : start);
+}
+
+static void client_pool_alloc(unsigned pool, const void *block, size_t bytes)
+{
+	struct client_call call = { pool, LANE_POOL_ALLOC, (uint64_t)block, bytes, HOOK_FRAME };
+
+	if (!client_paused)
+		client_event(&call);
+}
+
+static void client_pool_free(unsigned pool, const void *block)
+{
+	struct client_call call = { pool, LANE_POOL_FREE, (uint64_t)block, 0, HOOK_FRAME };
+
+	client_event(&call);
+}
+
+static void client_pool_end(unsigned pool, int destroy)
+{
+	struct client_call call = { pool, destroy ? LANE_POOL_DESTROY : LANE_POOL_RESET, 0, 0,
+				    HOOK_FRAME };
+
+	client_event(&call);
+}
+
+extern const struct client_table tidemark_client_v1;
+
+EXPORT const struct client_table tidemark_client_v1 = {
+	.size = sizeof(struct client_table),
+	.mark = client_mark,
+	.name_thread = client_name_thread,
+	.pause = client_pause,
+	.pool_create = client_pool_create,
+	.pool_alloc = client_pool_alloc,
+	.pool_free = client_pool_free,
+	.pool_end = client_pool_end,
+};

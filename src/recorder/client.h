@@ -1,0 +1,25 @@
+// client: what a program tells us of itself through include/tidemark.h.
+//
+// The header finds `tidemark_client_v1`, a table of functions. They keep all of a guest's rules:
+// they may be called from any thread at any time, allocate nothing, and leave errno alone.
+//
+// A mark and a pause are notes that name a place in the marking thread's lane, as forks do. An
+// event of a pool is a record in the lane (LANE_EXTRA_POOL).
+#ifndef RECORDER_CLIENT_H
+#define RECORDER_CLIENT_H
+
+#include "wire/compiler.h"
+
+#include <stdint.h>
+
+// Not 0: allocations are not recorded. Frees are: a block that was recorded must not seem to live
+// on. A forked child inherits it.
+HIDDEN extern uint32_t client_paused;
+
+// The image begins with a pause (SEGMENT_PAUSED).
+HIDDEN void client_begin_paused(void);
+
+// For the hello of a forked child: ids of pools below this one are its parent's.
+HIDDEN uint32_t client_pools_count(void);
+
+#endif

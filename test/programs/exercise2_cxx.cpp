@@ -1,0 +1,2 @@
+// exercise2_cxx: exercise2 with operator new.
+#include "exercise2.c"
