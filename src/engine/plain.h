@@ -51,10 +51,12 @@ struct plain_steps {
 void plain_fini(struct plain *plain);
 void plain_steps_fini(struct plain_steps *steps);
 
-// Read all of a trace, from its beginning: what its calls on heaps make of lifetimes. `progress`
+// Read all of a trace, from its beginning: what its calls on heaps and on virtual memory make of
+// lifetimes. `progress`
 // is told the reader's position. False if `stop` (may be NULL) said so.
-bool plain_build(struct plain *plain, struct plain_steps *steps, struct reader *reader,
-		 struct progress *progress, bool (*stop)(void *context), void *context);
+bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *steps,
+		 struct reader *reader, struct progress *progress, bool (*stop)(void *context),
+		 void *context);
 
 // The number of a cell, new or known.
 uint32_t plain_cell(struct plain *plain, const struct window_cell *cell);

@@ -1,6 +1,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "engine/plain.h"
+#include "engine/vm_lives.h"
 
 #include <stdlib.h>
 
@@ -29,6 +30,7 @@ struct build {
 	struct map table_of;   // process << 32 | heap: table + 1
 	struct map *inherited; // by process: addresses of inherited blocks that were freed
 	struct half *halves;   // by thread
+	struct vm_lives vm;
 };
 
 static uint64_t add_step(struct build *build, uint64_t time_ns, uint64_t number)
@@ -126,6 +128,7 @@ static void release_unknown(struct build *build, const struct trace_event *event
 		return;
 	}
 	cell.orphans = true;
+	cell.stack = 0;
 	plain_add_orphan(build->plain, step, plain_cell(build->plain, &cell));
 }
 
@@ -158,7 +161,7 @@ static void undo(struct build *build, const struct trace_event *event)
 		begin_block(build, &again, cell);
 		return;
 	}
-	if (half->active && half->inherited) {
+	if (half->active && half->inherited && half->address == event->address) {
 		map_remove(&build->inherited[process_of(build, event)], event->address);
 		build->steps->inherited--;
 	}
@@ -282,8 +285,9 @@ static void build_fini(struct build *build)
 	map_fini(&build->table_of);
 }
 
-bool plain_build(struct plain *plain, struct plain_steps *steps, struct reader *reader,
-		 struct progress *progress, bool (*stop)(void *context), void *context)
+bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *steps,
+		 struct reader *reader, struct progress *progress, bool (*stop)(void *context),
+		 void *context)
 {
 	struct build build = { .plain = plain, .steps = steps, .reader = reader };
 	uint32_t processes = reader_processes_count(reader), threads = reader_threads_count(reader);
@@ -295,15 +299,19 @@ bool plain_build(struct plain *plain, struct plain_steps *steps, struct reader *
 
 	build.inherited = mem_alloc(processes + (size_t)1, sizeof *build.inherited);
 	build.halves = mem_alloc(threads + (size_t)1, sizeof *build.halves);
+	vm_lives_init(&build.vm, vm, reader);
 	add_step(&build, 0, UINT64_MAX);
 	reader_rewind(reader);
 	while (!stopped && (item = reader_next(reader, &event, &note)) != READER_END) {
-		if (item == READER_EVENT && event.thread < threads) {
+		if (item == READER_EVENT && event.thread < threads &&
+		    reader_thread(reader, event.thread)->process < processes) {
 			if (event.stack >= reader_stacks_count(reader))
 				event.stack = 0;
+			vm_lives_add_event(&build.vm, &event, steps->count);
 			add_event(&build, &event);
 			plain->duration_ns = event.time_ns;
 		} else if (item == READER_NOTE) {
+			vm_lives_add_note(&build.vm, &note, steps->count);
 			if (note.kind == TRACE_NOTE_PROCESS_END && note.process < processes)
 				end_process(&build, &note);
 			else if (note.kind == TRACE_NOTE_MARK)
@@ -317,6 +325,8 @@ bool plain_build(struct plain *plain, struct plain_steps *steps, struct reader *
 	}
 	if (reader_end(reader) && reader_end(reader)->duration_ns > plain->duration_ns)
 		plain->duration_ns = reader_end(reader)->duration_ns;
+	vm->duration_ns = plain->duration_ns;
+	vm_lives_fini(&build.vm);
 	build_fini(&build);
 	return !stopped;
 }

@@ -1,42 +1,45 @@
 #include "engine/window.h"
 
 #include "base/mem.h"
-#include "engine/buckets.h"
+#include "engine/index_ask.h"
 #include "engine/plain.h"
 #include "engine/window_series.h"
+#include "engine/window_source.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+enum {
+	MEMORY_DEFAULT = 256 << 20,
+	MEMORY_LEAST = 32 << 20,
+	PLAIN_EVENTS = 1 << 16, // traces up to this need no index
+};
 
 struct window {
 	struct reader *reader; // borrowed
+	bool plain;            // answers come from `heap`, not from `index`
 	struct plain heap;     // layer WINDOW_HEAP
+	struct plain own_vm;   // layer WINDOW_VM, where there is no index
+	struct plain *vm;      // that, or the index's
 	struct plain_steps steps;
+	struct index index;
+	struct index_clock clock;
 	struct window_facts facts;
 };
 
-struct window *window_open(const char *trace_path, struct reader *reader,
-			   const struct window_options *options, struct err *err)
+// ---- opening ----
+
+static bool open_plain(struct window *window, const struct window_options *options, struct err *err)
 {
-	struct window *window = mem_alloc(1, sizeof *window);
 	struct progress progress;
 	bool built;
 
-	(void)trace_path;
-	window->reader = reader;
-	if (!reader_scan(reader, err)) {
-		window_close(window);
-		return NULL;
-	}
-	progress_begin(&progress, options->progress, "pairing", reader_bytes(reader));
-	built = plain_build(&window->heap, &window->steps, reader, &progress, options->stop,
-			    options->context);
+	progress_begin(&progress, options->progress, "pairing", reader_bytes(window->reader));
+	built = plain_build(&window->heap, &window->own_vm, &window->steps, window->reader,
+			    &progress, options->stop, options->context);
 	progress_end(&progress);
-	if (!built) {
-		err_set(err, ERR_LIMIT, "interrupted");
-		window_close(window);
-		return NULL;
-	}
+	if (!built)
+		return err_set(err, ERR_LIMIT, "interrupted");
+	window->vm = &window->own_vm;
 	window->facts = (struct window_facts){
 		.steps_end = window->steps.count,
 		.duration_ns = window->heap.duration_ns,
@@ -49,6 +52,104 @@ struct window *window_open(const char *trace_path, struct reader *reader,
 	};
 	window->facts.peak[WINDOW_HEAP] =
 		plain_peak(&window->heap, WINDOW_HEAP, &window->facts.peak_edge[WINDOW_HEAP]);
+	return true;
+}
+
+static bool build_index(struct window *window, const char *path,
+			const struct index_identity *identity, const struct window_options *options,
+			struct err *err)
+{
+	struct index_wish wish = { .memory_bytes = options->memory_bytes,
+				   .alive_max = options->alive_bytes,
+				   .progress = options->progress,
+				   .stop = options->stop,
+				   .say = options->say,
+				   .context = options->context };
+
+	if (wish.memory_bytes == 0)
+		wish.memory_bytes = MEMORY_DEFAULT;
+	if (wish.memory_bytes < MEMORY_LEAST)
+		return err_set(err, ERR_LIMIT, "an index needs at least %d MiB of memory",
+			       MEMORY_LEAST >> 20);
+	wish.shape = options->shape ? *options->shape : index_shape_for(wish.memory_bytes);
+	return index_build(path, identity, window->reader, &wish, err);
+}
+
+// Open the index, or build it and open it.
+static bool find_index(struct window *window, const char *path,
+		       const struct index_identity *identity, const struct window_options *options,
+		       struct err *err)
+{
+	struct err why = { 0 };
+
+	if (!options->rebuild && index_open(&window->index, path, identity, window->reader, &why))
+		return true;
+	index_close(&window->index);
+	if (!options->rebuild && why.kind == ERR_IO) {
+		*err = why;
+		return false;
+	}
+	if (!build_index(window, path, identity, options, err))
+		return false;
+	return index_open(&window->index, path, identity, window->reader, err);
+}
+
+static bool open_index(struct window *window, const char *trace_path,
+		       const struct window_options *options, struct err *err)
+{
+	const struct index *index = &window->index;
+	struct index_identity identity;
+	char *path;
+	bool ok;
+
+	if (!index_identify(&identity, trace_path, window->reader, err))
+		return false;
+	path = options->index_path ? mem_copy_text(options->index_path)
+				   : window_source_path(trace_path, identity.recording_id);
+	ok = find_index(window, path, &identity, options, err);
+	mem_free(path);
+	if (!ok)
+		return false;
+	window->vm = &window->index.vm;
+	window->facts = (struct window_facts){
+		.steps_end = index->steps_end,
+		.duration_ns = index->duration_ns,
+		.orphans = index->orphans,
+		.inherited = index->inherited,
+		.lost = index->lost,
+		.cells = index->cells.cells_count - 1,
+		.sites = index->cells.sites_count - 1,
+		.layers = index->cells.cells_count > 1 ? WINDOW_HEAP : 0,
+		.index_bytes = index_bytes(index),
+	};
+	window->facts.peak[WINDOW_HEAP] = index->peak;
+	window->facts.peak_edge[WINDOW_HEAP] = index->peak_edge;
+	return true;
+}
+
+struct window *window_open(const char *trace_path, struct reader *reader,
+			   const struct window_options *options, struct err *err)
+{
+	struct window *window = mem_alloc(1, sizeof *window);
+	bool ok;
+
+	window->reader = reader;
+	window->index.directory = -1;
+	ok = reader_scan(reader, err);
+	window->plain = options->plain ||
+			(!options->index_path && !options->rebuild && !options->shape && ok &&
+			 reader_stats(reader)->events <= PLAIN_EVENTS);
+	if (ok)
+		ok = window->plain ? open_plain(window, options, err)
+				   : open_index(window, trace_path, options, err);
+	if (!ok) {
+		window_close(window);
+		return NULL;
+	}
+	if (window->vm->lives_count > 0)
+		window->facts.layers |= WINDOW_VM;
+	window->facts.peak[WINDOW_VM] =
+		plain_peak(window->vm, WINDOW_VM, &window->facts.peak_edge[WINDOW_VM]);
 	return window;
 }
 
@@ -57,7 +158,10 @@ void window_close(struct window *window)
 	if (!window)
 		return;
 	plain_fini(&window->heap);
+	plain_fini(&window->own_vm);
 	plain_steps_fini(&window->steps);
+	index_clock_fini(&window->clock);
+	index_close(&window->index);
 	mem_free(window);
 }
 
@@ -66,10 +170,20 @@ const struct window_facts *window_facts(const struct window *window)
 	return &window->facts;
 }
 
+// ---- places ----
+
 uint64_t window_edge_at(struct window *window, uint64_t time_ns)
 {
 	size_t low = 1, high = window->steps.count;
 
+	if (!window->plain) {
+		uint64_t edge = WINDOW_START;
+		struct err err = { 0 };
+
+		// Whatever is wrong with the index, the next question says.
+		index_clock_edge(&window->clock, &window->index, time_ns, &edge, &err);
+		return edge;
+	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -83,26 +197,73 @@ uint64_t window_edge_at(struct window *window, uint64_t time_ns)
 
 uint64_t window_edge_time(struct window *window, uint64_t edge)
 {
+	uint64_t time_ns = 0;
+	struct err err = { 0 };
+
 	if (edge == 0)
 		return 0;
-	if (edge > window->steps.count)
-		edge = window->steps.count;
-	return window->steps.times_ns[edge - 1];
+	if (edge > window->facts.steps_end)
+		edge = window->facts.steps_end;
+	if (window->plain)
+		return window->steps.times_ns[edge - 1];
+	index_clock_time(&window->clock, &window->index, edge - 1, &time_ns, &err);
+	return time_ns;
 }
 
 const struct window_mark *window_marks(const struct window *window, size_t *count)
 {
-	*count = window->steps.marks_count;
-	return window->steps.marks;
+	*count = window->plain ? window->steps.marks_count : window->index.marks_count;
+	return window->plain ? window->steps.marks : window->index.marks;
+}
+
+bool window_source_number(struct window *window, uint64_t step, uint64_t *number, struct err *err)
+{
+	if (!window->plain)
+		return index_number(&window->index, step, number, err);
+	*number = window->steps.numbers[step];
+	return true;
+}
+
+struct reader *window_source_reader(struct window *window)
+{
+	return window->reader;
+}
+
+// ---- rows ----
+
+static bool asks(const struct window_query *query, enum window_layer layer)
+{
+	return ((query->layers ? query->layers : WINDOW_HEAP) & layer) != 0;
+}
+
+// The query, with edges that are in the trace.
+static struct window_query tidy(const struct window *window, const struct window_query *query)
+{
+	struct window_query whole = *query;
+
+	if (whole.to > window->facts.steps_end)
+		whole.to = window->facts.steps_end;
+	if (whole.from > whole.to)
+		whole.from = whole.to;
+	return whole;
 }
 
 bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err)
 {
-	(void)err;
+	struct window_query whole = tidy(window, query);
+	bool ok = true;
+
 	*result = (struct window_result){ 0 };
-	plain_ask(&window->heap, query, result);
-	return true;
+	if (window->plain)
+		plain_ask(&window->heap, &whole, result);
+	else if (asks(query, WINDOW_HEAP))
+		ok = index_ask(&window->index, &window->clock, &whole, result, err);
+	if (ok && asks(query, WINDOW_VM))
+		plain_ask(window->vm, &whole, result);
+	if (!ok)
+		window_result_fini(result);
+	return ok;
 }
 
 void window_result_fini(struct window_result *result)
@@ -111,11 +272,48 @@ void window_result_fini(struct window_result *result)
 	*result = (struct window_result){ 0 };
 }
 
+// Both layers in one group are not meant to be; then the sum of peaks is the best there is.
+static void merge_detail(struct window_detail *detail, const struct window_detail *other)
+{
+	if (other->peak_bytes > detail->peak_bytes)
+		detail->peak_edge = other->peak_edge;
+	detail->peak_bytes += other->peak_bytes;
+	detail->peak_count += other->peak_count;
+	if (other->first_ns && (!detail->first_ns || other->first_ns < detail->first_ns))
+		detail->first_ns = other->first_ns;
+	if (other->last_ns > detail->last_ns)
+		detail->last_ns = other->last_ns;
+	if (other->lifetimes > detail->lifetimes) {
+		detail->lifetime_median_ns = other->lifetime_median_ns;
+		detail->lifetime_p99_ns = other->lifetime_p99_ns;
+	}
+	detail->lifetimes += other->lifetimes;
+}
+
 bool window_detail(struct window *window, const struct window_query *query,
 		   struct window_detail *details, size_t count, struct err *err)
 {
-	(void)err;
-	plain_detail(&window->heap, query, details, count);
+	struct window_query whole = tidy(window, query);
+	struct window_detail *vm;
+	bool ok = true;
+
+	if (window->plain)
+		plain_detail(&window->heap, &whole, details, count);
+	else if (asks(query, WINDOW_HEAP))
+		ok = index_detail(&window->index, &window->clock, &whole, details, count, err);
+	if (!ok || !asks(query, WINDOW_VM))
+		return ok;
+	vm = mem_alloc(count + 1, sizeof *vm);
+	for (size_t i = 0; i < count; i++)
+		vm[i].group = details[i].group;
+	plain_detail(window->vm, &whole, vm, count);
+	for (size_t i = 0; i < count; i++) {
+		if (asks(query, WINDOW_HEAP))
+			merge_detail(&details[i], &vm[i]);
+		else
+			details[i] = vm[i];
+	}
+	mem_free(vm);
 	return true;
 }
 
@@ -123,155 +321,67 @@ bool window_walk(struct window *window, const struct window_query *query,
 		 bool (*each)(void *context, const struct window_allocation *allocation),
 		 void *context, struct err *err)
 {
-	(void)err;
-	plain_walk(&window->heap, query, each, context);
+	struct window_query whole = tidy(window, query);
+
+	if (window->plain) {
+		if (!plain_walk(&window->heap, &whole, each, context))
+			return true;
+	} else if (asks(query, WINDOW_HEAP) &&
+		   !index_walk(&window->index, &window->clock, &whole, each, context, err)) {
+		return false;
+	}
+	if (asks(query, WINDOW_VM))
+		plain_walk(window->vm, &whole, each, context);
 	return true;
-}
-
-// ---- what only the trace knows ----
-
-// One end of one allocation, and the event that made it.
-struct wanted {
-	uint64_t number;
-	uint64_t time_ns;
-	struct window_allocation *allocation;
-	bool end;
-};
-
-static int compare_wanted(const void *a, const void *b)
-{
-	const struct wanted *x = a, *y = b;
-
-	return x->number < y->number ? -1 : x->number > y->number;
-}
-
-static void learn_begin(struct window_allocation *allocation, const struct trace_event *event)
-{
-	allocation->address = event->address;
-	allocation->begin_thread = event->thread;
-	allocation->reallocated = event->kind == TRACE_REALLOC ||
-				  event->kind == TRACE_REALLOC_ALLOC ||
-				  event->kind == TRACE_REALLOC_UNDO;
-}
-
-static void learn_end(struct window_allocation *allocation, const struct trace_event *event)
-{
-	allocation->end_thread = event->thread;
-	allocation->end_stack = event->stack;
-	switch (event->kind) {
-	case TRACE_FREE:
-	case TRACE_HEAP_FREE:
-	case TRACE_HEAP_RESET:
-	case TRACE_HEAP_DESTROY:
-		break;
-	case TRACE_REALLOC:
-		allocation->end_kind = event->old_address == allocation->address
-					       ? WINDOW_END_REALLOC
-					       : WINDOW_END_LOST;
-		break;
-	case TRACE_REALLOC_FREE:
-		allocation->end_kind = WINDOW_END_REALLOC;
-		break;
-	default:
-		if (allocation->end_kind == WINDOW_END_FREE && !trace_kind_is_vm(event->kind))
-			allocation->end_kind = WINDOW_END_LOST;
-		break;
-	}
-}
-
-static bool read_wanted(struct reader *reader, const struct wanted *wanted, size_t count,
-			struct err *err)
-{
-	enum { NEAR_EVENTS = 1 << 17 }; // not worth a seek
-	struct trace_event event = { .number = UINT64_MAX };
-	struct trace_note note;
-	enum reader_item item = READER_NOTE;
-
-	for (size_t i = 0; i < count; i++) {
-		bool known = item == READER_EVENT;
-
-		if (!known || event.number > wanted[i].number ||
-		    wanted[i].number - event.number > NEAR_EVENTS) {
-			uint64_t time_ns = wanted[i].time_ns;
-
-			if (!reader_seek(reader, time_ns ? time_ns - 1 : 0, err))
-				return false;
-			event.number = UINT64_MAX;
-			item = READER_NOTE;
-		}
-		while (item != READER_END &&
-		       !(item == READER_EVENT && event.number >= wanted[i].number))
-			item = reader_next(reader, &event, &note);
-		if (item == READER_END || event.number != wanted[i].number)
-			return err_set(err, ERR_FORMAT, "event %llu is not in the trace",
-				       (unsigned long long)wanted[i].number);
-		if (wanted[i].end)
-			learn_end(wanted[i].allocation, &event);
-		else
-			learn_begin(wanted[i].allocation, &event);
-	}
-	return true;
-}
-
-static void want(const struct window *window, struct wanted *list, size_t *count, uint64_t step,
-		 struct window_allocation *allocation, bool end)
-{
-	if (step >= window->steps.count || window->steps.numbers[step] == UINT64_MAX)
-		return;
-	list[(*count)++] = (struct wanted){ .number = window->steps.numbers[step],
-					    .time_ns = window->steps.times_ns[step],
-					    .allocation = allocation,
-					    .end = end };
-}
-
-bool window_fetch(struct window *window, struct window_allocation *allocations, size_t count,
-		  struct err *err)
-{
-	struct wanted *wanted = mem_alloc(count * 2 + 1, sizeof *wanted);
-	size_t wanted_count = 0;
-	bool ok;
-
-	for (size_t i = 0; i < count; i++) {
-		allocations[i].end_thread = TRACE_NONE;
-		want(window, wanted, &wanted_count, allocations[i].begin, &allocations[i], false);
-		want(window, wanted, &wanted_count, allocations[i].end, &allocations[i], true);
-	}
-	if (wanted_count)
-		qsort(wanted, wanted_count, sizeof *wanted, compare_wanted);
-	ok = read_wanted(window->reader, wanted, wanted_count, err);
-	mem_free(wanted);
-	return ok;
 }
 
 // ---- levels over time ----
 
-uint32_t window_lifetime_class(uint64_t lifetime_ns)
-{
-	unsigned log2;
-
-	if (lifetime_ns < 8)
-		return (uint32_t)lifetime_ns;
-	log2 = 63 - (unsigned)__builtin_clzll(lifetime_ns);
-	return (log2 - 2) * 8 + (uint32_t)(lifetime_ns >> (log2 - 3) & 7);
-}
-
-uint64_t window_lifetime_floor(uint32_t class_number)
-{
-	if (class_number < 8)
-		return class_number;
-	return (uint64_t)(8 + class_number % 8) << (class_number / 8 - 1);
-}
-
 // The query with the times of its buckets filled in.
 static struct window_query with_axis(struct window *window, const struct window_query *query)
 {
-	struct window_query whole = *query;
+	struct window_query whole = tidy(window, query);
 
 	if (whole.from_ns == 0 && whole.to_ns == 0) {
-		whole.from_ns = window_edge_time(window, query->from);
-		whole.to_ns = window_edge_time(window, query->to);
+		whole.from_ns = window_edge_time(window, whole.from);
+		whole.to_ns = window_edge_time(window, whole.to);
 	}
 	return whole;
+}
+
+// Groups of both layers: a bucket of one is empty, as a rule.
+static void add_buckets(struct window_bucket *to, const struct window_bucket *from, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		to[i].bytes_peak += from[i].bytes_peak;
+		to[i].bytes_low += from[i].bytes_low;
+		to[i].count_peak += from[i].count_peak;
+		to[i].bytes_end += from[i].bytes_end;
+		to[i].count_end += from[i].count_end;
+	}
+}
+
+bool window_series(struct window *window, const struct window_query *query, size_t groups_count,
+		   struct window_bucket *buckets, size_t count, struct err *err)
+{
+	struct window_query whole = with_axis(window, query);
+	struct window_bucket *vm;
+
+	if (!asks(query, WINDOW_HEAP)) {
+		plain_series(window->vm, &whole, groups_count, buckets, count);
+		return true;
+	}
+	if (window->plain)
+		plain_series(&window->heap, &whole, groups_count, buckets, count);
+	else if (!index_series(&window->index, &whole, groups_count, buckets, count, err))
+		return false;
+	if (!asks(query, WINDOW_VM))
+		return true;
+	vm = mem_alloc(groups_count * count + 1, sizeof *vm);
+	plain_series(window->vm, &whole, groups_count, vm, count);
+	add_buckets(buckets, vm, groups_count * count);
+	mem_free(vm);
+	return true;
 }
 
 bool window_timeline(struct window *window, const struct window_query *query,
@@ -279,29 +389,25 @@ bool window_timeline(struct window *window, const struct window_query *query,
 {
 	struct window_query whole = with_axis(window, query);
 
-	(void)err;
 	whole.group = NULL;
 	whole.lifetime_min_ns = whole.lifetime_max_ns = 0;
-	plain_series(&window->heap, &whole, 1, buckets, count);
-	return true;
-}
-
-bool window_series(struct window *window, const struct window_query *query, size_t groups_count,
-		   struct window_bucket *buckets, size_t count, struct err *err)
-{
-	struct window_query whole = with_axis(window, query);
-
-	(void)err;
-	plain_series(&window->heap, &whole, groups_count, buckets, count);
-	return true;
+	if (window->plain || !asks(query, WINDOW_HEAP))
+		return window_series(window, &whole, 1, buckets, count, err);
+	return index_timeline(&window->index, &whole, buckets, count, err);
 }
 
 bool window_changes(struct window *window, const struct window_query *query,
 		    bool (*each)(void *context, const struct window_change *change), void *context,
 		    struct err *err)
 {
-	(void)err;
-	plain_changes(&window->heap, query, each, context);
+	struct window_query whole = tidy(window, query);
+
+	if (!asks(query, WINDOW_HEAP))
+		plain_changes(window->vm, &whole, each, context);
+	else if (window->plain)
+		plain_changes(&window->heap, &whole, each, context);
+	else
+		return index_changes(&window->index, &whole, each, context, err);
 	return true;
 }
 
@@ -309,16 +415,45 @@ bool window_flows(struct window *window, const struct window_query *query, size_
 		  struct window_flow *flows, size_t count, struct err *err)
 {
 	struct window_query whole = with_axis(window, query);
+	struct window_flow *vm;
 
-	(void)err;
-	plain_flows(&window->heap, &whole, groups_count, flows, count);
+	memset(flows, 0, groups_count * count * sizeof *flows);
+	if (window->plain)
+		plain_flows(&window->heap, &whole, groups_count, flows, count);
+	else if (asks(query, WINDOW_HEAP) &&
+		 !index_flows(&window->index, &whole, groups_count, flows, count, err))
+		return false;
+	if (!asks(query, WINDOW_VM))
+		return true;
+	vm = mem_alloc(groups_count * count + 1, sizeof *vm);
+	plain_flows(window->vm, &whole, groups_count, vm, count);
+	for (size_t i = 0; i < groups_count * count; i++) {
+		flows[i].allocated = window_sum(flows[i].allocated, vm[i].allocated);
+		flows[i].freed = window_sum(flows[i].freed, vm[i].freed);
+	}
+	mem_free(vm);
 	return true;
 }
 
 bool window_lifetimes(struct window *window, const struct window_query *query, size_t groups_count,
 		      struct heap_amount *classes, struct err *err)
 {
-	(void)err;
-	plain_lifetimes(&window->heap, query, groups_count, classes);
+	size_t count = groups_count * WINDOW_LIFETIME_CLASSES;
+	struct window_query whole = tidy(window, query);
+	struct heap_amount *vm;
+
+	memset(classes, 0, count * sizeof *classes);
+	if (window->plain)
+		plain_lifetimes(&window->heap, &whole, groups_count, classes);
+	else if (asks(query, WINDOW_HEAP) && !index_lifetimes(&window->index, &window->clock,
+							      &whole, groups_count, classes, err))
+		return false;
+	if (!asks(query, WINDOW_VM))
+		return true;
+	vm = mem_alloc(count + 1, sizeof *vm);
+	plain_lifetimes(window->vm, &whole, groups_count, vm);
+	for (size_t i = 0; i < count; i++)
+		classes[i] = window_sum(classes[i], vm[i]);
+	mem_free(vm);
 	return true;
 }

@@ -69,7 +69,8 @@ struct window_cell {
 	heap_id heap;     // 0: malloc's, or VM
 	uint8_t layer;    // enum window_layer, one bit
 	uint8_t owner;    // VM: enum space_owner (space.h)
-	bool orphans;     // not allocations but frees of addresses where nothing was known to live
+	bool orphans;     // not allocations but frees of addresses where nothing was known to live;
+			  // these have no stack
 	uint64_t size;    // bytes; 0 where a query that asked by site must not look
 };
 
@@ -92,6 +93,8 @@ struct window_options {
 	bool rebuild;           // whatever index there is
 	bool plain; // no index: all lifetimes in memory, every answer by going through them. For
 		    // small traces and for tests, where it is what the index must agree with
+	const struct index_shape *shape; // for tests: other sizes (index_store.h); NULL
+	uint64_t alive_bytes;            // for tests: of the table of living blocks; 0
 	enum progress_mode progress;
 	// Asked now and then while building (NULL: no): true stops, with ERR_LIMIT "interrupted".
 	bool (*stop)(void *context);

@@ -1,0 +1,75 @@
+// cells: what allocations have in common, each kind of them known by a number.
+//
+// A *site* is process, thread, stack and heap; a *cell* is a site and a size. Numbers are dense,
+// in order of first sight; 0 of either is none. Real programs have one or two cells to a stack.
+//
+// Entries never move, so one thread may add while another reads those it was told of. Adding
+// needs dictionaries (cells_drop frees them); reading does not. 16 bytes a cell and 24 a site,
+// and about 8 more of each while adding.
+#ifndef ENGINE_CELLS_H
+#define ENGINE_CELLS_H
+
+#include "base/map.h"
+#include "engine/window.h"
+
+struct cells_site {
+	process_id process;
+	thread_id thread;
+	stack_id stack;
+	heap_id heap;
+	uint32_t last; // private: the cell that was asked for last
+	uint8_t orphans;
+};
+
+struct cells_cell {
+	uint64_t size;
+	uint32_t site;
+};
+
+enum {
+	CELLS_SEGMENT_LOG2 = 14,
+	CELLS_SEGMENTS = 1 << 14, // 2^28 entries at most
+	CELLS_MAX = 1 << 28,
+};
+
+struct cells {
+	struct cells_site **sites; // segments; use cells_site and cells_cell
+	struct cells_cell **cells;
+	uint32_t sites_count, cells_count; // with the unused 0
+
+	// Dictionaries, while adding.
+	uint32_t *first_of_stack;
+	size_t stacks_capacity;
+	uint32_t *site_slots, *cell_slots;
+	size_t site_slots_count, cell_slots_count; // powers of two
+};
+
+void cells_init(struct cells *cells);
+void cells_fini(struct cells *cells);
+
+// Forget the dictionaries: nothing will be added.
+void cells_drop(struct cells *cells);
+
+// The number of a site or cell; new ones are added. 0: there are CELLS_MAX of them.
+uint32_t cells_add_site(struct cells *cells, const struct cells_site *site);
+uint32_t cells_add_cell(struct cells *cells, uint32_t site, uint64_t size);
+
+// Put one that was added before, in the order of numbers, from 0 on.
+void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *site);
+void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell);
+
+// Bytes of memory used.
+uint64_t cells_bytes(const struct cells *cells);
+
+// By number; which must be there.
+static inline struct cells_site *cells_site(const struct cells *cells, uint32_t id)
+{
+	return &cells->sites[id >> CELLS_SEGMENT_LOG2][id & ((1 << CELLS_SEGMENT_LOG2) - 1)];
+}
+
+static inline struct cells_cell *cells_cell(const struct cells *cells, uint32_t id)
+{
+	return &cells->cells[id >> CELLS_SEGMENT_LOG2][id & ((1 << CELLS_SEGMENT_LOG2) - 1)];
+}
+
+#endif

@@ -1,0 +1,93 @@
+// index: the index of a trace on disk, opened.
+//
+// `FILE.tide-index` is a directory of files; index_store.h says what is in them. It is a cache:
+// it may be removed at any time, and is written anew where it is missing, unfinished, damaged, of
+// another version or of another trace. What it belongs to is told by the recording's id, the size
+// of the trace, and a checksum over the headers of its blocks, which have the checksums of what is
+// in them.
+//
+// Untrusted input, as a trace is: pages have checksums, `head` has one, and no length or number is
+// believed before it was held against what is there.
+#ifndef ENGINE_INDEX_H
+#define ENGINE_INDEX_H
+
+#include "engine/cells.h"
+#include "engine/index_store.h"
+#include "engine/plain.h"
+#include "engine/window.h"
+
+// Which trace.
+struct index_identity {
+	uint8_t recording_id[16];
+	uint64_t trace_bytes;
+	uint32_t headers_crc;
+	uint32_t blocks;
+};
+
+// False if the file cannot be read.
+bool index_identify(struct index_identity *identity, const char *trace_path,
+		    const struct reader *reader, struct err *err);
+
+// The end of a process.
+struct index_exit {
+	uint64_t step; // WINDOW_NEVER: it did not
+	uint64_t time_ns;
+	uint64_t kind; // enum window_end
+};
+
+// Steps that are ends with a heap.
+struct index_range {
+	uint64_t from, to;
+};
+
+struct index {
+	struct index_identity identity;
+	struct index_shape shape;
+	struct index_files files;
+	struct cells cells;
+	uint64_t steps_end, duration_ns;
+	uint64_t orphans, inherited, lost;
+	struct heap_amount peak;
+	uint64_t peak_edge;
+	uint64_t never_count;
+	struct index_exit *exits; // by process
+	size_t exits_count;
+	struct index_range *destroys; // rising
+	size_t destroys_count;
+	struct window_mark *marks; // names are owned
+	size_t marks_count;
+	struct plain vm; // the layer of virtual memory
+	uint64_t head_bytes;
+	int directory; // -1: not open
+};
+
+// What a build is asked for.
+struct index_wish {
+	struct index_shape shape;
+	uint64_t memory_bytes;
+	uint64_t alive_max; // bytes; 0: as memory_bytes allows
+	enum progress_mode progress;
+	bool (*stop)(void *context);
+	void (*say)(void *context, const char *text);
+	void *context;
+};
+
+// What sizes are best for an amount of memory.
+struct index_shape index_shape_for(uint64_t memory_bytes);
+
+// Write the index of a trace into the directory at `path`, which is made where it is missing.
+bool index_build(const char *path, const struct index_identity *identity, struct reader *reader,
+		 const struct index_wish *wish, struct err *err);
+
+// Open it. False, ERR_FORMAT: there is none for this trace, or it cannot be used.
+bool index_open(struct index *index, const char *path, const struct index_identity *identity,
+		const struct reader *reader, struct err *err);
+void index_close(struct index *index); // accepts { 0 }, if directory is -1
+
+// Bytes on disk.
+uint64_t index_bytes(const struct index *index);
+
+// The file `head`, which says what all others are; index_build writes it last.
+bool index_head_write(const struct index *index, struct err *err);
+
+#endif

@@ -1,0 +1,536 @@
+#include "engine/index_ask.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+// ---- groups ----
+
+void index_groups_init(struct index_groups *groups, struct index *index,
+		       const struct window_query *query)
+{
+	uint32_t keys = query->by_size ? index->cells.cells_count : index->cells.sites_count;
+
+	*groups = (struct index_groups){ .index = index, .query = query };
+	groups->of = mem_resize(NULL, keys, sizeof *groups->of);
+	for (uint32_t i = 0; i < keys; i++)
+		groups->of[i] = INDEX_GROUP_UNKNOWN;
+	groups->of[0] = WINDOW_SKIP; // steps that do nothing
+}
+
+void index_groups_fini(struct index_groups *groups)
+{
+	mem_free(groups->of);
+	*groups = (struct index_groups){ 0 };
+}
+
+static struct window_cell site_as_cell(const struct index *index, uint32_t id)
+{
+	const struct cells_site *site = cells_site(&index->cells, id);
+
+	return (struct window_cell){ .process = site->process,
+				     .thread = site->thread,
+				     .stack = site->stack,
+				     .heap = site->heap,
+				     .layer = WINDOW_HEAP,
+				     .orphans = site->orphans };
+}
+
+struct window_cell index_cell(const struct index *index, uint32_t cell)
+{
+	struct window_cell told = site_as_cell(index, cells_cell(&index->cells, cell)->site);
+
+	told.size = cells_cell(&index->cells, cell)->size;
+	return told;
+}
+
+static uint32_t group_of_key(struct index_groups *groups, uint32_t key, uint32_t site,
+			     uint64_t size)
+{
+	const struct window_query *query = groups->query;
+	struct window_cell cell = site_as_cell(groups->index, site);
+
+	cell.size = query->by_size ? size : 0;
+	groups->of[key] = query->group ? query->group(query->context, &cell) : 0;
+	return groups->of[key];
+}
+
+uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t site)
+{
+	return group_of_key(groups, groups->query->by_size ? cell : site, site,
+			    cells_cell(&groups->index->cells, cell)->size);
+}
+
+// ---- rows ----
+
+// The figures of one cell, or site.
+struct figures {
+	struct heap_amount begun;    // in the window
+	struct heap_amount from, to; // alive at its edges
+	struct heap_amount stay;     // alive at `from` and not ended before `to`
+	uint64_t orphans;
+};
+
+struct rows {
+	struct window_result *result; // borrowed
+	size_t capacity;
+};
+
+static struct window_row *row_of(struct rows *rows, uint32_t group)
+{
+	struct window_result *result = rows->result;
+
+	if (group >= result->rows_count) {
+		result->rows = mem_grow(result->rows, &rows->capacity, group + (size_t)1,
+					sizeof *result->rows);
+		memset(result->rows + result->rows_count, 0,
+		       (group + (size_t)1 - result->rows_count) * sizeof *result->rows);
+		result->rows_count = group + 1;
+	}
+	return &result->rows[group];
+}
+
+static void add(struct heap_amount *sum, struct heap_amount amount)
+{
+	sum->count += amount.count;
+	sum->bytes += amount.bytes;
+}
+
+static struct heap_amount less(struct heap_amount from, struct heap_amount amount)
+{
+	return (struct heap_amount){ from.count - amount.count, from.bytes - amount.bytes };
+}
+
+static void add_figures(struct window_row *row, const struct figures *figures,
+			struct heap_amount by_exit, struct heap_amount by_exec)
+{
+	struct heap_amount stays = less(figures->to, figures->stay);
+
+	add(&row->type[WINDOW_AOFO], figures->stay);
+	add(&row->type[WINDOW_AOFI], less(figures->from, figures->stay));
+	add(&row->type[WINDOW_AIFO], stays);
+	add(&row->type[WINDOW_AIFI], less(figures->begun, stays));
+	add(&row->by_exit, by_exit);
+	add(&row->by_exec, by_exec);
+	row->orphans += figures->orphans;
+}
+
+// What the end of its process does to a site's figures.
+static void count_exit(const struct index *index, const struct window_query *query,
+		       process_id process, struct figures *figures, struct heap_amount *by_exit,
+		       struct heap_amount *by_exec)
+{
+	const struct index_exit *exit = &index->exits[process];
+
+	if (process >= index->exits_count || exit->step == WINDOW_NEVER || exit->step >= query->to)
+		return;
+	// What lives at `to` is what nothing ended: nothing happens in a process that is over.
+	if (exit->step >= query->from)
+		*(exit->kind == WINDOW_END_EXEC ? by_exec : by_exit) = figures->to;
+	if (!query->exit_frees)
+		return;
+	figures->to = figures->stay = (struct heap_amount){ 0 };
+	if (exit->step < query->from)
+		figures->from = figures->begun = (struct heap_amount){ 0 };
+}
+
+static bool is_nothing(const struct figures *figures)
+{
+	return figures->begun.count == 0 && figures->from.count == 0 && figures->to.count == 0 &&
+	       figures->orphans == 0;
+}
+
+static void add_key(struct rows *rows, struct index_groups *groups, uint32_t key, uint32_t site,
+		    uint64_t size, struct figures *figures)
+{
+	const struct cells_site *entry = cells_site(&groups->index->cells, site);
+	struct heap_amount by_exit = { 0 }, by_exec = { 0 };
+	uint32_t group;
+
+	if (is_nothing(figures))
+		return;
+	count_exit(groups->index, groups->query, entry->process, figures, &by_exit, &by_exec);
+	if (is_nothing(figures) && by_exit.count == 0 && by_exec.count == 0)
+		return;
+	group = group_of_key(groups, key, site, size);
+	if (group == WINDOW_SKIP)
+		return;
+	add_figures(row_of(rows, group), figures, by_exit, by_exec);
+	add_figures(&rows->result->total, figures, by_exit, by_exec);
+}
+
+// ---- by cell ----
+
+struct cell_state {
+	struct index_count *from, *to;
+	uint32_t *stay; // or, in a short window, what was there before and ends in it
+	bool is_short;
+};
+
+static bool count_before(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	const struct cell_state *state = context;
+
+	(void)begin;
+	(void)end;
+	state->stay[cell]++;
+	return true;
+}
+
+// Ends in the window of what began before it.
+struct before_filter {
+	const struct index_visitor *visitor;
+	uint64_t before;
+};
+
+static bool visit_before(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	const struct before_filter *filter = context;
+
+	return begin >= filter->before ||
+	       filter->visitor->visit(filter->visitor->context, cell, begin, end);
+}
+
+static bool is_short(const struct index *index, const struct window_query *query)
+{
+	return query->to - query->from <= index->shape.short_steps;
+}
+
+static bool load_cells(struct index *index, const struct window_query *query,
+		       struct cell_state *state, struct err *err)
+{
+	const struct index_visitor visitor = { state, count_before };
+	struct before_filter filter = { &visitor, query->from };
+	const struct index_visitor filtered = { &filter, visit_before };
+
+	if (!index_counts(index, query->from, state->from, err) ||
+	    !index_counts(index, query->to, state->to, err))
+		return false;
+	if (is_short(index, query))
+		return index_ending(index, query->from, query->to, &filtered, err);
+	return index_spanning_counts(index, query->from, query->to, state->stay, err);
+}
+
+static struct heap_amount of_size(uint64_t count, uint64_t size)
+{
+	return (struct heap_amount){ count, count * size };
+}
+
+static bool ask_cells(struct index *index, const struct window_query *query,
+		      struct index_groups *groups, struct rows *rows, struct err *err)
+{
+	uint32_t count = index->cells.cells_count;
+	struct cell_state state = { .from = mem_alloc(count, sizeof *state.from),
+				    .to = mem_alloc(count, sizeof *state.to),
+				    .stay = mem_alloc(count, sizeof *state.stay),
+				    .is_short = is_short(index, query) };
+	bool ok = load_cells(index, query, &state, err);
+
+	for (uint32_t id = 1; ok && id < count; id++) {
+		const struct cells_cell *cell = cells_cell(&index->cells, id);
+		uint32_t begun = state.to[id].begun - state.from[id].begun;
+		struct figures figures = { 0 };
+
+		if (cells_site(&index->cells, cell->site)->orphans) {
+			// Steps count orphans as ends, snapshots as beginnings.
+			figures.orphans = begun - (state.to[id].alive - state.from[id].alive);
+		} else {
+			uint32_t stay = state.is_short ? state.from[id].alive - state.stay[id]
+						       : state.stay[id];
+
+			figures.begun = of_size(begun, cell->size);
+			figures.from = of_size(state.from[id].alive, cell->size);
+			figures.to = of_size(state.to[id].alive, cell->size);
+			figures.stay = of_size(stay, cell->size);
+		}
+		add_key(rows, groups, id, cell->site, cell->size, &figures);
+	}
+	mem_free(state.from);
+	mem_free(state.to);
+	mem_free(state.stay);
+	return ok;
+}
+
+// ---- by site ----
+
+struct site_state {
+	const struct index *index;
+	struct bits_sums *from, *to;
+	struct heap_amount *stay;
+};
+
+static bool count_site(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	const struct site_state *state = context;
+	const struct cells_cell *entry = cells_cell(&state->index->cells, cell);
+	struct heap_amount *stay = &state->stay[entry->site];
+
+	(void)begin;
+	(void)end;
+	stay->count++;
+	stay->bytes += entry->size;
+	return true;
+}
+
+static bool load_sites(struct index *index, const struct window_query *query,
+		       struct site_state *state, struct err *err)
+{
+	const struct index_visitor visitor = { state, count_site };
+	struct before_filter filter = { &visitor, query->from };
+	const struct index_visitor filtered = { &filter, visit_before };
+	uint32_t *never;
+	bool ok;
+
+	if (!index_sums(index, query->from, state->from, err) ||
+	    !index_sums(index, query->to, state->to, err))
+		return false;
+	if (is_short(index, query))
+		return index_ending(index, query->from, query->to, &filtered, err);
+	if (index->files.never_snapshots.count == 0)
+		return index_spanning(index, query->from, query->to, &visitor, err);
+	never = mem_alloc(index->cells.cells_count, sizeof *never);
+	ok = index_spanning_counts(index, query->from, query->to, never, err);
+	for (uint32_t id = 1; ok && id < index->cells.cells_count; id++) {
+		const struct cells_cell *cell = cells_cell(&index->cells, id);
+
+		if (never[id])
+			add(&state->stay[cell->site], of_size(never[id], cell->size));
+	}
+	mem_free(never);
+	return ok;
+}
+
+static bool ask_sites(struct index *index, const struct window_query *query,
+		      struct index_groups *groups, struct rows *rows, struct err *err)
+{
+	uint32_t count = index->cells.sites_count;
+	struct site_state state = { .index = index,
+				    .from = mem_alloc(count, sizeof *state.from),
+				    .to = mem_alloc(count, sizeof *state.to),
+				    .stay = mem_alloc(count, sizeof *state.stay) };
+	bool ok = load_sites(index, query, &state, err);
+
+	for (uint32_t id = 1; ok && id < count; id++) {
+		const struct bits_sums *from = &state.from[id], *to = &state.to[id];
+		struct figures figures = { 0 };
+
+		if (cells_site(&index->cells, id)->orphans) {
+			figures.orphans = to->begun - from->begun - (to->alive - from->alive);
+		} else {
+			figures.from = (struct heap_amount){ from->alive, from->alive_bytes };
+			figures.to = (struct heap_amount){ to->alive, to->alive_bytes };
+			figures.begun = (struct heap_amount){ to->begun - from->begun,
+							      to->begun_bytes - from->begun_bytes };
+			figures.stay = is_short(index, query) ? less(figures.from, state.stay[id])
+							      : state.stay[id];
+		}
+		add_key(rows, groups, id, id, 0, &figures);
+	}
+	mem_free(state.from);
+	mem_free(state.to);
+	mem_free(state.stay);
+	return ok;
+}
+
+// ---- ends with a heap ----
+
+struct destroyed {
+	struct index_groups *groups;
+	struct rows *rows;
+};
+
+static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	const struct destroyed *destroyed = context;
+	uint32_t group = index_group(destroyed->groups, cell);
+	struct heap_amount one = { 1, cells_cell(&destroyed->groups->index->cells, cell)->size };
+
+	(void)begin;
+	(void)end;
+	if (group == WINDOW_SKIP)
+		return true;
+	add(&row_of(destroyed->rows, group)->by_destroy, one);
+	add(&destroyed->rows->result->total.by_destroy, one);
+	return true;
+}
+
+static bool ask_destroyed(struct index *index, const struct window_query *query,
+			  struct index_groups *groups, struct rows *rows, struct err *err)
+{
+	struct destroyed destroyed = { groups, rows };
+	const struct index_visitor visitor = { &destroyed, count_destroyed };
+
+	for (size_t i = 0; i < index->destroys_count; i++) {
+		const struct index_range *range = &index->destroys[i];
+		uint64_t from = range->from > query->from ? range->from : query->from;
+		uint64_t to = range->to < query->to ? range->to : query->to;
+
+		if (from < to && !index_ending(index, from, to, &visitor, err))
+			return false;
+	}
+	return true;
+}
+
+// ---- by lifetime ----
+
+static bool destroyed_at(const struct index *index, uint64_t step)
+{
+	size_t low = 0, high = index->destroys_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (index->destroys[middle].to <= step)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < index->destroys_count && index->destroys[low].from <= step;
+}
+
+struct single {
+	struct index *index;
+	struct index_clock *clock;
+	const struct window_query *query;
+	struct index_groups groups;
+	bool (*each)(void *context, const struct window_allocation *allocation);
+	void *context;
+	struct err *err;
+	bool stopped, failed;
+};
+
+static bool by_lifetime(const struct window_query *query)
+{
+	return query->lifetime_min_ns || query->lifetime_max_ns;
+}
+
+// How and when it ended, if nothing but its process ended it.
+static bool learn_exit(struct single *single, struct window_allocation *allocation)
+{
+	const struct index *index = single->index;
+	process_id process = allocation->cell.process;
+
+	allocation->end_kind = WINDOW_END_NEVER;
+	allocation->end_ns = index->duration_ns;
+	if (process < index->exits_count && index->exits[process].step != WINDOW_NEVER) {
+		allocation->end = index->exits[process].step;
+		allocation->end_ns = index->exits[process].time_ns;
+		allocation->end_kind = (uint8_t)index->exits[process].kind;
+	}
+	return !single->query->exit_frees || allocation->end >= single->query->from;
+}
+
+static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	struct single *single = context;
+	const struct window_query *query = single->query;
+	struct window_allocation allocation = { .begin = begin,
+						.end = end,
+						.end_kind = WINDOW_END_FREE,
+						.begin_thread = TRACE_NONE,
+						.end_thread = TRACE_NONE };
+	uint64_t lifetime_ns;
+
+	if (single->stopped)
+		return false;
+	allocation.group = index_group(&single->groups, cell);
+	if (allocation.group == WINDOW_SKIP)
+		return true;
+	allocation.cell = index_cell(single->index, cell);
+	if (!index_clock_time(single->clock, single->index, begin, &allocation.begin_ns,
+			      single->err)) {
+		single->failed = single->stopped = true;
+		return false;
+	}
+	if (end == WINDOW_NEVER) {
+		if (!learn_exit(single, &allocation))
+			return true;
+	} else if (!index_clock_time(single->clock, single->index, end, &allocation.end_ns,
+				     single->err)) {
+		single->failed = single->stopped = true;
+		return false;
+	} else if (destroyed_at(single->index, end)) {
+		allocation.end_kind = WINDOW_END_DESTROY;
+	}
+	lifetime_ns = allocation.end_ns - allocation.begin_ns;
+	if (by_lifetime(query) &&
+	    (lifetime_ns < query->lifetime_min_ns || lifetime_ns > query->lifetime_max_ns))
+		return true;
+	single->stopped = !single->each(single->context, &allocation);
+	return !single->stopped;
+}
+
+bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
+		bool (*each)(void *context, const struct window_allocation *allocation),
+		void *context, struct err *err)
+{
+	struct single single = { .index = index,
+				 .clock = clock,
+				 .query = query,
+				 .each = each,
+				 .context = context,
+				 .err = err };
+	const struct index_visitor visitor = { &single, single_one };
+	bool ok;
+
+	index_groups_init(&single.groups, index, query);
+	ok = index_ending(index, query->from, query->to, &visitor, err) && !single.failed;
+	// What lives at `to` began before it, and does not end before it.
+	if (ok && !single.stopped)
+		ok = index_spanning(index, query->to, query->to, &visitor, err) && !single.failed;
+	index_groups_fini(&single.groups);
+	return ok;
+}
+
+struct tally {
+	const struct window_query *query;
+	struct rows rows;
+};
+
+static void tally_row(const struct window_query *query, struct window_row *row,
+		      const struct window_allocation *allocation)
+{
+	struct heap_amount one = { 1, allocation->cell.size };
+	bool exits = allocation->end_kind == WINDOW_END_EXIT ||
+		     allocation->end_kind == WINDOW_END_EXEC;
+	bool ends = allocation->end >= query->from && allocation->end < query->to;
+	bool begins = allocation->begin >= query->from;
+
+	if (exits && ends)
+		add(allocation->end_kind == WINDOW_END_EXEC ? &row->by_exec : &row->by_exit, one);
+	if (allocation->end_kind == WINDOW_END_DESTROY && ends)
+		add(&row->by_destroy, one);
+	ends = ends && (!exits || query->exit_frees);
+	add(&row->type[begins ? (ends ? WINDOW_AIFI : WINDOW_AIFO)
+			      : (ends ? WINDOW_AOFI : WINDOW_AOFO)],
+	    one);
+}
+
+static bool tally_one(void *context, const struct window_allocation *allocation)
+{
+	struct tally *tally = context;
+
+	tally_row(tally->query, row_of(&tally->rows, allocation->group), allocation);
+	tally_row(tally->query, &tally->rows.result->total, allocation);
+	return true;
+}
+
+bool index_ask(struct index *index, struct index_clock *clock, const struct window_query *query,
+	       struct window_result *result, struct err *err)
+{
+	struct rows rows = { result, result->rows_count };
+	struct index_groups groups;
+	bool ok;
+
+	if (by_lifetime(query)) {
+		struct tally tally = { query, rows };
+
+		return index_walk(index, clock, query, tally_one, &tally, err);
+	}
+	index_groups_init(&groups, index, query);
+	ok = (query->by_size ? ask_cells(index, query, &groups, &rows, err)
+			     : ask_sites(index, query, &groups, &rows, err)) &&
+	     ask_destroyed(index, query, &groups, &rows, err);
+	index_groups_fini(&groups);
+	return ok;
+}

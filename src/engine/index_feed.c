@@ -1,0 +1,132 @@
+#include "engine/index_feed.h"
+
+#include "base/mem.h"
+
+#include <signal.h>
+
+static void *store_batches(void *context)
+{
+	struct index_feed *feed = context;
+
+	pthread_mutex_lock(&feed->lock);
+	for (;;) {
+		while (feed->given == feed->taken && !feed->over)
+			pthread_cond_wait(&feed->changed, &feed->lock);
+		if (feed->given == feed->taken)
+			break;
+		pthread_mutex_unlock(&feed->lock);
+		index_store_add(feed->store, &feed->batches[feed->taken % INDEX_FEED_BATCHES]);
+		pthread_mutex_lock(&feed->lock);
+		feed->taken++;
+		pthread_cond_broadcast(&feed->changed);
+	}
+	pthread_mutex_unlock(&feed->lock);
+	return NULL;
+}
+
+static void open_batch(struct index_feed *feed)
+{
+	struct index_batch *batch = &feed->batches[feed->given % INDEX_FEED_BATCHES];
+
+	batch->first = feed->step;
+	batch->count = batch->runs_count = batch->jumps_count = batch->exits_count = 0;
+	feed->open = batch;
+}
+
+void index_feed_start(struct index_feed *feed, struct index_store *store)
+{
+	sigset_t all, before;
+
+	*feed = (struct index_feed){ .store = store, .full = 1u << store->shape.block_log2 };
+	for (unsigned i = 0; i < INDEX_FEED_BATCHES; i++)
+		index_batch_init(&feed->batches[i], &store->shape);
+	pthread_mutex_init(&feed->lock, NULL);
+	pthread_cond_init(&feed->changed, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	feed->threaded = pthread_create(&feed->thread, NULL, store_batches, feed) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	open_batch(feed);
+	index_feed_at(feed, 0, UINT64_MAX);
+	index_feed_nothing(feed);
+}
+
+// Give the open batch to the thread, and wait for one that is free.
+static void hand_over(struct index_feed *feed)
+{
+	if (!feed->threaded) {
+		index_store_add(feed->store, feed->open);
+		open_batch(feed);
+		return;
+	}
+	pthread_mutex_lock(&feed->lock);
+	feed->given++;
+	pthread_cond_broadcast(&feed->changed);
+	while (feed->given - feed->taken >= INDEX_FEED_BATCHES)
+		pthread_cond_wait(&feed->changed, &feed->lock);
+	pthread_mutex_unlock(&feed->lock);
+	open_batch(feed);
+}
+
+static uint64_t add(struct index_feed *feed, uint32_t op, uint64_t begin)
+{
+	struct index_batch *batch = feed->open;
+	uint32_t at = batch->count;
+
+	batch->ops[at] = op;
+	batch->begins[at] = begin;
+	if (at == 0 || feed->time_ns != feed->last_time_ns)
+		batch->runs[batch->runs_count++] = (struct index_run){ at, feed->time_ns };
+	if (at == 0 || feed->number != feed->last_number + 1)
+		batch->jumps[batch->jumps_count++] = (struct index_run){ at, feed->number };
+	feed->last_time_ns = feed->time_ns;
+	feed->last_number = feed->number;
+	if (++batch->count == feed->full) {
+		feed->step++;
+		hand_over(feed);
+		return feed->step - 1;
+	}
+	return feed->step++;
+}
+
+uint64_t index_feed_begin(struct index_feed *feed, uint32_t cell)
+{
+	return add(feed, cell << 1, 0);
+}
+
+uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin)
+{
+	return add(feed, cell << 1 | 1, begin);
+}
+
+uint64_t index_feed_nothing(struct index_feed *feed)
+{
+	return add(feed, 0, 0);
+}
+
+uint64_t index_feed_exit(struct index_feed *feed, process_id process)
+{
+	struct index_batch *batch = feed->open;
+
+	batch->exits = mem_grow(batch->exits, &batch->exits_capacity,
+				batch->exits_count + (size_t)1, sizeof *batch->exits);
+	batch->exits[batch->exits_count++] = (struct index_run){ batch->count, process };
+	return add(feed, 0, 0);
+}
+
+void index_feed_finish(struct index_feed *feed)
+{
+	if (feed->open->count > 0)
+		hand_over(feed);
+	if (feed->threaded) {
+		pthread_mutex_lock(&feed->lock);
+		feed->over = true;
+		pthread_cond_broadcast(&feed->changed);
+		pthread_mutex_unlock(&feed->lock);
+		pthread_join(feed->thread, NULL);
+	}
+	pthread_mutex_destroy(&feed->lock);
+	pthread_cond_destroy(&feed->changed);
+	for (unsigned i = 0; i < INDEX_FEED_BATCHES; i++)
+		index_batch_fini(&feed->batches[i]);
+}

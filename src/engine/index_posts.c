@@ -1,0 +1,186 @@
+#include "engine/index_bits.h"
+#include "engine/index_store.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+// The chunk that is being filled.
+struct index_postings {
+	uint32_t size;      // steps that a chunk has
+	uint32_t filled;    // steps that it has now
+	uint32_t skip_log2; // see index_shape
+	uint32_t *ops;      // by step of the chunk
+	uint32_t *order;    // steps << 1 | ends, by site
+	uint32_t *starts;   // by site: where its steps begin in `order`
+	size_t starts_capacity;
+	struct index_skip *skips;
+	size_t skips_capacity;
+	uint8_t *bytes; // of one list
+	size_t bytes_capacity;
+};
+
+struct index_postings *index_postings_new(const struct index_shape *shape)
+{
+	struct index_postings *postings = mem_alloc(1, sizeof *postings);
+
+	postings->size = 1u << shape->chunk_log2;
+	postings->skip_log2 = shape->skip_log2;
+	postings->ops = mem_alloc(postings->size, sizeof *postings->ops);
+	postings->order = mem_alloc(postings->size, sizeof *postings->order);
+	return postings;
+}
+
+void index_postings_free(struct index_postings *postings)
+{
+	if (!postings)
+		return;
+	mem_free(postings->ops);
+	mem_free(postings->order);
+	mem_free(postings->starts);
+	mem_free(postings->skips);
+	mem_free(postings->bytes);
+	mem_free(postings);
+}
+
+void index_postings_add(struct index_postings *postings, const struct index_batch *batch)
+{
+	memcpy(postings->ops + postings->filled, batch->ops, batch->count * sizeof *batch->ops);
+	postings->filled += batch->count;
+}
+
+bool index_postings_full(const struct index_postings *postings)
+{
+	return postings->filled == postings->size;
+}
+
+static void prefetch_cell(const struct cells *cells, const struct index_postings *postings,
+			  uint32_t i)
+{
+	if (i < postings->filled)
+		__builtin_prefetch(cells_cell(cells, postings->ops[i] >> 1));
+}
+
+// Sort the chunk's steps by site. Returns one more than the highest site.
+static uint32_t sort_steps(struct index_postings *postings, const struct cells *cells)
+{
+	enum { AHEAD = 16 };
+	uint32_t sites = 1, sum = 0;
+
+	for (uint32_t i = 0; i < postings->filled; i++) {
+		uint32_t site;
+
+		prefetch_cell(cells, postings, i + AHEAD);
+		site = cells_cell(cells, postings->ops[i] >> 1)->site;
+		if (site >= sites)
+			sites = site + 1;
+	}
+	postings->starts = mem_grow(postings->starts, &postings->starts_capacity, sites + (size_t)2,
+				    sizeof *postings->starts);
+	memset(postings->starts, 0, (sites + (size_t)2) * sizeof *postings->starts);
+	for (uint32_t i = 0; i < postings->filled; i++) {
+		prefetch_cell(cells, postings, i + AHEAD);
+		postings->starts[cells_cell(cells, postings->ops[i] >> 1)->site + 2]++;
+	}
+	for (uint32_t site = 0; site < sites + 2; site++) {
+		sum += postings->starts[site];
+		postings->starts[site] = sum;
+	}
+	// starts[site + 1] is where it begins, and moves to where it ends: where the next begins.
+	for (uint32_t i = 0; i < postings->filled; i++) {
+		uint32_t *to;
+
+		prefetch_cell(cells, postings, i + AHEAD);
+		to = &postings->starts[cells_cell(cells, postings->ops[i] >> 1)->site + 1];
+		postings->order[(*to)++] = i << 1 | (postings->ops[i] & 1);
+	}
+	return sites;
+}
+
+static void add_to_skip(struct index_skip *skip, bool ends, uint64_t size)
+{
+	skip->bytes += ends ? -(int64_t)size : (int64_t)size;
+	skip->count += ends ? -1 : 1;
+	if (skip->bytes > skip->bytes_max)
+		skip->bytes_max = skip->bytes;
+	if (skip->count > skip->count_max)
+		skip->count_max = skip->count;
+}
+
+// Whether the steps of a list are not all of one cell.
+static bool has_several(const struct index_postings *postings, const uint32_t *order,
+			uint32_t count)
+{
+	uint32_t first = postings->ops[order[0] >> 1] >> 1;
+
+	for (uint32_t i = 1; i < count; i++)
+		if (postings->ops[order[i] >> 1] >> 1 != first)
+			return true;
+	return false;
+}
+
+// Returns the entry's count: how many, and whether each has its size.
+static uint32_t write_list(struct index_postings *postings, const struct cells *cells,
+			   uint32_t site, struct vault *vault)
+{
+	const uint32_t *order = postings->order + postings->starts[site];
+	uint32_t count = postings->starts[site + 1] - postings->starts[site], last = 0;
+	size_t runs = ((size_t)count + (1u << postings->skip_log2) - 1) >> postings->skip_log2;
+	bool several = has_several(postings, order, count);
+	uint8_t *at;
+
+	postings->bytes =
+		mem_grow(postings->bytes, &postings->bytes_capacity, count * (size_t)15 + 16, 1);
+	postings->skips =
+		mem_grow(postings->skips, &postings->skips_capacity, runs, sizeof *postings->skips);
+	at = postings->bytes;
+	if (!several)
+		at += bits_put_varint(at,
+				      cells_cell(cells, postings->ops[order[0] >> 1] >> 1)->size);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t step = order[i] >> 1;
+		struct index_skip *skip = &postings->skips[i >> postings->skip_log2];
+		uint64_t size = cells_cell(cells, postings->ops[step] >> 1)->size;
+
+		if (i % (1u << postings->skip_log2) == 0)
+			*skip = (struct index_skip){ .at = (uint32_t)(at - postings->bytes),
+						     .step = last };
+		add_to_skip(skip, order[i] & 1, size);
+		at += bits_put_varint(at, (uint64_t)(step - last) << 1 | (order[i] & 1));
+		if (several)
+			at += bits_put_varint(at, size);
+		last = step;
+	}
+	if (runs > 1)
+		vault_append(vault, postings->skips, runs * sizeof *postings->skips);
+	vault_append(vault, postings->bytes, (size_t)(at - postings->bytes));
+	return count | (several ? INDEX_POSTS_SEVERAL : 0);
+}
+
+void index_postings_write(struct index_postings *postings, const struct cells *cells,
+			  struct index_files *files)
+{
+	struct index_chunk *chunk;
+	uint32_t sites;
+
+	if (postings->filled == 0)
+		return;
+	sites = sort_steps(postings, cells);
+	files->chunks = mem_grow(files->chunks, &files->chunks_capacity, files->chunks_count + 1,
+				 sizeof *files->chunks);
+	chunk = &files->chunks[files->chunks_count++];
+	*chunk = (struct index_chunk){ .lists_at = files->posts.size,
+				       .sites_at = files->posts_sites.size };
+	for (uint32_t site = 1; site < sites; site++) {
+		struct index_posts entry = { .site = site, .at = files->posts.size };
+
+		if (postings->starts[site + 1] == postings->starts[site] ||
+		    cells_site(cells, site)->orphans)
+			continue;
+		entry.count = write_list(postings, cells, site, &files->posts);
+		vault_append(&files->posts_sites, &entry, sizeof entry);
+		chunk->sites_count++;
+	}
+	chunk->lists_size = files->posts.size - chunk->lists_at;
+	postings->filled = 0;
+}

@@ -1,0 +1,76 @@
+// index_read: single steps, times and counts out of an index.
+//
+// Everything that the questions of window.h are made of: blocks of steps, the time of a step,
+// the counts at an edge, and which lifetimes span a stretch of steps.
+#ifndef ENGINE_INDEX_READ_H
+#define ENGINE_INDEX_READ_H
+
+#include "engine/index.h"
+#include "engine/index_bits.h"
+
+// One block, decoded as far as was asked. `= { 0 }` is a valid one; keep it from load to load.
+struct index_block {
+	uint64_t first; // step
+	uint32_t count;
+	uint32_t *ops;           // cell << 1 | ends
+	uint64_t *begins;        // INDEX_LIVES: by step; of ends, where they began, 0: orphans
+	struct index_run *runs;  // INDEX_TIMES
+	struct index_run *jumps; // INDEX_JUMPS
+	uint32_t runs_count, jumps_count;
+	uint8_t *bytes; // private
+	size_t ops_capacity, begins_capacity, runs_capacity, jumps_capacity, bytes_capacity;
+};
+
+enum { INDEX_LIVES = 1, INDEX_TIMES = 2, INDEX_JUMPS = 4 };
+
+void index_block_fini(struct index_block *block);
+
+// Decode block `number`; every cell in it is one that the index has, every beginning lies before
+// its end.
+bool index_block_load(struct index *index, uint64_t number, unsigned what,
+		      struct index_block *block, struct err *err);
+
+// The time of a step, kept for those that ask again nearby. `= { 0 }` is a valid clock.
+struct index_clock {
+	struct index_clock_block **blocks;
+	size_t blocks_count;
+	uint64_t bytes, bytes_max; // 0: 16 MiB
+};
+
+void index_clock_fini(struct index_clock *clock);
+// The time of a step; of those behind the last, that of the last.
+bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t step,
+		      uint64_t *time_ns, struct err *err);
+
+// The first step whose time is later.
+bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t time_ns,
+		      uint64_t *edge, struct err *err);
+
+// The number of the event of a step; UINT64_MAX: none.
+bool index_number(struct index *index, uint64_t step, uint64_t *number, struct err *err);
+
+// Counts at an edge, by cell. `counts` has cells_count entries, and is overwritten.
+bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, struct err *err);
+
+// Sums at an edge, by site: sites_count entries.
+bool index_sums(struct index *index, uint64_t edge, struct bits_sums *sums, struct err *err);
+
+// Visit what began before `from` and did not end before `to` (to >= from): of each, its cell, its
+// beginning and end (WINDOW_NEVER). Those whose lifetime is shorter than 2^long_log2 steps are
+// found by scan of as many steps behind `to`, and only if there can be any.
+struct index_visitor {
+	void *context;
+	bool (*visit)(void *context, uint32_t cell, uint64_t begin, uint64_t end);
+};
+bool index_spanning(struct index *index, uint64_t from, uint64_t to,
+		    const struct index_visitor *visitor, struct err *err);
+
+// The same as counts by cell, added to `counts`; what nothing ends comes from its own sums.
+bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint32_t *counts,
+			   struct err *err);
+
+// Visit what ended in [from, to), whenever it began.
+bool index_ending(struct index *index, uint64_t from, uint64_t to,
+		  const struct index_visitor *visitor, struct err *err);
+
+#endif

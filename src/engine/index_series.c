@@ -1,0 +1,426 @@
+#include "base/mem.h"
+#include "engine/buckets.h"
+#include "engine/index_scan.h"
+
+#include <string.h>
+
+enum { COLLECT_MAX = 1 << 20 }; // lifetimes that a question by lifetime may put into a list
+
+static bool by_lifetime(const struct window_query *query)
+{
+	return query->lifetime_min_ns || query->lifetime_max_ns;
+}
+
+// ---- a list of the window's lifetimes ----
+
+struct collecting {
+	struct plain *plain;
+	size_t most;
+	bool full;
+};
+
+static bool collect_one(void *context, const struct window_allocation *allocation)
+{
+	struct collecting *collecting = context;
+	bool exits = allocation->end_kind == WINDOW_END_EXIT ||
+		     allocation->end_kind == WINDOW_END_EXEC;
+	struct plain_life life = {
+		.begin = allocation->begin,
+		.end = exits ? WINDOW_NEVER : allocation->end,
+		.exit = exits ? allocation->end : WINDOW_NEVER,
+		.begin_ns = allocation->begin_ns,
+		.end_ns = allocation->end_ns,
+		.exit_ns = allocation->end_ns,
+		.cell = plain_cell(collecting->plain, &allocation->cell),
+		.end_kind = exits ? WINDOW_END_NEVER : allocation->end_kind,
+		.exit_kind = exits ? allocation->end_kind : WINDOW_END_NEVER,
+	};
+
+	if (collecting->plain->lives_count >= collecting->most) {
+		collecting->full = true;
+		return false;
+	}
+	plain_add(collecting->plain, &life);
+	return true;
+}
+
+bool index_collect(struct index *index, struct index_clock *clock, const struct window_query *query,
+		   size_t most, struct plain *plain, struct err *err)
+{
+	struct collecting collecting = { plain, most, false };
+
+	plain->duration_ns = index->duration_ns;
+	if (!index_walk(index, clock, query, collect_one, &collecting, err))
+		return false;
+	return !collecting.full ||
+	       err_set(err, ERR_LIMIT,
+		       "more than %zu allocations of these lifetimes in the window (try: a "
+		       "narrower --lifetime, or --from and --to)",
+		       most);
+}
+
+// ---- series ----
+
+struct series {
+	struct buckets_axis axis;
+	struct buckets_row *rows;
+};
+
+static bool series_step(void *context, const struct index_scan_step *step)
+{
+	struct series *series = context;
+	struct buckets_row *row = &series->rows[step->group];
+	struct heap_amount level = row->level;
+
+	level.count += step->up ? step->amount.count : 0 - step->amount.count;
+	level.bytes += step->up ? step->amount.bytes : 0 - step->amount.bytes;
+	buckets_go(row, buckets_find(&series->axis, step->time_ns));
+	buckets_set(row, level);
+	return true;
+}
+
+bool index_series(struct index *index, const struct window_query *query, size_t groups_count,
+		  struct window_bucket *buckets, size_t count, struct err *err)
+{
+	struct series series = { .axis = { query->from_ns, query->to_ns, count } };
+	struct index_clock clock = { 0 };
+	struct index_groups groups;
+	struct index_scan scan = { .index = index,
+				   .groups = &groups,
+				   .from = query->from,
+				   .to = query->to,
+				   .groups_count = (uint32_t)groups_count,
+				   .context = &series,
+				   .visit = series_step };
+	struct heap_amount *levels;
+	struct plain plain = { 0 };
+	bool ok;
+
+	if (by_lifetime(query)) {
+		ok = index_collect(index, &clock, query, COLLECT_MAX, &plain, err);
+		if (ok)
+			plain_series(&plain, query, groups_count, buckets, count);
+		plain_fini(&plain);
+		index_clock_fini(&clock);
+		return ok;
+	}
+	index_groups_init(&groups, index, query);
+	series.rows = mem_alloc(groups_count + 1, sizeof *series.rows);
+	levels = index_scan_levels(index, &clock, query, query->from, groups_count, err);
+	for (size_t g = 0; levels && g < groups_count; g++)
+		buckets_begin(&series.rows[g], buckets + g * count, levels[g]);
+	ok = levels && index_scan(&scan, err);
+	for (size_t g = 0; ok && g < groups_count; g++)
+		buckets_end(&series.rows[g], &series.axis);
+	mem_free(levels);
+	mem_free(series.rows);
+	index_groups_fini(&groups);
+	index_clock_fini(&clock);
+	return ok;
+}
+
+// ---- the level of all ----
+
+// An entry of a levels file goes into the bucket of its time.
+static void put_level(struct buckets_row *row, const struct buckets_axis *axis,
+		      const struct index_level *level)
+{
+	struct heap_amount high = { level->count_max, level->bytes_max };
+
+	buckets_go(row, buckets_find(axis, level->time_ns));
+	buckets_set(row, high);
+	buckets_set(row, (struct heap_amount){ level->count_end, level->bytes_min });
+	buckets_set(row, (struct heap_amount){ level->count_end, level->bytes_end });
+}
+
+// A row that is being filled from levels and from steps.
+struct timeline {
+	struct buckets_axis axis;
+	struct buckets_row row;
+};
+
+// Steps by themselves.
+static bool put_steps(struct index *index, uint64_t from, uint64_t to, struct timeline *line,
+		      struct err *err)
+{
+	struct window_query all = { .from = from, .to = to };
+	struct index_groups groups;
+	struct series series = { line->axis, &line->row };
+	struct index_scan scan = { .index = index,
+				   .groups = &groups,
+				   .from = from,
+				   .to = to,
+				   .groups_count = 1,
+				   .context = &series,
+				   .visit = series_step };
+	bool ok;
+
+	if (from >= to)
+		return true;
+	index_groups_init(&groups, index, &all);
+	ok = index_scan(&scan, err);
+	index_groups_fini(&groups);
+	return ok;
+}
+
+// Entries of one file, from step to step, both multiples of what an entry has. One that reaches
+// over a whole bucket, because little happens, is looked at more closely.
+static bool put_levels(struct index *index, unsigned file, uint64_t from, uint64_t to,
+		       struct timeline *line, struct err *err)
+{
+	enum { ENTRIES = 256 };
+	unsigned log2 = index->shape.level_log2 + file * INDEX_LEVEL_STEP_LOG2;
+	struct index_level *list = mem_resize(NULL, ENTRIES, sizeof *list);
+	uint64_t at = from >> log2, end = to >> log2;
+	bool ok = true;
+
+	for (; at < end && ok; at += ENTRIES) {
+		size_t count = end - at < ENTRIES ? (size_t)(end - at) : ENTRIES;
+
+		ok = vault_read(&index->files.levels[file], at * sizeof *list, list,
+				count * sizeof *list, err);
+		for (size_t i = 0; ok && i < count; i++) {
+			uint64_t step = (at + i) << log2;
+
+			if (buckets_find(&line->axis, list[i].time_ns) > line->row.at + 1)
+				ok = file ? put_levels(index, file - 1, step,
+						       step + (UINT64_C(1) << log2), line, err)
+					  : put_steps(index, step, step + (UINT64_C(1) << log2),
+						      line, err);
+			else
+				put_level(&line->row, &line->axis, &list[i]);
+		}
+	}
+	mem_free(list);
+	return ok;
+}
+
+// The coarsest file whose entries are at most an eighth of a bucket.
+static unsigned best_file(const struct index *index, uint64_t steps, size_t count)
+{
+	unsigned file = 0;
+
+	while (file + 1 < INDEX_LEVELS && index->files.levels[file + 1].size > 0 &&
+	       steps / count >> (index->shape.level_log2 + (file + 1) * INDEX_LEVEL_STEP_LOG2) >= 8)
+		file++;
+	return file;
+}
+
+static uint64_t round_up(uint64_t value, unsigned log2)
+{
+	return (value + (UINT64_C(1) << log2) - 1) >> log2 << log2;
+}
+
+// The level at an edge: that of the entry before it, and the steps in between.
+static bool level_at(struct index *index, uint64_t edge, struct heap_amount *level, struct err *err)
+{
+	unsigned log2 = index->shape.level_log2;
+	uint64_t entries = index->files.levels[0].size / sizeof(struct index_level);
+	uint64_t entry = edge >> log2 < entries ? edge >> log2 : entries;
+	struct index_level found = { 0 };
+	struct window_bucket bucket;
+	struct timeline line = { .axis = { 0, 0, 1 } };
+
+	if (entry > 0 && !vault_read(&index->files.levels[0], (entry - 1) * sizeof found, &found,
+				     sizeof found, err))
+		return false;
+	buckets_begin(&line.row, &bucket, (struct heap_amount){ found.count_end, found.bytes_end });
+	if (!put_steps(index, entry << log2, edge, &line, err))
+		return false;
+	*level = line.row.level;
+	return true;
+}
+
+// Steps, then entries of ever coarser files, then of finer ones, then steps.
+static bool put_all(struct index *index, unsigned file, uint64_t from, uint64_t to,
+		    struct timeline *line, struct err *err)
+{
+	uint64_t up[INDEX_LEVELS], down[INDEX_LEVELS];
+	unsigned files = 0;
+	bool ok;
+
+	for (; files <= file; files++) {
+		unsigned size = index->shape.level_log2 + files * INDEX_LEVEL_STEP_LOG2;
+		uint64_t have = index->files.levels[files].size / sizeof(struct index_level)
+				<< size;
+
+		up[files] = round_up(from, size);
+		down[files] = to >> size << size;
+		if (down[files] > have)
+			down[files] = have;
+		if (up[files] >= down[files])
+			break;
+	}
+	if (files == 0)
+		return put_steps(index, from, to, line, err);
+	ok = put_steps(index, from, up[0], line, err);
+	for (unsigned i = 0; i + 1 < files && ok; i++)
+		ok = put_levels(index, i, up[i], up[i + 1], line, err);
+	ok = ok && put_levels(index, files - 1, up[files - 1], down[files - 1], line, err);
+	for (unsigned i = files - 1; i-- > 0 && ok;)
+		ok = put_levels(index, i, down[i + 1], down[i], line, err);
+	return ok && put_steps(index, down[0], to, line, err);
+}
+
+bool index_timeline(struct index *index, const struct window_query *query,
+		    struct window_bucket *buckets, size_t count, struct err *err)
+{
+	struct timeline line = { .axis = { query->from_ns, query->to_ns, count } };
+	uint64_t steps = query->to - query->from;
+	struct heap_amount level;
+	bool ok;
+
+	if (!level_at(index, query->from, &level, err))
+		return false;
+	buckets_begin(&line.row, buckets, level);
+	if (steps / count >> index->shape.level_log2 == 0)
+		ok = put_steps(index, query->from, query->to, &line, err);
+	else
+		ok = put_all(index, best_file(index, steps, count), query->from, query->to, &line,
+			     err);
+	buckets_end(&line.row, &line.axis);
+	return ok;
+}
+
+// ---- flows ----
+
+struct flowing {
+	struct buckets_axis axis;
+	struct window_flow *flows;
+	size_t count;
+};
+
+static bool flow_step(void *context, const struct index_scan_step *step)
+{
+	const struct flowing *flowing = context;
+	struct window_flow *flow = &flowing->flows[step->group * flowing->count +
+						   buckets_find(&flowing->axis, step->time_ns)];
+	struct heap_amount *amount = step->up ? &flow->allocated : &flow->freed;
+
+	if (step->exit)
+		return true;
+	amount->count++;
+	amount->bytes += step->amount.bytes;
+	return true;
+}
+
+bool index_flows(struct index *index, const struct window_query *query, size_t groups_count,
+		 struct window_flow *flows, size_t count, struct err *err)
+{
+	struct flowing flowing = { { query->from_ns, query->to_ns, count }, flows, count };
+	struct index_clock clock = { 0 };
+	struct index_groups groups;
+	struct index_scan scan = { .index = index,
+				   .groups = &groups,
+				   .from = query->from,
+				   .to = query->to,
+				   .groups_count = (uint32_t)groups_count,
+				   .context = &flowing,
+				   .visit = flow_step };
+	struct plain plain = { 0 };
+	bool ok;
+
+	if (by_lifetime(query)) {
+		ok = index_collect(index, &clock, query, COLLECT_MAX, &plain, err);
+		if (ok)
+			plain_flows(&plain, query, groups_count, flows, count);
+		plain_fini(&plain);
+		index_clock_fini(&clock);
+		return ok;
+	}
+	memset(flows, 0, groups_count * count * sizeof *flows);
+	index_groups_init(&groups, index, query);
+	ok = index_scan(&scan, err);
+	index_groups_fini(&groups);
+	return ok;
+}
+
+// ---- changes ----
+
+struct changing {
+	bool (*each)(void *context, const struct window_change *change);
+	void *context;
+};
+
+static bool change_step(void *context, const struct index_scan_step *step)
+{
+	const struct changing *changing = context;
+	struct window_change change = { .edge = step->step + 1,
+					.time_ns = step->time_ns,
+					.bytes = step->amount.bytes / step->amount.count,
+					.group = step->group,
+					.up = step->up };
+
+	for (uint64_t i = 0; i < step->amount.count; i++) {
+		change.last = step->last && i + 1 == step->amount.count;
+		if (!changing->each(changing->context, &change))
+			return false;
+	}
+	return true;
+}
+
+bool index_changes(struct index *index, const struct window_query *query,
+		   bool (*each)(void *context, const struct window_change *change), void *context,
+		   struct err *err)
+{
+	struct changing changing = { each, context };
+	struct index_clock clock = { 0 };
+	struct index_groups groups;
+	struct index_scan scan = { .index = index,
+				   .groups = &groups,
+				   .from = query->from,
+				   .to = query->to,
+				   .groups_count = INDEX_GROUP_UNKNOWN,
+				   .single_exits = true,
+				   .context = &changing,
+				   .visit = change_step };
+	struct plain plain = { 0 };
+	bool ok;
+
+	if (by_lifetime(query)) {
+		ok = index_collect(index, &clock, query, COLLECT_MAX, &plain, err);
+		if (ok)
+			plain_changes(&plain, query, each, context);
+		plain_fini(&plain);
+		index_clock_fini(&clock);
+		return ok;
+	}
+	index_groups_init(&groups, index, query);
+	ok = index_scan(&scan, err);
+	index_groups_fini(&groups);
+	return ok;
+}
+
+// ---- lifetimes ----
+
+struct aging {
+	struct heap_amount *classes;
+	size_t groups_count;
+	const struct window_query *query;
+};
+
+static bool age_one(void *context, const struct window_allocation *allocation)
+{
+	const struct aging *aging = context;
+	struct heap_amount *class;
+
+	if (allocation->group >= aging->groups_count || allocation->end_kind == WINDOW_END_EXIT ||
+	    allocation->end_kind == WINDOW_END_EXEC || allocation->end < aging->query->from ||
+	    allocation->end >= aging->query->to)
+		return true;
+	class = &aging->classes[allocation->group * (size_t)WINDOW_LIFETIME_CLASSES +
+				window_lifetime_class(allocation->end_ns - allocation->begin_ns)];
+	class->count++;
+	class->bytes += allocation->cell.size;
+	return true;
+}
+
+bool index_lifetimes(struct index *index, struct index_clock *clock,
+		     const struct window_query *query, size_t groups_count,
+		     struct heap_amount *classes, struct err *err)
+{
+	struct aging aging = { classes, groups_count, query };
+
+	memset(classes, 0, groups_count * WINDOW_LIFETIME_CLASSES * sizeof *classes);
+	return index_walk(index, clock, query, age_one, &aging, err);
+}

@@ -1,0 +1,138 @@
+#include "engine/vm_lives.h"
+
+#include "base/mem.h"
+
+static struct window_cell cell_of(const struct space_commit *commit)
+{
+	return (struct window_cell){ .process = commit->process,
+				     .thread = commit->thread,
+				     .stack = commit->stack,
+				     .layer = WINDOW_VM,
+				     .owner = commit->owner,
+				     .size = commit->size };
+}
+
+// Whether what the process had at its beginning was there before the recording was.
+static bool was_there(const struct vm_lives *lives, process_id id)
+{
+	const struct trace_process *process = reader_process(lives->reader, id);
+
+	return process && process->parent == TRACE_NONE;
+}
+
+static void on_begin(void *context, const struct space_commit *commit)
+{
+	struct vm_lives *lives = context;
+	struct window_cell cell = cell_of(commit);
+	struct plain_life life = { .begin = lives->step,
+				   .end = WINDOW_NEVER,
+				   .exit = WINDOW_NEVER,
+				   .begin_ns = commit->time_ns,
+				   .cell = plain_cell(lives->plain, &cell) };
+
+	if (commit->baseline && was_there(lives, commit->process))
+		life.begin = life.begin_ns = 0;
+	*map_put(&lives->of_commit, commit->id, NULL) = plain_add(lives->plain, &life);
+}
+
+static void end_life(const struct vm_lives *lives, struct plain_life *life,
+		     const struct space_end *end)
+{
+	switch (end->ending) {
+	case SPACE_EXITED:
+	case SPACE_EXECED:
+		life->exit = lives->step;
+		life->exit_ns = end->time_ns;
+		life->exit_kind = end->ending == SPACE_EXECED ? WINDOW_END_EXEC : WINDOW_END_EXIT;
+		break;
+	default:
+		life->end = lives->step;
+		life->end_ns = end->time_ns;
+		life->end_kind = WINDOW_END_FREE;
+		break;
+	}
+}
+
+static void on_end(void *context, const struct space_commit *commit,
+		   const struct space_commit *rest, const struct space_end *end)
+{
+	struct vm_lives *lives = context;
+	const struct space_commit *whole = rest ? rest : commit;
+	uint64_t *index = map_find(&lives->of_commit, whole->id);
+	struct window_cell cell = cell_of(commit);
+	struct plain_life part;
+
+	if (!index)
+		return;
+	if (!rest) {
+		end_life(lives, &lives->plain->lives[*index], end);
+		map_remove(&lives->of_commit, whole->id);
+		return;
+	}
+	part = lives->plain->lives[*index];
+	part.cell = plain_cell(lives->plain, &cell);
+	end_life(lives, &part, end);
+	cell = cell_of(rest);
+	lives->plain->lives[*index].cell = plain_cell(lives->plain, &cell);
+	plain_add(lives->plain, &part);
+}
+
+static void on_owner(void *context, const struct space_commit *commit)
+{
+	struct vm_lives *lives = context;
+	const uint64_t *index = map_find(&lives->of_commit, commit->id);
+	struct window_cell cell = cell_of(commit);
+
+	if (index)
+		lives->plain->lives[*index].cell = plain_cell(lives->plain, &cell);
+}
+
+void vm_lives_init(struct vm_lives *lives, struct plain *plain, const struct reader *reader)
+{
+	struct space_hooks hooks = {
+		.context = lives, .begin = on_begin, .end = on_end, .owner = on_owner
+	};
+
+	*lives = (struct vm_lives){ .plain = plain, .reader = reader };
+	lives->space = space_new(&hooks);
+}
+
+void vm_lives_fini(struct vm_lives *lives)
+{
+	space_free(lives->space);
+	map_fini(&lives->of_commit);
+	*lives = (struct vm_lives){ 0 };
+}
+
+void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, uint64_t step)
+{
+	const struct trace_thread *thread;
+
+	lives->step = step;
+	if (trace_kind_is_vm(event->kind)) {
+		lives->any = true;
+		space_learn(lives->space, lives->reader);
+		space_add_event(lives->space, event);
+		return;
+	}
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+	case TRACE_REALLOC:
+	case TRACE_REALLOC_ALLOC:
+		thread = lives->any ? reader_thread(lives->reader, event->thread) : NULL;
+		if (thread)
+			space_claim(lives->space, thread->process, event->address);
+		break;
+	default:
+		break;
+	}
+}
+
+void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step)
+{
+	lives->step = step;
+	space_learn(lives->space, lives->reader);
+	space_add_note(lives->space, note);
+}

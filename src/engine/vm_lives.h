@@ -1,0 +1,25 @@
+// vm_lives: the lifetimes of committed memory, from space.h into a list of window's allocations.
+#ifndef ENGINE_VM_LIVES_H
+#define ENGINE_VM_LIVES_H
+
+#include "base/map.h"
+#include "engine/plain.h"
+#include "engine/space.h"
+
+struct vm_lives {
+	struct plain *plain; // borrowed: takes the lifetimes
+	struct space *space;
+	const struct reader *reader; // borrowed
+	struct map of_commit;        // id: index of the life
+	uint64_t step;               // of the item that is being added
+	bool any;                    // the trace has calls on virtual memory
+};
+
+void vm_lives_init(struct vm_lives *lives, struct plain *plain, const struct reader *reader);
+void vm_lives_fini(struct vm_lives *lives);
+
+// Every item of the trace, and the step that it is, or begins with.
+void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, uint64_t step);
+void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step);
+
+#endif

@@ -1,0 +1,18 @@
+#include "engine/window_series.h"
+
+uint32_t window_lifetime_class(uint64_t lifetime_ns)
+{
+	unsigned log2;
+
+	if (lifetime_ns < 8)
+		return (uint32_t)lifetime_ns;
+	log2 = 63 - (unsigned)__builtin_clzll(lifetime_ns);
+	return (log2 - 2) * 8 + (uint32_t)(lifetime_ns >> (log2 - 3) & 7);
+}
+
+uint64_t window_lifetime_floor(uint32_t class_number)
+{
+	if (class_number < 8)
+		return class_number;
+	return (uint64_t)(8 + class_number % 8) << (class_number / 8 - 1);
+}

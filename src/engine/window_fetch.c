@@ -1,0 +1,125 @@
+#include "engine/window.h"
+
+#include "base/mem.h"
+#include "engine/window_source.h"
+
+#include <stdlib.h>
+
+// One end of one allocation, and the event that made it.
+struct wanted {
+	uint64_t number;
+	uint64_t time_ns;
+	struct window_allocation *allocation;
+	bool end;
+};
+
+static int compare_wanted(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static void learn_begin(struct window_allocation *allocation, const struct trace_event *event)
+{
+	allocation->address = event->address;
+	allocation->begin_thread = event->thread;
+	allocation->reallocated = event->kind == TRACE_REALLOC ||
+				  event->kind == TRACE_REALLOC_ALLOC ||
+				  event->kind == TRACE_REALLOC_UNDO;
+}
+
+static void learn_end(struct window_allocation *allocation, const struct trace_event *event)
+{
+	allocation->end_thread = event->thread;
+	allocation->end_stack = event->stack;
+	switch (event->kind) {
+	case TRACE_FREE:
+	case TRACE_HEAP_FREE:
+	case TRACE_HEAP_RESET:
+	case TRACE_HEAP_DESTROY:
+		break;
+	case TRACE_REALLOC:
+		allocation->end_kind = event->old_address == allocation->address
+					       ? WINDOW_END_REALLOC
+					       : WINDOW_END_LOST;
+		break;
+	case TRACE_REALLOC_FREE:
+		allocation->end_kind = WINDOW_END_REALLOC;
+		break;
+	default:
+		if (allocation->end_kind == WINDOW_END_FREE && !trace_kind_is_vm(event->kind))
+			allocation->end_kind = WINDOW_END_LOST;
+		break;
+	}
+}
+
+static bool read_wanted(struct reader *reader, const struct wanted *wanted, size_t count,
+			struct err *err)
+{
+	enum { NEAR_EVENTS = 1 << 17 }; // not worth a seek
+	struct trace_event event = { .number = UINT64_MAX };
+	struct trace_note note;
+	enum reader_item item = READER_NOTE;
+
+	for (size_t i = 0; i < count; i++) {
+		bool known = item == READER_EVENT;
+
+		if (!known || event.number > wanted[i].number ||
+		    wanted[i].number - event.number > NEAR_EVENTS) {
+			uint64_t time_ns = wanted[i].time_ns;
+
+			if (!reader_seek(reader, time_ns ? time_ns - 1 : 0, err))
+				return false;
+			event.number = UINT64_MAX;
+			item = READER_NOTE;
+		}
+		while (item != READER_END &&
+		       !(item == READER_EVENT && event.number >= wanted[i].number))
+			item = reader_next(reader, &event, &note);
+		if (item == READER_END || event.number != wanted[i].number)
+			return err_set(err, ERR_FORMAT, "event %llu is not in the trace",
+				       (unsigned long long)wanted[i].number);
+		if (wanted[i].end)
+			learn_end(wanted[i].allocation, &event);
+		else
+			learn_begin(wanted[i].allocation, &event);
+	}
+	return true;
+}
+
+static bool want(struct window *window, struct wanted *list, size_t *count, uint64_t step,
+		 struct window_allocation *allocation, bool end, struct err *err)
+{
+	struct wanted *wanted = &list[*count];
+
+	if (step >= window_facts(window)->steps_end)
+		return true;
+	*wanted = (struct wanted){ .allocation = allocation, .end = end };
+	if (!window_source_number(window, step, &wanted->number, err))
+		return false;
+	wanted->time_ns = window_edge_time(window, step + 1);
+	*count += wanted->number != UINT64_MAX;
+	return true;
+}
+
+bool window_fetch(struct window *window, struct window_allocation *allocations, size_t count,
+		  struct err *err)
+{
+	struct wanted *wanted = mem_alloc(count * 2 + 1, sizeof *wanted);
+	size_t wanted_count = 0;
+	bool ok = true;
+
+	for (size_t i = 0; i < count && ok; i++) {
+		allocations[i].end_thread = TRACE_NONE;
+		ok = want(window, wanted, &wanted_count, allocations[i].begin, &allocations[i],
+			  false, err) &&
+		     want(window, wanted, &wanted_count, allocations[i].end, &allocations[i], true,
+			  err);
+	}
+	if (wanted_count)
+		qsort(wanted, wanted_count, sizeof *wanted, compare_wanted);
+	ok = ok && read_wanted(window_source_reader(window), wanted, wanted_count, err);
+	mem_free(wanted);
+	return ok;
+}
