@@ -4,6 +4,8 @@
 #include "base/str.h"
 #include "engine/moment.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 void query_fini(struct query *query)
@@ -80,14 +82,52 @@ bool query_add_thread(struct query *query, const struct reader *reader, const ch
 	return true;
 }
 
+static bool is_heap(const struct trace_heap *heap, const char *word)
+{
+	char handle[24];
+
+	if (heap->handle == 0)
+		return strcmp(heap->name, word) == 0;
+	snprintf(handle, sizeof handle, "0x%" PRIx64, heap->handle);
+	return strcasecmp(handle, word) == 0 || (*heap->name && strcmp(heap->name, word) == 0);
+}
+
 bool query_add_heap(struct query *query, const struct reader *reader, const char *word,
 		    struct err *err)
 {
-	// malloc's is the only heap that a trace of this format has.
-	(void)reader;
-	(void)query;
-	return strcmp(word, "malloc") == 0 ||
-	       err_set(err, ERR_USAGE, "no heap '%s' in the trace", word);
+	uint32_t count = reader_heaps_count(reader);
+	bool found = strcmp(word, "malloc") == 0;
+	const char **names;
+	const char *nearest;
+
+	if (!query->heaps) {
+		query->heaps = mem_alloc(count + 1, sizeof *query->heaps);
+		query->heaps_count = count > 0 ? count : 1;
+	}
+	query->heaps[0] |= found;
+	for (heap_id id = 1; id < count; id++) {
+		if (!is_heap(reader_heap(reader, id), word))
+			continue;
+		query->heaps[id] = true;
+		found = true;
+	}
+	if (found)
+		return true;
+	names = mem_alloc(count + (size_t)1, sizeof *names);
+	names[0] = "malloc";
+	for (heap_id id = 1; id < count; id++)
+		names[id] = reader_heap(reader, id)->name;
+	nearest = str_nearest(word, names);
+	if (nearest)
+		err_set(err, ERR_USAGE, "no heap '%s' in the trace; did you mean '%s'?", word,
+			nearest);
+	else
+		err_set(err, ERR_USAGE,
+			"no heap '%s' in the trace (malloc, a pool's name, a handle such as "
+			"0x1f0000)",
+			word);
+	mem_free(names);
+	return false;
 }
 
 // ---- words that name nothing of the trace ----
@@ -109,10 +149,7 @@ static bool find_word(const struct word *words, const char *what, const char *wo
 			str_fini(&list);
 			return true;
 		}
-		str_format(&list, "%s%s",
-			   i == 0              ? ""
-			   : words[i + 1].word ? ", "
-					       : " or ",
+		str_format(&list, "%s%s", i == 0 ? "" : words[i + 1].word ? ", " : " or ",
 			   words[i].word);
 	}
 	err_set(err, ERR_USAGE, "%s is %s, not '%s'", what, str_get(&list), word);
@@ -231,8 +268,8 @@ bool query_has_size(const struct query *query, uint64_t size)
 
 bool query_has_lifetime(const struct query *query, uint64_t lifetime_ns)
 {
-	return !query->lifetime_given ||
-	       (lifetime_ns >= query->lifetime_ns.least && lifetime_ns <= query->lifetime_ns.most);
+	return !query->lifetime_given || (lifetime_ns >= query->lifetime_ns.least &&
+					  lifetime_ns <= query->lifetime_ns.most);
 }
 
 bool query_has_process(const struct query *query, process_id process)
@@ -252,6 +289,6 @@ bool query_has_thread(const struct query *query, thread_id thread)
 
 bool query_narrows(const struct query *query)
 {
-	return query->processes || query->threads || query->heaps || query->sizes_count ||
-	       query->lifetime_given || query->types || query->stack || query->event;
+	return query->processes || query->threads || query->heaps || query->sizes_count || query->lifetime_given ||
+	       query->types || query->stack || query->event;
 }

@@ -70,6 +70,11 @@ static bool select_allocations(struct report *report, struct err *err)
 		return err_set(err, ERR_USAGE,
 			       "a report is about the heap; for virtual memory try: tidemark "
 			       "window --layer vm");
+	for (heap_id id = 1; id < selection->query.heaps_count; id++)
+		if (selection->query.heaps[id])
+			return err_set(err, ERR_USAGE,
+				       "a report is about malloc's heap; for others try: tidemark "
+				       "window --heap");
 	return selection_read(selection, options->progress, err);
 }
 

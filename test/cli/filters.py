@@ -163,6 +163,24 @@ def filters_of_modules():
 
 
 @test
+def filters_of_heaps():
+    with open("heaps.txt", "w") as file:
+        file.write("process p pid=1\nthread t p tid=1\nheap h p \"arena\"\nheap w p handle=0x1f0000\n"
+                   "+1 t malloc 0x10 1\n+1 t heap-alloc h 0x10 10\n+1 t heap-alloc w 0x20 100\n"
+                   "+1 t heap-free h 0x10\nend\n")
+    run("dump", "--assemble", "heaps.txt", "-o", "heaps.tide", "--force")
+    for sizes, heaps in [("1", ["malloc"]), ("10 -", ["arena"]), ("100", ["0x1F0000"]),
+                         ("1 10 -", ["arena", "malloc"])]:
+        filters = [part for heap in heaps for part in ("--heap", heap)]
+        items = run("dump", "heaps.tide", "--items", *filters).stdout.splitlines()
+        found = " ".join("-" if "free" in line else line.split()[-1] for line in items)
+        assert found == sizes, (heaps, items)
+    assert "no heap 'arnea' in the trace; did you mean 'arena'?" in \
+        refused("dump", "heaps.tide", "--heap", "arnea")
+    assert "a report is about malloc's heap" in refused("report", "heaps.tide", "--heap", "arena")
+
+
+@test
 def filters_that_make_no_sense_are_told_in_every_command():
     build("built.tide", 1)
     for command in ["report", "dump"]:
