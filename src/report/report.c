@@ -143,6 +143,7 @@ struct report *report_new(struct reader *reader, const struct report_options *op
 	struct report *report = mem_alloc(1, sizeof *report);
 	struct progress progress;
 	struct err damage = { 0 };
+	size_t sites_count;
 
 	report->reader = reader;
 	report->options = options;
@@ -161,7 +162,8 @@ struct report *report_new(struct reader *reader, const struct report_options *op
 	report->complete = reader_ok(reader, &damage);
 	warn_of_damage(report);
 
-	progress_begin(&progress, options->progress, "naming", reader_stacks_count(reader));
+	heap_sites(report->heap, &sites_count);
+	progress_begin(&progress, options->progress, "naming", sites_count);
 	sites_init(&report->sites, format->merge, report->heap, reader, report->names, &progress);
 	progress_end(&progress);
 	return report;
