@@ -50,6 +50,7 @@ enum exit_code {
 
 extern const struct command cmd_record;
 extern const struct command cmd_report;
+extern const struct command cmd_window;
 extern const struct command cmd_transients;
 extern const struct command cmd_info;
 extern const struct command cmd_dump;

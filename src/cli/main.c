@@ -11,11 +11,20 @@
 #define TIDEMARK_VERSION "0.1.0"
 #endif
 
-// In the order of the help.
+// In the order of the help, one a line.
+// clang-format off
 static const struct command *const commands[] = {
-	&cmd_record, &cmd_report, &cmd_transients, &cmd_info,
-	&cmd_dump,   &cmd_repair, &cmd_bundle,     &cmd_collect,
+	&cmd_record,
+	&cmd_report,
+	&cmd_window,
+	&cmd_transients,
+	&cmd_info,
+	&cmd_dump,
+	&cmd_repair,
+	&cmd_bundle,
+	&cmd_collect,
 };
+// clang-format on
 
 enum { COMMANDS_COUNT = sizeof(commands) / sizeof(commands[0]) };
 

@@ -149,7 +149,10 @@ static bool find_word(const struct word *words, const char *what, const char *wo
 			str_fini(&list);
 			return true;
 		}
-		str_format(&list, "%s%s", i == 0 ? "" : words[i + 1].word ? ", " : " or ",
+		str_format(&list, "%s%s",
+			   i == 0              ? ""
+			   : words[i + 1].word ? ", "
+					       : " or ",
 			   words[i].word);
 	}
 	err_set(err, ERR_USAGE, "%s is %s, not '%s'", what, str_get(&list), word);
@@ -268,8 +271,8 @@ bool query_has_size(const struct query *query, uint64_t size)
 
 bool query_has_lifetime(const struct query *query, uint64_t lifetime_ns)
 {
-	return !query->lifetime_given || (lifetime_ns >= query->lifetime_ns.least &&
-					  lifetime_ns <= query->lifetime_ns.most);
+	return !query->lifetime_given ||
+	       (lifetime_ns >= query->lifetime_ns.least && lifetime_ns <= query->lifetime_ns.most);
 }
 
 bool query_has_process(const struct query *query, process_id process)
@@ -289,6 +292,6 @@ bool query_has_thread(const struct query *query, thread_id thread)
 
 bool query_narrows(const struct query *query)
 {
-	return query->processes || query->threads || query->heaps || query->sizes_count || query->lifetime_given ||
-	       query->types || query->stack || query->event;
+	return query->processes || query->threads || query->heaps || query->sizes_count ||
+	       query->lifetime_given || query->types || query->stack || query->event;
 }

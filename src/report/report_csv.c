@@ -1,35 +1,8 @@
 // The report's sites as one table (RFC 4180): a line per row of each question.
+#include "report/lines.h"
 #include "report/report.h"
 
 #include <inttypes.h>
-#include <string.h>
-
-static void write_field(struct sink *sink, const char *text)
-{
-	if (!strpbrk(text, ",\"\r\n")) {
-		sink_text(sink, text);
-		return;
-	}
-	sink_text(sink, "\"");
-	for (; *text; text++) {
-		if (*text == '"')
-			sink_text(sink, "\"");
-		sink_write(sink, text, 1);
-	}
-	sink_text(sink, "\"");
-}
-
-// "function (file:line)", or what is known instead.
-static void add_line(struct str *text, const struct symbol *symbol)
-{
-	if (symbol->function)
-		str_add(text, symbol->function);
-	else
-		str_format(text, "%s%s0x%" PRIx64, names_file(symbol->module),
-			   *symbol->module ? "+" : "", symbol->offset);
-	if (symbol->file)
-		str_format(text, " (%s:%" PRIu32 ")", symbol->file, symbol->line);
-}
 
 static void write_row(struct report *report, struct sink *sink, enum sites_question question,
 		      size_t rank, const struct sites_row *row)
@@ -37,27 +10,20 @@ static void write_row(struct report *report, struct sink *sink, enum sites_quest
 	const struct trace_process *process = reader_process(report->reader, row->process);
 	struct names_stack stack = names_stack(report->names, row->stack);
 	const struct symbol *user = stack.count ? stack.lines[stack.user].symbol : NULL;
-	struct str text = { 0 };
 
 	sink_format(sink, "%s,%zu,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",",
 		    sites_key(question), rank, row->amounts[question].count,
 		    row->amounts[question].bytes, process ? process->pid : 0, row->process);
-	write_field(sink, process ? process->exe : "");
+	lines_csv_field(sink, process ? process->exe : "");
 	sink_text(sink, ",");
-	write_field(sink, user && user->function ? user->function : "");
+	lines_csv_field(sink, user && user->function ? user->function : "");
 	sink_text(sink, ",");
-	write_field(sink, user && user->file ? user->file : "");
+	lines_csv_field(sink, user && user->file ? user->file : "");
 	sink_format(sink, ",%" PRIu32 ",", user ? user->line : 0);
-	write_field(sink, user ? user->module : "");
+	lines_csv_field(sink, user ? user->module : "");
 	sink_format(sink, ",0x%" PRIx64 ",", user ? user->offset : 0);
-	for (size_t i = 0; i < stack.count; i++) {
-		if (i > 0)
-			str_add(&text, " < ");
-		add_line(&text, stack.lines[i].symbol);
-	}
-	write_field(sink, str_get(&text));
+	lines_csv_stack(sink, &stack);
 	sink_text(sink, "\r\n");
-	str_fini(&text);
 }
 
 static void write(struct report *report, struct sink *sink)

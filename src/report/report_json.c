@@ -2,29 +2,15 @@
 #include "report/report.h"
 
 #include "base/json.h"
-
-#include <string.h>
-
-// A small object on one line of its own.
-static void line_begin(struct json *json)
-{
-	json_object_begin(json);
-	json->pretty = false;
-}
-
-static void line_end(struct json *json)
-{
-	json_object_end(json);
-	json->pretty = true;
-}
+#include "report/lines.h"
 
 static void write_amount(struct json *json, const char *key, struct heap_amount amount)
 {
 	json_key(json, key);
-	line_begin(json);
+	lines_json_begin(json);
 	json_kv_u64(json, "count", amount.count);
 	json_kv_u64(json, "bytes", amount.bytes);
-	line_end(json);
+	lines_json_end(json);
 }
 
 static void write_process(struct json *json, const struct report *report, process_id id)
@@ -130,25 +116,6 @@ static void write_heap(struct json *json, const struct report *report)
 	json_object_end(json);
 }
 
-static void write_stack(struct json *json, const struct names_stack *stack)
-{
-	json_key(json, "stack");
-	json_array_begin(json);
-	for (size_t i = 0; i < stack->count; i++) {
-		const struct symbol *symbol = stack->lines[i].symbol;
-
-		line_begin(json);
-		json_kv_string(json, "function", symbol->function ? symbol->function : "");
-		json_kv_string(json, "file", symbol->file ? symbol->file : "");
-		json_kv_u64(json, "line", symbol->line);
-		json_kv_string(json, "module", symbol->module);
-		json_kv_u64(json, "offset", symbol->offset);
-		json_kv_bool(json, "inlined", symbol->inlined);
-		line_end(json);
-	}
-	json_array_end(json);
-}
-
 static void write_row(struct json *json, struct report *report, enum sites_question question,
 		      const struct sites_row *row)
 {
@@ -166,7 +133,8 @@ static void write_row(struct json *json, struct report *report, enum sites_quest
 	json_kv_bool(json, "stack_complete",
 		     !(stack.flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)));
 	json_kv_u64(json, "user_frame", stack.user);
-	write_stack(json, &stack);
+	json_key(json, "stack");
+	lines_json(json, &stack);
 	json_object_end(json);
 }
 

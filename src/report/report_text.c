@@ -3,7 +3,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "report/cxxname.h"
+#include "report/lines.h"
 #include "report/paper.h"
 #include "report/process_table.h"
 
@@ -12,14 +12,10 @@
 #include <string.h>
 
 enum {
-	FRAMES_MAX = 12,       // of a stack, unless --all-frames
-	NAME_COLUMNS_MIN = 24, // a function's name is not cut shorter for its file's folder
-	PLACE_COLUMNS_MAX = 200,
+	ENDING_COLUMNS_MAX = 200,
 	FIGURES_COLUMNS = 36, // in front of a stack
 	WIDTH_MIN = 80,
 };
-
-static const char inlined_mark[] = " (inlined)";
 
 static const char *const titles[SITES_QUESTIONS_COUNT] = {
 	[SITES_LIVE_AT_EXIT] = "LIVE AT EXIT", [SITES_PEAK] = "AT THE PEAK",
@@ -34,7 +30,7 @@ struct page {
 	struct map printed; // position of a row that was printed -> its number, from 1
 	uint64_t rows;      // numbers given
 	bool several;       // more than one process is in it
-	uint64_t unnamed, unlined, lines; // printed frames without function, without line, all
+	struct lines lines;
 };
 
 static double percent(uint64_t part, uint64_t whole)
@@ -163,97 +159,6 @@ static void write_totals(struct page *page)
 
 // ---- sites ----
 
-// The last two parts of a path are enough to know a file by: "/home/me/src/a.c" -> "src/a.c".
-static const char *last_two(const char *path)
-{
-	const char *name = names_file(path);
-
-	if (name - path < 2)
-		return name;
-	for (name -= 2; name > path && *name != '/';)
-		name--;
-	return *name == '/' ? name + 1 : name;
-}
-
-// "src/parse.c:120", or the module and the offset in it.
-static void describe_place(const struct symbol *symbol, bool brief, struct str *text)
-{
-	const char *file = symbol->file;
-
-	if (file && symbol->line)
-		str_format(text, "%s:%" PRIu32, brief ? names_file(file) : last_two(file),
-			   symbol->line);
-	else if (*symbol->module)
-		str_format(text, "%s+0x%" PRIx64, names_file(symbol->module), symbol->offset);
-	else
-		str_format(text, "0x%" PRIx64, symbol->offset);
-}
-
-// One line of a stack: "function  place", in what is left of the line.
-static void write_line(struct page *page, const struct symbol *symbol, enum paper_style style,
-		       const char *ending)
-{
-	size_t room = page->paper.width - FIGURES_COLUMNS - cxxname_columns(ending) -
-		      (symbol->inlined ? cxxname_columns(inlined_mark) : 0);
-	struct str place = { 0 };
-	struct str name = { 0 };
-	size_t least;
-
-	page->lines++;
-	page->unnamed += !symbol->function;
-	page->unlined += symbol->function && !symbol->line;
-	cxxname_shorten(symbol->function ? symbol->function : "", SIZE_MAX, &name);
-	least = cxxname_columns(str_get(&name));
-	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
-	describe_place(symbol, false, &place);
-	if (least + 2 + cxxname_columns(str_get(&place)) > room && symbol->line) {
-		str_clear(&place);
-		describe_place(symbol, true, &place);
-	}
-	if (symbol->function) {
-		size_t used = cxxname_columns(str_get(&place)) + 2;
-
-		str_clear(&name);
-		cxxname_shorten(symbol->function, used < room ? room - used : 0, &name);
-		paper_text(&page->paper, style, str_get(&name));
-		sink_text(page->paper.sink, "  ");
-	}
-	paper_foreign(&page->paper, symbol->function ? PAPER_DIM : style, str_get(&place),
-		      PLACE_COLUMNS_MAX);
-	paper_text(&page->paper, PAPER_DIM, symbol->inlined ? inlined_mark : "");
-	paper_foreign(&page->paper, PAPER_DIM, ending, PLACE_COLUMNS_MAX);
-	sink_text(page->paper.sink, "\n");
-	str_fini(&place);
-	str_fini(&name);
-}
-
-static void write_indent(struct page *page)
-{
-	for (int i = 0; i < FIGURES_COLUMNS; i++)
-		sink_text(page->paper.sink, " ");
-}
-
-// Lines below the first.
-static void write_callers(struct page *page, const struct names_stack *stack, size_t first)
-{
-	size_t all = stack->count - (page->report->options->all_frames ? 0 : stack->roots);
-	size_t end = all;
-
-	if (!page->report->options->all_frames && end - first > FRAMES_MAX)
-		end = first + FRAMES_MAX - 1;
-	for (size_t i = first + 1; i < end; i++) {
-		write_indent(page);
-		write_line(page, stack->lines[i].symbol, PAPER_PLAIN, "");
-	}
-	if (end < all) {
-		write_indent(page);
-		paper_format(&page->paper, PAPER_DIM, "… %zu more\n", all - end);
-	} else if (stack->flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)) {
-		write_indent(page);
-		paper_text(&page->paper, PAPER_DIM, "… callers may be missing\n");
-	}
-}
-
 // Who allocated, where there is more than one: "  [cc1 4242]", "  [cc1, 12 processes]".
 static void describe_owner(const struct page *page, const struct sites_row *row, struct str *text)
 {
@@ -297,7 +202,7 @@ static void write_row(struct page *page, const struct sites_row *row, struct hea
 	describe_owner(page, row, &ending);
 	if (stack.count == 0) {
 		paper_text(&page->paper, PAPER_DIM, "(no stack)");
-		paper_foreign(&page->paper, PAPER_DIM, str_get(&ending), PLACE_COLUMNS_MAX);
+		paper_foreign(&page->paper, PAPER_DIM, str_get(&ending), ENDING_COLUMNS_MAX);
 		sink_text(page->paper.sink, "\n");
 		str_fini(&ending);
 		return;
@@ -306,11 +211,11 @@ static void write_row(struct page *page, const struct sites_row *row, struct hea
 	if (added) {
 		*number = ++page->rows;
 		str_format(&ending, "  #%" PRIu64, *number);
-		write_line(page, stack.lines[first].symbol, PAPER_BOLD, str_get(&ending));
-		write_callers(page, &stack, first);
+		lines_write(&page->lines, stack.lines[first].symbol, PAPER_BOLD, str_get(&ending));
+		lines_write_callers(&page->lines, &stack, first);
 	} else {
 		str_format(&ending, "  see #%" PRIu64, *number);
-		write_line(page, stack.lines[first].symbol, PAPER_BOLD, str_get(&ending));
+		lines_write(&page->lines, stack.lines[first].symbol, PAPER_BOLD, str_get(&ending));
 	}
 	str_fini(&ending);
 }
@@ -346,27 +251,6 @@ static void write_question(struct page *page, enum sites_question question)
 	sites_list_fini(&list);
 }
 
-// ---- names that are missing ----
-
-static void write_symbol_notes(struct page *page)
-{
-	const char *const *lines;
-	size_t count = report_symbol_notes(page->report, &lines);
-
-	for (size_t i = 0; i < count; i++)
-		paper_paragraph(&page->paper, PAPER_WARNING, "symbols", lines[i]);
-	if (page->unnamed * 20 > page->lines || page->unlined * 2 > page->lines)
-		paper_paragraph(
-			&page->paper, PAPER_DIM, "symbols",
-			page->unnamed * 20 > page->lines
-				? "many functions have no name here; build with -g, install "
-				  "the -dbg or -dbgsym packages of what is shown as "
-				  "module+offset, or try --debuginfod"
-				: "names come from the symbol tables only; for files, lines and "
-				  "inlined functions build with -g, install the -dbg or "
-				  "-dbgsym packages, or try --debuginfod");
-}
-
 static void write(struct report *report, struct sink *sink)
 {
 	struct page page = {
@@ -376,8 +260,12 @@ static void write(struct report *report, struct sink *sink)
 			   .width = report->options->width < WIDTH_MIN ? WIDTH_MIN
 								       : report->options->width },
 		.several = reader_processes_count(report->reader) > 1,
+		.lines = { .indent = FIGURES_COLUMNS, .all_frames = report->options->all_frames },
 	};
+	const char *const *notes;
+	size_t notes_count;
 
+	page.lines.paper = &page.paper;
 	write_headline(&page);
 	write_totals(&page);
 	if (page.several)
@@ -387,7 +275,8 @@ static void write(struct report *report, struct sink *sink)
 	else
 		for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
 			write_question(&page, (enum sites_question)i);
-	write_symbol_notes(&page);
+	notes_count = report_symbol_notes(report, &notes);
+	lines_write_notes(&page.lines, notes, notes_count);
 	map_fini(&page.printed);
 }
 

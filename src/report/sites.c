@@ -115,8 +115,8 @@ static void merge_rows(struct sites *sites, enum sites_merge merge, struct label
 void sites_init(struct sites *sites, enum sites_merge merge, const struct heap *heap,
 		const struct reader *reader, struct names *names, struct progress *progress)
 {
-	struct labels *labels = labels_new(merge == SITES_EXACT ? LABELS_EXACT : LABELS_AS_SHOWN,
-					   reader, names);
+	struct labels *labels =
+		labels_new(merge == SITES_EXACT ? LABELS_EXACT : LABELS_AS_SHOWN, reader, names);
 
 	*sites = (struct sites){ 0 };
 	merge_rows(sites, merge, labels, heap, reader, progress);

@@ -1,0 +1,196 @@
+#include "report/lines.h"
+
+#include "report/cxxname.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	FRAMES_MAX = 12,       // of a stack, unless all are wanted
+	NAME_COLUMNS_MIN = 24, // a function's name is not cut shorter for its file's folder
+	PLACE_COLUMNS_MAX = 200,
+	ROOM_MIN = 20,
+};
+
+static const char inlined_mark[] = " (inlined)";
+
+// ---- for people ----
+
+// The last two parts of a path are enough to know a file by: "/home/me/src/a.c" -> "src/a.c".
+static const char *last_two(const char *path)
+{
+	const char *name = names_file(path);
+
+	if (name - path < 2)
+		return name;
+	for (name -= 2; name > path && *name != '/';)
+		name--;
+	return *name == '/' ? name + 1 : name;
+}
+
+// "src/parse.c:120", or the module and the offset in it.
+static void describe_place(const struct symbol *symbol, bool brief, struct str *text)
+{
+	const char *file = symbol->file;
+
+	if (file && symbol->line)
+		str_format(text, "%s:%" PRIu32, brief ? names_file(file) : last_two(file),
+			   symbol->line);
+	else if (*symbol->module)
+		str_format(text, "%s+0x%" PRIx64, names_file(symbol->module), symbol->offset);
+	else
+		str_format(text, "0x%" PRIx64, symbol->offset);
+}
+
+void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_style style,
+		 const char *ending)
+{
+	struct paper *paper = lines->paper;
+	size_t taken = lines->indent + cxxname_columns(ending) +
+		       (symbol->inlined ? cxxname_columns(inlined_mark) : 0);
+	size_t room = paper->width > taken + ROOM_MIN ? paper->width - taken : ROOM_MIN;
+	struct str place = { 0 };
+	struct str name = { 0 };
+	size_t least;
+
+	lines->count++;
+	lines->unnamed += !symbol->function;
+	lines->unlined += symbol->function && !symbol->line;
+	cxxname_shorten(symbol->function ? symbol->function : "", SIZE_MAX, &name);
+	least = cxxname_columns(str_get(&name));
+	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
+	describe_place(symbol, false, &place);
+	if (least + 2 + cxxname_columns(str_get(&place)) > room && symbol->line) {
+		str_clear(&place);
+		describe_place(symbol, true, &place);
+	}
+	if (symbol->function) {
+		size_t used = cxxname_columns(str_get(&place)) + 2;
+
+		str_clear(&name);
+		cxxname_shorten(symbol->function, used < room ? room - used : 0, &name);
+		paper_text(paper, style, str_get(&name));
+		sink_text(paper->sink, "  ");
+	}
+	paper_foreign(paper, symbol->function ? PAPER_DIM : style, str_get(&place),
+		      PLACE_COLUMNS_MAX);
+	paper_text(paper, PAPER_DIM, symbol->inlined ? inlined_mark : "");
+	paper_foreign(paper, PAPER_DIM, ending, PLACE_COLUMNS_MAX);
+	sink_text(paper->sink, "\n");
+	str_fini(&place);
+	str_fini(&name);
+}
+
+void lines_write_indent(struct lines *lines)
+{
+	for (unsigned i = 0; i < lines->indent; i++)
+		sink_text(lines->paper->sink, " ");
+}
+
+void lines_write_callers(struct lines *lines, const struct names_stack *stack, size_t first)
+{
+	size_t all = stack->count - (lines->all_frames ? 0 : stack->roots);
+	size_t end = all;
+
+	if (!lines->all_frames && end - first > FRAMES_MAX)
+		end = first + FRAMES_MAX - 1;
+	for (size_t i = first + 1; i < end; i++) {
+		lines_write_indent(lines);
+		lines_write(lines, stack->lines[i].symbol, PAPER_PLAIN, "");
+	}
+	if (end < all) {
+		lines_write_indent(lines);
+		paper_format(lines->paper, PAPER_DIM, "… %zu more\n", all - end);
+	} else if (stack->flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)) {
+		lines_write_indent(lines);
+		paper_text(lines->paper, PAPER_DIM, "… callers may be missing\n");
+	}
+}
+
+void lines_write_notes(struct lines *lines, const char *const *notes, size_t notes_count)
+{
+	for (size_t i = 0; i < notes_count; i++)
+		paper_paragraph(lines->paper, PAPER_WARNING, "symbols", notes[i]);
+	if (lines->unnamed * 20 > lines->count || lines->unlined * 2 > lines->count)
+		paper_paragraph(
+			lines->paper, PAPER_DIM, "symbols",
+			lines->unnamed * 20 > lines->count
+				? "many functions have no name here; build with -g, install "
+				  "the -dbg or -dbgsym packages of what is shown as "
+				  "module+offset, or try --debuginfod"
+				: "names come from the symbol tables only; for files, lines and "
+				  "inlined functions build with -g, install the -dbg or "
+				  "-dbgsym packages, or try --debuginfod");
+}
+
+// ---- for programs ----
+
+void lines_json_begin(struct json *json)
+{
+	json_object_begin(json);
+	json->pretty = false;
+}
+
+void lines_json_end(struct json *json)
+{
+	json_object_end(json);
+	json->pretty = true;
+}
+
+void lines_json(struct json *json, const struct names_stack *stack)
+{
+	json_array_begin(json);
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct symbol *symbol = stack->lines[i].symbol;
+
+		lines_json_begin(json);
+		json_kv_string(json, "function", symbol->function ? symbol->function : "");
+		json_kv_string(json, "file", symbol->file ? symbol->file : "");
+		json_kv_u64(json, "line", symbol->line);
+		json_kv_string(json, "module", symbol->module);
+		json_kv_u64(json, "offset", symbol->offset);
+		json_kv_bool(json, "inlined", symbol->inlined);
+		lines_json_end(json);
+	}
+	json_array_end(json);
+}
+
+void lines_csv_field(struct sink *sink, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		sink_text(sink, text);
+		return;
+	}
+	sink_text(sink, "\"");
+	for (; *text; text++) {
+		if (*text == '"')
+			sink_text(sink, "\"");
+		sink_write(sink, text, 1);
+	}
+	sink_text(sink, "\"");
+}
+
+// "function (file:line)", or what is known instead.
+static void add_line(struct str *text, const struct symbol *symbol)
+{
+	if (symbol->function)
+		str_add(text, symbol->function);
+	else
+		str_format(text, "%s%s0x%" PRIx64, names_file(symbol->module),
+			   *symbol->module ? "+" : "", symbol->offset);
+	if (symbol->file)
+		str_format(text, " (%s:%" PRIu32 ")", symbol->file, symbol->line);
+}
+
+void lines_csv_stack(struct sink *sink, const struct names_stack *stack)
+{
+	struct str text = { 0 };
+
+	for (size_t i = 0; i < stack->count; i++) {
+		if (i > 0)
+			str_add(&text, " < ");
+		add_line(&text, stack->lines[i].symbol);
+	}
+	lines_csv_field(sink, str_get(&text));
+	str_fini(&text);
+}

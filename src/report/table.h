@@ -1,0 +1,162 @@
+// table: the rows of a window, nested as their keys are.
+//
+//     table_new          asks the engine and sorts; the rows form a tree, the total is its root
+//       table_text.write (or table_json, table_csv)
+//     table_free
+//
+// A row is all allocations alike in the first `depth` keys. Its children are sorted by the sort
+// column, the heaviest first; of each row's children the first `rows_max` are shown. The keys
+// impact, type and mark stand in their own order unless a column was named.
+//
+// Sums of a row are those of its children, but where a key is `mark`: each phase is a window of
+// its own, so what outlives several is in several, and the rows above are the whole window's.
+//
+// What needs a row's single steps (its peak, times, lifetimes) is found for the rows that are
+// shown, or for all where it is sorted by. Rows of one impact or type are found by going through
+// the window's allocations; where they would not fit in the engine's memory, they are not told.
+//
+// Frees of addresses where nothing was known to live are rows of their own, last of their parent.
+#ifndef REPORT_TABLE_H
+#define REPORT_TABLE_H
+
+#include "base/map.h"
+#include "base/sink.h"
+#include "report/keys.h"
+#include "report/labels.h"
+#include "report/question.h"
+#include "report/tags.h"
+
+enum table_column {
+	TABLE_IMPACTING,
+	TABLE_SIZE,
+	TABLE_COUNT,
+	TABLE_ALLOCATED,
+	TABLE_FREED,
+	TABLE_PEAK,
+	TABLE_PEAK_COUNT,
+	TABLE_FIRST,
+	TABLE_LAST,
+	TABLE_MEDIAN,
+	TABLE_P99,
+	TABLE_NAME, // not a column: rows sorted by what they are called
+	TABLE_COLUMNS,
+};
+
+struct table_options {
+	struct keys keys;
+	enum labels_kind labels; // what is one row: stacks that read equally, or that are equal
+	bool sorted;             // `sort` was asked for
+	enum table_column sort;
+	uint64_t rows_max;                        // of each row's children; 0: all
+	uint64_t bytes_min;                       // rows of at least so many bytes (Size)
+	bool details;                             // find what needs single steps
+	bool all_frames;                          // innermost functions, allocator wrappers or not
+	const struct tags *tags;                  // borrowed; NULL: there are none
+	enum table_column columns[TABLE_COLUMNS]; // of the text
+	size_t columns_count;
+	bool colour;
+	unsigned width;
+};
+
+#define TABLE_NONE UINT32_MAX
+
+struct table_row {
+	uint32_t parent; // TABLE_NONE: the total
+	uint32_t depth;  // keys that it has: 0 is the total
+	uint64_t value;  // of its last key: see table_value in table.c
+	bool orphans;    // not allocations: frees of nothing known
+	struct window_row sums;
+	struct window_detail detail; // if `detailed`
+	bool detailed;
+	uint32_t group;                                 // private: in the engine's answer
+	uint32_t children, children_count, shown_count; // in table->order; after sorting
+};
+
+struct table {
+	struct question *question;           // borrowed
+	const struct table_options *options; // borrowed
+	struct labels *labels;
+	struct table_level *levels; // private: how the engine is asked for each depth
+	struct map children;        // private: while rows are being made
+	uint32_t *functions, *modules, *stack_tags; // private: labels of texts, by stack, + 1
+	struct table_row *rows;                     // rows[0] is the total
+	size_t rows_count, rows_capacity;
+	uint32_t *order;                       // children of each row, one after the other
+	struct window_allocation *allocations; // rows of key lifetime; value is the index
+	size_t allocations_count, allocations_capacity;
+	struct table_phase *phases; // of key mark; value is the index
+	size_t phases_count;
+	bool details_left_out; // they would not fit in memory
+};
+
+// Values of key impact.
+enum { TABLE_IMPACTS, TABLE_TRANSIENT, TABLE_PERSISTENT };
+
+// A stretch between two marks.
+struct table_phase {
+	uint64_t from, to; // edges
+	uint64_t from_ns, to_ns;
+	char *name; // of the mark that it begins with; "(begin)"
+};
+
+// NULL on a key `tag` without tags, an unreadable index, or too little memory for single
+// allocations (ERR_LIMIT).
+struct table *table_new(struct question *question, const struct table_options *options,
+			struct err *err);
+void table_free(struct table *table); // NULL is allowed
+
+struct table_format {
+	const char *name;
+	enum labels_kind labels;
+	void (*write)(struct table *table, struct sink *sink);
+};
+
+extern const struct table_format table_text;
+extern const struct table_format table_json;
+extern const struct table_format table_csv;
+
+// Find the details of rows (in table_detail.c), for table_new.
+bool table_detail(struct table *table, uint32_t *rows, size_t count, struct err *err);
+
+// Private, for table_detail: the query of a depth and phase, and what an allocation is to it.
+struct window_query table_query(struct table *table, size_t depth, const struct table_phase *phase);
+enum window_type table_type_of(const struct window_query *query,
+			       const struct window_allocation *allocation);
+bool table_row_in_type(const struct table *table, const struct table_row *row,
+		       enum window_type type);
+const struct table_phase *table_phase_of(const struct table *table, const struct table_row *row);
+bool table_typed(const struct table *table, size_t depth);
+
+// The columns "count,size", or "all"; a column. ERR_USAGE with the nearest.
+bool table_parse_columns(const char *text, struct table_options *options, struct err *err);
+bool table_parse_sort(const char *text, struct table_options *options, struct err *err);
+const char *table_column_word(enum table_column column);
+
+// A row's figure, of columns that are bytes or counts or times; impacting sizes may be negative.
+int64_t table_figure(const struct table_row *row, enum table_column column);
+bool table_column_details(enum table_column column); // it needs `detailed`
+
+// What the row is called, by its last key; "total". Stacks: their first function. Appends.
+void table_describe(const struct table *table, const struct table_row *row, struct str *text);
+
+// The symbol that stands for a stack, the first that is no allocator wrapper (NULL: no stack), and
+// what it is called. Appends.
+const struct symbol *table_face(const struct table *table, stack_id stack);
+void table_describe_function(const struct table *table, stack_id stack, struct str *text);
+
+// The stack behind a row of key stack; the process and so on of other keys.
+stack_id table_stack(const struct table *table, const struct table_row *row);
+enum keys_key table_key(const struct table *table, const struct table_row *row); // depth > 0
+
+// The i-th child of a row.
+static inline struct table_row *table_child(const struct table *table, const struct table_row *row,
+					    uint32_t i)
+{
+	return &table->rows[table->order[row->children + i]];
+}
+
+// "impacting", "transient", "persistent"; "AIFI" …; of types and impacts as values.
+const char *table_type_word(uint64_t type);
+const char *table_impact_word(uint64_t impact);
+
+#endif

@@ -1,0 +1,380 @@
+// A window's table for people: figures on the left, what they are about on the right, nested.
+#include "report/table.h"
+
+#include "base/mem.h"
+#include "report/cxxname.h"
+#include "report/lines.h"
+#include "report/paper.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { NEST_COLUMNS = 2, NAME_COLUMNS_MIN = 48, ENDING_COLUMNS_MAX = 200, WIDTH_MIN = 80 };
+
+static const struct {
+	const char *title;
+	unsigned columns;
+} heads[TABLE_COLUMNS] = {
+	[TABLE_IMPACTING] = { "IMPACTING", 12 },
+	[TABLE_SIZE] = { "SIZE", 11 },
+	[TABLE_COUNT] = { "COUNT", 11 },
+	[TABLE_ALLOCATED] = { "ALLOCATED", 11 },
+	[TABLE_FREED] = { "FREED", 11 },
+	[TABLE_PEAK] = { "PEAK", 11 },
+	[TABLE_PEAK_COUNT] = { "PEAK COUNT", 12 },
+	[TABLE_FIRST] = { "FIRST", 11 },
+	[TABLE_LAST] = { "LAST", 11 },
+	[TABLE_MEDIAN] = { "MEDIAN", 11 },
+	[TABLE_P99] = { "P99", 11 },
+};
+
+// A page in the making.
+struct page {
+	struct table *table;
+	struct paper paper;
+	struct lines lines;
+	unsigned figures_columns; // in front of a name
+};
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+// ---- above the table ----
+
+static uint64_t live_before(const struct window_row *row, uint64_t *count)
+{
+	*count = row->type[WINDOW_AOFI].count + row->type[WINDOW_AOFO].count;
+	return row->type[WINDOW_AOFI].bytes + row->type[WINDOW_AOFO].bytes;
+}
+
+static uint64_t live_after(const struct window_row *row, uint64_t *count)
+{
+	*count = row->type[WINDOW_AIFO].count + row->type[WINDOW_AOFO].count;
+	return row->type[WINDOW_AIFO].bytes + row->type[WINDOW_AOFO].bytes;
+}
+
+static void write_label(struct page *page, const char *label)
+{
+	paper_format(&page->paper, PAPER_PLAIN, "%-9s", label);
+}
+
+// "heap     10.0 MiB in 2 blocks before, 20.0 MiB in 3 blocks after"
+static void write_levels(struct page *page)
+{
+	const struct question *question = page->table->question;
+	const struct window_row *total = &page->table->rows[0].sums;
+	const char *things = question->layers == WINDOW_VM ? "piece" : "block";
+	char before[16], after[16], count[28], many[28];
+	uint64_t first, last;
+
+	if (question->layers == (WINDOW_HEAP | WINDOW_VM))
+		return;
+	str_bytes(live_before(total, &first), before);
+	str_bytes(live_after(total, &last), after);
+	write_label(page, question->layers == WINDOW_VM ? "vm" : "heap");
+	paper_format(&page->paper, PAPER_PLAIN, "%s in %s %s%s before, %s in %s %s%s after", before,
+		     str_count(first, count), things, plural(first), after, str_count(last, many),
+		     things, plural(last));
+	sink_text(page->paper.sink, "\n");
+}
+
+static void write_top(struct page *page)
+{
+	struct question *question = page->table->question;
+	const struct trace_info *info = reader_info(question->reader);
+	const struct query *query = &question->selection.query;
+	char *window = question_describe(question);
+
+	paper_foreign(&page->paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
+		      page->paper.width);
+	sink_text(page->paper.sink, "\n");
+	write_label(page, "window");
+	paper_foreign(&page->paper, PAPER_PLAIN, window, ENDING_COLUMNS_MAX);
+	sink_text(page->paper.sink, "\n");
+	write_levels(page);
+	mem_free(window);
+	for (size_t i = 0; i < question->warnings_count; i++)
+		paper_paragraph(&page->paper, PAPER_WARNING, "warning", question->warnings[i]);
+	if (query_narrows(query))
+		paper_paragraph(&page->paper, PAPER_PLAIN, "filtered",
+				"the figures are those of the selected allocations only");
+	sink_text(page->paper.sink, "\n");
+}
+
+// ---- rows ----
+
+static void write_heads(struct page *page)
+{
+	const struct table_options *options = page->table->options;
+
+	for (size_t i = 0; i < options->columns_count; i++)
+		paper_field(&page->paper, PAPER_DIM, heads[options->columns[i]].title,
+			    heads[options->columns[i]].columns, true);
+	sink_text(page->paper.sink, "\n");
+}
+
+static void format_figure(const struct table_row *row, enum table_column column, struct str *text)
+{
+	int64_t figure = table_figure(row, column);
+	char bytes[16], count[28], duration[24];
+
+	if (table_column_details(column) && !row->detailed)
+		return;
+	switch (column) {
+	case TABLE_IMPACTING:
+		if (figure)
+			str_format(text, "%c%s", figure > 0 ? '+' : '-',
+				   str_bytes((uint64_t)(figure > 0 ? figure : -figure), bytes));
+		else if (!row->orphans)
+			str_add(text, "0");
+		break;
+	case TABLE_COUNT:
+	case TABLE_PEAK_COUNT:
+		str_add(text, str_count((uint64_t)figure, count));
+		break;
+	case TABLE_FIRST:
+	case TABLE_LAST:
+		if (window_allocated(&row->sums).count)
+			str_add(text, str_duration((uint64_t)figure, duration));
+		break;
+	case TABLE_MEDIAN:
+	case TABLE_P99:
+		if (row->detail.lifetimes)
+			str_add(text, str_duration((uint64_t)figure, duration));
+		break;
+	default:
+		if (!row->orphans)
+			str_add(text, str_bytes((uint64_t)figure, bytes));
+		break;
+	}
+}
+
+// The figures in front of a name.
+static void write_figures(struct page *page, const struct table_row *row)
+{
+	const struct table_options *options = page->table->options;
+
+	for (size_t i = 0; i < options->columns_count; i++) {
+		struct str text = { 0 };
+
+		format_figure(row, options->columns[i], &text);
+		paper_field(&page->paper, i == 0 ? PAPER_BOLD : PAPER_PLAIN, str_get(&text),
+			    heads[options->columns[i]].columns, true);
+		str_fini(&text);
+	}
+	sink_text(page->paper.sink, "   ");
+}
+
+static unsigned indent_of(const struct page *page, unsigned depth)
+{
+	return page->figures_columns + (depth > 0 ? depth - 1 : 0) * NEST_COLUMNS;
+}
+
+static void write_nest(struct page *page, unsigned depth)
+{
+	for (unsigned i = page->figures_columns; i < indent_of(page, depth); i++)
+		sink_text(page->paper.sink, " ");
+}
+
+static void write_stack(struct page *page, const struct table_row *row, stack_id id)
+{
+	struct names_stack stack = names_stack(page->table->question->names, id);
+	size_t first = page->table->options->all_frames ? 0 : stack.user;
+
+	page->lines.indent = indent_of(page, row->depth);
+	if (stack.count == 0) {
+		paper_text(&page->paper, PAPER_DIM, "(no stack)\n");
+		return;
+	}
+	lines_write(&page->lines, stack.lines[first].symbol, PAPER_BOLD, "");
+	lines_write_callers(&page->lines, &stack, first);
+}
+
+static const char *ending_of(const struct window_allocation *allocation)
+{
+	switch (allocation->end_kind) {
+	case WINDOW_END_REALLOC:
+		return ", until a realloc";
+	case WINDOW_END_LOST:
+		return ", its free was not seen";
+	case WINDOW_END_DESTROY:
+		return ", until its heap was reset";
+	case WINDOW_END_EXIT:
+		return ", until its process exited";
+	case WINDOW_END_EXEC:
+		return ", until its process called exec";
+	default:
+		return "";
+	}
+}
+
+static void write_name(struct page *page, const struct table_row *row)
+{
+	const struct table *table = page->table;
+	unsigned room = page->paper.width > indent_of(page, row->depth) + 20
+				? page->paper.width - indent_of(page, row->depth)
+				: 20;
+	struct str text = { 0 };
+	struct str brief = { 0 };
+
+	table_describe(table, row, &text);
+	if (row->depth > 0 && table_key(table, row) == KEYS_FUNCTION) {
+		cxxname_shorten(str_get(&text), room, &brief);
+		paper_text(&page->paper, PAPER_BOLD, str_get(&brief));
+	} else {
+		paper_foreign(&page->paper, PAPER_BOLD, str_get(&text), room);
+	}
+	str_fini(&text);
+	str_fini(&brief);
+}
+
+// A single allocation, with its stack below.
+static void write_allocation(struct page *page, const struct table_row *row)
+{
+	const struct window_allocation *allocation = &page->table->allocations[row->value];
+
+	write_name(page, row);
+	paper_text(&page->paper, PAPER_PLAIN, ending_of(allocation));
+	if (allocation->reallocated)
+		paper_text(&page->paper, PAPER_PLAIN, ", by realloc");
+	sink_text(page->paper.sink, "\n");
+	page->lines.indent = indent_of(page, row->depth);
+	lines_write_indent(&page->lines);
+	write_stack(page, row, allocation->cell.stack);
+}
+
+static void write_row(struct page *page, const struct table_row *row)
+{
+	write_figures(page, row);
+	write_nest(page, row->depth);
+	if (row->orphans) {
+		paper_text(&page->paper, PAPER_PLAIN,
+			   "frees of addresses where nothing was known to live\n");
+	} else if (row->depth > 0 && table_key(page->table, row) == KEYS_STACK) {
+		write_stack(page, row, table_stack(page->table, row));
+	} else if (row->depth > 0 && table_key(page->table, row) == KEYS_LIFETIME) {
+		write_allocation(page, row);
+	} else {
+		write_name(page, row);
+		sink_text(page->paper.sink, "\n");
+	}
+}
+
+// What was left out below a row.
+static void write_rest(struct page *page, const struct table_row *row)
+{
+	const struct table *table = page->table;
+	uint64_t left_out = row->children_count - row->shown_count;
+	struct table_row rest = { .depth = row->depth + 1 };
+	char count[28];
+
+	if (left_out == 0)
+		return;
+	for (uint32_t i = row->shown_count; i < row->children_count; i++) {
+		const struct window_row *sums = &table_child(table, row, i)->sums;
+
+		for (int t = 0; t < WINDOW_TYPES; t++) {
+			rest.sums.type[t].count += sums->type[t].count;
+			rest.sums.type[t].bytes += sums->type[t].bytes;
+		}
+	}
+	write_figures(page, &rest);
+	write_nest(page, rest.depth);
+	paper_format(&page->paper, PAPER_DIM, "%s more%s\n", str_count(left_out, count),
+		     table->options->bytes_min ? "" : " (-n 0 shows all)");
+}
+
+// A row and all below it, in order. The depth is that of the keys, so this ends.
+static void write_tree(struct page *page, const struct table_row *row)
+{
+	uint32_t at[KEYS_COUNT + 1] = { 0 };
+	const struct table_row *path[KEYS_COUNT + 1] = { row };
+	size_t depth = 0;
+
+	write_row(page, row);
+	for (;;) {
+		const struct table_row *parent = path[depth];
+
+		if (at[depth] < parent->shown_count) {
+			path[depth + 1] = table_child(page->table, parent, at[depth]++);
+			write_row(page, path[++depth]);
+			at[depth] = 0;
+			continue;
+		}
+		write_rest(page, parent);
+		if (depth-- == 0)
+			return;
+	}
+}
+
+// ---- below it ----
+
+static void write_amount_note(struct page *page, struct heap_amount amount, const char *label,
+			      const char *meaning)
+{
+	struct str text = { 0 };
+	char bytes[16], count[28];
+
+	if (amount.count == 0)
+		return;
+	str_format(&text, "%s in %s block%s %s", str_bytes(amount.bytes, bytes),
+		   str_count(amount.count, count), plural(amount.count), meaning);
+	paper_paragraph(&page->paper, PAPER_DIM, label, str_get(&text));
+	str_fini(&text);
+}
+
+static void write_bottom(struct page *page)
+{
+	const struct table *table = page->table;
+	const struct window_row *total = &table->rows[0].sums;
+	bool frees = table->question->options->exit_frees;
+	const char *outstanding = "lived when their process ended and count as outstanding still "
+				  "(--exit-frees counts them as freed)";
+	const char *const *notes;
+	size_t notes_count = symbols_notes(table->question->symbols, &notes);
+
+	sink_text(page->paper.sink, "\n");
+	write_amount_note(page, total->by_exit, "exit",
+			  frees ? "were freed by the exit of their process" : outstanding);
+	write_amount_note(page, total->by_exec, "exec",
+			  frees ? "were freed by their process calling exec" : outstanding);
+	write_amount_note(page, total->by_destroy, "heaps",
+			  "were freed by the reset or end of their heap");
+	if (table->details_left_out)
+		paper_paragraph(&page->paper, PAPER_DIM, "left out",
+				"peaks and times of rows of one impact or type: the window's "
+				"allocations do not fit in memory (raise --memory)");
+	lines_write_notes(&page->lines, notes, notes_count);
+}
+
+static void write(struct table *table, struct sink *sink)
+{
+	const struct table_options *options = table->options;
+	struct page page = {
+		.table = table,
+		.paper = { .sink = sink,
+			   .colour = options->colour,
+			   .width = options->width < WIDTH_MIN ? WIDTH_MIN : options->width },
+		.lines = { .all_frames = options->all_frames },
+		.figures_columns = 3,
+	};
+
+	page.lines.paper = &page.paper;
+	for (size_t i = 0; i < options->columns_count; i++)
+		page.figures_columns += heads[options->columns[i]].columns;
+	// Who asks for many columns has room for them, or scrolls.
+	if (page.paper.width < page.figures_columns + NAME_COLUMNS_MIN)
+		page.paper.width = page.figures_columns + NAME_COLUMNS_MIN;
+	write_top(&page);
+	write_heads(&page);
+	write_tree(&page, &table->rows[0]);
+	write_bottom(&page);
+}
+
+const struct table_format table_text = {
+	.name = "text",
+	.labels = LABELS_AS_SHOWN,
+	.write = write,
+};

@@ -1,0 +1,654 @@
+#!/usr/bin/env python3
+# timeout: 300
+# parallel: yes
+"""`tidemark window` against a model that goes through a list of all lifetimes, on random traces.
+
+The traces have several processes, threads, heaps, reallocs, frees of nothing known, exits, execs,
+ticks that hold many events, and marks inside of them. Every row of every table is compared, with
+every figure. The classes are also computed by SQL, from the lifetimes as the command lists them.
+"""
+import collections
+import csv
+import io
+import itertools
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+
+TIDEMARK = os.environ["TIDEMARK"]
+SOURCE = os.environ["TIDEMARK_SOURCE"]
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def run(*words, check=0, env=None):
+    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **(env or {})})
+    if check is not None:
+        assert done.returncode == check, (words, done.returncode, done.stderr)
+    return done
+
+
+def window(path, *words):
+    return json.loads(run("window", path, "--json", *words).stdout)
+
+
+def refused(because, *words, code=2):
+    done = run("window", *words, check=code)
+    assert done.stdout == "" and done.stderr.count("\n") == 1, done
+    assert because in done.stderr, (because, done.stderr)
+
+
+# ---- random traces, and their lifetimes ----
+
+FRAMES = {"s1": ["malloc_wrapper", "parse", "main"], "s2": ["grow", "parse", "main"],
+          "s3": ["draw", "main"], "s4": ["xmalloc", "draw", "main"]}
+FACES = {"s1": "malloc_wrapper", "s2": "grow", "s3": "draw", "s4": "draw", None: "(no stack)"}
+NEVER = 1 << 60
+
+
+class Life:
+    def __init__(self, **fields):
+        self.end = self.exit = NEVER
+        self.end_ns = self.exit_kind = None
+        self.kind = "never"
+        self.__dict__.update(fields)
+
+    def level_end(self):
+        return min(self.end, self.exit)
+
+
+class Trace:
+    """Writes a random trace, and knows what is in it. `at` numbers the items from 1."""
+
+    def __init__(self, path, seed, items=400):
+        self.dice = random.Random(seed)
+        self.path = path
+        self.lines, self.lives, self.orphans, self.marks = [], [], [], []
+        self.times = [0]
+        self.at, self.now, self.next_address = 1, 0, 0x1000
+        self.live = {}
+        self.define()
+        for _ in range(items):
+            self.step()
+        self.lines.append(f"end duration={self.now + 100}")
+        self.duration = self.now + 100
+        with open("random.txt", "w") as file:
+            file.write("\n".join(self.lines) + "\n")
+        run("dump", "--assemble", "random.txt", "-o", path, "--force")
+
+    def define(self):
+        self.threads = {"t": ("p", 100), "u": ("p", 101), "v": ("q", 200), "w": ("r", 200)}
+        self.pids = {"p": 100, "q": 200, "r": 200}
+        self.ids = {"p": 0, "q": 1, "r": 2}
+        self.lines += ["trace command=random", "process p pid=100 exe=/bin/one",
+                       "process q pid=200 exe=/bin/two",
+                       "process r pid=200 generation=1 exe=/bin/three"]
+        self.lines += [f"thread {name} {process} tid={tid} \"{name}\""
+                       for name, (process, tid) in self.threads.items()]
+        self.lines += ["heap pool p \"pool\"", "heap win p handle=0x1f0000"]
+        for name, frames in FRAMES.items():
+            self.lines.append(f"stack {name} " + " < ".join(frames))
+        self.alive = ["p", "q"]
+
+    def item(self, text):
+        if self.dice.random() < 0.3:
+            self.now += self.dice.choice([1, 10, 100])
+        self.lines.append(f"@{self.now} {text}")
+        if text.startswith("mark"):
+            return
+        self.times.append(self.now)
+        self.at += 1
+
+    def begin(self, thread, heap, stack, address, size, realloc):
+        process = self.threads[thread][0]
+        life = Life(process=process, thread=thread, heap=heap, stack=stack, address=address,
+                    size=size, begin=self.at, begin_ns=None, realloc=realloc)
+        self.lives.append(life)
+        self.live[process, heap, address] = life
+        return life
+
+    def end(self, key, kind):
+        life = self.live.pop(key)
+        life.end, life.kind = self.at, kind
+        return life
+
+    def step(self):
+        dice = self.dice
+        choice = dice.random()
+        threads = [name for name, (process, _) in self.threads.items() if process in self.alive]
+        thread = dice.choice(threads)
+        process = self.threads[thread][0]
+        stack = dice.choice(list(FRAMES) + [None])
+        size = dice.choice([0, 8, 8, 40, 100, 1000])
+        mine = [key for key in self.live if key[0] == process]
+        if choice < 0.04:
+            name = dice.choice(["load", "step", "step"])
+            self.item(f"mark {process} {thread} \"{name}\"")
+            self.marks.append((name, self.at, self.now))
+        elif choice < 0.06:
+            self.orphans.append((self.at, thread))
+            self.item(f"{thread} free 0x{dice.randrange(1, 64):x}")
+        elif choice < 0.07 and "q" in self.alive:
+            self.leave("q", "exec")
+        elif choice < 0.075 and "r" in self.alive and len(self.alive) > 1:
+            self.leave("r", "exit")
+        elif choice < 0.09 and process == "p":
+            heap = dice.choice(["pool", "win"])
+            for key in [key for key in mine if key[1] == heap]:
+                self.end(key, "destroy")
+            self.item(f"{thread} heap-reset {heap}")
+        elif choice < 0.5 or not mine:
+            heap = dice.choice(["malloc", "malloc", "pool", "win"]) if process == "p" else "malloc"
+            self.next_address += 0x1000
+            life = self.begin(thread, heap, stack, self.next_address, size, False)
+            what = "malloc" if heap == "malloc" else "heap-alloc"
+            self.item(f"{thread} {what}{' ' + stack if stack else ''}"
+                      f"{'' if heap == 'malloc' else ' ' + heap} 0x{life.address:x} {size}")
+            life.begin_ns = self.now
+        else:
+            key = dice.choice(mine)
+            heap = key[1]
+            if heap == "malloc" and dice.random() < 0.25:
+                old = self.end(key, "realloc")
+                self.next_address += 0x1000
+                address = dice.choice([old.address, self.next_address])
+                life = self.begin(thread, heap, stack, address, size, True)
+                self.item(f"{thread} realloc{' ' + stack if stack else ''} 0x{old.address:x} -> "
+                          f"0x{address:x} {size}")
+                life.begin_ns = old.end_ns = self.now
+                return
+            life = self.end(key, "free")
+            what = "free" if heap == "malloc" else "heap-free " + heap
+            self.item(f"{thread} {what} 0x{life.address:x}")
+        for life in self.lives:
+            if life.end == self.at - 1 and life.end_ns is None:
+                life.end_ns = self.now
+
+    def leave(self, process, how):
+        for key in [key for key in self.live if key[0] == process]:
+            life = self.live.pop(key)
+            life.exit, life.exit_kind, life.kind = self.at, how, how
+        self.item(f"end {process} " + ("exec" if how == "exec" else "exit=0"))
+        for life in self.lives:
+            if life.exit == self.at - 1 and life.end_ns is None:
+                life.end_ns = self.now
+        self.alive.remove(process)
+        if process == "q":
+            self.alive.append("r")
+
+    # ---- the model ----
+
+    def edge_at(self, time):
+        """Behind the last item at or before `time`."""
+        return sum(1 for moment in self.times if moment <= time)
+
+    def edges(self, rng):
+        """A random window: words for the command line, and its edges."""
+        def one():
+            named = [mark for mark in self.marks if mark[0] == "step"]
+            if named and rng.random() < 0.5:
+                which = rng.randrange(len(named))
+                return f"mark:step#{which + 1}", named[which][1]
+            time = rng.randrange(0, self.duration + 1)
+            return f"{time}ns", self.edge_at(time)
+        while True:
+            (a, from_), (b, to) = one(), one()
+            if from_ <= to and self.time_of(a) <= self.time_of(b):
+                return ["--from", a, "--to", b], from_, to
+
+    def time_of(self, word):
+        if word.startswith("mark"):
+            return [m for m in self.marks if m[0] == "step"][int(word.split("#")[1]) - 1][2]
+        return int(word[:-2])
+
+    def keys(self, life, keys, type_, phase):
+        impact = {"AIFI": "transient", "AOFO": "persistent"}.get(type_, "impacting")
+        values = {"process": self.pids[life.process], "layer": "heap",
+                  "heap": "0x1f0000" if life.heap == "win" else life.heap,
+                  "thread": self.threads[life.thread][1], "owner": "heap",
+                  "module": "(no file)" if life.stack else "(no stack)",
+                  "function": FACES[life.stack], "stack": tuple(FRAMES.get(life.stack, ())),
+                  "impact": impact, "type": type_, "size": life.size, "mark": phase,
+                  "lifetime": life.address}
+        found = tuple(values[key] for key in keys)
+        return found + ((self.ids[life.process],) if "process" in keys else ())
+
+    def rows(self, keys, from_, to, keeps=lambda life, type_: True, exit_frees=False):
+        """Key -> figures, and the total's."""
+        groups, everything = collections.defaultdict(list), []
+        phases = [(None, from_, to)]
+        if "mark" in keys:
+            phases = self.phases(from_, to)
+        for name, first, last in phases:
+            for life in self.lives:
+                type_ = classify(life, first, last, exit_frees)
+                if type_ and keeps(life, type_):
+                    groups[self.keys(life, keys, type_, name)].append((life, type_, first, last))
+        for life in self.lives:
+            type_ = classify(life, from_, to, exit_frees)
+            if type_ and keeps(life, type_):
+                everything.append((life, type_, from_, to))
+        return {key: self.figures(group) for key, group in groups.items()}, \
+            self.figures(everything)
+
+    def phases(self, from_, to):
+        found, name, start, seen = [], "(begin)", from_, collections.Counter()
+        count = collections.Counter(mark[0] for mark in self.marks)
+        for mark, at, _ in self.marks:
+            seen[mark] += 1
+            if from_ <= at < to:
+                found.append((name, start, at))
+                start = at
+                name = mark if count[mark] == 1 else f"{mark}#{seen[mark]}"
+        found.append((name, start, to))
+        return [phase for phase in found if phase[1] < phase[2]]
+
+    def figures(self, group):
+        if not group:
+            return dict.fromkeys(("count", "size", "impacting_size", "allocated", "freed"), 0)
+        _, _, from_, to = group[0]
+        size = lambda *types: sum(life.size for life, type_, _, _ in group if type_ in types)
+        born = [life for life, type_, _, _ in group if type_[:2] == "AI"]
+        freed = sorted(life.end_ns - life.begin_ns for life, _, _, _ in group
+                       if from_ <= life.end < to)
+        level = blocks = peak = peak_blocks = 0
+        changes = collections.defaultdict(list)
+        for life, _, _, _ in group:
+            if life.level_end() < from_:
+                continue  # outstanding, but its process was gone before
+            changes[max(life.begin, from_ - 1)].append((life.size, 1))
+            if life.level_end() < to:
+                changes[life.level_end()].append((-life.size, -1))
+        for at in sorted(changes):
+            level += sum(change[0] for change in changes[at])
+            blocks += sum(change[1] for change in changes[at])
+            peak, peak_blocks = max(peak, level), max(peak_blocks, blocks)
+        return {"count": len(group), "size": size("AIFI", "AIFO", "AOFI", "AOFO"),
+                "impacting_size": size("AIFO") - size("AOFI"),
+                "allocated": size("AIFI", "AIFO"), "freed": size("AIFI", "AOFI"),
+                "peak_size": peak, "peak_count": peak_blocks,
+                "first_ns": min((life.begin_ns for life in born), default=None),
+                "last_ns": max((life.begin_ns for life in born), default=None),
+                "lifetime_median_ns": freed[(len(freed) - 1) // 2] if freed else None,
+                "lifetime_p99_ns": freed[(len(freed) - 1) * 99 // 100] if freed else None}
+
+
+def classify(life, from_, to, exit_frees):
+    end = min(life.end, life.exit) if exit_frees else life.end
+    if from_ == to:
+        return "AOFO" if life.begin < from_ <= end else None
+    if life.begin >= to or end < from_:
+        return None
+    return ("AI" if life.begin >= from_ else "AO") + ("FI" if end < to else "FO")
+
+
+def key_of(row, by):
+    keys = dict(row["keys"])
+    assert set(keys) == set(by), (keys, by)
+    if "stack" in keys:
+        keys["stack"] = tuple(frame["function"] for frame in keys["stack"])
+    if "lifetime" in keys:
+        keys["lifetime"] = int(keys["lifetime"]["address"], 16)
+    found = tuple(keys[key] for key in by)
+    return found + ((row["process_id"],) if "process" in by else ())
+
+
+def compare(trace, by, words, from_, to, filters=(), **more):
+    found = window(trace.path, *words, *filters, *(["--by", ",".join(by)] if by else
+                                                   ["--by", "none"]))
+    rows, total = trace.rows(by, from_, to, **more)
+    case = (trace.path, by, words, filters)
+    mine = [row for row in found["rows"] if row["count"]]
+    if by:
+        assert {key_of(row, by) for row in mine} == set(rows), \
+            (case, {key_of(row, by) for row in mine} ^ set(rows))
+        assert len(mine) == len(rows), case
+    for row in mine:
+        expected = rows[key_of(row, by)]
+        wrong = {name: (value, row[name]) for name, value in expected.items()
+                 if row[name] != value}
+        assert not wrong, (case, row["keys"], wrong)
+    if "layer" in by:
+        assert found["total"] is None, case
+        return found
+    wrong = {name: (value, found["total"][name]) for name, value in total.items()
+             if found["total"][name] != value}
+    assert not wrong, (case, "total", wrong)
+    if "mark" not in by and mine:
+        for name in ("count", "size", "impacting_size", "allocated", "freed"):
+            assert sum(row[name] for row in mine) == total[name], (case, name)
+    return found
+
+
+KEYS = ["process", "layer", "heap", "thread", "owner", "module", "function", "stack", "impact",
+        "type", "size", "mark"]
+
+
+@test
+def every_row_by_every_key_equals_the_model():
+    for seed in range(4):
+        trace = Trace(f"r{seed}.tide", seed)
+        rng = random.Random(seed)
+        for key in [[]] + [[key] for key in KEYS]:
+            words, from_, to = trace.edges(rng)
+            compare(trace, key, words, from_, to)
+        for _ in range(25):
+            by = rng.sample(KEYS, rng.randrange(1, 5))
+            words, from_, to = trace.edges(rng)
+            compare(trace, by, words, from_, to)
+        compare(trace, ["impact", "stack"], [], 1, trace.at)
+
+
+@test
+def the_end_of_a_process_frees_only_when_asked():
+    for seed in range(4):
+        trace = Trace(f"e{seed}.tide", 100 + seed)
+        rng = random.Random(seed)
+        for by in (["type"], ["process", "impact"], ["stack"], []):
+            words, from_, to = trace.edges(rng)
+            words = [] if seed == 0 else words
+            from_, to = (1, trace.at) if seed == 0 else (from_, to)
+            found = compare(trace, by, words + ["--exit-frees"], from_, to, exit_frees=True)
+            plain = window(trace.path, *words, "--by", "none")["total"]
+            for how in ("exit", "exec"):
+                gone = [life.size for life in trace.lives
+                        if life.exit_kind == how and from_ <= life.exit < to]
+                for total in (found["total"], plain):
+                    assert total["by_" + how] == {"count": len(gone), "bytes": sum(gone)}, how
+            reset = [life.size for life in trace.lives
+                     if life.kind == "destroy" and from_ <= life.end < to]
+            assert plain["by_destroy"] == {"count": len(reset), "bytes": sum(reset)}
+
+
+@test
+def filters_leave_out_what_they_say():
+    trace = Trace("f.tide", 31, items=600)
+    rng = random.Random(5)
+    lifetime = lambda life: (trace.duration if life.end_ns is None else life.end_ns) - \
+        life.begin_ns
+    for keeps, filters in [
+            (lambda l, t: l.size == 8, ["--size", "8"]),
+            (lambda l, t: 1 <= l.size <= 100, ["--size", "1..100"]),
+            (lambda l, t: l.process == "p", ["--process", "100"]),
+            (lambda l, t: l.process in "qr", ["--process", "two", "--process", "three"]),
+            (lambda l, t: l.thread == "u", ["--thread", "101"]),
+            (lambda l, t: l.heap == "pool", ["--heap", "pool"]),
+            (lambda l, t: l.heap != "malloc", ["--heap", "pool", "--heap", "0x1f0000"]),
+            (lambda l, t: l.stack in ("s1", "s2"), ["--frame", "^parse$"]),
+            (lambda l, t: l.stack in ("s1", "s2", None), ["--not-frame", "draw"]),
+            (lambda l, t: lifetime(l) < 500, ["--lifetime", "<500ns"]),
+            (lambda l, t: lifetime(l) >= 100, ["--lifetime", "100ns.."]),
+            (lambda l, t: t == "AIFI", ["--impact", "transient"]),
+            (lambda l, t: t in ("AIFO", "AOFI"), ["--impact", "impacting"]),
+            (lambda l, t: t in ("AOFO", "AOFI"), ["--impact", "AOFO", "--impact", "aofi"]),
+            (lambda l, t: l.size > 8 and l.thread != "u" and t != "AIFI" and l.stack == "s3",
+             ["--size", ">8", "--thread", "t", "--thread", "v", "--thread", "w", "--impact",
+              "impacting", "--impact", "persistent", "--not-frame", "xmalloc", "--frame",
+              "draw"])]:
+        for by in ([], ["stack"], ["type"], ["impact", "size"]):
+            words, from_, to = trace.edges(rng)
+            compare(trace, by, words, from_, to, filters=filters, keeps=keeps)
+
+
+@test
+def impacting_size_is_what_the_level_changed_by():
+    trace = Trace("i.tide", 77, items=500)
+    rng = random.Random(9)
+    for _ in range(12):
+        words, _, _ = trace.edges(rng)
+        by = rng.choice(["stack", "process,heap", "size", "thread,function"])
+        key = lambda row: json.dumps(row["keys"]) + str(row.get("process_id"))
+        rows = {key(row): row["impacting_size"]
+                for row in window(trace.path, *words, "--by", by)["rows"]}
+        outs = []
+        for moment in (words[1], words[3]):
+            at = window(trace.path, "--from", moment, "--to", moment, "--by", by)
+            assert all(row["size"] == row["peak_size"] for row in at["rows"] if row["count"])
+            outs.append({key(row): row["size"] for row in at["rows"]})
+        # What lives at a moment leaves out who has exited; the classes do not.
+        if trace.alive == ["p", "q"]:
+            for name in set(outs[0]) | set(outs[1]):
+                assert rows.get(name, 0) == outs[1].get(name, 0) - outs[0].get(name, 0)
+        halves = window(trace.path, words[0], words[1], "--to", words[3], "--by", "mark")
+        assert sum(row["impacting_size"] for row in halves["rows"]) == \
+            halves["total"]["impacting_size"]
+
+
+@test
+def sql_finds_the_same_classes():
+    trace = Trace("s.tide", 5, items=700)
+    lives = window(trace.path, "--by", "process,heap,type,lifetime")
+    database = sqlite3.connect(":memory:")
+    database.execute("create table life (pid, heap, size, born, died, thread)")
+    for row in lives["rows"]:
+        if not row["count"]:
+            continue
+        life = row["keys"]["lifetime"]
+        ended = life["end"] in ("free", "realloc", "lost", "destroy")
+        database.execute("insert into life values (?, ?, ?, ?, ?, ?)",
+                         (row["keys"]["process"], row["keys"]["heap"], life["size"],
+                          life["begin_ns"], life["end_ns"] if ended else None, life["thread"]))
+    assert database.execute("select count(*) from life").fetchone()[0] == len(trace.lives)
+    query = """
+        select pid, heap, case when born > :t0 then 'AI' else 'AO' end ||
+                          case when died is not null and died <= :t1 then 'FI' else 'FO' end type,
+               count(*), sum(size)
+          from life where born <= :t1 and (died is null or died > :t0) group by 1, 2, 3"""
+    rng = random.Random(3)
+    for _ in range(20):
+        t0, t1 = sorted(rng.sample(range(0, trace.duration), 2))
+        expected = {tuple(row[:3]): row[3:] for row in
+                    database.execute(query, {"t0": t0, "t1": t1})}
+        found = window(trace.path, "--from", f"{t0}ns", "--to", f"{t1}ns", "--by",
+                       "process,heap,type")
+        mine = collections.Counter()
+        sizes = collections.Counter()
+        for row in found["rows"]:
+            if row["count"]:
+                key = tuple(row["keys"][name] for name in ("process", "heap", "type"))
+                mine[key] += row["count"]
+                sizes[key] += row["size"]
+        assert {key: (mine[key], sizes[key]) for key in mine} == expected, (t0, t1)
+
+
+@test
+def single_allocations_have_all_that_is_known():
+    trace = Trace("l.tide", 12)
+    rng = random.Random(1)
+    for by in (["lifetime"], ["process", "lifetime"], ["impact", "stack", "lifetime"]):
+        words, from_, to = trace.edges(rng)
+        found = window(trace.path, *words, "--by", ",".join(by))
+        expected = [life for life in trace.lives if classify(life, from_, to, False)]
+        assert len([row for row in found["rows"] if row["count"]]) == len(expected)
+        known = collections.Counter(
+            (life.begin_ns, life.address, life.size, life.kind, life.end_ns, life.realloc,
+             trace.threads[life.thread][1], tuple(FRAMES.get(life.stack, ())))
+            for life in expected)
+        told = collections.Counter()
+        for row in found["rows"]:
+            if not row["count"]:
+                continue
+            life = row["keys"]["lifetime"]
+            told[(life["begin_ns"], int(life["address"], 16), life["size"], life["end"],
+                  life["end_ns"], life["reallocated"], life["thread"],
+                  tuple(frame["function"] for frame in life["stack"]))] += 1
+            assert row["size"] == life["size"] and row["count"] == 1
+        assert told == known, (told - known, known - told)
+
+
+@test
+def frees_of_nothing_known_have_a_row():
+    trace = Trace("o.tide", 21)
+    rng = random.Random(2)
+    for by in ([], ["stack"], ["process"], ["impact", "stack"], ["mark"]):
+        words, from_, to = trace.edges(rng)
+        count = len([at for at, _ in trace.orphans if from_ <= at < to])
+        found = window(trace.path, *words, "--by", ",".join(by) or "none")
+        assert found["total"]["orphan_frees"] == count
+        rows = [row for row in found["rows"] if row["orphan_frees"]]
+        assert not by or sum(row["orphan_frees"] for row in rows) == count
+        assert all(row["count"] == 0 and row["size"] == 0 for row in rows)
+    text = run("window", trace.path).stdout
+    assert text.count("frees of addresses where nothing was known to live") == 1
+    assert window(trace.path, "--size", "..1G")["total"]["orphan_frees"] == 0
+
+
+@test
+def sorting_cutting_and_leaving_out():
+    trace = Trace("c.tide", 41)
+    columns = {"impacting": "impacting_size", "size": "size", "count": "count",
+               "allocated": "allocated", "freed": "freed", "peak": "peak_size",
+               "peak-count": "peak_count", "last": "last_ns", "median": "lifetime_median_ns",
+               "p99": "lifetime_p99_ns"}
+    for word, name in columns.items():
+        rows = window(trace.path, "--by", "size,stack", "--sort", word)["rows"]
+        whole = window(trace.path, "--by", "stack", "-s", word)["rows"]
+        figures = [abs(row[name] or 0) for row in whole if row["count"]]
+        assert figures == sorted(figures, reverse=True), (word, figures)
+        sizes = [row["keys"]["size"] for row in rows if row["count"]]
+        assert len(list(itertools.groupby(sizes))) == len(set(sizes)), "rows of a group together"
+    rows = window(trace.path, "--by", "function", "--sort", "name")["rows"]
+    names = [row["keys"]["function"] for row in rows if row["count"]]
+    assert names == sorted(names)
+    first = [row["first_ns"] for row in
+             window(trace.path, "--by", "stack", "--sort", "first")["rows"] if row["count"]]
+    assert first == sorted(first)
+    cut = window(trace.path, "--by", "stack", "-n", "2")
+    all_rows = window(trace.path, "--by", "stack")
+    assert [row for row in cut["rows"] if row["count"]] == \
+        [row for row in all_rows["rows"] if row["count"]][:2]
+    assert cut["rows_left_out"] == len([r for r in all_rows["rows"] if r["count"]]) - 2
+    assert cut["total"] == all_rows["total"]
+    large = window(trace.path, "--by", "size", "--min-bytes", "1K")["rows"]
+    assert {row["keys"]["size"] for row in large if row["count"]} == \
+        {size for size in (0, 8, 40, 100, 1000)
+         if sum(l.size for l in trace.lives if l.size == size) >= 1024}
+
+
+@test
+def csv_has_the_rows_of_json():
+    trace = Trace("v.tide", 51)
+    for by in ("process,impact", "heap", "none", "thread,size", "stack"):
+        answer = window(trace.path, "--by", by)
+        rows = list(csv.DictReader(io.StringIO(
+            run("window", trace.path, "--csv", "--by", by).stdout)))
+        expected = answer["rows"] if by != "none" else [answer["total"]]
+        assert len(rows) == len(expected), by
+        for row, wanted in zip(rows, expected):
+            for name in ("count", "size", "impacting_size", "peak_size", "first_ns",
+                         "lifetime_p99_ns", "orphan_frees"):
+                value = "" if wanted[name] is None else str(wanted[name])
+                assert row[name] == value, (by, name, row, wanted)
+
+
+@test
+def text_is_for_people():
+    trace = Trace("t.tide", 61)
+    text = run("window", trace.path).stdout
+    assert "window   the beginning to the end" in text and "IMPACTING" in text
+    assert "\033" not in text
+    assert "\033[1m" in run("window", trace.path, "--color", "always").stdout
+    assert "\033" not in run("window", trace.path, env={"TERM": "xterm"}).stdout
+    words = "impacting,size,count,allocated,freed,peak,peak-count,first,last,median,p99"
+    wide = run("window", trace.path, "--columns", "all").stdout
+    assert wide == run("window", trace.path, "-c", words).stdout
+    assert wide.splitlines()[4].split() == "IMPACTING SIZE COUNT ALLOCATED FREED PEAK PEAK " \
+        "COUNT FIRST LAST MEDIAN P99".split()
+    two = run("window", trace.path, "--from", "mark:step#2", "--to", "-1ns", "--by", "mark").stdout
+    count = len([mark for mark in trace.marks if mark[0] == "step"])
+    assert f"mark:step#2 of {count} (" in two, two
+    live = run("window", trace.path, "--from", "peak", "--to", "peak", "--by", "stack").stdout
+    assert "peak (" in live
+    assert "--exit-frees counts them as freed" in text or not any(
+        life.exit_kind for life in trace.lives)
+
+
+@test
+def a_window_at_the_peak_holds_the_peak():
+    for seed in range(3):
+        trace = Trace("p.tide", 200 + seed)
+        total = window(trace.path, "--by", "none")["total"]
+        at = window(trace.path, "--from", "peak", "--to", "peak", "--by", "none",
+                    "--exit-frees")["total"]
+        assert at["size"] == total["peak_size"] and at["peak_size"] == at["size"]
+
+
+@test
+def a_cut_trace_is_answered_with_a_warning():
+    trace = Trace("whole.tide", 71, items=300)
+    with open("whole.tide", "rb") as file:
+        data = file.read()
+    with open("cut.tide", "wb") as file:
+        file.write(data[:len(data) - 60])
+    done = run("window", "cut.tide", "--json")
+    assert json.loads(done.stdout)["complete"] is False
+    assert "the trace is not whole" in done.stderr
+    assert "warning: the trace is not whole" in run("window", "cut.tide").stdout
+
+
+@test
+def mistakes_are_told_in_one_line():
+    trace = Trace("m.tide", 81)
+    path = trace.path
+    refused("needs a trace FILE")
+    refused("no key 'stak'; did you mean 'stack'?", path, "--by", "impact,stak")
+    refused("no key ''", path, "--by", "stack,")
+    refused("key 'size' is given twice", path, "--by", "size,heap,size")
+    refused("it can only be the last", path, "--by", "lifetime,stack")
+    refused("key 'tag' needs --tags FILE", path, "--by", "tag")
+    refused("no column 'siez'; did you mean 'size'?", path, "--sort", "siez")
+    refused("no column 'everything'", path, "--columns", "everything")
+    refused("no column 'name'", path, "--columns", "name")
+    refused("--rows needs a whole number", path, "-n", "few")
+    refused("--memory needs a size", path, "--memory", "lots")
+    refused("--from: 'noon' is no time", path, "--from", "noon")
+    refused("lies after the end of the trace", path, "--to", "1min")
+    refused("lies before the beginning", path, "--from", "-1min")
+    refused("lies after --to", path, "--from", "50%", "--to", "10%")
+    refused("no mark 'stpe' in the trace; did you mean 'step'?", path, "--from", "mark:stpe")
+    refused("was set", path, "--from", "mark:step#9999")
+    refused("no process 'nobody'", path, "--process", "nobody")
+    refused("the layers heap and vm never add up", path, "--layer", "heap", "--layer", "vm")
+    refused("is no range of sizes", path, "--size", "big")
+    refused("a lifetime of 0 ns alone", path, "--lifetime", "0s")
+    refused("unknown option --form; did you mean --from?", path, "--form", "1s")
+    refused("cannot read none.xml", path, "--tags", "none.xml", code=3)
+    refused("none.tide", "none.tide", code=3)
+    refused("is not a tidemark trace", __file__, code=3)
+    refused("do not fit in half of the memory", path, "--by", "lifetime", "--memory", "4K",
+            code=4)
+
+
+@test
+def an_empty_trace_is_a_window_too():
+    run("dump", "-a", os.path.join(SOURCE, "test/traces/nothing.txt"), "-o", "nothing.tide")
+    found = window("nothing.tide")
+    assert found["rows"] == [] and found["total"]["count"] == 0
+    assert "total" in run("window", "nothing.tide").stdout
+
+
+def main():
+    failed = 0
+    print(f"1..{len(tests)}", flush=True)
+    for number, function in enumerate(tests, 1):
+        name = function.__name__.replace("_", " ")
+        try:
+            function()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as problem:  # whatever it is, the others still run
+            failed += 1
+            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}"[:3000],
+                  flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
