@@ -15,7 +15,8 @@ struct capture_walk {
 	uintptr_t sp;   // the frame's stack pointer
 	uintptr_t pc;   // return address, or | UNWIND_EXACT
 	uintptr_t rbp;
-	uint32_t count; // fresh frames
+	const struct capture_entry *top; // the last stack's innermost entry that may be met
+	const struct capture_fresh *end; // behind the fresh frames
 	uint16_t flags;
 	bool by_slots; // no signal frame so far: slots rise and describe memory
 };
@@ -73,146 +74,198 @@ static inline uintptr_t capture_word(uintptr_t address)
 }
 
 // How many of the outermost entries still hold what was read, given that entry `top` was met
-// again: top + 1 if all do.
-static uint32_t capture_validate(const struct capture *capture, uint32_t top)
+// again: `top` if all do.
+static inline uint32_t capture_validate(const struct capture *capture, uint32_t top)
 {
-	const struct capture_entry *entries = capture->entries;
+	const struct capture_entry *at = capture->entries + 1;
+	const struct capture_entry *end = capture->entries + top;
 	uintptr_t differs = 0;
-	uint32_t good = top + 1;
-	uint32_t i = 0;
+	uint32_t good = top;
 
-	for (; i + 4 <= top; i += 4)
-		differs |= (*(const uintptr_t *)entries[i].slot ^ entries[i].pc) |
-			   (*(const uintptr_t *)entries[i + 1].slot ^ entries[i + 1].pc) |
-			   (*(const uintptr_t *)entries[i + 2].slot ^ entries[i + 2].pc) |
-			   (*(const uintptr_t *)entries[i + 3].slot ^ entries[i + 3].pc);
-	for (; i < top; i++)
-		differs |= *(const uintptr_t *)entries[i].slot ^ entries[i].pc;
+	for (; end - at >= 4; at += 4)
+		differs |= (*(const uintptr_t *)at[0].slot ^ at[0].pc) |
+			   (*(const uintptr_t *)at[1].slot ^ at[1].pc) |
+			   (*(const uintptr_t *)at[2].slot ^ at[2].pc) |
+			   (*(const uintptr_t *)at[3].slot ^ at[3].pc);
+	for (; at < end; at++)
+		differs |= *(const uintptr_t *)at->slot ^ at->pc;
 	if (unlikely(differs)) {
-		for (i = 0; i < top; i++) {
-			if (capture_word(entries[i].slot) != entries[i].pc)
-				break;
-		}
-		good = i;
+		for (at = capture->entries + 1; capture_word(at->slot) == at->pc; at++)
+			;
+		good = (uint32_t)(at - capture->entries) - 1;
 	}
-	for (i = 0; i < capture->saves_count; i++) {
+	for (uint32_t i = 0; i < capture->saves_count; i++) {
 		const struct capture_save *save = &capture->saves[i];
 
-		if (save->index >= good)
+		if (save->index > good)
 			break;
 		if (unlikely(capture_word(save->at) != save->value)) {
-			good = save->index;
+			good = save->index - 1;
 			break;
 		}
 	}
 	return good;
 }
 
+// How a step outwards went.
+enum capture_went {
+	CAPTURE_WENT_OUT,
+	CAPTURE_WENT_TO_END, // this was the outermost frame
+	CAPTURE_WENT_PAST,   // the one before was
+	CAPTURE_WENT_ASTRAY, // nobody knows
+};
+
 // From a signal handler's return frame to the code that was interrupted.
-static bool capture_step_signal(struct capture *capture, struct capture_walk *walk)
+static enum capture_went capture_step_signal(struct capture *capture, struct capture_walk *walk)
 {
 	uintptr_t context = walk->sp;
 
 	if (!capture_can_read(capture, context + UNWIND_UCONTEXT_RBP) ||
 	    !capture_can_read(capture, context + UNWIND_UCONTEXT_RIP))
-		return false;
+		return CAPTURE_WENT_ASTRAY;
 	walk->rbp = capture_word(context + UNWIND_UCONTEXT_RBP);
 	walk->sp = capture_word(context + UNWIND_UCONTEXT_RSP);
 	walk->pc = capture_word(context + UNWIND_UCONTEXT_RIP) | UNWIND_EXACT;
 	walk->slot = 0;
 	walk->by_slots = false;
-	return true;
+	walk->top = capture->entries;
+	return CAPTURE_WENT_OUT;
 }
 
-// One frame outwards by `fresh->rule`. False: the walk ends here, and walk->flags say whether it is
-// whole.
-static inline bool capture_step(struct capture *capture, struct capture_walk *walk,
-				struct capture_fresh *fresh)
+// To the caller whose frame address is `cfa`; its rbp lies at `rbp_at`, 0: it is ours.
+static inline enum capture_went capture_step_to(struct capture *capture, struct capture_walk *walk,
+						struct capture_fresh *fresh, uintptr_t cfa,
+						uintptr_t rbp_at)
 {
-	unwind_rule rule = fresh->rule;
-	int64_t rbp_offset = unwind_rbp_offset(rule);
-	enum unwind_kind kind = unwind_kind(rule);
-	uintptr_t cfa;
-	uintptr_t rbp_at = 0;
-
-	if (likely(kind == UNWIND_RSP)) {
-		cfa = walk->sp + (uintptr_t)unwind_cfa_offset(rule);
-	} else if (kind == UNWIND_RBP) {
-		cfa = walk->rbp + (uintptr_t)unwind_cfa_offset(rule);
-	} else if (kind == UNWIND_RBP_DEREF || kind == UNWIND_RSP_DEREF) {
-		fresh->cfa_at = (kind == UNWIND_RBP_DEREF ? walk->rbp : walk->sp) +
-				(uintptr_t)unwind_cfa_offset(rule);
-		if (!capture_can_read(capture, fresh->cfa_at))
-			goto incomplete;
-		fresh->cfa = capture_word(fresh->cfa_at);
-		cfa = fresh->cfa + (kind == UNWIND_RSP_DEREF ? 8 : 0);
-		if (kind == UNWIND_RBP_DEREF)
-			rbp_at = walk->rbp + (uintptr_t)rbp_offset;
-	} else if (kind == UNWIND_GUESS || kind == UNWIND_GUESS_BLIND) {
-		if (kind == UNWIND_GUESS_BLIND)
-			walk->flags |= LANE_PUSH_INCOMPLETE;
-		cfa = walk->rbp + 16;
-		rbp_at = walk->rbp;
-	} else if (kind == UNWIND_SIGNAL) {
-		if (!capture_step_signal(capture, walk))
-			goto incomplete;
-		return true;
-	} else if (kind == UNWIND_END || kind == UNWIND_END_HERE) {
-		return false;
-	} else {
-		goto incomplete;
-	}
-	if (unlikely(cfa - 8 < walk->sp || cfa - walk->sp > CAPTURE_FRAME_BYTES_MAX ||
-		     !capture_can_read(capture, cfa - 8)))
-		goto incomplete;
-	if (rbp_offset && !rbp_at)
-		rbp_at = cfa + (uintptr_t)rbp_offset;
+	if (unlikely(!capture_can_read(capture, cfa - 8)))
+		return CAPTURE_WENT_ASTRAY;
 	if (rbp_at) {
 		if (unlikely(!capture_can_read(capture, rbp_at)))
-			goto incomplete;
+			return CAPTURE_WENT_ASTRAY;
 		walk->rbp = capture_word(rbp_at);
 		fresh->saved_at = rbp_at;
 	}
 	walk->slot = cfa - 8;
 	walk->sp = cfa;
 	walk->pc = capture_word(cfa - 8);
-	return walk->pc != 0;
-incomplete:
-	walk->flags |= LANE_PUSH_INCOMPLETE;
-	return false;
+	return likely(walk->pc) ? CAPTURE_WENT_OUT : CAPTURE_WENT_TO_END;
+}
+
+// A frame address that comes from a register or from memory may be anything.
+static inline bool capture_plausible(const struct capture_walk *walk, uintptr_t cfa)
+{
+	return cfa - 8 >= walk->sp && cfa - walk->sp <= CAPTURE_FRAME_BYTES_MAX;
+}
+
+// The steps that are rare.
+static __attribute__((noinline)) enum capture_went
+capture_step_rare(struct capture *capture, struct capture_walk *walk, struct capture_fresh *fresh)
+{
+	unwind_rule rule = fresh->rule;
+	uintptr_t cfa, rbp_at = 0;
+
+	fresh->saved_at = 0;
+	fresh->cfa_at = 0;
+	switch (unwind_kind(rule)) {
+	case UNWIND_RBP_DEREF:
+	case UNWIND_RSP_DEREF:
+		fresh->cfa_at = (unwind_kind(rule) == UNWIND_RBP_DEREF ? walk->rbp : walk->sp) +
+				(uintptr_t)unwind_cfa_offset(rule);
+		if (!capture_can_read(capture, fresh->cfa_at))
+			return CAPTURE_WENT_ASTRAY;
+		fresh->cfa = cfa = capture_word(fresh->cfa_at);
+		if (unwind_kind(rule) == UNWIND_RBP_DEREF)
+			rbp_at = walk->rbp + (uintptr_t)unwind_rbp_offset(rule);
+		else
+			cfa += 8;
+		if (unwind_kind(rule) == UNWIND_RSP_DEREF && unwind_saves_rbp(rule))
+			rbp_at = cfa + (uintptr_t)unwind_rbp_offset(rule);
+		break;
+	case UNWIND_GUESS_BLIND:
+		walk->flags |= LANE_PUSH_INCOMPLETE;
+		// fall through
+	case UNWIND_GUESS:
+		cfa = walk->rbp + 16;
+		rbp_at = walk->rbp;
+		break;
+	case UNWIND_SIGNAL:
+		return capture_step_signal(capture, walk);
+	case UNWIND_END:
+		return CAPTURE_WENT_TO_END;
+	case UNWIND_END_HERE:
+		return fresh == capture->fresh ? CAPTURE_WENT_TO_END : CAPTURE_WENT_PAST;
+	default:
+		return CAPTURE_WENT_ASTRAY;
+	}
+	if (!capture_plausible(walk, cfa))
+		return CAPTURE_WENT_ASTRAY;
+	return capture_step_to(capture, walk, fresh, cfa, rbp_at);
+}
+
+// One frame outwards by `fresh->rule`.
+static inline __attribute__((always_inline)) enum capture_went
+capture_step(struct capture *capture, struct capture_walk *walk, struct capture_fresh *fresh)
+{
+	unwind_rule rule = fresh->rule;
+	uintptr_t cfa;
+
+	if (likely(unwind_kind(rule) == UNWIND_RSP)) {
+		cfa = walk->sp + (uintptr_t)unwind_cfa_offset(rule);
+	} else if (likely(unwind_kind(rule) == UNWIND_RBP)) {
+		cfa = walk->rbp + (uintptr_t)unwind_cfa_offset(rule);
+		if (unlikely(!capture_plausible(walk, cfa)))
+			return CAPTURE_WENT_ASTRAY;
+	} else {
+		struct capture_walk rare = *walk;
+		enum capture_went went = capture_step_rare(capture, &rare, fresh);
+
+		*walk = rare;
+		return went;
+	}
+	return capture_step_to(capture, walk, fresh, cfa,
+			       unwind_saves_rbp(rule) ? cfa + (uintptr_t)unwind_rbp_offset(rule)
+						      : 0);
 }
 
 // Walk outwards until the last stack is met (return the entries it keeps) or the walk ends (0).
-static uint32_t capture_walk_out(struct capture *capture, struct capture_walk *walk)
+static inline uint32_t capture_walk_out(struct capture *capture, struct capture_walk *walk)
 {
-	uint32_t valid = capture->joinable;
-	uint32_t good;
+	struct capture_fresh *fresh = capture->fresh;
+	enum capture_went went;
 
-	for (;;) {
-		struct capture_fresh *fresh = &capture->fresh[walk->count];
+	for (;; fresh++) {
+		const struct capture_entry *top = walk->top;
 
-		while (valid && capture->entries[valid - 1].slot < walk->slot)
-			valid--;
-		if (walk->by_slots && valid && capture->entries[valid - 1].slot == walk->slot &&
-		    capture->entries[valid - 1].pc == walk->pc &&
-		    (!capture->live[valid - 1] || capture->rbps[valid - 1] == walk->rbp)) {
-			good = capture_validate(capture, valid - 1);
-			if (likely(good == valid))
-				return valid;
-			valid = good;
+		while (top->slot < walk->slot)
+			top--;
+		walk->top = top;
+		if (top->slot == walk->slot && top->pc == walk->pc) {
+			uint32_t index = (uint32_t)(top - capture->entries);
+			uintptr_t rbp = capture->rbps[index];
+
+			if (rbp == CAPTURE_RBP_ANY || rbp == walk->rbp) {
+				uint32_t good = capture_validate(capture, index);
+
+				if (likely(good == index)) {
+					walk->end = fresh;
+					return good;
+				}
+				walk->top = capture->entries + good;
+			}
 		}
 		fresh->slot = walk->slot;
 		fresh->pc = walk->pc;
 		fresh->rbp = walk->rbp;
-		fresh->saved_at = 0;
-		fresh->cfa_at = 0;
 		fresh->rule = unwind_find(walk->pc);
-		if (unlikely(unwind_kind(fresh->rule) == UNWIND_END_HERE && walk->count))
+		went = capture_step(capture, walk, fresh);
+		if (unlikely(went != CAPTURE_WENT_OUT)) {
+			walk->end = went == CAPTURE_WENT_PAST ? fresh : fresh + 1;
+			if (went == CAPTURE_WENT_ASTRAY)
+				walk->flags |= LANE_PUSH_INCOMPLETE;
 			return 0;
-		walk->count++;
-		if (!capture_step(capture, walk, fresh))
-			return 0;
-		if (unlikely(walk->count == LANE_DEPTH_MAX)) {
+		}
+		if (unlikely(fresh == capture->fresh + LANE_DEPTH_MAX - 1)) {
+			walk->end = fresh + 1;
 			walk->flags |= LANE_PUSH_CUT;
 			walk->by_slots = false;
 			return 0;
@@ -220,60 +273,85 @@ static uint32_t capture_walk_out(struct capture *capture, struct capture_walk *w
 	}
 }
 
-// The step outwards of entry `index` read these words.
-static inline void capture_add_saves(struct capture *capture, const struct capture_fresh *fresh,
-				     uint32_t index, uintptr_t outer_rbp, bool outer_live)
+// What the step outwards of entry `index` did to rbp. Returns whether the frames outside of it and
+// it itself depend on its rbp.
+static inline bool capture_put_rbp(struct capture *capture, const struct capture_fresh *fresh,
+				   uint32_t index, uintptr_t outer_rbp, bool outer_live)
 {
-	if (fresh->saved_at && outer_live)
+	enum unwind_kind kind = unwind_kind(fresh->rule);
+	bool uses = kind == UNWIND_RBP || kind == UNWIND_RBP_DEREF || kind == UNWIND_GUESS ||
+		    kind == UNWIND_GUESS_BLIND;
+	bool rare = kind != UNWIND_RSP && kind != UNWIND_RBP;
+	bool saved = rare ? fresh->saved_at != 0 : unwind_saves_rbp(fresh->rule);
+
+	if (saved && outer_live)
 		capture->saves[capture->saves_count++] =
 			(struct capture_save){ fresh->saved_at, outer_rbp, index };
-	if (unlikely(fresh->cfa_at != 0))
+	if (unlikely(rare && fresh->cfa_at != 0))
 		capture->saves[capture->saves_count++] =
 			(struct capture_save){ fresh->cfa_at, fresh->cfa, index };
+	return uses || (!saved && outer_live);
 }
 
-// Put the fresh frames on top of the `join` entries that stay.
-static void capture_put(struct capture *capture, const struct capture_walk *walk, uint32_t join)
+// Put the fresh frames on top of the `join` entries that stay. Returns how many frames are the same
+// as before.
+static inline uint32_t capture_put(struct capture *capture, const struct capture_walk *walk,
+				   uint32_t join)
 {
 	uint32_t index = join;
-	uintptr_t outer_rbp = join ? capture->rbps[join - 1] : 0;
-	bool outer_live = join ? capture->live[join - 1] : false;
+	uint32_t same = join;
+	uint32_t old_depth = capture->depth;
+	uintptr_t outer_rbp = join ? capture->rbps[join] : CAPTURE_RBP_ANY;
+	bool outer_live = outer_rbp != CAPTURE_RBP_ANY;
+	const struct capture_fresh *fresh = walk->end;
 
-	while (capture->saves_count && capture->saves[capture->saves_count - 1].index >= join)
+	while (unlikely(capture->saves_count) &&
+	       capture->saves[capture->saves_count - 1].index > join)
 		capture->saves_count--;
-	for (uint32_t k = walk->count; k-- > 0; index++) {
-		const struct capture_fresh *fresh = &capture->fresh[k];
-		enum unwind_kind kind = unwind_kind(fresh->rule);
-		bool uses = kind == UNWIND_RBP || kind == UNWIND_RBP_DEREF ||
-			    kind == UNWIND_GUESS || kind == UNWIND_GUESS_BLIND;
+	while (fresh-- != capture->fresh) {
+		uint32_t id = unwind_frame(fresh->rule);
 
+		if (same == index && index < old_depth && capture->ids[index] == id)
+			same++;
+		capture->ids[index] = id;
+		index++;
 		capture->entries[index].slot = fresh->slot;
 		capture->entries[index].pc = fresh->pc;
-		capture->ids[index] = unwind_frame(fresh->rule);
-		capture->rbps[index] = fresh->rbp;
-		capture_add_saves(capture, fresh, index, outer_rbp, outer_live);
-		outer_live = uses || (!fresh->saved_at && outer_live);
+		// Mostly a frame neither uses rbp nor saves it.
+		if (unlikely((fresh->rule & UNWIND_RBP_BITS) != UNWIND_RSP))
+			outer_live = capture_put_rbp(capture, fresh, index, outer_rbp, outer_live);
 		outer_rbp = fresh->rbp;
-		capture->live[index] = outer_live;
+		capture->rbps[index] = outer_live ? outer_rbp : CAPTURE_RBP_ANY;
 	}
 	capture->depth = index;
 	// An incomplete stack is walked anew each time: what made it so may lie anywhere in it.
 	capture->joinable = walk->by_slots && !walk->flags ? index : 0;
+	return same;
 }
 
 // The stack has more frames than there is room for: keep the innermost ones.
-static void capture_put_cut(struct capture *capture, const struct capture_walk *walk, uint32_t join)
+static COLD void capture_put_cut(struct capture *capture, const struct capture_walk *walk,
+				 uint32_t join)
 {
-	uint32_t stay = LANE_DEPTH_MAX - walk->count;
+	const struct capture_fresh *fresh = walk->end;
+	uint32_t stay = LANE_DEPTH_MAX - (uint32_t)(walk->end - capture->fresh);
 
 	for (uint32_t i = 0; i < stay; i++)
 		capture->ids[i] = capture->ids[join - stay + i];
-	for (uint32_t k = walk->count; k-- > 0;)
-		capture->ids[stay++] = unwind_frame(capture->fresh[k].rule);
+	while (fresh-- != capture->fresh)
+		capture->ids[stay++] = unwind_frame(fresh->rule);
 	capture->depth = stay;
 	capture->joinable = 0;
 	capture->saves_count = 0;
 	capture->keep = 0;
+}
+
+static COLD void capture_forget(struct capture *capture, uint64_t epoch)
+{
+	capture->epoch = epoch;
+	capture->joinable = 0;
+	capture->entries[0].slot = UINTPTR_MAX;
+	capture->known_low = capture->known_high = 0;
 }
 
 bool capture_take(struct capture *capture, const uintptr_t *frame)
@@ -285,35 +363,27 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 		.rbp = frame[0],
 		.by_slots = true,
 	};
-	uint64_t epoch = __atomic_load_n(&capture_epoch, __ATOMIC_RELAXED);
+	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);
 	uint32_t old_depth = capture->depth;
 	uint16_t old_flags = capture->flags;
-	uint32_t join, keep;
+	uint32_t join;
 
-	if (unlikely(capture->epoch != epoch)) {
-		capture->epoch = epoch;
-		capture->joinable = 0;
-		capture->known_low = capture->known_high = 0;
-	}
+	if (unlikely(capture->epoch != epoch))
+		capture_forget(capture, epoch);
+	walk.top = capture->entries + capture->joinable;
 	join = capture_walk_out(capture, &walk);
-	if (join == old_depth && walk.count == 0) {
-		capture->keep = old_depth;
+	capture->keep = old_depth;
+	if (join == old_depth && walk.end == capture->fresh)
 		return false;
-	}
 	capture->flags = walk.flags;
-	if (unlikely(join + walk.count > LANE_DEPTH_MAX)) {
+	if (unlikely(join + (uint32_t)(walk.end - capture->fresh) > LANE_DEPTH_MAX)) {
 		capture->flags |= LANE_PUSH_CUT;
 		capture_put_cut(capture, &walk, join);
 		return true;
 	}
-	for (keep = join; keep < old_depth && keep - join < walk.count; keep++) {
-		if (capture->ids[keep] !=
-		    unwind_frame(capture->fresh[walk.count - 1 - (keep - join)].rule))
-			break;
-	}
-	capture_put(capture, &walk, join);
-	capture->keep = keep;
-	return keep != old_depth || capture->depth != old_depth || capture->flags != old_flags;
+	capture->keep = capture_put(capture, &walk, join);
+	return capture->keep != old_depth || capture->depth != old_depth ||
+	       capture->flags != old_flags;
 }
 
 bool capture_verify(const struct capture *capture, struct capture *scratch, const uintptr_t *frame)

@@ -20,6 +20,8 @@
 #include "recorder/unwind.h"
 #include "wire/lane_event.h"
 
+#include <stdatomic.h>
+
 // A word that was read: return addresses by entry, others in `saves`.
 struct capture_entry {
 	uintptr_t slot; // where the return address is
@@ -38,17 +40,20 @@ struct capture_fresh {
 	uintptr_t pc;
 	uintptr_t rbp;
 	unwind_rule rule;
-	uintptr_t saved_at; // where the caller's rbp was read; 0: it is this frame's
-	uintptr_t cfa_at;   // where the frame address was read (DEREF kinds); 0: computed
-	uintptr_t cfa;
+	uintptr_t saved_at; // where the caller's rbp was read, if the rule says so
+	uintptr_t cfa_at;   // DEREF kinds: where the frame address was read
+	uintptr_t cfa;      // and what it is
 };
 
-enum { CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX };
+enum {
+	CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX,
+	CAPTURE_RBP_ANY = 1, // no frame pointer: it would be aligned
+};
 
 struct capture {
 	uint32_t depth; // frames of the current stack
 	uint32_t saves_count;
-	uint32_t joinable; // entries [0, joinable) describe memory; the rest only ids
+	uint32_t joinable; // `depth`: the entries describe memory; 0: there are only ids
 	uint16_t flags;    // enum lane_push_flag of the current stack
 	uint64_t epoch;    // capture_epoch when the entries were made
 	uintptr_t known_low, known_high;
@@ -56,11 +61,10 @@ struct capture {
 	// The edit that capture_take found: the first `keep` frames stay, ids[keep..depth) are new.
 	uint32_t keep;
 
-	// Outermost first.
-	struct capture_entry entries[LANE_DEPTH_MAX];
+	// Outermost first. Entry 0 lies beyond the root: its slot is greater than any.
+	struct capture_entry entries[1 + LANE_DEPTH_MAX];
+	uintptr_t rbps[1 + LANE_DEPTH_MAX]; // CAPTURE_RBP_ANY: nothing outside depends on it
 	uint32_t ids[LANE_DEPTH_MAX];
-	uintptr_t rbps[LANE_DEPTH_MAX];
-	uint8_t live[LANE_DEPTH_MAX]; // the frames outside depend on this one's rbp
 	struct capture_save saves[CAPTURE_SAVES_MAX];
 
 	struct capture_fresh fresh[LANE_DEPTH_MAX];
@@ -68,6 +72,32 @@ struct capture {
 
 // Raised whenever the program unmaps memory.
 HIDDEN extern _Atomic uint64_t capture_epoch;
+
+// Whether the stack of the caller of the function whose frame address is `frame` is proven to be
+// the current one: then capture_take would find no difference. False: there may be one.
+static inline __attribute__((always_inline)) bool capture_is_same(const struct capture *capture,
+								  const uintptr_t *frame)
+{
+	const struct capture_entry *at = capture->entries + 1;
+	const struct capture_entry *top = capture->entries + capture->joinable;
+	uintptr_t rbp = capture->rbps[capture->joinable];
+	uintptr_t differs;
+
+	if (top->slot != (uintptr_t)(frame + 1) ||
+	    capture->epoch != atomic_load_explicit(&capture_epoch, memory_order_relaxed))
+		return false;
+	differs = (top->pc ^ frame[1]) | (rbp != CAPTURE_RBP_ANY ? rbp ^ frame[0] : 0);
+	for (; top - at >= 4; at += 4)
+		differs |= (*(const uintptr_t *)at[0].slot ^ at[0].pc) |
+			   (*(const uintptr_t *)at[1].slot ^ at[1].pc) |
+			   (*(const uintptr_t *)at[2].slot ^ at[2].pc) |
+			   (*(const uintptr_t *)at[3].slot ^ at[3].pc);
+	for (; at < top; at++)
+		differs |= *(const uintptr_t *)at->slot ^ at->pc;
+	for (uint32_t i = 0; unlikely(i < capture->saves_count); i++)
+		differs |= *(const uintptr_t *)capture->saves[i].at ^ capture->saves[i].value;
+	return !differs;
+}
 
 // Walk the stack of the caller of the function whose frame address is `frame` (compiled with a
 // frame pointer). True if it differs from the current stack; then keep, depth, ids and flags say

@@ -65,3 +65,19 @@ COLD void event_verify(struct lane *lane, const uintptr_t *frame)
 	if (!capture_verify(&lane->capture, lane->verify, frame))
 		__atomic_fetch_add(&segment->mismatched, 1, __ATOMIC_RELAXED);
 }
+
+void event_record(uint32_t type, uint32_t fields, uint64_t address, uint64_t size,
+		  uint8_t align_log2, const uintptr_t *frame)
+{
+	struct event_call call = { address, size, align_log2, frame };
+	struct lane *lane = lane_enter();
+	uint8_t *start, *at;
+
+	if (unlikely(!lane))
+		return;
+	if (type == LANE_FREE && lane->free_stacks)
+		fields |= EVENT_STACK;
+	start = lane->ring + (lane->head & lane->mask);
+	at = event_put(lane, start, type, fields, &call);
+	lane_leave(lane, start, likely(at) ? at : start);
+}

@@ -27,37 +27,24 @@ static inline __attribute__((always_inline)) uint8_t *hook_start(const struct la
 static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, uint32_t more,
 								 const struct event_call *call)
 {
-	struct lane *lane;
-	uint8_t *start, *at;
+	uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | more;
 
 	if (unlikely(client_paused))
 		return;
-	lane = lane_enter();
-	if (unlikely(!lane))
-		return;
-	start = hook_start(lane);
-	if (likely(call->address))
-		at = event_put(lane, start, type, EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | more,
-			       call);
-	else
-		at = event_put(lane, start, LANE_FAILED, EVENT_SIZE | EVENT_STACK, call);
-	lane_leave(lane, start, likely(at) ? at : start);
+	if (unlikely(!call->address))
+		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, call->size, 0, call->frame);
+	else if (more ||
+		 unlikely(!event_quick(type, fields, call->address, call->size, call->frame)))
+		event_record(type, fields, call->address, call->size, call->align_log2,
+			     call->frame);
 }
 
 // The block at call->address is about to be freed.
 static inline __attribute__((always_inline)) void hook_freed(const struct event_call *call)
 {
-	struct lane *lane = lane_enter();
-	uint8_t *start, *at;
-
-	if (unlikely(!lane))
-		return;
-	start = hook_start(lane);
-	if (likely(!lane->free_stacks))
-		at = event_put(lane, start, LANE_FREE, EVENT_ADDRESS, call);
-	else
-		at = event_put(lane, start, LANE_FREE, EVENT_ADDRESS | EVENT_STACK, call);
-	lane_leave(lane, start, likely(at) ? at : start);
+	if (unlikely(lane_mine->free_stacks) ||
+	    unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, call->address, 0, NULL)))
+		event_record(LANE_FREE, EVENT_ADDRESS, call->address, 0, 0, call->frame);
 }
 
 #endif

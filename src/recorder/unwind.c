@@ -68,6 +68,8 @@ static unwind_rule unwind_make_rule(uint64_t key)
 		else
 			rule = UNWIND_GUESS_BLIND;
 	}
+	if (unwind_kind(rule) == UNWIND_RSP && unwind_cfa_offset(rule) < 8)
+		rule = UNWIND_STOP; // it would not lead outwards
 	frame = codemap_frame(pc, place.module, key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0);
 	return rule | (uint64_t)frame << 16;
 }
@@ -75,8 +77,7 @@ static unwind_rule unwind_make_rule(uint64_t key)
 static void unwind_put(uint64_t key, unwind_rule rule)
 {
 	static uint32_t turn;
-	struct unwind_entry *set =
-		&unwind_table[((key ^ key >> 15) & (UNWIND_SETS - 1)) * UNWIND_WAYS];
+	struct unwind_entry *set = unwind_set(key);
 	uint32_t way = 0;
 
 	while (way < UNWIND_WAYS && __atomic_load_n(&set[way].rule, __ATOMIC_RELAXED))
@@ -88,7 +89,7 @@ static void unwind_put(uint64_t key, unwind_rule rule)
 	__atomic_store_n(&set[way].rule, rule, __ATOMIC_RELEASE);
 }
 
-COLD unwind_rule unwind_find_slow(uint64_t key)
+static COLD unwind_rule unwind_find_slow(uint64_t key)
 {
 	uint64_t signals = kernel_block_signals();
 	unwind_rule rule;
@@ -101,4 +102,17 @@ COLD unwind_rule unwind_find_slow(uint64_t key)
 	recording_unlock(&recording_state->code_lock);
 	kernel_restore_signals(signals);
 	return rule;
+}
+
+unwind_rule unwind_find_more(uint64_t key)
+{
+	const struct unwind_entry *set = unwind_set(key);
+
+	for (int way = 1; way < UNWIND_WAYS; way++) {
+		unwind_rule rule = unwind_match(&set[way], key);
+
+		if (likely(rule))
+			return rule;
+	}
+	return unwind_find_slow(key);
 }

@@ -74,6 +74,15 @@ static inline int64_t unwind_rbp_offset(unwind_rule rule)
 	return ((int64_t)(rule << 48) >> 52) * 8;
 }
 
+// The rule's kind, and where the caller's rbp is: RSP alone says that rbp stays what it is.
+#define UNWIND_RBP_BITS 0xffffull
+
+// By offset: the caller's rbp lies in the frame.
+static inline bool unwind_saves_rbp(unwind_rule rule)
+{
+	return rule & UNWIND_RBP_BITS & ~15ull;
+}
+
 static inline uint32_t unwind_frame(unwind_rule rule)
 {
 	return (uint32_t)(rule >> 16) & 0xffffff;
@@ -99,23 +108,28 @@ HIDDEN extern struct unwind_entry *unwind_table; // UNWIND_SETS * UNWIND_WAYS
 // return address.
 #define UNWIND_EXACT (1ull << 63)
 
-// The same for a key that is not in the table: compiles the rule and puts it there.
-HIDDEN unwind_rule unwind_find_slow(uint64_t key);
+// The same for a key that is not first in its set: compiles the rule and puts it there if need be.
+HIDDEN unwind_rule unwind_find_more(uint64_t key);
+
+// The entry at `at`, or 0 if it is not of `key`.
+static inline unwind_rule unwind_match(const struct unwind_entry *at, uint64_t key)
+{
+	unwind_rule rule = __atomic_load_n(&at->rule, __ATOMIC_RELAXED);
+
+	return (__atomic_load_n(&at->check, __ATOMIC_RELAXED) ^ rule) == key ? rule : 0;
+}
+
+static inline struct unwind_entry *unwind_set(uint64_t key)
+{
+	return &unwind_table[((key ^ key >> 15) & (UNWIND_SETS - 1)) * UNWIND_WAYS];
+}
 
 // The rule for return address `key` (or code address | UNWIND_EXACT).
 static inline unwind_rule unwind_find(uint64_t key)
 {
-	const struct unwind_entry *set =
-		&unwind_table[((key ^ key >> 15) & (UNWIND_SETS - 1)) * UNWIND_WAYS];
+	unwind_rule rule = unwind_match(unwind_set(key), key);
 
-	for (int way = 0; way < UNWIND_WAYS; way++) {
-		unwind_rule rule = __atomic_load_n(&set[way].rule, __ATOMIC_RELAXED);
-
-		if (likely((__atomic_load_n(&set[way].check, __ATOMIC_RELAXED) ^ rule) == key &&
-			   rule))
-			return rule;
-	}
-	return unwind_find_slow(key);
+	return likely(rule) ? rule : unwind_find_more(key);
 }
 
 // Take pages for the table. False if the kernel has none.
