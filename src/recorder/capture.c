@@ -18,6 +18,7 @@ struct capture_walk {
 	const struct capture_entry *top; // the last stack's innermost entry that may be met
 	const struct capture_fresh *end; // behind the fresh frames
 	uint16_t flags;
+	bool lost;     // it ended somewhere inside
 	bool by_slots; // no signal frame so far: slots rise and describe memory
 };
 
@@ -110,9 +111,10 @@ static inline uint32_t capture_validate(const struct capture *capture, uint32_t 
 // How a step outwards went.
 enum capture_went {
 	CAPTURE_WENT_OUT,
-	CAPTURE_WENT_TO_END, // this was the outermost frame
-	CAPTURE_WENT_PAST,   // the one before was
-	CAPTURE_WENT_ASTRAY, // nobody knows
+	CAPTURE_WENT_TO_END,  // this was the outermost frame
+	CAPTURE_WENT_PAST,    // the one before was
+	CAPTURE_WENT_NOWHERE, // the rule and the registers lead no further
+	CAPTURE_WENT_ASTRAY,  // nor can it be said what there is: it is not to be read
 };
 
 // From a signal handler's return frame to the code that was interrupted.
@@ -181,13 +183,6 @@ capture_step_rare(struct capture *capture, struct capture_walk *walk, struct cap
 		if (unwind_kind(rule) == UNWIND_RSP_DEREF && unwind_saves_rbp(rule))
 			rbp_at = cfa + (uintptr_t)unwind_rbp_offset(rule);
 		break;
-	case UNWIND_GUESS_BLIND:
-		walk->flags |= LANE_PUSH_INCOMPLETE;
-		// fall through
-	case UNWIND_GUESS:
-		cfa = walk->rbp + 16;
-		rbp_at = walk->rbp;
-		break;
 	case UNWIND_SIGNAL:
 		return capture_step_signal(capture, walk);
 	case UNWIND_END:
@@ -195,11 +190,16 @@ capture_step_rare(struct capture *capture, struct capture_walk *walk, struct cap
 	case UNWIND_END_HERE:
 		return fresh == capture->fresh ? CAPTURE_WENT_TO_END : CAPTURE_WENT_PAST;
 	default:
-		return CAPTURE_WENT_ASTRAY;
+		return CAPTURE_WENT_NOWHERE;
 	}
 	if (!capture_plausible(walk, cfa))
-		return CAPTURE_WENT_ASTRAY;
+		return CAPTURE_WENT_NOWHERE;
 	return capture_step_to(capture, walk, fresh, cfa, rbp_at);
+}
+
+static inline bool capture_guesses(unwind_rule rule)
+{
+	return unwind_kind(rule) == UNWIND_GUESS || unwind_kind(rule) == UNWIND_GUESS_BLIND;
 }
 
 // One frame outwards by `fresh->rule`.
@@ -214,7 +214,13 @@ capture_step(struct capture *capture, struct capture_walk *walk, struct capture_
 	} else if (likely(unwind_kind(rule) == UNWIND_RBP)) {
 		cfa = walk->rbp + (uintptr_t)unwind_cfa_offset(rule);
 		if (unlikely(!capture_plausible(walk, cfa)))
-			return CAPTURE_WENT_ASTRAY;
+			return CAPTURE_WENT_NOWHERE;
+	} else if (capture_guesses(rule)) {
+		if (unwind_kind(rule) == UNWIND_GUESS_BLIND)
+			walk->flags |= LANE_PUSH_INCOMPLETE;
+		if (unlikely(!capture_plausible(walk, walk->rbp + 16)))
+			return CAPTURE_WENT_NOWHERE;
+		return capture_step_to(capture, walk, fresh, walk->rbp + 16, walk->rbp);
 	} else {
 		struct capture_walk rare = *walk;
 		enum capture_went went = capture_step_rare(capture, &rare, fresh);
@@ -260,8 +266,11 @@ static inline uint32_t capture_walk_out(struct capture *capture, struct capture_
 		went = capture_step(capture, walk, fresh);
 		if (unlikely(went != CAPTURE_WENT_OUT)) {
 			walk->end = went == CAPTURE_WENT_PAST ? fresh : fresh + 1;
-			if (went == CAPTURE_WENT_ASTRAY)
+			walk->lost = went >= CAPTURE_WENT_NOWHERE;
+			if (walk->lost)
 				walk->flags |= LANE_PUSH_INCOMPLETE;
+			if (went == CAPTURE_WENT_ASTRAY)
+				walk->by_slots = false; // it may be readable next time
 			return 0;
 		}
 		if (unlikely(fresh == capture->fresh + LANE_DEPTH_MAX - 1)) {
@@ -279,11 +288,13 @@ static inline bool capture_put_rbp(struct capture *capture, const struct capture
 				   uint32_t index, uintptr_t outer_rbp, bool outer_live)
 {
 	enum unwind_kind kind = unwind_kind(fresh->rule);
-	bool uses = kind == UNWIND_RBP || kind == UNWIND_RBP_DEREF || kind == UNWIND_GUESS ||
-		    kind == UNWIND_GUESS_BLIND;
-	bool rare = kind != UNWIND_RSP && kind != UNWIND_RBP;
-	bool saved = rare ? fresh->saved_at != 0 : unwind_saves_rbp(fresh->rule);
+	bool guesses = capture_guesses(fresh->rule);
+	bool uses = kind == UNWIND_RBP || kind == UNWIND_RBP_DEREF || guesses;
+	bool rare = kind != UNWIND_RSP && kind != UNWIND_RBP && !guesses;
+	bool saved = rare ? fresh->saved_at != 0 : guesses || unwind_saves_rbp(fresh->rule);
 
+	if (kind == UNWIND_GUESS_BLIND && index < capture->blind)
+		capture->blind = index;
 	if (saved && outer_live)
 		capture->saves[capture->saves_count++] =
 			(struct capture_save){ fresh->saved_at, outer_rbp, index };
@@ -308,6 +319,8 @@ static inline uint32_t capture_put(struct capture *capture, const struct capture
 	while (unlikely(capture->saves_count) &&
 	       capture->saves[capture->saves_count - 1].index > join)
 		capture->saves_count--;
+	if (unlikely(capture->blind != CAPTURE_SEEN) && capture->blind > join)
+		capture->blind = CAPTURE_SEEN;
 	while (fresh-- != capture->fresh) {
 		uint32_t id = unwind_frame(fresh->rule);
 
@@ -324,8 +337,9 @@ static inline uint32_t capture_put(struct capture *capture, const struct capture
 		capture->rbps[index] = outer_live ? outer_rbp : CAPTURE_RBP_ANY;
 	}
 	capture->depth = index;
-	// An incomplete stack is walked anew each time: what made it so may lie anywhere in it.
-	capture->joinable = walk->by_slots && !walk->flags ? index : 0;
+	capture->joinable = walk->by_slots ? index : 0;
+	if (unlikely(walk->lost))
+		capture->blind = 1;
 	return same;
 }
 
@@ -350,6 +364,7 @@ static COLD void capture_forget(struct capture *capture, uint64_t epoch)
 {
 	capture->epoch = epoch;
 	capture->joinable = 0;
+	capture->blind = CAPTURE_SEEN;
 	capture->entries[0].slot = UINTPTR_MAX;
 	capture->known_low = capture->known_high = 0;
 }
@@ -375,6 +390,8 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 	capture->keep = old_depth;
 	if (join == old_depth && walk.end == capture->fresh)
 		return false;
+	if (unlikely(join >= capture->blind))
+		walk.flags |= LANE_PUSH_INCOMPLETE;
 	capture->flags = walk.flags;
 	if (unlikely(join + (uint32_t)(walk.end - capture->fresh) > LANE_DEPTH_MAX)) {
 		capture->flags |= LANE_PUSH_CUT;

@@ -50,10 +50,13 @@ enum {
 	CAPTURE_RBP_ANY = 1, // no frame pointer: it would be aligned
 };
 
+#define CAPTURE_SEEN UINT32_MAX
+
 struct capture {
 	uint32_t depth; // frames of the current stack
 	uint32_t saves_count;
 	uint32_t joinable; // `depth`: the entries describe memory; 0: there are only ids
+	uint32_t blind;    // outermost entry from where the way is not sure, or CAPTURE_SEEN
 	uint16_t flags;    // enum lane_push_flag of the current stack
 	uint64_t epoch;    // capture_epoch when the entries were made
 	uintptr_t known_low, known_high;

@@ -7,17 +7,39 @@
 #include "recorder/scope.h"
 #include "recorder/text.h"
 
-enum { AT_BASE = 7, AT_ENTRY = 9, UNWIND_ENTRY_BYTES = 64 };
+enum {
+	AT_BASE = 7,
+	AT_ENTRY = 9,
+	UNWIND_ENTRY_BYTES = 64,
+	UNWIND_BYTES = UNWIND_SETS * UNWIND_WAYS * sizeof(struct unwind_entry),
+	UNWIND_MANY = 4096,
+	UNWIND_MEASURE_MIN = 1024,
+};
+
+_Static_assert(UNWIND_BYTES == 2 << 20, "the table is one huge page");
 
 struct unwind_entry *unwind_table;
 
 bool unwind_start(void)
 {
-	size_t bytes = sizeof(struct unwind_entry) * UNWIND_SETS * UNWIND_WAYS;
+	uint8_t *pages;
 
-	if (!unwind_table)
-		unwind_table = recording_pages(bytes, false);
-	return unwind_table != NULL;
+	if (unwind_table)
+		return true;
+	pages = recording_pages(2 * (size_t)UNWIND_BYTES, false);
+	if (!pages)
+		return false;
+	pages += -(uintptr_t)pages & (UNWIND_BYTES - 1);
+	unwind_table = (struct unwind_entry *)pages;
+	return true;
+}
+
+// Many rules are in use: one huge page misses the translation buffer less often than 512 small
+// ones. Before that it would cost time and memory for nothing. Not every kernel can.
+static void unwind_collapse(void)
+{
+	kernel(__NR_madvise, unwind_table, UNWIND_BYTES, KERNEL_MADV_HUGEPAGE);
+	kernel(__NR_madvise, unwind_table, UNWIND_BYTES, KERNEL_MADV_COLLAPSE);
 }
 
 void unwind_forget(void)
@@ -93,12 +115,17 @@ static COLD unwind_rule unwind_find_slow(uint64_t key)
 {
 	uint64_t signals = kernel_block_signals();
 	unwind_rule rule;
+	uint32_t frame;
 
 	recording_lock(&recording_state->code_lock);
 	rule = unwind_make_rule(key);
 	unwind_put(key, rule);
-	if ((unwind_frame(rule) & (unwind_frame(rule) - 1)) == 0) // now and then
+	frame = unwind_frame(rule);
+	if (frame >= UNWIND_MEASURE_MIN && (frame & (frame - 1)) == 0) { // now and then
+		if (frame == UNWIND_MANY)
+			unwind_collapse();
 		recording_measure();
+	}
 	recording_unlock(&recording_state->code_lock);
 	kernel_restore_signals(signals);
 	return rule;

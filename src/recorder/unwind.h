@@ -95,7 +95,9 @@ static inline unwind_rule unwind_make(enum unwind_kind kind, int64_t cfa_offset,
 	       (uint64_t)(cfa_offset / 8) << 40;
 }
 
-enum { UNWIND_SETS = 16384, UNWIND_WAYS = 4 };
+// The table is one huge page (2 MB), and its pages mirror those of the code: what one page of code
+// needs lies in one page of the table.
+enum { UNWIND_SETS = 32768, UNWIND_WAYS = 4, UNWIND_PAGE_SETS = 64 };
 
 struct unwind_entry {
 	uint64_t check; // key ^ rule
@@ -121,7 +123,10 @@ static inline unwind_rule unwind_match(const struct unwind_entry *at, uint64_t k
 
 static inline struct unwind_entry *unwind_set(uint64_t key)
 {
-	return &unwind_table[((key ^ key >> 15) & (UNWIND_SETS - 1)) * UNWIND_WAYS];
+	uint64_t page = (key >> 6 ^ key >> 15) & (UNWIND_SETS - UNWIND_PAGE_SETS);
+	uint64_t line = key >> 3 & (UNWIND_PAGE_SETS - 1);
+
+	return &unwind_table[(page | line) * UNWIND_WAYS];
 }
 
 // The rule for return address `key` (or code address | UNWIND_EXACT).
