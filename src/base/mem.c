@@ -6,7 +6,7 @@
 
 enum { EXIT_NO_MEMORY = 3, CAPACITY_FIRST = 16 };
 
-static _Noreturn void no_memory(size_t count, size_t size_bytes)
+_Noreturn void mem_none(size_t count, size_t size_bytes)
 {
 	fprintf(stderr, "tidemark: not enough memory for %zu x %zu bytes\n", count, size_bytes);
 	exit(EXIT_NO_MEMORY);
@@ -18,7 +18,7 @@ void *mem_alloc(size_t count, size_t size_bytes)
 	void *ptr = calloc(count ? count : 1, size_bytes ? size_bytes : 1);
 
 	if (!ptr)
-		no_memory(count, size_bytes);
+		mem_none(count, size_bytes);
 	return ptr;
 }
 
@@ -27,7 +27,7 @@ void *mem_resize(void *old, size_t count, size_t size_bytes)
 	void *ptr = reallocarray(old, count ? count : 1, size_bytes ? size_bytes : 1);
 
 	if (!ptr)
-		no_memory(count, size_bytes);
+		mem_none(count, size_bytes);
 	return ptr;
 }
 
@@ -41,7 +41,7 @@ char *mem_copy_bytes(const void *bytes, size_t length)
 	char *copy;
 
 	if (length == SIZE_MAX)
-		no_memory(length, 1);
+		mem_none(length, 1);
 	copy = mem_resize(NULL, length + 1, 1);
 	if (length > 0)
 		memcpy(copy, bytes, length);
@@ -64,7 +64,7 @@ void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes)
 		larger = CAPACITY_FIRST;
 	while (larger < need) {
 		if (larger > SIZE_MAX / 2)
-			no_memory(need, size_bytes);
+			mem_none(need, size_bytes);
 		larger *= 2;
 	}
 	items = mem_resize(items, larger, size_bytes);

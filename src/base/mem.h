@@ -22,11 +22,20 @@ char *mem_copy_bytes(const void *bytes, size_t length);
 // NULL is allowed.
 void mem_free(void *ptr);
 
+// Zeroed memory straight from the system, for one large table; the system is asked for large pages.
+// Given back with mem_unmap and the same size.
+void *mem_map(size_t size_bytes);
+void mem_unmap(void *ptr, size_t size_bytes); // NULL is allowed
+
 // Make room for at least `need` items in `*items` of `*capacity` items; doubles. Use it as
 //     vec = mem_grow(vec, &capacity, count + 1, sizeof *vec);
 void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);
 
 // Says where, and aborts. ASSERT calls it.
+// There is no memory for `count` items of `size_bytes` each: the end.
+_Noreturn void mem_none(size_t count, size_t size_bytes);
+
+// Where ASSERT ends up.
 _Noreturn void mem_assert_failed(const char *what, const char *file, int line);
 
 #define ASSERT(condition) \

@@ -54,6 +54,8 @@ void image_close(struct image *image)
 	free_streams(image);
 	free_events(image);
 	slots_fini(&image->slots);
+	mem_free(image->touched);
+	image->touched = NULL;
 	mem_free(image->threads);
 	image->threads = NULL;
 	mem_free(image->exec.path);
@@ -184,7 +186,10 @@ void image_look_again(struct image *image)
 			stream->cut = stream->reader.at;
 		busy += stream->seen != stream->reader.at || stream->first != stream->end;
 	}
-	image->merging = busy > 1;
+	image->mode = IMAGE_ALONE;
+	if (busy > 1)
+		image->mode = image->ledger->fold_ns > 0 ? IMAGE_TICKS : IMAGE_ALL;
+	image->tail_ns = image->tick_ns = UINT64_MAX;
 	// What the lanes refer to was noted before, so it is seen after.
 	image_read_notes(image);
 }
@@ -209,17 +214,42 @@ static void fill(struct stream *stream, uint64_t limit, size_t max)
 		image_break_lane(stream);
 }
 
-bool image_refill(struct stream *stream)
+// Decode the next part up to the cut, behind what there is. False: there was nothing.
+static bool fill_on(struct stream *stream)
 {
-	size_t before = stream->end - stream->first;
+	struct image *image = stream->image;
+	size_t before = stream->end;
 
-	if (stream->image->merging || stream->lane == 0)
-		return false;
-	stream_settle(stream);
+	stream->reader.echoes = true;
 	fill(stream, stream->cut, CHUNK_ITEMS);
+	stream->reader.echoes = false;
 	stream->inner = stream->end;
 	publish_tail(stream, stream->reader.at);
-	return stream->end > before;
+	if (stream->end > before)
+		return true;
+	// What it has between the looks may have to come before what others have before them.
+	if (stream->seen != stream->cut && !stream->reader.broken) {
+		uint64_t next_ns = lane_reader_next_time(&stream->reader);
+
+		if (next_ns < image->tail_ns)
+			image->tail_ns = next_ns;
+	}
+	return false;
+}
+
+bool image_refill(struct stream *stream)
+{
+	if (stream->image->mode == IMAGE_ALL || stream->lane == 0)
+		return false;
+	stream_settle(stream);
+	return fill_on(stream);
+}
+
+void image_refill_past(struct stream *stream, uint64_t time_ns)
+{
+	while (stream->items[stream->end - 1].time_ns <= time_ns)
+		if (!fill_on(stream))
+			return;
 }
 
 // Everything that was seen, and which of it waits for what.
@@ -227,13 +257,26 @@ static void decode_all(struct image *image, struct stream *stream)
 {
 	size_t from = stream->end;
 
-	stream_promote(stream, &image->slots);
 	fill(stream, stream->cut, SIZE_MAX / 2);
 	stream_add_runs(stream, &image->slots, from, true);
 	stream->inner = from = stream->end;
 	fill(stream, stream->seen, SIZE_MAX / 2);
 	stream_add_runs(stream, &image->slots, from, false);
 	publish_tail(stream, stream->reader.at);
+}
+
+void image_decode_rest(struct image *image)
+{
+	image->mode = IMAGE_ALL;
+	for (uint32_t i = 1; i < image->streams_count; i++) {
+		struct stream *stream = image->streams[i];
+
+		if (stream == NULL)
+			continue;
+		stream_expand(stream);
+		stream_add_runs(stream, &image->slots, stream->first, true);
+		decode_all(image, stream);
+	}
 }
 
 void image_decode(struct image *image)
@@ -244,15 +287,12 @@ void image_decode(struct image *image)
 		if (stream == NULL)
 			continue;
 		stream_settle(stream);
-		if (image->merging) {
-			decode_all(image, stream);
-			continue;
-		}
-		// Nobody else has anything before the first look. What was seen of this lane beyond
-		// it stays: another lane may have published what comes before it just after it was
-		// looked at for the second time.
+		// What was seen of a lane alone beyond the first look stays: another lane may have
+		// published what comes before it just after it was looked at for the second time.
 		stream_promote(stream, &image->slots);
-		if (stream->first == stream->end)
+		if (image->mode == IMAGE_ALL)
+			decode_all(image, stream);
+		else if (stream->first == stream->end)
 			image_refill(stream);
 	}
 }

@@ -42,6 +42,13 @@ struct image_exec {
 	bool told; // the user knows
 };
 
+// How the lanes are put into one order in this pass.
+enum image_mode {
+	IMAGE_ALONE, // one lane alone has something
+	IMAGE_TICKS, // tick by tick: decoded as they are needed, up to the first look
+	IMAGE_ALL,   // everything is decoded, up to the second look
+};
+
 struct image {
 	struct image *next;    // the roster's
 	struct ledger *ledger; // borrowed
@@ -57,7 +64,12 @@ struct image {
 	uint32_t streams_count;
 	uint64_t notes_cut; // the second look at lane 0
 	struct slots slots;
-	bool merging; // more than one lane has something in this pass
+	enum image_mode mode;
+	uint64_t tail_ns;  // IMAGE_TICKS: from here on a lane may have something between the looks
+	uint64_t tick_ns;  // IMAGE_TICKS: the tick that was checked; UINT64_MAX: none
+	bool contested;    // IMAGE_TICKS: in that tick lanes have to wait for each other
+	uint32_t *touched; // LANE_SLOTS: by whom in that tick (merge.c); made at first use
+	uint32_t touch;    // the number of the check in `touched`
 
 	struct image_thread *threads; // open addressing by tid
 	size_t threads_count, threads_capacity;
@@ -95,9 +107,15 @@ void image_read_notes(struct image *image);
 // Decode what the looks saw, as far as the mode wants it, and publish the tails.
 void image_decode(struct image *image);
 
-// Decode the next part of a lane whose items are used up (not while merging). False: there is no
+// Decode the next part of a lane whose items are used up (not with IMAGE_ALL). False: there is no
 // more before the cut.
 bool image_refill(struct stream *stream);
+
+// IMAGE_TICKS: decode on until the last item is later than `time_ns`, or to the cut.
+void image_refill_past(struct stream *stream, uint64_t time_ns);
+
+// Go on with IMAGE_ALL: decode everything that the looks saw.
+void image_decode_rest(struct image *image);
 
 // Everything seen has been delivered.
 bool image_drained(const struct image *image);

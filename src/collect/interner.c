@@ -5,98 +5,81 @@
 
 #include <string.h>
 
-enum { INDEX_BITS_FIRST = 12 };
+enum { BITS_FIRST = 12 };
+
+static void set_capacity(struct interner *interner, unsigned bits)
+{
+	interner->capacity = (size_t)1 << bits;
+	interner->shift = 32 - bits;
+	interner->slots = mem_map(interner->capacity * sizeof *interner->slots);
+}
 
 void interner_init(struct interner *interner, struct writer *writer)
 {
 	memset(interner, 0, sizeof *interner);
 	interner->writer = writer;
-	interner->index_capacity = (size_t)1 << INDEX_BITS_FIRST;
-	interner->index_shift = 64 - INDEX_BITS_FIRST;
-	interner->index = mem_alloc(interner->index_capacity, sizeof *interner->index);
-	interner->nodes = mem_grow(NULL, &interner->nodes_capacity, 1, sizeof *interner->nodes);
-	interner->nodes[0] = (struct interner_node){ 0 };
-	interner->nodes_count = 1;
+	set_capacity(interner, BITS_FIRST);
 }
 
 void interner_fini(struct interner *interner)
 {
-	mem_free(interner->nodes);
-	mem_free(interner->index);
+	mem_unmap(interner->slots, interner->capacity * sizeof *interner->slots);
+	mem_free(interner->pushes);
 	memset(interner, 0, sizeof *interner);
 }
 
-static inline size_t place_of(const struct interner *interner, uint32_t parent, frame_id frame)
+// Twice the places.
+static COLD void grow(struct interner *interner)
 {
-	uint64_t key = (uint64_t)parent << 32 | frame;
+	struct interner_slot *old = interner->slots;
+	size_t old_capacity = interner->capacity;
+	size_t mask = old_capacity * 2 - 1;
 
-	key ^= key >> 29;
-	return (size_t)(key * 0x9e3779b97f4a7c15u >> interner->index_shift);
-}
+	ASSERT(interner->shift > 1);
+	set_capacity(interner, 32 - interner->shift + 1);
+	for (size_t i = 0; i < old_capacity; i++) {
+		size_t at = old[i].hash >> interner->shift;
 
-// Twice the places; nodes stay where they are.
-static COLD void grow_index(struct interner *interner)
-{
-	size_t capacity = interner->index_capacity * 2;
-	size_t mask = capacity - 1;
-
-	mem_free(interner->index);
-	interner->index = mem_alloc(capacity, sizeof *interner->index);
-	interner->index_capacity = capacity;
-	interner->index_shift--;
-	for (size_t id = 1; id < interner->nodes_count; id++) {
-		const struct interner_node *node = &interner->nodes[id];
-		size_t at = place_of(interner, node->parent, node->frame);
-
-		while (interner->index[at] != 0)
+		if (old[i].id == 0)
+			continue;
+		while (interner->slots[at].id != 0)
 			at = (at + 1) & mask;
-		interner->index[at] = (uint32_t)id;
+		interner->slots[at] = old[i];
 	}
+	mem_unmap(old, old_capacity * sizeof *old);
 }
 
-static COLD stack_id add_node(struct interner *interner, size_t at, struct interner_node node,
-			      stack_id parent, uint8_t flags)
+static COLD stack_id add_new(struct interner *interner, size_t at, struct interner_slot slot,
+			     stack_id parent, uint8_t flags)
 {
-	stack_id id = writer_add_stack(interner->writer, parent, node.frame, flags);
-
-	// A writer that has failed gives no more ids. Nothing will be written either.
-	if (id != interner->nodes_count)
-		return parent;
-	if (interner->nodes_count == interner->nodes_capacity)
-		interner->nodes = mem_grow(interner->nodes, &interner->nodes_capacity,
-					   interner->nodes_count + 1, sizeof *interner->nodes);
-	interner->nodes[interner->nodes_count++] = node;
-	interner->index[at] = id;
-	if (interner->nodes_count > interner->index_capacity / 2)
-		grow_index(interner);
-	return id;
+	slot.id = writer_add_stack(interner->writer, parent, (frame_id)slot.key, flags);
+	interner->slots[at] = slot;
+	if (++interner->count > interner->capacity / 4 * 3)
+		grow(interner);
+	return slot.id;
 }
 
-stack_id interner_push(struct interner *interner, stack_id parent, frame_id frame, uint8_t flags)
+stack_id interner_add(struct interner *interner, stack_id parent, const struct interner_push *push,
+		      uint8_t flags)
 {
-	struct interner_node node = { parent, frame };
-	size_t mask = interner->index_capacity - 1;
-	size_t at;
+	uint32_t callers = parent == 0 && flags != 0 ? UINT32_MAX - flags : parent;
+	struct interner_slot slot = {
+		.key = (uint64_t)callers << 32 | push->frame,
+		.hash = push->hash,
+	};
+	size_t mask = interner->capacity - 1;
 
-	if (parent == 0 && flags != 0)
-		node.parent = UINT32_MAX - flags;
-	for (at = place_of(interner, node.parent, frame);; at = (at + 1) & mask) {
-		uint32_t id = interner->index[at];
+	for (size_t at = slot.hash >> interner->shift;; at = (at + 1) & mask) {
+		const struct interner_slot *here = &interner->slots[at];
 
-		if (id == 0)
-			return add_node(interner, at, node, parent, flags);
-		if (interner->nodes[id].parent == node.parent && interner->nodes[id].frame == frame)
-			return id;
+		if (likely(here->key == slot.key && here->id != 0))
+			return here->id;
+		if (here->id == 0)
+			return add_new(interner, at, slot, parent, flags);
 	}
-}
-
-frame_id interner_frame(const struct interner *interner, stack_id stack)
-{
-	ASSERT(stack < interner->nodes_count);
-	return interner->nodes[stack].frame;
 }
 
 size_t interner_count(const struct interner *interner)
 {
-	return interner->nodes_count - 1;
+	return interner->count;
 }

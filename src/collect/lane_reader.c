@@ -6,6 +6,13 @@
 
 #include <string.h>
 
+// An echo is looked for behind batches that are not short, and told where it saves something.
+enum { ECHO_ITEMS_MIN = 16, ECHO_TIMES_MIN = 4 };
+
+// How much is taken apart before stacks are looked up: enough for the waits to overlap, and little
+// enough for all of it to stay in the nearest cache.
+enum { BATCH_ITEMS = 128, BATCH_PUSHES = 512, BATCH_PUSHES_MAX = BATCH_PUSHES + LANE_DEPTH_MAX };
+
 static const uint64_t low_bytes[9] = {
 	0,
 	0xff,
@@ -18,6 +25,20 @@ static const uint64_t low_bytes[9] = {
 	0xffffffffffffffff,
 };
 
+// A change of the stack: its outermost `keep` frames stay, as many as `push` pushes follow.
+struct edit {
+	uint32_t keep, push;
+	uint8_t flags;
+};
+
+// What was taken apart and waits for its stacks.
+struct batch {
+	size_t items, edits, pushes;
+	size_t first; // the item with the first edit; from there on item.stack numbers edits from 1
+	const uint8_t *last[2]; // where the last two records begin, the later one first
+	struct edit edit[BATCH_ITEMS];
+};
+
 void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t ring_bytes,
 		      struct frame_map *frames, struct interner *interner, bool free_stacks)
 {
@@ -28,11 +49,15 @@ void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t 
 	reader->frames = frames;
 	reader->interner = interner;
 	reader->free_stacks = free_stacks;
+	interner->pushes = mem_grow(interner->pushes, &interner->pushes_capacity, BATCH_PUSHES_MAX,
+				    sizeof *interner->pushes);
 }
 
 void lane_reader_fini(struct lane_reader *reader)
 {
-	mem_free(reader->path);
+	mem_free(reader->path.hashes);
+	mem_free(reader->path.frames);
+	mem_free(reader->path.ids);
 	memset(reader, 0, sizeof *reader);
 }
 
@@ -63,31 +88,55 @@ static inline uint64_t load64(const uint8_t *in)
 	return value;
 }
 
-static COLD void grow_path(struct lane_reader *reader, uint32_t depth)
+// ---- Stacks ---------------------------------------------------------------------------------
+
+static COLD void grow_path(struct lane_path *path, uint32_t depth)
 {
-	reader->path = mem_grow(reader->path, &reader->path_capacity, depth, sizeof *reader->path);
+	size_t capacity = path->capacity > 0 ? path->capacity : 64;
+
+	while (capacity < depth)
+		capacity *= 2;
+	path->hashes = mem_resize(path->hashes, capacity, sizeof *path->hashes);
+	path->frames = mem_resize(path->frames, capacity, sizeof *path->frames);
+	path->ids = mem_resize(path->ids, capacity, sizeof *path->ids);
+	path->capacity = capacity;
 }
 
-// The outermost end is another one now: number the kept frames anew.
-static COLD void renumber(struct lane_reader *reader, uint32_t keep, uint8_t flags)
+// Push `frame` at `depth`, for now without an id. Returns the new hash.
+static inline uint64_t push_frame(struct lane_reader *reader, struct batch *batch, uint32_t depth,
+				  uint64_t hash, frame_id frame)
 {
-	stack_id parent = 0;
+	struct interner *interner = reader->interner;
 
-	for (uint32_t i = 0; i < keep; i++) {
-		frame_id frame = interner_frame(reader->interner, reader->path[i]);
-
-		parent = interner_push(reader->interner, parent, frame, flags);
-		reader->path[i] = parent;
-	}
+	hash = interner_hash(hash, frame);
+	reader->path.hashes[depth] = hash;
+	reader->path.frames[depth] = frame;
+	interner->pushes[batch->pushes++] =
+		(struct interner_push){ .hash = (uint32_t)(hash >> 32), .frame = frame };
+	interner_prefetch(interner, hash);
+	return hash;
 }
 
-// Apply the edit at `in`, with `left` bytes up to the limit. Returns its length, or 0.
-static size_t apply_edit(struct lane_reader *reader, const uint8_t *in, uint64_t left)
+// The outermost end is another one now: the kept frames, too, are pushed anew. Returns the hash.
+static COLD uint64_t push_again(struct lane_reader *reader, struct batch *batch, uint32_t keep)
 {
+	uint64_t hash = interner_root(reader->path.flags);
+
+	for (uint32_t depth = 0; depth < keep; depth++)
+		hash = push_frame(reader, batch, depth, hash, reader->path.frames[depth]);
+	return hash;
+}
+
+// Take the edit at `in` apart, with `left` bytes up to the limit. Returns its length, or 0.
+static size_t take_edit(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
+			uint64_t left)
+{
+	struct lane_path *path = &reader->path;
+	struct edit *edit = &batch->edit[batch->edits];
+	size_t before = batch->pushes;
 	uint32_t keep, push, depth;
 	uint8_t flags = 0;
-	stack_id parent;
-	size_t length;
+	uint64_t hash;
 
 	if (left < 4)
 		return 0;
@@ -98,32 +147,61 @@ static size_t apply_edit(struct lane_reader *reader, const uint8_t *in, uint64_t
 	if (unlikely(push & LANE_PUSH_INCOMPLETE))
 		flags |= TRACE_STACK_INCOMPLETE;
 	push &= LANE_PUSH_MASK;
-	length = 4 + 4 * (size_t)push;
 	depth = keep + push;
-	if (unlikely(length > left || keep > reader->depth || depth > LANE_DEPTH_MAX))
+	if (unlikely(4 + 4 * (size_t)push > left || keep > path->depth || depth > LANE_DEPTH_MAX))
 		return 0;
-	if (unlikely(depth > reader->path_capacity))
-		grow_path(reader, depth);
-	if (unlikely(flags != reader->stack_flags))
-		renumber(reader, keep, flags);
-	parent = keep > 0 ? reader->path[keep - 1] : 0;
+	if (unlikely(depth > path->capacity))
+		grow_path(path, depth);
+	*edit = (struct edit){ .keep = keep, .flags = flags };
+	if (unlikely(flags != path->flags)) {
+		path->flags = flags;
+		edit->keep = 0;
+		hash = push_again(reader, batch, keep);
+	} else {
+		hash = keep > 0 ? path->hashes[keep - 1] : interner_root(flags);
+	}
 	in += 4;
 	for (uint32_t i = keep; i < depth; i++, in += 4) {
 		frame_id frame = frame_map_get(reader->frames, load32(in));
 
 		if (unlikely(frame == 0))
 			return 0;
-		parent = interner_push(reader->interner, parent, frame, flags);
-		reader->path[i] = parent;
+		hash = push_frame(reader, batch, i, hash, frame);
 	}
-	reader->depth = depth;
-	reader->stack_flags = flags;
-	return length;
+	path->depth = depth;
+	edit->push = (uint32_t)(batch->pushes - before);
+	batch->edits++;
+	return 4 + 4 * (size_t)push;
 }
 
+// Look up all stacks of the batch, and put their ids into its items.
+static void settle_stacks(struct lane_reader *reader, const struct batch *batch,
+			  struct lane_item *items)
+{
+	const struct interner_push *push = reader->interner->pushes;
+	stack_id stacks[BATCH_ITEMS + 1] = { 0 };
+
+	for (size_t i = 0; i < batch->edits; i++) {
+		const struct edit *edit = &batch->edit[i];
+		stack_id *id = &reader->path.ids[edit->keep];
+		stack_id parent = edit->keep > 0 ? id[-1] : 0;
+
+		for (uint32_t left = edit->push; left > 0; left--, push++) {
+			parent = interner_add(reader->interner, parent, push, edit->flags);
+			*id++ = parent;
+		}
+		stacks[i + 1] = parent;
+	}
+	reader->stack = stacks[batch->edits];
+	for (size_t i = batch->first; i < batch->items; i++)
+		items[i].stack = stacks[items[i].stack];
+}
+
+// ---- Records --------------------------------------------------------------------------------
+
 // What the payload of a LANE_EXTRA_POOL, `left` bytes at `in`, says. False: it cannot be.
-static bool decode_pool(struct lane_reader *reader, const uint8_t *in, uint64_t left,
-			struct lane_item *item)
+static bool decode_pool(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
+			uint64_t left, struct lane_item *item)
 {
 	uint64_t fixed = 22;
 	uint32_t what, flags;
@@ -146,22 +224,25 @@ static bool decode_pool(struct lane_reader *reader, const uint8_t *in, uint64_t 
 	item->address = load64(in);
 	item->size = load64(in + 8);
 	in += 16;
-	if ((flags & LANE_POOL_STACK) && apply_edit(reader, in, left - fixed) == 0)
-		return false;
-	if ((what != LANE_POOL_FREE || reader->free_stacks) && reader->depth > 0)
-		item->stack = reader->path[reader->depth - 1];
+	if (flags & LANE_POOL_STACK) {
+		if (take_edit(reader, batch, in, left - fixed) == 0)
+			return false;
+		settle_stacks(reader, batch, item);
+	}
+	if (what != LANE_POOL_FREE || reader->free_stacks)
+		item->stack = reader->stack;
 	return true;
 }
 
 // A LANE_EXTRA of `length` bytes behind its own head. `*made` says whether there is an item.
-static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t length,
-			 struct lane_item *item, bool *made)
+static bool decode_extra(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
+			 uint64_t length, struct lane_item *item, bool *made)
 {
 	uint32_t kind = load16(in + 2);
 
 	if (kind == LANE_EXTRA_POOL) {
 		*made = true;
-		return decode_pool(reader, in + 6, length, item);
+		return decode_pool(reader, batch, in + 6, length, item);
 	}
 	if (kind == LANE_EXTRA_NAME && length >= 16) {
 		*made = true;
@@ -174,8 +255,9 @@ static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t
 
 // Records that are not calls on memory. Returns the record's length, or 0. `*made` says whether
 // there is an item.
-static COLD size_t decode_special(struct lane_reader *reader, uint32_t type, const uint8_t *in,
-				  uint64_t left, struct lane_item *item, bool *made)
+static COLD size_t decode_special(struct lane_reader *reader, struct batch *batch, uint32_t type,
+				  const uint8_t *in, uint64_t left, struct lane_item *item,
+				  bool *made)
 {
 	uint64_t time_ns;
 	size_t length;
@@ -203,7 +285,7 @@ static COLD size_t decode_special(struct lane_reader *reader, uint32_t type, con
 			return 0;
 		length = 6 + (size_t)load16(in + 4);
 		if (length > left || length > LANE_EVENT_BYTES_MAX ||
-		    !decode_extra(reader, in, length - 6, item, made))
+		    !decode_extra(reader, batch, in, length - 6, item, made))
 			return 0;
 		return length;
 	default:
@@ -211,71 +293,164 @@ static COLD size_t decode_special(struct lane_reader *reader, uint32_t type, con
 	}
 }
 
-static inline bool has_stack(const struct lane_reader *reader, uint32_t type, uint32_t head)
+// Types whose events have the current stack, as bits. Those with LANE_STACK have one in any case.
+static uint32_t types_with_stack(const struct lane_reader *reader)
 {
 	const uint32_t always = 1u << LANE_MALLOC | 1u << LANE_CALLOC | 1u << LANE_ALIGNED |
 				1u << LANE_REALLOC_ALLOC | 1u << LANE_REALLOC_UNDO |
 				1u << LANE_FAILED;
 
-	return (always >> type & 1) || (head & LANE_STACK) ||
-	       (type == LANE_FREE && reader->free_stacks);
+	return always | (reader->free_stacks ? 1u << LANE_FREE : 0);
 }
 
-// One call on memory. Returns the record's length, or 0.
-static inline size_t decode_event(struct lane_reader *reader, uint32_t head, const uint8_t *begin,
-				  uint64_t left, struct lane_item *item)
+// What an event seldom has in front of its address.
+static inline const uint8_t *take_prefix(uint32_t head, const uint8_t *at, struct lane_item *item,
+					 uint64_t *time_ns)
 {
-	uint32_t type = head & LANE_TYPE_MASK;
-	uint32_t address_length = head >> LANE_ADDRESS_SHIFT & 15;
-	uint32_t size_length = head >> LANE_SIZE_SHIFT & 15;
-	const uint8_t *in = begin + 2;
+	if (head & LANE_TIME) {
+		*time_ns += load32(at);
+		at += 4;
+	}
+	if (head & LANE_OWNER) {
+		item->owner = load64(at);
+		at += 8;
+	}
+	if (head & LANE_MARK)
+		at += 8;
+	return at;
+}
+
+// Take calls on memory apart, from `in` up to `end`, until the batch is full or something else
+// comes. Returns where it stopped: `in` itself where the first record cannot be.
+static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
+				  const uint8_t *stop, const uint8_t *end, struct batch *batch,
+				  struct lane_item *items, size_t max)
+{
+	const uint32_t with_stack = types_with_stack(reader);
+	uint64_t time_ns = reader->time_ns, address = reader->address;
+	uint64_t then_ns;
+	uint32_t current = reader->stack; // an id, and after the first edit an edit's number
+	struct lane_item *item = items;
+	struct lane_item *last = items + (max < BATCH_ITEMS ? max : BATCH_ITEMS);
+
+	while (item < last && in < stop && batch->pushes < BATCH_PUSHES) {
+		const uint8_t *at = in + 2;
+		uint32_t head = load16(in);
+		uint32_t type = head & LANE_TYPE_MASK;
+		uint32_t address_length = head >> LANE_ADDRESS_SHIFT & 15;
+		uint32_t size_length = head >> LANE_SIZE_SHIFT & 15;
+		bool stacked = with_stack >> type & 1;
+
+		if (unlikely(type - 1 >= LANE_FAILED || address_length > 8 || size_length > 8))
+			break;
+		then_ns = time_ns;
+		item->owner = 0;
+		item->run = 0;
+		item->kind = (uint8_t)type;
+		item->align_log2 = 0;
+		// A ring is mapped twice, so that what a short record does not have can be read.
+		if (unlikely(head & (LANE_TIME | LANE_OWNER | LANE_MARK)))
+			at = take_prefix(head, at, item, &then_ns);
+		if (likely(type != LANE_FAILED))
+			address +=
+				(uint64_t)varint_unzigzag(load64(at) & low_bytes[address_length]);
+		item->address = likely(type != LANE_FAILED) ? address : 0;
+		at += address_length;
+		item->size = load64(at) & low_bytes[size_length];
+		at += size_length;
+		if (unlikely(type == LANE_ALIGNED))
+			item->align_log2 = *at++ & 63;
+		if (unlikely(at > end))
+			break;
+		if (head & LANE_STACK) {
+			size_t length = take_edit(reader, batch, at, (uint64_t)(end - at));
+
+			if (unlikely(length == 0))
+				break;
+			at += length;
+			stacked = true;
+			if (batch->edits == 1)
+				batch->first = (size_t)(item - items);
+			current = (uint32_t)batch->edits;
+		}
+		item->time_ns = time_ns = then_ns;
+		item->stack = stacked ? current : 0;
+		item++;
+		batch->last[1] = batch->last[0];
+		batch->last[0] = in;
+		in = at;
+	}
+	reader->time_ns = time_ns;
+	reader->address = address;
+	batch->items = (size_t)(item - items);
+	return in;
+}
+
+// How many bytes from `in` on, up to `end`, are those that stand `period` bytes before.
+static size_t count_same(const uint8_t *in, const uint8_t *end, size_t period)
+{
+	const uint8_t *at = in;
+
+	while (end - at >= 8 && load64(at) == load64(at - period))
+		at += 8;
+	while (at < end && *at == at[-(ptrdiff_t)period])
+		at++;
+	return (size_t)(at - in);
+}
+
+// The batch's last two items again, many times over? Adds an item that says so. Returns where it
+// stopped.
+static const uint8_t *take_echo(const uint8_t *in, const uint8_t *end, struct batch *batch,
+				struct lane_item *items)
+{
+	const struct lane_item *last = &items[batch->items - 1];
+	const uint32_t kinds = 1u << LANE_MALLOC | 1u << LANE_CALLOC | 1u << LANE_FREE;
+	const uint32_t flags = LANE_TIME | LANE_STACK | LANE_OWNER | LANE_MARK;
+	size_t period = (size_t)(in - batch->last[1]);
+	uint64_t times;
+
+	// After both the address has to be what it was before them.
+	if (last->address != last[-2].address ||
+	    !(kinds >> last->kind & kinds >> last[-1].kind & 1))
+		return in;
+	if ((load16(batch->last[0]) | load16(batch->last[1])) & flags)
+		return in;
+	times = count_same(in, end, period) / period;
+	if (times < ECHO_TIMES_MIN)
+		return in;
+	items[batch->items++] = (struct lane_item){ .kind = LANE_ITEM_ECHO,
+						    .time_ns = last->time_ns,
+						    .detail = (uint32_t)times };
+	return in + times * period;
+}
+
+// Decode one batch. Returns the number of items; breaks the lane where nothing can be decoded.
+static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct lane_item *items,
+			   size_t max)
+{
+	const uint8_t *in = reader->ring + (reader->at & reader->mask);
+	const uint8_t *end = in + (limit - reader->at);
+	const uint8_t *stop = reader->ring + reader->mask + 1; // no record begins in the copy
+	const uint8_t *at;
+	struct batch batch;
 	size_t length;
+	bool made;
 
-	if (unlikely(address_length > 8 || size_length > 8))
-		return 0;
-	// A ring is mapped twice, so that what a short record does not have can still be read.
-	item->owner = 0;
-	item->align_log2 = 0;
-	item->run = 0;
-	item->kind = (uint8_t)type;
-	if (unlikely(head & LANE_TIME)) {
-		reader->time_ns += load32(in);
-		in += 4;
-	}
-	if (unlikely(head & LANE_OWNER)) {
-		item->owner = load64(in);
-		in += 8;
-	}
-	if (unlikely(head & LANE_MARK))
-		in += 8;
-	if (likely(type != LANE_FAILED)) {
-		uint64_t delta = load64(in) & low_bytes[address_length];
-
-		reader->address += (uint64_t)varint_unzigzag(delta);
-		item->address = reader->address;
-	} else {
-		item->address = 0;
-	}
-	in += address_length;
-	item->size = load64(in) & low_bytes[size_length];
-	in += size_length;
-	if (unlikely(type == LANE_ALIGNED))
-		item->align_log2 = *in++ & 63;
-	length = (size_t)(in - begin);
-	if (unlikely(length > left))
-		return 0;
-	if (head & LANE_STACK) {
-		size_t edit = apply_edit(reader, in, left - length);
-
-		if (unlikely(edit == 0))
-			return 0;
-		length += edit;
-	}
-	item->time_ns = reader->time_ns;
-	item->stack = 0;
-	if (has_stack(reader, type, head) && reader->depth > 0)
-		item->stack = reader->path[reader->depth - 1];
-	return length;
+	batch.edits = batch.pushes = batch.first = 0;
+	at = take_events(reader, in, end < stop ? end : stop, end, &batch, items, max);
+	if (batch.edits > 0)
+		settle_stacks(reader, &batch, items);
+	if (reader->echoes && batch.items >= ECHO_ITEMS_MIN && batch.items < max)
+		at = take_echo(at, end < stop ? end : stop, &batch, items);
+	reader->at += (uint64_t)(at - in);
+	if (batch.items > 0)
+		return batch.items;
+	length = decode_special(reader, &batch, load16(in) & LANE_TYPE_MASK, in,
+				(uint64_t)(end - in), items, &made);
+	if (length == 0)
+		reader->broken = true;
+	reader->at += length;
+	return length != 0 && made;
 }
 
 size_t lane_reader_decode(struct lane_reader *reader, uint64_t limit, struct lane_item *items,
@@ -283,26 +458,21 @@ size_t lane_reader_decode(struct lane_reader *reader, uint64_t limit, struct lan
 {
 	size_t count = 0;
 
-	if (reader->broken)
-		return 0;
-	while (count < max && reader->at != limit) {
-		const uint8_t *in = reader->ring + (reader->at & reader->mask);
-		uint64_t left = limit - reader->at;
-		uint32_t head = left >= 2 ? load16(in) : 0;
-		uint32_t type = head & LANE_TYPE_MASK;
-		bool made = true;
-		size_t length;
-
-		if (likely(type - 1 < LANE_FAILED))
-			length = decode_event(reader, head, in, left, &items[count]);
-		else
-			length = decode_special(reader, type, in, left, &items[count], &made);
-		if (unlikely(length == 0)) {
-			reader->broken = true;
-			break;
-		}
-		reader->at += length;
-		count += made;
-	}
+	while (!reader->broken && count < max && reader->at != limit)
+		count += decode_batch(reader, limit, items + count, max - count);
 	return count;
+}
+
+uint64_t lane_reader_next_time(const struct lane_reader *reader)
+{
+	const uint8_t *in = reader->ring + (reader->at & reader->mask);
+	uint32_t head = load16(in);
+	uint32_t type = head & LANE_TYPE_MASK;
+	uint64_t time_ns = reader->time_ns;
+
+	if (type == LANE_TIME64)
+		return load64(in + 2) > time_ns ? load64(in + 2) : time_ns;
+	if (type - 1 < LANE_FAILED && (head & LANE_TIME))
+		return time_ns + load32(in + 2);
+	return time_ns;
 }

@@ -1,8 +1,14 @@
 // lane_reader: takes a lane's bytes apart, record by record, into items.
 //
-// Pure but for the stacks, which it interns as it meets them. Bounded: it reads nothing beyond
-// what the guest published, gives up on the first record that cannot be, and then stays broken: a
-// guest can overwrite its own lanes, and what follows a damaged record means nothing.
+// It works in batches: first the bytes of some hundred records are taken apart, and the places of
+// their stacks in the interner's table are asked for; then the stacks are looked up.
+//
+// A loop that allocates and frees one block writes the same two records over and over. Those are
+// not taken apart but compared, and told by one item, an *echo*, where the caller takes such.
+//
+// Bounded: it reads nothing beyond what the guest published, gives up on the first record that
+// cannot be, and then stays broken: a guest can overwrite its own lanes, and what follows a damaged
+// record means nothing.
 //
 // The state belongs to the lane and survives a change of its thread (wire/lane_event.h).
 #ifndef COLLECT_LANE_READER_H
@@ -19,6 +25,7 @@
 
 // Kinds of items: enum lane_type up to LANE_FAILED, and these.
 enum lane_item_kind {
+	LANE_ITEM_ECHO = 12,   // `detail` times the two items that stand right before it
 	LANE_ITEM_THREAD = 16, // `tid`; the name's 16 bytes in address and size
 	LANE_ITEM_MARK = 17,   // `detail`: whose mark
 	LANE_ITEM_FORK = 18,   // `detail`: which fork
@@ -44,10 +51,26 @@ struct lane_item {
 	uint8_t align_log2;
 };
 
+// A lane's current stack, outermost first: of each depth the hash, the innermost frame, the id.
+struct lane_path {
+	uint64_t *hashes;
+	frame_id *frames;
+	stack_id *ids;
+	size_t capacity;
+	uint32_t depth;
+	uint8_t flags; // enum trace_stack_flag
+};
+
 // Is it a call on a block of a pool?
 static inline bool lane_item_is_pool(const struct lane_item *item)
 {
 	return item->kind > LANE_ITEM_POOL;
+}
+
+// Is it a call on a block, which has its place among those on the same block?
+static inline bool lane_item_has_slot(const struct lane_item *item)
+{
+	return item->kind < LANE_FAILED || lane_item_is_pool(item);
 }
 
 // The slot by which the item is put into order.
@@ -64,11 +87,10 @@ struct lane_reader {
 	uint64_t address;
 	struct frame_map *frames;  // borrowed
 	struct interner *interner; // borrowed
-	stack_id *path;            // the current stack: stack ids, outermost first
-	size_t path_capacity;
-	uint32_t depth;
-	uint8_t stack_flags; // enum trace_stack_flag
-	bool free_stacks;    // frees have stacks
+	struct lane_path path;
+	stack_id stack;   // of the whole path
+	bool free_stacks; // frees have stacks
+	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
 	bool broken;
 };
 
@@ -80,5 +102,8 @@ void lane_reader_fini(struct lane_reader *reader); // accepts { 0 }
 // their number: fewer than `max` when the limit is reached or the lane is broken.
 size_t lane_reader_decode(struct lane_reader *reader, uint64_t limit, struct lane_item *items,
 			  size_t max);
+
+// The time of the next record, which the guest has published.
+uint64_t lane_reader_next_time(const struct lane_reader *reader);
 
 #endif

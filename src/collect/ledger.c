@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "collect/image.h"
+#include "trace/columns.h"
 #include "wire/compiler.h"
 
 #include <stdio.h>
@@ -116,12 +117,87 @@ static const uint8_t trace_kinds[] = {
 	[LANE_FAILED] = TRACE_FAILED,
 };
 
+// What goes into rows, as bits of enum lane_type. A realloc's first half is not among them: it may
+// have to become one with the second.
+enum {
+	ROW_BEGINS = 1 << LANE_MALLOC | 1 << LANE_CALLOC | 1 << LANE_REALLOC_ALLOC,
+	ROW_KINDS = ROW_BEGINS | 1 << LANE_FREE,
+};
+
 // All ones where an event of that kind begins a block of its size.
 static const uint64_t gained[16] = {
 	[TRACE_MALLOC] = UINT64_MAX,        [TRACE_CALLOC] = UINT64_MAX,
 	[TRACE_ALIGNED] = UINT64_MAX,       [TRACE_REALLOC] = UINT64_MAX,
 	[TRACE_REALLOC_ALLOC] = UINT64_MAX,
 };
+
+// Fill `row` with the items from `item` on that are plain and at most of time `limit_ns`.
+static void fill_row(struct ledger *ledger, struct columns_row *row, const struct lane_item *item,
+		     const struct lane_item *end, uint64_t limit_ns)
+{
+	uint64_t counts = 0; // 16 bits each: by the lower two bits of enum trace_kind
+	uint64_t allocated_bytes = 0;
+	uint32_t count = 0;
+
+	for (; count < COLUMNS_ROW_MAX && item < end; count++, item++) {
+		if (unlikely(item->time_ns > limit_ns || item->kind > LANE_FAILED ||
+			     !(ROW_KINDS >> item->kind & 1) || (item->run | item->owner) != 0))
+			break;
+		row->kind[count] = trace_kinds[item->kind];
+		row->stack[count] = item->stack;
+		row->address[count] = item->address;
+		row->size[count] = item->size;
+		counts += UINT64_C(1) << 16 * (row->kind[count] & 3);
+		allocated_bytes += ROW_BEGINS >> item->kind & 1 ? item->size : 0;
+	}
+	row->count = count;
+	ledger->kinds[TRACE_MALLOC] += counts >> 16 & 0xffff;
+	ledger->kinds[TRACE_CALLOC] += counts >> 32 & 0xffff;
+	ledger->kinds[TRACE_REALLOC_ALLOC] += counts >> 48;
+	ledger->kinds[TRACE_FREE] += counts & 0xffff;
+	ledger->allocated_bytes += allocated_bytes;
+}
+
+size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_ns)
+{
+	const struct lane_item *item = &stream->items[stream->first];
+	struct columns_row row;
+
+	if (unlikely(stream->thread == TRACE_NONE) || item->time_ns > limit_ns)
+		return 0;
+	row.time_ns = ledger_time(ledger, item->time_ns);
+	row.thread = stream->thread;
+	if (row.time_ns < limit_ns)
+		limit_ns = row.time_ns;
+	fill_row(ledger, &row, item, &stream->items[stream->inner], limit_ns);
+	if (row.count > 0)
+		writer_row(ledger->writer, &row);
+	return row.count;
+}
+
+void ledger_echo(struct ledger *ledger, struct stream *stream)
+{
+	const struct lane_item *echo = &stream->items[stream->first];
+	uint64_t times = echo->detail;
+	struct columns_row row;
+
+	ASSERT(stream->first >= 2);
+	for (uint64_t i = 0; i < 2; i++) {
+		const struct lane_item *item = echo - 2 + i;
+		uint8_t kind = trace_kinds[item->kind];
+
+		row.kind[i] = kind;
+		row.stack[i] = item->stack;
+		row.address[i] = item->address;
+		row.size[i] = item->size;
+		ledger->kinds[kind] += times;
+		ledger->allocated_bytes += times * (item->size & gained[kind]);
+	}
+	row.count = 2;
+	row.thread = stream->thread;
+	row.time_ns = ledger->now_ns;
+	writer_echo(ledger->writer, &row, echo->detail);
+}
 
 void ledger_event(struct ledger *ledger, struct stream *stream, bool fold)
 {

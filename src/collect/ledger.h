@@ -50,6 +50,13 @@ void ledger_thread(struct ledger *ledger, struct stream *stream, uint32_t tid, c
 // Write the stream's first item, an event. With `fold`, it and the one after it as one.
 void ledger_event(struct ledger *ledger, struct stream *stream, bool fold);
 
+// Write as many of the stream's first items as are at most of time `limit_ns` and plain: events
+// that begin or end a block, each alone. Returns their number; they stay the stream's.
+size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_ns);
+
+// The stream's first item is an echo: write the two items before it as often as it says.
+void ledger_echo(struct ledger *ledger, struct stream *stream);
+
 // The stream's first item, which the program itself spoke of: a thread's name, a pool's block.
 void ledger_client(struct ledger *ledger, struct stream *stream);
 

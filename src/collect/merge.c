@@ -186,6 +186,17 @@ static inline bool beyond(const struct lane_item *item, uint64_t limit_ns, size_
 	       (item->time_ns == limit_ns && unlikely(item->kind == LANE_ITEM_FORK) && count > 0);
 }
 
+// Are the stream's first two items halves of a realloc that become one event? What happened
+// between them may not come from another lane.
+static bool folds(const struct merge *merge, const struct stream *stream, uint64_t limit_ns)
+{
+	const struct lane_item *item = &stream->items[stream->first];
+
+	return stream->first + 1 < stream->inner &&
+	       ledger_folds(merge->ledger, item, item + 1, limit_ns) &&
+	       (item[1].time_ns <= limit_ns || stream->image->mode != IMAGE_TICKS);
+}
+
 // ---- A lane alone ---------------------------------------------------------------------------
 
 // Deliver the stream's items with times up to `limit_ns`. False: held.
@@ -194,19 +205,27 @@ static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit
 	for (size_t count = 0;; count++) {
 		struct lane_item *item;
 		bool fold = false;
+		size_t row;
 
 		if (stream->first == stream->inner && !image_refill(stream))
 			return true;
+		row = ledger_row(merge->ledger, stream, limit_ns);
+		stream->first += row;
+		stream->stirred |= row > 0;
+		if (stream->first == stream->inner)
+			continue;
 		item = &stream->items[stream->first];
+		if (item->kind == LANE_ITEM_ECHO) {
+			ledger_echo(merge->ledger, stream);
+			stream->first++;
+			continue;
+		}
 		if (beyond(item, limit_ns, count))
 			return true;
 		if (unlikely(item->kind == LANE_REALLOC_FREE)) {
-			if (stream->first + 1 == stream->inner) {
+			if (stream->first + 1 == stream->inner)
 				image_refill(stream);
-				item = &stream->items[stream->first];
-			}
-			fold = stream->first + 1 < stream->inner &&
-			       ledger_folds(merge->ledger, item, item + 1, limit_ns);
+			fold = folds(merge, stream, limit_ns);
 		}
 		if (!deliver(merge, stream, fold))
 			return false;
@@ -306,8 +325,7 @@ static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 	while (merge->pulls_count > 0 && !held) {
 		struct stream *stream = merge->pulls[merge->pulls_count - 1];
 		struct lane_item *item = &stream->items[stream->first];
-		bool fold = stream->first + 1 < stream->inner &&
-			    ledger_folds(merge->ledger, item, item + 1, limit_ns);
+		bool fold = folds(merge, stream, limit_ns);
 		struct stream *other;
 
 		ASSERT(stream->first < stream->end);
@@ -342,6 +360,103 @@ static bool run_together(struct merge *merge, struct stream *stream, uint64_t li
 	return true;
 }
 
+// ---- Lanes tick by tick ---------------------------------------------------------------------
+
+// What is noted of a slot: the check's number, whether two lanes touch it, the first one.
+enum { TOUCH_LANE = 0xfff, TOUCH_CONTESTED = 0x1000, TOUCH_SHIFT = 13 };
+
+// Note the slots that the stream touches up to `time_ns`. True if another lane has touched one.
+static bool touch(struct image *image, const struct stream *stream, uint64_t time_ns)
+{
+	uint32_t fresh = image->touch << TOUCH_SHIFT | stream->lane;
+	const struct lane_item *item = &stream->items[stream->first];
+	const struct lane_item *end = &stream->items[stream->inner];
+	bool contested = false;
+
+	for (; item < end && item->time_ns <= time_ns; item++) {
+		uint32_t *slot = &image->touched[lane_item_slot(item)];
+
+		if (!lane_item_has_slot(item) || *slot == fresh)
+			continue;
+		if (*slot >> TOUCH_SHIFT != image->touch) {
+			*slot = fresh;
+		} else {
+			*slot |= TOUCH_CONTESTED;
+			contested |= (*slot & TOUCH_LANE) != stream->lane;
+		}
+	}
+	return contested;
+}
+
+// What the stream has up to `time_ns` on slots that two lanes touch belongs to runs.
+static void add_contested(struct image *image, struct stream *stream, uint64_t time_ns)
+{
+	stream_expand(stream);
+	for (size_t i = stream->first; i < stream->inner; i++) {
+		const struct lane_item *item = &stream->items[i];
+
+		if (item->time_ns > time_ns)
+			return;
+		if (lane_item_has_slot(item) && item->run == 0 &&
+		    (image->touched[lane_item_slot(item)] & TOUCH_CONTESTED))
+			stream_add_run(stream, &image->slots, i);
+	}
+}
+
+// Of the lanes that have something in the tick `now_ns`, decode all of it, and find out whether
+// they have to wait for each other there.
+static void check_tick(struct image *image, uint64_t now_ns)
+{
+	if (image->touched == NULL || ++image->touch >= UINT32_MAX >> TOUCH_SHIFT) {
+		mem_free(image->touched);
+		image->touched = mem_alloc(LANE_SLOTS, sizeof *image->touched);
+		image->touch = 1;
+	}
+	image->tick_ns = now_ns;
+	image->contested = false;
+	for (uint32_t i = 1; i < image->streams_count; i++) {
+		struct stream *stream = image->streams[i];
+
+		if (stream == NULL || stream->heap_at == 0 || time_of(stream) > now_ns)
+			continue;
+		image_refill_past(stream, now_ns);
+		image->contested |= touch(image, stream, now_ns);
+	}
+	for (uint32_t i = 1; i < image->streams_count && image->contested; i++) {
+		struct stream *stream = image->streams[i];
+
+		if (stream != NULL && stream->heap_at != 0)
+			add_contested(image, stream, now_ns);
+	}
+}
+
+// Deliver the first stream's items up to `limit_ns`, the time of the next stream: without care as
+// long as it is alone in its tick, or touches nothing in it that others touch. Of two events on one
+// address the later has no earlier time, so nothing of a later tick has to come before.
+static bool run_ticks(struct merge *merge, struct stream *stream, uint64_t limit_ns)
+{
+	struct image *image = stream->image;
+	uint64_t now_ns = time_of(stream);
+
+	if (stream->lane == 0)
+		return run_alone(merge, stream, limit_ns);
+	if (stream->items[stream->first].kind == LANE_ITEM_FORK)
+		return deliver(merge, stream, false);
+	if (now_ns < limit_ns && now_ns < image->tail_ns)
+		return run_alone(merge, stream,
+				 (limit_ns < image->tail_ns ? limit_ns : image->tail_ns) - 1);
+	if (now_ns < image->tail_ns && image->tick_ns != now_ns)
+		check_tick(image, now_ns);
+	if (now_ns >= image->tail_ns) {
+		image_decode_rest(image);
+		merge_add(merge, image);
+		return true;
+	}
+	if (image->contested)
+		return run_together(merge, stream, now_ns);
+	return run_alone(merge, stream, now_ns);
+}
+
 bool merge_run(struct merge *merge)
 {
 	while (merge->heap_count > 0) {
@@ -349,8 +464,10 @@ bool merge_run(struct merge *merge)
 		uint64_t limit_ns = second_time(merge);
 		bool going;
 
-		if (stream->image->merging)
+		if (stream->image->mode == IMAGE_ALL)
 			going = run_together(merge, stream, limit_ns);
+		else if (stream->image->mode == IMAGE_TICKS)
+			going = run_ticks(merge, stream, limit_ns);
 		else
 			going = run_alone(merge, stream, limit_ns);
 		if (stream->heap_at != 0) {

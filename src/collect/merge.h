@@ -2,15 +2,16 @@
 //
 // Order is by time, and within equal times (the time is a tick, many events share one) by who
 // owned the addresses: an event waits until every event of an earlier ownership interval of its
-// slot is delivered, whatever lane it is in, and even where that has a later time. That agrees
-// with everything the program itself could know; docs/notes/0001-order-without-clocks.md says why.
+// slot is delivered, whatever lane it is in. That agrees with everything the program itself could
+// know; docs/notes/0001-order-without-clocks.md says why, and when a whole lane may go first.
 //
 // A pass works on two looks at the lanes' heads. Before the first look lies what is delivered;
 // between the two lies what may be needed: an event that another thread published before something
 // in the first part, though its own lane was looked at earlier. Such an event is delivered with
 // all that is before it in its lane, and nothing else beyond the first look is.
 //
-// One thread. An image of which one lane alone has something costs no bookkeeping.
+// One thread. An image of which one lane alone has something costs no bookkeeping, and little costs
+// a tick in which the lanes leave each other alone.
 #ifndef COLLECT_MERGE_H
 #define COLLECT_MERGE_H
 

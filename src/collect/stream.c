@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { ITEMS_KEPT_MAX = 2048 };
+enum { ITEMS_KEPT_MAX = 8192 };
 
 struct stream *stream_new(struct image *image, uint32_t lane)
 {
@@ -135,32 +135,71 @@ struct stream_interval *stream_interval_get(struct stream *stream, uint32_t slot
 	return &(*chunk)[slot % STREAM_CHUNK_SLOTS];
 }
 
+void stream_expand(struct stream *stream)
+{
+	struct lane_item *old = stream->items;
+	size_t more = 0, end = stream->end;
+
+	for (size_t i = stream->first; i < end; i++)
+		if (old[i].kind == LANE_ITEM_ECHO)
+			more += 2 * (size_t)old[i].detail;
+	if (more == 0)
+		return;
+	ASSERT(stream->inner == end);
+	stream->items = NULL;
+	stream->capacity = 0;
+	stream->items = mem_grow(NULL, &stream->capacity, end + more, sizeof *stream->items);
+	stream->end = 0;
+	for (size_t i = stream->first; i < end; i++) {
+		size_t times = old[i].kind == LANE_ITEM_ECHO ? old[i].detail : 0;
+
+		if (old[i].kind != LANE_ITEM_ECHO)
+			stream->items[stream->end++] = old[i];
+		ASSERT(times == 0 || i >= stream->first + 2);
+		for (; times > 0; times--) {
+			stream->items[stream->end++] = old[i - 2];
+			stream->items[stream->end++] = old[i - 1];
+		}
+	}
+	stream->first = 0;
+	stream->inner = stream->end;
+	mem_free(old);
+}
+
+static inline void add_run(struct stream *stream, struct slots *slots, struct lane_item *item,
+			   bool inner)
+{
+	uint32_t slot = lane_item_slot(item);
+	struct stream_interval *interval = stream_interval_get(stream, slot);
+	struct slots_run *run;
+	uint32_t after = interval->run;
+
+	if (item->owner != 0 && item->owner != interval->owner) {
+		interval->owner = item->owner;
+		interval->run = 0;
+	}
+	if (interval->run == 0)
+		interval->run = slots_add(slots, slot, interval->owner, stream->lane, after);
+	item->run = interval->run;
+	run = &slots->runs[item->run];
+	if (inner)
+		run->inner++;
+	else
+		run->outer++;
+}
+
+void stream_add_run(struct stream *stream, struct slots *slots, size_t at)
+{
+	add_run(stream, slots, &stream->items[at], true);
+}
+
 void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bool inner)
 {
 	for (size_t i = from; i < stream->end; i++) {
 		struct lane_item *item = &stream->items[i];
-		uint32_t slot = lane_item_slot(item);
-		struct stream_interval *interval;
-		struct slots_run *run;
-		uint32_t after;
 
-		if (item->kind >= LANE_FAILED && !lane_item_is_pool(item))
-			continue;
-		interval = stream_interval_get(stream, slot);
-		after = interval->run;
-		if (item->owner != 0 && item->owner != interval->owner) {
-			interval->owner = item->owner;
-			interval->run = 0;
-		}
-		if (interval->run == 0)
-			interval->run =
-				slots_add(slots, slot, interval->owner, stream->lane, after);
-		item->run = interval->run;
-		run = &slots->runs[item->run];
-		if (inner)
-			run->inner++;
-		else
-			run->outer++;
+		if (lane_item_has_slot(item) && item->run == 0)
+			add_run(stream, slots, item, inner);
 	}
 }
 

@@ -72,9 +72,15 @@ void stream_settle(struct stream *stream);
 // The interval of `address`'s slot.
 struct stream_interval *stream_interval_get(struct stream *stream, uint32_t slot);
 
-// The items from `from` on, which were just decoded, belong to runs now. `inner`: they are before
-// the first cut.
+// Echoes become the items that they stand for.
+void stream_expand(struct stream *stream);
+
+// The items from `from` on belong to runs now, if they do not yet. `inner`: they are before the
+// first cut.
 void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bool inner);
+
+// Item `at` belongs to a run now; it is before the first cut.
+void stream_add_run(struct stream *stream, struct slots *slots, size_t at);
 
 // What waited between the cuts is before the first cut of the next pass.
 void stream_promote(struct stream *stream, struct slots *slots);

@@ -160,36 +160,57 @@ static void add_fields(struct columns_encoder *encoder, const struct trace_event
 		add_rare(encoder, event, columns);
 }
 
-// Room for the longest entries of the next RESERVE_EVENTS, so that adding need not ask each time.
-static void reserve_all(struct columns_encoder *encoder)
+// Room for the longest entries of events up to `count` and some more, so that adding need not ask
+// each time. A row's numbers are stored as whole words.
+static void reserve_all(struct columns_encoder *encoder, uint32_t count)
 {
+	uint32_t more = count - encoder->count + RESERVE_EVENTS;
+
 	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++)
-		bytes_reserve(&encoder->column[column], RESERVE_EVENTS * VARINT_BYTES_MAX);
+		bytes_reserve(&encoder->column[column], (more + 1) * VARINT_BYTES_MAX);
+	encoder->roomy = encoder->count + more;
+}
+
+static void begin_block(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns)
+{
+	encoder->first_ns = encoder->last_ns = time_ns;
+	encoder->last_thread = 0;
+	encoder->run_thread = thread;
+	encoder->run_ns_delta = 0;
+	memset(encoder->previous, 0, sizeof encoder->previous);
+}
+
+static inline void open_row(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns,
+			    uint32_t max)
+{
+	ASSERT(max <= COLUMNS_EVENTS_MAX - encoder->count);
+	if (unlikely(encoder->count == 0))
+		begin_block(encoder, thread, time_ns);
+	if (unlikely(encoder->count + max > encoder->roomy))
+		reserve_all(encoder, encoder->count + max);
+	if (time_ns != encoder->last_ns) {
+		end_time_run(encoder);
+		encoder->run_ns_delta = time_ns - encoder->last_ns;
+		encoder->last_ns = time_ns;
+	}
+	if (thread != encoder->run_thread) {
+		end_thread_run(encoder);
+		encoder->run_thread = thread;
+	}
+}
+
+void columns_open_row(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns,
+		      uint32_t max)
+{
+	open_row(encoder, thread, time_ns, max);
 }
 
 void columns_add(struct columns_encoder *encoder, const struct trace_event *event)
 {
 	uint64_t columns = columns_of_kind(event->kind);
 
-	ASSERT(columns != 0 && encoder->count < COLUMNS_EVENTS_MAX);
-	if (unlikely(encoder->count % RESERVE_EVENTS == 0))
-		reserve_all(encoder);
-	if (unlikely(encoder->count == 0)) {
-		encoder->first_ns = encoder->last_ns = event->time_ns;
-		encoder->last_thread = 0;
-		encoder->run_thread = event->thread;
-		encoder->run_ns_delta = 0;
-		memset(encoder->previous, 0, sizeof encoder->previous);
-	}
-	if (event->time_ns != encoder->last_ns) {
-		end_time_run(encoder);
-		encoder->run_ns_delta = event->time_ns - encoder->last_ns;
-		encoder->last_ns = event->time_ns;
-	}
-	if (event->thread != encoder->run_thread) {
-		end_thread_run(encoder);
-		encoder->run_thread = event->thread;
-	}
+	ASSERT(columns != 0);
+	open_row(encoder, event->thread, event->time_ns, 1);
 	encoder->run_ns_count++;
 	encoder->run_thread_count++;
 	encoder->count++;
@@ -236,7 +257,7 @@ void columns_finish(struct columns_encoder *encoder, struct bytes *out)
 			bytes_add(out, encoder->column[column].data, encoder->column[column].size);
 		encoder->column[column].size = 0;
 	}
-	encoder->count = 0;
+	encoder->count = encoder->roomy = 0;
 	encoder->kinds_used = encoder->columns_used = 0;
 }
 

@@ -15,6 +15,7 @@
 enum {
 	COLUMNS_EVENTS_MAX = 65536, // in one block of ours
 	COLUMNS_SLOTS = 256,        // previous addresses that are remembered
+	COLUMNS_ROW_MAX = 128,      // events of a row
 };
 
 // Numbers are part of the format.
@@ -46,6 +47,7 @@ uint64_t columns_of_kind(uint8_t kind);
 
 struct columns_encoder {
 	uint32_t count;
+	uint32_t roomy;        // events up to which each column has room
 	uint64_t kinds_used;   // bits
 	uint64_t columns_used; // bits: some entry is not 0
 	uint64_t first_ns, last_ns;
@@ -61,6 +63,36 @@ void columns_encoder_fini(struct columns_encoder *encoder); // accepts { 0 }
 
 // Append an event; times do not fall. There is room while count < COLUMNS_EVENTS_MAX.
 void columns_add(struct columns_encoder *encoder, const struct trace_event *event);
+
+// A row of calls of one thread at one time: blocks of malloc's heap that begin or end, each in one
+// event, which is nearly all that there is. Each field lies by itself.
+struct columns_row {
+	uint32_t count;
+	thread_id thread;
+	uint64_t time_ns;
+	uint8_t kind
+		[COLUMNS_ROW_MAX]; // TRACE_MALLOC, _CALLOC, _FREE, _REALLOC_FREE, _REALLOC_ALLOC
+	stack_id stack[COLUMNS_ROW_MAX];
+	uint64_t address[COLUMNS_ROW_MAX];
+	uint64_t size[COLUMNS_ROW_MAX]; // where a block begins
+};
+
+static inline bool columns_row_begins(uint8_t kind)
+{
+	return kind != TRACE_FREE && kind != TRACE_REALLOC_FREE;
+}
+
+// Append a row of events: the same as columns_add for each, in half of the time. There is room.
+void columns_add_row(struct columns_encoder *encoder, const struct columns_row *row);
+
+// Append a row `times` times over, where the last address of the row is the last before it, too.
+void columns_add_echo(struct columns_encoder *encoder, const struct columns_row *row,
+		      uint32_t times);
+
+// The next events are of `thread` and at `time_ns`: at least one, at most `max`. There is room for
+// them. For columns_row.c.
+void columns_open_row(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns,
+		      uint32_t max);
 
 // Write the payload to `out` and begin anew.
 void columns_finish(struct columns_encoder *encoder, struct bytes *out);

@@ -340,6 +340,66 @@ void writer_event(struct writer *writer, const struct trace_event *event)
 		writer_flush(writer);
 }
 
+// Rows do not go across the end of a block.
+static void split_row(struct writer *writer, const struct columns_row *row, uint32_t fits)
+{
+	struct columns_row part = { .thread = row->thread, .time_ns = row->time_ns };
+
+	for (uint32_t from = 0; from < row->count; from += part.count) {
+		part.count = from == 0 ? fits : row->count - fits;
+		memcpy(part.kind, row->kind + from, part.count * sizeof *part.kind);
+		memcpy(part.stack, row->stack + from, part.count * sizeof *part.stack);
+		memcpy(part.address, row->address + from, part.count * sizeof *part.address);
+		memcpy(part.size, row->size + from, part.count * sizeof *part.size);
+		writer_row(writer, &part);
+	}
+}
+
+void writer_row(struct writer *writer, struct columns_row *row)
+{
+	uint32_t fits = COLUMNS_EVENTS_MAX - writer->columns.count;
+
+	ASSERT(row->thread < writer->threads_count);
+	if (writer->failed || writer->ended) {
+		writer->lost += row->count;
+		return;
+	}
+	if (row->count > fits) {
+		split_row(writer, row, fits);
+		return;
+	}
+	if (row->time_ns < writer->chain.last_ns)
+		row->time_ns = writer->chain.last_ns;
+	writer->chain.last_ns = row->time_ns;
+	columns_add_row(&writer->columns, row);
+	writer->events_count += row->count;
+	if (writer->columns.count == COLUMNS_EVENTS_MAX)
+		writer_flush(writer);
+}
+
+void writer_echo(struct writer *writer, struct columns_row *row, uint32_t times)
+{
+	while (times > 0) {
+		uint32_t fit = (COLUMNS_EVENTS_MAX - writer->columns.count) / row->count;
+
+		// The first one in a block, or across its end, begins from another address.
+		writer_row(writer, row);
+		times--;
+		if (writer->failed || writer->ended) {
+			writer->lost += (uint64_t)row->count * times;
+			return;
+		}
+		if (fit < 2)
+			continue;
+		fit = fit - 1 < times ? fit - 1 : times;
+		columns_add_echo(&writer->columns, row, fit);
+		writer->events_count += (uint64_t)row->count * fit;
+		times -= fit;
+		if (writer->columns.count == COLUMNS_EVENTS_MAX)
+			writer_flush(writer);
+	}
+}
+
 void writer_note(struct writer *writer, const struct trace_note *note)
 {
 	struct trace_note timed = *note;

@@ -17,6 +17,7 @@
 
 #include <stddef.h>
 
+struct columns_row;
 struct writer;
 
 // Write to descriptor `fd` (an empty regular file, or a pipe), which stays the caller's. Strings
@@ -55,6 +56,13 @@ void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_
 // Append an event. `event->number` is ignored: numbers are given here, in the order of the calls.
 // Times must not fall; one that would is raised to the item before it.
 void writer_event(struct writer *writer, const struct trace_event *event);
+
+// Append a row of events. Its time may be raised in the same manner.
+void writer_row(struct writer *writer, struct columns_row *row);
+
+// Append a row `times` times over. After its last event the address must be what it was before its
+// first.
+void writer_echo(struct writer *writer, struct columns_row *row, uint32_t times);
 
 // Append a note. For TRACE_NOTE_PROCESS_END, `exit` and `exit_value` say how.
 void writer_note(struct writer *writer, const struct trace_note *note);

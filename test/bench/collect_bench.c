@@ -4,32 +4,21 @@
 //
 // A guest in the same process fills its lanes; only the collector's part is timed: decode, intern,
 // merge, append and compress. Prints a line for each kind of stream.
-#include "base/mem.h"
-#include "collect/merge.h"
-#include "collect/roster.h"
-#include "test/unit/fake_guest.h"
+#include "test/unit/fake_pipeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 
-enum { DEPTH = 38, FRAMES = 4096, LANES_MAX = 4 };
+enum { DEPTH = 38, FRAMES = 4096 };
 
 struct bench {
-	struct tick tick;
-	struct writer *writer;
-	struct ledger ledger;
-	struct roster roster;
-	struct merge merge;
-	struct image *image;
-	struct fake_guest guest;
-	struct fake_lane lanes[LANES_MAX + 1];
+	struct pipeline pipeline;
 	uint32_t stack[DEPTH];
 	uint64_t random;
 	uint64_t blocks; // allocated so far
 	uint64_t busy_ns;
-	int output_fd;
 };
 
 static uint64_t next_random(struct bench *bench)
@@ -38,69 +27,6 @@ static uint64_t next_random(struct bench *bench)
 	bench->random ^= bench->random >> 7;
 	bench->random ^= bench->random << 17;
 	return bench->random;
-}
-
-static void map_guest(struct bench *bench, const struct share *share)
-{
-	bench->guest.segment_fd = share->fd;
-	bench->guest.segment = share->segment;
-	bench->guest.lanes = share->lanes;
-	bench->guest.frames = share->frames;
-	bench->guest.clock = bench->tick.clock;
-	bench->guest.frames_count = 1;
-	for (uint32_t i = 0; i <= LANES_MAX; i++)
-		fake_lane_open(&bench->lanes[i], &bench->guest, i);
-	atomic_store(&bench->guest.segment->lanes_count, 2);
-	for (uint32_t i = 1; i < FRAMES; i++)
-		fake_frame(&bench->guest, 0x400000 + 16 * i, 0);
-}
-
-static void begin(struct bench *bench)
-{
-	static const struct collect_options options = { .report_fd = -1 };
-	struct trace_info info = { .tool = (char *)"",
-				   .host = (char *)"",
-				   .command = (char *)"",
-				   .directory = (char *)"",
-				   .options = (char *)"",
-				   .tick_ns = 100000 };
-	struct door_arrival *arrival = mem_alloc(1, sizeof *arrival);
-	struct err err = { 0 };
-
-	memset(bench, 0, sizeof *bench);
-	bench->random = 88172645463325252;
-	bench->output_fd = memfd_create("trace", 0);
-	bench->writer = writer_new(bench->output_fd, &info, &err);
-	arrival->image = 1;
-	arrival->pid = (uint32_t)getpid();
-	arrival->pidfd = -1;
-	arrival->exe = mem_copy_text("/bin/bench");
-	arrival->hello.start = SEGMENT_START_EXEC;
-	if (bench->writer == NULL || !tick_open(&bench->tick, 100000, TICK_ANY, &err) ||
-	    !share_open(&arrival->share, 1, 0, &err)) {
-		fprintf(stderr, "collect_bench: %s\n", err.text);
-		exit(3);
-	}
-	ledger_init(&bench->ledger, bench->writer, &options);
-	bench->ledger.fold_ns = 200000;
-	roster_init(&bench->roster, &bench->ledger, &bench->tick, true);
-	merge_init(&bench->merge, &bench->ledger, roster_special, &bench->roster);
-	roster_arrive(&bench->roster, arrival);
-	roster_settle(&bench->roster);
-	bench->image = bench->roster.images;
-	map_guest(bench, &bench->image->share);
-}
-
-static void end(struct bench *bench)
-{
-	for (uint32_t i = 0; i <= LANES_MAX; i++)
-		fake_lane_close(&bench->lanes[i]);
-	merge_fini(&bench->merge);
-	roster_fini(&bench->roster);
-	ledger_fini(&bench->ledger);
-	writer_free(bench->writer);
-	tick_close(&bench->tick);
-	close(bench->output_fd);
 }
 
 // Processor time of this thread: others may use the machine, too.
@@ -117,11 +43,7 @@ static void collect(struct bench *bench)
 {
 	uint64_t from_ns = spent_ns();
 
-	image_look(bench->image);
-	image_look_again(bench->image);
-	image_decode(bench->image);
-	merge_add(&bench->merge, bench->image);
-	merge_run(&bench->merge);
+	pipeline_collect(&bench->pipeline);
 	bench->busy_ns += spent_ns() - from_ns;
 }
 
@@ -136,16 +58,17 @@ static bool room(const struct fake_lane *lane)
 static void put_same(struct bench *bench, struct fake_lane *lane)
 {
 	bool first = lane->head == 0;
+	uint64_t address = 0x5000 + 4096 * lane->number;
 
 	fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC,
-					       .address = 0x5000,
+					       .address = address,
 					       .size = 64,
 					       .owner = first,
 					       .edit = first,
 					       .push = first ? DEPTH : 0,
 					       .frames = bench->stack,
-					       .time_ns = fake_now(&bench->guest) });
-	fake_write(lane, &(struct fake_event){ .type = LANE_FREE, .address = 0x5000 });
+					       .time_ns = fake_now(&bench->pipeline.guest) });
+	fake_write(lane, &(struct fake_event){ .type = LANE_FREE, .address = address });
 }
 
 // As a compiler does: a few new inner frames with each allocation, blocks freed much later.
@@ -172,7 +95,7 @@ static void put_varied(struct bench *bench, struct fake_lane *lane)
 					       .push = push,
 					       .frames = bench->stack,
 					       .owner = block % 500000 % 42 == 0,
-					       .time_ns = fake_now(&bench->guest) });
+					       .time_ns = fake_now(&bench->pipeline.guest) });
 	if (block > 1000)
 		fake_write(lane,
 			   &(struct fake_event){ .type = LANE_FREE,
@@ -202,7 +125,7 @@ static void put_shared(struct bench *bench, struct fake_lane *lane)
 					       .edit = first,
 					       .push = first ? DEPTH : 0,
 					       .frames = bench->stack,
-					       .time_ns = fake_now(&bench->guest) });
+					       .time_ns = fake_now(&bench->pipeline.guest) });
 }
 
 static void measure(const char *name, uint32_t lanes,
@@ -213,32 +136,35 @@ static void measure(const char *name, uint32_t lanes,
 	uint64_t count;
 	double seconds;
 
-	begin(bench);
-	atomic_store(&bench->guest.segment->lanes_count, lanes + 1);
+	pipeline_open(&bench->pipeline, lanes, FRAMES, 0);
+	bench->random = 88172645463325252;
 	for (uint32_t i = 0; i < DEPTH; i++)
 		bench->stack[i] = 1 + i;
-	while (writer_events_count(bench->writer) < events) {
+	while (writer_events_count(bench->pipeline.writer) < events) {
 		bool full = false;
 
 		for (uint32_t round = 0; !full; round++) {
-			struct fake_lane *lane = &bench->lanes[1 + round / 16 % lanes];
+			struct fake_lane *lane = &bench->pipeline.lanes[1 + round / 16 % lanes];
 
 			full = !room(lane);
 			put(bench, lane);
 		}
 		for (uint32_t i = 1; i <= lanes; i++)
-			fake_publish(&bench->lanes[i]);
+			fake_publish(&bench->pipeline.lanes[i]);
 		collect(bench);
 	}
-	count = writer_events_count(bench->writer);
+	count = writer_events_count(bench->pipeline.writer);
 	seconds = (double)bench->busy_ns / 1e9;
 	getrusage(RUSAGE_SELF, &usage);
 	printf("%-8s %u lane%s  %6.1f M events/s  %5.1f ns each  %8zu stacks  %5.2f bytes each  "
 	       "%4ld MB\n",
 	       name, lanes, lanes > 1 ? "s" : " ", (double)count / seconds / 1e6,
-	       (double)bench->busy_ns / (double)count, interner_count(&bench->ledger.interner),
-	       (double)writer_bytes(bench->writer) / (double)count, usage.ru_maxrss / 1024);
-	end(bench);
+	       (double)bench->busy_ns / (double)count,
+	       interner_count(&bench->pipeline.ledger.interner),
+	       (double)writer_bytes(bench->pipeline.writer) / (double)count,
+	       usage.ru_maxrss / 1024);
+	pipeline_close(&bench->pipeline);
+	close(bench->pipeline.output_fd);
 	mem_free(bench);
 }
 

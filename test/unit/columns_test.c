@@ -2,6 +2,8 @@
 #include "test/test.h"
 #include "trace/columns.h"
 
+#include <stdlib.h>
+
 static void check_vm(const struct trace_vm *expected, const struct trace_vm *vm)
 {
 	CHECK_EQ(expected->old_size, vm->old_size);
@@ -64,6 +66,61 @@ static void check_events(const struct trace_event *events, uint32_t count, uint6
 	bytes_fini(&payload);
 	mem_free(encoder);
 	mem_free(decoder);
+}
+
+// Rows, and rows repeated, are written byte for byte as the same events one by one.
+TEST(columns_of_rows_are_those_of_their_events)
+{
+	static const uint8_t kinds[] = { TRACE_MALLOC, TRACE_CALLOC,        TRACE_FREE,
+					 TRACE_FREE,   TRACE_REALLOC_ALLOC, TRACE_REALLOC_FREE };
+	struct columns_encoder *one = mem_alloc(1, sizeof *one), *two = mem_alloc(1, sizeof *two);
+	struct bytes single = { 0 }, rows = { 0 };
+	struct columns_row row = { .time_ns = 5 };
+
+	srandom(3);
+	for (int round = 0; round < 3000; round++) {
+		uint32_t times = random() % 4 ? 0 : (uint32_t)random() % 50;
+		int width = (int)(random() % 64);
+
+		row.count = (uint32_t)random() % (COLUMNS_ROW_MAX + 1);
+		row.thread = (uint32_t)random() % 3;
+		row.time_ns += random() % 2 ? 0 : (uint64_t)random();
+		for (uint32_t i = 0; i < row.count; i++) {
+			row.kind[i] = kinds[(size_t)random() % sizeof kinds];
+			row.address[i] = (uint64_t)random() * (uint64_t)random() >> width;
+			row.size[i] = (uint64_t)random() * 4294967311u >> random() % 64;
+			row.stack[i] = random() % 8 ? (stack_id)random() >> width % 31 : 0;
+		}
+		if (row.count == 0)
+			times = 0;
+		if (one->count + row.count * (times + 1) > COLUMNS_EVENTS_MAX) {
+			single.size = rows.size = 0;
+			columns_finish(one, &single);
+			columns_finish(two, &rows);
+			CHECK_EQ(single.size, rows.size);
+			CHECK_BYTES(single.data, rows.data, single.size);
+		}
+		for (uint32_t i = 0; i < row.count * (times + 1); i++) {
+			uint32_t at = i % row.count;
+			bool begins = columns_row_begins(row.kind[at]);
+
+			columns_add(one, &(struct trace_event){ .kind = row.kind[at],
+								.thread = row.thread,
+								.time_ns = row.time_ns,
+								.address = row.address[at],
+								.size = begins ? row.size[at] : 0,
+								.stack = row.stack[at] });
+		}
+		columns_add_row(two, &row);
+		columns_add_echo(two, &row, times);
+		CHECK_EQ(one->count, two->count);
+	}
+	columns_encoder_fini(one);
+	columns_encoder_fini(two);
+	bytes_fini(&single);
+	bytes_fini(&rows);
+	mem_free(one);
+	mem_free(two);
 }
 
 TEST(columns_hold_no_events)

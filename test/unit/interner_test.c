@@ -37,68 +37,103 @@ static void end(struct fixture *fixture)
 	close(fixture->fd);
 }
 
+// A stack, with the hash that goes with it.
+struct stack {
+	stack_id id;
+	uint64_t hash;
+};
+
+static struct stack push(struct fixture *fixture, struct stack outer, frame_id frame, uint8_t flags)
+{
+	uint64_t hash = interner_hash(outer.id != 0 ? outer.hash : interner_root(flags), frame);
+	struct interner_push push = { .hash = (uint32_t)(hash >> 32), .frame = frame };
+
+	interner_prefetch(&fixture->interner, hash);
+	return (struct stack){ interner_add(&fixture->interner, outer.id, &push, flags), hash };
+}
+
 TEST(interner_gives_equal_stacks_equal_numbers)
 {
+	struct stack none = { 0 }, outer, inner;
 	struct fixture fixture;
-	stack_id outer, inner;
 
 	begin(&fixture, 3);
-	outer = interner_push(&fixture.interner, 0, 1, 0);
-	inner = interner_push(&fixture.interner, outer, 2, 0);
-	CHECK_EQ(1, outer);
-	CHECK_EQ(2, inner);
-	CHECK_EQ(outer, interner_push(&fixture.interner, 0, 1, 0));
-	CHECK_EQ(inner, interner_push(&fixture.interner, outer, 2, 0));
+	outer = push(&fixture, none, 1, 0);
+	inner = push(&fixture, outer, 2, 0);
+	CHECK_EQ(1, outer.id);
+	CHECK_EQ(2, inner.id);
+	CHECK_EQ(1, push(&fixture, none, 1, 0).id);
+	CHECK_EQ(2, push(&fixture, outer, 2, 0).id);
 	CHECK_EQ(2, interner_count(&fixture.interner));
-	CHECK_EQ(2, interner_frame(&fixture.interner, inner));
 	end(&fixture);
 }
 
 TEST(interner_tells_the_same_frame_under_other_callers_apart)
 {
+	struct stack none = { 0 }, a, b;
 	struct fixture fixture;
-	stack_id a, b;
 
 	begin(&fixture, 3);
-	a = interner_push(&fixture.interner, interner_push(&fixture.interner, 0, 1, 0), 3, 0);
-	b = interner_push(&fixture.interner, interner_push(&fixture.interner, 0, 2, 0), 3, 0);
-	CHECK(a != b);
-	CHECK(a != interner_push(&fixture.interner, 0, 3, 0));
+	a = push(&fixture, push(&fixture, none, 1, 0), 3, 0);
+	b = push(&fixture, push(&fixture, none, 2, 0), 3, 0);
+	CHECK(a.id != b.id);
+	CHECK(a.id != push(&fixture, none, 3, 0).id);
 	end(&fixture);
 }
 
 TEST(interner_tells_a_cut_stack_from_a_whole_one)
 {
-	struct fixture fixture;
+	struct stack none = { 0 };
 	stack_id whole, cut, incomplete;
+	struct fixture fixture;
 
 	begin(&fixture, 1);
-	whole = interner_push(&fixture.interner, 0, 1, 0);
-	cut = interner_push(&fixture.interner, 0, 1, TRACE_STACK_CUT);
-	incomplete = interner_push(&fixture.interner, 0, 1, TRACE_STACK_INCOMPLETE);
+	whole = push(&fixture, none, 1, 0).id;
+	cut = push(&fixture, none, 1, TRACE_STACK_CUT).id;
+	incomplete = push(&fixture, none, 1, TRACE_STACK_INCOMPLETE).id;
 	CHECK(whole != cut && cut != incomplete && whole != incomplete);
-	CHECK_EQ(cut, interner_push(&fixture.interner, 0, 1, TRACE_STACK_CUT));
+	CHECK_EQ(cut, push(&fixture, none, 1, TRACE_STACK_CUT).id);
+	end(&fixture);
+}
+
+// Where a hash says to look is no proof of being the same.
+TEST(interner_tells_stacks_of_one_hash_apart)
+{
+	struct fixture fixture;
+	stack_id ids[64];
+
+	begin(&fixture, 64);
+	for (uint32_t i = 0; i < 64; i++)
+		ids[i] = interner_add(&fixture.interner, 0,
+				      &(struct interner_push){ .hash = UINT32_MAX, .frame = i + 1 },
+				      0);
+	for (uint32_t i = 0; i < 64; i++) {
+		CHECK_EQ(i + 1, ids[i]);
+		CHECK_EQ(ids[i],
+			 interner_add(&fixture.interner, 0,
+				      &(struct interner_push){ .hash = UINT32_MAX, .frame = i + 1 },
+				      0));
+	}
 	end(&fixture);
 }
 
 TEST(interner_remembers_half_a_million_stacks)
 {
 	enum { FRAMES = 64, STACKS = 500000 };
-	static stack_id ids[STACKS];
-	static stack_id parents[STACKS];
+	static struct stack stacks[STACKS], parents[STACKS];
 	static frame_id frames[STACKS];
 	struct fixture fixture;
 
 	begin(&fixture, FRAMES);
 	srandom(7);
 	for (size_t i = 0; i < STACKS; i++) {
-		parents[i] = i < 8 ? 0 : ids[(size_t)random() % i];
+		parents[i] = i < 8 ? (struct stack){ 0 } : stacks[(size_t)random() % i];
 		frames[i] = (frame_id)(random() % FRAMES) + 1;
-		ids[i] = interner_push(&fixture.interner, parents[i], frames[i], 0);
-		CHECK(ids[i] > parents[i]);
+		stacks[i] = push(&fixture, parents[i], frames[i], 0);
+		CHECK(stacks[i].id > parents[i].id);
 	}
 	for (size_t i = 0; i < STACKS; i++)
-		CHECK_EQ(ids[i], interner_push(&fixture.interner, parents[i], frames[i], 0));
+		CHECK_EQ(stacks[i].id, push(&fixture, parents[i], frames[i], 0).id);
 	CHECK(interner_count(&fixture.interner) <= STACKS);
 	end(&fixture);
 }

@@ -117,6 +117,18 @@ TEST(lane_reader_stops_at_the_room_it_is_given_and_goes_on_there)
 	end(&fixture);
 }
 
+// The stack of the guest's frame `id`, called from the two outermost frames of `first` below.
+static stack_id callee(struct fixture *fixture, stack_id parent, uint32_t id)
+{
+	uint64_t hash = interner_root(0);
+	struct interner_push push = { .frame = frame_map_get(&fixture->frames, id) };
+
+	hash = interner_hash(hash, frame_map_get(&fixture->frames, 1));
+	hash = interner_hash(hash, frame_map_get(&fixture->frames, 2));
+	push.hash = (uint32_t)(interner_hash(hash, push.frame) >> 32);
+	return interner_add(&fixture->interner, parent, &push, 0);
+}
+
 TEST(lane_reader_keeps_the_current_stack_until_it_is_edited)
 {
 	static const uint32_t first[] = { 1, 2, 3 }, second[] = { 4 };
@@ -141,8 +153,8 @@ TEST(lane_reader_keeps_the_current_stack_until_it_is_edited)
 	CHECK(items[0].stack != 0);
 	CHECK_EQ(items[0].stack, items[1].stack);
 	CHECK(items[2].stack != items[0].stack);
-	CHECK_EQ(fixture.interner.nodes[items[0].stack].parent, items[3].stack);
-	CHECK_EQ(fixture.interner.nodes[items[2].stack].parent, items[3].stack);
+	CHECK_EQ(items[0].stack, callee(&fixture, items[3].stack, 3));
+	CHECK_EQ(items[2].stack, callee(&fixture, items[3].stack, 4));
 	CHECK_EQ(0, items[4].stack);
 	CHECK_EQ(0, items[5].stack);
 	end(&fixture);
@@ -370,7 +382,7 @@ TEST(lane_reader_survives_noise)
 		lane_reader_decode(&fixture.reader, 4096, items, RING_BYTES);
 		CHECK(fixture.reader.at <= 4096);
 		CHECK(fixture.reader.broken || fixture.reader.at == 4096);
-		CHECK(fixture.reader.depth <= LANE_DEPTH_MAX);
+		CHECK(fixture.reader.path.depth <= LANE_DEPTH_MAX);
 		end(&fixture);
 	}
 }

@@ -477,12 +477,12 @@ struct table {
 	size_t count;
 };
 
-static void lay(struct table *table)
+static void lay(struct table *table, uint32_t segment_options)
 {
 	struct segment_hello hello = { 0 };
 
 	memset(table, 0, sizeof *table);
-	fake_session_open(&table->session, 0);
+	fake_session_open(&table->session, segment_options);
 	CHECK(fake_join(&table->guest, table->session.socket_name, &hello));
 	for (uint32_t i = 1; i < 3; i++)
 		fake_lane_open(&table->lanes[i], &table->guest, i);
@@ -514,7 +514,7 @@ TEST(merge_puts_the_earlier_owner_first_within_a_tick)
 {
 	struct table table;
 
-	lay(&table);
+	lay(&table, 0);
 	fake_write(
 		&table.lanes[2],
 		&(struct fake_event){ .type = LANE_FREE, .address = 64, .owner = 1, .time_ns = 9 });
@@ -529,11 +529,12 @@ TEST(merge_puts_the_earlier_owner_first_within_a_tick)
 	CHECK_EQ(TRACE_MALLOC, table.events[1].kind);
 }
 
+// Where all share one tick that cannot be; where each event has its own time it can, by a little.
 TEST(merge_puts_the_earlier_owner_first_even_with_a_later_time)
 {
 	struct table table;
 
-	lay(&table);
+	lay(&table, SEGMENT_CLOCK_NS);
 	// Later than the note that the image begins.
 	fake_write(&table.lanes[2],
 		   &(struct fake_event){
@@ -555,7 +556,7 @@ TEST(merge_orders_other_pages_by_time)
 {
 	struct table table;
 
-	lay(&table);
+	lay(&table, 0);
 	for (uint64_t i = 0; i < 4; i++) {
 		fake_write(&table.lanes[1 + i % 2],
 			   &(struct fake_event){ .type = LANE_MALLOC,
@@ -574,7 +575,7 @@ TEST(merge_tells_both_halves_of_a_realloc_as_one)
 {
 	struct table table;
 
-	lay(&table);
+	lay(&table, 0);
 	fake_write(&table.lanes[1],
 		   &(struct fake_event){ .type = LANE_REALLOC_FREE, .address = 64, .owner = 1 });
 	fake_write(&table.lanes[1],
@@ -602,7 +603,7 @@ TEST(merge_tells_the_halves_apart_where_another_thread_comes_between)
 					 TRACE_REALLOC_ALLOC };
 	struct table table;
 
-	lay(&table);
+	lay(&table, 0);
 	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_MALLOC,
 							  .address = 8192,
 							  .size = 1,
@@ -632,7 +633,7 @@ TEST(merge_leaves_a_realloc_to_nothing_as_its_first_half)
 {
 	struct table table;
 
-	lay(&table);
+	lay(&table, 0);
 	fake_write(&table.lanes[1],
 		   &(struct fake_event){ .type = LANE_REALLOC_FREE, .address = 64, .owner = 1 });
 	fake_write(&table.lanes[1],
@@ -648,7 +649,7 @@ TEST(merge_goes_on_where_no_order_is_possible)
 {
 	struct table table;
 
-	lay(&table);
+	lay(&table, 0);
 	fake_write(&table.lanes[1],
 		   &(struct fake_event){ .type = LANE_FREE, .address = 4096, .owner = 2 });
 	fake_write(&table.lanes[1],
