@@ -19,6 +19,7 @@ void interner_init(struct interner *interner, struct writer *writer)
 	memset(interner, 0, sizeof *interner);
 	interner->writer = writer;
 	set_capacity(interner, BITS_FIRST);
+	interner->pushes = mem_resize(NULL, INTERNER_PUSHES, sizeof *interner->pushes);
 }
 
 void interner_fini(struct interner *interner)

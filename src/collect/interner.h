@@ -36,9 +36,10 @@ struct interner {
 	size_t capacity;             // a power of two
 	unsigned shift;              // of a 32-bit hash, down to a place
 	size_t count;
-	struct interner_push *pushes; // for lane readers: what a batch waits for
-	size_t pushes_capacity;
+	struct interner_push *pushes; // INTERNER_PUSHES, for lane readers: what a batch waits for
 };
+
+enum { INTERNER_PUSHES = 16384 };
 
 void interner_init(struct interner *interner, struct writer *writer);
 void interner_fini(struct interner *interner); // accepts { 0 }

@@ -11,7 +11,9 @@ enum { ECHO_ITEMS_MIN = 16, ECHO_TIMES_MIN = 4 };
 
 // How much is taken apart before stacks are looked up: enough for the waits to overlap, and little
 // enough for all of it to stay in the nearest cache.
-enum { BATCH_ITEMS = 128, BATCH_PUSHES = 512, BATCH_PUSHES_MAX = BATCH_PUSHES + LANE_DEPTH_MAX };
+enum { BATCH_ITEMS = 128, BATCH_PUSHES = 512 };
+
+_Static_assert(BATCH_PUSHES + LANE_DEPTH_MAX <= INTERNER_PUSHES, "room for one more edit");
 
 static const uint64_t low_bytes[9] = {
 	0,
@@ -49,8 +51,6 @@ void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t 
 	reader->frames = frames;
 	reader->interner = interner;
 	reader->free_stacks = free_stacks;
-	interner->pushes = mem_grow(interner->pushes, &interner->pushes_capacity, BATCH_PUSHES_MAX,
-				    sizeof *interner->pushes);
 }
 
 void lane_reader_fini(struct lane_reader *reader)

@@ -10,7 +10,7 @@ static const uint8_t preamble_magic[8] = { 0x89, 'T', 'I', 'D', 'E', 0x0d, 0x0a,
 const uint8_t block_magic[BLOCK_MAGIC_BYTES] = { 0x8b, 'T', 'D', 'B', 'K', 0x0d, 0x0a, 0x1a };
 
 // Below this a compressor only adds to the size.
-enum { COMPRESS_BYTES_MIN = 256, COMPRESS_LEVEL = 1 };
+enum { COMPRESS_BYTES_MIN = 256, COMPRESS_PART_MIN = 4096, COMPRESS_LEVEL = 1 };
 
 void block_preamble_encode(const struct block_preamble *preamble,
 			   uint8_t out[static BLOCK_PREAMBLE_BYTES])
@@ -88,8 +88,37 @@ void block_packer_fini(struct block_packer *packer)
 	packer->zstd = NULL;
 }
 
+// Compress part by part into one frame. Returns its size, or an error of zstd's.
+static size_t compress(struct block_packer *packer, uint8_t *out, size_t bound, const uint8_t *raw,
+		       size_t size)
+{
+	ZSTD_outBuffer to = { .dst = out, .size = bound };
+	ZSTD_inBuffer from = { .src = raw };
+	size_t left;
+
+	if (!packer->zstd)
+		packer->zstd = ZSTD_createCCtx();
+	if (!packer->zstd)
+		return SIZE_MAX; // an error, like any other
+	ZSTD_CCtx_reset(packer->zstd, ZSTD_reset_session_only);
+	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel, COMPRESS_LEVEL);
+	ZSTD_CCtx_setPledgedSrcSize(packer->zstd, size);
+	for (size_t i = 0; i < packer->cuts_count; i++) {
+		// A part has to pay for its tables.
+		if (packer->cuts[i] < from.size + COMPRESS_PART_MIN)
+			continue;
+		from.size = packer->cuts[i];
+		left = ZSTD_compressStream2(packer->zstd, &to, &from, ZSTD_e_flush);
+		if (left != 0)
+			return SIZE_MAX; // no room: it does not get smaller
+	}
+	from.size = size;
+	left = ZSTD_compressStream2(packer->zstd, &to, &from, ZSTD_e_end);
+	return left == 0 ? to.pos : SIZE_MAX;
+}
+
 void block_pack(struct block_packer *packer, struct block *block, const void *raw, size_t size,
-		bool compress, struct bytes *out)
+		bool packed, struct bytes *out)
 {
 	size_t header_at = out->size;
 	size_t bound = ZSTD_compressBound(size);
@@ -100,15 +129,12 @@ void block_pack(struct block_packer *packer, struct block *block, const void *ra
 	bytes_reserve(out, BLOCK_HEADER_BYTES + bound);
 	payload = out->data + header_at + BLOCK_HEADER_BYTES;
 	block->codec = BLOCK_RAW;
-	if (compress && size >= COMPRESS_BYTES_MIN) {
-		if (!packer->zstd)
-			packer->zstd = ZSTD_createCCtx();
-		if (packer->zstd)
-			stored = ZSTD_compressCCtx(packer->zstd, payload, bound, raw, size,
-						   COMPRESS_LEVEL);
-		if (packer->zstd && !ZSTD_isError(stored) && stored < size)
+	if (packed && size >= COMPRESS_BYTES_MIN) {
+		stored = compress(packer, payload, bound, raw, size);
+		if (!ZSTD_isError(stored) && stored < size)
 			block->codec = BLOCK_ZSTD;
 	}
+	packer->cuts_count = 0;
 	if (block->codec == BLOCK_RAW) {
 		stored = size;
 		if (size > 0)

@@ -72,16 +72,22 @@ void block_header_encode(const struct block *block, uint8_t out[static BLOCK_HEA
 bool block_header_decode(const uint8_t in[static BLOCK_HEADER_BYTES], struct block *block);
 
 // Packs payloads; keeps the compressor and its memory from block to block.
+//
+// A payload whose parts are unlike each other, as columns are, packs better when the compressor
+// begins each with statistics of its own: `cuts` says where parts begin. It is one frame all the
+// same.
 struct block_packer {
-	void *zstd; // ZSTD_CCtx
+	void *zstd;      // ZSTD_CCtx
+	size_t cuts[64]; // rising offsets in the next payload
+	size_t cuts_count;
 };
 
 void block_packer_fini(struct block_packer *packer); // accepts { 0 }
 
 // Append a whole block, header and payload, to `out`. Sets sizes, codec and checksum of *block.
-// Takes zstd where that is smaller and `compress` is set. `size` is at most BLOCK_SIZE_MAX.
+// Takes zstd where that is smaller and `packed` is set. `size` is at most BLOCK_SIZE_MAX.
 void block_pack(struct block_packer *packer, struct block *block, const void *raw, size_t size,
-		bool compress, struct bytes *out);
+		bool packed, struct bytes *out);
 
 // Does the stored payload have the checksum that the header says?
 bool block_intact(const struct block *block, const uint8_t *stored);

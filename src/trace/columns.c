@@ -230,9 +230,10 @@ static uint64_t columns_kept(const struct columns_encoder *encoder)
 	return kept;
 }
 
-void columns_finish(struct columns_encoder *encoder, struct bytes *out)
+size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t *cuts)
 {
 	uint64_t kept = columns_kept(encoder);
+	size_t count = 0;
 
 	if (encoder->count > 0) {
 		end_time_run(encoder);
@@ -253,12 +254,15 @@ void columns_finish(struct columns_encoder *encoder, struct bytes *out)
 		bytes_add_varint(out, encoder->column[column].size);
 	}
 	for (int column = 0; column < COLUMNS_COUNT; column++) {
+		if ((kept & BIT(column)) && cuts != NULL)
+			cuts[count++] = out->size;
 		if (kept & BIT(column))
 			bytes_add(out, encoder->column[column].data, encoder->column[column].size);
 		encoder->column[column].size = 0;
 	}
 	encoder->count = encoder->roomy = 0;
 	encoder->kinds_used = encoder->columns_used = 0;
+	return count;
 }
 
 static bool read_kinds(struct columns_decoder *decoder, struct bytes_cursor *in)

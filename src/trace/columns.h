@@ -94,8 +94,9 @@ void columns_add_echo(struct columns_encoder *encoder, const struct columns_row 
 void columns_open_row(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns,
 		      uint32_t max);
 
-// Write the payload to `out` and begin anew.
-void columns_finish(struct columns_encoder *encoder, struct bytes *out);
+// Write the payload to `out` and begin anew. If `cuts` is not NULL, it gets where in `out` each
+// column begins, at most COLUMNS_MAX; returns their number.
+size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t *cuts);
 
 struct columns_decoder {
 	uint32_t left; // events not yet read

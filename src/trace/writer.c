@@ -135,7 +135,8 @@ static void put_events(struct writer *writer)
 	if (writer->columns.count == 0)
 		return;
 	writer->whole = mark_here(writer);
-	columns_finish(&writer->columns, &writer->chain.raw);
+	writer->chain.packer.cuts_count =
+		columns_finish(&writer->columns, &writer->chain.raw, writer->chain.packer.cuts);
 	if (!chain_put(&writer->chain, &block, false, &writer->err)) {
 		fail(writer);
 		return;

@@ -29,7 +29,7 @@ static void check_events(const struct trace_event *events, uint32_t count, uint6
 		payload.size = 0;
 		for (uint32_t i = 0; i < count; i++)
 			columns_add(encoder, &events[i]);
-		columns_finish(encoder, &payload);
+		columns_finish(encoder, &payload, NULL);
 	}
 	copy = test_guarded_copy(payload.data, payload.size);
 	CHECK(columns_decoder_init(decoder, bytes_cursor(copy, payload.size), count, first_number,
@@ -95,8 +95,8 @@ TEST(columns_of_rows_are_those_of_their_events)
 			times = 0;
 		if (one->count + row.count * (times + 1) > COLUMNS_EVENTS_MAX) {
 			single.size = rows.size = 0;
-			columns_finish(one, &single);
-			columns_finish(two, &rows);
+			columns_finish(one, &single, NULL);
+			columns_finish(two, &rows, NULL);
 			CHECK_EQ(single.size, rows.size);
 			CHECK_BYTES(single.data, rows.data, single.size);
 		}
@@ -231,7 +231,7 @@ TEST(columns_of_one_site_take_next_to_nothing)
 
 	for (int i = 0; i < 10000; i++)
 		columns_add(encoder, &(struct trace_event){ .kind = TRACE_FREE, .address = 4096 });
-	columns_finish(encoder, &payload);
+	columns_finish(encoder, &payload, NULL);
 	// A byte for the kind and one for the address; no size, no stack, no low bits.
 	CHECK(payload.size < 20100);
 	columns_encoder_fini(encoder);
