@@ -18,6 +18,8 @@ static const struct command *const commands[] = {
 	&cmd_report,
 	&cmd_window,
 	&cmd_transients,
+	&cmd_active,
+	&cmd_map,
 	&cmd_info,
 	&cmd_dump,
 	&cmd_repair,

@@ -1,0 +1,210 @@
+// tidemark map: the address space of a process, drawn, and who is in the way.
+#include "cli/at.h"
+
+#include "os/convert.h"
+#include "report/atlas.h"
+#include "report/tracefrag.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_DEFAULT = 10 };
+
+enum { OPTION_GRANULARITY = 1, OPTION_OUTPUT, OPTION_RANGE, OPTION_TRACEFRAG };
+
+static const struct option_row options[] = {
+	AT_ROW_MOMENT,
+	{ OPTION_GRANULARITY, 0, "granularity", "SIZE", "bytes of a slot (64K)" },
+	{ OPTION_RANGE, 0, "range", "LOW..HIGH", "only this part: two addresses in hexadecimal" },
+	{ OPTION_OUTPUT, 'o', "output", "X.svg|X.png", "draw a picture into this file" },
+	{ OPTION_TRACEFRAG, 0, "tracefrag", NULL,
+	  "list the reservations that leave a slot partly unused, as tracefrag did" },
+	AT_ROW_ROWS("mappers that are in the way"),
+	AT_ROW_ALL_FRAMES,
+	LOOK_ROW_JSON("map.json"),
+	LOOK_ROWS,
+	{ 0 },
+};
+
+struct request {
+	struct at at;
+	struct atlas_options atlas;
+	const char *output;
+	bool tracefrag;
+};
+
+// "0x40000000..0x80000000"
+static bool parse_range(const char *text, uint64_t *low, uint64_t *high)
+{
+	const char *dots = strstr(text, "..");
+	char *end;
+
+	if (!dots)
+		return false;
+	*low = strtoull(text, &end, 16);
+	if (end != dots || end == text)
+		return false;
+	*high = strtoull(dots + 2, &end, 16);
+	return *end == 0 && end != dots + 2 && *low < *high && *low % SPACE_PAGE == 0 &&
+	       *high % SPACE_PAGE == 0;
+}
+
+// Take one option. False: return args->exit_code.
+static bool take(struct args *args, struct request *request, int id)
+{
+	switch (at_take(args, &request->at, id)) {
+	case LOOK_TAKEN:
+		return true;
+	case LOOK_MISTAKE:
+		return false;
+	case LOOK_NOT_MINE:
+		break;
+	}
+	switch (id) {
+	case OPTION_GRANULARITY:
+		if (!args_bytes(args, &request->atlas.granularity))
+			return false;
+		if (request->atlas.granularity < SPACE_PAGE ||
+		    request->atlas.granularity > UINT64_C(1) << 40 ||
+		    request->atlas.granularity & (request->atlas.granularity - 1))
+			return args_mistake(args, "--granularity is a power of two from 4K to 1T");
+		return true;
+	case OPTION_RANGE:
+		return parse_range(args->value, &request->atlas.low, &request->atlas.high) ||
+		       args_mistake(args, "--range needs two addresses of pages, as in "
+					  "0x40000000..0x80000000");
+	case OPTION_OUTPUT:
+		request->output = args->value;
+		return true;
+	case OPTION_TRACEFRAG:
+		request->tracefrag = true;
+		return true;
+	}
+	return false;
+}
+
+static const char *ending(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot ? dot + 1 : "";
+}
+
+static bool write_file(const char *path, const struct str *text, struct err *err)
+{
+	FILE *file = fopen(path, "we");
+	bool good;
+
+	if (!file)
+		return err_errno(err, errno, "cannot write %s", path);
+	good = fwrite(str_get(text), 1, text->length, file) == text->length;
+	if (fclose(file) != 0 || !good)
+		return err_errno(err, errno, "cannot write %s", path);
+	return true;
+}
+
+static bool draw(const struct atlas *atlas, const char *path, struct err *err)
+{
+	struct str svg = { 0 };
+	struct sink sink = sink_to_str(&svg);
+	bool good;
+
+	atlas_write_svg(atlas, &sink);
+	if (strcmp(ending(path), "png") == 0)
+		good = convert_svg(str_get(&svg), svg.length, "png", path, err);
+	else
+		good = write_file(path, &svg, err);
+	str_fini(&svg);
+	return good;
+}
+
+static bool write_answer(const struct request *request, struct sight *sight, struct sink *sink,
+			 struct err *err)
+{
+	struct paper paper = at_paper(&request->at, sink);
+	struct atlas atlas;
+	bool good;
+
+	good = atlas_init(&atlas, sight, &request->atlas, err);
+	if (good && request->tracefrag)
+		tracefrag_write(sight, atlas.process, sink);
+	else if (good && request->at.look.json)
+		atlas_write_json(&atlas, sink);
+	else if (good && !request->output)
+		atlas_write_text(&atlas, &paper);
+	if (good && request->output)
+		good = draw(&atlas, request->output, err);
+	atlas_fini(&atlas);
+	return good && sink_ok(sink, err);
+}
+
+static int print(const struct request *request)
+{
+	struct sink sink = sink_to_file(stdout);
+	struct err err = { 0 };
+	struct sight sight;
+	int code = EXIT_ANSWERED;
+
+	if (!at_open(&request->at, &sight, &err))
+		return args_fail(&cmd_map, &err);
+	if (!write_answer(request, &sight, &sink, &err))
+		code = args_fail(&cmd_map, &err);
+	else if (request->at.look.json || request->tracefrag || request->output)
+		at_warn(&cmd_map, &sight);
+	sight_close(&sight);
+	return code;
+}
+
+static bool check(struct args *args, const struct request *request)
+{
+	if (!at_check(args, &request->at))
+		return false;
+	if (request->output && strcmp(ending(request->output), "svg") != 0 &&
+	    strcmp(ending(request->output), "png") != 0)
+		return args_mistake(args, "--output is a file that ends in .svg or .png");
+	return true;
+}
+
+static int run(int argc, char **argv)
+{
+	struct request request = {
+		.at = { .rows_max = ROWS_DEFAULT },
+		.atlas = { .granularity = SPACE_SLOT },
+	};
+	struct args args;
+	int id;
+
+	args_init(&args, &cmd_map, argc, argv);
+	while ((id = args_next(&args)) != ARGS_END)
+		if (id == ARGS_EXIT || !take(&args, &request, id))
+			break;
+	if (id == ARGS_END && check(&args, &request)) {
+		request.atlas.rows_max = request.at.rows_max;
+		request.atlas.all_frames = request.at.all_frames;
+		args.exit_code = print(&request);
+	}
+	at_fini(&request.at);
+	return args.exit_code;
+}
+
+const struct command cmd_map = {
+	.name = "map",
+	.brief = "draw an address space, its holes, and who is in the way",
+	.usage = "FILE [options]",
+	.text = "What is mapped in a process at a moment, slot by slot and by owner; how much is\n"
+		"free, the largest free block, and how both went over time; and by who mapped it\n"
+		"(the stack): how much it is, what it wastes of its slots, and how large the\n"
+		"largest free block were without it. Calls that failed for want of memory come\n"
+		"with what was free just then and who was in the way. Of several processes the\n"
+		"one with the most mapped is shown (--process).\n",
+	.examples =
+		"  tidemark map app.tide                        at exit\n"
+		"  tidemark map app.tide --at 12.5s -o app.png  a picture\n"
+		"  tidemark map app.tide --range 0x40000000..0x80000000 --granularity 4K\n"
+		"  tidemark map app.tide --tracefrag            for scripts that read tracefrag\n",
+	.options = options,
+	.shared = filters_rows,
+	.shared_title = filters_title,
+	.run = run,
+};

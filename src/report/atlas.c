@@ -1,0 +1,641 @@
+#include "report/atlas.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FREE_SLOTS_MAX = 64,   // free ones in a row that are drawn, where the space is 64 bits wide
+	ALIKE_SLOTS_MAX = 512, // mapped ones in a row that are all alike
+	MAP_SHARED_BIT = 1,
+	MAP_32BIT_BIT = 0x40,
+	ENOMEM_NUMBER = 12,
+};
+
+#define LOW_32BIT (UINT64_C(1) << 30) // where MAP_32BIT puts things
+#define HIGH_32BIT (UINT64_C(1) << 31)
+#define HIGH_32 (UINT64_C(1) << 32)
+
+// ---- who is in the way ----
+
+// Mappings by who made them, and what the space were without each.
+struct census {
+	const struct space *space;
+	process_id process;
+	uint64_t low, high;
+	uint64_t granularity; // 0: nobody asks for waste and ages
+	uint64_t now_ns;
+	struct atlas_group *groups;
+	size_t count, capacity;
+	struct map numbers; // key -> position
+};
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	a = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
+	return a ^ a >> 29;
+}
+
+static bool same_group(const struct atlas_group *group, const struct range *range, uint8_t owner)
+{
+	return group->stack == range->stack && group->owner == owner &&
+	       (range->stack || group->file == range->file);
+}
+
+// The position of a range's group. Keys are hashes: one that is taken by another group moves on.
+static size_t group_of(struct census *census, const struct range *range)
+{
+	uint8_t owner = (uint8_t)space_owner(census->space, range);
+	uint64_t key = mix(mix(range->stack, range->stack ? 0 : range->file), owner);
+	uint64_t *number;
+	bool added;
+
+	for (;; key++) {
+		number = map_put(&census->numbers, key, &added);
+		if (added)
+			break;
+		if (same_group(&census->groups[*number], range, owner))
+			return *number;
+	}
+	*number = census->count;
+	census->groups = mem_grow(census->groups, &census->capacity, census->count + 1,
+				  sizeof *census->groups);
+	census->groups[census->count] = (struct atlas_group){
+		.stack = range->stack,
+		.file = range->file,
+		.owner = owner,
+		.flags = range->flags,
+		.size_min = UINT64_MAX,
+		.age_min_ns = UINT64_MAX,
+	};
+	return census->count++;
+}
+
+// Free bytes of the slot at `address` from there on, or down from there, as far as `limit`.
+static uint64_t rest_of_slot(uint64_t address, uint64_t granularity)
+{
+	return (granularity - address % granularity) % granularity;
+}
+
+// The hole [from, to) between two mappings: what of it lies in slots that one of them is in.
+static void share_waste(struct census *census, uint64_t from, uint64_t to, size_t below,
+			size_t above)
+{
+	uint64_t up = rest_of_slot(from, census->granularity);
+	uint64_t down;
+
+	if (below != SIZE_MAX) {
+		if (up > to - from)
+			up = to - from;
+		census->groups[below].waste += up;
+		from += up;
+	}
+	down = to % census->granularity;
+	if (down > to - from)
+		down = to - from;
+	if (above != SIZE_MAX)
+		census->groups[above].waste += down;
+}
+
+static void count_piece(struct census *census, size_t group, const struct range *range)
+{
+	struct atlas_group *into = &census->groups[group];
+	uint64_t age = census->now_ns > range->time_ns ? census->now_ns - range->time_ns : 0;
+
+	into->bytes += range->end - range->start;
+	if (range->commit)
+		into->committed += range->end - range->start;
+	into->protections |= (uint8_t)(1 << (range->protection & 7));
+	if (age < into->age_min_ns)
+		into->age_min_ns = age;
+	if (age > into->age_max_ns)
+		into->age_max_ns = age;
+}
+
+// A mapping, all its pieces, is over.
+static void count_mapping(struct census *census, size_t group, uint64_t size)
+{
+	struct atlas_group *into = &census->groups[group];
+
+	into->count++;
+	if (size < into->size_min)
+		into->size_min = size;
+	if (size > into->size_max)
+		into->size_max = size;
+}
+
+static void widen(struct census *census, size_t group, uint64_t hole)
+{
+	if (hole > census->groups[group].largest_without)
+		census->groups[group].largest_without = hole;
+}
+
+// Walks the ranges once. Those side by side of one group, with the holes around them, would be one
+// hole without the group.
+static void take_census(struct census *census)
+{
+	const struct ranges *ranges = space_ranges(census->space, census->process);
+	const struct range *range = ranges_from(ranges, census->low);
+	uint64_t free_from = census->low; // where the hole below the present group's run begins
+	uint64_t last_end = census->low;
+	uint64_t number = UINT64_MAX;
+	uint64_t began = 0; // of the present mapping
+	size_t present = SIZE_MAX;
+
+	for (; range && range->start < census->high; range = ranges_from(ranges, last_end)) {
+		size_t group = group_of(census, range);
+
+		if (present != SIZE_MAX)
+			widen(census, present, range->start - free_from);
+		if (census->granularity && range->start > last_end)
+			share_waste(census, last_end, range->start, present, group);
+		if (group != present || range->start != last_end || range->number != number) {
+			if (present != SIZE_MAX)
+				count_mapping(census, present, last_end - began);
+			began = range->start;
+		}
+		if (group != present)
+			free_from = last_end;
+		count_piece(census, group, range);
+		present = group;
+		number = range->number;
+		last_end = range->end;
+	}
+	if (present == SIZE_MAX)
+		return;
+	count_mapping(census, present, last_end - began);
+	if (last_end >= census->high)
+		return;
+	widen(census, present, census->high - free_from);
+	if (census->granularity)
+		share_waste(census, last_end, census->high, present, SIZE_MAX);
+}
+
+static void census_fini(struct census *census)
+{
+	map_fini(&census->numbers);
+	mem_free(census->groups);
+}
+
+// What nobody can do without, or should be blamed for.
+static bool is_fixture(uint8_t owner)
+{
+	return owner == SPACE_TIDEMARK || owner == SPACE_KERNEL || owner == SPACE_MAIN_STACK;
+}
+
+// ---- what the pass over the trace gathers ----
+
+static void add_failure(struct atlas *atlas, const struct space *space,
+			const struct trace_event *event)
+{
+	struct census census = { .space = space, .process = atlas->process };
+	struct atlas_failure *failure;
+	bool low_only = event->vm && event->kind == TRACE_MMAP && event->vm->flags & MAP_32BIT_BIT;
+
+	if (atlas->failures_count++ >= ATLAS_FAILURES_MAX)
+		return;
+	failure = &atlas->failures[atlas->failures_count - 1];
+	*failure = (struct atlas_failure){
+		.number = event->number,
+		.time_ns = event->time_ns,
+		.kind = event->kind,
+		.error = event->vm ? event->vm->error : ENOMEM_NUMBER,
+		.size = event->size,
+		.thread = event->thread,
+		.stack = event->stack,
+		.low = low_only ? LOW_32BIT : atlas->low,
+		.high = low_only ? HIGH_32BIT : atlas->high,
+	};
+	failure->holes =
+		ranges_holes(space_ranges(space, atlas->process), failure->low, failure->high);
+	census.low = failure->low;
+	census.high = failure->high;
+	take_census(&census);
+	for (size_t i = 0; i < census.count; i++) {
+		const struct atlas_group *group = &census.groups[i];
+
+		if (!is_fixture(group->owner) && group->largest_without > failure->holes.largest &&
+		    group->largest_without > failure->culprit.largest_without)
+			failure->culprit = *group;
+	}
+	census_fini(&census);
+}
+
+static bool is_failure(const struct trace_event *event)
+{
+	if (event->kind == TRACE_FAILED || event->kind == TRACE_REALLOC_FAILED ||
+	    event->kind == TRACE_REALLOC_UNDO)
+		return true;
+	return event->vm && event->vm->error == ENOMEM_NUMBER &&
+	       (event->kind == TRACE_MMAP || event->kind == TRACE_MREMAP ||
+		event->kind == TRACE_BRK || event->kind == TRACE_SHMAT);
+}
+
+static void add_point(struct atlas *atlas, const struct space *space, uint64_t time_ns)
+{
+	const struct space_totals *totals = space_process(space, atlas->process);
+	struct ranges_holes holes =
+		ranges_holes(space_ranges(space, atlas->process), atlas->low, atlas->high);
+	uint64_t length = atlas->points_end_ns ? atlas->points_end_ns : 1;
+	uint64_t at = (uint64_t)((double)time_ns / (double)length * ATLAS_POINTS);
+	struct atlas_point *point = &atlas->points[at < ATLAS_POINTS ? at : ATLAS_POINTS - 1];
+
+	if (holes.bytes < point->free_min)
+		point->free_min = holes.bytes;
+	if (holes.largest < point->largest_min)
+		point->largest_min = holes.largest;
+	if (holes.count > point->holes_max)
+		point->holes_max = holes.count;
+	if (totals->reserved_bytes + totals->inherited_bytes > point->reserved_max)
+		point->reserved_max = totals->reserved_bytes + totals->inherited_bytes;
+	if (totals->committed_bytes > point->committed_max)
+		point->committed_max = totals->committed_bytes;
+}
+
+static void before_event(void *context, const struct space *space, const struct trace_event *event)
+{
+	struct atlas *atlas = context;
+	const struct trace_thread *thread = reader_thread(atlas->sight->reader, event->thread);
+
+	if (!thread || thread->process != atlas->process)
+		return;
+	if (is_failure(event))
+		add_failure(atlas, space, event);
+}
+
+static void after_event(void *context, const struct space *space, const struct trace_event *event)
+{
+	struct atlas *atlas = context;
+	const struct trace_thread *thread = reader_thread(atlas->sight->reader, event->thread);
+
+	if (thread && thread->process == atlas->process)
+		add_point(atlas, space, event->time_ns);
+}
+
+// A stretch of time without events is as the one before it ended.
+static void fill_points(struct atlas *atlas)
+{
+	struct atlas_point last = { 0 };
+
+	for (int i = 0; i < ATLAS_POINTS; i++) {
+		if (atlas->points[i].free_min == UINT64_MAX)
+			atlas->points[i] = last;
+		last = atlas->points[i];
+	}
+}
+
+static void set_part(struct atlas *atlas)
+{
+	const struct trace_process *process = reader_process(atlas->sight->reader, atlas->process);
+	const struct space *space = present_space(atlas->sight->present);
+
+	atlas->low = atlas->options->low;
+	atlas->high = atlas->options->high;
+	if (!atlas->high)
+		atlas->high = process->bits == 32 ? HIGH_32 : space_limit(space, atlas->process);
+}
+
+// The whole trace, for the curve and the failures.
+static void read_whole(struct atlas *atlas)
+{
+	struct progress progress;
+	struct present_options options = {
+		.at_exit = true,
+		.inherits = TRACE_NONE,
+		.progress = &progress,
+		.before = before_event,
+		.after = after_event,
+		.context = atlas,
+	};
+
+	atlas->points_end_ns = moment_duration(atlas->sight->reader);
+	atlas->points = mem_alloc(ATLAS_POINTS, sizeof *atlas->points);
+	for (int i = 0; i < ATLAS_POINTS; i++)
+		atlas->points[i].free_min = atlas->points[i].largest_min = UINT64_MAX;
+	reader_rewind(atlas->sight->reader);
+	progress_begin(&progress, atlas->sight->options.progress, "drawing",
+		       reader_bytes(atlas->sight->reader));
+	present_free(present_read(atlas->sight->reader, &options));
+	progress_end(&progress);
+	fill_points(atlas);
+}
+
+// ---- the map ----
+
+struct atlas_cell atlas_cell(const struct atlas *atlas, uint64_t address)
+{
+	const struct space *space = present_space(atlas->sight->present);
+	const struct ranges *ranges = space_ranges(space, atlas->process);
+	uint64_t slot = address - address % atlas->granularity;
+	uint64_t end = slot + atlas->granularity;
+	uint64_t owners[SPACE_OWNERS_COUNT] = { 0 };
+	struct atlas_cell cell = { .owner = ATLAS_FREE, .reserved = true };
+	uint64_t mapped = 0;
+	const struct range *range;
+
+	for (uint64_t at = slot; (range = ranges_from(ranges, at)) && range->start < end;
+	     at = range->end) {
+		uint64_t from = range->start > slot ? range->start : slot;
+		uint64_t to = range->end < end ? range->end : end;
+
+		owners[space_owner(space, range)] += to - from;
+		mapped += to - from;
+		if (range->commit || range->protection)
+			cell.reserved = false;
+		if (range->end >= end)
+			break;
+	}
+	if (!mapped)
+		return (struct atlas_cell){ .owner = ATLAS_FREE };
+	for (int i = 0; i < SPACE_OWNERS_COUNT; i++)
+		if (cell.owner == ATLAS_FREE ? owners[i] : owners[i] > owners[cell.owner])
+			cell.owner = (uint8_t)i;
+	cell.fill = (uint8_t)(mapped / ((atlas->granularity + 254) / 255));
+	if (mapped == atlas->granularity)
+		cell.fill = 255;
+	else if (cell.fill == 0)
+		cell.fill = 1;
+	return cell;
+}
+
+static void add_segment(struct atlas *atlas, uint64_t start, uint64_t end, uint64_t skipped,
+			uint8_t owner, bool reserved)
+{
+	struct atlas_segment *last =
+		atlas->segments_count ? &atlas->segments[atlas->segments_count - 1] : NULL;
+
+	if (last && last->end >= start && !skipped) {
+		if (end > last->end)
+			last->end = end;
+		return;
+	}
+	atlas->segments = mem_grow(atlas->segments, &atlas->segments_capacity,
+				   atlas->segments_count + 1, sizeof *atlas->segments);
+	atlas->segments[atlas->segments_count++] = (struct atlas_segment){
+		.start = start,
+		.end = end,
+		.skipped = skipped,
+		.skipped_owner = owner,
+		.skipped_reserved = reserved,
+	};
+}
+
+// [start, end) is all of one kind: draw it, or its beginning and its end. Both lie on slots.
+static void add_stretch(struct atlas *atlas, uint64_t start, uint64_t end, uint8_t owner,
+			bool reserved, uint64_t slots_max)
+{
+	uint64_t side = slots_max / 2 * atlas->granularity;
+
+	if (end - start <= slots_max * atlas->granularity) {
+		add_segment(atlas, start, end, 0, 0, false);
+		return;
+	}
+	if (owner != ATLAS_FREE) {
+		add_segment(atlas, start, start + side, 0, 0, false);
+		add_segment(atlas, end - side, end, end - start - 2 * side, owner, reserved);
+	} else if (atlas->segments_count == 0) {
+		add_segment(atlas, end, end, end - start, owner, reserved);
+	} else if (end < atlas->high) {
+		add_segment(atlas, end, end, end - start, owner, reserved);
+	}
+}
+
+static uint64_t slot_down(const struct atlas *atlas, uint64_t address)
+{
+	return address - address % atlas->granularity;
+}
+
+static uint64_t slot_up(const struct atlas *atlas, uint64_t address)
+{
+	return slot_down(atlas, address + atlas->granularity - 1);
+}
+
+static void lay_out_used(struct atlas *atlas)
+{
+	const struct space *space = present_space(atlas->sight->present);
+	const struct ranges *ranges = space_ranges(space, atlas->process);
+	uint64_t at = slot_down(atlas, atlas->low);
+	const struct range *range = ranges_from(ranges, atlas->low);
+
+	while (range && range->start < atlas->high) {
+		uint64_t end = range->end < atlas->high ? range->end : atlas->high;
+		uint64_t from = slot_down(atlas, range->start);
+
+		if (from > at) {
+			add_stretch(atlas, at, from, ATLAS_FREE, false, FREE_SLOTS_MAX);
+			at = from;
+		}
+		if (slot_up(atlas, end) > at) {
+			add_stretch(atlas, at, slot_up(atlas, end),
+				    (uint8_t)space_owner(space, range),
+				    !range->commit && !range->protection, ALIKE_SLOTS_MAX);
+			at = slot_up(atlas, end);
+		}
+		range = ranges_from(ranges, range->end);
+	}
+}
+
+static uint64_t cells_of(const struct atlas *atlas)
+{
+	uint64_t cells = 0;
+
+	for (size_t i = 0; i < atlas->segments_count; i++)
+		cells += (atlas->segments[i].end - atlas->segments[i].start) / atlas->granularity;
+	return cells;
+}
+
+static void lay_out(struct atlas *atlas)
+{
+	bool whole = atlas->high - atlas->low <= HIGH_32;
+
+	for (;; atlas->granularity *= 2) {
+		atlas->segments_count = 0;
+		if (whole)
+			add_segment(atlas, slot_down(atlas, atlas->low),
+				    slot_up(atlas, atlas->high), 0, 0, false);
+		else
+			lay_out_used(atlas);
+		if (cells_of(atlas) <= ATLAS_CELLS_MAX)
+			break;
+	}
+}
+
+// ---- figures ----
+
+static void count_slots(struct atlas *atlas)
+{
+	const struct ranges *ranges =
+		space_ranges(present_space(atlas->sight->present), atlas->process);
+	uint64_t granularity = atlas->options->granularity;
+	uint64_t at = atlas->low;
+
+	while (at < atlas->high) {
+		const struct range *range = ranges_from(ranges, at);
+		uint64_t stop = range && range->start < atlas->high ? range->start : atlas->high;
+		uint64_t first = at + rest_of_slot(at, granularity);
+
+		if (stop > first) {
+			uint64_t slots = (stop - first) / granularity;
+
+			atlas->slots_free += slots;
+			if (slots > atlas->largest_slots)
+				atlas->largest_slots = slots;
+		}
+		if (!range)
+			break;
+		at = range->end;
+	}
+	atlas->unusable = atlas->holes.bytes - atlas->slots_free * granularity;
+}
+
+static void count_owners(struct atlas *atlas)
+{
+	const struct space *space = present_space(atlas->sight->present);
+	const struct ranges *ranges = space_ranges(space, atlas->process);
+	const struct range *range;
+
+	for (uint64_t at = atlas->low;
+	     (range = ranges_from(ranges, at)) && range->start < atlas->high; at = range->end) {
+		uint64_t from = range->start > atlas->low ? range->start : atlas->low;
+		uint64_t to = range->end < atlas->high ? range->end : atlas->high;
+
+		atlas->owners[space_owner(space, range)] += to - from;
+		atlas->reserved += to - from;
+		if (range->commit)
+			atlas->committed += to - from;
+	}
+}
+
+static int most_in_the_way_first(const void *a, const void *b)
+{
+	const struct atlas_group *x = a;
+	const struct atlas_group *y = b;
+
+	if (x->largest_without != y->largest_without)
+		return x->largest_without > y->largest_without ? -1 : 1;
+	if (x->waste != y->waste)
+		return x->waste > y->waste ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+
+static bool group_selected(const struct atlas *atlas, const struct atlas_group *group)
+{
+	const struct query *query = &atlas->sight->selection.query;
+
+	return !is_fixture(group->owner) &&
+	       (!query->stack || query->stack(query->context, group->stack));
+}
+
+static void make_table(struct atlas *atlas)
+{
+	struct census census = {
+		.space = present_space(atlas->sight->present),
+		.process = atlas->process,
+		.low = atlas->low,
+		.high = atlas->high,
+		.granularity = atlas->options->granularity,
+		.now_ns = present_time(atlas->sight->present, atlas->process),
+	};
+
+	take_census(&census);
+	for (size_t i = 0; i < census.count; i++) {
+		struct atlas_group *group = &census.groups[i];
+
+		if (group->largest_without < atlas->holes.largest)
+			group->largest_without = atlas->holes.largest;
+		if (!group_selected(atlas, group))
+			continue;
+		atlas->groups = mem_grow(atlas->groups, &atlas->groups_capacity,
+					 atlas->groups_count + 1, sizeof *atlas->groups);
+		atlas->groups[atlas->groups_count++] = *group;
+	}
+	if (atlas->groups_count)
+		qsort(atlas->groups, atlas->groups_count, sizeof *atlas->groups,
+		      most_in_the_way_first);
+	census_fini(&census);
+}
+
+bool atlas_init(struct atlas *atlas, struct sight *sight, const struct atlas_options *options,
+		struct err *err)
+{
+	*atlas = (struct atlas){
+		.sight = sight,
+		.options = options,
+		.granularity = options->granularity,
+	};
+	sight_read(sight, NULL);
+	sight_warn_of_space(sight);
+	if (!sight_choose(sight, &atlas->process, err))
+		return false;
+	set_part(atlas);
+	atlas->holes = ranges_holes(space_ranges(present_space(sight->present), atlas->process),
+				    atlas->low, atlas->high);
+	count_slots(atlas);
+	count_owners(atlas);
+	make_table(atlas);
+	lay_out(atlas);
+	read_whole(atlas);
+	return true;
+}
+
+void atlas_fini(struct atlas *atlas)
+{
+	mem_free(atlas->segments);
+	mem_free(atlas->groups);
+	mem_free(atlas->points);
+	*atlas = (struct atlas){ 0 };
+}
+
+const char *atlas_failure_word(const struct atlas_failure *failure)
+{
+	switch (failure->kind) {
+	case TRACE_MMAP:
+		return "mmap";
+	case TRACE_MREMAP:
+		return "mremap";
+	case TRACE_BRK:
+		return "brk";
+	case TRACE_SHMAT:
+		return "shmat";
+	case TRACE_REALLOC_FAILED:
+	case TRACE_REALLOC_UNDO:
+		return "realloc";
+	default:
+		return "malloc";
+	}
+}
+
+void atlas_describe_type(const struct atlas_group *group, struct str *text)
+{
+	str_add(text, group->flags & MAP_SHARED_BIT ? "shared" : "private");
+	for (unsigned protection = 0; protection < 8; protection++)
+		if (group->protections & 1 << protection)
+			str_format(text, " %c%c%c", protection & 1 ? 'r' : '-',
+				   protection & 2 ? 'w' : '-', protection & 4 ? 'x' : '-');
+}
+
+// From the palette of Okabe and Ito, with lighter and darker ones of the same hue for what belongs
+// together.
+const char *atlas_colour(uint8_t owner)
+{
+	static const char *const colours[SPACE_OWNERS_COUNT + 1] = {
+		[SPACE_PROGRAM] = "#d55e00",      [SPACE_MALLOC_HEAP] = "#0072b2",
+		[SPACE_MALLOC_ARENA] = "#56b4e9", [SPACE_MALLOC_LARGE] = "#003f66",
+		[SPACE_ALLOCATOR] = "#8fb8de",    [SPACE_THREAD_STACK] = "#009e73",
+		[SPACE_MAIN_STACK] = "#00573f",   [SPACE_LIBRARY] = "#e69f00",
+		[SPACE_FILE] = "#f0e442",         [SPACE_LIBC] = "#cc79a7",
+		[SPACE_LOADER] = "#7d3f64",       [SPACE_KERNEL] = "#999999",
+		[SPACE_TIDEMARK] = "#4d4d4d",     [ATLAS_FREE] = "#f4f4f4",
+	};
+
+	return colours[owner];
+}

@@ -1,0 +1,312 @@
+#include "report/tracefrag.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+	MEM_RESERVED = 0x2000,
+	MEM_COMMITTED = 0x1000,
+	NS_PER_MS = 1000000,
+	NS_PER_S = 1000000000,
+	AREAS_MAX = 2,
+};
+
+struct reservation {
+	uint64_t serial; // from 1, over the whole run
+	uint64_t address, size;
+	uint64_t made_ns;
+	uint64_t freed_ns; // 0: not yet
+	uint64_t left;     // bytes of it that are mapped
+	stack_id stack;
+	uint32_t protection;
+};
+
+struct list {
+	const struct sight *sight;
+	process_id process;
+	struct reservation *all;
+	size_t count, capacity;
+	struct map by_number; // of the event that mapped it -> position
+	// Where the call at hand may unmap or move something.
+	struct {
+		uint64_t low, high;
+	} areas[AREAS_MAX];
+	int areas_count;
+	uint64_t *touched; // positions of reservations that lay there before it
+	size_t touched_count, touched_capacity;
+};
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	return (bytes + SPACE_PAGE - 1) & ~(uint64_t)(SPACE_PAGE - 1);
+}
+
+static void add_area(struct list *list, uint64_t low, uint64_t size)
+{
+	if (size == 0 || low > UINT64_MAX - size - SPACE_PAGE)
+		return;
+	list->areas[list->areas_count].low = low;
+	list->areas[list->areas_count++].high = low + whole_pages(size);
+}
+
+static void find_areas(struct list *list, const struct trace_event *event)
+{
+	uint64_t low, high;
+
+	list->areas_count = 0;
+	if (!event->vm || event->vm->error)
+		return;
+	switch (event->kind) {
+	case TRACE_MMAP:
+	case TRACE_SHMAT:
+	case TRACE_MUNMAP:
+	case TRACE_SHMDT:
+	case TRACE_MAPPED:
+	case TRACE_UNMAPPED:
+		add_area(list, event->address, event->size);
+		break;
+	case TRACE_MREMAP:
+		add_area(list, event->old_address, event->vm->old_size);
+		if (event->address != event->old_address)
+			add_area(list, event->address, event->size);
+		break;
+	case TRACE_BRK:
+		low = event->address < event->old_address ? event->address : event->old_address;
+		high = event->address < event->old_address ? event->old_address : event->address;
+		add_area(list, low & ~(uint64_t)(SPACE_PAGE - 1), high - low + SPACE_PAGE);
+		break;
+	}
+}
+
+static void touch(struct list *list, uint64_t position)
+{
+	list->touched = mem_grow(list->touched, &list->touched_capacity, list->touched_count + 1,
+				 sizeof *list->touched);
+	list->touched[list->touched_count++] = position;
+}
+
+// Add (or take away) what of each reservation lies in the areas.
+static void weigh(struct list *list, const struct space *space, bool add)
+{
+	const struct ranges *ranges = space_ranges(space, list->process);
+	const struct range *range;
+
+	for (int i = 0; i < list->areas_count; i++) {
+		uint64_t low = list->areas[i].low;
+		uint64_t high = list->areas[i].high;
+
+		for (uint64_t at = low; (range = ranges_from(ranges, at)) && range->start < high;
+		     at = range->end) {
+			uint64_t from = range->start > low ? range->start : low;
+			uint64_t to = range->end < high ? range->end : high;
+			const uint64_t *position = map_find(&list->by_number, range->number);
+
+			if (!position)
+				continue;
+			list->all[*position].left += add ? to - from : from - to;
+			if (!add)
+				touch(list, *position);
+		}
+	}
+}
+
+static void before_event(void *context, const struct space *space, const struct trace_event *event)
+{
+	struct list *list = context;
+	const struct trace_thread *thread = reader_thread(list->sight->reader, event->thread);
+
+	list->areas_count = 0;
+	list->touched_count = 0;
+	if (!thread || thread->process != list->process)
+		return;
+	find_areas(list, event);
+	weigh(list, space, false);
+}
+
+static bool is_listed(const struct trace_event *event)
+{
+	return event->kind == TRACE_MMAP && !event->vm->error &&
+	       event->vm->origin != TRACE_ORIGIN_RECORDER && whole_pages(event->size) % SPACE_SLOT;
+}
+
+static void add_reservation(struct list *list, const struct trace_event *event)
+{
+	bool added;
+
+	*map_put(&list->by_number, event->number, &added) = list->count;
+	list->all = mem_grow(list->all, &list->capacity, list->count + 1, sizeof *list->all);
+	list->all[list->count] = (struct reservation){
+		.serial = list->count + 1,
+		.address = event->address,
+		.size = whole_pages(event->size),
+		.made_ns = event->time_ns,
+		.stack = event->stack,
+		.protection = event->vm->protection,
+	};
+	list->count++;
+}
+
+// Of what lay in the areas before, is anything left?
+static void settle(struct list *list, uint64_t time_ns)
+{
+	for (size_t i = 0; i < list->touched_count; i++) {
+		struct reservation *reservation = &list->all[list->touched[i]];
+
+		if (reservation->left == 0 && reservation->freed_ns == 0)
+			reservation->freed_ns = time_ns;
+	}
+}
+
+static void after_event(void *context, const struct space *space, const struct trace_event *event)
+{
+	struct list *list = context;
+
+	if (list->areas_count == 0)
+		return;
+	if (is_listed(event))
+		add_reservation(list, event);
+	weigh(list, space, true);
+	settle(list, event->time_ns);
+}
+
+static int by_stack(const void *a, const void *b)
+{
+	const struct reservation *x = a;
+	const struct reservation *y = b;
+
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+// ---- text ----
+
+static uint32_t protection_of(uint32_t protection)
+{
+	static const uint32_t words[8] = { 0x01, 0x02, 0x04, 0x04, 0x10, 0x20, 0x40, 0x40 };
+
+	return words[protection & 7];
+}
+
+// What each line begins with: when it would have been written, which is when the process ended.
+static void make_prefix(const struct list *list, struct str *prefix)
+{
+	const struct reader *reader = list->sight->reader;
+	const struct trace_process *process = reader_process(reader, list->process);
+	uint64_t end_ns = process->ended_ns == UINT64_MAX ? moment_duration(reader)
+							  : process->ended_ns;
+	uint64_t ran_ns = end_ns - process->began_ns;
+	uint64_t wall_ns = reader_info(reader)->began_unix_ns + end_ns;
+	time_t seconds = (time_t)(wall_ns / NS_PER_S);
+	struct tm tm = { 0 };
+
+	gmtime_r(&seconds, &tm);
+	str_format(prefix, "%04d%02d%02d%02d%02d%02d%03d %" PRIu32 " %" PRIu64 ".%02" PRIu64,
+		   tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+		   (int)(wall_ns % NS_PER_S / NS_PER_MS), process->pid, ran_ns / NS_PER_S,
+		   ran_ns % NS_PER_S / (NS_PER_S / 100));
+	str_format(prefix, ": trcmem%d: ", process->bits == 32 ? 32 : 64);
+}
+
+static uint32_t hash_of(const struct reader *reader, stack_id stack)
+{
+	uint32_t hash = 2166136261;
+
+	while (stack) {
+		const struct trace_stack *node = reader_stack(reader, stack);
+		const struct trace_frame *frame = node ? reader_frame(reader, node->frame) : NULL;
+
+		for (int i = 0; frame && i < 64; i += 8)
+			hash = (hash ^ (uint8_t)(frame->pc >> i)) * 16777619;
+		stack = node && node->parent < stack ? node->parent : 0;
+	}
+	return hash;
+}
+
+static void write_frames(const struct list *list, struct sink *sink, const char *prefix,
+			 stack_id stack)
+{
+	const struct reader *reader = list->sight->reader;
+	unsigned number = 0;
+
+	while (stack) {
+		const struct trace_stack *node = reader_stack(reader, stack);
+		const struct trace_frame *frame = node ? reader_frame(reader, node->frame) : NULL;
+		const struct symbol *symbols;
+		size_t count;
+
+		if (!frame)
+			break;
+		symbols = names_find(list->sight->names, node->frame, &count);
+		for (size_t i = 0; i < count; i++) {
+			sink_format(sink, "%s  [%u] %" PRIx64 " %s", prefix, number++, frame->pc,
+				    *symbols[i].module ? names_file(symbols[i].module) : "?");
+			if (symbols[i].function)
+				sink_format(sink, "!%s\n", symbols[i].function);
+			else
+				sink_format(sink, "+0x%" PRIx64 "\n", symbols[i].offset);
+		}
+		stack = node->parent < stack ? node->parent : 0;
+	}
+}
+
+static uint64_t ticks(const struct list *list, uint64_t time_ns)
+{
+	uint64_t began_ns = reader_process(list->sight->reader, list->process)->began_ns;
+
+	return time_ns > began_ns ? (time_ns - began_ns) / NS_PER_MS : 0;
+}
+
+static void write_all(const struct list *list, struct sink *sink)
+{
+	struct str prefix = { 0 };
+	uint64_t stacks = 0;
+
+	make_prefix(list, &prefix);
+	for (size_t i = 0; i < list->count; i++) {
+		const struct reservation *each = &list->all[i];
+
+		if (i == 0 || each->stack != each[-1].stack) {
+			sink_format(sink, "%s0x%08" PRIx32 " %" PRIx64 "\n", str_get(&prefix),
+				    hash_of(list->sight->reader, each->stack), ++stacks);
+			write_frames(list, sink, str_get(&prefix), each->stack);
+		}
+		sink_format(sink,
+			    "%s  #%" PRIu64 " %" PRIx64 " %" PRIu64 " %x %" PRIx32 " %" PRIu64
+			    " %" PRIu64 "\n",
+			    str_get(&prefix), each->serial, each->address, each->size,
+			    each->protection & 2 ? MEM_RESERVED | MEM_COMMITTED : MEM_RESERVED,
+			    protection_of(each->protection), ticks(list, each->made_ns),
+			    each->freed_ns ? ticks(list, each->freed_ns) : 0);
+	}
+	str_fini(&prefix);
+}
+
+void tracefrag_write(struct sight *sight, process_id process, struct sink *sink)
+{
+	struct list list = { .sight = sight, .process = process };
+	struct progress progress;
+	struct present_options options = {
+		.at_exit = true,
+		.inherits = TRACE_NONE,
+		.progress = &progress,
+		.before = before_event,
+		.after = after_event,
+		.context = &list,
+	};
+
+	reader_rewind(sight->reader);
+	progress_begin(&progress, sight->options.progress, "reading", reader_bytes(sight->reader));
+	present_free(present_read(sight->reader, &options));
+	progress_end(&progress);
+	if (list.count)
+		qsort(list.all, list.count, sizeof *list.all, by_stack);
+	write_all(&list, sink);
+	map_fini(&list.by_number);
+	mem_free(list.touched);
+	mem_free(list.all);
+}
