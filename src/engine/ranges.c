@@ -378,3 +378,8 @@ struct ranges_holes ranges_holes(const struct ranges *ranges, uint64_t low, uint
 	passage.holes.bytes = high - low - passage.mapped;
 	return passage.holes;
 }
+
+uint64_t ranges_bytes(const struct ranges *ranges)
+{
+	return ranges && ranges->root ? ranges->nodes[ranges->root].bytes : 0;
+}

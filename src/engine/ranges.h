@@ -77,4 +77,7 @@ struct ranges_holes {
 };
 struct ranges_holes ranges_holes(const struct ranges *ranges, uint64_t low, uint64_t high);
 
+// Bytes in all ranges. `ranges` may be NULL.
+uint64_t ranges_bytes(const struct ranges *ranges);
+
 #endif

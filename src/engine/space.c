@@ -576,6 +576,9 @@ void space_learn(struct space *space, const struct reader *reader)
 	while (space->threads_count < reader_threads_count(reader))
 		space_add_thread(space,
 				 reader_thread(reader, (thread_id)space->threads_count)->process);
+	for (file_id id = space->files_count ? (file_id)space->files_count : 1;
+	     id < reader_files_count(reader); id++)
+		space_add_file(space, reader_file(reader, id));
 }
 
 static void give_to_allocator(struct space *space, struct range *range)

@@ -1,0 +1,413 @@
+#include "report/active.h"
+
+#include "base/mem.h"
+#include "report/stack_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+// glibc's stdio takes its buffers from malloc, here.
+static const char stdio_function[] = "_IO_file_doallocate";
+
+// For each stack whether stdio is in it.
+enum { STDIO_UNKNOWN, STDIO_NO, STDIO_YES };
+
+static void add_row(struct active *active, const struct active_row *row)
+{
+	if (row->size < active->options->bytes_min)
+		return;
+	active->rows =
+		mem_grow(active->rows, &active->capacity, active->count + 1, sizeof *active->rows);
+	active->rows[active->count++] = *row;
+}
+
+static bool frame_is_stdio(const struct sight *sight, frame_id frame)
+{
+	size_t count;
+	const struct symbol *symbols = names_find(sight->names, frame, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (symbols[i].function && strcmp(symbols[i].function, stdio_function) == 0)
+			return true;
+	return false;
+}
+
+// Walks up to the first stack that is known, and leaves an answer at all that were passed.
+static bool is_stdio(const struct sight *sight, uint8_t *known, stack_id stack)
+{
+	uint32_t count = reader_stacks_count(sight->reader);
+	uint8_t answer = STDIO_NO;
+	stack_id at = stack;
+
+	while (at && at < count) {
+		const struct trace_stack *node = reader_stack(sight->reader, at);
+
+		if (known[at] != STDIO_UNKNOWN) {
+			answer = known[at];
+			break;
+		}
+		if (frame_is_stdio(sight, node->frame)) {
+			answer = STDIO_YES;
+			break;
+		}
+		at = node->parent < at ? node->parent : 0;
+	}
+	for (stack_id passed = stack; passed && passed < count && passed != at;) {
+		stack_id parent = reader_stack(sight->reader, passed)->parent;
+
+		known[passed] = answer;
+		passed = parent < passed ? parent : 0;
+	}
+	if (at && at < count)
+		known[at] = answer;
+	return answer == STDIO_YES;
+}
+
+static void add_blocks(struct active *active, process_id process, uint8_t *stdio)
+{
+	const struct sight *sight = active->sight;
+	const struct space *space = present_space(sight->present);
+	uint64_t now = present_time(sight->present, process);
+	struct present_block *blocks;
+	size_t count;
+
+	blocks = present_blocks(sight->present, process, true, &count);
+	for (size_t i = 0; i < count; i++) {
+		const struct present_block *block = &blocks[i];
+		const struct range *range;
+		struct active_row row = {
+			.address = block->address,
+			.size = block->size,
+			.age_ns = now > block->time_ns ? now - block->time_ns : 0,
+			.owner = "malloc",
+			.process = process,
+			.thread = block->thread,
+			.stack = block->stack,
+			.heap = block->heap,
+		};
+
+		if (!block->selected || block->inherited)
+			continue;
+		active->heap.count++;
+		active->heap.bytes += block->size;
+		if (block->size < active->options->bytes_min)
+			continue;
+		range = ranges_find(space_ranges(space, process), block->address);
+		if (block->heap)
+			row.owner = "pool";
+		else if (is_stdio(sight, stdio, block->stack))
+			row.owner = "stdio";
+		else if (range)
+			row.owner = space_owner_word(space_owner(space, range));
+		add_row(active, &row);
+	}
+	mem_free(blocks);
+}
+
+static bool is_mallocs(enum space_owner owner)
+{
+	return owner == SPACE_MALLOC_HEAP || owner == SPACE_MALLOC_ARENA ||
+	       owner == SPACE_MALLOC_LARGE || owner == SPACE_ALLOCATOR;
+}
+
+// A whole mapping: pieces side by side that one call made.
+static void add_mapping(struct active *active, const struct active_row *row, enum space_owner owner)
+{
+	if ((active->layers & QUERY_HEAP) && is_mallocs(owner)) {
+		active->left_out.count++;
+		active->left_out.bytes += row->size;
+		return;
+	}
+	active->vm.count++;
+	active->vm.bytes += row->size;
+	active->vm_committed += row->committed;
+	add_row(active, row);
+}
+
+static bool mapping_selected(const struct active *active, const struct range *range)
+{
+	const struct query *query = &active->sight->selection.query;
+
+	return range->owner != SPACE_TIDEMARK && !range->inherited &&
+	       (query_has_thread(query, range->thread) || range->baseline) &&
+	       (!query->threads || !range->baseline) &&
+	       (!query->stack || query->stack(query->context, range->stack));
+}
+
+static void add_mappings(struct active *active, process_id process)
+{
+	const struct sight *sight = active->sight;
+	const struct query *query = &sight->selection.query;
+	const struct space *space = present_space(sight->present);
+	const struct ranges *ranges = space_ranges(space, process);
+	uint64_t now = present_time(sight->present, process);
+	const struct range *range;
+	const struct range *next;
+	uint64_t at = 0;
+
+	while ((range = ranges_from(ranges, at))) {
+		enum space_owner owner = space_owner(space, range);
+		struct active_row row = {
+			.address = range->start,
+			.age_ns = now > range->time_ns ? now - range->time_ns : 0,
+			.owner = space_owner_word(owner),
+			.process = process,
+			.thread = range->thread,
+			.stack = range->stack,
+			.file = range->file,
+			.protection = range->protection,
+			.vm = true,
+		};
+
+		for (next = range; next && next->start == row.address + row.size &&
+				   next->number == range->number && next->owner == range->owner &&
+				   next->inherited == range->inherited;
+		     next = ranges_find(ranges, next->end)) {
+			row.size += next->end - next->start;
+			if (space_commit(space, next))
+				row.committed += next->end - next->start;
+		}
+		at = row.address + row.size;
+		if (mapping_selected(active, range) && query_has_size(query, row.size))
+			add_mapping(active, &row, owner);
+	}
+}
+
+static int largest_first(const void *a, const void *b)
+{
+	const struct active_row *x = a;
+	const struct active_row *y = b;
+
+	if (x->size != y->size)
+		return x->size > y->size ? -1 : 1;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->heap < y->heap ? -1 : x->heap > y->heap;
+}
+
+void active_init(struct active *active, struct sight *sight, const struct active_options *options)
+{
+	const struct query *query = &sight->selection.query;
+	uint8_t *stdio = mem_alloc(reader_stacks_count(sight->reader) + 1, 1);
+
+	*active = (struct active){
+		.sight = sight,
+		.options = options,
+		.layers = query->layers ? query->layers : QUERY_HEAP | QUERY_VM,
+	};
+	// What becomes of a block, and which heap it is from, is asked of no mapping.
+	if (query->lifetime_given || query->types || query->heaps)
+		active->layers &= ~(unsigned)QUERY_VM;
+	for (process_id id = 0; id < reader_processes_count(sight->reader); id++) {
+		if (!query_has_process(query, id))
+			continue;
+		if (active->layers & QUERY_HEAP)
+			add_blocks(active, id, stdio);
+		if (active->layers & QUERY_VM)
+			add_mappings(active, id);
+	}
+	mem_free(stdio);
+	if (active->count)
+		qsort(active->rows, active->count, sizeof *active->rows, largest_first);
+	active->shown = active->count;
+	if (options->rows_max && active->shown > options->rows_max)
+		active->shown = options->rows_max;
+}
+
+void active_fini(struct active *active)
+{
+	mem_free(active->rows);
+	*active = (struct active){ 0 };
+}
+
+// ---- for people ----
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void write_totals(const struct active *active, struct paper *paper)
+{
+	char bytes[16], count[28], more[16];
+
+	if (active->layers & QUERY_HEAP) {
+		paper_text(paper, PAPER_PLAIN, "  heap      ");
+		paper_field(paper, PAPER_BOLD, str_bytes(active->heap.bytes, bytes), 11, true);
+		paper_format(paper, PAPER_PLAIN, "  in %s block%s\n",
+			     str_count(active->heap.count, count), plural(active->heap.count));
+	}
+	if (active->layers & QUERY_VM) {
+		paper_text(paper, PAPER_PLAIN, "  mappings  ");
+		paper_field(paper, PAPER_BOLD, str_bytes(active->vm.bytes, bytes), 11, true);
+		paper_format(paper, PAPER_PLAIN, "  in %s mapping%s, %s of it committed\n",
+			     str_count(active->vm.count, count), plural(active->vm.count),
+			     str_bytes(active->vm_committed, more));
+	}
+	if (active->left_out.count)
+		paper_format(paper, PAPER_DIM,
+			     "  %-10s%11s  in %s mapping%s of malloc, where the blocks lie, left "
+			     "out here (--layer vm)\n",
+			     "", str_bytes(active->left_out.bytes, bytes),
+			     str_count(active->left_out.count, count),
+			     plural(active->left_out.count));
+	sink_text(paper->sink, "\n");
+}
+
+static void write_row(const struct active *active, const struct active_row *row,
+		      struct stack_text *stacks)
+{
+	const struct trace_file *file = reader_file(active->sight->reader, row->file);
+	struct paper *paper = stacks->paper;
+	char bytes[16], age[24], address[24];
+
+	paper_field(paper, PAPER_BOLD, str_bytes(row->size, bytes), 10, true);
+	paper_field(paper, PAPER_PLAIN, str_duration(row->age_ns, age), 12, true);
+	snprintf(address, sizeof address, "0x%" PRIx64, row->address);
+	paper_field(paper, PAPER_PLAIN, address, 16, true);
+	paper_text(paper, PAPER_PLAIN, "  ");
+	paper_field(paper, PAPER_PLAIN, row->owner, 13, false);
+	if (row->stack == 0 && row->file && file) {
+		paper_foreign(paper, PAPER_PLAIN, file->path, paper->width - stacks->indent);
+		sink_text(paper->sink, "\n");
+		return;
+	}
+	stack_text_write(stacks, row->process, row->stack);
+}
+
+void active_write_text(const struct active *active, struct paper *paper)
+{
+	const struct sight *sight = active->sight;
+	struct stack_text stacks = {
+		.paper = paper,
+		.names = sight->names,
+		.reader = sight->reader,
+		.indent = 53,
+		.all_frames = active->options->all_frames,
+		.several = reader_processes_count(sight->reader) > 1,
+		.callers_max = 4,
+	};
+
+	sight_write_headline(sight, paper, TRACE_NONE);
+	write_totals(active, paper);
+	if (active->shown) {
+		paper_format(paper, PAPER_DIM, "%10s%12s%16s  %-13s%s\n", "size", "age", "address",
+			     "owner", "who asked for it");
+		for (size_t i = 0; i < active->shown; i++)
+			write_row(active, &active->rows[i], &stacks);
+	}
+	if (active->shown < active->count) {
+		uint64_t rest = 0;
+		char bytes[16], count[28];
+
+		for (size_t i = active->shown; i < active->count; i++)
+			rest += active->rows[i].size;
+		paper_field(paper, PAPER_DIM, str_bytes(rest, bytes), 10, true);
+		paper_format(paper, PAPER_DIM, "  in %s more (-n 0: all)\n",
+			     str_count(active->count - active->shown, count));
+	}
+	sink_text(paper->sink, "\n");
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}
+
+// ---- for programs ----
+
+static const char *heap_name(const struct active *active, const struct active_row *row)
+{
+	const struct trace_heap *heap = reader_heap(active->sight->reader, row->heap);
+
+	return row->heap && heap ? heap->name : "malloc";
+}
+
+static void write_json_row(const struct active *active, struct json *json,
+			   const struct active_row *row)
+{
+	const struct reader *reader = active->sight->reader;
+	const struct trace_process *process = reader_process(reader, row->process);
+	const struct trace_thread *thread = reader_thread(reader, row->thread);
+	const struct trace_file *file = reader_file(reader, row->file);
+	const struct symbol *symbol = sight_function(active->sight, row->stack);
+
+	json_object_begin(json);
+	json_kv_string(json, "layer", row->vm ? "vm" : "heap");
+	json_key(json, "address");
+	json_hex(json, row->address);
+	json_kv_u64(json, "size", row->size);
+	json_kv_u64(json, "age_ns", row->age_ns);
+	json_kv_string(json, "owner", row->owner);
+	json_kv_u64(json, "process", process ? process->pid : 0);
+	json_kv_u64(json, "process_id", row->process);
+	json_kv_u64(json, "thread", thread ? thread->tid : 0);
+	if (row->vm) {
+		json_kv_u64(json, "committed", row->committed);
+		json_kv_u64(json, "protection", row->protection);
+		json_kv_string(json, "mapped_file", row->file && file ? file->path : "");
+	} else {
+		json_kv_string(json, "heap", heap_name(active, row));
+	}
+	json_kv_string(json, "function", symbol && symbol->function ? symbol->function : "");
+	json_kv_string(json, "library", symbol ? names_file(symbol->module) : "");
+	sight_write_stack(active->sight, json, row->stack);
+	json_object_end(json);
+}
+
+void active_write_json(const struct active *active, struct sink *sink)
+{
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-active-1");
+	json_kv_bool(&json, "complete", active->sight->complete);
+	json_kv_u64(&json, "at_ns", sight_time(active->sight));
+	json_kv_bool(&json, "at_exit", active->sight->at_exit);
+	json_key(&json, "heap");
+	json_object_begin(&json);
+	json_kv_u64(&json, "count", active->heap.count);
+	json_kv_u64(&json, "bytes", active->heap.bytes);
+	json_object_end(&json);
+	json_key(&json, "vm");
+	json_object_begin(&json);
+	json_kv_u64(&json, "count", active->vm.count);
+	json_kv_u64(&json, "bytes", active->vm.bytes);
+	json_kv_u64(&json, "committed", active->vm_committed);
+	json_object_end(&json);
+	json_key(&json, "rows");
+	json_array_begin(&json);
+	for (size_t i = 0; i < active->shown; i++)
+		write_json_row(active, &json, &active->rows[i]);
+	json_array_end(&json);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}
+
+void active_write_csv(const struct active *active, struct sink *sink)
+{
+	const struct reader *reader = active->sight->reader;
+
+	sink_text(sink, "layer,address,size,age_ns,owner,process,process_id,thread,heap,committed,"
+			"function,library\r\n");
+	for (size_t i = 0; i < active->shown; i++) {
+		const struct active_row *row = &active->rows[i];
+		const struct trace_process *process = reader_process(reader, row->process);
+		const struct trace_thread *thread = reader_thread(reader, row->thread);
+		const struct symbol *symbol = sight_function(active->sight, row->stack);
+
+		sink_format(sink,
+			    "%s,0x%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%s,%" PRIu32 ",%" PRIu32
+			    ",%" PRIu32 ",",
+			    row->vm ? "vm" : "heap", row->address, row->size, row->age_ns,
+			    row->owner, process ? process->pid : 0, row->process,
+			    thread ? thread->tid : 0);
+		sight_write_field(sink, row->vm ? "" : heap_name(active, row));
+		sink_format(sink, ",%" PRIu64 ",", row->committed);
+		sight_write_field(sink, symbol && symbol->function ? symbol->function : "");
+		sink_text(sink, ",");
+		sight_write_field(sink, symbol ? names_file(symbol->module) : "");
+		sink_text(sink, "\r\n");
+	}
+}

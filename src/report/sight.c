@@ -1,0 +1,231 @@
+#include "report/sight.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool is_exit(const char *at)
+{
+	return !at || strcmp(at, "exit") == 0;
+}
+
+bool sight_check(const char *at, struct err *err)
+{
+	return is_exit(at) || moment_check(at, err);
+}
+
+void sight_warn(struct sight *sight, const char *format, ...)
+{
+	struct str text = { 0 };
+	va_list args;
+
+	va_start(args, format);
+	str_vformat(&text, format, args);
+	va_end(args);
+	sight->warnings = mem_grow(sight->warnings, &sight->warnings_capacity,
+				   sight->warnings_count + 1, sizeof *sight->warnings);
+	sight->warnings[sight->warnings_count++] = str_take(&text);
+}
+
+static bool prepare(struct sight *sight, struct err *err)
+{
+	const struct sight_options *options = &sight->options;
+	struct err damage = { 0 };
+
+	sight->symbols = symbols_new(sight->reader, &options->symbols);
+	sight->names = names_new(sight->reader, sight->symbols);
+	// A damaged tail is told once the events have been read.
+	reader_scan(sight->reader, &damage);
+	if (!selection_init(&sight->selection, options->words, sight->reader, sight->names, err))
+		return false;
+	if (!selection_read(&sight->selection, options->progress, err))
+		return false;
+	sight->at_exit = is_exit(options->at);
+	return sight->at_exit ||
+	       moment_find(options->at, sight->reader, NULL, NULL, &sight->edge, err) ||
+	       err_wrap(err, "--at");
+}
+
+bool sight_open(struct sight *sight, const struct sight_options *options, struct err *err)
+{
+	*sight = (struct sight){ .options = *options };
+	sight->reader = reader_open(options->path, err);
+	if (!sight->reader)
+		return false;
+	if (prepare(sight, err))
+		return true;
+	sight_close(sight);
+	return false;
+}
+
+void sight_close(struct sight *sight)
+{
+	for (size_t i = 0; i < sight->warnings_count; i++)
+		mem_free(sight->warnings[i]);
+	mem_free(sight->warnings);
+	present_free(sight->present);
+	if (sight->selection.reader)
+		selection_fini(&sight->selection);
+	names_free(sight->names);
+	symbols_free(sight->symbols);
+	reader_close(sight->reader);
+	*sight = (struct sight){ 0 };
+}
+
+void sight_read(struct sight *sight, const struct present_options *more)
+{
+	struct present_options options = { .inherits = TRACE_NONE };
+	struct progress progress;
+	struct err damage = { 0 };
+
+	if (more)
+		options = *more;
+	options.query = &sight->selection.query;
+	options.at_exit = sight->at_exit;
+	options.edge = sight->edge;
+	options.progress = &progress;
+	reader_rewind(sight->reader);
+	progress_begin(&progress, sight->options.progress, "reading", reader_bytes(sight->reader));
+	sight->present = present_read(sight->reader, &options);
+	progress_end(&progress);
+	sight->complete = reader_complete(sight->reader);
+	if (sight->complete)
+		return;
+	reader_ok(sight->reader, &damage);
+	sight_warn(sight, "the trace is not whole: %s; what is shown is what is there",
+		   *damage.text ? damage.text : "it was cut");
+}
+
+static void warn_of_count(struct sight *sight, uint64_t count, const char *what)
+{
+	if (count)
+		sight_warn(sight, "%" PRIu64 " %s", count, what);
+}
+
+void sight_warn_of_space(struct sight *sight)
+{
+	const struct space_totals *totals = space_all(present_space(sight->present));
+
+	warn_of_count(sight, totals->absurd,
+		      "calls have ranges that no address space can hold; they were not believed");
+	warn_of_count(sight, totals->overlapping,
+		      "mappings lie where others had not ended: their ends were not seen");
+	warn_of_count(sight, totals->unknown,
+		      "calls moved or protected memory that was not known to be mapped");
+}
+
+bool sight_choose(struct sight *sight, process_id *process, struct err *err)
+{
+	const struct space *space = present_space(sight->present);
+	uint64_t most = 0;
+	uint32_t mapped = 0;
+
+	for (process_id id = 0; id < reader_processes_count(sight->reader); id++) {
+		uint64_t bytes = ranges_bytes(space_ranges(space, id));
+
+		if (!bytes || !query_has_process(&sight->selection.query, id))
+			continue;
+		mapped++;
+		if (bytes > most) {
+			most = bytes;
+			*process = id;
+		}
+	}
+	if (!mapped)
+		return err_set(err, ERR_USAGE,
+			       "no process of the trace has any mapping at that moment; virtual "
+			       "memory may not have been recorded");
+	if (mapped > 1)
+		sight_warn(sight,
+			   "%" PRIu32 " processes are there; this is the one with the most "
+			   "memory mapped (choose with --process)",
+			   mapped);
+	return true;
+}
+
+uint64_t sight_time(const struct sight *sight)
+{
+	return sight->at_exit ? moment_duration(sight->reader) : sight->edge.time_ns;
+}
+
+void sight_describe(const struct sight *sight, struct str *text)
+{
+	char time[24];
+
+	if (sight->at_exit) {
+		str_add(text, "at exit");
+		return;
+	}
+	str_duration(sight->edge.time_ns, time);
+	if (sight->edge.mark)
+		str_format(text, "at the mark '%s', %s", sight->edge.mark->name, time);
+	else
+		str_format(text, "at %s", time);
+}
+
+void sight_write_headline(const struct sight *sight, struct paper *paper, process_id process)
+{
+	const struct trace_info *info = reader_info(sight->reader);
+	const struct trace_process *one = reader_process(sight->reader, process);
+	struct str line = { 0 };
+
+	paper_foreign(paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
+		      paper->width);
+	sink_text(paper->sink, "\n");
+	sight_describe(sight, &line);
+	if (one)
+		str_format(&line, ", process %" PRIu32 " (%s)", one->pid, names_file(one->exe));
+	paper_foreign(paper, PAPER_DIM, str_get(&line), paper->width);
+	sink_text(paper->sink, "\n");
+	for (size_t i = 0; i < sight->warnings_count; i++)
+		paper_paragraph(paper, PAPER_WARNING, "warning", sight->warnings[i]);
+	sink_text(paper->sink, "\n");
+	str_fini(&line);
+}
+
+void sight_write_stack(const struct sight *sight, struct json *json, stack_id stack)
+{
+	struct names_stack named = names_stack(sight->names, stack);
+	bool pretty = json->pretty;
+
+	json_key(json, "stack");
+	json_array_begin(json);
+	for (size_t i = 0; i < named.count; i++) {
+		const struct symbol *symbol = named.lines[i].symbol;
+
+		json_object_begin(json);
+		json->pretty = false;
+		json_kv_string(json, "function", symbol->function ? symbol->function : "");
+		json_kv_string(json, "file", symbol->file ? symbol->file : "");
+		json_kv_u64(json, "line", symbol->line);
+		json_kv_string(json, "module", symbol->module);
+		json_kv_u64(json, "offset", symbol->offset);
+		json_kv_bool(json, "inlined", symbol->inlined);
+		json_object_end(json);
+		json->pretty = pretty;
+	}
+	json_array_end(json);
+}
+
+const struct symbol *sight_function(const struct sight *sight, stack_id stack)
+{
+	struct names_stack named = names_stack(sight->names, stack);
+
+	return named.count ? named.lines[named.user].symbol : NULL;
+}
+
+void sight_write_field(struct sink *sink, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		sink_text(sink, text);
+		return;
+	}
+	sink_text(sink, "\"");
+	for (; *text; text++) {
+		if (*text == '"')
+			sink_text(sink, "\"");
+		sink_write(sink, text, 1);
+	}
+	sink_text(sink, "\"");
+}
