@@ -58,6 +58,7 @@ struct wishes {
 	const char *words;
 	uint64_t pid;
 	uint32_t segment_options;
+	uint64_t sample_bytes;
 	bool force;
 };
 
@@ -84,6 +85,14 @@ static bool read_words(struct wishes *wishes, struct err *err)
 
 		if (word[0] == 0)
 			continue;
+		if (strncmp(word, "sample=", 7) == 0) {
+			good = str_parse_bytes(word + 7, &wishes->sample_bytes) &&
+			       wishes->sample_bytes > 0;
+			if (!good)
+				err_set(err, ERR_USAGE, "'%s' in TIDEMARK_OPTIONS is no size",
+					word);
+			continue;
+		}
 		while (i < sizeof known / sizeof *known && strcmp(word, known[i].word) != 0)
 			i++;
 		if (i == sizeof known / sizeof *known) {
@@ -238,6 +247,7 @@ static bool collect(const struct wishes *wishes, int output_fd, struct err *err)
 		memcpy(collect.info.recording_id, wishes->socket, 1);
 	collect.info.tool = (char *)"tidemark " TIDEMARK_VERSION;
 	collect.info.host = host_text;
+	collect.info.sample_bytes = wishes->sample_bytes;
 	collect.info.command = (char *)(uintptr_t)str_get(&command);
 	collect.info.directory = directory;
 	collect.info.options = (char *)(uintptr_t)wishes->words;

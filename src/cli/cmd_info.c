@@ -214,6 +214,9 @@ static void print_head(const struct info *info)
 	print_words("command", head->command);
 	print_words("in", head->directory);
 	print_words("options", head->options);
+	if (head->sample_bytes > 0)
+		printf("%-11sone allocation in %s is in the trace\n", "sampled",
+		       str_bytes(head->sample_bytes, time));
 	printf("%-11s%s", "duration", str_duration(duration_of(info), time));
 	if (head->tick_ns > 0)
 		printf("; clock tick %s", str_duration(head->tick_ns, time));
@@ -379,6 +382,7 @@ static void json_trace(struct json *json, const struct info *info)
 	json_kv_string(json, "command", head->command);
 	json_kv_string(json, "directory", head->directory);
 	json_kv_string(json, "options", head->options);
+	json_kv_u64(json, "sample_bytes", head->sample_bytes);
 	json_kv_u64(json, "tick_ns", head->tick_ns);
 	json_kv_u64(json, "tick_median_ns", end ? end->tick_median_ns : 0);
 	json_kv_u64(json, "tick_worst_ns", end ? end->tick_worst_ns : 0);

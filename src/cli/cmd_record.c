@@ -20,6 +20,7 @@ enum {
 	RECORD_OUTPUT = 1,
 	RECORD_FORCE,
 	RECORD_FREE_STACKS,
+	RECORD_SAMPLE,
 	RECORD_VERIFY_STACKS,
 	RECORD_CLOCK,
 	RECORD_PAUSED,
@@ -35,6 +36,8 @@ static const struct option_row record_options[] = {
 	  "%n a number that makes it new" },
 	{ RECORD_FORCE, 'f', "force", NULL, "overwrite FILE" },
 	{ RECORD_FREE_STACKS, 0, "free-stacks", NULL, "record the stack of every free as well" },
+	{ RECORD_SAMPLE, 0, "sample", "BYTES",
+	  "record one allocation in BYTES of them, at random (512K): for production" },
 	{ RECORD_VERIFY_STACKS, 0, "verify-stacks", NULL,
 	  "walk every stack a second time, without the cache, and count differences (slow)" },
 	{ RECORD_CLOCK, 0, "clock", "tick|ns",
@@ -85,6 +88,15 @@ static void record_tell(const char *line)
 	fprintf(stderr, "tidemark: %s\n", line);
 }
 
+static bool record_sample(struct record *record)
+{
+	if (!args_bytes(&record->args, &record->launch.sample_bytes))
+		return false;
+	if (record->launch.sample_bytes == 0)
+		return args_mistake(&record->args, "--sample 0: at least one byte");
+	return true;
+}
+
 static void record_add_option(struct record *record, uint32_t option, const char *text)
 {
 	if (record->launch.segment_options & option)
@@ -125,6 +137,10 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			break;
 		case RECORD_FREE_STACKS:
 			record_add_option(record, SEGMENT_FREE_STACKS, "free-stacks");
+			break;
+		case RECORD_SAMPLE:
+			if (!record_sample(record))
+				return false;
 			break;
 		case RECORD_VERIFY_STACKS:
 			record_add_option(record, SEGMENT_VERIFY, "verify-stacks");

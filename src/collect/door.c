@@ -169,7 +169,8 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	arrival->hello = *hello;
 	arrival->exe = mem_copy_bytes(hello->exe, hello->exe_length);
 	arrival->pidfd = peer_pidfd(fd, arrival->pid);
-	if (!share_open(&arrival->share, welcome.image, welcome.options, &err)) {
+	if (!share_open(&arrival->share, welcome.image, welcome.options,
+			door->options->info.sample_bytes, &err)) {
 		warn(door, &err);
 		welcome.refused = 1;
 		send_welcome(fd, &welcome, -1, -1);

@@ -6,7 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool share_open(struct share *share, uint32_t image, uint32_t options, struct err *err)
+bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t sample_bytes,
+		struct err *err)
 {
 	char *base;
 	int fd;
@@ -34,6 +35,7 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, struct er
 	share->segment->version = SEGMENT_VERSION;
 	share->segment->image = image;
 	share->segment->options = options;
+	share->segment->sample_bytes = sample_bytes;
 	share->segment->collector_pid = (uint32_t)getpid();
 	return true;
 }

@@ -16,7 +16,8 @@ struct share {
 };
 
 // Make a segment for image `image`.
-bool share_open(struct share *share, uint32_t image, uint32_t options, struct err *err);
+bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t sample_bytes,
+		struct err *err);
 void share_close(struct share *share); // accepts { 0 } and a share that was closed
 
 // Map lane `lane`'s ring twice. NULL when the system refuses.

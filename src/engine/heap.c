@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/blocks.h"
 #include "engine/bound.h"
+#include "engine/weight.h"
 
 #include <string.h>
 
@@ -63,6 +64,10 @@ struct heap {
 	size_t stack_site_capacity;
 	struct map sites_else;
 
+	uint64_t sample_bytes;           // 0: not sampled; else amounts are in units until the end
+	struct heap_variance *variances; // sampled: of the sites
+	size_t variances_capacity;
+
 	bool finished;
 };
 
@@ -92,6 +97,7 @@ void heap_free(struct heap *heap)
 	mem_free(heap->sites);
 	mem_free(heap->stack_site);
 	map_fini(&heap->sites_else);
+	mem_free(heap->variances);
 	mem_free(heap);
 }
 
@@ -121,16 +127,28 @@ void heap_add_thread(struct heap *heap, process_id process)
 	heap->threads_count++;
 }
 
-static void amount_add(struct heap_amount *amount, uint64_t bytes)
+void heap_sampled(struct heap *heap, uint64_t mean_bytes)
 {
-	amount->count++;
-	amount->bytes += bytes;
+	heap->sample_bytes = mean_bytes;
 }
 
-static void amount_take(struct heap_amount *amount, uint64_t bytes)
+static struct weight weigh(const struct heap *heap, uint64_t size)
 {
-	amount->count--;
-	amount->bytes -= bytes;
+	if (heap->sample_bytes == 0)
+		return (struct weight){ 1, size, 0, 0 };
+	return weight_of(heap->sample_bytes, size);
+}
+
+static void amount_add(struct heap_amount *amount, const struct weight *weight)
+{
+	amount->count += weight->count;
+	amount->bytes += weight->bytes;
+}
+
+static void amount_take(struct heap_amount *amount, const struct weight *weight)
+{
+	amount->count -= weight->count;
+	amount->bytes -= weight->bytes;
 }
 
 static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
@@ -141,6 +159,11 @@ static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
 	heap->sites = mem_grow(heap->sites, &heap->sites_capacity, heap->sites_count + 1,
 			       sizeof *heap->sites);
 	heap->sites[index] = (struct heap_site){ .process = process, .stack = stack };
+	if (heap->sample_bytes > 0) {
+		heap->variances = mem_grow(heap->variances, &heap->variances_capacity,
+					   heap->sites_count + 1, sizeof *heap->variances);
+		heap->variances[index] = (struct heap_variance){ 0 };
+	}
 	heap->sites_count++;
 	return index;
 }
@@ -193,6 +216,9 @@ static void site_settle(struct heap *heap, struct heap_site *site)
 		return;
 	site->peak_epoch = heap->peak_epoch;
 	site->at_peak = site->live;
+	if (heap->variances)
+		heap->variances[site - heap->sites].at_peak =
+			heap->variances[site - heap->sites].live;
 }
 
 static void peak_raise(struct heap_counts *counts, const struct heap_amount *level,
@@ -208,12 +234,15 @@ static void live_add(struct heap *heap, struct heap_thread_state *thread, struct
 		     uint64_t size, const struct trace_event *event)
 {
 	struct heap_counts *process = &heap->processes[thread->process].counts;
+	struct weight weight = weigh(heap, size);
 
 	site_settle(heap, site);
-	amount_add(&site->live, size);
-	amount_add(&process->live, size);
-	amount_add(&heap->level, size);
-	bound_change(&heap->bound, &thread->bound, event->time_ns, (int64_t)size);
+	amount_add(&site->live, &weight);
+	amount_add(&process->live, &weight);
+	amount_add(&heap->level, &weight);
+	if (heap->variances)
+		heap->variances[site - heap->sites].live += weight.bytes_variance;
+	bound_change(&heap->bound, &thread->bound, event->time_ns, (int64_t)weight.bytes);
 	if (process->live.bytes > process->peak.bytes)
 		peak_raise(process, &process->live, event);
 	if (heap->level.bytes > heap->totals.counts.peak.bytes) {
@@ -227,12 +256,15 @@ static void live_take(struct heap *heap, process_id id, struct bound_thread *thr
 		      const struct block *block, uint64_t time_ns)
 {
 	struct heap_site *site = &heap->sites[block->site];
+	struct weight weight = weigh(heap, block->size);
 
 	site_settle(heap, site);
-	amount_take(&site->live, block->size);
-	amount_take(&heap->processes[id].counts.live, block->size);
-	amount_take(&heap->level, block->size);
-	bound_change(&heap->bound, thread, time_ns, (int64_t)(0 - block->size));
+	amount_take(&site->live, &weight);
+	amount_take(&heap->processes[id].counts.live, &weight);
+	amount_take(&heap->level, &weight);
+	if (heap->variances)
+		heap->variances[block->site].live -= weight.bytes_variance;
+	bound_change(&heap->bound, thread, time_ns, (int64_t)(0 - weight.bytes));
 }
 
 // Put a block where none should be; one that is there was freed without our seeing it.
@@ -245,7 +277,7 @@ static struct block *place_block(struct heap *heap, struct heap_thread_state *th
 
 	if (!added && block->site != SITE_NONE) {
 		live_take(heap, thread->process, &thread->bound, block, event->time_ns);
-		process->counts.lost_frees++;
+		process->counts.lost_frees += weigh(heap, block->size).count;
 	}
 	return block;
 }
@@ -262,6 +294,7 @@ static void allocate(struct heap *heap, struct heap_thread_state *thread,
 {
 	struct heap_counts *counts = &heap->processes[thread->process].counts;
 	struct block *block = place_block(heap, thread, event);
+	struct weight weight = weigh(heap, event->size);
 	struct heap_site *site;
 
 	block->size = event->size;
@@ -275,13 +308,17 @@ static void allocate(struct heap *heap, struct heap_thread_state *thread,
 		return;
 
 	site = &heap->sites[block->site];
-	amount_add(&counts->allocated, event->size);
+	amount_add(&counts->allocated, &weight);
 	if (site->allocated.count == 0)
 		site->first_ns = event->time_ns;
 	site->last_ns = event->time_ns;
 	if (event->size > site->largest_bytes)
 		site->largest_bytes = event->size;
-	amount_add(&site->allocated, event->size);
+	amount_add(&site->allocated, &weight);
+	if (heap->variances) {
+		heap->variances[block->site].allocated += weight.bytes_variance;
+		heap->variances[block->site].allocated_count += weight.count_variance;
+	}
 	live_add(heap, thread, site, event->size, event);
 }
 
@@ -315,6 +352,7 @@ static void release(struct heap *heap, struct heap_thread_state *thread,
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	struct block *block = blocks_find(&process->blocks, address);
+	struct weight weight;
 
 	*pending = (struct pending){ .known = block != NULL };
 	if (!block) {
@@ -326,13 +364,14 @@ static void release(struct heap *heap, struct heap_thread_state *thread,
 	if (pending->block.site == SITE_NONE)
 		return;
 
-	process->counts.frees++;
+	weight = weigh(heap, pending->block.size);
+	process->counts.frees += weight.count;
 	live_take(heap, thread->process, &thread->bound, &pending->block, event->time_ns);
 	if (pending->block.owner == event->thread + 1 && thread->allocated &&
-	    thread->last_address == address) {
+	    thread->last_address == address && heap->sample_bytes == 0) {
 		pending->temporary = true;
-		amount_add(&process->counts.temporary, pending->block.size);
-		amount_add(&heap->sites[pending->block.site].temporary, pending->block.size);
+		amount_add(&process->counts.temporary, &weight);
+		amount_add(&heap->sites[pending->block.site].temporary, &weight);
 	}
 }
 
@@ -342,6 +381,7 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	struct pending *pending = thread->pending;
+	struct weight weight;
 	struct block *block;
 
 	if (!pending || !pending->active ||
@@ -362,10 +402,11 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 	*block = pending->block;
 	if (block->site == SITE_NONE)
 		return;
-	process->counts.frees--;
+	weight = weigh(heap, block->size);
+	process->counts.frees -= weight.count;
 	if (pending->temporary) {
-		amount_take(&process->counts.temporary, block->size);
-		amount_take(&heap->sites[block->site].temporary, block->size);
+		amount_take(&process->counts.temporary, &weight);
+		amount_take(&heap->sites[block->site].temporary, &weight);
 	}
 	live_add(heap, thread, &heap->sites[block->site], block->size, event);
 }
@@ -392,7 +433,7 @@ static void reallocate(struct heap *heap, struct heap_thread_state *thread,
 	uint64_t before = counts->allocated.count;
 
 	allocate(heap, thread, event);
-	if (counts->allocated.count != before)
+	if (counts->allocated.count != before && heap->sample_bytes == 0)
 		counts->reallocations++;
 }
 
@@ -471,10 +512,14 @@ static void close_process(struct heap *heap, process_id id, uint64_t time_ns, bo
 	size_t at = 0;
 
 	while ((block = blocks_next(&process->blocks, &at))) {
+		struct weight weight = weigh(heap, block->size);
+
 		if (block->site == SITE_NONE)
 			continue;
-		amount_add(&heap->sites[block->site].live_at_exit, block->size);
-		amount_add(&process->counts.live_at_exit, block->size);
+		amount_add(&heap->sites[block->site].live_at_exit, &weight);
+		amount_add(&process->counts.live_at_exit, &weight);
+		if (heap->variances)
+			heap->variances[block->site].live_at_exit += weight.bytes_variance;
 		if (leaves)
 			live_take(heap, id, &process->exit, block, time_ns);
 	}
@@ -508,6 +553,43 @@ static void sum_counts(struct heap_counts *sum, const struct heap_counts *counts
 	sum->live_at_exit.bytes += counts->live_at_exit.bytes;
 }
 
+static void amount_round(struct heap_amount *amount)
+{
+	amount->count = weight_round(amount->count);
+	amount->bytes = weight_round(amount->bytes);
+}
+
+static void counts_round(struct heap_counts *counts)
+{
+	struct heap_amount *const amounts[] = { &counts->allocated, &counts->temporary,
+						&counts->live, &counts->live_at_exit,
+						&counts->peak };
+
+	for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++)
+		amount_round(amounts[i]);
+	counts->frees = weight_round(counts->frees);
+	counts->lost_frees = weight_round(counts->lost_frees);
+}
+
+// A sampled recording: from units to whole blocks and bytes.
+static void leave_units(struct heap *heap)
+{
+	counts_round(&heap->totals.counts);
+	heap->totals.peak_low_bytes = weight_round(heap->totals.peak_low_bytes);
+	heap->totals.peak_high_bytes = weight_round(heap->totals.peak_high_bytes);
+	for (process_id id = 0; id < heap->processes_count; id++)
+		counts_round(&heap->processes[id].counts);
+	for (size_t i = 1; i < heap->sites_count; i++) {
+		struct heap_site *site = &heap->sites[i];
+
+		amount_round(&site->allocated);
+		amount_round(&site->temporary);
+		amount_round(&site->live);
+		amount_round(&site->live_at_exit);
+		amount_round(&site->at_peak);
+	}
+}
+
 void heap_finish(struct heap *heap)
 {
 	struct heap_counts *sum = &heap->totals.counts;
@@ -526,6 +608,8 @@ void heap_finish(struct heap *heap)
 	bound_finish(&heap->bound);
 	heap->totals.peak_low_bytes = heap->bound.low;
 	heap->totals.peak_high_bytes = heap->bound.high;
+	if (heap->sample_bytes > 0)
+		leave_units(heap);
 }
 
 // Learn of what the reader has met since the last time.
@@ -587,6 +671,7 @@ void heap_read(struct heap *heap, struct reader *reader, struct progress *progre
 	uint32_t batches = 0;
 	size_t count;
 
+	heap_sampled(heap, reader_info(reader)->sample_bytes);
 	learn(heap, reader);
 	do {
 		item = read_batch(heap, reader, events, &count, &note);
@@ -626,4 +711,10 @@ const struct heap_site *heap_sites(const struct heap *heap, size_t *count)
 	ASSERT(heap->finished);
 	*count = heap->sites_count - 1;
 	return heap->sites + 1;
+}
+
+const struct heap_variance *heap_variances(const struct heap *heap)
+{
+	ASSERT(heap->finished);
+	return heap->variances ? heap->variances + 1 : NULL;
 }

@@ -18,6 +18,11 @@
 // What each site held at the peak is known without a second pass: a site saves its figures on its
 // first change after a new peak, and what has not changed since needs no saving.
 //
+// A sampled recording (trace_info.sample_bytes) has some of the allocations only. Then counts and
+// bytes are estimates of the whole, each block counting for all it stands for (weight.h), and
+// heap_variances says how far they may be off; reallocations and temporary blocks are not known
+// (0), and failed calls, inherited and orphan frees are those that were seen.
+//
 // The engine is told of processes and threads before the events that use them; heap_read does
 // that from a reader. One thread.
 #ifndef ENGINE_HEAP_H
@@ -74,6 +79,15 @@ struct heap_site {
 	uint64_t peak_epoch;        // private: which peak at_peak belongs to
 };
 
+// Of estimates from samples: their variances, of the bytes unless it says count. They add up; the
+// square root of a sum is the standard error of the sum of the estimates.
+struct heap_variance {
+	double allocated, allocated_count;
+	double live;
+	double live_at_exit;
+	double at_peak;
+};
+
 struct heap;
 
 // `query` (NULL: everything) is borrowed until heap_free.
@@ -87,6 +101,9 @@ void heap_add_thread(struct heap *heap, process_id process);
 // The next item of the trace. An event of an unknown thread is ignored.
 void heap_add_event(struct heap *heap, const struct trace_event *event);
 void heap_add_note(struct heap *heap, const struct trace_note *note);
+
+// The recording was sampled, with this mean distance. Before the first event; heap_read does it.
+void heap_sampled(struct heap *heap, uint64_t mean_bytes);
 
 // No more items: settle what is still open. Must precede all questions below.
 void heap_finish(struct heap *heap);
@@ -104,5 +121,8 @@ const struct heap_counts *heap_process(const struct heap *heap, process_id proce
 
 // Sites in order of their first allocation, from 0. The array belongs to `heap`.
 const struct heap_site *heap_sites(const struct heap *heap, size_t *count);
+
+// Of a sampled recording, those of the sites, in the same order; else NULL.
+const struct heap_variance *heap_variances(const struct heap *heap);
 
 #endif

@@ -135,6 +135,7 @@ static void launch_describe(struct launch *launch, struct trace_info *info)
 	info->command = (char *)str_get(&launch->command);
 	info->directory = launch->directory;
 	info->options = (char *)launch->options->options_text;
+	info->sample_bytes = launch->options->sample_bytes;
 }
 
 // Environment, and the process that becomes the program. An image of 32 bits gets no LD_PRELOAD:

@@ -7,6 +7,7 @@
 
 #include "recorder/client.h"
 #include "recorder/event.h"
+#include "recorder/sample.h"
 
 // Where the walk of the stack begins: to be taken in the hook itself.
 #define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
@@ -37,6 +38,16 @@ static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, 
 		 unlikely(!event_quick(type, fields, call->address, call->size, call->frame)))
 		event_record(type, fields, call->address, call->size, call->align_log2,
 			     call->frame);
+}
+
+// The same where it has to be seen first whether the allocation is one of the samples.
+static inline __attribute__((always_inline)) void
+hook_allocated_maybe(uint32_t type, uint32_t more, const struct event_call *call)
+{
+	if (unlikely(sample_mean) && call->address &&
+	    (sample_passes(call->size) || !sample_keep(call->address)))
+		return;
+	hook_allocated(type, more, call);
 }
 
 // The block at call->address is about to be freed.

@@ -29,16 +29,16 @@ static void hook_new_done(void *ptr, size_t size, size_t alignment, const uintpt
 	struct event_call call = { (uint64_t)ptr, size, hook_log2(alignment), frame };
 
 	if (alignment)
-		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	else
-		hook_allocated(LANE_MALLOC, 0, &call);
+		hook_allocated_maybe(LANE_MALLOC, 0, &call);
 }
 
 static void hook_delete_begins(void *ptr, const uintptr_t *frame)
 {
 	struct event_call call = { (uint64_t)ptr, 0, 0, frame };
 
-	if (ptr)
+	if (ptr && !(sample_mean && sample_passed(call.address)))
 		hook_freed(&call);
 }
 

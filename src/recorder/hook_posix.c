@@ -25,11 +25,30 @@ void *memalign(size_t alignment, size_t size);
 void *valloc(size_t size);
 void *pvalloc(size_t size);
 
-HOOK void *malloc(size_t size)
+// A sample, or the first call of all.
+static COLD void *hook_malloc_sampled(size_t size, const uintptr_t *frame)
 {
 	void *ptr = real.malloc(size);
-	struct event_call call = { (uint64_t)ptr, size, 0, HOOK_FRAME };
+	struct event_call call = { (uint64_t)ptr, size, 0, frame };
 
+	if ((ptr && sample_keep(call.address)) || (!ptr && size))
+		hook_allocated(LANE_MALLOC, 0, &call);
+	return ptr;
+}
+
+// What is no sample must cost next to nothing: so that is known before anything else.
+HOOK void *malloc(size_t size)
+{
+	struct event_call call = { 0, size, 0, HOOK_FRAME };
+	void *ptr;
+
+	if (unlikely(sample_mean)) {
+		if (likely(sample_passes(size)))
+			return real.malloc(size);
+		return hook_malloc_sampled(size, HOOK_FRAME);
+	}
+	ptr = real.malloc(size);
+	call.address = (uint64_t)ptr;
 	if (likely(ptr || size))
 		hook_allocated(LANE_MALLOC, 0, &call);
 	return ptr;
@@ -47,26 +66,29 @@ static inline __attribute__((always_inline)) void hook_free(void *ptr, const uin
 
 HOOK void free(void *ptr)
 {
-	hook_free(ptr, HOOK_FRAME);
+	if (unlikely(sample_mean) && likely(sample_passed((uint64_t)ptr)))
+		real.free(ptr);
+	else
+		hook_free(ptr, HOOK_FRAME);
 }
 
 HOOK void cfree(void *ptr)
 {
-	hook_free(ptr, HOOK_FRAME);
+	free(ptr);
 }
 
 // C23. The real ones, where there are any, do what free does.
 HOOK void free_sized(void *ptr, size_t size)
 {
 	(void)size;
-	hook_free(ptr, HOOK_FRAME);
+	free(ptr);
 }
 
 HOOK void free_aligned_sized(void *ptr, size_t alignment, size_t size)
 {
 	(void)alignment;
 	(void)size;
-	hook_free(ptr, HOOK_FRAME);
+	free(ptr);
 }
 
 HOOK void *calloc(size_t count, size_t size)
@@ -77,8 +99,20 @@ HOOK void *calloc(size_t count, size_t size)
 	if (__builtin_mul_overflow(count, size, &call.size))
 		call.size = SIZE_MAX;
 	if (likely(ptr || call.size))
-		hook_allocated(LANE_CALLOC, 0, &call);
+		hook_allocated_maybe(LANE_CALLOC, 0, &call);
 	return ptr;
+}
+
+// A realloc of a block that was not sampled: what comes of it may be.
+static COLD void *hook_realloc_passed(void *ptr, size_t size, const uintptr_t *frame)
+{
+	struct event_call call = { 0, size, 0, frame };
+	void *result = real.realloc(ptr, size);
+
+	call.address = (uint64_t)result;
+	if (result || size)
+		hook_allocated_maybe(LANE_MALLOC, 0, &call);
+	return result;
 }
 
 // The block `ptr` is given up, and what comes of it is recorded as the other half. The lane stays
@@ -87,10 +121,13 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 								const uintptr_t *frame)
 {
 	struct event_call call = { (uint64_t)ptr, 0, 0, frame };
-	struct lane *lane = lane_enter();
+	struct lane *lane;
 	uint8_t *start, *at;
 	void *result;
 
+	if (unlikely(sample_mean) && sample_passed(call.address))
+		return hook_realloc_passed(ptr, size, frame);
+	lane = lane_enter();
 	if (unlikely(!lane))
 		return real.realloc(ptr, size);
 	start = hook_start(lane);
@@ -112,12 +149,17 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 		clock_set_exact(lane);
 	start = hook_start(lane);
 	call.size = size;
-	if (likely(result && !client_paused)) {
+	if (unlikely(sample_mean) && result &&
+	    (sample_passes(size) || !sample_keep((uint64_t)result))) {
+		at = start; // it reads as if the block had been freed, which for samples is right
+	} else if (likely(result && !client_paused)) {
 		call.address = (uint64_t)result;
 		at = event_put(lane, start, LANE_REALLOC_ALLOC,
 			       EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK, &call);
 	} else if (size && !result) {
 		at = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | EVENT_SIZE, &call);
+		if (unlikely(sample_mean))
+			sample_keep(call.address);
 	} else {
 		at = start; // it freed the block, or allocations are not recorded now
 	}
@@ -135,7 +177,7 @@ HOOK void *realloc(void *ptr, size_t size)
 	result = real.realloc(NULL, size);
 	call.address = (uint64_t)result;
 	if (likely(result || size))
-		hook_allocated(LANE_MALLOC, 0, &call);
+		hook_allocated_maybe(LANE_MALLOC, 0, &call);
 	return result;
 }
 
@@ -152,7 +194,7 @@ HOOK void *reallocarray(void *ptr, size_t count, size_t size)
 	result = real.realloc(NULL, call.size);
 	call.address = (uint64_t)result;
 	if (result || call.size)
-		hook_allocated(LANE_MALLOC, 0, &call);
+		hook_allocated_maybe(LANE_MALLOC, 0, &call);
 	return result;
 }
 
@@ -163,7 +205,7 @@ HOOK int posix_memalign(void **out, size_t alignment, size_t size)
 				   HOOK_FRAME };
 
 	if (call.address || (error && size))
-		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	return error;
 }
 
@@ -174,7 +216,7 @@ HOOK void *aligned_alloc(size_t alignment, size_t size)
 				   hook_log2(alignment), HOOK_FRAME };
 
 	if (ptr || size)
-		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	return ptr;
 }
 
@@ -184,7 +226,7 @@ HOOK void *memalign(size_t alignment, size_t size)
 	struct event_call call = { (uint64_t)ptr, size, hook_log2(alignment), HOOK_FRAME };
 
 	if (ptr || size)
-		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	return ptr;
 }
 
@@ -196,7 +238,7 @@ HOOK void *valloc(size_t size)
 	struct event_call call = { (uint64_t)ptr, size, HOOK_PAGE_LOG2, HOOK_FRAME };
 
 	if (ptr || size)
-		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	return ptr;
 }
 
@@ -206,6 +248,6 @@ HOOK void *pvalloc(size_t size)
 	struct event_call call = { (uint64_t)ptr, size, HOOK_PAGE_LOG2, HOOK_FRAME };
 
 	if (ptr || size)
-		hook_allocated(LANE_ALIGNED, EVENT_ALIGN, &call);
+		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	return ptr;
 }

@@ -9,6 +9,7 @@
 #include "recorder/notes.h"
 #include "recorder/patch.h"
 #include "recorder/real.h"
+#include "recorder/sample.h"
 #include "recorder/scope.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
@@ -387,7 +388,8 @@ static bool recording_start(struct recording_state *state)
 
 	if (recording_refused)
 		return false;
-	if ((fresh && !recording_prepare()) || !recording_join(state) || !unwind_start()) {
+	if ((fresh && !recording_prepare()) || !recording_join(state) || !unwind_start() ||
+	    !sample_start(state->segment->sample_bytes)) {
 		recording_refused = true;
 		return false;
 	}

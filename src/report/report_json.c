@@ -13,6 +13,28 @@ static void write_amount(struct json *json, const char *key, struct heap_amount 
 	lines_json_end(json);
 }
 
+// What samples cannot tell is null.
+static void write_known(struct json *json, const struct report *report, const char *key,
+			struct heap_amount amount)
+{
+	if (reader_info(report->reader)->sample_bytes == 0) {
+		write_amount(json, key, amount);
+		return;
+	}
+	json_key(json, key);
+	json_null(json);
+}
+
+static void write_reallocations(struct json *json, const struct report *report,
+				const struct heap_counts *counts)
+{
+	json_key(json, "reallocations");
+	if (reader_info(report->reader)->sample_bytes > 0)
+		json_null(json);
+	else
+		json_u64(json, counts->reallocations);
+}
+
 static void write_process(struct json *json, const struct report *report, process_id id)
 {
 	const struct trace_process *process = reader_process(report->reader, id);
@@ -46,13 +68,13 @@ static void write_process(struct json *json, const struct report *report, proces
 		json_u64(json, process->ended_ns);
 	json_kv_u64(json, "allocations", counts->allocated.count);
 	json_kv_u64(json, "frees", counts->frees);
-	json_kv_u64(json, "reallocations", counts->reallocations);
+	write_reallocations(json, report, counts);
 	json_kv_u64(json, "failed", counts->failed);
 	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
 	json_kv_u64(json, "peak_bytes", counts->peak.bytes);
 	json_kv_u64(json, "peak_ns", counts->peak_ns);
 	write_amount(json, "live_at_exit", counts->live_at_exit);
-	write_amount(json, "temporary", counts->temporary);
+	write_known(json, report, "temporary", counts->temporary);
 	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
@@ -69,7 +91,9 @@ static void write_trace(struct json *json, const struct report *report)
 	json_kv_bool(json, "complete", report->complete);
 	json_kv_u64(json, "events", totals->events);
 	json_kv_u64(json, "events_lost", totals->events_lost);
-	json_kv_bool(json, "sampled", false);
+	json_kv_bool(json, "sampled", info->sample_bytes > 0);
+	if (info->sample_bytes > 0)
+		json_kv_u64(json, "sample_bytes", info->sample_bytes);
 	json_kv_u64(json, "duration_ns", totals->duration_ns);
 	json_kv_u64(json, "began_unix_ns", info->began_unix_ns);
 	json_kv_string(json, "command", info->command);
@@ -90,6 +114,24 @@ static void write_trace(struct json *json, const struct report *report)
 	json_object_end(json);
 }
 
+// How far the totals may be off: standard errors, of bytes or (calls) of counts.
+static void write_errors(struct json *json, const struct report *report)
+{
+	json_key(json, "standard_errors");
+	json_object_begin(json);
+	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {
+		enum sites_question question = (enum sites_question)i;
+		double variance = 0;
+
+		if (question == SITES_TEMPORARY)
+			continue;
+		for (size_t row = 0; row < report->sites.count; row++)
+			variance += report->sites.rows[row].variances[question];
+		json_kv_u64(json, sites_key(question), sites_error(variance));
+	}
+	json_object_end(json);
+}
+
 static void write_heap(struct json *json, const struct report *report)
 {
 	const struct heap_totals *totals = heap_totals(report->heap);
@@ -99,7 +141,7 @@ static void write_heap(struct json *json, const struct report *report)
 	json_object_begin(json);
 	json_kv_u64(json, "allocations", counts->allocated.count);
 	json_kv_u64(json, "frees", counts->frees);
-	json_kv_u64(json, "reallocations", counts->reallocations);
+	write_reallocations(json, report, counts);
 	json_kv_u64(json, "failed", counts->failed);
 	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
 	json_kv_u64(json, "peak_bytes", counts->peak.bytes);
@@ -109,10 +151,12 @@ static void write_heap(struct json *json, const struct report *report)
 	json_kv_u64(json, "peak_ns", counts->peak_ns);
 	json_kv_u64(json, "peak_event", counts->peak_number);
 	write_amount(json, "live_at_exit", counts->live_at_exit);
-	write_amount(json, "temporary", counts->temporary);
+	write_known(json, report, "temporary", counts->temporary);
 	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
+	if (reader_info(report->reader)->sample_bytes > 0)
+		write_errors(json, report);
 	json_object_end(json);
 }
 
@@ -125,6 +169,8 @@ static void write_row(struct json *json, struct report *report, enum sites_quest
 	json_object_begin(json);
 	json_kv_u64(json, "count", row->amounts[question].count);
 	json_kv_u64(json, "bytes", row->amounts[question].bytes);
+	if (reader_info(report->reader)->sample_bytes > 0)
+		json_kv_u64(json, "standard_error", sites_error(row->variances[question]));
 	json_kv_u64(json, "process", process ? process->pid : 0);
 	json_kv_u64(json, "process_id", row->process);
 	json_kv_u64(json, "largest_bytes", row->largest_bytes);

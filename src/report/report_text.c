@@ -14,6 +14,7 @@
 enum {
 	ENDING_COLUMNS_MAX = 200,
 	FIGURES_COLUMNS = 36, // in front of a stack
+	ERROR_COLUMNS = 7,    // the same, where figures are estimates
 	WIDTH_MIN = 80,
 };
 
@@ -43,6 +44,25 @@ static const char *plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
+// All figures of a sampled recording are estimates.
+static bool sampled(const struct page *page)
+{
+	return reader_info(page->report->reader)->sample_bytes > 0;
+}
+
+static void write_sampled(struct page *page, uint64_t mean_bytes)
+{
+	struct str text = { 0 };
+	char bytes[16];
+
+	str_format(&text,
+		   "one allocation in %s is in the trace; figures are estimates of the whole, ± "
+		   "their standard error",
+		   str_bytes(mean_bytes, bytes));
+	paper_paragraph(&page->paper, PAPER_PLAIN, "sampled", str_get(&text));
+	str_fini(&text);
+}
+
 static void write_headline(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
@@ -63,6 +83,8 @@ static void write_headline(struct page *page)
 	else
 		paper_format(&page->paper, PAPER_DIM, ", %" PRIu32 " processes", processes);
 	sink_text(page->paper.sink, "\n");
+	if (info->sample_bytes > 0)
+		write_sampled(page, info->sample_bytes);
 	for (size_t i = 0; i < page->report->warnings_count; i++)
 		paper_paragraph(&page->paper, PAPER_WARNING, "warning", page->report->warnings[i]);
 	if (query_narrows(&page->report->selection.query))
@@ -122,6 +144,19 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 	}
 }
 
+// ", ± 1.2 %" behind an estimate of bytes.
+static void write_error(struct page *page, enum sites_question question, uint64_t bytes)
+{
+	double variance = 0;
+
+	if (!sampled(page) || bytes == 0)
+		return;
+	for (size_t i = 0; i < page->report->sites.count; i++)
+		variance += page->report->sites.rows[i].variances[question];
+	paper_format(&page->paper, PAPER_PLAIN, ", ± %.1f %%",
+		     percent(sites_error(variance), bytes));
+}
+
 static void write_totals(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
@@ -131,6 +166,7 @@ static void write_totals(struct page *page)
 	write_label(page, "allocated", str_bytes(counts->allocated.bytes, bytes));
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
 		     str_count(counts->allocated.count, count), plural(counts->allocated.count));
+	write_error(page, SITES_BYTES, counts->allocated.bytes);
 	if (counts->reallocations)
 		paper_format(&page->paper, PAPER_PLAIN, ", %s of them by realloc",
 			     str_count(counts->reallocations, more));
@@ -138,26 +174,39 @@ static void write_totals(struct page *page)
 
 	if (counts->peak.bytes) {
 		write_label(page, "peak", str_bytes(counts->peak.bytes, bytes));
-		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, at %s\n",
-			     str_count(counts->peak.count, count), plural(counts->peak.count),
+		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
+			     str_count(counts->peak.count, count), plural(counts->peak.count));
+		write_error(page, SITES_PEAK, counts->peak.bytes);
+		paper_format(&page->paper, PAPER_PLAIN, ", at %s\n",
 			     str_duration(counts->peak_ns, more));
 		write_bound(page);
 	}
 
 	write_label(page, "live at exit", str_bytes(counts->live_at_exit.bytes, bytes));
-	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s\n",
+	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
 		     str_count(counts->live_at_exit.count, count),
 		     plural(counts->live_at_exit.count));
+	write_error(page, SITES_LIVE_AT_EXIT, counts->live_at_exit.bytes);
+	sink_text(page->paper.sink, "\n");
 
-	write_label(page, "temporary", str_bytes(counts->temporary.bytes, bytes));
-	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, %.1f %% of all\n",
-		     str_count(counts->temporary.count, count), plural(counts->temporary.count),
-		     percent(counts->temporary.count, counts->allocated.count));
+	if (!sampled(page)) {
+		write_label(page, "temporary", str_bytes(counts->temporary.bytes, bytes));
+		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, %.1f %% of all\n",
+			     str_count(counts->temporary.count, count),
+			     plural(counts->temporary.count),
+			     percent(counts->temporary.count, counts->allocated.count));
+	}
 	write_exceptions(page, counts);
 	sink_text(page->paper.sink, "\n");
 }
 
 // ---- sites ----
+
+static unsigned figures_columns(const struct report *report)
+{
+	return FIGURES_COLUMNS +
+	       (reader_info(report->reader)->sample_bytes > 0 ? ERROR_COLUMNS : 0);
+}
 
 // Who allocated, where there is more than one: "  [cc1 4242]", "  [cc1, 12 processes]".
 static void describe_owner(const struct page *page, const struct sites_row *row, struct str *text)
@@ -174,9 +223,9 @@ static void describe_owner(const struct page *page, const struct sites_row *row,
 }
 
 static void write_figures(struct page *page, struct heap_amount amount, struct heap_amount total,
-			  bool by_count)
+			  double variance, bool by_count)
 {
-	char bytes[16], count[28], share[16];
+	char bytes[16], count[28], share[16], error[16];
 
 	snprintf(share, sizeof share, "%.1f %%",
 		 by_count ? percent(amount.count, total.count)
@@ -184,6 +233,11 @@ static void write_figures(struct page *page, struct heap_amount amount, struct h
 	str_bytes(amount.bytes, bytes);
 	str_count(amount.count, count);
 	paper_field(&page->paper, PAPER_BOLD, by_count ? count : bytes, 13, true);
+	if (sampled(page)) {
+		snprintf(error, sizeof error, "±%.0f%%",
+			 percent(sites_error(variance), by_count ? amount.count : amount.bytes));
+		paper_field(&page->paper, PAPER_DIM, error, ERROR_COLUMNS, true);
+	}
 	paper_field(&page->paper, PAPER_PLAIN, share, 8, true);
 	paper_field(&page->paper, PAPER_PLAIN, by_count ? bytes : count, 12, true);
 	sink_text(page->paper.sink, "   ");
@@ -198,7 +252,8 @@ static void write_row(struct page *page, const struct sites_row *row, struct hea
 	uint64_t *number;
 	bool added;
 
-	write_figures(page, row->amounts[question], total, sites_by_count(question));
+	write_figures(page, row->amounts[question], total, row->variances[question],
+		      sites_by_count(question));
 	describe_owner(page, row, &ending);
 	if (stack.count == 0) {
 		paper_text(&page->paper, PAPER_DIM, "(no stack)");
@@ -231,18 +286,28 @@ static void write_question(struct page *page, enum sites_question question)
 	str_bytes(list.total.bytes, bytes);
 	str_count(list.total.count, count);
 	paper_text(&page->paper, PAPER_BOLD, titles[question]);
+	if (list.total.count == 0 && sampled(page) && question == SITES_TEMPORARY) {
+		paper_text(&page->paper, PAPER_DIM, "  samples cannot tell\n\n");
+		sites_list_fini(&list);
+		return;
+	}
 	if (list.total.count == 0) {
 		paper_text(&page->paper, PAPER_DIM, "  nothing\n\n");
 		sites_list_fini(&list);
 		return;
 	}
 	str_count(list.count + list.rest_count, sites);
-	paper_format(&page->paper, PAPER_DIM, "  %s in %s block%s, from %s site%s\n", bytes, count,
+	paper_format(&page->paper, PAPER_DIM, "  %s in %s block%s, from %s site%s", bytes, count,
 		     plural(list.total.count), sites, plural(list.count + list.rest_count));
+	if (sampled(page))
+		paper_format(&page->paper, PAPER_DIM, ", ± %.1f %%",
+			     percent(sites_error(list.total_variance),
+				     by_count ? list.total.count : list.total.bytes));
+	sink_text(page->paper.sink, "\n");
 	for (size_t i = 0; i < list.count; i++)
 		write_row(page, list.rows[i], list.total, question);
 	if (list.rest_count) {
-		write_figures(page, list.rest, list.total, by_count);
+		write_figures(page, list.rest, list.total, list.rest_variance, by_count);
 		paper_format(&page->paper, PAPER_DIM, "%s more site%s%s\n",
 			     str_count(list.rest_count, sites), plural(list.rest_count),
 			     options->bytes_min ? "" : " (-n 0 shows all)");
@@ -260,7 +325,8 @@ static void write(struct report *report, struct sink *sink)
 			   .width = report->options->width < WIDTH_MIN ? WIDTH_MIN
 								       : report->options->width },
 		.several = reader_processes_count(report->reader) > 1,
-		.lines = { .indent = FIGURES_COLUMNS, .all_frames = report->options->all_frames },
+		.lines = { .indent = figures_columns(report),
+			   .all_frames = report->options->all_frames },
 	};
 	const char *const *notes;
 	size_t notes_count;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "report/labels.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,14 @@ static void amount_merge(struct heap_amount *sum, const struct heap_amount *amou
 {
 	sum->count += amount->count;
 	sum->bytes += amount->bytes;
+}
+
+static void variances_merge(struct sites_row *row, const struct heap_variance *variance)
+{
+	row->variances[SITES_LIVE_AT_EXIT] += variance->live_at_exit;
+	row->variances[SITES_PEAK] += variance->at_peak;
+	row->variances[SITES_BYTES] += variance->allocated;
+	row->variances[SITES_CALLS] += variance->allocated_count;
 }
 
 static void row_merge(struct sites_row *row, const struct heap_site *site)
@@ -82,7 +91,9 @@ static void merge_rows(struct sites *sites, enum sites_merge merge, struct label
 		       struct progress *progress)
 {
 	size_t count;
+	const struct heap_site *all = heap_sites(heap, &count);
 	const struct heap_site **sorted = sort_sites(heap, &count);
+	const struct heap_variance *variances = heap_variances(heap);
 	struct map known = { 0 }; // process or executable << 32 | label of the stack -> row
 
 	sites->rows = mem_alloc(count, sizeof *sites->rows);
@@ -107,6 +118,8 @@ static void merge_rows(struct sites *sites, enum sites_merge merge, struct label
 		row_merge(row, site);
 		if (i % 1024 == 0)
 			progress_update(progress, i);
+		if (variances)
+			variances_merge(row, &variances[site - all]);
 	}
 	map_fini(&known);
 	mem_free(sorted);
@@ -165,6 +178,7 @@ struct sites_list sites_list(const struct sites *sites, enum sites_question ques
 		if (amount->count == 0)
 			continue;
 		amount_merge(&list.total, amount);
+		list.total_variance += sites->rows[i].variances[question];
 		list.rest_count++;
 		if (amount->bytes >= bytes_min)
 			list.rows[all++] = &sites->rows[i];
@@ -173,9 +187,11 @@ struct sites_list sites_list(const struct sites *sites, enum sites_question ques
 	list.count = rows_max && rows_max < all ? (size_t)rows_max : all;
 	list.rest_count -= list.count;
 	list.rest = list.total;
+	list.rest_variance = list.total_variance;
 	for (size_t i = 0; i < list.count; i++) {
 		list.rest.count -= list.rows[i]->amounts[question].count;
 		list.rest.bytes -= list.rows[i]->amounts[question].bytes;
+		list.rest_variance -= list.rows[i]->variances[question];
 	}
 	return list;
 }
@@ -184,4 +200,9 @@ void sites_list_fini(struct sites_list *list)
 {
 	mem_free(list->rows);
 	*list = (struct sites_list){ 0 };
+}
+
+uint64_t sites_error(double variance)
+{
+	return variance > 0 ? (uint64_t)(sqrt(variance) + 0.5) : 0;
 }

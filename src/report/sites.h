@@ -37,6 +37,7 @@ struct sites_row {
 	uint64_t largest_bytes;
 	uint64_t first_ns, last_ns;
 	struct heap_amount amounts[SITES_QUESTIONS_COUNT];
+	double variances[SITES_QUESTIONS_COUNT]; // of bytes, or calls, from samples; else 0
 };
 
 struct sites {
@@ -55,6 +56,8 @@ struct sites_list {
 	size_t count;                  // rows in the list
 	struct heap_amount total;      // of all rows, listed or not
 	struct heap_amount rest;       // of the rows that were left out
+	double total_variance;         // from samples, of bytes or calls; else 0
+	double rest_variance;
 	size_t rest_count;
 };
 
@@ -65,6 +68,9 @@ void sites_list_fini(struct sites_list *list);
 
 // "live_at_exit": the question's key in JSON and CSV.
 const char *sites_key(enum sites_question question);
+
+// The standard error behind a variance, as a whole number.
+uint64_t sites_error(double variance);
 
 // Whether the question weighs calls rather than bytes.
 bool sites_by_count(enum sites_question question);

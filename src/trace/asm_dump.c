@@ -55,6 +55,8 @@ static void dump_info(const struct reader *reader, struct sink *sink)
 	put_hex(sink, info->recording_id, sizeof info->recording_id);
 	sink_format(sink, " began=%" PRIu64 " tick=%" PRIu64 "\n", info->began_unix_ns,
 		    info->tick_ns);
+	if (info->sample_bytes > 0)
+		sink_format(sink, "trace sample=%" PRIu64 "\n", info->sample_bytes);
 	put_trace_text(sink, "tool", info->tool);
 	put_trace_text(sink, "host", info->host);
 	put_trace_text(sink, "command", info->command);

@@ -31,6 +31,7 @@ static bool read_trace(struct asm_text *text)
 	struct trace_info *info = &text->info;
 	const struct asm_field numbers[] = { { "began", &info->began_unix_ns, 0 },
 					     { "tick", &info->tick_ns, 0 },
+					     { "sample", &info->sample_bytes, 0 },
 					     { NULL, NULL, 0 } };
 	const struct {
 		const char *key;
@@ -65,8 +66,8 @@ static bool read_trace(struct asm_text *text)
 		if (!value || parse_hex(value, info->recording_id, 16) != 16)
 			return asm_text_fail(
 				text, word,
-				"id=HEX (32 digits), began=, tick=, tool=, host=, command=, "
-				"directory= or options= expected");
+				"id=HEX (32 digits), began=, tick=, sample=, tool=, host=, "
+				"command=, directory= or options= expected");
 	}
 	return true;
 }

@@ -241,6 +241,7 @@ static bool read_info(struct defs *defs, struct bytes_cursor *in)
 	info->command = bytes_next_text(in);
 	info->directory = bytes_next_text(in);
 	info->options = bytes_next_text(in);
+	info->sample_bytes = bytes_left(in) > 0 ? bytes_next(in) : 0;
 	defs->info_seen = !in->bad;
 	return !in->bad;
 }

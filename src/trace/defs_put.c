@@ -24,6 +24,8 @@ void defs_put_info(struct bytes *out, const struct trace_info *info)
 	bytes_add_text(&content, info->command, DEFS_TEXT_MAX);
 	bytes_add_text(&content, info->directory, DEFS_TEXT_MAX);
 	bytes_add_text(&content, info->options, DEFS_TEXT_MAX);
+	if (info->sample_bytes > 0)
+		bytes_add_varint(&content, info->sample_bytes);
 	defs_put(out, DEFS_INFO, &content);
 	bytes_fini(&content);
 }

@@ -300,6 +300,8 @@ struct trace_info {
 	char *directory;        // where it was started
 	char *options;          // "free-stacks clock=ns", may be empty
 	uint64_t tick_ns;       // 0: each event has its own time
+	uint64_t sample_bytes;  // 0: every call; else a block of s bytes is in the trace with
+				// probability 1 - exp(-s / sample_bytes)
 };
 
 // Totals that the collector writes when a recording ends well; a reader of a cut trace has none.

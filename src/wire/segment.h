@@ -181,6 +181,7 @@ struct segment {
 	uint32_t options;       // by the collector
 	uint32_t collector_pid; // by the collector, in its own pid namespace
 	uint32_t reserved;
+	uint64_t sample_bytes; // by the collector: mean distance of samples, or 0
 
 	// By the guest, each published with release.
 	_Alignas(64) _Atomic uint32_t lanes_count; // lanes [0, lanes_count) have been used

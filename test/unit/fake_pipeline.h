@@ -54,7 +54,7 @@ static inline void pipeline_open(struct pipeline *pipeline, uint32_t lanes_count
 	arrival->exe = mem_copy_text("/bin/pipeline");
 	arrival->hello.start = SEGMENT_START_EXEC;
 	if (pipeline->writer == NULL || !tick_open(&pipeline->tick, 100000, TICK_ANY, &err) ||
-	    !share_open(&arrival->share, 1, 0, &err))
+	    !share_open(&arrival->share, 1, 0, 0, &err))
 		pipeline_fail(&err);
 	ledger_init(&pipeline->ledger, pipeline->writer, &options);
 	pipeline->ledger.fold_ns = 200000;

@@ -1,0 +1,29 @@
+// weight: what one allocation of a sampled recording stands for.
+//
+// With a mean distance of m bytes between samples, a block of s bytes is in the
+// trace with probability p = 1 - exp(-s / m), whatever else is. So 1/p blocks and s/p bytes are
+// what it adds to an estimate that is right on average (Horvitz and Thompson, 1952), and
+// (1 - p) / p^2 and s^2 (1 - p) / p^2 are what it adds to the estimate's variance. Sums of integers
+// stay exact when blocks come and go; so amounts are kept in fixed point.
+#ifndef ENGINE_WEIGHT_H
+#define ENGINE_WEIGHT_H
+
+#include <stdint.h>
+
+enum { WEIGHT_UNIT = 1024 }; // one, in fixed point
+
+struct weight {
+	uint64_t count, bytes;                 // in units
+	double count_variance, bytes_variance; // of the unscaled estimates
+};
+
+// `mean_bytes` is trace_info.sample_bytes; 0: not a sampled recording, one block is one block.
+struct weight weight_of(uint64_t mean_bytes, uint64_t size);
+
+// From fixed point to the nearest whole number.
+static inline uint64_t weight_round(uint64_t units)
+{
+	return (units + WEIGHT_UNIT / 2) / WEIGHT_UNIT;
+}
+
+#endif

@@ -1,0 +1,193 @@
+#include "recorder/sample.h"
+
+#include "recorder/clock.h"
+#include "recorder/kernel.h"
+#include "recorder/recording.h"
+
+// The set: lines of eight addresses. What finds no room in its line of the first table goes to one
+// of a few lines of the second, which is touched only then.
+enum {
+	SAMPLE_LINE = 8,
+	SAMPLE_NEAR_LOG2 = 13,
+	SAMPLE_FAR_LOG2 = 17,
+	SAMPLE_FAR_LINES = 16, // that are tried
+	SAMPLE_FILTER_MAX = UINT8_MAX,
+};
+
+struct sample_line {
+	_Alignas(64) uint64_t address[SAMPLE_LINE];
+};
+
+uint64_t sample_mean = SAMPLE_UNKNOWN;
+uint8_t sample_filter[1 << SAMPLE_FILTER_LOG2];
+__thread int64_t sample_left __attribute__((tls_model("initial-exec")));
+
+static __thread uint64_t sample_seed __attribute__((tls_model("initial-exec")));
+static struct sample_line *sample_near, *sample_far;
+
+// A whole random word (splitmix64; Steele, Lea, Flood, 2014).
+static uint64_t sample_random(void)
+{
+	uint64_t word;
+
+	if (!sample_seed)
+		sample_seed = clock_now() * 0x9e3779b97f4a7c15u ^ (uint64_t)&sample_seed << 20 ^
+			      kernel_thread_id();
+	sample_seed += 0x9e3779b97f4a7c15u;
+	word = sample_seed;
+	word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9u;
+	word = (word ^ word >> 27) * 0x94d049bb133111ebu;
+	return word ^ word >> 31;
+}
+
+// -log2(word / 2^64) with 32 binary digits behind the point. The digits of a logarithm come one by
+// one from squaring: no floating point in somebody else's malloc.
+static uint64_t sample_minus_log2(uint64_t word)
+{
+	uint32_t zeros = (uint32_t)__builtin_clzll(word | 1);
+	uint64_t x = (word | 1) << zeros; // 1 <= x < 2, as x / 2^63
+	uint64_t digits = 0;
+
+	for (int i = 0; i < 32; i++) {
+		unsigned __int128 square = (unsigned __int128)x * x;
+		bool two = square >> 127;
+
+		x = (uint64_t)(square >> (two ? 64 : 63));
+		digits = digits << 1 | two;
+	}
+	return ((uint64_t)(zeros + 1) << 32) - digits;
+}
+
+// The distance to the next sample: exponential with the mean, at least 1.
+static int64_t sample_draw(void)
+{
+	const uint64_t ln2 = 2977044471; // * 2^32
+	unsigned __int128 distance = (unsigned __int128)sample_minus_log2(sample_random()) * ln2;
+
+	distance = (distance >> 32) * sample_mean >> 32;
+	return distance >= INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)distance + 1;
+}
+
+static bool sample_put_in(struct sample_line *line, uint64_t address)
+{
+	for (int i = 0; i < SAMPLE_LINE; i++) {
+		uint64_t none = 0;
+
+		if (__atomic_compare_exchange_n(&line->address[i], &none, address, false,
+						__ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
+static bool sample_take_from(struct sample_line *line, uint64_t address)
+{
+	for (int i = 0; i < SAMPLE_LINE; i++)
+		if (__atomic_load_n(&line->address[i], __ATOMIC_ACQUIRE) == address) {
+			__atomic_store_n(&line->address[i], 0, __ATOMIC_RELEASE);
+			return true;
+		}
+	return false;
+}
+
+static struct sample_line *sample_far_line(uint32_t hash, uint32_t n)
+{
+	return &sample_far[((hash >> (32 - SAMPLE_FAR_LOG2)) + n) & ((1 << SAMPLE_FAR_LOG2) - 1)];
+}
+
+// False: no room anywhere.
+static bool sample_put(uint64_t address)
+{
+	uint32_t hash = sample_hash(address);
+
+	if (sample_put_in(&sample_near[hash & ((1 << SAMPLE_NEAR_LOG2) - 1)], address))
+		return true;
+	for (uint32_t n = 0; n < SAMPLE_FAR_LINES; n++)
+		if (sample_put_in(sample_far_line(hash, n), address))
+			return true;
+	return false;
+}
+
+static bool sample_take(uint64_t address)
+{
+	uint32_t hash = sample_hash(address);
+
+	if (sample_take_from(&sample_near[hash & ((1 << SAMPLE_NEAR_LOG2) - 1)], address))
+		return true;
+	for (uint32_t n = 0; n < SAMPLE_FAR_LINES; n++)
+		if (sample_take_from(sample_far_line(hash, n), address))
+			return true;
+	return false;
+}
+
+// Up or down by one; once full it stays so.
+static void sample_count(uint64_t address, int change)
+{
+	uint8_t *count = &sample_filter[sample_hash(address) >> (32 - SAMPLE_FILTER_LOG2)];
+	uint8_t old = __atomic_load_n(count, __ATOMIC_RELAXED);
+
+	while (old != SAMPLE_FILTER_MAX &&
+	       !__atomic_compare_exchange_n(count, &old, (uint8_t)(old + change), true,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
+// A forked child has its parent's tables already.
+COLD bool sample_start(uint64_t mean)
+{
+	if (mean && !sample_near) {
+		sample_far = recording_pages(sizeof(*sample_far) << SAMPLE_FAR_LOG2, false);
+		sample_near = recording_pages(sizeof(*sample_near) << SAMPLE_NEAR_LOG2, false);
+		if (!sample_near || !sample_far)
+			return false;
+	}
+	__atomic_store_n(&sample_mean, mean, __ATOMIC_RELEASE);
+	return true;
+}
+
+COLD bool sample_keep(uint64_t address)
+{
+	if (!sample_mean || sample_mean == SAMPLE_UNKNOWN)
+		return true;
+	if (!sample_put(address)) {
+		__atomic_fetch_add(&recording_state->segment->events_dropped, 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	sample_count(address, 1);
+	return true;
+}
+
+// The first call of a process: begin, so that it is known. True: record this one as ever.
+static COLD bool sample_is_off(void)
+{
+	if (sample_mean == SAMPLE_UNKNOWN && !recording_begin() &&
+	    recording_phase() == RECORDING_OFF)
+		sample_mean = 0;
+	return sample_mean == 0 || sample_mean == SAMPLE_UNKNOWN;
+}
+
+COLD bool sample_hit(uint64_t size)
+{
+	if (sample_is_off())
+		return true;
+	if (!sample_seed) { // the thread's first: nothing was drawn yet
+		int64_t first = sample_draw();
+
+		if ((uint64_t)first > size) {
+			sample_left = first - (int64_t)size;
+			return false;
+		}
+	}
+	sample_left = sample_draw();
+	return true;
+}
+
+COLD bool sample_was_hit(uint64_t address)
+{
+	if (sample_is_off())
+		return true;
+	if (!sample_take(address))
+		return false;
+	sample_count(address, -1);
+	return true;
+}

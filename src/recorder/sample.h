@@ -1,0 +1,75 @@
+// sample: record some allocations, so that the rest costs next to nothing.
+//
+// With `record --sample MEAN` each thread draws the distance, in bytes of allocation, to the next
+// sample from an exponential distribution with that mean: so each byte has the same chance to be
+// hit, whatever was hit before, and a block of s bytes is sampled with probability
+// 1 - exp(-s / MEAN). That is all that an analyst needs to scale the figures without bias
+// (trace/trace.h, trace_sample_weight). A sampled block is recorded with everything; of the others
+// nothing is, neither their allocation nor their end.
+//
+// An allocation that is not hit costs one subtraction and a branch. A free has to know whether its
+// block was sampled: a table of small counters says no for nearly all, a set of addresses behind
+// it is exact. Both are lock-free. A forked child keeps its copy of them.
+//
+// Whether to sample is known once the recording has begun. Until then `sample_mean` is
+// SAMPLE_UNKNOWN, and the first call finds out.
+#ifndef RECORDER_SAMPLE_H
+#define RECORDER_SAMPLE_H
+
+#include "wire/compiler.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SAMPLE_UNKNOWN UINT64_MAX
+
+enum { SAMPLE_FILTER_LOG2 = 17 };
+
+HIDDEN extern uint64_t sample_mean;                           // bytes; 0: record everything
+HIDDEN extern uint8_t sample_filter[1 << SAMPLE_FILTER_LOG2]; // counts of sampled blocks
+
+// Bytes to this thread's next sample.
+HIDDEN extern __thread int64_t sample_left __attribute__((tls_model("initial-exec")));
+
+// While the recording begins: sample with this mean, or everything (0). False: no memory for it.
+HIDDEN bool sample_start(uint64_t mean);
+
+// The block at `address` is a sample from here on, before anybody can free it. False: there is no
+// room for more. Also when one whose end was announced (sample_passed) lives on, as a realloc
+// failed.
+HIDDEN bool sample_keep(uint64_t address);
+
+// The slow halves of the two below.
+HIDDEN bool sample_hit(uint64_t size);
+HIDDEN bool sample_was_hit(uint64_t address);
+
+static inline uint32_t sample_hash(uint64_t address)
+{
+	return (uint32_t)((address >> 4) * 0x9e3779b97f4a7c15u >> 32);
+}
+
+// Whether an allocation of `size` bytes is no sample, so that nothing is recorded of it. Only while
+// sample_mean is not 0.
+static inline bool sample_passes(uint64_t size)
+{
+	int64_t left;
+
+	// What is too large to count surely fails, and surely is a sample.
+	if (unlikely(__builtin_sub_overflow(sample_left, size, &left)))
+		left = 0;
+	sample_left = left;
+	return likely(left > 0) || !sample_hit(size);
+}
+
+// The same for the end of a block. It is no longer a sampled one afterwards.
+static inline bool sample_passed(uint64_t address)
+{
+	const uint8_t *count = &sample_filter[sample_hash(address) >> (32 - SAMPLE_FILTER_LOG2)];
+
+	if (likely(!__atomic_load_n(count, __ATOMIC_RELAXED)) &&
+	    likely(sample_mean != SAMPLE_UNKNOWN))
+		return true;
+	return !sample_was_hit(address);
+}
+
+#endif

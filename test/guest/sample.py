@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""A sampled recording estimates the whole without bias, and says how far off it may be."""
+# timeout: 180
+import json
+import math
+import os
+
+from libguest import (TIDEMARK, Trace, check, environment, equal, main, program, record,
+                      record_witnessed, report, run, test)
+
+PYTHON = ("d = [bytearray(i % 5000) for i in range(60000)]; e = [str(i) * 10 for i in "
+          "range(100000)]; d = d[::3]; del e; import os; os._exit(0)")
+
+
+def estimates(mean, times):
+    """Of the same program, several times over."""
+    found = []
+    for _ in range(times):
+        record(["/usr/bin/python3", "-c", PYTHON], "-q", "--force", "--sample", mean,
+               env=environment(PYTHONMALLOC="malloc", PYTHONHASHSEED="0"))
+        found.append(report())
+    return found
+
+
+def truth():
+    record(["/usr/bin/python3", "-c", PYTHON], "-q", "--force",
+           env=environment(PYTHONMALLOC="malloc", PYTHONHASHSEED="0"))
+    return report()["heap"]
+
+
+@test
+def the_estimates_lie_around_the_truth_as_closely_as_their_errors_say():
+    real = truth()
+    runs = estimates("64K", 10)
+    for key, figure, error in (("allocated", "allocated_bytes", "bytes"),
+                               ("peak", "peak_bytes", "peak"),
+                               ("calls", "allocations", "calls")):
+        off = []
+        for one in runs:
+            heap = one["heap"]
+            check(heap["standard_errors"][error] > 0, f"{key} has no error")
+            off.append((heap[figure] - real[figure]) / heap["standard_errors"][error])
+        mean = sum(off) / len(off)
+        # Ten estimates: their mean is off by a standard error / sqrt(10), one time in 15,000 by
+        # four of those. The peak of an estimate is a little high, being the largest of many.
+        low, high = -4 / math.sqrt(10), (4 if key != "peak" else 8) / math.sqrt(10)
+        check(low < mean < high, f"{key}: {mean:.2f} standard errors off on average: {off}")
+        check(max(abs(value) for value in off) < 5, f"{key}: {off}")
+    live = [one["heap"]["live_at_exit"]["bytes"] for one in runs]
+    error = sum(one["heap"]["standard_errors"]["live_at_exit"] for one in runs) / len(runs)
+    check(abs(sum(live) / len(live) - real["live_at_exit"]["bytes"]) < 4 * error / math.sqrt(10),
+          f"live at exit: {live} for {real['live_at_exit']['bytes']}")
+
+
+@test
+def every_end_of_a_sample_is_seen_whoever_frees_it():
+    ended = run([TIDEMARK, "record", "-q", "-o", "t.tide", "--sample", "300", program("handover"),
+                 os.path.abspath("log"), "8", "80000", "3"], env=environment(), timeout=60)
+    equal(0, ended.code, ended.err)
+    trace = Trace()
+    trace.check_ownership()
+    equal(0, trace.events_lost(), "events lost")
+    counts = trace.counts()
+    check(counts.allocations > 10000, counts)
+    check(counts.allocations - counts.frees < 1000, f"ends are missing: {counts}")
+
+
+@test
+def calls_of_all_kinds_and_children_are_sampled_alike():
+    _, witness = record_witnessed([program("family"), "pool"], "--sample", "1")
+    trace = Trace()
+    trace.check_ownership()
+    counts = trace.counts()
+    # Of blocks that are much larger than the distance all are samples.
+    check(witness.allocations * 0.9 < counts.allocations <= witness.allocations,
+          f"{counts} of {witness}")
+
+
+@test
+def the_report_says_that_it_is_sampled():
+    record(["/usr/bin/python3", "-c", PYTHON], "-q", "--force", "--sample", "64K",
+           env=environment(PYTHONMALLOC="malloc"))
+    text = run([TIDEMARK, "report", "t.tide"]).out
+    check("sampled: one allocation in 64.0 KiB" in text, text[:600])
+    check("±" in text, text[:600])
+    whole = report()
+    equal(True, whole["trace"]["sampled"], "trace.sampled")
+    equal(65536, whole["trace"]["sample_bytes"], "trace.sample_bytes")
+    equal(None, whole["heap"]["reallocations"], "reallocations, which samples cannot tell")
+    equal(65536, json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["trace"]
+          ["sample_bytes"], "what info says")
+
+
+@test
+def a_distance_that_is_none_is_refused():
+    for word in ("0", "-1", "some", "1Q"):
+        ended = run([TIDEMARK, "record", "--sample", word, "/bin/true"])
+        equal(125, ended.code, f"--sample {word}")
+        check("--sample" in ended.err, ended.err)
+
+
+main()
