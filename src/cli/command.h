@@ -54,6 +54,7 @@ extern const struct command cmd_window;
 extern const struct command cmd_transients;
 extern const struct command cmd_active;
 extern const struct command cmd_map;
+extern const struct command cmd_plot;
 extern const struct command cmd_info;
 extern const struct command cmd_dump;
 extern const struct command cmd_repair;

@@ -20,6 +20,7 @@ static const struct command *const commands[] = {
 	&cmd_transients,
 	&cmd_active,
 	&cmd_map,
+	&cmd_plot,
 	&cmd_info,
 	&cmd_dump,
 	&cmd_repair,

@@ -1,0 +1,81 @@
+#include "os/tool.h"
+
+#include "os/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static int spawn(const char *const *arguments, int said_fd, pid_t *pid)
+{
+	posix_spawn_file_actions_t actions;
+	int number;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, said_fd, STDERR_FILENO);
+	number = posix_spawnp(pid, arguments[0], &actions, NULL, (char *const *)arguments, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	return number;
+}
+
+static enum tool_result wait_for(pid_t pid, const char *name, struct err *err)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno == EINTR)
+			continue;
+		err_errno(err, errno, "cannot wait for %s", name);
+		return TOOL_FAILED;
+	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return TOOL_DONE;
+	if (WIFEXITED(status))
+		err_set(err, ERR_IO, "%s ended with exit code %d", name, WEXITSTATUS(status));
+	else
+		err_set(err, ERR_IO, "%s was ended by signal %d", name, WTERMSIG(status));
+	return TOOL_FAILED;
+}
+
+enum tool_result tool_run(const char *const *arguments, struct str *said, struct err *err)
+{
+	enum tool_result result;
+	struct err ignored;
+	int ends[2];
+	pid_t pid;
+	int number;
+
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		err_errno(err, errno, "cannot run %s", arguments[0]);
+		return TOOL_FAILED;
+	}
+	number = spawn(arguments, ends[1], &pid);
+	close(ends[1]);
+	if (number == 0) {
+		file_read_all(ends[0], said, &ignored);
+		result = wait_for(pid, arguments[0], err);
+	} else {
+		result = number == ENOENT ? TOOL_MISSING : TOOL_FAILED;
+		err_errno(err, number, "cannot run %s", arguments[0]);
+	}
+	close(ends[0]);
+	return result;
+}
+
+bool tool_folder(struct str *path, struct err *err)
+{
+	const char *in = getenv("TMPDIR");
+
+	str_format(path, "%s/tidemark.XXXXXX", in && *in ? in : "/tmp");
+	if (mkdtemp(path->text))
+		return true;
+	return err_errno(err, errno, "cannot make %s", path->text);
+}

@@ -1,0 +1,338 @@
+#include "report/plot_parts.h"
+
+#include "base/mem.h"
+#include "engine/space.h"
+
+#include <string.h>
+
+// Where bucket `bucket` of `count` begins.
+static double begin_of(const struct inquiry *inquiry, size_t bucket, size_t count)
+{
+	return (double)inquiry->from_ns +
+	       (double)(inquiry->to_ns - inquiry->from_ns) * (double)bucket / (double)count;
+}
+
+// A level for each bucket, held until its end.
+static void add_levels(struct chart *chart, const struct inquiry *inquiry, const char *name,
+		       const struct window_bucket *buckets, size_t count, bool blocks)
+{
+	struct chart_curve *curve = chart_add_curve(chart, name);
+	double level = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		level = (double)(blocks ? buckets[i].count_peak : buckets[i].bytes_peak);
+		chart_add_point(curve, begin_of(inquiry, i, count), level);
+	}
+	chart_add_point(curve, (double)inquiry->to_ns, level);
+}
+
+// ---- live, blocks ----
+
+static bool add_layer(struct chart *chart, struct inquiry *inquiry, unsigned layer,
+		      const char *name, const struct plot_options *options, struct err *err)
+{
+	struct window_bucket *buckets = mem_alloc(options->buckets, sizeof *buckets);
+	struct window_query query = plot_query(inquiry, NULL, NULL);
+	bool good;
+
+	query.layers = layer;
+	if (query_narrows(&inquiry->selection.query))
+		good = window_series(inquiry->window, &query, 1, buckets, options->buckets, err);
+	else
+		good = window_timeline(inquiry->window, &query, buckets, options->buckets, err);
+	if (good)
+		add_levels(chart, inquiry, name, buckets, options->buckets,
+			   options->kind == PLOT_BLOCKS);
+	mem_free(buckets);
+	return good;
+}
+
+// Each layer that the trace has, or the one that was asked for.
+static bool add_layers(struct chart *chart, struct inquiry *inquiry,
+		       const struct plot_options *options, struct err *err)
+{
+	unsigned layers = inquiry->layer;
+
+	if (!options->layer_given && !query_narrows(&inquiry->selection.query))
+		layers |= window_facts(inquiry->window)->layers;
+	if ((layers & WINDOW_HEAP) && !add_layer(chart, inquiry, WINDOW_HEAP, "heap", options, err))
+		return false;
+	return !(layers & WINDOW_VM) ||
+	       add_layer(chart, inquiry, WINDOW_VM, "committed", options, err);
+}
+
+static bool add_groups(struct chart *chart, struct inquiry *inquiry,
+		       const struct plot_options *options, struct err *err)
+{
+	struct plot_groups groups = { 0 };
+	struct window_bucket *buckets = NULL;
+	struct window_query query;
+	size_t curves;
+	char other[40];
+	bool good = plot_groups_find(&groups, inquiry, options, err);
+
+	curves = plot_groups_curves(&groups);
+	if (good) {
+		query = plot_groups_query(&groups);
+		buckets = mem_alloc(curves * options->buckets + 1, sizeof *buckets);
+		good = window_series(inquiry->window, &query, curves, buckets, options->buckets,
+				     err);
+	}
+	for (size_t i = 0; i < curves && good; i++)
+		add_levels(chart, inquiry, plot_groups_name(&groups, i, other),
+			   buckets + i * options->buckets, options->buckets,
+			   options->kind == PLOT_BLOCKS);
+	if (good)
+		plot_groups_mark_rest(&groups, chart);
+	mem_free(buckets);
+	plot_groups_fini(&groups);
+	return good;
+}
+
+bool plot_time_live(struct chart *chart, struct inquiry *inquiry,
+		    const struct plot_options *options, struct err *err)
+{
+	bool blocks = options->kind == PLOT_BLOCKS;
+
+	chart->y = (struct chart_axis){ .label = blocks ? "live blocks" : "live",
+					.unit = blocks ? CHART_COUNT : CHART_BYTES };
+	return options->key == PLOT_BY_NOTHING ? add_layers(chart, inquiry, options, err)
+					       : add_groups(chart, inquiry, options, err);
+}
+
+// ---- cumulative, rate ----
+
+static void add_flow(struct chart *chart, const struct inquiry *inquiry, const char *name,
+		     const struct window_flow *flows, const struct plot_options *options)
+{
+	struct chart_curve *curve = chart_add_curve(chart, name);
+	size_t count = options->buckets;
+	double seconds = (double)(inquiry->to_ns - inquiry->from_ns) / 1e9 / (double)count;
+	double sum = 0, rate = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (options->kind == PLOT_CUMULATIVE)
+			chart_add_point(curve, begin_of(inquiry, i, count), sum);
+		sum += (double)flows[i].allocated.bytes;
+		rate = (double)flows[i].allocated.bytes / seconds;
+		if (options->kind == PLOT_RATE)
+			chart_add_point(curve, begin_of(inquiry, i, count), rate);
+	}
+	chart_add_point(curve, (double)inquiry->to_ns,
+			options->kind == PLOT_CUMULATIVE ? sum : rate);
+}
+
+bool plot_time_flow(struct chart *chart, struct inquiry *inquiry,
+		    const struct plot_options *options, struct err *err)
+{
+	struct plot_groups groups = { 0 };
+	struct window_flow *flows = NULL;
+	struct window_query query;
+	size_t curves;
+	char other[40];
+	bool good = plot_groups_find(&groups, inquiry, options, err);
+
+	if (options->kind == PLOT_RATE) {
+		chart->y = (struct chart_axis){ .label = "allocated", .unit = CHART_BYTES_PER_S };
+	} else {
+		chart->y = (struct chart_axis){ .label = "allocated so far", .unit = CHART_BYTES };
+		chart->style = CHART_LINES;
+	}
+	curves = plot_groups_curves(&groups);
+	if (good) {
+		query = plot_groups_query(&groups);
+		flows = mem_alloc(curves * options->buckets + 1, sizeof *flows);
+		good = window_flows(inquiry->window, &query, curves, flows, options->buckets, err);
+	}
+	for (size_t i = 0; i < curves && good; i++)
+		add_flow(chart, inquiry, plot_groups_name(&groups, i, other),
+			 flows + i * options->buckets, options);
+	if (good)
+		plot_groups_mark_rest(&groups, chart);
+	mem_free(flows);
+	plot_groups_fini(&groups);
+	return good;
+}
+
+// ---- rss ----
+
+// Resident memory of all processes together, as the samples come.
+struct residence {
+	uint64_t *bytes; // by process
+	size_t capacity;
+	uint64_t total;
+	size_t samples;
+};
+
+static void residence_set(struct residence *residence, process_id process, uint64_t bytes)
+{
+	size_t before = residence->capacity;
+
+	residence->bytes = mem_grow(residence->bytes, &residence->capacity, process + (size_t)1,
+				    sizeof *residence->bytes);
+	memset(residence->bytes + before, 0,
+	       (residence->capacity - before) * sizeof *residence->bytes);
+	residence->total += bytes - residence->bytes[process];
+	residence->bytes[process] = bytes;
+}
+
+static bool residence_note(struct residence *residence, const struct inquiry *inquiry,
+			   const struct trace_note *note)
+{
+	if ((note->kind != TRACE_NOTE_RSS && note->kind != TRACE_NOTE_PROCESS_END) ||
+	    note->process >= reader_processes_count(inquiry->reader) ||
+	    !query_has_process(&inquiry->selection.query, note->process))
+		return false;
+	residence->samples += note->kind == TRACE_NOTE_RSS;
+	residence_set(residence, note->process, note->kind == TRACE_NOTE_RSS ? note->value : 0);
+	return true;
+}
+
+static void add_resident(struct chart *chart, struct inquiry *inquiry, struct residence *residence)
+{
+	struct chart_curve *curve = chart_add_curve(chart, "resident");
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t before = 0;
+	bool inside = false;
+
+	reader_rewind(inquiry->reader);
+	while ((item = reader_next(inquiry->reader, &event, &note)) != READER_END) {
+		if (item != READER_NOTE)
+			continue;
+		if (note.time_ns > inquiry->to_ns)
+			break;
+		before = residence->total;
+		if (!residence_note(residence, inquiry, &note))
+			continue;
+		if (note.time_ns >= inquiry->from_ns && !inside)
+			chart_add_point(curve, (double)inquiry->from_ns, (double)before);
+		inside |= note.time_ns >= inquiry->from_ns;
+		if (inside)
+			chart_add_point(curve, (double)note.time_ns, (double)residence->total);
+	}
+	reader_rewind(inquiry->reader);
+	if (!inside)
+		chart_add_point(curve, (double)inquiry->from_ns, (double)residence->total);
+	chart_add_point(curve, (double)inquiry->to_ns, (double)residence->total);
+}
+
+bool plot_time_rss(struct chart *chart, struct inquiry *inquiry, const struct plot_options *options,
+		   struct err *err)
+{
+	struct residence residence = { 0 };
+
+	chart->y = (struct chart_axis){ .label = "memory", .unit = CHART_BYTES };
+	add_resident(chart, inquiry, &residence);
+	mem_free(residence.bytes);
+	if (residence.samples == 0)
+		return err_set(err, ERR_USAGE, "the trace has no samples of resident memory%s",
+			       query_narrows(&inquiry->selection.query) ? " of these processes"
+									: "");
+	return add_layer(chart, inquiry, WINDOW_HEAP, "live in the heap", options, err);
+}
+
+// ---- largest-free ----
+
+// The lowest figure of each bucket, over all processes.
+struct holes {
+	const struct inquiry *inquiry;
+	double *lowest; // by bucket; negative: nothing was seen in it
+	size_t count;
+	double now; // -1: there is no address space yet
+};
+
+static double largest_hole(const struct holes *holes, const struct space *space)
+{
+	const struct reader *reader = holes->inquiry->reader;
+	double least = -1;
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct ranges *ranges = space_ranges(space, id);
+		double hole;
+
+		if (!ranges || ranges->used == 0 ||
+		    !query_has_process(&holes->inquiry->selection.query, id))
+			continue;
+		hole = (double)ranges_holes(ranges, 64 << 10, space_limit(space, id)).largest;
+		if (least < 0 || hole < least)
+			least = hole;
+	}
+	return least;
+}
+
+static void holes_take(struct holes *holes, uint64_t time_ns)
+{
+	const struct inquiry *inquiry = holes->inquiry;
+	double share;
+	size_t bucket;
+
+	if (time_ns < inquiry->from_ns || holes->now < 0)
+		return;
+	share = (double)(time_ns - inquiry->from_ns) / (double)(inquiry->to_ns - inquiry->from_ns);
+	bucket = (size_t)(share * (double)holes->count);
+	if (bucket >= holes->count)
+		bucket = holes->count - 1;
+	if (holes->lowest[bucket] < 0 || holes->now < holes->lowest[bucket])
+		holes->lowest[bucket] = holes->now;
+}
+
+static void follow_holes(struct holes *holes)
+{
+	const struct inquiry *inquiry = holes->inquiry;
+	struct space *space = space_new(NULL);
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+
+	reader_rewind(inquiry->reader);
+	while ((item = reader_next(inquiry->reader, &event, &note)) != READER_END) {
+		uint64_t time_ns = item == READER_NOTE ? note.time_ns : event.time_ns;
+		bool matters = item == READER_NOTE || trace_kind_is_vm(event.kind);
+
+		if (time_ns > inquiry->to_ns)
+			break;
+		if (!matters)
+			continue;
+		holes_take(holes, time_ns); // as it was until now
+		space_learn(space, inquiry->reader);
+		if (item == READER_NOTE)
+			space_add_note(space, &note);
+		else
+			space_add_event(space, &event);
+		if (item == READER_EVENT || note.kind == TRACE_NOTE_PROCESS_END ||
+		    note.kind == TRACE_NOTE_PROCESS_START)
+			holes->now = largest_hole(holes, space);
+		holes_take(holes, time_ns);
+	}
+	reader_rewind(inquiry->reader);
+	space_free(space);
+}
+
+bool plot_time_holes(struct chart *chart, struct inquiry *inquiry,
+		     const struct plot_options *options, struct err *err)
+{
+	struct holes holes = { .inquiry = inquiry, .count = options->buckets, .now = -1 };
+	struct chart_curve *curve;
+	double level = -1;
+
+	if (!(window_facts(inquiry->window)->layers & WINDOW_VM))
+		return err_set(err, ERR_USAGE, "the trace has no calls on virtual memory");
+	holes.lowest = mem_alloc(holes.count, sizeof *holes.lowest);
+	for (size_t i = 0; i < holes.count; i++)
+		holes.lowest[i] = -1;
+	follow_holes(&holes);
+	chart->y = (struct chart_axis){ .label = "largest hole", .unit = CHART_BYTES };
+	curve = chart_add_curve(chart, "largest hole");
+	for (size_t i = 0; i < holes.count; i++) {
+		if (holes.lowest[i] >= 0)
+			level = holes.lowest[i];
+		if (level >= 0)
+			chart_add_point(curve, begin_of(inquiry, i, holes.count), level);
+	}
+	if (level >= 0)
+		chart_add_point(curve, (double)inquiry->to_ns, level);
+	mem_free(holes.lowest);
+	return level >= 0 || err_set(err, ERR_USAGE, "nothing is mapped in the window");
+}
