@@ -84,6 +84,9 @@ bool index_open(struct index *index, const char *path, const struct index_identi
 		const struct reader *reader, struct err *err);
 void index_close(struct index *index); // accepts { 0 }, if directory is -1
 
+// It is not to be used again: the next index_open finds none.
+void index_forget(struct index *index);
+
 // Bytes on disk.
 uint64_t index_bytes(const struct index *index);
 

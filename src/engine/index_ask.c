@@ -71,12 +71,7 @@ struct figures {
 	uint64_t orphans;
 };
 
-struct rows {
-	struct window_result *result; // borrowed
-	size_t capacity;
-};
-
-static struct window_row *row_of(struct rows *rows, uint32_t group)
+struct window_row *index_row(struct index_rows *rows, uint32_t group)
 {
 	struct window_result *result = rows->result;
 
@@ -140,8 +135,8 @@ static bool is_nothing(const struct figures *figures)
 	       figures->orphans == 0;
 }
 
-static void add_key(struct rows *rows, struct index_groups *groups, uint32_t key, uint32_t site,
-		    uint64_t size, struct figures *figures)
+static void add_key(struct index_rows *rows, struct index_groups *groups, uint32_t key,
+		    uint32_t site, uint64_t size, struct figures *figures)
 {
 	const struct cells_site *entry = cells_site(&groups->index->cells, site);
 	struct heap_amount by_exit = { 0 }, by_exec = { 0 };
@@ -155,7 +150,7 @@ static void add_key(struct rows *rows, struct index_groups *groups, uint32_t key
 	group = group_of_key(groups, key, site, size);
 	if (group == WINDOW_SKIP)
 		return;
-	add_figures(row_of(rows, group), figures, by_exit, by_exec);
+	add_figures(index_row(rows, group), figures, by_exit, by_exec);
 	add_figures(&rows->result->total, figures, by_exit, by_exec);
 }
 
@@ -217,7 +212,7 @@ static struct heap_amount of_size(uint64_t count, uint64_t size)
 }
 
 static bool ask_cells(struct index *index, const struct window_query *query,
-		      struct index_groups *groups, struct rows *rows, struct err *err)
+		      struct index_groups *groups, struct index_rows *rows, struct err *err)
 {
 	uint32_t count = index->cells.cells_count;
 	struct cell_state state = { .from = mem_alloc(count, sizeof *state.from),
@@ -301,7 +296,7 @@ static bool load_sites(struct index *index, const struct window_query *query,
 }
 
 static bool ask_sites(struct index *index, const struct window_query *query,
-		      struct index_groups *groups, struct rows *rows, struct err *err)
+		      struct index_groups *groups, struct index_rows *rows, struct err *err)
 {
 	uint32_t count = index->cells.sites_count;
 	struct site_state state = { .index = index,
@@ -336,7 +331,7 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 
 struct destroyed {
 	struct index_groups *groups;
-	struct rows *rows;
+	struct index_rows *rows;
 };
 
 static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64_t end)
@@ -349,13 +344,13 @@ static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64
 	(void)end;
 	if (group == WINDOW_SKIP)
 		return true;
-	add(&row_of(destroyed->rows, group)->by_destroy, one);
+	add(&index_row(destroyed->rows, group)->by_destroy, one);
 	add(&destroyed->rows->result->total.by_destroy, one);
 	return true;
 }
 
 static bool ask_destroyed(struct index *index, const struct window_query *query,
-			  struct index_groups *groups, struct rows *rows, struct err *err)
+			  struct index_groups *groups, struct index_rows *rows, struct err *err)
 {
 	struct destroyed destroyed = { groups, rows };
 	const struct index_visitor visitor = { &destroyed, count_destroyed };
@@ -373,7 +368,7 @@ static bool ask_destroyed(struct index *index, const struct window_query *query,
 
 // ---- by lifetime ----
 
-static bool destroyed_at(const struct index *index, uint64_t step)
+bool index_destroyed(const struct index *index, uint64_t step)
 {
 	size_t low = 0, high = index->destroys_count;
 
@@ -449,7 +444,7 @@ static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t en
 				     single->err)) {
 		single->failed = single->stopped = true;
 		return false;
-	} else if (destroyed_at(single->index, end)) {
+	} else if (index_destroyed(single->index, end)) {
 		allocation.end_kind = WINDOW_END_DESTROY;
 	}
 	lifetime_ns = allocation.end_ns - allocation.begin_ns;
@@ -482,51 +477,15 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 	return ok;
 }
 
-struct tally {
-	const struct window_query *query;
-	struct rows rows;
-};
-
-static void tally_row(const struct window_query *query, struct window_row *row,
-		      const struct window_allocation *allocation)
+bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
+	       struct err *err)
 {
-	struct heap_amount one = { 1, allocation->cell.size };
-	bool exits = allocation->end_kind == WINDOW_END_EXIT ||
-		     allocation->end_kind == WINDOW_END_EXEC;
-	bool ends = allocation->end >= query->from && allocation->end < query->to;
-	bool begins = allocation->begin >= query->from;
-
-	if (exits && ends)
-		add(allocation->end_kind == WINDOW_END_EXEC ? &row->by_exec : &row->by_exit, one);
-	if (allocation->end_kind == WINDOW_END_DESTROY && ends)
-		add(&row->by_destroy, one);
-	ends = ends && (!exits || query->exit_frees);
-	add(&row->type[begins ? (ends ? WINDOW_AIFI : WINDOW_AIFO)
-			      : (ends ? WINDOW_AOFI : WINDOW_AOFO)],
-	    one);
-}
-
-static bool tally_one(void *context, const struct window_allocation *allocation)
-{
-	struct tally *tally = context;
-
-	tally_row(tally->query, row_of(&tally->rows, allocation->group), allocation);
-	tally_row(tally->query, &tally->rows.result->total, allocation);
-	return true;
-}
-
-bool index_ask(struct index *index, struct index_clock *clock, const struct window_query *query,
-	       struct window_result *result, struct err *err)
-{
-	struct rows rows = { result, result->rows_count };
+	struct index_rows rows = { result, result->rows_count };
 	struct index_groups groups;
 	bool ok;
 
-	if (by_lifetime(query)) {
-		struct tally tally = { query, rows };
-
-		return index_walk(index, clock, query, tally_one, &tally, err);
-	}
+	if (by_lifetime(query))
+		return index_ask_lifetimes(index, query, result, err);
 	index_groups_init(&groups, index, query);
 	ok = (query->by_size ? ask_cells(index, query, &groups, &rows, err)
 			     : ask_sites(index, query, &groups, &rows, err)) &&

@@ -32,12 +32,37 @@ static inline uint32_t index_group(struct index_groups *groups, uint32_t cell)
 	return group != INDEX_GROUP_UNKNOWN ? group : index_group_slow(groups, cell, site);
 }
 
+// The same of a site, where the query does not ask by size.
+static inline uint32_t index_group_of_site(struct index_groups *groups, uint32_t site)
+{
+	uint32_t group = groups->of[site];
+
+	return group != INDEX_GROUP_UNKNOWN ? group : index_group_slow(groups, 0, site);
+}
+
 // The cell as window.h tells of it.
 struct window_cell index_cell(const struct index *index, uint32_t cell);
 
 // Adds to the rows that are there.
-bool index_ask(struct index *index, struct index_clock *clock, const struct window_query *query,
-	       struct window_result *result, struct err *err);
+bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
+	       struct err *err);
+
+// Rows that grow as they are asked for.
+struct index_rows {
+	struct window_result *result; // borrowed
+	size_t capacity;              // of its rows
+};
+
+// The row of a group, new (all 0) or known. Valid until the next call.
+struct window_row *index_row(struct index_rows *rows, uint32_t group);
+
+// Whether what ended at a step ended with its heap.
+bool index_destroyed(const struct index *index, uint64_t step);
+
+// index_ask where the query asks for lifetimes (index_lifetimes.c): all that is in the window is
+// looked at, by two threads.
+bool index_ask_lifetimes(struct index *index, const struct window_query *query,
+			 struct window_result *result, struct err *err);
 
 // As window_walk.
 bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
@@ -66,5 +91,12 @@ bool index_changes(struct index *index, const struct window_query *query,
 bool index_lifetimes(struct index *index, struct index_clock *clock,
 		     const struct window_query *query, size_t groups_count,
 		     struct heap_amount *classes, struct err *err);
+
+// Peaks, first and last allocation by postings, of those groups that have few sites and steps
+// enough to be merged; done[i] says of which details that was so. state_of[group] is the number of
+// a group's detail + 1, for groups below groups_count; others are not asked for.
+bool index_peaks(struct index *index, struct index_clock *clock, const struct window_query *query,
+		 struct window_detail *details, size_t count, const uint32_t *state_of,
+		 size_t groups_count, bool *done, struct err *err);
 
 #endif

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-	EXPECT_EVENTS = 32,   // read ahead of the pairing, see alive_expect
-	LOOK_EVERY = 1 << 11, // batches of those between two looks at the progress bar
+	EXPECT_EVENTS = 32,  // read ahead of the pairing, see alive_expect
+	LOOK_EVERY = 1 << 9, // batches of those between two looks at the progress bar
 	SPACE_NONE = UINT32_MAX,
 };
 

@@ -1,12 +1,14 @@
 #include "base/mem.h"
 #include "engine/index_scan.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	COLLECT_MAX = 1 << 20,   // lifetimes of a question by lifetime
-	LIFETIMES_MAX = 1 << 21, // kept at once to be sorted
+	LIFETIMES_MAX = 1 << 21, // kept at once to be sorted, by each of two threads
 	BINS = 4096,
 };
 
@@ -94,12 +96,10 @@ static bool detail_step(void *context, const struct index_scan_step *step)
 	struct group_state *state;
 	uint64_t lifetime_ns;
 
-	if (!detailing->state_of[step->group])
-		return true;
 	state = &detailing->states[detailing->state_of[step->group] - 1];
 	if (!detailing->counting)
 		move_level(state, step);
-	if (step->up || step->exit)
+	if (step->up || step->exit || step->begin == 0)
 		return true;
 	if (!lifetime_of(detailing, step, &lifetime_ns))
 		return false;
@@ -200,16 +200,149 @@ static bool count_lifetimes(struct detailing *detailing, size_t count, struct in
 	return ok;
 }
 
-static void begin_detail(struct group_state *state, struct window_detail *detail,
-			 const struct window_query *query, const struct heap_amount *levels)
+static void begin_detail(struct group_state *state, struct window_detail *detail, uint64_t from,
+			 const struct heap_amount *levels)
 {
 	state->detail = detail;
 	state->level = levels[detail->group];
 	*detail = (struct window_detail){ .group = detail->group,
 					  .peak_bytes = state->level.bytes,
 					  .peak_count = state->level.count,
-					  .peak_edge = query->from,
+					  .peak_edge = from,
 					  .first_ns = UINT64_MAX };
+}
+
+// One half of a window, gone through by a thread.
+struct half {
+	struct index_scan scan;
+	struct detailing detailing;
+	struct index_clock clock;
+	struct window_detail *details;
+	struct err err;
+	bool ok;
+};
+
+static void *scan_half(void *context)
+{
+	struct half *half = context;
+
+	half->ok = index_scan(&half->scan, &half->err) && !half->detailing.failed;
+	return NULL;
+}
+
+static bool begin_half(struct half *half, const struct detailing *whole,
+		       const struct index_scan *scan, const struct window_query *query,
+		       uint64_t from, uint64_t to, const struct window_detail *details,
+		       size_t count, size_t groups_count, struct err *err)
+{
+	struct heap_amount *levels =
+		index_scan_levels(whole->index, query, from, groups_count, err);
+
+	*half = (struct half){ .scan = *scan, .detailing = *whole };
+	half->scan.from = from;
+	half->scan.to = to;
+	half->scan.context = &half->detailing;
+	half->detailing.clock = &half->clock;
+	half->detailing.err = &half->err;
+	half->detailing.states = mem_alloc(count + 1, sizeof *half->detailing.states);
+	half->details = mem_alloc(count + 1, sizeof *half->details);
+	if (!levels)
+		return false;
+	memcpy(half->details, details, count * sizeof *details);
+	for (size_t i = 0; i < count; i++)
+		begin_detail(&half->detailing.states[i], &half->details[i], from, levels);
+	mem_free(levels);
+	return true;
+}
+
+static void end_half(struct half *half, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		mem_free(half->detailing.states[i].lifetimes);
+	mem_free(half->detailing.states);
+	mem_free(half->details);
+	index_clock_fini(&half->clock);
+}
+
+// What the second half found behind the first.
+static void join_detail(struct group_state *state, const struct group_state *other)
+{
+	struct window_detail *detail = state->detail;
+	const struct window_detail *more = other->detail;
+	size_t count = (size_t)detail->lifetimes, added = (size_t)more->lifetimes;
+
+	if (more->peak_bytes > detail->peak_bytes) {
+		detail->peak_bytes = more->peak_bytes;
+		detail->peak_edge = more->peak_edge;
+	}
+	if (more->peak_count > detail->peak_count)
+		detail->peak_count = more->peak_count;
+	if (detail->first_ns == UINT64_MAX)
+		detail->first_ns = more->first_ns;
+	if (more->first_ns != UINT64_MAX)
+		detail->last_ns = more->last_ns;
+	detail->lifetimes += added;
+	if (added == 0 || !other->lifetimes || (count > 0 && !state->lifetimes))
+		return;
+	state->lifetimes = mem_grow(state->lifetimes, &state->lifetimes_capacity, count + added,
+				    sizeof *state->lifetimes);
+	memcpy(state->lifetimes + count, other->lifetimes, added * sizeof *state->lifetimes);
+}
+
+// Go through both halves at once.
+static bool scan_halves(struct half halves[2], struct err *err)
+{
+	pthread_t thread;
+	sigset_t all, before;
+	bool threaded;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	threaded = pthread_create(&thread, NULL, scan_half, &halves[1]) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	scan_half(&halves[0]);
+	if (threaded)
+		pthread_join(thread, NULL);
+	else
+		scan_half(&halves[1]);
+	for (int i = 0; i < 2; i++) {
+		if (halves[i].ok)
+			continue;
+		*err = halves[i].err;
+		return false;
+	}
+	return true;
+}
+
+static bool detail_in_halves(struct detailing *detailing, const struct index_scan *scan,
+			     const struct window_query *query, struct window_detail *details,
+			     size_t count, size_t groups_count, struct err *err)
+{
+	unsigned log2 = detailing->index->shape.block_log2;
+	uint64_t middle = (query->from + (query->to - query->from) / 2) >> log2 << log2;
+	struct half halves[2];
+	bool ok;
+
+	if (middle < query->from)
+		middle = query->from;
+	ok = begin_half(&halves[0], detailing, scan, query, query->from, middle, details, count,
+			groups_count, err);
+	ok = begin_half(&halves[1], detailing, scan, query, middle, query->to, details, count,
+			groups_count, err) &&
+	     ok && scan_halves(halves, err);
+	for (size_t i = 0; ok && i < count; i++) {
+		struct group_state *state = &detailing->states[i];
+
+		join_detail(&halves[0].detailing.states[i], &halves[1].detailing.states[i]);
+		*state = halves[0].detailing.states[i];
+		halves[0].detailing.states[i].lifetimes = NULL;
+		details[i] = halves[0].details[i];
+		state->detail = &details[i];
+	}
+	detailing->too_many = halves[0].detailing.too_many || halves[1].detailing.too_many;
+	end_half(&halves[0], count);
+	end_half(&halves[1], count);
+	return ok;
 }
 
 static bool by_scan(struct detailing *detailing, const struct window_query *query,
@@ -222,20 +355,15 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 				   .from = query->from,
 				   .to = query->to,
 				   .groups_count = (uint32_t)groups_count,
-				   .lives = true,
+				   .wanted = detailing->state_of,
+				   .lives = !query->peaks_only,
 				   .context = detailing,
 				   .visit = detail_step };
-	struct heap_amount *levels = index_scan_levels(detailing->index, detailing->clock, query,
-						       query->from, groups_count, err);
 	bool ok;
 
-	if (!levels)
-		return false;
 	index_groups_init(&groups, detailing->index, query);
-	for (size_t i = 0; i < count; i++)
-		begin_detail(&detailing->states[i], &details[i], query, levels);
-	mem_free(levels);
-	ok = index_scan(&scan, err) && !detailing->failed;
+	index_scan_prepare(&scan);
+	ok = detail_in_halves(detailing, &scan, query, details, count, groups_count, err);
 	if (ok && detailing->too_many)
 		ok = count_lifetimes(detailing, count, &scan, err);
 	for (size_t i = 0; i < count; i++) {
@@ -248,7 +376,43 @@ static bool by_scan(struct detailing *detailing, const struct window_query *quer
 	// A group that was asked for twice.
 	for (size_t i = 0; i < count; i++)
 		details[i] = details[detailing->state_of[details[i].group] - 1];
+	index_scan_fini(&scan);
 	index_groups_fini(&groups);
+	return ok;
+}
+
+// By postings where that is less, the rest by scan.
+static bool by_postings(struct detailing *detailing, const struct window_query *query,
+			struct window_detail *details, size_t count, size_t groups_count,
+			struct err *err)
+{
+	bool *done = mem_alloc(count + 1, sizeof *done);
+	struct window_detail *rest = mem_alloc(count + 1, sizeof *rest);
+	size_t rest_count = 0;
+	bool ok = index_peaks(detailing->index, detailing->clock, query, details, count,
+			      detailing->state_of, groups_count, done, err);
+
+	for (size_t i = 0; i < count; i++) {
+		if (done[i] || detailing->state_of[details[i].group] != i + 1)
+			continue;
+		rest[rest_count++].group = details[i].group;
+		detailing->state_of[details[i].group] = (uint32_t)rest_count;
+	}
+	if (ok && rest_count > 0) {
+		for (size_t i = 0; i < count; i++)
+			if (done[i])
+				detailing->state_of[details[i].group] = 0;
+		ok = by_scan(detailing, query, rest, rest_count, groups_count, err);
+	}
+	for (size_t i = 0, k = 0; i < count && k < rest_count; i++)
+		if (!done[i] && details[i].group == rest[k].group)
+			details[i] = rest[k++];
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < i && !done[i]; k++)
+			if (details[k].group == details[i].group)
+				details[i] = details[k];
+	mem_free(done);
+	mem_free(rest);
 	return ok;
 }
 
@@ -274,7 +438,9 @@ bool index_detail(struct index *index, struct index_clock *clock, const struct w
 	detailing.state_of = mem_alloc(groups_count, sizeof *detailing.state_of);
 	for (size_t i = 0; i < count; i++)
 		detailing.state_of[details[i].group] = (uint32_t)i + 1;
-	ok = by_scan(&detailing, query, details, count, groups_count, err);
+	ok = query->peaks_only && !query->by_size
+		     ? by_postings(&detailing, query, details, count, groups_count, err)
+		     : by_scan(&detailing, query, details, count, groups_count, err);
 	mem_free(detailing.states);
 	mem_free(detailing.state_of);
 	return ok;

@@ -86,6 +86,7 @@ static void put_files(struct str *out, const struct index_files *files)
 		put_vault(out, &files->levels[i]);
 	put_array(out, files->blocks, files->blocks_count, sizeof *files->blocks);
 	put_array(out, files->chunks, files->chunks_count, sizeof *files->chunks);
+	put_array(out, files->posts_marks, files->posts_marks_count, sizeof *files->posts_marks);
 	put_snapshots(out, &files->cells_snapshots);
 	put_snapshots(out, &files->sites_snapshots);
 	put_snapshots(out, &files->never_snapshots);
@@ -261,6 +262,8 @@ static bool take_files(struct cursor *cursor, struct index_files *files, int dir
 		return false;
 	files->blocks = take_array(cursor, &files->blocks_count, sizeof *files->blocks);
 	files->chunks = take_array(cursor, &files->chunks_count, sizeof *files->chunks);
+	files->posts_marks =
+		take_array(cursor, &files->posts_marks_count, sizeof *files->posts_marks);
 	take_snapshots(cursor, &files->cells_snapshots);
 	take_snapshots(cursor, &files->sites_snapshots);
 	take_snapshots(cursor, &files->never_snapshots);
@@ -343,6 +346,14 @@ static bool is_sane(const struct index *index)
 
 		if (index->files.sparse_count[i] !=
 		    (records + (UINT64_C(1) << shape->sparse_log2) - 1) >> shape->sparse_log2)
+			return false;
+	}
+	for (size_t i = 0; i < index->files.chunks_count; i++) {
+		const struct index_chunk *chunk = &index->files.chunks[i];
+		uint64_t marks =
+			(chunk->sites_count + (uint64_t)INDEX_POSTS_MARK - 1) / INDEX_POSTS_MARK;
+
+		if (chunk->first_mark + marks > index->files.posts_marks_count)
 			return false;
 	}
 	return index->files.never.size == index->never_count * sizeof(uint64_t);
@@ -443,4 +454,10 @@ uint64_t index_bytes(const struct index *index)
 	for (unsigned i = 0; i < INDEX_LEVELS; i++)
 		bytes += files->levels[i].size;
 	return bytes;
+}
+
+void index_forget(struct index *index)
+{
+	if (index->directory >= 0)
+		unlinkat(index->directory, "head", 0);
 }

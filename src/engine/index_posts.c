@@ -170,13 +170,20 @@ void index_postings_write(struct index_postings *postings, const struct cells *c
 				 sizeof *files->chunks);
 	chunk = &files->chunks[files->chunks_count++];
 	*chunk = (struct index_chunk){ .lists_at = files->posts.size,
-				       .sites_at = files->posts_sites.size };
+				       .sites_at = files->posts_sites.size,
+				       .first_mark = (uint32_t)files->posts_marks_count };
 	for (uint32_t site = 1; site < sites; site++) {
 		struct index_posts entry = { .site = site, .at = files->posts.size };
 
 		if (postings->starts[site + 1] == postings->starts[site] ||
 		    cells_site(cells, site)->orphans)
 			continue;
+		if (chunk->sites_count % INDEX_POSTS_MARK == 0) {
+			files->posts_marks =
+				mem_grow(files->posts_marks, &files->posts_marks_capacity,
+					 files->posts_marks_count + 1, sizeof *files->posts_marks);
+			files->posts_marks[files->posts_marks_count++] = site;
+		}
 		entry.count = write_list(postings, cells, site, &files->posts);
 		vault_append(&files->posts_sites, &entry, sizeof entry);
 		chunk->sites_count++;

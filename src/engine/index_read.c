@@ -154,8 +154,13 @@ bool index_block_load(struct index *index, uint64_t number, unsigned what,
 
 // ---- times ----
 
+enum { COARSE_LOG2 = 8 };
+
+// The runs of a block; coarse[i] is the last run that begins at or before the first of the i-th
+// part of the block's steps, so that a time is found with next to no search.
 struct index_clock_block {
 	uint32_t count;
+	uint32_t coarse[(1 << COARSE_LOG2) + 1];
 	struct index_run runs[];
 };
 
@@ -173,6 +178,22 @@ void index_clock_fini(struct index_clock *clock)
 	forget_times(clock);
 	mem_free(clock->blocks);
 	*clock = (struct index_clock){ 0 };
+}
+
+static unsigned coarse_shift(const struct index *index)
+{
+	return index->shape.block_log2 > COARSE_LOG2 ? index->shape.block_log2 - COARSE_LOG2 : 0;
+}
+
+static void fill_coarse(struct index_clock_block *block, unsigned shift)
+{
+	uint32_t run = 0;
+
+	for (uint32_t i = 0; i <= 1u << COARSE_LOG2; i++) {
+		while (run + 1 < block->count && block->runs[run + 1].at <= i << shift)
+			run++;
+		block->coarse[i] = run;
+	}
 }
 
 static const struct index_clock_block *times_of(struct index_clock *clock, struct index *index,
@@ -203,15 +224,17 @@ static const struct index_clock_block *times_of(struct index_clock *clock, struc
 	kept->count = count;
 	memcpy(kept->runs, runs, count * sizeof *runs);
 	mem_free(runs);
+	fill_coarse(kept, coarse_shift(index));
 	clock->blocks[number] = kept;
 	clock->bytes += size;
 	return kept;
 }
 
 // The last run that begins at or before a step of the block.
-static const struct index_run *find_run(const struct index_clock_block *block, uint32_t at)
+static const struct index_run *find_run(const struct index_clock_block *block, uint32_t at,
+					unsigned shift)
 {
-	uint32_t low = 0, high = block->count;
+	uint32_t low = block->coarse[at >> shift], high = block->coarse[(at >> shift) + 1] + 1;
 
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
@@ -234,9 +257,8 @@ bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t s
 	block = times_of(clock, index, step >> index->shape.block_log2, err);
 	if (!block)
 		return false;
-	*time_ns =
-		find_run(block, (uint32_t)(step & ((UINT64_C(1) << index->shape.block_log2) - 1)))
-			->value;
+	step &= (UINT64_C(1) << index->shape.block_log2) - 1;
+	*time_ns = find_run(block, (uint32_t)step, coarse_shift(index))->value;
 	return true;
 }
 
@@ -331,10 +353,10 @@ static struct piece begin_piece(struct vault *vault, const struct index_snapshot
 	return piece;
 }
 
-// The snapshot nearest to an edge; NULL: the beginning of all, where all counts are 0.
-static const struct index_snapshot *nearest(const struct index_snapshots *snapshots, uint64_t edge)
+// The last snapshot that is not later than an edge; NULL: none.
+static const struct index_snapshot *last_before(const struct index_snapshots *snapshots,
+						uint64_t edge)
 {
-	const struct index_snapshot *before = NULL, *after = NULL;
 	size_t low = 0, high = snapshots->count;
 
 	while (low < high) {
@@ -345,10 +367,17 @@ static const struct index_snapshot *nearest(const struct index_snapshots *snapsh
 		else
 			high = middle;
 	}
-	if (low > 0)
-		before = &snapshots->list[low - 1];
-	if (low < snapshots->count)
-		after = &snapshots->list[low];
+	return low ? &snapshots->list[low - 1] : NULL;
+}
+
+// The snapshot nearest to an edge; NULL: the beginning of all, where all counts are 0.
+static const struct index_snapshot *nearest(const struct index_snapshots *snapshots, uint64_t edge)
+{
+	const struct index_snapshot *before = last_before(snapshots, edge);
+	const struct index_snapshot *after = before ? before + 1 : snapshots->list;
+
+	if (after == snapshots->list + snapshots->count)
+		after = NULL;
 	if (after && after->step - edge < edge - (before ? before->step : 0))
 		return after;
 	return before;
@@ -389,6 +418,24 @@ static bool load_counts(struct vault *vault, const struct index_snapshot *snapsh
 	return ok || damaged(err, "a snapshot");
 }
 
+// The sums of one site. Returns how many bytes they have; 0: none can be so.
+static unsigned take_sums(const uint8_t *here, struct bits_sums *sums)
+{
+	unsigned widths = here[0] | (unsigned)here[1] << 8, at = 2;
+	uint64_t values[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned bytes = widths >> 4 * i & 15;
+
+		if (bytes > 8)
+			return 0;
+		values[i] = bits_take(here + at, bytes);
+		at += bytes;
+	}
+	*sums = (struct bits_sums){ values[0], values[1], values[2], values[3] };
+	return at;
+}
+
 static bool load_sums(struct vault *vault, const struct index_snapshot *snapshot, uint32_t keys_max,
 		      struct bits_sums *sums, struct err *err)
 {
@@ -396,28 +443,48 @@ static bool load_sums(struct vault *vault, const struct index_snapshot *snapshot
 	bool ok = snapshot->keys <= keys_max;
 
 	for (uint32_t id = 1; id < snapshot->keys && ok; id++) {
-		unsigned widths, at = 2;
-		uint64_t values[4];
+		unsigned bytes = 0;
 
-		ok = refill(&piece, err) && piece.here + 1 < piece.stop;
-		if (!ok)
-			break;
-		widths = piece.here[0] | (unsigned)piece.here[1] << 8;
-		for (unsigned i = 0; i < 4; i++) {
-			unsigned bytes = widths >> 4 * i & 15;
-
-			if (bytes > 8) {
-				ok = false;
-				bytes = 0;
-			}
-			values[i] = bits_take(piece.here + at, bytes);
-			at += bytes;
-		}
-		sums[id] = (struct bits_sums){ values[0], values[1], values[2], values[3] };
-		piece.here += at;
+		if (refill(&piece, err) && piece.here + 1 < piece.stop)
+			bytes = take_sums(piece.here, &sums[id]);
+		ok = bytes > 0;
+		piece.here += bytes;
 	}
 	ok = ok && piece.here <= piece.stop;
 	mem_free(piece.bytes);
+	return ok || damaged(err, "a snapshot");
+}
+
+bool index_site_sums(struct index *index, uint32_t site, uint64_t edge, struct bits_sums *sums,
+		     uint64_t *step, struct err *err)
+{
+	enum { BYTES_MAX = BITS_MARK * 34 };
+	const struct index_snapshot *snapshot = last_before(&index->files.sites_snapshots, edge);
+	uint8_t *bytes, *at;
+	uint32_t mark = 0, id = site >= BITS_MARK ? site / BITS_MARK * BITS_MARK : 1;
+	size_t size;
+	bool ok;
+
+	*sums = (struct bits_sums){ 0 };
+	*step = snapshot ? snapshot->step : 0;
+	if (!snapshot || site >= snapshot->keys)
+		return true;
+	if (site >= BITS_MARK &&
+	    !vault_read(&index->files.sites, snapshot->at + snapshot->size + site / BITS_MARK * 4,
+			&mark, sizeof mark, err))
+		return false;
+	if (mark > snapshot->size)
+		return damaged(err, "a snapshot");
+	size = snapshot->size - mark < BYTES_MAX ? (size_t)(snapshot->size - mark) : BYTES_MAX;
+	bytes = at = mem_alloc(size + 64, 1);
+	ok = vault_read(&index->files.sites, snapshot->at + mark, bytes, size, err);
+	for (; ok && id <= site; id++) {
+		unsigned taken = at < bytes + size ? take_sums(at, sums) : 0;
+
+		ok = taken > 0;
+		at += taken;
+	}
+	mem_free(bytes);
 	return ok || damaged(err, "a snapshot");
 }
 

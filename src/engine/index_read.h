@@ -52,6 +52,10 @@ bool index_number(struct index *index, uint64_t step, uint64_t *number, struct e
 // Counts at an edge, by cell. `counts` has cells_count entries, and is overwritten.
 bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, struct err *err);
 
+// Sums of one site at the last snapshot that is not later than an edge, and that one's step.
+bool index_site_sums(struct index *index, uint32_t site, uint64_t edge, struct bits_sums *sums,
+		     uint64_t *step, struct err *err);
+
 // Sums at an edge, by site: sites_count entries.
 bool index_sums(struct index *index, uint64_t edge, struct bits_sums *sums, struct err *err);
 

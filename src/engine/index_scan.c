@@ -44,11 +44,11 @@ static void add_drop(struct drops *drops, struct map *known, const struct index_
 	const struct cells_cell *entry = cells_cell(&index->cells, cell);
 	const struct index_exit *exit =
 		&index->exits[cells_site(&index->cells, entry->site)->process];
-	uint32_t group = index_group(scan->groups, cell);
+	uint32_t group = scan->of_cell[cell];
 	uint64_t fresh = drops->count, *at = &fresh;
 	bool added = true;
 
-	if (group >= scan->groups_count)
+	if (group == WINDOW_SKIP)
 		return;
 	if (!scan->single_exits) {
 		at = map_put(known,
@@ -136,14 +136,12 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 			run++;
 		while (more && *drop < drops->count && drops->list[*drop].step <= block->first + i)
 			more = tell_drop(scan, &drops->list[(*drop)++]);
-		told.group = index_group(scan->groups, cell);
-		if (told.group >= scan->groups_count || !more)
+		told.group = scan->of_cell[cell];
+		if (told.group == WINDOW_SKIP || !more)
 			continue;
 		told.step = block->first + i;
 		told.up = !(block->ops[i] & 1);
 		told.begin = scan->lives && !told.up ? block->begins[i] : 0;
-		if (!told.up && cells_site(cells, cells_cell(cells, cell)->site)->orphans)
-			continue;
 		told.time_ns = run->value;
 		told.amount = (struct heap_amount){ 1, cells_cell(cells, cell)->size };
 		more = scan->visit(scan->context, &told);
@@ -151,29 +149,67 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 	return more;
 }
 
+void index_scan_prepare(struct index_scan *scan)
+{
+	const struct cells *cells = &scan->index->cells;
+
+	scan->of_cell = mem_resize(NULL, cells->cells_count, sizeof *scan->of_cell);
+	scan->of_cell[0] = WINDOW_SKIP;
+	for (uint32_t id = 1; id < cells->cells_count; id++) {
+		uint32_t group = index_group(scan->groups, id);
+
+		if (group >= scan->groups_count || (scan->wanted && !scan->wanted[group]) ||
+		    cells_site(cells, cells_cell(cells, id)->site)->orphans)
+			group = WINDOW_SKIP;
+		scan->of_cell[id] = group;
+	}
+}
+
+void index_scan_fini(struct index_scan *scan)
+{
+	mem_free(scan->of_cell);
+	scan->of_cell = NULL;
+}
+
+static bool load_block(struct index_scan *scan, uint64_t number, struct index_block *block,
+		       struct err *err)
+{
+	if (scan->kept && scan->kept_number == number + 1)
+		return true;
+	scan->kept_number = 0;
+	if (!index_block_load(scan->index, number, INDEX_TIMES | (scan->lives ? INDEX_LIVES : 0),
+			      block, err))
+		return false;
+	scan->kept_number = number + 1;
+	return true;
+}
+
 bool index_scan(struct index_scan *scan, struct err *err)
 {
 	struct index *index = scan->index;
-	struct index_block block = { 0 };
+	struct index_block own = { 0 }, *block = scan->kept ? scan->kept : &own;
 	struct drops drops;
 	size_t drop = 0;
-	bool more = true, ok = find_drops(scan, &drops, err);
+	bool prepared = scan->of_cell != NULL, more = true, ok;
 
+	if (!prepared)
+		index_scan_prepare(scan);
+	ok = find_drops(scan, &drops, err);
 	for (uint64_t number = scan->from >> index->shape.block_log2;
 	     ok && more && number << index->shape.block_log2 < scan->to; number++) {
-		ok = index_block_load(index, number, INDEX_TIMES | (scan->lives ? INDEX_LIVES : 0),
-				      &block, err);
+		ok = load_block(scan, number, block, err);
 		if (ok)
-			more = tell_block(scan, &block, &drops, &drop);
+			more = tell_block(scan, block, &drops, &drop);
 	}
+	if (!prepared)
+		index_scan_fini(scan);
 	mem_free(drops.list);
-	index_block_fini(&block);
+	index_block_fini(&own);
 	return ok;
 }
 
-struct heap_amount *index_scan_levels(struct index *index, struct index_clock *clock,
-				      const struct window_query *query, uint64_t edge,
-				      size_t groups_count, struct err *err)
+struct heap_amount *index_scan_levels(struct index *index, const struct window_query *query,
+				      uint64_t edge, size_t groups_count, struct err *err)
 {
 	struct heap_amount *levels = mem_alloc(groups_count + 1, sizeof *levels);
 	struct window_query at = *query;
@@ -182,7 +218,7 @@ struct heap_amount *index_scan_levels(struct index *index, struct index_clock *c
 
 	at.from = at.to = edge;
 	at.exit_frees = true;
-	ok = index_ask(index, clock, &at, &result, err);
+	ok = index_ask(index, &at, &result, err);
 	for (size_t i = 0; i < groups_count && i < result.rows_count; i++)
 		levels[i] = result.rows[i].type[WINDOW_AOFO];
 	window_result_fini(&result);

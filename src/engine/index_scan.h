@@ -24,19 +24,27 @@ struct index_scan {
 	struct index *index;
 	struct index_groups *groups;
 	uint64_t from, to;
-	uint32_t groups_count; // higher groups are left out
-	bool lives;            // `begin` is wanted
-	bool single_exits;     // what an exit ends is told one kind of allocation at a time
+	uint32_t groups_count;    // higher groups are left out
+	const uint32_t *wanted;   // by group: 0: left out; NULL: all are wanted
+	bool lives;               // `begin` is wanted
+	bool single_exits;        // what an exit ends is told one kind of allocation at a time
+	uint32_t *of_cell;        // private: the group of each cell; see index_scan_prepare
+	struct index_block *kept; // NULL, or where the last block is kept for the next scan
+	uint64_t kept_number;     // + 1; 0: none is kept
 	void *context;
 	bool (*visit)(void *context, const struct index_scan_step *step); // false stops
 };
 
-// False: the index cannot be read.
+// Ask for the groups of all cells, once. Then parts of the window may be gone through by threads
+// of their own, each with a copy of the scan (from, to, context), which call index_scan.
+void index_scan_prepare(struct index_scan *scan);
+void index_scan_fini(struct index_scan *scan);
+
+// Goes through the window; prepares it, if that was not done. False: the index cannot be read.
 bool index_scan(struct index_scan *scan, struct err *err);
 
 // The level of each group below `groups_count` at an edge, after exits.
-struct heap_amount *index_scan_levels(struct index *index, struct index_clock *clock,
-				      const struct window_query *query, uint64_t edge,
-				      size_t groups_count, struct err *err);
+struct heap_amount *index_scan_levels(struct index *index, const struct window_query *query,
+				      uint64_t edge, size_t groups_count, struct err *err);
 
 #endif

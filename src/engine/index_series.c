@@ -106,7 +106,7 @@ bool index_series(struct index *index, const struct window_query *query, size_t 
 	}
 	index_groups_init(&groups, index, query);
 	series.rows = mem_alloc(groups_count + 1, sizeof *series.rows);
-	levels = index_scan_levels(index, &clock, query, query->from, groups_count, err);
+	levels = index_scan_levels(index, query, query->from, groups_count, err);
 	for (size_t g = 0; levels && g < groups_count; g++)
 		buckets_begin(&series.rows[g], buckets + g * count, levels[g]);
 	ok = levels && index_scan(&scan, err);
@@ -137,30 +137,41 @@ static void put_level(struct buckets_row *row, const struct buckets_axis *axis,
 struct timeline {
 	struct buckets_axis axis;
 	struct buckets_row row;
+	struct window_query all;
+	struct index_groups groups;
+	struct index_scan scan;
+	struct index_block block;
 };
+
+static void timeline_fini(struct timeline *line)
+{
+	index_groups_fini(&line->groups);
+	index_scan_fini(&line->scan);
+	index_block_fini(&line->block);
+}
 
 // Steps by themselves.
 static bool put_steps(struct index *index, uint64_t from, uint64_t to, struct timeline *line,
 		      struct err *err)
 {
-	struct window_query all = { .from = from, .to = to };
-	struct index_groups groups;
 	struct series series = { line->axis, &line->row };
-	struct index_scan scan = { .index = index,
-				   .groups = &groups,
-				   .from = from,
-				   .to = to,
-				   .groups_count = 1,
-				   .context = &series,
-				   .visit = series_step };
-	bool ok;
+	struct index_scan *scan = &line->scan;
 
 	if (from >= to)
 		return true;
-	index_groups_init(&groups, index, &all);
-	ok = index_scan(&scan, err);
-	index_groups_fini(&groups);
-	return ok;
+	if (!scan->of_cell) {
+		index_groups_init(&line->groups, index, &line->all);
+		*scan = (struct index_scan){ .index = index,
+					     .groups = &line->groups,
+					     .groups_count = 1,
+					     .visit = series_step,
+					     .kept = &line->block };
+		index_scan_prepare(scan);
+	}
+	scan->from = from;
+	scan->to = to;
+	scan->context = &series;
+	return index_scan(scan, err);
 }
 
 // Entries of one file, from step to step, both multiples of what an entry has. One that reaches
@@ -195,13 +206,13 @@ static bool put_levels(struct index *index, unsigned file, uint64_t from, uint64
 	return ok;
 }
 
-// The coarsest file whose entries are at most an eighth of a bucket.
+// The coarsest file whose entries are at most a quarter of a bucket.
 static unsigned best_file(const struct index *index, uint64_t steps, size_t count)
 {
 	unsigned file = 0;
 
 	while (file + 1 < INDEX_LEVELS && index->files.levels[file + 1].size > 0 &&
-	       steps / count >> (index->shape.level_log2 + (file + 1) * INDEX_LEVEL_STEP_LOG2) >= 8)
+	       steps / count >> (index->shape.level_log2 + (file + 1) * INDEX_LEVEL_STEP_LOG2) >= 4)
 		file++;
 	return file;
 }
@@ -212,23 +223,27 @@ static uint64_t round_up(uint64_t value, unsigned log2)
 }
 
 // The level at an edge: that of the entry before it, and the steps in between.
-static bool level_at(struct index *index, uint64_t edge, struct heap_amount *level, struct err *err)
+static bool level_at(struct index *index, uint64_t edge, struct timeline *line,
+		     struct heap_amount *level, struct err *err)
 {
 	unsigned log2 = index->shape.level_log2;
 	uint64_t entries = index->files.levels[0].size / sizeof(struct index_level);
 	uint64_t entry = edge >> log2 < entries ? edge >> log2 : entries;
 	struct index_level found = { 0 };
+	struct buckets_axis axis = line->axis;
 	struct window_bucket bucket;
-	struct timeline line = { .axis = { 0, 0, 1 } };
+	bool ok;
 
 	if (entry > 0 && !vault_read(&index->files.levels[0], (entry - 1) * sizeof found, &found,
 				     sizeof found, err))
 		return false;
-	buckets_begin(&line.row, &bucket, (struct heap_amount){ found.count_end, found.bytes_end });
-	if (!put_steps(index, entry << log2, edge, &line, err))
-		return false;
-	*level = line.row.level;
-	return true;
+	line->axis = (struct buckets_axis){ 0, 0, 1 };
+	buckets_begin(&line->row, &bucket,
+		      (struct heap_amount){ found.count_end, found.bytes_end });
+	ok = put_steps(index, entry << log2, edge, line, err);
+	line->axis = axis;
+	*level = line->row.level;
+	return ok;
 }
 
 // Steps, then entries of ever coarser files, then of finer ones, then steps.
@@ -270,15 +285,15 @@ bool index_timeline(struct index *index, const struct window_query *query,
 	struct heap_amount level;
 	bool ok;
 
-	if (!level_at(index, query->from, &level, err))
-		return false;
+	ok = level_at(index, query->from, &line, &level, err);
 	buckets_begin(&line.row, buckets, level);
-	if (steps / count >> index->shape.level_log2 == 0)
+	if (ok && steps / count >> index->shape.level_log2 == 0)
 		ok = put_steps(index, query->from, query->to, &line, err);
-	else
+	else if (ok)
 		ok = put_all(index, best_file(index, steps, count), query->from, query->to, &line,
 			     err);
 	buckets_end(&line.row, &line.axis);
+	timeline_fini(&line);
 	return ok;
 }
 

@@ -44,6 +44,7 @@ void index_files_close(struct index_files *files)
 		vault_close(&files->levels[i]);
 	mem_free(files->blocks);
 	mem_free(files->chunks);
+	mem_free(files->posts_marks);
 	mem_free(files->cells_snapshots.list);
 	mem_free(files->sites_snapshots.list);
 	mem_free(files->never_snapshots.list);
@@ -412,13 +413,13 @@ static void snapshot_cells(struct index_store *store, uint32_t keys)
 	snapshot->size = vault->size - snapshot->at;
 }
 
-// Sites' sums are made when they are needed: that is cheaper than keeping them.
-static void snapshot_sites(struct index_store *store, uint32_t keys)
+// Sites' sums are made when they are needed: that is cheaper than keeping them. Returns how many.
+static uint32_t snapshot_sites(struct index_store *store, uint32_t keys)
 {
 	struct vault *vault = &store->files->sites;
 	struct index_snapshot *snapshot;
 	struct bits_sums *sums;
-	uint32_t sites = 1;
+	uint32_t sites = 1, *marks;
 	uint8_t out[48];
 
 	for (uint32_t id = 1; id < keys; id++) {
@@ -438,10 +439,17 @@ static void snapshot_sites(struct index_store *store, uint32_t keys)
 		sum->alive_bytes += store->counts[id].alive * cell->size;
 	}
 	snapshot = new_snapshot(&store->files->sites_snapshots, vault, store->step, sites);
-	for (uint32_t id = 1; id < sites; id++)
+	marks = mem_alloc(sites / BITS_MARK + (size_t)1, sizeof *marks);
+	for (uint32_t id = 1; id < sites; id++) {
+		if (id % BITS_MARK == 0)
+			marks[id / BITS_MARK] = (uint32_t)(vault->size - snapshot->at);
 		vault_append(vault, out, bits_put_sums(out, &sums[id]));
+	}
 	snapshot->size = vault->size - snapshot->at;
+	vault_append(vault, marks, (sites / BITS_MARK + (size_t)1) * sizeof *marks);
+	mem_free(marks);
 	mem_free(sums);
+	return sites;
 }
 
 static uint64_t distance(const struct index_shape *shape, uint32_t keys)
@@ -462,12 +470,9 @@ static void take_snapshots(struct index_store *store)
 		store->cells_next = store->step + distance(&store->shape, keys);
 	}
 	if (store->step >= store->sites_next) {
-		snapshot_sites(store, keys);
-		store->sites_next = store->step +
-				    distance(&store->shape,
-					     store->files->sites_snapshots
-						     .list[store->files->sites_snapshots.count - 1]
-						     .keys);
+		uint32_t sites = snapshot_sites(store, keys);
+
+		store->sites_next = store->step + distance(&store->shape, 2 * sites);
 	}
 }
 

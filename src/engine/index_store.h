@@ -20,7 +20,7 @@
 //                their ends: which of them span a window lies close together
 //     never      what nothing ended, in order of beginning; and counts by cell, now and then
 //     levels0 .. the level of each 256 steps: highest and last, bytes and count, and the time;
-//                each further file sums up 16 entries of the one before
+//                each further file sums up 4 entries of the one before
 //     posts      for chunks of steps and each site in them: its steps, with sums for each 1024 of
 //                them, so that the peak of one site costs what that site did
 //
@@ -36,7 +36,7 @@ struct index_shape {
 	uint32_t block_log2;     // steps in a block: 16
 	uint32_t long_log2;      // shortest lifetime in the long files: 17
 	uint32_t snapshot_steps; // at least so many between two snapshots: 2^18
-	uint32_t snapshot_ratio; // and so many times the number of keys: 4
+	uint32_t snapshot_ratio; // and so many times the number of keys: 4; of sites, twice that
 	uint32_t level_log2;     // steps in an entry of levels0: 8
 	uint32_t chunk_log2;     // steps in a chunk of postings: 22
 	uint32_t skip_log2;      // postings between two sums: 10
@@ -72,6 +72,7 @@ struct index_block_entry {
 	uint32_t events_size, times_size;
 };
 
+// A snapshot by site is followed by marks: where keys BITS_MARK * n begin (u32, from `at`).
 struct index_snapshot {
 	uint64_t step; // counts of all steps before it; of `never`: of so many entries
 	uint64_t at, size;
@@ -94,7 +95,7 @@ struct index_chunk {
 	uint64_t lists_at, lists_size; // postings, one site after the other
 	uint64_t sites_at;             // directory: struct index_posts, by rising site
 	uint32_t sites_count;
-	uint32_t padding;
+	uint32_t first_mark; // in files->posts_marks
 };
 
 // The postings of one site in one chunk: `count` of them from byte `at` of the vault to where the
@@ -109,6 +110,8 @@ struct index_posts {
 
 #define INDEX_POSTS_SEVERAL (1u << 31)
 
+enum { INDEX_POSTS_MARK = 64 };
+
 struct index_skip {
 	uint32_t at;              // where the run begins: bytes from behind the skips
 	uint32_t step;            // of the chunk, of the posting before it
@@ -116,7 +119,7 @@ struct index_skip {
 	int64_t count, count_max;
 };
 
-enum { INDEX_LONGS = 24, INDEX_LEVELS = 8, INDEX_LEVEL_STEP_LOG2 = 4 };
+enum { INDEX_LONGS = 24, INDEX_LEVELS = 9, INDEX_LEVEL_STEP_LOG2 = 2 };
 
 // All that is on disk, and what is known of it in memory.
 struct index_files {
@@ -129,6 +132,8 @@ struct index_files {
 	size_t sparse_count[INDEX_LONGS], sparse_capacity[INDEX_LONGS];
 	struct index_chunk *chunks;
 	size_t chunks_count, chunks_capacity;
+	uint32_t *posts_marks; // the site of each INDEX_POSTS_MARKth entry of a chunk's directory
+	size_t posts_marks_count, posts_marks_capacity;
 };
 
 // A lifetime of a long file.

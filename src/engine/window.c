@@ -6,6 +6,7 @@
 #include "engine/window_series.h"
 #include "engine/window_source.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -24,6 +25,7 @@ struct window {
 	struct index index;
 	struct index_clock clock;
 	struct window_facts facts;
+	struct err err; // of a place that could not be found: all questions fail
 };
 
 // ---- opening ----
@@ -170,6 +172,28 @@ const struct window_facts *window_facts(const struct window *window)
 	return &window->facts;
 }
 
+// A question failed. An index that is damaged is not to be used again.
+static bool failed(struct window *window, struct err *err)
+{
+	size_t length = strlen(err->text);
+
+	if (err->kind != ERR_FORMAT)
+		return false;
+	index_forget(&window->index);
+	snprintf(err->text + length, sizeof err->text - length,
+		 " (try again: the index will be built anew)");
+	return false;
+}
+
+// Whether places could be found so far.
+static bool is_sound(struct window *window, struct err *err)
+{
+	if (window->err.kind == ERR_NONE)
+		return true;
+	*err = window->err;
+	return failed(window, err);
+}
+
 // ---- places ----
 
 uint64_t window_edge_at(struct window *window, uint64_t time_ns)
@@ -178,10 +202,9 @@ uint64_t window_edge_at(struct window *window, uint64_t time_ns)
 
 	if (!window->plain) {
 		uint64_t edge = WINDOW_START;
-		struct err err = { 0 };
 
 		// Whatever is wrong with the index, the next question says.
-		index_clock_edge(&window->clock, &window->index, time_ns, &edge, &err);
+		index_clock_edge(&window->clock, &window->index, time_ns, &edge, &window->err);
 		return edge;
 	}
 	while (low < high) {
@@ -198,7 +221,6 @@ uint64_t window_edge_at(struct window *window, uint64_t time_ns)
 uint64_t window_edge_time(struct window *window, uint64_t edge)
 {
 	uint64_t time_ns = 0;
-	struct err err = { 0 };
 
 	if (edge == 0)
 		return 0;
@@ -206,7 +228,7 @@ uint64_t window_edge_time(struct window *window, uint64_t edge)
 		edge = window->facts.steps_end;
 	if (window->plain)
 		return window->steps.times_ns[edge - 1];
-	index_clock_time(&window->clock, &window->index, edge - 1, &time_ns, &err);
+	index_clock_time(&window->clock, &window->index, edge - 1, &time_ns, &window->err);
 	return time_ns;
 }
 
@@ -219,7 +241,7 @@ const struct window_mark *window_marks(const struct window *window, size_t *coun
 bool window_source_number(struct window *window, uint64_t step, uint64_t *number, struct err *err)
 {
 	if (!window->plain)
-		return index_number(&window->index, step, number, err);
+		return index_number(&window->index, step, number, err) || failed(window, err);
 	*number = window->steps.numbers[step];
 	return true;
 }
@@ -228,8 +250,6 @@ struct reader *window_source_reader(struct window *window)
 {
 	return window->reader;
 }
-
-// ---- rows ----
 
 static bool asks(const struct window_query *query, enum window_layer layer)
 {
@@ -252,13 +272,15 @@ bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err)
 {
 	struct window_query whole = tidy(window, query);
-	bool ok = true;
+	bool ok = is_sound(window, err);
 
 	*result = (struct window_result){ 0 };
+	if (!ok)
+		return false;
 	if (window->plain)
 		plain_ask(&window->heap, &whole, result);
 	else if (asks(query, WINDOW_HEAP))
-		ok = index_ask(&window->index, &window->clock, &whole, result, err);
+		ok = index_ask(&window->index, &whole, result, err) || failed(window, err);
 	if (ok && asks(query, WINDOW_VM))
 		plain_ask(window->vm, &whole, result);
 	if (!ok)
@@ -295,12 +317,15 @@ bool window_detail(struct window *window, const struct window_query *query,
 {
 	struct window_query whole = tidy(window, query);
 	struct window_detail *vm;
-	bool ok = true;
+	bool ok = is_sound(window, err);
 
+	if (!ok)
+		return false;
 	if (window->plain)
 		plain_detail(&window->heap, &whole, details, count);
 	else if (asks(query, WINDOW_HEAP))
-		ok = index_detail(&window->index, &window->clock, &whole, details, count, err);
+		ok = index_detail(&window->index, &window->clock, &whole, details, count, err) ||
+		     failed(window, err);
 	if (!ok || !asks(query, WINDOW_VM))
 		return ok;
 	vm = mem_alloc(count + 1, sizeof *vm);
@@ -323,12 +348,14 @@ bool window_walk(struct window *window, const struct window_query *query,
 {
 	struct window_query whole = tidy(window, query);
 
+	if (!is_sound(window, err))
+		return false;
 	if (window->plain) {
 		if (!plain_walk(&window->heap, &whole, each, context))
 			return true;
 	} else if (asks(query, WINDOW_HEAP) &&
 		   !index_walk(&window->index, &window->clock, &whole, each, context, err)) {
-		return false;
+		return failed(window, err);
 	}
 	if (asks(query, WINDOW_VM))
 		plain_walk(window->vm, &whole, each, context);
@@ -367,6 +394,8 @@ bool window_series(struct window *window, const struct window_query *query, size
 	struct window_query whole = with_axis(window, query);
 	struct window_bucket *vm;
 
+	if (!is_sound(window, err))
+		return false;
 	if (!asks(query, WINDOW_HEAP)) {
 		plain_series(window->vm, &whole, groups_count, buckets, count);
 		return true;
@@ -374,7 +403,7 @@ bool window_series(struct window *window, const struct window_query *query, size
 	if (window->plain)
 		plain_series(&window->heap, &whole, groups_count, buckets, count);
 	else if (!index_series(&window->index, &whole, groups_count, buckets, count, err))
-		return false;
+		return failed(window, err);
 	if (!asks(query, WINDOW_VM))
 		return true;
 	vm = mem_alloc(groups_count * count + 1, sizeof *vm);
@@ -389,11 +418,13 @@ bool window_timeline(struct window *window, const struct window_query *query,
 {
 	struct window_query whole = with_axis(window, query);
 
+	if (!is_sound(window, err))
+		return false;
 	whole.group = NULL;
 	whole.lifetime_min_ns = whole.lifetime_max_ns = 0;
 	if (window->plain || !asks(query, WINDOW_HEAP))
 		return window_series(window, &whole, 1, buckets, count, err);
-	return index_timeline(&window->index, &whole, buckets, count, err);
+	return index_timeline(&window->index, &whole, buckets, count, err) || failed(window, err);
 }
 
 bool window_changes(struct window *window, const struct window_query *query,
@@ -402,12 +433,15 @@ bool window_changes(struct window *window, const struct window_query *query,
 {
 	struct window_query whole = tidy(window, query);
 
+	if (!is_sound(window, err))
+		return false;
 	if (!asks(query, WINDOW_HEAP))
 		plain_changes(window->vm, &whole, each, context);
 	else if (window->plain)
 		plain_changes(&window->heap, &whole, each, context);
 	else
-		return index_changes(&window->index, &whole, each, context, err);
+		return index_changes(&window->index, &whole, each, context, err) ||
+		       failed(window, err);
 	return true;
 }
 
@@ -417,12 +451,14 @@ bool window_flows(struct window *window, const struct window_query *query, size_
 	struct window_query whole = with_axis(window, query);
 	struct window_flow *vm;
 
+	if (!is_sound(window, err))
+		return false;
 	memset(flows, 0, groups_count * count * sizeof *flows);
 	if (window->plain)
 		plain_flows(&window->heap, &whole, groups_count, flows, count);
 	else if (asks(query, WINDOW_HEAP) &&
 		 !index_flows(&window->index, &whole, groups_count, flows, count, err))
-		return false;
+		return failed(window, err);
 	if (!asks(query, WINDOW_VM))
 		return true;
 	vm = mem_alloc(groups_count * count + 1, sizeof *vm);
@@ -442,12 +478,14 @@ bool window_lifetimes(struct window *window, const struct window_query *query, s
 	struct window_query whole = tidy(window, query);
 	struct heap_amount *vm;
 
+	if (!is_sound(window, err))
+		return false;
 	memset(classes, 0, count * sizeof *classes);
 	if (window->plain)
 		plain_lifetimes(&window->heap, &whole, groups_count, classes);
 	else if (asks(query, WINDOW_HEAP) && !index_lifetimes(&window->index, &window->clock,
 							      &whole, groups_count, classes, err))
-		return false;
+		return failed(window, err);
 	if (!asks(query, WINDOW_VM))
 		return true;
 	vm = mem_alloc(count + 1, sizeof *vm);

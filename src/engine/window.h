@@ -148,6 +148,7 @@ struct window_query {
 	bool exit_frees;         // the end of a process ends its blocks
 	bool by_size;            // `group` looks at the size. Without, it is asked once per site
 	bool by_thread;          // `group` looks at the thread
+	bool peaks_only;         // window_detail: lifetimes are not wanted; they cost most
 	// Only allocations that lived at least, at most, so long: until they ended, or else their
 	// process, or else the trace. Both 0: all, and orphans too. By scan.
 	uint64_t lifetime_min_ns, lifetime_max_ns;

@@ -5,9 +5,13 @@
 #include "engine/window_series.h"
 #include "test/unit/window_random.h"
 
+#include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 // So small that a few thousand steps take every path.
 static const struct index_shape small = {
@@ -108,6 +112,7 @@ static struct window_query random_query(struct pair *pair)
 	query.by_size = pair->grouping == 3 || pair->grouping == 5 ||
 			sample_below(&pair->random, 3) == 0;
 	query.by_thread = true;
+	query.peaks_only = sample_below(&pair->random, 2);
 	query.exit_frees = sample_below(&pair->random, 2);
 	query.layers = (unsigned)sample_below(&pair->random, 4);
 	if (sample_below(&pair->random, 4) == 0) {
@@ -206,6 +211,8 @@ static void check_details(struct pair *pair, const struct window_query *query)
 		CHECK_EQ(a[i].peak_edge, b[i].peak_edge);
 		CHECK_EQ(a[i].first_ns, b[i].first_ns);
 		CHECK_EQ(a[i].last_ns, b[i].last_ns);
+		if (query->peaks_only && !query->lifetime_max_ns)
+			continue;
 		CHECK_EQ(a[i].lifetimes, b[i].lifetimes);
 		CHECK_EQ(a[i].lifetime_median_ns, b[i].lifetime_median_ns);
 		CHECK_EQ(a[i].lifetime_p99_ns, b[i].lifetime_p99_ns);
@@ -500,4 +507,182 @@ TEST(a_cut_trace_is_answered_for_as_far_as_it_goes)
 		check_all(&pair, 10);
 		close_pair(&pair);
 	}
+}
+
+// ---- what may be wrong with an index ----
+
+static const struct window_random usual = {
+	.events = 3000, .addresses = 300, .free_share = 45, .idle_share = 30
+};
+
+static struct window *open_index(struct reader *reader, const struct window_options *more,
+				 struct err *err)
+{
+	struct window_options options = *more;
+
+	*err = (struct err){ 0 };
+	options.index_path = test_temp_path("random.tide-index");
+	options.shape = &small;
+	options.progress = PROGRESS_NONE;
+	return window_open(test_temp_path("random.tide"), reader, &options, err);
+}
+
+static ino_t head_inode(void)
+{
+	struct stat status = { 0 };
+
+	stat(test_temp_path("random.tide-index/head"), &status);
+	return status.st_ino;
+}
+
+TEST(an_index_is_used_again_and_one_of_another_trace_is_not)
+{
+	const struct window_options options = { 0 };
+	struct pair pair = open_pair(1, &usual, &options, 0);
+	ino_t inode = head_inode();
+	struct window *again;
+	struct err err;
+
+	CHECK(inode != 0);
+	again = open_index(pair.reader, &options, &err);
+	CHECK_STR("", err.text);
+	CHECK_EQ(inode, head_inode());
+	window_close(again);
+	close_pair(&pair);
+	pair = open_pair(2, &usual, &options, 0);
+	CHECK(inode != head_inode());
+	check_all(&pair, 5);
+	close_pair(&pair);
+}
+
+// Change one byte of a file of the index; false if there is none to change.
+static bool spoil(struct sample_random *random)
+{
+	const char *directory = test_temp_path("random.tide-index");
+	char path[4096], names[64][32];
+	unsigned count = 0;
+	DIR *dir = opendir(directory);
+	struct dirent *entry;
+	struct stat status;
+	uint8_t byte;
+	int fd;
+	off_t at;
+
+	while ((entry = readdir(dir)) && count < 64)
+		if (entry->d_name[0] != '.')
+			snprintf(names[count++], sizeof names[0], "%.31s", entry->d_name);
+	closedir(dir);
+	snprintf(path, sizeof path, "%s/%s", directory, names[sample_below(random, count)]);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	CHECK(fd >= 0 && fstat(fd, &status) == 0);
+	if (status.st_size == 0) {
+		close(fd);
+		return false;
+	}
+	at = (off_t)sample_below(random, (uint64_t)status.st_size);
+	CHECK_EQ(1, pread(fd, &byte, 1, at));
+	byte ^= (uint8_t)(1 << sample_below(random, 8));
+	CHECK_EQ(1, pwrite(fd, &byte, 1, at));
+	if (sample_below(random, 4) == 0)
+		CHECK_EQ(0, ftruncate(fd, at));
+	close(fd);
+	return true;
+}
+
+// Ask everything. Each answer is right, or there is none.
+static void ask_spoiled(struct pair *pair, struct window *window)
+{
+	for (int i = 0; i < 12; i++) {
+		struct window_query query = random_query(pair);
+		struct window_detail details[3] = { { .group = 0 },
+						    { .group = 1 },
+						    { .group = 2 } };
+		struct window_result right, found;
+		struct window_bucket buckets[20];
+		struct err err = { 0 };
+
+		query.layers = WINDOW_HEAP;
+		right = ask(pair->plain, &query);
+		if (window_ask(window, &query, &found, &err)) {
+			check_rows(&right.total, &found.total);
+			window_result_fini(&found);
+		} else {
+			CHECK_EQ(ERR_FORMAT, err.kind);
+			CHECK_CONTAINS("built anew", err.text);
+		}
+		window_result_fini(&right);
+		window_detail(window, &query, details, 3, &err);
+		window_timeline(window, &query, buckets, 20, &err);
+	}
+}
+
+TEST(a_damaged_index_gives_no_wrong_number)
+{
+	const struct window_options options = { 0 };
+	struct pair pair = open_pair(3, &usual, &options, 0);
+	struct sample_random random = { 5 };
+
+	for (int i = 0; i < 60; i++) {
+		struct window *window;
+		struct err err;
+
+		if (!spoil(&random))
+			continue;
+		window = open_index(pair.reader, &options, &err);
+		CHECK_STR("", err.text);
+		ask_spoiled(&pair, window);
+		window_close(window);
+	}
+	close_pair(&pair);
+}
+
+static bool stop_soon(void *context)
+{
+	return ++*(int *)context > 0;
+}
+
+TEST(a_build_that_is_stopped_leaves_nothing_that_would_be_believed)
+{
+	const struct window_random like = {
+		.events = 90000, .addresses = 300, .free_share = 45, .idle_share = 30
+	};
+	struct reader *reader = window_random_open(4, &like, 0);
+	int asked = 0;
+	struct window_options options = { .stop = stop_soon, .context = &asked };
+	struct window *window;
+	struct err err;
+
+	CHECK(open_index(reader, &options, &err) == NULL);
+	CHECK_EQ(ERR_LIMIT, err.kind);
+	CHECK_CONTAINS("interrupted", err.text);
+	CHECK_EQ(0, head_inode());
+	options.stop = NULL;
+	window = open_index(reader, &options, &err);
+	CHECK_STR("", err.text);
+	CHECK(window_facts(window)->steps_end > 20000);
+	window_close(window);
+	reader_close(reader);
+}
+
+TEST(a_disk_that_is_full_is_an_error)
+{
+	const struct window_random like = {
+		.events = 20000, .addresses = 300, .free_share = 45, .idle_share = 30
+	};
+	struct reader *reader = window_random_open(5, &like, 0);
+	const struct window_options options = { 0 };
+	struct rlimit before, limit;
+	struct err err;
+
+	// Files may not grow: the nearest to a full disk that a test can have.
+	CHECK_EQ(0, getrlimit(RLIMIT_FSIZE, &before));
+	limit = (struct rlimit){ 70000, before.rlim_max };
+	signal(SIGXFSZ, SIG_IGN);
+	CHECK_EQ(0, setrlimit(RLIMIT_FSIZE, &limit));
+	CHECK(open_index(reader, &options, &err) == NULL);
+	CHECK_EQ(0, setrlimit(RLIMIT_FSIZE, &before));
+	CHECK_EQ(ERR_IO, err.kind);
+	CHECK_CONTAINS("cannot write", err.text);
+	CHECK_EQ(0, head_inode());
+	reader_close(reader);
 }
