@@ -6,6 +6,7 @@
 
 #include "os/file.h"
 #include "report/table.h"
+#include "report/tree.h"
 
 #include <signal.h>
 
@@ -21,12 +22,21 @@ enum {
 	OPTION_TAGS,
 	OPTION_EXIT_FREES,
 	OPTION_MEMORY,
+	OPTION_TREE,
+	OPTION_FLAT,
+	OPTION_BUTTERFLY,
 };
 
 static const struct option_row options[] = {
 	{ OPTION_BY, 'b', "by", "KEYS",
 	  "group by process, layer, heap, thread, owner, module, function, stack, tag, impact, "
 	  "type, size, mark, lifetime: any, with commas, in any order (impact,stack)" },
+	{ OPTION_TREE, 't', "tree", "WHICH",
+	  "callers (from the root) or leaf (from the function that allocated), instead of rows" },
+	{ OPTION_FLAT, 0, "flat", NULL,
+	  "each function: what it allocated itself, and with all that it called" },
+	{ OPTION_BUTTERFLY, 0, "butterfly", "FUNCTION",
+	  "a function's callers, and what it called" },
 	{ OPTION_SORT, 's', "sort", "COLUMN", "the heaviest first by this column (impacting)" },
 	{ OPTION_ROWS, 'n', "rows", "N",
 	  "show N rows in each group (10; JSON and CSV all; 0: all)" },
@@ -54,12 +64,28 @@ struct request {
 	struct question_options question;
 	struct table_options table;
 	bool rows_given;
+	bool has_tree; // instead of a table
+	enum tree_kind tree;
+	const char *function; // of a butterfly
 	struct look look;
 };
+
+static const char *const tree_words[] = { "callers", "leaf", NULL };
+
+static bool take_tree(struct args *args, struct request *request, enum tree_kind kind)
+{
+	if (request->has_tree)
+		return args_mistake(args, "--tree, --flat and --butterfly: only one of them");
+	request->has_tree = true;
+	request->tree = kind;
+	return true;
+}
 
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
+	int index;
+
 	if (filters_take(args, &request->words, id))
 		return true;
 	switch (look_take(args, &request->look, id)) {
@@ -73,6 +99,15 @@ static bool take(struct args *args, struct request *request, int id)
 	switch (id) {
 	case ARGS_OPERAND:
 		return args_operand(args, &request->path);
+	case OPTION_TREE:
+		if (!args_word(args, tree_words, &index))
+			return false;
+		return take_tree(args, request, index == 0 ? TREE_CALLERS : TREE_LEAF);
+	case OPTION_FLAT:
+		return take_tree(args, request, TREE_FLAT);
+	case OPTION_BUTTERFLY:
+		request->function = args->value;
+		return take_tree(args, request, TREE_BUTTERFLY);
 	case OPTION_BY:
 		request->by = args->value;
 		return true;
@@ -113,22 +148,31 @@ static bool complete(struct request *request, struct err *err)
 {
 	struct table_options *table = &request->table;
 	bool text = request->format == &table_text;
+	const char *by = request->has_tree ? "stack" : "impact,stack";
 
-	if (!keys_parse(request->by ? request->by : "impact,stack", &table->keys, err))
+	if (request->has_tree && request->by)
+		return err_set(err, ERR_USAGE,
+			       "a tree has no keys: choose what is in it with filters");
+	if (!keys_parse(request->by ? request->by : by, &table->keys, err))
 		return err_wrap(err, "--by");
 	if (request->sort && !table_parse_sort(request->sort, table, err))
 		return err_wrap(err, "--sort");
-	if (!table_parse_columns(request->columns      ? request->columns
-				 : typed(&table->keys) ? "impacting,size,count"
-						       : "impacting,size,count,peak",
+	if (!table_parse_columns(request->columns ? request->columns
+				 : typed(&table->keys) || request->has_tree
+					 ? "impacting,size,count"
+					 : "impacting,size,count,peak",
 				 table, err))
 		return err_wrap(err, "--columns");
 	if (!request->rows_given)
 		table->rows_max = text ? ROWS_DEFAULT : 0;
 	table->labels = request->format->labels;
-	table->details = !text;
+	table->details = !text && !request->has_tree;
 	for (size_t i = 0; i < table->columns_count; i++)
 		table->details |= table_column_details(table->columns[i]);
+	if (request->has_tree && table->details)
+		return err_set(
+			err, ERR_USAGE,
+			"a tree has the columns impacting, size, count, allocated and freed");
 	table->width = look_width();
 	table->colour = look_colour(&request->look);
 	return true;
@@ -178,11 +222,37 @@ static bool check_layers(const struct question *question, const struct keys *key
 		       "the layers heap and vm never add up: add layer to --by, or name one");
 }
 
+static bool write_table(const struct request *request, struct question *question, struct err *err)
+{
+	struct sink sink = sink_to_file(stdout);
+	struct table *table = table_new(question, &request->table, err);
+
+	if (!table)
+		return false;
+	request->format->write(table, &sink);
+	table_free(table);
+	return sink_ok(&sink, err);
+}
+
+static bool write_tree(const struct request *request, struct question *question, struct err *err)
+{
+	const struct tree_format *format = request->look.json  ? &tree_json
+					   : request->look.csv ? &tree_csv
+							       : &tree_text;
+	struct sink sink = sink_to_file(stdout);
+	struct tree *tree =
+		tree_new(question, &request->table, request->tree, request->function, err);
+
+	if (!tree)
+		return false;
+	format->write(tree, &sink);
+	tree_free(tree);
+	return sink_ok(&sink, err);
+}
+
 static bool print(struct request *request, struct err *err)
 {
 	struct question question = { 0 };
-	struct sink sink = sink_to_file(stdout);
-	struct table *table = NULL;
 	bool good;
 
 	if (keys_has(&request->table.keys, KEYS_LAYER))
@@ -192,17 +262,12 @@ static bool print(struct request *request, struct err *err)
 	signal(SIGINT, SIG_DFL);
 	if (!good)
 		return false;
-	if (check_layers(&question, &request->table.keys, err))
-		table = table_new(&question, &request->table, err);
-	if (table) {
-		request->format->write(table, &sink);
-		good = sink_ok(&sink, err);
-	}
+	good = check_layers(&question, &request->table.keys, err) &&
+	       (request->has_tree ? write_tree(request, &question, err)
+				  : write_table(request, &question, err));
 	// For people the warnings stand in the answer; programs get them beside it.
 	for (size_t i = 0; request->format != &table_text && i < question.warnings_count; i++)
 		args_warn(&cmd_window, "%s", question.warnings[i]);
-	good = good && table;
-	table_free(table);
 	question_close(&question);
 	return good;
 }
@@ -269,6 +334,7 @@ const struct command cmd_window = {
 		"  tidemark window app.tide --from mark:load --to mark:done -b function\n"
 		"  tidemark window app.tide --impact transient --by stack -s count\n"
 		"  tidemark window app.tide --by mark,impact               phase by phase\n"
+		"  tidemark window app.tide --tree leaf --impact impacting\n"
 		"  tidemark window app.tide --from peak --to peak --by stack    live at the peak\n"
 		"  tidemark window app.tide --by size,lifetime --size 10M  single allocations\n",
 	.notes = "Environment:\n"

@@ -81,6 +81,29 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	str_fini(&name);
 }
 
+void lines_write_function(struct lines *lines, const struct symbol *symbol, enum paper_style style,
+			  bool exact)
+{
+	size_t room = lines->paper->width > lines->indent + ROOM_MIN
+			      ? lines->paper->width - lines->indent
+			      : ROOM_MIN;
+	const char *file = symbol->file ? names_file(symbol->file) : names_file(symbol->module);
+	size_t used = cxxname_columns(file) + 2;
+	struct str name = { 0 };
+
+	if (exact || !symbol->function || !symbol->line) {
+		lines_write(lines, symbol, style, "");
+		return;
+	}
+	lines->count++;
+	cxxname_shorten(symbol->function, used < room ? room - used : 0, &name);
+	paper_text(lines->paper, style, str_get(&name));
+	sink_text(lines->paper->sink, "  ");
+	paper_foreign(lines->paper, PAPER_DIM, file, PLACE_COLUMNS_MAX);
+	sink_text(lines->paper->sink, "\n");
+	str_fini(&name);
+}
+
 void lines_write_indent(struct lines *lines)
 {
 	for (unsigned i = 0; i < lines->indent; i++)

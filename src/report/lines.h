@@ -22,6 +22,11 @@ struct lines {
 void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_style style,
 		 const char *ending);
 
+// The same of a function that stands for several of its lines: without `exact` its file is named
+// and no line.
+void lines_write_function(struct lines *lines, const struct symbol *symbol, enum paper_style style,
+			  bool exact);
+
 // The lines below the first, indented.
 void lines_write_callers(struct lines *lines, const struct names_stack *stack, size_t first);
 

@@ -445,7 +445,8 @@ static bool walk_allocations(struct table *table, const struct table_phase *phas
 
 static void add_phase(struct table *table, struct table_phase phase, size_t *capacity)
 {
-	if (phase.from >= phase.to) {
+	// One without events may still be long; marks set at once leave nothing between them.
+	if (phase.from >= phase.to && phase.from_ns >= phase.to_ns) {
 		mem_free(phase.name);
 		return;
 	}

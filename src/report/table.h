@@ -23,6 +23,7 @@
 #include "base/sink.h"
 #include "report/keys.h"
 #include "report/labels.h"
+#include "report/paper.h"
 #include "report/question.h"
 #include "report/tags.h"
 
@@ -126,6 +127,14 @@ bool table_row_in_type(const struct table *table, const struct table_row *row,
 		       enum window_type type);
 const struct table_phase *table_phase_of(const struct table *table, const struct table_row *row);
 bool table_typed(const struct table *table, size_t depth);
+
+// For others who write figures of rows for people: what stands above a table; one column's title,
+// one figure, in a field of the column's width.
+void table_write_top(const struct table *table, struct paper *paper);
+unsigned table_column_width(enum table_column column);
+void table_write_head(struct paper *paper, enum table_column column);
+void table_write_figure(struct paper *paper, const struct table_row *row, enum table_column column,
+			bool first);
 
 // The columns "count,size", or "all"; a column. ERR_USAGE with the nearest.
 bool table_parse_columns(const char *text, struct table_options *options, struct err *err);

@@ -55,16 +55,16 @@ static uint64_t live_after(const struct window_row *row, uint64_t *count)
 	return row->type[WINDOW_AIFO].bytes + row->type[WINDOW_AOFO].bytes;
 }
 
-static void write_label(struct page *page, const char *label)
+static void write_label(struct paper *paper, const char *label)
 {
-	paper_format(&page->paper, PAPER_PLAIN, "%-9s", label);
+	paper_format(paper, PAPER_PLAIN, "%-9s", label);
 }
 
 // "heap     10.0 MiB in 2 blocks before, 20.0 MiB in 3 blocks after"
-static void write_levels(struct page *page)
+static void write_levels(const struct table *table, struct paper *paper)
 {
-	const struct question *question = page->table->question;
-	const struct window_row *total = &page->table->rows[0].sums;
+	const struct question *question = table->question;
+	const struct window_row *total = &table->rows[0].sums;
 	const char *things = question->layers == WINDOW_VM ? "piece" : "block";
 	char before[16], after[16], count[28], many[28];
 	uint64_t first, last;
@@ -73,45 +73,54 @@ static void write_levels(struct page *page)
 		return;
 	str_bytes(live_before(total, &first), before);
 	str_bytes(live_after(total, &last), after);
-	write_label(page, question->layers == WINDOW_VM ? "vm" : "heap");
-	paper_format(&page->paper, PAPER_PLAIN, "%s in %s %s%s before, %s in %s %s%s after", before,
+	write_label(paper, question->layers == WINDOW_VM ? "vm" : "heap");
+	paper_format(paper, PAPER_PLAIN, "%s in %s %s%s before, %s in %s %s%s after", before,
 		     str_count(first, count), things, plural(first), after, str_count(last, many),
 		     things, plural(last));
-	sink_text(page->paper.sink, "\n");
+	sink_text(paper->sink, "\n");
 }
 
-static void write_top(struct page *page)
+void table_write_top(const struct table *table, struct paper *paper)
 {
-	struct question *question = page->table->question;
+	struct question *question = table->question;
 	const struct trace_info *info = reader_info(question->reader);
 	const struct query *query = &question->selection.query;
 	char *window = question_describe(question);
 
-	paper_foreign(&page->paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
-		      page->paper.width);
-	sink_text(page->paper.sink, "\n");
-	write_label(page, "window");
-	paper_foreign(&page->paper, PAPER_PLAIN, window, ENDING_COLUMNS_MAX);
-	sink_text(page->paper.sink, "\n");
-	write_levels(page);
+	paper_foreign(paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
+		      paper->width);
+	sink_text(paper->sink, "\n");
+	write_label(paper, "window");
+	paper_foreign(paper, PAPER_PLAIN, window, ENDING_COLUMNS_MAX);
+	sink_text(paper->sink, "\n");
+	write_levels(table, paper);
 	mem_free(window);
 	for (size_t i = 0; i < question->warnings_count; i++)
-		paper_paragraph(&page->paper, PAPER_WARNING, "warning", question->warnings[i]);
+		paper_paragraph(paper, PAPER_WARNING, "warning", question->warnings[i]);
 	if (query_narrows(query))
-		paper_paragraph(&page->paper, PAPER_PLAIN, "filtered",
+		paper_paragraph(paper, PAPER_PLAIN, "filtered",
 				"the figures are those of the selected allocations only");
-	sink_text(page->paper.sink, "\n");
+	sink_text(paper->sink, "\n");
 }
 
 // ---- rows ----
+
+unsigned table_column_width(enum table_column column)
+{
+	return heads[column].columns;
+}
+
+void table_write_head(struct paper *paper, enum table_column column)
+{
+	paper_field(paper, PAPER_DIM, heads[column].title, heads[column].columns, true);
+}
 
 static void write_heads(struct page *page)
 {
 	const struct table_options *options = page->table->options;
 
 	for (size_t i = 0; i < options->columns_count; i++)
-		paper_field(&page->paper, PAPER_DIM, heads[options->columns[i]].title,
-			    heads[options->columns[i]].columns, true);
+		table_write_head(&page->paper, options->columns[i]);
 	sink_text(page->paper.sink, "\n");
 }
 
@@ -151,19 +160,24 @@ static void format_figure(const struct table_row *row, enum table_column column,
 	}
 }
 
+void table_write_figure(struct paper *paper, const struct table_row *row, enum table_column column,
+			bool first)
+{
+	struct str text = { 0 };
+
+	format_figure(row, column, &text);
+	paper_field(paper, first ? PAPER_BOLD : PAPER_PLAIN, str_get(&text), heads[column].columns,
+		    true);
+	str_fini(&text);
+}
+
 // The figures in front of a name.
 static void write_figures(struct page *page, const struct table_row *row)
 {
 	const struct table_options *options = page->table->options;
 
-	for (size_t i = 0; i < options->columns_count; i++) {
-		struct str text = { 0 };
-
-		format_figure(row, options->columns[i], &text);
-		paper_field(&page->paper, i == 0 ? PAPER_BOLD : PAPER_PLAIN, str_get(&text),
-			    heads[options->columns[i]].columns, true);
-		str_fini(&text);
-	}
+	for (size_t i = 0; i < options->columns_count; i++)
+		table_write_figure(&page->paper, row, options->columns[i], i == 0);
 	sink_text(page->paper.sink, "   ");
 }
 
@@ -293,7 +307,9 @@ static void write_tree(struct page *page, const struct table_row *row)
 	const struct table_row *path[KEYS_COUNT + 1] = { row };
 	size_t depth = 0;
 
-	write_row(page, row);
+	// Layers never add up, so of both there is no total.
+	if (row->depth > 0 || page->table->question->layers != (WINDOW_HEAP | WINDOW_VM))
+		write_row(page, row);
 	for (;;) {
 		const struct table_row *parent = path[depth];
 
@@ -367,7 +383,7 @@ static void write(struct table *table, struct sink *sink)
 	// Who asks for many columns has room for them, or scrolls.
 	if (page.paper.width < page.figures_columns + NAME_COLUMNS_MIN)
 		page.paper.width = page.figures_columns + NAME_COLUMNS_MIN;
-	write_top(&page);
+	table_write_top(table, &page.paper);
 	write_heads(&page);
 	write_tree(&page, &table->rows[0]);
 	write_bottom(&page);

@@ -240,16 +240,17 @@ class Trace:
             self.figures(everything)
 
     def phases(self, from_, to):
-        found, name, start, seen = [], "(begin)", from_, collections.Counter()
+        found, name, seen = [], "(begin)", collections.Counter()
+        start, start_ns = from_, self.span[0]
         count = collections.Counter(mark[0] for mark in self.marks)
-        for mark, at, _ in self.marks:
+        for mark, at, now in self.marks + [(None, to, self.span[1])]:
             seen[mark] += 1
-            if from_ <= at < to:
-                found.append((name, start, at))
-                start = at
+            if from_ <= at < to or mark is None:
+                if start < at or start_ns < now:
+                    found.append((name, start, at))
+                start, start_ns = at, now
                 name = mark if count[mark] == 1 else f"{mark}#{seen[mark]}"
-        found.append((name, start, to))
-        return [phase for phase in found if phase[1] < phase[2]]
+        return found
 
     def figures(self, group):
         if not group:
@@ -304,6 +305,8 @@ def key_of(row, by):
 def compare(trace, by, words, from_, to, filters=(), **more):
     found = window(trace.path, *words, *filters, *(["--by", ",".join(by)] if by else
                                                    ["--by", "none"]))
+    trace.span = (trace.time_of(words[1]), trace.time_of(words[3])) \
+        if words and words[0] == "--from" else (0, trace.duration)
     rows, total = trace.rows(by, from_, to, **more)
     case = (trace.path, by, words, filters)
     mine = [row for row in found["rows"] if row["count"]]
