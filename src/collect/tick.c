@@ -20,6 +20,7 @@ enum {
 	COMPARISONS = 3,
 	BASE_MIN_NS = 100000, // a rate from less would be worth little
 	BASE_MAX_NS = 1000000000,
+	RATE_JUMP = 128, // a rate that differs by more than a 128th is of another counter
 };
 
 // ---- By a thread ----------------------------------------------------------------------------
@@ -120,24 +121,54 @@ static void compare(const struct tick *tick, uint64_t *count, uint64_t *ns)
 	}
 }
 
+// From here on the counter is compared with what it is now.
+static void compare_anew(struct tick *tick, uint64_t count, uint64_t ns)
+{
+	tick->first_count = tick->later_count = count;
+	tick->first_ns = tick->later_ns = ns;
+}
+
+// Nanoseconds for each count, 32 bits behind the point. A machine that slept, or was moved, finds
+// its counter set back or far ahead: what was known goes on until there is something to compare.
+static uint64_t find_rate(struct tick *tick, uint64_t count, uint64_t ns)
+{
+	uint64_t known = tick->rate;
+	uint64_t rate;
+
+	if (count > tick->first_count && ns - tick->first_ns < BASE_MIN_NS)
+		return known;
+	if (count > tick->first_count) {
+		rate = (uint64_t)(((unsigned __int128)(ns - tick->first_ns) << 32) /
+				  (count - tick->first_count));
+		if (!tick->rate_settled ||
+		    (rate < known + known / RATE_JUMP && rate > known - known / RATE_JUMP)) {
+			tick->rate_settled = true;
+			return tick->rate = rate;
+		}
+	}
+	compare_anew(tick, count, ns);
+	tick->rate_settled = false;
+	return known;
+}
+
 static void beat(struct tick *tick)
 {
 	struct segment_clock *clock = tick->clock;
 	uint32_t number = atomic_load(&clock->beats) + 1;
 	struct segment_beat *beat = &clock->beat[number & 1];
-	uint64_t count, ns;
+	uint64_t count, ns, rate;
 
 	if (tick->threaded) {
 		atomic_store(&clock->beats, number);
 		return;
 	}
 	compare(tick, &count, &ns);
-	if (ns - tick->first_ns < BASE_MIN_NS || count <= tick->first_count)
+	rate = find_rate(tick, count, ns);
+	if (rate == 0)
 		return;
 	atomic_store(&beat->count, count);
 	atomic_store(&beat->ns, ns);
-	atomic_store(&beat->rate, (uint64_t)(((unsigned __int128)(ns - tick->first_ns) << 32) /
-					     (count - tick->first_count)));
+	atomic_store(&beat->rate, rate);
 	atomic_store(&clock->beats, number);
 	atomic_store(&clock->counter, SEGMENT_COUNTER_GOOD);
 	counter_raise(clock, ns - ns % tick->period_ns);
@@ -183,9 +214,10 @@ bool tick_open(struct tick *tick, uint64_t period_ns, enum tick_source source, s
 	if (!make_page(tick, err))
 		return false;
 	if (source == TICK_ANY && counter_is_good()) {
-		compare(tick, &tick->first_count, &tick->first_ns);
-		tick->later_count = tick->first_count;
-		tick->later_ns = tick->first_ns;
+		uint64_t count, ns;
+
+		compare(tick, &count, &ns);
+		compare_anew(tick, count, ns);
 		// So that the first guest finds a rate.
 		nanosleep(&(struct timespec){ .tv_nsec = BASE_MIN_NS }, NULL);
 		beat(tick);

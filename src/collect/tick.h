@@ -23,6 +23,8 @@ struct tick {
 	uint64_t period_ns;
 	uint64_t first_count, first_ns; // what beats are compared with
 	uint64_t later_count, later_ns; // and what they will be, once it is old enough
+	uint64_t rate;                  // nanoseconds for each count, 32 bits behind the point
+	bool rate_settled;              // it comes from the base above
 	pthread_t thread;               // only where the counter is of no use
 	bool threaded;
 	_Atomic bool stopping; // the recording is over: the thread writes SEGMENT_CLOCK_STOP

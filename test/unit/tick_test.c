@@ -60,6 +60,30 @@ TEST(tick_counter_tells_the_same_time_as_the_clock)
 	tick_close(&tick);
 }
 
+TEST(tick_counter_that_jumps_is_compared_anew)
+{
+	struct tick tick;
+	struct err err;
+
+	CHECK(tick_open(&tick, PERIOD_NS, TICK_ANY, &err));
+	if (atomic_load(&tick.clock->counter) == SEGMENT_COUNTER_GOOD) {
+		const uint64_t jumps[] = { UINT64_MAX, counter_read() / 2, counter_read() };
+
+		for (size_t i = 0; i < 3; i++) {
+			uint64_t before_ns, now_ns;
+
+			tick.first_count = tick.later_count = jumps[i];
+			for (int k = 0; k < 4; k++)
+				tick_sleep(&tick, tick_bell(&tick), 300000);
+			before_ns = tick_now(&tick);
+			now_ns = counter_convert(tick.clock, counter_read());
+			CHECK(now_ns + SLACK_NS >= before_ns);
+			CHECK(now_ns <= tick_now(&tick) + SLACK_NS);
+		}
+	}
+	tick_close(&tick);
+}
+
 TEST(tick_never_falls)
 {
 	struct segment_clock clock = { .now_ns = 500 };
