@@ -76,20 +76,13 @@ struct capture {
 // Raised whenever the program unmaps memory.
 HIDDEN extern _Atomic uint64_t capture_epoch;
 
-// Whether the stack of the caller of the function whose frame address is `frame` is proven to be
-// the current one: then capture_take would find no difference. False: there may be one.
-static inline __attribute__((always_inline)) bool capture_is_same(const struct capture *capture,
-								  const uintptr_t *frame)
+// Whether what the frames below `top` have read is still there, and the other words that were read.
+static inline __attribute__((always_inline)) bool capture_holds(const struct capture *capture,
+								const struct capture_entry *top)
 {
 	const struct capture_entry *at = capture->entries + 1;
-	const struct capture_entry *top = capture->entries + capture->joinable;
-	uintptr_t rbp = capture->rbps[capture->joinable];
-	uintptr_t differs;
+	uintptr_t differs = 0;
 
-	if (top->slot != (uintptr_t)(frame + 1) ||
-	    capture->epoch != atomic_load_explicit(&capture_epoch, memory_order_relaxed))
-		return false;
-	differs = (top->pc ^ frame[1]) | (rbp != CAPTURE_RBP_ANY ? rbp ^ frame[0] : 0);
 	for (; top - at >= 4; at += 4)
 		differs |= (*(const uintptr_t *)at[0].slot ^ at[0].pc) |
 			   (*(const uintptr_t *)at[1].slot ^ at[1].pc) |
@@ -100,6 +93,46 @@ static inline __attribute__((always_inline)) bool capture_is_same(const struct c
 	for (uint32_t i = 0; unlikely(i < capture->saves_count); i++)
 		differs |= *(const uintptr_t *)capture->saves[i].at ^ capture->saves[i].value;
 	return !differs;
+}
+
+// Whether the stack of the caller of the function whose frame address is `frame` is proven to be
+// the current one: then capture_take would find no difference. False: there may be one.
+static inline __attribute__((always_inline)) bool capture_is_same(const struct capture *capture,
+								  const uintptr_t *frame)
+{
+	const struct capture_entry *top = capture->entries + capture->joinable;
+	uintptr_t rbp = capture->rbps[capture->joinable];
+
+	return top->slot == (uintptr_t)(frame + 1) && top->pc == frame[1] &&
+	       capture->epoch == atomic_load_explicit(&capture_epoch, memory_order_relaxed) &&
+	       (rbp == CAPTURE_RBP_ANY || rbp == frame[0]) && capture_holds(capture, top);
+}
+
+// The same for a stack whose innermost frame is at another place of the same function, as with
+// malloc and free in turn. If it is proven, that place is the current one now, and returned is the
+// edit: all frames but the innermost stay, and one is pushed, as eight bytes of lane_event.h.
+// 0: nothing was done.
+static inline uint64_t capture_switch(struct capture *capture, const uintptr_t *frame)
+{
+	uint32_t depth = capture->joinable;
+	struct capture_entry *top = capture->entries + depth;
+	unwind_rule rule;
+
+	if (top->slot != (uintptr_t)(frame + 1) || top->pc == frame[1] || depth < 2 ||
+	    capture->epoch != atomic_load_explicit(&capture_epoch, memory_order_relaxed))
+		return 0;
+	rule = unwind_match(unwind_set(frame[1]), frame[1]);
+	// Nothing outside may depend on rbp, which the two places may treat in different ways.
+	if (unwind_kind(rule) != UNWIND_RSP || capture->flags ||
+	    top[-1].slot != top->slot + (uintptr_t)unwind_cfa_offset(rule) ||
+	    capture->rbps[depth] != CAPTURE_RBP_ANY ||
+	    capture->rbps[depth - 1] != CAPTURE_RBP_ANY ||
+	    (capture->saves_count && capture->saves[capture->saves_count - 1].index == depth) ||
+	    !capture_holds(capture, top))
+		return 0;
+	top->pc = frame[1];
+	capture->ids[depth - 1] = unwind_frame(rule);
+	return (uint64_t)unwind_frame(rule) << 32 | 1 << 16 | (depth - 1);
 }
 
 // Walk the stack of the caller of the function whose frame address is `frame` (compiled with a

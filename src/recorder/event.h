@@ -77,7 +77,7 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 {
 	uint8_t *head_at = start;
 	uint8_t *at = start + 2;
-	uint64_t delta, seq;
+	uint64_t delta, seq, stack;
 	uint32_t head = type;
 
 	if (unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) {
@@ -109,14 +109,20 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 	}
 	if (fields & EVENT_ALIGN)
 		*at++ = call->align_log2;
-	// What is verified is what the short way would have done.
-	if ((fields & EVENT_STACK) &&
-	    !(unlikely(lane->verify != NULL) && capture_is_same(&lane->capture, call->frame)) &&
-	    capture_take(&lane->capture, call->frame)) {
-		head |= LANE_STACK;
-		at = event_put_stack(lane, start, at);
-		if (unlikely(!at))
-			return NULL;
+	if (fields & EVENT_STACK) {
+		if ((stack = capture_switch(&lane->capture, call->frame)) != 0) {
+			head |= LANE_STACK;
+			event_store(at, stack);
+			at += 8;
+		} else if (unlikely(lane->verify != NULL) &&
+			   capture_is_same(&lane->capture, call->frame)) {
+			// As in the short way, which is verified by that.
+		} else if (capture_take(&lane->capture, call->frame)) {
+			head |= LANE_STACK;
+			at = event_put_stack(lane, start, at);
+			if (unlikely(!at))
+				return NULL;
+		}
 	}
 	if ((fields & EVENT_STACK) && unlikely(lane->verify != NULL))
 		event_verify(lane, call->frame);

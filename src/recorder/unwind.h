@@ -123,10 +123,9 @@ static inline unwind_rule unwind_match(const struct unwind_entry *at, uint64_t k
 
 static inline struct unwind_entry *unwind_set(uint64_t key)
 {
-	uint64_t page = (key >> 6 ^ key >> 15) & (UNWIND_SETS - UNWIND_PAGE_SETS);
-	uint64_t line = key >> 3 & (UNWIND_PAGE_SETS - 1);
+	uint64_t line = key & (UNWIND_PAGE_SETS - 1); // in a page of the table; the rest is which
 
-	return &unwind_table[(page | line) * UNWIND_WAYS];
+	return &unwind_table[((key >> 6 ^ key >> 15 ^ line) & (UNWIND_SETS - 1)) * UNWIND_WAYS];
 }
 
 // The rule for return address `key` (or code address | UNWIND_EXACT).

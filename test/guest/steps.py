@@ -20,13 +20,13 @@ STEPS = os.path.join(BUILD, "test", "bench", "bench_steps")
 
 # Instructions in libtidemark.so for a pair of malloc and free, or a call of realloc. gcc 12, -O2.
 FIGURES = {
-    ("same", 5, False): 195,
-    ("same", 40, False): 360,
-    ("random", 15, False): 900,
-    ("realloc", 10, False): 310,
-    ("same", 5, True): 940,
-    ("same", 40, True): 1480,
-    ("random", 15, True): 1380,
+    ("same", 5, False): 206,
+    ("same", 40, False): 381,
+    ("random", 15, False): 975,
+    ("realloc", 10, False): 331,
+    ("same", 5, True): 503,
+    ("same", 40, True): 849,
+    ("random", 15, True): 1186,
 }
 
 
