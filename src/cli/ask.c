@@ -16,6 +16,20 @@ enum look_taken ask_take(struct args *args, struct ask *ask, int id)
 	return look_take(args, &ask->look, id);
 }
 
+bool ask_take_all(struct args *args, struct ask *ask)
+{
+	int id;
+
+	while ((id = args_next(args)) != ARGS_END) {
+		if (id == ARGS_EXIT)
+			return false;
+		if (id == ARGS_OPERAND ? !args_operand(args, &ask->path)
+				       : ask_take(args, ask, id) == LOOK_MISTAKE)
+			return false;
+	}
+	return args_need(args, ask->path, "a trace FILE") && filters_check(args, &ask->words);
+}
+
 bool ask_open(const struct ask *ask, const char *path, const struct selection_words *words,
 	      struct inquiry *inquiry, struct err *err)
 {

@@ -32,6 +32,10 @@ struct ask {
 // Take an option or a filter (no operand). LOOK_NOT_MINE: the command's own, or an operand.
 enum look_taken ask_take(struct args *args, struct ask *ask, int id);
 
+// Take all words of a command that has no options but these, and one trace. False: return
+// args->exit_code.
+bool ask_take_all(struct args *args, struct ask *ask);
+
 // Open the trace of `path`.
 bool ask_open(const struct ask *ask, const char *path, const struct selection_words *words,
 	      struct inquiry *inquiry, struct err *err);

@@ -54,22 +54,6 @@ static int print(const struct ask *ask)
 	return code;
 }
 
-static int answer(struct args *args, struct ask *ask)
-{
-	int id;
-
-	while ((id = args_next(args)) != ARGS_END) {
-		if (id == ARGS_EXIT)
-			return args->exit_code;
-		if (id == ARGS_OPERAND ? !args_operand(args, &ask->path)
-				       : ask_take(args, ask, id) == LOOK_MISTAKE)
-			return args->exit_code;
-	}
-	if (!args_need(args, ask->path, "a trace FILE") || !filters_check(args, &ask->words))
-		return args->exit_code;
-	return print(ask);
-}
-
 static int run(int argc, char **argv)
 {
 	struct ask ask = { .rows_max = ASK_ROWS_DEFAULT };
@@ -77,7 +61,7 @@ static int run(int argc, char **argv)
 	int code;
 
 	args_init(&args, &cmd_transients, argc, argv);
-	code = answer(&args, &ask);
+	code = ask_take_all(&args, &ask) ? print(&ask) : args.exit_code;
 	selection_words_fini(&ask.words);
 	return code;
 }

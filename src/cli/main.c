@@ -18,6 +18,7 @@ static const struct command *const commands[] = {
 	&cmd_report,
 	&cmd_window,
 	&cmd_transients,
+	&cmd_growth,
 	&cmd_active,
 	&cmd_map,
 	&cmd_plot,

@@ -40,10 +40,11 @@ class Trace:
         self.address = 0x10000
         self.stacks = {}
 
-    def process(self, exe, pid):
+    def process(self, exe, pid, began_us=0):
         """Another process of one thread; its number."""
         number = self.threads
-        self.lines.append(f'process p{number} pid={pid} parent=p0 exe="{exe}"')
+        self.lines.append(f'process p{number} pid={pid} parent=p0 began={began_us * 1000} '
+                          f'exe="{exe}"')
         self.lines.append(f'thread t{number} p{number} tid={pid} "main"')
         self.threads += 1
         return number
@@ -100,7 +101,7 @@ def valid(value, schema, root, where="$"):
                           (kind == "boolean" or not isinstance(value, bool)) for kind in wanted):
         yield f"{where} is no {wanted}: {value!r}"
         return
-    if "minimum" in schema and value < schema["minimum"]:
+    if "minimum" in schema and value is not None and value < schema["minimum"]:
         yield f"{where} is below {schema['minimum']}"
     if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
         yield f"{where} does not match {schema['pattern']}"

@@ -1,0 +1,86 @@
+// tidemark growth: the sites that keep more and more, apart from caches and start-up.
+#include "cli/ask.h"
+
+#include "report/growth.h"
+
+#include <stdio.h>
+
+static const struct option_row options[] = {
+	ASK_ROW_ROWS("sites of each kind"),
+	{ ASK_MIN_BYTES, 0, "min-bytes", "SIZE", "the least growth (64K, 1.5MiB; 1 KiB)" },
+	ASK_ROW_ALL_FRAMES,
+	LOOK_ROW_JSON("growth.json"),
+	LOOK_ROW_CSV,
+	LOOK_ROWS,
+	{ 0 },
+};
+
+static int print(const struct ask *ask)
+{
+	const struct growth_options chosen = {
+		.grown_min = ask->bytes_min,
+		.rows_max = ask->rows_max,
+	};
+	growth_format *format = ask->look.json  ? growth_json
+				: ask->look.csv ? growth_csv
+						: growth_text;
+	struct sink sink = sink_to_file(stdout);
+	struct inquiry inquiry;
+	struct growth growth;
+	struct err err = { 0 };
+	int code = EXIT_ANSWERED;
+
+	if (!ask_open(ask, ask->path, &ask->words, &inquiry, &err))
+		return args_fail(&cmd_growth, &err);
+	if (growth_find(&growth, &inquiry, &chosen, &err)) {
+		const struct growth_page page = {
+			.inquiry = &inquiry,
+			.growth = &growth,
+			.all_frames = ask->all_frames,
+			.colour = look_colour(&ask->look),
+			.width = look_width(),
+		};
+
+		format(&page, &sink);
+		if (!sink_ok(&sink, &err))
+			code = args_fail(&cmd_growth, &err);
+		ask_warn(&cmd_growth, ask, &inquiry);
+		growth_fini(&growth);
+	} else {
+		code = args_fail(&cmd_growth, &err);
+	}
+	inquiry_close(&inquiry);
+	return code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct ask ask = { .rows_max = ASK_ROWS_DEFAULT };
+	struct args args;
+	int code;
+
+	args_init(&args, &cmd_growth, argc, argv);
+	code = ask_take_all(&args, &ask) ? print(&ask) : args.exit_code;
+	selection_words_fini(&ask.words);
+	return code;
+}
+
+const struct command cmd_growth = {
+	.name = "growth",
+	.brief = "say which sites keep more and more, and which only look like it",
+	.usage = "FILE [options]",
+	.text = "The sites whose live bytes grow and do not come back: how fast, how steadily,\n"
+		"and how long until the next gigabyte. Told apart from sites that grew and\n"
+		"levelled off (caches, pools), that took one or two steps, and that began to\n"
+		"grow only lately. What comes and goes does not count: in each sixtieth of the\n"
+		"time only the lowest level does. The first tenth and the last twentieth of a\n"
+		"process are left out, unless --from and --to say when to look.\n",
+	.examples =
+		"  tidemark growth app.tide                     what leaks, how fast\n"
+		"  tidemark growth app.tide --from 1min -n 0    all sites, after a minute\n"
+		"  tidemark growth app.tide --min-bytes 1M      that grew by a megabyte or more\n",
+	.options = options,
+	.shared = filters_rows,
+	.shared_title = filters_title,
+	.run = run,
+};

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""What `tidemark growth` promises, on programs whose growth is known because it is spelled out."""
+import csv
+import io
+import math
+import random
+import sys
+
+from libtrends import MIB, Trace, answer, functions, golden, main, mistake, run, test
+
+SECOND = 1000000  # times are in microseconds
+
+
+def stack(name, line=10):
+    return f'"malloc" < "{name}" "{name}.c":{line} < "main" "app.c":80'
+
+
+def leak(trace, name="leak", size=40, every_us=31250, until_us=60 * SECOND):
+    for time_us in range(0, until_us, every_us):
+        trace.alloc(time_us, stack(name), size)
+
+
+def cache(trace, name="cache", size=4096, entries=256, until_us=60 * SECOND, seed=1):
+    """Look-ups of random keys; what is missing is put in. Fills up like 1 - exp(-t)."""
+    choose = random.Random(seed)
+    known = set()
+    for time_us in range(0, until_us, 50000):
+        key = choose.randrange(entries)
+        if key not in known:
+            known.add(key)
+            trace.alloc(time_us, stack(name), size)
+
+
+def sawtooth(trace, name="batch", size=65536, tooth=40, until_us=60 * SECOND):
+    """A queue that is filled and emptied, again and again."""
+    blocks = []
+    for time_us in range(0, until_us, 100000):
+        blocks.append(trace.alloc(time_us, stack(name), size))
+        if len(blocks) == tooth:
+            for block in blocks:
+                trace.free(time_us + 1, block)
+            blocks = []
+
+
+def temporaries(trace, name="noise", until_us=60 * SECOND, seed=2):
+    choose = random.Random(seed)
+    for time_us in range(0, until_us, 70000):
+        block = trace.alloc(time_us, stack(name), choose.randrange(1, 1 << 20))
+        trace.free(time_us + choose.randrange(1, 60000), block)
+
+
+def start_up(trace, name="tables"):
+    for time_us in range(0, SECOND, 10000):
+        trace.alloc(time_us, stack(name), 8192)
+
+
+def step(trace, name="phase", at_us=31 * SECOND):
+    trace.alloc(at_us, stack(name), 5 * MIB)
+
+
+def ramp(trace, name="pool", size=10000, until_us=35 * SECOND):
+    for time_us in range(0, until_us, 100000):
+        trace.alloc(time_us, stack(name), size)
+
+
+def late(trace, name="late"):
+    for time_us in range(50 * SECOND, 60 * SECOND, 100000):
+        trace.alloc(time_us, stack(name), 1000)
+
+
+def everything(path="all.tide"):
+    trace = Trace("./app --serve", "/bin/app")
+    for part in (leak, cache, sawtooth, temporaries, start_up, step, ramp, late):
+        part(trace)
+    return trace.write(path, 60 * SECOND)
+
+
+def verdicts(told):
+    return {functions(row)[1]: row["verdict"] for row in told["rows"]}
+
+
+@test
+def each_shape_of_growth_is_told_from_the_others():
+    told = answer("growth", everything())
+    assert verdicts(told) == {"leak": "grows", "cache": "levels_off", "pool": "levels_off",
+                              "phase": "steps", "late": "recent"} | \
+        ({"batch": "recent"} if "batch" in verdicts(told) else {}), verdicts(told)
+
+
+@test
+def the_slope_of_a_leak_is_what_it_leaks():
+    for size, every_us in ((40, 31250), (1000, 5000), (65536, 400000)):
+        trace = Trace()
+        leak(trace, size=size, every_us=every_us)
+        temporaries(trace)
+        row = answer("growth", trace.write("leak.tide", 60 * SECOND))["rows"][0]
+        slope = size * SECOND / every_us
+        assert row["verdict"] == "grows"
+        assert math.isclose(row["slope_bytes_per_s"], slope, rel_tol=0.02), (row, slope)
+        assert row["fit"] > 0.99 and functions(row)[1] == "leak"
+        # From 6 s to 57 s, less what a bucket's own growth is.
+        assert math.isclose(row["grown_bytes"], slope * 51 * 59 / 60, rel_tol=0.03), row
+        assert math.isclose(row["grown_count"] * size, slope * 51, rel_tol=0.03)
+        assert math.isclose(row["live_bytes"], slope * 57, rel_tol=0.03)
+
+
+@test
+def a_slow_leak_is_seen_under_noise_of_its_own_site():
+    trace = Trace()
+    choose = random.Random(3)
+    site = stack("session")
+    for time_us in range(0, 60 * SECOND, 20000):
+        block = trace.alloc(time_us, site, 2000)
+        if choose.random() < 0.98:  # one of fifty is forgotten
+            trace.free(min(time_us + choose.randrange(1, 400000), 60 * SECOND), block)
+    row = answer("growth", trace.write("noise.tide", 60 * SECOND))["rows"][0]
+    assert row["verdict"] == "grows" and row["fit"] > 0.95, row
+    assert math.isclose(row["slope_bytes_per_s"], 0.02 * 2000 * 50, rel_tol=0.3), row
+
+
+@test
+def a_sawtooth_does_not_grow_and_hides_no_leak():
+    trace = Trace()
+    sawtooth(trace)
+    rows = answer("growth", trace.write("sawtooth.tide", 60 * SECOND))["rows"]
+    assert all(row["verdict"] == "recent" for row in rows), rows
+    trace = Trace()
+    blocks = []
+    for k, time_us in enumerate(range(0, 60 * SECOND, 50000)):
+        block = trace.alloc(time_us, stack("queue"), 1000)
+        if k % 10:  # one of ten is never freed
+            blocks.append(block)
+        if len(blocks) == 60:
+            for block in blocks:
+                trace.free(time_us + 1, block)
+            blocks = []
+    row = answer("growth", trace.write("queue.tide", 60 * SECOND))["rows"][0]
+    assert row["verdict"] == "grows", row
+    assert math.isclose(row["slope_bytes_per_s"], 2000, rel_tol=0.2), row
+
+
+@test
+def a_cache_says_since_when_it_is_level():
+    trace = Trace()
+    ramp(trace, until_us=20 * SECOND)
+    row = answer("growth", trace.write("ramp.tide", 60 * SECOND))["rows"][0]
+    assert row["verdict"] == "levels_off" and 19e9 <= row["since_ns"] <= 21e9, row
+
+
+@test
+def a_step_says_when_it_was():
+    trace = Trace()
+    step(trace)
+    row = answer("growth", trace.write("step.tide", 60 * SECOND))["rows"][0]
+    assert row["verdict"] == "steps" and 30e9 <= row["since_ns"] <= 32e9, row
+    assert row["grown_bytes"] == 5 * MIB and row["grown_count"] == 1
+
+
+@test
+def start_up_and_tear_down_are_left_out_unless_asked_for():
+    trace = Trace()
+    start_up(trace)
+    blocks = [trace.alloc(time_us, stack("list"), 1000)
+              for time_us in range(0, 59 * SECOND, 100000)]
+    for block in blocks:  # the leak is tidied up at the end
+        trace.free(59 * SECOND + 1, block)
+    path = trace.write("tidy.tide", 60 * SECOND)
+    assert verdicts(answer("growth", path)) == {"list": "grows"}
+    whole = answer("growth", path, "--from", "0", "--to", "60s")
+    assert verdicts(whole) == {"list": "grows", "tables": "steps"}, verdicts(whole)
+    assert verdicts(answer("growth", path, "--to", "58s"))["list"] == "grows"
+
+
+@test
+def each_process_is_judged_over_its_own_life():
+    trace = Trace()
+    child = trace.process("/bin/worker", 43, began_us=20 * SECOND)
+    for k in range(200):
+        trace.alloc(20 * SECOND + k * 50000, stack("leak"), 100, thread=child)
+    trace.note(30 * SECOND, f"end p{child} exit=0")
+    trace.alloc(59 * SECOND, stack("other"), 10)
+    rows = answer("growth", trace.write("worker.tide", 60 * SECOND))["rows"]
+    assert [row["verdict"] for row in rows] == ["grows"], rows
+    assert rows[0]["process"] == 43 and rows[0]["exe"] == "/bin/worker"
+
+
+@test
+def for_people_it_looks_like_this():
+    golden("growth.txt", run("growth", everything()).stdout)
+
+
+@test
+def what_did_not_grow_is_said_in_one_line():
+    trace = Trace()
+    start_up(trace)
+    temporaries(trace)
+    path = trace.write("steady.tide", 60 * SECOND)
+    assert answer("growth", path)["rows"] == []
+    assert "no site kept 1.0 KiB more" in run("growth", path).stdout
+    empty = Trace().write("empty.tide")
+    assert answer("growth", empty)["rows"] == []
+    assert "nothing lived long enough" in run("growth", empty).stdout
+
+
+@test
+def rows_and_sizes_are_limited():
+    path = everything()
+    assert len(answer("growth", path, "-n", "1")["rows"]) < len(answer("growth", path)["rows"])
+    big = answer("growth", path, "--min-bytes", "1M")["rows"]
+    assert all(row["grown_bytes"] >= MIB for row in big) and len(big) >= 1
+    only = answer("growth", path, "--frame", "^cache$")
+    assert set(verdicts(only)) == {"cache"}
+    rows = list(csv.DictReader(io.StringIO(run("growth", path, "--csv").stdout)))
+    assert rows[0]["verdict"] == "grows" and rows[0]["function"] == "leak"
+    assert float(rows[0]["fit"]) > 0.99
+
+
+@test
+def mistakes_are_one_clear_line():
+    assert "needs a trace FILE" in mistake("growth")
+    assert "--impact" in mistake("growth", everything(), "--impact", "transient")
+    assert "needs a size" in mistake("growth", "all.tide", "--min-bytes", "much")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
