@@ -19,6 +19,7 @@ static const struct command *const commands[] = {
 	&cmd_window,
 	&cmd_transients,
 	&cmd_growth,
+	&cmd_diff,
 	&cmd_active,
 	&cmd_map,
 	&cmd_plot,

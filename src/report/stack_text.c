@@ -120,8 +120,12 @@ void stack_text_write(struct stack_text *text, process_id process, stack_id stac
 	uint64_t *number;
 	bool added;
 
-	if (text->several && owner)
+	if (text->program_only && owner)
+		str_format(&ending, "  [%s]", names_file(owner->exe));
+	else if (text->several && owner)
 		str_format(&ending, "  [%s %" PRIu32 "]", names_file(owner->exe), owner->pid);
+	if (text->remark)
+		str_format(&ending, "  %s", text->remark);
 	if (named.count == 0) {
 		paper_text(text->paper, PAPER_DIM, "(no stack)");
 		paper_foreign(text->paper, PAPER_DIM, str_get(&ending), PLACE_COLUMNS_MAX);
@@ -132,7 +136,8 @@ void stack_text_write(struct stack_text *text, process_id process, stack_id stac
 	number = map_put(&text->printed, (uint64_t)process << 32 | stack, &added);
 	if (added)
 		*number = ++text->numbers;
-	str_format(&ending, added ? "  #%" PRIu64 : "  see #%" PRIu64, *number);
+	if (!text->once)
+		str_format(&ending, added ? "  #%" PRIu64 : "  see #%" PRIu64, *number);
 	write_line(text, named.lines[first].symbol, PAPER_BOLD, str_get(&ending));
 	if (added)
 		write_callers(text, &named, first);

@@ -17,6 +17,9 @@ struct stack_text {
 	unsigned indent;             // columns of the figures in front
 	bool all_frames;             // leave nothing out
 	bool several;                // more than one process: say which
+	bool program_only;           // say only the program, not the process
+	bool once;                   // no stack comes twice: no numbers
+	const char *remark;          // behind the first line of the next stack; NULL: none
 	unsigned callers_max;        // lines below the first; 0: a dozen
 	struct map printed;          // private: process << 32 | stack -> number
 	uint64_t numbers;

@@ -1,0 +1,177 @@
+// tidemark diff: what changed between two traces, or two windows of one, stack by stack.
+#include "cli/ask.h"
+
+#include "report/diff.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OPTION_SORT = 1, OPTION_WITH_FROM, OPTION_WITH_TO };
+
+static const struct option_row options[] = {
+	ASK_ROW_ROWS("stacks"),
+	{ OPTION_SORT, 0, "sort", "FIGURE",
+	  "rank by the change in live (default), peak, allocated, count or temporary" },
+	{ ASK_MIN_BYTES, 0, "min-bytes", "SIZE", "the least change (64K, 1.5MiB)" },
+	{ OPTION_WITH_FROM, 0, "with-from", "TIME",
+	  "where B's window begins, if not at --from; without B, the second window of A" },
+	{ OPTION_WITH_TO, 0, "with-to", "TIME", "where B's window ends, if not at --to" },
+	ASK_ROW_ALL_FRAMES,
+	LOOK_ROW_JSON("diff.json"),
+	LOOK_ROW_CSV,
+	LOOK_ROWS,
+	{ 0 },
+};
+
+struct request {
+	struct ask ask;   // `path` is A
+	const char *with; // B
+	const char *with_from, *with_to;
+	int order; // enum diff_order
+};
+
+static bool take(struct args *args, struct request *request, int id)
+{
+	switch (id) {
+	case ARGS_OPERAND:
+		if (!request->ask.path)
+			return args_operand(args, &request->ask.path);
+		return args_operand(args, &request->with);
+	case OPTION_SORT:
+		return args_word(args, diff_order_words, &request->order);
+	case OPTION_WITH_FROM:
+		request->with_from = args->value;
+		return true;
+	case OPTION_WITH_TO:
+		request->with_to = args->value;
+		return true;
+	}
+	return ask_take(args, &request->ask, id) != LOOK_MISTAKE;
+}
+
+// The words of B: those of A, with a window of its own.
+static void make_words(const struct request *request, struct selection_words *words)
+{
+	const char *const own[SELECTION_KINDS] = {
+		[SELECTION_FROM] = request->with_from,
+		[SELECTION_TO] = request->with_to,
+	};
+
+	for (int kind = 0; kind < SELECTION_KINDS; kind++) {
+		const struct selection_list *list = &request->ask.words.lists[kind];
+
+		for (size_t i = 0; !own[kind] && i < list->count; i++)
+			selection_words_add(words, (enum selection_kind)kind, list->words[i]);
+		if (own[kind])
+			selection_words_add(words, (enum selection_kind)kind, own[kind]);
+	}
+}
+
+static int compare(const struct request *request, struct inquiry *before, struct inquiry *after)
+{
+	const struct ask *ask = &request->ask;
+	const struct diff_options chosen = {
+		.order = (enum diff_order)request->order,
+		.rows_max = ask->rows_max,
+		.bytes_min = ask->bytes_min,
+		.progress = ask->look.progress,
+	};
+	diff_format *format = ask->look.json ? diff_json : ask->look.csv ? diff_csv : diff_text;
+	struct diff_page page = {
+		.sides = { before, after },
+		.names = { ask->path, request->with ? request->with : ask->path },
+		.all_frames = ask->all_frames,
+		.colour = look_colour(&ask->look),
+		.width = look_width(),
+	};
+	struct sink sink = sink_to_file(stdout);
+	struct err err = { 0 };
+	struct diff diff;
+
+	if (!diff_find(&diff, page.sides, &chosen, &err))
+		return args_fail(&cmd_diff, &err);
+	page.diff = &diff;
+	format(&page, &sink);
+	diff_fini(&diff);
+	if (!sink_ok(&sink, &err))
+		return args_fail(&cmd_diff, &err);
+	ask_warn(&cmd_diff, ask, before);
+	ask_warn(&cmd_diff, ask, after);
+	return EXIT_ANSWERED;
+}
+
+static int print(const struct request *request, const struct selection_words *words)
+{
+	const char *path = request->with ? request->with : request->ask.path;
+	struct inquiry before = { 0 }, after = { 0 };
+	struct err err = { 0 };
+	int code;
+
+	if (!ask_open(&request->ask, request->ask.path, &request->ask.words, &before, &err))
+		return args_fail(&cmd_diff, &err);
+	if (ask_open(&request->ask, path, words, &after, &err))
+		code = compare(request, &before, &after);
+	else
+		code = args_fail(&cmd_diff, &err);
+	inquiry_close(&before);
+	inquiry_close(&after);
+	return code;
+}
+
+static int answer(struct args *args, struct request *request, struct selection_words *words)
+{
+	int id;
+
+	while ((id = args_next(args)) != ARGS_END)
+		if (id == ARGS_EXIT || !take(args, request, id))
+			return args->exit_code;
+	if (!args_need(args, request->ask.path, "two traces"))
+		return args->exit_code;
+	if (!request->with && !request->with_from && !request->with_to) {
+		args_mistake(args, "needs a second trace, or a second window of the first "
+				   "(--with-from, --with-to)");
+		return args->exit_code;
+	}
+	make_words(request, words);
+	if (!filters_check(args, &request->ask.words) || !filters_check(args, words))
+		return args->exit_code;
+	if (request->order == DIFF_BY_TEMPORARY &&
+	    selection_words_get(&request->ask.words, SELECTION_LAYER) &&
+	    strcmp(selection_words_get(&request->ask.words, SELECTION_LAYER), "vm") == 0) {
+		args_mistake(args, "only the heap has temporary allocations");
+		return args->exit_code;
+	}
+	return print(request, words);
+}
+
+static int run(int argc, char **argv)
+{
+	struct request request = { .ask = { .rows_max = ASK_ROWS_DEFAULT } };
+	struct selection_words words = { 0 };
+	struct args args;
+	int code;
+
+	args_init(&args, &cmd_diff, argc, argv);
+	code = answer(&args, &request, &words);
+	selection_words_fini(&request.ask.words);
+	selection_words_fini(&words);
+	return code;
+}
+
+const struct command cmd_diff = {
+	.name = "diff",
+	.brief = "say what changed between two traces, or two windows of one",
+	.usage = "A B [options]\n       tidemark diff A --from T --to T --with-from T --with-to T",
+	.text = "What B holds, peaks at and allocates more than A, or less, in all and by stack.\n"
+		"Stacks are matched by the names of their functions and modules, inlined ones\n"
+		"included, not by addresses or lines: so the rows stay when lines move, when\n"
+		"modules are loaded elsewhere, and when processes have other pids.\n",
+	.examples = "  tidemark diff before.tide after.tide             after a fix\n"
+		    "  tidemark diff a.tide b.tide --sort count -n 20   in calls\n"
+		    "  tidemark diff app.tide --from 10s --to 20s --with-from 20s --with-to 30s\n"
+		    "                                                   two windows of one trace\n",
+	.options = options,
+	.shared = filters_rows,
+	.shared_title = filters_title,
+	.run = run,
+};

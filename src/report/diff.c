@@ -1,0 +1,307 @@
+#include "report/diff.h"
+
+#include "base/mem.h"
+#include "report/twins.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const diff_order_words[] = { "live", "peak", "allocated", "count", "temporary", NULL };
+
+int64_t diff_bytes(const struct diff_pair *pair)
+{
+	return (int64_t)(pair->side[1].bytes - pair->side[0].bytes);
+}
+
+int64_t diff_count(const struct diff_pair *pair)
+{
+	return (int64_t)(pair->side[1].count - pair->side[0].count);
+}
+
+// ---- the figures of one side, by place ----
+
+struct comparing {
+	struct diff *diff;
+	struct twins *twins;
+	struct inquiry *inquiry; // of the side that is being read
+	int side;
+
+	struct diff_row *rows;
+	size_t rows_count, rows_capacity;
+	struct map numbers; // program << 32 | stack -> row
+
+	struct diff_process *processes;
+	size_t processes_count, processes_capacity;
+	struct map process_numbers; // program << 32 | nth -> process
+	uint32_t *process_of;       // by process id of this side -> processes
+};
+
+// The process of this side, as one of a pair.
+static void add_process(struct comparing *comparing, process_id id, struct map *seen)
+{
+	uint32_t program = twins_program(comparing->twins, comparing->inquiry->reader, id);
+	uint64_t *nth = map_put(seen, program, NULL);
+	bool added;
+	uint64_t *number =
+		map_put(&comparing->process_numbers, (uint64_t)program << 32 | *nth, &added);
+
+	if (added) {
+		*number = comparing->processes_count;
+		comparing->processes =
+			mem_grow(comparing->processes, &comparing->processes_capacity,
+				 comparing->processes_count + 1, sizeof *comparing->processes);
+		comparing->processes[comparing->processes_count++] = (struct diff_process){
+			.process = { TRACE_NONE, TRACE_NONE },
+			.program = program,
+			.nth = (uint32_t)*nth,
+		};
+	}
+	comparing->processes[*number].process[comparing->side] = id;
+	comparing->process_of[id] = (uint32_t)*number;
+	++*nth;
+}
+
+static void add_processes(struct comparing *comparing)
+{
+	uint32_t count = reader_processes_count(comparing->inquiry->reader);
+	struct map seen = { 0 };
+
+	comparing->process_of = mem_alloc(count + (size_t)1, sizeof *comparing->process_of);
+	for (process_id id = 0; id < count; id++)
+		if (query_has_process(&comparing->inquiry->selection.query, id))
+			add_process(comparing, id, &seen);
+	map_fini(&seen);
+}
+
+static struct diff_row *row_of(struct comparing *comparing, process_id process, stack_id stack)
+{
+	struct inquiry *inquiry = comparing->inquiry;
+	uint32_t program = twins_program(comparing->twins, inquiry->reader, process);
+	uint32_t twin =
+		twins_stack(comparing->twins, inquiry->names, inquiry->reader, process, stack);
+	bool added;
+	uint64_t *number = map_put(&comparing->numbers, (uint64_t)program << 32 | twin, &added);
+	struct diff_row *row;
+
+	if (added) {
+		*number = comparing->rows_count;
+		comparing->rows = mem_grow(comparing->rows, &comparing->rows_capacity,
+					   comparing->rows_count + 1, sizeof *comparing->rows);
+		comparing->rows[comparing->rows_count++] = (struct diff_row){
+			.place = { { TRACE_NONE, 0 }, { TRACE_NONE, 0 } },
+			.program = program,
+		};
+	}
+	row = &comparing->rows[*number];
+	if (row->place[comparing->side].process == TRACE_NONE) {
+		row->place[comparing->side].process = process;
+		row->place[comparing->side].stack = stack;
+	}
+	return row;
+}
+
+static void add_amount(struct comparing *comparing, enum diff_figure figure, process_id process,
+		       stack_id stack, struct heap_amount amount)
+{
+	int side = comparing->side;
+	struct diff_row *row = row_of(comparing, process, stack);
+	struct diff_process *owner = &comparing->processes[comparing->process_of[process]];
+	struct diff_pair *pairs[] = { &row->figures[figure], &owner->figures[figure],
+				      &comparing->diff->totals[figure] };
+
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		pairs[i]->side[side] = window_sum(pairs[i]->side[side], amount);
+}
+
+// One figure of all places: what lives at an edge, or what was allocated in a window.
+static bool add_figure(struct comparing *comparing, enum diff_figure figure, uint64_t from,
+		       uint64_t to, bool exit_frees, struct err *err)
+{
+	struct inquiry *inquiry = comparing->inquiry;
+	struct window_query query = inquiry_query(inquiry, INQUIRY_BY_PLACE, from, to);
+	struct window_result result;
+
+	query.exit_frees = exit_frees;
+	if (!window_ask(inquiry->window, &query, &result, err))
+		return false;
+	for (uint32_t g = 0; g < result.rows_count; g++) {
+		struct heap_amount amount = figure == DIFF_ALLOCATED
+						    ? window_allocated(&result.rows[g])
+						    : window_present(&result.rows[g]);
+
+		if (amount.count)
+			add_amount(comparing, figure, inquiry->places[g].process,
+				   inquiry->places[g].stack, amount);
+	}
+	window_result_fini(&result);
+	return true;
+}
+
+// What the freeing thread and its next allocation say, only a pass over the events knows.
+static bool add_temporaries(struct comparing *comparing, enum progress_mode mode, struct err *err)
+{
+	struct inquiry *inquiry = comparing->inquiry;
+	struct progress progress;
+	const struct heap_site *sites;
+	struct heap *heap;
+	size_t count;
+
+	if (inquiry->layer != WINDOW_HEAP)
+		return true;
+	reader_rewind(inquiry->reader);
+	if (!selection_read(&inquiry->selection, mode, err))
+		return false;
+	reader_rewind(inquiry->reader);
+	heap = heap_new(&inquiry->selection.query);
+	progress_begin(&progress, mode, "reading", reader_bytes(inquiry->reader));
+	heap_read(heap, inquiry->reader, &progress, NULL, NULL);
+	progress_end(&progress);
+	sites = heap_sites(heap, &count);
+	for (size_t i = 0; i < count; i++)
+		if (sites[i].temporary.count)
+			add_amount(comparing, DIFF_TEMPORARY, sites[i].process, sites[i].stack,
+				   sites[i].temporary);
+	heap_free(heap);
+	return true;
+}
+
+static bool read_side(struct comparing *comparing, struct inquiry *inquiry, int side,
+		      enum progress_mode mode, struct err *err)
+{
+	uint64_t peak, edge;
+	bool ok;
+
+	comparing->inquiry = inquiry;
+	comparing->side = side;
+	add_processes(comparing);
+	ok = add_figure(comparing, DIFF_ALLOCATED, inquiry->from, inquiry->to, false, err) &&
+	     add_figure(comparing, DIFF_LIVE, inquiry->to, inquiry->to, false, err) &&
+	     inquiry_peak(inquiry, &peak, &edge, err) &&
+	     add_figure(comparing, DIFF_PEAK, edge, edge, true, err) &&
+	     add_temporaries(comparing, mode, err);
+	mem_free(comparing->process_of);
+	comparing->process_of = NULL;
+	return ok;
+}
+
+// ---- rows ----
+
+static int64_t rank_of(const struct diff_row *row, enum diff_order order)
+{
+	switch (order) {
+	case DIFF_BY_LIVE:
+		return diff_bytes(&row->figures[DIFF_LIVE]);
+	case DIFF_BY_PEAK:
+		return diff_bytes(&row->figures[DIFF_PEAK]);
+	case DIFF_BY_ALLOCATED:
+		return diff_bytes(&row->figures[DIFF_ALLOCATED]);
+	case DIFF_BY_COUNT:
+		return diff_count(&row->figures[DIFF_ALLOCATED]);
+	default:
+		return diff_count(&row->figures[DIFF_TEMPORARY]);
+	}
+}
+
+static uint64_t magnitude(int64_t value)
+{
+	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+// The bytes of the figure that ranks.
+static int64_t bytes_of(const struct diff_row *row, enum diff_order order)
+{
+	return order == DIFF_BY_COUNT       ? diff_bytes(&row->figures[DIFF_ALLOCATED])
+	       : order == DIFF_BY_TEMPORARY ? diff_bytes(&row->figures[DIFF_TEMPORARY])
+					    : rank_of(row, order);
+}
+
+static int compare_rows(const void *a, const void *b, void *context)
+{
+	const struct diff_row *left = a, *right = b;
+	enum diff_order order = *(const enum diff_order *)context;
+	int64_t l = rank_of(left, order), r = rank_of(right, order);
+
+	if (magnitude(l) != magnitude(r))
+		return magnitude(l) > magnitude(r) ? -1 : 1;
+	if (l != r)
+		return l > r ? -1 : 1;
+	for (int side = 1; side >= 0; side--) {
+		if (left->place[side].process != right->place[side].process)
+			return left->place[side].process < right->place[side].process ? -1 : 1;
+		if (left->place[side].stack != right->place[side].stack)
+			return left->place[side].stack < right->place[side].stack ? -1 : 1;
+	}
+	return 0;
+}
+
+static bool has_changed(const struct diff_row *row)
+{
+	for (int f = 0; f < DIFF_FIGURES; f++)
+		if (diff_bytes(&row->figures[f]) || diff_count(&row->figures[f]))
+			return true;
+	return false;
+}
+
+static void count_row(struct diff *diff, const struct diff_row *row)
+{
+	if (row->place[0].process == TRACE_NONE)
+		diff->appeared++;
+	else if (row->place[1].process == TRACE_NONE)
+		diff->vanished++;
+	else if (has_changed(row))
+		diff->changed++;
+	else
+		diff->same++;
+}
+
+static void choose_rows(struct diff *diff, struct comparing *comparing,
+			const struct diff_options *options)
+{
+	enum diff_order order = options->order;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < comparing->rows_count; i++) {
+		const struct diff_row *row = &comparing->rows[i];
+
+		count_row(diff, row);
+		if (rank_of(row, order) != 0 &&
+		    magnitude(bytes_of(row, order)) >= options->bytes_min)
+			comparing->rows[kept++] = *row;
+	}
+	qsort_r(comparing->rows, kept, sizeof *comparing->rows, compare_rows, &order);
+	diff->rows = comparing->rows;
+	diff->rows_total = kept;
+	diff->rows_count = options->rows_max && options->rows_max < kept ? (size_t)options->rows_max
+									 : kept;
+}
+
+bool diff_find(struct diff *diff, struct inquiry *sides[static 2],
+	       const struct diff_options *options, struct err *err)
+{
+	struct comparing comparing = { .diff = diff, .twins = twins_new() };
+	bool ok = true;
+
+	*diff = (struct diff){
+		.order = options->order,
+		.temporary = sides[0]->layer == WINDOW_HEAP,
+	};
+	for (int side = 0; ok && side < 2; side++)
+		ok = read_side(&comparing, sides[side], side, options->progress, err);
+	if (comparing.rows_count)
+		choose_rows(diff, &comparing, options);
+	diff->processes = comparing.processes;
+	diff->processes_count = comparing.processes_count;
+	map_fini(&comparing.numbers);
+	map_fini(&comparing.process_numbers);
+	twins_free(comparing.twins);
+	if (!ok)
+		diff_fini(diff);
+	return ok;
+}
+
+void diff_fini(struct diff *diff)
+{
+	mem_free(diff->rows);
+	mem_free(diff->processes);
+	*diff = (struct diff){ 0 };
+}

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""What `tidemark diff` promises, on pairs of traces whose differences are spelled out."""
+import csv
+import io
+import random
+import sys
+
+from libtrends import Trace, answer, functions, golden, main, mistake, run, test
+
+SECOND = 1000000
+FIGURES = ("live", "peak", "allocated", "temporary")
+
+
+def stack(name, line=10, inlined=""):
+    return f'"malloc" < {inlined}"{name}" "{name}.c":{line} < "main" "app.c":{line + 70}'
+
+
+def before():
+    trace = Trace("./app --old", "/opt/app-1.0")
+    for k in range(10):
+        trace.alloc(k, stack("leak"), 100)
+    trace.alloc(20, stack("keep"), 1000)
+    for k in range(5):
+        trace.free(31 + 2 * k, trace.alloc(30 + 2 * k, stack("work"), 500))
+    trace.alloc(50, stack("old_table"), 4000)
+    return trace.write("before.tide", 100)
+
+
+def after():
+    """The leak is smaller, a table is another one, work is done more often; all lines differ."""
+    trace = Trace("./app --new", "/opt/app-1.1")
+    for k in range(4):
+        trace.alloc(k, stack("leak", 17), 100)
+    trace.alloc(20, stack("keep", 99), 1000)
+    for k in range(8):
+        trace.free(31 + 2 * k, trace.alloc(30 + 2 * k, stack("work", 33), 500))
+    trace.alloc(60, stack("new_table", 5), 3000)
+    return trace.write("after.tide", 100)
+
+
+def by_name(told):
+    return {functions(row)[1]: row for row in told["rows"]}
+
+
+@test
+def stacks_are_matched_by_name_and_their_changes_are_exact():
+    told = answer("diff", before(), after(), "-n", "0")
+    rows = by_name(told)
+    assert set(rows) == {"leak", "old_table", "new_table"}, set(rows)
+    assert rows["leak"]["live"] == {"before_bytes": 1000, "after_bytes": 400, "before_count": 10,
+                                    "after_count": 4, "bytes": -600, "count": -6}
+    assert rows["leak"]["state"] == "both" and rows["leak"]["stack"][1]["line"] == 17
+    assert rows["old_table"]["state"] == "gone" and rows["old_table"]["live"]["bytes"] == -4000
+    assert rows["new_table"]["state"] == "new" and rows["new_table"]["live"]["bytes"] == 3000
+    assert told["stacks"] == {"new": 1, "gone": 1, "changed": 2, "same": 1}
+    assert [functions(row)[1] for row in told["rows"]] == ["old_table", "new_table", "leak"]
+    by_count = answer("diff", "before.tide", "after.tide", "--sort", "count")["rows"]
+    assert functions(by_count[0])[1] == "leak" and by_count[0]["allocated"]["count"] == -6
+    assert functions(by_count[1])[1] == "work" and by_count[1]["allocated"]["count"] == 3
+    temporary = answer("diff", "before.tide", "after.tide", "--sort", "temporary")["rows"]
+    assert [(functions(row)[1], row["temporary"]["count"]) for row in temporary] == [("work", 3)]
+
+
+@test
+def totals_are_those_of_two_reports_and_rows_add_up_to_them():
+    paths = before(), after()
+    told = answer("diff", *paths, "-n", "0", "--sort", "peak")
+    reports = [answer("report", path)["heap"] for path in paths]
+    total = told["total"]
+    for side, heap in zip(("before", "after"), reports):
+        assert total["live"][side + "_bytes"] == heap["live_at_exit"]["bytes"]
+        assert total["peak"][side + "_bytes"] == heap["peak_bytes"]
+        assert total["allocated"][side + "_bytes"] == heap["allocated_bytes"]
+        assert total["allocated"][side + "_count"] == heap["allocations"]
+        assert total["temporary"][side + "_count"] == heap["temporary"]["count"]
+    assert sum(row["peak"]["bytes"] for row in told["rows"]) == total["peak"]["bytes"]
+
+
+@test
+def the_other_way_round_everything_has_the_other_sign():
+    there = answer("diff", before(), after(), "-n", "0")
+    back = answer("diff", "after.tide", "before.tide", "-n", "0")
+    for figure in FIGURES:
+        assert there["total"][figure]["bytes"] == -back["total"][figure]["bytes"]
+    assert {name: row["live"]["bytes"] for name, row in by_name(there).items()} == \
+        {name: -row["live"]["bytes"] for name, row in by_name(back).items()}
+
+
+@test
+def a_trace_does_not_differ_from_itself():
+    told = answer("diff", before(), "before.tide")
+    assert told["rows"] == [] and told["stacks"]["same"] == 4
+    assert "no stack changed in live" in run("diff", "before.tide", "before.tide").stdout
+
+
+@test
+def for_people_it_looks_like_this():
+    golden("diff.txt", run("diff", before(), after()).stdout)
+    family = []
+    for name, extra in (("one", 0), ("two", 1)):
+        trace = Trace("sh -c jobs", "/bin/sh")
+        trace.alloc(1, stack("shell"), 64)
+        for k in range(2 + extra):
+            job = trace.process("/usr/bin/job", 50 + 10 * extra + k, began_us=10)
+            for n in range(3):
+                trace.alloc(20 + n, stack("work"), 100 + extra, thread=job)
+            trace.note(50, f"end p{job} exit=0")
+        family.append(trace.write(name + ".tide", 60))
+    golden("diff_family.txt", run("diff", *family).stdout)
+    told = answer("diff", *family)
+    assert [(row["before_id"], row["after_id"]) for row in told["processes"]] == \
+        [(0, 0), (1, 1), (2, 2), (None, 3)], told["processes"]
+    # One row for the work of all jobs: 2 * 3 blocks of 100 became 3 * 3 of 101.
+    assert [(row["exe"], row["live"]["bytes"]) for row in told["rows"]] == \
+        [("/usr/bin/job", 9 * 101 - 6 * 100)]
+
+
+@test
+def clones_inlining_modules_and_versions_do_not_part_what_belongs_together():
+    trace = Trace(exe="/opt/one")
+    trace.lines.append('module l p0 0x1000-0x2000 bias=0x1000 "/usr/lib/libwork.so.1.2"')
+    trace.lines.append('frame f l 0x1500\nname f "step" "l.c":3')
+    trace.alloc(1, 'f < "solve.constprop.0" < "main"', 10)
+    trace.alloc(2, 'f < "outer(int) [clone .isra.0]" < "main"', 20)
+    one = trace.write("one.tide")
+    trace = Trace(exe="/opt/two")
+    trace.lines.append('module l p0 0x7000-0x9000 bias=0x7000 "/opt/lib/libwork.so.1.3.1"')
+    trace.lines.append('frame f l 0x7a00\nname f "step" "l.c":9 < "solve" "l.c":20')
+    trace.lines.append('frame g l 0x7b00\nname g "step" "l.c":9')
+    trace.alloc(1, 'g < "solve" < "main"', 10)
+    trace.alloc(2, 'g < "outer(int)" < "main"', 20)
+    told = answer("diff", one, trace.write("two.tide"))
+    assert told["stacks"] == {"new": 0, "gone": 0, "changed": 0, "same": 2}, told
+
+
+@test
+def a_function_of_another_module_is_another_one():
+    paths = []
+    for module in ("libone.so.1", "libtwo.so.1"):
+        trace = Trace()
+        trace.lines.append(f'module l p0 0x1000-0x2000 bias=0x1000 "/usr/lib/{module}"')
+        trace.lines.append('frame f l 0x1500\nname f "init" "l.c":3')
+        trace.alloc(1, 'f < "main"', 10)
+        paths.append(trace.write(module + ".tide"))
+    assert answer("diff", *paths)["stacks"] == {"new": 1, "gone": 1, "changed": 0, "same": 0}
+
+
+@test
+def two_windows_of_one_trace_are_compared_as_well():
+    trace = Trace()
+    for second in range(20):
+        for k in range(2 if second < 10 else 5):
+            trace.alloc(second * SECOND + k, stack("leak"), 100)
+        trace.free(second * SECOND + 11, trace.alloc(second * SECOND + 10, stack("work"), 700))
+    path = trace.write("windows.tide", 20 * SECOND)
+    told = answer("diff", path, "--from", "0.5s", "--to", "5.5s", "--with-from", "10.5s",
+                  "--with-to", "15.5s")
+    leak = by_name(told)["leak"]
+    assert (leak["allocated"]["before_count"], leak["allocated"]["after_count"]) == (10, 25)
+    assert leak["live"]["before_bytes"] == 1200 and leak["live"]["after_bytes"] == 5000
+    assert told["total"]["temporary"]["before_count"] == told["total"]["temporary"]["after_count"]
+    assert (told["before"]["from_ns"], told["after"]["to_ns"]) == (500000000, 15500000000)
+    only = answer("diff", path, "--to", "5.5s", "--with-to", "15.5s")
+    assert only["total"]["allocated"]["count"] == 4 * 2 + 6 * 5 + 10
+
+
+def random_trace(path, seed):
+    choose = random.Random(seed)
+    trace = Trace()
+    live = []
+    names = ["alpha", "beta", "gamma", "delta", "epsilon"]
+    for time_us in range(1, 300):
+        if live and choose.random() < 0.45:
+            trace.free(time_us, live.pop(choose.randrange(len(live))))
+        else:
+            name = choose.choice(names[seed % 2:])
+            live.append(trace.alloc(time_us, stack(name, choose.randrange(1, 50)),
+                                    choose.randrange(1, 5000)))
+    return trace.write(path, 400)
+
+
+@test
+def on_random_traces_each_row_is_the_difference_of_two_reports_by_function():
+    for seed in range(6):
+        paths = random_trace("a.tide", seed), random_trace("b.tide", seed + 101)
+        told = by_name(answer("diff", *paths, "-n", "0"))
+        sums = []
+        for path in paths:
+            sums.append({})
+            sites = answer("report", path, "-n", "0")["sites"]["live_at_exit"]
+            for row in sites:
+                name = row["stack"][1]["function"]
+                sums[-1][name] = sums[-1].get(name, 0) + row["bytes"]
+        for name in set(sums[0]) | set(sums[1]):
+            change = sums[1].get(name, 0) - sums[0].get(name, 0)
+            assert (told[name]["live"]["bytes"] if name in told else 0) == change, (seed, name)
+
+
+@test
+def filters_rows_and_sizes_narrow_it():
+    paths = before(), after()
+    only = answer("diff", *paths, "--frame", "table")
+    assert set(by_name(only)) == {"old_table", "new_table"}
+    assert only["total"]["live"]["bytes"] == -1000
+    assert answer("diff", *paths, "--size", "..100")["total"]["live"]["bytes"] == -600
+    assert set(by_name(answer("diff", *paths, "--min-bytes", "1000"))) == {"old_table", "new_table"}
+    first = answer("diff", *paths, "-n", "1")
+    assert len(first["rows"]) == 1 and first["rows_total"] == 3
+    assert "2 more stacks (-n 0 shows all)" in run("diff", *paths, "-n", "1").stdout
+
+
+@test
+def the_table_has_a_line_for_each_stack():
+    rows = list(csv.DictReader(io.StringIO(run("diff", before(), after(), "--csv").stdout)))
+    assert [(row["state"], row["live_bytes"]) for row in rows] == \
+        [("gone", "-4000"), ("new", "3000"), ("both", "-600")]
+    assert rows[2]["function"] == "leak" and rows[2]["live_bytes_before"] == "1000"
+
+
+@test
+def an_empty_trace_is_nothing_to_compare_with():
+    empty = Trace().write("empty.tide")
+    told = answer("diff", empty, before())
+    assert told["stacks"]["new"] == 4 and told["total"]["live"]["bytes"] == 6000
+    assert answer("diff", empty, empty)["rows"] == []
+
+
+@test
+def mistakes_are_one_clear_line():
+    path = before()
+    assert "two traces" in mistake("diff")
+    assert "needs a second trace" in mistake("diff", path)
+    assert "unexpected" in mistake("diff", path, path, path)
+    assert "--impact" in mistake("diff", path, path, "--impact", "AIFO")
+    assert "lies after" in mistake("diff", path, "--with-from", "90us", "--with-to", "10us")
+    mistake("diff", path, "--with-from", "whenever")
+    assert "temporary" in mistake("diff", path, path, "--sort", "temporary", "--layer", "vm")
+    assert "live" in mistake("diff", path, path, "--sort", "colour")
+    run("diff", path, "nowhere.tide", check=3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
