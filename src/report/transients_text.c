@@ -115,6 +115,10 @@ static void write_all_spikes(const struct transients *t, struct stack_text *stac
 	char bytes[16], text[28];
 
 	paper_text(paper, PAPER_BOLD, "SPIKES");
+	if (spikes->peak == 0) {
+		paper_text(paper, PAPER_DIM, "  none: nothing lived\n\n");
+		return;
+	}
 	if (spikes->rows_total == 0) {
 		paper_format(paper, PAPER_DIM, "  none of %s or more\n\n",
 			     str_bytes(spikes->rise_min, bytes));

@@ -193,6 +193,26 @@ def filters_choose_whose_level_it_is():
 
 
 @test
+def committed_memory_has_spikes_too():
+    trace = Trace()
+    buffer = trace.stack('"mmap" < "buffer" "app.c":5 < "main" "app.c":9')
+    trace.events.append((1, f"t0 mmap {buffer} 0x40000000 0xa00000 prot=rw flags=private|anonymous"))
+    for k in range(4):
+        at = 1000000 * (k + 1)
+        trace.events.append((at, f"t0 mmap {buffer} 0x50000000 0xa00000 prot=rw "
+                                 "flags=private|anonymous"))
+        # Given back in two halves: two lifetimes that end one after the other.
+        trace.events.append((at + 100000, f"t0 munmap {buffer} 0x50000000 0x500000"))
+        trace.events.append((at + 110000, f"t0 munmap {buffer} 0x50500000 0x500000"))
+    path = trace.write("vm.tide", 6000000)
+    told = answer("transients", path, "--layer", "vm")
+    assert told["layer"] == "vm" and told["peak_bytes"] == 20 * MIB
+    assert [row["height_bytes"] for row in told["spikes"]] == [10 * MIB] * 4, told["spikes"]
+    assert all(row["makers"][0]["bytes"] == 10 * MIB for row in told["spikes"])
+    assert answer("transients", path)["spikes"] == []
+
+
+@test
 def rows_are_limited_and_the_rest_is_counted():
     told = answer("transients", exercise(), "-n", "2")
     assert len(told["spikes"]) == 2 and told["spikes_total"] == 9
@@ -215,7 +235,7 @@ def the_table_has_a_line_for_each_maker_and_series():
 def an_empty_trace_has_no_spikes():
     told = answer("transients", Trace().write("empty.tide"))
     assert told["spikes"] == [] and told["series"] == [] and told["peak_bytes"] == 0
-    assert "none of" in run("transients", "empty.tide").stdout
+    assert "nothing lived" in run("transients", "empty.tide").stdout
 
 
 @test
