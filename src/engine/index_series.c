@@ -364,7 +364,8 @@ static bool change_step(void *context, const struct index_scan_step *step)
 					.time_ns = step->time_ns,
 					.bytes = step->amount.bytes / step->amount.count,
 					.group = step->group,
-					.up = step->up };
+					.up = step->up,
+					.exit = step->exit };
 
 	for (uint64_t i = 0; i < step->amount.count; i++) {
 		change.last = step->last && i + 1 == step->amount.count;

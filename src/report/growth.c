@@ -46,7 +46,8 @@ static bool find_span(struct inquiry *inquiry, process_id id, struct span *span)
 		.from_ns = from_ns + (own_from ? length_ns / WARM_UP_PART : 0),
 		.to_ns = to_ns - (own_to ? length_ns / TEAR_DOWN_PART : 0),
 	};
-	if (span->to_ns < span->from_ns + GROWTH_BUCKETS)
+	if (span->to_ns < span->from_ns + GROWTH_BUCKETS ||
+	    (own_from && own_to && length_ns < GROWTH_LIFE_MIN_MS * UINT64_C(1000000)))
 		return false;
 	// A mark's edge is exact; a time's is where the time says.
 	span->from = own_from ? window_edge_at(inquiry->window, span->from_ns) : inquiry->from;
@@ -69,7 +70,8 @@ static int by_kept(const void *a, const void *b)
 }
 
 // The processes to be judged, those first that were left with most.
-static bool find_spans(struct inquiry *inquiry, struct span **spans, size_t *count, struct err *err)
+static bool find_spans(struct growth *growth, struct inquiry *inquiry, struct span **spans,
+		       size_t *count, struct err *err)
 {
 	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
 	struct window_result result;
@@ -84,8 +86,12 @@ static bool find_spans(struct inquiry *inquiry, struct span **spans, size_t *cou
 		const struct window_row *row = &result.rows[id];
 		struct span *span = &(*spans)[*count];
 
-		if (window_present(row).count == 0 || !find_span(inquiry, id, span))
+		if (window_present(row).count == 0)
 			continue;
+		if (!find_span(inquiry, id, span)) {
+			growth->brief++;
+			continue;
+		}
 		span->kept = window_sum(row->type[WINDOW_AIFO], row->type[WINDOW_AOFO]).bytes;
 		++*count;
 	}
@@ -284,7 +290,7 @@ bool growth_find(struct growth *growth, struct inquiry *inquiry,
 	*growth = (struct growth){
 		.grown_min = options->grown_min ? options->grown_min : GROWTH_BYTES_MIN,
 	};
-	ok = find_spans(inquiry, &spans, &count, err);
+	ok = find_spans(growth, inquiry, &spans, &count, err);
 	if (!ok)
 		return false;
 	growth->processes = count < GROWTH_PROCESSES_MAX ? count : GROWTH_PROCESSES_MAX;

@@ -19,6 +19,7 @@ enum {
 	GROWTH_PROCESSES_MAX = 32, // those that hold most; the others are not judged
 	GROWTH_PLACES_MAX = 4096,  // of a process: those that grew most
 	GROWTH_BYTES_MIN = 1024,
+	GROWTH_LIFE_MIN_MS = 200, // of a process, unless the window says where to look
 };
 
 struct growth_row {
@@ -53,6 +54,7 @@ struct growth {
 	uint64_t grown_min;
 	struct heap_amount live;   // at the end of what was judged, of all places
 	size_t processes, skipped; // judged; and not, being too many
+	size_t brief;              // not, having lived too briefly
 	size_t places_skipped;
 };
 

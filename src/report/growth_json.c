@@ -56,6 +56,7 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 	json_kv_u64(&json, "live_count", growth->live.count);
 	json_kv_u64(&json, "processes_judged", growth->processes);
 	json_kv_u64(&json, "processes_not_judged", growth->skipped);
+	json_kv_u64(&json, "processes_too_brief", growth->brief);
 	json_kv_u64(&json, "sites_not_judged", growth->places_skipped);
 	json_key(&json, "totals");
 	json_object_begin(&json);

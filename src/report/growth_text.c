@@ -169,6 +169,9 @@ static void write_summary(const struct growth_page *page, struct paper *paper)
 			     "  no site kept %s more than at the beginning; %s live at the end\n\n",
 			     str_bytes(growth->grown_min, min),
 			     str_bytes(growth->live.bytes, live));
+	if (growth->brief && growth->processes)
+		paper_format(paper, PAPER_DIM, "  %zu process%s ran too briefly to be judged\n\n",
+			     growth->brief, growth->brief == 1 ? "" : "es");
 	if (growth->skipped)
 		paper_format(paper, PAPER_WARNING,
 			     "  the %zu processes that hold most were judged, %zu others were not "

@@ -404,10 +404,11 @@ static void choose_rows(struct spikes *spikes, struct spikes_row *rows, size_t c
 {
 	spikes->rows = mem_alloc(count + 1, sizeof *spikes->rows);
 	for (int whole = 0; whole < 2; whole++) {
+		uint64_t most = whole && rows_max > SPIKES_HILLS_MAX ? SPIKES_HILLS_MAX : rows_max;
 		uint64_t shown = 0;
 
 		for (size_t i = 0; i < count; i++)
-			if (rows[i].whole == whole && (rows_max == 0 || shown++ < rows_max))
+			if (rows[i].whole == whole && (most == 0 || shown++ < most))
 				spikes->rows[spikes->rows_count++] = rows[i];
 	}
 }

@@ -19,7 +19,11 @@
 #include "engine/crest.h"
 #include "report/inquiry.h"
 
-enum { SPIKES_MAKERS = 10, SPIKES_RISE_PART = 100 };
+enum {
+	SPIKES_MAKERS = 10,
+	SPIKES_RISE_PART = 100,
+	SPIKES_HILLS_MAX = 3, // unless all rows are asked for
+};
 
 struct spikes_maker {
 	uint32_t place; // index into the inquiry's places
@@ -55,7 +59,7 @@ struct spikes_series {
 
 struct spikes_options {
 	uint64_t rise_min; // 0: a hundredth of the peak, at least 1
-	uint64_t rows_max; // of each table; 0: all
+	uint64_t rows_max; // of each table, but few hills; 0: all
 };
 
 struct spikes {

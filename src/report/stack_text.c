@@ -49,8 +49,8 @@ static void write_line(struct stack_text *text, const struct symbol *symbol, enu
 		       const char *ending)
 {
 	struct paper *paper = text->paper;
-	size_t room = paper->width - text->indent - cxxname_columns(ending) -
-		      (symbol->inlined ? cxxname_columns(inlined_mark) : 0);
+	size_t room = paper->width - text->indent - cxxname_columns(ending);
+	const char *mark = symbol->inlined ? inlined_mark : "";
 	struct str place = { 0 };
 	struct str name = { 0 };
 	size_t least;
@@ -62,10 +62,15 @@ static void write_line(struct stack_text *text, const struct symbol *symbol, enu
 	least = cxxname_columns(str_get(&name));
 	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
 	describe_place(symbol, false, &place);
-	if (least + 2 + cxxname_columns(str_get(&place)) > room && symbol->line) {
+	// What is said of a name goes before the name does: the folder, then the mark.
+	if (least + 2 + cxxname_columns(str_get(&place)) + cxxname_columns(mark) > room &&
+	    symbol->line) {
 		str_clear(&place);
 		describe_place(symbol, true, &place);
 	}
+	if (least + 2 + cxxname_columns(str_get(&place)) + cxxname_columns(mark) > room)
+		mark = "";
+	room -= cxxname_columns(mark) < room ? cxxname_columns(mark) : room;
 	if (symbol->function) {
 		size_t used = cxxname_columns(str_get(&place)) + 2;
 
@@ -76,7 +81,7 @@ static void write_line(struct stack_text *text, const struct symbol *symbol, enu
 	}
 	paper_foreign(paper, symbol->function ? PAPER_DIM : style, str_get(&place),
 		      PLACE_COLUMNS_MAX);
-	paper_text(paper, PAPER_DIM, symbol->inlined ? inlined_mark : "");
+	paper_text(paper, PAPER_DIM, mark);
 	paper_foreign(paper, PAPER_DIM, ending, PLACE_COLUMNS_MAX);
 	sink_text(paper->sink, "\n");
 	str_fini(&place);

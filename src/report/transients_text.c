@@ -8,7 +8,7 @@
 enum {
 	FIGURES_COLUMNS = 36,
 	MAKERS_SHOWN = 3,
-	CALLERS_SHOWN = 8,
+	CALLERS_SHOWN = 6,
 	PART_SHOWN = 100, // of what rose; less says nothing
 };
 

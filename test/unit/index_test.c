@@ -354,7 +354,7 @@ static bool follow(void *context, const struct window_change *change)
 
 	changes->level.count += change->up ? 1 : UINT64_MAX;
 	changes->level.bytes += change->up ? change->bytes : 0 - change->bytes;
-	changes->changes++;
+	changes->changes += change->exit ? 1000000 : 1;
 	if (change->last)
 		changes->hash = (changes->hash ^ changes->level.bytes ^ change->edge) * 31;
 	return true;
