@@ -1,5 +1,8 @@
 #include "cli/ask.h"
 
+#include <signal.h>
+#include <stdio.h>
+
 enum look_taken ask_take(struct args *args, struct ask *ask, int id)
 {
 	if (filters_take(args, &ask->words, id))
@@ -9,6 +12,8 @@ enum look_taken ask_take(struct args *args, struct ask *ask, int id)
 		return args_count(args, &ask->rows_max) ? LOOK_TAKEN : LOOK_MISTAKE;
 	case ASK_MIN_BYTES:
 		return args_bytes(args, &ask->bytes_min) ? LOOK_TAKEN : LOOK_MISTAKE;
+	case ASK_MEMORY:
+		return args_bytes(args, &ask->memory_bytes) ? LOOK_TAKEN : LOOK_MISTAKE;
 	case ASK_ALL_FRAMES:
 		ask->all_frames = true;
 		return LOOK_TAKEN;
@@ -30,6 +35,26 @@ bool ask_take_all(struct args *args, struct ask *ask)
 	return args_need(args, ask->path, "a trace FILE") && filters_check(args, &ask->words);
 }
 
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+static bool was_interrupted(void *context)
+{
+	(void)context;
+	return interrupted;
+}
+
+static void say(void *context, const char *text)
+{
+	(void)context;
+	fprintf(stderr, "tidemark: %s\n", text);
+}
+
 bool ask_open(const struct ask *ask, const char *path, const struct selection_words *words,
 	      struct inquiry *inquiry, struct err *err)
 {
@@ -37,14 +62,24 @@ bool ask_open(const struct ask *ask, const char *path, const struct selection_wo
 		.path = path,
 		.words = words,
 		.symbols = ask->look.symbols,
-		.window = { .progress = ask->look.progress },
+		.window = {
+			.memory_bytes = ask->memory_bytes,
+			.progress = ask->look.progress,
+			.stop = was_interrupted,
+			.say = say,
+		},
 	};
+	bool good;
 
-	return inquiry_open(inquiry, &options, err);
+	signal(SIGINT, on_interrupt);
+	good = inquiry_open(inquiry, &options, err);
+	signal(SIGINT, SIG_DFL);
+	return good;
 }
 
 void ask_warn(const struct command *command, const struct ask *ask, const struct inquiry *inquiry)
 {
-	for (size_t i = 0; (ask->look.json || ask->look.csv) && i < inquiry->warnings_count; i++)
+	for (size_t i = 0;
+	     (ask->look.json || ask->look.csv) && i < inquiry->warnings_count; i++)
 		args_warn(command, "%s", inquiry->warnings[i]);
 }

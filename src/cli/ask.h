@@ -8,7 +8,7 @@
 #include "cli/look.h"
 #include "report/inquiry.h"
 
-enum { ASK_ROWS = 3000, ASK_MIN_BYTES, ASK_ALL_FRAMES, ASK_ROWS_DEFAULT = 10 };
+enum { ASK_ROWS = 3000, ASK_MIN_BYTES, ASK_ALL_FRAMES, ASK_MEMORY, ASK_ROWS_DEFAULT = 10 };
 
 #define ASK_ROW_ROWS(what)                                                 \
 	{                                                                  \
@@ -20,12 +20,18 @@ enum { ASK_ROWS = 3000, ASK_MIN_BYTES, ASK_ALL_FRAMES, ASK_ROWS_DEFAULT = 10 };
 			"show allocator wrappers and every frame of a stack" \
 	}
 
+#define ASK_ROW_MEMORY                                                                        \
+	{                                                                                     \
+		ASK_MEMORY, 'm', "memory", "SIZE", "for building and asking the index (256M)" \
+	}
+
 struct ask {
 	const char *path;
 	struct selection_words words;
 	struct look look;
 	uint64_t rows_max;
-	uint64_t bytes_min; // 0: not given
+	uint64_t bytes_min;    // 0: not given
+	uint64_t memory_bytes; // 0: the engine's default
 	bool all_frames;
 };
 
@@ -36,7 +42,7 @@ enum look_taken ask_take(struct args *args, struct ask *ask, int id);
 // args->exit_code.
 bool ask_take_all(struct args *args, struct ask *ask);
 
-// Open the trace of `path`.
+// Open the trace of `path`. Ctrl-C ends the building of an index in good order.
 bool ask_open(const struct ask *ask, const char *path, const struct selection_words *words,
 	      struct inquiry *inquiry, struct err *err);
 

@@ -17,6 +17,7 @@ static const struct option_row options[] = {
 	  "where B's window begins, if not at --from; without B, the second window of A" },
 	{ OPTION_WITH_TO, 0, "with-to", "TIME", "where B's window ends, if not at --to" },
 	ASK_ROW_ALL_FRAMES,
+	ASK_ROW_MEMORY,
 	LOOK_ROW_JSON("diff.json"),
 	LOOK_ROW_CSV,
 	LOOK_ROWS,

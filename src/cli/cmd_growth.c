@@ -9,6 +9,7 @@ static const struct option_row options[] = {
 	ASK_ROW_ROWS("sites of each kind"),
 	{ ASK_MIN_BYTES, 0, "min-bytes", "SIZE", "the least growth (64K, 1.5MiB; 1 KiB)" },
 	ASK_ROW_ALL_FRAMES,
+	ASK_ROW_MEMORY,
 	LOOK_ROW_JSON("growth.json"),
 	LOOK_ROW_CSV,
 	LOOK_ROWS,

@@ -10,6 +10,7 @@ static const struct option_row options[] = {
 	{ ASK_MIN_BYTES, 0, "min-bytes", "SIZE",
 	  "the least height of a spike (64K, 1.5MiB; a hundredth of the peak)" },
 	ASK_ROW_ALL_FRAMES,
+	ASK_ROW_MEMORY,
 	LOOK_ROW_JSON("transients.json"),
 	LOOK_ROW_CSV,
 	LOOK_ROWS,

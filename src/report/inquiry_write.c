@@ -1,7 +1,8 @@
 #include "report/inquiry_write.h"
 
+#include "report/lines.h"
+
 #include <inttypes.h>
-#include <string.h>
 
 // ---- for people ----
 
@@ -83,22 +84,7 @@ void inquiry_write_stack(const struct inquiry *inquiry, struct json *json, stack
 		     !(stack.flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)));
 	json_kv_u64(json, "user_frame", stack.user);
 	json_key(json, "stack");
-	json_array_begin(json);
-	for (size_t i = 0; i < stack.count; i++) {
-		const struct symbol *symbol = stack.lines[i].symbol;
-
-		json_object_begin(json);
-		json->pretty = false;
-		json_kv_string(json, "function", symbol->function ? symbol->function : "");
-		json_kv_string(json, "file", symbol->file ? symbol->file : "");
-		json_kv_u64(json, "line", symbol->line);
-		json_kv_string(json, "module", symbol->module);
-		json_kv_u64(json, "offset", symbol->offset);
-		json_kv_bool(json, "inlined", symbol->inlined);
-		json_object_end(json);
-		json->pretty = true;
-	}
-	json_array_end(json);
+	lines_json(json, &stack);
 }
 
 void inquiry_write_place(const struct inquiry *inquiry, struct json *json, process_id id,
@@ -114,55 +100,21 @@ void inquiry_write_place(const struct inquiry *inquiry, struct json *json, proce
 
 // ---- for tables ----
 
-void inquiry_write_field(struct sink *sink, const char *text)
-{
-	if (!strpbrk(text, ",\"\r\n")) {
-		sink_text(sink, text);
-		return;
-	}
-	sink_text(sink, "\"");
-	for (; *text; text++) {
-		if (*text == '"')
-			sink_text(sink, "\"");
-		sink_write(sink, text, 1);
-	}
-	sink_text(sink, "\"");
-}
-
-// "function (file:line)", or what is known instead.
-static void add_line(struct str *text, const struct symbol *symbol)
-{
-	if (symbol->function)
-		str_add(text, symbol->function);
-	else
-		str_format(text, "%s%s0x%" PRIx64, names_file(symbol->module),
-			   *symbol->module ? "+" : "", symbol->offset);
-	if (symbol->file)
-		str_format(text, " (%s:%" PRIu32 ")", symbol->file, symbol->line);
-}
-
 void inquiry_write_columns(const struct inquiry *inquiry, struct sink *sink, process_id id,
 			   stack_id of)
 {
 	const struct trace_process *process = reader_process(inquiry->reader, id);
 	struct names_stack stack = names_stack(inquiry->names, of);
 	const struct symbol *user = stack.count ? stack.lines[stack.user].symbol : NULL;
-	struct str text = { 0 };
 
 	sink_format(sink, "%" PRIu32 ",%" PRIu32 ",", process ? process->pid : 0, id);
-	inquiry_write_field(sink, process ? process->exe : "");
+	lines_csv_field(sink, process ? process->exe : "");
 	sink_text(sink, ",");
-	inquiry_write_field(sink, user && user->function ? user->function : "");
+	lines_csv_field(sink, user && user->function ? user->function : "");
 	sink_text(sink, ",");
-	inquiry_write_field(sink, user && user->file ? user->file : "");
+	lines_csv_field(sink, user && user->file ? user->file : "");
 	sink_format(sink, ",%" PRIu32 ",", user ? user->line : 0);
-	inquiry_write_field(sink, user ? user->module : "");
+	lines_csv_field(sink, user ? user->module : "");
 	sink_format(sink, ",0x%" PRIx64 ",", user ? user->offset : 0);
-	for (size_t i = 0; i < stack.count; i++) {
-		if (i > 0)
-			str_add(&text, " < ");
-		add_line(&text, stack.lines[i].symbol);
-	}
-	inquiry_write_field(sink, str_get(&text));
-	str_fini(&text);
+	lines_csv_stack(sink, &stack);
 }

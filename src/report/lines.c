@@ -9,7 +9,7 @@ enum {
 	FRAMES_MAX = 12,       // of a stack, unless all are wanted
 	NAME_COLUMNS_MIN = 24, // a function's name is not cut shorter for its file's folder
 	PLACE_COLUMNS_MAX = 200,
-	ROOM_MIN = 20,
+	ROOM_MIN = 20, // wider than the mark
 };
 
 static const char inlined_mark[] = " (inlined)";
@@ -46,8 +46,8 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 		 const char *ending)
 {
 	struct paper *paper = lines->paper;
-	size_t taken = lines->indent + cxxname_columns(ending) +
-		       (symbol->inlined ? cxxname_columns(inlined_mark) : 0);
+	const char *mark = symbol->inlined ? inlined_mark : "";
+	size_t taken = lines->indent + cxxname_columns(ending);
 	size_t room = paper->width > taken + ROOM_MIN ? paper->width - taken : ROOM_MIN;
 	struct str place = { 0 };
 	struct str name = { 0 };
@@ -60,10 +60,15 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	least = cxxname_columns(str_get(&name));
 	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
 	describe_place(symbol, false, &place);
-	if (least + 2 + cxxname_columns(str_get(&place)) > room && symbol->line) {
+	// What is said of a name goes before the name does: the folder, then the mark.
+	if (least + 2 + cxxname_columns(str_get(&place)) + cxxname_columns(mark) > room &&
+	    symbol->line) {
 		str_clear(&place);
 		describe_place(symbol, true, &place);
 	}
+	if (least + 2 + cxxname_columns(str_get(&place)) + cxxname_columns(mark) > room)
+		mark = "";
+	room -= cxxname_columns(mark);
 	if (symbol->function) {
 		size_t used = cxxname_columns(str_get(&place)) + 2;
 
@@ -74,7 +79,7 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	}
 	paper_foreign(paper, symbol->function ? PAPER_DIM : style, str_get(&place),
 		      PLACE_COLUMNS_MAX);
-	paper_text(paper, PAPER_DIM, symbol->inlined ? inlined_mark : "");
+	paper_text(paper, PAPER_DIM, mark);
 	paper_foreign(paper, PAPER_DIM, ending, PLACE_COLUMNS_MAX);
 	sink_text(paper->sink, "\n");
 	str_fini(&place);
@@ -113,10 +118,11 @@ void lines_write_indent(struct lines *lines)
 void lines_write_callers(struct lines *lines, const struct names_stack *stack, size_t first)
 {
 	size_t all = stack->count - (lines->all_frames ? 0 : stack->roots);
+	size_t most = lines->callers_max ? lines->callers_max + 1 : FRAMES_MAX;
 	size_t end = all;
 
-	if (!lines->all_frames && end - first > FRAMES_MAX)
-		end = first + FRAMES_MAX - 1;
+	if (!lines->all_frames && end - first > most)
+		end = first + most - 1;
 	for (size_t i = first + 1; i < end; i++) {
 		lines_write_indent(lines);
 		lines_write(lines, stack->lines[i].symbol, PAPER_PLAIN, "");

@@ -15,6 +15,7 @@ struct lines {
 	struct paper *paper;              // borrowed
 	unsigned indent;                  // columns in front of each line
 	bool all_frames;                  // leave nothing out
+	unsigned callers_max;             // lines below the first; 0: eleven
 	uint64_t unnamed, unlined, count; // frames without function, without line, all
 };
 

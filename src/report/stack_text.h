@@ -7,8 +7,7 @@
 #define REPORT_STACK_TEXT_H
 
 #include "base/map.h"
-#include "report/names.h"
-#include "report/paper.h"
+#include "report/lines.h"
 
 struct stack_text {
 	struct paper *paper;         // borrowed
@@ -22,8 +21,8 @@ struct stack_text {
 	const char *remark;          // behind the first line of the next stack; NULL: none
 	unsigned callers_max;        // lines below the first; 0: a dozen
 	struct map printed;          // private: process << 32 | stack -> number
-	uint64_t numbers;
-	uint64_t unnamed, unlined, lines; // printed frames without function, without line, all
+	uint64_t numbers;            // given
+	struct lines lines;          // private: how they are written
 };
 
 void stack_text_fini(struct stack_text *text);
