@@ -79,7 +79,6 @@ bool ask_open(const struct ask *ask, const char *path, const struct selection_wo
 
 void ask_warn(const struct command *command, const struct ask *ask, const struct inquiry *inquiry)
 {
-	for (size_t i = 0;
-	     (ask->look.json || ask->look.csv) && i < inquiry->warnings_count; i++)
+	for (size_t i = 0; (ask->look.json || ask->look.csv) && i < inquiry->warnings_count; i++)
 		args_warn(command, "%s", inquiry->warnings[i]);
 }
