@@ -37,9 +37,11 @@
  * from. tidemark_pool_reset ends all blocks of the pool at once, tidemark_pool_destroy the pool as
  * well. A free of a block that the pool does not have is counted, and does no harm.
  *
- * Nothing is counted twice: a pool's blocks are in a heap of their own, which bears the pool's
- * name, and are added to no figure about malloc. `report` speaks of malloc alone, where the pool's
- * chunks are; what is inside of them is asked for by name (--heap nodes, --by heap).
+ * How not to count twice: a pool's blocks are in a heap of their own, which bears the pool's name.
+ * `report` speaks of malloc's heap alone, where the pool's chunks are, if they come from malloc. A
+ * window shows all heaps together; `--by heap` tells them apart, `--heap malloc` leaves the pools
+ * out, and `--heap nodes` shows what is inside of one. If your chunks come from mmap they are in
+ * no heap, and nothing is counted twice anywhere.
  *
  * A pool belongs to the process that made it, and a forked child has a copy of it under the same
  * number. While the program is not being recorded, tidemark_pool_create returns 0, and calls with

@@ -68,6 +68,9 @@ static const char *const wrappers[] = {
 	"g_strndup",
 	"g_memdup*",
 
+	// A program that tells of its own allocator (tidemark.h).
+	"tidemark_pool_*",
+
 	// The many "or end the program" families: gnulib, git, GCC and others.
 	"xmalloc*",
 	"xcalloc*",

@@ -2,6 +2,7 @@
 """What a program says of itself through tidemark.h stands in the trace exactly where it was said."""
 # parallel: yes
 import collections
+import json
 import os
 import re
 import shutil
@@ -134,6 +135,9 @@ def a_block_of_a_pool_has_the_stack_of_its_call():
     module = {trace.module_of(trace.frames_of(item.stack)[0]) for item in items()
               if item.kind == "heap-alloc"}
     equal({"client"}, module, "whose code the innermost frame is")
+    window = run([TIDEMARK, "window", "t.tide", "--by", "function", "--heap", "shared", "--json"])
+    functions = {row["keys"]["function"] for row in json.loads(window.out)["rows"]}
+    equal({"take_place"}, functions, "who is named as the allocator")
     depths = {trace.depth(item.stack) for item in items() if item.size == 7613}
     check(min(depths) >= 3, f"depths {depths}")
 

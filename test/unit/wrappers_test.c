@@ -14,6 +14,7 @@ TEST(wrappers_know_what_allocates_for_others)
 		"g_malloc0",
 		"g_strdup_printf",
 		"xmalloc",
+		"tidemark_pool_alloc",
 		"xrealloc",
 		"strdup",
 		"__vasprintf_internal",
