@@ -57,6 +57,8 @@ extern const struct command cmd_diff;
 extern const struct command cmd_active;
 extern const struct command cmd_map;
 extern const struct command cmd_plot;
+extern const struct command cmd_reconcile;
+extern const struct command cmd_pins;
 extern const struct command cmd_info;
 extern const struct command cmd_dump;
 extern const struct command cmd_repair;

@@ -23,6 +23,8 @@ static const struct command *const commands[] = {
 	&cmd_active,
 	&cmd_map,
 	&cmd_plot,
+	&cmd_reconcile,
+	&cmd_pins,
 	&cmd_info,
 	&cmd_dump,
 	&cmd_repair,

@@ -275,11 +275,14 @@ static void after_event(void *context, const struct space *space, const struct t
 		add_point(atlas, space, event->time_ns);
 }
 
-// A stretch of time without events is as the one before it ended.
+// A stretch of time without events is as the one before it ended; before the first, as that.
 static void fill_points(struct atlas *atlas)
 {
 	struct atlas_point last = { 0 };
 
+	for (int i = ATLAS_POINTS - 1; i >= 0; i--)
+		if (atlas->points[i].free_min != UINT64_MAX)
+			last = atlas->points[i];
 	for (int i = 0; i < ATLAS_POINTS; i++) {
 		if (atlas->points[i].free_min == UINT64_MAX)
 			atlas->points[i] = last;

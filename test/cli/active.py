@@ -93,7 +93,7 @@ def build(path, seed):
         moments.append((now, dict(blocks), dict(pages)))
     with open(path + ".txt", "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\nend duration=1000\n")
-    run("dump", "--assemble", path + ".txt", "-o", path)
+    run("dump", "--assemble", path + ".txt", "-o", path, "--force")
     return moments
 
 

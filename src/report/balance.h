@@ -1,0 +1,75 @@
+// balance: the resident memory of a process at one snapshot, divided up among those who hold it.
+//
+// A snapshot (trace.h) says which pages were present. Summed up from below they tell, for any two
+// addresses, how many bytes between them were resident: exact to the byte for blocks smaller than
+// a page, and nothing is counted twice. With the blocks and mappings that the trace knows at that
+// moment, each resident byte falls into one line:
+//
+//     live       of a live block, as far as it was asked for
+//     rounding   of a live block's place beyond that: header and rounding up
+//     free       else, in an allocator's mapping: what it keeps for later
+//     stacks, files, program, libc, kernel, tidemark    by the owner of the mapping
+//     unexplained    in no mapping that the trace knows
+//
+// and one line says by how much the kernel's sums (smaps) differ from its own page map, so that
+// all of them add up to smaps. Beside them: what is live and was never touched.
+//
+// A block's place is told by report/berths.h.
+#ifndef REPORT_BALANCE_H
+#define REPORT_BALANCE_H
+
+#include "base/map.h"
+#include "report/sight.h"
+
+enum balance_line {
+	BALANCE_LIVE,
+	BALANCE_ROUNDING,
+	BALANCE_FREE,
+	BALANCE_STACKS,
+	BALANCE_FILES,
+	BALANCE_PROGRAM,
+	BALANCE_LIBC,
+	BALANCE_KERNEL,
+	BALANCE_TIDEMARK,
+	BALANCE_UNEXPLAINED,
+	BALANCE_LINES,
+};
+
+// "live", "rounding" …: the key in JSON; and for people.
+const char *balance_key(enum balance_line line);
+const char *balance_title(enum balance_line line);
+
+// Who has how much of a line, or of what was never touched (line BALANCE_LINES).
+struct balance_row {
+	uint8_t line;
+	stack_id stack;
+	file_id file; // where there is no stack
+	uint64_t count;
+	uint64_t bytes;
+};
+
+struct balance {
+	struct sight *sight;                 // borrowed
+	const struct trace_snapshot *header; // borrowed from the reader: the snapshot in short
+	uint64_t lines[BALANCE_LINES];       // bytes
+	int64_t difference;                  // smaps less pages
+	uint64_t smaps_bytes;                // the sum that the lines and the difference make
+	uint64_t untouched;                  // bytes of live blocks that are not resident
+	uint64_t blocks;                     // live ones
+	bool glibc;                          // places are glibc's
+	struct balance_row *rows;            // by line, the largest first
+	size_t rows_count, rows_capacity;
+	struct map numbers; // private
+};
+
+// `peak`: the snapshot with the most resident memory; else the last one at the end of a process.
+// Sets the sight's moment and reads it. ERR_USAGE: no such snapshot.
+bool balance_init(struct balance *balance, struct sight *sight, bool peak, struct err *err);
+void balance_fini(struct balance *balance);
+
+// At most `rows_max` rows a line (0: all).
+void balance_write_text(const struct balance *balance, struct paper *paper, uint64_t rows_max,
+			bool all_frames);
+void balance_write_json(const struct balance *balance, struct sink *sink, uint64_t rows_max);
+
+#endif

@@ -1,0 +1,67 @@
+// Resident memory and who holds it, for programs: docs/schema/reconcile.json describes it.
+#include "report/balance.h"
+
+static void write_rows(const struct balance *balance, struct json *json, uint8_t line,
+		       uint64_t rows_max)
+{
+	uint64_t shown = 0;
+
+	json_key(json, "rows");
+	json_array_begin(json);
+	for (size_t i = 0; i < balance->rows_count; i++) {
+		const struct balance_row *row = &balance->rows[i];
+		const struct trace_file *file = reader_file(balance->sight->reader, row->file);
+
+		if (row->line != line || (rows_max && shown >= rows_max))
+			continue;
+		shown++;
+		json_object_begin(json);
+		json_kv_u64(json, "count", row->count);
+		json_kv_u64(json, "bytes", row->bytes);
+		json_kv_string(json, "mapped_file", row->file && file ? file->path : "");
+		sight_write_stack(balance->sight, json, row->stack);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+void balance_write_json(const struct balance *balance, struct sink *sink, uint64_t rows_max)
+{
+	static const char *const reasons[] = { "", "release", "exit", "growth", "asked" };
+	const struct trace_snapshot *snapshot = balance->header;
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-reconcile-1");
+	json_kv_bool(&json, "complete", balance->sight->complete);
+	json_kv_u64(&json, "process",
+		    reader_process(balance->sight->reader, snapshot->process)->pid);
+	json_kv_u64(&json, "process_id", snapshot->process);
+	json_kv_u64(&json, "at_ns", snapshot->time_ns);
+	json_kv_string(&json, "reason", snapshot->reason < 5 ? reasons[snapshot->reason] : "");
+	json_kv_u64(&json, "events_between", snapshot->ended - snapshot->began);
+	json_kv_u64(&json, "smaps_bytes", balance->smaps_bytes);
+	json_kv_u64(&json, "statm_bytes", snapshot->rss_bytes);
+	json_kv_u64(&json, "vmhwm_bytes", snapshot->rss_bytes_max);
+	json_key(&json, "difference");
+	json_i64(&json, balance->difference);
+	json_kv_string(&json, "allocator", balance->glibc ? "glibc" : "other");
+	json_key(&json, "lines");
+	json_array_begin(&json);
+	for (uint8_t line = 0; line < BALANCE_LINES; line++) {
+		json_object_begin(&json);
+		json_kv_string(&json, "line", balance_key((enum balance_line)line));
+		json_kv_u64(&json, "bytes", balance->lines[line]);
+		write_rows(balance, &json, line, rows_max);
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+	json_key(&json, "untouched");
+	json_object_begin(&json);
+	json_kv_u64(&json, "bytes", balance->untouched);
+	write_rows(balance, &json, BALANCE_LINES, rows_max);
+	json_object_end(&json);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}

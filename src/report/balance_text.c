@@ -1,0 +1,154 @@
+// Resident memory and who holds it, for people.
+#include "report/balance.h"
+#include "report/stack_text.h"
+
+#include <inttypes.h>
+
+enum { ROW_COLUMNS = 30 };
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+static void write_figure(struct paper *paper, const char *title, uint64_t bytes, uint64_t whole)
+{
+	char text[16];
+
+	paper_format(paper, PAPER_BOLD, "  %-30s", title);
+	paper_field(paper, PAPER_BOLD, str_bytes(bytes, text), 11, true);
+	paper_format(paper, PAPER_PLAIN, "%8.2f %%\n", percent(bytes, whole));
+}
+
+static void write_row(const struct balance *balance, struct stack_text *stacks,
+		      const struct balance_row *row)
+{
+	const struct trace_file *file = reader_file(balance->sight->reader, row->file);
+	struct paper *paper = stacks->paper;
+	char bytes[16], count[28];
+
+	paper_field(paper, PAPER_PLAIN, str_bytes(row->bytes, bytes), 18, true);
+	paper_field(paper, PAPER_DIM, str_count(row->count, count), 9, true);
+	paper_text(paper, PAPER_DIM, " x ");
+	if (row->stack) {
+		stack_text_write(stacks, balance->header->process, row->stack);
+		return;
+	}
+	if (row->file && file)
+		paper_foreign(paper, PAPER_PLAIN, file->path, paper->width - ROW_COLUMNS);
+	else
+		paper_text(paper, PAPER_DIM, "(anonymous memory, mapped without a stack)");
+	sink_text(paper->sink, "\n");
+}
+
+static void write_rows(const struct balance *balance, struct stack_text *stacks, uint8_t line,
+		       uint64_t rows_max)
+{
+	uint64_t shown = 0;
+	uint64_t rest = 0;
+	uint64_t rest_count = 0;
+	char bytes[16], count[28];
+
+	for (size_t i = 0; i < balance->rows_count; i++) {
+		const struct balance_row *row = &balance->rows[i];
+
+		if (row->line != line)
+			continue;
+		if (rows_max && shown >= rows_max) {
+			rest += row->bytes;
+			rest_count++;
+			continue;
+		}
+		write_row(balance, stacks, row);
+		shown++;
+	}
+	if (!rest_count)
+		return;
+	paper_field(stacks->paper, PAPER_DIM, str_bytes(rest, bytes), 18, true);
+	paper_format(stacks->paper, PAPER_DIM, "%9s   of %s more (-n 0: all)\n", "",
+		     str_count(rest_count, count));
+}
+
+static const char *reason_of(const struct trace_snapshot *snapshot)
+{
+	switch (snapshot->reason) {
+	case TRACE_SNAPSHOT_RELEASE:
+		return "before memory was given back";
+	case TRACE_SNAPSHOT_EXIT:
+		return "just before the process ended";
+	case TRACE_SNAPSHOT_GROWTH:
+		return "because memory had grown";
+	default:
+		return "because it was asked for";
+	}
+}
+
+// What the kernel itself says, in several places that are never quite of one mind.
+static void write_witnesses(const struct balance *balance, struct paper *paper)
+{
+	const struct trace_snapshot *snapshot = balance->header;
+	char bytes[16], more[16], count[28];
+
+	write_figure(paper, "in all (smaps)", balance->smaps_bytes, balance->smaps_bytes);
+	if (balance->difference)
+		paper_format(paper, PAPER_PLAIN,
+			     "  %-30s%11s  less in smaps than in the page map\n", "of it",
+			     str_bytes(balance->difference < 0 ? (uint64_t)-balance->difference
+							       : (uint64_t)balance->difference,
+				       bytes));
+	paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "statm at that moment",
+		     str_bytes(snapshot->rss_bytes, bytes));
+	paper_format(paper, PAPER_PLAIN, "  %-30s%11s", "the highest until then (VmHWM)",
+		     str_bytes(snapshot->rss_bytes_max, bytes));
+	if (snapshot->rss_bytes_max > balance->smaps_bytes)
+		paper_format(paper, PAPER_PLAIN, "  %s (%.2f %%) above",
+			     str_bytes(snapshot->rss_bytes_max - balance->smaps_bytes, more),
+			     percent(snapshot->rss_bytes_max - balance->smaps_bytes,
+				     snapshot->rss_bytes_max));
+	sink_text(paper->sink, "\n");
+	if (snapshot->ended > snapshot->began)
+		paper_format(paper, PAPER_DIM,
+			     "  %s events lie between the snapshot's beginning and its end\n",
+			     str_count(snapshot->ended - snapshot->began, count));
+	sink_text(paper->sink, "\n");
+}
+
+void balance_write_text(const struct balance *balance, struct paper *paper, uint64_t rows_max,
+			bool all_frames)
+{
+	struct stack_text stacks = {
+		.paper = paper,
+		.names = balance->sight->names,
+		.reader = balance->sight->reader,
+		.indent = ROW_COLUMNS,
+		.all_frames = all_frames,
+		.callers_max = 2,
+	};
+	char count[28];
+
+	sight_write_headline(balance->sight, paper, balance->header->process);
+	paper_format(paper, PAPER_BOLD, "RESIDENT MEMORY");
+	paper_format(paper, PAPER_DIM, "  a snapshot taken %s\n", reason_of(balance->header));
+	for (uint8_t line = 0; line < BALANCE_LINES; line++) {
+		if (!balance->lines[line] && line != BALANCE_UNEXPLAINED)
+			continue;
+		write_figure(paper, balance_title((enum balance_line)line), balance->lines[line],
+			     balance->smaps_bytes);
+		write_rows(balance, &stacks, line, rows_max);
+	}
+	sink_text(paper->sink, "\n");
+	write_witnesses(balance, paper);
+	paper_text(paper, PAPER_BOLD, "LIVE, NEVER TOUCHED");
+	paper_format(paper, PAPER_DIM, "  of %s live blocks; in no figure above\n",
+		     str_count(balance->blocks, count));
+	write_figure(paper, "not resident", balance->untouched, balance->smaps_bytes);
+	write_rows(balance, &stacks, BALANCE_LINES, rows_max);
+	sink_text(paper->sink, "\n");
+	if (!balance->glibc)
+		paper_paragraph(paper, PAPER_DIM, "rounding",
+				"blocks lie closer together than glibc puts them, so the allocator "
+				"is another; what it rounds up to is told from how far blocks of "
+				"one size lie apart");
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}

@@ -1,0 +1,327 @@
+#include "report/pins.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "report/berths.h"
+#include "report/pages.h"
+#include "report/stack_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { ROW_COLUMNS = 48 };
+
+// The census in the making.
+struct census {
+	struct pins *pins;
+	struct berths berths;
+	struct pages present; // of the snapshot, if there is one
+	struct map rows;      // stack -> row
+};
+
+static bool is_allocators(enum space_owner owner)
+{
+	return owner == SPACE_MALLOC_HEAP || owner == SPACE_MALLOC_ARENA ||
+	       owner == SPACE_MALLOC_LARGE || owner == SPACE_ALLOCATOR;
+}
+
+static bool is_there(const struct census *census, uint64_t page)
+{
+	return !census->pins->resident ||
+	       pages_between(&census->present, page, page + SPACE_PAGE) != 0;
+}
+
+static struct pins_row *row_of(struct census *census, stack_id stack)
+{
+	struct pins *pins = census->pins;
+	bool added;
+	uint64_t *number = map_put(&census->rows, stack, &added);
+
+	if (added) {
+		*number = pins->rows_count;
+		pins->rows = mem_grow(pins->rows, &pins->rows_capacity, pins->rows_count + 1,
+				      sizeof *pins->rows);
+		pins->rows[pins->rows_count++] = (struct pins_row){ .stack = stack };
+	}
+	return &pins->rows[*number];
+}
+
+static uint64_t overlap(uint64_t start, uint64_t end, uint64_t page)
+{
+	uint64_t from = start > page ? start : page;
+	uint64_t to = end < page + SPACE_PAGE ? end : page + SPACE_PAGE;
+
+	return from < to ? to - from : 0;
+}
+
+// The blocks [first, last) lie on a pinned page.
+static void count_pinned(struct census *census, uint64_t page, size_t first, size_t last)
+{
+	const struct present_block *blocks = census->berths.blocks;
+	bool alone = true;
+
+	for (size_t i = first; i < last; i++) {
+		struct pins_row *row = row_of(census, blocks[i].stack);
+		uint64_t bytes =
+			overlap(blocks[i].address, blocks[i].address + blocks[i].size, page);
+
+		row->blocks++;
+		row->live_bytes += bytes;
+		census->pins->pinned_bytes += bytes;
+		if (row->last_page != page + 1)
+			row->pages++;
+		row->last_page = page + 1;
+		alone = alone && blocks[i].stack == blocks[first].stack;
+	}
+	if (alone)
+		row_of(census, blocks[first].stack)->alone++;
+}
+
+// The pages of [low, high), where `*first` is the first berth that may reach into them.
+static void count_pages(struct census *census, uint64_t low, uint64_t high, size_t *first)
+{
+	const struct berths *berths = &census->berths;
+	struct pins *pins = census->pins;
+
+	for (uint64_t page = low; page < high; page += SPACE_PAGE) {
+		uint64_t taken = 0;
+		size_t last;
+
+		while (*first < berths->count && berths->ends[*first] <= page)
+			++*first;
+		for (last = *first;
+		     last < berths->count && berths->starts[last] < page + SPACE_PAGE; last++)
+			taken += overlap(berths->starts[last], berths->ends[last], page);
+		if (!is_there(census, page))
+			continue;
+		pins->pages++;
+		if (!taken) {
+			pins->pages_free++;
+		} else if (taken > pins->options->live_max) {
+			pins->pages_used++;
+		} else {
+			pins->pages_pinned++;
+			count_pinned(census, page, *first, last);
+		}
+	}
+}
+
+static void count_mapped(struct census *census)
+{
+	const struct space *space = present_space(census->pins->sight->present);
+	const struct ranges *ranges = space_ranges(space, census->pins->process);
+	const struct range *range;
+	size_t first = 0;
+
+	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end)
+		if (is_allocators(space_owner(space, range)) && range->commit)
+			count_pages(census, range->start, range->end, &first);
+}
+
+// Without mappings: the pages that blocks lie on, each once.
+static void count_unmapped(struct census *census)
+{
+	const struct berths *berths = &census->berths;
+	uint64_t done = 0;
+	size_t first = 0;
+
+	for (size_t i = 0; i < berths->count; i++) {
+		uint64_t low = berths->starts[i] - berths->starts[i] % SPACE_PAGE;
+
+		if (low < done)
+			low = done;
+		if (low >= berths->ends[i])
+			continue;
+		done = berths->ends[i] + (SPACE_PAGE - berths->ends[i] % SPACE_PAGE) % SPACE_PAGE;
+		count_pages(census, low, done, &first);
+	}
+}
+
+static int most_back_first(const void *a, const void *b)
+{
+	const struct pins_row *x = a;
+	const struct pins_row *y = b;
+
+	if (x->alone != y->alone)
+		return x->alone > y->alone ? -1 : 1;
+	if (x->pages != y->pages)
+		return x->pages > y->pages ? -1 : 1;
+	return x->stack < y->stack ? -1 : x->stack > y->stack;
+}
+
+// The process with the most blocks, of those that are selected.
+static bool choose(struct pins *pins, struct err *err)
+{
+	const struct sight *sight = pins->sight;
+	size_t most = 0;
+
+	for (process_id id = 0; id < reader_processes_count(sight->reader); id++) {
+		size_t count;
+
+		if (!query_has_process(&sight->selection.query, id))
+			continue;
+		mem_free(present_blocks(sight->present, id, false, &count));
+		if (count > most) {
+			most = count;
+			pins->process = id;
+		}
+	}
+	return most || err_set(err, ERR_USAGE, "no blocks are live at that moment");
+}
+
+// The snapshot that was taken at the moment: between the last event before it and itself.
+static bool find_snapshot(const struct pins *pins, struct trace_snapshot *snapshot)
+{
+	const struct reader *reader = pins->sight->reader;
+	uint64_t events = present_events(pins->sight->present);
+
+	for (uint32_t i = 0; i < reader_snapshots_count(reader); i++) {
+		const struct trace_snapshot *each = reader_snapshot(reader, i);
+		bool now = pins->sight->at_exit ? each->reason == TRACE_SNAPSHOT_EXIT
+						: each->began <= events && events <= each->ended;
+
+		if (each->process == pins->process && now &&
+		    !(each->flags & TRACE_SNAPSHOT_NO_PAGES))
+			return reader_snapshot_load(reader, i, snapshot);
+	}
+	return false;
+}
+
+bool pins_init(struct pins *pins, struct sight *sight, const struct pins_options *options,
+	       struct err *err)
+{
+	struct census census = { .pins = pins };
+	struct trace_snapshot snapshot = { 0 };
+
+	*pins = (struct pins){ .sight = sight, .options = options };
+	sight_read(sight, NULL);
+	sight_warn_of_space(sight);
+	if (!choose(pins, err))
+		return false;
+	pins->mapped = ranges_bytes(space_ranges(present_space(sight->present), pins->process)) !=
+		       0;
+	pins->resident = find_snapshot(pins, &snapshot);
+	if (pins->resident)
+		pages_init(&census.present, &snapshot);
+	berths_init(&census.berths, sight->present, pins->process,
+		    reader_process(sight->reader, pins->process)->bits);
+	for (size_t i = 0; i < census.berths.count; i++)
+		pins->live_bytes += census.berths.blocks[i].size;
+	if (pins->mapped)
+		count_mapped(&census);
+	else
+		count_unmapped(&census);
+	if (pins->rows_count)
+		qsort(pins->rows, pins->rows_count, sizeof *pins->rows, most_back_first);
+	berths_fini(&census.berths);
+	pages_fini(&census.present);
+	snapshot_fini(&snapshot);
+	map_fini(&census.rows);
+	return true;
+}
+
+void pins_fini(struct pins *pins)
+{
+	mem_free(pins->rows);
+	*pins = (struct pins){ 0 };
+}
+
+static void write_figure(struct paper *paper, const char *label, uint64_t pages, const char *what)
+{
+	char bytes[16], count[28];
+
+	paper_format(paper, PAPER_PLAIN, "  %-8s", label);
+	paper_field(paper, PAPER_BOLD, str_bytes(pages * SPACE_PAGE, bytes), 11, true);
+	paper_format(paper, PAPER_PLAIN, "  %s pages %s\n", str_count(pages, count), what);
+}
+
+void pins_write_text(const struct pins *pins, struct paper *paper)
+{
+	struct stack_text stacks = {
+		.paper = paper,
+		.names = pins->sight->names,
+		.reader = pins->sight->reader,
+		.indent = ROW_COLUMNS,
+		.all_frames = pins->options->all_frames,
+		.callers_max = 3,
+	};
+	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;
+	char bytes[16], more[16], count[28];
+
+	sight_write_headline(pins->sight, paper, pins->process);
+	write_figure(paper, "pinned", pins->pages_pinned, "that a few small blocks keep");
+	paper_format(paper, PAPER_PLAIN, "%23s%s live on them: at most %s a page\n", "",
+		     str_bytes(pins->pinned_bytes, bytes),
+		     str_bytes(pins->options->live_max, more));
+	if (pins->mapped)
+		write_figure(paper, "free", pins->pages_free,
+			     pins->resident ? "without a block, resident: could go back now"
+					    : "without a block: could go back now, if resident");
+	write_figure(paper, "used", pins->pages_used, "with more on them");
+	paper_text(paper, PAPER_DIM, "\n");
+	if (pins->rows_count) {
+		paper_text(paper, PAPER_BOLD, "WHO PINS THEM\n");
+		paper_format(paper, PAPER_DIM, "%12s%12s%12s%9s   %s\n", "could go", "on pinned",
+			     "live there", "blocks", "who allocated them");
+		paper_format(paper, PAPER_DIM, "%12s%12s\n", "back", "pages");
+	}
+	for (size_t i = 0; i < pins->rows_count && i < most; i++) {
+		const struct pins_row *row = &pins->rows[i];
+
+		paper_field(paper, PAPER_BOLD, str_bytes(row->alone * SPACE_PAGE, bytes), 12, true);
+		paper_field(paper, PAPER_PLAIN, str_bytes(row->pages * SPACE_PAGE, bytes), 12,
+			    true);
+		paper_field(paper, PAPER_PLAIN, str_bytes(row->live_bytes, bytes), 12, true);
+		paper_field(paper, PAPER_DIM, str_count(row->blocks, count), 9, true);
+		sink_text(paper->sink, "   ");
+		stack_text_write(&stacks, pins->process, row->stack);
+	}
+	if (pins->rows_count > most)
+		paper_format(paper, PAPER_DIM, "  %s more (-n 0: all)\n",
+			     str_count(pins->rows_count - most, count));
+	sink_text(paper->sink, "\n");
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}
+
+void pins_write_json(const struct pins *pins, struct sink *sink)
+{
+	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-pins-1");
+	json_kv_bool(&json, "complete", pins->sight->complete);
+	json_kv_u64(&json, "process", reader_process(pins->sight->reader, pins->process)->pid);
+	json_kv_u64(&json, "process_id", pins->process);
+	json_kv_u64(&json, "at_ns", sight_time(pins->sight));
+	json_kv_bool(&json, "at_exit", pins->sight->at_exit);
+	json_kv_u64(&json, "page_bytes", SPACE_PAGE);
+	json_kv_u64(&json, "live_max", pins->options->live_max);
+	json_kv_bool(&json, "mapped", pins->mapped);
+	json_kv_bool(&json, "resident", pins->resident);
+	json_kv_u64(&json, "pages", pins->pages);
+	json_kv_u64(&json, "pages_free", pins->pages_free);
+	json_kv_u64(&json, "pages_pinned", pins->pages_pinned);
+	json_kv_u64(&json, "pages_used", pins->pages_used);
+	json_kv_u64(&json, "live_bytes", pins->live_bytes);
+	json_kv_u64(&json, "pinned_bytes", pins->pinned_bytes);
+	json_key(&json, "rows");
+	json_array_begin(&json);
+	for (size_t i = 0; i < pins->rows_count && i < most; i++) {
+		const struct pins_row *row = &pins->rows[i];
+
+		json_object_begin(&json);
+		json_kv_u64(&json, "blocks", row->blocks);
+		json_kv_u64(&json, "live_bytes", row->live_bytes);
+		json_kv_u64(&json, "pages", row->pages);
+		json_kv_u64(&json, "pages_alone", row->alone);
+		json_kv_u64(&json, "could_go_back", row->alone * SPACE_PAGE);
+		sight_write_stack(pins->sight, &json, row->stack);
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}

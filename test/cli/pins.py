@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""`tidemark pins`: pages of a heap, counted a second time here, page by page."""
+import json
+import os
+import random
+import subprocess
+import sys
+
+from report import valid
+
+SOURCE = os.environ["TIDEMARK_SOURCE"]
+TIDEMARK = os.environ["TIDEMARK"]
+PAGE, HEAP, PAGES = 4096, 0x500000, 96
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def run(*words, check=0):
+    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120)
+    if check is not None:
+        assert done.returncode == check, (words, done.returncode, done.stderr)
+    return done
+
+
+def pins(path, *words):
+    answer = json.loads(run("pins", path, "--json", *words).stdout)
+    with open(os.path.join(SOURCE, "docs/schema/pins.json"), encoding="utf-8") as file:
+        schema = json.load(file)
+    wrong = list(valid(answer, schema, schema))
+    assert not wrong, wrong
+    return answer
+
+
+def build(name, seed, mapped, snapshot=False):
+    """A sparse heap of glibc's. Returns for each page the berths on it: (bytes, live, stack)."""
+    dice = random.Random(seed)
+    lines = ["process p pid=9", "thread t p tid=9", "stack a by_a < main", "stack b by_b < main"]
+    if mapped:
+        lines.append(f"@1 t brk {HEAP} -> {HEAP + PAGES * PAGE} origin=allocator")
+    pages, at = {}, HEAP + 16
+    while True:
+        at += 16 * dice.randrange(0, 600)
+        size, stack = dice.choice([8, 24, 100, 1000, 3000, 9000]), dice.choice("ab")
+        chunk = max(32, (size + 8 + 15) // 16 * 16)
+        if at + chunk > HEAP + PAGES * PAGE:
+            break
+        lines.append(f"@2 t malloc {stack} {at} {size}")
+        for page in range((at - 8) // PAGE, (at - 8 + chunk - 1) // PAGE + 1):
+            low, high = page * PAGE, (page + 1) * PAGE
+            pages.setdefault(page, []).append(
+                (min(high, at - 8 + chunk) - max(low, at - 8),
+                 max(0, min(high, at + size) - max(low, at)), stack))
+        at += chunk
+    resident = None
+    if snapshot:
+        resident = {page for page in range(HEAP // PAGE, HEAP // PAGE + PAGES) if dice.random() < 0.5}
+        lines.append("snapshot p reason=exit")
+        lines.append(f"mapping {HEAP}-{HEAP + PAGES * PAGE} prot=rw rss={len(resident) * PAGE}")
+        lines += [f"pages {page * PAGE}-{(page + 1) * PAGE}" for page in sorted(resident)]
+    with open(name + ".txt", "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\nend\n")
+    run("dump", "--assemble", name + ".txt", "-o", name + ".tide", "--force")
+    return name + ".tide", pages, resident
+
+
+def check(answer, pages, limit, resident=None):
+    here = {page: berths for page, berths in pages.items() if resident is None or page in resident}
+    pinned = {page: berths for page, berths in here.items()
+              if sum(berth[0] for berth in berths) <= limit}
+    assert answer["pages_pinned"] == len(pinned) and answer["pages_used"] == len(here) - len(pinned)
+    assert answer["pinned_bytes"] == sum(berth[1] for berths in pinned.values() for berth in berths)
+    if answer["mapped"]:
+        whole = PAGES if resident is None else len(resident)
+        assert answer["pages_free"] == whole - len(here), (answer["pages_free"], whole, len(here))
+    for row in answer["rows"]:
+        stack = row["stack"][0]["function"][-1]
+        on = [berths for berths in pinned.values() if any(berth[2] == stack for berth in berths)]
+        alone = [berths for berths in on if all(berth[2] == stack for berth in berths)]
+        assert (row["pages"], row["pages_alone"]) == (len(on), len(alone)), (row, len(on), len(alone))
+        assert row["could_go_back"] == PAGE * len(alone)
+        assert row["live_bytes"] == sum(berth[1] for berths in on for berth in berths
+                                        if berth[2] == stack)
+
+
+@test
+def every_page_is_what_a_second_count_says():
+    for seed in range(5):
+        for mapped in (True, False):
+            path, pages, _ = build(f"heap{seed}{mapped}", seed, mapped)
+            for limit in (64, 1024, 4095):
+                answer = pins(path, "--max-live", str(limit))
+                assert answer["mapped"] == mapped and not answer["resident"]
+                check(answer, pages, limit)
+
+
+@test
+def pages_that_are_not_resident_do_not_count():
+    path, pages, resident = build("snapshot", 3, True, snapshot=True)
+    answer = pins(path)
+    assert answer["resident"]
+    check(answer, pages, 1024, resident)
+    assert "resident: could go back now" in run("pins", path).stdout
+
+
+@test
+def mistakes_are_told_in_one_line():
+    path, _, _ = build("plain", 1, True)
+    for words, part in ((["pins"], "a trace FILE"), (["pins", path, "--max-live", "4096"], "less than"),
+                        (["pins", path, "--at", "0ns"], "no blocks are live")):
+        done = run(*words, check=2)
+        assert part in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done
+
+
+def main():
+    failed = 0
+    print(f"1..{len(tests)}", flush=True)
+    for number, function in enumerate(tests, 1):
+        name = function.__name__.replace("_", " ")
+        try:
+            function()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as problem:  # whatever it is, the others still run
+            failed += 1
+            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""`tidemark reconcile`: each resident byte in one line, counted a second time here byte by byte."""
+import json
+import os
+import random
+import subprocess
+import sys
+
+from report import valid
+
+SOURCE = os.environ["TIDEMARK_SOURCE"]
+TIDEMARK = os.environ["TIDEMARK"]
+PAGE = 4096
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def run(*words, check=0):
+    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120)
+    if check is not None:
+        assert done.returncode == check, (words, done.returncode, done.stderr)
+    return done
+
+
+def reconcile(path, *words):
+    answer = json.loads(run("reconcile", path, "--json", *words).stdout)
+    with open(os.path.join(SOURCE, "docs/schema/reconcile.json"), encoding="utf-8") as file:
+        schema = json.load(file)
+    wrong = list(valid(answer, schema, schema))
+    assert not wrong, wrong
+    return answer
+
+
+def lines_of(answer):
+    return {line["line"]: line["bytes"] for line in answer["lines"]}
+
+
+def assemble(name, text):
+    with open(name + ".txt", "w", encoding="utf-8") as file:
+        file.write(text)
+    run("dump", "--assemble", name + ".txt", "-o", name + ".tide", "--force")
+    return name + ".tide"
+
+
+HEAP, OWN, STACK, LIBRARY, OURS = 0x500000, 0x700000, 0x800000, 0x900000, 0xa00000
+
+
+def build(name, seed, step, unknown_pages=0):
+    """A heap of blocks `step(size)` apart; some pages of everything are resident. Returns the
+    bytes of each line, byte by byte."""
+    dice = random.Random(seed)
+    lines = ["process p pid=9", "thread t p tid=9 \"nine\"", 'file stack "[stack]"',
+             'file lib "/lib/libx.so"', "stack a make_a < main", "stack b make_b < main",
+             "@1 t mapped 0x900000 0x10000 prot=rx file=lib origin=loader",
+             "@1 t mapped 0x800000 0x8000 prot=rw file=stack origin=kernel",
+             "@1 t mapped 0xa00000 0x4000 prot=rw origin=recorder",
+             "@2 t brk a 0x500000 -> 0x540000 origin=allocator",
+             "@3 t mmap b 0x700000 0x20000 prot=rw flags=private|anonymous"]
+    owner = {}  # byte of the heap -> "live" or "rounding"
+    live, at, stacks = 0, HEAP + 16, {}
+    while at < HEAP + 0x30000:
+        size, stack = dice.choice([1, 24, 25, 100, 1000, 5000]), dice.choice("ab")
+        if dice.random() < 0.7:
+            lines.append(f"@10 t malloc {stack} {at} {size}")
+            first = at - 8 if step is glibc else at
+            for byte in range(first, first + step(size)):
+                owner[byte] = "live" if at <= byte < at + size else "rounding"
+                stacks[byte] = stack
+            live += size
+        at += step(size)
+    resident = sorted(page for start, count in ((HEAP, 64), (OWN, 32), (STACK, 8), (LIBRARY, 16),
+                                                (OURS, 4))
+                      for page in range(start // PAGE, start // PAGE + count) if dice.random() < 0.6)
+    resident += range(0xb00, 0xb00 + unknown_pages)
+    lines += ["@20 t malloc a 0x720000 5", "snapshot p reason=release at=15 rss=1000000 rss-max=1100000"]
+    lines.append(f"mapping 0x500000-0xb10000 prot=rw rss={len(resident) * PAGE}")
+    lines += [f"pages {hex(page * PAGE)}-{hex((page + 1) * PAGE)}" for page in resident]
+    lines += ["@30 t free 0x720000", "end"]
+    # The snapshot was begun and done before the malloc of @20.
+    text = "\n".join(lines).replace("at=15 ", "at=15 began=%d ended=%d " % ((len(
+        [line for line in lines if line.startswith("@")]) - 2,) * 2))
+    wanted = dict.fromkeys(("live", "rounding", "free", "stacks", "files", "program", "libc",
+                            "kernel", "tidemark", "unexplained"), 0)
+    by_stack = {"a": 0, "b": 0}
+    for page in resident:
+        address = page * PAGE
+        if HEAP <= address < HEAP + 0x40000:
+            for byte in range(address, address + PAGE):
+                wanted[owner.get(byte, "free")] += 1
+                if owner.get(byte) == "live":
+                    by_stack[stacks[byte]] += 1
+        else:
+            wanted["program" if address < STACK else "stacks" if address < LIBRARY else
+                   "files" if address < OURS else "tidemark" if address < 0xb00000 else
+                   "unexplained"] += PAGE
+    return assemble(name, text), wanted, by_stack, live
+
+
+def glibc(size):
+    return max(32, (size + 8 + 15) // 16 * 16)
+
+
+def classes(size):
+    """Another allocator's: powers of two from 8 on, no header."""
+    return max(8, 1 << (size - 1).bit_length())
+
+
+@test
+def each_byte_is_in_the_line_that_a_second_count_says():
+    for seed in range(3):
+        path, wanted, by_stack, live = build(f"glibc{seed}", seed, glibc)
+        answer = reconcile(path)
+        assert lines_of(answer) == wanted, (lines_of(answer), wanted)
+        assert answer["allocator"] == "glibc" and answer["difference"] == 0
+        assert sum(wanted.values()) == answer["smaps_bytes"]
+        rows = answer["lines"][0]["rows"]
+        assert {row["stack"][0]["function"][-1]: row["bytes"] for row in rows} == by_stack
+        assert answer["untouched"]["bytes"] == live - wanted["live"]
+        assert answer["vmhwm_bytes"] == 1100000 and answer["statm_bytes"] == 1000000
+
+
+@test
+def another_allocators_rounding_is_told_from_its_blocks():
+    path, wanted, _, _ = build("other", 5, classes)
+    answer = reconcile(path)
+    assert answer["allocator"] == "other"
+    assert lines_of(answer) == wanted, (lines_of(answer), wanted)
+    assert "the allocator is another" in run("reconcile", path).stdout.replace("\n", " ").replace(
+        "           ", "")
+
+
+@test
+def pages_that_no_mapping_explains_are_told():
+    path, wanted, _, _ = build("unknown", 7, glibc, unknown_pages=5)
+    assert wanted["unexplained"] == 5 * PAGE
+    assert lines_of(reconcile(path)) == wanted
+    text = run("reconcile", path).stdout
+    for part in ("RESIDENT MEMORY", "live heap blocks", "make_a", "[stack]", "/lib/libx.so",
+                 "unexplained", "in all (smaps)", "VmHWM", "LIVE, NEVER TOUCHED"):
+        assert part in text, part
+
+
+@test
+def a_forked_child_has_its_parents_blocks():
+    path = assemble("forked", "\n".join([
+        "process p pid=9", "process c parent=p pid=10 start=fork", "thread t p tid=9", "thread u c tid=10",
+        "stack a here < main", "@1 start p", "@2 t brk a 0x500000 -> 0x510000 origin=allocator",
+        "@3 t malloc a 0x500010 8000", "@4 start c", "@5 u malloc a 0x502010 4000",
+        "snapshot c reason=exit at=5", "mapping 0x500000-0x510000 prot=rw rss=16384",
+        "pages 0x500000-0x504000", "@6 end c exit=0", "@7 end p exit=0", "end"]) + "\n")
+    answer = reconcile(path, "--at", "exit")
+    assert answer["process"] == 10 and lines_of(answer)["live"] == 12000
+    assert sum(lines_of(answer).values()) == 16384 and lines_of(answer)["unexplained"] == 0
+
+
+@test
+def what_cannot_be_answered_is_refused_in_one_line():
+    path, _, _, _ = build("plain", 1, glibc)
+    none = assemble("none", "process p pid=9\nthread t p tid=9\n@1 t malloc 0x10 5\nend\n")
+    blind = assemble("blind", "process p pid=9\nthread t p tid=9\n@1 t malloc 0x10 5\n"
+                     "snapshot p reason=exit flags=2\nmapping 0x1000-0x2000 rss=4096\nend\n")
+    for words, part in (([none], "no snapshot of resident memory"),
+                        ([path, "--at", "exit"], "at the end of a process"),
+                        ([path, "--at", "5s"], "peak or exit"),
+                        ([blind, "--at", "exit"], "does not say which pages")):
+        done = run("reconcile", *words, check=2)
+        assert part in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done
+
+
+def main():
+    failed = 0
+    print(f"1..{len(tests)}", flush=True)
+    for number, function in enumerate(tests, 1):
+        name = function.__name__.replace("_", " ")
+        try:
+            function()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as problem:  # whatever it is, the others still run
+            failed += 1
+            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
