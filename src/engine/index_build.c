@@ -180,21 +180,27 @@ static void add_note(struct build *build, const struct trace_note *note)
 	};
 }
 
-// Whether the memory that was given is enough for what the trace has in it.
-static bool fits(const struct build *build, struct err *err)
+// Divide the memory that was given: what the kinds of allocations do not need, blocks that live may
+// have, up to half of it. False if that is next to nothing.
+static bool share_memory(struct build *build, struct err *err)
 {
-	uint64_t cells = cells_bytes(&build->index.cells);
-	uint64_t need = cells + index_store_bytes(&build->store) + (UINT64_C(24) << 20) +
-			build->pair.alive_max / 4;
+	enum { BATCHES = 12 << 20, OTHER = 8 << 20 }; // and the files' buffers
+	uint64_t memory = build->wish->memory_bytes;
+	uint64_t fixed = cells_bytes(&build->index.cells) + index_store_bytes(&build->store) +
+			 build->index.vm.lives_count * sizeof *build->index.vm.lives + BATCHES +
+			 OTHER;
+	uint64_t rest = memory > fixed ? memory - fixed : 0;
 
-	if (need <= build->wish->memory_bytes)
+	if (build->wish->alive_max == 0)
+		build->pair.alive_max = rest < memory / 2 ? rest : memory / 2;
+	if (rest >= memory / 32)
 		return true;
-	return err_set(err, ERR_LIMIT,
-		       "the trace has %u kinds of allocations, too many for %llu MiB of memory "
-		       "(try: --memory %lluM)",
-		       build->index.cells.cells_count,
-		       (unsigned long long)(build->wish->memory_bytes >> 20),
-		       (unsigned long long)((need * 2 >> 20) + 1));
+	return err_set(
+		err, ERR_LIMIT,
+		"the trace has %u kinds of allocations so far, too many for %llu MiB of memory "
+		"(try: --memory %lluM)",
+		build->index.cells.cells_count, (unsigned long long)(memory >> 20),
+		(unsigned long long)((fixed * 2 >> 20) + 1));
 }
 
 static void expect(struct build *build, const struct trace_event *event)
@@ -257,7 +263,7 @@ static bool read_trace(struct build *build, struct err *err)
 		progress_update(&build->progress, reader_position(build->reader));
 		if (build->wish->stop && build->wish->stop(build->wish->context))
 			return err_set(err, ERR_LIMIT, "interrupted");
-		if (!fits(build, err))
+		if (!share_memory(build, err))
 			return false;
 	} while (item != READER_END);
 	if (reader_end(build->reader) &&

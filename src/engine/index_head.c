@@ -2,7 +2,6 @@
 
 #include "base/crc32c.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "os/file.h"
 #include "trace/walk.h"
 
@@ -42,35 +41,64 @@ bool index_identify(struct index_identity *identity, const char *trace_path,
 
 // ---- writing ----
 
-static void put(struct str *out, const void *bytes, size_t size)
+// What is written of the head: it may be large, so it is not kept.
+struct out {
+	int fd;
+	uint32_t crc;
+	uint8_t buffer[1 << 16];
+	size_t filled;
+	bool ok;
+	struct err *err;
+};
+
+static void flush(struct out *out)
 {
-	str_add_bytes(out, bytes, size);
+	out->crc = crc32c(out->crc, out->buffer, out->filled);
+	out->ok = out->ok && file_write_all(out->fd, out->buffer, out->filled, out->err);
+	out->filled = 0;
 }
 
-static void put_u64(struct str *out, uint64_t value)
+static void put(struct out *out, const void *bytes, size_t size)
+{
+	const uint8_t *from = bytes;
+
+	while (size > 0) {
+		size_t part = sizeof out->buffer - out->filled;
+
+		part = part < size ? part : size;
+		memcpy(out->buffer + out->filled, from, part);
+		out->filled += part;
+		from += part;
+		size -= part;
+		if (out->filled == sizeof out->buffer)
+			flush(out);
+	}
+}
+
+static void put_u64(struct out *out, uint64_t value)
 {
 	put(out, &value, sizeof value);
 }
 
-static void put_array(struct str *out, const void *items, size_t count, size_t size)
+static void put_array(struct out *out, const void *items, size_t count, size_t size)
 {
 	put_u64(out, count);
 	if (count)
 		put(out, items, count * size);
 }
 
-static void put_vault(struct str *out, const struct vault *vault)
+static void put_vault(struct out *out, const struct vault *vault)
 {
 	put_u64(out, vault->size);
 	put_array(out, vault->sums, vault->sums_count, sizeof *vault->sums);
 }
 
-static void put_snapshots(struct str *out, const struct index_snapshots *snapshots)
+static void put_snapshots(struct out *out, const struct index_snapshots *snapshots)
 {
 	put_array(out, snapshots->list, snapshots->count, sizeof *snapshots->list);
 }
 
-static void put_files(struct str *out, const struct index_files *files)
+static void put_files(struct out *out, const struct index_files *files)
 {
 	const struct vault *single[] = { &files->events, &files->times,      &files->cells,
 					 &files->sites,  &files->never,      &files->never_cells,
@@ -92,7 +120,7 @@ static void put_files(struct str *out, const struct index_files *files)
 	put_snapshots(out, &files->never_snapshots);
 }
 
-static void put_cells(struct str *out, const struct cells *cells)
+static void put_cells(struct out *out, const struct cells *cells)
 {
 	put_u64(out, cells->sites_count);
 	for (uint32_t i = 0; i < cells->sites_count; i++)
@@ -102,7 +130,7 @@ static void put_cells(struct str *out, const struct cells *cells)
 		put(out, cells_cell(cells, i), sizeof(struct cells_cell));
 }
 
-static void put_marks(struct str *out, const struct index *index)
+static void put_marks(struct out *out, const struct index *index)
 {
 	put_u64(out, index->marks_count);
 	for (size_t i = 0; i < index->marks_count; i++) {
@@ -116,45 +144,52 @@ static void put_marks(struct str *out, const struct index *index)
 	}
 }
 
+static void put_all(struct out *out, const struct index *index)
+{
+	put(out, magic, sizeof magic);
+	put_u64(out, VERSION);
+	put(out, &index->identity, sizeof index->identity);
+	put(out, &index->shape, sizeof index->shape);
+	put_u64(out, index->steps_end);
+	put_u64(out, index->duration_ns);
+	put_u64(out, index->orphans);
+	put_u64(out, index->inherited);
+	put_u64(out, index->lost);
+	put(out, &index->peak, sizeof index->peak);
+	put_u64(out, index->peak_edge);
+	put_u64(out, index->never_count);
+	put_array(out, index->exits, index->exits_count, sizeof *index->exits);
+	put_array(out, index->destroys, index->destroys_count, sizeof *index->destroys);
+	put_marks(out, index);
+	put_files(out, &index->files);
+	put_cells(out, &index->cells);
+	put_array(out, index->vm.lives, index->vm.lives_count, sizeof *index->vm.lives);
+	put_array(out, index->vm.cells, index->vm.cells_count, sizeof *index->vm.cells);
+}
+
 bool index_head_write(const struct index *index, struct err *err)
 {
-	struct str out = { 0 };
+	struct out *out = mem_alloc(1, sizeof *out);
 	uint32_t crc;
-	int fd;
 	bool ok;
 
-	put(&out, magic, sizeof magic);
-	put_u64(&out, VERSION);
-	put(&out, &index->identity, sizeof index->identity);
-	put(&out, &index->shape, sizeof index->shape);
-	put_u64(&out, index->steps_end);
-	put_u64(&out, index->duration_ns);
-	put_u64(&out, index->orphans);
-	put_u64(&out, index->inherited);
-	put_u64(&out, index->lost);
-	put(&out, &index->peak, sizeof index->peak);
-	put_u64(&out, index->peak_edge);
-	put_u64(&out, index->never_count);
-	put_array(&out, index->exits, index->exits_count, sizeof *index->exits);
-	put_array(&out, index->destroys, index->destroys_count, sizeof *index->destroys);
-	put_marks(&out, index);
-	put_files(&out, &index->files);
-	put_cells(&out, &index->cells);
-	put_array(&out, index->vm.lives, index->vm.lives_count, sizeof *index->vm.lives);
-	put_array(&out, index->vm.cells, index->vm.cells_count, sizeof *index->vm.cells);
-	crc = crc32c(0, out.text, out.length);
-	put(&out, &crc, sizeof crc);
-	fd = openat(index->directory, "head.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0) {
-		str_fini(&out);
-		return err_errno(err, errno, "cannot create head");
+	out->fd = openat(index->directory, "head.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+			 0666);
+	out->ok = out->fd >= 0 || err_errno(err, errno, "cannot create head");
+	out->err = err;
+	if (out->ok) {
+		put_all(out, index);
+		flush(out);
+		crc = out->crc;
+		put(out, &crc, sizeof crc);
+		flush(out);
 	}
-	ok = file_write_all(fd, out.text, out.length, err);
-	if (close(fd) < 0 && ok)
-		ok = err_errno(err, errno, "cannot write head");
-	str_fini(&out);
-	if (ok && renameat(index->directory, "head.new", index->directory, "head") < 0)
-		ok = err_errno(err, errno, "cannot rename head");
+	if (out->fd >= 0 && close(out->fd) < 0 && out->ok)
+		out->ok = err_errno(err, errno, "cannot write head");
+	if (out->ok && renameat(index->directory, "head.new", index->directory, "head") < 0)
+		out->ok = err_errno(err, errno, "cannot rename head");
+	ok = out->ok;
+	mem_free(out);
 	return ok;
 }
 

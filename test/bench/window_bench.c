@@ -153,7 +153,7 @@ static int make(uint64_t stacks, uint64_t live, uint64_t events, const char *pat
 					       .exe = "/bin/synthetic" };
 	static const uint64_t sizes[] = { 24, 100, 4096 };
 	struct writer *writer = open_writer(path, info);
-	uint64_t *blocks = mem_alloc(live + 2, sizeof *blocks), count = 0, next = 0;
+	uint64_t *blocks = mem_alloc(live * 2 + 1000, sizeof *blocks), count = 0, next = 0;
 	struct trace_event event = { 0 };
 	struct err err = { 0 };
 
@@ -169,7 +169,8 @@ static int make(uint64_t stacks, uint64_t live, uint64_t events, const char *pat
 				 frame, 0);
 	}
 	for (uint64_t i = 0; i < events; i++) {
-		bool frees = count > live || (count > 0 && next_random() % 1000 < 497);
+		uint64_t share = count < live ? 250 : 503; // of a thousand calls that free
+		bool frees = count > 0 && next_random() % 1000 < share;
 
 		event.time_ns = i / 700 * 100000;
 		if (frees) {
