@@ -171,6 +171,39 @@ uint32_t cells_add_cell(struct cells *cells, uint32_t site, uint64_t size)
 	return id;
 }
 
+void cells_expect_stack(const struct cells *cells, stack_id stack)
+{
+	if (stack < cells->stacks_capacity)
+		__builtin_prefetch(&cells->first_of_stack[stack]);
+}
+
+static uint32_t first_site(const struct cells *cells, stack_id stack)
+{
+	return stack < cells->stacks_capacity ? cells->first_of_stack[stack] : 0;
+}
+
+void cells_expect_site(const struct cells *cells, stack_id stack)
+{
+	__builtin_prefetch(cells_site(cells, first_site(cells, stack)));
+}
+
+void cells_expect_slot(const struct cells *cells, stack_id stack, uint64_t size)
+{
+	uint32_t site = first_site(cells, stack);
+
+	__builtin_prefetch(cells_cell(cells, cells_site(cells, site)->last));
+	__builtin_prefetch(
+		&cells->cell_slots[hash_cell(site, size) & (cells->cell_slots_count - 1)]);
+}
+
+void cells_expect_cell(const struct cells *cells, stack_id stack, uint64_t size)
+{
+	uint32_t site = first_site(cells, stack);
+
+	__builtin_prefetch(cells_cell(
+		cells, cells->cell_slots[hash_cell(site, size) & (cells->cell_slots_count - 1)]));
+}
+
 void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *site)
 {
 	if (!cells->sites[id >> CELLS_SEGMENT_LOG2])

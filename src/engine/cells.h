@@ -54,6 +54,13 @@ void cells_drop(struct cells *cells);
 uint32_t cells_add_site(struct cells *cells, const struct cells_site *site);
 uint32_t cells_add_cell(struct cells *cells, uint32_t site, uint64_t size);
 
+// A cell of this stack and size will be asked for: begin to fetch what that takes from memory. Call
+// each for a few dozen allocations, then the next; worth it once tables are larger than caches.
+void cells_expect_stack(const struct cells *cells, stack_id stack);
+void cells_expect_site(const struct cells *cells, stack_id stack);
+void cells_expect_slot(const struct cells *cells, stack_id stack, uint64_t size);
+void cells_expect_cell(const struct cells *cells, stack_id stack, uint64_t size);
+
 // Put one that was added before, in the order of numbers, from 0 on.
 void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *site);
 void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell);

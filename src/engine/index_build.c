@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -241,6 +242,34 @@ static enum reader_item read_batch(struct build *build, struct trace_event *even
 	return READER_EVENT;
 }
 
+static bool allocates(const struct trace_event *event)
+{
+	return event->kind == TRACE_MALLOC || event->kind == TRACE_CALLOC ||
+	       event->kind == TRACE_REALLOC;
+}
+
+// Each round fetches what the one before made known.
+static void expect_cells(const struct build *build, const struct trace_event *events, size_t count)
+{
+	enum { LARGE = 1 << 15 }; // sites; what is smaller is in the caches
+	const struct cells *cells = &build->index.cells;
+
+	if (cells->sites_count < LARGE)
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (allocates(&events[i]))
+			cells_expect_stack(cells, events[i].stack);
+	for (size_t i = 0; i < count; i++)
+		if (allocates(&events[i]))
+			cells_expect_site(cells, events[i].stack);
+	for (size_t i = 0; i < count; i++)
+		if (allocates(&events[i]))
+			cells_expect_slot(cells, events[i].stack, events[i].size);
+	for (size_t i = 0; i < count; i++)
+		if (allocates(&events[i]))
+			cells_expect_cell(cells, events[i].stack, events[i].size);
+}
+
 static bool read_trace(struct build *build, struct err *err)
 {
 	struct trace_event events[EXPECT_EVENTS];
@@ -252,6 +281,7 @@ static bool read_trace(struct build *build, struct err *err)
 	reader_rewind(build->reader);
 	do {
 		item = read_batch(build, events, &count, &note);
+		expect_cells(build, events, count);
 		for (size_t i = 0; i < count; i++)
 			add_event(build, &events[i]);
 		if (count)
@@ -363,6 +393,8 @@ bool index_build(const char *path, const struct index_identity *identity, struct
 	struct build build = { .reader = reader, .wish = wish };
 	bool ok;
 
+	// Tables that are freed go back to the system, however large: the budget counts them.
+	mallopt(M_MMAP_THRESHOLD, 1 << 18);
 	build.index.identity = *identity;
 	build.index.shape = wish->shape;
 	build.index.directory = -1;
