@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "collect/image.h"
+#include "collect/mappings.h"
 #include "collect/peer.h"
 #include "wire/lane_event.h"
 
@@ -156,6 +157,16 @@ static void read_fork_failed(struct image *image, struct payload *payload)
 	}
 }
 
+static void read_file(struct image *image, struct payload *payload)
+{
+	uint32_t number = (uint32_t)take(payload, 4);
+	uint64_t device = take(payload, 8), inode = take(payload, 8);
+
+	if (!payload->short_)
+		mappings_file(image, number, device, inode, (const char *)payload->at,
+			      payload->left);
+}
+
 static void read_note(struct image *image, uint16_t type, struct payload payload)
 {
 	switch (type) {
@@ -188,6 +199,12 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 		break;
 	case NOTE_PAUSE:
 		read_place(image, &payload, TRACE_NOTE_PAUSE);
+		break;
+	case NOTE_FILE:
+		read_file(image, &payload);
+		break;
+	case NOTE_MAPS:
+		str_add_bytes(&image->maps, (const char *)payload.at, payload.left);
 		break;
 	default: // of a newer recorder
 		break;

@@ -58,6 +58,9 @@ void image_close(struct image *image)
 	image->touched = NULL;
 	mem_free(image->threads);
 	image->threads = NULL;
+	mem_free(image->files);
+	image->files = NULL;
+	str_fini(&image->maps);
 	mem_free(image->exec.path);
 	mem_free(image->vfork_exec.path);
 	memset(&image->share, 0, sizeof image->share);

@@ -6,6 +6,7 @@
 #define COLLECT_IMAGE_H
 
 #include "base/map.h"
+#include "base/str.h"
 #include "collect/door.h"
 #include "collect/frame_map.h"
 #include "collect/ledger.h"
@@ -73,6 +74,9 @@ struct image {
 
 	struct image_thread *threads; // open addressing by tid
 	size_t threads_count, threads_capacity;
+	file_id *files; // by the image's own numbers; 0: not known
+	size_t files_capacity;
+	struct str maps;            // its list of mappings at its start, as it told it
 	struct image_event *events; // marks and forks
 	size_t events_count, events_capacity, events_waiting;
 	struct image_exec exec;       // of this process

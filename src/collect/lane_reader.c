@@ -58,6 +58,7 @@ void lane_reader_fini(struct lane_reader *reader)
 	mem_free(reader->path.hashes);
 	mem_free(reader->path.frames);
 	mem_free(reader->path.ids);
+	mem_free(reader->calls);
 	memset(reader, 0, sizeof *reader);
 }
 
@@ -253,7 +254,120 @@ static bool decode_extra(struct lane_reader *reader, struct batch *batch, const 
 	return true;
 }
 
-// Records that are not calls on memory. Returns the record's length, or 0. `*made` says whether
+// What an event seldom has in front of its address.
+static inline const uint8_t *take_prefix(uint32_t head, const uint8_t *at, struct lane_item *item,
+					 uint64_t *time_ns)
+{
+	if (head & LANE_TIME) {
+		*time_ns += load32(at);
+		at += 4;
+	}
+	if (head & LANE_OWNER) {
+		item->owner = load64(at);
+		at += 8;
+	}
+	if (head & LANE_MARK)
+		at += 8;
+	return at;
+}
+
+const struct lane_reader_call *lane_reader_vm(const struct lane_reader *reader)
+{
+	ASSERT(reader->calls_first < reader->calls_end);
+	return &reader->calls[reader->calls_first];
+}
+
+struct lane_vm lane_reader_take_vm(struct lane_reader *reader)
+{
+	struct lane_vm call = lane_reader_vm(reader)->body;
+
+	if (++reader->calls_first == reader->calls_end)
+		reader->calls_first = reader->calls_end = 0;
+	return call;
+}
+
+// The second half of a call: its result.
+static void end_call(struct lane_reader *reader, const struct lane_vm *end)
+{
+	struct lane_reader_call *call;
+
+	if (reader->calls_first == reader->calls_end)
+		return;
+	call = &reader->calls[reader->calls_end - 1];
+	if (!call->open)
+		return;
+	call->open = false;
+	call->body.error = end->error;
+	if (end->error == 0)
+		call->body.address = end->address;
+}
+
+bool lane_reader_complete(struct lane_reader *reader, uint64_t limit)
+{
+	uint64_t at = reader->at;
+
+	while (limit - at >= 2 && limit - at <= reader->mask + 1) {
+		const uint8_t *in = reader->ring + (at & reader->mask);
+		uint32_t head = load16(in);
+		struct lane_item unused;
+		uint64_t time_ns = 0;
+		struct lane_vm end;
+
+		if ((head & LANE_TYPE_MASK) == LANE_TIME64) {
+			at += 10;
+			continue;
+		}
+		memcpy(&end, take_prefix(head, in + 2, &unused, &time_ns), sizeof end);
+		// What is there was published as a whole. Anything else: the end will never come.
+		if ((head & LANE_TYPE_MASK) == LANE_VM && end.part == LANE_VM_END)
+			end_call(reader, &end);
+		return true;
+	}
+	return false;
+}
+
+// Returns the record's length, or 0.
+static COLD size_t decode_vm(struct lane_reader *reader, struct batch *batch, const uint8_t *begin,
+			     uint64_t left, struct lane_item *item, bool *made)
+{
+	uint32_t head = load16(begin);
+	struct lane_item prefix = { .kind = LANE_VM, .address = LANE_VM_ADDRESS };
+	uint64_t time_ns = reader->time_ns;
+	const uint8_t *at = take_prefix(head, begin + 2, &prefix, &time_ns);
+	size_t length = (size_t)(at - begin) + sizeof(struct lane_vm);
+	struct lane_reader_call *call;
+	struct lane_vm body;
+
+	if (length > left)
+		return 0;
+	memcpy(&body, at, sizeof body);
+	reader->time_ns = time_ns;
+	if (body.part == LANE_VM_END) {
+		end_call(reader, &body);
+		return length;
+	}
+	*item = prefix;
+	item->time_ns = time_ns;
+	if (head & LANE_STACK) {
+		size_t edit = take_edit(reader, batch, begin + length, left - length);
+
+		if (edit == 0)
+			return 0;
+		settle_stacks(reader, batch, item);
+		length += edit;
+	}
+	if (head & LANE_VM_HAS_STACK)
+		item->stack = reader->stack;
+	reader->calls = mem_grow(reader->calls, &reader->calls_capacity, reader->calls_end + 1,
+				 sizeof *reader->calls);
+	call = &reader->calls[reader->calls_end++];
+	call->body = body;
+	call->open = body.part == LANE_VM_BEGIN;
+	*made = true;
+	return length;
+}
+
+// Records that are not calls on the heap. Returns the record's length, or 0. `*made` says whether
 // there is an item.
 static COLD size_t decode_special(struct lane_reader *reader, struct batch *batch, uint32_t type,
 				  const uint8_t *in, uint64_t left, struct lane_item *item,
@@ -280,6 +394,8 @@ static COLD size_t decode_special(struct lane_reader *reader, struct batch *batc
 		item->size = load64(in + 14);
 		*made = true;
 		return 22;
+	case LANE_VM:
+		return decode_vm(reader, batch, in, left, item, made);
 	case LANE_EXTRA:
 		if (left < 6)
 			return 0;
@@ -301,23 +417,6 @@ static uint32_t types_with_stack(const struct lane_reader *reader)
 				1u << LANE_FAILED;
 
 	return always | (reader->free_stacks ? 1u << LANE_FREE : 0);
-}
-
-// What an event seldom has in front of its address.
-static inline const uint8_t *take_prefix(uint32_t head, const uint8_t *at, struct lane_item *item,
-					 uint64_t *time_ns)
-{
-	if (head & LANE_TIME) {
-		*time_ns += load32(at);
-		at += 4;
-	}
-	if (head & LANE_OWNER) {
-		item->owner = load64(at);
-		at += 8;
-	}
-	if (head & LANE_MARK)
-		at += 8;
-	return at;
 }
 
 // Take calls on memory apart, from `in` up to `end`, until the batch is full or something else
@@ -472,7 +571,7 @@ uint64_t lane_reader_next_time(const struct lane_reader *reader)
 
 	if (type == LANE_TIME64)
 		return load64(in + 2) > time_ns ? load64(in + 2) : time_ns;
-	if (type - 1 < LANE_FAILED && (head & LANE_TIME))
+	if ((type - 1 < LANE_FAILED || type == LANE_VM) && (head & LANE_TIME))
 		return time_ns + load32(in + 2);
 	return time_ns;
 }

@@ -23,9 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Kinds of items: enum lane_type up to LANE_FAILED, and these.
+// Kinds of items: enum lane_type up to LANE_FAILED, LANE_VM, and these.
 enum lane_item_kind {
-	LANE_ITEM_ECHO = 12,   // `detail` times the two items that stand right before it
+	LANE_ITEM_ECHO = 12,   // `detail` times the two items right before it (no lane type is 12)
 	LANE_ITEM_THREAD = 16, // `tid`; the name's 16 bytes in address and size
 	LANE_ITEM_MARK = 17,   // `detail`: whose mark
 	LANE_ITEM_FORK = 18,   // `detail`: which fork
@@ -70,7 +70,7 @@ static inline bool lane_item_is_pool(const struct lane_item *item)
 // Is it a call on a block, which has its place among those on the same block?
 static inline bool lane_item_has_slot(const struct lane_item *item)
 {
-	return item->kind < LANE_FAILED || lane_item_is_pool(item);
+	return item->kind < LANE_FAILED || item->kind == LANE_VM || lane_item_is_pool(item);
 }
 
 // The slot by which the item is put into order.
@@ -78,6 +78,12 @@ static inline uint32_t lane_item_slot(const struct lane_item *item)
 {
 	return lane_item_is_pool(item) ? lane_pool_slot(item->pool) : lane_slot(item->address);
 }
+
+// A call on virtual memory that waits to be delivered.
+struct lane_reader_call {
+	struct lane_vm body;
+	bool open; // it has begun; its end was not read yet
+};
 
 struct lane_reader {
 	const uint8_t *ring; // mapped twice, end to end; borrowed
@@ -92,6 +98,8 @@ struct lane_reader {
 	bool free_stacks; // frees have stacks
 	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
 	bool broken;
+	struct lane_reader_call *calls; // of the LANE_VM items, in their order
+	size_t calls_first, calls_end, calls_capacity;
 };
 
 void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t ring_bytes,
@@ -105,5 +113,13 @@ size_t lane_reader_decode(struct lane_reader *reader, uint64_t limit, struct lan
 
 // The time of the next record, which the guest has published.
 uint64_t lane_reader_next_time(const struct lane_reader *reader);
+
+// The call of the lane's first LANE_VM item. Never NULL while there is one.
+const struct lane_reader_call *lane_reader_vm(const struct lane_reader *reader);
+struct lane_vm lane_reader_take_vm(struct lane_reader *reader);
+
+// Look whether the end of the last call, which is open, has been published: up to `limit`. The
+// position does not change.
+bool lane_reader_complete(struct lane_reader *reader, uint64_t limit);
 
 #endif

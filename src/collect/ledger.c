@@ -19,11 +19,13 @@ void ledger_init(struct ledger *ledger, struct writer *writer,
 	ledger->report_fd = options->report_fd;
 	ledger->free_stacks = options->segment_options & SEGMENT_FREE_STACKS;
 	interner_init(&ledger->interner, writer);
+	file_table_init(&ledger->files, writer);
 }
 
 void ledger_fini(struct ledger *ledger)
 {
 	interner_fini(&ledger->interner);
+	file_table_fini(&ledger->files);
 }
 
 uint64_t ledger_time(struct ledger *ledger, uint64_t time_ns)
@@ -99,9 +101,10 @@ void ledger_thread(struct ledger *ledger, struct stream *stream, uint32_t tid, c
 	memcpy(stream->name, text, sizeof text);
 }
 
-// A lane that does not say whose it is: its present holder's.
-static COLD void thread_unknown(struct ledger *ledger, struct stream *stream)
+void ledger_stream_thread(struct ledger *ledger, struct stream *stream)
 {
+	if (likely(stream->thread != TRACE_NONE))
+		return;
 	ledger_thread(ledger, stream, atomic_load(&stream->image->share.lanes[stream->lane].tid),
 		      (const char[16]){ 0 });
 }
@@ -211,8 +214,7 @@ void ledger_event(struct ledger *ledger, struct stream *stream, bool fold)
 		.align_log2 = item->align_log2,
 	};
 
-	if (unlikely(stream->thread == TRACE_NONE))
-		thread_unknown(ledger, stream);
+	ledger_stream_thread(ledger, stream);
 	if (fold) {
 		item++;
 		event.kind = item->kind == LANE_REALLOC_ALLOC ? TRACE_REALLOC
@@ -258,8 +260,7 @@ void ledger_client(struct ledger *ledger, struct stream *stream)
 		.stack = item->stack,
 	};
 
-	if (stream->thread == TRACE_NONE)
-		thread_unknown(ledger, stream);
+	ledger_stream_thread(ledger, stream);
 	if (item->kind == LANE_ITEM_NAME) {
 		name_thread(ledger, stream, item);
 		return;

@@ -5,6 +5,7 @@
 #define COLLECT_LEDGER_H
 
 #include "collect/collect.h"
+#include "collect/file_table.h"
 #include "collect/interner.h"
 #include "collect/stream.h"
 #include "trace/writer.h"
@@ -16,7 +17,8 @@ struct ledger {
 	uint64_t fold_ns; // halves of a realloc this near to each other become one
 	int report_fd;    // to the launcher, -1: none
 	bool free_stacks;
-	uint64_t kinds[16]; // events by enum trace_kind
+	struct file_table files;
+	uint64_t kinds[64]; // events by enum trace_kind
 	uint64_t allocated_bytes;
 	uint64_t processes_count;
 	uint64_t events_lost;
@@ -46,6 +48,9 @@ bool ledger_tell(const struct ledger *ledger, const struct collect_message *mess
 
 // The thread of `stream`'s next events is `tid`, called `name` (16 bytes).
 void ledger_thread(struct ledger *ledger, struct stream *stream, uint32_t tid, const char *name);
+
+// Whose the stream's events are, if that is not known yet: whoever holds the lane now.
+void ledger_stream_thread(struct ledger *ledger, struct stream *stream);
 
 // Write the stream's first item, an event. With `fold`, it and the one after it as one.
 void ledger_event(struct ledger *ledger, struct stream *stream, bool fold);

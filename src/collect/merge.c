@@ -1,6 +1,7 @@
 #include "collect/merge.h"
 
 #include "base/mem.h"
+#include "collect/mappings.h"
 #include "wire/compiler.h"
 
 #include <string.h>
@@ -161,6 +162,9 @@ static inline bool deliver(struct merge *merge, struct stream *stream, bool fold
 		ledger_event(merge->ledger, stream, fold);
 		if (fold)
 			consume(stream);
+	} else if (item->kind == LANE_VM) {
+		stream->stirred = true;
+		mappings_event(merge->ledger, stream);
 	} else if (item->kind == LANE_ITEM_THREAD) {
 		char name[16];
 
@@ -186,15 +190,34 @@ static inline bool beyond(const struct lane_item *item, uint64_t limit_ns, size_
 	       (item->time_ns == limit_ns && unlikely(item->kind == LANE_ITEM_FORK) && count > 0);
 }
 
-// Are the stream's first two items halves of a realloc that become one event? What happened
-// between them may not come from another lane.
-static bool folds(const struct merge *merge, const struct stream *stream, uint64_t limit_ns)
+// The second half of the realloc that is the stream's first item, behind what the call asked of the
+// kernel in between. NULL: it is not there yet, or not to be told as one with the first.
+static struct lane_item *second_half(const struct merge *merge, struct stream *stream,
+				     uint64_t limit_ns)
 {
-	const struct lane_item *item = &stream->items[stream->first];
+	struct lane_item *first = &stream->items[stream->first];
+	struct lane_item *end = &stream->items[stream->inner], *second = first + 1;
 
-	return stream->first + 1 < stream->inner &&
-	       ledger_folds(merge->ledger, item, item + 1, limit_ns) &&
-	       (item[1].time_ns <= limit_ns || stream->image->mode != IMAGE_TICKS);
+	if (likely(first->kind != LANE_REALLOC_FREE))
+		return NULL;
+	while (second < end && second->kind == LANE_VM)
+		second++;
+	if (second == end || !ledger_folds(merge->ledger, first, second, limit_ns))
+		return NULL;
+	// What happened between them may not come from another lane.
+	return second->time_ns <= limit_ns || stream->image->mode != IMAGE_TICKS ? second : NULL;
+}
+
+// Both halves will be told as one: the second one comes right behind the first.
+static void join_halves(struct stream *stream, struct lane_item *second)
+{
+	struct lane_item *place = &stream->items[stream->first + 1];
+	struct lane_item half = *second;
+
+	if (likely(second == place))
+		return;
+	memmove(place + 1, place, (size_t)(second - place) * sizeof *place);
+	*place = half;
 }
 
 // ---- A lane alone ---------------------------------------------------------------------------
@@ -223,9 +246,13 @@ static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit
 		if (beyond(item, limit_ns, count))
 			return true;
 		if (unlikely(item->kind == LANE_REALLOC_FREE)) {
-			if (stream->first + 1 == stream->inner)
-				image_refill(stream);
-			fold = folds(merge, stream, limit_ns);
+			struct lane_item *second = second_half(merge, stream, limit_ns);
+
+			if (second == NULL && image_refill(stream))
+				second = second_half(merge, stream, limit_ns);
+			fold = second != NULL;
+			if (fold)
+				join_halves(stream, second);
 		}
 		if (!deliver(merge, stream, fold))
 			return false;
@@ -325,15 +352,18 @@ static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 	while (merge->pulls_count > 0 && !held) {
 		struct stream *stream = merge->pulls[merge->pulls_count - 1];
 		struct lane_item *item = &stream->items[stream->first];
-		bool fold = folds(merge, stream, limit_ns);
+		struct lane_item *second = second_half(merge, stream, limit_ns);
+		bool fold = false;
 		struct stream *other;
 
 		ASSERT(stream->first < stream->end);
 		other = blocker(stream, item);
 		// Halves are told as one only where nothing has to come between them: to wait for
 		// that could close a circle through this very item.
-		if (other == NULL && fold && blocker(stream, item + 1) != NULL)
-			fold = false;
+		if (other == NULL && second != NULL && blocker(stream, second) == NULL) {
+			fold = true;
+			join_halves(stream, second);
+		}
 		if (other == NULL) {
 			held = !deliver(merge, stream, fold);
 			if (!held)

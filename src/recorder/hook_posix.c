@@ -143,8 +143,11 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 			return real.realloc(ptr, size);
 		lane->limit = 0;
 	}
+	lane->between = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	result = real.realloc(ptr, size);
+	lane->between = false;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (unlikely(lane->exact))
 		clock_set_exact(lane);
 	start = hook_start(lane);

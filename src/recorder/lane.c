@@ -3,6 +3,7 @@
 #include "recorder/clock.h"
 #include "recorder/kernel.h"
 #include "recorder/text.h"
+#include "recorder/vm.h"
 
 enum { LANE_BELLS_A_MEASURE = 64, LANE_NAPS_A_BELL = 8 };
 
@@ -193,14 +194,17 @@ static struct lane *lane_begin(uint32_t level)
 		lane->tid = tid;
 		lane->level = level;
 		lane->inner = NULL;
+		lane->between = false;
 		lane->capture.joinable = 0;
 		__atomic_store_n(&lane->shared->tid, tid, __ATOMIC_RELEASE);
 	}
 	recording_unlock(&state->lanes_lock);
-	if (lane && lane_make_room(lane))
+	if (lane && lane_make_room(lane)) {
 		lane_put_thread(lane, tid);
-	else
+		vm_begin(lane);
+	} else {
 		lane = NULL;
+	}
 	kernel_restore_signals(signals);
 	return lane;
 }

@@ -31,6 +31,7 @@ struct lane {
 	uint64_t *owners;             // the process's ownership table (order.h)
 	struct capture *verify;       // scratch of SEGMENT_VERIFY, else NULL
 	bool free_stacks;
+	bool between;              // busy, but in the real realloc: its VM calls go here
 	bool exact;                // --clock=ns
 	_Atomic uint64_t exact_ns; // then, the time of the event in the making
 	uint64_t room;             // limit but for the clock's sake

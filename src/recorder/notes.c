@@ -171,6 +171,29 @@ void notes_pool(uint32_t id, const char *name, uint32_t length)
 	notes_close(&record);
 }
 
+void notes_file(uint32_t id, uint64_t device, uint64_t inode, const char *path)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_FILE))
+		return;
+	notes_put(&record, &id, 4);
+	notes_put(&record, &device, 8);
+	notes_put(&record, &inode, 8);
+	notes_put_text(&record, path);
+	notes_close(&record);
+}
+
+void notes_maps(const char *text)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_MAPS))
+		return;
+	notes_put_text(&record, text);
+	notes_close(&record);
+}
+
 void notes_message(uint32_t message, const char *text)
 {
 	struct notes_record record;

@@ -36,6 +36,8 @@ HIDDEN void notes_pause(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t 
 HIDDEN void notes_pool(uint32_t id, const char *name, uint32_t length);
 
 // Something the user should know (enum note_message).
+HIDDEN void notes_file(uint32_t id, uint64_t device, uint64_t inode, const char *path);
+HIDDEN void notes_maps(const char *text);
 HIDDEN void notes_message(uint32_t message, const char *text);
 
 #endif

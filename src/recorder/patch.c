@@ -1,69 +1,32 @@
 #include "recorder/patch.h"
 
-#include "recorder/capture.h"
-#include "recorder/codemap.h"
 #include "recorder/elf64.h"
 #include "recorder/exec.h"
 #include "recorder/kernel.h"
-#include "recorder/recording.h"
 #include "recorder/scope.h"
 #include "recorder/text.h"
+#include "recorder/vm.h"
 
 enum {
 	PATCH_SITE_BYTES = 7,
 	PATCH_FUNCTION_BYTES = 64,
 	PATCH_THUNK_BYTES = 128,
+	PATCH_PAGES_BYTES = 2 * KERNEL_PAGE,
+	PATCH_ANY = UINT32_MAX,   // a site whose number comes in rax
 	PATCH_REACH = 0x70000000, // of a rel32 jump, with something to spare
 	PATCH_STEP = 1 << 20,
 };
 
-// The registers of a system call, as the thunk lays them out.
-struct patch_arguments {
-	long a, b, c, d, e, f;
-};
-
-// Where thunks go: one page near the code that was found first.
+// Where thunks go: pages near the code that was found first.
 static uint8_t *patch_page;
 static uint32_t patch_used;
 
-static long patch_munmap(struct patch_arguments *call)
+// What the thunks call, with the number of the call that they replace and the address behind it.
+static long patch_call(struct vm_registers *call, long number, uintptr_t back)
 {
-	uintptr_t start = (uintptr_t)call->a;
-	uint64_t signals = 0;
-	long result;
-
-	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
-	if (recording_phase() == RECORDING_ON) {
-		signals = kernel_block_signals();
-		recording_lock(&recording_state->code_lock);
-		if (codemap_unmapped(start, start + (uintptr_t)call->b))
-			unwind_forget();
-		recording_unlock(&recording_state->code_lock);
-		kernel_restore_signals(signals);
-	}
-	result = kernel(__NR_munmap, call->a, call->b);
-	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
-	return result;
-}
-
-// What the thunks call, with the number of the call that they replace.
-static long patch_call(struct patch_arguments *call, long number)
-{
-	long result;
-
-	switch (number) {
-	case __NR_munmap:
-		return patch_munmap(call);
-	case __NR_mremap:
-		__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
-		result = kernel(__NR_mremap, call->a, call->b, call->c, call->d, call->e);
-		__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
-		return result;
-	case __NR_execve:
+	if (number == __NR_execve)
 		return exec_call((const char *)call->a, call->b, (char *const *)call->c);
-	default:
-		return kernel_call6(number, call->a, call->b, call->c, call->d, call->e, call->f);
-	}
+	return vm_call(call, number, back);
 }
 
 // A page for thunks within reach of `near`.
@@ -76,13 +39,14 @@ static bool patch_find_page(uintptr_t near)
 	for (uintptr_t distance = PATCH_STEP; distance < PATCH_REACH; distance += PATCH_STEP) {
 		for (int below = 1; below >= 0; below--) {
 			long at = kernel(__NR_mmap, below ? base - distance : base + distance,
-					 KERNEL_PAGE, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+					 PATCH_PAGES_BYTES, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
 					 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS |
 						 KERNEL_MAP_FIXED_NOREPLACE,
 					 -1, 0);
 
 			if (!kernel_failed(at)) {
 				patch_page = (uint8_t *)at;
+				vm_own(patch_page, PATCH_PAGES_BYTES, false);
 				return true;
 			}
 		}
@@ -97,8 +61,8 @@ static uint8_t *patch_put(uint8_t *at, const void *bytes, size_t size)
 }
 
 // The thunk: keeps the red zone and every register but rax, rcx and r11, which the system call may
-// change too; calls patch_call(&arguments, number); goes on after the site.
-static uint8_t *patch_make_thunk(uint32_t number, const uint8_t *back)
+// change too; calls patch_call(&registers, number, back); goes on after the site.
+static uint8_t *patch_put_thunk(uint8_t *at, uint32_t number, const uint8_t *back)
 {
 	static const uint8_t enter[] = {
 		0x48, 0x8d, 0x64, 0x24, 0x80,       // lea -128(%rsp),%rsp
@@ -108,8 +72,10 @@ static uint8_t *patch_make_thunk(uint32_t number, const uint8_t *back)
 		0x52, 0x56, 0x57,                   // push %rdx, %rsi, %rdi
 		0x48, 0x89, 0xe7,                   // mov %rsp,%rdi
 		0x48, 0x83, 0xe4, 0xf0,             // and $-16,%rsp
-		0xbe,                               // mov $number,%esi
 	};
+	static const uint8_t known[] = { 0xbe };      // mov $number,%esi
+	static const uint8_t any[] = { 0x89, 0xc6 };  // mov %eax,%esi
+	static const uint8_t site[] = { 0x48, 0xba }; // mov $back,%rdx
 	static const uint8_t call[] = { 0x48, 0xb8 }; // mov $patch_call,%rax
 	static const uint8_t leave[] = {
 		0xff, 0xd0,                               // call *%rax
@@ -120,25 +86,88 @@ static uint8_t *patch_make_thunk(uint32_t number, const uint8_t *back)
 		0x48, 0x8d, 0xa4, 0x24, 0x80, 0,    0, 0, // lea 128(%rsp),%rsp
 		0xe9,                                     // jmp back
 	};
-	uint8_t *start = patch_page + patch_used;
-	uint8_t *at = start;
 	uint64_t function = (uint64_t)patch_call;
 	int32_t distance;
 
 	at = patch_put(at, enter, sizeof(enter));
-	at = patch_put(at, &number, 4);
+	if (number == PATCH_ANY) {
+		at = patch_put(at, any, sizeof(any));
+	} else {
+		at = patch_put(at, known, sizeof(known));
+		at = patch_put(at, &number, 4);
+	}
+	at = patch_put(at, site, sizeof(site));
+	at = patch_put(at, &back, 8);
 	at = patch_put(at, call, sizeof(call));
 	at = patch_put(at, &function, 8);
 	at = patch_put(at, leave, sizeof(leave));
 	distance = (int32_t)(back - (at + 4));
+	return patch_put(at, &distance, 4);
+}
+
+// The thunk of syscall(): the instruction that it replaces, then a choice by number. What is not
+// for us is called in place, without touching the stack: it may be clone.
+static uint8_t *patch_put_choice(uint8_t *at, const uint8_t *back)
+{
+	static const uint8_t low[] = {
+		0x4c, 0x8b, 0x4c, 0x24, 0x08, // mov 8(%rsp),%r9
+		0x48, 0x83, 0xf8, 0x3f,       // cmp $63,%rax
+		0x77, 0x17,                   // ja high
+		0x49, 0xbb,                   // mov $wanted,%r11
+	};
+	static const uint8_t plain[] = {
+		0x49, 0x0f, 0xa3, 0xc3, // bt %rax,%r11
+		0x72, 0x34,             // jc ours
+		0x0f, 0x05,             // plain: syscall
+		0xe9,                   // jmp back
+	};
+	static const uint8_t high[] = {
+		0x48, 0x83, 0xf8, __NR_shmdt,                   // cmp $67,%rax
+		0x74, 0x27,                                     // je ours
+		0x4c, 0x8d, 0x98, 0x6b,       0xff, 0xff, 0xff, // lea -149(%rax),%r11
+		0x49, 0x83, 0xfb, 0x03,                         // cmp $3,%r11
+		0x76, 0x1a,                                     // jbe ours
+		0x48, 0x3d, 0xd8, 0x00,       0x00, 0x00,       // cmp $216,%rax
+		0x74, 0x12,                                     // je ours
+		0x48, 0x3d, 0x45, 0x01,       0x00, 0x00,       // cmp $325,%rax
+		0x74, 0x0a,                                     // je ours
+		0x48, 0x3d, 0x49, 0x01,       0x00, 0x00,       // cmp $329,%rax
+		0x74, 0x02,                                     // je ours
+		0xeb, 0xcc,                                     // jmp plain
+	};
+	uint64_t wanted = 1ul << __NR_execve;
+	int32_t distance;
+
+	_Static_assert(__NR_mlock == 149 && __NR_munlockall == 152 && __NR_mlock2 == 325 &&
+			       __NR_remap_file_pages == 216 && __NR_pkey_mprotect == 329,
+		       "as spelled out above");
+	for (uint32_t number = 0; number < 64; number++)
+		if (vm_is_call(number))
+			wanted |= 1ul << number;
+	at = patch_put(at, low, sizeof(low));
+	at = patch_put(at, &wanted, 8);
+	at = patch_put(at, plain, sizeof(plain));
+	distance = (int32_t)(back - (at + 4));
 	at = patch_put(at, &distance, 4);
-	patch_used += PATCH_THUNK_BYTES;
+	at = patch_put(at, high, sizeof(high));
+	return patch_put_thunk(at, PATCH_ANY, back);
+}
+
+static const uint8_t *patch_make_thunk(uint32_t number, const uint8_t *back)
+{
+	uint8_t *start = patch_page + patch_used;
+
+	if (number == PATCH_ANY)
+		patch_put_choice(start, back);
+	else
+		patch_put_thunk(start, number, back);
+	patch_used += number == PATCH_ANY ? 2 * PATCH_THUNK_BYTES : PATCH_THUNK_BYTES;
 	return start;
 }
 
 static bool patch_wanted(uint32_t number)
 {
-	return number == __NR_execve || number == __NR_munmap || number == __NR_mremap;
+	return number == __NR_execve || vm_is_call(number);
 }
 
 static void patch_site(uint8_t *site, uint32_t number)
@@ -150,7 +179,8 @@ static void patch_site(uint8_t *site, uint32_t number)
 	const uint8_t *thunk;
 	int32_t distance;
 
-	if (patch_used + PATCH_THUNK_BYTES > KERNEL_PAGE || !patch_find_page((uintptr_t)site))
+	if (patch_used + 2 * PATCH_THUNK_BYTES > PATCH_PAGES_BYTES ||
+	    !patch_find_page((uintptr_t)site))
 		return;
 	if (kernel_failed(kernel(__NR_mprotect, page, end - page,
 				 KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC)))
@@ -185,6 +215,21 @@ static void patch_function(const struct scope_object *libc, const char *name)
 		patch_range(function, function + PATCH_FUNCTION_BYTES);
 }
 
+// syscall() itself: its last argument comes from the stack, in as many bytes as a mov of a number.
+static void patch_any(const struct scope_object *libc)
+{
+	static const uint8_t pattern[] = { 0x4c, 0x8b, 0x4c, 0x24, 0x08, 0x0f, 0x05 };
+	uint8_t *function = scope_find(libc, "syscall");
+
+	_Static_assert(sizeof(pattern) == PATCH_SITE_BYTES, "a site like the others");
+	for (int i = 0; function && i < PATCH_FUNCTION_BYTES; i++) {
+		if (memcmp(function + i, pattern, sizeof(pattern)) == 0) {
+			patch_site(function + i, PATCH_ANY);
+			return;
+		}
+	}
+}
+
 // The linker shows no names for its own: look through all of its (small) code.
 static void patch_linker(const struct scope_object *object)
 {
@@ -204,18 +249,37 @@ static void patch_linker(const struct scope_object *object)
 
 void patch_start(void)
 {
+	static const char *const functions[] = {
+		"execve",
+		"mmap",
+		"munmap",
+		"mremap",
+		"brk",
+		"madvise",
+		"mprotect",
+		"mlock",
+		"munlock",
+		"mlock2",
+		"shmat",
+		"pkey_mprotect",
+		"shmdt",
+		"mlockall",
+		"munlockall",
+		"posix_madvise",
+		"remap_file_pages",
+	};
 	struct scope_object *libc = NULL;
 	struct scope_object *linker = NULL;
 
 	scope_next("execve", &libc);
 	scope_next("__tls_get_addr", &linker);
-	if (libc) {
-		patch_function(libc, "execve");
-		patch_function(libc, "munmap");
-		patch_function(libc, "mremap");
-	}
+	for (size_t i = 0; libc && i < sizeof(functions) / sizeof(*functions); i++)
+		patch_function(libc, functions[i]);
+	if (libc)
+		patch_any(libc);
 	if (linker && linker != libc)
 		patch_linker(linker);
 	if (patch_page)
-		kernel(__NR_mprotect, patch_page, KERNEL_PAGE, KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+		kernel(__NR_mprotect, patch_page, PATCH_PAGES_BYTES,
+		       KERNEL_PROT_READ | KERNEL_PROT_EXEC);
 }

@@ -13,6 +13,7 @@
 #include "recorder/scope.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
+#include "recorder/vm.h"
 
 struct recording_state *recording_state;
 
@@ -100,6 +101,7 @@ void *recording_pages(size_t bytes, bool wipe_on_fork)
 	at = __atomic_fetch_add(&recording_regions_count, 1, __ATOMIC_RELAXED);
 	if (at < RECORDING_REGIONS_MAX)
 		recording_regions[at] = (struct recording_region){ (uintptr_t)pages, bytes };
+	vm_own(pages, bytes, false);
 	return pages;
 }
 
@@ -138,7 +140,9 @@ void recording_give_back(void *pages, size_t bytes)
 		if (recording_regions[i].start == (uintptr_t)pages)
 			recording_regions[i].bytes = 0;
 	}
-	kernel(__NR_munmap, pages, bytes);
+	// The addresses stay ours: the program could be given them before the trace says that we
+	// had them no more.
+	kernel(__NR_madvise, pages, bytes, KERNEL_MADV_DONTNEED);
 }
 
 void recording_stop(void)
@@ -267,13 +271,18 @@ static void recording_note_shared(void *at, size_t bytes)
 
 	if (i < RECORDING_REGIONS_MAX)
 		recording_shared[i] = (struct recording_region){ (uintptr_t)at, bytes };
+	vm_own(at, bytes, false);
 }
 
 // In a forked child: what the parent had mapped of its segment.
 static void recording_drop_shared(void)
 {
-	for (uint32_t i = 0; i < recording_shared_count && i < RECORDING_REGIONS_MAX; i++)
-		kernel(__NR_munmap, recording_shared[i].start, recording_shared[i].bytes);
+	for (uint32_t i = 0; i < recording_shared_count && i < RECORDING_REGIONS_MAX; i++) {
+		const struct recording_region *region = &recording_shared[i];
+
+		vm_own((const void *)region->start, region->bytes, true);
+		kernel(__NR_munmap, region->start, region->bytes);
+	}
 	recording_shared_count = 0;
 }
 
@@ -348,6 +357,7 @@ static bool recording_join(struct recording_state *state)
 	joined = recording_map_all(state, &welcome, descriptors);
 	kernel(__NR_close, descriptors[0]);
 	kernel(__NR_close, descriptors[1]);
+	state->copy = recording_image != 0;
 	recording_image = welcome.image;
 	return joined;
 }

@@ -12,6 +12,8 @@
 #include "wire/lane_event.h"
 #include "wire/segment.h"
 
+#include <stdbool.h>
+
 enum recording_phase {
 	RECORDING_NEW = 0, // not started, or a forked child that has not noticed yet
 	RECORDING_ON = 1,
@@ -20,6 +22,14 @@ enum recording_phase {
 };
 
 struct lane;
+
+enum { RECORDING_FILES_MAX = 1024 };
+
+// A mapped file that the collector was told of.
+struct recording_file {
+	uint64_t device, inode;
+	uint32_t id; // 0: free
+};
 
 // Wiped in a forked child.
 struct recording_state {
@@ -40,6 +50,13 @@ struct recording_state {
 	struct lane *lanes[SEGMENT_LANES_MAX];
 	uint64_t notes_head;
 	uint8_t *notes_ring;
+	bool copy;              // a forked child: its memory is its parent's
+	uint32_t baseline_told; // what was mapped at the beginning
+	uint32_t own_telling;   // somebody tells of our own mappings (vm.c)
+	_Atomic int files_lock; // files and file_path
+	uint32_t files_count;
+	struct recording_file files[RECORDING_FILES_MAX]; // by hash; what collides is told again
+	char file_path[4096];
 };
 
 // Never NULL once recording_begin has returned true.

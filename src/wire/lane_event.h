@@ -47,6 +47,7 @@ enum lane_type {
 	LANE_TIME64 = 9,        // u64 absolute nanoseconds since began_ns follow the head
 	LANE_THREAD = 10,       // u32 tid, u8[16] name (NUL-padded): whose the lane is from here on
 	LANE_EXTRA = 11,        // u16 kind, u16 length, bytes: skipped when not known
+	LANE_VM = 13,           // a call on virtual memory: see struct lane_vm
 };
 
 // Kinds of LANE_EXTRA.
@@ -81,6 +82,67 @@ enum lane_flag {
 	LANE_OWNER = 1 << 14,
 	LANE_MARK = 1 << 15,
 };
+
+// A LANE_VM record: the head (with LANE_TIME, LANE_OWNER, LANE_STACK, LANE_VM_HAS_STACK alone),
+// time, owner, this, the edit. A call that takes memory is one record, after it. One that gives
+// memory back is two that follow each other in the lane: LANE_VM_BEGIN with its arguments before
+// the call, and LANE_VM_END with its result (error, and address where that is one) behind it. All
+// of a process are ordered by the slot of one address, LANE_VM_ADDRESS, whatever memory they speak
+// of; an END has no place in that order.
+struct lane_vm {
+	uint8_t part;   // enum lane_vm_part
+	uint8_t kind;   // enum lane_vm_kind
+	uint8_t origin; // enum lane_vm_origin
+	uint8_t reserved;
+	uint16_t error; // errno; 0: the call succeeded
+	uint16_t reserved2;
+	uint32_t protection;
+	uint32_t flags;
+	uint32_t file; // the image's number, as NOTE_FILE told it; 0: none
+	uint32_t reserved3;
+	uint64_t address; // the result; for brk the new break; else what was asked for
+	uint64_t size;
+	uint64_t old_address; // mremap; for brk the break before
+	uint64_t old_size;    // mremap
+	uint64_t offset;      // in the file
+};
+
+_Static_assert(sizeof(struct lane_vm) == 64, "as it lies in a lane");
+
+#define LANE_VM_ADDRESS UINT64_C(0)
+
+enum {
+	LANE_VM_HAS_STACK = 1 << LANE_ADDRESS_SHIFT, // the lane's current stack is the call's
+};
+
+enum lane_vm_part { LANE_VM_WHOLE = 0, LANE_VM_BEGIN = 1, LANE_VM_END = 2 };
+
+enum lane_vm_kind {
+	LANE_VM_MMAP = 32, // to LANE_VM_UNMAPPED: the numbers of the trace
+	LANE_VM_MUNMAP = 33,
+	LANE_VM_MREMAP = 34,
+	LANE_VM_BRK = 35,
+	LANE_VM_MPROTECT = 36,
+	LANE_VM_MADVISE = 37,
+	LANE_VM_MLOCK = 38,
+	LANE_VM_SHMAT = 39,
+	LANE_VM_SHMDT = 40,
+	LANE_VM_REMAP = 41,
+	LANE_VM_MAPPED = 42,
+	LANE_VM_UNMAPPED = 43,
+	LANE_VM_BASELINE = 64, // here belongs what the NOTE_MAPS before it list
+};
+
+enum lane_vm_origin {
+	LANE_VM_PROGRAM = 0, // the numbers of the trace
+	LANE_VM_ALLOCATOR = 1,
+	LANE_VM_LIBC = 2,
+	LANE_VM_LOADER = 3,
+	LANE_VM_RECORDER = 4,
+};
+
+// The flags of LANE_VM_MLOCK.
+enum { LANE_VM_UNLOCK = 0, LANE_VM_LOCK = 1, LANE_VM_LOCK_ALL = 2, LANE_VM_UNLOCK_ALL = 3 };
 
 enum lane_push_flag {
 	LANE_PUSH_MASK = 0x3fff,
@@ -135,6 +197,10 @@ enum note_type {
 	// As NOTE_MARK, but for the name u8: 1 from here on allocations are not recorded, 0 they
 	// are again.
 	NOTE_PAUSE = 10,
+	// u32 file id (from 1), u64 device (major << 20 | minor), u64 inode, then the path. The
+	// last one of an id counts.
+	NOTE_FILE = 16,
+	NOTE_MAPS = 17, // a part of /proc/self/maps as text; a LANE_VM_BASELINE follows
 };
 
 // Why a new image will not be seen, as far as the exec'ing process can tell. 0: it will.

@@ -1,0 +1,23 @@
+// file_table: the files that were mapped, each told to the trace once.
+#ifndef COLLECT_FILE_TABLE_H
+#define COLLECT_FILE_TABLE_H
+
+#include "base/map.h"
+#include "trace/writer.h"
+
+struct file_table {
+	struct writer *writer; // borrowed
+	struct map map;        // hash to index in `files`, + 1; a taken hash moves on by one
+	struct trace_file *files;
+	size_t count, capacity;
+};
+
+void file_table_init(struct file_table *table, struct writer *writer);
+void file_table_fini(struct file_table *table); // accepts { 0 }
+
+// The trace's id of a file, which is new if it was not met before. `path` has `length` bytes. An
+// empty path and inode 0 are no file: 0.
+file_id file_table_put(struct file_table *table, uint64_t device, uint64_t inode, const char *path,
+		       size_t length);
+
+#endif

@@ -1,0 +1,166 @@
+#include "collect/mappings.h"
+
+#include "base/mem.h"
+#include "collect/maps_text.h"
+
+#include <string.h>
+#include <time.h>
+
+enum {
+	CALL_WAIT_NS = 100000000, // for the end of a call
+	CALL_NAP_NS = 50000,
+	FILES_MAX = 1 << 20, // that an image may number
+	MAP_SHARED_FLAG = 1,
+	MAP_PRIVATE_FLAG = 2,
+	MAP_ANONYMOUS_FLAG = 0x20,
+	MAP_GROWSDOWN_FLAG = 0x100,
+};
+
+void mappings_file(struct image *image, uint32_t number, uint64_t device, uint64_t inode,
+		   const char *path, size_t length)
+{
+	size_t before = image->files_capacity;
+
+	if (number == 0 || number > FILES_MAX)
+		return;
+	if (number >= before) {
+		image->files = mem_grow(image->files, &image->files_capacity, number + 1u,
+					sizeof *image->files);
+		memset(image->files + before, 0,
+		       (image->files_capacity - before) * sizeof *image->files);
+	}
+	image->files[number] = file_table_put(&image->ledger->files, device, inode, path, length);
+}
+
+// The call is still in the kernel. Give it time to come back.
+static void wait_for_end(struct stream *stream)
+{
+	const struct image *image = stream->image;
+	const struct timespec nap = { .tv_nsec = CALL_NAP_NS };
+
+	for (int naps = 0; naps < CALL_WAIT_NS / CALL_NAP_NS; naps++) {
+		uint64_t head = atomic_load_explicit(&image->share.lanes[stream->lane].head,
+						     memory_order_acquire);
+
+		if (lane_reader_complete(&stream->reader, head) || image->final)
+			return;
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void put(struct ledger *ledger, const struct trace_event *event)
+{
+	ledger->kinds[event->kind]++;
+	writer_event(ledger->writer, event);
+}
+
+static bool ends_with(const struct maps_line *line, const char *tail)
+{
+	size_t length = strlen(tail);
+
+	return line->path_length >= length &&
+	       memcmp(line->path + line->path_length - length, tail, length) == 0;
+}
+
+static bool begins_with(const struct maps_line *line, const char *head)
+{
+	size_t length = strlen(head);
+
+	return line->path_length >= length && memcmp(line->path, head, length) == 0;
+}
+
+// Who put a mapping there that was there before us. Anonymous memory is an object's bss, or the
+// linker's own: `before` is whose the mapping below it is.
+static uint8_t origin_of(const struct image *image, const struct maps_line *line, uint8_t before)
+{
+	if (begins_with(line, "[heap]"))
+		return TRACE_ORIGIN_ALLOCATOR;
+	if (begins_with(line, "["))
+		return TRACE_ORIGIN_KERNEL;
+	if (begins_with(line, "/memfd:tidemark") || ends_with(line, "/libtidemark.so"))
+		return TRACE_ORIGIN_RECORDER;
+	if (line->path_length == 0)
+		return before;
+	if (line->path_length == strlen(image->arrival->exe) &&
+	    memcmp(line->path, image->arrival->exe, line->path_length) == 0)
+		return TRACE_ORIGIN_KERNEL;
+	return TRACE_ORIGIN_LOADER;
+}
+
+// What was mapped when the recording of the image began.
+static void put_baseline(struct ledger *ledger, struct stream *stream)
+{
+	struct image *image = stream->image;
+	const char *at = str_get(&image->maps), *end = at + image->maps.length;
+	struct maps_line line, last = { 0 };
+	uint8_t origin = TRACE_ORIGIN_LOADER;
+
+	while (at < end) {
+		struct trace_vm vm = { 0 };
+		struct trace_event event = {
+			.kind = TRACE_MAPPED,
+			.time_ns = ledger->now_ns,
+			.thread = stream->thread,
+			.vm = &vm,
+		};
+
+		if (!maps_text_next(&at, end, &line))
+			continue;
+		if (line.path_length == 0 && line.start != last.end)
+			origin = TRACE_ORIGIN_LOADER;
+		origin = origin_of(image, &line, origin);
+		last = line;
+		event.address = line.start;
+		event.size = line.end - line.start;
+		vm.protection = line.protection;
+		vm.flags = line.shared ? MAP_SHARED_FLAG : MAP_PRIVATE_FLAG;
+		if (line.inode == 0)
+			vm.flags |= MAP_ANONYMOUS_FLAG;
+		if (begins_with(&line, "[stack]"))
+			vm.flags |= MAP_GROWSDOWN_FLAG;
+		vm.offset = line.offset;
+		vm.file = file_table_put(&ledger->files, line.device, line.inode, line.path,
+					 line.path_length);
+		vm.origin = origin;
+		put(ledger, &event);
+	}
+	str_clear(&image->maps);
+}
+
+void mappings_event(struct ledger *ledger, struct stream *stream)
+{
+	const struct lane_item *item = &stream->items[stream->first];
+	struct lane_reader *reader = &stream->reader;
+	const struct image *image = stream->image;
+	struct lane_vm call;
+	struct trace_event event = { .time_ns = ledger_time(ledger, item->time_ns) };
+	struct trace_vm vm;
+
+	if (lane_reader_vm(reader)->open)
+		wait_for_end(stream);
+	call = lane_reader_take_vm(reader);
+	ledger_stream_thread(ledger, stream);
+	if (call.kind == LANE_VM_BASELINE) {
+		put_baseline(ledger, stream);
+		return;
+	}
+	if (call.kind < LANE_VM_MMAP || call.kind > LANE_VM_UNMAPPED)
+		return; // of a newer recorder
+	vm = (struct trace_vm){
+		.old_size = call.old_size,
+		.offset = call.offset,
+		.protection = call.protection,
+		.flags = call.flags,
+		.file = call.file < image->files_capacity ? image->files[call.file] : 0,
+		.error = call.error,
+		.origin = call.origin,
+	};
+	event.kind = call.kind;
+	event.address = call.address;
+	event.old_address = call.old_address;
+	event.size = call.size;
+	event.stack = item->stack;
+	event.thread = stream->thread;
+	event.vm = &vm;
+	put(ledger, &event);
+}

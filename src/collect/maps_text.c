@@ -1,0 +1,57 @@
+#include "collect/maps_text.h"
+
+#include <string.h>
+
+// What is left of a line.
+struct words {
+	const char *at, *end;
+	bool bad;
+};
+
+static uint64_t take_number(struct words *words, unsigned base, char behind)
+{
+	uint64_t value = 0;
+	const char *start = words->at;
+
+	for (; words->at < words->end; words->at++) {
+		char c = *words->at;
+		unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+				 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+							: base;
+
+		if (digit >= base)
+			break;
+		value = value * base + digit;
+	}
+	if (words->at == start || (words->at < words->end && *words->at != behind))
+		words->bad = true;
+	if (words->at < words->end)
+		words->at++;
+	return value;
+}
+
+bool maps_text_next(const char **text, const char *end, struct maps_line *line)
+{
+	const char *stop = memchr(*text, '\n', (size_t)(end - *text));
+	struct words words = { .at = *text, .end = stop ? stop : end };
+
+	*text = stop ? stop + 1 : end;
+	*line = (struct maps_line){ 0 };
+	line->start = take_number(&words, 16, '-');
+	line->end = take_number(&words, 16, ' ');
+	if (words.bad || words.end - words.at < 5 || words.at[4] != ' ')
+		return false;
+	line->protection = (words.at[0] == 'r' ? 1u : 0) | (words.at[1] == 'w' ? 2u : 0) |
+			   (words.at[2] == 'x' ? 4u : 0);
+	line->shared = words.at[3] == 's';
+	words.at += 5;
+	line->offset = take_number(&words, 16, ' ');
+	line->device = take_number(&words, 16, ':') << 20;
+	line->device |= take_number(&words, 16, ' ');
+	line->inode = take_number(&words, 10, ' ');
+	while (words.at < words.end && *words.at == ' ')
+		words.at++;
+	line->path = words.at;
+	line->path_length = (size_t)(words.end - words.at);
+	return !words.bad && line->start < line->end;
+}

@@ -1,0 +1,22 @@
+// maps_text: the kernel's list of a process's mappings, /proc/PID/maps or smaps, line by line.
+#ifndef COLLECT_MAPS_TEXT_H
+#define COLLECT_MAPS_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct maps_line {
+	uint64_t start, end, offset;
+	uint64_t device, inode; // major << 20 | minor
+	uint32_t protection;    // PROT_*
+	bool shared;
+	const char *path; // borrowed from the text, not ended by a NUL
+	size_t path_length;
+};
+
+// Take the line that begins at `*text` apart and move behind it. False if it is not of a mapping
+// (`*text` is behind it then too).
+bool maps_text_next(const char **text, const char *end, struct maps_line *line);
+
+#endif
