@@ -22,6 +22,7 @@ enum {
 	RECORD_FREE_STACKS,
 	RECORD_SAMPLE,
 	RECORD_VERIFY_STACKS,
+	RECORD_RSS_EXACT,
 	RECORD_CLOCK,
 	RECORD_PAUSED,
 	RECORD_NO_FOLLOW,
@@ -40,6 +41,8 @@ static const struct option_row record_options[] = {
 	  "record one allocation in BYTES of them, at random (512K): for production" },
 	{ RECORD_VERIFY_STACKS, 0, "verify-stacks", NULL,
 	  "walk every stack a second time, without the cache, and count differences (slow)" },
+	{ RECORD_RSS_EXACT, 0, "rss-exact", NULL,
+	  "a snapshot of memory at every 1 % of growth, whatever it costs (default 10 %)" },
 	{ RECORD_CLOCK, 0, "clock", "tick|ns",
 	  "time events by a tick of 100 us (default), or each event by itself" },
 	{ RECORD_PAUSED, 0, "paused", NULL,
@@ -144,6 +147,9 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			break;
 		case RECORD_VERIFY_STACKS:
 			record_add_option(record, SEGMENT_VERIFY, "verify-stacks");
+			break;
+		case RECORD_RSS_EXACT:
+			record_add_option(record, SEGMENT_RSS_EXACT, "rss-exact");
 			break;
 		case RECORD_PAUSED:
 			record_add_option(record, SEGMENT_PAUSED, "paused");

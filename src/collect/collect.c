@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "collect/bulletin.h"
+#include "collect/looks.h"
 #include "collect/merge.h"
 #include "collect/roster.h"
 #include "collect/sampler.h"
@@ -33,6 +34,7 @@ struct collector {
 	struct roster roster;
 	struct merge merge;
 	struct sampler sampler;
+	struct looks looks;
 	bool held;         // the order waits for a fork's child
 	bool main_ended;   // the launcher has nothing more to run
 	bool stopping;     // somebody wants us to finish now
@@ -138,6 +140,7 @@ static uint64_t pass(struct collector *collector)
 		for (image = roster->images; image != NULL; image = image->next)
 			bulletin_check_exec(image, look_ns, false);
 		sampler_run(&collector->sampler, roster, look_ns);
+		looks_pass(&collector->looks);
 		roster_end(roster, false);
 		roster_settle(roster);
 	}
@@ -212,6 +215,7 @@ static void run(struct collector *collector)
 		uint64_t events;
 
 		handle_events(collector);
+		looks_serve(&collector->looks);
 		events = pass(collector);
 		if (!writer_ok(collector->writer, &collector->why)) {
 			give_up(collector);
@@ -376,6 +380,8 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 	collector->ledger.fold_ns = 2 * info->tick_ns;
 	roster_init(&collector->roster, &collector->ledger, &collector->tick,
 		    !(options->segment_options & SEGMENT_NO_FOLLOW));
+	looks_init(&collector->looks, &collector->roster, &collector->tick,
+		   options->segment_options & SEGMENT_RSS_EXACT);
 	merge_init(&collector->merge, &collector->ledger, roster_special, &collector->roster);
 	collector->sleep_ns = SLEEP_MIN_NS;
 	collector->flush_ns = FLUSH_NS;

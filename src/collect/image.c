@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "collect/bulletin.h"
+#include "trace/snapshot.h"
 #include "wire/compiler.h"
 
 #include <string.h>
@@ -61,6 +62,8 @@ void image_close(struct image *image)
 	mem_free(image->files);
 	image->files = NULL;
 	str_fini(&image->maps);
+	snapshot_fini(&image->look);
+	image->look_open = false;
 	mem_free(image->exec.path);
 	mem_free(image->vfork_exec.path);
 	memset(&image->share, 0, sizeof image->share);

@@ -92,6 +92,13 @@ struct image {
 	bool final;      // over since before this pass: what is seen is all there is
 	uint64_t exited_ns;
 	uint64_t resident; // last sample
+	uint64_t resident_max;
+	uint64_t look_resident; // the sample by which the last snapshot was taken
+	struct trace_snapshot look;
+	bool look_child; // of a recorded process
+	bool look_open;  // it is taken, and its end has no place yet
+	bool look_asked; // by the guest, whose lane has its marks
+	uint32_t look_passes;
 };
 
 // Takes the arrival over.

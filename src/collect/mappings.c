@@ -1,6 +1,7 @@
 #include "collect/mappings.h"
 
 #include "base/mem.h"
+#include "collect/looks.h"
 #include "collect/maps_text.h"
 
 #include <string.h>
@@ -144,6 +145,10 @@ void mappings_event(struct ledger *ledger, struct stream *stream)
 		put_baseline(ledger, stream);
 		return;
 	}
+	if (call.kind == LANE_VM_LOOK_BEGIN)
+		looks_begin(stream->image);
+	if (call.kind == LANE_VM_LOOK_END)
+		looks_end(stream->image);
 	if (call.kind < LANE_VM_MMAP || call.kind > LANE_VM_UNMAPPED)
 		return; // of a newer recorder
 	vm = (struct trace_vm){

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "collect/bulletin.h"
+#include "collect/looks.h"
 #include "collect/peer.h"
 
 #include <string.h>
@@ -166,6 +167,7 @@ static void begin(struct roster *roster, struct image *image)
 	append(&roster->images, image);
 	image->process = writer_add_process(roster->ledger->writer, &process);
 	image->begun = true;
+	looks_welcome(image, process.parent != TRACE_NONE);
 	roster->began_count++;
 	roster->ledger->processes_count++;
 	roster->parents = mem_grow(roster->parents, &roster->parents_capacity,
@@ -411,6 +413,7 @@ static bool tell_end(struct roster *roster, struct image *image, bool running)
 	bulletin_check_exec(image, tick_now(roster->tick), !running && !image->replaced);
 	ledger_time(roster->ledger, running ? tick_now(roster->tick) : image->exited_ns);
 	take_counts(roster, image);
+	looks_finish(image);
 	writer_process_end(roster->ledger->writer, image->process, roster->ledger->now_ns, exit,
 			   value);
 	image->end_told = true;

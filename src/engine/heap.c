@@ -69,6 +69,8 @@ struct heap {
 	size_t variances_capacity;
 
 	bool finished;
+	void (*on_vm)(void *context, const struct trace_event *event);
+	void *on_vm_context;
 };
 
 struct heap *heap_new(const struct query *query)
@@ -657,9 +659,18 @@ static enum reader_item read_batch(struct heap *heap, struct reader *reader,
 			learn(heap, reader);
 		if (event->stack >= reader_stacks_count(reader))
 			event->stack = 0;
+		if (event->vm != NULL && heap->on_vm)
+			heap->on_vm(heap->on_vm_context, event);
 		expect(heap, event);
 	}
 	return item;
+}
+
+void heap_on_vm(struct heap *heap, void (*on_vm)(void *context, const struct trace_event *event),
+		void *context)
+{
+	heap->on_vm = on_vm;
+	heap->on_vm_context = context;
 }
 
 void heap_read(struct heap *heap, struct reader *reader, struct progress *progress,

@@ -54,6 +54,9 @@ struct recording_state {
 	uint32_t baseline_told; // what was mapped at the beginning
 	uint32_t own_telling;   // somebody tells of our own mappings (vm.c)
 	_Atomic int files_lock; // files and file_path
+	uint64_t rss_before;    // resident memory that was the last image's (peak.c)
+	uint64_t look_ns;       // when the kernel was last asked for it
+	uint32_t looking;       // a thread waits for a snapshot
 	uint32_t files_count;
 	struct recording_file files[RECORDING_FILES_MAX]; // by hash; what collides is told again
 	char file_path[4096];

@@ -6,6 +6,7 @@
 #include "recorder/event.h"
 #include "recorder/notes.h"
 #include "recorder/order.h"
+#include "recorder/peak.h"
 #include "recorder/scope.h"
 #include "recorder/text.h"
 
@@ -18,6 +19,9 @@ enum {
 	VM_SHM_EXEC = 0x8000,
 	VM_IPC_STAT = 2,
 	VM_ENOMEM = 12,
+	VM_RELEASE_MIN = 64 << 10, // bytes given back before which the peak may be
+	VM_MADV_FREE = 8,
+	VM_MADV_REMOVE = 9,
 };
 
 // Where code lies whose calls have another origin than the program's.
@@ -268,6 +272,32 @@ static struct vm_door vm_enter(void)
 	return door;
 }
 
+// A snapshot of all memory, between two records of the lane.
+static COLD void vm_look(struct lane *lane, enum peak_reason reason)
+{
+	struct lane_vm begin = { .kind = LANE_VM_LOOK_BEGIN }, end = { .kind = LANE_VM_LOOK_END };
+	uint32_t idle = 0;
+
+	if (!__atomic_compare_exchange_n(&recording_state->looking, &idle, 1, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	if (vm_room(lane) && vm_put(lane, &begin, NULL, 0)) {
+		peak_wait(reason);
+		if (vm_room(lane))
+			vm_put(lane, &end, NULL, 0);
+	}
+	__atomic_store_n(&recording_state->looking, 0, __ATOMIC_RELEASE);
+}
+
+// Before so many bytes are given back: is this the peak?
+static void vm_before_release(struct lane *lane, uint64_t bytes)
+{
+	if (bytes >= VM_RELEASE_MIN && lane && peak_due()) {
+		vm_look(lane, PEAK_RELEASE);
+		vm_room(lane);
+	}
+}
+
 // A call that takes memory: it has been made.
 static long vm_after(struct vm_registers *call, uintptr_t back, struct lane_vm *record, long result)
 {
@@ -281,15 +311,16 @@ static long vm_after(struct vm_registers *call, uintptr_t back, struct lane_vm *
 	return result;
 }
 
-// A call that gives memory back: record, make it, record how it went.
+// A call that gives `released` bytes back: record, make it, record how it went.
 static long vm_around(struct vm_registers *call, long number, uintptr_t back,
-		      struct lane_vm *record)
+		      struct lane_vm *record, uint64_t released)
 {
 	struct vm_door door = vm_enter();
 	struct lane_vm end = { .part = LANE_VM_END };
 	long result;
 
 	record->part = LANE_VM_BEGIN;
+	vm_before_release(door.lane, released);
 	if (door.lane && !vm_put(door.lane, record, call, back))
 		vm_leave(&door);
 	result = vm_relay(call, number);
@@ -407,7 +438,7 @@ static long vm_mmap(struct vm_registers *call, uintptr_t back)
 	}
 	if ((flags & KERNEL_MAP_FIXED) && !(flags & KERNEL_MAP_FIXED_NOREPLACE)) {
 		vm_forget();
-		result = vm_around(call, __NR_mmap, back, &record);
+		result = vm_around(call, __NR_mmap, back, &record, record.size);
 		vm_forget();
 		return result;
 	}
@@ -425,7 +456,7 @@ static long vm_munmap(struct vm_registers *call, uintptr_t back)
 	long result;
 
 	vm_forget_code((uintptr_t)call->a, (uintptr_t)call->b);
-	result = vm_around(call, __NR_munmap, back, &record);
+	result = vm_around(call, __NR_munmap, back, &record, record.size);
 	vm_forget();
 	return result;
 }
@@ -443,7 +474,8 @@ static long vm_mremap(struct vm_registers *call, uintptr_t back)
 	long result;
 
 	vm_forget();
-	result = vm_around(call, __NR_mremap, back, &record);
+	result = vm_around(call, __NR_mremap, back, &record,
+			   record.old_size > record.size ? record.old_size - record.size : 0);
 	vm_forget();
 	return result;
 }
@@ -458,7 +490,7 @@ static long vm_brk(struct vm_registers *call, uintptr_t back)
 	long result;
 
 	if (wanted && wanted < old)
-		return vm_around(call, __NR_brk, back, &record);
+		return vm_around(call, __NR_brk, back, &record, old - wanted);
 	result = vm_relay(call, __NR_brk);
 	if (wanted && (uint64_t)result != wanted)
 		record.error = VM_ENOMEM;
@@ -488,6 +520,15 @@ static long vm_change(struct vm_registers *call, long number, uintptr_t back, ui
 	if (number == __NR_remap_file_pages) {
 		record.offset = (uint64_t)call->d * KERNEL_PAGE;
 		record.flags = (uint32_t)call->e;
+	}
+	if (number == __NR_madvise &&
+	    (record.flags == KERNEL_MADV_DONTNEED || record.flags == VM_MADV_FREE ||
+	     record.flags == VM_MADV_REMOVE) &&
+	    record.size >= VM_RELEASE_MIN) {
+		struct vm_door door = vm_enter();
+
+		vm_before_release(door.lane, record.size);
+		vm_leave(&door);
 	}
 	return vm_after(call, back, &record, vm_relay(call, number));
 }
@@ -525,7 +566,7 @@ static long vm_shmat(struct vm_registers *call, uintptr_t back)
 	if (!kernel_failed(kernel(__NR_shmctl, call->a, VM_IPC_STAT, &segment)))
 		record.size = segment.size;
 	if (flags & VM_MAP_REMAP) {
-		result = vm_around(call, __NR_shmat, back, &record);
+		result = vm_around(call, __NR_shmat, back, &record, 0);
 	} else {
 		result = vm_relay(call, __NR_shmat);
 		if (!kernel_failed(result))
@@ -547,7 +588,7 @@ static long vm_shmdt(struct vm_registers *call, uintptr_t back)
 	if (segment->address == record.address)
 		record.size = segment->size;
 	vm_forget();
-	result = vm_around(call, __NR_shmdt, back, &record);
+	result = vm_around(call, __NR_shmdt, back, &record, record.size);
 	vm_forget();
 	return result;
 }
@@ -643,9 +684,24 @@ void vm_begin(struct lane *lane)
 	if (__atomic_compare_exchange_n(&state->baseline_told, &untold, 1, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED) &&
 	    !state->copy && vm_room(lane)) {
+		peak_start();
 		vm_tell_maps();
 		vm_put(lane, &record, NULL, 0);
 	}
 	vm_tell_own(lane);
 	lane->limit = lane->open_limit;
+}
+
+// The last moment that is ours: all of the program's own work is done.
+__attribute__((destructor)) static void vm_finish(void)
+{
+	struct vm_door door;
+
+	if (recording_phase() != RECORDING_ON || !recording_state->baseline_told ||
+	    !peak_affordable())
+		return;
+	door = vm_enter();
+	if (door.lane)
+		vm_look(door.lane, PEAK_EXIT);
+	vm_leave(&door);
 }

@@ -20,6 +20,14 @@ static void warn(struct report *report, struct str *text)
 	report->warnings[report->warnings_count++] = str_take(text);
 }
 
+static void take_vm(void *context, const struct trace_event *event)
+{
+	struct report *report = context;
+
+	space_learn(report->space, report->reader);
+	space_add_event(report->space, event);
+}
+
 // What the recording wanted its user to know.
 static void keep_note(void *context, const struct trace_note *note)
 {
@@ -29,6 +37,11 @@ static void keep_note(void *context, const struct trace_note *note)
 	struct str text = { 0 };
 	struct str who = { 0 };
 
+	space_learn(report->space, report->reader);
+	space_add_note(report->space, note);
+	if ((note->kind == TRACE_NOTE_RSS || note->kind == TRACE_NOTE_RSS_MAX) &&
+	    note->value > report->rss_peak_bytes)
+		report->rss_peak_bytes = note->value;
 	if (report->warnings_count >= MESSAGES_MAX)
 		return;
 	if (process)
@@ -157,6 +170,8 @@ struct report *report_new(struct reader *reader, const struct report_options *op
 	}
 	report->heap = heap_new(&report->selection.query);
 	progress_begin(&progress, options->progress, "reading", reader_bytes(reader));
+	report->space = space_new(NULL);
+	heap_on_vm(report->heap, take_vm, report);
 	heap_read(report->heap, reader, &progress, keep_note, report);
 	progress_end(&progress);
 	report->complete = reader_ok(reader, &damage);
@@ -178,6 +193,7 @@ void report_free(struct report *report)
 	mem_free(report->warnings);
 	sites_fini(&report->sites);
 	heap_free(report->heap);
+	space_free(report->space);
 	selection_fini(&report->selection);
 	names_free(report->names);
 	symbols_free(report->symbols);

@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "base/sink.h"
 #include "engine/heap.h"
+#include "engine/space.h"
 #include "report/names.h"
 #include "report/selection.h"
 #include "report/sites.h"
@@ -34,6 +35,8 @@ struct report {
 	struct names *names;
 	struct selection selection;
 	struct heap *heap;
+	struct space *space;     // virtual memory, of the whole trace
+	uint64_t rss_peak_bytes; // the highest resident memory of any process; 0: not known
 	struct sites sites;
 	bool complete;
 	uint64_t losses_told; // events lost, as far as a warning speaks of them

@@ -132,6 +132,29 @@ static void write_errors(struct json *json, const struct report *report)
 	json_object_end(json);
 }
 
+// Calls on virtual memory, tidemark's own left out.
+static void write_vm(struct json *json, const struct report *report)
+{
+	const struct space_totals *totals = space_all(report->space);
+
+	json_key(json, "vm");
+	json_object_begin(json);
+	json_key(json, "calls");
+	json_object_begin(json);
+	for (int call = 0; call < SPACE_CALLS_COUNT; call++) {
+		json_key(json, space_call_word((enum space_call)call));
+		lines_json_begin(json);
+		json_kv_u64(json, "count", totals->calls[call].count);
+		json_kv_u64(json, "failed", totals->calls[call].failed);
+		json_kv_u64(json, "bytes", totals->calls[call].bytes);
+		lines_json_end(json);
+	}
+	json_object_end(json);
+	json_kv_u64(json, "peak_bytes", totals->committed_peak_bytes);
+	json_kv_u64(json, "rss_peak_bytes", report->rss_peak_bytes);
+	json_object_end(json);
+}
+
 static void write_heap(struct json *json, const struct report *report)
 {
 	const struct heap_totals *totals = heap_totals(report->heap);
@@ -193,6 +216,7 @@ static void write(struct report *report, struct sink *sink)
 	json_kv_string(&json, "schema", "tidemark-report-1");
 	write_trace(&json, report);
 	write_heap(&json, report);
+	write_vm(&json, report);
 	json_key(&json, "sites");
 	json_object_begin(&json);
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {

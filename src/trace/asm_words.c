@@ -45,6 +45,7 @@ static const char *const notes[] = {
 	[TRACE_NOTE_THREAD_NAME] = "thread-name",
 	[TRACE_NOTE_PAUSE] = "pause",
 	[TRACE_NOTE_RESUME] = "resume",
+	[TRACE_NOTE_RSS_MAX] = "rss-max",
 };
 
 enum {

@@ -138,6 +138,7 @@ static bool note_makes_sense(const struct trace_note *note)
 	case TRACE_NOTE_PROCESS_START:
 	case TRACE_NOTE_PROCESS_END:
 	case TRACE_NOTE_RSS:
+	case TRACE_NOTE_RSS_MAX:
 	case TRACE_NOTE_MODULE_GONE:
 		return note->process != TRACE_NONE;
 	case TRACE_NOTE_THREAD_NAME:

@@ -265,8 +265,9 @@ enum trace_note_kind {
 	TRACE_NOTE_MODULE_GONE = 8,   // process, value: module id
 	TRACE_NOTE_THREAD_NAME = 9,   // thread, text: its name from here on
 	// 10 is reserved.
-	TRACE_NOTE_PAUSE = 11,  // process, thread: allocations are not recorded from here on
-	TRACE_NOTE_RESUME = 12, // process, thread: they are again
+	TRACE_NOTE_PAUSE = 11,   // process, thread: allocations are not recorded from here on
+	TRACE_NOTE_RESUME = 12,  // process, thread: they are again
+	TRACE_NOTE_RSS_MAX = 13, // process, value: the highest resident memory of all, bytes
 };
 
 // Something with a place in the order that is not a call on memory: it stands before the event

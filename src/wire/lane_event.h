@@ -130,7 +130,9 @@ enum lane_vm_kind {
 	LANE_VM_REMAP = 41,
 	LANE_VM_MAPPED = 42,
 	LANE_VM_UNMAPPED = 43,
-	LANE_VM_BASELINE = 64, // here belongs what the NOTE_MAPS before it list
+	LANE_VM_LOOK_BEGIN = 65, // the guest waits for a snapshot of its memory, from here
+	LANE_VM_LOOK_END = 66,   // to here
+	LANE_VM_BASELINE = 64,   // here belongs what the NOTE_MAPS before it list
 };
 
 enum lane_vm_origin {

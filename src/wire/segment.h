@@ -126,6 +126,9 @@ struct segment_clock {
 	// A futex word. A guest whose lane has become half full adds 1 and wakes it, and so does
 	// one that waits for room; the collector sleeps on it between two looks at the lanes.
 	_Alignas(64) _Atomic uint32_t bell;
+
+	// By the collector: before this time no guest asks for a snapshot of its memory.
+	_Atomic uint64_t look_after_ns;
 };
 
 #define SEGMENT_CLOCK_STOP UINT64_MAX
@@ -137,6 +140,7 @@ enum segment_option {
 	SEGMENT_NO_FOLLOW = 1 << 2,   // do not record children
 	SEGMENT_PAUSED = 1 << 3,      // a fresh image begins without recording allocations
 	SEGMENT_VERIFY = 1 << 4,      // walk every stack again without the cache, and compare
+	SEGMENT_RSS_EXACT = 1 << 5,   // a snapshot whenever resident memory grew by 1 %
 };
 
 enum segment_start {
@@ -173,6 +177,13 @@ struct segment_welcome {
 	uint64_t segment_bytes;
 };
 
+enum segment_look {
+	SEGMENT_LOOK_IDLE = 0,
+	SEGMENT_LOOK_ASKED = 1,
+	SEGMENT_LOOK_TAKING = 2,
+	SEGMENT_LOOK_DONE = 3,
+};
+
 // The header of a segment.
 struct segment {
 	uint32_t magic;
@@ -194,6 +205,14 @@ struct segment {
 	_Atomic uint64_t mismatched;               // of them: the two walks differ
 	_Atomic uint32_t exit_noted;               // 1: exit_status holds what _exit was given
 	_Atomic uint32_t exit_status;
+	_Atomic uint64_t rss_max; // highest resident memory that the guest has seen, bytes
+
+	// Snapshots of the guest's memory. A guest sets the reason, then ASKED, rings the bell and
+	// waits on the word; the collector sets TAKING, and DONE when it is done. The next one may
+	// be asked for in DONE as in IDLE.
+	_Alignas(64) _Atomic uint32_t look_state; // enum segment_look
+	_Atomic uint32_t look_reason;             // enum trace_snapshot_reason
+	_Atomic uint64_t look_floor;              // by the collector: ask when rss_max is above it
 };
 
 // Frame `id` of the image: code address and the module it lay in when it was first seen. Filled

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Every call on virtual memory is seen, of libc and of the dynamic linker too."""
 # timeout: 120
-from libguest import check, environment, equal, main, program, test
+import re
+
+from libguest import TIDEMARK, check, environment, equal, main, program, record, run, test
 from libmemory import Memory, count_strace, map_differences, record_under_strace
 
 
@@ -27,8 +29,55 @@ def what_the_calls_leave_is_what_the_program_sees_mapped():
         equal([], map_differences(Memory(program("vm_churn")), "t.maps"), "differences")
 
 
+@test
+def the_peak_of_resident_memory_is_what_the_kernel_says():
+    ended = record([program("vm_peak")])
+    highest, after = (int(word) for word in ended.out.split())
+    text = run([TIDEMARK, "dump", "t.tide"]).out
+    told = [int(line.rsplit("=", 1)[1]) for line in text.splitlines() if " rss-max " in line]
+    equal(1, len(told), "processes that tell it")
+    check(abs(told[0] - highest) <= max(highest // 100, 1 << 20), told[0], "for", highest)
+    shots = snapshots(text)
+    check([shot["reason"] for shot in shots][-1] == "exit", "no snapshot at the end")
+    for shot in shots:
+        if shot["reason"] != "growth":  # then the program waits
+            equal(shot["mapped"], shot["resident"], "resident by mapping, and by page")
+    best = max(shot["mapped"] for shot in shots)
+    check(best >= highest - highest // 8, "no snapshot near the peak:", best, "of", highest)
+    check(after < highest // 2 and shots[-1]["mapped"] < highest // 2, "the end is no valley")
+    cost = sum(shot["cost"] for shot in shots)
+    whole = int(re.search(r"^end duration=(\d+)", text, re.M)[1])
+    check(cost <= whole // 100 + 10_000_000 + shots[-1]["cost"], cost, "ns of", whole)
+
+
+@test
+def snapshots_lie_between_their_marks():
+    record([program("vm_peak")])
+    text = run([TIDEMARK, "dump", "t.tide"]).out
+    events = sum(1 for line in text.splitlines() if re.match(r"@\d+ t", line))
+    for shot in snapshots(text):
+        check(0 <= shot["began"] <= shot["ended"] <= events, shot, "of", events)
+
+
+def snapshots(text):
+    """The snapshots of a dump, with what their lines add up to."""
+    shots = []
+    for line in text.splitlines():
+        words = line.split()
+        if line.startswith("snapshot "):
+            shots.append({"reason": words[2].split("=")[1], "mapped": 0, "resident": 0, "cost": 0})
+            shots[-1].update({key: int(value) for key, value in
+                              (word.split("=") for word in words[3:])})
+        elif line.startswith("mapping "):
+            rss = re.search(r" rss=(\d+)", line)
+            shots[-1]["mapped"] += int(rss[1]) if rss else 0
+        elif line.startswith("pages ") and "present" in words[2]:
+            low, high = (int(word, 16) for word in words[1].split("-"))
+            shots[-1]["resident"] += high - low
+    return shots
+
+
 def record_plain(command):
-    from libguest import run, TIDEMARK
     return run([TIDEMARK, "record", "--force", "-o", "t.tide", "--", *command],
                env=environment(MAPS="t.maps")).code
 
