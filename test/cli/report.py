@@ -65,10 +65,15 @@ class Count:
         self.peak_bytes = self.peak_ns = self.level = 0
 
 
+VM_KINDS = ("mmap", "munmap", "mremap", "brk", "mprotect", "madvise", "mlock", "shmat", "shmdt",
+            "remap-file-pages", "mapped", "unmapped")
+
+
 class Model:
     """Counts what a dumped trace says."""
 
     def __init__(self, text):
+        self.calls = {}
         self.forked = {}
         self.thread_process = {}
         self.counts = {}
@@ -143,9 +148,24 @@ class Model:
                 count.temporary[1] += block[0]
         return block
 
+    def memory(self, kind, words):
+        """A call on virtual memory: [how often, failed, bytes of those that did not fail]."""
+        if "origin=recorder" in words or kind in ("mapped", "unmapped"):
+            return
+        call = self.calls.setdefault(kind.replace("-", "_"), [0, 0, 0])
+        numbers = [int(word, 0) for word in words if re.fullmatch(r"0x[0-9a-f]+|\d+", word)]
+        failed = any(word.startswith("error=") for word in words)
+        call[0] += 1
+        call[1] += failed
+        if not failed:
+            call[2] += abs(numbers[1] - numbers[0]) if kind == "brk" else numbers[-1]
+
     def event(self, time, thread, kind, *words):
         process = self.thread_process[thread]
         words = list(words)
+        if kind in VM_KINDS:
+            self.memory(kind, words)
+            return
         stack = words.pop(0) if words and re.fullmatch(r"s\d+", words[0]) else None
         both = (self.counts[process], self.total)
         self.events += kind not in ("realloc-alloc", "realloc-undo")
@@ -191,6 +211,10 @@ def every_figure_equals_a_second_count_from_the_dump():
     compare(model.total, answer["heap"], "all")
     for process in answer["trace"]["processes"]:
         compare(model.counts[f"p{process['id']}"], process, process["pid"])
+    told = {name: list(call.values()) for name, call in answer["vm"]["calls"].items()
+            if call["count"]}
+    assert told == model.calls and told["mmap"][0] > 10, (told, model.calls)
+    assert answer["vm"]["peak_bytes"] > 1 << 20 < answer["vm"]["rss_peak_bytes"]
 
 
 @test
