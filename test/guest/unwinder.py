@@ -58,10 +58,10 @@ class Stacks:
                 self.calls[key] = number + 1
                 if (*key, number) in self.wanted:
                     self.taken[(*key, number)] = int(match[2] or 0)
-        elif line[0] == "f":
+        elif line.startswith("frame "):
             match = FRAME.match(line)
             self.frames[int(match[1])] = (int(match[2], 16), int(match[3] or 0))
-        elif line[0] == "s":
+        elif line.startswith("stack "):
             match = STACK.match(line)
             self.stacks[int(match[1])] = (int(match[2]), int(match[3] or 0))
         elif line.startswith("thread"):
