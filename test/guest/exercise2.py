@@ -41,7 +41,11 @@ def window(path, *words, phase=None):
 
 
 def functions(row):
-    return [frame["function"] for frame in row["keys"]["stack"]]
+    """From the program's own code outwards: a call on virtual memory ends in libc's mmap."""
+    names = [frame["function"] for frame in row["keys"]["stack"]]
+    while names and re.search("mmap|munmap", names[0]):
+        names.pop(0)
+    return names
 
 
 def table(answer, shape=None):
