@@ -173,9 +173,46 @@ static uint32_t choose(const struct sight *sight, bool peak)
 	return best;
 }
 
+// Divide what the snapshot saw up among what the trace knows at the sight's moment.
+static void weigh(struct balance *balance, const struct trace_snapshot *snapshot)
+{
+	struct present_options more = { .inherits = snapshot->process };
+
+	sight_read(balance->sight, &more);
+	divide(balance, snapshot);
+}
+
+static void forget(struct balance *balance)
+{
+	struct sight *sight = balance->sight;
+	const struct trace_snapshot *header = balance->header;
+
+	balance_fini(balance);
+	*balance = (struct balance){ .sight = sight, .header = header };
+}
+
+// Other threads' events of the snapshot's tick may have happened before it, though they stand
+// behind it. If the moment behind the tick explains more, it is taken.
+static void weigh_again(struct balance *balance, const struct trace_snapshot *snapshot)
+{
+	struct sight *sight = balance->sight;
+	struct moment_edge edge = sight->edge;
+	uint64_t unexplained = balance->lines[BALANCE_UNEXPLAINED];
+
+	forget(balance);
+	present_free(sight->present);
+	sight->edge = (struct moment_edge){ .time_ns = edge.time_ns };
+	weigh(balance, snapshot);
+	if (balance->lines[BALANCE_UNEXPLAINED] < unexplained)
+		return;
+	forget(balance);
+	present_free(sight->present);
+	sight->edge = edge;
+	weigh(balance, snapshot);
+}
+
 bool balance_init(struct balance *balance, struct sight *sight, bool peak, struct err *err)
 {
-	struct present_options more = { 0 };
 	struct trace_snapshot snapshot = { 0 };
 	uint32_t index;
 
@@ -200,10 +237,10 @@ bool balance_init(struct balance *balance, struct sight *sight, bool peak, struc
 		.number = balance->header->ended,
 		.exact = true,
 	};
-	more.inherits = balance->header->process;
-	sight_read(sight, &more);
+	weigh(balance, &snapshot);
+	if (balance->lines[BALANCE_UNEXPLAINED])
+		weigh_again(balance, &snapshot);
 	sight_warn_of_space(sight);
-	divide(balance, &snapshot);
 	snapshot_fini(&snapshot);
 	return true;
 }
