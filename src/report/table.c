@@ -158,6 +158,55 @@ static uint32_t find_group(struct table_level *level, const uint64_t *tuple)
 	}
 }
 
+// A grouping by the stack itself, which needs no names.
+static uint32_t group_by_stack(void *context, const struct window_cell *cell)
+{
+	struct table *table = context;
+	uint64_t *number;
+	bool added;
+
+	if (!question_selects(table->question, cell))
+		return WINDOW_SKIP;
+	number = map_put(&table->present, cell->stack, &added);
+	if (added)
+		*number = table->present.count - 1;
+	return (uint32_t)*number;
+}
+
+static bool names_stacks(const struct keys *keys)
+{
+	return keys_has(keys, KEYS_STACK) || keys_has(keys, KEYS_FUNCTION) ||
+	       keys_has(keys, KEYS_MODULE) || keys_has(keys, KEYS_TAG);
+}
+
+static bool row_is_empty(const struct window_row *row)
+{
+	return window_present(row).count == 0 && row->orphans == 0;
+}
+
+// Find out which stacks are in the window, so that no others are given names.
+static bool find_present(struct table *table, struct err *err)
+{
+	struct window_query query = question_query(table->question);
+	struct window_result result;
+	struct map present = { 0 };
+	uint64_t stack, number;
+	size_t at = 0;
+
+	query.group = group_by_stack;
+	query.context = table;
+	if (!window_ask(table->question->window, &query, &result, err))
+		return false;
+	while (map_next(&table->present, &at, &stack, &number))
+		if (number < result.rows_count && !row_is_empty(&result.rows[number]))
+			map_put(&present, stack, NULL);
+	window_result_fini(&result);
+	map_fini(&table->present);
+	table->present = present;
+	table->present_known = true;
+	return true;
+}
+
 // The engine's grouping: whether an orphan, and the values of the cell's keys.
 static uint32_t group(void *context, const struct window_cell *cell)
 {
@@ -165,6 +214,8 @@ static uint32_t group(void *context, const struct window_cell *cell)
 	const struct keys *keys = &level->table->options->keys;
 	uint64_t tuple[KEYS_COUNT + 1] = { cell->orphans };
 
+	if (level->table->present_known && !map_find(&level->table->present, cell->stack))
+		return WINDOW_SKIP;
 	if (!question_selects(level->table->question, cell))
 		return WINDOW_SKIP;
 	for (size_t i = 0; i < level->depth; i++)
@@ -274,11 +325,6 @@ static void add_row(struct window_row *sum, const struct window_row *row)
 	add_amount(&sum->by_exec, row->by_exec);
 	add_amount(&sum->by_destroy, row->by_destroy);
 	sum->orphans += row->orphans;
-}
-
-static bool row_is_empty(const struct window_row *row)
-{
-	return window_present(row).count == 0 && row->orphans == 0;
 }
 
 // Leave only what --impact asks for.
@@ -721,7 +767,7 @@ struct table *table_new(struct question *question, const struct table_options *o
 			(struct table_level){ .table = table, .depth = i, .width = i + 1 };
 	if (keys_has(&options->keys, KEYS_MARK))
 		find_phases(table);
-	if (!fill(table, err)) {
+	if ((names_stacks(&options->keys) && !find_present(table, err)) || !fill(table, err)) {
 		table_free(table);
 		return NULL;
 	}
@@ -747,6 +793,7 @@ void table_free(struct table *table)
 	mem_free(table->modules);
 	mem_free(table->stack_tags);
 	map_fini(&table->children);
+	map_fini(&table->present);
 	labels_free(table->labels);
 	mem_free(table);
 }

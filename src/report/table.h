@@ -79,6 +79,8 @@ struct table {
 	struct labels *labels;
 	struct table_level *levels; // private: how the engine is asked for each depth
 	struct map children;        // private: while rows are being made
+	struct map present;         // private: stacks in the window, if present_known
+	bool present_known;
 	uint32_t *functions, *modules, *stack_tags; // private: labels of texts, by stack, + 1
 	struct table_row *rows;                     // rows[0] is the total
 	size_t rows_count, rows_capacity;

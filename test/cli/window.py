@@ -18,8 +18,11 @@ import sqlite3
 import subprocess
 import sys
 
+import libschema
+
 TIDEMARK = os.environ["TIDEMARK"]
 SOURCE = os.environ["TIDEMARK_SOURCE"]
+SCHEMA = libschema.load("window.json")
 tests = []
 
 
@@ -37,7 +40,10 @@ def run(*words, check=0, env=None):
 
 
 def window(path, *words):
-    return json.loads(run("window", path, "--json", *words).stdout)
+    answer = json.loads(run("window", path, "--json", *words).stdout)
+    wrong = list(libschema.wrong(answer, SCHEMA, SCHEMA))
+    assert not wrong, (words, wrong[:5])
+    return answer
 
 
 def refused(because, *words, code=2):

@@ -13,11 +13,14 @@ import re
 import subprocess
 import sys
 
+import libschema
+
 TIDEMARK = os.environ["TIDEMARK"]
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 FIGURES = ("count", "size", "impacting_size", "allocated", "freed")
 WRAPPERS = ("xmalloc", "g_malloc", "operator new(unsigned long)")
 ROOTS = ("_start", "__libc_start_main")
+SCHEMAS = {name: libschema.load(name + ".json") for name in ("window", "window-tree")}
 tests = []
 
 
@@ -33,7 +36,11 @@ def run(*words, check=0):
 
 
 def window(*words):
-    return json.loads(run("window", *words, "--json").stdout)
+    answer = json.loads(run("window", *words, "--json").stdout)
+    schema = SCHEMAS["window-tree" if "nodes" in answer else "window"]
+    wrong = list(libschema.wrong(answer, schema, schema))
+    assert not wrong, (words, wrong[:5])
+    return answer
 
 
 def build(path, seed):
