@@ -28,6 +28,7 @@ void question_warn(struct question *question, const char *format, ...)
 static void warn_of_damage(struct question *question)
 {
 	const struct trace_end *end = reader_end(question->reader);
+	const struct trace_info *info = reader_info(question->reader);
 	struct err err = { 0 };
 
 	if (!reader_complete(question->reader)) {
@@ -36,6 +37,12 @@ static void warn_of_damage(struct question *question)
 			      "the trace is not whole: %s; what is counted is what is there",
 			      *err.text ? err.text : "it was cut");
 	}
+	if (info->sample_bytes)
+		question_warn(question,
+			      "the recording is sampled: the figures are those of the blocks that "
+			      "are in it, a block of s bytes with probability 1 - exp(-s / %" PRIu64
+			      "); tidemark report estimates the whole",
+			      info->sample_bytes);
 	if (end && end->events_lost)
 		question_warn(question, "%" PRIu64 " events were lost; the figures are too small",
 			      end->events_lost);

@@ -225,6 +225,7 @@ static void write(struct table *table, struct sink *sink)
 	json_kv_u64(&json, "from_ns", question->from_ns);
 	json_kv_u64(&json, "to_ns", question->to_ns);
 	json_kv_bool(&json, "complete", reader_complete(question->reader));
+	json_kv_bool(&json, "sampled", reader_info(question->reader)->sample_bytes > 0);
 	json_kv_bool(&json, "exit_frees", question->options->exit_frees);
 	json_key(&json, "by");
 	json_array_begin(&json);

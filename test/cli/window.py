@@ -604,6 +604,18 @@ def a_cut_trace_is_answered_with_a_warning():
 
 
 @test
+def a_sampled_trace_is_answered_with_a_warning():
+    with open("sampled.txt", "w") as file:
+        file.write("trace sample=1000\nprocess p pid=1\nthread t p tid=1\n"
+                   "+1 t malloc 0x1000 10\nend\n")
+    run("dump", "-a", "sampled.txt", "-o", "sampled.tide")
+    done = run("window", "sampled.tide", "--json", "--by", "none")
+    assert json.loads(done.stdout)["sampled"] is True and "is sampled" in done.stderr
+    assert window("sampled.tide")["total"]["size"] == 10
+    assert "warning: the recording is sampled" in run("window", "sampled.tide").stdout
+
+
+@test
 def mistakes_are_told_in_one_line():
     trace = Trace("m.tide", 81)
     path = trace.path
