@@ -42,7 +42,7 @@ static void print_synopsis(FILE *file)
 		      "about it.\n\n");
 	for (int i = 0; i < COMMANDS_COUNT; i++)
 		if (!commands[i]->hidden)
-			fprintf(file, "  %-9s %s\n", commands[i]->name, commands[i]->brief);
+			fprintf(file, "  %-10s %s\n", commands[i]->name, commands[i]->brief);
 	fprintf(file,
 		"\n"
 		"  tidemark record ./server --port 8080      # output and exit code stay its own\n"
