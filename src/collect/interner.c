@@ -19,12 +19,14 @@ void interner_init(struct interner *interner, struct writer *writer)
 	memset(interner, 0, sizeof *interner);
 	interner->writer = writer;
 	set_capacity(interner, BITS_FIRST);
+	interner->recent = mem_alloc(INTERNER_RECENT, sizeof *interner->recent);
 	interner->pushes = mem_resize(NULL, INTERNER_PUSHES, sizeof *interner->pushes);
 }
 
 void interner_fini(struct interner *interner)
 {
 	mem_unmap(interner->slots, interner->capacity * sizeof *interner->slots);
+	mem_free(interner->recent);
 	mem_free(interner->pushes);
 	memset(interner, 0, sizeof *interner);
 }
@@ -60,6 +62,21 @@ static COLD stack_id add_new(struct interner *interner, size_t at, struct intern
 	return slot.id;
 }
 
+static stack_id find(struct interner *interner, struct interner_slot slot, stack_id parent,
+		     uint8_t flags)
+{
+	size_t mask = interner->capacity - 1;
+
+	for (size_t at = slot.hash >> interner->shift;; at = (at + 1) & mask) {
+		const struct interner_slot *here = &interner->slots[at];
+
+		if (here->key == slot.key && here->id != 0)
+			return here->id;
+		if (here->id == 0)
+			return add_new(interner, at, slot, parent, flags);
+	}
+}
+
 stack_id interner_add(struct interner *interner, stack_id parent, const struct interner_push *push,
 		      uint8_t flags)
 {
@@ -68,16 +85,13 @@ stack_id interner_add(struct interner *interner, stack_id parent, const struct i
 		.key = (uint64_t)callers << 32 | push->frame,
 		.hash = push->hash,
 	};
-	size_t mask = interner->capacity - 1;
+	struct interner_slot *recent = &interner->recent[slot.hash % INTERNER_RECENT];
 
-	for (size_t at = slot.hash >> interner->shift;; at = (at + 1) & mask) {
-		const struct interner_slot *here = &interner->slots[at];
-
-		if (likely(here->key == slot.key && here->id != 0))
-			return here->id;
-		if (here->id == 0)
-			return add_new(interner, at, slot, parent, flags);
-	}
+	if (likely(recent->key == slot.key && recent->id != 0))
+		return recent->id;
+	slot.id = find(interner, slot, parent, flags);
+	*recent = slot;
+	return slot.id;
 }
 
 size_t interner_count(const struct interner *interner)

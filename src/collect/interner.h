@@ -6,6 +6,9 @@
 // (interner_prefetch) and looked at afterwards, and the waits for memory overlap. The hash only
 // says where to look; a stack is known by its callers' number and its frame.
 //
+// In front of the table lies a small one that the processor's nearer caches can hold: stacks that
+// were used lately, each in the one place that its hash allows. Most lookups end there.
+//
 // A stack costs 16 bytes in a table that is between three eighths and three quarters full, whatever
 // its depth. New ones are written to the trace at once. One thread.
 #ifndef COLLECT_INTERNER_H
@@ -36,10 +39,11 @@ struct interner {
 	size_t capacity;             // a power of two
 	unsigned shift;              // of a 32-bit hash, down to a place
 	size_t count;
+	struct interner_slot *recent; // INTERNER_RECENT
 	struct interner_push *pushes; // INTERNER_PUSHES, for lane readers: what a batch waits for
 };
 
-enum { INTERNER_PUSHES = 16384 };
+enum { INTERNER_PUSHES = 16384, INTERNER_RECENT = 16384 };
 
 void interner_init(struct interner *interner, struct writer *writer);
 void interner_fini(struct interner *interner); // accepts { 0 }
@@ -62,7 +66,10 @@ static inline uint64_t interner_hash(uint64_t outer, frame_id frame)
 // interner_add will soon be called with this hash.
 static inline void interner_prefetch(const struct interner *interner, uint64_t hash)
 {
-	__builtin_prefetch(&interner->slots[(uint32_t)(hash >> 32) >> interner->shift]);
+	uint32_t upper = (uint32_t)(hash >> 32);
+
+	if (interner->recent[upper % INTERNER_RECENT].hash != upper)
+		__builtin_prefetch(&interner->slots[upper >> interner->shift]);
 }
 
 // The stack of `push->frame` called from `parent` (0: nobody). `push->hash` is the upper half of
