@@ -2,13 +2,6 @@
 
 #include "wire/compiler.h"
 
-// What goes into a column, before it is packed.
-struct numbers {
-	size_t count;
-	uint64_t all; // or'ed
-	uint64_t value[COLUMNS_ROW_MAX];
-};
-
 // Write a number where there is room for VARINT_BYTES_MAX bytes. Returns its length. Without a
 // branch but for numbers of more than 56 bits.
 static inline __attribute__((always_inline)) size_t put_number(uint64_t value, uint8_t *out)
@@ -68,18 +61,26 @@ __attribute__((target("lzcnt"))) static uint8_t *put_numbers_lzcnt(const uint64_
 
 #endif
 
-static void pack(struct columns_encoder *encoder, enum column column, const struct numbers *numbers)
+// `all`: the values or'ed. All zeros are one byte each, as other small numbers are.
+static void pack(struct columns_encoder *encoder, enum column column, const uint64_t *value,
+		 size_t count, uint64_t all)
 {
 	struct bytes *bytes = &encoder->column[column];
 	uint8_t *end = bytes->data + bytes->size; // there is room: see columns_open_row
 
-	encoder->columns_used |= (uint64_t)(numbers->all != 0) << column;
+	encoder->columns_used |= (uint64_t)(all != 0) << column;
+	if (all < 0x80) {
+		for (size_t i = 0; i < count; i++)
+			end[i] = (uint8_t)value[i];
+		bytes->size += count;
+		return;
+	}
 #if defined(__x86_64__)
 	if (__builtin_cpu_supports("lzcnt"))
-		end = put_numbers_lzcnt(numbers->value, numbers->count, end);
+		end = put_numbers_lzcnt(value, count, end);
 	else
 #endif
-		end = put_numbers_anywhere(numbers->value, numbers->count, end);
+		end = put_numbers_anywhere(value, count, end);
 	bytes->size = (size_t)(end - bytes->data);
 }
 
@@ -88,38 +89,54 @@ static void put_addresses(struct columns_encoder *encoder, const struct columns_
 	uint64_t *slot = &encoder->previous[row->thread % COLUMNS_SLOTS];
 	struct bytes *bytes = &encoder->column[COLUMN_ADDRESS_LOW];
 	uint8_t *low = bytes->data + bytes->size;
-	uint64_t previous = *slot, lows = 0;
-	struct numbers high;
+	uint64_t previous = *slot, lows = 0, highs = 0;
+	uint64_t high[COLUMNS_ROW_MAX];
 
-	high.count = row->count;
-	high.all = 0;
 	for (size_t i = 0; i < row->count; i++) {
 		uint64_t delta = row->address[i] - previous;
 
 		previous = row->address[i];
 		low[i] = delta & 15;
 		lows |= delta & 15;
-		high.value[i] = varint_zigzag((int64_t)delta >> 4);
-		high.all |= high.value[i];
+		high[i] = varint_zigzag((int64_t)delta >> 4);
+		highs |= high[i];
 	}
 	*slot = previous;
 	bytes->size += row->count;
 	encoder->columns_used |= (uint64_t)(lows != 0) << COLUMN_ADDRESS_LOW;
-	pack(encoder, COLUMN_ADDRESS, &high);
+	pack(encoder, COLUMN_ADDRESS, high, row->count, highs);
 }
 
-static inline void add_number(struct numbers *numbers, uint64_t value, bool counts)
+// Sizes and stacks, each to the column where the kind has it.
+static void put_fields(struct columns_encoder *encoder, const struct columns_row *row)
 {
-	value &= -(uint64_t)counts;
-	numbers->value[numbers->count] = value;
-	numbers->all |= value;
-	numbers->count += counts;
+	uint64_t size[COLUMNS_ROW_MAX], stack[COLUMNS_ROW_MAX], free_stack[COLUMNS_ROW_MAX];
+	uint64_t sizes = 0, stacks = 0, free_stacks = 0, kinds = 0;
+	size_t begun = 0, ended = 0;
+
+	for (size_t i = 0; i < row->count; i++) {
+		bool begins = columns_row_begins(row->kind[i]);
+		uint64_t mask = -(uint64_t)begins;
+
+		kinds |= UINT64_C(1) << row->kind[i];
+		size[begun] = row->size[i];
+		stack[begun] = row->stack[i];
+		free_stack[ended] = row->stack[i];
+		sizes |= row->size[i] & mask;
+		stacks |= row->stack[i] & mask;
+		free_stacks |= row->stack[i] & ~mask;
+		begun += begins;
+		ended += !begins;
+	}
+	encoder->kinds_used |= kinds;
+	pack(encoder, COLUMN_SIZE, size, begun, sizes);
+	pack(encoder, COLUMN_STACK, stack, begun, stacks);
+	pack(encoder, COLUMN_FREE_STACK, free_stack, ended, free_stacks);
 }
 
 void columns_add_row(struct columns_encoder *encoder, const struct columns_row *row)
 {
 	struct bytes *kinds = &encoder->column[COLUMN_KIND];
-	struct numbers sizes, stacks, free_stacks;
 
 	ASSERT(row->count <= COLUMNS_ROW_MAX);
 	if (row->count == 0)
@@ -131,19 +148,7 @@ void columns_add_row(struct columns_encoder *encoder, const struct columns_row *
 	memcpy(kinds->data + kinds->size, row->kind, row->count);
 	kinds->size += row->count;
 	put_addresses(encoder, row);
-	sizes.count = stacks.count = free_stacks.count = 0;
-	sizes.all = stacks.all = free_stacks.all = 0;
-	for (size_t i = 0; i < row->count; i++) {
-		bool begins = columns_row_begins(row->kind[i]);
-
-		encoder->kinds_used |= UINT64_C(1) << row->kind[i];
-		add_number(&sizes, row->size[i], begins);
-		add_number(&stacks, row->stack[i], begins);
-		add_number(&free_stacks, row->stack[i], !begins);
-	}
-	pack(encoder, COLUMN_SIZE, &sizes);
-	pack(encoder, COLUMN_STACK, &stacks);
-	pack(encoder, COLUMN_FREE_STACK, &free_stacks);
+	put_fields(encoder, row);
 }
 
 // What stands in a column from `from` on, `times` times more.
