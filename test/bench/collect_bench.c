@@ -148,8 +148,8 @@ static void put_distinct(struct bench *bench, struct fake_lane *lane)
 					       .frames = bench->stack,
 					       .owner = block % 42 == 0,
 					       .time_ns = fake_now(&bench->pipeline.guest) });
-	fake_write(lane, &(struct fake_event){ .type = LANE_FREE,
-					       .address = 0x5555000000 + block * 96 });
+	fake_write(lane,
+		   &(struct fake_event){ .type = LANE_FREE, .address = 0x5555000000 + block * 96 });
 }
 
 static void measure(const char *name, uint32_t lanes,
