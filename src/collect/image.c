@@ -62,6 +62,9 @@ void image_close(struct image *image)
 	mem_free(image->files);
 	image->files = NULL;
 	str_fini(&image->maps);
+	mem_free(image->own);
+	image->own = NULL;
+	image->own_count = image->own_capacity = 0;
 	snapshot_fini(&image->look);
 	image->look_open = false;
 	mem_free(image->exec.path);

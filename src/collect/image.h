@@ -43,6 +43,11 @@ struct image_exec {
 	bool told; // the user knows
 };
 
+// Pages of the recorder's own, mapped before the image's list of mappings was read.
+struct image_own {
+	uint64_t start, end;
+};
+
 // How the lanes are put into one order in this pass.
 enum image_mode {
 	IMAGE_ALONE, // one lane alone has something
@@ -76,7 +81,9 @@ struct image {
 	size_t threads_count, threads_capacity;
 	file_id *files; // by the image's own numbers; 0: not known
 	size_t files_capacity;
-	struct str maps;            // its list of mappings at its start, as it told it
+	struct str maps;       // its list of mappings at its start, as it told it
+	struct image_own *own; // what of it is the recorder's
+	size_t own_count, own_capacity;
 	struct image_event *events; // marks and forks
 	size_t events_count, events_capacity, events_waiting;
 	struct image_exec exec;       // of this process

@@ -11,6 +11,8 @@ enum {
 	CALL_WAIT_NS = 100000000, // for the end of a call
 	CALL_NAP_NS = 50000,
 	FILES_MAX = 1 << 20, // that an image may number
+	OWN_MAX = 1 << 12,   // of the recorder's mappings before the baseline
+	PAGE_BYTES = 4096,
 	MAP_SHARED_FLAG = 1,
 	MAP_PRIVATE_FLAG = 2,
 	MAP_ANONYMOUS_FLAG = 0x20,
@@ -71,7 +73,7 @@ static bool begins_with(const struct maps_line *line, const char *head)
 }
 
 // Who put a mapping there that was there before us. Anonymous memory is an object's bss, or the
-// linker's own: `before` is whose the mapping below it is.
+// linker's own: `before` is whose the object below it is. What is ours has been told (own_until).
 static uint8_t origin_of(const struct image *image, const struct maps_line *line, uint8_t before)
 {
 	if (begins_with(line, "[heap]"))
@@ -86,6 +88,55 @@ static uint8_t origin_of(const struct image *image, const struct maps_line *line
 	    memcmp(line->path, image->arrival->exe, line->path_length) == 0)
 		return TRACE_ORIGIN_KERNEL;
 	return TRACE_ORIGIN_LOADER;
+}
+
+// The recorder's own pages, of which the image's baseline will speak.
+static void own_put(struct image *image, uint64_t start, uint64_t size)
+{
+	if (image->own_count >= OWN_MAX || size == 0 || start > UINT64_MAX - size - PAGE_BYTES)
+		return;
+	image->own = mem_grow(image->own, &image->own_capacity, image->own_count + 1,
+			      sizeof *image->own);
+	image->own[image->own_count++] = (struct image_own){
+		.start = start,
+		.end = (start + size + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1),
+	};
+}
+
+// From `at` up to where, `end` at most, is it all the recorder's own, or all not?
+static uint64_t own_until(const struct image *image, uint64_t at, uint64_t end, bool *own)
+{
+	*own = false;
+	for (size_t i = 0; i < image->own_count; i++) {
+		const struct image_own *each = &image->own[i];
+
+		if (at >= each->start && at < each->end) {
+			*own = true;
+			return each->end < end ? each->end : end;
+		}
+	}
+	for (size_t i = 0; i < image->own_count; i++)
+		if (image->own[i].start > at && image->own[i].start < end)
+			end = image->own[i].start;
+	return end;
+}
+
+// One line of the list. The kernel lists neighbours alike as one, the recorder's with others'.
+static void put_line(struct ledger *ledger, const struct image *image, const struct maps_line *line,
+		     struct trace_event *event, struct trace_vm *vm)
+{
+	uint8_t origin = vm->origin;
+	uint64_t end;
+
+	for (uint64_t at = line->start; at < line->end; at = end) {
+		bool own = false;
+
+		end = line->path_length ? line->end : own_until(image, at, line->end, &own);
+		event->address = at;
+		event->size = end - at;
+		vm->origin = own ? TRACE_ORIGIN_RECORDER : origin;
+		put(ledger, event);
+	}
 }
 
 // What was mapped when the recording of the image began.
@@ -107,12 +158,11 @@ static void put_baseline(struct ledger *ledger, struct stream *stream)
 
 		if (!maps_text_next(&at, end, &line))
 			continue;
-		if (line.path_length == 0 && line.start != last.end)
+		if (line.path_length == 0 &&
+		    (line.start != last.end || begins_with(&last, "/memfd:")))
 			origin = TRACE_ORIGIN_LOADER;
 		origin = origin_of(image, &line, origin);
 		last = line;
-		event.address = line.start;
-		event.size = line.end - line.start;
 		vm.protection = line.protection;
 		vm.flags = line.shared ? MAP_SHARED_FLAG : MAP_PRIVATE_FLAG;
 		if (line.inode == 0)
@@ -123,9 +173,10 @@ static void put_baseline(struct ledger *ledger, struct stream *stream)
 		vm.file = file_table_put(&ledger->files, line.device, line.inode, line.path,
 					 line.path_length);
 		vm.origin = origin;
-		put(ledger, &event);
+		put_line(ledger, image, &line, &event, &vm);
 	}
 	str_clear(&image->maps);
+	image->own_count = 0;
 }
 
 void mappings_event(struct ledger *ledger, struct stream *stream)
@@ -145,6 +196,8 @@ void mappings_event(struct ledger *ledger, struct stream *stream)
 		put_baseline(ledger, stream);
 		return;
 	}
+	if (call.kind == LANE_VM_OWN)
+		own_put(stream->image, call.address, call.size);
 	if (call.kind == LANE_VM_LOOK_BEGIN)
 		looks_begin(stream->image);
 	if (call.kind == LANE_VM_LOOK_END)

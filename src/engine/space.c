@@ -360,11 +360,14 @@ static void fill(struct space *space, process_id id, uint64_t low, uint64_t high
 }
 
 // Whether a known range can be a part of what a look has found at `low`. Names such as "[heap]"
-// are files to the trace; what is known as anonymous memory may have one.
+// are files to the trace; what is known as anonymous memory may have one. What the recorder says is
+// its own is nobody else's.
 static bool agrees(const struct range *range, uint64_t low, const struct trace_event *event)
 {
 	bool has_file = range->owner == SPACE_FILE || range->owner == SPACE_LIBRARY;
 
+	if (event->vm->origin == TRACE_ORIGIN_RECORDER && range->owner != SPACE_TIDEMARK)
+		return false;
 	if (range->file != event->vm->file)
 		return !has_file && (range->file == 0 || event->vm->file == 0);
 	return range->file == 0 || range->offset - range->start == event->vm->offset - low;

@@ -203,8 +203,9 @@ static bool vm_put(struct lane *lane, struct lane_vm *record, struct vm_register
 	return true;
 }
 
-// Tell what was not told yet. One thread at a time: the others leave it to that one.
-static void vm_tell_own(struct lane *lane)
+// Tell what was not told yet: as LANE_VM_OWN before the baseline, then as LANE_VM_MAPPED. One
+// thread at a time: the others leave it to that one.
+static void vm_tell_own(struct lane *lane, uint8_t kind)
 {
 	struct recording_state *state = recording_state;
 	uint32_t idle = 0;
@@ -216,7 +217,7 @@ static void vm_tell_own(struct lane *lane)
 	     at != __atomic_load_n(&vm_changes_put, __ATOMIC_ACQUIRE); at++) {
 		struct vm_own_change *change = &vm_changes[at % VM_OWN_MAX];
 		struct lane_vm record = {
-			.kind = LANE_VM_MAPPED,
+			.kind = kind,
 			.origin = LANE_VM_RECORDER,
 			.address = change->start,
 			.size = change->bytes,
@@ -224,7 +225,7 @@ static void vm_tell_own(struct lane *lane)
 		};
 		uint32_t what = __atomic_load_n(&change->state, __ATOMIC_ACQUIRE);
 
-		if (!what || !vm_room(lane))
+		if (!what || (what == 2 && kind == LANE_VM_OWN) || !vm_room(lane))
 			break;
 		if (what == 2)
 			record.kind = LANE_VM_UNMAPPED;
@@ -268,7 +269,7 @@ static struct vm_door vm_enter(void)
 		vm_leave(&door);
 	if (door.lane && unlikely(__atomic_load_n(&vm_changes_put, __ATOMIC_RELAXED) !=
 				  __atomic_load_n(&vm_changes_told, __ATOMIC_RELAXED)))
-		vm_tell_own(door.lane);
+		vm_tell_own(door.lane, LANE_VM_MAPPED);
 	return door;
 }
 
@@ -685,10 +686,12 @@ void vm_begin(struct lane *lane)
 					__ATOMIC_RELAXED) &&
 	    !state->copy && vm_room(lane)) {
 		peak_start();
+		vm_tell_own(lane, LANE_VM_OWN);
 		vm_tell_maps();
-		vm_put(lane, &record, NULL, 0);
+		if (vm_room(lane))
+			vm_put(lane, &record, NULL, 0);
 	}
-	vm_tell_own(lane);
+	vm_tell_own(lane, LANE_VM_MAPPED);
 	lane->limit = lane->open_limit;
 }
 

@@ -133,6 +133,7 @@ enum lane_vm_kind {
 	LANE_VM_LOOK_BEGIN = 65, // the guest waits for a snapshot of its memory, from here
 	LANE_VM_LOOK_END = 66,   // to here
 	LANE_VM_BASELINE = 64,   // here belongs what the NOTE_MAPS before it list
+	LANE_VM_OWN = 67,        // of what the next LANE_VM_BASELINE lists, this is the recorder's
 };
 
 enum lane_vm_origin {

@@ -515,6 +515,22 @@ TEST(space_what_a_look_finds_fills_gaps_and_corrects_protection)
 	scene_free(scene);
 }
 
+TEST(space_the_recorders_own_is_nobody_elses)
+{
+	struct scene *scene = scene_new(64);
+
+	// The kernel listed it as one with the linker's own; the recorder tells of its part later.
+	ADD(scene, TRACE_MAPPED, 0x10000, 0x8000, RW, .origin = TRACE_ORIGIN_LOADER);
+	ADD(scene, TRACE_MAPPED, 0x12000, 0x1234, RW, .origin = TRACE_ORIGIN_RECORDER);
+	CHECK_STR("10000-12000 rw- loader; 12000-14000 rw- tidemark; 14000-18000 rw- loader",
+		  map_of(scene, 0));
+	// What a later look finds there does not change that.
+	ADD(scene, TRACE_MAPPED, 0x10000, 0x8000, RW, .origin = TRACE_ORIGIN_LOADER);
+	CHECK_STR("10000-12000 rw- loader; 12000-14000 rw- tidemark; 14000-18000 rw- loader",
+		  map_of(scene, 0));
+	scene_free(scene);
+}
+
 TEST(space_owners_follow_from_who_called)
 {
 	struct scene *scene = scene_new(64);
