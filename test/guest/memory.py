@@ -38,16 +38,21 @@ def the_peak_of_resident_memory_is_what_the_kernel_says():
     equal(1, len(told), "processes that tell it")
     check(abs(told[0] - highest) <= max(highest // 100, 1 << 20), told[0], "for", highest)
     shots = snapshots(text)
-    check([shot["reason"] for shot in shots][-1] == "exit", "no snapshot at the end")
+    # All snapshots together cost a small share of the run; where it is used up, the last is not made.
+    whole = int(re.search(r"^end duration=(\d+)", text, re.M)[1])
+    allowed = whole // 100 + 10_000_000
+    at_end = shots[-1]["reason"] == "exit"
+    check(at_end or sum(shot["cost"] for shot in shots) > allowed - whole // 200,
+          "no snapshot at the end")
     for shot in shots:
         if shot["reason"] != "growth":  # then the program waits
             equal(shot["mapped"], shot["resident"], "resident by mapping, and by page")
     best = max(shot["mapped"] for shot in shots)
     check(best >= highest - highest // 8, "no snapshot near the peak:", best, "of", highest)
-    check(after < highest // 2 and shots[-1]["mapped"] < highest // 2, "the end is no valley")
+    check(after < highest // 2 and (not at_end or shots[-1]["mapped"] < highest // 2),
+          "the end is no valley")
     cost = sum(shot["cost"] for shot in shots)
-    whole = int(re.search(r"^end duration=(\d+)", text, re.M)[1])
-    check(cost <= whole // 100 + 10_000_000 + shots[-1]["cost"], cost, "ns of", whole)
+    check(cost <= allowed + shots[-1]["cost"], cost, "ns of", whole)
 
 
 @test
