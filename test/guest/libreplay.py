@@ -161,13 +161,14 @@ def verify(trace, log):
     return Replay(verifier.events, verifier.handed_over, verifier.wrong, verifier.overlaps)
 
 
-def handover(steps, seed, tidemark=TIDEMARK, preload=None, threads=8, library=None):
+def handover(steps, seed, tidemark=TIDEMARK, preload=None, generations=4, library=None):
     """Record the program, and compare."""
     more = {"LD_PRELOAD": preload} if preload else {}
     if library:
         more["TIDEMARK_LIBRARY"] = library
     ended = run([tidemark, "record", "-q", "--force", "-o", "t.tide",
-                 program("handover"), os.path.abspath("log"), str(threads), str(steps), str(seed)],
+                 program("handover"), os.path.abspath("log"), "8", str(steps), str(seed),
+                 str(generations)],
                 env=environment(**more), timeout=100)
     check(ended.code == 0, f"handover ended with {ended.code}: {ended.err[-300:]}")
     return verify("t.tide", "log")

@@ -1,8 +1,8 @@
 // handover: threads that hand each other blocks, and write down what really happened.
 //
-//     handover LOG THREADS STEPS SEED
+//     handover LOG THREADS STEPS SEED [GENERATIONS]
 //
-// THREADS threads at once, in four generations one after the other, take blocks, put them into a
+// THREADS threads at once, each followed by another when it ends, GENERATIONS (4) in all, take blocks, put them into a
 // table that all share, into each other's mailboxes, free what they find there, make blocks larger
 // and smaller, and ask for more than there is. Each step is a call on memory or two.
 //
@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
-enum { TABLE = 512, GENERATIONS = 4, THREADS_MAX = 16, OWNER_BITS = 38 };
+enum { TABLE = 512, THREADS_MAX = 16, OWNER_BITS = 38 };
 
 enum what { TAKEN = 1, GIVEN = 2, KEPT = 3 }; // KEPT: a realloc that failed
 
@@ -45,7 +45,7 @@ static struct {
 	char *logs;
 	size_t log_bytes;
 	uint64_t log_entries, steps, seed;
-	unsigned threads;
+	unsigned threads, generations;
 	uint32_t *owners;
 	_Atomic(void *) table[TABLE];
 	struct mailbox mailboxes[THREADS_MAX];
@@ -168,7 +168,7 @@ static void *work(void *argument)
 static void open_log(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	size_t logs = (size_t)shared.threads * GENERATIONS;
+	size_t logs = (size_t)shared.threads * shared.generations;
 	size_t bytes;
 	uint64_t *head;
 
@@ -192,20 +192,23 @@ int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS_MAX];
 
-	guest_check(argc == 5, "handover LOG THREADS STEPS SEED");
+	guest_check(argc == 5 || argc == 6, "handover LOG THREADS STEPS SEED [GENERATIONS]");
+	shared.generations = argc == 6 ? (unsigned)atoi(argv[5]) : 4;
+	guest_check(shared.generations > 0, "no generations");
 	shared.threads = (unsigned)atoi(argv[2]);
-	shared.steps = (uint64_t)atoi(argv[3]) / GENERATIONS;
+	shared.steps = (uint64_t)atoi(argv[3]) / shared.generations;
 	shared.seed = (uint64_t)atoi(argv[4]);
 	guest_check(shared.threads > 0 && shared.threads <= THREADS_MAX, "too many threads");
 	open_log(argv[1]);
-	for (unsigned generation = 0; generation < GENERATIONS; generation++) {
-		for (unsigned i = 0; i < shared.threads; i++)
-			guest_check(pthread_create(&threads[i], NULL, work,
-						   (void *)(uintptr_t)(generation * shared.threads +
-								       i)) == 0,
-				    "pthread_create");
-		for (unsigned i = 0; i < shared.threads; i++)
+	for (unsigned n = 0; n < shared.threads * shared.generations; n++) {
+		unsigned i = n % shared.threads;
+
+		if (n >= shared.threads)
 			pthread_join(threads[i], NULL);
+		guest_check(pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)n) == 0,
+			    "pthread_create");
 	}
+	for (unsigned i = 0; i < shared.threads; i++)
+		pthread_join(threads[i], NULL);
 	return 0;
 }
