@@ -184,7 +184,8 @@ COLD bool sample_hit(uint64_t size)
 
 COLD bool sample_was_hit(uint64_t address)
 {
-	if (sample_is_off())
+	// free(NULL): in the set, 0 means that a place is empty.
+	if (sample_is_off() || !address)
 		return true;
 	if (!sample_take(address))
 		return false;

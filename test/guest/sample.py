@@ -66,6 +66,35 @@ def every_end_of_a_sample_is_seen_whoever_frees_it():
 
 
 @test
+def a_free_of_nothing_disturbs_no_sample():
+    source = """
+#include <stdlib.h>
+int main(void)
+{
+	static void *blocks[20000];
+	for (int round = 0; round < 20; round++) {
+		for (int i = 0; i < 20000; i++)
+			blocks[i] = malloc(100);
+		for (int i = 0; i < 20000; i++)
+			free(NULL);
+		for (int i = 0; i < 20000; i++)
+			free(blocks[i]);
+	}
+	return 0;
+}
+"""
+    with open("nothing.c", "w", encoding="utf-8") as file:
+        file.write(source)
+    equal(0, run(["gcc", "-O0", "-o", "nothing", "nothing.c"], timeout=60).code, "compiler")
+    record(["./nothing"], "-q", "--sample", "100")
+    trace = Trace()
+    trace.check_ownership()
+    counts = trace.counts()
+    check(counts.allocations > 100000, counts)
+    check(counts.allocations - counts.frees < 20, f"ends are missing: {counts}")
+
+
+@test
 def calls_of_all_kinds_and_children_are_sampled_alike():
     _, witness = record_witnessed([program("family"), "pool"], "--sample", "1")
     trace = Trace()
