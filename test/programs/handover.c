@@ -2,9 +2,10 @@
 //
 //     handover LOG THREADS STEPS SEED [GENERATIONS]
 //
-// THREADS threads at once, each followed by another when it ends, GENERATIONS (4) in all, take blocks, put them into a
-// table that all share, into each other's mailboxes, free what they find there, make blocks larger
-// and smaller, and ask for more than there is. Each step is a call on memory or two.
+// THREADS threads at once, each followed by another when it ends, GENERATIONS (4) in all, take
+// blocks, put them into a table that all share and into each other's mailboxes, free what they find
+// there, make blocks larger and smaller, and ask for more than there is. Each step is a call on
+// memory or two.
 //
 // The truth that LOG holds comes from outside any recorder: each address has a number that its
 // owner raises, by a plain store, when the allocator has given it out. What one owner wrote, the
