@@ -172,7 +172,7 @@ def events_that_are_published_eight_at_a_time_are_caught():
 
 @test
 def a_collector_that_forgets_what_a_lane_owned_when_its_thread_changes_is_caught():
-    replay = replays(build(HELD_UP), 12, build_tidemark(FORGETFUL), generations=60)
+    replay = replays(build(HELD_UP), 12, build_tidemark(FORGETFUL), generations=400)
     check(replay.wrong, f"nothing wrong in twelve traces of {replay.events} events")
     print(f"# {dict(replay.wrong)}")
 
