@@ -2,6 +2,10 @@
 
 #include "wire/compiler.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 // Write a number where there is room for VARINT_BYTES_MAX bytes. Returns its length. Without a
 // branch but for numbers of more than 56 bits.
 static inline __attribute__((always_inline)) size_t put_number(uint64_t value, uint8_t *out)
@@ -59,6 +63,17 @@ __attribute__((target("lzcnt"))) static uint8_t *put_numbers_lzcnt(const uint64_
 	return put_numbers(value, count, out);
 }
 
+// Not every compiler's __builtin_cpu_supports knows the word.
+static bool has_lzcnt(void)
+{
+	static int known; // 1: it has, -1: it has not
+	unsigned a, b, c = 0, d;
+
+	if (known == 0)
+		known = __get_cpuid(0x80000001, &a, &b, &c, &d) && c >> 5 & 1 ? 1 : -1;
+	return known > 0;
+}
+
 #endif
 
 // `all`: the values or'ed. All zeros are one byte each, as other small numbers are.
@@ -76,7 +91,7 @@ static void pack(struct columns_encoder *encoder, enum column column, const uint
 		return;
 	}
 #if defined(__x86_64__)
-	if (__builtin_cpu_supports("lzcnt"))
+	if (has_lzcnt())
 		end = put_numbers_lzcnt(value, count, end);
 	else
 #endif
