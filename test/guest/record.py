@@ -227,7 +227,7 @@ def every_command_has_help_and_a_man_page_that_name_all_options():
         filters = file.read().replace("\\-", "-")
     listed = re.findall(r"^  ([a-z]+) +[a-z]", run([TIDEMARK]).out, re.M)
     check(len(listed) > 14, listed)
-    for command in listed:
+    for command in set(listed) - {"tidemark"}:
         ended = run([TIDEMARK, command, "--help"])
         equal(0, ended.code, f"exit code of {command} --help")
         equal(ended.out, run([TIDEMARK, "help", command]).out, f"help {command}")
