@@ -4,6 +4,8 @@
 #     make demo       record a real program and show where its memory went
 #     make test       everything; last line: N passed, N failed, N skipped
 #     make check      build, structure, unit tests: under a minute, before every commit
+#     make web        build the viewer's page anew: src/view/page.html
+#     make win        tidemark.exe and the recorder's DLLs, cross-built for Windows
 #     make install    PREFIX (/usr/local), DESTDIR
 #
 # BUILD: where to build. JOBS: how many compilers at once. WERROR=true: warnings are errors.
@@ -17,7 +19,7 @@ WERROR ?= false
 NINJA = ninja $(if $(JOBS),-j $(JOBS)) -C
 RUN_TESTS = tools/run-tests
 
-.PHONY: all build demo test check bench soak tidy format asan tsan fuzz install deps clean help
+.PHONY: all build demo test check bench soak tidy format asan tsan fuzz wine web install deps clean help
 
 all: build
 
@@ -45,7 +47,9 @@ build: deps-build
 demo: deps-demo build
 	@TIDEMARK_BUILD=$(BUILD) tools/demo
 
-test: deps-test build
+# Without a network the page's tests are skipped, each with that reason.
+test: deps-test build win wine
+	@tools/web setup || true
 	@$(RUN_TESTS) --build $(BUILD)
 
 check: deps-tidy build tidy
@@ -54,7 +58,7 @@ check: deps-tidy build tidy
 bench: deps-bench build
 	@TIDEMARK_BUILD=$(BUILD) tools/bench
 
-soak: deps-test build
+soak: deps-test build win wine
 	@$(RUN_TESTS) --build $(BUILD) --soak
 
 tidy: deps-tidy build
@@ -62,6 +66,15 @@ tidy: deps-tidy build
 
 format: deps-tidy
 	@tools/tidy --format
+
+# Both halves: the host wing and its 64-bit recorder, and the recorder for 32-bit programs. The
+# two DLLs lie beside tidemark.exe.
+win: deps-win
+	@tools/win-build $(BUILD)-win
+
+# A Wine for the Windows tests, made once, outside the tree. Where it cannot be made they are skipped.
+wine: deps-win
+	@tools/wine-set-up >/dev/null || echo "make: no Wine: the Windows tests are skipped"
 
 # The host wing under a sanitizer; the recorder itself is never instrumented.
 asan: deps-build
@@ -79,9 +92,15 @@ tsan: deps-build
 fuzz: deps-test
 	@tools/fuzz --build $(abspath $(BUILD))-fuzz
 
+# The page is kept in the tree as it was built: only who changes web/ needs this.
+web: deps-web
+	@tools/web setup
+	@tools/web check
+	@tools/web build
+
 install: build
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-win

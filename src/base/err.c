@@ -40,7 +40,7 @@ bool err_errno(struct err *err, int number, const char *format, ...)
 	va_start(args, format);
 	vset(err, ERR_IO, format, args);
 	va_end(args);
-	append(err, strerror_r(number, buffer, sizeof buffer));
+	append(err, err_text(number, buffer, sizeof buffer));
 	return false;
 }
 

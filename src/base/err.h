@@ -7,13 +7,15 @@
 #define BASE_ERR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum err_kind {
 	ERR_NONE,
-	ERR_USAGE,  // the user asked for something we do not do
-	ERR_IO,     // the system refused: open, read, write, map
-	ERR_FORMAT, // the trace is damaged, or is not a trace
-	ERR_LIMIT,  // a budget the user gave would be exceeded
+	ERR_USAGE,   // the user asked for something we do not do
+	ERR_IO,      // the system refused: open, read, write, map
+	ERR_FORMAT,  // the trace is damaged, or is not a trace
+	ERR_LIMIT,   // a budget the user gave would be exceeded
+	ERR_STOPPED, // the user wanted it to stop
 };
 
 struct err {
@@ -28,6 +30,9 @@ bool err_set(struct err *err, enum err_kind kind, const char *format, ...)
 // Like err_set, with ": " and the text of `number` (an errno) appended. Kind ERR_IO. Always false.
 bool err_errno(struct err *err, int number, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+// The system's text for an errno: in `buffer`, or lasting.
+const char *err_text(int number, char *buffer, size_t size);
 
 // Put "context: " before the text already there. Always false.
 bool err_wrap(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));

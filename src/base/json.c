@@ -208,6 +208,14 @@ void json_hex(struct json *json, uint64_t value)
 	sink_format(json->sink, "\"0x%" PRIx64 "\"", value);
 }
 
+void json_raw(struct json *json, const char *text, size_t length)
+{
+	before_value(json);
+	while (length > 0 && text[length - 1] == '\n')
+		length--;
+	sink_write(json->sink, text, length);
+}
+
 void json_kv_u64(struct json *json, const char *key, uint64_t value)
 {
 	json_key(json, key);

@@ -36,7 +36,8 @@ void json_i64(struct json *json, int64_t value);
 void json_double(struct json *json, double value); // null where JSON has no word for it
 void json_bool(struct json *json, bool value);
 void json_null(struct json *json);
-void json_hex(struct json *json, uint64_t value); // "0x1f"
+void json_hex(struct json *json, uint64_t value);                  // "0x1f"
+void json_raw(struct json *json, const char *text, size_t length); // which is a document already
 
 // A key and its value in one call.
 void json_kv_u64(struct json *json, const char *key, uint64_t value);

@@ -24,8 +24,11 @@ void *mem_alloc(size_t count, size_t size_bytes)
 
 void *mem_resize(void *old, size_t count, size_t size_bytes)
 {
-	void *ptr = reallocarray(old, count ? count : 1, size_bytes ? size_bytes : 1);
+	size_t size;
+	void *ptr = NULL;
 
+	if (!__builtin_mul_overflow(count ? count : 1, size_bytes ? size_bytes : 1, &size))
+		ptr = realloc(old, size);
 	if (!ptr)
 		mem_none(count, size_bytes);
 	return ptr;

@@ -27,6 +27,17 @@ void mem_free(void *ptr);
 void *mem_map(size_t size_bytes);
 void mem_unmap(void *ptr, size_t size_bytes); // NULL is allowed
 
+// From here on, tables that are freed go back to the system at once, however large: who promised
+// to keep to a budget calls it.
+void mem_give_back_early(void);
+
+// The first place of `what` in `bytes`, or NULL.
+const void *mem_search(const void *bytes, size_t size, const void *what, size_t what_size);
+
+// Sort, as qsort does, with something for `compare` to look at.
+typedef int mem_compare(const void *a, const void *b, void *context);
+void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare, void *context);
+
 // Make room for at least `need` items in `*items` of `*capacity` items; doubles. Use it as
 //     vec = mem_grow(vec, &capacity, count + 1, sizeof *vec);
 void *mem_grow(void *items, size_t *capacity, size_t need, size_t size_bytes);

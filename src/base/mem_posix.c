@@ -1,5 +1,8 @@
 #include "base/mem.h"
 
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 void *mem_map(size_t size_bytes)
@@ -17,4 +20,19 @@ void mem_unmap(void *ptr, size_t size_bytes)
 {
 	if (ptr)
 		munmap(ptr, size_bytes);
+}
+
+void mem_give_back_early(void)
+{
+	mallopt(M_MMAP_THRESHOLD, 1 << 18);
+}
+
+const void *mem_search(const void *bytes, size_t size, const void *what, size_t what_size)
+{
+	return memmem(bytes, size, what, what_size);
+}
+
+void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare, void *context)
+{
+	qsort_r(items, count, size_bytes, compare, context);
 }

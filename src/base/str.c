@@ -294,3 +294,11 @@ const char *str_nearest(const char *word, const char *const *words)
 	}
 	return nearest;
 }
+
+const char *str_find_last(const char *text, char c, size_t length)
+{
+	while (length > 0)
+		if (text[--length] == c)
+			return text + length;
+	return NULL;
+}

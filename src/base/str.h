@@ -52,4 +52,11 @@ bool str_parse_count(const char *text, uint64_t *count);
 // near enough to be worth suggesting.
 const char *str_nearest(const char *word, const char *const *words);
 
+// The last place of `c` in the first `length` bytes of `text`; NULL: it is not there.
+const char *str_find_last(const char *text, char c, size_t length);
+
+// The date of a time since 1970, in UTC. False: there is none.
+struct tm;
+bool str_date(uint64_t unix_s, struct tm *date);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "cli/interrupt.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -332,6 +333,10 @@ int args_fail(const struct command *command, const struct err *err)
 		return EXIT_USAGE;
 	case ERR_LIMIT:
 		return EXIT_OVER_BUDGET;
+	case ERR_STOPPED:
+		fflush(NULL);
+		interrupt_end();
+		break;
 	}
 	return EXIT_UNREADABLE;
 }

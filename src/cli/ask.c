@@ -1,6 +1,7 @@
 #include "cli/ask.h"
 
-#include <signal.h>
+#include "cli/interrupt.h"
+
 #include <stdio.h>
 
 enum look_taken ask_take(struct args *args, struct ask *ask, int id)
@@ -35,20 +36,6 @@ bool ask_take_all(struct args *args, struct ask *ask)
 	return args_need(args, ask->path, "a trace FILE") && filters_check(args, &ask->words);
 }
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-	(void)number;
-	interrupted = 1;
-}
-
-static bool was_interrupted(void *context)
-{
-	(void)context;
-	return interrupted;
-}
-
 static void say(void *context, const char *text)
 {
 	(void)context;
@@ -65,15 +52,15 @@ bool ask_open(const struct ask *ask, const char *path, const struct selection_wo
 		.window = {
 			.memory_bytes = ask->memory_bytes,
 			.progress = ask->look.progress,
-			.stop = was_interrupted,
+			.stop = interrupt_came,
 			.say = say,
 		},
 	};
 	bool good;
 
-	signal(SIGINT, on_interrupt);
+	interrupt_watch();
 	good = inquiry_open(inquiry, &options, err);
-	signal(SIGINT, SIG_DFL);
+	interrupt_leave();
 	return good;
 }
 

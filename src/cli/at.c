@@ -44,6 +44,7 @@ bool at_open(const struct at *at, struct sight *sight, struct err *err)
 		.path = at->path,
 		.words = &at->words,
 		.at = at->moment,
+		.of_mappings = at->of_mappings,
 		.symbols = at->look.symbols,
 		.progress = at->look.progress,
 	};

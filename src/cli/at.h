@@ -33,6 +33,7 @@ enum { AT_MOMENT = 3500, AT_ROWS, AT_MIN_BYTES, AT_ALL_FRAMES };
 struct at {
 	const char *path;
 	const char *moment; // NULL: not given
+	bool of_mappings;   // the command's: a peak is that of committed memory
 	struct selection_words words;
 	struct look look;
 	uint64_t rows_max;

@@ -50,24 +50,6 @@ static bool take(struct args *args, struct request *request, int id)
 	return ask_take(args, &request->ask, id) != LOOK_MISTAKE;
 }
 
-// The words of B: those of A, with a window of its own.
-static void make_words(const struct request *request, struct selection_words *words)
-{
-	const char *const own[SELECTION_KINDS] = {
-		[SELECTION_FROM] = request->with_from,
-		[SELECTION_TO] = request->with_to,
-	};
-
-	for (int kind = 0; kind < SELECTION_KINDS; kind++) {
-		const struct selection_list *list = &request->ask.words.lists[kind];
-
-		for (size_t i = 0; !own[kind] && i < list->count; i++)
-			selection_words_add(words, (enum selection_kind)kind, list->words[i]);
-		if (own[kind])
-			selection_words_add(words, (enum selection_kind)kind, own[kind]);
-	}
-}
-
 static int compare(const struct request *request, struct inquiry *before, struct inquiry *after)
 {
 	const struct ask *ask = &request->ask;
@@ -133,7 +115,8 @@ static int answer(struct args *args, struct request *request, struct selection_w
 				   "(--with-from, --with-to)");
 		return args->exit_code;
 	}
-	make_words(request, words);
+	selection_words_with_window(words, &request->ask.words, request->with_from,
+				    request->with_to);
 	if (!filters_check(args, &request->ask.words) || !filters_check(args, words))
 		return args->exit_code;
 	if (request->order == DIFF_BY_TEMPORARY &&

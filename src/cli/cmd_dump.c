@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
 	DUMP_ASSEMBLE = 1,
@@ -121,10 +120,9 @@ static bool dump_to_file(const struct dump *dump, struct reader *reader, struct 
 	struct fresh fresh = { .fd = -1 };
 	FILE *file = NULL;
 	bool ok = fresh_open(&fresh, dump->output, dump->force, err);
-	int fd = ok ? dup(fresh.fd) : -1;
 
 	if (ok) {
-		file = fd >= 0 ? fdopen(fd, "w") : NULL;
+		file = file_stream_copy(fresh.fd, "w");
 		ok = file || err_errno(err, errno, "cannot write %s", dump->output);
 	}
 	ok = ok && dump_to(dump, reader, file, err);

@@ -2,6 +2,7 @@
 #include "cli/at.h"
 
 #include "os/convert.h"
+#include "os/file.h"
 #include "report/atlas.h"
 #include "report/tracefrag.h"
 
@@ -34,25 +35,12 @@ struct request {
 	bool tracefrag;
 };
 
-// "0x40000000..0x80000000"
-static bool parse_range(const char *text, uint64_t *low, uint64_t *high)
-{
-	const char *dots = strstr(text, "..");
-	char *end;
-
-	if (!dots)
-		return false;
-	*low = strtoull(text, &end, 16);
-	if (end != dots || end == text)
-		return false;
-	*high = strtoull(dots + 2, &end, 16);
-	return *end == 0 && end != dots + 2 && *low < *high && *low % SPACE_PAGE == 0 &&
-	       *high % SPACE_PAGE == 0;
-}
-
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
+	struct err err = { 0 };
+	uint64_t bytes;
+
 	switch (at_take(args, &request->at, id)) {
 	case LOOK_TAKEN:
 		return true;
@@ -63,17 +51,13 @@ static bool take(struct args *args, struct request *request, int id)
 	}
 	switch (id) {
 	case OPTION_GRANULARITY:
-		if (!args_bytes(args, &request->atlas.granularity))
+		if (!args_bytes(args, &bytes))
 			return false;
-		if (request->atlas.granularity < SPACE_PAGE ||
-		    request->atlas.granularity > UINT64_C(1) << 40 ||
-		    request->atlas.granularity & (request->atlas.granularity - 1))
-			return args_mistake(args, "--granularity is a power of two from 4K to 1T");
-		return true;
+		return atlas_set_granularity(&request->atlas, bytes, &err) ||
+		       args_mistake(args, "--%s", err.text);
 	case OPTION_RANGE:
-		return parse_range(args->value, &request->atlas.low, &request->atlas.high) ||
-		       args_mistake(args, "--range needs two addresses of pages, as in "
-					  "0x40000000..0x80000000");
+		return atlas_set_range(&request->atlas, args->value, &err) ||
+		       args_mistake(args, "--%s", err.text);
 	case OPTION_OUTPUT:
 		request->output = args->value;
 		return true;
@@ -93,7 +77,7 @@ static const char *ending(const char *path)
 
 static bool write_file(const char *path, const struct str *text, struct err *err)
 {
-	FILE *file = fopen(path, "we");
+	FILE *file = file_stream(path, "w");
 	bool good;
 
 	if (!file)
@@ -169,7 +153,7 @@ static bool check(struct args *args, const struct request *request)
 static int run(int argc, char **argv)
 {
 	struct request request = {
-		.at = { .rows_max = ROWS_DEFAULT },
+		.at = { .rows_max = ROWS_DEFAULT, .of_mappings = true },
 		.atlas = { .granularity = SPACE_SLOT },
 	};
 	struct args args;

@@ -2,6 +2,7 @@
 #include "cli/ask.h"
 
 #include "base/str.h"
+#include "os/file.h"
 #include "os/tool.h"
 #include "report/plot.h"
 
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
 	CURVES_DEFAULT = 7,
@@ -53,7 +53,7 @@ struct desk {
 static bool write_file(const char *path, const struct chart *chart,
 		       const struct chart_output *output, struct err *err)
 {
-	FILE *file = fopen(path, "we");
+	FILE *file = file_stream(path, "w");
 	struct sink sink;
 	bool good;
 
@@ -124,7 +124,7 @@ static bool draw(const struct request *request, const struct chart *chart, struc
 	if (!write_file(str_get(&desk->data), chart, NULL, err) ||
 	    !write_file(str_get(&desk->script), chart, &output, err) || !run_gnuplot(desk, err))
 		return false;
-	return rename(str_get(&desk->picture), path) == 0 ||
+	return file_rename(str_get(&desk->picture), path, true) ||
 	       err_errno(err, errno, "cannot write %s", path);
 }
 
@@ -132,13 +132,13 @@ static bool set_up(const struct request *request, struct desk *desk, struct err 
 {
 	const char *path = request->output.path;
 	struct err unmade;
-	FILE *picture;
+	int picture;
 
-	str_format(&desk->picture, "%s.%d.tmp", path, (int)getpid());
-	picture = fopen(str_get(&desk->picture), "wxe");
-	if (!picture)
+	str_format(&desk->picture, "%s.%u.tmp", path, tool_own_pid());
+	picture = file_open(str_get(&desk->picture), FILE_WRITE | FILE_NEW);
+	if (picture < 0)
 		return err_errno(err, errno, "cannot write %s", path);
-	fclose(picture);
+	file_close(picture);
 	if (request->keep) {
 		str_format(&desk->script, "%s.gnuplot", path);
 		str_format(&desk->data, "%s.dat", path);
@@ -157,11 +157,11 @@ static bool set_up(const struct request *request, struct desk *desk, struct err 
 static void clear_up(struct desk *desk, bool good)
 {
 	if (!good)
-		unlink(str_get(&desk->picture));
+		file_remove(str_get(&desk->picture));
 	if (desk->folder.length > 0) {
-		unlink(str_get(&desk->script));
-		unlink(str_get(&desk->data));
-		rmdir(str_get(&desk->folder));
+		file_remove(str_get(&desk->script));
+		file_remove(str_get(&desk->data));
+		file_remove_folder(str_get(&desk->folder));
 	}
 	str_fini(&desk->folder);
 	str_fini(&desk->script);
@@ -210,7 +210,7 @@ static int print(const struct request *request)
 	struct err err = { 0 };
 	bool good;
 
-	if (!request->force && access(request->output.path, F_OK) == 0) {
+	if (!request->force && file_look(request->output.path) != FILE_IS_MISSING) {
 		err_set(&err, ERR_USAGE, "%s exists (try: --force)", request->output.path);
 		return args_fail(&cmd_plot, &err);
 	}
@@ -349,7 +349,7 @@ const struct command cmd_plot = {
 		"  blocks        the same, their number\n"
 		"  cumulative    bytes allocated so far\n"
 		"  rate          bytes allocated per second\n"
-		"  rss           resident memory, beside what is alive in the heap\n"
+		"  rss           resident memory, its share (PSS) and swap; the live heap\n"
 		"  sizes         how many allocations had which size, both axes logarithmic\n"
 		"  lifetimes     how long allocations of which size lived, as a heat map\n"
 		"  largest-free  the largest hole in the address space\n"

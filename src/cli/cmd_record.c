@@ -3,14 +3,12 @@
 
 #include "base/str.h"
 #include "launch/launch.h"
+#include "launch/leave.h"
 #include "wire/segment.h"
 
-#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #ifndef TIDEMARK_VERSION
 #define TIDEMARK_VERSION "0.1.0"
@@ -23,11 +21,13 @@ enum {
 	RECORD_SAMPLE,
 	RECORD_VERIFY_STACKS,
 	RECORD_RSS_EXACT,
+	RECORD_STRICT_VM,
 	RECORD_CLOCK,
 	RECORD_PAUSED,
 	RECORD_NO_FOLLOW,
 	RECORD_STRICT,
 	RECORD_BUNDLE,
+	RECORD_INDEX,
 	RECORD_QUIET,
 };
 
@@ -43,15 +43,21 @@ static const struct option_row record_options[] = {
 	  "walk every stack a second time, without the cache, and count differences (slow)" },
 	{ RECORD_RSS_EXACT, 0, "rss-exact", NULL,
 	  "a snapshot of memory at every 1 % of growth, whatever it costs (default 10 %)" },
+	{ RECORD_STRICT_VM, 0, "strict-vm", NULL,
+	  "see memory calls that the program makes without libc, too (Go; 2 us for each of its own "
+	  "system calls)" },
 	{ RECORD_CLOCK, 0, "clock", "tick|ns",
 	  "time events by a tick of 100 us (default), or each event by itself" },
 	{ RECORD_PAUSED, 0, "paused", NULL,
-	  "begin without recording allocations, until the program resumes (tidemark.h)" },
+	  "begin without recording allocations, until the program resumes (tidemark.h) or "
+	  "tidemark ctl starts it" },
 	{ RECORD_NO_FOLLOW, 0, "no-follow", NULL, "do not record the program's children" },
 	{ RECORD_STRICT, 0, "strict", NULL,
 	  "exit with 125 if anything is not recorded; do not even start what cannot be" },
 	{ RECORD_BUNDLE, 0, "bundle", NULL,
 	  "pack the symbols into the trace, so that it reads the same elsewhere" },
+	{ RECORD_INDEX, 0, "index", NULL,
+	  "build the index that windows need behind the recording, when the machine is idle" },
 	{ RECORD_QUIET, 'q', "quiet", NULL, "print no summary at the end" },
 	{ 0 },
 };
@@ -151,6 +157,9 @@ static bool record_parse(struct record *record, int argc, char **argv)
 		case RECORD_RSS_EXACT:
 			record_add_option(record, SEGMENT_RSS_EXACT, "rss-exact");
 			break;
+		case RECORD_STRICT_VM:
+			record_add_option(record, SEGMENT_STRICT_VM, "strict-vm");
+			break;
 		case RECORD_PAUSED:
 			record_add_option(record, SEGMENT_PAUSED, "paused");
 			break;
@@ -166,6 +175,9 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			break;
 		case RECORD_BUNDLE:
 			record->bundle = true;
+			break;
+		case RECORD_INDEX:
+			record->launch.index = true;
 			break;
 		case RECORD_QUIET:
 			record->quiet = true;
@@ -191,6 +203,7 @@ static void record_summarise(const struct launch_result *result)
 {
 	const struct collect_summary *summary = &result->summary;
 	char duration[24], allocations[28], frees[28], bytes[16], lost[28], processes[28], size[16];
+	char index[24];
 	const char *path = str_get(&result->path);
 
 	if (!result->closed) {
@@ -208,28 +221,11 @@ static void record_summarise(const struct launch_result *result)
 		record_plural(summary->processes, "process", "processes"),
 		str_count(summary->events_lost, lost),
 		record_plural(summary->events_lost, "event", "events"));
+	if (result->indexed)
+		fprintf(stderr, "tidemark: its index is ready (%s of CPU, in idle time)\n",
+			str_duration(result->index_cpu_ns, index));
 	fprintf(stderr, "tidemark: trace %s (%s); next: tidemark report %s\n", path,
 		str_bytes(summary->trace_bytes, size), path);
-}
-
-// End as the program ended: with its code, or by its signal, but without a core file of our own.
-static int record_end(int status)
-{
-	const struct rlimit no_core = { 0, 0 };
-	sigset_t set;
-	int number;
-
-	if (!WIFSIGNALED(status))
-		return WEXITSTATUS(status);
-	number = WTERMSIG(status);
-	setrlimit(RLIMIT_CORE, &no_core);
-	signal(number, SIG_DFL);
-	sigemptyset(&set);
-	sigaddset(&set, number);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	fflush(NULL);
-	kill(getpid(), number);
-	return 128 + number;
 }
 
 static int record_failed(const struct launch_result *result, const struct err *err)
@@ -261,7 +257,7 @@ static int record_finish(const struct record *record, struct launch_result *resu
 		record_tell("not everything was recorded (--strict)");
 		return EXIT_NOT_RECORDED;
 	}
-	return record_end(result->status);
+	return leave_as(result->status);
 }
 
 static int record_run(int argc, char **argv)

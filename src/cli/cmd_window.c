@@ -2,13 +2,12 @@
 // all along.
 #include "cli/args.h"
 #include "cli/filters.h"
+#include "cli/interrupt.h"
 #include "cli/look.h"
 
 #include "os/file.h"
 #include "report/table.h"
 #include "report/tree.h"
-
-#include <signal.h>
 
 enum { ROWS_DEFAULT = 10 };
 
@@ -194,32 +193,10 @@ static struct tags *open_tags(const char *path, struct err *err)
 	return tags;
 }
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-	(void)number;
-	interrupted = 1;
-}
-
-static bool was_interrupted(void *context)
-{
-	(void)context;
-	return interrupted;
-}
-
 static void say(void *context, const char *text)
 {
 	(void)context;
 	fprintf(stderr, "tidemark window: %s\n", text);
-}
-
-static bool check_layers(const struct question *question, const struct keys *keys, struct err *err)
-{
-	if (question->layers != (WINDOW_HEAP | WINDOW_VM) || keys_has(keys, KEYS_LAYER))
-		return true;
-	return err_set(err, ERR_USAGE,
-		       "the layers heap and vm never add up: add layer to --by, or name one");
 }
 
 static bool write_table(const struct request *request, struct question *question, struct err *err)
@@ -257,12 +234,12 @@ static bool print(struct request *request, struct err *err)
 
 	if (keys_has(&request->table.keys, KEYS_LAYER))
 		request->question.layers_all = WINDOW_HEAP | WINDOW_VM;
-	signal(SIGINT, on_interrupt);
+	interrupt_watch();
 	good = question_open(&question, request->path, &request->question, err);
-	signal(SIGINT, SIG_DFL);
+	interrupt_leave();
 	if (!good)
 		return false;
-	good = check_layers(&question, &request->table.keys, err) &&
+	good = question_check_layers(&question, keys_has(&request->table.keys, KEYS_LAYER), err) &&
 	       (request->has_tree ? write_tree(request, &question, err)
 				  : write_table(request, &question, err));
 	// For people the warnings stand in the answer; programs get them beside it.
@@ -301,7 +278,7 @@ static int answer(struct args *args, struct request *request)
 	request->question.words = &request->words;
 	request->question.symbols = request->look.symbols;
 	request->question.progress = request->look.progress;
-	request->question.stop = was_interrupted;
+	request->question.stop = interrupt_came;
 	request->question.say = say;
 	good = print(request, &err);
 	tags_free(tags);
@@ -339,7 +316,8 @@ const struct command cmd_window = {
 		"  tidemark window app.tide --by size,lifetime --size 10M  single allocations\n",
 	.notes = "Environment:\n"
 		 "  NO_COLOR         no colour unless --color=always\n"
-		 "  DEBUGINFOD_URLS  servers that --debuginfod asks\n",
+		 "  DEBUGINFOD_URLS  servers that --debuginfod asks\n"
+		 "  TIDEMARK_INDEX   always: build an index of a small trace too; never: of none\n",
 	.options = options,
 	.shared = filters_rows,
 	.shared_title = filters_title,

@@ -59,10 +59,12 @@ extern const struct command cmd_map;
 extern const struct command cmd_plot;
 extern const struct command cmd_reconcile;
 extern const struct command cmd_pins;
+extern const struct command cmd_view;
 extern const struct command cmd_info;
 extern const struct command cmd_dump;
 extern const struct command cmd_repair;
 extern const struct command cmd_bundle;
+extern const struct command cmd_ctl;
 extern const struct command cmd_collect; // hidden: a collector for LD_PRELOAD alone
 
 #endif

@@ -19,6 +19,8 @@ const struct option_row filters_rows[] = {
 	{ FILTER(MODULE), 0, "module", "REGEX", "allocations through a file that matches" },
 	{ FILTER(FRAME), 0, "frame", "REGEX", "allocations through a function that matches" },
 	{ FILTER(NOT_FRAME), 0, "not-frame", "REGEX", "allocations through none that matches" },
+	{ FILTER(ROW), 0, "row", "ROW",
+	  "what stands in one row of tables: function:NAME, module:PATH, stack:ID (in JSON)" },
 	{ FILTER(IMPACT), 0, "impact", "CLASS",
 	  "impacting, transient or persistent (or AIFO, AOFI, AIFI, AOFO)" },
 	{ 0 },

@@ -1,9 +1,8 @@
 #include "cli/look.h"
 
+#include "os/terminal.h"
+
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 enum { WIDTH_DEFAULT = 100, WIDTH_LEAST = 80, WIDTH_MOST = 120 };
 
@@ -42,11 +41,10 @@ enum look_taken look_take(struct args *args, struct look *look, int id)
 
 unsigned look_width(void)
 {
-	struct winsize size;
-	unsigned width = WIDTH_DEFAULT;
+	unsigned width = terminal_columns();
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		width = size.ws_col;
+	if (width == 0)
+		width = WIDTH_DEFAULT;
 	if (width < WIDTH_LEAST)
 		width = WIDTH_LEAST;
 	return width > WIDTH_MOST ? WIDTH_MOST : width;
@@ -55,10 +53,8 @@ unsigned look_width(void)
 bool look_colour(const struct look *look)
 {
 	const char *no_color = getenv("NO_COLOR");
-	const char *term = getenv("TERM");
 
 	if (look->color != 0)
 		return look->color == 1;
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && term &&
-	       strcmp(term, "dumb") != 0;
+	return terminal_has_colours() && !(no_color && *no_color);
 }

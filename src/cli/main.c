@@ -2,8 +2,9 @@
 #include "cli/args.h"
 
 #include "base/str.h"
+#include "os/terminal.h"
+#include "os/tool.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,10 +26,14 @@ static const struct command *const commands[] = {
 	&cmd_plot,
 	&cmd_reconcile,
 	&cmd_pins,
+#ifdef TIDEMARK_VIEW
+	&cmd_view,
+#endif
 	&cmd_info,
 	&cmd_dump,
 	&cmd_repair,
 	&cmd_bundle,
+	&cmd_ctl,
 	&cmd_collect,
 };
 // clang-format on
@@ -121,6 +126,7 @@ int main(int argc, char **argv)
 	const struct command *command;
 	int code;
 
+	argv = tool_arguments(&argc, argv);
 	if (argc < 2) {
 		print_synopsis(stdout);
 		return flush_stdout(EXIT_ANSWERED);
@@ -133,7 +139,6 @@ int main(int argc, char **argv)
 		return tell_unknown(argv[1]);
 
 	// `tidemark report … | head` ends quietly, also where our parent ignored the signal.
-	if (!command->keeps_signals)
-		signal(SIGPIPE, SIG_DFL);
+	terminal_begin(command->keeps_signals);
 	return flush_stdout(command->run(argc - 2, argv + 2));
 }

@@ -157,6 +157,25 @@ static void read_fork_failed(struct image *image, struct payload *payload)
 	}
 }
 
+static void read_maps(struct image *image, struct payload *payload)
+{
+	uint32_t number = (uint32_t)take(payload, 4);
+
+	if (!payload->short_)
+		mappings_list(image, number, (const char *)payload->at, payload->left);
+}
+
+// The numbers of enum note_calls are those of enum trace_calls.
+static void read_calls(struct image *image, struct payload *payload)
+{
+	uint32_t how = (uint32_t)take(payload, 4);
+	char *why = mem_copy_bytes(payload->at, payload->left);
+
+	if (!payload->short_)
+		ledger_note(image->ledger, TRACE_NOTE_CALLS, image->process, TRACE_NONE, how, why);
+	mem_free(why);
+}
+
 static void read_file(struct image *image, struct payload *payload)
 {
 	uint32_t number = (uint32_t)take(payload, 4);
@@ -203,8 +222,11 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 	case NOTE_FILE:
 		read_file(image, &payload);
 		break;
+	case NOTE_CALLS:
+		read_calls(image, &payload);
+		break;
 	case NOTE_MAPS:
-		str_add_bytes(&image->maps, (const char *)payload.at, payload.left);
+		read_maps(image, &payload);
 		break;
 	default: // of a newer recorder
 		break;
@@ -238,7 +260,7 @@ static void tell_unseen(struct image *image, struct image_exec *exec)
 		[NOTE_EXEC_STATIC] = "it is statically linked",
 		[NOTE_EXEC_SETUID] = "it runs with other privileges",
 		[NOTE_EXEC_NO_LIBRARY] = "the recorder is out of its reach",
-		[NOTE_EXEC_32_BIT] = "it is a 32-bit program",
+		[NOTE_EXEC_32_BIT] = "there is no recorder for 32-bit programs here",
 	};
 	char line[512];
 

@@ -7,11 +7,11 @@
 #include "collect/roster.h"
 #include "collect/sampler.h"
 #include "os/now.h"
+#include "os/tool.h"
 #include "wire/compiler.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum {
 	TICK_NS = 100000,
@@ -35,13 +35,14 @@ struct collector {
 	struct merge merge;
 	struct sampler sampler;
 	struct looks looks;
-	bool held;         // the order waits for a fork's child
-	bool main_ended;   // the launcher has nothing more to run
-	bool stopping;     // somebody wants us to finish now
-	bool failed;       // the trace cannot be written
-	struct err why;    // why it cannot
-	uint64_t sleep_ns; // how long the last sleep was
-	uint64_t flush_ns; // when to flush next
+	struct door_event *controls, **controls_end; // asked from outside, and not done yet
+	bool held;                                   // the order waits for a fork's child
+	bool main_ended;                             // the launcher has nothing more to run
+	bool stopping;                               // somebody wants us to finish now
+	bool failed;                                 // the trace cannot be written
+	struct err why;                              // why it cannot
+	uint64_t sleep_ns;                           // how long the last sleep was
+	uint64_t flush_ns;                           // when to flush next
 	unsigned idle_passes;
 };
 
@@ -69,6 +70,52 @@ static void handle_message(struct collector *collector, const struct door_event 
 	}
 }
 
+// From outside: it is done behind all that was published before it was asked.
+static void do_control(struct collector *collector, const struct door_event *event)
+{
+	struct image *image = roster_find(&collector->roster, event->request.pid);
+	struct ledger *ledger = &collector->ledger;
+	enum trace_note_kind kind = TRACE_NOTE_MARK;
+
+	if (image == NULL) {
+		door_answer(collector->door, event, CONTROL_UNKNOWN, "");
+		return;
+	}
+	switch (event->request.verb) {
+	case CONTROL_MARK:
+		break;
+	case CONTROL_STOP:
+		kind = TRACE_NOTE_PAUSE;
+		image->quiet = true;
+		break;
+	case CONTROL_START:
+		kind = TRACE_NOTE_RESUME;
+		image->quiet = false;
+		// A pause that began in the program itself ends with its next allocation.
+		atomic_fetch_add(&image->share.segment->resumes, 1);
+		break;
+	default:
+		door_answer(collector->door, event, CONTROL_REFUSED, "an unknown request");
+		return;
+	}
+	ledger_time(ledger, event->time_ns);
+	ledger_note(ledger, kind, image->process, TRACE_NONE, 0,
+		    kind == TRACE_NOTE_MARK ? event->request.text : "");
+	door_answer(collector->door, event, CONTROL_DONE, "");
+}
+
+static void do_controls(struct collector *collector)
+{
+	while (collector->controls != NULL) {
+		struct door_event *event = collector->controls;
+
+		collector->controls = event->next;
+		do_control(collector, event);
+		mem_free(event);
+	}
+	collector->controls_end = &collector->controls;
+}
+
 static void handle_events(struct collector *collector)
 {
 	struct door_event *event;
@@ -93,6 +140,10 @@ static void handle_events(struct collector *collector)
 		case DOOR_WARNING:
 			ledger_warn(&collector->ledger, TRACE_NONE, event->message.text);
 			break;
+		case DOOR_CONTROL:
+			*collector->controls_end = event;
+			collector->controls_end = &event->next;
+			continue;
 		}
 		mem_free(event);
 	}
@@ -141,6 +192,7 @@ static uint64_t pass(struct collector *collector)
 			bulletin_check_exec(image, look_ns, false);
 		sampler_run(&collector->sampler, roster, look_ns);
 		looks_pass(&collector->looks);
+		do_controls(collector);
 		roster_end(roster, false);
 		roster_settle(roster);
 	}
@@ -240,9 +292,7 @@ static void run(struct collector *collector)
 static void fill_end(struct collector *collector, struct trace_end *end)
 {
 	struct ledger *ledger = &collector->ledger;
-	struct rusage usage;
 
-	getrusage(RUSAGE_SELF, &usage);
 	roster_weigh(&collector->roster);
 	*end = (struct trace_end){
 		.duration_ns = ledger->now_ns,
@@ -252,7 +302,7 @@ static void fill_end(struct collector *collector, struct trace_end *end)
 		.tick_median_ns = tick_median_ns(&collector->tick),
 		.tick_worst_ns = tick_worst_ns(&collector->tick),
 		.guest_bytes_peak = collector->roster.guest_bytes_peak,
-		.collector_bytes_peak = (uint64_t)usage.ru_maxrss * 1024,
+		.collector_bytes_peak = tool_own_resident_max(),
 		.collector_cpu_ns = now_cpu_ns(),
 		.stacks_incomplete = ledger->stacks_incomplete,
 		.stacks_verified = ledger->stacks_verified,
@@ -349,24 +399,12 @@ static bool finish(struct collector *collector, struct collect_summary *summary,
 
 // ---- The beginning --------------------------------------------------------------------------
 
-// Each image takes two descriptors.
-static void raise_limits(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 static bool begin(struct collector *collector, struct trace_info *info, struct err *err)
 {
 	const struct collect_options *options = collector->options;
 	bool own_times = options->segment_options & SEGMENT_CLOCK_NS;
 	struct collect_message ready = { .kind = COLLECT_READY };
 
-	raise_limits();
 	if (!tick_open(&collector->tick, own_times ? TICK_COARSE_NS : TICK_NS, TICK_ANY, err))
 		return false;
 	*info = options->info;
@@ -388,12 +426,20 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 	collector->door = door_open(options, &collector->tick, err);
 	if (collector->door == NULL)
 		return false;
+	if (options->door != NULL)
+		*options->door = collector->door;
 	ledger_tell(&collector->ledger, &ready);
 	return true;
 }
 
 static void release(struct collector *collector)
 {
+	while (collector->controls != NULL) {
+		struct door_event *event = collector->controls;
+
+		collector->controls = event->next;
+		mem_free(event);
+	}
 	door_close(collector->door);
 	merge_fini(&collector->merge);
 	roster_fini(&collector->roster);
@@ -412,6 +458,7 @@ bool collect_run(const struct collect_options *options, struct collect_summary *
 	bool good = false;
 
 	collector->options = options;
+	collector->controls_end = &collector->controls;
 	if (begin(collector, &info, err)) {
 		run(collector);
 		good = finish(collector, summary != NULL ? summary : &unwanted, err);

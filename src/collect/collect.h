@@ -5,6 +5,7 @@
 // into one order (docs/notes/0001-order-without-clocks.md), interns stacks and feeds a writer.
 //
 //     door         answers hellos at once, in a thread of its own; also watches for deaths
+//     control      what `tidemark ctl` asks from outside
 //     tick         writes the clock page every 100 us, in a thread of its own
 //     share        a segment, mapped
 //     lane_reader  bytes of a lane -> items
@@ -31,6 +32,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct collect_message;
+struct door;
+
 struct collect_options {
 	int output_fd;           // the trace; stays the caller's
 	const char *socket_name; // abstract, without the leading NUL; borrowed
@@ -40,6 +44,13 @@ struct collect_options {
 	// A SOCK_SEQPACKET socket to the launcher, or -1. Messages of `struct collect_message` both
 	// ways. Its end of file means that the launcher is gone.
 	int report_fd;
+
+	// Instead of the socket, where the launcher is in this process: what is said is given to
+	// `tell`, in our thread. `*door` receives the door before COLLECT_READY. NULL: none.
+	void (*tell)(void *context, const struct collect_message *message);
+	void *tell_context;
+	struct door **door;
+
 	int stop_fd;     // when this becomes readable (a signalfd), finish; -1: none
 	int listen_fd;   // a listening socket that is used instead of socket_name; -1: none
 	bool until_idle; // nobody will say when the main program has ended

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "collect/collect.h"
+#include "collect/control.h"
 #include "collect/share.h"
 #include "collect/tick.h"
 
@@ -35,6 +36,7 @@ enum door_event_kind {
 	DOOR_ALONE,   // the launcher is gone
 	DOOR_STOP,    // stop_fd has become readable
 	DOOR_WARNING, // `text`
+	DOOR_CONTROL, // `request`, of `sender`
 };
 
 struct door_event {
@@ -44,6 +46,8 @@ struct door_event {
 	uint64_t time_ns;
 	struct door_arrival *arrival;   // the taker's
 	struct collect_message message; // DOOR_MESSAGE; text also for DOOR_WARNING
+	struct control_request request;
+	struct control_sender sender;
 };
 
 struct door;
@@ -52,8 +56,16 @@ struct door;
 struct door *door_open(const struct collect_options *options, struct tick *tick, struct err *err);
 void door_close(struct door *door); // NULL is allowed
 
+// To the launcher, if there is one. One that does not listen misses warnings, but nothing that it
+// waits for.
+bool door_tell(const struct collect_options *options, const struct collect_message *message);
+
 // The next thing that happened; the caller frees it with mem_free. NULL: nothing more.
 struct door_event *door_take(struct door *door);
+
+// Answer a DOOR_CONTROL.
+void door_answer(const struct door *door, const struct door_event *event,
+		 enum control_status status, const char *text);
 
 // From now on no image is welcomed.
 void door_refuse(struct door *door);

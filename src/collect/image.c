@@ -6,7 +6,6 @@
 #include "wire/compiler.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum { CHUNK_ITEMS = 512, LANES_USUAL = 16 };
 
@@ -61,7 +60,11 @@ void image_close(struct image *image)
 	image->threads = NULL;
 	mem_free(image->files);
 	image->files = NULL;
-	str_fini(&image->maps);
+	for (size_t i = 0; i < image->lists_count; i++)
+		str_fini(&image->lists[i].text);
+	mem_free(image->lists);
+	image->lists = NULL;
+	image->lists_count = image->lists_capacity = 0;
 	mem_free(image->own);
 	image->own = NULL;
 	image->own_count = image->own_capacity = 0;
@@ -82,6 +85,7 @@ void image_free(struct image *image)
 	image_close(image);
 	frame_map_fini(&image->frames);
 	pools_fini(&image->pools);
+	map_fini(&image->handles);
 	mem_free(image);
 }
 
@@ -195,9 +199,10 @@ void image_look_again(struct image *image)
 			stream->cut = stream->reader.at;
 		busy += stream->seen != stream->reader.at || stream->first != stream->end;
 	}
-	// Not IMAGE_TICKS, though it costs less: on a busy machine, where a tick is long and a pass
-	// is large, unit/merge has seen it give out an address twice.
-	image->mode = busy > 1 ? IMAGE_ALL : IMAGE_ALONE;
+	// Where each event has its own time, two readings can be out of order by a little.
+	image->mode = IMAGE_ALONE;
+	if (busy > 1)
+		image->mode = image->ledger->fold_ns > 0 ? IMAGE_TICKS : IMAGE_ALL;
 	image->tail_ns = image->tick_ns = UINT64_MAX;
 	// What the lanes refer to was noted before, so it is seen after.
 	image_read_notes(image);

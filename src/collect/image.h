@@ -10,6 +10,7 @@
 #include "collect/door.h"
 #include "collect/frame_map.h"
 #include "collect/ledger.h"
+#include "collect/peer.h"
 #include "collect/pools.h"
 #include "collect/slots.h"
 #include "collect/stream.h"
@@ -43,6 +44,12 @@ struct image_exec {
 	bool told; // the user knows
 };
 
+// A list of all mappings, as text.
+struct image_list {
+	uint32_t number;
+	struct str text;
+};
+
 // Pages of the recorder's own, mapped before the image's list of mappings was read.
 struct image_own {
 	uint64_t start, end;
@@ -66,6 +73,8 @@ struct image {
 	struct share share;           // arrival's, by value; segment NULL once closed
 	struct frame_map frames;
 	struct pools pools;
+	struct map handles;      // of heaps (Windows) -> heap_id; 0: gone
+	uint32_t heaps_gone;     // how many have been destroyed
 	struct stream **streams; // by lane; SEGMENT_LANES_MAX places, made as lanes appear
 	uint32_t streams_count;
 	uint64_t notes_cut; // the second look at lane 0
@@ -81,7 +90,9 @@ struct image {
 	size_t threads_count, threads_capacity;
 	file_id *files; // by the image's own numbers; 0: not known
 	size_t files_capacity;
-	struct str maps;       // its list of mappings at its start, as it told it
+	struct image_list *lists; // of its mappings, as it told them, that have no place yet
+	size_t lists_count, lists_capacity;
+	bool listed;           // the list was told once; what is told again corrects it
 	struct image_own *own; // what of it is the recorder's
 	size_t own_count, own_capacity;
 	struct image_event *events; // marks and forks
@@ -89,6 +100,7 @@ struct image {
 	struct image_exec exec;       // of this process
 	struct image_exec vfork_exec; // of a vfork child
 
+	bool quiet;      // its allocations are left out, until it is said otherwise
 	bool begun;      // has its place in the order
 	bool notes_read; // at least once since then
 	bool promised;   // a fork of its parent will give it its place
@@ -99,6 +111,8 @@ struct image {
 	bool final;      // over since before this pass: what is seen is all there is
 	uint64_t exited_ns;
 	uint64_t resident; // last sample
+	uint64_t proportional, proportional_after_ns;
+	struct peer_pages pages;
 	uint64_t resident_max;
 	uint64_t look_resident; // the sample by which the last snapshot was taken
 	struct trace_snapshot look;

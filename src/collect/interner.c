@@ -19,14 +19,14 @@ void interner_init(struct interner *interner, struct writer *writer)
 	memset(interner, 0, sizeof *interner);
 	interner->writer = writer;
 	set_capacity(interner, BITS_FIRST);
-	interner->recent = mem_alloc(INTERNER_RECENT, sizeof *interner->recent);
+	interner->recent = mem_map(INTERNER_LINES * sizeof *interner->recent);
 	interner->pushes = mem_resize(NULL, INTERNER_PUSHES, sizeof *interner->pushes);
 }
 
 void interner_fini(struct interner *interner)
 {
 	mem_unmap(interner->slots, interner->capacity * sizeof *interner->slots);
-	mem_free(interner->recent);
+	mem_unmap(interner->recent, INTERNER_LINES * sizeof *interner->recent);
 	mem_free(interner->pushes);
 	memset(interner, 0, sizeof *interner);
 }
@@ -85,12 +85,19 @@ stack_id interner_add(struct interner *interner, stack_id parent, const struct i
 		.key = (uint64_t)callers << 32 | push->frame,
 		.hash = push->hash,
 	};
-	struct interner_slot *recent = &interner->recent[slot.hash % INTERNER_RECENT];
+	struct interner_line *line = &interner->recent[slot.hash % INTERNER_LINES];
+	unsigned way;
 
-	if (likely(recent->key == slot.key && recent->id != 0))
-		return recent->id;
+	for (unsigned match = interner_match(line, slot.hash); match != 0; match &= match - 1) {
+		way = (unsigned)__builtin_ctz(match);
+		if (likely(line->key[way] == slot.key && line->id[way] != 0))
+			return line->id[way];
+	}
 	slot.id = find(interner, slot, parent, flags);
-	*recent = slot;
+	way = interner->turn++ % INTERNER_WAYS;
+	line->key[way] = slot.key;
+	line->hash[way] = slot.hash;
+	line->id[way] = slot.id;
 	return slot.id;
 }
 

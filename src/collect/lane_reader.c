@@ -245,6 +245,12 @@ static bool decode_extra(struct lane_reader *reader, struct batch *batch, const 
 		*made = true;
 		return decode_pool(reader, batch, in + 6, length, item);
 	}
+	if (kind == LANE_EXTRA_HEAP && length >= 8) {
+		*made = true;
+		*item = (struct lane_item){ .kind = LANE_ITEM_HEAP,
+					    .time_ns = reader->time_ns,
+					    .address = load64(in + 6) };
+	}
 	if (kind == LANE_EXTRA_NAME && length >= 16) {
 		*made = true;
 		*item = (struct lane_item){ .kind = LANE_ITEM_NAME, .time_ns = reader->time_ns };

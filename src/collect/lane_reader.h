@@ -25,7 +25,8 @@
 
 // Kinds of items: enum lane_type up to LANE_FAILED, LANE_VM, and these.
 enum lane_item_kind {
-	LANE_ITEM_ECHO = 12,   // `detail` times the two items right before it (no lane type is 12)
+	LANE_ITEM_ECHO = 12, // `detail` times the two items right before it (no lane type is 12)
+	LANE_ITEM_HEAP = 14, // from here on of the heap with handle `address` (no lane type is 14)
 	LANE_ITEM_THREAD = 16, // `tid`; the name's 16 bytes in address and size
 	LANE_ITEM_MARK = 17,   // `detail`: whose mark
 	LANE_ITEM_FORK = 18,   // `detail`: which fork

@@ -1,13 +1,13 @@
 #include "collect/ledger.h"
 
 #include "base/mem.h"
+#include "collect/door.h"
 #include "collect/image.h"
 #include "trace/columns.h"
 #include "wire/compiler.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum { THREAD_AGAIN_NS = 100000000 };
 
@@ -16,7 +16,7 @@ void ledger_init(struct ledger *ledger, struct writer *writer,
 {
 	memset(ledger, 0, sizeof *ledger);
 	ledger->writer = writer;
-	ledger->report_fd = options->report_fd;
+	ledger->options = options;
 	ledger->free_stacks = options->segment_options & SEGMENT_FREE_STACKS;
 	interner_init(&ledger->interner, writer);
 	file_table_init(&ledger->files, writer);
@@ -52,12 +52,7 @@ void ledger_note(struct ledger *ledger, enum trace_note_kind kind, process_id pr
 
 bool ledger_tell(const struct ledger *ledger, const struct collect_message *message)
 {
-	// A launcher that does not listen misses warnings, but nothing that it waits for.
-	int flags = MSG_NOSIGNAL | (message->kind == COLLECT_WARNING ? MSG_DONTWAIT : 0);
-
-	if (ledger->report_fd < 0)
-		return false;
-	return send(ledger->report_fd, message, sizeof *message, flags) == (ssize_t)sizeof *message;
+	return door_tell(ledger->options, message);
 }
 
 void ledger_warn(struct ledger *ledger, process_id process, const char *text)
@@ -134,6 +129,54 @@ static const uint64_t gained[16] = {
 	[TRACE_REALLOC_ALLOC] = UINT64_MAX,
 };
 
+// The heap of the stream's next event. A handle is given again when its heap is gone.
+static COLD heap_id find_heap(struct ledger *ledger, struct stream *stream)
+{
+	struct image *image = stream->image;
+	uint64_t *heap = map_put(&image->handles, stream->handle, NULL);
+
+	if (*heap == 0) {
+		const struct trace_heap new_one = { .process = image->process,
+						    .handle = stream->handle,
+						    .name = (char[1]){ 0 } };
+
+		*heap = writer_add_heap(ledger->writer, &new_one);
+	}
+	stream->heaps_gone = image->heaps_gone;
+	return (heap_id)*heap;
+}
+
+static inline heap_id stream_heap(struct ledger *ledger, struct stream *stream)
+{
+	if (likely(stream->handle == 0))
+		return 0;
+	if (unlikely(stream->heap == 0 || stream->heaps_gone != stream->image->heaps_gone))
+		stream->heap = find_heap(ledger, stream);
+	return stream->heap;
+}
+
+void ledger_heap(struct stream *stream, uint64_t handle)
+{
+	stream->handle = handle;
+	stream->heap = 0;
+}
+
+bool ledger_heap_gone(struct ledger *ledger, struct stream *stream, uint64_t handle,
+		      struct trace_event *event)
+{
+	struct image *image = stream->image;
+	uint64_t *heap = map_put(&image->handles, handle, NULL);
+
+	event->heap = (heap_id)*heap;
+	*heap = 0;
+	image->heaps_gone++;
+	if (event->heap == 0)
+		return false;
+	event->kind = TRACE_HEAP_DESTROY;
+	ledger->kinds[event->kind]++;
+	return true;
+}
+
 // Fill `row` with the items from `item` on that are plain and at most of time `limit_ns`.
 static void fill_row(struct ledger *ledger, struct columns_row *row, const struct lane_item *item,
 		     const struct lane_item *end, uint64_t limit_ns)
@@ -166,16 +209,53 @@ size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_n
 	const struct lane_item *item = &stream->items[stream->first];
 	struct columns_row row;
 
-	if (unlikely(stream->thread == TRACE_NONE) || item->time_ns > limit_ns)
+	if (unlikely(stream->thread == TRACE_NONE || stream->image->quiet) ||
+	    item->time_ns > limit_ns)
 		return 0;
 	row.time_ns = ledger_time(ledger, item->time_ns);
 	row.thread = stream->thread;
+	row.heap = stream_heap(ledger, stream);
 	if (row.time_ns < limit_ns)
 		limit_ns = row.time_ns;
 	fill_row(ledger, &row, item, &stream->items[stream->inner], limit_ns);
 	if (row.count > 0)
 		writer_row(ledger->writer, &row);
 	return row.count;
+}
+
+// Is the event one that is left out while its process is quiet? A realloc becomes the end of the
+// block that it moved.
+static bool left_out(struct trace_event *event)
+{
+	if (event->kind == TRACE_REALLOC) {
+		event->kind = TRACE_FREE;
+		event->address = event->old_address;
+		event->old_address = event->size = 0;
+		event->stack = 0;
+		return false;
+	}
+	return gained[event->kind] || event->kind == TRACE_FAILED ||
+	       event->kind == TRACE_HEAP_ALLOC;
+}
+
+// The first time round, a free may end a block that is known; all others end what is left out.
+static void quiet_echo(struct ledger *ledger, struct stream *stream)
+{
+	const struct lane_item *echo = &stream->items[stream->first];
+
+	for (const struct lane_item *item = echo - 2; item < echo; item++) {
+		const struct trace_event event = { .time_ns = ledger->now_ns,
+						   .address = item->address,
+						   .stack = item->stack,
+						   .thread = stream->thread,
+						   .heap = stream_heap(ledger, stream),
+						   .kind = TRACE_FREE };
+
+		if (trace_kinds[item->kind] != TRACE_FREE)
+			continue;
+		ledger->kinds[TRACE_FREE]++;
+		writer_event(ledger->writer, &event);
+	}
 }
 
 void ledger_echo(struct ledger *ledger, struct stream *stream)
@@ -185,6 +265,10 @@ void ledger_echo(struct ledger *ledger, struct stream *stream)
 	struct columns_row row;
 
 	ASSERT(stream->first >= 2);
+	if (unlikely(stream->image->quiet)) {
+		quiet_echo(ledger, stream);
+		return;
+	}
 	for (uint64_t i = 0; i < 2; i++) {
 		const struct lane_item *item = echo - 2 + i;
 		uint8_t kind = trace_kinds[item->kind];
@@ -197,6 +281,7 @@ void ledger_echo(struct ledger *ledger, struct stream *stream)
 		ledger->allocated_bytes += times * (item->size & gained[kind]);
 	}
 	row.count = 2;
+	row.heap = stream_heap(ledger, stream);
 	row.thread = stream->thread;
 	row.time_ns = ledger->now_ns;
 	writer_echo(ledger->writer, &row, echo->detail);
@@ -225,6 +310,9 @@ void ledger_event(struct ledger *ledger, struct stream *stream, bool fold)
 		event.stack = item->stack;
 	}
 	event.thread = stream->thread;
+	event.heap = stream_heap(ledger, stream);
+	if (unlikely(stream->image->quiet) && left_out(&event))
+		return;
 	ledger->kinds[event.kind]++;
 	ledger->allocated_bytes += event.size & gained[event.kind];
 	writer_event(ledger->writer, &event);
@@ -267,6 +355,8 @@ void ledger_client(struct ledger *ledger, struct stream *stream)
 	}
 	event.kind = kinds[item->kind - LANE_ITEM_POOL];
 	event.thread = stream->thread;
+	if (unlikely(image->quiet) && left_out(&event))
+		return;
 	event.heap = pools_heap(&image->pools, item->pool, image->process, ledger->writer);
 	ledger->kinds[event.kind]++;
 	writer_event(ledger->writer, &event);

@@ -15,7 +15,7 @@ struct ledger {
 	struct interner interner;
 	uint64_t now_ns;  // time of the last item
 	uint64_t fold_ns; // halves of a realloc this near to each other become one
-	int report_fd;    // to the launcher, -1: none
+	const struct collect_options *options; // borrowed
 	bool free_stacks;
 	struct file_table files;
 	uint64_t kinds[64]; // events by enum trace_kind
@@ -64,6 +64,13 @@ void ledger_echo(struct ledger *ledger, struct stream *stream);
 
 // The stream's first item, which the program itself spoke of: a thread's name, a pool's block.
 void ledger_client(struct ledger *ledger, struct stream *stream);
+
+// The stream's events are of the heap with this handle from here on.
+void ledger_heap(struct stream *stream, uint64_t handle);
+
+// The heap is destroyed: the event is filled in. False: nothing was ever allocated there.
+bool ledger_heap_gone(struct ledger *ledger, struct stream *stream, uint64_t handle,
+		      struct trace_event *event);
 
 // Is `second` the second half of `first`, and near enough to be told as one?
 static inline bool ledger_folds(const struct ledger *ledger, const struct lane_item *first,

@@ -22,7 +22,8 @@ struct looks {
 
 void looks_init(struct looks *looks, struct roster *roster, const struct tick *tick, bool exact);
 
-// An image has its place. A child that stays small is never looked at: there may be thousands.
+// An image has its place. A child that stays small is looked at when it ends, if at all: there may
+// be thousands.
 void looks_welcome(struct image *image, bool child);
 
 // Answer those that wait for a snapshot.

@@ -11,6 +11,7 @@ enum {
 	CALL_WAIT_NS = 100000000, // for the end of a call
 	CALL_NAP_NS = 50000,
 	FILES_MAX = 1 << 20, // that an image may number
+	LISTS_MAX = 1024,    // told and not yet placed
 	OWN_MAX = 1 << 12,   // of the recorder's mappings before the baseline
 	PAGE_BYTES = 4096,
 	MAP_SHARED_FLAG = 1,
@@ -18,6 +19,8 @@ enum {
 	MAP_ANONYMOUS_FLAG = 0x20,
 	MAP_GROWSDOWN_FLAG = 0x100,
 };
+
+#define KERNEL_HALF (UINT64_C(1) << 63)
 
 void mappings_file(struct image *image, uint32_t number, uint64_t device, uint64_t inode,
 		   const char *path, size_t length)
@@ -33,6 +36,37 @@ void mappings_file(struct image *image, uint32_t number, uint64_t device, uint64
 		       (image->files_capacity - before) * sizeof *image->files);
 	}
 	image->files[number] = file_table_put(&image->ledger->files, device, inode, path, length);
+}
+
+void mappings_list(struct image *image, uint32_t number, const char *text, size_t length)
+{
+	struct image_list *last = image->lists_count ? &image->lists[image->lists_count - 1] : NULL;
+
+	if (!last || last->number != number) {
+		if (image->lists_count >= LISTS_MAX)
+			return;
+		image->lists = mem_grow(image->lists, &image->lists_capacity,
+					image->lists_count + 1, sizeof *image->lists);
+		last = &image->lists[image->lists_count++];
+		*last = (struct image_list){ .number = number };
+	}
+	str_add_bytes(&last->text, text, length);
+}
+
+// Take that list; empty if it was never told.
+static struct str take_list(struct image *image, uint32_t number)
+{
+	struct str text = { 0 };
+
+	for (size_t i = 0; i < image->lists_count; i++) {
+		if (image->lists[i].number != number)
+			continue;
+		text = image->lists[i].text;
+		memmove(&image->lists[i], &image->lists[i + 1],
+			(--image->lists_count - i) * sizeof *image->lists);
+		break;
+	}
+	return text;
 }
 
 // The call is still in the kernel. Give it time to come back.
@@ -121,6 +155,18 @@ static uint64_t own_until(const struct image *image, uint64_t at, uint64_t end, 
 	return end;
 }
 
+// What lies between two lines of a later list is free, whatever was thought of it.
+static void put_gap(struct ledger *ledger, uint64_t from, uint64_t to, struct trace_event *event)
+{
+	if (from >= to)
+		return;
+	event->kind = TRACE_UNMAPPED;
+	event->address = from;
+	event->size = to - from;
+	put(ledger, event);
+	event->kind = TRACE_MAPPED;
+}
+
 // One line of the list. The kernel lists neighbours alike as one, the recorder's with others'.
 static void put_line(struct ledger *ledger, const struct image *image, const struct maps_line *line,
 		     struct trace_event *event, struct trace_vm *vm)
@@ -139,11 +185,13 @@ static void put_line(struct ledger *ledger, const struct image *image, const str
 	}
 }
 
-// What was mapped when the recording of the image began.
-static void put_baseline(struct ledger *ledger, struct stream *stream)
+// What was mapped when the recording of the image began; or later, where not every call is seen.
+// Anonymous memory that is new then is libc's, or blocks will be found in it.
+static void put_list(struct ledger *ledger, struct stream *stream, uint32_t number)
 {
 	struct image *image = stream->image;
-	const char *at = str_get(&image->maps), *end = at + image->maps.length;
+	struct str text = take_list(image, number);
+	const char *at = str_get(&text), *end = at + text.length;
 	struct maps_line line, last = { 0 };
 	uint8_t origin = TRACE_ORIGIN_LOADER;
 
@@ -160,7 +208,9 @@ static void put_baseline(struct ledger *ledger, struct stream *stream)
 			continue;
 		if (line.path_length == 0 &&
 		    (line.start != last.end || begins_with(&last, "/memfd:")))
-			origin = TRACE_ORIGIN_LOADER;
+			origin = image->listed ? TRACE_ORIGIN_LIBC : TRACE_ORIGIN_LOADER;
+		if (image->listed && line.start < KERNEL_HALF)
+			put_gap(ledger, last.end ? last.end : PAGE_BYTES, line.start, &event);
 		origin = origin_of(image, &line, origin);
 		last = line;
 		vm.protection = line.protection;
@@ -175,8 +225,9 @@ static void put_baseline(struct ledger *ledger, struct stream *stream)
 		vm.origin = origin;
 		put_line(ledger, image, &line, &event, &vm);
 	}
-	str_clear(&image->maps);
+	str_fini(&text);
 	image->own_count = 0;
+	image->listed = true;
 }
 
 void mappings_event(struct ledger *ledger, struct stream *stream)
@@ -193,7 +244,14 @@ void mappings_event(struct ledger *ledger, struct stream *stream)
 	call = lane_reader_take_vm(reader);
 	ledger_stream_thread(ledger, stream);
 	if (call.kind == LANE_VM_BASELINE) {
-		put_baseline(ledger, stream);
+		put_list(ledger, stream, call.file);
+		return;
+	}
+	if (call.kind == LANE_VM_HEAP_GONE) {
+		event.thread = stream->thread;
+		event.stack = item->stack;
+		if (ledger_heap_gone(ledger, stream, call.address, &event))
+			writer_event(ledger->writer, &event);
 		return;
 	}
 	if (call.kind == LANE_VM_OWN)

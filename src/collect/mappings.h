@@ -15,4 +15,7 @@ void mappings_event(struct ledger *ledger, struct stream *stream);
 void mappings_file(struct image *image, uint32_t number, uint64_t device, uint64_t inode,
 		   const char *path, size_t length);
 
+// A part of the list of the image's mappings that has this number.
+void mappings_list(struct image *image, uint32_t number, const char *text, size_t length);
+
 #endif

@@ -172,6 +172,8 @@ static inline bool deliver(struct merge *merge, struct stream *stream, bool fold
 		memcpy(name + 8, &item->size, 8);
 		ledger_time(merge->ledger, item->time_ns);
 		ledger_thread(merge->ledger, stream, item->tid, name);
+	} else if (item->kind == LANE_ITEM_HEAP) {
+		ledger_heap(stream, item->address);
 	} else if (item->kind >= LANE_ITEM_NAME) {
 		stream->stirred = true;
 		ledger_client(merge->ledger, stream);
@@ -470,8 +472,13 @@ static bool run_ticks(struct merge *merge, struct stream *stream, uint64_t limit
 
 	if (stream->lane == 0)
 		return run_alone(merge, stream, limit_ns);
-	if (stream->items[stream->first].kind == LANE_ITEM_FORK)
-		return deliver(merge, stream, false);
+	if (stream->items[stream->first].kind == LANE_ITEM_FORK) {
+		if (!deliver(merge, stream, false))
+			return false;
+		if (stream->first == stream->inner)
+			image_refill(stream);
+		return true;
+	}
 	if (now_ns < limit_ns && now_ns < image->tail_ns)
 		return run_alone(merge, stream,
 				 (limit_ns < image->tail_ns ? limit_ns : image->tail_ns) - 1);

@@ -1,11 +1,14 @@
 // peer: what the kernel says about another process.
 //
+// A pidfd is, on Windows, a handle.
+//
 // A pid means something only while its process is alive, or a zombie that nobody has reaped. Each
 // call says nothing (0, NULL, false) rather than something wrong when it is not allowed to look.
 #ifndef COLLECT_PEER_H
 #define COLLECT_PEER_H
 
 #include "base/str.h"
+#include "trace/trace.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,12 +22,27 @@ uint32_t peer_parent(uint32_t pid);
 // Its arguments: an array in one allocation (mem_free); the first 64 KiB of them.
 char **peer_args(uint32_t pid, uint32_t *count);
 
-// Its wait status, once it has ended: from its pidfd where the kernel can (6.15), else while it is
-// a zombie.
-bool peer_wait_status(int pidfd, uint32_t pid, int *status);
+// How it ended, once it has: from its pidfd where the kernel can (6.15), else while it is a zombie.
+bool peer_exit(int pidfd, uint32_t pid, enum trace_exit *exit, uint32_t *value);
+
+// The same of a status that a launcher waited for.
+void peer_decode(int status, enum trace_exit *exit, uint32_t *value);
+
+// Give a pidfd back.
+void peer_close(int pidfd);
 
 // Bytes of its memory that are resident.
 uint64_t peer_resident(uint32_t pid);
+
+// Bytes of it that are swapped out, and page faults so far: those that had to read, and others.
+struct peer_pages {
+	uint64_t swapped, minor_faults, major_faults;
+};
+bool peer_pages(uint32_t pid, struct peer_pages *pages);
+
+// Resident memory where a page that n processes share counts 1/n; 0: the kernel does not say. It
+// looks at every page, so it takes some 20 us a megabyte.
+uint64_t peer_proportional(uint32_t pid);
 
 // The name of one of its threads.
 bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16]);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 // Newer than the headers that we build with.
@@ -127,7 +128,7 @@ static bool ours(uint32_t pid)
 	return geteuid() == 0 || (stat(path, &status) == 0 && status.st_uid == geteuid());
 }
 
-bool peer_wait_status(int pidfd, uint32_t pid, int *status)
+static bool wait_status(int pidfd, uint32_t pid, int *status)
 {
 	char bytes[1024], state[1024];
 	const char *field;
@@ -146,6 +147,62 @@ bool peer_wait_status(int pidfd, uint32_t pid, int *status)
 		}
 	}
 	return status_of_pidfd(pidfd, status);
+}
+
+// "WORD:   12 kB" in a file of /proc/PID, in bytes; 0: it is not there.
+static uint64_t figure_of(uint32_t pid, const char *name, const char *word)
+{
+	char bytes[4096], path[64];
+	const char *at;
+
+	snprintf(path, sizeof path, "/proc/%u/%s", pid, name);
+	if (read_proc(path, bytes, sizeof bytes) == 0)
+		return 0;
+	at = strstr(bytes, word);
+	return at != NULL ? strtoull(at + strlen(word), NULL, 10) * 1024 : 0;
+}
+
+uint64_t peer_proportional(uint32_t pid)
+{
+	return figure_of(pid, "smaps_rollup", "\nPss:");
+}
+
+bool peer_pages(uint32_t pid, struct peer_pages *pages)
+{
+	char bytes[1024];
+	const char *field = stat_field(pid, 10, bytes, sizeof bytes);
+	unsigned long long minor, major;
+
+	if (field == NULL || sscanf(field, "%llu %*u %llu", &minor, &major) != 2)
+		return false;
+	*pages = (struct peer_pages){
+		.swapped = figure_of(pid, "status", "\nVmSwap:"),
+		.minor_faults = minor,
+		.major_faults = major,
+	};
+	return true;
+}
+
+void peer_decode(int status, enum trace_exit *exit, uint32_t *value)
+{
+	*exit = WIFSIGNALED(status) ? TRACE_EXIT_SIGNAL : TRACE_EXIT_CODE;
+	*value = (uint32_t)(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+bool peer_exit(int pidfd, uint32_t pid, enum trace_exit *exit, uint32_t *value)
+{
+	int status;
+
+	if (!wait_status(pidfd, pid, &status))
+		return false;
+	peer_decode(status, exit, value);
+	return true;
+}
+
+void peer_close(int pidfd)
+{
+	if (pidfd >= 0)
+		close(pidfd);
 }
 
 uint64_t peer_resident(uint32_t pid)

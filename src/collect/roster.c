@@ -6,7 +6,6 @@
 #include "collect/peer.h"
 
 #include <string.h>
-#include <sys/wait.h>
 
 enum {
 	ENDED_MAX = 64,             // images whose numbers a late child may still inherit
@@ -113,6 +112,14 @@ void roster_exit(struct roster *roster, uint32_t id, uint64_t time_ns)
 void roster_status(struct roster *roster, uint32_t pid, int status)
 {
 	*map_put(&roster->statuses, pid, NULL) = (uint64_t)(uint32_t)status + 1;
+}
+
+struct image *roster_find(const struct roster *roster, uint32_t pid)
+{
+	for (struct image *image = roster->images; image != NULL; image = image->next)
+		if (image->pid == pid && image->begun && !image->replaced && !image->exited)
+			return image;
+	return NULL;
 }
 
 // ---- Beginning ------------------------------------------------------------------------------
@@ -332,7 +339,7 @@ static bool find_status(struct roster *roster, struct image *image, enum trace_e
 {
 	const struct segment *segment = image->share.segment;
 	const uint64_t *told = map_find(&roster->statuses, image->pid);
-	int status;
+	const struct collect_options *options = roster->ledger->options;
 
 	*exit = TRACE_EXIT_UNKNOWN;
 	*value = 0;
@@ -344,25 +351,20 @@ static bool find_status(struct roster *roster, struct image *image, enum trace_e
 		*exit = TRACE_EXIT_EXEC;
 		return true;
 	}
-	if (!peer_wait_status(image->arrival->pidfd, image->pid, &status)) {
-		if (told != NULL) {
-			status = (int)(uint32_t)(*told - 1);
-		} else if (atomic_load(&segment->exit_noted) != 0) {
-			status = (int)(atomic_load(&segment->exit_status) & 0xff) << 8;
-		} else {
-			return roster->ledger->report_fd < 0 ||
-			       roster->parents[image->process] != TRACE_NONE ||
-			       tick_now(roster->tick) - image->exited_ns > STATUS_WAIT_NS;
-		}
+	if (peer_exit(image->arrival->pidfd, image->pid, exit, value))
+		return true;
+	if (told != NULL) {
+		peer_decode((int)(uint32_t)(*told - 1), exit, value);
+		return true;
 	}
-	if (WIFSIGNALED(status)) {
-		*exit = TRACE_EXIT_SIGNAL;
-		*value = (uint32_t)WTERMSIG(status);
-	} else {
+	if (atomic_load(&segment->exit_noted) != 0) {
 		*exit = TRACE_EXIT_CODE;
-		*value = (uint32_t)WEXITSTATUS(status);
+		*value = atomic_load(&segment->exit_status) & 0xff;
+		return true;
 	}
-	return true;
+	return (options->report_fd < 0 && options->tell == NULL) ||
+	       roster->parents[image->process] != TRACE_NONE ||
+	       tick_now(roster->tick) - image->exited_ns > STATUS_WAIT_NS;
 }
 
 // What the guest counted itself.

@@ -40,6 +40,9 @@ void roster_exit(struct roster *roster, uint32_t id, uint64_t time_ns);
 // The launcher says how process `pid` ended.
 void roster_status(struct roster *roster, uint32_t pid, int status);
 
+// The image of a process that lives and has begun, or NULL.
+struct image *roster_find(const struct roster *roster, uint32_t pid);
+
 // Let those begin that can. After the notes of all images were read.
 void roster_settle(struct roster *roster);
 

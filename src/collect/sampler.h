@@ -1,5 +1,6 @@
-// sampler: what is looked up from outside now and then: resident memory ten times a second, names
-// of threads and our own share of the memory once a second.
+// sampler: what is looked up from outside now and then: resident memory, swap and page faults ten
+// times a second, proportional figures as often as they are cheap enough, names of threads and our
+// own share of the memory once a second.
 #ifndef COLLECT_SAMPLER_H
 #define COLLECT_SAMPLER_H
 
@@ -8,6 +9,7 @@
 struct sampler {
 	uint64_t resident_ns; // when to look next
 	uint64_t names_ns;
+	uint64_t proportional_spent_ns, proportional_after_ns;
 };
 
 // Look at what is due. Between two passes.

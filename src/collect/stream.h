@@ -41,6 +41,10 @@ struct stream {
 	struct stream_barrier *barriers; // not reached yet, by position
 	struct stream_interval **chunks; // STREAM_CHUNKS, made at first use
 
+	uint64_t handle; // of the heap that its events are of (Windows); 0: malloc's
+	heap_id heap;    // and in the trace, if heaps_gone is the image's
+	uint32_t heaps_gone;
+
 	thread_id thread; // whose events these are now; TRACE_NONE: not known yet
 	uint32_t tid;
 	char name[16];

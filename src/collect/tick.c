@@ -4,19 +4,9 @@
 #include "wire/counter.h"
 
 #include <cpuid.h>
-#include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
-	PAGE_BYTES = 4096,
 	COMPARISONS = 3,
 	BASE_MIN_NS = 100000, // a rate from less would be worth little
 	BASE_MAX_NS = 1000000000,
@@ -39,10 +29,8 @@ static void *tick_main(void *argument)
 	uint64_t last_ns = now_steady_ns();
 	uint64_t deadline_ns = last_ns;
 
-	prctl(PR_SET_TIMERSLACK, 1);
-	prctl(PR_SET_NAME, "tidemark-tick");
+	session_be_punctual();
 	while (!atomic_load_explicit(&tick->quitting, memory_order_relaxed)) {
-		struct timespec until;
 		uint64_t now_ns;
 
 		if (atomic_load_explicit(&tick->stopping, memory_order_relaxed)) {
@@ -58,9 +46,7 @@ static void *tick_main(void *argument)
 		deadline_ns += tick->period_ns;
 		if (deadline_ns < now_ns)
 			deadline_ns = now_ns + tick->period_ns;
-		until.tv_sec = (time_t)(deadline_ns / 1000000000);
-		until.tv_nsec = (long)(deadline_ns % 1000000000);
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+		now_sleep_until(deadline_ns);
 	}
 	return NULL;
 }
@@ -83,23 +69,10 @@ static bool start_thread(struct tick *tick, struct err *err)
 // system, which has watched it, keeps its own clock by it.
 static bool counter_is_good(void)
 {
-	static const char *const names[] = { "tsc\n", "kvm-clock\n",
-					     "hyperv_clocksource_tsc_page\n" };
 	unsigned a, b, c, d;
-	char text[64] = "";
-	FILE *file;
-	bool good = false;
 
-	if (!__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & 1u << 8))
-		return false;
-	file = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
-	if (file == NULL)
-		return false;
-	if (fgets(text, sizeof text, file) != NULL)
-		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-			good = good || strcmp(text, names[i]) == 0;
-	fclose(file);
-	return good;
+	return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8) &&
+	       session_counter_is_trusted();
 }
 
 // The counter and the clock at one moment: the nearest of a few tries.
@@ -185,26 +158,20 @@ static void beat(struct tick *tick)
 
 static bool make_page(struct tick *tick, struct err *err)
 {
-	tick->fd = memfd_create("tidemark-clock", MFD_CLOEXEC);
-	if (tick->fd < 0)
-		return err_errno(err, errno, "cannot make the clock page");
-	if (ftruncate(tick->fd, PAGE_BYTES) != 0) {
-		err_errno(err, errno, "cannot size the clock page");
-		close(tick->fd);
+	if (!session_open(&tick->session, err))
 		return false;
-	}
-	tick->clock = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, tick->fd, 0);
-	if (tick->clock == MAP_FAILED) {
-		tick->clock = NULL;
-		err_errno(err, errno, "cannot map the clock page");
-		close(tick->fd);
-		return false;
-	}
+	tick->clock = tick->session.clock;
 	tick->clock->magic = SEGMENT_MAGIC;
 	tick->clock->version = SEGMENT_VERSION;
 	tick->clock->began_ns = now_steady_ns();
 	tick->clock->tick_ns = tick->period_ns;
 	return true;
+}
+
+static void drop_page(struct tick *tick)
+{
+	session_close(&tick->session);
+	tick->clock = NULL;
 }
 
 bool tick_open(struct tick *tick, uint64_t period_ns, enum tick_source source, struct err *err)
@@ -219,12 +186,10 @@ bool tick_open(struct tick *tick, uint64_t period_ns, enum tick_source source, s
 		compare(tick, &count, &ns);
 		compare_anew(tick, count, ns);
 		// So that the first guest finds a rate.
-		nanosleep(&(struct timespec){ .tv_nsec = BASE_MIN_NS }, NULL);
+		now_sleep(BASE_MIN_NS);
 		beat(tick);
 	} else if (!start_thread(tick, err)) {
-		munmap(tick->clock, PAGE_BYTES);
-		tick->clock = NULL;
-		close(tick->fd);
+		drop_page(tick);
 		return false;
 	}
 	return true;
@@ -244,9 +209,7 @@ void tick_close(struct tick *tick)
 	if (tick->clock == NULL)
 		return;
 	tick_join(tick);
-	munmap(tick->clock, PAGE_BYTES);
-	close(tick->fd);
-	tick->clock = NULL;
+	drop_page(tick);
 }
 
 uint64_t tick_now(const struct tick *tick)
@@ -262,7 +225,7 @@ void tick_stop(struct tick *tick)
 	}
 	atomic_store(&tick->stopping, true);
 	while (atomic_load(&tick->clock->now_ns) != SEGMENT_CLOCK_STOP)
-		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+		now_sleep(100000);
 }
 
 uint64_t tick_median_ns(const struct tick *tick)
@@ -287,7 +250,7 @@ uint64_t tick_worst_ns(const struct tick *tick)
 void tick_ring(struct tick *tick)
 {
 	atomic_fetch_add(&tick->clock->bell, 1);
-	syscall(SYS_futex, &tick->clock->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	session_ring(&tick->session);
 }
 
 uint32_t tick_bell(const struct tick *tick)
@@ -297,12 +260,7 @@ uint32_t tick_bell(const struct tick *tick)
 
 void tick_sleep(struct tick *tick, uint32_t seen, uint64_t timeout_ns)
 {
-	struct timespec timeout = {
-		.tv_sec = (time_t)(timeout_ns / 1000000000),
-		.tv_nsec = (long)(timeout_ns % 1000000000),
-	};
-
 	beat(tick);
-	syscall(SYS_futex, &tick->clock->bell, FUTEX_WAIT, seen, &timeout, NULL, 0);
+	session_sleep(&tick->session, seen, timeout_ns);
 	beat(tick);
 }

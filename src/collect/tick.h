@@ -13,13 +13,14 @@
 #define COLLECT_TICK_H
 
 #include "base/err.h"
+#include "collect/session.h"
 #include "wire/segment.h"
 
 #include <pthread.h>
 
 struct tick {
-	struct segment_clock *clock; // NULL: not open
-	int fd;                      // the clock page's file, to be given to guests
+	struct session session;
+	struct segment_clock *clock; // the session's; NULL: not open
 	uint64_t period_ns;
 	uint64_t first_count, first_ns; // what beats are compared with
 	uint64_t later_count, later_ns; // and what they will be, once it is old enough

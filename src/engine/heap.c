@@ -19,6 +19,8 @@ enum {
 struct heap_process_state {
 	struct heap_counts counts;
 	struct blocks blocks;
+	struct blocks *heaps; // of heaps that have a handle, by heap id
+	size_t heaps_count, heaps_capacity;
 	struct map inherited;     // addresses of inherited blocks that were freed
 	struct bound_thread exit; // its exit moves the level like a thread of its own
 	bool forked;
@@ -90,6 +92,9 @@ void heap_free(struct heap *heap)
 		return;
 	for (size_t i = 0; i < heap->processes_count; i++) {
 		blocks_fini(&heap->processes[i].blocks);
+		for (size_t j = 0; j < heap->processes[i].heaps_count; j++)
+			blocks_fini(&heap->processes[i].heaps[j]);
+		mem_free(heap->processes[i].heaps);
 		map_fini(&heap->processes[i].inherited);
 	}
 	for (size_t i = 0; i < heap->threads_count; i++)
@@ -269,13 +274,29 @@ static void live_take(struct heap *heap, process_id id, struct bound_thread *thr
 	bound_change(&heap->bound, thread, time_ns, (int64_t)(0 - weight.bytes));
 }
 
+// The blocks of one heap of the process.
+static struct blocks *blocks_of(struct heap_process_state *process, heap_id id)
+{
+	if (id == 0)
+		return &process->blocks;
+	if (id >= process->heaps_count) {
+		process->heaps = mem_grow(process->heaps, &process->heaps_capacity, id + (size_t)1,
+					  sizeof *process->heaps);
+		memset(process->heaps + process->heaps_count, 0,
+		       (id + 1 - process->heaps_count) * sizeof *process->heaps);
+		process->heaps_count = id + (size_t)1;
+	}
+	return &process->heaps[id];
+}
+
 // Put a block where none should be; one that is there was freed without our seeing it.
 static struct block *place_block(struct heap *heap, struct heap_thread_state *thread,
 				 const struct trace_event *event)
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	bool added;
-	struct block *block = blocks_put(&process->blocks, event->address, &added);
+	struct blocks *blocks = blocks_of(process, event->heap);
+	struct block *block = blocks_put(blocks, event->address, &added);
 
 	if (!added && block->site != SITE_NONE) {
 		live_take(heap, thread->process, &thread->bound, block, event->time_ns);
@@ -353,7 +374,8 @@ static void release(struct heap *heap, struct heap_thread_state *thread,
 		    const struct trace_event *event, uint64_t address, struct pending *pending)
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
-	struct block *block = blocks_find(&process->blocks, address);
+	struct blocks *blocks = blocks_of(process, event->heap);
+	struct block *block = blocks_find(blocks, address);
 	struct weight weight;
 
 	*pending = (struct pending){ .known = block != NULL };
@@ -362,7 +384,7 @@ static void release(struct heap *heap, struct heap_thread_state *thread,
 		return;
 	}
 	pending->block = *block;
-	blocks_remove(&process->blocks, block);
+	blocks_remove(blocks, block);
 	if (pending->block.site == SITE_NONE)
 		return;
 
@@ -445,6 +467,30 @@ static void pass_time(struct heap *heap, uint64_t time_ns)
 		heap->totals.duration_ns = time_ns;
 }
 
+// A heap is destroyed: all its blocks end.
+static void destroy(struct heap *heap, const struct trace_event *event)
+{
+	struct heap_thread_state *thread = &heap->threads[event->thread];
+	struct heap_process_state *process = &heap->processes[thread->process];
+	const struct block *block;
+	struct blocks *blocks;
+	size_t at = 0;
+
+	if (event->kind != TRACE_HEAP_DESTROY || event->heap >= process->heaps_count)
+		return;
+	blocks = &process->heaps[event->heap];
+	while ((block = blocks_next(blocks, &at))) {
+		struct weight weight = weigh(heap, block->size);
+
+		if (block->site == SITE_NONE)
+			continue;
+		process->counts.frees += weight.count;
+		live_take(heap, thread->process, &thread->bound, block, event->time_ns);
+	}
+	blocks_fini(blocks);
+	*blocks = (struct blocks){ 0 };
+}
+
 void heap_add_event(struct heap *heap, const struct trace_event *event)
 {
 	struct heap_thread_state *thread;
@@ -455,8 +501,10 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 	if (event->thread >= heap->threads_count)
 		return;
 	if (event->kind > TRACE_FAILED) {
-		// Of other heaps and of virtual memory: neither is malloc's.
+		// Of pools and of virtual memory: neither is malloc's.
 		pass_time(heap, event->time_ns);
+		if (heap->threads[event->thread].process < heap->processes_count)
+			destroy(heap, event);
 		return;
 	}
 	thread = &heap->threads[event->thread];
@@ -505,15 +553,16 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 		thread->pending->active = false;
 }
 
-// What is alive now was alive at the end of its process. `leaves`: it ends with the process and
-// leaves the level.
-static void close_process(struct heap *heap, process_id id, uint64_t time_ns, bool leaves)
+// What is alive now in a heap of the process was alive at the end of it. `leaves`: it ends with the
+// process and leaves the level.
+static void close_blocks(struct heap *heap, process_id id, struct blocks *blocks, uint64_t time_ns,
+			 bool leaves)
 {
 	struct heap_process_state *process = &heap->processes[id];
 	const struct block *block;
 	size_t at = 0;
 
-	while ((block = blocks_next(&process->blocks, &at))) {
+	while ((block = blocks_next(blocks, &at))) {
 		struct weight weight = weigh(heap, block->size);
 
 		if (block->site == SITE_NONE)
@@ -525,7 +574,17 @@ static void close_process(struct heap *heap, process_id id, uint64_t time_ns, bo
 		if (leaves)
 			live_take(heap, id, &process->exit, block, time_ns);
 	}
-	blocks_fini(&process->blocks);
+	blocks_fini(blocks);
+	*blocks = (struct blocks){ 0 };
+}
+
+static void close_process(struct heap *heap, process_id id, uint64_t time_ns, bool leaves)
+{
+	struct heap_process_state *process = &heap->processes[id];
+
+	close_blocks(heap, id, &process->blocks, time_ns, leaves);
+	for (size_t i = 0; i < process->heaps_count; i++)
+		close_blocks(heap, id, &process->heaps[i], time_ns, leaves);
 	map_fini(&process->inherited);
 }
 
@@ -633,7 +692,7 @@ static void expect(const struct heap *heap, const struct trace_event *event)
 {
 	const struct blocks *blocks;
 
-	if (event->kind > TRACE_FAILED || event->thread >= heap->threads_count ||
+	if (event->kind > TRACE_FAILED || event->heap || event->thread >= heap->threads_count ||
 	    heap->threads[event->thread].process >= heap->processes_count)
 		return;
 	blocks = &heap->processes[heap->threads[event->thread].process].blocks;

@@ -2,9 +2,9 @@
 //
 // `FILE.tide-index` is a directory of files; index_store.h says what is in them. It is a cache:
 // it may be removed at any time, and is written anew where it is missing, unfinished, damaged, of
-// another version or of another trace. What it belongs to is told by the recording's id, the size
-// of the trace, and a checksum over the headers of its blocks, which have the checksums of what is
-// in them.
+// another version or of another trace. What it belongs to is told by the recording's id, and a
+// checksum over the headers of its blocks of events and definitions, which have the checksums of
+// what is in them. Symbols that are bundled with a trace later do not matter.
 //
 // Untrusted input, as a trace is: pages have checksums, `head` has one, and no length or number is
 // believed before it was held against what is there.
@@ -19,14 +19,15 @@
 // Which trace.
 struct index_identity {
 	uint8_t recording_id[16];
-	uint64_t trace_bytes;
+	uint64_t duration_ns; // as the trace's end has it; UINT64_MAX: there is none
 	uint32_t headers_crc;
 	uint32_t blocks;
 };
 
-// False if the file cannot be read.
+// Of all of it, or (`end` is not UINT64_MAX) of the blocks before an offset. False if the file
+// cannot be read.
 bool index_identify(struct index_identity *identity, const char *trace_path,
-		    const struct reader *reader, struct err *err);
+		    const struct reader *reader, uint64_t end, struct err *err);
 
 // The end of a process.
 struct index_exit {
@@ -69,14 +70,23 @@ struct index_wish {
 	enum progress_mode progress;
 	bool (*stop)(void *context);
 	void (*say)(void *context, const char *text);
+	// For a trace that is being written: asked where it ends so far. Waits a while, and returns
+	// false once nothing will be added any more. NULL: the trace is whole.
+	bool (*more)(void *context);
 	void *context;
+	bool anew;           // whatever an earlier build left
+	uint32_t save_looks; // for tests: look after each batch, and save each so many times; 0
 };
 
 // What sizes are best for an amount of memory.
 struct index_shape index_shape_for(uint64_t memory_bytes);
 
-// Write the index of a trace into the directory at `path`, which is made where it is missing.
-bool index_build(const char *path, const struct index_identity *identity, struct reader *reader,
+// So small that a few thousand steps take every path: for tests.
+extern const struct index_shape index_shape_tiny;
+
+// Write the index of a trace into the directory at `path`, which is made where it is missing. Goes
+// on where an earlier build of this trace was stopped or killed.
+bool index_build(const char *path, const char *trace_path, struct reader *reader,
 		 const struct index_wish *wish, struct err *err);
 
 // Open it. False, ERR_FORMAT: there is none for this trace, or it cannot be used.
@@ -92,5 +102,13 @@ uint64_t index_bytes(const struct index *index);
 
 // The file `head`, which says what all others are; index_build writes it last.
 bool index_head_write(const struct index *index, struct err *err);
+
+// Parts of it that the state of an unfinished build has too. What is taken is held against nothing:
+// ask the index_in whether it went well.
+void index_head_put_tables(struct index_out *out, const struct index_files *files);
+void index_head_put_cells(struct index_out *out, const struct cells *cells);
+void index_head_put_marks(struct index_out *out, const struct index *index);
+void index_head_take_tables(struct index_in *in, struct index_files *files);
+void index_head_take_marks(struct index_in *in, struct index *index);
 
 #endif

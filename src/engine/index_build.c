@@ -1,42 +1,17 @@
 #include "base/mem.h"
 #include "base/str.h"
-#include "engine/index.h"
-#include "engine/index_pair.h"
-#include "engine/vm_lives.h"
+#include "engine/index_work.h"
+#include "os/file.h"
+#include "os/now.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
 	EXPECT_EVENTS = 32,  // read ahead of the pairing, see alive_expect
 	LOOK_EVERY = 1 << 9, // batches of those between two looks at the progress bar
 	SPACE_NONE = UINT32_MAX,
-};
-
-// The first half of a realloc whose second half may still come.
-struct half_call {
-	bool active;
-	uint64_t address;
-};
-
-struct build {
-	struct index index; // what head will say; files are open for writing
-	struct index_store store;
-	struct index_feed feed;
-	struct index_pair pair;
-	struct vm_lives vm;
-	struct reader *reader;
-	const struct index_wish *wish;
-	uint32_t *space_of; // malloc's, by process; SPACE_NONE: not yet
-	struct half_call *halves;
-	uint32_t processes_count, threads_count;
-	struct progress progress;
-	size_t destroys_capacity;
 };
 
 struct index_shape index_shape_for(uint64_t memory_bytes)
@@ -53,65 +28,77 @@ struct index_shape index_shape_for(uint64_t memory_bytes)
 		.short_steps = 1 << 20,
 	};
 
-	// A chunk of postings takes 8 bytes a step, and should take an eighth.
+	// A chunk of postings takes 12 bytes a step, and should take less than a fifth.
 	while (shape.chunk_log2 > shape.block_log2 &&
 	       UINT64_C(64) << shape.chunk_log2 > memory_bytes)
 		shape.chunk_log2--;
 	return shape;
 }
 
-static uint32_t space_of(struct build *build, process_id process, heap_id heap)
+const struct index_shape index_shape_tiny = {
+	.block_log2 = 6,
+	.long_log2 = 5,
+	.snapshot_steps = 200,
+	.snapshot_ratio = 1,
+	.level_log2 = 3,
+	.chunk_log2 = 9,
+	.skip_log2 = 2,
+	.sparse_log2 = 2,
+	.short_steps = 100,
+};
+
+static uint32_t space_of(struct index_work *work, process_id process, heap_id heap)
 {
-	bool forked = reader_process(build->reader, process)->start == TRACE_START_FORK;
+	bool forked = reader_process(work->reader, process)->start == TRACE_START_FORK;
 
 	if (heap != 0)
-		return index_pair_space(&build->pair, process, heap, forked);
-	if (build->space_of[process] == SPACE_NONE)
-		build->space_of[process] = index_pair_space(&build->pair, process, 0, forked);
-	return build->space_of[process];
+		return index_pair_space(&work->pair, process, heap, forked);
+	if (work->space_of[process] == SPACE_NONE)
+		work->space_of[process] = index_pair_space(&work->pair, process, 0, forked);
+	return work->space_of[process];
 }
 
-static void allocate(struct build *build, uint32_t space, const struct trace_event *event,
+static void allocate(struct index_work *work, uint32_t space, const struct trace_event *event,
 		     process_id process)
 {
 	const struct cells_site site = { .process = process,
 					 .thread = event->thread,
 					 .stack = event->stack,
 					 .heap = event->heap };
-	uint32_t cell = cells_add_cell(&build->index.cells,
-				       cells_add_site(&build->index.cells, &site), event->size);
+	uint32_t cell = cells_add_cell(&work->index.cells,
+				       cells_add_site(&work->index.cells, &site), event->size);
 
-	index_pair_alloc(&build->pair, space, event->address, cell);
+	index_pair_alloc(&work->pair, space, event->address, cell);
 }
 
-static void destroy(struct build *build, uint32_t space)
+static void destroy(struct index_work *work, uint32_t space)
 {
-	uint64_t first, count = index_pair_destroy(&build->pair, space, &first);
-	struct index *index = &build->index;
+	uint64_t first, count = index_pair_destroy(&work->pair, space, &first);
+	struct index *index = &work->index;
 
 	if (count == 0)
 		return;
-	index->destroys = mem_grow(index->destroys, &build->destroys_capacity,
+	index->destroys = mem_grow(index->destroys, &work->destroys_capacity,
 				   index->destroys_count + 1, sizeof *index->destroys);
 	index->destroys[index->destroys_count++] = (struct index_range){ first, first + count };
 }
 
-static void add_event(struct build *build, const struct trace_event *event)
+static void add_event(struct index_work *work, const struct trace_event *event)
 {
-	process_id process = reader_thread(build->reader, event->thread)->process;
-	struct half_call *half = &build->halves[event->thread];
-	struct index_pair *pair = &build->pair;
-	uint32_t space = space_of(build, process, event->heap);
+	process_id process = reader_thread(work->reader, event->thread)->process;
+	struct index_half_call *half = &work->halves[event->thread];
+	struct index_pair *pair = &work->pair;
+	uint32_t space = space_of(work, process, event->heap);
 
 	index_pair_at(pair, event->time_ns, event->number);
-	vm_lives_add_event(&build->vm, event, index_pair_raw(pair));
+	vm_lives_add_event(&work->vm, event, index_pair_raw(pair));
 	switch (event->kind) {
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
 	case TRACE_HEAP_ALLOC:
 	case TRACE_REALLOC_ALLOC:
-		allocate(build, space, event, process);
+		allocate(work, space, event, process);
 		break;
 	case TRACE_FREE:
 	case TRACE_HEAP_FREE:
@@ -119,11 +106,11 @@ static void add_event(struct build *build, const struct trace_event *event)
 		break;
 	case TRACE_REALLOC:
 		index_pair_free(pair, space, event->old_address, event->thread, false);
-		allocate(build, space, event, process);
+		allocate(work, space, event, process);
 		break;
 	case TRACE_REALLOC_FREE:
 		index_pair_free(pair, space, event->address, event->thread, true);
-		*half = (struct half_call){ true, event->address };
+		*half = (struct index_half_call){ event->address, true };
 		return;
 	case TRACE_REALLOC_UNDO:
 		if (half->active && half->address == event->address)
@@ -133,7 +120,7 @@ static void add_event(struct build *build, const struct trace_event *event)
 		break;
 	case TRACE_HEAP_RESET:
 	case TRACE_HEAP_DESTROY:
-		destroy(build, space);
+		destroy(work, space);
 		break;
 	default:
 		index_pair_nothing(pair);
@@ -142,33 +129,33 @@ static void add_event(struct build *build, const struct trace_event *event)
 	half->active = false;
 }
 
-static void end_process(struct build *build, const struct trace_note *note)
+static void end_process(struct index_work *work, const struct trace_note *note)
 {
-	struct index_exit *exit = &build->index.exits[note->process];
+	struct index_exit *exit = &work->index.exits[note->process];
 	uint64_t step;
 
-	index_pair_at(&build->pair, note->time_ns, UINT64_MAX);
-	step = index_pair_exit(&build->pair, note->process);
-	vm_lives_add_note(&build->vm, note, step);
+	index_pair_at(&work->pair, note->time_ns, UINT64_MAX);
+	step = index_pair_exit(&work->pair, note->process);
+	vm_lives_add_note(&work->vm, note, step);
 	if (exit->step != WINDOW_NEVER)
 		return;
 	exit->step = step;
 	exit->time_ns = note->time_ns;
-	exit->kind = reader_process(build->reader, note->process)->exit == TRACE_EXIT_EXEC
+	exit->kind = reader_process(work->reader, note->process)->exit == TRACE_EXIT_EXEC
 			     ? WINDOW_END_EXEC
 			     : WINDOW_END_EXIT;
 }
 
-static void add_note(struct build *build, const struct trace_note *note)
+static void add_note(struct index_work *work, const struct trace_note *note)
 {
-	struct index *index = &build->index;
+	struct index *index = &work->index;
 
-	build->index.duration_ns = note->time_ns;
-	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < build->processes_count) {
-		end_process(build, note);
+	work->index.duration_ns = note->time_ns;
+	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < work->processes_count) {
+		end_process(work, note);
 		return;
 	}
-	vm_lives_add_note(&build->vm, note, index_pair_raw(&build->pair));
+	vm_lives_add_note(&work->vm, note, index_pair_raw(&work->pair));
 	if (note->kind != TRACE_NOTE_MARK)
 		return;
 	index->marks = mem_resize(index->marks, index->marks_count + 1, sizeof *index->marks);
@@ -177,64 +164,64 @@ static void add_note(struct build *build, const struct trace_note *note)
 		.process = note->process,
 		.thread = note->thread,
 		.time_ns = note->time_ns,
-		.edge = index_pair_raw(&build->pair),
+		.edge = index_pair_raw(&work->pair),
 	};
 }
 
 // Divide the memory that was given: what the kinds of allocations do not need, blocks that live may
 // have, up to half of it. False if that is next to nothing.
-static bool share_memory(struct build *build, struct err *err)
+static bool share_memory(struct index_work *work, struct err *err)
 {
 	enum { BATCHES = 12 << 20, OTHER = 8 << 20 }; // and the files' buffers
-	uint64_t memory = build->wish->memory_bytes;
-	uint64_t fixed = cells_bytes(&build->index.cells) + index_store_bytes(&build->store) +
-			 build->index.vm.lives_count * sizeof *build->index.vm.lives + BATCHES +
+	uint64_t memory = work->wish->memory_bytes;
+	uint64_t fixed = cells_bytes(&work->index.cells) + index_store_bytes(&work->store) +
+			 work->index.vm.lives_count * sizeof *work->index.vm.lives + BATCHES +
 			 OTHER;
 	uint64_t rest = memory > fixed ? memory - fixed : 0;
 
-	if (build->wish->alive_max == 0)
-		build->pair.alive_max = rest < memory / 2 ? rest : memory / 2;
+	if (work->wish->alive_max == 0)
+		work->pair.alive_max = rest < memory / 2 ? rest : memory / 2;
 	if (rest >= memory / 32)
 		return true;
 	return err_set(
 		err, ERR_LIMIT,
 		"the trace has %u kinds of allocations so far, too many for %llu MiB of memory "
 		"(try: --memory %lluM)",
-		build->index.cells.cells_count, (unsigned long long)(memory >> 20),
+		work->index.cells.cells_count, (unsigned long long)(memory >> 20),
 		(unsigned long long)((fixed * 2 >> 20) + 1));
 }
 
-static void expect(struct build *build, const struct trace_event *event)
+static void expect(struct index_work *work, const struct trace_event *event)
 {
-	process_id process = reader_thread(build->reader, event->thread)->process;
-	uint32_t space = build->space_of[process];
+	process_id process = reader_thread(work->reader, event->thread)->process;
+	uint32_t space = work->space_of[process];
 
-	if (space == SPACE_NONE || event->heap != 0 || build->pair.parts)
+	if (space == SPACE_NONE || event->heap != 0 || work->pair.parts)
 		return;
-	index_pair_expect(&build->pair, space, event->address);
+	index_pair_expect(&work->pair, space, event->address);
 	if (event->kind == TRACE_REALLOC)
-		index_pair_expect(&build->pair, space, event->old_address);
+		index_pair_expect(&work->pair, space, event->old_address);
 }
 
 // Up to EXPECT_EVENTS events; fewer where something else comes first, which is returned. What an
 // event of virtual memory borrows lives only until the next is read, so it ends the batch too.
-static enum reader_item read_batch(struct build *build, struct trace_event *events, size_t *count,
-				   struct trace_note *note)
+static enum reader_item read_batch(struct index_work *work, struct trace_event *events,
+				   size_t *count, struct trace_note *note)
 {
 	for (*count = 0; *count < EXPECT_EVENTS;) {
 		struct trace_event *event = &events[*count];
-		enum reader_item item = reader_next(build->reader, event, note);
+		enum reader_item item = reader_next(work->reader, event, note);
 
 		if (item != READER_EVENT)
 			return item;
-		if (event->thread >= build->threads_count ||
-		    reader_thread(build->reader, event->thread)->process >= build->processes_count)
+		if (event->thread >= work->threads_count ||
+		    reader_thread(work->reader, event->thread)->process >= work->processes_count)
 			continue;
-		if (event->stack >= reader_stacks_count(build->reader))
+		if (event->stack >= reader_stacks_count(work->reader))
 			event->stack = 0;
-		if (event->heap && event->heap >= reader_heaps_count(build->reader))
+		if (event->heap && event->heap >= reader_heaps_count(work->reader))
 			event->heap = 0;
-		expect(build, event);
+		expect(work, event);
 		++*count;
 		if (event->vm)
 			break;
@@ -249,10 +236,11 @@ static bool allocates(const struct trace_event *event)
 }
 
 // Each round fetches what the one before made known.
-static void expect_cells(const struct build *build, const struct trace_event *events, size_t count)
+static void expect_cells(const struct index_work *work, const struct trace_event *events,
+			 size_t count)
 {
 	enum { LARGE = 1 << 15 }; // sites; what is smaller is in the caches
-	const struct cells *cells = &build->index.cells;
+	const struct cells *cells = &work->index.cells;
 
 	if (cells->sites_count < LARGE)
 		return;
@@ -270,43 +258,112 @@ static void expect_cells(const struct build *build, const struct trace_event *ev
 			cells_expect_cell(cells, events[i].stack, events[i].size);
 }
 
-static bool read_trace(struct build *build, struct err *err)
+// Arrays by process and thread, for those that the reader has met.
+static void make_room(struct index_work *work)
 {
+	uint32_t processes = reader_processes_count(work->reader);
+	uint32_t threads = reader_threads_count(work->reader);
+
+	work->space_of = mem_resize(work->space_of, processes + (size_t)1, sizeof *work->space_of);
+	work->index.exits =
+		mem_resize(work->index.exits, processes + (size_t)1, sizeof *work->index.exits);
+	for (uint32_t i = work->processes_count; i < processes; i++) {
+		work->space_of[i] = SPACE_NONE;
+		work->index.exits[i] = (struct index_exit){ .step = WINDOW_NEVER };
+	}
+	work->halves = mem_resize(work->halves, threads + (size_t)1, sizeof *work->halves);
+	for (uint32_t i = work->threads_count; i < threads; i++)
+		work->halves[i] = (struct index_half_call){ 0 };
+	work->processes_count = processes;
+	work->index.exits_count = processes;
+	work->threads_count = threads;
+}
+
+// Whether a trace that is being written has more, or its recorder is done.
+static bool wait_for_more(struct index_work *work)
+{
+	const struct index_wish *wish = work->wish;
+
+	if (!wish->more || work->whole)
+		return false;
+	if (!wish->more(wish->context)) {
+		work->whole = true;
+		reader_follow(work->reader, false);
+	}
+	reader_grown(work->reader);
+	make_room(work);
+	return true;
+}
+
+// Writing the state may take a twentieth of the time.
+static void save_now_and_then(struct index_work *work, bool now)
+{
+	enum { LEAST_NS = 2000000000, SHARE = 20 };
+	uint64_t began_ns = now_steady_ns();
+
+	if (work->wish->save_looks) // for tests
+		now |= ++work->looks % work->wish->save_looks == 0;
+	else if (work->due_ns == 0)
+		work->due_ns = began_ns + LEAST_NS;
+	else
+		now |= began_ns >= work->due_ns;
+	if (!now)
+		return;
+	index_work_save(work);
+	work->due_ns = now_steady_ns() + LEAST_NS + SHARE * (now_steady_ns() - began_ns);
+}
+
+// Between two batches: is there room, is there time?
+static bool look_around(struct index_work *work, struct err *err)
+{
+	const struct index_wish *wish = work->wish;
+
+	progress_update(&work->progress, reader_position(work->reader));
+	if (wish->stop && wish->stop(wish->context)) {
+		save_now_and_then(work, true);
+		return err_set(err, ERR_STOPPED, "interrupted%s",
+			       work->pair.parts ? ""
+						: " (what is done is kept: the next question "
+						  "goes on from there)");
+	}
+	save_now_and_then(work, false);
+	return share_memory(work, err);
+}
+
+static bool read_trace(struct index_work *work, struct err *err)
+{
+	uint32_t every = work->wish->save_looks ? 1 : LOOK_EVERY, batches = 0;
 	struct trace_event events[EXPECT_EVENTS];
 	struct trace_note note;
 	enum reader_item item;
-	uint32_t batches = 0;
 	size_t count;
+	bool more;
 
-	reader_rewind(build->reader);
 	do {
-		item = read_batch(build, events, &count, &note);
-		expect_cells(build, events, count);
+		item = read_batch(work, events, &count, &note);
+		expect_cells(work, events, count);
 		for (size_t i = 0; i < count; i++)
-			add_event(build, &events[i]);
+			add_event(work, &events[i]);
 		if (count)
-			build->index.duration_ns = events[count - 1].time_ns;
+			work->index.duration_ns = events[count - 1].time_ns;
 		if (item == READER_NOTE)
-			add_note(build, &note);
-		if (++batches % LOOK_EVERY != 0)
-			continue;
-		progress_update(&build->progress, reader_position(build->reader));
-		if (build->wish->stop && build->wish->stop(build->wish->context))
-			return err_set(err, ERR_LIMIT, "interrupted");
-		if (!share_memory(build, err))
+			add_note(work, &note);
+		more = item != READER_END || wait_for_more(work);
+		if ((++batches % every == 0 || (more && item == READER_END)) &&
+		    !look_around(work, err))
 			return false;
-	} while (item != READER_END);
-	if (reader_end(build->reader) &&
-	    reader_end(build->reader)->duration_ns > build->index.duration_ns)
-		build->index.duration_ns = reader_end(build->reader)->duration_ns;
+	} while (more);
+	if (reader_end(work->reader) &&
+	    reader_end(work->reader)->duration_ns > work->index.duration_ns)
+		work->index.duration_ns = reader_end(work->reader)->duration_ns;
 	return true;
 }
 
 // Raw steps become final: see index_pair.h.
-static void finalize(struct build *build)
+static void finalize(struct index_work *work)
 {
-	struct index *index = &build->index;
-	const struct index_pair *pair = &build->pair;
+	struct index *index = &work->index;
+	const struct index_pair *pair = &work->pair;
 
 	for (size_t i = 0; i < index->exits_count; i++)
 		if (index->exits[i].step != WINDOW_NEVER)
@@ -335,86 +392,136 @@ static void finalize(struct build *build)
 	index->never_count = pair->never_count;
 }
 
-static bool build_all(struct build *build, struct err *err)
+static bool build_all(struct index_work *work, struct err *err)
 {
-	struct index *index = &build->index;
-	const struct index_wish *wish = build->wish;
+	struct index *index = &work->index;
+	const struct index_wish *wish = work->wish;
 	bool ok;
 
-	progress_begin(&build->progress, wish->progress, "indexing", reader_bytes(build->reader));
-	ok = read_trace(build, err) &&
-	     index_pair_settle(&build->pair, wish->stop, wish->context, err);
-	index_feed_finish(&build->feed);
-	progress_end(&build->progress);
+	progress_begin(&work->progress, wish->progress, "indexing", reader_bytes(work->reader));
+	ok = read_trace(work, err) &&
+	     index_pair_settle(&work->pair, wish->stop, wish->context, err);
+	index_feed_finish(&work->feed);
+	progress_end(&work->progress);
 	if (!ok)
 		return false;
-	finalize(build);
-	index->steps_end = build->store.step;
-	index->peak = build->store.peak;
-	index->peak_edge = build->store.peak_edge;
-	index_store_over(&build->store);
+	finalize(work);
+	index->steps_end = work->store.step;
+	index->peak = work->store.peak;
+	index->peak_edge = work->store.peak_edge;
+	index_store_over(&work->store);
 	cells_drop(&index->cells);
-	return index_pair_never(&build->pair, &build->store, wish->memory_bytes / 4, err) &&
-	       index_store_finish(&build->store, err) && index_head_write(index, err);
+	ok = index_pair_never(&work->pair, &work->store, wish->memory_bytes / 4, err) &&
+	     index_store_finish(&work->store, err) &&
+	     index_identify(&index->identity, work->trace_path, work->reader, UINT64_MAX, err) &&
+	     index_head_write(index, err);
+	if (ok) {
+		file_remove_in(index->directory, "state");
+		file_remove_in(index->directory, "vm-calls");
+	}
+	return ok;
 }
 
-static bool open_build(struct build *build, const char *path, struct err *err)
+// With empty files, or those of a state.
+static bool open_store(struct index_work *work, bool create, struct err *err)
 {
-	struct index *index = &build->index;
-	uint64_t alive_max = build->wish->alive_max;
+	struct index *index = &work->index;
+	uint64_t alive_max = work->wish->alive_max;
 
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
-		return err_errno(err, errno, "cannot make %s", path);
-	index->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (index->directory < 0)
-		return err_errno(err, errno, "cannot open %s", path);
-	unlinkat(index->directory, "head", 0);
 	cells_init(&index->cells);
 	if (alive_max == 0)
-		alive_max = build->wish->memory_bytes / 2;
-	if (!index_store_open(&build->store, &index->shape, &index->cells, &index->files,
-			      index->directory, true, err))
+		alive_max = work->wish->memory_bytes / 2;
+	if (!index_store_open(&work->store, &index->shape, &index->cells, &index->files,
+			      index->directory, true, create, err))
 		return false;
-	index_feed_start(&build->feed, &build->store);
-	if (!index_pair_open(&build->pair, &build->feed, &index->cells, index->directory, alive_max,
-			     err)) {
-		index_feed_finish(&build->feed);
+	index_feed_start(&work->feed, &work->store);
+	if (!index_pair_open(&work->pair, &work->feed, &index->cells, index->directory, alive_max,
+			     err))
 		return false;
-	}
-	build->pair.say = build->wish->say;
-	build->pair.say_context = build->wish->context;
-	build->pair.trace_bytes = reader_bytes(build->reader);
+	work->pair.say = work->wish->say;
+	work->pair.say_context = work->wish->context;
+	work->pair.trace_bytes = reader_bytes(work->reader);
+	vm_lives_init(&work->vm, &index->vm, work->reader);
+	make_room(work);
 	return true;
 }
 
-bool index_build(const char *path, const struct index_identity *identity, struct reader *reader,
+// All but what is the caller's.
+static void release(struct index_work *work)
+{
+	if (work->feed.store)
+		index_feed_finish(&work->feed);
+	vm_lives_fini(&work->vm);
+	vault_close(&work->vm_calls);
+	index_pair_close(&work->pair);
+	index_store_close(&work->store);
+	index_close(&work->index);
+	mem_free(work->space_of);
+	mem_free(work->halves);
+	*work = (struct index_work){ .index = { .directory = -1 },
+				     .reader = work->reader,
+				     .trace_path = work->trace_path,
+				     .wish = work->wish };
+}
+
+static bool open_directory(struct index_work *work, const char *path, struct err *err)
+{
+	struct index *index = &work->index;
+
+	index->shape = work->wish->shape;
+	index->directory = file_open_folder(path);
+	return index->directory >= 0 || err_errno(err, errno, "cannot open %s", path);
+}
+
+// From where an earlier build was stopped, if it was one of this trace.
+static bool resume(struct index_work *work, const char *path, struct err *err)
+{
+	char text[80];
+
+	if (work->wish->anew || !open_directory(work, path, err) || !open_store(work, false, err) ||
+	    !index_work_load(work, err)) {
+		release(work);
+		return false;
+	}
+	snprintf(text, sizeof text, "going on with the index where it was left, at %u %%",
+		 (unsigned)(reader_position(work->reader) * 100 / reader_bytes(work->reader)));
+	if (work->wish->say)
+		work->wish->say(work->wish->context, text);
+	vm_lives_keep(&work->vm, &work->vm_calls);
+	return true;
+}
+
+static bool begin(struct index_work *work, const char *path, struct err *err)
+{
+	*err = (struct err){ 0 };
+	if (!file_make_folder(path, false) && errno != EEXIST)
+		return err_errno(err, errno, "cannot make %s", path);
+	if (!open_directory(work, path, err))
+		return false;
+	file_remove_in(work->index.directory, "head");
+	file_remove_in(work->index.directory, "state");
+	if (!vault_create(&work->vm_calls, work->index.directory, "vm-calls", err) ||
+	    !open_store(work, true, err))
+		return false;
+	reader_rewind(work->reader);
+	index_feed_at(&work->feed, 0, UINT64_MAX);
+	index_feed_nothing(&work->feed);
+	vm_lives_keep(&work->vm, &work->vm_calls);
+	return true;
+}
+
+bool index_build(const char *path, const char *trace_path, struct reader *reader,
 		 const struct index_wish *wish, struct err *err)
 {
-	struct build build = { .reader = reader, .wish = wish };
+	struct index_work work = { .reader = reader, .trace_path = trace_path, .wish = wish };
 	bool ok;
 
 	// Tables that are freed go back to the system, however large: the budget counts them.
-	mallopt(M_MMAP_THRESHOLD, 1 << 18);
-	build.index.identity = *identity;
-	build.index.shape = wish->shape;
-	build.index.directory = -1;
-	build.processes_count = reader_processes_count(reader);
-	build.threads_count = reader_threads_count(reader);
-	build.space_of = mem_alloc(build.processes_count + (size_t)1, sizeof *build.space_of);
-	build.halves = mem_alloc(build.threads_count + (size_t)1, sizeof *build.halves);
-	build.index.exits = mem_alloc(build.processes_count + (size_t)1, sizeof *build.index.exits);
-	build.index.exits_count = build.processes_count;
-	for (uint32_t i = 0; i < build.processes_count; i++) {
-		build.space_of[i] = SPACE_NONE;
-		build.index.exits[i].step = WINDOW_NEVER;
-	}
-	vm_lives_init(&build.vm, &build.index.vm, reader);
-	ok = open_build(&build, path, err) && build_all(&build, err);
-	vm_lives_fini(&build.vm);
-	index_pair_close(&build.pair);
-	index_store_close(&build.store);
-	index_close(&build.index);
-	mem_free(build.space_of);
-	mem_free(build.halves);
+	mem_give_back_early();
+	work.index.directory = -1;
+	reader_follow(reader, wish->more != NULL);
+	ok = (resume(&work, path, err) || begin(&work, path, err)) && build_all(&work, err);
+	reader_follow(reader, false);
+	release(&work);
 	return ok || err_wrap(err, "cannot index the trace");
 }

@@ -1,8 +1,7 @@
 #include "base/mem.h"
 #include "engine/index_scan.h"
+#include "os/thread.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -264,8 +263,8 @@ static void end_half(struct half *half, size_t count)
 	index_clock_fini(&half->clock);
 }
 
-// What the second half found behind the first.
-static void join_detail(struct group_state *state, const struct group_state *other)
+// What the second half found behind the first. `kept`: all lifetimes were, in both.
+static void join_detail(struct group_state *state, const struct group_state *other, bool kept)
 {
 	struct window_detail *detail = state->detail;
 	const struct window_detail *more = other->detail;
@@ -282,7 +281,7 @@ static void join_detail(struct group_state *state, const struct group_state *oth
 	if (more->first_ns != UINT64_MAX)
 		detail->last_ns = more->last_ns;
 	detail->lifetimes += added;
-	if (added == 0 || !other->lifetimes || (count > 0 && !state->lifetimes))
+	if (!kept || added == 0)
 		return;
 	state->lifetimes = mem_grow(state->lifetimes, &state->lifetimes_capacity, count + added,
 				    sizeof *state->lifetimes);
@@ -292,17 +291,12 @@ static void join_detail(struct group_state *state, const struct group_state *oth
 // Go through both halves at once.
 static bool scan_halves(struct half halves[2], struct err *err)
 {
-	pthread_t thread;
-	sigset_t all, before;
-	bool threaded;
+	struct thread *thread;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	threaded = pthread_create(&thread, NULL, scan_half, &halves[1]) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread = thread_start(scan_half, &halves[1]);
 	scan_half(&halves[0]);
-	if (threaded)
-		pthread_join(thread, NULL);
+	if (thread)
+		thread_join(thread);
 	else
 		scan_half(&halves[1]);
 	for (int i = 0; i < 2; i++) {
@@ -321,7 +315,7 @@ static bool detail_in_halves(struct detailing *detailing, const struct index_sca
 	unsigned log2 = detailing->index->shape.block_log2;
 	uint64_t middle = (query->from + (query->to - query->from) / 2) >> log2 << log2;
 	struct half halves[2];
-	bool ok;
+	bool ok, kept;
 
 	if (middle < query->from)
 		middle = query->from;
@@ -330,16 +324,17 @@ static bool detail_in_halves(struct detailing *detailing, const struct index_sca
 	ok = begin_half(&halves[1], detailing, scan, query, middle, query->to, details, count,
 			groups_count, err) &&
 	     ok && scan_halves(halves, err);
+	kept = !halves[0].detailing.too_many && !halves[1].detailing.too_many;
 	for (size_t i = 0; ok && i < count; i++) {
 		struct group_state *state = &detailing->states[i];
 
-		join_detail(&halves[0].detailing.states[i], &halves[1].detailing.states[i]);
+		join_detail(&halves[0].detailing.states[i], &halves[1].detailing.states[i], kept);
 		*state = halves[0].detailing.states[i];
 		halves[0].detailing.states[i].lifetimes = NULL;
 		details[i] = halves[0].details[i];
 		state->detail = &details[i];
 	}
-	detailing->too_many = halves[0].detailing.too_many || halves[1].detailing.too_many;
+	detailing->too_many = !kept;
 	end_half(&halves[0], count);
 	end_half(&halves[1], count);
 	return ok;

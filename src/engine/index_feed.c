@@ -2,8 +2,6 @@
 
 #include "base/mem.h"
 
-#include <signal.h>
-
 static void *store_batches(void *context)
 {
 	struct index_feed *feed = context;
@@ -35,26 +33,19 @@ static void open_batch(struct index_feed *feed)
 
 void index_feed_start(struct index_feed *feed, struct index_store *store)
 {
-	sigset_t all, before;
-
 	*feed = (struct index_feed){ .store = store, .full = 1u << store->shape.block_log2 };
 	for (unsigned i = 0; i < INDEX_FEED_BATCHES; i++)
 		index_batch_init(&feed->batches[i], &store->shape);
 	pthread_mutex_init(&feed->lock, NULL);
 	pthread_cond_init(&feed->changed, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	feed->threaded = pthread_create(&feed->thread, NULL, store_batches, feed) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	feed->thread = thread_start(store_batches, feed);
 	open_batch(feed);
-	index_feed_at(feed, 0, UINT64_MAX);
-	index_feed_nothing(feed);
 }
 
 // Give the open batch to the thread, and wait for one that is free.
 static void hand_over(struct index_feed *feed)
 {
-	if (!feed->threaded) {
+	if (!feed->thread) {
 		index_store_add(feed->store, feed->open);
 		open_batch(feed);
 		return;
@@ -66,6 +57,16 @@ static void hand_over(struct index_feed *feed)
 		pthread_cond_wait(&feed->changed, &feed->lock);
 	pthread_mutex_unlock(&feed->lock);
 	open_batch(feed);
+}
+
+void index_feed_rest(struct index_feed *feed)
+{
+	if (!feed->thread)
+		return;
+	pthread_mutex_lock(&feed->lock);
+	while (feed->given != feed->taken)
+		pthread_cond_wait(&feed->changed, &feed->lock);
+	pthread_mutex_unlock(&feed->lock);
 }
 
 static uint64_t add(struct index_feed *feed, uint32_t op, uint64_t begin)
@@ -118,15 +119,16 @@ void index_feed_finish(struct index_feed *feed)
 {
 	if (feed->open->count > 0)
 		hand_over(feed);
-	if (feed->threaded) {
+	if (feed->thread) {
 		pthread_mutex_lock(&feed->lock);
 		feed->over = true;
 		pthread_cond_broadcast(&feed->changed);
 		pthread_mutex_unlock(&feed->lock);
-		pthread_join(feed->thread, NULL);
+		thread_join(feed->thread);
 	}
 	pthread_mutex_destroy(&feed->lock);
 	pthread_cond_destroy(&feed->changed);
 	for (unsigned i = 0; i < INDEX_FEED_BATCHES; i++)
 		index_batch_fini(&feed->batches[i]);
+	*feed = (struct index_feed){ 0 };
 }

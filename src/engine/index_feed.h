@@ -8,6 +8,7 @@
 #define ENGINE_INDEX_FEED_H
 
 #include "engine/index_store.h"
+#include "os/thread.h"
 
 #include <pthread.h>
 
@@ -22,17 +23,19 @@ struct index_feed {
 	uint64_t last_time_ns, last_number;
 	uint32_t full; // steps in a batch
 
-	pthread_t thread;
-	bool threaded;
+	struct thread *thread; // NULL: there is none
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned given, taken; // batches handed over, batches stored
 	bool over;
 };
 
-// Step 0, which does nothing, is the first.
+// The caller begins with step 0, which does nothing.
 void index_feed_start(struct index_feed *feed, struct index_store *store);
 void index_feed_finish(struct index_feed *feed);
+
+// Wait until all that was handed over is stored: nobody touches the store then.
+void index_feed_rest(struct index_feed *feed);
 
 // UINT64_MAX: of no event.
 static inline void index_feed_at(struct index_feed *feed, uint64_t time_ns, uint64_t number)

@@ -2,9 +2,7 @@
 // everything that lives at its end. Two threads take half of the steps each.
 #include "base/mem.h"
 #include "engine/index_scan.h"
-
-#include <pthread.h>
-#include <signal.h>
+#include "os/thread.h"
 
 struct part {
 	struct index *index;
@@ -165,9 +163,8 @@ bool index_ask_lifetimes(struct index *index, const struct window_query *query,
 				   .groups = &groups,
 				   .groups_count = INDEX_GROUP_UNKNOWN };
 	struct part parts[2];
-	pthread_t thread;
-	sigset_t all, before;
-	bool threaded, ok;
+	struct thread *thread;
+	bool ok;
 
 	index_groups_init(&groups, index, query);
 	index_scan_prepare(&scan);
@@ -178,13 +175,10 @@ bool index_ask_lifetimes(struct index *index, const struct window_query *query,
 					  .from = i ? middle : query->from,
 					  .to = i ? query->to : middle,
 					  .spans = i == 0 };
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	threaded = pthread_create(&thread, NULL, count_part, &parts[1]) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread = thread_start(count_part, &parts[1]);
 	count_part(&parts[0]);
-	if (threaded)
-		pthread_join(thread, NULL);
+	if (thread)
+		thread_join(thread);
 	else
 		count_part(&parts[1]);
 	ok = join(&parts[0], result, err);

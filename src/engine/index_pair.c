@@ -750,7 +750,7 @@ static void feed_row(struct index_pair *pair, bool (*stop)(void *context), void 
 		}
 		pair->row_number++;
 		if (++raw % LOOK_EVERY == 0 && stop && stop(context)) {
-			err_set(err, ERR_LIMIT, "interrupted");
+			err_set(err, ERR_STOPPED, "interrupted");
 			return;
 		}
 	}
@@ -775,7 +775,7 @@ bool index_pair_settle(struct index_pair *pair, bool (*stop)(void *context), voi
 			return false;
 		empty_tables(pair);
 		if (stop && stop(context))
-			return err_set(err, ERR_LIMIT, "interrupted");
+			return err_set(err, ERR_STOPPED, "interrupted");
 	}
 	for (size_t i = 0; i < ALIVE_TABLES; i++) {
 		pair->parts[i].last_raw = 0;

@@ -37,43 +37,67 @@ static bool damaged(struct err *err)
 
 // ---- finding a site's postings ----
 
-// The entry of a site in a chunk, and where its bytes end. False without an error: it has none.
-static bool find_entry(struct index *index, const struct index_chunk *chunk, uint32_t site,
-		       struct index_posts *entry, uint64_t *end, struct err *err)
+// The site's entry among those behind a mark. False without an error: there is none.
+static bool read_entry(const struct index_posts_mark *mark, const uint8_t *at, const uint8_t *end,
+		       uint32_t site, struct index_posts *entry, struct err *err)
 {
-	struct index_posts list[INDEX_POSTS_MARK + 1];
-	const uint32_t *marks = index->files.posts_marks + chunk->first_mark;
-	uint32_t low = 0, high = (chunk->sites_count + INDEX_POSTS_MARK - 1) / INDEX_POSTS_MARK;
-	uint32_t first, count;
+	uint64_t is = mark->site, list_at = mark->at;
+
+	for (unsigned i = 0; i < INDEX_POSTS_MARK && at < end; i++) {
+		uint64_t count, size;
+
+		is += bits_take_varint(&at, end);
+		count = bits_take_varint(&at, end);
+		size = bits_take_varint(&at, end);
+		if (at > end || size > UINT32_MAX || count >> 1 > INT32_MAX)
+			return damaged(err);
+		if (is > site)
+			return false;
+		if (is == site) {
+			*entry = (struct index_posts){ .count = (uint32_t)(count >> 1),
+						       .several = count & 1,
+						       .at = list_at,
+						       .end = list_at + size };
+			return true;
+		}
+		list_at += size;
+	}
+	return false;
+}
+
+// The entry of a site in a chunk. False without an error: it has none.
+static bool find_entry(struct index *index, const struct index_chunk *chunk, uint32_t site,
+		       struct index_posts *entry, struct err *err)
+{
+	enum { ENTRY_MAX = 16 }; // bytes: a count and two distances
+	uint8_t bytes[INDEX_POSTS_MARK * ENTRY_MAX];
+	const struct index_posts_mark *marks = index->files.posts_marks + chunk->first_mark;
+	uint32_t all = (chunk->sites_count + INDEX_POSTS_MARK - 1) / INDEX_POSTS_MARK;
+	uint32_t low = 0, high = all;
+	uint64_t begin, end;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (marks[middle] <= site)
+		if (marks[middle].site <= site)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	if (low == 0)
 		return false;
-	first = (low - 1) * INDEX_POSTS_MARK;
-	count = chunk->sites_count - first;
-	if (count > INDEX_POSTS_MARK + 1)
-		count = INDEX_POSTS_MARK + 1;
-	if (!vault_read(&index->files.posts_sites, chunk->sites_at + first * sizeof *list, list,
-			count * sizeof *list, err))
+	begin = marks[low - 1].sites_at;
+	end = low < all ? marks[low].sites_at : chunk->sites_size;
+	if (begin > end || end - begin > sizeof bytes)
+		return damaged(err);
+	if (!vault_read(&index->files.posts_sites, chunk->sites_at + begin, bytes,
+			(size_t)(end - begin), err) ||
+	    !read_entry(&marks[low - 1], bytes, bytes + (end - begin), site, entry, err))
 		return false;
-	for (uint32_t i = 0; i < count && i < INDEX_POSTS_MARK; i++) {
-		if (list[i].site != site)
-			continue;
-		*entry = list[i];
-		*end = i + 1 < count ? list[i + 1].at : chunk->lists_at + chunk->lists_size;
-		if (*end < entry->at || entry->at < chunk->lists_at ||
-		    *end > chunk->lists_at + chunk->lists_size)
-			return damaged(err);
-		return true;
-	}
-	return false;
+	if (entry->at < chunk->lists_at || entry->at > chunk->lists_at + chunk->lists_size ||
+	    entry->end > chunk->lists_at + chunk->lists_size)
+		return damaged(err);
+	return true;
 }
 
 static struct run *push_run(struct runs *runs, struct run run)
@@ -104,10 +128,9 @@ static bool take_single(struct index *index, struct run *run, struct err *err)
 }
 
 static bool add_runs(struct index *index, uint64_t chunk, const struct index_posts *entry,
-		     uint64_t end, uint64_t from, uint64_t to, struct runs *runs, struct err *err)
+		     uint64_t from, uint64_t to, struct runs *runs, struct err *err)
 {
-	uint32_t count = entry->count & ~INDEX_POSTS_SEVERAL,
-		 run_size = 1u << index->shape.skip_log2;
+	uint32_t count = entry->count, run_size = 1u << index->shape.skip_log2;
 	uint32_t summed = (count + run_size - 1) / run_size;
 	uint64_t chunk_end = chunk + (UINT64_C(1) << index->shape.chunk_log2) - 1, head = 0;
 	struct index_skip *skips = NULL;
@@ -116,12 +139,12 @@ static bool add_runs(struct index *index, uint64_t chunk, const struct index_pos
 			   .count = count,
 			   .after = chunk,
 			   .until = chunk_end,
-			   .several = entry->count & INDEX_POSTS_SEVERAL };
-	bool ok = count > 0 && end - entry->at <= UINT32_MAX;
+			   .several = entry->several };
+	bool ok = count > 0 && entry->end - entry->at <= UINT32_MAX;
 
 	if (summed > 1) {
 		head = summed * sizeof *skips;
-		ok = ok && end - entry->at >= head;
+		ok = ok && entry->end - entry->at >= head;
 		skips = mem_resize(NULL, summed, sizeof *skips);
 		ok = ok && vault_read(&index->files.posts, entry->at, skips, head, err);
 	}
@@ -130,7 +153,7 @@ static bool add_runs(struct index *index, uint64_t chunk, const struct index_pos
 		return err->kind == ERR_NONE ? damaged(err) : false;
 	}
 	run.at += head;
-	run.size = (uint32_t)(end - run.at);
+	run.size = (uint32_t)(entry->end - run.at);
 	if (!take_single(index, &run, err)) {
 		mem_free(skips);
 		return false;
@@ -150,12 +173,13 @@ static bool add_runs(struct index *index, uint64_t chunk, const struct index_pos
 		part.until = i + 1 < summed ? chunk + skips[i + 1].step : chunk_end;
 		part.count = i + 1 < summed ? run_size : count - i * run_size;
 		part.at = entry->at + head + skips[i].at;
-		ok = part.at <= end &&
+		ok = part.at <= entry->end &&
 		     (i + 1 == summed || (skips[i + 1].at >= skips[i].at &&
-					  entry->at + head + skips[i + 1].at <= end));
+					  entry->at + head + skips[i + 1].at <= entry->end));
 		if (!ok)
 			break;
-		part.size = (uint32_t)((i + 1 < summed ? entry->at + head + skips[i + 1].at : end) -
+		part.size = (uint32_t)((i + 1 < summed ? entry->at + head + skips[i + 1].at
+						       : entry->end) -
 				       part.at);
 		if (part.until >= from && part.after < to)
 			push_run(runs, part);
@@ -172,10 +196,9 @@ static bool find_runs(struct index *index, uint32_t site, uint64_t from, uint64_
 	     number < index->files.chunks_count && number << index->shape.chunk_log2 < to;
 	     number++) {
 		struct index_posts entry;
-		uint64_t end;
 
-		if (find_entry(index, &index->files.chunks[number], site, &entry, &end, err) &&
-		    !add_runs(index, number << index->shape.chunk_log2, &entry, end, from, to, runs,
+		if (find_entry(index, &index->files.chunks[number], site, &entry, err) &&
+		    !add_runs(index, number << index->shape.chunk_log2, &entry, from, to, runs,
 			      err))
 			return false;
 		if (err->kind != ERR_NONE)

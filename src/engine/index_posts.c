@@ -11,6 +11,7 @@ struct index_postings {
 	uint32_t filled;    // steps that it has now
 	uint32_t skip_log2; // see index_shape
 	uint32_t *ops;      // by step of the chunk
+	uint32_t *sites;    // the same; of the sort
 	uint32_t *order;    // steps << 1 | ends, by site
 	uint32_t *starts;   // by site: where its steps begin in `order`
 	size_t starts_capacity;
@@ -27,6 +28,7 @@ struct index_postings *index_postings_new(const struct index_shape *shape)
 	postings->size = 1u << shape->chunk_log2;
 	postings->skip_log2 = shape->skip_log2;
 	postings->ops = mem_alloc(postings->size, sizeof *postings->ops);
+	postings->sites = mem_alloc(postings->size, sizeof *postings->sites);
 	postings->order = mem_alloc(postings->size, sizeof *postings->order);
 	return postings;
 }
@@ -36,6 +38,7 @@ void index_postings_free(struct index_postings *postings)
 	if (!postings)
 		return;
 	mem_free(postings->ops);
+	mem_free(postings->sites);
 	mem_free(postings->order);
 	mem_free(postings->starts);
 	mem_free(postings->skips);
@@ -72,26 +75,23 @@ static uint32_t sort_steps(struct index_postings *postings, const struct cells *
 
 		prefetch_cell(cells, postings, i + AHEAD);
 		site = cells_cell(cells, postings->ops[i] >> 1)->site;
+		postings->sites[i] = site;
 		if (site >= sites)
 			sites = site + 1;
 	}
 	postings->starts = mem_grow(postings->starts, &postings->starts_capacity, sites + (size_t)2,
 				    sizeof *postings->starts);
 	memset(postings->starts, 0, (sites + (size_t)2) * sizeof *postings->starts);
-	for (uint32_t i = 0; i < postings->filled; i++) {
-		prefetch_cell(cells, postings, i + AHEAD);
-		postings->starts[cells_cell(cells, postings->ops[i] >> 1)->site + 2]++;
-	}
+	for (uint32_t i = 0; i < postings->filled; i++)
+		postings->starts[postings->sites[i] + 2]++;
 	for (uint32_t site = 0; site < sites + 2; site++) {
 		sum += postings->starts[site];
 		postings->starts[site] = sum;
 	}
 	// starts[site + 1] is where it begins, and moves to where it ends: where the next begins.
 	for (uint32_t i = 0; i < postings->filled; i++) {
-		uint32_t *to;
+		uint32_t *to = &postings->starts[postings->sites[i] + 1];
 
-		prefetch_cell(cells, postings, i + AHEAD);
-		to = &postings->starts[cells_cell(cells, postings->ops[i] >> 1)->site + 1];
 		postings->order[(*to)++] = i << 1 | (postings->ops[i] & 1);
 	}
 	return sites;
@@ -107,26 +107,35 @@ static void add_to_skip(struct index_skip *skip, bool ends, uint64_t size)
 		skip->count_max = skip->count;
 }
 
-// Whether the steps of a list are not all of one cell.
-static bool has_several(const struct index_postings *postings, const uint32_t *order,
-			uint32_t count)
+// Whether the steps of a list are not all of one cell. Goes through all of it, and asks for what
+// the lists behind it need from memory.
+static bool has_several(const struct index_postings *postings, const struct cells *cells,
+			uint32_t at, uint32_t count)
 {
-	uint32_t first = postings->ops[order[0] >> 1] >> 1;
+	enum { STEPS_AHEAD = 48, CELLS_AHEAD = 24 };
+	const uint32_t *order = postings->order, *ops = postings->ops;
+	uint32_t first = ops[order[at] >> 1] >> 1, others = 0;
 
-	for (uint32_t i = 1; i < count; i++)
-		if (postings->ops[order[i] >> 1] >> 1 != first)
-			return true;
-	return false;
+	for (uint32_t end = at + count; at < end; at++) {
+		if (at + STEPS_AHEAD < postings->filled) {
+			uint32_t soon = ops[order[at + CELLS_AHEAD] >> 1];
+
+			__builtin_prefetch(&ops[order[at + STEPS_AHEAD] >> 1]);
+			__builtin_prefetch(cells_cell(cells, soon >> 1));
+		}
+		others |= (ops[order[at] >> 1] >> 1) ^ first;
+	}
+	return others != 0;
 }
 
-// Returns the entry's count: how many, and whether each has its size.
-static uint32_t write_list(struct index_postings *postings, const struct cells *cells,
-			   uint32_t site, struct vault *vault)
+// Returns whether each has its size.
+static bool write_list(struct index_postings *postings, const struct cells *cells, uint32_t site,
+		       struct vault *vault)
 {
 	const uint32_t *order = postings->order + postings->starts[site];
 	uint32_t count = postings->starts[site + 1] - postings->starts[site], last = 0;
 	size_t runs = ((size_t)count + (1u << postings->skip_log2) - 1) >> postings->skip_log2;
-	bool several = has_several(postings, order, count);
+	bool several = has_several(postings, cells, postings->starts[site], count);
 	uint8_t *at;
 
 	postings->bytes =
@@ -154,14 +163,25 @@ static uint32_t write_list(struct index_postings *postings, const struct cells *
 	if (runs > 1)
 		vault_append(vault, postings->skips, runs * sizeof *postings->skips);
 	vault_append(vault, postings->bytes, (size_t)(at - postings->bytes));
-	return count | (several ? INDEX_POSTS_SEVERAL : 0);
+	return several;
+}
+
+static void add_mark(struct index_files *files, const struct index_chunk *chunk, uint32_t site)
+{
+	files->posts_marks = mem_grow(files->posts_marks, &files->posts_marks_capacity,
+				      files->posts_marks_count + 1, sizeof *files->posts_marks);
+	files->posts_marks[files->posts_marks_count++] = (struct index_posts_mark){
+		.site = site,
+		.sites_at = (uint32_t)(files->posts_sites.size - chunk->sites_at),
+		.at = files->posts.size,
+	};
 }
 
 void index_postings_write(struct index_postings *postings, const struct cells *cells,
 			  struct index_files *files)
 {
 	struct index_chunk *chunk;
-	uint32_t sites;
+	uint32_t sites, last = 0;
 
 	if (postings->filled == 0)
 		return;
@@ -173,21 +193,45 @@ void index_postings_write(struct index_postings *postings, const struct cells *c
 				       .sites_at = files->posts_sites.size,
 				       .first_mark = (uint32_t)files->posts_marks_count };
 	for (uint32_t site = 1; site < sites; site++) {
-		struct index_posts entry = { .site = site, .at = files->posts.size };
+		uint32_t count = postings->starts[site + 1] - postings->starts[site];
+		uint64_t at = files->posts.size;
+		uint8_t entry[30], *to = entry;
+		bool several;
 
-		if (postings->starts[site + 1] == postings->starts[site] ||
-		    cells_site(cells, site)->orphans)
+		if (count == 0 || cells_site(cells, site)->orphans)
 			continue;
 		if (chunk->sites_count % INDEX_POSTS_MARK == 0) {
-			files->posts_marks =
-				mem_grow(files->posts_marks, &files->posts_marks_capacity,
-					 files->posts_marks_count + 1, sizeof *files->posts_marks);
-			files->posts_marks[files->posts_marks_count++] = site;
+			add_mark(files, chunk, site);
+			last = site;
 		}
-		entry.count = write_list(postings, cells, site, &files->posts);
-		vault_append(&files->posts_sites, &entry, sizeof entry);
+		several = write_list(postings, cells, site, &files->posts);
+		to += bits_put_varint(to, site - last);
+		to += bits_put_varint(to, (uint64_t)count << 1 | several);
+		to += bits_put_varint(to, files->posts.size - at);
+		vault_append(&files->posts_sites, entry, (size_t)(to - entry));
 		chunk->sites_count++;
+		last = site;
 	}
+	chunk->sites_size = files->posts_sites.size - chunk->sites_at;
 	chunk->lists_size = files->posts.size - chunk->lists_at;
 	postings->filled = 0;
+}
+
+void index_postings_save(const struct index_postings *postings, struct index_out *out)
+{
+	index_out_put_array(out, postings->ops, postings->filled, sizeof *postings->ops);
+}
+
+bool index_postings_load(struct index_postings *postings, struct index_in *in, uint32_t cells)
+{
+	size_t count = index_in_take_count(in, sizeof *postings->ops);
+
+	if (in->bad || count >= postings->size)
+		return false;
+	index_in_take(in, postings->ops, count * sizeof *postings->ops);
+	postings->filled = (uint32_t)count;
+	for (size_t i = 0; i < count; i++)
+		if (postings->ops[i] >> 1 >= cells)
+			return false;
+	return !in->bad;
 }

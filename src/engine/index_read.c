@@ -81,6 +81,19 @@ static bool take_jumps(struct index_block *block, const uint8_t *at, const uint8
 	return at <= end && count > 0;
 }
 
+// Sizes stand in the index, which may be damaged: nothing is made room for that cannot be there.
+static bool is_within(const struct vault *vault, uint64_t at, uint64_t size)
+{
+	return at <= vault->size && size <= vault->size - at;
+}
+
+static bool is_sound(const struct index *index, const struct index_block_entry *entry)
+{
+	return entry->events_size >= sizeof(struct bits_head) &&
+	       is_within(&index->files.events, entry->events_at, entry->events_size) &&
+	       is_within(&index->files.times, entry->times_at, entry->times_size);
+}
+
 static bool take_times(struct index *index, const struct index_block_entry *entry,
 		       struct index_run **runs, size_t *capacity, uint32_t *runs_count,
 		       uint32_t steps, struct err *err)
@@ -124,10 +137,10 @@ bool index_block_load(struct index *index, uint64_t number, unsigned what,
 	struct bits_head head;
 	size_t packed;
 
+	if (!is_sound(index, entry))
+		return bad_block(index, number, err);
 	block->bytes =
 		mem_grow(block->bytes, &block->bytes_capacity, entry->events_size + (size_t)8, 1);
-	if (entry->events_size < sizeof head)
-		return bad_block(index, number, err);
 	if (!vault_read(&index->files.events, entry->events_at, block->bytes, entry->events_size,
 			err))
 		return false;
@@ -210,7 +223,8 @@ static const struct index_clock_block *times_of(struct index_clock *clock, struc
 	}
 	if (clock->blocks[number])
 		return clock->blocks[number];
-	if (!take_times(index, &index->files.blocks[number], &runs, &capacity, &count,
+	if (!is_sound(index, &index->files.blocks[number]) ||
+	    !take_times(index, &index->files.blocks[number], &runs, &capacity, &count,
 			steps_of_block(index, number), err)) {
 		if (err->kind == ERR_NONE)
 			bad_block(index, number, err);

@@ -28,20 +28,41 @@ void index_batch_fini(struct index_batch *batch)
 	*batch = (struct index_batch){ 0 };
 }
 
+struct vault *index_files_vault(struct index_files *files, unsigned i, char name[24])
+{
+	struct {
+		struct vault *vault;
+		const char *name;
+	} single[] = {
+		{ &files->events, "events" }, { &files->times, "times" },
+		{ &files->cells, "cells" },   { &files->sites, "sites" },
+		{ &files->never, "never" },   { &files->never_cells, "never-cells" },
+		{ &files->posts, "posts" },   { &files->posts_sites, "posts-sites" },
+	};
+	unsigned singles = sizeof single / sizeof *single;
+
+	if (i < singles) {
+		snprintf(name, 24, "%s", single[i].name);
+		return single[i].vault;
+	}
+	i -= singles;
+	if (i < INDEX_LEVELS) {
+		snprintf(name, 24, "levels%u", i);
+		return &files->levels[i];
+	}
+	i -= INDEX_LEVELS;
+	snprintf(name, 24, "long%u", i);
+	return &files->longs[i];
+}
+
 void index_files_close(struct index_files *files)
 {
-	struct vault *single[] = { &files->events, &files->times,      &files->cells,
-				   &files->sites,  &files->never,      &files->never_cells,
-				   &files->posts,  &files->posts_sites };
+	char name[24];
 
-	for (size_t i = 0; i < sizeof single / sizeof *single; i++)
-		vault_close(single[i]);
-	for (size_t i = 0; i < INDEX_LONGS; i++) {
-		vault_close(&files->longs[i]);
+	for (unsigned i = 0; i < INDEX_VAULTS; i++)
+		vault_close(index_files_vault(files, i, name));
+	for (size_t i = 0; i < INDEX_LONGS; i++)
 		mem_free(files->sparse[i]);
-	}
-	for (size_t i = 0; i < INDEX_LEVELS; i++)
-		vault_close(&files->levels[i]);
 	mem_free(files->blocks);
 	mem_free(files->chunks);
 	mem_free(files->posts_marks);
@@ -53,7 +74,7 @@ void index_files_close(struct index_files *files)
 
 bool index_store_open(struct index_store *store, const struct index_shape *shape,
 		      const struct cells *cells, struct index_files *files, int directory,
-		      bool posts, struct err *err)
+		      bool posts, bool create, struct err *err)
 {
 	*store = (struct index_store){ .shape = *shape,
 				       .table = cells,
@@ -65,15 +86,14 @@ bool index_store_open(struct index_store *store, const struct index_shape *shape
 		store->postings = index_postings_new(shape);
 	store->cells_next = store->sites_next = shape->snapshot_steps;
 	store->never_next = shape->snapshot_steps;
-	return vault_create(&files->events, directory, "events", err) &&
-	       vault_create(&files->times, directory, "times", err) &&
-	       vault_create(&files->cells, directory, "cells", err) &&
-	       vault_create(&files->sites, directory, "sites", err) &&
-	       vault_create(&files->never, directory, "never", err) &&
-	       vault_create(&files->never_cells, directory, "never-cells", err) &&
-	       vault_create(&files->posts, directory, "posts", err) &&
-	       vault_create(&files->posts_sites, directory, "posts-sites", err) &&
-	       vault_create(&files->levels[0], directory, "levels0", err);
+	for (unsigned i = 0; i < INDEX_VAULTS_FIRST && create; i++) {
+		char name[24];
+		struct vault *vault = index_files_vault(files, i, name);
+
+		if (!vault_create(vault, directory, name, err))
+			return false;
+	}
+	return true;
 }
 
 void index_store_close(struct index_store *store)
@@ -539,21 +559,16 @@ void index_store_never(struct index_store *store, uint64_t value)
 bool index_store_finish(struct index_store *store, struct err *err)
 {
 	struct index_files *files = store->files;
-	struct vault *single[] = { &files->events, &files->times,      &files->cells,
-				   &files->sites,  &files->never,      &files->never_cells,
-				   &files->posts,  &files->posts_sites };
+	char name[24];
 
 	if (store->postings)
 		index_postings_write(store->postings, store->table, files);
-	for (size_t i = 0; i < sizeof single / sizeof *single; i++)
-		if (!vault_finish(single[i], err))
+	for (unsigned i = 0; i < INDEX_VAULTS; i++) {
+		struct vault *vault = index_files_vault(files, i, name);
+
+		if (vault->name[0] && !vault_finish(vault, err))
 			return false;
-	for (size_t i = 0; i < INDEX_LONGS; i++)
-		if (files->longs[i].name[0] && !vault_finish(&files->longs[i], err))
-			return false;
-	for (size_t i = 0; i < INDEX_LEVELS; i++)
-		if (files->levels[i].name[0] && !vault_finish(&files->levels[i], err))
-			return false;
+	}
 	if (store->err.kind != ERR_NONE) {
 		*err = store->err;
 		return false;
@@ -565,5 +580,5 @@ uint64_t index_store_bytes(const struct index_store *store)
 {
 	return store->counts_capacity * sizeof *store->counts + store->bytes_capacity +
 	       store->processes_capacity * sizeof *store->of_process +
-	       (store->postings ? (uint64_t)8 << store->shape.chunk_log2 : 0);
+	       (store->postings ? (uint64_t)12 << store->shape.chunk_log2 : 0);
 }

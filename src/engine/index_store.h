@@ -29,6 +29,7 @@
 #define ENGINE_INDEX_STORE_H
 
 #include "engine/cells.h"
+#include "engine/index_io.h"
 #include "engine/vault.h"
 
 // What sizes things have. Tests make them small, so that every path is taken.
@@ -93,22 +94,30 @@ struct index_level {
 
 struct index_chunk {
 	uint64_t lists_at, lists_size; // postings, one site after the other
-	uint64_t sites_at;             // directory: struct index_posts, by rising site
+	uint64_t sites_at, sites_size; // directory, see struct index_posts
 	uint32_t sites_count;
-	uint32_t first_mark; // in files->posts_marks
+	uint32_t first_mark; // in files->posts_marks: of each INDEX_POSTS_MARKth entry
 };
 
-// The postings of one site in one chunk: `count` of them from byte `at` of the vault to where the
-// next site's begin. First, if there are more than 2^skip_log2, one struct index_skip for each run
-// of so many. Then the postings: a varint of the size, if all have the same; for each a varint,
+// Where entries of a directory begin. The first has a distance of 0.
+struct index_posts_mark {
+	uint32_t site;
+	uint32_t sites_at; // from the chunk's
+	uint64_t at;       // of its list, in the vault
+};
+
+// The directory has, for each site that did anything, by rising site, three varints: its distance
+// to the one before, `count << 1 | several`, and the size of its list.
+//
+// The postings of one site in one chunk: `count` of them from byte `at` of the vault on. First, if
+// there are more than 2^skip_log2, one struct index_skip for each run of so many. Then the
+// postings: a varint of the size, if all have the same; for each a varint,
 // `steps since the one before << 1 | ends`, and a varint of its size if they have several.
 struct index_posts {
-	uint32_t site;
-	uint32_t count; // and INDEX_POSTS_SEVERAL
-	uint64_t at;
+	uint32_t count;
+	bool several;
+	uint64_t at, end;
 };
-
-#define INDEX_POSTS_SEVERAL (1u << 31)
 
 enum { INDEX_POSTS_MARK = 64 };
 
@@ -132,7 +141,7 @@ struct index_files {
 	size_t sparse_count[INDEX_LONGS], sparse_capacity[INDEX_LONGS];
 	struct index_chunk *chunks;
 	size_t chunks_count, chunks_capacity;
-	uint32_t *posts_marks; // the site of each INDEX_POSTS_MARKth entry of a chunk's directory
+	struct index_posts_mark *posts_marks;
 	size_t posts_marks_count, posts_marks_capacity;
 };
 
@@ -172,9 +181,10 @@ struct index_count {
 	uint32_t begun, alive;
 };
 
+// `create`: new, empty files; else the caller opens those that are there.
 bool index_store_open(struct index_store *store, const struct index_shape *shape,
 		      const struct cells *cells, struct index_files *files, int directory,
-		      bool posts, struct err *err);
+		      bool posts, bool create, struct err *err);
 void index_store_close(struct index_store *store);
 
 // Batches follow each other; all but the last are full.
@@ -198,7 +208,16 @@ bool index_postings_full(const struct index_postings *postings);
 void index_postings_write(struct index_postings *postings, const struct cells *cells,
 			  struct index_files *files);
 
+// What is in the postings' chunk now, and into one that is empty. False: it cannot be.
+void index_postings_save(const struct index_postings *postings, struct index_out *out);
+bool index_postings_load(struct index_postings *postings, struct index_in *in, uint32_t cells);
+
 // Close all files. Accepts { 0 }.
 void index_files_close(struct index_files *files);
+
+// All vaults one after the other, and what their files are called. Those that must be there from
+// the beginning come first.
+enum { INDEX_VAULTS_FIRST = 9, INDEX_VAULTS = 8 + INDEX_LEVELS + INDEX_LONGS };
+struct vault *index_files_vault(struct index_files *files, unsigned i, char name[24]);
 
 #endif

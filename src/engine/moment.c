@@ -204,7 +204,7 @@ static bool no_mark(const struct reader *reader, const char *name, size_t length
 static bool find_numbered(const struct reader *reader, const char *name, size_t length,
 			  struct moment_edge *edge, struct err *err)
 {
-	const char *hash = memrchr(name, '#', length);
+	const char *hash = str_find_last(name, '#', length);
 	size_t same_count;
 	int64_t nth;
 	char *digits;

@@ -213,7 +213,9 @@ static void apply_heap(struct present *present, process_id process, const struct
 static void apply_malloc(struct present *present, process_id process,
 			 const struct trace_event *event)
 {
-	struct blocks *blocks = &present->processes[process].blocks;
+	struct blocks *blocks = event->heap && event->heap < present->heaps_count
+					? &present->heaps[event->heap]
+					: &present->processes[process].blocks;
 	struct half *half = &present->halves[event->thread];
 
 	switch (event->kind) {
@@ -446,6 +448,11 @@ struct present_block *present_blocks(const struct present *present, process_id p
 	if (*count)
 		qsort(list, *count, sizeof *list, by_address);
 	return list;
+}
+
+void present_claim(struct present *present, process_id process, uint64_t address)
+{
+	space_claim(present->space, process, address);
 }
 
 const struct space *present_space(const struct present *present)

@@ -57,6 +57,9 @@ void present_free(struct present *present); // NULL is allowed
 struct present_block *present_blocks(const struct present *present, process_id process,
 				     bool all_heaps, size_t *count);
 
+// A block lay at `address` earlier on: the mapping around it is the allocator's.
+void present_claim(struct present *present, process_id process, uint64_t address);
+
 // The address spaces, with final owners.
 const struct space *present_space(const struct present *present);
 

@@ -149,6 +149,8 @@ static struct range range_of(struct space *space, process_id id, const struct tr
 
 	range.owner = (uint8_t)space_owner_of_event(
 		event, file, below, below ? space_owner(space, below) : SPACE_PROGRAM);
+	if (process->foreign && range.owner == SPACE_MALLOC_LARGE)
+		range.owner = SPACE_ALLOCATOR;
 	return range;
 }
 
@@ -610,7 +612,29 @@ static struct range *lowest_piece(const struct ranges *ranges, struct range *ran
 	return range;
 }
 
-void space_claim(struct space *space, process_id id, uint64_t address)
+// May a block lie so far into a mapping of its own? glibc's lie behind a header, or at the first
+// address behind it that is aligned as was asked for.
+static bool glibc_could(const struct range *range, uint64_t address)
+{
+	uint64_t offset = address - range->start;
+	uint64_t aligned = address & (~address + 1);
+
+	return offset > 0 && offset <= aligned + 16;
+}
+
+// A block lies where glibc's never do: so no mapping of this malloc is a large block of glibc's, be
+// there blocks in it or not.
+static void make_foreign(struct space *space, struct space_process_state *process)
+{
+	struct range *range;
+
+	process->foreign = true;
+	for (uint64_t at = 0; (range = ranges_from(&process->ranges, at)); at = range->end)
+		if (range->owner == SPACE_MALLOC_LARGE)
+			give_to_allocator(space, range);
+}
+
+bool space_claim(struct space *space, process_id id, uint64_t address)
 {
 	struct space_process_state *process = &space->processes[id];
 	struct space_state_claim *claim;
@@ -619,21 +643,26 @@ void space_claim(struct space *space, process_id id, uint64_t address)
 	uint8_t owner;
 
 	if (id >= space->processes_count)
-		return;
+		return false;
 	if (!process->claims)
 		process->claims = mem_alloc(CLAIMS_MAX, sizeof *process->claims);
 	claim = &process->claims[(address >> CLAIM_SHIFT) % CLAIMS_MAX];
 	if (claim->epoch == space->epoch && address >= claim->start && address < claim->end)
-		return;
+		return false;
 	range = ranges_find(&process->ranges, address);
 	if (!range)
-		return;
+		return false;
+	if (range->owner == SPACE_MALLOC_LARGE && !process->foreign &&
+	    !glibc_could(range, address)) {
+		make_foreign(space, process);
+		return true;
+	}
 	number = range->number;
 	owner = range->owner;
 	if (owner != SPACE_MALLOC_LARGE || space_owner_yields(range, address))
 		*claim = (struct space_state_claim){ range->start, range->end, space->epoch };
 	if (owner == SPACE_ALLOCATOR || !space_owner_yields(range, address))
-		return;
+		return false;
 	range = lowest_piece(&process->ranges, range);
 	while (range && range->number == number && range->owner == owner) {
 		uint64_t next = range->end;
@@ -641,6 +670,7 @@ void space_claim(struct space *space, process_id id, uint64_t address)
 		give_to_allocator(space, range);
 		range = ranges_find(&process->ranges, next);
 	}
+	return true;
 }
 
 const struct space_totals *space_process(const struct space *space, process_id process)

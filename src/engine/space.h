@@ -168,8 +168,8 @@ void space_add_note(struct space *space, const struct trace_note *note);
 void space_learn(struct space *space, const struct reader *reader);
 
 // A heap block lies at `address`: the mapping around it is the allocator's, whoever made it.
-// Cheap enough to be called for every block.
-void space_claim(struct space *space, process_id process, uint64_t address);
+// Cheap enough to be called for every block. True: that was news.
+bool space_claim(struct space *space, process_id process, uint64_t address);
 
 // NULL where there is no such process; space_all sums up all of them.
 const struct space_totals *space_process(const struct space *space, process_id process);

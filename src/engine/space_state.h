@@ -34,7 +34,8 @@ struct space_process_state {
 	uint64_t limit;
 	process_id parent;
 	bool forked;
-	bool called; // a call was seen: what is found mapped from here on is no baseline
+	bool foreign; // malloc is not glibc's
+	bool called;  // a call was seen: what is found mapped from here on is no baseline
 };
 
 struct space_slot {

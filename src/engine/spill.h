@@ -34,6 +34,9 @@ void spill_close(struct spill *spill); // accepts { 0 }
 void spill_put(struct spill *spill, const void *bytes, size_t size);
 void spill_put_varint(struct spill *spill, uint64_t value);
 
+// Bytes that were put, while more may come. False: they could not be read.
+bool spill_copy(const struct spill *spill, uint64_t at, void *out, size_t size);
+
 // From writing to reading, from the beginning.
 void spill_turn(struct spill *spill);
 

@@ -5,6 +5,9 @@
 //     vault_finish
 //     vault_close                       vault_close
 //
+// A vault that was being written when its process ended goes on with vault_resume, from what was
+// known of it at some moment: its size, its checksums and the bytes that had not been written.
+//
 // The checksums are kept in memory, 4 bytes for 16 KiB, and are the caller's to store. A page is
 // checked when it is first read. Reading uses pread and buffers of its own: nothing is mapped.
 // Errors of writing are sticky: ask vault_finish.
@@ -37,8 +40,17 @@ bool vault_create(struct vault *vault, int directory, const char *name, struct e
 bool vault_open(struct vault *vault, int directory, const char *name, uint64_t size, uint32_t *sums,
 		struct err *err);
 
+// `sums` is taken, and has as many as there are whole pages in size - tail_size; what was appended
+// later is cut off. ERR_FORMAT: the file is shorter than that.
+bool vault_resume(struct vault *vault, int directory, const char *name, uint64_t size,
+		  uint32_t *sums, size_t sums_count, const void *tail, size_t tail_size,
+		  struct err *err);
+
 // Errors are asked for in the end.
 void vault_append(struct vault *vault, const void *bytes, size_t size);
+
+// All that was appended, of one that is being written; the caller's. NULL: it is damaged.
+void *vault_copy(const struct vault *vault, struct err *err);
 
 // Write what is left. False if anything could not be written.
 bool vault_finish(struct vault *vault, struct err *err);

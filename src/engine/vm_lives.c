@@ -2,6 +2,8 @@
 
 #include "base/mem.h"
 
+#include <string.h>
+
 static struct window_cell cell_of(const struct space_commit *commit)
 {
 	return (struct window_cell){ .process = commit->process,
@@ -104,15 +106,45 @@ void vm_lives_fini(struct vm_lives *lives)
 	*lives = (struct vm_lives){ 0 };
 }
 
+// An entry of what is kept: one that had an effect.
+struct vm_call {
+	uint64_t step, address;
+	uint64_t what; // enum vm_call_what
+	uint64_t process;
+	struct trace_event event;
+	struct trace_vm vm;
+	struct trace_note note;
+};
+
+enum vm_call_what { VM_CALL_EVENT, VM_CALL_CLAIM, VM_CALL_NOTE };
+
+void vm_lives_keep(struct vm_lives *lives, struct vault *calls)
+{
+	lives->calls = calls;
+}
+
+static void add_call(struct vm_lives *lives, const struct trace_event *event)
+{
+	lives->any = true;
+	space_learn(lives->space, lives->reader);
+	space_add_event(lives->space, event);
+}
+
 void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, uint64_t step)
 {
+	struct vm_call call;
 	const struct trace_thread *thread;
 
 	lives->step = step;
 	if (trace_kind_is_vm(event->kind)) {
-		lives->any = true;
-		space_learn(lives->space, lives->reader);
-		space_add_event(lives->space, event);
+		add_call(lives, event);
+		if (!lives->calls)
+			return;
+		memset(&call, 0, sizeof call);
+		call.step = step;
+		call.event = *event;
+		call.vm = *event->vm;
+		vault_append(lives->calls, &call, sizeof call);
 		return;
 	}
 	switch (event->kind) {
@@ -122,8 +154,15 @@ void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event,
 	case TRACE_REALLOC:
 	case TRACE_REALLOC_ALLOC:
 		thread = lives->any ? reader_thread(lives->reader, event->thread) : NULL;
-		if (thread)
-			space_claim(lives->space, thread->process, event->address);
+		if (!thread || !space_claim(lives->space, thread->process, event->address) ||
+		    !lives->calls)
+			break;
+		memset(&call, 0, sizeof call);
+		call.step = step;
+		call.what = VM_CALL_CLAIM;
+		call.process = thread->process;
+		call.address = event->address;
+		vault_append(lives->calls, &call, sizeof call);
 		break;
 	default:
 		break;
@@ -132,7 +171,62 @@ void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event,
 
 void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step)
 {
+	struct vm_call call;
+
 	lives->step = step;
 	space_learn(lives->space, lives->reader);
 	space_add_note(lives->space, note);
+	if (!lives->calls ||
+	    (note->kind != TRACE_NOTE_PROCESS_START && note->kind != TRACE_NOTE_PROCESS_END))
+		return;
+	memset(&call, 0, sizeof call);
+	call.step = step;
+	call.what = VM_CALL_NOTE;
+	call.note = *note;
+	call.note.text = "";
+	vault_append(lives->calls, &call, sizeof call);
+}
+
+static bool replay(struct vm_lives *lives, struct vm_call *call)
+{
+	const struct trace_thread *thread;
+
+	lives->step = call->step;
+	switch (call->what) {
+	case VM_CALL_EVENT:
+		thread = reader_thread(lives->reader, call->event.thread);
+		call->event.vm = &call->vm;
+		if (!thread || !trace_kind_is_vm(call->event.kind) ||
+		    call->event.stack >= reader_stacks_count(lives->reader) ||
+		    call->vm.file >= reader_files_count(lives->reader))
+			return false;
+		add_call(lives, &call->event);
+		return true;
+	case VM_CALL_CLAIM:
+		if (call->process >= reader_processes_count(lives->reader))
+			return false;
+		space_learn(lives->space, lives->reader);
+		space_claim(lives->space, (process_id)call->process, call->address);
+		return true;
+	default:
+		call->note.text = "";
+		space_learn(lives->space, lives->reader);
+		space_add_note(lives->space, &call->note);
+		return true;
+	}
+}
+
+bool vm_lives_replay(struct vm_lives *lives, const struct vault *calls, struct err *err)
+{
+	uint8_t *bytes = vault_copy(calls, err);
+	bool ok = bytes && calls->size % sizeof(struct vm_call) == 0;
+
+	for (uint64_t at = 0; ok && at < calls->size; at += sizeof(struct vm_call)) {
+		struct vm_call call;
+
+		memcpy(&call, bytes + at, sizeof call);
+		ok = replay(lives, &call);
+	}
+	mem_free(bytes);
+	return ok || err_set(err, ERR_FORMAT, "the state of the index is damaged");
 }

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "engine/plain.h"
 #include "engine/space.h"
+#include "engine/vault.h"
 
 struct vm_lives {
 	struct plain *plain; // borrowed: takes the lifetimes
@@ -13,10 +14,16 @@ struct vm_lives {
 	struct map of_commit;        // id: index of the life
 	uint64_t step;               // of the item that is being added
 	bool any;                    // the trace has calls on virtual memory
+	struct vault *calls;         // borrowed: keeps what was added; NULL
 };
 
 void vm_lives_init(struct vm_lives *lives, struct plain *plain, const struct reader *reader);
 void vm_lives_fini(struct vm_lives *lives);
+
+// From here on all that has an effect is kept in `calls`. Replay: what was kept there is added
+// again, instead of the items. False: it is damaged.
+void vm_lives_keep(struct vm_lives *lives, struct vault *calls);
+bool vm_lives_replay(struct vm_lives *lives, const struct vault *calls, struct err *err);
 
 // Every item of the trace, and the step that it is, or begins with.
 void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, uint64_t step);

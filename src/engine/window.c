@@ -40,7 +40,7 @@ static bool open_plain(struct window *window, const struct window_options *optio
 			    &progress, options->stop, options->context);
 	progress_end(&progress);
 	if (!built)
-		return err_set(err, ERR_LIMIT, "interrupted");
+		return err_set(err, ERR_STOPPED, "interrupted");
 	window->vm = &window->own_vm;
 	window->facts = (struct window_facts){
 		.steps_end = window->steps.count,
@@ -57,8 +57,8 @@ static bool open_plain(struct window *window, const struct window_options *optio
 	return true;
 }
 
-static bool build_index(struct window *window, const char *path,
-			const struct index_identity *identity, const struct window_options *options,
+static bool build_index(struct reader *reader, const char *path, const char *trace_path,
+			const struct window_options *options, bool (*more)(void *context),
 			struct err *err)
 {
 	struct index_wish wish = { .memory_bytes = options->memory_bytes,
@@ -66,23 +66,30 @@ static bool build_index(struct window *window, const char *path,
 				   .progress = options->progress,
 				   .stop = options->stop,
 				   .say = options->say,
-				   .context = options->context };
+				   .more = more,
+				   .context = options->context,
+				   .anew = options->rebuild,
+				   .save_looks = options->save_looks };
 
 	if (wish.memory_bytes == 0)
 		wish.memory_bytes = MEMORY_DEFAULT;
 	if (wish.memory_bytes < MEMORY_LEAST)
-		return err_set(err, ERR_LIMIT, "an index needs at least %d MiB of memory",
-			       MEMORY_LEAST >> 20);
+		return err_set(err, ERR_LIMIT,
+			       "an index needs at least %d MiB of memory (try: --memory %dM)",
+			       MEMORY_LEAST >> 20, MEMORY_LEAST >> 20);
 	wish.shape = options->shape ? *options->shape : index_shape_for(wish.memory_bytes);
-	return index_build(path, identity, window->reader, &wish, err);
+	return index_build(path, trace_path, reader, &wish, err);
 }
 
-// Open the index, or build it and open it.
-static bool find_index(struct window *window, const char *path,
+// Open the index, or build it and open it. Only one process builds at a time; another waits, and
+// mostly finds it done.
+static bool find_index(struct window *window, const char *path, const char *trace_path,
 		       const struct index_identity *identity, const struct window_options *options,
 		       struct err *err)
 {
 	struct err why = { 0 };
+	int lock;
+	bool ok;
 
 	if (!options->rebuild && index_open(&window->index, path, identity, window->reader, &why))
 		return true;
@@ -91,9 +98,45 @@ static bool find_index(struct window *window, const char *path,
 		*err = why;
 		return false;
 	}
-	if (!build_index(window, path, identity, options, err))
+	if (!window_source_lock(path, options, &lock, err))
 		return false;
-	return index_open(&window->index, path, identity, window->reader, err);
+	ok = !options->rebuild && index_open(&window->index, path, identity, window->reader, &why);
+	if (!ok) {
+		index_close(&window->index);
+		ok = build_index(window->reader, path, trace_path, options, NULL, err) &&
+		     index_open(&window->index, path, identity, window->reader, err);
+	}
+	window_source_unlock(lock);
+	return ok;
+}
+
+bool window_follow(const char *trace_path, const struct window_options *options,
+		   bool (*more)(void *context), struct err *err)
+{
+	struct reader *reader = reader_open(trace_path, err);
+	char *path;
+	int lock;
+	bool ok;
+
+	while (!reader && !(options->stop && options->stop(options->context)) &&
+	       more(options->context)) {
+		*err = (struct err){ 0 };
+		reader = reader_open(trace_path, err);
+	}
+	if (!reader)
+		return false;
+	reader_scan(reader, err);
+	path = options->index_path
+		       ? mem_copy_text(options->index_path)
+		       : window_source_path(trace_path, reader_info(reader)->recording_id);
+	ok = window_source_lock(path, options, &lock, err);
+	if (ok) {
+		ok = build_index(reader, path, trace_path, options, more, err);
+		window_source_unlock(lock);
+	}
+	mem_free(path);
+	reader_close(reader);
+	return ok;
 }
 
 static bool open_index(struct window *window, const char *trace_path,
@@ -104,11 +147,11 @@ static bool open_index(struct window *window, const char *trace_path,
 	char *path;
 	bool ok;
 
-	if (!index_identify(&identity, trace_path, window->reader, err))
+	if (!index_identify(&identity, trace_path, window->reader, UINT64_MAX, err))
 		return false;
 	path = options->index_path ? mem_copy_text(options->index_path)
 				   : window_source_path(trace_path, identity.recording_id);
-	ok = find_index(window, path, &identity, options, err);
+	ok = find_index(window, path, trace_path, &identity, options, err);
 	mem_free(path);
 	if (!ok)
 		return false;
@@ -129,21 +172,38 @@ static bool open_index(struct window *window, const char *trace_path,
 	return true;
 }
 
+// What the environment asks for, where the caller does not say.
+static bool heed_wish(struct window_options *options, struct err *err)
+{
+	enum window_source_wish wish;
+
+	if (!window_source_wish(&wish, err))
+		return false;
+	if (options->plain || options->index_path || options->shape)
+		return true;
+	options->plain = wish == WINDOW_SOURCE_NEVER;
+	options->always = options->always || wish == WINDOW_SOURCE_ALWAYS;
+	if (wish == WINDOW_SOURCE_TINY)
+		options->shape = &index_shape_tiny;
+	return true;
+}
+
 struct window *window_open(const char *trace_path, struct reader *reader,
 			   const struct window_options *options, struct err *err)
 {
 	struct window *window = mem_alloc(1, sizeof *window);
+	struct window_options wanted = *options;
 	bool ok;
 
 	window->reader = reader;
 	window->index.directory = -1;
-	ok = reader_scan(reader, err);
-	window->plain = options->plain ||
-			(!options->index_path && !options->rebuild && !options->shape && ok &&
-			 reader_stats(reader)->events <= PLAIN_EVENTS);
+	ok = heed_wish(&wanted, err) && reader_scan(reader, err);
+	window->plain = wanted.plain ||
+			(!wanted.index_path && !wanted.rebuild && !wanted.always && !wanted.shape &&
+			 ok && reader_stats(reader)->events <= PLAIN_EVENTS);
 	if (ok)
-		ok = window->plain ? open_plain(window, options, err)
-				   : open_index(window, trace_path, options, err);
+		ok = window->plain ? open_plain(window, &wanted, err)
+				   : open_index(window, trace_path, &wanted, err);
 	if (!ok) {
 		window_close(window);
 		return NULL;

@@ -91,12 +91,14 @@ struct window_options {
 	const char *index_path; // NULL: beside the trace, else in the user's cache directory
 	uint64_t memory_bytes;  // for building and asking; 0: 256 MiB. Too little: ERR_LIMIT
 	bool rebuild;           // whatever index there is
+	bool always;            // of a small trace too, which needs none
 	bool plain; // no index: all lifetimes in memory, every answer by going through them. For
 		    // small traces and for tests, where it is what the index must agree with
 	const struct index_shape *shape; // for tests: other sizes (index_store.h); NULL
+	uint32_t save_looks;             // for tests: how often a build is saved (index.h); 0
 	uint64_t alive_bytes;            // for tests: of the table of living blocks; 0
 	enum progress_mode progress;
-	// Asked now and then while building (NULL: no): true stops, with ERR_LIMIT "interrupted".
+	// Asked now and then while building (NULL: no): true stops, with ERR_STOPPED "interrupted".
 	bool (*stop)(void *context);
 	// Told what the user should know before long work: temporary disk needed, an index that
 	// belongs to another trace (NULL: nobody).
@@ -110,6 +112,13 @@ struct window_options {
 struct window *window_open(const char *trace_path, struct reader *reader,
 			   const struct window_options *options, struct err *err);
 void window_close(struct window *window); // NULL is allowed
+
+// Build the index of a trace that is still being written, behind its writer, and finish it with
+// the trace. `more` (of options->context) is asked wherever the trace ends so far: it waits a
+// while, and returns false once nothing will be added any more. Stopped by `stop`, what is done is
+// kept, and window_open goes on from there.
+bool window_follow(const char *trace_path, const struct window_options *options,
+		   bool (*more)(void *context), struct err *err);
 
 // The whole trace at a glance.
 struct window_facts {

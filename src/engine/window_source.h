@@ -14,4 +14,22 @@ struct reader *window_source_reader(struct window *window);
 // be written to. Owned by the caller.
 char *window_source_path(const char *trace_path, const uint8_t recording_id[16]);
 
+// Nobody else builds the index at `path`, which is made where it is missing, until
+// window_source_unlock. Waits for who does, and says so. False: it cannot be made, or
+// options->stop said so.
+bool window_source_lock(const char *path, const struct window_options *options, int *lock,
+			struct err *err);
+void window_source_unlock(int lock);
+
+// What $TIDEMARK_INDEX says of when an index is made, for tests and for those who look for the
+// difference: "always", also of small traces; "tiny", the same with blocks so small that every path
+// is taken; "never", all lifetimes in memory.
+enum window_source_wish {
+	WINDOW_SOURCE_AUTO,
+	WINDOW_SOURCE_ALWAYS,
+	WINDOW_SOURCE_TINY,
+	WINDOW_SOURCE_NEVER
+};
+bool window_source_wish(enum window_source_wish *wish, struct err *err);
+
 #endif

@@ -1,7 +1,7 @@
 // elf_look: the few facts of an ELF file that decide whether its memory calls can be seen.
 //
-// A bounded reader for files that anybody may have made: every offset and count is checked against
-// the size of the file, and at most ELF_LOOK_BYTES_MAX of one table are read.
+// For files that anybody may have made, read by libelf: every offset and count is checked against
+// the size of the file, and a table of more than ELF_LOOK_BYTES_MAX is not read.
 #ifndef LAUNCH_ELF_LOOK_H
 #define LAUNCH_ELF_LOOK_H
 
@@ -15,8 +15,9 @@ struct elf_look {
 	uint8_t bits;        // 64 or 32
 	uint16_t machine;    // e_machine
 	bool interpreter;    // it asks for a dynamic loader (PT_INTERP)
+	bool musl;           // which is musl's
 	bool is_library;     // it has a SONAME, as ld.so has, which can be run too
-	bool defines_malloc; // a function called malloc is defined in it (64 bits only)
+	bool defines_malloc; // a function called malloc is defined in it
 };
 
 // What `fd` holds; all false if it is no ELF file or cannot be read.

@@ -10,24 +10,27 @@
 #include "base/str.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum inspect_verdict {
 	INSPECT_OK,
 	INSPECT_STATIC,     // no dynamic loader: nothing can be preloaded
 	INSPECT_PRIVILEGED, // runs with other rights than ours: the loader ignores LD_PRELOAD
-	INSPECT_BITS,       // an x86 program of 32 bits
+	INSPECT_BITS,       // a program of 32 bits that there may be no recorder for
 	INSPECT_MACHINE,    // another processor's
 };
 
 struct inspect {
 	enum inspect_verdict verdict;
+	uint8_t bits;    // of the program: 64, 32, or 0 (not known)
+	bool musl;       // its loader is musl's
 	bool own_malloc; // the executable itself defines malloc: its calls never leave it
 	struct str file; // what was looked at in the end: an interpreter, or the program
 	struct str why;  // one line for a person; empty if there is nothing to say
 };
 
-// `path` as program_find gave it. Never fails.
-void inspect_program(struct inspect *inspect, const char *path);
+// `path` as program_find gave it. With `recorder_32` there is a recorder for i386. Never fails.
+void inspect_program(struct inspect *inspect, const char *path, bool recorder_32);
 void inspect_fini(struct inspect *inspect);
 
 #endif

@@ -68,16 +68,30 @@ static const char *inspect_rights(const char *path)
 	return NULL;
 }
 
-static void inspect_elf(struct inspect *inspect, const struct elf_look *look)
+static void inspect_elf(struct inspect *inspect, const struct elf_look *look, bool recorder_32)
 {
 	const char *file = str_get(&inspect->file);
+	bool i386 = look->machine == EM_386 && look->bits == 32;
 
 	if (!look->elf)
 		return;
-	if (look->machine == EM_386 || (look->machine == EM_X86_64 && look->bits == 32)) {
+	inspect->bits = look->bits;
+	inspect->musl = look->musl;
+	if (look->machine == EM_X86_64 && look->bits == 32) {
 		inspect->verdict = INSPECT_BITS;
-		str_format(&inspect->why, "%s: 32-bit programs are not recorded yet", file);
-	} else if (look->machine != EM_X86_64) {
+		str_format(&inspect->why, "%s is an x32 program: it is not recorded", file);
+	} else if (i386 && !recorder_32) {
+		inspect->verdict = INSPECT_BITS;
+		str_format(
+			&inspect->why,
+			"%s is a 32-bit program: it is not recorded, because this tidemark was "
+			"built without a recorder for such (try: build it where gcc can do -m32)",
+			file);
+	} else if (i386 && look->musl) {
+		inspect->verdict = INSPECT_BITS;
+		str_format(&inspect->why, "%s is a 32-bit program for musl: it is not recorded",
+			   file);
+	} else if (look->machine != EM_X86_64 && !i386) {
 		inspect->verdict = INSPECT_MACHINE;
 		str_format(&inspect->why, "%s is for another processor: it is not recorded", file);
 	} else if (!look->interpreter && !look->is_library) {
@@ -95,7 +109,7 @@ static void inspect_elf(struct inspect *inspect, const struct elf_look *look)
 	}
 }
 
-void inspect_program(struct inspect *inspect, const char *path)
+void inspect_program(struct inspect *inspect, const char *path, bool recorder_32)
 {
 	const char *rights;
 	int fd;
@@ -105,7 +119,7 @@ void inspect_program(struct inspect *inspect, const char *path)
 	if (fd >= 0) {
 		struct elf_look look = elf_look_at(fd);
 
-		inspect_elf(inspect, &look);
+		inspect_elf(inspect, &look, recorder_32);
 		close(fd);
 	}
 	rights = inspect_rights(str_get(&inspect->file));

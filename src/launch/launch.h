@@ -8,6 +8,7 @@
 //     let the program go, pass signals on to it, wait for it
 //     wait for the processes that it left behind, until told to stop
 //     wait for the collector to close the trace
+//     wait for its index, if one was asked for     (indexer)
 //
 // The program is our child, in our process group and on our terminal: what the terminal sends
 // reaches it without us. It has exactly the descriptors, signal mask and dispositions, limits and
@@ -24,6 +25,7 @@ struct launch_options {
 	const char *output_pattern; // as in output.h; NULL: the default name
 	bool force;                 // overwrite the output
 	bool strict;                // refuse, or fail, where something is not recorded
+	bool index;                 // build the window index behind the collector
 	uint32_t segment_options;   // enum segment_option
 	uint64_t sample_bytes;      // mean distance of samples; 0: record every call
 	const char *options_text;   // what of it all the trace should say
@@ -46,7 +48,9 @@ struct launch_result {
 	bool whole;  // the trace is complete, and nothing is known to be missing
 	bool closed; // `summary` is set: the collector closed the trace itself
 	struct collect_summary summary;
-	struct str path; // of the trace; empty if there is none
+	struct str path;       // of the trace; empty if there is none
+	bool indexed;          // the index is there;
+	uint64_t index_cpu_ns; // what it took
 };
 
 // Record. The result is valid whatever happens; *err says why when it is not LAUNCH_RAN.

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "launch/backstage.h"
+#include "launch/indexer.h"
 #include "launch/inspect.h"
 #include "launch/output.h"
 #include "launch/preload.h"
@@ -33,11 +34,13 @@ struct launch {
 	struct launch_result *result;
 	struct inspect inspect;
 	struct str program; // the file
-	struct str library;
+	struct str library; // for programs of 64 bits
+	struct str either;  // the same with "$LIB" in it, for programs of 32 bits too; empty: none
 	char session[PRELOAD_SESSION_BYTES];
 	char **environment;
 	struct starter starter;
 	struct backstage backstage;
+	struct indexer indexer;
 	int output_fd;
 	bool output_created; // it was not there before: remove it if nothing is recorded
 	int signal_fd;
@@ -83,7 +86,10 @@ static bool launch_look(struct launch *launch, struct err *err)
 	case PROGRAM_FOUND:
 		break;
 	}
-	inspect_program(inspect, str_get(&launch->program));
+	if (!preload_find_library(&launch->library, err))
+		return false;
+	preload_find_either(str_get(&launch->library), &launch->either);
+	inspect_program(inspect, str_get(&launch->program), launch->either.length > 0);
 	unseen = inspect->verdict != INSPECT_OK || inspect->own_malloc;
 	if (unseen && launch->options->strict)
 		return err_set(err, ERR_USAGE, "%s (--strict: not started)",
@@ -138,17 +144,23 @@ static void launch_describe(struct launch *launch, struct trace_info *info)
 	info->sample_bytes = launch->options->sample_bytes;
 }
 
-// Environment, and the process that becomes the program. An image of 32 bits gets no LD_PRELOAD:
-// its loader would only complain about it.
+// What stands in LD_PRELOAD. NULL: nothing, the loader would only complain about it.
+static const char *launch_entry(const struct launch *launch)
+{
+	const struct inspect *inspect = &launch->inspect;
+
+	if (inspect->verdict == INSPECT_BITS || inspect->verdict == INSPECT_MACHINE)
+		return NULL;
+	return str_get(inspect->musl || !launch->either.length ? &launch->library
+							       : &launch->either);
+}
+
+// Environment, and the process that becomes the program.
 static bool launch_prepare(struct launch *launch, struct err *err)
 {
-	bool preload = launch->inspect.verdict != INSPECT_BITS &&
-		       launch->inspect.verdict != INSPECT_MACHINE;
-
-	if (!preload_find_library(&launch->library, err) || !preload_session(launch->session, err))
+	if (!preload_session(launch->session, err))
 		return false;
-	launch->environment = preload_environment(
-		environ, preload ? str_get(&launch->library) : NULL, launch->session);
+	launch->environment = preload_environment(environ, launch_entry(launch), launch->session);
 	return starter_fork(&launch->starter, str_get(&launch->program), launch->options->argv,
 			    launch->environment, err);
 }
@@ -333,6 +345,61 @@ static void launch_wait(struct launch *launch)
 	}
 }
 
+static void launch_open_indexer(struct launch *launch)
+{
+	struct err err = { 0 };
+
+	if (launch->options->index &&
+	    !indexer_open(&launch->indexer, str_get(&launch->result->path), &err))
+		launch_tell(launch, "warning: no index: %s", err.text);
+}
+
+// The trace is whole, or as whole as it will be: its index, too. Ctrl-C leaves the rest of it for
+// later.
+static void launch_wait_for_index(struct launch *launch)
+{
+	struct indexer *indexer = &launch->indexer;
+	struct signalfd_siginfo info;
+	struct err err = { 0 };
+	bool told = launch->asked_to_stop;
+
+	if (indexer->pid == 0)
+		return;
+	indexer_whole(indexer);
+	if (launch->asked_to_stop)
+		indexer_stop(indexer);
+	for (;;) {
+		struct pollfd ready[] = {
+			{ .fd = launch->signal_fd, .events = POLLIN },
+			{ .fd = indexer->fd, .events = POLLIN },
+		};
+		int count = poll(ready, 2, told ? -1 : LAUNCH_PATIENCE_MS);
+
+		if (count == 0)
+			launch_tell(launch,
+				    "the trace is whole; finishing its index (Ctrl-C leaves "
+				    "that to the first question)");
+		told |= count == 0;
+		if (ready[1].revents)
+			break;
+		while (read(launch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+			if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT)
+				indexer_stop(indexer);
+	}
+	switch (indexer_close(indexer, &launch->result->index_cpu_ns, &err)) {
+	case INDEXER_READY:
+		launch->result->indexed = true;
+		break;
+	case INDEXER_STOPPED:
+		launch_tell(launch,
+			    "the index is not finished; the first question goes on with it");
+		break;
+	case INDEXER_FAILED:
+		launch_tell(launch, "warning: no index: %s", err.text);
+		break;
+	}
+}
+
 // Where we were given no standard descriptors, ours must not take their numbers; and the program
 // must not find any there.
 static void launch_fill_standard(void)
@@ -368,6 +435,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 		.options = options,
 		.result = result,
 		.backstage = { .fd = -1 },
+		.indexer = { .fd = -1 },
 		.starter = { .go_fd = -1 },
 		.output_fd = -1,
 		.signal_fd = -1,
@@ -379,7 +447,9 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	launch_fill_standard();
 	if (launch_start(&launch, err)) {
 		result->end = LAUNCH_RAN;
+		launch_open_indexer(&launch);
 		launch_wait(&launch);
+		launch_wait_for_index(&launch);
 	} else {
 		launch_undo(&launch);
 	}
@@ -392,6 +462,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	inspect_fini(&launch.inspect);
 	str_fini(&launch.program);
 	str_fini(&launch.library);
+	str_fini(&launch.either);
 	str_fini(&launch.command);
 }
 

@@ -17,6 +17,11 @@ bool preload_session(char name[static PRELOAD_SESSION_BYTES], struct err *err);
 // installed. False: it is not there, or its path cannot stand in LD_PRELOAD.
 bool preload_find_library(struct str *path, struct err *err);
 
+// For a library that lies where we were built or installed, with one for i386 beside it: the path
+// that means the right one to programs of either class, because glibc's loader replaces "$LIB" in
+// it. `path` is left empty where there is none.
+void preload_find_either(const char *library, struct str *path);
+
 // A copy of `environment` with the two variables set; `library` NULL leaves LD_PRELOAD alone. The
 // caller owns it (preload_free_environment).
 char **preload_environment(char *const *environment, const char *library, const char *session);

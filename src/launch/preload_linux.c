@@ -82,6 +82,26 @@ bool preload_find_library(struct str *path, struct err *err)
 	return preload_check_path(str_get(path), err);
 }
 
+void preload_find_either(const char *library, struct str *path)
+{
+	// What "$LIB" is for programs of 64 bits, and for those of 32 in either packaging.
+	static const char *const places[] = { "lib/x86_64-linux-gnu", "lib32",
+					      "lib/i386-linux-gnu" };
+	const char *name = strrchr(library, '/');
+	int folder = name ? (int)(name + 1 - library) : 0;
+	bool found[3];
+
+	str_clear(path);
+	for (int i = 0; i < 3; i++) {
+		str_clear(path);
+		str_format(path, "%.*spreload/%s/libtidemark.so", folder, library, places[i]);
+		found[i] = access(str_get(path), R_OK) == 0;
+	}
+	str_clear(path);
+	if (found[0] && (found[1] || found[2]))
+		str_format(path, "%.*spreload/$LIB/libtidemark.so", folder, library);
+}
+
 static bool preload_is(const char *entry, const char *name)
 {
 	size_t length = strlen(name);

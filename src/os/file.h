@@ -3,6 +3,9 @@
 // On entry: pointers are not NULL. Failures say what the system said; the caller, who knows the
 // path, adds it. No call changes a descriptor's flags, and every descriptor made here is closed
 // on exec.
+//
+// A descriptor is an int, as everywhere; on Windows one of the C run-time, for bytes (nothing is
+// translated), which another program may rename or remove meanwhile. Paths are UTF-8.
 #ifndef OS_FILE_H
 #define OS_FILE_H
 
@@ -11,6 +14,75 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+
+enum file_how {
+	FILE_READ = 0,
+	FILE_WRITE = 1,       // to read and to write
+	FILE_CREATE = 2,      // make it where it is missing
+	FILE_NEW = 4,         // make it; EEXIST if it is there
+	FILE_EMPTY = 8,       // what was in it is gone
+	FILE_PRIVATE = 16,    // if it is made: for its owner alone
+	FILE_VANISHES = 32,   // it has no name any more, and goes away when it is closed
+	FILE_ONLY_WRITE = 64, // a pipe or a device may refuse to be read
+};
+
+// Open, as `how` says (enum file_how); never waits for the other end of a pipe to read from. A
+// descriptor, or -1 and errno.
+int file_open(const char *path, unsigned how);
+
+// The same in a directory that file_open_folder has opened, whatever its path is by now.
+int file_open_in(int folder, const char *name, unsigned how);
+int file_open_folder(const char *path);
+// Open a directory and lock it, until the descriptor is closed. -1: EWOULDBLOCK if another has the
+// lock. A file system without locks gives it to everybody.
+int file_lock_folder(const char *path);
+bool file_remove_in(int folder, const char *name);
+bool file_rename_in(int folder, const char *from, const char *to); // replaces
+bool file_close(int fd);                                           // false and errno
+
+// Bytes from `at`, wherever the descriptor stands: how many there were, fewer only at the end.
+// -1 and errno.
+ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at);
+
+// Write once. How many bytes were taken, or -1 and errno.
+ptrdiff_t file_write_some(int fd, const void *bytes, size_t size);
+
+// Cut it, and go on writing there.
+bool file_cut(int fd, uint64_t size); // false and errno
+
+// Have room for `size` bytes from `at`, while the file keeps its size. False and errno: ENOSPC and
+// its like, or that it cannot be promised.
+bool file_reserve(int fd, uint64_t at, uint64_t size);
+
+// Does this errno say that no more will fit: the disk, the user's share, the largest file?
+bool file_is_full(int number);
+
+// Is it a regular file, and how large?
+bool file_is_regular(int fd, uint64_t *size);
+
+// The largest file that we may write (UINT64_MAX: no limit).
+uint64_t file_limit(void);
+
+// Of a path: what is there; may we write to it, or make something in it.
+enum file_kind { FILE_IS_MISSING, FILE_IS_REGULAR, FILE_IS_FOLDER, FILE_IS_OTHER };
+enum file_kind file_look(const char *path);
+bool file_may_write(const char *path);
+bool file_remove(const char *path);                               // false and errno, as are these:
+bool file_rename(const char *from, const char *to, bool replace); // EEXIST unless `replace`
+bool file_make_folder(const char *path, bool ours);               // `ours`: for its owner alone
+bool file_remove_folder(const char *path);
+
+// A stream to a file, as fopen; and one of a copy of a descriptor. NULL and errno.
+FILE *file_stream(const char *path, const char *mode);
+FILE *file_stream_copy(int fd, const char *mode);
+
+// Where the last part of a path begins.
+const char *file_name(const char *path);
+
+// The user's directory for caches, without a slash at the end; NULL: there is none. Owned by the
+// caller.
+char *file_caches(void);
 
 // A whole file as memory, read-only. Owns its memory, not the file: renaming or removing the file
 // does no harm, but cutting it short while a view is open makes reading past its new end a SIGBUS.
@@ -30,11 +102,19 @@ bool file_view_fd(struct file_view *view, int fd, struct err *err);
 // Accepts { 0 }.
 void file_view_close(struct file_view *view);
 
+// Append the contents of the file at `path`, if it is a regular one of at most `size_max` bytes;
+// never waits for one that is not.
+bool file_read_regular(const char *path, size_t size_max, struct str *out, struct err *err);
+
 // Append all that can be read from `fd` to `out`.
 bool file_read_all(int fd, struct str *out, struct err *err);
 
 // Write all of `bytes`, however many calls that takes.
 bool file_write_all(int fd, const void *bytes, size_t size, struct err *err);
+
+// Make `path` a file of these bytes, whole or not at all. One that is there is replaced only with
+// `force`.
+bool file_replace(const char *path, const void *bytes, size_t size, bool force, struct err *err);
 
 // A file without a name in $TMPDIR (or /tmp), for reading and writing; it goes away when its
 // descriptor is closed, also when we are killed. Returns the descriptor, or -1.

@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +17,191 @@ enum { READ_BYTES = 1 << 16 };
 
 // What an empty view shows: an address that is nobody's memory to give back.
 static const uint8_t nothing[1];
+
+int file_open_in(int folder, const char *name, unsigned how)
+{
+	// Without O_NONBLOCK, opening a FIFO would wait for somebody to write to it.
+	int flags = O_CLOEXEC | (how & FILE_WRITE        ? O_RDWR
+				 : how & FILE_ONLY_WRITE ? O_WRONLY
+							 : O_RDONLY | O_NONBLOCK);
+	int fd;
+
+	if (how & FILE_NEW)
+		flags |= O_CREAT | O_EXCL;
+	if (how & FILE_CREATE)
+		flags |= O_CREAT;
+	if (how & FILE_EMPTY)
+		flags |= O_TRUNC;
+	fd = openat(folder, name, flags, how & FILE_PRIVATE ? 0600 : 0666);
+	if (fd >= 0 && how & FILE_VANISHES)
+		unlinkat(folder, name, 0);
+	return fd;
+}
+
+int file_open(const char *path, unsigned how)
+{
+	return file_open_in(AT_FDCWD, path, how);
+}
+
+int file_open_folder(const char *path)
+{
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int file_lock_folder(const char *path)
+{
+	int fd = file_open_folder(path);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 &&
+	    (errno == EWOULDBLOCK || errno == EINTR)) {
+		close(fd);
+		errno = EWOULDBLOCK;
+		return -1;
+	}
+	return fd;
+}
+
+bool file_remove_in(int folder, const char *name)
+{
+	return unlinkat(folder, name, 0) == 0;
+}
+
+bool file_rename_in(int folder, const char *from, const char *to)
+{
+	return renameat(folder, from, folder, to) == 0;
+}
+
+bool file_close(int fd)
+{
+	return close(fd) == 0;
+}
+
+ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t got = pread(fd, (char *)bytes + done, size - done, (off_t)(at + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (got == 0)
+			break;
+		done += (size_t)got;
+	}
+	return (ptrdiff_t)done;
+}
+
+ptrdiff_t file_write_some(int fd, const void *bytes, size_t size)
+{
+	return write(fd, bytes, size);
+}
+
+bool file_cut(int fd, uint64_t size)
+{
+	return ftruncate(fd, (off_t)size) == 0 && lseek(fd, (off_t)size, SEEK_SET) >= 0;
+}
+
+bool file_reserve(int fd, uint64_t at, uint64_t size)
+{
+	return fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)size) == 0;
+}
+
+bool file_is_full(int number)
+{
+	return number == ENOSPC || number == EDQUOT || number == EFBIG;
+}
+
+bool file_is_regular(int fd, uint64_t *size)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+		return false;
+	*size = (uint64_t)status.st_size;
+	return true;
+}
+
+uint64_t file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur;
+}
+
+enum file_kind file_look(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		return FILE_IS_MISSING;
+	if (S_ISREG(status.st_mode))
+		return FILE_IS_REGULAR;
+	return S_ISDIR(status.st_mode) ? FILE_IS_FOLDER : FILE_IS_OTHER;
+}
+
+bool file_may_write(const char *path)
+{
+	return access(path, W_OK) == 0;
+}
+
+bool file_remove(const char *path)
+{
+	return unlink(path) == 0;
+}
+
+bool file_rename(const char *from, const char *to, bool replace)
+{
+	struct stat ignored;
+
+	if (replace)
+		return rename(from, to) == 0;
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return true;
+	if (errno != EINVAL && errno != ENOSYS)
+		return false;
+	// A file system that cannot do it in one step.
+	if (lstat(to, &ignored) == 0) {
+		errno = EEXIST;
+		return false;
+	}
+	return rename(from, to) == 0;
+}
+
+bool file_make_folder(const char *path, bool ours)
+{
+	return mkdir(path, ours ? 0700 : 0777) == 0;
+}
+
+bool file_remove_folder(const char *path)
+{
+	return rmdir(path) == 0;
+}
+
+const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+char *file_caches(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	struct str path = { 0 };
+
+	if (cache && *cache)
+		return mem_copy_text(cache);
+	if (!home || !*home)
+		return NULL;
+	str_format(&path, "%s/.cache", home);
+	mkdir(str_get(&path), 0700);
+	return str_take(&path);
+}
 
 bool file_view_open(struct file_view *view, const char *path, struct err *err)
 {
@@ -25,6 +213,24 @@ bool file_view_open(struct file_view *view, const char *path, struct err *err)
 	ok = file_view_fd(view, fd, err);
 	close(fd);
 	return ok || err_wrap(err, "cannot read %s", path);
+}
+
+FILE *file_stream(const char *path, const char *mode)
+{
+	char ours[8];
+
+	snprintf(ours, sizeof ours, "%se", mode);
+	return fopen(path, ours);
+}
+
+FILE *file_stream_copy(int fd, const char *mode)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	FILE *stream = copy >= 0 ? fdopen(copy, mode) : NULL;
+
+	if (!stream && copy >= 0)
+		close(copy);
+	return stream;
 }
 
 // Read what cannot be mapped into memory that is given back like a mapping.
@@ -97,6 +303,26 @@ bool file_read_all(int fd, struct str *out, struct err *err)
 	return got == 0 || err_errno(err, errno, "cannot read");
 }
 
+bool file_read_regular(const char *path, size_t size_max, struct str *out, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat status;
+	bool good;
+
+	if (fd < 0)
+		return err_errno(err, errno, "cannot open it");
+	if (fstat(fd, &status) != 0)
+		good = err_errno(err, errno, "cannot look at it");
+	else if (!S_ISREG(status.st_mode))
+		good = err_set(err, ERR_IO, "it is no regular file");
+	else if ((uint64_t)status.st_size > size_max)
+		good = err_set(err, ERR_IO, "it is larger than %zu bytes", size_max);
+	else
+		good = file_read_all(fd, out, err);
+	close(fd);
+	return good;
+}
+
 bool file_write_all(int fd, const void *bytes, size_t size, struct err *err)
 {
 	const char *at = bytes;
@@ -128,6 +354,40 @@ static int temp_by_unlinking(const char *folder, struct err *err)
 		unlink(path.text);
 	str_fini(&path);
 	return fd;
+}
+
+static bool put(const char *part, const char *path, const void *bytes, size_t size, bool force,
+		struct err *err)
+{
+	int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	bool good;
+
+	if (fd < 0)
+		return err_errno(err, errno, "%s", part);
+	good = file_write_all(fd, bytes, size, err);
+	if (close(fd) != 0 && good)
+		good = err_errno(err, errno, "closing it");
+	if (!good)
+		return false;
+	if (!force && link(part, path) != 0)
+		return errno == EEXIST
+			       ? err_set(err, ERR_IO, "it exists already (--force replaces it)")
+			       : err_errno(err, errno, "naming it");
+	return !force || rename(part, path) == 0 || err_errno(err, errno, "naming it");
+}
+
+bool file_replace(const char *path, const void *bytes, size_t size, bool force, struct err *err)
+{
+	struct str part = { 0 };
+	bool good;
+
+	if (!force && access(path, F_OK) == 0)
+		return err_set(err, ERR_IO, "it exists already (--force replaces it)");
+	str_format(&part, "%s.%d.part", path, (int)getpid());
+	good = put(str_get(&part), path, bytes, size, force, err);
+	unlink(str_get(&part));
+	str_fini(&part);
+	return good;
 }
 
 int file_temp(struct err *err)

@@ -24,3 +24,17 @@ uint64_t now_cpu_ns(void)
 {
 	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
+
+void now_sleep(uint64_t ns)
+{
+	struct timespec time = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+
+	nanosleep(&time, NULL);
+}
+
+void now_sleep_until(uint64_t steady_ns)
+{
+	struct timespec time = { (time_t)(steady_ns / 1000000000), (long)(steady_ns % 1000000000) };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
+}

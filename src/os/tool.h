@@ -5,6 +5,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
+#include <stdint.h>
+
 enum tool_result {
 	TOOL_DONE,    // it ended with 0
 	TOOL_FAILED,  // it ended otherwise, or could not be run: *err says how
@@ -15,7 +17,19 @@ enum tool_result {
 // nothing to read. What it writes to stderr is appended to `said`; what to stdout, is lost.
 enum tool_result tool_run(const char *const *arguments, struct str *said, struct err *err);
 
+// Start `arguments` apart from us and our terminal, and do not wait for it. What it writes is lost.
+bool tool_start(const char *const *arguments, struct err *err);
+
 // A new empty directory in $TMPDIR (or /tmp), which only we may use; its path is appended.
 bool tool_folder(struct str *path, struct err *err);
+
+// Our own process id.
+uint32_t tool_own_pid(void);
+
+// The most resident memory that we ever had, bytes.
+uint64_t tool_own_resident_max(void);
+
+// The words that we were started with, as UTF-8; `argv` where they are that already.
+char **tool_arguments(int *argc, char **argv);
 
 #endif

@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +71,26 @@ enum tool_result tool_run(const char *const *arguments, struct str *said, struct
 	return result;
 }
 
+bool tool_start(const char *const *arguments, struct err *err)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	pid_t pid;
+	int number;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+	number = posix_spawnp(&pid, arguments[0], &actions, &attributes, (char *const *)arguments,
+			      environ);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return number == 0 || err_errno(err, number, "cannot start %s", arguments[0]);
+}
+
 bool tool_folder(struct str *path, struct err *err)
 {
 	const char *in = getenv("TMPDIR");
@@ -78,4 +99,22 @@ bool tool_folder(struct str *path, struct err *err)
 	if (mkdtemp(path->text))
 		return true;
 	return err_errno(err, errno, "cannot make %s", path->text);
+}
+
+uint32_t tool_own_pid(void)
+{
+	return (uint32_t)getpid();
+}
+
+uint64_t tool_own_resident_max(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+char **tool_arguments(int *argc, char **argv)
+{
+	(void)argc;
+	return argv;
 }

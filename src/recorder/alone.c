@@ -1,6 +1,7 @@
 #include "recorder/alone.h"
 
 #include "recorder/kernel.h"
+#include "recorder/library.h"
 #include "recorder/scope.h"
 #include "recorder/text.h"
 
@@ -16,16 +17,14 @@ enum {
 static char alone_session[40];
 static char alone_collector[ALONE_PATH_MAX];
 
-// <directory of our library>/<tail>, if there is such a program.
-static bool alone_try(const char *library, const char *tail)
+// <folder of our library>/<tail>, if there is such a program.
+static bool alone_try(const char *tail)
 {
-	size_t length = text_length(library);
+	size_t length = text_length(library_folder());
 
-	while (length && library[length - 1] != '/')
-		length--;
-	if (length + text_length(tail) + 1 > sizeof(alone_collector))
+	if (!length || length + text_length(tail) + 1 > sizeof(alone_collector))
 		return false;
-	memcpy(alone_collector, library, length);
+	memcpy(alone_collector, library_folder(), length);
 	memcpy(alone_collector + length, tail, text_length(tail) + 1);
 	return kernel(__NR_access, alone_collector, 1 /* X_OK */) == 0;
 }
@@ -33,14 +32,12 @@ static bool alone_try(const char *library, const char *tail)
 static bool alone_find_collector(void)
 {
 	const char *given = scope_environment("TIDEMARK_COLLECTOR");
-	const struct scope_object *library = scope_ourselves();
 
 	if (given && text_length(given) < sizeof(alone_collector)) {
 		memcpy(alone_collector, given, text_length(given) + 1);
 		return true;
 	}
-	return library && (alone_try(library->name, "../../bin/tidemark") ||
-			   alone_try(library->name, "tidemark"));
+	return alone_try("../../bin/tidemark") || alone_try("tidemark");
 }
 
 static void alone_make_name(void)

@@ -6,42 +6,40 @@ _Atomic uint64_t capture_epoch = 1;
 
 enum {
 	CAPTURE_FRAME_BYTES_MAX = 16 << 20, // a frame larger than this is taken for nonsense
-	CAPTURE_NO_SUCH_HOW = 12345,
 };
 
 // The walk's position.
 struct capture_walk {
 	uintptr_t slot; // of the return address that led here; 0 after a signal frame
 	uintptr_t sp;   // the frame's stack pointer
-	uintptr_t pc;   // return address, or | UNWIND_EXACT
+	uint64_t pc;    // return address, or | UNWIND_EXACT
 	uintptr_t rbp;
-	const struct capture_entry *top; // the last stack's innermost entry that may be met
+	uint32_t top;                    // the last stack's innermost entry that may be met
 	const struct capture_fresh *end; // behind the fresh frames
 	uint16_t flags;
 	bool lost;     // it ended somewhere inside
 	bool by_slots; // no signal frame so far: slots rise and describe memory
 };
 
-// Whether [from, to) can be read. rt_sigprocmask copies the new mask in before it looks at what to
-// do with it, and refuses nonsense: EFAULT or EINVAL, and nothing changes. Every sandbox allows it.
+// Whether [from, to) can be read.
 static bool capture_readable(uintptr_t from, uintptr_t to)
 {
 	uintptr_t page = from & ~(uintptr_t)(KERNEL_PAGE - 1);
 
 	for (; page < to; page += KERNEL_PAGE) {
-		if (kernel(__NR_rt_sigprocmask, CAPTURE_NO_SUCH_HOW, page, 0, 8) == -KERNEL_EFAULT)
+		if (!kernel_can_read(page))
 			return false;
 	}
 	return true;
 }
 
-// Make [address, address + 8) known to be readable, if it is.
+// Make the word at `address` known to be readable, if it is.
 static COLD bool capture_probe(struct capture *capture, uintptr_t address)
 {
 	uintptr_t page = address & ~(uintptr_t)(KERNEL_PAGE - 1);
-	uintptr_t end = ((address + 7) & ~(uintptr_t)(KERNEL_PAGE - 1)) + KERNEL_PAGE;
+	uintptr_t end = page + KERNEL_PAGE;
 
-	if (address & 7 || address < KERNEL_PAGE || address > UINTPTR_MAX >> 17)
+	if (address % UNWIND_WORD || address < KERNEL_PAGE || address > UNWIND_ADDRESS_MAX)
 		return false;
 	if (capture->known_high > capture->known_low && page >= capture->known_high &&
 	    page - capture->known_high < CAPTURE_FRAME_BYTES_MAX &&
@@ -64,7 +62,7 @@ static COLD bool capture_probe(struct capture *capture, uintptr_t address)
 static inline bool capture_can_read(struct capture *capture, uintptr_t address)
 {
 	if (likely(address >= capture->known_low && address < capture->known_high &&
-		   !(address & 7)))
+		   address % UNWIND_WORD == 0))
 		return true;
 	return capture_probe(capture, address);
 }
@@ -117,20 +115,37 @@ enum capture_went {
 	CAPTURE_WENT_ASTRAY,  // nor can it be said what there is: it is not to be read
 };
 
-// From a signal handler's return frame to the code that was interrupted.
-static enum capture_went capture_step_signal(struct capture *capture, struct capture_walk *walk)
+// Where the registers of the interrupted code are; 0: it cannot be read. On x86-64 the handler
+// returns to where the ucontext begins. On i386 its arguments lie there: the signal's number and,
+// in the old form, the registers, else pointers to the siginfo and to the ucontext, in which they
+// are the fifth field.
+static uintptr_t capture_context(struct capture *capture, const struct capture_walk *walk,
+				 unwind_rule rule)
 {
-	uintptr_t context = walk->sp;
+	if (UNWIND_WORD == 8)
+		return walk->sp;
+	if (unwind_kind(rule) == UNWIND_SIGNAL_OLD)
+		return walk->sp + UNWIND_WORD;
+	if (!capture_can_read(capture, walk->sp + 2 * UNWIND_WORD))
+		return 0;
+	return capture_word(walk->sp + 2 * UNWIND_WORD) + 5 * UNWIND_WORD;
+}
 
-	if (!capture_can_read(capture, context + UNWIND_UCONTEXT_RBP) ||
-	    !capture_can_read(capture, context + UNWIND_UCONTEXT_RIP))
+// From a signal handler's return frame to the code that was interrupted.
+static enum capture_went capture_step_signal(struct capture *capture, struct capture_walk *walk,
+					     unwind_rule rule)
+{
+	uintptr_t context = capture_context(capture, walk, rule);
+
+	if (!context || !capture_can_read(capture, context + UNWIND_CONTEXT_RBP) ||
+	    !capture_can_read(capture, context + UNWIND_CONTEXT_RIP))
 		return CAPTURE_WENT_ASTRAY;
-	walk->rbp = capture_word(context + UNWIND_UCONTEXT_RBP);
-	walk->sp = capture_word(context + UNWIND_UCONTEXT_RSP);
-	walk->pc = capture_word(context + UNWIND_UCONTEXT_RIP) | UNWIND_EXACT;
+	walk->rbp = capture_word(context + UNWIND_CONTEXT_RBP);
+	walk->sp = capture_word(context + UNWIND_CONTEXT_RSP);
+	walk->pc = capture_word(context + UNWIND_CONTEXT_RIP) | UNWIND_EXACT;
 	walk->slot = 0;
 	walk->by_slots = false;
-	walk->top = capture->entries;
+	walk->top = 0;
 	return CAPTURE_WENT_OUT;
 }
 
@@ -139,7 +154,9 @@ static inline enum capture_went capture_step_to(struct capture *capture, struct 
 						struct capture_fresh *fresh, uintptr_t cfa,
 						uintptr_t rbp_at)
 {
-	if (unlikely(!capture_can_read(capture, cfa - 8)))
+	uintptr_t slot = cfa - UNWIND_WORD;
+
+	if (unlikely(!capture_can_read(capture, slot)))
 		return CAPTURE_WENT_ASTRAY;
 	if (rbp_at) {
 		if (unlikely(!capture_can_read(capture, rbp_at)))
@@ -147,16 +164,16 @@ static inline enum capture_went capture_step_to(struct capture *capture, struct 
 		walk->rbp = capture_word(rbp_at);
 		fresh->saved_at = rbp_at;
 	}
-	walk->slot = cfa - 8;
+	walk->slot = slot;
 	walk->sp = cfa;
-	walk->pc = capture_word(cfa - 8);
+	walk->pc = capture_word(slot);
 	return likely(walk->pc) ? CAPTURE_WENT_OUT : CAPTURE_WENT_TO_END;
 }
 
 // A frame address that comes from a register or from memory may be anything.
 static inline bool capture_plausible(const struct capture_walk *walk, uintptr_t cfa)
 {
-	return cfa - 8 >= walk->sp && cfa - walk->sp <= CAPTURE_FRAME_BYTES_MAX;
+	return cfa - UNWIND_WORD >= walk->sp && cfa - walk->sp <= CAPTURE_FRAME_BYTES_MAX;
 }
 
 // The steps that are rare.
@@ -179,12 +196,13 @@ capture_step_rare(struct capture *capture, struct capture_walk *walk, struct cap
 		if (unwind_kind(rule) == UNWIND_RBP_DEREF)
 			rbp_at = walk->rbp + (uintptr_t)unwind_rbp_offset(rule);
 		else
-			cfa += 8;
+			cfa += UNWIND_WORD;
 		if (unwind_kind(rule) == UNWIND_RSP_DEREF && unwind_saves_rbp(rule))
 			rbp_at = cfa + (uintptr_t)unwind_rbp_offset(rule);
 		break;
 	case UNWIND_SIGNAL:
-		return capture_step_signal(capture, walk);
+	case UNWIND_SIGNAL_OLD:
+		return capture_step_signal(capture, walk, rule);
 	case UNWIND_END:
 		return CAPTURE_WENT_TO_END;
 	case UNWIND_END_HERE:
@@ -218,9 +236,10 @@ capture_step(struct capture *capture, struct capture_walk *walk, struct capture_
 	} else if (capture_guesses(rule)) {
 		if (unwind_kind(rule) == UNWIND_GUESS_BLIND)
 			walk->flags |= LANE_PUSH_INCOMPLETE;
-		if (unlikely(!capture_plausible(walk, walk->rbp + 16)))
+		cfa = walk->rbp + 2 * UNWIND_WORD;
+		if (unlikely(!capture_plausible(walk, cfa)))
 			return CAPTURE_WENT_NOWHERE;
-		return capture_step_to(capture, walk, fresh, walk->rbp + 16, walk->rbp);
+		return capture_step_to(capture, walk, fresh, cfa, walk->rbp);
 	} else {
 		struct capture_walk rare = *walk;
 		enum capture_went went = capture_step_rare(capture, &rare, fresh);
@@ -240,13 +259,11 @@ static inline uint32_t capture_walk_out(struct capture *capture, struct capture_
 	enum capture_went went;
 
 	for (;; fresh++) {
-		const struct capture_entry *top = walk->top;
+		uint32_t index = *capture_place(capture, walk->slot);
+		const struct capture_entry *met = &capture->entries[index];
 
-		while (top->slot < walk->slot)
-			top--;
-		walk->top = top;
-		if (top->slot == walk->slot && top->pc == walk->pc) {
-			uint32_t index = (uint32_t)(top - capture->entries);
+		if (unlikely(((met->slot ^ walk->slot) | (met->pc ^ walk->pc)) == 0) &&
+		    index <= walk->top) {
 			uintptr_t rbp = capture->rbps[index];
 
 			if (rbp == CAPTURE_RBP_ANY || rbp == walk->rbp) {
@@ -256,11 +273,11 @@ static inline uint32_t capture_walk_out(struct capture *capture, struct capture_
 					walk->end = fresh;
 					return good;
 				}
-				walk->top = capture->entries + good;
+				walk->top = good;
 			}
 		}
 		fresh->slot = walk->slot;
-		fresh->pc = walk->pc;
+		fresh->pc = (uintptr_t)walk->pc;
 		fresh->rbp = walk->rbp;
 		fresh->rule = unwind_find(walk->pc);
 		went = capture_step(capture, walk, fresh);
@@ -330,6 +347,7 @@ static inline uint32_t capture_put(struct capture *capture, const struct capture
 		index++;
 		capture->entries[index].slot = fresh->slot;
 		capture->entries[index].pc = fresh->pc;
+		*capture_place(capture, fresh->slot) = (uint16_t)index;
 		// Mostly a frame neither uses rbp nor saves it.
 		if (unlikely((fresh->rule & UNWIND_RBP_BITS) != UNWIND_RSP))
 			outer_live = capture_put_rbp(capture, fresh, index, outer_rbp, outer_live);
@@ -385,7 +403,7 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 
 	if (unlikely(capture->epoch != epoch))
 		capture_forget(capture, epoch);
-	walk.top = capture->entries + capture->joinable;
+	walk.top = capture->joinable;
 	join = capture_walk_out(capture, &walk);
 	capture->keep = old_depth;
 	if (join == old_depth && walk.end == capture->fresh)

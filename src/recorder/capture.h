@@ -46,6 +46,7 @@ struct capture_fresh {
 };
 
 enum {
+	CAPTURE_PLACES = 4096, // words of stack: 32 KiB
 	CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX,
 	CAPTURE_RBP_ANY = 1, // no frame pointer: it would be aligned
 };
@@ -70,8 +71,19 @@ struct capture {
 	uint32_t ids[LANE_DEPTH_MAX];
 	struct capture_save saves[CAPTURE_SAVES_MAX];
 
+	// Which entry has its slot at an address, by the lower part of that: the one that was put
+	// there last, which may be another one or none any more. To search for it among the entries
+	// takes fewer instructions, but branches that nobody can foresee.
+	uint16_t places[CAPTURE_PLACES];
+
 	struct capture_fresh fresh[LANE_DEPTH_MAX];
 };
+
+// Where the number of the entry with this slot is kept.
+static inline uint16_t *capture_place(struct capture *capture, uintptr_t slot)
+{
+	return &capture->places[slot / sizeof(uintptr_t) % CAPTURE_PLACES];
+}
 
 // Raised whenever the program unmaps memory.
 HIDDEN extern _Atomic uint64_t capture_epoch;

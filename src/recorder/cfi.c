@@ -15,12 +15,16 @@ enum {
 	DW_EH_PE_pcrel = 0x10,
 	DW_EH_PE_datarel = 0x30,
 	DW_EH_PE_omit = 0xff,
-	REGISTER_RBP = 6,
-	REGISTER_RSP = 7,
-	REGISTER_RIP = 16,
 	CFI_STATES_MAX = 16,
 	CFI_STEPS_MAX = 100000,
 };
+
+// DWARF's numbers of registers: of i386, they mean ebp, esp and eip.
+#ifdef __x86_64__
+enum { REGISTER_RBP = 6, REGISTER_RSP = 7, REGISTER_RIP = 16 };
+#else
+enum { REGISTER_RBP = 5, REGISTER_RSP = 4, REGISTER_RIP = 8 };
+#endif
 
 enum cfi_where { CFI_SAME, CFI_OFFSET, CFI_EXPRESSION, CFI_UNDEFINED, CFI_OTHER };
 
@@ -100,7 +104,7 @@ static uint64_t cfi_fixed(const uint8_t **at, int bytes, bool is_signed)
 	return value;
 }
 
-// A pointer in one of the encodings of .eh_frame. False for encodings nobody uses on x86-64.
+// A pointer in one of the encodings of .eh_frame. False for encodings nobody uses on x86.
 static bool cfi_pointer(const uint8_t **at, uint8_t encoding, uintptr_t data_base, uintptr_t *value)
 {
 	uintptr_t base = 0;
@@ -113,27 +117,29 @@ static bool cfi_pointer(const uint8_t **at, uint8_t encoding, uintptr_t data_bas
 		return false;
 	switch (encoding & 0x0f) {
 	case DW_EH_PE_absptr:
+		*value = base + (uintptr_t)cfi_fixed(at, UNWIND_WORD, false);
+		return true;
 	case DW_EH_PE_udata8:
 	case DW_EH_PE_sdata8:
-		*value = base + cfi_fixed(at, 8, false);
+		*value = base + (uintptr_t)cfi_fixed(at, 8, false);
 		return true;
 	case DW_EH_PE_udata4:
-		*value = base + cfi_fixed(at, 4, false);
+		*value = base + (uintptr_t)cfi_fixed(at, 4, false);
 		return true;
 	case DW_EH_PE_sdata4:
-		*value = base + cfi_fixed(at, 4, true);
+		*value = base + (uintptr_t)cfi_fixed(at, 4, true);
 		return true;
 	case DW_EH_PE_udata2:
-		*value = base + cfi_fixed(at, 2, false);
+		*value = base + (uintptr_t)cfi_fixed(at, 2, false);
 		return true;
 	case DW_EH_PE_sdata2:
-		*value = base + cfi_fixed(at, 2, true);
+		*value = base + (uintptr_t)cfi_fixed(at, 2, true);
 		return true;
 	case DW_EH_PE_uleb128:
-		*value = base + cfi_uleb(at);
+		*value = base + (uintptr_t)cfi_uleb(at);
 		return true;
 	case DW_EH_PE_sleb128:
-		*value = base + (uint64_t)cfi_sleb(at);
+		*value = base + (uintptr_t)cfi_sleb(at);
 		return true;
 	default:
 		return false;
@@ -418,7 +424,7 @@ static bool cfi_run(struct cfi_machine *machine, const uint8_t *at, const uint8_
 			}
 			advance = cfi_fixed(&at, 1 << (op - 2), false); // advance_loc1, 2, 4
 		}
-		machine->location += advance * machine->cie->code_align;
+		machine->location += (uintptr_t)(advance * machine->cie->code_align);
 		if (machine->location > machine->target)
 			return true;
 	}
@@ -444,7 +450,17 @@ static const uint8_t *cfi_is_breg(const uint8_t *expression, uint64_t size, int 
 // linkers write for the procedure linkage table.
 static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exact_pc)
 {
-	static const uint8_t plt[] = { 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22 };
+	static const uint8_t plt[] = {
+		0x70 + REGISTER_RIP,
+		0,
+		0x3f,
+		0x1a,
+		0x3b,
+		0x2a,
+		UNWIND_WORD == 8 ? 0x33 : 0x32,
+		0x24,
+		0x22,
+	};
 	int64_t offset, rbp_offset;
 	uint64_t rest, rbp_rest;
 	const uint8_t *at;
@@ -455,7 +471,7 @@ static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exac
 		if (row->rbp.where != CFI_EXPRESSION ||
 		    !cfi_is_breg(row->rbp.expression, row->rbp.expression_size, REGISTER_RBP,
 				 &rbp_offset, &rbp_rest) ||
-		    rbp_rest != 0 || offset % 8 || rbp_offset % 8)
+		    rbp_rest != 0 || offset % UNWIND_WORD || rbp_offset % UNWIND_WORD)
 			return UNWIND_STOP;
 		return unwind_make(UNWIND_RBP_DEREF, offset, rbp_offset, 0);
 	}
@@ -463,14 +479,17 @@ static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exac
 			 &rest);
 	if (!at)
 		return UNWIND_STOP;
-	if (rest == 3 && at[0] == 0x06 && at[1] == 0x23 && at[2] == 8) { // deref, plus_uconst 8
-		if (offset % 8 || (row->rbp.where == CFI_OFFSET && row->rbp.offset % 8))
+	// deref, plus_uconst word
+	if (rest == 3 && at[0] == 0x06 && at[1] == 0x23 && at[2] == UNWIND_WORD) {
+		if (offset % UNWIND_WORD ||
+		    (row->rbp.where == CFI_OFFSET && row->rbp.offset % UNWIND_WORD))
 			return UNWIND_STOP;
 		return unwind_make(UNWIND_RSP_DEREF, offset,
 				   row->rbp.where == CFI_OFFSET ? row->rbp.offset : 0, 0);
 	}
 	if (rest == sizeof(plt) && memcmp(at, plt, sizeof(plt)) == 0) // known at this pc
-		return unwind_make(UNWIND_RSP, offset + ((exact_pc & 15) >= 11 ? 8 : 0), 0, 0);
+		return unwind_make(UNWIND_RSP, offset + ((exact_pc & 15) >= 11 ? UNWIND_WORD : 0),
+				   0, 0);
 	return UNWIND_STOP;
 }
 
@@ -480,19 +499,20 @@ static unwind_rule cfi_rule(const struct cfi_row *row, uintptr_t exact_pc)
 
 	if (row->rip.where == CFI_UNDEFINED)
 		return UNWIND_END;
-	if (row->rip.where != CFI_OFFSET || row->rip.offset != -8)
+	if (row->rip.where != CFI_OFFSET || row->rip.offset != -UNWIND_WORD)
 		return UNWIND_STOP;
 	if (row->cfa_is_expression)
 		return cfi_expression_rule(row, exact_pc);
 	if (row->rbp.where == CFI_OFFSET) {
 		rbp_offset = row->rbp.offset;
-		if (rbp_offset % 8 || rbp_offset == 0 || rbp_offset < -2048 * 8 ||
-		    rbp_offset > 2047 * 8)
+		if (rbp_offset % UNWIND_WORD || rbp_offset == 0 ||
+		    rbp_offset < -2048 * UNWIND_WORD || rbp_offset > 2047 * UNWIND_WORD)
 			return UNWIND_STOP;
 	} else if (row->rbp.where != CFI_SAME && row->rbp.where != CFI_UNDEFINED) {
 		return UNWIND_STOP;
 	}
-	if (row->cfa_offset % 8 || row->cfa_offset < -(8 << 22) || row->cfa_offset > 8 << 22)
+	if (row->cfa_offset % UNWIND_WORD || row->cfa_offset < -(UNWIND_WORD << 22) ||
+	    row->cfa_offset > UNWIND_WORD << 22)
 		return UNWIND_STOP;
 	if (row->cfa_register == REGISTER_RSP)
 		return unwind_make(UNWIND_RSP, row->cfa_offset, rbp_offset, 0);

@@ -1,7 +1,7 @@
 // cfi: what .eh_frame says about one code address, as a rule (unwind.h).
 //
-// System V ABI x86-64; LSB 5.0, "Exception Frames"; DWARF 5, section 6.4. The tables are the loaded
-// object's own and are trusted as the program's own unwinder trusts them.
+// System V ABI x86-64 and i386; LSB 5.0, "Exception Frames"; DWARF 5, section 6.4. The tables are
+// the loaded object's own and are trusted as the program's own unwinder trusts them.
 #ifndef RECORDER_CFI_H
 #define RECORDER_CFI_H
 

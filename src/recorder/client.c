@@ -98,6 +98,20 @@ static void client_pause(int paused)
 		client_note_place(NULL, false);
 }
 
+bool client_stays_paused(void)
+{
+	struct recording_state *state = recording_state;
+	uint32_t resumes;
+
+	if (!state || recording_phase() != RECORDING_ON)
+		return true;
+	resumes = __atomic_load_n(&state->segment->resumes, __ATOMIC_ACQUIRE);
+	if (__atomic_exchange_n(&state->resumes, resumes, __ATOMIC_ACQ_REL) == resumes)
+		return true;
+	client_pause(0);
+	return false;
+}
+
 static void client_name_thread(const char *name)
 {
 	struct lane *lane = lane_enter();
@@ -214,7 +228,7 @@ static void client_event(const struct client_call *call)
 
 static void client_pool_alloc(unsigned pool, const void *block, size_t bytes)
 {
-	struct client_call call = { pool, LANE_POOL_ALLOC, (uint64_t)block, bytes, HOOK_FRAME };
+	struct client_call call = { pool, LANE_POOL_ALLOC, (uintptr_t)block, bytes, HOOK_FRAME };
 
 	if (!client_paused)
 		client_event(&call);
@@ -222,7 +236,7 @@ static void client_pool_alloc(unsigned pool, const void *block, size_t bytes)
 
 static void client_pool_free(unsigned pool, const void *block)
 {
-	struct client_call call = { pool, LANE_POOL_FREE, (uint64_t)block, 0, HOOK_FRAME };
+	struct client_call call = { pool, LANE_POOL_FREE, (uintptr_t)block, 0, HOOK_FRAME };
 
 	client_event(&call);
 }

@@ -10,11 +10,15 @@
 
 #include "wire/compiler.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // Not 0: allocations are not recorded. Frees are: a block that was recorded must not seem to live
 // on. A forked child inherits it.
 HIDDEN extern uint32_t client_paused;
+
+// In a pause: false if it was ended from outside (`tidemark ctl`), and is over now.
+HIDDEN bool client_stays_paused(void);
 
 // The image begins with a pause (SEGMENT_PAUSED).
 HIDDEN void client_begin_paused(void);

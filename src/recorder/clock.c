@@ -1,46 +1,20 @@
 #include "recorder/clock.h"
 
-#include "recorder/kernel.h"
 #include "recorder/lane.h"
 #include "recorder/recording.h"
-#include "recorder/scope.h"
 #include "wire/counter.h"
 
 enum {
-	AT_SYSINFO_EHDR = 33,
-	CLOCK_MONOTONIC = 1,
-	PR_GET_TSC = 25,
-	PR_TSC_ENABLE = 1,
 	CLOCK_BUDGET_MAX = 512,
 	CLOCK_BUDGET_STEP = 16,
 	CLOCK_GAP_NS = 16000, // how far apart two readings of a lane should be
 };
 
-static int (*clock_vdso)(int, long *);
-static bool clock_counter_allowed; // prctl(PR_SET_TSC) has not made it a fault
+static bool clock_counter_allowed;
 
 void clock_start(void)
 {
-	uint64_t header = scope_auxiliary(AT_SYSINFO_EHDR);
-	int allowed = 0;
-
-	for (struct scope_object *at = scope_objects(); at && !clock_vdso; at = at->next) {
-		if (header && at->bias == header)
-			*(void **)&clock_vdso = scope_find(at, "__vdso_clock_gettime");
-	}
-	clock_counter_allowed = kernel(__NR_prctl, PR_GET_TSC, &allowed) == 0 &&
-				allowed == PR_TSC_ENABLE;
-}
-
-// Exact, whatever it costs.
-static uint64_t clock_ask(void)
-{
-	long time[2] = { 0, 0 };
-
-	if (!clock_vdso || clock_vdso(CLOCK_MONOTONIC, time) != 0)
-		kernel(__NR_clock_gettime, CLOCK_MONOTONIC, time);
-	return (uint64_t)time[0] * 1000000000u + (uint64_t)time[1] -
-	       recording_state->clock->began_ns;
+	clock_counter_allowed = clock_find();
 }
 
 void clock_init(struct lane *lane, bool exact)

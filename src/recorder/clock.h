@@ -48,4 +48,10 @@ HIDDEN uint64_t clock_turn(struct lane *lane);
 // The time now, for what is no event of a lane.
 HIDDEN uint64_t clock_now(void);
 
+// Of the system: find what tells the time; whether the processor's counter may be read.
+HIDDEN bool clock_find(void);
+
+// The time now, exact, whatever it costs.
+HIDDEN uint64_t clock_ask(void);
+
 #endif

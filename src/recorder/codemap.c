@@ -1,13 +1,15 @@
 #include "recorder/codemap.h"
 
-#include "recorder/elf64.h"
+#include "recorder/elf.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
 #include "recorder/recording.h"
 #include "recorder/scope.h"
 #include "recorder/text.h"
+#include "recorder/vm.h"
 
-// struct dl_find_object of glibc 2.35 and later, x86-64 (<dlfcn.h>).
+// struct dl_find_object of glibc 2.35 and later (<dlfcn.h>). On i386 the first reserved word is the
+// base of data in .eh_frame_hdr.
 struct codemap_linker_object {
 	uint64_t flags;
 	uintptr_t map_start, map_end;
@@ -26,7 +28,6 @@ struct codemap_module {
 enum {
 	CODEMAP_MODULES_MAX = 16384,
 	CODEMAP_PATH_MAX = 4096,
-	CODEMAP_INDEX_FIRST = 16384, // slots, a power of two
 	AT_PHDR = 3,
 	AT_PHNUM = 5,
 	NT_GNU_BUILD_ID = 3,
@@ -34,22 +35,16 @@ enum {
 
 static int (*codemap_linker_find)(void *, struct codemap_linker_object *);
 
-// Kept over fork: ids below these counts mean the parent's frames and modules.
+// Kept over fork: ids below this count mean the parent's modules.
 static struct codemap_module *codemap_modules;
 static uint32_t codemap_modules_used; // entries of the table; ids are entry + 1
-static uint32_t codemap_frames_used = 1;
-
-// pc -> frame id, open addressing; the pc of an id is in codemap_pcs.
-static uint32_t *codemap_index;
-static uint32_t codemap_index_slots;
-static struct segment_frame *codemap_frames; // our own copy, by id: the segment is the child's own
 
 // The program headers of a loaded object: behind its ELF header at the bias, or, for an executable
 // at a fixed address, where the kernel says.
-static const struct elf64_program *codemap_programs(const struct scope_object *object,
-						    uint16_t *count)
+static const struct elf_program *codemap_programs(const struct scope_object *object,
+						  uint16_t *count)
 {
-	const struct elf64_header *elf = (const void *)object->bias;
+	const struct elf_header *elf = (const void *)object->bias;
 
 	if (object == scope_objects()) {
 		*count = (uint16_t)scope_auxiliary(AT_PHNUM);
@@ -68,7 +63,7 @@ static int codemap_find_in_list(void *address, struct codemap_linker_object *res
 
 	for (const struct scope_object *at = scope_objects(); at; at = at->next) {
 		uint16_t count = 0;
-		const struct elf64_program *program = codemap_programs(at, &count);
+		const struct elf_program *program = codemap_programs(at, &count);
 		bool inside = false;
 
 		memset(result, 0, sizeof(*result));
@@ -78,9 +73,9 @@ static int codemap_find_in_list(void *address, struct codemap_linker_object *res
 			uintptr_t start = at->bias + program[i].address;
 			uintptr_t end = start + program[i].memory_size;
 
-			if (program[i].type == ELF64_EH_FRAME)
+			if (program[i].type == ELF_EH_FRAME)
 				result->eh_header = (const uint8_t *)start;
-			if (program[i].type != ELF64_LOAD)
+			if (program[i].type != ELF_LOAD)
 				continue;
 			inside |= pc >= start && pc < end;
 			if (start < result->map_start)
@@ -99,26 +94,19 @@ uint32_t codemap_modules_count(void)
 	return codemap_modules_used + 1;
 }
 
-uint32_t codemap_frames_count(void)
-{
-	return codemap_frames_used;
-}
-
 void codemap_start(void)
 {
 	if (codemap_modules)
 		return;
 	codemap_modules = recording_pages(sizeof(*codemap_modules) * CODEMAP_MODULES_MAX, false);
-	codemap_frames = recording_pages(sizeof(*codemap_frames) * SEGMENT_FRAMES_MAX, false);
-	codemap_index_slots = CODEMAP_INDEX_FIRST;
-	codemap_index = recording_pages(sizeof(*codemap_index) * codemap_index_slots, false);
+	codemap_start_frames();
 	*(void **)&codemap_linker_find = scope_next("_dl_find_object", NULL);
 	if (!codemap_linker_find)
 		codemap_linker_find = codemap_find_in_list;
 }
 
 // The build-id note among the mapped notes of an object, or NULL.
-static const uint8_t *codemap_build_id(uintptr_t bias, const struct elf64_program *note,
+static const uint8_t *codemap_build_id(uintptr_t bias, const struct elf_program *note,
 				       uint32_t *length)
 {
 	const uint8_t *at = (const uint8_t *)(bias + note->address);
@@ -165,21 +153,21 @@ static const char *codemap_absolute(const char *path)
 
 static void codemap_tell(const struct codemap_module *module, uintptr_t bias, const char *path)
 {
-	const struct elf64_header *elf = (const void *)module->start;
+	const struct elf_header *elf = (const void *)module->start;
 	const uint8_t *build_id = NULL;
 	uint32_t build_id_length = 0;
 
 	if (memcmp(elf->identity, "\177ELF", 4) == 0) {
-		const struct elf64_program *program =
-			(const void *)(module->start + elf->program_at);
+		const struct elf_program *program = (const void *)(module->start + elf->program_at);
 
 		for (uint16_t i = 0; i < elf->program_count && !build_id; i++) {
-			if (program[i].type == ELF64_NOTE)
+			if (program[i].type == ELF_NOTE)
 				build_id = codemap_build_id(bias, &program[i], &build_id_length);
 		}
 	}
 	notes_module(module->id, module->start, module->end, bias, build_id, build_id_length,
 		     codemap_absolute(path));
+	vm_missed();
 }
 
 struct codemap_place codemap_find(uintptr_t pc)
@@ -226,56 +214,4 @@ bool codemap_unmapped(uintptr_t start, uintptr_t end)
 		}
 	}
 	return any;
-}
-
-static uint32_t codemap_hash(uintptr_t pc)
-{
-	uint64_t hash = pc * 0x9e3779b97f4a7c15u;
-
-	return (uint32_t)(hash >> 32);
-}
-
-static bool codemap_grow_index(void)
-{
-	uint32_t slots = codemap_index_slots * 2;
-	uint32_t *index = recording_pages(sizeof(*index) * slots, false);
-
-	if (!index)
-		return false;
-	for (uint32_t id = 1; id < codemap_frames_used; id++) {
-		uint32_t at = codemap_hash(codemap_frames[id].pc) & (slots - 1);
-
-		while (index[at])
-			at = (at + 1) & (slots - 1);
-		index[at] = id;
-	}
-	recording_give_back(codemap_index, sizeof(*index) * codemap_index_slots);
-	codemap_index = index;
-	codemap_index_slots = slots;
-	return true;
-}
-
-uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags)
-{
-	struct segment_frame frame = { .pc = pc, .module = module, .flags = flags };
-	uint32_t at;
-
-	if (codemap_frames_used >= codemap_index_slots / 2 && !codemap_grow_index())
-		return 0;
-	at = codemap_hash(pc) & (codemap_index_slots - 1);
-	for (; codemap_index[at]; at = (at + 1) & (codemap_index_slots - 1)) {
-		const struct segment_frame *known = &codemap_frames[codemap_index[at]];
-
-		if (known->pc == pc && known->module == module && known->flags == flags)
-			return codemap_index[at];
-	}
-	if (codemap_frames_used == SEGMENT_FRAMES_MAX)
-		return 0;
-	codemap_index[at] = codemap_frames_used;
-	codemap_frames[codemap_frames_used] = frame;
-	recording_state->frames[codemap_frames_used] = frame;
-	codemap_frames_used++;
-	__atomic_store_n(&recording_state->segment->frames_count, codemap_frames_used,
-			 __ATOMIC_RELEASE);
-	return codemap_frames_used - 1;
 }

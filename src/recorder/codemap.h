@@ -14,15 +14,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct pdata_function;
+
 // What lies at a code address.
 struct codemap_place {
 	uint32_t module;          // 0: no file
 	const uint8_t *eh_header; // the module's .eh_frame_hdr, or NULL
 	uintptr_t start, end;
+	const struct pdata_function *function; // Windows: the function's entry in .pdata, or NULL
 };
 
 // Find the linker's own table of objects. False: no table, everything is "no file".
 HIDDEN void codemap_start(void);
+
+// Pages for frames: part of codemap_start.
+HIDDEN void codemap_start_frames(void);
 
 // The module that pc lies in, told to the collector when it is a new one.
 HIDDEN struct codemap_place codemap_find(uintptr_t pc);

@@ -4,8 +4,6 @@
 
 enum { EVENT_FRAMES_IN_ROOM = 8 };
 
-__thread struct event_new event_new __attribute__((tls_model("initial-exec")));
-
 uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 {
 	const struct capture *capture = &lane->capture;

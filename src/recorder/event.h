@@ -143,7 +143,7 @@ HIDDEN void event_record(uint32_t type, uint32_t fields, uint64_t address, uint6
 static inline __attribute__((always_inline)) bool
 event_quick(uint32_t type, uint32_t fields, uint64_t address, uint64_t size, const uintptr_t *frame)
 {
-	struct lane *lane = lane_mine;
+	struct lane *lane = lane_get_mine();
 	uint64_t limit = lane->limit;
 	uint64_t head = lane->head;
 	uint64_t delta, owner;

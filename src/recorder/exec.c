@@ -1,7 +1,8 @@
 #include "recorder/exec.h"
 
-#include "recorder/elf64.h"
+#include "recorder/elf.h"
 #include "recorder/kernel.h"
+#include "recorder/library.h"
 #include "recorder/notes.h"
 #include "recorder/recording.h"
 #include "recorder/text.h"
@@ -14,54 +15,112 @@ enum {
 	EXEC_GROUP_EXECUTE = 010,
 };
 
-struct exec_stat {
-	uint64_t device, inode, links;
-	uint32_t mode;
-	uint8_t rest[256];
+// What stands where in the headers of a file of either class.
+struct exec_class {
+	uint32_t bits;
+	uint32_t program_at, program_count_at, program_bytes; // in the header
+	uint32_t offset_at, size_at;                          // in a program header
 };
 
-// Whether the image at `path` will not load the recorder, and why (enum note_exec).
-static uint32_t exec_look(const char *path)
+static const struct exec_class exec_classes[] = {
+	{ .bits = 64,
+	  .program_at = 32,
+	  .program_count_at = 56,
+	  .program_bytes = 56,
+	  .offset_at = 8,
+	  .size_at = 32 },
+	{ .bits = 32,
+	  .program_at = 28,
+	  .program_count_at = 44,
+	  .program_bytes = 32,
+	  .offset_at = 4,
+	  .size_at = 16 },
+};
+
+// The beginning of a file.
+struct exec_head {
+	uint8_t bytes[EXEC_HEADER_BYTES];
+	size_t size;
+};
+
+// A number in it as wide as an address; 0 where that lies further than we look.
+static uint64_t exec_number(const struct exec_head *head, const struct exec_class *class,
+			    uint64_t at)
 {
-	uint8_t header[EXEC_HEADER_BYTES];
-	struct exec_stat stat = { 0 };
+	uint64_t value = 0;
+
+	if (at <= head->size && class->bits / 8 <= head->size - at)
+		memcpy(&value, head->bytes + at, class->bits / 8);
+	return value;
+}
+
+// Whether the interpreter's path, `size` bytes at `at`, is that of musl's linker.
+static bool exec_is_musl(const struct exec_head *head, uint64_t at, uint64_t size)
+{
+	static const char name[] = "/ld-musl-";
+
+	if (at > head->size || size > head->size - at)
+		return false;
+	for (uint64_t i = 0; i + sizeof(name) - 1 <= size; i++)
+		if (memcmp(head->bytes + at + i, name, sizeof(name) - 1) == 0)
+			return true;
+	return false;
+}
+
+// enum note_exec of an ELF file, and which linker it asks for.
+static uint32_t exec_look_inside(const struct exec_head *head, const struct exec_class *class,
+				 struct library_image *image)
+{
+	uint64_t at = exec_number(head, class, class->program_at);
+	uint16_t count = 0;
+
+	memcpy(&count, head->bytes + class->program_count_at, 2);
+	for (uint16_t i = 0; i < count; i++, at += class->program_bytes) {
+		uint32_t type;
+
+		if (at > head->size || class->program_bytes > head->size - at)
+			return NOTE_EXEC_OK; // further than we look
+		memcpy(&type, head->bytes + at, 4);
+		if (type == ELF_INTERPRETER) {
+			image->musl = exec_is_musl(head,
+						   exec_number(head, class, at + class->offset_at),
+						   exec_number(head, class, at + class->size_at));
+			return NOTE_EXEC_OK;
+		}
+	}
+	return NOTE_EXEC_STATIC;
+}
+
+// Whether the image at `path` will not load the recorder, and why (enum note_exec).
+static uint32_t exec_look(const char *path, struct library_image *image)
+{
+	const struct exec_class *class = NULL;
+	struct exec_head head = { .size = 0 };
+	struct kernel_file file = { 0 };
 	uint32_t reason = NOTE_EXEC_OK;
-	uint64_t program_at;
-	uint16_t count;
 	long size;
 	long fd = kernel(__NR_openat, KERNEL_AT_FDCWD, path, 0x80000 /* O_CLOEXEC */, 0);
 
 	if (kernel_failed(fd))
 		return NOTE_EXEC_OK;
-	size = kernel(__NR_read, fd, header, sizeof(header));
-	kernel(__NR_fstat, fd, &stat);
+	size = kernel(__NR_read, fd, head.bytes, sizeof(head.bytes));
+	kernel_stat((int)fd, &file);
 	kernel(__NR_close, fd);
-	if (stat.mode & EXEC_SETUID ||
-	    (stat.mode & (EXEC_SETGID | EXEC_GROUP_EXECUTE)) == (EXEC_SETGID | EXEC_GROUP_EXECUTE))
-		reason = NOTE_EXEC_SETUID;
-	if (size >= 5 && memcmp(header, "\177ELF\1", 5) == 0)
-		return reason ? reason : NOTE_EXEC_32_BIT;
-	if (size < 64 || memcmp(header, "\177ELF\2", 5) != 0)
-		return reason;
-	memcpy(&program_at, header + 32, 8);
-	memcpy(&count, header + 56, 2);
-	for (uint16_t i = 0; i < count; i++) {
-		uint32_t type;
-
-		if (program_at > (uint64_t)size || program_at + 56 > (uint64_t)size)
-			return reason; // further than we look
-		memcpy(&type, header + program_at, 4);
-		if (type == ELF64_INTERPRETER)
-			return reason;
-		program_at += 56;
+	head.size = size > 0 ? (size_t)size : 0;
+	if (head.size >= 64 && memcmp(head.bytes, "\177ELF", 4) == 0)
+		class = head.bytes[4] == 2 ? &exec_classes[0] : &exec_classes[1];
+	if (class) {
+		image->bits = class->bits;
+		reason = exec_look_inside(&head, class, image);
 	}
-	return reason ? reason : NOTE_EXEC_STATIC;
-}
-
-// The path of the recorder, as it stands in LD_PRELOAD.
-static const char *exec_library(void)
-{
-	return recording_library() + sizeof("LD_PRELOAD=") - 1;
+	if (file.mode & EXEC_SETUID ||
+	    (file.mode & (EXEC_SETGID | EXEC_GROUP_EXECUTE)) == (EXEC_SETGID | EXEC_GROUP_EXECUTE))
+		reason = NOTE_EXEC_SETUID;
+	if (reason == NOTE_EXEC_OK && !library_exists(*image))
+		reason = NOTE_EXEC_32_BIT;
+	if (reason == NOTE_EXEC_OK && !library_readable(*image))
+		reason = NOTE_EXEC_NO_LIBRARY;
+	return reason;
 }
 
 static bool exec_separates(char c)
@@ -69,36 +128,47 @@ static bool exec_separates(char c)
 	return c == 0 || c == ':' || c == ' ';
 }
 
-// Whether `path` is an entry of the list.
-static bool exec_holds(const char *list, const char *path)
+// How long the first entry of the list is.
+static size_t exec_entry_length(const char *list)
 {
-	while (*list) {
-		const char *rest = text_after(list, path);
+	size_t length = 0;
 
-		if (rest && exec_separates(*rest))
-			return true;
-		while (!exec_separates(*list))
-			list++;
+	while (!exec_separates(list[length]))
+		length++;
+	return length;
+}
+
+// Whether `entry` is in the list, and, in `*ours`, whether any entry means the recorder.
+static bool exec_holds(const char *list, const char *entry, bool *ours)
+{
+	bool found = false;
+
+	while (*list) {
+		size_t length = exec_entry_length(list);
+
+		found |= length && length == text_length(entry) && memcmp(list, entry, length) == 0;
+		*ours |= library_is_ours(list, length);
+		list += length;
 		while (*list && exec_separates(*list))
 			list++;
 	}
-	return false;
+	return found;
 }
 
-// The list without the entry `path`, into `out`.
-static void exec_remove(char *out, const char *list, const char *path)
+// The list without what means the recorder, into `out`.
+static void exec_remove(char *out, const char *list)
 {
 	char *start = out;
 
 	while (*list) {
-		const char *rest = text_after(list, path);
-		bool ours = rest && exec_separates(*rest);
+		size_t length = exec_entry_length(list);
+		bool ours = library_is_ours(list, length);
 
-		while (!exec_separates(*list)) {
-			if (!ours)
-				*out++ = *list;
-			list++;
+		if (!ours) {
+			memcpy(out, list, length);
+			out += length;
 		}
+		list += length;
 		while (*list && exec_separates(*list)) {
 			if (!ours)
 				*out++ = *list;
@@ -115,13 +185,15 @@ struct exec_environment {
 	char *const *envp;
 	size_t count;
 	size_t preload_at; // index of LD_PRELOAD, or count
-	bool has_library;
-	bool has_session; // ours, or one that the program chose itself
+	const char *entry; // of LD_PRELOAD, that the image needs
+	bool has_library;  // it is there
+	bool has_ours;     // that, or one for images of another kind
+	bool has_session;  // ours, or one that the program chose itself
 };
 
-static struct exec_environment exec_read(char *const *envp)
+static struct exec_environment exec_read(char *const *envp, struct library_image image)
 {
-	struct exec_environment env = { .envp = envp };
+	struct exec_environment env = { .envp = envp, .entry = library_entry(image) };
 
 	while (envp && envp[env.count])
 		env.count++;
@@ -131,7 +203,7 @@ static struct exec_environment exec_read(char *const *envp)
 
 		if (value) {
 			env.preload_at = i;
-			env.has_library = exec_holds(value, exec_library());
+			env.has_library = exec_holds(value, env.entry, &env.has_ours);
 		} else if (text_after(envp[i], "TIDEMARK_SESSION=")) {
 			env.has_session = true;
 		}
@@ -142,7 +214,8 @@ static struct exec_environment exec_read(char *const *envp)
 // Room for the new list and for the one string that is made anew.
 static size_t exec_bytes(const struct exec_environment *env)
 {
-	size_t bytes = (env->count + 3) * sizeof(char *) + text_length(recording_library()) + 2;
+	size_t bytes = (env->count + 3) * sizeof(char *) + sizeof("LD_PRELOAD=") +
+		       text_length(env->entry) + 2;
 
 	if (env->preload_at < env->count)
 		bytes += text_length(env->envp[env->preload_at]);
@@ -158,7 +231,7 @@ static const char **exec_write(void *out, const struct exec_environment *env, bo
 	const char *old = env->preload_at < env->count
 				  ? env->envp[env->preload_at] + sizeof("LD_PRELOAD=") - 1
 				  : NULL;
-	size_t length = with ? text_length(recording_library()) : sizeof("LD_PRELOAD=") - 1;
+	size_t length = sizeof("LD_PRELOAD=") - 1;
 	size_t used = 0;
 
 	for (size_t i = 0; i < env->count; i++) {
@@ -167,18 +240,19 @@ static const char **exec_write(void *out, const struct exec_environment *env, bo
 	}
 	if (with && !env->has_session)
 		list[used++] = recording_session();
-	memcpy(text, recording_library(), length);
-	text[length] = 0;
+	memcpy(text, "LD_PRELOAD=", length + 1);
 	if (with && env->has_library) {
 		list[used++] = env->envp[env->preload_at];
 	} else if (with) {
+		memcpy(text + length, env->entry, text_length(env->entry) + 1);
+		length += text_length(env->entry);
 		if (old && *old) {
-			text[length] = ':';
-			memcpy(text + length + 1, old, text_length(old) + 1);
+			exec_remove(text + length + 1, old);
+			text[length] = text[length + 1] ? ':' : 0;
 		}
 		list[used++] = text;
 	} else if (old) {
-		exec_remove(text + length, old, exec_library());
+		exec_remove(text + length, old);
 		if (text[length])
 			list[used++] = text;
 	}
@@ -194,9 +268,18 @@ static void exec_tell(uint32_t reason, const char *path)
 	kernel_restore_signals(signals);
 }
 
+// A vfork child has its parent's memory, and shall leave its gate as it is.
+static long exec_make(const char *path, long argv, const void *envp)
+{
+	if (recording_state && kernel_process_id() != recording_state->pid)
+		return kernel_call6_bare(__NR_execve, (long)path, argv, (long)envp, 0, 0, 0);
+	return kernel(__NR_execve, path, argv, envp);
+}
+
 long exec_call(const char *path, long argv, char *const *envp)
 {
 	uint64_t on_stack[EXEC_ON_STACK_BYTES / 8];
+	struct library_image image = { 0 };
 	struct exec_environment env;
 	void *room = on_stack;
 	uint32_t reason;
@@ -204,25 +287,23 @@ long exec_call(const char *path, long argv, char *const *envp)
 	bool with;
 	long result;
 
-	if (!recording_library()[0] || recording_phase() != RECORDING_ON ||
+	if (!library_entry(image)[0] || recording_phase() != RECORDING_ON ||
 	    (recording_state->options & SEGMENT_NO_FOLLOW))
-		return kernel(__NR_execve, path, argv, envp);
-	env = exec_read(envp);
-	reason = exec_look(path);
-	if (reason == NOTE_EXEC_OK && kernel(__NR_access, exec_library(), 4 /* R_OK */) != 0)
-		reason = NOTE_EXEC_NO_LIBRARY;
+		return exec_make(path, argv, envp);
+	reason = exec_look(path, &image);
+	env = exec_read(envp, image);
 	if (reason != NOTE_EXEC_OK)
 		exec_tell(reason, path);
 	// A loader that cannot load the recorder would say so on the program's own stderr.
 	with = reason != NOTE_EXEC_NO_LIBRARY && reason != NOTE_EXEC_32_BIT;
-	if (with ? env.has_library && env.has_session : !env.has_library)
-		return kernel(__NR_execve, path, argv, envp);
+	if (with ? env.has_library && env.has_session : !env.has_ours)
+		return exec_make(path, argv, envp);
 	bytes = exec_bytes(&env);
 	if (bytes > sizeof(on_stack))
 		room = kernel_pages(bytes);
 	if (!room)
-		return kernel(__NR_execve, path, argv, envp);
-	result = kernel(__NR_execve, path, argv, exec_write(room, &env, with));
+		return exec_make(path, argv, envp);
+	result = exec_make(path, argv, exec_write(room, &env, with));
 	if (room != on_stack)
 		kernel(__NR_munmap, room, bytes);
 	return result;

@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, 
 {
 	uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | more;
 
-	if (unlikely(client_paused))
+	if (unlikely(client_paused) && client_stays_paused())
 		return;
 	if (unlikely(!call->address))
 		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, call->size, 0, call->frame);
@@ -53,7 +53,7 @@ hook_allocated_maybe(uint32_t type, uint32_t more, const struct event_call *call
 // The block at call->address is about to be freed.
 static inline __attribute__((always_inline)) void hook_freed(const struct event_call *call)
 {
-	if (unlikely(lane_mine->free_stacks) ||
+	if (unlikely(lane_get_mine()->free_stacks) ||
 	    unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, call->address, 0, NULL)))
 		event_record(LANE_FREE, EVENT_ADDRESS, call->address, 0, 0, call->frame);
 }

@@ -8,6 +8,8 @@
 #include "recorder/real.h"
 #include "recorder/scope.h"
 
+__thread struct event_new event_new __attribute__((tls_model("initial-exec")));
+
 // One operator: the real function, and whether its calls are recorded here.
 struct hook_operator {
 	const char *name;
@@ -26,7 +28,7 @@ static COLD void hook_find(struct hook_operator *entry, void *fallback)
 
 static void hook_new_done(void *ptr, size_t size, size_t alignment, const uintptr_t *frame)
 {
-	struct event_call call = { (uint64_t)ptr, size, hook_log2(alignment), frame };
+	struct event_call call = { (uintptr_t)ptr, size, hook_log2(alignment), frame };
 
 	if (alignment)
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
@@ -36,7 +38,7 @@ static void hook_new_done(void *ptr, size_t size, size_t alignment, const uintpt
 
 static void hook_delete_begins(void *ptr, const uintptr_t *frame)
 {
-	struct event_call call = { (uint64_t)ptr, 0, 0, frame };
+	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
 
 	if (ptr && !(sample_mean && sample_passed(call.address)))
 		hook_freed(&call);
@@ -53,7 +55,7 @@ static void hook_no_delete(void *ptr)
 	real.free(ptr);
 }
 
-#define HOOK_NEW(symbol, alignment, parameters, arguments)                         \
+#define HOOK_NEW_AS(symbol, alignment, parameters, arguments)                      \
 	EXPORT void *symbol parameters;                                            \
 	EXPORT void *symbol parameters                                             \
 	{                                                                          \
@@ -73,7 +75,7 @@ static void hook_no_delete(void *ptr)
 		return ptr;                                                        \
 	}
 
-#define HOOK_DELETE(symbol, parameters, arguments)                                 \
+#define HOOK_DELETE_AS(symbol, parameters, arguments)                              \
 	EXPORT void symbol parameters;                                             \
 	EXPORT void symbol parameters                                              \
 	{                                                                          \
@@ -88,30 +90,40 @@ static void hook_no_delete(void *ptr)
 		function arguments;                                                \
 	}
 
-// The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m size_t, then
+// The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m or j size_t, then
 // const std::nothrow_t& and std::align_val_t.
-HOOK_NEW(_Znwm, 0, (size_t size), (size))
-HOOK_NEW(_Znam, 0, (size_t size), (size))
-HOOK_NEW(_ZnwmRKSt9nothrow_t, 0, (size_t size, const void *nothrow), (size, nothrow))
-HOOK_NEW(_ZnamRKSt9nothrow_t, 0, (size_t size, const void *nothrow), (size, nothrow))
-HOOK_NEW(_ZnwmSt11align_val_t, alignment, (size_t size, size_t alignment), (size, alignment))
-HOOK_NEW(_ZnamSt11align_val_t, alignment, (size_t size, size_t alignment), (size, alignment))
-HOOK_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, alignment,
+#ifdef __x86_64__
+#define HOOK_SIZED(before, behind) before##m##behind
+#else
+#define HOOK_SIZED(before, behind) before##j##behind
+#endif
+#define HOOK_NEW(...) HOOK_NEW_AS(__VA_ARGS__)
+#define HOOK_DELETE(...) HOOK_DELETE_AS(__VA_ARGS__)
+
+HOOK_NEW(HOOK_SIZED(_Znw, ), 0, (size_t size), (size))
+HOOK_NEW(HOOK_SIZED(_Zna, ), 0, (size_t size), (size))
+HOOK_NEW(HOOK_SIZED(_Znw, RKSt9nothrow_t), 0, (size_t size, const void *nothrow), (size, nothrow))
+HOOK_NEW(HOOK_SIZED(_Zna, RKSt9nothrow_t), 0, (size_t size, const void *nothrow), (size, nothrow))
+HOOK_NEW(HOOK_SIZED(_Znw, St11align_val_t), alignment, (size_t size, size_t alignment),
+	 (size, alignment))
+HOOK_NEW(HOOK_SIZED(_Zna, St11align_val_t), alignment, (size_t size, size_t alignment),
+	 (size, alignment))
+HOOK_NEW(HOOK_SIZED(_Znw, St11align_val_tRKSt9nothrow_t), alignment,
 	 (size_t size, size_t alignment, const void *nothrow), (size, alignment, nothrow))
-HOOK_NEW(_ZnamSt11align_val_tRKSt9nothrow_t, alignment,
+HOOK_NEW(HOOK_SIZED(_Zna, St11align_val_tRKSt9nothrow_t), alignment,
 	 (size_t size, size_t alignment, const void *nothrow), (size, alignment, nothrow))
 
 HOOK_DELETE(_ZdlPv, (void *ptr), (ptr))
 HOOK_DELETE(_ZdaPv, (void *ptr), (ptr))
-HOOK_DELETE(_ZdlPvm, (void *ptr, size_t size), (ptr, size))
-HOOK_DELETE(_ZdaPvm, (void *ptr, size_t size), (ptr, size))
+HOOK_DELETE(HOOK_SIZED(_ZdlPv, ), (void *ptr, size_t size), (ptr, size))
+HOOK_DELETE(HOOK_SIZED(_ZdaPv, ), (void *ptr, size_t size), (ptr, size))
 HOOK_DELETE(_ZdlPvRKSt9nothrow_t, (void *ptr, const void *nothrow), (ptr, nothrow))
 HOOK_DELETE(_ZdaPvRKSt9nothrow_t, (void *ptr, const void *nothrow), (ptr, nothrow))
 HOOK_DELETE(_ZdlPvSt11align_val_t, (void *ptr, size_t alignment), (ptr, alignment))
 HOOK_DELETE(_ZdaPvSt11align_val_t, (void *ptr, size_t alignment), (ptr, alignment))
-HOOK_DELETE(_ZdlPvmSt11align_val_t, (void *ptr, size_t size, size_t alignment),
+HOOK_DELETE(HOOK_SIZED(_ZdlPv, St11align_val_t), (void *ptr, size_t size, size_t alignment),
 	    (ptr, size, alignment))
-HOOK_DELETE(_ZdaPvmSt11align_val_t, (void *ptr, size_t size, size_t alignment),
+HOOK_DELETE(HOOK_SIZED(_ZdaPv, St11align_val_t), (void *ptr, size_t size, size_t alignment),
 	    (ptr, size, alignment))
 HOOK_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t alignment, const void *nothrow),
 	    (ptr, alignment, nothrow))

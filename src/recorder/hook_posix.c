@@ -29,7 +29,7 @@ void *pvalloc(size_t size);
 static COLD void *hook_malloc_sampled(size_t size, const uintptr_t *frame)
 {
 	void *ptr = real.malloc(size);
-	struct event_call call = { (uint64_t)ptr, size, 0, frame };
+	struct event_call call = { (uintptr_t)ptr, size, 0, frame };
 
 	if ((ptr && sample_keep(call.address)) || (!ptr && size))
 		hook_allocated(LANE_MALLOC, 0, &call);
@@ -48,7 +48,7 @@ HOOK void *malloc(size_t size)
 		return hook_malloc_sampled(size, HOOK_FRAME);
 	}
 	ptr = real.malloc(size);
-	call.address = (uint64_t)ptr;
+	call.address = (uintptr_t)ptr;
 	if (likely(ptr || size))
 		hook_allocated(LANE_MALLOC, 0, &call);
 	return ptr;
@@ -56,7 +56,7 @@ HOOK void *malloc(size_t size)
 
 static inline __attribute__((always_inline)) void hook_free(void *ptr, const uintptr_t *frame)
 {
-	struct event_call call = { (uint64_t)ptr, 0, 0, frame };
+	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
 
 	if (unlikely(!ptr))
 		return;
@@ -66,7 +66,7 @@ static inline __attribute__((always_inline)) void hook_free(void *ptr, const uin
 
 HOOK void free(void *ptr)
 {
-	if (unlikely(sample_mean) && likely(sample_passed((uint64_t)ptr)))
+	if (unlikely(sample_mean) && likely(sample_passed((uintptr_t)ptr)))
 		real.free(ptr);
 	else
 		hook_free(ptr, HOOK_FRAME);
@@ -91,13 +91,19 @@ HOOK void free_aligned_sized(void *ptr, size_t alignment, size_t size)
 	free(ptr);
 }
 
+// count * size, or what can only fail.
+static inline size_t hook_product(size_t count, size_t size)
+{
+	size_t product;
+
+	return __builtin_mul_overflow(count, size, &product) ? SIZE_MAX : product;
+}
+
 HOOK void *calloc(size_t count, size_t size)
 {
 	void *ptr = real.calloc(count, size);
-	struct event_call call = { (uint64_t)ptr, count * size, 0, HOOK_FRAME };
+	struct event_call call = { (uintptr_t)ptr, hook_product(count, size), 0, HOOK_FRAME };
 
-	if (__builtin_mul_overflow(count, size, &call.size))
-		call.size = SIZE_MAX;
 	if (likely(ptr || call.size))
 		hook_allocated_maybe(LANE_CALLOC, 0, &call);
 	return ptr;
@@ -109,7 +115,7 @@ static COLD void *hook_realloc_passed(void *ptr, size_t size, const uintptr_t *f
 	struct event_call call = { 0, size, 0, frame };
 	void *result = real.realloc(ptr, size);
 
-	call.address = (uint64_t)result;
+	call.address = (uintptr_t)result;
 	if (result || size)
 		hook_allocated_maybe(LANE_MALLOC, 0, &call);
 	return result;
@@ -120,7 +126,7 @@ static COLD void *hook_realloc_passed(void *ptr, size_t size, const uintptr_t *f
 static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_t size,
 								const uintptr_t *frame)
 {
-	struct event_call call = { (uint64_t)ptr, 0, 0, frame };
+	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
 	struct lane *lane;
 	uint8_t *start, *at;
 	void *result;
@@ -153,10 +159,10 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 	start = hook_start(lane);
 	call.size = size;
 	if (unlikely(sample_mean) && result &&
-	    (sample_passes(size) || !sample_keep((uint64_t)result))) {
+	    (sample_passes(size) || !sample_keep((uintptr_t)result))) {
 		at = start; // it reads as if the block had been freed, which for samples is right
 	} else if (likely(result && !client_paused)) {
-		call.address = (uint64_t)result;
+		call.address = (uintptr_t)result;
 		at = event_put(lane, start, LANE_REALLOC_ALLOC,
 			       EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK, &call);
 	} else if (size && !result) {
@@ -178,7 +184,7 @@ HOOK void *realloc(void *ptr, size_t size)
 	if (likely(ptr))
 		return hook_realloc(ptr, size, HOOK_FRAME);
 	result = real.realloc(NULL, size);
-	call.address = (uint64_t)result;
+	call.address = (uintptr_t)result;
 	if (likely(result || size))
 		hook_allocated_maybe(LANE_MALLOC, 0, &call);
 	return result;
@@ -187,15 +193,14 @@ HOOK void *realloc(void *ptr, size_t size)
 // The real one may call realloc by name, which would come back to us: so it is realloc here.
 HOOK void *reallocarray(void *ptr, size_t count, size_t size)
 {
-	struct event_call call = { 0, 0, 0, HOOK_FRAME };
+	size_t bytes = hook_product(count, size); // too many: the real one fails, with errno
+	struct event_call call = { 0, bytes, 0, HOOK_FRAME };
 	void *result;
 
-	if (__builtin_mul_overflow(count, size, &call.size))
-		call.size = SIZE_MAX; // fails in the real one, with errno
 	if (ptr)
-		return hook_realloc(ptr, call.size, HOOK_FRAME);
-	result = real.realloc(NULL, call.size);
-	call.address = (uint64_t)result;
+		return hook_realloc(ptr, bytes, HOOK_FRAME);
+	result = real.realloc(NULL, bytes);
+	call.address = (uintptr_t)result;
 	if (result || call.size)
 		hook_allocated_maybe(LANE_MALLOC, 0, &call);
 	return result;
@@ -204,7 +209,7 @@ HOOK void *reallocarray(void *ptr, size_t count, size_t size)
 HOOK int posix_memalign(void **out, size_t alignment, size_t size)
 {
 	int error = real.posix_memalign(out, alignment, size);
-	struct event_call call = { error ? 0 : (uint64_t)*out, size, hook_log2(alignment),
+	struct event_call call = { error ? 0 : (uintptr_t)*out, size, hook_log2(alignment),
 				   HOOK_FRAME };
 
 	if (call.address || (error && size))
@@ -215,7 +220,7 @@ HOOK int posix_memalign(void **out, size_t alignment, size_t size)
 HOOK void *aligned_alloc(size_t alignment, size_t size)
 {
 	void *ptr = real.aligned_alloc(alignment, size);
-	struct event_call call = { (uint64_t)ptr, event_new_size(alignment, size),
+	struct event_call call = { (uintptr_t)ptr, event_new_size(alignment, size),
 				   hook_log2(alignment), HOOK_FRAME };
 
 	if (ptr || size)
@@ -226,7 +231,7 @@ HOOK void *aligned_alloc(size_t alignment, size_t size)
 HOOK void *memalign(size_t alignment, size_t size)
 {
 	void *ptr = real.memalign(alignment, size);
-	struct event_call call = { (uint64_t)ptr, size, hook_log2(alignment), HOOK_FRAME };
+	struct event_call call = { (uintptr_t)ptr, size, hook_log2(alignment), HOOK_FRAME };
 
 	if (ptr || size)
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
@@ -238,7 +243,7 @@ enum { HOOK_PAGE_LOG2 = 12 };
 HOOK void *valloc(size_t size)
 {
 	void *ptr = real.valloc(size);
-	struct event_call call = { (uint64_t)ptr, size, HOOK_PAGE_LOG2, HOOK_FRAME };
+	struct event_call call = { (uintptr_t)ptr, size, HOOK_PAGE_LOG2, HOOK_FRAME };
 
 	if (ptr || size)
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
@@ -248,7 +253,7 @@ HOOK void *valloc(size_t size)
 HOOK void *pvalloc(size_t size)
 {
 	void *ptr = real.pvalloc(size);
-	struct event_call call = { (uint64_t)ptr, size, HOOK_PAGE_LOG2, HOOK_FRAME };
+	struct event_call call = { (uintptr_t)ptr, size, HOOK_PAGE_LOG2, HOOK_FRAME };
 
 	if (ptr || size)
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);

@@ -1,16 +1,30 @@
-// kernel: the only way out of the recorder. Raw system calls, x86-64 Linux.
+// kernel: the only way out of the recorder. Raw system calls, Linux on x86-64 and i386.
 //
 // The recorder runs inside somebody else's malloc: it may not call libc, and errno is not ours to
 // touch. So each call here returns what the kernel returned: a value, or a negative errno.
 #ifndef RECORDER_KERNEL_H
 #define RECORDER_KERNEL_H
 
+#include "recorder/kernel_win32.h" // all of it, where that is the system
+
+#include "wire/compiler.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef KERNEL_NT
+
 #include <asm/unistd.h>
 
-static inline long kernel_call6(long nr, long a, long b, long c, long d, long e, long f)
+#ifdef __x86_64__
+
+// The thread's gate for system calls (strict.h): 1 while what is called outside of libc's code is
+// dispatched, which our own calls must not be.
+HIDDEN extern __thread uint8_t kernel_gate, kernel_gate_home;
+
+// For a vfork child about to be another image: the gate is its parent's, and it has none.
+static inline long kernel_call6_bare(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
@@ -23,6 +37,43 @@ static inline long kernel_call6(long nr, long a, long b, long c, long d, long e,
 			 : "rcx", "r11", "memory");
 	return result;
 }
+
+static inline long kernel_call6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long result;
+
+	kernel_gate = 0;
+	result = kernel_call6_bare(nr, a, b, c, d, e, f);
+	kernel_gate = kernel_gate_home;
+	return result;
+}
+
+#else
+
+// The sixth argument goes where the frame pointer is.
+static inline long kernel_call6_bare(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long rest[2] = { e, f };
+	const long *more = rest;
+	long result;
+
+	__asm__ volatile("push %%ebp\n\t"
+			 "mov 4(%%edi), %%ebp\n\t"
+			 "mov (%%edi), %%edi\n\t"
+			 "int $0x80\n\t"
+			 "pop %%ebp"
+			 : "=a"(result), "+D"(more)
+			 : "0"(nr), "b"(a), "c"(b), "d"(c), "S"(d)
+			 : "memory");
+	return result;
+}
+
+static inline long kernel_call6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	return kernel_call6_bare(nr, a, b, c, d, e, f);
+}
+
+#endif
 
 #define KERNEL_PICK(_1, _2, _3, _4, _5, _6, _7, name, ...) name
 #define KERNEL_1(n) kernel_call6(n, 0, 0, 0, 0, 0, 0)
@@ -71,13 +122,63 @@ static inline int kernel_failed(long result)
 	return (unsigned long)result > -4096UL;
 }
 
+#ifdef __x86_64__
+enum { KERNEL_NR_MMAP = __NR_mmap, KERNEL_MMAP_UNIT = 1 };
+#else
+enum { KERNEL_NR_MMAP = __NR_mmap2, KERNEL_MMAP_UNIT = KERNEL_PAGE }; // of an offset in a file
+#endif
+
+// mmap. Where, or a negative errno.
+static inline long kernel_map(uintptr_t near, size_t bytes, int protection, int flags, int fd,
+			      uint32_t at)
+{
+	return kernel(KERNEL_NR_MMAP, near, bytes, protection, flags, fd, at / KERNEL_MMAP_UNIT);
+}
+
 // Anonymous private pages, or NULL.
 static inline void *kernel_pages(size_t bytes)
 {
-	long at = kernel(__NR_mmap, 0, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
-			 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1, 0);
+	long at = kernel_map(0, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+			     KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1,
+			     0);
 
 	return kernel_failed(at) ? NULL : (void *)at;
+}
+
+// What stat tells of a file.
+struct kernel_file {
+	uint64_t device; // major << 20 | minor
+	uint64_t inode;
+	uint32_t mode;
+};
+
+// False: the kernel does not say.
+static inline bool kernel_stat(int fd, struct kernel_file *file)
+{
+#ifdef __x86_64__
+	struct {
+		uint64_t device, inode, links;
+		uint32_t mode;
+		uint8_t rest[256];
+	} stat = { 0 };
+	long result = kernel(__NR_fstat, fd, &stat);
+#else
+	struct {
+		uint64_t device;
+		uint32_t reserved, inode_low, mode;
+		uint8_t rest[68];
+		uint64_t inode;
+		uint8_t more[64];
+	} stat = { 0 };
+	long result = kernel(__NR_fstat64, fd, &stat);
+
+	_Static_assert(offsetof(typeof(stat), inode) == 88, "struct stat64");
+#endif
+	file->device = ((stat.device >> 8 & 0xfff) | (stat.device >> 32 & ~0xfffu)) << 20 |
+		       (stat.device & 0xff) | (stat.device >> 12 & 0xfff00);
+	file->inode = stat.inode;
+	file->mode = stat.mode;
+	return !kernel_failed(result);
 }
 
 // Block every signal of the calling thread, and put back what was there.
@@ -120,5 +221,32 @@ static inline uint64_t kernel_now_ns(void)
 	kernel(__NR_clock_gettime, 1, time);
 	return (uint64_t)time[0] * 1000000000u + (uint64_t)time[1];
 }
+
+// Wake who sleeps on the word.
+static inline void kernel_wake(_Atomic uint32_t *word)
+{
+	kernel(__NR_futex, word, 1 /* FUTEX_WAKE */, 1);
+}
+
+static inline bool kernel_thread_lives(uint32_t pid, uint32_t tid)
+{
+	return kernel(__NR_tgkill, pid, tid, 0) != -KERNEL_ESRCH;
+}
+
+// The calling thread's name.
+static inline void kernel_thread_name(char name[16])
+{
+	kernel(__NR_prctl, 16 /* PR_GET_NAME */, name);
+}
+
+// Whether the page can be read. rt_sigprocmask copies the new mask in before it looks at what to do
+// with it, and refuses nonsense: EFAULT or EINVAL, and nothing changes. Every sandbox allows it.
+static inline bool kernel_can_read(uintptr_t page)
+{
+	return kernel(__NR_rt_sigprocmask, 12345 /* no such thing to do */, page, 0, 8) !=
+	       -KERNEL_EFAULT;
+}
+
+#endif
 
 #endif

@@ -7,11 +7,12 @@
 
 enum { LANE_BELLS_A_MEASURE = 64, LANE_NAPS_A_BELL = 8 };
 
-// The head of a struct lane, all zero: what a thread has before its first event. Never written.
-static uint64_t lane_nobody_words[32];
+uint64_t lane_nobody_words[32];
 
+#ifndef KERNEL_NT
 __thread struct lane *lane_mine
 	__attribute__((tls_model("initial-exec"))) = (struct lane *)(void *)lane_nobody_words;
+#endif
 
 static struct lane *lane_nobody(void)
 {
@@ -50,11 +51,6 @@ static struct lane *lane_create(uint32_t id)
 	return lane;
 }
 
-static bool lane_thread_is_dead(uint32_t tid)
-{
-	return kernel(__NR_tgkill, recording_state->pid, tid, 0) == -KERNEL_ESRCH;
-}
-
 // Collect the lanes of threads that have ended. `mine` is the asking thread's id: a lane of an
 // earlier thread with the same id is free, but not one in use by this thread itself.
 static void lane_find_dead(uint32_t mine)
@@ -66,7 +62,8 @@ static void lane_find_dead(uint32_t mine)
 
 		if (!lane || !lane->tid)
 			continue;
-		if (lane->tid == mine ? lane_mine->tid == mine : !lane_thread_is_dead(lane->tid))
+		if (lane->tid == mine ? lane_get_mine()->tid == mine
+				      : kernel_thread_lives(state->pid, lane->tid))
 			continue;
 		lane->tid = 0;
 		lane->inner = NULL;
@@ -112,7 +109,7 @@ static void lane_ring_bell(void)
 	if (__atomic_fetch_add(&rung, 1, __ATOMIC_RELAXED) % LANE_BELLS_A_MEASURE == 0)
 		recording_measure();
 	__atomic_fetch_add(bell, 1, __ATOMIC_SEQ_CST);
-	kernel(__NR_futex, bell, 1 /* FUTEX_WAKE */, 1);
+	kernel_wake(bell);
 }
 
 static void lane_drop(void)
@@ -172,7 +169,7 @@ static void lane_put_thread(struct lane *lane, uint32_t tid)
 	uint16_t type = LANE_THREAD;
 	char name[16] = { 0 };
 
-	kernel(__NR_prctl, 16 /* PR_GET_NAME */, name);
+	kernel_thread_name(name);
 	memcpy(start, &type, 2);
 	memcpy(start + 2, &tid, 4);
 	memcpy(start + 6, name, 16);
@@ -217,7 +214,7 @@ static struct lane *lane_find_open(struct lane *lane)
 	if (lane == lane_nobody()) {
 		lane = lane_begin(0);
 		if (lane)
-			lane_mine = lane;
+			lane_set_mine(lane);
 		return lane;
 	}
 	for (uint32_t level = 1; lane && lane->limit == 0; level++) {

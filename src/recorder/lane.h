@@ -36,7 +36,11 @@ struct lane {
 	_Atomic uint64_t exact_ns; // then, the time of the event in the making
 	uint64_t room;             // limit but for the clock's sake
 	struct clock clock;
-	struct lane *inner; // for events of a signal handler that interrupted this lane
+	uint64_t heap;           // Windows: whose blocks the events are of
+	uintptr_t inside;        // Windows: the outermost hook of a heap that is being called
+	uintptr_t reallocated;   // Windows: a block whose realloc has not come back
+	size_t reallocated_size; // Windows: and what was asked for
+	struct lane *inner;      // for events of a signal handler that interrupted this lane
 	uint32_t tid;
 	uint32_t level; // 0: a thread's first lane, 1: its inner one …
 	struct capture capture;
@@ -47,8 +51,40 @@ enum {
 	LANE_LEVELS_MAX = 4, // handlers within handlers
 };
 
+// What a thread has before its first event: a struct lane's head, all zero. Never written.
+HIDDEN extern uint64_t lane_nobody_words[32];
+
+#ifdef KERNEL_NT
+
+// The thread's own lane, or the one that is nobody's.
+static inline struct lane *lane_get_mine(void)
+{
+	struct lane *lane = kernel_get_own();
+
+	return likely(lane) ? lane : (struct lane *)(void *)lane_nobody_words;
+}
+
+static inline void lane_set_mine(struct lane *lane)
+{
+	kernel_set_own(lane);
+}
+
+#else
+
 // Initial-exec: any other model may call malloc on first use.
 HIDDEN extern __thread struct lane *lane_mine __attribute__((tls_model("initial-exec")));
+
+static inline struct lane *lane_get_mine(void)
+{
+	return lane_mine;
+}
+
+static inline void lane_set_mine(struct lane *lane)
+{
+	lane_mine = lane;
+}
+
+#endif
 
 // The slow way in: a lane that has room, or NULL when this event cannot be recorded.
 HIDDEN struct lane *lane_enter_slow(struct lane *lane);
@@ -60,7 +96,7 @@ HIDDEN bool lane_wait_room(struct lane *lane, uint64_t bytes);
 // Enter the recorder. NULL means: do nothing. The lane is busy until lane_leave.
 static inline struct lane *lane_enter(void)
 {
-	struct lane *lane = lane_mine;
+	struct lane *lane = lane_get_mine();
 
 	if (unlikely(lane->head + LANE_ROOM > lane->limit)) {
 		lane = lane_enter_slow(lane);

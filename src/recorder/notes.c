@@ -184,13 +184,25 @@ void notes_file(uint32_t id, uint64_t device, uint64_t inode, const char *path)
 	notes_close(&record);
 }
 
-void notes_maps(const char *text)
+void notes_maps(uint32_t list, const char *text)
 {
 	struct notes_record record;
 
 	if (!notes_open(&record, NOTE_MAPS))
 		return;
+	notes_put(&record, &list, 4);
 	notes_put_text(&record, text);
+	notes_close(&record);
+}
+
+void notes_calls(uint32_t how, const char *why)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_CALLS))
+		return;
+	notes_put(&record, &how, 4);
+	notes_put_text(&record, why);
 	notes_close(&record);
 }
 

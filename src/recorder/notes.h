@@ -35,9 +35,14 @@ HIDDEN void notes_pause(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t 
 // There is a pool `id`, from 1 on.
 HIDDEN void notes_pool(uint32_t id, const char *name, uint32_t length);
 
-// Something the user should know (enum note_message).
+// A mapped file, and a part of the list of all mappings.
 HIDDEN void notes_file(uint32_t id, uint64_t device, uint64_t inode, const char *path);
-HIDDEN void notes_maps(const char *text);
+HIDDEN void notes_maps(uint32_t list, const char *text);
+
+// How this process's calls on virtual memory are seen (enum note_calls), and why not otherwise.
+HIDDEN void notes_calls(uint32_t how, const char *why);
+
+// Something the user should know (enum note_message).
 HIDDEN void notes_message(uint32_t message, const char *text);
 
 #endif

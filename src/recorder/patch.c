@@ -1,9 +1,10 @@
 #include "recorder/patch.h"
 
-#include "recorder/elf64.h"
 #include "recorder/exec.h"
 #include "recorder/kernel.h"
+#include "recorder/recording.h"
 #include "recorder/scope.h"
+#include "recorder/strict.h"
 #include "recorder/text.h"
 #include "recorder/vm.h"
 
@@ -21,12 +22,37 @@ enum {
 static uint8_t *patch_page;
 static uint32_t patch_used;
 
+// The registers of a system call as a thunk has saved them, and what lies above them on the stack.
+struct patch_registers {
+	long words[6]; // rdi, rsi, rdx, r10, r8, r9
+	uintptr_t rbp;
+	uint8_t red_zone[128];
+	uintptr_t stack[]; // the caller's stack pointer pointed here
+};
+
 // What the thunks call, with the number of the call that they replace and the address behind it.
-static long patch_call(struct vm_registers *call, long number, uintptr_t back)
+static long patch_call(struct patch_registers *call, long number, uintptr_t back)
 {
+	struct vm_ask ask = { .top = call->stack, .rbp = call->rbp, .back = back };
+
 	if (number == __NR_execve)
-		return exec_call((const char *)call->a, call->b, (char *const *)call->c);
-	return vm_call(call, number, back);
+		return exec_call((const char *)call->words[0], call->words[1],
+				 (char *const *)call->words[2]);
+	if (strict_wants((uint32_t)number))
+		return strict_call(call->words, number);
+	memcpy(ask.words, call->words, sizeof(ask.words));
+	return vm_call(&ask, number);
+}
+
+// May what was written be executed? Not everywhere: then nothing may lead to it.
+static bool patch_allowed(void)
+{
+	if (kernel_failed(kernel(__NR_mprotect, patch_page, PATCH_PAGES_BYTES,
+				 KERNEL_PROT_READ | KERNEL_PROT_EXEC)) ||
+	    kernel_failed(kernel(__NR_mprotect, patch_page, PATCH_PAGES_BYTES,
+				 KERNEL_PROT_READ | KERNEL_PROT_WRITE)))
+		patch_used = PATCH_PAGES_BYTES;
+	return patch_used == 0;
 }
 
 // A page for thunks within reach of `near`.
@@ -47,7 +73,7 @@ static bool patch_find_page(uintptr_t near)
 			if (!kernel_failed(at)) {
 				patch_page = (uint8_t *)at;
 				vm_own(patch_page, PATCH_PAGES_BYTES, false);
-				return true;
+				return patch_allowed();
 			}
 		}
 	}
@@ -117,29 +143,32 @@ static uint8_t *patch_put_choice(uint8_t *at, const uint8_t *back)
 	};
 	static const uint8_t plain[] = {
 		0x49, 0x0f, 0xa3, 0xc3, // bt %rax,%r11
-		0x72, 0x34,             // jc ours
+		0x72, 0x3c,             // jc ours
 		0x0f, 0x05,             // plain: syscall
 		0xe9,                   // jmp back
 	};
 	static const uint8_t high[] = {
 		0x48, 0x83, 0xf8, __NR_shmdt,                   // cmp $67,%rax
-		0x74, 0x27,                                     // je ours
+		0x74, 0x2f,                                     // je ours
 		0x4c, 0x8d, 0x98, 0x6b,       0xff, 0xff, 0xff, // lea -149(%rax),%r11
 		0x49, 0x83, 0xfb, 0x03,                         // cmp $3,%r11
-		0x76, 0x1a,                                     // jbe ours
+		0x76, 0x22,                                     // jbe ours
 		0x48, 0x3d, 0xd8, 0x00,       0x00, 0x00,       // cmp $216,%rax
-		0x74, 0x12,                                     // je ours
+		0x74, 0x1a,                                     // je ours
 		0x48, 0x3d, 0x45, 0x01,       0x00, 0x00,       // cmp $325,%rax
-		0x74, 0x0a,                                     // je ours
+		0x74, 0x12,                                     // je ours
 		0x48, 0x3d, 0x49, 0x01,       0x00, 0x00,       // cmp $329,%rax
+		0x74, 0x0a,                                     // je ours
+		0x48, 0x3d, 0xb8, 0x01,       0x00, 0x00,       // cmp $440,%rax
 		0x74, 0x02,                                     // je ours
-		0xeb, 0xcc,                                     // jmp plain
+		0xeb, 0xc4,                                     // jmp plain
 	};
 	uint64_t wanted = 1ul << __NR_execve;
 	int32_t distance;
 
 	_Static_assert(__NR_mlock == 149 && __NR_munlockall == 152 && __NR_mlock2 == 325 &&
-			       __NR_remap_file_pages == 216 && __NR_pkey_mprotect == 329,
+			       __NR_remap_file_pages == 216 && __NR_pkey_mprotect == 329 &&
+			       __NR_process_madvise == 440,
 		       "as spelled out above");
 	for (uint32_t number = 0; number < 64; number++)
 		if (vm_is_call(number))
@@ -170,7 +199,8 @@ static bool patch_wanted(uint32_t number)
 	return number == __NR_execve || vm_is_call(number);
 }
 
-static void patch_site(uint8_t *site, uint32_t number)
+// False: it may not be, or cannot.
+static bool patch_site(uint8_t *site, uint32_t number)
 {
 	uintptr_t page = (uintptr_t)site & ~(uintptr_t)(KERNEL_PAGE - 1);
 	uintptr_t end = ((uintptr_t)site + PATCH_SITE_BYTES + KERNEL_PAGE - 1) &
@@ -181,38 +211,46 @@ static void patch_site(uint8_t *site, uint32_t number)
 
 	if (patch_used + 2 * PATCH_THUNK_BYTES > PATCH_PAGES_BYTES ||
 	    !patch_find_page((uintptr_t)site))
-		return;
+		return false;
 	if (kernel_failed(kernel(__NR_mprotect, page, end - page,
 				 KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC)))
-		return;
+		return false;
 	thunk = patch_make_thunk(number, site + PATCH_SITE_BYTES);
 	distance = (int32_t)(thunk - (site + sizeof(jump)));
 	memcpy(jump + 1, &distance, 4);
 	memcpy(site, jump, sizeof(jump));
 	kernel(__NR_mprotect, page, end - page, KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+	patch_done++;
+	return true;
 }
 
-// Patch the sites in [at, end).
-static void patch_range(uint8_t *at, const uint8_t *end)
+// Patch the sites in [at, end) of the call `only` (0: of each that is wanted). True: there was one.
+static bool patch_range(uint8_t *at, const uint8_t *end, uint32_t only)
 {
+	bool found = false;
+
 	for (; at + PATCH_SITE_BYTES <= end; at++) {
 		uint32_t number;
 
 		if (at[0] != 0xb8 || at[5] != 0x0f || at[6] != 0x05)
 			continue;
 		memcpy(&number, at + 1, 4);
-		if (patch_wanted(number))
-			patch_site(at, number);
+		if ((only ? number == only : patch_wanted(number)) && patch_site(at, number))
+			found = true;
 	}
+	return found;
 }
 
-// libc has each site at the beginning of the function of that name.
-static void patch_function(const struct scope_object *libc, const char *name)
+static void patch_function(const struct scope_object *libc, const struct patch_function *each)
 {
-	uint8_t *function = scope_find(libc, name);
+	uint8_t *function = scope_find(libc, each->name);
 
-	if (function)
-		patch_range(function, function + PATCH_FUNCTION_BYTES);
+	if (!function)
+		return;
+	if (patch_range(function, function + PATCH_FUNCTION_BYTES, each->number))
+		patch_cover(each->place);
+	else
+		patch_missing++;
 }
 
 // syscall() itself: its last argument comes from the stack, in as many bytes as a mov of a number.
@@ -223,63 +261,64 @@ static void patch_any(const struct scope_object *libc)
 
 	_Static_assert(sizeof(pattern) == PATCH_SITE_BYTES, "a site like the others");
 	for (int i = 0; function && i < PATCH_FUNCTION_BYTES; i++) {
-		if (memcmp(function + i, pattern, sizeof(pattern)) == 0) {
-			patch_site(function + i, PATCH_ANY);
-			return;
-		}
+		if (memcmp(function + i, pattern, sizeof(pattern)) != 0)
+			continue;
+		if (patch_site(function + i, PATCH_ANY))
+			patch_cover(PATCH_SYSCALL);
+		return;
 	}
 }
 
-// The linker shows no names for its own: look through all of its (small) code.
-static void patch_linker(const struct scope_object *object)
+struct patch_code patch_libc(void)
 {
-	const struct elf64_header *elf = (const void *)object->bias;
-	const struct elf64_program *program;
+	struct scope_object *libc = NULL;
 
-	if (!object->bias || memcmp(elf->identity, "\177ELF", 4) != 0)
-		return;
-	program = (const void *)(object->bias + elf->program_at);
-	for (uint16_t i = 0; i < elf->program_count; i++) {
-		uint8_t *at = (uint8_t *)(object->bias + program[i].address);
+	scope_next("execve", &libc);
+	return libc ? patch_code_of(libc) : (struct patch_code){ 0 };
+}
 
-		if (program[i].type == ELF64_LOAD && (program[i].flags & ELF64_EXECUTABLE))
-			patch_range(at, at + program[i].memory_size);
-	}
+// All sites in its code of the call `only` (0: of each that is wanted).
+static void patch_code(const struct scope_object *object, uint32_t only)
+{
+	struct patch_code code = patch_code_of(object);
+
+	if (code.start)
+		patch_range((uint8_t *)code.start, (const uint8_t *)code.end, only);
+}
+
+// What the program asks of the kernel itself is to be seen as well: then libc's calls about signals
+// and threads have to pass by here.
+static void patch_strict(const struct scope_object *libc)
+{
+	static const uint32_t numbers[] = { __NR_rt_sigprocmask, __NR_rt_sigaction,
+					    __NR_set_robust_list };
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		patch_code(libc, numbers[i]);
 }
 
 void patch_start(void)
 {
-	static const char *const functions[] = {
-		"execve",
-		"mmap",
-		"munmap",
-		"mremap",
-		"brk",
-		"madvise",
-		"mprotect",
-		"mlock",
-		"munlock",
-		"mlock2",
-		"shmat",
-		"pkey_mprotect",
-		"shmdt",
-		"mlockall",
-		"munlockall",
-		"posix_madvise",
-		"remap_file_pages",
-	};
 	struct scope_object *libc = NULL;
 	struct scope_object *linker = NULL;
+	bool strict;
 
 	scope_next("execve", &libc);
 	scope_next("__tls_get_addr", &linker);
-	for (size_t i = 0; libc && i < sizeof(functions) / sizeof(*functions); i++)
-		patch_function(libc, functions[i]);
+	for (size_t i = 0; libc && i < patch_functions_count; i++)
+		patch_function(libc, &patch_functions[i]);
 	if (libc)
 		patch_any(libc);
+	// The linker shows no names for its own: look through all of its (small) code.
 	if (linker && linker != libc)
-		patch_linker(linker);
+		patch_code(linker, 0);
+	strict = (recording_state->options & SEGMENT_STRICT_VM) && libc && !patch_missing;
+	if (strict)
+		patch_strict(libc);
 	if (patch_page)
 		kernel(__NR_mprotect, patch_page, PATCH_PAGES_BYTES,
 		       KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+	patch_dispatched = strict && strict_start();
+	if (patch_missing)
+		vm_look_up_from_now();
 }

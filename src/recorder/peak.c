@@ -31,9 +31,24 @@ void peak_start(void)
 bool peak_affordable(void)
 {
 	const struct segment_clock *clock = recording_state->clock;
+	uint64_t after_ns = __atomic_load_n(&clock->look_after_ns, __ATOMIC_RELAXED);
 
-	return __atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED) >=
-	       __atomic_load_n(&clock->look_after_ns, __ATOMIC_RELAXED);
+	// There may be thousands of children: half of what snapshots may take is not for them.
+	if (__atomic_load_n(&recording_state->segment->look_child, __ATOMIC_RELAXED))
+		after_ns *= 2;
+	return __atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED) >= after_ns;
+}
+
+uint64_t peak_tell(void)
+{
+	struct recording_state *state = recording_state;
+	uint64_t bytes = peak_resident_max();
+
+	if (bytes <= state->rss_before)
+		return 0;
+	if (bytes > __atomic_load_n(&state->segment->rss_max, __ATOMIC_RELAXED))
+		__atomic_store_n(&state->segment->rss_max, bytes, __ATOMIC_RELAXED);
+	return bytes;
 }
 
 bool peak_due(void)
@@ -46,11 +61,7 @@ bool peak_due(void)
 	if (now_ns == __atomic_load_n(&state->look_ns, __ATOMIC_RELAXED))
 		return false;
 	__atomic_store_n(&state->look_ns, now_ns, __ATOMIC_RELAXED);
-	bytes = peak_resident_max();
-	if (bytes <= state->rss_before)
-		return false;
-	if (bytes > __atomic_load_n(&segment->rss_max, __ATOMIC_RELAXED))
-		__atomic_store_n(&segment->rss_max, bytes, __ATOMIC_RELAXED);
+	bytes = peak_tell();
 	return bytes > __atomic_load_n(&segment->look_floor, __ATOMIC_RELAXED) && peak_affordable();
 }
 
@@ -74,6 +85,7 @@ void peak_wait(enum peak_reason reason)
 	uint32_t asked = SEGMENT_LOOK_ASKED;
 
 	__atomic_store_n(&state->segment->look_reason, reason, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->segment->look_asked_ns, kernel_now_ns(), __ATOMIC_RELAXED);
 	__atomic_store_n(word, asked, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&state->clock->bell, 1, __ATOMIC_SEQ_CST);
 	kernel(__NR_futex, &state->clock->bell, 1 /* FUTEX_WAKE */, 1);

@@ -18,6 +18,9 @@ enum peak_reason { PEAK_RELEASE = 1, PEAK_EXIT = 2 };
 // Once per image: what resident memory the kernel remembers from the image before.
 HIDDEN void peak_start(void);
 
+// Tell the collector the highest resident memory so far. 0: it was another image's.
+HIDDEN uint64_t peak_tell(void);
+
 // Is a snapshot due before memory is given back? At most one answer a tick; false in between.
 HIDDEN bool peak_due(void);
 

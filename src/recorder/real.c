@@ -89,6 +89,41 @@ static void *real_or_none(const char *name)
 	return found ? found : (void *)real_none;
 }
 
+static void real_find_vm(void)
+{
+	static const struct {
+		const char *name;
+		void **function;
+	} functions[] = {
+#define REAL_VM(name) { #name, (void **)&real.name }
+		REAL_VM(mmap),
+		REAL_VM(mmap64),
+		REAL_VM(munmap),
+		REAL_VM(mremap),
+		REAL_VM(brk),
+		REAL_VM(sbrk),
+		REAL_VM(mprotect),
+		REAL_VM(pkey_mprotect),
+		REAL_VM(madvise),
+		REAL_VM(posix_madvise),
+		REAL_VM(process_madvise),
+		REAL_VM(mlock),
+		REAL_VM(mlock2),
+		REAL_VM(munlock),
+		REAL_VM(mlockall),
+		REAL_VM(munlockall),
+		REAL_VM(shmat),
+		REAL_VM(shmdt),
+		REAL_VM(remap_file_pages),
+		REAL_VM(syscall),
+		{ "__errno_location", (void **)&real.errno_location },
+#undef REAL_VM
+	};
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+		*functions[i].function = scope_next(functions[i].name, NULL);
+}
+
 void real_find(void)
 {
 	static bool found;
@@ -106,5 +141,6 @@ void real_find(void)
 	*(void **)&real.valloc = real_or_none("valloc");
 	*(void **)&real.pvalloc = real_or_none("pvalloc");
 	aligned = scope_next("posix_memalign", NULL);
+	real_find_vm();
 	*(void **)&real.posix_memalign = aligned ? aligned : (void *)real_no_posix_memalign;
 }

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct real {
 	void *(*malloc)(size_t);
@@ -20,6 +21,29 @@ struct real {
 	void *(*memalign)(size_t, size_t);
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
+
+	// What asks the kernel for memory (hook_vm.c). NULL: not found yet, or there is none.
+	void *(*mmap)(void *, size_t, int, int, int, long);
+	void *(*mmap64)(void *, size_t, int, int, int, int64_t);
+	int (*munmap)(void *, size_t);
+	void *(*mremap)(void *, size_t, size_t, int, void *);
+	int (*brk)(void *);
+	void *(*sbrk)(intptr_t);
+	int (*mprotect)(void *, size_t, int);
+	int (*pkey_mprotect)(void *, size_t, int, int);
+	int (*madvise)(void *, size_t, int);
+	int (*posix_madvise)(void *, size_t, int);
+	long (*process_madvise)(int, const void *, size_t, int, unsigned);
+	int (*mlock)(const void *, size_t);
+	int (*mlock2)(const void *, size_t, unsigned);
+	int (*munlock)(const void *, size_t);
+	int (*mlockall)(int);
+	int (*munlockall)(void);
+	void *(*shmat)(int, const void *, int);
+	int (*shmdt)(const void *);
+	int (*remap_file_pages)(void *, size_t, int, size_t, int);
+	long (*syscall)(long, long, long, long, long, long, long);
+	int *(*errno_location)(void);
 };
 
 HIDDEN extern struct real real;

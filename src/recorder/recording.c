@@ -6,6 +6,7 @@
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"
 #include "recorder/lane.h"
+#include "recorder/library.h"
 #include "recorder/notes.h"
 #include "recorder/patch.h"
 #include "recorder/real.h"
@@ -29,6 +30,7 @@ enum {
 	AT_EXECFN = 31,
 	RECORDING_ANSWER_S = 20, // how long a collector may take to answer a hello
 	RECORDING_REGIONS_MAX = 8192,
+	RECORDING_FRAMES_FIRST = 1 << 16,
 	RECORDING_PAGES_AT_ONCE = 256,
 	RECORDING_NAP_NS = 50000,
 	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
@@ -51,7 +53,6 @@ static __thread uint64_t recording_fork_head;
 static bool recording_refused; // by the collector, or there is none: do not ask again
 static char recording_session_name[108];
 static char recording_session_variable[128];
-static char recording_library_variable[4096];
 
 struct recording_socket_name {
 	uint16_t family;
@@ -77,11 +78,6 @@ struct recording_control {
 	int type;
 	int descriptors[2];
 };
-
-const char *recording_library(void)
-{
-	return recording_library_variable;
-}
 
 const char *recording_session(void)
 {
@@ -219,7 +215,7 @@ static bool recording_say_hello(long fd)
 	hello.frames_count = recording_image ? codemap_frames_count() : 1;
 	hello.modules_count = recording_image ? codemap_modules_count() : 1;
 	hello.pools_count = client_pools_count();
-	hello.abi = 64;
+	hello.abi = 8 * sizeof(void *);
 	hello.fork_lane = recording_image ? recording_fork_lane : 0;
 	hello.fork_head = recording_image ? recording_fork_head : 0;
 	length = kernel(__NR_readlink, "/proc/self/exe", hello.exe, sizeof(hello.exe));
@@ -286,52 +282,82 @@ static void recording_drop_shared(void)
 	recording_shared_count = 0;
 }
 
-static void *recording_map(int fd, uint64_t bytes)
+// A part of the segment, or the clock page.
+static void *recording_map(int fd, uint32_t part_at, size_t bytes)
 {
-	long at = kernel(__NR_mmap, 0, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
-			 KERNEL_MAP_SHARED | KERNEL_MAP_NORESERVE, fd, 0);
+	long at = kernel_map(0, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+			     KERNEL_MAP_SHARED | KERNEL_MAP_NORESERVE, fd, part_at);
 
 	if (kernel_failed(at))
 		return NULL;
+	kernel(__NR_madvise, at, bytes, KERNEL_MADV_DONTDUMP);
 	recording_note_shared((void *)at, bytes);
 	return (void *)at;
 }
 
+// Without a descriptor a part of the file is mapped again by way of a mapping that begins there: an
+// old size of 0 duplicates a shared one, at any length. So the second half of a ring is mapped with
+// a page more, and that page is where the next ring begins.
 uint8_t *recording_map_ring(uint32_t lane)
 {
-	uint64_t bytes = segment_ring_bytes(lane);
-	uint8_t *from = recording_state->base + segment_ring_at(lane);
-	long at = kernel(__NR_mmap, 0, bytes * 2, KERNEL_PROT_NONE,
-			 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1, 0);
+	struct recording_state *state = recording_state;
+	size_t bytes = segment_ring_bytes(lane);
+	long at = kernel_map(0, bytes * 2 + KERNEL_PAGE, KERNEL_PROT_NONE,
+			     KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1,
+			     0);
 
 	if (kernel_failed(at))
 		return NULL;
-	for (uint64_t half = 0; half < 2; half++) {
-		// An old size of 0 duplicates a shared mapping.
-		long mapped = kernel(__NR_mremap, from, 0, bytes,
+	for (size_t half = 0; half < 2; half++) {
+		long mapped = kernel(__NR_mremap, state->next_ring, 0,
+				     half ? bytes + KERNEL_PAGE : bytes,
 				     KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
 				     at + (long)(half * bytes));
 
 		if (kernel_failed(mapped)) {
-			kernel(__NR_munmap, at, bytes * 2);
+			kernel(__NR_munmap, at, bytes * 2 + KERNEL_PAGE);
 			return NULL;
 		}
 	}
-	recording_note_shared((void *)at, bytes * 2);
+	recording_note_shared((void *)at, bytes * 2 + KERNEL_PAGE);
+	state->next_ring = (uint8_t *)at + bytes * 2;
 	return (uint8_t *)at;
+}
+
+// Twice as many frames, at another place. The old ones stay mapped: it happens a few times at most.
+bool recording_grow_frames(void)
+{
+	struct recording_state *state = recording_state;
+	size_t bytes = (size_t)state->frames_room * 2 * SEGMENT_FRAME_BYTES;
+	long at;
+
+	if (state->frames_room >= SEGMENT_FRAMES_MAX)
+		return false;
+	at = kernel(__NR_mremap, state->frames, 0, bytes, KERNEL_MREMAP_MAYMOVE);
+	if (kernel_failed(at))
+		return false;
+	recording_note_shared((void *)at, bytes);
+	state->frames = (struct segment_frame *)at;
+	state->frames_room *= 2;
+	return true;
 }
 
 static bool recording_map_all(struct recording_state *state, const struct segment_welcome *welcome,
 			      const int descriptors[2])
 {
-	state->clock = recording_map(descriptors[0], KERNEL_PAGE);
-	state->base = recording_map(descriptors[1], welcome->segment_bytes);
-	if (!state->clock || !state->base)
+	uint8_t *head = recording_map(descriptors[1], SEGMENT_HEADER_AT, SEGMENT_FRAMES_AT);
+
+	state->frames_room = RECORDING_FRAMES_FIRST;
+	while (state->frames_room < codemap_frames_count()) // our parent's
+		state->frames_room *= 2;
+	state->frames = recording_map(descriptors[1], SEGMENT_FRAMES_AT,
+				      (size_t)state->frames_room * SEGMENT_FRAME_BYTES);
+	state->next_ring = recording_map(descriptors[1], SEGMENT_RINGS_AT, KERNEL_PAGE);
+	state->clock = recording_map(descriptors[0], 0, KERNEL_PAGE);
+	if (!head || !state->frames || !state->next_ring || !state->clock)
 		return false;
-	kernel(__NR_madvise, state->base, welcome->segment_bytes, KERNEL_MADV_DONTDUMP);
-	state->segment = (struct segment *)(state->base + SEGMENT_HEADER_AT);
-	state->shared = (struct lane_shared *)(state->base + SEGMENT_LANES_AT);
-	state->frames = (struct segment_frame *)(state->base + SEGMENT_FRAMES_AT);
+	state->segment = (struct segment *)(head + SEGMENT_HEADER_AT);
+	state->shared = (struct lane_shared *)(head + SEGMENT_LANES_AT);
 	state->options = welcome->options;
 	state->pid = kernel_process_id();
 	state->lanes_count = 1;
@@ -366,8 +392,8 @@ static bool recording_join(struct recording_state *state)
 static bool recording_prepare(void)
 {
 	const char *session = scope_environment("TIDEMARK_SESSION");
-	const struct scope_object *library = scope_ourselves();
 
+	library_start();
 	if (!session)
 		session = alone_start();
 	if (!session || text_length(session) + 2 > sizeof(recording_session_name))
@@ -375,10 +401,6 @@ static bool recording_prepare(void)
 	memcpy(recording_session_name, session, text_length(session) + 1);
 	recording_keep_variable(recording_session_variable, sizeof(recording_session_variable),
 				"TIDEMARK_SESSION", session);
-	if (library)
-		recording_keep_variable(recording_library_variable,
-					sizeof(recording_library_variable), "LD_PRELOAD",
-					library->name);
 	return true;
 }
 
@@ -413,6 +435,7 @@ static bool recording_start(struct recording_state *state)
 		patch_start();
 		recording_look_at_program();
 	}
+	patch_tell();
 	return true;
 }
 
@@ -451,7 +474,7 @@ COLD bool recording_begin(void)
 // A place in the order for the fork: what this thread did so far, the child inherits.
 static void recording_before_fork(void)
 {
-	const struct lane *lane = lane_mine;
+	const struct lane *lane = lane_get_mine();
 	uint64_t signals;
 
 	recording_fork_lane = 0;

@@ -39,17 +39,19 @@ struct recording_state {
 	_Atomic int notes_lock; // lane 0
 	uint32_t pid;
 	uint32_t options; // enum segment_option
-	uint8_t *base;    // the segment
 	struct segment *segment;
 	struct lane_shared *shared; // SEGMENT_LANES_MAX
 	struct segment_frame *frames;
+	uint32_t frames_room; // so many of them are mapped
 	struct segment_clock *clock;
+	uint8_t *next_ring;   // the first page of the ring after those that are mapped
 	uint32_t lanes_count; // lanes used so far, lane 0 included
 	uint32_t free_count;
 	uint16_t free_lanes[SEGMENT_LANES_MAX];
 	struct lane *lanes[SEGMENT_LANES_MAX];
 	uint64_t notes_head;
 	uint8_t *notes_ring;
+	uint32_t resumes;       // of segment->resumes, that were heeded
 	bool copy;              // a forked child: its memory is its parent's
 	uint32_t baseline_told; // what was mapped at the beginning
 	uint32_t own_telling;   // somebody tells of our own mappings (vm.c)
@@ -57,6 +59,8 @@ struct recording_state {
 	uint64_t rss_before;    // resident memory that was the last image's (peak.c)
 	uint64_t look_ns;       // when the kernel was last asked for it
 	uint32_t looking;       // a thread waits for a snapshot
+	uint32_t listing;       // a thread tells the list of mappings again
+	uint32_t lists_count;   // how often it was told
 	uint32_t files_count;
 	struct recording_file files[RECORDING_FILES_MAX]; // by hash; what collides is told again
 	char file_path[4096];
@@ -113,16 +117,19 @@ HIDDEN void *recording_pages(size_t bytes, bool wipe_on_fork);
 HIDDEN void recording_give_back(void *pages, size_t bytes);
 
 // Map a lane's ring twice, end to end, so that no record wraps. NULL if the kernel has no room. A
-// forked child, which gets a segment of its own, unmaps it.
+// forked child, which gets a segment of its own, unmaps it. Lane after lane, under lanes_lock.
 HIDDEN uint8_t *recording_map_ring(uint32_t lane);
+
+// Map twice as many frames of the segment. False: the kernel has no room, or there are no more.
+// Under code_lock.
+HIDDEN bool recording_grow_frames(void);
 
 // Count how much of our pages is resident, and tell the collector (segment->guest_bytes). A system
 // call for each megabyte: now and then, on slow paths.
 HIDDEN void recording_measure(void);
 
-// The environment that a new image needs to be recorded too: "LD_PRELOAD=…" and
-// "TIDEMARK_SESSION=…" as we were given them. NULL before recording_begin.
-HIDDEN const char *recording_library(void);
+// What a new image needs in its environment to be recorded too, besides the entry of LD_PRELOAD
+// (library.h): "TIDEMARK_SESSION=…". "" before recording_begin.
 HIDDEN const char *recording_session(void);
 
 #endif

@@ -3,6 +3,7 @@
 #include "recorder/clock.h"
 #include "recorder/kernel.h"
 #include "recorder/recording.h"
+#include "wire/counter.h"
 
 // The set: lines of eight addresses. What finds no room in its line of the first table goes to one
 // of a few lines of the second, which is touched only then.
@@ -31,13 +32,26 @@ static uint64_t sample_random(void)
 	uint64_t word;
 
 	if (!sample_seed)
-		sample_seed = clock_now() * 0x9e3779b97f4a7c15u ^ (uint64_t)&sample_seed << 20 ^
-			      kernel_thread_id();
+		sample_seed = clock_now() * 0x9e3779b97f4a7c15u ^
+			      (uint64_t)(uintptr_t)&sample_seed << 20 ^ kernel_thread_id();
 	sample_seed += 0x9e3779b97f4a7c15u;
 	word = sample_seed;
 	word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9u;
 	word = (word ^ word >> 27) * 0x94d049bb133111ebu;
 	return word ^ word >> 31;
+}
+
+// a * b as two words of 64 bits, the low one returned.
+static uint64_t sample_multiply(uint64_t a, uint64_t b, uint64_t *high)
+{
+	uint64_t a_low = a & UINT32_MAX, a_high = a >> 32;
+	uint64_t b_low = b & UINT32_MAX, b_high = b >> 32;
+	uint64_t low = a_low * b_low;
+	uint64_t middle = a_high * b_low + (low >> 32);
+	uint64_t other = a_low * b_high + (middle & UINT32_MAX);
+
+	*high = a_high * b_high + (middle >> 32) + (other >> 32);
+	return other << 32 | (low & UINT32_MAX);
 }
 
 // -log2(word / 2^64) with 32 binary digits behind the point. The digits of a logarithm come one by
@@ -49,10 +63,10 @@ static uint64_t sample_minus_log2(uint64_t word)
 	uint64_t digits = 0;
 
 	for (int i = 0; i < 32; i++) {
-		unsigned __int128 square = (unsigned __int128)x * x;
-		bool two = square >> 127;
+		uint64_t high, low = sample_multiply(x, x, &high);
+		bool two = high >> 63;
 
-		x = (uint64_t)(square >> (two ? 64 : 63));
+		x = two ? high : high << 1 | low >> 63;
 		digits = digits << 1 | two;
 	}
 	return ((uint64_t)(zeros + 1) << 32) - digits;
@@ -62,10 +76,13 @@ static uint64_t sample_minus_log2(uint64_t word)
 static int64_t sample_draw(void)
 {
 	const uint64_t ln2 = 2977044471; // * 2^32
-	unsigned __int128 distance = (unsigned __int128)sample_minus_log2(sample_random()) * ln2;
+	// At most 64 in front of the point and 32 digits behind it, so no more than 2^38.
+	uint64_t bytes = counter_scale(sample_minus_log2(sample_random()), ln2);
+	uint64_t high, low = sample_multiply(bytes, sample_mean, &high);
 
-	distance = (distance >> 32) * sample_mean >> 32;
-	return distance >= INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)distance + 1;
+	if (high >> 30) // with 32 digits behind the point
+		return INT64_MAX / 2;
+	return (int64_t)(high << 32 | low >> 32) + 1;
 }
 
 static bool sample_put_in(struct sample_line *line, uint64_t address)

@@ -1,6 +1,6 @@
 #include "recorder/scope.h"
 
-#include "recorder/elf64.h"
+#include "recorder/elf.h"
 #include "recorder/kernel.h"
 #include "recorder/text.h"
 
@@ -28,18 +28,9 @@ enum {
 	AT_PHNUM = 5,
 };
 
-struct scope_symbol {
-	uint32_t name;
-	uint8_t info;
-	uint8_t other;
-	uint16_t section;
-	uint64_t value;
-	uint64_t size;
-};
-
 // argc, argv…, 0, envp…, 0, auxv: as the kernel laid them out. Copied from /proc/self where the
 // linker does not say where they are (musl).
-static uint64_t scope_auxv_copy[64];
+static struct elf_pair scope_auxv_copy[32];
 static char scope_environ_copy[16384];
 
 static long scope_read_file(const char *path, void *out, size_t size)
@@ -62,32 +53,33 @@ static long scope_read_file(const char *path, void *out, size_t size)
 
 static const char *const *scope_envp(void)
 {
-	const uint64_t *words = &__libc_stack_end ? __libc_stack_end : NULL;
+	const elf_word *words = &__libc_stack_end ? __libc_stack_end : NULL;
 
 	if (!words)
 		return NULL;
 	return (const char *const *)(words + 1 + words[0] + 1);
 }
 
-static const uint64_t *scope_auxv(void)
+static const struct elf_pair *scope_auxv(void)
 {
 	const char *const *envp = scope_envp();
 
 	if (envp) {
 		while (*envp)
 			envp++;
-		return (const uint64_t *)(envp + 1);
+		return (const struct elf_pair *)(envp + 1);
 	}
-	if (!scope_auxv_copy[0])
-		scope_read_file("/proc/self/auxv", scope_auxv_copy, sizeof(scope_auxv_copy) - 16);
+	if (!scope_auxv_copy[0].tag)
+		scope_read_file("/proc/self/auxv", scope_auxv_copy,
+				sizeof(scope_auxv_copy) - sizeof(scope_auxv_copy[0]));
 	return scope_auxv_copy;
 }
 
-uint64_t scope_auxiliary(uint64_t type)
+uintptr_t scope_auxiliary(uint32_t type)
 {
-	for (const uint64_t *pair = scope_auxv(); pair[0]; pair += 2) {
-		if (pair[0] == type)
-			return pair[1];
+	for (const struct elf_pair *pair = scope_auxv(); pair->tag; pair++) {
+		if (pair->tag == type)
+			return pair->value;
 	}
 	return 0;
 }
@@ -125,24 +117,24 @@ uintptr_t scope_stack_end(void)
 // musl and others: the executable's DT_DEBUG entry points to the rendez-vous.
 static struct scope_object *scope_objects_by_headers(void)
 {
-	const struct elf64_program *header = (const void *)scope_auxiliary(AT_PHDR);
-	uint64_t count = scope_auxiliary(AT_PHNUM);
-	const uint64_t *dynamic = NULL;
+	const struct elf_program *header = (const void *)scope_auxiliary(AT_PHDR);
+	size_t count = scope_auxiliary(AT_PHNUM);
+	const struct elf_pair *dynamic = NULL;
 	uintptr_t bias = 0;
 
 	if (!header)
 		return NULL;
-	for (uint64_t i = 0; i < count; i++) {
-		if (header[i].type == ELF64_HEADERS)
+	for (size_t i = 0; i < count; i++) {
+		if (header[i].type == ELF_HEADERS)
 			bias = (uintptr_t)header - header[i].address;
 	}
-	for (uint64_t i = 0; i < count; i++) {
-		if (header[i].type == ELF64_DYNAMIC)
-			dynamic = (const uint64_t *)(bias + header[i].address);
+	for (size_t i = 0; i < count; i++) {
+		if (header[i].type == ELF_DYNAMIC)
+			dynamic = (const struct elf_pair *)(bias + header[i].address);
 	}
-	for (; dynamic && dynamic[0]; dynamic += 2) {
-		if (dynamic[0] == DT_DEBUG && dynamic[1])
-			return ((struct scope_debug *)dynamic[1])->objects;
+	for (; dynamic && dynamic->tag; dynamic++) {
+		if (dynamic->tag == DT_DEBUG && dynamic->value)
+			return ((struct scope_debug *)dynamic->value)->objects;
 	}
 	return NULL;
 }
@@ -155,16 +147,16 @@ struct scope_object *scope_objects(void)
 }
 
 // An entry of the dynamic section as an address: glibc has relocated it, others have not.
-static uintptr_t scope_dynamic(const struct scope_object *object, uint64_t tag)
+static uintptr_t scope_dynamic(const struct scope_object *object, uint32_t tag)
 {
-	for (const uint64_t *at = object->dynamic; at && at[0]; at += 2) {
-		if (at[0] == tag)
-			return at[1] < object->bias ? at[1] + object->bias : at[1];
+	for (const struct elf_pair *at = object->dynamic; at && at->tag; at++) {
+		if (at->tag == tag)
+			return at->value < object->bias ? at->value + object->bias : at->value;
 	}
 	return 0;
 }
 
-static bool scope_matches(const struct scope_symbol *symbol, const char *strings,
+static bool scope_matches(const struct elf_symbol *symbol, const char *strings,
 			  const uint16_t *versions, uint32_t index, const char *name)
 {
 	uint8_t type = symbol->info & 0xf;
@@ -178,14 +170,14 @@ static bool scope_matches(const struct scope_symbol *symbol, const char *strings
 	return text_equal(strings + symbol->name, name);
 }
 
-static const struct scope_symbol *scope_find_gnu(const struct scope_symbol *symbols,
-						 const char *strings, const uint16_t *versions,
-						 const uint32_t *table, const char *name)
+static const struct elf_symbol *scope_find_gnu(const struct elf_symbol *symbols,
+					       const char *strings, const uint16_t *versions,
+					       const uint32_t *table, const char *name)
 {
 	uint32_t buckets_count = table[0];
 	uint32_t first = table[1];
 	uint32_t bloom_count = table[2];
-	const uint32_t *buckets = table + 4 + bloom_count * 2;
+	const uint32_t *buckets = table + 4 + bloom_count * (sizeof(elf_word) / 4);
 	const uint32_t *chain = buckets + buckets_count;
 	uint32_t hash = 5381;
 	uint32_t index;
@@ -208,12 +200,12 @@ static const struct scope_symbol *scope_find_gnu(const struct scope_symbol *symb
 
 void *scope_find(const struct scope_object *object, const char *name)
 {
-	const struct scope_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
+	const struct elf_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
 	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
 	const uint16_t *versions = (const void *)scope_dynamic(object, DT_VERSYM);
 	const uint32_t *gnu = (const void *)scope_dynamic(object, DT_GNU_HASH);
 	const uint32_t *hash = (const void *)scope_dynamic(object, DT_HASH);
-	const struct scope_symbol *found = NULL;
+	const struct elf_symbol *found = NULL;
 
 	if (!symbols || !strings)
 		return NULL;

@@ -9,6 +9,7 @@
 #ifndef RECORDER_SCOPE_H
 #define RECORDER_SCOPE_H
 
+#include "recorder/elf.h"
 #include "wire/compiler.h"
 
 #include <stdbool.h>
@@ -19,7 +20,7 @@
 struct scope_object {
 	uintptr_t bias;
 	const char *name; // path; "" for the executable
-	const uint64_t *dynamic;
+	const struct elf_pair *dynamic;
 	struct scope_object *next;
 	struct scope_object *previous;
 };
@@ -41,7 +42,7 @@ HIDDEN void *scope_find(const struct scope_object *object, const char *name);
 HIDDEN const char *scope_environment(const char *name);
 
 // A value of the auxiliary vector (AT_…), or 0.
-HIDDEN uint64_t scope_auxiliary(uint64_t type);
+HIDDEN uintptr_t scope_auxiliary(uint32_t type);
 
 // The highest address of the main thread's stack that held arguments, or 0.
 HIDDEN uintptr_t scope_stack_end(void);

@@ -4,7 +4,11 @@
 // answer never changes while the code stays mapped, so it is compiled once into one 64-bit word,
 // the *rule*, and kept in a table that all threads read without a lock:
 //
-//     kind:4 | rbp offset / 8, signed:12 | frame id:24 | cfa offset / 8, signed:24
+//     kind:4 | rbp offset / word, signed:12 | frame id:24 | cfa offset / word, signed:24
+//
+// A word is as wide as an address, 8 bytes or 4; of an i386 process, rsp and rbp mean its esp and
+// ebp. The other registers that a callee keeps need no rule: compilers restore a frame from these
+// two alone.
 //
 // The frame id rides along, so that recording a stack needs no second look-up. A table entry is
 // {key ^ rule, rule}: a torn pair never matches its key.
@@ -16,13 +20,15 @@
 //     RBP        rbp + offset
 //     RBP_DEREF  *(rbp + offset), and the caller's rbp is at rbp + rbp offset (gcc's realigned
 //                frames)
-//     RSP_DEREF  *(sp + offset) + 8
-//     SIGNAL     the frame of a signal handler's return: everything is in the ucontext at sp
+//     RSP_DEREF  *(sp + offset) + word
+//     SIGNAL     the frame of a signal handler's return: everything is in the context that the
+//                kernel has put behind sp
+//     SIGNAL_OLD the same for i386 handlers that asked for no siginfo: another context
 //     GUESS      no rule (generated code, or code without .eh_frame): a chain through rbp
 //     END        the outermost frame
 //     STOP       not expressible: the walk ends here, incomplete
 //
-// and else the return address is at cfa - 8, the caller's sp is cfa, and the caller's rbp is at
+// and else the return address is at cfa - word, the caller's sp is cfa, and the caller's rbp is at
 // cfa + rbp offset, or unchanged if that is 0.
 //
 // Rows that no rule can express exist in hand-written assembly only (5 in libc); nothing
@@ -50,14 +56,28 @@ enum unwind_kind {
 	UNWIND_END = 8,
 	UNWIND_STOP = 9,
 	UNWIND_END_HERE = 10, // not a frame at all: the one before was outermost
+	UNWIND_SIGNAL_OLD = 11,
 };
 
-// Where the ucontext of a SIGNAL frame keeps what the interrupted frame had (x86-64 Linux).
+enum { UNWIND_WORD = sizeof(uintptr_t) };
+
+// Where the context of a signal keeps what the interrupted frame had (Linux), and the end of what
+// can be code or a stack.
+#ifdef __x86_64__
 enum {
-	UNWIND_UCONTEXT_RBP = 120,
-	UNWIND_UCONTEXT_RSP = 160,
-	UNWIND_UCONTEXT_RIP = 168,
+	UNWIND_CONTEXT_RBP = 120,
+	UNWIND_CONTEXT_RSP = 160,
+	UNWIND_CONTEXT_RIP = 168,
 };
+#define UNWIND_ADDRESS_MAX (UINTPTR_MAX >> 17)
+#else
+enum {
+	UNWIND_CONTEXT_RBP = 24,
+	UNWIND_CONTEXT_RSP = 28,
+	UNWIND_CONTEXT_RIP = 56,
+};
+#define UNWIND_ADDRESS_MAX (UINTPTR_MAX - 4096)
+#endif
 
 static inline enum unwind_kind unwind_kind(unwind_rule rule)
 {
@@ -66,12 +86,12 @@ static inline enum unwind_kind unwind_kind(unwind_rule rule)
 
 static inline int64_t unwind_cfa_offset(unwind_rule rule)
 {
-	return ((int64_t)rule >> 40) * 8;
+	return ((int64_t)rule >> 40) * UNWIND_WORD;
 }
 
 static inline int64_t unwind_rbp_offset(unwind_rule rule)
 {
-	return ((int64_t)(rule << 48) >> 52) * 8;
+	return ((int64_t)(rule << 48) >> 52) * UNWIND_WORD;
 }
 
 // The rule's kind, and where the caller's rbp is: RSP alone says that rbp stays what it is.
@@ -91,8 +111,8 @@ static inline uint32_t unwind_frame(unwind_rule rule)
 static inline unwind_rule unwind_make(enum unwind_kind kind, int64_t cfa_offset, int64_t rbp_offset,
 				      uint32_t frame)
 {
-	return (uint64_t)kind | ((uint64_t)(rbp_offset / 8) & 0xfff) << 4 | (uint64_t)frame << 16 |
-	       (uint64_t)(cfa_offset / 8) << 40;
+	return (uint64_t)kind | ((uint64_t)(rbp_offset / UNWIND_WORD) & 0xfff) << 4 |
+	       (uint64_t)frame << 16 | (uint64_t)(cfa_offset / UNWIND_WORD) << 40;
 }
 
 // The table is one huge page (2 MB), and its pages mirror those of the code: what one page of code
@@ -103,6 +123,10 @@ struct unwind_entry {
 	uint64_t check; // key ^ rule
 	unwind_rule rule;
 };
+
+enum { UNWIND_BYTES = UNWIND_SETS * UNWIND_WAYS * sizeof(struct unwind_entry) };
+
+_Static_assert(UNWIND_BYTES == 2 << 20, "the table is one huge page");
 
 HIDDEN extern struct unwind_entry *unwind_table; // UNWIND_SETS * UNWIND_WAYS
 
@@ -141,5 +165,11 @@ HIDDEN bool unwind_start(void);
 
 // Forget all rules: code was unmapped.
 HIDDEN void unwind_forget(void);
+
+// Of the system: the rule for `key`, compiled, with the frame's id. The caller holds code_lock.
+HIDDEN unwind_rule unwind_make_rule(uint64_t key);
+
+// The same: many rules are in use, and the table is worth a huge page.
+HIDDEN void unwind_collapse(void);
 
 #endif

@@ -1,7 +1,8 @@
 // vm: calls on virtual memory, recorded where they enter the kernel.
 //
 // patch.h leads the system-call sites of libc and of the dynamic linker here, so that what they ask
-// of the kernel for themselves is seen too. A call that takes memory is recorded after it, one that
+// of the kernel for themselves is seen too; where code may not be changed, hook_vm.c leads at least
+// the program's own calls here, by name. A call that takes memory is recorded after it, one that
 // gives memory back (or maps over what may be there) on both sides, as realloc is: so nobody else's
 // event on the same pages can come in between. All of them share one order word: see
 // docs/notes/0012-virtual-memory.md.
@@ -13,20 +14,30 @@
 
 #include "recorder/lane.h"
 
-// The registers of a system call as a thunk has saved them, and what lies above them on the stack.
-struct vm_registers {
-	long a, b, c, d, e, f; // rdi, rsi, rdx, r10, r8, r9
+// A call: what is asked, and where from: of a hook that stands in front of a function, `frame` is
+// the hook's own. At a system-call instruction it is that of what the site calls or, where the site
+// only jumps, NULL: then top and rbp tell the registers.
+struct vm_ask {
+	long words[6];
+	const uintptr_t *frame;
+	uintptr_t back; // the address behind the instruction; 0: a hook's
+	uintptr_t *top; // the stack pointer; the two words below it may be lent
 	uintptr_t rbp;
-	uint8_t red_zone[128];
-	uintptr_t stack[]; // the caller's stack pointer pointed here
+	// How it is made; NULL: as a system call. Returns what the kernel would.
+	long (*make)(const struct vm_ask *ask);
 };
 
-// Make the call `number`, of virtual memory or not, and record it. `back` is the address behind
-// the system-call instruction. Returns what the kernel returned.
-HIDDEN long vm_call(struct vm_registers *call, long number, uintptr_t back);
+// Make the call `number`, of virtual memory or not, and record it. Returns what the kernel did.
+HIDDEN long vm_call(const struct vm_ask *ask, long number);
 
 // Is it a call on virtual memory?
 HIDDEN bool vm_is_call(uint32_t number);
+
+// Not every call of libc and the linker is seen: what is mapped is looked up now and then.
+HIDDEN void vm_look_up_from_now(void);
+
+// Something was mapped by a call that was not seen, as it seems: look it up at the next call.
+HIDDEN void vm_missed(void);
 
 // Pages of ours were mapped, or (`gone`) are about to be unmapped. Signals are blocked.
 HIDDEN void vm_own(const void *start, size_t bytes, bool gone);
@@ -34,5 +45,8 @@ HIDDEN void vm_own(const void *start, size_t bytes, bool gone);
 // The lane is new, or has changed hands, and is not busy. For the first lane of an image the
 // baseline is recorded: what was mapped before.
 HIDDEN void vm_begin(struct lane *lane);
+
+// The process is about to end, by a call that runs no destructors: a last look at its memory.
+HIDDEN void vm_end(void);
 
 #endif

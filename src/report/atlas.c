@@ -567,6 +567,35 @@ static void make_table(struct atlas *atlas)
 	census_fini(&census);
 }
 
+bool atlas_set_granularity(struct atlas_options *options, uint64_t bytes, struct err *err)
+{
+	options->granularity = bytes;
+	return (bytes >= SPACE_PAGE && bytes <= UINT64_C(1) << 40 && !(bytes & (bytes - 1))) ||
+	       err_set(err, ERR_USAGE, "granularity is a power of two from 4K to 1T");
+}
+
+static bool parse_range(const char *text, uint64_t *low, uint64_t *high)
+{
+	const char *dots = strstr(text, "..");
+	char *end;
+
+	if (!dots)
+		return false;
+	*low = strtoull(text, &end, 16);
+	if (end != dots || end == text)
+		return false;
+	*high = strtoull(dots + 2, &end, 16);
+	return *end == 0 && end != dots + 2 && *low < *high && *low % SPACE_PAGE == 0 &&
+	       *high % SPACE_PAGE == 0;
+}
+
+bool atlas_set_range(struct atlas_options *options, const char *text, struct err *err)
+{
+	return parse_range(text, &options->low, &options->high) ||
+	       err_set(err, ERR_USAGE,
+		       "range needs two addresses of pages, as in 0x40000000..0x80000000");
+}
+
 bool atlas_init(struct atlas *atlas, struct sight *sight, const struct atlas_options *options,
 		struct err *err)
 {

@@ -105,6 +105,10 @@ struct atlas {
 	uint64_t failures_count; // all
 };
 
+// From words: a power of two from 4 KiB to 1 TiB; "0x40000000..0x80000000". ERR_USAGE.
+bool atlas_set_granularity(struct atlas_options *options, uint64_t bytes, struct err *err);
+bool atlas_set_range(struct atlas_options *options, const char *text, struct err *err);
+
 // Reads the trace, once or twice. ERR_USAGE: nothing is mapped at that moment.
 bool atlas_init(struct atlas *atlas, struct sight *sight, const struct atlas_options *options,
 		struct err *err);

@@ -22,6 +22,16 @@ static const struct {
 	[BALANCE_UNEXPLAINED] = { "unexplained", "unexplained" },
 };
 
+static const struct {
+	const char *key, *title;
+} parts[BALANCE_FREES] = {
+	[BALANCE_FREE_TOP] = { "top", "behind the main heap's last block" },
+	[BALANCE_FREE_TOPS] = { "arena_tops", "behind arenas' last blocks" },
+	[BALANCE_FREE_MAIN] = { "main_gaps", "between blocks of the main heap" },
+	[BALANCE_FREE_ARENAS] = { "arena_gaps", "between blocks of arenas" },
+	[BALANCE_FREE_OTHER] = { "other", "in other mappings" },
+};
+
 static const uint8_t line_of_owner[SPACE_OWNERS_COUNT] = {
 	[SPACE_PROGRAM] = BALANCE_PROGRAM,   [SPACE_MALLOC_HEAP] = BALANCE_FREE,
 	[SPACE_MALLOC_ARENA] = BALANCE_FREE, [SPACE_MALLOC_LARGE] = BALANCE_FREE,
@@ -42,6 +52,16 @@ const char *balance_title(enum balance_line line)
 	return words[line].title;
 }
 
+const char *balance_free_key(enum balance_free part)
+{
+	return parts[part].key;
+}
+
+const char *balance_free_title(enum balance_free part)
+{
+	return parts[part].title;
+}
+
 static void add(struct balance *balance, uint8_t line, stack_id stack, file_id file, uint64_t bytes)
 {
 	uint64_t who = stack ? stack : (UINT64_C(1) << 32) + file;
@@ -50,8 +70,10 @@ static void add(struct balance *balance, uint8_t line, stack_id stack, file_id f
 
 	if (line < BALANCE_LINES)
 		balance->lines[line] += bytes;
-	else
+	else if (line == BALANCE_UNTOUCHED)
 		balance->untouched += bytes;
+	else
+		balance->purged += bytes;
 	if (!bytes)
 		return;
 	number = map_put(&balance->numbers, (uint64_t)line << 40 | who, &added);
@@ -83,8 +105,34 @@ static void add_blocks(struct balance *balance, const struct berths *berths,
 		whole = pages_between(pages, berths->starts[i], berths->ends[i]);
 		add(balance, BALANCE_LIVE, block->stack, 0, live);
 		add(balance, BALANCE_ROUNDING, block->stack, 0, whole - live);
-		add(balance, BALANCE_LINES, block->stack, 0, block->size - live);
+		add(balance, BALANCE_UNTOUCHED, block->stack, 0, block->size - live);
 	}
+}
+
+// Of so many bytes of the range that no block has, how many are behind the last block? That block
+// is `last` (none: SIZE_MAX); what follows in the same heap has none either.
+static void add_free(struct balance *balance, const struct range *range, size_t last,
+		     const struct berths *berths, const struct pages *pages, uint64_t bytes)
+{
+	const struct space *space = present_space(balance->sight->present);
+	const struct ranges *ranges = space_ranges(space, balance->header->process);
+	enum space_owner owner = space_owner(space, range);
+	const struct range *next = ranges_find(ranges, range->end);
+	uint64_t from = range->start, top = 0;
+	bool more = next && space_owner(space, next) == owner && last + 1 < berths->count &&
+		    berths->starts[last + 1] < next->end;
+
+	if (owner != SPACE_MALLOC_HEAP && owner != SPACE_MALLOC_ARENA) {
+		balance->frees[BALANCE_FREE_OTHER] += bytes;
+		return;
+	}
+	if (last != SIZE_MAX && berths->ends[last] > from)
+		from = berths->ends[last];
+	if (!more && from < range->end)
+		top = pages_between(pages, from, range->end);
+	balance->frees[owner == SPACE_MALLOC_HEAP ? BALANCE_FREE_TOP : BALANCE_FREE_TOPS] += top;
+	balance->frees[owner == SPACE_MALLOC_HEAP ? BALANCE_FREE_MAIN : BALANCE_FREE_ARENAS] +=
+		bytes - top;
 }
 
 // What of a mapping is resident and no block's.
@@ -93,6 +141,8 @@ static void add_mapping(struct balance *balance, const struct range *range,
 {
 	const struct space *space = present_space(balance->sight->present);
 	uint64_t bytes = pages_between(pages, range->start, range->end);
+	enum balance_line line = line_of_owner[space_owner(space, range)];
+	size_t last = SIZE_MAX;
 
 	while (*first < berths->count && berths->ends[*first] <= range->start)
 		++*first;
@@ -101,8 +151,11 @@ static void add_mapping(struct balance *balance, const struct range *range,
 		uint64_t to = berths->ends[i] < range->end ? berths->ends[i] : range->end;
 
 		bytes -= pages_between(pages, from, to);
+		last = i;
 	}
-	add(balance, line_of_owner[space_owner(space, range)], range->stack, range->file, bytes);
+	if (line == BALANCE_FREE)
+		add_free(balance, range, last, berths, pages, bytes);
+	add(balance, line, range->stack, range->file, bytes);
 }
 
 static int by_line_then_largest(const void *a, const void *b)
@@ -119,7 +172,9 @@ static int by_line_then_largest(const void *a, const void *b)
 	return x->file < y->file ? -1 : x->file > y->file;
 }
 
-static void divide(struct balance *balance, const struct trace_snapshot *snapshot)
+// `blocks` (NULL: those of the snapshot's moment) has the blocks.
+static void divide(struct balance *balance, const struct trace_snapshot *snapshot,
+		   const struct present *blocks)
 {
 	const struct reader *reader = balance->sight->reader;
 	const struct ranges *ranges =
@@ -131,8 +186,10 @@ static void divide(struct balance *balance, const struct trace_snapshot *snapsho
 	size_t first = 0;
 
 	pages_init(&pages, snapshot);
-	berths_init(&berths, balance->sight->present, snapshot->process,
+	berths_init(&berths, blocks ? blocks : balance->sight->present, snapshot->process,
 		    reader_process(reader, snapshot->process)->bits);
+	for (size_t i = 0; blocks && i < berths.count; i++)
+		present_claim(balance->sight->present, snapshot->process, berths.blocks[i].address);
 	balance->glibc = berths.glibc;
 	balance->blocks = berths.count;
 	add_blocks(balance, &berths, &pages);
@@ -143,8 +200,11 @@ static void divide(struct balance *balance, const struct trace_snapshot *snapsho
 	// A heap block in no known mapping is live all the same, so that this may be less than
 	// what lies outside of mappings.
 	balance->lines[BALANCE_UNEXPLAINED] = pages.total > known ? pages.total - known : 0;
-	for (uint32_t i = 0; i < snapshot->mappings_count; i++)
+	for (uint32_t i = 0; i < snapshot->mappings_count; i++) {
 		balance->smaps_bytes += snapshot->mappings[i].rss;
+		balance->pss_bytes += snapshot->mappings[i].pss;
+		balance->swap_bytes += snapshot->mappings[i].swap;
+	}
 	balance->difference = (int64_t)(balance->smaps_bytes - pages.total);
 	if (balance->rows_count)
 		qsort(balance->rows, balance->rows_count, sizeof *balance->rows,
@@ -173,22 +233,54 @@ static uint32_t choose(const struct sight *sight, bool peak)
 	return best;
 }
 
+// What advice gives back, by who asked for it (present_options.after).
+static void take_purge(void *context, const struct space *space, const struct trace_event *event)
+{
+	enum { DONTNEED = 4, FREE = 8, REMOVE = 9, DONTNEED_LOCKED = 24 };
+	struct balance *balance = context;
+	const struct reader *reader = balance->sight->reader;
+	uint32_t advice = event->kind == TRACE_MADVISE ? event->vm->flags : 0;
+
+	(void)space;
+	if ((advice != DONTNEED && advice != FREE && advice != REMOVE &&
+	     advice != DONTNEED_LOCKED) ||
+	    event->vm->error || event->size > UINT64_MAX / 2 ||
+	    reader_thread(reader, event->thread)->process != balance->header->process)
+		return;
+	balance->purges++;
+	add(balance, BALANCE_PURGED, event->stack, 0,
+	    (event->size + SPACE_PAGE - 1) & ~(uint64_t)(SPACE_PAGE - 1));
+}
+
 // Divide what the snapshot saw up among what the trace knows at the sight's moment.
 static void weigh(struct balance *balance, const struct trace_snapshot *snapshot)
 {
 	struct present_options more = { .inherits = snapshot->process };
+	struct sight *sight = balance->sight;
+	struct moment_edge edge = sight->edge;
+	struct present *blocks = NULL;
 
-	sight_read(balance->sight, &more);
-	divide(balance, snapshot);
+	if (balance->plateau.bytes) {
+		sight->edge = balance->plateau.edge;
+		sight_read(sight, &more);
+		blocks = sight->present;
+		sight->edge = edge;
+	}
+	more.after = take_purge;
+	more.context = balance;
+	sight_read(sight, &more);
+	divide(balance, snapshot, blocks);
+	present_free(blocks);
 }
 
 static void forget(struct balance *balance)
 {
 	struct sight *sight = balance->sight;
 	const struct trace_snapshot *header = balance->header;
+	struct plateau plateau = balance->plateau;
 
 	balance_fini(balance);
-	*balance = (struct balance){ .sight = sight, .header = header };
+	*balance = (struct balance){ .sight = sight, .header = header, .plateau = plateau };
 }
 
 // Other threads' events of the snapshot's tick may have happened before it, though they stand
@@ -209,6 +301,17 @@ static void weigh_again(struct balance *balance, const struct trace_snapshot *sn
 	present_free(sight->present);
 	sight->edge = edge;
 	weigh(balance, snapshot);
+}
+
+// When were most blocks alive that this memory was for? Nothing to tell where it is now.
+static void find_plateau(struct balance *balance)
+{
+	struct plateau *plateau = &balance->plateau;
+
+	plateau_find(plateau, balance->sight->reader, balance->header->process,
+		     balance->header->began);
+	if (plateau->bytes <= plateau->bytes_end)
+		*plateau = (struct plateau){ 0 };
 }
 
 bool balance_init(struct balance *balance, struct sight *sight, bool peak, struct err *err)
@@ -237,6 +340,8 @@ bool balance_init(struct balance *balance, struct sight *sight, bool peak, struc
 		.number = balance->header->ended,
 		.exact = true,
 	};
+	if (peak)
+		find_plateau(balance);
 	weigh(balance, &snapshot);
 	if (balance->lines[BALANCE_UNEXPLAINED])
 		weigh_again(balance, &snapshot);

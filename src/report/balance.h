@@ -7,11 +7,18 @@
 //
 //     live       of a live block, as far as it was asked for
 //     rounding   of a live block's place beyond that: header and rounding up
-//     free       else, in an allocator's mapping: what it keeps for later
+//     free       else, in an allocator's mapping: what it keeps for later. Told apart as far as
+//                addresses do: the end of glibc's main heap behind the last block (its top), the
+//                ends of its other arenas, between blocks (bins and caches, which no address tells
+//                apart), and in mappings of other kinds
 //     stacks, files, program, libc, kernel, tidemark    by the owner of the mapping
 //     unexplained    in no mapping that the trace knows
 //
-// and one line says by how much the kernel's sums (smaps) differ from its own page map, so that
+// A snapshot at the peak is taken just before memory is given back, or at the end, when what it was
+// for may be freed already. So the blocks are those of the moment when most were alive since memory
+// was given back last (engine/plateau.h): resident memory did not fall in between.
+//
+// One line says by how much the kernel's sums (smaps) differ from its own page map, so that
 // all of them add up to smaps. Beside them: what is live and was never touched.
 //
 // A block's place is told by report/berths.h.
@@ -19,6 +26,7 @@
 #define REPORT_BALANCE_H
 
 #include "base/map.h"
+#include "engine/plateau.h"
 #include "report/sight.h"
 
 enum balance_line {
@@ -33,13 +41,15 @@ enum balance_line {
 	BALANCE_TIDEMARK,
 	BALANCE_UNEXPLAINED,
 	BALANCE_LINES,
+	BALANCE_UNTOUCHED = BALANCE_LINES, // in rows: live blocks that are not resident
+	BALANCE_PURGED,                    // in rows: what was given back by advice until then
 };
 
 // "live", "rounding" …: the key in JSON; and for people.
 const char *balance_key(enum balance_line line);
 const char *balance_title(enum balance_line line);
 
-// Who has how much of a line, or of what was never touched (line BALANCE_LINES).
+// Who has how much of a line, or of what is in none.
 struct balance_row {
 	uint8_t line;
 	stack_id stack;
@@ -48,12 +58,30 @@ struct balance_row {
 	uint64_t bytes;
 };
 
+// What an allocator keeps free, by where it lies.
+enum balance_free {
+	BALANCE_FREE_TOP,    // behind the last block of the main heap
+	BALANCE_FREE_TOPS,   // behind the last blocks of other arenas' heaps
+	BALANCE_FREE_MAIN,   // between blocks of the main heap
+	BALANCE_FREE_ARENAS, // between blocks of other arenas
+	BALANCE_FREE_OTHER,  // in other mappings
+	BALANCE_FREES,
+};
+
+// "top" …
+const char *balance_free_key(enum balance_free part);
+const char *balance_free_title(enum balance_free part);
+
 struct balance {
 	struct sight *sight;                 // borrowed
 	const struct trace_snapshot *header; // borrowed from the reader: the snapshot in short
 	uint64_t lines[BALANCE_LINES];       // bytes
 	int64_t difference;                  // smaps less pages
 	uint64_t smaps_bytes;                // the sum that the lines and the difference make
+	uint64_t frees[BALANCE_FREES];       // what line BALANCE_FREE is made of
+	struct plateau plateau;              // whose blocks they are; bytes 0: the snapshot's own
+	uint64_t purged, purges;             // bytes given back by advice (madvise); calls
+	uint64_t pss_bytes, swap_bytes;      // by smaps: its share of it; swapped out
 	uint64_t untouched;                  // bytes of live blocks that are not resident
 	uint64_t blocks;                     // live ones
 	bool glibc;                          // places are glibc's

@@ -42,11 +42,20 @@ void balance_write_json(const struct balance *balance, struct sink *sink, uint64
 	json_kv_string(&json, "reason", snapshot->reason < 5 ? reasons[snapshot->reason] : "");
 	json_kv_u64(&json, "events_between", snapshot->ended - snapshot->began);
 	json_kv_u64(&json, "smaps_bytes", balance->smaps_bytes);
+	json_kv_u64(&json, "pss_bytes", balance->pss_bytes);
+	json_kv_u64(&json, "swap_bytes", balance->swap_bytes);
 	json_kv_u64(&json, "statm_bytes", snapshot->rss_bytes);
 	json_kv_u64(&json, "vmhwm_bytes", snapshot->rss_bytes_max);
 	json_key(&json, "difference");
 	json_i64(&json, balance->difference);
 	json_kv_string(&json, "allocator", balance->glibc ? "glibc" : "other");
+	json_key(&json, "blocks_at_ns");
+	json_u64(&json, balance->plateau.bytes ? balance->plateau.edge.time_ns : snapshot->time_ns);
+	json_key(&json, "free_parts");
+	json_object_begin(&json);
+	for (int part = 0; part < BALANCE_FREES; part++)
+		json_kv_u64(&json, balance_free_key((enum balance_free)part), balance->frees[part]);
+	json_object_end(&json);
 	json_key(&json, "lines");
 	json_array_begin(&json);
 	for (uint8_t line = 0; line < BALANCE_LINES; line++) {
@@ -60,7 +69,13 @@ void balance_write_json(const struct balance *balance, struct sink *sink, uint64
 	json_key(&json, "untouched");
 	json_object_begin(&json);
 	json_kv_u64(&json, "bytes", balance->untouched);
-	write_rows(balance, &json, BALANCE_LINES, rows_max);
+	write_rows(balance, &json, BALANCE_UNTOUCHED, rows_max);
+	json_object_end(&json);
+	json_key(&json, "purges");
+	json_object_begin(&json);
+	json_kv_u64(&json, "count", balance->purges);
+	json_kv_u64(&json, "bytes", balance->purged);
+	write_rows(balance, &json, BALANCE_PURGED, rows_max);
 	json_object_end(&json);
 	json_object_end(&json);
 	sink_text(sink, "\n");

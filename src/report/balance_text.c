@@ -83,6 +83,52 @@ static const char *reason_of(const struct trace_snapshot *snapshot)
 	}
 }
 
+static void write_purges(const struct balance *balance, struct stack_text *stacks,
+			 uint64_t rows_max)
+{
+	char count[28];
+
+	if (!balance->purges)
+		return;
+	sink_text(stacks->paper->sink, "\n");
+	paper_text(stacks->paper, PAPER_BOLD, "GIVEN BACK BY ADVICE");
+	paper_format(stacks->paper, PAPER_DIM,
+		     "  until then, by %s calls of madvise; in no figure above\n",
+		     str_count(balance->purges, count));
+	write_figure(stacks->paper, "purged", balance->purged, balance->smaps_bytes);
+	write_rows(balance, stacks, BALANCE_PURGED, rows_max);
+}
+
+// What the allocator keeps free, told apart.
+static void write_frees(const struct balance *balance, struct paper *paper)
+{
+	char text[16];
+
+	for (int part = 0; part < BALANCE_FREES; part++) {
+		if (!balance->frees[part])
+			continue;
+		paper_field(paper, PAPER_PLAIN, str_bytes(balance->frees[part], text), 18, true);
+		paper_format(paper, PAPER_PLAIN, "%12s%s\n", "",
+			     balance_free_title((enum balance_free)part));
+	}
+}
+
+// Whose blocks they are, where they are not those of the snapshot itself.
+static void write_plateau(const struct balance *balance, struct paper *paper)
+{
+	const struct plateau *plateau = &balance->plateau;
+	uint64_t at_ns = balance->header->time_ns;
+	char then[16], now[16], before[24];
+
+	if (!plateau->bytes)
+		return;
+	str_duration(at_ns > plateau->edge.time_ns ? at_ns - plateau->edge.time_ns : 0, before);
+	paper_format(paper, PAPER_PLAIN,
+		     "  blocks as they were %s before, when %s were alive; at the snapshot %s "
+		     "were, and no memory\n  was given back in between\n",
+		     before, str_bytes(plateau->bytes, then), str_bytes(plateau->bytes_end, now));
+}
+
 // What the kernel itself says, in several places that are never quite of one mind.
 static void write_witnesses(const struct balance *balance, struct paper *paper)
 {
@@ -96,6 +142,11 @@ static void write_witnesses(const struct balance *balance, struct paper *paper)
 			     str_bytes(balance->difference < 0 ? (uint64_t)-balance->difference
 							       : (uint64_t)balance->difference,
 				       bytes));
+	paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "its share of it (PSS)",
+		     str_bytes(balance->pss_bytes, bytes));
+	if (balance->swap_bytes)
+		paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "swapped out, besides",
+			     str_bytes(balance->swap_bytes, bytes));
 	paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "statm at that moment",
 		     str_bytes(snapshot->rss_bytes, bytes));
 	paper_format(paper, PAPER_PLAIN, "  %-30s%11s", "the highest until then (VmHWM)",
@@ -129,11 +180,14 @@ void balance_write_text(const struct balance *balance, struct paper *paper, uint
 	sight_write_headline(balance->sight, paper, balance->header->process);
 	paper_format(paper, PAPER_BOLD, "RESIDENT MEMORY");
 	paper_format(paper, PAPER_DIM, "  a snapshot taken %s\n", reason_of(balance->header));
+	write_plateau(balance, paper);
 	for (uint8_t line = 0; line < BALANCE_LINES; line++) {
 		if (!balance->lines[line] && line != BALANCE_UNEXPLAINED)
 			continue;
 		write_figure(paper, balance_title((enum balance_line)line), balance->lines[line],
 			     balance->smaps_bytes);
+		if (line == BALANCE_FREE)
+			write_frees(balance, paper);
 		write_rows(balance, &stacks, line, rows_max);
 	}
 	sink_text(paper->sink, "\n");
@@ -142,8 +196,13 @@ void balance_write_text(const struct balance *balance, struct paper *paper, uint
 	paper_format(paper, PAPER_DIM, "  of %s live blocks; in no figure above\n",
 		     str_count(balance->blocks, count));
 	write_figure(paper, "not resident", balance->untouched, balance->smaps_bytes);
-	write_rows(balance, &stacks, BALANCE_LINES, rows_max);
+	write_rows(balance, &stacks, BALANCE_UNTOUCHED, rows_max);
+	write_purges(balance, &stacks, rows_max);
 	sink_text(paper->sink, "\n");
+	if (balance->lines[BALANCE_FREE] && balance->glibc)
+		paper_paragraph(paper, PAPER_DIM, "free",
+				"which of the gaps between blocks are in bins and which in a "
+				"thread's cache, addresses do not tell");
 	if (!balance->glibc)
 		paper_paragraph(paper, PAPER_DIM, "rounding",
 				"blocks lie closer together than glibc puts them, so the allocator "

@@ -268,7 +268,7 @@ static void choose_rows(struct diff *diff, struct comparing *comparing,
 		    magnitude(bytes_of(row, order)) >= options->bytes_min)
 			comparing->rows[kept++] = *row;
 	}
-	qsort_r(comparing->rows, kept, sizeof *comparing->rows, compare_rows, &order);
+	mem_sort(comparing->rows, kept, sizeof *comparing->rows, compare_rows, &order);
 	diff->rows = comparing->rows;
 	diff->rows_total = kept;
 	diff->rows_count = options->rows_max && options->rows_max < kept ? (size_t)options->rows_max

@@ -1,22 +1,22 @@
 #include "report/frame_filter.h"
 
+#include "base/expression.h"
 #include "base/mem.h"
 
-#include <regex.h>
 #include <string.h>
 
 // What a frame or a stack matches: a bit for each enum frame_filter_kind.
 enum { KNOWN = 1 << 7 };
 
-struct expression {
-	regex_t regex;
+struct wanted {
+	struct expression *expression;
 	enum frame_filter_kind kind;
 };
 
 struct frame_filter {
 	const struct reader *reader;
 	struct names *names;
-	struct expression *expressions;
+	struct wanted *wanted;
 	size_t count, capacity;
 	uint8_t kinds;   // of the expressions, as bits
 	uint8_t *frames; // what each frame matches, once KNOWN
@@ -39,8 +39,8 @@ void frame_filter_free(struct frame_filter *filter)
 	if (!filter)
 		return;
 	for (size_t i = 0; i < filter->count; i++)
-		regfree(&filter->expressions[i].regex);
-	mem_free(filter->expressions);
+		expression_free(filter->wanted[i].expression);
+	mem_free(filter->wanted);
 	mem_free(filter->frames);
 	mem_free(filter->stacks);
 	mem_free(filter);
@@ -49,19 +49,16 @@ void frame_filter_free(struct frame_filter *filter)
 bool frame_filter_add(struct frame_filter *filter, const char *expression,
 		      enum frame_filter_kind kind, struct err *err)
 {
-	struct expression *added;
+	struct wanted *added;
 	char why[128];
-	int number;
 
-	filter->expressions = mem_grow(filter->expressions, &filter->capacity, filter->count + 1,
-				       sizeof *filter->expressions);
-	added = &filter->expressions[filter->count];
-	number = regcomp(&added->regex, expression, REG_EXTENDED | REG_NOSUB);
-	if (number != 0) {
-		regerror(number, &added->regex, why, sizeof why);
+	filter->wanted = mem_grow(filter->wanted, &filter->capacity, filter->count + 1,
+				  sizeof *filter->wanted);
+	added = &filter->wanted[filter->count];
+	added->expression = expression_new(expression, why, sizeof why);
+	if (!added->expression)
 		return err_set(err, ERR_USAGE, "'%s' is not a regular expression: %s", expression,
 			       why);
-	}
 	added->kind = kind;
 	filter->kinds |= (uint8_t)(1u << kind);
 	filter->count++;
@@ -79,12 +76,11 @@ static uint8_t *extend(uint8_t *known, size_t *known_count, size_t count)
 	return known;
 }
 
-static bool matches(const struct expression *expression, const struct symbol *symbol)
+static bool matches(const struct wanted *wanted, const struct symbol *symbol)
 {
-	const char *text = expression->kind == FRAME_FILTER_MODULE ? symbol->module
-								   : symbol->function;
+	const char *text = wanted->kind == FRAME_FILTER_MODULE ? symbol->module : symbol->function;
 
-	return text && regexec(&expression->regex, text, 0, NULL, 0) == 0;
+	return text && expression_matches(wanted->expression, text);
 }
 
 static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
@@ -98,8 +94,8 @@ static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
 	symbols = names_find(filter->names, frame, &count);
 	for (size_t i = 0; i < count; i++)
 		for (size_t e = 0; e < filter->count; e++)
-			if (matches(&filter->expressions[e], &symbols[i]))
-				matched |= (uint8_t)(1u << filter->expressions[e].kind);
+			if (matches(&filter->wanted[e], &symbols[i]))
+				matched |= (uint8_t)(1u << filter->wanted[e].kind);
 	filter->frames = extend(filter->frames, &filter->frames_count, frame + (size_t)1);
 	filter->frames[frame] = matched;
 	return matched;

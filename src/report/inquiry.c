@@ -102,22 +102,20 @@ static bool understand(struct inquiry *inquiry, struct err *err)
 
 bool inquiry_open(struct inquiry *inquiry, const struct inquiry_options *options, struct err *err)
 {
-	struct err damage = { 0 };
+	struct opened *opened = options->opened ? options->opened : &inquiry->own;
 	bool ok;
 
-	*inquiry = (struct inquiry){ .reader = reader_open(options->path, err) };
-	if (!inquiry->reader)
+	*inquiry = (struct inquiry){ 0 };
+	if (!options->opened && !opened_open(opened, options->path, &options->symbols, err))
 		return false;
-	reader_scan(inquiry->reader, &damage);
-	inquiry->symbols = symbols_new(inquiry->reader, &options->symbols);
-	inquiry->names = names_new(inquiry->reader, inquiry->symbols);
+	inquiry->reader = opened->reader;
+	inquiry->symbols = opened->symbols;
+	inquiry->names = opened->names;
 	ok = selection_init(&inquiry->selection, options->words, inquiry->reader, inquiry->names,
 			    err) &&
-	     understand(inquiry, err);
-	if (ok)
-		inquiry->window =
-			window_open(options->path, inquiry->reader, &options->window, err);
-	if (!ok || !inquiry->window || !find_window(inquiry, err)) {
+	     understand(inquiry, err) && opened_index(opened, &options->window, err);
+	inquiry->window = opened->window;
+	if (!ok || !find_window(inquiry, err)) {
 		inquiry_close(inquiry);
 		return false;
 	}
@@ -127,11 +125,8 @@ bool inquiry_open(struct inquiry *inquiry, const struct inquiry_options *options
 
 void inquiry_close(struct inquiry *inquiry)
 {
-	window_close(inquiry->window);
 	selection_fini(&inquiry->selection);
-	names_free(inquiry->names);
-	symbols_free(inquiry->symbols);
-	reader_close(inquiry->reader);
+	opened_close(&inquiry->own);
 	for (size_t i = 0; i < inquiry->warnings_count; i++)
 		mem_free(inquiry->warnings[i]);
 	mem_free(inquiry->warnings);

@@ -12,15 +12,14 @@
 #define REPORT_INQUIRY_H
 
 #include "base/map.h"
-#include "engine/window.h"
 #include "engine/window_series.h"
-#include "report/names.h"
+#include "report/opened.h"
 #include "report/selection.h"
-#include "symbols/symbols.h"
 
 struct inquiry_options {
 	const char *path;                    // of the trace
 	const struct selection_words *words; // borrowed until inquiry_close
+	struct opened *opened;               // borrowed; NULL: `path` is opened, as said below
 	struct symbols_options symbols;
 	struct window_options window;
 };
@@ -31,6 +30,7 @@ struct inquiry_place {
 };
 
 struct inquiry {
+	struct opened own; // private: unless it was opened already
 	struct reader *reader;
 	struct symbols *symbols;
 	struct names *names;

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "report/wrappers.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 // What was found for a frame. For names from the symbols only the pointer is kept.
@@ -170,6 +171,36 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 	       wrappers_match_root(names->lines[result.count - 1 - result.roots].symbol->function))
 		result.roots++;
 	return result;
+}
+
+const struct symbol *names_face(struct names *names, stack_id stack, bool innermost)
+{
+	struct names_stack lines = names_stack(names, stack);
+
+	return lines.count == 0 ? NULL : lines.lines[innermost ? 0 : lines.user].symbol;
+}
+
+void names_add_function(struct names *names, stack_id stack, bool innermost, struct str *text)
+{
+	const struct symbol *symbol = names_face(names, stack, innermost);
+
+	if (!symbol)
+		str_add(text, "(no stack)");
+	else if (symbol->function)
+		str_add(text, symbol->function);
+	else
+		str_format(text, "%s%s0x%" PRIx64, names_file(symbol->module),
+			   *symbol->module ? "+" : "", symbol->offset);
+}
+
+void names_add_module(struct names *names, stack_id stack, bool innermost, struct str *text)
+{
+	const struct symbol *symbol = names_face(names, stack, innermost);
+
+	if (!symbol)
+		str_add(text, "(no stack)");
+	else
+		str_add(text, *symbol->module ? symbol->module : "(no file)");
 }
 
 const char *names_file(const char *path)

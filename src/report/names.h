@@ -6,6 +6,7 @@
 #ifndef REPORT_NAMES_H
 #define REPORT_NAMES_H
 
+#include "base/str.h"
 #include "symbols/symbols.h"
 
 struct names;
@@ -33,6 +34,15 @@ struct names_stack {
 
 // Whole, always. `lines` stays valid until the next call.
 struct names_stack names_stack(struct names *names, stack_id stack);
+
+// What stands for a stack in tables: its first function that is no wrapper (`innermost`: its very
+// first). NULL: it has none.
+const struct symbol *names_face(struct names *names, stack_id stack, bool innermost);
+
+// What that is called, and the path of its file: "work", "libfoo.so+0x12", "(no stack)";
+// "/usr/lib/libfoo.so", "(no file)", "(no stack)". Append.
+void names_add_function(struct names *names, stack_id stack, bool innermost, struct str *text);
+void names_add_module(struct names *names, stack_id stack, bool innermost, struct str *text);
 
 // The last part of a path: "/usr/lib/libfoo.so.1" -> "libfoo.so.1". Borrowed from `path`.
 const char *names_file(const char *path);

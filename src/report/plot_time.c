@@ -158,7 +158,8 @@ bool plot_time_flow(struct chart *chart, struct inquiry *inquiry,
 
 // Resident memory of all processes together, as the samples come.
 struct residence {
-	uint64_t *bytes; // by process
+	enum trace_note_kind kind; // of the samples
+	uint64_t *bytes;           // by process
 	size_t capacity;
 	uint64_t total;
 	size_t samples;
@@ -179,18 +180,19 @@ static void residence_set(struct residence *residence, process_id process, uint6
 static bool residence_note(struct residence *residence, const struct inquiry *inquiry,
 			   const struct trace_note *note)
 {
-	if ((note->kind != TRACE_NOTE_RSS && note->kind != TRACE_NOTE_PROCESS_END) ||
+	if ((note->kind != residence->kind && note->kind != TRACE_NOTE_PROCESS_END) ||
 	    note->process >= reader_processes_count(inquiry->reader) ||
 	    !query_has_process(&inquiry->selection.query, note->process))
 		return false;
-	residence->samples += note->kind == TRACE_NOTE_RSS;
-	residence_set(residence, note->process, note->kind == TRACE_NOTE_RSS ? note->value : 0);
+	residence->samples += note->kind == residence->kind;
+	residence_set(residence, note->process, note->kind == residence->kind ? note->value : 0);
 	return true;
 }
 
-static void add_resident(struct chart *chart, struct inquiry *inquiry, struct residence *residence)
+static void add_resident(struct chart *chart, struct inquiry *inquiry, struct residence *residence,
+			 const char *name)
 {
-	struct chart_curve *curve = chart_add_curve(chart, "resident");
+	struct chart_curve *curve = chart_add_curve(chart, name);
 	struct trace_event event;
 	struct trace_note note;
 	enum reader_item item;
@@ -218,15 +220,41 @@ static void add_resident(struct chart *chart, struct inquiry *inquiry, struct re
 	chart_add_point(curve, (double)inquiry->to_ns, (double)residence->total);
 }
 
+// Whether any of the selected processes has samples of that kind.
+static bool has_samples(const struct inquiry *inquiry, uint8_t kind)
+{
+	for (process_id id = 0; id < reader_processes_count(inquiry->reader); id++) {
+		const struct trace_process *process = reader_process(inquiry->reader, id);
+
+		if (query_has_process(&inquiry->selection.query, id) &&
+		    (kind == TRACE_NOTE_PSS ? process->pss_max_bytes : process->swap_max_bytes))
+			return true;
+	}
+	return false;
+}
+
 bool plot_time_rss(struct chart *chart, struct inquiry *inquiry, const struct plot_options *options,
 		   struct err *err)
 {
-	struct residence residence = { 0 };
+	static const struct {
+		const char *name;
+		uint8_t kind;
+	} more[] = { { "its share (PSS)", TRACE_NOTE_PSS }, { "swapped out", TRACE_NOTE_SWAP } };
+	struct residence residence = { .kind = TRACE_NOTE_RSS };
+	uint64_t samples;
 
 	chart->y = (struct chart_axis){ .label = "memory", .unit = CHART_BYTES };
-	add_resident(chart, inquiry, &residence);
+	add_resident(chart, inquiry, &residence, "resident");
 	mem_free(residence.bytes);
-	if (residence.samples == 0)
+	samples = residence.samples;
+	for (size_t i = 0; i < sizeof more / sizeof *more && samples > 0; i++) {
+		if (!has_samples(inquiry, more[i].kind))
+			continue;
+		residence = (struct residence){ .kind = more[i].kind };
+		add_resident(chart, inquiry, &residence, more[i].name);
+		mem_free(residence.bytes);
+	}
+	if (samples == 0)
 		return err_set(err, ERR_USAGE, "the trace has no samples of resident memory%s",
 			       query_narrows(&inquiry->selection.query) ? " of these processes"
 									: "");

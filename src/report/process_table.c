@@ -84,7 +84,7 @@ static bool *choose_processes(const struct report *report)
 
 	for (process_id id = 0; id < count; id++)
 		order[id] = id;
-	qsort_r(order, count, sizeof *order, by_bytes, report->heap);
+	mem_sort(order, count, sizeof *order, by_bytes, report->heap);
 	for (uint32_t i = 0; i < count && (all || i < PROCESSES_MAX); i++) {
 		process_id id = order[i];
 

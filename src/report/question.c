@@ -125,7 +125,7 @@ static bool check_lifetime(const struct query *query, struct err *err)
 	       err_set(err, ERR_USAGE, "a lifetime of 0 ns alone cannot be asked for");
 }
 
-static bool open_window(struct question *question, const char *path, struct err *err)
+static bool open_window(struct question *question, struct opened *opened, struct err *err)
 {
 	const struct question_options *options = question->options;
 	const struct window_options window_options = {
@@ -137,23 +137,27 @@ static bool open_window(struct question *question, const char *path, struct err 
 		.context = options->context,
 	};
 
-	question->window = window_open(path, question->reader, &window_options, err);
-	return question->window != NULL;
+	if (!opened_index(opened, &window_options, err))
+		return false;
+	question->window = opened->window;
+	return true;
 }
 
 bool question_open(struct question *question, const char *path,
 		   const struct question_options *options, struct err *err)
 {
+	struct opened *opened = options->opened ? options->opened : &question->own;
+
 	*question = (struct question){ .options = options };
-	question->reader = reader_open(path, err);
-	if (!question->reader)
+	if (!options->opened && !opened_open(opened, path, &options->symbols, err))
 		return false;
-	reader_scan(question->reader, err);
-	question->symbols = symbols_new(question->reader, &options->symbols);
-	question->names = names_new(question->reader, question->symbols);
+	question->reader = opened->reader;
+	question->symbols = opened->symbols;
+	question->names = opened->names;
 	if (!selection_init(&question->selection, options->words, question->reader, question->names,
 			    err) ||
-	    !check_lifetime(&question->selection.query, err) || !open_window(question, path, err)) {
+	    !check_lifetime(&question->selection.query, err) ||
+	    !open_window(question, opened, err)) {
 		question_close(question);
 		return false;
 	}
@@ -170,11 +174,8 @@ bool question_open(struct question *question, const char *path,
 
 void question_close(struct question *question)
 {
-	window_close(question->window);
 	selection_fini(&question->selection);
-	names_free(question->names);
-	symbols_free(question->symbols);
-	reader_close(question->reader);
+	opened_close(&question->own);
 	for (size_t i = 0; i < question->warnings_count; i++)
 		mem_free(question->warnings[i]);
 	mem_free(question->warnings);
@@ -208,6 +209,14 @@ bool question_selects(const struct question *question, const struct window_cell 
 		(cell->layer == WINDOW_HEAP && query_has_heap(query, cell->heap))) &&
 	       query_has_size(query, cell->size) &&
 	       (!query->stack || query->stack(query->context, cell->stack));
+}
+
+bool question_check_layers(const struct question *question, bool by_layer, struct err *err)
+{
+	if (question->layers != (WINDOW_HEAP | WINDOW_VM) || by_layer)
+		return true;
+	return err_set(err, ERR_USAGE,
+		       "the layers heap and vm never add up: add layer to --by, or name one");
 }
 
 // "14.200 s", "mark:load (3.1 s)", "the beginning".

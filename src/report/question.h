@@ -11,16 +11,17 @@
 #ifndef REPORT_QUESTION_H
 #define REPORT_QUESTION_H
 
-#include "engine/window.h"
+#include "report/opened.h"
 #include "report/selection.h"
 
 struct question_options {
 	const struct selection_words *words; // borrowed until question_close
-	struct symbols_options symbols;
-	uint64_t memory_bytes; // for the engine; 0: its default
-	unsigned layers_all;   // what no --layer means; 0: the heap
-	bool exit_frees;       // the end of a process ends its blocks
-	bool plain;            // no index (engine/window.h)
+	struct opened *opened;               // borrowed; NULL: `path` is opened
+	struct symbols_options symbols;      // these four unless `opened`
+	uint64_t memory_bytes;               // for the engine; 0: its default
+	unsigned layers_all;                 // what no --layer means; 0: the heap
+	bool exit_frees;                     // the end of a process ends its blocks
+	bool plain;                          // no index (engine/window.h)
 	enum progress_mode progress;
 	bool (*stop)(void *context); // the engine's, and its context
 	void (*say)(void *context, const char *text);
@@ -29,6 +30,7 @@ struct question_options {
 
 struct question {
 	const struct question_options *options; // borrowed
+	struct opened own;                      // private: unless it was opened already
 	struct reader *reader;
 	struct symbols *symbols;
 	struct names *names;
@@ -56,6 +58,9 @@ bool question_selects(const struct question *question, const struct window_cell 
 // Another line of warning, as printf would write it. What is said already is not said again.
 void question_warn(struct question *question, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+// ERR_USAGE: both layers are asked about, and nothing tells them apart (`by_layer`: a key does).
+bool question_check_layers(const struct question *question, bool by_layer, struct err *err);
 
 // "14.2 s to mark:load#2 (21.1 s)": the window as it was asked for. Owned by the caller.
 char *question_describe(const struct question *question);

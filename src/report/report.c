@@ -20,12 +20,15 @@ static void warn(struct report *report, struct str *text)
 	report->warnings[report->warnings_count++] = str_take(text);
 }
 
+// Of the filters those of processes count here.
 static void take_vm(void *context, const struct trace_event *event)
 {
 	struct report *report = context;
+	const struct trace_thread *thread = reader_thread(report->reader, event->thread);
 
 	space_learn(report->space, report->reader);
-	space_add_event(report->space, event);
+	if (thread && query_has_process(&report->selection.query, thread->process))
+		space_add_event(report->space, event);
 }
 
 // What the recording wanted its user to know.
@@ -40,6 +43,7 @@ static void keep_note(void *context, const struct trace_note *note)
 	space_learn(report->space, report->reader);
 	space_add_note(report->space, note);
 	if ((note->kind == TRACE_NOTE_RSS || note->kind == TRACE_NOTE_RSS_MAX) &&
+	    query_has_process(&report->selection.query, note->process) &&
 	    note->value > report->rss_peak_bytes)
 		report->rss_peak_bytes = note->value;
 	if (report->warnings_count >= MESSAGES_MAX)
@@ -200,6 +204,19 @@ void report_free(struct report *report)
 	mem_free(report);
 }
 
+// Signals have the numbers of Linux, wherever the trace is read.
+static const char *signal_name(uint32_t number)
+{
+	static const char *const names[] = {
+		NULL,     "HUP",  "INT",    "QUIT", "ILL",   "TRAP", "ABRT", "BUS",
+		"FPE",    "KILL", "USR1",   "SEGV", "USR2",  "PIPE", "ALRM", "TERM",
+		"STKFLT", "CHLD", "CONT",   "STOP", "TSTP",  "TTIN", "TTOU", "URG",
+		"XCPU",   "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR",  "SYS",
+	};
+
+	return number < sizeof names / sizeof *names ? names[number] : NULL;
+}
+
 const char *report_exit(const struct trace_process *process, char out[static 32])
 {
 	const char *name;
@@ -209,7 +226,7 @@ const char *report_exit(const struct trace_process *process, char out[static 32]
 		snprintf(out, 32, "exit %" PRIu32, process->exit_value);
 		break;
 	case TRACE_EXIT_SIGNAL:
-		name = process->exit_value < 128 ? sigabbrev_np((int)process->exit_value) : NULL;
+		name = signal_name(process->exit_value);
 		if (name)
 			snprintf(out, 32, "signal SIG%s", name);
 		else

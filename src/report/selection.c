@@ -2,6 +2,16 @@
 
 #include "base/mem.h"
 
+const char *const selection_names[SELECTION_KINDS] = {
+	[SELECTION_PROCESS] = "process", [SELECTION_THREAD] = "thread",
+	[SELECTION_LAYER] = "layer",     [SELECTION_HEAP] = "heap",
+	[SELECTION_SIZE] = "size",       [SELECTION_LIFETIME] = "lifetime",
+	[SELECTION_IMPACT] = "impact",   [SELECTION_MODULE] = "module",
+	[SELECTION_FRAME] = "frame",     [SELECTION_NOT_FRAME] = "not-frame",
+	[SELECTION_ROW] = "row",         [SELECTION_FROM] = "from",
+	[SELECTION_TO] = "to",
+};
+
 void selection_words_add(struct selection_words *words, enum selection_kind kind, const char *word)
 {
 	struct selection_list *list = &words->lists[kind];
@@ -15,6 +25,24 @@ void selection_words_fini(struct selection_words *words)
 	for (int i = 0; i < SELECTION_KINDS; i++)
 		mem_free(words->lists[i].words);
 	*words = (struct selection_words){ 0 };
+}
+
+void selection_words_with_window(struct selection_words *words, const struct selection_words *from,
+				 const char *window_from, const char *window_to)
+{
+	const char *const own[SELECTION_KINDS] = {
+		[SELECTION_FROM] = window_from,
+		[SELECTION_TO] = window_to,
+	};
+
+	for (int kind = 0; kind < SELECTION_KINDS; kind++) {
+		const struct selection_list *list = &from->lists[kind];
+
+		for (size_t i = 0; !own[kind] && i < list->count; i++)
+			selection_words_add(words, (enum selection_kind)kind, list->words[i]);
+		if (own[kind])
+			selection_words_add(words, (enum selection_kind)kind, own[kind]);
+	}
 }
 
 const char *selection_words_get(const struct selection_words *words, enum selection_kind kind)
@@ -48,6 +76,21 @@ static const struct taker takers[SELECTION_KINDS] = {
 	[SELECTION_NOT_FRAME] = { .frames = true, .kind = FRAME_FILTER_UNWANTED },
 };
 
+// Rows come after the frames in the list of kinds.
+static bool take_row(struct selection *selection, const char *word, struct err *err)
+{
+	if (!selection->reader)
+		return row_filter_check(word, err);
+	if (!selection->rows) {
+		selection->rows = row_filter_new(selection->reader, selection->names);
+		if (selection->query.stack)
+			row_filter_and(selection->rows, selection->filter);
+	}
+	selection->query.stack = row_filter_passes;
+	selection->query.context = selection->rows;
+	return row_filter_add(selection->rows, word, err);
+}
+
 static bool take_word(struct selection *selection, enum selection_kind kind, const char *word,
 		      struct err *err)
 {
@@ -60,6 +103,8 @@ static bool take_word(struct selection *selection, enum selection_kind kind, con
 		selection->query.context = selection->filter;
 		return frame_filter_add(selection->filter, word, taker->kind, err);
 	}
+	if (kind == SELECTION_ROW)
+		return take_row(selection, word, err);
 	if (taker->ids && selection->reader)
 		return taker->ids(&selection->query, selection->reader, word, err);
 	if (kind == SELECTION_FROM || kind == SELECTION_TO)
@@ -85,6 +130,7 @@ bool selection_init(struct selection *selection, const struct selection_words *w
 		.filter = frame_filter_new(reader, names),
 		.words = words,
 		.reader = reader,
+		.names = names,
 	};
 	for (int kind = 0; kind < SELECTION_KINDS; kind++) {
 		const struct selection_list *list = &words->lists[kind];
@@ -103,6 +149,7 @@ void selection_fini(struct selection *selection)
 {
 	query_fini(&selection->query);
 	frame_filter_free(selection->filter);
+	row_filter_free(selection->rows);
 	picks_free(selection->picks);
 	*selection = (struct selection){ 0 };
 }

@@ -8,7 +8,8 @@
 //     selection_fini
 //
 // What the words mean is in engine/query.h (process, thread, layer, sizes, lifetimes, impact),
-// report/frame_filter.h (frame, not-frame, module) and engine/moment.h (from, to).
+// report/frame_filter.h (frame, not-frame, module), report/row_filter.h (row) and engine/moment.h
+// (from, to).
 //
 // A command that is about a window asks selection_window and does the rest itself. One that is
 // about the whole trace calls selection_read: there --from and --to select the allocations made in
@@ -19,7 +20,7 @@
 #include "engine/moment.h"
 #include "engine/picks.h"
 #include "engine/query.h"
-#include "report/frame_filter.h"
+#include "report/row_filter.h"
 
 enum selection_kind {
 	SELECTION_PROCESS,
@@ -32,10 +33,14 @@ enum selection_kind {
 	SELECTION_MODULE,
 	SELECTION_FRAME,
 	SELECTION_NOT_FRAME,
+	SELECTION_ROW,
 	SELECTION_FROM, // the last one given counts
 	SELECTION_TO,
 	SELECTION_KINDS,
 };
+
+// What each is called: "process" …, as in --process.
+extern const char *const selection_names[SELECTION_KINDS];
 
 // Words as they were given. `= { 0 }` is none.
 struct selection_words {
@@ -49,6 +54,11 @@ struct selection_words {
 void selection_words_add(struct selection_words *words, enum selection_kind kind, const char *word);
 void selection_words_fini(struct selection_words *words);
 
+// Words of their own for a second window: those of `from`, but --from and --to where these are not
+// NULL. Borrows what `from` borrows.
+void selection_words_with_window(struct selection_words *words, const struct selection_words *from,
+				 const char *window_from, const char *window_to);
+
 // The last word of a kind; NULL: none.
 const char *selection_words_get(const struct selection_words *words, enum selection_kind kind);
 
@@ -58,6 +68,8 @@ bool selection_words_check(const struct selection_words *words, struct err *err)
 struct selection {
 	struct query query;
 	struct frame_filter *filter;
+	struct row_filter *rows;             // NULL: none were asked for
+	struct names *names;                 // borrowed
 	const struct selection_words *words; // borrowed
 	struct reader *reader;               // borrowed
 	struct moment_edge window[2];        // after selection_window or selection_read

@@ -28,31 +28,69 @@ void sight_warn(struct sight *sight, const char *format, ...)
 	sight->warnings[sight->warnings_count++] = str_take(&text);
 }
 
+// A moment_peak: when the selected processes had most memory committed.
+static bool peak_of_mappings(void *context, struct moment_edge *edge, struct err *err)
+{
+	struct sight *sight = context;
+	struct space *space = space_new(NULL);
+	const struct space_totals *totals = space_all(space);
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	bool found;
+
+	reader_rewind(sight->reader);
+	while ((item = reader_next(sight->reader, &event, &note)) != READER_END) {
+		const struct trace_thread *thread;
+
+		if (item == READER_EVENT && !trace_kind_is_vm(event.kind))
+			continue;
+		space_learn(space, sight->reader);
+		thread = item == READER_EVENT ? reader_thread(sight->reader, event.thread) : NULL;
+		if (item == READER_NOTE)
+			space_add_note(space, &note);
+		else if (thread && query_has_process(&sight->selection.query, thread->process))
+			space_add_event(space, &event);
+	}
+	reader_rewind(sight->reader);
+	*edge = (struct moment_edge){
+		.time_ns = totals->committed_peak_ns,
+		.number = totals->committed_peak_number + 1,
+		.exact = true,
+	};
+	found = totals->committed_peak_bytes > 0;
+	space_free(space);
+	return found ||
+	       err_set(err, ERR_USAGE, "nothing is mapped in these processes: there is no peak");
+}
+
 static bool prepare(struct sight *sight, struct err *err)
 {
 	const struct sight_options *options = &sight->options;
-	struct err damage = { 0 };
 
-	sight->symbols = symbols_new(sight->reader, &options->symbols);
-	sight->names = names_new(sight->reader, sight->symbols);
-	// A damaged tail is told once the events have been read.
-	reader_scan(sight->reader, &damage);
 	if (!selection_init(&sight->selection, options->words, sight->reader, sight->names, err))
 		return false;
 	if (!selection_read(&sight->selection, options->progress, err))
 		return false;
 	sight->at_exit = is_exit(options->at);
 	return sight->at_exit ||
-	       moment_find(options->at, sight->reader, NULL, NULL, &sight->edge, err) ||
+	       moment_find(options->at, sight->reader,
+			   options->of_mappings ? peak_of_mappings : NULL, sight, &sight->edge,
+			   err) ||
 	       err_wrap(err, "--at");
 }
 
 bool sight_open(struct sight *sight, const struct sight_options *options, struct err *err)
 {
+	struct opened *opened = options->opened ? options->opened : &sight->own;
+
 	*sight = (struct sight){ .options = *options };
-	sight->reader = reader_open(options->path, err);
-	if (!sight->reader)
+	// A damaged tail is told once the events have been read.
+	if (!options->opened && !opened_open(opened, options->path, &options->symbols, err))
 		return false;
+	sight->reader = opened->reader;
+	sight->symbols = opened->symbols;
+	sight->names = opened->names;
 	if (prepare(sight, err))
 		return true;
 	sight_close(sight);
@@ -67,9 +105,7 @@ void sight_close(struct sight *sight)
 	present_free(sight->present);
 	if (sight->selection.reader)
 		selection_fini(&sight->selection);
-	names_free(sight->names);
-	symbols_free(sight->symbols);
-	reader_close(sight->reader);
+	opened_close(&sight->own);
 	*sight = (struct sight){ 0 };
 }
 

@@ -15,20 +15,22 @@
 
 #include "base/json.h"
 #include "engine/present.h"
-#include "report/names.h"
+#include "report/opened.h"
 #include "report/paper.h"
 #include "report/selection.h"
-#include "symbols/symbols.h"
 
 struct sight_options {
 	const char *path;                    // of the trace
 	const struct selection_words *words; // borrowed until sight_close
 	const char *at;                      // the moment; NULL: "exit"
+	struct opened *opened;               // borrowed; NULL: `path` is opened
+	bool of_mappings;                    // "peak" is that of committed memory, not of the heap
 	struct symbols_options symbols;
 	enum progress_mode progress;
 };
 
 struct sight {
+	struct opened own; // private: unless it was opened already
 	struct reader *reader;
 	struct symbols *symbols;
 	struct names *names;

@@ -183,7 +183,7 @@ struct sites_list sites_list(const struct sites *sites, enum sites_question ques
 		if (amount->bytes >= bytes_min)
 			list.rows[all++] = &sites->rows[i];
 	}
-	qsort_r(list.rows, all, sizeof *list.rows, compare_rows, &question);
+	mem_sort(list.rows, all, sizeof *list.rows, compare_rows, &question);
 	list.count = rows_max && rows_max < all ? (size_t)rows_max : all;
 	list.rest_count -= list.count;
 	list.rest = list.total;

@@ -423,7 +423,8 @@ static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t row
 
 	if (rows_max && rows_max + CANDIDATES_MORE < count)
 		count = (size_t)rows_max + CANDIDATES_MORE;
-	qsort(survey->hills, survey->hills_count, sizeof *survey->hills, higher);
+	if (survey->hills_count > 1)
+		qsort(survey->hills, survey->hills_count, sizeof *survey->hills, higher);
 	rows = mem_alloc(count + 1, sizeof *rows);
 	for (size_t i = 0; i < count; i++)
 		rows[i].hill = survey->hills[i];

@@ -48,11 +48,13 @@ static uint32_t label_function(struct table *table, stack_id stack)
 
 static uint32_t label_module(struct table *table, stack_id stack)
 {
-	const struct symbol *symbol = table_face(table, stack);
+	struct str text = { 0 };
+	uint32_t label;
 
-	if (!symbol)
-		return labels_text(table->labels, "(no stack)");
-	return labels_text(table->labels, *symbol->module ? symbol->module : "(no file)");
+	names_add_module(table->question->names, stack, table->options->all_frames, &text);
+	label = labels_text(table->labels, str_get(&text));
+	str_fini(&text);
+	return label;
 }
 
 static uint32_t label_tag(struct table *table, stack_id stack)
@@ -637,8 +639,8 @@ static void sort_rows(struct table *table)
 		uint32_t *children = table->order + row->children;
 
 		if (row->children_count > 1)
-			qsort_r(children, row->children_count, sizeof *children, compare_rows,
-				table);
+			mem_sort(children, row->children_count, sizeof *children, compare_rows,
+				 table);
 		row->shown_count = 0;
 		// What is too small stays behind what is shown.
 		for (uint32_t c = 0; c < row->children_count; c++) {

@@ -141,7 +141,7 @@ static void write_key(struct json *json, const struct table *table, const struct
 static void write_keys(struct json *json, const struct table *table, const struct table_row *row)
 {
 	const struct table_row *path[KEYS_COUNT];
-	const struct table_row *process = NULL;
+	const struct table_row *process = NULL, *stack = NULL;
 	size_t depth = row->depth;
 
 	for (const struct table_row *at = row; at->depth > 0; at = &table->rows[at->parent])
@@ -152,10 +152,17 @@ static void write_keys(struct json *json, const struct table *table, const struc
 		write_key(json, table, path[i]);
 		if (table_key(table, path[i]) == KEYS_PROCESS)
 			process = path[i];
+		if (table_key(table, path[i]) == KEYS_STACK)
+			stack = path[i];
 	}
 	json_object_end(json);
 	if (process)
 		json_kv_u64(json, "process_id", process->value);
+	if (stack) {
+		json_kv_u64(json, "stack_id", table_stack(table, stack));
+		json_kv_u64(json, "user_frame",
+			    names_stack(table->question->names, table_stack(table, stack)).user);
+	}
 }
 
 struct rows {

@@ -32,24 +32,12 @@ stack_id table_stack(const struct table *table, const struct table_row *row)
 
 const struct symbol *table_face(const struct table *table, stack_id stack)
 {
-	struct names_stack lines = names_stack(table->question->names, stack);
-
-	if (lines.count == 0)
-		return NULL;
-	return lines.lines[table->options->all_frames ? 0 : lines.user].symbol;
+	return names_face(table->question->names, stack, table->options->all_frames);
 }
 
 void table_describe_function(const struct table *table, stack_id stack, struct str *text)
 {
-	const struct symbol *symbol = table_face(table, stack);
-
-	if (!symbol)
-		str_add(text, "(no stack)");
-	else if (symbol->function)
-		str_add(text, symbol->function);
-	else
-		str_format(text, "%s%s0x%" PRIx64, names_file(symbol->module),
-			   *symbol->module ? "+" : "", symbol->offset);
+	names_add_function(table->question->names, stack, table->options->all_frames, text);
 }
 
 static void describe_process(const struct table *table, uint64_t value, struct str *text)

@@ -201,10 +201,9 @@ static void make_prefix(const struct list *list, struct str *prefix)
 							  : process->ended_ns;
 	uint64_t ran_ns = end_ns - process->began_ns;
 	uint64_t wall_ns = reader_info(reader)->began_unix_ns + end_ns;
-	time_t seconds = (time_t)(wall_ns / NS_PER_S);
 	struct tm tm = { 0 };
 
-	gmtime_r(&seconds, &tm);
+	str_date(wall_ns / NS_PER_S, &tm);
 	str_format(prefix, "%04d%02d%02d%02d%02d%02d%03d %" PRIu32 " %" PRIu64 ".%02" PRIu64,
 		   tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
 		   (int)(wall_ns % NS_PER_S / NS_PER_MS), process->pid, ran_ns / NS_PER_S,

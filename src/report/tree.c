@@ -286,8 +286,8 @@ static void sort_nodes(struct tree *tree)
 		uint32_t *children = tree->order + node->children;
 
 		if (node->children_count > 1)
-			qsort_r(children, node->children_count, sizeof *children, compare_nodes,
-				tree);
+			mem_sort(children, node->children_count, sizeof *children, compare_nodes,
+				 tree);
 		node->shown_count = node->children_count;
 		if (rows_max == 0)
 			continue;
@@ -297,6 +297,71 @@ static void sort_nodes(struct tree *tree)
 		       share(tree, &tree->nodes[children[node->shown_count - 1]]) < tree->share_min)
 			node->shown_count--;
 	}
+}
+
+// ---- not too many ----
+
+static int largest_first(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left > right ? -1 : left < right;
+}
+
+// Leave only those children that are kept, which go first.
+static void keep_children(struct tree *tree, struct tree_node *node, const bool *kept)
+{
+	uint32_t *children = tree->order + node->children;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < node->shown_count; i++)
+		if (kept[children[i]])
+			children[count++] = children[i];
+	node->shown_count = count;
+	node->children_count = count;
+}
+
+void tree_limit(struct tree *tree, uint64_t nodes_max)
+{
+	size_t count = tree->nodes_count, ties = 0;
+	uint64_t *most, *sorted; // of the node and all below it
+	bool *kept;
+
+	if (count - 1 <= nodes_max)
+		return;
+	most = mem_alloc(count, sizeof *most);
+	sorted = mem_alloc(count, sizeof *sorted);
+	kept = mem_alloc(count, sizeof *kept);
+	// Children stand behind their parents.
+	for (size_t i = count; i-- > 0;) {
+		const struct tree_node *node = &tree->nodes[i];
+		uint64_t own = (uint64_t)weight(node, tree->table->options->sort);
+
+		most[i] = own > most[i] ? own : most[i];
+		if (i > 0 && most[i] > most[node->parent])
+			most[node->parent] = most[i];
+	}
+	for (size_t i = 1; i < count; i++)
+		sorted[i - 1] = most[i];
+	qsort(sorted, count - 1, sizeof *sorted, largest_first);
+	for (size_t i = 0; i < nodes_max; i++)
+		ties += sorted[i] == sorted[nodes_max];
+	kept[0] = true;
+	for (size_t i = 1; i < count; i++) {
+		kept[i] = most[i] > sorted[nodes_max];
+		if (most[i] != sorted[nodes_max] || ties == 0 || !kept[tree->nodes[i].parent])
+			continue;
+		kept[i] = true;
+		ties--;
+	}
+	tree->left_out = 0;
+	for (size_t i = 0; i < count; i++) {
+		tree->left_out += !kept[i];
+		keep_children(tree, &tree->nodes[i], kept);
+	}
+	mem_free(most);
+	mem_free(sorted);
+	mem_free(kept);
 }
 
 // ---- all of it ----

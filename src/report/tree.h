@@ -37,6 +37,7 @@ struct tree {
 	uint32_t *order;
 	uint32_t callers, callees; // of a butterfly: the node that is the function, in each tree
 	struct map children;       // private
+	uint64_t left_out;         // nodes, by tree_limit
 	double share_min;          // nodes of a smaller part of the total are not shown
 };
 
@@ -46,6 +47,10 @@ struct tree {
 struct tree *tree_new(struct question *question, const struct table_options *options,
 		      enum tree_kind kind, const char *function, struct err *err);
 void tree_free(struct tree *tree); // NULL is allowed
+
+// Show at most `nodes_max` nodes: those of the largest figures in the column that is sorted by,
+// each with all above it.
+void tree_limit(struct tree *tree, uint64_t nodes_max);
 
 static inline struct tree_node *tree_child(const struct tree *tree, const struct tree_node *node,
 					   uint32_t i)

@@ -121,6 +121,7 @@ static void write(struct tree *tree, struct sink *sink)
 	json_array_begin(&json);
 	number_all(&numbering);
 	json_array_end(&json);
+	json_kv_u64(&json, "nodes_left_out", tree->left_out);
 	json_key(&json, "total");
 	json_object_begin(&json);
 	write_figures(&json, &tree->nodes[0].row);

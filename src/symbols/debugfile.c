@@ -19,7 +19,7 @@ struct proof {
 
 // A search under way. The candidates' paths are put together in `path`.
 struct hunt {
-	const struct debugfile_search *search;
+	const struct search *search;
 	const char *module; // path of the module
 	struct proof proof;
 	bool want_debug; // a debug file; else the module's own file
@@ -202,7 +202,7 @@ static struct object *try_debuginfod(struct hunt *hunt)
 	return object;
 }
 
-struct object *debugfile_find_main(const struct debugfile_search *search, const char *path,
+struct object *debugfile_find_main(const struct search *search, const char *path,
 				   const uint8_t *build_id, size_t length)
 {
 	struct hunt hunt = {
@@ -221,7 +221,7 @@ struct object *debugfile_find_main(const struct debugfile_search *search, const 
 	return object;
 }
 
-struct object *debugfile_find(const struct debugfile_search *search, const char *path,
+struct object *debugfile_find(const struct search *search, const char *path,
 			      const struct object *object, const uint8_t *build_id, size_t length)
 {
 	struct hunt hunt = {
@@ -253,8 +253,7 @@ struct object *debugfile_find(const struct debugfile_search *search, const char 
 	return found;
 }
 
-struct object *debugfile_find_shared(const struct debugfile_search *search,
-				     const struct object *object)
+struct object *debugfile_find_shared(const struct search *search, const struct object *object)
 {
 	const char *name;
 	const void *build_id;

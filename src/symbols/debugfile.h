@@ -14,29 +14,20 @@
 #ifndef SYMBOLS_DEBUGFILE_H
 #define SYMBOLS_DEBUGFILE_H
 
-#include "symbols/debuginfod.h"
 #include "symbols/object.h"
-#include "symbols/remarks.h"
-
-// What is looked for, and where.
-struct debugfile_search {
-	const char *directories;       // ':'-separated, before the usual ones; NULL: none
-	struct debuginfod *debuginfod; // NULL: not asked
-	struct remarks *remarks;       // gets what was found but does not fit
-};
+#include "symbols/search.h"
 
 // The file itself by build-id, where `path` is gone or has changed. The caller closes it.
-struct object *debugfile_find_main(const struct debugfile_search *search, const char *path,
+struct object *debugfile_find_main(const struct search *search, const char *path,
 				   const uint8_t *build_id, size_t length);
 
 // The debug information for the module at `path`. `object` is the module's file, or NULL where
 // that is not there; then only the build-id leads to a debug file. The caller closes it.
-struct object *debugfile_find(const struct debugfile_search *search, const char *path,
+struct object *debugfile_find(const struct search *search, const char *path,
 			      const struct object *object, const uint8_t *build_id, size_t length);
 
 // Find the file that `object`'s debug information shares with others (.gnu_debugaltlink), where
 // libdw would not find it by itself. The caller closes it after `object`; NULL if none is needed.
-struct object *debugfile_find_shared(const struct debugfile_search *search,
-				     const struct object *object);
+struct object *debugfile_find_shared(const struct search *search, const struct object *object);
 
 #endif

@@ -142,7 +142,7 @@ bool rust_text_add_punycode(struct str *out, const char *text, size_t length)
 {
 	uint32_t chars[PUNYCODE_MAX];
 	uint64_t code = 0x80, bias = 72, position = 0;
-	const char *delimiter = length > 0 ? memrchr(text, '_', length) : NULL;
+	const char *delimiter = str_find_last(text, '_', length);
 	size_t plain = delimiter ? (size_t)(delimiter - text) : 0;
 	size_t at = delimiter ? plain + 1 : 0;
 	size_t count = 0;

@@ -228,7 +228,7 @@ static void open_file(struct symbols *symbols, struct mapped *file)
 		.size_bytes = file->size_bytes,
 		.mtime_ns = file->mtime_ns,
 	};
-	struct debugfile_search search = {
+	struct search search = {
 		.directories = symbols->directories,
 		.debuginfod = symbols->debuginfod,
 		.remarks = &symbols->remarks,

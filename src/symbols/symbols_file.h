@@ -6,8 +6,8 @@
 #ifndef SYMBOLS_SYMBOLS_FILE_H
 #define SYMBOLS_SYMBOLS_FILE_H
 
-#include "symbols/debugfile.h"
 #include "symbols/places.h"
+#include "symbols/search.h"
 
 struct symbols_file;
 
@@ -23,7 +23,7 @@ struct symbols_file_identity {
 // Never fails: where nothing can be used, there are no names, and a remark says why. `search`
 // is borrowed during the call.
 struct symbols_file *symbols_file_open(const struct symbols_file_identity *identity,
-				       const struct debugfile_search *search);
+				       const struct search *search);
 void symbols_file_close(struct symbols_file *file); // NULL is allowed
 
 // The places at `offset` into the empty *places, innermost first: at least one, which may have

@@ -171,6 +171,8 @@ static void dump_event(const struct trace_event *event, struct sink *sink)
 		asm_vm_dump_event(event, sink);
 		return;
 	}
+	if (event->heap != 0)
+		sink_format(sink, " h%u", event->heap);
 	if (event->kind == TRACE_REALLOC)
 		sink_format(sink, " 0x%" PRIx64 " ->", event->old_address);
 	if (event->kind != TRACE_FAILED)

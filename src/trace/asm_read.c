@@ -438,6 +438,7 @@ static bool read_event(struct asm_text *text, thread_id thread)
 	asm_text_if_label(text, 's', &event.stack);
 	if (event.kind > TRACE_FAILED)
 		return asm_vm_read_event(text, &event);
+	asm_text_if_label(text, 'h', &event.heap);
 	if (event.kind == TRACE_REALLOC) {
 		if (!asm_text_number(text, "an address", &event.old_address))
 			return false;

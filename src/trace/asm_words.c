@@ -46,6 +46,11 @@ static const char *const notes[] = {
 	[TRACE_NOTE_PAUSE] = "pause",
 	[TRACE_NOTE_RESUME] = "resume",
 	[TRACE_NOTE_RSS_MAX] = "rss-max",
+	[TRACE_NOTE_CALLS] = "calls",
+	[TRACE_NOTE_PSS] = "pss",
+	[TRACE_NOTE_SWAP] = "swap",
+	[TRACE_NOTE_MINOR] = "minor-faults",
+	[TRACE_NOTE_MAJOR] = "major-faults",
 };
 
 enum {

@@ -1,5 +1,6 @@
 #include "trace/bundle.h"
 
+#include "os/file.h"
 #include "trace/chain.h"
 #include "trace/end.h"
 #include "trace/reader.h"
@@ -7,8 +8,6 @@
 #include "trace/walk.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 struct bundle {
 	struct chain chain;
@@ -73,7 +72,7 @@ struct bundle *bundle_begin(const char *path, struct err *err)
 		}
 	}
 	if (ok) {
-		fd = open(path, O_RDWR | O_CLOEXEC);
+		fd = file_open(path, FILE_WRITE);
 		ok = fd >= 0 || err_errno(err, errno, "cannot write to %s", path);
 	}
 	if (ok) {
@@ -131,7 +130,7 @@ void bundle_free(struct bundle *bundle)
 		out_cut(&bundle->chain.out, bundle->size, &ignored);
 	if (bundle->chain.out.fd >= 0) {
 		out_finish(&bundle->chain.out);
-		close(bundle->chain.out.fd);
+		file_close(bundle->chain.out.fd);
 		bundle->chain.out.regular = false; // chain_fini has no file any more
 	}
 	chain_fini(&bundle->chain);

@@ -53,6 +53,14 @@ uint64_t columns_of_kind(uint8_t kind)
 	return kind < KINDS_COUNT ? kind_columns[kind] : 0;
 }
 
+// What events of the kind have an entry in, in this block.
+static inline uint64_t columns_written(const struct columns_encoder *encoder, uint8_t kind)
+{
+	uint64_t columns = columns_of_kind(kind);
+
+	return encoder->heaps && kind <= TRACE_FAILED ? columns | BIT(COLUMN_HEAP) : columns;
+}
+
 void columns_encoder_fini(struct columns_encoder *encoder)
 {
 	for (int i = 0; i < COLUMNS_COUNT; i++)
@@ -207,9 +215,9 @@ void columns_open_row(struct columns_encoder *encoder, thread_id thread, uint64_
 
 void columns_add(struct columns_encoder *encoder, const struct trace_event *event)
 {
-	uint64_t columns = columns_of_kind(event->kind);
+	uint64_t columns = columns_written(encoder, event->kind);
 
-	ASSERT(columns != 0);
+	ASSERT(columns_of_kind(event->kind) != 0);
 	open_row(encoder, event->thread, event->time_ns, 1);
 	encoder->run_ns_count++;
 	encoder->run_thread_count++;
@@ -244,7 +252,7 @@ size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t
 		if (!(encoder->kinds_used & BIT(kind)))
 			continue;
 		bytes_add_varint(out, kind);
-		bytes_add_varint(out, kind_columns[kind]);
+		bytes_add_varint(out, columns_written(encoder, kind));
 	}
 	bytes_add_varint(out, (uint64_t)__builtin_popcountll(kept));
 	for (unsigned column = 0; column < COLUMNS_COUNT; column++) {

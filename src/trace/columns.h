@@ -47,6 +47,7 @@ uint64_t columns_of_kind(uint8_t kind);
 
 struct columns_encoder {
 	uint32_t count;
+	bool heaps;            // calls on blocks say of which heap, too: set while count is 0
 	uint32_t roomy;        // events up to which each column has room
 	uint64_t kinds_used;   // bits
 	uint64_t columns_used; // bits: some entry is not 0
@@ -64,11 +65,12 @@ void columns_encoder_fini(struct columns_encoder *encoder); // accepts { 0 }
 // Append an event; times do not fall. There is room while count < COLUMNS_EVENTS_MAX.
 void columns_add(struct columns_encoder *encoder, const struct trace_event *event);
 
-// A row of calls of one thread at one time: blocks of malloc's heap that begin or end, each in one
+// A row of calls of one thread at one time: blocks of one heap that begin or end, each in one
 // event, which is nearly all that there is. Each field lies by itself.
 struct columns_row {
 	uint32_t count;
 	thread_id thread;
+	heap_id heap; // of all of them; not 0 only where encoder->heaps is set
 	uint64_t time_ns;
 	uint8_t kind
 		[COLUMNS_ROW_MAX]; // TRACE_MALLOC, _CALLOC, _FREE, _REALLOC_FREE, _REALLOC_ALLOC

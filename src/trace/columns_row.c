@@ -147,6 +147,11 @@ static void put_fields(struct columns_encoder *encoder, const struct columns_row
 	pack(encoder, COLUMN_SIZE, size, begun, sizes);
 	pack(encoder, COLUMN_STACK, stack, begun, stacks);
 	pack(encoder, COLUMN_FREE_STACK, free_stack, ended, free_stacks);
+	if (unlikely(encoder->heaps)) {
+		for (size_t i = 0; i < row->count; i++)
+			size[i] = row->heap;
+		pack(encoder, COLUMN_HEAP, size, row->count, row->heap);
+	}
 }
 
 void columns_add_row(struct columns_encoder *encoder, const struct columns_row *row)

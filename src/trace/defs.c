@@ -58,6 +58,7 @@ static void process_fini(struct trace_process *process)
 		mem_free(process->args[i]);
 	mem_free(process->args);
 	mem_free(process->exe);
+	mem_free(process->calls_why);
 }
 
 void defs_fini(struct defs *defs)
@@ -571,8 +572,31 @@ bool defs_read_note(const struct defs *defs, struct bytes_cursor content, struct
 	return true;
 }
 
+// What is known of a process besides its definition.
+static void apply_figure(struct trace_process *process, const struct trace_note *note)
+{
+	uint64_t *const most[TRACE_NOTES_COUNT] = {
+		[TRACE_NOTE_RSS] = &process->rss_max_bytes,
+		[TRACE_NOTE_RSS_MAX] = &process->rss_max_bytes,
+		[TRACE_NOTE_PSS] = &process->pss_max_bytes,
+		[TRACE_NOTE_SWAP] = &process->swap_max_bytes,
+		[TRACE_NOTE_MINOR] = &process->minor_faults,
+		[TRACE_NOTE_MAJOR] = &process->major_faults,
+	};
+
+	if (note->kind < TRACE_NOTES_COUNT && most[note->kind] && note->value > *most[note->kind])
+		*most[note->kind] = note->value;
+	if (note->kind != TRACE_NOTE_CALLS || note->value >= TRACE_CALLS_COUNT)
+		return;
+	process->calls = (uint8_t)note->value;
+	mem_free(process->calls_why);
+	process->calls_why = note->text[0] ? mem_copy_text(note->text) : NULL;
+}
+
 void defs_apply_note(struct defs *defs, const struct trace_note *note)
 {
+	if (note->process < defs->processes_count)
+		apply_figure(&defs->processes[note->process], note);
 	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < defs->processes_count) {
 		struct trace_process *process = &defs->processes[note->process];
 

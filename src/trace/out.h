@@ -13,7 +13,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 enum { OUT_ROOM_BYTES = 64 << 10 };
 
@@ -23,14 +22,14 @@ struct out {
 	bool reserves;     // the file system takes reservations
 	uint64_t size;     // bytes written
 	uint64_t reserved; // the file system has promised room up to here
-	uint64_t limit;    // RLIMIT_FSIZE, less the room for the last words
+	uint64_t limit;    // what files may grow to, less the room for the last words
 };
 
-// The system calls underneath, exchangeable so that tests can make each one fail.
+// The calls underneath (os/file.h), exchangeable so that tests can make each one fail.
 struct out_calls {
-	ssize_t (*write)(int fd, const void *bytes, size_t size);
-	int (*truncate)(int fd, off_t size);
-	int (*reserve)(int fd, off_t at, off_t size); // fallocate, keeping the size
+	ptrdiff_t (*write)(int fd, const void *bytes, size_t size); // file_write_some
+	bool (*cut)(int fd, uint64_t size);                         // file_cut
+	bool (*reserve)(int fd, uint64_t at, uint64_t size);        // file_reserve
 };
 
 // Take `calls` (borrowed) from now on; NULL: the system's own.

@@ -1,61 +1,10 @@
-#include "trace/reader.h"
+#include "trace/reader_own.h"
 
-#include "trace/columns.h"
-#include "trace/defs.h"
 #include "trace/end.h"
-#include "trace/seek.h"
-#include "trace/shelf.h"
-#include "trace/store.h"
-#include "trace/walk.h"
 #include "wire/compiler.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-// A note that waits for its place in the order.
-struct waiting {
-	struct trace_note note;
-	uint64_t number;
-	size_t text_at; // in reader->texts
-};
-
-struct reader {
-	struct store store;
-	struct block_preamble preamble;
-	bool preamble_damaged;
-	struct defs defs;
-	uint64_t defs_to; // DEFS blocks below this offset are in the tables
-	struct trace_end end;
-	bool end_seen;
-
-	// The position.
-	struct walk play;
-	struct walk_loader loader;
-	bool in_events;
-	bool at_end;
-	struct columns_decoder events;
-	uint64_t events_at;   // offset of the block being played
-	uint64_t next_number; // of the event behind the last block played
-	uint64_t last_ns;
-	struct waiting *waiting;
-	size_t waiting_next, waiting_count, waiting_capacity;
-	struct bytes texts, text;
-
-	uint64_t missed;                     // blocks, as far as earlier plays found
-	struct walk damaged;                 // the first earlier play that met damage
-	uint64_t unknown_events, unknown_to; // of a kind not known, and up to which event counted
-
-	struct trace_mark *marks; // of the blocks that `defs` has; by number
-	size_t marks_count, marks_capacity;
-
-	// How far the file is known without its events. Never goes back.
-	struct walk frontier;
-	struct walk_loader scan_loader;
-	struct reader_stats stats;
-	struct shelf *shelf; // ours
-	struct seek seek;
-	bool seek_loaded;
-};
 
 static bool open_preamble(struct reader *reader, const char *path, struct err *err)
 {
@@ -104,6 +53,7 @@ struct reader *reader_open(const char *path, struct err *err)
 	}
 	walk_init(&reader->frontier);
 	walk_init(&reader->play);
+	reader_set_place(reader);
 	reader->stats.whole_at = BLOCK_PREAMBLE_BYTES;
 	load_first_defs(reader);
 	return reader;
@@ -140,6 +90,11 @@ static bool note_makes_sense(const struct trace_note *note)
 	case TRACE_NOTE_RSS:
 	case TRACE_NOTE_RSS_MAX:
 	case TRACE_NOTE_MODULE_GONE:
+	case TRACE_NOTE_CALLS:
+	case TRACE_NOTE_PSS:
+	case TRACE_NOTE_SWAP:
+	case TRACE_NOTE_MINOR:
+	case TRACE_NOTE_MAJOR:
 		return note->process != TRACE_NONE;
 	case TRACE_NOTE_THREAD_NAME:
 		return note->thread != TRACE_NONE;
@@ -241,8 +196,7 @@ static void queue_notes(struct reader *reader, struct bytes_cursor payload)
 		      compare_waiting);
 }
 
-// Let the notes of a DEFS payload say how processes ended and what threads are called.
-static void apply_notes(struct reader *reader, struct bytes_cursor payload)
+void reader_apply_notes(struct reader *reader, struct bytes_cursor payload)
 {
 	struct defs_record record;
 	struct trace_note note;
@@ -300,8 +254,7 @@ static bool take_end(struct reader *reader, struct bytes_cursor payload)
 	return true;
 }
 
-// Take in what a DEFS block (once) or an END block says. False if its payload is damaged.
-static bool take_block(struct reader *reader, struct walk_loader *loader, const struct block *block,
+bool reader_take_block(struct reader *reader, struct walk_loader *loader, const struct block *block,
 		       uint64_t at, struct bytes_cursor *payload, struct err *err)
 {
 	if (!walk_load(loader, &reader->store, block, at, payload, err))
@@ -325,8 +278,8 @@ static void load_first_defs(struct reader *reader)
 
 	walk_init(&walk);
 	if (walk_next(&walk, &reader->store, &block, &at) && block.type == BLOCK_DEFS &&
-	    take_block(reader, &reader->scan_loader, &block, at, &payload, &ignored)) {
-		apply_notes(reader, payload);
+	    reader_take_block(reader, &reader->scan_loader, &block, at, &payload, &ignored)) {
+		reader_apply_notes(reader, payload);
 		reader->defs_to = at + 1;
 	}
 	if (reader->defs.info_seen)
@@ -370,7 +323,7 @@ static bool play_block(struct reader *reader)
 		if (!play_events(reader, &block, at, &err))
 			walk_reject(&reader->play, at, err.text);
 	} else if (block.type == BLOCK_DEFS || block.type == BLOCK_END) {
-		if (!take_block(reader, &reader->loader, &block, at, &payload, &err))
+		if (!reader_take_block(reader, &reader->loader, &block, at, &payload, &err))
 			walk_reject(&reader->play, at, err.text);
 		else if (block.type == BLOCK_DEFS)
 			queue_notes(reader, payload);
@@ -399,6 +352,7 @@ static enum reader_item next_note(struct reader *reader, struct trace_note *note
 {
 	const struct waiting *waiting = &reader->waiting[reader->waiting_next++];
 
+	reader->place.items++;
 	*note = waiting->note;
 	note->text = (const char *)reader->texts.data + waiting->text_at;
 	if (note->time_ns < reader->last_ns)
@@ -457,42 +411,30 @@ enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 		if (!reader->in_events) {
 			if (note_due(reader, reader->next_number))
 				return next_note(reader, note);
+			if (reader->waiting_count == 0)
+				reader_set_place(reader);
 			reader->at_end = !play_block(reader);
+			if (reader->at_end && reader->follows)
+				return READER_END;
 			continue;
 		}
 		if (note_due(reader, reader->events.number))
 			return next_note(reader, note);
 		result = columns_next(&reader->events, event);
-		if (unlikely(result != COLUMNS_EVENT))
+		if (unlikely(result != COLUMNS_EVENT)) {
 			end_events(reader, result == COLUMNS_DAMAGED);
-		else if (likely(event_settle(reader, event)))
+		} else if (likely(event_settle(reader, event))) {
+			reader->place.items++;
 			return READER_EVENT;
+		}
 	}
+	if (reader->follows)
+		return READER_END;
 	// Notes whose events did not make it into the file.
 	if (note_due(reader, UINT64_MAX))
 		return next_note(reader, note);
 	reader_scan(reader, &ignored);
 	return READER_END;
-}
-
-// Forget the position; what was found out about the file stays.
-static void leave_position(struct reader *reader)
-{
-	if (reader->missed < reader->play.missed)
-		reader->missed = reader->play.missed;
-	if (reader->play.damaged && !reader->damaged.damaged)
-		reader->damaged = reader->play;
-	reader->in_events = reader->at_end = false;
-	reader->waiting_next = reader->waiting_count = 0;
-	reader->texts.size = 0;
-	reader->next_number = 0;
-	reader->last_ns = 0;
-}
-
-void reader_rewind(struct reader *reader)
-{
-	leave_position(reader);
-	walk_init(&reader->play);
 }
 
 bool reader_scan(struct reader *reader, struct err *err)
@@ -508,12 +450,13 @@ bool reader_scan(struct reader *reader, struct err *err)
 		bool defs = block.type == BLOCK_DEFS && at >= reader->defs_to;
 
 		if (defs || block.type == BLOCK_END) {
-			if (!take_block(reader, &reader->scan_loader, &block, at, &payload, &why)) {
+			if (!reader_take_block(reader, &reader->scan_loader, &block, at, &payload,
+					       &why)) {
 				walk_reject(walk, at, why.text);
 				continue;
 			}
 			if (defs) {
-				apply_notes(reader, payload);
+				reader_apply_notes(reader, payload);
 				reader->defs_to = at + 1;
 			}
 		}
@@ -525,98 +468,6 @@ bool reader_scan(struct reader *reader, struct err *err)
 		note.text = (const char *)reader->texts.data + reader->waiting[i].text_at;
 		defs_apply_note(&reader->defs, &note);
 	}
-	return true;
-}
-
-// Follow the INDEX blocks from the end of the file. False if there is no unbroken chain of them.
-static bool seek_by_index(struct reader *reader)
-{
-	uint8_t tail[END_FOOTER_BYTES];
-	struct end_footer footer;
-	uint64_t at, previous;
-
-	if (reader->store.size < sizeof tail ||
-	    store_read(&reader->store, reader->store.size - sizeof tail, tail, sizeof tail) !=
-		    sizeof tail ||
-	    !end_decode_footer(tail, &footer) || footer.index_at == 0)
-		return false;
-	for (at = footer.index_at; at != 0; at = previous) {
-		uint8_t header[BLOCK_HEADER_BYTES];
-		struct bytes_cursor payload;
-		struct err ignored;
-		struct block block;
-
-		if (store_read(&reader->store, at, header, sizeof header) != sizeof header ||
-		    !block_header_decode(header, &block) || block.type != BLOCK_INDEX ||
-		    !walk_load(&reader->scan_loader, &reader->store, &block, at, &payload,
-			       &ignored) ||
-		    !seek_decode(&reader->seek, payload, &previous) || previous >= at)
-			return false;
-	}
-	seek_sort(&reader->seek);
-	return reader->seek.count > 0 && reader->seek.entries[0].at == BLOCK_PREAMBLE_BYTES;
-}
-
-static void seek_by_headers(struct reader *reader)
-{
-	struct block block;
-	struct walk walk;
-	uint64_t at;
-
-	reader->seek.count = 0;
-	walk_init(&walk);
-	while (walk_next(&walk, &reader->store, &block, &at))
-		seek_add(&reader->seek, at, &block);
-}
-
-// Load the definitions of all blocks before `target`.
-static void load_defs_before(struct reader *reader, uint64_t target)
-{
-	for (size_t i = 0; i < reader->seek.count; i++) {
-		const struct seek_entry *entry = &reader->seek.entries[i];
-		uint8_t header[BLOCK_HEADER_BYTES];
-		struct bytes_cursor payload;
-		struct err ignored;
-		struct block block;
-
-		if (entry->type != BLOCK_DEFS || entry->at < reader->defs_to || entry->at >= target)
-			continue;
-		if (store_read(&reader->store, entry->at, header, sizeof header) != sizeof header ||
-		    !block_header_decode(header, &block) || block.type != BLOCK_DEFS ||
-		    !take_block(reader, &reader->scan_loader, &block, entry->at, &payload,
-				&ignored))
-			continue;
-		apply_notes(reader, payload);
-		reader->defs_to = entry->at + 1;
-	}
-}
-
-bool reader_seek(struct reader *reader, uint64_t time_ns, struct err *err)
-{
-	uint8_t header[BLOCK_HEADER_BYTES];
-	const struct seek_entry *target;
-	struct block block;
-	size_t found;
-
-	if (!reader->seek_loaded && !seek_by_index(reader))
-		seek_by_headers(reader);
-	reader->seek_loaded = true;
-	found = seek_find(&reader->seek, time_ns);
-	reader_rewind(reader);
-	if (found == SIZE_MAX)
-		return true;
-	// The definitions and notes that belong to the block stand right before it.
-	while (found > 0 && reader->seek.entries[found - 1].type == BLOCK_DEFS)
-		found--;
-	target = &reader->seek.entries[found];
-	if (store_read(&reader->store, target->at, header, sizeof header) != sizeof header ||
-	    !block_header_decode(header, &block))
-		return err_set(err, ERR_FORMAT,
-			       "no block at byte %" PRIu64 ", where the index says", target->at);
-	load_defs_before(reader, target->at);
-	reader->play.at = target->at;
-	reader->play.search_at = target->at;
-	reader->play.sequence = block.sequence;
 	return true;
 }
 

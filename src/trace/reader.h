@@ -40,6 +40,27 @@ void reader_rewind(struct reader *reader);
 // trace has its index; else by scanning block headers). Definitions up to there are loaded.
 bool reader_seek(struct reader *reader, uint64_t time_ns, struct err *err);
 
+// A place between two items, by which another reader of the same file comes back to it, also when
+// the file has grown since. Plain numbers: it may be kept on disk.
+struct reader_place {
+	uint64_t at;          // a block,
+	uint64_t next_number; // the event that it should begin with,
+	uint64_t last_ns;     // the time before it,
+	uint64_t items;       // and how many items after its beginning
+	uint32_t sequence;
+	uint32_t padding;
+};
+
+// Where the next item is. A damaged or untrue place is not believed: false, and the reader is at
+// the beginning.
+struct reader_place reader_place(const struct reader *reader);
+bool reader_go(struct reader *reader, const struct reader_place *place);
+
+// For a file that is still being written: READER_END then means that there is no more yet, and
+// reader_grown looks whether there is.
+void reader_follow(struct reader *reader, bool follow);
+void reader_grown(struct reader *reader);
+
 // Read all definitions and notes without decoding events, so that the tables below are whole.
 // The position is unchanged.
 bool reader_scan(struct reader *reader, struct err *err);

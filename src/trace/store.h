@@ -19,6 +19,9 @@ struct store {
 bool store_open(struct store *store, const char *path, struct err *err);
 void store_close(struct store *store);
 
+// Ask again how large the file is.
+void store_grown(struct store *store);
+
 // Up to `size` bytes from `at`; returns how many there were. An error reads as an end.
 size_t store_read(const struct store *store, uint64_t at, void *out, size_t size);
 

@@ -201,6 +201,20 @@ struct trace_process {
 	char *exe;         // path, never NULL
 	uint32_t args_count;
 	char **args;
+
+	// Of the notes that were read so far. 0: nobody said.
+	uint8_t calls;   // enum trace_calls
+	char *calls_why; // why not TRACE_CALLS_PATCHED; may be NULL
+	uint64_t rss_max_bytes, pss_max_bytes, swap_max_bytes;
+	uint64_t minor_faults, major_faults;
+};
+
+// How the calls of a process on virtual memory were seen.
+enum trace_calls {
+	TRACE_CALLS_PATCHED = 1,    // where libc and the dynamic linker make them
+	TRACE_CALLS_INTERPOSED = 2, // some or all by name: the program's own alone
+	TRACE_CALLS_DISPATCHED = 3, // patched, and what other code asks of the kernel itself
+	TRACE_CALLS_COUNT,
 };
 
 struct trace_thread {
@@ -268,6 +282,12 @@ enum trace_note_kind {
 	TRACE_NOTE_PAUSE = 11,   // process, thread: allocations are not recorded from here on
 	TRACE_NOTE_RESUME = 12,  // process, thread: they are again
 	TRACE_NOTE_RSS_MAX = 13, // process, value: the highest resident memory of all, bytes
+	TRACE_NOTE_CALLS = 14,   // process, value: enum trace_calls, text: why not patched
+	TRACE_NOTE_PSS = 15,     // process, value: bytes; pages that n processes share count 1/n
+	TRACE_NOTE_SWAP = 16,    // process, value: bytes swapped out
+	TRACE_NOTE_MINOR = 17,   // process, value: page faults so far that read nothing
+	TRACE_NOTE_MAJOR = 18,   // process, value: page faults so far that had to read
+	TRACE_NOTES_COUNT,
 };
 
 // Something with a place in the order that is not a call on memory: it stands before the event

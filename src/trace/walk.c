@@ -1,5 +1,7 @@
 #include "trace/walk.h"
 
+#include "base/mem.h"
+
 #include <stdio.h>
 
 enum { SEARCH_BYTES = 64 << 10 };
@@ -41,7 +43,7 @@ static bool search(const struct store *store, uint64_t from, struct block *block
 		while (!found) {
 			size_t left = size - (size_t)(hit - buffer);
 
-			hit = memmem(hit, left, block_magic, BLOCK_MAGIC_BYTES);
+			hit = mem_search(hit, left, block_magic, BLOCK_MAGIC_BYTES);
 			if (!hit)
 				break;
 			*at = from + (uint64_t)(hit - buffer);
@@ -87,6 +89,13 @@ bool walk_next(struct walk *walk, const struct store *store, struct block *block
 		walk->whole_at = end;
 		return true;
 	}
+}
+
+void walk_retry(struct walk *walk)
+{
+	if (walk->whole_at < BLOCK_PREAMBLE_BYTES)
+		walk->whole_at = BLOCK_PREAMBLE_BYTES;
+	walk->at = walk->search_at = walk->whole_at;
 }
 
 void walk_reject(struct walk *walk, uint64_t at, const char *why)

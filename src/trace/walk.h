@@ -25,6 +25,9 @@ void walk_init(struct walk *walk);
 // The next block and its offset. False at the end of the file, or of what is whole of it.
 bool walk_next(struct walk *walk, const struct store *store, struct block *block, uint64_t *at);
 
+// The file may have grown since it ended: go on behind what was whole of it.
+void walk_retry(struct walk *walk);
+
 // The caller found the payload of the block at `at` to be bad: search behind its header.
 void walk_reject(struct walk *walk, uint64_t at, const char *why);
 

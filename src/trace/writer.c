@@ -323,6 +323,15 @@ void writer_snapshot(struct writer *writer, const struct trace_snapshot *snapsho
 	defs_grew(writer);
 }
 
+// Calls on blocks of a heap that has a handle come: from here on blocks of events tell the heap.
+static inline void tell_heap(struct writer *writer, heap_id heap)
+{
+	if (heap == 0 || writer->columns.heaps)
+		return;
+	writer_flush(writer);
+	writer->columns.heaps = true;
+}
+
 void writer_event(struct writer *writer, const struct trace_event *event)
 {
 	struct trace_event timed = *event;
@@ -335,6 +344,8 @@ void writer_event(struct writer *writer, const struct trace_event *event)
 	if (timed.time_ns < writer->chain.last_ns)
 		timed.time_ns = writer->chain.last_ns;
 	writer->chain.last_ns = timed.time_ns;
+	if (event->kind <= TRACE_FAILED)
+		tell_heap(writer, event->heap);
 	columns_add(&writer->columns, &timed);
 	writer->events_count++;
 	if (writer->columns.count == COLUMNS_EVENTS_MAX)
@@ -344,7 +355,9 @@ void writer_event(struct writer *writer, const struct trace_event *event)
 // Rows do not go across the end of a block.
 static void split_row(struct writer *writer, const struct columns_row *row, uint32_t fits)
 {
-	struct columns_row part = { .thread = row->thread, .time_ns = row->time_ns };
+	struct columns_row part = { .thread = row->thread,
+				    .heap = row->heap,
+				    .time_ns = row->time_ns };
 
 	for (uint32_t from = 0; from < row->count; from += part.count) {
 		part.count = from == 0 ? fits : row->count - fits;
@@ -372,6 +385,7 @@ void writer_row(struct writer *writer, struct columns_row *row)
 	if (row->time_ns < writer->chain.last_ns)
 		row->time_ns = writer->chain.last_ns;
 	writer->chain.last_ns = row->time_ns;
+	tell_heap(writer, row->heap);
 	columns_add_row(&writer->columns, row);
 	writer->events_count += row->count;
 	if (writer->columns.count == COLUMNS_EVENTS_MAX)

@@ -21,6 +21,14 @@ static inline uint64_t counter_read(void)
 	return __builtin_ia32_rdtsc();
 }
 
+// count * rate / 2^32, for guests that have no wider number than 64 bits.
+static inline uint64_t counter_scale(uint64_t count, uint64_t rate)
+{
+	uint64_t low = count & UINT32_MAX;
+
+	return (count >> 32) * rate + low * (rate >> 32) + (low * (rate & UINT32_MAX) >> 32);
+}
+
 // Nanoseconds since the recording began, by counter value `count`.
 static inline uint64_t counter_convert(const struct segment_clock *clock, uint64_t count)
 {
@@ -40,7 +48,7 @@ static inline uint64_t counter_convert(const struct segment_clock *clock, uint64
 	} while (beats != before);
 	if (count <= base_count) // read before the beat
 		return base_ns;
-	return base_ns + (uint64_t)(((unsigned __int128)(count - base_count) * rate) >> 32);
+	return base_ns + counter_scale(count - base_count, rate);
 }
 
 // Raise the tick to `to_ns`, if it is behind that. SEGMENT_CLOCK_STOP is never behind. Returns the

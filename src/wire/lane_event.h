@@ -32,6 +32,7 @@
 #ifndef WIRE_LANE_EVENT_H
 #define WIRE_LANE_EVENT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum lane_type {
@@ -59,6 +60,9 @@ enum lane_extra {
 	// order. LANE_POOL_FREE has a stack only under SEGMENT_FREE_STACKS, the others always.
 	LANE_EXTRA_POOL = 1,
 	LANE_EXTRA_NAME = 2, // u8[16] name (NUL-padded): that the program gives its thread
+	// u64 handle: from here on the lane's events on blocks are of that heap (Windows); 0, as at
+	// first: of malloc's.
+	LANE_EXTRA_HEAP = 3,
 };
 
 enum lane_pool {
@@ -107,7 +111,8 @@ struct lane_vm {
 	uint64_t offset;      // in the file
 };
 
-_Static_assert(sizeof(struct lane_vm) == 64, "as it lies in a lane");
+_Static_assert(sizeof(struct lane_vm) == 64 && offsetof(struct lane_vm, address) == 24,
+	       "as it lies in a lane, whatever guest wrote it");
 
 #define LANE_VM_ADDRESS UINT64_C(0)
 
@@ -132,8 +137,9 @@ enum lane_vm_kind {
 	LANE_VM_UNMAPPED = 43,
 	LANE_VM_LOOK_BEGIN = 65, // the guest waits for a snapshot of its memory, from here
 	LANE_VM_LOOK_END = 66,   // to here
-	LANE_VM_BASELINE = 64,   // here belongs what the NOTE_MAPS before it list
-	LANE_VM_OWN = 67,        // of what the next LANE_VM_BASELINE lists, this is the recorder's
+	LANE_VM_BASELINE = 64, // here belongs the list that NOTE_MAPS told under the number in file
+	LANE_VM_OWN = 67,      // of what the next LANE_VM_BASELINE lists, this is the recorder's
+	LANE_VM_HEAP_GONE = 68, // the heap with handle `address` is about to be destroyed
 };
 
 enum lane_vm_origin {
@@ -203,7 +209,17 @@ enum note_type {
 	// u32 file id (from 1), u64 device (major << 20 | minor), u64 inode, then the path. The
 	// last one of an id counts.
 	NOTE_FILE = 16,
-	NOTE_MAPS = 17, // a part of /proc/self/maps as text; a LANE_VM_BASELINE follows
+	// u32 number of the list, then a part of /proc/self/maps as text. The LANE_VM_BASELINE
+	// whose file is that number says where in the order the list belongs.
+	NOTE_MAPS = 17,
+	NOTE_CALLS = 18, // u32 enum note_calls, then text: why, where it is not the best
+};
+
+// How a process's calls on virtual memory are seen.
+enum note_calls {
+	NOTE_CALLS_PATCHED = 1,    // where they are made: libc's and the linker's own too
+	NOTE_CALLS_INTERPOSED = 2, // some or all of them by name: the program's own calls alone
+	NOTE_CALLS_DISPATCHED = 3, // as patched, and what other code asks of the kernel itself
 };
 
 // Why a new image will not be seen, as far as the exec'ing process can tell. 0: it will.

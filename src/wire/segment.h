@@ -18,6 +18,17 @@
 // The file is sparse: only what was touched costs memory. Lane 0 carries notes (modules, exec,
 // exit), written under a lock of the process; lanes 1.. carry events of one thread at a time.
 //
+// A guest may be of 32 bits beside a collector of 64. So
+//
+//   * all fields have a fixed width: no pointer, no size_t, no long. An address of 32 bits is
+//     widened with zeros. What compilers could lay out differently is asserted at the end;
+//   * words that both sides change are aligned to their size, and are changed with one
+//     instruction in a guest of 32 bits as well: it is built for a processor with SSE2 (a load
+//     or a store is one movq) and cmpxchg8b, so that no library of atomics is needed;
+//   * nobody has to map a segment as a whole, which would be 290 MB. All parts begin at
+//     multiples of SEGMENT_PART_BYTES, which every system can map at: a guest maps the header
+//     with the lanes, as many frames as it has, and the rings of the lanes that it uses.
+//
 // Freestanding: no libc call. Included by the recorder and by the collector.
 #ifndef WIRE_SEGMENT_H
 #define WIRE_SEGMENT_H
@@ -29,14 +40,15 @@
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 1,
+	SEGMENT_VERSION = 2,
 
 	SEGMENT_LANES_MAX = 4096,
 	SEGMENT_FRAMES_MAX = 1 << 20,
 
+	SEGMENT_PART_BYTES = 64 << 10,
 	SEGMENT_HEADER_AT = 0,
-	SEGMENT_HEADER_BYTES = 4096,
-	SEGMENT_LANES_AT = SEGMENT_HEADER_AT + SEGMENT_HEADER_BYTES,
+	SEGMENT_HEADER_BYTES = 4096, // that are used
+	SEGMENT_LANES_AT = SEGMENT_HEADER_AT + SEGMENT_PART_BYTES,
 	SEGMENT_LANE_BYTES = 128,
 	SEGMENT_FRAMES_AT = SEGMENT_LANES_AT + SEGMENT_LANES_MAX * SEGMENT_LANE_BYTES,
 	SEGMENT_FRAME_BYTES = 16,
@@ -51,7 +63,7 @@ enum {
 	SEGMENT_RING_SMALL_BYTES = 64 << 10, // lanes 65..
 };
 
-// Size of lane `lane`'s ring: a power of two and a multiple of the page size.
+// Size of lane `lane`'s ring: a power of two and a multiple of SEGMENT_PART_BYTES.
 static inline uint32_t segment_ring_bytes(uint32_t lane)
 {
 	if (lane == 0)
@@ -141,6 +153,7 @@ enum segment_option {
 	SEGMENT_PAUSED = 1 << 3,      // a fresh image begins without recording allocations
 	SEGMENT_VERIFY = 1 << 4,      // walk every stack again without the cache, and compare
 	SEGMENT_RSS_EXACT = 1 << 5,   // a snapshot whenever resident memory grew by 1 %
+	SEGMENT_STRICT_VM = 1 << 6,   // system calls that the program makes itself are seen too
 };
 
 enum segment_start {
@@ -188,11 +201,11 @@ enum segment_look {
 struct segment {
 	uint32_t magic;
 	uint32_t version;
-	uint32_t image;         // by the collector, before the guest maps it
-	uint32_t options;       // by the collector
-	uint32_t collector_pid; // by the collector, in its own pid namespace
-	uint32_t reserved;
-	uint64_t sample_bytes; // by the collector: mean distance of samples, or 0
+	uint32_t image;           // by the collector, before the guest maps it
+	uint32_t options;         // by the collector
+	uint32_t collector_pid;   // by the collector, in its own pid namespace
+	_Atomic uint32_t resumes; // by the collector: how often a pause was ended from outside
+	uint64_t sample_bytes;    // by the collector: mean distance of samples, or 0
 
 	// By the guest, each published with release.
 	_Alignas(64) _Atomic uint32_t lanes_count; // lanes [0, lanes_count) have been used
@@ -213,6 +226,8 @@ struct segment {
 	_Alignas(64) _Atomic uint32_t look_state; // enum segment_look
 	_Atomic uint32_t look_reason;             // enum trace_snapshot_reason
 	_Atomic uint64_t look_floor;              // by the collector: ask when rss_max is above it
+	_Atomic uint64_t look_asked_ns;           // when it was asked for, CLOCK_MONOTONIC
+	_Atomic uint32_t look_child; // by the collector: of a recorded process; it comes second
 };
 
 // Frame `id` of the image: code address and the module it lay in when it was first seen. Filled
@@ -237,9 +252,34 @@ struct lane_shared {
 	_Alignas(64) _Atomic uint64_t tail; // by the collector, release, after decoding
 };
 
+_Static_assert(SEGMENT_FRAMES_AT % SEGMENT_PART_BYTES == 0 &&
+		       SEGMENT_RINGS_AT % SEGMENT_PART_BYTES == 0,
+	       "all parts can be mapped");
 _Static_assert(sizeof(struct segment) <= SEGMENT_HEADER_BYTES, "header fits its page");
 _Static_assert(sizeof(struct segment_clock) <= SEGMENT_HEADER_BYTES, "and so does the clock");
 _Static_assert(sizeof(struct lane_shared) == SEGMENT_LANE_BYTES, "two cache lines a lane");
 _Static_assert(sizeof(struct segment_frame) == SEGMENT_FRAME_BYTES, "16 bytes a frame");
+
+// The same for a guest of 32 bits and a collector of 64.
+_Static_assert(sizeof(_Atomic uint64_t) == 8 && _Alignof(_Atomic uint64_t) == 8,
+	       "a word that both sides change lies in one piece");
+_Static_assert(offsetof(struct segment, sample_bytes) == 24 &&
+		       offsetof(struct segment, events_dropped) == 72 &&
+		       offsetof(struct segment, verified) == 104 &&
+		       offsetof(struct segment, rss_max) == 128 &&
+		       offsetof(struct segment, look_floor) == 200 && sizeof(struct segment) == 256,
+	       "a header is laid out alike");
+_Static_assert(offsetof(struct segment_clock, tick_ns) == 16 &&
+		       offsetof(struct segment_clock, beat) == 136 &&
+		       offsetof(struct segment_clock, lengths) == 200 &&
+		       offsetof(struct segment_clock, look_after_ns) == 1928,
+	       "and so is a clock page");
+_Static_assert(offsetof(struct segment_hello, fork_head) == 48 &&
+		       offsetof(struct segment_hello, exe) == 56 &&
+		       sizeof(struct segment_hello) == 4152,
+	       "and a hello");
+_Static_assert(offsetof(struct segment_welcome, segment_bytes) == 24 &&
+		       sizeof(struct segment_welcome) == 32,
+	       "and a welcome");
 
 #endif

@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 
+from libtests import run_all
 from report import valid
 
 SOURCE = os.environ["TIDEMARK_SOURCE"]
@@ -210,6 +211,24 @@ def absurd_ranges_are_told_and_not_believed():
 
 
 @test
+def at_exit_an_image_that_became_another_has_nothing():
+    with open("execed.txt", "w", encoding="utf-8") as file:
+        file.write("\n".join([
+            "process p pid=9", "process q pid=9 generation=1", "thread t p tid=9", "thread u q tid=9",
+            "stack a here < main", "@1 start p", "@2 t malloc a 0x500010 111",
+            "@2 t mmap a 0x700000 0x1000 prot=rw flags=private|anonymous", "@3 end p exec",
+            "@3 start q", "@4 u malloc a 0x500010 222",
+            "@5 u mmap a 0x800000 0x2000 prot=rw flags=private|anonymous", "@6 end q exit=0",
+            "end"]) + "\n")
+    run("dump", "--assemble", "execed.txt", "-o", "execed.tide", "--force")
+    for words in ([], ["--process", "9"]):
+        rows = active("execed.tide", *words)["rows"]
+        assert sorted(row["size"] for row in rows) == [222, 0x2000], rows
+    rows = active("execed.tide", "--at", "2ns")["rows"]
+    assert sorted(row["size"] for row in rows) == [111, 0x1000], rows
+
+
+@test
 def mistakes_are_told_in_one_line():
     for words, part in ((["active"], "a trace FILE"),
                         (["active", carved(), "--at", "noon"], "--at"),
@@ -223,17 +242,7 @@ def mistakes_are_told_in_one_line():
 
 
 def main():
-    failed = 0
-    print(f"1..{len(tests)}", flush=True)
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Exception as problem:  # whatever it is, the others still run
-            failed += 1
-            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
-    return 1 if failed else 0
+    return run_all(tests)
 
 
 if __name__ == "__main__":

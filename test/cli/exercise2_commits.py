@@ -11,6 +11,8 @@ import os
 import subprocess
 import sys
 
+from libtests import run_all
+
 TIDEMARK = os.environ["TIDEMARK"]
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 MIB10 = 10485760
@@ -98,17 +100,7 @@ def main():
     tests = [the_three_viewports_are_as_published, the_step_and_the_spikes_have_their_stacks,
              the_spikes_are_where_they_are_published, the_peak_is_the_graphs,
              views_that_touch_add_up]
-    failed = 0
-    print(f"1..{len(tests)}", flush=True)
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Exception as problem:  # whatever it is, the others still run
-            failed += 1
-            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
-    return 1 if failed else 0
+    return run_all(tests)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import re
 import subprocess
 import sys
 
+from libtests import run_all
+
 TIDEMARK = os.environ["TIDEMARK"]
 tests = []
 
@@ -119,6 +121,11 @@ def filters_select_what_their_words_say():
                 (lambda b: b.thread == "u" and b.size == 64, ["--thread", "71", "--size", "64"]),
                 (lambda b: b.stack != "three", ["--frame", "^middle$"]),
                 (lambda b: b.stack == "two", ["--frame", "middle", "--not-frame", "leaf_one"]),
+                (lambda b: b.stack == "two", ["--row", "function:leaf_two"]),
+                (lambda b: b.stack != "one", ["--row", "function:leaf_two", "--row",
+                                              "function:leaf_three"]),
+                (lambda b: b.stack == "three", ["--row", "function:leaf_three", "--frame", "main"]),
+                (lambda b: False, ["--row", "function:leaf_three", "--not-frame", "other"]),
                 (lambda b: b.end is None, ["--impact", "impacting"]),
                 (lambda b: b.end is not None, ["--impact", "transient"]),
                 (lambda b: False, ["--impact", "persistent"]),
@@ -160,6 +167,23 @@ def filters_of_modules():
                          (0, ["nothing"])]:
         filters = [part for word in words for part in ("--module", word)]
         assert heap("modules.tide", *filters)["allocated_bytes"] == bytes, words
+    for bytes, path in [(1, "/usr/lib/libfirst.so.1"), (10, "/opt/tool"), (100, "(no stack)")]:
+        assert heap("modules.tide", "--row", f"module:{path}")["allocated_bytes"] == bytes, path
+
+
+@test
+def filters_of_a_stack_that_a_row_names():
+    blocks = build("built.tide", 2)
+    rows = json.loads(run("window", "built.tide", "--by", "stack", "--json").stdout)["rows"]
+    assert len(rows) == 3, rows
+    for row in rows:
+        name = next(n for n, frames in STACKS.items()
+                    if frames == [frame["function"] for frame in row["keys"]["stack"]])
+        word = f"stack:{row['stack_id']}"
+        check("built.tide", blocks, lambda b: b.stack == name, "--row", word)
+        again = json.loads(run("window", "built.tide", "--row", word, "--json", "--by",
+                               "none").stdout)
+        assert again["total"]["count"] == row["count"], (row, again)
 
 
 @test
@@ -199,6 +223,9 @@ def filters_that_make_no_sense_are_told_in_every_command():
                 ("no heap 'pool'", "--heap", "pool"),
                 ("'a[' is not a regular expression", "--frame", "a["),
                 ("'*' is not a regular expression", "--module", "*"),
+                ("'leaf_one' is no row (try: function:NAME", "--row", "leaf_one"),
+                ("'one' is no number of a stack", "--row", "stack:one"),
+                ("the trace has no stack 9999", "--row", "stack:9999"),
                 ("--from: 'soon' is no time", "--from", "soon"),
                 ("--to: no mark 'stpe' in the trace; did you mean 'step'?", "--to", "mark:stpe"),
                 ("--from: 11us lies after the end of the trace", "--from", "11us"),
@@ -214,17 +241,7 @@ def filters_a_report_is_about_the_heap():
 
 
 def main():
-    failed = 0
-    print(f"1..{len(tests)}", flush=True)
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Exception as problem:  # whatever it is, the others still run
-            failed += 1
-            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
-    return 1 if failed else 0
+    return run_all(tests)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 
+from libtests import run_all
+
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 TIDEMARK = os.environ["TIDEMARK"]
 MIB = 1 << 20
@@ -146,14 +148,4 @@ def golden(name, text):
 
 
 def main():
-    failed = 0
-    print(f"1..{len(tests)}", flush=True)
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Exception as problem:  # whatever it is, the others still run
-            failed += 1
-            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
-    return 1 if failed else 0
+    return run_all(tests)

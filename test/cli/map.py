@@ -11,6 +11,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
+from libtests import run_all
 from report import valid
 
 SOURCE = os.environ["TIDEMARK_SOURCE"]
@@ -153,6 +154,24 @@ def the_trace_made_by_hand_names_who_is_in_the_way():
 
 
 @test
+def the_peak_is_that_of_committed_memory():
+    path = assemble("peaks", "\n".join([
+        "process p pid=9", "thread t p tid=9", "process q pid=10", "thread u q tid=10",
+        "stack a here < main", "@1 start p", "@1 start q", "@2 t malloc a 0x10 900",
+        "@3 t free 0x10", "@4 t mmap a 0x100000 0x9000 prot=rw flags=private|anonymous",
+        "@5 t mmap a 0x200000 0x90000 prot=none flags=private|anonymous",
+        "@6 t munmap a 0x100000 0x5000",
+        "@7 u mmap a 0x100000 0x2000 prot=rw flags=private|anonymous",
+        "@8 u munmap a 0x100000 0x2000", "@9 end p exit=0", "@9 end q exit=0", "end"]) + "\n")
+    answer = drawn(path, "--at", "peak", "--process", "9")
+    assert answer["at_ns"] == 4 and answer["mapped"] == 0x9000, answer
+    answer = drawn(path, "--at", "peak", "--process", "10")
+    assert answer["at_ns"] == 7 and answer["mapped"] == 0x2000, answer
+    none = assemble("unmapped", "process p pid=9\nthread t p tid=9\n@1 t malloc 0x10 5\nend\n")
+    assert "there is no peak" in run("map", none, "--at", "peak", check=2).stderr
+
+
+@test
 def a_failure_that_no_hole_explains_says_so():
     path = assemble("limit", "process p pid=5\nthread t p tid=5\nstack s big < main\n"
                     "@1 t mmap s 0x40000000 0x1000 prot=rw flags=private|anonymous\n"
@@ -263,17 +282,7 @@ def mistakes_are_told_in_one_line():
 
 
 def main():
-    failed = 0
-    print(f"1..{len(tests)}", flush=True)
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Exception as problem:  # whatever it is, the others still run
-            failed += 1
-            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
-    return 1 if failed else 0
+    return run_all(tests)
 
 
 if __name__ == "__main__":

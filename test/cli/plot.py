@@ -8,6 +8,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
+from libtests import run_all
+
 TIDEMARK = os.environ["TIDEMARK"]
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 tests = []
@@ -207,17 +209,7 @@ def main():
     if not shutil.which("gnuplot"):
         print("needs gnuplot")
         sys.exit(77)
-    print(f"1..{len(tests)}")
-    failed = 0
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}")
-        except AssertionError as problem:
-            failed += 1
-            print(f"not ok {number} - {name}\n#   {problem!r}")
-    sys.exit(1 if failed else 0)
+    sys.exit(run_all(tests))
 
 
 main()

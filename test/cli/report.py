@@ -15,6 +15,8 @@ import shutil
 import subprocess
 import sys
 
+from libtests import run_all
+
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 TIDEMARK = os.environ["TIDEMARK"]
 tests = []
@@ -215,6 +217,18 @@ def every_figure_equals_a_second_count_from_the_dump():
             if call["count"]}
     assert told == model.calls and told["mmap"][0] > 10, (told, model.calls)
     assert answer["vm"]["peak_bytes"] > 1 << 20 < answer["vm"]["rss_peak_bytes"]
+
+
+@test
+def virtual_memory_is_that_of_the_processes_that_are_left():
+    whole = report(family(), "-n0")
+    calls = {}
+    for pid in {process["pid"] for process in whole["trace"]["processes"]}:
+        part = report(family(), "-n0", "--process", str(pid))["vm"]
+        assert part["peak_bytes"] <= whole["vm"]["peak_bytes"], part
+        for name, call in part["calls"].items():
+            calls[name] = calls.get(name, 0) + call["count"]
+    assert calls == {name: call["count"] for name, call in whole["vm"]["calls"].items()}, calls
 
 
 @test
@@ -442,17 +456,7 @@ def a_hostile_name_does_not_reach_the_terminal():
 
 
 def main():
-    failed = 0
-    print(f"1..{len(tests)}", flush=True)
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Exception as problem:  # whatever it is, the others still run
-            failed += 1
-            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
-    return 1 if failed else 0
+    return run_all(tests)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import stat
 import subprocess
 import sys
 
+from libtests import run_all
+
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 TIDEMARK = os.environ["TIDEMARK"]
 tests = []
@@ -339,17 +341,7 @@ def bundle_refuses_a_trace_that_is_cut_and_says_what_to_do():
 
 
 def main():
-    failed = 0
-    print(f"1..{len(tests)}", flush=True)
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Exception as problem:  # whatever it is, the others still run
-            failed += 1
-            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}", flush=True)
-    return 1 if failed else 0
+    return run_all(tests)
 
 
 if __name__ == "__main__":

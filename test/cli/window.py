@@ -18,6 +18,7 @@ import sqlite3
 import subprocess
 import sys
 
+from libtests import run_all
 import libschema
 
 TIDEMARK = os.environ["TIDEMARK"]
@@ -657,18 +658,7 @@ def an_empty_trace_is_a_window_too():
 
 
 def main():
-    failed = 0
-    print(f"1..{len(tests)}", flush=True)
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Exception as problem:  # whatever it is, the others still run
-            failed += 1
-            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}"[:3000],
-                  flush=True)
-    return 1 if failed else 0
+    return run_all(tests)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 
+from libtests import run_all
 import libschema
 
 TIDEMARK = os.environ["TIDEMARK"]
@@ -291,18 +292,7 @@ def mistakes_are_told_in_one_line():
 
 
 def main():
-    failed = 0
-    print(f"1..{len(tests)}", flush=True)
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}", flush=True)
-        except Exception as problem:  # whatever it is, the others still run
-            failed += 1
-            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}"[:3000],
-                  flush=True)
-    return 1 if failed else 0
+    return run_all(tests)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ static void try_lines(const uint8_t *data, size_t size)
 static void try_file(const uint8_t *data, size_t size)
 {
 	struct remarks remarks = { 0 };
-	struct debugfile_search search = { .remarks = &remarks };
+	struct search search = { .remarks = &remarks };
 	struct places places = { 0 };
 	struct symbols_file *file;
 	char path[32];

@@ -5,26 +5,14 @@ import glob
 import os
 import time
 
-from libguest import (LIBRARY, TIDEMARK, Trace, check, check_whole, environment, equal, main,
-                      program, run, test)
+from libguest import (LIBRARY, TIDEMARK, Trace, check, check_whole, closed, environment, equal,
+                      main, program, run, test)
 
 
 def alone(command, **variables):
     """Run it; wait for the trace to be closed."""
     ended = run(command, env=environment(LD_PRELOAD=LIBRARY, **variables))
     return ended
-
-
-def closed(path, seconds=10):
-    """The trace at `path`, once it is whole: its collector works on after the program's end."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if os.path.exists(path) and os.path.getsize(path) > 0:
-            trace = Trace(path)
-            if trace.end is not None:
-                return trace
-        time.sleep(0.05)
-    check(False, f"{path} was not closed: {os.listdir('.')}")
 
 
 @test

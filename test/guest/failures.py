@@ -168,7 +168,7 @@ def tiny_program_of_32_bits(path):
 
 
 @test
-def a_program_of_32_bits_runs_and_we_say_that_it_is_not_recorded():
+def a_program_of_32_bits_that_cannot_be_recorded_runs_and_we_say_why():
     tiny_program_of_32_bits("tiny")
     try:
         equal(42, run(["./tiny"]).code, "exit code untraced")
@@ -176,7 +176,14 @@ def a_program_of_32_bits_runs_and_we_say_that_it_is_not_recorded():
         raise Skip(f"this kernel runs no 32-bit programs ({problem})") from problem
     ended = run([TIDEMARK, "record", "-o", "t.tide", "./tiny"])
     equal(42, ended.code, f"exit code ({ended.err})")
-    check("32-bit" in ended.err, "no message:", ended.err)
+    check("linked statically" in ended.err, "no message:", ended.err)
+    # Where there is no recorder for it, that is what we say.
+    shutil.copy(LIBRARY, "lonely.so")
+    variables = environment(TIDEMARK_LIBRARY=os.path.abspath("lonely.so"))
+    ended = run([TIDEMARK, "record", "-o", "u.tide", "./tiny"], env=variables)
+    equal(42, ended.code, f"exit code ({ended.err})")
+    check("32-bit program" in ended.err, "no message:", ended.err)
+    check("ld.so" not in ended.err, "the loader complains:", ended.err)
     ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", "./tiny"])
     equal(125, ended.code, f"exit code under --strict ({ended.err})")
 

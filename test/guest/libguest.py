@@ -12,18 +12,23 @@ import re
 import struct
 import subprocess
 import sys
+import time
 import traceback
 
 BUILD = os.path.abspath(os.environ.get("TIDEMARK_BUILD", "build"))
 SOURCE = os.environ.get("TIDEMARK_SOURCE", ".")
 TIDEMARK = os.environ.get("TIDEMARK", os.path.join(BUILD, "tidemark"))
 LIBRARY = os.path.join(BUILD, "libtidemark.so")
-WITNESS = os.path.join(BUILD, "test", "witness", "libwitness.so")
+LIBRARY_32 = os.path.join(BUILD, "libtidemark32.so")
+# Of the programs that are recorded: i386.py runs other scripts with those of 32 bits.
+BITS = int(os.environ.get("GUEST_BITS", "64"))
+WITNESS = os.path.join(BUILD, "test", "witness",
+                       "libwitness.so" if BITS == 64 else "libwitness32.so")
 ROOT = os.geteuid() == 0
 
 
-def program(name):
-    return os.path.join(BUILD, "test", "programs", name)
+def program(name, bits=BITS):
+    return os.path.join(BUILD, "test", "programs", *(["i386"] if bits == 32 else []), name)
 
 
 class Skip(Exception):
@@ -307,6 +312,18 @@ class Trace:
                       f"event {blocks.get(event.address)}")
                 blocks[event.address] = number
         return live
+
+
+def closed(path, seconds=10):
+    """The trace at `path`, once it is whole: its collector works on after the program's end."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if os.path.exists(path) and os.path.getsize(path) > 0:
+            trace = Trace(path)
+            if trace.end is not None:
+                return trace
+        time.sleep(0.05)
+    check(False, f"{path} was not closed: {os.listdir('.')}")
 
 
 def report(trace="t.tide", *options):

@@ -13,11 +13,12 @@ import subprocess
 
 BUILD = os.path.abspath(os.environ.get("TIDEMARK_BUILD", "build"))
 TIDEMARK = os.environ.get("TIDEMARK", os.path.join(BUILD, "tidemark"))
-LIBRARY = os.path.join(BUILD, "libtidemark.so")
+BITS = int(os.environ.get("GUEST_BITS", "64"))
+LIBRARY = os.path.join(BUILD, "libtidemark.so" if BITS == 64 else "libtidemark32.so")
 PAGE = 4096
 
 # Each system call, and what a trace calls it.
-CALLS = {"mmap": "mmap", "munmap": "munmap", "mremap": "mremap", "brk": "brk",
+CALLS = {"mmap": "mmap", "mmap2": "mmap", "munmap": "munmap", "mremap": "mremap", "brk": "brk",
          "mprotect": "mprotect", "pkey_mprotect": "mprotect", "madvise": "madvise",
          "mlock": "mlock", "mlock2": "mlock", "munlock": "mlock", "mlockall": "mlock",
          "munlockall": "mlock", "shmat": "shmat", "shmdt": "shmdt",
@@ -34,13 +35,14 @@ def relay_range():
         words = line.split()
         if len(words) == 4 and words[3] == "vm_relay":
             return int(words[0], 16), int(words[0], 16) + int(words[1], 16)
-    raise RuntimeError("libtidemark.so has no vm_relay")
+    raise RuntimeError(f"{LIBRARY} has no vm_relay")
 
 
-def record_under_strace(command, trace="t.tide", log="t.strace", timeout=120, **options):
+def record_under_strace(command, *words, trace="t.tide", log="t.strace", timeout=120, **options):
     """Record the program while strace looks on. Its exit code."""
     with open("t.out", "wb") as out:
-        return subprocess.run([TIDEMARK, "record", "--force", "-o", trace, "--", "/usr/bin/strace",
+        return subprocess.run([TIDEMARK, "record", "--force", *words, "-o", trace, "--",
+                               "/usr/bin/strace",
                                "-f", "-i", "-o", log, "-e", "signal=none", "-e",
                                "trace=" + ",".join([*CALLS, "openat", "execve"]), "--", *command],
                               stdout=out, stderr=subprocess.STDOUT, timeout=timeout, check=False,
@@ -161,7 +163,7 @@ class Memory:
     def base(self):
         """Where the recorder's library is mapped."""
         return min(call["address"] for call in self.calls if call["kind"] == "mapped" and
-                   self.files.get(call.get("file"), "").endswith("/libtidemark.so"))
+                   self.files.get(call.get("file"), "") == LIBRARY)
 
     def count(self):
         count = Count()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every call on virtual memory is seen, of libc and of the dynamic linker too."""
 # timeout: 120
+import json
 import re
 
 from libguest import TIDEMARK, check, environment, equal, main, program, record, run, test
@@ -31,28 +32,69 @@ def what_the_calls_leave_is_what_the_program_sees_mapped():
 
 @test
 def the_peak_of_resident_memory_is_what_the_kernel_says():
-    ended = record([program("vm_peak")])
+    # What snapshots may cost is a share of the run's time; on a busy machine they cost more than
+    # that, and then there are fewer. So not each run has one near the peak, but most have.
+    near = any(check_peak() for _ in range(6))
+    check(near, "no snapshot near the peak in six runs")
+
+
+def check_peak():
+    """Whether the recording has a snapshot near the peak, and one at the end. What must be true of
+    every recording is checked."""
+    ended = record([program("vm_peak")], "--force")
     highest, after = (int(word) for word in ended.out.split())
     text = run([TIDEMARK, "dump", "t.tide"]).out
     told = [int(line.rsplit("=", 1)[1]) for line in text.splitlines() if " rss-max " in line]
     equal(1, len(told), "processes that tell it")
     check(abs(told[0] - highest) <= max(highest // 100, 1 << 20), told[0], "for", highest)
     shots = snapshots(text)
-    # All snapshots together cost a small share of the run; where it is used up, the last is not made.
-    whole = int(re.search(r"^end duration=(\d+)", text, re.M)[1])
-    allowed = whole // 100 + 10_000_000
-    at_end = shots[-1]["reason"] == "exit"
-    check(at_end or sum(shot["cost"] for shot in shots) > allowed - whole // 200,
-          "no snapshot at the end")
+    at_end = bool(shots) and shots[-1]["reason"] == "exit"
     for shot in shots:
         if shot["reason"] != "growth":  # then the program waits
             equal(shot["mapped"], shot["resident"], "resident by mapping, and by page")
-    best = max(shot["mapped"] for shot in shots)
-    check(best >= highest - highest // 8, "no snapshot near the peak:", best, "of", highest)
+    best = max((shot["mapped"] for shot in shots), default=0)
     check(after < highest // 2 and (not at_end or shots[-1]["mapped"] < highest // 2),
           "the end is no valley")
-    cost = sum(shot["cost"] for shot in shots)
-    check(cost <= allowed + shots[-1]["cost"], cost, "ns of", whole)
+    spent = 0
+    for shot in shots:  # each is begun only while there is something left
+        check(spent <= 10_000_000 + shot["at"] // 100 + 1_000_000, spent, "ns before", shot)
+        spent += shot["cost"]
+    return best >= highest - highest // 8 and at_end
+
+
+@test
+def every_process_has_a_snapshot_at_its_end_children_too():
+    own = program("vm_own")
+    command = ["/bin/sh", "-c", f"{own} >/dev/null; {own} > /dev/null; ({own} >/dev/null); exit 3"]
+    for _ in range(6):  # as long as there is time for them
+        record(command, "--force", code=3)
+        text = run([TIDEMARK, "dump", "t.tide"]).out
+        ended = re.findall(r" end (p\d+) exit=", text)
+        check(len(ended) >= 4, ended)
+        with_end = set(re.findall(r"^snapshot (p\d+) reason=exit", text, re.M))
+        if set(ended) == with_end:
+            answers = [json.loads(run([TIDEMARK, "reconcile", "--json", "--at", "exit",
+                                       "--process", str(pid), "t.tide"]).out)
+                       for pid in re.findall(r"^process p\d+ pid=(\d+)", text, re.M)]
+            check(all(answer["smaps_bytes"] > 0 for answer in answers), "an empty answer")
+            return
+    check(False, "processes without:", set(ended) - with_end)
+
+
+@test
+def shares_and_faults_are_sampled_beside_resident_memory():
+    record([program("vm_peak")])
+    process = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["processes"][-1]
+    check(process["rss_max_bytes"] > 90 << 20, process)
+    check(8 << 20 < process["pss_max_bytes"] <= process["rss_max_bytes"], process)
+    check(process["minor_faults"] > 1000, process)
+    text = run([TIDEMARK, "dump", "t.tide"]).out
+    for word in ("rss", "pss", "minor-faults"):
+        check(f" {word} p0 value=" in text, word)
+    out = run([TIDEMARK, "plot", "--help"])
+    if out.code == 0 and run([TIDEMARK, "plot", "rss", "-o", "t.svg", "t.tide"]).code == 0:
+        with open("t.svg", encoding="utf-8") as file:
+            check("PSS" in file.read(), "no curve for the share")
 
 
 @test

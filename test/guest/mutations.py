@@ -9,6 +9,7 @@ places, is never wrong. docs/notes/0001-order-without-clocks.md lists the rules.
 # timeout: 400
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -58,23 +59,33 @@ MUTATIONS = {
     "a failed realloc that is not undone": [
         ("hook_posix.c", "\t\tat = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | "
          "EVENT_SIZE, &call);\n", "\t\tat = start;\n")],
+    "a time that is looked at every eighth event": [
+        ("event.h", "\tif (unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) "
+         "{\n\t\tstruct event_time",
+         "\tstatic __thread unsigned late __attribute__((tls_model(\"initial-exec\")));\n\n"
+         "\tif (++late % 8 == 0 &&\n"
+         "\t    unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) "
+         "{\n\t\tstruct event_time")],
 }
 
 
 # The collector's part of the protocol: what a lane owned belongs to the lane, not to its thread.
 FORGETFUL = [
     ("stream.c", "void stream_add_runs(struct stream *stream,",
-     """static void forget(struct stream *stream)
+     """void forget(struct stream *stream, const struct lane_item *item)
 {
-	for (size_t i = 0; stream->chunks && i < STREAM_CHUNKS; i++)
+	for (size_t i = 0; item->kind == LANE_ITEM_THREAD && stream->chunks && i < STREAM_CHUNKS; i++)
 		for (size_t j = 0; stream->chunks[i] && j < STREAM_CHUNK_SLOTS; j++)
 			stream->chunks[i][j] = (struct stream_interval){ 0 };
 }
 
 void stream_add_runs(struct stream *stream,"""),
     ("stream.c", "\t\tif (lane_item_has_slot(item) && item->run == 0)\n",
-     "\t\tif (item->kind == LANE_ITEM_THREAD)\n\t\t\tforget(stream);\n"
-     "\t\tif (lane_item_has_slot(item) && item->run == 0)\n"),
+     "\t\tforget(stream, item);\n\t\tif (lane_item_has_slot(item) && item->run == 0)\n"),
+    ("merge.c", "static void add_contested(",
+     "void forget(struct stream *, const struct lane_item *);\n\nstatic void add_contested("),
+    ("merge.c", "\t\tif (lane_item_has_slot(item) && item->run == 0 &&\n",
+     "\t\tforget(stream, item);\n\t\tif (lane_item_has_slot(item) && item->run == 0 &&\n"),
 ]
 
 
@@ -88,6 +99,11 @@ def edit(folder, edits):
             file.write(text.replace(old, new))
 
 
+def listed(text, name):
+    """The words in quotes that meson.build gives a name."""
+    return re.findall(r"'([^']+)'", re.search(rf"^{name} = (.*?[)\]])$", text, re.M | re.S)[1])
+
+
 def build(edits):
     """A recorder of edited sources, with the flags of the real one. Returns its path."""
     shutil.rmtree("src", ignore_errors=True)
@@ -97,11 +113,8 @@ def build(edits):
     # The flags are those of meson.build, which is text that Python can nearly read.
     with open("src/recorder/meson.build", encoding="utf-8") as file:
         text = file.read()
-    words = text[text.index("recorder_c_args"):text.index("recorder_link_args")]
-    flags = [line.strip().strip("',") for line in words.splitlines() if line.startswith("\t'")]
-    # What is C is named there too: other files belong to other systems.
-    sources = [line.strip().strip("',") for line in text.splitlines()
-               if line.startswith("\t'") and line.rstrip().endswith(".c',")]
+    flags = listed(text, "recorder_c_args") + listed(text, "recorder_c_args_64")
+    sources = listed(text, "recorder_sources") + listed(text, "recorder_sources_64")
     command = ["gcc", "-std=gnu17", "-O2", "-g", "-D_GNU_SOURCE", "-fPIC", "-shared", "-Isrc",
                '-DTIDEMARK_VERSION="0.1.0"', *flags, "-nostdlib", "-Wl,-z,now",
                "-Wl,--version-script=src/recorder/exports.map", "-o", "libtidemark.so",
@@ -126,7 +139,8 @@ def build_tidemark(edits):
     link = rule.split("LINK_ARGS = ")[1].splitlines()[0]
     link = link.replace(" libtidemark_host.a", " " + os.path.join(BUILD, "libtidemark_host.a"))
     # What is defined already is not taken from the library any more.
-    command = ["gcc", *flags, "-Isrc", "-o", "tidemark", "src/collect/stream.c", *objects,
+    command = ["gcc", *flags, "-Isrc", "-o", "tidemark",
+               *sorted({os.path.join("src/collect", name) for name, _, _ in edits}), *objects,
                *shlex.split(link)]
     built = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     check(built.returncode == 0, f"does not build: {built.stderr[-1500:]}")
@@ -185,6 +199,11 @@ def an_owner_that_is_stored_and_not_exchanged_is_caught():
 @test
 def a_failed_realloc_that_is_not_undone_is_caught():
     caught("a failed realloc that is not undone")
+
+
+@test
+def a_time_that_is_looked_at_every_eighth_event_is_caught():
+    caught("a time that is looked at every eighth event")
 
 
 main()

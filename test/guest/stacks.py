@@ -70,6 +70,20 @@ def distinct_stacks_by_the_hundred_thousand_cost_a_bounded_amount_of_memory():
     print(f"# added {added} KiB to a peak of {plain} KiB")
 
 
+@test
+def more_places_of_code_than_there_was_room_for_are_told_apart():
+    record([program("generated")])
+    trace = Trace()
+    check_whole(trace)
+    found = trace.of_size(40)
+    equal(140000, len(found), "blocks")
+    equal(140000, trace.frees_of_size(40), "frees")
+    places = {trace.frames[trace.stacks[event.stack][0]][1] for event in found}
+    equal(140000, len(places), "places that they are from")
+    gaps = {b - a for a, b in zip(sorted(places), sorted(places)[1:])}
+    equal({32}, gaps, "distance of the places")
+
+
 def check_verified(trace):
     """Each stack was walked twice, the second time without the help of the one before."""
     check(int(trace.end.get("stacks-verified", 0)) > 0, "no stack was verified")

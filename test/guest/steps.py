@@ -22,11 +22,11 @@ STEPS = os.path.join(BUILD, "test", "bench", "bench_steps")
 FIGURES = {
     ("same", 5, False): 206,
     ("same", 40, False): 381,
-    ("random", 15, False): 975,
+    ("random", 15, False): 1015,
     ("realloc", 10, False): 331,
     ("same", 5, True): 503,
     ("same", 40, True): 849,
-    ("random", 15, True): 1186,
+    ("random", 15, True): 1226,
 }
 
 

@@ -10,9 +10,10 @@ import os
 import re
 import struct
 
-from libguest import BUILD, TIDEMARK, Skip, check, environment, equal, main, program, run, test
+from libguest import BITS, BUILD, TIDEMARK, Skip, check, environment, equal, main, program, run, test
 
-UNWINDER = os.path.join(BUILD, "test", "witness", "libunwinder.so")
+UNWINDER = os.path.join(BUILD, "test", "witness",
+                        "libunwinder.so" if BITS == 64 else "libunwinder32.so")
 FRAME = re.compile(r"frame f(\d+)(?: m\d+)? 0x([0-9a-f]+)(?: flags=(\d+))?")
 STACK = re.compile(r"stack s(\d+)(?: flags=\d+)? f(\d+)(?: < s(\d+))?$")
 THREAD = re.compile(r"thread t(\d+) p(\d+) tid=(\d+)")

@@ -23,12 +23,12 @@ static void failing_calls(void)
 
 	for (int i = 0; i < TIMES; i++) {
 		errno = 0;
-		guest_check(malloc((size_t)1 << 62) == NULL && errno == ENOMEM, "malloc failed");
+		guest_check(malloc(GUEST_TOO_MUCH) == NULL && errno == ENOMEM, "malloc failed");
 		errno = 0;
-		guest_check(calloc((size_t)1 << 40, (size_t)1 << 40) == NULL && errno == ENOMEM,
+		guest_check(calloc(GUEST_ROOT * 256, GUEST_ROOT * 256) == NULL && errno == ENOMEM,
 			    "calloc overflowed");
 		errno = 77;
-		guest_check(posix_memalign(&ptr, 64, (size_t)1 << 62) == ENOMEM, "memalign failed");
+		guest_check(posix_memalign(&ptr, 64, GUEST_TOO_MUCH) == ENOMEM, "memalign failed");
 	}
 }
 

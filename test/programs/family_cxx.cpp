@@ -61,12 +61,12 @@ int main()
 		bool thrown = false;
 
 		try {
-			::operator delete(::operator new(std::size_t(1) << 62));
+			::operator delete(::operator new(SIZE_MAX / 2 + 1));
 		} catch (const std::bad_alloc &) {
 			thrown = true;
 		}
 		check(thrown);
-		check(::operator new(std::size_t(1) << 62, std::nothrow) == nullptr);
+		check(::operator new(SIZE_MAX / 2 + 1, std::nothrow) == nullptr);
 	}
 	return 0;
 }

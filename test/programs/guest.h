@@ -18,6 +18,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+// A size that nobody has, and one whose square no size can say.
+#define GUEST_TOO_MUCH (SIZE_MAX / 2 + 1)
+#define GUEST_ROOT ((size_t)1 << (4 * sizeof(size_t)))
+
 // In the file named by COUNTERS, so that they outlive the program. One cache line each.
 struct guest_counters {
 	struct {

@@ -22,7 +22,7 @@
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
-enum { TABLE = 512, THREADS_MAX = 16, OWNER_BITS = 38 };
+enum { TABLE = 512, THREADS_MAX = 16, OWNER_BITS = sizeof(void *) == 8 ? 38 : 32 };
 
 enum what { TAKEN = 1, GIVEN = 2, KEPT = 3 }; // KEPT: a realloc that failed
 
@@ -53,11 +53,11 @@ static struct {
 } shared;
 
 // Far too large for any address space of today.
-static volatile size_t too_large = (size_t)1 << 62;
+static volatile size_t too_large = GUEST_TOO_MUCH;
 
 static uint32_t *owner_of(const void *block)
 {
-	return &shared.owners[((uintptr_t)block & (((uintptr_t)1 << OWNER_BITS) - 1)) >> 4];
+	return &shared.owners[((uintptr_t)block & (((uint64_t)1 << OWNER_BITS) - 1)) >> 4];
 }
 
 static void note(struct log *log, const void *block, uint32_t owner, enum what what)

@@ -38,9 +38,9 @@ int main(void)
 
 		ptr = malloc(7204);
 		errno = 0;
-		guest_check(realloc(ptr, (size_t)1 << 62) == NULL && errno == ENOMEM, "too big");
+		guest_check(realloc(ptr, GUEST_TOO_MUCH) == NULL && errno == ENOMEM, "too big");
 		errno = 0;
-		guest_check(reallocarray(ptr, (size_t)1 << 40, (size_t)1 << 40) == NULL &&
+		guest_check(reallocarray(ptr, GUEST_ROOT * 256, GUEST_ROOT * 256) == NULL &&
 				    errno == ENOMEM,
 			    "overflow");
 		free(ptr);

@@ -16,6 +16,12 @@
 #include <sys/shm.h>
 #include <sys/syscall.h>
 
+#ifdef __x86_64__
+enum { MMAP = SYS_mmap };
+#else
+enum { MMAP = SYS_mmap2 };
+#endif
+
 enum { PAGE = 4096, THREADS_MAX = 64 };
 
 static int rounds = 6;
@@ -40,12 +46,12 @@ static void churn_mappings(unsigned seed)
 	mlock2(at, PAGE, 1);
 	munlock(at, PAGE);
 	pkey_mprotect(at, PAGE, PROT_READ, -1);
-	// A hole is no mistake, but nonsense is.
-	munmap(at + 4 * PAGE, PAGE);
+	// A hole is no mistake, but nonsense is. (The one just made may be somebody else's by now.)
+	munmap((void *)(uintptr_t)(32 * PAGE), PAGE);
 	errno = 0;
 	guest_check(munmap(at + 1, PAGE) == -1 && errno == EINVAL, "munmap of nonsense");
-	guest_check(mmap(NULL, (size_t)1 << 60, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
-				    MAP_FAILED &&
+	guest_check(mmap(NULL, -(size_t)(16 * PAGE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0) == MAP_FAILED &&
 			    errno == ENOMEM,
 		    "mmap of too much");
 	guest_check(mprotect((void *)(uintptr_t)PAGE, PAGE, PROT_READ) == -1,
@@ -53,15 +59,17 @@ static void churn_mappings(unsigned seed)
 	guest_check(mremap((void *)(uintptr_t)PAGE, PAGE, 2 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED,
 		    "mremap of nothing");
 	// Two bare system calls: libc's own function for them.
-	moved = (uint8_t *)syscall(SYS_mmap, NULL, 3 * PAGE, PROT_READ | PROT_WRITE,
+	moved = (uint8_t *)syscall(MMAP, NULL, 3 * PAGE, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	guest_check(moved != MAP_FAILED, "syscall");
 	moved = mremap(moved, 3 * PAGE, (4 + seed % 5) * PAGE, MREMAP_MAYMOVE);
 	guest_check(moved != MAP_FAILED, "mremap");
 	moved[4 * PAGE - 1] = 1;
 	guest_check(syscall(SYS_munmap, moved, (4 + seed % 5) * PAGE) == 0, "syscall of munmap");
-	if (seed % 4)
-		munmap(at, 64 * PAGE);
+	if (seed % 4) {
+		munmap(at, 4 * PAGE);
+		munmap(at + 8 * PAGE, 56 * PAGE);
+	}
 }
 
 static void churn_heap(unsigned seed)

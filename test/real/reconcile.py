@@ -80,7 +80,7 @@ def check_own(proof, name, trace, pid):
     proof.note(f"{name}: {owners}")
     proof.check(owners.get("loader", 0) <= LOADER_BYTES_MAX,
                 f"{name}: nothing of tidemark's is shown as the loader's", owners)
-    proof.check(owners.get("tidemark", 0) > 16 << 20, f"{name}: tidemark's own is shown", owners)
+    proof.check(owners.get("tidemark", 0) > 4 << 20, f"{name}: tidemark's own is shown", owners)
 
 
 def process_of(trace, exe):

@@ -3,6 +3,7 @@
 # parallel: yes
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ SCRIPTS = {
     "is_given_what_it_needs":
         ('test -d "$TMPDIR" && test "$TMPDIR" = "$PWD" && test -n "$TIDEMARK" && '
          'test -n "$TIDEMARK_SOURCE" && test -z "$(ls)"', None),
+    "hears_an_interrupt": ("sh -c 'kill -INT $$; true'; test $? = 130", None),
     "skips": ("echo no such program; exit 77", "skipped: fake/skips: no such program"),
     "fails": ("exit 3", "failed: fake/fails"),
     "crashes": ("kill -SEGV $$", "failed: fake/crashes"),
@@ -28,7 +30,7 @@ SCRIPTS = {
     "is_long": ("# soak: only\nexit 1", None),
     "_helper": ("exit 1", None),
 }
-LAST_LINE = "5 passed, 6 failed, 2 skipped"
+LAST_LINE = "6 passed, 6 failed, 2 skipped"
 
 
 def sleepers():
@@ -51,7 +53,8 @@ def main():
     shutil.copytree(os.path.join(BUILD, "meson-private"), "build/meson-private")
     began = time.monotonic()
     said = subprocess.run(["tools/run-tests", "--build", "build", "fake/"],
-                          capture_output=True, text=True)
+                          capture_output=True, text=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     seconds = time.monotonic() - began
     lines = said.stdout.splitlines()
     claims = [

@@ -108,6 +108,10 @@ static const char written_of_memory[] =
 	"+0 t heap-alloc s1 arena 0x10 16\n"
 	"+0 t heap-free s1 arena 0x10\n"
 	"+0 t heap-destroy h\n"
+	"+0 t malloc s1 arena 0x20 32\n"
+	"+0 t realloc s1 arena 0x20 -> 0x40 64\n"
+	"+0 t failed arena 99\n"
+	"+0 t free arena 0x40\n"
 	"snapshot reason=exit rss=8192\n"
 	"mapping 0x1000-0x3000 prot=rw shared file=libc rss=4096\n"
 	"pages 0x1000-0x2000\n"
@@ -124,7 +128,7 @@ static const char canonical_of_memory[] =
 	"heap h1 p0 \"nodes\"\n"
 	"heap h2 p0 handle=0x10000 \"\"\n"
 	"file x1 device=65025 inode=12 \"/lib/libc.so.6\"\n"
-	"snapshot p0 reason=exit at=0 began=14 ended=14 page=4096 rss=8192\n"
+	"snapshot p0 reason=exit at=0 began=18 ended=18 page=4096 rss=8192\n"
 	"mapping 0x1000-0x3000 prot=rw shared file=x1 rss=4096\n"
 	"pages 0x1000-0x2000 present\n"
 	"pages 0x2000-0x3000 swapped|file\n"
@@ -143,6 +147,10 @@ static const char canonical_of_memory[] =
 	"@0 t0 heap-alloc s1 h1 0x10 16\n"
 	"@0 t0 heap-free s1 h1 0x10\n"
 	"@0 t0 heap-destroy h2\n"
+	"@0 t0 malloc s1 h1 0x20 32\n"
+	"@0 t0 realloc s1 h1 0x20 -> 0x40 64\n"
+	"@0 t0 failed h1 99\n"
+	"@0 t0 free h1 0x40\n"
 	"end duration=0\n";
 
 TEST(asm_takes_virtual_memory_heaps_and_snapshots)

@@ -99,7 +99,9 @@ TEST(columns_of_rows_are_those_of_their_events)
 			columns_finish(two, &rows, NULL);
 			CHECK_EQ(single.size, rows.size);
 			CHECK_BYTES(single.data, rows.data, single.size);
+			one->heaps = two->heaps = random() % 2;
 		}
+		row.heap = one->heaps ? (heap_id)random() % 200 : 0;
 		for (uint32_t i = 0; i < row.count * (times + 1); i++) {
 			uint32_t at = i % row.count;
 			bool begins = columns_row_begins(row.kind[at]);
@@ -107,6 +109,7 @@ TEST(columns_of_rows_are_those_of_their_events)
 			columns_add(one, &(struct trace_event){ .kind = row.kind[at],
 								.thread = row.thread,
 								.time_ns = row.time_ns,
+								.heap = row.heap,
 								.address = row.address[at],
 								.size = begins ? row.size[at] : 0,
 								.stack = row.stack[at] });
@@ -121,6 +124,33 @@ TEST(columns_of_rows_are_those_of_their_events)
 	bytes_fini(&rows);
 	mem_free(one);
 	mem_free(two);
+}
+
+TEST(columns_tell_the_heap_of_calls_on_blocks_where_they_are_to)
+{
+	struct columns_encoder *encoder = mem_alloc(1, sizeof *encoder);
+	struct columns_decoder *decoder = mem_alloc(1, sizeof *decoder);
+	struct bytes payload = { 0 };
+	struct trace_event event;
+
+	for (int heaps = 0; heaps < 2; heaps++) {
+		payload.size = 0;
+		encoder->heaps = heaps;
+		for (uint8_t kind = TRACE_MALLOC; kind <= TRACE_HEAP_FREE; kind++)
+			columns_add(encoder, &(struct trace_event){ .kind = kind, .heap = kind });
+		columns_finish(encoder, &payload, NULL);
+		CHECK(columns_decoder_init(decoder, bytes_cursor(payload.data, payload.size),
+					   TRACE_HEAP_FREE, 0, 0));
+		for (uint8_t kind = TRACE_MALLOC; kind <= TRACE_HEAP_FREE; kind++) {
+			CHECK_EQ(COLUMNS_EVENT, columns_next(decoder, &event));
+			CHECK_EQ(heaps || kind >= TRACE_HEAP_ALLOC ? kind : 0, event.heap);
+		}
+		CHECK_EQ(COLUMNS_END, columns_next(decoder, &event));
+	}
+	columns_encoder_fini(encoder);
+	bytes_fini(&payload);
+	mem_free(encoder);
+	mem_free(decoder);
 }
 
 TEST(columns_hold_no_events)

@@ -108,7 +108,7 @@ static void inspected(const char *path, enum inspect_verdict verdict, const char
 {
 	struct inspect inspect;
 
-	inspect_program(&inspect, path);
+	inspect_program(&inspect, path, false);
 	CHECK_EQ(verdict, inspect.verdict);
 	if (why)
 		CHECK_CONTAINS(why, str_get(&inspect.why));
@@ -149,9 +149,13 @@ TEST(inspect_knows_32_bit_and_foreign_programs_by_their_headers)
 	memcpy(header.e_ident, ELFMAG, SELFMAG);
 	header.e_ident[EI_CLASS] = ELFCLASS32;
 	header.e_ident[EI_DATA] = ELFDATA2LSB;
+	header.e_ident[EI_VERSION] = EV_CURRENT;
+	header.e_version = EV_CURRENT; // at the same place in both classes
 	header.e_type = ET_EXEC;
 	header.e_machine = EM_386;
-	inspected(written("i386", &header, sizeof(header), 0755), INSPECT_BITS, "32-bit");
+	inspected(written("i386", &header, sizeof(header), 0755), INSPECT_BITS, "32-bit program");
+	header.e_machine = EM_X86_64;
+	inspected(written("x32", &header, sizeof(header), 0755), INSPECT_BITS, "x32");
 	header.e_ident[EI_CLASS] = ELFCLASS64;
 	header.e_machine = EM_AARCH64;
 	inspected(written("arm", &header, sizeof(header), 0755), INSPECT_MACHINE,

@@ -199,6 +199,18 @@ struct fake_event {
 	const uint32_t *frames;
 };
 
+// The time is too far from the lane's last one for four bytes: a record of its own says it, and is
+// published with the record behind it.
+static inline void fake_time64(struct fake_lane *lane, uint64_t time_ns)
+{
+	fake_put(lane, LANE_TIME64, 2);
+	fake_put(lane, time_ns, 8);
+	fake_end(lane);
+	lane->record += lane->length;
+	lane->length = 0;
+	lane->time_ns = time_ns;
+}
+
 // Write an event, without publishing it.
 static inline void fake_write(struct fake_lane *lane, const struct fake_event *event)
 {
@@ -207,9 +219,12 @@ static inline void fake_write(struct fake_lane *lane, const struct fake_event *e
 	uint64_t delta = varint_zigzag((int64_t)(event->address - lane->address));
 	size_t address_length = has_address ? fake_length(delta) : 0;
 	size_t size_length = has_size ? fake_length(event->size) : 0;
-	bool timed = event->time_ns > lane->time_ns;
+	bool timed;
 
 	fake_begin(lane, 64 + 4 * (size_t)event->push);
+	if (event->time_ns > lane->time_ns && event->time_ns - lane->time_ns > UINT32_MAX)
+		fake_time64(lane, event->time_ns);
+	timed = event->time_ns > lane->time_ns;
 	fake_put(lane,
 		 event->type | address_length << LANE_ADDRESS_SHIFT |
 			 size_length << LANE_SIZE_SHIFT | (timed ? LANE_TIME : 0u) |

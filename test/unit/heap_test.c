@@ -135,6 +135,47 @@ TEST(heap_knows_nothing_of_virtual_memory_and_of_other_heaps)
 	heap_free(feed.heap);
 }
 
+static void feed_in_heap(struct feed *feed, enum trace_kind kind, heap_id heap, uint64_t address,
+			 uint64_t size)
+{
+	struct trace_event event = {
+		.number = feed->number++,
+		.time_ns = feed->time_ns += 10,
+		.address = address,
+		.size = size,
+		.stack = 1,
+		.heap = heap,
+		.kind = (uint8_t)kind,
+	};
+
+	heap_add_event(feed->heap, &event);
+}
+
+// A heap that has a handle is one of malloc's kind: its blocks count, and end with it.
+TEST(heap_that_is_destroyed_takes_its_blocks_along_and_no_others)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_in_heap(&feed, TRACE_MALLOC, 0, 0x1000, 1);
+	feed_in_heap(&feed, TRACE_MALLOC, 2, 0x2000, 10);
+	feed_in_heap(&feed, TRACE_MALLOC, 2, 0x3000, 100);
+	feed_in_heap(&feed, TRACE_MALLOC, 3, 0x4000, 1000);
+	feed_in_heap(&feed, TRACE_FREE, 2, 0x2000, 0);
+	feed_in_heap(&feed, TRACE_HEAP_DESTROY, 2, 0, 0);
+	feed_in_heap(&feed, TRACE_HEAP_DESTROY, 2, 0, 0);
+	feed_in_heap(&feed, TRACE_HEAP_DESTROY, 77, 0, 0);
+	feed_in_heap(&feed, TRACE_MALLOC, 2, 0x3000, 10000);
+	counts = feed_finish(&feed);
+	CHECK_EQ(5, counts->allocated.count);
+	CHECK_EQ(11111, counts->allocated.bytes);
+	CHECK_EQ(2, counts->frees);
+	CHECK_EQ(0, counts->lost_frees + counts->orphan_frees);
+	CHECK_EQ(3, counts->live_at_exit.count);
+	CHECK_EQ(11001, counts->live_at_exit.bytes);
+	heap_free(feed.heap);
+}
+
 TEST(heap_two_halves_of_a_realloc_count_as_the_whole)
 {
 	struct feed feed = feed_new(NULL);

@@ -1,38 +1,23 @@
 // The index says the same of random traces as a list of all lifetimes, for every question.
 #include "base/mem.h"
-#include "engine/index_store.h"
+#include "engine/index.h"
 #include "engine/window.h"
 #include "engine/window_series.h"
 #include "test/unit/window_random.h"
+#include "test/unit/window_same.h"
+
+#include "os/file.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-
-// So small that a few thousand steps take every path.
-static const struct index_shape small = {
-	.block_log2 = 6,
-	.long_log2 = 5,
-	.snapshot_steps = 200,
-	.snapshot_ratio = 1,
-	.level_log2 = 3,
-	.chunk_log2 = 9,
-	.skip_log2 = 2,
-	.sparse_log2 = 2,
-	.short_steps = 100,
-};
-
-struct pair {
-	struct reader *reader, *plain_reader;
-	struct window *index, *plain;
-	struct sample_random random;
-	int grouping;
-	uint32_t skip; // one stack in so many is left out; 0: none
-};
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct pair open_pair(uint64_t seed, const struct window_random *like,
 			     const struct window_options *more, uint64_t cut)
@@ -44,7 +29,7 @@ static struct pair open_pair(uint64_t seed, const struct window_random *like,
 	pair.reader = window_random_open(seed, like, cut);
 	pair.plain_reader = reader_open(test_temp_path("random.tide"), &err);
 	options.index_path = test_temp_path("random.tide-index");
-	options.shape = &small;
+	options.shape = &index_shape_tiny;
 	options.progress = PROGRESS_NONE;
 	pair.index = window_open(test_temp_path("random.tide"), pair.reader, &options, &err);
 	CHECK_STR("", err.text);
@@ -52,383 +37,6 @@ static struct pair open_pair(uint64_t seed, const struct window_random *like,
 	pair.plain = window_open(test_temp_path("random.tide"), pair.plain_reader, &options, &err);
 	CHECK_STR("", err.text);
 	return pair;
-}
-
-static void close_pair(struct pair *pair)
-{
-	window_close(pair->index);
-	window_close(pair->plain);
-	reader_close(pair->reader);
-	reader_close(pair->plain_reader);
-}
-
-// ---- groupings ----
-
-// The same group for the same cell, whoever asks in whatever order.
-static uint32_t group(void *context, const struct window_cell *cell)
-{
-	const struct pair *pair = context;
-	uint32_t orphans = cell->orphans ? 20 : 0;
-
-	if (pair->skip && cell->stack % pair->skip == 1)
-		return WINDOW_SKIP;
-	switch (pair->grouping) {
-	case 0:
-		return cell->stack + orphans;
-	case 1:
-		return cell->process * 4 + cell->heap;
-	case 2:
-		return cell->thread + orphans;
-	case 3:
-		return (cell->size == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(cell->size)) + orphans;
-	case 4:
-		return cell->layer;
-	default:
-		return (uint32_t)((cell->process * 31 + cell->thread * 7 + cell->stack * 3 +
-				   cell->heap + cell->size + orphans) %
-				  211);
-	}
-}
-
-static struct window_query random_query(struct pair *pair)
-{
-	uint64_t end = window_facts(pair->plain)->steps_end;
-	struct window_query query = { .group = group, .context = pair };
-
-	query.from = 1 + sample_below(&pair->random, end);
-	query.to = query.from + sample_below(&pair->random, end - query.from + 1);
-	if (sample_below(&pair->random, 3) == 0)
-		query.to = query.from + sample_below(&pair->random, 120);
-	if (sample_below(&pair->random, 8) == 0)
-		query.from = WINDOW_START;
-	if (sample_below(&pair->random, 8) == 0)
-		query.to = end;
-	if (query.to > end)
-		query.to = end;
-	if (sample_below(&pair->random, 12) == 0)
-		query.to = query.from;
-	pair->grouping = (int)sample_below(&pair->random, 6);
-	pair->skip = (uint32_t)sample_below(&pair->random, 4);
-	query.by_size = pair->grouping == 3 || pair->grouping == 5 ||
-			sample_below(&pair->random, 3) == 0;
-	query.by_thread = true;
-	query.peaks_only = sample_below(&pair->random, 2);
-	query.exit_frees = sample_below(&pair->random, 2);
-	query.layers = (unsigned)sample_below(&pair->random, 4);
-	if (sample_below(&pair->random, 4) == 0) {
-		query.lifetime_min_ns = sample_below(&pair->random, 3000);
-		query.lifetime_max_ns = query.lifetime_min_ns + sample_below(&pair->random, 100000);
-	}
-	return query;
-}
-
-// ---- rows ----
-
-static void check_amount(struct heap_amount a, struct heap_amount b)
-{
-	CHECK_EQ(a.count, b.count);
-	CHECK_EQ(a.bytes, b.bytes);
-}
-
-static void check_rows(const struct window_row *a, const struct window_row *b)
-{
-	for (int i = 0; i < WINDOW_TYPES; i++)
-		check_amount(a->type[i], b->type[i]);
-	check_amount(a->by_exit, b->by_exit);
-	check_amount(a->by_exec, b->by_exec);
-	check_amount(a->by_destroy, b->by_destroy);
-	CHECK_EQ(a->orphans, b->orphans);
-}
-
-static const struct window_row *row_at(const struct window_result *result, uint32_t at)
-{
-	static const struct window_row none;
-
-	return at < result->rows_count ? &result->rows[at] : &none;
-}
-
-static struct window_result ask(struct window *window, const struct window_query *query)
-{
-	struct window_result result;
-	struct err err = { 0 };
-
-	if (!window_ask(window, query, &result, &err))
-		CHECK_STR("", err.text);
-	return result;
-}
-
-static void check_ask(struct pair *pair, const struct window_query *query)
-{
-	struct window_result a = ask(pair->plain, query), b = ask(pair->index, query);
-	uint32_t rows = a.rows_count > b.rows_count ? a.rows_count : b.rows_count;
-
-	check_rows(&a.total, &b.total);
-	for (uint32_t i = 0; i < rows; i++)
-		check_rows(row_at(&a, i), row_at(&b, i));
-	window_result_fini(&a);
-	window_result_fini(&b);
-}
-
-// What lives at an edge, in the classes' terms.
-static struct window_result live(struct pair *pair, const struct window_query *query, uint64_t edge)
-{
-	struct window_query at = *query;
-
-	at.from = at.to = edge;
-	return ask(pair->index, &at);
-}
-
-static void check_identity(struct pair *pair, const struct window_query *query)
-{
-	struct window_result row = ask(pair->index, query);
-	struct window_result from = live(pair, query, query->from);
-	struct window_result to = live(pair, query, query->to);
-
-	for (uint32_t i = 0; i < row.rows_count; i++)
-		CHECK_EQ(row_at(&to, i)->type[WINDOW_AOFO].bytes -
-				 row_at(&from, i)->type[WINDOW_AOFO].bytes,
-			 window_impact(&row.rows[i]));
-	window_result_fini(&row);
-	window_result_fini(&from);
-	window_result_fini(&to);
-}
-
-// ---- details ----
-
-static void check_details(struct pair *pair, const struct window_query *query)
-{
-	struct window_detail a[24] = { 0 }, b[24] = { 0 };
-	struct err err = { 0 };
-
-	for (uint32_t i = 0; i < 24; i++)
-		a[i].group = b[i].group = i;
-	CHECK(window_detail(pair->plain, query, a, 24, &err));
-	if (!window_detail(pair->index, query, b, 24, &err))
-		CHECK_STR("", err.text);
-	for (uint32_t i = 0; i < 24; i++) {
-		CHECK_EQ(a[i].peak_bytes, b[i].peak_bytes);
-		CHECK_EQ(a[i].peak_count, b[i].peak_count);
-		CHECK_EQ(a[i].peak_edge, b[i].peak_edge);
-		CHECK_EQ(a[i].first_ns, b[i].first_ns);
-		CHECK_EQ(a[i].last_ns, b[i].last_ns);
-		if (query->peaks_only && !query->lifetime_max_ns)
-			continue;
-		CHECK_EQ(a[i].lifetimes, b[i].lifetimes);
-		CHECK_EQ(a[i].lifetime_median_ns, b[i].lifetime_median_ns);
-		CHECK_EQ(a[i].lifetime_p99_ns, b[i].lifetime_p99_ns);
-	}
-}
-
-// ---- single allocations ----
-
-struct singles {
-	struct window_allocation *list;
-	size_t count, capacity;
-};
-
-static bool keep(void *context, const struct window_allocation *allocation)
-{
-	struct singles *singles = context;
-
-	singles->list = mem_grow(singles->list, &singles->capacity, singles->count + 1,
-				 sizeof *singles->list);
-	singles->list[singles->count++] = *allocation;
-	return true;
-}
-
-static int compare_singles(const void *a, const void *b)
-{
-	const struct window_allocation *x = a, *y = b;
-
-	if (x->begin != y->begin)
-		return x->begin < y->begin ? -1 : 1;
-	if (x->end != y->end)
-		return x->end < y->end ? -1 : 1;
-	return x->cell.size < y->cell.size ? -1 : x->cell.size > y->cell.size;
-}
-
-static struct singles walk(struct window *window, const struct window_query *query)
-{
-	struct singles singles = { 0 };
-	struct err err = { 0 };
-
-	CHECK(window_walk(window, query, keep, &singles, &err));
-	if (singles.count)
-		qsort(singles.list, singles.count, sizeof *singles.list, compare_singles);
-	return singles;
-}
-
-static void check_walk(struct pair *pair, const struct window_query *query)
-{
-	struct singles a = walk(pair->plain, query), b = walk(pair->index, query);
-	struct err err = { 0 };
-
-	CHECK_EQ(a.count, b.count);
-	CHECK(window_fetch(pair->plain, a.list, a.count < 20 ? a.count : 20, &err));
-	if (!window_fetch(pair->index, b.list, b.count < 20 ? b.count : 20, &err))
-		CHECK_STR("", err.text);
-	for (size_t i = 0; i < a.count; i++) {
-		const struct window_allocation *x = &a.list[i], *y = &b.list[i];
-
-		CHECK_EQ(x->begin, y->begin);
-		CHECK_EQ(x->end, y->end);
-		CHECK_EQ(x->begin_ns, y->begin_ns);
-		CHECK_EQ(x->end_ns, y->end_ns);
-		CHECK_EQ(x->end_kind, y->end_kind);
-		CHECK_EQ(x->group, y->group);
-		CHECK_EQ(x->cell.process, y->cell.process);
-		CHECK_EQ(x->cell.thread, y->cell.thread);
-		CHECK_EQ(x->cell.stack, y->cell.stack);
-		CHECK_EQ(x->cell.size, y->cell.size);
-		CHECK_EQ(x->address, y->address);
-		CHECK_EQ(x->begin_thread, y->begin_thread);
-		CHECK_EQ(x->end_thread, y->end_thread);
-		CHECK_EQ(x->end_stack, y->end_stack);
-		CHECK_EQ(x->reallocated, y->reallocated);
-	}
-	mem_free(a.list);
-	mem_free(b.list);
-}
-
-// ---- levels ----
-
-enum { BUCKETS = 7, GROUPS = 24 };
-
-static void check_series(struct pair *pair, const struct window_query *query)
-{
-	struct window_bucket a[BUCKETS * GROUPS], b[BUCKETS * GROUPS];
-	struct window_flow f[BUCKETS * GROUPS], g[BUCKETS * GROUPS];
-	size_t classes = (size_t)GROUPS * WINDOW_LIFETIME_CLASSES;
-	struct heap_amount *c = mem_alloc(classes, sizeof *c), *d = mem_alloc(classes, sizeof *d);
-	struct err err = { 0 };
-
-	CHECK(window_series(pair->plain, query, GROUPS, a, BUCKETS, &err));
-	CHECK(window_series(pair->index, query, GROUPS, b, BUCKETS, &err));
-	CHECK_BYTES(a, b, sizeof a);
-	CHECK(window_flows(pair->plain, query, GROUPS, f, BUCKETS, &err));
-	CHECK(window_flows(pair->index, query, GROUPS, g, BUCKETS, &err));
-	CHECK_BYTES(f, g, sizeof f);
-	CHECK(window_lifetimes(pair->plain, query, GROUPS, c, &err));
-	CHECK(window_lifetimes(pair->index, query, GROUPS, d, &err));
-	CHECK_BYTES(c, d, classes * sizeof *c);
-	mem_free(c);
-	mem_free(d);
-}
-
-static void check_timeline(struct pair *pair, const struct window_query *query, size_t count)
-{
-	struct window_bucket *a = mem_alloc(count, sizeof *a), *b = mem_alloc(count, sizeof *b);
-	uint64_t highest[2] = { 0 }, lowest[2] = { UINT64_MAX, UINT64_MAX }, most[2] = { 0 };
-	struct err err = { 0 };
-
-	CHECK(window_timeline(pair->plain, query, a, count, &err));
-	CHECK(window_timeline(pair->index, query, b, count, &err));
-	for (size_t i = 0; i < count; i++) {
-		highest[0] = a[i].bytes_peak > highest[0] ? a[i].bytes_peak : highest[0];
-		highest[1] = b[i].bytes_peak > highest[1] ? b[i].bytes_peak : highest[1];
-		lowest[0] = a[i].bytes_low < lowest[0] ? a[i].bytes_low : lowest[0];
-		lowest[1] = b[i].bytes_low < lowest[1] ? b[i].bytes_low : lowest[1];
-		most[0] = a[i].count_peak > most[0] ? a[i].count_peak : most[0];
-		most[1] = b[i].count_peak > most[1] ? b[i].count_peak : most[1];
-		// Where a bucket has few steps its borders are where they were asked for.
-		if ((query->to - query->from) / count < 8)
-			CHECK_BYTES(&a[i], &b[i], sizeof *a);
-	}
-	CHECK_EQ(highest[0], highest[1]);
-	CHECK_EQ(lowest[0], lowest[1]);
-	CHECK_EQ(most[0], most[1]);
-	CHECK_EQ(a[count - 1].bytes_end, b[count - 1].bytes_end);
-	CHECK_EQ(a[count - 1].count_end, b[count - 1].count_end);
-	mem_free(a);
-	mem_free(b);
-}
-
-struct changes {
-	struct heap_amount level;
-	uint64_t peak, changes, hash;
-};
-
-static bool follow(void *context, const struct window_change *change)
-{
-	struct changes *changes = context;
-
-	changes->level.count += change->up ? 1 : UINT64_MAX;
-	changes->level.bytes += change->up ? change->bytes : 0 - change->bytes;
-	changes->changes += change->exit ? 1000000 : 1;
-	if (change->last)
-		changes->hash = (changes->hash ^ changes->level.bytes ^ change->edge) * 31;
-	return true;
-}
-
-static void check_changes(struct pair *pair, const struct window_query *query)
-{
-	struct changes a = { 0 }, b = { 0 };
-	struct err err = { 0 };
-
-	CHECK(window_changes(pair->plain, query, follow, &a, &err));
-	CHECK(window_changes(pair->index, query, follow, &b, &err));
-	CHECK_EQ(a.changes, b.changes);
-	CHECK_EQ(a.level.bytes, b.level.bytes);
-	CHECK_EQ(a.level.count, b.level.count);
-	CHECK_EQ(a.hash, b.hash);
-}
-
-static void check_places(struct pair *pair)
-{
-	const struct window_facts *a = window_facts(pair->plain), *b = window_facts(pair->index);
-	const struct window_mark *marks[2];
-	size_t counts[2];
-
-	CHECK_EQ(a->steps_end, b->steps_end);
-	CHECK_EQ(a->duration_ns, b->duration_ns);
-	CHECK_EQ(a->orphans, b->orphans);
-	CHECK_EQ(a->inherited, b->inherited);
-	CHECK_EQ(a->lost, b->lost);
-	CHECK_EQ(a->layers, b->layers);
-	for (int layer = 1; layer < 3; layer++) {
-		check_amount(a->peak[layer], b->peak[layer]);
-		CHECK_EQ(a->peak_edge[layer], b->peak_edge[layer]);
-	}
-	for (int i = 0; i < 300; i++) {
-		uint64_t time_ns = sample_below(&pair->random, a->duration_ns + 10);
-		uint64_t edge = sample_below(&pair->random, a->steps_end + 3);
-
-		CHECK_EQ(window_edge_at(pair->plain, time_ns),
-			 window_edge_at(pair->index, time_ns));
-		CHECK_EQ(window_edge_time(pair->plain, edge), window_edge_time(pair->index, edge));
-	}
-	marks[0] = window_marks(pair->plain, &counts[0]);
-	marks[1] = window_marks(pair->index, &counts[1]);
-	CHECK_EQ(counts[0], counts[1]);
-	for (size_t i = 0; i < counts[0]; i++) {
-		CHECK_STR(marks[0][i].name, marks[1][i].name);
-		CHECK_EQ(marks[0][i].edge, marks[1][i].edge);
-		CHECK_EQ(marks[0][i].thread, marks[1][i].thread);
-		CHECK_EQ(marks[0][i].time_ns, marks[1][i].time_ns);
-	}
-}
-
-static void check_all(struct pair *pair, int windows)
-{
-	check_places(pair);
-	for (int i = 0; i < windows; i++) {
-		struct window_query query = random_query(pair);
-		struct window_query level = query;
-
-		check_ask(pair, &query);
-		check_identity(pair, &query);
-		if (i % 3 == 0)
-			check_details(pair, &query);
-		if (i % 5 == 0)
-			check_walk(pair, &query);
-		if (i % 7 == 0)
-			check_series(pair, &query);
-		level.layers = i % 4 ? WINDOW_HEAP : WINDOW_VM;
-		if (i % 3 == 1)
-			check_timeline(pair, &level, 1 + sample_below(&pair->random, 50));
-		if (i % 5 == 1)
-			check_changes(pair, &level);
-	}
 }
 
 static void check_trace(uint64_t seed, const struct window_random *like,
@@ -522,7 +130,7 @@ static struct window *open_index(struct reader *reader, const struct window_opti
 
 	*err = (struct err){ 0 };
 	options.index_path = test_temp_path("random.tide-index");
-	options.shape = &small;
+	options.shape = &index_shape_tiny;
 	options.progress = PROGRESS_NONE;
 	return window_open(test_temp_path("random.tide"), reader, &options, err);
 }
@@ -616,6 +224,12 @@ static void ask_spoiled(struct pair *pair, struct window *window)
 	}
 }
 
+// The same, of an index that nobody has touched since it was opened.
+static void check_all_or_refuse(struct pair *pair)
+{
+	ask_spoiled(pair, pair->index);
+}
+
 TEST(a_damaged_index_gives_no_wrong_number)
 {
 	const struct window_options options = { 0 };
@@ -636,6 +250,208 @@ TEST(a_damaged_index_gives_no_wrong_number)
 	close_pair(&pair);
 }
 
+// ---- builds that are stopped and killed ----
+
+struct killer {
+	unsigned asked, at;
+	int number; // the signal; 0: only stop
+	unsigned resumed;
+};
+
+static bool stop_there(void *context)
+{
+	struct killer *killer = context;
+
+	if (++killer->asked < killer->at)
+		return false;
+	if (killer->number)
+		raise(killer->number);
+	return true;
+}
+
+static void hear_of_resuming(void *context, const char *text)
+{
+	struct killer *killer = context;
+
+	killer->resumed += strstr(text, "going on") != NULL;
+}
+
+// Build in a process of its own, which is killed when it has looked around so many times. Whether
+// it was.
+static bool build_and_die(unsigned at, uint64_t alive_bytes)
+{
+	struct killer killer = { .at = at, .number = SIGKILL };
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		const struct window_options options = { .stop = stop_there,
+							.context = &killer,
+							.alive_bytes = alive_bytes,
+							.save_looks = 3 };
+		struct err err = { 0 };
+		struct reader *reader = reader_open(test_temp_path("random.tide"), &err);
+
+		_exit(open_index(reader, &options, &err) ? 0 : 1);
+	}
+	CHECK_EQ(child, waitpid(child, &status, 0));
+	return WIFSIGNALED(status);
+}
+
+// Kill builds again and again, each a little later than the one before; then look at what the one
+// that is let live has made of it.
+static unsigned check_killed(uint64_t seed, const struct window_random *like, uint64_t alive_bytes)
+{
+	struct sample_random random = { seed };
+	struct killer killer = { .at = 1 << 30 };
+	struct window_options options = { .stop = stop_there,
+					  .say = hear_of_resuming,
+					  .context = &killer,
+					  .alive_bytes = alive_bytes,
+					  .save_looks = 3 };
+	struct pair pair;
+	unsigned kills = 0;
+
+	reader_close(window_random_open(seed, like, 0));
+	while (kills < 6 &&
+	       build_and_die(1 + (unsigned)sample_below(&random, 8 << (kills / 2)), alive_bytes))
+		kills++;
+	pair = open_pair(seed, like, &options, 0);
+	check_all(&pair, 12);
+	close_pair(&pair);
+	return killer.resumed;
+}
+
+TEST(a_build_that_was_killed_anywhere_goes_on_and_answers_the_same)
+{
+	const struct window_random like[] = {
+		{ .events = 3000, .addresses = 60, .free_share = 48, .idle_share = 30 },
+		{ .events = 3000, .addresses = 900, .free_share = 35, .idle_share = 80 },
+		{ .events = 3000,
+		  .addresses = 300,
+		  .free_share = 45,
+		  .one_process = true,
+		  .idle_share = 40 },
+	};
+	unsigned resumed = 0;
+
+	for (uint64_t seed = 1; seed <= 30; seed++)
+		resumed += check_killed(seed, &like[seed % 3], 0);
+	CHECK(resumed > 20);
+}
+
+TEST(a_build_that_was_killed_after_memory_was_full_goes_on_from_before)
+{
+	const struct window_random like = {
+		.events = 4000, .addresses = 3000, .free_share = 25, .idle_share = 30
+	};
+	unsigned resumed = 0;
+
+	for (uint64_t seed = 201; seed <= 208; seed++)
+		resumed += check_killed(seed, &like, 15000);
+	CHECK(resumed > 2);
+}
+
+TEST(a_state_that_is_damaged_is_not_believed)
+{
+	struct sample_random random = { 9 };
+	unsigned kills = 0;
+
+	for (uint64_t seed = 301; seed <= 330; seed++) {
+		const struct window_options options = { .save_looks = 3 };
+		struct pair pair;
+
+		reader_close(window_random_open(seed, &usual, 0));
+		kills += build_and_die(25, 0);
+		for (int i = 0; i < 3; i++)
+			spoil(&random);
+		pair = open_pair(seed, &usual, &options, 0);
+		check_all_or_refuse(&pair);
+		close_pair(&pair);
+	}
+	CHECK(kills > 20);
+}
+
+// ---- while it is recorded ----
+
+struct growing {
+	const uint8_t *bytes;
+	size_t size, at;
+	int fd;
+	struct sample_random random;
+	unsigned stop_after, asked;
+};
+
+// Some more of the file, cut anywhere.
+static bool grow(void *context)
+{
+	struct growing *growing = context;
+	size_t left = growing->size - growing->at;
+	size_t part = 1 + (size_t)sample_below(&growing->random, 9000);
+
+	if (left == 0)
+		return false;
+	part = part < left ? part : left;
+	CHECK_EQ((long long)part, write(growing->fd, growing->bytes + growing->at, part));
+	growing->at += part;
+	return true;
+}
+
+static bool stop_growing(void *context)
+{
+	struct growing *growing = context;
+
+	return growing->stop_after && ++growing->asked >= growing->stop_after;
+}
+
+// Follow a trace as it is written; stop in the middle, and have the rest indexed later.
+static void check_followed(uint64_t seed, unsigned stop_after)
+{
+	struct reader *reader = window_random_open(seed, &usual, 0);
+	struct growing growing = { .random = { seed }, .stop_after = stop_after };
+	const char *path = test_temp_path("random.tide");
+	const struct window_options options = { .shape = &index_shape_tiny,
+						.stop = stop_growing,
+						.context = &growing,
+						.save_looks = stop_after ? 2 : 50 };
+	struct file_view view;
+	struct err err = { 0 };
+	struct pair pair;
+	bool ok;
+
+	CHECK(file_view_open(&view, path, &err));
+	growing.bytes = view.bytes;
+	growing.size = view.size;
+	unlink(path);
+	growing.fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	ok = window_follow(path, &options, grow, &err);
+	CHECK(ok || stop_after);
+	while (grow(&growing))
+		;
+	close(growing.fd);
+	file_view_close(&view);
+	reader_close(reader);
+	growing.stop_after = 0;
+	err = (struct err){ 0 };
+	pair.random = (struct sample_random){ seed };
+	pair.reader = reader_open(path, &err);
+	pair.plain_reader = reader_open(path, &err);
+	pair.index = window_open(path, pair.reader, &options, &err);
+	CHECK_STR("", err.text);
+	pair.plain = window_open(path, pair.plain_reader, &(struct window_options){ .plain = true },
+				 &err);
+	check_all(&pair, 12);
+	close_pair(&pair);
+}
+
+TEST(an_index_that_follows_a_recording_is_the_same)
+{
+	for (uint64_t seed = 401; seed <= 410; seed++)
+		check_followed(seed, 0);
+	for (uint64_t seed = 411; seed <= 425; seed++)
+		check_followed(seed, (unsigned)(seed - 410) * 4);
+}
+
 static bool stop_soon(void *context)
 {
 	return ++*(int *)context > 0;
@@ -653,8 +469,8 @@ TEST(a_build_that_is_stopped_leaves_nothing_that_would_be_believed)
 	struct err err;
 
 	CHECK(open_index(reader, &options, &err) == NULL);
-	CHECK_EQ(ERR_LIMIT, err.kind);
-	CHECK_CONTAINS("interrupted", err.text);
+	CHECK_EQ(ERR_STOPPED, err.kind);
+	CHECK_CONTAINS("interrupted (what is done is kept", err.text);
 	CHECK_EQ(0, head_inode());
 	options.stop = NULL;
 	window = open_index(reader, &options, &err);

@@ -10,6 +10,7 @@
 #include "test/test.h"
 #include "test/unit/fake_guest.h"
 #include "test/unit/fake_session.h"
+#include "wire/counter.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,9 +23,13 @@ enum mutation {
 	OWNER_STORED_NOT_EXCHANGED,
 	FAILED_REALLOC_NOT_UNDONE,
 	OWNER_NOT_RECORDED,
+	TIME_READ_TOO_EARLY,
 };
 
 enum { THREADS = 4, LANES = 6, BLOCKS = 96, SHELF = 32, HELD_MAX = 12 };
+
+// Further than the four bytes of a time reach.
+static const uint64_t REST_NS = 5000000000;
 
 struct world {
 	enum mutation mutation;
@@ -37,6 +42,7 @@ struct world {
 	uint64_t generation[BLOCKS]; // the owner's
 	_Atomic int shelf[SHELF];    // blocks that change hands: number + 1, or 0
 	uint32_t operations;
+	bool hasty; // threads raise the tick, every few events
 };
 
 struct worker {
@@ -46,6 +52,7 @@ struct worker {
 	int held[HELD_MAX];
 	int held_count;
 	int unpublished;
+	uint64_t last_ns; // time of the event before
 };
 
 // Four blocks to a page, and every eighth page at a distance of the table's size, so that slots are
@@ -83,6 +90,11 @@ static uint64_t load_owner(struct worker *worker, int block)
 	return atomic_load(&worker->world->own[lane_slot(address_of(block))]);
 }
 
+static void pass_time(struct world *world, uint64_t ns)
+{
+	counter_raise(world->guest.clock, fake_now(&world->guest) + ns);
+}
+
 static void record(struct worker *worker, uint32_t type, int block, uint64_t size, uint64_t word)
 {
 	struct world *world = worker->world;
@@ -90,7 +102,15 @@ static void record(struct worker *worker, uint32_t type, int block, uint64_t siz
 	_Atomic uint64_t *own = &world->own[lane_slot(address_of(block))];
 	struct fake_event event = { .type = type, .address = address_of(block), .size = size };
 
+	if (world->hasty && next_random(worker) % 8 == 0)
+		pass_time(world, 1 + next_random(worker) % 3);
 	event.time_ns = fake_now(&world->guest);
+	if (world->mutation == TIME_READ_TOO_EARLY) {
+		uint64_t now_ns = event.time_ns;
+
+		event.time_ns = worker->last_ns;
+		worker->last_ns = now_ns;
+	}
 	if ((word & 0xffff) != lane->number) {
 		uint64_t mine;
 
@@ -373,8 +393,10 @@ static struct verdict judge(const char *path)
 	return verdict;
 }
 
-static struct verdict replay(enum mutation mutation, int lives, uint32_t operations,
-			     struct fake_session *session)
+enum replay_ticks { TICKS_AS_LONG_AS_A_PASS, TICKS_SHORT };
+
+static struct verdict replay(enum mutation mutation, enum replay_ticks ticks, int lives,
+			     uint32_t operations, struct fake_session *session)
 {
 	struct world *world = mem_alloc(1, sizeof *world);
 	struct segment_hello hello = { 0 };
@@ -384,6 +406,7 @@ static struct verdict replay(enum mutation mutation, int lives, uint32_t operati
 	CHECK(fake_join(&world->guest, session->socket_name, &hello));
 	world->mutation = mutation;
 	world->operations = operations;
+	world->hasty = ticks == TICKS_SHORT;
 	pthread_mutex_init(&world->lanes_lock, NULL);
 	for (uint32_t i = 0; i < LANES; i++)
 		fake_lane_open(&world->lanes[i], &world->guest, i + 1);
@@ -399,6 +422,8 @@ static struct verdict replay(enum mutation mutation, int lives, uint32_t operati
 		}
 		for (int i = 0; i < THREADS; i++)
 			pthread_join(threads[i], NULL);
+		// Some lanes rest for long.
+		pass_time(world, REST_NS);
 	}
 	for (uint32_t i = 0; i < LANES; i++)
 		fake_lane_close(&world->lanes[i]);
@@ -409,10 +434,10 @@ static struct verdict replay(enum mutation mutation, int lives, uint32_t operati
 	return verdict;
 }
 
-TEST(merge_shows_no_address_owned_twice_and_none_freed_twice)
+static void check_order(enum replay_ticks ticks)
 {
 	struct fake_session session;
-	struct verdict verdict = replay(AS_IT_SHOULD_BE, 12, 15000, &session);
+	struct verdict verdict = replay(AS_IT_SHOULD_BE, ticks, 10, 15000, &session);
 
 	CHECK(verdict.events > 100000);
 	CHECK(verdict.changed_hands > 1000);
@@ -420,6 +445,16 @@ TEST(merge_shows_no_address_owned_twice_and_none_freed_twice)
 	CHECK_EQ(0, verdict.wrong);
 	CHECK_EQ(0, session.summary.order_breaks);
 	CHECK_EQ(0, session.summary.events_lost);
+}
+
+TEST(merge_shows_no_address_owned_twice_and_none_freed_twice)
+{
+	check_order(TICKS_AS_LONG_AS_A_PASS);
+}
+
+TEST(merge_shows_no_address_owned_twice_where_ticks_are_short)
+{
+	check_order(TICKS_SHORT);
 }
 
 // A rule that is not kept shows, sooner or later.
@@ -431,7 +466,8 @@ static void check_caught(enum mutation mutation)
 	for (int i = 0; i < 8 && verdict.wrong + breaks == 0; i++) {
 		struct fake_session session;
 
-		verdict = replay(mutation, 4, 20000, &session);
+		verdict = replay(mutation, i % 2 ? TICKS_SHORT : TICKS_AS_LONG_AS_A_PASS, 4, 20000,
+				 &session);
 		breaks = session.summary.order_breaks;
 	}
 	CHECK(verdict.wrong + breaks > 0);
@@ -465,6 +501,11 @@ TEST(merge_needs_failed_reallocs_undone)
 TEST(merge_needs_every_change_of_owner_recorded)
 {
 	check_caught(OWNER_NOT_RECORDED);
+}
+
+TEST(merge_needs_the_time_read_after_malloc)
+{
+	check_caught(TIME_READ_TOO_EARLY);
 }
 
 // ---- Small cases, by hand -------------------------------------------------------------------

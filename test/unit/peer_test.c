@@ -42,6 +42,8 @@ TEST(peer_knows_a_thread_by_its_name)
 TEST(peer_knows_how_a_process_ended_before_anybody_reaped_it)
 {
 	siginfo_t info;
+	enum trace_exit exit = TRACE_EXIT_UNKNOWN;
+	uint32_t value = 0;
 	int status = 0;
 	pid_t pid = fork();
 	int fd;
@@ -50,15 +52,17 @@ TEST(peer_knows_how_a_process_ended_before_anybody_reaped_it)
 		_exit(42);
 	fd = pidfd_of(pid);
 	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
-	CHECK(peer_wait_status(fd, (uint32_t)pid, &status));
-	CHECK(WIFEXITED(status));
-	CHECK_EQ(42, WEXITSTATUS(status));
+	CHECK(peer_exit(fd, (uint32_t)pid, &exit, &value));
+	CHECK_EQ(TRACE_EXIT_CODE, exit);
+	CHECK_EQ(42, value);
 	waitpid(pid, &status, 0);
 	close(fd);
 }
 
 TEST(peer_knows_the_signal_that_ended_a_process)
 {
+	enum trace_exit exit = TRACE_EXIT_UNKNOWN;
+	uint32_t value = 0;
 	siginfo_t info;
 	int status = 0;
 	pid_t pid = fork();
@@ -67,9 +71,9 @@ TEST(peer_knows_the_signal_that_ended_a_process)
 		pause();
 	kill(pid, SIGKILL);
 	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
-	CHECK(peer_wait_status(-1, (uint32_t)pid, &status));
-	CHECK(WIFSIGNALED(status));
-	CHECK_EQ(SIGKILL, WTERMSIG(status));
+	CHECK(peer_exit(-1, (uint32_t)pid, &exit, &value));
+	CHECK_EQ(TRACE_EXIT_SIGNAL, exit);
+	CHECK_EQ(SIGKILL, value);
 	waitpid(pid, &status, 0);
 }
 
@@ -77,6 +81,8 @@ TEST(peer_says_nothing_of_a_process_that_is_gone)
 {
 	uint32_t count = 7;
 	char name[16];
+	enum trace_exit exit;
+	uint32_t value;
 	int status;
 	char **args;
 	pid_t pid = fork();
@@ -84,7 +90,7 @@ TEST(peer_says_nothing_of_a_process_that_is_gone)
 	if (pid == 0)
 		_exit(0);
 	waitpid(pid, &status, 0);
-	CHECK(!peer_wait_status(-1, (uint32_t)pid, &status));
+	CHECK(!peer_exit(-1, (uint32_t)pid, &exit, &value));
 	CHECK_EQ(0, peer_parent((uint32_t)pid));
 	CHECK_EQ(0, peer_resident((uint32_t)pid));
 	CHECK(!peer_thread_name((uint32_t)pid, (uint32_t)pid, name));

@@ -70,3 +70,29 @@ TEST(preload_refuses_a_library_that_the_loader_cannot_name)
 	unsetenv("TIDEMARK_LIBRARY");
 	str_fini(&path);
 }
+
+TEST(preload_names_the_library_of_either_class_where_there_are_both)
+{
+	static const char *const places[] = { "preload/lib/x86_64-linux-gnu", "preload/lib32" };
+	struct str plain = { 0 }, either = { 0 }, command = { 0 };
+	const char *folder = test_temp_dir();
+
+	str_format(&plain, "%s/libtidemark.so", folder);
+	preload_find_either(str_get(&plain), &either);
+	CHECK_STR("", str_get(&either));
+	for (int i = 0; i < 2; i++) {
+		preload_find_either(str_get(&plain), &either);
+		CHECK_STR("", str_get(&either));
+		str_clear(&command);
+		str_format(&command, "mkdir -p %s/%s && touch %s/%s/libtidemark.so", folder,
+			   places[i], folder, places[i]);
+		CHECK_EQ(0, system(str_get(&command)));
+	}
+	preload_find_either(str_get(&plain), &either);
+	str_clear(&command);
+	str_format(&command, "%s/preload/$LIB/libtidemark.so", folder);
+	CHECK_STR(str_get(&command), str_get(&either));
+	str_fini(&plain);
+	str_fini(&either);
+	str_fini(&command);
+}

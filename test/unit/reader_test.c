@@ -7,6 +7,7 @@
 #include "trace/defs.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <sys/stat.h>
 
@@ -500,6 +501,111 @@ TEST(reader_seeks_to_the_block_of_a_time)
 		}
 		CHECK_EQ(numbers[0], numbers[1]);
 	}
+	mem_free(bytes);
+	sample_fini(&sample);
+}
+
+// What an item was, in one number.
+static uint64_t hash_item(enum reader_item item, const struct trace_event *event,
+			  const struct trace_note *note)
+{
+	if (item == READER_EVENT)
+		return event->number * 31 + event->time_ns * 7 + event->address + event->kind;
+	return note->time_ns * 7 + note->value + note->kind + strlen(note->text) * 1000003;
+}
+
+TEST(reader_comes_back_to_any_place_and_goes_on_the_same)
+{
+	const char *path = test_temp_path("place.tide");
+	struct sample sample = { 0 };
+	struct sample_random random = { 4 };
+	struct reader_place places[64];
+	uint64_t *hashes, at[64], count = 0, kept = 0;
+	struct reader *reader;
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	struct err err = { 0 };
+
+	sample_write(path, 23, 150000, &sample);
+	hashes = mem_alloc(sample.count + 1, sizeof *hashes);
+	reader = reader_open(path, &err);
+	reader_scan(reader, &err);
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		CHECK(count < sample.count);
+		hashes[count++] = hash_item(item, &event, &note);
+		if (kept < 64 && sample_below(&random, sample.count / 50) == 0) {
+			at[kept] = count;
+			places[kept++] = reader_place(reader);
+		}
+	}
+	CHECK(kept > 20);
+	reader_close(reader);
+	for (uint64_t i = 0; i < kept; i++) {
+		reader = reader_open(path, &err);
+		reader_scan(reader, &err);
+		CHECK(reader_go(reader, &places[i]));
+		for (uint64_t k = at[i]; k < count && k < at[i] + 70000; k++) {
+			item = reader_next(reader, &event, &note);
+			CHECK(item != READER_END);
+			CHECK_EQ(hashes[k], hash_item(item, &event, &note));
+		}
+		reader_close(reader);
+	}
+	reader = reader_open(path, &err);
+	places[0].at = UINT64_MAX;
+	CHECK(!reader_go(reader, &places[0]));
+	CHECK(reader_next(reader, &event, &note) != READER_END);
+	reader_close(reader);
+	mem_free(hashes);
+	sample_fini(&sample);
+}
+
+TEST(reader_follows_a_file_that_grows_item_by_item)
+{
+	struct sample sample = { 0 };
+	struct sample_random random = { 6 };
+	uint8_t *bytes;
+	size_t size, at = BLOCK_PREAMBLE_BYTES + 1;
+	const char *path = small_trace(&sample, &bytes, &size);
+	struct reader *whole, *reader;
+	struct trace_event event, expected;
+	struct trace_note note, expected_note;
+	enum reader_item item;
+	struct err err = { 0 };
+	FILE *file;
+
+	sample_store(test_temp_path("whole.tide"), bytes, size);
+	whole = reader_open(test_temp_path("whole.tide"), &err);
+	reader_scan(whole, &err);
+	sample_store(path, bytes, at);
+	reader = reader_open(path, &err);
+	reader_follow(reader, true);
+	file = fopen(path, "ab");
+	for (;;) {
+		size_t part = 1 + (size_t)sample_below(&random, 60);
+
+		while ((item = reader_next(reader, &event, &note)) != READER_END) {
+			CHECK_EQ(item, reader_next(whole, &expected, &expected_note));
+			CHECK_EQ(hash_item(item, &expected, &expected_note),
+				 hash_item(item, &event, &note));
+		}
+		part = part < size - at ? part : size - at;
+		if (part == 0)
+			break;
+		CHECK(file && fwrite(bytes + at, 1, part, file) == part && fflush(file) == 0);
+		at += part;
+		reader_grown(reader);
+	}
+	reader_follow(reader, false);
+	while ((item = reader_next(reader, &event, &note)) != READER_END)
+		CHECK_EQ(item, reader_next(whole, &expected, &expected_note));
+	CHECK_EQ(READER_END, reader_next(whole, &expected, &expected_note));
+	CHECK(reader_ok(reader, &err));
+	CHECK_EQ(reader_stats(whole)->events, reader_stats(reader)->events);
+	fclose(file);
+	reader_close(reader);
+	reader_close(whole);
 	mem_free(bytes);
 	sample_fini(&sample);
 }

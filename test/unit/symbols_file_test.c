@@ -10,7 +10,7 @@ struct fixture {
 	const char *path;
 	struct object *object; // for its build-id
 	struct remarks remarks;
-	struct debugfile_search search;
+	struct search search;
 	struct symbols_file_identity identity;
 	struct symbols_file *file;
 };
@@ -527,7 +527,7 @@ TEST(damaged_files_do_no_harm)
 	oracle_text(path, &start, &end);
 	for (int round = 0; round < 150; round++) {
 		struct remarks remarks = { 0 };
-		struct debugfile_search search = { .remarks = &remarks };
+		struct search search = { .remarks = &remarks };
 		struct symbols_file_identity identity = { .path = copy };
 		struct symbols_file *opened;
 		struct places places = { 0 };

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "symbols/demangle.h"
+#include "symbols/object.h"
 #include "symbols/symbols_file.h"
 #include "test/test.h"
 

@@ -280,7 +280,7 @@ TEST(the_vdso_of_this_kernel_is_named)
 		.build_id_length = vdso->build_id_length,
 	};
 	struct remarks remarks = { 0 };
-	struct debugfile_search search = { .remarks = &remarks };
+	struct search search = { .remarks = &remarks };
 	struct symbols_file *file;
 	bool found = false;
 

@@ -1,4 +1,5 @@
 // What trace/writer.h promises: what was put in can be read, and every failure is told.
+#include "os/file.h"
 #include "test/test.h"
 #include "test/unit/sample_trace.h"
 #include "trace/columns.h"
@@ -125,7 +126,7 @@ static struct {
 	ssize_t part; // bytes that arrive before the failure
 } fault;
 
-static ssize_t faulty_write(int fd, const void *bytes, size_t size)
+static ptrdiff_t faulty_write(int fd, const void *bytes, size_t size)
 {
 	if (++fault.calls != fault.nth)
 		return write(fd, bytes, size);
@@ -137,14 +138,14 @@ static ssize_t faulty_write(int fd, const void *bytes, size_t size)
 	return -1;
 }
 
-static int no_reserve(int fd, off_t at, off_t size)
+static bool no_reserve(int fd, uint64_t at, uint64_t size)
 {
 	(void)fd, (void)at, (void)size;
 	errno = EOPNOTSUPP;
-	return -1;
+	return false;
 }
 
-static const struct out_calls faulty_calls = { faulty_write, ftruncate, no_reserve };
+static const struct out_calls faulty_calls = { faulty_write, file_cut, no_reserve };
 
 // Write a trace while the nth write fails. True if none was left to fail.
 static bool write_with_fault(const char *path, int nth, int number, ssize_t part,

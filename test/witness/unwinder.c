@@ -1,17 +1,15 @@
-// unwinder: a second opinion on stacks, by libunwind.
+// unwinder: a second opinion on stacks, by libunwind or, for programs of 32 bits, by libgcc.
 //
 // Loaded with LD_PRELOAD behind the recorder, it sees the same allocating calls. At every Nth of a
-// thread (UNWINDER_EVERY) it walks the stack with libunwind and appends what it found to the file
+// thread (UNWINDER_EVERY) it walks the stack with that and appends what it found to the file
 // UNWINDER_PID: u32 tid, u32 frames, u64 how-manieth allocating call of this thread, then the
 // frames' u64 addresses, innermost first. test/guest/unwinder.py compares them with the trace.
 //
 // Allocating calls are those that are recorded with a stack: all that return memory, and those that
 // fail, but not a realloc to nothing that frees.
-#define UNW_LOCAL_ONLY
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libunwind.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +17,13 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifdef UNWINDER_LIBGCC
+#include <unwind.h>
+#else
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
+#endif
 
 enum { DEPTH_MAX = 4000, PATH_BYTES = 512 };
 
@@ -64,9 +69,37 @@ static void unwinder_write(const uint64_t *words, size_t count)
 	close(fd);
 }
 
-static __attribute__((noinline)) void unwinder_walk(uint64_t number)
+// The addresses of the frames, innermost first, into `words`. Returns how many.
+#ifdef UNWINDER_LIBGCC
+
+struct unwinder_list {
+	uint64_t *words;
+	uint32_t depth;
+};
+
+static _Unwind_Reason_Code unwinder_frame(struct _Unwind_Context *context, void *argument)
 {
-	static __thread uint64_t words[2 + DEPTH_MAX] __attribute__((tls_model("initial-exec")));
+	struct unwinder_list *list = argument;
+	uintptr_t ip = _Unwind_GetIP(context);
+
+	if (!ip || list->depth == DEPTH_MAX)
+		return _URC_END_OF_STACK;
+	list->words[list->depth++] = ip;
+	return _URC_NO_REASON;
+}
+
+static __attribute__((noinline)) uint32_t unwinder_step_out(uint64_t *words)
+{
+	struct unwinder_list list = { .words = words };
+
+	_Unwind_Backtrace(unwinder_frame, &list);
+	return list.depth;
+}
+
+#else
+
+static __attribute__((noinline)) uint32_t unwinder_step_out(uint64_t *words)
+{
 	unw_context_t context;
 	unw_cursor_t cursor;
 	uint32_t depth = 0;
@@ -79,10 +112,20 @@ static __attribute__((noinline)) void unwinder_walk(uint64_t number)
 		unw_get_reg(&cursor, UNW_REG_IP, &ip);
 		if (!ip)
 			break;
-		words[2 + depth++] = ip;
+		words[depth++] = ip;
 		if (unw_step(&cursor) <= 0)
 			break;
 	}
+	return depth;
+}
+
+#endif
+
+static __attribute__((noinline)) void unwinder_walk(uint64_t number)
+{
+	static __thread uint64_t words[2 + DEPTH_MAX] __attribute__((tls_model("initial-exec")));
+	uint32_t depth = unwinder_step_out(words + 2);
+
 	words[0] = (uint64_t)depth << 32 | (uint32_t)syscall(SYS_gettid);
 	words[1] = number;
 	unwinder_write(words, 2 + depth);

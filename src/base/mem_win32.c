@@ -1,0 +1,64 @@
+#include "base/mem.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+void *mem_map(size_t size_bytes)
+{
+	void *ptr = VirtualAlloc(NULL, size_bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+
+	if (!ptr)
+		mem_none(1, size_bytes);
+	return ptr;
+}
+
+void mem_unmap(void *ptr, size_t size_bytes)
+{
+	(void)size_bytes;
+	if (ptr)
+		VirtualFree(ptr, 0, MEM_RELEASE);
+}
+
+void mem_give_back_early(void)
+{
+	// The heap of Windows gives large blocks back by itself.
+}
+
+const void *mem_search(const void *bytes, size_t size, const void *what, size_t what_size)
+{
+	const char *at = bytes, *end = at + size;
+
+	if (what_size == 0)
+		return bytes;
+	while ((size_t)(end - at) >= what_size) {
+		at = memchr(at, *(const char *)what, (size_t)(end - at) - what_size + 1);
+		if (!at)
+			return NULL;
+		if (memcmp(at, what, what_size) == 0)
+			return at;
+		at++;
+	}
+	return NULL;
+}
+
+struct order {
+	mem_compare *compare;
+	void *context;
+};
+
+// The context comes first here.
+static int compare_two(void *opaque, const void *a, const void *b)
+{
+	const struct order *order = opaque;
+
+	return order->compare(a, b, order->context);
+}
+
+void mem_sort(void *items, size_t count, size_t size_bytes, mem_compare *compare, void *context)
+{
+	struct order order = { compare, context };
+
+	qsort_s(items, count, size_bytes, compare_two, &order);
+}

@@ -1,0 +1,101 @@
+// tidemark ctl: tells the recording of a running program to leave something out, or to remember a
+// moment.
+#include "cli/args.h"
+
+#include "base/str.h"
+#include "collect/control.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct option_row options[] = { { 0 } };
+
+static int run(int argc, char **argv);
+
+const struct command cmd_ctl = {
+	.name = "ctl",
+	.brief = "stop or start the recording of a running program, or set a mark",
+	.usage = "PID start|stop|mark NAME",
+	.text = "PID is a process that is being recorded.\n\n"
+		"  stop       allocations of the process are not recorded from now on; frees are\n"
+		"  start      they are again, also if it was recorded --paused\n"
+		"  mark NAME  a moment for --from and --to: what the process did before is before\n"
+		"             it\n",
+	.examples = "  tidemark record --paused ./server &\n"
+		    "  tidemark ctl 4242 start\n"
+		    "  tidemark ctl 4242 mark load\n"
+		    "  tidemark window tidemark.server.4242.tide --from mark:load\n",
+	.options = options,
+	.run = run,
+};
+
+static const char *const verb_words[] = { "mark", "stop", "start", NULL };
+
+static bool take_pid(struct args *args, const char *word, uint32_t *pid)
+{
+	char *end;
+	unsigned long value = strtoul(word, &end, 10);
+
+	if (word[0] < '0' || word[0] > '9' || *end || value == 0 || value > INT32_MAX)
+		return args_mistake(args, "'%s' is no process id", word);
+	*pid = (uint32_t)value;
+	return true;
+}
+
+static bool take_verb(struct args *args, const char *word, uint32_t *verb)
+{
+	const char *nearest = str_nearest(word, verb_words);
+
+	for (uint32_t i = 0; verb_words[i]; i++) {
+		if (strcmp(word, verb_words[i]) == 0) {
+			*verb = CONTROL_MARK + i;
+			return true;
+		}
+	}
+	if (nearest)
+		return args_mistake(args, "'%s' is not start, stop or mark; did you mean '%s'?",
+				    word, nearest);
+	return args_mistake(args, "'%s' is not start, stop or mark", word);
+}
+
+static bool take_name(struct args *args, const char *name, struct control_request *request)
+{
+	if (!name)
+		return args_mistake(args, "mark needs a NAME");
+	if (*name == 0 || strlen(name) >= CONTROL_TEXT_MAX)
+		return args_mistake(args, "a mark's name has 1 to %d bytes", CONTROL_TEXT_MAX - 1);
+	strcpy(request->text, name);
+	return true;
+}
+
+static int run(int argc, char **argv)
+{
+	struct control_request request = { .magic = CONTROL_MAGIC };
+	const char *words[3] = { NULL };
+	struct err err = { 0 };
+	size_t count = 0;
+	struct args args;
+	int id;
+
+	args_init(&args, &cmd_ctl, argc, argv);
+	while ((id = args_next(&args)) != ARGS_END) {
+		if (id == ARGS_EXIT)
+			return args.exit_code;
+		if (count == 3) {
+			args_mistake(&args, "too many words: '%s'", args.value);
+			return args.exit_code;
+		}
+		words[count++] = args.value;
+	}
+	if (!args_need(&args, words[0], "a PID") || !take_pid(&args, words[0], &request.pid) ||
+	    !args_need(&args, words[1], "start, stop or mark") ||
+	    !take_verb(&args, words[1], &request.verb))
+		return args.exit_code;
+	if (request.verb == CONTROL_MARK && !take_name(&args, words[2], &request))
+		return args.exit_code;
+	if (request.verb != CONTROL_MARK && words[2]) {
+		args_mistake(&args, "too many words: '%s'", words[2]);
+		return args.exit_code;
+	}
+	return control_ask(&request, &err) ? EXIT_ANSWERED : args_fail(&cmd_ctl, &err);
+}

@@ -1,0 +1,257 @@
+// tidemark view: a trace in the browser.
+#include "cli/args.h"
+#include "cli/interrupt.h"
+#include "cli/look.h"
+
+#include "os/file.h"
+#include "os/tool.h"
+#include "view/server.h"
+#include "view/single.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+	OPTION_DIFF = 1,
+	OPTION_PORT,
+	OPTION_NO_OPEN,
+	OPTION_SOURCE_ROOT,
+	OPTION_HTML,
+	OPTION_SCRUB,
+	OPTION_MAX_BYTES,
+	OPTION_FORCE,
+	OPTION_MEMORY,
+	MAX_BYTES_DEFAULT = 15 << 20,
+};
+
+static const struct option_row options[] = {
+	{ OPTION_DIFF, 'd', "diff", "B", "a second trace, to compare with" },
+	{ OPTION_PORT, 'p', "port", "N", "listen on this port (the system's choice)" },
+	{ OPTION_NO_OPEN, 0, "no-open", NULL, "only print the address, open no browser" },
+	{ OPTION_SOURCE_ROOT, 0, "source-root", "DIR", "look for the program's source here too" },
+	{ OPTION_HTML, 0, "html", "OUT.html", "serve nothing, write one file with all in it" },
+	{ OPTION_SCRUB, 0, "scrub", NULL, "no paths and arguments in the file" },
+	{ OPTION_MAX_BYTES, 0, "max-bytes", "SIZE", "how large the file may be (15M)" },
+	{ OPTION_FORCE, 'f', "force", NULL, "replace a file that is there" },
+	{ OPTION_MEMORY, 'm', "memory", "SIZE", "for building and asking the index (256M)" },
+	{ LOOK_PROGRESS, 0, "progress", "HOW", "auto, none, plain or bar, on stderr" },
+	{ LOOK_SYMBOLS, 0, "symbols", "DIRS", "look for symbols here first (':' between)" },
+	{ LOOK_DEBUGINFOD, 0, "debuginfod", NULL, "fetch missing symbols ($DEBUGINFOD_URLS)" },
+	{ LOOK_MANGLED, 0, "mangled", NULL, "leave C++ and Rust names as they are" },
+	{ 0 },
+};
+
+struct request {
+	struct viewer_options viewer;
+	struct look look;
+	struct single_options single; // its path: NULL: serve
+	uint64_t port;
+	bool opens_nothing;
+};
+
+static void say(void *context, const char *text)
+{
+	(void)context;
+	fprintf(stderr, "tidemark view: %s\n", text);
+}
+
+// Take one option. False: return args->exit_code.
+static bool take(struct args *args, struct request *request, int id)
+{
+	switch (look_take(args, &request->look, id)) {
+	case LOOK_TAKEN:
+		return true;
+	case LOOK_MISTAKE:
+		return false;
+	case LOOK_NOT_MINE:
+		break;
+	}
+	switch (id) {
+	case ARGS_OPERAND:
+		return args_operand(args, &request->viewer.path);
+	case OPTION_DIFF:
+		request->viewer.other = args->value;
+		return true;
+	case OPTION_PORT:
+		if (!args_count(args, &request->port))
+			return false;
+		return (request->port > 0 && request->port <= UINT16_MAX) ||
+		       args_mistake(args, "--port is a number from 1 to 65535");
+	case OPTION_NO_OPEN:
+		request->opens_nothing = true;
+		return true;
+	case OPTION_SOURCE_ROOT:
+		request->viewer.source_root = args->value;
+		return true;
+	case OPTION_HTML:
+		request->single.path = args->value;
+		return true;
+	case OPTION_SCRUB:
+		request->single.scrub = true;
+		return true;
+	case OPTION_MAX_BYTES:
+		return args_bytes(args, &request->single.bytes_max);
+	case OPTION_FORCE:
+		request->single.force = true;
+		return true;
+	case OPTION_MEMORY:
+		return args_bytes(args, &request->viewer.window.memory_bytes);
+	}
+	return false;
+}
+
+// ---- the browser ----
+
+// The address goes through a file that only we can read: a command line is everybody's to see.
+struct door {
+	struct str folder, page;
+};
+
+static bool door_open(struct door *door, const char *address, struct err *err)
+{
+	FILE *file;
+	bool good;
+
+	if (!tool_folder(&door->folder, err))
+		return false;
+	str_format(&door->page, "%s/view.html", str_get(&door->folder));
+	file = fopen(str_get(&door->page), "we");
+	if (!file)
+		return err_set(err, ERR_IO, "cannot write %s", str_get(&door->page));
+	good = fprintf(file,
+		       "<!doctype html><meta charset=utf-8><title>tidemark</title>"
+		       "<meta http-equiv=refresh content=\"0;url=%s\">\n",
+		       address) > 0;
+	good = fclose(file) == 0 && good;
+	return (good &&
+		tool_start((const char *[]){ "xdg-open", str_get(&door->page), NULL }, err)) ||
+	       err_wrap(err, "no browser was opened");
+}
+
+static void door_close(struct door *door)
+{
+	if (door->page.length)
+		unlink(str_get(&door->page));
+	if (door->folder.length)
+		rmdir(str_get(&door->folder));
+	str_fini(&door->page);
+	str_fini(&door->folder);
+}
+
+static bool has_screen(void)
+{
+	return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY");
+}
+
+// ---- serving ----
+
+// Until somebody ends us. The signals are blocked in all threads.
+static void wait_for_end(const sigset_t *signals)
+{
+	int number;
+
+	while (sigwait(signals, &number) != 0)
+		;
+	// Who presses twice means it.
+	pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+}
+
+static int serve(const struct request *request, struct viewer *viewer)
+{
+	struct server *server;
+	struct door door = { 0 };
+	struct err err = { 0 };
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN); // a browser that goes away
+	server = server_start(viewer, (uint16_t)request->port, &err);
+	if (!server)
+		return args_fail(&cmd_view, &err);
+	printf("%s\n", server_address(server));
+	fflush(stdout);
+	fprintf(stderr, "tidemark view: %s is served until Ctrl-C\n", request->viewer.path);
+	if (!request->opens_nothing && has_screen() &&
+	    !door_open(&door, server_address(server), &err))
+		args_warn(&cmd_view, "%s", err.text);
+	wait_for_end(&signals);
+	door_close(&door);
+	// Read-only: there is nothing that a request which will not end could leave behind.
+	if (!server_stop(server))
+		_exit(EXIT_ANSWERED);
+	return EXIT_ANSWERED;
+}
+
+static int view(struct request *request)
+{
+	struct viewer viewer = { 0 };
+	struct err err = { 0 };
+	bool good;
+	int code;
+
+	request->viewer.symbols = request->look.symbols;
+	request->viewer.window.progress = request->look.progress;
+	request->viewer.window.stop = interrupt_came;
+	request->viewer.window.say = say;
+	interrupt_watch();
+	good = viewer_open(&viewer, &request->viewer, &err);
+	interrupt_leave();
+	if (!good)
+		return args_fail(&cmd_view, &err);
+	if (!request->single.path)
+		code = serve(request, &viewer);
+	else if (single_write(&viewer, &request->single, &err))
+		code = EXIT_ANSWERED;
+	else
+		code = args_fail(&cmd_view, &err);
+	viewer_close(&viewer);
+	return code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct request request = {
+		.viewer = { .version = TIDEMARK_VERSION },
+		.single = { .bytes_max = MAX_BYTES_DEFAULT },
+	};
+	struct args args;
+	int id;
+
+	args_init(&args, &cmd_view, argc, argv);
+	while ((id = args_next(&args)) != ARGS_END)
+		if (id == ARGS_EXIT || !take(&args, &request, id))
+			return args.exit_code;
+	if (!args_need(&args, request.viewer.path, "a trace FILE"))
+		return args.exit_code;
+	if (!request.single.path && (request.single.scrub || request.single.force)) {
+		args_mistake(&args, "--scrub and --force are about --html");
+		return args.exit_code;
+	}
+	return view(&request);
+}
+
+const struct command cmd_view = {
+	.name = "view",
+	.brief = "show a trace in the browser",
+	.usage = "FILE [--diff B] [options]\n       tidemark view FILE --html OUT.html [--scrub]",
+	.text = "Serves one page on this machine alone, prints its address and opens it in the\n"
+		"browser, until Ctrl-C. The address holds a token that changes each time: whoever\n"
+		"has not got it is told nothing. The page asks what the other commands answer.\n"
+		"With --html one file is written instead, which works without a server, offline\n"
+		"and in an e-mail; it says where it is coarser than the trace.\n",
+	.examples = "  tidemark view app.tide\n"
+		    "  tidemark view before.tide --diff after.tide\n"
+		    "  tidemark view app.tide --html app.html --scrub     for somebody else\n"
+		    "  tidemark view app.tide --no-open --port 8123   through an ssh tunnel\n",
+	.notes = "Environment:\n"
+		 "  DISPLAY, WAYLAND_DISPLAY  without either no browser is opened\n"
+		 "  DEBUGINFOD_URLS           servers that --debuginfod asks\n",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,24 @@
+#include "collect/census.h"
+
+#include <windows.h>
+
+#include <psapi.h>
+
+bool census_take(uint32_t pid, struct file_table *files, struct trace_snapshot *snapshot)
+{
+	(void)pid, (void)files, (void)snapshot;
+	return false; // which pages are resident is not asked here yet
+}
+
+uint64_t census_highest(uint32_t pid)
+{
+	PROCESS_MEMORY_COUNTERS counters = { 0 };
+	HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
+
+	if (process == NULL)
+		return 0;
+	if (!GetProcessMemoryInfo(process, &counters, sizeof counters))
+		counters.PeakWorkingSetSize = 0;
+	CloseHandle(process);
+	return counters.PeakWorkingSetSize;
+}

@@ -1,0 +1,59 @@
+// control: what `tidemark ctl` says to a collector from outside, and what it hears.
+//
+//     control_listen         a collector, under a name that has its pid in it
+//       control_read           a request, and who sent it
+//       control_reply
+//     control_ask            ctl: asks all collectors that there are until one knows the process
+//
+// Datagrams between abstract sockets. A request is not to be trusted, except for the sender's user,
+// which comes from the kernel: the collector's own, or root.
+#ifndef COLLECT_CONTROL_H
+#define COLLECT_CONTROL_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CONTROL_MAGIC = 0x6c746374, CONTROL_TEXT_MAX = 256 };
+
+enum control_verb { CONTROL_MARK = 1, CONTROL_STOP = 2, CONTROL_START = 3 };
+
+enum control_status {
+	CONTROL_DONE = 1,
+	CONTROL_UNKNOWN = 2, // this collector does not record such a process
+	CONTROL_REFUSED = 3, // text says why
+};
+
+struct control_request {
+	uint32_t magic;
+	uint32_t verb; // enum control_verb
+	uint32_t pid;
+	uint32_t reserved;
+	char text[CONTROL_TEXT_MAX]; // CONTROL_MARK: its name; NUL-terminated
+};
+
+struct control_answer {
+	uint32_t magic;
+	uint32_t status; // enum control_status
+	char text[CONTROL_TEXT_MAX];
+};
+
+// Who sent it, to answer.
+struct control_sender {
+	char name[16];
+	uint32_t length;
+};
+
+// A descriptor, or -1: then nobody can say anything.
+int control_listen(void);
+
+// False: there is none that may be heard.
+bool control_read(int fd, struct control_request *request, struct control_sender *sender);
+void control_reply(int fd, const struct control_sender *sender, enum control_status status,
+		   const char *text);
+
+// False: nobody records the process, or it was refused, or the collector did not answer.
+bool control_ask(const struct control_request *request, struct err *err);
+
+#endif

@@ -1,0 +1,166 @@
+#include "collect/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char prefix[] = "tidemark-ctl-";
+
+enum { ANSWER_MS = 3000, COLLECTORS_MAX = 256 };
+
+static socklen_t address_of(struct sockaddr_un *address, const char *pid)
+{
+	int length =
+		snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "%s%s", prefix, pid);
+
+	address->sun_family = AF_UNIX;
+	address->sun_path[0] = 0;
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+int control_listen(void)
+{
+	struct sockaddr_un address = { 0 };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	char pid[16];
+
+	snprintf(pid, sizeof pid, "%d", (int)getpid());
+	if (fd < 0)
+		return -1;
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int)) != 0 ||
+	    bind(fd, (struct sockaddr *)&address, address_of(&address, pid)) != 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static bool may_ask(struct msghdr *message)
+{
+	struct cmsghdr *header = CMSG_FIRSTHDR(message);
+	struct ucred from;
+
+	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_CREDENTIALS ||
+	    header->cmsg_len < CMSG_LEN(sizeof from))
+		return false;
+	memcpy(&from, CMSG_DATA(header), sizeof from);
+	return from.uid == 0 || from.uid == geteuid();
+}
+
+bool control_read(int fd, struct control_request *request, struct control_sender *sender)
+{
+	struct sockaddr_un address = { 0 };
+	struct iovec part = { request, sizeof *request };
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct msghdr message = { .msg_name = &address,
+				  .msg_namelen = sizeof address,
+				  .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof control.bytes };
+	size_t head = offsetof(struct sockaddr_un, sun_path);
+	ssize_t size = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	// Whom we answer has a name that the kernel chose: a NUL and five digits.
+	if (size < 0 || message.msg_namelen <= head ||
+	    message.msg_namelen - head > sizeof sender->name)
+		return false;
+	sender->length = (uint32_t)(message.msg_namelen - head);
+	memcpy(sender->name, address.sun_path, sender->length);
+	if (!may_ask(&message)) {
+		control_reply(fd, sender, CONTROL_REFUSED, "it is another user's recording");
+		return false;
+	}
+	request->text[CONTROL_TEXT_MAX - 1] = 0;
+	return size == (ssize_t)sizeof *request && request->magic == CONTROL_MAGIC;
+}
+
+void control_reply(int fd, const struct control_sender *sender, enum control_status status,
+		   const char *text)
+{
+	struct control_answer answer = { .magic = CONTROL_MAGIC, .status = status };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	snprintf(answer.text, sizeof answer.text, "%s", text);
+	memcpy(address.sun_path, sender->name, sender->length);
+	sendto(fd, &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address,
+	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sender->length));
+}
+
+// ---- the other side ----
+
+// Send the request to every collector of this machine. Returns to how many.
+static unsigned send_to_all(int fd, const struct control_request *request)
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	unsigned count = 0;
+	char line[512];
+
+	while (file && fgets(line, sizeof line, file) && count < COLLECTORS_MAX) {
+		struct sockaddr_un address = { 0 };
+		char *name = strrchr(line, '@');
+
+		line[strcspn(line, "\n")] = 0;
+		if (!name || strncmp(name + 1, prefix, sizeof prefix - 1) != 0)
+			continue;
+		if (sendto(fd, request, sizeof *request, MSG_NOSIGNAL, (struct sockaddr *)&address,
+			   address_of(&address, name + sizeof prefix)) == (ssize_t)sizeof *request)
+			count++;
+	}
+	if (file)
+		fclose(file);
+	return count;
+}
+
+static bool wait_for_answers(int fd, unsigned count, uint32_t pid, struct err *err)
+{
+	struct control_answer answer;
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	bool refused = false;
+
+	while (count > 0 && poll(&ready, 1, ANSWER_MS) > 0) {
+		if (recv(fd, &answer, sizeof answer, 0) != (ssize_t)sizeof answer ||
+		    answer.magic != CONTROL_MAGIC)
+			continue;
+		count--;
+		answer.text[CONTROL_TEXT_MAX - 1] = 0;
+		if (answer.status == CONTROL_DONE)
+			return true;
+		if (answer.status == CONTROL_REFUSED) {
+			refused = true;
+			err_set(err, ERR_USAGE, "process %u: %s", pid, answer.text);
+		}
+	}
+	if (refused)
+		return false;
+	if (count > 0)
+		return err_set(err, ERR_IO, "the collector of process %u does not answer", pid);
+	return err_set(err, ERR_USAGE, "process %u is not being recorded", pid);
+}
+
+bool control_ask(const struct control_request *request, struct err *err)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	const struct sockaddr_un any = { .sun_family = AF_UNIX };
+	bool ok;
+
+	if (fd < 0)
+		return err_errno(err, errno, "cannot make a socket");
+	// The kernel chooses a name, to which the answer comes.
+	if (bind(fd, (const struct sockaddr *)&any, sizeof any.sun_family) != 0) {
+		close(fd);
+		return err_errno(err, errno, "cannot name a socket");
+	}
+	ok = wait_for_answers(fd, send_to_all(fd, request), request->pid, err);
+	close(fd);
+	return ok;
+}

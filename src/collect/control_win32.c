@@ -1,0 +1,32 @@
+// Nothing listens on Windows: what tidemark.exe records ends with it, and is not steered from
+// outside.
+#include "collect/control.h"
+
+int control_listen(void)
+{
+	return -1;
+}
+
+bool control_read(int fd, struct control_request *request, struct control_sender *sender)
+{
+	(void)fd;
+	(void)request;
+	(void)sender;
+	return false;
+}
+
+void control_reply(int fd, const struct control_sender *sender, enum control_status status,
+		   const char *text)
+{
+	(void)fd;
+	(void)sender;
+	(void)status;
+	(void)text;
+}
+
+bool control_ask(const struct control_request *request, struct err *err)
+{
+	(void)request;
+	return err_set(err, ERR_USAGE,
+		       "a recording cannot be told anything from outside on Windows");
+}

@@ -1,0 +1,445 @@
+#include "collect/door.h"
+
+#include "base/mem.h"
+#include "collect/door_queue.h"
+#include "collect/peer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+	EVENTS_MAX = 64,
+	VISITORS_MAX = 128,
+	VISIT_S_MAX = 5,
+	BACKLOG = 4096,
+};
+
+// What an epoll entry means; the high half of its data. The low half is a descriptor or an image.
+enum watched {
+	WATCHED_LISTEN,
+	WATCHED_VISITOR,
+	WATCHED_PROCESS,
+	WATCHED_REPORT,
+	WATCHED_STOP,
+	WATCHED_CONTROL,
+	WATCHED_QUIT
+};
+
+// Has connected, has not said hello yet.
+struct visitor {
+	int fd; // 0: free
+	uint64_t since_ns;
+};
+
+struct door {
+	const struct collect_options *options;
+	struct tick *tick;
+	int listen_fd, epoll_fd, quit_fd, control_fd;
+	bool listen_ours;
+	pthread_t thread;
+	struct visitor visitors[VISITORS_MAX];
+	size_t visitors_count;
+	uint32_t images_count;
+	uint32_t first_pid; // of the first image
+	_Atomic bool refusing;
+	_Atomic uint32_t busy; // visitors inside
+
+	struct door_queue queue;
+};
+
+static bool watch(struct door *door, int fd, enum watched what, uint32_t which)
+{
+	struct epoll_event event = {
+		// A dead process stays readable: told once.
+		.events = EPOLLIN | (what == WATCHED_PROCESS ? EPOLLONESHOT : 0),
+		.data.u64 = (uint64_t)what << 32 | which,
+	};
+
+	return epoll_ctl(door->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+// Send the welcome, with the clock and the segment unless it is a refusal.
+static bool send_welcome(int fd, const struct segment_welcome *welcome, int clock_fd,
+			 int segment_fd)
+{
+	int fds[2] = { clock_fd, segment_fd };
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof fds)];
+	} control = { 0 };
+	struct iovec part = { (void *)(uintptr_t)welcome, sizeof *welcome };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (welcome->refused == 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof control.bytes;
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(sizeof fds);
+		memcpy(CMSG_DATA(&control.header), fds, sizeof fds);
+	}
+	return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *welcome;
+}
+
+static bool hello_valid(const struct segment_hello *hello, size_t size)
+{
+	return size >= offsetof(struct segment_hello, exe) && hello->magic == SEGMENT_MAGIC &&
+	       hello->version == SEGMENT_VERSION &&
+	       hello->exe_length <= size - offsetof(struct segment_hello, exe) &&
+	       (hello->start == SEGMENT_START_EXEC || hello->start == SEGMENT_START_FORK);
+}
+
+static bool wanted(const struct door *door, const struct segment_hello *hello,
+		   const struct ucred *from)
+{
+	if (atomic_load(&door->refusing))
+		return false;
+	if (geteuid() != 0 && from->uid != geteuid())
+		return false;
+	if ((door->options->segment_options & SEGMENT_NO_FOLLOW) && door->first_pid != 0)
+		return (uint32_t)from->pid == door->first_pid && hello->start == SEGMENT_START_EXEC;
+	return true;
+}
+
+// Make a segment for the one who said hello, and answer.
+static void welcome_image(struct door *door, int fd, const struct segment_hello *hello,
+			  const struct ucred *from)
+{
+	struct door_arrival *arrival = mem_alloc(1, sizeof *arrival);
+	struct segment_welcome welcome = {
+		.magic = SEGMENT_MAGIC,
+		.version = SEGMENT_VERSION,
+		.image = door->images_count + 1,
+		.options = door->options->segment_options,
+		.collector_pid = (uint32_t)getpid(),
+		.segment_bytes = segment_ring_at(SEGMENT_LANES_MAX),
+	};
+	struct door_event *event;
+	struct err err;
+
+	arrival->time_ns = tick_now(door->tick);
+	arrival->image = welcome.image;
+	arrival->pid = (uint32_t)from->pid;
+	arrival->hello = *hello;
+	arrival->exe = mem_copy_bytes(hello->exe, hello->exe_length);
+	arrival->pidfd = peer_pidfd(fd, arrival->pid);
+	if (!share_open(&arrival->share, welcome.image, welcome.options,
+			door->options->info.sample_bytes, &err)) {
+		door_queue_warn(&door->queue, &err);
+		welcome.refused = 1;
+		send_welcome(fd, &welcome, -1, -1);
+		door_arrival_free(arrival);
+		return;
+	}
+	// While the peer waits for us, /proc surely speaks of it and not of a successor.
+	arrival->parent_pid = peer_parent(arrival->pid);
+	arrival->args = peer_args(arrival->pid, &arrival->args_count);
+	if (!send_welcome(fd, &welcome, door->tick->session.fd, arrival->share.fd)) {
+		door_arrival_free(arrival);
+		return;
+	}
+	door->images_count++;
+	if (door->first_pid == 0)
+		door->first_pid = arrival->pid;
+	event = door_queue_event(DOOR_ARRIVAL);
+	event->image = arrival->image;
+	event->arrival = arrival;
+	if (arrival->pidfd < 0 || !watch(door, arrival->pidfd, WATCHED_PROCESS, arrival->image)) {
+		err_set(&err, ERR_IO, "cannot watch process %u: its end will not be noticed",
+			arrival->pid);
+		door_queue_warn(&door->queue, &err);
+	}
+	door_queue_put(&door->queue, event);
+}
+
+static void visitor_leaves(struct door *door, struct visitor *visitor)
+{
+	close(visitor->fd);
+	*visitor = door->visitors[--door->visitors_count];
+	atomic_fetch_sub(&door->busy, 1);
+}
+
+// Hear a hello, if it is there. The visitor is gone afterwards, or still silent.
+static void hear(struct door *door, struct visitor *visitor)
+{
+	static struct segment_hello hello; // the door's thread only
+	struct ucred from;
+	socklen_t length = sizeof from;
+	ssize_t size = recv(visitor->fd, &hello, sizeof hello, MSG_DONTWAIT);
+
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (size > 0 && getsockopt(visitor->fd, SOL_SOCKET, SO_PEERCRED, &from, &length) == 0) {
+		if (hello_valid(&hello, (size_t)size) && wanted(door, &hello, &from)) {
+			welcome_image(door, visitor->fd, &hello, &from);
+		} else {
+			struct segment_welcome no = {
+				.magic = SEGMENT_MAGIC,
+				.version = SEGMENT_VERSION,
+				.refused = 1,
+			};
+
+			send_welcome(visitor->fd, &no, -1, -1);
+		}
+	}
+	visitor_leaves(door, visitor);
+}
+
+static void accept_visitors(struct door *door)
+{
+	for (;;) {
+		struct visitor *visitor;
+		int fd = accept4(door->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0)
+			return;
+		if (door->visitors_count == VISITORS_MAX)
+			visitor_leaves(door, &door->visitors[0]);
+		visitor = &door->visitors[door->visitors_count++];
+		atomic_fetch_add(&door->busy, 1);
+		*visitor = (struct visitor){ .fd = fd, .since_ns = tick_now(door->tick) };
+		hear(door, visitor);
+		// Still there: silent so far.
+		if (door->visitors_count > 0 && door->visitors[door->visitors_count - 1].fd == fd)
+			watch(door, fd, WATCHED_VISITOR, (uint32_t)fd);
+	}
+}
+
+static void hear_fd(struct door *door, int fd)
+{
+	for (size_t i = 0; i < door->visitors_count; i++)
+		if (door->visitors[i].fd == fd) {
+			hear(door, &door->visitors[i]);
+			return;
+		}
+}
+
+static void send_away_silent(struct door *door)
+{
+	uint64_t now_ns = tick_now(door->tick);
+
+	for (size_t i = door->visitors_count; i-- > 0;)
+		if (now_ns - door->visitors[i].since_ns > VISIT_S_MAX * 1000000000ull)
+			visitor_leaves(door, &door->visitors[i]);
+}
+
+static void hear_launcher(struct door *door)
+{
+	struct door_event *event = door_queue_event(DOOR_MESSAGE);
+	ssize_t size = recv(door->options->report_fd, &event->message, sizeof event->message,
+			    MSG_DONTWAIT);
+
+	if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
+		mem_free(event);
+		return;
+	}
+	event->message.text[sizeof event->message.text - 1] = 0;
+	if (size != (ssize_t)sizeof event->message) {
+		event->kind = DOOR_ALONE;
+		epoll_ctl(door->epoll_fd, EPOLL_CTL_DEL, door->options->report_fd, NULL);
+	}
+	door_queue_put(&door->queue, event);
+}
+
+static void hear_control(struct door *door)
+{
+	struct door_event *event = door_queue_event(DOOR_CONTROL);
+
+	if (control_read(door->control_fd, &event->request, &event->sender))
+		door_queue_put(&door->queue, event);
+	else
+		mem_free(event);
+}
+
+// False: the thread is to end.
+static bool handle(struct door *door, const struct epoll_event *what)
+{
+	uint32_t which = (uint32_t)what->data.u64;
+	struct door_event *event;
+
+	switch ((enum watched)(what->data.u64 >> 32)) {
+	case WATCHED_LISTEN:
+		accept_visitors(door);
+		break;
+	case WATCHED_VISITOR:
+		hear_fd(door, (int)which);
+		break;
+	case WATCHED_PROCESS:
+		event = door_queue_event(DOOR_EXIT);
+		event->image = which;
+		door_queue_put(&door->queue, event);
+		break;
+	case WATCHED_REPORT:
+		hear_launcher(door);
+		break;
+	case WATCHED_STOP:
+		epoll_ctl(door->epoll_fd, EPOLL_CTL_DEL, door->options->stop_fd, NULL);
+		door_queue_put(&door->queue, door_queue_event(DOOR_STOP));
+		break;
+	case WATCHED_CONTROL:
+		hear_control(door);
+		break;
+	case WATCHED_QUIT:
+		return false;
+	}
+	return true;
+}
+
+static void *door_main(void *argument)
+{
+	struct door *door = argument;
+	struct epoll_event events[EVENTS_MAX];
+	bool going = true;
+
+	prctl(PR_SET_NAME, "tidemark-door");
+	while (going) {
+		int timeout_ms = door->visitors_count > 0 ? 1000 : -1;
+		int count = epoll_wait(door->epoll_fd, events, EVENTS_MAX, timeout_ms);
+
+		for (int i = 0; i < count && going; i++)
+			going = handle(door, &events[i]);
+		send_away_silent(door);
+	}
+	return NULL;
+}
+
+static bool listen_on(struct door *door, const char *name, struct err *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t length = strlen(name);
+
+	if (length == 0 || length > sizeof address.sun_path - 1)
+		return err_set(err, ERR_USAGE, "socket name '%s' is empty or too long", name);
+	memcpy(address.sun_path + 1, name, length);
+	door->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (door->listen_fd < 0)
+		return err_errno(err, errno, "cannot make a socket");
+	door->listen_ours = true;
+	length += offsetof(struct sockaddr_un, sun_path) + 1;
+	if (bind(door->listen_fd, (struct sockaddr *)&address, (socklen_t)length) != 0 ||
+	    listen(door->listen_fd, BACKLOG) != 0)
+		return err_errno(err, errno, "cannot listen on socket '%s'", name);
+	return true;
+}
+
+// Each image takes two descriptors.
+static void raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static bool begin(struct door *door, struct err *err)
+{
+	const struct collect_options *options = door->options;
+	int number;
+
+	raise_limits();
+	door->listen_fd = options->listen_fd;
+	if (options->listen_fd < 0 && !listen_on(door, options->socket_name, err))
+		return false;
+	door->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	door->quit_fd = eventfd(0, EFD_CLOEXEC);
+	if (door->epoll_fd < 0 || door->quit_fd < 0 ||
+	    !watch(door, door->listen_fd, WATCHED_LISTEN, 0) ||
+	    !watch(door, door->quit_fd, WATCHED_QUIT, 0) ||
+	    (options->report_fd >= 0 && !watch(door, options->report_fd, WATCHED_REPORT, 0)) ||
+	    (options->stop_fd >= 0 && !watch(door, options->stop_fd, WATCHED_STOP, 0)))
+		return err_errno(err, errno, "cannot watch for programs");
+	// Where there is no room for that, the recording is as good.
+	door->control_fd = control_listen();
+	if (door->control_fd >= 0)
+		watch(door, door->control_fd, WATCHED_CONTROL, 0);
+	number = pthread_create(&door->thread, NULL, door_main, door);
+	if (number != 0)
+		return err_errno(err, number, "cannot start the door");
+	return true;
+}
+
+static void give_back(struct door *door)
+{
+	if (door->listen_ours && door->listen_fd >= 0)
+		close(door->listen_fd);
+	if (door->epoll_fd >= 0)
+		close(door->epoll_fd);
+	if (door->quit_fd >= 0)
+		close(door->quit_fd);
+	if (door->control_fd >= 0)
+		close(door->control_fd);
+	mem_free(door);
+}
+
+struct door *door_open(const struct collect_options *options, struct tick *tick, struct err *err)
+{
+	struct door *door = mem_alloc(1, sizeof *door);
+
+	door->options = options;
+	door->tick = tick;
+	door->listen_fd = door->epoll_fd = door->quit_fd = door->control_fd = -1;
+	door_queue_init(&door->queue, tick);
+	if (begin(door, err))
+		return door;
+	give_back(door);
+	return NULL;
+}
+
+void door_close(struct door *door)
+{
+	if (door == NULL)
+		return;
+	while (write(door->quit_fd, &(uint64_t){ 1 }, 8) < 0 && errno == EINTR)
+		;
+	pthread_join(door->thread, NULL);
+	while (door->visitors_count > 0)
+		visitor_leaves(door, &door->visitors[0]);
+	door_queue_fini(&door->queue);
+	give_back(door);
+}
+
+struct door_event *door_take(struct door *door)
+{
+	return door_queue_take(&door->queue);
+}
+
+void door_answer(const struct door *door, const struct door_event *event,
+		 enum control_status status, const char *text)
+{
+	control_reply(door->control_fd, &event->sender, status, text);
+}
+
+void door_refuse(struct door *door)
+{
+	atomic_store(&door->refusing, true);
+}
+
+bool door_idle(struct door *door)
+{
+	struct pollfd waiting = { .fd = door->listen_fd, .events = POLLIN };
+
+	return poll(&waiting, 1, 0) == 0 && atomic_load(&door->busy) == 0 &&
+	       door_queue_empty(&door->queue);
+}
+
+bool door_tell(const struct collect_options *options, const struct collect_message *message)
+{
+	int flags = MSG_NOSIGNAL | (message->kind == COLLECT_WARNING ? MSG_DONTWAIT : 0);
+
+	if (options->report_fd < 0)
+		return false;
+	return send(options->report_fd, message, sizeof *message, flags) ==
+	       (ssize_t)sizeof *message;
+}

@@ -1,0 +1,307 @@
+#include "collect/door_win32.h"
+
+#include "base/mem.h"
+#include "collect/door_queue.h"
+#include "collect/invite_win32.h"
+#include "collect/peer.h"
+#include "os/wide_win32.h"
+#include "wire/invite.h"
+
+#include <string.h>
+#include <windows.h>
+
+enum { PATH_UNITS_MAX = 32768 };
+
+// A process whose end is waited for.
+struct watched {
+	struct watched *next;
+	struct door *door;
+	uint32_t image;
+	HANDLE process; // ours
+	HANDLE wait;
+};
+
+struct door {
+	const struct collect_options *options;
+	struct tick *tick;
+	CRITICAL_SECTION lock;   // of what follows: the launcher invites too
+	struct watched *watched; // all that ever were
+	uint32_t images_count;
+	char *directory; // where we lie, and the recorder's DLLs with us
+	_Atomic bool refusing;
+	struct door_queue queue;
+};
+
+static char *own_directory(void)
+{
+	wchar_t *units = mem_alloc(PATH_UNITS_MAX, sizeof *units);
+	DWORD count = GetModuleFileNameW(NULL, units, PATH_UNITS_MAX);
+	struct str path = { 0 };
+
+	while (count > 0 && units[count - 1] != '\\' && units[count - 1] != '/')
+		count--;
+	wide_add(&path, (const uint16_t *)units, count > 0 ? count - 1 : 0);
+	mem_free(units);
+	return str_take(&path);
+}
+
+struct door *door_open(const struct collect_options *options, struct tick *tick, struct err *err)
+{
+	struct door *door = mem_alloc(1, sizeof *door);
+
+	(void)err;
+	door->options = options;
+	door->tick = tick;
+	door->directory = own_directory();
+	InitializeCriticalSection(&door->lock);
+	door_queue_init(&door->queue, tick);
+	return door;
+}
+
+void door_close(struct door *door)
+{
+	struct watched *next;
+
+	if (door == NULL)
+		return;
+	for (struct watched *watched = door->watched; watched; watched = next) {
+		next = watched->next;
+		UnregisterWaitEx(watched->wait, INVALID_HANDLE_VALUE);
+		CloseHandle(watched->process);
+		mem_free(watched);
+	}
+	door_queue_fini(&door->queue);
+	DeleteCriticalSection(&door->lock);
+	mem_free(door->directory);
+	mem_free(door);
+}
+
+// In a thread of the system's.
+static void CALLBACK has_ended(void *context, BOOLEAN timed_out)
+{
+	struct watched *watched = context;
+	struct door_event *event = door_queue_event(DOOR_EXIT);
+
+	(void)timed_out;
+	event->image = watched->image;
+	door_queue_put(&watched->door->queue, event);
+}
+
+static bool watch(struct door *door, HANDLE process, uint32_t image)
+{
+	struct watched *watched = mem_alloc(1, sizeof *watched);
+
+	watched->door = door;
+	watched->image = image;
+	if (!DuplicateHandle(GetCurrentProcess(), process, GetCurrentProcess(), &watched->process,
+			     0, FALSE, DUPLICATE_SAME_ACCESS)) {
+		mem_free(watched);
+		return false;
+	}
+	watched->next = door->watched;
+	door->watched = watched;
+	return RegisterWaitForSingleObject(&watched->wait, watched->process, has_ended, watched,
+					   INFINITE, WT_EXECUTEONLYONCE);
+}
+
+// The path of the program that runs there.
+static char *exe_of(HANDLE process)
+{
+	wchar_t *units = mem_alloc(PATH_UNITS_MAX, sizeof *units);
+	DWORD count = PATH_UNITS_MAX;
+	struct str path = { 0 };
+
+	if (QueryFullProcessImageNameW(process, 0, units, &count))
+		wide_add(&path, (const uint16_t *)units, count);
+	mem_free(units);
+	return str_take(&path);
+}
+
+static void fill_hello(struct door_arrival *arrival, HANDLE process)
+{
+	struct segment_hello *hello = &arrival->hello;
+	size_t length = strlen(arrival->exe);
+
+	*hello = (struct segment_hello){
+		.magic = SEGMENT_MAGIC,
+		.version = SEGMENT_VERSION,
+		.start = SEGMENT_START_EXEC,
+		.pid = arrival->pid,
+		.parent_pid = arrival->parent_pid,
+		.abi = invite_is_narrow(process) ? 32 : 64,
+	};
+	if (length > sizeof hello->exe)
+		length = sizeof hello->exe;
+	hello->exe_length = (uint32_t)length;
+	memcpy(hello->exe, arrival->exe, length);
+}
+
+static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pid, struct err *err)
+{
+	struct door_arrival *arrival = mem_alloc(1, sizeof *arrival);
+	struct invite_call call = {
+		.process = process,
+		.thread = thread,
+		.session = (HANDLE)(intptr_t)door->tick->session.fd,
+		.bell = (HANDLE)(intptr_t)door->tick->session.bell,
+		.options = door->options->segment_options,
+		.image = door->images_count + 1,
+		.directory = door->directory,
+	};
+	struct door_event *event;
+
+	arrival->time_ns = tick_now(door->tick);
+	arrival->image = call.image;
+	arrival->pid = pid;
+	arrival->pidfd = peer_pidfd(-1, pid);
+	arrival->parent_pid = peer_parent(pid);
+	arrival->args = peer_args(pid, &arrival->args_count);
+	arrival->exe = exe_of(process);
+	fill_hello(arrival, process);
+	if (!share_open(&arrival->share, call.image, call.options, door->options->info.sample_bytes,
+			err)) {
+		door_arrival_free(arrival);
+		return false;
+	}
+	call.segment = (HANDLE)(intptr_t)arrival->share.fd;
+	if (!invite_send(&call, err)) {
+		door_arrival_free(arrival);
+		return false;
+	}
+	door->images_count++;
+	event = door_queue_event(DOOR_ARRIVAL);
+	event->image = arrival->image;
+	event->arrival = arrival;
+	door_queue_put(&door->queue, event);
+	if (!watch(door, process, call.image)) {
+		err_set(err, ERR_IO, "cannot watch process %u: its end will not be noticed", pid);
+		door_queue_warn(&door->queue, err);
+	}
+	return true;
+}
+
+bool door_invite(struct door *door, void *process, void *thread, uint32_t pid, struct err *err)
+{
+	bool good;
+
+	if (atomic_load(&door->refusing))
+		return err_set(err, ERR_IO, "the recording is over");
+	EnterCriticalSection(&door->lock);
+	good = invite(door, process, thread, pid, err);
+	LeaveCriticalSection(&door->lock);
+	return good;
+}
+
+void door_post(struct door *door, const struct collect_message *message)
+{
+	struct door_event *event = door_queue_event(DOOR_MESSAGE);
+
+	event->message = *message;
+	door_queue_put(&door->queue, event);
+}
+
+static struct visit *visits_of(const struct door *door)
+{
+	return (struct visit *)(void *)((char *)door->tick->clock + INVITE_VISITS_AT);
+}
+
+// A handle of the process that asks, as one of ours. NULL: it is none.
+static HANDLE take_handle(HANDLE asking, uint32_t number)
+{
+	HANDLE handle = NULL;
+
+	DuplicateHandle(asking, (HANDLE)(intptr_t)(int32_t)number, GetCurrentProcess(), &handle, 0,
+			FALSE, DUPLICATE_SAME_ACCESS);
+	return handle;
+}
+
+// The process of an image that we invited.
+static HANDLE process_of(struct door *door, uint32_t image)
+{
+	HANDLE process = NULL;
+
+	EnterCriticalSection(&door->lock);
+	for (struct watched *watched = door->watched; watched; watched = watched->next)
+		if (watched->image == image)
+			process = OpenProcess(PROCESS_DUP_HANDLE, FALSE,
+					      GetProcessId(watched->process));
+	LeaveCriticalSection(&door->lock);
+	return process;
+}
+
+static bool receive(struct door *door, const struct visit *visit, struct err *err)
+{
+	HANDLE asking = process_of(door, visit->image);
+	HANDLE process = asking ? take_handle(asking, visit->process) : NULL;
+	HANDLE thread = asking ? take_handle(asking, visit->thread) : NULL;
+	bool good = process && thread
+			    ? door_invite(door, process, thread, GetProcessId(process), err)
+			    : err_set(err, ERR_IO, "its handles cannot be had");
+
+	if (process)
+		CloseHandle(process);
+	if (thread)
+		CloseHandle(thread);
+	if (asking)
+		CloseHandle(asking);
+	return good;
+}
+
+// Children that wait to be invited.
+static void serve_visits(struct door *door)
+{
+	struct visit *visits = visits_of(door);
+	bool wanted = !(door->options->segment_options & SEGMENT_NO_FOLLOW);
+
+	for (size_t i = 0; i < INVITE_VISITS_MAX; i++) {
+		struct visit *visit = &visits[i];
+		struct err err = { 0 };
+
+		if (atomic_load(&visit->state) != VISIT_ASKED)
+			continue;
+		visit->answer = !wanted || atomic_load(&door->refusing) ||
+				!receive(door, visit, &err);
+		if (err.kind != ERR_NONE) {
+			err_wrap(&err, "process %u is not recorded", visit->pid);
+			door_queue_warn(&door->queue, &err);
+		}
+		atomic_store(&visit->state, VISIT_DONE);
+	}
+}
+
+struct door_event *door_take(struct door *door)
+{
+	serve_visits(door);
+	return door_queue_take(&door->queue);
+}
+
+// Nobody asks: see control_win32.c.
+void door_answer(const struct door *door, const struct door_event *event,
+		 enum control_status status, const char *text)
+{
+	(void)door;
+	control_reply(-1, &event->sender, status, text);
+}
+
+void door_refuse(struct door *door)
+{
+	atomic_store(&door->refusing, true);
+}
+
+bool door_idle(struct door *door)
+{
+	struct visit *visits = visits_of(door);
+
+	for (size_t i = 0; i < INVITE_VISITS_MAX; i++)
+		if (atomic_load(&visits[i].state) == VISIT_ASKED)
+			return false;
+	return door_queue_empty(&door->queue);
+}
+
+bool door_tell(const struct collect_options *options, const struct collect_message *message)
+{
+	if (options->tell == NULL)
+		return false;
+	options->tell(options->tell_context, message);
+	return true;
+}

@@ -1,0 +1,343 @@
+#include "collect/invite_win32.h"
+
+#include "wire/invite.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <windows.h>
+
+enum {
+	STEP = 1 << 16, // of addresses that can be had
+	IMPORTS_MAX = 4096,
+	LOAD_MS = 10000,
+	PATHS_MAX = 4 * MAX_PATH,
+	DIRECTORY_IMPORTS = 1,
+	DIRECTORY_BOUND = 11,
+	DIRECTORY_NET = 14,
+};
+
+// A program that is being invited.
+struct guest {
+	const struct invite_call *call;
+	bool narrow;
+	wchar_t dll[PATHS_MAX];
+	char dll_bytes[PATHS_MAX]; // the same, as a list of imports has names
+	uint8_t *image;            // of the executable, in the program
+	uint64_t directories_at;   // of its headers, in the program
+	IMAGE_DATA_DIRECTORY directories[16];
+	uint8_t *invite_at;
+	struct invite invite;
+};
+
+static bool fail(struct err *err, const char *what)
+{
+	return err_set(err, ERR_IO, "%s (error %lu)", what, (unsigned long)GetLastError());
+}
+
+bool invite_is_narrow(void *process)
+{
+	BOOL narrow = FALSE;
+
+	return IsWow64Process(process, &narrow) && narrow;
+}
+
+static bool read_program(const struct guest *guest, uint64_t at, void *out, size_t size)
+{
+	SIZE_T got = 0;
+
+	return ReadProcessMemory(guest->call->process, (void *)(uintptr_t)at, out, size, &got) &&
+	       got == size;
+}
+
+static bool write_program(const struct guest *guest, uint64_t at, const void *bytes, size_t size)
+{
+	SIZE_T put = 0;
+
+	return WriteProcessMemory(guest->call->process, (void *)(uintptr_t)at, bytes, size, &put) &&
+	       put == size;
+}
+
+// ---- The executable's headers ---------------------------------------------------------------
+
+// Whether the image at `base` is the executable: then its directories are read.
+static bool read_headers(struct guest *guest, uint8_t *base)
+{
+	IMAGE_DOS_HEADER dos;
+	IMAGE_NT_HEADERS64 headers;
+	uint64_t at = (uintptr_t)base;
+	uint16_t machine = guest->narrow ? IMAGE_FILE_MACHINE_I386 : IMAGE_FILE_MACHINE_AMD64;
+	size_t directories = guest->narrow
+				     ? offsetof(IMAGE_NT_HEADERS32, OptionalHeader.DataDirectory)
+				     : offsetof(IMAGE_NT_HEADERS64, OptionalHeader.DataDirectory);
+
+	if (!read_program(guest, at, &dos, sizeof dos) || dos.e_magic != IMAGE_DOS_SIGNATURE ||
+	    dos.e_lfanew < 0 || dos.e_lfanew > 4096)
+		return false;
+	at += (uint32_t)dos.e_lfanew;
+	if (!read_program(guest, at, &headers, sizeof headers) ||
+	    headers.Signature != IMAGE_NT_SIGNATURE || headers.FileHeader.Machine != machine ||
+	    (headers.FileHeader.Characteristics & IMAGE_FILE_DLL))
+		return false;
+	guest->image = base;
+	guest->directories_at = at + directories;
+	return read_program(guest, guest->directories_at, guest->directories,
+			    sizeof guest->directories);
+}
+
+// Among all that is mapped: nothing else is sure to tell where it is, in a program of another size
+// that has not run yet.
+static bool find_image(struct guest *guest)
+{
+	MEMORY_BASIC_INFORMATION region;
+	uint8_t *at = NULL;
+
+	while (VirtualQueryEx(guest->call->process, at, &region, sizeof region) == sizeof region) {
+		if (region.Type == MEM_IMAGE && region.BaseAddress == region.AllocationBase &&
+		    read_headers(guest, region.BaseAddress))
+			return true;
+		at = (uint8_t *)region.BaseAddress + region.RegionSize;
+		if (at <= (uint8_t *)region.BaseAddress)
+			break;
+	}
+	return false;
+}
+
+// Memory behind the image, so that what lies there has a place counted from the image's beginning.
+static uint8_t *take_behind_image(const struct guest *guest, size_t size)
+{
+	uint64_t end = (uintptr_t)guest->image + (guest->narrow ? 0x7fff0000u : 0xfff00000u);
+	uint8_t *at = guest->image;
+	MEMORY_BASIC_INFORMATION region;
+
+	while ((uintptr_t)at < end &&
+	       VirtualQueryEx(guest->call->process, at, &region, sizeof region) == sizeof region) {
+		uint64_t start = ((uintptr_t)region.BaseAddress + STEP - 1) & ~(uint64_t)(STEP - 1);
+		uint64_t behind = (uintptr_t)region.BaseAddress + region.RegionSize;
+
+		if (region.State == MEM_FREE && start + size <= behind && start + size <= end) {
+			uint8_t *taken = VirtualAllocEx(guest->call->process,
+							(void *)(uintptr_t)start, size,
+							MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+
+			if (taken)
+				return taken;
+		}
+		at = (uint8_t *)(uintptr_t)behind;
+	}
+	return NULL;
+}
+
+static bool write_headers(struct guest *guest)
+{
+	uint64_t at = guest->directories_at;
+	DWORD old;
+	bool done;
+
+	if (!VirtualProtectEx(guest->call->process, (void *)(uintptr_t)at,
+			      sizeof guest->directories, PAGE_READWRITE, &old))
+		return false;
+	done = write_program(guest, at, guest->directories, sizeof guest->directories);
+	VirtualProtectEx(guest->call->process, (void *)(uintptr_t)at, sizeof guest->directories,
+			 old, &old);
+	return done;
+}
+
+// What the image imports, with ours in front. Returns how many there are, or 0 when they cannot be
+// read.
+static size_t read_imports(const struct guest *guest, IMAGE_IMPORT_DESCRIPTOR *imports)
+{
+	const IMAGE_DATA_DIRECTORY *directory = &guest->directories[DIRECTORY_IMPORTS];
+	uint64_t at = (uintptr_t)guest->image + directory->VirtualAddress;
+	size_t count = 1;
+
+	memset(&imports[0], 0, sizeof imports[0]);
+	if (directory->VirtualAddress == 0)
+		return count;
+	for (; count < IMPORTS_MAX; count++, at += sizeof *imports) {
+		if (!read_program(guest, at, &imports[count], sizeof *imports))
+			return 0;
+		if (imports[count].Name == 0 || imports[count].FirstThunk == 0)
+			return count;
+	}
+	return 0;
+}
+
+// Our DLL becomes the first import. False: it cannot, and nothing has changed.
+static bool patch_imports(struct guest *guest)
+{
+	static IMAGE_IMPORT_DESCRIPTOR imports[IMPORTS_MAX + 1]; // one invitation at a time
+	size_t count = read_imports(guest, imports);
+	size_t list = (count + 1) * sizeof *imports;
+	size_t name = strlen(guest->dll_bytes) + 1;
+	size_t word = guest->narrow ? 4 : 8;
+	uint64_t ordinal = guest->narrow ? IMAGE_ORDINAL_FLAG32 | 1 : IMAGE_ORDINAL_FLAG64 | 1;
+	uint8_t thunks[32] = { 0 };
+	uint8_t *block;
+	uint32_t block_at;
+
+	if (count == 0 || guest->directories[DIRECTORY_NET].VirtualAddress != 0)
+		return false;
+	block = take_behind_image(guest, list + sizeof thunks + name);
+	if (!block)
+		return false;
+	block_at = (uint32_t)(block - guest->image);
+	imports[0].OriginalFirstThunk = block_at + (uint32_t)list;
+	imports[0].FirstThunk = block_at + (uint32_t)(list + 2 * word);
+	imports[0].Name = block_at + (uint32_t)(list + sizeof thunks);
+	memset(&imports[count], 0, sizeof *imports);
+	memcpy(thunks, &ordinal, word);
+	memcpy(thunks + 2 * word, &ordinal, word);
+	guest->invite.import_at =
+		guest->directories_at + DIRECTORY_IMPORTS * sizeof(IMAGE_DATA_DIRECTORY);
+	guest->invite.bound_at =
+		guest->directories_at + DIRECTORY_BOUND * sizeof(IMAGE_DATA_DIRECTORY);
+	memcpy(guest->invite.import_was, &guest->directories[DIRECTORY_IMPORTS], 8);
+	memcpy(guest->invite.bound_was, &guest->directories[DIRECTORY_BOUND], 8);
+	guest->directories[DIRECTORY_IMPORTS].VirtualAddress = block_at;
+	guest->directories[DIRECTORY_IMPORTS].Size = (uint32_t)list;
+	memset(&guest->directories[DIRECTORY_BOUND], 0, sizeof guest->directories[0]);
+	if (write_program(guest, (uintptr_t)block, imports, list) &&
+	    write_program(guest, (uintptr_t)block + list, thunks, sizeof thunks) &&
+	    write_program(guest, (uintptr_t)block + list + sizeof thunks, guest->dll_bytes, name) &&
+	    write_headers(guest))
+		return true;
+	guest->invite.import_at = guest->invite.bound_at = 0;
+	VirtualFreeEx(guest->call->process, block, 0, MEM_RELEASE);
+	return false;
+}
+
+// ---- The invitation -------------------------------------------------------------------------
+
+// The DLL's path, as the system has it and as a list of imports has it.
+static bool find_dll(struct guest *guest, struct err *err)
+{
+	wchar_t directory[PATHS_MAX], brief[PATHS_MAX];
+	BOOL lossy = FALSE;
+
+	if (!MultiByteToWideChar(CP_UTF8, 0, guest->call->directory, -1, directory, PATHS_MAX) ||
+	    _snwprintf(guest->dll, PATHS_MAX, L"%ls\\tidemark%d.dll", directory,
+		       guest->narrow ? 32 : 64) < 0)
+		return err_set(err, ERR_IO, "the path of the recorder is too long");
+	guest->dll[PATHS_MAX - 1] = 0;
+	if (GetFileAttributesW(guest->dll) == INVALID_FILE_ATTRIBUTES)
+		return err_set(err, ERR_IO, "there is no tidemark%d.dll in %s",
+			       guest->narrow ? 32 : 64, guest->call->directory);
+	if (WideCharToMultiByte(CP_ACP, WC_NO_BEST_FIT_CHARS, guest->dll, -1, guest->dll_bytes,
+				PATHS_MAX, NULL, &lossy) &&
+	    !lossy)
+		return true;
+	if (GetShortPathNameW(guest->dll, brief, PATHS_MAX) &&
+	    WideCharToMultiByte(CP_ACP, WC_NO_BEST_FIT_CHARS, brief, -1, guest->dll_bytes,
+				PATHS_MAX, NULL, &lossy) &&
+	    !lossy)
+		return true;
+	guest->dll_bytes[0] = 0;
+	return true;
+}
+
+static bool give(const struct guest *guest, void *handle, uint32_t *number)
+{
+	HANDLE theirs = NULL;
+
+	if (!DuplicateHandle(GetCurrentProcess(), handle, guest->call->process, &theirs, 0, FALSE,
+			     DUPLICATE_SAME_ACCESS))
+		return false;
+	*number = (uint32_t)(uintptr_t)theirs;
+	return true;
+}
+
+static bool write_invite(struct guest *guest, struct err *err)
+{
+	static const uint8_t magic[INVITE_MAGIC_BYTES] = INVITE_MAGIC;
+	struct invite *invite = &guest->invite;
+	const struct invite_call *call = guest->call;
+
+	memcpy(invite->magic, magic, sizeof magic);
+	invite->version = INVITE_VERSION;
+	invite->image = call->image;
+	invite->options = call->options;
+	invite->collector_pid = GetCurrentProcessId();
+	invite->late = call->thread == NULL;
+	invite->segment_bytes = segment_ring_at(SEGMENT_LANES_MAX);
+	if (!give(guest, call->session, &invite->session) ||
+	    !give(guest, call->segment, &invite->segment) ||
+	    !give(guest, call->bell, &invite->bell))
+		return fail(err, "cannot give the program its handles");
+	guest->invite_at = VirtualAllocEx(call->process, NULL, INVITE_BYTES + sizeof guest->dll,
+					  MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+	if (!guest->invite_at ||
+	    !write_program(guest, (uintptr_t)guest->invite_at, invite, sizeof *invite) ||
+	    !write_program(guest, (uintptr_t)guest->invite_at + INVITE_BYTES, guest->dll,
+			   sizeof guest->dll))
+		return fail(err, "cannot write into the program");
+	return true;
+}
+
+// ---- Other ways in --------------------------------------------------------------------------
+
+// LoadLibraryW of the program. Its kernel32 lies where ours does, if it is of our size.
+static void *load_library(const struct guest *guest)
+{
+	FARPROC function = NULL;
+
+	if (!guest->narrow)
+		function = GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "LoadLibraryW");
+	return (void *)(uintptr_t)function;
+}
+
+// The first thread loads the DLL before it begins.
+static bool queue_load(const struct guest *guest, struct err *err)
+{
+	void *function = load_library(guest);
+
+	if (!function || !QueueUserAPC((PAPCFUNC)(uintptr_t)function, guest->call->thread,
+				       (ULONG_PTR)(guest->invite_at + INVITE_BYTES)))
+		return err_set(err, ERR_IO,
+			       "the program's imports cannot be changed, and its "
+			       "first thread cannot be made to load the recorder");
+	return true;
+}
+
+// A thread of ours loads the DLL, in a program that runs.
+static bool load_now(const struct guest *guest, struct err *err)
+{
+	void *function = load_library(guest);
+	struct invite seen;
+	HANDLE thread;
+
+	if (!function)
+		return err_set(err, ERR_USAGE,
+			       "a running 32-bit program cannot be attached "
+			       "to from here: start it with record");
+	thread = CreateRemoteThread(guest->call->process, NULL, 0,
+				    (LPTHREAD_START_ROUTINE)(uintptr_t)function,
+				    guest->invite_at + INVITE_BYTES, 0, NULL);
+	if (!thread)
+		return fail(err, "cannot start a thread in the program");
+	WaitForSingleObject(thread, LOAD_MS);
+	CloseHandle(thread);
+	if (!read_program(guest, (uintptr_t)guest->invite_at, &seen, sizeof seen) ||
+	    seen.state == INVITE_OPEN)
+		return err_set(err, ERR_IO,
+			       "the program has not loaded the recorder: is it being "
+			       "recorded already?");
+	if (seen.state == INVITE_REFUSED)
+		return err_set(err, ERR_IO, "the program does not let itself be recorded");
+	return true;
+}
+
+bool invite_send(const struct invite_call *call, struct err *err)
+{
+	static struct guest guest; // large; one invitation at a time
+
+	memset(&guest, 0, sizeof guest);
+	guest.call = call;
+	guest.narrow = invite_is_narrow(call->process);
+	if (!find_dll(&guest, err))
+		return false;
+	if (!call->thread)
+		return write_invite(&guest, err) && load_now(&guest, err);
+	if (guest.dll_bytes[0] && find_image(&guest) && patch_imports(&guest))
+		return write_invite(&guest, err);
+	return write_invite(&guest, err) && queue_load(&guest, err);
+}

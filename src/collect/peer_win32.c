@@ -1,0 +1,205 @@
+#include "collect/peer.h"
+
+#include "base/mem.h"
+#include "os/file.h"
+#include "os/wide_win32.h"
+
+#include <string.h>
+#include <windows.h>
+
+#include <psapi.h>
+#include <shellapi.h>
+#include <winternl.h>
+
+enum {
+	ASK_COMMAND_LINE = 60, // of NtQueryInformationProcess, since Windows 8.1
+	COMMAND_BYTES_MAX = 65536 + sizeof(UNICODE_STRING),
+	HEADERS_BYTES = 4096,
+};
+
+static HANDLE open_process(uint32_t pid)
+{
+	return OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
+}
+
+int peer_pidfd(int socket_fd, uint32_t pid)
+{
+	HANDLE process = OpenProcess(SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
+
+	(void)socket_fd;
+	return process ? (int)(intptr_t)process : -1;
+}
+
+void peer_close(int pidfd)
+{
+	if (pidfd > 0)
+		CloseHandle((HANDLE)(intptr_t)pidfd);
+}
+
+uint32_t peer_parent(uint32_t pid)
+{
+	PROCESS_BASIC_INFORMATION information = { 0 };
+	HANDLE process = open_process(pid);
+
+	if (process == NULL)
+		return 0;
+	NtQueryInformationProcess(process, ProcessBasicInformation, &information,
+				  sizeof information, NULL);
+	CloseHandle(process);
+	return (uint32_t)information.InheritedFromUniqueProcessId;
+}
+
+// As one allocation: the table, then the texts.
+static char **join(wchar_t *const *words, int count)
+{
+	struct str text = { 0 };
+	char **args, *at;
+
+	for (int i = 0; i < count; i++) {
+		wide_add(&text, (const uint16_t *)words[i], wcslen(words[i]));
+		str_add_char(&text, 0);
+	}
+	args = mem_alloc((size_t)count * sizeof *args + text.length + 1, 1);
+	at = (char *)(args + count);
+	if (text.length > 0)
+		memcpy(at, text.text, text.length);
+	for (int i = 0; i < count; i++) {
+		args[i] = at;
+		at += strlen(at) + 1;
+	}
+	str_fini(&text);
+	return args;
+}
+
+char **peer_args(uint32_t pid, uint32_t *count)
+{
+	HANDLE process = open_process(pid);
+	UNICODE_STRING *line = mem_alloc(1, COMMAND_BYTES_MAX + sizeof(wchar_t));
+	wchar_t **words = NULL;
+	char **args;
+	int found = 0;
+
+	if (process &&
+	    NtQueryInformationProcess(process, (PROCESSINFOCLASS)ASK_COMMAND_LINE, line,
+				      COMMAND_BYTES_MAX, NULL) == 0 &&
+	    line->Length > 0) {
+		line->Buffer[line->Length / sizeof(wchar_t)] = 0;
+		words = CommandLineToArgvW(line->Buffer, &found);
+	}
+	if (process)
+		CloseHandle(process);
+	*count = words ? (uint32_t)found : 0;
+	args = join(words, words ? found : 0);
+	LocalFree(words);
+	mem_free(line);
+	return args;
+}
+
+bool peer_exit(int pidfd, uint32_t pid, enum trace_exit *exit, uint32_t *value)
+{
+	HANDLE process = (HANDLE)(intptr_t)pidfd;
+	DWORD code;
+
+	(void)pid;
+	if (pidfd <= 0 || WaitForSingleObject(process, 0) != WAIT_OBJECT_0 ||
+	    !GetExitCodeProcess(process, &code))
+		return false;
+	*exit = TRACE_EXIT_CODE;
+	*value = code;
+	return true;
+}
+
+void peer_decode(int status, enum trace_exit *exit, uint32_t *value)
+{
+	*exit = TRACE_EXIT_CODE;
+	*value = (uint32_t)status;
+}
+
+uint64_t peer_resident(uint32_t pid)
+{
+	PROCESS_MEMORY_COUNTERS counters = { 0 };
+	HANDLE process = open_process(pid);
+
+	if (process == NULL)
+		return 0;
+	if (!GetProcessMemoryInfo(process, &counters, sizeof counters))
+		counters.WorkingSetSize = 0;
+	CloseHandle(process);
+	return counters.WorkingSetSize;
+}
+
+bool peer_pages(uint32_t pid, struct peer_pages *pages)
+{
+	PROCESS_MEMORY_COUNTERS counters = { 0 };
+	HANDLE process = open_process(pid);
+	bool good = process && GetProcessMemoryInfo(process, &counters, sizeof counters);
+
+	if (process)
+		CloseHandle(process);
+	// Windows does not tell which of them had to wait for a disk.
+	*pages = (struct peer_pages){ .minor_faults = counters.PageFaultCount };
+	return good;
+}
+
+uint64_t peer_proportional(uint32_t pid)
+{
+	(void)pid;
+	return 0; // nobody counts that there
+}
+
+bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])
+{
+	typedef HRESULT WINAPI describe(HANDLE thread, PWSTR * text);
+	describe *get = (describe *)(void *)GetProcAddress(GetModuleHandleW(L"kernel32"),
+							   "GetThreadDescription");
+	HANDLE thread;
+	struct str text = { 0 };
+	wchar_t *wide = NULL;
+
+	(void)pid;
+	thread = get ? OpenThread(THREAD_QUERY_LIMITED_INFORMATION, FALSE, tid) : NULL;
+	if (thread == NULL)
+		return false;
+	if (get(thread, &wide) >= 0 && wide) {
+		wide_add(&text, (const uint16_t *)wide, wcslen(wide));
+		LocalFree(wide);
+	}
+	CloseHandle(thread);
+	memset(name, 0, 16);
+	if (text.length > 0)
+		memcpy(name, text.text, text.length < 15 ? text.length : 15);
+	str_fini(&text);
+	return name[0] != 0;
+}
+
+// What is known of a PE file without its path: its size in memory, and when it was linked.
+static void read_headers(const char *path, uint64_t *size, uint64_t *mtime_ns)
+{
+	uint8_t headers[HEADERS_BYTES] = { 0 };
+	IMAGE_DOS_HEADER dos;
+	IMAGE_NT_HEADERS32 nt; // SizeOfImage has the same place in both sizes
+	int fd = file_open(path, FILE_READ);
+	size_t at;
+
+	if (fd < 0)
+		return;
+	file_read_at(fd, headers, sizeof headers, 0);
+	file_close(fd);
+	memcpy(&dos, headers, sizeof dos);
+	at = (size_t)(uint32_t)dos.e_lfanew;
+	if (dos.e_magic != IMAGE_DOS_SIGNATURE || at > sizeof headers - sizeof nt)
+		return;
+	memcpy(&nt, headers + at, sizeof nt);
+	if (nt.Signature != IMAGE_NT_SIGNATURE)
+		return;
+	*size = nt.OptionalHeader.SizeOfImage;
+	*mtime_ns = (uint64_t)nt.FileHeader.TimeDateStamp * 1000000000;
+}
+
+void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size, uint64_t *mtime_ns)
+{
+	(void)pid;
+	str_add(seen, path);
+	*size = *mtime_ns = 0;
+	read_headers(path, size, mtime_ns);
+}

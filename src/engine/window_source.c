@@ -1,0 +1,104 @@
+#include "engine/window_source.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include "os/file.h"
+#include "os/now.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAUSE_NS = 50000000 };
+
+static char *beside(const char *trace_path)
+{
+	size_t length = strlen(trace_path);
+	struct str path = { 0 };
+
+	str_add(&path, trace_path);
+	str_add(&path, length > 5 && strcmp(trace_path + length - 5, ".tide") == 0 ? "-index"
+										   : ".tide-index");
+	return str_take(&path);
+}
+
+// Whether the directory that a path lies in can be written to, or the path is there already.
+static bool can_write(const char *path)
+{
+	size_t before = (size_t)(file_name(path) - path);
+	char *directory;
+	bool can;
+
+	if (file_look(path) != FILE_IS_MISSING)
+		return file_may_write(path);
+	if (before == 0)
+		return file_may_write(".");
+	directory = mem_copy_bytes(path, before);
+	can = file_may_write(directory);
+	mem_free(directory);
+	return can;
+}
+
+char *window_source_path(const char *trace_path, const uint8_t recording_id[16])
+{
+	char *path = beside(trace_path), *caches = NULL;
+	struct str other = { 0 };
+
+	if (!can_write(path))
+		caches = file_caches();
+	if (!caches)
+		return path;
+	str_format(&other, "%s/tidemark", caches);
+	file_make_folder(str_get(&other), true);
+	str_add_char(&other, '/');
+	for (int i = 0; i < 16; i++)
+		str_format(&other, "%02x", recording_id[i]);
+	str_add(&other, ".tide-index");
+	mem_free(caches);
+	mem_free(path);
+	return str_take(&other);
+}
+
+bool window_source_lock(const char *path, const struct window_options *options, int *lock,
+			struct err *err)
+{
+	bool said = false;
+
+	if (!file_make_folder(path, false) && errno != EEXIST)
+		return err_errno(err, errno, "cannot make %s", path);
+	while ((*lock = file_lock_folder(path)) < 0) {
+		if (errno != EWOULDBLOCK)
+			return err_errno(err, errno, "cannot open %s", path);
+		if (!said && options->say)
+			options->say(options->context,
+				     "the index is being built by another process; waiting");
+		said = true;
+		if (options->stop && options->stop(options->context))
+			return err_set(err, ERR_STOPPED, "interrupted");
+		now_sleep(PAUSE_NS);
+	}
+	return true;
+}
+
+void window_source_unlock(int lock)
+{
+	file_close(lock);
+}
+
+bool window_source_wish(enum window_source_wish *wish, struct err *err)
+{
+	static const char *const words[] = { "auto", "always", "tiny", "never" };
+	const char *word = getenv("TIDEMARK_INDEX");
+
+	*wish = WINDOW_SOURCE_AUTO;
+	if (!word || !*word)
+		return true;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (strcmp(word, words[i]) == 0) {
+			*wish = (enum window_source_wish)i;
+			return true;
+		}
+	}
+	return err_set(err, ERR_USAGE, "TIDEMARK_INDEX is '%s', not auto, always or never", word);
+}

@@ -1,0 +1,163 @@
+#include "launch/indexer.h"
+
+#include "engine/window.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SOCKET_FD = 3, LOOK_MS = 100 };
+
+// Words between the two.
+enum { WORD_WHOLE = 'w', WORD_STOP = 's' };
+
+// What the child knows.
+struct following {
+	bool whole, stop;
+};
+
+static void be_modest(bool idle)
+{
+	enum { WHO_PROCESS = 1, CLASS_IDLE = 3 << 13, CLASS_NONE = 0 };
+	const struct sched_param param = { 0 };
+
+	sched_setscheduler(0, idle ? SCHED_IDLE : SCHED_OTHER, &param);
+	syscall(SYS_ioprio_set, WHO_PROCESS, 0, idle ? CLASS_IDLE : CLASS_NONE);
+}
+
+// Hear what there is to hear, for at most so long.
+static void listen_for(struct following *following, int timeout_ms)
+{
+	struct pollfd ready = { .fd = SOCKET_FD, .events = POLLIN };
+	char word;
+
+	while (poll(&ready, 1, timeout_ms) > 0) {
+		ssize_t got = recv(SOCKET_FD, &word, 1, 0);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got == 1 && word == WORD_WHOLE) {
+			// Somebody waits for us now.
+			following->whole = true;
+			be_modest(false);
+			timeout_ms = 0;
+			continue;
+		}
+		following->stop = true; // or who started us is gone
+		return;
+	}
+}
+
+static bool more(void *context)
+{
+	struct following *following = context;
+
+	if (!following->whole && !following->stop)
+		listen_for(following, LOOK_MS);
+	return !following->whole;
+}
+
+static bool stop(void *context)
+{
+	struct following *following = context;
+
+	if (!following->stop)
+		listen_for(following, 0);
+	return following->stop;
+}
+
+_Noreturn static void follow(const char *trace_path, int fd)
+{
+	struct following following = { .whole = false };
+	const struct window_options options = { .progress = PROGRESS_NONE,
+						.stop = stop,
+						.context = &following };
+	struct err err = { 0 };
+	sigset_t none;
+
+	dup3(fd, SOCKET_FD, O_CLOEXEC);
+	close_range(SOCKET_FD + 1, ~0u, 0);
+	// The terminal's signals are for the program; whoever wants to end us may.
+	for (int number = 1; number < SIGRTMIN; number++)
+		signal(number, number == SIGTERM ? SIG_DFL : SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_NAME, "tidemark-index");
+	be_modest(true);
+	if (window_follow(trace_path, &options, more, &err))
+		_exit(INDEXER_READY);
+	send(SOCKET_FD, err.text, strlen(err.text), MSG_NOSIGNAL);
+	_exit(err.kind == ERR_STOPPED ? INDEXER_STOPPED : INDEXER_FAILED);
+}
+
+bool indexer_open(struct indexer *indexer, const char *trace_path, struct err *err)
+{
+	int pair[2];
+
+	*indexer = (struct indexer){ .fd = -1 };
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return err_errno(err, errno, "cannot make a socket");
+	indexer->pid = fork();
+	if (indexer->pid == 0) {
+		// One that is 3 already would be closed by itself.
+		int fd = fcntl(pair[1], F_DUPFD_CLOEXEC, SOCKET_FD + 1);
+
+		follow(trace_path, fd);
+	}
+	close(pair[1]);
+	if (indexer->pid > 0) {
+		indexer->fd = pair[0];
+		return true;
+	}
+	indexer->pid = 0;
+	close(pair[0]);
+	return err_errno(err, errno, "cannot start the indexer");
+}
+
+static void say(const struct indexer *indexer, char word)
+{
+	if (indexer->fd >= 0)
+		send(indexer->fd, &word, 1, MSG_NOSIGNAL);
+}
+
+void indexer_whole(const struct indexer *indexer)
+{
+	say(indexer, WORD_WHOLE);
+}
+
+void indexer_stop(const struct indexer *indexer)
+{
+	say(indexer, WORD_STOP);
+}
+
+enum indexer_end indexer_close(struct indexer *indexer, uint64_t *cpu_ns, struct err *err)
+{
+	struct rusage usage = { 0 };
+	char text[sizeof err->text] = "";
+	ssize_t got;
+	int status = 0;
+
+	do
+		got = recv(indexer->fd, text, sizeof text - 1, 0);
+	while (got < 0 && errno == EINTR);
+	close(indexer->fd);
+	while (wait4(indexer->pid, &status, 0, &usage) < 0 && errno == EINTR)
+		;
+	*indexer = (struct indexer){ .fd = -1 };
+	*cpu_ns = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
+		  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+	if (WIFEXITED(status) && WEXITSTATUS(status) <= INDEXER_STOPPED)
+		return (enum indexer_end)WEXITSTATUS(status);
+	err_set(err, ERR_IO, "%s", got > 0 ? text : "the process that builds the index died");
+	return INDEXER_FAILED;
+}

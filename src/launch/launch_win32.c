@@ -1,0 +1,364 @@
+// The collector is a thread of this process, and so nothing outlives us: who ends tidemark.exe ends
+// the recording, with a trace that is whole up to its last block. The program runs on.
+#include "launch/launch.h"
+
+#include "base/mem.h"
+#include "collect/door.h"
+#include "launch/command_win32.h"
+#include "launch/output.h"
+#include "launch/program.h"
+
+#include <io.h>
+#include <stdio.h>
+#include <string.h>
+#include <windows.h>
+
+enum {
+	LAUNCH_PATIENCE_MS = 500, // until we say why we wait
+	LAUNCH_TEXT_MAX = 32768,
+};
+
+// What the collector said and nobody has heard yet.
+struct launch_message {
+	struct launch_message *next;
+	struct collect_message message;
+};
+
+struct launch {
+	const struct launch_options *options;
+	struct launch_result *result;
+	struct str program; // the file
+	struct str command; // the line it is started with
+	PROCESS_INFORMATION child;
+	int output_fd;
+	bool output_created;
+	struct collect_options collect;
+	struct err collect_err;
+	struct door *door;
+	HANDLE collector; // its thread
+	HANDLE spoken;    // an event: there are messages
+	CRITICAL_SECTION lock;
+	struct launch_message *first, **last; // under the lock
+	bool ended;                           // the program
+	bool stopped, told_waiting;
+	char directory[3 * MAX_PATH];
+	char host[128];
+};
+
+// The one that runs, for the console's handler.
+static struct launch *volatile launch_now;
+
+static void launch_tell(const struct launch *launch, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void launch_tell(const struct launch *launch, const char *format, ...)
+{
+	struct str line = { 0 };
+	va_list list;
+
+	va_start(list, format);
+	str_vformat(&line, format, list);
+	va_end(list);
+	launch->options->tell(str_get(&line));
+	str_fini(&line);
+}
+
+// ---- The collector --------------------------------------------------------------------------
+
+// In the collector's thread.
+static void launch_listen(void *context, const struct collect_message *message)
+{
+	struct launch *launch = context;
+	struct launch_message *heard = mem_alloc(1, sizeof *heard);
+
+	heard->message = *message;
+	EnterCriticalSection(&launch->lock);
+	*launch->last = heard;
+	launch->last = &heard->next;
+	LeaveCriticalSection(&launch->lock);
+	SetEvent(launch->spoken);
+}
+
+static DWORD WINAPI launch_collect(void *context)
+{
+	struct launch *launch = context;
+
+	collect_run(&launch->collect, NULL, &launch->collect_err);
+	return 0;
+}
+
+static bool launch_next(struct launch *launch, struct collect_message *message)
+{
+	struct launch_message *heard;
+
+	EnterCriticalSection(&launch->lock);
+	heard = launch->first;
+	if (heard != NULL && (launch->first = heard->next) == NULL)
+		launch->last = &launch->first;
+	LeaveCriticalSection(&launch->lock);
+	if (heard == NULL)
+		return false;
+	*message = heard->message;
+	mem_free(heard);
+	return true;
+}
+
+// All that was said so far. True: it is ready.
+static bool launch_hear(struct launch *launch)
+{
+	struct launch_result *result = launch->result;
+	struct collect_message message;
+	bool ready = false;
+
+	while (launch_next(launch, &message)) {
+		switch (message.kind) {
+		case COLLECT_READY:
+			ready = true;
+			break;
+		case COLLECT_WARNING:
+			result->whole = false;
+			launch_tell(launch, "%s", message.text);
+			break;
+		case COLLECT_STOPPED:
+			result->whole = false;
+			if (!launch->stopped && !result->closed)
+				launch_tell(launch,
+					    "warning: the recording ended early: %s; the program "
+					    "runs on",
+					    message.text);
+			launch->stopped = true;
+			break;
+		case COLLECT_DONE:
+			result->closed = true;
+			result->summary = message.summary;
+			if (!message.summary.complete || message.summary.events_lost > 0)
+				result->whole = false;
+			break;
+		default:
+			break;
+		}
+	}
+	return ready;
+}
+
+static void launch_post(struct launch *launch, enum collect_message_kind kind, int status)
+{
+	struct collect_message message = { .kind = kind,
+					   .pid = launch->child.dwProcessId,
+					   .status = status };
+
+	door_post(launch->door, &message);
+}
+
+static void launch_describe(struct launch *launch)
+{
+	struct trace_info *info = &launch->collect.info;
+	wchar_t directory[MAX_PATH];
+	GUID id;
+
+	if (!GetCurrentDirectoryW(MAX_PATH, directory) ||
+	    !WideCharToMultiByte(CP_UTF8, 0, directory, -1, launch->directory,
+				 sizeof launch->directory, NULL, NULL))
+		strcpy(launch->directory, "?");
+	snprintf(launch->host, sizeof launch->host, "Windows x86_64");
+	if (CoCreateGuid(&id) == S_OK)
+		memcpy(info->recording_id, &id, sizeof info->recording_id);
+	info->tool = (char *)launch->options->tool;
+	info->host = launch->host;
+	info->command = (char *)str_get(&launch->command);
+	info->directory = launch->directory;
+	info->options = (char *)launch->options->options_text;
+	info->sample_bytes = launch->options->sample_bytes;
+}
+
+static bool launch_open_collector(struct launch *launch, struct err *err)
+{
+	HANDLE either[2];
+
+	launch_describe(launch);
+	launch->collect.output_fd = launch->output_fd;
+	launch->collect.segment_options = launch->options->segment_options;
+	launch->collect.report_fd = launch->collect.stop_fd = launch->collect.listen_fd = -1;
+	launch->collect.tell = launch_listen;
+	launch->collect.tell_context = launch;
+	launch->collect.door = &launch->door;
+	launch->collector = CreateThread(NULL, 0, launch_collect, launch, 0, NULL);
+	if (launch->collector == NULL)
+		return err_set(err, ERR_IO, "cannot start the collector");
+	either[0] = launch->collector;
+	either[1] = launch->spoken;
+	for (;;) {
+		DWORD which = WaitForMultipleObjects(2, either, FALSE, INFINITE);
+
+		if (launch_hear(launch))
+			return true;
+		if (which == WAIT_OBJECT_0)
+			return err_set(err, ERR_IO, "the collector did not start: %s",
+				       launch->collect_err.text);
+	}
+}
+
+// ---- The program ----------------------------------------------------------------------------
+
+// It does not run yet.
+static bool launch_create(struct launch *launch, struct err *err)
+{
+	static wchar_t line[LAUNCH_TEXT_MAX], file[LAUNCH_TEXT_MAX];
+	STARTUPINFOW startup = { .cb = sizeof startup };
+
+	switch (program_find(launch->options->argv[0], NULL, &launch->program, err)) {
+	case PROGRAM_MISSING:
+		launch->result->end = LAUNCH_NOT_FOUND;
+		return false;
+	case PROGRAM_REFUSED:
+		launch->result->end = LAUNCH_NOT_EXECUTABLE;
+		return false;
+	case PROGRAM_FOUND:
+		break;
+	}
+	command_quote(&launch->command, launch->options->argv);
+	if (!MultiByteToWideChar(CP_UTF8, 0, str_get(&launch->command), -1, line,
+				 LAUNCH_TEXT_MAX) ||
+	    !MultiByteToWideChar(CP_UTF8, 0, str_get(&launch->program), -1, file, LAUNCH_TEXT_MAX))
+		return err_set(err, ERR_USAGE, "the command line is too long");
+	if (CreateProcessW(file, line, NULL, NULL, TRUE, CREATE_SUSPENDED, NULL, NULL, &startup,
+			   &launch->child))
+		return true;
+	launch->result->end = LAUNCH_NOT_EXECUTABLE;
+	return err_set(err, ERR_IO, "cannot execute %s (error %lu)", str_get(&launch->program),
+		       (unsigned long)GetLastError());
+}
+
+static bool launch_open_output(struct launch *launch, struct err *err)
+{
+	struct output_options options = {
+		.pattern = launch->options->output_pattern,
+		.program = program_base_name(str_get(&launch->program)),
+		.pid = launch->child.dwProcessId,
+		.force = launch->options->force,
+	};
+
+	launch->output_fd =
+		output_create(&options, &launch->result->path, &launch->output_created, err);
+	if (launch->output_fd < 0)
+		str_clear(&launch->result->path);
+	return launch->output_fd >= 0;
+}
+
+// What cannot be recorded runs all the same, but for --strict.
+static bool launch_go(struct launch *launch, struct err *err)
+{
+	if (!door_invite(launch->door, launch->child.hProcess, launch->child.hThread,
+			 launch->child.dwProcessId, err)) {
+		launch->result->whole = false;
+		if (launch->options->strict)
+			return err_wrap(err, "%s (--strict: not started)",
+					str_get(&launch->program));
+		launch_tell(launch, "%s: %s: the program runs unrecorded",
+			    str_get(&launch->program), err->text);
+		err->kind = ERR_NONE;
+	}
+	ResumeThread(launch->child.hThread);
+	return true;
+}
+
+// Ctrl-C is the program's while it runs; then it ends the recording.
+static BOOL WINAPI launch_interrupt(DWORD event)
+{
+	struct launch *launch = launch_now;
+
+	(void)event;
+	if (launch != NULL && launch->ended)
+		launch_post(launch, COLLECT_STOP, 0);
+	return TRUE;
+}
+
+static void launch_wait(struct launch *launch)
+{
+	HANDLE waits[3] = { launch->spoken, launch->collector, launch->child.hProcess };
+	bool closed = false;
+	DWORD code = 0;
+
+	while (!closed) {
+		DWORD count = launch->ended ? 2 : 3;
+		bool patient = !launch->ended || launch->told_waiting;
+		DWORD which = WaitForMultipleObjects(count, waits, FALSE,
+						     patient ? INFINITE : LAUNCH_PATIENCE_MS);
+
+		if (which == WAIT_TIMEOUT) {
+			launch_tell(launch, "the program has ended; waiting for processes of it "
+					    "that live on, or for the trace to be written "
+					    "(Ctrl-C ends the recording)");
+			launch->told_waiting = true;
+		} else if (which == WAIT_OBJECT_0 + 2) {
+			GetExitCodeProcess(launch->child.hProcess, &code);
+			launch->result->status = (int)code;
+			launch->ended = true;
+			launch_post(launch, COLLECT_ENDED, (int)code);
+		}
+		launch_hear(launch);
+		closed = which == WAIT_OBJECT_0 + 1;
+	}
+	if (!launch->ended) { // the collector is gone first: no more room, or told to stop
+		WaitForSingleObject(launch->child.hProcess, INFINITE);
+		GetExitCodeProcess(launch->child.hProcess, &code);
+		launch->result->status = (int)code;
+	}
+}
+
+// Nothing has run: leave nothing behind.
+static void launch_undo(struct launch *launch)
+{
+	if (launch->child.hProcess != NULL)
+		TerminateProcess(launch->child.hProcess, 1);
+	if (launch->door != NULL)
+		launch_post(launch, COLLECT_STOP, 0);
+	if (launch->collector != NULL)
+		WaitForSingleObject(launch->collector, INFINITE);
+	if (launch->output_fd >= 0)
+		_close(launch->output_fd);
+	launch->output_fd = -1;
+	if (launch->output_created)
+		remove(str_get(&launch->result->path));
+	str_clear(&launch->result->path);
+}
+
+void launch_run(const struct launch_options *options, struct launch_result *result, struct err *err)
+{
+	struct launch launch = { .options = options, .result = result, .output_fd = -1 };
+
+	memset(result, 0, sizeof *result);
+	result->end = LAUNCH_FAILED;
+	result->whole = true;
+	launch.last = &launch.first;
+	launch.spoken = CreateEventW(NULL, FALSE, FALSE, NULL);
+	InitializeCriticalSection(&launch.lock);
+	launch_now = &launch;
+	SetConsoleCtrlHandler(launch_interrupt, TRUE);
+	if (launch_create(&launch, err) && launch_open_output(&launch, err) &&
+	    launch_open_collector(&launch, err) && launch_go(&launch, err)) {
+		result->end = LAUNCH_RAN;
+		launch_wait(&launch);
+	} else {
+		launch_undo(&launch);
+	}
+	SetConsoleCtrlHandler(launch_interrupt, FALSE);
+	launch_now = NULL;
+	if (launch.output_fd >= 0)
+		_close(launch.output_fd);
+	if (launch.collector != NULL)
+		CloseHandle(launch.collector);
+	if (launch.child.hProcess != NULL)
+		CloseHandle(launch.child.hProcess);
+	if (launch.child.hThread != NULL)
+		CloseHandle(launch.child.hThread);
+	CloseHandle(launch.spoken);
+	DeleteCriticalSection(&launch.lock);
+	str_fini(&launch.program);
+	str_fini(&launch.command);
+}
+
+void launch_result_fini(struct launch_result *result)
+{
+	str_fini(&result->path);
+}

@@ -1,0 +1,47 @@
+#include "launch/program.h"
+
+#include <string.h>
+#include <windows.h>
+
+enum { PATHS_MAX = 32768 };
+
+const char *program_base_name(const char *path)
+{
+	const char *name = path;
+
+	for (; *path != '\0'; path++)
+		if (*path == '\\' || *path == '/' || *path == ':')
+			name = path + 1;
+	return name;
+}
+
+// As CreateProcess looks for one: the program's folder, the current one, the system's, then PATH.
+enum program_found program_find(const char *name, const char *search, struct str *path,
+				struct err *err)
+{
+	static wchar_t wanted[PATHS_MAX], found[PATHS_MAX]; // the launcher's only thread
+	static char bytes[3 * PATHS_MAX];
+	DWORD attributes, length;
+
+	(void)search;
+	str_clear(path);
+	if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, name, -1, wanted, PATHS_MAX)) {
+		err_set(err, ERR_USAGE, "%s: not a program's name", name);
+		return PROGRAM_MISSING;
+	}
+	length = SearchPathW(NULL, wanted, L".exe", PATHS_MAX, found, NULL);
+	if (length == 0 || length >= PATHS_MAX) {
+		err_set(err, ERR_USAGE, "%s: no such program", name);
+		return PROGRAM_MISSING;
+	}
+	if (!WideCharToMultiByte(CP_UTF8, 0, found, -1, bytes, sizeof bytes, NULL, NULL)) {
+		err_set(err, ERR_USAGE, "%s: the path is too long", name);
+		return PROGRAM_MISSING;
+	}
+	str_add(path, bytes);
+	attributes = GetFileAttributesW(found);
+	if (attributes != INVALID_FILE_ATTRIBUTES && !(attributes & FILE_ATTRIBUTE_DIRECTORY))
+		return PROGRAM_FOUND;
+	err_set(err, ERR_USAGE, "%s: cannot be executed", name);
+	return PROGRAM_REFUSED;
+}

@@ -1,0 +1,532 @@
+#include "os/file.h"
+
+#include "base/mem.h"
+#include "os/tool.h"
+#include "os/wide_win32.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <io.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+enum { READ_BYTES = 1 << 16, ONCE_MAX = 1 << 30 };
+
+// What an empty view shows: an address that is nobody's memory to give back.
+static const uint8_t nothing[1];
+
+// What Windows said, as an errno. Always false.
+static bool failed(DWORD code)
+{
+	static const struct {
+		DWORD code;
+		int number;
+	} known[] = {
+		{ ERROR_FILE_NOT_FOUND, ENOENT },
+		{ ERROR_PATH_NOT_FOUND, ENOENT },
+		{ ERROR_INVALID_NAME, ENOENT },
+		{ ERROR_BAD_NETPATH, ENOENT },
+		{ ERROR_INVALID_DRIVE, ENOENT },
+		{ ERROR_DIRECTORY, ENOTDIR },
+		{ ERROR_ACCESS_DENIED, EACCES },
+		{ ERROR_SHARING_VIOLATION, EACCES },
+		{ ERROR_LOCK_VIOLATION, EACCES },
+		{ ERROR_WRITE_PROTECT, EROFS },
+		{ ERROR_FILE_EXISTS, EEXIST },
+		{ ERROR_ALREADY_EXISTS, EEXIST },
+		{ ERROR_DISK_FULL, ENOSPC },
+		{ ERROR_HANDLE_DISK_FULL, ENOSPC },
+		{ ERROR_FILE_TOO_LARGE, EFBIG },
+		{ ERROR_NOT_ENOUGH_MEMORY, ENOMEM },
+		{ ERROR_NO_DATA, EPIPE },
+		{ ERROR_BROKEN_PIPE, EPIPE },
+		{ ERROR_INVALID_HANDLE, EBADF },
+		{ ERROR_DIR_NOT_EMPTY, ENOTEMPTY },
+		{ ERROR_TOO_MANY_OPEN_FILES, EMFILE },
+	};
+
+	errno = EIO;
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (known[i].code == code)
+			errno = known[i].number;
+	return false;
+}
+
+static HANDLE handle_of(int fd)
+{
+	return (HANDLE)_get_osfhandle(fd);
+}
+
+static int open_wide(const uint16_t *path, unsigned how)
+{
+	DWORD access = GENERIC_READ, make = OPEN_EXISTING, flags = FILE_ATTRIBUTE_NORMAL;
+	HANDLE handle;
+	int fd;
+
+	if (how & FILE_WRITE)
+		access |= GENERIC_WRITE;
+	if (how & FILE_ONLY_WRITE)
+		access = GENERIC_WRITE | FILE_READ_ATTRIBUTES;
+	if (how & FILE_CREATE)
+		make = how & FILE_EMPTY ? CREATE_ALWAYS : OPEN_ALWAYS;
+	else if (how & FILE_EMPTY)
+		make = TRUNCATE_EXISTING;
+	if (how & FILE_NEW)
+		make = CREATE_NEW;
+	if (how & FILE_VANISHES) {
+		flags = FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE;
+		access |= DELETE;
+	}
+	handle = CreateFileW((const wchar_t *)path, access,
+			     FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, make,
+			     flags, NULL);
+	if (handle == INVALID_HANDLE_VALUE) {
+		DWORD code = GetLastError();
+		DWORD attributes = GetFileAttributesW((const wchar_t *)path);
+
+		failed(code);
+		if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY)
+			errno = EISDIR;
+		return -1;
+	}
+	fd = _open_osfhandle((intptr_t)handle, _O_BINARY | _O_NOINHERIT);
+	if (fd < 0)
+		CloseHandle(handle);
+	return fd;
+}
+
+int file_open(const char *path, unsigned how)
+{
+	uint16_t *wide = wide_new_path(path);
+	int fd = open_wide(wide, how);
+
+	mem_free(wide);
+	return fd;
+}
+
+int file_open_folder(const char *path)
+{
+	uint16_t *wide = wide_new_path(path);
+	HANDLE handle = CreateFileW((const wchar_t *)wide, FILE_READ_ATTRIBUTES,
+				    FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+				    OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, NULL);
+	BY_HANDLE_FILE_INFORMATION information;
+	int fd = -1;
+
+	mem_free(wide);
+	if (handle == INVALID_HANDLE_VALUE) {
+		failed(GetLastError());
+		return -1;
+	}
+	if (!GetFileInformationByHandle(handle, &information) ||
+	    !(information.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY))
+		errno = ENOTDIR;
+	else
+		fd = _open_osfhandle((intptr_t)handle, _O_BINARY | _O_NOINHERIT);
+	if (fd < 0)
+		CloseHandle(handle);
+	return fd;
+}
+
+// The path of a file in a folder; the caller's. NULL and errno.
+static uint16_t *path_in(int folder, const char *name)
+{
+	HANDLE handle = handle_of(folder);
+	DWORD count = GetFinalPathNameByHandleW(handle, NULL, 0, FILE_NAME_NORMALIZED);
+	size_t length = strlen(name);
+	uint16_t *path;
+
+	if (count == 0) {
+		failed(GetLastError());
+		return NULL;
+	}
+	path = mem_alloc(count + length + 2, sizeof *path);
+	count = GetFinalPathNameByHandleW(handle, (wchar_t *)path, count + 1, FILE_NAME_NORMALIZED);
+	path[count++] = '\\';
+	for (size_t i = 0; i < length; i++)
+		path[count + i] = (uint8_t)name[i]; // our own names are ASCII
+	return path;
+}
+
+int file_open_in(int folder, const char *name, unsigned how)
+{
+	uint16_t *path = path_in(folder, name);
+	int fd = path ? open_wide(path, how) : -1;
+
+	mem_free(path);
+	return fd;
+}
+
+int file_lock_folder(const char *path)
+{
+	struct str lock = { 0 };
+	uint16_t *wide;
+	HANDLE handle;
+	int fd = -1;
+
+	// Nobody else may open it; it goes away with the lock.
+	str_format(&lock, "%s/lock", path);
+	wide = wide_new_path(str_get(&lock));
+	str_fini(&lock);
+	handle = CreateFileW((const wchar_t *)wide, GENERIC_WRITE, 0, NULL, OPEN_ALWAYS,
+			     FILE_FLAG_DELETE_ON_CLOSE, NULL);
+	mem_free(wide);
+	if (handle != INVALID_HANDLE_VALUE)
+		fd = _open_osfhandle((intptr_t)handle, _O_BINARY | _O_NOINHERIT);
+	else if (GetLastError() == ERROR_SHARING_VIOLATION)
+		errno = EWOULDBLOCK;
+	else
+		failed(GetLastError());
+	return fd;
+}
+
+bool file_remove_in(int folder, const char *name)
+{
+	uint16_t *path = path_in(folder, name);
+	bool ok = path && (DeleteFileW((const wchar_t *)path) || failed(GetLastError()));
+
+	mem_free(path);
+	return ok;
+}
+
+bool file_rename_in(int folder, const char *from, const char *to)
+{
+	uint16_t *old = path_in(folder, from), *new = path_in(folder, to);
+	bool ok = old && new &&
+		  (MoveFileExW((const wchar_t *)old, (const wchar_t *)new,
+			       MOVEFILE_REPLACE_EXISTING) ||
+		   failed(GetLastError()));
+
+	mem_free(old);
+	mem_free(new);
+	return ok;
+}
+
+bool file_close(int fd)
+{
+	return _close(fd) == 0;
+}
+
+ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		uint64_t place = at + done;
+		OVERLAPPED where = { .Offset = (DWORD)place, .OffsetHigh = (DWORD)(place >> 32) };
+		size_t part = size - done < ONCE_MAX ? size - done : ONCE_MAX;
+		DWORD got = 0;
+
+		if (!ReadFile(handle_of(fd), (char *)bytes + done, (DWORD)part, &got, &where)) {
+			if (GetLastError() == ERROR_HANDLE_EOF)
+				break;
+			failed(GetLastError());
+			return -1;
+		}
+		if (got == 0)
+			break;
+		done += got;
+	}
+	return (ptrdiff_t)done;
+}
+
+ptrdiff_t file_write_some(int fd, const void *bytes, size_t size)
+{
+	DWORD put = 0;
+
+	if (!WriteFile(handle_of(fd), bytes, (DWORD)(size < ONCE_MAX ? size : ONCE_MAX), &put,
+		       NULL)) {
+		failed(GetLastError());
+		return -1;
+	}
+	return (ptrdiff_t)put;
+}
+
+bool file_cut(int fd, uint64_t size)
+{
+	LARGE_INTEGER to = { .QuadPart = (LONGLONG)size };
+	HANDLE handle = handle_of(fd);
+
+	return (SetFilePointerEx(handle, to, NULL, FILE_BEGIN) && SetEndOfFile(handle)) ||
+	       failed(GetLastError());
+}
+
+bool file_reserve(int fd, uint64_t at, uint64_t size)
+{
+	FILE_ALLOCATION_INFO wanted = { .AllocationSize.QuadPart = (LONGLONG)(at + size) };
+
+	return SetFileInformationByHandle(handle_of(fd), FileAllocationInfo, &wanted,
+					  sizeof wanted) ||
+	       failed(GetLastError());
+}
+
+bool file_is_full(int number)
+{
+	return number == ENOSPC || number == EFBIG;
+}
+
+bool file_is_regular(int fd, uint64_t *size)
+{
+	LARGE_INTEGER large;
+	HANDLE handle = handle_of(fd);
+
+	if (GetFileType(handle) != FILE_TYPE_DISK || !GetFileSizeEx(handle, &large))
+		return false;
+	*size = (uint64_t)large.QuadPart;
+	return true;
+}
+
+uint64_t file_limit(void)
+{
+	return UINT64_MAX;
+}
+
+static DWORD attributes_of(const char *path)
+{
+	uint16_t *wide = wide_new_path(path);
+	DWORD attributes = GetFileAttributesW((const wchar_t *)wide);
+
+	mem_free(wide);
+	return attributes;
+}
+
+enum file_kind file_look(const char *path)
+{
+	DWORD attributes = attributes_of(path);
+
+	if (attributes == INVALID_FILE_ATTRIBUTES)
+		return FILE_IS_MISSING;
+	if (attributes & FILE_ATTRIBUTE_DIRECTORY)
+		return FILE_IS_FOLDER;
+	return attributes & FILE_ATTRIBUTE_DEVICE ? FILE_IS_OTHER : FILE_IS_REGULAR;
+}
+
+// Access lists say more than attributes do: try.
+bool file_may_write(const char *path)
+{
+	DWORD attributes = attributes_of(path);
+	struct str probe = { 0 };
+	int fd;
+
+	if (attributes == INVALID_FILE_ATTRIBUTES)
+		return false;
+	if (!(attributes & FILE_ATTRIBUTE_DIRECTORY)) {
+		fd = file_open(path, FILE_WRITE);
+	} else {
+		str_format(&probe, "%s/tidemark-%u.tmp", path, tool_own_pid());
+		fd = file_open(str_get(&probe), FILE_WRITE | FILE_NEW | FILE_VANISHES);
+		str_fini(&probe);
+	}
+	if (fd >= 0)
+		file_close(fd);
+	return fd >= 0;
+}
+
+bool file_remove(const char *path)
+{
+	uint16_t *wide = wide_new_path(path);
+	bool ok = DeleteFileW((const wchar_t *)wide) || failed(GetLastError());
+
+	mem_free(wide);
+	return ok;
+}
+
+bool file_rename(const char *from, const char *to, bool replace)
+{
+	uint16_t *old = wide_new_path(from), *new = wide_new_path(to);
+	bool ok = MoveFileExW((const wchar_t *)old, (const wchar_t *)new,
+			      replace ? MOVEFILE_REPLACE_EXISTING : 0) ||
+		  failed(GetLastError());
+
+	mem_free(old);
+	mem_free(new);
+	return ok;
+}
+
+bool file_make_folder(const char *path, bool ours)
+{
+	uint16_t *wide = wide_new_path(path);
+	bool ok = CreateDirectoryW((const wchar_t *)wide, NULL) || failed(GetLastError());
+
+	(void)ours; // what lies in a user's profile is his alone
+	mem_free(wide);
+	return ok;
+}
+
+bool file_remove_folder(const char *path)
+{
+	uint16_t *wide = wide_new_path(path);
+	bool ok = RemoveDirectoryW((const wchar_t *)wide) || failed(GetLastError());
+
+	mem_free(wide);
+	return ok;
+}
+
+const char *file_name(const char *path)
+{
+	const char *name = path;
+
+	for (const char *at = path; *at; at++)
+		if (*at == '/' || *at == '\\' || (*at == ':' && at == path + 1))
+			name = at + 1;
+	return name;
+}
+
+char *file_caches(void)
+{
+	const wchar_t *folder = _wgetenv(L"LOCALAPPDATA");
+	struct str path = { 0 };
+
+	if (!folder || !*folder)
+		return NULL;
+	wide_add(&path, (const uint16_t *)folder, wcslen(folder));
+	return str_take(&path);
+}
+
+FILE *file_stream(const char *path, const char *mode)
+{
+	uint16_t *wide = wide_new_path(path);
+	wchar_t ours[8] = { 0 };
+	FILE *stream;
+
+	for (size_t i = 0; mode[i] && i < 5; i++)
+		ours[i] = (wchar_t)mode[i];
+	wcscat(ours, L"bN");
+	stream = _wfopen((const wchar_t *)wide, ours);
+	mem_free(wide);
+	return stream;
+}
+
+FILE *file_stream_copy(int fd, const char *mode)
+{
+	int copy = _dup(fd);
+	FILE *stream = copy >= 0 ? _fdopen(copy, mode) : NULL;
+
+	if (stream)
+		_setmode(copy, _O_BINARY);
+	else if (copy >= 0)
+		_close(copy);
+	return stream;
+}
+
+// ---- views ----
+
+bool file_view_open(struct file_view *view, const char *path, struct err *err)
+{
+	int fd = file_open(path, FILE_READ);
+	bool ok;
+
+	if (fd < 0)
+		return err_errno(err, errno, "cannot open %s", path);
+	ok = file_view_fd(view, fd, err);
+	file_close(fd);
+	return ok || err_wrap(err, "cannot read %s", path);
+}
+
+// What cannot be mapped, as memory that is given back like a mapping: the view's size tells.
+static bool view_by_reading(struct file_view *view, int fd, struct err *err)
+{
+	struct str text = { 0 };
+	HANDLE section;
+	void *bytes = NULL;
+
+	if (!file_read_all(fd, &text, err)) {
+		str_fini(&text);
+		return false;
+	}
+	*view = (struct file_view){ .bytes = nothing };
+	if (text.length > 0) {
+		section = CreateFileMappingW(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE,
+					     (DWORD)(text.length >> 32), (DWORD)text.length, NULL);
+		if (section)
+			bytes = MapViewOfFile(section, FILE_MAP_WRITE, 0, 0, 0);
+		if (section)
+			CloseHandle(section);
+		if (!bytes) {
+			failed(GetLastError());
+			str_fini(&text);
+			return err_errno(err, errno, "cannot map memory");
+		}
+		memcpy(bytes, text.text, text.length);
+		*view = (struct file_view){ .bytes = bytes, .size = text.length };
+	}
+	str_fini(&text);
+	return true;
+}
+
+bool file_view_fd(struct file_view *view, int fd, struct err *err)
+{
+	uint64_t size;
+	HANDLE section;
+	void *bytes;
+
+	if (!file_is_regular(fd, &size) || size == 0)
+		return view_by_reading(view, fd, err);
+	if (size > SIZE_MAX)
+		return err_set(err, ERR_IO, "too large for this machine's addresses");
+	section = CreateFileMappingW(handle_of(fd), NULL, PAGE_READONLY, 0, 0, NULL);
+	bytes = section ? MapViewOfFile(section, FILE_MAP_READ, 0, 0, 0) : NULL;
+	if (!bytes)
+		failed(GetLastError());
+	if (section)
+		CloseHandle(section);
+	if (!bytes)
+		return err_errno(err, errno, "cannot map it");
+	*view = (struct file_view){ .bytes = bytes, .size = (size_t)size };
+	return true;
+}
+
+void file_view_close(struct file_view *view)
+{
+	if (view->size > 0)
+		UnmapViewOfFile(view->bytes);
+	*view = (struct file_view){ 0 };
+}
+
+bool file_read_all(int fd, struct str *out, struct err *err)
+{
+	char *buffer = mem_alloc(READ_BYTES, 1);
+	DWORD got = 0;
+	bool ok;
+
+	while ((ok = ReadFile(handle_of(fd), buffer, READ_BYTES, &got, NULL)) && got > 0)
+		str_add_bytes(out, buffer, got);
+	ok = ok || GetLastError() == ERROR_BROKEN_PIPE || GetLastError() == ERROR_HANDLE_EOF ||
+	     failed(GetLastError());
+	mem_free(buffer);
+	return ok || err_errno(err, errno, "cannot read");
+}
+
+bool file_write_all(int fd, const void *bytes, size_t size, struct err *err)
+{
+	const char *at = bytes;
+
+	while (size > 0) {
+		ptrdiff_t put = file_write_some(fd, at, size);
+
+		if (put <= 0)
+			return err_errno(err, put < 0 ? errno : EIO, "cannot write");
+		at += put;
+		size -= (size_t)put;
+	}
+	return true;
+}
+
+int file_temp(struct err *err)
+{
+	static unsigned serial;
+	wchar_t folder[MAX_PATH + 2];
+	struct str path = { 0 };
+	DWORD count = GetTempPathW(MAX_PATH + 1, folder);
+	int fd;
+
+	wide_add(&path, (const uint16_t *)folder, count);
+	str_format(&path, "tidemark-%u-%u.tmp", tool_own_pid(), serial++);
+	fd = file_open(str_get(&path), FILE_WRITE | FILE_NEW | FILE_VANISHES);
+	if (fd < 0)
+		err_errno(err, errno, "cannot create %s", str_get(&path));
+	str_fini(&path);
+	return fd;
+}

@@ -1,0 +1,50 @@
+#include "os/now.h"
+
+#include <windows.h>
+
+// Times in units of 100 ns.
+static uint64_t join(FILETIME time)
+{
+	return (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
+}
+
+uint64_t now_steady_ns(void)
+{
+	LARGE_INTEGER count, rate;
+
+	QueryPerformanceCounter(&count);
+	QueryPerformanceFrequency(&rate);
+	return (uint64_t)((unsigned __int128)(uint64_t)count.QuadPart * 1000000000 /
+			  (uint64_t)rate.QuadPart);
+}
+
+uint64_t now_wall_ns(void)
+{
+	static const uint64_t year_1970 = UINT64_C(116444736000000000); // since 1601
+	FILETIME time;
+
+	GetSystemTimePreciseAsFileTime(&time);
+	return (join(time) - year_1970) * 100;
+}
+
+uint64_t now_cpu_ns(void)
+{
+	FILETIME begin, end, kernel, user;
+
+	if (!GetProcessTimes(GetCurrentProcess(), &begin, &end, &kernel, &user))
+		return 0;
+	return (join(kernel) + join(user)) * 100;
+}
+
+void now_sleep(uint64_t ns)
+{
+	Sleep((DWORD)((ns + 999999) / 1000000));
+}
+
+void now_sleep_until(uint64_t steady_ns)
+{
+	uint64_t now_ns = now_steady_ns();
+
+	if (steady_ns > now_ns)
+		now_sleep(steady_ns - now_ns);
+}

@@ -1,0 +1,12 @@
+// random: bytes that nobody can guess.
+#ifndef OS_RANDOM_H
+#define OS_RANDOM_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+
+// From the system's generator. False: it has none.
+bool random_bytes(void *bytes, size_t size, struct err *err);
+
+#endif

@@ -1,0 +1,21 @@
+#include "os/random.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+bool random_bytes(void *bytes, size_t size, struct err *err)
+{
+	char *at = bytes;
+
+	while (size > 0) {
+		ssize_t got = getrandom(at, size, 0);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return err_errno(err, errno, "cannot get random bytes");
+		at += got;
+		size -= (size_t)got;
+	}
+	return true;
+}

@@ -1,0 +1,32 @@
+#include "os/terminal.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+bool terminal_is(void)
+{
+	return isatty(STDOUT_FILENO);
+}
+
+bool terminal_has_colours(void)
+{
+	const char *term = getenv("TERM");
+
+	return terminal_is() && term && strcmp(term, "dumb") != 0;
+}
+
+unsigned terminal_columns(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+void terminal_begin(bool keep_signals)
+{
+	if (!keep_signals)
+		signal(SIGPIPE, SIG_DFL);
+}

@@ -1,0 +1,15 @@
+// thread: work beside our own.
+//
+// A thread takes no signal: those are for the one that we were started with.
+#ifndef OS_THREAD_H
+#define OS_THREAD_H
+
+struct thread;
+
+// Begin `work` beside us. NULL: there is no thread to be had; the caller does it himself.
+struct thread *thread_start(void *(*work)(void *context), void *context);
+
+// Wait for its end. NULL is allowed.
+void thread_join(struct thread *thread);
+
+#endif

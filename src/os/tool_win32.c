@@ -1,0 +1,138 @@
+#include "os/tool.h"
+
+#include "base/mem.h"
+#include "os/file.h"
+#include "os/wide_win32.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <io.h>
+#include <string.h>
+#include <windows.h>
+
+#include <psapi.h>
+#include <shellapi.h>
+
+// A word as CommandLineToArgvW takes it apart again: in quotes, with what stands before a quote
+// doubled.
+static void add_word(struct str *line, const char *word)
+{
+	size_t slashes = 0;
+
+	if (line->length > 0)
+		str_add_char(line, ' ');
+	str_add_char(line, '"');
+	for (; *word; word++) {
+		slashes = *word == '\\' ? slashes + 1 : 0;
+		if (*word == '"')
+			str_add_char(line, '\\');
+		str_add_char(line, *word);
+		if (*word == '\\' && (word[1] == '"' || word[1] == 0))
+			for (size_t i = 0; i < slashes; i++)
+				str_add_char(line, '\\');
+	}
+	str_add_char(line, '"');
+}
+
+static bool start(const char *const *arguments, HANDLE said, PROCESS_INFORMATION *program)
+{
+	SECURITY_ATTRIBUTES inherited = { sizeof inherited, NULL, TRUE };
+	STARTUPINFOW how = { .cb = sizeof how, .dwFlags = STARTF_USESTDHANDLES };
+	struct str line = { 0 };
+	uint16_t *wide;
+	BOOL good;
+
+	how.hStdInput = how.hStdOutput = CreateFileW(L"NUL", GENERIC_READ | GENERIC_WRITE,
+						     FILE_SHARE_READ | FILE_SHARE_WRITE, &inherited,
+						     OPEN_EXISTING, 0, NULL);
+	how.hStdError = said;
+	for (size_t i = 0; arguments[i]; i++)
+		add_word(&line, arguments[i]);
+	wide = wide_new(str_get(&line));
+	good = CreateProcessW(NULL, (wchar_t *)wide, NULL, NULL, TRUE, CREATE_NO_WINDOW, NULL, NULL,
+			      &how, program);
+	mem_free(wide);
+	str_fini(&line);
+	CloseHandle(how.hStdInput);
+	return good;
+}
+
+enum tool_result tool_run(const char *const *arguments, struct str *said, struct err *err)
+{
+	SECURITY_ATTRIBUTES inherited = { sizeof inherited, NULL, TRUE };
+	PROCESS_INFORMATION program;
+	HANDLE hear, tell;
+	struct err ignored;
+	DWORD code = 0;
+	int fd;
+
+	if (!CreatePipe(&hear, &tell, &inherited, 0)) {
+		err_set(err, ERR_IO, "cannot run %s: there is no pipe", arguments[0]);
+		return TOOL_FAILED;
+	}
+	SetHandleInformation(hear, HANDLE_FLAG_INHERIT, 0);
+	if (!start(arguments, tell, &program)) {
+		code = GetLastError();
+		CloseHandle(tell);
+		CloseHandle(hear);
+		err_set(err, ERR_IO, "cannot run %s: error %lu", arguments[0], code);
+		return code == ERROR_FILE_NOT_FOUND || code == ERROR_PATH_NOT_FOUND ? TOOL_MISSING
+										    : TOOL_FAILED;
+	}
+	CloseHandle(tell);
+	CloseHandle(program.hThread);
+	fd = _open_osfhandle((intptr_t)hear, _O_BINARY);
+	file_read_all(fd, said, &ignored);
+	file_close(fd);
+	WaitForSingleObject(program.hProcess, INFINITE);
+	GetExitCodeProcess(program.hProcess, &code);
+	CloseHandle(program.hProcess);
+	if (code == 0)
+		return TOOL_DONE;
+	err_set(err, ERR_IO, "%s ended with exit code %lu", arguments[0], code);
+	return TOOL_FAILED;
+}
+
+bool tool_folder(struct str *path, struct err *err)
+{
+	static unsigned serial;
+	wchar_t folder[MAX_PATH + 2];
+	DWORD count = GetTempPathW(MAX_PATH + 1, folder);
+
+	wide_add(path, (const uint16_t *)folder, count);
+	str_format(path, "tidemark-%u-%u", tool_own_pid(), serial++);
+	return file_make_folder(str_get(path), true) ||
+	       err_errno(err, errno, "cannot make %s", str_get(path));
+}
+
+uint32_t tool_own_pid(void)
+{
+	return GetCurrentProcessId();
+}
+
+uint64_t tool_own_resident_max(void)
+{
+	PROCESS_MEMORY_COUNTERS counters;
+
+	return GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof counters)
+		       ? counters.PeakWorkingSetSize
+		       : 0;
+}
+
+char **tool_arguments(int *argc, char **argv)
+{
+	wchar_t **words = CommandLineToArgvW(GetCommandLineW(), argc);
+	char **arguments;
+
+	if (!words)
+		return argv;
+	arguments = mem_alloc((size_t)*argc + 1, sizeof *arguments);
+	for (int i = 0; i < *argc; i++) {
+		struct str text = { 0 };
+
+		wide_add(&text, (const uint16_t *)words[i], wcslen(words[i]));
+		arguments[i] = str_take(&text);
+	}
+	LocalFree(words);
+	return arguments;
+}

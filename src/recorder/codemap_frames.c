@@ -1,0 +1,103 @@
+#include "recorder/codemap.h"
+#include "recorder/kernel.h"
+#include "recorder/recording.h"
+#include "recorder/text.h"
+
+enum {
+	CODEMAP_INDEX_FIRST = 16384, // slots, a power of two
+	CODEMAP_FRAMES_FIRST = 16384,
+};
+
+// Kept over fork: ids below this count mean the parent's frames.
+static uint32_t codemap_frames_used = 1;
+
+// pc -> frame id, open addressing.
+static uint32_t *codemap_index;
+static uint32_t codemap_index_slots;
+static struct segment_frame *codemap_frames; // our own copy, by id: the segment is the child's own
+static uint32_t codemap_frames_room;
+
+uint32_t codemap_frames_count(void)
+{
+	return codemap_frames_used;
+}
+
+void codemap_start_frames(void)
+{
+	codemap_frames_room = CODEMAP_FRAMES_FIRST;
+	codemap_frames = recording_pages(sizeof(*codemap_frames) * codemap_frames_room, false);
+	codemap_index_slots = CODEMAP_INDEX_FIRST;
+	codemap_index = recording_pages(sizeof(*codemap_index) * codemap_index_slots, false);
+}
+
+static uint32_t codemap_hash(uintptr_t pc)
+{
+	uint64_t hash = (uint64_t)pc * 0x9e3779b97f4a7c15u;
+
+	return (uint32_t)(hash >> 32);
+}
+
+static bool codemap_grow_index(void)
+{
+	uint32_t slots = codemap_index_slots * 2;
+	uint32_t *index = recording_pages(sizeof(*index) * slots, false);
+
+	if (!index)
+		return false;
+	for (uint32_t id = 1; id < codemap_frames_used; id++) {
+		uint32_t at = codemap_hash((uintptr_t)codemap_frames[id].pc) & (slots - 1);
+
+		while (index[at])
+			at = (at + 1) & (slots - 1);
+		index[at] = id;
+	}
+	recording_give_back(codemap_index, sizeof(*index) * codemap_index_slots);
+	codemap_index = index;
+	codemap_index_slots = slots;
+	return true;
+}
+
+// Room for one more frame, in our copy and in the segment.
+static bool codemap_make_room(void)
+{
+	uint32_t room = codemap_frames_room;
+
+	if (codemap_frames_used == SEGMENT_FRAMES_MAX)
+		return false;
+	if (codemap_frames_used == room) {
+		struct segment_frame *frames = recording_pages(2 * sizeof(*frames) * room, false);
+
+		if (!frames)
+			return false;
+		memcpy(frames, codemap_frames, sizeof(*frames) * room);
+		recording_give_back(codemap_frames, sizeof(*frames) * room);
+		codemap_frames = frames;
+		codemap_frames_room = 2 * room;
+	}
+	return codemap_frames_used < recording_state->frames_room || recording_grow_frames();
+}
+
+uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags)
+{
+	struct segment_frame frame = { .pc = pc, .module = module, .flags = flags };
+	uint32_t at;
+
+	if (codemap_frames_used >= codemap_index_slots / 2 && !codemap_grow_index())
+		return 0;
+	at = codemap_hash(pc) & (codemap_index_slots - 1);
+	for (; codemap_index[at]; at = (at + 1) & (codemap_index_slots - 1)) {
+		const struct segment_frame *known = &codemap_frames[codemap_index[at]];
+
+		if (known->pc == pc && known->module == module && known->flags == flags)
+			return codemap_index[at];
+	}
+	if (!codemap_make_room())
+		return 0;
+	codemap_index[at] = codemap_frames_used;
+	codemap_frames[codemap_frames_used] = frame;
+	recording_state->frames[codemap_frames_used] = frame;
+	codemap_frames_used++;
+	__atomic_store_n(&recording_state->segment->frames_count, codemap_frames_used,
+			 __ATOMIC_RELEASE);
+	return codemap_frames_used - 1;
+}

@@ -1,0 +1,220 @@
+#include "recorder/codemap_win32.h"
+
+#include "recorder/capture.h"
+#include "recorder/codemap.h"
+#include "recorder/kernel.h"
+#include "recorder/notes.h"
+#include "recorder/nt_win32.h"
+#include "recorder/pdata.h"
+#include "recorder/recording.h"
+#include "recorder/text.h"
+#include "recorder/unwind.h"
+
+enum {
+	CODEMAP_MODULES_MAX = 16384,
+	CODEMAP_PATH_MAX = 4096,
+	CODEMAP_DEBUG_DIRECTORY = 6,
+	CODEMAP_DEBUG_BYTES = 28, // of one entry
+	CODEMAP_CODEVIEW = 2,
+	CODEMAP_ID_BYTES = 20, // GUID and age
+	CODEMAP_NAME_MAX = 12,
+};
+
+struct codemap_module {
+	uint8_t *base;
+	uint32_t bytes;
+	uint32_t id;
+	bool gone;
+};
+
+static struct codemap_module *codemap_modules;
+static uint32_t codemap_modules_used;       // entries of the table; ids are entry + 1
+static char codemap_path[CODEMAP_PATH_MAX]; // the holder of code_lock's
+
+uint32_t codemap_modules_count(void)
+{
+	return codemap_modules_used + 1;
+}
+
+void codemap_start(void)
+{
+	codemap_modules = recording_pages(sizeof(*codemap_modules) * CODEMAP_MODULES_MAX, false);
+	codemap_start_frames();
+}
+
+static uint32_t codemap_32(const uint8_t *at)
+{
+	uint32_t value;
+
+	memcpy(&value, at, 4);
+	return value;
+}
+
+// UTF-16 as UTF-8, as far as there is room. Half a pair becomes what stands for such.
+static const char *codemap_text(const struct nt_text *from)
+{
+	size_t count = from->bytes / 2, at = 0;
+
+	for (size_t i = 0; i < count && at + 4 < sizeof(codemap_path); i++) {
+		uint32_t c = from->text[i];
+		bool pair = c - 0xd800 < 0x400 && i + 1 < count &&
+			    from->text[i + 1] - 0xdc00u < 0x400;
+
+		if (pair)
+			c = 0x10000 + ((c - 0xd800) << 10) + (from->text[++i] - 0xdc00u);
+		else if (c - 0xd800 < 0x800)
+			c = 0xfffd;
+		if (c >= 0x10000)
+			codemap_path[at++] = (char)(0xf0 | c >> 18);
+		if (c >= 0x800)
+			codemap_path[at++] =
+				(char)(c >= 0x10000 ? 0x80 | (c >> 12 & 63) : 0xe0 | c >> 12);
+		if (c >= 0x80)
+			codemap_path[at++] =
+				(char)(c >= 0x800 ? 0x80 | (c >> 6 & 63) : 0xc0 | c >> 6);
+		codemap_path[at++] = (char)(c >= 0x80 ? 0x80 | (c & 63) : c);
+	}
+	codemap_path[at] = 0;
+	return codemap_path;
+}
+
+static char codemap_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c | 32) : c;
+}
+
+// Whether `name` is the file's own name with .pdb for its ending.
+static bool codemap_is_plain(const char *path, const char *name)
+{
+	const char *file = path;
+	size_t i = 0;
+
+	for (const char *at = path; *at; at++)
+		file = *at == '\\' || *at == '/' ? at + 1 : file;
+	for (; file[i] && file[i] != '.' && codemap_lower(file[i]) == codemap_lower(name[i]); i++)
+		;
+	return (!file[i] || file[i] == '.') && text_equal(name + i, ".pdb");
+}
+
+// What tells the image's debug file: GUID, age, and the file's name if that is another than the
+// image's. Returns how many bytes; 0: there is none.
+static uint32_t codemap_debug_id(const uint8_t *base, uint32_t bytes, const char *path,
+				 uint8_t id[32])
+{
+	const uint8_t *headers = base + codemap_32(base + 0x3c);
+	size_t directories = sizeof(void *) == 8 ? 24 + 112 : 24 + 96;
+	const uint8_t *directory = headers + directories + 8 * CODEMAP_DEBUG_DIRECTORY;
+	uint32_t at = codemap_32(directory), size = codemap_32(directory + 4);
+
+	if (!at || at > bytes || size > bytes - at)
+		return 0;
+	for (; size >= CODEMAP_DEBUG_BYTES;
+	     size -= CODEMAP_DEBUG_BYTES, at += CODEMAP_DEBUG_BYTES) {
+		const uint8_t *entry = base + at;
+		uint32_t length = codemap_32(entry + 16), where = codemap_32(entry + 20);
+		const char *name = (const char *)base + where + 4 + CODEMAP_ID_BYTES;
+		const char *file = name;
+		uint32_t name_length = 0;
+
+		if (codemap_32(entry + 12) != CODEMAP_CODEVIEW || !where || where > bytes ||
+		    length > bytes - where || length < 4 + CODEMAP_ID_BYTES + 1 ||
+		    memcmp(base + where, "RSDS", 4) != 0)
+			continue;
+		memcpy(id, base + where + 4, CODEMAP_ID_BYTES);
+		for (const char *c = name; c < (const char *)base + where + length && *c; c++)
+			file = *c == '\\' || *c == '/' ? c + 1 : file;
+		while (file + name_length < (const char *)base + where + length &&
+		       file[name_length])
+			name_length++;
+		if (name_length > CODEMAP_NAME_MAX ||
+		    file + name_length >= (const char *)base + where + length ||
+		    codemap_is_plain(path, file))
+			return CODEMAP_ID_BYTES;
+		memcpy(id + CODEMAP_ID_BYTES, file, name_length);
+		return CODEMAP_ID_BYTES + name_length;
+	}
+	return 0;
+}
+
+static struct codemap_module *codemap_at(uintptr_t pc)
+{
+	for (uint32_t i = codemap_modules_used; i-- > 0;) {
+		struct codemap_module *module = &codemap_modules[i];
+
+		if (!module->gone && pc - (uintptr_t)module->base < module->bytes)
+			return module;
+	}
+	return NULL;
+}
+
+static void codemap_add(uint8_t *base, uint32_t bytes, const struct nt_text *path)
+{
+	struct codemap_module *module;
+	uint8_t id[32] = { 0 };
+	uint32_t id_length;
+	const char *text;
+
+	if (codemap_modules_used == CODEMAP_MODULES_MAX || codemap_at((uintptr_t)base))
+		return;
+	module = &codemap_modules[codemap_modules_used++];
+	*module = (struct codemap_module){ base, bytes, codemap_modules_used, false };
+	text = codemap_text(path);
+	id_length = codemap_debug_id(base, bytes, text, id);
+	notes_module(module->id, (uintptr_t)base, (uintptr_t)base + bytes, (uintptr_t)base, id,
+		     id_length, text);
+}
+
+static void codemap_remove(const uint8_t *base)
+{
+	struct codemap_module *module = codemap_at((uintptr_t)base);
+
+	if (!module)
+		return;
+	module->gone = true;
+	notes_module_gone(module->id);
+	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
+	unwind_forget();
+}
+
+static NT_CALL void codemap_told(uint32_t reason, const struct nt_dll_notice *notice, void *context)
+{
+	(void)context;
+	if (recording_phase() != RECORDING_ON)
+		return;
+	recording_lock(&recording_state->code_lock);
+	if (reason == NT_DLL_LOADED)
+		codemap_add(notice->base, notice->bytes, notice->path);
+	else if (reason == NT_DLL_UNLOADED)
+		codemap_remove(notice->base);
+	recording_unlock(&recording_state->code_lock);
+}
+
+void codemap_watch(void)
+{
+	const struct nt_list *first = &kernel_peb()->loader->load;
+	void *cookie;
+
+	recording_lock(&recording_state->code_lock);
+	for (const struct nt_list *at = first->next; at != first; at = at->next) {
+		const struct nt_module *module = (const void *)at;
+
+		codemap_add(module->base, module->bytes, &module->path);
+	}
+	recording_unlock(&recording_state->code_lock);
+	LdrRegisterDllNotification(0, codemap_told, NULL, &cookie);
+}
+
+struct codemap_place codemap_find(uintptr_t pc)
+{
+	const struct codemap_module *module = codemap_at(pc);
+	struct codemap_place place = { 0 };
+
+	if (!module)
+		return place;
+	place.module = module->id;
+	place.start = (uintptr_t)module->base;
+	place.end = place.start + module->bytes;
+	if (sizeof(void *) == 8)
+		place.function = pdata_find(module->base, pc);
+	return place;
+}

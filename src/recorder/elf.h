@@ -1,0 +1,72 @@
+// elf: the parts of a loaded ELF file that we read (System V ABI, gABI chapter 4 and 5), as files
+// of our own class have them.
+#ifndef RECORDER_ELF_H
+#define RECORDER_ELF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// What is as wide as an address.
+typedef uintptr_t elf_word;
+
+struct elf_header {
+	uint8_t identity[16];
+	uint16_t type, machine;
+	uint32_t version;
+	elf_word entry, program_at, section_at;
+	uint32_t flags;
+	uint16_t header_size, program_size, program_count;
+};
+
+// The two classes have the same fields in another order.
+#ifdef __x86_64__
+
+struct elf_program {
+	uint32_t type, flags;
+	elf_word offset, address, physical, file_size, memory_size, align;
+};
+
+struct elf_symbol {
+	uint32_t name;
+	uint8_t info;
+	uint8_t other;
+	uint16_t section;
+	elf_word value, size;
+};
+
+#else
+
+struct elf_program {
+	uint32_t type;
+	elf_word offset, address, physical, file_size, memory_size;
+	uint32_t flags;
+	elf_word align;
+};
+
+struct elf_symbol {
+	uint32_t name;
+	elf_word value, size;
+	uint8_t info;
+	uint8_t other;
+	uint16_t section;
+};
+
+#endif
+
+// Entries of the dynamic section, and of the auxiliary vector: pairs.
+struct elf_pair {
+	elf_word tag, value;
+};
+
+enum elf_program_type {
+	ELF_LOAD = 1,
+	ELF_DYNAMIC = 2,
+	ELF_INTERPRETER = 3,
+	ELF_NOTE = 4,
+	ELF_HEADERS = 6,
+	ELF_EH_FRAME = 0x6474e550,
+};
+
+enum { ELF_EXECUTABLE = 1 }; // a program header's flags
+
+#endif

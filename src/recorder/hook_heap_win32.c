@@ -1,0 +1,155 @@
+// hook_heap_win32: the heaps of ntdll. malloc, new, GlobalAlloc and LocalAlloc of every runtime
+// come through these five functions, static runtimes too.
+//
+// A free is recorded before it happens, an allocation behind it, a realloc on both sides.
+#include "recorder/event.h"
+#include "recorder/hook_win32.h"
+#include "recorder/recording.h"
+#include "recorder/vm_win32.h"
+
+// From here on the lane's events are of another heap.
+static COLD void hook_put_heap(struct lane *lane, uint64_t heap)
+{
+	const uint16_t head[3] = { LANE_EXTRA, LANE_EXTRA_HEAP, 8 };
+	uint8_t *start;
+
+	lane = lane_enter();
+	if (!lane)
+		return;
+	start = lane->ring + (lane->head & lane->mask);
+	__builtin_memcpy(start, head, sizeof(head));
+	event_store(start + sizeof(head), heap);
+	lane->heap = heap;
+	lane_leave(lane, start, start + sizeof(head) + 8);
+}
+
+static inline void hook_set_heap(struct lane *lane, const void *heap)
+{
+	if (unlikely(lane->heap != (uintptr_t)heap))
+		hook_put_heap(lane, (uintptr_t)heap);
+}
+
+// The realloc that the thread was in did not come back: an exception left it, so it has failed.
+static void hook_settle(struct lane *lane, const uintptr_t *frame)
+{
+	uintptr_t block = lane->reallocated;
+
+	lane->inside = 0;
+	lane->reallocated = 0;
+	if (block)
+		event_record(LANE_REALLOC_UNDO, EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK, block,
+			     lane->reallocated_size, 0, frame);
+}
+
+COLD struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame)
+{
+	if (hook_is_nested(lane, frame))
+		return NULL;
+	if (lane->inside)
+		hook_settle(lane, frame);
+	if (lane->ring)
+		return lane;
+	lane = lane_enter(); // the thread's first
+	if (lane)
+		lane->limit = lane->open_limit;
+	return lane;
+}
+
+static inline __attribute__((always_inline)) void hook_allocated(struct lane *lane,
+								 const void *heap, uintptr_t block,
+								 size_t size,
+								 const uintptr_t *frame)
+{
+	const uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK;
+
+	hook_set_heap(lane, heap);
+	if (unlikely(!block))
+		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, size, 0, frame);
+	else if (unlikely(!event_quick(LANE_MALLOC, fields, block, size, frame)))
+		event_record(LANE_MALLOC, fields, block, size, 0, frame);
+}
+
+NT_CALL void *hook_RtlAllocateHeap(void *heap, uint32_t flags, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME;
+	struct lane *lane = hook_enter(frame);
+	void *block = patch_real.RtlAllocateHeap(heap, flags, size);
+
+	if (unlikely(!lane))
+		return block;
+	hook_leave(lane);
+	hook_allocated(lane, heap, (uintptr_t)block, size, frame);
+	return block;
+}
+
+NT_CALL uint32_t hook_RtlFreeHeap(void *heap, uint32_t flags, void *block)
+{
+	const uintptr_t *frame = HOOK_FRAME;
+	struct lane *lane;
+	uint32_t done;
+
+	if (unlikely(!block))
+		return patch_real.RtlFreeHeap(heap, flags, block);
+	lane = hook_enter(frame);
+	if (likely(lane)) {
+		hook_set_heap(lane, heap);
+		if (unlikely(lane->free_stacks) ||
+		    unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, (uintptr_t)block, 0, NULL)))
+			event_record(LANE_FREE, EVENT_ADDRESS, (uintptr_t)block, 0, 0, frame);
+	}
+	done = patch_real.RtlFreeHeap(heap, flags, block);
+	if (likely(lane))
+		hook_leave(lane);
+	return done;
+}
+
+NT_CALL void *hook_RtlReAllocateHeap(void *heap, uint32_t flags, void *block, size_t size)
+{
+	const uintptr_t *frame = HOOK_FRAME;
+	struct lane *lane;
+	void *result;
+
+	if (!block)
+		return patch_real.RtlReAllocateHeap(heap, flags, block, size);
+	lane = hook_enter(frame);
+	if (!lane)
+		return patch_real.RtlReAllocateHeap(heap, flags, block, size);
+	hook_set_heap(lane, heap);
+	event_record(LANE_REALLOC_FREE, EVENT_ADDRESS, (uintptr_t)block, 0, 0, frame);
+	lane->reallocated_size = size;
+	lane->reallocated = (uintptr_t)block;
+	result = patch_real.RtlReAllocateHeap(heap, flags, block, size);
+	lane->reallocated = 0;
+	hook_leave(lane);
+	hook_set_heap(lane, heap);
+	event_record(result ? LANE_REALLOC_ALLOC : LANE_REALLOC_UNDO,
+		     EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK,
+		     result ? (uintptr_t)result : (uintptr_t)block, size, 0, frame);
+	return result;
+}
+
+// A new heap is known by its first block. The memory that it takes is the allocator's.
+NT_CALL void *hook_RtlCreateHeap(uint32_t flags, void *at, size_t reserve, size_t commit,
+				 void *lock, void *definition)
+{
+	struct lane *lane = hook_enter(HOOK_FRAME);
+	void *heap = patch_real.RtlCreateHeap(flags, at, reserve, commit, lock, definition);
+
+	if (lane)
+		hook_leave(lane);
+	return heap;
+}
+
+NT_CALL void *hook_RtlDestroyHeap(void *heap)
+{
+	const uintptr_t *frame = HOOK_FRAME;
+	struct lane *lane = hook_enter(frame);
+	void *result;
+
+	if (lane)
+		vm_heap_gone(heap, frame);
+	result = patch_real.RtlDestroyHeap(heap);
+	if (lane)
+		hook_leave(lane);
+	return result;
+}

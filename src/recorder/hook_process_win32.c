@@ -1,0 +1,92 @@
+// hook_process_win32: how a process begins others, and how it ends.
+#include "recorder/hook_win32.h"
+#include "recorder/recording_win32.h"
+
+enum {
+	HOOK_PROCESS_ACCESS = 0x0002 | 0x0008 | 0x0010 | 0x0020 | 0x0040 | 0x0400 | 0x1000 |
+			      0x100000, // threads, memory, handles, query, wait
+	HOOK_THREAD_ACCESS = 0x0002 | 0x0008 | 0x0010 | 0x0040 | 0x100000,
+	HOOK_ANSWER_NS = 1000000,
+	HOOK_ANSWER_NAPS = 10000, // 10 s
+};
+
+// A place among the visits. NULL: there is none.
+static struct visit *hook_take_visit(void)
+{
+	struct visit *visits = recording_visits();
+
+	for (uint32_t i = 0; visits && i < INVITE_VISITS_MAX; i++) {
+		uint32_t nobody = VISIT_FREE;
+
+		if (__atomic_compare_exchange_n(&visits[i].state, &nobody, VISIT_HELD, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return &visits[i];
+	}
+	return NULL;
+}
+
+// The collector is asked to invite the child, which has not run yet.
+static void hook_announce(void *process, void *thread)
+{
+	struct visit *visit = hook_take_visit();
+	uint32_t asked = VISIT_ASKED;
+
+	if (!visit)
+		return;
+	visit->image = recording_state->segment->image;
+	visit->pid = 0; // the collector knows it by the handle
+	visit->process = (uint32_t)(uintptr_t)process;
+	visit->thread = (uint32_t)(uintptr_t)thread;
+	visit->answer = 0;
+	__atomic_store_n(&visit->state, VISIT_ASKED, __ATOMIC_RELEASE);
+	for (int naps = 0; naps < HOOK_ANSWER_NAPS; naps++) {
+		kernel_wake(&recording_state->clock->bell);
+		if (__atomic_load_n(&visit->state, __ATOMIC_ACQUIRE) == VISIT_DONE)
+			break;
+		kernel_sleep_ns(HOOK_ANSWER_NS);
+	}
+	// Nobody has answered: the collector finds nobody there when it looks later.
+	if (!__atomic_compare_exchange_n(&visit->state, &asked, VISIT_FREE, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED) &&
+	    asked == VISIT_DONE)
+		__atomic_store_n(&visit->state, VISIT_FREE, __ATOMIC_RELEASE);
+}
+
+NT_CALL nt_status hook_NtCreateUserProcess(void **process, void **thread, uint32_t process_access,
+					   uint32_t thread_access, void *process_object,
+					   void *thread_object, uint32_t process_flags,
+					   uint32_t thread_flags, void *parameters, void *info,
+					   void *attributes)
+{
+	bool follow = recording_phase() == RECORDING_ON &&
+		      !(recording_state->options & SEGMENT_NO_FOLLOW);
+	nt_status status;
+
+	if (!follow)
+		return patch_real.NtCreateUserProcess(process, thread, process_access,
+						      thread_access, process_object, thread_object,
+						      process_flags, thread_flags, parameters, info,
+						      attributes);
+	status = patch_real.NtCreateUserProcess(
+		process, thread, process_access | HOOK_PROCESS_ACCESS,
+		thread_access | HOOK_THREAD_ACCESS, process_object, thread_object, process_flags,
+		thread_flags | NT_THREAD_SUSPENDED, parameters, info, attributes);
+	if (status < 0)
+		return status;
+	hook_announce(*process, *thread);
+	if (!(thread_flags & NT_THREAD_SUSPENDED))
+		NtResumeThread(*thread, NULL);
+	return status;
+}
+
+// The status is only said: a process that ends otherwise has nothing less in its trace.
+NT_CALL nt_status hook_NtTerminateProcess(void *process, int32_t status)
+{
+	if ((process == NULL || process == NT_SELF) && recording_phase() == RECORDING_ON) {
+		struct segment *segment = recording_state->segment;
+
+		__atomic_store_n(&segment->exit_status, (uint32_t)status, __ATOMIC_RELAXED);
+		__atomic_store_n(&segment->exit_noted, 1, __ATOMIC_RELEASE);
+	}
+	return patch_real.NtTerminateProcess(process, status);
+}

@@ -1,0 +1,54 @@
+// hook_win32: what the hooks of ntdll's functions share.
+//
+// A thread that is inside a function of the heap keeps the frame of its outermost hook in its lane
+// (lane->inside). What ntdll calls below that is the heap's own business: of heaps it is not
+// recorded, of virtual memory it is recorded as the allocator's. An exception may leave a hook
+// without coming back to it (HEAP_GENERATE_EXCEPTIONS). So a frame that lies above the one that is
+// kept says that the thread is out of it; and a realloc that was left so has failed.
+//
+// No hook calls the loader or a heap, waits for a lock of the system's, or touches the last error.
+#ifndef RECORDER_HOOK_WIN32_H
+#define RECORDER_HOOK_WIN32_H
+
+#include "recorder/lane.h"
+#include "recorder/nt_win32.h"
+#include "recorder/patch_win32.h"
+
+// Where the walk of the stack begins: to be taken in the hook itself.
+#define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
+
+// The hooks, by the names of what they stand before.
+#define HOOK_DECLARE(result, name, arguments) NT_CALL HIDDEN result hook_##name arguments;
+NT_HOOKED(HOOK_DECLARE)
+#undef HOOK_DECLARE
+
+// The hook whose frame this is was called by the heap itself, in a call that is recorded already.
+static inline bool hook_is_nested(const struct lane *lane, const uintptr_t *frame)
+{
+	return unlikely(lane->inside != 0) && (uintptr_t)frame < lane->inside &&
+	       patch_from_ntdll(frame[1]);
+}
+
+// A call on a heap begins. Returns the thread's lane; NULL: nothing is recorded, also because the
+// call is the heap's own.
+HIDDEN struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame);
+
+static inline struct lane *hook_enter(const uintptr_t *frame)
+{
+	struct lane *lane = lane_get_mine();
+
+	if (unlikely(lane->inside != 0 || !lane->ring)) {
+		lane = hook_enter_slow(lane, frame);
+		if (!lane)
+			return NULL;
+	}
+	lane->inside = (uintptr_t)frame;
+	return lane;
+}
+
+static inline void hook_leave(struct lane *lane)
+{
+	lane->inside = 0;
+}
+
+#endif

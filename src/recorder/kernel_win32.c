@@ -1,0 +1,125 @@
+#include "recorder/kernel.h"
+
+#include "recorder/nt_win32.h"
+#include "recorder/patch_win32.h"
+#include "recorder/recording_win32.h"
+
+// Where a thread's block (TEB) and the process's (PEB) have what is needed.
+enum {
+#ifdef __x86_64__
+	KERNEL_TEB_PEB = 0x60,
+	KERNEL_TEB_CLIENT = 0x40,
+	KERNEL_TEB_SLOTS = 0x1480,
+#else
+	KERNEL_TEB_PEB = 0x30,
+	KERNEL_TEB_CLIENT = 0x20,
+	KERNEL_TEB_SLOTS = 0xe10,
+#endif
+	KERNEL_SLOTS = 64,
+	KERNEL_NS = 100, // of the system's unit of time
+};
+
+uint32_t kernel_own_at = KERNEL_TEB_SLOTS;
+
+struct nt_peb *kernel_peb(void)
+{
+	return *(struct nt_peb **)(void *)(kernel_teb() + KERNEL_TEB_PEB);
+}
+
+// A slot of thread-local storage, taken as TlsAlloc does.
+bool kernel_take_own(void)
+{
+	uint32_t slot;
+
+	RtlAcquirePebLock();
+	slot = RtlFindClearBitsAndSet(kernel_peb()->tls_bitmap, 1, 1);
+	RtlReleasePebLock();
+	if (slot >= KERNEL_SLOTS)
+		return false;
+	kernel_own_at = KERNEL_TEB_SLOTS + slot * (uint32_t)sizeof(void *);
+	return true;
+}
+
+static struct nt_client *kernel_client(void)
+{
+	return (struct nt_client *)(void *)(kernel_teb() + KERNEL_TEB_CLIENT);
+}
+
+uint32_t kernel_thread_id(void)
+{
+	return (uint32_t)kernel_client()->thread;
+}
+
+uint32_t kernel_process_id(void)
+{
+	return (uint32_t)kernel_client()->process;
+}
+
+void kernel_sleep_ns(long ns)
+{
+	int64_t interval = -((int64_t)ns / KERNEL_NS);
+
+	NtDelayExecution(0, &interval);
+}
+
+uint64_t kernel_now_ns(void)
+{
+	int64_t count = 0, frequency = 1;
+
+	NtQueryPerformanceCounter(&count, &frequency);
+	return (uint64_t)(count / frequency) * 1000000000u +
+	       (uint64_t)(count % frequency) * 1000000000u / (uint64_t)frequency;
+}
+
+void *kernel_pages(size_t bytes)
+{
+	void *at = NULL;
+
+	if (patch_real.NtAllocateVirtualMemory(NT_SELF, &at, 0, &bytes,
+					       NT_MEM_RESERVE | NT_MEM_COMMIT | NT_MEM_TOP_DOWN,
+					       NT_PAGE_READWRITE) < 0)
+		return NULL;
+	return at;
+}
+
+void kernel_wake(_Atomic uint32_t *word)
+{
+	(void)word;
+	NtSetEvent(recording_bell(), NULL);
+}
+
+bool kernel_thread_lives(uint32_t pid, uint32_t tid)
+{
+	struct nt_object object = { .length = sizeof(object) };
+	struct nt_client client = { pid, tid };
+	const int64_t at_once = 0;
+	void *thread = NULL;
+	nt_status status = NtOpenThread(&thread, NT_SYNCHRONIZE, &object, &client);
+	bool ended;
+
+	if (status < 0)
+		return status != NT_ERROR_CID;
+	ended = NtWaitForSingleObject(thread, 0, &at_once) == NT_SUCCESS;
+	NtClose(thread);
+	return !ended;
+}
+
+void kernel_thread_name(char name[16])
+{
+	name[0] = 0;
+}
+
+bool kernel_can_read(uintptr_t page)
+{
+	struct nt_region region;
+	const uint8_t *stack = *(uint8_t **)(void *)(kernel_teb() + sizeof(void *));
+	const uint8_t *limit = *(uint8_t **)(void *)(kernel_teb() + 2 * sizeof(void *));
+
+	if (page >= (uintptr_t)limit && page < (uintptr_t)stack)
+		return true;
+	if (NtQueryVirtualMemory(NT_SELF, (void *)page, NT_BASIC_INFORMATION, &region,
+				 sizeof(region), NULL) < 0)
+		return false;
+	return region.state == NT_MEM_COMMIT &&
+	       !(region.protection & (NT_PAGE_NOACCESS | NT_PAGE_GUARD));
+}

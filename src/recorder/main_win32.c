@@ -1,0 +1,92 @@
+// main_win32: where the guest begins: in the loader, before all other DLLs of the program.
+//
+// Nothing is ever taken back: the hooks stay until the process ends, and so does the DLL.
+#include "recorder/codemap_win32.h"
+#include "recorder/hook_win32.h"
+#include "recorder/lane.h"
+#include "recorder/notes.h"
+#include "recorder/recording_win32.h"
+#include "recorder/text.h"
+
+enum { MAIN_PROCESS_ATTACH = 1, MAIN_TEXT_MAX = 256 };
+
+NT_CALL int32_t main_entry(void *module, uint32_t reason, void *reserved);
+void tidemark_guest(void);
+
+// What the image's import table names, by its number: so that there is something to import.
+EXPORT void tidemark_guest(void)
+{
+}
+
+static const struct patch_hook main_hooks[] = {
+#define MAIN_HOOK(result, name, arguments) \
+	{ #name, (void **)&patch_real.name, (void *)hook_##name },
+	NT_HOOKED(MAIN_HOOK)
+#undef MAIN_HOOK
+};
+
+static void main_tell(const char *name, const char *why)
+{
+	char text[MAIN_TEXT_MAX];
+	size_t length = text_length(name), more = text_length(why);
+
+	if (length + more + 2 > sizeof(text))
+		return;
+	memcpy(text, name, length);
+	text[length] = ' ';
+	memcpy(text + length + 1, why, more + 1);
+	notes_message(NOTE_MESSAGE_OTHER, text);
+}
+
+static bool main_write(uint64_t at, const uint32_t was[2])
+{
+	void *page = (void *)(uintptr_t)at;
+	size_t bytes = 8;
+	uint32_t old;
+
+	if (!at)
+		return true;
+	if (NtProtectVirtualMemory(NT_SELF, &page, &bytes, NT_PAGE_READWRITE, &old) < 0)
+		return false;
+	memcpy((void *)(uintptr_t)at, was, 8);
+	NtProtectVirtualMemory(NT_SELF, &page, &bytes, old, &old);
+	return true;
+}
+
+static void main_begin(struct invite *invite)
+{
+	if (!recording_accept(invite)) {
+		__atomic_store_n(&invite->state, INVITE_REFUSED, __ATOMIC_RELEASE);
+		return;
+	}
+	codemap_watch();
+	if (!patch_start(main_hooks, sizeof(main_hooks) / sizeof(*main_hooks), main_tell)) {
+		main_tell("the program", "does not allow code to be changed: nothing is recorded");
+		recording_stop();
+		invite->reason = INVITE_NO_CODE;
+		__atomic_store_n(&invite->state, INVITE_REFUSED, __ATOMIC_RELEASE);
+		return;
+	}
+	// The first lane: what is mapped already is told before the program maps anything.
+	if (lane_enter())
+		lane_get_mine()->limit = lane_get_mine()->open_limit;
+	__atomic_store_n(&invite->state, INVITE_JOINED, __ATOMIC_RELEASE);
+}
+
+NT_CALL int32_t main_entry(void *module, uint32_t reason, void *reserved)
+{
+	struct invite *invite;
+
+	(void)module;
+	(void)reserved;
+	if (reason != MAIN_PROCESS_ATTACH || recording_state)
+		return 1;
+	patch_find();
+	invite = recording_find_invite();
+	if (!invite)
+		return 1;
+	main_write(invite->import_at, invite->import_was);
+	main_write(invite->bound_at, invite->bound_was);
+	main_begin(invite);
+	return 1;
+}

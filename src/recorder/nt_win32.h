@@ -1,0 +1,186 @@
+// nt_win32: what of ntdll the recorder uses, declared by hand: the system's headers are not for us.
+//
+// All of it is documented, or has been the same in every version since Windows 7 and in Wine.
+#ifndef RECORDER_NT_WIN32_H
+#define RECORDER_NT_WIN32_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NT __attribute__((dllimport)) __attribute__((stdcall))
+#define NT_CALL __attribute__((stdcall))
+
+typedef int32_t nt_status;
+
+enum {
+	NT_SUCCESS = 0,
+	NT_ERROR_CID = (int32_t)0xc000000b, // no such process or thread
+	NT_MEM_COMMIT = 0x1000,
+	NT_MEM_RESERVE = 0x2000,
+	NT_MEM_DECOMMIT = 0x4000,
+	NT_MEM_RELEASE = 0x8000,
+	NT_MEM_RESET = 0x80000,
+	NT_MEM_TOP_DOWN = 0x100000,
+	NT_MEM_PRIVATE = 0x20000,
+	NT_MEM_MAPPED = 0x40000,
+	NT_MEM_IMAGE = 0x1000000,
+	NT_PAGE_NOACCESS = 1,
+	NT_PAGE_READONLY = 2,
+	NT_PAGE_READWRITE = 4,
+	NT_PAGE_EXECUTE_READ = 0x20,
+	NT_PAGE_EXECUTE_READWRITE = 0x40,
+	NT_PAGE_GUARD = 0x100,
+	NT_VIEW_UNMAP = 2,
+	NT_SYNCHRONIZE = 0x100000,
+	NT_THREAD_SUSPENDED = 1, // of NtCreateUserProcess
+	NT_BASIC_INFORMATION = 0,
+	NT_FILE_NAME = 2,
+};
+
+#define NT_SELF ((void *)(intptr_t)-1)
+
+struct nt_text {
+	uint16_t bytes, room;
+	uint16_t *text;
+};
+
+// The same in bytes.
+struct nt_name {
+	uint16_t bytes, room;
+	const char *text;
+};
+
+struct nt_list {
+	struct nt_list *next, *previous;
+};
+
+struct nt_client {
+	uintptr_t process, thread;
+};
+
+struct nt_object {
+	uint32_t length;
+	void *root;
+	struct nt_text *name;
+	uint32_t attributes;
+	void *security, *quality;
+};
+
+struct nt_region {
+	uint8_t *base, *allocation;
+	uint32_t allocation_protection;
+#ifdef __x86_64__
+	uint32_t partition;
+#endif
+	size_t bytes;
+	uint32_t state, protection, type;
+};
+
+struct nt_bitmap {
+	uint32_t bits;
+	uint32_t *words;
+};
+
+// One loaded module, as the loader keeps them in the order of their loading.
+struct nt_module {
+	struct nt_list load, memory, init;
+	uint8_t *base;
+	void *entry;
+	uint32_t bytes;
+	struct nt_text path, name;
+};
+
+struct nt_loader {
+	uint32_t length;
+	uint8_t initialized;
+	void *handle;
+	struct nt_list load;
+};
+
+// The process's own block.
+struct nt_peb {
+	uint8_t flags[4];
+	void *mutant;
+	uint8_t *image;
+	struct nt_loader *loader;
+	void *parameters, *sub_system, *heap, *lock, *reserved[2];
+	uint32_t cross_flags;
+	void *callbacks;
+	uint32_t reserved_2[2];
+	void *api_sets;
+	uint32_t tls_counter;
+	struct nt_bitmap *tls_bitmap;
+};
+
+_Static_assert(offsetof(struct nt_peb, tls_bitmap) == (sizeof(void *) == 8 ? 0x78 : 0x40),
+	       "as the system has it");
+
+// What the loader tells of.
+struct nt_dll_notice {
+	uint32_t flags;
+	const struct nt_text *path, *name;
+	uint8_t *base;
+	uint32_t bytes;
+};
+
+enum { NT_DLL_LOADED = 1, NT_DLL_UNLOADED = 2 };
+
+typedef NT_CALL void nt_dll_told(uint32_t reason, const struct nt_dll_notice *notice,
+				 void *context);
+
+// The functions that are hooked. Not imported: not every system has all of them.
+#define NT_HOOKED(X)                                                                               \
+	X(void *, RtlAllocateHeap, (void *heap, uint32_t flags, size_t size))                      \
+	X(uint32_t, RtlFreeHeap, (void *heap, uint32_t flags, void *ptr))                          \
+	X(void *, RtlReAllocateHeap, (void *heap, uint32_t flags, void *ptr, size_t size))         \
+	X(void *, RtlCreateHeap,                                                                   \
+	  (uint32_t flags, void *at, size_t reserve, size_t commit, void *lock, void *definition)) \
+	X(void *, RtlDestroyHeap, (void *heap))                                                    \
+	X(nt_status, NtAllocateVirtualMemory,                                                      \
+	  (void *process, void **at, uintptr_t zero_bits, size_t *bytes, uint32_t type,            \
+	   uint32_t protection))                                                                   \
+	X(nt_status, NtFreeVirtualMemory,                                                          \
+	  (void *process, void **at, size_t *bytes, uint32_t type))                                \
+	X(nt_status, NtMapViewOfSection,                                                           \
+	  (void *section, void *process, void **at, uintptr_t zero_bits, size_t commit,            \
+	   uint64_t *offset, size_t *bytes, uint32_t inherit, uint32_t type, uint32_t protection)) \
+	X(nt_status, NtUnmapViewOfSection, (void *process, void *at))                              \
+	X(nt_status, NtTerminateProcess, (void *process, int32_t status))                          \
+	X(nt_status, NtCreateUserProcess,                                                          \
+	  (void **process, void **thread, uint32_t process_access, uint32_t thread_access,         \
+	   void *process_object, void *thread_object, uint32_t process_flags,                      \
+	   uint32_t thread_flags, void *parameters, void *info, void *attributes))                 \
+	X(nt_status, NtAllocateVirtualMemoryEx,                                                    \
+	  (void *process, void **at, size_t *bytes, uint32_t type, uint32_t protection,            \
+	   void *parameters, uint32_t count))                                                      \
+	X(nt_status, NtMapViewOfSectionEx,                                                         \
+	  (void *section, void *process, void **at, uint64_t *offset, size_t *bytes,               \
+	   uint32_t type, uint32_t protection, void *parameters, uint32_t count))                  \
+	X(nt_status, NtUnmapViewOfSectionEx, (void *process, void *at, uint32_t flags))
+
+// As the system has them.
+NT nt_status NtClose(void *handle);
+NT nt_status NtDelayExecution(uint8_t alertable, const int64_t *interval);
+NT nt_status NtFlushInstructionCache(void *process, const void *at, size_t bytes);
+NT nt_status NtOpenProcess(void **process, uint32_t access, struct nt_object *object,
+			   struct nt_client *client);
+NT nt_status NtOpenThread(void **thread, uint32_t access, struct nt_object *object,
+			  struct nt_client *client);
+NT nt_status NtProtectVirtualMemory(void *process, void **at, size_t *bytes, uint32_t protection,
+				    uint32_t *old);
+NT nt_status NtQueryPerformanceCounter(int64_t *count, int64_t *frequency);
+NT nt_status NtQueryVirtualMemory(void *process, const void *at, uint32_t what, void *out,
+				  size_t size, size_t *length);
+NT nt_status NtResumeThread(void *thread, uint32_t *count);
+NT nt_status NtSetEvent(void *event, int32_t *state);
+NT nt_status NtWaitForSingleObject(void *handle, uint8_t alertable, const int64_t *timeout);
+NT nt_status LdrGetProcedureAddress(void *module, const struct nt_name *name, uint32_t ordinal,
+				    void **at);
+NT nt_status LdrRegisterDllNotification(uint32_t flags, nt_dll_told *told, void *context,
+					void **cookie);
+NT void RtlAcquirePebLock(void);
+NT void RtlReleasePebLock(void);
+NT uint32_t RtlFindClearBitsAndSet(struct nt_bitmap *bitmap, uint32_t count, uint32_t hint);
+
+#endif

@@ -1,0 +1,194 @@
+#include "recorder/patch_win32.h"
+
+#include "recorder/kernel.h"
+#include "recorder/relocate.h"
+
+enum {
+	PATCH_PAGES_BYTES = 1 << 14,
+	PATCH_STEP = 1 << 16,
+	PATCH_REACH = 0x70000000, // of a jump, with something to spare
+	PATCH_LOOK_BYTES = 256,   // of a function
+	PATCH_STORE_BYTES = 8,
+};
+
+struct patch_real patch_real;
+struct patch_range patch_ntdll;
+
+// A hook in the making.
+struct patch_work {
+	const struct patch_hook *hook;
+	uint8_t *trampoline; // NULL: it cannot be hooked
+	uint8_t jump[RELOCATE_JUMP_BYTES];
+	bool taken_over; // somebody else's jump stands there
+};
+
+// Where trampolines go.
+static uint8_t *patch_page;
+static uint32_t patch_used;
+
+static const char *patch_why(enum relocate_reason reason)
+{
+	switch (reason) {
+	case RELOCATE_UNKNOWN:
+		return "begins with an instruction that is not known";
+	case RELOCATE_BRANCH:
+		return "begins with a branch that cannot be moved";
+	case RELOCATE_REACH:
+		return "begins with an operand that would be out of reach";
+	case RELOCATE_SHORT:
+		return "is too short";
+	default:
+		return "cannot be changed";
+	}
+}
+
+// Pages for code within reach of ntdll. On 32 bits all of memory is.
+static bool patch_find_page(void)
+{
+	for (uintptr_t distance = PATCH_STEP; distance < PATCH_REACH; distance += PATCH_STEP) {
+		for (int below = 1; below >= 0; below--) {
+			void *at =
+				(void *)(below ? patch_ntdll.start - distance
+					       : patch_ntdll.start + patch_ntdll.bytes + distance);
+			size_t bytes = PATCH_PAGES_BYTES;
+
+			at = (void *)((uintptr_t)at & ~(uintptr_t)(PATCH_STEP - 1));
+			if (patch_real.NtAllocateVirtualMemory(NT_SELF, &at, 0, &bytes,
+							       NT_MEM_RESERVE | NT_MEM_COMMIT,
+							       NT_PAGE_READWRITE) >= 0) {
+				patch_page = at;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static bool patch_protect(void *at, size_t bytes, uint32_t protection, uint32_t *old)
+{
+	uint32_t unused;
+
+	return NtProtectVirtualMemory(NT_SELF, &at, &bytes, protection, old ? old : &unused) >= 0;
+}
+
+// The jump, in one store where it lies in eight aligned bytes. Functions begin at multiples of 16.
+static bool patch_write(uint8_t *function, const uint8_t *jump)
+{
+	uint8_t *word = (uint8_t *)((uintptr_t)function & ~(uintptr_t)(PATCH_STORE_BYTES - 1));
+	size_t skip = (size_t)(function - word);
+	uint8_t bytes[PATCH_STORE_BYTES];
+	uint64_t value;
+	uint32_t old;
+
+	if (skip + RELOCATE_JUMP_BYTES > PATCH_STORE_BYTES)
+		return false;
+	if (!patch_protect(word, PATCH_STORE_BYTES, NT_PAGE_EXECUTE_READWRITE, &old))
+		return false;
+	__builtin_memcpy(bytes, word, PATCH_STORE_BYTES);
+	__builtin_memcpy(bytes + skip, jump, RELOCATE_JUMP_BYTES);
+	__builtin_memcpy(&value, bytes, PATCH_STORE_BYTES);
+	__atomic_store_n((uint64_t *)(void *)word, value, __ATOMIC_SEQ_CST);
+	patch_protect(word, PATCH_STORE_BYTES, old, NULL);
+	NtFlushInstructionCache(NT_SELF, word, PATCH_STORE_BYTES);
+	return true;
+}
+
+// The beginning of the function, moved. NULL: done. Else why not.
+static const char *patch_prepare(struct patch_work *work)
+{
+	const bool wide = sizeof(void *) == 8;
+	const uint8_t *function = *work->hook->real;
+	uint8_t *trampoline = patch_page + patch_used;
+	struct relocate moved;
+	enum relocate_reason reason;
+	const uint8_t *target = work->hook->hook;
+
+	if (patch_used + RELOCATE_BYTES_MAX + RELOCATE_FAR_BYTES > PATCH_PAGES_BYTES)
+		return "comes when there is no room any more";
+	reason = relocate_copy(function, PATCH_LOOK_BYTES, (uintptr_t)function, trampoline,
+			       (uintptr_t)trampoline, RELOCATE_JUMP_BYTES, wide, &moved);
+	if (reason != RELOCATE_DONE)
+		return patch_why(reason);
+	if (wide) { // the hook is out of a short jump's reach
+		target = trampoline + moved.written;
+		relocate_jump_far(trampoline + moved.written, (uintptr_t)work->hook->hook);
+	}
+	if (!relocate_jump(work->jump, (uintptr_t)function, (uintptr_t)target, wide))
+		return "is out of reach";
+	work->trampoline = trampoline;
+	work->taken_over = moved.begins_in_jump;
+	patch_used += (moved.written + RELOCATE_FAR_BYTES + 15) & ~15u;
+	return NULL;
+}
+
+// The module that the loader knows at `pc`.
+static struct patch_range patch_module_at(uintptr_t pc)
+{
+	const struct nt_list *first = &kernel_peb()->loader->load;
+	struct patch_range range = { 0 };
+
+	for (const struct nt_list *at = first->next; at != first; at = at->next) {
+		const struct nt_module *module = (const void *)at;
+
+		if (pc - (uintptr_t)module->base < module->bytes)
+			range = (struct patch_range){ (uintptr_t)module->base, module->bytes };
+	}
+	return range;
+}
+
+static void patch_take(void **real, const char *name)
+{
+	struct nt_name text = { .text = name };
+
+	while (name[text.bytes])
+		text.bytes++;
+	text.room = text.bytes;
+	if (LdrGetProcedureAddress((void *)patch_ntdll.start, &text, 0, real) < 0)
+		*real = NULL;
+}
+
+void patch_find(void)
+{
+	patch_ntdll = patch_module_at((uintptr_t)LdrGetProcedureAddress);
+#define PATCH_TAKE(result, name, arguments) patch_take((void **)&patch_real.name, #name);
+	NT_HOOKED(PATCH_TAKE)
+#undef PATCH_TAKE
+}
+
+uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told *tell)
+{
+	struct patch_work works[PATCH_HOOKS_MAX] = { 0 };
+	uint32_t hooked = 0;
+
+	if (count > PATCH_HOOKS_MAX || !patch_find_page())
+		return 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const char *why;
+
+		works[i].hook = &hooks[i];
+		if (!*hooks[i].real)
+			continue;
+		why = patch_prepare(&works[i]);
+		if (why)
+			tell(hooks[i].name, why);
+	}
+	if (!patch_protect(patch_page, PATCH_PAGES_BYTES, NT_PAGE_EXECUTE_READ, NULL))
+		return 0;
+	for (uint32_t i = 0; i < count; i++) {
+		void **real = hooks[i].real;
+		uint8_t *function = *real;
+
+		if (!works[i].trampoline)
+			continue;
+		*real = works[i].trampoline;
+		if (patch_write(function, works[i].jump)) {
+			hooked++;
+			if (works[i].taken_over)
+				tell(hooks[i].name, "was hooked by somebody else before us");
+		} else {
+			*real = function;
+			tell(hooks[i].name, "cannot be changed");
+		}
+	}
+	return hooked;
+}

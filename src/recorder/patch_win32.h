@@ -1,0 +1,55 @@
+// patch_win32: hooks of ntdll's functions, by a jump at their beginning.
+//
+// Not by import tables: ntdll calls its own functions, others find them by GetProcAddress, forward
+// them, are loaded later, or bring a C runtime along. The first instructions of a function are
+// moved (relocate.h) to a *trampoline*, a page near the module, and a jump to the hook takes their
+// place, in one aligned store of eight bytes. What cannot be moved is left alone, and said.
+//
+// While one is calling for itself, it calls patch_real: the function, or what is behind its hook.
+#ifndef RECORDER_PATCH_WIN32_H
+#define RECORDER_PATCH_WIN32_H
+
+#include "recorder/nt_win32.h"
+#include "wire/compiler.h"
+
+#define PATCH_MEMBER(result, name, arguments) NT_CALL result(*name) arguments;
+
+// By name: what to call for the function itself. NULL: this system has none.
+struct patch_real {
+	NT_HOOKED(PATCH_MEMBER)
+};
+
+#undef PATCH_MEMBER
+
+HIDDEN extern struct patch_real patch_real;
+
+// Before anything else: fill patch_real with the functions as they are, and find ntdll.
+HIDDEN void patch_find(void);
+
+// One function and its hook.
+struct patch_hook {
+	const char *name;
+	void **real; // in patch_real
+	void *hook;
+};
+
+enum { PATCH_HOOKS_MAX = 24 };
+
+// Hears of a function that could not be hooked, or only on top of another's hook, and why.
+typedef void patch_told(const char *name, const char *why);
+
+// Hook all that can be. Returns how many; 0 where memory for code is refused.
+HIDDEN uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told *tell);
+
+// Where ntdll lies: calls from there are the system's own.
+struct patch_range {
+	uintptr_t start, bytes;
+};
+HIDDEN extern struct patch_range patch_ntdll;
+
+static inline bool patch_from_ntdll(uintptr_t pc)
+{
+	return pc - patch_ntdll.start < patch_ntdll.bytes;
+}
+
+#endif

@@ -1,0 +1,27 @@
+// pdata: the step outwards from a place in 64-bit code of Windows, compiled from the image's table
+// of functions (.pdata) into a rule of unwind.h. For 32-bit code there is no such table: it follows
+// the frame pointers, and says that the stack may miss frames.
+//
+// An unwind code undoes one instruction of a function's prologue: a push, a subtraction from the
+// stack pointer, a frame pointer that is set, a register that is stored. All of them together say
+// where the return address is. gcc sets the frame pointer before it pushes: so what is behind that
+// code in the list counts from the frame pointer, and what is in front of it from the stack
+// pointer.
+//
+// A return address stands behind a call, so neither in a prologue nor within an epilogue: those
+// need no thought.
+#ifndef RECORDER_PDATA_H
+#define RECORDER_PDATA_H
+
+#include "recorder/codemap.h"
+#include "recorder/unwind.h"
+
+// The rule for code address pc at `place`, without a frame id.
+HIDDEN unwind_rule pdata_compile(const struct codemap_place *place, uintptr_t pc);
+
+// The entry of the function that `pc` lies in, among those of the image at `base`. NULL: it lies in
+// none, which is a function that calls nobody.
+struct pdata_function;
+HIDDEN const struct pdata_function *pdata_find(const uint8_t *base, uintptr_t pc);
+
+#endif

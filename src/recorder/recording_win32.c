@@ -1,0 +1,289 @@
+#include "recorder/recording_win32.h"
+
+#include "recorder/clock.h"
+#include "recorder/codemap.h"
+#include "recorder/patch_win32.h"
+#include "recorder/text.h"
+#include "recorder/unwind.h"
+#include "recorder/vm.h"
+
+struct recording_state *recording_state;
+
+enum {
+	RECORDING_REGIONS_MAX = 8192,
+	RECORDING_FRAMES_FIRST = 1 << 16,
+	RECORDING_RING_TRIES = 16,
+	RECORDING_NAP_NS = 50000,
+	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
+	RECORDING_QUERY_LIMITED = 0x1000,
+};
+
+// Memory of ours. Appended to, never removed from.
+struct recording_region {
+	uintptr_t start;
+	size_t bytes;
+	bool shared; // of a section
+};
+
+static struct recording_region recording_regions[RECORDING_REGIONS_MAX];
+static _Atomic uint32_t recording_regions_count;
+static void *recording_segment_section, *recording_bell_event;
+static uint8_t *recording_session_view;
+
+static void recording_note_region(void *at, size_t bytes, bool shared)
+{
+	uint32_t i = __atomic_fetch_add(&recording_regions_count, 1, __ATOMIC_RELAXED);
+
+	if (i < RECORDING_REGIONS_MAX)
+		recording_regions[i] = (struct recording_region){ (uintptr_t)at, bytes, shared };
+	vm_own(at, bytes, false);
+}
+
+bool recording_is_ours(uintptr_t at, size_t bytes)
+{
+	uint32_t count = __atomic_load_n(&recording_regions_count, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < count && i < RECORDING_REGIONS_MAX; i++) {
+		const struct recording_region *region = &recording_regions[i];
+
+		if (at < region->start + region->bytes && region->start < at + bytes)
+			return true;
+	}
+	return false;
+}
+
+void *recording_bell(void)
+{
+	return recording_bell_event;
+}
+
+struct visit *recording_visits(void)
+{
+	return recording_session_view
+		       ? (struct visit *)(void *)(recording_session_view + INVITE_VISITS_AT)
+		       : NULL;
+}
+
+// There is no fork here.
+void *recording_pages(size_t bytes, bool wipe_on_fork)
+{
+	void *pages = kernel_pages(bytes);
+
+	(void)wipe_on_fork;
+	if (pages)
+		recording_note_region(pages, bytes, false);
+	return pages;
+}
+
+void recording_give_back(void *pages, size_t bytes)
+{
+	size_t all = bytes;
+
+	// The addresses stay ours, as on other systems.
+	patch_real.NtFreeVirtualMemory(NT_SELF, &pages, &all, NT_MEM_DECOMMIT);
+}
+
+void recording_measure(void)
+{
+	uint32_t count = __atomic_load_n(&recording_regions_count, __ATOMIC_RELAXED);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < count && i < RECORDING_REGIONS_MAX; i++)
+		bytes += recording_regions[i].shared ? 0 : recording_regions[i].bytes;
+	__atomic_store_n(&recording_state->segment->guest_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+void recording_stop(void)
+{
+	if (recording_state)
+		__atomic_store_n(&recording_state->phase, RECORDING_OFF, __ATOMIC_RELEASE);
+}
+
+// What cannot be opened for another reason than that it is gone is there.
+static bool recording_collector_lives(uint32_t pid)
+{
+	struct nt_object object = { .length = sizeof(object) };
+	struct nt_client client = { pid, 0 };
+	const int64_t at_once = 0;
+	void *process = NULL;
+	nt_status status = NtOpenProcess(&process, NT_SYNCHRONIZE, &object, &client);
+	bool ended;
+
+	if (status < 0)
+		return status != NT_ERROR_CID;
+	ended = NtWaitForSingleObject(process, 0, &at_once) == NT_SUCCESS;
+	NtClose(process);
+	return !ended;
+}
+
+bool recording_wait_is_vain(struct recording_wait *wait)
+{
+	struct recording_state *state = recording_state;
+	uint32_t beats = __atomic_load_n(&state->clock->beats, __ATOMIC_RELAXED);
+	long nap_ns = RECORDING_NAP_NS << (wait->naps / 4 < 5 ? wait->naps / 4 : 5);
+
+	if (__atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED) == SEGMENT_CLOCK_STOP)
+		return true;
+	if (beats != wait->beats) {
+		wait->beats = beats;
+		wait->silent_ns = 0;
+	} else if (wait->silent_ns > RECORDING_SILENT_NS) {
+		if (!recording_collector_lives(state->segment->collector_pid))
+			return true;
+		wait->silent_ns = 0;
+	}
+	kernel_sleep_ns(nap_ns);
+	wait->silent_ns += (uint64_t)nap_ns;
+	wait->naps++;
+	return false;
+}
+
+// A part of a section, mapped at `at`, or anywhere if that is NULL. Its memory is only reserved
+// until it is committed; what is committed already stays as it is.
+static void *recording_map(void *section, void *at, uint64_t offset, size_t bytes)
+{
+	void *committed;
+	size_t all = bytes;
+
+	if (patch_real.NtMapViewOfSection(section, NT_SELF, &at, 0, 0, &offset, &all, NT_VIEW_UNMAP,
+					  at ? 0 : NT_MEM_TOP_DOWN, NT_PAGE_READWRITE) < 0)
+		return NULL;
+	committed = at;
+	all = bytes;
+	patch_real.NtAllocateVirtualMemory(NT_SELF, &committed, 0, &all, NT_MEM_COMMIT,
+					   NT_PAGE_READWRITE);
+	return at;
+}
+
+static void *recording_map_part(void *section, uint64_t offset, size_t bytes)
+{
+	void *at = recording_map(section, NULL, offset, bytes);
+
+	if (at)
+		recording_note_region(at, bytes, true);
+	return at;
+}
+
+// Two views side by side. Nothing reserves the place for both, so another thread may get in
+// between: then once more.
+uint8_t *recording_map_ring(uint32_t lane)
+{
+	size_t bytes = segment_ring_bytes(lane);
+
+	for (int i = 0; i < RECORDING_RING_TRIES; i++) {
+		void *at = NULL;
+		size_t all = 2 * bytes, none = 0;
+		uint8_t *first, *second;
+
+		if (patch_real.NtAllocateVirtualMemory(NT_SELF, &at, 0, &all,
+						       NT_MEM_RESERVE | NT_MEM_TOP_DOWN,
+						       NT_PAGE_NOACCESS) < 0)
+			return NULL;
+		patch_real.NtFreeVirtualMemory(NT_SELF, &at, &none, NT_MEM_RELEASE);
+		first = recording_map(recording_segment_section, at, segment_ring_at(lane), bytes);
+		if (!first)
+			continue;
+		second = recording_map(recording_segment_section, first + bytes,
+				       segment_ring_at(lane), bytes);
+		if (second) {
+			recording_note_region(first, 2 * bytes, true);
+			return first;
+		}
+		patch_real.NtUnmapViewOfSection(NT_SELF, first);
+	}
+	return NULL;
+}
+
+bool recording_grow_frames(void)
+{
+	struct recording_state *state = recording_state;
+	size_t bytes = (size_t)state->frames_room * 2 * SEGMENT_FRAME_BYTES;
+	void *at;
+
+	if (state->frames_room >= SEGMENT_FRAMES_MAX)
+		return false;
+	at = recording_map_part(recording_segment_section, SEGMENT_FRAMES_AT, bytes);
+	if (!at)
+		return false;
+	state->frames = at;
+	state->frames_room *= 2;
+	return true;
+}
+
+static bool recording_map_all(struct recording_state *state, const struct invite *invite)
+{
+	uint8_t *head =
+		recording_map_part(recording_segment_section, SEGMENT_HEADER_AT, SEGMENT_FRAMES_AT);
+
+	recording_session_view =
+		recording_map_part((void *)(uintptr_t)invite->session, 0, INVITE_SESSION_BYTES);
+	state->frames_room = RECORDING_FRAMES_FIRST;
+	state->frames = recording_map_part(recording_segment_section, SEGMENT_FRAMES_AT,
+					   RECORDING_FRAMES_FIRST * SEGMENT_FRAME_BYTES);
+	if (!head || !recording_session_view || !state->frames)
+		return false;
+	state->clock = (struct segment_clock *)(void *)recording_session_view;
+	state->segment = (struct segment *)(void *)(head + SEGMENT_HEADER_AT);
+	state->shared = (struct lane_shared *)(void *)(head + SEGMENT_LANES_AT);
+	state->options = invite->options;
+	state->pid = kernel_process_id();
+	state->lanes_count = 1;
+	state->notes_ring = recording_map_ring(0);
+	return state->segment->magic == SEGMENT_MAGIC &&
+	       state->segment->version == SEGMENT_VERSION && state->notes_ring != NULL;
+}
+
+bool recording_accept(struct invite *invite)
+{
+	recording_segment_section = (void *)(uintptr_t)invite->segment;
+	recording_bell_event = (void *)(uintptr_t)invite->bell;
+	recording_state = recording_pages(sizeof(*recording_state), false);
+	if (!recording_state || !kernel_take_own() || !recording_map_all(recording_state, invite) ||
+	    !unwind_start()) {
+		invite->reason = INVITE_NO_MAPPING;
+		recording_stop();
+		return false;
+	}
+	__atomic_store_n(&recording_state->phase, RECORDING_STARTING, __ATOMIC_RELEASE);
+	codemap_start();
+	clock_start();
+	recording_measure();
+	__atomic_store_n(&recording_state->phase, RECORDING_ON, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool recording_begin(void)
+{
+	return recording_phase() == RECORDING_ON;
+}
+
+// Its region begins with it.
+static bool recording_is_invite(const struct invite *invite, const struct nt_region *region)
+{
+	static const uint8_t magic[INVITE_MAGIC_BYTES] = INVITE_MAGIC;
+
+	return region->state == NT_MEM_COMMIT && region->type == NT_MEM_PRIVATE &&
+	       region->protection == NT_PAGE_READWRITE && region->base == region->allocation &&
+	       region->bytes >= INVITE_BYTES && memcmp(invite->magic, magic, sizeof(magic)) == 0 &&
+	       invite->version == INVITE_VERSION;
+}
+
+struct invite *recording_find_invite(void)
+{
+	struct nt_region region;
+	uint8_t *at = NULL;
+
+	while (NtQueryVirtualMemory(NT_SELF, at, NT_BASIC_INFORMATION, &region, sizeof(region),
+				    NULL) >= 0 &&
+	       region.base + region.bytes > at) {
+		struct invite *invite = (struct invite *)(void *)region.base;
+		uint32_t open = INVITE_OPEN;
+
+		at = region.base + region.bytes;
+		if (recording_is_invite(invite, &region) &&
+		    __atomic_compare_exchange_n(&invite->state, &open, INVITE_TAKEN, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return invite;
+	}
+	return NULL;
+}

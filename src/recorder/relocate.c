@@ -1,0 +1,229 @@
+#include "recorder/relocate.h"
+
+#include "recorder/insn.h"
+
+enum {
+	RELOCATE_LOOK_BYTES = 160, // of the function, for branches back into its beginning
+	RELOCATE_LOOK_MAX = 48,    // instructions
+	OPCODE_CALL = 0xe8,
+	OPCODE_JUMP = 0xe9,
+	OPCODE_JUMP_8 = 0xeb,
+	OPCODE_RET = 0xc3,
+	OPCODE_RET_16 = 0xc2,
+	OPCODE_TRAP = 0xcc,
+};
+
+// One copy in the making.
+struct relocate_state {
+	const uint8_t *code;
+	size_t size;
+	uint64_t code_at, to_at;
+	uint8_t *to;
+	size_t taken, written;
+	bool wide;
+};
+
+static int64_t relocate_signed(const uint8_t *at, size_t bytes)
+{
+	int32_t wide;
+	int16_t middle;
+
+	if (bytes == 1)
+		return (int8_t)*at;
+	if (bytes == 2) {
+		__builtin_memcpy(&middle, at, 2);
+		return middle;
+	}
+	__builtin_memcpy(&wide, at, 4);
+	return wide;
+}
+
+// The distance that reaches `target` from behind byte `end`; false: none does. In 32-bit mode
+// addresses wrap.
+static bool relocate_distance(uint64_t end, uint64_t target, bool wide, int32_t *distance)
+{
+	int64_t far = (int64_t)(target - end);
+
+	*distance = (int32_t)far;
+	return !wide || far == *distance;
+}
+
+static uint64_t relocate_target(const struct relocate_state *state, size_t at,
+				const struct insn *insn)
+{
+	int64_t distance =
+		relocate_signed(state->code + at + insn->relative_at, insn->relative_bytes);
+	uint64_t target = state->code_at + at + insn->length + (uint64_t)distance;
+
+	return state->wide ? target : (uint32_t)target;
+}
+
+// A call whose target takes its return address from the stack: where the call stands matters.
+static bool relocate_asks_for_itself(const struct relocate_state *state, uint64_t target)
+{
+	uint64_t at = target - state->code_at;
+	const uint8_t *code = state->code + at;
+
+	if (at >= state->size || state->size - at < 4)
+		return false; // not in sight
+	return (code[0] == 0x8b && code[2] == 0x24 && code[3] == OPCODE_RET) ||
+	       (code[0] & 0xf8) == 0x58; // mov (%esp),reg; ret. Or pop reg
+}
+
+// A branch of any kind but calls, in its long form.
+static enum relocate_reason relocate_branch(struct relocate_state *state, const struct insn *insn)
+{
+	const uint8_t *from = state->code + state->taken + insn->opcode_at;
+	uint64_t target = relocate_target(state, state->taken, insn);
+	uint8_t *to = state->to + state->written;
+	size_t length = 1;
+	int32_t distance;
+
+	if (insn->narrow || insn->opcode_at != 0)
+		return RELOCATE_BRANCH;
+	if (from[0] == OPCODE_CALL) {
+		if (relocate_asks_for_itself(state, target))
+			return RELOCATE_BRANCH;
+		to[0] = OPCODE_CALL;
+	} else if (from[0] == OPCODE_JUMP || from[0] == OPCODE_JUMP_8) {
+		to[0] = OPCODE_JUMP;
+	} else if ((from[0] & 0xf0) == 0x70 || (from[0] == 0x0f && (from[1] & 0xf0) == 0x80)) {
+		to[0] = 0x0f;
+		to[1] = (uint8_t)(0x80 | ((from[0] == 0x0f ? from[1] : from[0]) & 15));
+		length = 2;
+	} else {
+		return RELOCATE_BRANCH; // loop, jecxz, xbegin
+	}
+	if (!relocate_distance(state->to_at + state->written + length + 4, target, state->wide,
+			       &distance))
+		return RELOCATE_REACH;
+	__builtin_memcpy(to + length, &distance, 4);
+	state->written += length + 4;
+	return RELOCATE_DONE;
+}
+
+static enum relocate_reason relocate_one(struct relocate_state *state, const struct insn *insn)
+{
+	const uint8_t *from = state->code + state->taken;
+	uint8_t *to = state->to + state->written;
+	int32_t distance;
+
+	if (insn->relative_at)
+		return relocate_branch(state, insn);
+	__builtin_memcpy(to, from, insn->length);
+	if (insn->rip_at) {
+		uint64_t target = state->code_at + state->taken + insn->length +
+				  (uint64_t)relocate_signed(from + insn->rip_at, 4);
+
+		if (insn->narrow && insn->opcode_at && from[0] == 0x67)
+			return RELOCATE_REACH; // relative to 32 bits of the instruction pointer
+		if (!relocate_distance(state->to_at + state->written + insn->length, target, true,
+				       &distance))
+			return RELOCATE_REACH;
+		__builtin_memcpy(to + insn->rip_at, &distance, 4);
+	}
+	state->written += insn->length;
+	return RELOCATE_DONE;
+}
+
+// Whether control never goes on behind this instruction.
+static bool relocate_ends(const uint8_t *code, const struct insn *insn)
+{
+	const uint8_t *opcode = code + insn->opcode_at;
+
+	switch (opcode[0]) {
+	case OPCODE_JUMP:
+	case OPCODE_JUMP_8:
+	case OPCODE_RET:
+	case OPCODE_RET_16:
+	case OPCODE_TRAP:
+		return true;
+	case 0xff: // jmp *
+		return (opcode[1] >> 3 & 6) == 4;
+	default:
+		return false;
+	}
+}
+
+// Whether a branch of the function, as far as it is looked at, leads into the bytes taken.
+static bool relocate_is_entered(const struct relocate_state *state)
+{
+	size_t limit = state->size < RELOCATE_LOOK_BYTES ? state->size : RELOCATE_LOOK_BYTES;
+	size_t at = 0;
+	struct insn insn;
+
+	for (int count = 0; at < limit && count < RELOCATE_LOOK_MAX; count++, at += insn.length) {
+		if (!insn_decode(state->code + at, limit - at, state->wide, &insn))
+			return false;
+		if (insn.relative_at) {
+			uint64_t into = relocate_target(state, at, &insn) - state->code_at;
+
+			if (into > 0 && into < state->taken)
+				return true;
+		}
+	}
+	return false;
+}
+
+size_t relocate_jump(uint8_t *out, uint64_t at, uint64_t target, bool wide)
+{
+	int32_t distance;
+
+	if (!relocate_distance(at + RELOCATE_JUMP_BYTES, target, wide, &distance))
+		return 0;
+	out[0] = OPCODE_JUMP;
+	__builtin_memcpy(out + 1, &distance, 4);
+	return RELOCATE_JUMP_BYTES;
+}
+
+size_t relocate_jump_far(uint8_t *out, uint64_t target)
+{
+	static const uint8_t far[6] = { 0xff, 0x25 }; // jmp *0(%rip)
+
+	__builtin_memcpy(out, far, 6);
+	__builtin_memcpy(out + 6, &target, 8);
+	return RELOCATE_FAR_BYTES;
+}
+
+enum relocate_reason relocate_copy(const uint8_t *code, size_t size, uint64_t code_at, uint8_t *to,
+				   uint64_t to_at, size_t need, bool wide,
+				   struct relocate *relocate)
+{
+	struct relocate_state state = { .code = code,
+					.size = size,
+					.code_at = code_at,
+					.to = to,
+					.to_at = to_at,
+					.wide = wide };
+	bool ended = false;
+	enum relocate_reason reason;
+	struct insn insn;
+
+	*relocate = (struct relocate){ 0 };
+	while (state.taken < need) {
+		const uint8_t *at = code + state.taken;
+
+		if (ended)
+			return RELOCATE_SHORT;
+		if (state.written > RELOCATE_BYTES_MAX - INSN_BYTES_MAX - RELOCATE_FAR_BYTES ||
+		    !insn_decode(at, size - state.taken, wide, &insn))
+			return RELOCATE_UNKNOWN;
+		reason = relocate_one(&state, &insn);
+		if (reason != RELOCATE_DONE)
+			return reason;
+		if (state.taken == 0)
+			relocate->begins_in_jump = at[0] == OPCODE_JUMP || at[0] == 0xff ||
+						   at[0] == OPCODE_JUMP_8;
+		ended = relocate_ends(at, &insn);
+		state.taken += insn.length;
+	}
+	if (relocate_is_entered(&state))
+		return RELOCATE_BRANCH;
+	to += state.written;
+	state.written +=
+		wide ? relocate_jump_far(to, code_at + state.taken)
+		     : relocate_jump(to, to_at + state.written, code_at + state.taken, false);
+	relocate->taken = (uint32_t)state.taken;
+	relocate->written = (uint32_t)state.written;
+	return RELOCATE_DONE;
+}

@@ -1,0 +1,112 @@
+#include "recorder/cfi.h"
+#include "recorder/codemap.h"
+#include "recorder/kernel.h"
+#include "recorder/scope.h"
+#include "recorder/text.h"
+#include "recorder/unwind.h"
+#include "wire/segment.h"
+
+enum {
+	AT_BASE = 7,
+	AT_ENTRY = 9,
+	UNWIND_ENTRY_BYTES = 64,
+};
+
+// Many rules are in use: one huge page misses the translation buffer less often than 512 small
+// ones. Before that it would cost time and memory for nothing. Not every kernel can.
+void unwind_collapse(void)
+{
+	kernel(__NR_madvise, unwind_table, UNWIND_BYTES, KERNEL_MADV_HUGEPAGE);
+	kernel(__NR_madvise, unwind_table, UNWIND_BYTES, KERNEL_MADV_COLLAPSE);
+}
+
+// musl's and others' signal return has no .eh_frame.
+#ifdef __x86_64__
+static bool unwind_is_sigreturn(uintptr_t pc)
+{
+	// mov $15,%rax; syscall
+	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 };
+
+	return memcmp((const void *)pc, code, sizeof(code)) == 0;
+}
+
+static bool unwind_is_old_sigreturn(uintptr_t pc)
+{
+	(void)pc;
+	return false;
+}
+
+static bool unwind_is_behind_return(uintptr_t pc)
+{
+	(void)pc;
+	return false;
+}
+#else
+static bool unwind_is_sigreturn(uintptr_t pc)
+{
+	static const uint8_t code[] = {
+		0xb8, 0xad, 0, 0, 0, 0xcd, 0x80
+	}; // mov $173,%eax; int $0x80
+
+	return memcmp((const void *)pc, code, sizeof(code)) == 0;
+}
+
+static bool unwind_is_old_sigreturn(uintptr_t pc)
+{
+	static const uint8_t code[] = {
+		0x58, 0xb8, 0x77, 0, 0, 0, 0xcd
+	}; // pop; mov $119,%eax; int
+
+	return memcmp((const void *)pc, code, sizeof(code)) == 0;
+}
+
+// Not behind a call, so nobody called from there: makecontext's trampoline in glibc.
+static bool unwind_is_behind_return(uintptr_t pc)
+{
+	const uint8_t *at = (const uint8_t *)pc;
+
+	return at[-1] == 0xc3 && at[-3] != 0xff; // which may be a call with a displacement of c3
+}
+#endif
+
+// Code without .eh_frame from which everything comes: the linker's entry, which runs constructors
+// (with musl the linker is libc as well: the start of threads), and the executable's.
+static bool unwind_is_entry(uintptr_t pc, const struct codemap_place *place)
+{
+	uintptr_t entry = scope_auxiliary(AT_ENTRY);
+
+	if (place->start && place->start == scope_auxiliary(AT_BASE))
+		return true;
+	return pc >= entry && pc - entry < UNWIND_ENTRY_BYTES;
+}
+
+unwind_rule unwind_make_rule(uint64_t key)
+{
+	uintptr_t exact_pc = (uintptr_t)(key & ~UNWIND_EXACT);
+	uintptr_t pc = key & UNWIND_EXACT ? exact_pc : exact_pc - 1;
+	struct codemap_place place = codemap_find(pc);
+	bool starts_here = false;
+	unwind_rule rule = UNWIND_GUESS;
+	uint32_t frame;
+
+	if (place.eh_header)
+		rule = cfi_compile(place.eh_header, pc, exact_pc, &starts_here);
+	else if (place.module)
+		rule = UNWIND_GUESS_BLIND;
+	if (unwind_kind(rule) == UNWIND_NONE) {
+		if ((starts_here || unwind_is_behind_return(exact_pc)) && !(key & UNWIND_EXACT))
+			return UNWIND_END_HERE; // makecontext's trampoline
+		if (unwind_is_sigreturn(exact_pc) || unwind_is_old_sigreturn(exact_pc))
+			rule = UNWIND_SIGNAL;
+		else if (unwind_is_entry(pc, &place))
+			rule = UNWIND_END;
+		else
+			rule = UNWIND_GUESS_BLIND;
+	}
+	if (unwind_kind(rule) == UNWIND_SIGNAL && unwind_is_old_sigreturn(exact_pc))
+		rule = UNWIND_SIGNAL_OLD;
+	if (unwind_kind(rule) == UNWIND_RSP && unwind_cfa_offset(rule) < UNWIND_WORD)
+		rule = UNWIND_STOP; // it would not lead outwards
+	frame = codemap_frame(pc, place.module, key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0);
+	return rule | (uint64_t)frame << 16;
+}

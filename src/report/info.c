@@ -1,0 +1,121 @@
+#include "report/info.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+static void keep_message(struct info *info, const char *before, const char *text)
+{
+	struct str line = { 0 };
+
+	str_format(&line, "%s%s", before, text);
+	info->messages = mem_grow(info->messages, &info->messages_capacity,
+				  info->messages_count + 1, sizeof *info->messages);
+	info->messages[info->messages_count++] = str_take(&line);
+}
+
+static void take_note(struct info *info, const struct trace_note *note)
+{
+	if (note->kind < INFO_NOTES)
+		info->notes[note->kind]++;
+	if (note->kind == TRACE_NOTE_LOSS)
+		info->losses += note->value;
+	if (note->kind == TRACE_NOTE_MESSAGE)
+		keep_message(info, "", note->text);
+	if (note->kind == TRACE_NOTE_EXEC_UNSEEN)
+		keep_message(info, "not recorded: ", note->text);
+}
+
+static void count_items(struct info *info, struct reader *reader, enum progress_mode mode)
+{
+	uint64_t *by_thread = NULL;
+	size_t capacity = 0;
+	struct progress progress;
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+
+	progress_begin(&progress, mode, "reading", reader_bytes(reader));
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		size_t old = capacity;
+
+		if (item == READER_NOTE) {
+			take_note(info, &note);
+			info->last_ns = note.time_ns;
+			continue;
+		}
+		if (event.thread >= capacity) {
+			by_thread = mem_grow(by_thread, &capacity, event.thread + 1u,
+					     sizeof *by_thread);
+			memset(by_thread + old, 0, (capacity - old) * sizeof *by_thread);
+		}
+		by_thread[event.thread]++;
+		info->kinds[event.kind]++;
+		info->last_ns = event.time_ns;
+		if ((++info->events & 0xffff) == 0)
+			progress_update(&progress, reader_position(reader));
+	}
+	progress_end(&progress);
+	info->process_events = mem_alloc(reader_processes_count(reader) + 1u, sizeof(uint64_t));
+	info->process_threads = mem_alloc(reader_processes_count(reader) + 1u, sizeof(uint64_t));
+	for (thread_id id = 0; id < reader_threads_count(reader); id++) {
+		process_id process = reader_thread(reader, id)->process;
+
+		info->process_threads[process]++;
+		info->process_events[process] += id < capacity ? by_thread[id] : 0;
+	}
+	mem_free(by_thread);
+}
+
+void info_read(struct info *info, const char *path, struct reader *reader,
+	       enum progress_mode progress)
+{
+	*info = (struct info){ .path = path, .reader = reader };
+	count_items(info, reader, progress);
+	info->whole = reader_ok(reader, &info->wrong);
+}
+
+void info_fini(struct info *info)
+{
+	for (size_t i = 0; i < info->messages_count; i++)
+		mem_free(info->messages[i]);
+	mem_free(info->messages);
+	mem_free(info->process_events);
+	mem_free(info->process_threads);
+}
+
+uint64_t info_events_lost(const struct info *info)
+{
+	const struct trace_end *end = reader_end(info->reader);
+
+	return end && end->events_lost > info->losses ? end->events_lost : info->losses;
+}
+
+uint64_t info_duration(const struct info *info)
+{
+	const struct trace_end *end = reader_end(info->reader);
+
+	return end && end->duration_ns > info->last_ns ? end->duration_ns : info->last_ns;
+}
+
+double info_bytes_per_event(const struct info *info)
+{
+	return info->events ? (double)reader_bytes(info->reader) / (double)info->events : 0;
+}
+
+void info_hex(struct str *out, const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		str_format(out, "%02x", bytes[i]);
+}
+
+const char *info_calls(const struct trace_process *process)
+{
+	static const char *const words[TRACE_CALLS_COUNT] = {
+		[TRACE_CALLS_PATCHED] = "patched",
+		[TRACE_CALLS_INTERPOSED] = "interposed",
+		[TRACE_CALLS_DISPATCHED] = "dispatched",
+	};
+
+	return process->calls < TRACE_CALLS_COUNT ? words[process->calls] : NULL;
+}

@@ -1,0 +1,51 @@
+// info: what is in a trace, whether it is whole, and what the recording cost.
+//
+//     info_read        goes through the trace once
+//       info_write_json, or a page of the command's own
+//     info_fini
+#ifndef REPORT_INFO_H
+#define REPORT_INFO_H
+
+#include "base/progress.h"
+#include "base/sink.h"
+#include "trace/reader.h"
+
+enum { INFO_KINDS = TRACE_UNMAPPED + 1, INFO_NOTES = TRACE_NOTES_COUNT };
+
+// What was counted.
+struct info {
+	const char *path;            // borrowed
+	const struct reader *reader; // borrowed
+	uint64_t events;
+	uint64_t kinds[INFO_KINDS];
+	uint64_t notes[INFO_NOTES];
+	uint64_t losses; // by notes, where no end record says them all
+	uint64_t last_ns;
+	uint64_t *process_events; // by process
+	uint64_t *process_threads;
+	char **messages; // texts of notes that the user should see
+	size_t messages_count, messages_capacity;
+	bool whole;
+	struct err wrong; // why it is not
+};
+
+// `reader` stands at its beginning, and afterwards at its end. `path` is what the trace is called.
+void info_read(struct info *info, const char *path, struct reader *reader,
+	       enum progress_mode progress);
+void info_fini(struct info *info);
+
+// docs/schema/info.json describes it.
+void info_write_json(const struct info *info, struct sink *sink);
+
+// Events known to be missing; how long it took; bytes of the file by events.
+uint64_t info_events_lost(const struct info *info);
+uint64_t info_duration(const struct info *info);
+double info_bytes_per_event(const struct info *info);
+
+// "0a1b…": appends.
+void info_hex(struct str *out, const uint8_t *bytes, size_t size);
+
+// "patched": how a process's calls on virtual memory were seen; NULL: nobody said.
+const char *info_calls(const struct trace_process *process);
+
+#endif

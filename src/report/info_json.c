@@ -1,0 +1,187 @@
+// What is in a trace, for programs: docs/schema/info.json describes it.
+#include "report/info.h"
+
+#include "base/json.h"
+#include "report/report.h"
+#include "trace/asm_words.h"
+
+static void json_trace(struct json *json, const struct info *info)
+{
+	const struct trace_info *head = reader_info(info->reader);
+	const struct trace_end *end = reader_end(info->reader);
+	struct str text = { 0 };
+
+	json_key(json, "trace");
+	json_object_begin(json);
+	json_kv_string(json, "file", info->path);
+	json_kv_u64(json, "bytes", reader_bytes(info->reader));
+	str_format(&text, "%u.%u", head->version_major, head->version_minor);
+	json_kv_string(json, "format", text.text);
+	json_kv_bool(json, "complete", info->whole);
+	json_kv_string(json, "problem", info->whole ? NULL : info->wrong.text);
+	str_clear(&text);
+	info_hex(&text, head->recording_id, sizeof head->recording_id);
+	json_kv_string(json, "recording_id", text.text);
+	json_kv_u64(json, "began_unix_ns", head->began_unix_ns);
+	json_kv_u64(json, "duration_ns", info_duration(info));
+	json_kv_string(json, "tool", head->tool);
+	json_kv_string(json, "host", head->host);
+	json_kv_string(json, "command", head->command);
+	json_kv_string(json, "directory", head->directory);
+	json_kv_string(json, "options", head->options);
+	json_kv_u64(json, "sample_bytes", head->sample_bytes);
+	json_kv_u64(json, "tick_ns", head->tick_ns);
+	json_kv_u64(json, "tick_median_ns", end ? end->tick_median_ns : 0);
+	json_kv_u64(json, "tick_worst_ns", end ? end->tick_worst_ns : 0);
+	json_kv_u64(json, "unknown_records", reader_unknown(info->reader));
+	json_object_end(json);
+	str_fini(&text);
+}
+
+static void json_events(struct json *json, const struct info *info)
+{
+	json_key(json, "events");
+	json_object_begin(json);
+	json_kv_u64(json, "total", info->events);
+	json_kv_u64(json, "lost", info_events_lost(info));
+	json_key(json, "by_kind");
+	json_object_begin(json);
+	for (uint8_t kind = 1; kind < INFO_KINDS; kind++)
+		if (asm_words_event(kind))
+			json_kv_u64(json, asm_words_event(kind), info->kinds[kind]);
+	json_object_end(json);
+	json_key(json, "bytes_per_event");
+	json_double(json, info_bytes_per_event(info));
+	json_object_end(json);
+}
+
+static void json_processes(struct json *json, const struct info *info)
+{
+	char exit[32];
+
+	json_key(json, "processes");
+	json_array_begin(json);
+	for (process_id id = 0; id < reader_processes_count(info->reader); id++) {
+		const struct trace_process *process = reader_process(info->reader, id);
+
+		json_object_begin(json);
+		json_kv_u64(json, "id", id);
+		json_kv_u64(json, "pid", process->pid);
+		json_kv_u64(json, "generation", process->generation);
+		json_key(json, "parent_id");
+		if (process->parent == TRACE_NONE)
+			json_null(json);
+		else
+			json_u64(json, process->parent);
+		json_kv_string(json, "start", process->start == TRACE_START_FORK ? "fork" : "exec");
+		json_kv_u64(json, "bits", process->bits);
+		json_kv_string(json, "exe", process->exe);
+		json_key(json, "args");
+		json_array_begin(json);
+		for (uint32_t i = 0; i < process->args_count; i++)
+			json_string(json, process->args[i]);
+		json_array_end(json);
+		json_kv_string(json, "exit", report_exit(process, exit));
+		json_kv_u64(json, "began_ns", process->began_ns);
+		json_key(json, "ended_ns");
+		if (process->ended_ns == UINT64_MAX)
+			json_null(json);
+		else
+			json_u64(json, process->ended_ns);
+		json_kv_u64(json, "threads", info->process_threads[id]);
+		json_kv_u64(json, "events", info->process_events[id]);
+		json_kv_string(json, "memory_calls", info_calls(process));
+		json_kv_string(json, "memory_calls_why", process->calls_why);
+		json_kv_u64(json, "rss_max_bytes", process->rss_max_bytes);
+		json_kv_u64(json, "pss_max_bytes", process->pss_max_bytes);
+		json_kv_u64(json, "swap_max_bytes", process->swap_max_bytes);
+		json_kv_u64(json, "minor_faults", process->minor_faults);
+		json_kv_u64(json, "major_faults", process->major_faults);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void json_modules(struct json *json, const struct info *info)
+{
+	json_key(json, "modules");
+	json_array_begin(json);
+	for (module_id id = 1; id < reader_modules_count(info->reader); id++) {
+		const struct trace_module *module = reader_module(info->reader, id);
+		struct str build_id = { 0 };
+
+		info_hex(&build_id, module->build_id, module->build_id_length);
+		json_object_begin(json);
+		json_kv_u64(json, "process_id", module->process);
+		json_kv_string(json, "path", module->path);
+		json_kv_string(json, "build_id", build_id.length ? build_id.text : NULL);
+		json_key(json, "start");
+		json_hex(json, module->start);
+		json_key(json, "end");
+		json_hex(json, module->end);
+		json_object_end(json);
+		str_fini(&build_id);
+	}
+	json_array_end(json);
+}
+
+static void json_rest(struct json *json, const struct info *info)
+{
+	const struct reader *reader = info->reader;
+	const struct reader_stats *stats = reader_stats(reader);
+	const struct trace_end none = { 0 };
+	const struct trace_end *end = reader_end(reader) ? reader_end(reader) : &none;
+
+	json_key(json, "stacks");
+	json_object_begin(json);
+	json_kv_u64(json, "stacks", reader_stacks_count(reader) - 1);
+	json_kv_u64(json, "frames", reader_frames_count(reader) - 1);
+	json_kv_u64(json, "incomplete", end->stacks_incomplete);
+	json_kv_u64(json, "verified", end->stacks_verified);
+	json_kv_u64(json, "mismatched", end->stacks_mismatched);
+	json_object_end(json);
+	json_key(json, "notes");
+	json_object_begin(json);
+	json_kv_u64(json, "marks", info->notes[TRACE_NOTE_MARK]);
+	json_kv_u64(json, "rss", info->notes[TRACE_NOTE_RSS]);
+	json_key(json, "messages");
+	json_array_begin(json);
+	for (size_t i = 0; i < info->messages_count; i++)
+		json_string(json, info->messages[i]);
+	json_array_end(json);
+	json_object_end(json);
+	json_key(json, "cost");
+	json_object_begin(json);
+	json_kv_u64(json, "guest_bytes_peak", end->guest_bytes_peak);
+	json_kv_u64(json, "collector_bytes_peak", end->collector_bytes_peak);
+	json_kv_u64(json, "collector_cpu_ns", end->collector_cpu_ns);
+	json_kv_u64(json, "waited_ns", end->waited_ns);
+	json_object_end(json);
+	json_key(json, "blocks");
+	json_object_begin(json);
+	json_kv_u64(json, "total", stats->blocks);
+	json_kv_u64(json, "events", stats->events_blocks);
+	json_kv_u64(json, "definitions", stats->defs_blocks);
+	json_kv_u64(json, "bundles", stats->bundle_blocks);
+	json_kv_u64(json, "lost", reader_skipped(reader));
+	json_kv_u64(json, "events_bytes", stats->events_bytes);
+	json_kv_u64(json, "definitions_bytes", stats->defs_bytes);
+	json_kv_u64(json, "bundles_bytes", stats->bundle_bytes);
+	json_object_end(json);
+}
+
+void info_write_json(const struct info *info, struct sink *sink)
+{
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-info-1");
+	json_trace(&json, info);
+	json_events(&json, info);
+	json_processes(&json, info);
+	json_modules(&json, info);
+	json_rest(&json, info);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}

@@ -1,0 +1,34 @@
+// opened: a trace that is open to be asked: its reader, its names and its index.
+//
+//     opened_open          the trace and its definitions, and what its frames are called
+//       opened_index       its index, built where there is none; needed for windows
+//       question_open …    with this in their options borrow it: any number, one after the other
+//     opened_close
+//
+// Whoever asks once (a command) has no use for it by itself: question, inquiry and sight open one
+// of their own. Whoever asks often (the viewer) keeps one, and with it the names that were looked
+// up and the pages of the index that were read. One thread at a time.
+#ifndef REPORT_OPENED_H
+#define REPORT_OPENED_H
+
+#include "engine/window.h"
+#include "report/names.h"
+
+struct opened {
+	const char *path; // borrowed
+	struct reader *reader;
+	struct symbols *symbols;
+	struct names *names;
+	struct window *window; // NULL before opened_index
+};
+
+// `path` is borrowed. False on a trace that cannot be read; a damaged tail is none of that.
+bool opened_open(struct opened *opened, const char *path, const struct symbols_options *symbols,
+		 struct err *err);
+
+// Does nothing where the index is open.
+bool opened_index(struct opened *opened, const struct window_options *options, struct err *err);
+
+void opened_close(struct opened *opened); // accepts { 0 }
+
+#endif

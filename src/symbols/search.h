@@ -1,0 +1,14 @@
+// search: where names may be looked for, beside the files that were recorded.
+#ifndef SYMBOLS_SEARCH_H
+#define SYMBOLS_SEARCH_H
+
+#include "symbols/debuginfod.h"
+#include "symbols/remarks.h"
+
+struct search {
+	const char *directories;       // ':'-separated, before the usual ones; NULL: none
+	struct debuginfod *debuginfod; // NULL: not asked
+	struct remarks *remarks;       // gets what was found but does not fit
+};
+
+#endif

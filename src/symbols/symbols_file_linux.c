@@ -1,0 +1,190 @@
+#include "symbols/symbols_file.h"
+
+#include "base/mem.h"
+#include "symbols/debugfile.h"
+#include "symbols/debuginfo.h"
+#include "symbols/minidebug.h"
+#include "symbols/symtab.h"
+
+#include <string.h>
+#include <sys/auxv.h>
+
+struct symbols_file {
+	struct object *main;      // NULL: gone, changed or never a file
+	struct object *debug;     // separate debug information; NULL: none
+	struct object *shared;    // what `debug` (or `main`) shares with others; NULL: none
+	struct object *minidebug; // NULL: none
+	struct symtab symtab;
+	struct debuginfo *debuginfo; // NULL: none
+};
+
+static const char deleted[] = " (deleted)";
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+// The kernel puts a small library into every process. Ours is the same one if its build-id is.
+static struct object *open_vdso(const struct symbols_file_identity *identity)
+{
+	const uint8_t *bytes = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+	struct object *object;
+	struct err err;
+	size_t size;
+	void *copy;
+
+	if (!bytes)
+		return NULL;
+	// It ends with its section headers, and is whole pages in memory.
+	if (memcmp(bytes, ELFMAG, SELFMAG) != 0 || bytes[EI_CLASS] != ELFCLASS64)
+		return NULL;
+	size = ((const Elf64_Ehdr *)bytes)->e_shoff +
+	       (size_t)((const Elf64_Ehdr *)bytes)->e_shnum * sizeof(Elf64_Shdr);
+	copy = mem_copy_bytes(bytes, size);
+	object = object_take_bytes(copy, size, identity->path, &err);
+	if (object && !object_is(object, identity->build_id, identity->build_id_length)) {
+		object_close(object);
+		object = NULL;
+	}
+	return object;
+}
+
+// Is this the file that was recorded?
+static bool is_unchanged(const struct symbols_file_identity *identity, const struct object *object)
+{
+	if (identity->build_id_length > 0)
+		return object_is(object, identity->build_id, identity->build_id_length);
+	if (identity->size_bytes > 0 && identity->size_bytes != object->size_bytes)
+		return false;
+	return identity->mtime_ns == 0 || identity->mtime_ns == object->mtime_ns;
+}
+
+// The file at `path` if it is the one that was recorded.
+static struct object *open_main(const struct symbols_file_identity *identity, const char *path,
+				struct remarks *remarks)
+{
+	bool was_deleted = ends_with(identity->path, deleted);
+	struct object *object;
+	struct err err;
+
+	object = object_open(path, &err);
+	if (object && is_unchanged(identity, object))
+		return object;
+	if (object)
+		remarks_add(remarks, "%s has changed since the recording: its names are not used",
+			    path);
+	else if (was_deleted)
+		remarks_add(remarks, "%s was deleted while it ran", path);
+	else
+		remarks_add(remarks, "%s", err.text);
+	object_close(object);
+	return NULL;
+}
+
+static bool is_real_path(const char *path)
+{
+	return path[0] == '/' && strncmp(path, "/memfd:", 7) != 0 &&
+	       strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/SYSV", 5) != 0;
+}
+
+static void open_files(struct symbols_file *file, const struct symbols_file_identity *identity,
+		       const struct search *search)
+{
+	size_t length = strlen(identity->path);
+	char *path = mem_copy_bytes(identity->path, ends_with(identity->path, deleted)
+							    ? length - strlen(deleted)
+							    : length);
+
+	if (strcmp(path, "linux-vdso.so.1") == 0 || strcmp(path, "[vdso]") == 0)
+		file->main = open_vdso(identity);
+	else if (is_real_path(path))
+		file->main = open_main(identity, path, search->remarks);
+	if (!file->main && is_real_path(path))
+		file->main = debugfile_find_main(search, path, identity->build_id,
+						 identity->build_id_length);
+	if (!file->main || !file->main->dwarf)
+		file->debug = debugfile_find(search, path, file->main, identity->build_id,
+					     identity->build_id_length);
+	mem_free(path);
+}
+
+static void gather_symbols(struct symbols_file *file, struct remarks *remarks)
+{
+	size_t count = 0;
+	struct err err;
+
+	if (file->main)
+		count += symtab_add(&file->symtab, file->main, SHT_SYMTAB);
+	if (file->debug)
+		count += symtab_add(&file->symtab, file->debug, SHT_SYMTAB);
+	// A whole table has the exported symbols too; only a file without one needs the rest.
+	if (count == 0 && file->main) {
+		symtab_add(&file->symtab, file->main, SHT_DYNSYM);
+		file->minidebug = minidebug_open(file->main, &err);
+		if (file->minidebug)
+			symtab_add(&file->symtab, file->minidebug, SHT_SYMTAB);
+		else if (err.kind != ERR_NONE)
+			remarks_add(remarks, "%s", err.text);
+	}
+	symtab_build(&file->symtab);
+}
+
+struct symbols_file *symbols_file_open(const struct symbols_file_identity *identity,
+				       const struct search *search)
+{
+	struct symbols_file *file = mem_alloc(1, sizeof *file);
+	struct object *object;
+
+	open_files(file, identity, search);
+	gather_symbols(file, search->remarks);
+	object = file->debug && file->debug->dwarf ? file->debug : file->main;
+	if (object && object->dwarf) {
+		file->shared = debugfile_find_shared(search, object);
+		if (file->shared && file->shared->dwarf)
+			dwarf_setalt(object->dwarf, file->shared->dwarf);
+		file->debuginfo = debuginfo_new(object, object->code_start, object->code_end);
+	}
+	return file;
+}
+
+void symbols_file_close(struct symbols_file *file)
+{
+	if (!file)
+		return;
+	debuginfo_free(file->debuginfo);
+	symtab_fini(&file->symtab);
+	object_close(file->minidebug);
+	object_close(file->debug);
+	object_close(file->main);
+	object_close(file->shared);
+	mem_free(file);
+}
+
+// Is `symbol` only a part that the compiler split off `name`, such as main.cold?
+static bool is_part_of(const char *symbol, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(symbol, name, length) == 0 && symbol[length] == '.';
+}
+
+void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places *places)
+{
+	struct place *outer;
+	const char *name, *source;
+
+	if (!file->debuginfo || !debuginfo_find(file->debuginfo, offset, places))
+		places_add(places);
+	outer = &places->items[places->count - 1];
+	if (outer->function && !outer->plain)
+		return;
+	name = symtab_find(&file->symtab, offset, &source);
+	if (!name || (outer->function && is_part_of(name, outer->function)))
+		return;
+	outer->function = name;
+	if (!outer->file)
+		outer->file = source;
+}

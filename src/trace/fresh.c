@@ -1,0 +1,57 @@
+#include "trace/fresh.h"
+
+#include "os/file.h"
+#include "os/tool.h"
+
+#include <errno.h>
+
+static bool taken(const char *path, struct err *err)
+{
+	err_set(err, ERR_IO, "%s exists already (--force overwrites it)", path);
+	return true;
+}
+
+bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err *err)
+{
+	enum file_kind kind = file_look(path);
+
+	*fresh = (struct fresh){ .fd = -1, .replace = replace };
+	str_add(&fresh->path, path);
+	if (kind == FILE_IS_OTHER || kind == FILE_IS_FOLDER) {
+		fresh->fd = file_open(path, FILE_ONLY_WRITE);
+	} else {
+		if (kind == FILE_IS_REGULAR && !replace && taken(path, err))
+			return false;
+		str_format(&fresh->temporary, "%s.%ld.part", path, (long)tool_own_pid());
+		fresh->fd = file_open(fresh->temporary.text, FILE_WRITE | FILE_NEW);
+	}
+	return fresh->fd >= 0 || err_errno(err, errno, "cannot write %s", path);
+}
+
+bool fresh_keep(struct fresh *fresh, struct err *err)
+{
+	const char *path = fresh->path.text;
+	int fd = fresh->fd;
+
+	fresh->fd = -1;
+	if (!file_close(fd))
+		return err_errno(err, errno, "cannot write %s", path);
+	if (fresh->temporary.length == 0)
+		return true;
+	if (!file_rename(fresh->temporary.text, path, fresh->replace))
+		return errno == EEXIST ? !taken(path, err)
+				       : err_errno(err, errno, "cannot write %s", path);
+	str_clear(&fresh->temporary);
+	return true;
+}
+
+void fresh_close(struct fresh *fresh)
+{
+	if (fresh->fd >= 0)
+		file_close(fresh->fd);
+	if (fresh->temporary.length > 0)
+		file_remove(fresh->temporary.text);
+	fresh->fd = -1;
+	str_fini(&fresh->temporary);
+	str_fini(&fresh->path);
+}

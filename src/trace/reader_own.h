@@ -1,0 +1,71 @@
+// reader_own: what the parts of the reader share: reader.c, which plays, and reader_seek.c, which
+// finds places.
+#ifndef TRACE_READER_OWN_H
+#define TRACE_READER_OWN_H
+
+#include "trace/columns.h"
+#include "trace/defs.h"
+#include "trace/reader.h"
+#include "trace/seek.h"
+#include "trace/shelf.h"
+#include "trace/store.h"
+#include "trace/walk.h"
+
+// A note that waits for its place in the order.
+struct waiting {
+	struct trace_note note;
+	uint64_t number;
+	size_t text_at; // in reader->texts
+};
+
+struct reader {
+	struct store store;
+	struct block_preamble preamble;
+	bool preamble_damaged;
+	struct defs defs;
+	uint64_t defs_to; // DEFS blocks below this offset are in the tables
+	struct trace_end end;
+	bool end_seen;
+
+	// The position.
+	struct walk play;
+	struct walk_loader loader;
+	bool in_events;
+	bool at_end;
+	bool follows;              // the file may grow: at its end, no note is delivered early
+	struct reader_place place; // the last one between blocks with no note waiting
+	struct columns_decoder events;
+	uint64_t events_at;   // offset of the block being played
+	uint64_t next_number; // of the event behind the last block played
+	uint64_t last_ns;
+	struct waiting *waiting;
+	size_t waiting_next, waiting_count, waiting_capacity;
+	struct bytes texts, text;
+
+	uint64_t missed;                     // blocks, as far as earlier plays found
+	struct walk damaged;                 // the first earlier play that met damage
+	uint64_t unknown_events, unknown_to; // of a kind not known, and up to which event counted
+
+	struct trace_mark *marks; // of the blocks that `defs` has; by number
+	size_t marks_count, marks_capacity;
+
+	// How far the file is known without its events. Never goes back.
+	struct walk frontier;
+	struct walk_loader scan_loader;
+	struct reader_stats stats;
+	struct shelf *shelf; // ours
+	struct seek seek;
+	bool seek_loaded;
+};
+
+// What is read from here on needs nothing of what was read before.
+void reader_set_place(struct reader *reader);
+
+// Take in what a DEFS block (once) or an END block says. False if its payload is damaged.
+bool reader_take_block(struct reader *reader, struct walk_loader *loader, const struct block *block,
+		       uint64_t at, struct bytes_cursor *payload, struct err *err);
+
+// Let the notes of a DEFS payload say how processes ended and what threads are called.
+void reader_apply_notes(struct reader *reader, struct bytes_cursor payload);
+
+#endif

@@ -1,0 +1,45 @@
+#include "trace/store.h"
+
+#include "os/file.h"
+
+#include <errno.h>
+
+bool store_open(struct store *store, const char *path, struct err *err)
+{
+	store->fd = file_open(path, FILE_READ);
+	if (store->fd < 0)
+		return err_errno(err, errno, "cannot open %s", path);
+	if (!file_is_regular(store->fd, &store->size)) {
+		store_close(store);
+		return err_set(err, ERR_FORMAT, "%s is not a trace: not a regular file", path);
+	}
+	return true;
+}
+
+void store_close(struct store *store)
+{
+	if (store->fd >= 0)
+		file_close(store->fd);
+	store->fd = -1;
+}
+
+void store_grown(struct store *store)
+{
+	uint64_t size;
+
+	if (file_is_regular(store->fd, &size) && size > store->size)
+		store->size = size;
+}
+
+size_t store_read(const struct store *store, uint64_t at, void *out, size_t size)
+{
+	ptrdiff_t got;
+
+	// The file may have grown since: what is read is what it was when it was opened.
+	if (at >= store->size)
+		return 0;
+	if (size > store->size - at)
+		size = (size_t)(store->size - at);
+	got = file_read_at(store->fd, out, size, at);
+	return got > 0 ? (size_t)got : 0;
+}

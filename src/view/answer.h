@@ -1,0 +1,62 @@
+// answer: the questions, one function each. viewer.c has the table of them.
+//
+// Each takes its parameters, asks the floors below, and writes the answer to `sink`. False with
+// *err set, or with answer_refuse: what is written by then is forgotten.
+#ifndef VIEW_ANSWER_H
+#define VIEW_ANSWER_H
+
+#include "report/inquiry.h"
+#include "report/question.h"
+#include "report/sight.h"
+#include "view/params.h"
+#include "view/viewer.h"
+
+enum {
+	ANSWER_ROWS_DEFAULT = 200,
+	ANSWER_ROWS_MAX = 10000,
+	ANSWER_NODES_MAX = 10000,
+	ANSWER_BYTES_MAX = 64 << 20,
+	ANSWER_BUCKETS_DEFAULT = 800,
+	ANSWER_BUCKETS_MAX = 4096,
+};
+
+struct answer {
+	struct viewer *viewer;
+	struct desk *desk; // whose turn it is
+	struct params params;
+	struct selection_words words;
+	struct sink *sink;
+	struct viewer_reply *reply;
+};
+
+typedef bool answer_function(struct answer *answer, struct err *err);
+
+// About windows.
+answer_function answer_window, answer_window_tree;
+
+// Levels over time: the timeline, of the second trace too; the largest free block.
+answer_function answer_levels_timeline, answer_levels_curve;
+
+// How large, how long.
+answer_function answer_sizes_histogram, answer_sizes_life;
+
+// What stands out.
+answer_function answer_findings_growth, answer_findings_transients, answer_findings_peaks,
+	answer_findings_diff;
+
+// Moments.
+answer_function answer_moments_map, answer_moments_active, answer_moments_reconcile;
+
+// About the trace itself, and the program's text.
+answer_function answer_trace_info, answer_trace_view, answer_trace_marks, answer_source;
+
+// Refuse for a reason that is no error. Always false.
+bool answer_refuse(struct answer *answer, enum refusal refusal, struct err *err, const char *text);
+
+// The rows to show: `n`, within bounds.
+bool answer_rows(struct answer *answer, uint64_t rows_default, uint64_t *rows, struct err *err);
+
+// Take all filters and check that nothing is left, then open what they ask about at the desk.
+bool answer_inquire(struct answer *answer, struct inquiry *inquiry, struct err *err);
+
+#endif

@@ -1,0 +1,393 @@
+// What stands out: growth, transients, peaks, and the difference to another trace or window.
+#include "view/answer.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "engine/crest.h"
+#include "engine/window_series.h"
+#include "report/diff.h"
+#include "report/growth.h"
+#include "report/transients.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	PEAKS_DEFAULT = 20,
+	PEAKS_EXACT_STEPS = 4 << 20, // of longer windows the tops are looked for in buckets
+	PEAKS_BUCKETS = 4096,
+	PEAKS_PART = 200, // of the highest: what rises less is no peak to a person
+};
+
+bool answer_findings_growth(struct answer *answer, struct err *err)
+{
+	struct growth_options options = { 0 };
+	struct inquiry inquiry;
+	struct growth growth;
+	bool good;
+
+	if (!answer_rows(answer, ANSWER_ROWS_DEFAULT, &options.rows_max, err) ||
+	    !params_take_bytes(&answer->params, "min-bytes", &options.grown_min, err) ||
+	    !answer_inquire(answer, &inquiry, err))
+		return false;
+	good = growth_find(&growth, &inquiry, &options, err);
+	if (good) {
+		const struct growth_page page = { .inquiry = &inquiry, .growth = &growth };
+
+		growth_json(&page, answer->sink);
+		growth_fini(&growth);
+	}
+	inquiry_close(&inquiry);
+	return good;
+}
+
+bool answer_findings_transients(struct answer *answer, struct err *err)
+{
+	struct spikes_options options = { 0 };
+	struct inquiry inquiry;
+	struct spikes spikes;
+	bool good;
+
+	if (!answer_rows(answer, ANSWER_ROWS_DEFAULT, &options.rows_max, err) ||
+	    !params_take_bytes(&answer->params, "min-bytes", &options.rise_min, err) ||
+	    !answer_inquire(answer, &inquiry, err))
+		return false;
+	good = spikes_find(&spikes, &inquiry, &options, err);
+	if (good) {
+		const struct transients transients = { .inquiry = &inquiry, .spikes = &spikes };
+
+		transients_json(&transients, answer->sink);
+		spikes_fini(&spikes);
+	}
+	inquiry_close(&inquiry);
+	return good;
+}
+
+// ---- peaks ----
+
+// A top of the level, and what tells it from others.
+struct peak {
+	uint64_t edge, time_ns;
+	uint64_t bytes, count;
+	uint64_t rise, fall;
+};
+
+struct peaks {
+	struct inquiry *inquiry;
+	struct crest crest;
+	struct heap_amount level;
+	bool in_buckets;
+	struct peak *list;
+	size_t list_count, capacity;
+};
+
+static void keep_spike(void *context, const struct crest_hill *hill)
+{
+	struct peaks *peaks = context;
+
+	if (hill->spikes != 1)
+		return;
+	peaks->list =
+		mem_grow(peaks->list, &peaks->capacity, peaks->list_count + 1, sizeof *peaks->list);
+	peaks->list[peaks->list_count++] = (struct peak){
+		.edge = hill->top_edge,
+		.bytes = hill->top,
+		.rise = hill->top - hill->base,
+	};
+}
+
+static bool take_change(void *context, const struct window_change *change)
+{
+	struct peaks *peaks = context;
+
+	if (change->up)
+		peaks->level.bytes += change->bytes;
+	else
+		peaks->level.bytes -= change->bytes;
+	if (change->last)
+		crest_add(&peaks->crest, change->edge, peaks->level.bytes);
+	return true;
+}
+
+static int highest_first(const void *a, const void *b)
+{
+	const struct peak *left = a, *right = b;
+
+	if (left->rise != right->rise)
+		return left->rise > right->rise ? -1 : 1;
+	return left->edge < right->edge ? -1 : left->edge > right->edge;
+}
+
+static int earliest_first(const void *a, const void *b)
+{
+	const struct peak *left = a, *right = b;
+
+	return left->edge < right->edge ? -1 : left->edge > right->edge;
+}
+
+static bool find_peaks(struct peaks *peaks, uint64_t rise_min, struct err *err)
+{
+	struct inquiry *inquiry = peaks->inquiry;
+	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	bool good;
+
+	if (!inquiry_level(inquiry, inquiry->from, &peaks->level, err))
+		return false;
+	crest_init(&peaks->crest, rise_min, inquiry->from, peaks->level.bytes, keep_spike, peaks);
+	good = window_changes(inquiry->window, &query, take_change, peaks, err);
+	crest_finish(&peaks->crest);
+	crest_fini(&peaks->crest);
+	return good;
+}
+
+// The same of a long window of all there is, in buckets: first its low, then its peak, then where
+// it ends. `edge` of what is found is three times the bucket, and one to three more.
+static bool find_in_buckets(struct peaks *peaks, struct err *err)
+{
+	struct inquiry *inquiry = peaks->inquiry;
+	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct window_bucket *buckets = mem_alloc(PEAKS_BUCKETS, sizeof *buckets);
+	uint64_t highest = 0;
+	bool good;
+
+	query.from_ns = inquiry->from_ns;
+	query.to_ns = inquiry->to_ns;
+	good = inquiry_level(inquiry, inquiry->from, &peaks->level, err) &&
+	       window_timeline(inquiry->window, &query, buckets, PEAKS_BUCKETS, err);
+	for (size_t i = 0; good && i < PEAKS_BUCKETS; i++)
+		if (buckets[i].bytes_peak > highest)
+			highest = buckets[i].bytes_peak;
+	if (good) {
+		crest_init(&peaks->crest, highest / PEAKS_PART + 1, 0, peaks->level.bytes,
+			   keep_spike, peaks);
+		for (uint64_t i = 0; i < PEAKS_BUCKETS; i++) {
+			crest_add(&peaks->crest, 3 * i + 1, buckets[i].bytes_low);
+			crest_add(&peaks->crest, 3 * i + 2, buckets[i].bytes_peak);
+			crest_add(&peaks->crest, 3 * i + 3, buckets[i].bytes_end);
+		}
+		crest_finish(&peaks->crest);
+		crest_fini(&peaks->crest);
+	}
+	mem_free(buckets);
+	return good;
+}
+
+// Where a peak is. The borders of buckets may have been moved a little (window_series.h), so it is
+// looked for beside its bucket too; if it is nowhere, the bucket's end stands for it.
+static bool find_edge(const struct peaks *peaks, struct peak *peak, struct err *err)
+{
+	const struct inquiry *inquiry = peaks->inquiry;
+	double width = (double)(inquiry->to_ns - inquiry->from_ns) / PEAKS_BUCKETS;
+	double begin = (double)inquiry->from_ns + width * (double)((peak->edge - 1) / 3);
+	struct inquiry part = *inquiry; // borrowed but for its edges
+	uint64_t edge, bytes;
+
+	peak->edge = window_edge_at(inquiry->window, (uint64_t)(begin + width));
+	for (double more = 0; more <= 1; more = more > 0 ? more * 2 : 0.125) {
+		double from = begin - more * width, to = begin + (1 + more) * width;
+
+		part.from = from <= (double)inquiry->from_ns
+				    ? inquiry->from
+				    : window_edge_at(inquiry->window, (uint64_t)from);
+		part.to = window_edge_at(inquiry->window, (uint64_t)to);
+		if (!inquiry_peak(&part, &bytes, &edge, err))
+			return false;
+		if (bytes < peak->bytes)
+			continue;
+		peak->bytes = bytes;
+		peak->edge = edge;
+		break;
+	}
+	return true;
+}
+
+// The highest of all belongs to them, though others may rise more above what is beside them.
+static void keep_highest(struct peaks *peaks, uint64_t n)
+{
+	size_t highest = 0;
+
+	for (size_t i = 1; i < peaks->list_count; i++)
+		if (peaks->list[i].bytes > peaks->list[highest].bytes)
+			highest = i;
+	if (highest >= n)
+		peaks->list[n - 1] = peaks->list[highest];
+}
+
+// Leave the `n` that stand out most, in their order, and look up what the curve does not say.
+static bool settle(struct peaks *peaks, uint64_t n, struct err *err)
+{
+	struct heap_amount level;
+
+	if (peaks->list_count > 1)
+		qsort(peaks->list, peaks->list_count, sizeof *peaks->list, highest_first);
+	keep_highest(peaks, n);
+	if (peaks->list_count > n)
+		peaks->list_count = n;
+	if (peaks->list_count > 1)
+		qsort(peaks->list, peaks->list_count, sizeof *peaks->list, earliest_first);
+	for (size_t i = 0; i < peaks->list_count; i++) {
+		struct peak *peak = &peaks->list[i];
+
+		if (peaks->in_buckets && peak->edge > 0 && !find_edge(peaks, peak, err))
+			return false;
+		peak->time_ns = window_edge_time(peaks->inquiry->window, peak->edge);
+		if (!inquiry_level(peaks->inquiry, peak->edge, &level, err))
+			return false;
+		peak->count = level.count;
+	}
+	return true;
+}
+
+static void write_peaks(const struct peaks *peaks, struct sink *sink)
+{
+	const struct inquiry *inquiry = peaks->inquiry;
+	struct json json;
+
+	json_init(&json, sink, false);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-view-peaks-1");
+	json_kv_u64(&json, "from_ns", inquiry->from_ns);
+	json_kv_u64(&json, "to_ns", inquiry->to_ns);
+	json_kv_string(&json, "layer", inquiry->layer == WINDOW_VM ? "vm" : "heap");
+	json_key(&json, "peaks");
+	json_array_begin(&json);
+	for (size_t i = 0; i < peaks->list_count; i++) {
+		const struct peak *peak = &peaks->list[i];
+
+		json_object_begin(&json);
+		json_kv_u64(&json, "time_ns", peak->time_ns);
+		json_kv_u64(&json, "bytes", peak->bytes);
+		json_kv_u64(&json, "count", peak->count);
+		json_kv_u64(&json, "rise_bytes", peak->rise);
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}
+
+bool answer_findings_peaks(struct answer *answer, struct err *err)
+{
+	struct inquiry inquiry;
+	struct peaks peaks = { .inquiry = &inquiry };
+	uint64_t n, bytes = 0, edge;
+	bool good;
+
+	if (!answer_rows(answer, PEAKS_DEFAULT, &n, err) || !answer_inquire(answer, &inquiry, err))
+		return false;
+	peaks.in_buckets = inquiry.to - inquiry.from > PEAKS_EXACT_STEPS &&
+			   inquiry.from_ns < inquiry.to_ns &&
+			   !query_narrows(&inquiry.selection.query);
+	if (peaks.in_buckets)
+		good = find_in_buckets(&peaks, err);
+	else
+		good = inquiry_peak(&inquiry, &bytes, &edge, err) &&
+		       find_peaks(&peaks, bytes / PEAKS_PART + 1, err);
+	good = good && settle(&peaks, n, err);
+	if (good)
+		write_peaks(&peaks, answer->sink);
+	mem_free(peaks.list);
+	inquiry_close(&inquiry);
+	return good;
+}
+
+// ---- difference ----
+
+struct sides {
+	struct inquiry before, after;
+	struct selection_words words; // of B
+	const char *with_from, *with_to;
+	bool self; // B is another window of the same trace
+	int order;
+	struct diff_options options;
+};
+
+static bool take_sides(struct sides *sides, struct answer *answer, struct err *err)
+{
+	static const char *const withs[] = { "other", "self", NULL };
+	int with = answer->viewer->options.other ? 0 : 1;
+
+	if (!params_take_word(&answer->params, "with", withs, &with, err) ||
+	    !params_take(&answer->params, "with-from", &sides->with_from, err) ||
+	    !params_take(&answer->params, "with-to", &sides->with_to, err) ||
+	    !params_take_word(&answer->params, "sort", diff_order_words, &sides->order, err) ||
+	    !answer_rows(answer, ANSWER_ROWS_DEFAULT, &sides->options.rows_max, err) ||
+	    !params_take_bytes(&answer->params, "min-bytes", &sides->options.bytes_min, err) ||
+	    !params_take_filters(&answer->params, 0, &answer->words, err) ||
+	    !params_check_taken(&answer->params, err))
+		return false;
+	sides->self = with == 1;
+	sides->options.order = (enum diff_order)sides->order;
+	selection_words_with_window(&sides->words, &answer->words, sides->with_from,
+				    sides->with_to);
+	if (sides->self && !sides->with_from && !sides->with_to)
+		return answer_refuse(answer, REFUSAL_USAGE, err,
+				     "there is no second trace and no second window ('with-from', "
+				     "'with-to')");
+	if (!sides->self && !answer->viewer->options.other)
+		return answer_refuse(answer, REFUSAL_NOT_RECORDED, err,
+				     "there is no second trace (try: tidemark view A --diff B)");
+	return selection_words_check(&sides->words, err);
+}
+
+static bool open_side(struct inquiry *inquiry, struct desk *desk,
+		      const struct selection_words *words, struct err *err)
+{
+	const struct inquiry_options options = {
+		.words = words,
+		.opened = &desk->opened,
+		.window = desk->window_options,
+	};
+
+	return inquiry_open(inquiry, &options, err);
+}
+
+static bool compare(struct sides *sides, struct answer *answer, struct err *err)
+{
+	const struct viewer_options *options = &answer->viewer->options;
+	struct diff diff;
+	struct diff_page page = {
+		.sides = { &sides->before, &sides->after },
+		.names = { options->path, sides->self ? options->path : options->other },
+		.diff = &diff,
+	};
+
+	if (!diff_find(&diff, page.sides, &sides->options, err))
+		return false;
+	diff_json(&page, answer->sink);
+	diff_fini(&diff);
+	return true;
+}
+
+static bool open_and_compare(struct sides *sides, struct desk *with, struct answer *answer,
+			     struct err *err)
+{
+	bool good = false;
+
+	if (!open_side(&sides->before, answer->desk, &answer->words, err))
+		return false;
+	if (open_side(&sides->after, with, &sides->words, err)) {
+		good = compare(sides, answer, err);
+		inquiry_close(&sides->after);
+	}
+	inquiry_close(&sides->before);
+	return good;
+}
+
+bool answer_findings_diff(struct answer *answer, struct err *err)
+{
+	struct sides sides = { 0 };
+	struct desk *other = &answer->viewer->other;
+	bool good = take_sides(&sides, answer, err);
+
+	if (good && sides.self) {
+		good = open_and_compare(&sides, answer->desk, answer, err);
+	} else if (good && desk_enter(other, NULL) == DESK_MINE) {
+		good = open_and_compare(&sides, other, answer, err);
+		desk_leave(other);
+	} else if (good) {
+		good = answer_refuse(answer, REFUSAL_BUSY, err, "the server is being stopped");
+	}
+	selection_words_fini(&sides.words);
+	return good;
+}

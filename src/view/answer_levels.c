@@ -1,0 +1,281 @@
+// Levels over time, as buckets.
+#include "view/answer.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "engine/window_series.h"
+#include "report/plot.h"
+
+#include <math.h>
+#include <string.h>
+
+enum layer { LAYER_HEAP, LAYER_VM, LAYER_RSS, LAYER_CUMULATIVE, LAYER_LARGEST_FREE };
+
+static const char *const layer_words[] = { "heap", "vm", "rss", "cumulative", NULL };
+
+struct levels {
+	struct inquiry inquiry;
+	enum layer layer;
+	size_t buckets;
+	uint64_t start_bytes;
+};
+
+// ---- the answer ----
+
+static void begin(const struct levels *levels, struct json *json, struct sink *sink)
+{
+	json_init(json, sink, false);
+	json_object_begin(json);
+	json_kv_string(json, "schema", "tidemark-view-timeline-1");
+	json_kv_string(json, "layer",
+		       levels->layer == LAYER_LARGEST_FREE ? "largest-free"
+							   : layer_words[levels->layer]);
+	json_kv_u64(json, "from_ns", levels->inquiry.from_ns);
+	json_kv_u64(json, "to_ns", levels->inquiry.to_ns);
+	json_kv_u64(json, "buckets", levels->buckets);
+}
+
+static void end(struct json *json)
+{
+	json_object_end(json);
+	sink_text(json->sink, "\n");
+}
+
+// One figure of each bucket: the one that lies `at` bytes behind its beginning.
+static void write_column(struct json *json, const char *key, const struct window_bucket *buckets,
+			 size_t count, size_t at)
+{
+	json_key(json, key);
+	json_array_begin(json);
+	for (size_t i = 0; i < count; i++)
+		json_u64(json, *(const uint64_t *)((const char *)&buckets[i] + at));
+	json_array_end(json);
+}
+
+static void write_levels(const struct levels *levels, const struct window_bucket *buckets,
+			 struct sink *sink)
+{
+	struct json json;
+
+	begin(levels, &json, sink);
+	write_column(&json, "peak_bytes", buckets, levels->buckets,
+		     offsetof(struct window_bucket, bytes_peak));
+	write_column(&json, "low_bytes", buckets, levels->buckets,
+		     offsetof(struct window_bucket, bytes_low));
+	write_column(&json, "peak_count", buckets, levels->buckets,
+		     offsetof(struct window_bucket, count_peak));
+	write_column(&json, "end_bytes", buckets, levels->buckets,
+		     offsetof(struct window_bucket, bytes_end));
+	json_kv_u64(&json, "start_bytes", levels->start_bytes);
+	end(&json);
+}
+
+// Levels where some buckets know nothing: negative.
+static void write_known(const struct levels *levels, const double *values, struct sink *sink)
+{
+	struct json json;
+
+	begin(levels, &json, sink);
+	json_key(&json, "peak_bytes");
+	json_array_begin(&json);
+	for (size_t i = 0; i < levels->buckets; i++) {
+		if (values[i] < 0)
+			json_null(&json);
+		else
+			json_u64(&json, (uint64_t)llround(values[i]));
+	}
+	json_array_end(&json);
+	json_key(&json, "start_bytes");
+	json_null(&json);
+	end(&json);
+}
+
+// ---- heap, vm ----
+
+static struct window_query query_of(struct levels *levels)
+{
+	struct inquiry *inquiry = &levels->inquiry;
+	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+
+	query.from_ns = inquiry->from_ns;
+	query.to_ns = inquiry->to_ns;
+	return query;
+}
+
+static bool give_levels(struct levels *levels, struct answer *answer, struct err *err)
+{
+	struct inquiry *inquiry = &levels->inquiry;
+	struct window_query query = query_of(levels);
+	struct window_bucket *buckets = mem_alloc(levels->buckets, sizeof *buckets);
+	struct heap_amount start = { 0 };
+	bool good = inquiry_level(inquiry, inquiry->from, &start, err);
+
+	if (good && query_narrows(&inquiry->selection.query))
+		good = window_series(inquiry->window, &query, 1, buckets, levels->buckets, err);
+	else if (good)
+		good = window_timeline(inquiry->window, &query, buckets, levels->buckets, err);
+	levels->start_bytes = start.bytes;
+	if (good)
+		write_levels(levels, buckets, answer->sink);
+	mem_free(buckets);
+	return good;
+}
+
+// ---- cumulative ----
+
+static bool give_flow(struct levels *levels, struct answer *answer, struct err *err)
+{
+	struct window_query query = query_of(levels);
+	struct window_flow *flows = mem_alloc(levels->buckets, sizeof *flows);
+	struct heap_amount sum = { 0 };
+	struct json json;
+	bool good;
+
+	good = window_flows(levels->inquiry.window, &query, 1, flows, levels->buckets, err);
+	if (good) {
+		begin(levels, &json, answer->sink);
+		json_key(&json, "peak_bytes");
+		json_array_begin(&json);
+		for (size_t i = 0; i < levels->buckets; i++)
+			json_u64(&json, sum.bytes += flows[i].allocated.bytes);
+		json_array_end(&json);
+		json_key(&json, "peak_count");
+		json_array_begin(&json);
+		for (size_t i = 0; i < levels->buckets; i++)
+			json_u64(&json, sum.count += flows[i].allocated.count);
+		json_array_end(&json);
+		json_kv_u64(&json, "start_bytes", 0);
+		end(&json);
+	}
+	mem_free(flows);
+	return good;
+}
+
+// ---- what pictures are drawn of: resident memory, the largest free block ----
+
+// The bucket of a time; `count` behind the last.
+static size_t bucket_of(const struct levels *levels, double time)
+{
+	double from = (double)levels->inquiry.from_ns, to = (double)levels->inquiry.to_ns;
+	double at = (time - from) / (to - from) * (double)levels->buckets;
+
+	if (at < 0)
+		return 0;
+	return at < (double)levels->buckets ? (size_t)at : levels->buckets;
+}
+
+// The curve holds each level until its next point; of a bucket with several the highest, or the
+// lowest, is told.
+static void fill(const struct levels *levels, const struct chart_curve *curve, bool lowest,
+		 double *values)
+{
+	for (size_t i = 0; i < levels->buckets; i++)
+		values[i] = -1;
+	for (size_t p = 0; p < curve->count; p++) {
+		double value = curve->points[p].y;
+		size_t first = bucket_of(levels, curve->points[p].x);
+		size_t last = p + 1 < curve->count ? bucket_of(levels, curve->points[p + 1].x)
+						   : levels->buckets;
+
+		for (size_t i = first; i <= last && i < levels->buckets; i++)
+			if (values[i] < 0 || (lowest ? value < values[i] : value > values[i]))
+				values[i] = value;
+	}
+}
+
+static bool give_picture(struct levels *levels, enum plot_kind kind, struct answer *answer,
+			 struct err *err)
+{
+	const struct plot_options options = { .kind = kind, .buckets = levels->buckets };
+	struct chart chart = { 0 };
+	double *values = mem_alloc(levels->buckets, sizeof *values);
+	bool good = plot_make(&chart, &levels->inquiry, &options, err);
+
+	if (good) {
+		fill(levels, &chart.curves[0], kind == PLOT_LARGEST_FREE, values);
+		write_known(levels, values, answer->sink);
+	}
+	chart_fini(&chart);
+	mem_free(values);
+	if (!good && err->kind == ERR_USAGE) // it has no samples, or nothing is mapped
+		answer->reply->refusal = REFUSAL_NOT_RECORDED;
+	return good;
+}
+
+// ---- questions ----
+
+static bool take_buckets(struct levels *levels, struct answer *answer, struct err *err)
+{
+	uint64_t buckets = ANSWER_BUCKETS_DEFAULT;
+
+	if (!params_take_number(&answer->params, "buckets", 1, ANSWER_BUCKETS_MAX, &buckets, err))
+		return false;
+	levels->buckets = buckets;
+	return true;
+}
+
+static bool has_length(const struct levels *levels, struct err *err)
+{
+	return levels->inquiry.from_ns < levels->inquiry.to_ns ||
+	       err_set(err, ERR_USAGE,
+		       "the window has no length: there is no time to divide into buckets");
+}
+
+static bool give(struct levels *levels, struct answer *answer, struct err *err)
+{
+	struct inquiry *inquiry = &levels->inquiry;
+	unsigned layers = window_facts(inquiry->window)->layers;
+
+	if (!has_length(levels, err))
+		return false;
+	switch (levels->layer) {
+	case LAYER_VM:
+		if (!(layers & WINDOW_VM))
+			return answer_refuse(answer, REFUSAL_NOT_RECORDED, err,
+					     "the trace has no calls on virtual memory");
+		return give_levels(levels, answer, err);
+	case LAYER_HEAP:
+		return give_levels(levels, answer, err);
+	case LAYER_CUMULATIVE:
+		return give_flow(levels, answer, err);
+	case LAYER_RSS:
+		return give_picture(levels, PLOT_RSS, answer, err);
+	case LAYER_LARGEST_FREE:
+		break;
+	}
+	if (!(layers & WINDOW_VM))
+		return answer_refuse(answer, REFUSAL_NOT_RECORDED, err,
+				     "the trace has no calls on virtual memory");
+	return give_picture(levels, PLOT_LARGEST_FREE, answer, err);
+}
+
+bool answer_levels_timeline(struct answer *answer, struct err *err)
+{
+	struct levels levels = { .layer = LAYER_HEAP };
+	int layer = LAYER_HEAP;
+	bool good;
+
+	if (!take_buckets(&levels, answer, err) ||
+	    !params_take_word(&answer->params, "layer", layer_words, &layer, err))
+		return false;
+	levels.layer = (enum layer)layer;
+	if (layer == LAYER_VM)
+		selection_words_add(&answer->words, SELECTION_LAYER, "vm");
+	if (!answer_inquire(answer, &levels.inquiry, err))
+		return false;
+	good = give(&levels, answer, err);
+	inquiry_close(&levels.inquiry);
+	return good;
+}
+
+bool answer_levels_curve(struct answer *answer, struct err *err)
+{
+	struct levels levels = { .layer = LAYER_LARGEST_FREE };
+	bool good;
+
+	if (!take_buckets(&levels, answer, err) || !answer_inquire(answer, &levels.inquiry, err))
+		return false;
+	good = give(&levels, answer, err);
+	inquiry_close(&levels.inquiry);
+	return good;
+}

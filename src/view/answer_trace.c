@@ -1,0 +1,290 @@
+// About the trace itself.
+#include "view/answer.h"
+
+#include "base/json.h"
+#include "base/map.h"
+#include "report/info.h"
+
+#include <string.h>
+
+enum {
+	THREADS_MAX = 10000,
+	PROCESSES_MAX = 10000,
+	PROBED_ITEMS = 2 << 20, // as many are looked at to find a sample of resident memory
+};
+
+// ---- info ----
+
+bool answer_trace_info(struct answer *answer, struct err *err)
+{
+	struct viewer *viewer = answer->viewer;
+	struct reader *reader = answer->desk->opened.reader;
+	struct sink sink = sink_to_str(&viewer->info);
+	struct info info;
+
+	if (!params_check_taken(&answer->params, err))
+		return false;
+	if (viewer->info.length == 0) {
+		reader_rewind(reader);
+		info_read(&info, viewer->options.path, reader, PROGRESS_NONE);
+		info_write_json(&info, &sink);
+		info_fini(&info);
+		reader_rewind(reader);
+	}
+	sink_write(answer->sink, str_get(&viewer->info), viewer->info.length);
+	return true;
+}
+
+// ---- marks ----
+
+// How many marks of that name there are, and the how many-th the i-th is.
+static size_t count_alike(const struct window_mark *marks, size_t count, size_t i, size_t *nth)
+{
+	size_t alike = 0;
+
+	for (size_t j = 0; j < count; j++) {
+		if (strcmp(marks[j].name, marks[i].name) != 0)
+			continue;
+		alike++;
+		if (j == i)
+			*nth = alike;
+	}
+	return alike;
+}
+
+// Many marks are of few names; comparing each with each is for a few thousand.
+enum { MARKS_MAX = 4096 };
+
+static void write_mark(const struct opened *opened, const struct window_mark *mark, size_t nth,
+		       size_t of, struct json *json)
+{
+	const struct trace_process *process = reader_process(opened->reader, mark->process);
+	const struct trace_thread *thread = reader_thread(opened->reader, mark->thread);
+
+	json_object_begin(json);
+	json_kv_string(json, "name", mark->name);
+	json_kv_u64(json, "nth", nth);
+	json_kv_u64(json, "of", of);
+	json_kv_u64(json, "time_ns", mark->time_ns);
+	json_kv_u64(json, "process_id", mark->process);
+	json_kv_u64(json, "pid", process ? process->pid : 0);
+	json_kv_u64(json, "tid", thread ? thread->tid : 0);
+	json_object_end(json);
+}
+
+bool answer_trace_marks(struct answer *answer, struct err *err)
+{
+	const struct opened *opened = &answer->desk->opened;
+	size_t count, nth = 0;
+	const struct window_mark *marks = window_marks(opened->window, &count);
+	struct json json;
+
+	if (!params_check_taken(&answer->params, err))
+		return false;
+	json_init(&json, answer->sink, false);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-view-marks-1");
+	json_kv_u64(&json, "marks_left_out", count > MARKS_MAX ? count - MARKS_MAX : 0);
+	json_key(&json, "marks");
+	json_array_begin(&json);
+	for (size_t i = 0; i < count && i < MARKS_MAX; i++) {
+		size_t of = count_alike(marks, count < MARKS_MAX ? count : MARKS_MAX, i, &nth);
+
+		write_mark(opened, &marks[i], nth, of, &json);
+	}
+	json_array_end(&json);
+	json_object_end(&json);
+	sink_text(answer->sink, "\n");
+	return true;
+}
+
+// ---- view ----
+
+static void write_layers(const struct window_facts *facts, struct json *json)
+{
+	json_key(json, "layers");
+	json_array_begin(json);
+	if (facts->layers & WINDOW_HEAP)
+		json_string(json, "heap");
+	if (facts->layers & WINDOW_VM)
+		json_string(json, "vm");
+	json_array_end(json);
+}
+
+static void write_peak(struct window *window, unsigned layer, const char *key, struct json *json)
+{
+	const struct window_facts *facts = window_facts(window);
+
+	json_key(json, key);
+	if (!(facts->layers & layer)) {
+		json_null(json);
+		return;
+	}
+	json_object_begin(json);
+	json_kv_u64(json, "time_ns", window_edge_time(window, facts->peak_edge[layer]));
+	json_kv_u64(json, "bytes", facts->peak[layer].bytes);
+	json_kv_u64(json, "count", facts->peak[layer].count);
+	json_object_end(json);
+}
+
+static void write_processes(const struct reader *reader, struct json *json)
+{
+	uint32_t count = reader_processes_count(reader);
+
+	json_key(json, "processes");
+	json_array_begin(json);
+	for (process_id id = 0; id < count && id < PROCESSES_MAX; id++) {
+		const struct trace_process *process = reader_process(reader, id);
+
+		json_object_begin(json);
+		json_kv_u64(json, "id", id);
+		json_kv_u64(json, "pid", process->pid);
+		json_kv_string(json, "exe", process->exe);
+		json_kv_u64(json, "began_ns", process->began_ns);
+		json_key(json, "ended_ns");
+		if (process->ended_ns == UINT64_MAX)
+			json_null(json);
+		else
+			json_u64(json, process->ended_ns);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_kv_u64(json, "processes_left_out", count > PROCESSES_MAX ? count - PROCESSES_MAX : 0);
+}
+
+static void write_threads(const struct reader *reader, struct json *json)
+{
+	uint32_t count = reader_threads_count(reader);
+
+	json_key(json, "threads");
+	json_array_begin(json);
+	for (thread_id id = 0; id < count && id < THREADS_MAX; id++) {
+		const struct trace_thread *thread = reader_thread(reader, id);
+
+		json_object_begin(json);
+		json_kv_u64(json, "tid", thread->tid);
+		json_kv_u64(json, "process_id", thread->process);
+		json_kv_string(json, "name", thread->name);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_kv_u64(json, "threads_left_out", count > THREADS_MAX ? count - THREADS_MAX : 0);
+}
+
+static void write_heaps(const struct reader *reader, struct json *json)
+{
+	json_key(json, "heaps");
+	json_array_begin(json);
+	json_string(json, "malloc");
+	for (heap_id id = 1; id < reader_heaps_count(reader); id++) {
+		const struct trace_heap *heap = reader_heap(reader, id);
+
+		if (heap->handle)
+			json_hex(json, heap->handle);
+		else
+			json_string(json, heap->name);
+	}
+	json_array_end(json);
+}
+
+// Whether resident memory was sampled, as far as the beginning tells: true also where it does not.
+static bool has_samples(struct reader *reader)
+{
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	bool found = false;
+	int seen = 0;
+
+	reader_rewind(reader);
+	while (!found && seen < PROBED_ITEMS &&
+	       (item = reader_next(reader, &event, &note)) != READER_END) {
+		found = item == READER_NOTE && note.kind == TRACE_NOTE_RSS;
+		seen++;
+	}
+	reader_rewind(reader);
+	return found || seen == PROBED_ITEMS;
+}
+
+static void write_has(const struct answer *answer, struct json *json)
+{
+	const struct opened *opened = &answer->desk->opened;
+
+	json_key(json, "has");
+	json_object_begin(json);
+	json_kv_bool(json, "rss", has_samples(opened->reader));
+	json_kv_bool(json, "map", window_facts(opened->window)->layers & WINDOW_VM);
+	json_kv_bool(json, "snapshots", reader_snapshots_count(opened->reader) > 0);
+	json_kv_bool(json, "source", !answer->viewer->single_file);
+	json_object_end(json);
+}
+
+static void write_warnings(const struct question *question, struct json *json)
+{
+	json_key(json, "warnings");
+	json_array_begin(json);
+	for (size_t i = 0; i < question->warnings_count; i++)
+		json_string(json, question->warnings[i]);
+	json_array_end(json);
+}
+
+static void write_view(const struct answer *answer, const struct question *question,
+		       struct json *json)
+{
+	const struct viewer_options *options = &answer->viewer->options;
+	const struct opened *opened = &answer->desk->opened;
+	const struct opened *other = &answer->viewer->other.opened;
+
+	json_object_begin(json);
+	json_kv_string(json, "schema", "tidemark-view-1");
+	json_kv_string(json, "version", options->version);
+	json_kv_string(json, "file", names_file(options->path));
+	json_kv_string(json, "diff", options->other ? names_file(options->other) : NULL);
+	json_kv_bool(json, "single_file", answer->viewer->single_file);
+	json_kv_bool(json, "scrubbed", answer->viewer->scrubbed);
+	json_key(json, "coarse");
+	json_array_begin(json);
+	for (size_t i = 0; i < answer->viewer->coarse_count; i++)
+		json_string(json, answer->viewer->coarse[i]);
+	json_array_end(json);
+	json_kv_bool(json, "complete", reader_complete(opened->reader));
+	json_kv_bool(json, "sampled", reader_info(opened->reader)->sample_bytes > 0);
+	write_warnings(question, json);
+	json_kv_u64(json, "duration_ns", moment_duration(opened->reader));
+	json_kv_u64(json, "steps", window_facts(opened->window)->steps_end - 1);
+	write_layers(window_facts(opened->window), json);
+	write_has(answer, json);
+	json_key(json, "peak");
+	json_object_begin(json);
+	write_peak(opened->window, WINDOW_HEAP, "heap", json);
+	write_peak(opened->window, WINDOW_VM, "vm", json);
+	json_object_end(json);
+	write_processes(opened->reader, json);
+	write_threads(opened->reader, json);
+	write_heaps(opened->reader, json);
+	json_key(json, "diff_duration_ns");
+	if (other->reader)
+		json_u64(json, moment_duration(other->reader));
+	else
+		json_null(json);
+	json_object_end(json);
+}
+
+bool answer_trace_view(struct answer *answer, struct err *err)
+{
+	const struct question_options options = {
+		.words = &answer->words,
+		.opened = &answer->desk->opened,
+	};
+	struct question question;
+	struct json json;
+
+	if (!params_check_taken(&answer->params, err) ||
+	    !question_open(&question, answer->desk->opened.path, &options, err))
+		return false;
+	json_init(&json, answer->sink, false);
+	write_view(answer, &question, &json);
+	sink_text(answer->sink, "\n");
+	question_close(&question);
+	return true;
+}

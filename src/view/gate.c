@@ -1,0 +1,79 @@
+#include "view/gate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void gate_init(struct gate *gate, uint16_t port, const uint8_t bytes[static GATE_TOKEN_BYTES])
+{
+	gate->port = port;
+	for (int i = 0; i < GATE_TOKEN_BYTES; i++)
+		snprintf(&gate->token[2 * i], 3, "%02x", bytes[i]);
+}
+
+// "127.0.0.1:PORT" or "localhost:PORT", behind `prefix`.
+static bool is_ours(const struct gate *gate, const char *text, const char *prefix)
+{
+	static const char *const names[] = { "127.0.0.1", "localhost" };
+	char ours[64];
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(ours, sizeof ours, "%s%s:%u", prefix, names[i], gate->port);
+		if (strcmp(text, ours) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_token(const struct gate *gate, const char *authorization)
+{
+	static const char bearer[] = "Bearer ";
+	const char *given;
+	unsigned difference = 0;
+
+	if (!authorization || strncmp(authorization, bearer, sizeof bearer - 1) != 0)
+		return false;
+	given = authorization + sizeof bearer - 1;
+	if (strlen(given) != GATE_TOKEN_DIGITS)
+		return false;
+	for (int i = 0; i < GATE_TOKEN_DIGITS; i++)
+		difference |= (unsigned)((unsigned char)given[i] ^ (unsigned char)gate->token[i]);
+	return difference == 0;
+}
+
+static bool is_below(const char *path, const char *folder)
+{
+	return strncmp(path, folder, strlen(folder)) == 0;
+}
+
+enum refusal gate_check(const struct gate *gate, const struct gate_request *request,
+			const char **why)
+{
+	bool asks = is_below(request->path, "/api/");
+
+	if (request->doubled || !request->host || !is_ours(gate, request->host, "")) {
+		*why = "this server is 127.0.0.1 and localhost, and nobody else";
+		return REFUSAL_HOST;
+	}
+	if (request->origin && !is_ours(gate, request->origin, "http://")) {
+		*why = "another page asked";
+		return REFUSAL_ORIGIN;
+	}
+	if (asks && request->site && strcmp(request->site, "same-origin") != 0 &&
+	    strcmp(request->site, "none") != 0) {
+		*why = "another page asked";
+		return REFUSAL_ORIGIN;
+	}
+	if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0) {
+		*why = "only GET and HEAD";
+		return REFUSAL_METHOD;
+	}
+	if (request->length > GATE_LENGTH_MAX) {
+		*why = "path and query are longer than 8192 bytes";
+		return REFUSAL_QUERY;
+	}
+	if (asks && !has_token(gate, request->authorization)) {
+		*why = "the token is missing or wrong: open the address that tidemark printed";
+		return REFUSAL_TOKEN;
+	}
+	return REFUSAL_NONE;
+}

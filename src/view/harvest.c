@@ -1,0 +1,615 @@
+#include "view/harvest.h"
+
+#include "base/mem.h"
+#include "engine/moment.h"
+#include "engine/space.h"
+#include "view/octave.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	BUCKETS_FIRST = 512,
+	BUCKETS_FEW = 128, // before fewer, there are only STACKS_LEAST
+	BUCKETS_LEAST = 16,
+	STACKS_FEW = 1000, // before fewer, threads are folded and buckets made wider
+	STACKS_LEAST = 20,
+	END_BITS = 11, // enough for HARVEST_BUCKETS_MAX and one more
+	KIND_BITS = 3,
+	THREADS_MAX = 10000, // that the page is told of
+	FOLDED = UINT32_MAX,
+};
+
+// How an allocation ended, as the page is told.
+enum kind { KIND_NEVER, KIND_CALL, KIND_HEAP, KIND_EXIT, KIND_EXEC };
+
+static enum kind kind_of(uint8_t end)
+{
+	switch (end) {
+	case WINDOW_END_FREE:
+	case WINDOW_END_REALLOC:
+	case WINDOW_END_LOST:
+		return KIND_CALL;
+	case WINDOW_END_DESTROY:
+		return KIND_HEAP;
+	case WINDOW_END_EXIT:
+		return KIND_EXIT;
+	case WINDOW_END_EXEC:
+		return KIND_EXEC;
+	default:
+		return KIND_NEVER;
+	}
+}
+
+// ---- which stacks are kept ----
+
+struct weighed {
+	uint32_t label;
+	double weight;
+};
+
+static uint32_t by_label(void *context, const struct window_cell *cell)
+{
+	struct harvest *harvest = context;
+
+	return cell->orphans ? WINDOW_SKIP : labels_stack(harvest->labels, cell->stack);
+}
+
+static int heavier_first(const void *a, const void *b)
+{
+	const struct weighed *left = a, *right = b;
+
+	if (left->weight != right->weight)
+		return left->weight > right->weight ? -1 : 1;
+	return left->label < right->label ? -1 : left->label > right->label;
+}
+
+static double part(double of, double whole)
+{
+	return whole > 0 ? of / whole : 0;
+}
+
+// What a stack weighs: its part of the bytes, of the calls, and of what stayed, of either layer.
+static void weigh(const struct window_result *result, struct weighed *list)
+{
+	const struct heap_amount whole = window_present(&result->total);
+	const struct heap_amount stayed = result->total.type[WINDOW_AIFO];
+
+	for (uint32_t i = 0; i < result->rows_count; i++) {
+		const struct window_row *row = &result->rows[i];
+		struct heap_amount all = window_present(row);
+
+		list[i].label = i;
+		list[i].weight += part((double)all.bytes, (double)whole.bytes) +
+				  part((double)all.count, (double)whole.count) +
+				  part((double)row->type[WINDOW_AIFO].bytes, (double)stayed.bytes);
+	}
+}
+
+// All stacks that are in the trace, the heaviest first. NULL: the index cannot be read.
+static struct weighed *rank_stacks(struct harvest *harvest, size_t *count, struct err *err)
+{
+	uint32_t stacks = reader_stacks_count(harvest->opened->reader);
+	struct weighed *list = mem_alloc(stacks + (size_t)1, sizeof *list);
+
+	*count = 0;
+	for (unsigned layer = WINDOW_HEAP; layer <= WINDOW_VM; layer <<= 1) {
+		struct window_query query = {
+			.from = WINDOW_START,
+			.to = window_facts(harvest->opened->window)->steps_end,
+			.layers = layer,
+			.group = by_label,
+			.context = harvest,
+		};
+		struct window_result result;
+
+		if (!window_ask(harvest->opened->window, &query, &result, err)) {
+			mem_free(list);
+			return NULL;
+		}
+		weigh(&result, list);
+		if (result.rows_count > *count)
+			*count = result.rows_count;
+		window_result_fini(&result);
+	}
+	if (*count > 1)
+		qsort(list, *count, sizeof *list, heavier_first);
+	while (*count > 0 && list[*count - 1].weight <= 0)
+		(*count)--;
+	return list;
+}
+
+// Give numbers to the first so many; number 0 is "no stack", the last one the rest.
+static void keep_stacks(struct harvest *harvest, const struct weighed *list, size_t count,
+			size_t kept)
+{
+	size_t labels = reader_stacks_count(harvest->opened->reader) + (size_t)1;
+
+	mem_free(harvest->numbers);
+	mem_free(harvest->stacks);
+	harvest->numbers = mem_alloc(labels, sizeof *harvest->numbers);
+	harvest->stacks = mem_alloc(kept + 2, sizeof *harvest->stacks);
+	harvest->stacks_total = count;
+	harvest->stacks_count = 1;
+	for (size_t i = 0; i < labels; i++)
+		harvest->numbers[i] = FOLDED;
+	harvest->numbers[0] = 0;
+	for (size_t i = 0; i < count && i < kept; i++) {
+		if (list[i].label == 0)
+			continue;
+		harvest->numbers[list[i].label] = (uint32_t)harvest->stacks_count;
+		harvest->stacks[harvest->stacks_count++] =
+			labels_first(harvest->labels, list[i].label);
+	}
+	harvest->rest = count > kept ? (uint32_t)harvest->stacks_count++ : 0;
+}
+
+// ---- cells ----
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 29;
+}
+
+static uint32_t find_group(struct harvest *harvest, const struct harvest_group *group)
+{
+	uint64_t hash =
+		mix(mix(mix(mix(group->process, group->thread), group->heap), group->stack),
+		    (uint64_t)group->layer << 16 | (uint64_t)group->owner << 8 | group->octave);
+
+	for (;; hash++) {
+		bool added;
+		uint64_t *number = map_put(&harvest->group_of, hash, &added);
+
+		if (!added && memcmp(&harvest->groups[*number], group, sizeof *group) == 0)
+			return (uint32_t)*number;
+		if (!added)
+			continue;
+		harvest->groups = mem_grow(harvest->groups, &harvest->groups_capacity,
+					   harvest->groups_count + 1, sizeof *harvest->groups);
+		harvest->groups[harvest->groups_count] = *group;
+		*number = harvest->groups_count++;
+		return (uint32_t)*number;
+	}
+}
+
+static uint32_t by_group(void *context, const struct window_cell *cell)
+{
+	struct harvest *harvest = context;
+	struct harvest_group group;
+	uint32_t number;
+
+	if (cell->orphans)
+		return WINDOW_SKIP;
+	number = harvest->numbers[labels_stack(harvest->labels, cell->stack)];
+	memset(&group, 0, sizeof group); // compared as bytes
+	group.process = cell->process;
+	group.thread = harvest->threads ? cell->thread : FOLDED;
+	group.heap = cell->heap;
+	group.stack = number == FOLDED ? harvest->rest : number;
+	group.layer = cell->layer == WINDOW_VM;
+	group.owner = cell->owner;
+	group.octave = (uint8_t)octave_of(cell->size);
+	return find_group(harvest, &group);
+}
+
+// The bucket of a step; -1 before the recording.
+static int64_t bucket_of(const struct harvest *harvest, uint64_t step)
+{
+	size_t low = 0, high = harvest->buckets;
+
+	if (step < WINDOW_START)
+		return -1;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (harvest->edges[middle] <= step)
+			low = middle;
+		else
+			high = middle;
+	}
+	return (int64_t)low;
+}
+
+static bool take_allocation(void *context, const struct window_allocation *allocation)
+{
+	struct harvest *harvest = context;
+	enum kind kind = kind_of(allocation->end_kind);
+	uint64_t birth = (uint64_t)(bucket_of(harvest, allocation->begin) + 1);
+	uint64_t death = kind == KIND_NEVER ? harvest->buckets
+					    : (uint64_t)bucket_of(harvest, allocation->end);
+	uint64_t key = (uint64_t)allocation->group << (2 * END_BITS + KIND_BITS) |
+		       birth << (END_BITS + KIND_BITS) | death << KIND_BITS | kind;
+	bool added;
+	uint64_t *number = map_put(&harvest->cell_of, key, &added);
+
+	if (added) {
+		if (harvest->cells_count == harvest->cells_max) {
+			harvest->too_many = true;
+			return false;
+		}
+		harvest->cells = mem_grow(harvest->cells, &harvest->cells_capacity,
+					  harvest->cells_count + 1, sizeof *harvest->cells);
+		harvest->cells[harvest->cells_count] = (struct harvest_cell){ .key = key };
+		*number = harvest->cells_count++;
+	}
+	harvest->cells[*number].count++;
+	harvest->cells[*number].bytes += allocation->cell.size;
+	return true;
+}
+
+static void set_edges(struct harvest *harvest)
+{
+	struct window *window = harvest->opened->window;
+	uint64_t duration = moment_duration(harvest->opened->reader);
+	size_t buckets = harvest->buckets;
+
+	mem_free(harvest->edges);
+	mem_free(harvest->edges_ns);
+	harvest->edges = mem_alloc(buckets + 1, sizeof *harvest->edges);
+	harvest->edges_ns = mem_alloc(buckets + 1, sizeof *harvest->edges_ns);
+	for (size_t i = 1; i < buckets; i++) {
+		harvest->edges_ns[i] = (uint64_t)((unsigned __int128)duration * i / buckets);
+		harvest->edges[i] = window_edge_at(window, harvest->edges_ns[i]);
+	}
+	harvest->edges[0] = WINDOW_START;
+	harvest->edges_ns[buckets] = duration;
+	harvest->edges[buckets] = window_facts(window)->steps_end;
+}
+
+// One try. *fits: there were no more cells than may be.
+static bool count_cells(struct harvest *harvest, bool *fits, struct err *err)
+{
+	struct window_query query = {
+		.from = WINDOW_START,
+		.to = window_facts(harvest->opened->window)->steps_end,
+		.layers = WINDOW_HEAP | WINDOW_VM,
+		.by_size = true,
+		.by_thread = harvest->threads,
+		.group = by_group,
+		.context = harvest,
+	};
+	bool good;
+
+	map_clear(&harvest->group_of);
+	map_clear(&harvest->cell_of);
+	harvest->groups_count = harvest->cells_count = 0;
+	harvest->too_many = false;
+	set_edges(harvest);
+	good = window_walk(harvest->opened->window, &query, take_allocation, harvest, err);
+	*fits = !harvest->too_many;
+	return good;
+}
+
+// The next coarser way. False: there is none.
+static bool coarsen(struct harvest *harvest, size_t *stacks)
+{
+	if (*stacks > STACKS_FEW)
+		*stacks = *stacks / 2 < STACKS_FEW ? STACKS_FEW : *stacks / 2;
+	else if (harvest->threads)
+		harvest->threads = false;
+	else if (harvest->buckets > BUCKETS_FEW)
+		harvest->buckets /= 2;
+	else if (*stacks > STACKS_LEAST)
+		*stacks /= 2;
+	else if (harvest->buckets > BUCKETS_LEAST)
+		harvest->buckets /= 2;
+	else
+		return false;
+	return true;
+}
+
+static int lower_key_first(const void *a, const void *b)
+{
+	const struct harvest_cell *left = a, *right = b;
+
+	return left->key < right->key ? -1 : left->key > right->key;
+}
+
+static bool take_all(struct harvest *harvest, size_t stacks_max, struct err *err)
+{
+	size_t count, stacks;
+	struct weighed *list = rank_stacks(harvest, &count, err);
+	bool fits = false, good = list != NULL;
+
+	stacks = count < stacks_max ? count : stacks_max;
+	while (good && !fits) {
+		keep_stacks(harvest, list, count, stacks);
+		good = count_cells(harvest, &fits, err);
+		if (good && !fits && !coarsen(harvest, &stacks))
+			good = err_set(err, ERR_LIMIT,
+				       "the trace does not fit into so small a file (try a larger "
+				       "--max-bytes)");
+	}
+	mem_free(list);
+	return good;
+}
+
+bool harvest_take(struct harvest *harvest, struct opened *opened, size_t stacks_max,
+		  size_t cells_max, struct err *err)
+{
+	*harvest = (struct harvest){
+		.opened = opened,
+		.buckets = BUCKETS_FIRST,
+		.threads = reader_threads_count(opened->reader) <= THREADS_MAX &&
+			   !window_facts(opened->window)->threads_folded,
+		.labels = labels_new(LABELS_EXACT, opened->reader, opened->names),
+		.cells_max = cells_max,
+	};
+	if (!take_all(harvest, stacks_max, err)) {
+		harvest_fini(harvest);
+		return false;
+	}
+	map_fini(&harvest->cell_of);
+	map_fini(&harvest->group_of);
+	if (harvest->cells_count > 1)
+		qsort(harvest->cells, harvest->cells_count, sizeof *harvest->cells,
+		      lower_key_first);
+	return true;
+}
+
+void harvest_fini(struct harvest *harvest)
+{
+	labels_free(harvest->labels);
+	map_fini(&harvest->cell_of);
+	map_fini(&harvest->group_of);
+	mem_free(harvest->edges);
+	mem_free(harvest->edges_ns);
+	mem_free(harvest->stacks);
+	mem_free(harvest->numbers);
+	mem_free(harvest->groups);
+	mem_free(harvest->cells);
+	*harvest = (struct harvest){ 0 };
+}
+
+// ---- writing ----
+
+// Texts and frames get numbers as they are met.
+struct shelf {
+	const struct harvest *harvest;
+	const struct scrub *scrub; // NULL: nothing is hidden
+	struct labels *texts;      // labels of texts, from 1; number 0 is ""
+	uint32_t texts_count;
+	struct map frame_of; // symbol -> number
+	const struct symbol **frames;
+	size_t frames_count, frames_capacity;
+	uint32_t *faces;
+};
+
+static uint32_t text_number(struct shelf *shelf, const char *text)
+{
+	uint32_t number = text && *text ? labels_text(shelf->texts, text) : 0;
+
+	if (number > shelf->texts_count)
+		shelf->texts_count = number;
+	return number;
+}
+
+// The same of a path, and of a name that may have one in it.
+static uint32_t path_number(struct shelf *shelf, const char *path)
+{
+	struct str text = { 0 };
+	uint32_t number;
+
+	if (!shelf->scrub || !path)
+		return text_number(shelf, path);
+	scrub_path(shelf->scrub, path, strlen(path), &text);
+	number = text_number(shelf, str_get(&text));
+	str_fini(&text);
+	return number;
+}
+
+static uint32_t name_number(struct shelf *shelf, const char *name)
+{
+	struct str text = { 0 };
+	uint32_t number;
+
+	if (!shelf->scrub || !name)
+		return text_number(shelf, name);
+	scrub_words(shelf->scrub, name, strlen(name), &text);
+	number = text_number(shelf, str_get(&text));
+	str_fini(&text);
+	return number;
+}
+
+static uint32_t frame_number(struct shelf *shelf, const struct symbol *symbol)
+{
+	bool added;
+	uint64_t *number = map_put(&shelf->frame_of, (uint64_t)(uintptr_t)symbol, &added);
+
+	if (added) {
+		shelf->frames = mem_grow(shelf->frames, &shelf->frames_capacity,
+					 shelf->frames_count + 1, sizeof *shelf->frames);
+		*number = shelf->frames_count;
+		shelf->frames[shelf->frames_count++] = symbol;
+	}
+	return (uint32_t)*number;
+}
+
+static bool is_folded(const struct harvest *harvest, size_t number)
+{
+	return number == 0 || number == harvest->rest;
+}
+
+static void write_stacks(struct shelf *shelf, struct json *json)
+{
+	const struct harvest *harvest = shelf->harvest;
+
+	json_key(json, "stacks");
+	json_array_begin(json);
+	for (size_t i = 0; i < harvest->stacks_count; i++) {
+		struct names_stack stack = { 0 };
+
+		shelf->faces[i] = FOLDED;
+		if (!is_folded(harvest, i))
+			stack = names_stack(harvest->opened->names, harvest->stacks[i]);
+		json_array_begin(json);
+		for (size_t line = 0; line < stack.count; line++)
+			json_u64(json, frame_number(shelf, stack.lines[line].symbol));
+		json_array_end(json);
+		if (stack.count > 0)
+			shelf->faces[i] = frame_number(shelf, stack.lines[stack.user].symbol);
+	}
+	json_array_end(json);
+	json_key(json, "stack_ids");
+	json_array_begin(json);
+	for (size_t i = 0; i < harvest->stacks_count; i++)
+		json_u64(json, is_folded(harvest, i) ? 0 : harvest->stacks[i]);
+	json_array_end(json);
+	json_key(json, "faces");
+	json_array_begin(json);
+	for (size_t i = 0; i < harvest->stacks_count; i++)
+		json_i64(json, shelf->faces[i] == FOLDED ? -1 : (int64_t)shelf->faces[i]);
+	json_array_end(json);
+	json_key(json, "rest");
+	if (harvest->rest)
+		json_u64(json, harvest->rest);
+	else
+		json_null(json);
+}
+
+enum frame_column { FUNCTION, FILE_NAME, LINE, MODULE, OFFSET, INLINED, FRAME_COLUMNS };
+
+static uint64_t frame_figure(struct shelf *shelf, const struct symbol *symbol,
+			     enum frame_column column)
+{
+	switch (column) {
+	case FUNCTION:
+		return name_number(shelf, symbol->function);
+	case FILE_NAME:
+		return path_number(shelf, symbol->file);
+	case LINE:
+		return symbol->line;
+	case MODULE:
+		return path_number(shelf, symbol->module);
+	case OFFSET:
+		return symbol->offset;
+	case INLINED:
+	case FRAME_COLUMNS:
+		break;
+	}
+	return symbol->inlined;
+}
+
+static void write_frames(struct shelf *shelf, struct json *json)
+{
+	static const char *const words[FRAME_COLUMNS] = { "function", "file",   "line",
+							  "module",   "offset", "inlined" };
+
+	json_key(json, "frames");
+	json_object_begin(json);
+	for (int column = 0; column < FRAME_COLUMNS; column++) {
+		json_key(json, words[column]);
+		json_array_begin(json);
+		for (size_t i = 0; i < shelf->frames_count; i++)
+			json_u64(json,
+				 frame_figure(shelf, shelf->frames[i], (enum frame_column)column));
+		json_array_end(json);
+	}
+	json_object_end(json);
+}
+
+enum cell_column {
+	LAYER,
+	PROCESS,
+	THREAD,
+	HEAP,
+	OWNER,
+	STACK,
+	OCTAVE,
+	BEGIN,
+	END,
+	KIND,
+	COUNT,
+	BYTES,
+	CELL_COLUMNS
+};
+
+static int64_t cell_figure(struct shelf *shelf, const struct harvest_cell *cell,
+			   enum cell_column column)
+{
+	const struct harvest_group *group =
+		&shelf->harvest->groups[cell->key >> (2 * END_BITS + KIND_BITS)];
+	const uint64_t bucket_mask = (1 << END_BITS) - 1;
+
+	switch (column) {
+	case LAYER:
+		return group->layer;
+	case PROCESS:
+		return group->process;
+	case THREAD:
+		return group->thread == FOLDED ? -1 : (int64_t)group->thread;
+	case HEAP:
+		return group->layer ? -1 : (int64_t)group->heap;
+	case OWNER:
+		return group->layer ? text_number(shelf,
+						  space_owner_word((enum space_owner)group->owner))
+				    : 0;
+	case STACK:
+		return group->stack;
+	case OCTAVE:
+		return group->octave;
+	case BEGIN:
+		return (int64_t)(cell->key >> (END_BITS + KIND_BITS) & bucket_mask) - 1;
+	case END:
+		return (int64_t)(cell->key >> KIND_BITS & bucket_mask);
+	case KIND:
+		return (int64_t)(cell->key & ((1 << KIND_BITS) - 1));
+	case COUNT:
+		return (int64_t)cell->count;
+	case BYTES:
+	case CELL_COLUMNS:
+		break;
+	}
+	return (int64_t)cell->bytes;
+}
+
+static void write_cells(struct shelf *shelf, struct json *json)
+{
+	static const char *const words[CELL_COLUMNS] = { "layer", "process", "thread", "heap",
+							 "owner", "stack",   "octave", "begin",
+							 "end",   "kind",    "count",  "bytes" };
+	const struct harvest *harvest = shelf->harvest;
+
+	json_key(json, "cells");
+	json_object_begin(json);
+	for (int column = 0; column < CELL_COLUMNS; column++) {
+		json_key(json, words[column]);
+		json_array_begin(json);
+		for (size_t i = 0; i < harvest->cells_count; i++)
+			json_i64(json,
+				 cell_figure(shelf, &harvest->cells[i], (enum cell_column)column));
+		json_array_end(json);
+	}
+	json_object_end(json);
+}
+
+void harvest_write(const struct harvest *harvest, const struct scrub *scrub, struct json *json)
+{
+	struct shelf shelf = {
+		.harvest = harvest,
+		.scrub = scrub,
+		.texts = labels_new(LABELS_EXACT, harvest->opened->reader, harvest->opened->names),
+		.faces = mem_alloc(harvest->stacks_count + 1, sizeof(uint32_t)),
+	};
+
+	json_key(json, "edges_ns");
+	json_array_begin(json);
+	for (size_t i = 0; i <= harvest->buckets; i++)
+		json_u64(json, harvest->edges_ns[i]);
+	json_array_end(json);
+	write_stacks(&shelf, json);
+	write_frames(&shelf, json);
+	write_cells(&shelf, json);
+	json_key(json, "strings");
+	json_array_begin(json);
+	json_string(json, "");
+	for (uint32_t i = 1; i <= shelf.texts_count; i++)
+		json_string(json, labels_get_text(shelf.texts, i));
+	json_array_end(json);
+	labels_free(shelf.texts);
+	map_fini(&shelf.frame_of);
+	mem_free(shelf.frames);
+	mem_free(shelf.faces);
+}

@@ -1,0 +1,62 @@
+// harvest: a whole trace as counts of allocations, few enough for one file and exact for any window
+// of whole buckets.
+//
+// Time is cut into buckets. All allocations that are alike in layer, process, thread, heap, owner,
+// stack, octave of size, bucket of birth, bucket and kind of death make a *cell* (docs/viewer.md).
+// Stacks that weigh least are folded into one, "rest"; threads may be folded, and buckets made
+// wider, until no more cells are left than were asked for.
+//
+//     harvest_take       goes through the allocations, once for each try
+//       harvest_write    into an object of a document that is being written
+//     harvest_fini
+#ifndef VIEW_HARVEST_H
+#define VIEW_HARVEST_H
+
+#include "base/json.h"
+#include "base/map.h"
+#include "report/labels.h"
+#include "report/opened.h"
+#include "view/scrub.h"
+
+enum { HARVEST_BUCKETS_MAX = 1024 };
+
+// What tells cells apart besides birth and death.
+struct harvest_group {
+	uint32_t process, thread, heap; // thread: UINT32_MAX if folded
+	uint32_t stack;                 // number of a kept one
+	uint8_t layer, owner, octave;
+};
+
+struct harvest_cell {
+	uint64_t key; // private: group, birth, death, kind
+	uint64_t count, bytes;
+};
+
+struct harvest {
+	struct opened *opened; // borrowed
+	size_t buckets;
+	bool threads;               // told apart
+	uint64_t *edges, *edges_ns; // buckets + 1
+	stack_id *stacks;           // by number: the trace's; 0 is "no stack"
+	size_t stacks_count, stacks_total;
+	uint32_t rest; // number of the folded; 0: nothing was folded
+	struct harvest_group *groups;
+	size_t groups_count, groups_capacity;
+	struct harvest_cell *cells; // sorted
+	size_t cells_count, cells_capacity;
+	struct labels *labels; // the rest is private
+	uint32_t *numbers;     // of kept stacks, by label
+	struct map group_of, cell_of;
+	size_t cells_max;
+	bool too_many;
+};
+
+// As fine as `cells_max` cells allow, and at most `stacks_max` stacks by themselves.
+bool harvest_take(struct harvest *harvest, struct opened *opened, size_t stacks_max,
+		  size_t cells_max, struct err *err);
+void harvest_fini(struct harvest *harvest); // accepts { 0 }
+
+// The members "edges_ns" to "cells". `scrub`: without paths; NULL: as it is.
+void harvest_write(const struct harvest *harvest, const struct scrub *scrub, struct json *json);
+
+#endif

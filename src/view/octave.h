@@ -1,0 +1,25 @@
+// octave: classes of numbers, each twice as wide as the one before: 0, 1, 2, 3 to 4, 5 to 8 …
+#ifndef VIEW_OCTAVE_H
+#define VIEW_OCTAVE_H
+
+#include <stdint.h>
+
+enum { OCTAVES = 66 }; // the last holds what is above 2^63
+
+static inline uint32_t octave_of(uint64_t number)
+{
+	return number <= 1 ? (uint32_t)number : 65 - (uint32_t)__builtin_clzll(number - 1);
+}
+
+// The least and the most that an octave holds.
+static inline uint64_t octave_most(uint32_t octave)
+{
+	return octave == 0 ? 0 : octave > 64 ? UINT64_MAX : UINT64_C(1) << (octave - 1);
+}
+
+static inline uint64_t octave_least(uint32_t octave)
+{
+	return octave <= 1 ? octave : octave_most(octave - 1) + 1;
+}
+
+#endif

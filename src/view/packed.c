@@ -1,0 +1,64 @@
+#include "view/packed.h"
+
+#include "base/mem.h"
+
+#include <zlib.h>
+
+enum { WINDOW_BITS_GZIP = 15 + 16, LEVEL = 7, MEMORY_LEVEL = 9, PART_BYTES = 1 << 30 };
+
+static bool compress_into(struct str *out, const void *bytes, size_t size, struct err *err)
+{
+	z_stream stream = { 0 };
+	unsigned char part[16384];
+	const unsigned char *at = bytes;
+	int status = Z_OK;
+
+	if (deflateInit2(&stream, LEVEL, Z_DEFLATED, WINDOW_BITS_GZIP, MEMORY_LEVEL,
+			 Z_DEFAULT_STRATEGY) != Z_OK)
+		return err_set(err, ERR_IO, "cannot compress the data");
+	while (status == Z_OK) {
+		if (stream.avail_in == 0 && size > 0) {
+			stream.avail_in = (uInt)(size < PART_BYTES ? size : PART_BYTES);
+			stream.next_in = (unsigned char *)(uintptr_t)at;
+			at += stream.avail_in;
+			size -= stream.avail_in;
+		}
+		stream.next_out = part;
+		stream.avail_out = sizeof part;
+		status = deflate(&stream, size == 0 ? Z_FINISH : Z_NO_FLUSH);
+		str_add_bytes(out, part, sizeof part - stream.avail_out);
+	}
+	deflateEnd(&stream);
+	return status == Z_STREAM_END || err_set(err, ERR_IO, "cannot compress the data");
+}
+
+static void add_base64(struct str *out, const unsigned char *bytes, size_t size)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < size; i += 3) {
+		size_t left = size - i;
+		uint32_t three = (uint32_t)bytes[i] << 16 | (left > 1 ? bytes[i + 1] << 8 : 0) |
+				 (left > 2 ? bytes[i + 2] : 0);
+		const char four[] = {
+			digits[three >> 18],
+			digits[three >> 12 & 63],
+			left > 1 ? digits[three >> 6 & 63] : '=',
+			left > 2 ? digits[three & 63] : '=',
+		};
+
+		str_add_bytes(out, four, sizeof four);
+	}
+}
+
+bool packed_add(struct str *out, const void *bytes, size_t size, struct err *err)
+{
+	struct str compressed = { 0 };
+	bool good = compress_into(&compressed, bytes, size, err);
+
+	if (good)
+		add_base64(out, (const unsigned char *)str_get(&compressed), compressed.length);
+	str_fini(&compressed);
+	return good;
+}

@@ -1,0 +1,188 @@
+#include "view/params.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+// 0 to 15; -1: no hexadecimal digit.
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+// Take the encoding off, in place.
+static bool decode(char *text, struct err *err)
+{
+	char *out = text;
+
+	for (const char *in = text; *in; in++) {
+		if (*in == '+') {
+			*out++ = ' ';
+		} else if (*in != '%') {
+			*out++ = *in;
+		} else {
+			int high = digit_of(in[1]);
+			int low = high < 0 ? -1 : digit_of(in[2]);
+
+			if (low < 0 || (high == 0 && low == 0))
+				return err_set(err, ERR_USAGE,
+					       "'%.3s' in the query is no encoding of a character",
+					       in);
+			*out++ = (char)(high << 4 | low);
+			in += 2;
+		}
+	}
+	*out = '\0';
+	return true;
+}
+
+bool params_parse(struct params *params, const char *query, struct err *err)
+{
+	char *next;
+
+	*params = (struct params){ 0 };
+	if (!query || !*query)
+		return true;
+	params->text = mem_copy_text(query);
+	for (char *part = params->text; part; part = next) {
+		char *equals;
+
+		next = strchr(part, '&');
+		if (next)
+			*next++ = '\0';
+		if (!*part)
+			continue;
+		if (params->count == PARAMS_MAX)
+			return err_set(err, ERR_LIMIT, "more than %d parameters", PARAMS_MAX);
+		equals = strchr(part, '=');
+		if (equals)
+			*equals++ = '\0';
+		if (!decode(part, err) || (equals && !decode(equals, err)))
+			return false;
+		params->list[params->count++] =
+			(struct params_one){ .name = part, .value = equals ? equals : "" };
+	}
+	return true;
+}
+
+void params_fini(struct params *params)
+{
+	mem_free(params->text);
+	*params = (struct params){ 0 };
+}
+
+bool params_take(struct params *params, const char *name, const char **value, struct err *err)
+{
+	*value = NULL;
+	for (size_t i = 0; i < params->count; i++) {
+		struct params_one *one = &params->list[i];
+
+		if (strcmp(one->name, name) != 0)
+			continue;
+		if (*value)
+			return err_set(err, ERR_USAGE, "'%s' can be given once only", name);
+		*value = one->value;
+		one->taken = true;
+	}
+	return true;
+}
+
+bool params_take_number(struct params *params, const char *name, uint64_t least, uint64_t most,
+			uint64_t *number, struct err *err)
+{
+	const char *value;
+	uint64_t found;
+
+	if (!params_take(params, name, &value, err))
+		return false;
+	if (!value)
+		return true;
+	if (!str_parse_count(value, &found) || found < least || found > most)
+		return err_set(err, ERR_USAGE,
+			       "'%s' is a number from %" PRIu64 " to %" PRIu64 ", not '%s'", name,
+			       least, most, value);
+	*number = found;
+	return true;
+}
+
+bool params_take_bytes(struct params *params, const char *name, uint64_t *bytes, struct err *err)
+{
+	const char *value;
+
+	if (!params_take(params, name, &value, err))
+		return false;
+	return !value || str_parse_bytes(value, bytes) ||
+	       err_set(err, ERR_USAGE, "'%s' is a size such as 4096, 64K or 1.5MiB, not '%s'", name,
+		       value);
+}
+
+bool params_take_word(struct params *params, const char *name, const char *const *words, int *index,
+		      struct err *err)
+{
+	struct str list = { 0 };
+	const char *value;
+
+	if (!params_take(params, name, &value, err))
+		return false;
+	if (!value)
+		return true;
+	for (int i = 0; words[i]; i++) {
+		if (strcmp(words[i], value) == 0) {
+			str_fini(&list);
+			*index = i;
+			return true;
+		}
+		str_format(&list, "%s%s", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
+	}
+	err_set(err, ERR_USAGE, "'%s' is %s, not '%s'", name, str_get(&list), value);
+	str_fini(&list);
+	return false;
+}
+
+bool params_take_flag(struct params *params, const char *name, bool *flag, struct err *err)
+{
+	static const char *const words[] = { "0", "1", NULL };
+	int index = *flag;
+
+	if (!params_take_word(params, name, words, &index, err))
+		return false;
+	*flag = index == 1;
+	return true;
+}
+
+bool params_take_filters(struct params *params, unsigned without, struct selection_words *words,
+			 struct err *err)
+{
+	for (size_t i = 0; i < params->count; i++) {
+		struct params_one *one = &params->list[i];
+
+		for (unsigned kind = 0; kind < SELECTION_KINDS; kind++) {
+			bool once = kind == SELECTION_FROM || kind == SELECTION_TO;
+
+			if (one->taken || (without >> kind & 1) ||
+			    strcmp(one->name, selection_names[kind]) != 0)
+				continue;
+			if (once && selection_words_get(words, (enum selection_kind)kind))
+				return err_set(err, ERR_USAGE, "'%s' can be given once only",
+					       one->name);
+			selection_words_add(words, (enum selection_kind)kind, one->value);
+			one->taken = true;
+		}
+	}
+	return selection_words_check(words, err);
+}
+
+bool params_check_taken(const struct params *params, struct err *err)
+{
+	for (size_t i = 0; i < params->count; i++)
+		if (!params->list[i].taken)
+			return err_set(err, ERR_USAGE, "there is no parameter '%s' here",
+				       params->list[i].name);
+	return true;
+}

@@ -1,0 +1,59 @@
+#include "view/refusal.h"
+
+#include "base/json.h"
+
+static const struct kind {
+	unsigned status;
+	const char *word;
+} kinds[REFUSALS] = {
+	[REFUSAL_NONE] = { 200, "none" },
+	[REFUSAL_USAGE] = { 400, "usage" },
+	[REFUSAL_TOKEN] = { 401, "token" },
+	[REFUSAL_ORIGIN] = { 403, "origin" },
+	[REFUSAL_PATH] = { 404, "path" },
+	[REFUSAL_METHOD] = { 405, "method" },
+	[REFUSAL_NOT_RECORDED] = { 409, "not-recorded" },
+	[REFUSAL_GONE] = { 410, "gone" },
+	[REFUSAL_LIMIT] = { 413, "limit" },
+	[REFUSAL_QUERY] = { 414, "query" },
+	[REFUSAL_HOST] = { 421, "host" },
+	[REFUSAL_INTERNAL] = { 500, "internal" },
+	[REFUSAL_BUSY] = { 503, "busy" },
+	[REFUSAL_SUPERSEDED] = { 503, "busy" },
+};
+
+unsigned refusal_status(enum refusal refusal)
+{
+	return kinds[refusal].status;
+}
+
+enum refusal refusal_of(const struct err *err)
+{
+	switch (err->kind) {
+	case ERR_USAGE:
+		return REFUSAL_USAGE;
+	case ERR_LIMIT:
+		return REFUSAL_LIMIT;
+	case ERR_NONE:
+	case ERR_IO:
+	case ERR_FORMAT:
+	case ERR_STOPPED:
+		break;
+	}
+	return REFUSAL_INTERNAL;
+}
+
+void refusal_write(enum refusal refusal, const char *text, struct str *body)
+{
+	struct sink sink = sink_to_str(body);
+	struct json json;
+
+	json_init(&json, &sink, false);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-view-error-1");
+	json_kv_string(&json, "error", text);
+	json_kv_string(&json, "kind", kinds[refusal].word);
+	json_kv_bool(&json, "superseded", refusal == REFUSAL_SUPERSEDED);
+	json_object_end(&json);
+	sink_text(&sink, "\n");
+}

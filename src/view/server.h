@@ -1,0 +1,26 @@
+// server: the viewer on a port of the loopback interface, for the page (docs/viewer.md).
+//
+//     server_start     from here on requests are answered, in threads of their own
+//     server_stop      nobody is listened to any more
+//
+// Every request goes through the gate first (gate.h); the page itself needs no token, all else
+// does.
+#ifndef VIEW_SERVER_H
+#define VIEW_SERVER_H
+
+#include "view/gate.h"
+#include "view/viewer.h"
+
+struct server;
+
+// `viewer` is borrowed until server_stop. `port` 0: the system chooses. NULL: the port is taken.
+struct server *server_start(struct viewer *viewer, uint16_t port, struct err *err);
+
+// "http://127.0.0.1:PORT/#t=TOKEN". Borrowed.
+const char *server_address(const struct server *server);
+
+// Those who wait are sent away, and whoever is being answered is waited for, two seconds at most.
+// False: somebody still is; nothing was freed, and the process should end.
+bool server_stop(struct server *server);
+
+#endif

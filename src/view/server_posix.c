@@ -1,0 +1,300 @@
+#include "view/server.h"
+
+#include "base/mem.h"
+#include "os/random.h"
+#include "view/page.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	CONNECTIONS_MAX = 512,
+	REQUESTS_MAX = 256, // being answered or waiting
+	IDLE_SECONDS = 120,
+	CONNECTION_BYTES = 64 << 10, // for the headers of one
+	STOP_MS = 2000,
+};
+
+struct server {
+	struct viewer *viewer; // borrowed
+	struct gate gate;
+	struct MHD_Daemon *daemon;
+	atomic_int requests;
+	char address[96];
+};
+
+// A request's target as it was sent, and what its headers say.
+struct request {
+	char *target; // owned
+	size_t length;
+	char *query; // in target, behind the '?'; NULL: none
+	struct gate_request gate;
+};
+
+static void *on_target(void *server, const char *target, struct MHD_Connection *connection)
+{
+	struct request *request = mem_alloc(1, sizeof *request);
+
+	(void)server;
+	(void)connection;
+	request->target = mem_copy_text(target);
+	request->length = strlen(target);
+	request->query = strchr(request->target, '?');
+	if (request->query)
+		*request->query++ = '\0';
+	return request;
+}
+
+static void on_completed(void *server, struct MHD_Connection *connection, void **context,
+			 enum MHD_RequestTerminationCode how)
+{
+	struct request *request = *context;
+
+	(void)server;
+	(void)connection;
+	(void)how;
+	if (request)
+		mem_free(request->target);
+	mem_free(request);
+	*context = NULL;
+}
+
+static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *key,
+				 const char *value)
+{
+	struct gate_request *gate = context;
+	const struct {
+		const char *name;
+		const char **value;
+	} known[] = {
+		{ "Host", &gate->host },
+		{ "Origin", &gate->origin },
+		{ "Sec-Fetch-Site", &gate->site },
+		{ "Authorization", &gate->authorization },
+	};
+
+	(void)kind;
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+		if (strcasecmp(key, known[i].name) != 0)
+			continue;
+		gate->doubled |= *known[i].value != NULL;
+		*known[i].value = value ? value : "";
+	}
+	return MHD_YES;
+}
+
+// ---- responses ----
+
+static void add_headers(struct MHD_Response *response, const char *type, const char *policy)
+{
+	char text[1024];
+
+	snprintf(text, sizeof text, "%s; frame-ancestors 'none'", policy);
+	MHD_add_response_header(response, "Content-Type", type);
+	MHD_add_response_header(response, "Content-Security-Policy", text);
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+	MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
+}
+
+static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
+			     struct MHD_Response *response)
+{
+	enum MHD_Result result = MHD_queue_response(connection, status, response);
+
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result send_page(struct MHD_Connection *connection)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		page_html_size, (void *)(uintptr_t)page_html, MHD_RESPMEM_PERSISTENT);
+
+	add_headers(response, "text/html; charset=utf-8", page_policy);
+	return queue(connection, MHD_HTTP_OK, response);
+}
+
+// Takes the body.
+static enum MHD_Result send_reply(struct MHD_Connection *connection, struct viewer_reply *reply)
+{
+	size_t length = reply->body.length;
+	char *body = str_take(&reply->body);
+	struct MHD_Response *response;
+	char number[24];
+
+	if (!body)
+		body = mem_copy_text("");
+	response = MHD_create_response_from_buffer_with_free_callback(length, body, mem_free);
+	add_headers(response,
+		    reply->is_text ? "text/plain; charset=utf-8"
+				   : "application/json; charset=utf-8",
+		    "default-src 'none'");
+	if (reply->is_text) {
+		snprintf(number, sizeof number, "%llu", (unsigned long long)reply->first_line);
+		MHD_add_response_header(response, "X-Tidemark-First-Line", number);
+	}
+	if (reply->refusal == REFUSAL_TOKEN)
+		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+	if (reply->refusal == REFUSAL_METHOD)
+		MHD_add_response_header(response, "Allow", "GET, HEAD");
+	if (reply->refusal == REFUSAL_BUSY)
+		MHD_add_response_header(response, "Retry-After", "1");
+	return queue(connection, refusal_status(reply->refusal), response);
+}
+
+static enum MHD_Result send_refusal(struct MHD_Connection *connection, enum refusal refusal,
+				    const char *why)
+{
+	struct viewer_reply reply = { .refusal = refusal };
+
+	refusal_write(refusal, why, &reply.body);
+	return send_reply(connection, &reply);
+}
+
+static enum MHD_Result send_nothing(struct MHD_Connection *connection)
+{
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
+
+	add_headers(response, "text/plain; charset=utf-8", "default-src 'none'");
+	return queue(connection, MHD_HTTP_NO_CONTENT, response);
+}
+
+static enum MHD_Result answer(struct server *server, struct MHD_Connection *connection,
+			      const struct request *request)
+{
+	const char *path = request->gate.path;
+	struct viewer_reply reply;
+
+	if (strcmp(path, "/") == 0)
+		return send_page(connection);
+	if (strcmp(path, "/favicon.ico") == 0)
+		return send_nothing(connection);
+	viewer_answer(server->viewer, path, request->query, &reply);
+	return send_reply(connection, &reply);
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
+				  const char *method, const char *version, const char *upload,
+				  size_t *upload_size, void **request_context)
+{
+	struct server *server = context;
+	struct request *request = *request_context;
+	const char *why = "";
+	enum refusal refusal;
+	enum MHD_Result result;
+
+	(void)url;
+	(void)version;
+	(void)upload;
+	(void)upload_size;
+	if (!request)
+		return MHD_NO;
+	request->gate = (struct gate_request){
+		.method = method,
+		.path = request->target,
+		.length = request->length,
+	};
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, on_header, &request->gate);
+	refusal = gate_check(&server->gate, &request->gate, &why);
+	if (refusal)
+		return send_refusal(connection, refusal, why);
+	if (atomic_fetch_add(&server->requests, 1) < REQUESTS_MAX)
+		result = answer(server, connection, request);
+	else
+		result = send_refusal(connection, REFUSAL_BUSY, "too many requests at once");
+	atomic_fetch_sub(&server->requests, 1);
+	return result;
+}
+
+// ---- life ----
+
+// A listening socket on the loopback interface, and its port.
+static int listen_at(uint16_t *port, struct err *err)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = htons(*port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t length = sizeof address;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int yes = 1;
+
+	if (fd < 0) {
+		err_errno(err, errno, "cannot open a socket");
+		return -1;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+	if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 64) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
+		err_errno(err, errno, "cannot listen on port %u of the loopback interface", *port);
+		close(fd);
+		return -1;
+	}
+	*port = ntohs(address.sin_port);
+	return fd;
+}
+
+struct server *server_start(struct viewer *viewer, uint16_t port, struct err *err)
+{
+	struct server *server = mem_alloc(1, sizeof *server);
+	uint8_t bytes[GATE_TOKEN_BYTES];
+	int fd = -1;
+
+	server->viewer = viewer;
+	if (random_bytes(bytes, sizeof bytes, err))
+		fd = listen_at(&port, err);
+	if (fd < 0) {
+		mem_free(server);
+		return NULL;
+	}
+	gate_init(&server->gate, port, bytes);
+	snprintf(server->address, sizeof server->address, "http://127.0.0.1:%u/#t=%s", port,
+		 server->gate.token);
+	server->daemon = MHD_start_daemon(
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, port, NULL, NULL,
+		on_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
+		on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+	if (!server->daemon) {
+		err_set(err, ERR_IO, "cannot start the server");
+		close(fd);
+		mem_free(server);
+		return NULL;
+	}
+	return server;
+}
+
+const char *server_address(const struct server *server)
+{
+	return server->address;
+}
+
+bool server_stop(struct server *server)
+{
+	const struct timespec step = { .tv_nsec = 10 * 1000 * 1000 };
+
+	viewer_stop(server->viewer);
+	for (int i = 0; i < STOP_MS / 10 && atomic_load(&server->requests) > 0; i++)
+		nanosleep(&step, NULL);
+	if (atomic_load(&server->requests) > 0)
+		return false;
+	MHD_stop_daemon(server->daemon);
+	mem_free(server);
+	return true;
+}

@@ -1,0 +1,21 @@
+// single: the page with its data inside, as one file that needs no server (docs/viewer.md).
+//
+// The data are what the server would answer, and what is needed to answer windows of whole buckets
+// (harvest.h). Where they do not fit, they are made coarser, and the page says so.
+#ifndef VIEW_SINGLE_H
+#define VIEW_SINGLE_H
+
+#include "view/viewer.h"
+
+struct single_options {
+	const char *path;
+	uint64_t bytes_max; // of the file
+	bool scrub;         // without paths and arguments (scrub.h)
+	bool force;         // a file that is there is replaced
+};
+
+// `viewer` is asked by nobody else meanwhile. ERR_LIMIT: it cannot be made so small. The file is
+// whole or not there.
+bool single_write(struct viewer *viewer, const struct single_options *options, struct err *err);
+
+#endif

@@ -1,0 +1,220 @@
+#include "view/viewer.h"
+
+#include "view/answer.h"
+
+#include <string.h>
+
+bool viewer_open(struct viewer *viewer, const struct viewer_options *options, struct err *err)
+{
+	struct window_options window = options->window;
+
+	*viewer = (struct viewer){ .options = *options };
+	if (!window.memory_bytes)
+		window.memory_bytes = UINT64_C(256) << 20;
+	// The first builds the index with all there is; then each has its part.
+	if (!identity_find(&viewer->identities[0], options->path, err) ||
+	    !desk_open(&viewer->sums, options->path, &options->symbols, &window, true, err))
+		return false;
+	if (options->other &&
+	    (!identity_find(&viewer->identities[1], options->other, err) ||
+	     !desk_open(&viewer->other, options->other, &options->symbols, &window, true, err))) {
+		viewer_close(viewer);
+		return false;
+	}
+	window.progress = PROGRESS_NONE;
+	if (desk_open(&viewer->replays, options->path, &options->symbols, &window, false, err))
+		return true;
+	viewer_close(viewer);
+	return false;
+}
+
+void viewer_stop(struct viewer *viewer)
+{
+	desk_stop(&viewer->sums);
+	desk_stop(&viewer->replays);
+	desk_stop(&viewer->other);
+}
+
+void viewer_close(struct viewer *viewer)
+{
+	desk_close(&viewer->sums);
+	desk_close(&viewer->replays);
+	desk_close(&viewer->other);
+	str_fini(&viewer->info);
+	*viewer = (struct viewer){ 0 };
+}
+
+void viewer_reply_fini(struct viewer_reply *reply)
+{
+	str_fini(&reply->body);
+	*reply = (struct viewer_reply){ 0 };
+}
+
+// ---- the table ----
+
+enum place { AT_SUMS, AT_REPLAYS, AT_OTHER, AT_LEVELS };
+
+static const struct endpoint {
+	const char *path;
+	enum place place;
+	answer_function *give;
+} endpoints[] = {
+	{ "/api/info", AT_REPLAYS, answer_trace_info },
+	{ "/api/view", AT_SUMS, answer_trace_view },
+	{ "/api/marks", AT_SUMS, answer_trace_marks },
+	{ "/api/timeline", AT_LEVELS, answer_levels_timeline },
+	{ "/api/window", AT_SUMS, answer_window },
+	{ "/api/tree", AT_SUMS, answer_window_tree },
+	{ "/api/histogram", AT_SUMS, answer_sizes_histogram },
+	{ "/api/sizelife", AT_REPLAYS, answer_sizes_life },
+	{ "/api/growth", AT_REPLAYS, answer_findings_growth },
+	{ "/api/transients", AT_REPLAYS, answer_findings_transients },
+	{ "/api/peaks", AT_REPLAYS, answer_findings_peaks },
+	{ "/api/map", AT_REPLAYS, answer_moments_map },
+	{ "/api/curve", AT_REPLAYS, answer_levels_curve },
+	{ "/api/active", AT_REPLAYS, answer_moments_active },
+	{ "/api/reconcile", AT_REPLAYS, answer_moments_reconcile },
+	{ "/api/diff", AT_REPLAYS, answer_findings_diff },
+	{ "/api/diff/timeline", AT_OTHER, answer_levels_timeline },
+	{ "/api/source", AT_SUMS, answer_source },
+};
+
+static const struct endpoint *find_endpoint(const char *path)
+{
+	for (size_t i = 0; i < sizeof endpoints / sizeof *endpoints; i++)
+		if (strcmp(endpoints[i].path, path) == 0)
+			return &endpoints[i];
+	return NULL;
+}
+
+static bool is_given(const struct params *params, const char *name, const char *value)
+{
+	for (size_t i = 0; i < params->count; i++)
+		if (strcmp(params->list[i].name, name) == 0 &&
+		    (!value || strcmp(params->list[i].value, value) == 0))
+			return true;
+	return false;
+}
+
+// Levels of all there is are in the index; with filters, and what flows, is counted one by one.
+static bool is_quick(const struct params *params)
+{
+	static const char *const plain[] = { "layer", "from", "to", "buckets", "lane", NULL };
+
+	if (is_given(params, "layer", "rss") || is_given(params, "layer", "cumulative"))
+		return false;
+	for (size_t i = 0; i < params->count; i++) {
+		bool known = false;
+
+		for (int j = 0; plain[j]; j++)
+			known |= strcmp(params->list[i].name, plain[j]) == 0;
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
+static struct desk *find_desk(struct viewer *viewer, enum place place, const struct params *params)
+{
+	switch (place) {
+	case AT_SUMS:
+		break;
+	case AT_REPLAYS:
+		return &viewer->replays;
+	case AT_OTHER:
+		return &viewer->other;
+	case AT_LEVELS:
+		return is_quick(params) ? &viewer->sums : &viewer->replays;
+	}
+	return &viewer->sums;
+}
+
+static bool take_lane(struct answer *answer, const char **lane, struct err *err)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
+
+	if (!params_take(&answer->params, "lane", lane, err))
+		return false;
+	return !*lane || (strlen(*lane) <= 32 && (*lane)[strspn(*lane, letters)] == '\0') ||
+	       err_set(err, ERR_USAGE, "'%.40s' is no lane: at most 32 letters, digits and '-'",
+		       *lane);
+}
+
+// Everything is as it was when the traces were opened.
+static bool is_there(const struct viewer *viewer)
+{
+	return identity_holds(&viewer->identities[0], viewer->options.path) &&
+	       (!viewer->options.other ||
+		identity_holds(&viewer->identities[1], viewer->options.other));
+}
+
+static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint, struct err *err)
+{
+	const char *lane = NULL;
+	bool good;
+
+	if (!take_lane(answer, &lane, err))
+		return false;
+	if (!is_there(answer->viewer))
+		return answer_refuse(answer, REFUSAL_GONE, err,
+				     "the trace was deleted, replaced or changed since it was "
+				     "opened: start tidemark view again");
+	answer->desk = find_desk(answer->viewer, endpoint->place, &answer->params);
+	if (!answer->desk->opened.reader)
+		return answer_refuse(answer, REFUSAL_NOT_RECORDED, err,
+				     "there is no second trace (try: tidemark view A --diff B)");
+	switch (desk_enter(answer->desk, lane)) {
+	case DESK_SUPERSEDED:
+		return answer_refuse(answer, REFUSAL_SUPERSEDED, err,
+				     "a newer question of its lane came first");
+	case DESK_STOPPED:
+		return answer_refuse(answer, REFUSAL_BUSY, err, "the server is being stopped");
+	case DESK_MINE:
+		break;
+	}
+	good = endpoint->give(answer, err);
+	selection_words_fini(&answer->words);
+	desk_leave(answer->desk);
+	// A trace that was cut short meanwhile reads as a damaged one.
+	if (!is_there(answer->viewer))
+		return answer_refuse(
+			answer, REFUSAL_GONE, err,
+			"the trace was deleted, replaced or changed while it was read");
+	return good;
+}
+
+// A page cannot do anything with more, and should not have to.
+static bool is_bearable(const struct answer *answer, struct err *err)
+{
+	return answer->reply->body.length <= ANSWER_BYTES_MAX ||
+	       err_set(err, ERR_LIMIT,
+		       "the answer has %zu bytes: narrow the window, the filters or 'n'",
+		       answer->reply->body.length);
+}
+
+void viewer_answer(struct viewer *viewer, const char *path, const char *query,
+		   struct viewer_reply *reply)
+{
+	const struct endpoint *endpoint = find_endpoint(path);
+	struct sink sink = sink_to_str(&reply->body);
+	struct answer answer = { .viewer = viewer, .sink = &sink, .reply = reply };
+	struct err err = { 0 };
+	bool good = false;
+
+	*reply = (struct viewer_reply){ 0 };
+	if (!endpoint)
+		answer_refuse(&answer, REFUSAL_PATH, &err, "there is no such question");
+	else if (!params_parse(&answer.params, query, &err))
+		reply->refusal = err.kind == ERR_LIMIT ? REFUSAL_QUERY : REFUSAL_USAGE;
+	else
+		good = wait_and_give(&answer, endpoint, &err) && is_bearable(&answer, &err);
+	if (!good) {
+		if (!reply->refusal)
+			reply->refusal = refusal_of(&err);
+		reply->is_text = false;
+		str_clear(&reply->body);
+		refusal_write(reply->refusal, err.text, &reply->body);
+	}
+	params_fini(&answer.params);
+}

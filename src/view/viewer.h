@@ -1,0 +1,55 @@
+// viewer: a trace, and perhaps a second one, open to be asked by the page (docs/viewer.md).
+//
+//     viewer_open
+//       viewer_answer     from any thread, any number at once
+//     viewer_stop         those who wait are sent away; whoever is being answered goes on
+//     viewer_close        nobody asks any more
+//
+// Three desks (desk.h). Questions about windows go to `sums`, whose answers take milliseconds. What
+// goes through the recording, or through each allocation of a window, goes to `replays`, which is
+// the same trace opened once more. `other` is the second trace. Where two are needed, they are
+// entered in this order: replays, other.
+#ifndef VIEW_VIEWER_H
+#define VIEW_VIEWER_H
+
+#include "os/identity.h"
+#include "view/desk.h"
+#include "view/refusal.h"
+
+struct viewer_options {
+	const char *path;        // borrowed, as all of these
+	const char *other;       // the second trace; NULL: none
+	const char *source_root; // where sources are looked for too; NULL: nowhere else
+	const char *version;     // of the program
+	struct symbols_options symbols;
+	struct window_options window; // memory is for all desks together
+};
+
+struct viewer {
+	struct viewer_options options;
+	struct desk sums, replays, other;
+	struct identity identities[2];
+	bool single_file, scrubbed; // what the page is told of itself: see single.h
+	const char *const *coarse;  // sentences; borrowed
+	size_t coarse_count;
+	struct str info; // "info" as it was answered first; of whoever is at `replays`
+};
+
+// Builds the indexes that are missing.
+bool viewer_open(struct viewer *viewer, const struct viewer_options *options, struct err *err);
+void viewer_stop(struct viewer *viewer);
+void viewer_close(struct viewer *viewer); // accepts { 0 }
+
+struct viewer_reply {
+	enum refusal refusal;
+	struct str body;     // the error's, if it is one
+	bool is_text;        // else JSON
+	uint64_t first_line; // of text: its number in the file
+};
+
+// `path` is "/api/…"; `query` what stands behind the '?', as it was sent (NULL: nothing).
+void viewer_answer(struct viewer *viewer, const char *path, const char *query,
+		   struct viewer_reply *reply);
+void viewer_reply_fini(struct viewer_reply *reply); // accepts { 0 }
+
+#endif

@@ -1,0 +1,100 @@
+// invite: how guest and collector meet on Windows, where nobody can knock.
+//
+// A program that may open nothing by name (a sandboxed one) is to be recorded too. So it is not
+// asked to: before it runs its first instruction, or when it is attached to, the host writes an
+// *invitation* into its memory. That holds all that the guest needs, above all three handles that
+// the host has duplicated into the program:
+//
+//     session   a section: the clock page (segment.h), and behind it the visits (below)
+//     segment   a section: the segment of this image
+//     bell      an event: set, it wakes the collector
+//
+// The guest finds the invitation by its magic, which is what its region begins with, and says in
+// `state` what became of it.
+//
+// Children: a guest does not invite anybody itself. It starts its child suspended and leaves a
+// *visit* in the session: the child's handles, as they are in the asking process. The collector
+// duplicates those out of it, makes a segment, invites the child, and answers.
+//
+// The segment's memory is reserved; who uses a part of it first commits it. The host commits all
+// in front of the rings, and the guest each ring that it opens.
+//
+// Handles are numbers here: 32 bits of them mean something, for programs of either size.
+//
+// Freestanding: no libc call. Included by the recorder and by the host.
+#ifndef WIRE_INVITE_H
+#define WIRE_INVITE_H
+
+#include "wire/segment.h"
+
+enum {
+	INVITE_VERSION = 1,
+	INVITE_BYTES = 4096, // of the region, at least
+	INVITE_MAGIC_BYTES = 16,
+	INVITE_SESSION_BYTES = 64 << 10,
+	INVITE_VISITS_AT = 4096,
+	INVITE_VISITS_MAX = 64,
+};
+
+#define INVITE_MAGIC                                                                             \
+	{                                                                                        \
+		0x9f, 't', 'i', 'd', 'e', 'm', 'a', 'r', 'k', 0xb1, 0x5c, 0x0d, 0xe7, 0x33, 1, 0 \
+	}
+
+enum invite_state {
+	INVITE_OPEN = 0,
+	INVITE_TAKEN = 1,   // the guest has found it
+	INVITE_JOINED = 2,  // and records
+	INVITE_REFUSED = 3, // and cannot: `reason`
+	INVITE_OVER = 4,    // of an earlier recording
+};
+
+// Why a guest cannot record.
+enum invite_reason {
+	INVITE_NO_MAPPING = 1, // a section could not be mapped
+	INVITE_NO_CODE = 2,    // memory for code is refused: the process forbids dynamic code
+	INVITE_NO_HOOK = 3,    // no function could be hooked
+};
+
+struct invite {
+	uint8_t magic[INVITE_MAGIC_BYTES];
+	uint32_t version;
+	uint32_t image;   // id of this process image, from 1
+	uint32_t options; // enum segment_option
+	uint32_t collector_pid;
+	_Atomic uint32_t state;          // enum invite_state, by the guest
+	_Atomic uint32_t reason;         // enum invite_reason, by the guest
+	uint32_t session, segment, bell; // handles in the program
+	uint32_t late;                   // 1: the program was running already
+	_Alignas(8) uint64_t segment_bytes;
+
+	// Where the image's headers were changed to load us, and what stood there: the guest puts
+	// it back. 0: nowhere.
+	uint64_t import_at; // address of the directory's entry of imports
+	uint64_t bound_at;  // and of bound imports
+	uint32_t import_was[2], bound_was[2];
+};
+
+enum visit_state {
+	VISIT_FREE = 0,
+	VISIT_HELD = 1, // a guest is writing it
+	VISIT_ASKED = 2,
+	VISIT_DONE = 3, // answered; the guest frees it
+};
+
+struct visit {
+	_Atomic uint32_t state;   // enum visit_state
+	uint32_t image;           // who asks
+	uint32_t pid;             // the child's
+	uint32_t answer;          // 0: it will be recorded
+	uint32_t process, thread; // handles, in the asking process
+	uint32_t reserved[2];
+};
+
+_Static_assert(sizeof(struct invite) <= INVITE_BYTES, "an invitation fits its region");
+_Static_assert(sizeof(struct visit) == 32, "the same for programs of either size");
+_Static_assert(sizeof(struct segment_clock) <= INVITE_VISITS_AT, "visits lie behind the clock");
+_Static_assert(INVITE_VISITS_AT + INVITE_VISITS_MAX * sizeof(struct visit) <= INVITE_SESSION_BYTES,
+	       "and fit into the session");
+
+#endif

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# timeout: 300
+# parallel: yes
+"""The bad days of an index: stopped, killed, full disks, small budgets, two at once, other traces.
+
+Whatever happened to its making, an answer is the one that a list of all lifetimes gives, or there
+is none and one line says why.
+"""
+import ctypes
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+TIDEMARK = os.environ["TIDEMARK"]
+BENCH = os.path.join(os.environ["TIDEMARK_BUILD"], "test", "bench", "window_bench")
+MIB = 1 << 20
+VIEW = ("--by", "stack", "--from", "20%", "--to", "70%")
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+class Skip(Exception):
+    pass
+
+
+def make(path, stacks, live, events):
+    subprocess.run([BENCH, "make", str(stacks), str(live), str(events), path], check=True)
+    return path
+
+
+def command(path, *words):
+    return [TIDEMARK, "window", path, "--json", "--progress", "none", *words]
+
+
+def environment(**more):
+    return {**os.environ, **more}
+
+
+def ask(path, *words, check=0, **more):
+    done = subprocess.run(command(path, *words), capture_output=True, text=True, timeout=120,
+                          env=environment(**more))
+    assert done.returncode == check, (words, done.returncode, done.stderr)
+    return done
+
+
+def right(path, *words):
+    """What a list of all lifetimes says."""
+    return json.loads(ask(path, *(words or VIEW), TIDEMARK_INDEX="never").stdout)
+
+
+def check_right(path, *words):
+    answer = json.loads(ask(path, *VIEW, *words).stdout)
+    assert answer == right(path)
+
+
+def start(path, *words):
+    return subprocess.Popen(command(path, *VIEW, *words), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_work(running, index):
+    """Until the build has written something."""
+    while running.poll() is None:
+        try:
+            if os.stat(os.path.join(index, "events")).st_size > 0:
+                return
+        except FileNotFoundError:
+            pass
+        time.sleep(0.001)
+
+
+@test
+def ctrl_c_ends_it_in_one_line_and_the_next_question_goes_on():
+    path = make("stopped.tide", 300, 50000, 1500000)
+    running = start(path)
+    wait_for_work(running, "stopped.tide-index")
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == -signal.SIGINT, running.returncode
+    assert out == "" and err.count("\n") == 1 and "interrupted (what is done is kept" in err, err
+    assert not os.path.exists("stopped.tide-index/head")
+    again = ask(path, *VIEW)
+    assert re.search(r"going on with the index where it was left, at [1-9]\d* %", again.stderr)
+    assert json.loads(again.stdout) == right(path)
+    assert not os.path.exists("stopped.tide-index/state")
+    assert ask(path, *VIEW).stderr == ""
+
+
+@test
+def kill_9_at_any_moment_leaves_nothing_that_is_believed():
+    path = make("killed.tide", 300, 50000, 500000)
+    dice = random.Random(1)
+    expected = right(path)
+    for _ in range(10):
+        running = start(path)
+        time.sleep(dice.random() * 0.2)
+        running.kill()
+        running.communicate()
+        if dice.random() < 0.2:
+            assert json.loads(ask(path, *VIEW).stdout) == expected
+            shutil.rmtree("killed.tide-index")
+    assert json.loads(ask(path, *VIEW).stdout) == expected
+
+
+@test
+def two_that_ask_at_once_build_one_index():
+    path = make("both.tide", 300, 50000, 500000)
+    expected = right(path)
+    running = [start(path) for _ in range(3)]
+    ended = [one.communicate(timeout=100) for one in running]
+    for out, err in ended:
+        assert json.loads(out) == expected, err
+    assert sum("another process" in err for out, err in ended) <= 2
+    assert all(re.fullmatch("(tidemark window: the index is being built by another process; "
+                            "waiting\n)?", err) for out, err in ended), ended
+
+
+@test
+def the_index_of_another_trace_is_not_used():
+    one, other = make("one.tide", 50, 300, 200000), make("other.tide", 70, 400, 200000)
+    check_right(one)
+    check_right(other)
+    shutil.rmtree("other.tide-index")
+    shutil.move("one.tide-index", "other.tide-index")
+    check_right(other)
+    os.unlink("one.tide")
+    os.rename("other.tide", "one.tide")
+    os.rename("other.tide-index", "one.tide-index")
+    before = os.stat("one.tide-index/head").st_mtime_ns
+    check_right("one.tide")
+    assert os.stat("one.tide-index/head").st_mtime_ns == before
+
+
+@test
+def a_damaged_index_gives_no_wrong_number():
+    path = make("damaged.tide", 50, 3000, 150000)
+    dice = random.Random(3)
+    expected = right(path)
+    refused = 0
+    for _ in range(25):
+        check_right(path)
+        name = dice.choice([name for name in os.listdir("damaged.tide-index")
+                            if os.path.getsize("damaged.tide-index/" + name)])
+        with open("damaged.tide-index/" + name, "r+b") as file:
+            at = dice.randrange(os.path.getsize(file.name))
+            file.seek(at)
+            byte = file.read(1)[0]
+            file.seek(at)
+            file.write(bytes([byte ^ 1 << dice.randrange(8)]))
+            if dice.random() < 0.2:
+                file.truncate(at)
+        done = subprocess.run(command(path, *VIEW), capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            refused += 1
+            assert done.returncode == 3 and "try again" in done.stderr, done
+        else:
+            assert json.loads(done.stdout) == expected
+    assert refused > 0
+
+
+@test
+def symbols_that_are_bundled_later_leave_the_index_as_it_is():
+    subprocess.run([TIDEMARK, "record", "-q", "-o", "ls.tide", "--", "/bin/ls", "/"], check=True,
+                   stdout=subprocess.DEVNULL)
+    ask("ls.tide", TIDEMARK_INDEX="always")
+    before = os.stat("ls.tide-index/head").st_mtime_ns
+    subprocess.run([TIDEMARK, "bundle", "ls.tide"], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+    ask("ls.tide", TIDEMARK_INDEX="always")
+    assert os.stat("ls.tide-index/head").st_mtime_ns == before
+
+
+# ---- budgets ----
+
+def peak(path, *words):
+    """What one question took of memory, by the kernel's own high-water mark."""
+    with open("answer.json", "w+", encoding="utf-8") as out:
+        running = subprocess.Popen(command(path, *VIEW, *words), stdout=out,
+                                   stderr=subprocess.PIPE, text=True)
+        err = running.stderr.read()
+        _, status, usage = os.wait4(running.pid, 0)
+        running.returncode = os.waitstatus_to_exitcode(status)
+        assert running.returncode == 0, err
+        out.seek(0)
+        return json.load(out), usage.ru_maxrss * 1024, err
+
+
+@test
+def a_budget_is_kept_by_the_kernels_own_measure():
+    path = make("wide.tide", 300, 1200000, 2600000)
+    expected = right(path)
+    answer, bytes_peak, said = peak(path, "--memory", "64M")
+    assert answer == expected and bytes_peak <= 64 * MIB, (bytes_peak, said)
+    answer, bytes_peak, said = peak(path, "--memory", "64M")
+    assert answer == expected and said == "" and bytes_peak <= 64 * MIB, (bytes_peak, said)
+    shutil.rmtree("wide.tide-index")
+    answer, bytes_peak, said = peak(path, "--memory", "40M")
+    assert answer == expected and bytes_peak <= 64 * MIB, (bytes_peak, said)
+    assert "temporary files" in said, said
+
+
+@test
+def a_budget_that_is_too_small_says_how_much_is_needed():
+    path = make("kinds.tide", 200000, 20000, 800000)
+    done = ask(path, "--by", "process", "--memory", "9M", check=4)
+    assert "at least 32 MiB" in done.stderr and "--memory 32M" in done.stderr, done.stderr
+    done = ask(path, "--by", "process", "--memory", "32M", check=4)
+    needed = re.search(r"too many for 32 MiB of memory \(try: --memory (\d+)M\)", done.stderr)
+    assert needed and done.stderr.count("\n") == 1 and done.stdout == "", done.stderr
+    assert 32 < int(needed[1]) <= 256
+    enough = json.loads(ask(path, "--by", "process", "--memory", "256M").stdout)
+    assert enough == right(path, "--by", "process")
+
+
+# ---- full disks ----
+
+class Disk:
+    """A file system of a few MiB."""
+
+    def __init__(self, name, size):
+        self.name = name
+        os.mkdir(name)
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        if os.geteuid() != 0 or self.mount(size, 0) != 0:
+            raise Skip("needs root, to make a small file system")
+
+    def mount(self, size, flags):
+        return self.libc.mount(b"tmpfs", self.name.encode(), b"tmpfs", flags,
+                               f"size={size}".encode())
+
+    def __enter__(self):
+        return self
+
+    def grow(self, size):
+        remount = 32
+        assert self.mount(size, remount) == 0
+
+    def __exit__(self, *why):
+        self.libc.umount2(self.name.encode(), 2)
+
+
+def check_full(disk, path, *words):
+    """There is no room: one line, no index; then there is."""
+    expected = right(path)
+    done = ask(path, *VIEW, *words, check=3)
+    last = done.stderr.splitlines()[-1]
+    assert "No space left on device" in last and done.stdout == "", done
+    assert not os.path.exists(path + "-index/head")
+    disk.grow(300 * MIB)
+    answer = json.loads(ask(path, *VIEW, *words).stdout)
+    assert answer == expected
+
+
+@test
+def a_full_disk_is_an_error_and_no_wrong_number():
+    with Disk("small", 9 * MIB) as disk:
+        check_full(disk, make("small/full.tide", 300, 50000, 1300000))
+
+
+@test
+def a_disk_that_is_full_of_temporary_files_is_one_too():
+    with Disk("smaller", 45 * MIB) as disk:
+        path = make("smaller/full.tide", 300, 1200000, 2600000)
+        done = ask(path, *VIEW, "--memory", "32M", check=3)
+        assert "temporary files of up to" in done.stderr.splitlines()[0], done.stderr
+        check_full(disk, path, "--memory", "32M")
+
+
+def main():
+    failed = 0
+    print(f"1..{len(tests)}")
+    for number, function in enumerate(tests, 1):
+        name = function.__name__.replace("_", " ")
+        try:
+            function()
+            print(f"ok {number} - {name}")
+        except Skip as reason:
+            print(f"ok {number} - {name} # SKIP {reason}")
+        except Exception as why:
+            failed += 1
+            print(f"not ok {number} - {name}")
+            print(f"#   {type(why).__name__}: {str(why)[:1500]}")
+        sys.stdout.flush()
+        for path in os.listdir("."):
+            if path.endswith(".tide"):
+                os.unlink(path)
+            elif path.endswith("-index"):
+                shutil.rmtree(path)
+    sys.exit(1 if failed else 0)
+
+
+tests[:] = [t for t in tests if not sys.argv[1:] or sys.argv[1] in t.__name__]
+main()

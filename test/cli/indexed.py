@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# timeout: 300
+# parallel: yes
+"""What is proved of windows is proved of those from an index too.
+
+Small traces are answered from a list of all lifetimes, so the other scripts of this folder never
+see an index. Here they run again, each with an index for every trace, whose blocks are so small
+that a few hundred events take every path.
+"""
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCRIPTS = ["window", "window_golden", "window_tree", "exercise2_commits", "transients",
+           "growth", "diff", "plot"]
+
+
+def indexes(folder):
+    return sum(name.endswith(".tide-index") for where, names, files in os.walk(folder)
+               for name in names)
+
+
+def main():
+    failed = 0
+    print(f"1..{len(SCRIPTS)}")
+    for number, name in enumerate(SCRIPTS, 1):
+        os.mkdir(name)
+        done = subprocess.run([sys.executable, "-B", os.path.join(HERE, name + ".py")], cwd=name,
+                              env={**os.environ, "TIDEMARK_INDEX": "tiny"}, text=True, timeout=200,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        good = done.returncode == 0 and indexes(name) > 0
+        failed += not good
+        print(f"{'ok' if good else 'not ok'} {number} - {name}, with an index of every trace")
+        if not good:
+            print("\n".join("#   " + line for line in done.stdout.splitlines()
+                            if not line.startswith("ok"))[:4000])
+            print(f"#   exit code {done.returncode}, {indexes(name)} indexes")
+        sys.stdout.flush()
+    sys.exit(1 if failed else 0)
+
+
+main()

@@ -1,0 +1,17 @@
+"""What scripts of tests share: functions, run one after the other, each told in a line (TAP)."""
+
+
+def run_all(tests):
+    """Run all, whatever happens in one. Returns the exit code: 1 if any failed."""
+    failed = 0
+    print(f"1..{len(tests)}", flush=True)
+    for number, function in enumerate(tests, 1):
+        name = function.__name__.replace("_", " ")
+        try:
+            function()
+            print(f"ok {number} - {name}", flush=True)
+        except Exception as problem:  # whatever it is, the others still run
+            failed += 1
+            print(f"not ok {number} - {name}\n# {type(problem).__name__}: {problem}"[:3000],
+                  flush=True)
+    return 1 if failed else 0

@@ -1,0 +1,323 @@
+// A damaged window index: no crash, and no wrong number.
+//
+// The index of a small trace is made once. An input changes bytes of its files: the first byte says
+// how they are believed, then come changes of six bytes (file, place, new byte). As they are,
+// checksums stop them: then an answer is the right one, or there is none. With checksums made right
+// again the numbers may be anything, but reading them must hurt nobody.
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "engine/index.h"
+#include "engine/index_ask.h"
+#include "engine/index_read.h"
+#include "engine/window.h"
+#include "engine/window_series.h"
+#include "trace/writer.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { FILES_MAX = 64, QUERIES = 6, EVENTS = 1500, STACKS = 9, BUCKETS = 9, GROUPS = 12 };
+
+struct file {
+	char name[32];
+	uint8_t *bytes;
+	size_t size;
+};
+
+static struct {
+	char folder[64], trace[96], index[96];
+	struct reader *reader;
+	struct index_identity identity;
+	struct file files[FILES_MAX];
+	unsigned files_count;
+	uint64_t steps_end;
+	struct window_result right[QUERIES];
+} scene;
+
+static void must(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "index_fuzz: %s\n", what);
+	abort();
+}
+
+static uint32_t by_stack(void *context, const struct window_cell *cell)
+{
+	(void)context;
+	return cell->stack % STACKS;
+}
+
+static struct window_query query_of(unsigned i)
+{
+	uint64_t end = scene.steps_end;
+	struct window_query query = { .from = 1 + end * i / 16,
+				      .to = end - end * i / 9,
+				      .group = by_stack,
+				      .by_size = i % 2 == 1,
+				      .exit_frees = i % 3 == 1 };
+
+	if (i == 4)
+		query.from = query.to;
+	if (i == 5)
+		query.lifetime_max_ns = 40000;
+	return query;
+}
+
+// ---- the trace, and what is true of it ----
+
+static void write_trace(void)
+{
+	int fd = open(scene.trace, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	const struct trace_info info = {
+		.tool = "", .host = "", .command = "", .directory = "", .options = ""
+	};
+	const struct trace_process process = {
+		.parent = TRACE_NONE, .bits = 64, .start = TRACE_START_EXEC, .exe = "/bin/app"
+	};
+	struct err err = { 0 };
+	struct writer *writer = writer_new(fd, &info, &err);
+	uint64_t dice = 88172645463325252u;
+
+	must(writer != NULL, err.text);
+	writer_add_process(writer, &process);
+	writer_add_thread(writer, 0, 1, "main");
+	for (uint32_t i = 1; i <= STACKS; i++)
+		writer_add_stack(writer, i / 2, writer_add_frame(writer, 0, 0x400000 + i, 0), 0);
+	for (unsigned i = 0; i < EVENTS; i++) {
+		struct trace_event event = { .time_ns = i / 3 * 1000, .kind = TRACE_FREE };
+
+		dice ^= dice << 13;
+		dice ^= dice >> 7;
+		dice ^= dice << 17;
+		event.address = 0x10000 + dice % 200 * 64;
+		if (dice >> 40 & 1) {
+			event.kind = TRACE_MALLOC;
+			event.stack = 1 + (stack_id)(dice >> 20) % STACKS;
+			event.size = 8 << (dice >> 50) % 4;
+		}
+		writer_event(writer, &event);
+	}
+	writer_end(writer, &(struct trace_end){ .duration_ns = EVENTS * 1000 });
+	must(writer_ok(writer, &err), err.text);
+	writer_free(writer);
+	close(fd);
+}
+
+static void load_files(void)
+{
+	DIR *dir = opendir(scene.index);
+	struct dirent *entry;
+	struct err err = { 0 };
+	char path[160];
+
+	while ((entry = readdir(dir)) && scene.files_count < FILES_MAX) {
+		struct file *file = &scene.files[scene.files_count];
+		struct file_view view;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(file->name, sizeof file->name, "%.31s", entry->d_name);
+		snprintf(path, sizeof path, "%s/%s", scene.index, file->name);
+		must(file_view_open(&view, path, &err), err.text);
+		file->bytes = (uint8_t *)mem_copy_bytes(view.bytes, view.size);
+		file->size = view.size;
+		file_view_close(&view);
+		if (file->size > 0)
+			scene.files_count++;
+		else
+			mem_free(file->bytes);
+	}
+	closedir(dir);
+}
+
+static void set_scene(void)
+{
+	struct err err = { 0 };
+	struct window *window;
+
+	snprintf(scene.folder, sizeof scene.folder, "/tmp/index_fuzz.%d", (int)getpid());
+	snprintf(scene.trace, sizeof scene.trace, "%s/t.tide", scene.folder);
+	snprintf(scene.index, sizeof scene.index, "%s/index", scene.folder);
+	must(mkdir(scene.folder, 0700) == 0, "no folder");
+	write_trace();
+	scene.reader = reader_open(scene.trace, &err);
+	must(scene.reader && reader_scan(scene.reader, &err), err.text);
+	must(index_identify(&scene.identity, scene.trace, scene.reader, UINT64_MAX, &err),
+	     err.text);
+	window = window_open(scene.trace, scene.reader,
+			     &(struct window_options){ .index_path = scene.index,
+						       .shape = &index_shape_tiny },
+			     &err);
+	must(window != NULL, err.text);
+	scene.steps_end = window_facts(window)->steps_end;
+	for (unsigned i = 0; i < QUERIES; i++) {
+		struct window_query query = query_of(i);
+
+		must(window_ask(window, &query, &scene.right[i], &err), err.text);
+	}
+	window_close(window);
+	load_files();
+}
+
+static void leave_scene(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof command, "rm -rf %s", scene.folder);
+	must(system(command) == 0, "the folder stays");
+}
+
+// ---- one input ----
+
+static void store(const struct file *file, const uint8_t *bytes)
+{
+	char path[160];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", scene.index, file->name);
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	must(write(fd, bytes, file->size) == (ssize_t)file->size, "cannot write");
+	close(fd);
+}
+
+// Write the files with the changes that concern each.
+static void change_files(const uint8_t *data, size_t size, bool right_sums)
+{
+	for (unsigned i = 0; i < scene.files_count; i++) {
+		const struct file *file = &scene.files[i];
+		uint8_t *bytes = (uint8_t *)mem_copy_bytes(file->bytes, file->size);
+
+		for (size_t at = 0; at + 6 <= size; at += 6) {
+			uint32_t place;
+
+			memcpy(&place, data + at + 1, 4);
+			if (data[at] % scene.files_count == i)
+				bytes[place % file->size] = data[at + 5];
+		}
+		if (right_sums && strcmp(file->name, "head") == 0) {
+			uint32_t crc = crc32c(0, bytes, file->size - 4);
+
+			memcpy(bytes + file->size - 4, &crc, 4);
+		}
+		store(file, bytes);
+		mem_free(bytes);
+	}
+}
+
+// What its pages are is what they should be.
+static void believe(struct vault *vault)
+{
+	uint8_t *page = mem_alloc(1, VAULT_PAGE);
+
+	for (size_t i = 0; vault->fd > 0 && i < vault->sums_count; i++) {
+		ssize_t got = pread(vault->fd, page, VAULT_PAGE, (off_t)(i * VAULT_PAGE));
+		uint64_t left = vault->size - i * VAULT_PAGE;
+
+		if (got > 0)
+			vault->sums[i] =
+				crc32c(0, page, left < (uint64_t)got ? (size_t)left : (size_t)got);
+	}
+	mem_free(page);
+}
+
+static bool any(void *context, const struct window_allocation *allocation)
+{
+	(void)allocation;
+	return ++*(unsigned *)context < 100000;
+}
+
+static bool any_change(void *context, const struct window_change *change)
+{
+	(void)change;
+	return ++*(unsigned *)context < 100000;
+}
+
+// Every question, whatever the answers are.
+static void ask_all(struct index *index)
+{
+	struct window_bucket buckets[BUCKETS * GROUPS];
+	struct window_flow flows[BUCKETS * GROUPS];
+	struct heap_amount classes[GROUPS * WINDOW_LIFETIME_CLASSES];
+	struct index_clock clock = { 0 };
+
+	for (unsigned i = 0; i < QUERIES; i++) {
+		struct window_query query = query_of(i);
+		struct window_detail details[3] = { { 0 }, { .group = 1 }, { .group = 2 } };
+		struct window_result result = { 0 };
+		struct err err = { 0 };
+		unsigned count = 0;
+		uint64_t number;
+
+		query.to_ns = EVENTS * 1000;
+		index_ask(index, &query, &result, &err);
+		window_result_fini(&result);
+		index_detail(index, &clock, &query, details, 3, &err);
+		index_walk(index, &clock, &query, any, &count, &err);
+		index_timeline(index, &query, buckets, BUCKETS, &err);
+		index_series(index, &query, GROUPS, buckets, BUCKETS, &err);
+		memset(flows, 0, sizeof flows);
+		index_flows(index, &query, GROUPS, flows, BUCKETS, &err);
+		index_changes(index, &query, any_change, &count, &err);
+		memset(classes, 0, sizeof classes);
+		index_lifetimes(index, &clock, &query, GROUPS, classes, &err);
+		index_number(index, query.from, &number, &err);
+	}
+	index_clock_fini(&clock);
+}
+
+static void use_believed(void)
+{
+	struct index index;
+	struct err err = { 0 };
+	char name[24];
+
+	if (index_open(&index, scene.index, &scene.identity, scene.reader, &err)) {
+		for (unsigned i = 0; i < INDEX_VAULTS; i++)
+			believe(index_files_vault(&index.files, i, name));
+		ask_all(&index);
+	}
+	index_close(&index);
+}
+
+static void use_as_it_is(void)
+{
+	struct index index;
+	struct err err = { 0 };
+	bool open = index_open(&index, scene.index, &scene.identity, scene.reader, &err);
+
+	for (unsigned i = 0; i < QUERIES && open; i++) {
+		struct window_query query = query_of(i);
+		struct window_result result = { 0 };
+
+		if (index_ask(&index, &query, &result, &err))
+			must(memcmp(&result.total, &scene.right[i].total, sizeof result.total) == 0,
+			     "a wrong number");
+		window_result_fini(&result);
+	}
+	index_close(&index);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!scene.files_count) {
+		set_scene();
+		atexit(leave_scene);
+	}
+	if (size < 7)
+		return 0;
+	change_files(data + 1, size - 1, data[0] & 1);
+	if (data[0] & 1)
+		use_believed();
+	else
+		use_as_it_is();
+	return 0;
+}

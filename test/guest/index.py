@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""record --index: the index is built behind the recording, is whole when it ends, and is used."""
+# timeout: 180
+# parallel: yes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from libguest import TIDEMARK, check, environment, equal, main, program, record, run, test
+
+# Enough events for the index to have work while the program runs; the last ones come at once.
+CHURN = """
+import time
+keep = []
+for i in range(12):
+    keep.append([str(n) * 5 for n in range(3000)])
+    if i % 3 == 2:
+        keep.pop(0)
+    time.sleep(0.02)
+"""
+VIEW = ("--by", "process,type", "--from", "10%", "--to", "80%")
+PYTHON = environment(PYTHONMALLOC="malloc")
+
+
+def window(path, index, *words):
+    ended = run([TIDEMARK, "window", path, "--json", *VIEW, *words], timeout=60,
+                env=environment(TIDEMARK_INDEX=index))
+    equal(0, ended.code, f"window ({ended.err})")
+    return json.loads(ended.out), ended.err
+
+
+def rows(answer):
+    return sorted(json.dumps(row, sort_keys=True) for row in answer["rows"])
+
+
+def check_used(path):
+    """The index that is there is used as it is, and says what a list of all lifetimes says."""
+    head = os.path.join(path + "-index", "head")
+    check(os.path.exists(head), "there is an index")
+    before = os.stat(head).st_mtime_ns
+    indexed, said = window(path, "always")
+    equal("", said, "what is said")
+    equal(before, os.stat(head).st_mtime_ns, "when the index was written")
+    plain, said = window(path, "never")
+    equal(rows(plain), rows(indexed), "rows")
+    equal(plain["total"], indexed["total"], "total")
+
+
+@test
+def the_index_is_whole_when_the_recording_ends():
+    ended = record([sys.executable, "-c", CHURN], "--index", env=PYTHON)
+    check("tidemark: its index is ready (" in ended.err, ended.err)
+    check_used("t.tide")
+
+
+@test
+def so_it_is_of_a_family_and_of_a_program_that_dies():
+    record([program("family")], "--index")
+    check_used("t.tide")
+    record(["/bin/sh", "-c", "kill -SEGV $$"], "--index", trace="dead.tide", code=-signal.SIGSEGV)
+    check_used("dead.tide")
+
+
+@test
+def symbols_that_are_bundled_leave_it_as_it_is():
+    record([program("family")], "--index", "--bundle")
+    check_used("t.tide")
+
+
+@test
+def without_the_option_nothing_is_built():
+    record([program("family")])
+    check(not os.path.exists("t.tide-index"), "an index that nobody asked for")
+
+
+@test
+def when_the_launcher_is_killed_the_first_question_goes_on():
+    running = subprocess.Popen([TIDEMARK, "record", "--index", "-o", "t.tide", "--",
+                                sys.executable, "-c", CHURN], env=PYTHON,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while not os.path.exists("t.tide-index/events") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    check(os.path.exists("t.tide-index/events"), "the index is begun while the program runs")
+    running.kill()
+    running.wait()
+    # The collector lives on until the program has ended, and closes the trace.
+    complete = False
+    while not complete and time.monotonic() < deadline:
+        ended = run([TIDEMARK, "info", "t.tide", "--json"])
+        complete = ended.code == 0 and json.loads(ended.out)["trace"]["complete"]
+        time.sleep(0.05)
+    check(complete, "the trace is whole")
+    indexed, said = window("t.tide", "always")
+    plain, _ = window("t.tide", "never")
+    equal(rows(plain), rows(indexed), "rows")
+
+
+@test
+def a_place_where_no_index_can_be_is_told():
+    os.mkdir("home")
+    with open("t.tide-index", "w", encoding="ascii"):
+        pass
+    ended = record([program("family")], "--index")
+    check("warning: no index: cannot make t.tide-index" in ended.err or
+          "warning: no index: cannot open t.tide-index" in ended.err, ended.err)
+
+
+main()

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""With --strict-vm the memory calls that a program makes without libc are seen as well."""
+# timeout: 120
+import collections
+import json
+
+from libguest import (TIDEMARK, check, environment, equal, main, program, record, run, test)
+from libmemory import Memory, count_strace, map_differences, record_under_strace
+
+PATH = program("raw_calls")
+
+
+def seen(memory):
+    count = collections.Counter()
+    size = collections.Counter()
+    for call in memory.calls:
+        if call["kind"] in ("mapped", "unmapped", "brk") or call.get("origin"):
+            continue
+        count[call["kind"]] += 1
+        size[call["kind"]] += 0 if call.get("error") else call["size"]
+    return {kind: (count[kind], size[kind]) for kind in count}
+
+
+def told(out):
+    return {name: (int(count), int(size)) for name, count, size in
+            (line.split() for line in out.splitlines())}
+
+
+def calls_of(trace="t.tide"):
+    return [(process["memory_calls"], process["memory_calls_why"]) for process in
+            json.loads(run([TIDEMARK, "info", "--json", trace]).out)["processes"]]
+
+
+@test
+def calls_without_libc_are_all_seen():
+    ended = record([PATH], "--strict-vm")
+    equal({("dispatched", None)}, set(calls_of()), "how they were seen")
+    made, found = told(ended.out), seen(Memory(PATH))
+    equal([], [(kind, made[kind], found.get(kind)) for kind in made if made[kind] != found.get(kind)],
+          "calls of the program that were made, and seen")
+    children = [line for line in run([TIDEMARK, "dump", "t.tide"]).out.splitlines()
+                if " end p" in line]
+    check(any("exit=3" in line for line in children) and
+          any("exit=4" in line for line in children), "forked children are recorded:", children)
+
+
+@test
+def without_it_they_are_not():
+    record([PATH])
+    equal({"patched"}, {how for how, _ in calls_of()}, "how they were seen")
+    check("mremap" not in seen(Memory(PATH)), "calls that nobody can see")
+
+
+@test
+def strace_sees_as_many():
+    code = record_under_strace([PATH], "--strict-vm", env=environment())
+    equal(0, code, "exit code")
+    memory = Memory(PATH)
+    expected, _, begun = count_strace("t.strace", memory.tids, memory.base())
+    check(begun, "strace did not see the recorder begin")
+    count = memory.count()
+    check(count.count["mremap"] > 250, dict(count.count))
+    equal([], count.differences(expected), "differences")
+
+
+@test
+def a_call_has_the_stack_of_its_caller():
+    record([PATH], "--strict-vm")
+    out = run([TIDEMARK, "window", "--json", "--layer", "vm", "--by", "stack", "t.tide"]).out
+    check('"churn"' in out and '"work"' in out, out[:3000])
+
+
+@test
+def programs_that_make_no_calls_of_their_own_run_as_they_would():
+    for name, words in (("vm_churn", ["8", "2"]), ("throws", []), ("crowd", []),
+                        ("early_late", [program("libearly_late_library.so")])):
+        plain = run([program(name), *words])
+        ended = run([TIDEMARK, "record", "-q", "--force", "--strict-vm", "-o", f"{name}.tide", "--",
+                     program(name), *words])
+        equal(plain.code, ended.code, f"exit code of {name} ({ended.err})")
+    code = run([TIDEMARK, "record", "--force", "-q", "--strict-vm", "-o", "t.tide", "--",
+                program("vm_churn"), "8", "2"], env=environment(MAPS="t.maps")).code
+    equal(0, code, "exit code")
+    equal([], map_differences(Memory(program("vm_churn")), "t.maps"), "what is mapped in the end")
+
+
+main()

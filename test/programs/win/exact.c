@@ -1,0 +1,242 @@
+// What must be said about it: everything that it does on its own heap H (`exact: heap H allocs A
+// frees F reallocs R failed N bytes B`, its last words, or in shared memory where it has none),
+// however it ends. Its argument says how:
+//
+//     return exit terminate fault abort loop      one thread, then that end; loop ends never
+//     outside     starts itself with `loop`, and ends that a little later from outside
+//     destroy     the heap, with what lives in it
+//     threads     8 threads, blocks freed by others than their makers
+//     raise       HEAP_GENERATE_EXCEPTIONS, thrown ten times, also out of a realloc
+//
+// With a second argument, a file: the counts are written there while it runs, for who kills it.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+struct counts {
+	volatile LONG64 allocs, frees, reallocs, failed, bytes;
+	volatile LONG64 heap;
+};
+
+static struct counts *counts;
+static HANDLE heap;
+
+enum { THREADS = 8, ROUNDS = 5000, SHELVES = 1024, KEEP = 7 };
+
+static void *take(size_t size)
+{
+	void *block = HeapAlloc(heap, 0, size);
+
+	if (block) {
+		InterlockedIncrement64(&counts->allocs);
+		InterlockedAdd64(&counts->bytes, (LONG64)size);
+	} else {
+		InterlockedIncrement64(&counts->failed);
+	}
+	return block;
+}
+
+static void give(void *block)
+{
+	InterlockedIncrement64(&counts->frees);
+	HeapFree(heap, 0, block);
+}
+
+static void *change(void *block, size_t size)
+{
+	void *result = HeapReAlloc(heap, 0, block, size);
+
+	if (result) {
+		InterlockedIncrement64(&counts->reallocs);
+		InterlockedAdd64(&counts->bytes, (LONG64)size);
+	} else {
+		InterlockedIncrement64(&counts->failed);
+	}
+	return result ? result : block;
+}
+
+static __attribute__((noinline)) void work(int rounds)
+{
+	void *kept[KEEP] = { 0 };
+
+	for (int i = 0; i < rounds; i++) {
+		void *block = take((size_t)(i % 500) + 1);
+
+		if (i % 2)
+			block = change(block, (size_t)(i % 900) + 1);
+		if (kept[i % KEEP])
+			give(kept[i % KEEP]);
+		kept[i % KEEP] = block;
+	}
+}
+
+// Blocks go over shelves from thread to thread.
+static void *volatile shelves[SHELVES];
+
+static DWORD WINAPI run_thread(void *argument)
+{
+	unsigned state = 12345 + (unsigned)(size_t)argument;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		void *block = take(state % 300 + 1);
+
+		state = state * 1664525 + 1013904223;
+		if (state & 0x1000)
+			block = change(block, state % 700 + 1);
+		block = InterlockedExchangePointer((void *volatile *)&shelves[state >> 16 & 1023],
+						   block);
+		if (block)
+			give(block);
+	}
+	return 0;
+}
+
+static void run_threads(void)
+{
+	HANDLE threads[THREADS];
+
+	for (size_t i = 0; i < THREADS; i++)
+		threads[i] = CreateThread(NULL, 0, run_thread, (void *)i, 0, NULL);
+	WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE);
+}
+
+enum { HEAP_MOST = 256 << 10, TOO_MUCH = 1 << 20 };
+
+static volatile LONG thrown;
+
+#ifdef __x86_64__
+static CONTEXT landing;
+#else
+static void *landing[5];
+#endif
+
+// Go on where landing was taken, as the compilers' handlers do in the end.
+static LONG CALLBACK land(EXCEPTION_POINTERS *pointers)
+{
+	if (pointers->ExceptionRecord->ExceptionCode != STATUS_NO_MEMORY &&
+	    pointers->ExceptionRecord->ExceptionCode != STATUS_ACCESS_VIOLATION)
+		return EXCEPTION_CONTINUE_SEARCH;
+#ifdef __x86_64__
+	*pointers->ContextRecord = landing;
+	return EXCEPTION_CONTINUE_EXECUTION;
+#else
+	__builtin_longjmp(landing, 1);
+#endif
+}
+
+// Out of memory, as an exception that leaves the heap's function and our hook behind.
+static __attribute__((noinline)) void raise_once(void *block)
+{
+	volatile size_t size = TOO_MUCH;
+	volatile int landed = 0;
+
+#ifdef __x86_64__
+	RtlCaptureContext(&landing);
+#else
+	if (__builtin_setjmp(landing))
+		landed = 1;
+#endif
+	if (landed) {
+		thrown++;
+		return;
+	}
+	landed = sizeof(void *) == 8;
+	if (block)
+		HeapReAlloc(heap, HEAP_GENERATE_EXCEPTIONS, block, size);
+	else
+		HeapAlloc(heap, HEAP_GENERATE_EXCEPTIONS, size);
+}
+
+static void run_raise(void)
+{
+	void *handler = AddVectoredExceptionHandler(1, land);
+
+	for (int i = 0; i < 10; i++) {
+		void *block = take(100);
+
+		raise_once(NULL);
+		raise_once(block);
+		block = change(block, 200);
+		give(block);
+	}
+	RemoveVectoredExceptionHandler(handler);
+}
+
+static void say(void)
+{
+	printf("exact: heap %llx allocs %lld frees %lld reallocs %lld failed %lld bytes %lld "
+	       "thrown %ld\n",
+	       (unsigned long long)(size_t)heap, (long long)counts->allocs,
+	       (long long)counts->frees, (long long)counts->reallocs, (long long)counts->failed,
+	       (long long)counts->bytes, (long)thrown);
+	fflush(stdout);
+}
+
+// Where who kills us finds the counts.
+static struct counts *share(const char *path)
+{
+	HANDLE file = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, FILE_SHARE_READ, NULL,
+				  CREATE_ALWAYS, 0, NULL);
+	HANDLE section =
+		CreateFileMappingA(file, NULL, PAGE_READWRITE, 0, sizeof(struct counts), NULL);
+
+	return MapViewOfFile(section, FILE_MAP_ALL_ACCESS, 0, 0, 0);
+}
+
+// What nobody handles ends us without a debugger.
+static LONG WINAPI fall(EXCEPTION_POINTERS *pointers)
+{
+	(void)pointers;
+	return EXCEPTION_EXECUTE_HANDLER;
+}
+
+static int end_another(const char *own_name, const char *path)
+{
+	STARTUPINFOA startup = { .cb = sizeof(startup) };
+	PROCESS_INFORMATION other;
+	char line[2000];
+
+	snprintf(line, sizeof(line), "\"%s\" loop \"%s\"", own_name, path);
+	if (!CreateProcessA(NULL, line, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &other))
+		return 98;
+	Sleep(500);
+	TerminateProcess(other.hProcess, 9);
+	WaitForSingleObject(other.hProcess, INFINITE);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct counts own;
+	const char *how = argc > 1 ? argv[1] : "return";
+
+	SetUnhandledExceptionFilter(fall);
+	if (strcmp(how, "outside") == 0)
+		return end_another(argv[0], argv[2]);
+	counts = argc > 2 ? share(argv[2]) : &own;
+	if (!counts)
+		return 99;
+	heap = HeapCreate(0, 0, strcmp(how, "raise") == 0 ? HEAP_MOST : 0);
+	counts->heap = (LONG64)(size_t)heap;
+	if (strcmp(how, "threads") == 0)
+		run_threads();
+	else if (strcmp(how, "raise") == 0)
+		run_raise();
+	else
+		work(2000);
+	say();
+	if (strcmp(how, "destroy") == 0)
+		HeapDestroy(heap);
+	if (strcmp(how, "exit") == 0)
+		ExitProcess(7);
+	if (strcmp(how, "terminate") == 0)
+		TerminateProcess(GetCurrentProcess(), 8);
+	if (strcmp(how, "fault") == 0)
+		*(volatile int *)16 = 1;
+	if (strcmp(how, "abort") == 0)
+		abort();
+	while (strcmp(how, "loop") == 0)
+		work(100);
+	return 0;
+}

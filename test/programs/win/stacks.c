@@ -1,0 +1,121 @@
+// What must be said about it: each allocation on its own heap has the stack that the system's own
+// RtlCaptureStackBackTrace says, from the caller of `site` outwards. It prints, for each,
+// `stack SIZE PC PC …`; SIZE tells which allocation it is. The innermost frame, in `site` itself,
+// is left out: the two calls stand at different places.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+enum { DEPTH_MAX = 62, SHAPES = 3, ROUNDS = 40 };
+
+static HANDLE heap;
+static volatile LONG next_size = 10000;
+
+static __attribute__((noinline)) void site(void)
+{
+	void *frames[DEPTH_MAX];
+	char line[DEPTH_MAX * 20 + 64];
+	LONG size = InterlockedIncrement(&next_size);
+	USHORT count = RtlCaptureStackBackTrace(1, DEPTH_MAX, frames, NULL);
+	int at;
+
+	HeapAlloc(heap, 0, (size_t)size);
+	at = snprintf(line, sizeof(line), "stack %ld", (long)size);
+	for (USHORT i = 0; i < count && frames[i]; i++)
+		at += snprintf(line + at, sizeof(line) - (size_t)at, " %llx",
+			       (unsigned long long)(size_t)frames[i]);
+	puts(line);
+}
+
+static void descend(int depth, unsigned state);
+
+// Frames of a size that is known, with registers saved.
+static __attribute__((noinline)) void plain(int depth, unsigned state)
+{
+	volatile char room[200];
+
+	room[state % sizeof(room)] = 1;
+	descend(depth, state);
+	room[0] = 2;
+}
+
+// A frame whose size is known when it runs.
+static __attribute__((noinline)) void growing(int depth, unsigned state)
+{
+	volatile char *room = __builtin_alloca(state % 5000 + 16);
+
+	room[0] = 1;
+	descend(depth, state);
+	room[1] = 2;
+}
+
+// Through code of the C runtime that calls back.
+static int compare(const void *a, const void *b)
+{
+	const int *words = a;
+
+	(void)b;
+	descend(words[1], (unsigned)words[2]);
+	return 0;
+}
+
+static __attribute__((noinline)) void through_runtime(int depth, unsigned state)
+{
+	int words[2][3] = { { 0, depth, (int)state }, { 0, depth, (int)state } };
+
+	qsort(words, 2, sizeof(words[0]), compare);
+}
+
+static void descend(int depth, unsigned state)
+{
+	if (depth <= 0) {
+		site();
+		return;
+	}
+	state = state * 1664525 + 1013904223;
+	switch (state >> 20 & 3) {
+	case 0:
+		plain(depth - 1, state);
+		break;
+	case 1:
+		growing(depth - 1, state);
+		break;
+	case 2:
+		through_runtime(depth - 4, state);
+		break;
+	default:
+		descend(depth - 1, state);
+		break;
+	}
+}
+
+static DWORD WINAPI run(void *argument)
+{
+	for (unsigned i = 0; i < ROUNDS; i++)
+		descend((int)(i % 12), i * 7919 + (unsigned)(size_t)argument);
+	return 0;
+}
+
+// Through code of the system that calls back.
+static BOOL CALLBACK run_once(INIT_ONCE *once, void *parameter, void **context)
+{
+	(void)once;
+	(void)context;
+	run(parameter);
+	return TRUE;
+}
+
+int main(void)
+{
+	static INIT_ONCE once = INIT_ONCE_STATIC_INIT;
+	HANDLE thread;
+
+	heap = HeapCreate(0, 0, 0);
+	printf("heap %llx\n", (unsigned long long)(size_t)heap);
+	run((void *)1);
+	InitOnceExecuteOnce(&once, run_once, (void *)2, NULL);
+	thread = CreateThread(NULL, 0, run, (void *)3, 0, NULL);
+	WaitForSingleObject(thread, INFINITE);
+	return 0;
+}

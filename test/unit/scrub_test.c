@@ -1,0 +1,94 @@
+// No paths in what is given away: what view/scrub.h promises.
+#include "test/test.h"
+#include "view/scrub.h"
+
+#include <string.h>
+
+static const struct scrub scrub = { { 1, 2 } };
+
+static const char *scrubbed(const char *json)
+{
+	static struct str text;
+
+	str_clear(&text);
+	scrub_json(&scrub, json, strlen(json), &text);
+	return str_get(&text);
+}
+
+static const char *path_of(const char *path)
+{
+	static struct str text;
+
+	str_clear(&text);
+	scrub_path(&scrub, path, strlen(path), &text);
+	return str_get(&text);
+}
+
+TEST(scrub_keeps_endings_and_nothing_else)
+{
+	CHECK_EQ(0, strncmp("path-", path_of("/home/me/app.c"), 5));
+	CHECK_STR(".c", path_of("/home/me/app.c") + 13);
+	CHECK_STR(".so.1", path_of("/usr/lib/libz.so.1") + 13);
+	CHECK_STR("", path_of("/usr/bin/sh") + 13);
+	CHECK_STR("", path_of("/home/.bashrc") + 13);
+	CHECK_STR("", path_of("/home/v1.2") + 13);
+	CHECK_STR("", path_of("/home/a.very-long-ending-indeed") + 13);
+	CHECK_STR("", path_of(""));
+}
+
+TEST(scrub_gives_equal_paths_equal_names)
+{
+	char first[64];
+
+	strcpy(first, path_of("/a/b.c"));
+	CHECK_STR(first, path_of("/a/b.c"));
+	CHECK(strcmp(first, path_of("/a/c.c")) != 0);
+}
+
+TEST(scrub_knows_keys_that_hold_paths_and_arguments)
+{
+	CHECK_STR("{\"args\":[\"***\",\"***\"],\"n\":\"ls\"}",
+		  scrubbed("{\"args\":[\"ls\",\"/home\"],\"n\":\"ls\"}"));
+	CHECK_EQ(0, strncmp("{\"exe\":\"path-", scrubbed("{\"exe\":\"sh\"}"), 13));
+	CHECK_STR("{\"file\":\"\",\"line\":3}", scrubbed("{\"file\":\"\",\"line\":3}"));
+	CHECK_STR("{\"args\":[],\"x\":\"a\"}", scrubbed("{\"args\":[],\"x\":\"a\"}"));
+}
+
+TEST(scrub_finds_paths_in_sentences)
+{
+	const char *text = scrubbed("{\"warnings\":[\"cannot read /home/me/x.so: gone\"]}");
+
+	CHECK(!strstr(text, "home"));
+	CHECK_CONTAINS("cannot read path-", text);
+	CHECK_CONTAINS(".so: gone", text);
+}
+
+TEST(scrub_leaves_functions_alone)
+{
+	static const char *const names[] = {
+		"\"operator/(int, int)\"",
+		"\"a / b\"",
+		"\"std::vector<int>::push_back(int&&)\"",
+		"\"\\u0001\\\"x\\\\\"",
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		CHECK_STR(names[i], scrubbed(names[i]));
+	CHECK(!strstr(scrubbed("\"libsecret.so+0x12\""), "secret"));
+	CHECK(!strstr(scrubbed("\"{lambda at /home/me/x.cc:12}\""), "home"));
+	CHECK_EQ(0, strncmp("\"\\u0001path-", scrubbed("\"\\u0001/home/me\""), 12));
+}
+
+TEST(scrub_survives_documents_that_are_cut)
+{
+	static const char json[] = "{\"args\":[\"a\\u00e9\",{\"file\":\"/x\\\\y\"}],\"e\":\"f\"}";
+	struct str text = { 0 };
+
+	for (size_t length = 0; length < sizeof json; length++) {
+		const char *copy = (const char *)test_guarded_copy(json, length);
+
+		str_clear(&text);
+		scrub_json(&scrub, copy, length, &text);
+	}
+	str_fini(&text);
+}

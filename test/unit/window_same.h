@@ -1,0 +1,409 @@
+// One trace opened twice, by its index and as a list of all lifetimes (engine/plain.h): whatever
+// is asked, both must say the same.
+//
+// The caller fills in a struct pair: two readers, two windows, a seed. Then check_all asks.
+#ifndef TEST_UNIT_WINDOW_SAME_H
+#define TEST_UNIT_WINDOW_SAME_H
+
+#include "base/mem.h"
+#include "engine/window.h"
+#include "engine/window_series.h"
+#include "test/test.h"
+#include "test/unit/sample_trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct pair {
+	struct reader *reader, *plain_reader;
+	struct window *index, *plain;
+	struct sample_random random;
+	int grouping;
+	uint32_t skip; // one stack in so many is left out; 0: none
+};
+
+static inline void close_pair(struct pair *pair)
+{
+	window_close(pair->index);
+	window_close(pair->plain);
+	reader_close(pair->reader);
+	reader_close(pair->plain_reader);
+}
+
+// ---- groupings ----
+
+// The same group for the same cell, whoever asks in whatever order.
+static inline uint32_t group(void *context, const struct window_cell *cell)
+{
+	const struct pair *pair = context;
+	uint32_t orphans = cell->orphans ? 20 : 0;
+
+	if (pair->skip && cell->stack % pair->skip == 1)
+		return WINDOW_SKIP;
+	switch (pair->grouping) {
+	case 0:
+		return cell->stack % 29 + orphans;
+	case 1:
+		return cell->process * 4 + cell->heap;
+	case 2:
+		return cell->thread + orphans;
+	case 3:
+		return (cell->size == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(cell->size)) + orphans;
+	case 4:
+		return cell->layer;
+	default:
+		return (uint32_t)((cell->process * 31 + cell->thread * 7 + cell->stack * 3 +
+				   cell->heap + cell->size + orphans) %
+				  211);
+	}
+}
+
+static inline struct window_query random_query(struct pair *pair)
+{
+	uint64_t end = window_facts(pair->plain)->steps_end;
+	struct window_query query = { .group = group, .context = pair };
+
+	query.from = 1 + sample_below(&pair->random, end);
+	query.to = query.from + sample_below(&pair->random, end - query.from + 1);
+	if (sample_below(&pair->random, 3) == 0)
+		query.to = query.from + sample_below(&pair->random, 120);
+	if (sample_below(&pair->random, 8) == 0)
+		query.from = WINDOW_START;
+	if (sample_below(&pair->random, 8) == 0)
+		query.to = end;
+	if (query.to > end)
+		query.to = end;
+	if (sample_below(&pair->random, 12) == 0)
+		query.to = query.from;
+	pair->grouping = (int)sample_below(&pair->random, 6);
+	pair->skip = (uint32_t)sample_below(&pair->random, 4);
+	query.by_size = pair->grouping == 3 || pair->grouping == 5 ||
+			sample_below(&pair->random, 3) == 0;
+	query.by_thread = true;
+	query.peaks_only = sample_below(&pair->random, 2);
+	query.exit_frees = sample_below(&pair->random, 2);
+	query.layers = (unsigned)sample_below(&pair->random, 4);
+	if (sample_below(&pair->random, 4) == 0) {
+		query.lifetime_min_ns = sample_below(&pair->random, 3000);
+		query.lifetime_max_ns = query.lifetime_min_ns + sample_below(&pair->random, 100000);
+	}
+	return query;
+}
+
+// ---- rows ----
+
+static inline void check_amount(struct heap_amount a, struct heap_amount b)
+{
+	CHECK_EQ(a.count, b.count);
+	CHECK_EQ(a.bytes, b.bytes);
+}
+
+static inline void check_rows(const struct window_row *a, const struct window_row *b)
+{
+	for (int i = 0; i < WINDOW_TYPES; i++)
+		check_amount(a->type[i], b->type[i]);
+	check_amount(a->by_exit, b->by_exit);
+	check_amount(a->by_exec, b->by_exec);
+	check_amount(a->by_destroy, b->by_destroy);
+	CHECK_EQ(a->orphans, b->orphans);
+}
+
+static inline const struct window_row *row_at(const struct window_result *result, uint32_t at)
+{
+	static const struct window_row none;
+
+	return at < result->rows_count ? &result->rows[at] : &none;
+}
+
+static inline struct window_result ask(struct window *window, const struct window_query *query)
+{
+	struct window_result result;
+	struct err err = { 0 };
+
+	if (!window_ask(window, query, &result, &err))
+		CHECK_STR("", err.text);
+	return result;
+}
+
+static inline void check_ask(struct pair *pair, const struct window_query *query)
+{
+	struct window_result a = ask(pair->plain, query), b = ask(pair->index, query);
+	uint32_t rows = a.rows_count > b.rows_count ? a.rows_count : b.rows_count;
+
+	check_rows(&a.total, &b.total);
+	for (uint32_t i = 0; i < rows; i++)
+		check_rows(row_at(&a, i), row_at(&b, i));
+	window_result_fini(&a);
+	window_result_fini(&b);
+}
+
+// What lives at an edge, in the classes' terms.
+static inline struct window_result live(struct pair *pair, const struct window_query *query,
+					uint64_t edge)
+{
+	struct window_query at = *query;
+
+	at.from = at.to = edge;
+	return ask(pair->index, &at);
+}
+
+static inline void check_identity(struct pair *pair, const struct window_query *query)
+{
+	struct window_result row = ask(pair->index, query);
+	struct window_result from = live(pair, query, query->from);
+	struct window_result to = live(pair, query, query->to);
+
+	for (uint32_t i = 0; i < row.rows_count; i++) {
+		const struct heap_amount *type = row.rows[i].type;
+
+		CHECK_EQ(row_at(&to, i)->type[WINDOW_AOFO].bytes -
+				 row_at(&from, i)->type[WINDOW_AOFO].bytes,
+			 window_impact(&row.rows[i]));
+		CHECK_EQ(row_at(&to, i)->type[WINDOW_AOFO].count -
+				 row_at(&from, i)->type[WINDOW_AOFO].count,
+			 type[WINDOW_AIFO].count - type[WINDOW_AOFI].count);
+	}
+	window_result_fini(&row);
+	window_result_fini(&from);
+	window_result_fini(&to);
+}
+
+// ---- details ----
+
+static inline void check_details(struct pair *pair, const struct window_query *query)
+{
+	struct window_detail a[24] = { 0 }, b[24] = { 0 };
+	struct err err = { 0 };
+
+	for (uint32_t i = 0; i < 24; i++)
+		a[i].group = b[i].group = i;
+	CHECK(window_detail(pair->plain, query, a, 24, &err));
+	if (!window_detail(pair->index, query, b, 24, &err))
+		CHECK_STR("", err.text);
+	for (uint32_t i = 0; i < 24; i++) {
+		CHECK_EQ(a[i].peak_bytes, b[i].peak_bytes);
+		CHECK_EQ(a[i].peak_count, b[i].peak_count);
+		CHECK_EQ(a[i].peak_edge, b[i].peak_edge);
+		CHECK_EQ(a[i].first_ns, b[i].first_ns);
+		CHECK_EQ(a[i].last_ns, b[i].last_ns);
+		if (query->peaks_only && !query->lifetime_max_ns)
+			continue;
+		CHECK_EQ(a[i].lifetimes, b[i].lifetimes);
+		CHECK_EQ(a[i].lifetime_median_ns, b[i].lifetime_median_ns);
+		CHECK_EQ(a[i].lifetime_p99_ns, b[i].lifetime_p99_ns);
+	}
+}
+
+// ---- single allocations ----
+
+struct singles {
+	struct window_allocation *list;
+	size_t count, capacity;
+};
+
+static inline bool keep(void *context, const struct window_allocation *allocation)
+{
+	struct singles *singles = context;
+
+	singles->list = mem_grow(singles->list, &singles->capacity, singles->count + 1,
+				 sizeof *singles->list);
+	singles->list[singles->count++] = *allocation;
+	return true;
+}
+
+static inline int compare_singles(const void *a, const void *b)
+{
+	const struct window_allocation *x = a, *y = b;
+
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	return x->cell.size < y->cell.size ? -1 : x->cell.size > y->cell.size;
+}
+
+static inline struct singles walk(struct window *window, const struct window_query *query)
+{
+	struct singles singles = { 0 };
+	struct err err = { 0 };
+
+	CHECK(window_walk(window, query, keep, &singles, &err));
+	if (singles.count)
+		qsort(singles.list, singles.count, sizeof *singles.list, compare_singles);
+	return singles;
+}
+
+static inline void check_walk(struct pair *pair, const struct window_query *query)
+{
+	struct singles a = walk(pair->plain, query), b = walk(pair->index, query);
+	struct err err = { 0 };
+
+	CHECK_EQ(a.count, b.count);
+	CHECK(window_fetch(pair->plain, a.list, a.count < 20 ? a.count : 20, &err));
+	if (!window_fetch(pair->index, b.list, b.count < 20 ? b.count : 20, &err))
+		CHECK_STR("", err.text);
+	for (size_t i = 0; i < a.count; i++) {
+		const struct window_allocation *x = &a.list[i], *y = &b.list[i];
+
+		CHECK_EQ(x->begin, y->begin);
+		CHECK_EQ(x->end, y->end);
+		CHECK_EQ(x->begin_ns, y->begin_ns);
+		CHECK_EQ(x->end_ns, y->end_ns);
+		CHECK_EQ(x->end_kind, y->end_kind);
+		CHECK_EQ(x->group, y->group);
+		CHECK_EQ(x->cell.process, y->cell.process);
+		CHECK_EQ(x->cell.thread, y->cell.thread);
+		CHECK_EQ(x->cell.stack, y->cell.stack);
+		CHECK_EQ(x->cell.size, y->cell.size);
+		CHECK_EQ(x->address, y->address);
+		CHECK_EQ(x->begin_thread, y->begin_thread);
+		CHECK_EQ(x->end_thread, y->end_thread);
+		CHECK_EQ(x->end_stack, y->end_stack);
+		CHECK_EQ(x->reallocated, y->reallocated);
+	}
+	mem_free(a.list);
+	mem_free(b.list);
+}
+
+// ---- levels ----
+
+enum { BUCKETS = 7, GROUPS = 24 };
+
+static inline void check_series(struct pair *pair, const struct window_query *query)
+{
+	struct window_bucket a[BUCKETS * GROUPS], b[BUCKETS * GROUPS];
+	struct window_flow f[BUCKETS * GROUPS], g[BUCKETS * GROUPS];
+	size_t classes = (size_t)GROUPS * WINDOW_LIFETIME_CLASSES;
+	struct heap_amount *c = mem_alloc(classes, sizeof *c), *d = mem_alloc(classes, sizeof *d);
+	struct err err = { 0 };
+
+	CHECK(window_series(pair->plain, query, GROUPS, a, BUCKETS, &err));
+	CHECK(window_series(pair->index, query, GROUPS, b, BUCKETS, &err));
+	CHECK_BYTES(a, b, sizeof a);
+	CHECK(window_flows(pair->plain, query, GROUPS, f, BUCKETS, &err));
+	CHECK(window_flows(pair->index, query, GROUPS, g, BUCKETS, &err));
+	CHECK_BYTES(f, g, sizeof f);
+	CHECK(window_lifetimes(pair->plain, query, GROUPS, c, &err));
+	CHECK(window_lifetimes(pair->index, query, GROUPS, d, &err));
+	CHECK_BYTES(c, d, classes * sizeof *c);
+	mem_free(c);
+	mem_free(d);
+}
+
+static inline void check_timeline(struct pair *pair, const struct window_query *query, size_t count)
+{
+	struct window_bucket *a = mem_alloc(count, sizeof *a), *b = mem_alloc(count, sizeof *b);
+	uint64_t highest[2] = { 0 }, lowest[2] = { UINT64_MAX, UINT64_MAX }, most[2] = { 0 };
+	struct err err = { 0 };
+
+	CHECK(window_timeline(pair->plain, query, a, count, &err));
+	CHECK(window_timeline(pair->index, query, b, count, &err));
+	for (size_t i = 0; i < count; i++) {
+		highest[0] = a[i].bytes_peak > highest[0] ? a[i].bytes_peak : highest[0];
+		highest[1] = b[i].bytes_peak > highest[1] ? b[i].bytes_peak : highest[1];
+		lowest[0] = a[i].bytes_low < lowest[0] ? a[i].bytes_low : lowest[0];
+		lowest[1] = b[i].bytes_low < lowest[1] ? b[i].bytes_low : lowest[1];
+		most[0] = a[i].count_peak > most[0] ? a[i].count_peak : most[0];
+		most[1] = b[i].count_peak > most[1] ? b[i].count_peak : most[1];
+		// Where a bucket has few steps its borders are where they were asked for.
+		if ((query->to - query->from) / count < 8)
+			CHECK_BYTES(&a[i], &b[i], sizeof *a);
+	}
+	CHECK_EQ(highest[0], highest[1]);
+	CHECK_EQ(lowest[0], lowest[1]);
+	CHECK_EQ(most[0], most[1]);
+	CHECK_EQ(a[count - 1].bytes_end, b[count - 1].bytes_end);
+	CHECK_EQ(a[count - 1].count_end, b[count - 1].count_end);
+	mem_free(a);
+	mem_free(b);
+}
+
+struct changes {
+	struct heap_amount level;
+	uint64_t peak, changes, hash;
+};
+
+static inline bool follow(void *context, const struct window_change *change)
+{
+	struct changes *changes = context;
+
+	changes->level.count += change->up ? 1 : UINT64_MAX;
+	changes->level.bytes += change->up ? change->bytes : 0 - change->bytes;
+	changes->changes += change->exit ? 1000000 : 1;
+	if (change->last)
+		changes->hash = (changes->hash ^ changes->level.bytes ^ change->edge) * 31;
+	return true;
+}
+
+static inline void check_changes(struct pair *pair, const struct window_query *query)
+{
+	struct changes a = { 0 }, b = { 0 };
+	struct err err = { 0 };
+
+	CHECK(window_changes(pair->plain, query, follow, &a, &err));
+	CHECK(window_changes(pair->index, query, follow, &b, &err));
+	CHECK_EQ(a.changes, b.changes);
+	CHECK_EQ(a.level.bytes, b.level.bytes);
+	CHECK_EQ(a.level.count, b.level.count);
+	CHECK_EQ(a.hash, b.hash);
+}
+
+static inline void check_places(struct pair *pair)
+{
+	const struct window_facts *a = window_facts(pair->plain), *b = window_facts(pair->index);
+	const struct window_mark *marks[2];
+	size_t counts[2];
+
+	CHECK_EQ(a->steps_end, b->steps_end);
+	CHECK_EQ(a->duration_ns, b->duration_ns);
+	CHECK_EQ(a->orphans, b->orphans);
+	CHECK_EQ(a->inherited, b->inherited);
+	CHECK_EQ(a->lost, b->lost);
+	CHECK_EQ(a->layers, b->layers);
+	for (int layer = 1; layer < 3; layer++) {
+		check_amount(a->peak[layer], b->peak[layer]);
+		CHECK_EQ(a->peak_edge[layer], b->peak_edge[layer]);
+	}
+	for (int i = 0; i < 300; i++) {
+		uint64_t time_ns = sample_below(&pair->random, a->duration_ns + 10);
+		uint64_t edge = sample_below(&pair->random, a->steps_end + 3);
+
+		CHECK_EQ(window_edge_at(pair->plain, time_ns),
+			 window_edge_at(pair->index, time_ns));
+		CHECK_EQ(window_edge_time(pair->plain, edge), window_edge_time(pair->index, edge));
+	}
+	marks[0] = window_marks(pair->plain, &counts[0]);
+	marks[1] = window_marks(pair->index, &counts[1]);
+	CHECK_EQ(counts[0], counts[1]);
+	for (size_t i = 0; i < counts[0]; i++) {
+		CHECK_STR(marks[0][i].name, marks[1][i].name);
+		CHECK_EQ(marks[0][i].edge, marks[1][i].edge);
+		CHECK_EQ(marks[0][i].thread, marks[1][i].thread);
+		CHECK_EQ(marks[0][i].time_ns, marks[1][i].time_ns);
+	}
+}
+
+static inline void check_all(struct pair *pair, int windows)
+{
+	check_places(pair);
+	for (int i = 0; i < windows; i++) {
+		struct window_query query = random_query(pair);
+		struct window_query level = query;
+
+		check_ask(pair, &query);
+		check_identity(pair, &query);
+		if (i % 3 == 0)
+			check_details(pair, &query);
+		if (i % 5 == 0)
+			check_walk(pair, &query);
+		if (i % 7 == 0)
+			check_series(pair, &query);
+		level.layers = i % 4 ? WINDOW_HEAP : WINDOW_VM;
+		if (i % 3 == 1)
+			check_timeline(pair, &level, 1 + sample_below(&pair->random, 50));
+		if (i % 5 == 1)
+			check_changes(pair, &level);
+	}
+}
+
+#endif

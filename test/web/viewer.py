@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""The viewer in a browser (libchecks.mjs): traces are recorded and served here, Chromium looks at them."""
+# timeout: 420
+# parallel: yes
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+
+SOURCE = os.environ["TIDEMARK_SOURCE"]
+TIDEMARK = os.environ["TIDEMARK"]
+BUILD = os.environ["TIDEMARK_BUILD"]
+HOSTILE = r'''
+#include <stdlib.h>
+__attribute__((noinline)) void leak(void) { for (int i = 0; i < 50; i++) *(volatile char *)malloc(100) = 1; }
+int main(void) { leak(); return 0; }
+'''
+
+servers = []
+
+
+def skip(reason):
+    print(reason)
+    sys.exit(77)
+
+
+def run(*words, **more):
+    return subprocess.run(words, capture_output=True, text=True, timeout=100, **more)
+
+
+def record(trace, *words, **variables):
+    done = run(TIDEMARK, "record", "-q", "--force", "-o", trace, "--", *words, env={**os.environ, **variables})
+    if done.returncode:
+        raise RuntimeError(f"record {words}: {done.stderr}")
+
+
+def serve(*words):
+    """The address that the server prints."""
+    server = subprocess.Popen([TIDEMARK, "view", *words, "--no-open"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True)
+    servers.append(server)
+    found = re.search(r"http://\S+", server.stdout.readline())
+    if not found:
+        raise RuntimeError(f"view {words} printed no address")
+    return found[0]
+
+
+def answer(url, path):
+    home, token = url.split("/#t=")
+    done = run("python3", "-c", "import sys, urllib.request as u; sys.stdout.buffer.write("
+               "u.urlopen(u.Request(sys.argv[1], headers={'Authorization': 'Bearer ' + sys.argv[2]})).read())",
+               f"{home}/api/{path}", token)
+    if done.returncode:
+        raise RuntimeError(f"{path}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def hostile():
+    """A program one of whose functions is called like markup."""
+    if not shutil.which("gcc") or not shutil.which("objcopy"):
+        return None
+    with open("hostile.c", "w", encoding="utf-8") as file:
+        file.write(HOSTILE)
+    for words in (("gcc", "-O1", "-o", "hostile", "hostile.c"),
+                  ("objcopy", "--redefine-sym", "leak=<img src=x onerror=alert(1)>", "hostile")):
+        done = run(*words)
+        if done.returncode:
+            raise RuntimeError(f"{words}: {done.stderr}")
+    record("hostile.tide", "./hostile")
+    return serve("hostile.tide")
+
+
+def single_file():
+    if "--html" not in run(TIDEMARK, "view", "--help").stdout:
+        return None
+    done = run(TIDEMARK, "view", "ex2.tide", "--html", "single.html")
+    if done.returncode:
+        raise RuntimeError(f"view --html: {done.stderr}")
+    return "single.html"
+
+
+def prepare():
+    exercise = os.path.join(BUILD, "test", "programs", "exercise2")
+    record("ex2.tide", exercise, EX2_SCALE=os.environ.get("EX2_SCALE", "0.05"))
+    record("other.tide", exercise, "threads", EX2_SCALE="0.01")
+    shutil.copy("ex2.tide", "gone.tide")
+    with open("ex2.tide", "rb") as file:
+        whole = file.read()
+    with open("cut.tide", "wb") as file:
+        file.write(whole[:len(whole) - 40])
+    url = serve("ex2.tide", "--diff", "other.tide")
+    diff = json.loads(run(TIDEMARK, "diff", "ex2.tide", "other.tide", "--json").stdout)
+    return {
+        "url": url, "marks": answer(url, "marks")["marks"], "duration_ns": answer(url, "view")["duration_ns"],
+        "diff_allocated": diff["total"]["allocated"]["bytes"], "hostile": hostile(), "cut": serve("cut.tide"),
+        "gone": serve("gone.tide"), "single": single_file(),
+    }
+
+
+def main():
+    if not os.path.exists("/usr/bin/chromium"):
+        skip("needs Debian's chromium")
+    if not shutil.which("node") or not os.path.exists(os.path.join(SOURCE, "web", "node_modules", "playwright-core")):
+        skip("needs node and npm packages (tools/web setup)")
+    if run(TIDEMARK, "view", "--help").returncode:
+        skip("this tidemark was built without the viewer (libmicrohttpd)")
+    given = prepare()
+    browser = subprocess.Popen(["node", os.path.join(SOURCE, "test", "web", "libchecks.mjs"), json.dumps(given)],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    killer = threading.Timer(400, browser.kill)
+    killer.start()
+    for line in browser.stdout:
+        if line == "# remove\n":
+            os.remove("gone.tide")
+            browser.stdin.write("gone\n")
+            browser.stdin.flush()
+            continue
+        print(line, end="", flush=True)
+    killer.cancel()
+    return browser.wait()
+
+
+try:
+    status = main()
+finally:
+    for server in servers:
+        server.terminate()
+        server.wait(10)
+sys.exit(status)

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""tidemark.exe says of a trace of Linux what tidemark says of it."""
+# timeout: 240
+# parallel: yes
+import glob
+import json
+import os
+import subprocess
+
+import libwin
+
+libwin.need_wine()
+EXE = libwin.built("tidemark.exe")
+TIDEMARK = os.environ["TIDEMARK"]
+TRACES = os.path.join(libwin.SOURCE, "test", "traces")
+
+passed = []
+
+
+def check(name, condition, *said):
+    if not condition:
+        raise SystemExit(f"not so: {name}: {said}")
+    passed.append(name)
+
+
+def both(*words):
+    """What the two say: exit code and standard output."""
+    here = subprocess.run([TIDEMARK, *words], capture_output=True)
+    there = libwin.wine(EXE, *words, prefix="prefix")
+    check(f"{' '.join(words)}: the same exit code", here.returncode == there.returncode,
+          here, there)
+    return here.stdout, there.stdout
+
+
+def without_notes(text):
+    """Why names are missing is not the same on both systems."""
+    return [line for line in text.decode().splitlines()
+            if not line.startswith(("symbols:", "         "))]
+
+
+for source in sorted(glob.glob(os.path.join(TRACES, "*.txt"))):
+    name = os.path.basename(source)[:-4]
+    subprocess.run([TIDEMARK, "dump", "--assemble", source, "-o", f"{name}.tide"], check=True)
+    here, there = both("report", f"{name}.tide")
+    check(f"{name}: report says the same", without_notes(here) == without_notes(there), here, there)
+
+here, there = both("dump", "kitchen.tide")
+check("dump: to the byte", here == there)
+done = libwin.wine(EXE, "dump", "--assemble", os.path.join(TRACES, "crowd.txt"), "-o", "again.tide",
+                   prefix="prefix")
+check("a trace that tidemark.exe writes is the same",
+      open("again.tide", "rb").read() == open("crowd.tide", "rb").read(), done)
+here, there = both("info", "family.tide")
+check("info: to the byte", here == there)
+here, there = both("window", "--json", "crowd.tide")
+here, there = json.loads(here), json.loads(there)
+check("window --json: the same rows", here["rows"] == there["rows"] and len(here["rows"]) > 0)
+
+# An index is built and read back, its spill files are gone, its pages are checked.
+os.environ["TIDEMARK_INDEX"] = "always"
+here, there = both("window", "--csv", "--frame", "w.*", "crowd.tide")
+check("with an index and an expression: the same", here == there)
+left = os.listdir("crowd.tide-index")
+check("the index lies beside the trace", "head" in left, left)
+check("and nothing that was for the moment is left",
+      not [name for name in left if name.startswith(("temporary", "lock"))], left)
+
+done = libwin.wine(EXE, "report", "none.tide", prefix="prefix")
+check("a file that is missing: exit code 3 and its name",
+      done.returncode == 3 and b"none.tide" in done.stderr, done)
+done = libwin.wine(EXE, "report", "C:\\windows", prefix="prefix")
+check("a folder is refused", done.returncode == 3, done)
+subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=True)
+
+print(f"1..{len(passed)}")
+for i, name in enumerate(passed):
+    print(f"ok {i + 1} - {name}")

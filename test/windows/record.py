@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""tidemark.exe record, under Wine: a program's own counters are what the trace says, in both sizes,
+however the program ends; and the trace is read here."""
+# timeout: 300
+# parallel: yes
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import time
+
+import libwin
+
+libwin.need_wine()
+EXE = os.path.join(os.environ["TIDEMARK_BUILD"] + "-win", "bin", "tidemark.exe")
+if not os.path.exists(EXE):
+    libwin.skip("tidemark.exe is not built (make win)")
+TIDEMARK = os.environ["TIDEMARK"]
+PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "exact.c")
+COUNTS = struct.Struct("<6q")  # allocs, frees, reallocs, failed, bytes, heap
+passed = 0
+
+
+def check(name, condition, *said):
+    global passed
+    if not condition:
+        raise SystemExit(f"not so: {name}: {said}")
+    passed += 1
+    print(f"ok {name}")
+
+
+def ask(*words):
+    done = subprocess.run([TIDEMARK, *words], capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def windows_path(name):
+    return "Z:" + os.path.abspath(name).replace("/", "\\")
+
+
+def heap_row(trace, heap):
+    rows = [row for row in ask("window", "--by", "heap", "--json", trace)["rows"]
+            if row["keys"]["heap"] == f"0x{heap:x}"]
+    return rows[0] if len(rows) == 1 else None
+
+
+def same(name, trace, heap, allocs, frees, reallocs, size, slack=0):
+    """The heap's row in the trace is what the program counted. `slack`: calls that it may have made
+    and not counted when it was killed, or counted and not made."""
+    row = heap_row(trace, heap)
+    check(f"{name}: its heap is in the trace", row is not None, trace)
+    check(f"{name}: allocations, {row['count']}", 0 <= row["count"] - allocs - reallocs <= slack,
+          row, allocs, reallocs)
+    check(f"{name}: bytes, {row['allocated']}",
+          0 <= row["allocated"] - size <= slack * 1000, row, size)
+    check(f"{name}: no address is owned twice", row["orphan_frees"] == 0, row)
+    if frees is not None:
+        check(f"{name}: frees, {row['freed_count']}",
+              abs(row["freed_count"] - frees - reallocs) <= slack, row, frees, reallocs)
+
+
+def record(trace, *command):
+    return libwin.wine(EXE, "record", "-o", trace, "--", *command, prefix="prefix", seconds=120,
+                       text=True)
+
+
+def run(bits, how, code):
+    name, trace = f"{how}, {bits} bits", f"{how}{bits}.tide"
+    done = record(trace, windows_path(f"exact{bits}.exe"), how)
+    said = re.search(r"exact: heap (\w+) allocs (\d+) frees (\d+) reallocs (\d+) failed (\d+) "
+                     r"bytes (\d+) thrown (\d+)", done.stdout)
+    check(f"{name}: it ran", said is not None, done)
+    check(f"{name}: the exit code is the program's", done.returncode == code, done)
+    heap, allocs, frees, reallocs, _failed, size, thrown = [int(said[1], 16),
+                                                            *map(int, said.groups()[1:])]
+    if how == "destroy":
+        row = heap_row(trace, heap)
+        check(f"{name}: what lived ended with the heap",
+              row["by_destroy"]["count"] == allocs - frees > 0 and row["impacting_size"] == 0, row)
+        frees = allocs
+    if how == "raise":
+        check(f"{name}: exceptions left the heap's functions", thrown == 20, done.stdout)
+    same(name, trace, heap, allocs, frees, reallocs, size)
+    info = ask("info", "--json", trace)
+    check(f"{name}: whole, and nothing lost", info["trace"]["complete"]
+          and "0 events lost" in done.stderr, done.stderr)
+
+
+def wait_for_counts(path, least):
+    """Until the program has done enough."""
+    for _ in range(600):
+        if os.path.exists(path) and os.path.getsize(path) >= COUNTS.size:
+            with open(path, "rb") as file:
+                counts = COUNTS.unpack(file.read(COUNTS.size))
+            if counts[0] >= least:
+                return counts
+        time.sleep(0.05)
+    raise SystemExit(f"{path}: the program does not get on")
+
+
+def pid_of(beginning):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if file.read().startswith(beginning):
+                    return int(pid)
+        except OSError:
+            pass
+    raise SystemExit(f"no process begins with {beginning}")
+
+
+def kill(bits):
+    """SIGKILL in mid-loop: what the program counted before is in the trace."""
+    name, trace, path = f"SIGKILL, {bits} bits", f"kill{bits}.tide", f"kill{bits}.counts"
+    program = windows_path(f"exact{bits}.exe")
+    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "120", "--", EXE, "record", "-o",
+               trace, "--", program, "loop", windows_path(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        wait_for_counts(path, 20000)
+        os.kill(pid_of(program.encode()), signal.SIGKILL)
+        running.communicate()
+    allocs, frees, reallocs, _failed, size, heap = wait_for_counts(path, 20000)
+    same(name, trace, heap, allocs, frees, reallocs, size, slack=1)
+
+
+def outside(bits):
+    """TerminateProcess by its parent."""
+    name, trace, path = f"ended by another, {bits} bits", f"other{bits}.tide", f"other{bits}.counts"
+    record(trace, windows_path(f"exact{bits}.exe"), "outside", windows_path(path))
+    allocs, frees, reallocs, _failed, size, heap = wait_for_counts(path, 1000)
+    same(name, trace, heap, allocs, frees, reallocs, size, slack=1)
+
+
+def children():
+    """A parent of either size, children of both."""
+    for bits, shell in ((64, r"C:\windows\system32\cmd.exe"), (32, r"C:\windows\syswow64\cmd.exe")):
+        trace = f"family{bits}.tide"
+        line = " & ".join(windows_path(f"exact{child}.exe") + " return" for child in (64, 32))
+        done = record(trace, shell, "/c", line)
+        processes = ask("info", "--json", trace)["processes"]
+        check(f"children of {bits} bits: three processes, {[p['bits'] for p in processes]}",
+              sorted(p["bits"] for p in processes) == sorted([bits, 64, 32]), done, processes)
+        for heap, allocs, frees, reallocs in re.findall(
+                r"heap (\w+) allocs (\d+) frees (\d+) reallocs (\d+)", done.stdout):
+            row = heap_row(trace, int(heap, 16))
+            check(f"children of {bits} bits: heap {heap} is exact",
+                  row and row["count"] >= int(allocs) + int(reallocs)
+                  and row["freed_count"] >= int(frees) + int(reallocs), row, done.stdout)
+
+
+# What is started first brings up a server that lives on and would keep our pipes open.
+subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--", "cmd.exe", "/c", "exit"],
+               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+for BITS in (64, 32):
+    libwin.cross_compile(BITS, f"exact{BITS}.exe", "-fno-omit-frame-pointer", PROGRAM)
+for BITS in (64, 32):
+    for HOW, CODE in (("return", 0), ("exit", 7), ("terminate", 8), ("fault", 5), ("abort", 3),
+                      ("threads", 0), ("raise", 0), ("destroy", 0)):
+        run(BITS, HOW, CODE)
+    kill(BITS)
+    outside(BITS)
+children()
+subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=False)
+print(f"{passed} passed")

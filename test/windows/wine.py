@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""tools/wine-run is the Windows program for its parent: output, arguments, exit code, signals, time."""
+# parallel: yes
+import os
+import signal
+import subprocess
+import time
+
+import libwin
+
+libwin.need_wine()
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <windows.h>
+
+int main(int argc, char **argv)
+{
+	char line[80];
+
+	printf("%d bits, %d arguments, last '%s'\n", (int)sizeof(void *) * 8, argc - 1, argv[argc - 1]);
+	if (fgets(line, sizeof line, stdin))
+		printf("read %s", line);
+	fflush(stdout);
+	if (argc > 2)
+		Sleep(atoi(argv[1]));
+	return 42;
+}
+"""
+
+passed = []
+
+
+def check(name, condition, *said):
+    if not condition:
+        raise SystemExit(f"not so: {name}: {said}")
+    passed.append(name)
+
+
+with open("hello.c", "w", encoding="utf-8") as file:
+    file.write(PROGRAM)
+for bits in (64, 32):
+    libwin.cross_compile(bits, f"hello{bits}.exe", "hello.c")
+    done = libwin.wine(f"./hello{bits}.exe", "two words", input=b"a line\n", prefix="prefix")
+    check(f"{bits}: output, arguments, input and exit code pass",
+          done.returncode == 42 and done.stdout.replace(b"\r", b"") ==
+          b"%d bits, 1 arguments, last 'two words'\nread a line\n" % bits, done)
+
+begin = time.monotonic()
+done = libwin.wine("./hello64.exe", "60000", "x", prefix="prefix", seconds=2,
+                   stdin=subprocess.DEVNULL)
+check("a program that takes too long is ended", done.returncode == 124, done)
+check("and not much later", time.monotonic() - begin < 20)
+subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=True)
+check("a prefix stays", os.path.isdir("prefix/drive_c/windows"))
+
+before = set(os.listdir("."))
+process = subprocess.Popen([libwin.WINE_RUN, "./hello32.exe", "60000", "y"],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+check("without --prefix it runs in a fresh one", b"32 bits" in process.stdout.readline())
+process.send_signal(signal.SIGTERM)
+check("a signal is passed on", process.wait(timeout=30) == 143, process.returncode)
+check("which is gone afterwards", set(os.listdir(".")) == before, os.listdir("."))
+
+print(f"1..{len(passed)}")
+for i, name in enumerate(passed):
+    print(f"ok {i + 1} - {name}")

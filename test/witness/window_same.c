@@ -1,0 +1,56 @@
+// What the index says of a recording is what a list of all lifetimes says: for test/real/window.py.
+//
+//     TRACE=FILE [WINDOWS=N] [SEED=N] window_same
+//
+// Asks every question of engine/window.h about so many random windows, with random groupings and
+// filters, of either layer; by an index as it is, and by one with blocks so small that every path
+// is taken.
+#include "test/unit/window_same.h"
+#include "engine/index.h"
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static struct window *open_window(struct reader *reader, struct window_options options)
+{
+	struct err err = { 0 };
+	struct window *window;
+
+	options.progress = PROGRESS_NONE;
+	window = window_open(getenv("TRACE"), reader, &options, &err);
+	CHECK_STR("", err.text);
+	return window;
+}
+
+static void check_recording(const struct index_shape *shape)
+{
+	const char *path = getenv("TRACE");
+	struct err err = { 0 };
+	struct pair pair = { .random = { number("SEED", 1) } };
+
+	if (!path)
+		SKIP("no TRACE given");
+	pair.reader = reader_open(path, &err);
+	pair.plain_reader = reader_open(path, &err);
+	CHECK_STR("", err.text);
+	pair.index = open_window(pair.reader,
+				 (struct window_options){ .index_path = test_temp_path("index"),
+							  .shape = shape });
+	pair.plain = open_window(pair.plain_reader, (struct window_options){ .plain = true });
+	check_all(&pair, (int)number("WINDOWS", 40));
+	close_pair(&pair);
+}
+
+TEST(the_index_of_a_recording_says_what_a_list_of_all_lifetimes_says)
+{
+	check_recording(NULL);
+}
+
+TEST(it_says_the_same_when_its_blocks_are_tiny)
+{
+	check_recording(&index_shape_tiny);
+}

@@ -1,0 +1,66 @@
+// server: asks `tidemark view`. The token came in the page's address, behind the #, and goes back
+// in a header.
+import { AskError, type Params, type Source } from "./source";
+
+const BUSY_TRIES = 4;
+
+export class ServerSource implements Source {
+	readonly single = false;
+	readonly edges: number[] = [];
+	private lanes = new Map<string, AbortController>();
+
+	constructor(private token: string, private gone: (why: string) => void) {}
+
+	async get<T>(path: string, params: Params = [], lane = ""): Promise<T> {
+		const response = await this.ask(path, params, lane);
+		return await response.json() as T;
+	}
+
+	async text(path: string, params: Params): Promise<{ text: string; firstLine: number }> {
+		const response = await this.ask(path, params, "source");
+		return {
+			text: await response.text(),
+			firstLine: Number(response.headers.get("X-Tidemark-First-Line") ?? 1),
+		};
+	}
+
+	private async ask(path: string, params: Params, lane: string): Promise<Response> {
+		const aborter = new AbortController();
+		if (lane) {
+			this.lanes.get(lane)?.abort();
+			this.lanes.set(lane, aborter);
+			params = [...params, ["lane", lane]];
+		}
+		const query = new URLSearchParams(params).toString();
+		const url = `/api/${path}${query ? `?${query}` : ""}`;
+		for (let attempt = 0; ; attempt++) {
+			const response = await this.once(url, aborter.signal);
+			if (response.ok) return response;
+			const error = await errorOf(response);
+			const retry = error.kind === "busy" && !error.superseded && attempt < BUSY_TRIES;
+			if (!retry) {
+				if (error.kind === "gone") this.gone(error.message);
+				throw error;
+			}
+			await new Promise((wake) => setTimeout(wake, 200 << attempt));
+		}
+	}
+
+	private async once(url: string, signal: AbortSignal): Promise<Response> {
+		try {
+			return await fetch(url, { headers: { Authorization: `Bearer ${this.token}` }, signal });
+		} catch (error) {
+			if (signal.aborted) throw new AskError("a newer question came", "busy", 0, true);
+			throw new AskError("tidemark view does not answer: it has ended, or was stopped", "server", 0);
+		}
+	}
+}
+
+async function errorOf(response: Response): Promise<AskError> {
+	try {
+		const said = await response.json();
+		return new AskError(String(said.error), String(said.kind), response.status, said.superseded === true);
+	} catch {
+		return new AskError(`status ${response.status}`, "internal", response.status);
+	}
+}

@@ -1,0 +1,24 @@
+// source: where answers come from. Two implement it: the server that shows a trace (server.ts), and
+// the data inside a page that was written to a file (../offline).
+
+export type Params = [string, string][];
+
+export interface Source {
+	readonly single: boolean;
+	// Where windows can begin and end, in a page with its data inside; empty: anywhere.
+	readonly edges: number[];
+	// A newer question of the same lane makes an older one fail with `superseded`.
+	get<T>(path: string, params?: Params, lane?: string): Promise<T>;
+	text(path: string, params: Params): Promise<{ text: string; firstLine: number }>;
+}
+
+export class AskError extends Error {
+	constructor(message: string, readonly kind: string, readonly status: number,
+		readonly superseded = false) {
+		super(message);
+	}
+}
+
+export function isSuperseded(error: unknown): boolean {
+	return error instanceof AskError && error.superseded;
+}

@@ -1,0 +1,196 @@
+// state: all that the person has chosen, and nothing else. It is what stands behind the # of the
+// address: sending the address sends the state, and the browser's way back goes back in it.
+
+export type Filter = [word: string, value: string];
+
+export interface State {
+	tab: string;
+	layer: string;
+	from: string; // words of time; "" is the beginning
+	to: string; // "": the end
+	zoom: string; // "FROM_NS-TO_NS" of the timeline; "": all
+	otherFrom: string; // the second window; both "": there is none
+	otherTo: string;
+	filters: Filter[];
+	by: string[];
+	columns: string[];
+	sort: string;
+	rising: boolean;
+	open: string[]; // rows whose being open differs from what is usual
+	row: string; // the selected row: its path
+	exitFrees: boolean;
+	exact: boolean; // figures to the byte
+	strips: string[]; // of the timeline
+	kind: string; // of the flame graph: callers, leaf
+	value: string; // impacting, size, count, peak
+	asText: boolean; // the flame graph as an outline
+	focus: string; // the function that the flame graph is widened to, as a path
+	at: string; // moment of the address space
+	mapProcess: string;
+	snapshot: string; // exit, peak
+	diffSort: string;
+}
+
+export const FILTER_WORDS = ["process", "thread", "layer", "heap", "size", "lifetime", "module",
+	"frame", "not-frame", "impact", "row"];
+export const KEYS = ["process", "layer", "heap", "thread", "owner", "module", "function", "stack",
+	"impact", "type", "size", "mark", "lifetime"];
+export const COLUMNS = ["impacting", "size", "count", "allocated", "freed", "peak", "peak-count",
+	"first", "last", "median", "p99"];
+
+export const DEFAULTS: State = {
+	tab: "window",
+	layer: "heap",
+	from: "",
+	to: "",
+	zoom: "",
+	otherFrom: "",
+	otherTo: "",
+	filters: [],
+	by: ["impact", "stack"],
+	columns: ["impacting", "size", "count", "peak"],
+	sort: "impacting",
+	rising: false,
+	open: [],
+	row: "",
+	exitFrees: false,
+	exact: false,
+	strips: ["heap", "vm", "rss"],
+	kind: "callers",
+	value: "size",
+	asText: false,
+	focus: "",
+	at: "",
+	mapProcess: "",
+	snapshot: "peak",
+	diffSort: "live",
+};
+
+// The address's word for a field, where it is not the field's own name.
+const NAMES: Partial<Record<keyof State, string>> = {
+	otherFrom: "with-from", otherTo: "with-to", exitFrees: "exit-frees", asText: "text", mapProcess: "space",
+	diffSort: "diff",
+};
+
+const SPLIT = new Set<keyof State>(["by", "columns", "strips"]);
+
+export function formatState(state: State): string {
+	const words = new URLSearchParams();
+
+	for (const key of Object.keys(DEFAULTS) as (keyof State)[]) {
+		const name = NAMES[key] ?? key;
+		const value = state[key];
+		if (key === "filters") {
+			for (const [word, chosen] of state.filters) words.append(word === "layer" ? "only" : word, chosen);
+		} else if (key === "open") {
+			for (const path of state.open) words.append("open", path);
+		} else if (JSON.stringify(value) !== JSON.stringify(DEFAULTS[key])) {
+			words.append(name, Array.isArray(value) ? value.join(",") : value === true ? "1" : String(value));
+		}
+	}
+	// Kept readable: what need not be escaped in a fragment is not.
+	return words.toString().replace(/%3A/g, ":").replace(/%2C/g, ",").replace(/%2F/g, "/").replace(/%23/g, "%23");
+}
+
+// What is not understood is left out: an address from another version still opens.
+export function parseState(text: string): State {
+	const words = new URLSearchParams(text);
+	const state = structuredClone(DEFAULTS) as unknown as Record<string, unknown>;
+	const filters: Filter[] = [];
+
+	for (const [word, value] of words) {
+		if (FILTER_WORDS.includes(word) && word !== "layer" && word !== "row") filters.push([word, value]);
+		if (word === "only") filters.push(["layer", value]);
+		if (word === "row" && /^(function|module|stack|owner):/.test(value)) filters.push(["row", value]);
+	}
+	for (const key of Object.keys(DEFAULTS) as (keyof State)[]) {
+		const value = words.get(key === "row" ? "selected" : NAMES[key] ?? key);
+		if (value === null || key === "filters" || key === "open") continue;
+		if (SPLIT.has(key)) state[key] = value.split(",").filter(Boolean);
+		else state[key] = typeof DEFAULTS[key] === "boolean" ? value === "1" : value;
+	}
+	const result = state as unknown as State;
+	result.open = words.getAll("open");
+	result.filters = filters;
+	result.by = result.by.filter((key) => KEYS.includes(key));
+	if (result.by.length === 0) result.by = [...DEFAULTS.by];
+	result.columns = result.columns.filter((column) => COLUMNS.includes(column));
+	if (result.columns.length === 0) result.columns = [...DEFAULTS.columns];
+	if (result.layer !== "vm") result.layer = "heap";
+	return result;
+}
+
+NAMES.row = "selected";
+
+// Holds the state, keeps the address in step, and tells who listens what changed.
+export class Store {
+	state: State;
+	private listeners: ((changed: Set<keyof State>) => void)[] = [];
+	private depth = 0;
+
+	// prefix: what else stands in the fragment (the token).
+	constructor(text: string, private prefix: string) {
+		this.state = parseState(text);
+		window.addEventListener("popstate", () => this.restore());
+		window.addEventListener("hashchange", () => this.restore());
+		this.write(true);
+	}
+
+	listen(listener: (changed: Set<keyof State>) => void): void {
+		this.listeners.push(listener);
+	}
+
+	// brief: this is a step of something that goes on (a drag), not one to go back to.
+	set(change: Partial<State>, brief = false): void {
+		const before = this.state;
+		const changed = differences(before, { ...before, ...change });
+
+		if (changed.size === 0) return;
+		this.state = { ...before, ...change };
+		this.write(brief);
+		this.tell(changed);
+	}
+
+	// Nothing changed, but what was answered quickly shall be answered in full.
+	touch(key: keyof State): void {
+		this.tell(new Set([key]));
+	}
+
+	get canGoBack(): boolean {
+		return this.depth > 0;
+	}
+
+	back(): void {
+		if (this.depth > 0) window.history.back();
+	}
+
+	private write(brief: boolean): void {
+		const words = [this.prefix, formatState(this.state)].filter(Boolean).join("&");
+		const url = `#${words}`;
+		if (`#${window.location.hash.slice(1)}` === url) return;
+		if (brief) {
+			window.history.replaceState({ depth: this.depth }, "", url);
+		} else {
+			this.depth++;
+			window.history.pushState({ depth: this.depth }, "", url);
+		}
+	}
+
+	private restore(): void {
+		const before = this.state;
+
+		this.state = parseState(window.location.hash.slice(1));
+		this.depth = window.history.state?.depth ?? 0;
+		const changed = differences(before, this.state);
+		if (changed.size > 0) this.tell(changed);
+	}
+
+	private tell(changed: Set<keyof State>): void {
+		for (const listener of this.listeners) listener(changed);
+	}
+}
+
+function differences(a: State, b: State): Set<keyof State> {
+	const keys = Object.keys(DEFAULTS) as (keyof State)[];
+	return new Set(keys.filter((key) => JSON.stringify(a[key]) !== JSON.stringify(b[key])));
+}

@@ -1,0 +1,220 @@
+// question: a question's words, turned into a window of whole buckets and a choice of cells.
+import { AskError, type Params } from "../ask/source";
+import type { Frame } from "../ask/types";
+import { baseName } from "../base/text";
+import { clockOf, timeNs } from "../base/times";
+import { type Data, octaveRange } from "./data";
+
+export type Type = "AIFI" | "AIFO" | "AOFI" | "AOFO";
+export const IMPACT: Record<Type, string> = { AIFI: "transient", AIFO: "impacting", AOFI: "impacting", AOFO: "persistent" };
+
+const KNOWN = new Set(["from", "to", "process", "thread", "layer", "heap", "size", "module", "frame", "not-frame", "impact", "row",
+	"by", "sort", "n", "min-bytes", "exit-frees", "details", "kind", "nodes", "function", "buckets", "lane", "all-frames", "with", "lifetime"]);
+
+function wrong(text: string): AskError {
+	return new AskError(text, "usage", 400);
+}
+
+// "32..64", "..1K", ">1M", "4096": both ends included.
+export function sizeBounds(word: string): [number, number] {
+	const number = (text: string): number => {
+		const parts = /^(\d+(?:\.\d+)?)\s*(?:([KMGT])(?:i?B)?|B)?$/i.exec(text.trim());
+		if (!parts) throw wrong(`'${word}' is no size`);
+		return Math.round(Number(parts[1]) * 1024 ** (parts[2] ? "KMGT".indexOf(parts[2].toUpperCase()) + 1 : 0));
+	};
+	const compared = /^(<=|>=|<|>)(.*)$/.exec(word);
+	if (compared) {
+		const value = number(compared[2]);
+		return { "<": [0, value - 1], "<=": [0, value], ">": [value + 1, Infinity], ">=": [value, Infinity] }[compared[1]] as [number, number];
+	}
+	const dots = word.indexOf("..");
+	if (dots < 0) return [number(word), number(word)];
+	const [low, high] = [word.slice(0, dots), word.slice(dots + 2)];
+	return [low ? number(low) : 0, high ? number(high) : Infinity];
+}
+
+export class Question {
+	readonly words: Map<string, string[]> = new Map();
+	readonly p: number; // the window is the buckets p to q - 1
+	readonly q: number;
+	readonly exitFrees: boolean;
+	readonly layer: number | null; // null: both
+	private takesStack: Uint8Array;
+
+	constructor(readonly data: Data, params: Params) {
+		for (const [word, value] of params) {
+			if (!KNOWN.has(word)) throw wrong(`there is no parameter ${word}`);
+			this.words.set(word, [...this.words.get(word) ?? [], value]);
+		}
+		if (this.words.has("lifetime"))
+			throw new AskError("a page from a file knows lifetimes only to a stretch of time: filter by them in the trace", "not-recorded", 409);
+		this.exitFrees = this.one("exit-frees") === "1";
+		const layers = this.words.get("layer") ?? [];
+		const both = (this.one("by") ?? "").split(",").includes("layer");
+		this.layer = layers.length > 1 || (layers.length === 0 && both) ? null : layers[0] === "vm" ? 1 : 0;
+		[this.p, this.q] = this.window();
+		this.takesStack = this.stacksTaken();
+	}
+
+	one(word: string): string | undefined {
+		const all = this.words.get(word);
+		return all?.[all.length - 1];
+	}
+
+	moment(word: string): number {
+		const ns = timeNs(word, clockOf(this.data.view, this.data.marks.marks, this.layer === 1 ? "vm" : "heap"));
+		if (ns === null) throw wrong(`'${word}' is no moment of this trace`);
+		return ns;
+	}
+
+	// The number of the edge that is nearest to a moment.
+	edge(ns: number): number {
+		const edges = this.data.edges_ns;
+		let low = 0, high = edges.length - 1;
+		while (low < high) {
+			const middle = (low + high) >> 1;
+			if (edges[middle] < ns) low = middle + 1;
+			else high = middle;
+		}
+		return low > 0 && ns - edges[low - 1] < edges[low] - ns ? low - 1 : low;
+	}
+
+	get fromNs(): number {
+		return this.data.edges_ns[this.p];
+	}
+
+	get toNs(): number {
+		return this.data.edges_ns[this.q];
+	}
+
+	private window(): [number, number] {
+		const p = this.edge(this.moment(this.one("from") ?? "begin")), q = this.edge(this.moment(this.one("to") ?? "end"));
+		if (p > q) throw wrong("the window ends before it begins");
+		return [p, q];
+	}
+
+	get filtered(): boolean {
+		return ["process", "thread", "heap", "size", "module", "frame", "not-frame", "row", "impact"].some((word) => this.words.has(word));
+	}
+
+	// Anything but the whole trace.
+	get narrow(): boolean {
+		return this.filtered || this.p > 0 || this.q < this.data.edges_ns.length - 1;
+	}
+
+	// ---- stacks ----
+
+	frame(number: number): Frame {
+		const { frames, strings } = this.data;
+		return {
+			function: strings[frames.function[number]], file: strings[frames.file[number]], line: frames.line[number],
+			module: strings[frames.module[number]], offset: frames.offset[number], inlined: Boolean(frames.inlined[number]),
+		};
+	}
+
+	stack(number: number): Frame[] {
+		return this.data.stacks[number].map((frame) => this.frame(frame));
+	}
+
+	face(stack: number): Frame | null {
+		const face = this.data.faces[stack] ?? -1;
+		const frames = this.data.stacks[stack];
+		return frames.length === 0 ? null : this.frame(frames[face >= 0 && face < frames.length ? face : 0]);
+	}
+
+	functionOf(stack: number): string {
+		if (stack === this.data.rest) return "(rest)";
+		const face = this.face(stack);
+		return face ? face.function || `${baseName(face.module)}+0x${face.offset.toString(16)}` : "(no stack)";
+	}
+
+	private stacksTaken(): Uint8Array {
+		const regex = (word: string) => (this.words.get(word) ?? []).map((text) => {
+			try {
+				return new RegExp(text);
+			} catch {
+				throw wrong(`'${text}' is no regular expression`);
+			}
+		});
+		const frame = regex("frame"), not = regex("not-frame"), module = regex("module");
+		const rows = (this.words.get("row") ?? []).map((word) => [word.slice(0, word.indexOf(":")), word.slice(word.indexOf(":") + 1)]);
+		const stackRows = rows.filter(([kind]) => kind !== "owner");
+
+		return Uint8Array.from(this.data.stacks, (_, number) => {
+			const functions = () => this.data.stacks[number].map((one) => this.data.strings[this.data.frames.function[one]]);
+			if (frame.length > 0 && !functions().some((name) => frame.some((one) => one.test(name)))) return 0;
+			if (not.length > 0 && functions().some((name) => not.some((one) => one.test(name)))) return 0;
+			if (module.length > 0 && !this.data.stacks[number].some((one) =>
+				module.some((pattern) => pattern.test(this.data.strings[this.data.frames.module[one]])))) return 0;
+			return stackRows.length === 0 || stackRows.some(([kind, value]) =>
+				kind === "stack" ? String(this.data.stack_ids[number]) === value
+					: kind === "function" ? this.functionOf(number) === value : (this.face(number)?.module ?? "") === value) ? 1 : 0;
+		});
+	}
+
+	// ---- cells ----
+
+	private octavesTaken(): Set<number> | null {
+		const words = this.words.get("size");
+		if (!words) return null;
+		const taken = new Set<number>();
+		for (const word of words) {
+			const [low, high] = sizeBounds(word);
+			for (let octave = 0; octave < 66; octave++) {
+				const [min, max] = octaveRange(octave);
+				if (max < low || min > high) continue;
+				// A row of this page is named by its octave's upper end.
+				if ((min < low || max > high) && !(low === high && low === max))
+					throw wrong(`this page knows sizes by powers of two: ${min}..${max} can be chosen, ${word} cannot`);
+				taken.add(octave);
+			}
+		}
+		return taken;
+	}
+
+	// Calls back for each chosen cell. Of impacts: only where the window is known.
+	eachCell(take: (cell: number) => void): void {
+		const { cells, view } = this.data;
+		const octaves = this.octavesTaken();
+		const numbers = (word: string, find: (value: string) => number[]) => {
+			const values = this.words.get(word);
+			return values ? new Set(values.flatMap(find)) : null;
+		};
+		const processes = numbers("process", (value) => view.processes.flatMap((process, i) =>
+			String(process.pid) === value || String(process.id) === value || process.exe === value || baseName(process.exe) === value ? [i] : []));
+		const threads = numbers("thread", (value) => view.threads.flatMap((thread, i) => String(thread.tid) === value || thread.name === value ? [i] : []));
+		const heaps = numbers("heap", (value) => view.heaps.flatMap((name, i) => name === value ? [i] : []));
+		const owners = (this.words.get("row") ?? []).filter((word) => word.startsWith("owner:")).map((word) => word.slice(6));
+
+		for (let i = 0; i < cells.layer.length; i++) {
+			if (this.layer !== null && cells.layer[i] !== this.layer) continue;
+			if (!this.takesStack[cells.stack[i]] || (octaves && !octaves.has(cells.octave[i]))) continue;
+			if ((processes && !processes.has(cells.process[i])) || (threads && !threads.has(cells.thread[i]))) continue;
+			if (heaps && !heaps.has(cells.heap[i])) continue;
+			if (owners.length > 0 && !owners.includes(this.ownerOf(i))) continue;
+			take(i);
+		}
+	}
+
+	ownerOf(cell: number): string {
+		const { cells, strings } = this.data;
+		return cells.layer[cell] === 0 ? "heap" : strings[cells.owner[cell]];
+	}
+
+	// What a cell is to the window [p, q); null: it did not live in it.
+	type(cell: number, p = this.p, q = this.q): Type | null {
+		const { cells, edges_ns } = this.data;
+		const begin = cells.begin[cell];
+		const never = edges_ns.length - 1;
+		const end = !this.exitFrees && cells.kind[cell] >= 3 ? never : cells.end[cell];
+
+		if (begin >= q || end < p) return null;
+		const before = begin < p, after = end >= q;
+		return before ? after ? "AOFO" : "AOFI" : after ? "AIFO" : "AIFI";
+	}
+
+	takesType(type: Type): boolean {
+		const impacts = this.words.get("impact");
+		return !impacts || impacts.includes(type) || impacts.includes(IMPACT[type]);
+	}
+}

@@ -1,0 +1,306 @@
+// shell: what stands around the screens: header, timeline, tabs, what is said on top, keys for all.
+import type { App, Screen } from "./app";
+import type { Source } from "./ask/source";
+import type { Info, Mark, StackRow, View } from "./ask/types";
+import { add, download, fill, h } from "./base/dom";
+import { type Picture, pngOf, svgOf } from "./base/pen";
+import { type State, Store } from "./base/state";
+import { baseName, bytes, count, duration, plural } from "./base/text";
+import { onTheme, setThemeMode, themeMode } from "./base/theme";
+import { commandLine } from "./base/words";
+import { openHelp } from "./parts/help";
+import { SearchPart } from "./parts/search";
+import { StackPart } from "./parts/stack";
+import { SummaryPart } from "./parts/summary";
+import { TimelinePart } from "./parts/timeline";
+import { screensOf } from "./screens";
+
+export class Shell implements App {
+	readonly store: Store;
+	dragging = false;
+	private screens: Screen[];
+	private timeline: TimelinePart;
+	private summary: SummaryPart;
+	private searchPart: SearchPart;
+	private stack: StackPart;
+	private tabs: HTMLElement;
+	private panel = h("div", { class: "panel", role: "tabpanel", id: "panel", tabindex: "-1" });
+	private banner = h("div", { class: "banners" });
+	private live = h("div", { class: "spoken", role: "status", "aria-live": "polite" });
+	private spoken = 0;
+
+	constructor(private root: HTMLElement, readonly source: Source, readonly view: View, readonly info: Info,
+		readonly marks: Mark[], prefix: string) {
+		this.store = new Store(window.location.hash.slice(1), prefix);
+		if (!view.layers.includes(this.store.state.layer) && view.layers.length > 0)
+			this.store.set({ layer: view.layers[0] }, true);
+		this.stack = new StackPart(this);
+		this.timeline = new TimelinePart(this);
+		this.summary = new SummaryPart(this, () => this.timeline.zoomToWindow());
+		this.searchPart = new SearchPart(this);
+		this.screens = screensOf(this);
+		this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" },
+			...this.screens.map((screen, i) => h("button", {
+				type: "button", role: "tab", id: `tab-${screen.id}`, "aria-controls": "panel", title: `${screen.title} (${i + 1})`,
+				onclick: () => this.store.set({ tab: screen.id }),
+			}, screen.title)));
+	}
+
+	open(): void {
+		document.title = `${this.view.file} – tidemark`;
+		fill(this.root,
+			h("a", { class: "skip", href: "#panel", onclick: (event: Event) => {
+				event.preventDefault();
+				this.panel.focus();
+			} }, "Skip to the table"),
+			this.header(), this.banner,
+			h("main", {}, this.timeline.root, this.summary.root, this.searchPart.chips,
+				h("div", { class: "tab-row" }, this.tabs, this.exports()), h("div", { class: "work" }, this.panel, this.stack.root)),
+			this.live);
+		this.showBanners();
+		this.searchPart.showChips();
+		this.tabs.addEventListener("keydown", (event) => this.tabKey(event));
+		document.addEventListener("keydown", (event) => this.key(event));
+		this.store.listen((changed) => this.update(changed));
+		window.addEventListener("resize", () => this.current.resize?.());
+		onTheme(() => this.current.update(new Set(["tab"])));
+		this.update(new Set(Object.keys(this.store.state) as (keyof State)[]));
+	}
+
+	private get current(): Screen {
+		return this.screens.find((screen) => screen.id === this.store.state.tab) ?? this.screens[0];
+	}
+
+	private update(changed: Set<keyof State>): void {
+		const current = this.current;
+
+		if (changed.has("tab") || this.panel.firstChild !== current.root) {
+			this.panel.replaceChildren(current.root);
+			this.panel.setAttribute("aria-labelledby", `tab-${current.id}`);
+			[...this.tabs.children].forEach((tab, i) => {
+				const chosen = this.screens[i] === current;
+				tab.setAttribute("aria-selected", String(chosen));
+				(tab as HTMLElement).tabIndex = chosen ? 0 : -1;
+			});
+			changed = new Set([...changed, "tab"]);
+		}
+		if (changed.has("layer")) this.layer.update();
+		this.timeline.update(changed);
+		this.summary.update(changed);
+		this.searchPart.update(changed);
+		current.update(changed);
+	}
+
+	// ---- what App promises ----
+
+	say(text: string): void {
+		clearTimeout(this.spoken);
+		this.spoken = window.setTimeout(() => { this.live.textContent = text; }, 300);
+	}
+
+	highlight(intervals: [number, number][]): void {
+		this.timeline.highlight(intervals);
+	}
+
+	showStack(row: StackRow, title: string): void {
+		this.stack.show(row, title);
+	}
+
+	// The server's trace is not there any more.
+	gone(why: string): void {
+		if (this.banner.querySelector(".gone")) return;
+		this.banner.prepend(h("div", { class: "banner gone", role: "alert" },
+			h("b", {}, "The trace is gone. "), `${why}. What is on the screen stays; nothing more can be asked.`));
+	}
+
+	// ---- header ----
+
+	private layer = this.layerChoice();
+
+	private layerChoice(): { root: HTMLElement; update(): void } {
+		const buttons = [["heap", "Heap"], ["vm", "Virtual memory"]].map(([key, text]) => h("button", {
+			type: "button", "data-key": key, onclick: () => this.store.set({ layer: key, row: "", open: [] }),
+		}, text));
+		const update = () => buttons.forEach((button) => {
+			button.setAttribute("aria-pressed", String(button.dataset.key === this.store.state.layer));
+			button.disabled = !this.view.layers.includes(button.dataset.key!);
+		});
+		return { root: h("div", { class: "choice", role: "group", "aria-label": "Layer" }, ...buttons), update };
+	}
+
+	private header(): HTMLElement {
+		const trace = this.info.trace;
+		const facts = [
+			duration(this.view.duration_ns), plural(this.info.events.total, "event"),
+			plural(this.info.processes.length, "process", "processes"),
+			this.info.events.lost > 0 ? `${count(this.info.events.lost)} lost` : "nothing lost",
+		];
+		return h("header", { class: "top" },
+			h("div", { class: "title" }, h("span", { class: "mark", "aria-hidden": "true" }, "≋"),
+				h("h1", {}, this.view.file), h("span", { class: "facts", title: trace.command },
+					[baseName(trace.command.split(" ")[0] ?? ""), ...facts].join(" · "))),
+			this.layer.root, this.searchPart.root, this.menu(),
+			this.themeButton(),
+			h("button", { type: "button", class: "icon", title: "keys and help (?)", "aria-label": "help", onclick: openHelp }, "?"));
+	}
+
+	private themeButton(): HTMLElement {
+		const words = { auto: "as the system", light: "light", dark: "dark" };
+		const button = h("button", { type: "button", class: "icon" });
+		const show = () => {
+			const mode = themeMode();
+			button.textContent = { auto: "◐", light: "☀", dark: "☾" }[mode];
+			button.title = `colours: ${words[mode]} (t)`;
+			button.setAttribute("aria-label", `colours: ${words[mode]}`);
+		};
+		button.addEventListener("click", () => {
+			this.turnTheme();
+			show();
+		});
+		onTheme(show);
+		show();
+		return button;
+	}
+
+	private turnTheme(): void {
+		const next = { auto: "dark", dark: "light", light: "auto" } as const;
+		setThemeMode(next[themeMode()]);
+		this.timeline.redraw();
+		this.say(`colours: ${themeMode()}`);
+	}
+
+	// ---- copies ----
+
+	private copied(button: HTMLElement, text: string): void {
+		const old = button.textContent;
+		const done = (said: string) => {
+			button.textContent = said;
+			this.say(said);
+			setTimeout(() => { button.textContent = old; }, 1500);
+		};
+		if (!navigator.clipboard) {
+			done("no clipboard here");
+			return;
+		}
+		navigator.clipboard.writeText(text).then(() => done("copied"), () => done("not allowed"));
+	}
+
+	private menu(): HTMLElement {
+		const command = h("button", {
+			type: "button", class: "quiet copy-command", title: "the command line that answers the same (c)",
+			onclick: () => this.copied(command, this.commandText()),
+		}, "Copy command");
+		return command;
+	}
+
+	commandText(): string {
+		return commandLine(this.store.state, this.view.file, this.view.diff);
+	}
+
+	private exports(): HTMLElement {
+		const body = h("div", { class: "menu-body", role: "group", "aria-label": "Export" });
+		const details = h("details", { class: "menu" }, h("summary", {}, "Export"), body);
+		details.addEventListener("toggle", () => {
+			if (details.open) this.fillExports(body, () => { details.open = false; });
+		});
+		document.addEventListener("click", (event) => {
+			for (const menu of document.querySelectorAll<HTMLDetailsElement>("details.menu[open]"))
+				if (!menu.contains(event.target as Node)) menu.open = false;
+		});
+		return details;
+	}
+
+	private fillExports(body: HTMLElement, close: () => void): void {
+		const item = (text: string, click: () => void) => h("button", {
+			type: "button", class: "item", onclick: () => {
+				close();
+				click();
+			},
+		}, text);
+		const pictures = [this.timeline.picture(), ...(this.current.pictures?.() ?? [])];
+		const csv = this.current.csv?.() ?? null;
+
+		fill(body);
+		if (csv !== null)
+			body.append(item(`Table as CSV`, () => download(this.fileName(this.current.id, "csv"), new Blob([csv], { type: "text/csv" }))));
+		for (const picture of pictures)
+			add(body, item(`${picture.title.split(" of ")[0]} as SVG`, () => download(this.fileName(picture.name, "svg"), svgOf(picture))),
+				item(`${picture.title.split(" of ")[0]} as PNG`, () => void this.savePng(picture)));
+	}
+
+	private async savePng(picture: Picture): Promise<void> {
+		download(this.fileName(picture.name, "png"), await pngOf(picture));
+	}
+
+	private fileName(what: string, ending: string): string {
+		return `${this.view.file.replace(/\.tide$/, "")}.${what}.${ending}`;
+	}
+
+	// ---- what stands on top ----
+
+	private showBanners(): void {
+		const { view, info } = this;
+		const banner = (kind: string, title: string, text: string) =>
+			h("div", { class: `banner ${kind}`, role: "note" }, h("b", {}, title), " ", text);
+
+		if (!view.complete)
+			this.banner.append(banner("cut", "This trace is cut.", `${info.trace.problem ?? "The recording did not end well."} ` +
+				"Figures are of what is there; what came after is not in them."));
+		if (info.events.lost > 0)
+			this.banner.append(banner("cut", "Events are missing.", `${plural(info.events.lost, "event")} were lost while recording.`));
+		if (view.sampled)
+			this.banner.append(banner("sampled", "This recording is a sample.",
+				`One allocation in about ${bytes(info.trace.sample_bytes)}; figures are those of the sampled blocks, not scaled.`));
+		if (view.single_file) {
+			const sentences = [...view.coarse, ...(view.scrubbed ? ["paths and arguments are hidden"] : [])];
+			this.banner.append(banner("coarse", "A page with its data inside.",
+				sentences.length > 0 ? `Coarser than the trace: ${sentences.join("; ")}.` : "It works without the trace and without a network."));
+		}
+		for (const warning of view.warnings) this.banner.append(banner("warned", "Note.", warning));
+	}
+
+	// ---- keys ----
+
+	private tabKey(event: KeyboardEvent): void {
+		const at = this.screens.indexOf(this.current);
+		const to = ({ ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.screens.length - 1 } as Record<string, number>)[event.key];
+		if (to === undefined) return;
+		const screen = this.screens[(to + this.screens.length) % this.screens.length];
+		this.store.set({ tab: screen.id });
+		document.getElementById(`tab-${screen.id}`)?.focus();
+		event.preventDefault();
+	}
+
+	private key(event: KeyboardEvent): void {
+		const target = event.target as HTMLElement;
+		if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+		if (target.closest("input:not([type=checkbox]):not([type=range]), select, textarea, dialog[open]")) return;
+		if (this.current.key?.(event) || this.sharedKey(event.key)) event.preventDefault();
+	}
+
+	private sharedKey(key: string): boolean {
+		if (/^[1-9]$/.test(key) && Number(key) <= this.screens.length) {
+			this.store.set({ tab: this.screens[Number(key) - 1].id });
+			return true;
+		}
+		switch (key) {
+		case "/": this.searchPart.focus(); return true;
+		case "?": openHelp(); return true;
+		case "z": this.timeline.zoomToWindow(); return true;
+		case "a": this.store.set({ from: "", to: "", zoom: "", otherFrom: "", otherTo: "" }); return true;
+		case "t": this.turnTheme(); return true;
+		case "l": this.store.set({ layer: this.store.state.layer === "vm" ? "heap" : "vm", row: "", open: [] }); return true;
+		case "c": document.querySelector<HTMLElement>(".copy-command")?.click(); return true;
+		case "n": void this.nextPeak(); return true;
+		case "Backspace": this.store.back(); return true;
+		case "Escape": this.store.set({ row: "" }, true); return true;
+		default: return false;
+		}
+	}
+
+	// The next peak after where the window begins: a short window around it.
+	private async nextPeak(): Promise<void> {
+		const peaks = this.screens.find((screen) => screen.id === "peaks");
+		await (peaks as unknown as { next?: () => Promise<void> } | undefined)?.next?.();
+	}
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { DEFAULTS, formatState, parseState, type State } from "../src/base/state";
+import { commandLine, escapeRegex, exactly, parseTyped, quote, splitWords } from "../src/base/words";
+
+const state = (change: Partial<State>): State => ({ ...structuredClone(DEFAULTS), ...change });
+
+describe("words typed into the search field", () => {
+	it("are split as a shell splits them", () => {
+		expect(splitWords(`a 'b c' "d\\"e" f\\ g ''`)).toEqual(["a", "b c", 'd"e', "f g", ""]);
+	});
+	it("are filters in all three forms of writing", () => {
+		expect(parseTyped("--size 32..64 --frame=^foo module:libc from=mark:load").filters)
+			.toEqual([["size", "32..64"], ["frame", "^foo"], ["module", "libc"]]);
+		expect(parseTyped("from=mark:load").from).toBe("mark:load");
+	});
+	it("are names where they are no filters", () => {
+		expect(parseTyped("std::vector<int> size parse").rest).toEqual(["std::vector<int>", "size", "parse"]);
+	});
+	it("are refused where a filter lacks its value or is none", () => {
+		expect(parseTyped("--size").wrong).toMatch(/size needs a value/);
+		expect(parseTyped("--seize 3").wrong).toMatch(/no filter/);
+	});
+});
+
+describe("the command line", () => {
+	it("says what is on the screen", () => {
+		expect(commandLine(state({ from: "mark:a", to: "1500000000ns", filters: [["size", "32..64"]] }), "x.tide", null))
+			.toBe("tidemark window x.tide --from mark:a --to 1.5s --by impact,stack --size 32..64");
+		expect(commandLine(state({ tab: "flame", kind: "leaf", layer: "vm" }), "x.tide", null))
+			.toBe("tidemark window x.tide --tree leaf --sort size --layer vm");
+		expect(commandLine(state({ tab: "diff" }), "x.tide", "y.tide")).toBe("tidemark diff x.tide y.tide --sort live");
+	});
+	it("cannot be broken out of by a name", () => {
+		expect(quote("it's; rm -rf")).toBe(`'it'\\''s; rm -rf'`);
+		expect(commandLine(state({ filters: [["frame", exactly("a(b)$(c)")]] }), "x.tide", null))
+			.toContain(`--frame '^a\\(b\\)\\$\\(c\\)$'`);
+	});
+	it("says what it cannot say", () => {
+		expect(commandLine(state({ filters: [["row", "stack:17"]] }), "x.tide", null)).toContain("# stack 17 alone");
+	});
+	it("matches a name that looks like a pattern, and nothing else", () => {
+		const name = "std::vector<int*>::operator[](unsigned long) const";
+		expect(new RegExp(exactly(name)).test(name)).toBe(true);
+		expect(new RegExp(escapeRegex("a.b")).test("axb")).toBe(false);
+	});
+});
+
+describe("the address", () => {
+	it("holds the whole state, and gives it back", () => {
+		const odd = state({
+			tab: "flame", layer: "vm", from: "mark:a b&c#2", to: "-5s", zoom: "5-10", otherFrom: "1s", otherTo: "2s",
+			filters: [["frame", "^a&b=c$"], ["frame", "^d"], ["layer", "vm"], ["row", "function:x y"]], by: ["thread", "stack"],
+			columns: ["size", "p99"], sort: "size", rising: true, open: ["impact:transient", "impact:impacting/stack:3"],
+			row: "impact:impacting/stack:7", exitFrees: true, exact: true, strips: ["heap"], kind: "leaf", value: "count",
+			focus: "main/x", asText: true, at: "50%", mapProcess: "42", snapshot: "exit", diffSort: "peak",
+		});
+		expect(parseState(formatState(odd))).toEqual(odd);
+	});
+	it("is empty where nothing was chosen", () => {
+		expect(formatState(state({}))).toBe("");
+		expect(parseState("t=0123&nonsense=1")).toEqual(DEFAULTS);
+	});
+	it("leaves out what makes no sense", () => {
+		const parsed = parseState("by=nonsense&columns=x,size&layer=disk&row=evil:1");
+		expect(parsed.by).toEqual(DEFAULTS.by);
+		expect(parsed.columns).toEqual(["size"]);
+		expect(parsed.layer).toBe("heap");
+		expect(parsed.filters).toEqual([]);
+	});
+});
