@@ -17,7 +17,7 @@ struct labels {
 	uint32_t *stacks; // by stack id; 0: not asked yet
 	uint32_t frames_count, stacks_count;
 	struct map pairs; // label of the callers' stack << 32 | label of the frame -> label
-	stack_id *first;  // by label
+	stack_id *first;  // by label: the least
 	size_t first_count, first_capacity;
 	stack_id *path; // stacks on the way to one that has a label
 	size_t path_capacity;
@@ -159,6 +159,8 @@ static uint32_t label_one(struct labels *labels, stack_id id)
 					 labels->first_count + 1, sizeof *labels->first);
 		labels->first[labels->first_count] = id;
 		*label = labels->first_count++;
+	} else if (id < labels->first[*label]) {
+		labels->first[*label] = id;
 	}
 	return (uint32_t)*label;
 }

@@ -26,7 +26,8 @@ void labels_free(struct labels *labels); // NULL is allowed
 // From 1, dense; 0 for stack 0 and for one that is not in the trace.
 uint32_t labels_stack(struct labels *labels, stack_id stack);
 
-// The stack that was given this label first.
+// The least stack that has this label, of those that were asked for and their callers': the same in
+// whatever order they were.
 stack_id labels_first(const struct labels *labels, uint32_t label);
 
 // A label for a text, from 1, dense among texts; and the text of it.

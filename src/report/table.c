@@ -579,6 +579,29 @@ static int compare_names(const struct table *table, const struct table_row *left
 	return order;
 }
 
+// By what is said of a row's last key, not by the number that it was given.
+static int compare_values(const struct table *table, const struct table_row *left,
+			  const struct table_row *right)
+{
+	uint64_t a = left->value, b = right->value;
+
+	switch (table_key(table, left)) {
+	case KEYS_HEAP:
+	case KEYS_MODULE:
+	case KEYS_FUNCTION:
+	case KEYS_TAG:
+		return strcmp(labels_get_text(table->labels, (uint32_t)a),
+			      labels_get_text(table->labels, (uint32_t)b));
+	case KEYS_STACK:
+		a = labels_first(table->labels, (uint32_t)a);
+		b = labels_first(table->labels, (uint32_t)b);
+		break;
+	default:
+		break;
+	}
+	return a < b ? -1 : a > b;
+}
+
 // Heaviest first; impacts, types and phases in their own order; orphans last.
 static int compare_rows(const void *a, const void *b, void *context)
 {
@@ -606,9 +629,7 @@ static int compare_rows(const void *a, const void *b, void *context)
 	if (order == 0 && key == KEYS_LIFETIME)
 		order = compare_numbers((int64_t)table->allocations[right->value].begin,
 					(int64_t)table->allocations[left->value].begin);
-	if (order == 0)
-		order = left->value < right->value ? -1 : left->value > right->value;
-	return order;
+	return order == 0 ? compare_values(table, left, right) : order;
 }
 
 static void lay_out(struct table *table)

@@ -591,6 +591,35 @@ def a_window_at_the_peak_holds_the_peak():
         assert at["size"] == total["peak_size"] and at["peak_size"] == at["size"]
 
 
+TWICE_MAPPED = """process p pid=1 exe="/bin/app"
+thread t p
+thread u p
+module m p 0x1000-0x2000 bias=0x1000 "/lib/m.so"
+module n p 0x8000-0x9000 bias=0x8000 "/lib/m.so"
+frame g1 m 0x1234
+frame g2 n 0x8234
+stack s1 g1
+stack s2 g2
+@1ms t malloc s1 0x30 30
+@2ms t free 0x30
+@3ms t malloc s2 0x40 40
+@4ms u malloc s1 0x50 50
+end
+"""
+
+
+@test
+def an_index_names_the_same_stack_for_a_row_of_several():
+    with open("twice.txt", "w", encoding="ascii") as file:
+        file.write(TWICE_MAPPED)
+    run("dump", "-a", "twice.txt", "-o", "twice.tide", "--force")
+    answers = [run("window", "twice.tide", "--from", "2ms", "--by", "stack", "--json",
+                   env={"TIDEMARK_INDEX": how}).stdout for how in ("never", "always", "tiny")]
+    assert answers[0] == answers[1] == answers[2], answers
+    rows = json.loads(answers[0])["rows"]
+    assert [(row["size"], row["stack_id"]) for row in rows] == [(90, 1)], rows
+
+
 @test
 def a_cut_trace_is_answered_with_a_warning():
     trace = Trace("whole.tide", 71, items=300)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What a program says of itself through tidemark.h stands in the trace exactly where it was said."""
 # parallel: yes
+# timeout: 400
 import collections
 import json
 import os
