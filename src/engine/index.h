@@ -60,6 +60,9 @@ struct index {
 	struct plain vm; // the layer of virtual memory
 	uint64_t head_bytes;
 	int directory; // -1: not open
+	// Asked wherever many blocks are gone through: true stops, with ERR_STOPPED (NULL: no).
+	bool (*stop)(void *context);
+	void *context; // borrowed
 };
 
 // What a build is asked for.

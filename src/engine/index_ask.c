@@ -1,6 +1,7 @@
 #include "engine/index_ask.h"
 
 #include "base/mem.h"
+#include "engine/index_lists.h"
 
 #include <string.h>
 
@@ -455,6 +456,34 @@ static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t en
 	return !single->stopped;
 }
 
+// Which blocks of the window have steps of what the query asks for; NULL: look at all. It is found
+// by postings, where those are few.
+static bool find_blocks(struct index_groups *groups, const struct window_query *query,
+			uint8_t **marks, struct err *err)
+{
+	enum { FEWER = 8 }; // so many times fewer than steps, so that most blocks are passed over
+	struct index *index = groups->index;
+	uint64_t steps = query->to - query->from, postings;
+	unsigned log2 = index->shape.block_log2;
+	uint32_t *numbers;
+	bool known, ok;
+
+	*marks = NULL;
+	if (steps >> log2 < 2)
+		return true;
+	numbers = mem_alloc(index->cells.sites_count, sizeof *numbers);
+	for (uint32_t id = 1; id < index->cells.cells_count; id++)
+		if (index_group(groups, id) != WINDOW_SKIP)
+			numbers[cells_cell(&index->cells, id)->site] = 1;
+	ok = index_lists_count(index, numbers, query->from, query->to, &postings, &known, err);
+	if (ok && known && postings < steps / FEWER) {
+		*marks = mem_alloc((size_t)(steps >> log2) + 2, 1);
+		ok = index_lists_mark(index, numbers, query->from, query->to, *marks, err);
+	}
+	mem_free(numbers);
+	return ok;
+}
+
 bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
 		bool (*each)(void *context, const struct window_allocation *allocation),
 		void *context, struct err *err)
@@ -466,13 +495,16 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 				 .context = context,
 				 .err = err };
 	const struct index_visitor visitor = { &single, single_one };
+	uint8_t *marks;
 	bool ok;
 
 	index_groups_init(&single.groups, index, query);
-	ok = index_ending(index, query->from, query->to, &visitor, err) && !single.failed;
+	ok = find_blocks(&single.groups, query, &marks, err) &&
+	     index_ending_in(index, query->from, query->to, marks, &visitor, err) && !single.failed;
 	// What lives at `to` began before it, and does not end before it.
 	if (ok && !single.stopped)
 		ok = index_spanning(index, query->to, query->to, &visitor, err) && !single.failed;
+	mem_free(marks);
 	index_groups_fini(&single.groups);
 	return ok;
 }

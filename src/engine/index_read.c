@@ -122,6 +122,12 @@ static bool take_times(struct index *index, const struct index_block_entry *entr
 	return ok;
 }
 
+bool index_go_on(const struct index *index, struct err *err)
+{
+	return !index->stop || !index->stop(index->context) ||
+	       err_set(err, ERR_STOPPED, "interrupted");
+}
+
 static uint32_t steps_of_block(const struct index *index, uint64_t number)
 {
 	uint64_t first = number << index->shape.block_log2;
@@ -137,6 +143,8 @@ bool index_block_load(struct index *index, uint64_t number, unsigned what,
 	struct bits_head head;
 	size_t packed;
 
+	if (!index_go_on(index, err))
+		return false;
 	if (!is_sound(index, entry))
 		return bad_block(index, number, err);
 	block->bytes =
@@ -605,16 +613,19 @@ bool index_sums(struct index *index, uint64_t edge, struct bits_sums *sums, stru
 
 // ---- lifetimes ----
 
-bool index_ending(struct index *index, uint64_t from, uint64_t to,
-		  const struct index_visitor *visitor, struct err *err)
+bool index_ending_in(struct index *index, uint64_t from, uint64_t to, const uint8_t *marks,
+		     const struct index_visitor *visitor, struct err *err)
 {
 	struct index_block block = { 0 };
+	uint64_t first = from >> index->shape.block_log2;
 	bool ok = true, more = true;
 
-	for (uint64_t number = from >> index->shape.block_log2;
-	     ok && more && number << index->shape.block_log2 < to; number++) {
+	for (uint64_t number = first; ok && more && number << index->shape.block_log2 < to;
+	     number++) {
 		uint32_t i, end;
 
+		if (marks && !marks[number - first])
+			continue;
 		ok = index_block_load(index, number, INDEX_LIVES, &block, err);
 		if (!ok)
 			break;
@@ -626,6 +637,12 @@ bool index_ending(struct index *index, uint64_t from, uint64_t to,
 	}
 	index_block_fini(&block);
 	return ok;
+}
+
+bool index_ending(struct index *index, uint64_t from, uint64_t to,
+		  const struct index_visitor *visitor, struct err *err)
+{
+	return index_ending_in(index, from, to, NULL, visitor, err);
 }
 
 enum { RECORDS = 4096 }; // read at once

@@ -8,6 +8,9 @@
 #include "engine/index.h"
 #include "engine/index_bits.h"
 
+// False, ERR_STOPPED: whoever asked does not want the answer any more.
+bool index_go_on(const struct index *index, struct err *err);
+
 // One block, decoded as far as was asked. `= { 0 }` is a valid one; keep it from load to load.
 struct index_block {
 	uint64_t first; // step
@@ -76,5 +79,9 @@ bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint
 // Visit what ended in [from, to), whenever it began.
 bool index_ending(struct index *index, uint64_t from, uint64_t to,
 		  const struct index_visitor *visitor, struct err *err);
+
+// The same of those blocks that are marked, from that of `from` on; NULL: of all.
+bool index_ending_in(struct index *index, uint64_t from, uint64_t to, const uint8_t *marks,
+		     const struct index_visitor *visitor, struct err *err);
 
 #endif

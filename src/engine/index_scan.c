@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "engine/index_lists.h"
 
 #include <stdlib.h>
 
@@ -117,6 +118,17 @@ static bool tell_drop(const struct index_scan *scan, const struct drop *drop)
 
 // ---- steps ----
 
+// Of the drops that come before a step, or at it.
+static bool tell_drops(const struct index_scan *scan, const struct drops *drops, size_t *drop,
+		       uint64_t step)
+{
+	bool more = true;
+
+	while (more && *drop < drops->count && drops->list[*drop].step <= step)
+		more = tell_drop(scan, &drops->list[(*drop)++]);
+	return more;
+}
+
 // Tell of the steps of a block, and of drops that lie between them.
 static bool tell_block(const struct index_scan *scan, const struct index_block *block,
 		       const struct drops *drops, size_t *drop)
@@ -134,8 +146,7 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 
 		while (run + 1 < runs_end && run[1].at <= i)
 			run++;
-		while (more && *drop < drops->count && drops->list[*drop].step <= block->first + i)
-			more = tell_drop(scan, &drops->list[(*drop)++]);
+		more = tell_drops(scan, drops, drop, block->first + i);
 		told.group = scan->of_cell[cell];
 		if (told.group == WINDOW_SKIP || !more)
 			continue;
@@ -184,27 +195,244 @@ static bool load_block(struct index_scan *scan, uint64_t number, struct index_bl
 	return true;
 }
 
-bool index_scan(struct index_scan *scan, struct err *err)
+static bool by_blocks(struct index_scan *scan, const struct drops *drops, struct err *err)
 {
 	struct index *index = scan->index;
 	struct index_block own = { 0 }, *block = scan->kept ? scan->kept : &own;
-	struct drops drops;
 	size_t drop = 0;
-	bool prepared = scan->of_cell != NULL, more = true, ok;
+	bool more = true, ok = true;
 
-	if (!prepared)
-		index_scan_prepare(scan);
-	ok = find_drops(scan, &drops, err);
 	for (uint64_t number = scan->from >> index->shape.block_log2;
 	     ok && more && number << index->shape.block_log2 < scan->to; number++) {
 		ok = load_block(scan, number, block, err);
 		if (ok)
-			more = tell_block(scan, block, &drops, &drop);
+			more = tell_block(scan, block, drops, &drop);
 	}
+	index_block_fini(&own);
+	return ok;
+}
+
+// ---- by postings ----
+
+// The allocations of one site that are of one size, or of any (`by_size` of the query).
+struct kind {
+	uint64_t size;
+	uint32_t number, group; // of the site
+};
+
+struct kinds {
+	struct kind *list; // by number, then by size
+	size_t count;
+	uint32_t *numbers; // by site, from 1; 0: no group has any of it
+	uint32_t *starts;  // by number: its first kind
+	uint32_t sites;
+};
+
+static void kinds_fini(struct kinds *kinds)
+{
+	mem_free(kinds->list);
+	mem_free(kinds->numbers);
+	mem_free(kinds->starts);
+}
+
+static int compare_kinds(const void *a, const void *b)
+{
+	const struct kind *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->size < y->size ? -1 : x->size > y->size;
+}
+
+// False: all that there is is in a group.
+static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
+{
+	const struct cells *cells = &scan->index->cells;
+	bool by_size = scan->groups->query->by_size;
+	size_t capacity = 0, left_out = 0;
+
+	kinds->numbers = mem_alloc(cells->sites_count, sizeof *kinds->numbers);
+	for (uint32_t id = 1; id < cells->cells_count; id++) {
+		const struct cells_cell *cell = cells_cell(cells, id);
+		uint32_t *number = &kinds->numbers[cell->site];
+
+		left_out += scan->of_cell[id] == WINDOW_SKIP;
+		if (scan->of_cell[id] == WINDOW_SKIP || (*number && !by_size))
+			continue;
+		if (!*number)
+			*number = ++kinds->sites;
+		kinds->list =
+			mem_grow(kinds->list, &capacity, kinds->count + 1, sizeof *kinds->list);
+		kinds->list[kinds->count++] =
+			(struct kind){ cell->size, *number, scan->of_cell[id] };
+	}
+	if (kinds->count > 1)
+		qsort(kinds->list, kinds->count, sizeof *kinds->list, compare_kinds);
+	kinds->starts = mem_alloc(kinds->sites + (size_t)2, sizeof *kinds->starts);
+	for (size_t i = kinds->count; i-- > 0;)
+		kinds->starts[kinds->list[i].number] = (uint32_t)i;
+	kinds->starts[kinds->sites + 1] = (uint32_t)kinds->count;
+	return left_out > 0;
+}
+
+static uint32_t group_of(const struct kinds *kinds, const struct index_list *list, bool by_size)
+{
+	uint32_t low = kinds->starts[list->number], high = kinds->starts[list->number + 1];
+
+	if (!by_size)
+		return kinds->list[low].group;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (kinds->list[middle].size == list->size)
+			return kinds->list[middle].group;
+		if (kinds->list[middle].size < list->size)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return WINDOW_SKIP;
+}
+
+// Whether postings say it in fewer words, and are there.
+static bool are_fewer(const struct index_scan *scan, const struct kinds *kinds, bool *fewer,
+		      struct err *err)
+{
+	enum { FEWER = 2 }; // what a posting costs, in steps of a block
+	uint64_t postings;
+	bool known;
+
+	if (!index_lists_count(scan->index, kinds->numbers, scan->from, scan->to, &postings, &known,
+			       err))
+		return false;
+	*fewer = known && postings < (scan->to - scan->from) / FEWER;
+	return true;
+}
+
+// The steps of one block, where they belong.
+struct slots {
+	struct index_scan_step *list;
+	uint64_t *taken; // a bit for each
+	size_t words;
+};
+
+// Bring the lists up to the end of a block.
+static bool fill_slots(const struct index_scan *scan, const struct kinds *kinds,
+		       struct index_lists *lists, uint64_t first, uint64_t end, struct slots *slots,
+		       struct err *err)
+{
+	bool by_size = scan->groups->query->by_size;
+
+	for (size_t i = 0; i < lists->count; i++) {
+		struct index_list *list = &lists->lists[i];
+
+		for (; list->left > 0 && list->step < end;) {
+			struct index_scan_step step = { .step = list->step,
+							.amount = { 1, list->size },
+							.up = !list->ends,
+							.last = true };
+			uint64_t at = list->step - first;
+
+			if (list->step >= scan->from && list->step < scan->to)
+				step.group = group_of(kinds, list, by_size);
+			else
+				step.group = WINDOW_SKIP;
+			if (step.group != WINDOW_SKIP) {
+				slots->list[at] = step;
+				slots->taken[at / 64] |= UINT64_C(1) << at % 64;
+			}
+			if (!index_list_next(list, err))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool tell_slots(const struct index_scan *scan, struct slots *slots,
+		       struct index_clock *clock, const struct drops *drops, size_t *drop,
+		       bool *more, struct err *err)
+{
+	for (size_t word = 0; *more && word < slots->words; word++) {
+		for (uint64_t bits = slots->taken[word]; *more && bits; bits &= bits - 1) {
+			struct index_scan_step *step =
+				&slots->list[word * 64 + (unsigned)__builtin_ctzll(bits)];
+
+			if (!index_clock_time(clock, scan->index, step->step, &step->time_ns, err))
+				return false;
+			*more = tell_drops(scan, drops, drop, step->step) &&
+				scan->visit(scan->context, step);
+		}
+		slots->taken[word] = 0;
+	}
+	return true;
+}
+
+static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const struct drops *drops,
+		     struct err *err)
+{
+	struct index *index = scan->index;
+	unsigned block_log2 = index->shape.block_log2, chunk_log2 = index->shape.chunk_log2;
+	size_t words = ((size_t)1 << block_log2) / 64 + 1;
+	struct slots slots = { .list = mem_alloc((size_t)1 << block_log2, sizeof *slots.list),
+			       .taken = mem_alloc(words, sizeof *slots.taken),
+			       .words = words };
+	struct index_lists lists = { 0 };
+	struct index_clock clock = { 0 };
+	uint64_t chunk = UINT64_MAX;
+	size_t drop = 0;
+	bool more = true, ok = true;
+
+	for (uint64_t block = scan->from >> block_log2;
+	     ok && more && block << block_log2 < scan->to; block++) {
+		uint64_t first = block << block_log2;
+
+		if (first >> chunk_log2 != chunk) {
+			chunk = first >> chunk_log2;
+			ok = index_lists_load(&lists, index, kinds->numbers, chunk, err);
+			// What the chunk has before the window.
+			ok = ok && fill_slots(scan, kinds, &lists, first, first, &slots, err);
+		}
+		ok = ok && index_go_on(index, err) &&
+		     fill_slots(scan, kinds, &lists, first, first + (UINT64_C(1) << block_log2),
+				&slots, err) &&
+		     tell_slots(scan, &slots, &clock, drops, &drop, &more, err);
+	}
+	if (ok && more)
+		tell_drops(scan, drops, &drop, WINDOW_NEVER);
+	index_clock_fini(&clock);
+	index_lists_fini(&lists);
+	mem_free(slots.list);
+	mem_free(slots.taken);
+	return ok;
+}
+
+// Through postings where that is less.
+static bool go_through(struct index_scan *scan, const struct drops *drops, struct err *err)
+{
+	struct kinds kinds = { 0 };
+	bool fewer = false, ok = true;
+
+	if (!scan->lives && !scan->kept &&
+	    scan->to - scan->from > UINT64_C(1) << scan->index->shape.block_log2 &&
+	    find_kinds(scan, &kinds))
+		ok = are_fewer(scan, &kinds, &fewer, err);
+	if (ok)
+		ok = fewer ? by_lists(scan, &kinds, drops, err) : by_blocks(scan, drops, err);
+	kinds_fini(&kinds);
+	return ok;
+}
+
+bool index_scan(struct index_scan *scan, struct err *err)
+{
+	bool prepared = scan->of_cell != NULL, ok;
+	struct drops drops;
+
+	if (!prepared)
+		index_scan_prepare(scan);
+	ok = find_drops(scan, &drops, err) && go_through(scan, &drops, err);
 	if (!prepared)
 		index_scan_fini(scan);
 	mem_free(drops.list);
-	index_block_fini(&own);
 	return ok;
 }
 

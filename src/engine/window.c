@@ -17,6 +17,7 @@ enum {
 
 struct window {
 	struct reader *reader; // borrowed
+	bool shares;           // heap, own_vm, steps and index are another window's
 	bool plain;            // answers come from `heap`, not from `index`
 	struct plain heap;     // layer WINDOW_HEAP
 	struct plain own_vm;   // layer WINDOW_VM, where there is no index
@@ -219,12 +220,35 @@ void window_close(struct window *window)
 {
 	if (!window)
 		return;
-	plain_fini(&window->heap);
-	plain_fini(&window->own_vm);
-	plain_steps_fini(&window->steps);
 	index_clock_fini(&window->clock);
-	index_close(&window->index);
+	if (!window->shares) {
+		plain_fini(&window->heap);
+		plain_fini(&window->own_vm);
+		plain_steps_fini(&window->steps);
+		index_close(&window->index);
+	}
 	mem_free(window);
+}
+
+// All of it is only read once it is there; what is not are the clock, the error and `stop`.
+struct window *window_share(const struct window *window, struct reader *reader)
+{
+	struct window *other = mem_alloc(1, sizeof *other);
+
+	*other = *window;
+	other->reader = reader;
+	other->shares = true;
+	other->vm = window->plain ? &other->own_vm : &other->index.vm;
+	other->clock = (struct index_clock){ 0 };
+	other->err = (struct err){ 0 };
+	window_stop(other, NULL, NULL);
+	return other;
+}
+
+void window_stop(struct window *window, bool (*stop)(void *context), void *context)
+{
+	window->index.stop = stop;
+	window->index.context = context;
 }
 
 const struct window_facts *window_facts(const struct window *window)

@@ -113,6 +113,14 @@ struct window *window_open(const char *trace_path, struct reader *reader,
 			   const struct window_options *options, struct err *err);
 void window_close(struct window *window); // NULL is allowed
 
+// The same once more, for another thread and with a reader of its own: what was built or opened is
+// shared. `window` is borrowed: close it last.
+struct window *window_share(const struct window *window, struct reader *reader);
+
+// From now on long questions ask `stop` now and then, perhaps from threads of their own: true ends
+// them, with ERR_STOPPED. NULL: nobody is asked.
+void window_stop(struct window *window, bool (*stop)(void *context), void *context);
+
 // Build the index of a trace that is still being written, behind its writer, and finish it with
 // the trace. `more` (of options->context) is asked wherever the trace ends so far: it waits a
 // while, and returns false once nothing will be added any more. Stopped by `stop`, what is done is

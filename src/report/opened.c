@@ -21,6 +21,22 @@ bool opened_index(struct opened *opened, const struct window_options *options, s
 	return opened->window != NULL;
 }
 
+bool opened_share(struct opened *opened, const struct opened *from,
+		  const struct symbols_options *symbols, struct err *err)
+{
+	if (!opened_open(opened, from->path, symbols, err))
+		return false;
+	opened->window = window_share(from->window, opened->reader);
+	return true;
+}
+
+void opened_stop(struct opened *opened, bool (*stop)(void *context), void *context)
+{
+	reader_stop(opened->reader, stop, context);
+	if (opened->window)
+		window_stop(opened->window, stop, context);
+}
+
 void opened_close(struct opened *opened)
 {
 	window_close(opened->window);

@@ -29,6 +29,15 @@ bool opened_open(struct opened *opened, const char *path, const struct symbols_o
 // Does nothing where the index is open.
 bool opened_index(struct opened *opened, const struct window_options *options, struct err *err);
 
+// The same trace once more, for another thread, with the index of `from`, which is open and is
+// borrowed: close it last.
+bool opened_share(struct opened *opened, const struct opened *from,
+		  const struct symbols_options *symbols, struct err *err);
+
+// From now on long work on it asks `stop` now and then: once that says true, questions fail, or
+// what they find is not to be believed. What is opened later does not ask.
+void opened_stop(struct opened *opened, bool (*stop)(void *context), void *context);
+
 void opened_close(struct opened *opened); // accepts { 0 }
 
 #endif

@@ -400,6 +400,12 @@ static inline bool event_settle(struct reader *reader, struct trace_event *event
 	return true;
 }
 
+void reader_stop(struct reader *reader, bool (*stop)(void *context), void *context)
+{
+	reader->stop = stop;
+	reader->stop_context = context;
+}
+
 enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 			     struct trace_note *note)
 {
@@ -413,6 +419,8 @@ enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 				return next_note(reader, note);
 			if (reader->waiting_count == 0)
 				reader_set_place(reader);
+			if (reader->stop && reader->stop(reader->stop_context))
+				return READER_END;
 			reader->at_end = !play_block(reader);
 			if (reader->at_end && reader->follows)
 				return READER_END;

@@ -61,6 +61,10 @@ bool reader_go(struct reader *reader, const struct reader_place *place);
 void reader_follow(struct reader *reader, bool follow);
 void reader_grown(struct reader *reader);
 
+// Ask `stop` before each block: once it says true, reader_next gives READER_END wherever it stands,
+// and whoever is told so knows that it was not the trace's end. NULL: nobody is asked.
+void reader_stop(struct reader *reader, bool (*stop)(void *context), void *context);
+
 // Read all definitions and notes without decoding events, so that the tables below are whole.
 // The position is unchanged.
 bool reader_scan(struct reader *reader, struct err *err);

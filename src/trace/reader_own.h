@@ -32,8 +32,10 @@ struct reader {
 	struct walk_loader loader;
 	bool in_events;
 	bool at_end;
-	bool follows;              // the file may grow: at its end, no note is delivered early
-	struct reader_place place; // the last one between blocks with no note waiting
+	bool follows;                // the file may grow: at its end, no note is delivered early
+	bool (*stop)(void *context); // see reader_stop
+	void *stop_context;          // borrowed
+	struct reader_place place;   // the last one between blocks with no note waiting
 	struct columns_decoder events;
 	uint64_t events_at;   // offset of the block being played
 	uint64_t next_number; // of the event behind the last block played

@@ -378,11 +378,12 @@ bool answer_findings_diff(struct answer *answer, struct err *err)
 {
 	struct sides sides = { 0 };
 	struct desk *other = &answer->viewer->other;
+	const struct desk_asker asker = { .gone = desk_stops, .context = answer->desk };
 	bool good = take_sides(&sides, answer, err);
 
 	if (good && sides.self) {
 		good = open_and_compare(&sides, answer->desk, answer, err);
-	} else if (good && desk_enter(other, NULL) == DESK_MINE) {
+	} else if (good && desk_enter(other, &asker) == DESK_MINE) {
 		good = open_and_compare(&sides, other, answer, err);
 		desk_leave(other);
 	} else if (good) {

@@ -31,6 +31,10 @@ bool answer_trace_info(struct answer *answer, struct err *err)
 		info_fini(&info);
 		reader_rewind(reader);
 	}
+	if (desk_stops(answer->desk)) { // half of it is not to be kept
+		str_clear(&viewer->info);
+		return err_set(err, ERR_STOPPED, "interrupted");
+	}
 	sink_write(answer->sink, str_get(&viewer->info), viewer->info.length);
 	return true;
 }

@@ -2,21 +2,32 @@
 //
 // The engine and the names are for one thread, requests come in many. They wait in the order in
 // which they came. A question may belong to a *lane* (what a person drags a window for): when a
-// newer one of its lane comes while it still waits, it is superseded, and sent away.
+// newer one of its lane comes, it is superseded: sent away while it waits, stopped while it is
+// being answered. A question that nobody waits for any more is stopped as well.
 //
-//     desk_open
+//     desk_open, desk_share    the second: the same trace, for questions that take longer
 //       desk_enter     waits; DESK_MINE: desk->opened is the caller's
-//       desk_leave
-//     desk_stop        everybody who waits is sent away, and whoever comes
-//     desk_close       nobody is there any more
+//       desk_leave     how it went: whether what was found may be believed
+//     desk_stop        everybody is sent away or stopped, and whoever comes
+//     desk_close       nobody is there any more; those that share it first
 #ifndef VIEW_DESK_H
 #define VIEW_DESK_H
 
 #include "report/opened.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct desk_waiter; // private
+
+// Who asks.
+struct desk_asker {
+	const char *lane;            // NULL or "": none
+	bool (*gone)(void *context); // nobody waits for the answer; from any thread. NULL: they do
+	void *context;               // borrowed
+};
+
+enum desk_turn { DESK_MINE, DESK_SUPERSEDED, DESK_GONE, DESK_STOPPED };
 
 struct desk {
 	struct opened opened; // of whoever is at the desk
@@ -24,21 +35,28 @@ struct desk {
 	pthread_mutex_t mutex; // the rest is private
 	pthread_cond_t moved;
 	struct desk_waiter *first;
+	struct desk_asker asker;      // who is at it, while busy
+	_Atomic(enum desk_turn) turn; // DESK_MINE, or why that one is to stop
 	bool busy, stopping;
 };
 
-enum desk_turn { DESK_MINE, DESK_SUPERSEDED, DESK_STOPPED };
-
-// `path` is borrowed; so is what the options name. The index is opened when it is first asked for,
-// or now, with `indexed`.
+// `path` is borrowed; so is what the options name. Builds the index where there is none.
 bool desk_open(struct desk *desk, const char *path, const struct symbols_options *symbols,
-	       const struct window_options *window, bool indexed, struct err *err);
+	       const struct window_options *window, struct err *err);
+bool desk_share(struct desk *desk, const struct desk *from, const struct symbols_options *symbols,
+		struct err *err);
 void desk_close(struct desk *desk); // accepts { 0 }
 
-// `lane` may be NULL or "": none.
-enum desk_turn desk_enter(struct desk *desk, const char *lane);
-void desk_leave(struct desk *desk);
+// `asker` is borrowed until desk_leave.
+enum desk_turn desk_enter(struct desk *desk, const struct desk_asker *asker);
 
-void desk_stop(struct desk *desk); // whoever is at it goes on
+// DESK_MINE: nothing came between. Else the question was stopped, and why: what it found is wrong.
+enum desk_turn desk_leave(struct desk *desk);
+
+// Whether whoever is at the desk is to stop: a `gone` of theirs.
+bool desk_stops(void *desk);
+
+// Sends everybody away who waits, or will come; stops who is there.
+void desk_stop(struct desk *desk);
 
 #endif

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -172,17 +173,28 @@ static enum MHD_Result send_nothing(struct MHD_Connection *connection)
 	return queue(connection, MHD_HTTP_NO_CONTENT, response);
 }
 
+// Whether the other end of the connection was closed. From any thread.
+static bool is_closed(void *context)
+{
+	struct pollfd look = { .fd = *(const int *)context, .events = POLLRDHUP };
+
+	return poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
 static enum MHD_Result answer(struct server *server, struct MHD_Connection *connection,
 			      const struct request *request)
 {
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	const char *path = request->gate.path;
 	struct viewer_reply reply;
+	int fd = info ? info->connect_fd : -1;
 
 	if (strcmp(path, "/") == 0)
 		return send_page(connection);
 	if (strcmp(path, "/favicon.ico") == 0)
 		return send_nothing(connection);
-	viewer_answer(server->viewer, path, request->query, &reply);
+	viewer_answer(server->viewer, path, request->query, is_closed, &fd, &reply);
 	return send_reply(connection, &reply);
 }
 

@@ -45,7 +45,7 @@ static bool add_answer(struct single *single, struct json *json, const char *key
 	const struct str *body = &reply.body;
 	bool good = true;
 
-	viewer_answer(single->viewer, path, query, &reply);
+	viewer_answer(single->viewer, path, query, NULL, NULL, &reply);
 	if (key)
 		json_key(json, key);
 	if (reply.refusal == REFUSAL_NONE) {

@@ -11,18 +11,13 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 	*viewer = (struct viewer){ .options = *options };
 	if (!window.memory_bytes)
 		window.memory_bytes = UINT64_C(256) << 20;
-	// The first builds the index with all there is; then each has its part.
-	if (!identity_find(&viewer->identities[0], options->path, err) ||
-	    !desk_open(&viewer->sums, options->path, &options->symbols, &window, true, err))
-		return false;
-	if (options->other &&
-	    (!identity_find(&viewer->identities[1], options->other, err) ||
-	     !desk_open(&viewer->other, options->other, &options->symbols, &window, true, err))) {
-		viewer_close(viewer);
-		return false;
-	}
-	window.progress = PROGRESS_NONE;
-	if (desk_open(&viewer->replays, options->path, &options->symbols, &window, false, err))
+	if (identity_find(&viewer->identities[0], options->path, err) &&
+	    desk_open(&viewer->sums, options->path, &options->symbols, &window, err) &&
+	    desk_share(&viewer->curves, &viewer->sums, &options->symbols, err) &&
+	    desk_share(&viewer->replays, &viewer->sums, &options->symbols, err) &&
+	    (!options->other ||
+	     (identity_find(&viewer->identities[1], options->other, err) &&
+	      desk_open(&viewer->other, options->other, &options->symbols, &window, err))))
 		return true;
 	viewer_close(viewer);
 	return false;
@@ -31,14 +26,16 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 void viewer_stop(struct viewer *viewer)
 {
 	desk_stop(&viewer->sums);
+	desk_stop(&viewer->curves);
 	desk_stop(&viewer->replays);
 	desk_stop(&viewer->other);
 }
 
 void viewer_close(struct viewer *viewer)
 {
-	desk_close(&viewer->sums);
+	desk_close(&viewer->curves);
 	desk_close(&viewer->replays);
+	desk_close(&viewer->sums);
 	desk_close(&viewer->other);
 	str_fini(&viewer->info);
 	*viewer = (struct viewer){ 0 };
@@ -52,7 +49,7 @@ void viewer_reply_fini(struct viewer_reply *reply)
 
 // ---- the table ----
 
-enum place { AT_SUMS, AT_REPLAYS, AT_OTHER, AT_LEVELS };
+enum place { AT_SUMS, AT_CURVES, AT_REPLAYS, AT_OTHER, AT_LEVELS };
 
 static const struct endpoint {
 	const char *path;
@@ -66,7 +63,7 @@ static const struct endpoint {
 	{ "/api/window", AT_SUMS, answer_window },
 	{ "/api/tree", AT_SUMS, answer_window_tree },
 	{ "/api/histogram", AT_SUMS, answer_sizes_histogram },
-	{ "/api/sizelife", AT_REPLAYS, answer_sizes_life },
+	{ "/api/sizelife", AT_CURVES, answer_sizes_life },
 	{ "/api/growth", AT_REPLAYS, answer_findings_growth },
 	{ "/api/transients", AT_REPLAYS, answer_findings_transients },
 	{ "/api/peaks", AT_REPLAYS, answer_findings_peaks },
@@ -96,22 +93,25 @@ static bool is_given(const struct params *params, const char *name, const char *
 	return false;
 }
 
-// Levels of all there is are in the index; with filters, and what flows, is counted one by one.
-static bool is_quick(const struct params *params)
+// Which desk answers for levels: those of all there is are in the index; with filters, and what
+// flows, steps are counted one by one; samples of resident memory stand in the recording.
+static struct desk *desk_of_levels(struct viewer *viewer, const struct params *params)
 {
 	static const char *const plain[] = { "layer", "from", "to", "buckets", "lane", NULL };
 
-	if (is_given(params, "layer", "rss") || is_given(params, "layer", "cumulative"))
-		return false;
+	if (is_given(params, "layer", "rss"))
+		return &viewer->replays;
+	if (is_given(params, "layer", "cumulative"))
+		return &viewer->curves;
 	for (size_t i = 0; i < params->count; i++) {
 		bool known = false;
 
 		for (int j = 0; plain[j]; j++)
 			known |= strcmp(params->list[i].name, plain[j]) == 0;
 		if (!known)
-			return false;
+			return &viewer->curves;
 	}
-	return true;
+	return &viewer->sums;
 }
 
 static struct desk *find_desk(struct viewer *viewer, enum place place, const struct params *params)
@@ -119,12 +119,14 @@ static struct desk *find_desk(struct viewer *viewer, enum place place, const str
 	switch (place) {
 	case AT_SUMS:
 		break;
+	case AT_CURVES:
+		return &viewer->curves;
 	case AT_REPLAYS:
 		return &viewer->replays;
 	case AT_OTHER:
 		return &viewer->other;
 	case AT_LEVELS:
-		return is_quick(params) ? &viewer->sums : &viewer->replays;
+		return desk_of_levels(viewer, params);
 	}
 	return &viewer->sums;
 }
@@ -149,12 +151,30 @@ static bool is_there(const struct viewer *viewer)
 		identity_holds(&viewer->identities[1], viewer->options.other));
 }
 
-static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint, struct err *err)
+// Refuse what was not answered, or not to the end. True: it was.
+static bool is_mine(struct answer *answer, enum desk_turn turn, struct err *err)
 {
-	const char *lane = NULL;
+	*err = turn == DESK_MINE ? *err : (struct err){ 0 };
+	switch (turn) {
+	case DESK_SUPERSEDED:
+		return answer_refuse(answer, REFUSAL_SUPERSEDED, err,
+				     "a newer question of its lane came");
+	case DESK_GONE:
+		return answer_refuse(answer, REFUSAL_BUSY, err, "nobody waits for the answer");
+	case DESK_STOPPED:
+		return answer_refuse(answer, REFUSAL_BUSY, err, "the server is being stopped");
+	case DESK_MINE:
+		break;
+	}
+	return true;
+}
+
+static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint,
+			  struct desk_asker *asker, struct err *err)
+{
 	bool good;
 
-	if (!take_lane(answer, &lane, err))
+	if (!take_lane(answer, &asker->lane, err))
 		return false;
 	if (!is_there(answer->viewer))
 		return answer_refuse(answer, REFUSAL_GONE, err,
@@ -164,18 +184,12 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 	if (!answer->desk->opened.reader)
 		return answer_refuse(answer, REFUSAL_NOT_RECORDED, err,
 				     "there is no second trace (try: tidemark view A --diff B)");
-	switch (desk_enter(answer->desk, lane)) {
-	case DESK_SUPERSEDED:
-		return answer_refuse(answer, REFUSAL_SUPERSEDED, err,
-				     "a newer question of its lane came first");
-	case DESK_STOPPED:
-		return answer_refuse(answer, REFUSAL_BUSY, err, "the server is being stopped");
-	case DESK_MINE:
-		break;
-	}
+	if (!is_mine(answer, desk_enter(answer->desk, asker), err))
+		return false;
 	good = endpoint->give(answer, err);
 	selection_words_fini(&answer->words);
-	desk_leave(answer->desk);
+	if (!is_mine(answer, desk_leave(answer->desk), err))
+		return false;
 	// A trace that was cut short meanwhile reads as a damaged one.
 	if (!is_there(answer->viewer))
 		return answer_refuse(
@@ -194,11 +208,12 @@ static bool is_bearable(const struct answer *answer, struct err *err)
 }
 
 void viewer_answer(struct viewer *viewer, const char *path, const char *query,
-		   struct viewer_reply *reply)
+		   bool (*gone)(void *context), void *context, struct viewer_reply *reply)
 {
 	const struct endpoint *endpoint = find_endpoint(path);
 	struct sink sink = sink_to_str(&reply->body);
 	struct answer answer = { .viewer = viewer, .sink = &sink, .reply = reply };
+	struct desk_asker asker = { .gone = gone, .context = context };
 	struct err err = { 0 };
 	bool good = false;
 
@@ -208,7 +223,7 @@ void viewer_answer(struct viewer *viewer, const char *path, const char *query,
 	else if (!params_parse(&answer.params, query, &err))
 		reply->refusal = err.kind == ERR_LIMIT ? REFUSAL_QUERY : REFUSAL_USAGE;
 	else
-		good = wait_and_give(&answer, endpoint, &err) && is_bearable(&answer, &err);
+		good = wait_and_give(&answer, endpoint, &asker, &err) && is_bearable(&answer, &err);
 	if (!good) {
 		if (!reply->refusal)
 			reply->refusal = refusal_of(&err);

@@ -2,13 +2,14 @@
 //
 //     viewer_open
 //       viewer_answer     from any thread, any number at once
-//     viewer_stop         those who wait are sent away; whoever is being answered goes on
+//     viewer_stop         those who wait are sent away, and what is being answered ends soon
 //     viewer_close        nobody asks any more
 //
-// Three desks (desk.h). Questions about windows go to `sums`, whose answers take milliseconds. What
-// goes through the recording, or through each allocation of a window, goes to `replays`, which is
-// the same trace opened once more. `other` is the second trace. Where two are needed, they are
-// entered in this order: replays, other.
+// Desks (desk.h), so that what takes long does not hold up what is quick. Questions about windows
+// go to `sums`, whose answers take milliseconds; curves of a selection, and what looks at each
+// allocation of a window, to `curves`; what goes through the recording, or looks for shapes in it,
+// to `replays`. These three are one trace and one index. `other` is the second trace. Where two
+// are needed, they are entered in this order: replays, other.
 #ifndef VIEW_VIEWER_H
 #define VIEW_VIEWER_H
 
@@ -27,7 +28,7 @@ struct viewer_options {
 
 struct viewer {
 	struct viewer_options options;
-	struct desk sums, replays, other;
+	struct desk sums, curves, replays, other;
 	struct identity identities[2];
 	bool single_file, scrubbed; // what the page is told of itself: see single.h
 	const char *const *coarse;  // sentences; borrowed
@@ -47,9 +48,10 @@ struct viewer_reply {
 	uint64_t first_line; // of text: its number in the file
 };
 
-// `path` is "/api/…"; `query` what stands behind the '?', as it was sent (NULL: nothing).
+// `path` is "/api/…"; `query` what stands behind the '?', as it was sent (NULL: nothing). `gone` is
+// that of desk_asker.
 void viewer_answer(struct viewer *viewer, const char *path, const char *query,
-		   struct viewer_reply *reply);
+		   bool (*gone)(void *context), void *context, struct viewer_reply *reply);
 void viewer_reply_fini(struct viewer_reply *reply); // accepts { 0 }
 
 #endif

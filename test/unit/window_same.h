@@ -20,6 +20,7 @@ struct pair {
 	struct sample_random random;
 	int grouping;
 	uint32_t skip; // one stack in so many is left out; 0: none
+	uint32_t only; // one stack in so many is not left out; 0: all
 };
 
 static inline void close_pair(struct pair *pair)
@@ -39,6 +40,8 @@ static inline uint32_t group(void *context, const struct window_cell *cell)
 	uint32_t orphans = cell->orphans ? 20 : 0;
 
 	if (pair->skip && cell->stack % pair->skip == 1)
+		return WINDOW_SKIP;
+	if (pair->only && cell->stack % pair->only != 2)
 		return WINDOW_SKIP;
 	switch (pair->grouping) {
 	case 0:
@@ -77,6 +80,7 @@ static inline struct window_query random_query(struct pair *pair)
 		query.to = query.from;
 	pair->grouping = (int)sample_below(&pair->random, 6);
 	pair->skip = (uint32_t)sample_below(&pair->random, 4);
+	pair->only = (uint32_t)sample_below(&pair->random, 3) * 5;
 	query.by_size = pair->grouping == 3 || pair->grouping == 5 ||
 			sample_below(&pair->random, 3) == 0;
 	query.by_thread = true;

@@ -44,6 +44,17 @@ def exercise2(scale="0.02"):
     return path
 
 
+def long_trace():
+    """Three million events, so that going through them takes a while."""
+    path = "long.tide"
+    if not os.path.exists(path):
+        bench = os.path.join(os.environ["TIDEMARK_BUILD"], "test/bench/window_bench")
+        subprocess.run([bench, "make", "500", "8", "3000000", path], check=True, timeout=120,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run("window", path, "--json", "--progress", "none", "--rows", "1")  # builds the index
+    return path
+
+
 class Answer:
     def __init__(self, response):
         self.status = response.status

@@ -3,6 +3,7 @@
 """Who may ask the viewer, and what becomes of it when it is asked badly, often, or for a trace that
 is no longer there."""
 import concurrent.futures
+import http.client
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from libview import Server, TIDEMARK, assemble, exercise2, run, valid, main
+from libview import Answer, Server, TIDEMARK, assemble, exercise2, long_trace, run, valid, main
 
 tests = []
 
@@ -238,6 +239,13 @@ class Client(Server):
         self.port, self.token, self.host = server.port, server.token, server.host
         self.connection = None
 
+    def send(self, target):
+        self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        self.connection.request("GET", target, headers={"Authorization": "Bearer " + self.token})
+
+    def receive(self):
+        return Answer(self.connection.getresponse())
+
 
 @test
 def of_one_lane_only_the_newest_is_answered():
@@ -259,6 +267,57 @@ def of_one_lane_only_the_newest_is_answered():
             if superseded:
                 return
         raise AssertionError("no question was ever overtaken")
+
+
+@test
+def a_newer_question_of_its_lane_stops_one_that_is_being_answered():
+    targets = ["/api/sizelife?lane=x", "/api/timeline?layer=cumulative&lane=x",
+               "/api/transients?lane=x", "/api/active?lane=x", "/api/window?by=stack&lane=x"]
+    with Server(long_trace()) as server:
+        expected = {target: server.get(target).body for target in targets}
+        for target in targets:
+            for attempt in range(1, 100):
+                slow = Client(server)
+                slow.send(target)
+                time.sleep(0.0005 * attempt)  # nobody else asks, so that it does not wait
+                newer = Client(server)
+                answer = newer.get(target)
+                assert answer.status == 200 and answer.body == expected[target], target
+                first = slow.receive()
+                newer.connection.close()
+                slow.connection.close()
+                if first.status == 503:
+                    assert first.json()["superseded"], first.body
+                    break
+                assert first.status == 200 and first.body == expected[target], target
+            else:
+                raise AssertionError(target + " was never stopped")
+
+
+def cpu_seconds(process):
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@test
+def nobody_is_answered_who_has_gone():
+    times = 8
+    with Server(long_trace()) as server:
+        for target in ("/api/transients", "/api/window?by=stack"):
+            server.get(target)
+            before = cpu_seconds(server.process)
+            server.get(target)
+            whole = cpu_seconds(server.process) - before
+            before = cpu_seconds(server.process)
+            for _ in range(times):
+                client = Client(server)
+                client.send(target)
+                time.sleep(0.01)
+                client.connection.close()
+            assert server.get(target).status == 200  # behind all of them
+            spent = cpu_seconds(server.process) - before
+            assert spent < whole * (1 + times / 2), (target, spent, whole)
 
 
 @test

@@ -75,6 +75,7 @@ export class Shell implements App {
 		const current = this.current;
 
 		if (changed.has("tab") || this.panel.firstChild !== current.root) {
+			if (this.panel.firstChild) this.source.leaveTab();
 			this.panel.replaceChildren(current.root);
 			this.panel.setAttribute("aria-labelledby", `tab-${current.id}`);
 			[...this.tabs.children].forEach((tab, i) => {

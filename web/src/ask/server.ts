@@ -4,10 +4,15 @@ import { AskError, type Params, type Source } from "./source";
 
 const BUSY_TRIES = 4;
 
+// Questions of what is always on the screen; all others are a tab's own.
+const SHARED = /^(line|other|lives|names)/;
+
 export class ServerSource implements Source {
 	readonly single = false;
 	readonly edges: number[] = [];
 	private lanes = new Map<string, AbortController>();
+	// Another tab of the browser has lanes of its own.
+	private page = Math.random().toString(36).slice(2, 10);
 
 	constructor(private token: string, private gone: (why: string) => void) {}
 
@@ -24,12 +29,16 @@ export class ServerSource implements Source {
 		};
 	}
 
+	leaveTab(): void {
+		for (const [lane, aborter] of this.lanes) if (!SHARED.test(lane)) aborter.abort();
+	}
+
 	private async ask(path: string, params: Params, lane: string): Promise<Response> {
 		const aborter = new AbortController();
 		if (lane) {
 			this.lanes.get(lane)?.abort();
 			this.lanes.set(lane, aborter);
-			params = [...params, ["lane", lane]];
+			params = [...params, ["lane", `${lane}-${this.page}`]];
 		}
 		const query = new URLSearchParams(params).toString();
 		const url = `/api/${path}${query ? `?${query}` : ""}`;

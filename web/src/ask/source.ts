@@ -9,6 +9,8 @@ export interface Source {
 	readonly edges: number[];
 	// A newer question of the same lane makes an older one fail with `superseded`.
 	get<T>(path: string, params?: Params, lane?: string): Promise<T>;
+	// Nobody will look at what the tab that was open asked for: it fails with `superseded`.
+	leaveTab(): void;
 	text(path: string, params: Params): Promise<{ text: string; firstLine: number }>;
 }
 

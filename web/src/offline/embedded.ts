@@ -25,6 +25,8 @@ export class EmbeddedSource implements Source {
 		return this.answer(path, params) as T;
 	}
 
+	leaveTab(): void {} // whatever was asked is answered
+
 	async text(): Promise<never> {
 		throw new AskError("a page from a file has no source texts inside", "path", 404);
 	}
