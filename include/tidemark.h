@@ -62,6 +62,11 @@
  * every dynamic executable and library, so there is nothing to export, and no dlsym. A static
  * executable has nobody to ask and finds NULL: it cannot be recorded anyway.
  *
+ * On Windows each file that includes this header brings a place of a few bytes, in a section
+ * ".tidemrk" of its module. The recorder writes the address of its functions into all such places
+ * before the first code of the module runs; in a program that runs already, as soon as it comes in.
+ * Nothing is imported. GCC, Clang and Microsoft's compiler, for x86 and x64.
+ *
  * On other processors, or with a compiler that does not know GCC's inline assembler, a plain weak
  * reference is used, which works in libraries and position-independent executables. Where not even
  * that is known, or the system is not one of ELF files, the functions are there and do nothing.
@@ -81,17 +86,23 @@ extern "C" {
 /* A pool of blocks; 0 is none. */
 typedef unsigned int tidemark_pool;
 
+#if defined(_MSC_VER) && !defined(__clang__)
+#define TIDEMARK_CALL __cdecl
+#else
+#define TIDEMARK_CALL
+#endif
+
 /* What the recorder defines. Fields are only ever added, at the end; `size` says how many bytes
  * there are. For this header's own use. */
 struct tidemark_client {
 	size_t size;
-	void (*mark)(const char *name, const char *suffix);
-	void (*name_thread)(const char *name);
-	void (*pause)(int paused);
-	tidemark_pool (*pool_create)(const char *name);
-	void (*pool_alloc)(tidemark_pool pool, const void *block, size_t bytes);
-	void (*pool_free)(tidemark_pool pool, const void *block);
-	void (*pool_end)(tidemark_pool pool, int destroy);
+	void(TIDEMARK_CALL *mark)(const char *name, const char *suffix);
+	void(TIDEMARK_CALL *name_thread)(const char *name);
+	void(TIDEMARK_CALL *pause)(int paused);
+	tidemark_pool(TIDEMARK_CALL *pool_create)(const char *name);
+	void(TIDEMARK_CALL *pool_alloc)(tidemark_pool pool, const void *block, size_t bytes);
+	void(TIDEMARK_CALL *pool_free)(tidemark_pool pool, const void *block);
+	void(TIDEMARK_CALL *pool_end)(tidemark_pool pool, int destroy);
 };
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -129,6 +140,24 @@ struct tidemark_client {
 extern const struct tidemark_client tidemark_client_v1 __attribute__((__weak__));
 #define TIDEMARK_FIND(client) ((client) = &tidemark_client_v1)
 #endif
+#elif !defined(TIDEMARK_DISABLE) && defined(_WIN32) &&                                       \
+	(defined(__x86_64__) || defined(__i386__) || defined(_M_X64) || defined(_M_IX86)) && \
+	(defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER))
+/* A place that the recorder fills. It knows it by the first two words. */
+struct tidemark_place {
+	unsigned int magic[2];
+	const struct tidemark_client *volatile client;
+};
+#if defined(__GNUC__) || defined(__clang__)
+static struct tidemark_place tidemark_place
+	__attribute__((__section__(".tidemrk"), __unused__)) = { { 0x454d4954u, 0x31564b52u }, 0 };
+#else
+#pragma section(".tidemrk", read, write)
+static __declspec(allocate(".tidemrk")) struct tidemark_place tidemark_place = {
+	{ 0x454d4954u, 0x31564b52u }, 0
+};
+#endif
+#define TIDEMARK_FIND(client) ((client) = tidemark_place.client)
 #else
 #define TIDEMARK_FIND(client) ((client) = NULL)
 #endif

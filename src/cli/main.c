@@ -31,6 +31,7 @@ static const struct command *const commands[] = {
 #endif
 	&cmd_info,
 	&cmd_dump,
+	&cmd_export,
 	&cmd_repair,
 	&cmd_bundle,
 	&cmd_ctl,

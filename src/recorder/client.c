@@ -2,7 +2,6 @@
 
 #include "recorder/clock.h"
 #include "recorder/event.h"
-#include "recorder/hook.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
 #include "recorder/recording.h"
@@ -26,11 +25,20 @@ uint32_t client_paused;
 // Kept over fork: a child goes on numbering where its parent was.
 static _Atomic uint32_t client_pools = 1;
 
+// Where the walk of the stack begins: to be taken in the function that the program called.
+#define CLIENT_FRAME ((const uintptr_t *)__builtin_frame_address(0))
+
 // A text of the program's, cut to what we keep.
 struct client_text {
 	char bytes[CLIENT_TEXT_MAX + 16]; // and a suffix
 	uint32_t length;
 };
+
+// Where the lane's next record goes.
+static uint8_t *client_start(const struct lane *lane)
+{
+	return lane->ring + (lane->head & lane->mask);
+}
 
 static void client_add_text(struct client_text *text, const char *from, uint32_t max)
 {
@@ -60,7 +68,7 @@ static void client_note_place(const struct client_text *mark, bool paused)
 
 	if (!lane)
 		return;
-	at = hook_start(lane);
+	at = client_start(lane);
 	now_ns = __atomic_load_n(lane->tick, __ATOMIC_RELAXED); // as its events have it
 	if (now_ns == SEGMENT_CLOCK_STOP) {
 		event_stopped(lane);
@@ -112,7 +120,7 @@ bool client_stays_paused(void)
 	return false;
 }
 
-static void client_name_thread(const char *name)
+void client_name_thread(const char *name)
 {
 	struct lane *lane = lane_enter();
 	const uint16_t head[3] = { LANE_EXTRA, LANE_EXTRA_NAME, CLIENT_NAME_BYTES };
@@ -120,7 +128,7 @@ static void client_name_thread(const char *name)
 
 	if (!lane)
 		return;
-	start = hook_start(lane);
+	start = client_start(lane);
 	at = start;
 	__builtin_memcpy(at, head, sizeof(head));
 	at += sizeof(head);
@@ -217,7 +225,7 @@ static void client_event(const struct client_call *call)
 
 	if (!lane)
 		return;
-	start = hook_start(lane);
+	start = client_start(lane);
 	at = start;
 	if (__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)
 		at = client_put_time(lane, at);
@@ -228,7 +236,7 @@ static void client_event(const struct client_call *call)
 
 static void client_pool_alloc(unsigned pool, const void *block, size_t bytes)
 {
-	struct client_call call = { pool, LANE_POOL_ALLOC, (uintptr_t)block, bytes, HOOK_FRAME };
+	struct client_call call = { pool, LANE_POOL_ALLOC, (uintptr_t)block, bytes, CLIENT_FRAME };
 
 	if (!client_paused)
 		client_event(&call);
@@ -236,7 +244,7 @@ static void client_pool_alloc(unsigned pool, const void *block, size_t bytes)
 
 static void client_pool_free(unsigned pool, const void *block)
 {
-	struct client_call call = { pool, LANE_POOL_FREE, (uintptr_t)block, 0, HOOK_FRAME };
+	struct client_call call = { pool, LANE_POOL_FREE, (uintptr_t)block, 0, CLIENT_FRAME };
 
 	client_event(&call);
 }
@@ -244,14 +252,12 @@ static void client_pool_free(unsigned pool, const void *block)
 static void client_pool_end(unsigned pool, int destroy)
 {
 	struct client_call call = { pool, destroy ? LANE_POOL_DESTROY : LANE_POOL_RESET, 0, 0,
-				    HOOK_FRAME };
+				    CLIENT_FRAME };
 
 	client_event(&call);
 }
 
-extern const struct client_table tidemark_client_v1;
-
-EXPORT const struct client_table tidemark_client_v1 = {
+CLIENT_VISIBLE const struct client_table tidemark_client_v1 = {
 	.size = sizeof(struct client_table),
 	.mark = client_mark,
 	.name_thread = client_name_thread,

@@ -8,6 +8,7 @@
 #ifndef RECORDER_CLIENT_H
 #define RECORDER_CLIENT_H
 
+#include "recorder/kernel.h"
 #include "wire/compiler.h"
 
 #include <stdbool.h>
@@ -22,6 +23,19 @@ HIDDEN bool client_stays_paused(void);
 
 // The image begins with a pause (SEGMENT_PAUSED).
 HIDDEN void client_begin_paused(void);
+
+// The functions themselves, as tidemark.h declares them. On Windows nothing is exported: see
+// client_win32.c.
+struct client_table;
+#ifdef KERNEL_NT
+#define CLIENT_VISIBLE
+#else
+#define CLIENT_VISIBLE EXPORT
+#endif
+extern const struct client_table tidemark_client_v1;
+
+// The calling thread's name from here on.
+HIDDEN void client_name_thread(const char *name);
 
 // For the hello of a forked child: ids of pools below this one are its parent's.
 HIDDEN uint32_t client_pools_count(void);

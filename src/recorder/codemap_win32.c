@@ -1,6 +1,7 @@
 #include "recorder/codemap_win32.h"
 
 #include "recorder/capture.h"
+#include "recorder/client_win32.h"
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
@@ -9,6 +10,7 @@
 #include "recorder/recording.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
+#include "recorder/utf_win32.h"
 
 enum {
 	CODEMAP_MODULES_MAX = 16384,
@@ -48,34 +50,6 @@ static uint32_t codemap_32(const uint8_t *at)
 
 	memcpy(&value, at, 4);
 	return value;
-}
-
-// UTF-16 as UTF-8, as far as there is room. Half a pair becomes what stands for such.
-static const char *codemap_text(const struct nt_text *from)
-{
-	size_t count = from->bytes / 2, at = 0;
-
-	for (size_t i = 0; i < count && at + 4 < sizeof(codemap_path); i++) {
-		uint32_t c = from->text[i];
-		bool pair = c - 0xd800 < 0x400 && i + 1 < count &&
-			    from->text[i + 1] - 0xdc00u < 0x400;
-
-		if (pair)
-			c = 0x10000 + ((c - 0xd800) << 10) + (from->text[++i] - 0xdc00u);
-		else if (c - 0xd800 < 0x800)
-			c = 0xfffd;
-		if (c >= 0x10000)
-			codemap_path[at++] = (char)(0xf0 | c >> 18);
-		if (c >= 0x800)
-			codemap_path[at++] =
-				(char)(c >= 0x10000 ? 0x80 | (c >> 12 & 63) : 0xe0 | c >> 12);
-		if (c >= 0x80)
-			codemap_path[at++] =
-				(char)(c >= 0x800 ? 0x80 | (c >> 6 & 63) : 0xc0 | c >> 6);
-		codemap_path[at++] = (char)(c >= 0x80 ? 0x80 | (c & 63) : c);
-	}
-	codemap_path[at] = 0;
-	return codemap_path;
 }
 
 static char codemap_lower(char c)
@@ -158,10 +132,12 @@ static void codemap_add(uint8_t *base, uint32_t bytes, const struct nt_text *pat
 		return;
 	module = &codemap_modules[codemap_modules_used++];
 	*module = (struct codemap_module){ base, bytes, codemap_modules_used, false };
-	text = codemap_text(path);
+	utf_decode(path->text, path->bytes / 2, codemap_path, sizeof(codemap_path));
+	text = codemap_path;
 	id_length = codemap_debug_id(base, bytes, text, id);
 	notes_module(module->id, (uintptr_t)base, (uintptr_t)base + bytes, (uintptr_t)base, id,
 		     id_length, text);
+	client_reach(base, bytes);
 }
 
 static void codemap_remove(const uint8_t *base)

@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void
 hook_allocated_maybe(uint32_t type, uint32_t more, const struct event_call *call)
 {
 	if (unlikely(sample_mean) && call->address &&
-	    (sample_passes(call->size) || !sample_keep(call->address)))
+	    (sample_passes(&sample_way, call->size) || !sample_keep(call->address)))
 		return;
 	hook_allocated(type, more, call);
 }

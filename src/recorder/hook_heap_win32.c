@@ -2,6 +2,7 @@
 // come through these five functions, static runtimes too.
 //
 // A free is recorded before it happens, an allocation behind it, a realloc on both sides.
+#include "recorder/client.h"
 #include "recorder/event.h"
 #include "recorder/hook_win32.h"
 #include "recorder/recording.h"
@@ -29,16 +30,22 @@ static inline void hook_set_heap(struct lane *lane, const void *heap)
 		hook_put_heap(lane, (uintptr_t)heap);
 }
 
-// The realloc that the thread was in did not come back: an exception left it, so it has failed.
+// What the thread was in did not come back: an exception left it, so it has failed.
 static void hook_settle(struct lane *lane, const uintptr_t *frame)
 {
 	uintptr_t block = lane->reallocated;
+	bool allocates = lane->inside & HOOK_ALLOCATES;
 
 	lane->inside = 0;
 	lane->reallocated = 0;
-	if (block)
+	if (block) {
 		event_record(LANE_REALLOC_UNDO, EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK, block,
-			     lane->reallocated_size, 0, frame);
+			     lane->asked, 0, frame);
+		if (sample_mean)
+			sample_keep(block);
+	} else if (allocates && !client_paused) {
+		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, lane->asked, 0, frame);
+	}
 }
 
 COLD struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame)
@@ -62,6 +69,11 @@ static inline __attribute__((always_inline)) void hook_allocated(struct lane *la
 {
 	const uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK;
 
+	if (unlikely(client_paused) && client_stays_paused())
+		return;
+	if (unlikely(sample_mean) && block &&
+	    (sample_passes(&lane->sample_way, size) || !sample_keep(block)))
+		return;
 	hook_set_heap(lane, heap);
 	if (unlikely(!block))
 		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, size, 0, frame);
@@ -72,11 +84,13 @@ static inline __attribute__((always_inline)) void hook_allocated(struct lane *la
 NT_CALL void *hook_RtlAllocateHeap(void *heap, uint32_t flags, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME;
-	struct lane *lane = hook_enter(frame);
-	void *block = patch_real.RtlAllocateHeap(heap, flags, size);
+	struct lane *lane = hook_enter(frame, HOOK_ALLOCATES);
+	void *block;
 
 	if (unlikely(!lane))
-		return block;
+		return patch_real.RtlAllocateHeap(heap, flags, size);
+	lane->asked = size;
+	block = patch_real.RtlAllocateHeap(heap, flags, size);
 	hook_leave(lane);
 	hook_allocated(lane, heap, (uintptr_t)block, size, frame);
 	return block;
@@ -90,8 +104,8 @@ NT_CALL uint32_t hook_RtlFreeHeap(void *heap, uint32_t flags, void *block)
 
 	if (unlikely(!block))
 		return patch_real.RtlFreeHeap(heap, flags, block);
-	lane = hook_enter(frame);
-	if (likely(lane)) {
+	lane = hook_enter(frame, HOOK_OTHER);
+	if (likely(lane) && !(unlikely(sample_mean) && sample_passed((uintptr_t)block))) {
 		hook_set_heap(lane, heap);
 		if (unlikely(lane->free_stacks) ||
 		    unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, (uintptr_t)block, 0, NULL)))
@@ -103,28 +117,53 @@ NT_CALL uint32_t hook_RtlFreeHeap(void *heap, uint32_t flags, void *block)
 	return done;
 }
 
+// The other half of a realloc that did not fail with an exception.
+static void hook_reallocated(struct lane *lane, const void *heap, uintptr_t block, uintptr_t result,
+			     const uintptr_t *frame)
+{
+	const uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK;
+
+	hook_set_heap(lane, heap);
+	if (!result) {
+		event_record(LANE_REALLOC_UNDO, fields, block, lane->asked, 0, frame);
+		if (unlikely(sample_mean))
+			sample_keep(block);
+		return;
+	}
+	// Without it, it reads as if the block had been freed.
+	if (unlikely(client_paused) ||
+	    (unlikely(sample_mean) &&
+	     (sample_passes(&lane->sample_way, lane->asked) || !sample_keep(result))))
+		return;
+	event_record(LANE_REALLOC_ALLOC, fields, result, lane->asked, 0, frame);
+}
+
 NT_CALL void *hook_RtlReAllocateHeap(void *heap, uint32_t flags, void *block, size_t size)
 {
 	const uintptr_t *frame = HOOK_FRAME;
 	struct lane *lane;
+	bool passed;
 	void *result;
 
 	if (!block)
 		return patch_real.RtlReAllocateHeap(heap, flags, block, size);
-	lane = hook_enter(frame);
+	lane = hook_enter(frame, HOOK_OTHER);
 	if (!lane)
 		return patch_real.RtlReAllocateHeap(heap, flags, block, size);
-	hook_set_heap(lane, heap);
-	event_record(LANE_REALLOC_FREE, EVENT_ADDRESS, (uintptr_t)block, 0, 0, frame);
-	lane->reallocated_size = size;
-	lane->reallocated = (uintptr_t)block;
+	lane->asked = size;
+	passed = unlikely(sample_mean) && sample_passed((uintptr_t)block);
+	if (!passed) {
+		hook_set_heap(lane, heap);
+		event_record(LANE_REALLOC_FREE, EVENT_ADDRESS, (uintptr_t)block, 0, 0, frame);
+		lane->reallocated = (uintptr_t)block;
+	}
 	result = patch_real.RtlReAllocateHeap(heap, flags, block, size);
 	lane->reallocated = 0;
 	hook_leave(lane);
-	hook_set_heap(lane, heap);
-	event_record(result ? LANE_REALLOC_ALLOC : LANE_REALLOC_UNDO,
-		     EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK,
-		     result ? (uintptr_t)result : (uintptr_t)block, size, 0, frame);
+	if (!passed)
+		hook_reallocated(lane, heap, (uintptr_t)block, (uintptr_t)result, frame);
+	else if (result)
+		hook_allocated(lane, heap, (uintptr_t)result, size, frame);
 	return result;
 }
 
@@ -132,7 +171,7 @@ NT_CALL void *hook_RtlReAllocateHeap(void *heap, uint32_t flags, void *block, si
 NT_CALL void *hook_RtlCreateHeap(uint32_t flags, void *at, size_t reserve, size_t commit,
 				 void *lock, void *definition)
 {
-	struct lane *lane = hook_enter(HOOK_FRAME);
+	struct lane *lane = hook_enter(HOOK_FRAME, HOOK_OTHER);
 	void *heap = patch_real.RtlCreateHeap(flags, at, reserve, commit, lock, definition);
 
 	if (lane)
@@ -143,7 +182,7 @@ NT_CALL void *hook_RtlCreateHeap(uint32_t flags, void *at, size_t reserve, size_
 NT_CALL void *hook_RtlDestroyHeap(void *heap)
 {
 	const uintptr_t *frame = HOOK_FRAME;
-	struct lane *lane = hook_enter(frame);
+	struct lane *lane = hook_enter(frame, HOOK_OTHER);
 	void *result;
 
 	if (lane)

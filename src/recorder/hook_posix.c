@@ -43,7 +43,7 @@ HOOK void *malloc(size_t size)
 	void *ptr;
 
 	if (unlikely(sample_mean)) {
-		if (likely(sample_passes(size)))
+		if (likely(sample_passes(&sample_way, size)))
 			return real.malloc(size);
 		return hook_malloc_sampled(size, HOOK_FRAME);
 	}
@@ -159,7 +159,7 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 	start = hook_start(lane);
 	call.size = size;
 	if (unlikely(sample_mean) && result &&
-	    (sample_passes(size) || !sample_keep((uintptr_t)result))) {
+	    (sample_passes(&sample_way, size) || !sample_keep((uintptr_t)result))) {
 		at = start; // it reads as if the block had been freed, which for samples is right
 	} else if (likely(result && !client_paused)) {
 		call.address = (uintptr_t)result;

@@ -1,6 +1,8 @@
-// hook_process_win32: how a process begins others, and how it ends.
+// hook_process_win32: how a process begins others, how it ends, and what its threads are called.
+#include "recorder/client.h"
 #include "recorder/hook_win32.h"
 #include "recorder/recording_win32.h"
+#include "recorder/utf_win32.h"
 
 enum {
 	HOOK_PROCESS_ACCESS = 0x0002 | 0x0008 | 0x0010 | 0x0020 | 0x0040 | 0x0400 | 0x1000 |
@@ -8,6 +10,7 @@ enum {
 	HOOK_THREAD_ACCESS = 0x0002 | 0x0008 | 0x0010 | 0x0040 | 0x100000,
 	HOOK_ANSWER_NS = 1000000,
 	HOOK_ANSWER_NAPS = 10000, // 10 s
+	HOOK_NAME_BYTES = 16,
 };
 
 // A place among the visits. NULL: there is none.
@@ -89,4 +92,21 @@ NT_CALL nt_status hook_NtTerminateProcess(void *process, int32_t status)
 		__atomic_store_n(&segment->exit_noted, 1, __ATOMIC_RELEASE);
 	}
 	return patch_real.NtTerminateProcess(process, status);
+}
+
+// A thread that gives itself a name. Of what is given to others the collector hears later, if they
+// live long enough.
+NT_CALL nt_status hook_NtSetInformationThread(void *thread, uint32_t what, const void *in,
+					      uint32_t size)
+{
+	nt_status status = patch_real.NtSetInformationThread(thread, what, in, size);
+	const struct nt_text *text = in;
+	char name[HOOK_NAME_BYTES];
+
+	if (status < 0 || what != NT_THREAD_NAME || thread != NT_THIS_THREAD ||
+	    recording_phase() != RECORDING_ON)
+		return status;
+	utf_decode(text->text, text->bytes / 2, name, sizeof(name));
+	client_name_thread(name);
+	return status;
 }

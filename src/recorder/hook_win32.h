@@ -4,7 +4,8 @@
 // (lane->inside). What ntdll calls below that is the heap's own business: of heaps it is not
 // recorded, of virtual memory it is recorded as the allocator's. An exception may leave a hook
 // without coming back to it (HEAP_GENERATE_EXCEPTIONS). So a frame that lies above the one that is
-// kept says that the thread is out of it; and a realloc that was left so has failed.
+// kept says that the thread is out of it; and the call that was left so has failed. The stack that
+// the failure is recorded with is that of the call that notices it.
 //
 // No hook calls the loader or a heap, waits for a lock of the system's, or touches the last error.
 #ifndef RECORDER_HOOK_WIN32_H
@@ -33,7 +34,10 @@ static inline bool hook_is_nested(const struct lane *lane, const uintptr_t *fram
 // call is the heap's own.
 HIDDEN struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame);
 
-static inline struct lane *hook_enter(const uintptr_t *frame)
+// What hook_enter is told of the call.
+enum { HOOK_OTHER = 0, HOOK_ALLOCATES = 1 };
+
+static inline struct lane *hook_enter(const uintptr_t *frame, uintptr_t call)
 {
 	struct lane *lane = lane_get_mine();
 
@@ -42,7 +46,7 @@ static inline struct lane *hook_enter(const uintptr_t *frame)
 		if (!lane)
 			return NULL;
 	}
-	lane->inside = (uintptr_t)frame;
+	lane->inside = (uintptr_t)frame | call;
 	return lane;
 }
 

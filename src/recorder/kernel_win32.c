@@ -3,6 +3,7 @@
 #include "recorder/nt_win32.h"
 #include "recorder/patch_win32.h"
 #include "recorder/recording_win32.h"
+#include "recorder/utf_win32.h"
 
 // Where a thread's block (TEB) and the process's (PEB) have what is needed.
 enum {
@@ -17,6 +18,7 @@ enum {
 #endif
 	KERNEL_SLOTS = 64,
 	KERNEL_NS = 100, // of the system's unit of time
+	KERNEL_NAME_UNITS = 256,
 };
 
 uint32_t kernel_own_at = KERNEL_TEB_SLOTS;
@@ -106,7 +108,15 @@ bool kernel_thread_lives(uint32_t pid, uint32_t tid)
 
 void kernel_thread_name(char name[16])
 {
+	struct {
+		struct nt_text text;
+		uint16_t units[KERNEL_NAME_UNITS];
+	} said;
+
 	name[0] = 0;
+	if (NtQueryInformationThread(NT_THIS_THREAD, NT_THREAD_NAME, &said, sizeof(said), NULL) < 0)
+		return;
+	utf_decode(said.text.text, said.text.bytes / 2, name, 16);
 }
 
 bool kernel_can_read(uintptr_t page)

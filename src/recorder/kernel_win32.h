@@ -91,7 +91,7 @@ HIDDEN void *kernel_pages(size_t bytes);
 // The collector is woken: the word lies in the session's clock page.
 HIDDEN void kernel_wake(_Atomic uint32_t *word);
 
-// The calling thread's name, empty: it has none that can be had without allocating.
+// The calling thread's name; empty: it has none yet.
 HIDDEN void kernel_thread_name(char name[16]);
 
 // Whether the page can be read.

@@ -16,6 +16,7 @@
 #include "recorder/capture.h"
 #include "recorder/clock.h"
 #include "recorder/recording.h"
+#include "recorder/sample.h"
 
 struct lane {
 	uint64_t head;       // bytes written since the lane began
@@ -36,11 +37,12 @@ struct lane {
 	_Atomic uint64_t exact_ns; // then, the time of the event in the making
 	uint64_t room;             // limit but for the clock's sake
 	struct clock clock;
-	uint64_t heap;           // Windows: whose blocks the events are of
-	uintptr_t inside;        // Windows: the outermost hook of a heap that is being called
-	uintptr_t reallocated;   // Windows: a block whose realloc has not come back
-	size_t reallocated_size; // Windows: and what was asked for
-	struct lane *inner;      // for events of a signal handler that interrupted this lane
+	uint64_t heap;                // Windows: whose blocks the events are of
+	uintptr_t inside;             // Windows: the outermost hook of a heap that is being called
+	size_t asked;                 // Windows: by it, if it allocates
+	struct sample_way sample_way; // Windows: to the next sample
+	uintptr_t reallocated;        // Windows: a block whose realloc has not come back
+	struct lane *inner;           // for events of a signal handler that interrupted this lane
 	uint32_t tid;
 	uint32_t level; // 0: a thread's first lane, 1: its inner one …
 	struct capture capture;

@@ -36,9 +36,11 @@ enum {
 	NT_THREAD_SUSPENDED = 1, // of NtCreateUserProcess
 	NT_BASIC_INFORMATION = 0,
 	NT_FILE_NAME = 2,
+	NT_THREAD_NAME = 38, // of NtQueryInformationThread, since Windows 10
 };
 
 #define NT_SELF ((void *)(intptr_t)-1)
+#define NT_THIS_THREAD ((void *)(intptr_t)-2)
 
 struct nt_text {
 	uint16_t bytes, room;
@@ -157,6 +159,8 @@ typedef NT_CALL void nt_dll_told(uint32_t reason, const struct nt_dll_notice *no
 	X(nt_status, NtMapViewOfSectionEx,                                                         \
 	  (void *section, void *process, void **at, uint64_t *offset, size_t *bytes,               \
 	   uint32_t type, uint32_t protection, void *parameters, uint32_t count))                  \
+	X(nt_status, NtSetInformationThread,                                                       \
+	  (void *thread, uint32_t what, const void *in, uint32_t size))                            \
 	X(nt_status, NtUnmapViewOfSectionEx, (void *process, void *at, uint32_t flags))
 
 // As the system has them.
@@ -170,6 +174,8 @@ NT nt_status NtOpenThread(void **thread, uint32_t access, struct nt_object *obje
 NT nt_status NtProtectVirtualMemory(void *process, void **at, size_t *bytes, uint32_t protection,
 				    uint32_t *old);
 NT nt_status NtQueryPerformanceCounter(int64_t *count, int64_t *frequency);
+NT nt_status NtQueryInformationThread(void *thread, uint32_t what, void *out, uint32_t size,
+				      uint32_t *length);
 NT nt_status NtQueryVirtualMemory(void *process, const void *at, uint32_t what, void *out,
 				  size_t size, size_t *length);
 NT nt_status NtResumeThread(void *thread, uint32_t *count);

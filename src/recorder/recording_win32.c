@@ -1,8 +1,10 @@
 #include "recorder/recording_win32.h"
 
+#include "recorder/client.h"
 #include "recorder/clock.h"
 #include "recorder/codemap.h"
 #include "recorder/patch_win32.h"
+#include "recorder/sample.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
 #include "recorder/vm.h"
@@ -239,7 +241,7 @@ bool recording_accept(struct invite *invite)
 	recording_bell_event = (void *)(uintptr_t)invite->bell;
 	recording_state = recording_pages(sizeof(*recording_state), false);
 	if (!recording_state || !kernel_take_own() || !recording_map_all(recording_state, invite) ||
-	    !unwind_start()) {
+	    !unwind_start() || !sample_start(recording_state->segment->sample_bytes)) {
 		invite->reason = INVITE_NO_MAPPING;
 		recording_stop();
 		return false;
@@ -249,6 +251,8 @@ bool recording_accept(struct invite *invite)
 	clock_start();
 	recording_measure();
 	__atomic_store_n(&recording_state->phase, RECORDING_ON, __ATOMIC_RELEASE);
+	if (recording_state->options & SEGMENT_PAUSED)
+		client_begin_paused();
 	return true;
 }
 

@@ -21,21 +21,22 @@ struct sample_line {
 
 uint64_t sample_mean = SAMPLE_UNKNOWN;
 uint8_t sample_filter[1 << SAMPLE_FILTER_LOG2];
-__thread int64_t sample_left __attribute__((tls_model("initial-exec")));
+#ifndef KERNEL_NT
+__thread struct sample_way sample_way __attribute__((tls_model("initial-exec")));
+#endif
 
-static __thread uint64_t sample_seed __attribute__((tls_model("initial-exec")));
 static struct sample_line *sample_near, *sample_far;
 
 // A whole random word (splitmix64; Steele, Lea, Flood, 2014).
-static uint64_t sample_random(void)
+static uint64_t sample_random(struct sample_way *way)
 {
 	uint64_t word;
 
-	if (!sample_seed)
-		sample_seed = clock_now() * 0x9e3779b97f4a7c15u ^
-			      (uint64_t)(uintptr_t)&sample_seed << 20 ^ kernel_thread_id();
-	sample_seed += 0x9e3779b97f4a7c15u;
-	word = sample_seed;
+	if (!way->seed)
+		way->seed = clock_now() * 0x9e3779b97f4a7c15u ^ (uint64_t)(uintptr_t)way << 20 ^
+			    kernel_thread_id();
+	way->seed += 0x9e3779b97f4a7c15u;
+	word = way->seed;
 	word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9u;
 	word = (word ^ word >> 27) * 0x94d049bb133111ebu;
 	return word ^ word >> 31;
@@ -73,11 +74,11 @@ static uint64_t sample_minus_log2(uint64_t word)
 }
 
 // The distance to the next sample: exponential with the mean, at least 1.
-static int64_t sample_draw(void)
+static int64_t sample_draw(struct sample_way *way)
 {
 	const uint64_t ln2 = 2977044471; // * 2^32
 	// At most 64 in front of the point and 32 digits behind it, so no more than 2^38.
-	uint64_t bytes = counter_scale(sample_minus_log2(sample_random()), ln2);
+	uint64_t bytes = counter_scale(sample_minus_log2(sample_random(way)), ln2);
 	uint64_t high, low = sample_multiply(bytes, sample_mean, &high);
 
 	if (high >> 30) // with 32 digits behind the point
@@ -183,19 +184,19 @@ static COLD bool sample_is_off(void)
 	return sample_mean == 0 || sample_mean == SAMPLE_UNKNOWN;
 }
 
-COLD bool sample_hit(uint64_t size)
+COLD bool sample_hit(struct sample_way *way, uint64_t size)
 {
 	if (sample_is_off())
 		return true;
-	if (!sample_seed) { // the thread's first: nothing was drawn yet
-		int64_t first = sample_draw();
+	if (!way->seed) { // the thread's first: nothing was drawn yet
+		int64_t first = sample_draw(way);
 
 		if ((uint64_t)first > size) {
-			sample_left = first - (int64_t)size;
+			way->left = first - (int64_t)size;
 			return false;
 		}
 	}
-	sample_left = sample_draw();
+	way->left = sample_draw(way);
 	return true;
 }
 

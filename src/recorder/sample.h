@@ -16,6 +16,7 @@
 #ifndef RECORDER_SAMPLE_H
 #define RECORDER_SAMPLE_H
 
+#include "recorder/kernel.h"
 #include "wire/compiler.h"
 
 #include <stdbool.h>
@@ -28,8 +29,16 @@ enum { SAMPLE_FILTER_LOG2 = 17 };
 HIDDEN extern uint64_t sample_mean;                           // bytes; 0: record everything
 HIDDEN extern uint8_t sample_filter[1 << SAMPLE_FILTER_LOG2]; // counts of sampled blocks
 
-// Bytes to this thread's next sample.
-HIDDEN extern __thread int64_t sample_left __attribute__((tls_model("initial-exec")));
+// Where a thread is on its way to its next sample. All zero at first.
+struct sample_way {
+	int64_t left; // bytes to go
+	uint64_t seed;
+};
+
+#ifndef KERNEL_NT
+// The thread's own. On Windows it is in the thread's lane.
+HIDDEN extern __thread struct sample_way sample_way __attribute__((tls_model("initial-exec")));
+#endif
 
 // While the recording begins: sample with this mean, or everything (0). False: no memory for it.
 HIDDEN bool sample_start(uint64_t mean);
@@ -40,7 +49,7 @@ HIDDEN bool sample_start(uint64_t mean);
 HIDDEN bool sample_keep(uint64_t address);
 
 // The slow halves of the two below.
-HIDDEN bool sample_hit(uint64_t size);
+HIDDEN bool sample_hit(struct sample_way *way, uint64_t size);
 HIDDEN bool sample_was_hit(uint64_t address);
 
 static inline uint32_t sample_hash(uint64_t address)
@@ -50,15 +59,15 @@ static inline uint32_t sample_hash(uint64_t address)
 
 // Whether an allocation of `size` bytes is no sample, so that nothing is recorded of it. Only while
 // sample_mean is not 0.
-static inline bool sample_passes(uint64_t size)
+static inline bool sample_passes(struct sample_way *way, uint64_t size)
 {
 	int64_t left;
 
 	// What is too large to count surely fails, and surely is a sample.
-	if (unlikely(__builtin_sub_overflow(sample_left, size, &left)))
+	if (unlikely(__builtin_sub_overflow(way->left, size, &left)))
 		left = 0;
-	sample_left = left;
-	return likely(left > 0) || !sample_hit(size);
+	way->left = left;
+	return likely(left > 0) || !sample_hit(way, size);
 }
 
 // The same for the end of a block. It is no longer a sampled one afterwards.

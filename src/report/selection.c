@@ -235,6 +235,16 @@ static bool is_as_asked(const struct selection *selection, const struct trace_ev
 	       !needs_picks(selection);
 }
 
+bool selection_has_begin(const struct selection *selection, const struct trace_event *event)
+{
+	return picks_begin(selection->picks, event->number);
+}
+
+bool selection_has_end(const struct selection *selection, const struct trace_event *event)
+{
+	return picks_end(selection->picks, event->number);
+}
+
 bool selection_has_event(const struct selection *selection, const struct trace_event *event)
 {
 	unsigned layers = selection->query.layers ? selection->query.layers : ~0u;

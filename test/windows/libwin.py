@@ -1,6 +1,10 @@
 """What tests of Windows programs share: where Wine and the cross-built programs are."""
+import bisect
+import json
 import os
+import re
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -39,9 +43,65 @@ def cross_compile(bits, output, *arguments):
     subprocess.run([f"{BITS[bits]}-gcc", "-O1", "-g", "-o", output, *arguments], check=True)
 
 
+def cross_compile_cxx(bits, output, *arguments):
+    """One of C++, that needs no library of the compiler's beside it."""
+    subprocess.run([f"{BITS[bits]}-g++", "-O1", "-g", "-static", "-I", SOURCE,
+                    "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o", output,
+                    *arguments], check=True)
+
+
 def wine(*command, prefix=None, seconds=60, **keywords):
     """Run a Windows program to its end."""
     place = ["--prefix", prefix] if prefix else []
     keywords.setdefault("capture_output", True)
     return subprocess.run([WINE_RUN, *place, "--time", str(seconds), "--", *command],
                           **keywords)
+
+
+def windows_path(name):
+    return "Z:" + os.path.abspath(name).replace("/", "\\")
+
+
+def begin_prefix():
+    """What is started first brings up a server that lives on and would keep our pipes open."""
+    subprocess.run([WINE_RUN, "--prefix", "prefix", "--", "cmd.exe", "/c", "exit"],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
+def end_prefix():
+    subprocess.run([WINE_RUN, "--prefix", "prefix", "--end"], check=False)
+
+
+def ask(*words):
+    """What tidemark here says, as JSON."""
+    done = subprocess.run([os.environ["TIDEMARK"], *words, "--json"], capture_output=True,
+                          check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"not so: tidemark {words} answers: {done}")
+    return json.loads(done.stdout)
+
+
+class Names:
+    """The functions of a program, by its own table of symbols: what a stack must say, whoever asks
+    and whatever tidemark itself can read."""
+
+    def __init__(self, bits, path):
+        with open(path, "rb") as file:
+            head = file.read(1024)
+        at = struct.unpack_from("<I", head, 0x3c)[0] + 24
+        base = struct.unpack_from("<Q" if bits == 64 else "<I", head, at + (24 if bits == 64 else 28))[0]
+        said = subprocess.run([f"{BITS[bits]}-nm", "-n", "-C", path], capture_output=True,
+                              text=True, check=True).stdout
+        found = [(int(at, 16) - base, name) for at, name in
+                 re.findall(r"^(\w+) [tT] (.+)$", said, re.M) if not name.startswith(".")]
+        self.starts = [at for at, _name in found]
+        self.names = [re.sub(r"\(.*| const$", "", name).lstrip("_") for _at, name in found]
+        self.file = os.path.basename(path)
+
+    def stack(self, frames):
+        """The program's own functions of a stack, innermost first."""
+        names = []
+        for frame in frames:
+            if not frame["inlined"] and re.split(r"[\\/]", frame["module"])[-1] == self.file:
+                names.append(self.names[bisect.bisect(self.starts, frame["offset"]) - 1])
+        return names

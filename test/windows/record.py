@@ -82,6 +82,10 @@ def run(bits, how, code):
         frees = allocs
     if how == "raise":
         check(f"{name}: exceptions left the heap's functions", thrown == 20, done.stdout)
+        dump = subprocess.run([TIDEMARK, "dump", "--items", trace], capture_output=True, text=True,
+                              check=True).stdout
+        failed = len(re.findall(r" failed (?:s\d+ )?(?:h\d+ )?1048576$", dump, re.M))
+        check(f"{name}: the allocations that raised them have failed", failed == 10, failed)
     same(name, trace, heap, allocs, frees, reallocs, size)
     info = ask("info", "--json", trace)
     check(f"{name}: whole, and nothing lost", info["trace"]["complete"]

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""exercise2.exe under Wine, in both sizes: what Windows Performance Analyzer's tables *VirtualAlloc
+Commit Lifetimes* and *Heap Allocations* would say, by process, handle, impacting type and stack, to
+the byte; in windows that the program's own marks name."""
+# timeout: 200
+# parallel: yes
+import os
+import re
+
+import libwin
+from libwin import ask
+
+libwin.need_wine()
+EXE = libwin.built("tidemark.exe")
+PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "exercise2.cpp")
+SCALE = 0.03
+BUFFER = 10 * 1024 * 1024
+passed = 0
+
+
+def equal(expected, found, name):
+    global passed
+    if expected != found:
+        raise SystemExit(f"not so: {name}: {found} is not {expected}")
+    passed += 1
+    print(f"ok {name}")
+
+
+def window(trace, *words, phase=None):
+    if phase:
+        words += ("--from", f"mark:{phase}.begin", "--to", f"mark:{phase}.end")
+    return ask("window", trace, *words)
+
+
+class Table:
+    """{impact: (count, size, impacting size)}, of the rows whose stack begins with these functions
+    (behind the runtime's own operator new)."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def own(self, row):
+        stack = self.names.stack(row["keys"]["stack"])
+        while stack and stack[0] in ("operator new", "malloc"):
+            stack.pop(0)
+        return stack
+
+    def __call__(self, answer, *shape):
+        sums = {}
+        for row in answer["rows"]:
+            if tuple(self.own(row)[:len(shape)]) != shape:
+                continue
+            before = sums.get(row["keys"]["impact"], (0, 0, 0))
+            sums[row["keys"]["impact"]] = tuple(
+                a + row[key] for a, key in zip(before, ("count", "size", "impacting_size")))
+        return sums
+
+
+# operator new of the 32-bit runtime has no frame pointer: who called it is missing from the chain.
+INNER = {64: ("InnerLoopOperation", "Operation1", "main"), 32: ("Operation1", "main")}
+SIZES = ("--size", "40", "--size", "504", "--size", "840")
+STARTUP = {64: ("Startup", "main"), 32: ("main",)}
+SPIKE = ("commit10", "ManipulateTemporaryBuffer", "Operation1", "main")
+
+
+def heap(bits, trace, table, handle):
+    """Heap Allocations: by process, handle, type, stack."""
+    name = f"{bits} bits"
+    inner, startup = INNER[bits], STARTUP[bits]
+    answer = window(trace, "--heap", handle, "--by", "impact,stack", *SIZES)
+    equal({"impacting": (1024, 40960, 40960)}, table(answer, *inner), f"{name}: the leaks")
+    equal({"impacting": (176, 89040, 89040)}, table(answer, *startup), f"{name}: Startup")
+    answer = window(trace, "--heap", handle, "--exit-frees", *SIZES)
+    equal({"transient": (1024, 40960, 0)}, table(answer, *inner),
+          f"{name}: and all transient where the exit frees, as WPA has it")
+    answer = window(trace, "--heap", handle, *SIZES, phase="ex2.heap10s")
+    equal({"impacting": (319, 12760, 12760), "persistent": (352, 14080, 0)}, table(answer, *inner),
+          f"{name}: ten seconds of leaks")
+    equal({"persistent": (176, 89040, 0)}, table(answer, *startup),
+          f"{name}: what was there before")
+    answer = window(trace, "--by", "process,heap,impact", phase="ex2.heap10s")
+    rows = [row for row in answer["rows"] if row["keys"]["heap"] == handle
+            and row["keys"]["impact"] == "impacting"]
+    equal([(319, 12760, 12760)], [(row["count"], row["size"], row["impacting_size"])
+                                  for row in rows], f"{name}: by process, handle, type")
+    sizes = window(trace, "--heap", handle, "--by", "impact,size", "--impact", "impacting",
+                   phase="ex2.heap10s")
+    equal([(40, 319)], [(row["keys"]["size"], row["count"]) for row in sizes["rows"]],
+          f"{name}: by size")
+    threads = window(trace, "--heap", handle, "--by", "thread", phase="ex2.heap10s")
+    equal(1, len(threads["rows"]), f"{name}: of one thread")
+
+
+def commits(name, trace, table):
+    """VirtualAlloc Commit Lifetimes."""
+    answer = window(trace, "--layer", "vm")
+    equal({"transient": (12, 12 * BUFFER, 0)}, table(answer, "commit10"), f"{name}: twelve commits")
+    answer = window(trace, "--layer", "vm", phase="ex2.growth")
+    equal({"impacting": (1, BUFFER, BUFFER), "persistent": (1, BUFFER, 0)},
+          table(answer, "commit10"), f"{name}: the growth")
+    equal({"impacting": (1, BUFFER, BUFFER)}, table(answer, "commit10", "grow", "main"),
+          f"{name}: who grew")
+    answer = window(trace, "--layer", "vm", phase="ex2.last4")
+    equal({"transient": (4, 4 * BUFFER, 0), "persistent": (2, 2 * BUFFER, 0)},
+          table(answer, "commit10"), f"{name}: the last four operations")
+    equal({"transient": (4, 4 * BUFFER, 0)}, table(answer, *SPIKE), f"{name}: the four spikes")
+    single = window(trace, "--layer", "vm", "--by", "lifetime", "--impact", "transient",
+                    "--size", str(BUFFER), phase="ex2.last4")
+    lived = [row["keys"]["lifetime"]["end_ns"] - row["keys"]["lifetime"]["begin_ns"]
+             for row in single["rows"]]
+    equal(4, sum(each >= 0.1e9 * SCALE - 300e3 for each in lived), f"{name}: {lived} ns long each")
+    for moment, level in (("ex2.growth.begin", 1), ("ex2.growth.end", 2)):
+        answer = window(trace, "--layer", "vm", "--from", f"mark:{moment}", "--to", f"mark:{moment}")
+        equal({"persistent": (level, level * BUFFER, 0)}, table(answer, "commit10"),
+              f"{name}: the level at {moment}")
+
+
+def shelf(name, trace, table):
+    """The first buffer is given back in two halves."""
+    answer = window(trace, "--layer", "vm")
+    equal({"transient": (13, 12 * BUFFER, 0)}, table(answer, "commit10"),
+          f"{name}: a decommit splits a commit")
+    answer = window(trace, "--layer", "vm", "--from", "mark:ex2.shelf", "--to", "mark:ex2.shelf")
+    equal({"persistent": (2, 15728640, 0)}, table(answer, "commit10"), f"{name}: the shelf")
+
+
+def record(bits, trace, **variables):
+    done = libwin.wine(EXE, "record", "-o", trace, "--", libwin.windows_path(f"exercise2_{bits}.exe"),
+                       prefix="prefix", seconds=100, text=True,
+                       env={**os.environ, "EX2_SCALE": str(SCALE), **variables})
+    said = re.search(r"exercise2: heap (\w+) pid (\d+)", done.stdout)
+    if not said or done.returncode != 0 or ", 0 events lost" not in done.stderr:
+        raise SystemExit(f"not so: {trace} is recorded: {done}")
+    return f"0x{said[1]}"
+
+
+libwin.begin_prefix()
+for BITS in (64, 32):
+    libwin.cross_compile_cxx(BITS, f"exercise2_{BITS}.exe", PROGRAM)
+    TABLE = Table(libwin.Names(BITS, f"exercise2_{BITS}.exe"))
+    HANDLE = record(BITS, f"whole{BITS}.tide")
+    heap(BITS, f"whole{BITS}.tide", TABLE, HANDLE)
+    commits(f"{BITS} bits", f"whole{BITS}.tide", TABLE)
+    record(BITS, f"shelf{BITS}.tide", EX2_PARTIAL="1")
+    shelf(f"{BITS} bits", f"shelf{BITS}.tide", TABLE)
+libwin.end_prefix()
+print(f"{passed} passed")
