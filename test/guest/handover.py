@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from libguest import TIDEMARK, Skip, check, environment, equal, main, program, test
-from libreplay import handover, verify
+from libreplay import Crashed, handover, verify
 
 
 def allocator(library):
@@ -20,9 +20,29 @@ def allocator(library):
     return found[0]
 
 
+# Debian's mimalloc 2.0.9 crashes now and then under this program, with nobody looking on: 1 of 1,000
+# runs, 2 of 72 on a busy machine.
+CRASHES_MAX = 3
+
+
 def exact(preload=None):
-    for seed in (1, 2):
-        replay = handover(40000, seed, preload=preload)
+    seed = whole = crashes = 0
+    while whole < 2:
+        seed += 1
+        try:
+            replay = handover(40000, seed, preload=preload)
+        except Crashed as crash:
+            # In the allocator's own code, and all that the program was given and gave back was
+            # right: then it is the allocator's.
+            crashes += 1
+            if crash.where is None or crash.where != os.path.realpath(preload or "") or \
+                    crashes > CRASHES_MAX:
+                raise
+            replay = verify("t.tide", "log")
+            equal({}, dict(replay.wrong), f"what cannot have happened before {crash}")
+            print("#", str(crash).replace("\n", " "), "(another seed)")
+            continue
+        whole += 1
         equal({}, dict(replay.wrong), f"what cannot have happened, in {replay.events} events")
         check(replay.events > 300000, replay)
         check(replay.handed_over > 2000, "too few hand-overs", replay)

@@ -16,7 +16,7 @@ import re
 import struct
 import subprocess
 
-from libguest import TIDEMARK, check, environment, program, run
+from libguest import TIDEMARK, Failed, check, environment, program, run
 
 TAKEN, GIVEN, KEPT = 1, 2, 3
 # The halves of each event, and which address they are about: 0 the old one, 1 the new one.
@@ -30,6 +30,15 @@ LINE = re.compile(r"@\d+ t(\d+) (malloc|calloc|aligned|free|realloc(?:-free|-all
 THREAD = re.compile(r"thread t(\d+) p\d+ tid=(\d+)")
 
 Replay = collections.namedtuple("Replay", "events handed_over wrong overlaps")
+
+
+class Crashed(Failed):
+    """The program was ended by a signal. `where` is the file whose code it was in, if it said so."""
+
+    def __init__(self, text, errors):
+        super().__init__(text)
+        told = re.search(r"^crashed in (\S+)", errors, re.M)
+        self.where = told[1] if told else None
 
 
 def read_logs(path):
@@ -170,5 +179,8 @@ def handover(steps, seed, tidemark=TIDEMARK, preload=None, generations=4, librar
                  program("handover"), os.path.abspath("log"), "8", str(steps), str(seed),
                  str(generations)],
                 env=environment(**more), timeout=100)
+    if ended.code < 0:
+        raise Crashed(f"handover, seed {seed}, ended with {ended.code}: {ended.err[-300:]}",
+                      ended.err)
     check(ended.code == 0, f"handover ended with {ended.code}: {ended.err[-300:]}")
     return verify("t.tide", "log")

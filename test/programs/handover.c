@@ -15,12 +15,17 @@
 // LOG: 64 bytes of head (threads in all, bytes of each one's log), then for each thread 16 bytes
 // (tid, entries whose calls have returned) and its entries, 16 bytes each: address, owner's number,
 // what. It is written as it happens, so that it outlives a kill.
+//
+// Where it crashes it says in which file's code: "crashed in PATH". An allocator may have
+// defects of its own.
 #include "guest.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 enum { TABLE = 512, THREADS_MAX = 16, OWNER_BITS = sizeof(void *) == 8 ? 38 : 32 };
 
@@ -189,8 +194,49 @@ static void open_log(const char *path)
 	guest_check(shared.owners != MAP_FAILED, "cannot map the owners");
 }
 
+// Which file's code the address is in, by /proc/self/maps. Nothing is allocated.
+static void say_where(uintptr_t pc)
+{
+	static char maps[1 << 18];
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	size_t length = 0;
+	ssize_t got;
+
+	while ((got = read(fd, maps + length, sizeof(maps) - 1 - length)) > 0)
+		length += (size_t)got;
+	for (char *line = strtok(maps, "\n"); line; line = strtok(NULL, "\n")) {
+		char *rest;
+		uintptr_t start = strtoul(line, &rest, 16);
+		uintptr_t end = *rest ? strtoul(rest + 1, NULL, 16) : 0;
+		char *path = strchr(line, '/');
+
+		if (pc < start || pc >= end)
+			continue;
+		dprintf(STDERR_FILENO, "crashed in %s at +0x%lx of %lx\n", path ? path : "?",
+			(unsigned long)(pc - start), (unsigned long)start);
+	}
+}
+
+static void crashed(int number, siginfo_t *info, void *opaque)
+{
+	const ucontext_t *context = opaque;
+	static _Atomic int told;
+
+	(void)info;
+#ifdef __x86_64__
+	if (atomic_fetch_add(&told, 1) == 0)
+		say_where((uintptr_t)context->uc_mcontext.gregs[REG_RIP]);
+#else
+	if (atomic_fetch_add(&told, 1) == 0)
+		say_where((uintptr_t)context->uc_mcontext.gregs[REG_EIP]);
+#endif
+	raise(number); // SA_RESETHAND: this is the end
+}
+
 int main(int argc, char **argv)
 {
+	struct sigaction action = { .sa_sigaction = crashed,
+				    .sa_flags = SA_SIGINFO | SA_RESETHAND };
 	pthread_t threads[THREADS_MAX];
 
 	guest_check(argc == 5 || argc == 6, "handover LOG THREADS STEPS SEED [GENERATIONS]");
@@ -201,6 +247,8 @@ int main(int argc, char **argv)
 	shared.seed = (uint64_t)atoi(argv[4]);
 	guest_check(shared.threads > 0 && shared.threads <= THREADS_MAX, "too many threads");
 	open_log(argv[1]);
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGBUS, &action, NULL);
 	for (unsigned n = 0; n < shared.threads * shared.generations; n++) {
 		unsigned i = n % shared.threads;
 
