@@ -150,6 +150,11 @@ static void write_vm(struct json *json, const struct report *report)
 		lines_json_end(json);
 	}
 	json_object_end(json);
+	json_key(json, "purges");
+	lines_json_begin(json);
+	json_kv_u64(json, "count", totals->purges);
+	json_kv_u64(json, "bytes", totals->purged_bytes);
+	lines_json_end(json);
 	json_kv_u64(json, "peak_bytes", totals->committed_peak_bytes);
 	json_kv_u64(json, "rss_peak_bytes", report->rss_peak_bytes);
 	json_object_end(json);

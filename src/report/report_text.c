@@ -157,6 +157,25 @@ static void write_error(struct page *page, enum sites_question question, uint64_
 		     percent(sites_error(variance), bytes));
 }
 
+// What the heap is a part of: mapped memory, and what of it was resident.
+static void write_memory(struct page *page)
+{
+	const struct space_totals *totals = space_all(page->report->space);
+	char bytes[16], time[24];
+
+	if (totals->committed_peak_bytes) {
+		write_label(page, "committed", str_bytes(totals->committed_peak_bytes, bytes));
+		paper_format(&page->paper, PAPER_PLAIN,
+			     "of writable mappings at their peak, at %s\n",
+			     str_duration(totals->committed_peak_ns, time));
+	}
+	if (page->report->rss_peak_bytes) {
+		write_label(page, "resident", str_bytes(page->report->rss_peak_bytes, bytes));
+		paper_format(&page->paper, PAPER_PLAIN, "at most%s, by the kernel's count\n",
+			     page->several ? ", of one process" : "");
+	}
+}
+
 static void write_totals(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
@@ -197,6 +216,7 @@ static void write_totals(struct page *page)
 			     percent(counts->temporary.count, counts->allocated.count));
 	}
 	write_exceptions(page, counts);
+	write_memory(page);
 	sink_text(page->paper.sink, "\n");
 }
 
@@ -316,6 +336,45 @@ static void write_question(struct page *page, enum sites_question question)
 	sites_list_fini(&list);
 }
 
+// ---- virtual memory ----
+
+// Calls of the selected processes, of libc and of the dynamic linker; tidemark's own left out.
+static void write_calls(struct page *page)
+{
+	const struct space_totals *totals = space_all(page->report->space);
+	struct paper *paper = &page->paper;
+	uint64_t all = 0;
+	char count[28], failed[28], bytes[16];
+
+	for (int call = 0; call < SPACE_CALLS_COUNT; call++)
+		all += totals->calls[call].count;
+	if (all == 0)
+		return;
+	paper_text(paper, PAPER_BOLD, "VIRTUAL MEMORY");
+	paper_format(paper, PAPER_DIM, "  %s call%s; who made them: tidemark window --layer vm\n",
+		     str_count(all, count), plural(all));
+	for (int call = 0; call < SPACE_CALLS_COUNT; call++) {
+		const struct space_count *each = &totals->calls[call];
+
+		if (each->count == 0)
+			continue;
+		paper_field(paper, PAPER_BOLD, str_count(each->count, count), 13, true);
+		paper_field(paper, PAPER_PLAIN, str_bytes(each->bytes, bytes), 20, true);
+		paper_format(paper, PAPER_PLAIN, "   %s", space_call_word((enum space_call)call));
+		if (each->failed)
+			paper_format(paper, PAPER_PLAIN, ", %s failed",
+				     str_count(each->failed, failed));
+		sink_text(paper->sink, "\n");
+	}
+	if (totals->purges) {
+		paper_field(paper, PAPER_BOLD, str_count(totals->purges, count), 13, true);
+		paper_field(paper, PAPER_PLAIN, str_bytes(totals->purged_bytes, bytes), 20, true);
+		paper_text(paper, PAPER_PLAIN,
+			   "   of these madvise calls gave back what was resident (purges)\n");
+	}
+	sink_text(paper->sink, "\n");
+}
+
 static void write(struct report *report, struct sink *sink)
 {
 	struct page page = {
@@ -341,6 +400,7 @@ static void write(struct report *report, struct sink *sink)
 	else
 		for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
 			write_question(&page, (enum sites_question)i);
+	write_calls(&page);
 	notes_count = report_symbol_notes(report, &notes);
 	lines_write_notes(&page.lines, notes, notes_count);
 	map_fini(&page.printed);
