@@ -75,7 +75,7 @@ static void define(struct str *text, const char *name, const char *value)
 {
 	str_format(text, "%s='", name);
 	for (; *value; value++)
-		str_add(text, *value == '\'' ? "''" : (const char[]){ *value, 0 });
+		str_add(text, *value == '\'' ? "'.\"'\".'" : (const char[]){ *value, 0 });
 	str_add(text, "'; ");
 }
 
@@ -350,6 +350,7 @@ const struct command cmd_plot = {
 		"  cumulative    bytes allocated so far\n"
 		"  rate          bytes allocated per second\n"
 		"  rss           resident memory, its share (PSS) and swap; the live heap\n"
+		"  faults        page faults per second, those that read a disk apart\n"
 		"  sizes         how many allocations had which size, both axes logarithmic\n"
 		"  lifetimes     how long allocations of which size lived, as a heat map\n"
 		"  largest-free  the largest hole in the address space\n"

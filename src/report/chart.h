@@ -12,8 +12,9 @@
 // 2008; cividis for cells), and different dashes besides, so that it survives a grey printer. A
 // curve that stands alone is filled.
 //
-// Names come from traces and may hold anything. In the script they stand in single quotes, where
-// gnuplot knows no escapes, no commands and no markup, and without control characters.
+// Names come from traces and may hold anything. In the script they stand in single quotes (a single
+// quote itself in double ones), where gnuplot knows no escapes, no commands and no markup, and
+// without control characters.
 #ifndef REPORT_CHART_H
 #define REPORT_CHART_H
 

@@ -76,7 +76,8 @@ static double highest(const struct chart *chart, bool of_y)
 
 // ---- text ----
 
-// A text in single quotes, in which only the quote itself means anything.
+// A text in single quotes, in which only the quote itself means anything. Two of those stand for
+// one, but not where two follow each other: so each is a string of its own.
 static void quote(struct sink *sink, const char *text, size_t chars_max)
 {
 	size_t chars = 0;
@@ -90,7 +91,7 @@ static void quote(struct sink *sink, const char *text, size_t chars_max)
 			break;
 		}
 		if (c == '\'')
-			sink_text(sink, "''");
+			sink_text(sink, "'.\"'\".'");
 		else
 			sink_write(sink, c < ' ' || c == 0x7f ? " " : text, 1);
 	}

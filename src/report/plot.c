@@ -16,6 +16,7 @@ const char *const plot_kind_words[PLOT_KINDS + 1] = {
 	[PLOT_CUMULATIVE] = "cumulative",
 	[PLOT_RATE] = "rate",
 	[PLOT_RSS] = "rss",
+	[PLOT_FAULTS] = "faults",
 	[PLOT_SIZES] = "sizes",
 	[PLOT_LIFETIMES] = "lifetimes",
 	[PLOT_LARGEST_FREE] = "largest-free",
@@ -243,6 +244,7 @@ bool plot_make(struct chart *chart, struct inquiry *inquiry, const struct plot_o
 		[PLOT_CUMULATIVE] = { plot_time_flow, "memory allocated so far", true, true },
 		[PLOT_RATE] = { plot_time_flow, "allocation rate", true, true },
 		[PLOT_RSS] = { plot_time_rss, "resident memory", true, false },
+		[PLOT_FAULTS] = { plot_time_faults, "page faults", true, false },
 		[PLOT_SIZES] = { plot_sizes, "sizes of allocations", false, true },
 		[PLOT_LIFETIMES] = { plot_lifetimes, "lifetimes by size", false, false },
 		[PLOT_LARGEST_FREE] = { plot_time_holes, "largest hole in the address space", true,
@@ -251,7 +253,7 @@ bool plot_make(struct chart *chart, struct inquiry *inquiry, const struct plot_o
 	struct plot_options chosen = *options;
 
 	*chart = (struct chart){ 0 };
-	if (chosen.kind == PLOT_RATE)
+	if (chosen.kind == PLOT_RATE || chosen.kind == PLOT_FAULTS)
 		chosen.buckets = (chosen.buckets + RATE_BUCKET_PIXELS - 1) / RATE_BUCKET_PIXELS;
 	if (options->key != PLOT_BY_NOTHING && !kinds[options->kind].keyed)
 		return err_set(err, ERR_USAGE, "%s cannot be drawn by a key",

@@ -6,6 +6,8 @@
 //     cumulative    bytes allocated since the window's beginning
 //     rate          bytes allocated per second
 //     rss           resident memory as it was sampled, beside what the heap has alive
+//     faults        page faults per second, of those that read nothing and of those that read a
+//                   file or swap, as they were sampled
 //     sizes         how many allocations had which size; both axes logarithmic
 //     lifetimes     how long allocations of which size lived: a heat map
 //     largest-free  the largest hole of the address space; of each bucket the lowest
@@ -24,6 +26,7 @@ enum plot_kind {
 	PLOT_CUMULATIVE,
 	PLOT_RATE,
 	PLOT_RSS,
+	PLOT_FAULTS,
 	PLOT_SIZES,
 	PLOT_LIFETIMES,
 	PLOT_LARGEST_FREE,

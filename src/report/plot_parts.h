@@ -42,6 +42,8 @@ bool plot_time_flow(struct chart *chart, struct inquiry *inquiry,
 		    const struct plot_options *options, struct err *err);
 bool plot_time_rss(struct chart *chart, struct inquiry *inquiry, const struct plot_options *options,
 		   struct err *err);
+bool plot_time_faults(struct chart *chart, struct inquiry *inquiry,
+		      const struct plot_options *options, struct err *err);
 bool plot_time_holes(struct chart *chart, struct inquiry *inquiry,
 		     const struct plot_options *options, struct err *err);
 bool plot_sizes(struct chart *chart, struct inquiry *inquiry, const struct plot_options *options,

@@ -261,6 +261,139 @@ bool plot_time_rss(struct chart *chart, struct inquiry *inquiry, const struct pl
 	return add_layer(chart, inquiry, WINDOW_HEAP, "live in the heap", options, err);
 }
 
+// ---- faults ----
+
+// Samples come ten times a second, and only when the figure has changed.
+enum { SAMPLE_NS = 100000000, LATE_NS = 2 * SAMPLE_NS };
+
+enum { FAULTS_MINOR, FAULTS_MAJOR, FAULTS_KINDS };
+
+// The last sample of a process.
+struct fault_last {
+	uint64_t value, time_ns;
+	bool known;
+};
+
+// Faults by bucket. The kernel counts from the beginning of a process, through exec.
+struct faults {
+	const struct inquiry *inquiry;
+	double *counts[FAULTS_KINDS];
+	size_t count;                          // of buckets
+	struct fault_last *last[FAULTS_KINDS]; // by process
+	size_t capacities[FAULTS_KINDS];
+	size_t samples;
+};
+
+// So many faults, evenly between two times.
+static void faults_spread(struct faults *faults, int kind, uint64_t from_ns, uint64_t to_ns,
+			  double value)
+{
+	const struct inquiry *inquiry = faults->inquiry;
+	double width = (double)(inquiry->to_ns - inquiry->from_ns) / (double)faults->count;
+	double from = ((double)from_ns - (double)inquiry->from_ns) / width;
+	double to = ((double)to_ns - (double)inquiry->from_ns) / width;
+	double length = to - from;
+
+	if (to < 0 || from >= (double)faults->count)
+		return;
+	for (size_t i = from > 0 ? (size_t)from : 0; i < faults->count && (double)i <= to; i++) {
+		double low = from > (double)i ? from : (double)i;
+		double high = to < (double)(i + 1) ? to : (double)(i + 1);
+
+		faults->counts[kind][i] += length > 0 ? value * (high - low) / length
+						      : (high == to ? value : 0);
+	}
+}
+
+// What the image before it in the same process had come to, where an image has no sample yet.
+static uint64_t faults_before(const struct faults *faults, int kind, process_id process)
+{
+	const struct reader *reader = faults->inquiry->reader;
+	const struct trace_process *image = reader_process(reader, process);
+
+	for (process_id id = process; image->generation > 0 && id-- > 0;)
+		if (reader_process(reader, id)->pid == image->pid && faults->last[kind][id].known)
+			return faults->last[kind][id].value;
+	return 0;
+}
+
+static void faults_note(struct faults *faults, const struct trace_note *note)
+{
+	const struct reader *reader = faults->inquiry->reader;
+	int kind = note->kind == TRACE_NOTE_MAJOR ? FAULTS_MAJOR : FAULTS_MINOR;
+	size_t before = faults->capacities[kind];
+	const struct trace_process *process;
+	struct fault_last *last;
+	uint64_t from_ns;
+
+	if ((note->kind != TRACE_NOTE_MINOR && note->kind != TRACE_NOTE_MAJOR) ||
+	    note->process >= reader_processes_count(reader) ||
+	    !query_has_process(&faults->inquiry->selection.query, note->process))
+		return;
+	faults->samples++;
+	faults->last[kind] = mem_grow(faults->last[kind], &faults->capacities[kind],
+				      note->process + (size_t)1, sizeof **faults->last);
+	memset(faults->last[kind] + before, 0,
+	       (faults->capacities[kind] - before) * sizeof **faults->last);
+	last = &faults->last[kind][note->process];
+	process = reader_process(reader, note->process);
+	if (!last->known)
+		last->value = faults_before(faults, kind, note->process);
+	from_ns = note->time_ns > SAMPLE_NS ? note->time_ns - SAMPLE_NS : 0;
+	if (from_ns < last->time_ns || (last->known && note->time_ns < last->time_ns + LATE_NS))
+		from_ns = last->time_ns;
+	if (from_ns < process->began_ns && process->began_ns < note->time_ns)
+		from_ns = process->began_ns;
+	if (note->value > last->value)
+		faults_spread(faults, kind, from_ns, note->time_ns,
+			      (double)(note->value - last->value));
+	*last = (struct fault_last){ note->value, note->time_ns, true };
+}
+
+static void faults_add_curve(const struct faults *faults, struct chart *chart, int kind,
+			     const char *name)
+{
+	const struct inquiry *inquiry = faults->inquiry;
+	struct chart_curve *curve = chart_add_curve(chart, name);
+	double seconds = (double)(inquiry->to_ns - inquiry->from_ns) / 1e9 / (double)faults->count;
+	double rate = 0;
+
+	for (size_t i = 0; i < faults->count; i++) {
+		rate = faults->counts[kind][i] / seconds;
+		chart_add_point(curve, begin_of(inquiry, i, faults->count), rate);
+	}
+	chart_add_point(curve, (double)inquiry->to_ns, rate);
+}
+
+bool plot_time_faults(struct chart *chart, struct inquiry *inquiry,
+		      const struct plot_options *options, struct err *err)
+{
+	struct faults faults = { .inquiry = inquiry, .count = options->buckets };
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+
+	for (int kind = 0; kind < FAULTS_KINDS; kind++)
+		faults.counts[kind] = mem_alloc(faults.count, sizeof(double));
+	reader_rewind(inquiry->reader);
+	while ((item = reader_next(inquiry->reader, &event, &note)) != READER_END)
+		if (item == READER_NOTE)
+			faults_note(&faults, &note);
+	reader_rewind(inquiry->reader);
+	chart->y = (struct chart_axis){ .label = "page faults per second", .unit = CHART_COUNT };
+	if (faults.samples > 0) {
+		faults_add_curve(&faults, chart, FAULTS_MINOR, "without reading (minor)");
+		faults_add_curve(&faults, chart, FAULTS_MAJOR, "read from a disk (major)");
+	}
+	for (int kind = 0; kind < FAULTS_KINDS; kind++) {
+		mem_free(faults.counts[kind]);
+		mem_free(faults.last[kind]);
+	}
+	return faults.samples > 0 ||
+	       err_set(err, ERR_USAGE, "the trace has no samples of page faults%s",
+		       query_narrows(&inquiry->selection.query) ? " of these processes" : "");
+}
+
 // ---- largest-free ----
 
 // The lowest figure of each bucket, over all processes.

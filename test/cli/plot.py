@@ -15,7 +15,7 @@ SOURCE = os.environ["TIDEMARK_SOURCE"]
 tests = []
 
 TEXT = r"""
-trace tick=100000 command="it's `touch owned` $(touch owned) \"quoted\""
+trace tick=100000 command="it's `touch owned` $(touch owned) \"quoted\" ''two''' and '\\''"
 process p1 pid=42 exe=/bin/app
 thread t1 tid=42 "main"
 thread t2 tid=43 "it's @1"
@@ -25,9 +25,12 @@ stack s2 spike app.c:20 < main app.c:4
 stack s3 "odd'name{}_^" app.c:30 < main app.c:5
 @0 start p1
 @0 rss p1 value=1048576
+@0 minor-faults p1 value=50
 @1ms t1 malloc s1 0x1000 1000
 @200ms mark p1 t1 "it's a `mark`"
 @250ms rss p1 value=3145728
+@250ms minor-faults p1 value=850
+@250ms major-faults p1 value=3
 @300ms t1 malloc s2 0x100000 10485760
 @300100us t1 free 0x100000
 @400ms t2 malloc s3 0x2000 3000
@@ -126,6 +129,19 @@ def resident_memory_is_drawn_as_it_was_sampled():
 
 
 @test
+def page_faults_are_drawn_by_the_second():
+    curves = plot("faults")
+    assert list(curves) == ["without reading (minor)", "read from a disk (major)"], list(curves)
+    for curve, count in zip(curves.values(), (850, 3)):
+        area = sum((b[0] - a[0]) / 1e9 * a[1] for a, b in zip(curve, curve[1:]))
+        assert abs(area - count) < 1, (area, count)
+    # Samples come ten times a second: what is told later came about in the last tenth.
+    minor = list(curves.values())[0]
+    assert abs(dict(minor)[200e6] - 8000) < 1 and dict(minor)[100e6] < 1, minor
+    assert list(plot("faults", "--from", "500ms").values())[0][-1] == (1e9, 0)
+
+
+@test
 def sizes_and_lifetimes_count_every_allocation():
     cells = list(plot("sizes").values())[0]
     assert sum(cell[4] for cell in cells) == 5, cells
@@ -161,7 +177,9 @@ def names_out_of_a_trace_are_only_names():
     plot("live", "--by", "function")
     text = "".join(xml.etree.ElementTree.parse("x.svg").getroot().itertext())
     assert "odd'name{}_^" in text and "it's a `mark`" in text and "$(touch owned)" in text, text
+    assert "''two''' and '\\''" in text, text
     plot("cumulative", name="it's `touch owned` {}.svg")
+    plot("cumulative", name="''two''' quotes'\\''.svg")
     assert os.path.exists("it's `touch owned` {}.svg")
     assert not os.path.exists("owned")
 
