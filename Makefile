@@ -19,7 +19,7 @@ WERROR ?= false
 NINJA = ninja $(if $(JOBS),-j $(JOBS)) -C
 RUN_TESTS = tools/run-tests
 
-.PHONY: all build demo test check bench soak tidy format asan tsan fuzz wine web install deps clean help
+.PHONY: all build demo test check bench soak tidy format asan tsan fuzz wine i386 web install deps clean help
 
 all: build
 
@@ -48,7 +48,7 @@ demo: deps-demo build
 	@TIDEMARK_BUILD=$(BUILD) tools/demo
 
 # Without a network the page's tests are skipped, each with that reason.
-test: deps-test build win wine
+test: deps-test build win wine i386
 	@tools/web setup || true
 	@$(RUN_TESTS) --build $(BUILD)
 
@@ -58,7 +58,7 @@ check: deps-tidy build tidy
 bench: deps-bench build
 	@TIDEMARK_BUILD=$(BUILD) tools/bench
 
-soak: deps-test build win wine
+soak: deps-test build win wine i386
 	@$(RUN_TESTS) --build $(BUILD) --soak
 
 tidy: deps-tidy build
@@ -66,6 +66,10 @@ tidy: deps-tidy build
 
 format: deps-tidy
 	@tools/tidy --format
+
+# Programs of Debian's i386, fetched once, outside the tree. Without them their tests are skipped.
+i386: deps-test
+	@tools/i386-set-up >/dev/null || echo "make: no programs of 32 bits: their tests are skipped"
 
 # Both halves: the host wing and its 64-bit recorder, and the recorder for 32-bit programs. The
 # two DLLs lie beside tidemark.exe.
