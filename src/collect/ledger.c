@@ -115,11 +115,11 @@ static const uint8_t trace_kinds[] = {
 	[LANE_FAILED] = TRACE_FAILED,
 };
 
-// What goes into rows, as bits of enum lane_type. A realloc's first half is not among them: it may
-// have to become one with the second.
+// What goes into rows, as bits of enum lane_type. A realloc's first half does with its second, if
+// that is there.
 enum {
 	ROW_BEGINS = 1 << LANE_MALLOC | 1 << LANE_CALLOC | 1 << LANE_REALLOC_ALLOC,
-	ROW_KINDS = ROW_BEGINS | 1 << LANE_FREE,
+	ROW_KINDS = ROW_BEGINS | 1 << LANE_FREE | 1 << LANE_REALLOC_FREE,
 };
 
 // All ones where an event of that kind begins a block of its size.
@@ -177,37 +177,64 @@ bool ledger_heap_gone(struct ledger *ledger, struct stream *stream, uint64_t han
 	return true;
 }
 
-// Fill `row` with the items from `item` on that are plain and at most of time `limit_ns`.
-static void fill_row(struct ledger *ledger, struct columns_row *row, const struct lane_item *item,
-		     const struct lane_item *end, uint64_t limit_ns)
+// Can the item go into a row whose events are at most of time `limit_ns`?
+static inline bool is_plain(const struct lane_item *item, uint64_t limit_ns)
 {
-	uint64_t counts = 0; // 16 bits each: by the lower two bits of enum trace_kind
+	return item->time_ns <= limit_ns && item->kind <= LANE_FAILED &&
+	       (ROW_KINDS >> item->kind & 1) != 0 && (item->run | item->owner) == 0;
+}
+
+// Fill `row` with the items from `item` on that are plain and at most of time `limit_ns`. Returns
+// their number: the two halves of a realloc are one event.
+static size_t fill_row(struct ledger *ledger, struct columns_row *row, const struct lane_item *item,
+		       const struct lane_item *end, uint64_t limit_ns)
+{
+	const struct lane_item *first = item;
+	uint64_t counts = 0; // 8 bits each: by the lower three bits of enum trace_kind
 	uint64_t allocated_bytes = 0;
 	uint32_t count = 0;
 
+	row->reallocs = false;
 	for (; count < COLUMNS_ROW_MAX && item < end; count++, item++) {
-		if (unlikely(item->time_ns > limit_ns || item->kind > LANE_FAILED ||
-			     !(ROW_KINDS >> item->kind & 1) || (item->run | item->owner) != 0))
+		uint8_t kind = item->kind;
+
+		if (unlikely(!is_plain(item, limit_ns)))
 			break;
-		row->kind[count] = trace_kinds[item->kind];
+		row->kind[count] = trace_kinds[kind];
+		if (unlikely(kind == LANE_REALLOC_FREE)) {
+			const struct lane_item *second = item + 1;
+
+			if (second == end || second->kind != LANE_REALLOC_ALLOC ||
+			    !is_plain(second, limit_ns))
+				break;
+			row->kind[count] = TRACE_REALLOC;
+			row->old_address[count] = item->address;
+			row->reallocs = true;
+			item = second;
+			kind = LANE_REALLOC_ALLOC;
+		}
 		row->stack[count] = item->stack;
 		row->address[count] = item->address;
 		row->size[count] = item->size;
-		counts += UINT64_C(1) << 16 * (row->kind[count] & 3);
-		allocated_bytes += ROW_BEGINS >> item->kind & 1 ? item->size : 0;
+		counts += UINT64_C(1) << 8 * (row->kind[count] & 7);
+		allocated_bytes += ROW_BEGINS >> kind & 1 ? item->size : 0;
 	}
 	row->count = count;
-	ledger->kinds[TRACE_MALLOC] += counts >> 16 & 0xffff;
-	ledger->kinds[TRACE_CALLOC] += counts >> 32 & 0xffff;
-	ledger->kinds[TRACE_REALLOC_ALLOC] += counts >> 48;
-	ledger->kinds[TRACE_FREE] += counts & 0xffff;
+	for (unsigned i = 0; i < 5; i++) {
+		static const uint8_t kinds[5] = { TRACE_MALLOC, TRACE_CALLOC, TRACE_FREE,
+						  TRACE_REALLOC, TRACE_REALLOC_ALLOC };
+
+		ledger->kinds[kinds[i]] += counts >> 8 * kinds[i] & 0xff;
+	}
 	ledger->allocated_bytes += allocated_bytes;
+	return (size_t)(item - first);
 }
 
 size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_ns)
 {
 	const struct lane_item *item = &stream->items[stream->first];
 	struct columns_row row;
+	size_t items;
 
 	if (unlikely(stream->thread == TRACE_NONE || stream->image->quiet) ||
 	    item->time_ns > limit_ns)
@@ -217,10 +244,10 @@ size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_n
 	row.heap = stream_heap(ledger, stream);
 	if (row.time_ns < limit_ns)
 		limit_ns = row.time_ns;
-	fill_row(ledger, &row, item, &stream->items[stream->inner], limit_ns);
+	items = fill_row(ledger, &row, item, &stream->items[stream->inner], limit_ns);
 	if (row.count > 0)
 		writer_row(ledger->writer, &row);
-	return row.count;
+	return items;
 }
 
 // Is the event one that is left out while its process is quiet? A realloc becomes the end of the
@@ -281,6 +308,7 @@ void ledger_echo(struct ledger *ledger, struct stream *stream)
 		ledger->allocated_bytes += times * (item->size & gained[kind]);
 	}
 	row.count = 2;
+	row.reallocs = false;
 	row.heap = stream_heap(ledger, stream);
 	row.thread = stream->thread;
 	row.time_ns = ledger->now_ns;

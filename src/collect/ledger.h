@@ -56,7 +56,8 @@ void ledger_stream_thread(struct ledger *ledger, struct stream *stream);
 void ledger_event(struct ledger *ledger, struct stream *stream, bool fold);
 
 // Write as many of the stream's first items as are at most of time `limit_ns` and plain: events
-// that begin or end a block, each alone. Returns their number; they stay the stream's.
+// that begin or end a block, each alone, or both halves of a realloc. Returns their number; they
+// stay the stream's.
 size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_ns);
 
 // The stream's first item is an echo: write the two items before it as often as it says.

@@ -8,8 +8,8 @@
 enum {
 	RESIDENT_NS = 100000000,
 	NAMES_NS = 1000000000,
-	NAMES_MAX = 256,          // threads asked for at a time
-	PROPORTIONAL_SHARE = 200, // of the time, one part, for proportional figures
+	NAMES_MAX = 256,           // threads asked for at a time
+	PROPORTIONAL_SHARE = 1000, // of the time, one part, for proportional figures
 };
 
 // A figure that is not what it was is told.

@@ -2,10 +2,13 @@
 
 #include "base/mem.h"
 #include "wire/compiler.h"
+#include "wire/segment.h"
 
 #include <string.h>
 
-enum { ITEMS_KEPT_MAX = 8192 };
+// Items whose room is kept: the lanes with large rings fill them over and over, and pages that are
+// given back cost more than what is done with them.
+enum { ITEMS_KEPT_MAX = 8192, ITEMS_KEPT_LARGE = 65536 };
 
 struct stream *stream_new(struct image *image, uint32_t lane)
 {
@@ -106,6 +109,11 @@ bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
 	}
 }
 
+static size_t items_kept(const struct stream *stream)
+{
+	return stream->lane <= SEGMENT_RING_LARGE_LANES ? ITEMS_KEPT_LARGE : ITEMS_KEPT_MAX;
+}
+
 void stream_settle(struct stream *stream)
 {
 	size_t count = stream->end - stream->first;
@@ -116,7 +124,7 @@ void stream_settle(struct stream *stream)
 	stream->inner -= stream->first < stream->inner ? stream->first : stream->inner;
 	stream->end = count;
 	stream->first = 0;
-	if (count == 0 && stream->capacity > ITEMS_KEPT_MAX) {
+	if (count == 0 && stream->capacity > items_kept(stream)) {
 		mem_free(stream->items);
 		stream->items = NULL;
 		stream->capacity = 0;

@@ -15,7 +15,7 @@
 	(BIT(COLUMN_HEAP) | BIT(COLUMN_OLD_SIZE) | BIT(COLUMN_PROTECTION) | BIT(COLUMN_OFFSET) | \
 	 BIT(COLUMN_ERROR) | BIT(COLUMN_FLAGS) | BIT(COLUMN_FILE) | BIT(COLUMN_ORIGIN))
 
-enum { KINDS_COUNT = TRACE_UNMAPPED + 1, RESERVE_EVENTS = 1024 };
+enum { KINDS_COUNT = TRACE_UNMAPPED + 1 };
 
 _Static_assert(KINDS_COUNT <= 64, "kinds_used has a bit for each kind");
 
@@ -53,178 +53,10 @@ uint64_t columns_of_kind(uint8_t kind)
 	return kind < KINDS_COUNT ? kind_columns[kind] : 0;
 }
 
-// What events of the kind have an entry in, in this block.
-static inline uint64_t columns_written(const struct columns_encoder *encoder, uint8_t kind)
-{
-	uint64_t columns = columns_of_kind(kind);
-
-	return encoder->heaps && kind <= TRACE_FAILED ? columns | BIT(COLUMN_HEAP) : columns;
-}
-
 void columns_encoder_fini(struct columns_encoder *encoder)
 {
 	for (int i = 0; i < COLUMNS_COUNT; i++)
 		bytes_fini(&encoder->column[i]);
-}
-
-// A time is a delta, its low bit saying whether a count of events more at the same time follows.
-static void end_time_run(struct columns_encoder *encoder)
-{
-	struct bytes *out = &encoder->column[COLUMN_TIME];
-	uint64_t delta = encoder->run_ns_delta;
-
-	// The top bit of a delta is lost to the flag: 292 years.
-	bytes_add_varint(out, delta << 1 | (encoder->run_ns_count > 1));
-	if (encoder->run_ns_count > 1)
-		bytes_add_varint(out, encoder->run_ns_count - 2);
-	encoder->run_ns_count = 0;
-}
-
-// A thread is a difference to the thread before, with a count in the same manner.
-static void end_thread_run(struct columns_encoder *encoder)
-{
-	struct bytes *out = &encoder->column[COLUMN_THREAD];
-	int64_t delta = (int64_t)encoder->run_thread - (int64_t)encoder->last_thread;
-
-	bytes_add_varint(out, varint_zigzag(delta) << 1 | (encoder->run_thread_count > 1));
-	if (encoder->run_thread_count > 1)
-		bytes_add_varint(out, encoder->run_thread_count - 2);
-	encoder->last_thread = encoder->run_thread;
-	encoder->run_thread_count = 0;
-}
-
-static inline void add_number(struct columns_encoder *encoder, enum column column, uint64_t value)
-{
-	struct bytes *out = &encoder->column[column];
-	uint8_t *at = out->data + out->size; // there is room: see reserve_all
-	size_t size = 1;
-
-	encoder->columns_used |= (uint64_t)(value != 0) << column;
-	while (value >= 0x80) {
-		*at++ = (uint8_t)(value | 0x80);
-		value >>= 7;
-		size++;
-	}
-	*at = (uint8_t)value;
-	out->size += size;
-}
-
-static inline void add_byte(struct columns_encoder *encoder, enum column column, uint8_t value)
-{
-	struct bytes *out = &encoder->column[column];
-
-	out->data[out->size++] = value;
-	encoder->columns_used |= (uint64_t)(value != 0) << column;
-}
-
-// What heaps of other kinds and virtual memory have, kept out of the way of malloc's events.
-static __attribute__((noinline)) void add_rare(struct columns_encoder *encoder,
-					       const struct trace_event *event, uint64_t columns)
-{
-	static const struct trace_vm nothing;
-	const struct trace_vm *vm = event->vm ? event->vm : &nothing;
-
-	if (columns & BIT(COLUMN_HEAP))
-		add_number(encoder, COLUMN_HEAP, event->heap);
-	if (columns & BIT(COLUMN_OLD_SIZE))
-		add_number(encoder, COLUMN_OLD_SIZE, vm->old_size);
-	if (columns & BIT(COLUMN_PROTECTION))
-		add_number(encoder, COLUMN_PROTECTION, vm->protection);
-	if (columns & BIT(COLUMN_OFFSET))
-		add_number(encoder, COLUMN_OFFSET, vm->offset);
-	if (columns & BIT(COLUMN_ERROR))
-		add_number(encoder, COLUMN_ERROR, vm->error);
-	if (columns & BIT(COLUMN_FLAGS))
-		add_number(encoder, COLUMN_FLAGS, vm->flags);
-	if (columns & BIT(COLUMN_FILE))
-		add_number(encoder, COLUMN_FILE, vm->file);
-	if (columns & BIT(COLUMN_ORIGIN))
-		add_byte(encoder, COLUMN_ORIGIN, vm->origin);
-}
-
-static void add_fields(struct columns_encoder *encoder, const struct trace_event *event,
-		       uint64_t columns)
-{
-	if (columns & BIT(COLUMN_ADDRESS)) {
-		uint64_t *previous = &encoder->previous[event->thread % COLUMNS_SLOTS];
-		uint64_t delta = event->address - *previous;
-
-		*previous = event->address;
-		add_number(encoder, COLUMN_ADDRESS, varint_zigzag((int64_t)delta >> 4));
-		add_byte(encoder, COLUMN_ADDRESS_LOW, delta & 15);
-	}
-	if (columns & BIT(COLUMN_OLD_ADDRESS))
-		add_number(encoder, COLUMN_OLD_ADDRESS,
-			   varint_zigzag((int64_t)(event->address - event->old_address)));
-	if (columns & BIT(COLUMN_SIZE))
-		add_number(encoder, COLUMN_SIZE, event->size);
-	if (columns & BIT(COLUMN_STACK))
-		add_number(encoder, COLUMN_STACK, event->stack);
-	if (columns & BIT(COLUMN_ALIGN))
-		add_byte(encoder, COLUMN_ALIGN, event->align_log2);
-	if (columns & BIT(COLUMN_FREE_STACK))
-		add_number(encoder, COLUMN_FREE_STACK, event->stack);
-	if (unlikely(columns & RARE))
-		add_rare(encoder, event, columns);
-}
-
-// Room for the longest entries of events up to `count` and some more, so that adding need not ask
-// each time. A row's numbers are stored as whole words.
-static void reserve_all(struct columns_encoder *encoder, uint32_t count)
-{
-	uint32_t more = count - encoder->count + RESERVE_EVENTS;
-
-	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++)
-		bytes_reserve(&encoder->column[column], (more + 1) * VARINT_BYTES_MAX);
-	encoder->roomy = encoder->count + more;
-}
-
-static void begin_block(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns)
-{
-	encoder->first_ns = encoder->last_ns = time_ns;
-	encoder->last_thread = 0;
-	encoder->run_thread = thread;
-	encoder->run_ns_delta = 0;
-	memset(encoder->previous, 0, sizeof encoder->previous);
-}
-
-static inline void open_row(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns,
-			    uint32_t max)
-{
-	ASSERT(max <= COLUMNS_EVENTS_MAX - encoder->count);
-	if (unlikely(encoder->count == 0))
-		begin_block(encoder, thread, time_ns);
-	if (unlikely(encoder->count + max > encoder->roomy))
-		reserve_all(encoder, encoder->count + max);
-	if (time_ns != encoder->last_ns) {
-		end_time_run(encoder);
-		encoder->run_ns_delta = time_ns - encoder->last_ns;
-		encoder->last_ns = time_ns;
-	}
-	if (thread != encoder->run_thread) {
-		end_thread_run(encoder);
-		encoder->run_thread = thread;
-	}
-}
-
-void columns_open_row(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns,
-		      uint32_t max)
-{
-	open_row(encoder, thread, time_ns, max);
-}
-
-void columns_add(struct columns_encoder *encoder, const struct trace_event *event)
-{
-	uint64_t columns = columns_written(encoder, event->kind);
-
-	ASSERT(columns_of_kind(event->kind) != 0);
-	open_row(encoder, event->thread, event->time_ns, 1);
-	encoder->run_ns_count++;
-	encoder->run_thread_count++;
-	encoder->count++;
-	encoder->kinds_used |= BIT(event->kind);
-	add_byte(encoder, COLUMN_KIND, event->kind);
-	add_fields(encoder, event, columns);
 }
 
 // A column of zeros alone is left out.
@@ -240,13 +72,11 @@ static uint64_t columns_kept(const struct columns_encoder *encoder)
 
 size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t *cuts)
 {
-	uint64_t kept = columns_kept(encoder);
 	size_t count = 0;
+	uint64_t kept;
 
-	if (encoder->count > 0) {
-		end_time_run(encoder);
-		end_thread_run(encoder);
-	}
+	columns_close(encoder);
+	kept = columns_kept(encoder);
 	bytes_add_varint(out, (uint64_t)__builtin_popcountll(encoder->kinds_used));
 	for (uint8_t kind = 0; kind < KINDS_COUNT; kind++) {
 		if (!(encoder->kinds_used & BIT(kind)))

@@ -45,6 +45,19 @@ enum column {
 // The columns that events of `kind` have an entry in, as bits; 0: not a kind we know.
 uint64_t columns_of_kind(uint8_t kind);
 
+// Events that were added one by one wait here, field by field, and go to the columns together.
+struct columns_stage {
+	uint32_t count; // of events, and of what they have of each field
+	uint32_t addresses, old_addresses, sizes, stacks, free_stacks;
+	uint8_t kind[COLUMNS_ROW_MAX];
+	uint8_t low[COLUMNS_ROW_MAX];
+	uint64_t address[COLUMNS_ROW_MAX + 1]; // the last one: for what does not count
+	uint64_t old_address[COLUMNS_ROW_MAX + 1];
+	uint64_t size[COLUMNS_ROW_MAX + 1];
+	uint64_t stack[COLUMNS_ROW_MAX + 1];
+	uint64_t free_stack[COLUMNS_ROW_MAX + 1];
+};
+
 struct columns_encoder {
 	uint32_t count;
 	bool heaps;            // calls on blocks say of which heap, too: set while count is 0
@@ -57,13 +70,25 @@ struct columns_encoder {
 	thread_id run_thread, last_thread;
 	uint32_t run_thread_count;
 	uint64_t previous[COLUMNS_SLOTS];
+	struct columns_stage stage;
 	struct bytes column[COLUMNS_COUNT];
 };
 
+// What events of the kind have an entry in, in this block.
+static inline uint64_t columns_written(const struct columns_encoder *encoder, uint8_t kind)
+{
+	uint64_t columns = columns_of_kind(kind);
+
+	return encoder->heaps && kind <= TRACE_FAILED ? columns | UINT64_C(1) << COLUMN_HEAP
+						      : columns;
+}
+
 void columns_encoder_fini(struct columns_encoder *encoder); // accepts { 0 }
 
-// Append an event; times do not fall. There is room while count < COLUMNS_EVENTS_MAX.
-void columns_add(struct columns_encoder *encoder, const struct trace_event *event);
+// Append an event, at `time_ns`, which is not its own where that would fall. There is room while
+// count < COLUMNS_EVENTS_MAX.
+void columns_add(struct columns_encoder *encoder, const struct trace_event *event,
+		 uint64_t time_ns);
 
 // A row of calls of one thread at one time: blocks of one heap that begin or end, each in one
 // event, which is nearly all that there is. Each field lies by itself.
@@ -72,11 +97,12 @@ struct columns_row {
 	thread_id thread;
 	heap_id heap; // of all of them; not 0 only where encoder->heaps is set
 	uint64_t time_ns;
-	uint8_t kind
-		[COLUMNS_ROW_MAX]; // TRACE_MALLOC, _CALLOC, _FREE, _REALLOC_FREE, _REALLOC_ALLOC
+	bool reallocs;                 // there are TRACE_REALLOC among them
+	uint8_t kind[COLUMNS_ROW_MAX]; // TRACE_MALLOC, _CALLOC, _FREE, _REALLOC…: not _FAILED
 	stack_id stack[COLUMNS_ROW_MAX];
 	uint64_t address[COLUMNS_ROW_MAX];
-	uint64_t size[COLUMNS_ROW_MAX]; // where a block begins
+	uint64_t old_address[COLUMNS_ROW_MAX]; // of TRACE_REALLOC
+	uint64_t size[COLUMNS_ROW_MAX];        // where a block begins
 };
 
 static inline bool columns_row_begins(uint8_t kind)
@@ -91,10 +117,8 @@ void columns_add_row(struct columns_encoder *encoder, const struct columns_row *
 void columns_add_echo(struct columns_encoder *encoder, const struct columns_row *row,
 		      uint32_t times);
 
-// The next events are of `thread` and at `time_ns`: at least one, at most `max`. There is room for
-// them. For columns_row.c.
-void columns_open_row(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns,
-		      uint32_t max);
+// All that was added is in its columns. For columns.c.
+void columns_close(struct columns_encoder *encoder);
 
 // Write the payload to `out` and begin anew. If `cuts` is not NULL, it gets where in `out` each
 // column begins, at most COLUMNS_MAX; returns their number.

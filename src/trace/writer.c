@@ -334,19 +334,16 @@ static inline void tell_heap(struct writer *writer, heap_id heap)
 
 void writer_event(struct writer *writer, const struct trace_event *event)
 {
-	struct trace_event timed = *event;
-
 	ASSERT(event->thread < writer->threads_count && event->stack < writer->stacks_count);
 	if (writer->failed || writer->ended) {
 		writer->lost++;
 		return;
 	}
-	if (timed.time_ns < writer->chain.last_ns)
-		timed.time_ns = writer->chain.last_ns;
-	writer->chain.last_ns = timed.time_ns;
+	if (event->time_ns > writer->chain.last_ns)
+		writer->chain.last_ns = event->time_ns;
 	if (event->kind <= TRACE_FAILED)
 		tell_heap(writer, event->heap);
-	columns_add(&writer->columns, &timed);
+	columns_add(&writer->columns, event, writer->chain.last_ns);
 	writer->events_count++;
 	if (writer->columns.count == COLUMNS_EVENTS_MAX)
 		writer_flush(writer);
@@ -357,13 +354,16 @@ static void split_row(struct writer *writer, const struct columns_row *row, uint
 {
 	struct columns_row part = { .thread = row->thread,
 				    .heap = row->heap,
-				    .time_ns = row->time_ns };
+				    .time_ns = row->time_ns,
+				    .reallocs = row->reallocs };
 
 	for (uint32_t from = 0; from < row->count; from += part.count) {
 		part.count = from == 0 ? fits : row->count - fits;
 		memcpy(part.kind, row->kind + from, part.count * sizeof *part.kind);
 		memcpy(part.stack, row->stack + from, part.count * sizeof *part.stack);
 		memcpy(part.address, row->address + from, part.count * sizeof *part.address);
+		memcpy(part.old_address, row->old_address + from,
+		       row->reallocs ? part.count * sizeof *part.old_address : 0);
 		memcpy(part.size, row->size + from, part.count * sizeof *part.size);
 		writer_row(writer, &part);
 	}

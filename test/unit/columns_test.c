@@ -28,7 +28,7 @@ static void check_events(const struct trace_event *events, uint32_t count, uint6
 	for (int round = 0; round < 2; round++) {
 		payload.size = 0;
 		for (uint32_t i = 0; i < count; i++)
-			columns_add(encoder, &events[i]);
+			columns_add(encoder, &events[i], events[i].time_ns);
 		columns_finish(encoder, &payload, NULL);
 	}
 	copy = test_guarded_copy(payload.data, payload.size);
@@ -71,8 +71,8 @@ static void check_events(const struct trace_event *events, uint32_t count, uint6
 // Rows, and rows repeated, are written byte for byte as the same events one by one.
 TEST(columns_of_rows_are_those_of_their_events)
 {
-	static const uint8_t kinds[] = { TRACE_MALLOC, TRACE_CALLOC,        TRACE_FREE,
-					 TRACE_FREE,   TRACE_REALLOC_ALLOC, TRACE_REALLOC_FREE };
+	static const uint8_t kinds[] = { TRACE_MALLOC,        TRACE_CALLOC,       TRACE_FREE,
+					 TRACE_REALLOC_ALLOC, TRACE_REALLOC_FREE, TRACE_REALLOC };
 	struct columns_encoder *one = mem_alloc(1, sizeof *one), *two = mem_alloc(1, sizeof *two);
 	struct bytes single = { 0 }, rows = { 0 };
 	struct columns_row row = { .time_ns = 5 };
@@ -89,6 +89,8 @@ TEST(columns_of_rows_are_those_of_their_events)
 			row.kind[i] = kinds[(size_t)random() % sizeof kinds];
 			row.address[i] = (uint64_t)random() * (uint64_t)random() >> width;
 			row.size[i] = (uint64_t)random() * 4294967311u >> random() % 64;
+			row.old_address[i] = row.address[i] - (uint64_t)random() % 4096 * 16;
+			row.reallocs |= row.kind[i] == TRACE_REALLOC;
 			row.stack[i] = random() % 8 ? (stack_id)random() >> width % 31 : 0;
 		}
 		if (row.count == 0)
@@ -104,15 +106,17 @@ TEST(columns_of_rows_are_those_of_their_events)
 		row.heap = one->heaps ? (heap_id)random() % 200 : 0;
 		for (uint32_t i = 0; i < row.count * (times + 1); i++) {
 			uint32_t at = i % row.count;
-			bool begins = columns_row_begins(row.kind[at]);
+			const struct trace_event event = {
+				.kind = row.kind[at],
+				.thread = row.thread,
+				.heap = row.heap,
+				.address = row.address[at],
+				.old_address = row.old_address[at],
+				.size = columns_row_begins(row.kind[at]) ? row.size[at] : 0,
+				.stack = row.stack[at],
+			};
 
-			columns_add(one, &(struct trace_event){ .kind = row.kind[at],
-								.thread = row.thread,
-								.time_ns = row.time_ns,
-								.heap = row.heap,
-								.address = row.address[at],
-								.size = begins ? row.size[at] : 0,
-								.stack = row.stack[at] });
+			columns_add(one, &event, row.time_ns);
 		}
 		columns_add_row(two, &row);
 		columns_add_echo(two, &row, times);
@@ -137,7 +141,8 @@ TEST(columns_tell_the_heap_of_calls_on_blocks_where_they_are_to)
 		payload.size = 0;
 		encoder->heaps = heaps;
 		for (uint8_t kind = TRACE_MALLOC; kind <= TRACE_HEAP_FREE; kind++)
-			columns_add(encoder, &(struct trace_event){ .kind = kind, .heap = kind });
+			columns_add(encoder, &(struct trace_event){ .kind = kind, .heap = kind },
+				    0);
 		columns_finish(encoder, &payload, NULL);
 		CHECK(columns_decoder_init(decoder, bytes_cursor(payload.data, payload.size),
 					   TRACE_HEAP_FREE, 0, 0));
@@ -260,7 +265,8 @@ TEST(columns_of_one_site_take_next_to_nothing)
 	struct bytes payload = { 0 };
 
 	for (int i = 0; i < 10000; i++)
-		columns_add(encoder, &(struct trace_event){ .kind = TRACE_FREE, .address = 4096 });
+		columns_add(encoder, &(struct trace_event){ .kind = TRACE_FREE, .address = 4096 },
+			    0);
 	columns_finish(encoder, &payload, NULL);
 	// A byte for the kind and one for the address; no size, no stack, no low bits.
 	CHECK(payload.size < 20100);

@@ -1,0 +1,469 @@
+#include "trace/columns.h"
+
+#include "wire/compiler.h"
+
+#define BIT(column) (UINT64_C(1) << (column))
+
+// What most events have. The rest goes straight to its column.
+#define STAGED                                                                            \
+	(BIT(COLUMN_KIND) | BIT(COLUMN_THREAD) | BIT(COLUMN_TIME) | BIT(COLUMN_ADDRESS) | \
+	 BIT(COLUMN_ADDRESS_LOW) | BIT(COLUMN_OLD_ADDRESS) | BIT(COLUMN_SIZE) |           \
+	 BIT(COLUMN_STACK) | BIT(COLUMN_FREE_STACK))
+
+enum { RESERVE_EVENTS = 1024, SHORT_ROW = 12 };
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+// Write a number where there is room for VARINT_BYTES_MAX bytes. Returns its length. Without a
+// branch but for numbers of more than 56 bits.
+static inline __attribute__((always_inline)) size_t put_number(uint64_t value, uint8_t *out)
+{
+	unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+	size_t length = (bits * 9 + 64) / 64; // bits by 7, rounded up
+
+	if (unlikely(length > 8))
+		return varint_encode(value, out);
+	// Groups of seven bits come apart: fours, then pairs, then each.
+	value = (value & UINT64_C(0x000000000fffffff)) | (value & UINT64_C(0x00fffffff0000000))
+								 << 4;
+	value = (value & UINT64_C(0x00003fff00003fff)) | (value & UINT64_C(0x0fffc0000fffc000))
+								 << 2;
+	value = (value & UINT64_C(0x007f007f007f007f)) | (value & UINT64_C(0x3f803f803f803f80))
+								 << 1;
+	value |= UINT64_C(0x8080808080808080) & ((UINT64_C(1) << (8 * length - 8)) - 1);
+	memcpy(out, &value, sizeof value);
+	return length;
+}
+
+static inline __attribute__((always_inline)) uint8_t *put_numbers(const uint64_t *value,
+								  size_t count, uint8_t *out)
+{
+	size_t i = 0;
+
+	for (; i + 8 <= count; i += 8) {
+		uint64_t all = value[i] | value[i + 1] | value[i + 2] | value[i + 3] |
+			       value[i + 4] | value[i + 5] | value[i + 6] | value[i + 7];
+
+		if (all < 0x80) {
+			for (size_t j = 0; j < 8; j++)
+				*out++ = (uint8_t)value[i + j];
+			continue;
+		}
+		for (size_t j = 0; j < 8; j++)
+			out += put_number(value[i + j], out);
+	}
+	for (; i < count; i++)
+		out += put_number(value[i], out);
+	return out;
+}
+
+static uint8_t *put_numbers_anywhere(const uint64_t *value, size_t count, uint8_t *out)
+{
+	return put_numbers(value, count, out);
+}
+
+#if defined(__x86_64__)
+
+// The older instruction for leading zeros is slow on some processors.
+__attribute__((target("lzcnt"))) static uint8_t *put_numbers_lzcnt(const uint64_t *value,
+								   size_t count, uint8_t *out)
+{
+	return put_numbers(value, count, out);
+}
+
+// Not every compiler's __builtin_cpu_supports knows the word.
+static bool has_lzcnt(void)
+{
+	static int known; // 1: it has, -1: it has not
+	unsigned a, b, c = 0, d;
+
+	if (known == 0)
+		known = __get_cpuid(0x80000001, &a, &b, &c, &d) && c >> 5 & 1 ? 1 : -1;
+	return known > 0;
+}
+
+#endif
+
+// `all`: the values or'ed. All zeros are one byte each, as other small numbers are.
+static void pack(struct columns_encoder *encoder, enum column column, const uint64_t *value,
+		 size_t count, uint64_t all)
+{
+	struct bytes *bytes = &encoder->column[column];
+	uint8_t *end = bytes->data + bytes->size; // there is room: see reserve_all
+
+	encoder->columns_used |= (uint64_t)(all != 0) << column;
+	if (all < 0x80) {
+		for (size_t i = 0; i < count; i++)
+			end[i] = (uint8_t)value[i];
+		bytes->size += count;
+		return;
+	}
+#if defined(__x86_64__)
+	if (has_lzcnt())
+		end = put_numbers_lzcnt(value, count, end);
+	else
+#endif
+		end = put_numbers_anywhere(value, count, end);
+	bytes->size = (size_t)(end - bytes->data);
+}
+
+// ---- Runs of times and threads ----------------------------------------------------------------
+
+// A time is a delta, its low bit saying whether a count of events more at the same time follows.
+static void end_time_run(struct columns_encoder *encoder)
+{
+	struct bytes *out = &encoder->column[COLUMN_TIME];
+	uint64_t delta = encoder->run_ns_delta;
+
+	// The top bit of a delta is lost to the flag: 292 years.
+	bytes_add_varint(out, delta << 1 | (encoder->run_ns_count > 1));
+	if (encoder->run_ns_count > 1)
+		bytes_add_varint(out, encoder->run_ns_count - 2);
+	encoder->run_ns_count = 0;
+}
+
+// A thread is a difference to the thread before, with a count in the same manner.
+static void end_thread_run(struct columns_encoder *encoder)
+{
+	struct bytes *out = &encoder->column[COLUMN_THREAD];
+	int64_t delta = (int64_t)encoder->run_thread - (int64_t)encoder->last_thread;
+
+	bytes_add_varint(out, varint_zigzag(delta) << 1 | (encoder->run_thread_count > 1));
+	if (encoder->run_thread_count > 1)
+		bytes_add_varint(out, encoder->run_thread_count - 2);
+	encoder->last_thread = encoder->run_thread;
+	encoder->run_thread_count = 0;
+}
+
+// Room for the longest entries of events up to `count` and some more, so that adding need not ask
+// each time. What is staged has none yet. Numbers are stored as whole words.
+static void reserve_all(struct columns_encoder *encoder, uint32_t count)
+{
+	uint32_t more = count - encoder->count + COLUMNS_ROW_MAX + RESERVE_EVENTS;
+
+	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++)
+		bytes_reserve(&encoder->column[column], (more + 1) * VARINT_BYTES_MAX);
+	encoder->roomy = encoder->count + more - COLUMNS_ROW_MAX;
+}
+
+static void begin_block(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns)
+{
+	encoder->first_ns = encoder->last_ns = time_ns;
+	encoder->last_thread = 0;
+	encoder->run_thread = thread;
+	encoder->run_ns_delta = 0;
+	memset(encoder->previous, 0, sizeof encoder->previous);
+}
+
+// The next events are of `thread` and at `time_ns`: at least one, at most `max`.
+static inline void open_row(struct columns_encoder *encoder, thread_id thread, uint64_t time_ns,
+			    uint32_t max)
+{
+	ASSERT(max <= COLUMNS_EVENTS_MAX - encoder->count);
+	if (unlikely(encoder->count == 0))
+		begin_block(encoder, thread, time_ns);
+	if (unlikely(encoder->count + max > encoder->roomy))
+		reserve_all(encoder, encoder->count + max);
+	if (time_ns != encoder->last_ns) {
+		end_time_run(encoder);
+		encoder->run_ns_delta = time_ns - encoder->last_ns;
+		encoder->last_ns = time_ns;
+	}
+	if (thread != encoder->run_thread) {
+		end_thread_run(encoder);
+		encoder->run_thread = thread;
+	}
+}
+
+// ---- Events, one by one ----------------------------------------------------------------------
+
+static inline void add_number(struct columns_encoder *encoder, enum column column, uint64_t value)
+{
+	struct bytes *out = &encoder->column[column];
+	uint8_t *at = out->data + out->size; // there is room: see reserve_all
+	size_t size = 1;
+
+	encoder->columns_used |= (uint64_t)(value != 0) << column;
+	while (value >= 0x80) {
+		*at++ = (uint8_t)(value | 0x80);
+		value >>= 7;
+		size++;
+	}
+	*at = (uint8_t)value;
+	out->size += size;
+}
+
+static inline void add_byte(struct columns_encoder *encoder, enum column column, uint8_t value)
+{
+	struct bytes *out = &encoder->column[column];
+
+	out->data[out->size++] = value;
+	encoder->columns_used |= (uint64_t)(value != 0) << column;
+}
+
+// What aligned blocks, heaps of other kinds and virtual memory have, kept out of the way.
+static __attribute__((noinline)) void add_rare(struct columns_encoder *encoder,
+					       const struct trace_event *event, uint64_t columns)
+{
+	static const struct trace_vm nothing;
+	const struct trace_vm *vm = event->vm ? event->vm : &nothing;
+
+	if (columns & BIT(COLUMN_ALIGN))
+		add_byte(encoder, COLUMN_ALIGN, event->align_log2);
+	if (columns & BIT(COLUMN_HEAP))
+		add_number(encoder, COLUMN_HEAP, event->heap);
+	if (columns & BIT(COLUMN_OLD_SIZE))
+		add_number(encoder, COLUMN_OLD_SIZE, vm->old_size);
+	if (columns & BIT(COLUMN_PROTECTION))
+		add_number(encoder, COLUMN_PROTECTION, vm->protection);
+	if (columns & BIT(COLUMN_OFFSET))
+		add_number(encoder, COLUMN_OFFSET, vm->offset);
+	if (columns & BIT(COLUMN_ERROR))
+		add_number(encoder, COLUMN_ERROR, vm->error);
+	if (columns & BIT(COLUMN_FLAGS))
+		add_number(encoder, COLUMN_FLAGS, vm->flags);
+	if (columns & BIT(COLUMN_FILE))
+		add_number(encoder, COLUMN_FILE, vm->file);
+	if (columns & BIT(COLUMN_ORIGIN))
+		add_byte(encoder, COLUMN_ORIGIN, vm->origin);
+}
+
+static void append(struct columns_encoder *encoder, enum column column, const uint8_t *value,
+		   size_t count)
+{
+	struct bytes *bytes = &encoder->column[column];
+	uint8_t all = 0;
+
+	for (size_t i = 0; i < count; i++)
+		all |= value[i];
+	memcpy(bytes->data + bytes->size, value, count);
+	bytes->size += count;
+	encoder->columns_used |= (uint64_t)(all != 0) << column;
+}
+
+static void pack_all(struct columns_encoder *encoder, enum column column, const uint64_t *value,
+		     uint32_t *count)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < *count; i++)
+		all |= value[i];
+	pack(encoder, column, value, *count, all);
+	*count = 0;
+}
+
+// What is staged goes to its columns.
+static void unstage(struct columns_encoder *encoder)
+{
+	struct columns_stage *stage = &encoder->stage;
+
+	append(encoder, COLUMN_KIND, stage->kind, stage->count);
+	append(encoder, COLUMN_ADDRESS_LOW, stage->low, stage->addresses);
+	pack_all(encoder, COLUMN_ADDRESS, stage->address, &stage->addresses);
+	pack_all(encoder, COLUMN_OLD_ADDRESS, stage->old_address, &stage->old_addresses);
+	pack_all(encoder, COLUMN_SIZE, stage->size, &stage->sizes);
+	pack_all(encoder, COLUMN_STACK, stage->stack, &stage->stacks);
+	pack_all(encoder, COLUMN_FREE_STACK, stage->free_stack, &stage->free_stacks);
+	stage->count = 0;
+}
+
+// Each field is stored; whether it counts depends on the kind.
+static inline void stage_event(struct columns_encoder *encoder, uint64_t columns,
+			       const struct trace_event *event)
+{
+	struct columns_stage *stage = &encoder->stage;
+	uint64_t *previous = &encoder->previous[event->thread % COLUMNS_SLOTS];
+
+	if (unlikely(stage->count == COLUMNS_ROW_MAX))
+		unstage(encoder);
+	encoder->kinds_used |= BIT(event->kind);
+	stage->kind[stage->count++] = event->kind;
+	if (likely(columns & BIT(COLUMN_ADDRESS))) {
+		uint64_t delta = event->address - *previous;
+
+		*previous = event->address;
+		stage->low[stage->addresses] = delta & 15;
+		stage->address[stage->addresses++] = varint_zigzag((int64_t)delta >> 4);
+	}
+	stage->old_address[stage->old_addresses] =
+		varint_zigzag((int64_t)(event->address - event->old_address));
+	stage->old_addresses += columns >> COLUMN_OLD_ADDRESS & 1;
+	stage->size[stage->sizes] = event->size;
+	stage->sizes += columns >> COLUMN_SIZE & 1;
+	stage->stack[stage->stacks] = event->stack;
+	stage->stacks += columns >> COLUMN_STACK & 1;
+	stage->free_stack[stage->free_stacks] = event->stack;
+	stage->free_stacks += columns >> COLUMN_FREE_STACK & 1;
+}
+
+void columns_add(struct columns_encoder *encoder, const struct trace_event *event, uint64_t time_ns)
+{
+	uint64_t columns = columns_written(encoder, event->kind);
+
+	ASSERT(columns != 0);
+	open_row(encoder, event->thread, time_ns, 1);
+	encoder->run_ns_count++;
+	encoder->run_thread_count++;
+	encoder->count++;
+	stage_event(encoder, columns, event);
+	if (unlikely(columns & ~STAGED))
+		add_rare(encoder, event, columns);
+}
+
+void columns_close(struct columns_encoder *encoder)
+{
+	if (encoder->count == 0)
+		return;
+	unstage(encoder);
+	end_time_run(encoder);
+	end_thread_run(encoder);
+}
+
+// ---- Rows ------------------------------------------------------------------------------------
+
+static void put_addresses(struct columns_encoder *encoder, const struct columns_row *row)
+{
+	uint64_t *slot = &encoder->previous[row->thread % COLUMNS_SLOTS];
+	struct bytes *bytes = &encoder->column[COLUMN_ADDRESS_LOW];
+	uint8_t *low = bytes->data + bytes->size;
+	uint64_t previous = *slot, lows = 0, highs = 0, olds = 0;
+	uint64_t high[COLUMNS_ROW_MAX], old[COLUMNS_ROW_MAX];
+	size_t moved = 0;
+
+	for (size_t i = 0; i < row->count; i++) {
+		uint64_t delta = row->address[i] - previous;
+
+		previous = row->address[i];
+		low[i] = delta & 15;
+		lows |= delta & 15;
+		high[i] = varint_zigzag((int64_t)delta >> 4);
+		highs |= high[i];
+	}
+	*slot = previous;
+	bytes->size += row->count;
+	encoder->columns_used |= (uint64_t)(lows != 0) << COLUMN_ADDRESS_LOW;
+	pack(encoder, COLUMN_ADDRESS, high, row->count, highs);
+	if (likely(!row->reallocs))
+		return;
+	for (size_t i = 0; i < row->count; i++) {
+		if (row->kind[i] != TRACE_REALLOC)
+			continue;
+		old[moved] = varint_zigzag((int64_t)(row->address[i] - row->old_address[i]));
+		olds |= old[moved++];
+	}
+	pack(encoder, COLUMN_OLD_ADDRESS, old, moved, olds);
+}
+
+// Sizes and stacks, each to the column where the kind has it.
+static void put_fields(struct columns_encoder *encoder, const struct columns_row *row)
+{
+	uint64_t size[COLUMNS_ROW_MAX], stack[COLUMNS_ROW_MAX], free_stack[COLUMNS_ROW_MAX];
+	uint64_t sizes = 0, stacks = 0, free_stacks = 0, kinds = 0;
+	size_t begun = 0, ended = 0;
+
+	for (size_t i = 0; i < row->count; i++) {
+		bool begins = columns_row_begins(row->kind[i]);
+		uint64_t mask = -(uint64_t)begins;
+
+		kinds |= UINT64_C(1) << row->kind[i];
+		size[begun] = row->size[i];
+		stack[begun] = row->stack[i];
+		free_stack[ended] = row->stack[i];
+		sizes |= row->size[i] & mask;
+		stacks |= row->stack[i] & mask;
+		free_stacks |= row->stack[i] & ~mask;
+		begun += begins;
+		ended += !begins;
+	}
+	encoder->kinds_used |= kinds;
+	pack(encoder, COLUMN_SIZE, size, begun, sizes);
+	pack(encoder, COLUMN_STACK, stack, begun, stacks);
+	pack(encoder, COLUMN_FREE_STACK, free_stack, ended, free_stacks);
+	if (unlikely(encoder->heaps)) {
+		for (size_t i = 0; i < row->count; i++)
+			size[i] = row->heap;
+		pack(encoder, COLUMN_HEAP, size, row->count, row->heap);
+	}
+}
+
+// One by one: less work than to go to each column for a few entries.
+static void add_short_row(struct columns_encoder *encoder, const struct columns_row *row)
+{
+	for (size_t i = 0; i < row->count; i++) {
+		const struct trace_event event = {
+			.kind = row->kind[i],
+			.thread = row->thread,
+			.heap = row->heap,
+			.address = row->address[i],
+			.old_address = row->kind[i] == TRACE_REALLOC ? row->old_address[i] : 0,
+			.size = row->size[i],
+			.stack = row->stack[i],
+		};
+
+		columns_add(encoder, &event, row->time_ns);
+	}
+}
+
+void columns_add_row(struct columns_encoder *encoder, const struct columns_row *row)
+{
+	struct bytes *kinds = &encoder->column[COLUMN_KIND];
+
+	ASSERT(row->count <= COLUMNS_ROW_MAX);
+	if (row->count < SHORT_ROW) {
+		add_short_row(encoder, row);
+		return;
+	}
+	unstage(encoder);
+	open_row(encoder, row->thread, row->time_ns, row->count);
+	encoder->count += row->count;
+	encoder->run_ns_count += row->count;
+	encoder->run_thread_count += row->count;
+	memcpy(kinds->data + kinds->size, row->kind, row->count);
+	kinds->size += row->count;
+	put_addresses(encoder, row);
+	put_fields(encoder, row);
+}
+
+// What stands in a column from `from` on, `times` times more.
+static void repeat(struct bytes *bytes, size_t from, uint32_t times)
+{
+	size_t part = bytes->size - from;
+	size_t want = part * times;
+	uint8_t *out = bytes_reserve(bytes, want + VARINT_BYTES_MAX);
+	size_t done = 0;
+
+	// What is written is the pattern for the next step.
+	while (done < want) {
+		size_t size = part + done < want - done ? part + done : want - done;
+
+		memcpy(out + done, bytes->data + from, size);
+		done += size;
+	}
+	bytes->size += want;
+}
+
+void columns_add_echo(struct columns_encoder *encoder, const struct columns_row *row,
+		      uint32_t times)
+{
+	size_t from[COLUMNS_COUNT];
+	uint32_t more = row->count * (times - 1);
+
+	if (times == 0)
+		return;
+	ASSERT(row->count <= COLUMNS_ROW_MAX && times <= COLUMNS_EVENTS_MAX &&
+	       row->count * times <= COLUMNS_EVENTS_MAX - encoder->count);
+	unstage(encoder);
+	for (int column = COLUMN_KIND; column < COLUMNS_COUNT; column++)
+		from[column] = encoder->column[column].size;
+	columns_add_row(encoder, row);
+	unstage(encoder);
+	encoder->count += more;
+	encoder->run_ns_count += more;
+	encoder->run_thread_count += more;
+	repeat(&encoder->column[COLUMN_KIND], from[COLUMN_KIND], times - 1);
+	for (int column = COLUMN_ADDRESS; column < COLUMNS_COUNT; column++)
+		repeat(&encoder->column[column], from[column], times - 1);
+	encoder->roomy = encoder->count; // room for rows was reserved for before
+}
