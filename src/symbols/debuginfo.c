@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "symbols/drive.h"
 #include "symbols/linetable.h"
 #include "symbols/nest.h"
 
@@ -377,7 +378,7 @@ static const char *complete_path(struct debuginfo *debuginfo, const struct unit 
 	size_t length;
 	uint64_t *slot;
 
-	if (!name || *name == '/' || !unit->directory || !*unit->directory)
+	if (!name || *name == '/' || drive_is(name) || !unit->directory || !*unit->directory)
 		return name;
 	length = strlen(unit->directory);
 	if (unit->version < 5 && strncmp(name, unit->directory, length) == 0 && name[length] == '/')

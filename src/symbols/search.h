@@ -4,11 +4,13 @@
 
 #include "symbols/debuginfod.h"
 #include "symbols/remarks.h"
+#include "symbols/symbol_path.h"
 
 struct search {
-	const char *directories;       // ':'-separated, before the usual ones; NULL: none
-	struct debuginfod *debuginfod; // NULL: not asked
-	struct remarks *remarks;       // gets what was found but does not fit
+	const char *directories;               // ':'-separated, before the usual ones; NULL: none
+	const struct symbol_path *symbol_path; // for Windows modules; NULL: none
+	struct debuginfod *debuginfod;         // NULL: not asked
+	struct remarks *remarks;               // gets what was found but does not fit
 };
 
 #endif

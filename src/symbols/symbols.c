@@ -23,6 +23,7 @@ struct mapped {
 	uint8_t build_id[LABEL_MAX];
 	size_t build_id_length;
 	uint64_t size_bytes, mtime_ns;
+	uint32_t image_bytes;     // in memory
 	uint8_t label[LABEL_MAX]; // its name in a trace's bundles: the build-id, or made up
 	size_t label_length;
 	size_t pack_as; // the first file with this label
@@ -37,6 +38,7 @@ struct symbols {
 	bool mangled;
 	char *directories; // owned; NULL: none
 	struct debuginfod *debuginfod;
+	struct symbol_path symbol_path;
 	struct remarks remarks;
 	struct mapped **files;
 	size_t files_count, files_capacity;
@@ -65,6 +67,7 @@ struct symbols *symbols_new(const struct reader *reader, const struct symbols_op
 	symbols->reader = reader;
 	symbols->nobody = answer_new(1);
 	symbols->nobody->symbols[0].module = "";
+	symbol_path_add_environment(&symbols->symbol_path, &symbols->remarks);
 	if (!options)
 		return symbols;
 	symbols->mangled = options->mangled;
@@ -117,6 +120,7 @@ void symbols_free(struct symbols *symbols)
 	free_names(&symbols->names);
 	free_answers(&symbols->orphans);
 	debuginfod_free(symbols->debuginfod);
+	symbol_path_fini(&symbols->symbol_path);
 	remarks_fini(&symbols->remarks);
 	places_fini(&symbols->places);
 	mem_free(symbols->directories);
@@ -179,6 +183,7 @@ static size_t add_file(struct symbols *symbols, const struct trace_module *modul
 	memcpy(file->build_id, module->build_id, file->build_id_length);
 	file->size_bytes = module->file_size;
 	file->mtime_ns = module->file_mtime_ns;
+	file->image_bytes = (uint32_t)(module->end - module->start);
 	make_label(file, module);
 	symbols->files = mem_grow(symbols->files, &symbols->files_capacity,
 				  symbols->files_count + 1, sizeof *symbols->files);
@@ -227,10 +232,12 @@ static void open_file(struct symbols *symbols, struct mapped *file)
 		.build_id_length = file->build_id_length,
 		.size_bytes = file->size_bytes,
 		.mtime_ns = file->mtime_ns,
+		.image_bytes = file->image_bytes,
 	};
 	struct search search = {
 		.directories = symbols->directories,
 		.debuginfod = symbols->debuginfod,
+		.symbol_path = &symbols->symbol_path,
 		.remarks = &symbols->remarks,
 	};
 
@@ -264,7 +271,8 @@ static const char *show(struct symbols *symbols, const char *raw)
 	text = map_put(&symbols->names, (uintptr_t)raw, NULL);
 	if (*text == 0) {
 		// Symbol tables write versions behind names: memcpy@@GLIBC_2.14.
-		version = strchr(raw, '@');
+		// So do Windows' the bytes of arguments: f@8. Microsoft's C++ names begin with ?.
+		version = raw[0] != '?' ? strchr(raw, '@') : NULL;
 		readable = version && version > raw ? mem_copy_bytes(raw, (size_t)(version - raw))
 						    : NULL;
 		if (!symbols->mangled) {

@@ -5,7 +5,8 @@
 // /usr/lib/debug/.build-id, the .gnu_debuglink file, .gnu_debugdata (a compressed symbol table
 // inside the file); DWARF first, then .symtab, then .dynsym. A file whose build-id, or (without
 // build-id) size and time, differ from what was recorded is not used, and symbols_notes says so.
-// debuginfod only if asked for. C++ (Itanium) and Rust (legacy and v0) names are demangled.
+// debuginfod only if asked for. Windows modules have a search of their own (pe_file.h). C++
+// (Itanium) and Rust (legacy and v0) names are demangled.
 //
 // One thread. Knows nothing of allocations.
 #ifndef SYMBOLS_SYMBOLS_H

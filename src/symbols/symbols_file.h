@@ -18,6 +18,9 @@ struct symbols_file_identity {
 	size_t build_id_length; // 0: it had none
 	uint64_t size_bytes;    // 0: not known; asked only where there is no build-id
 	uint64_t mtime_ns;      // the same
+	// Of a Windows module, whose build-id is its PDB's GUID and age; 0: not known.
+	uint32_t timestamp, image_bytes;
+	const char *pdb; // name of the PDB; NULL: not known
 };
 
 // Never fails: where nothing can be used, there are no names, and a remark says why. `search`

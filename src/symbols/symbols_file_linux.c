@@ -3,13 +3,16 @@
 #include "base/mem.h"
 #include "symbols/debugfile.h"
 #include "symbols/debuginfo.h"
+#include "symbols/drive.h"
 #include "symbols/minidebug.h"
+#include "symbols/pe_file.h"
 #include "symbols/symtab.h"
 
 #include <string.h>
 #include <sys/auxv.h>
 
 struct symbols_file {
+	struct pe_file *pe;       // a Windows module; the others are then NULL
 	struct object *main;      // NULL: gone, changed or never a file
 	struct object *debug;     // separate debug information; NULL: none
 	struct object *shared;    // what `debug` (or `main`) shares with others; NULL: none
@@ -138,6 +141,10 @@ struct symbols_file *symbols_file_open(const struct symbols_file_identity *ident
 	struct symbols_file *file = mem_alloc(1, sizeof *file);
 	struct object *object;
 
+	if (drive_is(identity->path)) {
+		file->pe = pe_file_open(identity, search);
+		return file;
+	}
 	open_files(file, identity, search);
 	gather_symbols(file, search->remarks);
 	object = file->debug && file->debug->dwarf ? file->debug : file->main;
@@ -154,6 +161,7 @@ void symbols_file_close(struct symbols_file *file)
 {
 	if (!file)
 		return;
+	pe_file_close(file->pe);
 	debuginfo_free(file->debuginfo);
 	symtab_fini(&file->symtab);
 	object_close(file->minidebug);
@@ -176,6 +184,10 @@ void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places
 	struct place *outer;
 	const char *name, *source;
 
+	if (file->pe) {
+		pe_file_find(file->pe, offset, places);
+		return;
+	}
 	if (!file->debuginfo || !debuginfo_find(file->debuginfo, offset, places))
 		places_add(places);
 	outer = &places->items[places->count - 1];

@@ -1,9 +1,11 @@
 #include "symbols/symbols_file.h"
 
 #include "base/mem.h"
+#include "symbols/drive.h"
+#include "symbols/pe_file.h"
 
 struct symbols_file {
-	bool none;
+	struct pe_file *pe; // NULL: it is no Windows module
 };
 
 struct symbols_file *symbols_file_open(const struct symbols_file_identity *identity,
@@ -11,7 +13,9 @@ struct symbols_file *symbols_file_open(const struct symbols_file_identity *ident
 {
 	struct symbols_file *file = mem_alloc(1, sizeof *file);
 
-	if (identity->path[0] == '/')
+	if (drive_is(identity->path))
+		file->pe = pe_file_open(identity, search);
+	else if (identity->path[0] == '/')
 		remarks_add(search->remarks,
 			    "%s: names of ELF files are not read on Windows (tidemark bundle, on "
 			    "Linux, packs them into the trace)",
@@ -21,11 +25,16 @@ struct symbols_file *symbols_file_open(const struct symbols_file_identity *ident
 
 void symbols_file_close(struct symbols_file *file)
 {
+	if (!file)
+		return;
+	pe_file_close(file->pe);
 	mem_free(file);
 }
 
 void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places *places)
 {
-	(void)file, (void)offset;
-	places_add(places);
+	if (file->pe)
+		pe_file_find(file->pe, offset, places);
+	else
+		places_add(places);
 }

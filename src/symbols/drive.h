@@ -1,0 +1,29 @@
+// drive: paths as Windows writes them, on this machine.
+//
+// A trace of a Windows program names C:\dir\file.dll. On Windows that is a path. On Linux the
+// drives may be those of a Wine prefix ($WINEPREFIX, ~/.wine), and Z: without one is the root.
+// Names differ in case there and are the same file; so what is not found as it is written is
+// looked for in any case.
+#ifndef SYMBOLS_DRIVE_H
+#define SYMBOLS_DRIVE_H
+
+#include <stdbool.h>
+
+// Is it a path as Windows writes it: a drive's letter in front, or a backslash?
+bool drive_is(const char *path);
+
+// The last part of such a path (and of any other).
+const char *drive_name(const char *path);
+
+// The file or directory on this machine, owned by the caller (mem_free); NULL: there is none. A
+// path that Windows would not write is taken as it is.
+char *drive_find(const char *path);
+
+// The same for `name` below `folder`, which is a path of this machine. `name` may have several
+// parts, with slashes.
+char *drive_find_in(const char *folder, const char *name);
+
+// What stands between the directories of a list: ':', or ';' where drives have letters.
+char drive_separator(void);
+
+#endif

@@ -1,0 +1,251 @@
+#include "symbols/pe_bounds.h"
+
+#include "base/mem.h"
+#include "symbols/le.h"
+
+#include <stdlib.h>
+
+enum {
+	ENTRY_BYTES = 12, // of .pdata
+	CHAIN_MAX = 32,
+	CHAINED = 4, // flag of unwind information: it belongs to another entry
+	RELOCATION_32 = 3,
+	RELOCATION_64 = 10,
+	ALIGNMENT = 16, // functions begin at multiples of it, or behind padding
+	BREAKPOINT = 0xcc,
+	NOP = 0x90,
+};
+
+struct pe_bounds_function {
+	uint32_t start, end;
+	uint32_t function; // RVA where the whole begins
+};
+
+static int compare_functions(const void *left, const void *right)
+{
+	const struct pe_bounds_function *a = left, *b = right;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+// The beginning of the function that an entry belongs to, by way of chained entries.
+static uint32_t find_function(const struct pe *pe, const uint8_t *entry)
+{
+	for (int i = 0; i < CHAIN_MAX; i++) {
+		uint32_t unwind = le_32(entry + 8);
+		const uint8_t *head, *next;
+
+		if (unwind & 1) { // it names another entry
+			next = pe_at(pe, unwind & ~1u, ENTRY_BYTES);
+		} else {
+			head = pe_at(pe, unwind, 4);
+			if (!head || !(head[0] >> 3 & CHAINED))
+				break;
+			next = pe_at(pe, unwind + 4 + 2 * ((head[2] + 1u) & ~1u), ENTRY_BYTES);
+		}
+		if (!next)
+			break;
+		entry = next;
+	}
+	return le_32(entry);
+}
+
+static void read_entries(struct pe_bounds *bounds)
+{
+	const struct pe *pe = bounds->pe;
+	uint32_t rva = pe->directories[PE_EXCEPTIONS].rva;
+	uint32_t left = pe->directories[PE_EXCEPTIONS].size_bytes;
+
+	for (; left >= ENTRY_BYTES; left -= ENTRY_BYTES, rva += ENTRY_BYTES) {
+		const uint8_t *entry = pe_at(pe, rva, ENTRY_BYTES);
+
+		if (!entry)
+			break;
+		if (le_32(entry) == 0 || le_32(entry + 4) <= le_32(entry))
+			continue;
+		bounds->functions = mem_grow(bounds->functions, &bounds->functions_capacity,
+					     bounds->functions_count + 1,
+					     sizeof *bounds->functions);
+		bounds->functions[bounds->functions_count++] =
+			(struct pe_bounds_function){ le_32(entry), le_32(entry + 4),
+						     find_function(pe, entry) };
+	}
+	if (bounds->functions_count > 0)
+		qsort(bounds->functions, bounds->functions_count, sizeof *bounds->functions,
+		      compare_functions);
+}
+
+void pe_bounds_init(struct pe_bounds *bounds, const struct pe *pe)
+{
+	*bounds = (struct pe_bounds){ .pe = pe };
+	if (pe->machine == PE_MACHINE_X64)
+		read_entries(bounds);
+}
+
+void pe_bounds_fini(struct pe_bounds *bounds)
+{
+	mem_free(bounds->functions);
+	mem_free(bounds->starts);
+	*bounds = (struct pe_bounds){ 0 };
+}
+
+// The last function that begins at or before `rva`; SIZE_MAX: none.
+static size_t last_before(const struct pe_bounds *bounds, uint32_t rva)
+{
+	size_t low = 0, high = bounds->functions_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (bounds->functions[middle].start <= rva)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low - 1;
+}
+
+bool pe_bounds_find(const struct pe_bounds *bounds, uint32_t rva, uint32_t *start, uint32_t *end,
+		    uint32_t *function)
+{
+	size_t at = last_before(bounds, rva);
+
+	if (at == SIZE_MAX || rva >= bounds->functions[at].end)
+		return false;
+	*start = bounds->functions[at].start;
+	*end = bounds->functions[at].end;
+	*function = bounds->functions[at].function;
+	return true;
+}
+
+static void add_start(struct pe_bounds *bounds, uint64_t rva)
+{
+	const struct pe_section *section =
+		rva < UINT32_MAX ? pe_section_at(bounds->pe, (uint32_t)rva) : NULL;
+
+	if (!section || !section->code)
+		return;
+	bounds->starts = mem_grow(bounds->starts, &bounds->starts_capacity,
+				  bounds->starts_count + 1, sizeof *bounds->starts);
+	bounds->starts[bounds->starts_count++] = (uint32_t)rva;
+}
+
+// What the calls in it lead to, wherever an instruction may begin.
+static void add_calls(struct pe_bounds *bounds, const struct pe_section *section)
+{
+	for (uint32_t at = 0; at + 5 <= section->bytes_count; at++)
+		if (section->bytes[at] == 0xe8)
+			add_start(bounds, (uint32_t)(section->rva + at + 5 +
+						     le_32(section->bytes + at + 1)));
+}
+
+// What the pointers in the image mean, as far as they are relocated.
+static void add_pointers(struct pe_bounds *bounds)
+{
+	const struct pe *pe = bounds->pe;
+	uint32_t rva = pe->directories[PE_RELOCATIONS].rva;
+	uint32_t left = pe->directories[PE_RELOCATIONS].size_bytes;
+
+	while (left >= 8) {
+		const uint8_t *block = pe_at(pe, rva, 8);
+		uint32_t page = block ? le_32(block) : 0, size = block ? le_32(block + 4) : 0;
+
+		if (size < 8 || size > left || !(block = pe_at(pe, rva, size)))
+			return;
+		for (uint32_t at = 8; at + 2 <= size; at += 2) {
+			uint32_t word = le_16(block + at), kind = word >> 12;
+			const uint8_t *pointer =
+				pe_at(pe, page + (word & 0xfff), kind == RELOCATION_64 ? 8 : 4);
+
+			if (pointer && kind == RELOCATION_32)
+				add_start(bounds, le_32(pointer) - (uint32_t)pe->base);
+			else if (pointer && kind == RELOCATION_64)
+				add_start(bounds, le_64(pointer) - pe->base);
+		}
+		rva += size;
+		left -= size;
+	}
+}
+
+static int compare_starts(const void *left, const void *right)
+{
+	const uint32_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+static void search(struct pe_bounds *bounds)
+{
+	size_t count = 0;
+
+	bounds->searched = true;
+	if (bounds->pe->machine != PE_MACHINE_X64 && bounds->pe->machine != PE_MACHINE_X86)
+		return;
+	for (size_t i = 0; i < bounds->pe->sections_count; i++)
+		if (bounds->pe->sections[i].code && bounds->pe->sections[i].bytes)
+			add_calls(bounds, &bounds->pe->sections[i]);
+	add_pointers(bounds);
+	add_start(bounds, bounds->pe->entry);
+	if (bounds->starts_count == 0)
+		return;
+	qsort(bounds->starts, bounds->starts_count, sizeof *bounds->starts, compare_starts);
+	for (size_t i = 0; i < bounds->starts_count; i++)
+		if (count == 0 || bounds->starts[i] != bounds->starts[count - 1])
+			bounds->starts[count++] = bounds->starts[i];
+	bounds->starts_count = count;
+}
+
+// May another function begin at `at`, by what stands before it?
+static bool may_begin(const uint8_t *bytes, uint32_t at, uint32_t rva)
+{
+	if (at < 2)
+		return false;
+	if (bytes[at - 1] == BREAKPOINT)
+		return true;
+	if (rva % ALIGNMENT != 0)
+		return false;
+	// Padding; ret; ret n; jmp to anywhere near or not so near.
+	return bytes[at - 1] == NOP || bytes[at - 1] == 0x00 || bytes[at - 1] == 0xc3 ||
+	       (at >= 3 && bytes[at - 3] == 0xc2) || bytes[at - 2] == 0xeb ||
+	       (at >= 5 && bytes[at - 5] == 0xe9);
+}
+
+// The first of `starts` behind `rva`, or UINT32_MAX.
+static uint32_t next_start(const struct pe_bounds *bounds, uint32_t rva)
+{
+	size_t low = 0, high = bounds->starts_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (bounds->starts[middle] <= rva)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < bounds->starts_count ? bounds->starts[low] : UINT32_MAX;
+}
+
+uint32_t pe_bounds_end(struct pe_bounds *bounds, uint32_t start)
+{
+	uint32_t end = start + 1;
+	const uint8_t *bytes;
+	size_t left = 0, at;
+	uint32_t next;
+
+	if (!bounds->searched)
+		search(bounds);
+	bytes = pe_rest(bounds->pe, start, &left);
+	if (!bytes)
+		return end;
+	next = next_start(bounds, start);
+	if (next - start < left)
+		left = next - start;
+	at = last_before(bounds, start) + 1; // the next function that has an entry
+	if (at < bounds->functions_count && bounds->functions[at].start - start < left)
+		left = bounds->functions[at].start - start;
+	for (uint32_t i = 1; i < left; i++)
+		if (may_begin(bytes, i, start + i))
+			return start + i;
+	return start + (uint32_t)left;
+}

@@ -1,0 +1,179 @@
+#include "symbols/symbol_path.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "os/file.h"
+#include "symbols/drive.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { POINTER_BYTES_MAX = 4096 }; // of a file.ptr
+
+static void add_folder(struct symbol_path *path, const char *text, size_t length,
+		       struct remarks *remarks)
+{
+	char *folder = mem_copy_bytes(text, length), *found;
+
+	if (strstr(folder, "://")) {
+		remarks_add(remarks,
+			    "%s is not asked: nothing is fetched from a network (tidemark symbols "
+			    "FILE --missing lists what to fetch)",
+			    folder);
+		mem_free(folder);
+		return;
+	}
+	found = length > 0 ? drive_find(folder) : NULL;
+	if (!found && length > 0)
+		remarks_add(remarks, "%s, in the symbol path, is not there", folder);
+	mem_free(folder);
+	if (!found)
+		return;
+	for (size_t i = 0; i < path->count; i++)
+		if (strcmp(path->folders[i], found) == 0) {
+			mem_free(found);
+			return;
+		}
+	path->folders =
+		mem_grow(path->folders, &path->capacity, path->count + 1, sizeof *path->folders);
+	path->folders[path->count++] = found;
+}
+
+// What stands between stars, from `skip` words on.
+static void add_stores(struct symbol_path *path, const char *text, size_t length, int skip,
+		       struct remarks *remarks)
+{
+	const char *end = text + length;
+
+	for (;;) {
+		size_t word = (size_t)(end - text);
+		const char *star = memchr(text, '*', word);
+
+		if (star)
+			word = (size_t)(star - text);
+		if (skip-- <= 0)
+			add_folder(path, text, word, remarks);
+		if (!star)
+			return;
+		text = star + 1;
+	}
+}
+
+void symbol_path_add(struct symbol_path *path, const char *text, struct remarks *remarks)
+{
+	while (*text) {
+		size_t length = strcspn(text, ";");
+
+		if (strncasecmp(text, "srv*", 4) == 0 || strncasecmp(text, "cache*", 6) == 0)
+			add_stores(path, text, length, 1, remarks);
+		else if (strncasecmp(text, "symsrv*", 7) == 0)
+			add_stores(path, text, length, 2, remarks);
+		else
+			add_folder(path, text, length, remarks);
+		text += length + (text[length] != 0);
+	}
+}
+
+void symbol_path_add_environment(struct symbol_path *path, struct remarks *remarks)
+{
+	static const char *const names[] = { "_NT_ALT_SYMBOL_PATH", "_NT_ALTERNATE_SYMBOL_PATH",
+					     "_NT_SYMBOL_PATH" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (getenv(names[i]))
+			symbol_path_add(path, getenv(names[i]), remarks);
+}
+
+void symbol_path_fini(struct symbol_path *path)
+{
+	for (size_t i = 0; i < path->count; i++)
+		mem_free(path->folders[i]);
+	mem_free(path->folders);
+	*path = (struct symbol_path){ 0 };
+}
+
+static bool try_in(const char *folder, const char *name, symbol_path_try *attempt, void *opaque)
+{
+	char *found = drive_find_in(folder, name);
+	bool done = found && file_look(found) == FILE_IS_REGULAR && attempt(opaque, found);
+
+	mem_free(found);
+	return done;
+}
+
+// A file.ptr says "PATH:where it is", or "MSG:why it is not there".
+static bool try_pointer(const char *folder, symbol_path_try *attempt, void *opaque)
+{
+	char *pointer = drive_find_in(folder, "file.ptr"), *found;
+	struct str text = { 0 };
+	struct err err;
+	bool done = false;
+
+	if (pointer && file_read_regular(pointer, POINTER_BYTES_MAX, &text, &err) &&
+	    text.length > 0 && strncasecmp(text.text, "MSG:", 4) != 0) {
+		text.text[strcspn(text.text, "\r\n")] = 0;
+		found = drive_find(text.text + (strncasecmp(text.text, "PATH:", 5) == 0 ? 5 : 0));
+		done = found && file_look(found) == FILE_IS_REGULAR && attempt(opaque, found);
+		mem_free(found);
+	}
+	str_fini(&text);
+	mem_free(pointer);
+	return done;
+}
+
+// Stores may keep files compressed, with _ for the last letter. We do not unpack them.
+static void look_compressed(const char *folder, const char *name, struct remarks *remarks)
+{
+	char *packed = mem_copy_text(name), *found;
+
+	packed[strlen(packed) - 1] = '_';
+	found = drive_find_in(folder, packed);
+	if (found)
+		remarks_add(remarks, "%s is compressed: unpack it (expand, or cabextract)", found);
+	mem_free(found);
+	mem_free(packed);
+}
+
+// A folder of a store: where the file has this key.
+static bool try_key(const char *store, const char *path, const char *name, struct remarks *remarks,
+		    symbol_path_try *attempt, void *opaque)
+{
+	char *folder = drive_find_in(store, path);
+	bool done = folder &&
+		    (try_in(folder, name, attempt, opaque) || try_pointer(folder, attempt, opaque));
+
+	if (folder && !done)
+		look_compressed(folder, name, remarks);
+	mem_free(folder);
+	return done;
+}
+
+bool symbol_path_look(const char *folder, const char *name, const char *key,
+		      struct remarks *remarks, symbol_path_try *attempt, void *opaque)
+{
+	const char *dot = strrchr(name, '.');
+	struct str path = { 0 };
+	bool done = false;
+
+	if (!*name || strchr(name, '/') || strchr(name, '\\') || strcmp(name, "..") == 0)
+		return false;
+	if (key) {
+		str_format(&path, "%s/%s", name, key);
+		done = try_key(folder, path.text, name, remarks, attempt, opaque);
+		str_clear(&path);
+		str_format(&path, "%.2s/%s/%s", name, name, key);
+		done = done || try_key(folder, path.text, name, remarks, attempt, opaque);
+	}
+	done = done || try_in(folder, name, attempt, opaque);
+	if (!done && dot && dot[1]) {
+		str_clear(&path);
+		str_format(&path, "%s/%s", dot + 1, name);
+		done = try_in(folder, path.text, attempt, opaque);
+		str_clear(&path);
+		str_format(&path, "symbols/%s/%s", dot + 1, name);
+		done = done || try_in(folder, path.text, attempt, opaque);
+	}
+	str_fini(&path);
+	return done;
+}

@@ -1,0 +1,169 @@
+#!/usr/bin/env -S python3 -B
+"""Names of Windows modules, read on Linux: every instruction is named as addr2line or
+llvm-symbolizer names it, and a stripped library's functions are never given another's name.
+
+Where we differ from both, it is for a reason that nm shows:
+
+    table   the other knows the symbol table's source file alone, we the function that nm has there
+    line    both have a line there and no function; the function is the one that nm has there
+"""
+# timeout: 300
+# parallel: yes
+import bisect
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import libplaces
+import libwin
+
+PROGRAMS = os.path.join(libwin.SOURCE, "test", "programs")
+NAMED = os.path.join(PROGRAMS, "win", "named.c")
+TEMPLATES = os.path.join(PROGRAMS, "symbols_templates.cpp")
+TIDEMARK = os.environ["TIDEMARK"]
+
+for tool in (*(f"{target}-g++" for target in libwin.BITS.values()), "llvm-symbolizer", "objdump"):
+    if not shutil.which(tool):
+        libwin.skip(f"there is no {tool} here (make deps-win)")
+
+
+class Table:
+    """What nm says: which names stand for which addresses."""
+
+    def __init__(self, path, bits):
+        base = libplaces.image_base(path)
+        names = collections.defaultdict(set)
+        for line in libplaces.run("nm", path).splitlines():
+            match = re.match(r"([0-9a-f]+) [tTwW] ([^.\s]\S*)$", line)
+            if match:
+                names[int(match[1], 16) - base].add(undecorated(match[2], bits))
+        self.addresses = sorted(names)
+        self.names = names
+
+    def at(self, rva):
+        at = bisect.bisect_right(self.addresses, rva) - 1
+        return self.names[self.addresses[at]] if at >= 0 else set()
+
+
+def undecorated(name, bits):
+    return name[1:] if bits == 32 and name.startswith("_") else name
+
+
+def outer_undecorated(places, bits):
+    """llvm-symbolizer gives functions as the symbol table has them: with an underscore on x86."""
+    function, file, line = places[-1]
+    return [*places[:-1], (undecorated(function, bits), file, line)]
+
+
+def classify(rva, we, others, table):
+    if any(we == other for other in others):
+        return "same"
+    if len(we) != 1 or we[0][0] not in table.at(rva):
+        return "wrong"
+    if all(other[0][2] == 0 for other in others) and we[0][2] == 0:
+        return "table"
+    return "line" if any(other[0][1:] == we[0][1:] for other in others) else "wrong"
+
+
+def compare(name, bits, path):
+    addresses = libplaces.instructions(path)
+    found, remarks = libplaces.ours(path, addresses)
+    by_binutils = libplaces.addr2line(path, addresses)
+    by_llvm = libplaces.llvm_symbolizer(path, addresses)
+    table = Table(path, bits)
+    kinds = collections.Counter()
+    for rva in addresses:
+        others = [by_binutils[rva], by_llvm[rva], outer_undecorated(by_llvm[rva], bits)]
+        kind = classify(rva, found[rva], others, table)
+        kinds[kind] += 1
+        if kind == "wrong":
+            print(f"{name}: {rva:#x}: {found[rva]}\n    {others}")
+    print(f"{name}, {bits} bits: {dict(kinds)}")
+    assert kinds["wrong"] == 0 and kinds["same"] > 5 * (kinds["table"] + kinds["line"]), name
+    assert not remarks, remarks
+    assert any(len(places) > 4 for places in found.values()), "no inlined functions"
+
+
+def check_dwarf(bits):
+    for name, compiler, source, flags in (
+            ("c", "gcc", NAMED, "-O2 -g"), ("c, version 4", "gcc", NAMED, "-O1 -gdwarf-4"),
+            ("c++", "g++", TEMPLATES, "-O2 -g")):
+        path = f"{compiler}{bits}.exe"
+        subprocess.run([f"{libwin.BITS[bits]}-{compiler}", *flags.split(), "-w", "-o", path, source],
+                       check=True)
+        compare(name, bits, path)
+
+
+def check_exports(bits):
+    """What a stripped library exports is named so far as it surely goes; the rest is MODULE!sub_…"""
+    for flags in ("-O2", "-Os", "-O2 -Wl,--export-all-symbols"):
+        path, stripped = f"named{bits}.dll", f"stripped{bits}.dll"
+        subprocess.run([f"{libwin.BITS[bits]}-gcc", *flags.split(), "-g", "-shared", "-o", path,
+                        NAMED], check=True)
+        subprocess.run(["strip", "-o", stripped, path], check=True)
+        addresses = libplaces.instructions(path)
+        truth, _ = libplaces.ours(path, addresses)
+        table = Table(path, bits)
+        kinds, unnamed = collections.Counter(), collections.Counter()
+        for rva, places in libplaces.ours(stripped, addresses)[0].items():
+            function = places[0][0]
+            if function.startswith(f"stripped{bits}!sub_"):
+                kinds["unnamed"] += 1
+                unnamed[function] += 1
+            else:
+                named = function == truth[rva][-1][0] or function in table.at(rva)
+                kinds["named" if named else "wrong"] += 1
+                assert named, (hex(rva), function, truth[rva])
+        print(f"exports, {bits} bits, {flags}: {dict(kinds)}")
+        assert kinds["named"] > 50 and kinds["unnamed"] > 500, kinds
+        if bits == 64:  # all of a function is one
+            assert max(unnamed.values()) > 20, unnamed
+
+
+def symbol(path, name, bits):
+    for line in libplaces.run("nm", path).splitlines():
+        match = re.match(r"([0-9a-f]+) [tT] (\S+)$", line)
+        if match and undecorated(match[2], bits) == name:
+            return int(match[1], 16) - libplaces.image_base(path)
+    raise KeyError(name)
+
+
+def check_trace(bits):
+    """A trace of Windows' is reported with names; a module that has changed is told."""
+    path = os.path.abspath(f"trace{bits}.exe")
+    subprocess.run([f"{libwin.BITS[bits]}-gcc", "-O2", "-g", "-o", path, NAMED], check=True)
+    pc = 0x400000 + symbol(path, "is_split", bits) + 8
+    module = f'0x400000-0x{0x400000 + image_bytes(path):x} bias=0x400000'
+    for size, named in ((os.path.getsize(path), True), (os.path.getsize(path) + 1, False)):
+        text = (f"process p1 pid=42\nthread t1 \"main\"\n"
+                f"module m1 {module} file-size={size} {quoted(libplaces.windows_path(path))}\n"
+                f"frame f1 m1 0x{pc:x}\nstack s1 f1\n+10ns t1 alloc s1 0x1000 64\nend\n")
+        with open("trace.txt", "w") as file:
+            file.write(text)
+        subprocess.run([TIDEMARK, "dump", "--assemble", "trace.txt", "-o", "t.tide"], check=True)
+        done = subprocess.run([TIDEMARK, "report", "--json", "t.tide"], check=True,
+                              capture_output=True, text=True)
+        frames = json.loads(done.stdout)["sites"]["peak"][0]["stack"]
+        assert (frames[-1]["function"] == "is_split") == named, frames
+        assert frames[-1]["file"].endswith("named.c") == named, frames
+        said = subprocess.run([TIDEMARK, "report", "t.tide"], check=True, capture_output=True,
+                              text=True).stdout
+        assert ("has changed since the recording" in said.replace("\n", " ")) != named, said
+        os.remove("t.tide")
+
+
+def image_bytes(path):
+    return int(re.search(r"SizeOfImage\s+([0-9a-f]+)", libplaces.run("objdump", "-p", path))[1], 16)
+
+
+def quoted(text):
+    return '"' + text.replace("\\", "\\\\") + '"'
+
+
+for each in (64, 32):
+    check_dwarf(each)
+    check_exports(each)
+    check_trace(each)
