@@ -14,6 +14,7 @@ enum {
 	LISTS_MAX = 1024,    // told and not yet placed
 	OWN_MAX = 1 << 12,   // of the recorder's mappings before the baseline
 	PAGE_BYTES = 4096,
+	LIST_IS_PART = 1, // flags of LANE_VM_BASELINE
 	MAP_SHARED_FLAG = 1,
 	MAP_PRIVATE_FLAG = 2,
 	MAP_ANONYMOUS_FLAG = 0x20,
@@ -69,6 +70,13 @@ static struct str take_list(struct image *image, uint32_t number)
 	return text;
 }
 
+static void drop_list(struct image *image, uint32_t number)
+{
+	struct str text = take_list(image, number);
+
+	str_fini(&text);
+}
+
 // The call is still in the kernel. Give it time to come back.
 static void wait_for_end(struct stream *stream)
 {
@@ -112,6 +120,8 @@ static uint8_t origin_of(const struct image *image, const struct maps_line *line
 {
 	if (begins_with(line, "[heap]"))
 		return TRACE_ORIGIN_ALLOCATOR;
+	if (begins_with(line, "[tidemark]")) // on Windows
+		return TRACE_ORIGIN_RECORDER;
 	if (begins_with(line, "["))
 		return TRACE_ORIGIN_KERNEL;
 	if (begins_with(line, "/memfd:tidemark") || ends_with(line, "/libtidemark.so"))
@@ -187,7 +197,7 @@ static void put_line(struct ledger *ledger, const struct image *image, const str
 
 // What was mapped when the recording of the image began; or later, where not every call is seen.
 // Anonymous memory that is new then is libc's, or blocks will be found in it.
-static void put_list(struct ledger *ledger, struct stream *stream, uint32_t number)
+static void put_list(struct ledger *ledger, struct stream *stream, uint32_t number, bool part)
 {
 	struct image *image = stream->image;
 	struct str text = take_list(image, number);
@@ -209,7 +219,11 @@ static void put_list(struct ledger *ledger, struct stream *stream, uint32_t numb
 		if (line.path_length == 0 &&
 		    (line.start != last.end || begins_with(&last, "/memfd:")))
 			origin = image->listed ? TRACE_ORIGIN_LIBC : TRACE_ORIGIN_LOADER;
-		if (image->listed && line.start < KERNEL_HALF)
+		if (part && begins_with(&line, "[free]")) {
+			put_gap(ledger, line.start, line.end, &event);
+			continue;
+		}
+		if (image->listed && !part && line.start < KERNEL_HALF)
 			put_gap(ledger, last.end ? last.end : PAGE_BYTES, line.start, &event);
 		origin = origin_of(image, &line, origin);
 		last = line;
@@ -244,7 +258,10 @@ void mappings_event(struct ledger *ledger, struct stream *stream)
 	call = lane_reader_take_vm(reader);
 	ledger_stream_thread(ledger, stream);
 	if (call.kind == LANE_VM_BASELINE) {
-		put_list(ledger, stream, call.file);
+		if (call.error)
+			drop_list(stream->image, call.file);
+		else
+			put_list(ledger, stream, call.file, call.flags & LIST_IS_PART);
 		return;
 	}
 	if (call.kind == LANE_VM_HEAP_GONE) {

@@ -7,6 +7,7 @@
 #include "recorder/hook_win32.h"
 #include "recorder/recording.h"
 #include "recorder/vm_win32.h"
+#include "recorder/walk_win32.h"
 
 // From here on the lane's events are of another heap.
 static COLD void hook_put_heap(struct lane *lane, uint64_t heap)
@@ -43,8 +44,10 @@ static void hook_settle(struct lane *lane, const uintptr_t *frame)
 			     lane->asked, 0, frame);
 		if (sample_mean)
 			sample_keep(block);
+		walk_failed();
 	} else if (allocates && !client_paused) {
 		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, lane->asked, 0, frame);
+		walk_failed();
 	}
 }
 
@@ -75,10 +78,15 @@ static inline __attribute__((always_inline)) void hook_allocated(struct lane *la
 	    (sample_passes(&lane->sample_way, size) || !sample_keep(block)))
 		return;
 	hook_set_heap(lane, heap);
-	if (unlikely(!block))
-		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, size, 0, frame);
-	else if (unlikely(!event_quick(LANE_MALLOC, fields, block, size, frame)))
+	if (likely(block && event_quick(LANE_MALLOC, fields, block, size, frame)))
+		return;
+	if (block) {
 		event_record(LANE_MALLOC, fields, block, size, 0, frame);
+		walk_now_and_then();
+	} else {
+		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, size, 0, frame);
+		walk_failed();
+	}
 }
 
 NT_CALL void *hook_RtlAllocateHeap(void *heap, uint32_t flags, size_t size)
@@ -128,6 +136,7 @@ static void hook_reallocated(struct lane *lane, const void *heap, uintptr_t bloc
 		event_record(LANE_REALLOC_UNDO, fields, block, lane->asked, 0, frame);
 		if (unlikely(sample_mean))
 			sample_keep(block);
+		walk_failed();
 		return;
 	}
 	// Without it, it reads as if the block had been freed.

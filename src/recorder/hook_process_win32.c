@@ -3,6 +3,7 @@
 #include "recorder/hook_win32.h"
 #include "recorder/recording_win32.h"
 #include "recorder/utf_win32.h"
+#include "recorder/walk_win32.h"
 
 enum {
 	HOOK_PROCESS_ACCESS = 0x0002 | 0x0008 | 0x0010 | 0x0020 | 0x0040 | 0x0400 | 0x1000 |
@@ -88,6 +89,7 @@ NT_CALL nt_status hook_NtTerminateProcess(void *process, int32_t status)
 	if ((process == NULL || process == NT_SELF) && recording_phase() == RECORDING_ON) {
 		struct segment *segment = recording_state->segment;
 
+		walk_last();
 		__atomic_store_n(&segment->exit_status, (uint32_t)status, __ATOMIC_RELAXED);
 		__atomic_store_n(&segment->exit_noted, 1, __ATOMIC_RELEASE);
 	}

@@ -8,7 +8,12 @@
 #include "recorder/recording_win32.h"
 #include "recorder/text.h"
 
-enum { MAIN_PROCESS_ATTACH = 1, MAIN_TEXT_MAX = 256 };
+enum {
+	MAIN_PROCESS_ATTACH = 1,
+	MAIN_TEXT_MAX = 256,
+	MAIN_HEADERS_AT = 0x3c, // where an image says where its headers are
+	MAIN_IMAGE_BYTES = 80,  // and in them how large it is
+};
 
 NT_CALL int32_t main_entry(void *module, uint32_t reason, void *reserved);
 void tidemark_guest(void);
@@ -53,8 +58,14 @@ static bool main_write(uint64_t at, const uint32_t was[2])
 	return true;
 }
 
-static void main_begin(struct invite *invite)
+static void main_begin(struct invite *invite, uint8_t *module)
 {
+	uint32_t headers_at, bytes;
+
+	memcpy(&headers_at, module + MAIN_HEADERS_AT, 4);
+	memcpy(&bytes, module + headers_at + MAIN_IMAGE_BYTES, 4);
+	recording_note_own(module, bytes);
+	recording_note_own(invite, INVITE_BYTES);
 	if (!recording_accept(invite)) {
 		__atomic_store_n(&invite->state, INVITE_REFUSED, __ATOMIC_RELEASE);
 		return;
@@ -77,7 +88,6 @@ NT_CALL int32_t main_entry(void *module, uint32_t reason, void *reserved)
 {
 	struct invite *invite;
 
-	(void)module;
 	(void)reserved;
 	if (reason != MAIN_PROCESS_ATTACH || recording_state)
 		return 1;
@@ -87,6 +97,6 @@ NT_CALL int32_t main_entry(void *module, uint32_t reason, void *reserved)
 		return 1;
 	main_write(invite->import_at, invite->import_was);
 	main_write(invite->bound_at, invite->bound_was);
-	main_begin(invite);
+	main_begin(invite, module);
 	return 1;
 }

@@ -235,6 +235,11 @@ static bool recording_map_all(struct recording_state *state, const struct invite
 	       state->segment->version == SEGMENT_VERSION && state->notes_ring != NULL;
 }
 
+void recording_note_own(void *at, size_t bytes)
+{
+	recording_note_region(at, bytes, true);
+}
+
 bool recording_accept(struct invite *invite)
 {
 	recording_segment_section = (void *)(uintptr_t)invite->segment;

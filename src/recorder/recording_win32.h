@@ -16,6 +16,9 @@ HIDDEN bool recording_accept(struct invite *invite);
 HIDDEN void *recording_bell(void);
 HIDDEN struct visit *recording_visits(void);
 
+// More memory of ours: our own image, the invitation.
+HIDDEN void recording_note_own(void *at, size_t bytes);
+
 // Does [at, at + bytes) touch memory of ours?
 HIDDEN bool recording_is_ours(uintptr_t at, size_t bytes);
 

@@ -5,6 +5,7 @@
 #include "recorder/notes.h"
 #include "recorder/peak.h"
 #include "recorder/text.h"
+#include "recorder/vm_put.h"
 #include "recorder/vm_write.h"
 
 enum {
@@ -82,7 +83,7 @@ static void vm_list(struct lane *lane)
 {
 	struct lane_vm record = { .kind = LANE_VM_BASELINE };
 
-	if (!vm_write_room(lane))
+	if (!vm_put_room(lane))
 		return;
 	record.file = ++recording_state->lists_count;
 	vm_tell_maps(record.file);
@@ -116,9 +117,9 @@ static COLD void vm_look(struct lane *lane, enum peak_reason reason)
 		return;
 	if (vm_incomplete && reason != PEAK_EXIT)
 		vm_list_again(lane);
-	if (vm_write_room(lane) && vm_write_put(lane, &begin, NULL)) {
+	if (vm_put_room(lane) && vm_write_put(lane, &begin, NULL)) {
 		peak_wait(reason);
-		if (vm_write_room(lane))
+		if (vm_put_room(lane))
 			vm_write_put(lane, &end, NULL);
 	}
 	__atomic_store_n(&recording_state->looking, 0, __ATOMIC_RELEASE);
@@ -129,7 +130,7 @@ static void vm_before_release(struct lane *lane, uint64_t bytes)
 {
 	if (bytes >= VM_RELEASE_MIN && lane && peak_due()) {
 		vm_look(lane, PEAK_RELEASE);
-		vm_write_room(lane);
+		vm_put_room(lane);
 	}
 }
 
@@ -169,7 +170,7 @@ static long vm_around(const struct vm_ask *ask, long number, struct lane_vm *rec
 		end.error = (uint16_t)-result;
 	else if (number == KERNEL_NR_MMAP || number == __NR_mremap || number == __NR_shmat)
 		end.address = vm_word(result);
-	if (vm_write_room(door.lane))
+	if (vm_put_room(door.lane))
 		vm_write_put(door.lane, &end, NULL);
 	vm_write_leave(&door);
 	return result;
@@ -572,7 +573,7 @@ void vm_begin(struct lane *lane)
 	lane->limit = 0;
 	if (__atomic_compare_exchange_n(&state->baseline_told, &untold, 1, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED) &&
-	    !state->copy && vm_write_room(lane)) {
+	    !state->copy && vm_put_room(lane)) {
 		peak_start();
 		vm_write_own(lane, LANE_VM_OWN);
 		vm_list(lane);

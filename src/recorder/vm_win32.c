@@ -3,18 +3,15 @@
 #include "recorder/capture.h"
 #include "recorder/event.h"
 #include "recorder/hook_win32.h"
-#include "recorder/notes.h"
 #include "recorder/recording_win32.h"
-#include "recorder/text.h"
+#include "recorder/vm_put.h"
+#include "recorder/walk_win32.h"
 
 enum {
-	VM_RECORDS = 3,    // room that a call needs, in LANE_ROOM
 	VM_PRIVATE = 0x22, // as flags of mappings are written: private, anonymous
 	VM_SHARED = 0x01,
 	VM_MADV_FREE = 8,
-	VM_ERROR = 12,        // any: the system's numbers are not errno's
-	VM_TEXT_BYTES = 3072, // of a list of mappings
-	VM_LIST = 1,          // its number: there is only one
+	VM_ERROR = 12, // any: the system's numbers are not errno's
 };
 
 // Recorded as soon as a lane is there: recording_win32.c keeps the list itself.
@@ -27,152 +24,37 @@ void vm_own(const void *start, size_t bytes, bool gone)
 
 // ---- Writing --------------------------------------------------------------------------------
 
-static bool vm_room(struct lane *lane)
+static enum vm_put_stack vm_last(struct lane *lane, struct lane_vm *record, const void *frame)
 {
-	return lane->head + VM_RECORDS * LANE_ROOM <= lane->room ||
-	       lane_wait_room(lane, (VM_RECORDS - 1) * LANE_ROOM);
-}
+	bool differs = capture_take(&lane->capture, frame);
 
-// One record, published; with `frame`, with the stack of the caller of the hook whose it is.
-static bool vm_put(struct lane *lane, const struct lane_vm *record, const uintptr_t *frame)
-{
-	uint8_t *start = lane->ring + (lane->head & lane->mask);
-	uint8_t *head_at = start, *at = start + 2, *body;
-	uint32_t head = LANE_VM;
-	uint64_t seq;
-
-	if (lane->exact)
-		clock_set_exact(lane);
-	if (atomic_load_explicit(lane->tick, memory_order_relaxed) != lane->time_ns) {
-		struct event_time time = event_put_time(lane, start);
-
-		if (!time.at)
-			return false;
-		head_at = time.head_at;
-		at = time.at;
-		head |= at == head_at + 6 ? LANE_TIME : 0;
-	}
-	if (record->part != LANE_VM_END && order_touch(lane, LANE_VM_ADDRESS, &seq)) {
-		event_store(at, seq);
-		at += 8;
-		head |= LANE_OWNER;
-	}
-	body = at;
-	at += sizeof(*record);
-	memcpy(body, record, sizeof(*record));
-	if (frame) {
-		bool differs = capture_take(&lane->capture, frame);
-
-		if (lane->verify)
-			event_verify(lane, frame);
-		head |= LANE_VM_HAS_STACK;
-		if (differs) {
-			head |= LANE_STACK;
-			at = event_put_stack(lane, start, at);
-			if (!at)
-				return false;
-		}
-	}
-	head_at[0] = (uint8_t)head;
-	head_at[1] = (uint8_t)(head >> 8);
-	lane_publish(lane, start, at);
-	return true;
+	(void)record;
+	if (lane->verify)
+		event_verify(lane, frame);
+	return differs ? VM_PUT_DIFFERS : VM_PUT_SAME;
 }
 
 // Enter the lane, put the record, leave.
-static void vm_record(const struct lane_vm *record, const uintptr_t *frame)
+static void vm_record(struct lane_vm *record, const uintptr_t *frame)
 {
 	struct lane *lane = lane_enter();
 
 	if (!lane)
 		return;
-	if (vm_room(lane))
-		vm_put(lane, record, frame);
+	if (vm_put_room(lane))
+		vm_put(lane, record, frame ? vm_last : NULL, frame);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	lane->limit = lane->open_limit;
 }
 
 void vm_heap_gone(const void *heap, const uintptr_t *frame)
 {
-	const struct lane_vm record = { .kind = LANE_VM_HEAP_GONE, .address = (uintptr_t)heap };
+	struct lane_vm record = { .kind = LANE_VM_HEAP_GONE, .address = (uintptr_t)heap };
 
 	vm_record(&record, frame);
 }
 
 // ---- The beginning --------------------------------------------------------------------------
-
-static uint32_t vm_protection(uint32_t page)
-{
-	static const uint8_t access[8] = { 0, 1, 3, 3, 4, 5, 7, 7 };
-
-	for (uint32_t bit = 0; bit < 8; bit++)
-		if (page >> bit & 1)
-			return access[bit];
-	return 0;
-}
-
-struct vm_text {
-	char bytes[VM_TEXT_BYTES];
-	size_t length;
-};
-
-static void vm_add_hex(struct vm_text *text, uint64_t value, char behind)
-{
-	int shift = 60;
-
-	while (shift > 0 && !(value >> shift & 15))
-		shift -= 4;
-	for (; shift >= 0; shift -= 4)
-		text->bytes[text->length++] = "0123456789abcdef"[value >> shift & 15];
-	text->bytes[text->length++] = behind;
-}
-
-// As a line of /proc/self/maps, which is what the collector reads.
-static void vm_add_region(struct vm_text *text, const struct nt_region *region)
-{
-	uint32_t access = region->state == NT_MEM_COMMIT ? vm_protection(region->protection) : 0;
-
-	vm_add_hex(text, (uintptr_t)region->base, '-');
-	vm_add_hex(text, (uintptr_t)region->base + region->bytes, ' ');
-	text->bytes[text->length++] = access & 1 ? 'r' : '-';
-	text->bytes[text->length++] = access & 2 ? 'w' : '-';
-	text->bytes[text->length++] = access & 4 ? 'x' : '-';
-	text->bytes[text->length++] = region->type == NT_MEM_MAPPED ? 's' : 'p';
-	memcpy(text->bytes + text->length, " 0 00:00 0\n", 11);
-	text->length += 11;
-}
-
-static void vm_send_text(struct vm_text *text)
-{
-	text->bytes[text->length] = 0;
-	if (text->length)
-		notes_maps(VM_LIST, text->bytes);
-	text->length = 0;
-}
-
-static void vm_tell_baseline(struct lane *lane)
-{
-	static struct vm_text text; // the first lane's thread only
-	const struct lane_vm record = { .kind = LANE_VM_BASELINE, .file = VM_LIST };
-	struct nt_region region;
-	uint8_t *at = NULL;
-
-	while (NtQueryVirtualMemory(NT_SELF, at, NT_BASIC_INFORMATION, &region, sizeof(region),
-				    NULL) >= 0 &&
-	       region.base + region.bytes > at) {
-		at = region.base + region.bytes;
-		if (region.state != NT_MEM_COMMIT && region.state != NT_MEM_RESERVE)
-			continue;
-		if (recording_is_ours((uintptr_t)region.base, region.bytes))
-			continue;
-		if (text.length + 128 > sizeof(text.bytes))
-			vm_send_text(&text);
-		vm_add_region(&text, &region);
-	}
-	vm_send_text(&text);
-	if (vm_room(lane))
-		vm_put(lane, &record, NULL);
-}
 
 void vm_begin(struct lane *lane)
 {
@@ -182,7 +64,7 @@ void vm_begin(struct lane *lane)
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	lane->limit = 0;
-	vm_tell_baseline(lane);
+	walk_first(lane);
 	lane->limit = lane->open_limit;
 }
 
@@ -220,6 +102,16 @@ static size_t vm_extent(const void *at)
 	return (size_t)(next - (const uint8_t *)at);
 }
 
+// Behind the record of a call that takes memory.
+static void vm_taken(nt_status status)
+{
+	walk_end();
+	if (status < 0)
+		walk_failed();
+	else
+		walk_now_and_then();
+}
+
 static void vm_allocated(nt_status status, void **at, const size_t *bytes, uint32_t type,
 			 uint32_t page, const uintptr_t *frame)
 {
@@ -227,7 +119,7 @@ static void vm_allocated(nt_status status, void **at, const size_t *bytes, uint3
 		.kind = type & NT_MEM_RESERVE ? LANE_VM_MMAP : LANE_VM_MPROTECT,
 		.origin = vm_origin(frame),
 		.error = status < 0 ? VM_ERROR : 0,
-		.protection = type & NT_MEM_COMMIT ? vm_protection(page) : 0,
+		.protection = type & NT_MEM_COMMIT ? walk_access(page) : 0,
 		.flags = VM_PRIVATE | (type & ~0xfffu),
 		.address = (uintptr_t)*at,
 		.size = *bytes,
@@ -245,11 +137,16 @@ static void vm_allocated(nt_status status, void **at, const size_t *bytes, uint3
 NT_CALL nt_status hook_NtAllocateVirtualMemory(void *process, void **at, uintptr_t zero_bits,
 					       size_t *bytes, uint32_t type, uint32_t protection)
 {
-	nt_status status =
-		patch_real.NtAllocateVirtualMemory(process, at, zero_bits, bytes, type, protection);
+	nt_status status;
 
-	if (vm_is_recorded(process))
-		vm_allocated(status, at, bytes, type, protection, HOOK_FRAME);
+	if (!vm_is_recorded(process))
+		return patch_real.NtAllocateVirtualMemory(process, at, zero_bits, bytes, type,
+							  protection);
+	walk_begin();
+	status =
+		patch_real.NtAllocateVirtualMemory(process, at, zero_bits, bytes, type, protection);
+	vm_allocated(status, at, bytes, type, protection, HOOK_FRAME);
+	vm_taken(status);
 	return status;
 }
 
@@ -257,25 +154,31 @@ NT_CALL nt_status hook_NtAllocateVirtualMemoryEx(void *process, void **at, size_
 						 uint32_t type, uint32_t protection,
 						 void *parameters, uint32_t count)
 {
-	nt_status status = patch_real.NtAllocateVirtualMemoryEx(process, at, bytes, type,
-								protection, parameters, count);
+	nt_status status;
 
-	if (vm_is_recorded(process))
-		vm_allocated(status, at, bytes, type, protection, HOOK_FRAME);
+	if (!vm_is_recorded(process))
+		return patch_real.NtAllocateVirtualMemoryEx(process, at, bytes, type, protection,
+							    parameters, count);
+	walk_begin();
+	status = patch_real.NtAllocateVirtualMemoryEx(process, at, bytes, type, protection,
+						      parameters, count);
+	vm_allocated(status, at, bytes, type, protection, HOOK_FRAME);
+	vm_taken(status);
 	return status;
 }
 
 // A record in front of a call that gives memory back.
-static void vm_before(const struct lane_vm *record, const uintptr_t *frame)
+static void vm_before(struct lane_vm *record, const uintptr_t *frame)
 {
+	walk_begin();
 	// What is known of stacks and code there is forgotten.
 	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
 	vm_record(record, frame);
 }
 
-static void vm_after(const struct lane_vm *record, nt_status status)
+static void vm_after(struct lane_vm *record, nt_status status)
 {
-	const struct lane_vm end = {
+	struct lane_vm end = {
 		.part = LANE_VM_END,
 		.kind = record->kind,
 		.error = status < 0 ? VM_ERROR : 0,
@@ -283,6 +186,7 @@ static void vm_after(const struct lane_vm *record, nt_status status)
 	};
 
 	vm_record(&end, NULL);
+	walk_end();
 	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -299,6 +203,8 @@ NT_CALL nt_status hook_NtFreeVirtualMemory(void *process, void **at, size_t *byt
 	record.flags = type;
 	record.address = (uintptr_t)*at & ~(uintptr_t)(KERNEL_PAGE - 1);
 	record.size = *bytes ? *bytes : vm_extent(*at);
+	if (!record.size) // nothing is there
+		return patch_real.NtFreeVirtualMemory(process, at, bytes, type);
 	vm_before(&record, frame);
 	status = patch_real.NtFreeVirtualMemory(process, at, bytes, type);
 	vm_after(&record, status);
@@ -308,11 +214,11 @@ NT_CALL nt_status hook_NtFreeVirtualMemory(void *process, void **at, size_t *byt
 static void vm_mapped(nt_status status, void **at, const uint64_t *offset, const size_t *bytes,
 		      uint32_t type, uint32_t page, const uintptr_t *frame)
 {
-	const struct lane_vm record = {
+	struct lane_vm record = {
 		.kind = LANE_VM_MMAP,
 		.origin = vm_origin(frame),
 		.error = status < 0 ? VM_ERROR : 0,
-		.protection = vm_protection(page),
+		.protection = walk_access(page),
 		.flags = VM_SHARED | (type & ~0xfffu),
 		.address = (uintptr_t)*at,
 		.size = *bytes,
@@ -327,11 +233,16 @@ NT_CALL nt_status hook_NtMapViewOfSection(void *section, void *process, void **a
 					  size_t *bytes, uint32_t inherit, uint32_t type,
 					  uint32_t protection)
 {
-	nt_status status = patch_real.NtMapViewOfSection(section, process, at, zero_bits, commit,
-							 offset, bytes, inherit, type, protection);
+	nt_status status;
 
-	if (vm_is_recorded(process))
-		vm_mapped(status, at, offset, bytes, type, protection, HOOK_FRAME);
+	if (!vm_is_recorded(process))
+		return patch_real.NtMapViewOfSection(section, process, at, zero_bits, commit,
+						     offset, bytes, inherit, type, protection);
+	walk_begin();
+	status = patch_real.NtMapViewOfSection(section, process, at, zero_bits, commit, offset,
+					       bytes, inherit, type, protection);
+	vm_mapped(status, at, offset, bytes, type, protection, HOOK_FRAME);
+	vm_taken(status);
 	return status;
 }
 
@@ -339,11 +250,16 @@ NT_CALL nt_status hook_NtMapViewOfSectionEx(void *section, void *process, void *
 					    uint64_t *offset, size_t *bytes, uint32_t type,
 					    uint32_t protection, void *parameters, uint32_t count)
 {
-	nt_status status = patch_real.NtMapViewOfSectionEx(section, process, at, offset, bytes,
-							   type, protection, parameters, count);
+	nt_status status;
 
-	if (vm_is_recorded(process))
-		vm_mapped(status, at, offset, bytes, type, protection, HOOK_FRAME);
+	if (!vm_is_recorded(process))
+		return patch_real.NtMapViewOfSectionEx(section, process, at, offset, bytes, type,
+						       protection, parameters, count);
+	walk_begin();
+	status = patch_real.NtMapViewOfSectionEx(section, process, at, offset, bytes, type,
+						 protection, parameters, count);
+	vm_mapped(status, at, offset, bytes, type, protection, HOOK_FRAME);
+	vm_taken(status);
 	return status;
 }
 
@@ -367,6 +283,8 @@ NT_CALL nt_status hook_NtUnmapViewOfSection(void *process, void *at)
 	if (!vm_is_recorded(process))
 		return patch_real.NtUnmapViewOfSection(process, at);
 	record = vm_view(at, frame);
+	if (!record.size) // nothing is there
+		return patch_real.NtUnmapViewOfSection(process, at);
 	vm_before(&record, frame);
 	status = patch_real.NtUnmapViewOfSection(process, at);
 	vm_after(&record, status);
@@ -382,6 +300,8 @@ NT_CALL nt_status hook_NtUnmapViewOfSectionEx(void *process, void *at, uint32_t 
 	if (!vm_is_recorded(process))
 		return patch_real.NtUnmapViewOfSectionEx(process, at, flags);
 	record = vm_view(at, frame);
+	if (!record.size)
+		return patch_real.NtUnmapViewOfSectionEx(process, at, flags);
 	vm_before(&record, frame);
 	status = patch_real.NtUnmapViewOfSectionEx(process, at, flags);
 	vm_after(&record, status);

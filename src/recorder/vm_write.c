@@ -3,13 +3,12 @@
 #include "recorder/capture.h"
 #include "recorder/elf.h"
 #include "recorder/event.h"
-#include "recorder/order.h"
 #include "recorder/scope.h"
 #include "recorder/strict.h"
 #include "recorder/text.h"
+#include "recorder/vm_put.h"
 
 enum {
-	VM_WRITE_RECORDS = 3, // room that a call needs, in LANE_ROOM
 	VM_WRITE_LOOK_FRAMES = 24,
 	VM_WRITE_SBRK_BYTES = 256, // of the function's code
 	VM_WRITE_OWN_MAX = 512,
@@ -121,12 +120,6 @@ void vm_own(const void *start, size_t bytes, bool gone)
 
 // ---- Writing --------------------------------------------------------------------------------
 
-bool vm_write_room(struct lane *lane)
-{
-	return lane->head + VM_WRITE_RECORDS * LANE_ROOM <= lane->room ||
-	       lane_wait_room(lane, (VM_WRITE_RECORDS - 1) * LANE_ROOM);
-}
-
 // The stack of the call. The walk begins at the site: its return address and frame pointer are lent
 // a place below the caller's stack pointer, in the red zone that it may use itself. True: it
 // differs from the lane's last.
@@ -156,49 +149,20 @@ static bool vm_write_capture(struct lane *lane, const struct vm_ask *ask)
 	return differs;
 }
 
+// The call's stack, and whose it is.
+static enum vm_put_stack vm_write_last(struct lane *lane, struct lane_vm *record,
+				       const void *context)
+{
+	const struct vm_ask *ask = context;
+	bool differs = vm_write_capture(lane, ask);
+
+	record->origin = vm_write_origin(&lane->capture, ask->back ? 1 : 0);
+	return differs ? VM_PUT_DIFFERS : VM_PUT_SAME;
+}
+
 bool vm_write_put(struct lane *lane, struct lane_vm *record, const struct vm_ask *ask)
 {
-	uint8_t *start = lane->ring + (lane->head & lane->mask);
-	uint8_t *head_at = start, *at = start + 2, *body;
-	uint32_t head = LANE_VM;
-	bool differs = false;
-	uint64_t seq;
-
-	if (lane->exact)
-		clock_set_exact(lane);
-	if (__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns) {
-		struct event_time time = event_put_time(lane, start);
-
-		if (!time.at)
-			return false;
-		head_at = time.head_at;
-		at = time.at;
-		head |= at == head_at + 6 ? LANE_TIME : 0;
-	}
-	if (record->part != LANE_VM_END && order_touch(lane, LANE_VM_ADDRESS, &seq)) {
-		event_store(at, seq);
-		at += 8;
-		head |= LANE_OWNER;
-	}
-	body = at;
-	at += sizeof(*record);
-	if (ask) {
-		differs = vm_write_capture(lane, ask);
-		record->origin = vm_write_origin(&lane->capture, ask->back ? 1 : 0);
-		head |= LANE_VM_HAS_STACK;
-	}
-	memcpy(body, record, sizeof(*record));
-	if (differs) {
-		head |= LANE_STACK;
-		at = event_put_stack(lane, start, at);
-		if (!at)
-			return false;
-	}
-	head_at[0] = (uint8_t)head;
-	head_at[1] = (uint8_t)(head >> 8);
-	lane->head += (uint64_t)(at - start);
-	__atomic_store_n(&lane->shared->head, lane->head, __ATOMIC_RELEASE);
-	return true;
+	return vm_put(lane, record, ask ? vm_write_last : NULL, ask);
 }
 
 void vm_write_own(struct lane *lane, uint8_t kind)
@@ -221,7 +185,7 @@ void vm_write_own(struct lane *lane, uint8_t kind)
 		};
 		uint32_t what = __atomic_load_n(&change->state, __ATOMIC_ACQUIRE);
 
-		if (!what || (what == 2 && kind == LANE_VM_OWN) || !vm_write_room(lane))
+		if (!what || (what == 2 && kind == LANE_VM_OWN) || !vm_put_room(lane))
 			break;
 		if (what == 2)
 			record.kind = LANE_VM_UNMAPPED;
@@ -255,7 +219,7 @@ struct vm_write_door vm_write_enter(void)
 	} else {
 		door.lane = lane_enter();
 	}
-	if (door.lane && !vm_write_room(door.lane))
+	if (door.lane && !vm_put_room(door.lane))
 		vm_write_leave(&door);
 	if (door.lane && unlikely(__atomic_load_n(&vm_write_changes_put, __ATOMIC_RELAXED) !=
 				  __atomic_load_n(&vm_write_changes_told, __ATOMIC_RELAXED)))

@@ -2,7 +2,7 @@
 // has mapped for itself.
 //
 //     vm_write_enter      a lane for one call
-//       vm_write_room     before each record
+//       vm_put_room       before each record (vm_put.h)
 //       vm_write_put      one record, or several
 //     vm_write_leave
 //
@@ -24,9 +24,6 @@ HIDDEN void vm_write_start(void);
 
 HIDDEN struct vm_write_door vm_write_enter(void);
 HIDDEN void vm_write_leave(struct vm_write_door *door); // for the second time: nothing
-
-// Room for a call's records. False: there never will be.
-HIDDEN bool vm_write_room(struct lane *lane);
 
 // One record, published. With `ask`, with the stack of that call, which says whose it is.
 HIDDEN bool vm_write_put(struct lane *lane, struct lane_vm *record, const struct vm_ask *ask);

@@ -205,7 +205,8 @@ void names_add_module(struct names *names, stack_id stack, bool innermost, struc
 
 const char *names_file(const char *path)
 {
-	const char *slash = strrchr(path, '/');
+	// A path of Windows begins with its drive.
+	const char *slash = strrchr(path, *path && path[1] == ':' ? '\\' : '/');
 
 	return slash ? slash + 1 : path;
 }

@@ -5,9 +5,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum {
+	MEM_BITS = ~0xfff, // of a Windows program's flags, what are MEM_… bits
 	MEM_RESERVED = 0x2000,
 	MEM_COMMITTED = 0x1000,
 	NS_PER_MS = 1000000,
@@ -23,11 +25,13 @@ struct reservation {
 	uint64_t left;     // bytes of it that are mapped
 	stack_id stack;
 	uint32_t protection;
+	uint32_t type;
 };
 
 struct list {
 	const struct sight *sight;
 	process_id process;
+	bool windows; // it says itself what it reserved
 	struct reservation *all;
 	size_t count, capacity;
 	struct map by_number; // of the event that mapped it -> position
@@ -127,10 +131,26 @@ static void before_event(void *context, const struct space *space, const struct 
 	weigh(list, space, false);
 }
 
-static bool is_listed(const struct trace_event *event)
+// As tracefrag had it: what was reserved, and leaves a part of its last slot. The filters choose.
+static bool is_listed(const struct list *list, const struct trace_event *event)
 {
-	return event->kind == TRACE_MMAP && !event->vm->error &&
-	       event->vm->origin != TRACE_ORIGIN_RECORDER && whole_pages(event->size) % SPACE_SLOT;
+	const struct query *query = &list->sight->selection.query;
+
+	if (event->kind != TRACE_MMAP || event->vm->error ||
+	    event->vm->origin == TRACE_ORIGIN_RECORDER ||
+	    whole_pages(event->size) % SPACE_SLOT == 0)
+		return false;
+	if (list->windows && !(event->vm->flags & MEM_RESERVED))
+		return false; // a view of a section
+	return query_has_thread(query, event->thread) && query_has_size(query, event->size) &&
+	       (!query->stack || query->stack(query->context, event->stack));
+}
+
+static uint32_t type_of(const struct list *list, const struct trace_event *event)
+{
+	if (list->windows)
+		return event->vm->flags & (uint32_t)MEM_BITS;
+	return event->vm->protection & 2 ? MEM_RESERVED | MEM_COMMITTED : MEM_RESERVED;
 }
 
 static void add_reservation(struct list *list, const struct trace_event *event)
@@ -146,6 +166,7 @@ static void add_reservation(struct list *list, const struct trace_event *event)
 		.made_ns = event->time_ns,
 		.stack = event->stack,
 		.protection = event->vm->protection,
+		.type = type_of(list, event),
 	};
 	list->count++;
 }
@@ -167,7 +188,7 @@ static void after_event(void *context, const struct space *space, const struct t
 
 	if (list->areas_count == 0)
 		return;
-	if (is_listed(event))
+	if (is_listed(list, event))
 		add_reservation(list, event);
 	weigh(list, space, true);
 	settle(list, event->time_ns);
@@ -277,8 +298,7 @@ static void write_all(const struct list *list, struct sink *sink)
 		sink_format(sink,
 			    "%s  #%" PRIu64 " %" PRIx64 " %" PRIu64 " %x %" PRIx32 " %" PRIu64
 			    " %" PRIu64 "\n",
-			    str_get(&prefix), each->serial, each->address, each->size,
-			    each->protection & 2 ? MEM_RESERVED | MEM_COMMITTED : MEM_RESERVED,
+			    str_get(&prefix), each->serial, each->address, each->size, each->type,
 			    protection_of(each->protection), ticks(list, each->made_ns),
 			    each->freed_ns ? ticks(list, each->freed_ns) : 0);
 	}
@@ -287,7 +307,12 @@ static void write_all(const struct list *list, struct sink *sink)
 
 void tracefrag_write(struct sight *sight, process_id process, struct sink *sink)
 {
-	struct list list = { .sight = sight, .process = process };
+	const char *host = reader_info(sight->reader)->host;
+	struct list list = {
+		.sight = sight,
+		.process = process,
+		.windows = strncmp(host, "Windows", 7) == 0,
+	};
 	struct progress progress;
 	struct present_options options = {
 		.at_exit = true,

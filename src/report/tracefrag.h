@@ -7,8 +7,10 @@
 //
 // each line behind "YYYYMMDDHHMMSSmmm <pid> <sec>.<hundredths>: trcmem<bits>: ". Addresses and
 // hashes are hexadecimal without a 0x but where it is shown, sizes and ticks (milliseconds since
-// the process began) decimal, type and protection hexadecimal: those of Windows that come nearest
-// (type 2000 reserved, 3000 and committed at once; protection 1 none, 2 r, 4 rw, 20 rx, 40 rwx).
+// the process began) decimal, type and protection hexadecimal. The type of a Windows program's
+// reservation is what it asked for; else those of Windows that come nearest (type 2000 reserved,
+// 3000 and committed at once; protection 1 none, 2 r, 4 rw, 20 rx, 40 rwx). The filters by thread,
+// size and function choose what is listed.
 //
 // Unlike the original: #n is one serial over the whole run, and not one for each stack; what is
 // decommitted is not taken for released; stacks are told apart by themselves, not by their hash;

@@ -137,8 +137,11 @@ enum lane_vm_kind {
 	LANE_VM_UNMAPPED = 43,
 	LANE_VM_LOOK_BEGIN = 65, // the guest waits for a snapshot of its memory, from here
 	LANE_VM_LOOK_END = 66,   // to here
-	LANE_VM_BASELINE = 64, // here belongs the list that NOTE_MAPS told under the number in file
-	LANE_VM_OWN = 67,      // of what the next LANE_VM_BASELINE lists, this is the recorder's
+	// Here belongs the list that NOTE_MAPS told under the number in file. With flags 1 it lists
+	// what differs from the one before; a line that ends in "[free]" says that nothing is there
+	// any more. With an error it is not to be believed.
+	LANE_VM_BASELINE = 64,
+	LANE_VM_OWN = 67,       // of what the next LANE_VM_BASELINE lists, this is the recorder's
 	LANE_VM_HEAP_GONE = 68, // the heap with handle `address` is about to be destroyed
 };
 

@@ -266,6 +266,37 @@ def tracefrags_lines():
 
 
 @test
+def tracefrags_lines_are_filtered_by_the_functions_of_their_stacks():
+    space = assemble("space")
+
+    def rows(*words):
+        text = run("map", space, "--tracefrag", "--process", "700", *words).stdout
+        return sorted(int(number) for number in re.findall(r"  #(\d+) ", text)), text
+    everything, text = rows()
+    assert "!pin_page" in text and len(everything) == 5
+    # As TRCMEM_SKIP_STACK_WITH_SYMBOL=pin_page, and the other way round.
+    without, text = rows("--not-frame", "^pin_page$")
+    assert "!pin_page" not in text and "!load_wood" in text, text
+    alone, text = rows("--frame", "^pin_page$")
+    assert "!pin_page" in text and "!load_wood" not in text, text
+    assert without and alone and len(without) + len(alone) == 5, (without, alone)
+
+
+@test
+def what_a_windows_program_reserved_is_listed_as_it_asked():
+    path = assemble("reserved", 'trace host="Windows x86_64"\nprocess p pid=5 bits=32\n'
+                    "thread t p tid=5\nstack s here < main\n"
+                    "@1ms t mmap s 0x100000 0x1000 prot=rw flags=private|anonymous|executable|locked\n"
+                    "@2ms t mmap s 0x200000 0x3000 prot=none flags=private|anonymous|locked\n"
+                    "@3ms t mmap s 0x300000 0x1000 prot=r flags=shared\n"
+                    "@4ms t mprotect s 0x200000 0x1000 prot=rw\nend\n")
+    rows = [line.split("#")[1].split() for line in
+            run("map", path, "--tracefrag").stdout.splitlines() if "#" in line]
+    assert rows == [["1", "100000", "4096", "3000", "4", "1", "0"],
+                    ["2", "200000", "12288", "2000", "1", "2", "0"]], rows
+
+
+@test
 def mistakes_are_told_in_one_line():
     space = assemble("space")
     for words, part in ((["map"], "a trace FILE"),

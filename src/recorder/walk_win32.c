@@ -1,0 +1,305 @@
+#include "recorder/walk_win32.h"
+
+#include "recorder/notes.h"
+#include "recorder/nt_win32.h"
+#include "recorder/recording_win32.h"
+#include "recorder/text.h"
+#include "recorder/utf_win32.h"
+#include "recorder/vm_put.h"
+
+enum {
+	WALK_REGIONS_MAX = 32768,
+	WALK_TEXT_BYTES = 3072, // of a list, a note
+	WALK_LINE_BYTES = 80,   // without its name
+	WALK_PATH_MAX = 520,
+	WALK_PERIOD_NS = 1000000000,
+	WALK_SHARE = 100, // of the time, one part
+	WALK_SHARE_FAILED = 10,
+
+	WALK_READ = 1,
+	WALK_WRITE = 2,
+	WALK_EXECUTE = 4,
+	WALK_SHARED = 8,
+	WALK_IMAGE = 16,
+	WALK_OURS = 32,
+};
+
+// Behind all addresses that a program can have.
+#define WALK_END (sizeof(void *) == 8 ? (uintptr_t)(UINT64_C(1) << 47) : ~(uintptr_t)4095)
+
+_Atomic uint32_t walk_calls_begun, walk_calls_done;
+_Atomic uint64_t walk_next_ns = UINT64_MAX; // the first sets it
+
+// Regions begin at pages: what they are stands in the lowest bits.
+struct walk_region {
+	uintptr_t start_kind, end;
+};
+
+struct walk_list {
+	struct walk_region *regions;
+	uint32_t count;
+};
+
+struct walk_text {
+	char bytes[WALK_TEXT_BYTES];
+	size_t length;
+	uint32_t list; // its number
+};
+
+// Whoever walks; the rest is that thread's.
+static _Atomic int walk_lock;
+static struct walk_list walk_lists[2]; // the last one and the one in the making
+static uint32_t walk_lists_count;
+static uint64_t walk_failed_ns; // before then, no walk for a failure
+static struct walk_text walk_text;
+
+static uintptr_t walk_start(const struct walk_region *region)
+{
+	return region->start_kind & ~(uintptr_t)(KERNEL_PAGE - 1);
+}
+
+// ---- Looking --------------------------------------------------------------------------------
+
+uint32_t walk_access(uint32_t page)
+{
+	static const uint8_t access[8] = { 0, 1, 3, 3, 4, 5, 7, 7 };
+
+	for (uint32_t bit = 0; bit < 8; bit++)
+		if (page >> bit & 1)
+			return access[bit];
+	return 0;
+}
+
+static uint32_t walk_kind(const struct nt_region *region)
+{
+	uint32_t kind = region->state == NT_MEM_COMMIT ? walk_access(region->protection) : 0;
+
+	kind |= region->type == NT_MEM_MAPPED ? WALK_SHARED : 0;
+	kind |= region->type == NT_MEM_IMAGE ? WALK_IMAGE : 0;
+	return kind | (recording_is_ours((uintptr_t)region->base, region->bytes) ? WALK_OURS : 0);
+}
+
+// Neighbours alike are one. False: there are too many.
+static bool walk_look(struct walk_list *list)
+{
+	struct nt_region region;
+	uint8_t *at = NULL;
+
+	list->count = 0;
+	while (NtQueryVirtualMemory(NT_SELF, at, NT_BASIC_INFORMATION, &region, sizeof(region),
+				    NULL) >= 0 &&
+	       region.base + region.bytes > at) {
+		struct walk_region *last = list->count ? &list->regions[list->count - 1] : NULL;
+		uintptr_t start = (uintptr_t)region.base;
+		uint32_t kind;
+
+		at = region.base + region.bytes;
+		if (region.state != NT_MEM_COMMIT && region.state != NT_MEM_RESERVE)
+			continue;
+		kind = walk_kind(&region);
+		if (last && last->end == start && (last->start_kind & (KERNEL_PAGE - 1)) == kind) {
+			last->end = (uintptr_t)at;
+			continue;
+		}
+		if (list->count == WALK_REGIONS_MAX)
+			return false;
+		list->regions[list->count++] = (struct walk_region){ start | kind, (uintptr_t)at };
+	}
+	return true;
+}
+
+// ---- Telling --------------------------------------------------------------------------------
+
+static void walk_send(struct walk_text *text)
+{
+	text->bytes[text->length] = 0;
+	if (text->length)
+		notes_maps(text->list, text->bytes);
+	text->length = 0;
+}
+
+static void walk_add_hex(struct walk_text *text, uint64_t value, char behind)
+{
+	int shift = 60;
+
+	while (shift > 0 && !(value >> shift & 15))
+		shift -= 4;
+	for (; shift >= 0; shift -= 4)
+		text->bytes[text->length++] = "0123456789abcdef"[value >> shift & 15];
+	text->bytes[text->length++] = behind;
+}
+
+// As a line of /proc/self/maps, which is what the collector reads.
+static void walk_add(struct walk_text *text, uintptr_t start, uintptr_t end, uint32_t kind,
+		     const char *name)
+{
+	char access[4] = { kind & WALK_READ ? 'r' : '-', kind & WALK_WRITE ? 'w' : '-',
+			   kind & WALK_EXECUTE ? 'x' : '-', kind & WALK_SHARED ? 's' : 'p' };
+
+	if (text->length + WALK_LINE_BYTES + text_length(name) > sizeof(text->bytes))
+		walk_send(text);
+	walk_add_hex(text, start, '-');
+	walk_add_hex(text, end, ' ');
+	memcpy(text->bytes + text->length, access, 4);
+	memcpy(text->bytes + text->length + 4, " 0 00:00 0 ", 11);
+	text->length += 15;
+	memcpy(text->bytes + text->length, name, text_length(name));
+	text->length += text_length(name);
+	text->bytes[text->length++] = '\n';
+}
+
+// The file of an image, as the system calls it.
+static const char *walk_image(uintptr_t at)
+{
+	static struct {
+		struct nt_text text;
+		uint16_t units[WALK_PATH_MAX];
+	} said;
+	static char path[WALK_PATH_MAX];
+
+	if (NtQueryVirtualMemory(NT_SELF, (void *)at, NT_FILE_NAME, &said, sizeof(said), NULL) < 0)
+		return "[image]";
+	utf_decode(said.text.text, said.text.bytes / 2, path, sizeof(path));
+	for (char *c = path; *c; c++)
+		if (*c == '\n')
+			*c = '?';
+	return memcmp(path, "\\??\\", 4) == 0 ? path + 4 : path;
+}
+
+static void walk_add_region(struct walk_text *text, const struct walk_region *region)
+{
+	uint32_t kind = region->start_kind & (KERNEL_PAGE - 1);
+	const char *name = "[system]";
+
+	if (kind & WALK_OURS)
+		name = "[tidemark]";
+	else if (kind & WALK_IMAGE)
+		name = walk_image(walk_start(region));
+	walk_add(text, walk_start(region), region->end, kind, name);
+}
+
+// The regions of `now` that are not in `before` as they are, and the gaps of it where there was
+// something. Both lists rise.
+static void walk_tell(struct walk_text *text, const struct walk_list *before,
+		      const struct walk_list *now)
+{
+	const struct walk_region *old = before->regions, *old_end = old + before->count;
+	uintptr_t free_from = 0;
+
+	for (uint32_t i = 0; i <= now->count; i++) {
+		const struct walk_region *region = &now->regions[i];
+		uintptr_t start = i < now->count ? walk_start(region) : WALK_END;
+
+		while (old < old_end && old->end <= free_from)
+			old++;
+		if (old < old_end && walk_start(old) < start && start > free_from)
+			walk_add(text, free_from, start, 0, "[free]");
+		if (i == now->count)
+			break;
+		while (old < old_end && walk_start(old) < start)
+			old++;
+		if (old == old_end || old->start_kind != region->start_kind ||
+		    old->end != region->end)
+			walk_add_region(text, region);
+		free_from = region->end;
+	}
+	walk_send(text);
+}
+
+// ---- The walk -------------------------------------------------------------------------------
+
+// Asked when the record has its place: has anybody made a call since?
+static enum vm_put_stack walk_check(struct lane *lane, struct lane_vm *record, const void *context)
+{
+	const uint32_t *begun = context;
+
+	(void)lane;
+	if (__atomic_load_n(&walk_calls_begun, __ATOMIC_SEQ_CST) != *begun)
+		record->error = 1;
+	return VM_PUT_NONE;
+}
+
+// Under walk_lock, the lane being busy.
+static void walk_do(struct lane *lane, bool first)
+{
+	struct walk_list *before = &walk_lists[walk_lists_count & 1];
+	struct walk_list *now = &walk_lists[~walk_lists_count & 1];
+	struct lane_vm record = { .kind = LANE_VM_BASELINE, .flags = !first };
+	uint32_t begun = __atomic_load_n(&walk_calls_begun, __ATOMIC_SEQ_CST);
+
+	if (__atomic_load_n(&walk_calls_done, __ATOMIC_SEQ_CST) != begun || !walk_look(now) ||
+	    __atomic_load_n(&walk_calls_begun, __ATOMIC_SEQ_CST) != begun)
+		return;
+	record.file = walk_text.list = walk_lists_count + 1;
+	walk_tell(&walk_text, before, now);
+	// What was told under this number stays told: the next walk has another.
+	walk_lists_count++;
+	if (vm_put_room(lane) && vm_put(lane, &record, walk_check, &begun) && !record.error)
+		return;
+	// The collector does not believe it: so the next one tells what differs from the last that
+	// it did believe.
+	*now = (struct walk_list){ now->regions, 0 };
+	memcpy(now->regions, before->regions, before->count * sizeof(*now->regions));
+	now->count = before->count;
+}
+
+static bool walk_take_lists(void)
+{
+	const size_t bytes = WALK_REGIONS_MAX * sizeof(struct walk_region);
+
+	for (int i = 0; i < 2; i++)
+		if (!walk_lists[i].regions)
+			walk_lists[i].regions = recording_pages(bytes, false);
+	return walk_lists[0].regions && walk_lists[1].regions;
+}
+
+void walk_first(struct lane *lane)
+{
+	recording_lock(&walk_lock);
+	if (walk_take_lists()) {
+		walk_do(lane, true);
+		__atomic_store_n(&walk_next_ns, clock_now() + WALK_PERIOD_NS, __ATOMIC_RELAXED);
+	}
+	recording_unlock(&walk_lock);
+}
+
+// One thread at a time; the others leave it to that one.
+static void walk(uint64_t now_ns)
+{
+	struct lane *lane;
+	uint64_t cost_ns, wait_ns;
+
+	if (walk_next_ns == UINT64_MAX || __atomic_exchange_n(&walk_lock, 1, __ATOMIC_ACQUIRE))
+		return;
+	lane = lane_enter();
+	if (lane) {
+		walk_do(lane, false);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		lane->limit = lane->open_limit;
+		cost_ns = clock_now() - now_ns;
+		wait_ns = cost_ns * WALK_SHARE;
+		walk_failed_ns = now_ns + cost_ns * WALK_SHARE_FAILED;
+		__atomic_store_n(&walk_next_ns,
+				 now_ns + (wait_ns > WALK_PERIOD_NS ? wait_ns : WALK_PERIOD_NS),
+				 __ATOMIC_RELAXED);
+	}
+	recording_unlock(&walk_lock);
+}
+
+void walk_now(uint64_t now_ns)
+{
+	walk(now_ns);
+}
+
+void walk_failed(void)
+{
+	uint64_t now_ns = clock_now();
+
+	if (now_ns >= walk_failed_ns)
+		walk(now_ns);
+}
+
+void walk_last(void)
+{
+	walk(clock_now());
+}

@@ -1,0 +1,52 @@
+// walk_win32: walks of the address space, region by region, for what no hook has seen: what the
+// system maps by itself (images, stacks of threads), and what was there before us.
+//
+//     walk_first           the baseline: all that there is
+//     walk_begin, _end     around each call on virtual memory of the program's
+//     walk_now_and_then    a second after the last one; later, where walks are dear: they take a
+//                          hundredth of the time at most
+//     walk_failed          an allocation has failed; then a tenth
+//     walk_last            the process ends
+//
+// A walk tells the collector what differs from the one before (LANE_VM_BASELINE). It takes some
+// milliseconds where there are thousands of regions, and another thread may map something
+// meanwhile: then the walk is not to be believed, and says so.
+#ifndef RECORDER_WALK_WIN32_H
+#define RECORDER_WALK_WIN32_H
+
+#include "recorder/lane.h"
+
+// The lane is busy, and stays so.
+HIDDEN void walk_first(struct lane *lane);
+
+// PAGE_… as PROT_….
+HIDDEN uint32_t walk_access(uint32_t page);
+
+HIDDEN extern _Atomic uint32_t walk_calls_begun, walk_calls_done;
+HIDDEN extern _Atomic uint64_t walk_next_ns;
+
+static inline void walk_begin(void)
+{
+	__atomic_fetch_add(&walk_calls_begun, 1, __ATOMIC_SEQ_CST);
+}
+
+// Behind the call's record.
+static inline void walk_end(void)
+{
+	__atomic_fetch_add(&walk_calls_done, 1, __ATOMIC_SEQ_CST);
+}
+
+// The thread is in no call of its own, and its lane is not busy.
+HIDDEN void walk_now(uint64_t now_ns);
+HIDDEN void walk_failed(void);
+HIDDEN void walk_last(void);
+
+static inline void walk_now_and_then(void)
+{
+	uint64_t now_ns = clock_now();
+
+	if (unlikely(now_ns >= __atomic_load_n(&walk_next_ns, __ATOMIC_RELAXED)))
+		walk_now(now_ns);
+}
+
+#endif

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""The HeapAlloc logger's questions, under Wine: exact counts by heap, thread and size; cumulative use
+and the histogram of sizes as pictures; and the log itself, the same on Windows as here."""
+# timeout: 120
+# parallel: yes
+import filecmp
+import os
+import re
+import shutil
+import struct
+import subprocess
+
+import libwin
+from libwin import ask
+
+libwin.need_wine()
+EXE = libwin.built("tidemark.exe")
+TIDEMARK = os.environ["TIDEMARK"]
+PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "heaps.c")
+passed = 0
+
+
+def equal(expected, found, name):
+    global passed
+    if expected != found:
+        raise SystemExit(f"not so: {name}: {found} is not {expected}")
+    passed += 1
+    print(f"ok {name}")
+
+
+def own_table(said):
+    return {(f"0x{heap}", int(tid), int(size)): (int(allocs), int(frees)) for
+            heap, tid, size, allocs, frees in
+            re.findall(r"heaps: (\w+) (\d+) (\d+) (\d+) (\d+)", said) if int(allocs)}
+
+
+def logged(path):
+    """{heap: [allocations, bytes, frees]} of a heaplog, by docs/heaplog.md."""
+    with open(path, "rb") as file:
+        data = file.read()
+    magic, _version, at, _pid, _bits, _began = struct.unpack_from("<4sHHIIQ", data)
+    handles = struct.unpack_from(f"<{(at - 24) // 8}Q", data, 24)
+    found = {}
+    while at < len(data):
+        begins = data[at] & 0x80
+        row = found.setdefault(f"0x{handles[data[at] & 0x7f]:x}", [0, 0, 0])
+        if begins:
+            row[0] += 1
+            row[1] += struct.unpack_from("<I", data, at + 5)[0]
+        else:
+            row[2] += 1
+        at += 17 if begins else 13
+    return magic, found
+
+
+def log(trace, name):
+    subprocess.run([TIDEMARK, "export", trace, "--format", "heaplog", "-o", f"{name}.here"], check=True)
+    done = libwin.wine(EXE, "export", trace, "--format", "heaplog", "-o", f"{name}.there",
+                       prefix="prefix")
+    equal(0, done.returncode, f"{name}: tidemark.exe writes a heaplog ({done})")
+    equal(True, filecmp.cmp(f"{name}.here", f"{name}.there", shallow=False),
+          f"{name}: the same on both systems")
+    return logged(f"{name}.here")
+
+
+def picture(trace, kind):
+    if not shutil.which("gnuplot"):
+        return
+    subprocess.run([TIDEMARK, "plot", trace, kind, "-o", f"{kind}.svg", "--keep", "--force"], check=True)
+    with open(f"{kind}.svg.dat", encoding="utf-8") as file:
+        points = [line for line in file if line.strip() and not line.startswith("#")]
+    with open(f"{kind}.svg", encoding="utf-8") as file:
+        drawn = file.read()
+    equal(True, len(points) > 3 and "<path" in drawn, f"a picture of {kind}, {len(points)} points")
+    if kind == "sizes":
+        with open("sizes.svg.gnuplot", encoding="utf-8") as file:
+            script = file.read()
+        equal(True, "logscale" in script, "whose axes are logarithmic")
+
+
+libwin.begin_prefix()
+for BITS in (64, 32):
+    libwin.cross_compile(BITS, f"heaps{BITS}.exe", "-fno-omit-frame-pointer", PROGRAM)
+    TRACE = f"heaps{BITS}.tide"
+    DONE = libwin.wine(EXE, "record", "-o", TRACE, "--", libwin.windows_path(f"heaps{BITS}.exe"),
+                       prefix="prefix", text=True)
+    OWN = own_table(DONE.stdout)
+    equal(True, len(OWN) > 40, f"{BITS} bits: the program's own table has {len(OWN)} rows")
+    HEAPS = sorted({heap for heap, _tid, _size in OWN})
+    ROWS = ask("window", TRACE, "--by", "heap,thread,size", "-n", "0",
+               *[word for heap in HEAPS for word in ("--heap", heap)])["rows"]
+    FOUND = {(row["keys"]["heap"], row["keys"]["thread"], row["keys"]["size"]):
+             (row["count"], row["freed_count"]) for row in ROWS}
+    equal(OWN, FOUND, f"{BITS} bits: counts by heap, thread and size")
+    MAGIC, LOGGED = log(TRACE, f"heaps{BITS}")
+    equal(b"TMHL", MAGIC, f"{BITS} bits: a heaplog")
+    for HEAP in HEAPS:
+        MINE = [(size, counts) for (heap, _tid, size), counts in OWN.items() if heap == HEAP]
+        equal([sum(a for _size, (a, _f) in MINE), sum(size * a for size, (a, _f) in MINE),
+               sum(f for _size, (_a, f) in MINE)], LOGGED[HEAP], f"{BITS} bits: the log of {HEAP}")
+for KIND in ("cumulative", "live", "sizes"):
+    picture(TRACE, KIND)
+# A trace of Linux, exported on both.
+subprocess.run([TIDEMARK, "dump", "--assemble",
+                os.path.join(libwin.SOURCE, "test", "traces", "crowd.txt"), "-o", "crowd.tide"], check=True)
+log("crowd.tide", "crowd")
+libwin.end_prefix()
+print(f"{passed} passed")
