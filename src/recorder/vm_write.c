@@ -11,6 +11,7 @@
 enum {
 	VM_WRITE_LOOK_FRAMES = 24,
 	VM_WRITE_SBRK_BYTES = 256, // of the function's code
+	VM_WRITE_FREE_BYTES = 256,
 	VM_WRITE_OWN_MAX = 512,
 };
 
@@ -20,6 +21,7 @@ struct vm_write_range {
 };
 
 static struct vm_write_range vm_write_ours, vm_write_libc, vm_write_linker, vm_write_sbrk;
+static struct vm_write_range vm_write_free; // libc's, which ours jumps to
 
 // ---- Who called -----------------------------------------------------------------------------
 
@@ -60,12 +62,17 @@ void vm_write_start(void)
 		vm_write_linker = vm_write_range_of(linker);
 	if (libc)
 		vm_write_sbrk.start = (uintptr_t)scope_find(libc, "sbrk");
+	if (libc)
+		vm_write_free.start = (uintptr_t)scope_find(libc, "free");
+	vm_write_free.end = vm_write_free.start ? vm_write_free.start + VM_WRITE_FREE_BYTES : 0;
 	vm_write_sbrk.end = vm_write_sbrk.start ? vm_write_sbrk.start + VM_WRITE_SBRK_BYTES : 0;
 	vm_write_ours = vm_write_range_of(scope_ourselves());
 }
 
-// From the stack just taken: whose call is it? Within our malloc and free it is the allocator's;
-// else the caller of the function that made the call decides, which is the frame `first`.
+// From the stack just taken: whose call is it? Within our malloc it is the allocator's, and within
+// libc's free, which asks for memory too where it is a thread's first call on the heap (our free is
+// not in the stack: it jumps there). Else the caller of the function that made the call decides,
+// which is the frame `first`.
 static uint8_t vm_write_origin(const struct capture *capture, uint32_t first)
 {
 	uint32_t depth = capture->depth;
@@ -76,7 +83,7 @@ static uint8_t vm_write_origin(const struct capture *capture, uint32_t first)
 
 		if (strict_calls_handler(pc))
 			break; // what it interrupted has nothing to do with it
-		if (vm_write_inside(&vm_write_ours, pc))
+		if (vm_write_inside(&vm_write_ours, pc) || vm_write_inside(&vm_write_free, pc))
 			return LANE_VM_ALLOCATOR;
 		if (!caller && !vm_write_inside(&vm_write_sbrk, pc))
 			caller = pc;

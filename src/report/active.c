@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// glibc's stdio takes its buffers from malloc, here.
-static const char stdio_function[] = "_IO_file_doallocate";
+// glibc's stdio takes its buffers from malloc, here. Its debug information knows it by the name
+// with which libc calls itself.
+static const char *const stdio_functions[] = { "_IO_file_doallocate", "__GI__IO_file_doallocate" };
 
 // For each stack whether stdio is in it.
 enum { STDIO_UNKNOWN, STDIO_NO, STDIO_YES };
@@ -28,8 +29,10 @@ static bool frame_is_stdio(const struct sight *sight, frame_id frame)
 	const struct symbol *symbols = names_find(sight->names, frame, &count);
 
 	for (size_t i = 0; i < count; i++)
-		if (symbols[i].function && strcmp(symbols[i].function, stdio_function) == 0)
-			return true;
+		for (size_t k = 0; k < sizeof stdio_functions / sizeof *stdio_functions; k++)
+			if (symbols[i].function &&
+			    strcmp(symbols[i].function, stdio_functions[k]) == 0)
+				return true;
 	return false;
 }
 

@@ -34,6 +34,12 @@ static const char *const wrappers[] = {
 	"__asprintf_chk",
 	"_IO_vasprintf",
 
+	// The recorder's own, through which a call of malloc's on virtual memory has come.
+	"hook_malloc*",
+	"hook_calloc*",
+	"hook_realloc*",
+	"hook_aligned*",
+
 	// Calls on virtual memory, and what lies in glibc between them and malloc or a new thread.
 	"mmap",
 	"mmap64",
@@ -58,6 +64,14 @@ static const char *const wrappers[] = {
 	"__GI___libc_malloc",
 	"__GI___libc_realloc",
 	"sysmalloc*",
+	"systrim*",
+	"heap_trim*",
+	"shrink_heap",
+	"free",
+	"_int_free*",
+	"__libc_free",
+	"__GI___libc_free",
+	"operator delete*",
 	"mremap_chunk",
 	"new_heap",
 	"alloc_new_heap",
@@ -68,6 +82,8 @@ static const char *const wrappers[] = {
 	"ptmalloc_init*",
 	"allocate_stack",
 	"setup_stack_prot",
+	"pthread_create*",
+	"__pthread_create*",
 
 	// C++: operator new in all its forms, a class's own too, and what stands between it and the
 	// program in libstdc++ and libc++. A container grows because its owner put something in.
