@@ -12,7 +12,8 @@ enum {
 	SPENT_FREE_NS = 10000000, // and this
 	RETRIES = 2,
 	GROWTH_BYTES_MIN = 1 << 20,
-	GROWTH_SHARE = 10, // of what it was, one part
+	GROWTH_SHARE = 10,        // of what it was, one part
+	GROWTH_SHARE_SPARING = 4, // where more than half of what they may take is spent
 	GROWTH_SHARE_EXACT = 100,
 	GROWTH_UNASKED = 3,         // so many halves of what it was, where nobody asks
 	CHILD_BYTES_MIN = 16 << 20, // a smaller child process is looked at only at its end
@@ -76,13 +77,23 @@ static bool agrees(const struct trace_snapshot *snapshot)
 	return (mapped > present ? mapped - present : present - mapped) <= mapped / 500;
 }
 
+// By which part of what it is must resident memory grow before the next one? What is left of the
+// time is for a peak that may be far above.
+static uint64_t growth_share(const struct looks *looks)
+{
+	uint64_t allowed_ns = SPENT_FREE_NS + tick_now(looks->tick) / SPENT_SHARE;
+
+	if (looks->exact)
+		return GROWTH_SHARE_EXACT;
+	return looks->spent_ns > allowed_ns / 2 ? GROWTH_SHARE_SPARING : GROWTH_SHARE;
+}
+
 // Take a snapshot of the image. Its marks are told later.
 static void take(struct looks *looks, struct image *image, uint32_t reason)
 {
 	uint64_t began_ns = tick_now(looks->tick);
 	uint64_t events = writer_events_count(looks->roster->ledger->writer);
-	uint64_t share = looks->exact ? GROWTH_SHARE_EXACT : GROWTH_SHARE;
-	uint64_t floor;
+	uint64_t share, floor;
 
 	give(image); // one that was never finished
 	image->look = (struct trace_snapshot){
@@ -106,6 +117,7 @@ static void take(struct looks *looks, struct image *image, uint32_t reason)
 	spend(looks, image->look.cost_ns);
 	if (image->look.rss_bytes_max > image->resident_max)
 		image->resident_max = image->look.rss_bytes_max;
+	share = growth_share(looks);
 	floor = image->resident_max;
 	floor += floor / share > GROWTH_BYTES_MIN ? floor / share : GROWTH_BYTES_MIN;
 	atomic_store(&image->share.segment->look_floor, floor);

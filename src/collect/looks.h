@@ -7,7 +7,8 @@
 // grown by half and nothing was given back; its place is between two passes.
 //
 // All of a recording together take at most a hundredth of its time (SEGMENT_RSS_EXACT: as much as
-// they take), and ten milliseconds more, so that a short program has its last one.
+// they take), and ten milliseconds more; and the one at the end of the program itself ten again, so
+// that it is there although the peak was looked for.
 #ifndef COLLECT_LOOKS_H
 #define COLLECT_LOOKS_H
 

@@ -4,6 +4,8 @@
 #include "recorder/recording.h"
 
 enum {
+	// A hundredth of it is what the last snapshot may take when the others' time is used up.
+	PEAK_END_NS = 1000000000,
 	PEAK_NAP_NS = 10000000,
 	PEAK_ASKED_NAPS = 20,   // until nobody seems to listen
 	PEAK_TAKING_NAPS = 500, // until nobody seems to work
@@ -28,15 +30,18 @@ void peak_start(void)
 	recording_state->rss_before = recording_state->copy ? 0 : peak_resident_max();
 }
 
-bool peak_affordable(void)
+bool peak_affordable(enum peak_reason reason)
 {
 	const struct segment_clock *clock = recording_state->clock;
 	uint64_t after_ns = __atomic_load_n(&clock->look_after_ns, __ATOMIC_RELAXED);
+	uint64_t now_ns = __atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED);
 
 	// There may be thousands of children: half of what snapshots may take is not for them.
 	if (__atomic_load_n(&recording_state->segment->look_child, __ATOMIC_RELAXED))
 		after_ns *= 2;
-	return __atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED) >= after_ns;
+	else if (reason == PEAK_EXIT)
+		now_ns += PEAK_END_NS;
+	return now_ns >= after_ns;
 }
 
 uint64_t peak_tell(void)
@@ -62,7 +67,8 @@ bool peak_due(void)
 		return false;
 	__atomic_store_n(&state->look_ns, now_ns, __ATOMIC_RELAXED);
 	bytes = peak_tell();
-	return bytes > __atomic_load_n(&segment->look_floor, __ATOMIC_RELAXED) && peak_affordable();
+	return bytes > __atomic_load_n(&segment->look_floor, __ATOMIC_RELAXED) &&
+	       peak_affordable(PEAK_RELEASE);
 }
 
 // Wait while the state is `while_state`, `naps` naps at most. True: it has changed.

@@ -594,7 +594,7 @@ void vm_end(void)
 	door = vm_write_enter();
 	if (door.lane && vm_incomplete)
 		vm_list_again(door.lane);
-	if (door.lane && peak_affordable())
+	if (door.lane && peak_affordable(PEAK_EXIT))
 		vm_look(door.lane, PEAK_EXIT);
 	vm_write_leave(&door);
 }

@@ -275,12 +275,66 @@ static void weigh(struct balance *balance, const struct trace_snapshot *snapshot
 
 static void forget(struct balance *balance)
 {
-	struct sight *sight = balance->sight;
-	const struct trace_snapshot *header = balance->header;
-	struct plateau plateau = balance->plateau;
+	struct balance kept = {
+		.sight = balance->sight,
+		.header = balance->header,
+		.plateau = balance->plateau,
+		.between = balance->between,
+		.rss_max_bytes = balance->rss_max_bytes,
+	};
 
 	balance_fini(balance);
-	*balance = (struct balance){ .sight = sight, .header = header, .plateau = plateau };
+	*balance = kept;
+}
+
+static void count_between(struct balance_between *between, const struct trace_event *event)
+{
+	switch (event->kind) {
+	case TRACE_REALLOC:
+		between->frees++;
+		// fall through
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+	case TRACE_REALLOC_ALLOC:
+		between->allocations++;
+		between->allocated_bytes += event->size;
+		break;
+	case TRACE_FREE:
+	case TRACE_REALLOC_FREE:
+		between->frees++;
+		break;
+	case TRACE_REALLOC_UNDO:
+		between->frees--;
+		break;
+	default:
+		if (!trace_kind_is_vm(event->kind) || event->vm->error)
+			break;
+		between->calls++;
+		between->calls_bytes += event->size;
+	}
+}
+
+// Read all of the trace: what stands between the marks, and how high resident memory ever was.
+static void read_around(struct balance *balance)
+{
+	struct reader *reader = balance->sight->reader;
+	const struct trace_snapshot *header = balance->header;
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t number = 0;
+
+	reader_rewind(reader);
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		if (item == READER_NOTE)
+			continue;
+		if (number >= header->began && number < header->ended &&
+		    reader_thread(reader, event.thread)->process == header->process)
+			count_between(&balance->between, &event);
+		number++;
+	}
+	balance->rss_max_bytes = reader_process(reader, header->process)->rss_max_bytes;
 }
 
 // Other threads' events of the snapshot's tick may have happened before it, though they stand
@@ -340,6 +394,7 @@ bool balance_init(struct balance *balance, struct sight *sight, bool peak, struc
 		.number = balance->header->ended,
 		.exact = true,
 	};
+	read_around(balance);
 	if (peak)
 		find_plateau(balance);
 	weigh(balance, &snapshot);

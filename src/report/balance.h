@@ -72,6 +72,13 @@ enum balance_free {
 const char *balance_free_key(enum balance_free part);
 const char *balance_free_title(enum balance_free part);
 
+// Events of the process between a snapshot's two marks: each may be in it or not.
+struct balance_between {
+	uint64_t allocations, allocated_bytes; // a realloc is one of these and one of those
+	uint64_t frees;
+	uint64_t calls, calls_bytes; // on virtual memory, that succeeded
+};
+
 struct balance {
 	struct sight *sight;                 // borrowed
 	const struct trace_snapshot *header; // borrowed from the reader: the snapshot in short
@@ -85,7 +92,9 @@ struct balance {
 	uint64_t untouched;                  // bytes of live blocks that are not resident
 	uint64_t blocks;                     // live ones
 	bool glibc;                          // places are glibc's
-	struct balance_row *rows;            // by line, the largest first
+	struct balance_between between;
+	uint64_t rss_max_bytes;   // the highest of the whole process, as far as it is recorded
+	struct balance_row *rows; // by line, the largest first
 	size_t rows_count, rows_capacity;
 	struct map numbers; // private
 };

@@ -129,11 +129,29 @@ static void write_plateau(const struct balance *balance, struct paper *paper)
 		     before, str_bytes(plateau->bytes, then), str_bytes(plateau->bytes_end, now));
 }
 
+// Each of these may be in the snapshot or not.
+static void write_between(const struct balance *balance, struct paper *paper)
+{
+	const struct balance_between *between = &balance->between;
+	uint64_t events = balance->header->ended - balance->header->began;
+	char all[28], allocations[28], frees[28], calls[28], bytes[16], more[16];
+
+	if (balance->header->ended <= balance->header->began)
+		return;
+	paper_format(paper, PAPER_DIM,
+		     "  %s event%s between the snapshot's beginning and its end: %s allocations "
+		     "(%s),\n  %s frees, %s calls on virtual memory (%s) of this process\n",
+		     str_count(events, all), events == 1 ? " lies" : "s lie",
+		     str_count(between->allocations, allocations),
+		     str_bytes(between->allocated_bytes, bytes), str_count(between->frees, frees),
+		     str_count(between->calls, calls), str_bytes(between->calls_bytes, more));
+}
+
 // What the kernel itself says, in several places that are never quite of one mind.
 static void write_witnesses(const struct balance *balance, struct paper *paper)
 {
 	const struct trace_snapshot *snapshot = balance->header;
-	char bytes[16], more[16], count[28];
+	char bytes[16], more[16];
 
 	write_figure(paper, "in all (smaps)", balance->smaps_bytes, balance->smaps_bytes);
 	if (balance->difference)
@@ -157,10 +175,16 @@ static void write_witnesses(const struct balance *balance, struct paper *paper)
 			     percent(snapshot->rss_bytes_max - balance->smaps_bytes,
 				     snapshot->rss_bytes_max));
 	sink_text(paper->sink, "\n");
-	if (snapshot->ended > snapshot->began)
-		paper_format(paper, PAPER_DIM,
-			     "  %s events lie between the snapshot's beginning and its end\n",
-			     str_count(snapshot->ended - snapshot->began, count));
+	if (balance->rss_max_bytes > snapshot->rss_bytes_max) {
+		paper_format(paper, PAPER_PLAIN, "  %-30s%11s", "the highest of the whole run",
+			     str_bytes(balance->rss_max_bytes, bytes));
+		paper_format(paper, PAPER_PLAIN,
+			     "  %s (%.2f %%) above: record --rss-exact looks closer\n",
+			     str_bytes(balance->rss_max_bytes - balance->smaps_bytes, more),
+			     percent(balance->rss_max_bytes - balance->smaps_bytes,
+				     balance->rss_max_bytes));
+	}
+	write_between(balance, paper);
 	sink_text(paper->sink, "\n");
 }
 

@@ -203,6 +203,28 @@ def at_the_peak_blocks_are_those_that_the_memory_was_for():
 
 
 @test
+def what_lies_between_the_marks_and_above_the_snapshot_is_told():
+    answer = reconcile(assemble("between", "\n".join([
+        "process p pid=9", "process q pid=10", "thread t p tid=9", "thread u q tid=10",
+        "stack a make_a < main", "@1 start p", "@1 t brk a 0x500000 -> 0x540000 origin=allocator",
+        "@2 t malloc a 0x500010 3000", "@3 t malloc a 0x501010 500", "@3 u malloc a 0x501010 7",
+        "@4 t realloc a 0x501010 -> 0x502010 600", "@5 t free 0x502010", "@5 t free 0x500010",
+        "@6 t mmap a 0x900000 0x2000 prot=rw flags=private|anonymous",
+        "@6 t mmap a 0x0 0x2000 prot=rw flags=private|anonymous error=12", "@7 t malloc a 0x500010 1",
+        "snapshot p reason=release at=6 began=2 ended=9 rss=262144 rss-max=262144",
+        "mapping 0x500000-0x540000 prot=rw rss=262144", "pages 0x500000-0x540000",
+        "@8 rss-max p value=1048576", "@9 end p exit=0", "end"]) + "\n"))
+    assert answer["events_between"] == 7 and answer["between"] == {
+        "allocations": 2, "allocated_bytes": 1100, "frees": 3, "calls": 1,
+        "calls_bytes": 0x2000}, answer["between"]
+    assert (answer["vmhwm_bytes"], answer["rss_max_bytes"]) == (262144, 1048576), answer
+    text = run("reconcile", "between.tide").stdout
+    for part in ("7 events lie between", "2 allocations (1.1 KiB)", "3 frees, 1 calls",
+                 "1.0 MiB  768.0 KiB (75.00 %) above: record --rss-exact"):
+        assert part in text, (part, text)
+
+
+@test
 def another_allocators_mappings_are_not_large_blocks():
     """A block at the very beginning of a mapping is not glibc's: then no mapping of malloc's is."""
     path = assemble("foreign", "\n".join([

@@ -57,7 +57,8 @@ def check_peak():
           "the end is no valley")
     spent = 0
     for shot in shots:  # each is begun only while there is something left
-        check(spent <= 10_000_000 + shot["at"] // 100 + 1_000_000, spent, "ns before", shot)
+        left = (20_000_000 if shot["reason"] == "exit" else 10_000_000) + shot["at"] // 100
+        check(spent <= left + 1_000_000, spent, "ns before", shot)
         spent += shot["cost"]
     return best >= highest - highest // 8 and at_end
 

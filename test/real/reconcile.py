@@ -125,8 +125,8 @@ def redis(proof):
 
 def main():
     proof = Proof()
-    python, sqlite, node, gcc = (find_program(name)
-                                 for name in ("python3", "sqlite3", "node", "gcc"))
+    python, sqlite, node, gcc, clang = (find_program(name) for name in
+                                        ("python3", "sqlite3", "node", "gcc", "clang"))
     compiler = must_run("where", [gcc, "-print-prog-name=cc1plus"], environment())
     compiler = find_program(compiler.output().decode().strip())
     with open("plain.cc", "w", encoding="ascii") as out:
@@ -138,6 +138,10 @@ def main():
     redis(proof)
     plain(proof, "node", [node, "-e", NODE])
     plain(proof, "cc1plus", [compiler, "-quiet", "-O1", "plain.cc", "-o", "plain.s"])
+    # The functions alone, not that many: clang is slow on them.
+    with open("plain.c", "w", encoding="ascii") as out:
+        out.write("".join(C.splitlines(True)[:300]))
+    plain(proof, "clang", [clang, "-O1", "-S", "plain.c", "-o", "plain_c.s"])
     proof.finish()
 
 
