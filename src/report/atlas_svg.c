@@ -2,10 +2,11 @@
 //
 // A slot is a cell. What is mapped fills it in its owner's colour, from below, as far as it is
 // mapped (and at least half of it); what is only reserved is pale; the unusable rest of a slot is
-// hatched grey.
+// hatched grey. The largest free block has a ground of its own.
 #include "report/atlas.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
 	CELL = 4,
@@ -14,12 +15,16 @@ enum {
 	MARGIN = 20,
 	LINE = 18,
 	CURVE_HEIGHT = 120,
+	COMMAND_MAX = 140, // bytes of it that are shown
 };
+
+#define LARGEST_COLOUR "#dcebc8"
 
 struct picture {
 	const struct atlas *atlas;
 	struct sink *sink;
 	unsigned y;
+	uint64_t row; // address of the row in the making
 };
 
 static void write_text(struct picture *picture, unsigned x, const char *style, const char *text)
@@ -63,16 +68,31 @@ static void write_run(struct picture *picture, unsigned column, unsigned count,
 		    cell.reserved ? " fill-opacity=\"0.35\"" : "");
 }
 
+// What is free, below all else; of the largest free block as such.
+static void write_ground(struct picture *picture, uint64_t start, uint64_t end, const char *colour)
+{
+	const struct atlas *atlas = picture->atlas;
+	unsigned column = (unsigned)((start - picture->row) / atlas->granularity);
+	unsigned count = (unsigned)((end - start + atlas->granularity - 1) / atlas->granularity);
+
+	sink_format(picture->sink,
+		    "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%d\" fill=\"%s\"/>\n",
+		    LABEL + column * CELL, picture->y, count * CELL, CELL, colour);
+}
+
 static void write_row(struct picture *picture, uint64_t start, uint64_t end)
 {
 	const struct atlas *atlas = picture->atlas;
 	unsigned count = (unsigned)((end - start) / atlas->granularity);
+	uint64_t low = atlas->holes.largest_at, high = low + atlas->holes.largest;
 	struct atlas_cell run = { .owner = ATLAS_FREE };
 	unsigned began = 0;
 
-	sink_format(picture->sink,
-		    "<rect x=\"%d\" y=\"%u\" width=\"%u\" height=\"%d\" fill=\"%s\"/>\n", LABEL,
-		    picture->y, count * CELL, CELL, atlas_colour(ATLAS_FREE));
+	picture->row = start;
+	write_ground(picture, start, end, atlas_colour(ATLAS_FREE));
+	if (low < end && high > start)
+		write_ground(picture, low > start ? low : start, high < end ? high : end,
+			     LARGEST_COLOUR);
 	for (unsigned i = 0; i < count; i++) {
 		struct atlas_cell cell = atlas_cell(atlas, start + i * atlas->granularity);
 
@@ -107,7 +127,8 @@ static void write_segment(struct picture *picture, const struct atlas_segment *s
 		uint64_t end = segment->end - at < step ? segment->end : at + step;
 
 		if (rows % 16 == 0) {
-			snprintf(text, sizeof text, "%012" PRIx64, at);
+			snprintf(text, sizeof text, "%0*" PRIx64,
+				 atlas->high <= UINT64_C(1) << 32 ? 8 : 12, at);
 			picture->y += 9;
 			write_text(picture, MARGIN, "address", text);
 			picture->y -= 9;
@@ -145,13 +166,18 @@ static void write_legend(struct picture *picture)
 		    "<rect x=\"%d\" y=\"%u\" width=\"12\" height=\"12\" fill=\"%s\" "
 		    "stroke=\"#bbb\"/>\n<rect x=\"%d\" y=\"%u\" width=\"12\" height=\"12\" "
 		    "fill=\"url(#waste)\"/>\n<rect x=\"%d\" y=\"%u\" width=\"12\" height=\"12\" "
-		    "fill=\"%s\" fill-opacity=\"0.35\"/>\n",
+		    "fill=\"%s\" fill-opacity=\"0.35\"/>\n<rect x=\"%d\" y=\"%u\" width=\"12\" "
+		    "height=\"12\" fill=\"%s\" stroke=\"#bbb\"/>\n",
 		    MARGIN, picture->y - 10, atlas_colour(ATLAS_FREE), MARGIN + 220,
-		    picture->y - 10, MARGIN + 440, picture->y - 10, atlas_colour(SPACE_PROGRAM));
+		    picture->y - 10, MARGIN + 440, picture->y - 10, atlas_colour(SPACE_PROGRAM),
+		    MARGIN + 660, picture->y - 10, LARGEST_COLOUR);
 	write_text(picture, MARGIN + 18, "", "free");
 	snprintf(text, sizeof text, "rest of a slot  %s", str_bytes(atlas->unusable, bytes));
 	write_text(picture, MARGIN + 238, "", text);
 	write_text(picture, MARGIN + 458, "", "pale: reserved, not committed");
+	snprintf(text, sizeof text, "the largest free block  %s",
+		 str_bytes(atlas->holes.largest, bytes));
+	write_text(picture, MARGIN + 678, "", text);
 	picture->y += LINE;
 }
 
@@ -254,6 +280,19 @@ static void write_curves(struct picture *picture)
 	picture->y += LINE;
 }
 
+// As much of a command as there is room for; whole characters.
+static const char *shorten(const char *command, char out[static COMMAND_MAX + 8])
+{
+	size_t length = strnlen(command, COMMAND_MAX + 1);
+
+	if (length <= COMMAND_MAX)
+		return command;
+	for (length = COMMAND_MAX; length > 0 && ((unsigned char)command[length] & 0xc0) == 0x80;)
+		length--;
+	snprintf(out, COMMAND_MAX + 8, "%.*s…", (int)length, command);
+	return out;
+}
+
 void atlas_write_svg(const struct atlas *atlas, struct sink *sink)
 {
 	struct str body = { 0 };
@@ -262,9 +301,9 @@ void atlas_write_svg(const struct atlas *atlas, struct sink *sink)
 	const struct trace_info *info = reader_info(atlas->sight->reader);
 	unsigned width = LABEL + ROW_CELLS_WIDE * CELL + MARGIN;
 	struct str moment = { 0 };
-	char text[64], bytes[16];
+	char text[64], bytes[16], command[COMMAND_MAX + 8];
 
-	write_text(&picture, MARGIN, "bold", info->command);
+	write_text(&picture, MARGIN, "bold", shorten(info->command, command));
 	picture.y += LINE;
 	sight_describe(atlas->sight, &moment);
 	snprintf(text, sizeof text, ", process %" PRIu32 "; a cell is %s",

@@ -223,6 +223,11 @@ def the_picture_is_well_formed_and_shows_each_slot_once():
                 assert key not in drawn_cells
                 drawn_cells[key] = True
     assert len(drawn_cells) == 0x40000000 // 0x10000  # two reservations; the pins fill less
+    largest = sum(int(rect.get("width")) for rect in rects if rect.get("fill") == "#dcebc8") // 4
+    assert abs(largest * 0x10000 - drawn("space.tide", "--process", "700")["largest_free"]) <= \
+        2 * 0x10000, largest
+    labels = [text.text for text in root.iter(name + "text") if text.get("class") == "address"]
+    assert "00000000" in labels, labels
     height = int(root.get("height"))
     assert all(int(text.get("y")) <= height for text in root.iter(name + "text"))
     if not shutil.which("rsvg-convert"):
