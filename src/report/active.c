@@ -191,13 +191,6 @@ static int largest_first(const void *a, const void *b)
 	return x->heap < y->heap ? -1 : x->heap > y->heap;
 }
 
-// At exit, an image that was left by exec has had its end long ago: its process went on without
-// anything of it.
-static bool became_another(const struct sight *sight, process_id id)
-{
-	return sight->at_exit && reader_process(sight->reader, id)->exit == TRACE_EXIT_EXEC;
-}
-
 void active_init(struct active *active, struct sight *sight, const struct active_options *options)
 {
 	const struct query *query = &sight->selection.query;
@@ -212,7 +205,7 @@ void active_init(struct active *active, struct sight *sight, const struct active
 	if (query->lifetime_given || query->types || query->heaps)
 		active->layers &= ~(unsigned)QUERY_VM;
 	for (process_id id = 0; id < reader_processes_count(sight->reader); id++) {
-		if (!query_has_process(query, id) || became_another(sight, id))
+		if (!query_has_process(query, id) || sight_passes_over(sight, id))
 			continue;
 		if (active->layers & QUERY_HEAP)
 			add_blocks(active, id, stdio);

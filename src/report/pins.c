@@ -158,7 +158,7 @@ static bool choose(struct pins *pins, struct err *err)
 	for (process_id id = 0; id < reader_processes_count(sight->reader); id++) {
 		size_t count;
 
-		if (!query_has_process(&sight->selection.query, id))
+		if (!query_has_process(&sight->selection.query, id) || sight_passes_over(sight, id))
 			continue;
 		mem_free(present_blocks(sight->present, id, false, &count));
 		if (count > most) {

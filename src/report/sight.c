@@ -151,6 +151,21 @@ void sight_warn_of_space(struct sight *sight)
 		      "calls moved or protected memory that was not known to be mapped");
 }
 
+static bool was_left(const struct sight *sight, process_id id)
+{
+	return reader_process(sight->reader, id)->exit == TRACE_EXIT_EXEC;
+}
+
+bool sight_passes_over(const struct sight *sight, process_id process)
+{
+	if (!sight->at_exit || !was_left(sight, process))
+		return false;
+	for (process_id id = 0; id < reader_processes_count(sight->reader); id++)
+		if (query_has_process(&sight->selection.query, id) && !was_left(sight, id))
+			return true;
+	return false;
+}
+
 bool sight_choose(struct sight *sight, process_id *process, struct err *err)
 {
 	const struct space *space = present_space(sight->present);
@@ -160,7 +175,8 @@ bool sight_choose(struct sight *sight, process_id *process, struct err *err)
 	for (process_id id = 0; id < reader_processes_count(sight->reader); id++) {
 		uint64_t bytes = ranges_bytes(space_ranges(space, id));
 
-		if (!bytes || !query_has_process(&sight->selection.query, id))
+		if (!bytes || !query_has_process(&sight->selection.query, id) ||
+		    sight_passes_over(sight, id))
 			continue;
 		mapped++;
 		if (bytes > most) {

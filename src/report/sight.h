@@ -67,6 +67,10 @@ void sight_warn_of_space(struct sight *sight);
 // mapped in any, because none of them was recorded so.
 bool sight_choose(struct sight *sight, process_id *process, struct err *err);
 
+// At exit an image that was left by exec has had its end long ago: its process went on without
+// anything of it. Is it one of those, and are not all that are selected?
+bool sight_passes_over(const struct sight *sight, process_id process);
+
 // The moment in words: "at 1.2 s", "at the mark 'loaded', 1.2 s", "at exit".
 void sight_describe(const struct sight *sight, struct str *text);
 

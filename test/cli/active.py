@@ -224,8 +224,19 @@ def at_exit_an_image_that_became_another_has_nothing():
     for words in ([], ["--process", "9"]):
         rows = active("execed.tide", *words)["rows"]
         assert sorted(row["size"] for row in rows) == [222, 0x2000], rows
-    rows = active("execed.tide", "--at", "2ns")["rows"]
-    assert sorted(row["size"] for row in rows) == [111, 0x1000], rows
+    for words in (["--at", "2ns"], ["--process", "0"]):  # then, or if nothing else is asked for
+        rows = active("execed.tide", *words)["rows"]
+        assert sorted(row["size"] for row in rows) == [111, 0x1000], rows
+    # The first image had more of everything, and is past all the same.
+    with open("execed.txt", encoding="utf-8") as file:
+        text = file.read().replace("0x700000 0x1000", "0x700000 0x900000")
+    with open("grown.txt", "w", encoding="utf-8") as file:
+        file.write(text.replace("@3 end p", "@2 t malloc a 0x600010 1\n@3 end p"))
+    run("dump", "--assemble", "grown.txt", "-o", "grown.tide", "--force")
+    for command in ("map", "pins"):
+        for words, chosen in ([], 1), (["--process", "0"], 0):
+            answer = json.loads(run(command, "--json", *words, "grown.tide").stdout)
+            assert answer["process_id"] == chosen, (command, words, answer)
 
 
 @test
