@@ -118,6 +118,13 @@ extern const struct table_format table_text;
 extern const struct table_format table_json;
 extern const struct table_format table_csv;
 
+// Private, for table_new (in table_order.c): put each row's children behind each other; sort them,
+// those that are shown first; the rows that are shown, each after its parent, or all. The list is
+// the caller's.
+void table_lay_out(struct table *table);
+void table_sort(struct table *table);
+uint32_t *table_list(const struct table *table, bool all, size_t *count);
+
 // Find the details of rows (in table_detail.c), for table_new.
 bool table_detail(struct table *table, uint32_t *rows, size_t count, struct err *err);
 
