@@ -22,6 +22,10 @@ char *mem_copy_bytes(const void *bytes, size_t length);
 // NULL is allowed.
 void mem_free(void *ptr);
 
+// The same as mem_alloc, for a large table that is read all over: the system is asked for large
+// pages.
+void *mem_alloc_table(size_t count, size_t size_bytes);
+
 // Zeroed memory straight from the system, for one large table; the system is asked for large pages.
 // Given back with mem_unmap and the same size.
 void *mem_map(size_t size_bytes);

@@ -1,9 +1,24 @@
 #include "base/mem.h"
 
 #include <malloc.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+void *mem_alloc_table(size_t count, size_t size_bytes)
+{
+	enum { LEAST = 1 << 20, PAGE = 1 << 12 };
+	void *table = mem_alloc(count, size_bytes);
+	uintptr_t begin = (uintptr_t)table & ~(uintptr_t)(PAGE - 1);
+	uintptr_t end = (uintptr_t)table + count * size_bytes;
+
+	// So large a block has pages of its own, its head included.
+	if (count * size_bytes >= LEAST)
+		madvise((void *)begin, (end - begin + PAGE - 1) & ~(uintptr_t)(PAGE - 1),
+			MADV_HUGEPAGE);
+	return table;
+}
 
 void *mem_map(size_t size_bytes)
 {

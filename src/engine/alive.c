@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-enum { CAPACITY_MIN = 16 };
+enum { CAPACITY_MIN = 16, LARGE = 1 << 12 };
 
 void alive_fini(struct alive *alive)
 {
@@ -13,21 +13,38 @@ void alive_fini(struct alive *alive)
 
 static size_t home(const struct alive_table *table, uint64_t key)
 {
-	return (size_t)alive_hash(key) & (table->capacity - 1);
+	return alive_home(alive_hash(key), table->capacity);
+}
+
+static size_t behind(const struct alive_table *table, size_t at)
+{
+	return at + 1 == table->capacity ? 0 : at + 1;
+}
+
+// Slots from one to another, going up and around.
+static size_t distance(const struct alive_table *table, size_t from, size_t to)
+{
+	return to >= from ? to - from : to + table->capacity - from;
+}
+
+// Where the key is, or would be put. There is a free slot.
+static struct alive_slot *probe(const struct alive_table *table, uint64_t key)
+{
+	size_t i = home(table, key);
+
+	while (table->slots[i].key != key && table->slots[i].key != 0)
+		i = behind(table, i);
+	return &table->slots[i];
 }
 
 struct alive_slot *alive_find(struct alive_table *table, uint64_t key)
 {
-	size_t mask = table->capacity - 1;
+	struct alive_slot *slot;
 
 	if (table->count == 0)
 		return NULL;
-	for (size_t i = home(table, key);; i = (i + 1) & mask) {
-		if (table->slots[i].key == key)
-			return &table->slots[i];
-		if (table->slots[i].key == 0)
-			return NULL;
-	}
+	slot = probe(table, key);
+	return slot->key == key ? slot : NULL;
 }
 
 bool alive_is_full(const struct alive_table *table)
@@ -37,20 +54,18 @@ bool alive_is_full(const struct alive_table *table)
 
 static void grow(struct alive_table *table)
 {
-	struct alive_table bigger = { .capacity = table->capacity ? table->capacity * 2
-								  : CAPACITY_MIN,
-				      .count = table->count };
+	struct alive_table bigger = { .capacity = table->capacity, .count = table->count };
 
-	bigger.slots = mem_alloc(bigger.capacity, sizeof *bigger.slots);
+	// What is free in a large table is memory that others want.
+	bigger.capacity += bigger.capacity < LARGE ? bigger.capacity : bigger.capacity / 8;
+	if (bigger.capacity == 0)
+		bigger.capacity = CAPACITY_MIN;
+	bigger.slots = mem_alloc_table(bigger.capacity, sizeof *bigger.slots);
 	for (size_t from = 0; from < table->capacity; from++) {
-		size_t to;
+		const struct alive_slot *slot = &table->slots[from];
 
-		if (table->slots[from].key == 0)
-			continue;
-		to = home(&bigger, table->slots[from].key);
-		while (bigger.slots[to].key != 0)
-			to = (to + 1) & (bigger.capacity - 1);
-		bigger.slots[to] = table->slots[from];
+		if (slot->key)
+			*probe(&bigger, slot->key) = *slot;
 	}
 	mem_free(table->slots);
 	*table = bigger;
@@ -58,31 +73,29 @@ static void grow(struct alive_table *table)
 
 struct alive_slot *alive_put(struct alive_table *table, uint64_t key, bool *added)
 {
-	struct alive_slot *slot = alive_find(table, key);
-	size_t at;
+	struct alive_slot *slot = table->capacity ? probe(table, key) : NULL;
 
-	*added = slot == NULL;
-	if (slot)
+	*added = !slot || slot->key == 0;
+	if (!*added)
 		return slot;
-	if (alive_is_full(table))
+	if (alive_is_full(table)) {
 		grow(table);
-	at = home(table, key);
-	while (table->slots[at].key != 0)
-		at = (at + 1) & (table->capacity - 1);
-	table->slots[at] = (struct alive_slot){ .key = key };
+		slot = probe(table, key);
+	}
+	*slot = (struct alive_slot){ .key = key };
 	table->count++;
-	return &table->slots[at];
+	return slot;
 }
 
 void alive_remove(struct alive_table *table, struct alive_slot *slot)
 {
-	size_t mask = table->capacity - 1, hole = (size_t)(slot - table->slots);
+	size_t hole = (size_t)(slot - table->slots);
 
 	// Move up what would not be found any more, so that no gap lies before it.
-	for (size_t i = (hole + 1) & mask; table->slots[i].key != 0; i = (i + 1) & mask) {
+	for (size_t i = behind(table, hole); table->slots[i].key != 0; i = behind(table, i)) {
 		size_t wants = home(table, table->slots[i].key);
 
-		if (((i - wants) & mask) >= ((i - hole) & mask)) {
+		if (distance(table, wants, i) >= distance(table, hole, i)) {
 			table->slots[hole] = table->slots[i];
 			hole = i;
 		}
@@ -97,7 +110,7 @@ void alive_expect(const struct alive *alive, uint64_t key)
 	const struct alive_table *table = &alive->tables[alive_part(hash)];
 
 	if (table->capacity)
-		__builtin_prefetch(&table->slots[(size_t)hash & (table->capacity - 1)], 1);
+		__builtin_prefetch(&table->slots[alive_home(hash, table->capacity)], 1);
 }
 
 uint64_t alive_bytes(const struct alive *alive)

@@ -2,8 +2,9 @@
 //
 // A *key* is 64 bits that name a place: which heap, which address (alive_key). What is kept of a
 // block is 64 bits too: the step that began it, and its cell. 16 bytes a slot, at most three
-// quarters full. A key's table is named by the same bits of its hash whatever the capacities, so
-// a table is also a partition: pairing may be done for one at a time (index_build.c).
+// quarters full, and large tables at least two thirds. A key's table is named by the same bits of
+// its hash whatever the capacities, so a table is also a partition: pairing may be done for one at
+// a time (index_build.c).
 #ifndef ENGINE_ALIVE_H
 #define ENGINE_ALIVE_H
 
@@ -20,7 +21,7 @@ struct alive_slot {
 
 struct alive_table {
 	struct alive_slot *slots;
-	size_t capacity; // a power of two, or 0
+	size_t capacity; // below 2^32
 	size_t count;
 };
 
@@ -46,6 +47,13 @@ static inline uint64_t alive_hash(uint64_t key)
 static inline unsigned alive_part(uint64_t hash)
 {
 	return (unsigned)(hash >> 58);
+}
+
+// Where a hash belongs among `capacity` slots. Tables are in the order of their hashes, but for
+// collisions, so that one is copied into a larger one from beginning to end.
+static inline size_t alive_home(uint64_t hash, size_t capacity)
+{
+	return (hash & UINT32_MAX) * capacity >> 32;
 }
 
 // A block's step and cell in one word.

@@ -11,8 +11,9 @@ void cells_init(struct cells *cells)
 	*cells = (struct cells){ 0 };
 	cells->sites = mem_alloc(CELLS_SEGMENTS, sizeof *cells->sites);
 	cells->cells = mem_alloc(CELLS_SEGMENTS, sizeof *cells->cells);
-	cells->sites[0] = mem_alloc(SEGMENT, sizeof **cells->sites);
-	cells->cells[0] = mem_alloc(SEGMENT, sizeof **cells->cells);
+	cells->large = mem_alloc(CELLS_SEGMENTS, sizeof *cells->large);
+	cells->sites[0] = mem_alloc_table(SEGMENT, sizeof **cells->sites);
+	cells->cells[0] = mem_alloc_table(SEGMENT, sizeof **cells->cells);
 	cells->sites_count = cells->cells_count = 1;
 	cells->site_slots_count = cells->cell_slots_count = SLOTS_MIN;
 	cells->site_slots = mem_alloc(SLOTS_MIN, sizeof *cells->site_slots);
@@ -34,9 +35,11 @@ void cells_fini(struct cells *cells)
 	for (size_t i = 0; cells->sites && i < CELLS_SEGMENTS; i++) {
 		mem_free(cells->sites[i]);
 		mem_free(cells->cells[i]);
+		mem_free(cells->large[i]);
 	}
 	mem_free(cells->sites);
 	mem_free(cells->cells);
+	mem_free(cells->large);
 	*cells = (struct cells){ 0 };
 }
 
@@ -66,20 +69,45 @@ static bool same_site(const struct cells_site *a, const struct cells_site *b)
 	       a->heap == b->heap && a->orphans == b->orphans;
 }
 
+// The slot of a hash among `count`, and the one behind a slot.
+static size_t home(uint64_t hash, size_t count)
+{
+	return (hash & UINT32_MAX) * count >> 32;
+}
+
+static size_t behind(size_t at, size_t count)
+{
+	return at + 1 == count ? 0 : at + 1;
+}
+
 static void put_slot(uint32_t *slots, size_t count, uint64_t hash, uint32_t id)
 {
-	size_t at = hash & (count - 1);
+	size_t at = home(hash, count);
 
 	while (slots[at])
-		at = (at + 1) & (count - 1);
+		at = behind(at, count);
 	slots[at] = id;
+}
+
+// Three quarters full at most. Large tables grow in small steps: what is free in them is memory
+// that others want.
+static bool is_full(uint32_t count, size_t slots)
+{
+	return count * (uint64_t)4 >= slots * (uint64_t)3;
+}
+
+static size_t larger(size_t slots)
+{
+	enum { LARGE = 1 << 20 };
+
+	return slots < LARGE ? slots * 2 : slots + slots / 4;
 }
 
 static void grow_site_slots(struct cells *cells)
 {
 	mem_free(cells->site_slots);
-	cells->site_slots_count *= 2;
-	cells->site_slots = mem_alloc(cells->site_slots_count, sizeof *cells->site_slots);
+	cells->site_slots_count = larger(cells->site_slots_count);
+	cells->site_slots = mem_alloc_table(cells->site_slots_count, sizeof *cells->site_slots);
 	for (uint32_t id = 1; id < cells->sites_count; id++)
 		put_slot(cells->site_slots, cells->site_slots_count,
 			 hash_site(cells_site(cells, id)), id);
@@ -88,13 +116,13 @@ static void grow_site_slots(struct cells *cells)
 static void grow_cell_slots(struct cells *cells)
 {
 	mem_free(cells->cell_slots);
-	cells->cell_slots_count *= 2;
-	cells->cell_slots = mem_alloc(cells->cell_slots_count, sizeof *cells->cell_slots);
+	cells->cell_slots_count = larger(cells->cell_slots_count);
+	cells->cell_slots = mem_alloc_table(cells->cell_slots_count, sizeof *cells->cell_slots);
 	for (uint32_t id = 1; id < cells->cells_count; id++) {
-		const struct cells_cell *cell = cells_cell(cells, id);
+		struct cells_cell cell = cells_cell(cells, id);
 
 		put_slot(cells->cell_slots, cells->cell_slots_count,
-			 hash_cell(cell->site, cell->size), id);
+			 hash_cell(cell.site, cell.size), id);
 	}
 }
 
@@ -119,25 +147,45 @@ uint32_t cells_add_site(struct cells *cells, const struct cells_site *site)
 
 	if (*first && same_site(cells_site(cells, *first), site))
 		return *first;
-	if (cells->sites_count * (uint64_t)3 >= cells->site_slots_count * (uint64_t)2)
+	if (is_full(cells->sites_count, cells->site_slots_count))
 		grow_site_slots(cells);
-	at = hash_site(site) & (cells->site_slots_count - 1);
+	at = home(hash_site(site), cells->site_slots_count);
 	while (cells->site_slots[at]) {
 		id = cells->site_slots[at];
 		if (same_site(cells_site(cells, id), site))
 			return id;
-		at = (at + 1) & (cells->site_slots_count - 1);
+		at = behind(at, cells->site_slots_count);
 	}
 	if (cells->sites_count >= CELLS_MAX)
 		return 0;
 	id = cells->sites_count++;
 	if (!cells->sites[id >> CELLS_SEGMENT_LOG2])
-		cells->sites[id >> CELLS_SEGMENT_LOG2] = mem_alloc(SEGMENT, sizeof **cells->sites);
+		cells->sites[id >> CELLS_SEGMENT_LOG2] =
+			mem_alloc_table(SEGMENT, sizeof **cells->sites);
 	*cells_site(cells, id) = *site;
 	cells->site_slots[at] = id;
 	if (!*first)
 		*first = id;
 	return id;
+}
+
+static void put_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)
+{
+	uint64_t size = cell->size;
+
+	if (!cells->cells[id >> CELLS_SEGMENT_LOG2])
+		cells->cells[id >> CELLS_SEGMENT_LOG2] =
+			mem_alloc_table(SEGMENT, sizeof **cells->cells);
+	if (size >> CELLS_SIZE_BITS) {
+		uint32_t at = cells->large_count++;
+		uint64_t **segment = &cells->large[at >> CELLS_SEGMENT_LOG2];
+
+		if (!*segment)
+			*segment = mem_alloc(SEGMENT, sizeof **segment);
+		(*segment)[at & (SEGMENT - 1)] = size;
+		size = UINT64_C(1) << CELLS_SIZE_BITS | at;
+	}
+	*cells_packed(cells, id) = size << CELLS_SITE_BITS | cell->site;
 }
 
 uint32_t cells_add_cell(struct cells *cells, uint32_t site, uint64_t size)
@@ -146,26 +194,24 @@ uint32_t cells_add_cell(struct cells *cells, uint32_t site, uint64_t size)
 	uint32_t id = entry->last;
 	size_t at;
 
-	if (id && cells_cell(cells, id)->size == size)
+	if (id && cells_cell(cells, id).size == size)
 		return id;
-	if (cells->cells_count * (uint64_t)3 >= cells->cell_slots_count * (uint64_t)2)
+	if (is_full(cells->cells_count, cells->cell_slots_count))
 		grow_cell_slots(cells);
-	at = hash_cell(site, size) & (cells->cell_slots_count - 1);
+	at = home(hash_cell(site, size), cells->cell_slots_count);
 	while (cells->cell_slots[at]) {
-		const struct cells_cell *cell = cells_cell(cells, cells->cell_slots[at]);
+		struct cells_cell cell = cells_cell(cells, cells->cell_slots[at]);
 
-		if (cell->site == site && cell->size == size) {
+		if (cell.site == site && cell.size == size) {
 			entry->last = cells->cell_slots[at];
 			return entry->last;
 		}
-		at = (at + 1) & (cells->cell_slots_count - 1);
+		at = behind(at, cells->cell_slots_count);
 	}
 	if (cells->cells_count >= CELLS_MAX)
 		return 0;
 	id = cells->cells_count++;
-	if (!cells->cells[id >> CELLS_SEGMENT_LOG2])
-		cells->cells[id >> CELLS_SEGMENT_LOG2] = mem_alloc(SEGMENT, sizeof **cells->cells);
-	*cells_cell(cells, id) = (struct cells_cell){ .size = size, .site = site };
+	put_cell(cells, id, &(struct cells_cell){ .size = size, .site = site });
 	cells->cell_slots[at] = id;
 	entry->last = id;
 	return id;
@@ -191,39 +237,38 @@ void cells_expect_slot(const struct cells *cells, stack_id stack, uint64_t size)
 {
 	uint32_t site = first_site(cells, stack);
 
-	__builtin_prefetch(cells_cell(cells, cells_site(cells, site)->last));
+	cells_expect(cells, cells_site(cells, site)->last);
 	__builtin_prefetch(
-		&cells->cell_slots[hash_cell(site, size) & (cells->cell_slots_count - 1)]);
+		&cells->cell_slots[home(hash_cell(site, size), cells->cell_slots_count)]);
 }
 
 void cells_expect_cell(const struct cells *cells, stack_id stack, uint64_t size)
 {
 	uint32_t site = first_site(cells, stack);
 
-	__builtin_prefetch(cells_cell(
-		cells, cells->cell_slots[hash_cell(site, size) & (cells->cell_slots_count - 1)]));
+	cells_expect(cells,
+		     cells->cell_slots[home(hash_cell(site, size), cells->cell_slots_count)]);
 }
 
 void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *site)
 {
 	if (!cells->sites[id >> CELLS_SEGMENT_LOG2])
-		cells->sites[id >> CELLS_SEGMENT_LOG2] = mem_alloc(SEGMENT, sizeof **cells->sites);
+		cells->sites[id >> CELLS_SEGMENT_LOG2] =
+			mem_alloc_table(SEGMENT, sizeof **cells->sites);
 	*cells_site(cells, id) = *site;
 	cells->sites_count = id + 1;
 }
 
 void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)
 {
-	if (!cells->cells[id >> CELLS_SEGMENT_LOG2])
-		cells->cells[id >> CELLS_SEGMENT_LOG2] = mem_alloc(SEGMENT, sizeof **cells->cells);
-	*cells_cell(cells, id) = *cell;
+	put_cell(cells, id, cell);
 	cells->cells_count = id + 1;
 }
 
 uint64_t cells_bytes(const struct cells *cells)
 {
 	return cells->sites_count * (uint64_t)sizeof(struct cells_site) +
-	       cells->cells_count * (uint64_t)sizeof(struct cells_cell) +
+	       cells->cells_count * (uint64_t)sizeof(uint64_t) +
 	       (cells->site_slots_count + cells->cell_slots_count + cells->stacks_capacity) *
 		       (uint64_t)sizeof(uint32_t);
 }

@@ -4,8 +4,8 @@
 // in order of first sight; 0 of either is none. Real programs have one or two cells to a stack.
 //
 // Entries never move, so one thread may add while another reads those it was told of. Adding
-// needs dictionaries (cells_drop frees them); reading does not. 16 bytes a cell and 24 a site,
-// and about 8 more of each while adding.
+// needs dictionaries (cells_drop frees them); reading does not. 8 bytes a cell and 24 a site,
+// and about 6 more of each while adding.
 #ifndef ENGINE_CELLS_H
 #define ENGINE_CELLS_H
 
@@ -27,21 +27,25 @@ struct cells_cell {
 };
 
 enum {
-	CELLS_SEGMENT_LOG2 = 14,
-	CELLS_SEGMENTS = 1 << 14, // 2^28 entries at most
+	CELLS_SEGMENT_LOG2 = 17,
+	CELLS_SEGMENTS = 1 << 11, // 2^28 entries at most
 	CELLS_MAX = 1 << 28,
+	CELLS_SITE_BITS = 28, // of a packed cell, the lowest; above is its size
+	CELLS_SIZE_BITS = 35, // larger sizes stand in a table of their own, their place here
 };
 
 struct cells {
 	struct cells_site **sites; // segments; use cells_site and cells_cell
-	struct cells_cell **cells;
+	uint64_t **cells;          // packed
+	uint64_t **large;          // sizes of CELLS_SIZE_BITS and more
+	uint32_t large_count;
 	uint32_t sites_count, cells_count; // with the unused 0
 
 	// Dictionaries, while adding.
 	uint32_t *first_of_stack;
 	size_t stacks_capacity;
 	uint32_t *site_slots, *cell_slots;
-	size_t site_slots_count, cell_slots_count; // powers of two
+	size_t site_slots_count, cell_slots_count;
 };
 
 void cells_init(struct cells *cells);
@@ -74,9 +78,28 @@ static inline struct cells_site *cells_site(const struct cells *cells, uint32_t 
 	return &cells->sites[id >> CELLS_SEGMENT_LOG2][id & ((1 << CELLS_SEGMENT_LOG2) - 1)];
 }
 
-static inline struct cells_cell *cells_cell(const struct cells *cells, uint32_t id)
+static inline uint64_t *cells_packed(const struct cells *cells, uint32_t id)
 {
 	return &cells->cells[id >> CELLS_SEGMENT_LOG2][id & ((1 << CELLS_SEGMENT_LOG2) - 1)];
+}
+
+static inline struct cells_cell cells_cell(const struct cells *cells, uint32_t id)
+{
+	uint64_t packed = *cells_packed(cells, id), size = packed >> CELLS_SITE_BITS;
+	uint32_t site = (uint32_t)packed & ((1u << CELLS_SITE_BITS) - 1);
+
+	if (size >> CELLS_SIZE_BITS) {
+		uint32_t at = (uint32_t)size;
+
+		size = cells->large[at >> CELLS_SEGMENT_LOG2][at & ((1 << CELLS_SEGMENT_LOG2) - 1)];
+	}
+	return (struct cells_cell){ .size = size, .site = site };
+}
+
+// Begin to fetch it from memory.
+static inline void cells_expect(const struct cells *cells, uint32_t id)
+{
+	__builtin_prefetch(cells_packed(cells, id));
 }
 
 #endif

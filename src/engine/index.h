@@ -113,5 +113,10 @@ void index_head_put_cells(struct index_out *out, const struct cells *cells);
 void index_head_put_marks(struct index_out *out, const struct index *index);
 void index_head_take_tables(struct index_in *in, struct index_files *files);
 void index_head_take_marks(struct index_in *in, struct index *index);
+void index_head_take_cells(struct index_in *in, const struct reader *reader, struct cells *cells,
+			   bool (*add_site)(struct cells *cells, uint32_t id,
+					    const struct cells_site *site),
+			   bool (*add_cell)(struct cells *cells, uint32_t id,
+					    const struct cells_cell *cell));
 
 #endif

@@ -39,27 +39,27 @@ static struct window_cell site_as_cell(const struct index *index, uint32_t id)
 
 struct window_cell index_cell(const struct index *index, uint32_t cell)
 {
-	struct window_cell told = site_as_cell(index, cells_cell(&index->cells, cell)->site);
+	struct window_cell told = site_as_cell(index, cells_cell(&index->cells, cell).site);
 
-	told.size = cells_cell(&index->cells, cell)->size;
+	told.size = cells_cell(&index->cells, cell).size;
 	return told;
 }
 
-static uint32_t group_of_key(struct index_groups *groups, uint32_t key, uint32_t site,
-			     uint64_t size)
+static uint32_t ask_group(const struct index_groups *groups, uint32_t site, uint64_t size)
 {
 	const struct window_query *query = groups->query;
 	struct window_cell cell = site_as_cell(groups->index, site);
 
 	cell.size = query->by_size ? size : 0;
-	groups->of[key] = query->group ? query->group(query->context, &cell) : 0;
-	return groups->of[key];
+	return query->group ? query->group(query->context, &cell) : 0;
 }
 
 uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t site)
 {
-	return group_of_key(groups, groups->query->by_size ? cell : site, site,
-			    cells_cell(&groups->index->cells, cell)->size);
+	uint32_t key = groups->query->by_size ? cell : site;
+
+	groups->of[key] = ask_group(groups, site, cells_cell(&groups->index->cells, cell).size);
+	return groups->of[key];
 }
 
 // ---- rows ----
@@ -69,6 +69,7 @@ struct figures {
 	struct heap_amount begun;    // in the window
 	struct heap_amount from, to; // alive at its edges
 	struct heap_amount stay;     // alive at `from` and not ended before `to`
+	struct heap_amount by_exit, by_exec;
 	uint64_t orphans;
 };
 
@@ -77,10 +78,13 @@ struct window_row *index_row(struct index_rows *rows, uint32_t group)
 	struct window_result *result = rows->result;
 
 	if (group >= result->rows_count) {
+		size_t first = result->rows_count > rows->clean ? result->rows_count : rows->clean;
+
 		result->rows = mem_grow(result->rows, &rows->capacity, group + (size_t)1,
 					sizeof *result->rows);
-		memset(result->rows + result->rows_count, 0,
-		       (group + (size_t)1 - result->rows_count) * sizeof *result->rows);
+		if (first <= group)
+			memset(result->rows + first, 0,
+			       (group + (size_t)1 - first) * sizeof *result->rows);
 		result->rows_count = group + 1;
 	}
 	return &result->rows[group];
@@ -97,8 +101,7 @@ static struct heap_amount less(struct heap_amount from, struct heap_amount amoun
 	return (struct heap_amount){ from.count - amount.count, from.bytes - amount.bytes };
 }
 
-static void add_figures(struct window_row *row, const struct figures *figures,
-			struct heap_amount by_exit, struct heap_amount by_exec)
+static void add_figures(struct window_row *row, const struct figures *figures)
 {
 	struct heap_amount stays = less(figures->to, figures->stay);
 
@@ -106,15 +109,16 @@ static void add_figures(struct window_row *row, const struct figures *figures,
 	add(&row->type[WINDOW_AOFI], less(figures->from, figures->stay));
 	add(&row->type[WINDOW_AIFO], stays);
 	add(&row->type[WINDOW_AIFI], less(figures->begun, stays));
-	add(&row->by_exit, by_exit);
-	add(&row->by_exec, by_exec);
-	row->orphans += figures->orphans;
+	if (figures->by_exit.count || figures->by_exec.count || figures->orphans) {
+		add(&row->by_exit, figures->by_exit);
+		add(&row->by_exec, figures->by_exec);
+		row->orphans += figures->orphans;
+	}
 }
 
 // What the end of its process does to a site's figures.
 static void count_exit(const struct index *index, const struct window_query *query,
-		       process_id process, struct figures *figures, struct heap_amount *by_exit,
-		       struct heap_amount *by_exec)
+		       process_id process, struct figures *figures)
 {
 	const struct index_exit *exit = &index->exits[process];
 
@@ -122,7 +126,8 @@ static void count_exit(const struct index *index, const struct window_query *que
 		return;
 	// What lives at `to` is what nothing ended: nothing happens in a process that is over.
 	if (exit->step >= query->from)
-		*(exit->kind == WINDOW_END_EXEC ? by_exec : by_exit) = figures->to;
+		*(exit->kind == WINDOW_END_EXEC ? &figures->by_exec : &figures->by_exit) =
+			figures->to;
 	if (!query->exit_frees)
 		return;
 	figures->to = figures->stay = (struct heap_amount){ 0 };
@@ -133,26 +138,81 @@ static void count_exit(const struct index *index, const struct window_query *que
 static bool is_nothing(const struct figures *figures)
 {
 	return figures->begun.count == 0 && figures->from.count == 0 && figures->to.count == 0 &&
-	       figures->orphans == 0;
+	       figures->by_exit.count == 0 && figures->by_exec.count == 0 && figures->orphans == 0;
 }
 
-static void add_key(struct index_rows *rows, struct index_groups *groups, uint32_t key,
-		    uint32_t site, uint64_t size, struct figures *figures)
+// Figures on their way to their rows, some at a time: rows are all over memory, and are fetched
+// while the next groups are asked for.
+struct batch {
+	struct index_rows *rows;
+	const struct index_groups *groups;
+	struct figures total;
+	uint32_t count;
+	uint32_t group[32];
+	struct figures figures[32];
+};
+
+static void finish_batch(struct batch *batch)
 {
-	const struct cells_site *entry = cells_site(&groups->index->cells, site);
-	struct heap_amount by_exit = { 0 }, by_exec = { 0 };
+	for (uint32_t i = 0; i < batch->count; i++)
+		add_figures(index_row(batch->rows, batch->group[i]), &batch->figures[i]);
+	batch->count = 0;
+}
+
+static void fetch_row(const struct index_rows *rows, uint32_t group)
+{
+	const char *row = (const char *)&rows->result->rows[group];
+
+	if (group >= rows->capacity)
+		return;
+	__builtin_prefetch(row, 1);
+	__builtin_prefetch(row + sizeof(struct window_row) - 1, 1);
+}
+
+// The figures of a cell or site, which may be changed.
+static void add_key(struct batch *batch, uint32_t site, uint64_t size, struct figures *figures)
+{
+	const struct index_groups *groups = batch->groups;
 	uint32_t group;
 
 	if (is_nothing(figures))
 		return;
-	count_exit(groups->index, groups->query, entry->process, figures, &by_exit, &by_exec);
-	if (is_nothing(figures) && by_exit.count == 0 && by_exec.count == 0)
+	count_exit(groups->index, groups->query, cells_site(&groups->index->cells, site)->process,
+		   figures);
+	if (is_nothing(figures))
 		return;
-	group = group_of_key(groups, key, site, size);
+	group = ask_group(groups, site, size);
 	if (group == WINDOW_SKIP)
 		return;
-	add_figures(index_row(rows, group), figures, by_exit, by_exec);
-	add_figures(&rows->result->total, figures, by_exit, by_exec);
+	fetch_row(batch->rows, group);
+	add(&batch->total.begun, figures->begun);
+	add(&batch->total.from, figures->from);
+	add(&batch->total.to, figures->to);
+	add(&batch->total.stay, figures->stay);
+	add(&batch->total.by_exit, figures->by_exit);
+	add(&batch->total.by_exec, figures->by_exec);
+	batch->total.orphans += figures->orphans;
+	batch->group[batch->count] = group;
+	batch->figures[batch->count++] = *figures;
+	if (batch->count == sizeof batch->group / sizeof *batch->group)
+		finish_batch(batch);
+}
+
+// Room for as many rows as there can be, from the system, which gives zeros for nothing.
+static void begin_batch(struct batch *batch, struct index_rows *rows,
+			const struct index_groups *groups, uint32_t keys)
+{
+	*batch = (struct batch){ .rows = rows, .groups = groups };
+	if (!groups->query->group || rows->result->rows)
+		return;
+	rows->capacity = rows->clean = keys;
+	rows->result->rows = mem_alloc_table(keys, sizeof *rows->result->rows);
+}
+
+static void end_batch(struct batch *batch)
+{
+	finish_batch(batch);
+	add_figures(&batch->rows->result->total, &batch->total);
 }
 
 // ---- by cell ----
@@ -216,31 +276,35 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 		      struct index_groups *groups, struct index_rows *rows, struct err *err)
 {
 	uint32_t count = index->cells.cells_count;
-	struct cell_state state = { .from = mem_alloc(count, sizeof *state.from),
-				    .to = mem_alloc(count, sizeof *state.to),
-				    .stay = mem_alloc(count, sizeof *state.stay),
+	struct cell_state state = { .from = mem_alloc_table(count, sizeof *state.from),
+				    .to = mem_alloc_table(count, sizeof *state.to),
+				    .stay = mem_alloc_table(count, sizeof *state.stay),
 				    .is_short = is_short(index, query) };
+	struct batch batch;
 	bool ok = load_cells(index, query, &state, err);
 
+	begin_batch(&batch, rows, groups, count);
+
 	for (uint32_t id = 1; ok && id < count; id++) {
-		const struct cells_cell *cell = cells_cell(&index->cells, id);
+		struct cells_cell cell = cells_cell(&index->cells, id);
 		uint32_t begun = state.to[id].begun - state.from[id].begun;
 		struct figures figures = { 0 };
 
-		if (cells_site(&index->cells, cell->site)->orphans) {
+		if (cells_site(&index->cells, cell.site)->orphans) {
 			// Steps count orphans as ends, snapshots as beginnings.
 			figures.orphans = begun - (state.to[id].alive - state.from[id].alive);
 		} else {
 			uint32_t stay = state.is_short ? state.from[id].alive - state.stay[id]
 						       : state.stay[id];
 
-			figures.begun = of_size(begun, cell->size);
-			figures.from = of_size(state.from[id].alive, cell->size);
-			figures.to = of_size(state.to[id].alive, cell->size);
-			figures.stay = of_size(stay, cell->size);
+			figures.begun = of_size(begun, cell.size);
+			figures.from = of_size(state.from[id].alive, cell.size);
+			figures.to = of_size(state.to[id].alive, cell.size);
+			figures.stay = of_size(stay, cell.size);
 		}
-		add_key(rows, groups, id, cell->site, cell->size, &figures);
+		add_key(&batch, cell.site, cell.size, &figures);
 	}
+	end_batch(&batch);
 	mem_free(state.from);
 	mem_free(state.to);
 	mem_free(state.stay);
@@ -258,13 +322,13 @@ struct site_state {
 static bool count_site(void *context, uint32_t cell, uint64_t begin, uint64_t end)
 {
 	const struct site_state *state = context;
-	const struct cells_cell *entry = cells_cell(&state->index->cells, cell);
-	struct heap_amount *stay = &state->stay[entry->site];
+	struct cells_cell entry = cells_cell(&state->index->cells, cell);
+	struct heap_amount *stay = &state->stay[entry.site];
 
 	(void)begin;
 	(void)end;
 	stay->count++;
-	stay->bytes += entry->size;
+	stay->bytes += entry.size;
 	return true;
 }
 
@@ -274,26 +338,12 @@ static bool load_sites(struct index *index, const struct window_query *query,
 	const struct index_visitor visitor = { state, count_site };
 	struct before_filter filter = { &visitor, query->from };
 	const struct index_visitor filtered = { &filter, visit_before };
-	uint32_t *never;
-	bool ok;
-
 	if (!index_sums(index, query->from, state->from, err) ||
 	    !index_sums(index, query->to, state->to, err))
 		return false;
 	if (is_short(index, query))
 		return index_ending(index, query->from, query->to, &filtered, err);
-	if (index->files.never_snapshots.count == 0)
-		return index_spanning(index, query->from, query->to, &visitor, err);
-	never = mem_alloc(index->cells.cells_count, sizeof *never);
-	ok = index_spanning_counts(index, query->from, query->to, never, err);
-	for (uint32_t id = 1; ok && id < index->cells.cells_count; id++) {
-		const struct cells_cell *cell = cells_cell(&index->cells, id);
-
-		if (never[id])
-			add(&state->stay[cell->site], of_size(never[id], cell->size));
-	}
-	mem_free(never);
-	return ok;
+	return index_spanning_sums(index, query->from, query->to, state->stay, &visitor, err);
 }
 
 static bool ask_sites(struct index *index, const struct window_query *query,
@@ -301,10 +351,13 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 {
 	uint32_t count = index->cells.sites_count;
 	struct site_state state = { .index = index,
-				    .from = mem_alloc(count, sizeof *state.from),
-				    .to = mem_alloc(count, sizeof *state.to),
-				    .stay = mem_alloc(count, sizeof *state.stay) };
+				    .from = mem_alloc_table(count, sizeof *state.from),
+				    .to = mem_alloc_table(count, sizeof *state.to),
+				    .stay = mem_alloc_table(count, sizeof *state.stay) };
+	struct batch batch;
 	bool ok = load_sites(index, query, &state, err);
+
+	begin_batch(&batch, rows, groups, count);
 
 	for (uint32_t id = 1; ok && id < count; id++) {
 		const struct bits_sums *from = &state.from[id], *to = &state.to[id];
@@ -320,8 +373,9 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 			figures.stay = is_short(index, query) ? less(figures.from, state.stay[id])
 							      : state.stay[id];
 		}
-		add_key(rows, groups, id, id, 0, &figures);
+		add_key(&batch, id, 0, &figures);
 	}
+	end_batch(&batch);
 	mem_free(state.from);
 	mem_free(state.to);
 	mem_free(state.stay);
@@ -339,7 +393,7 @@ static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64
 {
 	const struct destroyed *destroyed = context;
 	uint32_t group = index_group(destroyed->groups, cell);
-	struct heap_amount one = { 1, cells_cell(&destroyed->groups->index->cells, cell)->size };
+	struct heap_amount one = { 1, cells_cell(&destroyed->groups->index->cells, cell).size };
 
 	(void)begin;
 	(void)end;
@@ -474,7 +528,7 @@ static bool find_blocks(struct index_groups *groups, const struct window_query *
 	numbers = mem_alloc(index->cells.sites_count, sizeof *numbers);
 	for (uint32_t id = 1; id < index->cells.cells_count; id++)
 		if (index_group(groups, id) != WINDOW_SKIP)
-			numbers[cells_cell(&index->cells, id)->site] = 1;
+			numbers[cells_cell(&index->cells, id).site] = 1;
 	ok = index_lists_count(index, numbers, query->from, query->to, &postings, &known, err);
 	if (ok && known && postings < steps / FEWER) {
 		*marks = mem_alloc((size_t)(steps >> log2) + 2, 1);
@@ -512,16 +566,18 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err)
 {
-	struct index_rows rows = { result, result->rows_count };
-	struct index_groups groups;
+	struct index_rows rows = { .result = result, .capacity = result->rows_count };
+	struct index_groups groups = { .index = index, .query = query };
 	bool ok;
 
 	if (by_lifetime(query))
 		return index_ask_lifetimes(index, query, result, err);
+	ok = query->by_size ? ask_cells(index, query, &groups, &rows, err)
+			    : ask_sites(index, query, &groups, &rows, err);
+	if (!ok || index->destroys_count == 0)
+		return ok;
 	index_groups_init(&groups, index, query);
-	ok = (query->by_size ? ask_cells(index, query, &groups, &rows, err)
-			     : ask_sites(index, query, &groups, &rows, err)) &&
-	     ask_destroyed(index, query, &groups, &rows, err);
+	ok = ask_destroyed(index, query, &groups, &rows, err);
 	index_groups_fini(&groups);
 	return ok;
 }

@@ -26,7 +26,7 @@ uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t s
 
 static inline uint32_t index_group(struct index_groups *groups, uint32_t cell)
 {
-	uint32_t site = cells_cell(&groups->index->cells, cell)->site;
+	uint32_t site = cells_cell(&groups->index->cells, cell).site;
 	uint32_t group = groups->of[groups->query->by_size ? cell : site];
 
 	return group != INDEX_GROUP_UNKNOWN ? group : index_group_slow(groups, cell, site);
@@ -51,6 +51,7 @@ bool index_ask(struct index *index, const struct window_query *query, struct win
 struct index_rows {
 	struct window_result *result; // borrowed
 	size_t capacity;              // of its rows
+	size_t clean;                 // rows before this are 0 where they are not in use
 };
 
 // The row of a group, new (all 0) or known. Valid until the next call.

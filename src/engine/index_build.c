@@ -28,7 +28,7 @@ struct index_shape index_shape_for(uint64_t memory_bytes)
 		.short_steps = 1 << 20,
 	};
 
-	// A chunk of postings takes 12 bytes a step, and should take less than a fifth.
+	// A chunk of postings takes 8 bytes a step, and should take less than a seventh.
 	while (shape.chunk_log2 > shape.block_log2 &&
 	       UINT64_C(64) << shape.chunk_log2 > memory_bytes)
 		shape.chunk_log2--;
@@ -175,6 +175,8 @@ static bool share_memory(struct index_work *work, struct err *err)
 	enum { BATCHES = 12 << 20, OTHER = 8 << 20 }; // and the files' buffers
 	uint64_t memory = work->wish->memory_bytes;
 	uint64_t fixed = cells_bytes(&work->index.cells) + index_store_bytes(&work->store) +
+			 reader_stacks_count(work->reader) * sizeof(struct trace_stack) +
+			 reader_frames_count(work->reader) * sizeof(struct trace_frame) +
 			 work->index.vm.lives_count * sizeof *work->index.vm.lives + BATCHES +
 			 OTHER;
 	uint64_t rest = memory > fixed ? memory - fixed : 0;
@@ -411,7 +413,7 @@ static bool build_all(struct index_work *work, struct err *err)
 	index->peak_edge = work->store.peak_edge;
 	index_store_over(&work->store);
 	cells_drop(&index->cells);
-	ok = index_pair_never(&work->pair, &work->store, wish->memory_bytes / 4, err) &&
+	ok = index_pair_never(&work->pair, &work->store, wish->memory_bytes / 3, err) &&
 	     index_store_finish(&work->store, err) &&
 	     index_identify(&index->identity, work->trace_path, work->reader, UINT64_MAX, err) &&
 	     index_head_write(index, err);

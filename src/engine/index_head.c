@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 3 };
+enum { VERSION = 4 };
+
+// What a site or a cell takes at least.
+enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };
 
 static const char magic[8] = "TIDEIDX\n";
 
@@ -67,6 +70,7 @@ void index_head_put_tables(struct index_out *out, const struct index_files *file
 	put_snapshots(out, &files->cells_snapshots);
 	put_snapshots(out, &files->sites_snapshots);
 	put_snapshots(out, &files->never_snapshots);
+	put_snapshots(out, &files->never_sites_snapshots);
 }
 
 static void put_vaults(struct index_out *out, const struct index_files *files)
@@ -80,11 +84,62 @@ static void put_vaults(struct index_out *out, const struct index_files *files)
 void index_head_put_cells(struct index_out *out, const struct cells *cells)
 {
 	index_out_put_u64(out, cells->sites_count);
-	for (uint32_t i = 0; i < cells->sites_count; i++)
-		index_out_put(out, cells_site(cells, i), sizeof(struct cells_site));
+	for (uint32_t i = 0; i < cells->sites_count; i++) {
+		const struct cells_site *site = cells_site(cells, i);
+
+		index_out_put_varint(out, site->process);
+		index_out_put_varint(out, site->thread);
+		index_out_put_varint(out, site->stack);
+		index_out_put_varint(out, site->heap);
+		index_out_put_varint(out, site->orphans);
+	}
 	index_out_put_u64(out, cells->cells_count);
-	for (uint32_t i = 0; i < cells->cells_count; i++)
-		index_out_put(out, cells_cell(cells, i), sizeof(struct cells_cell));
+	for (uint32_t i = 0; i < cells->cells_count; i++) {
+		struct cells_cell cell = cells_cell(cells, i);
+
+		index_out_put_varint(out, cell.site);
+		index_out_put_varint(out, cell.size);
+	}
+}
+
+static void take_site(struct index_in *in, struct cells_site *site)
+{
+	*site = (struct cells_site){ .process = (process_id)index_in_take_varint(in) };
+	site->thread = (thread_id)index_in_take_varint(in);
+	site->stack = (stack_id)index_in_take_varint(in);
+	site->heap = (heap_id)index_in_take_varint(in);
+	site->orphans = index_in_take_varint(in) != 0;
+}
+
+void index_head_take_cells(struct index_in *in, const struct reader *reader, struct cells *cells,
+			   bool (*add_site)(struct cells *cells, uint32_t id,
+					    const struct cells_site *site),
+			   bool (*add_cell)(struct cells *cells, uint32_t id,
+					    const struct cells_cell *cell))
+{
+	size_t sites = index_in_take_count(in, SITE_BYTES_MIN), count;
+
+	in->bad |= sites > CELLS_MAX;
+	for (uint32_t i = 0; i < sites && !in->bad; i++) {
+		struct cells_site site;
+
+		take_site(in, &site);
+		if (i > 0 && (site.process >= reader_processes_count(reader) ||
+			      site.thread >= reader_threads_count(reader) ||
+			      site.stack >= reader_stacks_count(reader)))
+			in->bad = true;
+		in->bad = in->bad || !add_site(cells, i, &site);
+	}
+	count = index_in_take_count(in, CELL_BYTES_MIN);
+	in->bad |= count > CELLS_MAX;
+	for (uint32_t i = 0; i < count && !in->bad; i++) {
+		uint64_t site = index_in_take_varint(in);
+		struct cells_cell cell = { .size = index_in_take_varint(in),
+					   .site = (uint32_t)site };
+
+		in->bad = in->bad || site >= cells->sites_count || (i > 0 && site == 0) ||
+			  !add_cell(cells, i, &cell);
+	}
 }
 
 void index_head_put_marks(struct index_out *out, const struct index *index)
@@ -177,6 +232,7 @@ void index_head_take_tables(struct index_in *in, struct index_files *files)
 	take_snapshots(in, &files->cells_snapshots);
 	take_snapshots(in, &files->sites_snapshots);
 	take_snapshots(in, &files->never_snapshots);
+	take_snapshots(in, &files->never_sites_snapshots);
 }
 
 static bool take_vaults(struct index_in *in, struct index_files *files, int directory,
@@ -193,31 +249,16 @@ static bool take_vaults(struct index_in *in, struct index_files *files, int dire
 	return true;
 }
 
-static void take_cells(struct index_in *in, struct cells *cells, const struct reader *reader)
+static bool load_site(struct cells *cells, uint32_t id, const struct cells_site *site)
 {
-	size_t sites = index_in_take_count(in, sizeof(struct cells_site)), count;
+	cells_load_site(cells, id, site);
+	return true;
+}
 
-	cells_init(cells);
-	cells_drop(cells);
-	for (uint32_t i = 0; i < sites && i < CELLS_MAX; i++) {
-		struct cells_site site;
-
-		index_in_take(in, &site, sizeof site);
-		cells_load_site(cells, i, &site);
-		if (i > 0 && (site.process >= reader_processes_count(reader) ||
-			      site.thread >= reader_threads_count(reader) ||
-			      site.stack >= reader_stacks_count(reader)))
-			in->bad = true;
-	}
-	count = index_in_take_count(in, sizeof(struct cells_cell));
-	for (uint32_t i = 0; i < count && i < CELLS_MAX; i++) {
-		struct cells_cell cell;
-
-		index_in_take(in, &cell, sizeof cell);
-		cells_load_cell(cells, i, &cell);
-		if (cell.site >= cells->sites_count || (i > 0 && cell.site == 0))
-			in->bad = true;
-	}
+static bool load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)
+{
+	cells_load_cell(cells, id, cell);
+	return true;
 }
 
 void index_head_take_marks(struct index_in *in, struct index *index)
@@ -309,7 +350,9 @@ static bool read_head(struct index *index, struct index_in *in,
 	if (!take_vaults(in, &index->files, index->directory, err))
 		return false;
 	index_head_take_tables(in, &index->files);
-	take_cells(in, &index->cells, reader);
+	cells_init(&index->cells);
+	cells_drop(&index->cells);
+	index_head_take_cells(in, reader, &index->cells, load_site, load_cell);
 	take_vm(in, &index->vm, reader);
 	index->vm.duration_ns = index->duration_ns;
 	if (in->bad || index->exits_count > reader_processes_count(reader) || !is_sane(index))

@@ -2,6 +2,7 @@
 
 #include "base/crc32c.h"
 #include "base/mem.h"
+#include "engine/index_bits.h"
 #include "os/file.h"
 
 #include <errno.h>
@@ -60,6 +61,13 @@ void index_out_put(struct index_out *out, const void *bytes, size_t size)
 void index_out_put_u64(struct index_out *out, uint64_t value)
 {
 	index_out_put(out, &value, sizeof value);
+}
+
+void index_out_put_varint(struct index_out *out, uint64_t value)
+{
+	uint8_t bytes[10];
+
+	index_out_put(out, bytes, bits_put_varint(bytes, value));
 }
 
 void index_out_put_array(struct index_out *out, const void *items, size_t count, size_t size)
@@ -156,6 +164,17 @@ uint64_t index_in_take_u64(struct index_in *in)
 	uint64_t value;
 
 	index_in_take(in, &value, sizeof value);
+	return value;
+}
+
+uint64_t index_in_take_varint(struct index_in *in)
+{
+	uint64_t value = in->bad ? 0 : bits_take_varint(&in->at, in->end);
+
+	if (in->at > in->end) {
+		in->at = in->end;
+		in->bad = true;
+	}
 	return value;
 }
 

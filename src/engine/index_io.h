@@ -24,6 +24,7 @@ struct index_out;
 struct index_out *index_out_new(int directory, const char *name);
 void index_out_put(struct index_out *out, const void *bytes, size_t size);
 void index_out_put_u64(struct index_out *out, uint64_t value);
+void index_out_put_varint(struct index_out *out, uint64_t value);
 
 // The number of items, and they.
 void index_out_put_array(struct index_out *out, const void *items, size_t count, size_t size);
@@ -48,6 +49,7 @@ void index_in_close(struct index_in *in);
 // Bytes; a number.
 void index_in_take(struct index_in *in, void *out, size_t size);
 uint64_t index_in_take_u64(struct index_in *in);
+uint64_t index_in_take_varint(struct index_in *in);
 
 // How many items of a size follow; 0 if there cannot be so many.
 size_t index_in_take_count(struct index_in *in, size_t size);

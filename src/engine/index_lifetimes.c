@@ -43,7 +43,7 @@ static void count(struct part *part, uint32_t cell, uint64_t begin, uint64_t end
 		  enum window_end kind, uint64_t lifetime_ns)
 {
 	const struct window_query *query = part->query;
-	uint64_t size = cells_cell(&part->index->cells, cell)->size;
+	uint64_t size = cells_cell(&part->index->cells, cell).size;
 
 	if (lifetime_ns < query->lifetime_min_ns || lifetime_ns > query->lifetime_max_ns)
 		return;
@@ -86,7 +86,7 @@ static bool count_spanning(void *context, uint32_t cell, uint64_t begin, uint64_
 	struct part *part = context;
 	const struct index *index = part->index;
 	process_id process =
-		cells_site(&index->cells, cells_cell(&index->cells, cell)->site)->process;
+		cells_site(&index->cells, cells_cell(&index->cells, cell).site)->process;
 	uint64_t begin_ns = 0, end_ns = index->duration_ns;
 	enum window_end kind = WINDOW_END_NEVER;
 
@@ -141,7 +141,7 @@ static void join_row(struct window_row *row, const struct window_row *other)
 
 static bool join(struct part *part, struct window_result *result, struct err *err)
 {
-	struct index_rows rows = { result, result->rows_count };
+	struct index_rows rows = { .result = result, .capacity = result->rows_count };
 
 	if (part->ok) {
 		for (uint32_t i = 0; i < part->result.rows_count; i++)

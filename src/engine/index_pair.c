@@ -121,13 +121,9 @@ static void sweep(struct index_pair *pair, struct alive_table *table)
 static struct alive_slot *put(struct index_pair *pair, uint64_t key, bool *added)
 {
 	struct alive_table *table = &pair->alive.tables[alive_part(alive_hash(key))];
-	struct alive_slot *slot = alive_find(table, key);
 
-	*added = slot == NULL;
-	if (slot)
-		return slot;
 	// A part is paired when all processes have long ended: it must not look at that.
-	if (!pair->parts && alive_is_full(table))
+	if (!pair->parts && alive_is_full(table) && !alive_find(table, key))
 		sweep(pair, table);
 	return alive_put(table, key, added);
 }
@@ -789,62 +785,4 @@ bool index_pair_settle(struct index_pair *pair, bool (*stop)(void *context), voi
 		if (!spill_ok(&pair->parts[i].answers, err))
 			return false;
 	return spill_ok(&pair->row, err) && err->kind == ERR_NONE;
-}
-
-// ---- what nothing ended ----
-
-bool index_pair_never(struct index_pair *pair, struct index_store *store, uint64_t memory_bytes,
-		      struct err *err)
-{
-	size_t chunk = memory_bytes / 8 + 1, runs_count, count = 0;
-	struct spill *runs;
-	uint64_t *list;
-	uint64_t *heads;
-	bool ok = true;
-
-	spill_turn(&pair->never);
-	if (chunk > pair->never_count)
-		chunk = (size_t)pair->never_count + 1;
-	runs_count = (size_t)(pair->never_count / chunk) + 1;
-	list = mem_resize(NULL, chunk, sizeof *list);
-	runs = mem_alloc(runs_count, sizeof *runs);
-	heads = mem_alloc(runs_count, sizeof *heads);
-	for (size_t i = 0; i < runs_count && ok; i++) {
-		for (count = 0; count < chunk && spill_get(&pair->never, &list[count], 8); count++)
-			list[count] = alive_value(index_pair_final(pair, alive_step(list[count])),
-						  alive_cell(list[count]));
-		if (count)
-			qsort(list, count, sizeof *list, compare_u64);
-		if (runs_count == 1)
-			break;
-		ok = spill_open(&runs[i], pair->directory, PART_BUFFER, err);
-		for (size_t k = 0; ok && k < count; k++)
-			spill_put(&runs[i], &list[k], 8);
-		if (ok)
-			spill_turn(&runs[i]);
-		if (!ok || !spill_get(&runs[i], &heads[i], 8))
-			heads[i] = UINT64_MAX;
-	}
-	for (size_t k = 0; k < count && runs_count == 1; k++)
-		index_store_never(store, list[k]);
-	mem_free(list);
-	while (ok && runs_count > 1) {
-		size_t least = 0;
-
-		for (size_t i = 1; i < runs_count; i++)
-			if (heads[i] < heads[least])
-				least = i;
-		if (heads[least] == UINT64_MAX)
-			break;
-		index_store_never(store, heads[least]);
-		if (!spill_get(&runs[least], &heads[least], 8))
-			heads[least] = UINT64_MAX;
-	}
-	for (size_t i = 0; i < runs_count; i++) {
-		ok = ok && (!runs[i].fd || spill_ok(&runs[i], err));
-		spill_close(&runs[i]);
-	}
-	mem_free(runs);
-	mem_free(heads);
-	return ok && spill_ok(&pair->never, err);
 }

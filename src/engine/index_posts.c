@@ -11,7 +11,6 @@ struct index_postings {
 	uint32_t filled;    // steps that it has now
 	uint32_t skip_log2; // see index_shape
 	uint32_t *ops;      // by step of the chunk
-	uint32_t *sites;    // the same; of the sort
 	uint32_t *order;    // steps << 1 | ends, by site
 	uint32_t *starts;   // by site: where its steps begin in `order`
 	size_t starts_capacity;
@@ -21,15 +20,25 @@ struct index_postings {
 	size_t bytes_capacity;
 };
 
+static void need_starts(struct index_postings *postings, size_t need)
+{
+	size_t before = postings->starts_capacity;
+
+	postings->starts = mem_grow(postings->starts, &postings->starts_capacity, need,
+				    sizeof *postings->starts);
+	memset(postings->starts + before, 0,
+	       (postings->starts_capacity - before) * sizeof *postings->starts);
+}
+
 struct index_postings *index_postings_new(const struct index_shape *shape)
 {
 	struct index_postings *postings = mem_alloc(1, sizeof *postings);
 
 	postings->size = 1u << shape->chunk_log2;
 	postings->skip_log2 = shape->skip_log2;
-	postings->ops = mem_alloc(postings->size, sizeof *postings->ops);
-	postings->sites = mem_alloc(postings->size, sizeof *postings->sites);
-	postings->order = mem_alloc(postings->size, sizeof *postings->order);
+	postings->ops = mem_alloc_table(postings->size, sizeof *postings->ops);
+	postings->order = mem_alloc_table(postings->size, sizeof *postings->order);
+	need_starts(postings, 3);
 	return postings;
 }
 
@@ -38,7 +47,6 @@ void index_postings_free(struct index_postings *postings)
 	if (!postings)
 		return;
 	mem_free(postings->ops);
-	mem_free(postings->sites);
 	mem_free(postings->order);
 	mem_free(postings->starts);
 	mem_free(postings->skips);
@@ -61,7 +69,13 @@ static void prefetch_cell(const struct cells *cells, const struct index_postings
 			  uint32_t i)
 {
 	if (i < postings->filled)
-		__builtin_prefetch(cells_cell(cells, postings->ops[i] >> 1));
+		cells_expect(cells, postings->ops[i] >> 1);
+}
+
+static uint32_t site_of(const struct cells *cells, const struct index_postings *postings,
+			uint32_t i)
+{
+	return cells_cell(cells, postings->ops[i] >> 1).site;
 }
 
 // Sort the chunk's steps by site. Returns one more than the highest site.
@@ -70,28 +84,26 @@ static uint32_t sort_steps(struct index_postings *postings, const struct cells *
 	enum { AHEAD = 16 };
 	uint32_t sites = 1, sum = 0;
 
+	memset(postings->starts, 0, postings->starts_capacity * sizeof *postings->starts);
 	for (uint32_t i = 0; i < postings->filled; i++) {
-		uint32_t site;
+		uint32_t site = site_of(cells, postings, i);
 
 		prefetch_cell(cells, postings, i + AHEAD);
-		site = cells_cell(cells, postings->ops[i] >> 1)->site;
-		postings->sites[i] = site;
-		if (site >= sites)
+		if (site >= sites) {
 			sites = site + 1;
+			need_starts(postings, sites + (size_t)2);
+		}
+		postings->starts[site + 2]++;
 	}
-	postings->starts = mem_grow(postings->starts, &postings->starts_capacity, sites + (size_t)2,
-				    sizeof *postings->starts);
-	memset(postings->starts, 0, (sites + (size_t)2) * sizeof *postings->starts);
-	for (uint32_t i = 0; i < postings->filled; i++)
-		postings->starts[postings->sites[i] + 2]++;
 	for (uint32_t site = 0; site < sites + 2; site++) {
 		sum += postings->starts[site];
 		postings->starts[site] = sum;
 	}
 	// starts[site + 1] is where it begins, and moves to where it ends: where the next begins.
 	for (uint32_t i = 0; i < postings->filled; i++) {
-		uint32_t *to = &postings->starts[postings->sites[i] + 1];
+		uint32_t *to = &postings->starts[site_of(cells, postings, i) + 1];
 
+		prefetch_cell(cells, postings, i + AHEAD);
 		postings->order[(*to)++] = i << 1 | (postings->ops[i] & 1);
 	}
 	return sites;
@@ -121,7 +133,7 @@ static bool has_several(const struct index_postings *postings, const struct cell
 			uint32_t soon = ops[order[at + CELLS_AHEAD] >> 1];
 
 			__builtin_prefetch(&ops[order[at + STEPS_AHEAD] >> 1]);
-			__builtin_prefetch(cells_cell(cells, soon >> 1));
+			cells_expect(cells, soon >> 1);
 		}
 		others |= (ops[order[at] >> 1] >> 1) ^ first;
 	}
@@ -145,11 +157,11 @@ static bool write_list(struct index_postings *postings, const struct cells *cell
 	at = postings->bytes;
 	if (!several)
 		at += bits_put_varint(at,
-				      cells_cell(cells, postings->ops[order[0] >> 1] >> 1)->size);
+				      cells_cell(cells, postings->ops[order[0] >> 1] >> 1).size);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t step = order[i] >> 1;
 		struct index_skip *skip = &postings->skips[i >> postings->skip_log2];
-		uint64_t size = cells_cell(cells, postings->ops[step] >> 1)->size;
+		uint64_t size = cells_cell(cells, postings->ops[step] >> 1).size;
 
 		if (i % (1u << postings->skip_log2) == 0)
 			*skip = (struct index_skip){ .at = (uint32_t)(at - postings->bytes),

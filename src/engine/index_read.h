@@ -1,7 +1,7 @@
 // index_read: single steps, times and counts out of an index.
 //
 // Everything that the questions of window.h are made of: blocks of steps, the time of a step,
-// the counts at an edge, and which lifetimes span a stretch of steps.
+// and (index_sums.c) the counts at an edge, and which lifetimes span a stretch of steps.
 #ifndef ENGINE_INDEX_READ_H
 #define ENGINE_INDEX_READ_H
 
@@ -52,14 +52,14 @@ bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t t
 // The number of the event of a step; UINT64_MAX: none.
 bool index_number(struct index *index, uint64_t step, uint64_t *number, struct err *err);
 
-// Counts at an edge, by cell. `counts` has cells_count entries, and is overwritten.
+// Counts at an edge, by cell. `counts` has cells_count entries, all 0.
 bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, struct err *err);
 
 // Sums of one site at the last snapshot that is not later than an edge, and that one's step.
 bool index_site_sums(struct index *index, uint32_t site, uint64_t edge, struct bits_sums *sums,
 		     uint64_t *step, struct err *err);
 
-// Sums at an edge, by site: sites_count entries.
+// Sums at an edge, by site: sites_count entries, all 0.
 bool index_sums(struct index *index, uint64_t edge, struct bits_sums *sums, struct err *err);
 
 // Visit what began before `from` and did not end before `to` (to >= from): of each, its cell, its
@@ -75,6 +75,10 @@ bool index_spanning(struct index *index, uint64_t from, uint64_t to,
 // The same as counts by cell, added to `counts`; what nothing ends comes from its own sums.
 bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint32_t *counts,
 			   struct err *err);
+
+// As index_spanning, of sums by site: the visitor is shown what no sums tell, `sums` is added to.
+bool index_spanning_sums(struct index *index, uint64_t from, uint64_t to, struct heap_amount *sums,
+			 const struct index_visitor *visitor, struct err *err);
 
 // Visit what ended in [from, to), whenever it began.
 bool index_ending(struct index *index, uint64_t from, uint64_t to,

@@ -38,14 +38,24 @@ static bool any_exit(const struct index *index, uint64_t from, uint64_t to)
 	return false;
 }
 
+static uint32_t group_of_cell(const struct index_scan *scan, uint32_t cell)
+{
+	const struct cells *cells = &scan->index->cells;
+
+	if (!scan->all)
+		return scan->of_cell[cell];
+	return cell == 0 || cells_site(cells, cells_cell(cells, cell).site)->orphans ? WINDOW_SKIP
+										     : 0;
+}
+
 static void add_drop(struct drops *drops, struct map *known, const struct index_scan *scan,
 		     uint32_t cell, uint64_t count)
 {
 	const struct index *index = scan->index;
-	const struct cells_cell *entry = cells_cell(&index->cells, cell);
+	struct cells_cell entry = cells_cell(&index->cells, cell);
 	const struct index_exit *exit =
-		&index->exits[cells_site(&index->cells, entry->site)->process];
-	uint32_t group = scan->of_cell[cell];
+		&index->exits[cells_site(&index->cells, entry.site)->process];
+	uint32_t group = group_of_cell(scan, cell);
 	uint64_t fresh = drops->count, *at = &fresh;
 	bool added = true;
 
@@ -53,8 +63,7 @@ static void add_drop(struct drops *drops, struct map *known, const struct index_
 		return;
 	if (!scan->single_exits) {
 		at = map_put(known,
-			     (uint64_t)cells_site(&index->cells, entry->site)->process << 32 |
-				     group,
+			     (uint64_t)cells_site(&index->cells, entry.site)->process << 32 | group,
 			     &added);
 		if (added)
 			*at = drops->count;
@@ -67,7 +76,7 @@ static void add_drop(struct drops *drops, struct map *known, const struct index_
 							     .group = group };
 	}
 	drops->list[*at].amount.count += count;
-	drops->list[*at].amount.bytes += count * entry->size;
+	drops->list[*at].amount.bytes += count * entry.size;
 }
 
 // What is left at the very end is what processes had when they ended.
@@ -85,7 +94,7 @@ static bool find_drops(const struct index_scan *scan, struct drops *drops, struc
 	ok = index_counts(index, index->steps_end, counts, err);
 	for (uint32_t id = 1; ok && id < index->cells.cells_count; id++) {
 		const struct cells_site *site =
-			cells_site(&index->cells, cells_cell(&index->cells, id)->site);
+			cells_site(&index->cells, cells_cell(&index->cells, id).site);
 
 		if (counts[id].alive && !site->orphans && site->process < index->exits_count &&
 		    index->exits[site->process].step >= scan->from &&
@@ -147,14 +156,14 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 		while (run + 1 < runs_end && run[1].at <= i)
 			run++;
 		more = tell_drops(scan, drops, drop, block->first + i);
-		told.group = scan->of_cell[cell];
+		told.group = group_of_cell(scan, cell);
 		if (told.group == WINDOW_SKIP || !more)
 			continue;
 		told.step = block->first + i;
 		told.up = !(block->ops[i] & 1);
 		told.begin = scan->lives && !told.up ? block->begins[i] : 0;
 		told.time_ns = run->value;
-		told.amount = (struct heap_amount){ 1, cells_cell(cells, cell)->size };
+		told.amount = (struct heap_amount){ 1, cells_cell(cells, cell).size };
 		more = scan->visit(scan->context, &told);
 	}
 	return more;
@@ -164,13 +173,13 @@ void index_scan_prepare(struct index_scan *scan)
 {
 	const struct cells *cells = &scan->index->cells;
 
-	scan->of_cell = mem_resize(NULL, cells->cells_count, sizeof *scan->of_cell);
+	scan->of_cell = mem_alloc_table(cells->cells_count, sizeof *scan->of_cell);
 	scan->of_cell[0] = WINDOW_SKIP;
 	for (uint32_t id = 1; id < cells->cells_count; id++) {
 		uint32_t group = index_group(scan->groups, id);
 
 		if (group >= scan->groups_count || (scan->wanted && !scan->wanted[group]) ||
-		    cells_site(cells, cells_cell(cells, id)->site)->orphans)
+		    cells_site(cells, cells_cell(cells, id).site)->orphans)
 			group = WINDOW_SKIP;
 		scan->of_cell[id] = group;
 	}
@@ -253,8 +262,8 @@ static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
 
 	kinds->numbers = mem_alloc(cells->sites_count, sizeof *kinds->numbers);
 	for (uint32_t id = 1; id < cells->cells_count; id++) {
-		const struct cells_cell *cell = cells_cell(cells, id);
-		uint32_t *number = &kinds->numbers[cell->site];
+		struct cells_cell cell = cells_cell(cells, id);
+		uint32_t *number = &kinds->numbers[cell.site];
 
 		left_out += scan->of_cell[id] == WINDOW_SKIP;
 		if (scan->of_cell[id] == WINDOW_SKIP || (*number && !by_size))
@@ -264,7 +273,7 @@ static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
 		kinds->list =
 			mem_grow(kinds->list, &capacity, kinds->count + 1, sizeof *kinds->list);
 		kinds->list[kinds->count++] =
-			(struct kind){ cell->size, *number, scan->of_cell[id] };
+			(struct kind){ cell.size, *number, scan->of_cell[id] };
 	}
 	if (kinds->count > 1)
 		qsort(kinds->list, kinds->count, sizeof *kinds->list, compare_kinds);
@@ -412,7 +421,7 @@ static bool go_through(struct index_scan *scan, const struct drops *drops, struc
 	struct kinds kinds = { 0 };
 	bool fewer = false, ok = true;
 
-	if (!scan->lives && !scan->kept &&
+	if (!scan->all && !scan->lives && !scan->kept &&
 	    scan->to - scan->from > UINT64_C(1) << scan->index->shape.block_log2 &&
 	    find_kinds(scan, &kinds))
 		ok = are_fewer(scan, &kinds, &fewer, err);
@@ -424,7 +433,7 @@ static bool go_through(struct index_scan *scan, const struct drops *drops, struc
 
 bool index_scan(struct index_scan *scan, struct err *err)
 {
-	bool prepared = scan->of_cell != NULL, ok;
+	bool prepared = scan->all || scan->of_cell != NULL, ok;
 	struct drops drops;
 
 	if (!prepared)

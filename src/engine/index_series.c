@@ -137,18 +137,9 @@ static void put_level(struct buckets_row *row, const struct buckets_axis *axis,
 struct timeline {
 	struct buckets_axis axis;
 	struct buckets_row row;
-	struct window_query all;
-	struct index_groups groups;
 	struct index_scan scan;
 	struct index_block block;
 };
-
-static void timeline_fini(struct timeline *line)
-{
-	index_groups_fini(&line->groups);
-	index_scan_fini(&line->scan);
-	index_block_fini(&line->block);
-}
 
 // Steps by themselves.
 static bool put_steps(struct index *index, uint64_t from, uint64_t to, struct timeline *line,
@@ -159,15 +150,10 @@ static bool put_steps(struct index *index, uint64_t from, uint64_t to, struct ti
 
 	if (from >= to)
 		return true;
-	if (!scan->of_cell) {
-		index_groups_init(&line->groups, index, &line->all);
-		*scan = (struct index_scan){ .index = index,
-					     .groups = &line->groups,
-					     .groups_count = 1,
-					     .visit = series_step,
-					     .kept = &line->block };
-		index_scan_prepare(scan);
-	}
+	scan->index = index;
+	scan->all = true;
+	scan->visit = series_step;
+	scan->kept = &line->block;
 	scan->from = from;
 	scan->to = to;
 	scan->context = &series;
@@ -293,7 +279,7 @@ bool index_timeline(struct index *index, const struct window_query *query,
 		ok = put_all(index, best_file(index, steps, count), query->from, query->to, &line,
 			     err);
 	buckets_end(&line.row, &line.axis);
-	timeline_fini(&line);
+	index_block_fini(&line.block);
 	return ok;
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 static const char magic[8] = "TIDESTA\n";
 
@@ -186,31 +186,14 @@ static bool take_vault(struct index_in *in, struct vault *vault, int directory, 
 	return ok;
 }
 
-static void take_cells(struct index_in *in, struct cells *cells, const struct reader *reader)
+static bool add_site(struct cells *cells, uint32_t id, const struct cells_site *site)
 {
-	size_t count = index_in_take_count(in, sizeof(struct cells_site));
+	return id == 0 || cells_add_site(cells, site) == id;
+}
 
-	for (uint32_t i = 0; i < count; i++) {
-		struct cells_site site;
-
-		index_in_take(in, &site, sizeof site);
-		site.last = 0;
-		if (i > 0 && (site.process >= reader_processes_count(reader) ||
-			      site.thread >= reader_threads_count(reader) ||
-			      site.stack >= reader_stacks_count(reader) ||
-			      cells_add_site(cells, &site) != i))
-			in->bad = true;
-	}
-	count = index_in_take_count(in, sizeof(struct cells_cell));
-	for (uint32_t i = 0; i < count; i++) {
-		struct cells_cell cell;
-
-		index_in_take(in, &cell, sizeof cell);
-		if (in->bad || cell.site >= cells->sites_count)
-			in->bad = true;
-		else if (i > 0 && cells_add_cell(cells, cell.site, cell.size) != i)
-			in->bad = true;
-	}
+static bool add_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)
+{
+	return id == 0 || cells_add_cell(cells, cell->site, cell->size) == id;
 }
 
 static void take_store(struct index_in *in, struct index_store *store)
@@ -344,7 +327,7 @@ static bool take_all(struct index_in *in, struct index_work *work, const struct 
 	if (!take_vault(in, &work->vm_calls, index->directory, "vm-calls", err))
 		return false;
 	index_head_take_tables(in, &index->files);
-	take_cells(in, &index->cells, work->reader);
+	index_head_take_cells(in, work->reader, &index->cells, add_site, add_cell);
 	index_head_take_marks(in, index);
 	index->duration_ns = index_in_take_u64(in);
 	take_counted(in, index->exits, index->exits_count, sizeof *index->exits);

@@ -34,10 +34,15 @@ struct vault *index_files_vault(struct index_files *files, unsigned i, char name
 		struct vault *vault;
 		const char *name;
 	} single[] = {
-		{ &files->events, "events" }, { &files->times, "times" },
-		{ &files->cells, "cells" },   { &files->sites, "sites" },
-		{ &files->never, "never" },   { &files->never_cells, "never-cells" },
-		{ &files->posts, "posts" },   { &files->posts_sites, "posts-sites" },
+		{ &files->events, "events" },
+		{ &files->times, "times" },
+		{ &files->cells, "cells" },
+		{ &files->sites, "sites" },
+		{ &files->never, "never" },
+		{ &files->never_cells, "never-cells" },
+		{ &files->posts, "posts" },
+		{ &files->posts_sites, "posts-sites" },
+		{ &files->never_sites, "never-sites" },
 	};
 	unsigned singles = sizeof single / sizeof *single;
 
@@ -69,6 +74,7 @@ void index_files_close(struct index_files *files)
 	mem_free(files->cells_snapshots.list);
 	mem_free(files->sites_snapshots.list);
 	mem_free(files->never_snapshots.list);
+	mem_free(files->never_sites_snapshots.list);
 	*files = (struct index_files){ 0 };
 }
 
@@ -305,8 +311,11 @@ static void make_room(struct index_store *store, const struct index_batch *batch
 	for (uint32_t i = 0; i < batch->count; i++)
 		if (batch->ops[i] > most)
 			most = batch->ops[i];
-	store->counts = mem_grow(store->counts, &store->counts_capacity, (most >> 1) + (size_t)1,
-				 sizeof *store->counts);
+	if (most >> 1 < before)
+		return;
+	// Not to twice its size: it is one of the largest tables.
+	store->counts_capacity = (most >> 1) + before / 8 + 1024;
+	store->counts = mem_resize(store->counts, store->counts_capacity, sizeof *store->counts);
 	memset(store->counts + before, 0,
 	       (store->counts_capacity - before) * sizeof *store->counts);
 }
@@ -324,17 +333,17 @@ static struct heap_amount *process_of(struct index_store *store, process_id proc
 	return &store->of_process[process];
 }
 
-static void begin_one(struct index_store *store, uint64_t step, uint32_t id,
-		      const struct cells_cell *cell, const struct cells_site *site)
+static void begin_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t size,
+		      const struct cells_site *site)
 {
 	struct heap_amount *process = process_of(store, site->process);
 
 	store->counts[id].begun++;
 	store->counts[id].alive++;
 	process->count++;
-	process->bytes += cell->size;
+	process->bytes += size;
 	store->level.count++;
-	store->level.bytes += cell->size;
+	store->level.bytes += size;
 	if (store->level.bytes > store->peak.bytes) {
 		store->peak = store->level;
 		store->peak_edge = step + 1;
@@ -342,7 +351,7 @@ static void begin_one(struct index_store *store, uint64_t step, uint32_t id,
 }
 
 static void end_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t begin,
-		    const struct cells_cell *cell, const struct cells_site *site)
+		    uint64_t size, const struct cells_site *site)
 {
 	struct heap_amount *process = process_of(store, site->process);
 
@@ -352,9 +361,9 @@ static void end_one(struct index_store *store, uint64_t step, uint32_t id, uint6
 	}
 	store->counts[id].alive--;
 	process->count--;
-	process->bytes -= cell->size;
+	process->bytes -= size;
 	store->level.count--;
-	store->level.bytes -= cell->size;
+	store->level.bytes -= size;
 	if ((step - begin) >> store->shape.long_log2)
 		put_long(store, step, begin, id);
 }
@@ -370,7 +379,7 @@ static void exit_one(struct index_store *store, process_id id)
 
 static void count_steps(struct index_store *store, const struct index_batch *batch)
 {
-	enum { AHEAD = 12 };
+	enum { AHEAD = 24, SITES_AHEAD = 12 };
 	const struct index_run *run = batch->runs, *runs_end = run + batch->runs_count;
 	const struct index_run *exit = batch->exits, *exits_end = exit + batch->exits_count;
 	uint64_t time_ns = run->value;
@@ -379,21 +388,26 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 		uint32_t op = batch->ops[i], id = op >> 1;
 
 		if (i + AHEAD < batch->count) {
-			__builtin_prefetch(cells_cell(store->table, batch->ops[i + AHEAD] >> 1));
+			uint32_t soon =
+				cells_cell(store->table, batch->ops[i + SITES_AHEAD] >> 1).site;
+
+			cells_expect(store->table, batch->ops[i + AHEAD] >> 1);
 			__builtin_prefetch(&store->counts[batch->ops[i + AHEAD] >> 1], 1);
+			__builtin_prefetch(cells_site(store->table, soon));
 		}
 		if (run + 1 < runs_end && run[1].at == i)
 			time_ns = (++run)->value;
 		for (; exit < exits_end && exit->at == i; exit++)
 			exit_one(store, (process_id)exit->value);
 		if (id) {
-			const struct cells_cell *cell = cells_cell(store->table, id);
-			const struct cells_site *site = cells_site(store->table, cell->site);
+			struct cells_cell cell = cells_cell(store->table, id);
+			const struct cells_site *site = cells_site(store->table, cell.site);
 
 			if (op & 1)
-				end_one(store, batch->first + i, id, batch->begins[i], cell, site);
+				end_one(store, batch->first + i, id, batch->begins[i], cell.size,
+					site);
 			else
-				begin_one(store, batch->first + i, id, cell, site);
+				begin_one(store, batch->first + i, id, cell.size, site);
 		}
 		level_step(store, time_ns);
 	}
@@ -433,43 +447,66 @@ static void snapshot_cells(struct index_store *store, uint32_t keys)
 	snapshot->size = vault->size - snapshot->at;
 }
 
-// Sites' sums are made when they are needed: that is cheaper than keeping them. Returns how many.
-static uint32_t snapshot_sites(struct index_store *store, uint32_t keys)
+// The sums of sites [first, end), from those of their cells.
+static void sum_sites(const struct cells *cells, const struct index_count *counts, uint32_t keys,
+		      uint32_t first, uint32_t end, struct bits_sums *sums)
 {
-	struct vault *vault = &store->files->sites;
+	memset(sums, 0, (end - first) * sizeof *sums);
+	for (uint32_t id = 1; id < keys; id++) {
+		struct cells_cell cell = cells_cell(cells, id);
+		struct bits_sums *sum;
+
+		if (cell.site - first >= end - first)
+			continue;
+		sum = &sums[cell.site - first];
+		sum->begun += counts[id].begun;
+		sum->alive += counts[id].alive;
+		sum->begun_bytes += counts[id].begun * cell.size;
+		sum->alive_bytes += counts[id].alive * cell.size;
+	}
+}
+
+// Sites' sums are made when they are needed, some at a time: that is cheaper than keeping them.
+// Returns how many sites there are.
+static uint32_t snapshot_sites(const struct cells *cells, const struct index_count *counts,
+			       uint32_t keys, uint64_t step, struct vault *vault,
+			       struct index_snapshots *snapshots)
+{
+	enum { AT_ONCE = 1 << 17 };
 	struct index_snapshot *snapshot;
 	struct bits_sums *sums;
 	uint32_t sites = 1, *marks;
 	uint8_t out[48];
 
 	for (uint32_t id = 1; id < keys; id++) {
-		uint32_t site = cells_cell(store->table, id)->site;
+		uint32_t site = cells_cell(cells, id).site;
 
 		if (site >= sites)
 			sites = site + 1;
 	}
-	sums = mem_alloc(sites, sizeof *sums);
-	for (uint32_t id = 1; id < keys; id++) {
-		const struct cells_cell *cell = cells_cell(store->table, id);
-		struct bits_sums *sum = &sums[cell->site];
-
-		sum->begun += store->counts[id].begun;
-		sum->alive += store->counts[id].alive;
-		sum->begun_bytes += store->counts[id].begun * cell->size;
-		sum->alive_bytes += store->counts[id].alive * cell->size;
-	}
-	snapshot = new_snapshot(&store->files->sites_snapshots, vault, store->step, sites);
+	sums = mem_resize(NULL, sites < AT_ONCE ? sites : AT_ONCE, sizeof *sums);
+	snapshot = new_snapshot(snapshots, vault, step, sites);
 	marks = mem_alloc(sites / BITS_MARK + (size_t)1, sizeof *marks);
-	for (uint32_t id = 1; id < sites; id++) {
+	for (uint32_t id = 0; id < sites; id++) {
+		if (id % AT_ONCE == 0)
+			sum_sites(cells, counts, keys, id,
+				  sites - id < AT_ONCE ? sites : id + AT_ONCE, sums);
 		if (id % BITS_MARK == 0)
 			marks[id / BITS_MARK] = (uint32_t)(vault->size - snapshot->at);
-		vault_append(vault, out, bits_put_sums(out, &sums[id]));
+		if (id > 0)
+			vault_append(vault, out, bits_put_sums(out, &sums[id % AT_ONCE]));
 	}
 	snapshot->size = vault->size - snapshot->at;
 	vault_append(vault, marks, (sites / BITS_MARK + (size_t)1) * sizeof *marks);
 	mem_free(marks);
 	mem_free(sums);
 	return sites;
+}
+
+static uint32_t snapshot_sites_now(struct index_store *store, uint32_t keys)
+{
+	return snapshot_sites(store->table, store->counts, keys, store->step, &store->files->sites,
+			      &store->files->sites_snapshots);
 }
 
 static uint64_t distance(const struct index_shape *shape, uint32_t keys)
@@ -490,7 +527,7 @@ static void take_snapshots(struct index_store *store)
 		store->cells_next = store->step + distance(&store->shape, keys);
 	}
 	if (store->step >= store->sites_next) {
-		uint32_t sites = snapshot_sites(store, keys);
+		uint32_t sites = snapshot_sites_now(store, keys);
 
 		store->sites_next = store->step + distance(&store->shape, 2 * sites);
 	}
@@ -530,9 +567,12 @@ static void snapshot_never(struct index_store *store)
 	uint8_t out[16];
 
 	for (uint32_t id = 1; id < keys; id++)
-		vault_append(vault, out, bits_put_pair(out, store->never_counts[id], 0));
+		vault_append(vault, out, bits_put_pair(out, store->never_counts[id].begun, 0));
 	snapshot->size = vault->size - snapshot->at;
-	store->never_next = store->never_count + distance(&store->shape, keys);
+	snapshot_sites(store->table, store->never_counts, keys, store->never_count,
+		       &store->files->never_sites, &store->files->never_sites_snapshots);
+	// Closer together than the others: each entry that is not in them is read.
+	store->never_next = store->never_count + distance(&store->shape, keys / 4);
 }
 
 // The counts behind the last step: what lives then is what nothing ended.
@@ -541,14 +581,14 @@ void index_store_over(struct index_store *store)
 	uint32_t keys = cells_seen(store);
 
 	snapshot_cells(store, keys);
-	snapshot_sites(store, keys);
+	snapshot_sites_now(store, keys);
 	store->never_counts = mem_alloc(store->counts_capacity + 1, sizeof *store->never_counts);
 }
 
 void index_store_never(struct index_store *store, uint64_t value)
 {
 	vault_append(&store->files->never, &value, sizeof value);
-	store->never_counts[alive_cell(value)]++;
+	store->never_counts[alive_cell(value)].begun++;
 	store->never_count++;
 	if (store->never_count >= store->never_next)
 		snapshot_never(store);
@@ -580,5 +620,5 @@ uint64_t index_store_bytes(const struct index_store *store)
 {
 	return store->counts_capacity * sizeof *store->counts + store->bytes_capacity +
 	       store->processes_capacity * sizeof *store->of_process +
-	       (store->postings ? (uint64_t)12 << store->shape.chunk_log2 : 0);
+	       (store->postings ? (uint64_t)8 << store->shape.chunk_log2 : 0);
 }

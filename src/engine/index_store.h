@@ -18,7 +18,8 @@
 //     sites      the same by site, with bytes: what is asked by site needs no cells
 //     long0 ..   lifetimes of 2^long_log2 steps and more, a file for each power of two, in order of
 //                their ends: which of them span a window lies close together
-//     never      what nothing ended, in order of beginning; and counts by cell, now and then
+//     never      what nothing ended, in order of beginning; and counts by cell and site, now and
+//                then
 //     levels0 .. the level of each 256 steps: highest and last, bytes and count, and the time;
 //                each further file sums up 4 entries of the one before
 //     posts      for chunks of steps and each site in them: its steps, with sums for each 1024 of
@@ -132,11 +133,13 @@ enum { INDEX_LONGS = 24, INDEX_LEVELS = 9, INDEX_LEVEL_STEP_LOG2 = 2 };
 
 // All that is on disk, and what is known of it in memory.
 struct index_files {
-	struct vault events, times, cells, sites, never, never_cells, posts, posts_sites;
+	struct vault events, times, cells, sites, never, never_cells, never_sites, posts,
+		posts_sites;
 	struct vault longs[INDEX_LONGS], levels[INDEX_LEVELS];
 	struct index_block_entry *blocks;
 	size_t blocks_count, blocks_capacity;
-	struct index_snapshots cells_snapshots, sites_snapshots, never_snapshots;
+	struct index_snapshots cells_snapshots, sites_snapshots;
+	struct index_snapshots never_snapshots, never_sites_snapshots;
 	uint64_t *sparse[INDEX_LONGS]; // the ending step of each 2^sparse_log2th record
 	size_t sparse_count[INDEX_LONGS], sparse_capacity[INDEX_LONGS];
 	struct index_chunk *chunks;
@@ -171,7 +174,7 @@ struct index_store {
 	uint8_t *bytes; // scratch
 	size_t bytes_capacity;
 	struct index_postings *postings; // the chunk that is being filled
-	uint32_t *never_counts;
+	struct index_count *never_counts;
 	uint64_t never_count, never_next;
 	struct err err; // the first failure
 };
@@ -217,7 +220,7 @@ void index_files_close(struct index_files *files);
 
 // All vaults one after the other, and what their files are called. Those that must be there from
 // the beginning come first.
-enum { INDEX_VAULTS_FIRST = 9, INDEX_VAULTS = 8 + INDEX_LEVELS + INDEX_LONGS };
+enum { INDEX_VAULTS_FIRST = 10, INDEX_VAULTS = 9 + INDEX_LEVELS + INDEX_LONGS };
 struct vault *index_files_vault(struct index_files *files, unsigned i, char name[24]);
 
 #endif

@@ -1,0 +1,57 @@
+// Numbers in order, whatever they are.
+#include "base/mem.h"
+#include "base/radix.h"
+#include "test/test.h"
+
+#include <string.h>
+
+enum { MOST = 5000 };
+
+static uint64_t random_state = 1;
+
+static uint64_t next_random(void)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return random_state ^ random_state >> 33;
+}
+
+// Random numbers of so many bits, sorted: each is at least the one before, above `shift`, and
+// those that are equal there are in the order in which they came.
+static void check(size_t count, unsigned bits, unsigned shift)
+{
+	uint64_t *list = mem_alloc(count + 1, sizeof *list);
+	uint64_t *scratch = mem_alloc(count + 1, sizeof *scratch);
+	uint64_t sum = 0, found = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		list[i] = next_random() >> (64 - bits);
+		if (shift)
+			list[i] = list[i] >> shift << shift | i;
+		sum += list[i] * list[i];
+	}
+	list[count] = 7;
+	radix_sort(list, scratch, count, shift);
+	for (size_t i = 0; i < count; i++) {
+		found += list[i] * list[i];
+		CHECK(i == 0 || list[i - 1] <= list[i]);
+	}
+	CHECK_EQ(sum, found);
+	CHECK_EQ(7, list[count]);
+	mem_free(list);
+	mem_free(scratch);
+}
+
+TEST(numbers_of_any_width_are_sorted)
+{
+	for (unsigned bits = 1; bits <= 64; bits++)
+		check(300, bits, 0);
+	for (size_t count = 0; count < 5; count++)
+		check(count, 64, 0);
+	check(MOST, 64, 0);
+}
+
+TEST(what_is_equal_above_the_shift_stays_in_its_order)
+{
+	for (unsigned bits = 14; bits <= 64; bits++)
+		check(MOST, bits, 13);
+}
