@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "symbols/rust.h"
+#include "symbols/undecorate.h"
 
 #include <setjmp.h>
 #include <string.h>
@@ -52,8 +53,11 @@ static bool begins(const char *text, const char *with)
 
 char *demangle(const char *name)
 {
-	char *text = rust_demangle(name);
+	char *text;
 
+	if (name[0] == '?')
+		return undecorate(name);
+	text = rust_demangle(name);
 	if (text)
 		return text;
 	// The demangler would also take "i" for int: plain names are not for it.

@@ -2,7 +2,8 @@
 //
 // C++ (Itanium) goes through the demangler of the C++ runtime, with a bound on what it may print.
 // Rust is done here: `legacy` names (_ZN…17h<hash>E, the hash is left out) and v0 names (_R…).
-// Names are untrusted; what is not understood is shown as it is.
+// Microsoft's C++ names (?name@@…) become their name with its scopes (undecorate.h). Names are
+// untrusted; what is not understood is shown as it is.
 #ifndef SYMBOLS_DEMANGLE_H
 #define SYMBOLS_DEMANGLE_H
 

@@ -5,6 +5,7 @@
 #include "os/file.h"
 #include "symbols/drive.h"
 #include "symbols/le.h"
+#include "symbols/pdb.h"
 #include "symbols/pe_dwarf.h"
 #include "symbols/pe_names.h"
 
@@ -22,12 +23,24 @@ struct pe_file {
 	struct file_view bytes; // of the image
 	struct pe pe;
 	struct pe_dwarf *dwarf; // NULL: none
+	char *pdb_path;         // NULL: not found
+	struct file_view pdb_bytes;
+	struct pdb *pdb; // NULL: none
 	struct pe_names names;
+};
+
+// Which PDB is meant.
+struct wanted {
+	uint8_t guid[GUID_BYTES];
+	uint32_t age;
+	char *name; // owned; NULL: none is
+	char *key;  // owned
 };
 
 // A search under way.
 struct hunt {
 	const struct symbols_file_identity *identity;
+	const struct wanted *wanted; // for a PDB
 	struct remarks *remarks;
 	struct pe_file *file;
 	bool recorded; // at the very path that was recorded
@@ -140,6 +153,124 @@ static void find_image(struct pe_file *file, const struct symbols_file_identity 
 	str_fini(&text);
 }
 
+// ---- the PDB ----
+
+// Its name without the folder: as the image has it, or as the trace has it behind the age, or the
+// module's with another ending.
+static char *pdb_name(const struct pe_file *file, const struct symbols_file_identity *identity)
+{
+	struct str name = { 0 };
+	const char *dot = strrchr(file->name, '.');
+
+	if (file->pe.pdb && *drive_name(file->pe.pdb))
+		return mem_copy_text(drive_name(file->pe.pdb));
+	if (identity->pdb && *drive_name(identity->pdb))
+		return mem_copy_text(drive_name(identity->pdb));
+	if (identity->build_id_length > ID_BYTES)
+		return mem_copy_bytes(identity->build_id + ID_BYTES,
+				      identity->build_id_length - ID_BYTES);
+	str_add_bytes(&name, file->name, dot ? (size_t)(dot - file->name) : strlen(file->name));
+	str_add(&name, ".pdb");
+	return str_take(&name);
+}
+
+static struct wanted want_pdb(const struct pe_file *file,
+			      const struct symbols_file_identity *identity)
+{
+	struct wanted wanted = { 0 };
+	struct str key = { 0 };
+	const uint8_t *guid = wanted.guid;
+
+	if (file->pe.has_codeview) {
+		memcpy(wanted.guid, file->pe.guid, GUID_BYTES);
+		wanted.age = file->pe.age;
+	} else if (identity->build_id_length >= ID_BYTES) {
+		memcpy(wanted.guid, identity->build_id, GUID_BYTES);
+		wanted.age = le_32(identity->build_id + GUID_BYTES);
+	} else {
+		return wanted;
+	}
+	wanted.name = pdb_name(file, identity);
+	str_format(&key, "%08X%04X%04X", le_32(guid), le_16(guid + 4), le_16(guid + 6));
+	for (int i = 8; i < GUID_BYTES; i++)
+		str_format(&key, "%02X", guid[i]);
+	str_format(&key, "%X", wanted.age);
+	wanted.key = str_take(&key);
+	return wanted;
+}
+
+static bool try_pdb(void *opaque, const char *path)
+{
+	struct hunt *hunt = opaque;
+	struct file_view bytes;
+	struct err err = { 0 };
+	struct pdb *pdb;
+
+	if (!file_view_open(&bytes, path, &err)) {
+		remarks_add(hunt->remarks, "%s", err.text);
+		return false;
+	}
+	pdb = pdb_open(bytes.bytes, bytes.size, &err);
+	if (!pdb) {
+		remarks_add(hunt->remarks, "%s: %s", path, err.text);
+	} else if (memcmp(pdb_guid(pdb), hunt->wanted->guid, GUID_BYTES) != 0 ||
+		   pdb_age(pdb) != hunt->wanted->age) {
+		remarks_add(hunt->remarks, "%s is of another build than %s: not used", path,
+			    hunt->file->name);
+	} else {
+		hunt->file->pdb_path = mem_copy_text(path);
+		hunt->file->pdb_bytes = bytes;
+		hunt->file->pdb = pdb;
+		return true;
+	}
+	pdb_close(pdb);
+	file_view_close(&bytes);
+	return false;
+}
+
+// Beside the image, and where the linker wrote it.
+static bool look_near(struct pe_file *file, const struct wanted *wanted, struct hunt *hunt)
+{
+	size_t length = file->path ? (size_t)(drive_name(file->path) - file->path) : 0;
+	char *folder, *found = NULL;
+	bool done = false;
+
+	if (length > 0) {
+		folder = mem_copy_bytes(file->path, length);
+		found = drive_find_in(folder, wanted->name);
+		done = found && try_pdb(hunt, found);
+		mem_free(folder);
+	}
+	if (!done && file->pe.pdb && strcmp(drive_name(file->pe.pdb), file->pe.pdb) != 0) {
+		mem_free(found);
+		found = drive_find(file->pe.pdb);
+		done = found && try_pdb(hunt, found);
+	}
+	mem_free(found);
+	return done;
+}
+
+static void find_pdb(struct pe_file *file, const struct symbols_file_identity *identity,
+		     const struct search *search)
+{
+	struct wanted wanted = want_pdb(file, identity);
+	struct hunt hunt = {
+		.identity = identity,
+		.wanted = &wanted,
+		.remarks = search->remarks,
+		.file = file,
+	};
+
+	if (wanted.name &&
+	    !look_in_list(search->directories, wanted.name, wanted.key, search->remarks, try_pdb,
+			  &hunt) &&
+	    !look_near(file, &wanted, &hunt))
+		look_in_path(search->symbol_path, wanted.name, wanted.key, search->remarks, try_pdb,
+			     &hunt);
+	mem_free(wanted.name);
+	mem_free(wanted.key);
+}
+
 struct pe_file *pe_file_open(const struct symbols_file_identity *identity,
 			     const struct search *search)
 {
@@ -147,12 +278,15 @@ struct pe_file *pe_file_open(const struct symbols_file_identity *identity,
 
 	file->name = mem_copy_text(drive_name(identity->path));
 	find_image(file, identity, search);
-	if (!file->path)
+	find_pdb(file, identity, search);
+	if (file->path)
+		file->dwarf = pe_dwarf_new(&file->pe, file->path, search->remarks);
+	else if (!file->pdb)
 		remarks_add(search->remarks, "%s is not on this machine: it has no names",
 			    identity->path);
-	else
-		file->dwarf = pe_dwarf_new(&file->pe, file->path, search->remarks);
 	pe_names_init(&file->names, &file->pe);
+	if (file->pdb)
+		pdb_add_publics(file->pdb, &file->names);
 	// Where a table lists all functions, what is exported is in it.
 	if (pe_names_add_coff(&file->names) == 0)
 		pe_names_add_exports(&file->names);
@@ -165,6 +299,9 @@ void pe_file_close(struct pe_file *file)
 	if (!file)
 		return;
 	pe_dwarf_free(file->dwarf);
+	pdb_close(file->pdb);
+	file_view_close(&file->pdb_bytes);
+	mem_free(file->pdb_path);
 	pe_names_fini(&file->names);
 	pe_close(&file->pe);
 	file_view_close(&file->bytes);
@@ -179,7 +316,8 @@ void pe_file_find(struct pe_file *file, uint64_t offset, struct places *places)
 	struct place *outer;
 	const char *name;
 
-	if (!file->dwarf || !pe_dwarf_find(file->dwarf, rva, places))
+	if ((!file->dwarf || !pe_dwarf_find(file->dwarf, rva, places)) &&
+	    (!file->pdb || !pdb_find(file->pdb, rva, places)))
 		places_add(places);
 	outer = &places->items[places->count - 1];
 	if ((outer->function && !outer->plain) || offset > UINT32_MAX)

@@ -1,8 +1,9 @@
 // pe_file: all that this machine knows of one Windows module, to be asked by RVA.
 //
 // The image is looked for where the user says, at its recorded path (drive.h), and in the symbol
-// path; debug information is the DWARF in it. Then come the names of its symbol table and of what
-// it exports. A file that is not the one that was recorded is not used, and a remark says so.
+// path; so is its PDB, and beside the image. Debug information is the DWARF in the image, else the
+// PDB. Then come the names of public symbols, of the image's symbol table and of what it exports.
+// A file that is not the one that was recorded is not used, and a remark says so.
 #ifndef SYMBOLS_PE_FILE_H
 #define SYMBOLS_PE_FILE_H
 

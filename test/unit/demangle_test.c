@@ -1,5 +1,6 @@
 // C++ names as c++filt -i shows them; Rust names as the compiler's authors wrote them down.
 #include "base/mem.h"
+#include "base/str.h"
 #include "symbols/demangle.h"
 #include "test/test.h"
 
@@ -215,4 +216,73 @@ TEST(no_truncation_or_change_of_a_name_does_harm)
 			}
 		}
 	}
+}
+
+// What Microsoft's compilers write, and what their own debuggers show of it.
+static const struct {
+	const char *decorated, *shown;
+} decorated[] = {
+	{ "?f@@YAHXZ", "f" },
+	{ "?push_back@?$vector@HV?$allocator@H@std@@@std@@QEAAXH@Z",
+	  "std::vector<int,std::allocator<int> >::push_back" },
+	{ "??0?$vector@HV?$allocator@H@std@@@std@@QEAA@XZ",
+	  "std::vector<int,std::allocator<int> >::vector" },
+	{ "??1Foo@ns@@UEAA@XZ", "ns::Foo::~Foo" },
+	{ "??BFoo@@QEBAHXZ", "Foo::operator int" },
+	{ "??B?$array@H$03@inner@outer@@QBEHXZ", "outer::inner::array<int,4>::operator int" },
+	{ "??A?$array@H$03@inner@outer@@QEAAAEAHH@Z", "outer::inner::array<int,4>::operator[]" },
+	{ "??Ysquare@inner@outer@@QEAAAEAU012@AEBU012@@Z", "outer::inner::square::operator+=" },
+	{ "??8square@inner@outer@@QBE_NABU012@@Z", "outer::inner::square::operator==" },
+	{ "??2@YAPEAX_K@Z", "operator new" },
+	{ "??_U@YAPEAX_K@Z", "operator new[]" },
+	{ "??_Gsquare@inner@outer@@UEAAPEAXI@Z", "outer::inner::square::`scalar deleting dtor'" },
+	{ "??RLambda@?A0x12345678@@QEBAXH@Z", "`anonymous namespace'::Lambda::operator()" },
+	{ "??$max@H@std@@YAHHH@Z", "std::max<int>" },
+	{ "??$sum_of@HJDM@outer@@YAHHJDM@Z", "outer::sum_of<int,long,char,float>" },
+	{ "??$val@$0A@@@YAXXZ", "val<0>" },
+	{ "??$val@$0?1@@YAXXZ", "val<-2>" },
+	{ "??$call@P6AHH@Z@@YAHP6AHH@Z@Z", "call<int (*)(int)>" },
+	{ "??$twice@$1?plain_c@@YAHH@Z@outer@@YAHH@Z", "outer::twice<&plain_c>" },
+	{ "??$twice@PEBD$$QEAH@@YAXXZ", "twice<const char *,int &&>" },
+	{ "?run@?1??g@@YAHH@Z@QEAAHXZ", "`g'::`2'::run" },
+	{ "??__Ex@@YAXXZ", "`dynamic initializer for 'x''" },
+	{ "??_7base@inner@outer@@6B@", "outer::inner::base::`vftable'" },
+};
+
+TEST(names_of_microsofts_compilers_are_undecorated)
+{
+	for (size_t i = 0; i < sizeof decorated / sizeof *decorated; i++) {
+		char *shown = demangle(decorated[i].decorated);
+
+		CHECK_STR(decorated[i].shown, shown);
+		mem_free(shown);
+	}
+}
+
+TEST(decorated_names_that_are_cut_anywhere_do_no_harm)
+{
+	for (size_t i = 0; i < sizeof decorated / sizeof *decorated; i++)
+		for (size_t length = 0; length <= strlen(decorated[i].decorated); length++) {
+			char *name = mem_copy_bytes(decorated[i].decorated, length);
+			uint8_t *copy = test_guarded_copy(name, length + 1);
+
+			mem_free(demangle((const char *)copy));
+			mem_free(name);
+		}
+}
+
+TEST(decorated_names_that_refer_to_each_other_come_to_an_end)
+{
+	struct str name = { 0 };
+
+	str_add(&name, "??$f@");
+	for (int i = 0; i < 300; i++)
+		str_add(&name, "V?$a@");
+	CHECK_STR(NULL, demangle(str_get(&name)));
+	str_clear(&name);
+	str_add(&name, "?");
+	for (int i = 0; i < 12; i++)
+		str_format(&name, "?$a@%s", i > 0 ? "V01@V01@V01@" : "H");
+	mem_free(demangle(str_get(&name)));
+	str_fini(&name);
 }

@@ -6,11 +6,16 @@ Where we differ from both, it is for a reason that nm shows:
 
     table   the other knows the symbol table's source file alone, we the function that nm has there
     line    both have a line there and no function; the function is the one that nm has there
+
+llvm-symbolizer goes wrong where inlined code changes its line (a change of line counts from the row
+before), and at the first address where a table has several rows; where it says another line than we,
+the rows and steps themselves, as llvm-pdbutil prints them, are on our side ("rows").
 """
 # timeout: 300
 # parallel: yes
 import bisect
 import collections
+import glob
 import json
 import os
 import re
@@ -22,10 +27,12 @@ import libwin
 
 PROGRAMS = os.path.join(libwin.SOURCE, "test", "programs")
 NAMED = os.path.join(PROGRAMS, "win", "named.c")
+NAMED_CXX = os.path.join(PROGRAMS, "win", "named.cpp")
 TEMPLATES = os.path.join(PROGRAMS, "symbols_templates.cpp")
 TIDEMARK = os.environ["TIDEMARK"]
 
-for tool in (*(f"{target}-g++" for target in libwin.BITS.values()), "llvm-symbolizer", "objdump"):
+for tool in (*(f"{target}-g++" for target in libwin.BITS.values()), "clang++", "lld-link",
+             "llvm-pdbutil", "llvm-symbolizer", "objdump"):
     if not shutil.which(tool):
         libwin.skip(f"there is no {tool} here (make deps-win)")
 
@@ -97,6 +104,72 @@ def check_dwarf(bits):
         compare(name, bits, path)
 
 
+def sections_of(path):
+    return [int(match[1], 16) - libplaces.image_base(path)
+            for match in re.finditer(r"^\s*\d+ \S+\s+[0-9a-f]+\s+([0-9a-f]+)",
+                                     libplaces.run("objdump", "-h", path), re.M)]
+
+
+def classify_pdb(rva, we, other, rows, functions):
+    if we == other:
+        return "same"
+    if [place[:2] for place in we] == [place[:2] for place in other]:
+        return "rows" if [place[2] for place in we] == rows else "wrong"
+    # What the records of functions do not cover: code without any, padding, tables of switches.
+    return "outside" if not rows and not any(place[2] for place in we) else "wrong"
+
+
+def compare_pdb(name, path, pdb, inside=lambda places: True):
+    addresses = libplaces.instructions(path)
+    found, remarks = libplaces.ours(path, addresses)
+    by_llvm = libplaces.llvm_symbolizer(path, addresses, "-f=short")
+    truth = libplaces.Pdb(pdb, sections_of(path))
+    kinds = collections.Counter()
+    for rva in addresses:
+        rows = truth.lines_at(rva)
+        if not rows and not inside(found[rva]):
+            continue
+        kind = classify_pdb(rva, found[rva], by_llvm.get(rva, []), rows, truth)
+        kinds[kind] += 1
+        if kind == "wrong":
+            print(f"{name}: {rva:#x}: {found[rva]}\n    {by_llvm.get(rva)}\n    {rows}")
+    print(f"pdb, {name}: {dict(kinds)}")
+    assert kinds["wrong"] == 0 and kinds["same"] > 3 * kinds["outside"], name
+    assert not remarks, remarks
+
+
+def clang(bits, source, output, *flags):
+    """As Microsoft's compiler would: objects and a PDB of that form, without any library."""
+    machine = {64: "x86_64", 32: "i686"}[bits]
+    subprocess.run(["clang++", f"--target={machine}-pc-windows-msvc", "-x",
+                    "c++" if source.endswith("pp") else "c", "-w", *flags, "-fno-exceptions",
+                    "-fno-rtti", "-fno-threadsafe-statics", "-c", source, "-o", "linked.obj"],
+                   check=True)
+    subprocess.run(["lld-link", "/debug", "/nodefaultlib", "/subsystem:console", "linked.obj",
+                    f"/entry:{'start' if source.endswith('pp') else 'main'}", f"/out:{output}",
+                    f"/pdb:{output[:-4]}.pdb", *(["/dll"] if output.endswith("dll") else [])],
+                   check=True)
+
+
+def check_pdb(bits):
+    for name, source, flags in (("c", NAMED, "-O2"), ("c, not optimised", NAMED, "-O0"),
+                                ("c++", NAMED_CXX, "-O1 -std=c++17"),
+                                ("c++, inlined", NAMED_CXX, "-O2 -std=c++17 -DALONE=inline")):
+        path = f"pdb{bits}.exe"
+        clang(bits, source, path, "-g", "-gcodeview", *flags.split())
+        compare_pdb(f"{name}, {bits} bits", path, f"pdb{bits}.pdb")
+    # A program with a C++ library; what is in it without a PDB is told by its DWARF.
+    target = libwin.BITS[bits]
+    library = glob.glob(f"/usr/lib/gcc/{target}/*-win32")[0]
+    path = f"library{bits}.exe"
+    subprocess.run(["clang++", f"--target={target}", "-fuse-ld=lld", f"-L{library}",
+                    f"-I{library}/include/c++", f"-I{library}/include/c++/{target}", "-O2", "-w",
+                    "-g", "-gcodeview", f"-Wl,--pdb=library{bits}.pdb", TEMPLATES, "-o", path],
+                   check=True)
+    compare_pdb(f"c++ with its library, {bits} bits", path, f"library{bits}.pdb",
+                lambda places: False)
+
+
 def check_exports(bits):
     """What a stripped library exports is named so far as it surely goes; the rest is MODULE!sub_…"""
     for flags in ("-O2", "-Os", "-O2 -Wl,--export-all-symbols"):
@@ -165,5 +238,6 @@ def quoted(text):
 
 for each in (64, 32):
     check_dwarf(each)
+    check_pdb(each)
     check_exports(each)
     check_trace(each)

@@ -1,0 +1,33 @@
+// pdb_ids: the names of inlined functions, which a PDB keeps apart from the code.
+//
+// An item says how a function is called and in which scope or class it stands; the class is a
+// type. Both streams are read when the first name is asked for, and then once from end to end,
+// for records have no directory. The format is untrusted: numbers lead to records that are there.
+#ifndef SYMBOLS_PDB_IDS_H
+#define SYMBOLS_PDB_IDS_H
+
+#include "base/map.h"
+#include "symbols/msf.h"
+
+// The records of one of the streams.
+struct pdb_ids_table {
+	struct msf_stream stream;
+	uint32_t first; // number of the first record
+	uint32_t *places;
+	size_t count, capacity;
+};
+
+struct pdb_ids {
+	const struct msf *msf; // borrowed
+	struct pdb_ids_table types, items;
+	bool types_read, items_read;
+	struct map names; // item -> text, owned; 0: it has none
+};
+
+void pdb_ids_init(struct pdb_ids *ids, const struct msf *msf);
+void pdb_ids_fini(struct pdb_ids *ids);
+
+// The function `item` with its scope, or NULL. Valid until pdb_ids_fini.
+const char *pdb_ids_name(struct pdb_ids *ids, uint32_t item);
+
+#endif
