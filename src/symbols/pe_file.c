@@ -14,7 +14,6 @@
 enum {
 	GUID_BYTES = 16,
 	ID_BYTES = 20, // GUID and age
-	PAGE_BYTES = 4096,
 };
 
 struct pe_file {
@@ -46,21 +45,21 @@ struct hunt {
 	bool recorded; // at the very path that was recorded
 };
 
-// Is it the image that was recorded? By the GUID of its PDB, else by what its headers say of its
-// build, else by size and time of the file.
-static bool is_same(const struct symbols_file_identity *identity, const struct pe *pe,
-		    uint64_t size_bytes)
+// When the image that was recorded was linked; 0: not known.
+static uint32_t timestamp_of(const struct symbols_file_identity *identity)
+{
+	return (uint32_t)(identity->mtime_ns / 1000000000);
+}
+
+// Is it the image that was recorded? By the GUID of its PDB, else by its size in memory and when
+// it was linked.
+static bool is_same(const struct symbols_file_identity *identity, const struct pe *pe)
 {
 	if (identity->build_id_length >= ID_BYTES)
 		return pe->has_codeview && memcmp(pe->guid, identity->build_id, GUID_BYTES) == 0 &&
 		       pe->age == le_32(identity->build_id + GUID_BYTES);
-	if (identity->image_bytes > 0 &&
-	    (pe->image_bytes + PAGE_BYTES - 1) / PAGE_BYTES !=
-		    (identity->image_bytes + PAGE_BYTES - 1) / PAGE_BYTES)
-		return false;
-	if (identity->timestamp > 0)
-		return pe->timestamp == identity->timestamp;
-	return identity->size_bytes == 0 || size_bytes == identity->size_bytes;
+	return (identity->size_bytes == 0 || pe->image_bytes == identity->size_bytes) &&
+	       (identity->mtime_ns == 0 || pe->timestamp == timestamp_of(identity));
 }
 
 static bool try_image(void *opaque, const char *path)
@@ -76,7 +75,7 @@ static bool try_image(void *opaque, const char *path)
 	}
 	if (!pe_open(&pe, bytes.bytes, bytes.size, &err)) {
 		remarks_add(hunt->remarks, "%s: %s", path, err.text);
-	} else if (!is_same(hunt->identity, &pe, bytes.size)) {
+	} else if (!is_same(hunt->identity, &pe)) {
 		remarks_add(hunt->remarks,
 			    hunt->recorded ? "%s has changed since the recording: its names are "
 					     "not used"
@@ -125,9 +124,9 @@ static bool look_in_path(const struct symbol_path *path, const char *name, const
 // Of an image: when it was built, and how large it is in memory.
 static bool image_key(const struct symbols_file_identity *identity, struct str *key)
 {
-	if (identity->timestamp == 0 || identity->image_bytes == 0)
+	if (identity->mtime_ns == 0 || identity->size_bytes == 0)
 		return false;
-	str_format(key, "%08X%x", identity->timestamp, identity->image_bytes);
+	str_format(key, "%08X%x", timestamp_of(identity), (uint32_t)identity->size_bytes);
 	return true;
 }
 
@@ -164,8 +163,6 @@ static char *pdb_name(const struct pe_file *file, const struct symbols_file_iden
 
 	if (file->pe.pdb && *drive_name(file->pe.pdb))
 		return mem_copy_text(drive_name(file->pe.pdb));
-	if (identity->pdb && *drive_name(identity->pdb))
-		return mem_copy_text(drive_name(identity->pdb));
 	if (identity->build_id_length > ID_BYTES)
 		return mem_copy_bytes(identity->build_id + ID_BYTES,
 				      identity->build_id_length - ID_BYTES);

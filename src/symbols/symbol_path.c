@@ -103,21 +103,32 @@ static bool try_in(const char *folder, const char *name, symbol_path_try *attemp
 }
 
 // A file.ptr says "PATH:where it is", or "MSG:why it is not there".
+static char *read_pointer(const char *path)
+{
+	struct file_view view;
+	struct err err;
+	char *text, *found = NULL;
+
+	if (file_look(path) != FILE_IS_REGULAR || !file_view_open(&view, path, &err))
+		return NULL;
+	if (view.size < POINTER_BYTES_MAX) {
+		text = mem_copy_bytes(view.bytes, view.size);
+		text[strcspn(text, "\r\n")] = 0;
+		if (strncasecmp(text, "MSG:", 4) != 0)
+			found = drive_find(text + (strncasecmp(text, "PATH:", 5) == 0 ? 5 : 0));
+		mem_free(text);
+	}
+	file_view_close(&view);
+	return found;
+}
+
 static bool try_pointer(const char *folder, symbol_path_try *attempt, void *opaque)
 {
-	char *pointer = drive_find_in(folder, "file.ptr"), *found;
-	struct str text = { 0 };
-	struct err err;
-	bool done = false;
+	char *pointer = drive_find_in(folder, "file.ptr");
+	char *found = pointer ? read_pointer(pointer) : NULL;
+	bool done = found && file_look(found) == FILE_IS_REGULAR && attempt(opaque, found);
 
-	if (pointer && file_read_regular(pointer, POINTER_BYTES_MAX, &text, &err) &&
-	    text.length > 0 && strncasecmp(text.text, "MSG:", 4) != 0) {
-		text.text[strcspn(text.text, "\r\n")] = 0;
-		found = drive_find(text.text + (strncasecmp(text.text, "PATH:", 5) == 0 ? 5 : 0));
-		done = found && file_look(found) == FILE_IS_REGULAR && attempt(opaque, found);
-		mem_free(found);
-	}
-	str_fini(&text);
+	mem_free(found);
 	mem_free(pointer);
 	return done;
 }

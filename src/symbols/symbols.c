@@ -183,7 +183,6 @@ static size_t add_file(struct symbols *symbols, const struct trace_module *modul
 	memcpy(file->build_id, module->build_id, file->build_id_length);
 	file->size_bytes = module->file_size;
 	file->mtime_ns = module->file_mtime_ns;
-	file->image_bytes = (uint32_t)(module->end - module->start);
 	make_label(file, module);
 	symbols->files = mem_grow(symbols->files, &symbols->files_capacity,
 				  symbols->files_count + 1, sizeof *symbols->files);
@@ -232,7 +231,6 @@ static void open_file(struct symbols *symbols, struct mapped *file)
 		.build_id_length = file->build_id_length,
 		.size_bytes = file->size_bytes,
 		.mtime_ns = file->mtime_ns,
-		.image_bytes = file->image_bytes,
 	};
 	struct search search = {
 		.directories = symbols->directories,

@@ -11,16 +11,14 @@
 
 struct symbols_file;
 
-// Which file is meant, as it was when the recording was made.
+// Which file is meant, as it was when the recording was made. Of a Windows module the build-id is its
+// PDB's GUID and age, the size that of the image in memory, and the time when it was linked.
 struct symbols_file_identity {
 	const char *path;
 	const uint8_t *build_id;
 	size_t build_id_length; // 0: it had none
 	uint64_t size_bytes;    // 0: not known; asked only where there is no build-id
 	uint64_t mtime_ns;      // the same
-	// Of a Windows module, whose build-id is its PDB's GUID and age; 0: not known.
-	uint32_t timestamp, image_bytes;
-	const char *pdb; // name of the PDB; NULL: not known
 };
 
 // Never fails: where nothing can be used, there are no names, and a remark says why. `search`

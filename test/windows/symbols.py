@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 
 import libplaces
@@ -209,10 +210,12 @@ def check_trace(bits):
     path = os.path.abspath(f"trace{bits}.exe")
     subprocess.run([f"{libwin.BITS[bits]}-gcc", "-O2", "-g", "-o", path, NAMED], check=True)
     pc = 0x400000 + symbol(path, "is_split", bits) + 8
-    module = f'0x400000-0x{0x400000 + image_bytes(path):x} bias=0x400000'
-    for size, named in ((os.path.getsize(path), True), (os.path.getsize(path) + 1, False)):
+    module = f'0x400000-0x{0x400000 + header(path, "SizeOfImage"):x} bias=0x400000'
+    size, linked = header(path, "SizeOfImage"), timestamp(path)
+    for size, linked, named in ((size, linked, True), (size + 4096, linked, False),
+                                (size, linked + 1, False)):
         text = (f"process p1 pid=42\nthread t1 \"main\"\n"
-                f"module m1 {module} file-size={size} {quoted(libplaces.windows_path(path))}\n"
+                f"module m1 {module} file-size={size} file-time={linked * 10 ** 9} {quoted(libplaces.windows_path(path))}\n"
                 f"frame f1 m1 0x{pc:x}\nstack s1 f1\n+10ns t1 alloc s1 0x1000 64\nend\n")
         with open("trace.txt", "w") as file:
             file.write(text)
@@ -228,8 +231,14 @@ def check_trace(bits):
         os.remove("t.tide")
 
 
-def image_bytes(path):
-    return int(re.search(r"SizeOfImage\s+([0-9a-f]+)", libplaces.run("objdump", "-p", path))[1], 16)
+def header(path, name):
+    return int(re.search(rf"{name}\s+([0-9a-f]+)", libplaces.run("objdump", "-p", path))[1], 16)
+
+
+def timestamp(path):
+    with open(path, "rb") as file:
+        head = file.read(1024)
+    return struct.unpack_from("<I", head, struct.unpack_from("<I", head, 60)[0] + 8)[0]
 
 
 def quoted(text):
