@@ -10,6 +10,7 @@
 #include "symbols/pe_names.h"
 
 #include <string.h>
+#include <strings.h>
 
 enum {
 	GUID_BYTES = 16,
@@ -45,21 +46,33 @@ struct hunt {
 	bool recorded; // at the very path that was recorded
 };
 
-// When the image that was recorded was linked; 0: not known.
+// When the image that was recorded was linked; 0: not known. A recorder of 64 bits may have looked
+// at another file than a program of 32 bits loaded; then the sizes differ.
 static uint32_t timestamp_of(const struct symbols_file_identity *identity)
 {
+	if (identity->memory_bytes > 0 && identity->size_bytes != identity->memory_bytes)
+		return 0;
 	return (uint32_t)(identity->mtime_ns / 1000000000);
 }
 
-// Is it the image that was recorded? By the GUID of its PDB, else by its size in memory and when
-// it was linked.
+static uint64_t image_bytes_of(const struct symbols_file_identity *identity)
+{
+	return identity->memory_bytes > 0 ? identity->memory_bytes : identity->size_bytes;
+}
+
+// Is it the image that was recorded? By its size in memory, and by the GUID of its PDB or when it
+// was linked.
 static bool is_same(const struct symbols_file_identity *identity, const struct pe *pe)
 {
+	uint64_t image_bytes = image_bytes_of(identity);
+
+	if ((identity->bits != 0 && (identity->bits == 64) != pe->is_64) ||
+	    (image_bytes > 0 && pe->image_bytes != image_bytes))
+		return false;
 	if (identity->build_id_length >= ID_BYTES)
 		return pe->has_codeview && memcmp(pe->guid, identity->build_id, GUID_BYTES) == 0 &&
 		       pe->age == le_32(identity->build_id + GUID_BYTES);
-	return (identity->size_bytes == 0 || pe->image_bytes == identity->size_bytes) &&
-	       (identity->mtime_ns == 0 || pe->timestamp == timestamp_of(identity));
+	return timestamp_of(identity) == 0 || pe->timestamp == timestamp_of(identity);
 }
 
 static bool try_image(void *opaque, const char *path)
@@ -124,10 +137,30 @@ static bool look_in_path(const struct symbol_path *path, const char *name, const
 // Of an image: when it was built, and how large it is in memory.
 static bool image_key(const struct symbols_file_identity *identity, struct str *key)
 {
-	if (identity->mtime_ns == 0 || identity->size_bytes == 0)
+	if (timestamp_of(identity) == 0 || image_bytes_of(identity) == 0)
 		return false;
-	str_format(key, "%08X%x", timestamp_of(identity), (uint32_t)identity->size_bytes);
+	str_format(key, "%08X%x", timestamp_of(identity), (uint32_t)image_bytes_of(identity));
 	return true;
+}
+
+// The recorded path on this machine. What a program of 32 bits calls system32 is syswow64.
+static char *find_recorded(const struct symbols_file_identity *identity)
+{
+	static const char folder[] = "\\system32\\";
+	const char *path = identity->path;
+	struct str other = { 0 };
+	char *found = NULL;
+
+	for (const char *at = path; identity->bits == 32 && *at && !found; at++) {
+		if (strncasecmp(at, folder, sizeof folder - 1) != 0)
+			continue;
+		str_format(&other, "%.*s\\syswow64\\%s", (int)(at - path), path,
+			   at + sizeof folder - 1);
+		found = drive_find(other.text);
+		break;
+	}
+	str_fini(&other);
+	return found ? found : drive_find(path);
 }
 
 static void find_image(struct pe_file *file, const struct symbols_file_identity *identity,
@@ -140,7 +173,7 @@ static void find_image(struct pe_file *file, const struct symbols_file_identity 
 
 	if (!look_in_list(search->directories, file->name, key, search->remarks, try_image,
 			  &hunt)) {
-		recorded = drive_find(identity->path);
+		recorded = find_recorded(identity);
 		hunt.recorded = true;
 		if (!recorded || !try_image(&hunt, recorded)) {
 			hunt.recorded = false;

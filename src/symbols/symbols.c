@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "symbols/demangle.h"
+#include "symbols/drive.h"
 #include "symbols/symbols_bundle.h"
 #include "symbols/symbols_file.h"
 
@@ -23,7 +24,8 @@ struct mapped {
 	uint8_t build_id[LABEL_MAX];
 	size_t build_id_length;
 	uint64_t size_bytes, mtime_ns;
-	uint32_t image_bytes;     // in memory
+	uint64_t memory_bytes; // of a Windows module; else 0
+	uint8_t bits;
 	uint8_t label[LABEL_MAX]; // its name in a trace's bundles: the build-id, or made up
 	size_t label_length;
 	size_t pack_as; // the first file with this label
@@ -139,10 +141,19 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t length)
 	return hash;
 }
 
+// In a process of 32 bits Windows shows another file under the same path.
+static uint64_t memory_bytes(const struct trace_module *module)
+{
+	return drive_is(module->path) ? module->end - module->start : 0;
+}
+
 static uint64_t hash_identity(const struct trace_module *module, uint64_t seed)
 {
 	uint64_t hash = hash_bytes(HASH_SEED ^ seed, module->path, strlen(module->path));
+	uint64_t memory = memory_bytes(module);
 
+	if (memory > 0)
+		hash = hash_bytes(hash, &memory, sizeof memory);
 	hash = hash_bytes(hash, module->build_id, module->build_id_length);
 	hash = hash_bytes(hash, &module->file_size, sizeof module->file_size);
 	return hash_bytes(hash, &module->file_mtime_ns, sizeof module->file_mtime_ns);
@@ -169,11 +180,13 @@ static bool is_same(const struct mapped *file, const struct trace_module *module
 	return strcmp(file->path, module->path) == 0 &&
 	       file->build_id_length == module->build_id_length &&
 	       memcmp(file->build_id, module->build_id, file->build_id_length) == 0 &&
-	       file->size_bytes == module->file_size && file->mtime_ns == module->file_mtime_ns;
+	       file->size_bytes == module->file_size && file->mtime_ns == module->file_mtime_ns &&
+	       file->memory_bytes == memory_bytes(module);
 }
 
 static size_t add_file(struct symbols *symbols, const struct trace_module *module)
 {
+	const struct trace_process *process = reader_process(symbols->reader, module->process);
 	struct mapped *file = mem_alloc(1, sizeof *file);
 	uint64_t *first;
 
@@ -183,6 +196,8 @@ static size_t add_file(struct symbols *symbols, const struct trace_module *modul
 	memcpy(file->build_id, module->build_id, file->build_id_length);
 	file->size_bytes = module->file_size;
 	file->mtime_ns = module->file_mtime_ns;
+	file->memory_bytes = memory_bytes(module);
+	file->bits = process ? process->bits : 0;
 	make_label(file, module);
 	symbols->files = mem_grow(symbols->files, &symbols->files_capacity,
 				  symbols->files_count + 1, sizeof *symbols->files);
@@ -231,6 +246,8 @@ static void open_file(struct symbols *symbols, struct mapped *file)
 		.build_id_length = file->build_id_length,
 		.size_bytes = file->size_bytes,
 		.mtime_ns = file->mtime_ns,
+		.memory_bytes = file->memory_bytes,
+		.bits = file->bits,
 	};
 	struct search search = {
 		.directories = symbols->directories,

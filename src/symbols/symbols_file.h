@@ -11,14 +11,16 @@
 
 struct symbols_file;
 
-// Which file is meant, as it was when the recording was made. Of a Windows module the build-id is its
-// PDB's GUID and age, the size that of the image in memory, and the time when it was linked.
+// Which file is meant, as it was when the recording was made. Of a Windows module the build-id is
+// its PDB's GUID and age, the size that of the image in memory, and the time when it was linked.
 struct symbols_file_identity {
 	const char *path;
 	const uint8_t *build_id;
 	size_t build_id_length; // 0: it had none
 	uint64_t size_bytes;    // 0: not known; asked only where there is no build-id
 	uint64_t mtime_ns;      // the same
+	uint64_t memory_bytes;  // of a Windows module as it was loaded; 0: not known
+	uint8_t bits;           // of the process; 0: not known
 };
 
 // Never fails: where nothing can be used, there are no names, and a remark says why. `search`

@@ -210,12 +210,12 @@ def check_trace(bits):
     path = os.path.abspath(f"trace{bits}.exe")
     subprocess.run([f"{libwin.BITS[bits]}-gcc", "-O2", "-g", "-o", path, NAMED], check=True)
     pc = 0x400000 + symbol(path, "is_split", bits) + 8
-    module = f'0x400000-0x{0x400000 + header(path, "SizeOfImage"):x} bias=0x400000'
     size, linked = header(path, "SizeOfImage"), timestamp(path)
     for size, linked, named in ((size, linked, True), (size + 4096, linked, False),
                                 (size, linked + 1, False)):
-        text = (f"process p1 pid=42\nthread t1 \"main\"\n"
-                f"module m1 {module} file-size={size} file-time={linked * 10 ** 9} {quoted(libplaces.windows_path(path))}\n"
+        text = (f"process p1 pid=42 bits={bits}\nthread t1 \"main\"\n"
+                f"module m1 0x400000-0x{0x400000 + size:x} bias=0x400000 file-size={size} "
+                f"file-time={linked * 10 ** 9} {quoted(libplaces.windows_path(path))}\n"
                 f"frame f1 m1 0x{pc:x}\nstack s1 f1\n+10ns t1 alloc s1 0x1000 64\nend\n")
         with open("trace.txt", "w") as file:
             file.write(text)

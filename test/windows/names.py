@@ -1,0 +1,81 @@
+#!/usr/bin/env -S python3 -B
+"""A program that tidemark.exe recorded under Wine has names: here by DWARF and by PDB, in both sizes,
+and under Wine by tidemark.exe report, where the PDB says the same to the letter. Wine's own libraries
+have names, too, those of the size that the program loaded."""
+# timeout: 300
+# parallel: yes
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import libwin
+
+libwin.need_wine()
+EXE = libwin.built("tidemark.exe")
+TIDEMARK = os.environ["TIDEMARK"]
+PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "sites.c")
+if not shutil.which("clang"):
+    libwin.skip("there is no clang here (make deps-win)")
+os.environ["WINEPREFIX"] = os.path.abspath("prefix")
+
+
+def build(bits, form):
+    target, output = libwin.BITS[bits], f"{form}{bits}.exe"
+    flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o", output,
+             PROGRAM]
+    if form == "dwarf":
+        subprocess.run([f"{target}-gcc", *flags], check=True)
+    else:
+        library = glob.glob(f"/usr/lib/gcc/{target}/*-win32")[0]
+        subprocess.run(["clang", f"--target={target}", "-fuse-ld=lld", f"-L{library}", "-gcodeview",
+                        f"-Wl,--pdb={form}{bits}.pdb", *flags], check=True)
+    return output
+
+
+def site(report):
+    """Frames of the site with the ten blocks, from keep on to main, and then the rest."""
+    for each in report["sites"]["bytes"]:
+        names = [frame["function"] for frame in each["stack"]]
+        if each["count"] == 10 and "main" in names:
+            at = names.index("keep") if "keep" in names else 0
+            end = names.index("main") + 1
+            return each["stack"][at:end], names[end:]
+    raise AssertionError(report["sites"]["bytes"])
+
+
+def words(frames):
+    return [(frame["function"], re.split(r"[/\\]", frame["file"] or "")[-1], frame["line"],
+             frame["inlined"]) for frame in frames]
+
+
+WHOLE = [("keep", "sites.c", 7, False), ("via", "sites.c", 15, True),
+         ("work", "sites.c", 21, False), ("main", "sites.c", 26, False)]
+SYSTEM = {"BaseThreadInitThunk", "RtlUserThreadStart", "call_thread_func"}
+
+libwin.begin_prefix()
+for bits in (64, 32):
+    for form in ("dwarf", "pdb"):
+        program, trace = build(bits, form), f"{form}{bits}.tide"
+        done = libwin.wine(EXE, "record", "-o", trace, "--",
+                           libwin.windows_path(program), prefix="prefix",
+                           seconds=120, text=True)
+        assert done.returncode == 0, done
+        here = json.loads(subprocess.run([TIDEMARK, "report", "--json", trace], check=True,
+                                         capture_output=True).stdout)
+        frames, rest = site(here)
+        assert words(frames) == WHOLE, (form, bits, words(frames))
+        assert SYSTEM & set(rest), (form, bits, rest)
+        done = libwin.wine(EXE, "report", "--json", trace, prefix="prefix", seconds=120, text=True)
+        there, _ = site(json.loads(done.stdout))
+        if form == "pdb":
+            assert there == frames, (there, frames)
+        else:
+            assert [frame["function"] for frame in there] == ["keep", "work", "main"], there
+            said = libwin.wine(EXE, "report", trace, prefix="prefix", seconds=120, text=True).stdout
+            assert "of DWARF are not read on Windows" in " ".join(said.split()), said
+        print(f"ok {form}, {bits} bits: {' < '.join(name for name, *_ in words(frames))}")
+
+libwin.end_prefix()
