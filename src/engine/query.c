@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "engine/moment.h"
+#include "engine/space.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -104,6 +105,7 @@ bool query_add_heap(struct query *query, const struct reader *reader, const char
 		query->heaps = mem_alloc(count + 1, sizeof *query->heaps);
 		query->heaps_count = count > 0 ? count : 1;
 	}
+	query->heaps_dropped = false;
 	query->heaps[0] |= found;
 	for (heap_id id = 1; id < count; id++) {
 		if (!is_heap(reader_heap(reader, id), word))
@@ -128,6 +130,61 @@ bool query_add_heap(struct query *query, const struct reader *reader, const char
 			word);
 	mem_free(names);
 	return false;
+}
+
+// ---- what is left out ----
+
+// What `named` has is left out of `list`, which is made where nothing was asked for.
+static void drop_named(bool **list, uint32_t *count, const bool *named, uint32_t named_count)
+{
+	if (!*list) {
+		*list = mem_alloc(named_count + (size_t)1, sizeof **list);
+		*count = named_count;
+		for (uint32_t i = 0; i < named_count; i++)
+			(*list)[i] = true;
+	}
+	for (uint32_t i = 0; i < named_count && i < *count; i++)
+		(*list)[i] &= !named[i];
+}
+
+bool query_drop_process(struct query *query, const struct reader *reader, const char *word,
+			struct err *err)
+{
+	struct query named = { 0 };
+	bool good = query_add_process(&named, reader, word, err);
+
+	if (good)
+		drop_named(&query->processes, &query->processes_count, named.processes,
+			   named.processes_count);
+	query_fini(&named);
+	return good;
+}
+
+bool query_drop_thread(struct query *query, const struct reader *reader, const char *word,
+		       struct err *err)
+{
+	struct query named = { 0 };
+	bool good = query_add_thread(&named, reader, word, err);
+
+	if (good)
+		drop_named(&query->threads, &query->threads_count, named.threads,
+			   named.threads_count);
+	query_fini(&named);
+	return good;
+}
+
+bool query_drop_heap(struct query *query, const struct reader *reader, const char *word,
+		     struct err *err)
+{
+	struct query named = { 0 };
+	bool good = query_add_heap(&named, reader, word, err);
+
+	if (good) {
+		query->heaps_dropped |= query->heaps == NULL;
+		drop_named(&query->heaps, &query->heaps_count, named.heaps, named.heaps_count);
+	}
+	query_fini(&named);
+	return good;
 }
 
 // ---- words that name nothing of the trace ----
@@ -236,6 +293,13 @@ static bool parse_range(const char *text, bool (*parse)(const char *, uint64_t *
 	return good;
 }
 
+static void push_size(struct query *query, struct query_range range)
+{
+	query->sizes = mem_grow(query->sizes, &query->sizes_capacity, query->sizes_count + 1,
+				sizeof *query->sizes);
+	query->sizes[query->sizes_count++] = range;
+}
+
 bool query_add_size(struct query *query, const char *word, struct err *err)
 {
 	struct query_range range;
@@ -244,9 +308,78 @@ bool query_add_size(struct query *query, const char *word, struct err *err)
 		return err_set(err, ERR_USAGE,
 			       "'%s' is no range of sizes (32..64, ..1K, 4096, >1M, >=1.5MiB)",
 			       word);
-	query->sizes = mem_grow(query->sizes, &query->sizes_capacity, query->sizes_count + 1,
-				sizeof *query->sizes);
-	query->sizes[query->sizes_count++] = range;
+	push_size(query, range);
+	return true;
+}
+
+bool query_drop_size(struct query *query, const char *word, struct err *err)
+{
+	static const struct query_range all = { 0, UINT64_MAX }, none = { 1, 0 };
+	struct query kept = { 0 };
+	struct query_range range;
+
+	if (!parse_range(word, str_parse_bytes, &range))
+		return err_set(err, ERR_USAGE,
+			       "'%s' is no range of sizes (32..64, ..1K, 4096, >1M, >=1.5MiB)",
+			       word);
+	if (query->sizes_count == 0)
+		push_size(query, all);
+	for (size_t i = 0; i < query->sizes_count; i++) {
+		struct query_range old = query->sizes[i];
+
+		if (old.most < range.least || old.least > range.most) {
+			push_size(&kept, old);
+			continue;
+		}
+		if (old.least < range.least)
+			push_size(&kept, (struct query_range){ old.least, range.least - 1 });
+		if (old.most > range.most)
+			push_size(&kept, (struct query_range){ range.most + 1, old.most });
+	}
+	if (kept.sizes_count == 0)
+		push_size(&kept, none);
+	mem_free(query->sizes);
+	query->sizes = kept.sizes;
+	query->sizes_count = kept.sizes_count;
+	query->sizes_capacity = kept.sizes_capacity;
+	return true;
+}
+
+// The bit of an owner. ERR_USAGE: it is none.
+static bool parse_owner(const char *word, uint32_t *bit, struct err *err)
+{
+	*bit = 1;
+	if (strcmp(word, "heap") == 0)
+		return true;
+	for (unsigned owner = 0; owner < SPACE_OWNERS_COUNT; owner++) {
+		*bit = UINT32_C(1) << QUERY_OWNER(owner);
+		if (strcmp(word, space_owner_word((enum space_owner)owner)) == 0)
+			return true;
+	}
+	return err_set(err, ERR_USAGE,
+		       "nobody is called '%s' who owns memory (program, library, malloc-heap …)",
+		       word);
+}
+
+bool query_add_owner(struct query *query, const char *word, struct err *err)
+{
+	uint32_t bit;
+
+	if (!parse_owner(word, &bit, err))
+		return false;
+	query->owners = query->owners_given ? query->owners | bit : bit;
+	query->owners_given = true;
+	return true;
+}
+
+bool query_drop_owner(struct query *query, const char *word, struct err *err)
+{
+	uint32_t bit;
+
+	if (!parse_owner(word, &bit, err))
+		return false;
+	query->owners = (query->owners_given ? query->owners : UINT32_MAX) & ~bit;
+	query->owners_given = true;
 	return true;
 }
 
@@ -290,8 +423,15 @@ bool query_has_thread(const struct query *query, thread_id thread)
 	return !query->threads || (thread < query->threads_count && query->threads[thread]);
 }
 
+bool query_has_owner(const struct query *query, bool heap, unsigned owner)
+{
+	return !query->owners_given ||
+	       (query->owners & UINT32_C(1) << (heap ? 0 : QUERY_OWNER(owner)));
+}
+
 bool query_narrows(const struct query *query)
 {
 	return query->processes || query->threads || query->heaps || query->sizes_count ||
-	       query->lifetime_given || query->types || query->stack || query->event;
+	       query->lifetime_given || query->types || query->stack || query->event ||
+	       query->owners_given;
 }

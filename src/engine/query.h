@@ -28,6 +28,8 @@ enum query_type {
 	QUERY_AOFO = 1 << 3, // persistent
 };
 
+#define QUERY_OWNER(owner) ((owner) + 1)
+
 // Numbers from `least` to `most`, both included.
 struct query_range {
 	uint64_t least, most;
@@ -40,6 +42,10 @@ struct query {
 	uint32_t threads_count;
 	bool *heaps; // owned, by heap id (0: malloc's); NULL: every heap
 	uint32_t heaps_count;
+	bool heaps_dropped; // heaps says only which not: virtual memory passes too
+	bool owners_given;
+	uint32_t owners;           // if so: bits 1 << QUERY_OWNER(enum space_owner), and bit 0 for
+				   // blocks of heaps. Only whoever has cells looks (window.h)
 	unsigned layers;           // set of enum query_layer; 0: not said
 	unsigned types;            // set of enum query_type; 0: all
 	struct query_range *sizes; // owned; requested bytes are in one of them; NULL: any size
@@ -75,6 +81,20 @@ bool query_add_thread(struct query *query, const struct reader *reader, const ch
 bool query_add_heap(struct query *query, const struct reader *reader, const char *word,
 		    struct err *err);
 
+// Leave out the processes, threads, heaps or sizes that the word names, whatever else is asked for:
+// call these after all query_add_*.
+bool query_drop_process(struct query *query, const struct reader *reader, const char *word,
+			struct err *err);
+bool query_drop_thread(struct query *query, const struct reader *reader, const char *word,
+		       struct err *err);
+bool query_drop_heap(struct query *query, const struct reader *reader, const char *word,
+		     struct err *err);
+bool query_drop_size(struct query *query, const char *word, struct err *err);
+
+// Add, or leave out, an owner of virtual memory: "program", "library" …, "heap" (blocks of heaps).
+bool query_add_owner(struct query *query, const char *word, struct err *err);
+bool query_drop_owner(struct query *query, const char *word, struct err *err);
+
 // Add a layer ("heap", "vm"), a class ("impacting", "transient", "persistent", "AIFI" …), a range
 // of sizes (K, M, G), a range of lifetimes (ns, us, ms, s, min; only one can be given). ERR_USAGE
 // if the word is none, with what would be.
@@ -91,6 +111,9 @@ bool query_has_lifetime(const struct query *query, uint64_t lifetime_ns);
 bool query_has_process(const struct query *query, process_id process);
 bool query_has_heap(const struct query *query, heap_id heap);
 bool query_has_thread(const struct query *query, thread_id thread);
+
+// Whether allocations of that owner pass: of a heap's block `heap` is true.
+bool query_has_owner(const struct query *query, bool heap, unsigned owner);
 
 // Whether it leaves anything out.
 bool query_narrows(const struct query *query);

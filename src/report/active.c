@@ -202,7 +202,7 @@ void active_init(struct active *active, struct sight *sight, const struct active
 		.layers = query->layers ? query->layers : QUERY_HEAP | QUERY_VM,
 	};
 	// What becomes of a block, and which heap it is from, is asked of no mapping.
-	if (query->lifetime_given || query->types || query->heaps)
+	if (query->lifetime_given || query->types || (query->heaps && !query->heaps_dropped))
 		active->layers &= ~(unsigned)QUERY_VM;
 	for (process_id id = 0; id < reader_processes_count(sight->reader); id++) {
 		if (!query_has_process(query, id) || sight_passes_over(sight, id))

@@ -144,7 +144,9 @@ bool inquiry_selects(const struct inquiry *inquiry, const struct window_cell *ce
 	return !cell->orphans && query_has_process(query, cell->process) &&
 	       (!query->threads || query_has_thread(query, cell->thread)) &&
 	       (!query->sizes || query_has_size(query, cell->size)) &&
-	       query_has_heap(query, cell->heap) &&
+	       (!query->heaps || (cell->layer == WINDOW_HEAP ? query_has_heap(query, cell->heap)
+							     : query->heaps_dropped)) &&
+	       query_has_owner(query, cell->layer == WINDOW_HEAP, cell->owner) &&
 	       (!query->stack || query->stack(query->context, cell->stack));
 }
 

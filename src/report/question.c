@@ -205,8 +205,9 @@ bool question_selects(const struct question *question, const struct window_cell 
 	if (cell->orphans && (query->stack || query->sizes_count || query->types))
 		return false;
 	return query_has_process(query, cell->process) && query_has_thread(query, cell->thread) &&
-	       (!query->heaps ||
-		(cell->layer == WINDOW_HEAP && query_has_heap(query, cell->heap))) &&
+	       (!query->heaps || (cell->layer == WINDOW_HEAP ? query_has_heap(query, cell->heap)
+							     : query->heaps_dropped)) &&
+	       query_has_owner(query, cell->layer == WINDOW_HEAP, cell->owner) &&
 	       query_has_size(query, cell->size) &&
 	       (!query->stack || query->stack(query->context, cell->stack));
 }

@@ -14,6 +14,7 @@ enum { UNKNOWN, PASSES, FAILS };
 
 struct row {
 	enum row_key key;
+	bool out;
 	char *text;     // of a function or module; owned
 	uint32_t label; // of a stack
 };
@@ -25,6 +26,7 @@ struct row_filter {
 	struct frame_filter *frames; // borrowed
 	struct row *rows;
 	size_t count, capacity;
+	bool wants;      // any row that is not to be left out
 	uint8_t *stacks; // by stack
 	size_t stacks_count;
 };
@@ -44,7 +46,8 @@ static bool take_apart(const char *word, enum row_key *key, const char **value, 
 		return true;
 	}
 	return err_set(err, ERR_USAGE,
-		       "'%s' is no row (try: function:NAME, module:PATH or stack:ID)", word);
+		       "'%s' is no row (try: function:NAME, module:PATH, stack:ID or owner:WORD)",
+		       word);
 }
 
 bool row_filter_check(const char *word, struct err *err)
@@ -81,9 +84,9 @@ void row_filter_free(struct row_filter *filter)
 	mem_free(filter);
 }
 
-bool row_filter_add(struct row_filter *filter, const char *word, struct err *err)
+bool row_filter_add(struct row_filter *filter, const char *word, bool out, struct err *err)
 {
-	struct row row = { 0 };
+	struct row row = { .out = out };
 	const char *value;
 	uint64_t id = 0;
 
@@ -100,6 +103,7 @@ bool row_filter_add(struct row_filter *filter, const char *word, struct err *err
 	filter->rows =
 		mem_grow(filter->rows, &filter->capacity, filter->count + 1, sizeof *filter->rows);
 	filter->rows[filter->count++] = row;
+	filter->wants |= !out;
 	return true;
 }
 
@@ -126,12 +130,20 @@ static bool is_in(struct row_filter *filter, const struct row *row, stack_id sta
 
 static bool find_out(struct row_filter *filter, stack_id stack)
 {
+	bool wanted = !filter->wants;
+
 	if (filter->frames && !frame_filter_passes(filter->frames, stack))
 		return false;
-	for (size_t i = 0; i < filter->count; i++)
-		if (is_in(filter, &filter->rows[i], stack))
-			return true;
-	return false;
+	for (size_t i = 0; i < filter->count; i++) {
+		const struct row *row = &filter->rows[i];
+
+		if ((row->out || !wanted) && is_in(filter, row, stack)) {
+			if (row->out)
+				return false;
+			wanted = true;
+		}
+	}
+	return wanted;
 }
 
 bool row_filter_passes(void *context, stack_id stack)

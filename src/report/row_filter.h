@@ -2,8 +2,11 @@
 //
 // A row is written as its key and what it is called: function:NAME and module:PATH, of the first
 // function of a stack that is no allocator wrapper, as tables name it; stack:ID, all stacks that
-// are equal to that of the trace in every frame. An allocation passes if it is in any of the rows.
-// Each stack is looked at once.
+// are equal to that of the trace in every frame. An allocation passes if it is in any of the rows
+// that were asked for (or none was), and in none of those to leave out. Each stack is looked at
+// once.
+//
+// Rows by what is no stack's, such as a size, are the query's (selection.c).
 #ifndef REPORT_ROW_FILTER_H
 #define REPORT_ROW_FILTER_H
 
@@ -19,8 +22,8 @@ bool row_filter_check(const char *word, struct err *err);
 struct row_filter *row_filter_new(const struct reader *reader, struct names *names);
 void row_filter_free(struct row_filter *filter); // NULL is allowed
 
-// ERR_USAGE also where the trace has no such stack.
-bool row_filter_add(struct row_filter *filter, const char *word, struct err *err);
+// `out`: to leave out. ERR_USAGE also where the trace has no such stack.
+bool row_filter_add(struct row_filter *filter, const char *word, bool out, struct err *err);
 
 // What stacks have to pass besides. Borrowed; NULL: nothing.
 void row_filter_and(struct row_filter *filter, struct frame_filter *frames);

@@ -2,14 +2,16 @@
 
 #include "base/mem.h"
 
+#include <string.h>
+
 const char *const selection_names[SELECTION_KINDS] = {
 	[SELECTION_PROCESS] = "process", [SELECTION_THREAD] = "thread",
 	[SELECTION_LAYER] = "layer",     [SELECTION_HEAP] = "heap",
 	[SELECTION_SIZE] = "size",       [SELECTION_LIFETIME] = "lifetime",
 	[SELECTION_IMPACT] = "impact",   [SELECTION_MODULE] = "module",
 	[SELECTION_FRAME] = "frame",     [SELECTION_NOT_FRAME] = "not-frame",
-	[SELECTION_ROW] = "row",         [SELECTION_FROM] = "from",
-	[SELECTION_TO] = "to",
+	[SELECTION_ROW] = "row",         [SELECTION_NOT_ROW] = "not-row",
+	[SELECTION_FROM] = "from",       [SELECTION_TO] = "to",
 };
 
 void selection_words_add(struct selection_words *words, enum selection_kind kind, const char *word)
@@ -76,9 +78,49 @@ static const struct taker takers[SELECTION_KINDS] = {
 	[SELECTION_NOT_FRAME] = { .frames = true, .kind = FRAME_FILTER_UNWANTED },
 };
 
-// Rows come after the frames in the list of kinds.
-static bool take_row(struct selection *selection, const char *word, struct err *err)
+// Keys of rows that are no stack's.
+static const struct row_taker {
+	const char *key;
+	bool (*keep)(struct query *query, const char *word, struct err *err);
+	bool (*drop)(struct query *query, const char *word, struct err *err);
+	bool (*drop_ids)(struct query *query, const struct reader *reader, const char *word,
+			 struct err *err);
+} row_takers[] = {
+	{ "owner", query_add_owner, query_drop_owner, NULL },
+	{ "size", NULL, query_drop_size, NULL },
+	{ "process", NULL, NULL, query_drop_process },
+	{ "thread", NULL, NULL, query_drop_thread },
+	{ "heap", NULL, NULL, query_drop_heap },
+};
+
+// The row's taker, and its value; NULL: it is a stack's, or none.
+static const struct row_taker *find_row(const char *word, bool out, const char **value)
 {
+	for (size_t i = 0; i < sizeof row_takers / sizeof *row_takers; i++) {
+		const struct row_taker *taker = &row_takers[i];
+		size_t length = strlen(taker->key);
+
+		*value = word + length + 1;
+		if (strncmp(word, taker->key, length) == 0 && word[length] == ':' &&
+		    (out || taker->keep))
+			return taker;
+	}
+	return NULL;
+}
+
+// Rows come after the frames, and those to leave out after all else, in the list of kinds.
+static bool take_row(struct selection *selection, const char *word, bool out, struct err *err)
+{
+	const char *value;
+	const struct row_taker *taker = find_row(word, out, &value);
+	struct query *query = &selection->query;
+
+	if (taker && !out)
+		return taker->keep(query, value, err);
+	if (taker && taker->drop)
+		return taker->drop(query, value, err);
+	if (taker)
+		return !selection->reader || taker->drop_ids(query, selection->reader, value, err);
 	if (!selection->reader)
 		return row_filter_check(word, err);
 	if (!selection->rows) {
@@ -88,7 +130,7 @@ static bool take_row(struct selection *selection, const char *word, struct err *
 	}
 	selection->query.stack = row_filter_passes;
 	selection->query.context = selection->rows;
-	return row_filter_add(selection->rows, word, err);
+	return row_filter_add(selection->rows, word, out, err);
 }
 
 static bool take_word(struct selection *selection, enum selection_kind kind, const char *word,
@@ -103,8 +145,8 @@ static bool take_word(struct selection *selection, enum selection_kind kind, con
 		selection->query.context = selection->filter;
 		return frame_filter_add(selection->filter, word, taker->kind, err);
 	}
-	if (kind == SELECTION_ROW)
-		return take_row(selection, word, err);
+	if (kind == SELECTION_ROW || kind == SELECTION_NOT_ROW)
+		return take_row(selection, word, kind == SELECTION_NOT_ROW, err);
 	if (taker->ids && selection->reader)
 		return taker->ids(&selection->query, selection->reader, word, err);
 	if (kind == SELECTION_FROM || kind == SELECTION_TO)
@@ -196,12 +238,21 @@ static void read_picks(struct selection *selection, enum progress_mode mode)
 	progress_end(&progress);
 }
 
+// Whose memory a mapping is, is known where pieces of it are counted, and not from its event.
+static bool check_owners(const struct selection *selection, struct err *err)
+{
+	return !selection->query.owners_given ||
+	       err_set(err, ERR_USAGE,
+		       "rows by owner are for questions about windows (try: tidemark window)");
+}
+
 bool selection_read(struct selection *selection, enum progress_mode progress, struct err *err)
 {
 	bool windowed = selection_words_get(selection->words, SELECTION_FROM) ||
 			selection_words_get(selection->words, SELECTION_TO);
 
-	if ((windowed || selection->query.types) && !selection_window(selection, NULL, NULL, err))
+	if (!check_owners(selection, err) ||
+	    ((windowed || selection->query.types) && !selection_window(selection, NULL, NULL, err)))
 		return false;
 	selection->within = windowed && !selection->query.types;
 	if (needs_picks(selection))
@@ -217,7 +268,7 @@ bool selection_read(struct selection *selection, enum progress_mode progress, st
 bool selection_read_events(struct selection *selection, enum progress_mode progress,
 			   struct err *err)
 {
-	if (!selection_window(selection, NULL, NULL, err))
+	if (!check_owners(selection, err) || !selection_window(selection, NULL, NULL, err))
 		return false;
 	read_picks(selection, progress);
 	return true;
@@ -250,7 +301,8 @@ bool selection_has_event(const struct selection *selection, const struct trace_e
 	unsigned layers = selection->query.layers ? selection->query.layers : ~0u;
 
 	if (trace_kind_is_vm(event->kind))
-		return (layers & QUERY_VM) && !selection->query.heaps &&
+		return (layers & QUERY_VM) &&
+		       (!selection->query.heaps || selection->query.heaps_dropped) &&
 		       is_as_asked(selection, event);
 	if (!(layers & QUERY_HEAP))
 		return false;

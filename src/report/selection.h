@@ -8,8 +8,8 @@
 //     selection_fini
 //
 // What the words mean is in engine/query.h (process, thread, layer, sizes, lifetimes, impact),
-// report/frame_filter.h (frame, not-frame, module), report/row_filter.h (row) and engine/moment.h
-// (from, to).
+// report/frame_filter.h (frame, not-frame, module), report/row_filter.h (row, not-row) and
+// engine/moment.h (from, to).
 //
 // A command that is about a window asks selection_window and does the rest itself. One that is
 // about the whole trace calls selection_read: there --from and --to select the allocations made in
@@ -34,6 +34,7 @@ enum selection_kind {
 	SELECTION_FRAME,
 	SELECTION_NOT_FRAME,
 	SELECTION_ROW,
+	SELECTION_NOT_ROW,
 	SELECTION_FROM, // the last one given counts
 	SELECTION_TO,
 	SELECTION_KINDS,

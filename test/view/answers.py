@@ -53,6 +53,33 @@ def windows_are_those_of_the_command():
 
 
 @test
+def a_row_and_what_is_left_without_it_are_all():
+    def window(query):
+        total = server.ask("/api/window?by=none&details=0&" + query)["total"]
+        return [total[figure] for figure in ("count", "size", "impacting_size")]
+
+    with Server(exercise2()) as server:
+        for layer in ("heap", "vm"):
+            whole = window("layer=" + layer)
+            for key in ("stack", "function", "module", "owner", "process", "thread", "heap", "size"):
+                rows = server.ask(f"/api/window?details=0&layer={layer}&by={key}")["rows"]
+                assert rows, (layer, key)
+                for row in rows[:5]:
+                    value = row["stack_id"] if key == "stack" else row["keys"][key]
+                    if value is None or (layer == "vm" and key == "heap"):
+                        continue  # no module, no heap: nothing to name it by
+                    word = "row" if key in ("stack", "function", "module", "owner") else key
+                    value = quote(str(value), safe="")
+                    to = f"row={key}:{value}" if word == "row" else f"{key}={value}"
+                    inside = window(f"layer={layer}&{to}")
+                    outside = window(f"layer={layer}&not-row={key}:{value}")
+                    assert inside == [row["count"], row["size"], row["impacting_size"]], (key, row)
+                    assert [a + b for a, b in zip(inside, outside)] == whole, (layer, key, value)
+        both = server.ask("/api/window?by=layer&details=0&not-row=heap:malloc")["rows"]
+        assert [row["keys"]["layer"] for row in both] == ["vm"], both
+
+
+@test
 def rows_without_details_are_the_same_but_for_these():
     with Server(assemble("kitchen")) as server:
         whole = server.ask("/api/window?by=stack")

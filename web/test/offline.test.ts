@@ -97,6 +97,10 @@ describe("windows of a page with its data inside", () => {
 			[{ thread: "worker" }, (life: Life) => life.thread === 1], [{ thread: "42" }, (life: Life) => life.thread === 0],
 			[{ size: "..2" }, (life: Life) => life.size <= 2], [{ size: "3..4" }, (life: Life) => life.size >= 3],
 			[{ row: "stack:23" }, (life: Life) => life.stack === 2], [{ row: "function:spike" }, (life: Life) => life.stack === 2],
+			[{ "not-row": "stack:23" }, (life: Life) => life.stack !== 2], [{ "not-row": "function:spike" }, (life: Life) => life.stack !== 2],
+			[{ "not-row": "size:3..4" }, (life: Life) => life.size < 3], [{ "not-row": "thread:43" }, (life: Life) => life.thread === 0],
+			[{ thread: "42", "not-row": "thread:42" }, () => false], [{ "not-row": "heap:malloc" }, () => false],
+			[{ "not-row": "module:/bin/app" }, () => false], [{ "not-row": "process:7" }, () => true], [{ "not-row": "owner:heap" }, () => false],
 			[{ module: "^/bin/app$" }, () => true], [{ process: "app" }, () => true], [{ process: "7" }, () => false],
 		] as [Record<string, string>, (life: Life) => boolean][])
 			expect(told(await ask({ from: "3000ns", to: "9000ns", by: "impact", ...words })), JSON.stringify(words)).toEqual(expected(3, 9, false, chosen));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULTS, formatState, parseState, type State } from "../src/base/state";
+import { DEFAULTS, formatState, opposite, parseState, type State } from "../src/base/state";
 import { commandLine, escapeRegex, exactly, parseTyped, quote, splitWords } from "../src/base/words";
 
 const state = (change: Partial<State>): State => ({ ...structuredClone(DEFAULTS), ...change });
@@ -19,6 +19,8 @@ describe("words typed into the search field", () => {
 	it("are refused where a filter lacks its value or is none", () => {
 		expect(parseTyped("--size").wrong).toMatch(/size needs a value/);
 		expect(parseTyped("--seize 3").wrong).toMatch(/no filter/);
+		expect(parseTyped("--row size:3").wrong).toMatch(/no row/);
+		expect(parseTyped("--not-row size:3").filters).toEqual([["not-row", "size:3"]]);
 	});
 });
 
@@ -35,8 +37,9 @@ describe("the command line", () => {
 		expect(commandLine(state({ filters: [["frame", exactly("a(b)$(c)")]] }), "x.tide", null))
 			.toContain(`--frame '^a\\(b\\)\\$\\(c\\)$'`);
 	});
-	it("says what it cannot say", () => {
-		expect(commandLine(state({ filters: [["row", "stack:17"]] }), "x.tide", null)).toContain("# stack 17 alone");
+	it("names rows, and those that are left out", () => {
+		expect(commandLine(state({ filters: [["row", "stack:17"], ["not-row", "function:a b"]] }), "x.tide", null))
+			.toBe("tidemark window x.tide --by impact,stack --row stack:17 --not-row 'function:a b'");
 	});
 	it("matches a name that looks like a pattern, and nothing else", () => {
 		const name = "std::vector<int*>::operator[](unsigned long) const";
@@ -45,11 +48,26 @@ describe("the command line", () => {
 	});
 });
 
+describe("the opposite of a filter", () => {
+	it("lets pass what the filter does not, and its own opposite is the filter", () => {
+		for (const filter of [["size", "33..64"], ["thread", "42"], ["heap", "pool"], ["process", "7"], ["row", "stack:3"], ["row", "owner:file"],
+			["frame", "^a$"], ["layer", "vm"]] as [string, string][]) {
+			const turned = opposite(filter)!;
+			expect(turned).toHaveLength(1);
+			expect(turned[0]).not.toEqual(filter);
+			expect(opposite(turned[0])).toEqual([filter]);
+		}
+		expect(opposite(["impact", "transient"])).toEqual([["impact", "impacting"], ["impact", "persistent"]]);
+		expect(opposite(["impact", "AIFI"])).toEqual([["impact", "AIFO"], ["impact", "AOFI"], ["impact", "AOFO"]]);
+		expect(opposite(["lifetime", "..1s"])).toBeNull();
+	});
+});
+
 describe("the address", () => {
 	it("holds the whole state, and gives it back", () => {
 		const odd = state({
 			tab: "flame", layer: "vm", from: "mark:a b&c#2", to: "-5s", zoom: "5-10", otherFrom: "1s", otherTo: "2s",
-			filters: [["frame", "^a&b=c$"], ["frame", "^d"], ["layer", "vm"], ["row", "function:x y"]], by: ["thread", "stack"],
+			filters: [["frame", "^a&b=c$"], ["frame", "^d"], ["layer", "vm"], ["row", "function:x y"], ["not-row", "size:33..64"]], by: ["thread", "stack"],
 			columns: ["size", "p99"], sort: "size", rising: true, open: ["impact:transient", "impact:impacting/stack:3"],
 			row: "impact:impacting/stack:7", exitFrees: true, exact: true, strips: ["heap"], kind: "leaf", value: "count",
 			focus: "main/x", asText: true, at: "50%", mapProcess: "42", snapshot: "exit", diffSort: "peak",
@@ -61,7 +79,7 @@ describe("the address", () => {
 		expect(parseState("t=0123&nonsense=1")).toEqual(DEFAULTS);
 	});
 	it("leaves out what makes no sense", () => {
-		const parsed = parseState("by=nonsense&columns=x,size&layer=disk&row=evil:1");
+		const parsed = parseState("by=nonsense&columns=x,size&layer=disk&row=evil:1&not-row=9");
 		expect(parsed.by).toEqual(DEFAULTS.by);
 		expect(parsed.columns).toEqual(["size"]);
 		expect(parsed.layer).toBe("heap");

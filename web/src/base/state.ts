@@ -32,7 +32,10 @@ export interface State {
 }
 
 export const FILTER_WORDS = ["process", "thread", "layer", "heap", "size", "lifetime", "module",
-	"frame", "not-frame", "impact", "row"];
+	"frame", "not-frame", "impact", "row", "not-row"];
+// What --row and --not-row name: a key and its value.
+export const ROW = /^(function|module|stack|owner):./s;
+export const NOT_ROW = /^(function|module|stack|owner|process|thread|heap|size):./s;
 export const KEYS = ["process", "layer", "heap", "thread", "owner", "module", "function", "stack",
 	"impact", "type", "size", "mark", "lifetime"];
 export const COLUMNS = ["impacting", "size", "count", "allocated", "freed", "peak", "peak-count",
@@ -92,6 +95,29 @@ export function formatState(state: State): string {
 	return words.toString().replace(/%3A/g, ":").replace(/%2C/g, ",").replace(/%2F/g, "/").replace(/%23/g, "%23");
 }
 
+export function isFilter(word: string, value: string): boolean {
+	return word === "row" ? ROW.test(value) : word === "not-row" ? NOT_ROW.test(value) : FILTER_WORDS.includes(word);
+}
+
+// The filter that lets pass what this one does not; null: there is none.
+export function opposite([word, value]: Filter): Filter[] | null {
+	const colon = value.indexOf(":");
+	const [key, name] = [value.slice(0, colon), value.slice(colon + 1)];
+	const impacts = ["impacting", "transient", "persistent"], types = ["AIFI", "AIFO", "AOFI", "AOFO"];
+
+	switch (word) {
+	case "process": case "thread": case "heap": case "size": return [["not-row", `${word}:${value}`]];
+	case "row": return [["not-row", value]];
+	case "not-row": return [ROW.test(value) ? ["row", value] : [key, name]];
+	case "frame": return [["not-frame", value]];
+	case "not-frame": return [["frame", value]];
+	case "layer": return [["layer", value === "vm" ? "heap" : "vm"]];
+	case "impact":
+		return [impacts, types].find((list) => list.includes(value))?.filter((one) => one !== value).map((one): Filter => ["impact", one]) ?? null;
+	default: return null;
+	}
+}
+
 // What is not understood is left out: an address from another version still opens.
 export function parseState(text: string): State {
 	const words = new URLSearchParams(text);
@@ -99,9 +125,8 @@ export function parseState(text: string): State {
 	const filters: Filter[] = [];
 
 	for (const [word, value] of words) {
-		if (FILTER_WORDS.includes(word) && word !== "layer" && word !== "row") filters.push([word, value]);
 		if (word === "only") filters.push(["layer", value]);
-		if (word === "row" && /^(function|module|stack|owner):/.test(value)) filters.push(["row", value]);
+		else if (FILTER_WORDS.includes(word) && word !== "layer" && isFilter(word, value)) filters.push([word, value]);
 	}
 	for (const key of Object.keys(DEFAULTS) as (keyof State)[]) {
 		const value = words.get(key === "row" ? "selected" : NAMES[key] ?? key);

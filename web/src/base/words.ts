@@ -1,7 +1,7 @@
 // words: the filters of the command line, typed into the search field; and the command line that
 // answers what is on the screen.
-import type { State, Filter } from "./state";
-import { FILTER_WORDS } from "./state";
+import type { Filter, State } from "./state";
+import { FILTER_WORDS, isFilter } from "./state";
 import { readableWord } from "./times";
 
 // Splits as a shell does: blanks between words, quotes around blanks, a backslash before either.
@@ -49,7 +49,7 @@ export function parseTyped(text: string): Typed {
 	for (let i = 0; i < words.length; i++) {
 		const match = /^(?:--)?([a-z-]+)(?:[=:](.*))?$/s.exec(words[i]);
 		const name = match?.[1] ?? "";
-		const known = name === "from" || name === "to" || (FILTER_WORDS.includes(name) && name !== "row");
+		const known = name === "from" || name === "to" || FILTER_WORDS.includes(name);
 		const dashed = words[i].startsWith("--");
 		if (!match || !known || (match[2] === undefined && !dashed)) {
 			if (dashed) typed.wrong ??= `${words[i]} is no filter`;
@@ -61,6 +61,8 @@ export function parseTyped(text: string): Typed {
 			typed.wrong ??= `${name} needs a value`;
 		} else if (name === "from" || name === "to") {
 			typed[name] = value;
+		} else if (!isFilter(name, value)) {
+			typed.wrong ??= `${value} is no row (function:NAME, module:PATH, stack:ID …)`;
 		} else {
 			typed.filters.push([name, value]);
 		}
@@ -81,34 +83,15 @@ export function quote(word: string): string {
 	return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`;
 }
 
-// The filters as options. What only the viewer can say comes back as a remark.
-export function filterOptions(filters: Filter[]): { words: string[]; remarks: string[] } {
-	const words: string[] = [], remarks: string[] = [];
-
-	for (const [word, value] of filters) {
-		if (word !== "row") {
-			words.push(`--${word}`, quote(value));
-			continue;
-		}
-		const [kind, name] = [value.slice(0, value.indexOf(":")), value.slice(value.indexOf(":") + 1)];
-		if (kind === "function") words.push("--frame", quote(exactly(name)));
-		else if (kind === "module") words.push("--module", quote(exactly(name)));
-		else remarks.push(`${kind} ${name} alone`);
-		if (kind === "function" || kind === "module") remarks.push(`the viewer: ${kind} that allocated`);
-	}
-	return { words, remarks };
-}
-
 // What to type for the same answer.
 export function commandLine(state: State, file: string, other: string | null): string {
-	const { words, remarks } = filterOptions(state.filters);
+	const words = state.filters.flatMap(([word, value]) => [`--${word}`, quote(value)]);
 	const edges = [
 		...(state.from ? ["--from", quote(readableWord(state.from))] : []),
 		...(state.to ? ["--to", quote(readableWord(state.to))] : []),
 	];
 	const layer = state.layer === "vm" ? ["--layer", "vm"] : [];
-	const line = ["tidemark", ...commandOf(state, file, other, edges), ...layer, ...words].join(" ");
-	return remarks.length > 0 ? `${line}  # ${remarks.join("; ")}` : line;
+	return ["tidemark", ...commandOf(state, file, other, edges), ...layer, ...words].join(" ");
 }
 
 function commandOf(state: State, file: string, other: string | null, edges: string[]): string[] {

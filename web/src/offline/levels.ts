@@ -8,7 +8,7 @@ import type { Question, Type } from "./question";
 // buckets have there.
 export function timelineOf(question: Question, lines: Record<string, Timeline | undefined>, foreign = false): Timeline {
 	const layer = question.one("layer") ?? "heap";
-	const filters = ["process", "thread", "heap", "size", "module", "frame", "not-frame", "row"].some((word) => question.words.has(word));
+	const filters = ["process", "thread", "heap", "size", "module", "frame", "not-frame", "row", "not-row"].some((word) => question.words.has(word));
 	const stored = lines[layer];
 
 	if (filters && !foreign && layer !== "rss") return resampled(question, levels(question, layer), layer);

@@ -8,7 +8,7 @@ import { type Data, octaveRange } from "./data";
 export type Type = "AIFI" | "AIFO" | "AOFI" | "AOFO";
 export const IMPACT: Record<Type, string> = { AIFI: "transient", AIFO: "impacting", AOFI: "impacting", AOFO: "persistent" };
 
-const KNOWN = new Set(["from", "to", "process", "thread", "layer", "heap", "size", "module", "frame", "not-frame", "impact", "row",
+const KNOWN = new Set(["from", "to", "process", "thread", "layer", "heap", "size", "module", "frame", "not-frame", "impact", "row", "not-row",
 	"by", "sort", "n", "min-bytes", "exit-frees", "details", "kind", "nodes", "function", "buckets", "lane", "all-frames", "with", "lifetime"]);
 
 function wrong(text: string): AskError {
@@ -94,7 +94,7 @@ export class Question {
 	}
 
 	get filtered(): boolean {
-		return ["process", "thread", "heap", "size", "module", "frame", "not-frame", "row", "impact"].some((word) => this.words.has(word));
+		return ["process", "thread", "heap", "size", "module", "frame", "not-frame", "row", "not-row", "impact"].some((word) => this.words.has(word));
 	}
 
 	// Anything but the whole trace.
@@ -128,6 +128,11 @@ export class Question {
 		return face ? face.function || `${baseName(face.module)}+0x${face.offset.toString(16)}` : "(no stack)";
 	}
 
+	// Of row or not-row: keys and values.
+	private rows(word: string): [kind: string, value: string][] {
+		return (this.words.get(word) ?? []).map((row) => [row.slice(0, row.indexOf(":")), row.slice(row.indexOf(":") + 1)]);
+	}
+
 	private stacksTaken(): Uint8Array {
 		const regex = (word: string) => (this.words.get(word) ?? []).map((text) => {
 			try {
@@ -137,8 +142,10 @@ export class Question {
 			}
 		});
 		const frame = regex("frame"), not = regex("not-frame"), module = regex("module");
-		const rows = (this.words.get("row") ?? []).map((word) => [word.slice(0, word.indexOf(":")), word.slice(word.indexOf(":") + 1)]);
-		const stackRows = rows.filter(([kind]) => kind !== "owner");
+		const stackRows = (word: string) => this.rows(word).filter(([kind]) => ["stack", "function", "module"].includes(kind));
+		const wanted = stackRows("row"), unwanted = stackRows("not-row");
+		const isIn = (number: number, [kind, value]: string[]) => kind === "stack" ? String(this.data.stack_ids[number]) === value
+			: kind === "function" ? this.functionOf(number) === value : (this.face(number)?.module ?? "") === value;
 
 		return Uint8Array.from(this.data.stacks, (_, number) => {
 			const functions = () => this.data.stacks[number].map((one) => this.data.strings[this.data.frames.function[one]]);
@@ -146,17 +153,15 @@ export class Question {
 			if (not.length > 0 && functions().some((name) => not.some((one) => one.test(name)))) return 0;
 			if (module.length > 0 && !this.data.stacks[number].some((one) =>
 				module.some((pattern) => pattern.test(this.data.strings[this.data.frames.module[one]])))) return 0;
-			return stackRows.length === 0 || stackRows.some(([kind, value]) =>
-				kind === "stack" ? String(this.data.stack_ids[number]) === value
-					: kind === "function" ? this.functionOf(number) === value : (this.face(number)?.module ?? "") === value) ? 1 : 0;
+			if (unwanted.some((row) => isIn(number, row))) return 0;
+			return wanted.length === 0 || wanted.some((row) => isIn(number, row)) ? 1 : 0;
 		});
 	}
 
 	// ---- cells ----
 
-	private octavesTaken(): Set<number> | null {
-		const words = this.words.get("size");
-		if (!words) return null;
+	private octavesOf(words: string[]): Set<number> | null {
+		if (words.length === 0) return null;
 		const taken = new Set<number>();
 		for (const word of words) {
 			const [low, high] = sizeBounds(word);
@@ -175,23 +180,26 @@ export class Question {
 	// Calls back for each chosen cell. Of impacts: only where the window is known.
 	eachCell(take: (cell: number) => void): void {
 		const { cells, view } = this.data;
-		const octaves = this.octavesTaken();
-		const numbers = (word: string, find: (value: string) => number[]) => {
-			const values = this.words.get(word);
-			return values ? new Set(values.flatMap(find)) : null;
+		const left = this.rows("not-row");
+		const both = (word: string) => [this.words.get(word) ?? [], left.filter(([kind]) => kind === word).map(([, value]) => value)];
+		// What passes: of numbers that words stand for, all or those asked for, but those left out.
+		const chosen = (word: string, find: (value: string) => number[]) => {
+			const [to, out] = both(word).map((values) => values.length > 0 ? new Set(values.flatMap(find)) : null);
+			return (number: number) => (!to || to.has(number)) && !out?.has(number);
 		};
-		const processes = numbers("process", (value) => view.processes.flatMap((process, i) =>
+		const [octaves, octavesOut] = both("size").map((words) => this.octavesOf(words));
+		const process = chosen("process", (value) => view.processes.flatMap((process, i) =>
 			String(process.pid) === value || String(process.id) === value || process.exe === value || baseName(process.exe) === value ? [i] : []));
-		const threads = numbers("thread", (value) => view.threads.flatMap((thread, i) => String(thread.tid) === value || thread.name === value ? [i] : []));
-		const heaps = numbers("heap", (value) => view.heaps.flatMap((name, i) => name === value ? [i] : []));
-		const owners = (this.words.get("row") ?? []).filter((word) => word.startsWith("owner:")).map((word) => word.slice(6));
+		const thread = chosen("thread", (value) => view.threads.flatMap((thread, i) => String(thread.tid) === value || thread.name === value ? [i] : []));
+		const heap = chosen("heap", (value) => view.heaps.flatMap((name, i) => name === value ? [i] : []));
+		const owners = this.rows("row").filter(([kind]) => kind === "owner").map(([, value]) => value);
+		const ownersOut = left.filter(([kind]) => kind === "owner").map(([, value]) => value);
 
 		for (let i = 0; i < cells.layer.length; i++) {
 			if (this.layer !== null && cells.layer[i] !== this.layer) continue;
-			if (!this.takesStack[cells.stack[i]] || (octaves && !octaves.has(cells.octave[i]))) continue;
-			if ((processes && !processes.has(cells.process[i])) || (threads && !threads.has(cells.thread[i]))) continue;
-			if (heaps && !heaps.has(cells.heap[i])) continue;
-			if (owners.length > 0 && !owners.includes(this.ownerOf(i))) continue;
+			if (!this.takesStack[cells.stack[i]] || (octaves && !octaves.has(cells.octave[i])) || octavesOut?.has(cells.octave[i])) continue;
+			if (!process(cells.process[i]) || !thread(cells.thread[i]) || !heap(cells.heap[i])) continue;
+			if ((owners.length > 0 && !owners.includes(this.ownerOf(i))) || ownersOut.includes(this.ownerOf(i))) continue;
 			take(i);
 		}
 	}

@@ -4,7 +4,7 @@ import { type App, messageOf, windowParams } from "../app";
 import { isSuperseded } from "../ask/source";
 import type { TreeAnswer } from "../ask/types";
 import { fill, freshId, h } from "../base/dom";
-import type { Filter, State } from "../base/state";
+import { type Filter, opposite, type State } from "../base/state";
 import { baseName, bytes, shortPath } from "../base/text";
 import { clockOf, timeNs } from "../base/times";
 import { escapeRegex, exactly, parseTyped } from "../base/words";
@@ -53,9 +53,14 @@ export class SearchPart {
 
 	showChips(): void {
 		const filters = this.app.store.state.filters;
-		fill(this.chips, ...filters.map(([word, value], i) => h("span", { class: "chip" },
-			h("span", { class: "word" }, word === "row" ? value.slice(0, value.indexOf(":")) : word), " ",
-			h("span", { class: "what" }, word === "row" ? value.slice(value.indexOf(":") + 1) : value),
+		fill(this.chips, ...filters.map(([word, value], i) => h("span", { class: /^not-/.test(word) ? "chip out" : "chip" },
+			h("span", { class: "word" }, wordOf([word, value])), " ",
+			h("span", { class: "what" }, /row$/.test(word) ? value.slice(value.indexOf(":") + 1) : value),
+			opposite([word, value]) ? h("button", {
+				type: "button", class: "turn", title: "turn it around: only what passes now is left out",
+				"aria-label": `turn the filter ${word} ${value} around`,
+				onclick: () => this.app.store.set({ filters: [...filters.slice(0, i), ...opposite([word, value])!, ...filters.slice(i + 1)] }),
+			}, "⇄") : null,
 			h("button", {
 				type: "button", "aria-label": `remove the filter ${word} ${value}`,
 				onclick: () => this.app.store.set({ filters: filters.filter((_, at) => at !== i) }),
@@ -206,6 +211,11 @@ export class SearchPart {
 		});
 		this.addFilters(filters.filter(([word]) => word !== "layer"));
 	}
+}
+
+function wordOf([word, value]: Filter): string {
+	const key = value.slice(0, value.indexOf(":"));
+	return word === "row" ? key : word === "not-row" ? `not ${key}` : word.replace("-", " ");
 }
 
 function rank(one: Suggestion, text: string): number {

@@ -1,8 +1,7 @@
 // window: the table of impacting, transient and persistent, by any keys.
-import { type App, filterOf, keyTitle, parsePath, type Screen, stackName } from "../app";
+import { type App, filterOf, keyTitle, parsePath, type Screen } from "../app";
 import { fill, h, select } from "../base/dom";
-import { COLUMNS, type Filter, KEYS, type State } from "../base/state";
-import { exactly } from "../base/words";
+import { COLUMNS, type Filter, KEYS, opposite, type State } from "../base/state";
 import { TITLES } from "../parts/rows";
 import { TablePart } from "../parts/table";
 
@@ -151,7 +150,7 @@ export class WindowScreen implements Screen {
 
 		fill(this.tools, path.length === 0 ? null : h("div", { class: "tools-row", role: "group", "aria-label": "Selected row" },
 			button("Filter to", "only what is in this row (f)", () => this.filterTo(filters), filters.length === 0),
-			button("Filter out", out ? "everything but this row (x)" : "not possible for rows of this kind", () => this.filterOut(), !out),
+			button("Filter out", out ? "everything but what this row is about (x)" : "not possible for rows of this kind", () => this.filterOut(), !out),
 			button("Stack", "the frames of this row (s)", () => this.openStack(), !stack),
 			button("Clear", "select nothing (Escape)", () => this.app.store.set({ row: "" }, true))));
 	}
@@ -162,21 +161,11 @@ export class WindowScreen implements Screen {
 		this.app.store.set({ filters: [...old, ...fresh], row: "" });
 	}
 
+	// Of a row inside others, what tells it from its neighbours is left out.
 	private outFilter(): Filter[] | null {
 		const path = parsePath(this.app.store.state.row);
-		const [key, value] = path[path.length - 1] ?? ["", ""];
-		const node = this.table.selected;
-
-		if (key === "impact") {
-			const others = ["impacting", "transient", "persistent"].filter((one) => one !== value);
-			return others.length === 2 ? others.map((one): Filter => ["impact", one]) : null;
-		}
-		if (key === "function") return [["not-frame", exactly(value)]];
-		if (key === "stack" && node?.row.keys.stack?.length) {
-			const name = stackName({ stack: node.row.keys.stack, user_frame: node.row.user_frame }).name;
-			return [["not-frame", exactly(name)]];
-		}
-		return null;
+		const filter = path.length > 0 ? filterOf(path[path.length - 1]) : null;
+		return filter && opposite(filter);
 	}
 
 	private filterOut(): void {
