@@ -9,12 +9,12 @@
 #include <string.h>
 
 enum {
-	BUCKETS_FIRST = 512,
-	BUCKETS_FEW = 128, // before fewer, there are only STACKS_LEAST
-	BUCKETS_LEAST = 16,
-	STACKS_FEW = 1000, // before fewer, threads are folded and buckets made wider
+	TICKS_FIRST = 512,
+	TICKS_FEW = 128, // before fewer, there are only STACKS_LEAST
+	TICKS_LEAST = 16,
+	STACKS_FEW = 1000, // before fewer, threads are folded and ticks made wider
 	STACKS_LEAST = 20,
-	END_BITS = 11, // enough for HARVEST_BUCKETS_MAX and one more
+	END_BITS = 11, // enough for all edges there may be, and one more
 	KIND_BITS = 3,
 	THREADS_MAX = 10000, // that the page is told of
 	FOLDED = UINT32_MAX,
@@ -239,23 +239,66 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	return true;
 }
 
-static void set_edges(struct harvest *harvest)
+// An edge to be; `mark` is the mark's number + 1, or 0.
+struct place {
+	uint64_t edge, time_ns;
+	size_t mark;
+};
+
+static int earlier_first(const void *a, const void *b)
+{
+	const struct place *left = a, *right = b;
+
+	if (left->edge != right->edge)
+		return left->edge < right->edge ? -1 : 1;
+	if (left->time_ns != right->time_ns)
+		return left->time_ns < right->time_ns ? -1 : 1;
+	return left->mark < right->mark ? -1 : left->mark > right->mark;
+}
+
+// All places but the first and the last edge, in their order.
+static struct place *find_places(const struct harvest *harvest, size_t *count)
 {
 	struct window *window = harvest->opened->window;
 	uint64_t duration = moment_duration(harvest->opened->reader);
-	size_t buckets = harvest->buckets;
+	const struct window_mark *marks = window_marks(window, count);
+	struct place *places = mem_alloc(harvest->ticks + harvest->marks, sizeof *places);
+
+	*count = 0;
+	for (size_t i = 1; i < harvest->ticks; i++) {
+		uint64_t time = (uint64_t)((unsigned __int128)duration * i / harvest->ticks);
+
+		places[(*count)++] = (struct place){ window_edge_at(window, time), time, 0 };
+	}
+	for (size_t i = 0; i < harvest->marks; i++)
+		places[(*count)++] = (struct place){ marks[i].edge, marks[i].time_ns, i + 1 };
+	if (*count > 1)
+		qsort(places, *count, sizeof *places, earlier_first);
+	return places;
+}
+
+static void set_edges(struct harvest *harvest)
+{
+	size_t count;
+	struct place *places = find_places(harvest, &count);
 
 	mem_free(harvest->edges);
 	mem_free(harvest->edges_ns);
-	harvest->edges = mem_alloc(buckets + 1, sizeof *harvest->edges);
-	harvest->edges_ns = mem_alloc(buckets + 1, sizeof *harvest->edges_ns);
-	for (size_t i = 1; i < buckets; i++) {
-		harvest->edges_ns[i] = (uint64_t)((unsigned __int128)duration * i / buckets);
-		harvest->edges[i] = window_edge_at(window, harvest->edges_ns[i]);
-	}
+	mem_free(harvest->mark_edges);
+	harvest->buckets = count + 1;
+	harvest->edges = mem_alloc(count + 2, sizeof *harvest->edges);
+	harvest->edges_ns = mem_alloc(count + 2, sizeof *harvest->edges_ns);
+	harvest->mark_edges = mem_alloc(harvest->marks + 1, sizeof *harvest->mark_edges);
 	harvest->edges[0] = WINDOW_START;
-	harvest->edges_ns[buckets] = duration;
-	harvest->edges[buckets] = window_facts(window)->steps_end;
+	for (size_t i = 0; i < count; i++) {
+		harvest->edges[i + 1] = places[i].edge;
+		harvest->edges_ns[i + 1] = places[i].time_ns;
+		if (places[i].mark)
+			harvest->mark_edges[places[i].mark - 1] = i + 1;
+	}
+	harvest->edges[count + 1] = window_facts(harvest->opened->window)->steps_end;
+	harvest->edges_ns[count + 1] = moment_duration(harvest->opened->reader);
+	mem_free(places);
 }
 
 // One try. *fits: there were no more cells than may be.
@@ -289,12 +332,12 @@ static bool coarsen(struct harvest *harvest, size_t *stacks)
 		*stacks = *stacks / 2 < STACKS_FEW ? STACKS_FEW : *stacks / 2;
 	else if (harvest->threads)
 		harvest->threads = false;
-	else if (harvest->buckets > BUCKETS_FEW)
-		harvest->buckets /= 2;
+	else if (harvest->ticks > TICKS_FEW)
+		harvest->ticks /= 2;
 	else if (*stacks > STACKS_LEAST)
 		*stacks /= 2;
-	else if (harvest->buckets > BUCKETS_LEAST)
-		harvest->buckets /= 2;
+	else if (harvest->ticks > TICKS_LEAST)
+		harvest->ticks /= 2;
 	else
 		return false;
 	return true;
@@ -331,12 +374,15 @@ bool harvest_take(struct harvest *harvest, struct opened *opened, size_t stacks_
 {
 	*harvest = (struct harvest){
 		.opened = opened,
-		.buckets = BUCKETS_FIRST,
+		.ticks = TICKS_FIRST,
 		.threads = reader_threads_count(opened->reader) <= THREADS_MAX &&
 			   !window_facts(opened->window)->threads_folded,
 		.labels = labels_new(LABELS_EXACT, opened->reader, opened->names),
 		.cells_max = cells_max,
 	};
+	window_marks(opened->window, &harvest->marks);
+	if (harvest->marks > HARVEST_MARKS_MAX)
+		harvest->marks = HARVEST_MARKS_MAX;
 	if (!take_all(harvest, stacks_max, err)) {
 		harvest_fini(harvest);
 		return false;
@@ -356,6 +402,7 @@ void harvest_fini(struct harvest *harvest)
 	map_fini(&harvest->group_of);
 	mem_free(harvest->edges);
 	mem_free(harvest->edges_ns);
+	mem_free(harvest->mark_edges);
 	mem_free(harvest->stacks);
 	mem_free(harvest->numbers);
 	mem_free(harvest->groups);
@@ -598,6 +645,11 @@ void harvest_write(const struct harvest *harvest, const struct scrub *scrub, str
 	json_array_begin(json);
 	for (size_t i = 0; i <= harvest->buckets; i++)
 		json_u64(json, harvest->edges_ns[i]);
+	json_array_end(json);
+	json_key(json, "mark_edges");
+	json_array_begin(json);
+	for (size_t i = 0; i < harvest->marks; i++)
+		json_u64(json, harvest->mark_edges[i]);
 	json_array_end(json);
 	write_stacks(&shelf, json);
 	write_frames(&shelf, json);

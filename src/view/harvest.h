@@ -1,7 +1,8 @@
 // harvest: a whole trace as counts of allocations, few enough for one file and exact for any window
 // of whole buckets.
 //
-// Time is cut into buckets. All allocations that are alike in layer, process, thread, heap, owner,
+// Time is cut into equal parts, *ticks*, and once more at each mark; what lies between two edges is
+// a *bucket*. All allocations that are alike in layer, process, thread, heap, owner,
 // stack, octave of size, bucket of birth, bucket and kind of death make a *cell* (docs/viewer.md).
 // Stacks that weigh least are folded into one, "rest"; threads may be folded, and buckets made
 // wider, until no more cells are left than were asked for.
@@ -18,7 +19,7 @@
 #include "report/opened.h"
 #include "view/scrub.h"
 
-enum { HARVEST_BUCKETS_MAX = 1024 };
+enum { HARVEST_MARKS_MAX = 512 }; // that edges are made of: the first
 
 // What tells cells apart besides birth and death.
 struct harvest_group {
@@ -34,10 +35,12 @@ struct harvest_cell {
 
 struct harvest {
 	struct opened *opened; // borrowed
-	size_t buckets;
+	size_t ticks, buckets;
 	bool threads;               // told apart
 	uint64_t *edges, *edges_ns; // buckets + 1
-	stack_id *stacks;           // by number: the trace's; 0 is "no stack"
+	size_t *mark_edges;         // which of them is a mark's, by mark
+	size_t marks;
+	stack_id *stacks; // by number: the trace's; 0 is "no stack"
 	size_t stacks_count, stacks_total;
 	uint32_t rest; // number of the folded; 0: nothing was folded
 	struct harvest_group *groups;

@@ -19,7 +19,7 @@ enum {
 	MAPS_OF_LONG = 4, // each goes through the recording
 	LONG_STEPS = 20 * 1000 * 1000,
 	TRIES = 6,
-	COARSE_MAX = 8,
+	COARSE_MAX = 9,
 };
 
 struct single {
@@ -101,11 +101,11 @@ static bool add_timelines(struct single *single, struct json *json, const char *
 	json_object_begin(json);
 	for (int i = 0; layers[i]; i++) {
 		snprintf(query, sizeof query, "layer=%s&buckets=%zu", layers[i],
-			 single->harvest.buckets);
+			 single->harvest.ticks);
 		if (!add_answer(single, json, layers[i], path, query, err))
 			return false;
 	}
-	snprintf(query, sizeof query, "buckets=%zu", single->harvest.buckets);
+	snprintf(query, sizeof query, "buckets=%zu", single->harvest.ticks);
 	if (!other && !add_answer(single, json, "largest_free", "/api/curve", query, err))
 		return false;
 	json_object_end(json);
@@ -167,13 +167,17 @@ static void tell_coarse(struct single *single)
 {
 	const struct harvest *harvest = &single->harvest;
 	char width[24];
+	size_t marks;
 
 	forget_coarse(single);
 	say_coarse(single,
-		   "windows begin and end at the borders of %zu buckets of %s; for these, counts "
-		   "and bytes are exact",
-		   harvest->buckets,
-		   str_duration(harvest->edges_ns[harvest->buckets] / harvest->buckets, width));
+		   "windows begin and end at marks and at the borders of %zu stretches of %s; for "
+		   "these, counts and bytes are exact",
+		   harvest->ticks,
+		   str_duration(harvest->edges_ns[harvest->buckets] / harvest->ticks, width));
+	window_marks(single->viewer->sums.opened.window, &marks);
+	if (marks > harvest->marks)
+		say_coarse(single, "of %zu marks the first %zu are exact", marks, harvest->marks);
 	if (harvest->rest)
 		say_coarse(single,
 			   "of %zu stacks the heaviest %zu stand for themselves, the "
@@ -181,9 +185,9 @@ static void tell_coarse(struct single *single)
 			   harvest->stacks_total, harvest->stacks_count - 2);
 	if (!harvest->threads)
 		say_coarse(single, "threads are not told apart");
-	say_coarse(single, "peaks of rows are those at the borders of buckets, so the true ones "
+	say_coarse(single, "peaks of rows are those at these edges, so the true ones "
 			   "may be higher");
-	say_coarse(single, "sizes are known to an octave, lifetimes of rows to a bucket");
+	say_coarse(single, "sizes are known to an octave, lifetimes of rows to a stretch");
 	if (maps_count(single) > 0)
 		say_coarse(single, "the address space is there at %zu moments", maps_count(single));
 	if (single->options->scrub)

@@ -70,12 +70,18 @@ def octave_of(size):
     return size if size <= 1 else 1 + (size - 1).bit_length()
 
 
+def word_of(data, edge):
+    """What names an edge on the command line."""
+    if edge in data["mark_edges"]:
+        mark = data["marks"]["marks"][data["mark_edges"].index(edge)]
+        return f"mark:{mark['name']}#{mark['nth']}"
+    return "begin" if edge == 0 else "end" if edge == len(data["edges_ns"]) - 1 else \
+        f"{data['edges_ns'][edge]}ns"
+
+
 def window(path, data, p, q, *words):
-    edges = data["edges_ns"]
-    last = len(edges) - 1
-    return json.loads(run("window", path, "--json",
-                          "--from", "begin" if p == 0 else f"{edges[p]}ns",
-                          "--to", "end" if q == last else f"{edges[q]}ns", *words).stdout)["rows"]
+    return json.loads(run("window", path, "--json", "--from", word_of(data, p),
+                          "--to", word_of(data, q), *words).stdout)["rows"]
 
 
 KEYS = {
@@ -132,18 +138,28 @@ def every_window_of_whole_buckets_is_exact():
 
 
 @test
-def windows_that_marks_are_near_to_say_what_exercise2_did():
+def windows_between_marks_say_what_exercise2_did():
     path = exercise2()
     _, data = write(path, "exercise2.html")
-    edges = data["edges_ns"]
-    marks = {mark["name"]: mark["time_ns"] for mark in data["marks"]["marks"]}
+    names = [mark["name"] for mark in data["marks"]["marks"]]
+    assert len(data["mark_edges"]) == len(names)
 
-    def bucket(time):
-        return min(range(len(edges)), key=lambda at: abs(edges[at] - time))
+    def sums(phase, layer, function):
+        p, q = (data["mark_edges"][names.index(f"ex2.{phase}.{edge}")] for edge in ("begin", "end"))
+        compare(path, data, p, q, "impact", layer)
+        wanted = [any(data["strings"][data["frames"]["function"][frame]] == function
+                      for frame in stack) for stack in data["stacks"]]
+        key = KEYS["impact"][0]
+        rows = Cells(data).ask(p, q, lambda process, thread, stack, octave, born, ends:
+                               key(0, 0, 0, 0, born, ends) if wanted[stack] else "other", layer)
+        rows.pop("other", None)
+        return rows
 
-    p, q = bucket(marks["ex2.last4.begin"]), bucket(marks["ex2.last4.end"])
-    rows = Cells(data).ask(p, q, KEYS["impact"][0], layer=1)
-    assert rows["transient"][0] >= 3 and rows["transient"][1] >= 30 << 20, rows
+    assert sums("growth", 1, "commit10") == {"impacting": [1, 10485760, 10485760],
+                                             "persistent": [1, 10485760, 0]}
+    assert sums("last4", 1, "commit10") == {"transient": [4, 41943040, 0],
+                                            "persistent": [2, 20971520, 0]}
+    assert sums("heap10s", 0, "InnerLoopOperation")["impacting"] == [319, 12760, 12760]
 
 
 @test
@@ -158,7 +174,7 @@ def it_has_what_the_server_would_say():
     assert data["view"]["coarse"]
     for layer in ("heap", "vm", "cumulative", "largest_free"):
         assert len(valid(data["timelines"][layer], "view-timeline")["peak_bytes"]) == \
-            len(data["edges_ns"]) - 1
+            len(data["edges_ns"]) - 1 - len(data["mark_edges"])
     assert data["maps"] and all(map is None or valid(map, "map") for map in data["maps"])
     assert data["diff"] is None
     # names of stacks

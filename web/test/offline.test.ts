@@ -6,7 +6,11 @@ import { type Data, decode, octaveRange } from "../src/offline/data";
 import { EmbeddedSource } from "../src/offline/embedded";
 import { sizeBounds } from "../src/offline/question";
 
-const BUCKETS = 12;
+// Twelve stretches of time, the seventh of which begins where a mark lies: between the edges 6 and 7 is what happened at the
+// mark's time, but before the mark.
+const BUCKETS = 13, MARK = 7;
+const timeOf = (edge: number) => (edge < MARK ? edge : edge - 1) * 1000;
+const wordOf = (edge: number) => edge === MARK ? "mark:half" : `${timeOf(edge)}ns`;
 const NAMES = ["", "malloc", "leak", "spike", "main", "/bin/app", "app.c"];
 
 interface Life { begin: number; end: number; kind: number; stack: number; size: number; thread: number }
@@ -31,7 +35,7 @@ function someLives(): Life[] {
 }
 
 function dataOf(lives: Life[]): Data {
-	const duration = BUCKETS * 1000;
+	const duration = timeOf(BUCKETS);
 	const octave = (size: number) => size <= 2 ? size : 3;
 	return {
 		schema: "tidemark-view-data-1",
@@ -43,7 +47,7 @@ function dataOf(lives: Life[]): Data {
 		} as unknown as Data["view"],
 		info: {} as Data["info"],
 		marks: { marks: [{ name: "half", nth: 1, of: 1, time_ns: 6000, process_id: 0, pid: 42, tid: 42 }] },
-		edges_ns: Array.from({ length: BUCKETS + 1 }, (_, i) => i * 1000),
+		edges_ns: Array.from({ length: BUCKETS + 1 }, (_, i) => timeOf(i)), mark_edges: [MARK],
 		strings: NAMES,
 		frames: { function: [1, 2, 3, 4], file: [0, 6, 6, 6], line: [0, 3, 7, 9], module: [0, 5, 5, 5], offset: [1, 2, 3, 4], inlined: [0, 0, 0, 0] },
 		stacks: [[], [0, 1, 3], [0, 2, 3]], stack_ids: [0, 17, 23], faces: [-1, 1, 1], rest: null,
@@ -86,9 +90,9 @@ describe("windows of a page with its data inside", () => {
 		it(`are exact for every pair of edges${exitFrees ? ", where an exit frees" : ""}`, async () => {
 			for (let p = 0; p <= BUCKETS; p++)
 				for (let q = p; q <= BUCKETS; q++) {
-					const answer = await ask({ from: `${p * 1000}ns`, to: `${q * 1000}ns`, by: "impact", ...(exitFrees ? { "exit-frees": "1" } : {}) });
+					const answer = await ask({ from: wordOf(p), to: wordOf(q), by: "impact", ...(exitFrees ? { "exit-frees": "1" } : {}) });
 					expect(told(answer)).toEqual(expected(p, q, exitFrees, () => true));
-					expect([answer.from_ns, answer.to_ns]).toEqual([p * 1000, q * 1000]);
+					expect([answer.from_ns, answer.to_ns]).toEqual([timeOf(p), timeOf(q)]);
 				}
 		});
 	it("take the command line's filters", async () => {
@@ -103,7 +107,7 @@ describe("windows of a page with its data inside", () => {
 			[{ "not-row": "module:/bin/app" }, () => false], [{ "not-row": "process:7" }, () => true], [{ "not-row": "owner:heap" }, () => false],
 			[{ module: "^/bin/app$" }, () => true], [{ process: "app" }, () => true], [{ process: "7" }, () => false],
 		] as [Record<string, string>, (life: Life) => boolean][])
-			expect(told(await ask({ from: "3000ns", to: "9000ns", by: "impact", ...words })), JSON.stringify(words)).toEqual(expected(3, 9, false, chosen));
+			expect(told(await ask({ from: "3000ns", to: "9000ns", by: "impact", ...words })), JSON.stringify(words)).toEqual(expected(3, 10, false, chosen));
 	});
 	it("begin and end at the nearest edges, and say which", async () => {
 		const answer = await ask({ from: "2400ns", to: "mark:half", by: "none" });
@@ -142,10 +146,12 @@ describe("trees and curves of a page with its data inside", () => {
 		expect(leaf.nodes.filter((node) => node.parent === null).map((node) => node.function).sort()).toEqual(["leak", "spike"]);
 	});
 	it("of one row are the levels of its blocks", async () => {
-		const line = await source.get<Timeline>("timeline", [["layer", "heap"], ["row", "stack:17"], ["buckets", String(BUCKETS)]]);
+		const line = await source.get<Timeline>("timeline", [["layer", "heap"], ["row", "stack:17"], ["buckets", "12"]]);
 		const level = (edge: number) => lives.filter((life) => life.stack === 1 && life.begin < edge && life.end >= edge)
 			.reduce((sum, life) => sum + life.size, 0);
-		expect(line.peak_bytes).toEqual(Array.from({ length: BUCKETS }, (_, b) => Math.max(level(b), level(b + 1))));
+		expect(line.peak_bytes).toEqual(Array.from({ length: 12 }, (_, b) =>
+			Math.max(...Array.from({ length: BUCKETS + 1 }, (_, edge) => edge).filter((edge) => timeOf(edge) >= b * 1000 && timeOf(edge) <= (b + 1) * 1000 &&
+				(b !== 6 || edge !== 6)).map(level))));
 	});
 });
 

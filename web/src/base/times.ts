@@ -54,6 +54,11 @@ function markNs(word: string, clock: Clock): number | null {
 	return mark.time_ns + (shifted[2] === "+" ? by : -by);
 }
 
+// The mark that a word of time names, and nothing else; null: it is another word.
+export function markOf(word: string, marks: Mark[]): Mark | null {
+	return word.trim().startsWith("mark:") ? findMark(word.trim().slice(5), marks) : null;
+}
+
 export function findMark(word: string, marks: Mark[]): Mark | null {
 	const numbered = /^(.*)#(-?\d+)$/.exec(word);
 	const named = marks.filter((mark) => mark.name === (numbered ? numbered[1] : word));

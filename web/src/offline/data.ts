@@ -23,6 +23,7 @@ export interface Data {
 	info: Info;
 	marks: { marks: Mark[] };
 	edges_ns: number[];
+	mark_edges: number[]; // by mark: the number of its edge
 	strings: string[];
 	frames: { function: number[]; file: number[]; line: number[]; module: number[]; offset: number[]; inlined: (number | boolean)[] };
 	stacks: number[][];

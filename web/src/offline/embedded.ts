@@ -3,7 +3,7 @@
 import { AskError, type Params, type Source } from "../ask/source";
 import type { MapAnswer } from "../ask/types";
 import { type Data, decode } from "./data";
-import { Question } from "./question";
+import { Question, ticksOf } from "./question";
 import { histogramOf, timelineOf } from "./levels";
 import { treeOf, windowOf } from "./windows";
 
@@ -18,7 +18,7 @@ export class EmbeddedSource implements Source {
 	readonly edges: number[];
 
 	constructor(private data: Data) {
-		this.edges = data.edges_ns;
+		this.edges = ticksOf(data).map((edge) => data.edges_ns[edge]);
 	}
 
 	async get<T>(path: string, params: Params = []): Promise<T> {

@@ -13,12 +13,17 @@ export function timelineOf(question: Question, lines: Record<string, Timeline | 
 
 	if (filters && !foreign && layer !== "rss") return resampled(question, levels(question, layer), layer);
 	if (!stored) throw new AskError(`this page has no curve of ${layer}`, "not-recorded", 409);
-	return resampled(question, { start: stored.start_bytes, peak: stored.peak_bytes, count: stored.peak_count ?? null }, layer);
+	const width = (stored.to_ns - stored.from_ns) / stored.buckets;
+	return resampled(question, {
+		edges: stored.peak_bytes.map((_, b) => stored.from_ns + b * width), start: stored.start_bytes, peak: stored.peak_bytes,
+		count: stored.peak_count ?? null,
+	}, layer);
 }
 
 interface Levels {
+	edges: number[]; // where they begin
 	start: number;
-	peak: (number | null)[]; // by the data's own buckets
+	peak: (number | null)[];
 	count: (number | null)[] | null;
 }
 
@@ -55,11 +60,11 @@ function levels(question: Question, layer: string): Levels {
 		level += bytes[b];
 		count += counts[b];
 	}
-	return { start, peak, count: peakCount };
+	return { edges: question.data.edges_ns, start, peak, count: peakCount };
 }
 
 function resampled(question: Question, levels: Levels, layer: string): Timeline {
-	const edges = question.data.edges_ns;
+	const { edges } = levels;
 	const exactly = (word: string | undefined, otherwise: number) => word === undefined ? otherwise : question.moment(word);
 	const from = exactly(question.one("from"), 0), to = Math.max(from + 1, exactly(question.one("to"), question.data.view.duration_ns));
 	const buckets = Math.max(1, Math.min(4096, Number(question.one("buckets") ?? 800)));
@@ -71,7 +76,7 @@ function resampled(question: Question, levels: Levels, layer: string): Timeline 
 			const low = from + b * width, high = low + width;
 			while (first < values.length - 1 && edges[first + 1] <= low) first++;
 			let most: number | null = null;
-			for (let i = first; i < values.length && edges[i] < high; i++) {
+			for (let i = first; i < values.length && (edges[i] < high || edges[i + 1] === high); i++) {
 				const value = values[i];
 				if (value !== null && (most === null || value > most)) most = value;
 			}
@@ -79,8 +84,9 @@ function resampled(question: Question, levels: Levels, layer: string): Timeline 
 		}
 		return result;
 	};
+	const before = Math.max(0, edges.findLastIndex((edge) => edge < from));
 	return {
-		layer, from_ns: from, to_ns: to, buckets, peak_bytes: highest(levels.peak), start_bytes: from === 0 ? levels.start : levels.peak[question.p] ?? 0,
+		layer, from_ns: from, to_ns: to, buckets, peak_bytes: highest(levels.peak), start_bytes: from === 0 ? levels.start : levels.peak[before] ?? 0,
 		...(levels.count ? { peak_count: highest(levels.count) } : {}),
 	};
 }

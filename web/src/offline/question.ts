@@ -1,8 +1,8 @@
 // question: a question's words, turned into a window of whole buckets and a choice of cells.
 import { AskError, type Params } from "../ask/source";
-import type { Frame } from "../ask/types";
+import type { Frame, Mark } from "../ask/types";
 import { baseName } from "../base/text";
-import { clockOf, timeNs } from "../base/times";
+import { clockOf, markOf, timeNs } from "../base/times";
 import { type Data, octaveRange } from "./data";
 
 export type Type = "AIFI" | "AIFO" | "AOFI" | "AOFO";
@@ -33,8 +33,14 @@ export function sizeBounds(word: string): [number, number] {
 	return [low ? number(low) : 0, high ? number(high) : Infinity];
 }
 
+export function ticksOf(data: Data): number[] {
+	const marks = new Set(data.mark_edges);
+	return data.edges_ns.map((_, edge) => edge).filter((edge) => !marks.has(edge));
+}
+
 export class Question {
 	readonly words: Map<string, string[]> = new Map();
+	readonly ticks: number[]; // edges that are no mark's
 	readonly p: number; // the window is the buckets p to q - 1
 	readonly q: number;
 	readonly exitFrees: boolean;
@@ -52,6 +58,7 @@ export class Question {
 		const layers = this.words.get("layer") ?? [];
 		const both = (this.one("by") ?? "").split(",").includes("layer");
 		this.layer = layers.length > 1 || (layers.length === 0 && both) ? null : layers[0] === "vm" ? 1 : 0;
+		this.ticks = ticksOf(data);
 		[this.p, this.q] = this.window();
 		this.takesStack = this.stacksTaken();
 	}
@@ -67,16 +74,27 @@ export class Question {
 		return ns;
 	}
 
-	// The number of the edge that is nearest to a moment.
-	edge(ns: number): number {
-		const edges = this.data.edges_ns;
-		let low = 0, high = edges.length - 1;
+	// The number of the edge that a word names: a mark's own, else the nearest that is no mark's (a
+	// mark lies somewhere among what happened at its time).
+	edge(word: string): number {
+		const mark = markOf(word, this.data.marks.marks);
+		return mark ? this.markEdge(mark) : this.ticks[this.tick(this.moment(word))];
+	}
+
+	markEdge(mark: Mark): number {
+		return this.data.mark_edges[this.data.marks.marks.indexOf(mark)] ?? this.ticks[this.tick(mark.time_ns)];
+	}
+
+	// Of the edges that are no mark's, the one that is nearest to a moment.
+	private tick(ns: number): number {
+		const at = (tick: number) => this.data.edges_ns[this.ticks[tick]];
+		let low = 0, high = this.ticks.length - 1;
 		while (low < high) {
 			const middle = (low + high) >> 1;
-			if (edges[middle] < ns) low = middle + 1;
+			if (at(middle) < ns) low = middle + 1;
 			else high = middle;
 		}
-		return low > 0 && ns - edges[low - 1] < edges[low] - ns ? low - 1 : low;
+		return low > 0 && ns - at(low - 1) < at(low) - ns ? low - 1 : low;
 	}
 
 	get fromNs(): number {
@@ -88,7 +106,7 @@ export class Question {
 	}
 
 	private window(): [number, number] {
-		const p = this.edge(this.moment(this.one("from") ?? "begin")), q = this.edge(this.moment(this.one("to") ?? "end"));
+		const p = this.edge(this.one("from") || "begin"), q = this.edge(this.one("to") || "end");
 		if (p > q) throw wrong("the window ends before it begins");
 		return [p, q];
 	}

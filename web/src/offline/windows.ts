@@ -69,11 +69,11 @@ interface Phase {
 // Between the marks in the window, each its own window.
 function phases(question: Question): Phase[] {
 	const { marks } = question.data.marks;
-	const inside = marks.filter((mark) => mark.time_ns > question.fromNs && mark.time_ns < question.toNs);
-	const before = marks.filter((mark) => mark.time_ns <= question.fromNs).pop();
+	const inside = marks.filter((mark) => question.markEdge(mark) > question.p && question.markEdge(mark) < question.q);
+	const before = marks.filter((mark) => question.markEdge(mark) <= question.p).pop();
 	const name = (mark: typeof marks[number]) => mark.of > 1 ? `${mark.name}#${mark.nth}` : mark.name;
 	const starts = [{ name: before ? name(before) : "(begin)", at: question.p },
-		...inside.map((mark) => ({ name: name(mark), at: question.edge(mark.time_ns) }))];
+		...inside.map((mark) => ({ name: name(mark), at: question.markEdge(mark) }))];
 	return starts.map((start, i) => ({ name: start.name, p: start.at, q: starts[i + 1]?.at ?? question.q }));
 }
 
@@ -152,11 +152,12 @@ export function windowOf(question: Question): WindowAnswer {
 	};
 }
 
-// Without filters the timeline knows the peak between edges too.
+// Without filters the timeline knows the peak between edges too, if they are no marks'.
 function exactPeak(question: Question): number | null {
 	const line = question.data.timelines[question.layer === 1 ? "vm" : "heap"];
-	if (question.filtered || !line || question.p === question.q || line.peak_bytes.length !== question.data.edges_ns.length - 1) return null;
-	return line.peak_bytes.slice(question.p, question.q).reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
+	const p = question.ticks.indexOf(question.p), q = question.ticks.indexOf(question.q);
+	if (question.filtered || !line || p < 0 || q <= p || line.peak_bytes.length !== question.ticks.length - 1) return null;
+	return line.peak_bytes.slice(p, q).reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
 }
 
 function sortedRows(groups: { keys: Keys; more: Partial<WindowRow>; sums: Sums; order: number }[], sort: string, by: string[]): WindowRow[] {
