@@ -281,15 +281,15 @@ def a_newer_question_of_its_lane_stops_one_that_is_being_answered():
                 slow.send(target)
                 time.sleep(0.0005 * attempt)  # nobody else asks, so that it does not wait
                 newer = Client(server)
-                answer = newer.get(target)
-                assert answer.status == 200 and answer.body == expected[target], target
-                first = slow.receive()
+                answers = [newer.get(target), slow.receive()]
                 newer.connection.close()
                 slow.connection.close()
-                if first.status == 503:
-                    assert first.json()["superseded"], first.body
+                for answer in answers:  # on a busy machine the second may be the first to come
+                    assert answer.status == 503 and answer.json()["superseded"] or \
+                        answer.status == 200 and answer.body == expected[target], target
+                assert [answer.status for answer in answers] != [503, 503], target
+                if answers[1].status == 503:
                     break
-                assert first.status == 200 and first.body == expected[target], target
             else:
                 raise AssertionError(target + " was never stopped")
 
