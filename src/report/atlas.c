@@ -211,6 +211,7 @@ static void add_failure(struct atlas *atlas, const struct space *space,
 	};
 	failure->holes =
 		ranges_holes(space_ranges(space, atlas->process), failure->low, failure->high);
+	census.now_ns = event->time_ns;
 	census.low = failure->low;
 	census.high = failure->high;
 	take_census(&census);

@@ -128,7 +128,9 @@ static const struct found *find(struct names *names, frame_id frame)
 	*found = ask(names, frame);
 	found->wrappers = mem_alloc(found->count, sizeof *found->wrappers);
 	for (size_t i = 0; i < found->count; i++)
-		found->wrappers[i] = wrappers_match(found->symbols[i].function);
+		found->wrappers[i] = wrappers_match(found->symbols[i].function) ||
+				     wrappers_match_module(found->symbols[i].module,
+							   found->symbols[i].function != NULL);
 	return found;
 }
 

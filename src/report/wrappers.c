@@ -34,12 +34,6 @@ static const char *const wrappers[] = {
 	"__asprintf_chk",
 	"_IO_vasprintf",
 
-	// The recorder's own, through which a call of malloc's on virtual memory has come.
-	"hook_malloc*",
-	"hook_calloc*",
-	"hook_realloc*",
-	"hook_aligned*",
-
 	// Calls on virtual memory, and what lies in glibc between them and malloc or a new thread.
 	"mmap",
 	"mmap64",
@@ -58,6 +52,7 @@ static const char *const wrappers[] = {
 	"__sbrk",
 	"__GI___sbrk",
 	"__glibc_morecore",
+	"__default_morecore",
 	"_int_malloc",
 	"_int_realloc",
 	"_int_memalign",
@@ -307,6 +302,27 @@ static bool matches_any(const char *const *patterns, size_t count, const char *f
 bool wrappers_match(const char *function)
 {
 	return matches_any(wrappers, sizeof wrappers / sizeof *wrappers, function);
+}
+
+// Does the file's name begin as one of these?
+static bool is_named(const char *path, const char *const *beginnings)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	for (; *beginnings; beginnings++)
+		if (strncmp(name, *beginnings, strlen(*beginnings)) == 0)
+			return true;
+	return false;
+}
+
+bool wrappers_match_module(const char *module, bool named)
+{
+	static const char *const ours[] = { "libtidemark", NULL };
+	static const char *const unnamed[] = { "libc.so.", "libc-2.",  "ld-linux",
+					       "ld-2.",    "ld-musl-", NULL };
+
+	return is_named(module, ours) || (!named && is_named(module, unnamed));
 }
 
 bool wrappers_match_root(const char *function)

@@ -12,6 +12,12 @@
 // `function` is a demangled name, with or without parameters. NULL is no wrapper.
 bool wrappers_match(const char *function);
 
+// Is a function a wrapper because of the module (a path) that it is in? The recorder's own are:
+// what malloc asks of the kernel has come through them. In the C library and the dynamic linker
+// those without a name are: inner code of malloc, stdio or dlopen, which a library without debug
+// symbols does not name, on behalf of whoever called the function that it does name.
+bool wrappers_match_module(const char *module, bool named);
+
 // Whether `function` is where every thread of a process begins (_start, start_thread …). Such
 // frames end nearly every stack and say nothing.
 bool wrappers_match_root(const char *function);

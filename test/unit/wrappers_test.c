@@ -56,6 +56,20 @@ TEST(wrappers_leave_the_programs_own_code_alone)
 	CHECK(!wrappers_match(NULL));
 }
 
+TEST(wrappers_know_whose_inner_code_has_no_name)
+{
+	CHECK(wrappers_match_module("/usr/lib/x86_64-linux-gnu/libc.so.6", false));
+	CHECK(!wrappers_match_module("/usr/lib/x86_64-linux-gnu/libc.so.6", true));
+	CHECK(wrappers_match_module("libc-2.31.so", false));
+	CHECK(wrappers_match_module("/lib64/ld-linux-x86-64.so.2", false));
+	CHECK(wrappers_match_module("/lib/ld-musl-x86_64.so.1", false));
+	CHECK(wrappers_match_module("/usr/lib/tidemark/libtidemark32.so", true));
+	CHECK(!wrappers_match_module("/usr/lib/libclang.so.14", false));
+	CHECK(!wrappers_match_module("/usr/lib/libc++.so.1", false));
+	CHECK(!wrappers_match_module("/opt/libc.so.6/app", false));
+	CHECK(!wrappers_match_module("", false));
+}
+
 TEST(wrappers_know_where_threads_begin)
 {
 	CHECK(wrappers_match_root("_start"));
