@@ -1,5 +1,6 @@
 // record: runs a program and writes where its memory goes into a trace.
 #include "cli/args.h"
+#include "cli/summary.h"
 
 #include "base/str.h"
 #include "launch/launch.h"
@@ -91,11 +92,6 @@ const struct command cmd_record = {
 	.keeps_signals = true,
 	.run = record_run,
 };
-
-static void record_tell(const char *line)
-{
-	fprintf(stderr, "tidemark: %s\n", line);
-}
 
 static bool record_sample(struct record *record)
 {
@@ -189,58 +185,8 @@ static bool record_parse(struct record *record, int argc, char **argv)
 	record->launch.argv = argv + args->at;
 	record->launch.tool = "tidemark " TIDEMARK_VERSION;
 	record->launch.options_text = str_get(&record->options_text);
-	record->launch.tell = record_tell;
+	record->launch.tell = summary_tell;
 	return true;
-}
-
-static const char *record_plural(uint64_t count, const char *one, const char *many)
-{
-	return count == 1 ? one : many;
-}
-
-// The two lines at the end.
-static void record_summarise(const struct launch_result *result)
-{
-	const struct collect_summary *summary = &result->summary;
-	char duration[24], allocations[28], frees[28], bytes[16], lost[28], processes[28], size[16];
-	char index[24];
-	const char *path = str_get(&result->path);
-
-	if (!result->closed) {
-		fprintf(stderr, "tidemark: trace %s is cut short; next: tidemark report %s\n", path,
-			path);
-		return;
-	}
-	fprintf(stderr, "tidemark: %s, %s %s, %s %s, %s allocated, %s %s, %s %s lost\n",
-		str_duration(summary->duration_ns, duration),
-		str_count(summary->allocations, allocations),
-		record_plural(summary->allocations, "allocation", "allocations"),
-		str_count(summary->frees, frees), record_plural(summary->frees, "free", "frees"),
-		str_bytes(summary->allocated_bytes, bytes),
-		str_count(summary->processes, processes),
-		record_plural(summary->processes, "process", "processes"),
-		str_count(summary->events_lost, lost),
-		record_plural(summary->events_lost, "event", "events"));
-	if (result->indexed)
-		fprintf(stderr, "tidemark: its index is ready (%s of CPU, in idle time)\n",
-			str_duration(result->index_cpu_ns, index));
-	fprintf(stderr, "tidemark: trace %s (%s); next: tidemark report %s\n", path,
-		str_bytes(summary->trace_bytes, size), path);
-}
-
-static int record_failed(const struct launch_result *result, const struct err *err)
-{
-	fprintf(stderr, "tidemark: %s\n", err->text);
-	switch (result->end) {
-	case LAUNCH_NOT_FOUND:
-		return EXIT_NOT_FOUND;
-	case LAUNCH_NOT_EXECUTABLE:
-		return EXIT_NOT_EXECUTABLE;
-	case LAUNCH_RAN:
-	case LAUNCH_FAILED:
-		break;
-	}
-	return EXIT_NOT_RECORDED;
 }
 
 static int record_finish(const struct record *record, struct launch_result *result)
@@ -248,13 +194,13 @@ static int record_finish(const struct record *record, struct launch_result *resu
 	char *words[] = { (char *)str_get(&result->path), NULL };
 
 	if (result->closed && result->summary.processes == 0)
-		record_tell("warning: no process was recorded: the recorder was loaded into none");
+		summary_tell("warning: no process was recorded: the recorder was loaded into none");
 	if (!record->quiet)
-		record_summarise(result);
+		summary_print(result);
 	if (record->bundle && result->closed)
 		cmd_bundle.run(1, words);
 	if (record->launch.strict && (!result->whole || result->summary.processes == 0)) {
-		record_tell("not everything was recorded (--strict)");
+		summary_tell("not everything was recorded (--strict)");
 		return EXIT_NOT_RECORDED;
 	}
 	return leave_as(result->status);
@@ -276,7 +222,7 @@ static int record_run(int argc, char **argv)
 	if (result.end == LAUNCH_RAN)
 		code = record_finish(&record, &result);
 	else
-		code = record_failed(&result, &err);
+		code = summary_failed(&result, &err);
 	launch_result_fini(&result);
 	str_fini(&record.options_text);
 	return code;

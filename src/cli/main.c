@@ -16,6 +16,11 @@
 // clang-format off
 static const struct command *const commands[] = {
 	&cmd_record,
+#ifdef TIDEMARK_WINDOWS
+	&cmd_attach,
+	&cmd_watch,
+	&cmd_watched,
+#endif
 	&cmd_report,
 	&cmd_window,
 	&cmd_transients,

@@ -11,6 +11,8 @@ enum {
 	IMPORTS_MAX = 4096,
 	LOAD_MS = 10000,
 	PATHS_MAX = 4 * MAX_PATH,
+	EXPORTS_MAX = 1 << 16,
+	DIRECTORY_EXPORTS = 0,
 	DIRECTORY_IMPORTS = 1,
 	DIRECTORY_BOUND = 11,
 	DIRECTORY_NET = 14,
@@ -275,13 +277,75 @@ static bool write_invite(struct guest *guest, struct err *err)
 
 // ---- Other ways in --------------------------------------------------------------------------
 
+// The place of an exported function of the module at `base`, in the program. 0: it has none of that
+// name, or only refers to another module's.
+static uint64_t find_export(const struct guest *guest, uint64_t base,
+			    const IMAGE_DATA_DIRECTORY *directory, const char *wanted)
+{
+	IMAGE_EXPORT_DIRECTORY exports;
+	DWORD name_at, function_at;
+	WORD ordinal;
+	char name[32];
+
+	if (!read_program(guest, base + directory->VirtualAddress, &exports, sizeof exports))
+		return 0;
+	for (DWORD i = 0; i < exports.NumberOfNames && i < EXPORTS_MAX; i++) {
+		if (!read_program(guest, base + exports.AddressOfNames + 4 * i, &name_at, 4) ||
+		    !read_program(guest, base + name_at, name, sizeof name))
+			return 0;
+		if (memcmp(name, wanted, strlen(wanted) + 1) != 0)
+			continue;
+		if (!read_program(guest, base + exports.AddressOfNameOrdinals + 2 * i, &ordinal,
+				  2) ||
+		    !read_program(guest, base + exports.AddressOfFunctions + 4 * ordinal,
+				  &function_at, 4) ||
+		    function_at - directory->VirtualAddress < directory->Size)
+			return 0;
+		return base + function_at;
+	}
+	return 0;
+}
+
+// LoadLibraryW in a program of 32 bits, whose modules lie elsewhere than ours: whichever of its
+// modules has it, which are kernel32 and kernelbase.
+static uint64_t find_load_library(const struct guest *guest)
+{
+	MEMORY_BASIC_INFORMATION region;
+	uint8_t *at = NULL;
+	IMAGE_DOS_HEADER dos;
+	IMAGE_NT_HEADERS32 nt;
+
+	while (VirtualQueryEx(guest->call->process, at, &region, sizeof region) == sizeof region) {
+		uint64_t base = (uintptr_t)region.BaseAddress, found;
+
+		at = (uint8_t *)region.BaseAddress + region.RegionSize;
+		if (at <= (uint8_t *)region.BaseAddress)
+			break;
+		if (region.Type != MEM_IMAGE || region.BaseAddress != region.AllocationBase ||
+		    !read_program(guest, base, &dos, sizeof dos) ||
+		    dos.e_magic != IMAGE_DOS_SIGNATURE || dos.e_lfanew < 0 || dos.e_lfanew > 4096 ||
+		    !read_program(guest, base + (uint32_t)dos.e_lfanew, &nt, sizeof nt) ||
+		    nt.Signature != IMAGE_NT_SIGNATURE ||
+		    nt.FileHeader.Machine != IMAGE_FILE_MACHINE_I386 ||
+		    !nt.OptionalHeader.DataDirectory[DIRECTORY_EXPORTS].Size)
+			continue;
+		found = find_export(guest, base,
+				    &nt.OptionalHeader.DataDirectory[DIRECTORY_EXPORTS],
+				    "LoadLibraryW");
+		if (found)
+			return found;
+	}
+	return 0;
+}
+
 // LoadLibraryW of the program. Its kernel32 lies where ours does, if it is of our size.
 static void *load_library(const struct guest *guest)
 {
-	FARPROC function = NULL;
+	FARPROC function;
 
-	if (!guest->narrow)
-		function = GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "LoadLibraryW");
+	if (guest->narrow)
+		return (void *)(uintptr_t)find_load_library(guest);
+	function = GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "LoadLibraryW");
 	return (void *)(uintptr_t)function;
 }
 
@@ -306,9 +370,7 @@ static bool load_now(const struct guest *guest, struct err *err)
 	HANDLE thread;
 
 	if (!function)
-		return err_set(err, ERR_USAGE,
-			       "a running 32-bit program cannot be attached "
-			       "to from here: start it with record");
+		return err_set(err, ERR_IO, "the program has no LoadLibraryW yet");
 	thread = CreateRemoteThread(guest->call->process, NULL, 0,
 				    (LPTHREAD_START_ROUTINE)(uintptr_t)function,
 				    guest->invite_at + INVITE_BYTES, 0, NULL);
@@ -319,10 +381,11 @@ static bool load_now(const struct guest *guest, struct err *err)
 	if (!read_program(guest, (uintptr_t)guest->invite_at, &seen, sizeof seen) ||
 	    seen.state == INVITE_OPEN)
 		return err_set(err, ERR_IO,
-			       "the program has not loaded the recorder: is it being "
-			       "recorded already?");
+			       "the program has not loaded the recorder: is it being recorded "
+			       "already, or was it once?");
 	if (seen.state == INVITE_REFUSED)
-		return err_set(err, ERR_IO, "the program does not let itself be recorded");
+		return err_set(err, ERR_IO, "the program does not let itself be recorded%s",
+			       seen.reason == INVITE_NO_CODE ? ": it forbids dynamic code" : "");
 	return true;
 }
 

@@ -21,7 +21,9 @@
 #include "collect/collect.h"
 
 struct launch_options {
-	char *const *argv;          // the program and its arguments
+	char *const *argv;          // the program and its arguments; NULL: attach_pid
+	uint32_t attach_pid;        // Windows: a program that runs already
+	bool watched;               // Windows: started in its stead (watch_win32.h)
 	const char *output_pattern; // as in output.h; NULL: the default name
 	bool force;                 // overwrite the output
 	bool strict;                // refuse, or fail, where something is not recorded

@@ -3,7 +3,7 @@
 #include "launch/launch.h"
 
 #include "base/mem.h"
-#include "collect/door.h"
+#include "collect/door_win32.h"
 #include "launch/command_win32.h"
 #include "launch/output.h"
 #include "launch/program.h"
@@ -221,12 +221,49 @@ static bool launch_create(struct launch *launch, struct err *err)
 				 LAUNCH_TEXT_MAX) ||
 	    !MultiByteToWideChar(CP_UTF8, 0, str_get(&launch->program), -1, file, LAUNCH_TEXT_MAX))
 		return err_set(err, ERR_USAGE, "the command line is too long");
-	if (CreateProcessW(file, line, NULL, NULL, TRUE, CREATE_SUSPENDED, NULL, NULL, &startup,
-			   &launch->child))
+	// Started by a debugger, it is not started by way of us again; and then it has none.
+	if (CreateProcessW(file, line, NULL, NULL, TRUE,
+			   CREATE_SUSPENDED |
+				   (launch->options->watched ? DEBUG_ONLY_THIS_PROCESS : 0),
+			   NULL, NULL, &startup, &launch->child)) {
+		if (launch->options->watched)
+			DebugActiveProcessStop(launch->child.dwProcessId);
 		return true;
+	}
 	launch->result->end = LAUNCH_NOT_EXECUTABLE;
 	return err_set(err, ERR_IO, "cannot execute %s (error %lu)", str_get(&launch->program),
 		       (unsigned long)GetLastError());
+}
+
+// One that runs.
+static bool launch_attach(struct launch *launch, struct err *err)
+{
+	static wchar_t path[LAUNCH_TEXT_MAX];
+	static char bytes[3 * LAUNCH_TEXT_MAX];
+	uint32_t pid = launch->options->attach_pid;
+	DWORD length = LAUNCH_TEXT_MAX;
+	HANDLE process = OpenProcess(
+		PROCESS_CREATE_THREAD | PROCESS_VM_OPERATION | PROCESS_VM_READ | PROCESS_VM_WRITE |
+			PROCESS_DUP_HANDLE | PROCESS_QUERY_INFORMATION | SYNCHRONIZE,
+		FALSE, pid);
+
+	if (process == NULL && GetLastError() == ERROR_INVALID_PARAMETER) {
+		launch->result->end = LAUNCH_NOT_FOUND;
+		return err_set(err, ERR_USAGE, "there is no process %u", pid);
+	}
+	if (process == NULL) {
+		launch->result->end = LAUNCH_NOT_EXECUTABLE;
+		return err_set(err, ERR_IO, "cannot open process %u (error %lu)", pid,
+			       (unsigned long)GetLastError());
+	}
+	launch->child.hProcess = process;
+	launch->child.dwProcessId = pid;
+	if (!QueryFullProcessImageNameW(process, 0, path, &length) ||
+	    !WideCharToMultiByte(CP_UTF8, 0, path, -1, bytes, sizeof bytes, NULL, NULL))
+		return err_set(err, ERR_IO, "process %u does not tell its name", pid);
+	str_add(&launch->program, bytes);
+	str_add(&launch->command, bytes);
+	return true;
 }
 
 static bool launch_open_output(struct launch *launch, struct err *err)
@@ -251,6 +288,8 @@ static bool launch_go(struct launch *launch, struct err *err)
 	if (!door_invite(launch->door, launch->child.hProcess, launch->child.hThread,
 			 launch->child.dwProcessId, err)) {
 		launch->result->whole = false;
+		if (launch->options->attach_pid)
+			return err_wrap(err, "process %u", launch->options->attach_pid);
 		if (launch->options->strict)
 			return err_wrap(err, "%s (--strict: not started)",
 					str_get(&launch->program));
@@ -258,17 +297,18 @@ static bool launch_go(struct launch *launch, struct err *err)
 			    str_get(&launch->program), err->text);
 		err->kind = ERR_NONE;
 	}
-	ResumeThread(launch->child.hThread);
+	if (launch->child.hThread)
+		ResumeThread(launch->child.hThread);
 	return true;
 }
 
-// Ctrl-C is the program's while it runs; then it ends the recording.
+// Ctrl-C is the program's while it runs, unless we have only attached; then it ends the recording.
 static BOOL WINAPI launch_interrupt(DWORD event)
 {
 	struct launch *launch = launch_now;
 
 	(void)event;
-	if (launch != NULL && launch->ended)
+	if (launch != NULL && (launch->ended || launch->options->attach_pid))
 		launch_post(launch, COLLECT_STOP, 0);
 	return TRUE;
 }
@@ -299,7 +339,9 @@ static void launch_wait(struct launch *launch)
 		launch_hear(launch);
 		closed = which == WAIT_OBJECT_0 + 1;
 	}
-	if (!launch->ended) { // the collector is gone first: no more room, or told to stop
+	if (launch->options->attach_pid) {
+		launch->result->status = 0; // its end is not ours
+	} else if (!launch->ended) { // the collector is gone first: no more room, or told to stop
 		WaitForSingleObject(launch->child.hProcess, INFINITE);
 		GetExitCodeProcess(launch->child.hProcess, &code);
 		launch->result->status = (int)code;
@@ -309,7 +351,7 @@ static void launch_wait(struct launch *launch)
 // Nothing has run: leave nothing behind.
 static void launch_undo(struct launch *launch)
 {
-	if (launch->child.hProcess != NULL)
+	if (launch->child.hProcess != NULL && !launch->options->attach_pid)
 		TerminateProcess(launch->child.hProcess, 1);
 	if (launch->door != NULL)
 		launch_post(launch, COLLECT_STOP, 0);
@@ -335,8 +377,9 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	InitializeCriticalSection(&launch.lock);
 	launch_now = &launch;
 	SetConsoleCtrlHandler(launch_interrupt, TRUE);
-	if (launch_create(&launch, err) && launch_open_output(&launch, err) &&
-	    launch_open_collector(&launch, err) && launch_go(&launch, err)) {
+	if ((options->attach_pid ? launch_attach(&launch, err) : launch_create(&launch, err)) &&
+	    launch_open_output(&launch, err) && launch_open_collector(&launch, err) &&
+	    launch_go(&launch, err)) {
 		result->end = LAUNCH_RAN;
 		launch_wait(&launch);
 	} else {

@@ -499,6 +499,24 @@ bool file_read_all(int fd, struct str *out, struct err *err)
 	return ok || err_errno(err, errno, "cannot read");
 }
 
+bool file_read_regular(const char *path, size_t size_max, struct str *out, struct err *err)
+{
+	int fd = file_open(path, FILE_READ);
+	LARGE_INTEGER size;
+	bool good;
+
+	if (fd < 0)
+		return err_errno(err, errno, "cannot open it");
+	if (GetFileType(handle_of(fd)) != FILE_TYPE_DISK || !GetFileSizeEx(handle_of(fd), &size))
+		good = err_set(err, ERR_IO, "it is no regular file");
+	else if ((uint64_t)size.QuadPart > size_max)
+		good = err_set(err, ERR_IO, "it is larger than %zu bytes", size_max);
+	else
+		good = file_read_all(fd, out, err);
+	file_close(fd);
+	return good;
+}
+
 bool file_write_all(int fd, const void *bytes, size_t size, struct err *err)
 {
 	const char *at = bytes;

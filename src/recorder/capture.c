@@ -215,9 +215,38 @@ capture_step_rare(struct capture *capture, struct capture_walk *walk, struct cap
 	return capture_step_to(capture, walk, fresh, cfa, rbp_at);
 }
 
+// By the chain of frame pointers, where nothing better is known.
+static __attribute__((noinline)) enum capture_went
+capture_step_guess(struct capture *capture, struct capture_walk *walk, struct capture_fresh *fresh)
+{
+	uintptr_t cfa;
+
+	if (unwind_kind(fresh->rule) == UNWIND_GUESS_BLIND)
+		fresh->rule = unwind_learn(fresh->rule, walk->pc, walk->sp, walk->rbp);
+	switch (unwind_kind(fresh->rule)) {
+	case UNWIND_SCANNED:
+		walk->flags |= LANE_PUSH_INCOMPLETE;
+		cfa = walk->sp + (uintptr_t)unwind_cfa_offset(fresh->rule);
+		return capture_step_to(capture, walk, fresh, cfa,
+				       unwind_saves_rbp(fresh->rule)
+					       ? cfa + (uintptr_t)unwind_rbp_offset(fresh->rule)
+					       : 0);
+	case UNWIND_GUESS_BLIND:
+		walk->flags |= LANE_PUSH_INCOMPLETE;
+		break;
+	default:
+		break;
+	}
+	cfa = walk->rbp + 2 * UNWIND_WORD;
+	if (unlikely(!capture_plausible(walk, cfa)))
+		return CAPTURE_WENT_NOWHERE;
+	return capture_step_to(capture, walk, fresh, cfa, walk->rbp);
+}
+
 static inline bool capture_guesses(unwind_rule rule)
 {
-	return unwind_kind(rule) == UNWIND_GUESS || unwind_kind(rule) == UNWIND_GUESS_BLIND;
+	return unwind_kind(rule) == UNWIND_GUESS || unwind_kind(rule) == UNWIND_GUESS_BLIND ||
+	       unwind_kind(rule) == UNWIND_SCANNED;
 }
 
 // One frame outwards by `fresh->rule`.
@@ -234,12 +263,11 @@ capture_step(struct capture *capture, struct capture_walk *walk, struct capture_
 		if (unlikely(!capture_plausible(walk, cfa)))
 			return CAPTURE_WENT_NOWHERE;
 	} else if (capture_guesses(rule)) {
-		if (unwind_kind(rule) == UNWIND_GUESS_BLIND)
-			walk->flags |= LANE_PUSH_INCOMPLETE;
-		cfa = walk->rbp + 2 * UNWIND_WORD;
-		if (unlikely(!capture_plausible(walk, cfa)))
-			return CAPTURE_WENT_NOWHERE;
-		return capture_step_to(capture, walk, fresh, cfa, walk->rbp);
+		struct capture_walk guess = *walk;
+		enum capture_went went = capture_step_guess(capture, &guess, fresh);
+
+		*walk = guess;
+		return went;
 	} else {
 		struct capture_walk rare = *walk;
 		enum capture_went went = capture_step_rare(capture, &rare, fresh);
@@ -305,12 +333,13 @@ static inline bool capture_put_rbp(struct capture *capture, const struct capture
 				   uint32_t index, uintptr_t outer_rbp, bool outer_live)
 {
 	enum unwind_kind kind = unwind_kind(fresh->rule);
-	bool guesses = capture_guesses(fresh->rule);
+	bool scanned = kind == UNWIND_SCANNED;
+	bool guesses = capture_guesses(fresh->rule) && !scanned;
 	bool uses = kind == UNWIND_RBP || kind == UNWIND_RBP_DEREF || guesses;
-	bool rare = kind != UNWIND_RSP && kind != UNWIND_RBP && !guesses;
+	bool rare = kind != UNWIND_RSP && kind != UNWIND_RBP && !guesses && !scanned;
 	bool saved = rare ? fresh->saved_at != 0 : guesses || unwind_saves_rbp(fresh->rule);
 
-	if (kind == UNWIND_GUESS_BLIND && index < capture->blind)
+	if ((kind == UNWIND_GUESS_BLIND || scanned) && index < capture->blind)
 		capture->blind = index;
 	if (saved && outer_live)
 		capture->saves[capture->saves_count++] =

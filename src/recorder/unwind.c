@@ -45,6 +45,16 @@ static void unwind_put(uint64_t key, unwind_rule rule)
 	__atomic_store_n(&set[way].rule, rule, __ATOMIC_RELEASE);
 }
 
+void unwind_replace(uint64_t key, unwind_rule rule)
+{
+	struct unwind_entry *set = unwind_set(key);
+
+	for (uint32_t way = 0; way < UNWIND_WAYS; way++)
+		if (unwind_match(&set[way], key))
+			__atomic_store_n(&set[way].rule, 0, __ATOMIC_RELAXED);
+	unwind_put(key, rule);
+}
+
 static COLD unwind_rule unwind_find_slow(uint64_t key)
 {
 	uint64_t signals = kernel_block_signals();

@@ -25,6 +25,7 @@
 //                kernel has put behind sp
 //     SIGNAL_OLD the same for i386 handlers that asked for no siginfo: another context
 //     GUESS      no rule (generated code, or code without .eh_frame): a chain through rbp
+//     SCANNED    sp + offset, as a look at the stack has found (unwind_learn): a guess as well
 //     END        the outermost frame
 //     STOP       not expressible: the walk ends here, incomplete
 //
@@ -57,6 +58,7 @@ enum unwind_kind {
 	UNWIND_STOP = 9,
 	UNWIND_END_HERE = 10, // not a frame at all: the one before was outermost
 	UNWIND_SIGNAL_OLD = 11,
+	UNWIND_SCANNED = 12, // of code without frame pointers: what follows may be wrong
 };
 
 enum { UNWIND_WORD = sizeof(uintptr_t) };
@@ -168,6 +170,13 @@ HIDDEN void unwind_forget(void);
 
 // Of the system: the rule for `key`, compiled, with the frame's id. The caller holds code_lock.
 HIDDEN unwind_rule unwind_make_rule(uint64_t key);
+
+// Of the system: the walk has come to `key` with a rule of kind UNWIND_GUESS_BLIND, and the frame's
+// registers are these. A better rule, if the stack shows one, which is kept; else the same.
+HIDDEN unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t sp, uintptr_t rbp);
+
+// Put a rule in the place of another. The caller holds code_lock.
+HIDDEN void unwind_replace(uint64_t key, unwind_rule rule);
 
 // The same: many rules are in use, and the table is worth a huge page.
 HIDDEN void unwind_collapse(void);

@@ -110,3 +110,10 @@ unwind_rule unwind_make_rule(uint64_t key)
 	frame = codemap_frame(pc, place.module, key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0);
 	return rule | (uint64_t)frame << 16;
 }
+
+// There is nothing to learn: code without .eh_frame is rare, and may be anything.
+unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t sp, uintptr_t rbp)
+{
+	(void)key, (void)sp, (void)rbp;
+	return rule;
+}

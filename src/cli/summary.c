@@ -1,0 +1,60 @@
+#include "cli/summary.h"
+
+#include "base/str.h"
+#include "cli/args.h"
+
+#include <stdio.h>
+
+void summary_tell(const char *line)
+{
+	fprintf(stderr, "tidemark: %s\n", line);
+}
+
+static const char *plural(uint64_t count, const char *one, const char *many)
+{
+	return count == 1 ? one : many;
+}
+
+void summary_print(const struct launch_result *result)
+{
+	const struct collect_summary *summary = &result->summary;
+	char duration[24], allocations[28], frees[28], bytes[16], lost[28], processes[28], size[16];
+	char index[24];
+	const char *path = str_get(&result->path);
+
+	if (!result->closed) {
+		fprintf(stderr, "tidemark: trace %s is cut short; next: tidemark report %s\n", path,
+			path);
+		return;
+	}
+	fprintf(stderr, "tidemark: %s, %s %s, %s %s, %s allocated, %s %s, %s %s lost\n",
+		str_duration(summary->duration_ns, duration),
+		str_count(summary->allocations, allocations),
+		plural(summary->allocations, "allocation", "allocations"),
+		str_count(summary->frees, frees), plural(summary->frees, "free", "frees"),
+		str_bytes(summary->allocated_bytes, bytes),
+		str_count(summary->processes, processes),
+		plural(summary->processes, "process", "processes"),
+		str_count(summary->events_lost, lost),
+		plural(summary->events_lost, "event", "events"));
+	if (result->indexed)
+		fprintf(stderr, "tidemark: its index is ready (%s of CPU, in idle time)\n",
+			str_duration(result->index_cpu_ns, index));
+	fprintf(stderr, "tidemark: trace %s (%s); next: tidemark report %s\n", path,
+		str_bytes(summary->trace_bytes, size), path);
+}
+
+int summary_failed(const struct launch_result *result, const struct err *err)
+{
+	fprintf(stderr, "tidemark: %s\n", err->text);
+	switch (result->end) {
+	case LAUNCH_NOT_FOUND:
+		return EXIT_NOT_FOUND;
+	case LAUNCH_NOT_EXECUTABLE:
+		return EXIT_NOT_EXECUTABLE;
+	case LAUNCH_RAN:
+	case LAUNCH_FAILED:
+		break;
+	}
+	return EXIT_NOT_RECORDED;
+}
