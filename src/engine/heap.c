@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/blocks.h"
 #include "engine/bound.h"
+#include "engine/pool_totals.h"
 #include "engine/weight.h"
 
 #include <string.h>
@@ -718,7 +719,7 @@ static enum reader_item read_batch(struct heap *heap, struct reader *reader,
 			learn(heap, reader);
 		if (event->stack >= reader_stacks_count(reader))
 			event->stack = 0;
-		if (event->vm != NULL && heap->on_vm)
+		if ((event->vm != NULL || pool_totals_wants(event)) && heap->on_vm)
 			heap->on_vm(heap->on_vm_context, event);
 		expect(heap, event);
 	}

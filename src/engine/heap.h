@@ -108,8 +108,8 @@ void heap_sampled(struct heap *heap, uint64_t mean_bytes);
 // No more items: settle what is still open. Must precede all questions below.
 void heap_finish(struct heap *heap);
 
-// What heap_read reads and the heap does not want, it shows: each call on virtual memory, in the
-// trace's order, before the next note.
+// What heap_read reads and the heap does not want, it shows: each call on virtual memory and on
+// pools, in the trace's order, before the next note.
 void heap_on_vm(struct heap *heap, void (*on_vm)(void *context, const struct trace_event *event),
 		void *context);
 

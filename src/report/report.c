@@ -21,11 +21,16 @@ static void warn(struct report *report, struct str *text)
 }
 
 // Of the filters those of processes count here.
-static void take_vm(void *context, const struct trace_event *event)
+static void take_other(void *context, const struct trace_event *event)
 {
 	struct report *report = context;
 	const struct trace_thread *thread = reader_thread(report->reader, event->thread);
 
+	if (pool_totals_wants(event)) {
+		if (event->heap < reader_heaps_count(report->reader))
+			pool_totals_add(report->pools, event);
+		return;
+	}
 	space_learn(report->space, report->reader);
 	if (thread && query_has_process(&report->selection.query, thread->process))
 		space_add_event(report->space, event);
@@ -175,7 +180,8 @@ struct report *report_new(struct reader *reader, const struct report_options *op
 	report->heap = heap_new(&report->selection.query);
 	progress_begin(&progress, options->progress, "reading", reader_bytes(reader));
 	report->space = space_new(NULL);
-	heap_on_vm(report->heap, take_vm, report);
+	report->pools = pool_totals_new();
+	heap_on_vm(report->heap, take_other, report);
 	heap_read(report->heap, reader, &progress, keep_note, report);
 	progress_end(&progress);
 	report->complete = reader_ok(reader, &damage);
@@ -198,10 +204,25 @@ void report_free(struct report *report)
 	sites_fini(&report->sites);
 	heap_free(report->heap);
 	space_free(report->space);
+	pool_totals_free(report->pools);
 	selection_fini(&report->selection);
 	names_free(report->names);
 	symbols_free(report->symbols);
 	mem_free(report);
+}
+
+const struct trace_heap *report_next_pool(const struct report *report, heap_id id)
+{
+	const struct query *query = &report->selection.query;
+
+	while (++id < reader_heaps_count(report->reader)) {
+		const struct trace_heap *heap = reader_heap(report->reader, id);
+
+		if (heap && heap->handle == 0 && query_has_process(query, heap->process) &&
+		    query_has_heap(query, id) && pool_totals_get(report->pools, id)->used)
+			return heap;
+	}
+	return NULL;
 }
 
 // Signals have the numbers of Linux, wherever the trace is read.

@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "base/sink.h"
 #include "engine/heap.h"
+#include "engine/pool_totals.h"
 #include "engine/space.h"
 #include "report/names.h"
 #include "report/selection.h"
@@ -35,7 +36,8 @@ struct report {
 	struct names *names;
 	struct selection selection;
 	struct heap *heap;
-	struct space *space;     // virtual memory, of the whole trace
+	struct space *space; // virtual memory, of the whole trace
+	struct pool_totals *pools;
 	uint64_t rss_peak_bytes; // the highest resident memory of any process; 0: not known
 	struct sites sites;
 	bool complete;
@@ -59,6 +61,9 @@ extern const struct report_format report_csv;
 struct report *report_new(struct reader *reader, const struct report_options *options,
 			  const struct report_format *format, struct err *err);
 void report_free(struct report *report); // NULL is allowed
+
+// The next pool of those that the filters leave, behind `id` (0: the first); NULL at the end.
+const struct trace_heap *report_next_pool(const struct report *report, heap_id id);
 
 // "exit 0", "signal SIGKILL", "exec", "unknown".
 const char *report_exit(const struct trace_process *process, char out[static 32]);

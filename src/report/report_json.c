@@ -160,6 +160,37 @@ static void write_vm(struct json *json, const struct report *report)
 	json_object_end(json);
 }
 
+// What the program named through tidemark.h.
+static void write_pools(struct json *json, const struct report *report)
+{
+	const struct trace_heap *pool = report_next_pool(report, 0);
+
+	if (!pool)
+		return;
+	json_key(json, "pools");
+	json_array_begin(json);
+	for (; pool; pool = report_next_pool(report, pool->id)) {
+		const struct pool_total *total = pool_totals_get(report->pools, pool->id);
+		const struct trace_process *process = reader_process(report->reader, pool->process);
+
+		json_object_begin(json);
+		json_kv_string(json, "name", pool->name);
+		json_kv_u64(json, "process", process ? process->pid : 0);
+		json_kv_u64(json, "process_id", pool->process);
+		json_kv_u64(json, "allocations", total->allocated.count);
+		json_kv_u64(json, "allocated_bytes", total->allocated.bytes);
+		json_kv_u64(json, "frees", total->frees);
+		json_kv_u64(json, "unknown_frees", total->unknown_frees);
+		json_kv_u64(json, "resets", total->resets);
+		json_kv_u64(json, "peak_bytes", total->peak.bytes);
+		json_kv_u64(json, "peak_count", total->peak.count);
+		json_kv_u64(json, "peak_ns", total->peak_ns);
+		write_amount(json, "live_at_end", total->live);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void write_heap(struct json *json, const struct report *report)
 {
 	const struct heap_totals *totals = heap_totals(report->heap);
@@ -222,6 +253,7 @@ static void write(struct report *report, struct sink *sink)
 	write_trace(&json, report);
 	write_heap(&json, report);
 	write_vm(&json, report);
+	write_pools(&json, report);
 	json_key(&json, "sites");
 	json_object_begin(&json);
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {

@@ -336,6 +336,47 @@ static void write_question(struct page *page, enum sites_question question)
 	sites_list_fini(&list);
 }
 
+// ---- pools ----
+
+// What the program named through tidemark.h, a line each.
+static void write_pools(struct page *page)
+{
+	const struct report *report = page->report;
+	const struct trace_heap *pool = report_next_pool(report, 0);
+	struct paper *paper = &page->paper;
+	char bytes[16], count[28], more[28];
+
+	if (!pool)
+		return;
+	paper_text(paper, PAPER_BOLD, "POOLS");
+	paper_text(paper, PAPER_DIM, "  who took from them: tidemark window --by heap,stack\n");
+	for (; pool; pool = report_next_pool(report, pool->id)) {
+		const struct pool_total *total = pool_totals_get(report->pools, pool->id);
+		const struct trace_process *process = reader_process(report->reader, pool->process);
+
+		str_bytes(total->allocated.bytes, bytes);
+		paper_field(paper, PAPER_BOLD, bytes, 13, true);
+		paper_field(paper, PAPER_PLAIN, str_count(total->allocated.count, count), 20, true);
+		sink_text(paper->sink, "   ");
+		paper_foreign(paper, PAPER_BOLD, pool->name, ENDING_COLUMNS_MAX);
+		if (page->several && process)
+			paper_format(paper, PAPER_PLAIN, "  [%" PRIu32 "]", process->pid);
+		paper_format(paper, PAPER_PLAIN, ": peak %s", str_bytes(total->peak.bytes, bytes));
+		paper_format(paper, PAPER_PLAIN, ", at the end %s in %s block%s",
+			     str_bytes(total->live.bytes, bytes),
+			     str_count(total->live.count, count), plural(total->live.count));
+		if (total->resets)
+			paper_format(paper, PAPER_PLAIN, ", %s reset%s",
+				     str_count(total->resets, more), plural(total->resets));
+		if (total->unknown_frees)
+			paper_format(paper, PAPER_PLAIN, ", %s free%s of nothing known",
+				     str_count(total->unknown_frees, more),
+				     plural(total->unknown_frees));
+		sink_text(paper->sink, "\n");
+	}
+	sink_text(paper->sink, "\n");
+}
+
 // ---- virtual memory ----
 
 // Calls of the selected processes, of libc and of the dynamic linker; tidemark's own left out.
@@ -400,6 +441,7 @@ static void write(struct report *report, struct sink *sink)
 	else
 		for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
 			write_question(&page, (enum sites_question)i);
+	write_pools(&page);
 	write_calls(&page);
 	notes_count = report_symbol_notes(report, &notes);
 	lines_write_notes(&page.lines, notes, notes_count);

@@ -125,8 +125,35 @@ def events_of_a_pool_are_in_the_order_in_which_they_happened():
                           counts["unknown"], counts["other", "heap-destroy"]), "the other pool")
     trace = Trace()
     check_whole(trace)
-    calls = report()["heap"]["allocations"]
-    equal(trace.counts().allocations, calls, "malloc's own figures")
+    told = report()
+    equal(trace.counts().allocations, told["heap"]["allocations"], "malloc's own figures")
+    pools = {pool["name"]: pool for pool in told["pools"]}
+    equal({"shared", "other"}, set(pools), "pools of the report")
+    for name, kinds in (("shared", ("heap-alloc", "heap-free", "heap-reset")),
+                        ("other", ("heap-alloc", "heap-free", "heap-destroy"))):
+        pool = pools[name]
+        equal([counts[name, kind] for kind in kinds],
+              [pool["allocations"], pool["frees"] + pool["unknown_frees"], pool["resets"]],
+              f"what the report says of {name}")
+    equal((counts["unknown"], 0), (pools["other"]["unknown_frees"],
+                                   pools["shared"]["unknown_frees"]), "frees of nothing known")
+    peak, level, blocks = 0, 0, {}
+    for item in items():
+        if item.heap is None or names[item.heap][1] != "shared":
+            continue
+        if item.kind == "heap-alloc":
+            blocks[item.address] = item.size
+            level += item.size
+            peak = max(peak, level)
+        elif item.kind == "heap-free":
+            level -= blocks.pop(item.address)
+        else:
+            blocks.clear()
+            level = 0
+    equal((peak, level), (pools["shared"]["peak_bytes"],
+                                        pools["shared"]["live_at_end"]["bytes"]), "levels")
+    text = run([TIDEMARK, "report", "t.tide"]).out
+    check(re.search(r"^POOLS .*^ +\S+ \S+ +40,000   shared: peak ", text, re.M | re.S), text)
 
 
 @test
