@@ -57,6 +57,7 @@ check: deps-tidy build tidy
 
 bench: deps-bench build
 	@TIDEMARK_BUILD=$(BUILD) tools/bench
+	@TIDEMARK_BUILD=$(BUILD) tools/bench-windows
 
 soak: deps-test build win wine i386
 	@$(RUN_TESTS) --build $(BUILD) --soak
