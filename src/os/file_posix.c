@@ -1,6 +1,7 @@
 #include "os/file.h"
 
 #include "base/mem.h"
+#include "os/mapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -276,14 +277,17 @@ bool file_view_fd(struct file_view *view, int fd, struct err *err)
 	bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return err_errno(err, errno, "cannot map it");
+	mapped_watch(bytes, (size_t)status.st_size);
 	*view = (struct file_view){ .bytes = bytes, .size = (size_t)status.st_size };
 	return true;
 }
 
 void file_view_close(struct file_view *view)
 {
-	if (view->size > 0)
+	if (view->size > 0) {
+		mapped_forget(view->bytes);
 		munmap((void *)view->bytes, view->size);
+	}
 	*view = (struct file_view){ 0 };
 }
 

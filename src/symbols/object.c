@@ -1,6 +1,7 @@
 #include "symbols/object.h"
 
 #include "base/mem.h"
+#include "os/mapped.h"
 
 #include <elfutils/libdwelf.h>
 #include <errno.h>
@@ -89,6 +90,17 @@ static bool look_inside(struct object *object, struct err *err)
 	return true;
 }
 
+// Who builds the program anew may write into its old file.
+static void watch(struct object *object)
+{
+	size_t size = 0;
+
+	if (object->elf)
+		object->mapped = elf_rawfile(object->elf, &size);
+	if (object->mapped)
+		mapped_watch(object->mapped, size);
+}
+
 struct object *object_open(const char *path, struct err *err)
 {
 	struct object *object;
@@ -111,6 +123,7 @@ struct object *object_open(const char *path, struct err *err)
 		object->mtime_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000 +
 				   (uint64_t)status.st_mtim.tv_nsec;
 		object->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+		watch(object);
 		ok = look_inside(object, err);
 		// libdw knows by now in which directory the file lies, and what lies beside it.
 		if (ok && elf_cntl(object->elf, ELF_C_FDREAD) != 0)
@@ -146,6 +159,8 @@ void object_close(struct object *object)
 		return;
 	if (object->dwarf)
 		dwarf_end(object->dwarf);
+	if (object->mapped)
+		mapped_forget(object->mapped);
 	if (object->elf)
 		elf_end(object->elf);
 	mem_free(object->bytes);

@@ -18,6 +18,7 @@ enum { OBJECT_BUILD_ID_MAX = 32 };
 struct object {
 	char *path;                    // owned; what was opened
 	void *bytes;                   // owned; the file's bytes, or NULL if it is mapped by libelf
+	const void *mapped;            // by libelf; NULL: `bytes`
 	Elf *elf;                      // owned
 	Dwarf *dwarf;                  // owned; NULL: no debug information in this file
 	uint64_t size_bytes;           // of the file

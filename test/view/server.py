@@ -346,6 +346,21 @@ def a_trace_that_goes_away_is_gone():
 
 
 @test
+def a_program_that_is_built_anew_while_its_names_are_read_ends_nothing():
+    program = os.path.join(os.environ["TIDEMARK_BUILD"], "test/programs/exercise2")
+    for size in (0, 4096):  # in its place: what is mapped is not there any more
+        shutil.copy(program, "victim")
+        run("record", "--force", "-o", "victim.tide", "--", "./victim",
+            env={**os.environ, "EX2_SCALE": "0.01"})
+        with Server("victim.tide") as server:
+            server.ask("/api/window?by=stack&size=504")  # opens the program's file
+            os.truncate("victim", size)
+            for target in ("/api/window?by=stack", "/api/tree?kind=callers", "/api/window?layer=vm",
+                           "/api/growth", "/api/active", "/api/source?module=x&file=y"):
+                assert server.get(target).status in (200, 404), target
+
+
+@test
 def the_second_trace_may_not_go_away_either():
     shutil.copy(exercise2(), "second.tide")
     with Server(assemble("kitchen"), "--diff", "second.tide") as server:
