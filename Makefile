@@ -19,7 +19,7 @@ WERROR ?= false
 NINJA = ninja $(if $(JOBS),-j $(JOBS)) -C
 RUN_TESTS = tools/run-tests
 
-.PHONY: all build demo test check bench soak tidy format asan tsan fuzz wine i386 web install deps clean help
+.PHONY: all build demo test check bench soak tidy format asan asan-view tsan fuzz wine i386 web install deps clean help
 
 all: build
 
@@ -48,7 +48,7 @@ demo: deps-demo build
 	@TIDEMARK_BUILD=$(BUILD) tools/demo
 
 # Without a network the page's tests are skipped, each with that reason.
-test: deps-test build win wine i386
+test: deps-test build asan-view win wine i386
 	@tools/web setup || true
 	@$(RUN_TESTS) --build $(BUILD)
 
@@ -59,7 +59,7 @@ bench: deps-bench build
 	@TIDEMARK_BUILD=$(BUILD) tools/bench
 	@TIDEMARK_BUILD=$(BUILD) tools/bench-windows
 
-soak: deps-test build win wine i386
+soak: deps-test build asan-view win wine i386
 	@$(RUN_TESTS) --build $(BUILD) --soak
 
 tidy: deps-tidy build
@@ -87,6 +87,12 @@ asan: deps-build
 		meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
 	@$(NINJA) $(BUILD)-asan
 	@$(RUN_TESTS) --build $(BUILD)-asan unit
+
+# What test/view/server_asan asks: the viewer's server.
+asan-view: deps-build
+	@test -e $(BUILD)-asan/build.ninja || \
+		meson setup $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@$(NINJA) $(BUILD)-asan tidemark
 
 tsan: deps-build
 	@test -e $(BUILD)-tsan/build.ninja || \

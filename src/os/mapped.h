@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+// `size` bytes from `start` on, until mapped_forget.
 void mapped_watch(const void *start, size_t size);
 
 // Returns whether any page of it was gone. What is not watched may be forgotten.

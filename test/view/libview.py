@@ -9,6 +9,7 @@ import sys
 
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 TIDEMARK = os.environ["TIDEMARK"]
+SERVER = os.environ.get("TIDEMARK_SERVER", TIDEMARK)  # another build of it
 
 sys.path.insert(0, os.path.join(SOURCE, "test/cli"))
 import libschema  # noqa: E402  (it lives beside the tests of the commands)
@@ -71,7 +72,7 @@ class Server:
     def __init__(self, *words):
         env = {name: value for name, value in os.environ.items()
                if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
-        self.process = subprocess.Popen([TIDEMARK, "view", *words], stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([SERVER, "view", *words], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, env=env)
         self.address = self.process.stdout.readline().strip()
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/#t=([0-9a-f]{32})", self.address)
