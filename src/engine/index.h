@@ -59,7 +59,8 @@ struct index {
 	size_t marks_count;
 	struct plain vm; // the layer of virtual memory
 	uint64_t head_bytes;
-	int directory; // -1: not open
+	int directory;         // -1: not open
+	uint64_t memory_bytes; // that a question may take; 0: its default
 	// Asked wherever many blocks are gone through: true stops, with ERR_STOPPED (NULL: no).
 	bool (*stop)(void *context);
 	void *context; // borrowed

@@ -70,10 +70,10 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 		bool (*each)(void *context, const struct window_allocation *allocation),
 		void *context, struct err *err);
 
-// The lifetimes of a window as a list, for what asks of it again and again; at most `most` of
-// them, else ERR_LIMIT.
+// The lifetimes of a window as a list, for what asks of it again and again. More than there is room
+// for: ERR_LIMIT.
 bool index_collect(struct index *index, struct index_clock *clock, const struct window_query *query,
-		   size_t most, struct plain *plain, struct err *err);
+		   struct plain *plain, struct err *err);
 
 // As window_detail.
 bool index_detail(struct index *index, struct index_clock *clock, const struct window_query *query,

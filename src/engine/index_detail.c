@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-	COLLECT_MAX = 1 << 20,   // lifetimes of a question by lifetime
-	LIFETIMES_MAX = 1 << 21, // kept at once to be sorted, by each of two threads
+	LIFETIMES_SHARE =
+		16, // of the memory, for those kept at once to be sorted by each of two threads
 	BINS = 4096,
 };
 
@@ -61,7 +61,8 @@ static void keep_lifetime(struct detailing *detailing, struct group_state *state
 
 	if (detailing->too_many)
 		return;
-	detailing->too_many = ++detailing->total > LIFETIMES_MAX;
+	detailing->too_many = ++detailing->total >
+			      index_room(detailing->index, LIFETIMES_SHARE, sizeof(uint64_t));
 	state->lifetimes = mem_grow(state->lifetimes, &state->lifetimes_capacity, (size_t)at + 1,
 				    sizeof *state->lifetimes);
 	state->lifetimes[at] = lifetime_ns;
@@ -420,7 +421,7 @@ bool index_detail(struct index *index, struct index_clock *clock, const struct w
 	bool ok;
 
 	if (query->lifetime_min_ns || query->lifetime_max_ns) {
-		ok = index_collect(index, clock, query, COLLECT_MAX, &plain, err);
+		ok = index_collect(index, clock, query, &plain, err);
 		if (ok)
 			plain_detail(&plain, query, details, count);
 		plain_fini(&plain);

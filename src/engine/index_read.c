@@ -121,6 +121,13 @@ static bool take_times(struct index *index, const struct index_block_entry *entr
 	return ok;
 }
 
+size_t index_room(const struct index *index, uint64_t share, size_t each)
+{
+	uint64_t memory = index->memory_bytes ? index->memory_bytes : UINT64_C(256) << 20;
+
+	return (size_t)(memory / share / each) + 1;
+}
+
 bool index_go_on(const struct index *index, struct err *err)
 {
 	return !index->stop || !index->stop(index->context) ||
@@ -239,7 +246,7 @@ static const struct index_clock_block *times_of(struct index_clock *clock, struc
 		return NULL;
 	}
 	size = sizeof *kept + count * sizeof *runs;
-	if (clock->bytes + size > (clock->bytes_max ? clock->bytes_max : UINT64_C(16) << 20))
+	if (clock->bytes + size > index_room(index, 16, 1))
 		forget_times(clock);
 	kept = mem_resize(NULL, size, 1);
 	kept->count = count;

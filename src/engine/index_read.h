@@ -8,6 +8,9 @@
 #include "engine/index.h"
 #include "engine/index_bits.h"
 
+// How many of `each` bytes a question may keep, in a part of its memory that is 1 / `share`.
+size_t index_room(const struct index *index, uint64_t share, size_t each);
+
 // False, ERR_STOPPED: whoever asked does not want the answer any more.
 bool index_go_on(const struct index *index, struct err *err);
 
@@ -37,7 +40,7 @@ bool index_block_load(struct index *index, uint64_t number, unsigned what,
 struct index_clock {
 	struct index_clock_block **blocks;
 	size_t blocks_count;
-	uint64_t bytes, bytes_max; // 0: 16 MiB
+	uint64_t bytes; // a sixteenth of the index's memory at most
 };
 
 void index_clock_fini(struct index_clock *clock);

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { COLLECT_MAX = 1 << 20 }; // lifetimes that a question by lifetime may put into a list
-
 static bool by_lifetime(const struct window_query *query)
 {
 	return query->lifetime_min_ns || query->lifetime_max_ns;
@@ -45,8 +43,10 @@ static bool collect_one(void *context, const struct window_allocation *allocatio
 }
 
 bool index_collect(struct index *index, struct index_clock *clock, const struct window_query *query,
-		   size_t most, struct plain *plain, struct err *err)
+		   struct plain *plain, struct err *err)
 {
+	// A list that grows is there twice for a moment.
+	size_t most = index_room(index, 4, sizeof(struct plain_life));
 	struct collecting collecting = { plain, most, false };
 
 	plain->duration_ns = index->duration_ns;
@@ -97,7 +97,7 @@ bool index_series(struct index *index, const struct window_query *query, size_t 
 	bool ok;
 
 	if (by_lifetime(query)) {
-		ok = index_collect(index, &clock, query, COLLECT_MAX, &plain, err);
+		ok = index_collect(index, &clock, query, &plain, err);
 		if (ok)
 			plain_series(&plain, query, groups_count, buckets, count);
 		plain_fini(&plain);
@@ -322,7 +322,7 @@ bool index_flows(struct index *index, const struct window_query *query, size_t g
 	bool ok;
 
 	if (by_lifetime(query)) {
-		ok = index_collect(index, &clock, query, COLLECT_MAX, &plain, err);
+		ok = index_collect(index, &clock, query, &plain, err);
 		if (ok)
 			plain_flows(&plain, query, groups_count, flows, count);
 		plain_fini(&plain);
@@ -380,7 +380,7 @@ bool index_changes(struct index *index, const struct window_query *query,
 	bool ok;
 
 	if (by_lifetime(query)) {
-		ok = index_collect(index, &clock, query, COLLECT_MAX, &plain, err);
+		ok = index_collect(index, &clock, query, &plain, err);
 		if (ok)
 			plain_changes(&plain, query, each, context);
 		plain_fini(&plain);

@@ -156,6 +156,7 @@ static bool open_index(struct window *window, const char *trace_path,
 	mem_free(path);
 	if (!ok)
 		return false;
+	window_memory(window, options->memory_bytes);
 	window->vm = &window->index.vm;
 	window->facts = (struct window_facts){
 		.steps_end = index->steps_end,
@@ -243,6 +244,11 @@ struct window *window_share(const struct window *window, struct reader *reader)
 	other->err = (struct err){ 0 };
 	window_stop(other, NULL, NULL);
 	return other;
+}
+
+void window_memory(struct window *window, uint64_t memory_bytes)
+{
+	window->index.memory_bytes = memory_bytes;
 }
 
 void window_stop(struct window *window, bool (*stop)(void *context), void *context)

@@ -117,6 +117,10 @@ void window_close(struct window *window); // NULL is allowed
 // shared. `window` is borrowed: close it last.
 struct window *window_share(const struct window *window, struct reader *reader);
 
+// From now on a question keeps no more than so much that grows with the trace; 0: what the window
+// was opened with. What does not fit is found in more passes, or is ERR_LIMIT.
+void window_memory(struct window *window, uint64_t memory_bytes);
+
 // From now on long questions ask `stop` now and then, perhaps from threads of their own: true ends
 // them, with ERR_STOPPED. NULL: nobody is asked.
 void window_stop(struct window *window, bool (*stop)(void *context), void *context);

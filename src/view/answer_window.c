@@ -17,6 +17,7 @@ static bool take_common(struct answer *answer, struct asked *asked, struct err *
 
 	asked->question.words = &answer->words;
 	asked->question.opened = &answer->desk->opened;
+	asked->question.memory_bytes = answer->desk->window_options.memory_bytes;
 	if (!params_take(params, "sort", &sort, err) ||
 	    !params_take_flag(params, "exit-frees", &asked->question.exit_frees, err) ||
 	    !params_take_flag(params, "all-frames", &asked->table.all_frames, err) ||

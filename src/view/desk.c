@@ -44,6 +44,12 @@ bool desk_share(struct desk *desk, const struct desk *from, const struct symbols
 	return true;
 }
 
+void desk_divide(struct desk *desk, uint64_t memory_bytes)
+{
+	desk->window_options.memory_bytes = memory_bytes;
+	window_memory(desk->opened.window, memory_bytes);
+}
+
 void desk_close(struct desk *desk)
 {
 	if (!desk->opened.reader)

@@ -47,6 +47,9 @@ bool desk_share(struct desk *desk, const struct desk *from, const struct symbols
 		struct err *err);
 void desk_close(struct desk *desk); // accepts { 0 }
 
+// How much memory a question at it may take, of what the options gave to all.
+void desk_divide(struct desk *desk, uint64_t memory_bytes);
+
 // `asker` is borrowed until desk_leave.
 enum desk_turn desk_enter(struct desk *desk, const struct desk_asker *asker);
 

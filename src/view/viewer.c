@@ -4,6 +4,17 @@
 
 #include <string.h>
 
+// What a question may keep at each desk. Two parts are for the program itself, names and answers.
+static void divide(struct viewer *viewer, uint64_t memory_bytes)
+{
+	struct desk *desks[] = { &viewer->sums, &viewer->curves, &viewer->replays, &viewer->other };
+	unsigned parts = viewer->options.other ? 6 : 5;
+
+	for (size_t i = 0; i < sizeof desks / sizeof *desks; i++)
+		if (desks[i]->opened.reader)
+			desk_divide(desks[i], memory_bytes / parts);
+}
+
 bool viewer_open(struct viewer *viewer, const struct viewer_options *options, struct err *err)
 {
 	struct window_options window = options->window;
@@ -11,14 +22,17 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 	*viewer = (struct viewer){ .options = *options };
 	if (!window.memory_bytes)
 		window.memory_bytes = UINT64_C(256) << 20;
+	// The indexes are built with all there is; then each desk has its part.
 	if (identity_find(&viewer->identities[0], options->path, err) &&
 	    desk_open(&viewer->sums, options->path, &options->symbols, &window, err) &&
 	    desk_share(&viewer->curves, &viewer->sums, &options->symbols, err) &&
 	    desk_share(&viewer->replays, &viewer->sums, &options->symbols, err) &&
 	    (!options->other ||
 	     (identity_find(&viewer->identities[1], options->other, err) &&
-	      desk_open(&viewer->other, options->other, &options->symbols, &window, err))))
+	      desk_open(&viewer->other, options->other, &options->symbols, &window, err)))) {
+		divide(viewer, window.memory_bytes);
 		return true;
+	}
 	viewer_close(viewer);
 	return false;
 }
@@ -201,7 +215,11 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 // A page cannot do anything with more, and should not have to.
 static bool is_bearable(const struct answer *answer, struct err *err)
 {
-	return answer->reply->body.length <= ANSWER_BYTES_MAX ||
+	uint64_t most = answer->desk->window_options.memory_bytes;
+
+	if (most > ANSWER_BYTES_MAX)
+		most = ANSWER_BYTES_MAX;
+	return answer->reply->body.length <= most ||
 	       err_set(err, ERR_LIMIT,
 		       "the answer has %zu bytes: narrow the window, the filters or 'n'",
 		       answer->reply->body.length);

@@ -321,6 +321,28 @@ def nobody_is_answered_who_has_gone():
 
 
 @test
+def all_that_is_asked_at_once_stays_within_the_memory():
+    if "TIDEMARK_SERVER" in os.environ:
+        return  # a sanitizer has memory of its own
+    rows = ["/api/window?by=impact,stack", "/api/tree?kind=leaf", "/api/window?by=stack&from=30%25",
+            "/api/window?by=lifetime&n=200", "/api/window?by=lifetime&row=stack:33&n=2000"]
+    curves = ["/api/timeline?layer=cumulative", "/api/timeline?size=1..4K", "/api/sizelife",
+              "/api/timeline?row=stack:33", "/api/timeline?lifetime=..1s"]
+    replays = ["/api/growth", "/api/transients", "/api/peaks", "/api/active", "/api/info"]
+    with Server(long_trace(), "--memory", "64M") as server:
+        def ask(targets):
+            client = Client(server)
+            return [client.get(target).status for target in targets]
+
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            for statuses in pool.map(ask, (rows, curves, replays)):
+                assert set(statuses) <= {200, 413}, statuses
+        with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
+            highest = int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1))
+        assert highest <= 64 << 10, highest
+
+
+@test
 def a_trace_that_goes_away_is_gone():
     for change in ("delete", "replace", "cut", "grow"):
         shutil.copy(exercise2(), "victim.tide")
