@@ -1,6 +1,7 @@
 #include "report/sight.h"
 
 #include "base/mem.h"
+#include "report/lines.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -241,23 +242,10 @@ void sight_write_stack(const struct sight *sight, struct json *json, stack_id st
 	struct names_stack named = names_stack(sight->names, stack);
 	bool pretty = json->pretty;
 
+	json_kv_u64(json, "user_frame", named.count ? named.user : 0);
 	json_key(json, "stack");
-	json_array_begin(json);
-	for (size_t i = 0; i < named.count; i++) {
-		const struct symbol *symbol = named.lines[i].symbol;
-
-		json_object_begin(json);
-		json->pretty = false;
-		json_kv_string(json, "function", symbol->function ? symbol->function : "");
-		json_kv_string(json, "file", symbol->file ? symbol->file : "");
-		json_kv_u64(json, "line", symbol->line);
-		json_kv_string(json, "module", symbol->module);
-		json_kv_u64(json, "offset", symbol->offset);
-		json_kv_bool(json, "inlined", symbol->inlined);
-		json_object_end(json);
-		json->pretty = pretty;
-	}
-	json_array_end(json);
+	lines_json(json, &named);
+	json->pretty = pretty;
 }
 
 const struct symbol *sight_function(const struct sight *sight, stack_id stack)

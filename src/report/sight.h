@@ -81,7 +81,7 @@ uint64_t sight_time(const struct sight *sight);
 // if the answer is about all.
 void sight_write_headline(const struct sight *sight, struct paper *paper, process_id process);
 
-// "stack": […], innermost first.
+// "user_frame": N, "stack": […], innermost first.
 void sight_write_stack(const struct sight *sight, struct json *json, stack_id stack);
 
 // The function that a table shows for a stack: the innermost that is no wrapper. NULL: none.

@@ -245,7 +245,7 @@ export class Shell implements App {
 			h("div", { class: `banner ${kind}`, role: "note" }, h("b", {}, title), " ", text);
 
 		if (!view.complete)
-			this.banner.append(banner("cut", "This trace is cut.", `${info.trace.problem ?? "The recording did not end well."} ` +
+			this.banner.append(banner("cut", "This trace is cut.", `${sentence(info.trace.problem ?? "the recording did not end well")} ` +
 				"Figures are of what is there; what came after is not in them."));
 		if (info.events.lost > 0)
 			this.banner.append(banner("cut", "Events are missing.", `${plural(info.events.lost, "event")} were lost while recording.`));
@@ -257,7 +257,9 @@ export class Shell implements App {
 			this.banner.append(banner("coarse", "A page with its data inside.",
 				sentences.length > 0 ? `Coarser than the trace: ${sentences.join("; ")}.` : "It works without the trace and without a network."));
 		}
-		for (const warning of view.warnings) this.banner.append(banner("warned", "Note.", warning));
+		// That it is cut was said above.
+		for (const warning of view.warnings)
+			if (view.complete || !warning.startsWith("the trace is not whole")) this.banner.append(banner("warned", "Note.", sentence(warning)));
 	}
 
 	// ---- keys ----
@@ -304,4 +306,8 @@ export class Shell implements App {
 		const peaks = this.screens.find((screen) => screen.id === "peaks");
 		await (peaks as unknown as { next?: () => Promise<void> } | undefined)?.next?.();
 	}
+}
+
+function sentence(text: string): string {
+	return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }

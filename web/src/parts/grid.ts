@@ -29,17 +29,31 @@ export class Grid<Row> {
 	private rising = false;
 	private body = h("tbody");
 	private head: HTMLElement;
+	private table: HTMLElement;
+	private late = 0;
 
 	constructor(private options: GridOptions<Row>) {
 		this.sort = options.sort ?? "";
 		this.head = h("tr", {}, ...options.columns.map((column) => this.header(column)));
-		const table = h("table", { class: "grid", role: "grid", "aria-label": options.name, id: freshId("grid") },
+		this.table = h("table", { class: "grid", role: "grid", "aria-label": options.name, id: freshId("grid") },
 			h("thead", {}, this.head), this.body);
-		this.root = h("div", { class: "scroll" }, table);
+		this.root = h("div", { class: "scroll" }, this.table);
 		this.body.addEventListener("keydown", (event) => this.key(event));
 	}
 
+	// The answer is under way: what is there pales, if it takes longer than one would notice.
+	wait(): void {
+		clearTimeout(this.late);
+		this.late = window.setTimeout(() => {
+			this.table.setAttribute("aria-busy", "true");
+			if (!this.body.firstChild)
+				this.body.replaceChildren(h("tr", {}, h("td", { class: "loading", colspan: this.options.columns.length }, "Counting …")));
+		}, 150);
+	}
+
 	set(rows: Row[], empty?: string): void {
+		clearTimeout(this.late);
+		this.table.removeAttribute("aria-busy");
 		this.rows = rows;
 		this.render(empty);
 	}

@@ -131,7 +131,7 @@ export class SummaryPart {
 			total.peak_size === null ? null : figure("peak", size(total.peak_size), total.peak_size));
 		const snapped = this.app.source.single && (this.app.store.state.from || this.app.store.state.to)
 			? ["edges are those of the page's data: the nearest to what was chosen"] : [];
-		fill(this.notes, ...[...answer.warnings, ...snapped].map((warning) => h("p", {}, warning)));
+		fill(this.notes, ...[...answer.warnings.filter((one) => !this.app.view.warnings.includes(one)), ...snapped].map((warning) => h("p", {}, warning)));
 		this.app.say(`${duration(answer.to_ns - answer.from_ns)}, impacting ${signedBytes(total.impacting_size)}, ` +
 			plural(total.count, "block"));
 	}

@@ -52,7 +52,10 @@ export class TablePart {
 
 	private async ask(): Promise<void> {
 		const generation = ++this.generation;
-		const late = setTimeout(() => this.table.setAttribute("aria-busy", "true"), 150);
+		const late = setTimeout(() => {
+			this.table.setAttribute("aria-busy", "true");
+			if (!this.body.firstChild) this.body.replaceChildren(this.message("loading", "Counting …"));
+		}, 150);
 
 		try {
 			const level = await loadLevel(this.app, [], this.limit);

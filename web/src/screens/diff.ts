@@ -76,6 +76,7 @@ export class DiffScreen implements Screen {
 
 		if (this.root.firstChild !== shown) this.root.replaceChildren(shown);
 		if (!params) return;
+		this.grid.wait();
 		try {
 			const answer = await this.app.source.get<Diff>("diff", params, "diff");
 			this.grid.set(answer.rows);

@@ -66,6 +66,8 @@ export class GrowthScreen implements Screen {
 
 	private async ask(): Promise<void> {
 		const params = windowParams(this.app.store.state).filter(([word]) => word !== "impact" && word !== "exit-frees");
+		this.growth.wait();
+		this.held.wait();
 		const grows = this.app.source.get<Growth>("growth", params.filter(([word]) => word !== "lifetime"), "growth").then((answer) => {
 			this.growth.set(answer.rows);
 			this.said.textContent = [

@@ -72,6 +72,7 @@ export class PeaksScreen implements Screen {
 	}
 
 	private async askPeaks(): Promise<Peak[]> {
+		this.peaks.wait();
 		try {
 			const answer = await this.app.source.get<Peaks>("peaks", [...this.params(false), ["n", "100"]], "peaks");
 			this.peaks.set(answer.peaks);
@@ -89,6 +90,8 @@ export class PeaksScreen implements Screen {
 			this.series.set([], "The window is one moment.");
 			return;
 		}
+		this.spikes.wait();
+		this.series.wait();
 		try {
 			const answer = await this.app.source.get<Transients>("transients", this.params(true), "transients");
 			this.spikes.set(answer.spikes);

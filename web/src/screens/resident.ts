@@ -88,6 +88,8 @@ export class ResidentScreen implements Screen {
 	private async ask(): Promise<void> {
 		const state = this.app.store.state;
 		const process = state.filters.filter(([word]) => word === "process");
+		this.lines.wait();
+		this.holders.wait();
 		try {
 			this.answer = await this.app.source.get<Reconcile>("reconcile", [["at", state.snapshot], ...process, ["n", "100"]], "reconcile");
 			const one = this.answer;
@@ -96,7 +98,7 @@ export class ResidentScreen implements Screen {
 				(one.untouched.bytes > 0 ? `; ${bytes(one.untouched.bytes)} of live blocks were never touched` : "");
 			this.lines.set(one.lines.filter((line) => line.bytes > 0));
 			const first = one.lines.reduce((best, line) => line.bytes > best.bytes && line.line !== "tidemark" ? line : best, one.lines[0]);
-			if (first) this.showHolders(first.line);
+			this.showHolders(first?.line ?? "");
 		} catch (error) {
 			if (isSuperseded(error)) return;
 			this.answer = null;

@@ -116,6 +116,7 @@ export class SpaceScreen implements Screen {
 	}
 
 	private async ask(): Promise<void> {
+		this.rows.wait();
 		try {
 			this.map = await this.app.source.get<MapAnswer>("map", [...this.params(), ["n", "200"]], "map");
 			this.rows.set(this.map.rows);

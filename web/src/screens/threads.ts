@@ -57,6 +57,7 @@ export class ThreadsScreen implements Screen {
 	}
 
 	private async ask(key: string, grid: Grid<WindowRow>): Promise<void> {
+		grid.wait();
 		try {
 			const answer = await this.app.source.get<WindowAnswer>("window", [...windowParams(this.app.store.state), ["by", key],
 				["sort", "size"], ["details", this.app.dragging ? "0" : "1"]], `by-${key}`);
