@@ -65,6 +65,7 @@ extern const struct command cmd_dump;
 extern const struct command cmd_export;
 extern const struct command cmd_repair;
 extern const struct command cmd_bundle;
+extern const struct command cmd_symbols;
 extern const struct command cmd_ctl;
 extern const struct command cmd_attach;  // Windows
 extern const struct command cmd_watch;   // Windows

@@ -39,6 +39,7 @@ static const struct command *const commands[] = {
 	&cmd_export,
 	&cmd_repair,
 	&cmd_bundle,
+	&cmd_symbols,
 	&cmd_ctl,
 	&cmd_collect,
 };

@@ -27,6 +27,9 @@ struct pe_file {
 	struct file_view pdb_bytes;
 	struct pdb *pdb; // NULL: none
 	struct pe_names names;
+	bool lists_all;      // a table of all functions is among the names
+	char *missing_image; // where a store would have it; NULL: it was found, or has no key
+	char *missing_pdb;
 };
 
 // Which PDB is meant.
@@ -143,6 +146,14 @@ static bool image_key(const struct symbols_file_identity *identity, struct str *
 	return true;
 }
 
+static char *store_path(const char *name, const char *key)
+{
+	struct str path = { 0 };
+
+	str_format(&path, "%s/%s/%s", name, key, name);
+	return str_take(&path);
+}
+
 // The recorded path on this machine. What a program of 32 bits calls system32 is syswow64.
 static char *find_recorded(const struct symbols_file_identity *identity)
 {
@@ -182,6 +193,8 @@ static void find_image(struct pe_file *file, const struct symbols_file_identity 
 		}
 		mem_free(recorded);
 	}
+	if (!file->path && key)
+		file->missing_image = store_path(file->name, key);
 	str_fini(&text);
 }
 
@@ -297,6 +310,8 @@ static void find_pdb(struct pe_file *file, const struct symbols_file_identity *i
 	    !look_near(file, &wanted, &hunt))
 		look_in_path(search->symbol_path, wanted.name, wanted.key, search->remarks, try_pdb,
 			     &hunt);
+	if (wanted.name && !file->pdb)
+		file->missing_pdb = store_path(wanted.name, wanted.key);
 	mem_free(wanted.name);
 	mem_free(wanted.key);
 }
@@ -318,7 +333,8 @@ struct pe_file *pe_file_open(const struct symbols_file_identity *identity,
 	if (file->pdb)
 		pdb_add_publics(file->pdb, &file->names);
 	// Where a table lists all functions, what is exported is in it.
-	if (pe_names_add_coff(&file->names) == 0)
+	file->lists_all = pe_names_add_coff(&file->names) > 0;
+	if (!file->lists_all)
 		pe_names_add_exports(&file->names);
 	pe_names_build(&file->names);
 	return file;
@@ -332,6 +348,8 @@ void pe_file_close(struct pe_file *file)
 	pdb_close(file->pdb);
 	file_view_close(&file->pdb_bytes);
 	mem_free(file->pdb_path);
+	mem_free(file->missing_pdb);
+	mem_free(file->missing_image);
 	pe_names_fini(&file->names);
 	pe_close(&file->pe);
 	file_view_close(&file->bytes);
@@ -357,4 +375,22 @@ void pe_file_find(struct pe_file *file, uint64_t offset, struct places *places)
 		outer->function = name;
 	else if (!outer->function && file->path)
 		outer->function = pe_names_unnamed(&file->names, file->name, rva);
+}
+
+void pe_file_status(const struct pe_file *file, struct symbols_status *status)
+{
+	*status = (struct symbols_status){
+		.file = file->path,
+		.debug = file->pdb_path,
+		.missing_file = file->missing_image,
+		.missing_debug = file->dwarf ? NULL : file->missing_pdb,
+	};
+	if (file->dwarf)
+		status->names = "dwarf";
+	else if (file->pdb)
+		status->names = "pdb";
+	else if (file->lists_all)
+		status->names = "symtab";
+	else if (file->names.count > 0)
+		status->names = "exports";
 }

@@ -15,6 +15,9 @@ struct pe_file;
 struct pe_file *pe_file_open(const struct symbols_file_identity *identity,
 			     const struct search *search);
 void pe_file_close(struct pe_file *file); // NULL is allowed
+
+// As symbols_file_find and symbols_file_status.
 void pe_file_find(struct pe_file *file, uint64_t offset, struct places *places);
+void pe_file_status(const struct pe_file *file, struct symbols_status *status);
 
 #endif

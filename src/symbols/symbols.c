@@ -461,6 +461,38 @@ bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque
 	return ok;
 }
 
+size_t symbols_open_all(struct symbols *symbols)
+{
+	for (module_id id = 1; id < reader_modules_count(symbols->reader); id++) {
+		const struct trace_module *module = reader_module(symbols->reader, id);
+		struct mapped *file = module ? find_file(symbols, module) : NULL;
+
+		if (!file)
+			continue;
+		if (!file->opened)
+			open_bundle(symbols, file);
+		file->opened = true;
+		if (!file->file)
+			open_file(symbols, file);
+	}
+	return symbols->files_count;
+}
+
+struct symbols_source symbols_source(const struct symbols *symbols, size_t index)
+{
+	const struct mapped *file = symbols->files[index];
+	struct symbols_source source = {
+		.path = file->path,
+		.build_id = file->build_id,
+		.build_id_length = file->build_id_length,
+	};
+
+	symbols_file_status(file->file, &source.status);
+	if (file->bundled)
+		source.status.names = "bundle";
+	return source;
+}
+
 size_t symbols_notes(const struct symbols *symbols, const char *const **lines)
 {
 	*lines = (const char *const *)symbols->remarks.lines;

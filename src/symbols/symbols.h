@@ -13,6 +13,7 @@
 #define SYMBOLS_SYMBOLS_H
 
 #include "base/err.h"
+#include "symbols/symbols_status.h"
 #include "trace/reader.h"
 
 struct symbols;
@@ -50,6 +51,19 @@ typedef bool symbols_pack_sink(void *opaque, const uint8_t *build_id, size_t bui
 // Look up every frame the reader knows (after reader_scan) and hand each file's names to `sink`,
 // once per file. A file without a build-id gets a label of its own that no build-id has.
 bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque, struct err *err);
+
+// Where the names of one file come from. Texts belong to `symbols`.
+struct symbols_source {
+	const char *path; // as recorded
+	const uint8_t *build_id;
+	size_t build_id_length;
+	struct symbols_status status;
+};
+
+// Open every file that the reader knows (after reader_scan), each once; returns how many, in the
+// order of the trace.
+size_t symbols_open_all(struct symbols *symbols);
+struct symbols_source symbols_source(const struct symbols *symbols, size_t index);
 
 // What could not be used and why, one line each ("libfoo.so.1 has changed since the recording").
 size_t symbols_notes(const struct symbols *symbols, const char *const **lines);

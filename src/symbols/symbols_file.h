@@ -8,6 +8,7 @@
 
 #include "symbols/places.h"
 #include "symbols/search.h"
+#include "symbols/symbols_status.h"
 
 struct symbols_file;
 
@@ -32,5 +33,8 @@ void symbols_file_close(struct symbols_file *file); // NULL is allowed
 // The places at `offset` into the empty *places, innermost first: at least one, which may have
 // no names. Names are borrowed from the file.
 void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places *places);
+
+// What was found, and what of it is missing. Texts belong to the file.
+void symbols_file_status(const struct symbols_file *file, struct symbols_status *status);
 
 #endif

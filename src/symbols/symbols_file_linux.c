@@ -1,6 +1,7 @@
 #include "symbols/symbols_file.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "symbols/debugfile.h"
 #include "symbols/debuginfo.h"
 #include "symbols/drive.h"
@@ -19,6 +20,9 @@ struct symbols_file {
 	struct object *minidebug; // NULL: none
 	struct symtab symtab;
 	struct debuginfo *debuginfo; // NULL: none
+	bool exports_only;           // of symbols
+	char *missing_main;          // by build-id; NULL: it was found, or is no file
+	char *missing_debug;
 };
 
 static const char deleted[] = " (deleted)";
@@ -125,14 +129,38 @@ static void gather_symbols(struct symbols_file *file, struct remarks *remarks)
 		count += symtab_add(&file->symtab, file->debug, SHT_SYMTAB);
 	// A whole table has the exported symbols too; only a file without one needs the rest.
 	if (count == 0 && file->main) {
+		file->exports_only = true;
 		symtab_add(&file->symtab, file->main, SHT_DYNSYM);
 		file->minidebug = minidebug_open(file->main, &err);
+		file->exports_only = !file->minidebug;
 		if (file->minidebug)
 			symtab_add(&file->symtab, file->minidebug, SHT_SYMTAB);
 		else if (err.kind != ERR_NONE)
 			remarks_add(remarks, "%s", err.text);
 	}
 	symtab_build(&file->symtab);
+}
+
+static char *build_id_path(const struct symbols_file_identity *identity, const char *ending)
+{
+	struct str path = { 0 };
+
+	str_format(&path, ".build-id/%02x/", identity->build_id[0]);
+	for (size_t i = 1; i < identity->build_id_length; i++)
+		str_format(&path, "%02x", identity->build_id[i]);
+	str_add(&path, ending);
+	return str_take(&path);
+}
+
+// What a store of files by build-id would have of it.
+static void note_missing(struct symbols_file *file, const struct symbols_file_identity *identity)
+{
+	if (identity->build_id_length < 2 || !is_real_path(identity->path))
+		return;
+	if (!file->main)
+		file->missing_main = build_id_path(identity, "");
+	if (!file->debuginfo)
+		file->missing_debug = build_id_path(identity, ".debug");
 }
 
 struct symbols_file *symbols_file_open(const struct symbols_file_identity *identity,
@@ -154,6 +182,7 @@ struct symbols_file *symbols_file_open(const struct symbols_file_identity *ident
 			dwarf_setalt(object->dwarf, file->shared->dwarf);
 		file->debuginfo = debuginfo_new(object, object->code_start, object->code_end);
 	}
+	note_missing(file, identity);
 	return file;
 }
 
@@ -168,6 +197,8 @@ void symbols_file_close(struct symbols_file *file)
 	object_close(file->debug);
 	object_close(file->main);
 	object_close(file->shared);
+	mem_free(file->missing_main);
+	mem_free(file->missing_debug);
 	mem_free(file);
 }
 
@@ -199,4 +230,22 @@ void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places
 	outer->function = name;
 	if (!outer->file)
 		outer->file = source;
+}
+
+void symbols_file_status(const struct symbols_file *file, struct symbols_status *status)
+{
+	if (file->pe) {
+		pe_file_status(file->pe, status);
+		return;
+	}
+	*status = (struct symbols_status){
+		.file = file->main ? file->main->path : NULL,
+		.debug = file->debug ? file->debug->path : NULL,
+		.missing_file = file->missing_main,
+		.missing_debug = file->missing_debug,
+	};
+	if (file->debuginfo)
+		status->names = "dwarf";
+	else if (file->symtab.count > 0)
+		status->names = file->exports_only ? "exports" : "symtab";
 }

@@ -38,3 +38,10 @@ void symbols_file_find(struct symbols_file *file, uint64_t offset, struct places
 	else
 		places_add(places);
 }
+
+void symbols_file_status(const struct symbols_file *file, struct symbols_status *status)
+{
+	*status = (struct symbols_status){ 0 };
+	if (file->pe)
+		pe_file_status(file->pe, status);
+}

@@ -1,0 +1,90 @@
+// symbols: where the names of each module come from, and what is missing.
+#include "cli/args.h"
+
+#include "cli/look.h"
+#include "report/sources.h"
+
+#include <errno.h>
+
+enum { SYMBOLS_MISSING = 1, SYMBOLS_JSON, SYMBOLS_DEBUGINFOD, SYMBOLS_PATH };
+
+static const struct option_row symbols_options[] = {
+	{ SYMBOLS_MISSING, 0, "missing", NULL, "list the keys of what was not found, one a line" },
+	{ SYMBOLS_PATH, 0, "symbols", "DIRS", "look for symbols in these directories first" },
+	{ SYMBOLS_DEBUGINFOD, 0, "debuginfod", NULL, "ask debuginfod for what is missing" },
+	{ SYMBOLS_JSON, 'j', "json", NULL, "print JSON (docs/schema/symbols.json)" },
+	{ 0 },
+};
+
+static int run(int argc, char **argv);
+
+const struct command cmd_symbols = {
+	.name = "symbols",
+	.brief = "where the names of each module come from, and what is missing",
+	.usage = "FILE [--missing] [--json]",
+	.text = "Opens the files of every module in the trace, as report does for those that it\n"
+		"shows. Windows modules are looked for in _NT_SYMBOL_PATH as well; nothing is\n"
+		"fetched from a network.",
+	.examples = "  tidemark symbols app.tide\n"
+		    "  tidemark symbols app.tide --missing >keys.txt\n",
+	.options = symbols_options,
+	.run = run,
+};
+
+struct wish {
+	const char *path;
+	struct symbols_options symbols;
+	bool missing, json;
+};
+
+static bool answer(const struct wish *wish, struct err *err)
+{
+	struct look look = { 0 };
+	struct sink sink = sink_to_file(stdout);
+	struct paper paper = { .sink = &sink, .width = look_width(), .colour = look_colour(&look) };
+	struct reader *reader = reader_open(wish->path, err);
+	struct symbols *symbols;
+
+	if (!reader)
+		return false;
+	// A damaged tail is told; what was defined before it has names.
+	if (!reader_scan(reader, err))
+		args_warn(&cmd_symbols, "%s", err->text);
+	symbols = symbols_new(reader, &wish->symbols);
+	if (wish->json)
+		sources_write_json(symbols, &sink);
+	else if (wish->missing)
+		sources_write_missing(symbols, &sink);
+	else
+		sources_write_text(symbols, &paper);
+	symbols_free(symbols);
+	reader_close(reader);
+	if (fflush(stdout) != 0)
+		return err_errno(err, errno, "cannot write");
+	return sink_ok(&sink, err);
+}
+
+static int run(int argc, char **argv)
+{
+	struct wish wish = { 0 };
+	struct err err = { 0 };
+	struct args args;
+	int id;
+
+	args_init(&args, &cmd_symbols, argc, argv);
+	while ((id = args_next(&args)) != ARGS_END) {
+		if (id == SYMBOLS_MISSING)
+			wish.missing = true;
+		else if (id == SYMBOLS_JSON)
+			wish.json = true;
+		else if (id == SYMBOLS_DEBUGINFOD)
+			wish.symbols.debuginfod = true;
+		else if (id == SYMBOLS_PATH)
+			wish.symbols.path = args.value;
+		else if (id != ARGS_OPERAND || !args_operand(&args, &wish.path))
+			return args.exit_code;
+	}
+	if (!args_need(&args, wish.path, "a trace FILE"))
+		return args.exit_code;
+	return answer(&wish, &err) ? EXIT_ANSWERED : args_fail(&cmd_symbols, &err);
+}

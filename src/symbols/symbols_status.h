@@ -1,0 +1,13 @@
+// symbols_status: what was found of one module's files, and what is missing.
+#ifndef SYMBOLS_SYMBOLS_STATUS_H
+#define SYMBOLS_SYMBOLS_STATUS_H
+
+struct symbols_status {
+	const char *file;          // path of the file itself; NULL: not found
+	const char *debug;         // path of its separate debug information; NULL: none
+	const char *names;         // what names come from, the best of it: "dwarf"; NULL: nothing
+	const char *missing_file;  // what to look for, as its path in a store; NULL: nothing
+	const char *missing_debug; // the same of debug information
+};
+
+#endif
