@@ -12,8 +12,11 @@ enum {
 	SPENT_FREE_NS = 10000000, // and this
 	RETRIES = 2,
 	GROWTH_BYTES_MIN = 1 << 20,
-	GROWTH_SHARE = 10,        // of what it was, one part
-	GROWTH_SHARE_SPARING = 4, // where more than half of what they may take is spent
+	// Of what it was, one part, by how much of what they may take is spent: less than a
+	// quarter, less than half, more.
+	GROWTH_SHARE_AMPLE = 40,
+	GROWTH_SHARE = 10,
+	GROWTH_SHARE_SPARING = 4,
 	GROWTH_SHARE_EXACT = 100,
 	GROWTH_UNASKED = 3,         // so many halves of what it was, where nobody asks
 	CHILD_BYTES_MIN = 16 << 20, // a smaller child process is looked at only at its end
@@ -85,7 +88,9 @@ static uint64_t growth_share(const struct looks *looks)
 
 	if (looks->exact)
 		return GROWTH_SHARE_EXACT;
-	return looks->spent_ns > allowed_ns / 2 ? GROWTH_SHARE_SPARING : GROWTH_SHARE;
+	if (looks->spent_ns < allowed_ns / 4)
+		return GROWTH_SHARE_AMPLE;
+	return looks->spent_ns < allowed_ns / 2 ? GROWTH_SHARE : GROWTH_SHARE_SPARING;
 }
 
 // Take a snapshot of the image. Its marks are told later.
