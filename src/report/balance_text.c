@@ -140,7 +140,7 @@ static void write_between(const struct balance *balance, struct paper *paper)
 		return;
 	paper_format(paper, PAPER_DIM,
 		     "  %s event%s between the snapshot's beginning and its end: %s allocations "
-		     "(%s),\n  %s frees, %s calls on virtual memory (%s) of this process\n",
+		     "(%s),\n  %s frees and %s calls on virtual memory (%s) are of this process\n",
 		     str_count(events, all), events == 1 ? " lies" : "s lie",
 		     str_count(between->allocations, allocations),
 		     str_bytes(between->allocated_bytes, bytes), str_count(between->frees, frees),

@@ -232,7 +232,8 @@ static void write_figure(struct paper *paper, const char *label, uint64_t pages,
 
 	paper_format(paper, PAPER_PLAIN, "  %-8s", label);
 	paper_field(paper, PAPER_BOLD, str_bytes(pages * SPACE_PAGE, bytes), 11, true);
-	paper_format(paper, PAPER_PLAIN, "  %s pages %s\n", str_count(pages, count), what);
+	paper_format(paper, PAPER_PLAIN, "  %s page%s %s\n", str_count(pages, count),
+		     pages == 1 ? "" : "s", what);
 }
 
 void pins_write_text(const struct pins *pins, struct paper *paper)

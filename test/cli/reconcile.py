@@ -219,7 +219,7 @@ def what_lies_between_the_marks_and_above_the_snapshot_is_told():
         "calls_bytes": 0x2000}, answer["between"]
     assert (answer["vmhwm_bytes"], answer["rss_max_bytes"]) == (262144, 1048576), answer
     text = run("reconcile", "between.tide").stdout
-    for part in ("7 events lie between", "2 allocations (1.1 KiB)", "3 frees, 1 calls",
+    for part in ("7 events lie between", "2 allocations (1.1 KiB)", "3 frees and 1 calls",
                  "1.0 MiB  768.0 KiB (75.00 %) above: record --rss-exact"):
         assert part in text, (part, text)
 
