@@ -55,9 +55,10 @@ test: deps-test build asan-view win wine i386
 check: deps-tidy build tidy
 	@$(RUN_TESTS) --build $(BUILD) unit
 
-bench: deps-bench build
+bench: deps-bench build win wine
 	@TIDEMARK_BUILD=$(BUILD) tools/bench
 	@TIDEMARK_BUILD=$(BUILD) tools/bench-windows
+	@TIDEMARK_BUILD=$(BUILD) tools/win-bench
 
 soak: deps-test build asan-view win wine i386
 	@$(RUN_TESTS) --build $(BUILD) --soak

@@ -55,6 +55,7 @@ void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t 
 
 void lane_reader_fini(struct lane_reader *reader)
 {
+	mem_free(reader->heaps);
 	mem_free(reader->path.hashes);
 	mem_free(reader->path.frames);
 	mem_free(reader->path.ids);
@@ -247,6 +248,11 @@ static bool decode_extra(struct lane_reader *reader, struct batch *batch, const 
 	}
 	if (kind == LANE_EXTRA_HEAP && length >= 8) {
 		*made = true;
+		if (reader->heaps_count < LANE_HEAPS_MAX) {
+			reader->heaps = mem_grow(reader->heaps, &reader->heaps_capacity,
+						 reader->heaps_count + 1, sizeof *reader->heaps);
+			reader->heaps[reader->heaps_count++] = load64(in + 6);
+		}
 		*item = (struct lane_item){ .kind = LANE_ITEM_HEAP,
 					    .time_ns = reader->time_ns,
 					    .address = load64(in + 6) };
@@ -380,6 +386,7 @@ static COLD size_t decode_special(struct lane_reader *reader, struct batch *batc
 				  bool *made)
 {
 	uint64_t time_ns;
+	uint32_t number;
 	size_t length;
 
 	*made = false;
@@ -400,6 +407,15 @@ static COLD size_t decode_special(struct lane_reader *reader, struct batch *batc
 		item->size = load64(in + 14);
 		*made = true;
 		return 22;
+	case LANE_HEAP:
+		number = load16(in) >> LANE_HEAP_SHIFT;
+		if (number == 0 || number > reader->heaps_count)
+			return 0;
+		*item = (struct lane_item){ .kind = LANE_ITEM_HEAP,
+					    .time_ns = reader->time_ns,
+					    .address = reader->heaps[number - 1] };
+		*made = true;
+		return 2;
 	case LANE_VM:
 		return decode_vm(reader, batch, in, left, item, made);
 	case LANE_EXTRA:

@@ -99,6 +99,8 @@ struct lane_reader {
 	bool free_stacks; // frees have stacks
 	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
 	bool broken;
+	uint64_t *heaps; // Windows: handles by number, from 1
+	size_t heaps_count, heaps_capacity;
 	struct lane_reader_call *calls; // of the LANE_VM items, in their order
 	size_t calls_first, calls_end, calls_capacity;
 };

@@ -20,6 +20,10 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t 
 		struct err *err);
 void share_close(struct share *share); // accepts { 0 } and a share that was closed
 
+// For share_open: the head of the segment, which is mapped at `base`.
+void share_begin(struct share *share, void *base, uint32_t image, uint32_t options,
+		 uint64_t sample_bytes, uint32_t collector_pid);
+
 // Map lane `lane`'s ring twice. NULL when the system refuses.
 const uint8_t *share_map_ring(const struct share *share, uint32_t lane);
 void share_unmap_ring(const uint8_t *ring, uint32_t lane); // NULL is allowed

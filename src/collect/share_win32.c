@@ -37,15 +37,7 @@ bool share_open(struct share *share, uint32_t image, uint32_t options, uint64_t 
 		return false;
 	}
 	share->fd = (int)(intptr_t)section;
-	share->segment = (struct segment *)(void *)base;
-	share->lanes = (struct lane_shared *)(void *)(base + SEGMENT_LANES_AT);
-	share->frames = (struct segment_frame *)(void *)(base + SEGMENT_FRAMES_AT);
-	share->segment->magic = SEGMENT_MAGIC;
-	share->segment->version = SEGMENT_VERSION;
-	share->segment->image = image;
-	share->segment->options = options;
-	share->segment->sample_bytes = sample_bytes;
-	share->segment->collector_pid = GetCurrentProcessId();
+	share_begin(share, base, image, options, sample_bytes, GetCurrentProcessId());
 	return true;
 }
 

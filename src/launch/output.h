@@ -21,4 +21,9 @@ struct output_options {
 int output_create(const struct output_options *options, struct str *path, bool *created,
 		  struct err *err);
 
+// Of the system. Create one file, or with `force` take the one that is there: a descriptor, or -1
+// with errno. The host's name into `host`, which is left as it is where that cannot be had.
+int output_open(const char *path, bool force, bool *created);
+void output_host(char *host, size_t room);
+
 #endif

@@ -12,17 +12,28 @@
 // From here on the lane's events are of another heap.
 static COLD void hook_put_heap(struct lane *lane, uint64_t heap)
 {
-	const uint16_t head[3] = { LANE_EXTRA, LANE_EXTRA_HEAP, 8 };
+	const uint16_t extra[3] = { LANE_EXTRA, LANE_EXTRA_HEAP, 8 };
+	struct lane_heap *known;
 	uint8_t *start;
+	uint16_t head;
 
 	lane = lane_enter();
 	if (!lane)
 		return;
 	start = lane->ring + (lane->head & lane->mask);
-	__builtin_memcpy(start, head, sizeof(head));
-	event_store(start + sizeof(head), heap);
 	lane->heap = heap;
-	lane_leave(lane, start, start + sizeof(head) + 8);
+	known = &lane->heaps[(heap >> 16 ^ heap >> 21) % LANE_HEAPS_KNOWN];
+	if (likely(known->handle == heap)) {
+		head = (uint16_t)(LANE_HEAP | known->number << LANE_HEAP_SHIFT);
+		__builtin_memcpy(start, &head, sizeof(head));
+		lane_leave(lane, start, start + sizeof(head));
+		return;
+	}
+	__builtin_memcpy(start, extra, sizeof(extra));
+	event_store(start + sizeof(extra), heap);
+	if (lane->heaps_count < LANE_HEAPS_MAX)
+		*known = (struct lane_heap){ heap, ++lane->heaps_count };
+	lane_leave(lane, start, start + sizeof(extra) + 8);
 }
 
 static inline void hook_set_heap(struct lane *lane, const void *heap)

@@ -18,6 +18,14 @@
 #include "recorder/recording.h"
 #include "recorder/sample.h"
 
+enum { LANE_HEAPS_KNOWN = 32 };
+
+// A heap that has a number in the lane.
+struct lane_heap {
+	uint64_t handle; // 0: none
+	uint32_t number;
+};
+
 struct lane {
 	uint64_t head;       // bytes written since the lane began
 	uint64_t limit;      // for one event head must stay LANE_ROOM below; 0: busy
@@ -44,7 +52,9 @@ struct lane {
 	uintptr_t reallocated;        // Windows: a block whose realloc has not come back
 	struct lane *inner;           // for events of a signal handler that interrupted this lane
 	uint32_t tid;
-	uint32_t level; // 0: a thread's first lane, 1: its inner one …
+	uint32_t level;                           // 0: a thread's first lane, 1: its inner one …
+	uint32_t heaps_count;                     // Windows: that were numbered
+	struct lane_heap heaps[LANE_HEAPS_KNOWN]; // Windows: some of them
 	struct capture capture;
 };
 
@@ -55,6 +65,8 @@ enum {
 
 // What a thread has before its first event: a struct lane's head, all zero. Never written.
 HIDDEN extern uint64_t lane_nobody_words[32];
+_Static_assert(offsetof(struct lane, inner) <= sizeof(lane_nobody_words),
+	       "what hooks look at before they have a lane");
 
 #ifdef KERNEL_NT
 

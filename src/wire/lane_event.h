@@ -49,6 +49,7 @@ enum lane_type {
 	LANE_THREAD = 10,       // u32 tid, u8[16] name (NUL-padded): whose the lane is from here on
 	LANE_EXTRA = 11,        // u16 kind, u16 length, bytes: skipped when not known
 	LANE_VM = 13,           // a call on virtual memory: see struct lane_vm
+	LANE_HEAP = 15,         // as LANE_EXTRA_HEAP: the heap's number << 4 is in the head
 };
 
 // Kinds of LANE_EXTRA.
@@ -61,7 +62,8 @@ enum lane_extra {
 	LANE_EXTRA_POOL = 1,
 	LANE_EXTRA_NAME = 2, // u8[16] name (NUL-padded): that the program gives its thread
 	// u64 handle: from here on the lane's events on blocks are of that heap (Windows); 0, as at
-	// first: of malloc's.
+	// first: of malloc's. The lane's heaps are numbered from 1 as they come, up to
+	// LANE_HEAPS_MAX; a LANE_HEAP goes back to one of them.
 	LANE_EXTRA_HEAP = 3,
 };
 
@@ -166,6 +168,8 @@ enum {
 	LANE_DEPTH_MAX = 8192,                          // frames of one stack
 	LANE_EVENT_BYTES_MAX = 48 + 4 * LANE_DEPTH_MAX, // one whole record
 	LANE_SLOTS = 65536,
+	LANE_HEAPS_MAX = 4095,
+	LANE_HEAP_SHIFT = 4,
 };
 
 static inline uint32_t lane_slot(uint64_t address)

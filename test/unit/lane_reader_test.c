@@ -231,6 +231,50 @@ TEST(lane_reader_follows_times_threads_and_what_it_does_not_know)
 	end(&fixture);
 }
 
+static void put_heap(struct fake_lane *lane, uint64_t handle)
+{
+	fake_begin(lane, 64);
+	fake_put(lane, LANE_EXTRA, 2);
+	fake_put(lane, LANE_EXTRA_HEAP, 2);
+	fake_put(lane, 8, 2);
+	fake_put(lane, handle, 8);
+	fake_end(lane);
+}
+
+static void put_heap_number(struct fake_lane *lane, uint32_t number)
+{
+	fake_begin(lane, 64);
+	fake_put(lane, LANE_HEAP | number << LANE_HEAP_SHIFT, 2);
+	fake_end(lane);
+}
+
+TEST(a_heap_that_was_named_is_named_again_by_its_number)
+{
+	struct fixture fixture;
+	struct lane_item items[4];
+
+	begin(&fixture, false);
+	put_heap(&fixture.lane, 0x150000);
+	put_heap(&fixture.lane, 0x7f0000);
+	put_heap_number(&fixture.lane, 1);
+	put_heap_number(&fixture.lane, 2);
+	CHECK_EQ(4, decode(&fixture, items, 4));
+	for (int i = 0; i < 4; i++) {
+		CHECK_EQ(LANE_ITEM_HEAP, items[i].kind);
+		CHECK_EQ(i % 2 ? 0x7f0000 : 0x150000, items[i].address);
+	}
+	CHECK(!fixture.reader.broken);
+	end(&fixture);
+	for (uint32_t number = 0; number < 3; number += 2) { // none, and one that was not named
+		begin(&fixture, false);
+		put_heap(&fixture.lane, 0x150000);
+		put_heap_number(&fixture.lane, number);
+		CHECK_EQ(1, decode(&fixture, items, 4));
+		CHECK(fixture.reader.broken);
+		end(&fixture);
+	}
+}
+
 // One record of a pool, with the fields in `flags`.
 static void put_pool(struct fake_lane *lane, uint8_t what, uint8_t flags, uint32_t frame)
 {

@@ -161,7 +161,8 @@ for BITS in (64, 32):
     libwin.cross_compile(BITS, f"exact{BITS}.exe", "-fno-omit-frame-pointer", PROGRAM)
 for BITS in (64, 32):
     for HOW, CODE in (("return", 0), ("exit", 7), ("terminate", 8), ("fault", 5), ("abort", 3),
-                      ("threads", 0), ("raise", 0), ("destroy", 0)):
+                      ("threads", 0), ("raise", 0), ("destroy", 0), ("wrong", 0), ("heaps", 0),
+                      ("attach", 0)):
         run(BITS, HOW, CODE)
     kill(BITS)
     outside(BITS)

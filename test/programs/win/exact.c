@@ -7,6 +7,9 @@
 //     destroy     the heap, with what lives in it
 //     threads     8 threads, blocks freed by others than their makers
 //     raise       HEAP_GENERATE_EXCEPTIONS, thrown ten times, also out of a realloc
+//     wrong       each block is given to another heap as well, whose HeapFree fails: it lives on
+//     heaps       three heaps in turn, the counts being those of the first
+//     attach      40 threads that end before the next begins, each with a hundred blocks
 //
 // With a second argument, a file: the counts are written there while it runs, for who kills it.
 #include <stdio.h>
@@ -163,6 +166,55 @@ static void run_raise(void)
 	RemoveVectoredExceptionHandler(handler);
 }
 
+// A HeapFree that fails frees nothing.
+static void run_wrong(void)
+{
+	HANDLE other = HeapCreate(0, 0, 0);
+
+	for (int i = 0; i < 100; i++) {
+		void *block = take(100);
+
+		if (HeapFree(other, 0, block))
+			ExitProcess(97);
+		if (i % 2)
+			give(block);
+	}
+}
+
+static void run_heaps(void)
+{
+	HANDLE others[2] = { HeapCreate(0, 0, 0), HeapCreate(0, 0, 0) };
+
+	for (int i = 0; i < 3000; i++) {
+		void *block = take((size_t)(i % 300) + 1);
+		void *more[2];
+
+		for (int j = 0; j < 2; j++)
+			more[j] = HeapAlloc(others[j], 0, 16);
+		give(block);
+		for (int j = 0; j < 2; j++)
+			HeapFree(others[j], 0, more[j]);
+	}
+}
+
+static DWORD WINAPI run_short_thread(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 100; i++)
+		give(take((size_t)i + 1));
+	return 0;
+}
+
+static void run_attach(void)
+{
+	for (int i = 0; i < 40; i++) {
+		HANDLE thread = CreateThread(NULL, 0, run_short_thread, NULL, 0, NULL);
+
+		WaitForSingleObject(thread, INFINITE);
+		CloseHandle(thread);
+	}
+}
+
 static void say(void)
 {
 	printf("exact: heap %llx allocs %lld frees %lld reallocs %lld failed %lld bytes %lld "
@@ -223,6 +275,12 @@ int main(int argc, char **argv)
 		run_threads();
 	else if (strcmp(how, "raise") == 0)
 		run_raise();
+	else if (strcmp(how, "wrong") == 0)
+		run_wrong();
+	else if (strcmp(how, "heaps") == 0)
+		run_heaps();
+	else if (strcmp(how, "attach") == 0)
+		run_attach();
 	else
 		work(2000);
 	say();

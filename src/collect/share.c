@@ -1,0 +1,17 @@
+#include "collect/share.h"
+
+void share_begin(struct share *share, void *base, uint32_t image, uint32_t options,
+		 uint64_t sample_bytes, uint32_t collector_pid)
+{
+	uint8_t *bytes = base;
+
+	share->segment = base;
+	share->lanes = (struct lane_shared *)(void *)(bytes + SEGMENT_LANES_AT);
+	share->frames = (struct segment_frame *)(void *)(bytes + SEGMENT_FRAMES_AT);
+	share->segment->magic = SEGMENT_MAGIC;
+	share->segment->version = SEGMENT_VERSION;
+	share->segment->image = image;
+	share->segment->options = options;
+	share->segment->sample_bytes = sample_bytes;
+	share->segment->collector_pid = collector_pid;
+}

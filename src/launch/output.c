@@ -1,0 +1,51 @@
+#include "launch/output.h"
+
+#include "launch/pattern.h"
+
+#include <errno.h>
+#include <time.h>
+
+enum { NUMBERS_MAX = 100000, HOST_BYTES = 256 };
+
+// Without a pattern: the plain name first, then one with a number.
+static const char *pattern_of(const struct output_options *options, uint64_t number)
+{
+	if (options->pattern)
+		return options->pattern;
+	return number == 0 ? "tidemark.%e.%p.tide" : "tidemark.%e.%p.%n.tide";
+}
+
+int output_create(const struct output_options *options, struct str *path, bool *created,
+		  struct err *err)
+{
+	char host[HOST_BYTES] = "localhost";
+	struct pattern_words words = {
+		.program = options->program,
+		.host = host,
+		.pid = options->pid,
+		.time_s = (uint64_t)time(NULL),
+	};
+	bool numbered = true;
+	int fd = -1;
+
+	output_host(host, sizeof host);
+	for (; words.number < NUMBERS_MAX && numbered; words.number++) {
+		str_clear(path);
+		if (!pattern_expand(path, pattern_of(options, words.number), &words, &numbered,
+				    err))
+			return -1;
+		numbered = numbered || !options->pattern;
+		fd = output_open(str_get(path), options->force && !numbered, created);
+		if (fd >= 0 || errno != EEXIST)
+			break;
+	}
+	if (fd >= 0)
+		return fd;
+	if (errno == EEXIST)
+		err_set(err, ERR_IO,
+			"%s exists already (try: --force to overwrite it, or another -o)",
+			str_get(path));
+	else
+		err_errno(err, errno, "cannot create %s", str_get(path));
+	return -1;
+}
