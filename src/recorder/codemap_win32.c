@@ -30,6 +30,7 @@ struct codemap_module {
 };
 
 static struct codemap_module *codemap_modules;
+static bool codemap_reaching;               // under code_lock
 static uint32_t codemap_modules_used;       // entries of the table; ids are entry + 1
 static char codemap_path[CODEMAP_PATH_MAX]; // the holder of code_lock's
 
@@ -137,7 +138,8 @@ static void codemap_add(uint8_t *base, uint32_t bytes, const struct nt_text *pat
 	id_length = codemap_debug_id(base, bytes, text, id);
 	notes_module(module->id, (uintptr_t)base, (uintptr_t)base + bytes, (uintptr_t)base, id,
 		     id_length, text);
-	client_reach(base, bytes);
+	if (codemap_reaching)
+		client_reach(base, bytes);
 }
 
 static void codemap_remove(const uint8_t *base)
@@ -178,6 +180,16 @@ void codemap_watch(void)
 	}
 	recording_unlock(&recording_state->code_lock);
 	LdrRegisterDllNotification(0, codemap_told, NULL, &cookie);
+}
+
+void codemap_reach(void)
+{
+	recording_lock(&recording_state->code_lock);
+	codemap_reaching = true;
+	for (uint32_t i = 0; i < codemap_modules_used; i++)
+		if (!codemap_modules[i].gone)
+			client_reach(codemap_modules[i].base, codemap_modules[i].bytes);
+	recording_unlock(&recording_state->code_lock);
 }
 
 struct codemap_place codemap_find(uintptr_t pc)

@@ -7,4 +7,8 @@
 // Tell of what is loaded, and hear of what will be. In the loader's lock.
 HIDDEN void codemap_watch(void);
 
+// Its calls are recorded from here on: let the program find us (client_win32.h), in what is loaded
+// and in what will be.
+HIDDEN void codemap_reach(void);
+
 #endif

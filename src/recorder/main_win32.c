@@ -81,6 +81,7 @@ static void main_begin(struct invite *invite, uint8_t *module)
 	// The first lane: what is mapped already is told before the program maps anything.
 	if (lane_enter())
 		lane_get_mine()->limit = lane_get_mine()->open_limit;
+	codemap_reach();
 	__atomic_store_n(&invite->state, INVITE_JOINED, __ATOMIC_RELEASE);
 }
 

@@ -28,7 +28,7 @@ def check(name, condition, *said):
 
 def attach(bits, *words):
     name = " ".join([f"{bits} bits", *words])
-    trace = f"attached{bits}{len(words)}.tide"
+    trace = f"attached{bits}{'-'.join(words)}.tide"
     command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--",
                libwin.windows_path(f"attached{bits}.exe"), *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
@@ -53,8 +53,11 @@ def attach(bits, *words):
     check(f"{name}: stacks are whole",
           all(names.stack(row["keys"]["stack"])[:2] == ["work", "main"] for row in rows), rows)
     hooked = re.search(r"RtlFreeHeap was hooked by somebody else before us", done.stderr)
-    check(f"{name}: another's hook is {'told' if words else 'not there'}",
-          bool(hooked) == bool(words), done.stderr)
+    check(f"{name}: another's hook is {'told' if 'hooked' in words else 'not there'}",
+          bool(hooked) == ("hooked" in words), done.stderr)
+    odd = re.search(r"NtUnmapViewOfSectionEx begins with", done.stderr)
+    check(f"{name}: what cannot be hooked is {'told' if 'odd' in words else 'not there'}",
+          bool(odd) == ("odd" in words), done.stderr)
 
 
 def refused():
@@ -114,6 +117,7 @@ for BITS in (64, 32):
                          "-fno-optimize-sibling-calls", PROGRAM)
     attach(BITS)
     attach(BITS, "hooked")
+    attach(BITS, "odd")
 refused()
 watch()
 watched()

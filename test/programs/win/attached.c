@@ -5,7 +5,8 @@
 //     and "work.end"
 //
 // Its first words are "attached: pid PID", its last "attached: heap H". With the argument `hooked`,
-// somebody else has put a jump in front of RtlFreeHeap before.
+// somebody else has put a jump in front of RtlFreeHeap before; with `odd`, what is no instruction
+// stands at the beginning of NtUnmapViewOfSectionEx, which nobody calls.
 #include "include/tidemark.h"
 
 #include <stdio.h>
@@ -53,6 +54,17 @@ static void hook_as_others_do(void)
 	VirtualProtect(function, STOLEN, old, &old);
 }
 
+static void spoil_function(void)
+{
+	unsigned char *function = (unsigned char *)(void *)GetProcAddress(GetModuleHandleA("ntdll"),
+									  "NtUnmapViewOfSectionEx");
+	DWORD old;
+
+	VirtualProtect(function, 2, PAGE_EXECUTE_READWRITE, &old);
+	memcpy(function, "\x0f\x0a", 2);
+	VirtualProtect(function, 2, old, &old);
+}
+
 static __attribute__((noinline)) void work(HANDLE heap)
 {
 	tidemark_phase_begin("work");
@@ -74,6 +86,8 @@ int main(int argc, char **argv)
 		before[i] = HeapAlloc(heap, 0, 32);
 	if (argc > 1 && strcmp(argv[1], "hooked") == 0)
 		hook_as_others_do();
+	if (argc > 1 && strcmp(argv[1], "odd") == 0)
+		spoil_function();
 	printf("attached: pid %lu\n", (unsigned long)GetCurrentProcessId());
 	fflush(stdout);
 	while (!tidemark_recorded())
