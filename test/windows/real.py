@@ -21,6 +21,10 @@ DEBIAN = "/usr/share/win32/"
 COMMANDS = [
     [SYSTEM + "system32\\reg.exe", "query", "HKLM\\Software\\Wine"],
     [SYSTEM + "syswow64\\reg.exe", "query", "HKLM\\Software\\Wine"],
+    [SYSTEM + "syswow64\\reg.exe", "query", "HKLM\\Software\\Microsoft\\Cryptography", "/s"],
+    [SYSTEM + "syswow64\\reg.exe", "query",
+     "HKLM\\Software\\Microsoft\\Windows NT\\CurrentVersion\\Time Zones", "/s"],
+    [SYSTEM + "system32\\xcopy.exe", "/s", "/y", "files", "copied\\"],
     [SYSTEM + "system32\\ipconfig.exe"],
     [SYSTEM + "system32\\xcopy.exe", "/?"],
     [SYSTEM + "system32\\msiexec.exe", "/?"],
@@ -30,6 +34,12 @@ for name in ("gzip.exe", "cpio.exe"):
     if os.path.exists(DEBIAN + name):
         shutil.copy(DEBIAN + name, name)
         COMMANDS.append(["Z:" + os.path.abspath(name).replace("/", "\\"), "--help"])
+
+# A folder to copy.
+os.makedirs("files/deeper", exist_ok=True)
+for number in range(50):
+    with open(f"files/deeper/{number}", "w", encoding="ascii") as file:
+        file.write("text\n" * number)
 
 # What is started first brings up a server that lives on and would keep our pipes open.
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--", "cmd.exe", "/c", "exit"],
@@ -47,5 +57,7 @@ for number, command in enumerate(COMMANDS):
     if total["count"] < 50 or total["orphan_frees"] > 2:
         raise SystemExit(f"not so: {command} is recorded from its beginning: {total}")
     print(f"ok {command[0]}: {total['count']} allocations, {total['freed_count']} frees")
+if sorted(os.listdir("copied/deeper")) != sorted(os.listdir("files/deeper")):
+    raise SystemExit(f"not so: xcopy copies all: {os.listdir('copied/deeper')}")
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=False)
 print(f"{len(COMMANDS)} passed")
