@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 
+from libtests import Skip, run_all
+
 TIDEMARK = os.environ["TIDEMARK"]
 BENCH = os.path.join(os.environ["TIDEMARK_BUILD"], "test", "bench", "window_bench")
 MIB = 1 << 20
@@ -27,10 +29,6 @@ tests = []
 def test(function):
     tests.append(function)
     return function
-
-
-class Skip(Exception):
-    pass
 
 
 def make(path, stacks, live, events):
@@ -276,28 +274,14 @@ def a_disk_that_is_full_of_temporary_files_is_one_too():
         check_full(disk, path, "--memory", "32M")
 
 
-def main():
-    failed = 0
-    print(f"1..{len(tests)}")
-    for number, function in enumerate(tests, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            function()
-            print(f"ok {number} - {name}")
-        except Skip as reason:
-            print(f"ok {number} - {name} # SKIP {reason}")
-        except Exception as why:
-            failed += 1
-            print(f"not ok {number} - {name}")
-            print(f"#   {type(why).__name__}: {str(why)[:1500]}")
-        sys.stdout.flush()
-        for path in os.listdir("."):
-            if path.endswith(".tide"):
-                os.unlink(path)
-            elif path.endswith("-index"):
-                shutil.rmtree(path)
-    sys.exit(1 if failed else 0)
+def clear():
+    for path in os.listdir("."):
+        if path.endswith(".tide"):
+            os.unlink(path)
+        elif path.endswith("-index"):
+            shutil.rmtree(path)
 
 
 tests[:] = [t for t in tests if not sys.argv[1:] or sys.argv[1] in t.__name__]
-main()
+if __name__ == "__main__":
+    sys.exit(run_all(tests, clear))
