@@ -267,8 +267,9 @@ export class TimelinePart {
 				if (generation !== this.generation) return;
 				strip.line = line;
 				strip.other = null;
-				if (state.tab === "diff" && this.app.view.diff && !state.otherFrom && !state.otherTo && !state.zoom)
-					strip.other = await this.app.source.get<Timeline>("diff/timeline", params, `other-${strip.id}`);
+				if (state.tab !== "diff" || !this.app.view.diff || state.otherFrom || state.otherTo || state.zoom) return;
+				this.redraw(); // the second trace may take its time
+				strip.other = await this.app.source.get<Timeline>("diff/timeline", params, `other-${strip.id}`);
 			} catch (error) {
 				if (isSuperseded(error)) return;
 				strip.line = null;
