@@ -69,3 +69,35 @@ void ask_warn(const struct command *command, const struct ask *ask, const struct
 	for (size_t i = 0; (ask->look.json || ask->look.csv) && i < inquiry->warnings_count; i++)
 		args_warn(command, "%s", inquiry->warnings[i]);
 }
+
+static int print(const struct command *command, const struct ask *ask,
+		 bool (*answer)(const struct ask *ask, struct inquiry *inquiry, struct sink *sink,
+				struct err *err))
+{
+	struct sink sink = sink_to_file(stdout);
+	struct inquiry inquiry;
+	struct err err = { 0 };
+	bool good;
+
+	if (!ask_open(ask, ask->path, &ask->words, &inquiry, &err))
+		return args_fail(command, &err);
+	good = answer(ask, &inquiry, &sink, &err) && sink_ok(&sink, &err);
+	if (good)
+		ask_warn(command, ask, &inquiry);
+	inquiry_close(&inquiry);
+	return good ? EXIT_ANSWERED : args_fail(command, &err);
+}
+
+int ask_run(const struct command *command, int argc, char **argv,
+	    bool (*answer)(const struct ask *ask, struct inquiry *inquiry, struct sink *sink,
+			   struct err *err))
+{
+	struct ask ask = { .rows_max = ASK_ROWS_DEFAULT };
+	struct args args;
+	int code;
+
+	args_init(&args, command, argc, argv);
+	code = ask_take_all(&args, &ask) ? print(command, &ask, answer) : args.exit_code;
+	selection_words_fini(&ask.words);
+	return code;
+}

@@ -3,6 +3,7 @@
 #ifndef CLI_ASK_H
 #define CLI_ASK_H
 
+#include "base/sink.h"
 #include "cli/args.h"
 #include "cli/filters.h"
 #include "cli/look.h"
@@ -45,6 +46,12 @@ bool ask_take_all(struct args *args, struct ask *ask);
 // Open the trace of `path`. Ctrl-C ends the building of an index in good order.
 bool ask_open(const struct ask *ask, const char *path, const struct selection_words *words,
 	      struct inquiry *inquiry, struct err *err);
+
+// A whole command: takes its words, opens the trace, answers to the standard output, warns.
+// `answer` writes to the sink; false with *err: nothing was written.
+int ask_run(const struct command *command, int argc, char **argv,
+	    bool (*answer)(const struct ask *ask, struct inquiry *inquiry, struct sink *sink,
+			   struct err *err));
 
 // For people the warnings stand in the answer; programs get them beside it.
 void ask_warn(const struct command *command, const struct ask *ask, const struct inquiry *inquiry);

@@ -3,8 +3,6 @@
 
 #include "report/growth.h"
 
-#include <stdio.h>
-
 static const struct option_row options[] = {
 	ASK_ROW_ROWS("sites of each kind"),
 	{ ASK_MIN_BYTES, 0, "min-bytes", "SIZE", "the least growth (64K, 1.5MiB; 1 KiB)" },
@@ -16,7 +14,8 @@ static const struct option_row options[] = {
 	{ 0 },
 };
 
-static int print(const struct ask *ask)
+static bool answer(const struct ask *ask, struct inquiry *inquiry, struct sink *sink,
+		   struct err *err)
 {
 	const struct growth_options chosen = {
 		.grown_min = ask->bytes_min,
@@ -25,45 +24,25 @@ static int print(const struct ask *ask)
 	growth_format *format = ask->look.json  ? growth_json
 				: ask->look.csv ? growth_csv
 						: growth_text;
-	struct sink sink = sink_to_file(stdout);
-	struct inquiry inquiry;
 	struct growth growth;
-	struct err err = { 0 };
-	int code = EXIT_ANSWERED;
+	const struct growth_page page = {
+		.inquiry = inquiry,
+		.growth = &growth,
+		.all_frames = ask->all_frames,
+		.colour = look_colour(&ask->look),
+		.width = look_width(),
+	};
 
-	if (!ask_open(ask, ask->path, &ask->words, &inquiry, &err))
-		return args_fail(&cmd_growth, &err);
-	if (growth_find(&growth, &inquiry, &chosen, &err)) {
-		const struct growth_page page = {
-			.inquiry = &inquiry,
-			.growth = &growth,
-			.all_frames = ask->all_frames,
-			.colour = look_colour(&ask->look),
-			.width = look_width(),
-		};
-
-		format(&page, &sink);
-		if (!sink_ok(&sink, &err))
-			code = args_fail(&cmd_growth, &err);
-		ask_warn(&cmd_growth, ask, &inquiry);
-		growth_fini(&growth);
-	} else {
-		code = args_fail(&cmd_growth, &err);
-	}
-	inquiry_close(&inquiry);
-	return code;
+	if (!growth_find(&growth, inquiry, &chosen, err))
+		return false;
+	format(&page, sink);
+	growth_fini(&growth);
+	return true;
 }
 
 static int run(int argc, char **argv)
 {
-	struct ask ask = { .rows_max = ASK_ROWS_DEFAULT };
-	struct args args;
-	int code;
-
-	args_init(&args, &cmd_growth, argc, argv);
-	code = ask_take_all(&args, &ask) ? print(&ask) : args.exit_code;
-	selection_words_fini(&ask.words);
-	return code;
+	return ask_run(&cmd_growth, argc, argv, answer);
 }
 
 const struct command cmd_growth = {

@@ -3,8 +3,6 @@
 
 #include "report/transients.h"
 
-#include <stdio.h>
-
 static const struct option_row options[] = {
 	ASK_ROW_ROWS("spikes, and as many series"),
 	{ ASK_MIN_BYTES, 0, "min-bytes", "SIZE",
@@ -17,7 +15,8 @@ static const struct option_row options[] = {
 	{ 0 },
 };
 
-static int print(const struct ask *ask)
+static bool answer(const struct ask *ask, struct inquiry *inquiry, struct sink *sink,
+		   struct err *err)
 {
 	const struct spikes_options chosen = {
 		.rise_min = ask->bytes_min,
@@ -26,45 +25,25 @@ static int print(const struct ask *ask)
 	transients_format *format = ask->look.json  ? transients_json
 				    : ask->look.csv ? transients_csv
 						    : transients_text;
-	struct sink sink = sink_to_file(stdout);
-	struct inquiry inquiry;
 	struct spikes spikes;
-	struct err err = { 0 };
-	int code = EXIT_ANSWERED;
+	const struct transients transients = {
+		.inquiry = inquiry,
+		.spikes = &spikes,
+		.all_frames = ask->all_frames,
+		.colour = look_colour(&ask->look),
+		.width = look_width(),
+	};
 
-	if (!ask_open(ask, ask->path, &ask->words, &inquiry, &err))
-		return args_fail(&cmd_transients, &err);
-	if (spikes_find(&spikes, &inquiry, &chosen, &err)) {
-		const struct transients transients = {
-			.inquiry = &inquiry,
-			.spikes = &spikes,
-			.all_frames = ask->all_frames,
-			.colour = look_colour(&ask->look),
-			.width = look_width(),
-		};
-
-		format(&transients, &sink);
-		if (!sink_ok(&sink, &err))
-			code = args_fail(&cmd_transients, &err);
-		ask_warn(&cmd_transients, ask, &inquiry);
-		spikes_fini(&spikes);
-	} else {
-		code = args_fail(&cmd_transients, &err);
-	}
-	inquiry_close(&inquiry);
-	return code;
+	if (!spikes_find(&spikes, inquiry, &chosen, err))
+		return false;
+	format(&transients, sink);
+	spikes_fini(&spikes);
+	return true;
 }
 
 static int run(int argc, char **argv)
 {
-	struct ask ask = { .rows_max = ASK_ROWS_DEFAULT };
-	struct args args;
-	int code;
-
-	args_init(&args, &cmd_transients, argc, argv);
-	code = ask_take_all(&args, &ask) ? print(&ask) : args.exit_code;
-	selection_words_fini(&ask.words);
-	return code;
+	return ask_run(&cmd_transients, argc, argv, answer);
 }
 
 const struct command cmd_transients = {

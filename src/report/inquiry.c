@@ -1,36 +1,17 @@
 #include "report/inquiry.h"
 
 #include "base/mem.h"
-#include "base/str.h"
+#include "report/cautions.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-static void warn(struct inquiry *inquiry, struct str *text)
+static void tell_caution(void *context, const char *text)
 {
+	struct inquiry *inquiry = context;
+
 	inquiry->warnings = mem_grow(inquiry->warnings, &inquiry->warnings_capacity,
 				     inquiry->warnings_count + 1, sizeof *inquiry->warnings);
-	inquiry->warnings[inquiry->warnings_count++] = str_take(text);
-}
-
-static void warn_of_damage(struct inquiry *inquiry)
-{
-	const struct trace_end *end = reader_end(inquiry->reader);
-	struct str text = { 0 };
-	struct err err = { 0 };
-
-	if (!reader_complete(inquiry->reader)) {
-		reader_ok(inquiry->reader, &err);
-		str_format(&text, "the trace is not whole%s%s; what is counted is what is there",
-			   *err.text ? ": " : "", err.text);
-		warn(inquiry, &text);
-	}
-	if (end && end->events_lost) {
-		str_format(&text, "%" PRIu64 " events were lost; the figures are too small",
-			   end->events_lost);
-		warn(inquiry, &text);
-	}
-	str_fini(&text);
+	inquiry->warnings[inquiry->warnings_count++] = mem_copy_text(text);
 }
 
 // The edge of a moment. The peak's was found in the window already.
@@ -119,7 +100,7 @@ bool inquiry_open(struct inquiry *inquiry, const struct inquiry_options *options
 		inquiry_close(inquiry);
 		return false;
 	}
-	warn_of_damage(inquiry);
+	cautions_tell(inquiry->reader, tell_caution, inquiry);
 	return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "report/cautions.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -25,27 +26,9 @@ void question_warn(struct question *question, const char *format, ...)
 	question->warnings[question->warnings_count++] = str_take(&text);
 }
 
-static void warn_of_damage(struct question *question)
+static void tell_caution(void *context, const char *text)
 {
-	const struct trace_end *end = reader_end(question->reader);
-	const struct trace_info *info = reader_info(question->reader);
-	struct err err = { 0 };
-
-	if (!reader_complete(question->reader)) {
-		reader_ok(question->reader, &err);
-		question_warn(question,
-			      "the trace is not whole: %s; what is counted is what is there",
-			      *err.text ? err.text : "it was cut");
-	}
-	if (info->sample_bytes)
-		question_warn(question,
-			      "the recording is sampled: the figures are those of the blocks that "
-			      "are in it, a block of s bytes with probability 1 - exp(-s / %" PRIu64
-			      "); tidemark report estimates the whole",
-			      info->sample_bytes);
-	if (end && end->events_lost)
-		question_warn(question, "%" PRIu64 " events were lost; the figures are too small",
-			      end->events_lost);
+	question_warn(context, "%s", text);
 }
 
 // The engine's edge at a mark: marks stand in one order in both lists.
@@ -168,7 +151,7 @@ bool question_open(struct question *question, const char *path,
 		question_close(question);
 		return false;
 	}
-	warn_of_damage(question);
+	cautions_tell(question->reader, tell_caution, question);
 	return true;
 }
 

@@ -217,6 +217,17 @@ def rows_and_sizes_are_limited():
 
 
 @test
+def a_sampled_trace_is_answered_with_a_warning():
+    with open("sampled.txt", "w", encoding="ascii") as file:
+        file.write("trace sample=1000\nprocess p pid=1\nthread t p tid=1\n"
+                   "+1 t malloc 0x1000 10\nend\n")
+    run("dump", "--force", "-a", "sampled.txt", "-o", "sampled.tide")
+    for command in ("growth", "transients"):
+        assert "is sampled" in run(command, "sampled.tide").stdout, command
+        assert "is sampled" in run(command, "sampled.tide", "--json").stderr, command
+
+
+@test
 def mistakes_are_one_clear_line():
     assert "needs a trace FILE" in mistake("growth")
     assert "--impact" in mistake("growth", everything(), "--impact", "transient")
