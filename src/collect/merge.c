@@ -160,8 +160,10 @@ static inline bool deliver(struct merge *merge, struct stream *stream, bool fold
 	if (likely(item->kind <= LANE_FAILED)) {
 		stream->stirred = true;
 		ledger_event(merge->ledger, stream, fold);
-		if (fold)
+		if (fold) {
+			ASSERT(stream->first + 1 < stream->inner);
 			consume(stream);
+		}
 	} else if (item->kind == LANE_VM) {
 		stream->stirred = true;
 		mappings_event(merge->ledger, stream);
@@ -204,7 +206,8 @@ static struct lane_item *second_half(const struct merge *merge, struct stream *s
 		return NULL;
 	while (second < end && second->kind == LANE_VM)
 		second++;
-	if (second == end || !ledger_folds(merge->ledger, first, second, limit_ns))
+	// Nor is it there for a first half that was pulled in from between the looks.
+	if (second >= end || !ledger_folds(merge->ledger, first, second, limit_ns))
 		return NULL;
 	// What happened between them may not come from another lane.
 	return second->time_ns <= limit_ns || stream->image->mode != IMAGE_TICKS ? second : NULL;
