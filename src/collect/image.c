@@ -199,10 +199,9 @@ void image_look_again(struct image *image)
 			stream->cut = stream->reader.at;
 		busy += stream->seen != stream->reader.at || stream->first != stream->end;
 	}
-	// Where each event has its own time, two readings can be out of order by a little.
-	image->mode = IMAGE_ALONE;
-	if (busy > 1)
-		image->mode = image->ledger->fold_ns > 0 ? IMAGE_TICKS : IMAGE_ALL;
+	// Not IMAGE_TICKS, though it costs less: guest/mutations has seen it give an address to two
+	// owners where processors are free.
+	image->mode = busy > 1 ? IMAGE_ALL : IMAGE_ALONE;
 	image->tail_ns = image->tick_ns = UINT64_MAX;
 	// What the lanes refer to was noted before, so it is seen after.
 	image_read_notes(image);
