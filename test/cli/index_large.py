@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # soak: only
 # timeout: 3600
-"""Fifty million blocks that live at once, within the memory that is allowed; in 64 MB as well, for
-real programs.
+"""Fifty million blocks that live at once, within the memory that is allowed.
 
 Needs 2 GB of memory for the trace's maker, and 5 GB of disk.
 """
