@@ -9,7 +9,7 @@ const { chromium } = require("playwright-core");
 export const AXE = require.resolve("axe-core/axe.min.js");
 
 const LEFT = 78, RIGHT = 14; // of the timeline, beside its curves
-const WAIT = 15000;
+const WAIT = 60000; // the machine may have much else to do
 
 let number = 0, failed = 0;
 const tests = [];
@@ -47,12 +47,15 @@ export async function main(tools) {
 			console.log(`not ok ${number} - ${name}`);
 			console.log(String(error.stack ?? error).split("\n").slice(0, 12).join("\n"));
 			await tools.keep(`failed-${number}.png`);
+			tools.complaints(); // of this one, not of the next
 		}
 		await tools.closePages();
 	}
 	await tools.close();
 	process.exit(failed > 0 ? 1 : 0);
 }
+
+const traffic = new WeakMap(); // of a page: questions asked, and ended
 
 export class Browser {
 	complained = [];
@@ -73,6 +76,7 @@ export class Browser {
 
 	async openIn(context, url, allowed = () => false) {
 		const page = await context.newPage();
+		const questions = { asked: 0, ended: 0 };
 		const home = new URL(url);
 		// A question that a newer one of its lane overtook is answered 503, and the browser mentions it.
 		const overtaken = (text) => /status of 503 .*[?&]lane=/.test(text);
@@ -83,7 +87,13 @@ export class Browser {
 			const asked = new URL(request.url());
 			if (!["data:", "blob:"].includes(asked.protocol) && (asked.protocol !== home.protocol || asked.host !== home.host)) complain(`asked ${asked}`);
 		});
+		const isQuestion = (request) => new URL(request.url()).pathname.startsWith("/api/");
+		page.on("request", (request) => { if (isQuestion(request)) questions.asked++; });
+		for (const end of ["requestfinished", "requestfailed"])
+			page.on(end, (request) => { if (isQuestion(request)) questions.ended++; });
+		traffic.set(page, questions);
 		this.pages.push(page);
+		page.setDefaultTimeout(WAIT);
 		await page.goto(url);
 		return page;
 	}
@@ -125,6 +135,38 @@ export async function untilEqual(wanted, what, ask) {
 
 export async function ready(page) {
 	await page.waitForSelector(".summary .figure", { timeout: WAIT });
+}
+
+// Until all that the page asked is answered, and what the answers say is painted.
+export async function settled(page) {
+	const questions = traffic.get(page);
+	const end = Date.now() + WAIT;
+
+	for (;;) {
+		const { asked, ended } = questions;
+		if (asked === ended) {
+			await page.evaluate(() => new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(painted)))));
+			if (questions.asked === asked) return;
+		}
+		if (Date.now() > end) throw new Error(`${asked - ended} questions of the page are open after ${WAIT} ms`);
+		await new Promise((wake) => setTimeout(wake, 20));
+	}
+}
+
+// Over a picture with the arrow keys, line by line, to a place of which `wanted` is told.
+export async function walk(page, picture, wanted) {
+	const tip = picture.locator("xpath=..").locator(".tip");
+	let key = "ArrowRight", told = "";
+
+	await picture.focus();
+	for (let step = 0; step < 500; step++) {
+		await page.keyboard.press(key);
+		const now = await tip.textContent();
+		if (wanted.test(now)) return now;
+		key = now === told ? "ArrowDown" : "ArrowRight";
+		told = now;
+	}
+	throw new Error(`500 steps did not lead to ${wanted}; the last was to ${told}`);
 }
 
 // {path of the row: [count, size, impacting]}, to the byte, by path; "" is the total.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The viewer's page: that the one in the tree is what web/ builds, how large it is, its own tests."""
-# timeout: 200
+# timeout: 600
 # parallel: yes
 import gzip
 import os

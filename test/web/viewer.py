@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The viewer in a browser (libchecks.mjs): traces are recorded and served here, Chromium looks at them."""
-# timeout: 420
+# timeout: 900
 # parallel: yes
 import json
 import os
@@ -28,7 +28,7 @@ def skip(reason):
 
 
 def run(*words, **more):
-    return subprocess.run(words, capture_output=True, text=True, timeout=100, **more)
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, **more)
 
 
 def record(trace, *words, **variables):
@@ -92,10 +92,13 @@ def prepare():
     with open("cut.tide", "wb") as file:
         file.write(whole[:len(whole) - 40])
     url = serve("ex2.tide", "--diff", "other.tide")
+    growth = json.loads(run(TIDEMARK, "growth", "ex2.tide", "--json").stdout)
     diff = json.loads(run(TIDEMARK, "diff", "ex2.tide", "other.tide", "--json").stdout)
     return {
         "url": url, "marks": answer(url, "marks")["marks"], "duration_ns": answer(url, "view")["duration_ns"],
         "diff_allocated": diff["total"]["allocated"]["bytes"], "hostile": hostile(), "cut": serve("cut.tide"),
+        "growth": next(row["verdict"] for row in growth["rows"]
+                       if any(frame["function"] == "InnerLoopOperation" for frame in row["stack"])),
         "gone": serve("gone.tide"), "single": single_file(),
     }
 
@@ -110,7 +113,7 @@ def main():
     given = prepare()
     browser = subprocess.Popen(["node", os.path.join(SOURCE, "test", "web", "libchecks.mjs"), json.dumps(given)],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    killer = threading.Timer(400, browser.kill)
+    killer = threading.Timer(840, browser.kill)
     killer.start()
     for line in browser.stdout:
         if line == "# remove\n":
