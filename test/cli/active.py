@@ -7,14 +7,11 @@ import io
 import json
 import os
 import random
-import subprocess
 import sys
 
+from libanswer import SOURCE, answer, run
 from libtests import run_all
-from report import valid
 
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-TIDEMARK = os.environ["TIDEMARK"]
 PAGE = 4096
 tests = []
 
@@ -24,20 +21,8 @@ def test(function):
     return function
 
 
-def run(*words, check=0):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120)
-    if check is not None:
-        assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
-
-
 def active(path, *words):
-    answer = json.loads(run("active", path, "--json", *words).stdout)
-    with open(os.path.join(SOURCE, "docs/schema/active.json"), encoding="utf-8") as file:
-        schema = json.load(file)
-    wrong = list(valid(answer, schema, schema))
-    assert not wrong, wrong
-    return answer
+    return answer("active", path, *words)
 
 
 def carved():

@@ -6,7 +6,8 @@ import io
 import random
 import sys
 
-from libtrends import Trace, answer, functions, golden, main, mistake, run, test
+from libanswer import answer, run
+from libtrends import Trace, functions, golden, main, mistake, test
 
 SECOND = 1000000
 FIGURES = ("live", "peak", "allocated", "temporary")

@@ -7,7 +7,8 @@ import math
 import random
 import sys
 
-from libtrends import MIB, Trace, answer, functions, golden, main, mistake, run, test
+from libanswer import answer, run
+from libtrends import MIB, Trace, functions, golden, main, mistake, test
 
 SECOND = 1000000  # times are in microseconds
 

@@ -53,6 +53,15 @@ def wrong(value, schema, root, where="$"):
 
 
 def load(name):
-    path = os.path.join(os.environ["TIDEMARK_SOURCE"], "docs/schema", name)
+    """The schema of an answer: "window", or "window-tree"."""
+    path = os.path.join(os.environ["TIDEMARK_SOURCE"], "docs/schema", name + ".json")
     with open(path, encoding="utf-8") as file:
         return json.load(file)
+
+
+def valid(answer, name):
+    """Returns the answer, which holds to the schema of that name."""
+    schema = load(name)
+    found = list(wrong(answer, schema, schema))
+    assert not found, (name, found[:5])
+    return answer

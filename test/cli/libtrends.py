@@ -1,13 +1,9 @@
-"""What the tests of transients, growth and diff share: traces made from text, and the schema."""
-import json
+"""What the tests of transients, growth and diff share: traces made from text."""
 import os
-import re
-import subprocess
 
+from libanswer import SOURCE, run
 from libtests import run_all
 
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-TIDEMARK = os.environ["TIDEMARK"]
 MIB = 1 << 20
 tests = []
 
@@ -15,13 +11,6 @@ tests = []
 def test(function):
     tests.append(function)
     return function
-
-
-def run(*words, check=0, **more):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120, **more)
-    if check is not None:
-        assert done.returncode == check, (words, done.returncode, done.stdout, done.stderr)
-    return done
 
 
 def mistake(*words):
@@ -81,55 +70,6 @@ class Trace:
             print(f"@{round(last * 1000)} end p0 exit=0\nend", file=file)
         run("dump", "--force", "--assemble", path + ".txt", "-o", path)
         return path
-
-
-def valid(value, schema, root, where="$"):
-    """The part of JSON Schema that docs/schema uses. Yields what is wrong."""
-    if "$ref" in schema:
-        found = root
-        for part in schema["$ref"].lstrip("#/").split("/"):
-            found = found[part]
-        yield from valid(value, found, root, where)
-        return
-    if "const" in schema and value != schema["const"]:
-        yield f"{where} is not {schema['const']}"
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{where} is none of {schema['enum']}"
-    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
-             "number": (int, float), "null": type(None)}
-    wanted = schema.get("type", [])
-    wanted = [wanted] if isinstance(wanted, str) else wanted
-    if wanted and not any(isinstance(value, kinds[kind]) and
-                          (kind == "boolean" or not isinstance(value, bool)) for kind in wanted):
-        yield f"{where} is no {wanted}: {value!r}"
-        return
-    if "minimum" in schema and value is not None and value < schema["minimum"]:
-        yield f"{where} is below {schema['minimum']}"
-    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
-        yield f"{where} does not match {schema['pattern']}"
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from valid(item, schema.get("items", {}), root, f"{where}[{number}]")
-    if isinstance(value, dict):
-        known = schema.get("properties", {})
-        for name in schema.get("required", []):
-            if name not in value:
-                yield f"{where} lacks {name}"
-        for name, item in value.items():
-            if name in known:
-                yield from valid(item, known[name], root, f"{where}.{name}")
-            elif schema.get("additionalProperties", True) is False:
-                yield f"{where}.{name} is not in the schema"
-
-
-def answer(command, *words):
-    """The JSON of a command, checked against its schema."""
-    value = json.loads(run(command, *words, "--json").stdout)
-    with open(os.path.join(SOURCE, "docs/schema", command + ".json"), encoding="utf-8") as file:
-        schema = json.load(file)
-    wrong = list(valid(value, schema, schema))
-    assert not wrong, wrong
-    return value
 
 
 def functions(row):

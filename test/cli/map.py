@@ -2,20 +2,16 @@
 # parallel: yes
 """`tidemark map`: every figure counted a second time, page by page, on random address spaces; the
 pictures are well formed and as large as the space in use; tracefrag's lines say what happened."""
-import json
 import os
 import random
 import re
 import shutil
-import subprocess
 import sys
 import xml.etree.ElementTree
 
+from libanswer import SOURCE, answer, run
 from libtests import run_all
-from report import valid
 
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-TIDEMARK = os.environ["TIDEMARK"]
 PAGE, SLOT = 4096, 16  # bytes; pages
 tests = []
 
@@ -25,20 +21,8 @@ def test(function):
     return function
 
 
-def run(*words, check=0):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120)
-    if check is not None:
-        assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
-
-
 def drawn(path, *words):
-    answer = json.loads(run("map", path, "--json", *words).stdout)
-    with open(os.path.join(SOURCE, "docs/schema/map.json"), encoding="utf-8") as file:
-        schema = json.load(file)
-    wrong = list(valid(answer, schema, schema))
-    assert not wrong, wrong
-    return answer
+    return answer("map", path, *words)
 
 
 def assemble(name, text=None):

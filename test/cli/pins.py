@@ -1,17 +1,12 @@
 #!/usr/bin/env python3
 # parallel: yes
 """`tidemark pins`: pages of a heap, counted a second time here, page by page."""
-import json
-import os
 import random
-import subprocess
 import sys
 
+from libanswer import answer, run
 from libtests import run_all
-from report import valid
 
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-TIDEMARK = os.environ["TIDEMARK"]
 PAGE, HEAP, PAGES = 4096, 0x500000, 96
 tests = []
 
@@ -21,20 +16,8 @@ def test(function):
     return function
 
 
-def run(*words, check=0):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120)
-    if check is not None:
-        assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
-
-
 def pins(path, *words):
-    answer = json.loads(run("pins", path, "--json", *words).stdout)
-    with open(os.path.join(SOURCE, "docs/schema/pins.json"), encoding="utf-8") as file:
-        schema = json.load(file)
-    wrong = list(valid(answer, schema, schema))
-    assert not wrong, wrong
-    return answer
+    return answer("pins", path, *words)
 
 
 def build(name, seed, mapped, snapshot=False):

@@ -2,16 +2,12 @@
 # parallel: yes
 """`tidemark reconcile`: each resident byte in one line, counted a second time here byte by byte."""
 import json
-import os
 import random
-import subprocess
 import sys
 
+from libanswer import answer, run
 from libtests import run_all
-from report import valid
 
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-TIDEMARK = os.environ["TIDEMARK"]
 PAGE = 4096
 tests = []
 
@@ -21,20 +17,8 @@ def test(function):
     return function
 
 
-def run(*words, check=0):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120)
-    if check is not None:
-        assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
-
-
 def reconcile(path, *words):
-    answer = json.loads(run("reconcile", path, "--json", *words).stdout)
-    with open(os.path.join(SOURCE, "docs/schema/reconcile.json"), encoding="utf-8") as file:
-        schema = json.load(file)
-    wrong = list(valid(answer, schema, schema))
-    assert not wrong, wrong
-    return answer
+    return answer("reconcile", path, *words)
 
 
 def lines_of(answer):

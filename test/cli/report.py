@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 
+import libschema
 from libtests import run_all
 
 SOURCE = os.environ["TIDEMARK_SOURCE"]
@@ -286,45 +287,9 @@ def a_frame_and_its_opposite_share_all_allocations():
 
 # ---- the schema ----
 
-def valid(value, schema, root, where="$"):
-    """The part of JSON Schema that docs/schema uses. Yields what is wrong."""
-    if "$ref" in schema:
-        part = root
-        for name in schema["$ref"].split("/")[1:]:
-            part = part[name]
-        yield from valid(value, part, root, where)
-    if "const" in schema and value != schema["const"]:
-        yield f"{where} is not {schema['const']}"
-    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None),
-             "integer": int}
-    kind = schema.get("type", [])
-    kind = [kind] if isinstance(kind, str) else kind
-    if kind and not any(isinstance(value, kinds[k]) and not (k == "integer" and value in (True, False)
-                        and isinstance(value, bool)) for k in kind):
-        yield f"{where} is no {kind}"
-        return
-    if isinstance(value, int) and value < schema.get("minimum", value):
-        yield f"{where} is too small"
-    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
-        yield f"{where}: {value} does not match"
-    if isinstance(value, dict):
-        for key in schema.get("required", []):
-            if key not in value:
-                yield f"{where}.{key} is missing"
-        for key, item in value.items():
-            if key in schema.get("properties", {}):
-                yield from valid(item, schema["properties"][key], root, f"{where}.{key}")
-            elif schema.get("additionalProperties") is False:
-                yield f"{where}.{key} is not in the schema"
-    if isinstance(value, list) and "items" in schema:
-        for at, item in enumerate(value):
-            yield from valid(item, schema["items"], root, f"{where}[{at}]")
-
-
 def wrong(answer):
-    with open(os.path.join(SOURCE, "docs/schema/report.json"), encoding="utf-8") as file:
-        schema = json.load(file)
-    return list(valid(answer, schema, schema))
+    schema = libschema.load("report")
+    return list(libschema.wrong(answer, schema, schema))
 
 
 @test

@@ -9,7 +9,8 @@ import io
 import random
 import sys
 
-from libtrends import MIB, Trace, answer, functions, golden, main, mistake, run, test
+from libanswer import answer, run
+from libtrends import MIB, Trace, functions, golden, main, mistake, test
 
 WORK = '"malloc" < "make_buffer" "app.c":9 < "work" "app.c":40 < "main" "app.c":80'
 KEEP = '"keep" "app.c":70 < "main" "app.c":81'

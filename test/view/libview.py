@@ -12,7 +12,7 @@ TIDEMARK = os.environ["TIDEMARK"]
 SERVER = os.environ.get("TIDEMARK_SERVER", TIDEMARK)  # another build of it
 
 sys.path.insert(0, os.path.join(SOURCE, "test/cli"))
-import libschema  # noqa: E402  (it lives beside the tests of the commands)
+from libschema import valid  # noqa: E402  (it lives beside the tests of the commands)
 from libtests import run_all  # noqa: E402
 
 
@@ -138,13 +138,6 @@ class Server:
         valid(told, "view-error")
         assert told["kind"] == kind, told
         return told["error"]
-
-
-def valid(answer, name):
-    schema = libschema.load(name + ".json")
-    wrong = list(libschema.wrong(answer, schema, schema))
-    assert not wrong, (name, wrong[:5])
-    return answer
 
 
 def main(tests):

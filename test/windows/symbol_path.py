@@ -47,13 +47,8 @@ def ask(*options, **environment):
 
 def modules(*options, **environment):
     answer = json.loads(ask("--json", *options, **environment))
-    wrong = list(libschema.wrong(answer, SCHEMA, SCHEMA))
-    assert not wrong, wrong
+    libschema.valid(answer, "symbols")
     return answer["modules"], " ".join(answer["notes"])
-
-
-with open(os.path.join(libwin.SOURCE, "docs", "schema", "symbols.json")) as file:
-    SCHEMA = json.load(file)
 
 
 def build(folder):
