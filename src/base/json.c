@@ -222,6 +222,15 @@ void json_kv_u64(struct json *json, const char *key, uint64_t value)
 	json_u64(json, value);
 }
 
+void json_kv_u64_if(struct json *json, const char *key, bool known, uint64_t value)
+{
+	json_key(json, key);
+	if (known)
+		json_u64(json, value);
+	else
+		json_null(json);
+}
+
 void json_kv_string(struct json *json, const char *key, const char *text)
 {
 	json_key(json, key);

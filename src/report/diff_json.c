@@ -37,15 +37,6 @@ static void write_figures(struct json *json, const struct diff *diff,
 	}
 }
 
-static void write_process_id(struct json *json, const char *key, process_id id)
-{
-	json_key(json, key);
-	if (id == TRACE_NONE)
-		json_null(json);
-	else
-		json_u64(json, id);
-}
-
 static const char *exe_of(const struct diff_page *page, const process_id process[2])
 {
 	int side = process[1] != TRACE_NONE;
@@ -80,8 +71,8 @@ static void write_process(struct json *json, const struct diff_page *page,
 {
 	json_object_begin(json);
 	json_kv_string(json, "exe", exe_of(page, row->process));
-	write_process_id(json, "before_id", row->process[0]);
-	write_process_id(json, "after_id", row->process[1]);
+	json_kv_u64_if(json, "before_id", row->process[0] != TRACE_NONE, row->process[0]);
+	json_kv_u64_if(json, "after_id", row->process[1] != TRACE_NONE, row->process[1]);
 	write_figures(json, page->diff, row->figures);
 	json_object_end(json);
 }

@@ -26,11 +26,7 @@ static void write_row(const struct growth_page *page, struct json *json,
 	json_kv_u64(json, "live_count", row->live.count);
 	json_kv_u64(json, "from_ns", row->from_ns);
 	json_kv_u64(json, "to_ns", row->to_ns);
-	json_key(json, "since_ns");
-	if (row->trend.verdict == TREND_GROWS)
-		json_null(json);
-	else
-		json_u64(json, row->since_ns);
+	json_kv_u64_if(json, "since_ns", row->trend.verdict != TREND_GROWS, row->since_ns);
 	json_key(json, "lows");
 	json_array_begin(json);
 	json->pretty = false;

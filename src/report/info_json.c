@@ -57,8 +57,6 @@ static void json_events(struct json *json, const struct info *info)
 
 static void json_processes(struct json *json, const struct info *info)
 {
-	char exit[32];
-
 	json_key(json, "processes");
 	json_array_begin(json);
 	for (process_id id = 0; id < reader_processes_count(info->reader); id++) {
@@ -68,26 +66,10 @@ static void json_processes(struct json *json, const struct info *info)
 		json_kv_u64(json, "id", id);
 		json_kv_u64(json, "pid", process->pid);
 		json_kv_u64(json, "generation", process->generation);
-		json_key(json, "parent_id");
-		if (process->parent == TRACE_NONE)
-			json_null(json);
-		else
-			json_u64(json, process->parent);
+		json_kv_u64_if(json, "parent_id", process->parent != TRACE_NONE, process->parent);
 		json_kv_string(json, "start", process->start == TRACE_START_FORK ? "fork" : "exec");
 		json_kv_u64(json, "bits", process->bits);
-		json_kv_string(json, "exe", process->exe);
-		json_key(json, "args");
-		json_array_begin(json);
-		for (uint32_t i = 0; i < process->args_count; i++)
-			json_string(json, process->args[i]);
-		json_array_end(json);
-		json_kv_string(json, "exit", report_exit(process, exit));
-		json_kv_u64(json, "began_ns", process->began_ns);
-		json_key(json, "ended_ns");
-		if (process->ended_ns == UINT64_MAX)
-			json_null(json);
-		else
-			json_u64(json, process->ended_ns);
+		report_json_life(json, process);
 		json_kv_u64(json, "threads", info->process_threads[id]);
 		json_kv_u64(json, "events", info->process_events[id]);
 		json_kv_string(json, "memory_calls", info_calls(process));

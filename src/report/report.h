@@ -8,6 +8,7 @@
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
+#include "base/json.h"
 #include "base/progress.h"
 #include "base/sink.h"
 #include "engine/heap.h"
@@ -68,7 +69,10 @@ const struct trace_heap *report_next_pool(const struct report *report, heap_id i
 // "exit 0", "signal SIGKILL", "exec", "unknown".
 const char *report_exit(const struct trace_process *process, char out[static 32]);
 
-// The same for people: "still running" where that is what unknown means.
+// The keys of a process that tell its life: exe, args, exit, began_ns, ended_ns.
+void report_json_life(struct json *json, const struct trace_process *process);
+
+// The same as report_exit for people: "still running" where that is what unknown means.
 const char *report_ending(const struct report *report, process_id id, char out[static 32]);
 
 // What could not be named, and what would help; a line each, into the report's warnings. Call it

@@ -35,37 +35,35 @@ static void write_reallocations(struct json *json, const struct report *report,
 		json_u64(json, counts->reallocations);
 }
 
-static void write_process(struct json *json, const struct report *report, process_id id)
+void report_json_life(struct json *json, const struct trace_process *process)
 {
-	const struct trace_process *process = reader_process(report->reader, id);
-	const struct trace_process *parent = reader_process(report->reader, process->parent);
-	const struct heap_counts *counts = heap_process(report->heap, id);
-	char text[32];
+	char exit[32];
 
-	json_object_begin(json);
-	json_kv_u64(json, "id", id);
-	json_kv_u64(json, "pid", process->pid);
-	json_kv_u64(json, "generation", process->generation);
-	json_kv_u64(json, "parent", parent ? parent->pid : 0);
-	json_key(json, "parent_id");
-	if (parent)
-		json_u64(json, process->parent);
-	else
-		json_null(json);
-	json_kv_bool(json, "forked", process->start == TRACE_START_FORK);
 	json_kv_string(json, "exe", process->exe);
 	json_key(json, "args");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < process->args_count; i++)
 		json_string(json, process->args[i]);
 	json_array_end(json);
-	json_kv_string(json, "exit", report_exit(process, text));
+	json_kv_string(json, "exit", report_exit(process, exit));
 	json_kv_u64(json, "began_ns", process->began_ns);
-	json_key(json, "ended_ns");
-	if (process->ended_ns == UINT64_MAX)
-		json_null(json);
-	else
-		json_u64(json, process->ended_ns);
+	json_kv_u64_if(json, "ended_ns", process->ended_ns != UINT64_MAX, process->ended_ns);
+}
+
+static void write_process(struct json *json, const struct report *report, process_id id)
+{
+	const struct trace_process *process = reader_process(report->reader, id);
+	const struct trace_process *parent = reader_process(report->reader, process->parent);
+	const struct heap_counts *counts = heap_process(report->heap, id);
+
+	json_object_begin(json);
+	json_kv_u64(json, "id", id);
+	json_kv_u64(json, "pid", process->pid);
+	json_kv_u64(json, "generation", process->generation);
+	json_kv_u64(json, "parent", parent ? parent->pid : 0);
+	json_kv_u64_if(json, "parent_id", parent, process->parent);
+	json_kv_bool(json, "forked", process->start == TRACE_START_FORK);
+	report_json_life(json, process);
 	json_kv_u64(json, "allocations", counts->allocated.count);
 	json_kv_u64(json, "frees", counts->frees);
 	write_reallocations(json, report, counts);

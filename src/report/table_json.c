@@ -19,11 +19,7 @@ static void write_amount(struct json *json, const char *key, struct heap_amount 
 static void write_detail(struct json *json, const struct table_row *row, const char *key,
 			 uint64_t value, bool known)
 {
-	json_key(json, key);
-	if (row->detailed && known)
-		json_u64(json, value);
-	else
-		json_null(json);
+	json_kv_u64_if(json, key, row->detailed && known, value);
 }
 
 // What a row and a total have alike.
@@ -89,11 +85,8 @@ static void write_allocation(struct json *json, const struct table *table,
 	json_hex(json, allocation->address);
 	json_kv_u64(json, "size", allocation->cell.size);
 	json_kv_u64(json, "begin_ns", allocation->begin_ns);
-	json_key(json, "end_ns");
-	if (allocation->end_kind == WINDOW_END_NEVER)
-		json_null(json);
-	else
-		json_u64(json, allocation->end_ns);
+	json_kv_u64_if(json, "end_ns", allocation->end_kind != WINDOW_END_NEVER,
+		       allocation->end_ns);
 	json_kv_string(json, "end", ending_word(allocation->end_kind));
 	json_kv_bool(json, "reallocated", allocation->reallocated);
 	json_kv_u64(json, "thread", tid_of(table, allocation->cell.thread));

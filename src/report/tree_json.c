@@ -82,11 +82,7 @@ static void write_node(void *context, const struct tree_node *node, uint64_t id,
 
 	json_object_begin(json);
 	json_kv_u64(json, "id", id);
-	json_key(json, "parent");
-	if (parent == UINT64_MAX)
-		json_null(json);
-	else
-		json_u64(json, parent);
+	json_kv_u64_if(json, "parent", parent != UINT64_MAX, parent);
 	if (*side)
 		json_kv_string(json, "side", side);
 	json_kv_string(json, "function", symbol && symbol->function ? symbol->function : "");

@@ -145,11 +145,8 @@ static void write_processes(const struct reader *reader, struct json *json)
 		json_kv_u64(json, "pid", process->pid);
 		json_kv_string(json, "exe", process->exe);
 		json_kv_u64(json, "began_ns", process->began_ns);
-		json_key(json, "ended_ns");
-		if (process->ended_ns == UINT64_MAX)
-			json_null(json);
-		else
-			json_u64(json, process->ended_ns);
+		json_kv_u64_if(json, "ended_ns", process->ended_ns != UINT64_MAX,
+			       process->ended_ns);
 		json_object_end(json);
 	}
 	json_array_end(json);

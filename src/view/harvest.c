@@ -509,11 +509,7 @@ static void write_stacks(struct shelf *shelf, struct json *json)
 	for (size_t i = 0; i < harvest->stacks_count; i++)
 		json_i64(json, shelf->faces[i] == FOLDED ? -1 : (int64_t)shelf->faces[i]);
 	json_array_end(json);
-	json_key(json, "rest");
-	if (harvest->rest)
-		json_u64(json, harvest->rest);
-	else
-		json_null(json);
+	json_kv_u64_if(json, "rest", harvest->rest > 0, harvest->rest);
 }
 
 enum frame_column { FUNCTION, FILE_NAME, LINE, MODULE, OFFSET, INLINED, FRAME_COLUMNS };

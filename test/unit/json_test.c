@@ -34,6 +34,8 @@ TEST(json_puts_commas_between_values_only)
 	json_kv_u64(&json, "a", UINT64_MAX);
 	json_kv_string(&json, "b", NULL);
 	json_kv_bool(&json, "c", true);
+	json_kv_u64_if(&json, "k", true, 3);
+	json_kv_u64_if(&json, "n", false, 4);
 	json_key(&json, "d");
 	json_array_begin(&json);
 	json_i64(&json, INT64_MIN);
@@ -47,7 +49,7 @@ TEST(json_puts_commas_between_values_only)
 	json_key(&json, "e");
 	json_null(&json);
 	json_object_end(&json);
-	check_written("{\"a\":18446744073709551615,\"b\":null,\"c\":true,"
+	check_written("{\"a\":18446744073709551615,\"b\":null,\"c\":true,\"k\":3,\"n\":null,"
 		      "\"d\":[-9223372036854775808,\"0x1f\",[],{},false],\"e\":null}");
 }
 
