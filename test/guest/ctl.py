@@ -4,11 +4,12 @@
 # parallel: yes
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 
-from libguest import TIDEMARK, Skip, check, environment, equal, main, need_root, run, test
+from libguest import TIDEMARK, check, environment, equal, main, need_root, run, test
 
 # Does what it is told, line by line, and says when it is done: blocks of a size that nobody else has.
 OBEDIENT = """
@@ -189,9 +190,13 @@ def mistakes_are_told_in_one_line():
 def another_user_is_refused():
     need_root()
     program = Program()
-    if not os.access(TIDEMARK, os.X_OK):
-        raise Skip("the program cannot be run by another user")
-    said = program.ctl("stop", code=2, user=65534, group=65534, extra_groups=[])
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    # Where the build lies, another user may have no way in.
+    os.chmod(".", 0o755)
+    shutil.copy(TIDEMARK, "tidemark")
+    ended = run(["./tidemark", "ctl", program.pid, "stop"], **nobody)
+    equal(2, ended.code, ended.err)
+    said = ended.err
     check("another user" in said, said)
     program.say("keep", 10, 70000)
     program.end()
