@@ -36,10 +36,14 @@ $(BUILD)/build.ninja:
 	@meson setup $(BUILD) -Dwerror=$(WERROR) --prefix=$(PREFIX) >$(BUILD).log 2>&1 || \
 		{ cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
-	@touch $(BUILD)/werror-$(WERROR)
+	@touch $(BUILD)/werror-$(WERROR) $(BUILD)/packages-$$(sh tools/deps --here test win)
 
+# What can be built depends on what is installed: the tests bring more than the demo did.
 build: deps-build
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@packages=$(BUILD)/packages-$$(sh tools/deps --here test win); test -e $$packages || \
+		{ rm -rf $(BUILD)/packages-* && meson configure --clearcache $(BUILD) >/dev/null && \
+		meson setup --reconfigure $(BUILD) >/dev/null && touch $$packages; }
 	@test -e $(BUILD)/werror-$(WERROR) || { meson configure $(BUILD) -Dwerror=$(WERROR) && \
 		rm -f $(BUILD)/werror-* && touch $(BUILD)/werror-$(WERROR); }
 	@$(NINJA) $(BUILD)
@@ -48,19 +52,19 @@ demo: deps-demo build
 	@TIDEMARK_BUILD=$(BUILD) tools/demo
 
 # Without a network the page's tests are skipped, each with that reason.
-test: deps-test build asan-view win wine i386
+test: deps-test deps-win build asan-view win wine i386
 	@tools/web setup || true
 	@$(RUN_TESTS) --build $(BUILD)
 
 check: deps-tidy build tidy
 	@$(RUN_TESTS) --build $(BUILD) unit
 
-bench: deps-bench build win wine
+bench: deps-bench deps-win build win wine
 	@TIDEMARK_BUILD=$(BUILD) tools/bench
 	@TIDEMARK_BUILD=$(BUILD) tools/bench-windows
 	@TIDEMARK_BUILD=$(BUILD) tools/win-bench
 
-soak: deps-test build asan-view win wine i386
+soak: deps-test deps-win build asan-view win wine i386
 	@$(RUN_TESTS) --build $(BUILD) --soak
 
 tidy: deps-tidy build
