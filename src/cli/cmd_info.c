@@ -10,11 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { INFO_JSON = 1, INFO_MODULES, INFO_ALL, SHOWN_PROCESSES = 40 };
+enum { INFO_JSON = 1, INFO_MODULES, INFO_ALL, SHOWN_PROCESSES = 40, SHOWN_HEAPS = 10 };
 
 static const struct option_row info_options[] = {
 	{ INFO_MODULES, 'm', "modules", NULL, "list the mapped files, with build-ids" },
-	{ INFO_ALL, 'a', "all", NULL, "list all processes, however many" },
+	{ INFO_ALL, 'a', "all", NULL, "list all processes and heaps, however many" },
 	{ INFO_JSON, 'j', "json", NULL, "print JSON (docs/schema/info.json)" },
 	{ 0 },
 };
@@ -210,6 +210,61 @@ static void print_events(const struct info *info)
 			       str_count(info->kinds[kind], count));
 }
 
+// HEAP_… of the system's headers, as the calls have them.
+static void print_flags(uint64_t flags)
+{
+	static const struct {
+		uint32_t bit;
+		const char *word;
+	} words[] = {
+		{ 0x1, "no-serialize" },   { 0x2, "growable" },       { 0x4, "exceptions" },
+		{ 0x8, "zero-memory" },    { 0x10, "in-place-only" }, { 0x20, "tail-checking" },
+		{ 0x40, "free-checking" }, { 0x40000, "execute" },
+	};
+
+	if (flags == 0)
+		printf(" none");
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (flags & words[i].bit)
+			printf(" %s", words[i].word);
+		flags &= ~(uint64_t)words[i].bit;
+	}
+	if (flags != 0)
+		printf(" 0x%" PRIx64, flags);
+}
+
+// Those of Windows: with what flags they were made, and called.
+static void print_heaps(const struct info *info, bool all)
+{
+	uint32_t shown = 0, more = 0;
+	char count[28];
+
+	for (heap_id id = 1; id < reader_heaps_count(info->reader); id++) {
+		const struct trace_heap *heap = reader_heap(info->reader, id);
+		uint64_t flags = UINT64_MAX, calls;
+
+		if (heap->handle == 0)
+			continue;
+		if (shown == SHOWN_HEAPS && !all) {
+			more++;
+			continue;
+		}
+		printf("%-11s0x%" PRIx64 " of process %u", shown++ == 0 ? "heaps" : "",
+		       heap->handle, reader_process(info->reader, heap->process)->pid);
+		if (heap->created) {
+			printf(", made with");
+			print_flags(heap->flags);
+		}
+		while (info_next_flags(info, id, &flags, &calls)) {
+			printf("; %s calls with", str_count(calls, count));
+			print_flags(flags);
+		}
+		putchar('\n');
+	}
+	if (more > 0)
+		printf("%-11s... and %u more (--all lists them)\n", "", more);
+}
+
 static void print_figures(const struct info *info)
 {
 	const struct reader *reader = info->reader;
@@ -283,6 +338,7 @@ static int tell(const char *path, bool as_json, bool all, bool modules)
 		printf("%-11s%u\n", "processes", reader_processes_count(reader));
 		print_tree(&info, all ? UINT32_MAX : SHOWN_PROCESSES);
 		print_events(&info);
+		print_heaps(&info, all);
 		print_figures(&info);
 		if (modules)
 			print_modules(reader);

@@ -236,6 +236,22 @@ static bool decode_pool(struct lane_reader *reader, struct batch *batch, const u
 	return true;
 }
 
+static struct lane_item heap_item(const struct lane_reader *reader, struct lane_reader_heap heap)
+{
+	return (struct lane_item){ .kind = LANE_ITEM_HEAP,
+				   .time_ns = reader->time_ns,
+				   .address = heap.handle,
+				   .detail = heap.flags };
+}
+
+static void add_heap(struct lane_reader *reader, const struct lane_item *item)
+{
+	reader->heaps = mem_grow(reader->heaps, &reader->heaps_capacity, reader->heaps_count + 1,
+				 sizeof *reader->heaps);
+	reader->heaps[reader->heaps_count++] =
+		(struct lane_reader_heap){ item->address, item->detail };
+}
+
 // A LANE_EXTRA of `length` bytes behind its own head. `*made` says whether there is an item.
 static bool decode_extra(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
 			 uint64_t length, struct lane_item *item, bool *made)
@@ -246,16 +262,14 @@ static bool decode_extra(struct lane_reader *reader, struct batch *batch, const 
 		*made = true;
 		return decode_pool(reader, batch, in + 6, length, item);
 	}
-	if (kind == LANE_EXTRA_HEAP && length >= 8) {
+	if ((kind == LANE_EXTRA_HEAP || kind == LANE_EXTRA_HEAP_NEW) && length >= 12) {
 		*made = true;
-		if (reader->heaps_count < LANE_HEAPS_MAX) {
-			reader->heaps = mem_grow(reader->heaps, &reader->heaps_capacity,
-						 reader->heaps_count + 1, sizeof *reader->heaps);
-			reader->heaps[reader->heaps_count++] = load64(in + 6);
-		}
-		*item = (struct lane_item){ .kind = LANE_ITEM_HEAP,
-					    .time_ns = reader->time_ns,
-					    .address = load64(in + 6) };
+		*item = heap_item(reader,
+				  (struct lane_reader_heap){ load64(in + 6), load32(in + 14) });
+		if (kind == LANE_EXTRA_HEAP_NEW)
+			item->kind = LANE_ITEM_HEAP_NEW;
+		else if (reader->heaps_count < LANE_HEAPS_MAX)
+			add_heap(reader, item);
 	}
 	if (kind == LANE_EXTRA_NAME && length >= 16) {
 		*made = true;
@@ -411,9 +425,7 @@ static COLD size_t decode_special(struct lane_reader *reader, struct batch *batc
 		number = load16(in) >> LANE_HEAP_SHIFT;
 		if (number == 0 || number > reader->heaps_count)
 			return 0;
-		*item = (struct lane_item){ .kind = LANE_ITEM_HEAP,
-					    .time_ns = reader->time_ns,
-					    .address = reader->heaps[number - 1] };
+		*item = heap_item(reader, reader->heaps[number - 1]);
 		*made = true;
 		return 2;
 	case LANE_VM:
@@ -481,6 +493,7 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 		at += size_length;
 		if (unlikely(type == LANE_ALIGNED))
 			item->align_log2 = *at++ & 63;
+		reader->undone |= type == LANE_REALLOC_UNDO;
 		if (unlikely(at > end))
 			break;
 		if (head & LANE_STACK) {
@@ -596,4 +609,11 @@ uint64_t lane_reader_next_time(const struct lane_reader *reader)
 	if ((type - 1 < LANE_FAILED || type == LANE_VM) && (head & LANE_TIME))
 		return time_ns + load32(in + 2);
 	return time_ns;
+}
+
+bool lane_reader_undoes_next(const struct lane_reader *reader, uint64_t limit)
+{
+	return !reader->broken && limit - reader->at >= 2 &&
+	       (load16(reader->ring + (reader->at & reader->mask)) & LANE_TYPE_MASK) ==
+		       LANE_REALLOC_UNDO;
 }

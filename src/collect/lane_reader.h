@@ -26,14 +26,17 @@
 // Kinds of items: enum lane_type up to LANE_FAILED, LANE_VM, and these.
 enum lane_item_kind {
 	LANE_ITEM_ECHO = 12, // `detail` times the two items right before it (no lane type is 12)
-	LANE_ITEM_HEAP = 14, // from here on of the heap with handle `address` (no lane type is 14)
-	LANE_ITEM_THREAD = 16, // `tid`; the name's 16 bytes in address and size
-	LANE_ITEM_MARK = 17,   // `detail`: whose mark
-	LANE_ITEM_FORK = 18,   // `detail`: which fork
-	LANE_ITEM_START = 19,  // the image begins
-	LANE_ITEM_END = 20,    // its process has ended
-	LANE_ITEM_NAME = 21,   // the thread's name, by the program: 16 bytes in address and size
-	LANE_ITEM_POOL = 22,   // with enum lane_pool added: a call on a block of `pool`
+	LANE_ITEM_HEAP =
+		14, // from here on of the heap with handle `address`, with `detail` as flags
+		    // (no lane type is 14)
+	LANE_ITEM_THREAD = 16,   // `tid`; the name's 16 bytes in address and size
+	LANE_ITEM_MARK = 17,     // `detail`: whose mark
+	LANE_ITEM_FORK = 18,     // `detail`: which fork
+	LANE_ITEM_START = 19,    // the image begins
+	LANE_ITEM_END = 20,      // its process has ended
+	LANE_ITEM_NAME = 21,     // the thread's name, by the program: 16 bytes in address and size
+	LANE_ITEM_HEAP_NEW = 22, // the heap with handle `address` was made, with `detail` as flags
+	LANE_ITEM_POOL = 23,     // with enum lane_pool added: a call on a block of `pool`
 };
 
 struct lane_item {
@@ -86,6 +89,12 @@ struct lane_reader_call {
 	bool open; // it has begun; its end was not read yet
 };
 
+// A heap's handle, and the flags of calls on it.
+struct lane_reader_heap {
+	uint64_t handle;
+	uint32_t flags;
+};
+
 struct lane_reader {
 	const uint8_t *ring; // mapped twice, end to end; borrowed
 	uint64_t mask;       // ring size - 1
@@ -99,7 +108,8 @@ struct lane_reader {
 	bool free_stacks; // frees have stacks
 	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
 	bool broken;
-	uint64_t *heaps; // Windows: handles by number, from 1
+	bool undone;                    // a LANE_REALLOC_UNDO was read; the caller's to clear
+	struct lane_reader_heap *heaps; // Windows: by number, from 1
 	size_t heaps_count, heaps_capacity;
 	struct lane_reader_call *calls; // of the LANE_VM items, in their order
 	size_t calls_first, calls_end, calls_capacity;
@@ -116,6 +126,9 @@ size_t lane_reader_decode(struct lane_reader *reader, uint64_t limit, struct lan
 
 // The time of the next record, which the guest has published.
 uint64_t lane_reader_next_time(const struct lane_reader *reader);
+
+// Is the next record, if there is one before `limit`, a LANE_REALLOC_UNDO?
+bool lane_reader_undoes_next(const struct lane_reader *reader, uint64_t limit);
 
 // The call of the lane's first LANE_VM item. Never NULL while there is one.
 const struct lane_reader_call *lane_reader_vm(const struct lane_reader *reader);

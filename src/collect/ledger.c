@@ -155,10 +155,28 @@ static inline heap_id stream_heap(struct ledger *ledger, struct stream *stream)
 	return stream->heap;
 }
 
-void ledger_heap(struct stream *stream, uint64_t handle)
+void ledger_heap(struct stream *stream, uint64_t handle, uint32_t flags)
 {
+	stream->flags = flags;
+	if (stream->handle == handle)
+		return;
 	stream->handle = handle;
 	stream->heap = 0;
+}
+
+void ledger_heap_new(struct ledger *ledger, struct stream *stream, uint64_t handle, uint32_t flags)
+{
+	struct image *image = stream->image;
+	uint64_t *heap = map_put(&image->handles, handle, NULL);
+	const struct trace_heap new_one = { .process = image->process,
+					    .handle = handle,
+					    .created = true,
+					    .flags = flags,
+					    .name = (char[1]){ 0 } };
+
+	// Within a tick another thread's first block in it may have come before.
+	if (*heap == 0)
+		*heap = writer_add_heap(ledger->writer, &new_one);
 }
 
 bool ledger_heap_gone(struct ledger *ledger, struct stream *stream, uint64_t handle,
@@ -242,11 +260,14 @@ size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_n
 	row.time_ns = ledger_time(ledger, item->time_ns);
 	row.thread = stream->thread;
 	row.heap = stream_heap(ledger, stream);
+	row.flags = stream->flags;
 	if (row.time_ns < limit_ns)
 		limit_ns = row.time_ns;
 	items = fill_row(ledger, &row, item, &stream->items[stream->inner], limit_ns);
-	if (row.count > 0)
+	if (row.count > 0) {
+		stream->halved = false;
 		writer_row(ledger->writer, &row);
+	}
 	return items;
 }
 
@@ -310,9 +331,31 @@ void ledger_echo(struct ledger *ledger, struct stream *stream)
 	row.count = 2;
 	row.reallocs = false;
 	row.heap = stream_heap(ledger, stream);
+	row.flags = stream->flags;
 	row.thread = stream->thread;
 	row.time_ns = ledger->now_ns;
 	writer_echo(ledger->writer, &row, echo->detail);
+}
+
+// Does it allocate, or would it have? What failed and asked for nothing is a free.
+static bool has_flags(const struct trace_event *event)
+{
+	bool failed = event->kind == TRACE_REALLOC_UNDO || event->kind == TRACE_REALLOC_FAILED;
+
+	return event->kind != TRACE_FREE && event->kind != TRACE_REALLOC_FREE &&
+	       !(failed && event->size == 0);
+}
+
+// Its free, which failed, was told before that was known.
+static COLD void tell_not_freed(struct ledger *ledger, const struct stream *stream,
+				uint64_t address)
+{
+	char text[96];
+
+	snprintf(text, sizeof text,
+		 "the block at 0x%llx stands as freed in the trace, but that call failed",
+		 (unsigned long long)address);
+	ledger_warn(ledger, stream->image->process, text);
 }
 
 void ledger_event(struct ledger *ledger, struct stream *stream, bool fold)
@@ -339,6 +382,13 @@ void ledger_event(struct ledger *ledger, struct stream *stream, bool fold)
 	}
 	event.thread = stream->thread;
 	event.heap = stream_heap(ledger, stream);
+	event.flags = has_flags(&event) ? stream->flags : 0;
+	if (unlikely(event.kind == TRACE_REALLOC_UNDO && !stream->halved)) {
+		tell_not_freed(ledger, stream, event.address);
+		event.kind = TRACE_FAILED;
+		event.address = 0;
+	}
+	stream->halved = event.kind == TRACE_REALLOC_FREE;
 	if (unlikely(stream->image->quiet) && left_out(&event))
 		return;
 	ledger->kinds[event.kind]++;

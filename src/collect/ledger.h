@@ -66,8 +66,12 @@ void ledger_echo(struct ledger *ledger, struct stream *stream);
 // The stream's first item, which the program itself spoke of: a thread's name, a pool's block.
 void ledger_client(struct ledger *ledger, struct stream *stream);
 
-// The stream's events are of the heap with this handle from here on.
-void ledger_heap(struct stream *stream, uint64_t handle);
+// The stream's events are of the heap with this handle from here on, and those that allocate have
+// these flags.
+void ledger_heap(struct stream *stream, uint64_t handle, uint32_t flags);
+
+// A heap was made, with these flags.
+void ledger_heap_new(struct ledger *ledger, struct stream *stream, uint64_t handle, uint32_t flags);
 
 // The heap is destroyed: the event is filled in. False: nothing was ever allocated there.
 bool ledger_heap_gone(struct ledger *ledger, struct stream *stream, uint64_t handle,

@@ -175,7 +175,9 @@ static inline bool deliver(struct merge *merge, struct stream *stream, bool fold
 		ledger_time(merge->ledger, item->time_ns);
 		ledger_thread(merge->ledger, stream, item->tid, name);
 	} else if (item->kind == LANE_ITEM_HEAP) {
-		ledger_heap(stream, item->address);
+		ledger_heap(stream, item->address, item->detail);
+	} else if (item->kind == LANE_ITEM_HEAP_NEW) {
+		ledger_heap_new(merge->ledger, stream, item->address, item->detail);
 	} else if (item->kind >= LANE_ITEM_NAME) {
 		stream->stirred = true;
 		ledger_client(merge->ledger, stream);

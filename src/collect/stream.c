@@ -81,6 +81,46 @@ static void pass_barrier(struct stream *stream)
 	mem_free(barrier);
 }
 
+// The last of an echo's items become items again, behind it. It is item `at`.
+static void shorten_echo(struct stream *stream, size_t at)
+{
+	struct lane_item *item;
+
+	stream_push(stream);
+	stream_push(stream);
+	item = &stream->items[at];
+	memmove(item + 3, item + 1, (stream->end - at - 3) * sizeof *item);
+	item[1] = item[-2];
+	item[2] = item[-1];
+	item[1].owner = item[2].owner = 0;
+	item[1].run = item[2].run = 0;
+	item->detail--;
+	if (at < stream->inner)
+		stream->inner += 2;
+}
+
+// A free that failed was told in two records, as a realloc is that failed: so let it be one. A free
+// that has gone into the trace already stays there (ledger_event).
+static COLD void mend_frees(struct stream *stream)
+{
+	stream->reader.undone = false;
+	for (size_t i = stream->first + 1; i < stream->end; i++) {
+		size_t before = i - 1;
+
+		if (stream->items[i].kind != LANE_REALLOC_UNDO || stream->items[i].size != 0)
+			continue;
+		while (before > stream->first && stream->items[before].kind == LANE_VM)
+			before--;
+		if (stream->items[before].kind == LANE_ITEM_ECHO) {
+			shorten_echo(stream, before);
+			before += 2;
+			i += 2;
+		}
+		if (stream->items[before].kind == LANE_FREE)
+			stream->items[before].kind = LANE_REALLOC_FREE;
+	}
+}
+
 bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
 {
 	struct lane_reader *reader = &stream->reader;
@@ -97,6 +137,9 @@ bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
 			stop = stream->barriers->head;
 		if (reader->broken || reader->at >= limit)
 			return false;
+		// A free and what takes it back stay together.
+		if (stream->end >= wanted && lane_reader_undoes_next(reader, stop))
+			wanted = stream->end + 1;
 		if (stream->end >= wanted)
 			return true;
 		if (stream->capacity - stream->end < 256)
@@ -106,6 +149,8 @@ bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
 		if (room > wanted - stream->end)
 			room = wanted - stream->end;
 		stream->end += lane_reader_decode(reader, stop, stream->items + stream->end, room);
+		if (unlikely(reader->undone))
+			mend_frees(stream);
 	}
 }
 

@@ -42,6 +42,8 @@ struct stream {
 	struct stream_interval **chunks; // STREAM_CHUNKS, made at first use
 
 	uint64_t handle; // of the heap that its events are of (Windows); 0: malloc's
+	uint32_t flags;  // of calls that allocate there
+	bool halved;     // a realloc's first half was told alone, and nothing since
 	heap_id heap;    // and in the trace, if heaps_gone is the image's
 	uint32_t heaps_gone;
 

@@ -9,10 +9,21 @@
 #include "recorder/vm_win32.h"
 #include "recorder/walk_win32.h"
 
-// From here on the lane's events are of another heap.
-static COLD void hook_put_heap(struct lane *lane, uint64_t heap)
+enum { HOOK_HEAP_BYTES = 12 }; // of a heap's handle and flags
+
+static uint8_t *hook_put_extra(uint8_t *at, uint16_t kind, uint64_t heap, uint32_t flags)
 {
-	const uint16_t extra[3] = { LANE_EXTRA, LANE_EXTRA_HEAP, 8 };
+	const uint16_t extra[3] = { LANE_EXTRA, kind, HOOK_HEAP_BYTES };
+
+	__builtin_memcpy(at, extra, sizeof(extra));
+	event_store(at + sizeof(extra), heap);
+	__builtin_memcpy(at + sizeof(extra) + 8, &flags, sizeof(flags));
+	return at + sizeof(extra) + HOOK_HEAP_BYTES;
+}
+
+// From here on the lane's events are of another heap, or its calls have other flags.
+static COLD void hook_put_heap(struct lane *lane, uint64_t heap, uint32_t flags)
+{
 	struct lane_heap *known;
 	uint8_t *start;
 	uint16_t head;
@@ -22,24 +33,31 @@ static COLD void hook_put_heap(struct lane *lane, uint64_t heap)
 		return;
 	start = lane->ring + (lane->head & lane->mask);
 	lane->heap = heap;
-	known = &lane->heaps[(heap >> 16 ^ heap >> 21) % LANE_HEAPS_KNOWN];
-	if (likely(known->handle == heap)) {
+	lane->heap_flags = flags;
+	known = &lane->heaps[(heap >> 16 ^ heap >> 21 ^ flags) % LANE_HEAPS_KNOWN];
+	if (likely(known->handle == heap && known->flags == flags)) {
 		head = (uint16_t)(LANE_HEAP | known->number << LANE_HEAP_SHIFT);
 		__builtin_memcpy(start, &head, sizeof(head));
 		lane_leave(lane, start, start + sizeof(head));
 		return;
 	}
-	__builtin_memcpy(start, extra, sizeof(extra));
-	event_store(start + sizeof(extra), heap);
 	if (lane->heaps_count < LANE_HEAPS_MAX)
-		*known = (struct lane_heap){ heap, ++lane->heaps_count };
-	lane_leave(lane, start, start + sizeof(extra) + 8);
+		*known = (struct lane_heap){ heap, flags, ++lane->heaps_count };
+	lane_leave(lane, start, hook_put_extra(start, LANE_EXTRA_HEAP, heap, flags));
 }
 
+// Of a call that allocates.
+static inline void hook_set_call(struct lane *lane, const void *heap, uint32_t flags)
+{
+	if (unlikely(lane->heap != (uintptr_t)heap || lane->heap_flags != flags))
+		hook_put_heap(lane, (uintptr_t)heap, flags);
+}
+
+// Of one that does not: the flags may stay as they are.
 static inline void hook_set_heap(struct lane *lane, const void *heap)
 {
 	if (unlikely(lane->heap != (uintptr_t)heap))
-		hook_put_heap(lane, (uintptr_t)heap);
+		hook_put_heap(lane, (uintptr_t)heap, 0);
 }
 
 // What the thread was in did not come back: an exception left it, so it has failed.
@@ -77,8 +95,8 @@ COLD struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame)
 }
 
 static inline __attribute__((always_inline)) void hook_allocated(struct lane *lane,
-								 const void *heap, uintptr_t block,
-								 size_t size,
+								 const void *heap, uint32_t flags,
+								 uintptr_t block, size_t size,
 								 const uintptr_t *frame)
 {
 	const uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK;
@@ -88,7 +106,7 @@ static inline __attribute__((always_inline)) void hook_allocated(struct lane *la
 	if (unlikely(sample_mean) && block &&
 	    (sample_passes(&lane->sample_way, size) || !sample_keep(block)))
 		return;
-	hook_set_heap(lane, heap);
+	hook_set_call(lane, heap, flags);
 	if (likely(block && event_quick(LANE_MALLOC, fields, block, size, frame)))
 		return;
 	if (block) {
@@ -111,8 +129,19 @@ NT_CALL void *hook_RtlAllocateHeap(void *heap, uint32_t flags, size_t size)
 	lane->asked = size;
 	block = patch_real.RtlAllocateHeap(heap, flags, size);
 	hook_leave(lane);
-	hook_allocated(lane, heap, (uintptr_t)block, size, frame);
+	hook_allocated(lane, heap, flags, (uintptr_t)block, size, frame);
 	return block;
+}
+
+// The block, whose end was recorded, lives on: it is another heap's, or damaged, or is none.
+static COLD void hook_not_freed(struct lane *lane, const void *heap, uintptr_t block,
+				const uintptr_t *frame)
+{
+	hook_set_heap(lane, heap);
+	event_record(LANE_REALLOC_UNDO, EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK, block, 0, 0,
+		     frame);
+	if (sample_mean)
+		sample_keep(block);
 }
 
 NT_CALL uint32_t hook_RtlFreeHeap(void *heap, uint32_t flags, void *block)
@@ -120,29 +149,34 @@ NT_CALL uint32_t hook_RtlFreeHeap(void *heap, uint32_t flags, void *block)
 	const uintptr_t *frame = HOOK_FRAME;
 	struct lane *lane;
 	uint32_t done;
+	bool passed;
 
 	if (unlikely(!block))
 		return patch_real.RtlFreeHeap(heap, flags, block);
 	lane = hook_enter(frame, HOOK_OTHER);
-	if (likely(lane) && !(unlikely(sample_mean) && sample_passed((uintptr_t)block))) {
+	passed = unlikely(sample_mean) && lane && sample_passed((uintptr_t)block);
+	if (likely(lane) && likely(!passed)) {
 		hook_set_heap(lane, heap);
 		if (unlikely(lane->free_stacks) ||
 		    unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, (uintptr_t)block, 0, NULL)))
 			event_record(LANE_FREE, EVENT_ADDRESS, (uintptr_t)block, 0, 0, frame);
 	}
 	done = patch_real.RtlFreeHeap(heap, flags, block);
-	if (likely(lane))
-		hook_leave(lane);
+	if (unlikely(!lane))
+		return done;
+	hook_leave(lane);
+	if (unlikely((uint8_t)done == 0) && !passed)
+		hook_not_freed(lane, heap, (uintptr_t)block, frame);
 	return done;
 }
 
 // The other half of a realloc that did not fail with an exception.
-static void hook_reallocated(struct lane *lane, const void *heap, uintptr_t block, uintptr_t result,
-			     const uintptr_t *frame)
+static void hook_reallocated(struct lane *lane, const void *heap, uint32_t flags, uintptr_t block,
+			     uintptr_t result, const uintptr_t *frame)
 {
 	const uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK;
 
-	hook_set_heap(lane, heap);
+	hook_set_call(lane, heap, flags);
 	if (!result) {
 		event_record(LANE_REALLOC_UNDO, fields, block, lane->asked, 0, frame);
 		if (unlikely(sample_mean))
@@ -173,7 +207,7 @@ NT_CALL void *hook_RtlReAllocateHeap(void *heap, uint32_t flags, void *block, si
 	lane->asked = size;
 	passed = unlikely(sample_mean) && sample_passed((uintptr_t)block);
 	if (!passed) {
-		hook_set_heap(lane, heap);
+		hook_set_call(lane, heap, flags);
 		event_record(LANE_REALLOC_FREE, EVENT_ADDRESS, (uintptr_t)block, 0, 0, frame);
 		lane->reallocated = (uintptr_t)block;
 	}
@@ -181,13 +215,25 @@ NT_CALL void *hook_RtlReAllocateHeap(void *heap, uint32_t flags, void *block, si
 	lane->reallocated = 0;
 	hook_leave(lane);
 	if (!passed)
-		hook_reallocated(lane, heap, (uintptr_t)block, (uintptr_t)result, frame);
+		hook_reallocated(lane, heap, flags, (uintptr_t)block, (uintptr_t)result, frame);
 	else if (result)
-		hook_allocated(lane, heap, (uintptr_t)result, size, frame);
+		hook_allocated(lane, heap, flags, (uintptr_t)result, size, frame);
 	return result;
 }
 
-// A new heap is known by its first block. The memory that it takes is the allocator's.
+// What it was made with.
+static void hook_made(const void *heap, uint32_t flags)
+{
+	struct lane *lane = lane_enter();
+	uint8_t *start;
+
+	if (!lane)
+		return;
+	start = lane->ring + (lane->head & lane->mask);
+	lane_leave(lane, start, hook_put_extra(start, LANE_EXTRA_HEAP_NEW, (uintptr_t)heap, flags));
+}
+
+// The memory that a new heap takes is the allocator's.
 NT_CALL void *hook_RtlCreateHeap(uint32_t flags, void *at, size_t reserve, size_t commit,
 				 void *lock, void *definition)
 {
@@ -196,6 +242,8 @@ NT_CALL void *hook_RtlCreateHeap(uint32_t flags, void *at, size_t reserve, size_
 
 	if (lane)
 		hook_leave(lane);
+	if (lane && heap)
+		hook_made(heap, flags);
 	return heap;
 }
 

@@ -23,6 +23,7 @@ enum { LANE_HEAPS_KNOWN = 32 };
 // A heap that has a number in the lane.
 struct lane_heap {
 	uint64_t handle; // 0: none
+	uint32_t flags;  // of calls
 	uint32_t number;
 };
 
@@ -46,6 +47,7 @@ struct lane {
 	uint64_t room;             // limit but for the clock's sake
 	struct clock clock;
 	uint64_t heap;                // Windows: whose blocks the events are of
+	uint32_t heap_flags;          // Windows: and what calls that allocate are given
 	uintptr_t inside;             // Windows: the outermost hook of a heap that is being called
 	size_t asked;                 // Windows: by it, if it allocates
 	struct sample_way sample_way; // Windows: to the next sample

@@ -26,6 +26,11 @@ static void take_note(struct info *info, const struct trace_note *note)
 		keep_message(info, "not recorded: ", note->text);
 }
 
+static bool takes_flags(uint8_t kind)
+{
+	return kind <= TRACE_FAILED && kind != TRACE_FREE && kind != TRACE_REALLOC_FREE;
+}
+
 static void count_items(struct info *info, struct reader *reader, enum progress_mode mode)
 {
 	uint64_t *by_thread = NULL;
@@ -51,6 +56,8 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 		}
 		by_thread[event.thread]++;
 		info->kinds[event.kind]++;
+		if (event.heap != 0 && takes_flags(event.kind))
+			++*map_put(&info->flags, (uint64_t)event.heap << 32 | event.flags, NULL);
 		info->last_ns = event.time_ns;
 		if ((++info->events & 0xffff) == 0)
 			progress_update(&progress, reader_position(reader));
@@ -80,6 +87,7 @@ void info_fini(struct info *info)
 	for (size_t i = 0; i < info->messages_count; i++)
 		mem_free(info->messages[i]);
 	mem_free(info->messages);
+	map_fini(&info->flags);
 	mem_free(info->process_events);
 	mem_free(info->process_threads);
 }
@@ -101,6 +109,22 @@ uint64_t info_duration(const struct info *info)
 double info_bytes_per_event(const struct info *info)
 {
 	return info->events ? (double)reader_bytes(info->reader) / (double)info->events : 0;
+}
+
+bool info_next_flags(const struct info *info, heap_id heap, uint64_t *flags, uint64_t *count)
+{
+	uint64_t best = UINT64_MAX, key, value;
+	size_t at = 0;
+
+	while (map_next(&info->flags, &at, &key, &value)) {
+		if (key >> 32 != heap || (uint32_t)key >= best ||
+		    (*flags != UINT64_MAX && (uint32_t)key <= *flags))
+			continue;
+		best = (uint32_t)key;
+		*count = value;
+	}
+	*flags = best;
+	return best != UINT64_MAX;
 }
 
 void info_hex(struct str *out, const uint8_t *bytes, size_t size)

@@ -6,6 +6,7 @@
 #ifndef REPORT_INFO_H
 #define REPORT_INFO_H
 
+#include "base/map.h"
 #include "base/progress.h"
 #include "base/sink.h"
 #include "trace/reader.h"
@@ -21,6 +22,7 @@ struct info {
 	uint64_t notes[INFO_NOTES];
 	uint64_t losses; // by notes, where no end record says them all
 	uint64_t last_ns;
+	struct map flags;         // calls that allocate, by heap << 32 | flags (info_next_flags)
 	uint64_t *process_events; // by process
 	uint64_t *process_threads;
 	char **messages; // texts of notes that the user should see
@@ -41,6 +43,10 @@ void info_write_json(const struct info *info, struct sink *sink);
 uint64_t info_events_lost(const struct info *info);
 uint64_t info_duration(const struct info *info);
 double info_bytes_per_event(const struct info *info);
+
+// The flags that calls on `heap` were given, the smallest first, and how many were given those.
+// `*flags` is UINT64_MAX at first; false at the end.
+bool info_next_flags(const struct info *info, heap_id heap, uint64_t *flags, uint64_t *count);
 
 // "0a1b…": appends.
 void info_hex(struct str *out, const uint8_t *bytes, size_t size);

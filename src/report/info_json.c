@@ -107,6 +107,41 @@ static void json_modules(struct json *json, const struct info *info)
 	json_array_end(json);
 }
 
+static void json_heaps(struct json *json, const struct info *info)
+{
+	json_key(json, "heaps");
+	json_array_begin(json);
+	for (heap_id id = 1; id < reader_heaps_count(info->reader); id++) {
+		const struct trace_heap *heap = reader_heap(info->reader, id);
+		uint64_t flags = UINT64_MAX, count;
+
+		json_object_begin(json);
+		json_kv_u64(json, "process_id", heap->process);
+		json_key(json, "handle");
+		if (heap->handle != 0)
+			json_hex(json, heap->handle);
+		else
+			json_null(json);
+		json_kv_string(json, "name", heap->handle != 0 ? NULL : heap->name);
+		json_key(json, "created_flags");
+		if (heap->created)
+			json_u64(json, heap->flags);
+		else
+			json_null(json);
+		json_key(json, "calls");
+		json_array_begin(json);
+		while (info_next_flags(info, id, &flags, &count)) {
+			json_object_begin(json);
+			json_kv_u64(json, "flags", flags);
+			json_kv_u64(json, "count", count);
+			json_object_end(json);
+		}
+		json_array_end(json);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void json_rest(struct json *json, const struct info *info)
 {
 	const struct reader *reader = info->reader;
@@ -163,6 +198,7 @@ void info_write_json(const struct info *info, struct sink *sink)
 	json_events(&json, info);
 	json_processes(&json, info);
 	json_modules(&json, info);
+	json_heaps(&json, info);
 	json_rest(&json, info);
 	json_object_end(&json);
 	sink_text(sink, "\n");

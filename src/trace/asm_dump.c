@@ -183,6 +183,8 @@ static void dump_event(const struct trace_event *event, struct sink *sink)
 		sink_format(sink, " align=%" PRIu64, UINT64_C(1) << event->align_log2);
 	else if (event->kind == TRACE_ALIGNED)
 		sink_format(sink, " align=2^%u", event->align_log2);
+	if (event->flags != 0)
+		sink_format(sink, " flags=0x%" PRIx32, event->flags);
 	sink_text(sink, "\n");
 }
 

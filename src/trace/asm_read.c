@@ -424,6 +424,21 @@ static bool take_alignment(struct asm_text *text, struct trace_event *event)
 	return true;
 }
 
+// What a call on a Windows heap was given.
+static bool take_flags(struct asm_text *text, struct trace_event *event)
+{
+	uint64_t flags = 0;
+	const struct asm_field fields[] = { { "flags", &flags, UINT32_MAX }, { NULL, NULL, 0 } };
+	bool taken;
+
+	if (event->kind == TRACE_FREE || event->kind == TRACE_REALLOC_FREE)
+		return true;
+	if (!asm_text_field(text, fields, &taken))
+		return false;
+	event->flags = (uint32_t)flags;
+	return true;
+}
+
 static bool read_event(struct asm_text *text, thread_id thread)
 {
 	struct trace_event event = { .time_ns = text->time_ns, .thread = thread };
@@ -452,6 +467,8 @@ static bool read_event(struct asm_text *text, thread_id thread)
 	    !asm_text_number(text, "a size", &event.size))
 		return false;
 	if (event.kind == TRACE_ALIGNED && !take_alignment(text, &event))
+		return false;
+	if (event.heap != 0 && !take_flags(text, &event))
 		return false;
 	if (!asm_text_at_end(text))
 		return false;

@@ -99,15 +99,22 @@ bool asm_vm_read_event(struct asm_text *text, struct trace_event *event)
 bool asm_vm_read_heap(struct asm_text *text)
 {
 	struct trace_heap heap = { .process = text->last_process, .name = "" };
-	const struct asm_field fields[] = { { "handle", &heap.handle, 0 }, { NULL, NULL, 0 } };
+	uint64_t created = UINT64_MAX;
+	const struct asm_field fields[] = { { "handle", &heap.handle, 0 },
+					    { "created", &created, UINT32_MAX },
+					    { NULL, NULL, 0 } };
 	bool taken;
 
 	if (!asm_text_new_label(text, 'h', writer_heaps_count(text->writer)))
 		return false;
 	if (!asm_text_if_label(text, 'p', &heap.process) && heap.process == TRACE_NONE)
 		return asm_text_fail(text, NULL, "a process has to be defined before a heap");
-	if (!asm_text_field(text, fields, &taken))
-		return false;
+	do {
+		if (!asm_text_field(text, fields, &taken))
+			return false;
+	} while (taken);
+	heap.created = created != UINT64_MAX;
+	heap.flags = heap.created ? (uint32_t)created : 0;
 	if (asm_text_peek(text)) {
 		if (!asm_text_peek(text)->quoted)
 			return asm_text_fail(text, asm_text_peek(text),
@@ -399,6 +406,8 @@ void asm_vm_dump_definitions(const struct reader *reader, struct sink *sink)
 		sink_format(sink, "heap h%u p%u", id, heap->process);
 		if (heap->handle != 0)
 			sink_format(sink, " handle=0x%" PRIx64, heap->handle);
+		if (heap->created)
+			sink_format(sink, " created=0x%" PRIx32, heap->flags);
 		sink_text(sink, " ");
 		asm_words_quote(sink, heap->name);
 		sink_text(sink, "\n");

@@ -287,6 +287,8 @@ static __attribute__((noinline)) bool next_rare(struct columns_decoder *decoder,
 		bad |= decoder->column[column].bad;
 	if (trace_kind_is_vm(event->kind))
 		event->vm = vm;
+	else
+		event->flags = vm->flags;
 	if (event->kind == TRACE_BRK)
 		event->size = event->address > event->old_address
 				      ? event->address - event->old_address
@@ -304,6 +306,7 @@ static bool next_fields(struct columns_decoder *decoder, struct trace_event *eve
 	event->stack = 0;
 	event->align_log2 = 0;
 	event->heap = 0;
+	event->flags = 0;
 	event->vm = NULL;
 	if (columns & BIT(COLUMN_ADDRESS)) {
 		uint64_t *previous = &decoder->previous[event->thread % COLUMNS_SLOTS];

@@ -60,7 +60,8 @@ struct columns_stage {
 
 struct columns_encoder {
 	uint32_t count;
-	bool heaps;            // calls on blocks say of which heap, too: set while count is 0
+	bool heaps;            // calls on blocks say of which heap, too, and with which flags: set
+			       // while count is 0
 	uint32_t roomy;        // events up to which each column has room
 	uint64_t kinds_used;   // bits
 	uint64_t columns_used; // bits: some entry is not 0
@@ -79,8 +80,11 @@ static inline uint64_t columns_written(const struct columns_encoder *encoder, ui
 {
 	uint64_t columns = columns_of_kind(kind);
 
-	return encoder->heaps && kind <= TRACE_FAILED ? columns | UINT64_C(1) << COLUMN_HEAP
-						      : columns;
+	if (!encoder->heaps || kind > TRACE_FAILED)
+		return columns;
+	columns |= UINT64_C(1) << COLUMN_HEAP;
+	return columns & UINT64_C(1) << COLUMN_STACK ? columns | UINT64_C(1) << COLUMN_FLAGS
+						     : columns;
 }
 
 void columns_encoder_fini(struct columns_encoder *encoder); // accepts { 0 }
@@ -95,7 +99,8 @@ void columns_add(struct columns_encoder *encoder, const struct trace_event *even
 struct columns_row {
 	uint32_t count;
 	thread_id thread;
-	heap_id heap; // of all of them; not 0 only where encoder->heaps is set
+	heap_id heap;   // of all of them; not 0 only where encoder->heaps is set
+	uint32_t flags; // of those that begin a block; the same
 	uint64_t time_ns;
 	bool reallocs;                 // there are TRACE_REALLOC among them
 	uint8_t kind[COLUMNS_ROW_MAX]; // TRACE_MALLOC, _CALLOC, _FREE, _REALLOC…: not _FAILED

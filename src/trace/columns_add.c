@@ -223,7 +223,7 @@ static __attribute__((noinline)) void add_rare(struct columns_encoder *encoder,
 	if (columns & BIT(COLUMN_ERROR))
 		add_number(encoder, COLUMN_ERROR, vm->error);
 	if (columns & BIT(COLUMN_FLAGS))
-		add_number(encoder, COLUMN_FLAGS, vm->flags);
+		add_number(encoder, COLUMN_FLAGS, event->vm ? vm->flags : event->flags);
 	if (columns & BIT(COLUMN_FILE))
 		add_number(encoder, COLUMN_FILE, vm->file);
 	if (columns & BIT(COLUMN_ORIGIN))
@@ -385,6 +385,9 @@ static void put_fields(struct columns_encoder *encoder, const struct columns_row
 		for (size_t i = 0; i < row->count; i++)
 			size[i] = row->heap;
 		pack(encoder, COLUMN_HEAP, size, row->count, row->heap);
+		for (size_t i = 0; i < begun; i++)
+			size[i] = row->flags;
+		pack(encoder, COLUMN_FLAGS, size, begun, row->flags);
 	}
 }
 
@@ -396,6 +399,7 @@ static void add_short_row(struct columns_encoder *encoder, const struct columns_
 			.kind = row->kind[i],
 			.thread = row->thread,
 			.heap = row->heap,
+			.flags = columns_row_begins(row->kind[i]) ? row->flags : 0,
 			.address = row->address[i],
 			.old_address = row->kind[i] == TRACE_REALLOC ? row->old_address[i] : 0,
 			.size = row->size[i],

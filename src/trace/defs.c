@@ -491,6 +491,12 @@ static bool read_heap(struct defs *defs, struct bytes_cursor *in)
 	if (!fill_heaps(defs, heap.id))
 		return false;
 	heap.name = bytes_next_text(in);
+	if (bytes_left(in) > 0 && !in->bad) {
+		uint64_t created = bytes_next(in);
+
+		heap.created = created != 0;
+		heap.flags = heap.created ? (uint32_t)(created - 1) : 0;
+	}
 	add_heap(defs, &heap);
 	return !in->bad;
 }

@@ -188,6 +188,8 @@ void defs_put_heap(struct bytes *out, const struct trace_heap *heap)
 	bytes_add_varint(&content, heap->process);
 	bytes_add_varint(&content, heap->handle);
 	bytes_add_text(&content, heap->name, DEFS_TEXT_MAX);
+	if (heap->created)
+		bytes_add_varint(&content, (uint64_t)heap->flags + 1);
 	defs_put(out, DEFS_HEAP, &content);
 	bytes_fini(&content);
 }

@@ -100,6 +100,7 @@ struct trace_event {
 	thread_id thread;
 	stack_id stack; // 0: none
 	heap_id heap;   // 0: malloc's
+	uint32_t flags; // of a call on a Windows heap that allocates, as it takes them
 	uint8_t kind;   // enum trace_kind
 	uint8_t align_log2;
 	const struct trace_vm *vm; // trace_kind_is_vm: borrowed until the next read; else NULL
@@ -110,6 +111,8 @@ struct trace_heap {
 	heap_id id;
 	process_id process;
 	uint64_t handle; // a Windows heap's handle; 0: a pool, which has a name
+	bool created;    // while it was recorded: then with these
+	uint32_t flags;  // as HeapCreate takes them
 	char *name;      // never NULL
 };
 

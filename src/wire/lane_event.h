@@ -43,13 +43,14 @@ enum lane_type {
 	LANE_FREE = 4,          // no size
 	LANE_REALLOC_FREE = 5,  // before realloc(address, …); ends the old block
 	LANE_REALLOC_ALLOC = 6, // after it: the new block; the next event of this lane after its 5
-	LANE_REALLOC_UNDO = 7,  // after a failed one: the old block lives on; size = what was asked
-	LANE_FAILED = 8,        // an allocation that returned NULL; no address; size, stack
-	LANE_TIME64 = 9,        // u64 absolute nanoseconds since began_ns follow the head
-	LANE_THREAD = 10,       // u32 tid, u8[16] name (NUL-padded): whose the lane is from here on
-	LANE_EXTRA = 11,        // u16 kind, u16 length, bytes: skipped when not known
-	LANE_VM = 13,           // a call on virtual memory: see struct lane_vm
-	LANE_HEAP = 15,         // as LANE_EXTRA_HEAP: the heap's number << 4 is in the head
+	LANE_REALLOC_UNDO = 7, // after a failed one: the old block lives on; size = what was asked.
+			       // Of size 0 right behind a LANE_FREE (Windows): that failed
+	LANE_FAILED = 8,       // an allocation that returned NULL; no address; size, stack
+	LANE_TIME64 = 9,       // u64 absolute nanoseconds since began_ns follow the head
+	LANE_THREAD = 10,      // u32 tid, u8[16] name (NUL-padded): whose the lane is from here on
+	LANE_EXTRA = 11,       // u16 kind, u16 length, bytes: skipped when not known
+	LANE_VM = 13,          // a call on virtual memory: see struct lane_vm
+	LANE_HEAP = 15,        // as LANE_EXTRA_HEAP: the heap's number << 4 is in the head
 };
 
 // Kinds of LANE_EXTRA.
@@ -61,10 +62,12 @@ enum lane_extra {
 	// order. LANE_POOL_FREE has a stack only under SEGMENT_FREE_STACKS, the others always.
 	LANE_EXTRA_POOL = 1,
 	LANE_EXTRA_NAME = 2, // u8[16] name (NUL-padded): that the program gives its thread
-	// u64 handle: from here on the lane's events on blocks are of that heap (Windows); 0, as at
-	// first: of malloc's. The lane's heaps are numbered from 1 as they come, up to
-	// LANE_HEAPS_MAX; a LANE_HEAP goes back to one of them.
+	// u64 handle, u32 flags: from here on the lane's events on blocks are of that heap
+	// (Windows), and calls that allocate have these flags; a handle of 0, as at first: of
+	// malloc's. These pairs are numbered from 1 as they come, up to LANE_HEAPS_MAX; a LANE_HEAP
+	// goes back to one of them.
 	LANE_EXTRA_HEAP = 3,
+	LANE_EXTRA_HEAP_NEW = 4, // u64 handle, u32 flags: the heap was made, with these
 };
 
 enum lane_pool {

@@ -130,7 +130,7 @@ TEST(columns_of_rows_are_those_of_their_events)
 	mem_free(two);
 }
 
-TEST(columns_tell_the_heap_of_calls_on_blocks_where_they_are_to)
+TEST(columns_tell_heap_and_flags_of_calls_on_blocks_where_they_are_to)
 {
 	struct columns_encoder *encoder = mem_alloc(1, sizeof *encoder);
 	struct columns_decoder *decoder = mem_alloc(1, sizeof *decoder);
@@ -141,7 +141,9 @@ TEST(columns_tell_the_heap_of_calls_on_blocks_where_they_are_to)
 		payload.size = 0;
 		encoder->heaps = heaps;
 		for (uint8_t kind = TRACE_MALLOC; kind <= TRACE_HEAP_FREE; kind++)
-			columns_add(encoder, &(struct trace_event){ .kind = kind, .heap = kind },
+			columns_add(encoder,
+				    &(struct trace_event){
+					    .kind = kind, .heap = kind, .flags = 100u + kind },
 				    0);
 		columns_finish(encoder, &payload, NULL);
 		CHECK(columns_decoder_init(decoder, bytes_cursor(payload.data, payload.size),
@@ -149,6 +151,11 @@ TEST(columns_tell_the_heap_of_calls_on_blocks_where_they_are_to)
 		for (uint8_t kind = TRACE_MALLOC; kind <= TRACE_HEAP_FREE; kind++) {
 			CHECK_EQ(COLUMNS_EVENT, columns_next(decoder, &event));
 			CHECK_EQ(heaps || kind >= TRACE_HEAP_ALLOC ? kind : 0, event.heap);
+			CHECK_EQ(heaps && kind <= TRACE_FAILED && kind != TRACE_FREE &&
+						 kind != TRACE_REALLOC_FREE
+					 ? 100u + kind
+					 : 0,
+				 event.flags);
 		}
 		CHECK_EQ(COLUMNS_END, columns_next(decoder, &event));
 	}

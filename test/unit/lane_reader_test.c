@@ -231,13 +231,14 @@ TEST(lane_reader_follows_times_threads_and_what_it_does_not_know)
 	end(&fixture);
 }
 
-static void put_heap(struct fake_lane *lane, uint64_t handle)
+static void put_heap(struct fake_lane *lane, uint16_t kind, uint64_t handle, uint32_t flags)
 {
 	fake_begin(lane, 64);
 	fake_put(lane, LANE_EXTRA, 2);
-	fake_put(lane, LANE_EXTRA_HEAP, 2);
-	fake_put(lane, 8, 2);
+	fake_put(lane, kind, 2);
+	fake_put(lane, 12, 2);
 	fake_put(lane, handle, 8);
+	fake_put(lane, flags, 4);
 	fake_end(lane);
 }
 
@@ -254,25 +255,44 @@ TEST(a_heap_that_was_named_is_named_again_by_its_number)
 	struct lane_item items[4];
 
 	begin(&fixture, false);
-	put_heap(&fixture.lane, 0x150000);
-	put_heap(&fixture.lane, 0x7f0000);
+	put_heap(&fixture.lane, LANE_EXTRA_HEAP, 0x150000, 8);
+	put_heap(&fixture.lane, LANE_EXTRA_HEAP, 0x7f0000, 9);
 	put_heap_number(&fixture.lane, 1);
 	put_heap_number(&fixture.lane, 2);
 	CHECK_EQ(4, decode(&fixture, items, 4));
 	for (int i = 0; i < 4; i++) {
 		CHECK_EQ(LANE_ITEM_HEAP, items[i].kind);
 		CHECK_EQ(i % 2 ? 0x7f0000 : 0x150000, items[i].address);
+		CHECK_EQ(i % 2 ? 9 : 8, items[i].detail);
 	}
 	CHECK(!fixture.reader.broken);
 	end(&fixture);
 	for (uint32_t number = 0; number < 3; number += 2) { // none, and one that was not named
 		begin(&fixture, false);
-		put_heap(&fixture.lane, 0x150000);
+		put_heap(&fixture.lane, LANE_EXTRA_HEAP, 0x150000, 0);
 		put_heap_number(&fixture.lane, number);
 		CHECK_EQ(1, decode(&fixture, items, 4));
 		CHECK(fixture.reader.broken);
 		end(&fixture);
 	}
+}
+
+TEST(a_heap_that_is_made_has_no_number)
+{
+	struct fixture fixture;
+	struct lane_item items[3];
+
+	begin(&fixture, false);
+	put_heap(&fixture.lane, LANE_EXTRA_HEAP_NEW, 0x150000, 0x40001);
+	put_heap(&fixture.lane, LANE_EXTRA_HEAP, 0x7f0000, 0);
+	put_heap_number(&fixture.lane, 1);
+	CHECK_EQ(3, decode(&fixture, items, 3));
+	CHECK_EQ(LANE_ITEM_HEAP_NEW, items[0].kind);
+	CHECK_EQ(0x150000, items[0].address);
+	CHECK_EQ(0x40001, items[0].detail);
+	CHECK_EQ(LANE_ITEM_HEAP, items[2].kind);
+	CHECK_EQ(0x7f0000, items[2].address);
+	end(&fixture);
 }
 
 // One record of a pool, with the fields in `flags`.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The HeapAlloc logger's questions, under Wine: exact counts by heap, thread and size; cumulative use
+"""The HeapAlloc logger's questions, under Wine: exact counts by heap, thread and size, and by the flags of
+the calls; cumulative use
 and the histogram of sizes as pictures; and the log itself, the same on Windows as here."""
 # timeout: 120
 # parallel: yes
@@ -17,6 +18,7 @@ libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
 TIDEMARK = os.environ["TIDEMARK"]
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "heaps.c")
+HEAP_GROWABLE = 2  # that HeapCreate adds
 passed = 0
 
 
@@ -92,6 +94,13 @@ for BITS in (64, 32):
     FOUND = {(row["keys"]["heap"], row["keys"]["thread"], row["keys"]["size"]):
              (row["count"], row["freed_count"]) for row in ROWS}
     equal(OWN, FOUND, f"{BITS} bits: counts by heap, thread and size")
+    FLAGS = re.findall(r"heaps: flags (\w+) (\d+) (\d+) (\d+)", DONE.stdout)
+    INFO = {row["handle"]: row for row in ask("info", TRACE)["heaps"]}
+    for HEAP, MADE, NONE, ZERO in FLAGS:
+        ROW = INFO[f"0x{HEAP}"]
+        equal((int(MADE), [{"flags": 0, "count": int(NONE)}, {"flags": 8, "count": int(ZERO)}]),
+              (ROW["created_flags"] & ~HEAP_GROWABLE, ROW["calls"]),
+              f"{BITS} bits: the flags of heap 0x{HEAP} and of the calls on it")
     MAGIC, LOGGED = log(TRACE, f"heaps{BITS}")
     equal(b"TMHL", MAGIC, f"{BITS} bits: a heaplog")
     for HEAP in HEAPS:

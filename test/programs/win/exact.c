@@ -8,6 +8,7 @@
 //     threads     8 threads, blocks freed by others than their makers
 //     raise       HEAP_GENERATE_EXCEPTIONS, thrown ten times, also out of a realloc
 //     wrong       each block is given to another heap as well, whose HeapFree fails: it lives on
+//     damaged     the words before a block are overwritten, so that HeapFree fails, and put back
 //     heaps       three heaps in turn, the counts being those of the first
 //     attach      40 threads that end before the next begins, each with a hundred blocks
 //
@@ -181,6 +182,30 @@ static void run_wrong(void)
 	}
 }
 
+// Where HeapFree looks the block's header through, it finds that it is none. `failed` counts these.
+static void run_damaged(void)
+{
+	enum { HEADER = 16 };
+	char header[HEADER];
+
+	for (int i = 0; i < 300; i++) {
+		char *block = take(100);
+		volatile char *before = block - HEADER;
+
+		for (int j = 0; j < HEADER; j++) {
+			header[j] = before[j];
+			before[j] = 0;
+		}
+		if (HeapFree(heap, 0, block))
+			ExitProcess(96);
+		InterlockedIncrement64(&counts->failed);
+		for (int j = 0; j < HEADER; j++)
+			before[j] = header[j];
+		if (i % 3 == 0)
+			give(block);
+	}
+}
+
 static void run_heaps(void)
 {
 	HANDLE others[2] = { HeapCreate(0, 0, 0), HeapCreate(0, 0, 0) };
@@ -277,6 +302,8 @@ int main(int argc, char **argv)
 		run_raise();
 	else if (strcmp(how, "wrong") == 0)
 		run_wrong();
+	else if (strcmp(how, "damaged") == 0)
+		run_damaged();
 	else if (strcmp(how, "heaps") == 0)
 		run_heaps();
 	else if (strcmp(how, "attach") == 0)
