@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "engine/index_lists.h"
+#include "engine/index_tally.h"
 
 #include <string.h>
 
@@ -145,7 +146,7 @@ static bool is_nothing(const struct figures *figures)
 // while the next groups are asked for.
 struct batch {
 	struct index_rows *rows;
-	const struct index_groups *groups;
+	struct index_groups *groups;
 	struct figures total;
 	uint32_t count;
 	uint32_t group[32];
@@ -172,7 +173,7 @@ static void fetch_row(const struct index_rows *rows, uint32_t group)
 // The figures of a cell or site, which may be changed.
 static void add_key(struct batch *batch, uint32_t site, uint64_t size, struct figures *figures)
 {
-	const struct index_groups *groups = batch->groups;
+	struct index_groups *groups = batch->groups;
 	uint32_t group;
 
 	if (is_nothing(figures))
@@ -181,7 +182,7 @@ static void add_key(struct batch *batch, uint32_t site, uint64_t size, struct fi
 		   figures);
 	if (is_nothing(figures))
 		return;
-	group = ask_group(groups, site, size);
+	group = groups->of ? index_group_of_site(groups, site) : ask_group(groups, site, size);
 	if (group == WINDOW_SKIP)
 		return;
 	fetch_row(batch->rows, group);
@@ -199,8 +200,8 @@ static void add_key(struct batch *batch, uint32_t site, uint64_t size, struct fi
 }
 
 // Room for as many rows as there can be, from the system, which gives zeros for nothing.
-static void begin_batch(struct batch *batch, struct index_rows *rows,
-			const struct index_groups *groups, uint32_t keys)
+static void begin_batch(struct batch *batch, struct index_rows *rows, struct index_groups *groups,
+			uint32_t keys)
 {
 	*batch = (struct batch){ .rows = rows, .groups = groups };
 	if (!groups->query->group || rows->result->rows)
@@ -382,48 +383,50 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 	return ok;
 }
 
-// ---- ends with a heap ----
-
-struct destroyed {
-	struct index_groups *groups;
-	struct index_rows *rows;
-};
-
-static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64_t end)
-{
-	const struct destroyed *destroyed = context;
-	uint32_t group = index_group(destroyed->groups, cell);
-	struct heap_amount one = { 1, cells_cell(&destroyed->groups->index->cells, cell).size };
-
-	(void)begin;
-	(void)end;
-	if (group == WINDOW_SKIP)
-		return true;
-	add(&index_row(destroyed->rows, group)->by_destroy, one);
-	add(&destroyed->rows->result->total.by_destroy, one);
-	return true;
-}
-
-static bool ask_destroyed(struct index *index, const struct window_query *query,
-			  struct index_groups *groups, struct index_rows *rows, struct err *err)
-{
-	struct destroyed destroyed = { groups, rows };
-	const struct index_visitor visitor = { &destroyed, count_destroyed };
-
-	for (size_t i = 0; i < index->destroys_count; i++) {
-		const struct index_range *range = &index->destroys[i];
-		uint64_t from = range->from > query->from ? range->from : query->from;
-		uint64_t to = range->to < query->to ? range->to : query->to;
-
-		if (from < to && !index_ending(index, from, to, &visitor, err))
-			return false;
-	}
-	return true;
-}
-
 // ---- by lifetime ----
 
-bool index_destroyed(const struct index *index, uint64_t step)
+static bool by_lifetime(const struct window_query *query)
+{
+	return query->lifetime_min_ns || query->lifetime_max_ns;
+}
+
+static bool ask_lifetimes(struct index *index, const struct window_query *query,
+			  struct index_rows *rows, struct err *err)
+{
+	uint32_t count = index->cells.cells_count;
+	struct index_tally *tallies = mem_alloc_table(count, sizeof *tallies);
+	struct index_groups groups = { .index = index, .query = query };
+	struct batch batch;
+	bool ok = index_tally(index, query, tallies, err);
+
+	// A site has several cells, and is asked for once.
+	if (!query->by_size)
+		index_groups_init(&groups, index, query);
+	begin_batch(&batch, rows, &groups, query->by_size ? count : index->cells.sites_count);
+	for (uint32_t id = 1; ok && id < count; id++) {
+		struct cells_cell cell = cells_cell(&index->cells, id);
+		const uint32_t *type = tallies[id].type;
+		uint64_t from = (uint64_t)type[WINDOW_AOFI] + type[WINDOW_AOFO];
+		uint64_t to = (uint64_t)type[WINDOW_AIFO] + type[WINDOW_AOFO];
+		uint64_t begun = (uint64_t)type[WINDOW_AIFI] + type[WINDOW_AIFO];
+		struct figures figures = { .begun = of_size(begun, cell.size),
+					   .from = of_size(from, cell.size),
+					   .to = of_size(to, cell.size),
+					   .stay = of_size(type[WINDOW_AOFO], cell.size) };
+
+		if (begun + from > 0 && !cells_site(&index->cells, cell.site)->orphans)
+			add_key(&batch, cell.site, cell.size, &figures);
+	}
+	end_batch(&batch);
+	index_groups_fini(&groups);
+	mem_free(tallies);
+	return ok;
+}
+
+// ---- ends with a heap ----
+
+// The first range of steps that end with a heap that is not over before a step.
+static size_t range_at(const struct index *index, uint64_t step)
 {
 	size_t low = 0, high = index->destroys_count;
 
@@ -435,8 +438,92 @@ bool index_destroyed(const struct index *index, uint64_t step)
 		else
 			high = middle;
 	}
-	return low < index->destroys_count && index->destroys[low].from <= step;
+	return low;
 }
+
+bool index_destroyed(const struct index *index, uint64_t step)
+{
+	size_t at = range_at(index, step);
+
+	return at < index->destroys_count && index->destroys[at].from <= step;
+}
+
+struct destroyed {
+	struct index_groups *groups;
+	struct index_rows *rows;
+	struct index_clock clock;
+	size_t range;
+	struct err *err;
+	bool failed;
+};
+
+static bool is_of_lifetime(struct destroyed *destroyed, uint64_t begin, uint64_t end)
+{
+	const struct window_query *query = destroyed->groups->query;
+	struct index *index = destroyed->groups->index;
+	uint64_t begin_ns, end_ns;
+
+	if (!index_clock_time(&destroyed->clock, index, begin, &begin_ns, destroyed->err) ||
+	    !index_clock_time(&destroyed->clock, index, end, &end_ns, destroyed->err)) {
+		destroyed->failed = true;
+		return false;
+	}
+	return end_ns - begin_ns >= query->lifetime_min_ns &&
+	       end_ns - begin_ns <= query->lifetime_max_ns;
+}
+
+static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	struct destroyed *destroyed = context;
+	const struct index *index = destroyed->groups->index;
+	struct heap_amount one = { 1, cells_cell(&index->cells, cell).size };
+	uint32_t group;
+
+	while (destroyed->range < index->destroys_count &&
+	       index->destroys[destroyed->range].to <= end)
+		destroyed->range++;
+	if (destroyed->range == index->destroys_count)
+		return false;
+	if (index->destroys[destroyed->range].from > end)
+		return true;
+	group = index_group(destroyed->groups, cell);
+	if (group == WINDOW_SKIP ||
+	    (by_lifetime(destroyed->groups->query) && !is_of_lifetime(destroyed, begin, end)))
+		return !destroyed->failed;
+	add(&index_row(destroyed->rows, group)->by_destroy, one);
+	add(&destroyed->rows->result->total.by_destroy, one);
+	return true;
+}
+
+// Only blocks that have such steps, and each of them once.
+static bool ask_destroyed(struct index *index, const struct window_query *query,
+			  struct index_groups *groups, struct index_rows *rows, struct err *err)
+{
+	struct destroyed destroyed = { .groups = groups, .rows = rows, .err = err };
+	const struct index_visitor visitor = { &destroyed, count_destroyed };
+	unsigned log2 = index->shape.block_log2;
+	uint64_t first = query->from >> log2;
+	uint8_t *marks = mem_alloc((size_t)((query->to >> log2) - first) + 1, 1);
+	bool ok;
+
+	destroyed.range = range_at(index, query->from);
+	for (size_t i = destroyed.range;
+	     i < index->destroys_count && index->destroys[i].from < query->to; i++) {
+		uint64_t from = index->destroys[i].from, to = index->destroys[i].to;
+
+		from = from > query->from ? from : query->from;
+		to = to < query->to ? to : query->to;
+		for (; from < to; from = ((from >> log2) + 1) << log2)
+			marks[(from >> log2) - first] = 1;
+	}
+	ok = index_ending_in(index, query->from, query->to, marks, &visitor, err) &&
+	     !destroyed.failed;
+	index_clock_fini(&destroyed.clock);
+	mem_free(marks);
+	return ok;
+}
+
+// ---- single allocations ----
 
 struct single {
 	struct index *index;
@@ -448,11 +535,6 @@ struct single {
 	struct err *err;
 	bool stopped, failed;
 };
-
-static bool by_lifetime(const struct window_query *query)
-{
-	return query->lifetime_min_ns || query->lifetime_max_ns;
-}
 
 // How and when it ended, if nothing but its process ended it.
 static bool learn_exit(struct single *single, struct window_allocation *allocation)
@@ -571,9 +653,10 @@ bool index_ask(struct index *index, const struct window_query *query, struct win
 	bool ok;
 
 	if (by_lifetime(query))
-		return index_ask_lifetimes(index, query, result, err);
-	ok = query->by_size ? ask_cells(index, query, &groups, &rows, err)
-			    : ask_sites(index, query, &groups, &rows, err);
+		ok = ask_lifetimes(index, query, &rows, err);
+	else
+		ok = query->by_size ? ask_cells(index, query, &groups, &rows, err)
+				    : ask_sites(index, query, &groups, &rows, err);
 	if (!ok || index->destroys_count == 0)
 		return ok;
 	index_groups_init(&groups, index, query);

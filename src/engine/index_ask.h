@@ -60,11 +60,6 @@ struct window_row *index_row(struct index_rows *rows, uint32_t group);
 // Whether what ended at a step ended with its heap.
 bool index_destroyed(const struct index *index, uint64_t step);
 
-// index_ask where the query asks for lifetimes (index_lifetimes.c): all that is in the window is
-// looked at, by two threads.
-bool index_ask_lifetimes(struct index *index, const struct window_query *query,
-			 struct window_result *result, struct err *err);
-
 // As window_walk.
 bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
 		bool (*each)(void *context, const struct window_allocation *allocation),

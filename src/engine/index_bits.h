@@ -106,6 +106,27 @@ static inline uint64_t bits_take_varint(const uint8_t **at, const uint8_t *end)
 	return 0;
 }
 
+// The same where 8 bytes from `end` on may be read: without a branch for each byte.
+static inline uint64_t bits_take_varint_wide(const uint8_t **at, const uint8_t *end)
+{
+	uint64_t word, stops;
+
+	if (*at >= end) {
+		*at = end + 1;
+		return 0;
+	}
+	word = bits_load(*at);
+	stops = ~word & UINT64_C(0x8080808080808080);
+	if (!stops)
+		return bits_take_varint(at, end);
+	*at += ((unsigned)__builtin_ctzll(stops) + 1) / 8;
+	// The bits up to its last byte's; then sevens to fourteens, to 28, to 56.
+	word &= stops ^ (stops - 1);
+	word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
+	word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
+	return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
+}
+
 static inline uint64_t bits_zigzag(uint64_t value)
 {
 	return value << 1 ^ (0 - (value >> 63));

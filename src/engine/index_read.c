@@ -10,6 +10,7 @@ void index_block_fini(struct index_block *block)
 {
 	mem_free(block->ops);
 	mem_free(block->begins);
+	mem_free(block->ends);
 	mem_free(block->runs);
 	mem_free(block->jumps);
 	mem_free(block->bytes);
@@ -52,10 +53,37 @@ static bool take_lives(struct index_block *block, const uint8_t *at, const uint8
 			block->begins[i] = 0;
 			continue;
 		}
-		life = bits_take_varint(&at, end);
+		life = bits_take_varint_wide(&at, end);
 		good &= life < block->first + i;
 		block->begins[i] = life ? block->first + i - life : 0;
 	}
+	return good && at <= end;
+}
+
+static bool take_ends(struct index_block *block, const uint8_t *at, const uint8_t *end)
+{
+	uint32_t ends = 0, known = 0;
+	bool good = true;
+
+	block->ends =
+		mem_grow(block->ends, &block->ends_capacity, block->count + 1, sizeof *block->ends);
+	for (uint32_t i = 0; i < block->count; i++) {
+		block->ends[ends].at = i;
+		ends += block->ops[i] & 1;
+	}
+	for (uint32_t i = 0; i < ends; i++) {
+		uint32_t step = block->ends[i].at;
+		uint64_t life = bits_take_varint_wide(&at, end);
+
+		good &= life < block->first + step;
+		block->ends[known] = (struct index_ended){
+			.begin = block->first + step - life,
+			.at = step,
+			.cell = block->ops[step] >> 1,
+		};
+		known += life != 0;
+	}
+	block->ends_count = known;
 	return good && at <= end;
 }
 
@@ -169,6 +197,9 @@ bool index_block_load(struct index *index, uint64_t number, unsigned what,
 		return bad_block(index, number, err);
 	if (what & INDEX_LIVES &&
 	    !take_lives(block, block->bytes + head.lives_at, block->bytes + head.jumps_at))
+		return bad_block(index, number, err);
+	if (what & INDEX_ENDS &&
+	    !take_ends(block, block->bytes + head.lives_at, block->bytes + head.jumps_at))
 		return bad_block(index, number, err);
 	if (what & INDEX_JUMPS &&
 	    !take_jumps(block, block->bytes + head.jumps_at, block->bytes + entry->events_size))
@@ -290,23 +321,29 @@ bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t s
 	return true;
 }
 
-bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t time_ns,
-		      uint64_t *edge, struct err *err)
+// The last block that does not begin later.
+static size_t block_at(const struct index *index, uint64_t time_ns)
 {
-	const struct index_files *files = &index->files;
-	const struct index_clock_block *block;
-	size_t low = 0, high = files->blocks_count;
-	uint32_t first = 0, end;
+	size_t low = 0, high = index->files.blocks_count;
 
-	// The last block that does not begin later.
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
-		if (files->blocks[middle].time_ns <= time_ns)
+		if (index->files.blocks[middle].time_ns <= time_ns)
 			low = middle;
 		else
 			high = middle;
 	}
+	return low;
+}
+
+bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t time_ns,
+		      uint64_t *edge, struct err *err)
+{
+	size_t low = block_at(index, time_ns);
+	const struct index_clock_block *block;
+	uint32_t first = 0, end;
+
 	block = times_of(clock, index, low, err);
 	if (!block)
 		return false;
@@ -323,6 +360,47 @@ bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t t
 		(first < block->count ? block->runs[first].at : steps_of_block(index, low));
 	if (*edge < WINDOW_START)
 		*edge = WINDOW_START;
+	return true;
+}
+
+// ---- edges of rising times ----
+
+void index_edges_fini(struct index_edges *edges)
+{
+	mem_free(edges->runs);
+	*edges = (struct index_edges){ 0 };
+}
+
+static bool load_edges(struct index_edges *edges, struct index *index, uint64_t number,
+		       struct err *err)
+{
+	const struct index_block_entry *entry = &index->files.blocks[number];
+
+	edges->number = number;
+	edges->at = 0;
+	if (is_sound(index, entry) && take_times(index, entry, &edges->runs, &edges->capacity,
+						 &edges->count, steps_of_block(index, number), err))
+		return true;
+	edges->count = 0;
+	return err->kind == ERR_NONE ? bad_block(index, number, err) : false;
+}
+
+bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t time_ns,
+		      uint64_t *edge, struct err *err)
+{
+	const struct index_block_entry *blocks = index->files.blocks;
+	size_t count = index->files.blocks_count;
+	bool anew = edges->count == 0 || time_ns < edges->last_ns;
+
+	if (anew || (edges->number + 1 < count && blocks[edges->number + 1].time_ns <= time_ns))
+		if (!load_edges(edges, index, block_at(index, time_ns), err))
+			return false;
+	edges->last_ns = time_ns;
+	while (edges->at < edges->count && edges->runs[edges->at].value <= time_ns)
+		edges->at++;
+	*edge = edges->number << index->shape.block_log2;
+	*edge += edges->at < edges->count ? edges->runs[edges->at].at
+					  : steps_of_block(index, edges->number);
 	return true;
 }
 

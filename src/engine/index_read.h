@@ -14,20 +14,28 @@ size_t index_room(const struct index *index, uint64_t share, size_t each);
 // False, ERR_STOPPED: whoever asked does not want the answer any more.
 bool index_go_on(const struct index *index, struct err *err);
 
+// An end of what had begun.
+struct index_ended {
+	uint64_t begin;
+	uint32_t at, cell; // at: step of the block
+};
+
 // One block, decoded as far as was asked. `= { 0 }` is a valid one; keep it from load to load.
 struct index_block {
 	uint64_t first; // step
 	uint32_t count;
-	uint32_t *ops;           // cell << 1 | ends
-	uint64_t *begins;        // INDEX_LIVES: by step; of ends, where they began, 0: orphans
-	struct index_run *runs;  // INDEX_TIMES
-	struct index_run *jumps; // INDEX_JUMPS
-	uint32_t runs_count, jumps_count;
+	uint32_t *ops;            // cell << 1 | ends
+	uint64_t *begins;         // INDEX_LIVES: by step; of ends, where they began, 0: orphans
+	struct index_ended *ends; // INDEX_ENDS: all but orphans
+	struct index_run *runs;   // INDEX_TIMES
+	struct index_run *jumps;  // INDEX_JUMPS
+	uint32_t ends_count, runs_count, jumps_count;
 	uint8_t *bytes; // private
-	size_t ops_capacity, begins_capacity, runs_capacity, jumps_capacity, bytes_capacity;
+	size_t ops_capacity, begins_capacity, ends_capacity, runs_capacity, jumps_capacity,
+		bytes_capacity;
 };
 
-enum { INDEX_LIVES = 1, INDEX_TIMES = 2, INDEX_JUMPS = 4 };
+enum { INDEX_LIVES = 1, INDEX_TIMES = 2, INDEX_JUMPS = 4, INDEX_ENDS = 8 };
 
 void index_block_fini(struct index_block *block);
 
@@ -50,6 +58,21 @@ bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t s
 
 // The first step whose time is later.
 bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t time_ns,
+		      uint64_t *edge, struct err *err);
+
+// Edges of times that rise from call to call. `= { 0 }` is a valid one.
+struct index_edges {
+	struct index_run *runs; // of block `number`
+	size_t capacity;
+	uint32_t count, at; // at: the first run that is later than the last time
+	uint64_t number;
+	uint64_t last_ns;
+};
+
+void index_edges_fini(struct index_edges *edges);
+
+// As index_clock_edge, in constant time on average if times rise.
+bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t time_ns,
 		      uint64_t *edge, struct err *err);
 
 // The number of the event of a step; UINT64_MAX: none.
@@ -82,6 +105,9 @@ bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint
 // As index_spanning, of sums by site: the visitor is shown what no sums tell, `sums` is added to.
 bool index_spanning_sums(struct index *index, uint64_t from, uint64_t to, struct heap_amount *sums,
 			 const struct index_visitor *visitor, struct err *err);
+
+// How many entries of `never` began before a step.
+bool index_never_at(struct index *index, uint64_t before, uint64_t *entries, struct err *err);
 
 // Visit what ended in [from, to), whenever it began.
 bool index_ending(struct index *index, uint64_t from, uint64_t to,

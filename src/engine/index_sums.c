@@ -488,6 +488,24 @@ static const struct index_snapshot *never_before(struct index *index,
 	return low ? &snapshots->list[low - 1] : NULL;
 }
 
+bool index_never_at(struct index *index, uint64_t before, uint64_t *entries, struct err *err)
+{
+	uint64_t low = 0, high = index->never_count;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2, value;
+
+		if (!vault_read(&index->files.never, middle * 8, &value, 8, err))
+			return false;
+		if (alive_step(value) < before)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*entries = low;
+	return true;
+}
+
 static bool never_counts(struct index *index, uint64_t before, uint32_t *counts, struct err *err)
 {
 	const struct index_visitor visitor = { counts, count_one };

@@ -88,8 +88,12 @@ static inline struct window_query random_query(struct pair *pair)
 	query.exit_frees = sample_below(&pair->random, 2);
 	query.layers = (unsigned)sample_below(&pair->random, 4);
 	if (sample_below(&pair->random, 4) == 0) {
-		query.lifetime_min_ns = sample_below(&pair->random, 3000);
-		query.lifetime_max_ns = query.lifetime_min_ns + sample_below(&pair->random, 100000);
+		uint64_t scale = UINT64_C(10) << sample_below(&pair->random, 18);
+
+		query.lifetime_min_ns = sample_below(&pair->random, scale);
+		query.lifetime_max_ns = query.lifetime_min_ns + sample_below(&pair->random, scale);
+		if (sample_below(&pair->random, 4) == 0)
+			query.lifetime_max_ns = UINT64_MAX;
 	}
 	return query;
 }
