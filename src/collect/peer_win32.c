@@ -196,10 +196,47 @@ static void read_headers(const char *path, uint64_t *size, uint64_t *mtime_ns)
 	*mtime_ns = (uint64_t)nt.FileHeader.TimeDateStamp * 1000000000;
 }
 
+static bool is_narrow(uint32_t pid)
+{
+	HANDLE process = open_process(pid);
+	BOOL narrow = FALSE;
+
+	if (process == NULL)
+		return false;
+	narrow = IsWow64Process(process, &narrow) && narrow;
+	CloseHandle(process);
+	return narrow;
+}
+
+// What a program of 32 bits opens by this path: its system32 is the folder of its size. False: by
+// another program's eyes it is the same.
+static bool redirect(const char *path, struct str *other)
+{
+	static const char folder[] = "\\system32\\";
+	char windows[3 * MAX_PATH];
+	wchar_t wide[MAX_PATH];
+	size_t length;
+
+	if (!GetSystemWindowsDirectoryW(wide, MAX_PATH) ||
+	    !WideCharToMultiByte(CP_UTF8, 0, wide, -1, windows, sizeof windows, NULL, NULL))
+		return false;
+	length = strlen(windows);
+	if (_strnicmp(path, windows, length) != 0 ||
+	    _strnicmp(path + length, folder, sizeof folder - 1) != 0)
+		return false;
+	str_format(other, "%s\\syswow64\\%s", windows, path + length + sizeof folder - 1);
+	return true;
+}
+
 void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size, uint64_t *mtime_ns)
 {
-	(void)pid;
+	struct str other = { 0 };
+
 	str_add(seen, path);
 	*size = *mtime_ns = 0;
-	read_headers(path, size, mtime_ns);
+	if (redirect(path, &other) && is_narrow(pid))
+		read_headers(other.text, size, mtime_ns);
+	if (*size == 0)
+		read_headers(path, size, mtime_ns);
+	str_fini(&other);
 }

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "os/file.h"
+#include "symbols/dbghelp.h"
 #include "symbols/drive.h"
 #include "symbols/le.h"
 #include "symbols/pdb.h"
@@ -23,6 +24,7 @@ struct pe_file {
 	struct file_view bytes; // of the image
 	struct pe pe;
 	struct pe_dwarf *dwarf; // NULL: none
+	struct dbghelp *help;   // the system's own names; NULL: none, or they are not needed
 	char *pdb_path;         // NULL: not found
 	struct file_view pdb_bytes;
 	struct pdb *pdb; // NULL: none
@@ -324,9 +326,11 @@ struct pe_file *pe_file_open(const struct symbols_file_identity *identity,
 	file->name = mem_copy_text(drive_name(identity->path));
 	find_image(file, identity, search);
 	find_pdb(file, identity, search);
-	if (file->path)
+	if (file->path && !file->pdb)
+		file->help = dbghelp_open(file->path, (uint32_t)file->pe.image_bytes, search);
+	if (file->path && !file->help)
 		file->dwarf = pe_dwarf_new(&file->pe, file->path, search->remarks);
-	else if (!file->pdb)
+	else if (!file->path && !file->pdb)
 		remarks_add(search->remarks, "%s is not on this machine: it has no names",
 			    identity->path);
 	pe_names_init(&file->names, &file->pe);
@@ -345,6 +349,7 @@ void pe_file_close(struct pe_file *file)
 	if (!file)
 		return;
 	pe_dwarf_free(file->dwarf);
+	dbghelp_close(file->help);
 	pdb_close(file->pdb);
 	file_view_close(&file->pdb_bytes);
 	mem_free(file->pdb_path);
@@ -365,7 +370,8 @@ void pe_file_find(struct pe_file *file, uint64_t offset, struct places *places)
 	const char *name;
 
 	if ((!file->dwarf || !pe_dwarf_find(file->dwarf, rva, places)) &&
-	    (!file->pdb || !pdb_find(file->pdb, rva, places)))
+	    (!file->pdb || !pdb_find(file->pdb, rva, places)) &&
+	    (!file->help || !dbghelp_find(file->help, rva, places)))
 		places_add(places);
 	outer = &places->items[places->count - 1];
 	if ((outer->function && !outer->plain) || offset > UINT32_MAX)
@@ -383,12 +389,14 @@ void pe_file_status(const struct pe_file *file, struct symbols_status *status)
 		.file = file->path,
 		.debug = file->pdb_path,
 		.missing_file = file->missing_image,
-		.missing_debug = file->dwarf ? NULL : file->missing_pdb,
+		.missing_debug = file->dwarf || file->help ? NULL : file->missing_pdb,
 	};
 	if (file->dwarf)
 		status->names = "dwarf";
 	else if (file->pdb)
 		status->names = "pdb";
+	else if (file->help)
+		status->names = "dbghelp";
 	else if (file->lists_all)
 		status->names = "symtab";
 	else if (file->names.count > 0)

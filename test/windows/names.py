@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """A program that tidemark.exe recorded under Wine has names: here by DWARF and by PDB, in both sizes,
-and under Wine by tidemark.exe report, where the PDB says the same to the letter. Wine's own libraries
+and under Wine by tidemark.exe report, where the PDB says the same to the letter, and DWARF of a kind
+that Wine's dbghelp reads the same functions; window and map say the same. Wine's own libraries
 have names, too, those of the size that the program loaded."""
 # timeout: 300
 # parallel: yes
@@ -26,8 +27,9 @@ def build(bits, form):
     target, output = libwin.BITS[bits], f"{form}{bits}.exe"
     flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o", output,
              PROGRAM]
-    if form == "dwarf":
-        subprocess.run([f"{target}-gcc", *flags], check=True)
+    if form != "pdb":
+        version = {"dwarf": "-gdwarf-5", "dwarf4": "-gdwarf-4"}[form]
+        subprocess.run([f"{target}-gcc", version, *flags], check=True)
     else:
         library = glob.glob(f"/usr/lib/gcc/{target}/*-win32")[0]
         subprocess.run(["clang", f"--target={target}", "-fuse-ld=lld", f"-L{library}", "-gcodeview",
@@ -51,13 +53,23 @@ def words(frames):
              frame["inlined"]) for frame in frames]
 
 
+def helped(there, frames, trace):
+    """Read by Wine's own dbghelp: lines are those of the debug information where nothing is inlined."""
+    for mine, other in zip(frames, there, strict=True):
+        assert (mine["function"], mine["inlined"]) == (other["function"], other["inlined"]), there
+        assert other["line"] in (0, mine["line"]), (there, frames)
+    assert there[0]["line"] == 7 and there[-1]["line"] == 26, there
+    said = libwin.wine(EXE, "symbols", trace, prefix="prefix", seconds=120, text=True).stdout
+    assert re.search(r"^dbghelp +Z:.*dwarf4", said, re.M), said
+
+
 WHOLE = [("keep", "sites.c", 7, False), ("via", "sites.c", 15, True),
          ("work", "sites.c", 21, False), ("main", "sites.c", 26, False)]
 SYSTEM = {"BaseThreadInitThunk", "RtlUserThreadStart", "call_thread_func"}
 
 libwin.begin_prefix()
 for bits in (64, 32):
-    for form in ("dwarf", "pdb"):
+    for form in ("dwarf", "dwarf4", "pdb"):
         program, trace = build(bits, form), f"{form}{bits}.tide"
         done = libwin.wine(EXE, "record", "-o", trace, "--",
                            libwin.windows_path(program), prefix="prefix",
@@ -72,10 +84,20 @@ for bits in (64, 32):
         there, _ = site(json.loads(done.stdout))
         if form == "pdb":
             assert there == frames, (there, frames)
+        elif form == "dwarf4":
+            helped(there, frames, trace)
         else:
             assert [frame["function"] for frame in there] == ["keep", "work", "main"], there
             said = libwin.wine(EXE, "report", trace, prefix="prefix", seconds=120, text=True).stdout
             assert "of DWARF are not read on Windows" in " ".join(said.split()), said
+        asked = ["window", "--json", "--by", "stack", trace]
+        done = libwin.wine(EXE, *asked, prefix="prefix", seconds=120, text=True)
+        rows = [[frame["function"] for frame in row["keys"]["stack"]]
+                for row in json.loads(done.stdout)["rows"]]
+        names = [frame["function"] for frame in there]
+        assert any(row[at:at + len(names)] == names for row in rows for at in range(len(row))), rows
+        done = libwin.wine(EXE, "map", "--json", trace, prefix="prefix", seconds=120, text=True)
+        assert json.loads(done.stdout)["rows"] is not None, done
         print(f"ok {form}, {bits} bits: {' < '.join(name for name, *_ in words(frames))}")
 
 libwin.end_prefix()
