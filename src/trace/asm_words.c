@@ -168,7 +168,6 @@ static const struct value_word origin_words[] = {
 static const struct value_word pages_words[] = {
 	{ "present", TRACE_PAGES_PRESENT },
 	{ "swapped", TRACE_PAGES_SWAPPED },
-	{ "file", TRACE_PAGES_FILE },
 	{ NULL, 0 },
 };
 

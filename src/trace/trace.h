@@ -151,7 +151,6 @@ struct trace_mapping {
 enum trace_pages_flag {
 	TRACE_PAGES_PRESENT = 1 << 0,
 	TRACE_PAGES_SWAPPED = 1 << 1,
-	TRACE_PAGES_FILE = 1 << 2, // of a file, or shared
 };
 
 // Pages alike that lie side by side; none of the others has any flag.

@@ -15,7 +15,7 @@ static struct trace_mapping mappings[] = {
 
 static struct trace_pages pages[] = {
 	{ .start = 0, .end = 4096, .flags = TRACE_PAGES_PRESENT },
-	{ .start = 4096, .end = 8192, .flags = TRACE_PAGES_SWAPPED | TRACE_PAGES_FILE },
+	{ .start = 4096, .end = 8192, .flags = TRACE_PAGES_SWAPPED },
 	{ .start = 0x7fff00000000, .end = UINT64_MAX & ~4095ull, .flags = 255 },
 };
 
