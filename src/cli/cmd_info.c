@@ -265,6 +265,27 @@ static void print_heaps(const struct info *info, bool all)
 		printf("%-11s... and %u more (--all lists them)\n", "", more);
 }
 
+static void print_snapshots(const struct info *info)
+{
+	struct info_snapshots all = info_snapshots(info);
+	uint64_t duration_ns = info_duration(info);
+	char count[28], cost[24];
+
+	if (all.count == 0 && all.missed == 0)
+		return;
+	printf("%-11s%s", "snapshots", str_count(all.count, count));
+	if (all.by_pages > 0)
+		printf(" (%s of them without smaps)", str_count(all.by_pages, count));
+	printf(", %s", str_duration(all.cost_ns, cost));
+	if (duration_ns > 0)
+		printf(", %.2f %% of the time", 100.0 * (double)all.cost_ns / (double)duration_ns);
+	if (all.missed > 0)
+		printf("; %s more were due, and there was no time for them (record --rss-exact "
+		       "takes them)",
+		       str_count(all.missed, count));
+	putchar('\n');
+}
+
 static void print_figures(const struct info *info)
 {
 	const struct reader *reader = info->reader;
@@ -301,6 +322,7 @@ static void print_figures(const struct info *info)
 		       str_bytes(end->collector_bytes_peak, collector),
 		       str_duration(end->collector_cpu_ns, cpu),
 		       str_duration(end->waited_ns, waited));
+	print_snapshots(info);
 	for (size_t i = 0; i < info->messages_count; i++)
 		print_words(i == 0 ? "messages" : "", info->messages[i]);
 }

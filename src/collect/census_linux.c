@@ -247,26 +247,72 @@ static void read_pages(int fd, struct trace_snapshot *snapshot)
 	mem_free(entries);
 }
 
-bool census_take(uint32_t pid, struct file_table *files, struct trace_snapshot *snapshot)
+// The mappings, by one of two lists of the kernel's.
+static bool read_mappings(uint32_t pid, const char *name, struct file_table *files,
+			  struct trace_snapshot *snapshot)
 {
 	size_t length;
-	char *text = read_all(pid, "smaps", &length);
-	int fd;
+	char *text = read_all(pid, name, &length);
 
 	if (text == NULL)
 		return false;
+	take_mappings(text, length, files, snapshot);
+	mem_free(text);
+	return true;
+}
+
+// What of each mapping is resident and swapped out, by its pages.
+static void count_pages(struct trace_snapshot *snapshot)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < snapshot->pages_count; i++) {
+		const struct trace_pages *pages = &snapshot->pages[i];
+
+		while (at < snapshot->mappings_count && snapshot->mappings[at].end <= pages->start)
+			at++;
+		for (uint32_t k = at;
+		     k < snapshot->mappings_count && snapshot->mappings[k].start < pages->end;
+		     k++) {
+			struct trace_mapping *mapping = &snapshot->mappings[k];
+			uint64_t start = pages->start > mapping->start ? pages->start
+								       : mapping->start;
+			uint64_t end = pages->end < mapping->end ? pages->end : mapping->end;
+
+			if (pages->flags & TRACE_PAGES_PRESENT)
+				mapping->rss += end - start;
+			if (pages->flags & TRACE_PAGES_SWAPPED)
+				mapping->swap += end - start;
+		}
+	}
+}
+
+bool census_take(uint32_t pid, struct file_table *files, bool smaps,
+		 struct trace_snapshot *snapshot)
+{
+	int fd = open_proc(pid, "pagemap");
+	bool good;
+
 	snapshot->mappings = NULL;
 	snapshot->pages = NULL;
 	snapshot->mappings_count = snapshot->pages_count = 0;
 	snapshot->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-	take_mappings(text, length, files, snapshot);
-	mem_free(text);
-	fd = open_proc(pid, "pagemap");
-	if (fd >= 0) {
-		if (!scan_pages(fd, snapshot))
+	good = !smaps && fd >= 0 && read_mappings(pid, "maps", files, snapshot) &&
+	       scan_pages(fd, snapshot) && snapshot->pages_count > 0;
+	if (good) {
+		count_pages(snapshot);
+		snapshot->flags |= TRACE_SNAPSHOT_NO_SMAPS;
+	} else {
+		snapshot_fini(snapshot);
+		snapshot->mappings_count = snapshot->pages_count = 0;
+		good = read_mappings(pid, "smaps", files, snapshot);
+		if (good && fd >= 0 && !scan_pages(fd, snapshot))
 			read_pages(fd, snapshot);
-		close(fd);
 	}
+	if (fd >= 0)
+		close(fd);
+	if (!good)
+		return false;
 	if (snapshot->pages_count == 0)
 		snapshot->flags |= TRACE_SNAPSHOT_NO_PAGES;
 	snapshot->rss_bytes = peer_resident(pid);

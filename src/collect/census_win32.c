@@ -4,9 +4,10 @@
 
 #include <psapi.h>
 
-bool census_take(uint32_t pid, struct file_table *files, struct trace_snapshot *snapshot)
+bool census_take(uint32_t pid, struct file_table *files, bool smaps,
+		 struct trace_snapshot *snapshot)
 {
-	(void)pid, (void)files, (void)snapshot;
+	(void)pid, (void)files, (void)smaps, (void)snapshot;
 	return false; // which pages are resident is not asked here yet
 }
 

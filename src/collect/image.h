@@ -120,6 +120,7 @@ struct image {
 	bool look_open;  // it is taken, and its end has no place yet
 	bool look_asked; // by the guest, whose lane has its marks
 	uint32_t look_passes;
+	uint32_t look_missed; // asked for, and there was no time
 };
 
 // Takes the arrival over.

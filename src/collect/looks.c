@@ -8,12 +8,11 @@
 #include "trace/snapshot.h"
 
 enum {
-	SPENT_SHARE = 100,        // of the recording's time, one part
-	SPENT_FREE_NS = 10000000, // and this
+	SPENT_SHARE = 100,    // of the recording's time, one part
+	END_FREE_NS = 500000, // and this for the end of the program itself
 	RETRIES = 2,
 	GROWTH_BYTES_MIN = 1 << 20,
-	// Of what it was, one part, by how much of what they may take is spent: less than a
-	// quarter, less than half, more.
+	// Of what it was, one part, by how many more may be taken: sixteen, four, less.
 	GROWTH_SHARE_AMPLE = 40,
 	GROWTH_SHARE = 10,
 	GROWTH_SHARE_SPARING = 4,
@@ -21,11 +20,98 @@ enum {
 	GROWTH_UNASKED = 3,         // so many halves of what it was, where nobody asks
 	CHILD_BYTES_MIN = 16 << 20, // a smaller child process is looked at only at its end
 	WAIT_MAX_NS = 1000000000,   // more is a clock that jumped
+	// What a snapshot takes: of any process, and for each megabyte that is resident.
+	BY_PAGES_NS = 250000,
+	BY_PAGES_MIB_NS = 4000,
+	BY_SMAPS_NS = 500000,
+	BY_SMAPS_MIB_NS = 40000,
+	DEAR = 1000,
+	DEAR_MIN = DEAR / 8,
+	DEAR_MAX = DEAR * 8,
+	SMALL_BYTES = 4 << 20, // as resident as a process is at its beginning
 };
+
+// How a snapshot is taken.
+enum way { BY_PAGES, BY_SMAPS, MISSED };
+
+static uint64_t foretell(enum way way, uint64_t resident)
+{
+	uint64_t mib = resident >> 20;
+
+	return way == BY_PAGES ? BY_PAGES_NS + mib * BY_PAGES_MIB_NS
+			       : BY_SMAPS_NS + mib * BY_SMAPS_MIB_NS;
+}
+
+static uint64_t price(const struct looks *looks, enum way way, uint64_t resident)
+{
+	return foretell(way, resident) * looks->dear[way] / DEAR;
+}
+
+// One has taken so long.
+static void learn(struct looks *looks, enum way way, uint64_t resident, uint64_t cost_ns)
+{
+	uint64_t dear = cost_ns * DEAR / foretell(way, resident);
+
+	dear = dear < DEAR_MIN ? DEAR_MIN : dear > DEAR_MAX ? DEAR_MAX : dear;
+	looks->dear[way] = (3 * looks->dear[way] + dear) / 4;
+}
+
+// Time for one by pages, and half of that again: the end will want one, too.
+static uint64_t least(const struct looks *looks, uint64_t resident)
+{
+	return price(looks, BY_PAGES, resident) * 3 / 2;
+}
+
+// Time is spent. When there may be some for the next one, the guests know without asking.
+static void spend(struct looks *looks, uint64_t cost_ns, uint64_t resident)
+{
+	uint64_t after_ns = 0;
+
+	looks->spent_ns += cost_ns;
+	if (!looks->exact)
+		after_ns = (looks->spent_ns + least(looks, resident)) * SPENT_SHARE;
+	atomic_store(&looks->tick->clock->look_after_ns, after_ns);
+}
 
 void looks_init(struct looks *looks, struct roster *roster, const struct tick *tick, bool exact)
 {
-	*looks = (struct looks){ .roster = roster, .tick = tick, .exact = exact };
+	*looks = (struct looks){
+		.roster = roster,
+		.tick = tick,
+		.exact = exact,
+		.dear = { DEAR, DEAR },
+	};
+	spend(looks, 0, SMALL_BYTES);
+}
+
+// What may be spent from now on, in all or of the half that is for the others.
+static uint64_t left_of(const struct looks *looks, bool half)
+{
+	uint64_t allowed_ns = tick_now(looks->tick) / SPENT_SHARE;
+
+	if (half)
+		allowed_ns /= 2;
+	return allowed_ns > looks->spent_ns ? allowed_ns - looks->spent_ns : 0;
+}
+
+static enum way choose(const struct looks *looks, const struct image *image, uint32_t reason,
+		       uint64_t resident)
+{
+	uint64_t left = left_of(looks, image->look_child || reason == TRACE_SNAPSHOT_GROWTH);
+	uint64_t by_smaps = price(looks, BY_SMAPS, resident);
+
+	if (looks->exact)
+		return BY_SMAPS;
+	if (reason == TRACE_SNAPSHOT_EXIT) {
+		if (by_smaps <= left)
+			return BY_SMAPS;
+		if (!image->look_child && left < END_FREE_NS)
+			left = END_FREE_NS;
+		return price(looks, BY_PAGES, resident) <= left ? BY_PAGES : MISSED;
+	}
+	if (by_smaps <= left / 2)
+		return BY_SMAPS;
+	return least(looks, resident) <= left ? BY_PAGES : MISSED;
 }
 
 static void give(struct image *image)
@@ -42,29 +128,14 @@ static void give(struct image *image)
 	image->look_open = false;
 }
 
-// When the next one may be taken, for the guests to know without asking.
-static void spend(struct looks *looks, uint64_t cost_ns)
-{
-	uint64_t after_ns = 0;
-
-	looks->spent_ns += cost_ns;
-	if (!looks->exact && looks->spent_ns > SPENT_FREE_NS)
-		after_ns = (looks->spent_ns - SPENT_FREE_NS) * SPENT_SHARE;
-	atomic_store(&looks->tick->clock->look_after_ns, after_ns);
-}
-
-// Has the image grown so much that one is worth it without its asking? Only half of the time is for
-// these: a peak will be asked for, and the end.
+// Has the image grown so much that one is worth it without its asking?
 static bool grown(const struct looks *looks, const struct image *image)
 {
 	uint64_t floor = atomic_load(&image->share.segment->look_floor);
-	uint64_t after_ns = atomic_load(&looks->tick->clock->look_after_ns);
 
 	if (image->resident <= floor || image->resident == image->look_resident)
 		return false;
-	if (!looks->exact && image->resident < image->look.rss_bytes_max / 2 * GROWTH_UNASKED)
-		return false;
-	return tick_now(looks->tick) >= 2 * after_ns;
+	return looks->exact || image->resident >= image->look.rss_bytes_max / 2 * GROWTH_UNASKED;
 }
 
 // Do the sums by mapping and by page differ by less than a five-hundredth?
@@ -82,47 +153,53 @@ static bool agrees(const struct trace_snapshot *snapshot)
 
 // By which part of what it is must resident memory grow before the next one? What is left of the
 // time is for a peak that may be far above.
-static uint64_t growth_share(const struct looks *looks)
+static uint64_t growth_share(const struct looks *looks, uint64_t resident)
 {
-	uint64_t allowed_ns = SPENT_FREE_NS + tick_now(looks->tick) / SPENT_SHARE;
+	uint64_t left = left_of(looks, false), each = price(looks, BY_PAGES, resident);
 
 	if (looks->exact)
 		return GROWTH_SHARE_EXACT;
-	if (looks->spent_ns < allowed_ns / 4)
+	if (left >= 16 * each)
 		return GROWTH_SHARE_AMPLE;
-	return looks->spent_ns < allowed_ns / 2 ? GROWTH_SHARE : GROWTH_SHARE_SPARING;
+	return left >= 4 * each ? GROWTH_SHARE : GROWTH_SHARE_SPARING;
 }
 
-// Take a snapshot of the image. Its marks are told later.
-static void take(struct looks *looks, struct image *image, uint32_t reason)
+// Take a snapshot of the image, which has waited since `asked_ns`. Its marks are told later.
+static void take(struct looks *looks, struct image *image, uint32_t reason, enum way way,
+		 uint64_t asked_ns)
 {
-	uint64_t began_ns = tick_now(looks->tick);
+	struct file_table *files = &looks->roster->ledger->files;
 	uint64_t events = writer_events_count(looks->roster->ledger->writer);
-	uint64_t share, floor;
+	struct trace_snapshot *look = &image->look;
+	uint64_t began_ns = now_steady_ns(), share, floor;
 
 	give(image); // one that was never finished
-	image->look = (struct trace_snapshot){
+	*look = (struct trace_snapshot){
 		.process = image->process,
 		.reason = (uint8_t)reason,
-		.time_ns = began_ns,
+		.time_ns = tick_now(looks->tick),
 		.began = events,
 		.ended = events,
 	};
-	image->look_open = census_take(image->pid, &looks->roster->ledger->files, &image->look);
+	image->look_open = census_take(image->pid, files, way == BY_SMAPS, look);
 	// Nobody waits for one of our own: the program runs on, and what it maps between the two
 	// readings makes them differ.
-	for (int i = 0; i < RETRIES && reason == TRACE_SNAPSHOT_GROWTH && image->look_open &&
-			!agrees(&image->look);
+	for (int i = 0;
+	     i < RETRIES && reason == TRACE_SNAPSHOT_GROWTH && image->look_open && !agrees(look);
 	     i++) {
-		snapshot_fini(&image->look);
-		image->look_open =
-			census_take(image->pid, &looks->roster->ledger->files, &image->look);
+		snapshot_fini(look);
+		look->flags = 0;
+		image->look_open = census_take(image->pid, files, way == BY_SMAPS, look);
 	}
-	image->look.cost_ns = tick_now(looks->tick) - began_ns;
-	spend(looks, image->look.cost_ns);
-	if (image->look.rss_bytes_max > image->resident_max)
-		image->resident_max = image->look.rss_bytes_max;
-	share = growth_share(looks);
+	look->cost_ns = now_steady_ns() - began_ns;
+	if (image->look_open)
+		learn(looks, way, look->rss_bytes, look->cost_ns);
+	if (began_ns > asked_ns && began_ns - asked_ns < WAIT_MAX_NS)
+		look->cost_ns += began_ns - asked_ns;
+	spend(looks, look->cost_ns, look->rss_bytes);
+	if (look->rss_bytes_max > image->resident_max)
+		image->resident_max = look->rss_bytes_max;
+	share = growth_share(looks, image->resident_max);
 	floor = image->resident_max;
 	floor += floor / share > GROWTH_BYTES_MIN ? floor / share : GROWTH_BYTES_MIN;
 	atomic_store(&image->share.segment->look_floor, floor);
@@ -143,38 +220,58 @@ static void answer(struct image *image)
 	session_wake(state);
 }
 
+// An image waits for one. It is answered when this returns.
+static void serve(struct looks *looks, struct image *image)
+{
+	uint64_t asked_ns = atomic_load(&image->share.segment->look_asked_ns);
+	uint32_t reason = atomic_load(&image->share.segment->look_reason);
+	_Atomic uint64_t *floor = &image->share.segment->look_floor;
+	uint64_t began_ns = now_steady_ns();
+	uint64_t resident;
+	enum way way;
+
+	if (!image->begun)
+		return;
+	if (reason != TRACE_SNAPSHOT_EXIT)
+		reason = TRACE_SNAPSHOT_RELEASE;
+	resident = peer_resident(image->pid);
+	// The guest goes by the highest that the kernel remembers. Where that was missed and is
+	// over, a new one is waited for.
+	if (reason == TRACE_SNAPSHOT_RELEASE && resident <= atomic_load(floor)) {
+		atomic_store(floor, atomic_load(&image->share.segment->rss_max));
+		return;
+	}
+	way = choose(looks, image, reason, resident);
+	if (way != MISSED) {
+		take(looks, image, reason, way, asked_ns);
+		image->look_passes = 0;
+		image->look_asked = true;
+		return;
+	}
+	image->look_missed++;
+	if (began_ns > asked_ns && began_ns - asked_ns < WAIT_MAX_NS)
+		spend(looks, now_steady_ns() - asked_ns, resident);
+}
+
 void looks_serve(struct looks *looks)
 {
 	for (struct image *image = looks->roster->images; image; image = image->next) {
 		uint32_t asked = SEGMENT_LOOK_ASKED;
-		uint64_t asked_ns, began_ns;
-		uint32_t reason;
 
 		if (image->share.segment == NULL ||
 		    !atomic_compare_exchange_strong(&image->share.segment->look_state, &asked,
 						    SEGMENT_LOOK_TAKING))
 			continue;
-		reason = atomic_load(&image->share.segment->look_reason);
-		if (reason != TRACE_SNAPSHOT_EXIT)
-			reason = TRACE_SNAPSHOT_RELEASE;
-		asked_ns = atomic_load(&image->share.segment->look_asked_ns);
-		began_ns = now_steady_ns();
-		if (image->begun && (reason == TRACE_SNAPSHOT_EXIT || !image->look_child ||
-				     peer_resident(image->pid) > CHILD_BYTES_MIN)) {
-			take(looks, image, reason);
-			image->look_passes = 0;
-			image->look_asked = true;
-		}
+		serve(looks, image);
 		answer(image);
-		// There may be thousands of children, and each has waited for its turn, too.
-		if (image->look_child && began_ns > asked_ns && began_ns - asked_ns < WAIT_MAX_NS)
-			spend(looks, began_ns - asked_ns);
 	}
 }
 
 void looks_pass(struct looks *looks)
 {
 	for (struct image *image = looks->roster->images; image; image = image->next) {
+		enum way way;
+
 		// What was delivered by now was published before the snapshot was over, or may have
 		// been: the second pass behind it has looked at all that there was.
 		if (image->look_open && !image->look_asked && ++image->look_passes == 2) {
@@ -185,8 +282,11 @@ void looks_pass(struct looks *looks)
 			continue;
 		if (!grown(looks, image))
 			continue;
+		way = choose(looks, image, TRACE_SNAPSHOT_GROWTH, image->resident);
+		if (way == MISSED)
+			continue;
 		image->look_resident = image->resident;
-		take(looks, image, TRACE_SNAPSHOT_GROWTH);
+		take(looks, image, TRACE_SNAPSHOT_GROWTH, way, now_steady_ns());
 		image->look_passes = 0;
 		image->look_asked = false;
 	}
@@ -208,7 +308,7 @@ void looks_end(struct image *image)
 
 void looks_finish(struct image *image)
 {
-	uint64_t told;
+	uint64_t told, missed;
 
 	if (image->look_open)
 		image->look.ended = writer_events_count(image->ledger->writer);
@@ -221,4 +321,8 @@ void looks_finish(struct image *image)
 	if (image->resident_max > 0)
 		ledger_note(image->ledger, TRACE_NOTE_RSS_MAX, image->process, TRACE_NONE,
 			    image->resident_max, "");
+	missed = image->look_missed + atomic_load(&image->share.segment->look_missed);
+	if (missed > 0)
+		ledger_note(image->ledger, TRACE_NOTE_SNAPSHOTS_MISSED, image->process, TRACE_NONE,
+			    missed, "");
 }

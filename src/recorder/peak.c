@@ -4,8 +4,6 @@
 #include "recorder/recording.h"
 
 enum {
-	// A hundredth of it is what the last snapshot may take when the others' time is used up.
-	PEAK_END_NS = 1000000000,
 	PEAK_NAP_NS = 10000000,
 	PEAK_ASKED_NAPS = 20,   // until nobody seems to listen
 	PEAK_TAKING_NAPS = 500, // until nobody seems to work
@@ -34,14 +32,17 @@ bool peak_affordable(enum peak_reason reason)
 {
 	const struct segment_clock *clock = recording_state->clock;
 	uint64_t after_ns = __atomic_load_n(&clock->look_after_ns, __ATOMIC_RELAXED);
-	uint64_t now_ns = __atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED);
+	struct segment *segment = recording_state->segment;
 
 	// There may be thousands of children: half of what snapshots may take is not for them.
-	if (__atomic_load_n(&recording_state->segment->look_child, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&segment->look_child, __ATOMIC_RELAXED))
 		after_ns *= 2;
 	else if (reason == PEAK_EXIT)
-		now_ns += PEAK_END_NS;
-	return now_ns >= after_ns;
+		return true;
+	if (__atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED) >= after_ns)
+		return true;
+	__atomic_fetch_add(&segment->look_missed, 1, __ATOMIC_RELAXED);
+	return false;
 }
 
 uint64_t peak_tell(void)

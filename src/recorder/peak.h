@@ -24,8 +24,8 @@ HIDDEN uint64_t peak_tell(void);
 // Is a snapshot due before memory is given back? At most one answer a tick; false in between.
 HIDDEN bool peak_due(void);
 
-// May another one be taken for this reason? At the end of the program itself, which has but one, a
-// little more may be spent.
+// May another one be taken for this reason? At the end of the program itself the collector is
+// asked in any case. False is counted.
 HIDDEN bool peak_affordable(enum peak_reason reason);
 
 // Ask, and wait until it is taken, or will not be.

@@ -376,7 +376,9 @@ bool balance_init(struct balance *balance, struct sight *sight, bool peak, struc
 	*balance = (struct balance){ .sight = sight };
 	index = choose(sight, peak);
 	if (index == UINT32_MAX)
-		return err_set(err, ERR_USAGE, "the trace has no snapshot of resident memory%s",
+		return err_set(err, ERR_USAGE,
+			       "the trace has no snapshot of resident memory%s; where a run has no "
+			       "time for one, record --rss-exact takes it",
 			       peak ? "" : " at the end of a process (try --at peak)");
 	balance->header = reader_snapshot(sight->reader, index);
 	if (balance->header->flags & TRACE_SNAPSHOT_NO_PAGES)

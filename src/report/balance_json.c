@@ -29,6 +29,7 @@ void balance_write_json(const struct balance *balance, struct sink *sink, uint64
 {
 	static const char *const reasons[] = { "", "release", "exit", "growth", "asked" };
 	const struct trace_snapshot *snapshot = balance->header;
+	bool smaps = !(snapshot->flags & TRACE_SNAPSHOT_NO_SMAPS);
 	struct json json;
 
 	json_init(&json, sink, true);
@@ -49,8 +50,13 @@ void balance_write_json(const struct balance *balance, struct sink *sink, uint64
 	json_kv_u64(&json, "calls", balance->between.calls);
 	json_kv_u64(&json, "calls_bytes", balance->between.calls_bytes);
 	json_object_end(&json);
+	json_kv_bool(&json, "smaps_read", smaps);
 	json_kv_u64(&json, "smaps_bytes", balance->smaps_bytes);
-	json_kv_u64(&json, "pss_bytes", balance->pss_bytes);
+	json_key(&json, "pss_bytes");
+	if (smaps)
+		json_u64(&json, balance->pss_bytes);
+	else
+		json_null(&json);
 	json_kv_u64(&json, "swap_bytes", balance->swap_bytes);
 	json_kv_u64(&json, "statm_bytes", snapshot->rss_bytes);
 	json_kv_u64(&json, "vmhwm_bytes", snapshot->rss_bytes_max);

@@ -153,15 +153,23 @@ static void write_witnesses(const struct balance *balance, struct paper *paper)
 	const struct trace_snapshot *snapshot = balance->header;
 	char bytes[16], more[16];
 
-	write_figure(paper, "in all (smaps)", balance->smaps_bytes, balance->smaps_bytes);
+	bool smaps = !(snapshot->flags & TRACE_SNAPSHOT_NO_SMAPS);
+
+	write_figure(paper, smaps ? "in all (smaps)" : "in all (by pages)", balance->smaps_bytes,
+		     balance->smaps_bytes);
 	if (balance->difference)
 		paper_format(paper, PAPER_PLAIN,
 			     "  %-30s%11s  less in smaps than in the page map\n", "of it",
 			     str_bytes(balance->difference < 0 ? (uint64_t)-balance->difference
 							       : (uint64_t)balance->difference,
 				       bytes));
-	paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "its share of it (PSS)",
-		     str_bytes(balance->pss_bytes, bytes));
+	if (smaps)
+		paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "its share of it (PSS)",
+			     str_bytes(balance->pss_bytes, bytes));
+	else
+		paper_text(paper, PAPER_DIM,
+			   "  smaps was not read: there was no time for it (record --rss-exact "
+			   "takes it)\n");
 	if (balance->swap_bytes)
 		paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "swapped out, besides",
 			     str_bytes(balance->swap_bytes, bytes));

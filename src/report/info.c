@@ -143,3 +143,19 @@ const char *info_calls(const struct trace_process *process)
 
 	return process->calls < TRACE_CALLS_COUNT ? words[process->calls] : NULL;
 }
+
+struct info_snapshots info_snapshots(const struct info *info)
+{
+	struct info_snapshots all = { 0 };
+
+	for (uint32_t i = 0; i < reader_snapshots_count(info->reader); i++) {
+		const struct trace_snapshot *each = reader_snapshot(info->reader, i);
+
+		all.count++;
+		all.cost_ns += each->cost_ns;
+		all.by_pages += (each->flags & TRACE_SNAPSHOT_NO_SMAPS) != 0;
+	}
+	for (process_id id = 0; id < reader_processes_count(info->reader); id++)
+		all.missed += reader_process(info->reader, id)->snapshots_missed;
+	return all;
+}

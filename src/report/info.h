@@ -51,6 +51,14 @@ bool info_next_flags(const struct info *info, heap_id heap, uint64_t *flags, uin
 // "0a1b…": appends.
 void info_hex(struct str *out, const uint8_t *bytes, size_t size);
 
+// The snapshots of memory in the trace, and what was missed.
+struct info_snapshots {
+	uint64_t count, cost_ns;
+	uint64_t by_pages; // of them: smaps was not read
+	uint64_t missed;   // were due, and there was no time
+};
+struct info_snapshots info_snapshots(const struct info *info);
+
 // "patched": how a process's calls on virtual memory were seen; NULL: nobody said.
 const char *info_calls(const struct trace_process *process);
 

@@ -148,6 +148,7 @@ static void json_rest(struct json *json, const struct info *info)
 	const struct reader_stats *stats = reader_stats(reader);
 	const struct trace_end none = { 0 };
 	const struct trace_end *end = reader_end(reader) ? reader_end(reader) : &none;
+	struct info_snapshots snapshots = info_snapshots(info);
 
 	json_key(json, "stacks");
 	json_object_begin(json);
@@ -173,6 +174,13 @@ static void json_rest(struct json *json, const struct info *info)
 	json_kv_u64(json, "collector_bytes_peak", end->collector_bytes_peak);
 	json_kv_u64(json, "collector_cpu_ns", end->collector_cpu_ns);
 	json_kv_u64(json, "waited_ns", end->waited_ns);
+	json_object_end(json);
+	json_key(json, "snapshots");
+	json_object_begin(json);
+	json_kv_u64(json, "count", snapshots.count);
+	json_kv_u64(json, "cost_ns", snapshots.cost_ns);
+	json_kv_u64(json, "by_pages", snapshots.by_pages);
+	json_kv_u64(json, "missed", snapshots.missed);
 	json_object_end(json);
 	json_key(json, "blocks");
 	json_object_begin(json);

@@ -51,6 +51,7 @@ static const char *const notes[] = {
 	[TRACE_NOTE_SWAP] = "swap",
 	[TRACE_NOTE_MINOR] = "minor-faults",
 	[TRACE_NOTE_MAJOR] = "major-faults",
+	[TRACE_NOTE_SNAPSHOTS_MISSED] = "snapshots-missed",
 };
 
 enum {

@@ -588,6 +588,7 @@ static void apply_figure(struct trace_process *process, const struct trace_note 
 		[TRACE_NOTE_SWAP] = &process->swap_max_bytes,
 		[TRACE_NOTE_MINOR] = &process->minor_faults,
 		[TRACE_NOTE_MAJOR] = &process->major_faults,
+		[TRACE_NOTE_SNAPSHOTS_MISSED] = &process->snapshots_missed,
 	};
 
 	if (note->kind < TRACE_NOTES_COUNT && most[note->kind] && note->value > *most[note->kind])

@@ -95,6 +95,7 @@ static bool note_makes_sense(const struct trace_note *note)
 	case TRACE_NOTE_SWAP:
 	case TRACE_NOTE_MINOR:
 	case TRACE_NOTE_MAJOR:
+	case TRACE_NOTE_SNAPSHOTS_MISSED:
 		return note->process != TRACE_NONE;
 	case TRACE_NOTE_THREAD_NAME:
 		return note->thread != TRACE_NONE;

@@ -134,6 +134,7 @@ enum trace_snapshot_reason {
 enum trace_snapshot_flag {
 	TRACE_SNAPSHOT_CUT = 1 << 0,      // pages behind the last range were not looked at
 	TRACE_SNAPSHOT_NO_PAGES = 1 << 1, // no page could be looked at: ranges are empty
+	TRACE_SNAPSHOT_NO_SMAPS = 1 << 2, // of mappings, rss and swap alone are known, by pages
 };
 
 // A mapping as the kernel told it (/proc/PID/smaps). All in bytes.
@@ -209,6 +210,7 @@ struct trace_process {
 	char *calls_why; // why not TRACE_CALLS_PATCHED; may be NULL
 	uint64_t rss_max_bytes, pss_max_bytes, swap_max_bytes;
 	uint64_t minor_faults, major_faults;
+	uint64_t snapshots_missed;
 };
 
 // How the calls of a process on virtual memory were seen.
@@ -289,6 +291,7 @@ enum trace_note_kind {
 	TRACE_NOTE_SWAP = 16,    // process, value: bytes swapped out
 	TRACE_NOTE_MINOR = 17,   // process, value: page faults so far that read nothing
 	TRACE_NOTE_MAJOR = 18,   // process, value: page faults so far that had to read
+	TRACE_NOTE_SNAPSHOTS_MISSED = 19, // process, value: how many there was no time for
 	TRACE_NOTES_COUNT,
 };
 

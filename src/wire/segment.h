@@ -227,7 +227,8 @@ struct segment {
 	_Atomic uint32_t look_reason;             // enum trace_snapshot_reason
 	_Atomic uint64_t look_floor;              // by the collector: ask when rss_max is above it
 	_Atomic uint64_t look_asked_ns;           // when it was asked for, CLOCK_MONOTONIC
-	_Atomic uint32_t look_child; // by the collector: of a recorded process; it comes second
+	_Atomic uint32_t look_child;  // by the collector: of a recorded process; it comes second
+	_Atomic uint32_t look_missed; // by the guest: it would have asked, but not in time
 };
 
 // Frame `id` of the image: code address and the module it lay in when it was first seen. Filled

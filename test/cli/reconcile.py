@@ -35,7 +35,7 @@ def assemble(name, text):
 HEAP, OWN, STACK, LIBRARY, OURS = 0x500000, 0x700000, 0x800000, 0x900000, 0xa00000
 
 
-def build(name, seed, step, unknown_pages=0):
+def build(name, seed, step, unknown_pages=0, more=""):
     """A heap of blocks `step(size)` apart; some pages of everything are resident. Returns the
     bytes of each line, byte by byte."""
     dice = random.Random(seed)
@@ -62,7 +62,7 @@ def build(name, seed, step, unknown_pages=0):
                                                 (OURS, 4))
                       for page in range(start // PAGE, start // PAGE + count) if dice.random() < 0.6)
     resident += range(0xb00, 0xb00 + unknown_pages)
-    lines += ["@20 t malloc a 0x720000 5", "snapshot p reason=release at=15 rss=1000000 rss-max=1100000"]
+    lines += ["@20 t malloc a 0x720000 5", "snapshot p reason=release at=15 rss=1000000 rss-max=1100000" + more]
     lines.append(f"mapping 0x500000-0xb10000 prot=rw rss={len(resident) * PAGE}")
     lines += [f"pages {hex(page * PAGE)}-{hex((page + 1) * PAGE)}" for page in resident]
     lines += ["@30 t free 0x720000", "end"]
@@ -102,11 +102,23 @@ def each_byte_is_in_the_line_that_a_second_count_says():
         answer = reconcile(path)
         assert lines_of(answer) == wanted, (lines_of(answer), wanted)
         assert answer["allocator"] == "glibc" and answer["difference"] == 0
+        assert answer["smaps_read"] is True and answer["pss_bytes"] == 0
         assert sum(wanted.values()) == answer["smaps_bytes"]
         rows = answer["lines"][0]["rows"]
         assert {row["stack"][0]["function"][-1]: row["bytes"] for row in rows} == by_stack
         assert answer["untouched"]["bytes"] == live - wanted["live"]
         assert answer["vmhwm_bytes"] == 1100000 and answer["statm_bytes"] == 1000000
+
+
+@test
+def without_smaps_the_sum_is_that_of_the_pages_and_it_is_said():
+    path, wanted, _, _ = build("pages", 0, glibc, more=" flags=4")
+    answer = reconcile(path)
+    assert lines_of(answer) == wanted
+    assert answer["smaps_read"] is False and answer["pss_bytes"] is None
+    assert sum(wanted.values()) == answer["smaps_bytes"]
+    text = run("reconcile", path).stdout
+    assert "in all (by pages)" in text and "smaps was not read" in text and "PSS" not in text, text
 
 
 @test
