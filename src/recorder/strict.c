@@ -24,6 +24,7 @@ enum {
 	STRICT_SIG_SETMASK = 2,
 	STRICT_SIGNAL_BYTES = 8,
 	STRICT_SIGNALS = 65,
+	STRICT_ENOMEM = 12,
 	STRICT_SIGNAL_CODE_BYTES = 64, // of strict_signal, about
 };
 
@@ -40,8 +41,12 @@ struct strict_action {
 static struct patch_code strict_libc; // whose calls are not dispatched
 static uintptr_t strict_return;       // libc's rt_sigreturn: the mov, then the call
 static struct strict_action strict_theirs[STRICT_SIGNALS]; // what the program wants to be called
-static uint8_t *strict_stubs; // pages of code, one for each place that clones
-static uintptr_t strict_backs[STRICT_STUBS_MAX];
+// Pages of code, one for each place that makes such a call, by the address behind it.
+static uint8_t *strict_stubs;
+static struct strict_place {
+	uintptr_t back;
+	bool clones;
+} strict_places[STRICT_STUBS_MAX];
 static _Atomic int strict_lock;
 
 // ---- Signals --------------------------------------------------------------------------------
@@ -156,16 +161,16 @@ static void strict_pass_on(int number, siginfo_t *info, void *context)
 
 // ---- Calls that cannot be made inside of a handler ----------------------------------------------
 
-// Code that makes the system call in place, behind which the parent is dispatched again; its child
-// runs on undispatched. NULL: there is no room.
-static const uint8_t *strict_stub(uintptr_t back)
+// Code that makes the system call in place, behind which the caller is dispatched again; if it
+// clones, its child runs on undispatched. NULL: there is no room.
+static const uint8_t *strict_stub(uintptr_t back, bool clones)
 {
-	static const uint8_t enter[] = {
-		0x0f, 0x05,             // syscall
-		0x48, 0x85, 0xc0,       // test %rax,%rax
-		0x74, 0x09,             // jz over the next
-		0x64, 0xc6, 0x04, 0x25, // movb $1,%fs:gate
+	static const uint8_t enter[] = { 0x0f, 0x05 }; // syscall
+	static const uint8_t child[] = {
+		0x48, 0x85, 0xc0, // test %rax,%rax
+		0x74, 0x09,       // jz over the next
 	};
+	static const uint8_t again[] = { 0x64, 0xc6, 0x04, 0x25 };       // movb $1,%fs:gate
 	static const uint8_t leave[] = { 0x01, 0xff, 0x25, 0, 0, 0, 0 }; // jmp *behind(%rip)
 	uintptr_t thread;
 	int32_t gate;
@@ -175,9 +180,11 @@ static const uint8_t *strict_stub(uintptr_t back)
 	__asm__("mov %%fs:0,%0" : "=r"(thread));
 	gate = (int32_t)((uintptr_t)&kernel_gate - thread);
 	for (int i = 0; i < STRICT_STUBS_MAX; i++) {
-		if (strict_backs[i] == back)
+		struct strict_place *place = &strict_places[i];
+
+		if (place->back == back && place->clones == clones)
 			return strict_stubs + (size_t)i * KERNEL_PAGE;
-		if (strict_backs[i])
+		if (place->back)
 			continue;
 		page = strict_stubs + (size_t)i * KERNEL_PAGE;
 		made = kernel(__NR_mprotect, page, KERNEL_PAGE,
@@ -187,6 +194,12 @@ static const uint8_t *strict_stub(uintptr_t back)
 		at = page;
 		memcpy(at, enter, sizeof(enter));
 		at += sizeof(enter);
+		if (clones) {
+			memcpy(at, child, sizeof(child));
+			at += sizeof(child);
+		}
+		memcpy(at, again, sizeof(again));
+		at += sizeof(again);
 		memcpy(at, &gate, 4);
 		at += 4;
 		memcpy(at, leave, sizeof(leave));
@@ -196,24 +209,27 @@ static const uint8_t *strict_stub(uintptr_t back)
 			      KERNEL_PROT_READ | KERNEL_PROT_EXEC);
 		if (kernel_failed(made))
 			return NULL;
-		strict_backs[i] = back;
+		*place = (struct strict_place){ back, clones };
 		return page;
 	}
 	return NULL;
 }
 
-// A child that shares the memory may begin on another stack: the call is made where it was.
-static bool strict_clone(struct sigcontext *registers)
+// Two kinds of call are made where they were. A child that shares the memory may begin on another
+// stack. And a stack for signals cannot be changed by a handler that may stand on it.
+static bool strict_in_place(struct sigcontext *registers, long number)
 {
 	const uint8_t *stub;
 
 	while (__atomic_exchange_n(&strict_lock, 1, __ATOMIC_ACQUIRE))
 		__builtin_ia32_pause();
-	stub = strict_stub(registers->rip);
+	stub = strict_stub(registers->rip, number != __NR_sigaltstack);
 	__atomic_store_n(&strict_lock, 0, __ATOMIC_RELEASE);
 	if (!stub)
 		return false;
 	registers->rip = (uintptr_t)stub;
+	registers->rax = (uint64_t)number;
+	kernel_gate = 0;
 	return true;
 }
 
@@ -229,29 +245,14 @@ static bool strict_shares_memory(long number, const long words[6])
 
 // ---- Dispatch -----------------------------------------------------------------------------------
 
-// What the handler's return would undo is done to what it returns to.
-static long strict_change_context(long number, const long words[6], struct ucontext *context)
+// The handler's return would undo it: it is done to what that returns to, too.
+static long strict_mask_there(const long words[6], struct ucontext *context)
 {
-	const stack_t *given = (const stack_t *)words[0];
-	stack_t *old = (stack_t *)words[1];
-	stack_t last;
-	long result;
+	long result = strict_mask(words);
 
-	if (number == __NR_rt_sigprocmask) {
-		result = strict_mask(words);
-		kernel(__NR_rt_sigprocmask, STRICT_SIG_SETMASK, 0, &context->uc_sigmask,
-		       STRICT_SIGNAL_BYTES);
-		return result;
-	}
-	if ((given && !kernel_can_read((uintptr_t)given)) ||
-	    (old && !kernel_can_read((uintptr_t)old)))
-		return -KERNEL_EFAULT;
-	last = context->uc_stack;
-	if (given)
-		context->uc_stack = *given;
-	if (old)
-		*old = last;
-	return 0;
+	kernel(__NR_rt_sigprocmask, STRICT_SIG_SETMASK, 0, &context->uc_sigmask,
+	       STRICT_SIGNAL_BYTES);
+	return result;
 }
 
 // Make the call. Registers that it was made with are those of `context`.
@@ -267,8 +268,9 @@ static long strict_make(long number, const long words[6], struct ucontext *conte
 
 	switch (number) {
 	case __NR_rt_sigprocmask:
-	case __NR_sigaltstack:
-		return strict_change_context(number, words, context);
+		return strict_mask_there(words, context);
+	case __NR_sigaltstack: // and there is no room for one more place that makes it
+		return -STRICT_ENOMEM;
 	case __NR_rt_sigaction:
 		return strict_act(words);
 	case __NR_execve:
@@ -306,11 +308,9 @@ static void strict_handle(int signal, siginfo_t *info, void *opaque)
 		registers->rax = __NR_rt_sigreturn;
 		return;
 	}
-	if (strict_shares_memory(number, words) && strict_clone(registers)) {
-		registers->rax = (uint64_t)number;
-		kernel_gate = 0;
+	if ((number == __NR_sigaltstack || strict_shares_memory(number, words)) &&
+	    strict_in_place(registers, number))
 		return;
-	}
 	registers->rax = (uint64_t)strict_make(number, words, context);
 }
 

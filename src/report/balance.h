@@ -19,8 +19,8 @@
 // was given back last (engine/plateau.h): resident memory did not fall in between.
 //
 // One line says by how much the kernel's sums (smaps) differ from its own page map, so that
-// all of them add up to smaps. (Where smaps was not read, the mappings' sums are those of the pages.)
-// Beside them: what is live and was never touched.
+// all of them add up to smaps. (Where smaps was not read, the mappings' sums are those of the
+// pages.) Beside them: what is live and was never touched.
 //
 // A block's place is told by report/berths.h.
 #ifndef REPORT_BALANCE_H
