@@ -199,9 +199,10 @@ void image_look_again(struct image *image)
 			stream->cut = stream->reader.at;
 		busy += stream->seen != stream->reader.at || stream->first != stream->end;
 	}
-	// Not IMAGE_TICKS, though it costs less: guest/mutations has seen it give an address to two
-	// owners where processors are free.
-	image->mode = busy > 1 ? IMAGE_ALL : IMAGE_ALONE;
+	// Where each event has its own time, two readings can be out of order by a little.
+	image->mode = IMAGE_ALONE;
+	if (busy > 1)
+		image->mode = image->ledger->fold_ns > 0 ? IMAGE_TICKS : IMAGE_ALL;
 	image->tail_ns = image->tick_ns = UINT64_MAX;
 	// What the lanes refer to was noted before, so it is seen after.
 	image_read_notes(image);
@@ -303,9 +304,13 @@ void image_decode(struct image *image)
 		// What was seen of a lane alone beyond the first look stays: another lane may have
 		// published what comes before it just after it was looked at for the second time.
 		stream_promote(stream, &image->slots);
-		if (image->mode == IMAGE_ALL)
+		if (image->mode == IMAGE_ALL) {
 			decode_all(image, stream);
-		else if (stream->first == stream->end)
+			continue;
+		}
+		// A run that reaches into later ticks would pull the lane through them.
+		stream_drop_runs(stream, &image->slots);
+		if (stream->first == stream->end)
 			image_refill(stream);
 	}
 }

@@ -256,6 +256,29 @@ void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bo
 	}
 }
 
+void stream_drop_runs(struct stream *stream, struct slots *slots)
+{
+	for (size_t i = stream->end; i-- > stream->first;) {
+		struct lane_item *item = &stream->items[i];
+		struct stream_interval *interval;
+		struct slots_run *run;
+
+		if (item->run == 0)
+			continue;
+		run = &slots->runs[item->run];
+		interval = stream_interval_get(stream, run->slot);
+		interval->owner = run->owner;
+		interval->run = 0;
+		if (i < stream->inner)
+			run->inner--;
+		else
+			run->outer--;
+		if (run->inner + run->outer == 0)
+			slots_remove(slots, item->run);
+		item->run = 0;
+	}
+}
+
 void stream_promote(struct stream *stream, struct slots *slots)
 {
 	for (size_t i = stream->inner; i < stream->end; i++) {

@@ -88,6 +88,9 @@ void stream_add_runs(struct stream *stream, struct slots *slots, size_t from, bo
 // Item `at` belongs to a run now; it is before the first cut.
 void stream_add_run(struct stream *stream, struct slots *slots, size_t at);
 
+// No item belongs to a run any more: what the lane holds of each slot is what it held before them.
+void stream_drop_runs(struct stream *stream, struct slots *slots);
+
 // What waited between the cuts is before the first cut of the next pass.
 void stream_promote(struct stream *stream, struct slots *slots);
 

@@ -59,6 +59,13 @@ MUTATIONS = {
     "a failed realloc that is not undone": [
         ("hook_posix.c", "\t\tat = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | "
          "EVENT_SIZE, &call);\n", "\t\tat = start;\n")],
+    "a time that is looked at every eighth event": [
+        ("event.h", "\tif (unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) "
+         "{\n\t\tstruct event_time",
+         "\tstatic __thread unsigned late __attribute__((tls_model(\"initial-exec\")));\n\n"
+         "\tif (++late % 8 == 0 &&\n"
+         "\t    unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) "
+         "{\n\t\tstruct event_time")],
 }
 
 
@@ -192,6 +199,11 @@ def an_owner_that_is_stored_and_not_exchanged_is_caught():
 @test
 def a_failed_realloc_that_is_not_undone_is_caught():
     caught("a failed realloc that is not undone")
+
+
+@test
+def a_time_that_is_looked_at_every_eighth_event_is_caught():
+    caught("a time that is looked at every eighth event")
 
 
 main()

@@ -23,6 +23,7 @@ enum mutation {
 	OWNER_STORED_NOT_EXCHANGED,
 	FAILED_REALLOC_NOT_UNDONE,
 	OWNER_NOT_RECORDED,
+	TIME_READ_TOO_EARLY,
 };
 
 enum { THREADS = 4, LANES = 6, BLOCKS = 96, SHELF = 32, HELD_MAX = 12 };
@@ -51,6 +52,7 @@ struct worker {
 	int held[HELD_MAX];
 	int held_count;
 	int unpublished;
+	uint64_t last_ns; // time of the event before
 };
 
 // Four blocks to a page, and every eighth page at a distance of the table's size, so that slots are
@@ -103,6 +105,12 @@ static void record(struct worker *worker, uint32_t type, int block, uint64_t siz
 	if (world->hasty && next_random(worker) % 8 == 0)
 		pass_time(world, 1 + next_random(worker) % 3);
 	event.time_ns = fake_now(&world->guest);
+	if (world->mutation == TIME_READ_TOO_EARLY) {
+		uint64_t now_ns = event.time_ns;
+
+		event.time_ns = worker->last_ns;
+		worker->last_ns = now_ns;
+	}
 	if ((word & 0xffff) != lane->number) {
 		uint64_t mine;
 
@@ -493,6 +501,11 @@ TEST(merge_needs_failed_reallocs_undone)
 TEST(merge_needs_every_change_of_owner_recorded)
 {
 	check_caught(OWNER_NOT_RECORDED);
+}
+
+TEST(merge_needs_the_time_read_after_malloc)
+{
+	check_caught(TIME_READ_TOO_EARLY);
 }
 
 // ---- Small cases, by hand -------------------------------------------------------------------
