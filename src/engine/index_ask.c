@@ -3,7 +3,9 @@
 #include "base/mem.h"
 #include "engine/index_lists.h"
 #include "engine/index_tally.h"
+#include "os/thread.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 // ---- groups ----
@@ -216,9 +218,62 @@ static void end_batch(struct batch *batch)
 	add_figures(&batch->rows->result->total, &batch->total);
 }
 
+// ---- what rows are made of ----
+
+// What is needed at each edge, and between them, is found by two threads: each takes what comes
+// next.
+enum { PARTS = 3 };
+
+struct loading {
+	bool (*load)(void *state, unsigned part, struct err *err);
+	void *state;
+	atomic_uint next;
+	struct err errs[PARTS];
+	bool failed[PARTS];
+};
+
+static void *load_parts(void *context)
+{
+	struct loading *loading = context;
+	unsigned part;
+
+	while ((part = atomic_fetch_add(&loading->next, 1)) < PARTS)
+		loading->failed[part] = !loading->load(loading->state, part, &loading->errs[part]);
+	return NULL;
+}
+
+static bool load_all(bool (*load)(void *state, unsigned part, struct err *err), void *state,
+		     struct err *err)
+{
+	struct loading loading = { .load = load, .state = state };
+	struct thread *thread = thread_start(load_parts, &loading);
+
+	load_parts(&loading);
+	if (thread)
+		thread_join(thread);
+	for (unsigned i = 0; i < PARTS; i++) {
+		if (!loading.failed[i])
+			continue;
+		*err = loading.errs[i];
+		return false;
+	}
+	return true;
+}
+
+// Begin to fetch the site of a cell that will be looked at soon.
+static void expect_site(const struct cells *cells, uint32_t id)
+{
+	if (id < cells->cells_count)
+		__builtin_prefetch(cells_site(cells, cells_cell(cells, id).site));
+}
+
+enum { AHEAD = 24 };
+
 // ---- by cell ----
 
 struct cell_state {
+	struct index *index;
+	const struct window_query *query;
 	struct index_count *from, *to;
 	uint32_t *stay; // or, in a short window, what was there before and ends in it
 	bool is_short;
@@ -253,19 +308,20 @@ static bool is_short(const struct index *index, const struct window_query *query
 	return query->to - query->from <= index->shape.short_steps;
 }
 
-static bool load_cells(struct index *index, const struct window_query *query,
-		       struct cell_state *state, struct err *err)
+static bool load_cells(void *context, unsigned part, struct err *err)
 {
+	struct cell_state *state = context;
+	const struct window_query *query = state->query;
 	const struct index_visitor visitor = { state, count_before };
 	struct before_filter filter = { &visitor, query->from };
 	const struct index_visitor filtered = { &filter, visit_before };
 
-	if (!index_counts(index, query->from, state->from, err) ||
-	    !index_counts(index, query->to, state->to, err))
-		return false;
-	if (is_short(index, query))
-		return index_ending(index, query->from, query->to, &filtered, err);
-	return index_spanning_counts(index, query->from, query->to, state->stay, err);
+	if (part > 0)
+		return index_counts(state->index, part == 1 ? query->from : query->to,
+				    part == 1 ? state->from : state->to, err);
+	if (state->is_short)
+		return index_ending(state->index, query->from, query->to, &filtered, err);
+	return index_spanning_counts(state->index, query->from, query->to, state->stay, err);
 }
 
 static struct heap_amount of_size(uint64_t count, uint64_t size)
@@ -277,12 +333,14 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 		      struct index_groups *groups, struct index_rows *rows, struct err *err)
 {
 	uint32_t count = index->cells.cells_count;
-	struct cell_state state = { .from = mem_alloc_table(count, sizeof *state.from),
+	struct cell_state state = { .index = index,
+				    .query = query,
+				    .from = mem_alloc_table(count, sizeof *state.from),
 				    .to = mem_alloc_table(count, sizeof *state.to),
 				    .stay = mem_alloc_table(count, sizeof *state.stay),
 				    .is_short = is_short(index, query) };
 	struct batch batch;
-	bool ok = load_cells(index, query, &state, err);
+	bool ok = load_all(load_cells, &state, err);
 
 	begin_batch(&batch, rows, groups, count);
 
@@ -291,6 +349,7 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 		uint32_t begun = state.to[id].begun - state.from[id].begun;
 		struct figures figures = { 0 };
 
+		expect_site(&index->cells, id + AHEAD);
 		if (cells_site(&index->cells, cell.site)->orphans) {
 			// Steps count orphans as ends, snapshots as beginnings.
 			figures.orphans = begun - (state.to[id].alive - state.from[id].alive);
@@ -315,7 +374,8 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 // ---- by site ----
 
 struct site_state {
-	const struct index *index;
+	struct index *index;
+	const struct window_query *query;
 	struct bits_sums *from, *to;
 	struct heap_amount *stay;
 };
@@ -333,18 +393,21 @@ static bool count_site(void *context, uint32_t cell, uint64_t begin, uint64_t en
 	return true;
 }
 
-static bool load_sites(struct index *index, const struct window_query *query,
-		       struct site_state *state, struct err *err)
+static bool load_sites(void *context, unsigned part, struct err *err)
 {
+	struct site_state *state = context;
+	const struct window_query *query = state->query;
 	const struct index_visitor visitor = { state, count_site };
 	struct before_filter filter = { &visitor, query->from };
 	const struct index_visitor filtered = { &filter, visit_before };
-	if (!index_sums(index, query->from, state->from, err) ||
-	    !index_sums(index, query->to, state->to, err))
-		return false;
-	if (is_short(index, query))
-		return index_ending(index, query->from, query->to, &filtered, err);
-	return index_spanning_sums(index, query->from, query->to, state->stay, &visitor, err);
+
+	if (part > 0)
+		return index_sums(state->index, part == 1 ? query->from : query->to,
+				  part == 1 ? state->from : state->to, err);
+	if (is_short(state->index, query))
+		return index_ending(state->index, query->from, query->to, &filtered, err);
+	return index_spanning_sums(state->index, query->from, query->to, state->stay, &visitor,
+				   err);
 }
 
 static bool ask_sites(struct index *index, const struct window_query *query,
@@ -352,11 +415,12 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 {
 	uint32_t count = index->cells.sites_count;
 	struct site_state state = { .index = index,
+				    .query = query,
 				    .from = mem_alloc_table(count, sizeof *state.from),
 				    .to = mem_alloc_table(count, sizeof *state.to),
 				    .stay = mem_alloc_table(count, sizeof *state.stay) };
 	struct batch batch;
-	bool ok = load_sites(index, query, &state, err);
+	bool ok = load_all(load_sites, &state, err);
 
 	begin_batch(&batch, rows, groups, count);
 
@@ -414,6 +478,7 @@ static bool ask_lifetimes(struct index *index, const struct window_query *query,
 					   .to = of_size(to, cell.size),
 					   .stay = of_size(type[WINDOW_AOFO], cell.size) };
 
+		expect_site(&index->cells, id + AHEAD);
 		if (begun + from > 0 && !cells_site(&index->cells, cell.site)->orphans)
 			add_key(&batch, cell.site, cell.size, &figures);
 	}
