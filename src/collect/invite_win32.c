@@ -306,9 +306,9 @@ static uint64_t find_export(const struct guest *guest, uint64_t base,
 	return 0;
 }
 
-// LoadLibraryW in a program of 32 bits, whose modules lie elsewhere than ours: whichever of its
-// modules has it, which are kernel32 and kernelbase.
-static uint64_t find_load_library(const struct guest *guest)
+// A function in a program of 32 bits, whose modules lie elsewhere than ours: in whichever of its
+// modules has it.
+static uint64_t find_function(const struct guest *guest, const char *wanted)
 {
 	MEMORY_BASIC_INFORMATION region;
 	uint8_t *at = NULL;
@@ -330,8 +330,7 @@ static uint64_t find_load_library(const struct guest *guest)
 		    !nt.OptionalHeader.DataDirectory[DIRECTORY_EXPORTS].Size)
 			continue;
 		found = find_export(guest, base,
-				    &nt.OptionalHeader.DataDirectory[DIRECTORY_EXPORTS],
-				    "LoadLibraryW");
+				    &nt.OptionalHeader.DataDirectory[DIRECTORY_EXPORTS], wanted);
 		if (found)
 			return found;
 	}
@@ -344,7 +343,7 @@ static void *load_library(const struct guest *guest)
 	FARPROC function;
 
 	if (guest->narrow)
-		return (void *)(uintptr_t)find_load_library(guest);
+		return (void *)(uintptr_t)find_function(guest, "LoadLibraryW");
 	function = GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "LoadLibraryW");
 	return (void *)(uintptr_t)function;
 }
@@ -389,6 +388,26 @@ static bool load_now(const struct guest *guest, struct err *err)
 	return true;
 }
 
+// A program of 32 bits that has not run yet has no LoadLibraryW, and what its first thread is asked
+// to do first has another form there. So a thread of ours begins and ends: the first one to begin
+// makes the process ready.
+static bool load_first(const struct guest *guest, struct err *err)
+{
+	uint64_t function = find_function(guest, "RtlExitUserThread");
+	HANDLE thread = function ? CreateRemoteThread(guest->call->process, NULL, 0,
+						      (LPTHREAD_START_ROUTINE)(uintptr_t)function,
+						      NULL, 0, NULL)
+				 : NULL;
+
+	if (!thread)
+		return err_set(err, ERR_IO,
+			       "the program's imports cannot be changed, and no thread can be "
+			       "started in it that loads the recorder");
+	WaitForSingleObject(thread, LOAD_MS);
+	CloseHandle(thread);
+	return load_now(guest, err);
+}
+
 bool invite_send(const struct invite_call *call, struct err *err)
 {
 	static struct guest guest; // large; one invitation at a time
@@ -402,5 +421,6 @@ bool invite_send(const struct invite_call *call, struct err *err)
 		return write_invite(&guest, err) && load_now(&guest, err);
 	if (guest.dll_bytes[0] && find_image(&guest) && patch_imports(&guest))
 		return write_invite(&guest, err);
-	return write_invite(&guest, err) && queue_load(&guest, err);
+	return write_invite(&guest, err) &&
+	       (guest.narrow ? load_first(&guest, err) : queue_load(&guest, err));
 }

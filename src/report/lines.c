@@ -1,6 +1,7 @@
 #include "report/lines.h"
 
 #include "report/cxxname.h"
+#include "symbols/drive.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -42,6 +43,12 @@ static void describe_place(const struct symbol *symbol, bool brief, struct str *
 		str_format(text, "0x%" PRIx64, symbol->offset);
 }
 
+// MODULE!sub_RVA says where the function is, and not what it is called.
+static bool is_named(const struct symbol *symbol)
+{
+	return symbol->function && !strstr(symbol->function, "!sub_");
+}
+
 void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_style style,
 		 const char *ending)
 {
@@ -54,8 +61,9 @@ void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_st
 	size_t least;
 
 	lines->count++;
-	lines->unnamed += !symbol->function;
-	lines->unlined += symbol->function && !symbol->line;
+	lines->unnamed += !is_named(symbol);
+	lines->windows |= drive_is(symbol->module);
+	lines->unlined += is_named(symbol) && !symbol->line;
 	cxxname_shorten(symbol->function ? symbol->function : "", SIZE_MAX, &name);
 	least = cxxname_columns(str_get(&name));
 	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
@@ -140,7 +148,12 @@ void lines_write_notes(struct lines *lines, const char *const *notes, size_t not
 {
 	for (size_t i = 0; i < notes_count; i++)
 		paper_paragraph(lines->paper, PAPER_WARNING, "symbols", notes[i]);
-	if (lines->unnamed * 20 > lines->count || lines->unlined * 2 > lines->count)
+	if (lines->windows && lines->unnamed * 20 > lines->count)
+		paper_paragraph(lines->paper, PAPER_DIM, "symbols",
+				"many functions have no name here; what names them is looked for "
+				"in --symbols and in _NT_SYMBOL_PATH: tidemark symbols --missing "
+				"lists it");
+	else if (lines->unnamed * 20 > lines->count || lines->unlined * 2 > lines->count)
 		paper_paragraph(
 			lines->paper, PAPER_DIM, "symbols",
 			lines->unnamed * 20 > lines->count

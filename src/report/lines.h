@@ -17,6 +17,7 @@ struct lines {
 	bool all_frames;                  // leave nothing out
 	unsigned callers_max;             // lines below the first; 0: eleven
 	uint64_t unnamed, unlined, count; // frames without function, without line, all
+	bool windows;                     // some of them are of Windows' modules
 };
 
 // What is behind the figures: one line, with `ending` and a newline.

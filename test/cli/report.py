@@ -420,6 +420,18 @@ def a_hostile_name_does_not_reach_the_terminal():
     assert "\033" not in run("report", "hostile.tide").stdout
 
 
+@test
+def a_place_is_no_name_and_what_would_name_windows_modules_is_said():
+    for name, said in (("app!sub_1000", True), ("work", False)):
+        with open("places.txt", "w", encoding="utf-8") as file:
+            file.write('process p pid=1\nmodule m 0x1000-0x9000 "C:\\\\app.exe"\nthread t\n'
+                       f'frame f m 0x1000\nname f "{name}" C:/app.c:1\nstack s f\n'
+                       '@1 t malloc s 0x10 5\nend\n')
+        run("dump", "--assemble", "places.txt", "-o", "places.tide", "--force")
+        done = run("report", "places.tide")
+        assert ("tidemark symbols --missing" in " ".join(done.stdout.split())) == said, done
+
+
 def main():
     return run_all(tests)
 

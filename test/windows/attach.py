@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """tidemark.exe attach, under Wine: a program of either size that runs already is recorded from there
-on; one that another has hooked before us as well, and that is said. tidemark.exe watch writes its
+on; one that another has hooked before us as well, and that is said; one that forbids dynamic code runs
+on, unrecorded. tidemark.exe watch writes its
 keys, and --off leaves none."""
 # timeout: 200
 # parallel: yes
@@ -58,6 +59,23 @@ def attach(bits, *words):
     odd = re.search(r"NtUnmapViewOfSectionEx begins with", done.stderr)
     check(f"{name}: what cannot be hooked is {'told' if 'odd' in words else 'not there'}",
           bool(odd) == ("odd" in words), done.stderr)
+
+
+def forbidden(bits):
+    """A program whose memory cannot become code."""
+    name, trace = f"{bits} bits, forbids", f"forbids{bits}.tide"
+    command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--",
+               libwin.windows_path(f"attached{bits}.exe"), "forbids"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        pid = re.search(r"pid (\d+)", running.stdout.readline())[1]
+        done = libwin.wine(EXE, "attach", pid, "-o", trace, prefix="prefix", seconds=100, text=True)
+        if done.returncode == 0:
+            running.kill()
+        said = running.stdout.read()
+        check(f"{name}: the program runs on", running.wait() == 0 and "heap" in said, said)
+    check(f"{name}: it is refused, and why is said", done.returncode == 125
+          and "it forbids dynamic code" in done.stderr, done)
+    check(f"{name}: no trace is left", not os.path.exists(trace))
 
 
 def refused():
@@ -118,6 +136,7 @@ for BITS in (64, 32):
     attach(BITS)
     attach(BITS, "hooked")
     attach(BITS, "odd")
+    forbidden(BITS)
 refused()
 watch()
 watched()

@@ -32,9 +32,9 @@ def own_walk(said, mark):
     return int(found[1]), int(found[2]), int(found[4]), found[5]
 
 
-def tracefrag():
+def tracefrag(*filters):
     """{the program's own function: its reservations}"""
-    done = subprocess.run([os.environ["TIDEMARK"], "map", "frag.tide", "--tracefrag"],
+    done = subprocess.run([os.environ["TIDEMARK"], "map", "frag.tide", "--tracefrag", *filters],
                           capture_output=True, text=True, check=True)
     stacks, frames = {}, []
     for line in done.stdout.splitlines():
@@ -103,6 +103,13 @@ equal({"hoard", "churn"}, {name for name in listed if name in
 equal({(PAGE, "3000", "4", 0)}, {(size, kind, protection, freed) for
                                  _at, size, kind, protection, _made, freed in listed["hoard"]},
       "sizes, types and protections of hoard's, none freed")
+# TRCMEM_SKIP_STACK_WITH_SYMBOL: stacks with a function of that name are left out.
+skipped = tracefrag("--not-frame", "^hoard$")
+equal((0, 1000), (len(skipped.get("hoard", [])), len(skipped["churn"])), "--not-frame leaves a stack out")
+rest = ask("map", "frag.tide", "--at", "mark:broken", "--not-frame", "^(hoard|tidy_up)$")
+equal((set(), 1), ({"hoard", "tidy_up"} & {(NAMES.stack(row["stack"]) or [""])[0] for row in rest["rows"]},
+                   sum(NAMES.stack(row["stack"])[:1] == ["churn"] for row in rest["rows"])),
+      "and two, from the rows")
 equal(2000, len({row[0] for row in listed["hoard"]}), "2,000 different addresses")
 equal((1000, 999), (len(listed["churn"]), sum(row[5] > 0 for row in listed["churn"])),
       "churn's were made 1,000 times, and freed 999 times")

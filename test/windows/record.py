@@ -157,6 +157,38 @@ def outside(bits):
     same(name, trace, heap, allocs, frees, reallocs, size, slack=1)
 
 
+def late_image(name):
+    """A copy of a program that says it is .NET, so that its list of imports is left alone: its first
+    thread has to bring the recorder in."""
+    with open(name, "rb") as file:
+        image = bytearray(file.read())
+    at = struct.unpack_from("<I", image, 0x3c)[0]
+    sections, optional = struct.unpack_from("<6xH12xH", image, at)[0], struct.unpack_from(
+        "<20xH", image, at)[0]
+    wide = struct.unpack_from("<H", image, at + 24)[0] == 0x20b
+    table = at + 24 + optional
+    rva = next(struct.unpack_from("<I", image, table + 40 * i + 12)[0] for i in range(sections)
+               if image[table + 40 * i:table + 40 * i + 4] == b".bss")
+    struct.pack_into("<II", image, at + 24 + (112 if wide else 96) + 8 * 14, rva, 72)
+    with open(f"late-{name}", "wb") as file:
+        file.write(image)
+
+
+def late(bits):
+    """Where the imports cannot be changed: less of the beginning is seen, the program itself is exact."""
+    late_image(f"exact{bits}.exe")
+    done = record(f"late{bits}.tide", windows_path(f"late-exact{bits}.exe"), "return")
+    said = re.search(r"heap (\w+) allocs (\d+) frees (\d+) reallocs (\d+) failed \d+ bytes (\d+)",
+                     done.stdout)
+    check(f"without imports, {bits} bits: it ran", said and done.returncode == 0, done)
+    heap, *counts = int(said[1], 16), *map(int, said.groups()[1:])
+    same(f"without imports, {bits} bits", f"late{bits}.tide", heap, *counts)
+    early, late_ones = (ask("window", "--json", f"{trace}{bits}.tide")["total"]["count"] for trace in
+                        ("return", "late"))
+    check(f"without imports, {bits} bits: it came in later, {early} and {late_ones}",
+          late_ones < early - 10, early, late_ones)
+
+
 def children():
     """A parent of either size, children of both."""
     for bits, shell in ((64, r"C:\windows\system32\cmd.exe"), (32, r"C:\windows\syswow64\cmd.exe")):
@@ -186,6 +218,7 @@ for BITS in (64, 32):
         run(BITS, HOW, CODE)
     kill(BITS)
     outside(BITS)
+    late(BITS)
 children()
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=False)
 print(f"{passed} passed")

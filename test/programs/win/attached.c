@@ -6,7 +6,9 @@
 //
 // Its first words are "attached: pid PID", its last "attached: heap H". With the argument `hooked`,
 // somebody else has put a jump in front of RtlFreeHeap before; with `odd`, what is no instruction
-// stands at the beginning of NtUnmapViewOfSectionEx, which nobody calls.
+// stands at the beginning of NtUnmapViewOfSectionEx, which nobody calls; with `forbids`, memory
+// cannot become code, as under Arbitrary Code Guard: it works when a recorder has been loaded,
+// unrecorded.
 #include "include/tidemark.h"
 
 #include <stdio.h>
@@ -65,6 +67,48 @@ static void spoil_function(void)
 	VirtualProtect(function, 2, old, &old);
 }
 
+typedef LONG NTAPI protect_type(HANDLE process, void **at, SIZE_T *size, ULONG protection,
+				ULONG *old);
+
+static protect_type *protect_really;
+
+// What a process is told whose policy forbids dynamic code.
+static LONG NTAPI protect_but_code(HANDLE process, void **at, SIZE_T *size, ULONG protection,
+				   ULONG *old)
+{
+	MEMORY_BASIC_INFORMATION region;
+
+	if ((protection & 0xf0) &&
+	    (!VirtualQuery(*at, &region, sizeof(region)) || region.Type != MEM_IMAGE ||
+	     (protection & (PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY))))
+		return (LONG)0xc0000604;
+	return protect_really(process, at, size, protection, old);
+}
+
+static void forbid_code(void)
+{
+	enum { STUB = 40, FAR_AT = 64 };
+	unsigned char *function = (unsigned char *)(void *)GetProcAddress(GetModuleHandleA("ntdll"),
+									  "NtProtectVirtualMemory");
+	unsigned char *page = page_near(function);
+	void *target = (void *)protect_but_code;
+	DWORD old;
+
+	memcpy(page, function, STUB); // a system call, which is one anywhere
+	protect_really = (protect_type *)(void *)page;
+	memcpy(page + FAR_AT, "\x48\xb8", 2); // mov rax, target; jmp rax
+	memcpy(page + FAR_AT + 2, &target, sizeof(target));
+	memcpy(page + FAR_AT + 2 + sizeof(target), "\xff\xe0", 2);
+	VirtualProtect(function, JUMP, PAGE_EXECUTE_READWRITE, &old);
+	put_jump(function, sizeof(void *) == 8 ? page + FAR_AT : (unsigned char *)target);
+}
+
+static int is_refused(void)
+{
+	return protect_really &&
+	       GetModuleHandleA(sizeof(void *) == 8 ? "tidemark64" : "tidemark32");
+}
+
 static __attribute__((noinline)) void work(HANDLE heap)
 {
 	tidemark_phase_begin("work");
@@ -88,9 +132,11 @@ int main(int argc, char **argv)
 		hook_as_others_do();
 	if (argc > 1 && strcmp(argv[1], "odd") == 0)
 		spoil_function();
+	if (argc > 1 && strcmp(argv[1], "forbids") == 0)
+		forbid_code();
 	printf("attached: pid %lu\n", (unsigned long)GetCurrentProcessId());
 	fflush(stdout);
-	while (!tidemark_recorded())
+	while (!tidemark_recorded() && !is_refused())
 		Sleep(10);
 	for (int i = 0; i < BEFORE; i++)
 		HeapFree(heap, 0, before[i]);
