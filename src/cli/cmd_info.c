@@ -302,8 +302,12 @@ static void print_figures(const struct info *info)
 	if (end && end->stacks_verified > 0)
 		printf("%-11s%s stacks were walked twice, %s of them with another result\n", "",
 		       str_count(end->stacks_verified, a), str_count(end->stacks_mismatched, b));
-	printf("%-11s%" PRIu64 " marks, %" PRIu64 " measurements of resident memory\n", "notes",
+	printf("%-11s%" PRIu64 " marks, %" PRIu64 " measurements of resident memory", "notes",
 	       info->notes[TRACE_NOTE_MARK], info->notes[TRACE_NOTE_RSS]);
+	if (info->notes[TRACE_NOTE_PSS] > 0)
+		printf(", %" PRIu64 " of its share (%" PRIu64 " counted, the others carried on)",
+		       info->notes[TRACE_NOTE_PSS], info->shares_counted);
+	putchar('\n');
 	if (reader_stats(reader)->bundle_blocks > 0)
 		printf("%-11sbundled, %s\n", "symbols",
 		       str_bytes(reader_stats(reader)->bundle_bytes, guest));

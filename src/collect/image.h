@@ -113,6 +113,9 @@ struct image {
 	uint64_t resident; // last sample
 	uint64_t proportional, proportional_after_ns;
 	struct peer_pages pages;
+	bool proportional_stale;
+	struct peer_kinds counted,
+		counted_of; // proportional memory when last counted, and resident
 	uint64_t resident_max;
 	uint64_t look_resident; // the sample by which the last snapshot was taken
 	struct trace_snapshot look;

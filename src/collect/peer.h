@@ -34,15 +34,23 @@ void peer_close(int pidfd);
 // Bytes of its memory that are resident.
 uint64_t peer_resident(uint32_t pid);
 
-// Bytes of it that are swapped out, and page faults so far: those that had to read, and others.
+// Bytes by kind: anonymous, of files, shared by design (shmem, memfd).
+struct peer_kinds {
+	uint64_t anonymous, file, shared;
+};
+
+// Bytes of it that are swapped out, page faults so far, those that had to read and others, and
+// what is resident by kind.
 struct peer_pages {
 	uint64_t swapped, minor_faults, major_faults;
+	struct peer_kinds resident;
 };
 bool peer_pages(uint32_t pid, struct peer_pages *pages);
 
-// Resident memory where a page that n processes share counts 1/n; 0: the kernel does not say. It
-// looks at every page, so it takes some 20 us a megabyte.
-uint64_t peer_proportional(uint32_t pid);
+// Resident memory where a page that n processes share counts 1/n, and the same by kind (all 0:
+// before Linux 5.4); 0: the kernel does not say. It looks at every page, so it takes some 25 us a
+// megabyte.
+uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds);
 
 // The name of one of its threads.
 bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16]);

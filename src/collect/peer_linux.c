@@ -149,36 +149,47 @@ static bool wait_status(int pidfd, uint32_t pid, int *status)
 	return status_of_pidfd(pidfd, status);
 }
 
-// "WORD:   12 kB" in a file of /proc/PID, in bytes; 0: it is not there.
-static uint64_t figure_of(uint32_t pid, const char *name, const char *word)
+// "WORD:   12 kB" in a file of /proc, in bytes; 0: it is not there.
+static uint64_t figure_of(const char *text, const char *word)
 {
-	char bytes[4096], path[64];
-	const char *at;
+	const char *at = strstr(text, word);
 
-	snprintf(path, sizeof path, "/proc/%u/%s", pid, name);
-	if (read_proc(path, bytes, sizeof bytes) == 0)
-		return 0;
-	at = strstr(bytes, word);
 	return at != NULL ? strtoull(at + strlen(word), NULL, 10) * 1024 : 0;
 }
 
-uint64_t peer_proportional(uint32_t pid)
+uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds)
 {
-	return figure_of(pid, "smaps_rollup", "\nPss:");
+	char bytes[4096], path[64];
+
+	snprintf(path, sizeof path, "/proc/%u/smaps_rollup", pid);
+	read_proc(path, bytes, sizeof bytes);
+	*kinds = (struct peer_kinds){
+		.anonymous = figure_of(bytes, "\nPss_Anon:"),
+		.file = figure_of(bytes, "\nPss_File:"),
+		.shared = figure_of(bytes, "\nPss_Shmem:"),
+	};
+	return figure_of(bytes, "\nPss:");
 }
 
 bool peer_pages(uint32_t pid, struct peer_pages *pages)
 {
-	char bytes[1024];
+	char bytes[1024], text[4096], path[64];
 	const char *field = stat_field(pid, 10, bytes, sizeof bytes);
 	unsigned long long minor, major;
 
 	if (field == NULL || sscanf(field, "%llu %*u %llu", &minor, &major) != 2)
 		return false;
+	snprintf(path, sizeof path, "/proc/%u/status", pid);
+	read_proc(path, text, sizeof text);
 	*pages = (struct peer_pages){
-		.swapped = figure_of(pid, "status", "\nVmSwap:"),
+		.swapped = figure_of(text, "\nVmSwap:"),
 		.minor_faults = minor,
 		.major_faults = major,
+		.resident = {
+			.anonymous = figure_of(text, "\nRssAnon:"),
+			.file = figure_of(text, "\nRssFile:"),
+			.shared = figure_of(text, "\nRssShmem:"),
+		},
 	};
 	return true;
 }

@@ -141,8 +141,9 @@ bool peer_pages(uint32_t pid, struct peer_pages *pages)
 	return good;
 }
 
-uint64_t peer_proportional(uint32_t pid)
+uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds)
 {
+	*kinds = (struct peer_kinds){ 0 };
 	(void)pid;
 	return 0; // nobody counts that there
 }

@@ -8,8 +8,9 @@
 enum {
 	RESIDENT_NS = 100000000,
 	NAMES_NS = 1000000000,
-	NAMES_MAX = 256,           // threads asked for at a time
-	PROPORTIONAL_SHARE = 1000, // of the time, one part, for proportional figures
+	NAMES_MAX = 256,                // threads asked for at a time
+	PROPORTIONAL_SHARE = 1000,      // of the time, one part, for proportional figures
+	PROPORTIONAL_SHARE_STALE = 200, // where they are out of date
 };
 
 // A figure that is not what it was is told.
@@ -21,28 +22,69 @@ static void tell(struct image *image, enum trace_note_kind kind, uint64_t *last,
 	ledger_note(image->ledger, kind, image->process, TRACE_NONE, value, "");
 }
 
-// The kernel looks at every page for it, and the program cannot map anything meanwhile: so only a
-// small share of the time goes into that.
+// As much of it as was the process's share when that was counted. What there was nothing of is all
+// its own.
+static uint64_t carry(uint64_t resident, uint64_t share, uint64_t of)
+{
+	return of > 0 ? (uint64_t)((double)resident * ((double)share / (double)of)) : resident;
+}
+
+static void carry_proportional(struct image *image)
+{
+	const struct peer_kinds *then = &image->counted, *of = &image->counted_of;
+	const struct peer_kinds *now = &image->pages.resident;
+	uint64_t proportional;
+
+	if (then->anonymous + then->file + then->shared == 0)
+		return;
+	proportional = carry(now->anonymous, then->anonymous, of->anonymous) +
+		       carry(now->file, then->file, of->file) +
+		       carry(now->shared, then->shared, of->shared);
+	if (proportional == image->proportional)
+		return;
+	image->proportional = proportional;
+	ledger_note(image->ledger, TRACE_NOTE_PSS, image->process, TRACE_NONE, proportional,
+		    "carried");
+}
+
 static void sample_proportional(struct sampler *sampler, struct image *image, uint64_t now_ns)
 {
+	uint64_t share = image->proportional_stale ? PROPORTIONAL_SHARE_STALE : PROPORTIONAL_SHARE;
 	uint64_t began_ns, cost_ns, proportional;
 
-	// What is more than all that is resident is out of date.
-	if ((now_ns < image->proportional_after_ns && image->proportional <= image->resident) ||
-	    now_ns < sampler->proportional_after_ns)
+	if (now_ns < sampler->proportional_spent_ns * share ||
+	    (!image->proportional_stale && now_ns < image->proportional_after_ns)) {
+		carry_proportional(image);
 		return;
+	}
 	began_ns = now_steady_ns();
-	proportional = peer_proportional(image->pid);
+	proportional = peer_proportional(image->pid, &image->counted);
 	cost_ns = now_steady_ns() - began_ns;
+	image->counted_of = image->pages.resident;
 	sampler->proportional_spent_ns += cost_ns;
 	image->proportional_after_ns = now_ns + cost_ns * PROPORTIONAL_SHARE;
-	sampler->proportional_after_ns = sampler->proportional_spent_ns * PROPORTIONAL_SHARE;
-	if (proportional > 0)
-		tell(image, TRACE_NOTE_PSS, &image->proportional, proportional);
+	image->proportional_stale = false;
+	if (proportional == 0)
+		return;
+	image->proportional = proportional;
+	ledger_note(image->ledger, TRACE_NOTE_PSS, image->process, TRACE_NONE, proportional, "");
+}
+
+// Whoever has come or gone may share pages with the others.
+static bool images_differ(struct sampler *sampler, const struct roster *roster)
+{
+	size_t last = sampler->images_count;
+
+	sampler->images_count = 0;
+	for (const struct image *image = roster->images; image != NULL; image = image->next)
+		sampler->images_count += !image->final;
+	return sampler->images_count != last;
 }
 
 static void sample_memory(struct sampler *sampler, struct roster *roster, uint64_t now_ns)
 {
+	bool stale = images_differ(sampler, roster);
+
 	for (struct image *image = roster->images; image != NULL; image = image->next) {
 		struct peer_pages pages;
 		uint64_t resident;
@@ -54,12 +96,14 @@ static void sample_memory(struct sampler *sampler, struct roster *roster, uint64
 			continue;
 		ledger_time(roster->ledger, now_ns);
 		tell(image, TRACE_NOTE_RSS, &image->resident, resident);
-		sample_proportional(sampler, image, now_ns);
 		if (!peer_pages(image->pid, &pages))
 			continue;
 		tell(image, TRACE_NOTE_SWAP, &image->pages.swapped, pages.swapped);
 		tell(image, TRACE_NOTE_MINOR, &image->pages.minor_faults, pages.minor_faults);
 		tell(image, TRACE_NOTE_MAJOR, &image->pages.major_faults, pages.major_faults);
+		image->pages.resident = pages.resident;
+		image->proportional_stale |= stale;
+		sample_proportional(sampler, image, now_ns);
 	}
 }
 

@@ -58,11 +58,14 @@ struct patch_code patch_code_of(const struct scope_object *object)
 void patch_tell(void)
 {
 	bool wanted = recording_state->options & SEGMENT_STRICT_VM;
+	struct scope_object *libc = NULL;
 
 	if (patch_dispatched)
 		strict_thread(); // a forked child has to begin anew
 	if (patch_dispatched)
 		notes_calls(NOTE_CALLS_DISPATCHED, "");
+	else if (!scope_next("execve", &libc))
+		notes_calls(NOTE_CALLS_INTERPOSED, "it has no C library, and makes them itself");
 	else if (!patch_missing)
 		notes_calls(NOTE_CALLS_PATCHED,
 			    wanted ? (sizeof(void *) == 8

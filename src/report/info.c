@@ -18,6 +18,8 @@ static void take_note(struct info *info, const struct trace_note *note)
 {
 	if (note->kind < INFO_NOTES)
 		info->notes[note->kind]++;
+	if (note->kind == TRACE_NOTE_PSS && note->text[0] == 0)
+		info->shares_counted++;
 	if (note->kind == TRACE_NOTE_LOSS)
 		info->losses += note->value;
 	if (note->kind == TRACE_NOTE_MESSAGE)

@@ -162,6 +162,8 @@ static void json_rest(struct json *json, const struct info *info)
 	json_object_begin(json);
 	json_kv_u64(json, "marks", info->notes[TRACE_NOTE_MARK]);
 	json_kv_u64(json, "rss", info->notes[TRACE_NOTE_RSS]);
+	json_kv_u64(json, "pss", info->notes[TRACE_NOTE_PSS]);
+	json_kv_u64(json, "pss_counted", info->shares_counted);
 	json_key(json, "messages");
 	json_array_begin(json);
 	for (size_t i = 0; i < info->messages_count; i++)

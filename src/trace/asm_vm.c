@@ -287,7 +287,7 @@ bool asm_vm_read_pages(struct asm_text *text)
 		text->at++;
 		if (!asm_words_find_pages(word->text, &pages.flags) || pages.flags == 0)
 			return asm_text_fail(text, word,
-					     "present, swapped or file, with | between, expected");
+					     "present or swapped, with | between, expected");
 	}
 	if (!asm_text_at_end(text))
 		return false;

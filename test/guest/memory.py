@@ -106,6 +106,12 @@ def shares_and_faults_are_sampled_beside_resident_memory():
     text = run([TIDEMARK, "dump", "t.tide"]).out
     for word in ("rss", "pss", "minor-faults"):
         check(f" {word} p0 value=" in text, word)
+    shares = re.findall(r" pss p0 value=(\d+)( \"carried\")?$", text, re.M)
+    counted = sum(1 for _, carried in shares if not carried)
+    notes = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)["notes"]
+    equal((len(shares), counted), (notes["pss"], notes["pss_counted"]), "shares, and those counted")
+    check(counted > 0 and not shares[0][1], "the first is counted:", shares)
+    check(all(int(value) <= process["rss_max_bytes"] + (1 << 20) for value, _ in shares), shares)
     out = run([TIDEMARK, "plot", "--help"])
     if out.code == 0 and run([TIDEMARK, "plot", "rss", "-o", "t.svg", "t.tide"]).code == 0:
         with open("t.svg", encoding="utf-8") as file:
