@@ -8,8 +8,8 @@
 #include "trace/snapshot.h"
 
 enum {
-	SPENT_SHARE = 100,    // of the recording's time, one part
-	END_FREE_NS = 500000, // and this for the end of the program itself
+	SPENT_SHARE = 100,     // of the recording's time, one part
+	END_FREE_NS = 1000000, // and this for the end of the program itself
 	RETRIES = 2,
 	GROWTH_BYTES_MIN = 1 << 20,
 	// Of what it was, one part, by how many more may be taken: sixteen, four, less.

@@ -11,7 +11,7 @@
 // for, and for children. What one will take is foretold from resident memory and from what others
 // took. Where there is no time for one with smaps, it is taken without (census.h); where there is
 // none for that either, it is missed, which is counted. The end of the program itself is looked at
-// for half a millisecond even so.
+// for a millisecond even so.
 #ifndef COLLECT_LOOKS_H
 #define COLLECT_LOOKS_H
 
