@@ -2,11 +2,11 @@
 // times a second, names of threads and our own share of the memory once a second.
 //
 // The proportional figure (PSS) comes as often, but to count it the kernel looks at each page: 6 ms
-// for 240 MB, while the program cannot map anything. So it is counted where a thousandth of the time
-// allows it, and carried on in between: of each kind of memory (anonymous, of files, shared) what
-// is resident now, as shared as it was when it was last counted. That is exact as long as no page
-// begins or ceases to be shared. When a process has begun or ended, with which pages may be shared,
-// a two-hundredth of the time is allowed. Notes say which of the two they are.
+// for 240 MB, while the program cannot map anything. So it is counted where a thousandth of the
+// time allows it, and carried on in between: of each kind of memory (anonymous, of files, shared)
+// what is resident now, as shared as it was when it was last counted. That is exact as long as no
+// page begins or ceases to be shared. When a process has begun or ended, with which pages may be
+// shared, a two-hundredth of the time is allowed. Notes say which of the two they are.
 #ifndef COLLECT_SAMPLER_H
 #define COLLECT_SAMPLER_H
 
