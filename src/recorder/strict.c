@@ -2,6 +2,7 @@
 
 #include "recorder/exec.h"
 #include "recorder/kernel.h"
+#include "recorder/notes.h"
 #include "recorder/patch.h"
 #include "recorder/recording.h"
 #include "recorder/scope.h"
@@ -21,6 +22,7 @@ enum {
 	STRICT_STUB_BYTES = 64,
 	STRICT_RETURN_BYTES = 7, // of the mov in front of the system call
 	STRICT_CLONE_VM = 0x100,
+	STRICT_CLONE_THREAD = 0x10000,
 	STRICT_SIG_SETMASK = 2,
 	STRICT_SIGNAL_BYTES = 8,
 	STRICT_SIGNALS = 65,
@@ -233,14 +235,29 @@ static bool strict_in_place(struct sigcontext *registers, long number)
 	return true;
 }
 
-static bool strict_shares_memory(long number, const long words[6])
+// Of a call that clones: the flags. 0: it is none that shares memory.
+static uint64_t strict_sharing(long number, const long words[6])
 {
+	uint64_t flags = 0;
+
 	if (number == __NR_vfork)
-		return true;
-	if (number == __NR_clone)
-		return words[0] & STRICT_CLONE_VM;
-	return number == __NR_clone3 && kernel_can_read((uintptr_t)words[0]) &&
-	       (*(const uint64_t *)words[0] & STRICT_CLONE_VM);
+		flags = STRICT_CLONE_VM;
+	else if (number == __NR_clone)
+		flags = (uint64_t)words[0];
+	else if (number == __NR_clone3 && kernel_can_read((uintptr_t)words[0]))
+		flags = *(const uint64_t *)words[0];
+	return flags & STRICT_CLONE_VM ? flags : 0;
+}
+
+// A thread that the program makes itself may have a thread pointer of its own making, without ours
+// behind it: it is left alone, and that is said once a process.
+static void strict_tell_thread(void)
+{
+	static _Atomic uint32_t told;
+	uint32_t pid = kernel_process_id();
+
+	if (__atomic_exchange_n(&told, pid, __ATOMIC_RELAXED) != pid)
+		notes_calls(NOTE_CALLS_DISPATCHED, "but not in threads that it makes itself");
 }
 
 // ---- Dispatch -----------------------------------------------------------------------------------
@@ -298,6 +315,7 @@ static void strict_handle(int signal, siginfo_t *info, void *opaque)
 	const long words[6] = { (long)registers->rdi, (long)registers->rsi, (long)registers->rdx,
 				(long)registers->r10, (long)registers->r8,  (long)registers->r9 };
 	long number = info->si_syscall;
+	uint64_t sharing;
 
 	if (info->si_code != STRICT_DISPATCHED) {
 		strict_pass_on(signal, info, opaque);
@@ -308,8 +326,10 @@ static void strict_handle(int signal, siginfo_t *info, void *opaque)
 		registers->rax = __NR_rt_sigreturn;
 		return;
 	}
-	if ((number == __NR_sigaltstack || strict_shares_memory(number, words)) &&
-	    strict_in_place(registers, number))
+	sharing = strict_sharing(number, words);
+	if (sharing & STRICT_CLONE_THREAD)
+		strict_tell_thread();
+	if ((number == __NR_sigaltstack || sharing) && strict_in_place(registers, number))
 		return;
 	registers->rax = (uint64_t)strict_make(number, words, context);
 }

@@ -172,6 +172,20 @@ static long short_child(long number, long flags, void *stack)
 	return child;
 }
 
+// A thread of our own making; its end is its only call.
+static void check_thread(void)
+{
+	static _Alignas(16) char stack[PAGE];
+	long thread = short_child(SYS_clone,
+				  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD,
+				  stack + sizeof stack);
+
+	guest_check(thread > 0, "a thread");
+	while (raw(SYS_tgkill, getpid(), thread, 0, 0, 0, 0) == 0)
+		sched_yield();
+	churn(10);
+}
+
 static void check_children(void)
 {
 	long child = raw(SYS_fork, 0, 0, 0, 0, 0, 0);
@@ -223,6 +237,7 @@ int main(int argc, char **argv)
 		check_signals();
 		check_signal_stack();
 		check_children();
+		check_thread();
 	}
 	for (int i = 0; i < 5; i++)
 		length += snprintf(text + length, sizeof text - (size_t)length, "%s %lu %lu\n",
