@@ -166,8 +166,11 @@ static bool complete(struct request *request, struct err *err)
 		table->rows_max = text ? ROWS_DEFAULT : 0;
 	table->labels = request->format->labels;
 	table->details = !text && !request->has_tree;
-	for (size_t i = 0; i < table->columns_count; i++)
+	table->peaks_only = text && !(table->sorted && table_column_lifetimes(table->sort));
+	for (size_t i = 0; i < table->columns_count; i++) {
 		table->details |= table_column_details(table->columns[i]);
+		table->peaks_only &= !table_column_lifetimes(table->columns[i]);
+	}
 	if (request->has_tree && table->details)
 		return err_set(
 			err, ERR_USAGE,

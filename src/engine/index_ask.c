@@ -685,6 +685,37 @@ static bool find_blocks(struct index_groups *groups, const struct window_query *
 	return ok;
 }
 
+// One side of what lives at an edge: begun before a step, or not.
+struct side {
+	struct single *single;
+	uint64_t step;
+	bool before;
+};
+
+static bool single_of_side(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	const struct side *side = context;
+
+	return (begin < side->step) != side->before ||
+	       single_one(side->single, cell, begin, end);
+}
+
+// All but what both began and ended in the window lives at one of its edges.
+static bool walk_edges(struct single *single, struct err *err)
+{
+	const struct window_query *query = single->query;
+	struct side before = { single, query->from, true };
+	struct side inside = { single, query->from, false };
+	const struct index_visitor at_from = { &before, single_of_side };
+	const struct index_visitor at_to = { &inside, single_of_side };
+
+	return index_spanning(single->index, query->from, query->from, &at_from, err) &&
+	       !single->failed &&
+	       (single->stopped ||
+		index_spanning(single->index, query->to, query->to, &at_to, err)) &&
+	       !single->failed;
+}
+
 bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
 		bool (*each)(void *context, const struct window_allocation *allocation),
 		void *context, struct err *err)
@@ -700,6 +731,12 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 	bool ok;
 
 	index_groups_init(&single.groups, index, query);
+	if (query->walk_types && !(query->walk_types & 1u << WINDOW_AIFI) &&
+	    !is_short(index, query)) {
+		ok = walk_edges(&single, err);
+		index_groups_fini(&single.groups);
+		return ok;
+	}
 	ok = find_blocks(&single.groups, query, &marks, err) &&
 	     index_ending_in(index, query->from, query->to, marks, &visitor, err) && !single.failed;
 	// What lives at `to` began before it, and does not end before it.

@@ -77,6 +77,10 @@ bool index_detail(struct index *index, struct index_clock *clock, const struct w
 // The query's from_ns and to_ns are set. `groups_count` and `count` as in window_series.h.
 bool index_timeline(struct index *index, const struct window_query *query,
 		    struct window_bucket *buckets, size_t count, struct err *err);
+// What window_detail tells of all there is, without lifetimes: from levels.
+bool index_peak_of_all(struct index *index, struct index_clock *clock,
+		       const struct window_query *query, struct window_detail *detail,
+		       struct err *err);
 bool index_series(struct index *index, const struct window_query *query, size_t groups_count,
 		  struct window_bucket *buckets, size_t count, struct err *err);
 bool index_flows(struct index *index, const struct window_query *query, size_t groups_count,

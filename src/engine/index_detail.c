@@ -412,6 +412,21 @@ static bool by_postings(struct detailing *detailing, const struct window_query *
 	return ok;
 }
 
+// Whether the query's one group is all there is.
+static bool is_whole(struct index *index, const struct window_query *query,
+		     const struct window_detail *detail)
+{
+	struct index_groups groups;
+	bool whole = true;
+
+	index_groups_init(&groups, index, query);
+	for (uint32_t site = 1; whole && site < index->cells.sites_count; site++)
+		whole = cells_site(&index->cells, site)->orphans ||
+			index_group_of_site(&groups, site) == detail->group;
+	index_groups_fini(&groups);
+	return whole;
+}
+
 bool index_detail(struct index *index, struct index_clock *clock, const struct window_query *query,
 		  struct window_detail *details, size_t count, struct err *err)
 {
@@ -427,6 +442,8 @@ bool index_detail(struct index *index, struct index_clock *clock, const struct w
 		plain_fini(&plain);
 		return ok;
 	}
+	if (query->peaks_only && !query->by_size && count == 1 && is_whole(index, query, details))
+		return index_peak_of_all(index, clock, query, details, err);
 	for (size_t i = 0; i < count; i++)
 		if (details[i].group >= groups_count)
 			groups_count = details[i].group + (size_t)1;

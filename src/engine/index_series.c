@@ -48,9 +48,11 @@ bool index_collect(struct index *index, struct index_clock *clock, const struct 
 	// A list that grows is there twice for a moment.
 	size_t most = index_room(index, 4, sizeof(struct plain_life));
 	struct collecting collecting = { plain, most, false };
+	struct window_query all = *query;
 
+	all.walk_types = 0;
 	plain->duration_ns = index->duration_ns;
-	if (!index_walk(index, clock, query, collect_one, &collecting, err))
+	if (!index_walk(index, clock, &all, collect_one, &collecting, err))
 		return false;
 	return !collecting.full ||
 	       err_set(err, ERR_LIMIT,
@@ -283,6 +285,86 @@ bool index_timeline(struct index *index, const struct window_query *query,
 	return ok;
 }
 
+// ---- the peak of all ----
+
+static bool high_between(struct index *index, uint64_t from, uint64_t to,
+			 struct window_bucket *high, struct err *err)
+{
+	const struct window_query query = { .from = from, .to = to };
+
+	return index_timeline(index, &query, high, 1, err);
+}
+
+// The first or the last beginning among some steps.
+struct beginning {
+	uint64_t step;
+	bool last;
+};
+
+static bool note_beginning(void *context, const struct index_scan_step *step)
+{
+	struct beginning *found = context;
+
+	if (!step->up)
+		return true;
+	found->step = step->step;
+	return found->last;
+}
+
+static bool find_beginning(struct index *index, uint64_t from, uint64_t to,
+			   struct beginning *found, struct err *err)
+{
+	struct index_scan scan = {
+		.index = index, .all = true, .context = found, .visit = note_beginning
+	};
+	uint64_t step = UINT64_C(1) << index->shape.block_log2;
+
+	found->step = WINDOW_NEVER;
+	while (from < to && found->step == WINDOW_NEVER) {
+		scan.from = found->last && to - from > step ? to - step : from;
+		scan.to = !found->last && to - from > step ? from + step : to;
+		if (!index_scan(&scan, err))
+			return false;
+		if (found->last)
+			to = scan.from;
+		else
+			from = scan.to;
+	}
+	return true;
+}
+
+bool index_peak_of_all(struct index *index, struct index_clock *clock,
+		       const struct window_query *query, struct window_detail *detail,
+		       struct err *err)
+{
+	struct beginning first = { .last = false }, last = { .last = true };
+	struct window_bucket all, part;
+	uint64_t low = query->from, high = query->to;
+
+	if (!high_between(index, low, high, &all, err))
+		return false;
+	// The first edge that the peak was reached before.
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (!high_between(index, query->from, middle, &part, err))
+			return false;
+		if (part.bytes_peak < all.bytes_peak)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*detail = (struct window_detail){ .group = detail->group,
+					  .peak_bytes = all.bytes_peak,
+					  .peak_count = all.count_peak,
+					  .peak_edge = low };
+	return find_beginning(index, query->from, query->to, &first, err) &&
+	       find_beginning(index, query->from, query->to, &last, err) &&
+	       (first.step == WINDOW_NEVER ||
+		(index_clock_time(clock, index, first.step, &detail->first_ns, err) &&
+		 index_clock_time(clock, index, last.step, &detail->last_ns, err)));
+}
+
 // ---- flows ----
 
 struct flowing {
@@ -422,7 +504,9 @@ bool index_lifetimes(struct index *index, struct index_clock *clock,
 		     struct heap_amount *classes, struct err *err)
 {
 	struct aging aging = { classes, groups_count, query };
+	struct window_query all = *query;
 
+	all.walk_types = 0;
 	memset(classes, 0, groups_count * WINDOW_LIFETIME_CLASSES * sizeof *classes);
-	return index_walk(index, clock, query, age_one, &aging, err);
+	return index_walk(index, clock, &all, age_one, &aging, err);
 }

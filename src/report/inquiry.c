@@ -189,6 +189,7 @@ bool inquiry_peak(struct inquiry *inquiry, uint64_t *bytes, uint64_t *edge, stru
 	struct window_detail detail = { 0 };
 	struct window_result result;
 
+	query.peaks_only = true;
 	if (!window_ask(inquiry->window, &query, &result, err))
 		return false;
 	window_result_fini(&result);

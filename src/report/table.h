@@ -51,6 +51,7 @@ struct table_options {
 	uint64_t rows_max;                        // of each row's children; 0: all
 	uint64_t bytes_min;                       // rows of at least so many bytes (Size)
 	bool details;                             // find what needs single steps
+	bool peaks_only;                          // but for lifetimes, which cost most
 	bool all_frames;                          // innermost functions, allocator wrappers or not
 	const struct tags *tags;                  // borrowed; NULL: there are none
 	enum table_column columns[TABLE_COLUMNS]; // of the text
@@ -153,6 +154,7 @@ const char *table_column_word(enum table_column column);
 // A row's figure, of columns that are bytes or counts or times; impacting sizes may be negative.
 int64_t table_figure(const struct table_row *row, enum table_column column);
 bool table_column_details(enum table_column column); // it needs `detailed`
+bool table_column_lifetimes(enum table_column column);
 
 // What the row is called, by its last key; "total". Stacks: their first function. Appends.
 void table_describe(const struct table *table, const struct table_row *row, struct str *text);

@@ -28,6 +28,11 @@ const char *table_column_word(enum table_column column)
 	return columns[column].word;
 }
 
+bool table_column_lifetimes(enum table_column column)
+{
+	return column == TABLE_MEDIAN || column == TABLE_P99;
+}
+
 bool table_column_details(enum table_column column)
 {
 	return columns[column].details;

@@ -174,6 +174,17 @@ static void find_lifetimes(struct scan *scan)
 	}
 }
 
+// The types that a row is of, as bits.
+static unsigned types_of(const struct table *table, const struct table_row *row)
+{
+	unsigned types = 0;
+
+	for (unsigned type = 0; type < WINDOW_TYPES; type++)
+		if (table_row_in_type(table, row, (enum window_type)type))
+			types |= 1u << type;
+	return types;
+}
+
 // Rows of a depth and phase, of one type or impact each.
 static bool scan_rows(struct table *table, size_t depth, const struct table_phase *phase,
 		      const uint32_t *rows, size_t count, struct err *err)
@@ -200,6 +211,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 		row->detailed = true;
 		scan.next[i] = scan.first[row->group];
 		scan.first[row->group] = (uint32_t)i + 1;
+		scan.query.walk_types |= types_of(table, row);
 	}
 	good = window_walk(table->question->window, &scan.query, take_allocation, &scan, err);
 	find_peaks(&scan);
@@ -265,6 +277,26 @@ static void tell_single(struct table *table, struct table_row *row)
 	row->detailed = true;
 }
 
+// Those that hold what both began and ended in the window, or the others: these are few, and soon
+// found, where it is long.
+static bool scan_some(struct table *table, size_t depth, const struct table_phase *phase,
+		      const uint32_t *rows, size_t count, bool transient, struct err *err)
+{
+	uint32_t *some = mem_alloc(count, sizeof *some);
+	size_t some_count = 0;
+	bool good = true;
+
+	for (size_t i = 0; i < count; i++)
+		if ((types_of(table, &table->rows[rows[i]]) >> WINDOW_AIFI & 1) == transient)
+			some[some_count++] = rows[i];
+	if (some_count > 0 && !fits(table, some, some_count))
+		table->details_left_out = true;
+	else if (some_count > 0)
+		good = scan_rows(table, depth, phase, some, some_count, err);
+	mem_free(some);
+	return good;
+}
+
 static bool detail_some(struct table *table, size_t depth, const struct table_phase *phase,
 			const uint32_t *rows, size_t count, struct err *err)
 {
@@ -279,11 +311,8 @@ static bool detail_some(struct table *table, size_t depth, const struct table_ph
 	}
 	if (!table_typed(table, depth) && !table->question->selection.query.types)
 		return ask_rows(table, depth, phase, rows, count, err);
-	if (!fits(table, rows, count)) {
-		table->details_left_out = true;
-		return true;
-	}
-	return scan_rows(table, depth, phase, rows, count, err);
+	return scan_some(table, depth, phase, rows, count, false, err) &&
+	       scan_some(table, depth, phase, rows, count, true, err);
 }
 
 bool table_detail(struct table *table, uint32_t *rows, size_t count, struct err *err)

@@ -37,20 +37,27 @@ static bool open_question(struct answer *answer, struct asked *asked, struct que
 	return question_open(question, answer->desk->opened.path, &asked->question, err);
 }
 
+enum { DETAILS_NONE, DETAILS_ALL, DETAILS_PEAKS };
+
 bool answer_window(struct answer *answer, struct err *err)
 {
-	struct asked asked = { .table = { .labels = LABELS_EXACT, .details = true } };
+	static const char *const kinds[] = { "0", "1", "peaks", NULL };
+	struct asked asked = { .table = { .labels = LABELS_EXACT } };
 	struct table_options *options = &asked.table;
 	struct question question;
 	struct table *table;
 	const char *by;
+	int details = DETAILS_ALL;
 
 	if (!params_take(&answer->params, "by", &by, err) ||
 	    !answer_rows(answer, ANSWER_ROWS_DEFAULT, &options->rows_max, err) ||
 	    !params_take_bytes(&answer->params, "min-bytes", &options->bytes_min, err) ||
-	    !params_take_flag(&answer->params, "details", &options->details, err) ||
+	    !params_take_word(&answer->params, "details", kinds, &details, err) ||
 	    !take_common(answer, &asked, err))
 		return false;
+	options->details = details != DETAILS_NONE;
+	options->peaks_only = details == DETAILS_PEAKS &&
+			      !(options->sorted && table_column_lifetimes(options->sort));
 	if (!keys_parse(by ? by : "impact,stack", &options->keys, err))
 		return err_wrap(err, "by");
 	if (!open_question(answer, &asked, &question, err))

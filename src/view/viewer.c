@@ -63,7 +63,7 @@ void viewer_reply_fini(struct viewer_reply *reply)
 
 // ---- the table ----
 
-enum place { AT_SUMS, AT_CURVES, AT_REPLAYS, AT_OTHER, AT_LEVELS };
+enum place { AT_SUMS, AT_CURVES, AT_REPLAYS, AT_OTHER, AT_LEVELS, AT_WINDOWS };
 
 static const struct endpoint {
 	const char *path;
@@ -74,7 +74,7 @@ static const struct endpoint {
 	{ "/api/view", AT_SUMS, answer_trace_view },
 	{ "/api/marks", AT_SUMS, answer_trace_marks },
 	{ "/api/timeline", AT_LEVELS, answer_levels_timeline },
-	{ "/api/window", AT_SUMS, answer_window },
+	{ "/api/window", AT_WINDOWS, answer_window },
 	{ "/api/tree", AT_SUMS, answer_window_tree },
 	{ "/api/histogram", AT_SUMS, answer_sizes_histogram },
 	{ "/api/sizelife", AT_CURVES, answer_sizes_life },
@@ -128,6 +128,17 @@ static struct desk *desk_of_levels(struct viewer *viewer, const struct params *p
 	return &viewer->sums;
 }
 
+// Sums at the first desk, and nothing that takes longer: single allocations are looked for where
+// others take their time too, and peaks and lifetimes where they are not in the way of either.
+static struct desk *desk_of_window(struct viewer *viewer, const struct params *params)
+{
+	for (size_t i = 0; i < params->count; i++)
+		if (strcmp(params->list[i].name, "by") == 0 &&
+		    strstr(params->list[i].value, "lifetime"))
+			return &viewer->replays;
+	return is_given(params, "details", "0") ? &viewer->sums : &viewer->curves;
+}
+
 static struct desk *find_desk(struct viewer *viewer, enum place place, const struct params *params)
 {
 	switch (place) {
@@ -141,6 +152,8 @@ static struct desk *find_desk(struct viewer *viewer, enum place place, const str
 		return &viewer->other;
 	case AT_LEVELS:
 		return desk_of_levels(viewer, params);
+	case AT_WINDOWS:
+		return desk_of_window(viewer, params);
 	}
 	return &viewer->sums;
 }

@@ -86,6 +86,8 @@ static inline struct window_query random_query(struct pair *pair)
 	query.by_thread = true;
 	query.peaks_only = sample_below(&pair->random, 2);
 	query.exit_frees = sample_below(&pair->random, 2);
+	if (sample_below(&pair->random, 2))
+		query.walk_types = (unsigned)sample_below(&pair->random, 1u << WINDOW_TYPES);
 	query.layers = (unsigned)sample_below(&pair->random, 4);
 	if (sample_below(&pair->random, 4) == 0) {
 		uint64_t scale = UINT64_C(10) << sample_below(&pair->random, 18);
@@ -178,17 +180,18 @@ static inline void check_identity(struct pair *pair, const struct window_query *
 
 // ---- details ----
 
-static inline void check_details(struct pair *pair, const struct window_query *query)
+static inline void check_details_of(struct pair *pair, const struct window_query *query,
+				    uint32_t count)
 {
 	struct window_detail a[24] = { 0 }, b[24] = { 0 };
 	struct err err = { 0 };
 
 	for (uint32_t i = 0; i < 24; i++)
-		a[i].group = b[i].group = i;
-	CHECK(window_detail(pair->plain, query, a, 24, &err));
-	if (!window_detail(pair->index, query, b, 24, &err))
+		a[i].group = b[i].group = count == 1 ? WINDOW_HEAP : i;
+	CHECK(window_detail(pair->plain, query, a, count, &err));
+	if (!window_detail(pair->index, query, b, count, &err))
 		CHECK_STR("", err.text);
-	for (uint32_t i = 0; i < 24; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		CHECK_EQ(a[i].peak_bytes, b[i].peak_bytes);
 		CHECK_EQ(a[i].peak_count, b[i].peak_count);
 		CHECK_EQ(a[i].peak_edge, b[i].peak_edge);
@@ -202,17 +205,51 @@ static inline void check_details(struct pair *pair, const struct window_query *q
 	}
 }
 
+static inline void check_details(struct pair *pair, const struct window_query *query)
+{
+	struct window_query all = *query;
+	int grouping = pair->grouping;
+	uint32_t skip = pair->skip, only = pair->only;
+
+	check_details_of(pair, query, 24);
+	// All of the heap in one group.
+	all.layers = WINDOW_HEAP;
+	all.by_size = false;
+	pair->grouping = 4;
+	pair->skip = pair->only = 0;
+	check_details_of(pair, &all, 1);
+	pair->grouping = grouping;
+	pair->skip = skip;
+	pair->only = only;
+}
+
 // ---- single allocations ----
 
 struct singles {
+	const struct window_query *query;
 	struct window_allocation *list;
 	size_t count, capacity;
 };
+
+static inline bool is_wanted(const struct window_query *query,
+			     const struct window_allocation *allocation)
+{
+	bool by_exit = allocation->end_kind == WINDOW_END_EXIT ||
+		       allocation->end_kind == WINDOW_END_EXEC;
+	bool ends = allocation->end < query->to && (!by_exit || query->exit_frees);
+	enum window_type type = allocation->begin >= query->from
+					? (ends ? WINDOW_AIFI : WINDOW_AIFO)
+					: (ends ? WINDOW_AOFI : WINDOW_AOFO);
+
+	return !query->walk_types || query->walk_types >> type & 1;
+}
 
 static inline bool keep(void *context, const struct window_allocation *allocation)
 {
 	struct singles *singles = context;
 
+	if (!is_wanted(singles->query, allocation))
+		return true;
 	singles->list = mem_grow(singles->list, &singles->capacity, singles->count + 1,
 				 sizeof *singles->list);
 	singles->list[singles->count++] = *allocation;
@@ -232,7 +269,7 @@ static inline int compare_singles(const void *a, const void *b)
 
 static inline struct singles walk(struct window *window, const struct window_query *query)
 {
-	struct singles singles = { 0 };
+	struct singles singles = { .query = query };
 	struct err err = { 0 };
 
 	CHECK(window_walk(window, query, keep, &singles, &err));

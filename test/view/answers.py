@@ -92,6 +92,24 @@ def rows_without_details_are_the_same_but_for_these():
 
 
 @test
+def peaks_alone_are_the_same_but_for_lifetimes():
+    lifetimes = ("lifetime_median_ns", "lifetime_p99_ns")
+    with Server(exercise2()) as server:
+        for query in ("by=none", "by=impact,stack", "by=impact", "by=stack&impact=impacting", "by=type,size",
+                      "by=stack&impact=transient&layer=vm", "by=impact,stack&from=20%25&to=80%25",
+                      "by=stack&from=20%25&to=80%25&impact=persistent", "by=function&layer=vm&exit-frees=1"):
+            whole = server.ask("/api/window?" + query)
+            quick = server.ask(f"/api/window?{query}&details=peaks")
+            assert whole["total"]["peak_size"], query
+            for row, other in zip([whole["total"], *whole["rows"]], [quick["total"], *quick["rows"]]):
+                for key in row:
+                    assert row[key] == other[key] or key in lifetimes, (query, key, row, other)
+        # Sorted by what was not asked for, it is found.
+        rows = server.ask("/api/window?by=stack&layer=vm&sort=median&details=peaks")["rows"]
+        assert rows[0]["lifetime_median_ns"], rows[0]
+
+
+@test
 def trees_are_those_of_the_command():
     path = assemble("kitchen")
     with Server(path) as server:

@@ -150,7 +150,7 @@ def a_question_that_makes_no_sense_is_told_why():
                            ("size=x", "range of sizes"), ("process=99999", "no process"),
                            ("n=-1", "number from"), ("n=10001", "number from"),
                            ("n=99999999999999999999", "number from"), ("sort=weight", "sort"),
-                           ("details=2", "0 or 1"), ("min-bytes=big", "size such as"),
+                           ("details=2", "0, 1 or peaks"), ("min-bytes=big", "size such as"),
                            ("frame=%5B", "regular expression"), ("from=%zz", "encoding"),
                            ("by=%00", "encoding"), ("by=%", "encoding"), ("row=x", "no row"),
                            ("layer=rss", "layer"), ("lane=a%20b", "lane"),

@@ -2,7 +2,7 @@
 // the same for many parts.
 import type { Params, Source } from "./ask/source";
 import { AskError } from "./ask/source";
-import type { Frame, Info, Keys, Mark, StackRow, View } from "./ask/types";
+import type { Frame, Keys, Mark, StackRow, View } from "./ask/types";
 import type { Filter, State, Store } from "./base/state";
 import { baseName, bytes, count, duration, shortPath } from "./base/text";
 import { clockOf, timeNs, type Clock } from "./base/times";
@@ -25,7 +25,6 @@ export interface App {
 	source: Source;
 	store: Store;
 	view: View;
-	info: Info;
 	marks: Mark[];
 	dragging: boolean; // a window is being drawn: quick answers
 	say(text: string): void; // to readers of the screen

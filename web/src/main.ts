@@ -2,7 +2,7 @@
 import "./style.css";
 import type { Source } from "./ask/source";
 import { ServerSource } from "./ask/server";
-import type { Info, Mark, View } from "./ask/types";
+import type { Mark, View } from "./ask/types";
 import { messageOf } from "./app";
 import { fill, h } from "./base/dom";
 import { applyTheme } from "./base/theme";
@@ -48,10 +48,8 @@ async function start(): Promise<void> {
 	let shell: Shell | null = null;
 	source ??= new ServerSource(token, (why) => shell?.gone(why));
 	try {
-		const [view, info, marks] = await Promise.all([
-			source.get<View>("view"), source.get<Info>("info"), source.get<{ marks: Mark[] }>("marks"),
-		]);
-		shell = new Shell(root, source, view, info, marks.marks, source.single ? "" : `t=${token}`);
+		const [view, marks] = await Promise.all([source.get<View>("view"), source.get<{ marks: Mark[] }>("marks")]);
+		shell = new Shell(root, source, view, marks.marks, source.single ? "" : `t=${token}`);
 		shell.open();
 	} catch (error) {
 		const wrongKey = (error as { kind?: string }).kind === "token";

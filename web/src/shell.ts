@@ -25,11 +25,12 @@ export class Shell implements App {
 	private stack: StackPart;
 	private tabs: HTMLElement;
 	private panel = h("div", { class: "panel", role: "tabpanel", id: "panel", tabindex: "-1" });
+	private facts = h("span", { class: "facts" });
 	private banner = h("div", { class: "banners" });
 	private live = h("div", { class: "spoken", role: "status", "aria-live": "polite" });
 	private spoken = 0;
 
-	constructor(private root: HTMLElement, readonly source: Source, readonly view: View, readonly info: Info,
+	constructor(private root: HTMLElement, readonly source: Source, readonly view: View,
 		readonly marks: Mark[], prefix: string) {
 		this.store = new Store(window.location.hash.slice(1), prefix);
 		if (!view.layers.includes(this.store.state.layer) && view.layers.length > 0)
@@ -57,7 +58,9 @@ export class Shell implements App {
 			h("main", {}, this.timeline.root, this.summary.root, this.searchPart.chips,
 				h("div", { class: "tab-row" }, this.tabs, this.exports()), h("div", { class: "work" }, this.panel, this.stack.root)),
 			this.live);
+		this.showFacts();
 		this.showBanners();
+		void this.tellInfo();
 		this.searchPart.showChips();
 		this.tabs.addEventListener("keydown", (event) => this.tabKey(event));
 		document.addEventListener("keydown", (event) => this.key(event));
@@ -129,17 +132,29 @@ export class Shell implements App {
 		return { root: h("div", { class: "choice", role: "group", "aria-label": "Layer" }, ...buttons), update };
 	}
 
+	// To count its events a long trace is gone through: the page is there before.
+	private async tellInfo(): Promise<void> {
+		try {
+			const info = await this.source.get<Info>("info");
+			this.showFacts(info);
+			this.showBanners(info);
+		} catch { /* the trace is gone, which is said elsewhere */ }
+	}
+
+	private showFacts(info?: Info): void {
+		const { view } = this;
+		const processes = view.processes.length + view.processes_left_out;
+		this.facts.title = info?.trace.command ?? "";
+		this.facts.textContent = [
+			baseName(view.processes[0]?.exe ?? ""), duration(view.duration_ns), info ? plural(info.events.total, "event") : "counting events …",
+			plural(processes, "process", "processes"), info ? info.events.lost > 0 ? `${count(info.events.lost)} lost` : "nothing lost" : "",
+		].filter(Boolean).join(" · ");
+	}
+
 	private header(): HTMLElement {
-		const trace = this.info.trace;
-		const facts = [
-			duration(this.view.duration_ns), plural(this.info.events.total, "event"),
-			plural(this.info.processes.length, "process", "processes"),
-			this.info.events.lost > 0 ? `${count(this.info.events.lost)} lost` : "nothing lost",
-		];
 		return h("header", { class: "top" },
 			h("div", { class: "title" }, h("span", { class: "mark", "aria-hidden": "true" }, "≋"),
-				h("h1", {}, this.view.file), h("span", { class: "facts", title: trace.command },
-					[baseName(trace.command.split(" ")[0] ?? ""), ...facts].join(" · "))),
+				h("h1", {}, this.view.file), this.facts),
 			this.layer.root, this.searchPart.root, this.menu(),
 			this.themeButton(),
 			h("button", { type: "button", class: "icon", title: "keys and help (?)", "aria-label": "help", onclick: openHelp }, "?"));
@@ -239,19 +254,20 @@ export class Shell implements App {
 
 	// ---- what stands on top ----
 
-	private showBanners(): void {
-		const { view, info } = this;
+	private showBanners(info?: Info): void {
+		const { view } = this;
 		const banner = (kind: string, title: string, text: string) =>
 			h("div", { class: `banner ${kind}`, role: "note" }, h("b", {}, title), " ", text);
 
+		for (const shown of this.banner.querySelectorAll(".banner:not(.gone)")) shown.remove();
 		if (!view.complete)
-			this.banner.append(banner("cut", "This trace is cut.", `${sentence(info.trace.problem ?? "the recording did not end well")} ` +
+			this.banner.append(banner("cut", "This trace is cut.", `${sentence(info?.trace.problem ?? "the recording did not end well")} ` +
 				"Figures are of what is there; what came after is not in them."));
-		if (info.events.lost > 0)
+		if (info && info.events.lost > 0)
 			this.banner.append(banner("cut", "Events are missing.", `${plural(info.events.lost, "event")} were lost while recording.`));
 		if (view.sampled)
 			this.banner.append(banner("sampled", "This recording is a sample.",
-				`One allocation in about ${bytes(info.trace.sample_bytes)}; figures are those of the sampled blocks, not scaled.`));
+				`${info ? `One allocation in about ${bytes(info.trace.sample_bytes)}; figures` : "Figures"} are those of the sampled blocks, not scaled.`));
 		if (view.single_file) {
 			const sentences = [...view.coarse, ...(view.scrubbed ? ["paths and arguments are hidden"] : [])];
 			this.banner.append(banner("coarse", "A page with its data inside.",

@@ -33,6 +33,10 @@ export class ServerSource implements Source {
 		for (const [lane, aborter] of this.lanes) if (!SHARED.test(lane)) aborter.abort();
 	}
 
+	drop(lanes: string): void {
+		for (const [lane, aborter] of this.lanes) if (lane.startsWith(lanes)) aborter.abort();
+	}
+
 	private async ask(path: string, params: Params, lane: string): Promise<Response> {
 		const aborter = new AbortController();
 		if (lane) {

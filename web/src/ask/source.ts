@@ -11,6 +11,8 @@ export interface Source {
 	get<T>(path: string, params?: Params, lane?: string): Promise<T>;
 	// Nobody will look at what the tab that was open asked for: it fails with `superseded`.
 	leaveTab(): void;
+	// The same of the lanes whose names begin so.
+	drop(lanes: string): void;
 	text(path: string, params: Params): Promise<{ text: string; firstLine: number }>;
 }
 

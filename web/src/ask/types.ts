@@ -190,6 +190,7 @@ export interface View {
 	has: { rss: boolean; map: boolean; snapshots: boolean; source: boolean };
 	peak: Record<string, { time_ns: number; bytes: number; count: number } | null>;
 	processes: Process[];
+	processes_left_out: number;
 	threads: { tid: number; process_id: number; name: string }[];
 	heaps: string[];
 	diff_duration_ns: number | null;

@@ -26,6 +26,7 @@ export class EmbeddedSource implements Source {
 	}
 
 	leaveTab(): void {} // whatever was asked is answered
+	drop(): void {}
 
 	async text(): Promise<never> {
 		throw new AskError("a page from a file has no source texts inside", "path", 404);

@@ -97,6 +97,7 @@ export class Grid<Row> {
 			th.setAttribute("aria-sort", sorted ? this.rising ? "ascending" : "descending" : "none");
 		}
 		const rows = this.shown;
+		const focused = [...this.body.rows].findIndex((tr) => tr.contains(document.activeElement));
 		if (rows.length === 0) {
 			this.body.replaceChildren(h("tr", {}, h("td", { class: "empty", colspan: this.options.columns.length }, empty)));
 			return;
@@ -117,6 +118,7 @@ export class Grid<Row> {
 			});
 			return tr;
 		}));
+		if (focused >= 0) this.body.rows[Math.min(focused, rows.length - 1)].focus();
 	}
 
 	private key(event: KeyboardEvent): void {

@@ -38,6 +38,23 @@ export const TITLES: Record<string, [title: string, hint: string]> = {
 	p99: ["p99 life", "99 of 100 of those freed in the window lived no longer"],
 };
 
+// Columns that are no sums: what they need is found later than the rows, or not at all.
+const LATER: Record<string, Details> = {
+	peak: "peaks", "peak-count": "peaks", first: "peaks", last: "peaks", median: "1", p99: "1",
+};
+
+export type Details = "0" | "peaks" | "1";
+
+export function isLater(column: string): boolean {
+	return column in LATER;
+}
+
+// What the columns that are shown need.
+export function detailsFor(columns: string[]): Details {
+	const needs = columns.map((column) => LATER[column]);
+	return needs.includes("1") ? "1" : needs.includes("peaks") ? "peaks" : "0";
+}
+
 // These are open unless somebody shuts them.
 const USUALLY_OPEN = new Set(["impact", "type"]);
 
@@ -59,14 +76,14 @@ export interface Level {
 	answer: WindowAnswer;
 }
 
-export async function loadLevel(app: App, above: Path, rows: number): Promise<Level> {
+export async function loadLevel(app: App, above: Path, rows: number, details: Details): Promise<Level> {
 	const state = app.store.state;
 	const key = state.by[above.length];
 	const single = key === "lifetime";
 	const params = pathParams(above, windowParams(state, state.by.includes("layer")), app.marks);
+	const sort = details === "0" && isLater(state.sort) ? "size" : state.sort;
 	const answer = await app.source.get<WindowAnswer>("window", [
-		...params, ["by", key], ["sort", COLUMNS.includes(state.sort) ? state.sort : "name"], ["n", String(rows)],
-		["details", app.dragging ? "0" : "1"],
+		...params, ["by", key], ["sort", COLUMNS.includes(sort) ? sort : "name"], ["n", String(rows)], ["details", details],
 	], laneOf(formatPath(above)));
 
 	const nodes = await Promise.all(answer.rows.map(async (row): Promise<Node> => {
@@ -79,7 +96,7 @@ export async function loadLevel(app: App, above: Path, rows: number): Promise<Le
 			open: isOpen(path, state.open), children: [], leftOut: 0,
 		};
 		if (node.open && deeper) {
-			const below = await loadLevel(app, path, rows);
+			const below = await loadLevel(app, path, rows, details);
 			node.children = below.nodes;
 			node.leftOut = below.leftOut;
 		}

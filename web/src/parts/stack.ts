@@ -35,7 +35,10 @@ export class StackPart {
 
 	close(): void {
 		this.root.hidden = true;
-		if (this.came instanceof HTMLElement && this.came.isConnected) this.came.focus();
+		// The row that it was opened from may have been drawn anew.
+		const row = this.came?.closest<HTMLElement>("tr[data-id]")?.dataset.id;
+		const back = this.came?.isConnected ? this.came : [...document.querySelectorAll<HTMLElement>("tr[data-id]")].find((tr) => tr.dataset.id === row);
+		if (back instanceof HTMLElement) back.focus();
 	}
 
 	private frame(frame: Frame, wrapper: boolean, source: HTMLElement): HTMLElement {

@@ -73,10 +73,11 @@ export class SummaryPart {
 
 	private async ask(): Promise<void> {
 		const state = this.app.store.state;
+		const ask = (details: string) => this.app.source.get<WindowAnswer>("window",
+			[...windowParams(state), ["by", "none"], ["details", details]], "summary");
 		try {
-			const answer = await this.app.source.get<WindowAnswer>("window",
-				[...windowParams(state), ["by", "none"], ["details", this.app.dragging ? "0" : "1"]], "summary");
-			this.show(answer);
+			this.show(await ask("0"));
+			if (!this.app.dragging) void ask("peaks").then((answer) => this.show(answer), () => {}); // the figures but for the peak are there
 		} catch (error) {
 			if (!isSuperseded(error)) fill(this.figures, h("span", { class: "error" }, messageOf(error)));
 		}
@@ -128,7 +129,7 @@ export class SummaryPart {
 			h("div", { class: "figure", "data-figure": "blocks", "data-value": total.count, title: "that lived in the window" },
 				h("span", { class: "name" }, this.app.store.state.layer === "vm" ? "pieces" : "blocks"),
 				h("span", { class: "value" }, count(total.count))),
-			total.peak_size === null ? null : figure("peak", size(total.peak_size), total.peak_size));
+			figure("peak", total.peak_size === null ? "…" : size(total.peak_size), total.peak_size));
 		const snapped = this.app.source.single && (this.app.store.state.from || this.app.store.state.to)
 			? ["edges are those of the page's data: the nearest to what was chosen"] : [];
 		fill(this.notes, ...[...answer.warnings.filter((one) => !this.app.view.warnings.includes(one)), ...snapped].map((warning) => h("p", {}, warning)));

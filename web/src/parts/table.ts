@@ -6,7 +6,7 @@ import type { Figures, WindowAnswer } from "../ask/types";
 import { fill, h } from "../base/dom";
 import type { State } from "../base/state";
 import { bytes, count, csvLine, duration, signedBytes } from "../base/text";
-import { flatten, loadLevel, type Node, parentOf, TITLES, VALUES } from "./rows";
+import { type Details, detailsFor, flatten, isLater, loadLevel, type Node, parentOf, TITLES, VALUES } from "./rows";
 
 const STEP = 200;
 
@@ -18,6 +18,7 @@ export class TablePart {
 	private table: HTMLElement;
 	private nodes: Node[] = [];
 	private answer: WindowAnswer | null = null;
+	private counting = false; // peaks and the like are not there yet
 	private limit = STEP;
 	private generation = 0;
 	private focused = "";
@@ -57,12 +58,17 @@ export class TablePart {
 			if (!this.body.firstChild) this.body.replaceChildren(this.message("loading", "Counting …"));
 		}, 150);
 
+		// Nobody waits for what takes long: sums first, then what is none.
+		const { columns, sort } = this.app.store.state;
+		const wanted = detailsFor([...columns, sort]);
+		this.app.source.drop("rows-");
 		try {
-			const level = await loadLevel(this.app, [], this.limit);
-			if (generation !== this.generation) return;
-			this.nodes = level.nodes;
-			this.answer = level.answer;
-			this.show();
+			if (wanted === "0" || this.app.dragging || !this.app.source.single) await this.load(generation, "0", wanted !== "0");
+			clearTimeout(late);
+			if (wanted !== "0" && !this.app.dragging && generation === this.generation) {
+				this.table.removeAttribute("aria-busy");
+				await this.load(generation, wanted, false);
+			}
 		} catch (error) {
 			if (generation !== this.generation || isSuperseded(error)) return;
 			this.nodes = [];
@@ -73,6 +79,15 @@ export class TablePart {
 			clearTimeout(late);
 			if (generation === this.generation) this.table.removeAttribute("aria-busy");
 		}
+	}
+
+	private async load(generation: number, details: Details, counting: boolean): Promise<void> {
+		const level = await loadLevel(this.app, [], this.limit, details);
+		if (generation !== this.generation) return;
+		this.nodes = level.nodes;
+		this.answer = level.answer;
+		this.counting = counting;
+		this.show();
 	}
 
 	private message(kind: string, text: string): HTMLElement {
@@ -97,7 +112,9 @@ export class TablePart {
 	private show(): void {
 		const flat = flatten(this.nodes);
 		const scroll = this.root.scrollTop;
+		const focused = this.body.contains(document.activeElement) ? document.activeElement!.closest<HTMLElement>("tr[data-id]")?.dataset.id : undefined;
 
+		if (focused !== undefined) this.focused = focused;
 		if (flat.length === 0)
 			this.body.replaceChildren(this.message("empty", "Nothing lived in this window" +
 				(this.app.store.state.filters.length > 0 ? " that passes the filters." : ".")));
@@ -153,7 +170,7 @@ export class TablePart {
 		return columns.map((column) => {
 			const value = row[VALUES[column]];
 			const td = h("td", { class: `number ${column}`, "data-value": value ?? "", title: this.exactly(column, value) },
-				h("span", {}, this.format(column, value)));
+				h("span", {}, value === null && this.counting && isLater(column) ? "…" : this.format(column, value)));
 			if (column === "impacting" && value) td.classList.add(value > 0 ? "grew" : "shrank");
 			if (most !== null && column === sort && value) {
 				td.classList.add("weighed");
@@ -164,7 +181,8 @@ export class TablePart {
 	}
 
 	private exactly(column: string, value: number | null): string {
-		if (value === null) return "";
+		if (value === null) return !isLater(column) ? "" : this.counting ? "is being counted" : ["median", "p99"].includes(column) ? "no call ended one here"
+			: "too many allocations to look at each: narrow the window or the filters";
 		if (["impacting", "size", "allocated", "freed", "peak"].includes(column)) return `${count(value)} bytes`;
 		return ["count", "peak-count"].includes(column) ? count(value) : `${count(value)} ns`;
 	}

@@ -78,7 +78,7 @@ export class GrowthScreen implements Screen {
 		}).catch((error) => {
 			if (!isSuperseded(error)) this.growth.set([], messageOf(error));
 		});
-		const holds = this.app.source.get<WindowAnswer>("window", [...params, ["impact", "AIFO"], ["by", "stack"], ["sort", "size"]], "held").then((answer) => {
+		const holds = this.app.source.get<WindowAnswer>("window", [...params, ["impact", "AIFO"], ["by", "stack"], ["sort", "size"], ["details", "peaks"]], "held").then((answer) => {
 			this.held.set(answer.rows);
 			this.heldSaid.textContent = answer.total ? `${bytes(answer.total.size)} in ${plural(answer.total.count, "block")}; ` +
 				"live at the end, which is not yet a leak" : "";

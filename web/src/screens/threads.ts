@@ -59,9 +59,9 @@ export class ThreadsScreen implements Screen {
 	private async ask(key: string, grid: Grid<WindowRow>): Promise<void> {
 		grid.wait();
 		try {
-			const answer = await this.app.source.get<WindowAnswer>("window", [...windowParams(this.app.store.state), ["by", key],
-				["sort", "size"], ["details", this.app.dragging ? "0" : "1"]], `by-${key}`);
-			grid.set(answer.rows);
+			for (const details of this.app.dragging ? ["0"] : ["0", "peaks"])
+				grid.set((await this.app.source.get<WindowAnswer>("window", [...windowParams(this.app.store.state), ["by", key],
+					["sort", "size"], ["details", details]], `by-${key}`)).rows);
 		} catch (error) {
 			if (!isSuperseded(error)) grid.set([], messageOf(error));
 		}
