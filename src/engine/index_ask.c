@@ -696,8 +696,7 @@ static bool single_of_side(void *context, uint32_t cell, uint64_t begin, uint64_
 {
 	const struct side *side = context;
 
-	return (begin < side->step) != side->before ||
-	       single_one(side->single, cell, begin, end);
+	return (begin < side->step) != side->before || single_one(side->single, cell, begin, end);
 }
 
 // All but what both began and ended in the window lives at one of its edges.

@@ -311,8 +311,8 @@ static bool note_beginning(void *context, const struct index_scan_step *step)
 	return found->last;
 }
 
-static bool find_beginning(struct index *index, uint64_t from, uint64_t to,
-			   struct beginning *found, struct err *err)
+static bool find_beginning(struct index *index, uint64_t from, uint64_t to, struct beginning *found,
+			   struct err *err)
 {
 	struct index_scan scan = {
 		.index = index, .all = true, .context = found, .visit = note_beginning

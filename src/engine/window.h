@@ -170,9 +170,9 @@ struct window_query {
 	bool by_size;            // `group` looks at the size. Without, it is asked once per site
 	bool by_thread;          // `group` looks at the thread
 	bool peaks_only;         // window_detail: lifetimes are not wanted; they cost most
-	unsigned walk_types; // window_walk: set of enum window_type, as bits, that are wanted.
-			     // Others may be told too; without AIFI it costs what lives at the
-			     // edges. 0: all
+	unsigned walk_types;     // window_walk: set of enum window_type, as bits, that are wanted.
+				 // Others may be told too; without AIFI it costs what lives at the
+				 // edges. 0: all
 	// Only allocations that lived at least, at most, so long: until they ended, or else their
 	// process, or else the trace. Both 0: all, and orphans too. By scan.
 	uint64_t lifetime_min_ns, lifetime_max_ns;

@@ -8,7 +8,7 @@ import type { State } from "../base/state";
 import { bytes, count, csvLine, duration, signedBytes } from "../base/text";
 import { type Details, detailsFor, flatten, isLater, loadLevel, type Node, parentOf, TITLES, VALUES } from "./rows";
 
-const STEP = 200;
+const STEP = 200, SCREENFUL = 50; // rows below each row
 
 export class TablePart {
 	readonly root: HTMLElement;
@@ -58,17 +58,17 @@ export class TablePart {
 			if (!this.body.firstChild) this.body.replaceChildren(this.message("loading", "Counting …"));
 		}, 150);
 
-		// Nobody waits for what takes long: sums first, then what is none.
+		// Nobody waits for what takes long: what one sees first, and sums; then the rest, and what is no sum.
 		const { columns, sort } = this.app.store.state;
 		const wanted = detailsFor([...columns, sort]);
 		this.app.source.drop("rows-");
 		try {
-			if (wanted === "0" || this.app.dragging || !this.app.source.single) await this.load(generation, "0", wanted !== "0");
+			const first = this.root.scrollTop > 0 ? this.limit : Math.min(this.limit, SCREENFUL);
+			const all = await this.load(generation, "0", first, wanted !== "0");
 			clearTimeout(late);
-			if (wanted !== "0" && !this.app.dragging && generation === this.generation) {
-				this.table.removeAttribute("aria-busy");
-				await this.load(generation, wanted, false);
-			}
+			if (this.app.dragging || generation !== this.generation || (all && wanted === "0")) return;
+			this.table.removeAttribute("aria-busy");
+			await this.load(generation, wanted, this.limit, false);
 		} catch (error) {
 			if (generation !== this.generation || isSuperseded(error)) return;
 			this.nodes = [];
@@ -81,13 +81,15 @@ export class TablePart {
 		}
 	}
 
-	private async load(generation: number, details: Details, counting: boolean): Promise<void> {
-		const level = await loadLevel(this.app, [], this.limit, details);
-		if (generation !== this.generation) return;
+	// True: these are all rows that there are.
+	private async load(generation: number, details: Details, rows: number, counting: boolean): Promise<boolean> {
+		const level = await loadLevel(this.app, [], rows, details);
+		if (generation !== this.generation) return false;
 		this.nodes = level.nodes;
 		this.answer = level.answer;
 		this.counting = counting;
 		this.show();
+		return level.leftOut === 0 && flatten(level.nodes).every((node) => node.leftOut === 0);
 	}
 
 	private message(kind: string, text: string): HTMLElement {
