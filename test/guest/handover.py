@@ -9,7 +9,8 @@ import signal
 import subprocess
 import time
 
-from libguest import TIDEMARK, Skip, check, environment, equal, main, program, test
+from libguest import TIDEMARK, Skip, check, environment, equal, main, program, record, \
+    report, test
 from libreplay import Crashed, handover, verify
 
 
@@ -46,6 +47,23 @@ def exact(preload=None):
         equal({}, dict(replay.wrong), f"what cannot have happened, in {replay.events} events")
         check(replay.events > 300000, replay)
         check(replay.handed_over > 2000, "too few hand-overs", replay)
+
+
+@test
+def the_bound_of_a_peak_holds_what_was_live():
+    """Threads that take turns with a large block: what is printed may not be the peak, since they
+    do so many times in a tick, but the peak lies within its bound."""
+    for threads in (1, 2, 4):
+        record([program("in_turn"), str(threads)], trace=f"{threads}.tide")
+        totals = report(f"{threads}.tide")["heap"]
+        low, peak, high = (totals[key] for key in ("peak_low_bytes", "peak_bytes",
+                                                   "peak_high_bytes"))
+        print(f"# {threads} threads: {peak}, from {low} to {high}")
+        check(low <= peak <= high, totals)
+        check(low <= 2 * (16 << 20) + (64 << 10), "below the peak", low)
+        check(high >= 2 * (16 << 20), "above the peak", high)
+        if threads == 1:
+            equal((peak, peak), (low, high), "one thread's bound")
 
 
 @test
