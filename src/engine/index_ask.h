@@ -88,6 +88,10 @@ bool index_flows(struct index *index, const struct window_query *query, size_t g
 bool index_changes(struct index *index, const struct window_query *query,
 		   bool (*each)(void *context, const struct window_change *change), void *context,
 		   struct err *err);
+bool index_curve(struct index *index, const struct window_query *query,
+		 bool (*whole)(void *context, const struct window_stretch *stretch),
+		 bool (*each)(void *context, const struct window_change *change), void *context,
+		 struct err *err);
 bool index_lifetimes(struct index *index, struct index_clock *clock,
 		     const struct window_query *query, size_t groups_count,
 		     struct heap_amount *classes, struct err *err);

@@ -2,6 +2,7 @@
 #include "engine/buckets.h"
 #include "engine/index_scan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool by_lifetime(const struct window_query *query)
@@ -423,11 +424,12 @@ bool index_flows(struct index *index, const struct window_query *query, size_t g
 struct changing {
 	bool (*each)(void *context, const struct window_change *change);
 	void *context;
+	bool stopped;
 };
 
 static bool change_step(void *context, const struct index_scan_step *step)
 {
-	const struct changing *changing = context;
+	struct changing *changing = context;
 	struct window_change change = { .edge = step->step + 1,
 					.time_ns = step->time_ns,
 					.bytes = step->amount.bytes / step->amount.count,
@@ -437,7 +439,8 @@ static bool change_step(void *context, const struct index_scan_step *step)
 
 	for (uint64_t i = 0; i < step->amount.count; i++) {
 		change.last = step->last && i + 1 == step->amount.count;
-		if (!changing->each(changing->context, &change))
+		changing->stopped = !changing->each(changing->context, &change);
+		if (changing->stopped)
 			return false;
 	}
 	return true;
@@ -447,7 +450,7 @@ bool index_changes(struct index *index, const struct window_query *query,
 		   bool (*each)(void *context, const struct window_change *change), void *context,
 		   struct err *err)
 {
-	struct changing changing = { each, context };
+	struct changing changing = { .each = each, .context = context };
 	struct index_clock clock = { 0 };
 	struct index_groups groups;
 	struct index_scan scan = { .index = index,
@@ -472,6 +475,137 @@ bool index_changes(struct index *index, const struct window_query *query,
 	index_groups_init(&groups, index, query);
 	ok = index_scan(&scan, err);
 	index_groups_fini(&groups);
+	return ok;
+}
+
+// ---- changes, or the levels of 256 steps ----
+
+struct curve {
+	struct changing changing;
+	bool (*whole)(void *context, const struct window_stretch *stretch);
+	struct index_scan scan;
+	struct index_block block;
+	uint64_t *exits; // steps of the window, rising
+	size_t exits_count, exit;
+};
+
+static int compare_steps(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void find_exits(struct curve *curve)
+{
+	const struct index *index = curve->scan.index;
+
+	curve->exits = mem_alloc(index->exits_count + 1, sizeof *curve->exits);
+	for (size_t i = 0; i < index->exits_count; i++)
+		if (index->exits[i].step >= curve->scan.from &&
+		    index->exits[i].step < curve->scan.to)
+			curve->exits[curve->exits_count++] = index->exits[i].step;
+	qsort(curve->exits, curve->exits_count, sizeof *curve->exits, compare_steps);
+}
+
+// Whether a process ends between two steps. Asked in rising order.
+static bool has_exit(struct curve *curve, uint64_t from, uint64_t to)
+{
+	while (curve->exit < curve->exits_count && curve->exits[curve->exit] < from)
+		curve->exit++;
+	return curve->exit < curve->exits_count && curve->exits[curve->exit] < to;
+}
+
+static bool leaves_nothing_out(const struct index_scan *scan)
+{
+	const struct cells *cells = &scan->index->cells;
+
+	for (uint32_t id = 1; id < cells->cells_count; id++)
+		if (scan->of_cell[id] == WINDOW_SKIP &&
+		    !cells_site(cells, cells_cell(cells, id).site)->orphans)
+			return false;
+	return true;
+}
+
+static bool show_changes(struct curve *curve, uint64_t from, uint64_t to, struct err *err)
+{
+	curve->scan.from = from;
+	curve->scan.to = to;
+	curve->scan.context = &curve->changing;
+	curve->scan.kept = &curve->block;
+	return from >= to || curve->changing.stopped || index_scan(&curve->scan, err);
+}
+
+// Entries of the finest levels, from step to step.
+static bool show_levels(struct curve *curve, uint64_t from, uint64_t to, struct err *err)
+{
+	enum { ENTRIES = 256 };
+	struct index *index = curve->scan.index;
+	unsigned log2 = index->shape.level_log2;
+	struct index_level *list = mem_resize(NULL, ENTRIES, sizeof *list);
+	uint64_t at = from >> log2, end = to >> log2;
+	bool ok = true;
+
+	for (; ok && at < end && !curve->changing.stopped; at += ENTRIES) {
+		size_t count = end - at < ENTRIES ? (size_t)(end - at) : ENTRIES;
+
+		ok = index_go_on(index, err) &&
+		     vault_read(&index->files.levels[0], at * sizeof *list, list,
+				count * sizeof *list, err);
+		for (size_t i = 0; ok && i < count; i++) {
+			const struct window_stretch stretch = { .from = (at + i) << log2,
+								.to = (at + i + 1) << log2,
+								.bytes_low = list[i].bytes_min,
+								.bytes_high = list[i].bytes_max,
+								.bytes_end = list[i].bytes_end };
+
+			if (has_exit(curve, stretch.from, stretch.to) ||
+			    !curve->whole(curve->changing.context, &stretch))
+				ok = show_changes(curve, stretch.from, stretch.to, err);
+		}
+	}
+	mem_free(list);
+	return ok;
+}
+
+bool index_curve(struct index *index, const struct window_query *query,
+		 bool (*whole)(void *context, const struct window_stretch *stretch),
+		 bool (*each)(void *context, const struct window_change *change), void *context,
+		 struct err *err)
+{
+	enum { EXITS_MAX = 64 }; // what each takes away is found by going through all cells
+	unsigned log2 = index->shape.level_log2;
+	uint64_t from = round_up(query->from, log2), to = query->to >> log2 << log2;
+	uint64_t have = index->files.levels[0].size / sizeof(struct index_level) << log2;
+	struct index_groups groups;
+	struct curve curve = { .changing = { .each = each, .context = context },
+			       .whole = whole,
+			       .scan = { .index = index,
+					 .groups = &groups,
+					 .from = query->from,
+					 .to = query->to,
+					 .groups_count = INDEX_GROUP_UNKNOWN,
+					 .single_exits = true,
+					 .visit = change_step } };
+	bool ok;
+
+	to = to < have ? to : have;
+	if (by_lifetime(query) || from >= to)
+		return index_changes(index, query, each, context, err);
+	find_exits(&curve);
+	index_groups_init(&groups, index, query);
+	index_scan_prepare(&curve.scan);
+	if (curve.exits_count <= EXITS_MAX && leaves_nothing_out(&curve.scan)) {
+		ok = show_changes(&curve, query->from, from, err) &&
+		     show_levels(&curve, from, to, err) && show_changes(&curve, to, query->to, err);
+	} else {
+		curve.scan.context = &curve.changing;
+		ok = index_scan(&curve.scan, err);
+	}
+	index_scan_fini(&curve.scan);
+	index_groups_fini(&groups);
+	index_block_fini(&curve.block);
+	mem_free(curve.exits);
 	return ok;
 }
 

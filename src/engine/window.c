@@ -535,6 +535,20 @@ bool window_changes(struct window *window, const struct window_query *query,
 	return true;
 }
 
+bool window_curve(struct window *window, const struct window_query *query,
+		  bool (*whole)(void *context, const struct window_stretch *stretch),
+		  bool (*each)(void *context, const struct window_change *change), void *context,
+		  struct err *err)
+{
+	struct window_query all = tidy(window, query);
+
+	if (window->plain || !asks(query, WINDOW_HEAP))
+		return window_changes(window, query, each, context, err);
+	return is_sound(window, err) &&
+	       (index_curve(&window->index, &all, whole, each, context, err) ||
+		failed(window, err));
+}
+
 bool window_flows(struct window *window, const struct window_query *query, size_t groups_count,
 		  struct window_flow *flows, size_t count, struct err *err)
 {

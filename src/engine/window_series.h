@@ -47,6 +47,21 @@ bool window_changes(struct window *window, const struct window_query *query,
 		    bool (*each)(void *context, const struct window_change *change), void *context,
 		    struct err *err);
 
+// A stretch of a few hundred steps, summed up.
+struct window_stretch {
+	uint64_t from, to;              // edges
+	uint64_t bytes_low, bytes_high; // of the levels behind its steps
+	uint64_t bytes_end;             // the level at `to`
+};
+
+// The same for those who need not see every change: where the query leaves nothing out and no
+// process ends, `whole` is offered a stretch first. It returns true to take it as it is, and false
+// to be shown its changes. Which stretches there are depends on nothing but the window.
+bool window_curve(struct window *window, const struct window_query *query,
+		  bool (*whole)(void *context, const struct window_stretch *stretch),
+		  bool (*each)(void *context, const struct window_change *change), void *context,
+		  struct err *err);
+
 // What began and what ended in a bucket.
 struct window_flow {
 	struct heap_amount allocated, freed; // freed: by calls, not by the end of a process

@@ -39,7 +39,27 @@ static void meter_read(struct meter *meter, const struct window_change *change)
 		meter->step(meter->context, change->edge, change->time_ns, meter->level);
 }
 
-// ---- one pass: the level, and each large buffer ----
+// A stretch that is not looked into: the level behind it. False: nothing happened in it.
+static bool meter_pass(struct meter *meter, const struct window_stretch *stretch)
+{
+	uint64_t level = meter->level - meter->held;
+
+	if (stretch->bytes_low == level && stretch->bytes_high == level)
+		return false;
+	meter->held = 0;
+	meter->level = stretch->bytes_end;
+	return true;
+}
+
+// ---- a pass: the level ----
+
+// Where something was in a stretch that was not looked into: the stretch's end, marked.
+static const uint64_t somewhere = UINT64_C(1) << 63;
+
+static uint64_t place_of(uint64_t edge)
+{
+	return edge & ~somewhere;
+}
 
 struct buffer {
 	struct spikes_series series;
@@ -57,10 +77,9 @@ struct survey {
 	size_t hills_count, hills_capacity;
 	uint64_t hills_total;
 
-	// Group 0 is everything too small to matter; group g is buffers[g - 1].
-	struct buffer *buffers;
+	struct buffer *buffers; // by group
 	size_t buffers_count, buffers_capacity;
-	struct map numbers; // place << 32 | number of the size -> group
+	struct map numbers; // place << 32 | number of the size -> group + 1; 0: left out
 	struct map sizes;   // size -> number
 	bool dropped;
 };
@@ -72,8 +91,8 @@ static int higher(const void *a, const void *b)
 
 	if (l != r)
 		return l > r ? -1 : 1;
-	if (left->top_edge != right->top_edge)
-		return left->top_edge < right->top_edge ? -1 : 1;
+	if (place_of(left->top_edge) != place_of(right->top_edge))
+		return place_of(left->top_edge) < place_of(right->top_edge) ? -1 : 1;
 	return left->base < right->base ? -1 : left->base > right->base;
 }
 
@@ -98,21 +117,19 @@ static uint32_t group_of(void *context, const struct window_cell *cell)
 	uint32_t place;
 	bool added;
 
-	if (!inquiry_selects(survey->inquiry, cell))
+	if (cell->size < survey->rise_min || !inquiry_selects(survey->inquiry, cell))
 		return WINDOW_SKIP;
-	if (cell->size < survey->rise_min)
-		return 0;
 	place = inquiry_place(survey->inquiry, cell->process, cell->stack);
 	size = map_put(&survey->sizes, cell->size, &added);
 	if (added)
 		*size = survey->sizes.count;
 	number = map_put(&survey->numbers, (uint64_t)place << 32 | *size, &added);
 	if (!added)
-		return (uint32_t)*number;
+		return *number ? (uint32_t)*number - 1 : WINDOW_SKIP;
 	if (survey->buffers_count == BUFFERS_MAX) {
 		survey->dropped = true;
 		*number = 0;
-		return 0;
+		return WINDOW_SKIP;
 	}
 	survey->buffers = mem_grow(survey->buffers, &survey->buffers_capacity,
 				   survey->buffers_count + 1, sizeof *survey->buffers);
@@ -123,7 +140,7 @@ static uint32_t group_of(void *context, const struct window_cell *cell)
 			    .lived_least_ns = UINT64_MAX },
 	};
 	*number = ++survey->buffers_count;
-	return (uint32_t)*number;
+	return (uint32_t)*number - 1;
 }
 
 static void buffer_begins(struct buffer *buffer, uint64_t time_ns)
@@ -174,52 +191,79 @@ static bool look_at(void *context, const struct window_change *change)
 {
 	struct survey *survey = context;
 
-	if (change->group && change->up)
-		buffer_begins(&survey->buffers[change->group - 1], change->time_ns);
-	else if (change->group)
-		buffer_ends(&survey->buffers[change->group - 1], change);
 	meter_read(&survey->meter, change);
 	return true;
 }
 
-// What lived before the window began.
-static bool start_level(struct survey *survey, struct window_query query, struct err *err)
+// Within a stretch whose levels differ by less than rise_min nothing can be told apart, in whatever
+// order they come: its highest and its lowest level are all that matters, and where exactly they
+// were is found out later, of what is shown.
+static bool look_past(void *context, const struct window_stretch *stretch)
 {
-	struct window_result result;
+	struct survey *survey = context;
+	uint64_t level = survey->meter.level - survey->meter.held;
+	uint64_t low = stretch->bytes_low < level ? stretch->bytes_low : level;
+	uint64_t high = stretch->bytes_high > level ? stretch->bytes_high : level;
+	uint64_t edge = stretch->to | somewhere;
 
-	query.to = query.from;
-	if (!window_ask(survey->inquiry->window, &query, &result, err))
+	if (high - low >= survey->rise_min)
 		return false;
-	survey->meter = (struct meter){
-		.level = window_present(&result.total).bytes,
-		.step = climb,
-		.context = survey,
-	};
-	for (uint32_t g = 1; g < result.rows_count; g++) {
-		struct buffer *buffer = &survey->buffers[g - 1];
-
-		buffer->live = buffer->live_most = window_present(&result.rows[g]).count;
-	}
-	window_result_fini(&result);
+	if (!meter_pass(&survey->meter, stretch))
+		return true;
+	crest_add(&survey->crest, edge, level);
+	crest_add(&survey->crest, edge, stretch->bytes_high);
+	crest_add(&survey->crest, edge, stretch->bytes_low);
+	crest_add(&survey->crest, edge, stretch->bytes_end);
 	return true;
 }
 
-static bool take_survey(struct survey *survey, struct err *err)
+static bool take_survey(struct survey *survey, uint64_t level, struct err *err)
 {
 	struct inquiry *inquiry = survey->inquiry;
 	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
 
-	query.by_size = true;
-	query.group = group_of;
-	query.context = survey;
-	if (!start_level(survey, query, err))
-		return false;
-	crest_init(&survey->crest, survey->rise_min, inquiry->from, survey->meter.level, keep_hill,
-		   survey);
-	if (!window_changes(inquiry->window, &query, look_at, survey, err))
+	survey->meter = (struct meter){ .level = level, .step = climb, .context = survey };
+	crest_init(&survey->crest, survey->rise_min, inquiry->from, level, keep_hill, survey);
+	if (!window_curve(inquiry->window, &query, look_past, look_at, survey, err))
 		return false;
 	crest_finish(&survey->crest);
 	return true;
+}
+
+// ---- each large buffer ----
+
+static bool look_at_buffer(void *context, const struct window_change *change)
+{
+	struct survey *survey = context;
+
+	if (change->up)
+		buffer_begins(&survey->buffers[change->group], change->time_ns);
+	else
+		buffer_ends(&survey->buffers[change->group], change);
+	return true;
+}
+
+static bool follow_buffers(struct survey *survey, struct err *err)
+{
+	struct inquiry *inquiry = survey->inquiry;
+	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct window_query before;
+	struct window_result result;
+
+	query.by_size = true;
+	query.group = group_of;
+	query.context = survey;
+	before = query;
+	before.to = before.from;
+	if (!window_ask(inquiry->window, &before, &result, err))
+		return false;
+	for (uint32_t g = 0; g < result.rows_count; g++) {
+		struct buffer *buffer = &survey->buffers[g];
+
+		buffer->live = buffer->live_most = window_present(&result.rows[g]).count;
+	}
+	window_result_fini(&result);
+	return window_changes(inquiry->window, &query, look_at_buffer, survey, err);
 }
 
 static void survey_fini(struct survey *survey)
@@ -231,7 +275,111 @@ static void survey_fini(struct survey *survey)
 	map_fini(&survey->sizes);
 }
 
-// ---- a second pass: where the spikes begin and end ----
+// ---- where in their stretches tops and valleys were ----
+
+struct wanted {
+	uint64_t *edge; // `somewhere`, until it is found
+	uint64_t stretch;
+	uint64_t level;
+	enum { WANTED_FIRST, WANTED_LAST, WANTED_START } which;
+};
+
+struct seeking {
+	struct wanted *list; // in the order of stretches
+	size_t count, next;
+	uint64_t from, to; // of the stretch that is looked into
+	struct meter meter;
+};
+
+static int in_order(const void *a, const void *b)
+{
+	const struct wanted *left = a, *right = b;
+
+	return left->stretch < right->stretch ? -1 : left->stretch > right->stretch;
+}
+
+static void seek_step(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
+{
+	struct seeking *seeking = context;
+
+	(void)time_ns;
+	if (edge <= seeking->from || edge > seeking->to)
+		return;
+	for (size_t i = seeking->next;
+	     i < seeking->count && seeking->list[i].stretch == seeking->to; i++) {
+		const struct wanted *wanted = &seeking->list[i];
+
+		if (level == wanted->level && wanted->which != WANTED_START &&
+		    (wanted->which == WANTED_LAST || *wanted->edge & somewhere))
+			*wanted->edge = edge;
+	}
+}
+
+static bool seek_change(void *context, const struct window_change *change)
+{
+	struct seeking *seeking = context;
+
+	meter_read(&seeking->meter, change);
+	return seeking->next < seeking->count;
+}
+
+// A hill may begin with the stretch in which its base was.
+static bool seek_past(void *context, const struct window_stretch *stretch)
+{
+	struct seeking *seeking = context;
+	bool whole = true;
+
+	while (seeking->next < seeking->count && seeking->list[seeking->next].stretch < stretch->to)
+		seeking->next++;
+	for (size_t i = seeking->next;
+	     i < seeking->count && seeking->list[i].stretch == stretch->to; i++) {
+		if (seeking->list[i].which == WANTED_START)
+			*seeking->list[i].edge = stretch->from;
+		else
+			whole = false;
+	}
+	seeking->from = stretch->from;
+	seeking->to = stretch->to;
+	if (whole)
+		meter_pass(&seeking->meter, stretch);
+	return whole;
+}
+
+static void want(struct seeking *seeking, uint64_t *edge, uint64_t level, int which)
+{
+	if (*edge & somewhere)
+		seeking->list[seeking->count++] =
+			(struct wanted){ edge, place_of(*edge), level, which };
+}
+
+static bool find_edges(struct inquiry *inquiry, struct spikes_row *rows, size_t count,
+		       uint64_t level, struct err *err)
+{
+	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct seeking seeking = {
+		.list = mem_alloc(count * 3 + 1, sizeof *seeking.list),
+		.meter = { .level = level, .step = seek_step, .context = &seeking },
+	};
+	bool ok = true;
+
+	for (size_t i = 0; i < count; i++) {
+		struct crest_hill *hill = &rows[i].hill;
+
+		want(&seeking, &hill->from, hill->base, WANTED_START);
+		want(&seeking, &hill->top_edge, hill->top, WANTED_FIRST);
+		// Of a spike, the body is its top.
+		want(&seeking, &hill->body_edge, hill->body,
+		     hill->body < hill->top ? WANTED_LAST : WANTED_FIRST);
+	}
+	if (seeking.count) {
+		qsort(seeking.list, seeking.count, sizeof *seeking.list, in_order);
+		ok = window_curve(inquiry->window, &query, seek_past, seek_change, &seeking, err);
+	}
+	mem_free(seeking.list);
+	return ok;
+}
+
+// ---- where the spikes begin and end ----
 
 struct flanks {
 	struct spikes_row **rows; // in the order of where they may begin
@@ -316,6 +464,38 @@ static bool find_flanks(void *context, const struct window_change *change)
 	return flanks->next < flanks->count || flanks->open_count > 0;
 }
 
+// Whether a stretch may change what is known of an open row.
+static bool row_needs(const struct spikes_row *row, const struct window_stretch *stretch)
+{
+	const struct crest_hill *hill = &row->hill;
+	uint64_t half = hill->base + (hill->body - hill->base) / 2;
+
+	if ((hill->top_edge > stretch->from && hill->top_edge <= stretch->to) ||
+	    (hill->body_edge > stretch->from && hill->body_edge <= stretch->to) ||
+	    stretch->bytes_low <= hill->base)
+		return true;
+	if (hill->body_edge < stretch->to)
+		return row->half_end_ns == 0 && stretch->bytes_low <= half;
+	if (row->begin_ns == UINT64_MAX)
+		return true;
+	return row->half_begin_ns == UINT64_MAX ? stretch->bytes_high > half
+						: stretch->bytes_low <= half;
+}
+
+static bool flanks_past(void *context, const struct window_stretch *stretch)
+{
+	struct flanks *flanks = context;
+
+	if (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < stretch->to)
+		return false;
+	for (size_t i = 0; i < flanks->open_count; i++)
+		if (row_needs(flanks->open[i], stretch))
+			return false;
+	if (meter_pass(&flanks->meter, stretch))
+		flanks->before = stretch->bytes_end;
+	return true;
+}
+
 static bool find_intervals(struct inquiry *inquiry, struct spikes_row *rows, size_t count,
 			   uint64_t level, struct err *err)
 {
@@ -332,7 +512,7 @@ static bool find_intervals(struct inquiry *inquiry, struct spikes_row *rows, siz
 	for (size_t i = 0; i < count; i++)
 		flanks.rows[i] = &rows[i];
 	qsort(flanks.rows, count, sizeof *flanks.rows, earlier);
-	ok = window_changes(inquiry->window, &query, find_flanks, &flanks, err);
+	ok = window_curve(inquiry->window, &query, flanks_past, find_flanks, &flanks, err);
 	for (size_t i = 0; i < flanks.open_count; i++) {
 		struct spikes_row *row = flanks.open[i];
 
@@ -428,7 +608,8 @@ static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t row
 	rows = mem_alloc(count + 1, sizeof *rows);
 	for (size_t i = 0; i < count; i++)
 		rows[i].hill = survey->hills[i];
-	ok = find_intervals(inquiry, rows, count, spikes->level_from, err);
+	ok = find_edges(inquiry, rows, count, spikes->level_from, err) &&
+	     find_intervals(inquiry, rows, count, spikes->level_from, err);
 	for (size_t i = 0; i < count; i++)
 		rows[i].whole = rows[i].half_end_ns - rows[i].half_begin_ns >
 				(inquiry->to_ns - inquiry->from_ns) / 2;
@@ -493,7 +674,7 @@ bool spikes_find(struct spikes *spikes, struct inquiry *inquiry,
 	if (spikes->rise_min == 0)
 		spikes->rise_min = 1;
 	survey.rise_min = spikes->rise_min;
-	ok = take_survey(&survey, err);
+	ok = take_survey(&survey, spikes->level_from, err) && follow_buffers(&survey, err);
 	spikes->rows_total = survey.hills_total;
 	spikes->level_to = survey.meter.level;
 	if (ok && survey.hills_total > ROWS_KEPT &&

@@ -74,7 +74,8 @@ struct spikes {
 	bool sizes_dropped; // so many different sizes that not all series were followed
 };
 
-// Goes through the window three times. False: the index cannot be read, or more spikes than fit
+// Goes through the window several times; of all that there is, through sums of 256 steps where
+// those tell enough. False: the index cannot be read, or more spikes than fit
 // were asked for.
 bool spikes_find(struct spikes *spikes, struct inquiry *inquiry,
 		 const struct spikes_options *options, struct err *err);

@@ -393,6 +393,91 @@ static inline void check_changes(struct pair *pair, const struct window_query *q
 	CHECK_EQ(a.hash, b.hash);
 }
 
+// Levels by edge, as all changes make them, and the edge up to which a curve has told them.
+struct curve {
+	struct pair *pair;
+	uint64_t *levels, from;
+	uint64_t edge, level;
+	uint64_t wholes;
+};
+
+static inline bool draw(void *context, const struct window_change *change)
+{
+	struct curve *curve = context;
+
+	for (; curve->edge < change->edge; curve->edge++)
+		curve->levels[curve->edge - curve->from] = curve->level;
+	curve->level += change->up ? change->bytes : 0 - change->bytes;
+	return true;
+}
+
+static inline bool take_stretch(void *context, const struct window_stretch *stretch)
+{
+	struct curve *curve = context;
+	uint64_t low = UINT64_MAX, high = 0;
+
+	CHECK(stretch->from >= curve->edge && stretch->to > stretch->from);
+	if (sample_below(&curve->pair->random, 2))
+		return false;
+	CHECK_EQ(curve->level, curve->levels[stretch->from - curve->from]);
+	for (uint64_t edge = stretch->from + 1; edge <= stretch->to; edge++) {
+		uint64_t level = curve->levels[edge - curve->from];
+
+		low = level < low ? level : low;
+		high = level > high ? level : high;
+	}
+	CHECK_EQ(low, stretch->bytes_low);
+	CHECK_EQ(high, stretch->bytes_high);
+	curve->level = stretch->bytes_end;
+	curve->edge = stretch->to;
+	curve->wholes++;
+	CHECK_EQ(curve->level, curve->levels[stretch->to - curve->from]);
+	return true;
+}
+
+static inline bool take_change(void *context, const struct window_change *change)
+{
+	struct curve *curve = context;
+
+	CHECK(change->edge >= curve->edge);
+	curve->edge = change->edge;
+	curve->level += change->up ? change->bytes : 0 - change->bytes;
+	if (change->last)
+		CHECK_EQ(curve->levels[change->edge - curve->from], curve->level);
+	return true;
+}
+
+// Returns how many stretches were taken as they are.
+static inline uint64_t check_curve(struct pair *pair, const struct window_query *query)
+{
+	uint64_t *levels = mem_alloc((size_t)(query->to - query->from) + 1, sizeof *levels);
+	struct window_query at = *query;
+	struct window_result before;
+	struct curve curve;
+	struct err err = { 0 };
+
+	at.to = at.from;
+	at.layers = query->layers == WINDOW_VM ? WINDOW_VM : WINDOW_HEAP;
+	at.exit_frees = true;
+	before = ask(pair->plain, &at);
+	curve = (struct curve){ .pair = pair,
+				.levels = levels,
+				.from = query->from,
+				.edge = query->from,
+				.level = before.total.type[WINDOW_AOFO].bytes };
+	CHECK(window_changes(pair->plain, query, draw, &curve, &err));
+	for (; curve.edge <= query->to; curve.edge++)
+		levels[curve.edge - curve.from] = curve.level;
+	curve.edge = query->from;
+	curve.level = before.total.type[WINDOW_AOFO].bytes;
+	if (!window_curve(pair->index, query, take_stretch, take_change, &curve, &err))
+		CHECK_STR("", err.text);
+	CHECK_EQ(levels[query->to - query->from], curve.level);
+	window_result_fini(&before);
+	mem_free(levels);
+	return curve.wholes;
+}
+
 static inline void check_places(struct pair *pair)
 {
 	const struct window_facts *a = window_facts(pair->plain), *b = window_facts(pair->index);
@@ -448,6 +533,11 @@ static inline void check_all(struct pair *pair, int windows)
 			check_timeline(pair, &level, 1 + sample_below(&pair->random, 50));
 		if (i % 5 == 1)
 			check_changes(pair, &level);
+		if (i % 5 == 2)
+			check_curve(pair, &level);
+		level = (struct window_query){ .from = query.from, .to = query.to };
+		if (check_curve(pair, &level) == 0)
+			CHECK(query.to - query.from < 500);
 	}
 }
 
