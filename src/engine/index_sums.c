@@ -79,8 +79,10 @@ static bool damaged(struct err *err, const char *what)
 				     : err_set(err, ERR_FORMAT, "the index is damaged: %s", what);
 }
 
+// Into `counts`, or how many began added to `begun`.
 static bool load_counts(struct vault *vault, const struct index_snapshot *snapshot,
-			uint32_t keys_max, struct index_count *counts, struct err *err)
+			uint32_t keys_max, struct index_count *counts, uint32_t *begun,
+			struct err *err)
 {
 	struct piece piece = begin_piece(vault, snapshot);
 	bool ok = snapshot->keys <= keys_max;
@@ -99,8 +101,13 @@ static bool load_counts(struct vault *vault, const struct index_snapshot *snapsh
 			ok = false;
 			break;
 		}
-		counts[id].begun = (uint32_t)bits_take(piece.here + 1, a);
-		counts[id].alive = (uint32_t)bits_take(piece.here + 1 + a, b);
+		if (begun)
+			begun[id] += (uint32_t)bits_take(piece.here + 1, a);
+		else
+			counts[id] = (struct index_count){
+				(uint32_t)bits_take(piece.here + 1, a),
+				(uint32_t)bits_take(piece.here + 1 + a, b),
+			};
 		piece.here += 1 + a + b;
 	}
 	ok = ok && piece.here <= piece.stop;
@@ -126,18 +133,26 @@ static unsigned take_sums(const uint8_t *here, struct bits_sums *sums)
 	return at;
 }
 
+// Into `sums`, or what began added to `begun`.
 static bool load_sums(struct vault *vault, const struct index_snapshot *snapshot, uint32_t keys_max,
-		      struct bits_sums *sums, struct err *err)
+		      struct bits_sums *sums, struct heap_amount *begun, struct err *err)
 {
 	struct piece piece = begin_piece(vault, snapshot);
 	bool ok = snapshot->keys <= keys_max;
 
 	for (uint32_t id = 1; id < snapshot->keys && ok; id++) {
+		struct bits_sums one = { 0 };
 		unsigned bytes = 0;
 
 		if (refill(&piece, err) && piece.here + 1 < piece.stop)
-			bytes = take_sums(piece.here, &sums[id]);
+			bytes = take_sums(piece.here, &one);
 		ok = bytes > 0;
+		if (begun) {
+			begun[id].count += one.begun;
+			begun[id].bytes += one.begun_bytes;
+		} else {
+			sums[id] = one;
+		}
 		piece.here += bytes;
 	}
 	ok = ok && piece.here <= piece.stop;
@@ -208,7 +223,7 @@ bool index_counts(struct index *index, uint64_t edge, struct index_count *counts
 
 	if (snapshot)
 		ok = load_counts(&index->files.cells, snapshot, index->cells.cells_count, counts,
-				 err);
+				 NULL, err);
 	for (uint64_t number = way.from >> index->shape.block_log2;
 	     ok && number << index->shape.block_log2 < way.to; number++) {
 		uint32_t i, end;
@@ -239,7 +254,8 @@ bool index_sums(struct index *index, uint64_t edge, struct bits_sums *sums, stru
 	bool ok = true;
 
 	if (snapshot)
-		ok = load_sums(&index->files.sites, snapshot, index->cells.sites_count, sums, err);
+		ok = load_sums(&index->files.sites, snapshot, index->cells.sites_count, sums, NULL,
+			       err);
 	for (uint64_t number = way.from >> index->shape.block_log2;
 	     ok && number << index->shape.block_log2 < way.to; number++) {
 		uint32_t i, end;
@@ -511,19 +527,13 @@ static bool never_counts(struct index *index, uint64_t before, uint32_t *counts,
 	const struct index_visitor visitor = { counts, count_one };
 	const struct index_snapshot *snapshot =
 		never_before(index, &index->files.never_snapshots, before, err);
-	struct index_count *sums;
 	bool more = true, ok = true;
 
 	if (err->kind != ERR_NONE)
 		return false;
-	if (snapshot) {
-		sums = mem_alloc(index->cells.cells_count + (size_t)1, sizeof *sums);
+	if (snapshot)
 		ok = load_counts(&index->files.never_cells, snapshot, index->cells.cells_count,
-				 sums, err);
-		for (uint32_t id = 1; ok && id < index->cells.cells_count; id++)
-			counts[id] += sums[id].begun;
-		mem_free(sums);
-	}
+				 NULL, counts, err);
 	return ok &&
 	       visit_never(index, snapshot ? snapshot->step : 0, before, &visitor, &more, err);
 }
@@ -533,21 +543,13 @@ static bool never_sums(struct index *index, uint64_t before, struct heap_amount 
 {
 	const struct index_snapshot *snapshot =
 		never_before(index, &index->files.never_sites_snapshots, before, err);
-	uint32_t count = index->cells.sites_count;
-	struct bits_sums *known;
 	bool more = true, ok = true;
 
 	if (err->kind != ERR_NONE)
 		return false;
-	if (snapshot) {
-		known = mem_alloc_table(count, sizeof *known);
-		ok = load_sums(&index->files.never_sites, snapshot, count, known, err);
-		for (uint32_t id = 1; ok && id < count; id++) {
-			sums[id].count += known[id].begun;
-			sums[id].bytes += known[id].begun_bytes;
-		}
-		mem_free(known);
-	}
+	if (snapshot)
+		ok = load_sums(&index->files.never_sites, snapshot, index->cells.sites_count, NULL,
+			       sums, err);
 	return ok && visit_never(index, snapshot ? snapshot->step : 0, before, visitor, &more, err);
 }
 
