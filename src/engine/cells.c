@@ -80,13 +80,32 @@ static size_t behind(size_t at, size_t count)
 	return at + 1 == count ? 0 : at + 1;
 }
 
+// A slot has the number of an entry and, above it, bits of its hash, so that an entry that is not
+// the one is rarely looked at: it lies anywhere.
+enum { SLOT_BITS = 28 };
+
+static uint32_t slot_of(uint64_t hash, uint32_t id)
+{
+	return (uint32_t)(hash >> 60) << SLOT_BITS | id;
+}
+
+static uint32_t slot_id(uint32_t slot)
+{
+	return slot & ((1u << SLOT_BITS) - 1);
+}
+
+static bool slot_may_be(uint32_t slot, uint64_t hash)
+{
+	return slot >> SLOT_BITS == hash >> 60;
+}
+
 static void put_slot(uint32_t *slots, size_t count, uint64_t hash, uint32_t id)
 {
 	size_t at = home(hash, count);
 
 	while (slots[at])
 		at = behind(at, count);
-	slots[at] = id;
+	slots[at] = slot_of(hash, id);
 }
 
 // Three quarters full at most. Large tables grow in small steps: what is free in them is memory
@@ -142,6 +161,7 @@ static uint32_t *first_of(struct cells *cells, stack_id stack)
 uint32_t cells_add_site(struct cells *cells, const struct cells_site *site)
 {
 	uint32_t *first = first_of(cells, site->stack);
+	uint64_t hash;
 	uint32_t id;
 	size_t at;
 
@@ -149,10 +169,12 @@ uint32_t cells_add_site(struct cells *cells, const struct cells_site *site)
 		return *first;
 	if (is_full(cells->sites_count, cells->site_slots_count))
 		grow_site_slots(cells);
-	at = home(hash_site(site), cells->site_slots_count);
+	hash = hash_site(site);
+	at = home(hash, cells->site_slots_count);
 	while (cells->site_slots[at]) {
-		id = cells->site_slots[at];
-		if (same_site(cells_site(cells, id), site))
+		id = slot_id(cells->site_slots[at]);
+		if (slot_may_be(cells->site_slots[at], hash) &&
+		    same_site(cells_site(cells, id), site))
 			return id;
 		at = behind(at, cells->site_slots_count);
 	}
@@ -163,7 +185,7 @@ uint32_t cells_add_site(struct cells *cells, const struct cells_site *site)
 		cells->sites[id >> CELLS_SEGMENT_LOG2] =
 			mem_alloc_table(SEGMENT, sizeof **cells->sites);
 	*cells_site(cells, id) = *site;
-	cells->site_slots[at] = id;
+	cells->site_slots[at] = slot_of(hash, id);
 	if (!*first)
 		*first = id;
 	return id;
@@ -192,27 +214,32 @@ uint32_t cells_add_cell(struct cells *cells, uint32_t site, uint64_t size)
 {
 	struct cells_site *entry = cells_site(cells, site);
 	uint32_t id = entry->last;
+	uint64_t hash;
 	size_t at;
 
 	if (id && cells_cell(cells, id).size == size)
 		return id;
 	if (is_full(cells->cells_count, cells->cell_slots_count))
 		grow_cell_slots(cells);
-	at = home(hash_cell(site, size), cells->cell_slots_count);
-	while (cells->cell_slots[at]) {
-		struct cells_cell cell = cells_cell(cells, cells->cell_slots[at]);
+	hash = hash_cell(site, size);
+	at = home(hash, cells->cell_slots_count);
+	for (; cells->cell_slots[at]; at = behind(at, cells->cell_slots_count)) {
+		struct cells_cell cell;
 
+		if (!slot_may_be(cells->cell_slots[at], hash))
+			continue;
+		id = slot_id(cells->cell_slots[at]);
+		cell = cells_cell(cells, id);
 		if (cell.site == site && cell.size == size) {
-			entry->last = cells->cell_slots[at];
-			return entry->last;
+			entry->last = id;
+			return id;
 		}
-		at = behind(at, cells->cell_slots_count);
 	}
 	if (cells->cells_count >= CELLS_MAX)
 		return 0;
 	id = cells->cells_count++;
 	put_cell(cells, id, &(struct cells_cell){ .size = size, .site = site });
-	cells->cell_slots[at] = id;
+	cells->cell_slots[at] = slot_of(hash, id);
 	entry->last = id;
 	return id;
 }
@@ -244,10 +271,12 @@ void cells_expect_slot(const struct cells *cells, stack_id stack, uint64_t size)
 
 void cells_expect_cell(const struct cells *cells, stack_id stack, uint64_t size)
 {
-	uint32_t site = first_site(cells, stack);
+	uint64_t hash = hash_cell(first_site(cells, stack), size);
+	size_t at = home(hash, cells->cell_slots_count);
 
-	cells_expect(cells,
-		     cells->cell_slots[home(hash_cell(site, size), cells->cell_slots_count)]);
+	while (cells->cell_slots[at] && !slot_may_be(cells->cell_slots[at], hash))
+		at = behind(at, cells->cell_slots_count);
+	cells_expect(cells, slot_id(cells->cell_slots[at]));
 }
 
 void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *site)
