@@ -105,8 +105,9 @@ static enum way choose(const struct looks *looks, const struct image *image, uin
 	if (reason == TRACE_SNAPSHOT_EXIT) {
 		if (by_smaps <= left)
 			return BY_SMAPS;
-		if (!image->look_child && left < END_FREE_NS)
-			left = END_FREE_NS;
+		// By what it takes where nothing is in its way: this one is not to hang on luck.
+		if (!image->look_child && foretell(BY_PAGES, resident) <= END_FREE_NS)
+			return BY_PAGES;
 		return price(looks, BY_PAGES, resident) <= left ? BY_PAGES : MISSED;
 	}
 	if (by_smaps <= left / 2)
