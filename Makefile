@@ -38,12 +38,12 @@ $(BUILD)/build.ninja:
 	@rm -f $(BUILD).log
 	@touch $(BUILD)/werror-$(WERROR) $(BUILD)/packages-$$(sh tools/deps --here test win)
 
-# What can be built depends on what is installed: the tests bring more than the demo did.
+# What can be built depends on what is installed, and the tests bring more than the demo did. Meson
+# remembers what a compiler could not do, whatever cache of it is cleared: so all is built anew.
 build: deps-build
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
 	@packages=$(BUILD)/packages-$$(sh tools/deps --here test win); test -e $$packages || \
-		{ rm -rf $(BUILD)/packages-* && meson configure --clearcache $(BUILD) >/dev/null && \
-		meson setup --reconfigure $(BUILD) >/dev/null && touch $$packages; }
+		{ meson setup --wipe $(BUILD) >/dev/null && touch $$packages; }
 	@test -e $(BUILD)/werror-$(WERROR) || { meson configure $(BUILD) -Dwerror=$(WERROR) && \
 		rm -f $(BUILD)/werror-* && touch $(BUILD)/werror-$(WERROR); }
 	@$(NINJA) $(BUILD)
