@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { FLAG_FIXED = 0x10, FLAG_STACK = 0x20000 };
+enum { FLAG_SHARED = 0x01, FLAG_FIXED = 0x10, FLAG_STACK = 0x20000 };
 
 const char *space_owner_word(enum space_owner owner)
 {
@@ -85,6 +85,10 @@ enum space_owner space_owner_of_event(const struct trace_event *event,
 		return origin == TRACE_ORIGIN_PROGRAM ? SPACE_PROGRAM : SPACE_MALLOC_HEAP;
 	if (origin == TRACE_ORIGIN_ALLOCATOR && !event->vm->file)
 		return event->vm->protection == 0 ? SPACE_MALLOC_ARENA : SPACE_MALLOC_LARGE;
+	// Libraries are private: what was shared before we came is another file's.
+	if (event->vm->file && event->kind == TRACE_MAPPED && (event->vm->flags & FLAG_SHARED) &&
+	    file && file->path == SPACE_OWNER_PLAIN)
+		return SPACE_FILE;
 	if (event->vm->file && !(file && file->path == SPACE_OWNER_NAMED))
 		return origin == TRACE_ORIGIN_LOADER || origin == TRACE_ORIGIN_KERNEL
 			       ? SPACE_LIBRARY

@@ -3,6 +3,7 @@
 #include "recorder/capture.h"
 #include "recorder/event.h"
 #include "recorder/hook_win32.h"
+#include "recorder/notes.h"
 #include "recorder/recording_win32.h"
 #include "recorder/vm_put.h"
 #include "recorder/walk_win32.h"
@@ -211,6 +212,32 @@ NT_CALL nt_status hook_NtFreeVirtualMemory(void *process, void **at, size_t *byt
 	return status;
 }
 
+// The number under which the collector knows the file behind a view; 0: the system's paging file.
+static uint32_t vm_file(uintptr_t at)
+{
+	static struct walk_file room; // under the lock
+	struct recording_state *state = recording_state;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	struct recording_file *file;
+	const char *path;
+	uint32_t id = 0;
+
+	recording_lock(&state->files_lock);
+	path = walk_file(at, &room);
+	if (path) {
+		for (const char *c = path; *c; c++)
+			hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+		file = &state->files[hash % RECORDING_FILES_MAX];
+		if (!file->id || file->inode != hash) {
+			*file = (struct recording_file){ 0, hash, ++state->files_count };
+			notes_file(file->id, 0, 0, path);
+		}
+		id = file->id;
+	}
+	recording_unlock(&state->files_lock);
+	return id;
+}
+
 static void vm_mapped(nt_status status, void **at, const uint64_t *offset, const size_t *bytes,
 		      uint32_t type, uint32_t page, const uintptr_t *frame)
 {
@@ -223,6 +250,7 @@ static void vm_mapped(nt_status status, void **at, const uint64_t *offset, const
 		.address = (uintptr_t)*at,
 		.size = *bytes,
 		.offset = offset ? *offset : 0,
+		.file = status < 0 ? 0 : vm_file((uintptr_t)*at),
 	};
 
 	vm_record(&record, frame);

@@ -11,7 +11,6 @@ enum {
 	WALK_REGIONS_MAX = 32768,
 	WALK_TEXT_BYTES = 3072, // of a list, a note
 	WALK_LINE_BYTES = 80,   // without its name
-	WALK_PATH_MAX = 520,
 	WALK_PERIOD_NS = 1000000000,
 	WALK_SHARE = 100, // of the time, one part
 	WALK_SHARE_FAILED = 10,
@@ -52,6 +51,7 @@ static struct walk_list walk_lists[2]; // the last one and the one in the making
 static uint32_t walk_lists_count;
 static uint64_t walk_failed_ns; // before then, no walk for a failure
 static struct walk_text walk_text;
+static bool walk_told; // the first one was
 
 static uintptr_t walk_start(const struct walk_region *region)
 {
@@ -79,10 +79,11 @@ static uint32_t walk_kind(const struct nt_region *region)
 	return kind | (recording_is_ours((uintptr_t)region->base, region->bytes) ? WALK_OURS : 0);
 }
 
-// Neighbours alike are one. False: there are too many.
+// Neighbours alike are one, but for those of different files. False: there are too many.
 static bool walk_look(struct walk_list *list)
 {
 	struct nt_region region;
+	const uint8_t *allocation = NULL;
 	uint8_t *at = NULL;
 
 	list->count = 0;
@@ -97,10 +98,12 @@ static bool walk_look(struct walk_list *list)
 		if (region.state != NT_MEM_COMMIT && region.state != NT_MEM_RESERVE)
 			continue;
 		kind = walk_kind(&region);
-		if (last && last->end == start && (last->start_kind & (KERNEL_PAGE - 1)) == kind) {
+		if (last && last->end == start && (last->start_kind & (KERNEL_PAGE - 1)) == kind &&
+		    (!(kind & (WALK_IMAGE | WALK_SHARED)) || region.allocation == allocation)) {
 			last->end = (uintptr_t)at;
 			continue;
 		}
+		allocation = region.allocation;
 		if (list->count == WALK_REGIONS_MAX)
 			return false;
 		list->regions[list->count++] = (struct walk_region){ start | kind, (uintptr_t)at };
@@ -148,34 +151,41 @@ static void walk_add(struct walk_text *text, uintptr_t start, uintptr_t end, uin
 	text->bytes[text->length++] = '\n';
 }
 
-// The file of an image, as the system calls it.
-static const char *walk_image(uintptr_t at)
+const char *walk_file(uintptr_t at, struct walk_file *room)
 {
-	static struct {
-		struct nt_text text;
-		uint16_t units[WALK_PATH_MAX];
-	} said;
-	static char path[WALK_PATH_MAX];
+	char *path = room->path;
 
-	if (NtQueryVirtualMemory(NT_SELF, (void *)at, NT_FILE_NAME, &said, sizeof(said), NULL) < 0)
-		return "[image]";
-	utf_decode(said.text.text, said.text.bytes / 2, path, sizeof(path));
+	if (NtQueryVirtualMemory(NT_SELF, (void *)at, NT_FILE_NAME, room,
+				 offsetof(struct walk_file, path), NULL) < 0)
+		return NULL;
+	utf_decode(room->text.text, room->text.bytes / 2, path, sizeof(room->path));
 	for (char *c = path; *c; c++)
 		if (*c == '\n')
 			*c = '?';
+	if (!*path)
+		return NULL;
 	return memcmp(path, "\\??\\", 4) == 0 ? path + 4 : path;
+}
+
+// Whose the region is, by its first address. Of views that are mapped later the hooks know the file.
+static const char *walk_name(uintptr_t at, uint32_t kind)
+{
+	static struct walk_file room;
+	const char *path;
+
+	if (!(kind & WALK_IMAGE) && (walk_told || !(kind & WALK_SHARED)))
+		return "[system]";
+	path = walk_file(at, &room);
+	if (path)
+		return path;
+	return kind & WALK_IMAGE ? "[image]" : "[system]";
 }
 
 static void walk_add_region(struct walk_text *text, const struct walk_region *region)
 {
 	uint32_t kind = region->start_kind & (KERNEL_PAGE - 1);
-	const char *name = "[system]";
-
-	if (kind & WALK_OURS)
-		name = "[tidemark]";
-	else if (kind & WALK_IMAGE)
-		name = walk_image(walk_start(region));
-	walk_add(text, walk_start(region), region->end, kind, name);
+	walk_add(text, walk_start(region), region->end, kind,
+		 kind & WALK_OURS ? "[tidemark]" : walk_name(walk_start(region), kind));
 }
 
 // The regions of `now` that are not in `before` as they are, and the gaps of it where there was
@@ -258,6 +268,7 @@ void walk_first(struct lane *lane)
 	recording_lock(&walk_lock);
 	if (walk_take_lists()) {
 		walk_do(lane, true);
+		walk_told = true;
 		__atomic_store_n(&walk_next_ns, clock_now() + WALK_PERIOD_NS, __ATOMIC_RELAXED);
 	}
 	recording_unlock(&walk_lock);

@@ -15,9 +15,22 @@
 #define RECORDER_WALK_WIN32_H
 
 #include "recorder/lane.h"
+#include "recorder/nt_win32.h"
+
+enum { WALK_PATH_MAX = 520 };
+
+// Room for what the system says of a file, and for what we make of it.
+struct walk_file {
+	struct nt_text text;
+	uint16_t units[WALK_PATH_MAX];
+	char path[2 * WALK_PATH_MAX];
+};
 
 // The lane is busy, and stays so.
 HIDDEN void walk_first(struct lane *lane);
+
+// The path of the file that is mapped at `at`, an image or a view; NULL: none is. Lies in `room`.
+HIDDEN const char *walk_file(uintptr_t at, struct walk_file *room);
 
 // PAGE_… as PROT_….
 HIDDEN uint32_t walk_access(uint32_t page);

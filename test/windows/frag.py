@@ -80,7 +80,7 @@ equal(largest, ended["largest_free_slots"] * SLOT, "and the largest free block")
 equal(unusable, ended["unusable"], "and the unusable rest of slots")
 # Before it: all but what the system took by itself since the program began.
 free, largest, unusable, end = own_walk(DONE.stdout, "broken")
-broken = ask("map", "frag.tide", "--at", "mark:broken", "--range", f"0..{end}")
+broken = ask("map", "frag.tide", "-n", "0", "--at", "mark:broken", "--range", f"0..{end}")
 kernel = ended["owners"]["kernel"] - broken["owners"]["kernel"]
 ours = ended["owners"]["tidemark"] - broken["owners"]["tidemark"]
 equal(free, broken["free"] - kernel - ours, "without a walk too, but for what the system and "
@@ -106,7 +106,7 @@ equal({(PAGE, "3000", "4", 0)}, {(size, kind, protection, freed) for
 # TRCMEM_SKIP_STACK_WITH_SYMBOL: stacks with a function of that name are left out.
 skipped = tracefrag("--not-frame", "^hoard$")
 equal((0, 1000), (len(skipped.get("hoard", [])), len(skipped["churn"])), "--not-frame leaves a stack out")
-rest = ask("map", "frag.tide", "--at", "mark:broken", "--not-frame", "^(hoard|tidy_up)$")
+rest = ask("map", "frag.tide", "-n", "0", "--at", "mark:broken", "--not-frame", "^(hoard|tidy_up)$")
 equal((set(), 1), ({"hoard", "tidy_up"} & {(NAMES.stack(row["stack"]) or [""])[0] for row in rest["rows"]},
                    sum(NAMES.stack(row["stack"])[:1] == ["churn"] for row in rest["rows"])),
       "and two, from the rows")
