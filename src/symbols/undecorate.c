@@ -39,6 +39,8 @@ struct scopes {
 static void read_type(struct reading *reading, struct str *out);
 static void read_name(struct reading *reading, struct str *out, bool symbol);
 static void read_signature(struct reading *reading, struct str *result, struct str *arguments);
+static const char *read_function(struct reading *reading, bool member, struct str *result,
+				 struct str *arguments);
 
 static void fail(struct reading *reading)
 {
@@ -268,7 +270,7 @@ static const char *read_qualifiers(struct reading *reading)
 	static const char *const texts[] = { "", "const ", "volatile ", "const volatile " };
 	char code = *reading->at;
 
-	if (code < 'A' || code > 'D') { // members of classes, and based pointers
+	if (code < 'A' || code > 'D') { // based pointers
 		fail(reading);
 		return "";
 	}
@@ -276,19 +278,40 @@ static const char *read_qualifiers(struct reading *reading)
 	return texts[code - 'A'];
 }
 
-// A function's type: what it returns, `around`, what it takes.
-static void read_function_type(struct reading *reading, struct str *out, const char *around)
+// Q to T: the same of a class's member, with the class. NULL: it is none.
+static const char *read_member(struct reading *reading, struct str *class)
 {
-	struct str result = { 0 }, arguments = { 0 };
+	static const char *const texts[] = { "", "const ", "volatile ", "const volatile " };
+	char code = *reading->at;
 
-	reading->at--; // the 6 stands where a signature would say what it is of
-	read_signature(reading, &result, &arguments);
+	if (code < 'Q' || code > 'T')
+		return NULL;
+	reading->at++;
+	read_name(reading, class, false);
+	return texts[code - 'Q'];
+}
+
+// A pointer to a function: what that returns, the pointer, what it takes. Of a class's member (8) the
+// class and what is const of it are told.
+static void read_function_pointer(struct reading *reading, struct str *out, const char *sign)
+{
+	struct str class = { 0 }, result = { 0 }, arguments = { 0 };
+	bool member = *reading->at++ == '8';
+	const char *qualifiers;
+
+	if (member)
+		read_name(reading, &class, false);
+	qualifiers = read_function(reading, member, &result, &arguments);
 	put(reading, out, str_get(&result));
 	put(reading, out, " (");
-	put(reading, out, around);
+	put(reading, out, str_get(&class));
+	put(reading, out, member ? "::" : "");
+	put(reading, out, sign);
 	put(reading, out, ")(");
 	put(reading, out, str_get(&arguments));
 	put(reading, out, ")");
+	put(reading, out, qualifiers);
+	str_fini(&class);
 	str_fini(&result);
 	str_fini(&arguments);
 }
@@ -296,21 +319,26 @@ static void read_function_type(struct reading *reading, struct str *out, const c
 static void read_pointer(struct reading *reading, struct str *out, const char *sign,
 			 const char *own)
 {
+	struct str class = { 0 };
 	const char *qualifiers;
 
 	while (take(reading, "E") || take(reading, "F") || take(reading, "I"))
 		; // __ptr64, __unaligned, __restrict
-	if (*reading->at == '6') {
-		reading->at++;
-		read_function_type(reading, out, sign);
+	if (*reading->at == '6' || *reading->at == '8') {
+		read_function_pointer(reading, out, sign);
 		return;
 	}
-	qualifiers = read_qualifiers(reading);
-	put(reading, out, qualifiers);
+	qualifiers = read_member(reading, &class);
+	put(reading, out, qualifiers ? qualifiers : read_qualifiers(reading));
 	read_type(reading, out);
 	put(reading, out, " ");
+	if (qualifiers) {
+		put(reading, out, str_get(&class));
+		put(reading, out, "::");
+	}
 	put(reading, out, sign);
 	put(reading, out, own);
+	str_fini(&class);
 }
 
 static void read_array(struct reading *reading, struct str *out)
@@ -434,6 +462,33 @@ static void read_parameters(struct reading *reading, struct str *out)
 	}
 }
 
+// What a function returns and takes; of a member, what is const of its object, which is returned.
+static const char *read_function(struct reading *reading, bool member, struct str *result,
+				 struct str *arguments)
+{
+	const char *qualifiers = "";
+
+	while (member && (take(reading, "E") || take(reading, "F") || take(reading, "I") ||
+			  take(reading, "G") || take(reading, "H")))
+		;
+	if (member)
+		qualifiers = read_qualifiers(reading);
+	if (*reading->at < 'A' || *reading->at > 'Z') {
+		fail(reading);
+		return "";
+	}
+	reading->at++; // how it is called
+	if (!take(reading, "@")) {
+		if (take(reading, "?"))
+			put(reading, result, read_qualifiers(reading));
+		read_type(reading, result);
+	}
+	read_parameters(reading, arguments);
+	if (!take(reading, "Z") && !take(reading, "_E"))
+		fail(reading);
+	return qualifiers;
+}
+
 // What stands behind a symbol's name: a letter for what it is, and then its type. `result` and
 // `arguments` may be NULL.
 static void read_signature(struct reading *reading, struct str *result, struct str *arguments)
@@ -454,7 +509,8 @@ static void read_signature(struct reading *reading, struct str *result, struct s
 	if (kind >= '0' && kind <= '4') { // a variable
 		read_type(reading, &ignored);
 		take(reading, "E");
-		read_qualifiers(reading);
+		if (!read_member(reading, &ignored))
+			read_qualifiers(reading);
 	} else if ((kind >= 'A' && kind <= 'Z') || kind == '6') {
 		// Of each four or eight letters, two are static; some have an offset to this.
 		bool member = kind < 'Y' && kind >= 'A' && (kind - 'A') % 8 != 2 &&
@@ -462,26 +518,8 @@ static void read_signature(struct reading *reading, struct str *result, struct s
 
 		if (member && (kind - 'A') % 8 >= 6)
 			read_number(reading, &negative);
-		if (member) {
-			while (take(reading, "E") || take(reading, "F") || take(reading, "I") ||
-			       take(reading, "G") || take(reading, "H"))
-				;
-			read_qualifiers(reading);
-		}
-		if (*reading->at < 'A' || *reading->at > 'Z') {
-			fail(reading);
-		} else {
-			reading->at++; // how it is called
-			if (!take(reading, "@")) {
-				if (take(reading, "?"))
-					put(reading, result ? result : &ignored,
-					    read_qualifiers(reading));
-				read_type(reading, result ? result : &ignored);
-			}
-			read_parameters(reading, arguments ? arguments : &ignored);
-			if (!take(reading, "Z") && !take(reading, "_E"))
-				fail(reading);
-		}
+		read_function(reading, member, result ? result : &ignored,
+			      arguments ? arguments : &ignored);
 	} else {
 		fail(reading);
 	}

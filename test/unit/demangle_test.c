@@ -223,6 +223,12 @@ static const struct {
 	const char *decorated, *shown;
 } decorated[] = {
 	{ "?f@@YAHXZ", "f" },
+	{ "??$f@P6AHH@Z@@YAXXZ", "f<int (*)(int)>" },
+	{ "??$f@P8C@@EAAXXZ@@YAXP8C@@EAAXXZ@Z", "f<void (C::*)(void)>" },
+	{ "??$h@P8C@n@@EBAHH@Z@@YAXXZ", "h<int (n::C::*)(int)const >" },
+	{ "??$g@PEQC@@H@@YAXPEQC@@H@Z", "g<int C::*>" },
+	{ "??$g@PERC@@H@@YAXXZ", "g<const int C::*>" },
+	{ "?m@@3PEQC@@HEQ1@", "m" },
 	{ "?push_back@?$vector@HV?$allocator@H@std@@@std@@QEAAXH@Z",
 	  "std::vector<int,std::allocator<int> >::push_back" },
 	{ "??0?$vector@HV?$allocator@H@std@@@std@@QEAA@XZ",

@@ -1,7 +1,8 @@
 #!/usr/bin/env -S python3 -B
 """A program that tidemark.exe recorded under Wine has names: here by DWARF and by PDB, in both sizes,
 and under Wine by tidemark.exe report, where the PDB says the same to the letter, and DWARF of a kind
-that Wine's dbghelp reads the same functions; window and map say the same. Wine's own libraries
+that Wine's dbghelp reads the same functions; window and map say the same. What is bundled has its
+names where the program is not, on both systems. Wine's own libraries
 have names, too, those of the size that the program loaded."""
 # timeout: 300
 # parallel: yes
@@ -63,6 +64,16 @@ def helped(there, frames, trace):
     assert re.search(r"^dbghelp +Z:.*dwarf4", said, re.M), said
 
 
+def bundled(program, trace, frames):
+    subprocess.run([TIDEMARK, "bundle", trace], check=True, capture_output=True)
+    os.rename(program, "elsewhere.exe")
+    done = subprocess.run([TIDEMARK, "report", "--json", trace], check=True, capture_output=True)
+    assert site(json.loads(done.stdout))[0] == frames, (done, frames)
+    done = libwin.wine(EXE, "report", "--json", trace, prefix="prefix", seconds=120, text=True)
+    assert site(json.loads(done.stdout))[0] == frames, (done, frames)
+    os.rename("elsewhere.exe", program)
+
+
 WHOLE = [("keep", "sites.c", 7, False), ("via", "sites.c", 15, True),
          ("work", "sites.c", 21, False), ("main", "sites.c", 26, False)]
 SYSTEM = {"BaseThreadInitThunk", "RtlUserThreadStart", "call_thread_func"}
@@ -98,6 +109,7 @@ for bits in (64, 32):
         assert any(row[at:at + len(names)] == names for row in rows for at in range(len(row))), rows
         done = libwin.wine(EXE, "map", "--json", trace, prefix="prefix", seconds=120, text=True)
         assert json.loads(done.stdout)["rows"] is not None, done
+        bundled(program, trace, frames)
         print(f"ok {form}, {bits} bits: {' < '.join(name for name, *_ in words(frames))}")
 
 libwin.end_prefix()
