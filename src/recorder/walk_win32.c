@@ -167,7 +167,8 @@ const char *walk_file(uintptr_t at, struct walk_file *room)
 	return memcmp(path, "\\??\\", 4) == 0 ? path + 4 : path;
 }
 
-// Whose the region is, by its first address. Of views that are mapped later the hooks know the file.
+// Whose the region is, by its first address. Of views that are mapped later the hooks know the
+// file.
 static const char *walk_name(uintptr_t at, uint32_t kind)
 {
 	static struct walk_file room;

@@ -291,8 +291,8 @@ static const char *read_member(struct reading *reading, struct str *class)
 	return texts[code - 'Q'];
 }
 
-// A pointer to a function: what that returns, the pointer, what it takes. Of a class's member (8) the
-// class and what is const of it are told.
+// A pointer to a function: what that returns, the pointer, what it takes. Of a class's member (8)
+// the class and what is const of it are told.
 static void read_function_pointer(struct reading *reading, struct str *out, const char *sign)
 {
 	struct str class = { 0 }, result = { 0 }, arguments = { 0 };

@@ -210,6 +210,10 @@ def children():
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--", "cmd.exe", "/c", "exit"],
                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 for BITS in (64, 32):
+    said = subprocess.run([f"{libwin.BITS[BITS]}-objdump", "-p", libwin.built(f"tidemark{BITS}.dll")],
+                          capture_output=True, text=True, check=True).stdout
+    check(f"the recorder of {BITS} bits imports ntdll alone",
+          re.findall(r"DLL Name: (\S+)", said) == ["ntdll.dll"], said)
     libwin.cross_compile(BITS, f"exact{BITS}.exe", "-fno-omit-frame-pointer", PROGRAM)
 for BITS in (64, 32):
     for HOW, CODE in (("return", 0), ("exit", 7), ("terminate", 8), ("fault", 5), ("abort", 3),

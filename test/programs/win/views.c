@@ -1,5 +1,6 @@
-// What must be said about it: "views: FILE PAGING BRIEF" are where it maps 2 MiB of viewed.bin, which
-// it makes, from 1 MiB on, 1 MiB of the paging file, and 64 KiB of viewed.bin, which it unmaps.
+// What must be said about it: "views: FILE PAGING BRIEF" are where it maps 2 MiB of viewed.bin,
+// which it makes, from 1 MiB on, 1 MiB of the paging file, and 64 KiB of viewed.bin, which it
+// unmaps.
 #include <stdio.h>
 #include <windows.h>
 
