@@ -397,6 +397,7 @@ test("one file, from disk, without a network", async (browser) => {
 	const page = await browser.open(`${pathToFileURL(path.resolve(given.single))}#${phase("heap10s")}`, { offline: true });
 	await ready(page);
 	await untilEqual(HEAP10S, "the window's rows", () => rows(page));
+	check((await page.textContent(".panel")).includes("InnerLoopOperation"), "rows are called as the server calls them");
 	await page.keyboard.press("Escape");
 	check((await page.textContent(".banner.coarse")).length > 20, "it says what it is");
 	for (const screen of SCREENS) {

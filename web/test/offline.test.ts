@@ -50,7 +50,7 @@ function dataOf(lives: Life[]): Data {
 		edges_ns: Array.from({ length: BUCKETS + 1 }, (_, i) => timeOf(i)), mark_edges: [MARK],
 		strings: NAMES,
 		frames: { function: [1, 2, 3, 4], file: [0, 6, 6, 6], line: [0, 3, 7, 9], module: [0, 5, 5, 5], offset: [1, 2, 3, 4], inlined: [0, 0, 0, 0] },
-		stacks: [[], [0, 1, 3], [0, 2, 3]], stack_ids: [0, 17, 23], faces: [-1, 1, 1], rest: null,
+		stacks: [[], [0, 1, 3], [0, 2, 3]], stack_ids: [0, 17, 23], faces: [-1, 1, 2], rest: null,
 		cells: {
 			layer: lives.map(() => 0), process: lives.map(() => 0), thread: lives.map((l) => l.thread), heap: lives.map(() => 0),
 			owner: lives.map(() => 0), stack: lives.map((l) => l.stack), octave: lives.map((l) => octave(l.size)), begin: lives.map((l) => l.begin),

@@ -17,8 +17,7 @@ export class ServerSource implements Source {
 	constructor(private token: string, private gone: (why: string) => void) {}
 
 	async get<T>(path: string, params: Params = [], lane = ""): Promise<T> {
-		const response = await this.ask(path, params, lane);
-		return await response.json() as T;
+		return await (await this.ask(path, params, lane)).json() as T;
 	}
 
 	async text(path: string, params: Params): Promise<{ text: string; firstLine: number }> {
@@ -50,18 +49,21 @@ export class ServerSource implements Source {
 			const response = await this.once(url, aborter.signal);
 			if (response.ok) return response;
 			const error = await errorOf(response);
-			const retry = error.kind === "busy" && !error.superseded && attempt < BUSY_TRIES;
+			// An older question of the lane, given up here, may reach the server after this one.
+			const retry = error.kind === "busy" && !aborter.signal.aborted && attempt < BUSY_TRIES;
 			if (!retry) {
 				if (error.kind === "gone") this.gone(error.message);
 				throw error;
 			}
-			await new Promise((wake) => setTimeout(wake, 200 << attempt));
+			await new Promise((wake) => setTimeout(wake, error.superseded ? 20 : 200 << attempt));
 		}
 	}
 
 	private async once(url: string, signal: AbortSignal): Promise<Response> {
 		try {
-			return await fetch(url, { headers: { Authorization: `Bearer ${this.token}` }, signal });
+			const response = await fetch(url, { headers: { Authorization: `Bearer ${this.token}` }, signal });
+			// Read here, where it is known why that fails.
+			return new Response(await response.arrayBuffer(), response);
 		} catch (error) {
 			if (signal.aborted) throw new AskError("a newer question came", "busy", 0, true);
 			throw new AskError("tidemark view does not answer: it has ended, or was stopped", "server", 0);

@@ -54,6 +54,11 @@ export async function decode(text: string): Promise<Data> {
 	return data;
 }
 
+// Where in a stack the frame is that names it; -1: it has none.
+export function faceAt(data: Data, stack: number): number {
+	return data.stacks[stack].indexOf(data.faces[stack] ?? -1);
+}
+
 // 0: 0, 1: 1, 2: 2, 3: 3–4, 4: 5–8 …
 export function octaveRange(octave: number): [min: number, max: number] {
 	return octave === 0 ? [0, 0] : octave === 1 ? [1, 1] : [2 ** (octave - 2) + 1, 2 ** (octave - 1)];

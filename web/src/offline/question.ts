@@ -3,7 +3,7 @@ import { AskError, type Params } from "../ask/source";
 import type { Frame, Mark } from "../ask/types";
 import { baseName } from "../base/text";
 import { clockOf, markOf, timeNs } from "../base/times";
-import { type Data, octaveRange } from "./data";
+import { type Data, faceAt, octaveRange } from "./data";
 
 export type Type = "AIFI" | "AIFO" | "AOFI" | "AOFO";
 export const IMPACT: Record<Type, string> = { AIFI: "transient", AIFO: "impacting", AOFI: "impacting", AOFO: "persistent" };
@@ -135,9 +135,8 @@ export class Question {
 	}
 
 	face(stack: number): Frame | null {
-		const face = this.data.faces[stack] ?? -1;
 		const frames = this.data.stacks[stack];
-		return frames.length === 0 ? null : this.frame(frames[face >= 0 && face < frames.length ? face : 0]);
+		return frames.length === 0 ? null : this.frame(frames[Math.max(0, faceAt(this.data, stack))]);
 	}
 
 	functionOf(stack: number): string {

@@ -3,7 +3,7 @@ import { AskError } from "../ask/source";
 import type { Keys, TreeAnswer, TreeFigures, TreeNode, WindowAnswer, WindowRow } from "../ask/types";
 import { ROOTS } from "../app";
 import { VALUES } from "../parts/rows";
-import { octaveRange } from "./data";
+import { faceAt, octaveRange } from "./data";
 import { IMPACT, Question, type Type } from "./question";
 
 interface Sums extends TreeFigures {
@@ -79,7 +79,7 @@ function phases(question: Question): Phase[] {
 
 // One key of a cell: what stands in the row, and a name for it.
 function keyOf(question: Question, key: string, cell: number, type: Type): { id: string; keys: Keys; more?: Partial<WindowRow> } {
-	const { cells, view, stack_ids, faces, rest } = question.data;
+	const { cells, view, stack_ids, rest } = question.data;
 
 	switch (key) {
 	case "impact": return { id: IMPACT[type], keys: { impact: IMPACT[type] } };
@@ -101,7 +101,7 @@ function keyOf(question: Question, key: string, cell: number, type: Type): { id:
 		const stack = cells.stack[cell];
 		const frames = stack === rest
 			? [{ function: "(rest: stacks too small for this page)", file: "", line: 0, module: "", offset: 0, inlined: false }] : question.stack(stack);
-		return { id: String(stack), keys: { stack: frames }, more: { stack_id: stack_ids[stack], user_frame: stack === rest ? 0 : faces[stack] } };
+		return { id: String(stack), keys: { stack: frames }, more: { stack_id: stack_ids[stack], user_frame: stack === rest ? 0 : faceAt(question.data, stack) } };
 	}
 	case "size": return { id: String(cells.octave[cell]), keys: { size: octaveRange(cells.octave[cell])[1] } };
 	case "lifetime":
@@ -209,7 +209,7 @@ export function treeOf(question: Question): TreeAnswer {
 function path(question: Question, stack: number): { name: string; frame: ReturnType<Question["frame"]> }[] {
 	if (stack === question.data.rest)
 		return [{ name: "(rest)", frame: { function: "(rest)", file: "", line: 0, module: "", offset: 0, inlined: false } }];
-	const frames = question.stack(stack).slice(Math.max(0, question.data.faces[stack] ?? 0));
+	const frames = question.stack(stack).slice(Math.max(0, faceAt(question.data, stack)));
 	const own = frames.filter((frame) => !ROOTS.test(frame.function));
 	const shown = own.length > 0 ? own : frames;
 	if (shown.length === 0) return [{ name: "(no stack)", frame: { function: "(no stack)", file: "", line: 0, module: "", offset: 0, inlined: false } }];

@@ -76,8 +76,8 @@ export class SummaryPart {
 		const ask = (details: string) => this.app.source.get<WindowAnswer>("window",
 			[...windowParams(state), ["by", "none"], ["details", details]], "summary");
 		try {
-			this.show(await ask("0"));
-			if (!this.app.dragging) void ask("peaks").then((answer) => this.show(answer), () => {}); // the figures but for the peak are there
+			this.show(await ask("0"), "…");
+			if (!this.app.dragging) void ask("peaks").then((answer) => this.show(answer, "–"), () => {}); // the figures but for the peak are there
 		} catch (error) {
 			if (!isSuperseded(error)) fill(this.figures, h("span", { class: "error" }, messageOf(error)));
 		}
@@ -106,7 +106,7 @@ export class SummaryPart {
 		}
 	}
 
-	private show(answer: WindowAnswer): void {
+	private show(answer: WindowAnswer, unknown: string): void {
 		const total = answer.total;
 		const size = this.app.store.state.exact ? (n: number | null) => n === null ? "–" : `${count(n)} B` : bytes;
 
@@ -129,7 +129,7 @@ export class SummaryPart {
 			h("div", { class: "figure", "data-figure": "blocks", "data-value": total.count, title: "that lived in the window" },
 				h("span", { class: "name" }, this.app.store.state.layer === "vm" ? "pieces" : "blocks"),
 				h("span", { class: "value" }, count(total.count))),
-			figure("peak", total.peak_size === null ? "…" : size(total.peak_size), total.peak_size));
+			figure("peak", total.peak_size === null ? unknown : size(total.peak_size), total.peak_size));
 		const snapped = this.app.source.single && (this.app.store.state.from || this.app.store.state.to)
 			? ["edges are those of the page's data: the nearest to what was chosen"] : [];
 		fill(this.notes, ...[...answer.warnings.filter((one) => !this.app.view.warnings.includes(one)), ...snapped].map((warning) => h("p", {}, warning)));

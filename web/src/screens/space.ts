@@ -124,10 +124,13 @@ export class SpaceScreen implements Screen {
 		} catch (error) {
 			if (isSuperseded(error)) return;
 			this.map = null;
-			this.rows.set([], messageOf(error));
+			this.rows.set([]);
 			fill(this.facts);
+			this.stage.replaceChildren(h("p", { class: "empty", role: "status" }, messageOf(error)));
 			this.stopPlay();
 		}
+		this.curveBox.hidden = !this.map;
+		if (this.map && this.stage.firstChild !== this.view.root) this.stage.replaceChildren(this.view.root);
 		this.draw();
 	}
 
