@@ -3,7 +3,7 @@
 on; one that another has hooked before us as well, and that is said; one that forbids dynamic code runs
 on, unrecorded. tidemark.exe watch writes its
 keys, and --off leaves none."""
-# timeout: 200
+# timeout: 400
 # parallel: yes
 import os
 import re

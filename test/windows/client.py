@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tidemark.h in Windows programs of both sizes: marks, phases, names of threads, pools and pauses
 stand where they were said; and a sampled recording is one."""
-# timeout: 200
+# timeout: 400
 # parallel: yes
 import os
 import re

@@ -2,7 +2,7 @@
 """tracefrag's question, under Wine: a 32-bit program with thousands of small reservations. Free
 memory, the largest free block and what is wasted are those of the program's own VirtualQuery walk, to
 the byte; the guilty stack is named; `map --tracefrag` lists the same reservations."""
-# timeout: 120
+# timeout: 400
 # parallel: yes
 import os
 import re

@@ -2,7 +2,7 @@
 """The HeapAlloc logger's questions, under Wine: exact counts by heap, thread and size, and by the flags of
 the calls; cumulative use
 and the histogram of sizes as pictures; and the log itself, the same on Windows as here."""
-# timeout: 120
+# timeout: 400
 # parallel: yes
 import filecmp
 import os

@@ -50,7 +50,7 @@ def cross_compile_cxx(bits, output, *arguments):
                     *arguments], check=True)
 
 
-def wine(*command, prefix=None, seconds=60, **keywords):
+def wine(*command, prefix=None, seconds=150, **keywords):
     """Run a Windows program to its end."""
     place = ["--prefix", prefix] if prefix else []
     keywords.setdefault("capture_output", True)

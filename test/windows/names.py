@@ -4,7 +4,7 @@ and under Wine by tidemark.exe report, where the PDB says the same to the letter
 that Wine's dbghelp reads the same functions; window and map say the same. What is bundled has its
 names where the program is not, on both systems. Wine's own libraries
 have names, too, those of the size that the program loaded."""
-# timeout: 300
+# timeout: 600
 # parallel: yes
 import glob
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tidemark.exe record, under Wine: a program's own counters are what the trace says, in both sizes,
 however the program ends; and the trace is read here."""
-# timeout: 300
+# timeout: 600
 # parallel: yes
 import json
 import os

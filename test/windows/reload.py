@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """DLLs that come to where others were: each allocation's stack names the one that was there then."""
-# timeout: 100
+# timeout: 400
 # parallel: yes
 import os
 import re

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stacks of 64-bit programs are those that the system's RtlCaptureStackBackTrace says, each of them,
 and each is the same when it is walked again without what is remembered."""
-# timeout: 200
+# timeout: 400
 # parallel: yes
 import os
 import re

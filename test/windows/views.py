@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Views of sections, under Wine: those of a file name it, with the place in it; those of the paging
 file name none."""
-# timeout: 100
+# timeout: 400
 # parallel: yes
 import os
 import re
