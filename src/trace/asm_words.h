@@ -22,7 +22,7 @@ bool asm_words_find_flags(const char *text, uint8_t kind, uint32_t *flags);
 void asm_words_put_protection(struct sink *sink, uint32_t protection);
 bool asm_words_find_protection(const char *text, uint32_t *protection);
 
-// "libc", "present|file", "exit", and back.
+// "libc", "present|swapped", "exit", and back.
 void asm_words_put_origin(struct sink *sink, uint8_t origin);
 bool asm_words_find_origin(const char *text, uint8_t *origin);
 void asm_words_put_pages(struct sink *sink, uint8_t flags);

@@ -115,7 +115,7 @@ static const char written_of_memory[] =
 	"snapshot reason=exit rss=8192\n"
 	"mapping 0x1000-0x3000 prot=rw shared file=libc rss=4096\n"
 	"pages 0x1000-0x2000\n"
-	"pages 0x2000-0x3000 swapped|file\n"
+	"pages 0x2000-0x3000 present|swapped\n"
 	"end\n";
 
 static const char canonical_of_memory[] =
@@ -131,7 +131,7 @@ static const char canonical_of_memory[] =
 	"snapshot p0 reason=exit at=0 began=18 ended=18 page=4096 rss=8192\n"
 	"mapping 0x1000-0x3000 prot=rw shared file=x1 rss=4096\n"
 	"pages 0x1000-0x2000 present\n"
-	"pages 0x2000-0x3000 swapped|file\n"
+	"pages 0x2000-0x3000 present|swapped\n"
 	"@0 t0 mmap s1 0x7f0000000000 4096 prot=rw flags=private|anonymous\n"
 	"@0 t0 mmap 0x7f0000001000 8192 prot=r flags=shared|0x80000000 file=x1 offset=0x1000 "
 	"origin=loader\n"
