@@ -22,7 +22,7 @@
 static struct pair open_pair(uint64_t seed, const struct window_random *like,
 			     const struct window_options *more, uint64_t cut)
 {
-	struct pair pair = { .random = { seed + 77 } };
+	struct pair pair = { .random = { seed + 77 }, .long_enough = 511 };
 	struct window_options options = *more;
 	struct err err = { 0 };
 
@@ -416,7 +416,7 @@ static void check_followed(uint64_t seed, unsigned stop_after)
 						.save_looks = stop_after ? 2 : 50 };
 	struct file_view view;
 	struct err err = { 0 };
-	struct pair pair;
+	struct pair pair = { .long_enough = 511 };
 	bool ok;
 
 	CHECK(file_view_open(&view, path, &err));

@@ -30,7 +30,7 @@ static void check_recording(const struct index_shape *shape)
 {
 	const char *path = getenv("TRACE");
 	struct err err = { 0 };
-	struct pair pair = { .random = { number("SEED", 1) } };
+	struct pair pair = { .random = { number("SEED", 1) }, .long_enough = 8192 };
 
 	if (!path)
 		SKIP("no TRACE given");
