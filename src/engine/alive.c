@@ -52,6 +52,13 @@ bool alive_is_full(const struct alive_table *table)
 	return (table->count + 1) * 4 > table->capacity * 3;
 }
 
+void alive_reserve(struct alive_table *table, size_t count)
+{
+	mem_free(table->slots);
+	*table = (struct alive_table){ .capacity = count + count / 2 + CAPACITY_MIN };
+	table->slots = mem_alloc_table(table->capacity, sizeof *table->slots);
+}
+
 static void grow(struct alive_table *table)
 {
 	struct alive_table bigger = { .capacity = table->capacity, .count = table->count };

@@ -75,6 +75,10 @@ static inline uint32_t alive_cell(uint64_t value)
 // The slot of a key, or NULL. Valid until the table's next change.
 struct alive_slot *alive_find(struct alive_table *table, uint64_t key);
 
+// Room for so many keys in a table that has none. Keys that come in the order of another table's
+// slots need it: put into a table that grows, they would all belong to its first slots.
+void alive_reserve(struct alive_table *table, size_t count);
+
 // The slot of a key, new (value 0) or known.
 struct alive_slot *alive_put(struct alive_table *table, uint64_t key, bool *added);
 

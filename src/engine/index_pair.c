@@ -382,6 +382,7 @@ static void begin_parts(struct index_pair *pair)
 		struct alive_table *table = &pair->alive.tables[i];
 
 		sweep(pair, table);
+		pair->parts[i].lives = table->count;
 		for (size_t k = 0; k < table->capacity; k++) {
 			if (!table->slots[k].key)
 				continue;
@@ -551,6 +552,7 @@ static bool pair_part(struct index_pair *pair, struct index_part *part, struct e
 		return false;
 	spill_turn(&part->calls);
 	part->last_raw = 0;
+	alive_reserve(&pair->alive.tables[part - pair->parts], part->lives);
 	while (spill_get(&part->calls, bytes, sizeof bytes)) {
 		spill_get_varint(&part->calls, &delta);
 		raw += delta;

@@ -43,6 +43,7 @@ struct index_space {
 
 struct index_part {
 	struct spill calls, answers;
+	size_t lives;      // when parts began
 	uint64_t last_raw; // while writing either
 	uint64_t next_raw; // of the next answer; UINT64_MAX: none
 	uint64_t next_begin;
