@@ -54,10 +54,13 @@ def marks(bits, trace):
     found = items(trace)
     check(f"{bits} bits: 100 marks, each between its blocks",
           found[:300] == [7601, "between", 7602] * 100, found[:300])
+    # Of different threads: within a tick of the clock either may come first.
     check(f"{bits} bits: the phase holds its ten blocks",
-          found[300:312] == ["work.begin"] + [7603] * 10 + ["work.end"], found[300:])
+          [one for one in found if one in ("work.begin", 7603, "work.end")] ==
+          ["work.begin"] + [7603] * 10 + ["work.end"], found[300:])
     check(f"{bits} bits: the pause holds no block",
-          found[-22:] == [7605] * 20 + ["pause", "resume"], found[300:])
+          [one for one in found if one in (7605, "pause", "resume")] ==
+          [7605] * 20 + ["pause", "resume"], found[300:])
     rows = ask("window", trace, "--by", "thread", "--size", "7603")["rows"]
     name = [thread["name"] for thread in threads(trace) if thread["tid"] == rows[0]["keys"]["thread"]]
     check(f"{bits} bits: the thread has its name", name == ["worker 3"], rows, name)
