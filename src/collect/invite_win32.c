@@ -365,24 +365,20 @@ static bool queue_load(const struct guest *guest, struct err *err)
 static bool load_now(const struct guest *guest, struct err *err)
 {
 	void *function = load_library(guest);
-	struct invite seen = { .state = INVITE_OPEN };
+	struct invite seen;
 	HANDLE thread;
 
 	if (!function)
 		return err_set(err, ERR_IO, "the program has no LoadLibraryW yet");
-	// Twice, as a library can fail to load for once; one that is loaded is not loaded again.
-	for (int i = 0; i < 2 && seen.state == INVITE_OPEN; i++) {
-		thread = CreateRemoteThread(guest->call->process, NULL, 0,
-					    (LPTHREAD_START_ROUTINE)(uintptr_t)function,
-					    guest->invite_at + INVITE_BYTES, 0, NULL);
-		if (!thread)
-			return fail(err, "cannot start a thread in the program");
-		WaitForSingleObject(thread, LOAD_MS);
-		CloseHandle(thread);
-		if (!read_program(guest, (uintptr_t)guest->invite_at, &seen, sizeof seen))
-			seen.state = INVITE_OPEN;
-	}
-	if (seen.state == INVITE_OPEN)
+	thread = CreateRemoteThread(guest->call->process, NULL, 0,
+				    (LPTHREAD_START_ROUTINE)(uintptr_t)function,
+				    guest->invite_at + INVITE_BYTES, 0, NULL);
+	if (!thread)
+		return fail(err, "cannot start a thread in the program");
+	WaitForSingleObject(thread, LOAD_MS);
+	CloseHandle(thread);
+	if (!read_program(guest, (uintptr_t)guest->invite_at, &seen, sizeof seen) ||
+	    seen.state == INVITE_OPEN)
 		return err_set(err, ERR_IO,
 			       "the program has not loaded the recorder: is it being recorded "
 			       "already, or was it once?");
