@@ -141,6 +141,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < BEFORE; i++)
 		HeapFree(heap, 0, before[i]);
 	work(heap);
+	// Who attached looks whether the recorder is there: after the end that cannot be seen.
+	Sleep(1000);
 	printf("attached: heap %llx\n", (unsigned long long)(size_t)heap);
 	return 0;
 }
