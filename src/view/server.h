@@ -13,7 +13,8 @@
 
 struct server;
 
-// `viewer` is borrowed until server_stop. `port` 0: the system chooses. NULL: the port is taken.
+// `viewer` is borrowed until server_stop. `port` 0: the system chooses. NULL: the port is
+// taken, or there is no libmicrohttpd.
 struct server *server_start(struct viewer *viewer, uint16_t port, struct err *err);
 
 // "http://127.0.0.1:PORT/#t=TOKEN". Borrowed.

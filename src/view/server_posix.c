@@ -2,11 +2,11 @@
 
 #include "base/mem.h"
 #include "os/random.h"
+#include "view/httpd.h"
 #include "view/page.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -28,6 +28,7 @@ enum {
 struct server {
 	struct viewer *viewer; // borrowed
 	struct gate gate;
+	struct httpd httpd;
 	struct MHD_Daemon *daemon;
 	atomic_int requests;
 	char address[96];
@@ -95,40 +96,42 @@ static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const c
 
 // ---- responses ----
 
-static void add_headers(struct MHD_Response *response, const char *type, const char *policy)
+static void add_headers(const struct httpd *httpd, struct MHD_Response *response, const char *type,
+			const char *policy)
 {
 	char text[1024];
 
 	snprintf(text, sizeof text, "%s; frame-ancestors 'none'", policy);
-	MHD_add_response_header(response, "Content-Type", type);
-	MHD_add_response_header(response, "Content-Security-Policy", text);
-	MHD_add_response_header(response, "Cache-Control", "no-store");
-	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
-	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
-	MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
+	httpd->add_response_header(response, "Content-Type", type);
+	httpd->add_response_header(response, "Content-Security-Policy", text);
+	httpd->add_response_header(response, "Cache-Control", "no-store");
+	httpd->add_response_header(response, "X-Content-Type-Options", "nosniff");
+	httpd->add_response_header(response, "Referrer-Policy", "no-referrer");
+	httpd->add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+	httpd->add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
 }
 
-static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
-			     struct MHD_Response *response)
+static enum MHD_Result queue(const struct httpd *httpd, struct MHD_Connection *connection,
+			     unsigned status, struct MHD_Response *response)
 {
-	enum MHD_Result result = MHD_queue_response(connection, status, response);
+	enum MHD_Result result = httpd->queue_response(connection, status, response);
 
-	MHD_destroy_response(response);
+	httpd->destroy_response(response);
 	return result;
 }
 
-static enum MHD_Result send_page(struct MHD_Connection *connection)
+static enum MHD_Result send_page(const struct httpd *httpd, struct MHD_Connection *connection)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(
+	struct MHD_Response *response = httpd->create_response_from_buffer(
 		page_html_size, (void *)(uintptr_t)page_html, MHD_RESPMEM_PERSISTENT);
 
-	add_headers(response, "text/html; charset=utf-8", page_policy);
-	return queue(connection, MHD_HTTP_OK, response);
+	add_headers(httpd, response, "text/html; charset=utf-8", page_policy);
+	return queue(httpd, connection, MHD_HTTP_OK, response);
 }
 
 // Takes the body.
-static enum MHD_Result send_reply(struct MHD_Connection *connection, struct viewer_reply *reply)
+static enum MHD_Result send_reply(const struct httpd *httpd, struct MHD_Connection *connection,
+				  struct viewer_reply *reply)
 {
 	size_t length = reply->body.length;
 	char *body = str_take(&reply->body);
@@ -137,40 +140,40 @@ static enum MHD_Result send_reply(struct MHD_Connection *connection, struct view
 
 	if (!body)
 		body = mem_copy_text("");
-	response = MHD_create_response_from_buffer_with_free_callback(length, body, mem_free);
-	add_headers(response,
+	response = httpd->create_response_from_buffer_with_free_callback(length, body, mem_free);
+	add_headers(httpd, response,
 		    reply->is_text ? "text/plain; charset=utf-8"
 				   : "application/json; charset=utf-8",
 		    "default-src 'none'");
 	if (reply->is_text) {
 		snprintf(number, sizeof number, "%llu", (unsigned long long)reply->first_line);
-		MHD_add_response_header(response, "X-Tidemark-First-Line", number);
+		httpd->add_response_header(response, "X-Tidemark-First-Line", number);
 	}
 	if (reply->refusal == REFUSAL_TOKEN)
-		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+		httpd->add_response_header(response, "WWW-Authenticate", "Bearer");
 	if (reply->refusal == REFUSAL_METHOD)
-		MHD_add_response_header(response, "Allow", "GET, HEAD");
+		httpd->add_response_header(response, "Allow", "GET, HEAD");
 	if (reply->refusal == REFUSAL_BUSY)
-		MHD_add_response_header(response, "Retry-After", "1");
-	return queue(connection, refusal_status(reply->refusal), response);
+		httpd->add_response_header(response, "Retry-After", "1");
+	return queue(httpd, connection, refusal_status(reply->refusal), response);
 }
 
-static enum MHD_Result send_refusal(struct MHD_Connection *connection, enum refusal refusal,
-				    const char *why)
+static enum MHD_Result send_refusal(const struct httpd *httpd, struct MHD_Connection *connection,
+				    enum refusal refusal, const char *why)
 {
 	struct viewer_reply reply = { .refusal = refusal };
 
 	refusal_write(refusal, why, &reply.body);
-	return send_reply(connection, &reply);
+	return send_reply(httpd, connection, &reply);
 }
 
-static enum MHD_Result send_nothing(struct MHD_Connection *connection)
+static enum MHD_Result send_nothing(const struct httpd *httpd, struct MHD_Connection *connection)
 {
 	struct MHD_Response *response =
-		MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
+		httpd->create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
 
-	add_headers(response, "text/plain; charset=utf-8", "default-src 'none'");
-	return queue(connection, MHD_HTTP_NO_CONTENT, response);
+	add_headers(httpd, response, "text/plain; charset=utf-8", "default-src 'none'");
+	return queue(httpd, connection, MHD_HTTP_NO_CONTENT, response);
 }
 
 // Whether the other end of the connection was closed. From any thread.
@@ -185,17 +188,17 @@ static enum MHD_Result answer(struct server *server, struct MHD_Connection *conn
 			      const struct request *request)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+		server->httpd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	const char *path = request->gate.path;
 	struct viewer_reply reply;
 	int fd = info ? info->connect_fd : -1;
 
 	if (strcmp(path, "/") == 0)
-		return send_page(connection);
+		return send_page(&server->httpd, connection);
 	if (strcmp(path, "/favicon.ico") == 0)
-		return send_nothing(connection);
+		return send_nothing(&server->httpd, connection);
 	viewer_answer(server->viewer, path, request->query, is_closed, &fd, &reply);
-	return send_reply(connection, &reply);
+	return send_reply(&server->httpd, connection, &reply);
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
@@ -219,14 +222,15 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 		.path = request->target,
 		.length = request->length,
 	};
-	MHD_get_connection_values(connection, MHD_HEADER_KIND, on_header, &request->gate);
+	server->httpd.get_connection_values(connection, MHD_HEADER_KIND, on_header, &request->gate);
 	refusal = gate_check(&server->gate, &request->gate, &why);
 	if (refusal)
-		return send_refusal(connection, refusal, why);
+		return send_refusal(&server->httpd, connection, refusal, why);
 	if (atomic_fetch_add(&server->requests, 1) < REQUESTS_MAX)
 		result = answer(server, connection, request);
 	else
-		result = send_refusal(connection, REFUSAL_BUSY, "too many requests at once");
+		result = send_refusal(&server->httpd, connection, REFUSAL_BUSY,
+				      "too many requests at once");
 	atomic_fetch_sub(&server->requests, 1);
 	return result;
 }
@@ -267,7 +271,7 @@ struct server *server_start(struct viewer *viewer, uint16_t port, struct err *er
 	int fd = -1;
 
 	server->viewer = viewer;
-	if (random_bytes(bytes, sizeof bytes, err))
+	if (httpd_load(&server->httpd, err) && random_bytes(bytes, sizeof bytes, err))
 		fd = listen_at(&port, err);
 	if (fd < 0) {
 		mem_free(server);
@@ -276,7 +280,7 @@ struct server *server_start(struct viewer *viewer, uint16_t port, struct err *er
 	gate_init(&server->gate, port, bytes);
 	snprintf(server->address, sizeof server->address, "http://127.0.0.1:%u/#t=%s", port,
 		 server->gate.token);
-	server->daemon = MHD_start_daemon(
+	server->daemon = server->httpd.start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, port, NULL, NULL,
 		on_request, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
 		on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
@@ -306,7 +310,7 @@ bool server_stop(struct server *server)
 		nanosleep(&step, NULL);
 	if (atomic_load(&server->requests) > 0)
 		return false;
-	MHD_stop_daemon(server->daemon);
+	server->httpd.stop_daemon(server->daemon);
 	mem_free(server);
 	return true;
 }

@@ -425,6 +425,25 @@ def a_port_can_be_chosen_and_may_be_taken():
 
 
 @test
+def its_library_is_loaded_by_nothing_but_a_server():
+    needs = subprocess.run(["ldd", TIDEMARK], capture_output=True, text=True, check=True).stdout
+    assert "libzstd" in needs and "microhttpd" not in needs and "gnutls" not in needs, needs
+    zlib = re.search(r"libz\.so\S* => (\S+)", needs).group(1)
+    os.makedirs("libs", exist_ok=True)
+    env = {**os.environ, "LD_LIBRARY_PATH": os.path.abspath("libs")}
+    trace = assemble("kitchen")
+    shutil.copy(zlib, "libs/libmicrohttpd.so.12")
+    done = run("view", trace, "--no-open", check=3, env=env)
+    assert "libmicrohttpd.so.12 lacks MHD_" in done.stderr and done.stdout == "", done
+    with open("libs/libmicrohttpd.so.12", "w", encoding="ascii") as file:
+        file.write("no library at all")
+    done = run("view", trace, "--no-open", check=3, env=env)
+    assert "cannot be served" in done.stderr and "libmicrohttpd12" in done.stderr, done
+    run("view", trace, "--html", "alone.html", env=env)
+    assert os.path.getsize("alone.html") > 0
+
+
+@test
 def mistakes_on_the_command_line_are_told():
     for code, why, *words in [
             (2, "needs a trace FILE"), (2, "unknown option", "x.tide", "--prot", "1"),

@@ -1,0 +1,35 @@
+// httpd: libmicrohttpd, loaded when the viewer is started and not with the program.
+//
+// It brings gnutls and a dozen libraries more: to load and relocate them takes longer than all
+// else at the start of a command, and every recording would pay for it.
+#ifndef VIEW_HTTPD_H
+#define VIEW_HTTPD_H
+
+#include "base/err.h"
+
+#include <microhttpd.h>
+
+// clang-format off
+#define HTTPD_FUNCTIONS(X) \
+	X(add_response_header) \
+	X(create_response_from_buffer) \
+	X(create_response_from_buffer_with_free_callback) \
+	X(destroy_response) \
+	X(get_connection_info) \
+	X(get_connection_values) \
+	X(queue_response) \
+	X(start_daemon) \
+	X(stop_daemon)
+// clang-format on
+
+// The library's functions, without their prefix.
+struct httpd {
+#define X(name) __typeof__(MHD_##name) *name;
+	HTTPD_FUNCTIONS(X)
+#undef X
+};
+
+// Load the library, which stays. False: it is missing, or lacks a function.
+bool httpd_load(struct httpd *httpd, struct err *err);
+
+#endif
