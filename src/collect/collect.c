@@ -171,6 +171,7 @@ static uint64_t pass(struct collector *collector)
 	struct roster *roster = &collector->roster;
 	uint64_t before = writer_events_count(collector->writer);
 	uint64_t look_ns = tick_now(&collector->tick);
+	uint64_t told_ns = tick_told(&collector->tick); // what comes after the look is not earlier
 	struct image *image;
 
 	if (!collector->held)
@@ -190,7 +191,7 @@ static uint64_t pass(struct collector *collector)
 	if (!collector->held) {
 		for (image = roster->images; image != NULL; image = image->next)
 			bulletin_check_exec(image, look_ns, false);
-		sampler_run(&collector->sampler, roster, look_ns);
+		sampler_run(&collector->sampler, roster, told_ns);
 		looks_pass(&collector->looks);
 		do_controls(collector);
 		roster_end(roster, false);

@@ -292,8 +292,6 @@ static inline const uint8_t *take_prefix(uint32_t head, const uint8_t *at, struc
 		item->owner = load64(at);
 		at += 8;
 	}
-	if (head & LANE_MARK)
-		at += 8;
 	return at;
 }
 
@@ -482,7 +480,7 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 		item->kind = (uint8_t)type;
 		item->align_log2 = 0;
 		// A ring is mapped twice, so that what a short record does not have can be read.
-		if (unlikely(head & (LANE_TIME | LANE_OWNER | LANE_MARK)))
+		if (unlikely(head & (LANE_TIME | LANE_OWNER)))
 			at = take_prefix(head, at, item, &then_ns);
 		if (likely(type != LANE_FAILED))
 			address +=
@@ -539,7 +537,7 @@ static const uint8_t *take_echo(const uint8_t *in, const uint8_t *end, struct ba
 {
 	const struct lane_item *last = &items[batch->items - 1];
 	const uint32_t kinds = 1u << LANE_MALLOC | 1u << LANE_CALLOC | 1u << LANE_FREE;
-	const uint32_t flags = LANE_TIME | LANE_STACK | LANE_OWNER | LANE_MARK;
+	const uint32_t flags = LANE_TIME | LANE_STACK | LANE_OWNER;
 	size_t period = (size_t)(in - batch->last[1]);
 	uint64_t times;
 

@@ -217,6 +217,13 @@ uint64_t tick_now(const struct tick *tick)
 	return now_steady_ns() - tick->clock->began_ns;
 }
 
+uint64_t tick_told(const struct tick *tick)
+{
+	uint64_t tick_ns = atomic_load(&tick->clock->now_ns);
+
+	return tick_ns != SEGMENT_CLOCK_STOP ? tick_ns : tick_now(tick);
+}
+
 void tick_stop(struct tick *tick)
 {
 	if (!tick->threaded) {

@@ -43,6 +43,10 @@ void tick_close(struct tick *tick); // accepts { 0 }
 // Nanoseconds since the recording began, exactly.
 uint64_t tick_now(const struct tick *tick);
 
+// The time of what is recorded now: a tick behind at most. Whatever begins to be recorded from here
+// on has no earlier one.
+uint64_t tick_told(const struct tick *tick);
+
 // Tell all guests to record no more. Returns when they can see it.
 void tick_stop(struct tick *tick);
 

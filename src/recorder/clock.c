@@ -118,6 +118,18 @@ uint64_t clock_turn(struct lane *lane)
 	return atomic_load_explicit(&recording_state->clock->now_ns, memory_order_relaxed);
 }
 
+uint64_t clock_mark(void)
+{
+	_Atomic uint64_t *tick = &recording_state->clock->now_ns;
+	uint64_t tick_ns = atomic_load_explicit(tick, memory_order_relaxed);
+
+	while (tick_ns != SEGMENT_CLOCK_STOP) {
+		if (atomic_compare_exchange_weak(tick, &tick_ns, tick_ns + 1))
+			return tick_ns + 1;
+	}
+	return tick_ns;
+}
+
 uint64_t clock_now(void)
 {
 	struct segment_clock *clock = recording_state->clock;

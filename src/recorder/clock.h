@@ -12,6 +12,10 @@
 // before the real free is called. So of two events on one address the later has no smaller time,
 // whoever raised the tick (docs/notes/0001-order-without-clocks.md).
 //
+// What happens to a large block raises the tick by a nanosecond (clock_mark), by one exchange, and
+// has that for its time, so that such events are in one order, whatever threads they are of. It
+// would take a thousand million of them a second for the tick to get ahead of the time.
+//
 // With --clock=ns each event asks the kernel's vdso: the budget is always 0.
 #ifndef RECORDER_CLOCK_H
 #define RECORDER_CLOCK_H
@@ -44,6 +48,10 @@ HIDDEN void clock_set_exact(struct lane *lane);
 
 // The tick is not what the lane saw last: the time now. SEGMENT_CLOCK_STOP: record no more.
 HIDDEN uint64_t clock_turn(struct lane *lane);
+
+// A time that no event before has, and that every later one exceeds or shares: a tick that is
+// raised for it alone. SEGMENT_CLOCK_STOP: record no more.
+HIDDEN uint64_t clock_mark(void);
 
 // The time now, for what is no event of a lane.
 HIDDEN uint64_t clock_now(void);

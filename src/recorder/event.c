@@ -2,7 +2,10 @@
 
 #include "recorder/recording.h"
 
-enum { EVENT_FRAMES_IN_ROOM = 8 };
+enum {
+	EVENT_FRAMES_IN_ROOM = 8,
+	EVENT_LANES_ALONE = 2, // lane 0, which nobody has, and one
+};
 
 uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 {
@@ -33,9 +36,9 @@ void event_stopped(struct lane *lane)
 	lane->room = lane->open_limit = 1;
 }
 
-COLD struct event_time event_put_time(struct lane *lane, uint8_t *start)
+// The event's time is `now_ns`.
+static struct event_time event_put_now(struct lane *lane, uint8_t *start, uint64_t now_ns)
 {
-	uint64_t now_ns = clock_turn(lane);
 	uint64_t delta = now_ns - lane->time_ns;
 	uint16_t head = LANE_TIME64;
 
@@ -53,6 +56,20 @@ COLD struct event_time event_put_time(struct lane *lane, uint8_t *start)
 	__builtin_memcpy(start, &head, 2); // too far for four bytes: a record of its own
 	event_store(start + 2, now_ns);
 	return (struct event_time){ start + 10, start + 12 };
+}
+
+COLD struct event_time event_put_time(struct lane *lane, uint8_t *start)
+{
+	return event_put_now(lane, start, clock_turn(lane));
+}
+
+COLD struct event_time event_put_mark(struct lane *lane, uint8_t *start, uint32_t type,
+				      uint64_t address)
+{
+	order_set_large(lane, address, type != LANE_FREE && type != LANE_REALLOC_FREE);
+	if (lane->exact || recording_state->lanes_count <= EVENT_LANES_ALONE)
+		return event_put_time(lane, start);
+	return event_put_now(lane, start, clock_mark());
 }
 
 COLD void event_verify(struct lane *lane, const uintptr_t *frame)

@@ -46,6 +46,10 @@ HIDDEN void event_stopped(struct lane *lane);
 // The tick is another one: put the time.
 HIDDEN struct event_time event_put_time(struct lane *lane, uint8_t *start);
 
+// A large block begins or ends: the same, with a time of its own where threads can meet.
+HIDDEN struct event_time event_put_mark(struct lane *lane, uint8_t *start, uint32_t type,
+					uint64_t address);
+
 // The stack just taken is walked again and compared (SEGMENT_VERIFY).
 HIDDEN void event_verify(struct lane *lane, const uintptr_t *frame);
 
@@ -69,6 +73,14 @@ static inline uint64_t event_new_size(uint64_t alignment, uint64_t size)
 	return asked;
 }
 
+// Does a large block begin or end with this event?
+static inline bool event_is_large(const struct lane *lane, uint32_t fields,
+				  const struct event_call *call)
+{
+	return fields & EVENT_SIZE ? call->size >= ORDER_LARGE_BYTES
+				   : order_is_large(lane, call->address);
+}
+
 // Append one event of `type` with the fields in `fields`; the lane was entered and stays busy.
 // Returns where the next one goes; lane_leave publishes. NULL: nothing was written.
 static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lane, uint8_t *start,
@@ -80,8 +92,12 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 	uint64_t delta, seq, stack;
 	uint32_t head = type;
 
-	if (unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) {
-		struct event_time time = event_put_time(lane, start);
+	bool large = (fields & EVENT_ADDRESS) && event_is_large(lane, fields, call);
+
+	if (unlikely(large) ||
+	    unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) {
+		struct event_time time = large ? event_put_mark(lane, start, type, call->address)
+					       : event_put_time(lane, start);
 
 		if (!time.at)
 			return NULL;
@@ -138,8 +154,8 @@ HIDDEN void event_record(uint32_t type, uint32_t fields, uint64_t address, uint6
 // ---- The short way --------------------------------------------------------------------------
 
 // Append and publish the event if nothing is special: the lane has room and its owner, it is still
-// the same tick, the address's page was ours, and the stack is the last one. No function is called.
-// False: nothing was done.
+// the same tick, the block is not large, the address's page was ours, and the stack is the last
+// one. No function is called. False: nothing was done.
 static inline __attribute__((always_inline)) bool
 event_quick(uint32_t type, uint32_t fields, uint64_t address, uint64_t size, const uintptr_t *frame)
 {
@@ -150,6 +166,8 @@ event_quick(uint32_t type, uint32_t fields, uint64_t address, uint64_t size, con
 	uint8_t *start, *at;
 
 	if (unlikely(head + LANE_ROOM > limit))
+		return false;
+	if ((fields & EVENT_SIZE) && unlikely(size >= ORDER_LARGE_BYTES))
 		return false;
 	lane->limit = 0; // a signal handler's events must not come between
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);

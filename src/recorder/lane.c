@@ -19,13 +19,14 @@ static struct lane *lane_nobody(void)
 	return (struct lane *)(void *)lane_nobody_words;
 }
 
-// The ownership table, one per process, with the first lane. Wiped in a forked child.
+// The ownership table, one per process, with the first lane, and a byte for each slot behind it
+// (order.h). Wiped in a forked child.
 static uint64_t *lane_owners(void)
 {
 	static uint64_t *owners;
 
 	if (!owners)
-		owners = recording_pages(sizeof(uint64_t) * LANE_SLOTS, true);
+		owners = recording_pages((sizeof(uint64_t) + 1) * LANE_SLOTS, true);
 	return owners;
 }
 

@@ -8,10 +8,58 @@
 //
 // Rules that the callers keep: an allocation is recorded after the real call returned, a free
 // before the real call, each published before the hook goes on.
+//
+// The upper bit of `lane` is none of it: it says that a large block begins in the slot. What
+// happens to large blocks has a time of its own (order_marks), so that a peak across threads is
+// known to within what small blocks do in one tick. That bit orders nothing.
 #ifndef RECORDER_ORDER_H
 #define RECORDER_ORDER_H
 
 #include "recorder/lane.h"
+
+enum {
+	ORDER_LANE = 0x7fff,
+	ORDER_LARGE = 0x8000,
+	ORDER_LARGE_BYTES = 32 << 10, // what makes a block large
+	ORDER_PLACE_BYTES = 16,       // places in a slot's page, which fit into a byte
+};
+
+_Static_assert((int)SEGMENT_LANES_MAX <= (int)ORDER_LANE, "a lane's number fits");
+
+// Behind the table of owners: where in its page the slot's large block begins.
+static inline uint8_t *order_large_at(const struct lane *lane, uint64_t address)
+{
+	return (uint8_t *)(lane->owners + LANE_SLOTS) + lane_slot(address);
+}
+
+static inline uint8_t order_place(uint64_t address)
+{
+	return (uint8_t)(address / ORDER_PLACE_BYTES);
+}
+
+// Whether a large block begins at `address`, or did when something was last said of its slot: of
+// two in slots with the same number the later counts.
+static inline bool order_is_large(const struct lane *lane, uint64_t address)
+{
+	uint64_t word = __atomic_load_n(&lane->owners[lane_slot(address)], __ATOMIC_RELAXED);
+
+	return (word & ORDER_LARGE) && __atomic_load_n(order_large_at(lane, address),
+						       __ATOMIC_RELAXED) == order_place(address);
+}
+
+// A large block begins, or ends, at `address`.
+static inline void order_set_large(const struct lane *lane, uint64_t address, bool begins)
+{
+	uint64_t *owner = &lane->owners[lane_slot(address)];
+
+	if (begins) {
+		__atomic_store_n(order_large_at(lane, address), order_place(address),
+				 __ATOMIC_RELAXED);
+		__atomic_fetch_or(owner, ORDER_LARGE, __ATOMIC_SEQ_CST);
+	} else {
+		__atomic_fetch_and(owner, ~(uint64_t)ORDER_LARGE, __ATOMIC_SEQ_CST);
+	}
+}
 
 // True if the slot was taken over: `*seq` is then the new interval.
 static inline bool order_touch(const struct lane *lane, uint64_t address, uint64_t *seq)
@@ -19,11 +67,12 @@ static inline bool order_touch(const struct lane *lane, uint64_t address, uint64
 	uint64_t *owner = &lane->owners[lane_slot(address)];
 	uint64_t word = __atomic_load_n(owner, __ATOMIC_SEQ_CST);
 
-	if (likely((word & 0xffff) == lane->id))
+	if (likely((word & ORDER_LANE) == lane->id))
 		return false;
 	do {
 		*seq = (word >> 16) + 1;
-	} while (!__atomic_compare_exchange_n(owner, &word, *seq << 16 | lane->id, true,
+	} while (!__atomic_compare_exchange_n(owner, &word,
+					      *seq << 16 | (word & ORDER_LARGE) | lane->id, true,
 					      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 	return true;
 }

@@ -5,7 +5,6 @@
 //     u16  head       type | address length << 4 | size length << 8 | flags
 //     u32  time       if LANE_TIME: nanoseconds since the lane's previous time
 //     u64  owner      if LANE_OWNER: the new interval's sequence for the address's slot
-//     u64  mark       if LANE_MARK: byte mark (reserved)
 //     0-8  address    zigzag(address - the lane's previous address), that many low bytes
 //     0-8  size       requested size, that many low bytes
 //     u8   alignment  only LANE_ALIGNED: log2 of the alignment asked for
@@ -24,10 +23,11 @@
 // stated.
 //
 // Order (design: ownership sequence). slot(address) = address >> 12 & 0xffff. The process has a
-// table own[slot] = {seq:48, lane:16}, all 0 at first. Before recording an event on an address,
-// a thread loads own[slot] (after the real malloc returned; before the real free is called); if
-// the word's lane is its own there is nothing to say, else it swaps in {seq + 1, its lane} and
-// writes LANE_OWNER with that seq. An event's key among all events of its address is
+// table own[slot] = {seq:48, lane:16}, all 0 at first (the lane's upper bit is a note of the
+// guest's own: order.h). Before recording an event on an address, a thread loads own[slot] (after
+// the real malloc returned; before the real free is called); if the word's lane is its own there is
+// nothing to say, else it swaps in {seq + 1, its lane} and writes LANE_OWNER with that seq. An
+// event's key among all events of its address is
 // (seq of its lane's last LANE_OWNER for that slot, position in the lane).
 #ifndef WIRE_LANE_EVENT_H
 #define WIRE_LANE_EVENT_H
@@ -89,7 +89,6 @@ enum lane_flag {
 	LANE_TIME = 1 << 12,
 	LANE_STACK = 1 << 13,
 	LANE_OWNER = 1 << 14,
-	LANE_MARK = 1 << 15,
 };
 
 // A LANE_VM record: the head (with LANE_TIME, LANE_OWNER, LANE_STACK, LANE_VM_HAS_STACK alone),
@@ -209,7 +208,7 @@ enum note_type {
 	NOTE_MARK = 6,
 	// u64 time, u32 tid, u32 lane, u64 lane head: this thread is about to fork, and its child
 	// will say hello before anything else, repeating lane and head (both 0 where the thread has
-	// no lane). The collector holds the order there until the hello comes, 100 ms at most.
+	// no lane). The collector holds the order there until the hello comes, a second at most.
 	NOTE_FORK = 7,
 	NOTE_FORK_FAILED = 8, // u32 tid: the last fork that this thread announced made no child
 	NOTE_POOL = 9,        // u32 pool (from 1, in order), then its name

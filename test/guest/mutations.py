@@ -43,29 +43,28 @@ MUTATIONS = {
         ("hook_posix.c", "\thook_freed(&call);\n\torder_delay();\n\treal.free(ptr);\n",
          "\treal.free(ptr);\n\torder_delay();\n\thook_freed(&call);\n")],
     "an owner that is remembered from before malloc": [
-        ("order.h", "\tif (likely((word & 0xffff) == lane->id))\n",
+        ("order.h", "\tif (likely((word & ORDER_LANE) == lane->id))\n",
          "\tstatic __thread uint64_t before __attribute__((tls_model(\"initial-exec\")));\n"
          "\tbool known = before == (uint64_t)owner;\n\n\tbefore = (uint64_t)owner;\n"
-         "\tif (likely((word & 0xffff) == lane->id) || known)\n")],
+         "\tif (likely((word & ORDER_LANE) == lane->id) || known)\n")],
     "events that are published eight at a time": [
         ("lane.h", "\t__atomic_store_n(&lane->shared->head, head, __ATOMIC_RELEASE);\n",
          "\tstatic __thread unsigned late __attribute__((tls_model(\"initial-exec\")));\n\n"
          "\tif (++late % 8 == 0)\n"
          "\t\t__atomic_store_n(&lane->shared->head, head, __ATOMIC_RELEASE);\n")],
     "an owner that is stored, not exchanged": [
-        ("order.h", "\t} while (!__atomic_compare_exchange_n(owner, &word, *seq << 16 | lane->id, "
-         "true,\n\t\t\t\t\t      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));\n",
+        ("order.h", "\t} while (!__atomic_compare_exchange_n(owner, &word,\n\t\t\t\t\t      *seq << 16 | "
+         "(word & ORDER_LARGE) | lane->id, true,\n\t\t\t\t\t      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));\n",
          "\t\t__atomic_store_n(owner, *seq << 16 | lane->id, __ATOMIC_SEQ_CST);\n\t} while (0);\n")],
     "a failed realloc that is not undone": [
         ("hook_posix.c", "\t\tat = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | "
          "EVENT_SIZE, &call);\n", "\t\tat = start;\n")],
     "a time that is looked at every eighth event": [
-        ("event.h", "\tif (unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) "
-         "{\n\t\tstruct event_time",
+        ("event.h", "\tif (unlikely(large) ||\n"
+         "\t    unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) {\n",
          "\tstatic __thread unsigned late __attribute__((tls_model(\"initial-exec\")));\n\n"
-         "\tif (++late % 8 == 0 &&\n"
-         "\t    unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)) "
-         "{\n\t\tstruct event_time")],
+         "\tif (unlikely(large) || (++late % 8 == 0 &&\n"
+         "\t    unlikely(__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns))) {\n")],
 }
 
 
