@@ -9,7 +9,7 @@
 
 enum {
 	ENDED_MAX = 64,             // images whose numbers a late child may still inherit
-	FORK_WAIT_NS = 100000000,   // for the hello of a child
+	FORK_WAIT_NS = 1000000000,  // for the hello of a child
 	STATUS_WAIT_NS = 300000000, // for the launcher to say how its child ended
 };
 
