@@ -31,6 +31,20 @@ void *mem_alloc_table(size_t count, size_t size_bytes);
 void *mem_map(size_t size_bytes);
 void mem_unmap(void *ptr, size_t size_bytes); // NULL is allowed
 
+// Memory straight from the system that grows where it is, mostly: if it moves, nothing is copied.
+// The system is asked for large pages from the second MEM_AREA_SMALL on, so that what stays small
+// takes no more than it needs. `struct mem_area area = { 0 };` is one of no bytes.
+enum { MEM_AREA_SMALL = 1 << 21 };
+struct mem_area {
+	void *at;
+	size_t size;     // bytes that may be used
+	size_t reserved; // private
+};
+
+// At least so many bytes; new ones are zero.
+void mem_area_grow(struct mem_area *area, size_t size_bytes);
+void mem_area_fini(struct mem_area *area);
+
 // From here on, tables that are freed go back to the system at once, however large: who promised
 // to keep to a budget calls it.
 void mem_give_back_early(void);

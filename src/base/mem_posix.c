@@ -37,6 +37,65 @@ void mem_unmap(void *ptr, size_t size_bytes)
 		munmap(ptr, size_bytes);
 }
 
+// Addresses for so many bytes, at a multiple of the large page, with nothing behind them.
+static uint8_t *reserve(size_t size_bytes)
+{
+	size_t more = size_bytes + MEM_AREA_SMALL, head;
+	uint8_t *ptr =
+		mmap(NULL, more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (ptr == MAP_FAILED)
+		mem_none(1, size_bytes);
+	head = -(uintptr_t)ptr & (MEM_AREA_SMALL - 1);
+	if (head)
+		munmap(ptr, head);
+	munmap(ptr + head + size_bytes, MEM_AREA_SMALL - head);
+	return ptr + head;
+}
+
+static void move_area(struct mem_area *area, size_t reserved)
+{
+	uint8_t *to = reserve(reserved);
+
+	if (area->size && mremap(area->at, area->size, area->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+				 to) == MAP_FAILED)
+		mem_none(1, area->size);
+	// What was moved is no longer there; the rest of the addresses are.
+	if (area->reserved > area->size)
+		munmap((uint8_t *)area->at + area->size, area->reserved - area->size);
+	area->at = to;
+	area->reserved = reserved;
+}
+
+void mem_area_grow(struct mem_area *area, size_t size_bytes)
+{
+	enum { PAGE = 1 << 12, SPARE = 4 };
+	size_t step = size_bytes > MEM_AREA_SMALL ? MEM_AREA_SMALL : PAGE, size;
+	uint8_t *end;
+
+	if (size_bytes <= area->size)
+		return;
+	if (size_bytes > SIZE_MAX / 2 / SPARE)
+		mem_none(1, size_bytes);
+	size = (size_bytes + step - 1) & ~(step - 1);
+	if (size > area->reserved)
+		move_area(area,
+			  (size * SPARE + MEM_AREA_SMALL - 1) & ~(size_t)(MEM_AREA_SMALL - 1));
+	end = (uint8_t *)area->at + area->size;
+	if (mprotect(end, size - area->size, PROT_READ | PROT_WRITE))
+		mem_none(1, size_bytes);
+	area->size = size;
+	if (size > MEM_AREA_SMALL) // refused by some kernels: then without
+		madvise((uint8_t *)area->at + MEM_AREA_SMALL, size - MEM_AREA_SMALL, MADV_HUGEPAGE);
+}
+
+void mem_area_fini(struct mem_area *area)
+{
+	if (area->at)
+		munmap(area->at, area->reserved);
+	*area = (struct mem_area){ 0 };
+}
+
 void mem_give_back_early(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 1 << 18);

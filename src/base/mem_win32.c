@@ -26,6 +26,36 @@ void mem_unmap(void *ptr, size_t size_bytes)
 		VirtualFree(ptr, 0, MEM_RELEASE);
 }
 
+void mem_area_grow(struct mem_area *area, size_t size_bytes)
+{
+	enum { SPARE = 4, PAGE = 1 << 12 };
+	size_t size = (size_bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+	struct mem_area old = *area;
+
+	if (size_bytes <= area->size)
+		return;
+	if (size_bytes > SIZE_MAX / 2 / SPARE)
+		mem_none(1, size_bytes);
+	if (size > area->reserved) {
+		area->reserved = size * SPARE;
+		area->at = VirtualAlloc(NULL, area->reserved, MEM_RESERVE, PAGE_READWRITE);
+	}
+	if (!area->at || !VirtualAlloc(area->at, size, MEM_COMMIT, PAGE_READWRITE))
+		mem_none(1, size_bytes);
+	area->size = size;
+	if (area->at == old.at || !old.at)
+		return;
+	memcpy(area->at, old.at, old.size);
+	VirtualFree(old.at, 0, MEM_RELEASE);
+}
+
+void mem_area_fini(struct mem_area *area)
+{
+	if (area->at)
+		VirtualFree(area->at, 0, MEM_RELEASE);
+	*area = (struct mem_area){ 0 };
+}
+
 void mem_give_back_early(void)
 {
 	// The heap of Windows gives large blocks back by itself.

@@ -1,32 +1,36 @@
-// alive: the blocks that live, by place, in 64 tables that grow apart from each other.
+// alive: the blocks that live, by place, in one table.
 //
 // A *key* is 64 bits that name a place: which heap, which address (alive_key). What is kept of a
-// block is 64 bits too: the step that began it, and its cell. 16 bytes a slot, at most three
-// quarters full, and large tables at least two thirds. A key's table is named by the same bits of
-// its hash whatever the capacities, so a table is also a partition: pairing may be done for one at
-// a time (index_build.c).
+// block is 64 bits too: the step that began it, and its cell. 16 bytes a slot; four slots are a
+// bucket, which is a cache line. A key is in the bucket of its hash, or behind buckets that are
+// full. At most four fifths of the slots are taken, and of a large table at least seven tenths.
+//
+// The table grows where it is, in small steps, on large pages: it is the largest one of all, and
+// read all over.
+//
+// A key's *part* is named by other bits of its hash than its bucket: pairing may be done for one
+// part at a time (index_pair.h).
 #ifndef ENGINE_ALIVE_H
 #define ENGINE_ALIVE_H
+
+#include "base/mem.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ALIVE_TABLES = 64, ALIVE_CELL_BITS = 28, ALIVE_SPACES = 0xfffe };
+enum { ALIVE_PARTS = 64, ALIVE_CELL_BITS = 28, ALIVE_SPACES = 0xfffe, ALIVE_BUCKET = 4 };
 
 struct alive_slot {
 	uint64_t key; // 0: free
 	uint64_t value;
 };
 
-struct alive_table {
-	struct alive_slot *slots;
-	size_t capacity; // below 2^32
-	size_t count;
-};
-
 struct alive {
-	struct alive_table tables[ALIVE_TABLES];
+	struct mem_area area;
+	struct alive_slot *slots; // ALIVE_BUCKET for each bucket
+	size_t buckets;           // below 2^32
+	size_t count;             // of keys
 };
 
 void alive_fini(struct alive *alive);
@@ -49,11 +53,11 @@ static inline unsigned alive_part(uint64_t hash)
 	return (unsigned)(hash >> 58);
 }
 
-// Where a hash belongs among `capacity` slots. Tables are in the order of their hashes, but for
-// collisions, so that one is copied into a larger one from beginning to end.
-static inline size_t alive_home(uint64_t hash, size_t capacity)
+// Where a hash belongs among so many buckets. They are in the order of their hashes, but for those
+// that were full, so that a table is put into a larger one from beginning to end.
+static inline size_t alive_home(uint64_t hash, size_t buckets)
 {
-	return (hash & UINT32_MAX) * capacity >> 32;
+	return (hash & UINT32_MAX) * buckets >> 32;
 }
 
 // A block's step and cell in one word.
@@ -73,25 +77,28 @@ static inline uint32_t alive_cell(uint64_t value)
 }
 
 // The slot of a key, or NULL. Valid until the table's next change.
-struct alive_slot *alive_find(struct alive_table *table, uint64_t key);
+struct alive_slot *alive_find(const struct alive *alive, uint64_t key);
 
 // Room for so many keys in a table that has none. Keys that come in the order of another table's
 // slots need it: put into a table that grows, they would all belong to its first slots.
-void alive_reserve(struct alive_table *table, size_t count);
+void alive_reserve(struct alive *alive, size_t count);
 
 // The slot of a key, new (value 0) or known.
-struct alive_slot *alive_put(struct alive_table *table, uint64_t key, bool *added);
+struct alive_slot *alive_put(struct alive *alive, uint64_t key, bool *added);
 
-// Whether the next alive_put of a new key makes the table grow.
-bool alive_is_full(const struct alive_table *table);
+// Whether the next alive_put of a new key makes the table grow, and to how many bytes it would.
+bool alive_is_full(const struct alive *alive);
+uint64_t alive_next_bytes(const struct alive *alive);
 
-// The slot must have come from alive_find or alive_put, with no change in between.
-void alive_remove(struct alive_table *table, struct alive_slot *slot);
+// The slot must have come from alive_find, alive_put or alive_next, with no change in between.
+// Another key may move into it.
+void alive_remove(struct alive *alive, struct alive_slot *slot);
 
-// The key will be looked for soon.
+// The key will be looked for soon. (Not inline: gcc takes a function that does nothing but this for
+// one that does nothing, and leaves out its calls.)
 void alive_expect(const struct alive *alive, uint64_t key);
 
-// Bytes of all tables.
-uint64_t alive_bytes(const struct alive *alive);
+// Go through all keys, in the order of their slots, beginning with *at 0. NULL: that was all.
+struct alive_slot *alive_next(const struct alive *alive, size_t *at);
 
 #endif

@@ -27,8 +27,8 @@ struct cells_cell {
 };
 
 enum {
-	CELLS_SEGMENT_LOG2 = 17,
-	CELLS_SEGMENTS = 1 << 11, // 2^28 entries at most
+	CELLS_SEGMENT_LOG2 = 20, // large enough for large pages
+	CELLS_SEGMENTS = 1 << 8, // 2^28 entries at most
 	CELLS_MAX = 1 << 28,
 	CELLS_SITE_BITS = 28, // of a packed cell, the lowest; above is its size
 	CELLS_SIZE_BITS = 35, // larger sizes stand in a table of their own, their place here

@@ -34,7 +34,7 @@ bool index_pair_open(struct index_pair *pair, struct index_feed *feed, struct ce
 
 void index_pair_close(struct index_pair *pair)
 {
-	for (size_t i = 0; pair->parts && i < ALIVE_TABLES; i++) {
+	for (size_t i = 0; pair->parts && i < ALIVE_PARTS; i++) {
 		spill_close(&pair->parts[i].calls);
 		spill_close(&pair->parts[i].answers);
 	}
@@ -105,27 +105,22 @@ static void add_never(struct index_pair *pair, uint64_t value)
 	pair->never_count++;
 }
 
-// Take out of a table what lived when its process ended.
-static void sweep(struct index_pair *pair, struct alive_table *table)
+// Take out of the table what lived when its process ended.
+static void sweep(struct index_pair *pair)
 {
-	for (size_t i = 0; i < table->capacity; i++) {
+	struct alive *alive = &pair->alive;
+	struct alive_slot *slot;
+	size_t at = 0;
+
+	pair->swept_count = pair->over_count;
+	pair->swept_buckets = alive->buckets;
+	while ((slot = alive_next(alive, &at)) != NULL) {
 		// What moves up into the gap is looked at next.
-		while (table->slots[i].key &&
-		       pair->spaces[(table->slots[i].key >> SPACE_ADDRESS_BITS) - 1].over) {
-			add_never(pair, table->slots[i].value);
-			alive_remove(table, &table->slots[i]);
+		while (slot->key && pair->spaces[(slot->key >> SPACE_ADDRESS_BITS) - 1].over) {
+			add_never(pair, slot->value);
+			alive_remove(alive, slot);
 		}
 	}
-}
-
-static struct alive_slot *put(struct index_pair *pair, uint64_t key, bool *added)
-{
-	struct alive_table *table = &pair->alive.tables[alive_part(alive_hash(key))];
-
-	// A part is paired when all processes have long ended: it must not look at that.
-	if (!pair->parts && alive_is_full(table) && !alive_find(table, key))
-		sweep(pair, table);
-	return alive_put(table, key, added);
 }
 
 // ---- steps that need no pairing, or are paired ----
@@ -283,15 +278,14 @@ uint64_t index_pair_destroy(struct index_pair *pair, uint32_t space, uint64_t *f
 static enum answer_kind take(struct index_pair *pair, uint64_t key, uint64_t *value,
 			     struct index_half *half)
 {
-	struct alive_table *table = &pair->alive.tables[alive_part(alive_hash(key))];
-	struct alive_slot *slot = alive_find(table, key);
+	struct alive_slot *slot = alive_find(&pair->alive, key);
 	uint32_t space = (uint32_t)(key >> SPACE_ADDRESS_BITS) - 1;
 
 	*half = (struct index_half){ .known = slot != NULL };
 	if (slot) {
 		*value = slot->value;
 		half->cell = alive_cell(slot->value);
-		alive_remove(table, slot);
+		alive_remove(&pair->alive, slot);
 		return ANSWER_END;
 	}
 	half->inherited =
@@ -320,7 +314,7 @@ static void free_now(struct index_pair *pair, uint32_t space, uint64_t key, thre
 static void alloc_now(struct index_pair *pair, uint64_t key, uint32_t cell)
 {
 	bool added;
-	struct alive_slot *slot = put(pair, key, &added);
+	struct alive_slot *slot = alive_put(&pair->alive, key, &added);
 
 	if (!added) {
 		index_feed_end(pair->feed, alive_cell(slot->value), alive_step(slot->value));
@@ -344,13 +338,13 @@ static void open_parts(struct index_pair *pair)
 {
 	char text[200], a[16];
 
-	pair->parts = mem_alloc(ALIVE_TABLES, sizeof *pair->parts);
+	pair->parts = mem_alloc(ALIVE_PARTS, sizeof *pair->parts);
 	pair->raw = pair->feed->step;
 	pair->row_time_ns = pair->feed->last_time_ns;
 	pair->row_number = pair->feed->last_number;
 	if (!spill_open(&pair->row, pair->directory, ROW_BUFFER, &pair->err))
 		return;
-	for (size_t i = 0; i < ALIVE_TABLES; i++)
+	for (size_t i = 0; i < ALIVE_PARTS; i++)
 		if (!spill_open(&pair->parts[i].calls, pair->directory, PART_BUFFER, &pair->err))
 			return;
 	if (!pair->say)
@@ -377,20 +371,29 @@ static void put_call(struct index_pair *pair, struct index_part *part, enum call
 // From now on: blocks that live go to their parts, and so does what comes.
 static void begin_parts(struct index_pair *pair)
 {
-	open_parts(pair);
-	for (size_t i = 0; i < ALIVE_TABLES && pair->err.kind == ERR_NONE; i++) {
-		struct alive_table *table = &pair->alive.tables[i];
+	struct alive_slot *slot;
+	size_t at = 0;
 
-		sweep(pair, table);
-		pair->parts[i].lives = table->count;
-		for (size_t k = 0; k < table->capacity; k++) {
-			if (!table->slots[k].key)
-				continue;
-			put_call(pair, &pair->parts[i], CALL_LIVES, table->slots[k].key);
-			spill_put(&pair->parts[i].calls, &table->slots[k].value, 8);
-		}
+	sweep(pair);
+	open_parts(pair);
+	while (pair->err.kind == ERR_NONE && (slot = alive_next(&pair->alive, &at)) != NULL) {
+		struct index_part *part = &pair->parts[alive_part(alive_hash(slot->key))];
+
+		put_call(pair, part, CALL_LIVES, slot->key);
+		spill_put(&part->calls, &slot->value, sizeof slot->value);
+		part->lives++;
 	}
 	alive_fini(&pair->alive);
+}
+
+// The table is full. It is swept once in each size at most, so that what is gone through for that
+// is no more than growing takes.
+static void make_room(struct index_pair *pair)
+{
+	if (pair->swept_count != pair->over_count && pair->swept_buckets != pair->alive.buckets)
+		sweep(pair);
+	if (alive_is_full(&pair->alive) && alive_next_bytes(&pair->alive) > pair->alive_max)
+		begin_parts(pair);
 }
 
 static void row_call(struct index_pair *pair, enum row_kind kind, uint64_t key)
@@ -402,16 +405,13 @@ static void row_call(struct index_pair *pair, enum row_kind kind, uint64_t key)
 void index_pair_alloc(struct index_pair *pair, uint32_t space, uint64_t address, uint32_t cell)
 {
 	uint64_t key = alive_key(space, address);
-	struct alive_table *table;
 
 	if (!has_key(pair, space, address)) {
 		odd_begin(pair, space, address, cell);
 		return;
 	}
-	table = &pair->alive.tables[alive_part(alive_hash(key))];
-	if (!pair->parts && alive_is_full(table) &&
-	    alive_bytes(&pair->alive) + table->capacity * sizeof *table->slots > pair->alive_max)
-		begin_parts(pair);
+	if (!pair->parts && alive_is_full(&pair->alive))
+		make_room(pair);
 	if (!pair->parts) {
 		alloc_now(pair, key, cell);
 		return;
@@ -480,6 +480,7 @@ uint64_t index_pair_exit(struct index_pair *pair, process_id process)
 		if (space->process != process)
 			continue;
 		space->over = true;
+		pair->over_count++;
 		while (map_next(&space->odd, &at, &address, &value))
 			add_never(pair, value);
 		map_fini(&space->odd);
@@ -504,7 +505,7 @@ static void pair_alloc(struct index_pair *pair, struct index_part *part, uint64_
 		       uint32_t cell)
 {
 	bool added;
-	struct alive_slot *slot = put(pair, key, &added);
+	struct alive_slot *slot = alive_put(&pair->alive, key, &added);
 
 	if (!added) {
 		answer(part, raw, ANSWER_LOST);
@@ -552,7 +553,7 @@ static bool pair_part(struct index_pair *pair, struct index_part *part, struct e
 		return false;
 	spill_turn(&part->calls);
 	part->last_raw = 0;
-	alive_reserve(&pair->alive.tables[part - pair->parts], part->lives);
+	alive_reserve(&pair->alive, part->lives);
 	while (spill_get(&part->calls, bytes, sizeof bytes)) {
 		spill_get_varint(&part->calls, &delta);
 		raw += delta;
@@ -561,7 +562,7 @@ static bool pair_part(struct index_pair *pair, struct index_part *part, struct e
 			bool added;
 
 			spill_get(&part->calls, &word, 8);
-			put(pair, key, &added)->value = word;
+			alive_put(&pair->alive, key, &added)->value = word;
 			continue;
 		}
 		spill_get_varint(&part->calls, &word);
@@ -584,16 +585,14 @@ static bool pair_part(struct index_pair *pair, struct index_part *part, struct e
 	return true;
 }
 
-// What is left in the tables was never freed.
-static void empty_tables(struct index_pair *pair)
+// What is left in the table was never freed.
+static void empty_table(struct index_pair *pair)
 {
-	for (size_t i = 0; i < ALIVE_TABLES; i++) {
-		struct alive_table *table = &pair->alive.tables[i];
+	const struct alive_slot *slot;
+	size_t at = 0;
 
-		for (size_t k = 0; k < table->capacity; k++)
-			if (table->slots[k].key)
-				add_never(pair, table->slots[k].value);
-	}
+	while ((slot = alive_next(&pair->alive, &at)) != NULL)
+		add_never(pair, slot->value);
 	alive_fini(&pair->alive);
 }
 
@@ -763,19 +762,19 @@ bool index_pair_settle(struct index_pair *pair, bool (*stop)(void *context), voi
 	}
 	empty_odd(pair);
 	if (!pair->parts) {
-		empty_tables(pair);
+		empty_table(pair);
 		return true;
 	}
 	spill_turn(&pair->row);
 	pair->temporary_bytes += pair->row.size;
-	for (size_t i = 0; i < ALIVE_TABLES; i++) {
+	for (size_t i = 0; i < ALIVE_PARTS; i++) {
 		if (!pair_part(pair, &pair->parts[i], err))
 			return false;
-		empty_tables(pair);
+		empty_table(pair);
 		if (stop && stop(context))
 			return err_set(err, ERR_STOPPED, "interrupted");
 	}
-	for (size_t i = 0; i < ALIVE_TABLES; i++) {
+	for (size_t i = 0; i < ALIVE_PARTS; i++) {
 		pair->parts[i].last_raw = 0;
 		spill_turn(&pair->parts[i].answers);
 		next_answer(&pair->parts[i]);
@@ -783,7 +782,7 @@ bool index_pair_settle(struct index_pair *pair, bool (*stop)(void *context), voi
 	pair->row_number = pair->feed->last_number;
 	pair->feed->time_ns = pair->feed->last_time_ns;
 	feed_row(pair, stop, context, err);
-	for (size_t i = 0; i < ALIVE_TABLES; i++)
+	for (size_t i = 0; i < ALIVE_PARTS; i++)
 		if (!spill_ok(&pair->parts[i].answers, err))
 			return false;
 	return spill_ok(&pair->row, err) && err->kind == ERR_NONE;

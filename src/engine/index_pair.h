@@ -7,12 +7,12 @@
 //     index_pair_finish                    all steps are fed, and what nothing ended
 //     index_pair_close
 //
-// Blocks that live are kept in 64 tables by their address (alive.h). As long as those fit into
-// their share of the memory, each call makes its steps at once. When they do not, everything is
-// written to temporary files from then on: the row of all calls, and for each table what concerns
-// its addresses, beginning with the blocks that live now. At the end each table is paired by
+// Blocks that live are kept in a table by their address (alive.h). As long as that fits into its
+// share of the memory, each call makes its steps at once. When it does not, everything is written
+// to temporary files from then on: the row of all calls, and for each of 64 parts of the addresses
+// what concerns them, beginning with the blocks that live now. At the end each part is paired by
 // itself, in 1/64 of the memory, and writes what it found out in the order of its calls; then the
-// row of calls is read again, and each call takes its table's next answer. A step's number is not
+// row of calls is read again, and each call takes its part's next answer. A step's number is not
 // final before that: a *raw* step becomes final by adding how many blocks were found to be lost
 // before it.
 //
@@ -60,6 +60,8 @@ struct index_pair {
 	void *say_context;
 	uint64_t trace_bytes; // for what is said
 	struct alive alive;
+	size_t over_count, swept_count; // processes that ended; when the table was swept last
+	size_t swept_buckets;           // of the table, then
 	struct index_space *spaces;
 	size_t spaces_count, spaces_capacity;
 	struct map space_of;       // process << 32 | heap: number + 1
@@ -70,7 +72,7 @@ struct index_pair {
 	uint64_t inherited, lost, orphans;
 
 	// Since the tables were full.
-	struct index_part *parts; // ALIVE_TABLES of them; NULL: not yet
+	struct index_part *parts; // ALIVE_PARTS of them; NULL: not yet
 	struct spill row;
 	uint64_t raw; // number of the next raw step
 	uint64_t row_time_ns, row_number;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { VERSION = 3 };
+enum { VERSION = 4 };
 
 static const char magic[8] = "TIDESTA\n";
 
@@ -79,6 +79,9 @@ static bool put_never(struct index_out *out, struct spill *never)
 
 static bool put_pair(struct index_out *out, struct index_pair *pair)
 {
+	const struct alive_slot *slot;
+	size_t at = 0;
+
 	index_out_put_u64(out, pair->spaces_count);
 	for (size_t i = 0; i < pair->spaces_count; i++) {
 		const struct index_space *space = &pair->spaces[i];
@@ -92,14 +95,9 @@ static bool put_pair(struct index_out *out, struct index_pair *pair)
 	index_out_put_u64(out, pair->inherited);
 	index_out_put_u64(out, pair->lost);
 	index_out_put_u64(out, pair->orphans);
-	for (size_t i = 0; i < ALIVE_TABLES; i++) {
-		const struct alive_table *table = &pair->alive.tables[i];
-
-		index_out_put_u64(out, table->count);
-		for (size_t k = 0; k < table->capacity; k++)
-			if (table->slots[k].key)
-				index_out_put(out, &table->slots[k], sizeof *table->slots);
-	}
+	index_out_put_u64(out, pair->alive.count);
+	while ((slot = alive_next(&pair->alive, &at)) != NULL)
+		index_out_put(out, slot, sizeof *slot);
 	return put_never(out, &pair->never);
 }
 
@@ -262,6 +260,7 @@ static void take_spaces(struct index_in *in, struct index_pair *pair)
 			return;
 		}
 		pair->spaces[i].over = flags & 1;
+		pair->over_count += flags & 1;
 		take_map(in, &pair->spaces[i].odd);
 		take_map(in, &pair->spaces[i].inherited);
 	}
@@ -276,21 +275,19 @@ static void take_pair(struct index_in *in, struct index_pair *pair)
 	pair->inherited = index_in_take_u64(in);
 	pair->lost = index_in_take_u64(in);
 	pair->orphans = index_in_take_u64(in);
-	for (size_t i = 0; i < ALIVE_TABLES; i++) {
-		count = index_in_take_count(in, sizeof(struct alive_slot));
-		for (size_t k = 0; k < count; k++) {
-			struct alive_slot slot;
-			bool added;
+	count = index_in_take_count(in, sizeof(struct alive_slot));
+	alive_reserve(&pair->alive, count);
+	for (size_t i = 0; i < count; i++) {
+		struct alive_slot slot;
+		bool added;
 
-			index_in_take(in, &slot, sizeof slot);
-			if (slot.key == 0 || alive_part(alive_hash(slot.key)) != i ||
-			    (slot.key >> 48) - 1 >= pair->spaces_count ||
-			    alive_cell(slot.value) >= pair->cells->cells_count) {
-				in->bad = true;
-				return;
-			}
-			alive_put(&pair->alive.tables[i], slot.key, &added)->value = slot.value;
+		index_in_take(in, &slot, sizeof slot);
+		if (slot.key == 0 || (slot.key >> 48) - 1 >= pair->spaces_count ||
+		    alive_cell(slot.value) >= pair->cells->cells_count) {
+			in->bad = true;
+			return;
 		}
+		alive_put(&pair->alive, slot.key, &added)->value = slot.value;
 	}
 	count = index_in_take_count(in, sizeof(uint64_t));
 	for (size_t i = 0; i < count; i++) {

@@ -110,3 +110,31 @@ TEST(mem_asserts_in_every_build)
 	CHECK_EQ(SIGABRT, WTERMSIG(status));
 	CHECK_EQ(0, status_of(be_right));
 }
+
+TEST(mem_area_grows_and_keeps_what_was_there)
+{
+	struct mem_area area = { 0 };
+	size_t sizes[] = { 1, 5000, MEM_AREA_SMALL, MEM_AREA_SMALL + 1, 40u << 20 };
+	size_t before = 0;
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		uint8_t *bytes;
+
+		mem_area_grow(&area, sizes[i]);
+		bytes = area.at;
+		CHECK(area.size >= sizes[i]);
+		CHECK_EQ(0, (uintptr_t)bytes % 4096);
+		for (size_t k = 0; k < before; k += 4096)
+			CHECK_EQ(k / 4096 % 251, bytes[k]);
+		for (size_t k = (before + 4095) / 4096 * 4096; k < sizes[i]; k += 4096) {
+			CHECK_EQ(0, bytes[k]);
+			bytes[k] = (uint8_t)(k / 4096 % 251);
+		}
+		before = sizes[i];
+		mem_area_grow(&area, 1);
+		CHECK(area.at == bytes && area.size >= before);
+	}
+	mem_area_fini(&area);
+	CHECK(!area.at && area.size == 0);
+	mem_area_fini(&area);
+}
