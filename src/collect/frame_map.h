@@ -20,6 +20,7 @@ struct frame_map {
 	const struct segment_frame *frames; // the same
 	frame_id *ids;                      // by the guest's id; 0: not yet
 	size_t ids_capacity;
+	uint32_t tag;       // of the image in edit_cache.h; 0: none
 	uint32_t inherited; // ids below are the parent's, whatever the segment holds
 	frame_id unknown;   // what the guest's frame 0 became; 0: not used yet
 	module_id *modules; // by the guest's id

@@ -20,6 +20,7 @@ struct image *image_new(struct door_arrival *arrival, struct ledger *ledger)
 	image->arrival = arrival;
 	image->share = arrival->share;
 	frame_map_init(&image->frames, ledger->writer, image->share.segment, image->share.frames);
+	image->frames.tag = edit_cache_tag(&ledger->interner.edits);
 	return image;
 }
 

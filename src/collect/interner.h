@@ -15,6 +15,7 @@
 #ifndef COLLECT_INTERNER_H
 #define COLLECT_INTERNER_H
 
+#include "collect/edit_cache.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 
@@ -52,6 +53,7 @@ struct interner {
 	size_t count;
 	struct interner_line *recent; // INTERNER_LINES
 	unsigned turn;                // which place of a line is taken next
+	struct edit_cache edits;      // for lane readers
 	struct interner_push *pushes; // INTERNER_PUSHES, for lane readers: what a batch waits for
 };
 

@@ -27,6 +27,10 @@ static const uint64_t low_bytes[9] = {
 	0xffffffffffffffff,
 };
 
+// Edits of a batch that are looked up one by one, each waiting for memory by itself, to be known
+// the next time. The others of the batch wait together.
+enum { MISSES_MAX = 24 };
+
 // A change of the stack: its outermost `keep` frames stay, as many as `push` pushes follow.
 struct edit {
 	uint32_t keep, push;
@@ -36,6 +40,7 @@ struct edit {
 // What was taken apart and waits for its stacks.
 struct batch {
 	size_t items, edits, pushes;
+	unsigned misses; // edits that were not known
 	size_t first; // the item with the first edit; from there on item.stack numbers edits from 1
 	const uint8_t *last[2]; // where the last two records begin, the later one first
 	struct edit edit[BATCH_ITEMS];
@@ -112,7 +117,6 @@ static inline uint64_t push_frame(struct lane_reader *reader, struct batch *batc
 
 	hash = interner_hash(hash, frame);
 	reader->path.hashes[depth] = hash;
-	reader->path.frames[depth] = frame;
 	interner->pushes[batch->pushes++] =
 		(struct interner_push){ .hash = (uint32_t)(hash >> 32), .frame = frame };
 	interner_prefetch(interner, hash);
@@ -125,8 +129,23 @@ static COLD uint64_t push_again(struct lane_reader *reader, struct batch *batch,
 	uint64_t hash = interner_root(reader->path.flags);
 
 	for (uint32_t depth = 0; depth < keep; depth++)
-		hash = push_frame(reader, batch, depth, hash, reader->path.frames[depth]);
+		hash = push_frame(reader, batch, depth, hash,
+				  frame_map_get(reader->frames, reader->path.frames[depth]));
 	return hash;
+}
+
+// Frames that came with known edits have no hashes yet. Returns the hash of the outermost `keep`.
+static uint64_t catch_up(struct lane_reader *reader, uint32_t keep)
+{
+	struct lane_path *path = &reader->path;
+	uint64_t hash;
+
+	for (uint32_t depth = path->hashed; depth < keep; depth++) {
+		hash = depth > 0 ? path->hashes[depth - 1] : interner_root(path->flags);
+		path->hashes[depth] =
+			interner_hash(hash, frame_map_get(reader->frames, path->frames[depth]));
+	}
+	return keep > 0 ? path->hashes[keep - 1] : interner_root(path->flags);
 }
 
 // Take the edit at `in` apart, with `left` bytes up to the limit. Returns its length, or 0.
@@ -152,36 +171,36 @@ static size_t take_edit(struct lane_reader *reader, struct batch *batch, const u
 	depth = keep + push;
 	if (unlikely(4 + 4 * (size_t)push > left || keep > path->depth || depth > LANE_DEPTH_MAX))
 		return 0;
-	if (unlikely(depth > path->capacity))
-		grow_path(path, depth);
+	if (unlikely(depth + EDIT_CACHE_PUSHES > path->capacity))
+		grow_path(path, depth + EDIT_CACHE_PUSHES);
 	*edit = (struct edit){ .keep = keep, .flags = flags };
 	if (unlikely(flags != path->flags)) {
 		path->flags = flags;
 		edit->keep = 0;
 		hash = push_again(reader, batch, keep);
 	} else {
-		hash = keep > 0 ? path->hashes[keep - 1] : interner_root(flags);
+		hash = catch_up(reader, keep);
 	}
 	in += 4;
 	for (uint32_t i = keep; i < depth; i++, in += 4) {
-		frame_id frame = frame_map_get(reader->frames, load32(in));
+		uint32_t number = load32(in);
+		frame_id frame = frame_map_get(reader->frames, number);
 
 		if (unlikely(frame == 0))
 			return 0;
+		path->frames[i] = number;
 		hash = push_frame(reader, batch, i, hash, frame);
 	}
-	path->depth = depth;
+	path->depth = path->hashed = depth;
 	edit->push = (uint32_t)(batch->pushes - before);
 	batch->edits++;
 	return 4 + 4 * (size_t)push;
 }
 
-// Look up all stacks of the batch, and put their ids into its items.
-static void settle_stacks(struct lane_reader *reader, const struct batch *batch,
-			  struct lane_item *items)
+// Look up the stacks of the batch's edits. stacks[i + 1] becomes that of edit i.
+static void settle_edits(struct lane_reader *reader, const struct batch *batch, stack_id *stacks)
 {
 	const struct interner_push *push = reader->interner->pushes;
-	stack_id stacks[BATCH_ITEMS + 1] = { 0 };
 
 	for (size_t i = 0; i < batch->edits; i++) {
 		const struct edit *edit = &batch->edit[i];
@@ -195,8 +214,75 @@ static void settle_stacks(struct lane_reader *reader, const struct batch *batch,
 		stacks[i + 1] = parent;
 	}
 	reader->stack = stacks[batch->edits];
+}
+
+// Look up all stacks of the batch, and put their ids into its items.
+static void settle_stacks(struct lane_reader *reader, const struct batch *batch,
+			  struct lane_item *items)
+{
+	stack_id stacks[BATCH_ITEMS + 1] = { 0 };
+
+	settle_edits(reader, batch, stacks);
 	for (size_t i = batch->first; i < batch->items; i++)
 		items[i].stack = stacks[items[i].stack];
+}
+
+// Take an edit apart that is not known, and look it up, so that it is the next time. Returns its
+// length, or 0.
+static size_t learn_edit(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
+			 uint64_t left, struct edit_cache_line *line,
+			 const struct edit_cache_key *key, stack_id parent)
+{
+	struct lane_path *path = &reader->path;
+	size_t length = take_edit(reader, batch, in, left);
+	uint32_t push = batch->edit[0].push;
+	stack_id stacks[2];
+
+	if (length == 0)
+		return 0;
+	settle_edits(reader, batch, stacks);
+	edit_cache_put(line, key, parent, &path->ids[path->depth - push], push);
+	batch->edits = batch->pushes = 0;
+	batch->misses++;
+	return length;
+}
+
+// Take the edit at `in` apart by looking it up as a whole. `*stack` is the current one, before and
+// after it. Returns its length; 0: it cannot be done so.
+static inline size_t recall_edit(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
+				 uint64_t left, stack_id *stack)
+{
+	const struct edit_cache *cache = &reader->interner->edits;
+	struct lane_path *path = &reader->path;
+	uint32_t tag = reader->frames->tag;
+	uint32_t keep = load16(in), push = load16(in + 2);
+	struct edit_cache_line *line;
+	struct edit_cache_key key;
+	stack_id parent;
+
+	if (left < 4 + 4 * EDIT_CACHE_PUSHES || batch->edits > 0 || tag == 0 ||
+	    push - 1 >= EDIT_CACHE_PUSHES || keep > path->depth || path->flags != 0 ||
+	    keep + EDIT_CACHE_PUSHES > path->capacity)
+		return 0;
+	parent = keep > 0 ? path->ids[keep - 1] : 0;
+	key = edit_cache_key(in, tag, push);
+	line = edit_cache_line(cache, &key, parent);
+	if (unlikely(!edit_cache_is(line, &key, parent))) {
+		size_t length = 0;
+
+		if (batch->misses < MISSES_MAX)
+			length = learn_edit(reader, batch, in, left, line, &key, parent);
+		if (length > 0)
+			*stack = reader->stack;
+		return length;
+	}
+	memcpy(&path->frames[keep], line->frames, sizeof line->frames);
+	memcpy(&path->ids[keep], line->ids, sizeof line->ids);
+	path->depth = keep + push;
+	if (path->hashed > keep)
+		path->hashed = keep;
+	*stack = line->ids[push - 1];
+	return 4 + 4 * (size_t)push;
 }
 
 // ---- Records --------------------------------------------------------------------------------
@@ -495,15 +581,19 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 		if (unlikely(at > end))
 			break;
 		if (head & LANE_STACK) {
-			size_t length = take_edit(reader, batch, at, (uint64_t)(end - at));
+			uint64_t left = (uint64_t)(end - at);
+			size_t length = recall_edit(reader, batch, at, left, &current);
 
-			if (unlikely(length == 0))
-				break;
+			if (unlikely(length == 0)) {
+				length = take_edit(reader, batch, at, left);
+				if (unlikely(length == 0))
+					break;
+				if (batch->edits == 1)
+					batch->first = (size_t)(item - items);
+				current = (uint32_t)batch->edits;
+			}
 			at += length;
 			stacked = true;
-			if (batch->edits == 1)
-				batch->first = (size_t)(item - items);
-			current = (uint32_t)batch->edits;
 		}
 		item->time_ns = time_ns = then_ns;
 		item->stack = stacked ? current : 0;
@@ -514,6 +604,8 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 	}
 	reader->time_ns = time_ns;
 	reader->address = address;
+	if (batch->edits == 0)
+		reader->stack = current;
 	batch->items = (size_t)(item - items);
 	return in;
 }
@@ -569,6 +661,7 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 	bool made;
 
 	batch.edits = batch.pushes = batch.first = 0;
+	batch.misses = 0;
 	at = take_events(reader, in, end < stop ? end : stop, end, &batch, items, max);
 	if (batch.edits > 0)
 		settle_stacks(reader, &batch, items);

@@ -1,7 +1,9 @@
 // lane_reader: takes a lane's bytes apart, record by record, into items.
 //
 // It works in batches: first the bytes of some hundred records are taken apart, and the places of
-// their stacks in the interner's table are asked for; then the stacks are looked up.
+// their stacks in the interner's table are asked for; then the stacks are looked up. But a change
+// of the stack that was seen lately is known at once (edit_cache.h): only behind some that were
+// not does the rest of a batch wait.
 //
 // A loop that allocates and frees one block writes the same two records over and over. Those are
 // not taken apart but compared, and told by one item, an *echo*, where the caller takes such.
@@ -55,14 +57,16 @@ struct lane_item {
 	uint8_t align_log2;
 };
 
-// A lane's current stack, outermost first: of each depth the hash, the innermost frame, the id.
+// A lane's current stack, outermost first: of each depth the id, the innermost frame as the guest
+// numbers it, and up to a depth the hash.
 struct lane_path {
 	uint64_t *hashes;
-	frame_id *frames;
+	uint32_t *frames;
 	stack_id *ids;
 	size_t capacity;
 	uint32_t depth;
-	uint8_t flags; // enum trace_stack_flag
+	uint32_t hashed; // hashes below are known
+	uint8_t flags;   // enum trace_stack_flag
 };
 
 // Is it a call on a block of a pool?

@@ -42,6 +42,7 @@ static void begin(struct fixture *fixture, bool free_stacks)
 	fixture->writer = writer_new(fixture->fd, &info, &err);
 	interner_init(&fixture->interner, fixture->writer);
 	frame_map_init(&fixture->frames, fixture->writer, &segment, frames);
+	fixture->frames.tag = edit_cache_tag(&fixture->interner.edits);
 	lane_reader_init(&fixture->reader, ring, RING_BYTES, &fixture->frames, &fixture->interner,
 			 free_stacks);
 	fixture->guest.lanes = shared;
@@ -157,6 +158,85 @@ TEST(lane_reader_keeps_the_current_stack_until_it_is_edited)
 	CHECK_EQ(items[2].stack, callee(&fixture, items[3].stack, 4));
 	CHECK_EQ(0, items[4].stack);
 	CHECK_EQ(0, items[5].stack);
+	end(&fixture);
+}
+
+// Go back and forth between few stacks, with changes short and long, and stacks with a flag.
+// Returns the number of events.
+static size_t wander(struct fake_lane *lane)
+{
+	uint32_t depth = 0, stack[32], flags = 0;
+	size_t count = 0;
+
+	srandom(5);
+	for (; count < 1500; count++) {
+		uint32_t keep = depth > 0 ? (uint32_t)random() % (depth + 1) : 0;
+		uint32_t push = (uint32_t)random() % (random() % 8 == 0 ? 12 : 5);
+
+		if (random() % 50 == 0)
+			flags ^= LANE_PUSH_CUT;
+		if (keep + push > 32)
+			push = 0;
+		depth = keep + push;
+		for (uint32_t i = 0; i < push; i++)
+			stack[i] = 1 + (uint32_t)random() % 2 + 2 * (keep + i) % 40;
+		fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC,
+						       .edit = true,
+						       .keep = keep,
+						       .push = push,
+						       .push_flags = flags,
+						       .frames = stack });
+	}
+	return count;
+}
+
+TEST(a_stack_is_the_same_whether_its_change_was_seen_before_or_not)
+{
+	static struct lane_item known[2048], unknown[2048];
+	struct fixture fixture;
+	size_t count;
+
+	begin(&fixture, false);
+	fixture.frames.tag = 0;
+	count = wander(&fixture.lane);
+	CHECK_EQ(count, decode(&fixture, unknown, 2048));
+	end(&fixture);
+	for (size_t step = 1; step < 200; step += 13) {
+		size_t done = 0;
+
+		begin(&fixture, false);
+		wander(&fixture.lane);
+		while (done < count)
+			done += decode(&fixture, known + done, step);
+		for (size_t i = 0; i < count; i++)
+			CHECK_EQ(unknown[i].stack, known[i].stack);
+		CHECK(!fixture.reader.broken);
+		end(&fixture);
+	}
+}
+
+TEST(images_whose_frames_have_the_same_numbers_do_not_share_stacks)
+{
+	static const uint32_t first[] = { 1, 2 };
+	const struct fake_event event = {
+		.type = LANE_MALLOC, .edit = true, .push = 2, .frames = first
+	};
+	struct lane_item items[64];
+	struct fixture fixture;
+	struct frame_map other;
+
+	begin(&fixture, false);
+	for (int i = 0; i < 20; i++)
+		fake_write(&fixture.lane, &event);
+	CHECK_EQ(10, decode(&fixture, items, 10));
+	CHECK_EQ(items[0].stack, items[9].stack);
+	frame_map_init(&other, fixture.writer, &segment, frames);
+	other.tag = edit_cache_tag(&fixture.interner.edits);
+	fixture.reader.frames = &other;
+	CHECK_EQ(10, decode(&fixture, items + 10, 10));
+	CHECK(items[9].stack != items[10].stack);
+	CHECK_EQ(items[10].stack, items[19].stack);
+	frame_map_fini(&other);
 	end(&fixture);
 }
 
