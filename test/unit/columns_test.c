@@ -201,6 +201,40 @@ TEST(columns_hold_the_extremes_of_each_field)
 	check_events(timed, sizeof timed / sizeof *timed, UINT64_MAX - 2000000);
 }
 
+// Numbers of each length beside those of each other, up to four bytes and of any.
+TEST(columns_hold_numbers_of_each_length_beside_each_other)
+{
+	static const uint64_t edges[] = { 0,
+					  1,
+					  0x7f,
+					  0x80,
+					  0x3fff,
+					  0x4000,
+					  0x1fffff,
+					  0x200000,
+					  0xfffffff,
+					  0x10000000,
+					  UINT32_MAX,
+					  UINT64_C(1) << 35,
+					  UINT64_C(1) << 56,
+					  UINT64_MAX };
+	enum { EDGES = sizeof edges / sizeof *edges, SHORT = 9, COUNT = 600 };
+	static struct trace_event events[COUNT];
+
+	srandom(7);
+	for (size_t i = 0; i < COUNT; i++) {
+		size_t some = i < COUNT / 2 ? SHORT : EDGES;
+
+		events[i] = (struct trace_event){
+			.kind = TRACE_MALLOC,
+			.address = edges[(size_t)random() % some] * 16,
+			.size = edges[(size_t)random() % some],
+			.stack = (stack_id)edges[(size_t)random() % SHORT],
+		};
+	}
+	check_events(events, COUNT, 0);
+}
+
 TEST(columns_hold_calls_on_virtual_memory_between_calls_on_the_heap)
 {
 	static const struct trace_vm extremes = { .old_size = UINT64_MAX,
