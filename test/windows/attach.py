@@ -10,21 +10,12 @@ import re
 import subprocess
 
 import libwin
-from libwin import ask
+from libwin import ask, check
 
 libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "attached.c")
 KEYS = "\\Software\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"
-passed = 0
-
-
-def check(name, condition, *said):
-    global passed
-    if not condition:
-        raise SystemExit(f"not so: {name}: {said}")
-    passed += 1
-    print(f"ok {name}")
 
 
 def attach(bits, *words):
@@ -141,4 +132,4 @@ refused()
 watch()
 watched()
 libwin.end_prefix()
-print(f"{passed} passed")
+libwin.end()

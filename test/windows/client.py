@@ -8,20 +8,11 @@ import re
 import subprocess
 
 import libwin
-from libwin import ask
+from libwin import ask, check
 
 libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "client.c")
-passed = 0
-
-
-def check(name, condition, *said):
-    global passed
-    if not condition:
-        raise SystemExit(f"not so: {name}: {said}")
-    passed += 1
-    print(f"ok {name}")
 
 
 def record(bits, trace, *words, options=(), code=0):
@@ -135,4 +126,4 @@ for BITS in (64, 32):
     check(f"{BITS} bits: --paused records no block until the program resumes",
           [each for each in FOUND if isinstance(each, int)] == [], FOUND)
 libwin.end_prefix()
-print(f"{passed} passed")
+libwin.end()

@@ -9,22 +9,13 @@ import re
 import subprocess
 
 import libwin
-from libwin import ask
+from libwin import ask, equal
 
 libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "exercise2.cpp")
 SCALE = 0.03
 BUFFER = 10 * 1024 * 1024
-passed = 0
-
-
-def equal(expected, found, name):
-    global passed
-    if expected != found:
-        raise SystemExit(f"not so: {name}: {found} is not {expected}")
-    passed += 1
-    print(f"ok {name}")
 
 
 def window(trace, *words, phase=None):
@@ -155,4 +146,4 @@ stacks = set(re.findall(r" malloc (s\d+) h\d+ 0x\w+ 40$", dump, re.M))
 marked = set(re.findall(r"^stack (s\d+) flags=1 ", dump, re.M))
 equal((True, set()), (bool(stacks), stacks - marked), "no frame pointers: stacks are marked as guesses")
 libwin.end_prefix()
-print(f"{passed} passed")
+libwin.end()

@@ -9,21 +9,12 @@ import re
 import subprocess
 
 import libwin
-from libwin import ask
+from libwin import ask, equal
 
 libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "frag.c")
 SLOT, PAGE = 65536, 4096
-passed = 0
-
-
-def equal(expected, found, name):
-    global passed
-    if expected != found:
-        raise SystemExit(f"not so: {name}: {found} is not {expected}")
-    passed += 1
-    print(f"ok {name}")
 
 
 def own_walk(said, mark):
@@ -114,4 +105,4 @@ equal(2000, len({row[0] for row in listed["hoard"]}), "2,000 different addresses
 equal((1000, 999), (len(listed["churn"]), sum(row[5] > 0 for row in listed["churn"])),
       "churn's were made 1,000 times, and freed 999 times")
 equal({(3 * PAGE, "2000", "1")}, {row[1:4] for row in listed["churn"]}, "reserved alone")
-print(f"{passed} passed")
+libwin.end()

@@ -12,22 +12,13 @@ import struct
 import subprocess
 
 import libwin
-from libwin import ask
+from libwin import ask, equal
 
 libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
 TIDEMARK = os.environ["TIDEMARK"]
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "heaps.c")
 HEAP_GROWABLE = 2  # that HeapCreate adds
-passed = 0
-
-
-def equal(expected, found, name):
-    global passed
-    if expected != found:
-        raise SystemExit(f"not so: {name}: {found} is not {expected}")
-    passed += 1
-    print(f"ok {name}")
 
 
 def own_table(said):
@@ -114,4 +105,4 @@ subprocess.run([TIDEMARK, "dump", "--assemble",
                 os.path.join(libwin.SOURCE, "test", "traces", "crowd.txt"), "-o", "crowd.tide"], check=True)
 log("crowd.tide", "crowd")
 libwin.end_prefix()
-print(f"{passed} passed")
+libwin.end()

@@ -8,19 +8,12 @@ import os
 import subprocess
 
 import libwin
+from libwin import check
 
 libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
 TIDEMARK = os.environ["TIDEMARK"]
 TRACES = os.path.join(libwin.SOURCE, "test", "traces")
-
-passed = []
-
-
-def check(name, condition, *said):
-    if not condition:
-        raise SystemExit(f"not so: {name}: {said}")
-    passed.append(name)
 
 
 def both(*words):
@@ -72,6 +65,4 @@ done = libwin.wine(EXE, "report", "C:\\windows", prefix="prefix")
 check("a folder is refused", done.returncode == 3, done)
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=True)
 
-print(f"1..{len(passed)}")
-for i, name in enumerate(passed):
-    print(f"ok {i + 1} - {name}")
+libwin.end()

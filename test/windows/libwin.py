@@ -14,6 +14,27 @@ WINE_RUN = os.path.join(TOOLS, "wine-run")
 BITS = {64: "x86_64-w64-mingw32", 32: "i686-w64-mingw32"}
 
 
+_passed = 0
+
+
+def check(name, condition, *said):
+    """One test, by its name. A script ends with the first that fails."""
+    global _passed
+    if not condition:
+        raise SystemExit(f"not so: {name}: {said}")
+    _passed += 1
+    print(f"ok {name}")
+
+
+def equal(expected, found, name):
+    check(name, expected == found, f"{found} is not {expected}")
+
+
+def end():
+    """A script's last line."""
+    print(f"{_passed} passed")
+
+
 def skip(reason):
     print(reason)
     sys.exit(77)

@@ -12,6 +12,7 @@ import subprocess
 import time
 
 import libwin
+from libwin import check
 
 libwin.need_wine()
 EXE = os.path.join(os.environ["TIDEMARK_BUILD"] + "-win", "bin", "tidemark.exe")
@@ -20,15 +21,6 @@ if not os.path.exists(EXE):
 TIDEMARK = os.environ["TIDEMARK"]
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "exact.c")
 COUNTS = struct.Struct("<6q")  # allocs, frees, reallocs, failed, bytes, heap
-passed = 0
-
-
-def check(name, condition, *said):
-    global passed
-    if not condition:
-        raise SystemExit(f"not so: {name}: {said}")
-    passed += 1
-    print(f"ok {name}")
 
 
 def ask(*words):
@@ -225,4 +217,4 @@ for BITS in (64, 32):
     late(BITS)
 children()
 subprocess.run([libwin.WINE_RUN, "--prefix", "prefix", "--end"], check=False)
-print(f"{passed} passed")
+libwin.end()

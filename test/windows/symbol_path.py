@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import libwin
+from libwin import check
 
 sys.path.insert(0, os.path.join(libwin.SOURCE, "test", "cli"))
 import libschema  # noqa: E402  (where it lies is known only now)
@@ -25,19 +26,10 @@ for tool in ("clang", "lld-link", "llvm-pdbutil", "objdump", "readelf"):
 os.environ["HOME"] = "/nonexistent"
 for name in ("WINEPREFIX", "_NT_SYMBOL_PATH", "_NT_ALT_SYMBOL_PATH", "_NT_ALTERNATE_SYMBOL_PATH"):
     os.environ.pop(name, None)
-count = 0
 
 
 def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def check(name, condition, *said):
-    global count
-    if not condition:
-        raise SystemExit(f"not so: {name}: {said}")
-    count += 1
-    print(f"ok {name}")
 
 
 def ask(*options, **environment):
@@ -171,4 +163,4 @@ check("a PDB that is cut is told", names[0]["names"] is None and "cut/app.pdb" i
 run(TIDEMARK, "bundle", "--debug-path", f"{here}/one", "t.tide")
 check("a bundle has the names", function() == "main" and modules()[0][0]["names"] == "bundle",
       function(), modules())
-print(f"{count} passed")
+libwin.end()

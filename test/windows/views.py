@@ -8,22 +8,12 @@ import re
 import subprocess
 
 import libwin
+from libwin import equal
 
 libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
 PROGRAM = os.path.join(libwin.SOURCE, "test", "programs", "win", "views.c")
 MIB = 1 << 20
-passed = 0
-
-
-def equal(expected, found, name):
-    global passed
-    if expected != found:
-        raise SystemExit(f"not so: {name}: {found} is not {expected}")
-    passed += 1
-    print(f"ok {name}")
-
-
 libwin.begin_prefix()
 for BITS in (64, 32):
     libwin.cross_compile(BITS, f"views{BITS}.exe", PROGRAM)
@@ -47,4 +37,4 @@ for BITS in (64, 32):
     equal((True, MIB), (SAID["file"] >= 2 * MIB, SAID["program"]),
           f"{BITS} bits: in a map too, what shows the file is a file's, and the rest the program's")
 libwin.end_prefix()
-print(f"{passed} passed")
+libwin.end()

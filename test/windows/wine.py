@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import libwin
+from libwin import check
 
 libwin.need_wine()
 
@@ -28,15 +29,6 @@ int main(int argc, char **argv)
 	return 42;
 }
 """
-
-passed = []
-
-
-def check(name, condition, *said):
-    if not condition:
-        raise SystemExit(f"not so: {name}: {said}")
-    passed.append(name)
-
 
 with open("hello.c", "w", encoding="utf-8") as file:
     file.write(PROGRAM)
@@ -63,6 +55,4 @@ process.send_signal(signal.SIGTERM)
 check("a signal is passed on", process.wait(timeout=30) == 143, process.returncode)
 check("which is gone afterwards", set(os.listdir(".")) == before, os.listdir("."))
 
-print(f"1..{len(passed)}")
-for i, name in enumerate(passed):
-    print(f"ok {i + 1} - {name}")
+libwin.end()
