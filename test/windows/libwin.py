@@ -72,11 +72,18 @@ def cross_compile_cxx(bits, output, *arguments):
 
 
 def wine(*command, prefix=None, seconds=150, **keywords):
-    """Run a Windows program to its end."""
+    """Run a Windows program to its end. On a busy machine Wine's own start.exe now and then cannot
+    start it at all, and says so: then once more."""
     place = ["--prefix", prefix] if prefix else []
     keywords.setdefault("capture_output", True)
-    return subprocess.run([WINE_RUN, *place, "--time", str(seconds), "--", *command],
-                          **keywords)
+    for _ in range(3):
+        done = subprocess.run([WINE_RUN, *place, "--time", str(seconds), "--", *command],
+                              **keywords)
+        said = done.stdout or b""
+        if (b"ShellExecuteEx failed" if isinstance(said, bytes) else
+                "ShellExecuteEx failed") not in said:
+            break
+    return done
 
 
 def windows_path(name):
