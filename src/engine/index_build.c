@@ -9,8 +9,10 @@
 #include <string.h>
 
 enum {
-	EXPECT_EVENTS = 32,  // read ahead of the pairing, see alive_expect
-	LOOK_EVERY = 1 << 9, // batches of those between two looks at the progress bar
+	EXPECT_EVENTS = 24, // ahead of the pairing, see alive_expect
+	BATCH_EVENTS = 1 << 10,
+	BATCH_EVENTS_TESTED = 1 << 5, // where tests look after each
+	LOOK_EVERY = 1 << 4,          // batches between two looks at the progress bar
 	SPACE_NONE = UINT32_MAX,
 };
 
@@ -47,28 +49,15 @@ const struct index_shape index_shape_tiny = {
 	.short_steps = 100,
 };
 
-static uint32_t space_of(struct index_work *work, process_id process, heap_id heap)
+static uint32_t space_of(struct index_work *work, const struct index_ahead_event *next)
 {
-	bool forked = reader_process(work->reader, process)->start == TRACE_START_FORK;
+	uint32_t *space = &work->space_of[next->process];
 
-	if (heap != 0)
-		return index_pair_space(&work->pair, process, heap, forked);
-	if (work->space_of[process] == SPACE_NONE)
-		work->space_of[process] = index_pair_space(&work->pair, process, 0, forked);
-	return work->space_of[process];
-}
-
-static void allocate(struct index_work *work, uint32_t space, const struct trace_event *event,
-		     process_id process)
-{
-	const struct cells_site site = { .process = process,
-					 .thread = event->thread,
-					 .stack = event->stack,
-					 .heap = event->heap };
-	uint32_t cell = cells_add_cell(&work->index.cells,
-				       cells_add_site(&work->index.cells, &site), event->size);
-
-	index_pair_alloc(&work->pair, space, event->address, cell);
+	if (next->event.heap != 0)
+		return index_pair_space(&work->pair, next->process, next->event.heap, next->forked);
+	if (*space == SPACE_NONE)
+		*space = index_pair_space(&work->pair, next->process, 0, next->forked);
+	return *space;
 }
 
 static void destroy(struct index_work *work, uint32_t space)
@@ -83,22 +72,22 @@ static void destroy(struct index_work *work, uint32_t space)
 	index->destroys[index->destroys_count++] = (struct index_range){ first, first + count };
 }
 
-static void add_event(struct index_work *work, const struct trace_event *event)
+static void add_event(struct index_work *work, const struct index_ahead_event *next)
 {
-	process_id process = reader_thread(work->reader, event->thread)->process;
+	const struct trace_event *event = &next->event;
 	struct index_half_call *half = &work->halves[event->thread];
 	struct index_pair *pair = &work->pair;
-	uint32_t space = space_of(work, process, event->heap);
+	uint32_t space = space_of(work, next);
 
 	index_pair_at(pair, event->time_ns, event->number);
-	vm_lives_add_event(&work->vm, event, index_pair_raw(pair));
+	vm_lives_add_event(&work->vm, event, next->process, index_pair_raw(pair));
 	switch (event->kind) {
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
 	case TRACE_HEAP_ALLOC:
 	case TRACE_REALLOC_ALLOC:
-		allocate(work, space, event, process);
+		index_pair_alloc(pair, space, event->address, next->cell);
 		break;
 	case TRACE_FREE:
 	case TRACE_HEAP_FREE:
@@ -106,7 +95,7 @@ static void add_event(struct index_work *work, const struct trace_event *event)
 		break;
 	case TRACE_REALLOC:
 		index_pair_free(pair, space, event->old_address, event->thread, false);
-		allocate(work, space, event, process);
+		index_pair_alloc(pair, space, event->address, next->cell);
 		break;
 	case TRACE_REALLOC_FREE:
 		index_pair_free(pair, space, event->address, event->thread, true);
@@ -170,13 +159,12 @@ static void add_note(struct index_work *work, const struct trace_note *note)
 
 // Divide the memory that was given: what the kinds of allocations do not need, blocks that live may
 // have, up to half of it. False if that is next to nothing.
-static bool share_memory(struct index_work *work, struct err *err)
+static bool share_memory(struct index_work *work, const struct index_ahead_batch *batch,
+			 struct err *err)
 {
 	enum { BATCHES = 12 << 20, OTHER = 8 << 20 }; // and the files' buffers
 	uint64_t memory = work->wish->memory_bytes;
-	uint64_t fixed = cells_bytes(&work->index.cells) + index_store_bytes(&work->store) +
-			 reader_stacks_count(work->reader) * sizeof(struct trace_stack) +
-			 reader_frames_count(work->reader) * sizeof(struct trace_frame) +
+	uint64_t fixed = batch->memory_bytes + index_feed_bytes(&work->feed) +
 			 work->index.vm.lives_count * sizeof *work->index.vm.lives + BATCHES +
 			 OTHER;
 	uint64_t rest = memory > fixed ? memory - fixed : 0;
@@ -185,6 +173,7 @@ static bool share_memory(struct index_work *work, struct err *err)
 		work->pair.alive_max = rest < memory / 2 ? rest : memory / 2;
 	if (rest >= memory / 32)
 		return true;
+	index_ahead_rest(&work->ahead);
 	return err_set(
 		err, ERR_LIMIT,
 		"the trace has %u kinds of allocations so far, too many for %llu MiB of memory "
@@ -193,71 +182,29 @@ static bool share_memory(struct index_work *work, struct err *err)
 		(unsigned long long)((fixed * 2 >> 20) + 1));
 }
 
-static void expect(struct index_work *work, const struct trace_event *event)
+static void expect(const struct index_work *work, const struct index_ahead_event *next)
 {
-	process_id process = reader_thread(work->reader, event->thread)->process;
-	uint32_t space = work->space_of[process];
+	const struct trace_event *event = &next->event;
+	uint32_t space = work->space_of[next->process];
 
-	if (space == SPACE_NONE || event->heap != 0 || work->pair.parts)
+	if (space == SPACE_NONE || event->heap != 0)
 		return;
 	index_pair_expect(&work->pair, space, event->address);
 	if (event->kind == TRACE_REALLOC)
 		index_pair_expect(&work->pair, space, event->old_address);
 }
 
-// Up to EXPECT_EVENTS events; fewer where something else comes first, which is returned. What an
-// event of virtual memory borrows lives only until the next is read, so it ends the batch too.
-static enum reader_item read_batch(struct index_work *work, struct trace_event *events,
-				   size_t *count, struct trace_note *note)
+static void add_events(struct index_work *work, const struct index_ahead_batch *batch)
 {
-	for (*count = 0; *count < EXPECT_EVENTS;) {
-		struct trace_event *event = &events[*count];
-		enum reader_item item = reader_next(work->reader, event, note);
+	size_t soon = 0;
 
-		if (item != READER_EVENT)
-			return item;
-		if (event->thread >= work->threads_count ||
-		    reader_thread(work->reader, event->thread)->process >= work->processes_count)
-			continue;
-		if (event->stack >= reader_stacks_count(work->reader))
-			event->stack = 0;
-		if (event->heap && event->heap >= reader_heaps_count(work->reader))
-			event->heap = 0;
-		expect(work, event);
-		++*count;
-		if (event->vm)
-			break;
+	for (size_t i = 0; i < batch->count; i++) {
+		for (; soon < batch->count && soon < i + EXPECT_EVENTS; soon++)
+			expect(work, &batch->events[soon]);
+		add_event(work, &batch->events[i]);
 	}
-	return READER_EVENT;
-}
-
-static bool allocates(const struct trace_event *event)
-{
-	return event->kind == TRACE_MALLOC || event->kind == TRACE_CALLOC ||
-	       event->kind == TRACE_REALLOC;
-}
-
-// Each round fetches what the one before made known.
-static void expect_cells(const struct index_work *work, const struct trace_event *events,
-			 size_t count)
-{
-	enum { LARGE = 1 << 15 }; // sites; what is smaller is in the caches
-	const struct cells *cells = &work->index.cells;
-
-	if (cells->sites_count < LARGE)
-		return;
-	for (size_t i = 0; i < count; i++)
-		if (allocates(&events[i]))
-			cells_expect_stack(cells, events[i].stack);
-	for (size_t i = 0; i < count; i++)
-		if (allocates(&events[i]))
-			cells_expect_site(cells, events[i].stack);
-	for (size_t i = 0; i < count; i++)
-		if (allocates(&events[i]))
-			cells_expect_slot(cells, events[i].stack, events[i].size);
-	for (size_t i = 0; i < count; i++)
-		if (allocates(&events[i]))
-			cells_expect_cell(cells, events[i].stack, events[i].size);
+	if (batch->count)
+		work->index.duration_ns = batch->events[batch->count - 1].event.time_ns;
 }
 
 // Arrays by process and thread, for those that the reader has met.
@@ -276,9 +223,9 @@ static void make_room(struct index_work *work)
 	work->halves = mem_resize(work->halves, threads + (size_t)1, sizeof *work->halves);
 	for (uint32_t i = work->threads_count; i < threads; i++)
 		work->halves[i] = (struct index_half_call){ 0 };
-	work->processes_count = processes;
+	work->processes_count = work->ahead.processes_count = processes;
 	work->index.exits_count = processes;
-	work->threads_count = threads;
+	work->threads_count = work->ahead.threads_count = threads;
 }
 
 // Whether a trace that is being written has more, or its recorder is done.
@@ -316,11 +263,12 @@ static void save_now_and_then(struct index_work *work, bool now)
 }
 
 // Between two batches: is there room, is there time?
-static bool look_around(struct index_work *work, struct err *err)
+static bool look_around(struct index_work *work, const struct index_ahead_batch *batch,
+			struct err *err)
 {
 	const struct index_wish *wish = work->wish;
 
-	progress_update(&work->progress, reader_position(work->reader));
+	progress_update(&work->progress, batch->position);
 	if (wish->stop && wish->stop(wish->context)) {
 		save_now_and_then(work, true);
 		return err_set(err, ERR_STOPPED, "interrupted%s",
@@ -329,30 +277,23 @@ static bool look_around(struct index_work *work, struct err *err)
 						  "goes on from there)");
 	}
 	save_now_and_then(work, false);
-	return share_memory(work, err);
+	return share_memory(work, batch, err);
 }
 
 static bool read_trace(struct index_work *work, struct err *err)
 {
 	uint32_t every = work->wish->save_looks ? 1 : LOOK_EVERY, batches = 0;
-	struct trace_event events[EXPECT_EVENTS];
-	struct trace_note note;
-	enum reader_item item;
-	size_t count;
+	const struct index_ahead_batch *batch;
 	bool more;
 
 	do {
-		item = read_batch(work, events, &count, &note);
-		expect_cells(work, events, count);
-		for (size_t i = 0; i < count; i++)
-			add_event(work, &events[i]);
-		if (count)
-			work->index.duration_ns = events[count - 1].time_ns;
-		if (item == READER_NOTE)
-			add_note(work, &note);
-		more = item != READER_END || wait_for_more(work);
-		if ((++batches % every == 0 || (more && item == READER_END)) &&
-		    !look_around(work, err))
+		batch = index_ahead_next(&work->ahead);
+		add_events(work, batch);
+		if (batch->item == READER_NOTE)
+			add_note(work, &batch->note);
+		more = batch->item != READER_END || wait_for_more(work);
+		if ((++batches % every == 0 || (more && batch->item == READER_END)) &&
+		    !look_around(work, batch, err))
 			return false;
 	} while (more);
 	if (reader_end(work->reader) &&
@@ -401,8 +342,12 @@ static bool build_all(struct index_work *work, struct err *err)
 	bool ok;
 
 	progress_begin(&work->progress, wish->progress, "indexing", reader_bytes(work->reader));
-	ok = read_trace(work, err) &&
-	     index_pair_settle(&work->pair, wish->stop, wish->context, err);
+	index_ahead_start(&work->ahead, work->reader, &index->cells,
+			  wish->save_looks ? BATCH_EVENTS_TESTED : BATCH_EVENTS);
+	make_room(work);
+	ok = read_trace(work, err);
+	index_ahead_finish(&work->ahead);
+	ok = ok && index_pair_settle(&work->pair, wish->stop, wish->context, err);
 	index_feed_finish(&work->feed);
 	progress_end(&work->progress);
 	if (!ok)
@@ -440,6 +385,7 @@ static bool open_store(struct index_work *work, bool create, struct err *err)
 	if (!index_pair_open(&work->pair, &work->feed, &index->cells, index->directory, alive_max,
 			     err))
 		return false;
+	work->pair.ahead = &work->ahead;
 	work->pair.say = work->wish->say;
 	work->pair.say_context = work->wish->context;
 	work->pair.trace_bytes = reader_bytes(work->reader);
@@ -451,6 +397,7 @@ static bool open_store(struct index_work *work, bool create, struct err *err)
 // All but what is the caller's.
 static void release(struct index_work *work)
 {
+	index_ahead_finish(&work->ahead);
 	if (work->feed.store)
 		index_feed_finish(&work->feed);
 	vm_lives_fini(&work->vm);

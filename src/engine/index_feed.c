@@ -16,6 +16,7 @@ static void *store_batches(void *context)
 		index_store_add(feed->store, &feed->batches[feed->taken % INDEX_FEED_BATCHES]);
 		pthread_mutex_lock(&feed->lock);
 		feed->taken++;
+		feed->store_bytes = index_store_bytes(feed->store);
 		pthread_cond_broadcast(&feed->changed);
 	}
 	pthread_mutex_unlock(&feed->lock);
@@ -33,7 +34,9 @@ static void open_batch(struct index_feed *feed)
 
 void index_feed_start(struct index_feed *feed, struct index_store *store)
 {
-	*feed = (struct index_feed){ .store = store, .full = 1u << store->shape.block_log2 };
+	*feed = (struct index_feed){ .store = store,
+				     .full = 1u << store->shape.block_log2,
+				     .store_bytes = index_store_bytes(store) };
 	for (unsigned i = 0; i < INDEX_FEED_BATCHES; i++)
 		index_batch_init(&feed->batches[i], &store->shape);
 	pthread_mutex_init(&feed->lock, NULL);
@@ -67,6 +70,18 @@ void index_feed_rest(struct index_feed *feed)
 	while (feed->given != feed->taken)
 		pthread_cond_wait(&feed->changed, &feed->lock);
 	pthread_mutex_unlock(&feed->lock);
+}
+
+uint64_t index_feed_bytes(struct index_feed *feed)
+{
+	uint64_t bytes;
+
+	if (!feed->thread)
+		return index_store_bytes(feed->store);
+	pthread_mutex_lock(&feed->lock);
+	bytes = feed->store_bytes;
+	pthread_mutex_unlock(&feed->lock);
+	return bytes;
 }
 
 static uint64_t add(struct index_feed *feed, uint32_t op, uint64_t begin)

@@ -27,6 +27,7 @@ struct index_feed {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned given, taken; // batches handed over, batches stored
+	uint64_t store_bytes;  // of memory that the store uses
 	bool over;
 };
 
@@ -36,6 +37,9 @@ void index_feed_finish(struct index_feed *feed);
 
 // Wait until all that was handed over is stored: nobody touches the store then.
 void index_feed_rest(struct index_feed *feed);
+
+// Bytes of memory that the store uses, a moment ago.
+uint64_t index_feed_bytes(struct index_feed *feed);
 
 // UINT64_MAX: of no event.
 static inline void index_feed_at(struct index_feed *feed, uint64_t time_ns, uint64_t number)

@@ -47,6 +47,7 @@ void index_pair_close(struct index_pair *pair)
 	mem_free(pair->halves);
 	mem_free(pair->lost_raw);
 	map_fini(&pair->space_of);
+	map_fini(&pair->orphan_cells);
 	alive_fini(&pair->alive);
 	spill_close(&pair->never);
 	spill_close(&pair->row);
@@ -95,8 +96,14 @@ static uint32_t orphan_cell(struct index_pair *pair, uint32_t space, thread_id t
 					 .heap = pair->spaces[space].heap,
 					 .thread = thread,
 					 .orphans = 1 };
+	bool added;
+	uint64_t *cell = map_put(&pair->orphan_cells, (uint64_t)space << 32 | thread, &added);
 
-	return cells_add_cell(pair->cells, cells_add_site(pair->cells, &site), 0);
+	if (added) {
+		index_ahead_rest(pair->ahead);
+		*cell = cells_add_cell(pair->cells, cells_add_site(pair->cells, &site), 0);
+	}
+	return (uint32_t)*cell;
 }
 
 static void add_never(struct index_pair *pair, uint64_t value)

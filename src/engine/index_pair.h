@@ -22,6 +22,7 @@
 
 #include "base/map.h"
 #include "engine/alive.h"
+#include "engine/index_ahead.h"
 #include "engine/index_feed.h"
 #include "engine/spill.h"
 
@@ -52,10 +53,12 @@ struct index_part {
 };
 
 struct index_pair {
-	struct index_feed *feed; // borrowed
-	struct cells *cells;     // borrowed
-	int directory;           // borrowed
-	uint64_t alive_max;      // bytes: beyond, temporary files
+	struct index_feed *feed;   // borrowed
+	struct cells *cells;       // borrowed
+	struct index_ahead *ahead; // borrowed: has the cells while it does not rest
+	struct map orphan_cells;   // space << 32 | thread: cell of its frees of what nobody knows
+	int directory;             // borrowed
+	uint64_t alive_max;        // bytes: beyond, temporary files
 	void (*say)(void *context, const char *text);
 	void *say_context;
 	uint64_t trace_bytes; // for what is said
@@ -96,7 +99,8 @@ void index_pair_at(struct index_pair *pair, uint64_t time_ns, uint64_t number);
 static inline void index_pair_expect(const struct index_pair *pair, uint32_t space,
 				     uint64_t address)
 {
-	alive_expect(&pair->alive, alive_key(space, address));
+	if (!pair->parts)
+		alive_expect(&pair->alive, alive_key(space, address));
 }
 
 // A block begins. One that lives there ends, lost.

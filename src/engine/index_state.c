@@ -129,13 +129,15 @@ static bool put_all(struct index_out *out, struct index_work *work,
 
 void index_work_save(struct index_work *work)
 {
-	struct reader_place place = reader_place(work->reader);
 	struct index_identity identity;
+	struct reader_place place;
 	struct index_out *out;
 	struct err err = { 0 };
 
 	if (work->pair.parts)
 		return;
+	index_ahead_rest(&work->ahead);
+	place = index_ahead_place(&work->ahead);
 	index_feed_rest(&work->feed);
 	if (work->store.err.kind != ERR_NONE ||
 	    !index_identify(&identity, work->trace_path, work->reader, place.at, &err))

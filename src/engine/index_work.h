@@ -12,6 +12,7 @@
 #define ENGINE_INDEX_WORK_H
 
 #include "engine/index.h"
+#include "engine/index_ahead.h"
 #include "engine/index_pair.h"
 #include "engine/vm_lives.h"
 
@@ -25,6 +26,7 @@ struct index_work {
 	struct index index; // what head will say; files are open for writing
 	struct index_store store;
 	struct index_feed feed;
+	struct index_ahead ahead;
 	struct index_pair pair;
 	struct vm_lives vm;
 	struct vault vm_calls;

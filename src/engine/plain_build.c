@@ -307,7 +307,9 @@ bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *step
 		    reader_thread(reader, event.thread)->process < processes) {
 			if (event.stack >= reader_stacks_count(reader))
 				event.stack = 0;
-			vm_lives_add_event(&build.vm, &event, steps->count);
+			vm_lives_add_event(&build.vm, &event,
+					   reader_thread(reader, event.thread)->process,
+					   steps->count);
 			add_event(&build, &event);
 			plain->duration_ns = event.time_ns;
 		} else if (item == READER_NOTE) {

@@ -130,10 +130,10 @@ static void add_call(struct vm_lives *lives, const struct trace_event *event)
 	space_add_event(lives->space, event);
 }
 
-void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, uint64_t step)
+void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, process_id process,
+			uint64_t step)
 {
 	struct vm_call call;
-	const struct trace_thread *thread;
 
 	lives->step = step;
 	if (trace_kind_is_vm(event->kind)) {
@@ -153,14 +153,13 @@ void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event,
 	case TRACE_ALIGNED:
 	case TRACE_REALLOC:
 	case TRACE_REALLOC_ALLOC:
-		thread = lives->any ? reader_thread(lives->reader, event->thread) : NULL;
-		if (!thread || !space_claim(lives->space, thread->process, event->address) ||
+		if (!lives->any || !space_claim(lives->space, process, event->address) ||
 		    !lives->calls)
 			break;
 		memset(&call, 0, sizeof call);
 		call.step = step;
 		call.what = VM_CALL_CLAIM;
-		call.process = thread->process;
+		call.process = process;
 		call.address = event->address;
 		vault_append(lives->calls, &call, sizeof call);
 		break;

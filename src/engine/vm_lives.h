@@ -25,8 +25,10 @@ void vm_lives_fini(struct vm_lives *lives);
 void vm_lives_keep(struct vm_lives *lives, struct vault *calls);
 bool vm_lives_replay(struct vm_lives *lives, const struct vault *calls, struct err *err);
 
-// Every item of the trace, and the step that it is, or begins with.
-void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, uint64_t step);
+// Every item of the trace, and the step that it is, or begins with. Where others read the trace
+// meanwhile, it is not looked at for events of the heap.
+void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, process_id process,
+			uint64_t step);
 void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step);
 
 #endif

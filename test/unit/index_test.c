@@ -143,6 +143,58 @@ static ino_t head_inode(void)
 	return status.st_ino;
 }
 
+// The sum of all bytes of the index, each by its file and place.
+static uint64_t sum_of_index(void)
+{
+	DIR *dir = opendir(test_temp_path("random.tide-index"));
+	struct dirent *entry;
+	uint64_t sum = 0;
+
+	CHECK(dir);
+	while ((entry = readdir(dir))) {
+		char path[4096];
+		uint64_t hash = 0;
+		FILE *file;
+		int byte;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof path, "%s/%s", test_temp_path("random.tide-index"),
+			 entry->d_name);
+		file = fopen(path, "rbe");
+		CHECK(file);
+		for (const char *at = entry->d_name; *at; at++)
+			hash = (hash ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+		while ((byte = fgetc(file)) != EOF)
+			hash = (hash ^ (uint64_t)byte) * UINT64_C(0x100000001b3);
+		fclose(file);
+		sum += hash;
+	}
+	closedir(dir);
+	return sum;
+}
+
+TEST(an_index_is_the_same_however_fast_its_threads_are)
+{
+	const struct window_random like = {
+		.events = 6000, .addresses = 500, .free_share = 50, .idle_share = 20
+	};
+
+	for (uint64_t seed = 201; seed <= 206; seed++) {
+		uint64_t first = 0;
+
+		for (int i = 0; i < 6; i++) {
+			const struct window_options options = { .rebuild = true };
+			struct pair pair = open_pair(seed, &like, &options, 0);
+			uint64_t sum = sum_of_index();
+
+			first = i == 0 ? sum : first;
+			CHECK_EQ(first, sum);
+			close_pair(&pair);
+		}
+	}
+}
+
 TEST(an_index_is_used_again_and_one_of_another_trace_is_not)
 {
 	const struct window_options options = { 0 };
