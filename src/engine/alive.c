@@ -198,8 +198,8 @@ void alive_expect(const struct alive *alive, uint64_t key)
 	const struct alive_slot *bucket = &alive->slots[home(alive, key) * ALIVE_BUCKET];
 
 	// A third of the keys are, or will be, behind a bucket that is full.
-	__builtin_prefetch(bucket, 1);
-	__builtin_prefetch(bucket + ALIVE_BUCKET, 1);
+	mem_expect(bucket);
+	mem_expect(bucket + ALIVE_BUCKET);
 }
 
 struct alive_slot *alive_next(const struct alive *alive, size_t *at)

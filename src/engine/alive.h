@@ -94,8 +94,7 @@ uint64_t alive_next_bytes(const struct alive *alive);
 // Another key may move into it.
 void alive_remove(struct alive *alive, struct alive_slot *slot);
 
-// The key will be looked for soon. (Not inline: gcc takes a function that does nothing but this for
-// one that does nothing, and leaves out its calls.)
+// The key will be looked for soon.
 void alive_expect(const struct alive *alive, uint64_t key);
 
 // Go through all keys, in the order of their slots, beginning with *at 0. NULL: that was all.

@@ -22,7 +22,7 @@ static size_t home(const struct blocks *blocks, uint64_t address)
 void blocks_expect(const struct blocks *blocks, uint64_t address)
 {
 	if (blocks->capacity)
-		__builtin_prefetch(&blocks->slots[home(blocks, address)], 1);
+		mem_expect(&blocks->slots[home(blocks, address)]);
 }
 
 struct block *blocks_find(const struct blocks *blocks, uint64_t address)

@@ -247,7 +247,7 @@ uint32_t cells_add_cell(struct cells *cells, uint32_t site, uint64_t size)
 void cells_expect_stack(const struct cells *cells, stack_id stack)
 {
 	if (stack < cells->stacks_capacity)
-		__builtin_prefetch(&cells->first_of_stack[stack]);
+		mem_expect(&cells->first_of_stack[stack]);
 }
 
 static uint32_t first_site(const struct cells *cells, stack_id stack)
@@ -257,7 +257,7 @@ static uint32_t first_site(const struct cells *cells, stack_id stack)
 
 void cells_expect_site(const struct cells *cells, stack_id stack)
 {
-	__builtin_prefetch(cells_site(cells, first_site(cells, stack)));
+	mem_expect(cells_site(cells, first_site(cells, stack)));
 }
 
 void cells_expect_slot(const struct cells *cells, stack_id stack, uint64_t size)
@@ -265,8 +265,7 @@ void cells_expect_slot(const struct cells *cells, stack_id stack, uint64_t size)
 	uint32_t site = first_site(cells, stack);
 
 	cells_expect(cells, cells_site(cells, site)->last);
-	__builtin_prefetch(
-		&cells->cell_slots[home(hash_cell(site, size), cells->cell_slots_count)]);
+	mem_expect(&cells->cell_slots[home(hash_cell(site, size), cells->cell_slots_count)]);
 }
 
 void cells_expect_cell(const struct cells *cells, stack_id stack, uint64_t size)

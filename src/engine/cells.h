@@ -10,6 +10,7 @@
 #define ENGINE_CELLS_H
 
 #include "base/map.h"
+#include "base/mem.h"
 #include "engine/window.h"
 
 struct cells_site {
@@ -99,7 +100,7 @@ static inline struct cells_cell cells_cell(const struct cells *cells, uint32_t i
 // Begin to fetch it from memory.
 static inline void cells_expect(const struct cells *cells, uint32_t id)
 {
-	__builtin_prefetch(cells_packed(cells, id));
+	mem_expect(cells_packed(cells, id));
 }
 
 #endif

@@ -168,8 +168,8 @@ static void fetch_row(const struct index_rows *rows, uint32_t group)
 
 	if (group >= rows->capacity)
 		return;
-	__builtin_prefetch(row, 1);
-	__builtin_prefetch(row + sizeof(struct window_row) - 1, 1);
+	mem_expect(row);
+	mem_expect(row + sizeof(struct window_row) - 1);
 }
 
 // The figures of a cell or site, which may be changed.
@@ -260,11 +260,17 @@ static bool load_all(bool (*load)(void *state, unsigned part, struct err *err), 
 	return true;
 }
 
-// Begin to fetch the site of a cell that will be looked at soon.
-static void expect_site(const struct cells *cells, uint32_t id)
+// Begin to fetch the site and the group of a cell that will be looked at soon.
+static void expect_site(const struct cells *cells, const struct index_groups *groups, uint32_t id)
 {
-	if (id < cells->cells_count)
-		__builtin_prefetch(cells_site(cells, cells_cell(cells, id).site));
+	uint32_t site;
+
+	if (id >= cells->cells_count)
+		return;
+	site = cells_cell(cells, id).site;
+	mem_expect(cells_site(cells, site));
+	if (groups->of)
+		mem_expect(&groups->of[groups->query->by_size ? id : site]);
 }
 
 enum { AHEAD = 24 };
@@ -349,7 +355,7 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 		uint32_t begun = state.to[id].begun - state.from[id].begun;
 		struct figures figures = { 0 };
 
-		expect_site(&index->cells, id + AHEAD);
+		expect_site(&index->cells, groups, id + AHEAD);
 		if (cells_site(&index->cells, cell.site)->orphans) {
 			// Steps count orphans as ends, snapshots as beginnings.
 			figures.orphans = begun - (state.to[id].alive - state.from[id].alive);
@@ -373,41 +379,69 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 
 // ---- by site ----
 
+enum { STAYS_AHEAD = 16 };
+
 struct site_state {
 	struct index *index;
 	const struct window_query *query;
 	struct bits_sums *from, *to;
 	struct heap_amount *stay;
+	struct cells_cell soon[STAYS_AHEAD]; // to be counted; their sums are being fetched
+	uint64_t stays;                      // so many were put there
 };
+
+static void count_stay(const struct site_state *state, uint64_t number)
+{
+	const struct cells_cell *cell = &state->soon[number % STAYS_AHEAD];
+	struct heap_amount *stay = &state->stay[cell->site];
+
+	stay->count++;
+	stay->bytes += cell->size;
+}
 
 static bool count_site(void *context, uint32_t cell, uint64_t begin, uint64_t end)
 {
-	const struct site_state *state = context;
-	struct cells_cell entry = cells_cell(&state->index->cells, cell);
-	struct heap_amount *stay = &state->stay[entry.site];
+	struct site_state *state = context;
+	struct cells_cell *entry = &state->soon[state->stays % STAYS_AHEAD];
 
 	(void)begin;
 	(void)end;
-	stay->count++;
-	stay->bytes += entry.size;
+	if (state->stays >= STAYS_AHEAD)
+		count_stay(state, state->stays);
+	state->stays++;
+	*entry = cells_cell(&state->index->cells, cell);
+	mem_expect(&state->stay[entry->site]);
 	return true;
+}
+
+static bool load_stays(struct site_state *state, struct err *err)
+{
+	const struct window_query *query = state->query;
+	const struct index_visitor visitor = { state, count_site };
+	struct before_filter filter = { &visitor, query->from };
+	const struct index_visitor filtered = { &filter, visit_before };
+	bool ok;
+
+	if (is_short(state->index, query))
+		ok = index_ending(state->index, query->from, query->to, &filtered, err);
+	else
+		ok = index_spanning_sums(state->index, query->from, query->to, state->stay,
+					 &visitor, err);
+	for (uint64_t i = state->stays < STAYS_AHEAD ? 0 : state->stays - STAYS_AHEAD;
+	     i < state->stays; i++)
+		count_stay(state, i);
+	return ok;
 }
 
 static bool load_sites(void *context, unsigned part, struct err *err)
 {
 	struct site_state *state = context;
 	const struct window_query *query = state->query;
-	const struct index_visitor visitor = { state, count_site };
-	struct before_filter filter = { &visitor, query->from };
-	const struct index_visitor filtered = { &filter, visit_before };
 
 	if (part > 0)
 		return index_sums(state->index, part == 1 ? query->from : query->to,
 				  part == 1 ? state->from : state->to, err);
-	if (is_short(state->index, query))
-		return index_ending(state->index, query->from, query->to, &filtered, err);
-	return index_spanning_sums(state->index, query->from, query->to, state->stay, &visitor,
-				   err);
+	return load_stays(state, err);
 }
 
 static bool ask_sites(struct index *index, const struct window_query *query,
@@ -478,7 +512,7 @@ static bool ask_lifetimes(struct index *index, const struct window_query *query,
 					   .to = of_size(to, cell.size),
 					   .stay = of_size(type[WINDOW_AOFO], cell.size) };
 
-		expect_site(&index->cells, id + AHEAD);
+		expect_site(&index->cells, &groups, id + AHEAD);
 		if (begun + from > 0 && !cells_site(&index->cells, cell.site)->orphans)
 			add_key(&batch, cell.site, cell.size, &figures);
 	}

@@ -132,7 +132,7 @@ static bool has_several(const struct index_postings *postings, const struct cell
 		if (at + STEPS_AHEAD < postings->filled) {
 			uint32_t soon = ops[order[at + CELLS_AHEAD] >> 1];
 
-			__builtin_prefetch(&ops[order[at + STEPS_AHEAD] >> 1]);
+			mem_expect(&ops[order[at + STEPS_AHEAD] >> 1]);
 			cells_expect(cells, soon >> 1);
 		}
 		others |= (ops[order[at] >> 1] >> 1) ^ first;

@@ -392,8 +392,8 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 				cells_cell(store->table, batch->ops[i + SITES_AHEAD] >> 1).site;
 
 			cells_expect(store->table, batch->ops[i + AHEAD] >> 1);
-			__builtin_prefetch(&store->counts[batch->ops[i + AHEAD] >> 1], 1);
-			__builtin_prefetch(cells_site(store->table, soon));
+			mem_expect(&store->counts[batch->ops[i + AHEAD] >> 1]);
+			mem_expect(cells_site(store->table, soon));
 		}
 		if (run + 1 < runs_end && run[1].at == i)
 			time_ns = (++run)->value;

@@ -273,7 +273,7 @@ bool index_sums(struct index *index, uint64_t edge, struct bits_sums *sums, stru
 				uint32_t soon = block.ops[i + SITES_AHEAD] >> 1;
 
 				cells_expect(&index->cells, block.ops[i + AHEAD] >> 1);
-				__builtin_prefetch(&sums[cells_cell(&index->cells, soon).site], 1);
+				mem_expect(&sums[cells_cell(&index->cells, soon).site]);
 			}
 			if (way.back) {
 				size = 0 - size;

@@ -101,7 +101,7 @@ static bool count_block(struct worker *worker, const struct job *job)
 		uint64_t step = block->first + ended->at;
 
 		if (i + AHEAD < block->ends_count)
-			__builtin_prefetch(&worker->tallies[ended[AHEAD].cell], 1);
+			mem_expect(&worker->tallies[ended[AHEAD].cell]);
 		if (step < job->from)
 			continue;
 		if (step >= job->to)
@@ -178,7 +178,7 @@ static bool count_longs(struct worker *worker, const struct job *job)
 
 		if (i + AHEAD < records &&
 		    alive_cell(list[i + AHEAD].begin) < index->cells.cells_count)
-			__builtin_prefetch(&worker->tallies[alive_cell(list[i + AHEAD].begin)], 1);
+			mem_expect(&worker->tallies[alive_cell(list[i + AHEAD].begin)]);
 		if (cell >= index->cells.cells_count || begin > list[i].end ||
 		    list[i].end >= index->steps_end)
 			return bad_lifetime(worker);
@@ -220,7 +220,7 @@ static bool count_never(struct worker *worker, const struct job *job)
 		const struct stretch *stretch;
 
 		if (i + AHEAD < entries && alive_cell(list[i + AHEAD]) < index->cells.cells_count)
-			__builtin_prefetch(&worker->tallies[alive_cell(list[i + AHEAD])], 1);
+			mem_expect(&worker->tallies[alive_cell(list[i + AHEAD])]);
 		if (cell >= index->cells.cells_count)
 			return bad_lifetime(worker);
 		stretch = stretch_of(work, cell);
