@@ -15,6 +15,7 @@
 #ifndef COLLECT_INTERNER_H
 #define COLLECT_INTERNER_H
 
+#include "base/mem.h"
 #include "collect/edit_cache.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
@@ -90,7 +91,7 @@ static inline void interner_prefetch(const struct interner *interner, uint64_t h
 	uint32_t upper = (uint32_t)(hash >> 32);
 
 	if (interner_match(&interner->recent[upper % INTERNER_LINES], upper) == 0)
-		__builtin_prefetch(&interner->slots[upper >> interner->shift]);
+		mem_expect(&interner->slots[upper >> interner->shift]);
 }
 
 // The stack of `push->frame` called from `parent` (0: nobody). `push->hash` is the upper half of
