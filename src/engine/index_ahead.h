@@ -19,7 +19,7 @@
 
 #include <pthread.h>
 
-enum { INDEX_AHEAD_BATCHES = 3 };
+enum { INDEX_AHEAD_BATCHES = 16 };
 
 struct index_ahead_event {
 	struct trace_event event;
