@@ -6,14 +6,20 @@
 
 enum { SEGMENT = 1 << CELLS_SEGMENT_LOG2, SLOTS_MIN = 1 << 10 };
 
-void cells_init(struct cells *cells)
+static void *new_segment(const struct cells *cells, size_t size_bytes)
 {
-	*cells = (struct cells){ 0 };
+	return cells->large_pages ? mem_alloc_table(SEGMENT, size_bytes)
+				  : mem_alloc(SEGMENT, size_bytes);
+}
+
+void cells_init(struct cells *cells, bool large_pages)
+{
+	*cells = (struct cells){ .large_pages = large_pages };
 	cells->sites = mem_alloc(CELLS_SEGMENTS, sizeof *cells->sites);
 	cells->cells = mem_alloc(CELLS_SEGMENTS, sizeof *cells->cells);
 	cells->large = mem_alloc(CELLS_SEGMENTS, sizeof *cells->large);
-	cells->sites[0] = mem_alloc_table(SEGMENT, sizeof **cells->sites);
-	cells->cells[0] = mem_alloc_table(SEGMENT, sizeof **cells->cells);
+	cells->sites[0] = new_segment(cells, sizeof **cells->sites);
+	cells->cells[0] = new_segment(cells, sizeof **cells->cells);
 	cells->sites_count = cells->cells_count = 1;
 	cells->site_slots_count = cells->cell_slots_count = SLOTS_MIN;
 	cells->site_slots = mem_alloc(SLOTS_MIN, sizeof *cells->site_slots);
@@ -182,8 +188,7 @@ uint32_t cells_add_site(struct cells *cells, const struct cells_site *site)
 		return 0;
 	id = cells->sites_count++;
 	if (!cells->sites[id >> CELLS_SEGMENT_LOG2])
-		cells->sites[id >> CELLS_SEGMENT_LOG2] =
-			mem_alloc_table(SEGMENT, sizeof **cells->sites);
+		cells->sites[id >> CELLS_SEGMENT_LOG2] = new_segment(cells, sizeof **cells->sites);
 	*cells_site(cells, id) = *site;
 	cells->site_slots[at] = slot_of(hash, id);
 	if (!*first)
@@ -196,8 +201,7 @@ static void put_cell(struct cells *cells, uint32_t id, const struct cells_cell *
 	uint64_t size = cell->size;
 
 	if (!cells->cells[id >> CELLS_SEGMENT_LOG2])
-		cells->cells[id >> CELLS_SEGMENT_LOG2] =
-			mem_alloc_table(SEGMENT, sizeof **cells->cells);
+		cells->cells[id >> CELLS_SEGMENT_LOG2] = new_segment(cells, sizeof **cells->cells);
 	if (size >> CELLS_SIZE_BITS) {
 		uint32_t at = cells->large_count++;
 		uint64_t **segment = &cells->large[at >> CELLS_SEGMENT_LOG2];
@@ -281,8 +285,7 @@ void cells_expect_cell(const struct cells *cells, stack_id stack, uint64_t size)
 void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *site)
 {
 	if (!cells->sites[id >> CELLS_SEGMENT_LOG2])
-		cells->sites[id >> CELLS_SEGMENT_LOG2] =
-			mem_alloc_table(SEGMENT, sizeof **cells->sites);
+		cells->sites[id >> CELLS_SEGMENT_LOG2] = new_segment(cells, sizeof **cells->sites);
 	*cells_site(cells, id) = *site;
 	cells->sites_count = id + 1;
 }

@@ -41,6 +41,7 @@ struct cells {
 	uint64_t **large;          // sizes of CELLS_SIZE_BITS and more
 	uint32_t large_count;
 	uint32_t sites_count, cells_count; // with the unused 0
+	bool large_pages;                  // for them: may take some MiB more
 
 	// Dictionaries, while adding.
 	uint32_t *first_of_stack;
@@ -49,7 +50,7 @@ struct cells {
 	size_t site_slots_count, cell_slots_count;
 };
 
-void cells_init(struct cells *cells);
+void cells_init(struct cells *cells, bool large_pages);
 void cells_fini(struct cells *cells);
 
 // Forget the dictionaries: nothing will be added.

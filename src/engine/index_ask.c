@@ -260,6 +260,8 @@ static bool load_all(bool (*load)(void *state, unsigned part, struct err *err), 
 	return true;
 }
 
+enum { AHEAD = 24, STAYS_AHEAD = 16 };
+
 // Begin to fetch the site and the group of a cell that will be looked at soon.
 static void expect_site(const struct cells *cells, const struct index_groups *groups, uint32_t id)
 {
@@ -272,8 +274,6 @@ static void expect_site(const struct cells *cells, const struct index_groups *gr
 	if (groups->of)
 		mem_expect(&groups->of[groups->query->by_size ? id : site]);
 }
-
-enum { AHEAD = 24 };
 
 // ---- by cell ----
 
@@ -378,8 +378,6 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 }
 
 // ---- by site ----
-
-enum { STAYS_AHEAD = 16 };
 
 struct site_state {
 	struct index *index;

@@ -373,9 +373,10 @@ static bool build_all(struct index_work *work, struct err *err)
 static bool open_store(struct index_work *work, bool create, struct err *err)
 {
 	struct index *index = &work->index;
+	enum { LARGE_PAGES_FROM = 128 << 20 }; // bytes that may be used: less is counted finely
 	uint64_t alive_max = work->wish->alive_max;
 
-	cells_init(&index->cells);
+	cells_init(&index->cells, work->wish->memory_bytes >= LARGE_PAGES_FROM);
 	if (alive_max == 0)
 		alive_max = work->wish->memory_bytes / 2;
 	if (!index_store_open(&work->store, &index->shape, &index->cells, &index->files,
