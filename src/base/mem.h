@@ -45,8 +45,8 @@ struct mem_area {
 void mem_area_grow(struct mem_area *area, size_t size_bytes);
 void mem_area_fini(struct mem_area *area);
 
-// Begin to fetch what will be asked for soon from memory. With __builtin_prefetch alone, gcc takes a
-// function that does nothing else for one that does nothing, and leaves out its calls.
+// Begin to fetch what will be asked for soon from memory. With __builtin_prefetch alone, gcc takes
+// a function that does nothing else for one that does nothing, and leaves out its calls.
 static inline void mem_expect(const void *at)
 {
 	__builtin_prefetch(at);
