@@ -1,5 +1,6 @@
 #include "trace/columns.h"
 
+#include "trace/word.h"
 #include "wire/compiler.h"
 
 #define BIT(column) (UINT64_C(1) << (column))
@@ -163,35 +164,19 @@ bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor p
 	decoder->left = events_count;
 	decoder->number = first_event;
 	decoder->time_ns = first_ns;
+	columns_run_init(decoder);
 	return true;
 }
 
 // A number of 2 to 8 bytes, read as one word; anything else goes the careful way.
 static inline uint64_t next_long_number(struct bytes_cursor *in)
 {
-	uint64_t word, ends, value;
-	unsigned bits;
+	uint64_t value;
+	size_t size;
 
-	if (unlikely(bytes_left(in) < sizeof word))
-		return bytes_next(in);
-	memcpy(&word, in->at, sizeof word);
-	ends = ~word & UINT64_C(0x8080808080808080);
-	if (unlikely(ends == 0))
-		return bytes_next(in);
-	// The number's bytes end at the lowest byte whose top bit is clear.
-	bits = (unsigned)__builtin_ctzll(ends) + 1;
-	word &= UINT64_MAX >> (64 - bits);
-	if (unlikely(word >> (bits - 8) == 0))
-		return bytes_next(in); // not the shortest way: refused there
-	// Move the groups of seven bits together: pairs, then fours, then eights.
-	value = word & UINT64_C(0x7f7f7f7f7f7f7f7f);
-	value = (value & UINT64_C(0x007f007f007f007f)) |
-		(value & UINT64_C(0x7f007f007f007f00)) >> 1;
-	value = (value & UINT64_C(0x00003fff00003fff)) |
-		(value & UINT64_C(0x3fff00003fff0000)) >> 2;
-	value = (value & UINT64_C(0x000000000fffffff)) |
-		(value & UINT64_C(0x0fffffff00000000)) >> 4;
-	in->at += bits / 8;
+	if (unlikely(bytes_left(in) < WORD_BYTES || !word_decode(in->at, &value, &size)))
+		return bytes_next(in); // what is not the shortest way is refused there
+	in->at += size;
 	return value;
 }
 

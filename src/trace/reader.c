@@ -446,6 +446,31 @@ enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 	return READER_END;
 }
 
+uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t max)
+{
+	uint32_t count;
+
+	if (!reader->in_events || note_due(reader, reader->events.number))
+		return 0;
+	if (reader->waiting_count > 0) {
+		uint64_t next = reader->waiting[reader->waiting_next].number;
+
+		if (next - reader->events.number < max)
+			max = (uint32_t)(next - reader->events.number);
+	}
+	if (reader->events.thread >= reader->defs.threads_count ||
+	    reader->events.time_ns < reader->last_ns)
+		return 0;
+	count = columns_run(&reader->events, events, max);
+	for (uint32_t i = 0; i < count; i++)
+		if (unlikely(events[i].stack >= reader->defs.stacks_count))
+			event_settle(reader, &events[i]);
+	if (count > 0)
+		reader->last_ns = reader->events.time_ns;
+	reader->place.items += count;
+	return count;
+}
+
 bool reader_scan(struct reader *reader, struct err *err)
 {
 	struct walk *walk = &reader->frontier;

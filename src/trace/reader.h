@@ -33,6 +33,10 @@ void reader_close(struct reader *reader); // NULL is allowed
 enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 			     struct trace_note *note);
 
+// Up to `max` of the next items at once, faster, where they are calls on malloc's heap, of one
+// thread and at one time; returns how many. 0: ask reader_next for the next item.
+uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t max);
+
 // Back to the first item. Definitions that were read stay.
 void reader_rewind(struct reader *reader);
 

@@ -15,6 +15,52 @@ static void check_vm(const struct trace_vm *expected, const struct trace_vm *vm)
 	CHECK_EQ(expected->origin, vm->origin);
 }
 
+// What columns_run gives, with columns_next for what it leaves, is what columns_next gives alone,
+// and ends in the same way.
+static void check_runs(const uint8_t *payload, size_t size, uint32_t count, uint64_t first_number,
+		       uint64_t first_ns)
+{
+	enum { ROOM = 50 };
+	struct columns_decoder *one = mem_alloc(1, sizeof *one), *many = mem_alloc(1, sizeof *many);
+	enum columns_result result, other = COLUMNS_EVENT;
+	struct trace_event event, events[ROOM];
+	uint32_t run = 0, at = 0;
+	bool good = columns_decoder_init(one, bytes_cursor(payload, size), count, first_number,
+					 first_ns);
+
+	CHECK_EQ(good, columns_decoder_init(many, bytes_cursor(payload, size), count, first_number,
+					    first_ns));
+	while (good) {
+		result = columns_next(one, &event);
+		if (at == run) {
+			at = 0;
+			run = columns_run(many, events, 1 + (uint32_t)rand() % ROOM);
+			if (run == 0) {
+				other = columns_next(many, &events[0]);
+				run = 1;
+			}
+		}
+		CHECK_EQ(result, other);
+		if (result != COLUMNS_EVENT)
+			break;
+		CHECK_EQ(event.number, events[at].number);
+		CHECK_EQ(event.time_ns, events[at].time_ns);
+		CHECK_EQ(event.thread, events[at].thread);
+		CHECK_EQ(event.kind, events[at].kind);
+		CHECK_EQ(event.address, events[at].address);
+		CHECK_EQ(event.old_address, events[at].old_address);
+		CHECK_EQ(event.size, events[at].size);
+		CHECK_EQ(event.stack, events[at].stack);
+		CHECK_EQ(event.align_log2, events[at].align_log2);
+		CHECK_EQ(event.heap, events[at].heap);
+		CHECK_EQ(event.flags, events[at].flags);
+		CHECK_EQ(event.vm != NULL, events[at].vm != NULL);
+		at++;
+	}
+	mem_free(one);
+	mem_free(many);
+}
+
 // Encode `count` events, decode them from memory that ends where they end, and compare.
 static void check_events(const struct trace_event *events, uint32_t count, uint64_t first_number)
 {
@@ -51,6 +97,7 @@ static void check_events(const struct trace_event *events, uint32_t count, uint6
 			check_vm(events[i].vm, event.vm);
 	}
 	CHECK_EQ(COLUMNS_END, columns_next(decoder, &event));
+	check_runs(copy, payload.size, count, first_number, count ? events[0].time_ns : 0);
 	// A payload that ends early gives a prefix, or nothing, and never more than was there.
 	for (size_t cut = 0; cut < payload.size; cut++) {
 		const uint8_t *part = test_guarded_copy(payload.data, cut);
@@ -61,6 +108,12 @@ static void check_events(const struct trace_event *events, uint32_t count, uint6
 		while (columns_next(decoder, &event) == COLUMNS_EVENT)
 			got++;
 		CHECK(got <= count);
+		check_runs(part, cut, count, first_number, 0);
+	}
+	for (int flip = 0; flip < 100 && payload.size > 0; flip++) {
+		payload.data[(size_t)rand() % payload.size] ^= (uint8_t)(1 << rand() % 8);
+		check_runs(test_guarded_copy(payload.data, payload.size), payload.size, count,
+			   first_number, 0);
 	}
 	columns_encoder_fini(encoder);
 	bytes_fini(&payload);
