@@ -1,8 +1,19 @@
 // blocks: the blocks of one process that are alive, by address.
 //
-// A hash table with open addressing, 24 bytes a slot and at most three quarters full. Removing
-// closes the gap, so there are no tombstones and a table that breathes never needs to be built
-// again. `struct blocks b = { 0 };` is an empty table. Any address is allowed, 0 too. One thread.
+// What lies side by side in the program's memory lies side by side here: addresses fall into
+// *regions* of 64 KiB, and each region has a small table of its own, 16 bytes a slot, from an
+// eighth to three quarters full. Programs touch neighbours one after the other, so most lookups
+// find the table and the slot in a cache, where one large table would miss twice (page and line).
+// Removing closes the gap, so there are no tombstones. A region that is empty gives its table back,
+// unless it is a small one: those go when the directory of regions would have to grow. Tables that
+// were given back are for other regions; the system has them back with blocks_fini.
+//
+//     directory (hash of the region)   slots of one region
+//     ┌────────────────────────────┐   ┌──────────────────────────────────┐
+//     │ region, count, capacity, ──┼──►│ place in the region, size, owner │ …
+//     └────────────────────────────┘   └──────────────────────────────────┘
+//
+// `struct blocks b = { 0 };` is an empty table. Any address is allowed, 0 too. One thread.
 #ifndef ENGINE_BLOCKS_H
 #define ENGINE_BLOCKS_H
 
@@ -11,16 +22,32 @@
 #include <stdint.h>
 
 struct block {
-	uint64_t address;
-	uint64_t size;  // requested bytes
+	uint64_t word;  // private: where in its region it begins, and its size
 	uint32_t site;  // who counts it; the engine's own number
 	uint32_t owner; // the allocating thread + 1; 0 marks a free slot
 };
 
+enum { BLOCKS_CLASSES = 16 };
+
 struct blocks {
-	struct block *slots; // private
-	size_t capacity;     // a power of two, or 0
-	size_t count;
+	struct blocks_region *regions; // private, as all but count is
+	size_t capacity;               // of regions; a power of two, or 0
+	size_t used;                   // of them, empty ones included
+	size_t count;                  // blocks
+	uint64_t *huge;                // sizes that have no room in a slot
+	size_t huge_count, huge_capacity;
+
+	// Tables of regions are cut from large pieces of memory.
+	struct blocks_piece *pieces;
+	struct block *fresh; // of the last one, what was not yet cut
+	size_t fresh_slots;
+	struct block *spare[BLOCKS_CLASSES]; // tables given back, by size
+};
+
+// Where an iteration is. `= { 0 }` is the beginning.
+struct blocks_cursor {
+	size_t region, slot;
+	uint64_t address; // of the block that came last
 };
 
 void blocks_fini(struct blocks *blocks);
@@ -28,18 +55,22 @@ void blocks_fini(struct blocks *blocks);
 // NULL if no block begins at `address`. Valid until the next change of the table.
 struct block *blocks_find(const struct blocks *blocks, uint64_t address);
 
-// `address` will be looked for soon: begin to fetch its place from memory. Tables are larger than
-// caches, so asking for a few dozen addresses ahead of time more than halves the cost of a pass.
+// `address` will be looked for soon: begin to fetch its place from memory.
 void blocks_expect(const struct blocks *blocks, uint64_t address);
 
-// The block's place, with address set; `*added` says whether it is new. The caller must then set
-// `owner` (not 0) and the rest. Valid until the next change of the table.
+// The block's place; `*added` says whether it is new. The caller must then set `owner` (not 0),
+// `site`, and the size. Valid until the next change of the table.
 struct block *blocks_put(struct blocks *blocks, uint64_t address, bool *added);
 
-// `block` must have come from find or put, with no change in between.
-void blocks_remove(struct blocks *blocks, struct block *block);
+// Requested bytes, any number. `block` must have come from this table.
+uint64_t blocks_size(const struct blocks *blocks, const struct block *block);
+void blocks_set_size(struct blocks *blocks, struct block *block, uint64_t size);
 
-// Iterate in no particular order: start with *at = 0; NULL at the end. No changes meanwhile.
-const struct block *blocks_next(const struct blocks *blocks, size_t *at);
+// End a block: false if none begins at `address`; else what it was is in `*block`, for its site and
+// owner, and its size in `*size`.
+bool blocks_take(struct blocks *blocks, uint64_t address, struct block *block, uint64_t *size);
+
+// Iterate in no particular order; NULL at the end. No changes meanwhile.
+const struct block *blocks_next(const struct blocks *blocks, struct blocks_cursor *cursor);
 
 #endif

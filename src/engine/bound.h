@@ -34,11 +34,48 @@ struct bound {
 	int64_t spread_max; // the largest difference of one thread's two prefixes
 };
 
-// `thread` changed the level by `change` bytes at `time_ns`.
-void bound_change(struct bound *bound, struct bound_thread *thread, uint64_t time_ns,
-		  int64_t change);
-
 // Close the running tick. Call it once, before low and high are read.
 void bound_finish(struct bound *bound);
+
+// Begin the tick of `time_ns`. For bound_change.
+void bound_begin(struct bound *bound, uint64_t time_ns);
+
+// Sizes come from a file and may be absurd, so sums wrap instead of overflowing.
+static inline int64_t bound_plus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t bound_minus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+// `thread` changed the level by `change` bytes at `time_ns`. Here, because it is once for every
+// event there is.
+static inline void bound_change(struct bound *bound, struct bound_thread *thread, uint64_t time_ns,
+				int64_t change)
+{
+	if (bound->time_ns != time_ns || bound->tick == 0)
+		bound_begin(bound, time_ns);
+	if (thread->tick != bound->tick)
+		*thread = (struct bound_thread){ .tick = bound->tick };
+
+	bound->level += (uint64_t)change;
+	thread->sum = bound_plus(thread->sum, change);
+	if (thread->sum > thread->largest) {
+		bound->largest_sum =
+			bound_plus(bound->largest_sum, bound_minus(thread->sum, thread->largest));
+		thread->largest = thread->sum;
+	} else if (thread->sum < thread->smallest) {
+		bound->smallest_sum =
+			bound_plus(bound->smallest_sum, bound_minus(thread->sum, thread->smallest));
+		thread->smallest = thread->sum;
+	} else {
+		return; // neither prefix changed, nor how far they are apart
+	}
+	if (bound_minus(thread->largest, thread->smallest) > bound->spread_max)
+		bound->spread_max = bound_minus(thread->largest, thread->smallest);
+}
 
 #endif

@@ -1,80 +1,9 @@
-#include "engine/heap.h"
+#include "engine/heap_own.h"
 
-#include "base/map.h"
 #include "base/mem.h"
-#include "engine/blocks.h"
-#include "engine/bound.h"
-#include "engine/pool_totals.h"
 #include "engine/weight.h"
 
 #include <string.h>
-
-enum {
-	SITE_UNSEEN = 0,              // in stack_site: no site of this stack yet
-	SITE_UNSELECTED = UINT32_MAX, // in stack_site: the query leaves this stack out
-	SITE_NONE = UINT32_MAX,       // in a block: nobody counts it
-	EXPECT_EVENTS = 32,           // read ahead of the counting, see blocks_expect
-	PROGRESS_EVERY = 1 << 11,     // batches between two looks at the progress bar
-};
-
-struct heap_process_state {
-	struct heap_counts counts;
-	struct blocks blocks;
-	struct blocks *heaps; // of heaps that have a handle, by heap id
-	size_t heaps_count, heaps_capacity;
-	struct map inherited;     // addresses of inherited blocks that were freed
-	struct bound_thread exit; // its exit moves the level like a thread of its own
-	bool forked;
-	bool selected;
-};
-
-// The first half of a realloc whose second half may still come.
-struct pending {
-	bool active;
-	bool temporary;
-	bool known; // `block` was alive; else the free was counted as inherited or as orphan
-	bool inherited;
-	struct block block;
-};
-
-struct heap_thread_state {
-	process_id process;
-	bool selected;
-	bool allocated;          // `last_address` is set
-	uint64_t last_address;   // of its latest allocation
-	struct pending *pending; // owned; NULL until the first half of a realloc comes alone
-	struct bound_thread bound;
-};
-
-struct heap {
-	const struct query *query; // borrowed; NULL: everything
-	struct heap_totals totals;
-	struct heap_amount level; // alive now, all processes
-	struct bound bound;
-	uint64_t peak_epoch; // counts new peaks
-
-	struct heap_process_state *processes;
-	size_t processes_count, processes_capacity;
-	struct heap_thread_state *threads;
-	size_t threads_count, threads_capacity;
-
-	// sites[0] is unused. stack_site[s] is the site of stack s in the process that first used
-	// it; in other processes (forked ones share stacks with their parent) it is in sites_else,
-	// keyed by process << 32 | stack.
-	struct heap_site *sites;
-	size_t sites_count, sites_capacity;
-	uint32_t *stack_site;
-	size_t stack_site_capacity;
-	struct map sites_else;
-
-	uint64_t sample_bytes;           // 0: not sampled; else amounts are in units until the end
-	struct heap_variance *variances; // sampled: of the sites
-	size_t variances_capacity;
-
-	bool finished;
-	void (*on_vm)(void *context, const struct trace_event *event);
-	void *on_vm_context;
-};
 
 struct heap *heap_new(const struct query *query)
 {
@@ -140,20 +69,24 @@ void heap_sampled(struct heap *heap, uint64_t mean_bytes)
 	heap->sample_bytes = mean_bytes;
 }
 
-static struct weight weigh(const struct heap *heap, uint64_t size)
+// Some functions are compiled twice: for any event, and for `plain` ones of a recording that was
+// not sampled, of a thread that is selected, where no single allocation is left out.
+#define TWICE static inline __attribute__((always_inline))
+
+TWICE struct weight weigh(const struct heap *heap, uint64_t size, bool plain)
 {
-	if (heap->sample_bytes == 0)
+	if (plain || heap->sample_bytes == 0)
 		return (struct weight){ 1, size, 0, 0 };
 	return weight_of(heap->sample_bytes, size);
 }
 
-static void amount_add(struct heap_amount *amount, const struct weight *weight)
+TWICE void amount_add(struct heap_amount *amount, const struct weight *weight)
 {
 	amount->count += weight->count;
 	amount->bytes += weight->bytes;
 }
 
-static void amount_take(struct heap_amount *amount, const struct weight *weight)
+TWICE void amount_take(struct heap_amount *amount, const struct weight *weight)
 {
 	amount->count -= weight->count;
 	amount->bytes -= weight->bytes;
@@ -186,8 +119,8 @@ static void grow_stack_site(struct heap *heap, stack_id stack)
 	       (heap->stack_site_capacity - before) * sizeof *heap->stack_site);
 }
 
-// The site of an allocation with `stack` in `process`, or SITE_NONE if the query leaves it out.
-static uint32_t find_site(struct heap *heap, process_id process, stack_id stack)
+// One that is not the usual one of its stack, or not yet.
+static uint32_t find_other_site(struct heap *heap, process_id process, stack_id stack)
 {
 	uint32_t index;
 	uint64_t *other;
@@ -209,28 +142,39 @@ static uint32_t find_site(struct heap *heap, process_id process, stack_id stack)
 		heap->stack_site[stack] = index;
 		return index;
 	}
-	if (heap->sites[index].process == process)
-		return index;
 	other = map_put(&heap->sites_else, (uint64_t)process << 32 | stack, &added);
 	if (added)
 		*other = new_site(heap, process, stack);
 	return (uint32_t)*other;
 }
 
+// The site of an allocation with `stack` in `process`, or SITE_NONE if the query leaves it out.
+TWICE uint32_t find_site(struct heap *heap, process_id process, stack_id stack)
+{
+	if (stack < heap->stack_site_capacity) {
+		uint32_t index = heap->stack_site[stack];
+
+		if (index != SITE_UNSEEN && index != SITE_UNSELECTED &&
+		    heap->sites[index].process == process)
+			return index;
+	}
+	return find_other_site(heap, process, stack);
+}
+
 // Call before a site's live figures change: see "at the peak" in heap.h.
-static void site_settle(struct heap *heap, struct heap_site *site)
+TWICE void site_settle(struct heap *heap, struct heap_site *site, bool plain)
 {
 	if (site->peak_epoch == heap->peak_epoch)
 		return;
 	site->peak_epoch = heap->peak_epoch;
 	site->at_peak = site->live;
-	if (heap->variances)
+	if (!plain && heap->variances)
 		heap->variances[site - heap->sites].at_peak =
 			heap->variances[site - heap->sites].live;
 }
 
-static void peak_raise(struct heap_counts *counts, const struct heap_amount *level,
-		       const struct trace_event *event)
+TWICE void peak_raise(struct heap_counts *counts, const struct heap_amount *level,
+		      const struct trace_event *event)
 {
 	counts->peak = *level;
 	counts->peak_ns = event->time_ns;
@@ -238,17 +182,17 @@ static void peak_raise(struct heap_counts *counts, const struct heap_amount *lev
 }
 
 // A counted block begins to live, or lives again.
-static void live_add(struct heap *heap, struct heap_thread_state *thread, struct heap_site *site,
-		     uint64_t size, const struct trace_event *event)
+TWICE void live_add(struct heap *heap, struct heap_thread_state *thread, struct heap_site *site,
+		    uint64_t size, const struct trace_event *event, bool plain)
 {
 	struct heap_counts *process = &heap->processes[thread->process].counts;
-	struct weight weight = weigh(heap, size);
+	struct weight weight = weigh(heap, size, plain);
 
-	site_settle(heap, site);
+	site_settle(heap, site, plain);
 	amount_add(&site->live, &weight);
 	amount_add(&process->live, &weight);
 	amount_add(&heap->level, &weight);
-	if (heap->variances)
+	if (!plain && heap->variances)
 		heap->variances[site - heap->sites].live += weight.bytes_variance;
 	bound_change(&heap->bound, &thread->bound, event->time_ns, (int64_t)weight.bytes);
 	if (process->live.bytes > process->peak.bytes)
@@ -260,18 +204,18 @@ static void live_add(struct heap *heap, struct heap_thread_state *thread, struct
 }
 
 // A counted block of process `id` ceases to live.
-static void live_take(struct heap *heap, process_id id, struct bound_thread *thread,
-		      const struct block *block, uint64_t time_ns)
+TWICE void live_take(struct heap *heap, process_id id, struct bound_thread *thread, uint32_t index,
+		     uint64_t size, uint64_t time_ns, bool plain)
 {
-	struct heap_site *site = &heap->sites[block->site];
-	struct weight weight = weigh(heap, block->size);
+	struct heap_site *site = &heap->sites[index];
+	struct weight weight = weigh(heap, size, plain);
 
-	site_settle(heap, site);
+	site_settle(heap, site, plain);
 	amount_take(&site->live, &weight);
 	amount_take(&heap->processes[id].counts.live, &weight);
 	amount_take(&heap->level, &weight);
-	if (heap->variances)
-		heap->variances[block->site].live -= weight.bytes_variance;
+	if (!plain && heap->variances)
+		heap->variances[index].live -= weight.bytes_variance;
 	bound_change(&heap->bound, thread, time_ns, (int64_t)(0 - weight.bytes));
 }
 
@@ -290,9 +234,9 @@ static struct blocks *blocks_of(struct heap_process_state *process, heap_id id)
 	return &process->heaps[id];
 }
 
-// Put a block where none should be; one that is there was freed without our seeing it.
-static struct block *place_block(struct heap *heap, struct heap_thread_state *thread,
-				 const struct trace_event *event)
+// Put a block of `size` where none should be; one that is there was freed without our seeing it.
+TWICE struct block *place_block(struct heap *heap, struct heap_thread_state *thread,
+				const struct trace_event *event, uint64_t size)
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	bool added;
@@ -300,9 +244,13 @@ static struct block *place_block(struct heap *heap, struct heap_thread_state *th
 	struct block *block = blocks_put(blocks, event->address, &added);
 
 	if (!added && block->site != SITE_NONE) {
-		live_take(heap, thread->process, &thread->bound, block, event->time_ns);
-		process->counts.lost_frees += weigh(heap, block->size).count;
+		uint64_t lost = blocks_size(blocks, block);
+
+		live_take(heap, thread->process, &thread->bound, block->site, lost, event->time_ns,
+			  false);
+		process->counts.lost_frees += weigh(heap, lost, false).count;
 	}
+	blocks_set_size(blocks, block, size);
 	return block;
 }
 
@@ -313,18 +261,17 @@ static bool event_selected(const struct heap *heap, const struct trace_event *ev
 	return !query || !query->event || query->event(query->event_context, event);
 }
 
-static void allocate(struct heap *heap, struct heap_thread_state *thread,
-		     const struct trace_event *event)
+TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
+		    const struct trace_event *event, bool plain)
 {
 	struct heap_counts *counts = &heap->processes[thread->process].counts;
-	struct block *block = place_block(heap, thread, event);
-	struct weight weight = weigh(heap, event->size);
+	struct block *block = place_block(heap, thread, event, event->size);
+	struct weight weight = weigh(heap, event->size, plain);
 	struct heap_site *site;
 
-	block->size = event->size;
 	block->owner = event->thread + 1;
 	block->site = SITE_NONE;
-	if (thread->selected && event_selected(heap, event))
+	if (plain || (thread->selected && event_selected(heap, event)))
 		block->site = find_site(heap, thread->process, event->stack);
 	thread->last_address = event->address;
 	thread->allocated = true;
@@ -339,11 +286,11 @@ static void allocate(struct heap *heap, struct heap_thread_state *thread,
 	if (event->size > site->largest_bytes)
 		site->largest_bytes = event->size;
 	amount_add(&site->allocated, &weight);
-	if (heap->variances) {
+	if (!plain && heap->variances) {
 		heap->variances[block->site].allocated += weight.bytes_variance;
 		heap->variances[block->site].allocated_count += weight.count_variance;
 	}
-	live_add(heap, thread, site, event->size, event);
+	live_add(heap, thread, site, event->size, event, plain);
 }
 
 // Whether calls that have no block of their own (failed ones, frees of nothing known) count.
@@ -371,27 +318,28 @@ static void release_unknown(struct heap *heap, struct heap_thread_state *thread,
 
 // End the life of the block at `address`. What would be needed to take that back is left in
 // `*pending`; this does not make it active.
-static void release(struct heap *heap, struct heap_thread_state *thread,
-		    const struct trace_event *event, uint64_t address, struct pending *pending)
+TWICE void release(struct heap *heap, struct heap_thread_state *thread,
+		   const struct trace_event *event, uint64_t address, struct pending *pending,
+		   bool plain)
 {
 	struct heap_process_state *process = &heap->processes[thread->process];
 	struct blocks *blocks = blocks_of(process, event->heap);
-	struct block *block = blocks_find(blocks, address);
 	struct weight weight;
 
-	*pending = (struct pending){ .known = block != NULL };
-	if (!block) {
+	pending->active = pending->temporary = pending->inherited = false;
+	pending->address = address;
+	pending->known = blocks_take(blocks, address, &pending->block, &pending->size);
+	if (!pending->known) {
 		release_unknown(heap, thread, address, pending);
 		return;
 	}
-	pending->block = *block;
-	blocks_remove(blocks, block);
 	if (pending->block.site == SITE_NONE)
 		return;
 
-	weight = weigh(heap, pending->block.size);
+	weight = weigh(heap, pending->size, plain);
 	process->counts.frees += weight.count;
-	live_take(heap, thread->process, &thread->bound, &pending->block, event->time_ns);
+	live_take(heap, thread->process, &thread->bound, pending->block.site, pending->size,
+		  event->time_ns, plain);
 	if (pending->block.owner == event->thread + 1 && thread->allocated &&
 	    thread->last_address == address && heap->sample_bytes == 0) {
 		pending->temporary = true;
@@ -409,8 +357,7 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 	struct weight weight;
 	struct block *block;
 
-	if (!pending || !pending->active ||
-	    (pending->known && pending->block.address != event->address))
+	if (!pending || !pending->active || (pending->known && pending->address != event->address))
 		return;
 	if (!pending->known) {
 		if (pending->inherited)
@@ -423,17 +370,18 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 			process->counts.orphan_frees--;
 		return;
 	}
-	block = place_block(heap, thread, event);
-	*block = pending->block;
+	block = place_block(heap, thread, event, pending->size);
+	block->site = pending->block.site;
+	block->owner = pending->block.owner;
 	if (block->site == SITE_NONE)
 		return;
-	weight = weigh(heap, block->size);
+	weight = weigh(heap, pending->size, false);
 	process->counts.frees -= weight.count;
 	if (pending->temporary) {
 		amount_take(&process->counts.temporary, &weight);
 		amount_take(&heap->sites[block->site].temporary, &weight);
 	}
-	live_add(heap, thread, &heap->sites[block->site], block->size, event);
+	live_add(heap, thread, &heap->sites[block->site], pending->size, event, false);
 }
 
 static bool stack_selected(struct heap *heap, stack_id stack)
@@ -457,7 +405,7 @@ static void reallocate(struct heap *heap, struct heap_thread_state *thread,
 	struct heap_counts *counts = &heap->processes[thread->process].counts;
 	uint64_t before = counts->allocated.count;
 
-	allocate(heap, thread, event);
+	allocate(heap, thread, event, false);
 	if (counts->allocated.count != before && heap->sample_bytes == 0)
 		counts->reallocations++;
 }
@@ -475,18 +423,19 @@ static void destroy(struct heap *heap, const struct trace_event *event)
 	struct heap_process_state *process = &heap->processes[thread->process];
 	const struct block *block;
 	struct blocks *blocks;
-	size_t at = 0;
+	struct blocks_cursor cursor = { 0 };
 
 	if (event->kind != TRACE_HEAP_DESTROY || event->heap >= process->heaps_count)
 		return;
 	blocks = &process->heaps[event->heap];
-	while ((block = blocks_next(blocks, &at))) {
-		struct weight weight = weigh(heap, block->size);
+	while ((block = blocks_next(blocks, &cursor))) {
+		uint64_t size = blocks_size(blocks, block);
 
 		if (block->site == SITE_NONE)
 			continue;
-		process->counts.frees += weight.count;
-		live_take(heap, thread->process, &thread->bound, block, event->time_ns);
+		process->counts.frees += weigh(heap, size, false).count;
+		live_take(heap, thread->process, &thread->bound, block->site, size, event->time_ns,
+			  false);
 	}
 	blocks_fini(blocks);
 	*blocks = (struct blocks){ 0 };
@@ -523,19 +472,19 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
-		allocate(heap, thread, event);
+		allocate(heap, thread, event, false);
 		break;
 	case TRACE_FREE:
-		release(heap, thread, event, event->address, &ended);
+		release(heap, thread, event, event->address, &ended, false);
 		break;
 	case TRACE_REALLOC:
-		release(heap, thread, event, event->old_address, &ended);
+		release(heap, thread, event, event->old_address, &ended, false);
 		reallocate(heap, thread, event);
 		break;
 	case TRACE_REALLOC_FREE:
 		if (!thread->pending)
 			thread->pending = mem_alloc(1, sizeof *thread->pending);
-		release(heap, thread, event, event->address, thread->pending);
+		release(heap, thread, event, event->address, thread->pending, false);
 		thread->pending->active = true;
 		return;
 	case TRACE_REALLOC_ALLOC:
@@ -554,6 +503,34 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 		thread->pending->active = false;
 }
 
+void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count)
+{
+	struct heap_thread_state *thread = &heap->threads[events->thread];
+	bool plain = thread->process < heap->processes_count && thread->selected &&
+		     heap->processes[thread->process].selected && heap->sample_bytes == 0 &&
+		     !(heap->query && heap->query->event);
+	struct pending ended;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct trace_event *event = &events[i];
+		bool begins = event->kind <= TRACE_ALIGNED;
+
+		if (!plain || (!begins && event->kind != TRACE_FREE)) {
+			heap_add_event(heap, event);
+			continue;
+		}
+		heap->totals.events++;
+		heap->totals.events_selected++;
+		if (begins)
+			allocate(heap, thread, event, true);
+		else
+			release(heap, thread, event, event->address, &ended, true);
+		if (thread->pending)
+			thread->pending->active = false;
+	}
+	pass_time(heap, events->time_ns);
+}
+
 // What is alive now in a heap of the process was alive at the end of it. `leaves`: it ends with the
 // process and leaves the level.
 static void close_blocks(struct heap *heap, process_id id, struct blocks *blocks, uint64_t time_ns,
@@ -561,10 +538,11 @@ static void close_blocks(struct heap *heap, process_id id, struct blocks *blocks
 {
 	struct heap_process_state *process = &heap->processes[id];
 	const struct block *block;
-	size_t at = 0;
+	struct blocks_cursor cursor = { 0 };
 
-	while ((block = blocks_next(blocks, &at))) {
-		struct weight weight = weigh(heap, block->size);
+	while ((block = blocks_next(blocks, &cursor))) {
+		uint64_t size = blocks_size(blocks, block);
+		struct weight weight = weigh(heap, size, false);
 
 		if (block->site == SITE_NONE)
 			continue;
@@ -573,7 +551,7 @@ static void close_blocks(struct heap *heap, process_id id, struct blocks *blocks
 		if (heap->variances)
 			heap->variances[block->site].live_at_exit += weight.bytes_variance;
 		if (leaves)
-			live_take(heap, id, &process->exit, block, time_ns);
+			live_take(heap, id, &process->exit, block->site, size, time_ns, false);
 	}
 	blocks_fini(blocks);
 	*blocks = (struct blocks){ 0 };
@@ -664,7 +642,7 @@ void heap_finish(struct heap *heap)
 		sum_counts(sum, &heap->processes[id].counts);
 	}
 	for (size_t i = 1; i < heap->sites_count; i++)
-		site_settle(heap, &heap->sites[i]);
+		site_settle(heap, &heap->sites[i], false);
 	sum->live = heap->level;
 	ASSERT(sum->allocated.count == sum->frees + sum->lost_frees + sum->live_at_exit.count);
 	bound_finish(&heap->bound);
@@ -672,97 +650,6 @@ void heap_finish(struct heap *heap)
 	heap->totals.peak_high_bytes = heap->bound.high;
 	if (heap->sample_bytes > 0)
 		leave_units(heap);
-}
-
-// Learn of what the reader has met since the last time.
-static void learn(struct heap *heap, const struct reader *reader)
-{
-	while (heap->processes_count < reader_processes_count(reader)) {
-		process_id id = (process_id)heap->processes_count;
-
-		heap_add_process(heap, reader_process(reader, id)->start == TRACE_START_FORK);
-	}
-	while (heap->threads_count < reader_threads_count(reader)) {
-		thread_id id = (thread_id)heap->threads_count;
-
-		heap_add_thread(heap, reader_thread(reader, id)->process);
-	}
-}
-
-static void expect(const struct heap *heap, const struct trace_event *event)
-{
-	const struct blocks *blocks;
-
-	if (event->kind > TRACE_FAILED || event->heap || event->thread >= heap->threads_count ||
-	    heap->threads[event->thread].process >= heap->processes_count)
-		return;
-	blocks = &heap->processes[heap->threads[event->thread].process].blocks;
-	blocks_expect(blocks, event->address);
-	if (event->kind == TRACE_REALLOC)
-		blocks_expect(blocks, event->old_address);
-}
-
-// Read up to EXPECT_EVENTS events; fewer where something else comes first, which is returned.
-static enum reader_item read_batch(struct heap *heap, struct reader *reader,
-				   struct trace_event *events, size_t *count,
-				   struct trace_note *note)
-{
-	enum reader_item item = READER_EVENT;
-
-	for (*count = 0; *count < EXPECT_EVENTS; (*count)++) {
-		struct trace_event *event = &events[*count];
-
-		item = reader_next(reader, event, note);
-		if (item != READER_EVENT)
-			break;
-		if (event->thread >= heap->threads_count)
-			learn(heap, reader);
-		if (event->stack >= reader_stacks_count(reader))
-			event->stack = 0;
-		if ((event->vm != NULL || pool_totals_wants(event)) && heap->on_vm)
-			heap->on_vm(heap->on_vm_context, event);
-		expect(heap, event);
-	}
-	return item;
-}
-
-void heap_on_vm(struct heap *heap, void (*on_vm)(void *context, const struct trace_event *event),
-		void *context)
-{
-	heap->on_vm = on_vm;
-	heap->on_vm_context = context;
-}
-
-void heap_read(struct heap *heap, struct reader *reader, struct progress *progress,
-	       void (*on_note)(void *context, const struct trace_note *note), void *context)
-{
-	struct trace_event events[EXPECT_EVENTS];
-	struct trace_note note;
-	enum reader_item item;
-	uint32_t batches = 0;
-	size_t count;
-
-	heap_sampled(heap, reader_info(reader)->sample_bytes);
-	learn(heap, reader);
-	do {
-		item = read_batch(heap, reader, events, &count, &note);
-		for (size_t i = 0; i < count; i++)
-			heap_add_event(heap, &events[i]);
-		if (item == READER_NOTE) {
-			learn(heap, reader);
-			heap_add_note(heap, &note);
-			if (on_note)
-				on_note(context, &note);
-		}
-		if (++batches % PROGRESS_EVERY == 0)
-			progress_update(progress, reader_position(reader));
-	} while (item != READER_END);
-	learn(heap, reader);
-	if (reader_end(reader) && reader_end(reader)->duration_ns > heap->totals.duration_ns)
-		heap->totals.duration_ns = reader_end(reader)->duration_ns;
-	if (reader_end(reader) && reader_end(reader)->events_lost > heap->totals.events_lost)
-		heap->totals.events_lost = reader_end(reader)->events_lost;
-	heap_finish(heap);
 }
 
 const struct heap_totals *heap_totals(const struct heap *heap)

@@ -28,8 +28,8 @@ static void begin(struct plateau_state *state, uint64_t address, uint64_t size)
 	struct block *block = blocks_put(&state->blocks, address, &added);
 
 	if (!added)
-		state->live_bytes -= block->size;
-	block->size = size;
+		state->live_bytes -= blocks_size(&state->blocks, block);
+	blocks_set_size(&state->blocks, block, size);
 	block->owner = 1;
 	state->live_bytes += size;
 }
@@ -37,11 +37,10 @@ static void begin(struct plateau_state *state, uint64_t address, uint64_t size)
 // The size of the block that ended; 0 if there was none.
 static uint64_t end(struct plateau_state *state, uint64_t address)
 {
-	struct block *block = blocks_find(&state->blocks, address);
-	uint64_t size = block ? block->size : 0;
+	struct block block;
+	uint64_t size = 0;
 
-	if (block)
-		blocks_remove(&state->blocks, block);
+	blocks_take(&state->blocks, address, &block, &size);
 	state->live_bytes -= size;
 	return size;
 }

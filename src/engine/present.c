@@ -129,7 +129,7 @@ static void put(struct present *present, struct blocks *blocks, uint64_t address
 
 	if (!added)
 		drop_detail(present, block->site);
-	block->size = size;
+	blocks_set_size(blocks, block, size);
 	block->owner = 1;
 	block->site = new_detail(present, detail);
 }
@@ -138,19 +138,20 @@ static void put(struct present *present, struct blocks *blocks, uint64_t address
 static void take(struct present *present, struct blocks *blocks, uint64_t address,
 		 struct half *half)
 {
-	struct block *block = blocks_find(blocks, address);
+	struct block block;
+	uint64_t size;
+	bool known = blocks_take(blocks, address, &block, &size);
 
 	if (half)
-		half->active = block != NULL;
-	if (!block)
+		half->active = known;
+	if (!known)
 		return;
 	if (half) {
 		half->address = address;
-		half->size = block->size;
-		half->detail = present->details[block->site];
+		half->size = size;
+		half->detail = present->details[block.site];
 	}
-	drop_detail(present, block->site);
-	blocks_remove(blocks, block);
+	drop_detail(present, block.site);
 }
 
 static bool is_selected(const struct present *present, process_id process,
@@ -181,9 +182,9 @@ static void allocate(struct present *present, struct blocks *blocks, process_id 
 static void clear_blocks(struct present *present, struct blocks *blocks)
 {
 	const struct block *block;
-	size_t at = 0;
+	struct blocks_cursor cursor = { 0 };
 
-	while ((block = blocks_next(blocks, &at)))
+	while ((block = blocks_next(blocks, &cursor)))
 		drop_detail(present, block->site);
 	blocks_fini(blocks);
 	*blocks = (struct blocks){ 0 };
@@ -274,17 +275,19 @@ static void apply_event(struct present *present, const struct trace_event *event
 static void inherit(struct present *present, process_id id)
 {
 	struct present_process *process = &present->processes[id];
+	struct blocks_cursor cursor = { 0 };
+	const struct blocks *blocks;
 	const struct block *block;
-	size_t at = 0;
 
 	if (!process->forked || process->parent >= present->processes_count ||
 	    process->parent == id)
 		return;
-	while ((block = blocks_next(&present->processes[process->parent].blocks, &at))) {
+	blocks = &present->processes[process->parent].blocks;
+	while ((block = blocks_next(blocks, &cursor))) {
 		struct detail detail = present->details[block->site];
 
 		detail.inherited = true;
-		put(present, &process->blocks, block->address, block->size, &detail);
+		put(present, &process->blocks, cursor.address, blocks_size(blocks, block), &detail);
 	}
 }
 
@@ -384,11 +387,10 @@ struct present *present_read(struct reader *reader, const struct present_options
 	present->space = space_new(NULL);
 	read_items(present);
 	for (process_id id = 0; id < present->processes_count; id++) {
-		const struct block *block;
-		size_t at = 0;
+		struct blocks_cursor cursor = { 0 };
 
-		while ((block = blocks_next(&present->processes[id].blocks, &at)))
-			space_claim(present->space, id, block->address);
+		while (blocks_next(&present->processes[id].blocks, &cursor))
+			space_claim(present->space, id, cursor.address);
 	}
 	return present;
 }
@@ -397,15 +399,15 @@ static void collect(const struct present *present, const struct blocks *blocks, 
 		    heap_id heap, struct present_block **list, size_t *count, size_t *capacity)
 {
 	const struct block *block;
-	size_t at = 0;
+	struct blocks_cursor cursor = { 0 };
 
-	while ((block = blocks_next(blocks, &at))) {
+	while ((block = blocks_next(blocks, &cursor))) {
 		const struct detail *detail = &present->details[block->site];
 
 		*list = mem_grow(*list, capacity, *count + 1, sizeof **list);
 		(*list)[(*count)++] = (struct present_block){
-			.address = block->address,
-			.size = block->size,
+			.address = cursor.address,
+			.size = blocks_size(blocks, block),
 			.number = detail->number,
 			.time_ns = detail->time_ns,
 			.process = process,

@@ -3,23 +3,31 @@
 #include "test/test.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 TEST(blocks_an_empty_table_has_nothing)
 {
+	struct blocks_cursor cursor = { 0 };
 	struct blocks blocks = { 0 };
-	size_t at = 0;
+	struct block block;
+	uint64_t size;
 
 	CHECK(!blocks_find(&blocks, 0));
 	CHECK(!blocks_find(&blocks, 0x1000));
-	CHECK(!blocks_next(&blocks, &at));
+	CHECK(!blocks_take(&blocks, 0, &block, &size));
+	CHECK(!blocks_next(&blocks, &cursor));
+	blocks_expect(&blocks, 0x1000);
 	blocks_fini(&blocks);
 }
 
-TEST(blocks_any_address_is_a_key)
+TEST(blocks_any_address_is_a_key_and_any_size_is_kept)
 {
 	static const uint64_t addresses[] = { 0, 1, 16, UINT64_MAX, UINT64_MAX - 15, 1ull << 63 };
+	static const uint64_t sizes[] = { 0, 1, UINT64_MAX, 1ull << 47, (1ull << 47) - 1, 12345 };
 	enum { COUNT = sizeof addresses / sizeof *addresses };
 	struct blocks blocks = { 0 };
+	struct block ended;
+	uint64_t size;
 	bool added;
 
 	for (uint32_t i = 0; i < COUNT; i++) {
@@ -27,57 +35,97 @@ TEST(blocks_any_address_is_a_key)
 
 		CHECK(added);
 		block->owner = i + 1;
-		block->size = i * 10;
+		block->site = i + 100;
+		blocks_set_size(&blocks, block, sizes[i]);
 	}
 	for (uint32_t i = 0; i < COUNT; i++) {
 		struct block *block = blocks_put(&blocks, addresses[i], &added);
 
 		CHECK(!added);
 		CHECK_EQ(i + 1, block->owner);
-		CHECK_EQ(i * 10, block->size);
+		CHECK_EQ(sizes[i], blocks_size(&blocks, block));
 		CHECK(block == blocks_find(&blocks, addresses[i]));
 	}
 	CHECK_EQ(COUNT, blocks.count);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		CHECK(blocks_take(&blocks, addresses[i], &ended, &size));
+		CHECK_EQ(i + 1, ended.owner);
+		CHECK_EQ(i + 100, ended.site);
+		CHECK_EQ(sizes[i], size);
+		CHECK(!blocks_take(&blocks, addresses[i], &ended, &size));
+	}
+	CHECK_EQ(0, blocks.count);
 	blocks_fini(&blocks);
 }
 
-// Few addresses, so that chains form, wrap around and are closed again and again.
-TEST(blocks_agree_with_a_list_through_a_long_random_life)
+// Addresses `distance` bytes apart come and go, few and then many at a time, so that tables grow,
+// are built anew, shrink and are given back again and again.
+static void live_long(uint64_t distance)
 {
-	enum { ADDRESSES = 700, STEPS = 200000 };
+	enum { ADDRESSES = 5000, STEPS = 300000, TIDE = 40000 };
+	const uint64_t base = 0x7f0000000000;
 	static uint32_t list[ADDRESSES]; // 0: not there
+	struct blocks_cursor cursor = { 0 };
 	struct blocks blocks = { 0 };
-	size_t count = 0;
-	size_t at = 0;
 	const struct block *each;
+	size_t count = 0;
 
-	srand(4711);
+	memset(list, 0, sizeof list);
 	for (uint32_t step = 1; step <= STEPS; step++) {
 		unsigned which = (unsigned)rand() % ADDRESSES;
-		uint64_t address = 0x7f0000000000 + which * 48ull;
-		struct block *found = blocks_find(&blocks, address);
+		uint64_t address = base + which * distance, size;
+		struct block *found = blocks_find(&blocks, address), ended;
+		bool ebbs = step / TIDE % 2, added;
 
 		CHECK_EQ(list[which] != 0, found != NULL);
 		if (found)
 			CHECK_EQ(list[which], found->owner);
-		if (found && rand() % 2) {
-			blocks_remove(&blocks, found);
+		if (found && (ebbs || rand() % 4 == 0)) {
+			CHECK(blocks_take(&blocks, address, &ended, &size));
+			CHECK_EQ(list[which], ended.owner);
+			CHECK_EQ(list[which] * 3ull, size);
 			list[which] = 0;
 			count--;
-		} else if (!found) {
-			bool added;
-
-			blocks_put(&blocks, address, &added)->owner = step;
+		} else if (!found && (!ebbs || rand() % 64 == 0)) {
+			found = blocks_put(&blocks, address, &added);
 			CHECK(added);
+			found->owner = step;
+			blocks_set_size(&blocks, found, step * 3ull);
 			list[which] = step;
 			count++;
 		}
 		CHECK_EQ(count, blocks.count);
 	}
-	while ((each = blocks_next(&blocks, &at))) {
-		CHECK_EQ(list[(each->address - 0x7f0000000000) / 48], each->owner);
+	while ((each = blocks_next(&blocks, &cursor))) {
+		CHECK_EQ(list[(cursor.address - base) / distance], each->owner);
 		count--;
 	}
 	CHECK_EQ(0, count);
+	blocks_fini(&blocks);
+}
+
+TEST(blocks_agree_with_a_list_through_a_long_random_life)
+{
+	static const uint64_t distances[] = { 1, 8, 16, 48, 1024, 4096, 65536, 1 << 20 };
+
+	srand(4711);
+	for (size_t i = 0; i < sizeof distances / sizeof *distances; i++)
+		live_long(distances[i]);
+}
+
+// A program that goes through its address space keeps no memory of where it was.
+TEST(blocks_that_ended_long_ago_take_no_room)
+{
+	enum { REGIONS = 20000, STEP = 1 << 16, SMALL = 256 };
+	struct blocks blocks = { 0 };
+	struct block ended;
+	uint64_t size;
+	bool added;
+
+	for (uint64_t i = 0; i < REGIONS; i++) {
+		blocks_put(&blocks, i * STEP, &added)->owner = 1;
+		CHECK(blocks_take(&blocks, i * STEP, &ended, &size));
+	}
+	CHECK(blocks.capacity <= SMALL);
 	blocks_fini(&blocks);
 }
