@@ -7,20 +7,21 @@
 
 static const struct {
 	const char *word;
+	const char *json; // its name in JSON and CSV, which is understood too
 	bool details;
 } columns[TABLE_COLUMNS] = {
-	[TABLE_IMPACTING] = { "impacting", false },
-	[TABLE_SIZE] = { "size", false },
-	[TABLE_COUNT] = { "count", false },
-	[TABLE_ALLOCATED] = { "allocated", false },
-	[TABLE_FREED] = { "freed", false },
-	[TABLE_PEAK] = { "peak", true },
-	[TABLE_PEAK_COUNT] = { "peak-count", true },
-	[TABLE_FIRST] = { "first", true },
-	[TABLE_LAST] = { "last", true },
-	[TABLE_MEDIAN] = { "median", true },
-	[TABLE_P99] = { "p99", true },
-	[TABLE_NAME] = { "name", false },
+	[TABLE_IMPACTING] = { "impacting", "impacting_size", false },
+	[TABLE_SIZE] = { "size", "size", false },
+	[TABLE_COUNT] = { "count", "count", false },
+	[TABLE_ALLOCATED] = { "allocated", "allocated", false },
+	[TABLE_FREED] = { "freed", "freed", false },
+	[TABLE_PEAK] = { "peak", "peak_size", true },
+	[TABLE_PEAK_COUNT] = { "peak-count", "peak_count", true },
+	[TABLE_FIRST] = { "first", "first_ns", true },
+	[TABLE_LAST] = { "last", "last_ns", true },
+	[TABLE_MEDIAN] = { "median", "lifetime_median_ns", true },
+	[TABLE_P99] = { "p99", "lifetime_p99_ns", true },
+	[TABLE_NAME] = { "name", "name", false },
 };
 
 const char *table_column_word(enum table_column column)
@@ -78,7 +79,7 @@ static bool find_column(const char *word, bool named, enum table_column *column,
 	struct str list = { 0 };
 
 	for (int i = 0; i < count; i++) {
-		if (strcmp(columns[i].word, word) == 0) {
+		if (strcmp(columns[i].word, word) == 0 || strcmp(columns[i].json, word) == 0) {
 			*column = (enum table_column)i;
 			str_fini(&list);
 			return true;

@@ -517,6 +517,9 @@ def sorting_cutting_and_leaving_out():
     for word, name in columns.items():
         rows = window(trace.path, "--by", "size,stack", "--sort", word)["rows"]
         whole = window(trace.path, "--by", "stack", "-s", word)["rows"]
+        assert window(trace.path, "--by", "stack", "-s", name)["rows"] == whole, name
+        assert run("window", trace.path, "--by", "stack", "-c", name).stdout == \
+            run("window", trace.path, "--by", "stack", "-c", word).stdout, name
         figures = [abs(row[name] or 0) for row in whole if row["count"]]
         assert figures == sorted(figures, reverse=True), (word, figures)
         sizes = [row["keys"]["size"] for row in rows if row["count"]]
