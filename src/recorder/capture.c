@@ -6,7 +6,16 @@ _Atomic uint64_t capture_epoch = 1;
 
 enum {
 	CAPTURE_FRAME_BYTES_MAX = 16 << 20, // a frame larger than this is taken for nonsense
+	CAPTURE_BLOCK = 4,                  // entries that are compared at once
+	CAPTURE_CREDIT_MAX = 64,
+	CAPTURE_IDLE_MAX = 4096, // walks until memos are tried again
+	CAPTURE_MEMO_WAYS = 2,
+	CAPTURE_MEMO_SETS_LOG2 = 5,
 };
+
+#define CAPTURE_HASH 0x9e3779b1u // 2^32 by the golden ratio, prime
+
+_Static_assert(CAPTURE_MEMO_WAYS << CAPTURE_MEMO_SETS_LOG2 == CAPTURE_MEMOS, "all are in a set");
 
 // The walk's position.
 struct capture_walk {
@@ -72,27 +81,40 @@ static inline uintptr_t capture_word(uintptr_t address)
 	return *(const volatile uintptr_t *)address;
 }
 
+// Zero if the entry at `at` and the three outside of it still hold their return addresses.
+static inline uintptr_t capture_block_differs(const struct capture_entry *at)
+{
+	return (capture_word(at[0].slot) ^ at[0].pc) | (capture_word(at[-1].slot) ^ at[-1].pc) |
+	       (capture_word(at[-2].slot) ^ at[-2].pc) | (capture_word(at[-3].slot) ^ at[-3].pc);
+}
+
+// How many of entries 1 to `top`, from the outermost, still hold their return addresses. They are
+// compared four at a time; the last four may have been compared before.
+static inline __attribute__((always_inline)) uint32_t
+capture_count_good(const struct capture_entry *entries, uint32_t top)
+{
+	uint32_t good = 0;
+
+	for (uint32_t next = CAPTURE_BLOCK; top >= CAPTURE_BLOCK; next += CAPTURE_BLOCK) {
+		const struct capture_entry *at = entries + (next < top ? next : top);
+
+		if (unlikely(capture_block_differs(at)))
+			break;
+		if (next >= top)
+			return top;
+		good = next;
+	}
+	while (good < top && capture_word(entries[good + 1].slot) == entries[good + 1].pc)
+		good++;
+	return good;
+}
+
 // How many of the outermost entries still hold what was read, given that entry `top` was met
 // again: `top` if all do.
 static inline uint32_t capture_validate(const struct capture *capture, uint32_t top)
 {
-	const struct capture_entry *at = capture->entries + 1;
-	const struct capture_entry *end = capture->entries + top;
-	uintptr_t differs = 0;
-	uint32_t good = top;
+	uint32_t good = capture_count_good(capture->entries, top);
 
-	for (; end - at >= 4; at += 4)
-		differs |= (*(const uintptr_t *)at[0].slot ^ at[0].pc) |
-			   (*(const uintptr_t *)at[1].slot ^ at[1].pc) |
-			   (*(const uintptr_t *)at[2].slot ^ at[2].pc) |
-			   (*(const uintptr_t *)at[3].slot ^ at[3].pc);
-	for (; at < end; at++)
-		differs |= *(const uintptr_t *)at->slot ^ at->pc;
-	if (unlikely(differs)) {
-		for (at = capture->entries + 1; capture_word(at->slot) == at->pc; at++)
-			;
-		good = (uint32_t)(at - capture->entries) - 1;
-	}
 	for (uint32_t i = 0; i < capture->saves_count; i++) {
 		const struct capture_save *save = &capture->saves[i];
 
@@ -350,6 +372,16 @@ static inline bool capture_put_rbp(struct capture *capture, const struct capture
 	return uses || (!saved && outer_live);
 }
 
+// Forget what is known of the frames inside of the `join` entries that stay.
+static inline void capture_drop(struct capture *capture, uint32_t join)
+{
+	while (unlikely(capture->saves_count) &&
+	       capture->saves[capture->saves_count - 1].index > join)
+		capture->saves_count--;
+	if (unlikely(capture->blind != CAPTURE_SEEN) && capture->blind > join)
+		capture->blind = CAPTURE_SEEN;
+}
+
 // Put the fresh frames on top of the `join` entries that stay. Returns how many frames are the same
 // as before.
 static inline uint32_t capture_put(struct capture *capture, const struct capture_walk *walk,
@@ -362,11 +394,7 @@ static inline uint32_t capture_put(struct capture *capture, const struct capture
 	bool outer_live = outer_rbp != CAPTURE_RBP_ANY;
 	const struct capture_fresh *fresh = walk->end;
 
-	while (unlikely(capture->saves_count) &&
-	       capture->saves[capture->saves_count - 1].index > join)
-		capture->saves_count--;
-	if (unlikely(capture->blind != CAPTURE_SEEN) && capture->blind > join)
-		capture->blind = CAPTURE_SEEN;
+	capture_drop(capture, join);
 	while (fresh-- != capture->fresh) {
 		uint32_t id = unwind_frame(fresh->rule);
 
@@ -416,6 +444,141 @@ static COLD void capture_forget(struct capture *capture, uint64_t epoch)
 	capture->known_low = capture->known_high = 0;
 }
 
+// ---- Memos ----------------------------------------------------------------------------------
+
+// Where the memos of walks that begin there are kept: there are CAPTURE_MEMO_WAYS.
+static inline struct capture_memo *capture_memos(struct capture *capture, uintptr_t slot,
+						 uintptr_t pc)
+{
+	uint32_t set = (uint32_t)(slot ^ pc) * CAPTURE_HASH >> (32 - CAPTURE_MEMO_SETS_LOG2);
+
+	return &capture->memos[set * CAPTURE_MEMO_WAYS];
+}
+
+// Whether to look at them.
+static inline bool capture_recalls(struct capture *capture)
+{
+	if (capture->credit) {
+		capture->credit--;
+		return true;
+	}
+	if (unlikely(++capture->idle == CAPTURE_IDLE_MAX)) {
+		capture->idle = 0;
+		capture->credit = CAPTURE_CREDIT_MAX;
+	}
+	return false;
+}
+
+// Keep the inner frames of the stack that was just walked, all but its outermost at most.
+static void capture_remember(struct capture *capture)
+{
+	uint32_t depth = capture->depth;
+	uint32_t count = depth > CAPTURE_MEMO_FRAMES ? CAPTURE_MEMO_FRAMES : depth - 1;
+	uint32_t outer = depth - count;
+	struct capture_memo *memo;
+
+	// A frame that depends on rbp has made those inside of it depend on it too, up to one that
+	// has read it from the stack: then there is a save.
+	if (depth < 2 || capture->flags || capture->joinable != depth ||
+	    capture->rbps[outer] != CAPTURE_RBP_ANY || capture->rbps[depth] != CAPTURE_RBP_ANY ||
+	    (capture->saves_count && capture->saves[capture->saves_count - 1].index > outer))
+		return;
+	memo = capture_memos(capture, capture->entries[depth].slot, capture->entries[depth].pc) +
+	       capture->turn++ % CAPTURE_MEMO_WAYS;
+	memo->outer_slot = capture->entries[outer].slot;
+	memo->epoch = capture->epoch;
+	memo->outer = outer;
+	memo->count = count;
+	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++) {
+		uint32_t from = i < count ? outer + 1 + i : depth;
+
+		memo->entries[i] = capture->entries[from];
+		memo->ids[i] = capture->ids[from - 1];
+	}
+}
+
+// Whether a walk that begins at this slot with this return address is proven to go through the
+// frames of the memo and then on as the last stack does.
+static inline bool capture_memo_holds(const struct capture *capture,
+				      const struct capture_memo *memo, uintptr_t slot, uintptr_t pc)
+{
+	const struct capture_entry *inner = &memo->entries[CAPTURE_MEMO_FRAMES - 1];
+	uint32_t outer = memo->outer;
+	uintptr_t differs = 0;
+
+	if ((inner->slot ^ slot) | (inner->pc ^ pc))
+		return false;
+	if (memo->epoch != capture->epoch || outer > capture->joinable ||
+	    capture->entries[outer].slot != memo->outer_slot ||
+	    capture->rbps[outer] != CAPTURE_RBP_ANY)
+		return false;
+#pragma GCC unroll 8
+	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++)
+		differs |= capture_word(memo->entries[i].slot) ^ memo->entries[i].pc;
+	return !differs && capture_validate(capture, outer) == outer;
+}
+
+// The one that holds for a walk that begins at `frame`. NULL: there is none.
+static inline const struct capture_memo *capture_find_memo(struct capture *capture,
+							   const uintptr_t *frame)
+{
+	uintptr_t slot = (uintptr_t)(frame + 1);
+	const struct capture_memo *memo = capture_memos(capture, slot, frame[1]);
+	const struct capture_memo *end = memo + CAPTURE_MEMO_WAYS;
+
+	for (; memo < end; memo++) {
+		if (capture_memo_holds(capture, memo, slot, frame[1]))
+			return memo;
+	}
+	return NULL;
+}
+
+// Make the ids of the memo those of the frames inside of `outer`. Returns how many are the same as
+// before.
+static inline uint32_t capture_recall_ids(struct capture *capture, const struct capture_memo *memo)
+{
+	uint32_t same = CAPTURE_MEMO_FRAMES;
+
+#pragma GCC unroll 4
+	for (uint32_t i = CAPTURE_MEMO_FRAMES; i > 0; i -= 2) { // two at a time, inwards out
+		uint64_t was, is;
+
+		__builtin_memcpy(&was, &capture->ids[memo->outer + i - 2], sizeof(was));
+		__builtin_memcpy(&is, &memo->ids[i - 2], sizeof(is));
+		__builtin_memcpy(&capture->ids[memo->outer + i - 2], &is, sizeof(is));
+		if (was != is)
+			same = (uint32_t)was == (uint32_t)is ? i - 1 : i - 2;
+	}
+	return same;
+}
+
+// Without a walk, if a memo holds: then the stack is what it says, and `keep` is found. False:
+// nothing was done. Whole blocks are copied: what lies behind the stack's depth is nobody's.
+static __attribute__((noinline)) bool capture_recall(struct capture *capture,
+						     const uintptr_t *frame)
+{
+	const struct capture_memo *memo = capture_find_memo(capture, frame);
+	uint32_t outer, same;
+
+	if (!memo)
+		return false;
+	outer = memo->outer;
+	same = capture_recall_ids(capture, memo);
+	same = outer + (same < memo->count ? same : memo->count);
+	capture->keep = same < capture->depth ? same : capture->depth;
+	capture_drop(capture, outer);
+#pragma GCC unroll 8
+	for (uint32_t i = CAPTURE_MEMO_FRAMES; i > 0; i--) {
+		capture->entries[outer + i] = memo->entries[i - 1];
+		capture->rbps[outer + i] = CAPTURE_RBP_ANY;
+		*capture_place(capture, memo->entries[i - 1].slot) = (uint16_t)(outer + i);
+	}
+	capture->depth = capture->joinable = outer + memo->count;
+	capture->flags = outer >= capture->blind ? LANE_PUSH_INCOMPLETE : 0;
+	capture->credit += capture->credit < CAPTURE_CREDIT_MAX ? 2 : 1;
+	return true;
+}
+
 bool capture_take(struct capture *capture, const uintptr_t *frame)
 {
 	struct capture_walk walk = {
@@ -432,6 +595,9 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 
 	if (unlikely(capture->epoch != epoch))
 		capture_forget(capture, epoch);
+	if (capture_recalls(capture) && capture_recall(capture, frame))
+		return capture->keep != old_depth || capture->depth != old_depth ||
+		       capture->flags != old_flags;
 	walk.top = capture->joinable;
 	join = capture_walk_out(capture, &walk);
 	capture->keep = old_depth;
@@ -446,6 +612,8 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 		return true;
 	}
 	capture->keep = capture_put(capture, &walk, join);
+	if (capture->credit)
+		capture_remember(capture);
 	return capture->keep != old_depth || capture->depth != old_depth ||
 	       capture->flags != old_flags;
 }

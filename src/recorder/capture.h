@@ -8,6 +8,12 @@
 // rest of the stack is proven to be the same, and nothing more is walked. The comparison is of
 // independent loads, a quarter of a nanosecond a frame. Nothing is written to the program's stack.
 //
+// Programs go the same few ways over and over. So the inner frames of some earlier stacks are kept
+// too (struct capture_memo), by where the walk began. If all their words are what they were, and
+// the slot where they end is that of an entry of the last stack, of which all words are what they
+// were, then that is the stack: again independent loads, where the walk needs each frame to find
+// the next one.
+//
 // After frames that no slot describes (signal frames) the last stack cannot be joined and the next
 // walk goes to the root; its frames are still compared, so that the edit stays small.
 //
@@ -49,9 +55,22 @@ enum {
 	CAPTURE_PLACES = 4096, // words of stack: 32 KiB
 	CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX,
 	CAPTURE_RBP_ANY = 1, // no frame pointer: it would be aligned
+	CAPTURE_MEMO_FRAMES = 8,
+	CAPTURE_MEMOS = 64, // 12 KiB, that only threads touch which find something there
 };
 
 #define CAPTURE_SEEN UINT32_MAX
+
+// The inner frames of an earlier stack. No word but return addresses was read on the way through
+// them, and rbp played no part.
+struct capture_memo {
+	struct capture_entry entries[CAPTURE_MEMO_FRAMES]; // outermost first
+	uint32_t ids[CAPTURE_MEMO_FRAMES];
+	uintptr_t outer_slot; // of the frame that called the outermost of them
+	uint64_t epoch;       // capture_epoch when it was made; 0: none was
+	uint32_t outer;       // and which entry of the stack that was
+	uint32_t count;       // frames; the entries behind repeat the innermost
+} __attribute__((aligned(64)));
 
 struct capture {
 	uint32_t depth; // frames of the current stack
@@ -65,6 +84,12 @@ struct capture {
 	// The edit that capture_take found: the first `keep` frames stay, ids[keep..depth) are new.
 	uint32_t keep;
 
+	// Memos are looked at as long as there is credit: a stack that is found there gives, one
+	// that is not takes.
+	uint32_t credit;
+	uint32_t idle; // walks since there was some
+	uint32_t turn; // memos that were made
+
 	// Outermost first. Entry 0 lies beyond the root: its slot is greater than any.
 	struct capture_entry entries[1 + LANE_DEPTH_MAX];
 	uintptr_t rbps[1 + LANE_DEPTH_MAX]; // CAPTURE_RBP_ANY: nothing outside depends on it
@@ -77,6 +102,8 @@ struct capture {
 	uint16_t places[CAPTURE_PLACES];
 
 	struct capture_fresh fresh[LANE_DEPTH_MAX];
+
+	struct capture_memo memos[CAPTURE_MEMOS];
 };
 
 // Where the number of the entry with this slot is kept.
@@ -145,6 +172,12 @@ static inline uint64_t capture_switch(struct capture *capture, const uintptr_t *
 	top->pc = frame[1];
 	capture->ids[depth - 1] = unwind_frame(rule);
 	return (uint64_t)unwind_frame(rule) << 32 | 1 << 16 | (depth - 1);
+}
+
+// Look at memos each time, for a program whose stacks are verified.
+static inline void capture_recall_always(struct capture *capture)
+{
+	capture->credit = UINT32_MAX / 2;
 }
 
 // Walk the stack of the caller of the function whose frame address is `frame` (compiled with a

@@ -41,8 +41,10 @@ static struct lane *lane_create(uint32_t id)
 	lane->owners = lane_owners();
 	if (!lane->ring || !lane->owners)
 		return NULL;
-	if (state->options & SEGMENT_VERIFY)
+	if (state->options & SEGMENT_VERIFY) {
 		lane->verify = recording_pages(sizeof(*lane->verify), false);
+		capture_recall_always(&lane->capture);
+	}
 	lane->id = id;
 	lane->mask = segment_ring_bytes(id) - 1;
 	lane->shared = &state->shared[id];
