@@ -147,6 +147,15 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 	return at;
 }
 
+// EVENT_STACK, unless the stack is proven to be the last one.
+static inline __attribute__((always_inline)) uint32_t event_stack(const struct lane *lane,
+								  const uintptr_t *frame)
+{
+	bool same = likely(!lane->verify) && capture_is_same(&lane->capture, frame);
+
+	return same ? 0 : EVENT_STACK;
+}
+
 // Enter the lane, append one event, leave. What cannot be recorded is counted.
 HIDDEN void event_record(uint32_t type, uint32_t fields, uint64_t address, uint64_t size,
 			 uint8_t align_log2, const uintptr_t *frame);

@@ -164,7 +164,7 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 	} else if (likely(result && !client_paused)) {
 		call.address = (uintptr_t)result;
 		at = event_put(lane, start, LANE_REALLOC_ALLOC,
-			       EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK, &call);
+			       EVENT_ADDRESS | EVENT_SIZE | event_stack(lane, frame), &call);
 	} else if (size && !result) {
 		at = event_put(lane, start, LANE_REALLOC_UNDO, EVENT_ADDRESS | EVENT_SIZE, &call);
 		if (unlikely(sample_mean))

@@ -126,7 +126,10 @@ struct unwind_entry {
 	unwind_rule rule;
 };
 
-enum { UNWIND_BYTES = UNWIND_SETS * UNWIND_WAYS * sizeof(struct unwind_entry) };
+enum {
+	UNWIND_SET_BYTES = UNWIND_WAYS * sizeof(struct unwind_entry),
+	UNWIND_BYTES = UNWIND_SETS * UNWIND_SET_BYTES,
+};
 
 _Static_assert(UNWIND_BYTES == 2 << 20, "the table is one huge page");
 
@@ -147,11 +150,14 @@ static inline unwind_rule unwind_match(const struct unwind_entry *at, uint64_t k
 	return (__atomic_load_n(&at->check, __ATOMIC_RELAXED) ^ rule) == key ? rule : 0;
 }
 
+// In bytes, so that few instructions lie between an address and its rule: a walk waits for them.
 static inline struct unwind_entry *unwind_set(uint64_t key)
 {
-	uint64_t line = key & (UNWIND_PAGE_SETS - 1); // in a page of the table; the rest is which
+	uint64_t line = key % UNWIND_PAGE_SETS; // in a page of the table; the rest is which
+	uint64_t at = (key ^ key >> 9 ^ line * UNWIND_SET_BYTES) &
+		      (UNWIND_BYTES - UNWIND_SET_BYTES);
 
-	return &unwind_table[((key >> 6 ^ key >> 15 ^ line) & (UNWIND_SETS - 1)) * UNWIND_WAYS];
+	return (struct unwind_entry *)(void *)((char *)unwind_table + at);
 }
 
 // The rule for return address `key` (or code address | UNWIND_EXACT).

@@ -22,11 +22,11 @@ STEPS = os.path.join(BUILD, "test", "bench", "bench_steps")
 FIGURES = {
     ("same", 5, False): 206,
     ("same", 40, False): 381,
-    ("random", 15, False): 1015,
-    ("realloc", 10, False): 331,
+    ("random", 15, False): 1000,
+    ("realloc", 10, False): 247,
     ("same", 5, True): 503,
     ("same", 40, True): 849,
-    ("random", 15, True): 1226,
+    ("random", 15, True): 1212,
 }
 
 
