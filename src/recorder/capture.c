@@ -302,6 +302,20 @@ capture_step(struct capture *capture, struct capture_walk *walk, struct capture_
 						      : 0);
 }
 
+// The rule for a return address, by those that were used here.
+static inline unwind_rule capture_find_rule(struct capture *capture, uint64_t key)
+{
+	enum { BYTES = sizeof(struct capture_rule) };
+	uint64_t at = (key * BYTES ^ key >> 5) & (sizeof(capture->rules) - BYTES);
+	struct capture_rule *used = (struct capture_rule *)(void *)((char *)capture->rules + at);
+
+	if (unlikely(capture->walks < CAPTURE_WALKS_MIN))
+		return unwind_find(key);
+	if (unlikely(used->key != key))
+		*used = (struct capture_rule){ key, unwind_find(key) };
+	return used->rule;
+}
+
 // Walk outwards until the last stack is met (return the entries it keeps) or the walk ends (0).
 static inline uint32_t capture_walk_out(struct capture *capture, struct capture_walk *walk)
 {
@@ -329,7 +343,7 @@ static inline uint32_t capture_walk_out(struct capture *capture, struct capture_
 		fresh->slot = walk->slot;
 		fresh->pc = (uintptr_t)walk->pc;
 		fresh->rbp = walk->rbp;
-		fresh->rule = unwind_find(walk->pc);
+		fresh->rule = capture_find_rule(capture, walk->pc);
 		went = capture_step(capture, walk, fresh);
 		if (unlikely(went != CAPTURE_WENT_OUT)) {
 			walk->end = went == CAPTURE_WENT_PAST ? fresh : fresh + 1;
@@ -579,6 +593,21 @@ static __attribute__((noinline)) bool capture_recall(struct capture *capture,
 	return true;
 }
 
+// Before a walk: forget the rules that were used here if any is another one now.
+static inline void capture_check_rules(struct capture *capture)
+{
+	uint32_t turn = __atomic_load_n(&unwind_turn, __ATOMIC_ACQUIRE);
+
+	capture->walks += capture->walks < CAPTURE_WALKS_MIN;
+	if (likely(capture->rules_turn == turn))
+		return;
+	capture->rules_turn = turn;
+	if (capture->walks < CAPTURE_WALKS_MIN)
+		return;
+	for (uint32_t i = 0; i < CAPTURE_RULES; i++)
+		capture->rules[i].key = 0;
+}
+
 bool capture_take(struct capture *capture, const uintptr_t *frame)
 {
 	struct capture_walk walk = {
@@ -598,6 +627,7 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 	if (capture_recalls(capture) && capture_recall(capture, frame))
 		return capture->keep != old_depth || capture->depth != old_depth ||
 		       capture->flags != old_flags;
+	capture_check_rules(capture);
 	walk.top = capture->joinable;
 	join = capture_walk_out(capture, &walk);
 	capture->keep = old_depth;
@@ -621,6 +651,7 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 bool capture_verify(const struct capture *capture, struct capture *scratch, const uintptr_t *frame)
 {
 	scratch->joinable = 0;
+	scratch->walks = 0;
 	capture_take(scratch, frame);
 	if (capture->depth != scratch->depth)
 		return false;

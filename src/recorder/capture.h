@@ -40,6 +40,11 @@ struct capture_save {
 	uint32_t index; // of the entry whose step outwards read it
 };
 
+struct capture_rule {
+	uint64_t key; // 0: none
+	unwind_rule rule;
+};
+
 // A frame of the walk in progress, innermost first.
 struct capture_fresh {
 	uintptr_t slot;
@@ -56,7 +61,9 @@ enum {
 	CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX,
 	CAPTURE_RBP_ANY = 1, // no frame pointer: it would be aligned
 	CAPTURE_MEMO_FRAMES = 8,
-	CAPTURE_MEMOS = 64, // 12 KiB, that only threads touch which find something there
+	CAPTURE_MEMOS = 64,       // 12 KiB, that only threads touch which find something there
+	CAPTURE_RULES = 1024,     // 16 KiB, that only threads touch which walk a lot
+	CAPTURE_WALKS_MIN = 4096, // is a lot
 };
 
 #define CAPTURE_SEEN UINT32_MAX
@@ -90,6 +97,9 @@ struct capture {
 	uint32_t idle; // walks since there was some
 	uint32_t turn; // memos that were made
 
+	uint32_t walks;      // up to CAPTURE_WALKS_MIN
+	uint32_t rules_turn; // unwind_turn when `rules` were put there
+
 	// Outermost first. Entry 0 lies beyond the root: its slot is greater than any.
 	struct capture_entry entries[1 + LANE_DEPTH_MAX];
 	uintptr_t rbps[1 + LANE_DEPTH_MAX]; // CAPTURE_RBP_ANY: nothing outside depends on it
@@ -104,6 +114,10 @@ struct capture {
 	struct capture_fresh fresh[LANE_DEPTH_MAX];
 
 	struct capture_memo memos[CAPTURE_MEMOS];
+
+	// Rules that were used here: the table of all (unwind.h) has a cache line for each, and a
+	// walk waits for that line before it knows where the next frame is.
+	struct capture_rule rules[CAPTURE_RULES];
 };
 
 // Where the number of the entry with this slot is kept.
@@ -174,10 +188,11 @@ static inline uint64_t capture_switch(struct capture *capture, const uintptr_t *
 	return (uint64_t)unwind_frame(rule) << 32 | 1 << 16 | (depth - 1);
 }
 
-// Look at memos each time, for a program whose stacks are verified.
+// Look at memos and rules from the start and each time: what is verified is to be in use.
 static inline void capture_recall_always(struct capture *capture)
 {
 	capture->credit = UINT32_MAX / 2;
+	capture->walks = CAPTURE_WALKS_MIN;
 }
 
 // Walk the stack of the caller of the function whose frame address is `frame` (compiled with a

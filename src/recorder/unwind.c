@@ -9,6 +9,7 @@ enum {
 };
 
 struct unwind_entry *unwind_table;
+uint32_t unwind_turn;
 
 bool unwind_start(void)
 {
@@ -28,6 +29,7 @@ void unwind_forget(void)
 {
 	for (size_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++)
 		__atomic_store_n(&unwind_table[i].rule, 0, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
 }
 
 static void unwind_put(uint64_t key, unwind_rule rule)
@@ -53,6 +55,7 @@ void unwind_replace(uint64_t key, unwind_rule rule)
 		if (unwind_match(&set[way], key))
 			__atomic_store_n(&set[way].rule, 0, __ATOMIC_RELAXED);
 	unwind_put(key, rule);
+	__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
 }
 
 static COLD unwind_rule unwind_find_slow(uint64_t key)

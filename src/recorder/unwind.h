@@ -135,6 +135,9 @@ _Static_assert(UNWIND_BYTES == 2 << 20, "the table is one huge page");
 
 HIDDEN extern struct unwind_entry *unwind_table; // UNWIND_SETS * UNWIND_WAYS
 
+// Raised when a rule has become another one, or all were forgotten: behind that.
+HIDDEN extern uint32_t unwind_turn;
+
 // Set in a key for an address that is the instruction itself (interrupted by a signal), not a
 // return address.
 #define UNWIND_EXACT (1ull << 63)

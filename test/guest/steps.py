@@ -20,13 +20,13 @@ STEPS = os.path.join(BUILD, "test", "bench", "bench_steps")
 
 # Instructions in libtidemark.so for a pair of malloc and free, or a call of realloc. gcc 12, -O2.
 FIGURES = {
-    ("same", 5, False): 206,
-    ("same", 40, False): 381,
-    ("random", 15, False): 1000,
-    ("realloc", 10, False): 247,
-    ("same", 5, True): 503,
-    ("same", 40, True): 849,
-    ("random", 15, True): 1212,
+    ("same", 5, False): 213,
+    ("same", 40, False): 389,
+    ("random", 15, False): 1016,
+    ("realloc", 10, False): 256,
+    ("same", 5, True): 546,
+    ("same", 40, True): 888,
+    ("random", 15, True): 1245,
 }
 
 
