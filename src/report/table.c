@@ -314,6 +314,13 @@ static uint32_t find_row(struct table *table, size_t depth, const struct place *
 	return row;
 }
 
+struct table_row *table_add_child(struct table *table, uint32_t parent, uint64_t value)
+{
+	uint32_t index = find_child(table, parent, value, false);
+
+	return &table->rows[index];
+}
+
 static void add_amount(struct heap_amount *sum, struct heap_amount amount)
 {
 	sum->count += amount.count;
@@ -443,25 +450,20 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	struct window_row sums = { 0 };
 	uint64_t tuple[KEYS_COUNT + 1];
 	struct place place = { .tuple = tuple, .type = type };
+	uint32_t parent;
 
 	sums.type[type] = (struct heap_amount){ 1, allocation->cell.size };
 	keep_types(table, &sums);
 	if (row_is_empty(&sums))
 		return true;
-	if (table->allocations_count >= walk->most) {
-		walk->too_many = true;
-		return false;
-	}
-	table->allocations = mem_grow(table->allocations, &table->allocations_capacity,
-				      table->allocations_count + 1, sizeof *table->allocations);
-	table->allocations[table->allocations_count] = *allocation;
 	memcpy(tuple, level->tuples + allocation->group * level->width,
 	       level->width * sizeof *tuple);
-	tuple[level->depth] = table->allocations_count++;
 	if (walk->phase)
 		place.phase = (uint64_t)(walk->phase - table->phases);
-	insert(table, level->depth, &place, allocation->group, &sums);
-	return true;
+	parent = find_row(table, level->depth - 1, &place);
+	walk->too_many =
+		!table_single_add(table, allocation, parent, allocation->group, type, walk->most);
+	return !walk->too_many;
 }
 
 static uint64_t memory_of(const struct table *table)
@@ -473,7 +475,7 @@ static uint64_t memory_of(const struct table *table)
 
 static bool walk_allocations(struct table *table, const struct table_phase *phase, struct err *err)
 {
-	size_t each = sizeof(struct window_allocation) + sizeof(struct table_row) + 32;
+	size_t each = 2 * sizeof(struct window_allocation) + sizeof(struct table_row) + 32;
 	struct walk walk = {
 		.table = table,
 		.phase = phase,
@@ -486,7 +488,7 @@ static bool walk_allocations(struct table *table, const struct table_phase *phas
 	return !walk.too_many ||
 	       err_set(err, ERR_LIMIT,
 		       "more than %" PRIu64 " single allocations do not fit in half of the memory: "
-		       "choose fewer with filters, or raise --memory",
+		       "show fewer (-n), choose fewer with filters, or raise --memory",
 		       walk.most);
 }
 
@@ -594,6 +596,7 @@ static bool fill_level(struct table *table, size_t depth, struct err *err)
 		if (single ? !walk_allocations(table, phase, err) : !ask(table, depth, phase, err))
 			return false;
 	}
+	table_singles_insert(table);
 	return true;
 }
 
@@ -668,6 +671,8 @@ void table_free(struct table *table)
 	mem_free(table->rows);
 	mem_free(table->order);
 	mem_free(table->allocations);
+	mem_free(table->dropped);
+	table_singles_free(table->singles);
 	mem_free(table->functions);
 	mem_free(table->modules);
 	mem_free(table->stack_tags);

@@ -87,10 +87,17 @@ struct table {
 	size_t rows_count, rows_capacity;
 	uint32_t *order;                       // children of each row, one after the other
 	struct window_allocation *allocations; // rows of key lifetime; value is the index
-	size_t allocations_count, allocations_capacity;
+	struct table_singles *singles;         // private: while they are being collected
+	struct table_dropped *dropped;         // private: by row; see table_dropped
+	size_t dropped_capacity;
 	struct table_phase *phases; // of key mark; value is the index
 	size_t phases_count;
 	bool details_left_out; // they would not fit in memory
+};
+
+// Single allocations below a row that are not even rows.
+struct table_dropped {
+	struct heap_amount type[WINDOW_TYPES];
 };
 
 // Values of key impact.
@@ -118,6 +125,25 @@ struct table_format {
 extern const struct table_format table_text;
 extern const struct table_format table_json;
 extern const struct table_format table_csv;
+
+// How many of the row's children are not rows, since they would not be shown; their sums are added
+// to *sums, if that is not NULL. (In table_singles.c.)
+uint64_t table_dropped(const struct table *table, const struct table_row *row,
+		       struct window_row *sums);
+
+// Private, for single allocations (table_singles.c): take one, of which only so many fit in memory
+// (false: nor do those that would be shown); make rows of those that were taken.
+bool table_single_add(struct table *table, const struct window_allocation *allocation,
+		      uint32_t parent, uint32_t group, enum window_type type, uint64_t most);
+void table_singles_insert(struct table *table);
+void table_singles_free(struct table_singles *singles);
+struct table_row *table_add_child(struct table *table, uint32_t parent, uint64_t value);
+
+// Private: the order of two rows by their figures, but for their names; and a single allocation's
+// details.
+int table_compare(const struct table_options *options, const struct table_row *left,
+		  const struct table_row *right);
+void table_tell_single(const struct window_allocation *allocation, struct table_row *row);
 
 // Private, for table_new (in table_order.c): put each row's children behind each other; sort them,
 // those that are shown first; the rows that are shown, each after its parent, or all. The list is

@@ -257,9 +257,8 @@ static bool fits(const struct table *table, const uint32_t *rows, size_t count)
 }
 
 // One allocation: all is known.
-static void tell_single(struct table *table, struct table_row *row)
+void table_tell_single(const struct window_allocation *allocation, struct table_row *row)
 {
-	const struct window_allocation *allocation = &table->allocations[row->value];
 	bool inside = row->sums.type[WINDOW_AIFI].count || row->sums.type[WINDOW_AIFO].count;
 	bool ended = window_freed(&row->sums).count && allocation->end_kind != WINDOW_END_EXIT &&
 		     allocation->end_kind != WINDOW_END_EXEC;
@@ -306,7 +305,8 @@ static bool detail_some(struct table *table, size_t depth, const struct table_ph
 		return true;
 	if (single) {
 		for (size_t i = 0; i < count; i++)
-			tell_single(table, &table->rows[rows[i]]);
+			table_tell_single(&table->allocations[table->rows[rows[i]].value],
+					  &table->rows[rows[i]]);
 		return true;
 	}
 	if (!table_typed(table, depth) && !table->question->selection.query.types)

@@ -192,7 +192,8 @@ static void write_leaves(struct rows *rows, const struct table *table)
 			at[depth] = 0;
 			continue;
 		}
-		rows->left_out += row->children_count - row->shown_count;
+		rows->left_out +=
+			row->children_count - row->shown_count + table_dropped(table, row, NULL);
 		if (depth-- == 0)
 			return;
 	}

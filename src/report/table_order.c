@@ -54,15 +54,27 @@ static int compare_values(const struct table *table, const struct table_row *lef
 	return a < b ? -1 : a > b;
 }
 
+int table_compare(const struct table_options *options, const struct table_row *left,
+		  const struct table_row *right)
+{
+	static const enum table_column further[] = { TABLE_IMPACTING, TABLE_SIZE, TABLE_COUNT };
+	int order = compare_numbers(weight(left, options->sort), weight(right, options->sort));
+
+	if (options->sort == TABLE_FIRST)
+		order = -order;
+	for (size_t i = 0; order == 0 && i < sizeof further / sizeof *further; i++)
+		order = compare_numbers(weight(left, further[i]), weight(right, further[i]));
+	return order;
+}
+
 // Heaviest first; impacts, types and phases in their own order; orphans last.
 static int compare_rows(const void *a, const void *b, void *context)
 {
-	static const enum table_column further[] = { TABLE_IMPACTING, TABLE_SIZE, TABLE_COUNT };
 	const struct table *table = context;
 	const struct table_row *left = &table->rows[*(const uint32_t *)a];
 	const struct table_row *right = &table->rows[*(const uint32_t *)b];
 	enum keys_key key = table_key(table, left);
-	int order;
+	int order = 0;
 
 	if (left->orphans != right->orphans)
 		return left->orphans ? 1 : -1;
@@ -71,13 +83,8 @@ static int compare_rows(const void *a, const void *b, void *context)
 		return left->value < right->value ? -1 : left->value > right->value;
 	if (table->options->sort == TABLE_NAME)
 		order = compare_names(table, left, right);
-	else
-		order = compare_numbers(weight(left, table->options->sort),
-					weight(right, table->options->sort));
-	if (table->options->sort == TABLE_FIRST)
-		order = -order;
-	for (size_t i = 0; order == 0 && i < sizeof further / sizeof *further; i++)
-		order = compare_numbers(weight(left, further[i]), weight(right, further[i]));
+	if (order == 0)
+		order = table_compare(table->options, left, right);
 	if (order == 0 && key == KEYS_LIFETIME)
 		order = compare_numbers((int64_t)table->allocations[right->value].begin,
 					(int64_t)table->allocations[left->value].begin);

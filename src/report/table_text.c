@@ -284,6 +284,7 @@ static void write_rest(struct page *page, const struct table_row *row)
 	struct table_row rest = { .depth = row->depth + 1 };
 	char count[28];
 
+	left_out += table_dropped(table, row, &rest.sums);
 	if (left_out == 0)
 		return;
 	for (uint32_t i = row->shown_count; i < row->children_count; i++) {

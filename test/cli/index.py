@@ -220,6 +220,19 @@ def a_budget_that_is_too_small_says_how_much_is_needed():
     assert enough == right(path, "--by", "process")
 
 
+@test
+def the_first_of_more_single_allocations_than_fit_are_found():
+    path = make("singles.tide", 300, 50000, 1200000)
+    for words in (("--by", "lifetime", "-n", "5"), ("--by", "impact,lifetime", "-n", "3"),
+                  ("--by", "stack,lifetime", "-n", "2", "--sort", "first"),
+                  ("--by", "type,lifetime", "-n", "4", "--sort", "size", "--min-bytes", "40")):
+        few = json.loads(ask(path, *words, "--memory", "64M").stdout)
+        assert few == right(path, *words, "--memory", "3G"), words
+        assert len(few["rows"]) > 0, words
+    done = ask(path, "--by", "lifetime", "--memory", "64M", check=4)
+    assert "single allocations do not fit" in done.stderr and "(-n)" in done.stderr, done.stderr
+
+
 # ---- full disks ----
 
 class Disk:
