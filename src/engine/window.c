@@ -58,11 +58,25 @@ static bool open_plain(struct window *window, const struct window_options *optio
 	return true;
 }
 
+static uint64_t memory_of(const struct window_options *options)
+{
+	return options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT;
+}
+
+// Less is refused whether the index is there or not, so that an answer does not hang on that.
+static bool check_memory(const struct window_options *options, struct err *err)
+{
+	return memory_of(options) >= MEMORY_LEAST ||
+	       err_set(err, ERR_LIMIT,
+		       "an index needs at least %d MiB of memory (try: --memory %dM)",
+		       MEMORY_LEAST >> 20, MEMORY_LEAST >> 20);
+}
+
 static bool build_index(struct reader *reader, const char *path, const char *trace_path,
 			const struct window_options *options, bool (*more)(void *context),
 			struct err *err)
 {
-	struct index_wish wish = { .memory_bytes = options->memory_bytes,
+	struct index_wish wish = { .memory_bytes = memory_of(options),
 				   .alive_max = options->alive_bytes,
 				   .progress = options->progress,
 				   .stop = options->stop,
@@ -72,12 +86,8 @@ static bool build_index(struct reader *reader, const char *path, const char *tra
 				   .anew = options->rebuild,
 				   .save_looks = options->save_looks };
 
-	if (wish.memory_bytes == 0)
-		wish.memory_bytes = MEMORY_DEFAULT;
-	if (wish.memory_bytes < MEMORY_LEAST)
-		return err_set(err, ERR_LIMIT,
-			       "an index needs at least %d MiB of memory (try: --memory %dM)",
-			       MEMORY_LEAST >> 20, MEMORY_LEAST >> 20);
+	if (!check_memory(options, err))
+		return false;
 	wish.shape = options->shape ? *options->shape : index_shape_for(wish.memory_bytes);
 	return index_build(path, trace_path, reader, &wish, err);
 }
@@ -92,6 +102,8 @@ static bool find_index(struct window *window, const char *path, const char *trac
 	int lock;
 	bool ok;
 
+	if (!check_memory(options, err))
+		return false;
 	if (!options->rebuild && index_open(&window->index, path, identity, window->reader, &why))
 		return true;
 	index_close(&window->index);

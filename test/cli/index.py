@@ -218,6 +218,8 @@ def a_budget_that_is_too_small_says_how_much_is_needed():
     assert 32 < int(needed[1]) <= 256
     enough = json.loads(ask(path, "--by", "process", "--memory", "256M").stdout)
     assert enough == right(path, "--by", "process")
+    done = ask(path, "--by", "process", "--memory", "9M", check=4)  # with the index there, too
+    assert "at least 32 MiB" in done.stderr, done.stderr
 
 
 @test
