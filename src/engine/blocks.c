@@ -217,18 +217,26 @@ void blocks_expect(const struct blocks *blocks, uint64_t address)
 		mem_expect(&region->slots[home_of(address & REGION_MASK, region->capacity)]);
 }
 
-struct block *blocks_find(const struct blocks *blocks, uint64_t address)
+// The slot of a block that is alive, and its region; or NULL.
+static inline struct block *find(const struct blocks *blocks, uint64_t address,
+				 struct blocks_region **region)
 {
-	const struct blocks_region *region;
 	struct block *slot;
 
 	if (blocks->count == 0)
 		return NULL;
-	region = probe_directory(blocks, key_of(address));
-	if (region->count == 0)
+	*region = probe_directory(blocks, key_of(address));
+	if ((*region)->count == 0)
 		return NULL;
-	slot = probe(region, address & REGION_MASK);
+	slot = probe(*region, address & REGION_MASK);
 	return slot->owner != 0 ? slot : NULL;
+}
+
+struct block *blocks_find(const struct blocks *blocks, uint64_t address)
+{
+	struct blocks_region *region;
+
+	return find(blocks, address, &region);
 }
 
 // The region of an address, with room for one more block.
@@ -292,15 +300,9 @@ static void remove_slot(struct blocks *blocks, struct blocks_region *region, str
 bool blocks_take(struct blocks *blocks, uint64_t address, struct block *block, uint64_t *size)
 {
 	struct blocks_region *region;
-	struct block *slot;
+	struct block *slot = find(blocks, address, &region);
 
-	if (blocks->count == 0)
-		return false;
-	region = probe_directory(blocks, key_of(address));
-	if (region->count == 0)
-		return false;
-	slot = probe(region, address & REGION_MASK);
-	if (slot->owner == 0)
+	if (!slot)
 		return false;
 	*block = *slot;
 	*size = blocks_size(blocks, slot);

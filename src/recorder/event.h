@@ -91,7 +91,6 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 	uint8_t *at = start + 2;
 	uint64_t delta, seq, stack;
 	uint32_t head = type;
-
 	bool large = (fields & EVENT_ADDRESS) && event_is_large(lane, fields, call);
 
 	if (unlikely(large) ||
