@@ -3,28 +3,33 @@
 // Programs go back and forth between few stacks: sqlite3 comes from some 400 to others, python3
 // from some 10,000. So a change that was seen before, from the same callers and with the same
 // frames, is looked up as a whole, in one cache line, instead of frame by frame. A line is known by
-// all that it was made of; the hash only says where to look. Longer changes than a line holds are
-// not in it.
+// all that it was made of; the hash only says where to look, in two lines side by side. It is made
+// of the frames that are pushed and of the nearest callers' frames, none of which has to be looked
+// up first: so the lines of many changes can be asked for before the first of them is there.
 //
 // Frames are the guest's own numbers, so each image has a tag of its own. One thread.
 #ifndef COLLECT_EDIT_CACHE_H
 #define COLLECT_EDIT_CACHE_H
 
+#include "base/mem.h"
 #include "trace/trace.h"
+#include "wire/compiler.h"
 
 #include <emmintrin.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 enum {
-	EDIT_CACHE_PUSHES = 7, // frames of a line
+	EDIT_CACHE_PUSHES = 7,  // frames of a line
+	EDIT_CACHE_CALLERS = 4, // of their callers' frames, that many are in the hash
 	EDIT_CACHE_BITS = 14,
-	EDIT_CACHE_LINES = 1 << EDIT_CACHE_BITS,
-	EDIT_CACHE_TAGS = 1 << 29, // 0: an image that is not cached
+	EDIT_CACHE_WAYS = 2,
+	EDIT_CACHE_LINES = EDIT_CACHE_WAYS << EDIT_CACHE_BITS,
 };
 
 struct edit_cache_line {
-	uint32_t what; // tag, and number of frames; 0: free
+	uint32_t what; // tag, flags of the stack, number of frames; 0: free
 	uint32_t frames[EDIT_CACHE_PUSHES];
 	stack_id parent; // whose innermost frames are exchanged for these
 	stack_id ids[EDIT_CACHE_PUSHES];
@@ -33,56 +38,86 @@ struct edit_cache_line {
 _Static_assert(sizeof(struct edit_cache_line) == 64, "one cache line");
 
 struct edit_cache {
-	struct edit_cache_line *lines; // EDIT_CACHE_LINES
+	struct edit_cache_line *lines; // EDIT_CACHE_LINES, two and two
 	uint32_t tags;                 // given out
 };
 
 void edit_cache_init(struct edit_cache *cache);
 void edit_cache_fini(struct edit_cache *cache); // accepts { 0 }
 
-// A tag for another image; 0 if there are none left.
+// A tag for another image, a multiple of EDIT_CACHE_TAG; 0 if there are none left.
 uint32_t edit_cache_tag(struct edit_cache *cache);
 
 // What a line is known by, but for the parent.
 struct edit_cache_key {
-	__m128i low, high;
+	__m128i low, high; // as the beginning of a line
 };
 
-// The key of the edit at `in`, of which 4 + 4 * EDIT_CACHE_PUSHES bytes can be read. They are read
-// once.
-static inline struct edit_cache_key edit_cache_key(const uint8_t *in, uint32_t tag, uint32_t push)
+// The first word of a line is made of an image's tag, of flags, and of the number of frames.
+enum {
+	EDIT_CACHE_CUT = 1 << 3,
+	EDIT_CACHE_INCOMPLETE = 1 << 4,
+	EDIT_CACHE_TAG = 1 << 5, // the first
+	EDIT_CACHE_TAGS = 1 << 27,
+};
+
+// The key of `push` frames at `in` + 4; from `in` on, 4 + 4 * EDIT_CACHE_PUSHES bytes can be read.
+// They are read once.
+static inline struct edit_cache_key edit_cache_key(const uint8_t *in, uint32_t what, uint32_t push)
 {
 	static const uint32_t masks[2 * EDIT_CACHE_PUSHES + 1] = {
 		-1u, -1u, -1u, -1u, -1u, -1u, -1u
 	};
 	const uint32_t *mask = masks + EDIT_CACHE_PUSHES - push;
-	const uint32_t head = tag << 3 | push;
 	__m128i low = _mm_loadu_si128((const __m128i *)(const void *)in);
 	__m128i high = _mm_loadu_si128((const __m128i *)(const void *)(in + 16));
 	struct edit_cache_key key;
 
-	// The head's place, and frames that are not pushed, are not compared.
+	// What lies before the frames, and those that are not pushed, are not compared.
 	key.high = _mm_and_si128(high, _mm_loadu_si128((const __m128i *)(const void *)(mask + 3)));
 	low = _mm_and_si128(_mm_srli_si128(low, 4),
 			    _mm_loadu_si128((const __m128i *)(const void *)mask));
-	key.low = _mm_or_si128(_mm_slli_si128(low, 4), _mm_cvtsi32_si128((int)head));
+	key.low = _mm_or_si128(_mm_slli_si128(low, 4), _mm_cvtsi32_si128((int)what));
 	__asm__("" : "+x"(key.low), "+x"(key.high));
 	return key;
 }
 
-// The line where that edit of `parent` would be.
-static inline struct edit_cache_line *
-edit_cache_line(const struct edit_cache *cache, const struct edit_cache_key *key, stack_id parent)
+// Both halves of the product of two numbers.
+static inline uint64_t edit_cache_fold(uint64_t a, uint64_t b)
 {
-	uint64_t words[4], hash;
+	__extension__ unsigned __int128 product = (unsigned __int128)a * b;
 
-	_mm_storeu_si128((__m128i *)(void *)words, key->low);
-	_mm_storeu_si128((__m128i *)(void *)(words + 2), key->high);
-	hash = (words[0] ^ (uint64_t)parent << 32) * UINT64_C(0x9e3779b97f4a7c15) +
-	       words[1] * UINT64_C(0xd6e8feb86659fd93) + words[2] * UINT64_C(0xa0761d6478bd642f) +
-	       words[3] * UINT64_C(0xe7037ed1a0b428db);
-	return &cache->lines[(hash ^ hash >> 29) * UINT64_C(0x9e3779b97f4a7c15) >>
-			     (64 - EDIT_CACHE_BITS)];
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+// The two lines where that edit would be. The frames of its callers end before `callers`.
+static inline struct edit_cache_line *edit_cache_lines(const struct edit_cache *cache,
+						       const struct edit_cache_key *key,
+						       const uint32_t *callers)
+{
+	__m128i high = _mm_unpackhi_epi64(key->low, key->high);
+	__m128i low = _mm_unpacklo_epi64(key->low, key->high);
+	uint64_t near = callers[-1] | (uint64_t)callers[-2] << 32;
+	uint64_t far = callers[-3] | (uint64_t)callers[-4] << 32;
+	uint64_t hash;
+
+	hash = edit_cache_fold((uint64_t)_mm_cvtsi128_si64(low) ^ UINT64_C(0xa0761d6478bd642f),
+			       (uint64_t)_mm_cvtsi128_si64(high) ^ UINT64_C(0xe7037ed1a0b428db)) +
+	       edit_cache_fold((uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(low, low)) ^
+				       UINT64_C(0x8ebc6af09c88c6e3),
+			       (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(high, high)) ^
+				       UINT64_C(0x589965cc75374cc3)) +
+	       edit_cache_fold(near ^ UINT64_C(0x1d8e4e27c47d124f),
+			       far ^ UINT64_C(0xeb44accab455d165));
+	hash = hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - EDIT_CACHE_BITS);
+	return &cache->lines[hash * EDIT_CACHE_WAYS];
+}
+
+// The lines will soon be looked at.
+static inline void edit_cache_expect(const struct edit_cache_line *lines)
+{
+	mem_expect(&lines[0]);
+	mem_expect(&lines[1]);
 }
 
 static inline bool edit_cache_is(const struct edit_cache_line *line,
@@ -96,14 +131,19 @@ static inline bool edit_cache_is(const struct edit_cache_line *line,
 	return _mm_movemask_epi8(same) == 0xffff && line->parent == parent;
 }
 
-// The line is of this edit now; ids[0..push) are those of its frames.
-static inline void edit_cache_put(struct edit_cache_line *line, const struct edit_cache_key *key,
-				  stack_id parent, const stack_id *ids, uint32_t push)
+// Which of both lines is of this edit; NULL: none.
+static inline const struct edit_cache_line *edit_cache_find(const struct edit_cache_line *lines,
+							    const struct edit_cache_key *key,
+							    stack_id parent)
 {
-	_mm_store_si128((__m128i *)(void *)line, key->low);
-	_mm_store_si128((__m128i *)(void *)&line->frames[3], key->high);
-	line->parent = parent;
-	memcpy(line->ids, ids, push * sizeof *ids);
+	if (likely(edit_cache_is(&lines[0], key, parent)))
+		return &lines[0];
+	return edit_cache_is(&lines[1], key, parent) ? &lines[1] : NULL;
 }
+
+// The first line is of this edit now, and the second of what the first was; ids[0..push) are those
+// of its frames.
+void edit_cache_put(struct edit_cache_line *lines, const struct edit_cache_key *key,
+		    stack_id parent, const stack_id *ids, uint32_t push);
 
 #endif

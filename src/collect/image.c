@@ -20,7 +20,7 @@ struct image *image_new(struct door_arrival *arrival, struct ledger *ledger)
 	image->arrival = arrival;
 	image->share = arrival->share;
 	frame_map_init(&image->frames, ledger->writer, image->share.segment, image->share.frames);
-	image->frames.tag = edit_cache_tag(&ledger->interner.edits);
+	image->frames.tag = edit_cache_tag(&ledger->desk->edits);
 	return image;
 }
 
@@ -115,7 +115,7 @@ struct stream *image_stream(struct image *image, uint32_t lane)
 		return NULL;
 	}
 	lane_reader_init(&stream->reader, stream->ring, segment_ring_bytes(lane), &image->frames,
-			 &image->ledger->interner, image->ledger->free_stacks);
+			 image->ledger->desk, image->ledger->free_stacks);
 	image->streams[lane] = stream;
 	return stream;
 }

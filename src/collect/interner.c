@@ -20,16 +20,12 @@ void interner_init(struct interner *interner, struct writer *writer)
 	interner->writer = writer;
 	set_capacity(interner, BITS_FIRST);
 	interner->recent = mem_map(INTERNER_LINES * sizeof *interner->recent);
-	edit_cache_init(&interner->edits);
-	interner->pushes = mem_resize(NULL, INTERNER_PUSHES, sizeof *interner->pushes);
 }
 
 void interner_fini(struct interner *interner)
 {
 	mem_unmap(interner->slots, interner->capacity * sizeof *interner->slots);
 	mem_unmap(interner->recent, INTERNER_LINES * sizeof *interner->recent);
-	edit_cache_fini(&interner->edits);
-	mem_free(interner->pushes);
 	memset(interner, 0, sizeof *interner);
 }
 

@@ -16,7 +16,6 @@
 #define COLLECT_INTERNER_H
 
 #include "base/mem.h"
-#include "collect/edit_cache.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 
@@ -37,7 +36,7 @@ struct interner_push {
 	frame_id frame;
 };
 
-enum { INTERNER_PUSHES = 16384, INTERNER_LINES = 4096, INTERNER_WAYS = 4 };
+enum { INTERNER_LINES = 4096, INTERNER_WAYS = 4 };
 
 // Stacks used lately: one cache line.
 struct interner_line {
@@ -54,8 +53,6 @@ struct interner {
 	size_t count;
 	struct interner_line *recent; // INTERNER_LINES
 	unsigned turn;                // which place of a line is taken next
-	struct edit_cache edits;      // for lane readers
-	struct interner_push *pushes; // INTERNER_PUSHES, for lane readers: what a batch waits for
 };
 
 void interner_init(struct interner *interner, struct writer *writer);

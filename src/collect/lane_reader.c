@@ -11,9 +11,7 @@ enum { ECHO_ITEMS_MIN = 16, ECHO_TIMES_MIN = 4 };
 
 // How much is taken apart before stacks are looked up: enough for the waits to overlap, and little
 // enough for all of it to stay in the nearest cache.
-enum { BATCH_ITEMS = 128, BATCH_PUSHES = 512 };
-
-_Static_assert(BATCH_PUSHES + LANE_DEPTH_MAX <= INTERNER_PUSHES, "room for one more edit");
+enum { BATCH_ITEMS = 128 };
 
 static const uint64_t low_bytes[9] = {
 	0,
@@ -27,43 +25,31 @@ static const uint64_t low_bytes[9] = {
 	0xffffffffffffffff,
 };
 
-// Edits of a batch that are looked up one by one, each waiting for memory by itself, to be known
-// the next time. The others of the batch wait together.
-enum { MISSES_MAX = 24 };
-
-// A change of the stack: its outermost `keep` frames stay, as many as `push` pushes follow.
-struct edit {
-	uint32_t keep, push;
-	uint8_t flags;
-};
-
 // What was taken apart and waits for its stacks.
 struct batch {
-	size_t items, edits, pushes;
-	unsigned misses; // edits that were not known
-	size_t first; // the item with the first edit; from there on item.stack numbers edits from 1
+	size_t items;
+	size_t parts; // of edits that wait to be looked up
+	size_t first; // the item with the first; from there on item.stack numbers them from 1
 	const uint8_t *last[2]; // where the last two records begin, the later one first
-	struct edit edit[BATCH_ITEMS];
 };
 
 void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t ring_bytes,
-		      struct frame_map *frames, struct interner *interner, bool free_stacks)
+		      struct frame_map *frames, struct lane_path_desk *desk, bool free_stacks)
 {
 	memset(reader, 0, sizeof *reader);
-	ASSERT(ring_bytes > LANE_EVENT_BYTES_MAX && (ring_bytes & (ring_bytes - 1)) == 0);
+	ASSERT(ring_bytes > LANE_EVENT_BYTES_MAX + 4 * EDIT_CACHE_PUSHES &&
+	       (ring_bytes & (ring_bytes - 1)) == 0);
 	reader->ring = ring;
 	reader->mask = ring_bytes - 1;
 	reader->frames = frames;
-	reader->interner = interner;
+	reader->desk = desk;
 	reader->free_stacks = free_stacks;
 }
 
 void lane_reader_fini(struct lane_reader *reader)
 {
 	mem_free(reader->heaps);
-	mem_free(reader->path.hashes);
-	mem_free(reader->path.frames);
-	mem_free(reader->path.ids);
+	lane_path_fini(&reader->path);
 	mem_free(reader->calls);
 	memset(reader, 0, sizeof *reader);
 }
@@ -97,199 +83,75 @@ static inline uint64_t load64(const uint8_t *in)
 
 // ---- Stacks ---------------------------------------------------------------------------------
 
-static COLD void grow_path(struct lane_path *path, uint32_t depth)
+// Look up all stacks of the batch, and put their ids into its items. Returns where the record
+// begins from which on that cannot be; NULL: there is none. Its items are taken away.
+static const uint8_t *settle_stacks(struct lane_reader *reader, struct batch *batch,
+				    struct lane_item *items)
 {
-	size_t capacity = path->capacity > 0 ? path->capacity : 64;
+	const struct lane_path_desk *desk = reader->desk;
+	stack_id stacks[LANE_PARTS_MAX + 1];
+	size_t known;
 
-	while (capacity < depth)
-		capacity *= 2;
-	path->hashes = mem_resize(path->hashes, capacity, sizeof *path->hashes);
-	path->frames = mem_resize(path->frames, capacity, sizeof *path->frames);
-	path->ids = mem_resize(path->ids, capacity, sizeof *path->ids);
-	path->capacity = capacity;
-}
-
-// Push `frame` at `depth`, for now without an id. Returns the new hash.
-static inline uint64_t push_frame(struct lane_reader *reader, struct batch *batch, uint32_t depth,
-				  uint64_t hash, frame_id frame)
-{
-	struct interner *interner = reader->interner;
-
-	hash = interner_hash(hash, frame);
-	reader->path.hashes[depth] = hash;
-	interner->pushes[batch->pushes++] =
-		(struct interner_push){ .hash = (uint32_t)(hash >> 32), .frame = frame };
-	interner_prefetch(interner, hash);
-	return hash;
-}
-
-// The outermost end is another one now: the kept frames, too, are pushed anew. Returns the hash.
-static COLD uint64_t push_again(struct lane_reader *reader, struct batch *batch, uint32_t keep)
-{
-	uint64_t hash = interner_root(reader->path.flags);
-
-	for (uint32_t depth = 0; depth < keep; depth++)
-		hash = push_frame(reader, batch, depth, hash,
-				  frame_map_get(reader->frames, reader->path.frames[depth]));
-	return hash;
-}
-
-// Frames that came with known edits have no hashes yet. Returns the hash of the outermost `keep`.
-static uint64_t catch_up(struct lane_reader *reader, uint32_t keep)
-{
-	struct lane_path *path = &reader->path;
-	uint64_t hash;
-
-	for (uint32_t depth = path->hashed; depth < keep; depth++) {
-		hash = depth > 0 ? path->hashes[depth - 1] : interner_root(path->flags);
-		path->hashes[depth] =
-			interner_hash(hash, frame_map_get(reader->frames, path->frames[depth]));
-	}
-	return keep > 0 ? path->hashes[keep - 1] : interner_root(path->flags);
-}
-
-// Take the edit at `in` apart, with `left` bytes up to the limit. Returns its length, or 0.
-static size_t take_edit(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
-			uint64_t left)
-{
-	struct lane_path *path = &reader->path;
-	struct edit *edit = &batch->edit[batch->edits];
-	size_t before = batch->pushes;
-	uint32_t keep, push, depth;
-	uint8_t flags = 0;
-	uint64_t hash;
-
-	if (left < 4)
-		return 0;
-	keep = load16(in);
-	push = load16(in + 2);
-	if (unlikely(push & LANE_PUSH_CUT))
-		flags |= TRACE_STACK_CUT;
-	if (unlikely(push & LANE_PUSH_INCOMPLETE))
-		flags |= TRACE_STACK_INCOMPLETE;
-	push &= LANE_PUSH_MASK;
-	depth = keep + push;
-	if (unlikely(4 + 4 * (size_t)push > left || keep > path->depth || depth > LANE_DEPTH_MAX))
-		return 0;
-	if (unlikely(depth + EDIT_CACHE_PUSHES > path->capacity))
-		grow_path(path, depth + EDIT_CACHE_PUSHES);
-	*edit = (struct edit){ .keep = keep, .flags = flags };
-	if (unlikely(flags != path->flags)) {
-		path->flags = flags;
-		edit->keep = 0;
-		hash = push_again(reader, batch, keep);
-	} else {
-		hash = catch_up(reader, keep);
-	}
-	in += 4;
-	for (uint32_t i = keep; i < depth; i++, in += 4) {
-		uint32_t number = load32(in);
-		frame_id frame = frame_map_get(reader->frames, number);
-
-		if (unlikely(frame == 0))
-			return 0;
-		path->frames[i] = number;
-		hash = push_frame(reader, batch, i, hash, frame);
-	}
-	path->depth = path->hashed = depth;
-	edit->push = (uint32_t)(batch->pushes - before);
-	batch->edits++;
-	return 4 + 4 * (size_t)push;
-}
-
-// Look up the stacks of the batch's edits. stacks[i + 1] becomes that of edit i.
-static void settle_edits(struct lane_reader *reader, const struct batch *batch, stack_id *stacks)
-{
-	const struct interner_push *push = reader->interner->pushes;
-
-	for (size_t i = 0; i < batch->edits; i++) {
-		const struct edit *edit = &batch->edit[i];
-		stack_id *id = &reader->path.ids[edit->keep];
-		stack_id parent = edit->keep > 0 ? id[-1] : 0;
-
-		for (uint32_t left = edit->push; left > 0; left--, push++) {
-			parent = interner_add(reader->interner, parent, push, edit->flags);
-			*id++ = parent;
+	stacks[0] = 0;
+	known = lane_path_settle(&reader->path, reader->desk, batch->parts, reader->frames, stacks);
+	for (size_t i = batch->first; i < batch->items; i++) {
+		if (unlikely(items[i].stack > known)) {
+			batch->items = i;
+			return desk->part[known].record;
 		}
-		stacks[i + 1] = parent;
-	}
-	reader->stack = stacks[batch->edits];
-}
-
-// Look up all stacks of the batch, and put their ids into its items.
-static void settle_stacks(struct lane_reader *reader, const struct batch *batch,
-			  struct lane_item *items)
-{
-	stack_id stacks[BATCH_ITEMS + 1] = { 0 };
-
-	settle_edits(reader, batch, stacks);
-	for (size_t i = batch->first; i < batch->items; i++)
 		items[i].stack = stacks[items[i].stack];
+	}
+	if (unlikely(known < batch->parts))
+		return desk->part[known].record;
+	reader->stack = stacks[known];
+	return NULL;
 }
 
-// Take an edit apart that is not known, and look it up, so that it is the next time. Returns its
-// length, or 0.
-static size_t learn_edit(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
-			 uint64_t left, struct edit_cache_line *line,
-			 const struct edit_cache_key *key, stack_id parent)
+// Take the edit at `in` apart, the only one of a record that is read by itself, and look it up.
+// Returns its length, or 0.
+static size_t take_alone(struct lane_reader *reader, const uint8_t *in, uint64_t left)
 {
-	struct lane_path *path = &reader->path;
-	size_t length = take_edit(reader, batch, in, left);
-	uint32_t push = batch->edit[0].push;
-	stack_id stacks[2];
+	struct lane_path_desk *desk = reader->desk;
+	struct lane_part *next = desk->part;
+	struct batch batch = { 0 };
+	size_t length = lane_path_take(&reader->path, &desk->edits, reader->frames->tag, &next, in,
+				       in, left);
 
-	if (length == 0)
-		return 0;
-	settle_edits(reader, batch, stacks);
-	edit_cache_put(line, key, parent, &path->ids[path->depth - push], push);
-	batch->edits = batch->pushes = 0;
-	batch->misses++;
-	return length;
+	batch.parts = (size_t)(next - desk->part);
+	return length > 0 && settle_stacks(reader, &batch, NULL) == NULL ? length : 0;
 }
 
-// Take the edit at `in` apart by looking it up as a whole. `*stack` is the current one, before and
-// after it. Returns its length; 0: it cannot be done so.
-static inline size_t recall_edit(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
-				 uint64_t left, stack_id *stack)
+// Take the edit at `in`, of `record` and the item with number `item`, apart: one that is not known
+// as a whole, or stands behind such. `*current` becomes its stack, or the number of its last part.
+// Returns its length, or 0.
+static __attribute__((noinline)) size_t take_edit(struct lane_reader *reader, struct batch *batch,
+						  size_t item, const uint8_t *record,
+						  const uint8_t *in, uint64_t left,
+						  uint32_t *current)
 {
-	const struct edit_cache *cache = &reader->interner->edits;
-	struct lane_path *path = &reader->path;
-	uint32_t tag = reader->frames->tag;
-	uint32_t keep = load16(in), push = load16(in + 2);
-	struct edit_cache_line *line;
-	struct edit_cache_key key;
-	stack_id parent;
+	struct lane_path_desk *desk = reader->desk;
+	struct lane_part *next = desk->part + batch->parts;
+	size_t length;
 
-	if (left < 4 + 4 * EDIT_CACHE_PUSHES || batch->edits > 0 || tag == 0 ||
-	    push - 1 >= EDIT_CACHE_PUSHES || keep > path->depth || path->flags != 0 ||
-	    keep + EDIT_CACHE_PUSHES > path->capacity)
-		return 0;
-	parent = keep > 0 ? path->ids[keep - 1] : 0;
-	key = edit_cache_key(in, tag, push);
-	line = edit_cache_line(cache, &key, parent);
-	if (unlikely(!edit_cache_is(line, &key, parent))) {
-		size_t length = 0;
-
-		if (batch->misses < MISSES_MAX)
-			length = learn_edit(reader, batch, in, left, line, &key, parent);
-		if (length > 0)
-			*stack = reader->stack;
+	if (batch->parts == 0 && desk->misses < LANE_MISSES_MAX) {
+		length = take_alone(reader, in, left);
+		*current = reader->stack;
 		return length;
 	}
-	memcpy(&path->frames[keep], line->frames, sizeof line->frames);
-	memcpy(&path->ids[keep], line->ids, sizeof line->ids);
-	path->depth = keep + push;
-	if (path->hashed > keep)
-		path->hashed = keep;
-	*stack = line->ids[push - 1];
-	return 4 + 4 * (size_t)push;
+	length = lane_path_take(&reader->path, &desk->edits, reader->frames->tag, &next, record, in,
+				left);
+	if (batch->parts == 0)
+		batch->first = item;
+	batch->parts = (size_t)(next - desk->part);
+	*current = (uint32_t)batch->parts;
+	return length;
 }
 
 // ---- Records --------------------------------------------------------------------------------
 
 // What the payload of a LANE_EXTRA_POOL, `left` bytes at `in`, says. False: it cannot be.
-static bool decode_pool(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
-			uint64_t left, struct lane_item *item)
+static bool decode_pool(struct lane_reader *reader, const uint8_t *in, uint64_t left,
+			struct lane_item *item)
 {
 	uint64_t fixed = 22;
 	uint32_t what, flags;
@@ -313,9 +175,8 @@ static bool decode_pool(struct lane_reader *reader, struct batch *batch, const u
 	item->size = load64(in + 8);
 	in += 16;
 	if (flags & LANE_POOL_STACK) {
-		if (take_edit(reader, batch, in, left - fixed) == 0)
+		if (take_alone(reader, in, left - fixed) == 0)
 			return false;
-		settle_stacks(reader, batch, item);
 	}
 	if (what != LANE_POOL_FREE || reader->free_stacks)
 		item->stack = reader->stack;
@@ -339,14 +200,14 @@ static void add_heap(struct lane_reader *reader, const struct lane_item *item)
 }
 
 // A LANE_EXTRA of `length` bytes behind its own head. `*made` says whether there is an item.
-static bool decode_extra(struct lane_reader *reader, struct batch *batch, const uint8_t *in,
-			 uint64_t length, struct lane_item *item, bool *made)
+static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t length,
+			 struct lane_item *item, bool *made)
 {
 	uint32_t kind = load16(in + 2);
 
 	if (kind == LANE_EXTRA_POOL) {
 		*made = true;
-		return decode_pool(reader, batch, in + 6, length, item);
+		return decode_pool(reader, in + 6, length, item);
 	}
 	if ((kind == LANE_EXTRA_HEAP || kind == LANE_EXTRA_HEAP_NEW) && length >= 12) {
 		*made = true;
@@ -437,8 +298,8 @@ bool lane_reader_complete(struct lane_reader *reader, uint64_t limit)
 }
 
 // Returns the record's length, or 0.
-static COLD size_t decode_vm(struct lane_reader *reader, struct batch *batch, const uint8_t *begin,
-			     uint64_t left, struct lane_item *item, bool *made)
+static COLD size_t decode_vm(struct lane_reader *reader, const uint8_t *begin, uint64_t left,
+			     struct lane_item *item, bool *made)
 {
 	uint32_t head = load16(begin);
 	struct lane_item prefix = { .kind = LANE_VM, .address = LANE_VM_ADDRESS };
@@ -459,11 +320,10 @@ static COLD size_t decode_vm(struct lane_reader *reader, struct batch *batch, co
 	*item = prefix;
 	item->time_ns = time_ns;
 	if (head & LANE_STACK) {
-		size_t edit = take_edit(reader, batch, begin + length, left - length);
+		size_t edit = take_alone(reader, begin + length, left - length);
 
 		if (edit == 0)
 			return 0;
-		settle_stacks(reader, batch, item);
 		length += edit;
 	}
 	if (head & LANE_VM_HAS_STACK)
@@ -479,9 +339,8 @@ static COLD size_t decode_vm(struct lane_reader *reader, struct batch *batch, co
 
 // Records that are not calls on the heap. Returns the record's length, or 0. `*made` says whether
 // there is an item.
-static COLD size_t decode_special(struct lane_reader *reader, struct batch *batch, uint32_t type,
-				  const uint8_t *in, uint64_t left, struct lane_item *item,
-				  bool *made)
+static COLD size_t decode_special(struct lane_reader *reader, uint32_t type, const uint8_t *in,
+				  uint64_t left, struct lane_item *item, bool *made)
 {
 	uint64_t time_ns;
 	uint32_t number;
@@ -513,18 +372,44 @@ static COLD size_t decode_special(struct lane_reader *reader, struct batch *batc
 		*made = true;
 		return 2;
 	case LANE_VM:
-		return decode_vm(reader, batch, in, left, item, made);
+		return decode_vm(reader, in, left, item, made);
 	case LANE_EXTRA:
 		if (left < 6)
 			return 0;
 		length = 6 + (size_t)load16(in + 4);
 		if (length > left || length > LANE_EVENT_BYTES_MAX ||
-		    !decode_extra(reader, batch, in, length - 6, item, made))
+		    !decode_extra(reader, in, length - 6, item, made))
 			return 0;
 		return length;
 	default:
 		return 0;
 	}
+}
+
+// Is it the head of a call on memory, with lengths of at most 8 bytes? Looked at all at once: what
+// is too large carries into the next field.
+static inline bool is_event(uint32_t head)
+{
+	const uint32_t too_large = (16 - LANE_FAILED) | 7u << LANE_ADDRESS_SHIFT |
+				   7u << LANE_SIZE_SHIFT;
+	const uint32_t carries = 16u | 16u << LANE_ADDRESS_SHIFT | 16u << LANE_SIZE_SHIFT;
+	uint32_t fields = (head & (LANE_TIME - 1)) - 1; // types count from 1
+
+	return (((fields + too_large) ^ fields ^ too_large) & carries) == 0;
+}
+
+enum { SELDOM = 1 << LANE_ALIGNED | 1 << LANE_REALLOC_UNDO | 1 << LANE_FAILED };
+
+// What these have that others have not. Returns where the record goes on.
+static inline const uint8_t *take_seldom(struct lane_reader *reader, uint32_t type,
+					 const uint8_t *at, struct lane_item *item)
+{
+	if (type == LANE_ALIGNED)
+		item->align_log2 = *at++ & 63;
+	if (type == LANE_FAILED)
+		item->address = 0;
+	reader->undone |= type == LANE_REALLOC_UNDO;
+	return at;
 }
 
 // Types whose events have the current stack, as bits. Those with LANE_STACK have one in any case.
@@ -544,13 +429,15 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 				  struct lane_item *items, size_t max)
 {
 	const uint32_t with_stack = types_with_stack(reader);
+	const uint32_t tag = reader->frames->tag;
+	struct lane_path_desk *desk = reader->desk;
 	uint64_t time_ns = reader->time_ns, address = reader->address;
-	uint64_t then_ns;
-	uint32_t current = reader->stack; // an id, and after the first edit an edit's number
+	uint32_t current = reader->stack; // an id, and where parts wait the number of one
 	struct lane_item *item = items;
 	struct lane_item *last = items + (max < BATCH_ITEMS ? max : BATCH_ITEMS);
+	const uint8_t *before = in, *before_that = in;
 
-	while (item < last && in < stop && batch->pushes < BATCH_PUSHES) {
+	while (item < last && in < stop) {
 		const uint8_t *at = in + 2;
 		uint32_t head = load16(in);
 		uint32_t type = head & LANE_TYPE_MASK;
@@ -558,55 +445,57 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 		uint32_t size_length = head >> LANE_SIZE_SHIFT & 15;
 		bool stacked = with_stack >> type & 1;
 
-		if (unlikely(type - 1 >= LANE_FAILED || address_length > 8 || size_length > 8))
+		if (unlikely(!is_event(head)))
 			break;
-		then_ns = time_ns;
 		item->owner = 0;
 		item->run = 0;
 		item->kind = (uint8_t)type;
 		item->align_log2 = 0;
 		// A ring is mapped twice, so that what a short record does not have can be read.
 		if (unlikely(head & (LANE_TIME | LANE_OWNER)))
-			at = take_prefix(head, at, item, &then_ns);
-		if (likely(type != LANE_FAILED))
-			address +=
-				(uint64_t)varint_unzigzag(load64(at) & low_bytes[address_length]);
-		item->address = likely(type != LANE_FAILED) ? address : 0;
+			at = take_prefix(head, at, item, &time_ns);
+		address += (uint64_t)varint_unzigzag(load64(at) & low_bytes[address_length]);
+		item->address = address;
 		at += address_length;
 		item->size = load64(at) & low_bytes[size_length];
 		at += size_length;
-		if (unlikely(type == LANE_ALIGNED))
-			item->align_log2 = *at++ & 63;
-		reader->undone |= type == LANE_REALLOC_UNDO;
+		if (unlikely(SELDOM >> type & 1))
+			at = take_seldom(reader, type, at, item);
 		if (unlikely(at > end))
 			break;
 		if (head & LANE_STACK) {
 			uint64_t left = (uint64_t)(end - at);
-			size_t length = recall_edit(reader, batch, at, left, &current);
+			size_t length = 0;
 
+			if (likely(batch->parts == 0))
+				length = lane_path_recall(&reader->path, &desk->edits, tag, at,
+							  left, &current);
 			if (unlikely(length == 0)) {
-				length = take_edit(reader, batch, at, left);
+				length = take_edit(reader, batch, (size_t)(item - items), in, at,
+						   left, &current);
 				if (unlikely(length == 0))
 					break;
-				if (batch->edits == 1)
-					batch->first = (size_t)(item - items);
-				current = (uint32_t)batch->edits;
+				if (unlikely(batch->parts >= LANE_PARTS))
+					last = item + 1;
 			}
 			at += length;
 			stacked = true;
 		}
-		item->time_ns = time_ns = then_ns;
+		item->time_ns = time_ns;
 		item->stack = stacked ? current : 0;
 		item++;
-		batch->last[1] = batch->last[0];
-		batch->last[0] = in;
+		before_that = before;
+		before = in;
 		in = at;
 	}
-	reader->time_ns = time_ns;
-	reader->address = address;
-	if (batch->edits == 0)
-		reader->stack = current;
 	batch->items = (size_t)(item - items);
+	batch->last[0] = before;
+	batch->last[1] = before_that;
+	if (batch->items > 0)
+		reader->time_ns = item[-1].time_ns;
+	reader->address = address;
+	if (batch->parts == 0)
+		reader->stack = current;
 	return in;
 }
 
@@ -660,18 +549,25 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 	size_t length;
 	bool made;
 
-	batch.edits = batch.pushes = batch.first = 0;
-	batch.misses = 0;
+	batch.parts = 0;
+	reader->desk->misses = 0;
 	at = take_events(reader, in, end < stop ? end : stop, end, &batch, items, max);
-	if (batch.edits > 0)
-		settle_stacks(reader, &batch, items);
+	if (batch.parts > 0) {
+		const uint8_t *bad = settle_stacks(reader, &batch, items);
+
+		if (unlikely(bad != NULL)) {
+			reader->broken = true;
+			reader->at += (uint64_t)(bad - in);
+			return batch.items;
+		}
+	}
 	if (reader->echoes && batch.items >= ECHO_ITEMS_MIN && batch.items < max)
 		at = take_echo(at, end < stop ? end : stop, &batch, items);
 	reader->at += (uint64_t)(at - in);
 	if (batch.items > 0)
 		return batch.items;
-	length = decode_special(reader, &batch, load16(in) & LANE_TYPE_MASK, in,
-				(uint64_t)(end - in), items, &made);
+	length = decode_special(reader, load16(in) & LANE_TYPE_MASK, in, (uint64_t)(end - in),
+				items, &made);
 	if (length == 0)
 		reader->broken = true;
 	reader->at += length;

@@ -1,9 +1,7 @@
 // lane_reader: takes a lane's bytes apart, record by record, into items.
 //
 // It works in batches: first the bytes of some hundred records are taken apart, and the places of
-// their stacks in the interner's table are asked for; then the stacks are looked up. But a change
-// of the stack that was seen lately is known at once (edit_cache.h): only behind some that were
-// not does the rest of a batch wait.
+// their stacks are asked for; then the stacks are looked up (lane_path.h).
 //
 // A loop that allocates and frees one block writes the same two records over and over. Those are
 // not taken apart but compared, and told by one item, an *echo*, where the caller takes such.
@@ -17,7 +15,7 @@
 #define COLLECT_LANE_READER_H
 
 #include "collect/frame_map.h"
-#include "collect/interner.h"
+#include "collect/lane_path.h"
 #include "trace/trace.h"
 #include "wire/lane_event.h"
 
@@ -57,18 +55,6 @@ struct lane_item {
 	uint8_t align_log2;
 };
 
-// A lane's current stack, outermost first: of each depth the id, the innermost frame as the guest
-// numbers it, and up to a depth the hash.
-struct lane_path {
-	uint64_t *hashes;
-	uint32_t *frames;
-	stack_id *ids;
-	size_t capacity;
-	uint32_t depth;
-	uint32_t hashed; // hashes below are known
-	uint8_t flags;   // enum trace_stack_flag
-};
-
 // Is it a call on a block of a pool?
 static inline bool lane_item_is_pool(const struct lane_item *item)
 {
@@ -105,8 +91,8 @@ struct lane_reader {
 	uint64_t at;         // bytes taken apart so far
 	uint64_t time_ns;
 	uint64_t address;
-	struct frame_map *frames;  // borrowed
-	struct interner *interner; // borrowed
+	struct frame_map *frames;    // borrowed
+	struct lane_path_desk *desk; // borrowed
 	struct lane_path path;
 	stack_id stack;   // of the whole path
 	bool free_stacks; // frees have stacks
@@ -120,7 +106,7 @@ struct lane_reader {
 };
 
 void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t ring_bytes,
-		      struct frame_map *frames, struct interner *interner, bool free_stacks);
+		      struct frame_map *frames, struct lane_path_desk *desk, bool free_stacks);
 void lane_reader_fini(struct lane_reader *reader); // accepts { 0 }
 
 // Decode from reader->at up to `limit`, which the guest published, into items[0..max). Returns

@@ -19,11 +19,13 @@ void ledger_init(struct ledger *ledger, struct writer *writer,
 	ledger->options = options;
 	ledger->free_stacks = options->segment_options & SEGMENT_FREE_STACKS;
 	interner_init(&ledger->interner, writer);
+	ledger->desk = lane_path_desk_new(&ledger->interner);
 	file_table_init(&ledger->files, writer);
 }
 
 void ledger_fini(struct ledger *ledger)
 {
+	lane_path_desk_free(ledger->desk);
 	interner_fini(&ledger->interner);
 	file_table_fini(&ledger->files);
 }

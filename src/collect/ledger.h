@@ -7,12 +7,14 @@
 #include "collect/collect.h"
 #include "collect/file_table.h"
 #include "collect/interner.h"
+#include "collect/lane_path.h"
 #include "collect/stream.h"
 #include "trace/writer.h"
 
 struct ledger {
 	struct writer *writer;
 	struct interner interner;
+	struct lane_path_desk *desk;
 	uint64_t now_ns;  // time of the last item
 	uint64_t fold_ns; // halves of a realloc this near to each other become one
 	const struct collect_options *options; // borrowed

@@ -11,6 +11,7 @@ enum { RING_BYTES = 64 << 10, FRAMES = 64 };
 struct fixture {
 	struct writer *writer;
 	struct interner interner;
+	struct lane_path_desk *desk;
 	struct frame_map frames;
 	struct lane_reader reader;
 	struct fake_guest guest;
@@ -41,9 +42,10 @@ static void begin(struct fixture *fixture, bool free_stacks)
 	fixture->fd = memfd_create("trace", 0);
 	fixture->writer = writer_new(fixture->fd, &info, &err);
 	interner_init(&fixture->interner, fixture->writer);
+	fixture->desk = lane_path_desk_new(&fixture->interner);
 	frame_map_init(&fixture->frames, fixture->writer, &segment, frames);
-	fixture->frames.tag = edit_cache_tag(&fixture->interner.edits);
-	lane_reader_init(&fixture->reader, ring, RING_BYTES, &fixture->frames, &fixture->interner,
+	fixture->frames.tag = edit_cache_tag(&fixture->desk->edits);
+	lane_reader_init(&fixture->reader, ring, RING_BYTES, &fixture->frames, fixture->desk,
 			 free_stacks);
 	fixture->guest.lanes = shared;
 	fixture->lane = (struct fake_lane){ .guest = &fixture->guest,
@@ -55,6 +57,7 @@ static void end(struct fixture *fixture)
 {
 	lane_reader_fini(&fixture->reader);
 	frame_map_fini(&fixture->frames);
+	lane_path_desk_free(fixture->desk);
 	interner_fini(&fixture->interner);
 	writer_free(fixture->writer);
 	close(fixture->fd);
@@ -161,15 +164,26 @@ TEST(lane_reader_keeps_the_current_stack_until_it_is_edited)
 	end(&fixture);
 }
 
+enum { WANDERED = 1500 };
+
+// A stack as the guest has it.
+struct guest_stack {
+	uint32_t depth, flags;
+	uint32_t frames[32];
+};
+
+static struct guest_stack wandered[WANDERED];
+
 // Go back and forth between few stacks, with changes short and long, and stacks with a flag.
 // Returns the number of events.
 static size_t wander(struct fake_lane *lane)
 {
+	struct guest_stack now = { 0 };
 	uint32_t depth = 0, stack[32], flags = 0;
 	size_t count = 0;
 
 	srandom(5);
-	for (; count < 1500; count++) {
+	for (; count < WANDERED; count++) {
 		uint32_t keep = depth > 0 ? (uint32_t)random() % (depth + 1) : 0;
 		uint32_t push = (uint32_t)random() % (random() % 8 == 0 ? 12 : 5);
 
@@ -186,8 +200,70 @@ static size_t wander(struct fake_lane *lane)
 						       .push = push,
 						       .push_flags = flags,
 						       .frames = stack });
+		now = (struct guest_stack){ .depth = depth, .flags = flags };
+		if (keep > 0)
+			memcpy(now.frames, wandered[count - 1].frames, keep * sizeof *stack);
+		memcpy(now.frames + keep, stack, push * sizeof *stack);
+		wandered[count] = now;
 	}
 	return count;
+}
+
+TEST(two_stacks_have_one_number_if_they_are_the_same_and_only_then)
+{
+	static struct lane_item items[2048];
+	struct fixture fixture;
+
+	begin(&fixture, false);
+	wander(&fixture.lane);
+	CHECK_EQ(WANDERED, decode(&fixture, items, 2048));
+	for (size_t i = 0; i < WANDERED; i++) {
+		CHECK_EQ(wandered[i].depth == 0, items[i].stack == 0);
+		for (size_t j = 0; j < i; j++) {
+			bool same = memcmp(&wandered[i], &wandered[j], sizeof *wandered) == 0;
+
+			// What has no frames has no flags either.
+			if (wandered[i].depth + wandered[j].depth > 0)
+				CHECK_EQ(same, items[i].stack == items[j].stack);
+		}
+	}
+	end(&fixture);
+}
+
+TEST(a_lane_breaks_at_a_frame_that_does_not_exist_and_not_before)
+{
+	static const uint32_t good[] = { 1, 2 }, bad[] = { 1, FRAMES, 3 };
+
+	// Behind edits that are looked up one by one, and behind such as wait.
+	for (uint32_t before = 1; before < 100; before += 33) {
+		struct lane_item items[128];
+		struct fixture fixture;
+		uint64_t at;
+
+		begin(&fixture, false);
+		for (uint32_t i = 0; i < before; i++) {
+			const uint32_t strange[] = { 1 + i % 50, 2 + i / 50 };
+
+			fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC,
+									.edit = true,
+									.push = 2,
+									.frames = strange });
+		}
+		fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_FREE });
+		at = fixture.lane.head;
+		fake_write(&fixture.lane,
+			   &(struct fake_event){
+				   .type = LANE_MALLOC, .edit = true, .push = 3, .frames = bad });
+		fake_write(&fixture.lane,
+			   &(struct fake_event){
+				   .type = LANE_MALLOC, .edit = true, .push = 2, .frames = good });
+		CHECK_EQ(before + 1, decode(&fixture, items, 128));
+		CHECK_EQ(0, decode(&fixture, items, 128));
+		CHECK(fixture.reader.broken);
+		CHECK_EQ(at, fixture.reader.at);
+		CHECK(items[before - 1].stack != 0);
+		end(&fixture);
+	}
 }
 
 TEST(a_stack_is_the_same_whether_its_change_was_seen_before_or_not)
@@ -231,7 +307,7 @@ TEST(images_whose_frames_have_the_same_numbers_do_not_share_stacks)
 	CHECK_EQ(10, decode(&fixture, items, 10));
 	CHECK_EQ(items[0].stack, items[9].stack);
 	frame_map_init(&other, fixture.writer, &segment, frames);
-	other.tag = edit_cache_tag(&fixture.interner.edits);
+	other.tag = edit_cache_tag(&fixture.desk->edits);
 	fixture.reader.frames = &other;
 	CHECK_EQ(10, decode(&fixture, items + 10, 10));
 	CHECK(items[9].stack != items[10].stack);

@@ -1,0 +1,263 @@
+#include "collect/lane_path.h"
+
+#include "base/mem.h"
+#include "wire/compiler.h"
+
+#include <string.h>
+
+enum {
+	DEPTH_FIRST = 64,
+	PUSHES = 1024, // that are asked for at once
+};
+
+struct lane_path_desk *lane_path_desk_new(struct interner *interner)
+{
+	struct lane_path_desk *desk = mem_alloc(1, sizeof *desk);
+
+	desk->interner = interner;
+	edit_cache_init(&desk->edits);
+	desk->pushes = mem_resize(NULL, PUSHES, sizeof *desk->pushes);
+	return desk;
+}
+
+void lane_path_desk_free(struct lane_path_desk *desk)
+{
+	if (desk != NULL) {
+		edit_cache_fini(&desk->edits);
+		mem_free(desk->pushes);
+	}
+	mem_free(desk);
+}
+
+static COLD void grow(struct lane_path *path, size_t depth)
+{
+	size_t capacity = path->capacity > 0 ? path->capacity : DEPTH_FIRST;
+	bool first = path->capacity == 0;
+
+	while (capacity < depth)
+		capacity *= 2;
+	path->frames = mem_resize(path->frames, EDIT_CACHE_CALLERS + capacity, sizeof(uint32_t));
+	path->settled = mem_resize(path->settled, EDIT_CACHE_CALLERS + capacity, sizeof(uint32_t));
+	path->hashes = mem_resize(path->hashes, capacity, sizeof *path->hashes);
+	path->ids = mem_resize(path->ids, 1 + capacity, sizeof *path->ids);
+	path->capacity = capacity;
+	if (first) {
+		memset(path->frames, 0, EDIT_CACHE_CALLERS * sizeof(uint32_t));
+		memset(path->settled, 0, EDIT_CACHE_CALLERS * sizeof(uint32_t));
+		path->ids[0] = 0;
+	}
+}
+
+void lane_path_fini(struct lane_path *path)
+{
+	mem_free(path->frames);
+	mem_free(path->settled);
+	mem_free(path->hashes);
+	mem_free(path->ids);
+	memset(path, 0, sizeof *path);
+}
+
+size_t lane_path_take(struct lane_path *path, const struct edit_cache *cache, uint32_t tag,
+		      struct lane_part **next, const uint8_t *record, const uint8_t *in,
+		      uint64_t left)
+{
+	uint32_t keep = lane_path_load16(in), head = lane_path_load16(in + 2);
+	uint32_t marks = head & ~(uint32_t)LANE_PUSH_MASK, rest = head & LANE_PUSH_MASK;
+	size_t length = 4 + 4 * (size_t)rest;
+	struct lane_part *part = *next;
+
+	if (length > left || keep > path->depth || keep + rest > LANE_DEPTH_MAX)
+		return 0;
+	if (keep + rest + EDIT_CACHE_PUSHES > path->capacity)
+		grow(path, keep + rest + EDIT_CACHE_PUSHES);
+	path->depth = keep + rest;
+	do {
+		uint32_t *frames = lane_path_frames(path->frames, keep);
+		uint32_t push = rest < EDIT_CACHE_PUSHES ? rest : EDIT_CACHE_PUSHES;
+
+		*part = (struct lane_part){
+			.key = edit_cache_key(in, lane_path_what(tag, marks) | push, push),
+			.record = record,
+			.marks = marks,
+			.keep = keep,
+			.push = push,
+		};
+		part->lines = edit_cache_lines(cache, &part->key, frames);
+		edit_cache_expect(part->lines);
+		lane_path_put(frames, &part->key);
+		in += 4 * (size_t)push;
+		keep += push;
+		rest -= push;
+		part++;
+	} while (rest > 0);
+	*next = part;
+	return length;
+}
+
+// enum trace_stack_flag
+static uint8_t flags_of(uint32_t marks)
+{
+	return (uint8_t)((marks & LANE_PUSH_CUT ? TRACE_STACK_CUT : 0) |
+			 (marks & LANE_PUSH_INCOMPLETE ? TRACE_STACK_INCOMPLETE : 0));
+}
+
+// A walk over a batch's parts.
+struct walk {
+	struct lane_path *path;
+	struct interner *interner;
+	struct frame_map *frames;
+	struct interner_push *pushes;
+};
+
+// Frames that came with known parts have no hashes yet. Returns the hash of the outermost `keep`.
+static uint64_t catch_up(const struct walk *walk, uint32_t keep)
+{
+	struct lane_path *path = walk->path;
+	uint64_t hash = path->hashed > 0 ? path->hashes[path->hashed - 1]
+					 : interner_root(flags_of(path->marks));
+
+	for (; path->hashed < keep; path->hashed++) {
+		uint32_t number = *lane_path_frames(path->settled, path->hashed);
+
+		hash = interner_hash(hash, frame_map_get(walk->frames, number));
+		path->hashes[path->hashed] = hash;
+	}
+	return keep > 0 ? path->hashes[keep - 1] : interner_root(flags_of(path->marks));
+}
+
+// Make the part's frames current but for their ids, and ask for them: push[0..part->push). False:
+// one of them does not exist.
+static bool ask_part(const struct walk *walk, const struct lane_part *part,
+		     struct interner_push *push)
+{
+	struct lane_path *path = walk->path;
+	uint32_t *settled = lane_path_frames(path->settled, part->keep);
+	uint64_t hash = catch_up(walk, part->keep);
+
+	lane_path_put(settled, &part->key);
+	path->hashed = part->keep;
+	for (uint32_t i = 0; i < part->push; i++) {
+		frame_id frame = frame_map_get(walk->frames, settled[i]);
+
+		if (unlikely(frame == 0))
+			return false;
+		hash = interner_hash(hash, frame);
+		path->hashes[path->hashed++] = hash;
+		push[i] = (struct interner_push){ .hash = (uint32_t)(hash >> 32), .frame = frame };
+		interner_prefetch(walk->interner, hash);
+	}
+	return true;
+}
+
+// Look up what was asked for. Returns the part's stack.
+static stack_id answer_part(const struct walk *walk, const struct lane_part *part,
+			    const struct interner_push *push)
+{
+	stack_id *ids = &walk->path->ids[1 + part->keep];
+	stack_id parent = ids[-1];
+
+	for (uint32_t i = 0; i < part->push; i++) {
+		parent = interner_add(walk->interner, parent, &push[i], flags_of(part->marks));
+		ids[i] = parent;
+	}
+	return parent;
+}
+
+// The outermost end is another one now: what `part` keeps is looked up anew.
+static COLD void change_end(const struct walk *walk, const struct lane_part *part)
+{
+	struct lane_path *path = walk->path;
+
+	path->marks = part->marks;
+	path->hashed = 0;
+	for (uint32_t depth = 0; depth < part->keep; depth++) {
+		uint64_t hash = catch_up(walk, depth + 1);
+		struct interner_push push = {
+			.hash = (uint32_t)(hash >> 32),
+			.frame = frame_map_get(walk->frames,
+					       *lane_path_frames(path->settled, depth)),
+		};
+
+		path->ids[1 + depth] = interner_add(walk->interner, path->ids[depth], &push,
+						    flags_of(path->marks));
+	}
+}
+
+// Look `part` up by itself, so that it is known the next time. False: it has a frame that does not
+// exist.
+static bool learn_part(const struct walk *walk, const struct lane_part *part, stack_id *stack)
+{
+	struct lane_path *path = walk->path;
+	stack_id parent;
+
+	if (!ask_part(walk, part, walk->pushes))
+		return false;
+	parent = path->ids[part->keep];
+	*stack = answer_part(walk, part, walk->pushes);
+	if (part->push > 0 && walk->frames->tag != 0)
+		edit_cache_put(part->lines, &part->key, parent, &path->ids[1 + part->keep],
+			       part->push);
+	return true;
+}
+
+// Look all of parts[0..count) up together. Returns how many there were before one that has a frame
+// that does not exist.
+static size_t settle_rest(const struct walk *walk, const struct lane_part *parts, size_t count,
+			  stack_id *stacks)
+{
+	size_t asked = 0, answered = 0;
+	bool good = true;
+
+	while (answered < count && good) {
+		size_t pushes = 0, answers = 0;
+
+		for (; asked < count && pushes + EDIT_CACHE_PUSHES <= PUSHES; asked++) {
+			if (unlikely(parts[asked].marks != walk->path->marks)) {
+				if (asked > answered)
+					break;
+				change_end(walk, &parts[asked]);
+			}
+			good = ask_part(walk, &parts[asked], &walk->pushes[pushes]);
+			if (unlikely(!good))
+				break;
+			pushes += parts[asked].push;
+		}
+		for (; answered < asked; answered++) {
+			stacks[answered] =
+				answer_part(walk, &parts[answered], &walk->pushes[answers]);
+			answers += parts[answered].push;
+		}
+	}
+	return answered;
+}
+
+size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, size_t count,
+			struct frame_map *frames, stack_id *stacks)
+{
+	const struct walk walk = { path, desk->interner, frames, desk->pushes };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct lane_part *part = &desk->part[i];
+		const struct edit_cache_line *line = NULL;
+
+		if (unlikely(part->marks != path->marks))
+			change_end(&walk, part);
+		if (unlikely(part->push == 0)) {
+			stacks[i + 1] = path->ids[part->keep];
+			continue;
+		}
+		line = edit_cache_find(part->lines, &part->key, path->ids[part->keep]);
+		if (likely(line != NULL)) {
+			memcpy(&path->ids[1 + part->keep], line->ids, sizeof line->ids);
+			lane_path_put(lane_path_frames(path->settled, part->keep), &part->key);
+			if (path->hashed > part->keep)
+				path->hashed = part->keep;
+			stacks[i + 1] = line->ids[part->push - 1];
+		} else if (desk->misses++ >= LANE_MISSES_MAX) {
+			return i + settle_rest(&walk, part, count - i, &stacks[i + 1]);
+		} else if (!learn_part(&walk, part, &stacks[i + 1])) {
+			return i;
+		}
+	}
+	return count;
+}

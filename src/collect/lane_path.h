@@ -1,0 +1,141 @@
+// lane_path: a lane's current stack, and the edits that change it.
+//
+// An edit keeps the outermost frames and pushes others. One that was seen lately is known as a
+// whole (edit_cache.h). Where too many are not, the rest of a batch is taken apart first and looked
+// up afterwards, frame by frame (interner.h), so that the waits for memory overlap; long edits in
+// parts of up to EDIT_CACHE_PUSHES frames. Hence what is current when an edit is taken apart can be
+// ahead of what is current when it is looked up, and both are kept.
+#ifndef COLLECT_LANE_PATH_H
+#define COLLECT_LANE_PATH_H
+
+#include "collect/edit_cache.h"
+#include "collect/frame_map.h"
+#include "collect/interner.h"
+#include "wire/lane_event.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+	// After so many parts no further edit is taken apart.
+	LANE_PARTS = 256,
+	LANE_PARTS_MAX = LANE_PARTS + LANE_DEPTH_MAX / EDIT_CACHE_PUSHES + 1,
+	// Parts of a batch that are looked up one by one, each waiting for memory by itself, to be
+	// known the next time. The others of the batch wait together.
+	LANE_MISSES_MAX = 24,
+};
+
+// An edit, or a part of one that is longer than a line of the cache: what is pushed is in its key.
+struct lane_part {
+	struct edit_cache_key key;
+	struct edit_cache_line *lines; // where it would be
+	const uint8_t *record;         // of which it is
+	uint32_t marks;                // of the stack: LANE_PUSH_CUT, LANE_PUSH_INCOMPLETE
+	uint32_t keep, push;
+};
+
+// What the readers of a collector's lanes share, since they take turns: where stacks are looked up,
+// and what was taken apart and is not looked up yet.
+struct lane_path_desk {
+	struct interner *interner; // borrowed
+	struct edit_cache edits;
+	struct interner_push *pushes;
+	unsigned misses; // parts that were not known since this was set to 0
+	struct lane_part part[LANE_PARTS_MAX];
+};
+
+// What both are: frames are the guest's numbers, outermost first, and stand behind as many zeros as
+// there are callers in a hash.
+struct lane_path {
+	uint32_t *frames; // ahead
+	uint32_t depth;
+	uint32_t *settled; // what is looked up
+	uint64_t *hashes;  // of that, up to `hashed`
+	stack_id *ids;     // of that, behind a 0
+	uint32_t hashed;
+	uint32_t marks; // of that: LANE_PUSH_CUT, LANE_PUSH_INCOMPLETE
+	size_t capacity;
+};
+
+void lane_path_fini(struct lane_path *path); // accepts { 0 }
+
+struct lane_path_desk *lane_path_desk_new(struct interner *interner);
+void lane_path_desk_free(struct lane_path_desk *desk); // NULL is allowed
+
+static inline uint32_t *lane_path_frames(uint32_t *frames, uint32_t depth)
+{
+	return frames + EDIT_CACHE_CALLERS + depth;
+}
+
+// What `key` pushes comes to stand at `frames`, and zeros behind it up to EDIT_CACHE_PUSHES.
+static inline void lane_path_put(uint32_t *frames, const struct edit_cache_key *key)
+{
+	_mm_storeu_si128((__m128i *)(void *)frames, _mm_srli_si128(key->low, 4));
+	_mm_storeu_si128((__m128i *)(void *)(frames + 3), key->high);
+}
+
+static inline uint16_t lane_path_load16(const uint8_t *in)
+{
+	uint16_t value;
+
+	memcpy(&value, in, sizeof value);
+	__asm__("" : "+r"(value)); // loaded once: the guest may write while we read
+	return value;
+}
+
+// What a line is known by, but for the number of frames.
+static inline uint32_t lane_path_what(uint32_t tag, uint32_t marks)
+{
+	_Static_assert(LANE_PUSH_CUT >> 11 == EDIT_CACHE_CUT, "moved by 11");
+	_Static_assert(LANE_PUSH_INCOMPLETE >> 11 == EDIT_CACHE_INCOMPLETE, "moved by 11");
+	return tag | marks >> 11;
+}
+
+// Look the edit at `in` up as a whole, with `left` bytes up to what was published; as many as a
+// line has frames for can be read in any case, and nothing waits to be looked up. Returns its
+// length, and what is current then; 0: it cannot be done so.
+static inline __attribute__((always_inline)) size_t
+lane_path_recall(struct lane_path *path, const struct edit_cache *cache, uint32_t tag,
+		 const uint8_t *in, uint64_t left, stack_id *stack)
+{
+	uint32_t keep = lane_path_load16(in);
+	uint32_t push = lane_path_load16(in + 2) ^ path->marks;
+	stack_id *ids = &path->ids[keep];
+	const struct edit_cache_line *lines, *line;
+	struct edit_cache_key key;
+	uint32_t *frames;
+
+	if (unlikely(push - 1 >= EDIT_CACHE_PUSHES || 4 + 4 * (uint64_t)push > left ||
+		     keep > path->depth || keep + EDIT_CACHE_PUSHES > path->capacity))
+		return 0;
+	frames = lane_path_frames(path->frames, keep);
+	key = edit_cache_key(in, lane_path_what(tag, path->marks) | push, push);
+	lines = edit_cache_lines(cache, &key, frames);
+	line = edit_cache_find(lines, &key, ids[0]);
+	if (unlikely(line == NULL))
+		return 0;
+	memcpy(&ids[1], line->ids, sizeof line->ids);
+	lane_path_put(frames, &key);
+	lane_path_put(lane_path_frames(path->settled, keep), &key);
+	path->depth = keep + push;
+	if (path->hashed > keep)
+		path->hashed = keep;
+	*stack = line->ids[push - 1];
+	return 4 + 4 * (size_t)push;
+}
+
+// Take the edit at `in`, of `record`, apart, in the same manner, whatever waits. It becomes *next
+// and what follows, and *next the part behind. Returns its length; 0: it cannot be.
+size_t lane_path_take(struct lane_path *path, const struct edit_cache *cache, uint32_t tag,
+		      struct lane_part **next, const uint8_t *record, const uint8_t *in,
+		      uint64_t left);
+
+// Look up the first `count` parts, all that was taken apart: stacks[i + 1] becomes what is current
+// behind part i. Returns the number of parts that could be looked up: all, or as many as stand
+// before one that has a frame that does not exist. desk->misses says whether more is learned.
+size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, size_t count,
+			struct frame_map *frames, stack_id *stacks);
+
+#endif
