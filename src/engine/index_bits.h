@@ -127,6 +127,46 @@ static inline uint64_t bits_take_varint_wide(const uint8_t **at, const uint8_t *
 	return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
 }
 
+// The sizes of postings, one after the other: most are among the last few that differ, the latest
+// first. `= { 0 }` is the beginning.
+enum { BITS_SIZES = 3, BITS_SIZES_LOG2 = 2 };
+struct bits_sizes {
+	uint64_t recent[BITS_SIZES];
+};
+
+// Its place among them, from 1; 0: it is another, which is to be written. It is the latest now.
+static inline unsigned bits_sizes_put(struct bits_sizes *sizes, uint64_t size)
+{
+	uint64_t first = sizes->recent[0], second = sizes->recent[1];
+
+	if (size == first)
+		return 1;
+	sizes->recent[0] = size;
+	sizes->recent[1] = first;
+	if (size == second)
+		return 2;
+	if (size == sizes->recent[2]) {
+		sizes->recent[2] = second;
+		return 3;
+	}
+	sizes->recent[2] = second;
+	return 0;
+}
+
+// The size at a place, or the one that was read for 0.
+static inline uint64_t bits_sizes_take(struct bits_sizes *sizes, unsigned place, uint64_t other)
+{
+	uint64_t size = place ? sizes->recent[place - 1] : other;
+
+	if (place != 1) {
+		if (place != 2)
+			sizes->recent[2] = sizes->recent[1];
+		sizes->recent[1] = sizes->recent[0];
+		sizes->recent[0] = size;
+	}
+	return size;
+}
+
 static inline uint64_t bits_zigzag(uint64_t value)
 {
 	return value << 1 ^ (0 - (value >> 63));

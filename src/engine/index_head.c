@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 4 };
+enum { VERSION = 5 };
 
 // What a site or a cell takes at least.
 enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };

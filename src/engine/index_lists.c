@@ -137,6 +137,7 @@ static bool load_list(void *context, uint32_t number, const struct index_posts *
 		.several = entry->several,
 		.first = loading->first,
 		.last = loading->first + (UINT64_C(1) << loading->index->shape.chunk_log2) - 1,
+		.run = run,
 	};
 	loading->filled += size;
 	return true;
@@ -153,6 +154,20 @@ static bool begin_list(struct index_list *list, const uint8_t *bytes, struct err
 	return index_list_next(list, err);
 }
 
+// The size of a posting, whose word is this.
+static void take_size(struct index_list *list, uint64_t word)
+{
+	unsigned place = word & ((1 << BITS_SIZES_LOG2) - 1);
+	uint64_t other = place ? 0 : bits_take_varint(&list->at, list->end);
+
+	if (list->run_left == 0) {
+		list->sizes = (struct bits_sizes){ 0 };
+		list->run_left = list->run;
+	}
+	list->run_left--;
+	list->size = bits_sizes_take(&list->sizes, place, other);
+}
+
 bool index_list_next(struct index_list *list, struct err *err)
 {
 	uint64_t word;
@@ -160,10 +175,13 @@ bool index_list_next(struct index_list *list, struct err *err)
 	if (--list->left == 0)
 		return true;
 	word = bits_take_varint(&list->at, list->end);
-	list->step += word >> 1;
 	list->ends = word & 1;
-	if (list->several)
-		list->size = bits_take_varint(&list->at, list->end);
+	word >>= 1;
+	if (list->several) {
+		take_size(list, word);
+		word >>= BITS_SIZES_LOG2;
+	}
+	list->step += word;
 	return (list->at <= list->end && list->step <= list->last) || damaged(err);
 }
 

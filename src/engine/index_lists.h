@@ -22,6 +22,8 @@ struct index_list {
 	bool several; // private, as all below
 	const uint8_t *at, *end;
 	uint64_t first, last; // steps of the chunk
+	struct bits_sizes sizes;
+	uint32_t run, run_left; // postings between two sums, and until the next
 };
 
 struct index_lists {

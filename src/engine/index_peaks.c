@@ -223,15 +223,24 @@ static bool read_run(struct index *index, const struct run *run, struct posting 
 	uint8_t *bytes = mem_resize(NULL, run->size + (size_t)1, 1);
 	const uint8_t *at = bytes, *end = bytes + run->size;
 	uint64_t step = run->summed && run->skip.step ? run->chunk + run->skip.step : run->chunk;
+	struct bits_sizes sizes = { 0 };
 	bool ok = vault_read(&index->files.posts, run->at, bytes, run->size, err);
 
 	for (uint32_t i = 0; ok && i < run->count; i++) {
 		uint64_t word = bits_take_varint(&at, end);
 
-		step += word >> 1;
 		list[i].ends = word & 1;
+		word >>= 1;
+		list[i].size = run->single;
+		if (run->several) {
+			unsigned place = word & ((1 << BITS_SIZES_LOG2) - 1);
+			uint64_t other = place ? 0 : bits_take_varint(&at, end);
+
+			list[i].size = bits_sizes_take(&sizes, place, other);
+			word >>= BITS_SIZES_LOG2;
+		}
+		step += word;
 		list[i].step = step;
-		list[i].size = run->several ? bits_take_varint(&at, end) : run->single;
 		if (at > end)
 			ok = damaged(err);
 	}

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { VERSION = 4 };
+enum { VERSION = 5 };
 
 static const char magic[8] = "TIDESTA\n";
 
@@ -209,7 +209,7 @@ static void take_store(struct index_in *in, struct index_store *store)
 	store->sites_next = index_in_take_u64(in);
 	index_in_take(in, store->building, sizeof store->building);
 	index_in_take(in, store->building_count, sizeof store->building_count);
-	if (!index_postings_load(store->postings, in, store->table->cells_count))
+	if (!index_postings_load(store->postings, in, store->table))
 		in->bad = true;
 }
 

@@ -90,6 +90,7 @@ bool index_store_open(struct index_store *store, const struct index_shape *shape
 				       .peak_edge = WINDOW_START };
 	if (posts)
 		store->postings = index_postings_new(shape);
+	store->sites = mem_alloc((size_t)1 << shape->block_log2, sizeof *store->sites);
 	store->cells_next = store->sites_next = shape->snapshot_steps;
 	store->never_next = shape->snapshot_steps;
 	for (unsigned i = 0; i < INDEX_VAULTS_FIRST && create; i++) {
@@ -108,6 +109,7 @@ void index_store_close(struct index_store *store)
 	mem_free(store->counts);
 	mem_free(store->bytes);
 	mem_free(store->never_counts);
+	mem_free(store->sites);
 	index_postings_free(store->postings);
 	*store = (struct index_store){ 0 };
 }
@@ -399,10 +401,12 @@ static void count_steps(struct index_store *store, const struct index_batch *bat
 			time_ns = (++run)->value;
 		for (; exit < exits_end && exit->at == i; exit++)
 			exit_one(store, (process_id)exit->value);
+		store->sites[i] = 0;
 		if (id) {
 			struct cells_cell cell = cells_cell(store->table, id);
 			const struct cells_site *site = cells_site(store->table, cell.site);
 
+			store->sites[i] = cell.site;
 			if (op & 1)
 				end_one(store, batch->first + i, id, batch->begins[i], cell.size,
 					site);
@@ -551,7 +555,7 @@ void index_store_add(struct index_store *store, const struct index_batch *batch)
 	take_snapshots(store);
 	if (!store->postings)
 		return;
-	index_postings_add(store->postings, batch);
+	index_postings_add(store->postings, batch, store->sites);
 	if (index_postings_full(store->postings))
 		index_postings_write(store->postings, store->table, files);
 }

@@ -112,8 +112,10 @@ struct index_posts_mark {
 //
 // The postings of one site in one chunk: `count` of them from byte `at` of the vault on. First, if
 // there are more than 2^skip_log2, one struct index_skip for each run of so many. Then the
-// postings: a varint of the size, if all have the same; for each a varint,
-// `steps since the one before << 1 | ends`, and a varint of its size if they have several.
+// postings. If all have the same size: a varint of it, and for each a varint, `steps since the one
+// before << 1 | ends`. If they have several: for each a varint, `(steps since the one before <<
+// BITS_SIZES_LOG2 | place) << 1 | ends`, and a varint of its size where `place` is 0 (struct
+// bits_sizes, which begins anew with each run).
 struct index_posts {
 	uint32_t count;
 	bool several;
@@ -174,6 +176,7 @@ struct index_store {
 	uint8_t *bytes; // scratch
 	size_t bytes_capacity;
 	struct index_postings *postings; // the chunk that is being filled
+	uint32_t *sites;                 // of the steps of a batch
 	struct index_count *never_counts;
 	uint64_t never_count, never_next;
 	struct err err; // the first failure
@@ -203,17 +206,19 @@ bool index_store_finish(struct index_store *store, struct err *err);
 // Bytes of memory used now.
 uint64_t index_store_bytes(const struct index_store *store);
 
-// Postings (index_posts.c): one chunk at a time.
+// Postings (index_posts.c): one chunk at a time. `sites`: of each step of the batch.
 struct index_postings *index_postings_new(const struct index_shape *shape);
 void index_postings_free(struct index_postings *postings);
-void index_postings_add(struct index_postings *postings, const struct index_batch *batch);
+void index_postings_add(struct index_postings *postings, const struct index_batch *batch,
+			const uint32_t *sites);
 bool index_postings_full(const struct index_postings *postings);
 void index_postings_write(struct index_postings *postings, const struct cells *cells,
 			  struct index_files *files);
 
 // What is in the postings' chunk now, and into one that is empty. False: it cannot be.
 void index_postings_save(const struct index_postings *postings, struct index_out *out);
-bool index_postings_load(struct index_postings *postings, struct index_in *in, uint32_t cells);
+bool index_postings_load(struct index_postings *postings, struct index_in *in,
+			 const struct cells *cells);
 
 // Close all files. Accepts { 0 }.
 void index_files_close(struct index_files *files);
