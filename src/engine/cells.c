@@ -293,6 +293,8 @@ void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *
 void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)
 {
 	put_cell(cells, id, cell);
+	if (!cells_site(cells, cell->site)->last)
+		cells_site(cells, cell->site)->last = id;
 	cells->cells_count = id + 1;
 }
 

@@ -18,7 +18,7 @@ struct cells_site {
 	thread_id thread;
 	stack_id stack;
 	heap_id heap;
-	uint32_t last; // private: the cell that was asked for last
+	uint32_t last; // private: the cell that was asked for last; of loaded ones, the first
 	uint8_t orphans;
 };
 
@@ -96,6 +96,12 @@ static inline struct cells_cell cells_cell(const struct cells *cells, uint32_t i
 		size = cells->large[at >> CELLS_SEGMENT_LOG2][at & ((1 << CELLS_SEGMENT_LOG2) - 1)];
 	}
 	return (struct cells_cell){ .size = size, .site = site };
+}
+
+// The size of a site's first cell, where all were loaded and none added.
+static inline uint64_t cells_first_size(const struct cells *cells, uint32_t site)
+{
+	return cells_cell(cells, cells_site(cells, site)->last).size;
 }
 
 // Begin to fetch it from memory.

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "engine/index_lists.h"
+#include "engine/index_rows.h"
 #include "engine/index_tally.h"
 #include "os/thread.h"
 
@@ -48,7 +49,7 @@ struct window_cell index_cell(const struct index *index, uint32_t cell)
 	return told;
 }
 
-static uint32_t ask_group(const struct index_groups *groups, uint32_t site, uint64_t size)
+uint32_t index_group_ask(const struct index_groups *groups, uint32_t site, uint64_t size)
 {
 	const struct window_query *query = groups->query;
 	struct window_cell cell = site_as_cell(groups->index, site);
@@ -61,161 +62,9 @@ uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t s
 {
 	uint32_t key = groups->query->by_size ? cell : site;
 
-	groups->of[key] = ask_group(groups, site, cells_cell(&groups->index->cells, cell).size);
+	groups->of[key] =
+		index_group_ask(groups, site, cells_cell(&groups->index->cells, cell).size);
 	return groups->of[key];
-}
-
-// ---- rows ----
-
-// The figures of one cell, or site.
-struct figures {
-	struct heap_amount begun;    // in the window
-	struct heap_amount from, to; // alive at its edges
-	struct heap_amount stay;     // alive at `from` and not ended before `to`
-	struct heap_amount by_exit, by_exec;
-	uint64_t orphans;
-};
-
-struct window_row *index_row(struct index_rows *rows, uint32_t group)
-{
-	struct window_result *result = rows->result;
-
-	if (group >= result->rows_count) {
-		size_t first = result->rows_count > rows->clean ? result->rows_count : rows->clean;
-
-		result->rows = mem_grow(result->rows, &rows->capacity, group + (size_t)1,
-					sizeof *result->rows);
-		if (first <= group)
-			memset(result->rows + first, 0,
-			       (group + (size_t)1 - first) * sizeof *result->rows);
-		result->rows_count = group + 1;
-	}
-	return &result->rows[group];
-}
-
-static void add(struct heap_amount *sum, struct heap_amount amount)
-{
-	sum->count += amount.count;
-	sum->bytes += amount.bytes;
-}
-
-static struct heap_amount less(struct heap_amount from, struct heap_amount amount)
-{
-	return (struct heap_amount){ from.count - amount.count, from.bytes - amount.bytes };
-}
-
-static void add_figures(struct window_row *row, const struct figures *figures)
-{
-	struct heap_amount stays = less(figures->to, figures->stay);
-
-	add(&row->type[WINDOW_AOFO], figures->stay);
-	add(&row->type[WINDOW_AOFI], less(figures->from, figures->stay));
-	add(&row->type[WINDOW_AIFO], stays);
-	add(&row->type[WINDOW_AIFI], less(figures->begun, stays));
-	if (figures->by_exit.count || figures->by_exec.count || figures->orphans) {
-		add(&row->by_exit, figures->by_exit);
-		add(&row->by_exec, figures->by_exec);
-		row->orphans += figures->orphans;
-	}
-}
-
-// What the end of its process does to a site's figures.
-static void count_exit(const struct index *index, const struct window_query *query,
-		       process_id process, struct figures *figures)
-{
-	const struct index_exit *exit = &index->exits[process];
-
-	if (process >= index->exits_count || exit->step == WINDOW_NEVER || exit->step >= query->to)
-		return;
-	// What lives at `to` is what nothing ended: nothing happens in a process that is over.
-	if (exit->step >= query->from)
-		*(exit->kind == WINDOW_END_EXEC ? &figures->by_exec : &figures->by_exit) =
-			figures->to;
-	if (!query->exit_frees)
-		return;
-	figures->to = figures->stay = (struct heap_amount){ 0 };
-	if (exit->step < query->from)
-		figures->from = figures->begun = (struct heap_amount){ 0 };
-}
-
-static bool is_nothing(const struct figures *figures)
-{
-	return figures->begun.count == 0 && figures->from.count == 0 && figures->to.count == 0 &&
-	       figures->by_exit.count == 0 && figures->by_exec.count == 0 && figures->orphans == 0;
-}
-
-// Figures on their way to their rows, some at a time: rows are all over memory, and are fetched
-// while the next groups are asked for.
-struct batch {
-	struct index_rows *rows;
-	struct index_groups *groups;
-	struct figures total;
-	uint32_t count;
-	uint32_t group[32];
-	struct figures figures[32];
-};
-
-static void finish_batch(struct batch *batch)
-{
-	for (uint32_t i = 0; i < batch->count; i++)
-		add_figures(index_row(batch->rows, batch->group[i]), &batch->figures[i]);
-	batch->count = 0;
-}
-
-static void fetch_row(const struct index_rows *rows, uint32_t group)
-{
-	const char *row = (const char *)&rows->result->rows[group];
-
-	if (group >= rows->capacity)
-		return;
-	mem_expect(row);
-	mem_expect(row + sizeof(struct window_row) - 1);
-}
-
-// The figures of a cell or site, which may be changed.
-static void add_key(struct batch *batch, uint32_t site, uint64_t size, struct figures *figures)
-{
-	struct index_groups *groups = batch->groups;
-	uint32_t group;
-
-	if (is_nothing(figures))
-		return;
-	count_exit(groups->index, groups->query, cells_site(&groups->index->cells, site)->process,
-		   figures);
-	if (is_nothing(figures))
-		return;
-	group = groups->of ? index_group_of_site(groups, site) : ask_group(groups, site, size);
-	if (group == WINDOW_SKIP)
-		return;
-	fetch_row(batch->rows, group);
-	add(&batch->total.begun, figures->begun);
-	add(&batch->total.from, figures->from);
-	add(&batch->total.to, figures->to);
-	add(&batch->total.stay, figures->stay);
-	add(&batch->total.by_exit, figures->by_exit);
-	add(&batch->total.by_exec, figures->by_exec);
-	batch->total.orphans += figures->orphans;
-	batch->group[batch->count] = group;
-	batch->figures[batch->count++] = *figures;
-	if (batch->count == sizeof batch->group / sizeof *batch->group)
-		finish_batch(batch);
-}
-
-// Room for as many rows as there can be, from the system, which gives zeros for nothing.
-static void begin_batch(struct batch *batch, struct index_rows *rows, struct index_groups *groups,
-			uint32_t keys)
-{
-	*batch = (struct batch){ .rows = rows, .groups = groups };
-	if (!groups->query->group || rows->result->rows)
-		return;
-	rows->capacity = rows->clean = keys;
-	rows->result->rows = mem_alloc_table(keys, sizeof *rows->result->rows);
-}
-
-static void end_batch(struct batch *batch)
-{
-	finish_batch(batch);
-	add_figures(&batch->rows->result->total, &batch->total);
 }
 
 // ---- what rows are made of ----
@@ -336,7 +185,7 @@ static struct heap_amount of_size(uint64_t count, uint64_t size)
 }
 
 static bool ask_cells(struct index *index, const struct window_query *query,
-		      struct index_groups *groups, struct index_rows *rows, struct err *err)
+		      struct index_groups *groups, struct window_result *result, struct err *err)
 {
 	uint32_t count = index->cells.cells_count;
 	struct cell_state state = { .index = index,
@@ -345,20 +194,20 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 				    .to = mem_alloc_table(count, sizeof *state.to),
 				    .stay = mem_alloc_table(count, sizeof *state.stay),
 				    .is_short = is_short(index, query) };
-	struct batch batch;
+	struct index_rows rows;
 	bool ok = load_all(load_cells, &state, err);
 
-	begin_batch(&batch, rows, groups, count);
+	index_rows_begin(&rows, groups, result, count);
 
 	for (uint32_t id = 1; ok && id < count; id++) {
 		struct cells_cell cell = cells_cell(&index->cells, id);
 		uint32_t begun = state.to[id].begun - state.from[id].begun;
-		struct figures figures = { 0 };
+		struct index_figures figures = { 0 };
 
 		expect_site(&index->cells, groups, id + AHEAD);
 		if (cells_site(&index->cells, cell.site)->orphans) {
 			// Steps count orphans as ends, snapshots as beginnings.
-			figures.orphans = begun - (state.to[id].alive - state.from[id].alive);
+			figures.begun.count = begun - (state.to[id].alive - state.from[id].alive);
 		} else {
 			uint32_t stay = state.is_short ? state.from[id].alive - state.stay[id]
 						       : state.stay[id];
@@ -368,9 +217,9 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 			figures.to = of_size(state.to[id].alive, cell.size);
 			figures.stay = of_size(stay, cell.size);
 		}
-		add_key(&batch, cell.site, cell.size, &figures);
+		index_rows_add(&rows, cell.site, cell.size, &figures);
 	}
-	end_batch(&batch);
+	index_rows_end(&rows);
 	mem_free(state.from);
 	mem_free(state.to);
 	mem_free(state.stay);
@@ -382,7 +231,8 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 struct site_state {
 	struct index *index;
 	const struct window_query *query;
-	struct bits_sums *from, *to;
+	struct index_shifts from, to;
+	struct index_sums *from_sums, *to_sums;
 	struct heap_amount *stay;
 	struct cells_cell soon[STAYS_AHEAD]; // to be counted; their sums are being fetched
 	uint64_t stays;                      // so many were put there
@@ -437,44 +287,78 @@ static bool load_sites(void *context, unsigned part, struct err *err)
 	const struct window_query *query = state->query;
 
 	if (part > 0)
-		return index_sums(state->index, part == 1 ? query->from : query->to,
-				  part == 1 ? state->from : state->to, err);
+		return index_shifts_load(part == 1 ? &state->from : &state->to, state->index,
+					 part == 1 ? query->from : query->to, err);
 	return load_stays(state, err);
 }
 
+static struct heap_amount less(struct heap_amount from, struct heap_amount amount)
+{
+	return (struct heap_amount){ from.count - amount.count, from.bytes - amount.bytes };
+}
+
+static bool find_sites(void *context, uint32_t first, uint32_t count, struct index_figures *figures,
+		       struct err *err)
+{
+	struct site_state *state = context;
+	bool ends = is_short(state->index, state->query);
+	struct bits_sums from[INDEX_STRIPE], to[INDEX_STRIPE];
+
+	if (!index_sums_next(state->from_sums, from, count, err) ||
+	    !index_sums_next(state->to_sums, to, count, err))
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		struct heap_amount begun = { to[i].begun - from[i].begun,
+					     to[i].begun_bytes - from[i].begun_bytes };
+		struct heap_amount alive = { from[i].alive, from[i].alive_bytes };
+		struct heap_amount stay = state->stay[first + i];
+
+		figures[i] = (struct index_figures){
+			.begun = begun,
+			.from = alive,
+			.to = { to[i].alive, to[i].alive_bytes },
+			.stay = ends ? less(alive, stay) : stay,
+		};
+		// Steps count orphans as ends, snapshots as beginnings.
+		if (cells_site(&state->index->cells, first + i)->orphans)
+			figures[i].begun.count = begun.count - (to[i].alive - from[i].alive);
+	}
+	return true;
+}
+
+static void take_sites(void *context, uint32_t first, uint32_t count,
+		       const struct index_figures *figures)
+{
+	// Site 0 is none.
+	for (uint32_t i = first ? 0 : 1; i < count; i++)
+		index_rows_add(context, first + i, 0, &figures[i]);
+}
+
 static bool ask_sites(struct index *index, const struct window_query *query,
-		      struct index_groups *groups, struct index_rows *rows, struct err *err)
+		      struct index_groups *groups, struct window_result *result, struct err *err)
 {
 	uint32_t count = index->cells.sites_count;
 	struct site_state state = { .index = index,
 				    .query = query,
-				    .from = mem_alloc_table(count, sizeof *state.from),
-				    .to = mem_alloc_table(count, sizeof *state.to),
 				    .stay = mem_alloc_table(count, sizeof *state.stay) };
-	struct batch batch;
+	struct index_rows rows;
+	const struct index_stripes stripes = { find_sites, take_sites, &state, &rows };
 	bool ok = load_all(load_sites, &state, err);
 
-	begin_batch(&batch, rows, groups, count);
-
-	for (uint32_t id = 1; ok && id < count; id++) {
-		const struct bits_sums *from = &state.from[id], *to = &state.to[id];
-		struct figures figures = { 0 };
-
-		if (cells_site(&index->cells, id)->orphans) {
-			figures.orphans = to->begun - from->begun - (to->alive - from->alive);
-		} else {
-			figures.from = (struct heap_amount){ from->alive, from->alive_bytes };
-			figures.to = (struct heap_amount){ to->alive, to->alive_bytes };
-			figures.begun = (struct heap_amount){ to->begun - from->begun,
-							      to->begun_bytes - from->begun_bytes };
-			figures.stay = is_short(index, query) ? less(figures.from, state.stay[id])
-							      : state.stay[id];
-		}
-		add_key(&batch, id, 0, &figures);
+	if (ok) {
+		state.from_sums = index_sums_new(index, &state.from, err);
+		state.to_sums = index_sums_new(index, &state.to, err);
+		ok = state.from_sums && state.to_sums;
 	}
-	end_batch(&batch);
-	mem_free(state.from);
-	mem_free(state.to);
+	if (ok) {
+		index_rows_begin(&rows, groups, result, count);
+		ok = index_stripes_run(&stripes, count, err);
+		index_rows_end(&rows);
+	}
+	index_sums_free(state.from_sums);
+	index_sums_free(state.to_sums);
+	index_shifts_fini(&state.from);
+	index_shifts_fini(&state.to);
 	mem_free(state.stay);
 	return ok;
 }
@@ -487,34 +371,34 @@ static bool by_lifetime(const struct window_query *query)
 }
 
 static bool ask_lifetimes(struct index *index, const struct window_query *query,
-			  struct index_rows *rows, struct err *err)
+			  struct window_result *result, struct err *err)
 {
 	uint32_t count = index->cells.cells_count;
 	struct index_tally *tallies = mem_alloc_table(count, sizeof *tallies);
 	struct index_groups groups = { .index = index, .query = query };
-	struct batch batch;
+	struct index_rows rows;
 	bool ok = index_tally(index, query, tallies, err);
 
 	// A site has several cells, and is asked for once.
 	if (!query->by_size)
 		index_groups_init(&groups, index, query);
-	begin_batch(&batch, rows, &groups, query->by_size ? count : index->cells.sites_count);
+	index_rows_begin(&rows, &groups, result, query->by_size ? count : index->cells.sites_count);
 	for (uint32_t id = 1; ok && id < count; id++) {
 		struct cells_cell cell = cells_cell(&index->cells, id);
 		const uint32_t *type = tallies[id].type;
 		uint64_t from = (uint64_t)type[WINDOW_AOFI] + type[WINDOW_AOFO];
 		uint64_t to = (uint64_t)type[WINDOW_AIFO] + type[WINDOW_AOFO];
 		uint64_t begun = (uint64_t)type[WINDOW_AIFI] + type[WINDOW_AIFO];
-		struct figures figures = { .begun = of_size(begun, cell.size),
-					   .from = of_size(from, cell.size),
-					   .to = of_size(to, cell.size),
-					   .stay = of_size(type[WINDOW_AOFO], cell.size) };
+		struct index_figures figures = { .begun = of_size(begun, cell.size),
+						 .from = of_size(from, cell.size),
+						 .to = of_size(to, cell.size),
+						 .stay = of_size(type[WINDOW_AOFO], cell.size) };
 
 		expect_site(&index->cells, &groups, id + AHEAD);
 		if (begun + from > 0 && !cells_site(&index->cells, cell.site)->orphans)
-			add_key(&batch, cell.site, cell.size, &figures);
+			index_rows_add(&rows, cell.site, cell.size, &figures);
 	}
-	end_batch(&batch);
+	index_rows_end(&rows);
 	index_groups_fini(&groups);
 	mem_free(tallies);
 	return ok;
@@ -573,7 +457,6 @@ static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64
 {
 	struct destroyed *destroyed = context;
 	const struct index *index = destroyed->groups->index;
-	struct heap_amount one = { 1, cells_cell(&index->cells, cell).size };
 	uint32_t group;
 
 	while (destroyed->range < index->destroys_count &&
@@ -587,8 +470,7 @@ static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64
 	if (group == WINDOW_SKIP ||
 	    (by_lifetime(destroyed->groups->query) && !is_of_lifetime(destroyed, begin, end)))
 		return !destroyed->failed;
-	add(&index_row(destroyed->rows, group)->by_destroy, one);
-	add(&destroyed->rows->result->total.by_destroy, one);
+	index_rows_destroyed(destroyed->rows, group, cells_cell(&index->cells, cell).size);
 	return true;
 }
 
@@ -781,18 +663,19 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err)
 {
-	struct index_rows rows = { .result = result, .capacity = result->rows_count };
 	struct index_groups groups = { .index = index, .query = query };
+	struct index_rows rows;
 	bool ok;
 
 	if (by_lifetime(query))
-		ok = ask_lifetimes(index, query, &rows, err);
+		ok = ask_lifetimes(index, query, result, err);
 	else
-		ok = query->by_size ? ask_cells(index, query, &groups, &rows, err)
-				    : ask_sites(index, query, &groups, &rows, err);
+		ok = query->by_size ? ask_cells(index, query, &groups, result, err)
+				    : ask_sites(index, query, &groups, result, err);
 	if (!ok || index->destroys_count == 0)
 		return ok;
 	index_groups_init(&groups, index, query);
+	index_rows_begin(&rows, &groups, result, 0);
 	ok = ask_destroyed(index, query, &groups, &rows, err);
 	index_groups_fini(&groups);
 	return ok;

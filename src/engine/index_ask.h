@@ -40,22 +40,15 @@ static inline uint32_t index_group_of_site(struct index_groups *groups, uint32_t
 	return group != INDEX_GROUP_UNKNOWN ? group : index_group_slow(groups, 0, site);
 }
 
+// Asks the query, and keeps nothing. The size matters if the query asks by size.
+uint32_t index_group_ask(const struct index_groups *groups, uint32_t site, uint64_t size);
+
 // The cell as window.h tells of it.
 struct window_cell index_cell(const struct index *index, uint32_t cell);
 
 // Adds to the rows that are there.
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err);
-
-// Rows that grow as they are asked for.
-struct index_rows {
-	struct window_result *result; // borrowed
-	size_t capacity;              // of its rows
-	size_t clean;                 // rows before this are 0 where they are not in use
-};
-
-// The row of a group, new (all 0) or known. Valid until the next call.
-struct window_row *index_row(struct index_rows *rows, uint32_t group);
 
 // Whether what ended at a step ended with its heap.
 bool index_destroyed(const struct index *index, uint64_t step);

@@ -182,47 +182,70 @@ static inline unsigned bits_bytes(uint64_t value)
 	return value ? (64 - (unsigned)__builtin_clzll(value) + 7) / 8 : 0;
 }
 
-// Two counts: a byte that says how many bytes each has (0 to 4), then those.
-static inline size_t bits_put_pair(uint8_t *out, uint32_t first, uint32_t second)
-{
-	unsigned a = bits_bytes(first), b = bits_bytes(second);
-
-	out[0] = (uint8_t)(a | b << 4);
-	memcpy(out + 1, &first, 4);
-	memcpy(out + 1 + a, &second, 4);
-	return 1 + a + b;
-}
-
 // What is summed up of a site.
 struct bits_sums {
 	uint64_t begun, alive, begun_bytes, alive_bytes;
 };
 
-// Two bytes that say how many bytes each number has (0 to 8), then those. Writes up to 7 bytes
-// more than it says.
-static inline size_t bits_put_sums(uint8_t *out, const struct bits_sums *sums)
+// A group: numbers of BITS_GROUP keys that follow each other, in columns (counts, bytes). A byte
+// for each column, how many bits its numbers have (0 to 56, or 64); then the columns, two bytes
+// for each bit.
+enum { BITS_GROUP = 16, BITS_COLUMNS_MAX = 4, BITS_GROUP_SLACK = 8 };
+enum { BITS_GROUP_MAX = BITS_COLUMNS_MAX * (1 + BITS_GROUP * 8) };
+
+static inline unsigned bits_group_width(const uint64_t values[BITS_GROUP])
 {
-	const uint64_t values[4] = { sums->begun, sums->alive, sums->begun_bytes,
-				     sums->alive_bytes };
-	size_t at = 2;
-	unsigned widths = 0;
+	uint64_t all = 0;
+	unsigned width;
 
-	for (unsigned i = 0; i < 4; i++) {
-		unsigned bytes = bits_bytes(values[i]);
-
-		memcpy(out + at, &values[i], 8);
-		at += bytes;
-		widths |= bytes << 4 * i;
-	}
-	out[0] = (uint8_t)widths;
-	out[1] = (uint8_t)(widths >> 8);
-	return at;
+	for (unsigned i = 0; i < BITS_GROUP; i++)
+		all |= values[i];
+	width = all ? 64 - (unsigned)__builtin_clzll(all) : 0;
+	// So that a number is within 8 bytes, wherever it begins.
+	return width > 56 ? 64 : width;
 }
 
-// A number of so many bytes (at most 8), of which 8 may be read.
-static inline uint64_t bits_take(const uint8_t *at, unsigned bytes)
+// `out` has room for BITS_GROUP_MAX + BITS_GROUP_SLACK bytes. Returns how many they are.
+static inline size_t bits_put_group(uint8_t *out, uint64_t columns[][BITS_GROUP], unsigned count)
 {
-	return bytes ? bits_load(at) & (UINT64_MAX >> (64 - 8 * bytes)) : 0;
+	size_t size = count;
+
+	memset(out, 0, BITS_GROUP_MAX + BITS_GROUP_SLACK);
+	for (unsigned c = 0; c < count; c++) {
+		unsigned width = bits_group_width(columns[c]);
+
+		out[c] = (uint8_t)width;
+		for (unsigned i = 0; i < BITS_GROUP; i++) {
+			uint8_t *at = out + size + i * width / 8;
+			uint64_t word = bits_load(at) | columns[c][i] << i * width % 8;
+
+			memcpy(at, &word, 8);
+		}
+		size += width * (BITS_GROUP / 8);
+	}
+	return size;
+}
+
+// Of `left` bytes, behind which BITS_GROUP_SLACK more may be read. Returns how many the group has;
+// 0: none can be so.
+static inline size_t bits_take_group(const uint8_t *at, size_t left, uint64_t columns[][BITS_GROUP],
+				     unsigned count)
+{
+	size_t size = count;
+
+	for (unsigned c = 0; c < count; c++) {
+		unsigned width = c < left ? at[c] : UINT8_MAX;
+		uint64_t mask = width && width <= 64 ? UINT64_MAX >> (64 - width) : 0;
+
+		if (width > 64 || (width > 56 && width < 64) ||
+		    left < size + width * (BITS_GROUP / 8))
+			return 0;
+		for (unsigned i = 0; i < BITS_GROUP; i++)
+			columns[c][i] = bits_load(at + size + i * width / 8) >> i * width % 8 &
+					mask;
+		size += width * (BITS_GROUP / 8);
+	}
+	return size;
 }
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 5 };
+enum { VERSION = 6 };
 
 // What a site or a cell takes at least.
 enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };

@@ -85,8 +85,29 @@ bool index_counts(struct index *index, uint64_t edge, struct index_count *counts
 bool index_site_sums(struct index *index, uint32_t site, uint64_t edge, struct bits_sums *sums,
 		     uint64_t *step, struct err *err);
 
-// Sums at an edge, by site: sites_count entries, all 0.
-bool index_sums(struct index *index, uint64_t edge, struct bits_sums *sums, struct err *err);
+// Sums at an edge, by site: those of the nearest snapshot, and by how much they change on the way
+// to the edge. Changes are found first, all over; snapshots are read in the order of sites, some at
+// a time, so that they take no memory.
+struct index_shift {
+	int32_t begun, alive, begun_bytes, alive_bytes;
+};
+struct index_shifts {
+	const struct index_snapshot *snapshot; // borrowed; NULL: the beginning of all
+	struct index_shift *near;              // by site
+	struct bits_sums *far;                 // added: bytes too large for those; NULL: none are
+};
+bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_t edge,
+		       struct err *err);
+void index_shifts_fini(struct index_shifts *shifts);
+
+// Reads on from site 0. `shifts` is borrowed. NULL: the index is damaged.
+struct index_sums *index_sums_new(struct index *index, const struct index_shifts *shifts,
+				  struct err *err);
+void index_sums_free(struct index_sums *sums); // NULL is allowed
+// The sums of the next `count` sites, which must be there: a multiple of BITS_GROUP, but for the
+// last.
+bool index_sums_next(struct index_sums *sums, struct bits_sums *out, uint32_t count,
+		     struct err *err);
 
 // Visit what began before `from` and did not end before `to` (to >= from): of each, its cell, its
 // beginning and end (WINDOW_NEVER). Those whose lifetime is shorter than 2^long_log2 steps are

@@ -438,36 +438,77 @@ static uint32_t cells_seen(const struct index_store *store)
 	return (uint32_t)most;
 }
 
+// Counts by cell in groups, from cell 0 on.
+static void put_counts(struct vault *vault, const struct index_count *counts, uint32_t keys)
+{
+	uint8_t out[BITS_GROUP_MAX + BITS_GROUP_SLACK];
+
+	for (uint32_t first = 0; first < keys; first += BITS_GROUP) {
+		uint64_t columns[2][BITS_GROUP] = { { 0 } };
+
+		for (uint32_t i = first ? 0 : 1; i < BITS_GROUP && first + i < keys; i++) {
+			columns[0][i] = counts[first + i].begun;
+			columns[1][i] = counts[first + i].alive;
+		}
+		vault_append(vault, out, bits_put_group(out, columns, 2));
+	}
+}
+
 static void snapshot_cells(struct index_store *store, uint32_t keys)
 {
 	struct vault *vault = &store->files->cells;
 	struct index_snapshot *snapshot =
 		new_snapshot(&store->files->cells_snapshots, vault, store->step, keys);
-	uint8_t out[16];
 
-	for (uint32_t id = 1; id < keys; id++)
-		vault_append(vault, out,
-			     bits_put_pair(out, store->counts[id].begun, store->counts[id].alive));
+	put_counts(vault, store->counts, keys);
 	snapshot->size = vault->size - snapshot->at;
 }
 
-// The sums of sites [first, end), from those of their cells.
+// What a snapshot has of a site: its sums, and the size of its first cell.
+struct site_sums {
+	struct bits_sums sums;
+	uint64_t size;
+	bool met;
+};
+
+// Of sites [first, end), from those of their cells.
 static void sum_sites(const struct cells *cells, const struct index_count *counts, uint32_t keys,
-		      uint32_t first, uint32_t end, struct bits_sums *sums)
+		      uint32_t first, uint32_t end, struct site_sums *sites)
 {
-	memset(sums, 0, (end - first) * sizeof *sums);
+	memset(sites, 0, (end - first) * sizeof *sites);
 	for (uint32_t id = 1; id < keys; id++) {
 		struct cells_cell cell = cells_cell(cells, id);
 		struct bits_sums *sum;
 
 		if (cell.site - first >= end - first)
 			continue;
-		sum = &sums[cell.site - first];
+		sum = &sites[cell.site - first].sums;
+		if (!sites[cell.site - first].met)
+			sites[cell.site - first].size = cell.size;
+		sites[cell.site - first].met = true;
 		sum->begun += counts[id].begun;
 		sum->alive += counts[id].alive;
 		sum->begun_bytes += counts[id].begun * cell.size;
 		sum->alive_bytes += counts[id].alive * cell.size;
 	}
+}
+
+// A group of sites, `count` of which are there. Bytes are told as how they differ from what they
+// were if all blocks had the size of the site's first cell: mostly they have.
+static size_t put_sites(uint8_t *out, const struct site_sums *sites, uint32_t count)
+{
+	uint64_t columns[BITS_COLUMNS_MAX][BITS_GROUP] = { { 0 } };
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct bits_sums *sums = &sites[i].sums;
+		uint64_t size = sites[i].size;
+
+		columns[0][i] = sums->begun;
+		columns[1][i] = sums->alive;
+		columns[2][i] = bits_zigzag(sums->begun_bytes - sums->begun * size);
+		columns[3][i] = bits_zigzag(sums->alive_bytes - sums->alive * size);
+	}
+	return bits_put_group(out, columns, BITS_COLUMNS_MAX);
 }
 
 // Sites' sums are made when they are needed, some at a time: that is cheaper than keeping them.
@@ -478,9 +519,9 @@ static uint32_t snapshot_sites(const struct cells *cells, const struct index_cou
 {
 	enum { AT_ONCE = 1 << 17 };
 	struct index_snapshot *snapshot;
-	struct bits_sums *sums;
+	struct site_sums *sums;
 	uint32_t sites = 1, *marks;
-	uint8_t out[48];
+	uint8_t out[BITS_GROUP_MAX + BITS_GROUP_SLACK];
 
 	for (uint32_t id = 1; id < keys; id++) {
 		uint32_t site = cells_cell(cells, id).site;
@@ -491,14 +532,19 @@ static uint32_t snapshot_sites(const struct cells *cells, const struct index_cou
 	sums = mem_resize(NULL, sites < AT_ONCE ? sites : AT_ONCE, sizeof *sums);
 	snapshot = new_snapshot(snapshots, vault, step, sites);
 	marks = mem_alloc(sites / BITS_MARK + (size_t)1, sizeof *marks);
-	for (uint32_t id = 0; id < sites; id++) {
+	for (uint32_t id = 0; id < sites; id += BITS_GROUP) {
+		uint32_t left = sites - id;
+
 		if (id % AT_ONCE == 0)
-			sum_sites(cells, counts, keys, id,
-				  sites - id < AT_ONCE ? sites : id + AT_ONCE, sums);
+			sum_sites(cells, counts, keys, id, left < AT_ONCE ? sites : id + AT_ONCE,
+				  sums);
+		if (id == 0)
+			sums[0] = (struct site_sums){ 0 };
 		if (id % BITS_MARK == 0)
 			marks[id / BITS_MARK] = (uint32_t)(vault->size - snapshot->at);
-		if (id > 0)
-			vault_append(vault, out, bits_put_sums(out, &sums[id % AT_ONCE]));
+		vault_append(vault, out,
+			     put_sites(out, &sums[id % AT_ONCE],
+				       left < BITS_GROUP ? left : BITS_GROUP));
 	}
 	snapshot->size = vault->size - snapshot->at;
 	vault_append(vault, marks, (sites / BITS_MARK + (size_t)1) * sizeof *marks);
@@ -568,10 +614,8 @@ static void snapshot_never(struct index_store *store)
 	uint32_t keys = cells_seen(store);
 	struct index_snapshot *snapshot =
 		new_snapshot(&store->files->never_snapshots, vault, store->never_count, keys);
-	uint8_t out[16];
 
-	for (uint32_t id = 1; id < keys; id++)
-		vault_append(vault, out, bits_put_pair(out, store->never_counts[id].begun, 0));
+	put_counts(vault, store->never_counts, keys);
 	snapshot->size = vault->size - snapshot->at;
 	snapshot_sites(store->table, store->never_counts, keys, store->never_count,
 		       &store->files->never_sites, &store->files->never_sites_snapshots);

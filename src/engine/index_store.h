@@ -74,7 +74,9 @@ struct index_block_entry {
 	uint32_t events_size, times_size;
 };
 
-// A snapshot by site is followed by marks: where keys BITS_MARK * n begin (u32, from `at`).
+// Groups of keys (index_bits.h), from key 0 on. By cell: how many began, how many live. By site
+// also their bytes, less what they were if all had the size of the site's first cell, as zigzag;
+// and behind those, marks: where keys BITS_MARK * n begin (u32, from `at`).
 struct index_snapshot {
 	uint64_t step; // counts of all steps before it; of `never`: of so many entries
 	uint64_t at, size;

@@ -6,7 +6,7 @@
 
 // ---- counts at an edge ----
 
-// A snapshot's bytes, a piece at a time. A key's bytes are always whole in it, and 48 may be read.
+// A snapshot's bytes, a piece at a time. A group of keys is always whole in it.
 struct piece {
 	struct vault *vault;
 	uint64_t at, end; // in the vault, of what is not loaded
@@ -14,13 +14,13 @@ struct piece {
 	const uint8_t *here, *stop;
 };
 
-enum { PIECE = 1 << 18, KEY_BYTES_MAX = 48 };
+enum { PIECE = 1 << 18 };
 
 static bool refill(struct piece *piece, struct err *err)
 {
 	size_t left = (size_t)(piece->stop - piece->here), more;
 
-	if (left >= KEY_BYTES_MAX || piece->at == piece->end)
+	if (left >= BITS_GROUP_MAX || piece->at == piece->end)
 		return true;
 	memmove(piece->bytes, piece->here, left);
 	more = piece->end - piece->at < PIECE ? (size_t)(piece->end - piece->at) : PIECE;
@@ -38,7 +38,7 @@ static struct piece begin_piece(struct vault *vault, const struct index_snapshot
 			       .at = snapshot->at,
 			       .end = snapshot->at + snapshot->size };
 
-	piece.bytes = mem_alloc(PIECE + 2 * KEY_BYTES_MAX, 1);
+	piece.bytes = mem_alloc(PIECE + BITS_GROUP_MAX + BITS_GROUP_SLACK, 1);
 	piece.here = piece.stop = piece.bytes;
 	return piece;
 }
@@ -79,118 +79,115 @@ static bool damaged(struct err *err, const char *what)
 				     : err_set(err, ERR_FORMAT, "the index is damaged: %s", what);
 }
 
+// The next group of a snapshot, so many columns of it.
+static bool next_group(struct piece *piece, uint64_t columns[][BITS_GROUP], unsigned count,
+		       struct err *err)
+{
+	size_t size = 0;
+
+	if (refill(piece, err))
+		size = bits_take_group(piece->here, (size_t)(piece->stop - piece->here), columns,
+				       count);
+	piece->here += size;
+	return size > 0 || damaged(err, "a snapshot");
+}
+
 // Into `counts`, or how many began added to `begun`.
 static bool load_counts(struct vault *vault, const struct index_snapshot *snapshot,
 			uint32_t keys_max, struct index_count *counts, uint32_t *begun,
 			struct err *err)
 {
 	struct piece piece = begin_piece(vault, snapshot);
-	bool ok = snapshot->keys <= keys_max;
+	bool ok = snapshot->keys <= keys_max || damaged(err, "a snapshot");
+	uint64_t columns[2][BITS_GROUP];
 
-	for (uint32_t id = 1; id < snapshot->keys && ok; id++) {
-		unsigned a, b;
+	for (uint32_t first = 0; ok && first < snapshot->keys; first += BITS_GROUP) {
+		uint32_t left = snapshot->keys - first,
+			 count = left < BITS_GROUP ? left : BITS_GROUP;
 
-		ok = refill(&piece, err);
-		if (!ok || piece.here >= piece.stop) {
-			ok = false;
-			break;
-		}
-		a = *piece.here & 15;
-		b = *piece.here >> 4;
-		if (a > 4 || b > 4) {
-			ok = false;
-			break;
-		}
-		if (begun)
-			begun[id] += (uint32_t)bits_take(piece.here + 1, a);
-		else
-			counts[id] = (struct index_count){
-				(uint32_t)bits_take(piece.here + 1, a),
-				(uint32_t)bits_take(piece.here + 1 + a, b),
-			};
-		piece.here += 1 + a + b;
+		ok = next_group(&piece, columns, 2, err);
+		for (uint32_t i = 0; ok && i < count && begun; i++)
+			begun[first + i] += (uint32_t)columns[0][i];
+		for (uint32_t i = 0; ok && i < count && counts; i++)
+			counts[first + i] = (struct index_count){ (uint32_t)columns[0][i],
+								  (uint32_t)columns[1][i] };
 	}
-	ok = ok && piece.here <= piece.stop;
 	mem_free(piece.bytes);
-	return ok || damaged(err, "a snapshot");
+	return ok;
 }
 
-// The sums of one site. Returns how many bytes they have; 0: none can be so.
-static unsigned take_sums(const uint8_t *here, struct bits_sums *sums)
+// The sums of a site as they lie in a group.
+static struct bits_sums sums_of(const struct cells *cells, uint32_t site,
+				uint64_t columns[][BITS_GROUP], unsigned i)
 {
-	unsigned widths = here[0] | (unsigned)here[1] << 8, at = 2;
-	uint64_t values[4];
+	uint64_t begun = columns[0][i], alive = columns[1][i];
+	uint64_t size = cells_first_size(cells, site);
 
-	for (unsigned i = 0; i < 4; i++) {
-		unsigned bytes = widths >> 4 * i & 15;
-
-		if (bytes > 8)
-			return 0;
-		values[i] = bits_take(here + at, bytes);
-		at += bytes;
-	}
-	*sums = (struct bits_sums){ values[0], values[1], values[2], values[3] };
-	return at;
+	return (struct bits_sums){ .begun = begun,
+				   .alive = alive,
+				   .begun_bytes = begun * size + bits_unzigzag(columns[2][i]),
+				   .alive_bytes = alive * size + bits_unzigzag(columns[3][i]) };
 }
 
-// Into `sums`, or what began added to `begun`.
-static bool load_sums(struct vault *vault, const struct index_snapshot *snapshot, uint32_t keys_max,
-		      struct bits_sums *sums, struct heap_amount *begun, struct err *err)
+// What began, by site, added to `begun`.
+static bool load_begun(struct index *index, struct vault *vault,
+		       const struct index_snapshot *snapshot, struct heap_amount *begun,
+		       struct err *err)
 {
 	struct piece piece = begin_piece(vault, snapshot);
-	bool ok = snapshot->keys <= keys_max;
+	bool ok = snapshot->keys <= index->cells.sites_count || damaged(err, "a snapshot");
+	uint64_t columns[BITS_COLUMNS_MAX][BITS_GROUP];
 
-	for (uint32_t id = 1; id < snapshot->keys && ok; id++) {
-		struct bits_sums one = { 0 };
-		unsigned bytes = 0;
+	for (uint32_t first = 0; ok && first < snapshot->keys; first += BITS_GROUP) {
+		uint32_t left = snapshot->keys - first,
+			 count = left < BITS_GROUP ? left : BITS_GROUP;
 
-		if (refill(&piece, err) && piece.here + 1 < piece.stop)
-			bytes = take_sums(piece.here, &one);
-		ok = bytes > 0;
-		if (begun) {
-			begun[id].count += one.begun;
-			begun[id].bytes += one.begun_bytes;
-		} else {
-			sums[id] = one;
+		ok = next_group(&piece, columns, BITS_COLUMNS_MAX, err);
+		for (uint32_t i = 0; ok && i < count; i++) {
+			struct bits_sums one = sums_of(&index->cells, first + i, columns, i);
+
+			begun[first + i].count += one.begun;
+			begun[first + i].bytes += one.begun_bytes;
 		}
-		piece.here += bytes;
 	}
-	ok = ok && piece.here <= piece.stop;
 	mem_free(piece.bytes);
-	return ok || damaged(err, "a snapshot");
+	return ok;
 }
 
 bool index_site_sums(struct index *index, uint32_t site, uint64_t edge, struct bits_sums *sums,
 		     uint64_t *step, struct err *err)
 {
-	enum { BYTES_MAX = BITS_MARK * 34 };
+	enum { BYTES_MAX = BITS_MARK / BITS_GROUP * BITS_GROUP_MAX };
 	const struct index_snapshot *snapshot = last_before(&index->files.sites_snapshots, edge);
+	uint64_t columns[BITS_COLUMNS_MAX][BITS_GROUP];
+	uint32_t marks[2], mark = site / BITS_MARK;
+	struct vault *vault = &index->files.sites;
 	uint8_t *bytes, *at;
-	uint32_t mark = 0, id = site >= BITS_MARK ? site / BITS_MARK * BITS_MARK : 1;
-	size_t size;
+	size_t size, taken = 1;
 	bool ok;
 
 	*sums = (struct bits_sums){ 0 };
 	*step = snapshot ? snapshot->step : 0;
 	if (!snapshot || site >= snapshot->keys)
 		return true;
-	if (site >= BITS_MARK &&
-	    !vault_read(&index->files.sites, snapshot->at + snapshot->size + site / BITS_MARK * 4,
-			&mark, sizeof mark, err))
+	// Where its keys begin, and where they end: at the next mark, or with the snapshot.
+	marks[1] = (uint32_t)snapshot->size;
+	if (!vault_read(vault, snapshot->at + snapshot->size + mark * sizeof *marks, marks,
+			(mark < snapshot->keys / BITS_MARK ? 2 : 1) * sizeof *marks, err))
 		return false;
-	if (mark > snapshot->size)
+	if (marks[1] > snapshot->size || marks[0] > marks[1] || marks[1] - marks[0] > BYTES_MAX)
 		return damaged(err, "a snapshot");
-	size = snapshot->size - mark < BYTES_MAX ? (size_t)(snapshot->size - mark) : BYTES_MAX;
-	bytes = at = mem_alloc(size + 64, 1);
-	ok = vault_read(&index->files.sites, snapshot->at + mark, bytes, size, err);
-	for (; ok && id <= site; id++) {
-		unsigned taken = at < bytes + size ? take_sums(at, sums) : 0;
-
-		ok = taken > 0;
+	size = marks[1] - marks[0];
+	bytes = at = mem_alloc(size + BITS_GROUP_SLACK, 1);
+	ok = vault_read(vault, snapshot->at + marks[0], bytes, size, err);
+	for (uint32_t i = 0; ok && taken && i <= site % BITS_MARK / BITS_GROUP; i++) {
+		taken = bits_take_group(at, (size_t)(bytes + size - at), columns, BITS_COLUMNS_MAX);
 		at += taken;
 	}
+	if (ok && taken)
+		*sums = sums_of(&index->cells, site, columns, site % BITS_GROUP);
 	mem_free(bytes);
-	return ok || damaged(err, "a snapshot");
+	return (ok && taken) || damaged(err, "a snapshot");
 }
 
 // The steps between a snapshot and an edge.
@@ -245,54 +242,178 @@ bool index_counts(struct index *index, uint64_t edge, struct index_count *counts
 	return ok;
 }
 
-bool index_sums(struct index *index, uint64_t edge, struct bits_sums *sums, struct err *err)
+// ---- sums at an edge ----
+
+// Sums are modulo 2^64, and shifts what is small of them, of either sign.
+static uint64_t wide(int32_t shift)
+{
+	return (uint64_t)(int64_t)shift;
+}
+
+static bool is_small(uint64_t sum)
+{
+	return sum == wide((int32_t)sum);
+}
+
+// One that has become too large for its shift.
+static void put_far(const struct index *index, struct index_shifts *shifts, uint32_t site)
+{
+	struct index_shift *shift = &shifts->near[site];
+	struct bits_sums *far;
+
+	if (!shifts->far)
+		shifts->far = mem_alloc(index->cells.sites_count, sizeof *shifts->far);
+	far = &shifts->far[site];
+	far->begun_bytes += wide(shift->begun_bytes);
+	far->alive_bytes += wide(shift->alive_bytes);
+	shift->begun_bytes = shift->alive_bytes = 0;
+}
+
+// So many bytes more live, and began.
+static void shift_bytes(const struct index *index, struct index_shifts *shifts, uint32_t site,
+			uint64_t alive, uint64_t begun)
+{
+	struct index_shift *shift = &shifts->near[site];
+	uint64_t alive_bytes = wide(shift->alive_bytes) + alive;
+	uint64_t begun_bytes = wide(shift->begun_bytes) + begun;
+
+	if (is_small(alive_bytes) && is_small(begun_bytes)) {
+		shift->alive_bytes = (int32_t)alive_bytes;
+		shift->begun_bytes = (int32_t)begun_bytes;
+		return;
+	}
+	put_far(index, shifts, site);
+	shifts->far[site].alive_bytes += alive;
+	shifts->far[site].begun_bytes += begun;
+}
+
+static void shift_block(const struct index *index, struct index_shifts *shifts,
+			const struct index_block *block, uint32_t i, uint32_t end, bool back)
 {
 	enum { AHEAD = 32, SITES_AHEAD = 16 };
+	const struct cells *cells = &index->cells;
+
+	for (; i < end; i++) {
+		struct cells_cell cell = cells_cell(cells, block->ops[i] >> 1);
+		struct index_shift *shift = &shifts->near[cell.site];
+		uint64_t size = back ? 0 - cell.size : cell.size;
+		int32_t one = back ? -1 : 1;
+
+		if (i + AHEAD < end) {
+			uint32_t soon = block->ops[i + SITES_AHEAD] >> 1;
+
+			cells_expect(cells, block->ops[i + AHEAD] >> 1);
+			mem_expect(&shifts->near[cells_cell(cells, soon).site]);
+		}
+		if (block->ops[i] & 1) {
+			shift->alive -= one;
+			shift_bytes(index, shifts, cell.site, 0 - size, 0);
+			continue;
+		}
+		shift->begun += one;
+		shift->alive += one;
+		shift_bytes(index, shifts, cell.site, size, size);
+	}
+}
+
+bool index_shifts_load(struct index_shifts *shifts, struct index *index, uint64_t edge,
+		       struct err *err)
+{
 	const struct index_snapshot *snapshot = nearest(&index->files.sites_snapshots, edge);
 	struct way way = way_from(snapshot, edge);
 	struct index_block block = { 0 };
 	bool ok = true;
 
-	if (snapshot)
-		ok = load_sums(&index->files.sites, snapshot, index->cells.sites_count, sums, NULL,
-			       err);
+	*shifts = (struct index_shifts){ .snapshot = snapshot };
+	if (way.to - way.from > INT32_MAX)
+		return damaged(err, "snapshots");
+	shifts->near = mem_alloc_table(index->cells.sites_count, sizeof *shifts->near);
 	for (uint64_t number = way.from >> index->shape.block_log2;
 	     ok && number << index->shape.block_log2 < way.to; number++) {
-		uint32_t i, end;
+		uint32_t first, end;
 
 		ok = index_block_load(index, number, 0, &block, err);
 		if (!ok)
 			break;
-		clip(&block, way.from, way.to, &i, &end);
-		for (; i < end; i++) {
-			struct cells_cell cell = cells_cell(&index->cells, block.ops[i] >> 1);
-			struct bits_sums *sum = &sums[cell.site];
-			uint64_t size = cell.size, one = 1;
-
-			if (i + AHEAD < end) {
-				uint32_t soon = block.ops[i + SITES_AHEAD] >> 1;
-
-				cells_expect(&index->cells, block.ops[i + AHEAD] >> 1);
-				mem_expect(&sums[cells_cell(&index->cells, soon).site]);
-			}
-			if (way.back) {
-				size = 0 - size;
-				one = UINT64_MAX;
-			}
-			if (block.ops[i] & 1) {
-				sum->alive -= one;
-				sum->alive_bytes -= size;
-				continue;
-			}
-			sum->begun += one;
-			sum->begun_bytes += size;
-			sum->alive += one;
-			sum->alive_bytes += size;
-		}
+		clip(&block, way.from, way.to, &first, &end);
+		shift_block(index, shifts, &block, first, end, way.back);
 	}
 	index_block_fini(&block);
-	sums[0] = (struct bits_sums){ 0 };
+	shifts->near[0] = (struct index_shift){ 0 };
 	return ok;
+}
+
+void index_shifts_fini(struct index_shifts *shifts)
+{
+	mem_free(shifts->near);
+	mem_free(shifts->far);
+	*shifts = (struct index_shifts){ 0 };
+}
+struct index_sums {
+	const struct index_shifts *shifts;
+	const struct cells *cells;
+	struct piece piece; // of the snapshot
+	uint32_t next;      // site; a multiple of BITS_GROUP
+};
+
+struct index_sums *index_sums_new(struct index *index, const struct index_shifts *shifts,
+				  struct err *err)
+{
+	const struct index_snapshot *snapshot = shifts->snapshot;
+	struct index_sums *sums;
+
+	if (snapshot && snapshot->keys > index->cells.sites_count) {
+		damaged(err, "a snapshot");
+		return NULL;
+	}
+	sums = mem_alloc(1, sizeof *sums);
+	sums->shifts = shifts;
+	sums->cells = &index->cells;
+	if (snapshot)
+		sums->piece = begin_piece(&index->files.sites, snapshot);
+	return sums;
+}
+
+void index_sums_free(struct index_sums *sums)
+{
+	if (sums)
+		mem_free(sums->piece.bytes);
+	mem_free(sums);
+}
+
+static void add_shift(struct bits_sums *sums, const struct index_shifts *shifts, uint32_t site)
+{
+	const struct index_shift *shift = &shifts->near[site];
+
+	sums->begun += wide(shift->begun);
+	sums->alive += wide(shift->alive);
+	sums->begun_bytes += wide(shift->begun_bytes);
+	sums->alive_bytes += wide(shift->alive_bytes);
+	if (!shifts->far)
+		return;
+	sums->begun_bytes += shifts->far[site].begun_bytes;
+	sums->alive_bytes += shifts->far[site].alive_bytes;
+}
+
+bool index_sums_next(struct index_sums *sums, struct bits_sums *out, uint32_t count,
+		     struct err *err)
+{
+	const struct index_shifts *shifts = sums->shifts;
+	uint32_t keys = shifts->snapshot ? shifts->snapshot->keys : 0;
+	uint64_t columns[BITS_COLUMNS_MAX][BITS_GROUP];
+
+	for (uint32_t at = 0; at < count; at += BITS_GROUP, sums->next += BITS_GROUP) {
+		bool there = sums->next < keys;
+
+		if (there && !next_group(&sums->piece, columns, BITS_COLUMNS_MAX, err))
+			return false;
+		for (uint32_t i = 0; i < BITS_GROUP && at + i < count; i++) {
+			out[at + i] = there ? sums_of(sums->cells, sums->next + i, columns, i)
+					    : (struct bits_sums){ 0 };
+			add_shift(&out[at + i], shifts, sums->next + i);
+		}
+	}
+	return true;
 }
 
 // ---- lifetimes ----
@@ -548,8 +669,7 @@ static bool never_sums(struct index *index, uint64_t before, struct heap_amount 
 	if (err->kind != ERR_NONE)
 		return false;
 	if (snapshot)
-		ok = load_sums(&index->files.never_sites, snapshot, index->cells.sites_count, NULL,
-			       sums, err);
+		ok = load_begun(index, &index->files.never_sites, snapshot, sums, err);
 	return ok && visit_never(index, snapshot ? snapshot->step : 0, before, visitor, &more, err);
 }
 

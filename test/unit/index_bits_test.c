@@ -1,4 +1,5 @@
-// engine/index_bits.h: sizes are told by their place among the last ones that differ.
+// Sizes are told by their place among the last ones that differ. Numbers in groups come back as
+// they were written, whatever their width, and bytes that are no group give none.
 #include "engine/index_bits.h"
 #include "test/test.h"
 
@@ -46,5 +47,45 @@ TEST(random_sizes_come_back)
 		place = bits_sizes_put(&wrote, size);
 		CHECK(place <= BITS_SIZES);
 		CHECK_EQ(size, bits_sizes_take(&read, place, place ? 77 : size));
+	}
+}
+
+static void check_group(unsigned columns, unsigned width)
+{
+	uint64_t most = width ? UINT64_MAX >> (64 - width) : 0;
+	uint64_t values[BITS_COLUMNS_MAX][BITS_GROUP] = { { 0 } };
+	uint64_t found[BITS_COLUMNS_MAX][BITS_GROUP];
+	uint8_t bytes[BITS_GROUP_MAX + BITS_GROUP_SLACK];
+	size_t size;
+
+	for (unsigned c = 0; c < columns; c++)
+		for (unsigned i = 0; i < BITS_GROUP; i++)
+			values[c][i] = i == 3 ? most : most / (c + i + 1);
+	size = bits_put_group(bytes, values, columns);
+	CHECK_EQ(columns * (1 + 2 * (width > 56 ? 64 : width)), size);
+	CHECK_EQ(size, bits_take_group(bytes, size, found, columns));
+	CHECK_BYTES(values, found, columns * sizeof *values);
+	for (size_t left = 0; left < size; left++)
+		CHECK_EQ(0, bits_take_group(bytes, left, found, columns));
+}
+
+TEST(numbers_of_a_group_come_back)
+{
+	for (unsigned columns = 1; columns <= BITS_COLUMNS_MAX; columns++)
+		for (unsigned width = 0; width <= 64; width++)
+			check_group(columns, width);
+}
+
+TEST(a_width_that_nobody_writes_is_no_group)
+{
+	uint8_t bytes[BITS_GROUP_MAX + BITS_GROUP_SLACK] = { 0 };
+	uint64_t found[1][BITS_GROUP];
+
+	for (unsigned width = 0; width <= UINT8_MAX; width++) {
+		bool written = width <= 56 || width == 64;
+
+		bytes[0] = (uint8_t)width;
+		CHECK_EQ(written ? 1 + 2 * width : 0,
+			 bits_take_group(bytes, BITS_GROUP_MAX, found, 1));
 	}
 }

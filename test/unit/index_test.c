@@ -63,11 +63,16 @@ TEST(the_index_says_the_same_as_a_list_of_all_lifetimes)
 		  .free_share = 45,
 		  .one_process = true,
 		  .idle_share = 40 },
+		{ .events = 3000,
+		  .addresses = 900,
+		  .free_share = 40,
+		  .idle_share = 40,
+		  .huge = true },
 	};
 	const struct window_options options = { 0 };
 
-	for (uint64_t seed = 1; seed <= 40; seed++)
-		check_trace(seed, &like[seed % 4], &options, 40);
+	for (uint64_t seed = 1; seed <= 45; seed++)
+		check_trace(seed, &like[seed % 5], &options, 40);
 }
 
 static void hear(void *context, const char *text)

@@ -15,6 +15,7 @@ struct window_random {
 	uint32_t idle_share; // of 100: how often time goes on
 	bool one_process;
 	bool clean; // no lost, orphan or undone calls
+	bool huge;  // some blocks have gigabytes
 };
 
 struct window_generator {
@@ -67,6 +68,8 @@ static inline uint64_t random_size(struct window_generator *generator)
 {
 	static const uint64_t usual[] = { 0, 16, 16, 16, 40, 64, 4096 };
 
+	if (generator->like->huge && !below(generator, 3))
+		return UINT64_C(1) << (29 + below(generator, 10));
 	if (below(generator, 4))
 		return usual[below(generator, sizeof usual / sizeof *usual)];
 	return below(generator, 100000);
