@@ -305,3 +305,30 @@ uint64_t cells_bytes(const struct cells *cells)
 	       (cells->site_slots_count + cells->cell_slots_count + cells->stacks_capacity) *
 		       (uint64_t)sizeof(uint32_t);
 }
+
+void cells_order_init(struct cells_order *order, const struct cells *cells)
+{
+	uint32_t *ends, before = 0;
+
+	order->cells = mem_resize(NULL, cells->cells_count, sizeof *order->cells);
+	order->first = mem_alloc(cells->sites_count + (size_t)1, sizeof *order->first);
+	// Of each site first how many it has, then where they begin, and in the end where they end.
+	ends = order->first + 1;
+	for (uint32_t id = 0; id < cells->cells_count; id++)
+		ends[cells_cell(cells, id).site]++;
+	for (uint32_t site = 0; site < cells->sites_count; site++) {
+		uint32_t count = ends[site];
+
+		ends[site] = before;
+		before += count;
+	}
+	for (uint32_t id = 0; id < cells->cells_count; id++)
+		order->cells[ends[cells_cell(cells, id).site]++] = id;
+}
+
+void cells_order_fini(struct cells_order *order)
+{
+	mem_free(order->cells);
+	mem_free(order->first);
+	*order = (struct cells_order){ 0 };
+}

@@ -67,6 +67,14 @@ void cells_expect_site(const struct cells *cells, stack_id stack);
 void cells_expect_slot(const struct cells *cells, stack_id stack, uint64_t size);
 void cells_expect_cell(const struct cells *cells, stack_id stack, uint64_t size);
 
+// The cells of each site, one site after the other: those of site s are cells[first[s]] to
+// cells[first[s + 1] - 1], rising. 4 bytes a cell and a site.
+struct cells_order {
+	uint32_t *cells, *first;
+};
+void cells_order_init(struct cells_order *order, const struct cells *cells);
+void cells_order_fini(struct cells_order *order);
+
 // Put one that was added before, in the order of numbers, from 0 on.
 void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *site);
 void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell);

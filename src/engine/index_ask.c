@@ -49,10 +49,10 @@ struct window_cell index_cell(const struct index *index, uint32_t cell)
 	return told;
 }
 
-uint32_t index_group_ask(const struct index_groups *groups, uint32_t site, uint64_t size)
+uint32_t index_group_ask(const struct index *index, const struct window_query *query, uint32_t site,
+			 uint64_t size)
 {
-	const struct window_query *query = groups->query;
-	struct window_cell cell = site_as_cell(groups->index, site);
+	struct window_cell cell = site_as_cell(index, site);
 
 	cell.size = query->by_size ? size : 0;
 	return query->group ? query->group(query->context, &cell) : 0;
@@ -62,8 +62,8 @@ uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t s
 {
 	uint32_t key = groups->query->by_size ? cell : site;
 
-	groups->of[key] =
-		index_group_ask(groups, site, cells_cell(&groups->index->cells, cell).size);
+	groups->of[key] = index_group_ask(groups->index, groups->query, site,
+					  cells_cell(&groups->index->cells, cell).size);
 	return groups->of[key];
 }
 
@@ -71,14 +71,15 @@ uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t s
 
 // What is needed at each edge, and between them, is found by two threads: each takes what comes
 // next.
-enum { PARTS = 3 };
+enum { PARTS_MAX = 4 };
 
 struct loading {
 	bool (*load)(void *state, unsigned part, struct err *err);
 	void *state;
+	unsigned parts;
 	atomic_uint next;
-	struct err errs[PARTS];
-	bool failed[PARTS];
+	struct err errs[PARTS_MAX];
+	bool failed[PARTS_MAX];
 };
 
 static void *load_parts(void *context)
@@ -86,21 +87,21 @@ static void *load_parts(void *context)
 	struct loading *loading = context;
 	unsigned part;
 
-	while ((part = atomic_fetch_add(&loading->next, 1)) < PARTS)
+	while ((part = atomic_fetch_add(&loading->next, 1)) < loading->parts)
 		loading->failed[part] = !loading->load(loading->state, part, &loading->errs[part]);
 	return NULL;
 }
 
 static bool load_all(bool (*load)(void *state, unsigned part, struct err *err), void *state,
-		     struct err *err)
+		     unsigned parts, struct err *err)
 {
-	struct loading loading = { .load = load, .state = state };
+	struct loading loading = { .load = load, .state = state, .parts = parts };
 	struct thread *thread = thread_start(load_parts, &loading);
 
 	load_parts(&loading);
 	if (thread)
 		thread_join(thread);
-	for (unsigned i = 0; i < PARTS; i++) {
+	for (unsigned i = 0; i < parts; i++) {
 		if (!loading.failed[i])
 			continue;
 		*err = loading.errs[i];
@@ -111,27 +112,17 @@ static bool load_all(bool (*load)(void *state, unsigned part, struct err *err), 
 
 enum { AHEAD = 24, STAYS_AHEAD = 16 };
 
-// Begin to fetch the site and the group of a cell that will be looked at soon.
-static void expect_site(const struct cells *cells, const struct index_groups *groups, uint32_t id)
-{
-	uint32_t site;
-
-	if (id >= cells->cells_count)
-		return;
-	site = cells_cell(cells, id).site;
-	mem_expect(cells_site(cells, site));
-	if (groups->of)
-		mem_expect(&groups->of[groups->query->by_size ? id : site]);
-}
-
 // ---- by cell ----
 
 struct cell_state {
 	struct index *index;
 	const struct window_query *query;
+	struct cells_order order;
 	struct index_count *from, *to;
 	uint32_t *stay; // or, in a short window, what was there before and ends in it
 	bool is_short;
+	struct index_tally *tallies; // instead of all those: by lifetime
+	struct index_rows rows;
 };
 
 static bool count_before(void *context, uint32_t cell, uint64_t begin, uint64_t end)
@@ -171,6 +162,10 @@ static bool load_cells(void *context, unsigned part, struct err *err)
 	struct before_filter filter = { &visitor, query->from };
 	const struct index_visitor filtered = { &filter, visit_before };
 
+	if (part == 3)
+		cells_order_init(&state->order, &state->index->cells);
+	if (part == 3)
+		return true;
 	if (part > 0)
 		return index_counts(state->index, part == 1 ? query->from : query->to,
 				    part == 1 ? state->from : state->to, err);
@@ -184,8 +179,147 @@ static struct heap_amount of_size(uint64_t count, uint64_t size)
 	return (struct heap_amount){ count, count * size };
 }
 
+// By lifetime there are no orphans.
+static struct index_figures tallied_figures(const struct index_tally *tally, uint64_t size)
+{
+	const uint32_t *type = tally->type;
+
+	return (struct index_figures){
+		.begun = of_size((uint64_t)type[WINDOW_AIFI] + type[WINDOW_AIFO], size),
+		.from = of_size((uint64_t)type[WINDOW_AOFI] + type[WINDOW_AOFO], size),
+		.to = of_size((uint64_t)type[WINDOW_AIFO] + type[WINDOW_AOFO], size),
+		.stay = of_size(type[WINDOW_AOFO], size),
+	};
+}
+
+static struct index_figures cell_figures(const struct cell_state *state, uint32_t id,
+					 struct cells_cell cell)
+{
+	bool orphans = cells_site(&state->index->cells, cell.site)->orphans;
+	struct index_count from, to;
+	uint32_t begun, stay;
+
+	if (state->tallies)
+		return orphans ? (struct index_figures){ 0 }
+			       : tallied_figures(&state->tallies[id], cell.size);
+	from = state->from[id];
+	to = state->to[id];
+	begun = to.begun - from.begun;
+	// Steps count orphans as ends, snapshots as beginnings.
+	if (orphans)
+		return (struct index_figures){ .begun.count = begun - (to.alive - from.alive) };
+	stay = state->is_short ? from.alive - state->stay[id] : state->stay[id];
+	return (struct index_figures){ .begun = of_size(begun, cell.size),
+				       .from = of_size(from.alive, cell.size),
+				       .to = of_size(to.alive, cell.size),
+				       .stay = of_size(stay, cell.size) };
+}
+
+// What is at a place of the order will be asked for soon: begin to fetch it.
+static void expect_place(const struct cell_state *state, uint32_t place)
+{
+	uint32_t id;
+
+	if (place >= state->index->cells.cells_count)
+		return;
+	id = state->order.cells[place];
+	cells_expect(&state->index->cells, id);
+	if (state->tallies) {
+		mem_expect(&state->tallies[id]);
+		return;
+	}
+	mem_expect(&state->from[id]);
+	mem_expect(&state->to[id]);
+	mem_expect(&state->stay[id]);
+}
+
+static bool find_cells(void *context, uint32_t first, uint32_t count, struct index_figures *figures,
+		       struct err *err)
+{
+	const struct cell_state *state = context;
+
+	(void)err;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t id = state->order.cells[first + i];
+
+		expect_place(state, first + i + AHEAD);
+		figures[i] = cell_figures(state, id, cells_cell(&state->index->cells, id));
+	}
+	return true;
+}
+
+static void take_cells(void *context, uint32_t first, uint32_t count,
+		       const struct index_figures *figures)
+{
+	struct cell_state *state = context;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t id = state->order.cells[first + i];
+		struct cells_cell cell = cells_cell(&state->index->cells, id);
+
+		if (i + AHEAD < count)
+			cells_expect(&state->index->cells, state->order.cells[first + i + AHEAD]);
+		if (id > 0)
+			index_rows_add(&state->rows, cell.site, cell.size, &figures[i]);
+	}
+}
+
+static void sum_up(struct index_figures *sum, const struct index_figures *figures)
+{
+	sum->begun = window_sum(sum->begun, figures->begun);
+	sum->from = window_sum(sum->from, figures->from);
+	sum->to = window_sum(sum->to, figures->to);
+	sum->stay = window_sum(sum->stay, figures->stay);
+}
+
+// The cells of sites, for a query that does not look at sizes.
+static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
+			       struct index_figures *figures, struct err *err)
+{
+	const struct cell_state *state = context;
+	uint32_t end = state->order.first[first + count];
+
+	(void)err;
+	memset(figures, 0, count * sizeof *figures);
+	for (uint32_t at = state->order.first[first]; at < end; at++) {
+		uint32_t id = state->order.cells[at];
+		struct cells_cell cell = cells_cell(&state->index->cells, id);
+		struct index_figures one = cell_figures(state, id, cell);
+
+		expect_place(state, at + AHEAD);
+		sum_up(&figures[cell.site - first], &one);
+	}
+	return true;
+}
+
+static void take_sites(void *context, uint32_t first, uint32_t count,
+		       const struct index_figures *figures)
+{
+	// Site 0 is none.
+	for (uint32_t i = first ? 0 : 1; i < count; i++)
+		index_rows_add(context, first + i, 0, &figures[i]);
+}
+
+static bool make_rows_by_cell(struct cell_state *state, struct window_result *result,
+			      struct err *err)
+{
+	const struct cells *cells = &state->index->cells;
+	bool by_size = state->query->by_size;
+	struct index_stripes stripes = { find_cells, take_cells, state, state };
+	uint32_t keys = by_size ? cells->cells_count : cells->sites_count;
+	bool ok;
+
+	if (!by_size)
+		stripes = (struct index_stripes){ find_sites_by_cell, take_sites, state,
+						  &state->rows };
+	index_rows_begin(&state->rows, state->index, state->query, result, keys);
+	ok = index_stripes_run(&stripes, keys, err);
+	index_rows_end(&state->rows);
+	return ok;
+}
+
 static bool ask_cells(struct index *index, const struct window_query *query,
-		      struct index_groups *groups, struct window_result *result, struct err *err)
+		      struct window_result *result, struct err *err)
 {
 	uint32_t count = index->cells.cells_count;
 	struct cell_state state = { .index = index,
@@ -194,32 +328,9 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 				    .to = mem_alloc_table(count, sizeof *state.to),
 				    .stay = mem_alloc_table(count, sizeof *state.stay),
 				    .is_short = is_short(index, query) };
-	struct index_rows rows;
-	bool ok = load_all(load_cells, &state, err);
+	bool ok = load_all(load_cells, &state, 4, err) && make_rows_by_cell(&state, result, err);
 
-	index_rows_begin(&rows, groups, result, count);
-
-	for (uint32_t id = 1; ok && id < count; id++) {
-		struct cells_cell cell = cells_cell(&index->cells, id);
-		uint32_t begun = state.to[id].begun - state.from[id].begun;
-		struct index_figures figures = { 0 };
-
-		expect_site(&index->cells, groups, id + AHEAD);
-		if (cells_site(&index->cells, cell.site)->orphans) {
-			// Steps count orphans as ends, snapshots as beginnings.
-			figures.begun.count = begun - (state.to[id].alive - state.from[id].alive);
-		} else {
-			uint32_t stay = state.is_short ? state.from[id].alive - state.stay[id]
-						       : state.stay[id];
-
-			figures.begun = of_size(begun, cell.size);
-			figures.from = of_size(state.from[id].alive, cell.size);
-			figures.to = of_size(state.to[id].alive, cell.size);
-			figures.stay = of_size(stay, cell.size);
-		}
-		index_rows_add(&rows, cell.site, cell.size, &figures);
-	}
-	index_rows_end(&rows);
+	cells_order_fini(&state.order);
 	mem_free(state.from);
 	mem_free(state.to);
 	mem_free(state.stay);
@@ -326,16 +437,8 @@ static bool find_sites(void *context, uint32_t first, uint32_t count, struct ind
 	return true;
 }
 
-static void take_sites(void *context, uint32_t first, uint32_t count,
-		       const struct index_figures *figures)
-{
-	// Site 0 is none.
-	for (uint32_t i = first ? 0 : 1; i < count; i++)
-		index_rows_add(context, first + i, 0, &figures[i]);
-}
-
 static bool ask_sites(struct index *index, const struct window_query *query,
-		      struct index_groups *groups, struct window_result *result, struct err *err)
+		      struct window_result *result, struct err *err)
 {
 	uint32_t count = index->cells.sites_count;
 	struct site_state state = { .index = index,
@@ -343,7 +446,7 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 				    .stay = mem_alloc_table(count, sizeof *state.stay) };
 	struct index_rows rows;
 	const struct index_stripes stripes = { find_sites, take_sites, &state, &rows };
-	bool ok = load_all(load_sites, &state, err);
+	bool ok = load_all(load_sites, &state, 3, err);
 
 	if (ok) {
 		state.from_sums = index_sums_new(index, &state.from, err);
@@ -351,7 +454,7 @@ static bool ask_sites(struct index *index, const struct window_query *query,
 		ok = state.from_sums && state.to_sums;
 	}
 	if (ok) {
-		index_rows_begin(&rows, groups, result, count);
+		index_rows_begin(&rows, index, query, result, count);
 		ok = index_stripes_run(&stripes, count, err);
 		index_rows_end(&rows);
 	}
@@ -374,33 +477,17 @@ static bool ask_lifetimes(struct index *index, const struct window_query *query,
 			  struct window_result *result, struct err *err)
 {
 	uint32_t count = index->cells.cells_count;
-	struct index_tally *tallies = mem_alloc_table(count, sizeof *tallies);
-	struct index_groups groups = { .index = index, .query = query };
-	struct index_rows rows;
-	bool ok = index_tally(index, query, tallies, err);
+	struct cell_state state = { .index = index,
+				    .query = query,
+				    .tallies = mem_alloc_table(count, sizeof *state.tallies) };
+	bool ok = index_tally(index, query, state.tallies, err);
 
-	// A site has several cells, and is asked for once.
-	if (!query->by_size)
-		index_groups_init(&groups, index, query);
-	index_rows_begin(&rows, &groups, result, query->by_size ? count : index->cells.sites_count);
-	for (uint32_t id = 1; ok && id < count; id++) {
-		struct cells_cell cell = cells_cell(&index->cells, id);
-		const uint32_t *type = tallies[id].type;
-		uint64_t from = (uint64_t)type[WINDOW_AOFI] + type[WINDOW_AOFO];
-		uint64_t to = (uint64_t)type[WINDOW_AIFO] + type[WINDOW_AOFO];
-		uint64_t begun = (uint64_t)type[WINDOW_AIFI] + type[WINDOW_AIFO];
-		struct index_figures figures = { .begun = of_size(begun, cell.size),
-						 .from = of_size(from, cell.size),
-						 .to = of_size(to, cell.size),
-						 .stay = of_size(type[WINDOW_AOFO], cell.size) };
-
-		expect_site(&index->cells, &groups, id + AHEAD);
-		if (begun + from > 0 && !cells_site(&index->cells, cell.site)->orphans)
-			index_rows_add(&rows, cell.site, cell.size, &figures);
+	if (ok) {
+		cells_order_init(&state.order, &index->cells);
+		ok = make_rows_by_cell(&state, result, err);
 	}
-	index_rows_end(&rows);
-	index_groups_fini(&groups);
-	mem_free(tallies);
+	cells_order_fini(&state.order);
+	mem_free(state.tallies);
 	return ok;
 }
 
@@ -663,19 +750,19 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
 	       struct err *err)
 {
-	struct index_groups groups = { .index = index, .query = query };
+	struct index_groups groups;
 	struct index_rows rows;
 	bool ok;
 
 	if (by_lifetime(query))
 		ok = ask_lifetimes(index, query, result, err);
 	else
-		ok = query->by_size ? ask_cells(index, query, &groups, result, err)
-				    : ask_sites(index, query, &groups, result, err);
+		ok = query->by_size ? ask_cells(index, query, result, err)
+				    : ask_sites(index, query, result, err);
 	if (!ok || index->destroys_count == 0)
 		return ok;
 	index_groups_init(&groups, index, query);
-	index_rows_begin(&rows, &groups, result, 0);
+	index_rows_begin(&rows, index, query, result, 0);
 	ok = ask_destroyed(index, query, &groups, &rows, err);
 	index_groups_fini(&groups);
 	return ok;

@@ -41,7 +41,8 @@ static inline uint32_t index_group_of_site(struct index_groups *groups, uint32_t
 }
 
 // Asks the query, and keeps nothing. The size matters if the query asks by size.
-uint32_t index_group_ask(const struct index_groups *groups, uint32_t site, uint64_t size);
+uint32_t index_group_ask(const struct index *index, const struct window_query *query, uint32_t site,
+			 uint64_t size);
 
 // The cell as window.h tells of it.
 struct window_cell index_cell(const struct index *index, uint32_t cell);

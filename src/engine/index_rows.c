@@ -107,7 +107,7 @@ static void add_to_total(struct index_rows_entry *total, const struct index_rows
 void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
 		    const struct index_figures *figures)
 {
-	const struct index *index = rows->groups->index;
+	const struct index *index = rows->index;
 	const struct cells_site *site = cells_site(&index->cells, id);
 	struct index_rows_entry *entry = &rows->batch[rows->count];
 
@@ -120,11 +120,10 @@ void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
 	}
 	if (is_nothing(entry))
 		return;
-	count_exit(index, rows->groups->query, site->process, entry);
+	count_exit(index, rows->query, site->process, entry);
 	if (is_nothing(entry))
 		return;
-	entry->group = rows->groups->of ? index_group_of_site(rows->groups, id)
-					: index_group_ask(rows->groups, id, size);
+	entry->group = index_group_ask(index, rows->query, id, size);
 	if (entry->group == WINDOW_SKIP)
 		return;
 	fetch_row(rows, entry->group);
@@ -134,13 +133,13 @@ void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
 }
 
 // Room for as many rows as there can be, from the system, which gives zeros for nothing.
-void index_rows_begin(struct index_rows *rows, struct index_groups *groups,
-		      struct window_result *result, uint32_t keys)
+void index_rows_begin(struct index_rows *rows, const struct index *index,
+		      const struct window_query *query, struct window_result *result, uint32_t keys)
 {
-	*rows = (struct index_rows){ .groups = groups,
-				     .result = result,
-				     .capacity = result->rows_count };
-	if (!groups->query->group || result->rows)
+	*rows = (struct index_rows){
+		.index = index, .query = query, .result = result, .capacity = result->rows_count
+	};
+	if (!query->group || result->rows)
 		return;
 	rows->capacity = rows->clean = keys;
 	result->rows = mem_alloc_table(keys, sizeof *result->rows);

@@ -23,10 +23,11 @@ struct index_rows_entry {
 };
 
 struct index_rows {
-	struct index_groups *groups;  // borrowed
-	struct window_result *result; // borrowed
-	size_t capacity;              // of its rows
-	size_t clean;                 // rows before this are 0 where they are not in use
+	const struct index *index;        // borrowed
+	const struct window_query *query; // borrowed
+	struct window_result *result;     // borrowed
+	size_t capacity;                  // of its rows
+	size_t clean;                     // rows before this are 0 where they are not in use
 	struct index_rows_entry total;
 	// Some at a time: rows are all over memory, and are fetched while the next groups are asked
 	// for.
@@ -35,8 +36,9 @@ struct index_rows {
 };
 
 // `keys`: so many groups can there be at most.
-void index_rows_begin(struct index_rows *rows, struct index_groups *groups,
-		      struct window_result *result, uint32_t keys);
+void index_rows_begin(struct index_rows *rows, const struct index *index,
+		      const struct window_query *query, struct window_result *result,
+		      uint32_t keys);
 // Of a site, and of a size where the query asks by size.
 void index_rows_add(struct index_rows *rows, uint32_t site, uint64_t size,
 		    const struct index_figures *figures);
