@@ -22,6 +22,22 @@ static struct window_row *row_of(struct index_rows *rows, uint32_t group)
 	return &result->rows[group];
 }
 
+static struct window_rest *rest_of(struct index_rows *rows, uint32_t group)
+{
+	struct window_result *result = rows->result;
+	size_t first = result->rests_count;
+
+	row_of(rows, group);
+	if (group >= first) {
+		result->rests = mem_grow(result->rests, &rows->rests_capacity, group + (size_t)1,
+					 sizeof *result->rests);
+		memset(result->rests + first, 0,
+		       (group + (size_t)1 - first) * sizeof *result->rests);
+		result->rests_count = group + 1;
+	}
+	return &result->rests[group];
+}
+
 static void add(struct heap_amount *sum, struct heap_amount amount)
 {
 	sum->count += amount.count;
@@ -33,20 +49,26 @@ static struct heap_amount less(struct heap_amount from, struct heap_amount amoun
 	return (struct heap_amount){ from.count - amount.count, from.bytes - amount.bytes };
 }
 
-static void add_to_row(struct window_row *row, const struct index_rows_entry *entry)
+static void add_to_row(struct window_row *row, const struct index_figures *figures)
 {
-	const struct index_figures *figures = &entry->figures;
 	struct heap_amount stays = less(figures->to, figures->stay);
 
 	add(&row->type[WINDOW_AOFO], figures->stay);
 	add(&row->type[WINDOW_AOFI], less(figures->from, figures->stay));
 	add(&row->type[WINDOW_AIFO], stays);
 	add(&row->type[WINDOW_AIFI], less(figures->begun, stays));
-	if (entry->by_exit.count || entry->by_exec.count || entry->orphans) {
-		add(&row->by_exit, entry->by_exit);
-		add(&row->by_exec, entry->by_exec);
-		row->orphans += entry->orphans;
-	}
+}
+
+static void add_to_rest(struct window_rest *rest, const struct window_rest *more)
+{
+	add(&rest->by_exit, more->by_exit);
+	add(&rest->by_exec, more->by_exec);
+	rest->orphans += more->orphans;
+}
+
+static bool is_no_rest(const struct window_rest *rest)
+{
+	return (rest->by_exit.count | rest->by_exec.count | rest->orphans) == 0;
 }
 
 // What the end of its process does to a site's figures.
@@ -60,7 +82,8 @@ static void count_exit(const struct index *index, const struct window_query *que
 		return;
 	// What lives at `to` is what nothing ended: nothing happens in a process that is over.
 	if (exit->step >= query->from)
-		*(exit->kind == WINDOW_END_EXEC ? &entry->by_exec : &entry->by_exit) = figures->to;
+		*(exit->kind == WINDOW_END_EXEC ? &entry->rest.by_exec : &entry->rest.by_exit) =
+			figures->to;
 	if (!query->exit_frees)
 		return;
 	figures->to = figures->stay = (struct heap_amount){ 0 };
@@ -72,14 +95,19 @@ static bool is_nothing(const struct index_rows_entry *entry)
 {
 	const struct index_figures *figures = &entry->figures;
 
-	return (figures->begun.count | figures->from.count | figures->to.count |
-		entry->by_exit.count | entry->by_exec.count | entry->orphans) == 0;
+	return (figures->begun.count | figures->from.count | figures->to.count) == 0 &&
+	       is_no_rest(&entry->rest);
 }
 
 static void finish_batch(struct index_rows *rows)
 {
-	for (uint32_t i = 0; i < rows->count; i++)
-		add_to_row(row_of(rows, rows->batch[i].group), &rows->batch[i]);
+	for (uint32_t i = 0; i < rows->count; i++) {
+		const struct index_rows_entry *entry = &rows->batch[i];
+
+		add_to_row(row_of(rows, entry->group), &entry->figures);
+		if (!is_no_rest(&entry->rest))
+			add_to_rest(rest_of(rows, entry->group), &entry->rest);
+	}
 	rows->count = 0;
 }
 
@@ -99,9 +127,8 @@ static void add_to_total(struct index_rows_entry *total, const struct index_rows
 	add(&total->figures.from, entry->figures.from);
 	add(&total->figures.to, entry->figures.to);
 	add(&total->figures.stay, entry->figures.stay);
-	add(&total->by_exit, entry->by_exit);
-	add(&total->by_exec, entry->by_exec);
-	total->orphans += entry->orphans;
+	if (!is_no_rest(&entry->rest))
+		add_to_rest(&total->rest, &entry->rest);
 }
 
 void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
@@ -112,10 +139,9 @@ void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
 	struct index_rows_entry *entry = &rows->batch[rows->count];
 
 	entry->figures = *figures;
-	entry->by_exit = entry->by_exec = (struct heap_amount){ 0 };
-	entry->orphans = 0;
+	entry->rest = (struct window_rest){ 0 };
 	if (site->orphans) {
-		entry->orphans = figures->begun.count;
+		entry->rest.orphans = figures->begun.count;
 		entry->figures = (struct index_figures){ 0 };
 	}
 	if (is_nothing(entry))
@@ -148,13 +174,14 @@ void index_rows_begin(struct index_rows *rows, const struct index *index,
 void index_rows_end(struct index_rows *rows)
 {
 	finish_batch(rows);
-	add_to_row(&rows->result->total, &rows->total);
+	add_to_row(&rows->result->total, &rows->total.figures);
+	add_to_rest(&rows->result->total_rest, &rows->total.rest);
 }
 
 void index_rows_destroyed(struct index_rows *rows, uint32_t group, uint64_t size)
 {
 	struct heap_amount one = { 1, size };
 
-	add(&row_of(rows, group)->by_destroy, one);
-	add(&rows->result->total.by_destroy, one);
+	add(&rest_of(rows, group)->by_destroy, one);
+	add(&rows->result->total_rest.by_destroy, one);
 }

@@ -18,15 +18,14 @@ enum { INDEX_ROWS_BATCH = 32 };
 struct index_rows_entry {
 	uint32_t group;
 	struct index_figures figures;
-	struct heap_amount by_exit, by_exec;
-	uint64_t orphans;
+	struct window_rest rest;
 };
 
 struct index_rows {
 	const struct index *index;        // borrowed
 	const struct window_query *query; // borrowed
 	struct window_result *result;     // borrowed
-	size_t capacity;                  // of its rows
+	size_t capacity, rests_capacity;  // of its rows
 	size_t clean;                     // rows before this are 0 where they are not in use
 	struct index_rows_entry total;
 	// Some at a time: rows are all over memory, and are fetched while the next groups are asked

@@ -171,16 +171,36 @@ static void add_to(struct heap_amount *amount, uint64_t bytes)
 	amount->bytes += bytes;
 }
 
-static struct window_row *row_of(struct window_result *result, size_t *capacity, uint32_t group)
+struct rows {
+	struct window_result *result;
+	size_t capacity, rests_capacity;
+};
+
+static void make_row(struct rows *rows, uint32_t group)
 {
-	if (group >= result->rows_count) {
-		result->rows =
-			mem_grow(result->rows, capacity, group + (size_t)1, sizeof *result->rows);
-		memset(result->rows + result->rows_count, 0,
-		       (group + (size_t)1 - result->rows_count) * sizeof *result->rows);
-		result->rows_count = group + 1;
-	}
-	return &result->rows[group];
+	struct window_result *result = rows->result;
+
+	if (group < result->rows_count)
+		return;
+	result->rows =
+		mem_grow(result->rows, &rows->capacity, group + (size_t)1, sizeof *result->rows);
+	memset(result->rows + result->rows_count, 0,
+	       (group + (size_t)1 - result->rows_count) * sizeof *result->rows);
+	result->rows_count = group + 1;
+}
+
+static void make_rest(struct rows *rows, uint32_t group)
+{
+	struct window_result *result = rows->result;
+
+	make_row(rows, group);
+	if (group < result->rests_count)
+		return;
+	result->rests = mem_grow(result->rests, &rows->rests_capacity, group + (size_t)1,
+				 sizeof *result->rests);
+	memset(result->rests + result->rests_count, 0,
+	       (group + (size_t)1 - result->rests_count) * sizeof *result->rests);
+	result->rests_count = group + 1;
 }
 
 static void count_life(const struct window_query *query, const struct plain_life *life,
@@ -192,10 +212,20 @@ static void count_life(const struct window_query *query, const struct plain_life
 		add_to(&row->type[begins ? (ends ? WINDOW_AIFI : WINDOW_AIFO)
 					 : (ends ? WINDOW_AOFI : WINDOW_AOFO)],
 		       size);
-	if (life->end == WINDOW_NEVER && inside(query, life->exit))
-		add_to(life->exit_kind == WINDOW_END_EXEC ? &row->by_exec : &row->by_exit, size);
-	if (life->end_kind == WINDOW_END_DESTROY && inside(query, life->end))
-		add_to(&row->by_destroy, size);
+}
+
+static bool has_rest(const struct window_query *query, const struct plain_life *life)
+{
+	return (life->end == WINDOW_NEVER && inside(query, life->exit)) ||
+	       (life->end_kind == WINDOW_END_DESTROY && inside(query, life->end));
+}
+
+static void count_rest(const struct plain_life *life, uint64_t size, struct window_rest *rest)
+{
+	if (life->end == WINDOW_NEVER)
+		add_to(life->exit_kind == WINDOW_END_EXEC ? &rest->by_exec : &rest->by_exit, size);
+	else
+		add_to(&rest->by_destroy, size);
 }
 
 static bool concerns(const struct window_query *query, const struct plain_life *life)
@@ -207,7 +237,7 @@ void plain_ask(const struct plain *plain, const struct window_query *query,
 	       struct window_result *result)
 {
 	uint32_t *groups = groups_of(plain, query);
-	size_t capacity = result->rows_count;
+	struct rows rows = { result, result->rows_count, result->rests_count };
 
 	for (size_t i = 0; i < plain->lives_count; i++) {
 		const struct plain_life *life = &plain->lives[i];
@@ -217,16 +247,23 @@ void plain_ask(const struct plain *plain, const struct window_query *query,
 		if (group == WINDOW_SKIP || !concerns(query, life) ||
 		    !lifetime_fits(plain, query, life))
 			continue;
-		count_life(query, life, size, row_of(result, &capacity, group));
+		make_row(&rows, group);
+		count_life(query, life, size, &result->rows[group]);
 		count_life(query, life, size, &result->total);
+		if (!has_rest(query, life))
+			continue;
+		make_rest(&rows, group);
+		count_rest(life, size, &result->rests[group]);
+		count_rest(life, size, &result->total_rest);
 	}
 	for (size_t i = 0; i < plain->orphans_count && !by_lifetime(query); i++) {
 		uint32_t group = groups[plain->orphans[i].cell];
 
 		if (group == WINDOW_SKIP || !inside(query, plain->orphans[i].step))
 			continue;
-		row_of(result, &capacity, group)->orphans++;
-		result->total.orphans++;
+		make_rest(&rows, group);
+		result->rests[group].orphans++;
+		result->total_rest.orphans++;
 	}
 	mem_free(groups);
 }

@@ -186,6 +186,10 @@ struct window_query {
 // One group of a window.
 struct window_row {
 	struct heap_amount type[WINDOW_TYPES];
+};
+
+// What few groups have anything of.
+struct window_rest {
 	struct heap_amount by_exit;    // of processes that exited in the window, then alive;
 	struct heap_amount by_exec;    // exec'ed; in the classes only if exit_frees
 	struct heap_amount by_destroy; // ended with their heap, of AIFI and AOFI
@@ -221,10 +225,18 @@ static inline int64_t window_impact(const struct window_row *row)
 }
 
 struct window_result {
-	struct window_row *rows; // by group; groups that nobody is in are all 0
-	uint32_t rows_count;     // highest group given + 1
+	struct window_row *rows;   // by group; groups that nobody is in are all 0
+	struct window_rest *rests; // the same, of the first rests_count groups; others are all 0
+	uint32_t rows_count;       // highest group given + 1
+	uint32_t rests_count;
 	struct window_row total;
+	struct window_rest total_rest;
 };
+
+static inline struct window_rest window_rest_of(const struct window_result *result, uint32_t group)
+{
+	return group < result->rests_count ? result->rests[group] : (struct window_rest){ 0 };
+}
 
 // Answers the query. The caller calls window_result_fini. False: the index cannot be read.
 bool window_ask(struct window *window, const struct window_query *query,

@@ -181,9 +181,9 @@ static bool names_stacks(const struct keys *keys)
 	       keys_has(keys, KEYS_MODULE) || keys_has(keys, KEYS_TAG);
 }
 
-static bool row_is_empty(const struct window_row *row)
+static bool row_is_empty(const struct window_row *row, const struct window_rest *rest)
 {
-	return window_present(row).count == 0 && row->orphans == 0;
+	return window_present(row).count == 0 && rest->orphans == 0;
 }
 
 // Find out which stacks are in the window, so that no others are given names.
@@ -199,9 +199,12 @@ static bool find_present(struct table *table, struct err *err)
 	query.context = table;
 	if (!window_ask(table->question->window, &query, &result, err))
 		return false;
-	while (map_next(&table->present, &at, &stack, &number))
-		if (number < result.rows_count && !row_is_empty(&result.rows[number]))
+	while (map_next(&table->present, &at, &stack, &number)) {
+		struct window_rest rest = window_rest_of(&result, (uint32_t)number);
+
+		if (number < result.rows_count && !row_is_empty(&result.rows[number], &rest))
 			map_put(&present, stack, NULL);
+	}
 	window_result_fini(&result);
 	map_fini(&table->present);
 	table->present = present;
@@ -331,14 +334,18 @@ static void add_row(struct window_row *sum, const struct window_row *row)
 {
 	for (int i = 0; i < WINDOW_TYPES; i++)
 		add_amount(&sum->type[i], row->type[i]);
-	add_amount(&sum->by_exit, row->by_exit);
-	add_amount(&sum->by_exec, row->by_exec);
-	add_amount(&sum->by_destroy, row->by_destroy);
-	sum->orphans += row->orphans;
+}
+
+static void add_rest(struct window_rest *sum, const struct window_rest *rest)
+{
+	add_amount(&sum->by_exit, rest->by_exit);
+	add_amount(&sum->by_exec, rest->by_exec);
+	add_amount(&sum->by_destroy, rest->by_destroy);
+	sum->orphans += rest->orphans;
 }
 
 // Leave only what --impact asks for.
-static void keep_types(const struct table *table, struct window_row *row)
+static void keep_types(const struct table *table, struct window_row *row, struct window_rest *rest)
 {
 	unsigned types = table->question->selection.query.types;
 
@@ -347,8 +354,7 @@ static void keep_types(const struct table *table, struct window_row *row)
 	for (int i = 0; i < WINDOW_TYPES; i++)
 		if (!(types >> i & 1))
 			row->type[i] = (struct heap_amount){ 0 };
-	row->by_exit = row->by_exec = row->by_destroy = (struct heap_amount){ 0 };
-	row->orphans = 0;
+	*rest = (struct window_rest){ 0 };
 }
 
 bool table_typed(const struct table *table, size_t depth)
@@ -361,11 +367,12 @@ bool table_typed(const struct table *table, size_t depth)
 }
 
 static void insert(struct table *table, size_t depth, struct place *place, uint32_t group_number,
-		   const struct window_row *sums)
+		   const struct window_row *sums, const struct window_rest *rest)
 {
 	uint32_t row = find_row(table, depth, place);
 
 	add_row(&table->rows[row].sums, sums);
+	add_rest(&table->rows[row].rest, rest);
 	// Frees of nothing known are a group of their own, of which there are no details.
 	if (window_present(sums).count)
 		table->rows[row].group = group_number;
@@ -373,15 +380,17 @@ static void insert(struct table *table, size_t depth, struct place *place, uint3
 
 // One group of the engine's answer becomes a row, or one for each type.
 static void insert_group(struct table *table, size_t depth, struct place *place,
-			 uint32_t group_number, struct window_row sums)
+			 uint32_t group_number, struct window_row sums, struct window_rest rest)
 {
-	keep_types(table, &sums);
-	if (row_is_empty(&sums) ||
+	static const struct window_rest none;
+
+	keep_types(table, &sums, &rest);
+	if (row_is_empty(&sums, &rest) ||
 	    (place->tuple[0] && depth > orphans_depth(&table->options->keys)))
 		return;
 	place->type = WINDOW_TYPES;
 	if (!table_typed(table, depth) || place->tuple[0]) {
-		insert(table, depth, place, group_number, &sums);
+		insert(table, depth, place, group_number, &sums, &rest);
 		return;
 	}
 	for (int i = 0; i < WINDOW_TYPES; i++) {
@@ -391,7 +400,7 @@ static void insert_group(struct table *table, size_t depth, struct place *place,
 			continue;
 		part.type[i] = sums.type[i];
 		place->type = (enum window_type)i;
-		insert(table, depth, place, group_number, &part);
+		insert(table, depth, place, group_number, &part, &none);
 	}
 }
 
@@ -409,11 +418,12 @@ static bool ask(struct table *table, size_t depth, const struct table_phase *pha
 			.phase = phase ? (uint64_t)(phase - table->phases) : 0,
 		};
 
-		insert_group(table, depth, &place, i, result.rows[i]);
+		insert_group(table, depth, &place, i, result.rows[i], window_rest_of(&result, i));
 	}
 	if (depth == 0) {
 		table->rows[0].sums = result.total;
-		keep_types(table, &table->rows[0].sums);
+		table->rows[0].rest = result.total_rest;
+		keep_types(table, &table->rows[0].sums, &table->rows[0].rest);
 	}
 	window_result_fini(&result);
 	return true;
@@ -448,13 +458,14 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	struct table_level *level = walk->query.context;
 	enum window_type type = table_type_of(&walk->query, allocation);
 	struct window_row sums = { 0 };
+	struct window_rest rest = { 0 };
 	uint64_t tuple[KEYS_COUNT + 1];
 	struct place place = { .tuple = tuple, .type = type };
 	uint32_t parent;
 
 	sums.type[type] = (struct heap_amount){ 1, allocation->cell.size };
-	keep_types(table, &sums);
-	if (row_is_empty(&sums))
+	keep_types(table, &sums, &rest);
+	if (row_is_empty(&sums, &rest))
 		return true;
 	memcpy(tuple, level->tuples + allocation->group * level->width,
 	       level->width * sizeof *tuple);

@@ -68,6 +68,7 @@ struct table_row {
 	uint64_t value;  // of its last key: see table_value in table.c
 	bool orphans;    // not allocations: frees of nothing known
 	struct window_row sums;
+	struct window_rest rest;
 	struct window_detail detail; // if `detailed`
 	bool detailed;
 	uint32_t group;                                 // private: in the engine's answer

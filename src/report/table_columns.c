@@ -47,7 +47,7 @@ int64_t table_figure(const struct table_row *row, enum table_column column)
 	case TABLE_SIZE:
 		return (int64_t)window_present(&row->sums).bytes;
 	case TABLE_COUNT:
-		return (int64_t)(row->orphans ? row->sums.orphans
+		return (int64_t)(row->orphans ? row->rest.orphans
 					      : window_present(&row->sums).count);
 	case TABLE_ALLOCATED:
 		return (int64_t)window_allocated(&row->sums).bytes;

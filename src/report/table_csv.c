@@ -28,7 +28,7 @@ static void write_figures(struct sink *sink, const struct table_row *row)
 	write_detail(sink, row, detail->last_ns, allocated);
 	write_detail(sink, row, detail->lifetime_median_ns, detail->lifetimes > 0);
 	write_detail(sink, row, detail->lifetime_p99_ns, detail->lifetimes > 0);
-	sink_format(sink, ",%" PRIu64 "\r\n", row->sums.orphans);
+	sink_format(sink, ",%" PRIu64 "\r\n", row->rest.orphans);
 }
 
 static void write_key(struct sink *sink, const struct table *table, const struct table_row *row)

@@ -43,10 +43,10 @@ static void write_figures(struct json *json, const struct table_row *row)
 	write_detail(json, row, "lifetime_median_ns", detail->lifetime_median_ns,
 		     detail->lifetimes > 0);
 	write_detail(json, row, "lifetime_p99_ns", detail->lifetime_p99_ns, detail->lifetimes > 0);
-	write_amount(json, "by_exit", row->sums.by_exit);
-	write_amount(json, "by_exec", row->sums.by_exec);
-	write_amount(json, "by_destroy", row->sums.by_destroy);
-	json_kv_u64(json, "orphan_frees", row->sums.orphans);
+	write_amount(json, "by_exit", row->rest.by_exit);
+	write_amount(json, "by_exec", row->rest.by_exec);
+	write_amount(json, "by_destroy", row->rest.by_destroy);
+	json_kv_u64(json, "orphan_frees", row->rest.orphans);
 }
 
 static uint32_t tid_of(const struct table *table, thread_id id)

@@ -345,7 +345,7 @@ static void write_amount_note(struct page *page, struct heap_amount amount, cons
 static void write_bottom(struct page *page)
 {
 	const struct table *table = page->table;
-	const struct window_row *total = &table->rows[0].sums;
+	const struct window_rest *total = &table->rows[0].rest;
 	bool frees = table->question->options->exit_frees;
 	const char *outstanding = "lived when their process ended and count as outstanding still "
 				  "(--exit-frees counts them as freed)";

@@ -113,6 +113,10 @@ static inline void check_rows(const struct window_row *a, const struct window_ro
 {
 	for (int i = 0; i < WINDOW_TYPES; i++)
 		check_amount(a->type[i], b->type[i]);
+}
+
+static inline void check_rests(const struct window_rest *a, const struct window_rest *b)
+{
 	check_amount(a->by_exit, b->by_exit);
 	check_amount(a->by_exec, b->by_exec);
 	check_amount(a->by_destroy, b->by_destroy);
@@ -142,8 +146,13 @@ static inline void check_ask(struct pair *pair, const struct window_query *query
 	uint32_t rows = a.rows_count > b.rows_count ? a.rows_count : b.rows_count;
 
 	check_rows(&a.total, &b.total);
-	for (uint32_t i = 0; i < rows; i++)
+	check_rests(&a.total_rest, &b.total_rest);
+	for (uint32_t i = 0; i < rows; i++) {
+		struct window_rest rests[] = { window_rest_of(&a, i), window_rest_of(&b, i) };
+
 		check_rows(row_at(&a, i), row_at(&b, i));
+		check_rests(&rests[0], &rests[1]);
+	}
 	window_result_fini(&a);
 	window_result_fini(&b);
 }

@@ -35,7 +35,8 @@ static void close_text(struct opened *opened)
 	reader_close(opened->reader);
 }
 
-static struct window_row ask(struct opened *opened, uint64_t from, uint64_t to, bool exit_frees)
+static struct window_row ask_more(struct opened *opened, uint64_t from, uint64_t to,
+				  bool exit_frees, struct window_rest *rest)
 {
 	const struct window_query query = { .from = from, .to = to, .exit_frees = exit_frees };
 	struct window_result result;
@@ -44,8 +45,16 @@ static struct window_row ask(struct opened *opened, uint64_t from, uint64_t to, 
 
 	CHECK(window_ask(opened->window, &query, &result, &err));
 	total = result.total;
+	*rest = result.total_rest;
 	window_result_fini(&result);
 	return total;
+}
+
+static struct window_row ask(struct opened *opened, uint64_t from, uint64_t to, bool exit_frees)
+{
+	struct window_rest rest;
+
+	return ask_more(opened, from, to, exit_frees, &rest);
 }
 
 static const char four[] = "@10ns t1 alloc s1 0x1000 1\n"
@@ -92,14 +101,15 @@ TEST(an_exit_ends_blocks_only_where_it_is_asked_to)
 					 "@20ns end p1 exit=0\n"
 					 "end\n");
 	uint64_t to = window_facts(opened.window)->steps_end;
-	struct window_row row = ask(&opened, WINDOW_START, to, false);
+	struct window_rest rest;
+	struct window_row row = ask_more(&opened, WINDOW_START, to, false, &rest);
 
 	CHECK_EQ(1, row.type[WINDOW_AIFO].count);
-	CHECK_EQ(64, row.by_exit.bytes);
-	row = ask(&opened, WINDOW_START, to, true);
+	CHECK_EQ(64, rest.by_exit.bytes);
+	row = ask_more(&opened, WINDOW_START, to, true, &rest);
 	CHECK_EQ(0, row.type[WINDOW_AIFO].count);
 	CHECK_EQ(1, row.type[WINDOW_AIFI].count);
-	CHECK_EQ(1, row.by_exit.count);
+	CHECK_EQ(1, rest.by_exit.count);
 	close_text(&opened);
 }
 
@@ -109,13 +119,14 @@ TEST(a_realloc_ends_one_lifetime_and_begins_another)
 					 "@20ns t1 realloc s2 0x1000 -> 0x1000 128\n"
 					 "@30ns t1 free 0x7000\n"
 					 "end\n");
-	struct window_row row = ask(&opened, WINDOW_START, 4, false);
+	struct window_rest rest;
+	struct window_row row = ask_more(&opened, WINDOW_START, 4, false, &rest);
 
 	CHECK_EQ(64, row.type[WINDOW_AIFI].bytes);
 	CHECK_EQ(128, row.type[WINDOW_AIFO].bytes);
-	CHECK_EQ(0, row.orphans);
-	row = ask(&opened, 4, 5, false);
-	CHECK_EQ(1, row.orphans);
+	CHECK_EQ(0, rest.orphans);
+	row = ask_more(&opened, 4, 5, false, &rest);
+	CHECK_EQ(1, rest.orphans);
 	CHECK_EQ(128, row.type[WINDOW_AOFO].bytes);
 	close_text(&opened);
 }
