@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 6 };
+enum { VERSION = 7 };
 
 // What a site or a cell takes at least.
 enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };
@@ -71,6 +71,8 @@ void index_head_put_tables(struct index_out *out, const struct index_files *file
 	put_snapshots(out, &files->sites_snapshots);
 	put_snapshots(out, &files->never_snapshots);
 	put_snapshots(out, &files->never_sites_snapshots);
+	index_out_put_array(out, files->never_blocks, files->never_blocks_count,
+			    sizeof *files->never_blocks);
 }
 
 static void put_vaults(struct index_out *out, const struct index_files *files)
@@ -233,6 +235,9 @@ void index_head_take_tables(struct index_in *in, struct index_files *files)
 	take_snapshots(in, &files->sites_snapshots);
 	take_snapshots(in, &files->never_snapshots);
 	take_snapshots(in, &files->never_sites_snapshots);
+	files->never_blocks =
+		index_in_take_array(in, &files->never_blocks_count, sizeof *files->never_blocks);
+	files->never_blocks_capacity = files->never_blocks_count;
 }
 
 static bool take_vaults(struct index_in *in, struct index_files *files, int directory,
@@ -320,7 +325,9 @@ static bool is_sane(const struct index *index)
 		if (chunk->first_mark + marks > index->files.posts_marks_count)
 			return false;
 	}
-	return index->files.never.size == index->never_count * sizeof(uint64_t);
+	steps = UINT64_C(1) << shape->sparse_log2;
+	return index->files.never_blocks_count ==
+	       index->never_count / steps + (index->never_count % steps > 0);
 }
 
 static bool read_head(struct index *index, struct index_in *in,

@@ -127,6 +127,10 @@ bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint
 bool index_spanning_sums(struct index *index, uint64_t from, uint64_t to, struct heap_amount *sums,
 			 const struct index_visitor *visitor, struct err *err);
 
+// Entries of `never`, which are there: alive_value(step, cell), rising; any cells.
+bool index_never_read(struct index *index, uint64_t first, size_t count, uint64_t *values,
+		      struct err *err);
+
 // How many entries of `never` began before a step.
 bool index_never_at(struct index *index, uint64_t before, uint64_t *entries, struct err *err);
 

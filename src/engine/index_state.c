@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { VERSION = 5 };
+enum { VERSION = 7 };
 
 static const char magic[8] = "TIDESTA\n";
 

@@ -71,6 +71,7 @@ void index_files_close(struct index_files *files)
 	mem_free(files->blocks);
 	mem_free(files->chunks);
 	mem_free(files->posts_marks);
+	mem_free(files->never_blocks);
 	mem_free(files->cells_snapshots.list);
 	mem_free(files->sites_snapshots.list);
 	mem_free(files->never_snapshots.list);
@@ -109,6 +110,7 @@ void index_store_close(struct index_store *store)
 	mem_free(store->counts);
 	mem_free(store->bytes);
 	mem_free(store->never_counts);
+	mem_free(store->never_values);
 	mem_free(store->sites);
 	index_postings_free(store->postings);
 	*store = (struct index_store){ 0 };
@@ -631,13 +633,18 @@ void index_store_over(struct index_store *store)
 	snapshot_cells(store, keys);
 	snapshot_sites_now(store, keys);
 	store->never_counts = mem_alloc(store->counts_capacity + 1, sizeof *store->never_counts);
+	store->never_values =
+		mem_alloc((size_t)1 << store->shape.sparse_log2, sizeof *store->never_values);
 }
 
 void index_store_never(struct index_store *store, uint64_t value)
 {
-	vault_append(&store->files->never, &value, sizeof value);
+	uint32_t block = 1u << store->shape.sparse_log2;
+
+	store->never_values[store->never_count++ % block] = value;
+	if (store->never_count % block == 0)
+		index_never_write(store->files, store->never_values, block);
 	store->never_counts[alive_cell(value)].begun++;
-	store->never_count++;
 	if (store->never_count >= store->never_next)
 		snapshot_never(store);
 }
@@ -647,10 +654,13 @@ void index_store_never(struct index_store *store, uint64_t value)
 bool index_store_finish(struct index_store *store, struct err *err)
 {
 	struct index_files *files = store->files;
+	uint32_t never = (uint32_t)store->never_count & ((1u << store->shape.sparse_log2) - 1);
 	char name[24];
 
 	if (store->postings)
 		index_postings_write(store->postings, store->table, files);
+	if (never > 0)
+		index_never_write(files, store->never_values, never);
 	for (unsigned i = 0; i < INDEX_VAULTS; i++) {
 		struct vault *vault = index_files_vault(files, i, name);
 

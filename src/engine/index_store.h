@@ -18,8 +18,8 @@
 //     sites      the same by site, with bytes: what is asked by site needs no cells
 //     long0 ..   lifetimes of 2^long_log2 steps and more, a file for each power of two, in order of
 //                their ends: which of them span a window lies close together
-//     never      what nothing ended, in order of beginning; and counts by cell and site, now and
-//                then
+//     never      what nothing ended, in order of beginning, in blocks of 2^sparse_log2; and
+//                counts by cell and site, now and then
 //     levels0 .. the level of each 256 steps: highest and last, bytes and count, and the time;
 //                each further file sums up 4 entries of the one before
 //     posts      for chunks of steps and each site in them: its steps, with sums for each 1024 of
@@ -42,7 +42,8 @@ struct index_shape {
 	uint32_t level_log2;     // steps in an entry of levels0: 8
 	uint32_t chunk_log2;     // steps in a chunk of postings: 22
 	uint32_t skip_log2;      // postings between two sums: 10
-	uint32_t sparse_log2;    // long lifetimes between two entries of their index: 12
+	uint32_t sparse_log2;    // long lifetimes, and endless ones, between two entries of their
+				 // index: 12
 	uint64_t short_steps;    // a window up to this is answered from its own steps: 2^20
 };
 
@@ -133,6 +134,14 @@ struct index_skip {
 	int64_t count, count_max;
 };
 
+// What nothing ended, 2^sparse_log2 at a time (the last block may have fewer): a byte, the width of
+// a cell; the cells, so many bits each, padded by 8 bytes; of all but the first, how many steps
+// they began behind the one before, as varints.
+struct index_never_block {
+	uint64_t at;   // in the vault
+	uint64_t step; // that the first one began
+};
+
 enum { INDEX_LONGS = 24, INDEX_LEVELS = 9, INDEX_LEVEL_STEP_LOG2 = 2 };
 
 // All that is on disk, and what is known of it in memory.
@@ -150,6 +159,8 @@ struct index_files {
 	size_t chunks_count, chunks_capacity;
 	struct index_posts_mark *posts_marks;
 	size_t posts_marks_count, posts_marks_capacity;
+	struct index_never_block *never_blocks;
+	size_t never_blocks_count, never_blocks_capacity;
 };
 
 // A lifetime of a long file.
@@ -180,6 +191,7 @@ struct index_store {
 	struct index_postings *postings; // the chunk that is being filled
 	uint32_t *sites;                 // of the steps of a batch
 	struct index_count *never_counts;
+	uint64_t *never_values; // of a block that is not yet written
 	uint64_t never_count, never_next;
 	struct err err; // the first failure
 };
@@ -221,6 +233,9 @@ void index_postings_write(struct index_postings *postings, const struct cells *c
 void index_postings_save(const struct index_postings *postings, struct index_out *out);
 bool index_postings_load(struct index_postings *postings, struct index_in *in,
 			 const struct cells *cells);
+
+// A block of what nothing ended (index_never.c): alive_value(step, cell), rising, at least one.
+void index_never_write(struct index_files *files, const uint64_t *values, uint32_t count);
 
 // Close all files. Accepts { 0 }.
 void index_files_close(struct index_files *files);

@@ -559,12 +559,15 @@ static bool visit_never(struct index *index, uint64_t first, uint64_t before,
 	uint64_t *list = mem_resize(NULL, RECORDS, sizeof *list);
 	bool ok = true, over = false;
 
-	for (uint64_t at = first; at < index->never_count && ok && *more && !over; at += RECORDS) {
-		size_t count = index->never_count - at < RECORDS ? (size_t)(index->never_count - at)
-								 : RECORDS;
+	for (uint64_t at = first, end; at < index->never_count && ok && *more && !over; at = end) {
+		size_t count;
 
-		ok = vault_read(&index->files.never, at * sizeof *list, list, count * sizeof *list,
-				err);
+		// Up to a multiple: that is where blocks end.
+		end = at - at % RECORDS + RECORDS;
+		if (end > index->never_count)
+			end = index->never_count;
+		count = (size_t)(end - at);
+		ok = index_never_read(index, at, count, list, err);
 		for (size_t i = 0; ok && i < count && *more; i++) {
 			if (i + AHEAD < count)
 				expect_cell(index, alive_cell(list[i + AHEAD]));
@@ -603,44 +606,25 @@ static bool count_one(void *context, uint32_t cell, uint64_t begin, uint64_t end
 	return true;
 }
 
-// The last sums of `never` whose entries all began before a step; NULL: none.
+// The last sums of `never` whose entries all began before a step; NULL: none, or damage.
 static const struct index_snapshot *never_before(struct index *index,
 						 const struct index_snapshots *snapshots,
 						 uint64_t before, struct err *err)
 {
 	size_t low = 0, high = snapshots->count;
+	uint64_t entries;
 
+	if (!index_never_at(index, before, &entries, err))
+		return NULL;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		uint64_t last = 0, entries = snapshots->list[middle].step;
 
-		if (entries > 0 &&
-		    !vault_read(&index->files.never, (entries - 1) * 8, &last, 8, err))
-			return NULL;
-		if (alive_step(last) < before)
+		if (snapshots->list[middle].step <= entries)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	return low ? &snapshots->list[low - 1] : NULL;
-}
-
-bool index_never_at(struct index *index, uint64_t before, uint64_t *entries, struct err *err)
-{
-	uint64_t low = 0, high = index->never_count;
-
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2, value;
-
-		if (!vault_read(&index->files.never, middle * 8, &value, 8, err))
-			return false;
-		if (alive_step(value) < before)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*entries = low;
-	return true;
 }
 
 static bool never_counts(struct index *index, uint64_t before, uint32_t *counts, struct err *err)

@@ -211,8 +211,7 @@ static bool count_never(struct worker *worker, const struct job *job)
 	uint64_t *list = worker->records;
 	size_t entries = (size_t)(job->to - job->from);
 
-	if (!vault_read(&index->files.never, job->from * sizeof *list, list, entries * sizeof *list,
-			&worker->err))
+	if (!index_never_read(index, job->from, entries, list, &worker->err))
 		return false;
 	for (size_t i = 0; i < entries; i++) {
 		uint64_t begin = alive_step(list[i]);
@@ -347,8 +346,11 @@ static bool add_never(struct work *work, struct err *err)
 	if (!index_never_at(work->index, all.from, &first, err) ||
 	    !index_never_at(work->index, all.to, &end, err))
 		return false;
-	for (; first < end; first += RECORDS)
-		add_job(work, JOB_NEVER, 0, first, first + RECORDS < end ? first + RECORDS : end);
+	for (uint64_t next; first < end; first = next) {
+		// Up to a multiple: that is where blocks end.
+		next = first - first % RECORDS + RECORDS;
+		add_job(work, JOB_NEVER, 0, first, next < end ? next : end);
+	}
 	return true;
 }
 
