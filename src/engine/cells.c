@@ -164,6 +164,12 @@ static uint32_t *first_of(struct cells *cells, stack_id stack)
 	return &cells->first_of_stack[stack];
 }
 
+static void note_process(struct cells *cells, const struct cells_site *site)
+{
+	if (site->process != cells_site(cells, 1)->process)
+		atomic_store_explicit(&cells->mixed, true, memory_order_relaxed);
+}
+
 uint32_t cells_add_site(struct cells *cells, const struct cells_site *site)
 {
 	uint32_t *first = first_of(cells, site->stack);
@@ -190,6 +196,7 @@ uint32_t cells_add_site(struct cells *cells, const struct cells_site *site)
 	if (!cells->sites[id >> CELLS_SEGMENT_LOG2])
 		cells->sites[id >> CELLS_SEGMENT_LOG2] = new_segment(cells, sizeof **cells->sites);
 	*cells_site(cells, id) = *site;
+	note_process(cells, site);
 	cells->site_slots[at] = slot_of(hash, id);
 	if (!*first)
 		*first = id;
@@ -288,6 +295,8 @@ void cells_load_site(struct cells *cells, uint32_t id, const struct cells_site *
 		cells->sites[id >> CELLS_SEGMENT_LOG2] = new_segment(cells, sizeof **cells->sites);
 	*cells_site(cells, id) = *site;
 	cells->sites_count = id + 1;
+	if (id > 0)
+		note_process(cells, site);
 }
 
 void cells_load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)

@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "engine/window.h"
 
+#include <stdatomic.h>
+
 struct cells_site {
 	process_id process;
 	thread_id thread;
@@ -42,6 +44,7 @@ struct cells {
 	uint32_t large_count;
 	uint32_t sites_count, cells_count; // with the unused 0
 	bool large_pages;                  // for them: may take some MiB more
+	atomic_bool mixed;                 // sites are of several processes
 
 	// Dictionaries, while adding.
 	uint32_t *first_of_stack;
@@ -110,6 +113,12 @@ static inline struct cells_cell cells_cell(const struct cells *cells, uint32_t i
 static inline uint64_t cells_first_size(const struct cells *cells, uint32_t site)
 {
 	return cells_cell(cells, cells_site(cells, site)->last).size;
+}
+
+// Whether all that is known to whoever asks is of one process: that of the first site.
+static inline bool cells_of_one_process(const struct cells *cells)
+{
+	return !atomic_load_explicit(&cells->mixed, memory_order_relaxed);
 }
 
 // Begin to fetch it from memory.

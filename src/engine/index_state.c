@@ -196,6 +196,18 @@ static bool add_cell(struct cells *cells, uint32_t id, const struct cells_cell *
 	return id == 0 || cells_add_cell(cells, cell->site, cell->size) == id;
 }
 
+static void take_counts(struct index_in *in, struct index_store *store)
+{
+	size_t count;
+	struct index_count *counts = index_in_take_array(in, &count, sizeof *counts);
+
+	if (count > 0) {
+		index_store_counts(store, count);
+		memcpy(store->counts, counts, count * sizeof *counts);
+	}
+	mem_free(counts);
+}
+
 static void take_store(struct index_in *in, struct index_store *store)
 {
 	store->step = index_in_take_u64(in);
@@ -204,7 +216,7 @@ static void take_store(struct index_in *in, struct index_store *store)
 	store->peak_edge = index_in_take_u64(in);
 	store->of_process =
 		index_in_take_array(in, &store->processes_capacity, sizeof *store->of_process);
-	store->counts = index_in_take_array(in, &store->counts_capacity, sizeof *store->counts);
+	take_counts(in, store);
 	store->cells_next = index_in_take_u64(in);
 	store->sites_next = index_in_take_u64(in);
 	index_in_take(in, store->building, sizeof store->building);

@@ -107,7 +107,7 @@ bool index_store_open(struct index_store *store, const struct index_shape *shape
 void index_store_close(struct index_store *store)
 {
 	mem_free(store->of_process);
-	mem_free(store->counts);
+	mem_area_fini(&store->counts_area);
 	mem_free(store->bytes);
 	mem_free(store->never_counts);
 	mem_free(store->never_values);
@@ -307,21 +307,23 @@ static void level_step(struct index_store *store, uint64_t time_ns)
 
 // ---- counting ----
 
+void index_store_counts(struct index_store *store, size_t cells)
+{
+	mem_area_grow(&store->counts_area, cells * sizeof *store->counts);
+	store->counts = store->counts_area.at;
+	store->counts_capacity = cells;
+}
+
 static void make_room(struct index_store *store, const struct index_batch *batch)
 {
-	size_t before = store->counts_capacity;
 	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < batch->count; i++)
 		if (batch->ops[i] > most)
 			most = batch->ops[i];
-	if (most >> 1 < before)
-		return;
 	// Not to twice its size: it is one of the largest tables.
-	store->counts_capacity = (most >> 1) + before / 8 + 1024;
-	store->counts = mem_resize(store->counts, store->counts_capacity, sizeof *store->counts);
-	memset(store->counts + before, 0,
-	       (store->counts_capacity - before) * sizeof *store->counts);
+	if (most >> 1 >= store->counts_capacity)
+		index_store_counts(store, (most >> 1) + store->counts_capacity / 8 + 1024);
 }
 
 static struct heap_amount *process_of(struct index_store *store, process_id process)
@@ -338,10 +340,8 @@ static struct heap_amount *process_of(struct index_store *store, process_id proc
 }
 
 static void begin_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t size,
-		      const struct cells_site *site)
+		      struct heap_amount *process)
 {
-	struct heap_amount *process = process_of(store, site->process);
-
 	store->counts[id].begun++;
 	store->counts[id].alive++;
 	process->count++;
@@ -355,11 +355,10 @@ static void begin_one(struct index_store *store, uint64_t step, uint32_t id, uin
 }
 
 static void end_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t begin,
-		    uint64_t size, const struct cells_site *site)
+		    uint64_t size, struct heap_amount *process)
 {
-	struct heap_amount *process = process_of(store, site->process);
-
-	if (site->orphans) {
+	// An orphan.
+	if (begin == 0) {
 		store->counts[id].begun++;
 		return;
 	}
@@ -381,39 +380,51 @@ static void exit_one(struct index_store *store, process_id id)
 	*process = (struct heap_amount){ 0 };
 }
 
-static void count_steps(struct index_store *store, const struct index_batch *batch)
+// Fetch what soon counts from memory.
+static void expect_steps(const struct index_store *store, const struct index_batch *batch,
+			 uint32_t i, bool sites)
 {
 	enum { AHEAD = 24, SITES_AHEAD = 12 };
+
+	if (i + AHEAD >= batch->count)
+		return;
+	cells_expect(store->table, batch->ops[i + AHEAD] >> 1);
+	mem_expect(&store->counts[batch->ops[i + AHEAD] >> 1]);
+	if (sites)
+		mem_expect(cells_site(
+			store->table,
+			cells_cell(store->table, batch->ops[i + SITES_AHEAD] >> 1).site));
+}
+
+static void count_steps(struct index_store *store, const struct index_batch *batch)
+{
+	const struct cells *table = store->table;
 	const struct index_run *run = batch->runs, *runs_end = run + batch->runs_count;
 	const struct index_run *exit = batch->exits, *exits_end = exit + batch->exits_count;
 	uint64_t time_ns = run->value;
+	// Sites lie all over memory, and say only which process it is.
+	bool several = !cells_of_one_process(table);
 
 	for (uint32_t i = 0; i < batch->count; i++) {
 		uint32_t op = batch->ops[i], id = op >> 1;
 
-		if (i + AHEAD < batch->count) {
-			uint32_t soon =
-				cells_cell(store->table, batch->ops[i + SITES_AHEAD] >> 1).site;
-
-			cells_expect(store->table, batch->ops[i + AHEAD] >> 1);
-			mem_expect(&store->counts[batch->ops[i + AHEAD] >> 1]);
-			mem_expect(cells_site(store->table, soon));
-		}
+		expect_steps(store, batch, i, several);
 		if (run + 1 < runs_end && run[1].at == i)
 			time_ns = (++run)->value;
 		for (; exit < exits_end && exit->at == i; exit++)
 			exit_one(store, (process_id)exit->value);
 		store->sites[i] = 0;
 		if (id) {
-			struct cells_cell cell = cells_cell(store->table, id);
-			const struct cells_site *site = cells_site(store->table, cell.site);
+			struct cells_cell cell = cells_cell(table, id);
+			struct heap_amount *amount = process_of(
+				store, cells_site(table, several ? cell.site : 1)->process);
 
 			store->sites[i] = cell.site;
 			if (op & 1)
 				end_one(store, batch->first + i, id, batch->begins[i], cell.size,
-					site);
+					amount);
 			else
-				begin_one(store, batch->first + i, id, cell.size, site);
+				begin_one(store, batch->first + i, id, cell.size, amount);
 		}
 		level_step(store, time_ns);
 	}
@@ -632,7 +643,8 @@ void index_store_over(struct index_store *store)
 
 	snapshot_cells(store, keys);
 	snapshot_sites_now(store, keys);
-	store->never_counts = mem_alloc(store->counts_capacity + 1, sizeof *store->never_counts);
+	store->never_counts =
+		mem_alloc_table(store->counts_capacity + 1, sizeof *store->never_counts);
 	store->never_values =
 		mem_alloc((size_t)1 << store->shape.sparse_log2, sizeof *store->never_values);
 }

@@ -183,6 +183,7 @@ struct index_store {
 	size_t processes_capacity;
 	struct index_count *counts; // by cell
 	size_t counts_capacity;
+	struct mem_area counts_area;
 	uint64_t cells_next, sites_next; // steps of the next snapshots
 	struct index_level building[INDEX_LEVELS];
 	uint32_t building_count[INDEX_LEVELS];
@@ -213,6 +214,9 @@ void index_store_add(struct index_store *store, const struct index_batch *batch)
 // After the last batch. Then what nothing ended: alive_value(step, cell), rising.
 void index_store_over(struct index_store *store);
 void index_store_never(struct index_store *store, uint64_t value);
+
+// Room for counts by so many cells.
+void index_store_counts(struct index_store *store, size_t cells);
 
 // Write what is left. False if anything went wrong since index_store_open.
 bool index_store_finish(struct index_store *store, struct err *err);
