@@ -121,7 +121,7 @@ struct cell_state {
 	struct index_count *from, *to;
 	uint32_t *stay; // or, in a short window, what was there before and ends in it
 	bool is_short;
-	struct index_tally *tallies; // instead of all those: by lifetime
+	struct index_tallies tallies; // instead of all those: by lifetime
 	struct index_rows rows;
 };
 
@@ -180,28 +180,30 @@ static struct heap_amount of_size(uint64_t count, uint64_t size)
 }
 
 // By lifetime there are no orphans.
-static struct index_figures tallied_figures(const struct index_tally *tally, uint64_t size)
+static inline struct index_figures tallied_figures(const struct index_tallies *tallies, uint32_t id,
+						   uint64_t size)
 {
-	const uint32_t *type = tally->type;
+	uint64_t aifi = index_tallied(tallies, id, WINDOW_AIFI);
+	uint64_t aifo = index_tallied(tallies, id, WINDOW_AIFO);
+	uint64_t aofi = index_tallied(tallies, id, WINDOW_AOFI);
+	uint64_t aofo = index_tallied(tallies, id, WINDOW_AOFO);
 
-	return (struct index_figures){
-		.begun = of_size((uint64_t)type[WINDOW_AIFI] + type[WINDOW_AIFO], size),
-		.from = of_size((uint64_t)type[WINDOW_AOFI] + type[WINDOW_AOFO], size),
-		.to = of_size((uint64_t)type[WINDOW_AIFO] + type[WINDOW_AOFO], size),
-		.stay = of_size(type[WINDOW_AOFO], size),
-	};
+	return (struct index_figures){ .begun = of_size(aifi + aifo, size),
+				       .from = of_size(aofi + aofo, size),
+				       .to = of_size(aifo + aofo, size),
+				       .stay = of_size(aofo, size) };
 }
 
-static struct index_figures cell_figures(const struct cell_state *state, uint32_t id,
-					 struct cells_cell cell)
+static inline struct index_figures cell_figures(const struct cell_state *state, uint32_t id,
+						struct cells_cell cell)
 {
 	bool orphans = cells_site(&state->index->cells, cell.site)->orphans;
 	struct index_count from, to;
 	uint32_t begun, stay;
 
-	if (state->tallies)
+	if (state->tallies.ended)
 		return orphans ? (struct index_figures){ 0 }
-			       : tallied_figures(&state->tallies[id], cell.size);
+			       : tallied_figures(&state->tallies, id, cell.size);
 	from = state->from[id];
 	to = state->to[id];
 	begun = to.begun - from.begun;
@@ -224,8 +226,9 @@ static void expect_place(const struct cell_state *state, uint32_t place)
 		return;
 	id = state->order.cells[place];
 	cells_expect(&state->index->cells, id);
-	if (state->tallies) {
-		mem_expect(&state->tallies[id]);
+	if (state->tallies.ended) {
+		mem_expect(&state->tallies.ended[id]);
+		mem_expect(&state->tallies.living[id]);
 		return;
 	}
 	mem_expect(&state->from[id]);
@@ -473,21 +476,27 @@ static bool by_lifetime(const struct window_query *query)
 	return query->lifetime_min_ns || query->lifetime_max_ns;
 }
 
+static void *order_cells(void *context)
+{
+	struct cell_state *state = context;
+
+	cells_order_init(&state->order, &state->index->cells);
+	return NULL;
+}
+
 static bool ask_lifetimes(struct index *index, const struct window_query *query,
 			  struct window_result *result, struct err *err)
 {
-	uint32_t count = index->cells.cells_count;
-	struct cell_state state = { .index = index,
-				    .query = query,
-				    .tallies = mem_alloc_table(count, sizeof *state.tallies) };
-	bool ok = index_tally(index, query, state.tallies, err);
+	struct cell_state state = { .index = index, .query = query };
+	struct thread *thread = thread_start(order_cells, &state);
+	bool ok = index_tally(index, query, &state.tallies, err);
 
-	if (ok) {
-		cells_order_init(&state.order, &index->cells);
-		ok = make_rows_by_cell(&state, result, err);
-	}
+	thread_join(thread);
+	if (!thread && ok)
+		order_cells(&state);
+	ok = ok && make_rows_by_cell(&state, result, err);
 	cells_order_fini(&state.order);
-	mem_free(state.tallies);
+	index_tallies_fini(&state.tallies);
 	return ok;
 }
 

@@ -5,7 +5,8 @@
 
 #include <pthread.h>
 
-enum { AHEAD = 4 };
+// Who waits is woken when half of the stripes are found, or taken: not for each.
+enum { AHEAD = 8 };
 
 struct run {
 	const struct index_stripes *stripes;
@@ -14,7 +15,7 @@ struct run {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint32_t found, taken; // stripes
-	bool failed;
+	bool over, failed;     // no more will be found
 	struct err err;
 };
 
@@ -61,8 +62,11 @@ static void *find_all(void *context)
 		pthread_mutex_lock(&run->lock);
 		run->found += good;
 		run->failed = !good;
-		pthread_cond_signal(&run->changed);
+		if (run->found - run->taken == AHEAD / 2)
+			pthread_cond_signal(&run->changed);
 	}
+	run->over = true;
+	pthread_cond_signal(&run->changed);
 	pthread_mutex_unlock(&run->lock);
 	return NULL;
 }
@@ -71,7 +75,7 @@ static void take_all(struct run *run)
 {
 	pthread_mutex_lock(&run->lock);
 	for (uint32_t stripe = 0; first_of(stripe) < run->end; stripe++) {
-		while (stripe == run->found && !run->failed)
+		while (stripe == run->found && !run->over)
 			pthread_cond_wait(&run->changed, &run->lock);
 		if (stripe == run->found)
 			break;
@@ -79,7 +83,8 @@ static void take_all(struct run *run)
 		take(run, stripe);
 		pthread_mutex_lock(&run->lock);
 		run->taken++;
-		pthread_cond_signal(&run->changed);
+		if (run->found - run->taken == AHEAD / 2)
+			pthread_cond_signal(&run->changed);
 	}
 	pthread_mutex_unlock(&run->lock);
 }

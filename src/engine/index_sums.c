@@ -213,6 +213,7 @@ static void clip(const struct index_block *block, uint64_t from, uint64_t to, ui
 
 bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, struct err *err)
 {
+	enum { AHEAD = 32 };
 	const struct index_snapshot *snapshot = nearest(&index->files.cells_snapshots, edge);
 	struct way way = way_from(snapshot, edge);
 	struct index_block block = { 0 };
@@ -233,6 +234,8 @@ bool index_counts(struct index *index, uint64_t edge, struct index_count *counts
 			struct index_count *count = &counts[block.ops[i] >> 1];
 			uint32_t ends = block.ops[i] & 1, one = way.back ? UINT32_MAX : 1;
 
+			if (i + AHEAD < end)
+				mem_expect(&counts[block.ops[i + AHEAD] >> 1]);
 			count->begun += ends ? 0 : one;
 			count->alive += ends ? 0 - one : one;
 		}

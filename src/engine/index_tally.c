@@ -42,13 +42,45 @@ struct work {
 
 struct worker {
 	struct work *work;
-	struct index_tally *tallies;
+	struct index_tallies *tallies;
 	struct index_block block;
 	struct index_edges least, most; // of times less the least lifetime, and the most
 	struct index_clock clock;
 	void *records;
 	struct err err;
 };
+
+// ---- counts ----
+
+static void init_tallies(struct index_tallies *tallies, uint32_t cells_count)
+{
+	*tallies = (struct index_tallies){ .cells_count = cells_count };
+	tallies->ended = mem_alloc_table(cells_count, sizeof *tallies->ended);
+	tallies->living = mem_alloc_table(cells_count, sizeof *tallies->living);
+}
+
+void index_tallies_fini(struct index_tallies *tallies)
+{
+	mem_free(tallies->ended);
+	mem_free(tallies->living);
+	mem_free(tallies->wraps);
+	*tallies = (struct index_tallies){ 0 };
+}
+
+static void wrap(struct index_tallies *tallies, uint32_t cell, enum window_type type,
+		 uint32_t times)
+{
+	if (!tallies->wraps)
+		tallies->wraps = mem_alloc(tallies->cells_count, sizeof *tallies->wraps);
+	tallies->wraps[cell][type] += times;
+}
+
+static enum window_type type_of(bool ends, bool before)
+{
+	if (before)
+		return ends ? WINDOW_AOFI : WINDOW_AOFO;
+	return ends ? WINDOW_AIFI : WINDOW_AIFO;
+}
 
 // ---- what ends ----
 
@@ -75,12 +107,15 @@ static bool is_there(const struct work *work, uint64_t begin, uint64_t end)
 	       (begin < work->query->to && (end - begin) >> work->index->shape.long_log2 == 0);
 }
 
-static void count(const struct work *work, struct index_tally *tally, uint64_t begin, bool ends)
+static inline void count(const struct worker *worker, uint32_t cell, uint64_t begin, bool ends)
 {
-	bool begins = begin >= work->query->from;
+	struct index_tallies *tallies = worker->tallies;
+	struct index_tally *tally = &(ends ? tallies->ended : tallies->living)[cell];
+	bool before = begin < worker->work->query->from;
 
-	tally->type[begins ? (ends ? WINDOW_AIFI : WINDOW_AIFO)
-			   : (ends ? WINDOW_AOFI : WINDOW_AOFO)]++;
+	// No branch: which of them it is, nothing foretells.
+	if (++tally->count[before] == 0)
+		wrap(tallies, cell, type_of(ends, before), 1);
 }
 
 static bool count_block(struct worker *worker, const struct job *job)
@@ -88,8 +123,13 @@ static bool count_block(struct worker *worker, const struct job *job)
 	const struct work *work = worker->work;
 	struct index_block *block = &worker->block;
 	struct stretch stretch = { 0 };
+	const struct index_tally *expected = worker->tallies->ended;
 	const struct index_run *run, *runs_end;
 	bool known = false;
+
+	// A block behind the window has nothing that ended in it.
+	if (job->from >= work->query->to)
+		expected = worker->tallies->living;
 
 	if (!index_block_load(work->index, job->from >> work->index->shape.block_log2,
 			      INDEX_ENDS | INDEX_TIMES, block, &worker->err))
@@ -101,7 +141,7 @@ static bool count_block(struct worker *worker, const struct job *job)
 		uint64_t step = block->first + ended->at;
 
 		if (i + AHEAD < block->ends_count)
-			mem_expect(&worker->tallies[ended[AHEAD].cell]);
+			mem_expect(&expected[ended[AHEAD].cell]);
 		if (step < job->from)
 			continue;
 		if (step >= job->to)
@@ -113,8 +153,7 @@ static bool count_block(struct worker *worker, const struct job *job)
 		known = true;
 		if (ended->begin >= stretch.from && ended->begin < stretch.to &&
 		    is_there(work, ended->begin, step))
-			count(work, &worker->tallies[ended->cell], ended->begin,
-			      step < work->query->to);
+			count(worker, ended->cell, ended->begin, step < work->query->to);
 	}
 	return true;
 }
@@ -178,7 +217,7 @@ static bool count_longs(struct worker *worker, const struct job *job)
 
 		if (i + AHEAD < records &&
 		    alive_cell(list[i + AHEAD].begin) < index->cells.cells_count)
-			mem_expect(&worker->tallies[alive_cell(list[i + AHEAD].begin)]);
+			mem_expect(&worker->tallies->living[alive_cell(list[i + AHEAD].begin)]);
 		if (cell >= index->cells.cells_count || begin > list[i].end ||
 		    list[i].end >= index->steps_end)
 			return bad_lifetime(worker);
@@ -187,7 +226,7 @@ static bool count_longs(struct worker *worker, const struct job *job)
 		if (!is_asked_for(worker, begin, list[i].end, &asked))
 			return false;
 		if (asked)
-			count(work, &worker->tallies[cell], begin, false);
+			count(worker, cell, begin, false);
 	}
 	return true;
 }
@@ -219,12 +258,12 @@ static bool count_never(struct worker *worker, const struct job *job)
 		const struct stretch *stretch;
 
 		if (i + AHEAD < entries && alive_cell(list[i + AHEAD]) < index->cells.cells_count)
-			mem_expect(&worker->tallies[alive_cell(list[i + AHEAD])]);
+			mem_expect(&worker->tallies->living[alive_cell(list[i + AHEAD])]);
 		if (cell >= index->cells.cells_count)
 			return bad_lifetime(worker);
 		stretch = stretch_of(work, cell);
 		if (begin < work->query->to && begin >= stretch->from && begin < stretch->to)
-			count(work, &worker->tallies[cell], begin, false);
+			count(worker, cell, begin, false);
 	}
 	return true;
 }
@@ -385,45 +424,61 @@ static void *do_jobs(void *context)
 	return NULL;
 }
 
-// The second thread's figures to those of the first.
-static void join(const struct index *index, struct index_tally *tallies,
-		 const struct index_tally *others)
+static void raise_all(struct index_tallies *tallies, struct index_tally *list,
+		      const struct index_tally *others, bool ends)
 {
-	for (uint32_t id = 0; id < index->cells.cells_count; id++)
-		for (unsigned i = 0; i < WINDOW_TYPES; i++)
-			tallies[id].type[i] += others[id].type[i];
+	for (uint32_t id = 0; id < tallies->cells_count; id++)
+		for (unsigned before = 0; before < 2; before++) {
+			list[id].count[before] += others[id].count[before];
+			if (list[id].count[before] < others[id].count[before])
+				wrap(tallies, id, type_of(ends, before), 1);
+		}
 }
 
-static bool do_all(struct work *work, struct index_tally *tallies, struct err *err)
+// The second thread's figures to those of the first.
+static void join(struct index_tallies *tallies, const struct index_tallies *others)
+{
+	raise_all(tallies, tallies->ended, others->ended, true);
+	raise_all(tallies, tallies->living, others->living, false);
+	for (uint32_t id = 0; others->wraps && id < tallies->cells_count; id++)
+		for (unsigned i = 0; i < WINDOW_TYPES; i++)
+			if (others->wraps[id][i])
+				wrap(tallies, id, i, others->wraps[id][i]);
+}
+
+static bool do_all(struct work *work, struct index_tallies *tallies, struct err *err)
 {
 	struct index *index = work->index;
-	struct worker workers[THREADS] = { { .work = work, .tallies = tallies }, { .work = work } };
-	size_t bytes = index->cells.cells_count * sizeof *tallies;
+	struct index_tallies others = { 0 };
+	struct worker workers[THREADS] = { { .work = work, .tallies = tallies },
+					   { .work = work, .tallies = &others } };
+	size_t bytes = index->cells.cells_count * 2 * sizeof *others.ended;
 	struct thread *thread = NULL;
 
 	// A second thread needs as much memory again.
 	if (work->jobs_count > 1 && bytes < index_room(index, 4, 1)) {
-		workers[1].tallies = mem_alloc_table(index->cells.cells_count, sizeof *tallies);
+		init_tallies(&others, index->cells.cells_count);
 		thread = thread_start(do_jobs, &workers[1]);
 	}
 	do_jobs(&workers[0]);
 	if (thread)
 		thread_join(thread);
 	if (thread)
-		join(index, tallies, workers[1].tallies);
-	mem_free(workers[1].tallies);
+		join(tallies, &others);
+	index_tallies_fini(&others);
 	for (unsigned i = 0; i < THREADS; i++)
 		if (workers[i].err.kind != ERR_NONE)
 			*err = workers[i].err;
 	return !atomic_load(&work->failed);
 }
 
-bool index_tally(struct index *index, const struct window_query *query, struct index_tally *tallies,
-		 struct err *err)
+bool index_tally(struct index *index, const struct window_query *query,
+		 struct index_tallies *tallies, struct err *err)
 {
 	struct work work = { .index = index, .query = query };
 	bool ok = find_never(&work, err);
 
+	init_tallies(tallies, index->cells.cells_count);
 	if (ok) {
 		add_blocks(&work);
 		add_longs(&work);

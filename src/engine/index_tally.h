@@ -8,15 +8,35 @@
 
 #include "engine/index_read.h"
 
-// Of one cell, by enum window_type. No process's end is an end here: what lived then is AIFO or
-// AOFO, and its lifetime ended with its process, or with the trace.
+// Of one cell, modulo 2^16.
 struct index_tally {
-	uint32_t type[WINDOW_TYPES];
+	uint16_t count[2]; // begun in the window; before it
 };
 
-// The query's filter by lifetime is the only one that matters. `tallies` has cells_count entries,
-// all 0.
-bool index_tally(struct index *index, const struct window_query *query, struct index_tally *tallies,
-		 struct err *err);
+// No process's end is an end here: what lived then did not end in the window, and its lifetime
+// ended with its process, or with the trace. Counts are small, so that more of them are in the
+// caches.
+struct index_tallies {
+	struct index_tally *ended, *living; // by cell: what ended in the window; what did not
+	uint32_t (*wraps)[WINDOW_TYPES];    // how often those have passed 2^16; NULL: none has
+	uint32_t cells_count;
+};
+
+static inline uint64_t index_tallied(const struct index_tallies *tallies, uint32_t cell,
+				     enum window_type type)
+{
+	bool before = type == WINDOW_AOFI || type == WINDOW_AOFO;
+	bool ends = type == WINDOW_AIFI || type == WINDOW_AOFI;
+	const struct index_tally *tally = &(ends ? tallies->ended : tallies->living)[cell];
+	uint64_t wraps = tallies->wraps ? tallies->wraps[cell][type] : 0;
+
+	return wraps << 16 | tally->count[before];
+}
+
+// The query's filter by lifetime is the only one that matters. The caller calls index_tallies_fini,
+// also where it failed.
+bool index_tally(struct index *index, const struct window_query *query,
+		 struct index_tallies *tallies, struct err *err);
+void index_tallies_fini(struct index_tallies *tallies);
 
 #endif

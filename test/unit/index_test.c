@@ -107,6 +107,78 @@ TEST(an_empty_trace_has_windows_too)
 	check_trace(7, &like, &options, 10);
 }
 
+// ---- more of one kind than 16 bits count ----
+
+enum { CROWD = 66000 };
+
+static void crowd_event(struct writer *writer, uint64_t *time_ns, enum trace_kind kind,
+			uint64_t block)
+{
+	const struct trace_event event = { .time_ns = *time_ns += 10,
+					   .kind = kind,
+					   .address = 0x10000 + block * 16,
+					   .size = kind == TRACE_MALLOC ? 16 : 0,
+					   .stack = kind == TRACE_MALLOC ? 1 : 0 };
+
+	writer_event(writer, &event);
+}
+
+// CROWD blocks of each type, in the window behind the first 2 * CROWD steps.
+static void write_crowd(const char *path)
+{
+	const struct trace_process process = {
+		.parent = TRACE_NONE, .pid = 1, .bits = 64, .start = TRACE_START_EXEC, .exe = "/a"
+	};
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	const struct trace_info info = sample_info();
+	struct err err = { 0 };
+	struct writer *writer = writer_new(fd, &info, &err);
+	uint64_t time_ns = 0;
+
+	writer_add_process(writer, &process);
+	writer_add_thread(writer, 0, 1, "t");
+	writer_add_stack(writer, 0, writer_add_frame(writer, 0, 0x400000, 0), 0);
+	for (uint64_t i = 0; i < UINT64_C(2) * CROWD; i++)
+		crowd_event(writer, &time_ns, TRACE_MALLOC, i);
+	for (uint64_t i = 0; i < CROWD; i++) {
+		crowd_event(writer, &time_ns, TRACE_FREE, i);
+		crowd_event(writer, &time_ns, TRACE_MALLOC, i);
+		crowd_event(writer, &time_ns, TRACE_FREE, i);
+		crowd_event(writer, &time_ns, TRACE_MALLOC, UINT64_C(2) * CROWD + i);
+	}
+	writer_end(writer, &(struct trace_end){ .duration_ns = time_ns });
+	CHECK(writer_ok(writer, &err));
+	writer_free(writer);
+	close(fd);
+}
+
+TEST(a_lifetime_filter_counts_any_number_of_one_kind)
+{
+	const char *path = test_temp_path("crowd.tide");
+	struct window_options options = { .index_path = test_temp_path("crowd.tide-index"),
+					  .progress = PROGRESS_NONE };
+	struct window_query query = { .from = UINT64_C(2) * CROWD + 1,
+				      .to = UINT64_MAX,
+				      .lifetime_max_ns = UINT64_MAX };
+	struct window_result result;
+	struct reader *reader;
+	struct window *window;
+	struct err err = { 0 };
+
+	write_crowd(path);
+	reader = reader_open(path, &err);
+	window = window_open(path, reader, &options, &err);
+	CHECK_STR("", err.text);
+	CHECK(window_ask(window, &query, &result, &err));
+	for (int type = 0; type < WINDOW_TYPES; type++) {
+		CHECK_EQ(CROWD, result.total.type[type].count);
+		CHECK_EQ(CROWD * 16, result.total.type[type].bytes);
+	}
+	window_result_fini(&result);
+	window_close(window);
+	reader_close(reader);
+}
+
 TEST(a_cut_trace_is_answered_for_as_far_as_it_goes)
 {
 	const struct window_random like = {
