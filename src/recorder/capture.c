@@ -452,7 +452,7 @@ static COLD void capture_put_cut(struct capture *capture, const struct capture_w
 static COLD void capture_forget(struct capture *capture, uint64_t epoch)
 {
 	capture->epoch = epoch;
-	capture->joinable = 0;
+	capture_reset(capture);
 	capture->blind = CAPTURE_SEEN;
 	capture->entries[0].slot = UINTPTR_MAX;
 	capture->known_low = capture->known_high = 0;
@@ -511,18 +511,39 @@ static void capture_remember(struct capture *capture)
 	}
 }
 
+// The entries describe the whole stack from here on. Whole blocks are copied: what lies behind the
+// stack's depth is nobody's.
+static void capture_spread(struct capture *capture)
+{
+	const struct capture_memo *memo = capture->over;
+	uint32_t outer = memo->outer;
+
+#pragma GCC unroll 8
+	for (uint32_t i = CAPTURE_MEMO_FRAMES; i > 0; i--) {
+		capture->entries[outer + i] = memo->entries[i - 1];
+		capture->rbps[outer + i] = CAPTURE_RBP_ANY;
+		*capture_place(capture, memo->entries[i - 1].slot) = (uint16_t)(outer + i);
+	}
+	capture->joinable = capture->depth;
+	capture->over = NULL;
+}
+
 // Whether a walk that begins at this slot with this return address is proven to go through the
 // frames of the memo and then on as the last stack does.
-static inline bool capture_memo_holds(const struct capture *capture,
-				      const struct capture_memo *memo, uintptr_t slot, uintptr_t pc)
+static inline bool capture_memo_holds(struct capture *capture, const struct capture_memo *memo,
+				      uintptr_t slot, uintptr_t pc)
 {
 	const struct capture_entry *inner = &memo->entries[CAPTURE_MEMO_FRAMES - 1];
 	uint32_t outer = memo->outer;
 	uintptr_t differs = 0;
 
-	if ((inner->slot ^ slot) | (inner->pc ^ pc))
+	if ((inner->slot ^ slot) | (inner->pc ^ pc) || memo->epoch != capture->epoch)
 		return false;
-	if (memo->epoch != capture->epoch || outer > capture->joinable ||
+	if (likely(capture->over)) {
+		if (unlikely(outer > capture->over->outer))
+			capture_spread(capture);
+	}
+	if (outer > (capture->over ? capture->over->outer : capture->joinable) ||
 	    capture->entries[outer].slot != memo->outer_slot ||
 	    capture->rbps[outer] != CAPTURE_RBP_ANY)
 		return false;
@@ -567,7 +588,7 @@ static inline uint32_t capture_recall_ids(struct capture *capture, const struct 
 }
 
 // Without a walk, if a memo holds: then the stack is what it says, and `keep` is found. False:
-// nothing was done. Whole blocks are copied: what lies behind the stack's depth is nobody's.
+// nothing was done.
 static __attribute__((noinline)) bool capture_recall(struct capture *capture,
 						     const uintptr_t *frame)
 {
@@ -576,20 +597,22 @@ static __attribute__((noinline)) bool capture_recall(struct capture *capture,
 
 	if (!memo)
 		return false;
+	capture->credit += capture->credit < CAPTURE_CREDIT_MAX ? 2 : 1;
+	if (unlikely(memo ==
+		     capture->over)) { // it comes again and again: capture_is_same is faster
+		capture->keep = capture->depth;
+		capture_spread(capture);
+		return true;
+	}
 	outer = memo->outer;
 	same = capture_recall_ids(capture, memo);
 	same = outer + (same < memo->count ? same : memo->count);
 	capture->keep = same < capture->depth ? same : capture->depth;
 	capture_drop(capture, outer);
-#pragma GCC unroll 8
-	for (uint32_t i = CAPTURE_MEMO_FRAMES; i > 0; i--) {
-		capture->entries[outer + i] = memo->entries[i - 1];
-		capture->rbps[outer + i] = CAPTURE_RBP_ANY;
-		*capture_place(capture, memo->entries[i - 1].slot) = (uint16_t)(outer + i);
-	}
-	capture->depth = capture->joinable = outer + memo->count;
+	capture->depth = outer + memo->count;
+	capture->joinable = 0;
+	capture->over = memo;
 	capture->flags = outer >= capture->blind ? LANE_PUSH_INCOMPLETE : 0;
-	capture->credit += capture->credit < CAPTURE_CREDIT_MAX ? 2 : 1;
 	return true;
 }
 
@@ -627,6 +650,8 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 	if (capture_recalls(capture) && capture_recall(capture, frame))
 		return capture->keep != old_depth || capture->depth != old_depth ||
 		       capture->flags != old_flags;
+	if (unlikely(capture->over))
+		capture_spread(capture);
 	capture_check_rules(capture);
 	walk.top = capture->joinable;
 	join = capture_walk_out(capture, &walk);
@@ -650,7 +675,7 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 
 bool capture_verify(const struct capture *capture, struct capture *scratch, const uintptr_t *frame)
 {
-	scratch->joinable = 0;
+	capture_reset(scratch);
 	scratch->walks = 0;
 	capture_take(scratch, frame);
 	if (capture->depth != scratch->depth)

@@ -12,7 +12,8 @@
 // too (struct capture_memo), by where the walk began. If all their words are what they were, and
 // the slot where they end is that of an entry of the last stack, of which all words are what they
 // were, then that is the stack: again independent loads, where the walk needs each frame to find
-// the next one.
+// the next one. They are not copied into the last stack (capture.over) as long as one such stack
+// follows the other.
 //
 // After frames that no slot describes (signal frames) the last stack cannot be joined and the next
 // walk goes to the root; its frames are still compared, so that the edit stays small.
@@ -27,6 +28,7 @@
 #include "wire/lane_event.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 // A word that was read: return addresses by entry, others in `saves`.
 struct capture_entry {
@@ -82,10 +84,13 @@ struct capture_memo {
 struct capture {
 	uint32_t depth; // frames of the current stack
 	uint32_t saves_count;
-	uint32_t joinable; // `depth`: the entries describe memory; 0: there are only ids
+	uint32_t joinable; // `depth`: the entries describe memory; 0: there are only ids, or `over`
 	uint32_t blind;    // outermost entry from where the way is not sure, or CAPTURE_SEEN
 	uint16_t flags;    // enum lane_push_flag of the current stack
 	uint64_t epoch;    // capture_epoch when the entries were made
+	// The stack's frames inside of over->outer are this memo's, and the entries describe only
+	// those outside. NULL: they describe all, or none.
+	const struct capture_memo *over;
 	uintptr_t known_low, known_high;
 
 	// The edit that capture_take found: the first `keep` frames stay, ids[keep..depth) are new.
@@ -186,6 +191,13 @@ static inline uint64_t capture_switch(struct capture *capture, const uintptr_t *
 	top->pc = frame[1];
 	capture->ids[depth - 1] = unwind_frame(rule);
 	return (uint64_t)unwind_frame(rule) << 32 | 1 << 16 | (depth - 1);
+}
+
+// The next walk goes to the root.
+static inline void capture_reset(struct capture *capture)
+{
+	capture->joinable = 0;
+	capture->over = NULL;
 }
 
 // Look at memos and rules from the start and each time: what is verified is to be in use.

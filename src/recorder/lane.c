@@ -195,7 +195,7 @@ static struct lane *lane_begin(uint32_t level)
 		lane->level = level;
 		lane->inner = NULL;
 		lane->between = false;
-		lane->capture.joinable = 0;
+		capture_reset(&lane->capture);
 		__atomic_store_n(&lane->shared->tid, tid, __ATOMIC_RELEASE);
 	}
 	recording_unlock(&state->lanes_lock);
