@@ -2,6 +2,7 @@
 
 #include "recorder/clock.h"
 #include "recorder/kernel.h"
+#include "recorder/order.h"
 #include "recorder/text.h"
 #include "recorder/vm.h"
 
@@ -19,14 +20,15 @@ static struct lane *lane_nobody(void)
 	return (struct lane *)(void *)lane_nobody_words;
 }
 
-// The ownership table, one per process, with the first lane, and a byte for each slot behind it
+// The ownership table, one per process, with the first lane, and a place for each slot behind it
 // (order.h). Wiped in a forked child.
 static uint64_t *lane_owners(void)
 {
 	static uint64_t *owners;
 
 	if (!owners)
-		owners = recording_pages((sizeof(uint64_t) + 1) * LANE_SLOTS, true);
+		owners = recording_pages((sizeof(uint64_t) + sizeof(order_place)) * LANE_SLOTS,
+					 true);
 	return owners;
 }
 

@@ -21,20 +21,24 @@ enum {
 	ORDER_LANE = 0x7fff,
 	ORDER_LARGE = 0x8000,
 	ORDER_LARGE_BYTES = 32 << 10, // what makes a block large
-	ORDER_PLACE_BYTES = 16,       // places in a slot's page, which fit into a byte
+	ORDER_PLACE_BYTES = 16,       // apart from each other, blocks begin at least
 };
 
-_Static_assert((int)SEGMENT_LANES_MAX <= (int)ORDER_LANE, "a lane's number fits");
+// Behind the table of owners: where in its LANE_SLOT_BYTES the slot's large block begins.
+typedef uint16_t order_place;
 
-// Behind the table of owners: where in its page the slot's large block begins.
-static inline uint8_t *order_large_at(const struct lane *lane, uint64_t address)
+_Static_assert((int)SEGMENT_LANES_MAX <= (int)ORDER_LANE, "a lane's number fits");
+_Static_assert((int)LANE_SLOT_BYTES <= (int)ORDER_LARGE_BYTES, "no two begin in one slot");
+_Static_assert(LANE_SLOT_BYTES / ORDER_PLACE_BYTES <= 1 << 16, "a place fits");
+
+static inline order_place *order_large_at(const struct lane *lane, uint64_t address)
 {
-	return (uint8_t *)(lane->owners + LANE_SLOTS) + lane_slot(address);
+	return (order_place *)(void *)(lane->owners + LANE_SLOTS) + lane_slot(address);
 }
 
-static inline uint8_t order_place(uint64_t address)
+static inline order_place order_place_of(uint64_t address)
 {
-	return (uint8_t)(address / ORDER_PLACE_BYTES);
+	return (order_place)(address / ORDER_PLACE_BYTES);
 }
 
 // Whether a large block begins at `address`, or did when something was last said of its slot: of
@@ -44,7 +48,7 @@ static inline bool order_is_large(const struct lane *lane, uint64_t address)
 	uint64_t word = __atomic_load_n(&lane->owners[lane_slot(address)], __ATOMIC_RELAXED);
 
 	return (word & ORDER_LARGE) && __atomic_load_n(order_large_at(lane, address),
-						       __ATOMIC_RELAXED) == order_place(address);
+						       __ATOMIC_RELAXED) == order_place_of(address);
 }
 
 // A large block begins, or ends, at `address`.
@@ -53,7 +57,7 @@ static inline void order_set_large(const struct lane *lane, uint64_t address, bo
 	uint64_t *owner = &lane->owners[lane_slot(address)];
 
 	if (begins) {
-		__atomic_store_n(order_large_at(lane, address), order_place(address),
+		__atomic_store_n(order_large_at(lane, address), order_place_of(address),
 				 __ATOMIC_RELAXED);
 		__atomic_fetch_or(owner, ORDER_LARGE, __ATOMIC_SEQ_CST);
 	} else {

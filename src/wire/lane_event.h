@@ -170,13 +170,14 @@ enum {
 	LANE_DEPTH_MAX = 8192,                          // frames of one stack
 	LANE_EVENT_BYTES_MAX = 48 + 4 * LANE_DEPTH_MAX, // one whole record
 	LANE_SLOTS = 65536,
+	LANE_SLOT_BYTES = 16384, // neighbours that have one slot
 	LANE_HEAPS_MAX = 4095,
 	LANE_HEAP_SHIFT = 4,
 };
 
 static inline uint32_t lane_slot(uint64_t address)
 {
-	return (uint32_t)(address >> 12) & (LANE_SLOTS - 1);
+	return (uint32_t)(address / LANE_SLOT_BYTES) & (LANE_SLOTS - 1);
 }
 
 // What stands for a pool's address where events of pools are put into order.

@@ -114,7 +114,7 @@ static bool one_in(struct machine *machine, uint32_t count)
 
 static uint64_t address_of(const struct machine *machine, int block)
 {
-	return 0x7f0000000000 + (uint64_t)block % machine->pages * 4096 +
+	return 0x7f0000000000 + (uint64_t)block % machine->pages * LANE_SLOT_BYTES +
 	       (uint64_t)block / machine->pages * 32;
 }
 

@@ -61,8 +61,8 @@ static uint64_t address_of(int block)
 {
 	uint64_t page = (uint64_t)block / 4;
 
-	return 0x7f0000000000 + page % 12 * 4096 + page / 12 * (LANE_SLOTS * 4096ull) +
-	       (uint64_t)block % 4 * 64;
+	return 0x7f0000000000 + page % 12 * LANE_SLOT_BYTES +
+	       page / 12 * (LANE_SLOTS * (uint64_t)LANE_SLOT_BYTES) + (uint64_t)block % 4 * 64;
 }
 
 static uint64_t next_random(struct worker *worker)
@@ -601,7 +601,7 @@ TEST(merge_orders_other_pages_by_time)
 	for (uint64_t i = 0; i < 4; i++) {
 		fake_write(&table.lanes[1 + i % 2],
 			   &(struct fake_event){ .type = LANE_MALLOC,
-						 .address = 4096 * (i + 1),
+						 .address = LANE_SLOT_BYTES * (i + 1),
 						 .size = i,
 						 .owner = 1,
 						 .time_ns = 10 * (i + 1) });
@@ -646,7 +646,7 @@ TEST(merge_tells_the_halves_apart_where_another_thread_comes_between)
 
 	lay(&table, 0);
 	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_MALLOC,
-							  .address = 8192,
+							  .address = 2 * LANE_SLOT_BYTES,
 							  .size = 1,
 							  .owner = 1,
 							  .time_ns = 5 });
@@ -657,9 +657,10 @@ TEST(merge_tells_the_halves_apart_where_another_thread_comes_between)
 		&table.lanes[2],
 		&(struct fake_event){
 			.type = LANE_MALLOC, .address = 64, .size = 2, .owner = 2, .time_ns = 6 });
-	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_FREE, .address = 8192 });
+	fake_write(&table.lanes[2],
+		   &(struct fake_event){ .type = LANE_FREE, .address = 2 * LANE_SLOT_BYTES });
 	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_REALLOC_ALLOC,
-							  .address = 8192,
+							  .address = 2 * LANE_SLOT_BYTES,
 							  .size = 3,
 							  .owner = 2,
 							  .time_ns = 6 });
@@ -691,14 +692,18 @@ TEST(merge_goes_on_where_no_order_is_possible)
 	struct table table;
 
 	lay(&table, 0);
-	fake_write(&table.lanes[1],
-		   &(struct fake_event){ .type = LANE_FREE, .address = 4096, .owner = 2 });
-	fake_write(&table.lanes[1],
-		   &(struct fake_event){ .type = LANE_FREE, .address = 8192, .owner = 1 });
-	fake_write(&table.lanes[2],
-		   &(struct fake_event){ .type = LANE_FREE, .address = 8192, .owner = 2 });
-	fake_write(&table.lanes[2],
-		   &(struct fake_event){ .type = LANE_FREE, .address = 4096, .owner = 1 });
+	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_FREE,
+							  .address = LANE_SLOT_BYTES,
+							  .owner = 2 });
+	fake_write(&table.lanes[1], &(struct fake_event){ .type = LANE_FREE,
+							  .address = 2 * LANE_SLOT_BYTES,
+							  .owner = 1 });
+	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_FREE,
+							  .address = 2 * LANE_SLOT_BYTES,
+							  .owner = 2 });
+	fake_write(&table.lanes[2], &(struct fake_event){ .type = LANE_FREE,
+							  .address = LANE_SLOT_BYTES,
+							  .owner = 1 });
 	usleep(30000);
 	atomic_store(&table.guest.lanes[1].head, table.lanes[1].head);
 	atomic_store(&table.guest.lanes[2].head, table.lanes[2].head);

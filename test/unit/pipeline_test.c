@@ -55,7 +55,7 @@ static uint64_t draw(struct world *world, uint64_t below)
 
 static uint64_t address_of(int block)
 {
-	return 0x7f0000000000 + (uint64_t)block / 8 * 4096 + (uint64_t)block % 8 * 48;
+	return 0x7f0000000000 + (uint64_t)block / 8 * LANE_SLOT_BYTES + (uint64_t)block % 8 * 48;
 }
 
 // Change the thread's stack at random. True if it changed.
@@ -322,7 +322,7 @@ static void check_call(struct reader *reader, struct thread *thread,
 static void check_turn(bool live[BLOCKS], const struct trace_event *event)
 {
 	uint64_t at = event->address - 0x7f0000000000;
-	size_t block = at / 4096 * 8 + at % 4096 / 48;
+	size_t block = at / LANE_SLOT_BYTES * 8 + at % LANE_SLOT_BYTES / 48;
 
 	CHECK(block < BLOCKS);
 	switch (event->kind) {
