@@ -6,28 +6,14 @@ enum {
 	BUCKETS_MIN = 4,
 	LARGE = 1 << 16, // buckets; a smaller table grows to twice its size
 	BUCKET_BYTES = ALIVE_BUCKET * sizeof(struct alive_slot),
+	MOVES_MAX = 256, // of keys, to make room for one
 };
 
 void alive_fini(struct alive *alive)
 {
 	mem_area_fini(&alive->area);
+	mem_free(alive->rest);
 	*alive = (struct alive){ 0 };
-}
-
-static size_t home(const struct alive *alive, uint64_t key)
-{
-	return alive_home(alive_hash(key), alive->buckets);
-}
-
-static size_t behind(const struct alive *alive, size_t bucket)
-{
-	return bucket + 1 == alive->buckets ? 0 : bucket + 1;
-}
-
-// Buckets from one to another, going up and around.
-static size_t distance(const struct alive *alive, size_t from, size_t to)
-{
-	return to >= from ? to - from : to + alive->buckets - from;
 }
 
 // A bit for each slot of a bucket that has this key. No branches: nobody foretells which slot.
@@ -37,33 +23,44 @@ static inline unsigned slots_with(const struct alive_slot *bucket, uint64_t key)
 	       (unsigned)(bucket[2].key == key) << 2 | (unsigned)(bucket[3].key == key) << 3;
 }
 
-static bool bucket_full(const struct alive_slot *bucket)
+static inline struct alive_slot *bucket_at(const struct alive *alive, size_t bucket)
 {
-	return slots_with(bucket, 0) == 0;
+	return &alive->slots[bucket * ALIVE_BUCKET];
 }
 
-// Where the key is, or would be put. There is a free slot.
-static inline struct alive_slot *probe(const struct alive *alive, uint64_t key)
+static inline struct alive_slot *home(const struct alive *alive, uint64_t hash)
 {
-	for (size_t i = home(alive, key);; i = behind(alive, i)) {
-		struct alive_slot *bucket = &alive->slots[i * ALIVE_BUCKET];
-		unsigned found = slots_with(bucket, key), gaps = slots_with(bucket, 0);
+	return bucket_at(alive, alive_home(hash, alive->buckets));
+}
 
-		if (found)
-			return &bucket[__builtin_ctz(found)];
-		if (gaps)
-			return &bucket[__builtin_ctz(gaps)];
-	}
+static inline struct alive_slot *other_home(const struct alive *alive, uint64_t hash)
+{
+	return bucket_at(alive, alive_other(hash, alive->buckets));
+}
+
+static struct alive_slot *find_rest(const struct alive *alive, uint64_t key)
+{
+	for (size_t i = 0; i < alive->rest_count; i++)
+		if (alive->rest[i].key == key)
+			return &alive->rest[i];
+	return NULL;
 }
 
 struct alive_slot *alive_find(const struct alive *alive, uint64_t key)
 {
-	struct alive_slot *slot;
+	uint64_t hash = alive_hash(key);
+	struct alive_slot *first, *second;
+	unsigned found, also;
 
 	if (alive->count == 0)
 		return NULL;
-	slot = probe(alive, key);
-	return slot->key == key ? slot : NULL;
+	first = home(alive, hash);
+	second = other_home(alive, hash);
+	found = slots_with(first, key);
+	also = slots_with(second, key);
+	if (found | also)
+		return found ? first + __builtin_ctz(found) : second + __builtin_ctz(also);
+	return alive->rest_count ? find_rest(alive, key) : NULL;
 }
 
 bool alive_is_full(const struct alive *alive)
@@ -71,7 +68,6 @@ bool alive_is_full(const struct alive *alive)
 	return (alive->count + 1) * 5 > alive->buckets * ALIVE_BUCKET * 4;
 }
 
-// What is free in a large table is memory that others want.
 static size_t next_buckets(const struct alive *alive)
 {
 	if (alive->buckets == 0)
@@ -84,56 +80,132 @@ uint64_t alive_next_bytes(const struct alive *alive)
 	return next_buckets(alive) * (uint64_t)BUCKET_BYTES;
 }
 
-// Take out the keys that belong to the last buckets and went around to the first. Returns them and
-// how many they are.
-static struct alive_slot *unwrap(struct alive *alive, size_t *count)
+// The other bucket that a key may be in.
+static struct alive_slot *elsewhere(const struct alive *alive, const struct alive_slot *bucket,
+				    uint64_t key)
 {
-	struct alive_slot *list = NULL;
-	size_t capacity = 0;
-	bool full = true;
+	uint64_t hash = alive_hash(key);
+	struct alive_slot *first = home(alive, hash);
 
-	*count = 0;
-	for (size_t i = 0; i < alive->buckets && full; i++) {
-		struct alive_slot *bucket = &alive->slots[i * ALIVE_BUCKET];
+	return first != bucket ? first : other_home(alive, hash);
+}
 
-		full = bucket_full(bucket);
-		for (unsigned k = 0; k < ALIVE_BUCKET; k++) {
-			if (!bucket[k].key || home(alive, bucket[k].key) <= i)
-				continue;
-			list = mem_grow(list, &capacity, *count + 1, sizeof *list);
-			list[(*count)++] = bucket[k];
-			bucket[k].key = 0;
+// A slot of a full bucket whose key could move to its other bucket, and did. NULL: none can.
+static struct alive_slot *make_gap(struct alive *alive, struct alive_slot *bucket)
+{
+	for (unsigned i = 0; i < ALIVE_BUCKET; i++) {
+		struct alive_slot *other = elsewhere(alive, bucket, bucket[i].key);
+		unsigned gaps = slots_with(other, 0);
+
+		if (gaps) {
+			other[__builtin_ctz(gaps)] = bucket[i];
+			alive->moves++;
+			return &bucket[i];
 		}
 	}
-	return list;
+	return NULL;
+}
+
+static void add_rest(struct alive *alive, struct alive_slot slot)
+{
+	alive->rest = mem_grow(alive->rest, &alive->rest_capacity, alive->rest_count + 1,
+			       sizeof *alive->rest);
+	alive->rest[alive->rest_count++] = slot;
+}
+
+// A place for a key where both of its buckets are full: it takes that of another, which takes that
+// of another.
+static struct alive_slot *push(struct alive *alive, struct alive_slot slot)
+{
+	struct alive_slot *bucket = home(alive, alive_hash(slot.key));
+	uint64_t key = slot.key;
+
+	for (unsigned i = 0; i < MOVES_MAX; i++) {
+		struct alive_slot *gap = make_gap(alive, bucket), moved;
+
+		if (gap) {
+			*gap = slot;
+			return alive_find(alive, key);
+		}
+		moved = bucket[i % ALIVE_BUCKET];
+		bucket[i % ALIVE_BUCKET] = slot;
+		alive->moves++;
+		slot = moved;
+		bucket = elsewhere(alive, bucket, slot.key);
+	}
+	add_rest(alive, slot);
+	return alive_find(alive, key);
+}
+
+// Put what is not there; there is room.
+static struct alive_slot *place(struct alive *alive, struct alive_slot slot)
+{
+	uint64_t hash = alive_hash(slot.key);
+	struct alive_slot *bucket = home(alive, hash), *second = other_home(alive, hash);
+	unsigned gaps = slots_with(bucket, 0), second_gaps = slots_with(second, 0);
+
+	if (__builtin_popcount(second_gaps) > __builtin_popcount(gaps)) {
+		bucket = second;
+		gaps = second_gaps;
+	}
+	if (!gaps)
+		return push(alive, slot);
+	bucket += __builtin_ctz(gaps);
+	*bucket = slot;
+	return bucket;
+}
+
+// Put what was in bucket `from` of `before` where it belongs now, if that is in [0, end).
+static bool put_again(struct alive *alive, struct alive_slot slot, size_t from, size_t before,
+		      size_t end)
+{
+	uint64_t hash = alive_hash(slot.key);
+	size_t to[2] = { alive_home(hash, alive->buckets), alive_other(hash, alive->buckets) };
+	unsigned first = alive_home(hash, before) != from;
+
+	for (unsigned i = 0; i < 2; i++) {
+		size_t bucket = to[first ^ i];
+		unsigned gaps = bucket < end ? slots_with(bucket_at(alive, bucket), 0) : 0;
+
+		if (gaps) {
+			bucket_at(alive, bucket)[__builtin_ctz(gaps)] = slot;
+			return true;
+		}
+	}
+	return false;
 }
 
 // All is moved to the end of the larger table, and from there, from beginning to end, to where it
-// belongs. That is never behind where it is read: a key's new bucket is at most as many further
-// than its old one as there are new buckets.
+// belongs: to that of its two buckets that it was in. That is never behind where it is read: the
+// new bucket is at most as many further than the old one as there are new buckets.
 static void grow(struct alive *alive)
 {
 	size_t before = alive->buckets, buckets = next_buckets(alive), added = buckets - before;
-	size_t around, stale = before < added ? before : added;
-	struct alive_slot *list = unwrap(alive, &around);
+	size_t stale = before < added ? before : added, left_count;
+	struct alive_slot *left;
 
 	mem_area_grow(&alive->area, buckets * BUCKET_BYTES);
 	alive->slots = alive->area.at;
 	alive->buckets = buckets;
 	memmove(alive->slots + added * ALIVE_BUCKET, alive->slots, before * BUCKET_BYTES);
 	memset(alive->slots, 0, stale * BUCKET_BYTES);
-	for (size_t i = added; i < buckets; i++) {
+	for (size_t i = 0; i < before; i++) {
 		struct alive_slot bucket[ALIVE_BUCKET];
 
-		memcpy(bucket, alive->slots + i * ALIVE_BUCKET, sizeof bucket);
-		memset(alive->slots + i * ALIVE_BUCKET, 0, sizeof bucket);
+		memcpy(bucket, bucket_at(alive, added + i), sizeof bucket);
+		memset(bucket_at(alive, added + i), 0, sizeof bucket);
 		for (unsigned k = 0; k < ALIVE_BUCKET; k++)
-			if (bucket[k].key)
-				*probe(alive, bucket[k].key) = bucket[k];
+			if (bucket[k].key && !put_again(alive, bucket[k], i, before, added + i + 1))
+				add_rest(alive, bucket[k]);
 	}
-	for (size_t i = 0; i < around; i++)
-		*probe(alive, list[i].key) = list[i];
-	mem_free(list);
+	// What found no place on the way finds one now, as what found none before may.
+	left = alive->rest;
+	left_count = alive->rest_count;
+	alive->rest = NULL;
+	alive->rest_count = alive->rest_capacity = 0;
+	for (size_t i = 0; i < left_count; i++)
+		place(alive, left[i]);
+	mem_free(left);
 }
 
 void alive_reserve(struct alive *alive, size_t count)
@@ -146,69 +218,51 @@ void alive_reserve(struct alive *alive, size_t count)
 
 struct alive_slot *alive_put(struct alive *alive, uint64_t key, bool *added)
 {
-	struct alive_slot *slot = alive->buckets ? probe(alive, key) : NULL;
+	struct alive_slot *slot = alive_find(alive, key);
 
-	*added = !slot || slot->key == 0;
-	if (!*added)
+	*added = !slot;
+	if (slot)
 		return slot;
-	if (alive_is_full(alive)) {
+	if (alive_is_full(alive))
 		grow(alive);
-		slot = probe(alive, key);
-	}
-	*slot = (struct alive_slot){ .key = key };
 	alive->count++;
-	return slot;
+	return place(alive, (struct alive_slot){ .key = key });
 }
 
-// A key of a bucket that belongs to an earlier one, or is as far behind its own: it may move there.
-static struct alive_slot *find_earlier(const struct alive *alive, size_t bucket, size_t earlier)
+// The last one of `rest` to a place there. Returns where it was.
+static struct alive_slot *move_last(struct alive *alive, struct alive_slot *slot)
 {
-	struct alive_slot *slots = &alive->slots[bucket * ALIVE_BUCKET];
+	struct alive_slot *last = &alive->rest[--alive->rest_count];
 
-	for (unsigned k = 0; k < ALIVE_BUCKET; k++)
-		if (slots[k].key && distance(alive, home(alive, slots[k].key), bucket) >=
-					    distance(alive, earlier, bucket))
-			return &slots[k];
-	return NULL;
+	*slot = *last;
+	return last;
 }
 
 void alive_remove(struct alive *alive, struct alive_slot *slot)
 {
-	size_t hole = (size_t)(slot - alive->slots) / ALIVE_BUCKET;
-	bool full = bucket_full(&alive->slots[hole * ALIVE_BUCKET]);
-
-	slot->key = 0;
 	alive->count--;
-	// Move up what would not be found any more behind a bucket that is no longer full.
-	for (size_t i = behind(alive, hole); full; i = behind(alive, i)) {
-		struct alive_slot *moves = find_earlier(alive, i, hole);
-
-		full = bucket_full(&alive->slots[i * ALIVE_BUCKET]);
-		if (!moves)
-			continue;
-		*slot = *moves;
-		moves->key = 0;
-		slot = moves;
-		hole = i;
-	}
+	if (alive->rest_count > 0 && slot >= alive->rest && slot < alive->rest + alive->rest_count)
+		slot = move_last(alive, slot);
+	slot->key = 0;
 }
 
 void alive_expect(const struct alive *alive, uint64_t key)
 {
-	const struct alive_slot *bucket = &alive->slots[home(alive, key) * ALIVE_BUCKET];
+	uint64_t hash = alive_hash(key);
 
-	// A third of the keys are, or will be, behind a bucket that is full.
-	mem_expect(bucket);
-	mem_expect(bucket + ALIVE_BUCKET);
+	mem_expect(home(alive, hash));
+	mem_expect(other_home(alive, hash));
 }
 
 struct alive_slot *alive_next(const struct alive *alive, size_t *at)
 {
-	while (*at < alive->buckets * ALIVE_BUCKET) {
+	size_t slots = alive->buckets * ALIVE_BUCKET;
+
+	while (*at < slots) {
 		struct alive_slot *slot = &alive->slots[(*at)++];
 
 		if (slot->key)
 			return slot;
 	}
-	return NULL;
+	return *at - slots < alive->rest_count ? &alive->rest[(*at)++ - slots] : NULL;
 }

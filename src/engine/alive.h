@@ -2,8 +2,11 @@
 //
 // A *key* is 64 bits that name a place: which heap, which address (alive_key). What is kept of a
 // block is 64 bits too: the step that began it, and its cell. 16 bytes a slot; four slots are a
-// bucket, which is a cache line. A key is in the bucket of its hash, or behind buckets that are
-// full. At most four fifths of the slots are taken, and of a large table at least seven tenths.
+// bucket, which is a cache line. A key is in one of two buckets that its hash names, where it is
+// put into the emptier one. Where both are full, a key moves to its other bucket; what finds no
+// place in many moves is kept apart, in `rest` (keys that were made to be so: the table is never
+// that full). So looking for a key takes two lines, and removing one leaves all others where they
+// are. At most four fifths of the slots are taken, and of a large table at least seven tenths.
 //
 // The table grows where it is, in small steps, on large pages: it is the largest one of all, and
 // read all over.
@@ -30,7 +33,10 @@ struct alive {
 	struct mem_area area;
 	struct alive_slot *slots; // ALIVE_BUCKET for each bucket
 	size_t buckets;           // below 2^32
-	size_t count;             // of keys
+	size_t count;             // of keys, with those in `rest`
+	struct alive_slot *rest;
+	size_t rest_count, rest_capacity;
+	uint64_t moves; // of keys, to make room for others; what that took is no more than this
 };
 
 void alive_fini(struct alive *alive);
@@ -53,11 +59,16 @@ static inline unsigned alive_part(uint64_t hash)
 	return (unsigned)(hash >> 58);
 }
 
-// Where a hash belongs among so many buckets. They are in the order of their hashes, but for those
-// that were full, so that a table is put into a larger one from beginning to end.
+// Where a hash belongs among so many buckets: in one of two. Each rises with some bits of the hash,
+// so that a table is put into a larger one from beginning to end.
 static inline size_t alive_home(uint64_t hash, size_t buckets)
 {
 	return (hash & UINT32_MAX) * buckets >> 32;
+}
+
+static inline size_t alive_other(uint64_t hash, size_t buckets)
+{
+	return (hash >> 26 & UINT32_MAX) * buckets >> 32;
 }
 
 // A block's step and cell in one word.
@@ -79,8 +90,7 @@ static inline uint32_t alive_cell(uint64_t value)
 // The slot of a key, or NULL. Valid until the table's next change.
 struct alive_slot *alive_find(const struct alive *alive, uint64_t key);
 
-// Room for so many keys in a table that has none. Keys that come in the order of another table's
-// slots need it: put into a table that grows, they would all belong to its first slots.
+// Room for so many keys in a table that has none, so that it need not grow.
 void alive_reserve(struct alive *alive, size_t count);
 
 // The slot of a key, new (value 0) or known.

@@ -1,5 +1,5 @@
 // engine/alive.h: the table of living blocks agrees with a map, whatever is done to it: while it
-// grows where it is, where keys go around its end, and where many want one place.
+// grows where it is, and where many want one place; and what that costs is in proportion.
 #include "base/map.h"
 #include "engine/alive.h"
 #include "test/test.h"
@@ -108,7 +108,7 @@ TEST(alive_agrees_with_a_map_where_keys_are_spread)
 	map_fini(&map);
 }
 
-TEST(alive_agrees_with_a_map_where_keys_want_one_place_and_go_around_the_end)
+TEST(alive_agrees_with_a_map_where_keys_want_one_place)
 {
 	static const struct {
 		uint64_t from, width;
@@ -121,6 +121,8 @@ TEST(alive_agrees_with_a_map_where_keys_want_one_place_and_go_around_the_end)
 		{ UINT64_C(0xfffffff8), 8, 8 },
 	};
 
+	bool apart = false;
+
 	state = 99;
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		struct alive alive = { 0 };
@@ -129,12 +131,14 @@ TEST(alive_agrees_with_a_map_where_keys_want_one_place_and_go_around_the_end)
 		for (int round = 0; round < 30; round++) {
 			play(&alive, &map, places[i].from, places[i].width, 100, places[i].keys);
 			check_all(&alive, &map);
+			apart |= alive.rest_count > 0;
 			if (round == 15)
 				play(&alive, &map, 0, UINT64_C(1) << 32, 3000, 6000);
 		}
 		alive_fini(&alive);
 		map_fini(&map);
 	}
+	CHECK(apart);
 }
 
 TEST(alive_grows_past_small_pages_and_loses_nothing)
@@ -172,4 +176,58 @@ TEST(alive_reserve_makes_room_so_that_nothing_grows)
 		alive_put(&alive, alive_key(1, i * 32), &added);
 	CHECK_EQ(buckets, alive.buckets);
 	alive_fini(&alive);
+}
+
+TEST(what_is_kept_apart_can_all_be_taken_out_while_going_through_it)
+{
+	enum { KEYS = 50 }; // of one place
+	struct alive alive = { 0 };
+	struct alive_slot *slot;
+	size_t at = 0, count = 0;
+	bool added;
+
+	for (uint64_t i = 0; i < KEYS; i++)
+		alive_put(&alive, key_of(UINT64_C(5) << 32 | i), &added);
+	CHECK(alive.rest_count > 0);
+	while ((slot = alive_next(&alive, &at)) != NULL) {
+		while (slot->key) {
+			alive_remove(&alive, slot);
+			count++;
+		}
+	}
+	CHECK_EQ(KEYS, count);
+	CHECK_EQ(0, alive.count);
+	CHECK_EQ(0, alive.rest_count);
+	alive_fini(&alive);
+}
+
+// A part is loaded with the keys of a table in the order of its slots, which is that of their
+// hashes. Where each key is looked for in two buckets, keys that move are all that it costs.
+TEST(loading_a_part_takes_moves_in_proportion_to_its_keys)
+{
+	enum { KEYS = 1 << 18 };
+	struct alive all = { 0 };
+	bool added;
+
+	for (uint64_t i = 1; i <= KEYS; i++)
+		alive_put(&all, alive_key(2, i * 48), &added);
+	CHECK(all.moves < KEYS);
+	for (unsigned reserve = 0; reserve < 2; reserve++) {
+		for (unsigned part = 0; part < ALIVE_PARTS; part += 9) {
+			struct alive alive = { 0 };
+			const struct alive_slot *slot;
+			size_t at = 0;
+
+			if (reserve)
+				alive_reserve(&alive, KEYS / ALIVE_PARTS);
+			while ((slot = alive_next(&all, &at)) != NULL)
+				if (alive_part(alive_hash(slot->key)) == part)
+					alive_put(&alive, slot->key, &added);
+			CHECK(alive.count > KEYS / ALIVE_PARTS / 2);
+			CHECK(alive.moves < alive.count * (reserve ? 1 : 8));
+			CHECK_EQ(0, alive.rest_count);
+			alive_fini(&alive);
+		}
+	}
+	alive_fini(&all);
 }
