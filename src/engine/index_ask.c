@@ -267,14 +267,6 @@ static void take_cells(void *context, uint32_t first, uint32_t count,
 	}
 }
 
-static void sum_up(struct index_figures *sum, const struct index_figures *figures)
-{
-	sum->begun = window_sum(sum->begun, figures->begun);
-	sum->from = window_sum(sum->from, figures->from);
-	sum->to = window_sum(sum->to, figures->to);
-	sum->stay = window_sum(sum->stay, figures->stay);
-}
-
 // The cells of sites, for a query that does not look at sizes.
 static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
 			       struct index_figures *figures, struct err *err)
@@ -290,7 +282,7 @@ static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
 		struct index_figures one = cell_figures(state, id, cell);
 
 		expect_place(state, at + AHEAD);
-		sum_up(&figures[cell.site - first], &one);
+		index_figures_add(&figures[cell.site - first], &one);
 	}
 	return true;
 }
@@ -406,11 +398,6 @@ static bool load_sites(void *context, unsigned part, struct err *err)
 	return load_stays(state, err);
 }
 
-static struct heap_amount less(struct heap_amount from, struct heap_amount amount)
-{
-	return (struct heap_amount){ from.count - amount.count, from.bytes - amount.bytes };
-}
-
 static bool find_sites(void *context, uint32_t first, uint32_t count, struct index_figures *figures,
 		       struct err *err)
 {
@@ -431,7 +418,7 @@ static bool find_sites(void *context, uint32_t first, uint32_t count, struct ind
 			.begun = begun,
 			.from = alive,
 			.to = { to[i].alive, to[i].alive_bytes },
-			.stay = ends ? less(alive, stay) : stay,
+			.stay = ends ? window_less(alive, stay) : stay,
 		};
 		// Steps count orphans as ends, snapshots as beginnings.
 		if (cells_site(&state->index->cells, first + i)->orphans)

@@ -24,46 +24,18 @@ static struct window_row *row_of(struct index_rows *rows, uint32_t group)
 
 static struct window_rest *rest_of(struct index_rows *rows, uint32_t group)
 {
-	struct window_result *result = rows->result;
-	size_t first = result->rests_count;
-
 	row_of(rows, group);
-	if (group >= first) {
-		result->rests = mem_grow(result->rests, &rows->rests_capacity, group + (size_t)1,
-					 sizeof *result->rests);
-		memset(result->rests + first, 0,
-		       (group + (size_t)1 - first) * sizeof *result->rests);
-		result->rests_count = group + 1;
-	}
-	return &result->rests[group];
-}
-
-static void add(struct heap_amount *sum, struct heap_amount amount)
-{
-	sum->count += amount.count;
-	sum->bytes += amount.bytes;
-}
-
-static struct heap_amount less(struct heap_amount from, struct heap_amount amount)
-{
-	return (struct heap_amount){ from.count - amount.count, from.bytes - amount.bytes };
+	return window_result_make_rest(rows->result, &rows->rests_capacity, group);
 }
 
 static void add_to_row(struct window_row *row, const struct index_figures *figures)
 {
-	struct heap_amount stays = less(figures->to, figures->stay);
+	struct heap_amount stays = window_less(figures->to, figures->stay);
 
-	add(&row->type[WINDOW_AOFO], figures->stay);
-	add(&row->type[WINDOW_AOFI], less(figures->from, figures->stay));
-	add(&row->type[WINDOW_AIFO], stays);
-	add(&row->type[WINDOW_AIFI], less(figures->begun, stays));
-}
-
-static void add_to_rest(struct window_rest *rest, const struct window_rest *more)
-{
-	add(&rest->by_exit, more->by_exit);
-	add(&rest->by_exec, more->by_exec);
-	rest->orphans += more->orphans;
+	window_add(&row->type[WINDOW_AOFO], figures->stay);
+	window_add(&row->type[WINDOW_AOFI], window_less(figures->from, figures->stay));
+	window_add(&row->type[WINDOW_AIFO], stays);
+	window_add(&row->type[WINDOW_AIFI], window_less(figures->begun, stays));
 }
 
 static bool is_no_rest(const struct window_rest *rest)
@@ -106,7 +78,7 @@ static void finish_batch(struct index_rows *rows)
 
 		add_to_row(row_of(rows, entry->group), &entry->figures);
 		if (!is_no_rest(&entry->rest))
-			add_to_rest(rest_of(rows, entry->group), &entry->rest);
+			window_add_rest(rest_of(rows, entry->group), &entry->rest);
 	}
 	rows->count = 0;
 }
@@ -123,12 +95,9 @@ static void fetch_row(const struct index_rows *rows, uint32_t group)
 
 static void add_to_total(struct index_rows_entry *total, const struct index_rows_entry *entry)
 {
-	add(&total->figures.begun, entry->figures.begun);
-	add(&total->figures.from, entry->figures.from);
-	add(&total->figures.to, entry->figures.to);
-	add(&total->figures.stay, entry->figures.stay);
+	index_figures_add(&total->figures, &entry->figures);
 	if (!is_no_rest(&entry->rest))
-		add_to_rest(&total->rest, &entry->rest);
+		window_add_rest(&total->rest, &entry->rest);
 }
 
 void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
@@ -175,13 +144,13 @@ void index_rows_end(struct index_rows *rows)
 {
 	finish_batch(rows);
 	add_to_row(&rows->result->total, &rows->total.figures);
-	add_to_rest(&rows->result->total_rest, &rows->total.rest);
+	window_add_rest(&rows->result->total_rest, &rows->total.rest);
 }
 
 void index_rows_destroyed(struct index_rows *rows, uint32_t group, uint64_t size)
 {
 	struct heap_amount one = { 1, size };
 
-	add(&rest_of(rows, group)->by_destroy, one);
-	add(&rows->result->total_rest.by_destroy, one);
+	window_add(&rest_of(rows, group)->by_destroy, one);
+	window_add(&rows->result->total_rest.by_destroy, one);
 }

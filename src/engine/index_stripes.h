@@ -6,7 +6,7 @@
 #define ENGINE_INDEX_STRIPES_H
 
 #include "base/err.h"
-#include "engine/heap.h"
+#include "engine/window.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +19,14 @@ struct index_figures {
 	struct heap_amount from, to; // alive at its edges
 	struct heap_amount stay;     // alive at `from` and not ended before `to`
 };
+
+static inline void index_figures_add(struct index_figures *sum, const struct index_figures *more)
+{
+	window_add(&sum->begun, more->begun);
+	window_add(&sum->from, more->from);
+	window_add(&sum->to, more->to);
+	window_add(&sum->stay, more->stay);
+}
 
 struct index_stripes {
 	// The figures of sites first .. first + count - 1, called for stripes that follow each

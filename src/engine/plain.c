@@ -191,16 +191,8 @@ static void make_row(struct rows *rows, uint32_t group)
 
 static void make_rest(struct rows *rows, uint32_t group)
 {
-	struct window_result *result = rows->result;
-
 	make_row(rows, group);
-	if (group < result->rests_count)
-		return;
-	result->rests = mem_grow(result->rests, &rows->rests_capacity, group + (size_t)1,
-				 sizeof *result->rests);
-	memset(result->rests + result->rests_count, 0,
-	       (group + (size_t)1 - result->rests_count) * sizeof *result->rests);
-	result->rests_count = group + 1;
+	window_result_make_rest(rows->result, &rows->rests_capacity, group);
 }
 
 static void count_life(const struct window_query *query, const struct plain_life *life,

@@ -397,6 +397,20 @@ void window_result_fini(struct window_result *result)
 	*result = (struct window_result){ 0 };
 }
 
+struct window_rest *window_result_make_rest(struct window_result *result, size_t *capacity,
+					    uint32_t group)
+{
+	size_t count = group + (size_t)1;
+
+	if (group >= result->rests_count) {
+		result->rests = mem_grow(result->rests, capacity, count, sizeof *result->rests);
+		memset(result->rests + result->rests_count, 0,
+		       (count - result->rests_count) * sizeof *result->rests);
+		result->rests_count = group + 1;
+	}
+	return &result->rests[group];
+}
+
 // Both layers in one group are not meant to be; then the sum of peaks is the best there is.
 static void merge_detail(struct window_detail *detail, const struct window_detail *other)
 {

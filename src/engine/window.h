@@ -202,6 +202,30 @@ static inline struct heap_amount window_sum(struct heap_amount a, struct heap_am
 	return (struct heap_amount){ a.count + b.count, a.bytes + b.bytes };
 }
 
+static inline struct heap_amount window_less(struct heap_amount a, struct heap_amount b)
+{
+	return (struct heap_amount){ a.count - b.count, a.bytes - b.bytes };
+}
+
+static inline void window_add(struct heap_amount *sum, struct heap_amount amount)
+{
+	*sum = window_sum(*sum, amount);
+}
+
+static inline void window_add_row(struct window_row *sum, const struct window_row *row)
+{
+	for (int i = 0; i < WINDOW_TYPES; i++)
+		window_add(&sum->type[i], row->type[i]);
+}
+
+static inline void window_add_rest(struct window_rest *sum, const struct window_rest *rest)
+{
+	window_add(&sum->by_exit, rest->by_exit);
+	window_add(&sum->by_exec, rest->by_exec);
+	window_add(&sum->by_destroy, rest->by_destroy);
+	sum->orphans += rest->orphans;
+}
+
 static inline struct heap_amount window_allocated(const struct window_row *row)
 {
 	return window_sum(row->type[WINDOW_AIFI], row->type[WINDOW_AIFO]);
@@ -242,6 +266,11 @@ static inline struct window_rest window_rest_of(const struct window_result *resu
 bool window_ask(struct window *window, const struct window_query *query,
 		struct window_result *result, struct err *err);
 void window_result_fini(struct window_result *result);
+
+// For the engines: the group's rest, new (all 0) or known, of rests with room for *capacity. Valid
+// until the next call.
+struct window_rest *window_result_make_rest(struct window_result *result, size_t *capacity,
+					    uint32_t group);
 
 // More about a row: what needs its single steps. Cheap for rows of few steps, at worst a scan of
 // the window for all asked rows together.

@@ -324,26 +324,6 @@ struct table_row *table_add_child(struct table *table, uint32_t parent, uint64_t
 	return &table->rows[index];
 }
 
-static void add_amount(struct heap_amount *sum, struct heap_amount amount)
-{
-	sum->count += amount.count;
-	sum->bytes += amount.bytes;
-}
-
-static void add_row(struct window_row *sum, const struct window_row *row)
-{
-	for (int i = 0; i < WINDOW_TYPES; i++)
-		add_amount(&sum->type[i], row->type[i]);
-}
-
-static void add_rest(struct window_rest *sum, const struct window_rest *rest)
-{
-	add_amount(&sum->by_exit, rest->by_exit);
-	add_amount(&sum->by_exec, rest->by_exec);
-	add_amount(&sum->by_destroy, rest->by_destroy);
-	sum->orphans += rest->orphans;
-}
-
 // Leave only what --impact asks for.
 static void keep_types(const struct table *table, struct window_row *row, struct window_rest *rest)
 {
@@ -371,8 +351,8 @@ static void insert(struct table *table, size_t depth, struct place *place, uint3
 {
 	uint32_t row = find_row(table, depth, place);
 
-	add_row(&table->rows[row].sums, sums);
-	add_rest(&table->rows[row].rest, rest);
+	window_add_row(&table->rows[row].sums, sums);
+	window_add_rest(&table->rows[row].rest, rest);
 	// Frees of nothing known are a group of their own, of which there are no details.
 	if (window_present(sums).count)
 		table->rows[row].group = group_number;

@@ -68,16 +68,9 @@ static uint32_t find_node(struct tree *tree, uint32_t parent, const struct symbo
 	return (uint32_t)*index;
 }
 
-static void add_amount(struct heap_amount *sum, struct heap_amount amount)
-{
-	sum->count += amount.count;
-	sum->bytes += amount.bytes;
-}
-
 static void add_sums(struct table_row *row, const struct window_row *sums)
 {
-	for (int i = 0; i < WINDOW_TYPES; i++)
-		add_amount(&row->sums.type[i], sums->type[i]);
+	window_add_row(&row->sums, sums);
 }
 
 // ---- stacks ----
