@@ -109,12 +109,17 @@ struct walk {
 	struct interner_push *pushes;
 };
 
+// The hash of the outermost `keep` frames, if it is known.
+static uint64_t hash_of(const struct lane_path *path, uint32_t keep)
+{
+	return keep > 0 ? path->hashes[keep - 1] : interner_root(flags_of(path->marks));
+}
+
 // Frames that came with known parts have no hashes yet. Returns the hash of the outermost `keep`.
 static uint64_t catch_up(const struct walk *walk, uint32_t keep)
 {
 	struct lane_path *path = walk->path;
-	uint64_t hash = path->hashed > 0 ? path->hashes[path->hashed - 1]
-					 : interner_root(flags_of(path->marks));
+	uint64_t hash = hash_of(path, path->hashed);
 
 	for (; path->hashed < keep; path->hashed++) {
 		uint32_t number = *lane_path_frames(path->settled, path->hashed);
@@ -122,7 +127,7 @@ static uint64_t catch_up(const struct walk *walk, uint32_t keep)
 		hash = interner_hash(hash, frame_map_get(walk->frames, number));
 		path->hashes[path->hashed] = hash;
 	}
-	return keep > 0 ? path->hashes[keep - 1] : interner_root(flags_of(path->marks));
+	return hash_of(path, keep);
 }
 
 // Make the part's frames current but for their ids, and ask for them: push[0..part->push). False:
@@ -238,7 +243,7 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, siz
 
 	for (size_t i = 0; i < count; i++) {
 		const struct lane_part *part = &desk->part[i];
-		const struct edit_cache_line *line = NULL;
+		const struct edit_cache_line *line;
 
 		if (unlikely(part->marks != path->marks))
 			change_end(&walk, part);
@@ -248,11 +253,8 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, siz
 		}
 		line = edit_cache_find(part->lines, &part->key, path->ids[part->keep]);
 		if (likely(line != NULL)) {
-			memcpy(&path->ids[1 + part->keep], line->ids, sizeof line->ids);
-			lane_path_put(lane_path_frames(path->settled, part->keep), &part->key);
-			if (path->hashed > part->keep)
-				path->hashed = part->keep;
-			stacks[i + 1] = line->ids[part->push - 1];
+			stacks[i + 1] = lane_path_settle_line(path, line, &part->key, part->keep,
+							      part->push);
 		} else if (desk->misses++ >= LANE_MISSES_MAX) {
 			return i + settle_rest(&walk, part, count - i, &stacks[i + 1]);
 		} else if (!learn_part(&walk, part, &stacks[i + 1])) {

@@ -76,12 +76,14 @@ static inline void lane_path_put(uint32_t *frames, const struct edit_cache_key *
 	_mm_storeu_si128((__m128i *)(void *)(frames + 3), key->high);
 }
 
+// The guest may write while we read: what is checked must be what is used. So values that a check
+// depends on are loaded once.
 static inline uint16_t lane_path_load16(const uint8_t *in)
 {
 	uint16_t value;
 
 	memcpy(&value, in, sizeof value);
-	__asm__("" : "+r"(value)); // loaded once: the guest may write while we read
+	__asm__("" : "+r"(value));
 	return value;
 }
 
@@ -93,6 +95,20 @@ static inline uint32_t lane_path_what(uint32_t tag, uint32_t marks)
 	return tag | marks >> 11;
 }
 
+// What a line of the cache says comes to stand behind the outermost `keep` frames that were looked
+// up. Returns the stack.
+static inline stack_id lane_path_settle_line(struct lane_path *path,
+					     const struct edit_cache_line *line,
+					     const struct edit_cache_key *key, uint32_t keep,
+					     uint32_t push)
+{
+	memcpy(&path->ids[1 + keep], line->ids, sizeof line->ids);
+	lane_path_put(lane_path_frames(path->settled, keep), key);
+	if (path->hashed > keep)
+		path->hashed = keep;
+	return line->ids[push - 1];
+}
+
 // Look the edit at `in` up as a whole, with `left` bytes up to what was published; as many as a
 // line has frames for can be read in any case, and nothing waits to be looked up. Returns its
 // length, and what is current then; 0: it cannot be done so.
@@ -102,7 +118,6 @@ lane_path_recall(struct lane_path *path, const struct edit_cache *cache, uint32_
 {
 	uint32_t keep = lane_path_load16(in);
 	uint32_t push = lane_path_load16(in + 2) ^ path->marks;
-	stack_id *ids = &path->ids[keep];
 	const struct edit_cache_line *lines, *line;
 	struct edit_cache_key key;
 	uint32_t *frames;
@@ -113,16 +128,12 @@ lane_path_recall(struct lane_path *path, const struct edit_cache *cache, uint32_
 	frames = lane_path_frames(path->frames, keep);
 	key = edit_cache_key(in, lane_path_what(tag, path->marks) | push, push);
 	lines = edit_cache_lines(cache, &key, frames);
-	line = edit_cache_find(lines, &key, ids[0]);
+	line = edit_cache_find(lines, &key, path->ids[keep]);
 	if (unlikely(line == NULL))
 		return 0;
-	memcpy(&ids[1], line->ids, sizeof line->ids);
 	lane_path_put(frames, &key);
-	lane_path_put(lane_path_frames(path->settled, keep), &key);
 	path->depth = keep + push;
-	if (path->hashed > keep)
-		path->hashed = keep;
-	*stack = line->ids[push - 1];
+	*stack = lane_path_settle_line(path, line, &key, keep, push);
 	return 4 + 4 * (size_t)push;
 }
 

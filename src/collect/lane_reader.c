@@ -54,17 +54,6 @@ void lane_reader_fini(struct lane_reader *reader)
 	memset(reader, 0, sizeof *reader);
 }
 
-// The guest may write while we read: what is checked must be what is used. So values that a check
-// depends on are loaded once.
-static inline uint16_t load16(const uint8_t *in)
-{
-	uint16_t value;
-
-	memcpy(&value, in, sizeof value);
-	__asm__("" : "+r"(value));
-	return value;
-}
-
 static inline uint32_t load32(const uint8_t *in)
 {
 	uint32_t value;
@@ -203,7 +192,7 @@ static void add_heap(struct lane_reader *reader, const struct lane_item *item)
 static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t length,
 			 struct lane_item *item, bool *made)
 {
-	uint32_t kind = load16(in + 2);
+	uint32_t kind = lane_path_load16(in + 2);
 
 	if (kind == LANE_EXTRA_POOL) {
 		*made = true;
@@ -279,7 +268,7 @@ bool lane_reader_complete(struct lane_reader *reader, uint64_t limit)
 
 	while (limit - at >= 2 && limit - at <= reader->mask + 1) {
 		const uint8_t *in = reader->ring + (at & reader->mask);
-		uint32_t head = load16(in);
+		uint32_t head = lane_path_load16(in);
 		struct lane_item unused;
 		uint64_t time_ns = 0;
 		struct lane_vm end;
@@ -301,7 +290,7 @@ bool lane_reader_complete(struct lane_reader *reader, uint64_t limit)
 static COLD size_t decode_vm(struct lane_reader *reader, const uint8_t *begin, uint64_t left,
 			     struct lane_item *item, bool *made)
 {
-	uint32_t head = load16(begin);
+	uint32_t head = lane_path_load16(begin);
 	struct lane_item prefix = { .kind = LANE_VM, .address = LANE_VM_ADDRESS };
 	uint64_t time_ns = reader->time_ns;
 	const uint8_t *at = take_prefix(head, begin + 2, &prefix, &time_ns);
@@ -365,7 +354,7 @@ static COLD size_t decode_special(struct lane_reader *reader, uint32_t type, con
 		*made = true;
 		return 22;
 	case LANE_HEAP:
-		number = load16(in) >> LANE_HEAP_SHIFT;
+		number = lane_path_load16(in) >> LANE_HEAP_SHIFT;
 		if (number == 0 || number > reader->heaps_count)
 			return 0;
 		*item = heap_item(reader, reader->heaps[number - 1]);
@@ -376,7 +365,7 @@ static COLD size_t decode_special(struct lane_reader *reader, uint32_t type, con
 	case LANE_EXTRA:
 		if (left < 6)
 			return 0;
-		length = 6 + (size_t)load16(in + 4);
+		length = 6 + (size_t)lane_path_load16(in + 4);
 		if (length > left || length > LANE_EVENT_BYTES_MAX ||
 		    !decode_extra(reader, in, length - 6, item, made))
 			return 0;
@@ -439,7 +428,7 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 
 	while (item < last && in < stop) {
 		const uint8_t *at = in + 2;
-		uint32_t head = load16(in);
+		uint32_t head = lane_path_load16(in);
 		uint32_t type = head & LANE_TYPE_MASK;
 		uint32_t address_length = head >> LANE_ADDRESS_SHIFT & 15;
 		uint32_t size_length = head >> LANE_SIZE_SHIFT & 15;
@@ -526,7 +515,7 @@ static const uint8_t *take_echo(const uint8_t *in, const uint8_t *end, struct ba
 	if (last->address != last[-2].address ||
 	    !(kinds >> last->kind & kinds >> last[-1].kind & 1))
 		return in;
-	if ((load16(batch->last[0]) | load16(batch->last[1])) & flags)
+	if ((lane_path_load16(batch->last[0]) | lane_path_load16(batch->last[1])) & flags)
 		return in;
 	times = count_same(in, end, period) / period;
 	if (times < ECHO_TIMES_MIN)
@@ -566,8 +555,8 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 	reader->at += (uint64_t)(at - in);
 	if (batch.items > 0)
 		return batch.items;
-	length = decode_special(reader, load16(in) & LANE_TYPE_MASK, in, (uint64_t)(end - in),
-				items, &made);
+	length = decode_special(reader, lane_path_load16(in) & LANE_TYPE_MASK, in,
+				(uint64_t)(end - in), items, &made);
 	if (length == 0)
 		reader->broken = true;
 	reader->at += length;
@@ -587,7 +576,7 @@ size_t lane_reader_decode(struct lane_reader *reader, uint64_t limit, struct lan
 uint64_t lane_reader_next_time(const struct lane_reader *reader)
 {
 	const uint8_t *in = reader->ring + (reader->at & reader->mask);
-	uint32_t head = load16(in);
+	uint32_t head = lane_path_load16(in);
 	uint32_t type = head & LANE_TYPE_MASK;
 	uint64_t time_ns = reader->time_ns;
 
@@ -601,6 +590,6 @@ uint64_t lane_reader_next_time(const struct lane_reader *reader)
 bool lane_reader_undoes_next(const struct lane_reader *reader, uint64_t limit)
 {
 	return !reader->broken && limit - reader->at >= 2 &&
-	       (load16(reader->ring + (reader->at & reader->mask)) & LANE_TYPE_MASK) ==
+	       (lane_path_load16(reader->ring + (reader->at & reader->mask)) & LANE_TYPE_MASK) ==
 		       LANE_REALLOC_UNDO;
 }
