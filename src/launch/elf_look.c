@@ -4,6 +4,7 @@
 #include "os/file.h"
 
 #include <gelf.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -111,23 +112,17 @@ static void elf_look_find_names(int fd, const GElf_Shdr *strings, struct elf_loo
 	mem_free(piece);
 }
 
+static int elf_look_compare(const void *a, const void *b)
+{
+	const uint32_t *one = a, *other = b;
+
+	return (*one > *other) - (*one < *other);
+}
+
 static bool elf_look_has_name(const struct elf_look_names *names, uint32_t name)
 {
-	size_t from = 0, to = names->count;
-
-	if (!(names->seen[name / 64 % 64] >> name % 64 & 1))
-		return false;
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (names->offsets[middle] == name)
-			return true;
-		if (names->offsets[middle] < name)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return false;
+	return (names->seen[name / 64 % 64] >> name % 64 & 1) &&
+	       bsearch(&name, names->offsets, names->count, sizeof(name), elf_look_compare);
 }
 
 // Is one of `count` symbols a function of such a name?
