@@ -539,10 +539,8 @@ static inline bool capture_memo_holds(struct capture *capture, const struct capt
 
 	if ((inner->slot ^ slot) | (inner->pc ^ pc) || memo->epoch != capture->epoch)
 		return false;
-	if (likely(capture->over)) {
-		if (unlikely(outer > capture->over->outer))
-			capture_spread(capture);
-	}
+	if (capture->over && unlikely(outer > capture->over->outer))
+		capture_spread(capture);
 	if (outer > (capture->over ? capture->over->outer : capture->joinable) ||
 	    capture->entries[outer].slot != memo->outer_slot ||
 	    capture->rbps[outer] != CAPTURE_RBP_ANY)
