@@ -82,12 +82,11 @@ static inline struct edit_cache_key edit_cache_key(const uint8_t *in, uint32_t w
 	return key;
 }
 
-// Both halves of the product of two numbers.
-static inline uint64_t edit_cache_fold(uint64_t a, uint64_t b)
+// Four numbers, each by one of its own, added up in two sums.
+static inline __m128i edit_cache_mix(__m128i numbers, __m128i even, __m128i odd)
 {
-	__extension__ unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
+	return _mm_add_epi64(_mm_mul_epu32(numbers, even),
+			     _mm_mul_epu32(_mm_srli_epi64(numbers, 32), odd));
 }
 
 // The two lines where that edit would be. The frames of its callers end before `callers`.
@@ -95,21 +94,22 @@ static inline struct edit_cache_line *edit_cache_lines(const struct edit_cache *
 						       const struct edit_cache_key *key,
 						       const uint32_t *callers)
 {
-	__m128i high = _mm_unpackhi_epi64(key->low, key->high);
-	__m128i low = _mm_unpacklo_epi64(key->low, key->high);
-	uint64_t near = callers[-1] | (uint64_t)callers[-2] << 32;
-	uint64_t far = callers[-3] | (uint64_t)callers[-4] << 32;
+	__m128i near =
+		_mm_loadu_si128((const __m128i *)(const void *)(callers - EDIT_CACHE_CALLERS));
+	__m128i sums = edit_cache_mix(key->low, _mm_set_epi32(0, 0x78bd642f, 0, (int)0xa0761d65),
+				      _mm_set_epi32(0, (int)0xa0b428db, 0, (int)0xe7037ed1));
 	uint64_t hash;
 
-	hash = edit_cache_fold((uint64_t)_mm_cvtsi128_si64(low) ^ UINT64_C(0xa0761d6478bd642f),
-			       (uint64_t)_mm_cvtsi128_si64(high) ^ UINT64_C(0xe7037ed1a0b428db)) +
-	       edit_cache_fold((uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(low, low)) ^
-				       UINT64_C(0x8ebc6af09c88c6e3),
-			       (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(high, high)) ^
-				       UINT64_C(0x589965cc75374cc3)) +
-	       edit_cache_fold(near ^ UINT64_C(0x1d8e4e27c47d124f),
-			       far ^ UINT64_C(0xeb44accab455d165));
-	hash = hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - EDIT_CACHE_BITS);
+	sums = _mm_add_epi64(sums,
+			     edit_cache_mix(key->high,
+					    _mm_set_epi32(0, (int)0x9c88c6e3, 0, (int)0x8ebc6af1),
+					    _mm_set_epi32(0, 0x75374cc3, 0, 0x589965cd)));
+	sums = _mm_add_epi64(sums,
+			     edit_cache_mix(near, _mm_set_epi32(0, (int)0xc47d124f, 0, 0x1d8e4e27),
+					    _mm_set_epi32(0, (int)0xb455d165, 0, (int)0xeb44acc9)));
+	sums = _mm_add_epi64(sums, _mm_unpackhi_epi64(sums, sums));
+	hash = (uint64_t)_mm_cvtsi128_si64(sums) * UINT64_C(0x9e3779b97f4a7c15) >>
+	       (64 - EDIT_CACHE_BITS);
 	return &cache->lines[hash * EDIT_CACHE_WAYS];
 }
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { CHUNK_ITEMS = 512, LANES_USUAL = 16 };
+enum { LANES_USUAL = 16 };
 
 struct image *image_new(struct door_arrival *arrival, struct ledger *ledger)
 {
@@ -230,13 +230,13 @@ static void fill(struct stream *stream, uint64_t limit, size_t max)
 }
 
 // Decode the next part up to the cut, behind what there is. False: there was nothing.
-static bool fill_on(struct stream *stream)
+static bool fill_on(struct stream *stream, size_t max)
 {
 	struct image *image = stream->image;
 	size_t before = stream->end;
 
 	stream->reader.echoes = true;
-	fill(stream, stream->cut, CHUNK_ITEMS);
+	fill(stream, stream->cut, max);
 	stream->reader.echoes = false;
 	stream->inner = stream->end;
 	publish_tail(stream, stream->reader.at);
@@ -252,18 +252,32 @@ static bool fill_on(struct stream *stream)
 	return false;
 }
 
-bool image_refill(struct stream *stream)
+bool image_refill(struct stream *stream, size_t max)
 {
 	if (stream->image->mode == IMAGE_ALL || stream->lane == 0)
 		return false;
 	stream_settle(stream);
-	return fill_on(stream);
+	return fill_on(stream, max);
+}
+
+bool image_take_row(struct stream *stream, uint64_t limit_ns, struct lane_reader_row *row)
+{
+	struct lane_reader *reader = &stream->reader;
+	bool taken;
+
+	if (stream->image->mode == IMAGE_ALL || stream->lane == 0 || stream->first != stream->end)
+		return false;
+	taken = stream_take_row(stream, stream->cut, limit_ns, row);
+	if (unlikely(reader->broken && !stream->mourned))
+		image_break_lane(stream);
+	publish_tail(stream, reader->at);
+	return taken;
 }
 
 void image_refill_past(struct stream *stream, uint64_t time_ns)
 {
 	while (stream->items[stream->end - 1].time_ns <= time_ns)
-		if (!fill_on(stream))
+		if (!fill_on(stream, IMAGE_CHUNK))
 			return;
 }
 
@@ -312,7 +326,7 @@ void image_decode(struct image *image)
 		// A run that reaches into later ticks would pull the lane through them.
 		stream_drop_runs(stream, &image->slots);
 		if (stream->first == stream->end)
-			image_refill(stream);
+			image_refill(stream, IMAGE_FEW);
 	}
 }
 

@@ -62,6 +62,11 @@ enum image_mode {
 	IMAGE_ALL,   // everything is decoded, up to the second look
 };
 
+enum {
+	IMAGE_CHUNK = 512, // items that are decoded at once
+	IMAGE_FEW = 16,    // the same, where rows go on behind them
+};
+
 struct image {
 	struct image *next;    // the roster's
 	struct ledger *ledger; // borrowed
@@ -143,9 +148,13 @@ void image_read_notes(struct image *image);
 // Decode what the looks saw, as far as the mode wants it, and publish the tails.
 void image_decode(struct image *image);
 
-// Decode the next part of a lane whose items are used up (not with IMAGE_ALL). False: there is no
-// more before the cut.
-bool image_refill(struct stream *stream);
+// Decode the next part of a lane whose items are used up (not with IMAGE_ALL), `max` items or a few
+// more. False: there is no more before the cut.
+bool image_refill(struct stream *stream, size_t max);
+
+// The next events of a lane whose items are used up, up to the cut, as a row of at most time
+// `limit_ns` (not with IMAGE_ALL). False: what comes next, if anything, is image_refill's.
+bool image_take_row(struct stream *stream, uint64_t limit_ns, struct lane_reader_row *row);
 
 // IMAGE_TICKS: decode on until the last item is later than `time_ns`, or to the cut.
 void image_refill_past(struct stream *stream, uint64_t time_ns);

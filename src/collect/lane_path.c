@@ -57,6 +57,16 @@ void lane_path_fini(struct lane_path *path)
 	memset(path, 0, sizeof *path);
 }
 
+void lane_path_part(struct lane_path *path)
+{
+	uint32_t hashed = path->hashed;
+
+	if (path->depth > hashed)
+		memcpy(lane_path_frames(path->settled, hashed),
+		       lane_path_frames(path->frames, hashed),
+		       (path->depth - hashed) * sizeof *path->frames);
+}
+
 size_t lane_path_take(struct lane_path *path, const struct edit_cache *cache, uint32_t tag,
 		      struct lane_part **next, const uint8_t *record, const uint8_t *in,
 		      uint64_t left)
@@ -253,8 +263,8 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, siz
 		}
 		line = edit_cache_find(part->lines, &part->key, path->ids[part->keep]);
 		if (likely(line != NULL)) {
-			stacks[i + 1] = lane_path_settle_line(path, line, &part->key, part->keep,
-							      part->push);
+			lane_path_put(lane_path_frames(path->settled, part->keep), &part->key);
+			stacks[i + 1] = lane_path_put_ids(path, line, part->keep, part->push);
 		} else if (desk->misses++ >= LANE_MISSES_MAX) {
 			return i + settle_rest(&walk, part, count - i, &stacks[i + 1]);
 		} else if (!learn_part(&walk, part, &stacks[i + 1])) {

@@ -51,7 +51,7 @@ struct lane_path_desk {
 struct lane_path {
 	uint32_t *frames; // ahead
 	uint32_t depth;
-	uint32_t *settled; // what is looked up
+	uint32_t *settled; // what is looked up; where nothing waits, only up to `hashed`
 	uint64_t *hashes;  // of that, up to `hashed`
 	stack_id *ids;     // of that, behind a 0
 	uint32_t hashed;
@@ -95,47 +95,48 @@ static inline uint32_t lane_path_what(uint32_t tag, uint32_t marks)
 	return tag | marks >> 11;
 }
 
-// What a line of the cache says comes to stand behind the outermost `keep` frames that were looked
-// up. Returns the stack.
-static inline stack_id lane_path_settle_line(struct lane_path *path,
-					     const struct edit_cache_line *line,
-					     const struct edit_cache_key *key, uint32_t keep,
-					     uint32_t push)
+// The ids that a line of the cache says come to stand behind the outermost `keep`. Returns the
+// stack.
+static inline stack_id lane_path_put_ids(struct lane_path *path, const struct edit_cache_line *line,
+					 uint32_t keep, uint32_t push)
 {
 	memcpy(&path->ids[1 + keep], line->ids, sizeof line->ids);
-	lane_path_put(lane_path_frames(path->settled, keep), key);
 	if (path->hashed > keep)
 		path->hashed = keep;
 	return line->ids[push - 1];
 }
 
-// Look the edit at `in` up as a whole, with `left` bytes up to what was published; as many as a
-// line has frames for can be read in any case, and nothing waits to be looked up. Returns its
-// length, and what is current then; 0: it cannot be done so.
-static inline __attribute__((always_inline)) size_t
+// Look the edit at `in` up as a whole, if it ends by `end`; as many as a line has frames for can be
+// read in any case, and nothing waits to be looked up. Returns where it ends, and what is current
+// then; NULL: it cannot be done so.
+static inline __attribute__((always_inline)) const uint8_t *
 lane_path_recall(struct lane_path *path, const struct edit_cache *cache, uint32_t tag,
-		 const uint8_t *in, uint64_t left, stack_id *stack)
+		 const uint8_t *in, const uint8_t *end, stack_id *stack)
 {
 	uint32_t keep = lane_path_load16(in);
 	uint32_t push = lane_path_load16(in + 2) ^ path->marks;
+	const uint8_t *behind = in + 4 + 4 * (size_t)push;
 	const struct edit_cache_line *lines, *line;
 	struct edit_cache_key key;
 	uint32_t *frames;
 
-	if (unlikely(push - 1 >= EDIT_CACHE_PUSHES || 4 + 4 * (uint64_t)push > left ||
-		     keep > path->depth || keep + EDIT_CACHE_PUSHES > path->capacity))
-		return 0;
+	if (unlikely(push - 1 >= EDIT_CACHE_PUSHES || behind > end || keep > path->depth ||
+		     keep + EDIT_CACHE_PUSHES > path->capacity))
+		return NULL;
 	frames = lane_path_frames(path->frames, keep);
 	key = edit_cache_key(in, lane_path_what(tag, path->marks) | push, push);
 	lines = edit_cache_lines(cache, &key, frames);
 	line = edit_cache_find(lines, &key, path->ids[keep]);
 	if (unlikely(line == NULL))
-		return 0;
+		return NULL;
 	lane_path_put(frames, &key);
 	path->depth = keep + push;
-	*stack = lane_path_settle_line(path, line, &key, keep, push);
-	return 4 + 4 * (size_t)push;
+	*stack = lane_path_put_ids(path, line, keep, push);
+	return behind;
 }
+
+// Edits will be taken apart that wait to be looked up.
+void lane_path_part(struct lane_path *path);
 
 // Take the edit at `in`, of `record`, apart, in the same manner, whatever waits. It becomes *next
 // and what follows, and *next the part behind. Returns its length; 0: it cannot be.

@@ -1,35 +1,22 @@
 #include "collect/lane_reader.h"
 
 #include "base/mem.h"
-#include "wire/compiler.h"
+#include "collect/lane_reader_own.h"
 #include "wire/varint.h"
 
 #include <string.h>
 
-// An echo is looked for behind batches that are not short, and told where it saves something.
-enum { ECHO_ITEMS_MIN = 16, ECHO_TIMES_MIN = 4 };
+// An echo of fewer saves nothing.
+enum { ECHO_TIMES_MIN = 4 };
 
 // How much is taken apart before stacks are looked up: enough for the waits to overlap, and little
 // enough for all of it to stay in the nearest cache.
 enum { BATCH_ITEMS = 128 };
 
-static const uint64_t low_bytes[9] = {
-	0,
-	0xff,
-	0xffff,
-	0xffffff,
-	0xffffffff,
-	0xffffffffff,
-	0xffffffffffff,
-	0xffffffffffffff,
-	0xffffffffffffffff,
-};
-
 // What was taken apart and waits for its stacks.
 struct batch {
 	size_t items;
-	size_t parts; // of edits that wait to be looked up
-	size_t first; // the item with the first; from there on item.stack numbers them from 1
+	struct lane_reader_edits edits;
 	const uint8_t *last[2]; // where the last two records begin, the later one first
 };
 
@@ -54,22 +41,6 @@ void lane_reader_fini(struct lane_reader *reader)
 	memset(reader, 0, sizeof *reader);
 }
 
-static inline uint32_t load32(const uint8_t *in)
-{
-	uint32_t value;
-
-	memcpy(&value, in, sizeof value);
-	return value;
-}
-
-static inline uint64_t load64(const uint8_t *in)
-{
-	uint64_t value;
-
-	memcpy(&value, in, sizeof value);
-	return value;
-}
-
 // ---- Stacks ---------------------------------------------------------------------------------
 
 // Look up all stacks of the batch, and put their ids into its items. Returns where the record
@@ -82,15 +53,16 @@ static const uint8_t *settle_stacks(struct lane_reader *reader, struct batch *ba
 	size_t known;
 
 	stacks[0] = 0;
-	known = lane_path_settle(&reader->path, reader->desk, batch->parts, reader->frames, stacks);
-	for (size_t i = batch->first; i < batch->items; i++) {
+	known = lane_path_settle(&reader->path, reader->desk, batch->edits.parts, reader->frames,
+				 stacks);
+	for (size_t i = batch->edits.first; i < batch->items; i++) {
 		if (unlikely(items[i].stack > known)) {
 			batch->items = i;
 			return desk->part[known].record;
 		}
 		items[i].stack = stacks[items[i].stack];
 	}
-	if (unlikely(known < batch->parts))
+	if (unlikely(known < batch->edits.parts))
 		return desk->part[known].record;
 	reader->stack = stacks[known];
 	return NULL;
@@ -103,37 +75,38 @@ static size_t take_alone(struct lane_reader *reader, const uint8_t *in, uint64_t
 	struct lane_path_desk *desk = reader->desk;
 	struct lane_part *next = desk->part;
 	struct batch batch = { 0 };
-	size_t length = lane_path_take(&reader->path, &desk->edits, reader->frames->tag, &next, in,
-				       in, left);
+	size_t length;
 
-	batch.parts = (size_t)(next - desk->part);
+	lane_path_part(&reader->path);
+	length = lane_path_take(&reader->path, &desk->edits, reader->frames->tag, &next, in, in,
+				left);
+	batch.edits.parts = (size_t)(next - desk->part);
 	return length > 0 && settle_stacks(reader, &batch, NULL) == NULL ? length : 0;
 }
 
-// Take the edit at `in`, of `record` and the item with number `item`, apart: one that is not known
-// as a whole, or stands behind such. `*current` becomes its stack, or the number of its last part.
-// Returns its length, or 0.
-static __attribute__((noinline)) size_t take_edit(struct lane_reader *reader, struct batch *batch,
-						  size_t item, const uint8_t *record,
-						  const uint8_t *in, uint64_t left,
-						  uint32_t *current)
+const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_edits *edits,
+				size_t item, const uint8_t *record, const uint8_t *in,
+				const uint8_t *end, uint32_t *current)
 {
 	struct lane_path_desk *desk = reader->desk;
-	struct lane_part *next = desk->part + batch->parts;
+	struct lane_part *next = desk->part + edits->parts;
+	uint64_t left = (uint64_t)(end - in);
 	size_t length;
 
-	if (batch->parts == 0 && desk->misses < LANE_MISSES_MAX) {
+	if (edits->parts == 0 && desk->misses < LANE_MISSES_MAX) {
 		length = take_alone(reader, in, left);
 		*current = reader->stack;
-		return length;
+		return length > 0 ? in + length : NULL;
+	}
+	if (edits->parts == 0) {
+		lane_path_part(&reader->path);
+		edits->first = item;
 	}
 	length = lane_path_take(&reader->path, &desk->edits, reader->frames->tag, &next, record, in,
 				left);
-	if (batch->parts == 0)
-		batch->first = item;
-	batch->parts = (size_t)(next - desk->part);
-	*current = (uint32_t)batch->parts;
-	return length;
+	edits->parts = (size_t)(next - desk->part);
+	*current = (uint32_t)edits->parts;
+	return length > 0 ? in + length : NULL;
 }
 
 // ---- Records --------------------------------------------------------------------------------
@@ -154,14 +127,14 @@ static bool decode_pool(struct lane_reader *reader, const uint8_t *in, uint64_t 
 		return false;
 	*item = (struct lane_item){ .kind = (uint8_t)(LANE_ITEM_POOL + what),
 				    .time_ns = reader->time_ns,
-				    .pool = load32(in + 2) };
+				    .pool = lane_reader_load32(in + 2) };
 	in += 6;
 	if (flags & LANE_POOL_OWNER) {
-		item->owner = load64(in);
+		item->owner = lane_reader_load64(in);
 		in += 8;
 	}
-	item->address = load64(in);
-	item->size = load64(in + 8);
+	item->address = lane_reader_load64(in);
+	item->size = lane_reader_load64(in + 8);
 	in += 16;
 	if (flags & LANE_POOL_STACK) {
 		if (take_alone(reader, in, left - fixed) == 0)
@@ -200,8 +173,8 @@ static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t
 	}
 	if ((kind == LANE_EXTRA_HEAP || kind == LANE_EXTRA_HEAP_NEW) && length >= 12) {
 		*made = true;
-		*item = heap_item(reader,
-				  (struct lane_reader_heap){ load64(in + 6), load32(in + 14) });
+		*item = heap_item(reader, (struct lane_reader_heap){ lane_reader_load64(in + 6),
+								     lane_reader_load32(in + 14) });
 		if (kind == LANE_EXTRA_HEAP_NEW)
 			item->kind = LANE_ITEM_HEAP_NEW;
 		else if (reader->heaps_count < LANE_HEAPS_MAX)
@@ -210,8 +183,8 @@ static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t
 	if (kind == LANE_EXTRA_NAME && length >= 16) {
 		*made = true;
 		*item = (struct lane_item){ .kind = LANE_ITEM_NAME, .time_ns = reader->time_ns };
-		item->address = load64(in + 6);
-		item->size = load64(in + 14);
+		item->address = lane_reader_load64(in + 6);
+		item->size = lane_reader_load64(in + 14);
 	}
 	return true;
 }
@@ -221,11 +194,11 @@ static inline const uint8_t *take_prefix(uint32_t head, const uint8_t *at, struc
 					 uint64_t *time_ns)
 {
 	if (head & LANE_TIME) {
-		*time_ns += load32(at);
+		*time_ns += lane_reader_load32(at);
 		at += 4;
 	}
 	if (head & LANE_OWNER) {
-		item->owner = load64(at);
+		item->owner = lane_reader_load64(at);
 		at += 8;
 	}
 	return at;
@@ -340,7 +313,7 @@ static COLD size_t decode_special(struct lane_reader *reader, uint32_t type, con
 	case LANE_TIME64:
 		if (left < 10)
 			return 0;
-		time_ns = load64(in + 2);
+		time_ns = lane_reader_load64(in + 2);
 		if (time_ns > reader->time_ns)
 			reader->time_ns = time_ns;
 		return 10;
@@ -348,9 +321,9 @@ static COLD size_t decode_special(struct lane_reader *reader, uint32_t type, con
 		if (left < 22)
 			return 0;
 		*item = (struct lane_item){ .kind = LANE_ITEM_THREAD, .time_ns = reader->time_ns };
-		item->tid = load32(in + 2);
-		item->address = load64(in + 6);
-		item->size = load64(in + 14);
+		item->tid = lane_reader_load32(in + 2);
+		item->address = lane_reader_load64(in + 6);
+		item->size = lane_reader_load64(in + 14);
 		*made = true;
 		return 22;
 	case LANE_HEAP:
@@ -443,31 +416,31 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 		// A ring is mapped twice, so that what a short record does not have can be read.
 		if (unlikely(head & (LANE_TIME | LANE_OWNER)))
 			at = take_prefix(head, at, item, &time_ns);
-		address += (uint64_t)varint_unzigzag(load64(at) & low_bytes[address_length]);
+		address += (uint64_t)varint_unzigzag(lane_reader_low(at, address_length));
 		item->address = address;
 		at += address_length;
-		item->size = load64(at) & low_bytes[size_length];
+		item->size = lane_reader_low(at, size_length);
 		at += size_length;
 		if (unlikely(SELDOM >> type & 1))
 			at = take_seldom(reader, type, at, item);
 		if (unlikely(at > end))
 			break;
 		if (head & LANE_STACK) {
-			uint64_t left = (uint64_t)(end - at);
-			size_t length = 0;
+			const uint8_t *behind = NULL;
 
-			if (likely(batch->parts == 0))
-				length = lane_path_recall(&reader->path, &desk->edits, tag, at,
-							  left, &current);
-			if (unlikely(length == 0)) {
-				length = take_edit(reader, batch, (size_t)(item - items), in, at,
-						   left, &current);
-				if (unlikely(length == 0))
+			if (likely(batch->edits.parts == 0))
+				behind = lane_path_recall(&reader->path, &desk->edits, tag, at, end,
+							  &current);
+			if (unlikely(behind == NULL)) {
+				behind = lane_reader_edit(reader, &batch->edits,
+							  (size_t)(item - items), in, at, end,
+							  &current);
+				if (unlikely(behind == NULL))
 					break;
-				if (unlikely(batch->parts >= LANE_PARTS))
+				if (unlikely(batch->edits.parts >= LANE_PARTS))
 					last = item + 1;
 			}
-			at += length;
+			at = behind;
 			stacked = true;
 		}
 		item->time_ns = time_ns;
@@ -483,7 +456,7 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 	if (batch->items > 0)
 		reader->time_ns = item[-1].time_ns;
 	reader->address = address;
-	if (batch->parts == 0)
+	if (batch->edits.parts == 0)
 		reader->stack = current;
 	return in;
 }
@@ -493,11 +466,23 @@ static size_t count_same(const uint8_t *in, const uint8_t *end, size_t period)
 {
 	const uint8_t *at = in;
 
-	while (end - at >= 8 && load64(at) == load64(at - period))
+	while (end - at >= 8 && lane_reader_load64(at) == lane_reader_load64(at - period))
 		at += 8;
 	while (at < end && *at == at[-(ptrdiff_t)period])
 		at++;
 	return (size_t)(at - in);
+}
+
+uint64_t lane_reader_repeats(const uint8_t *in, const uint8_t *end, const uint8_t *const last[2])
+{
+	const uint32_t flags = LANE_TIME | LANE_STACK | LANE_OWNER;
+	size_t period = (size_t)(in - last[1]);
+	uint64_t times;
+
+	if ((lane_path_load16(last[0]) | lane_path_load16(last[1])) & flags)
+		return 0;
+	times = count_same(in, end, period) / period;
+	return times < ECHO_TIMES_MIN ? 0 : times;
 }
 
 // The batch's last two items again, many times over? Adds an item that says so. Returns where it
@@ -507,23 +492,19 @@ static const uint8_t *take_echo(const uint8_t *in, const uint8_t *end, struct ba
 {
 	const struct lane_item *last = &items[batch->items - 1];
 	const uint32_t kinds = 1u << LANE_MALLOC | 1u << LANE_CALLOC | 1u << LANE_FREE;
-	const uint32_t flags = LANE_TIME | LANE_STACK | LANE_OWNER;
-	size_t period = (size_t)(in - batch->last[1]);
 	uint64_t times;
 
 	// After both the address has to be what it was before them.
 	if (last->address != last[-2].address ||
 	    !(kinds >> last->kind & kinds >> last[-1].kind & 1))
 		return in;
-	if ((lane_path_load16(batch->last[0]) | lane_path_load16(batch->last[1])) & flags)
-		return in;
-	times = count_same(in, end, period) / period;
-	if (times < ECHO_TIMES_MIN)
+	times = lane_reader_repeats(in, end, batch->last);
+	if (times == 0)
 		return in;
 	items[batch->items++] = (struct lane_item){ .kind = LANE_ITEM_ECHO,
 						    .time_ns = last->time_ns,
 						    .detail = (uint32_t)times };
-	return in + times * period;
+	return in + times * (size_t)(in - batch->last[1]);
 }
 
 // Decode one batch. Returns the number of items; breaks the lane where nothing can be decoded.
@@ -538,10 +519,10 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 	size_t length;
 	bool made;
 
-	batch.parts = 0;
+	batch.edits.parts = 0;
 	reader->desk->misses = 0;
 	at = take_events(reader, in, end < stop ? end : stop, end, &batch, items, max);
-	if (batch.parts > 0) {
+	if (batch.edits.parts > 0) {
 		const uint8_t *bad = settle_stacks(reader, &batch, items);
 
 		if (unlikely(bad != NULL)) {
@@ -550,7 +531,7 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 			return batch.items;
 		}
 	}
-	if (reader->echoes && batch.items >= ECHO_ITEMS_MIN && batch.items < max)
+	if (reader->echoes && batch.items >= LANE_READER_ECHO_ITEMS_MIN && batch.items < max)
 		at = take_echo(at, end < stop ? end : stop, &batch, items);
 	reader->at += (uint64_t)(at - in);
 	if (batch.items > 0)
@@ -581,9 +562,9 @@ uint64_t lane_reader_next_time(const struct lane_reader *reader)
 	uint64_t time_ns = reader->time_ns;
 
 	if (type == LANE_TIME64)
-		return load64(in + 2) > time_ns ? load64(in + 2) : time_ns;
+		return lane_reader_load64(in + 2) > time_ns ? lane_reader_load64(in + 2) : time_ns;
 	if ((type - 1 < LANE_FAILED || type == LANE_VM) && (head & LANE_TIME))
-		return time_ns + load32(in + 2);
+		return time_ns + lane_reader_load32(in + 2);
 	return time_ns;
 }
 

@@ -10,12 +10,16 @@
 // cannot be, and then stays broken: a guest can overwrite its own lanes, and what follows a damaged
 // record means nothing.
 //
+// What is plain goes to rows at once (lane_reader_row.c), where its order needs no care: see
+// lane_reader_take_row.
+//
 // The state belongs to the lane and survives a change of its thread (wire/lane_event.h).
 #ifndef COLLECT_LANE_READER_H
 #define COLLECT_LANE_READER_H
 
 #include "collect/frame_map.h"
 #include "collect/lane_path.h"
+#include "trace/columns.h"
 #include "trace/trace.h"
 #include "wire/lane_event.h"
 
@@ -113,6 +117,24 @@ void lane_reader_fini(struct lane_reader *reader); // accepts { 0 }
 // their number: fewer than `max` when the limit is reached or the lane is broken.
 size_t lane_reader_decode(struct lane_reader *reader, uint64_t limit, struct lane_item *items,
 			  size_t max);
+
+// Events straight from a lane's bytes to a row of the trace's, without items: nearly all that a
+// lane alone has.
+struct lane_reader_row {
+	struct columns_row row; // time included; thread, heap and flags are the caller's
+	uint64_t echoes;        // the row's last two events come so many times again
+	size_t owners_count;    // slots that the lane took with these events
+	struct lane_reader_owner {
+		uint32_t slot;
+		uint64_t owner;
+	} owners[COLUMNS_ROW_MAX];
+};
+
+// Fill `out` with events from reader->at up to `limit`, as long as they are at one time, of at most
+// `limit_ns`, and can be in a row; both halves of a realloc that stand side by side are one. A free
+// that is taken back is left. Returns whether there are any: all else is lane_reader_decode's.
+bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t limit_ns,
+			  struct lane_reader_row *out);
 
 // The time of the next record, which the guest has published.
 uint64_t lane_reader_next_time(const struct lane_reader *reader);

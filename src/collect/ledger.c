@@ -120,8 +120,8 @@ static const uint8_t trace_kinds[] = {
 // What goes into rows, as bits of enum lane_type. A realloc's first half does with its second, if
 // that is there.
 enum {
-	ROW_BEGINS = 1 << LANE_MALLOC | 1 << LANE_CALLOC | 1 << LANE_REALLOC_ALLOC,
-	ROW_KINDS = ROW_BEGINS | 1 << LANE_FREE | 1 << LANE_REALLOC_FREE,
+	ROW_KINDS = 1 << LANE_MALLOC | 1 << LANE_CALLOC | 1 << LANE_FREE | 1 << LANE_REALLOC_FREE |
+		    1 << LANE_REALLOC_ALLOC,
 };
 
 // All ones where an event of that kind begins a block of its size.
@@ -206,48 +206,63 @@ static inline bool is_plain(const struct lane_item *item, uint64_t limit_ns)
 
 // Fill `row` with the items from `item` on that are plain and at most of time `limit_ns`. Returns
 // their number: the two halves of a realloc are one event.
-static size_t fill_row(struct ledger *ledger, struct columns_row *row, const struct lane_item *item,
+static size_t fill_row(struct columns_row *row, const struct lane_item *item,
 		       const struct lane_item *end, uint64_t limit_ns)
 {
 	const struct lane_item *first = item;
-	uint64_t counts = 0; // 8 bits each: by the lower three bits of enum trace_kind
-	uint64_t allocated_bytes = 0;
-	uint32_t count = 0;
 
-	row->reallocs = false;
-	for (; count < COLUMNS_ROW_MAX && item < end; count++, item++) {
-		uint8_t kind = item->kind;
+	for (; row->count < COLUMNS_ROW_MAX && item < end; item++) {
+		uint8_t kind;
 
 		if (unlikely(!is_plain(item, limit_ns)))
 			break;
-		row->kind[count] = trace_kinds[kind];
-		if (unlikely(kind == LANE_REALLOC_FREE)) {
+		kind = trace_kinds[item->kind];
+		if (unlikely(kind == TRACE_REALLOC_FREE)) {
 			const struct lane_item *second = item + 1;
 
 			if (second == end || second->kind != LANE_REALLOC_ALLOC ||
 			    !is_plain(second, limit_ns))
 				break;
-			row->kind[count] = TRACE_REALLOC;
-			row->old_address[count] = item->address;
-			row->reallocs = true;
+			kind = TRACE_REALLOC;
+			row->old_address[row->moved++] = item->address;
 			item = second;
-			kind = LANE_REALLOC_ALLOC;
 		}
-		row->stack[count] = item->stack;
-		row->address[count] = item->address;
-		row->size[count] = item->size;
-		counts += UINT64_C(1) << 8 * (row->kind[count] & 7);
-		allocated_bytes += ROW_BEGINS >> kind & 1 ? item->size : 0;
+		columns_row_push(row, kind, item->address, item->size, item->stack);
 	}
-	row->count = count;
-	for (unsigned i = 0; i < 5; i++) {
-		static const uint8_t kinds[5] = { TRACE_MALLOC, TRACE_CALLOC, TRACE_FREE,
-						  TRACE_REALLOC, TRACE_REALLOC_ALLOC };
-
-		ledger->kinds[kinds[i]] += counts >> 8 * kinds[i] & 0xff;
-	}
-	ledger->allocated_bytes += allocated_bytes;
 	return (size_t)(item - first);
+}
+
+// Count what the row has of each kind.
+static void count_row(struct ledger *ledger, const struct columns_row *row)
+{
+	for (unsigned kind = TRACE_MALLOC; kind <= TRACE_REALLOC_ALLOC; kind++)
+		ledger->kinds[kind] += row->counts >> 8 * kind & 0xff;
+	for (uint32_t i = 0; i < row->begun; i++)
+		ledger->allocated_bytes += row->size[i];
+}
+
+// The row is of the stream's next events, at `time_ns`.
+static inline void own_row(struct ledger *ledger, struct stream *stream, uint64_t time_ns,
+			   struct columns_row *row)
+{
+	row->time_ns = ledger_time(ledger, time_ns);
+	row->thread = stream->thread;
+	row->heap = stream_heap(ledger, stream);
+	row->flags = stream->flags;
+}
+
+bool ledger_takes_rows(const struct stream *stream)
+{
+	return likely(stream->thread != TRACE_NONE && !stream->image->quiet);
+}
+
+static inline void begin_row(struct ledger *ledger, struct stream *stream, uint64_t time_ns,
+			     struct columns_row *row)
+{
+	row->count = row->begun = row->moved = 0;
+	row->counts = 0;
+	row->free_stacks = ledger->free_stacks;
+	own_row(ledger, stream, time_ns, row);
 }
 
 size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_ns)
@@ -256,21 +271,52 @@ size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_n
 	struct columns_row row;
 	size_t items;
 
-	if (unlikely(stream->thread == TRACE_NONE || stream->image->quiet) ||
-	    item->time_ns > limit_ns)
+	if (!ledger_takes_rows(stream) || item->time_ns > limit_ns)
 		return 0;
-	row.time_ns = ledger_time(ledger, item->time_ns);
-	row.thread = stream->thread;
-	row.heap = stream_heap(ledger, stream);
-	row.flags = stream->flags;
+	begin_row(ledger, stream, item->time_ns, &row);
 	if (row.time_ns < limit_ns)
 		limit_ns = row.time_ns;
-	items = fill_row(ledger, &row, item, &stream->items[stream->inner], limit_ns);
+	items = fill_row(&row, item, &stream->items[stream->inner], limit_ns);
 	if (row.count > 0) {
 		stream->halved = false;
+		count_row(ledger, &row);
 		writer_row(ledger->writer, &row);
 	}
 	return items;
+}
+
+// Write the last two events of `row`, each of which stands for a record, `times` times.
+static void echo_row(struct ledger *ledger, struct stream *stream, const struct columns_row *row,
+		     uint64_t times)
+{
+	struct columns_row two;
+	uint32_t begun = row->begun;
+
+	begin_row(ledger, stream, row->time_ns, &two);
+	for (uint32_t i = row->count - 2; i < row->count; i++)
+		begun -= columns_row_begins(row->kind[i]);
+	for (uint32_t i = row->count - 2; i < row->count; i++) {
+		bool begins = columns_row_begins(row->kind[i]);
+		const stack_id *stack = begins ? &row->stack[begun] : &row->free_stack[i - begun];
+		uint64_t size = begins ? row->size[begun] : 0;
+
+		columns_row_push(&two, row->kind[i], row->address[i], size,
+				 begins || row->free_stacks ? *stack : 0);
+		begun += begins;
+		ledger->kinds[row->kind[i]] += times;
+		ledger->allocated_bytes += times * size;
+	}
+	writer_echo(ledger->writer, &two, (uint32_t)times);
+}
+
+void ledger_lane_row(struct ledger *ledger, struct stream *stream, struct lane_reader_row *row)
+{
+	own_row(ledger, stream, row->row.time_ns, &row->row);
+	stream->halved = false;
+	count_row(ledger, &row->row);
+	writer_row(ledger->writer, &row->row);
+	if (row->echoes > 0)
+		echo_row(ledger, stream, &row->row, row->echoes);
 }
 
 // Is the event one that is left out while its process is quiet? A realloc becomes the end of the
@@ -319,23 +365,14 @@ void ledger_echo(struct ledger *ledger, struct stream *stream)
 		quiet_echo(ledger, stream);
 		return;
 	}
-	for (uint64_t i = 0; i < 2; i++) {
-		const struct lane_item *item = echo - 2 + i;
+	begin_row(ledger, stream, ledger->now_ns, &row);
+	for (const struct lane_item *item = echo - 2; item < echo; item++) {
 		uint8_t kind = trace_kinds[item->kind];
 
-		row.kind[i] = kind;
-		row.stack[i] = item->stack;
-		row.address[i] = item->address;
-		row.size[i] = item->size;
+		columns_row_push(&row, kind, item->address, item->size, item->stack);
 		ledger->kinds[kind] += times;
 		ledger->allocated_bytes += times * (item->size & gained[kind]);
 	}
-	row.count = 2;
-	row.reallocs = false;
-	row.heap = stream_heap(ledger, stream);
-	row.flags = stream->flags;
-	row.thread = stream->thread;
-	row.time_ns = ledger->now_ns;
 	writer_echo(ledger->writer, &row, echo->detail);
 }
 

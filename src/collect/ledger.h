@@ -62,6 +62,13 @@ void ledger_event(struct ledger *ledger, struct stream *stream, bool fold);
 // stay the stream's.
 size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_ns);
 
+// Are the stream's next events written as they come, whatever they are? Then their rows may go
+// straight to ledger_lane_row.
+bool ledger_takes_rows(const struct stream *stream);
+
+// Write a row of the stream's next events.
+void ledger_lane_row(struct ledger *ledger, struct stream *stream, struct lane_reader_row *row);
+
 // The stream's first item is an echo: write the two items before it as often as it says.
 void ledger_echo(struct ledger *ledger, struct stream *stream);
 

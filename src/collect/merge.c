@@ -229,6 +229,26 @@ static void join_halves(struct stream *stream, struct lane_item *second)
 
 // ---- A lane alone ---------------------------------------------------------------------------
 
+// Deliver what comes next with times up to `limit_ns` and needs no items. Returns how many items to
+// decode behind it.
+static size_t run_rows(struct merge *merge, struct stream *stream, uint64_t limit_ns)
+{
+	struct lane_reader_row row;
+	size_t count = 0;
+
+	if (!ledger_takes_rows(stream))
+		return IMAGE_CHUNK;
+	while (image_take_row(stream, limit_ns, &row)) {
+		for (size_t i = 0; i < row.owners_count; i++)
+			stream_interval_get(stream, row.owners[i].slot)->owner =
+				row.owners[i].owner;
+		ledger_lane_row(merge->ledger, stream, &row);
+		stream->stirred = true;
+		count += row.row.count;
+	}
+	return count >= IMAGE_FEW ? IMAGE_FEW : IMAGE_CHUNK;
+}
+
 // Deliver the stream's items with times up to `limit_ns`. False: held.
 static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit_ns)
 {
@@ -237,10 +257,12 @@ static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit
 		bool fold = false;
 		size_t row;
 
-		if (stream->first == stream->inner && !image_refill(stream))
+		if (stream->first == stream->inner &&
+		    !image_refill(stream, run_rows(merge, stream, limit_ns)))
 			return true;
 		row = ledger_row(merge->ledger, stream, limit_ns);
 		stream->first += row;
+		count += row;
 		stream->stirred |= row > 0;
 		if (stream->first == stream->inner)
 			continue;
@@ -255,7 +277,7 @@ static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit
 		if (unlikely(item->kind == LANE_REALLOC_FREE)) {
 			struct lane_item *second = second_half(merge, stream, limit_ns);
 
-			if (second == NULL && image_refill(stream))
+			if (second == NULL && image_refill(stream, IMAGE_FEW))
 				second = second_half(merge, stream, limit_ns);
 			fold = second != NULL;
 			if (fold)
@@ -481,7 +503,7 @@ static bool run_ticks(struct merge *merge, struct stream *stream, uint64_t limit
 		if (!deliver(merge, stream, false))
 			return false;
 		if (stream->first == stream->inner)
-			image_refill(stream);
+			image_refill(stream, IMAGE_CHUNK);
 		return true;
 	}
 	if (now_ns < limit_ns && now_ns < image->tail_ns)

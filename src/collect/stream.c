@@ -154,6 +154,21 @@ bool stream_fill(struct stream *stream, uint64_t limit, size_t max)
 	}
 }
 
+bool stream_take_row(struct stream *stream, uint64_t limit, uint64_t limit_ns,
+		     struct lane_reader_row *row)
+{
+	const struct stream_barrier *barrier = stream->barriers;
+	uint64_t at = stream->reader.at;
+
+	if (unlikely(barrier != NULL)) {
+		if ((int64_t)(at - barrier->head) >= 0)
+			return false;
+		if (barrier->head < limit)
+			limit = barrier->head;
+	}
+	return at < limit && lane_reader_take_row(&stream->reader, limit, limit_ns, row);
+}
+
 static size_t items_kept(const struct stream *stream)
 {
 	return stream->lane <= SEGMENT_RING_LARGE_LANES ? ITEMS_KEPT_LARGE : ITEMS_KEPT_MAX;

@@ -72,6 +72,10 @@ void stream_add_barrier(struct stream *stream, uint8_t kind, uint64_t head, uint
 // True if there is more before the limit.
 bool stream_fill(struct stream *stream, uint64_t limit, size_t max);
 
+// Read events up to `limit` into a row, as lane_reader_take_row does; none beyond a barrier.
+bool stream_take_row(struct stream *stream, uint64_t limit, uint64_t limit_ns,
+		     struct lane_reader_row *row);
+
 // Move what waits to the front; give back memory that a burst took.
 void stream_settle(struct stream *stream);
 

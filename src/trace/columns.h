@@ -95,25 +95,55 @@ void columns_add(struct columns_encoder *encoder, const struct trace_event *even
 		 uint64_t time_ns);
 
 // A row of calls of one thread at one time: blocks of one heap that begin or end, each in one
-// event, which is nearly all that there is. Each field lies by itself.
+// event, which is nearly all that there is. Each field lies by itself, and what not all events have
+// stands without gaps, as in the columns.
 struct columns_row {
-	uint32_t count;
+	uint32_t count;   // of events
+	uint32_t begun;   // of those that begin a block: all but TRACE_FREE and TRACE_REALLOC_FREE
+	uint32_t moved;   // of TRACE_REALLOC
+	uint64_t counts;  // of each kind, which is below eight, eight bits from 8 * kind on
+	bool free_stacks; // the others have stacks; else they are 0, and not in free_stack
 	thread_id thread;
 	heap_id heap;   // of all of them; not 0 only where encoder->heaps is set
 	uint32_t flags; // of those that begin a block; the same
 	uint64_t time_ns;
-	bool reallocs;                 // there are TRACE_REALLOC among them
 	uint8_t kind[COLUMNS_ROW_MAX]; // TRACE_MALLOC, _CALLOC, _FREE, _REALLOC…: not _FAILED
-	stack_id stack[COLUMNS_ROW_MAX];
 	uint64_t address[COLUMNS_ROW_MAX];
-	uint64_t old_address[COLUMNS_ROW_MAX]; // of TRACE_REALLOC
-	uint64_t size[COLUMNS_ROW_MAX];        // where a block begins
+	uint64_t old_address[COLUMNS_ROW_MAX]; // `moved` of them
+	uint64_t size[COLUMNS_ROW_MAX + 1];    // `begun`; the last one is for what does not count
+	stack_id stack[COLUMNS_ROW_MAX + 1];   // the same
+	stack_id free_stack[COLUMNS_ROW_MAX + 1]; // count - begun
 };
 
 static inline bool columns_row_begins(uint8_t kind)
 {
 	return kind != TRACE_FREE && kind != TRACE_REALLOC_FREE;
 }
+
+// Put an event behind a row's others, of which there are fewer than COLUMNS_ROW_MAX; its
+// free_stacks says whether `stack` counts where no block begins.
+static inline void columns_row_push(struct columns_row *row, uint8_t kind, uint64_t address,
+				    uint64_t size, stack_id stack)
+{
+	uint32_t ended = row->count - row->begun;
+
+	row->counts += UINT64_C(1) << 8 * kind;
+	row->kind[row->count] = kind;
+	row->address[row->count++] = address;
+	row->size[row->begun] = size;
+	row->stack[row->begun] = stack;
+	row->free_stack[ended] = stack;
+	row->begun += columns_row_begins(kind);
+}
+
+// A walk over a row's events; at first { 0 }.
+struct columns_row_walk {
+	uint32_t at, begun, moved;
+};
+
+// The next event. False: there is none.
+bool columns_row_next(const struct columns_row *row, struct columns_row_walk *walk,
+		      struct trace_event *event);
 
 // Append a row of events: the same as columns_add for each, in half of the time. There is room.
 void columns_add_row(struct columns_encoder *encoder, const struct columns_row *row);

@@ -292,13 +292,37 @@ static void append(struct columns_encoder *encoder, enum column column, const ui
 }
 
 static void pack_all(struct columns_encoder *encoder, enum column column, const uint64_t *value,
-		     uint32_t *count)
+		     size_t count)
 {
 	uint64_t all = 0;
 
-	for (size_t i = 0; i < *count; i++)
+	for (size_t i = 0; i < count; i++)
 		all |= value[i];
-	pack(encoder, column, value, *count, all);
+	pack(encoder, column, value, count, all);
+}
+
+// `value`, `count` times.
+static void pack_same(struct columns_encoder *encoder, enum column column, uint64_t value,
+		      size_t count)
+{
+	uint64_t values[COLUMNS_ROW_MAX];
+
+	if (value == 0) {
+		struct bytes *bytes = &encoder->column[column];
+
+		memset(bytes->data + bytes->size, 0, count);
+		bytes->size += count;
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		values[i] = value;
+	pack(encoder, column, values, count, value);
+}
+
+static void pack_staged(struct columns_encoder *encoder, enum column column, const uint64_t *value,
+			uint32_t *count)
+{
+	pack_all(encoder, column, value, *count);
 	*count = 0;
 }
 
@@ -307,13 +331,15 @@ static void unstage(struct columns_encoder *encoder)
 {
 	struct columns_stage *stage = &encoder->stage;
 
+	if (stage->count == 0)
+		return;
 	append(encoder, COLUMN_KIND, stage->kind, stage->count);
 	append(encoder, COLUMN_ADDRESS_LOW, stage->low, stage->addresses);
-	pack_all(encoder, COLUMN_ADDRESS, stage->address, &stage->addresses);
-	pack_all(encoder, COLUMN_OLD_ADDRESS, stage->old_address, &stage->old_addresses);
-	pack_all(encoder, COLUMN_SIZE, stage->size, &stage->sizes);
-	pack_all(encoder, COLUMN_STACK, stage->stack, &stage->stacks);
-	pack_all(encoder, COLUMN_FREE_STACK, stage->free_stack, &stage->free_stacks);
+	pack_staged(encoder, COLUMN_ADDRESS, stage->address, &stage->addresses);
+	pack_staged(encoder, COLUMN_OLD_ADDRESS, stage->old_address, &stage->old_addresses);
+	pack_staged(encoder, COLUMN_SIZE, stage->size, &stage->sizes);
+	pack_staged(encoder, COLUMN_STACK, stage->stack, &stage->stacks);
+	pack_staged(encoder, COLUMN_FREE_STACK, stage->free_stack, &stage->free_stacks);
 	stage->count = 0;
 }
 
@@ -371,91 +397,162 @@ void columns_close(struct columns_encoder *encoder)
 
 // ---- Rows ------------------------------------------------------------------------------------
 
+// How far an address is from the one before it: the low four bits, and the rest in zigzag.
+static inline uint64_t part_address(uint64_t delta, uint8_t *low)
+{
+	*low = delta & 15;
+	return varint_zigzag((int64_t)delta >> 4);
+}
+
+// The same for two addresses, each with the one before it. The low bits come in the lower half.
+static inline __m128i part_two(const uint64_t *address, __m128i *low)
+{
+	__m128i before = _mm_loadu_si128((const __m128i *)(const void *)(address - 1));
+	__m128i here = _mm_loadu_si128((const __m128i *)(const void *)address);
+	__m128i delta = _mm_sub_epi64(here, before);
+	__m128i sign = _mm_shuffle_epi32(_mm_srai_epi32(delta, 31), _MM_SHUFFLE(3, 3, 1, 1));
+	__m128i high = _mm_srli_epi64(_mm_xor_si128(delta, sign), 4);
+
+	*low = _mm_and_si128(_mm_shuffle_epi32(delta, _MM_SHUFFLE(2, 0, 2, 0)), _mm_set1_epi32(15));
+	return _mm_sub_epi64(_mm_add_epi64(high, high), sign);
+}
+
+// The same for four. Returns the low bits; *all has what is in high[0..4), too.
+static inline __m128i part_four(const uint64_t *address, uint64_t *high, __m128i *all)
+{
+	__m128i low[2], two[2];
+
+	two[0] = part_two(address, &low[0]);
+	two[1] = part_two(address + 2, &low[1]);
+	_mm_storeu_si128((__m128i *)(void *)high, two[0]);
+	_mm_storeu_si128((__m128i *)(void *)(high + 2), two[1]);
+	*all = _mm_or_si128(*all, _mm_or_si128(two[0], two[1]));
+	return _mm_unpacklo_epi64(low[0], low[1]);
+}
+
+// All of them, the first from `previous`. Returns what high[] has, or'ed.
+static uint64_t part_addresses(const uint64_t *address, size_t count, uint64_t previous,
+			       uint8_t *low, uint64_t *high)
+{
+	__m128i all = _mm_setzero_si128(), first, second;
+	size_t i = 1;
+	uint64_t rest;
+
+	rest = high[0] = part_address(address[0] - previous, &low[0]);
+	for (; i + 8 <= count; i += 8) {
+		first = part_four(&address[i], &high[i], &all);
+		second = part_four(&address[i + 4], &high[i + 4], &all);
+		first = _mm_packs_epi32(first, second);
+		_mm_storel_epi64((__m128i *)(void *)&low[i], _mm_packus_epi16(first, first));
+	}
+	for (; i < count; i++) {
+		high[i] = part_address(address[i] - address[i - 1], &low[i]);
+		rest |= high[i];
+	}
+	all = _mm_or_si128(all, _mm_unpackhi_epi64(all, all));
+	return rest | (uint64_t)_mm_cvtsi128_si64(all);
+}
+
 static void put_addresses(struct columns_encoder *encoder, const struct columns_row *row)
 {
 	uint64_t *slot = &encoder->previous[row->thread % COLUMNS_SLOTS];
-	struct bytes *bytes = &encoder->column[COLUMN_ADDRESS_LOW];
-	uint8_t *low = bytes->data + bytes->size;
-	uint64_t previous = *slot, lows = 0, highs = 0, olds = 0;
 	uint64_t high[COLUMNS_ROW_MAX], old[COLUMNS_ROW_MAX];
+	uint8_t low[COLUMNS_ROW_MAX];
+	uint64_t highs = part_addresses(row->address, row->count, *slot, low, high);
 	size_t moved = 0;
 
-	for (size_t i = 0; i < row->count; i++) {
-		uint64_t delta = row->address[i] - previous;
-
-		previous = row->address[i];
-		low[i] = delta & 15;
-		lows |= delta & 15;
-		high[i] = varint_zigzag((int64_t)delta >> 4);
-		highs |= high[i];
-	}
-	*slot = previous;
-	bytes->size += row->count;
-	encoder->columns_used |= (uint64_t)(lows != 0) << COLUMN_ADDRESS_LOW;
+	*slot = row->address[row->count - 1];
+	append(encoder, COLUMN_ADDRESS_LOW, low, row->count);
 	pack(encoder, COLUMN_ADDRESS, high, row->count, highs);
-	if (likely(!row->reallocs))
+	if (likely(row->moved == 0))
 		return;
 	for (size_t i = 0; i < row->count; i++) {
 		if (row->kind[i] != TRACE_REALLOC)
 			continue;
-		old[moved] = varint_zigzag((int64_t)(row->address[i] - row->old_address[i]));
-		olds |= old[moved++];
+		old[moved] = varint_zigzag((int64_t)(row->address[i] - row->old_address[moved]));
+		moved++;
 	}
-	pack(encoder, COLUMN_OLD_ADDRESS, old, moved, olds);
+	pack_all(encoder, COLUMN_OLD_ADDRESS, old, moved);
+}
+
+static void pack_stacks(struct columns_encoder *encoder, enum column column, const stack_id *stack,
+			size_t count)
+{
+	uint64_t value[COLUMNS_ROW_MAX], all = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		value[i] = stack[i];
+		all |= value[i];
+	}
+	pack(encoder, column, value, count, all);
 }
 
 // Sizes and stacks, each to the column where the kind has it.
 static void put_fields(struct columns_encoder *encoder, const struct columns_row *row)
 {
-	uint64_t size[COLUMNS_ROW_MAX], stack[COLUMNS_ROW_MAX], free_stack[COLUMNS_ROW_MAX];
-	uint64_t sizes = 0, stacks = 0, free_stacks = 0, kinds = 0;
-	size_t begun = 0, ended = 0;
+	size_t ended = row->count - row->begun;
 
-	for (size_t i = 0; i < row->count; i++) {
-		bool begins = columns_row_begins(row->kind[i]);
-		uint64_t mask = -(uint64_t)begins;
-
-		kinds |= UINT64_C(1) << row->kind[i];
-		size[begun] = row->size[i];
-		stack[begun] = row->stack[i];
-		free_stack[ended] = row->stack[i];
-		sizes |= row->size[i] & mask;
-		stacks |= row->stack[i] & mask;
-		free_stacks |= row->stack[i] & ~mask;
-		begun += begins;
-		ended += !begins;
-	}
-	encoder->kinds_used |= kinds;
-	pack(encoder, COLUMN_SIZE, size, begun, sizes);
-	pack(encoder, COLUMN_STACK, stack, begun, stacks);
-	pack(encoder, COLUMN_FREE_STACK, free_stack, ended, free_stacks);
+	pack_all(encoder, COLUMN_SIZE, row->size, row->begun);
+	pack_stacks(encoder, COLUMN_STACK, row->stack, row->begun);
+	if (row->free_stacks)
+		pack_stacks(encoder, COLUMN_FREE_STACK, row->free_stack, ended);
+	else
+		pack_same(encoder, COLUMN_FREE_STACK, 0, ended);
 	if (unlikely(encoder->heaps)) {
-		for (size_t i = 0; i < row->count; i++)
-			size[i] = row->heap;
-		pack(encoder, COLUMN_HEAP, size, row->count, row->heap);
-		for (size_t i = 0; i < begun; i++)
-			size[i] = row->flags;
-		pack(encoder, COLUMN_FLAGS, size, begun, row->flags);
+		pack_same(encoder, COLUMN_HEAP, row->heap, row->count);
+		pack_same(encoder, COLUMN_FLAGS, row->flags, row->begun);
 	}
+}
+
+bool columns_row_next(const struct columns_row *row, struct columns_row_walk *walk,
+		      struct trace_event *event)
+{
+	uint8_t kind;
+	bool begins;
+
+	if (walk->at == row->count)
+		return false;
+	kind = row->kind[walk->at];
+	begins = columns_row_begins(kind);
+	*event = (struct trace_event){
+		.kind = kind,
+		.thread = row->thread,
+		.time_ns = row->time_ns,
+		.heap = row->heap,
+		.address = row->address[walk->at],
+	};
+	if (begins) {
+		event->flags = row->flags;
+		event->size = row->size[walk->begun];
+		event->stack = row->stack[walk->begun];
+	} else if (row->free_stacks) {
+		event->stack = row->free_stack[walk->at - walk->begun];
+	}
+	if (kind == TRACE_REALLOC)
+		event->old_address = row->old_address[walk->moved++];
+	walk->begun += begins;
+	walk->at++;
+	return true;
 }
 
 // One by one: less work than to go to each column for a few entries.
 static void add_short_row(struct columns_encoder *encoder, const struct columns_row *row)
 {
-	for (size_t i = 0; i < row->count; i++) {
-		const struct trace_event event = {
-			.kind = row->kind[i],
-			.thread = row->thread,
-			.heap = row->heap,
-			.flags = columns_row_begins(row->kind[i]) ? row->flags : 0,
-			.address = row->address[i],
-			.old_address = row->kind[i] == TRACE_REALLOC ? row->old_address[i] : 0,
-			.size = row->size[i],
-			.stack = row->stack[i],
-		};
+	struct columns_row_walk walk = { 0 };
+	struct trace_event event;
 
+	while (columns_row_next(row, &walk, &event))
 		columns_add(encoder, &event, row->time_ns);
-	}
+}
+
+// The kinds of a row, as bits.
+static uint64_t kinds_of(const struct columns_row *row)
+{
+	uint64_t kinds = 0;
+
+	for (unsigned kind = TRACE_MALLOC; kind <= TRACE_REALLOC_ALLOC; kind++)
+		kinds |= (uint64_t)((row->counts >> 8 * kind & 0xff) != 0) << kind;
+	return kinds;
 }
 
 void columns_add_row(struct columns_encoder *encoder, const struct columns_row *row)
@@ -474,6 +571,7 @@ void columns_add_row(struct columns_encoder *encoder, const struct columns_row *
 	encoder->run_thread_count += row->count;
 	memcpy(kinds->data + kinds->size, row->kind, row->count);
 	kinds->size += row->count;
+	encoder->kinds_used |= kinds_of(row);
 	put_addresses(encoder, row);
 	put_fields(encoder, row);
 }

@@ -4,6 +4,7 @@
 #include "trace/columns.h"
 #include "trace/defs.h"
 #include "trace/shelf.h"
+#include "wire/compiler.h"
 
 // Definitions are written when this many bytes (or DEFS_RUN_MAX frames or stacks) have piled up,
 // also when no block of events is full yet.
@@ -350,23 +351,13 @@ void writer_event(struct writer *writer, const struct trace_event *event)
 }
 
 // Rows do not go across the end of a block.
-static void split_row(struct writer *writer, const struct columns_row *row, uint32_t fits)
+static COLD void add_singly(struct writer *writer, const struct columns_row *row)
 {
-	struct columns_row part = { .thread = row->thread,
-				    .heap = row->heap,
-				    .time_ns = row->time_ns,
-				    .reallocs = row->reallocs };
+	struct columns_row_walk walk = { 0 };
+	struct trace_event event;
 
-	for (uint32_t from = 0; from < row->count; from += part.count) {
-		part.count = from == 0 ? fits : row->count - fits;
-		memcpy(part.kind, row->kind + from, part.count * sizeof *part.kind);
-		memcpy(part.stack, row->stack + from, part.count * sizeof *part.stack);
-		memcpy(part.address, row->address + from, part.count * sizeof *part.address);
-		memcpy(part.old_address, row->old_address + from,
-		       row->reallocs ? part.count * sizeof *part.old_address : 0);
-		memcpy(part.size, row->size + from, part.count * sizeof *part.size);
-		writer_row(writer, &part);
-	}
+	while (columns_row_next(row, &walk, &event))
+		writer_event(writer, &event);
 }
 
 void writer_row(struct writer *writer, struct columns_row *row)
@@ -379,7 +370,7 @@ void writer_row(struct writer *writer, struct columns_row *row)
 		return;
 	}
 	if (row->count > fits) {
-		split_row(writer, row, fits);
+		add_singly(writer, row);
 		return;
 	}
 	if (row->time_ns < writer->chain.last_ns)

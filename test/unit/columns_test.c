@@ -121,11 +121,37 @@ static void check_events(const struct trace_event *events, uint32_t count, uint6
 	mem_free(decoder);
 }
 
-// Rows, and rows repeated, are written byte for byte as the same events one by one.
-TEST(columns_of_rows_are_those_of_their_events)
+// A row of random events, with frees' stacks or without.
+static void fill_row(struct columns_row *row, bool heaps)
 {
 	static const uint8_t kinds[] = { TRACE_MALLOC,        TRACE_CALLOC,       TRACE_FREE,
 					 TRACE_REALLOC_ALLOC, TRACE_REALLOC_FREE, TRACE_REALLOC };
+	uint32_t count = (uint32_t)random() % (COLUMNS_ROW_MAX + 1);
+	int width = (int)(random() % 64);
+
+	row->count = row->begun = row->moved = 0;
+	row->counts = 0;
+	row->thread = (uint32_t)random() % 3;
+	row->time_ns += random() % 2 ? 0 : (uint64_t)random();
+	row->heap = heaps ? (heap_id)random() % 200 : 0;
+	row->flags = heaps ? (uint32_t)random() % 3 : 0;
+	row->free_stacks = random() % 2;
+	for (uint32_t i = 0; i < count; i++) {
+		uint8_t kind = kinds[(size_t)random() % sizeof kinds];
+		uint64_t address = (uint64_t)random() * (uint64_t)random() >> width;
+		bool stacked = row->free_stacks || columns_row_begins(kind);
+
+		if (kind == TRACE_REALLOC)
+			row->old_address[row->moved++] = address - (uint64_t)random() % 4096 * 16;
+		columns_row_push(row, kind, random() % 16 ? address : ~address,
+				 (uint64_t)random() * 4294967311u >> random() % 64,
+				 stacked && random() % 8 ? (stack_id)random() >> width % 31 : 0);
+	}
+}
+
+// Rows, and rows repeated, are written byte for byte as the same events one by one.
+TEST(columns_of_rows_are_those_of_their_events)
+{
 	struct columns_encoder *one = mem_alloc(1, sizeof *one), *two = mem_alloc(1, sizeof *two);
 	struct bytes single = { 0 }, rows = { 0 };
 	struct columns_row row = { .time_ns = 5 };
@@ -133,19 +159,8 @@ TEST(columns_of_rows_are_those_of_their_events)
 	srandom(3);
 	for (int round = 0; round < 3000; round++) {
 		uint32_t times = random() % 4 ? 0 : (uint32_t)random() % 50;
-		int width = (int)(random() % 64);
 
-		row.count = (uint32_t)random() % (COLUMNS_ROW_MAX + 1);
-		row.thread = (uint32_t)random() % 3;
-		row.time_ns += random() % 2 ? 0 : (uint64_t)random();
-		for (uint32_t i = 0; i < row.count; i++) {
-			row.kind[i] = kinds[(size_t)random() % sizeof kinds];
-			row.address[i] = (uint64_t)random() * (uint64_t)random() >> width;
-			row.size[i] = (uint64_t)random() * 4294967311u >> random() % 64;
-			row.old_address[i] = row.address[i] - (uint64_t)random() % 4096 * 16;
-			row.reallocs |= row.kind[i] == TRACE_REALLOC;
-			row.stack[i] = random() % 8 ? (stack_id)random() >> width % 31 : 0;
-		}
+		fill_row(&row, one->heaps);
 		if (row.count == 0)
 			times = 0;
 		if (one->count + row.count * (times + 1) > COLUMNS_EVENTS_MAX) {
@@ -155,21 +170,26 @@ TEST(columns_of_rows_are_those_of_their_events)
 			CHECK_EQ(single.size, rows.size);
 			CHECK_BYTES(single.data, rows.data, single.size);
 			one->heaps = two->heaps = random() % 2;
+			row.heap = row.flags = 0;
 		}
-		row.heap = one->heaps ? (heap_id)random() % 200 : 0;
-		for (uint32_t i = 0; i < row.count * (times + 1); i++) {
-			uint32_t at = i % row.count;
-			const struct trace_event event = {
-				.kind = row.kind[at],
-				.thread = row.thread,
-				.heap = row.heap,
-				.address = row.address[at],
-				.old_address = row.old_address[at],
-				.size = columns_row_begins(row.kind[at]) ? row.size[at] : 0,
-				.stack = row.stack[at],
-			};
+		for (uint32_t i = 0; i <= times; i++) {
+			struct columns_row_walk walk = { 0 };
+			struct trace_event event;
+			uint32_t count = 0, begun = 0, moved = 0;
 
-			columns_add(one, &event, row.time_ns);
+			for (; columns_row_next(&row, &walk, &event); count++) {
+				bool begins = columns_row_begins(event.kind);
+
+				CHECK_EQ(row.kind[count], event.kind);
+				CHECK_EQ(row.address[count], event.address);
+				CHECK_EQ(begins ? row.size[begun] : 0, event.size);
+				if (event.kind == TRACE_REALLOC)
+					CHECK_EQ(row.old_address[moved++], event.old_address);
+				begun += begins;
+				columns_add(one, &event, row.time_ns);
+			}
+			CHECK_EQ(row.count, count);
+			CHECK_EQ(row.begun, begun);
 		}
 		columns_add_row(two, &row);
 		columns_add_echo(two, &row, times);

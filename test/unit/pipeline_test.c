@@ -439,3 +439,109 @@ TEST(pipeline_tells_what_threads_did_when_they_are_looked_at_all_the_time)
 {
 	run(4, 10000, 16, false, 12);
 }
+
+// ---- Rows ------------------------------------------------------------------------------------
+
+enum { ROW_CALLS = 300, MARKED = 100 };
+
+static struct reader *open_trace(const struct pipeline *pipeline)
+{
+	struct reader *reader;
+	char path[64];
+	struct err err;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", pipeline->output_fd);
+	reader = reader_open(path, &err);
+	CHECK(reader != NULL);
+	return reader;
+}
+
+static void put(struct pipeline *pipeline, uint32_t lane, uint32_t type, uint64_t address,
+		uint64_t owner)
+{
+	fake_record(&pipeline->lanes[lane], &(struct fake_event){ .type = type,
+								  .address = address,
+								  .size = 8,
+								  .owner = owner,
+								  .time_ns = 100000 });
+}
+
+// A mark stands where it was made, and of a quiet process blocks end and do not begin, although all
+// could be read in one go.
+TEST(pipeline_keeps_marks_in_their_places_and_quiet_processes_quiet)
+{
+	struct pipeline *pipeline = mem_alloc(1, sizeof *pipeline);
+	uint64_t begun = 0, ended = 0, marked = 0;
+	struct trace_event event;
+	struct trace_note note;
+	struct reader *reader;
+	enum reader_item item;
+
+	pipeline_open(pipeline, 1, FRAMES, 0);
+	fake_thread(&pipeline->lanes[1], 1001, "x");
+	for (uint64_t i = 0; i < ROW_CALLS; i++) {
+		if (i == MARKED)
+			fake_place(&pipeline->lanes[0], NOTE_MARK, 100000, &pipeline->lanes[1],
+				   "here");
+		put(pipeline, 1, LANE_MALLOC, 0x10000 + 64 * i, i == 0);
+	}
+	pipeline_collect(pipeline);
+	pipeline->image->quiet = true;
+	for (uint64_t i = 0; i < ROW_CALLS; i++) {
+		put(pipeline, 1, LANE_FREE, 0x10000 + 64 * i, 0);
+		put(pipeline, 1, LANE_MALLOC, 0x10000 + 64 * i, 0);
+	}
+	pipeline_collect(pipeline);
+	pipeline_close(pipeline);
+	reader = open_trace(pipeline);
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		if (item == READER_NOTE && note.kind == TRACE_NOTE_MARK)
+			marked = begun;
+		if (item != READER_EVENT)
+			continue;
+		CHECK_EQ(0x10000 + 64 * (event.kind == TRACE_FREE ? ended++ : begun++),
+			 event.address);
+	}
+	CHECK_EQ(MARKED, marked);
+	CHECK_EQ(ROW_CALLS, begun);
+	CHECK_EQ(ROW_CALLS, ended);
+	reader_close(reader);
+	close(pipeline->output_fd);
+	mem_free(pipeline);
+}
+
+// Thread 1 takes a page that thread 2 had, in the midst of much else, and later frees a block there
+// that thread 2 was slow to publish.
+TEST(pipeline_remembers_which_pages_were_taken)
+{
+	enum { PAGE = 0x50000000, BLOCK = PAGE + 0x100 };
+	struct pipeline *pipeline = mem_alloc(1, sizeof *pipeline);
+	struct trace_event event;
+	struct trace_note note;
+	struct reader *reader;
+	enum reader_item item;
+	uint32_t seen = 0;
+
+	pipeline_open(pipeline, 2, FRAMES, 0);
+	for (uint32_t lane = 1; lane <= 2; lane++)
+		fake_thread(&pipeline->lanes[lane], 1000 + lane, "x");
+	put(pipeline, 1, LANE_MALLOC, PAGE, 1);
+	pipeline_collect(pipeline);
+	for (uint64_t i = 0; i < ROW_CALLS; i++)
+		put(pipeline, 1, LANE_MALLOC, i == MARKED ? PAGE + 0x200 : 0x10000 + 64 * i,
+		    i == MARKED ? 3 : i == 0);
+	pipeline_collect(pipeline);
+	put(pipeline, 1, LANE_FREE, BLOCK, 0);
+	put(pipeline, 2, LANE_MALLOC, BLOCK, 2);
+	for (int i = 0; i < 2; i++)
+		pipeline_collect(pipeline);
+	pipeline_close(pipeline);
+	reader = open_trace(pipeline);
+	while ((item = reader_next(reader, &event, &note)) != READER_END)
+		if (item == READER_EVENT && event.address == BLOCK)
+			CHECK_EQ(seen++ == 0 ? TRACE_MALLOC : TRACE_FREE, event.kind);
+	CHECK_EQ(2, seen);
+	reader_close(reader);
+	close(pipeline->output_fd);
+	mem_free(pipeline);
+}

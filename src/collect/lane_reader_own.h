@@ -1,0 +1,64 @@
+// lane_reader_own: what the files of lane_reader share among themselves.
+#ifndef COLLECT_LANE_READER_OWN_H
+#define COLLECT_LANE_READER_OWN_H
+
+#include "collect/lane_reader.h"
+#include "wire/compiler.h"
+
+#include <string.h>
+
+// An echo is looked for behind batches that are not short, and told where it saves something.
+enum { LANE_READER_ECHO_ITEMS_MIN = 16 };
+
+// Edits of a batch that were taken apart and wait to be looked up.
+struct lane_reader_edits {
+	size_t parts;
+	size_t first; // the item with the first; from there on stacks number them from 1
+};
+
+static inline uint32_t lane_reader_load32(const uint8_t *in)
+{
+	uint32_t value;
+
+	memcpy(&value, in, sizeof value);
+	return value;
+}
+
+static inline uint64_t lane_reader_load64(const uint8_t *in)
+{
+	uint64_t value;
+
+	memcpy(&value, in, sizeof value);
+	return value;
+}
+
+// The lower `count` bytes, at most 8, of what lies at `in`, where 8 can be read.
+static inline uint64_t lane_reader_low(const uint8_t *in, uint32_t count)
+{
+	static const uint64_t low[9] = {
+		0,
+		0xff,
+		0xffff,
+		0xffffff,
+		0xffffffff,
+		0xffffffffff,
+		0xffffffffffff,
+		0xffffffffffffff,
+		0xffffffffffffffff,
+	};
+
+	return lane_reader_load64(in) & low[count];
+}
+
+// Take the edit at `in`, of `record` and the item with number `item`, apart: one that is not known
+// as a whole, or stands behind such. `*current` becomes its stack, or the number of its last part.
+// Returns where it ends, or NULL.
+const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_edits *edits,
+				size_t item, const uint8_t *record, const uint8_t *in,
+				const uint8_t *end, uint32_t *current);
+
+// Two records end at `in`, and begin at last[1] and last[0]: how many times do they come again, up
+// to `end`? 0: too few times to tell, or they change what follows.
+uint64_t lane_reader_repeats(const uint8_t *in, const uint8_t *end, const uint8_t *const last[2]);
+
+#endif

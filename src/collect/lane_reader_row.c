@@ -1,0 +1,307 @@
+#include "collect/lane_reader_own.h"
+#include "wire/varint.h"
+
+enum {
+	LONG = 8 << LANE_ADDRESS_SHIFT | 8 << LANE_SIZE_SHIFT | 8, // types and lengths from 8 on
+	SELDOM = LONG | LANE_TIME | LANE_OWNER,                    // what few heads have
+};
+
+// Types that are events of a row by themselves, as bits. Their numbers are the trace's.
+enum { PLAIN = 1 << LANE_MALLOC | 1 << LANE_CALLOC | 1 << LANE_FREE };
+
+_Static_assert((int)LANE_MALLOC == TRACE_MALLOC && (int)LANE_CALLOC == TRACE_CALLOC &&
+		       (int)LANE_FREE == TRACE_FREE,
+	       "plain events are taken over as they are");
+
+// A row on its way.
+struct rowing {
+	struct lane_reader *reader;
+	struct lane_reader_row *out;
+	const uint8_t *stop; // no record begins from here on
+	const uint8_t *end;  // nor ends behind this
+	uint64_t limit_ns;
+	struct lane_reader_edits edits;    // that wait; of their events,
+	uint32_t first_begun, first_ended; // the first that begins a block, and that ends one
+	const uint8_t *last[2];            // where the last two events begin, the later one first
+};
+
+// What is known of a record before its address is read.
+struct record {
+	const uint8_t *at; // where it goes on
+	uint64_t address;  // the lane's, before it
+	uint32_t head;
+	uint32_t kind; // in the trace
+};
+
+// Its address.
+static uint64_t address_of(const struct record *record)
+{
+	uint32_t length = record->head >> LANE_ADDRESS_SHIFT & 7;
+
+	return record->address + (uint64_t)varint_unzigzag(lane_reader_low(record->at, length));
+}
+
+// `record` is the first half of a realloc: it becomes the second, if that stands behind it. False:
+// that does not.
+static bool take_half(const struct rowing *rowing, struct record *record)
+{
+	struct columns_row *row = &rowing->out->row;
+	const uint8_t *second = record->at + (record->head >> LANE_ADDRESS_SHIFT & 7) +
+				(record->head >> LANE_SIZE_SHIFT & 7);
+	uint64_t address = address_of(record);
+	uint32_t head;
+
+	if (second >= rowing->stop || (record->head & LANE_STACK))
+		return false;
+	head = lane_path_load16(second);
+	if ((head & SELDOM) || (head & LANE_TYPE_MASK) != LANE_REALLOC_ALLOC)
+		return false;
+	row->old_address[row->moved++] = address;
+	*record = (struct record){
+		.at = second + 2, .address = address, .head = head, .kind = TRACE_REALLOC
+	};
+	return true;
+}
+
+// The record has something that few have. False: it is not for this row.
+static COLD bool take_seldom(const struct rowing *rowing, struct record *record, bool first)
+{
+	struct lane_reader_row *out = rowing->out;
+	uint32_t head = record->head;
+	struct lane_reader_owner owner;
+
+	if (head & LONG || !((PLAIN | 1 << LANE_REALLOC_FREE) >> record->kind & 1))
+		return false;
+	if (head & LANE_TIME) {
+		uint64_t time_ns = rowing->reader->time_ns + lane_reader_load32(record->at);
+
+		if (!first || time_ns > rowing->limit_ns)
+			return false;
+		out->row.time_ns = time_ns;
+		record->at += 4;
+	}
+	if (head & LANE_OWNER) {
+		owner.owner = lane_reader_load64(record->at);
+		record->at += 8;
+		owner.slot = lane_slot(address_of(record));
+	}
+	if (record->kind == LANE_REALLOC_FREE && !take_half(rowing, record))
+		return false;
+	if (head & LANE_OWNER)
+		out->owners[out->owners_count++] = owner;
+	return true;
+}
+
+// Take events apart from `in` on. Returns where it stopped.
+static inline __attribute__((always_inline)) const uint8_t *
+take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
+{
+	struct lane_reader *reader = rowing->reader;
+	struct lane_path_desk *desk = reader->desk;
+	struct columns_row *row = &rowing->out->row;
+	const uint32_t tag = reader->frames->tag;
+	const uint8_t *const stop = rowing->stop, *const end = rowing->end;
+	const uint8_t *before = in, *before_that = in;
+	uint64_t address = reader->address, counts = 0;
+	uint32_t current = reader->stack; // an id, and where parts wait the number of one
+	uint32_t count = 0, begun = 0, max = COLUMNS_ROW_MAX;
+
+	while (count < max && in < stop) {
+		const uint8_t *at = in + 2;
+		uint32_t head = lane_path_load16(in);
+		uint32_t kind = head & 7;
+
+		if (unlikely((head & SELDOM) || !(PLAIN >> kind & 1))) {
+			struct record record = { at, address, head, head & 7 };
+
+			if (!take_seldom(rowing, &record, count == 0))
+				break;
+			at = record.at;
+			address = record.address;
+			head = record.head;
+			kind = record.kind;
+		}
+		// A ring is mapped twice, so that what a short record does not have can be read.
+		address += (uint64_t)varint_unzigzag(
+			lane_reader_low(at, head >> LANE_ADDRESS_SHIFT & 7));
+		at += head >> LANE_ADDRESS_SHIFT & 7;
+		row->address[count] = address;
+		row->size[begun] = lane_reader_low(at, head >> LANE_SIZE_SHIFT & 7);
+		at += head >> LANE_SIZE_SHIFT & 7;
+		if (unlikely(at > end))
+			break;
+		if (head & LANE_STACK) {
+			const uint8_t *behind = NULL;
+			uint32_t number = current;
+			size_t waited = rowing->edits.parts;
+
+			if (likely(waited == 0))
+				behind = lane_path_recall(&reader->path, &desk->edits, tag, at, end,
+							  &number);
+			if (unlikely(behind == NULL)) {
+				behind = lane_reader_edit(reader, &rowing->edits, count, in, at,
+							  end, &number);
+				if (unlikely(behind == NULL))
+					break;
+				if (waited == 0) {
+					rowing->first_begun = begun;
+					rowing->first_ended = count - begun;
+				}
+				if (unlikely(rowing->edits.parts >= LANE_PARTS))
+					max = count + 1;
+			}
+			current = number;
+			at = behind;
+		}
+		row->kind[count] = (uint8_t)kind;
+		row->stack[begun] = current;
+		if (free_stacks)
+			row->free_stack[count - begun] = current;
+		counts += UINT64_C(1) << 8 * kind;
+		begun += kind != TRACE_FREE;
+		count++;
+		before_that = before;
+		before = in;
+		in = at;
+	}
+	row->count = count;
+	row->begun = begun;
+	row->counts = counts;
+	rowing->last[0] = before;
+	rowing->last[1] = before_that;
+	if (count > 0)
+		reader->address = row->address[count - 1];
+	if (rowing->edits.parts == 0)
+		reader->stack = current;
+	return in;
+}
+
+// The row ends before its event `at`.
+static COLD void cut_row(struct columns_row *row, uint32_t at)
+{
+	while (row->count > at) {
+		uint8_t kind = row->kind[--row->count];
+
+		row->counts -= UINT64_C(1) << 8 * kind;
+		row->begun -= columns_row_begins(kind);
+		row->moved -= kind == TRACE_REALLOC;
+	}
+}
+
+// Put the stacks that were looked up, `known` of them, into the row, which ends where one could
+// not be.
+static void put_stacks(const struct rowing *rowing, const stack_id *stacks, size_t known)
+{
+	struct columns_row *row = &rowing->out->row;
+	uint32_t ended = row->count - row->begun;
+	uint32_t begun_good = rowing->first_begun, ended_good = rowing->first_ended;
+
+	for (; begun_good < row->begun && row->stack[begun_good] <= known; begun_good++)
+		row->stack[begun_good] = stacks[row->stack[begun_good]];
+	if (!row->free_stacks)
+		ended_good = ended;
+	for (; ended_good < ended && row->free_stack[ended_good] <= known; ended_good++)
+		row->free_stack[ended_good] = stacks[row->free_stack[ended_good]];
+	for (uint32_t i = 0, begun = 0; i < row->count; i++) {
+		bool begins = columns_row_begins(row->kind[i]);
+
+		if (begins ? begun == begun_good : i - begun == ended_good) {
+			cut_row(row, i);
+			return;
+		}
+		begun += begins;
+	}
+}
+
+// Look up the stacks of the row. Returns where the record begins from which on that cannot be;
+// NULL: there is none.
+static const uint8_t *settle(const struct rowing *rowing)
+{
+	struct lane_reader *reader = rowing->reader;
+	stack_id stacks[LANE_PARTS_MAX + 1];
+	size_t parts = rowing->edits.parts, known;
+
+	stacks[0] = 0;
+	known = lane_path_settle(&reader->path, reader->desk, parts, reader->frames, stacks);
+	put_stacks(rowing, stacks, known);
+	if (unlikely(known < parts))
+		return reader->desk->part[known].record;
+	reader->stack = stacks[known];
+	return NULL;
+}
+
+// The row's last two events again, many times over? Returns where that ends.
+static const uint8_t *take_echo(const struct rowing *rowing, const uint8_t *in)
+{
+	const struct columns_row *row = &rowing->out->row;
+	uint32_t count = row->count;
+
+	// After both the address has to be what it was before them.
+	if (count < LANE_READER_ECHO_ITEMS_MIN ||
+	    row->address[count - 1] != row->address[count - 3] ||
+	    row->kind[count - 1] == TRACE_REALLOC || row->kind[count - 2] == TRACE_REALLOC)
+		return in;
+	rowing->out->echoes = lane_reader_repeats(in, rowing->stop, rowing->last);
+	return in + rowing->out->echoes * (size_t)(in - rowing->last[1]);
+}
+
+// The last event is a free that failed, as the next record says: it is left to be read together
+// with that.
+static COLD void give_back(const struct rowing *rowing, const uint8_t *in, uint64_t address)
+{
+	struct lane_reader *reader = rowing->reader;
+	struct lane_reader_row *out = rowing->out;
+	struct columns_row *row = &out->row;
+
+	if (out->echoes > 0) {
+		out->echoes--;
+		reader->at -= (uint64_t)(in - rowing->last[1]);
+		return;
+	}
+	reader->at -= (uint64_t)(in - rowing->last[0]);
+	if (lane_path_load16(rowing->last[0]) & LANE_OWNER)
+		out->owners_count--;
+	cut_row(row, row->count - 1);
+	reader->address = row->count > 0 ? row->address[row->count - 1] : address;
+}
+
+bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t limit_ns,
+			  struct lane_reader_row *out)
+{
+	const uint8_t *in = reader->ring + (reader->at & reader->mask), *at, *bad = NULL;
+	uint64_t address = reader->address;
+	struct columns_row *row = &out->row;
+	struct rowing rowing = {
+		.reader = reader,
+		.out = out,
+		.end = in + (limit - reader->at),
+		.stop = reader->ring + reader->mask + 1, // no record begins in the copy
+		.limit_ns = limit_ns,
+	};
+
+	if (reader->broken || reader->time_ns > limit_ns)
+		return false;
+	if (rowing.stop > rowing.end)
+		rowing.stop = rowing.end;
+	reader->desk->misses = 0;
+	out->echoes = out->owners_count = 0;
+	row->moved = 0;
+	row->free_stacks = reader->free_stacks;
+	row->time_ns = reader->time_ns;
+	at = row->free_stacks ? take_events(&rowing, in, true) : take_events(&rowing, in, false);
+	if (rowing.edits.parts > 0)
+		bad = settle(&rowing);
+	if (unlikely(bad != NULL)) {
+		reader->broken = true;
+		reader->at += (uint64_t)(bad - in);
+		return row->count > 0;
+	}
+	if (row->count == 0)
+		return false;
+	reader->at += (uint64_t)(take_echo(&rowing, at) - in);
+	if (row->kind[row->count - 1] == TRACE_FREE && lane_reader_undoes_next(reader, limit))
+		give_back(&rowing, at, address);
+	if (row->count > 0)
+		reader->time_ns = row->time_ns;
+	return row->count > 0;
+}

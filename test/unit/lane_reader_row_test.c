@@ -1,0 +1,267 @@
+// What is read of a lane in rows is what is read of it item by item.
+#include "test/test.h"
+#include "test/unit/lane_fixture.h"
+
+#include <stdlib.h>
+
+enum { ROUND_BYTES = 24 << 10, ROUND_ITEMS = ROUND_BYTES, FEW = 16 };
+
+// What a program may do: how many frames its stacks are made of, and how often something is seldom.
+struct manners {
+	uint32_t frames, edits, seldom;
+	bool free_stacks;
+};
+
+static uint32_t one_of(uint32_t count)
+{
+	return (uint32_t)random() % count;
+}
+
+static bool one_in(uint32_t count)
+{
+	return one_of(count) == 0;
+}
+
+// An event of random address, size and stack; `*depth` is the depth of the lane's stack.
+static void write_random(struct fake_lane *lane, const struct manners *manners, uint32_t type,
+			 uint32_t *depth)
+{
+	static uint32_t pushed[2 * EDIT_CACHE_PUSHES];
+	bool stacked = type != LANE_REALLOC_FREE && (type != LANE_FREE || manners->free_stacks);
+	struct fake_event event = { .type = type, .align_log2 = 5, .frames = pushed };
+
+	event.address = one_in(50) ? (uint64_t)random() << 33 : 0x10000 + 16 * one_of(5000);
+	event.size = one_in(50) ? UINT64_MAX - one_of(9) : one_of(300);
+	if (one_in(manners->seldom))
+		event.time_ns = lane->time_ns + 1 + one_of(3);
+	if (one_in(manners->seldom))
+		event.owner = 1 + one_of(1000);
+	if (type == LANE_REALLOC_UNDO && one_in(2))
+		event.size = 0;
+	if (stacked && one_in(manners->edits)) {
+		event.edit = true;
+		event.keep = one_of(*depth + 1);
+		event.push = one_of(one_in(20) ? 2 * EDIT_CACHE_PUSHES : 4);
+		event.push_flags = one_in(100) ? LANE_PUSH_CUT : 0;
+		*depth = event.keep + event.push;
+		for (uint32_t i = 0; i < event.push; i++)
+			pushed[i] = 1 + one_of(manners->frames);
+	}
+	fake_write(lane, &event);
+}
+
+static void write_round(struct fake_lane *lane, const struct manners *manners, uint32_t *depth)
+{
+	static const uint32_t seldom[] = { LANE_ALIGNED, LANE_FAILED, LANE_REALLOC_UNDO,
+					   LANE_REALLOC_ALLOC };
+	uint64_t end = lane->head + ROUND_BYTES;
+
+	while (lane->head < end) {
+		if (one_in(200)) {
+			for (uint32_t i = 2 * one_of(40); i > 0; i--)
+				fake_write(lane, &(struct fake_event){ .type = i % 2 ? LANE_FREE
+										     : LANE_MALLOC,
+								       .address = 0x5000,
+								       .size = 8 });
+		} else if (one_in(300)) {
+			fake_thread(lane, 1 + one_of(9), "t");
+		} else if (one_in(12)) {
+			write_random(lane, manners, LANE_REALLOC_FREE, depth);
+			if (!one_in(20))
+				write_random(lane, manners, LANE_REALLOC_ALLOC, depth);
+		} else if (one_in(manners->seldom)) {
+			write_random(lane, manners, seldom[one_of(4)], depth);
+		} else {
+			write_random(lane, manners,
+				     one_in(2)   ? LANE_FREE
+				     : one_in(9) ? LANE_CALLOC
+						 : LANE_MALLOC,
+				     depth);
+		}
+	}
+}
+
+// The items that a row stands for; the slots that were taken, put to *owned.
+static size_t items_of(const struct lane_reader_row *taken, struct lane_item *items)
+{
+	const struct columns_row *row = &taken->row;
+	struct columns_row_walk walk = { 0 };
+	struct trace_event event;
+	size_t count = 0;
+
+	while (columns_row_next(row, &walk, &event)) {
+		struct lane_item item = { .time_ns = event.time_ns,
+					  .address = event.address,
+					  .size = event.size,
+					  .stack = event.stack,
+					  .kind = event.kind };
+
+		if (event.kind == TRACE_REALLOC) {
+			items[count++] = (struct lane_item){ .time_ns = event.time_ns,
+							     .address = event.old_address,
+							     .kind = LANE_REALLOC_FREE };
+			item.kind = LANE_REALLOC_ALLOC;
+		}
+		items[count++] = item;
+	}
+	for (uint64_t i = 0; i < 2 * taken->echoes; i++, count++)
+		items[count] = items[count - 2];
+	return count;
+}
+
+static void check_same(const struct lane_item *wanted, const struct lane_item *got, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		CHECK_EQ(wanted[i].kind, got[i].kind);
+		CHECK_EQ(wanted[i].time_ns, got[i].time_ns);
+		CHECK_EQ(wanted[i].address, got[i].address);
+		CHECK_EQ(wanted[i].size, got[i].size);
+		CHECK_EQ(wanted[i].stack, got[i].stack);
+	}
+}
+
+// The slots that were taken with items[0..count), in their order.
+static size_t owners_of(const struct lane_item *items, size_t count,
+			struct lane_reader_owner *owners)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (items[i].owner != 0)
+			owners[found++] = (struct lane_reader_owner){ lane_item_slot(&items[i]),
+								      items[i].owner };
+	return found;
+}
+
+// Read the lane up to `limit` once as items and once as rows where that can be: it is the same.
+static void check_rows(struct fixture *fixture, struct lane_reader *rows, uint64_t limit,
+		       size_t *in_rows)
+{
+	static struct lane_item wanted[ROUND_ITEMS], got[ROUND_ITEMS];
+	static struct lane_reader_owner wanted_owners[ROUND_ITEMS], got_owners[ROUND_ITEMS];
+	static struct lane_reader_row row;
+	size_t count = lane_reader_decode(&fixture->reader, limit, wanted, ROUND_ITEMS);
+	size_t owners = 0, at = 0;
+
+	CHECK(!fixture->reader.broken && fixture->reader.at == limit);
+	while (rows->at < limit && !rows->broken) {
+		uint64_t limit_ns = rows->time_ns + one_of(4) - 1;
+		size_t part;
+
+		while (lane_reader_take_row(rows, limit, limit_ns, &row)) {
+			CHECK(row.row.time_ns <= limit_ns);
+			part = items_of(&row, got + at);
+			memcpy(got_owners + owners, row.owners,
+			       row.owners_count * sizeof *row.owners);
+			owners += row.owners_count;
+			at += part;
+			*in_rows += part;
+			// What was taken back and its free are read together.
+			CHECK(got[at - 1].kind != LANE_FREE || at == count ||
+			      wanted[at].kind != LANE_REALLOC_UNDO);
+		}
+		if (rows->at == limit)
+			break;
+		part = lane_reader_decode(rows, limit, got + at, FEW);
+		owners += owners_of(got + at, part, got_owners + owners);
+		at += part;
+	}
+	CHECK(!rows->broken && rows->at == limit);
+	CHECK_EQ(fixture->reader.time_ns, rows->time_ns);
+	CHECK_EQ(fixture->reader.address, rows->address);
+	CHECK_EQ(fixture->reader.stack, rows->stack);
+	CHECK_EQ(count, at);
+	check_same(wanted, got, count);
+	CHECK_EQ(owners, owners_of(wanted, count, wanted_owners));
+	for (size_t i = 0; i < owners; i++) {
+		CHECK_EQ(wanted_owners[i].slot, got_owners[i].slot);
+		CHECK_EQ(wanted_owners[i].owner, got_owners[i].owner);
+	}
+}
+
+TEST(lane_reader_reads_the_same_in_rows_as_item_by_item)
+{
+	static const struct manners manners[] = {
+		{ .frames = 2, .edits = 2, .seldom = 1000 },
+		{ .frames = FRAMES - 1, .edits = 1, .seldom = 100 },
+		{ .frames = FRAMES - 1, .edits = 2, .seldom = 20, .free_stacks = true },
+		{ .frames = 3, .edits = 3, .seldom = 200, .free_stacks = true },
+		{ .frames = 3, .edits = 1000, .seldom = 5 },
+	};
+	size_t in_rows = 0;
+
+	srandom(17);
+	for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) {
+		struct lane_reader rows;
+		struct fixture fixture;
+		uint32_t depth = 0;
+
+		begin(&fixture, manners[i].free_stacks);
+		lane_reader_init(&rows, ring, RING_BYTES, &fixture.frames, fixture.desk,
+				 manners[i].free_stacks);
+		for (int round = 0; round < 40; round++) {
+			write_round(&fixture.lane, &manners[i], &depth);
+			check_rows(&fixture, &rows, fixture.lane.head, &in_rows);
+			atomic_store(&shared[0].tail, fixture.lane.head);
+		}
+		lane_reader_fini(&rows);
+		end(&fixture);
+	}
+	CHECK(in_rows > 100000);
+}
+
+TEST(lane_reader_survives_noise_in_rows)
+{
+	static struct lane_item items[FEW];
+	static struct lane_reader_row row;
+
+	srandom(12);
+	for (int round = 0; round < 300; round++) {
+		struct fixture fixture;
+		size_t passes = 0;
+
+		begin(&fixture, round & 1);
+		for (size_t i = 0; i < 4096; i++)
+			ring[i] = (uint8_t)(round % 3 == 0 ? random() % 8 : random());
+		for (; fixture.reader.at < 4096 && !fixture.reader.broken; passes++) {
+			if (lane_reader_take_row(&fixture.reader, 4096, UINT64_MAX, &row))
+				CHECK(row.row.count <= COLUMNS_ROW_MAX &&
+				      row.row.begun <= row.row.count);
+			else
+				lane_reader_decode(&fixture.reader, 4096, items, FEW);
+		}
+		CHECK(fixture.reader.at <= 4096 && passes <= 4096);
+		CHECK(fixture.reader.path.depth <= LANE_DEPTH_MAX);
+		end(&fixture);
+	}
+}
+
+// Stacks of a row are looked up together; the row ends before a frame that does not exist.
+TEST(lane_reader_ends_a_row_where_a_stack_cannot_be)
+{
+	enum { EVENTS = 60, BAD = 50 };
+	static struct lane_reader_row row;
+
+	for (int free_stacks = 0; free_stacks < 2; free_stacks++) {
+		struct fixture fixture;
+
+		begin(&fixture, free_stacks);
+		for (uint32_t i = 0; i < EVENTS; i++) {
+			uint32_t pushed[2] = { 1 + i, i == BAD ? 2 * FRAMES : FRAMES - 1 };
+
+			fake_write(&fixture.lane,
+				   &(struct fake_event){ .type = free_stacks ? LANE_FREE
+									     : LANE_MALLOC,
+							 .address = 0x1000,
+							 .edit = true,
+							 .push = 2,
+							 .frames = pushed });
+		}
+		CHECK(lane_reader_take_row(&fixture.reader, fixture.lane.head, UINT64_MAX, &row));
+		CHECK(fixture.reader.broken);
+		CHECK_EQ(BAD, row.row.count);
+		CHECK_EQ(free_stacks ? 0 : BAD, row.row.begun);
+		CHECK(!lane_reader_take_row(&fixture.reader, fixture.lane.head, UINT64_MAX, &row));
+		end(&fixture);
+	}
+}
