@@ -106,9 +106,9 @@ static inline stack_id lane_path_put_ids(struct lane_path *path, const struct ed
 	return line->ids[push - 1];
 }
 
-// Look the edit at `in` up as a whole, if it ends by `end`; as many as a line has frames for can be
-// read in any case, and nothing waits to be looked up. Returns where it ends, and what is current
-// then; NULL: it cannot be done so.
+// Look the edit at `in` up as a whole, if it ends by `end` (NULL: it does); as many as a line has
+// frames for can be read in any case, and nothing waits to be looked up. Returns where it ends, and
+// what is current then; NULL: it cannot be done so.
 static inline __attribute__((always_inline)) const uint8_t *
 lane_path_recall(struct lane_path *path, const struct edit_cache *cache, uint32_t tag,
 		 const uint8_t *in, const uint8_t *end, stack_id *stack)
@@ -120,8 +120,8 @@ lane_path_recall(struct lane_path *path, const struct edit_cache *cache, uint32_
 	struct edit_cache_key key;
 	uint32_t *frames;
 
-	if (unlikely(push - 1 >= EDIT_CACHE_PUSHES || behind > end || keep > path->depth ||
-		     keep + EDIT_CACHE_PUSHES > path->capacity))
+	if (unlikely(push - 1 >= EDIT_CACHE_PUSHES || (end != NULL && behind > end) ||
+		     keep > path->depth || keep + EDIT_CACHE_PUSHES > path->capacity))
 		return NULL;
 	frames = lane_path_frames(path->frames, keep);
 	key = edit_cache_key(in, lane_path_what(tag, path->marks) | push, push);

@@ -13,6 +13,13 @@ _Static_assert((int)LANE_MALLOC == TRACE_MALLOC && (int)LANE_CALLOC == TRACE_CAL
 		       (int)LANE_FREE == TRACE_FREE,
 	       "plain events are taken over as they are");
 
+// So much, at most, is an event of a row without its edit, with one that a line of the cache knows,
+// and behind another half of a realloc: where as much was published, none is cut.
+enum { RECORD_BYTES_MAX = 80 };
+
+_Static_assert(RECORD_BYTES_MAX >= 2 * 2 + 4 + 8 + 4 * 7 + 4 + 4 * EDIT_CACHE_PUSHES,
+	       "heads, time, owner, numbers, edit");
+
 // A row on its way.
 struct rowing {
 	struct lane_reader *reader;
@@ -100,16 +107,20 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 	struct lane_path_desk *desk = reader->desk;
 	struct columns_row *row = &rowing->out->row;
 	const uint32_t tag = reader->frames->tag;
-	const uint8_t *const stop = rowing->stop, *const end = rowing->end;
-	const uint8_t *before = in, *before_that = in;
-	uint64_t address = reader->address, counts = 0;
+	const uint8_t *const stop = rowing->stop;
+	const uint8_t *begin[COLUMNS_ROW_MAX];
+	uint64_t address = reader->address;
 	uint32_t current = reader->stack; // an id, and where parts wait the number of one
 	uint32_t count = 0, begun = 0, max = COLUMNS_ROW_MAX;
 
-	while (count < max && in < stop) {
+	for (;;) {
 		const uint8_t *at = in + 2;
-		uint32_t head = lane_path_load16(in);
-		uint32_t kind = head & 7;
+		uint32_t head, kind;
+
+		if (unlikely(count == max) || unlikely(in >= stop))
+			break;
+		head = lane_path_load16(in);
+		kind = head & 7;
 
 		if (unlikely((head & SELDOM) || !(PLAIN >> kind & 1))) {
 			struct record record = { at, address, head, head & 7 };
@@ -128,21 +139,21 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 		row->address[count] = address;
 		row->size[begun] = lane_reader_low(at, head >> LANE_SIZE_SHIFT & 7);
 		at += head >> LANE_SIZE_SHIFT & 7;
-		if (unlikely(at > end))
-			break;
 		if (head & LANE_STACK) {
 			const uint8_t *behind = NULL;
 			uint32_t number = current;
 			size_t waited = rowing->edits.parts;
 
 			if (likely(waited == 0))
-				behind = lane_path_recall(&reader->path, &desk->edits, tag, at, end,
-							  &number);
+				behind = lane_path_recall(&reader->path, &desk->edits, tag, at,
+							  NULL, &number);
 			if (unlikely(behind == NULL)) {
 				behind = lane_reader_edit(reader, &rowing->edits, count, in, at,
-							  end, &number);
-				if (unlikely(behind == NULL))
+							  rowing->end, &number);
+				if (unlikely(behind == NULL)) {
+					row->moved -= kind == TRACE_REALLOC;
 					break;
+				}
 				if (waited == 0) {
 					rowing->first_begun = begun;
 					rowing->first_ended = count - begun;
@@ -157,20 +168,18 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 		row->stack[begun] = current;
 		if (free_stacks)
 			row->free_stack[count - begun] = current;
-		counts += UINT64_C(1) << 8 * kind;
+		begin[count] = in;
 		begun += kind != TRACE_FREE;
 		count++;
-		before_that = before;
-		before = in;
 		in = at;
 	}
 	row->count = count;
 	row->begun = begun;
-	row->counts = counts;
-	rowing->last[0] = before;
-	rowing->last[1] = before_that;
-	if (count > 0)
+	if (count > 0) {
 		reader->address = row->address[count - 1];
+		rowing->last[0] = begin[count - 1];
+		rowing->last[1] = begin[count > 1 ? count - 2 : 0];
+	}
 	if (rowing->edits.parts == 0)
 		reader->stack = current;
 	return in;
@@ -182,10 +191,38 @@ static COLD void cut_row(struct columns_row *row, uint32_t at)
 	while (row->count > at) {
 		uint8_t kind = row->kind[--row->count];
 
-		row->counts -= UINT64_C(1) << 8 * kind;
 		row->begun -= columns_row_begins(kind);
 		row->moved -= kind == TRACE_REALLOC;
 	}
+}
+
+// How many of the row's events are calloc's.
+static uint32_t count_callocs(const struct columns_row *row)
+{
+	const __m128i wanted = _mm_set1_epi8(TRACE_CALLOC);
+	__m128i sums = _mm_setzero_si128(), here;
+	uint32_t i = 0, count;
+
+	for (; i + 16 <= row->count; i += 16) {
+		here = _mm_loadu_si128((const __m128i *)(const void *)&row->kind[i]);
+		sums = _mm_sub_epi8(sums, _mm_cmpeq_epi8(here, wanted)); // -1 where it is
+	}
+	sums = _mm_sad_epu8(sums, _mm_setzero_si128());
+	count = (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_srli_si128(sums, 8)));
+	for (; i < row->count; i++)
+		count += row->kind[i] == TRACE_CALLOC;
+	return count;
+}
+
+// Count the row's events of each kind.
+static void count_kinds(struct columns_row *row)
+{
+	uint64_t callocs = count_callocs(row);
+
+	row->counts = (row->begun - row->moved - callocs) << 8 * TRACE_MALLOC |
+		      callocs << 8 * TRACE_CALLOC |
+		      (uint64_t)(row->count - row->begun) << 8 * TRACE_FREE |
+		      (uint64_t)row->moved << 8 * TRACE_REALLOC;
 }
 
 // Put the stacks that were looked up, `known` of them, into the row, which ends where one could
@@ -281,8 +318,10 @@ bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t l
 
 	if (reader->broken || reader->time_ns > limit_ns)
 		return false;
-	if (rowing.stop > rowing.end)
-		rowing.stop = rowing.end;
+	if (limit - reader->at <= RECORD_BYTES_MAX)
+		return false;
+	if (rowing.stop > rowing.end - RECORD_BYTES_MAX)
+		rowing.stop = rowing.end - RECORD_BYTES_MAX;
 	reader->desk->misses = 0;
 	out->echoes = out->owners_count = 0;
 	row->moved = 0;
@@ -294,6 +333,7 @@ bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t l
 	if (unlikely(bad != NULL)) {
 		reader->broken = true;
 		reader->at += (uint64_t)(bad - in);
+		count_kinds(row);
 		return row->count > 0;
 	}
 	if (row->count == 0)
@@ -301,7 +341,9 @@ bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t l
 	reader->at += (uint64_t)(take_echo(&rowing, at) - in);
 	if (row->kind[row->count - 1] == TRACE_FREE && lane_reader_undoes_next(reader, limit))
 		give_back(&rowing, at, address);
-	if (row->count > 0)
-		reader->time_ns = row->time_ns;
-	return row->count > 0;
+	if (row->count == 0)
+		return false;
+	reader->time_ns = row->time_ns;
+	count_kinds(row);
+	return true;
 }
