@@ -2,6 +2,7 @@
 
 #include "base/crc32c.h"
 
+#define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
 // The first byte has its top bit set, so that nothing takes the file for text; CR LF and Ctrl-Z
@@ -11,6 +12,9 @@ const uint8_t block_magic[BLOCK_MAGIC_BYTES] = { 0x8b, 'T', 'D', 'B', 'K', 0x0d,
 
 // Below this a compressor only adds to the size.
 enum { COMPRESS_BYTES_MIN = 256, COMPRESS_PART_MIN = 4096, COMPRESS_LEVEL = 1 };
+
+// Places in the compressor's table, of four bytes: as many as the nearest cache has room for.
+enum { COMPRESS_TABLE_BITS = 13 };
 
 void block_preamble_encode(const struct block_preamble *preamble,
 			   uint8_t out[static BLOCK_PREAMBLE_BYTES])
@@ -102,6 +106,11 @@ static size_t compress(struct block_packer *packer, uint8_t *out, size_t bound, 
 		return SIZE_MAX; // an error, like any other
 	ZSTD_CCtx_reset(packer->zstd, ZSTD_reset_session_only);
 	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel, COMPRESS_LEVEL);
+	// Both buffers stay where they are, so that nothing is copied; where the library does not
+	// take that, it copies.
+	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_stableInBuffer, 1);
+	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_stableOutBuffer, 1);
+	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_hashLog, COMPRESS_TABLE_BITS);
 	ZSTD_CCtx_setPledgedSrcSize(packer->zstd, size);
 	for (size_t i = 0; i < packer->cuts_count; i++) {
 		// A part has to pay for its tables.
