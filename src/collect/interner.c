@@ -19,13 +19,11 @@ void interner_init(struct interner *interner, struct writer *writer)
 	memset(interner, 0, sizeof *interner);
 	interner->writer = writer;
 	set_capacity(interner, BITS_FIRST);
-	interner->recent = mem_map(INTERNER_LINES * sizeof *interner->recent);
 }
 
 void interner_fini(struct interner *interner)
 {
 	mem_unmap(interner->slots, interner->capacity * sizeof *interner->slots);
-	mem_unmap(interner->recent, INTERNER_LINES * sizeof *interner->recent);
 	memset(interner, 0, sizeof *interner);
 }
 
@@ -39,7 +37,7 @@ static COLD void grow(struct interner *interner)
 	ASSERT(interner->shift > 1);
 	set_capacity(interner, 32 - interner->shift + 1);
 	for (size_t i = 0; i < old_capacity; i++) {
-		size_t at = old[i].hash >> interner->shift;
+		size_t at = interner_place(interner, old[i].hash);
 
 		if (old[i].id == 0)
 			continue;
@@ -60,12 +58,17 @@ static COLD stack_id add_new(struct interner *interner, size_t at, struct intern
 	return slot.id;
 }
 
-static stack_id find(struct interner *interner, struct interner_slot slot, stack_id parent,
-		     uint8_t flags)
+stack_id interner_add(struct interner *interner, stack_id parent, const struct interner_push *push,
+		      uint8_t flags)
 {
+	uint32_t callers = parent == 0 && flags != 0 ? UINT32_MAX - flags : parent;
+	const struct interner_slot slot = {
+		.key = (uint64_t)callers << 32 | push->frame,
+		.hash = push->hash,
+	};
 	size_t mask = interner->capacity - 1;
 
-	for (size_t at = slot.hash >> interner->shift;; at = (at + 1) & mask) {
+	for (size_t at = interner_place(interner, slot.hash);; at = (at + 1) & mask) {
 		const struct interner_slot *here = &interner->slots[at];
 
 		if (here->key == slot.key && here->id != 0)
@@ -73,30 +76,6 @@ static stack_id find(struct interner *interner, struct interner_slot slot, stack
 		if (here->id == 0)
 			return add_new(interner, at, slot, parent, flags);
 	}
-}
-
-stack_id interner_add(struct interner *interner, stack_id parent, const struct interner_push *push,
-		      uint8_t flags)
-{
-	uint32_t callers = parent == 0 && flags != 0 ? UINT32_MAX - flags : parent;
-	struct interner_slot slot = {
-		.key = (uint64_t)callers << 32 | push->frame,
-		.hash = push->hash,
-	};
-	struct interner_line *line = &interner->recent[slot.hash % INTERNER_LINES];
-	unsigned way;
-
-	for (unsigned match = interner_match(line, slot.hash); match != 0; match &= match - 1) {
-		way = (unsigned)__builtin_ctz(match);
-		if (likely(line->key[way] == slot.key && line->id[way] != 0))
-			return line->id[way];
-	}
-	slot.id = find(interner, slot, parent, flags);
-	way = interner->turn++ % INTERNER_WAYS;
-	line->key[way] = slot.key;
-	line->hash[way] = slot.hash;
-	line->id[way] = slot.id;
-	return slot.id;
 }
 
 size_t interner_count(const struct interner *interner)

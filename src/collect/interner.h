@@ -6,9 +6,8 @@
 // (interner_prefetch) and looked at afterwards, and the waits for memory overlap. The hash only
 // says where to look; a stack is known by its callers' number and its frame.
 //
-// In front of the table lies a small one that the processor's nearer caches can hold: stacks that
-// were used lately, each in one of the four places of the cache line that its hash names. Most
-// lookups end there. The four hashes are compared at once.
+// A search begins at the first slot of a cache line, of which there are four, so that nearly all
+// end in the line that was asked for.
 //
 // A stack costs 16 bytes in a table that is between three eighths and three quarters full, whatever
 // its depth. New ones are written to the trace at once. One thread.
@@ -19,7 +18,6 @@
 #include "trace/trace.h"
 #include "trace/writer.h"
 
-#include <emmintrin.h>
 #include <stddef.h>
 
 // `key` is the callers << 32 | the frame; the callers of an outermost frame are 0, or UINT32_MAX -
@@ -36,14 +34,7 @@ struct interner_push {
 	frame_id frame;
 };
 
-enum { INTERNER_LINES = 4096, INTERNER_WAYS = 4 };
-
-// Stacks used lately: one cache line.
-struct interner_line {
-	uint64_t key[INTERNER_WAYS];
-	uint32_t hash[INTERNER_WAYS];
-	stack_id id[INTERNER_WAYS]; // 0: free
-};
+enum { INTERNER_NEAR = 4 }; // slots of a cache line
 
 struct interner {
 	struct writer *writer;       // borrowed
@@ -51,8 +42,6 @@ struct interner {
 	size_t capacity;             // a power of two
 	unsigned shift;              // of a 32-bit hash, down to a place
 	size_t count;
-	struct interner_line *recent; // INTERNER_LINES
-	unsigned turn;                // which place of a line is taken next
 };
 
 void interner_init(struct interner *interner, struct writer *writer);
@@ -73,22 +62,16 @@ static inline uint64_t interner_hash(uint64_t outer, frame_id frame)
 	return hash ^ hash >> 32;
 }
 
-// Which of a line's places have this hash, as bits.
-static inline unsigned interner_match(const struct interner_line *line, uint32_t hash)
+// Where a search for a stack begins: at the first slot of a cache line.
+static inline size_t interner_place(const struct interner *interner, uint32_t hash)
 {
-	__m128i there = _mm_load_si128((const __m128i *)(const void *)line->hash);
-	__m128i same = _mm_cmpeq_epi32(there, _mm_set1_epi32((int)hash));
-
-	return (unsigned)_mm_movemask_ps(_mm_castsi128_ps(same));
+	return (size_t)(hash >> interner->shift) & ~(size_t)(INTERNER_NEAR - 1);
 }
 
 // interner_add will soon be called with this hash.
 static inline void interner_prefetch(const struct interner *interner, uint64_t hash)
 {
-	uint32_t upper = (uint32_t)(hash >> 32);
-
-	if (interner_match(&interner->recent[upper % INTERNER_LINES], upper) == 0)
-		mem_expect(&interner->slots[upper >> interner->shift]);
+	mem_expect(&interner->slots[interner_place(interner, (uint32_t)(hash >> 32))]);
 }
 
 // The stack of `push->frame` called from `parent` (0: nobody). `push->hash` is the upper half of

@@ -15,6 +15,7 @@ struct lane_path_desk *lane_path_desk_new(struct interner *interner)
 	struct lane_path_desk *desk = mem_alloc(1, sizeof *desk);
 
 	desk->interner = interner;
+	desk->misses_max = LANE_MISSES_MAX;
 	edit_cache_init(&desk->edits);
 	desk->pushes = mem_resize(NULL, PUSHES, sizeof *desk->pushes);
 	return desk;
@@ -265,7 +266,7 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, siz
 		if (likely(line != NULL)) {
 			lane_path_put(lane_path_frames(path->settled, part->keep), &part->key);
 			stacks[i + 1] = lane_path_put_ids(path, line, part->keep, part->push);
-		} else if (desk->misses++ >= LANE_MISSES_MAX) {
+		} else if (desk->misses++ >= desk->misses_max) {
 			return i + settle_rest(&walk, part, count - i, &stacks[i + 1]);
 		} else if (!learn_part(&walk, part, &stacks[i + 1])) {
 			return i;

@@ -23,8 +23,11 @@ enum {
 	LANE_PARTS = 256,
 	LANE_PARTS_MAX = LANE_PARTS + LANE_DEPTH_MAX / EDIT_CACHE_PUSHES + 1,
 	// Parts of a batch that are looked up one by one, each waiting for memory by itself, to be
-	// known the next time. The others of the batch wait together.
+	// known the next time. The others of the batch wait together. Where more than one of so
+	// many events is such, what is learned is of little use, and fewer are; else more.
 	LANE_MISSES_MAX = 24,
+	LANE_MISSES_MIN = 2,
+	LANE_MISSES_OFTEN = 3,
 };
 
 // An edit, or a part of one that is longer than a line of the cache: what is pushed is in its key.
@@ -42,7 +45,8 @@ struct lane_path_desk {
 	struct interner *interner; // borrowed
 	struct edit_cache edits;
 	struct interner_push *pushes;
-	unsigned misses; // parts that were not known since this was set to 0
+	unsigned misses; // parts of the batch that were not known
+	unsigned misses_max;
 	struct lane_part part[LANE_PARTS_MAX];
 };
 
@@ -137,6 +141,17 @@ lane_path_recall(struct lane_path *path, const struct edit_cache *cache, uint32_
 
 // Edits will be taken apart that wait to be looked up.
 void lane_path_part(struct lane_path *path);
+
+// Edits of a batch will wait from here on, since so many were not known: up to its event `item`.
+static inline void lane_path_adapt(struct lane_path_desk *desk, size_t item)
+{
+	bool often = item < (size_t)desk->misses * LANE_MISSES_OFTEN;
+	unsigned most = often ? desk->misses_max / 2 : desk->misses_max * 2;
+
+	desk->misses_max = most < LANE_MISSES_MIN   ? LANE_MISSES_MIN
+			   : most > LANE_MISSES_MAX ? LANE_MISSES_MAX
+						    : most;
+}
 
 // Take the edit at `in`, of `record`, apart, in the same manner, whatever waits. It becomes *next
 // and what follows, and *next the part behind. Returns its length; 0: it cannot be.

@@ -93,12 +93,13 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 	uint64_t left = (uint64_t)(end - in);
 	size_t length;
 
-	if (edits->parts == 0 && desk->misses < LANE_MISSES_MAX) {
+	if (edits->parts == 0 && desk->misses < desk->misses_max) {
 		length = take_alone(reader, in, left);
 		*current = reader->stack;
 		return length > 0 ? in + length : NULL;
 	}
 	if (edits->parts == 0) {
+		lane_path_adapt(desk, item);
 		lane_path_part(&reader->path);
 		edits->first = item;
 	}
