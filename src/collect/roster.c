@@ -373,9 +373,11 @@ static void take_counts(struct roster *roster, struct image *image)
 	const struct segment *segment = image->share.segment;
 	struct ledger *ledger = roster->ledger;
 	uint64_t dropped = atomic_load(&segment->events_dropped);
+	uint32_t lanes_count = atomic_load(&segment->lanes_count);
 
+	for (uint32_t i = 0; i < lanes_count && i < SEGMENT_LANES_MAX; i++)
+		ledger->stacks_incomplete += atomic_load(&image->share.lanes[i].stacks_incomplete);
 	ledger->waited_ns += atomic_load(&segment->waited_ns);
-	ledger->stacks_incomplete += atomic_load(&segment->stacks_incomplete);
 	ledger->stacks_verified += atomic_load(&segment->verified);
 	ledger->stacks_mismatched += atomic_load(&segment->mismatched);
 	if (dropped == 0)

@@ -18,8 +18,7 @@ uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 	    !lane_wait_room(lane, (uint64_t)(at - start) + 4 * push))
 		return NULL;
 	if (unlikely(capture->flags & LANE_PUSH_INCOMPLETE))
-		__atomic_fetch_add(&recording_state->segment->stacks_incomplete, 1,
-				   __ATOMIC_RELAXED);
+		lane_count_incomplete(lane);
 	__builtin_memcpy(at, words, 4);
 	at += 4;
 	for (uint32_t i = capture->keep; i < capture->depth; i++, at += 4)

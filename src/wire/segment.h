@@ -40,7 +40,7 @@
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 2,
+	SEGMENT_VERSION = 3,
 
 	SEGMENT_LANES_MAX = 4096,
 	SEGMENT_FRAMES_MAX = 1 << 20,
@@ -213,7 +213,7 @@ struct segment {
 	_Atomic uint64_t events_dropped;           // collector gone or no lane left
 	_Atomic uint64_t waited_ns;                // time threads waited for a full lane
 	_Atomic uint64_t guest_bytes;              // private memory the recorder took
-	_Atomic uint32_t stacks_incomplete;        // captures that are not proven to reach the root
+	_Atomic uint32_t reserved;
 	_Atomic uint64_t verified;                 // SEGMENT_VERIFY: stacks walked twice
 	_Atomic uint64_t mismatched;               // of them: the two walks differ
 	_Atomic uint32_t exit_noted;               // 1: exit_status holds what _exit was given
@@ -249,7 +249,8 @@ enum segment_frame_flag {
 struct lane_shared {
 	_Alignas(64) _Atomic uint64_t head; // by the guest, release, after every whole record
 	_Atomic uint32_t tid;               // by the guest: who holds it; 0: free
-	_Atomic uint32_t state;             // reserved
+	// By the guest: stacks that are not proven to reach the root.
+	_Atomic uint32_t stacks_incomplete;
 	_Alignas(64) _Atomic uint64_t tail; // by the collector, release, after decoding
 };
 

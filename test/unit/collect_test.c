@@ -257,7 +257,9 @@ TEST(collect_notes_what_the_guest_itself_lost)
 		fake_join(&guest, session.socket_name, &hello);
 		atomic_store(&guest.segment->events_dropped, 42);
 		atomic_store(&guest.segment->waited_ns, 1234);
-		atomic_store(&guest.segment->stacks_incomplete, 5);
+		atomic_store(&guest.lanes[1].stacks_incomplete, 2);
+		atomic_store(&guest.lanes[3].stacks_incomplete, 3);
+		atomic_store(&guest.segment->lanes_count, 4);
 		_exit(0);
 	}
 	wait_for(pid, &status);
