@@ -426,7 +426,8 @@ static inline uint32_t capture_put(struct capture *capture, const struct capture
 		capture->rbps[index] = outer_live ? outer_rbp : CAPTURE_RBP_ANY;
 	}
 	capture->depth = index;
-	capture->joinable = walk->by_slots ? index : 0;
+	capture->joinable = capture->base = walk->by_slots ? index : 0;
+	capture->version++;
 	if (unlikely(walk->lost))
 		capture->blind = 1;
 	return same;
@@ -444,7 +445,8 @@ static COLD void capture_put_cut(struct capture *capture, const struct capture_w
 	while (fresh-- != capture->fresh)
 		capture->ids[stay++] = unwind_frame(fresh->rule);
 	capture->depth = stay;
-	capture->joinable = 0;
+	capture->joinable = capture->base = 0;
+	capture->version++;
 	capture->saves_count = 0;
 	capture->keep = 0;
 }
@@ -489,24 +491,30 @@ static void capture_remember(struct capture *capture)
 	uint32_t depth = capture->depth;
 	uint32_t count = depth > CAPTURE_MEMO_FRAMES ? CAPTURE_MEMO_FRAMES : depth - 1;
 	uint32_t outer = depth - count;
+	const struct capture_entry *inner = &capture->entries[depth];
 	struct capture_memo *memo;
 
 	// A frame that depends on rbp has made those inside of it depend on it too, up to one that
 	// has read it from the stack: then there is a save.
 	if (depth < 2 || capture->flags || capture->joinable != depth ||
+	    capture->entries[outer].slot - inner->slot > UINT32_MAX ||
 	    capture->rbps[outer] != CAPTURE_RBP_ANY || capture->rbps[depth] != CAPTURE_RBP_ANY ||
 	    (capture->saves_count && capture->saves[capture->saves_count - 1].index > outer))
 		return;
-	memo = capture_memos(capture, capture->entries[depth].slot, capture->entries[depth].pc) +
-	       capture->turn++ % CAPTURE_MEMO_WAYS;
+	memo = capture_memos(capture, inner->slot, inner->pc) + capture->turn++ % CAPTURE_MEMO_WAYS;
+	memo->slot = inner->slot;
+	memo->pc = inner->pc;
 	memo->outer_slot = capture->entries[outer].slot;
 	memo->epoch = capture->epoch;
-	memo->outer = outer;
-	memo->count = count;
+	memo->serial = capture->version; // it was raised for this stack
+	memo->after = 0;
+	memo->outer = (uint16_t)outer;
+	memo->count = (uint16_t)count;
 	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++) {
 		uint32_t from = i < count ? outer + 1 + i : depth;
 
-		memo->entries[i] = capture->entries[from];
+		memo->pcs[i] = capture->entries[from].pc;
+		memo->places[i] = (uint32_t)(capture->entries[from].slot - inner->slot);
 		memo->ids[i] = capture->ids[from - 1];
 	}
 }
@@ -518,46 +526,77 @@ static void capture_spread(struct capture *capture)
 	const struct capture_memo *memo = capture->over;
 	uint32_t outer = memo->outer;
 
+	capture_drop(capture, outer);
 #pragma GCC unroll 8
 	for (uint32_t i = CAPTURE_MEMO_FRAMES; i > 0; i--) {
-		capture->entries[outer + i] = memo->entries[i - 1];
+		uintptr_t slot = memo->slot + memo->places[i - 1];
+
+		capture->entries[outer + i] = (struct capture_entry){ slot, memo->pcs[i - 1] };
 		capture->rbps[outer + i] = CAPTURE_RBP_ANY;
-		*capture_place(capture, memo->entries[i - 1].slot) = (uint16_t)(outer + i);
+		capture->ids[outer + i - 1] = memo->ids[i - 1];
+		*capture_place(capture, slot) = (uint16_t)(outer + i);
 	}
-	capture->joinable = capture->depth;
+	capture->joinable = capture->base = capture->depth;
+	capture->version++;
 	capture->over = NULL;
 }
 
-// Whether a walk that begins at this slot with this return address is proven to go through the
-// frames of the memo and then on as the last stack does.
-static inline bool capture_memo_holds(struct capture *capture, const struct capture_memo *memo,
-				      uintptr_t slot, uintptr_t pc)
+void capture_reset(struct capture *capture)
 {
-	const struct capture_entry *inner = &memo->entries[CAPTURE_MEMO_FRAMES - 1];
+	if (capture->over)
+		capture_spread(capture); // for the ids
+	capture->joinable = capture->base = 0;
+}
+
+// Whether all that was read on the way outwards from entry `outer` is what it was.
+static inline bool capture_outer_holds(const struct capture *capture, uint32_t outer)
+{
+	const struct capture_entry *entries = capture->entries;
+	uintptr_t differs = 0;
+	uint32_t left = outer;
+
+	for (; left >= CAPTURE_BLOCK; left -= CAPTURE_BLOCK)
+		differs |= capture_block_differs(&entries[left]);
+	if (likely(outer >= CAPTURE_BLOCK))
+		differs |= capture_block_differs(&entries[CAPTURE_BLOCK]); // some of them again
+	else
+		for (; left > 0; left--)
+			differs |= capture_word(entries[left].slot) ^ entries[left].pc;
+	for (uint32_t i = 0; unlikely(i < capture->saves_count); i++) {
+		const struct capture_save *save = &capture->saves[i];
+
+		if (save->index > outer)
+			break;
+		differs |= capture_word(save->at) ^ save->value;
+	}
+	return !differs;
+}
+
+// Whether a walk that begins at this slot with this return address is proven to go through the
+// frames of the memo and then on as the last walk's stack does.
+static inline bool capture_memo_holds(const struct capture *capture,
+				      const struct capture_memo *memo, uintptr_t slot, uintptr_t pc)
+{
 	uint32_t outer = memo->outer;
 	uintptr_t differs = 0;
 
-	if ((inner->slot ^ slot) | (inner->pc ^ pc) || memo->epoch != capture->epoch)
-		return false;
-	if (capture->over && unlikely(outer > capture->over->outer))
-		capture_spread(capture);
-	if (outer > (capture->over ? capture->over->outer : capture->joinable) ||
-	    capture->entries[outer].slot != memo->outer_slot ||
+	if ((memo->slot ^ slot) | (memo->pc ^ pc) || memo->epoch != capture->epoch ||
+	    outer > capture->base || capture->entries[outer].slot != memo->outer_slot ||
 	    capture->rbps[outer] != CAPTURE_RBP_ANY)
 		return false;
 #pragma GCC unroll 8
 	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++)
-		differs |= capture_word(memo->entries[i].slot) ^ memo->entries[i].pc;
-	return !differs && capture_validate(capture, outer) == outer;
+		differs |= capture_word(slot + memo->places[i]) ^ memo->pcs[i];
+	return !differs && capture_outer_holds(capture, outer);
 }
 
 // The one that holds for a walk that begins at `frame`. NULL: there is none.
-static inline const struct capture_memo *capture_find_memo(struct capture *capture,
-							   const uintptr_t *frame)
+static inline struct capture_memo *capture_find_memo(struct capture *capture,
+						     const uintptr_t *frame)
 {
 	uintptr_t slot = (uintptr_t)(frame + 1);
-	const struct capture_memo *memo = capture_memos(capture, slot, frame[1]);
-	const struct capture_memo *end = memo + CAPTURE_MEMO_WAYS;
+	struct capture_memo *memo = capture_memos(capture, slot, frame[1]);
+	struct capture_memo *end = memo + CAPTURE_MEMO_WAYS;
 
 	for (; memo < end; memo++) {
 		if (capture_memo_holds(capture, memo, slot, frame[1]))
@@ -566,52 +605,77 @@ static inline const struct capture_memo *capture_find_memo(struct capture *captu
 	return NULL;
 }
 
-// Make the ids of the memo those of the frames inside of `outer`. Returns how many are the same as
-// before.
-static inline uint32_t capture_recall_ids(struct capture *capture, const struct capture_memo *memo)
+static inline uint32_t capture_count_equal(const uint32_t *a, const uint32_t *b, uint32_t count)
 {
-	uint32_t same = CAPTURE_MEMO_FRAMES;
+	uint32_t i = 0;
 
-#pragma GCC unroll 4
-	for (uint32_t i = CAPTURE_MEMO_FRAMES; i > 0; i -= 2) { // two at a time, inwards out
-		uint64_t was, is;
-
-		__builtin_memcpy(&was, &capture->ids[memo->outer + i - 2], sizeof(was));
-		__builtin_memcpy(&is, &memo->ids[i - 2], sizeof(is));
-		__builtin_memcpy(&capture->ids[memo->outer + i - 2], &is, sizeof(is));
-		if (was != is)
-			same = (uint32_t)was == (uint32_t)is ? i - 1 : i - 2;
-	}
-	return same;
+	while (i < count && a[i] == b[i])
+		i++;
+	return i;
 }
 
-// Without a walk, if a memo holds: then the stack is what it says, and `keep` is found. False:
-// nothing was done.
-static __attribute__((noinline)) bool capture_recall(struct capture *capture,
-						     const uintptr_t *frame)
+// How many frames, from the outermost, the current stack and the memo's have in common.
+static uint32_t capture_count_same(const struct capture *capture, const struct capture_memo *memo)
 {
-	const struct capture_memo *memo = capture_find_memo(capture, frame);
-	uint32_t outer, same;
+	const struct capture_memo *over = capture->over;
+	uint32_t from = memo->outer; // where the first of them leaves the entries
+	uint32_t to = memo->outer;   // and the second
+	uint32_t end = memo->outer + memo->count;
+	const uint32_t *first = memo->ids, *second = memo->ids;
+	uint32_t same;
 
-	if (!memo)
-		return false;
+	end = end < capture->depth ? end : capture->depth;
+	if (!over)
+		return from + capture_count_equal(&capture->ids[from], first, end - from);
+	if (over->outer < memo->outer) {
+		from = over->outer;
+		first = over->ids;
+	} else {
+		to = over->outer;
+		second = over->ids;
+	}
+	to = to < end ? to : end;
+	same = capture_count_equal(&capture->ids[from], first, to - from);
+	if (same < to - from)
+		return from + same;
+	return to + capture_count_equal(first + same, second, end - to);
+}
+
+// The same, if need be by counting.
+static inline uint32_t capture_find_same(const struct capture *capture, struct capture_memo *memo)
+{
+	const struct capture_memo *over = capture->over;
+
+	if (likely(over && memo->after == over->serial &&
+		   (memo->outer == over->outer || memo->after_version == capture->version)))
+		return memo->after_keep;
+	memo->after = over ? over->serial : 0;
+	memo->after_version = capture->version;
+	memo->after_keep = (uint16_t)capture_count_same(capture, memo);
+	return memo->after_keep;
+}
+
+// Without a walk: the stack is what the memo says, which holds. Returns whether it is another one
+// than before; `keep` is found.
+static inline bool capture_recall(struct capture *capture, struct capture_memo *memo)
+{
+	uint32_t old_depth = capture->depth;
+	uint16_t old_flags = capture->flags;
+
 	capture->credit += capture->credit < CAPTURE_CREDIT_MAX ? 2 : 1;
 	if (unlikely(memo ==
 		     capture->over)) { // it comes again and again: capture_is_same is faster
-		capture->keep = capture->depth;
+		capture->keep = old_depth;
 		capture_spread(capture);
-		return true;
+		return false;
 	}
-	outer = memo->outer;
-	same = capture_recall_ids(capture, memo);
-	same = outer + (same < memo->count ? same : memo->count);
-	capture->keep = same < capture->depth ? same : capture->depth;
-	capture_drop(capture, outer);
-	capture->depth = outer + memo->count;
+	capture->keep = capture_find_same(capture, memo);
+	capture->depth = (uint32_t)memo->outer + memo->count;
 	capture->joinable = 0;
 	capture->over = memo;
-	capture->flags = outer >= capture->blind ? LANE_PUSH_INCOMPLETE : 0;
-	return true;
+	capture->flags = memo->outer >= capture->blind ? LANE_PUSH_INCOMPLETE : 0;
+	return capture->keep != old_depth || capture->depth != old_depth ||
+	       capture->flags != old_flags;
 }
 
 // Before a walk: forget the rules that were used here if any is another one now.
@@ -629,7 +693,8 @@ static inline void capture_check_rules(struct capture *capture)
 		capture->rules[i].key = 0;
 }
 
-bool capture_take(struct capture *capture, const uintptr_t *frame)
+// By walking.
+static __attribute__((noinline)) bool capture_find(struct capture *capture, const uintptr_t *frame)
 {
 	struct capture_walk walk = {
 		.slot = (uintptr_t)(frame + 1),
@@ -638,16 +703,10 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 		.rbp = frame[0],
 		.by_slots = true,
 	};
-	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);
 	uint32_t old_depth = capture->depth;
 	uint16_t old_flags = capture->flags;
 	uint32_t join;
 
-	if (unlikely(capture->epoch != epoch))
-		capture_forget(capture, epoch);
-	if (capture_recalls(capture) && capture_recall(capture, frame))
-		return capture->keep != old_depth || capture->depth != old_depth ||
-		       capture->flags != old_flags;
 	if (unlikely(capture->over))
 		capture_spread(capture);
 	capture_check_rules(capture);
@@ -671,6 +730,21 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 	       capture->flags != old_flags;
 }
 
+bool capture_take(struct capture *capture, const uintptr_t *frame)
+{
+	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);
+
+	if (unlikely(capture->epoch != epoch))
+		capture_forget(capture, epoch);
+	if (capture_recalls(capture)) {
+		struct capture_memo *memo = capture_find_memo(capture, frame);
+
+		if (likely(memo))
+			return capture_recall(capture, memo);
+	}
+	return capture_find(capture, frame);
+}
+
 bool capture_verify(const struct capture *capture, struct capture *scratch, const uintptr_t *frame)
 {
 	capture_reset(scratch);
@@ -679,7 +753,7 @@ bool capture_verify(const struct capture *capture, struct capture *scratch, cons
 	if (capture->depth != scratch->depth)
 		return false;
 	for (uint32_t i = 0; i < capture->depth; i++) {
-		if (capture->ids[i] != scratch->ids[i])
+		if (capture_id(capture, i) != capture_id(scratch, i))
 			return false;
 	}
 	return true;

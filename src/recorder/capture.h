@@ -10,10 +10,11 @@
 //
 // Programs go the same few ways over and over. So the inner frames of some earlier stacks are kept
 // too (struct capture_memo), by where the walk began. If all their words are what they were, and
-// the slot where they end is that of an entry of the last stack, of which all words are what they
-// were, then that is the stack: again independent loads, where the walk needs each frame to find
-// the next one. They are not copied into the last stack (capture.over) as long as one such stack
-// follows the other.
+// the slot where they end is that of an entry of the last walk's stack, of which all words are what
+// they were, then that is the stack: again independent loads, where the walk needs each frame to
+// find the next one. As long as one such stack follows the other, nothing is copied: the entries
+// stay what the last walk has made of them, and the stack is the outermost of them and what the
+// memo says (capture.over). How many frames two such stacks have in common is remembered, too.
 //
 // After frames that no slot describes (signal frames) the last stack cannot be joined and the next
 // walk goes to the root; its frames are still compared, so that the edit stays small.
@@ -73,24 +74,36 @@ enum {
 // The inner frames of an earlier stack. No word but return addresses was read on the way through
 // them, and rbp played no part.
 struct capture_memo {
-	struct capture_entry entries[CAPTURE_MEMO_FRAMES]; // outermost first
+	uintptr_t slot; // of the innermost
+	uintptr_t pc;
+	uintptr_t outer_slot;   // of the frame that called the outermost of them
+	uint64_t epoch;         // capture_epoch when it was made; 0: none was
+	uint64_t serial;        // no other memo ever had it
+	uint64_t after;         // serial of the memo that was `over` the last time before this
+	uint64_t after_version; // capture.version then
+	uint16_t after_keep;    // and how many frames both stacks had in common
+	uint16_t outer;         // which entry of the stack called the outermost
+	uint16_t count;         // frames; those behind repeat the innermost
+	// Outermost first.
+	uintptr_t pcs[CAPTURE_MEMO_FRAMES];
+	uint32_t places[CAPTURE_MEMO_FRAMES]; // of the return addresses: bytes outside of `slot`
 	uint32_t ids[CAPTURE_MEMO_FRAMES];
-	uintptr_t outer_slot; // of the frame that called the outermost of them
-	uint64_t epoch;       // capture_epoch when it was made; 0: none was
-	uint32_t outer;       // and which entry of the stack that was
-	uint32_t count;       // frames; the entries behind repeat the innermost
 } __attribute__((aligned(64)));
+
+_Static_assert(LANE_DEPTH_MAX < 1 << 16, "a depth fits");
 
 struct capture {
 	uint32_t depth; // frames of the current stack
 	uint32_t saves_count;
 	uint32_t joinable; // `depth`: the entries describe memory; 0: there are only ids, or `over`
+	uint32_t base;     // entries that describe memory, if not of this stack
 	uint32_t blind;    // outermost entry from where the way is not sure, or CAPTURE_SEEN
 	uint16_t flags;    // enum lane_push_flag of the current stack
 	uint64_t epoch;    // capture_epoch when the entries were made
-	// The stack's frames inside of over->outer are this memo's, and the entries describe only
-	// those outside. NULL: they describe all, or none.
-	const struct capture_memo *over;
+	uint64_t version;  // raised whenever entries or ids become others
+	// The stack's frames inside of over->outer are this memo's, those outside the entries'.
+	// NULL: all are the entries', or there are only ids.
+	struct capture_memo *over;
 	uintptr_t known_low, known_high;
 
 	// The edit that capture_take found: the first `keep` frames stay, ids[keep..depth) are new.
@@ -108,7 +121,7 @@ struct capture {
 	// Outermost first. Entry 0 lies beyond the root: its slot is greater than any.
 	struct capture_entry entries[1 + LANE_DEPTH_MAX];
 	uintptr_t rbps[1 + LANE_DEPTH_MAX]; // CAPTURE_RBP_ANY: nothing outside depends on it
-	uint32_t ids[LANE_DEPTH_MAX];
+	uint32_t ids[LANE_DEPTH_MAX + CAPTURE_MEMO_FRAMES]; // what lies behind is nobody's
 	struct capture_save saves[CAPTURE_SAVES_MAX];
 
 	// Which entry has its slot at an address, by the lower part of that: the one that was put
@@ -189,16 +202,14 @@ static inline uint64_t capture_switch(struct capture *capture, const uintptr_t *
 	    !capture_holds(capture, top))
 		return 0;
 	top->pc = frame[1];
+	capture->version++;
+	capture->keep = depth - 1;
 	capture->ids[depth - 1] = unwind_frame(rule);
 	return (uint64_t)unwind_frame(rule) << 32 | 1 << 16 | (depth - 1);
 }
 
 // The next walk goes to the root.
-static inline void capture_reset(struct capture *capture)
-{
-	capture->joinable = 0;
-	capture->over = NULL;
-}
+HIDDEN void capture_reset(struct capture *capture);
 
 // Look at memos and rules from the start and each time: what is verified is to be in use.
 static inline void capture_recall_always(struct capture *capture)
@@ -211,6 +222,25 @@ static inline void capture_recall_always(struct capture *capture)
 // frame pointer). True if it differs from the current stack; then keep, depth, ids and flags say
 // how. Allocates nothing, takes no lock but for an address never seen before.
 HIDDEN bool capture_take(struct capture *capture, const uintptr_t *frame);
+
+// The id of frame `at`, 0 for the outermost.
+static inline uint32_t capture_id(const struct capture *capture, uint32_t at)
+{
+	const struct capture_memo *over = capture->over;
+
+	return over && at >= over->outer ? over->ids[at - over->outer] : capture->ids[at];
+}
+
+// The ids that are new, `keep` to `depth`; CAPTURE_MEMO_FRAMES can be read in any case. NULL: they
+// do not lie together.
+static inline const uint32_t *capture_pushed(const struct capture *capture)
+{
+	const struct capture_memo *over = capture->over;
+
+	if (!over)
+		return &capture->ids[capture->keep];
+	return capture->keep >= over->outer ? &over->ids[capture->keep - over->outer] : NULL;
+}
 
 // Walk to the root without using what is known, in `scratch`, and compare the frames with those of
 // `capture`, which was taken just before from the same frame.

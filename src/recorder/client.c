@@ -189,9 +189,13 @@ static uint8_t *client_put(struct lane *lane, const uint8_t *start, uint8_t *at,
 			at = event_put_stack(lane, start, at);
 			if (!at)
 				return NULL;
+			if (lane->verify)
+				event_follow(lane);
 		}
-		if (lane->verify)
+		if (lane->verify) {
 			event_verify(lane, call->frame);
+			event_verify_edit(lane);
+		}
 	}
 	head[2] = (uint16_t)((size_t)(at - record) - sizeof(head));
 	__builtin_memcpy(record, head, sizeof(head));

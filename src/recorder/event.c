@@ -3,27 +3,58 @@
 #include "recorder/recording.h"
 
 enum {
-	EVENT_FRAMES_IN_ROOM = 8,
+	EVENT_FRAMES_IN_ROOM = CAPTURE_MEMO_FRAMES,
 	EVENT_LANES_ALONE = 2, // lane 0, which nobody has, and one
 };
 
-uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
+COLD void event_follow(struct lane *lane)
+{
+	const struct capture *capture = &lane->capture;
+	struct lane_check *check = lane->verify;
+
+	for (uint32_t i = capture->keep; i < capture->depth; i++)
+		check->ids[i] = capture_id(capture, i);
+	check->depth = capture->depth;
+}
+
+// The same for any number of frames, wherever they lie.
+static __attribute__((noinline)) uint8_t *event_put_frames(struct lane *lane, const uint8_t *start,
+							   uint8_t *at)
 {
 	const struct capture *capture = &lane->capture;
 	uint32_t push = capture->depth - capture->keep;
-	uint16_t words[2] = { (uint16_t)capture->keep, (uint16_t)(push | capture->flags) };
 
 	if (push > EVENT_FRAMES_IN_ROOM &&
 	    lane->head + (uint64_t)(at - start) + LANE_ROOM + 4 * push > lane->room &&
 	    !lane_wait_room(lane, (uint64_t)(at - start) + 4 * push))
 		return NULL;
+	for (uint32_t i = capture->keep; i < capture->depth; i++, at += 4) {
+		uint32_t id = capture_id(capture, i);
+
+		__builtin_memcpy(at, &id, 4);
+	}
+	return at;
+}
+
+uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
+{
+	const struct capture *capture = &lane->capture;
+	const uint32_t *ids = capture_pushed(capture);
+	uint32_t push = capture->depth - capture->keep;
+	uint32_t words = (push | capture->flags) << 16 | (uint16_t)capture->keep;
+
 	if (unlikely(capture->flags & LANE_PUSH_INCOMPLETE))
 		lane_count_incomplete(lane);
-	__builtin_memcpy(at, words, 4);
+	__builtin_memcpy(at, &words, 4);
 	at += 4;
-	for (uint32_t i = capture->keep; i < capture->depth; i++, at += 4)
-		__builtin_memcpy(at, &capture->ids[i], 4);
-	return at;
+	// All there can be, as nobody can foresee how many they are; one by one, since so they were
+	// put there just now.
+	if (unlikely(!ids || push > EVENT_FRAMES_IN_ROOM))
+		return event_put_frames(lane, start, at);
+#pragma GCC unroll 8
+	for (uint32_t i = 0; i < EVENT_FRAMES_IN_ROOM; i++)
+		__builtin_memcpy(at + 4 * i, &ids[i], 4);
+	return at + 4 * push;
 }
 
 void event_stopped(struct lane *lane)
@@ -71,12 +102,33 @@ COLD struct event_time event_put_mark(struct lane *lane, uint8_t *start, uint32_
 	return event_put_now(lane, start, clock_mark());
 }
 
+// Whether a reader of the edits has the stack that was taken.
+static bool event_is_followed(const struct lane *lane)
+{
+	const struct capture *capture = &lane->capture;
+	const struct lane_check *check = lane->verify;
+
+	if (check->depth != capture->depth)
+		return false;
+	for (uint32_t i = 0; i < capture->depth; i++) {
+		if (check->ids[i] != capture_id(capture, i))
+			return false;
+	}
+	return true;
+}
+
+COLD void event_verify_edit(const struct lane *lane)
+{
+	if (!event_is_followed(lane))
+		__atomic_fetch_add(&recording_state->segment->mismatched, 1, __ATOMIC_RELAXED);
+}
+
 COLD void event_verify(struct lane *lane, const uintptr_t *frame)
 {
 	struct segment *segment = recording_state->segment;
 
 	__atomic_fetch_add(&segment->verified, 1, __ATOMIC_RELAXED);
-	if (!capture_verify(&lane->capture, lane->verify, frame))
+	if (!capture_verify(&lane->capture, &lane->verify->walked, frame))
 		__atomic_fetch_add(&segment->mismatched, 1, __ATOMIC_RELAXED);
 }
 
@@ -94,4 +146,13 @@ void event_record(uint32_t type, uint32_t fields, uint64_t address, uint64_t siz
 	start = lane->ring + (lane->head & lane->mask);
 	at = event_put(lane, start, type, fields, &call);
 	lane_leave(lane, start, likely(at) ? at : start);
+}
+
+void event_changed(uint32_t type, uint64_t address, uint64_t size, const uintptr_t *frame)
+{
+	uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK;
+
+	if (unlikely(lane_get_mine()->verify != NULL) ||
+	    unlikely(!event_short(EVENT_SHORT_CHANGED, type, fields, address, size, frame)))
+		event_record(type, fields, address, size, 0, frame);
 }

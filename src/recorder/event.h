@@ -50,8 +50,14 @@ HIDDEN struct event_time event_put_time(struct lane *lane, uint8_t *start);
 HIDDEN struct event_time event_put_mark(struct lane *lane, uint8_t *start, uint32_t type,
 					uint64_t address);
 
+// An edit was put (SEGMENT_VERIFY): from `keep` on, a reader has other frames.
+HIDDEN void event_follow(struct lane *lane);
+
 // The stack just taken is walked again and compared (SEGMENT_VERIFY).
 HIDDEN void event_verify(struct lane *lane, const uintptr_t *frame);
+
+// The same with what a reader has who follows the edits.
+HIDDEN void event_verify_edit(const struct lane *lane);
 
 // What an aligned operator new was asked for, while it asks aligned_alloc for a rounded size: the
 // size that is recorded is the program's own.
@@ -129,6 +135,8 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 			head |= LANE_STACK;
 			event_store(at, stack);
 			at += 8;
+			if (unlikely(lane->verify != NULL))
+				event_follow(lane);
 		} else if (unlikely(lane->verify != NULL) &&
 			   capture_is_same(&lane->capture, call->frame)) {
 			// As in the short way, which is verified by that.
@@ -137,10 +145,14 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 			at = event_put_stack(lane, start, at);
 			if (unlikely(!at))
 				return NULL;
+			if (unlikely(lane->verify != NULL))
+				event_follow(lane);
 		}
 	}
-	if ((fields & EVENT_STACK) && unlikely(lane->verify != NULL))
+	if ((fields & EVENT_STACK) && unlikely(lane->verify != NULL)) {
 		event_verify(lane, call->frame);
+		event_verify_edit(lane);
+	}
 	head_at[0] = (uint8_t)head;
 	head_at[1] = (uint8_t)(head >> 8);
 	return at;
@@ -161,11 +173,36 @@ HIDDEN void event_record(uint32_t type, uint32_t fields, uint64_t address, uint6
 
 // ---- The short way --------------------------------------------------------------------------
 
+enum event_short {
+	EVENT_SHORT_SAME,    // only if the stack is the last one: then no function is called
+	EVENT_SHORT_CHANGED, // it is taken
+};
+
+// The edit that turns the lane's stack into that of `frame`, with LANE_STACK in *head. NULL: no
+// room, ever.
+static inline __attribute__((always_inline)) uint8_t *event_short_stack(struct lane *lane,
+									uint8_t *start, uint8_t *at,
+									uint32_t *head,
+									const uintptr_t *frame)
+{
+	uint64_t edit = lane->capture.over ? 0 : capture_switch(&lane->capture, frame);
+
+	if (edit) {
+		*head |= LANE_STACK;
+		event_store(at, edit);
+		return at + 8;
+	}
+	if (!capture_take(&lane->capture, frame))
+		return at;
+	*head |= LANE_STACK;
+	return event_put_stack(lane, start, at);
+}
+
 // Append and publish the event if nothing is special: the lane has room and its owner, it is still
-// the same tick, the block is not large, the address's page was ours, and the stack is the last
-// one. No function is called. False: nothing was done.
-static inline __attribute__((always_inline)) bool
-event_quick(uint32_t type, uint32_t fields, uint64_t address, uint64_t size, const uintptr_t *frame)
+// the same tick, the block is not large, and the address's page was ours. False: nothing was done.
+static inline __attribute__((always_inline)) bool event_short(enum event_short way, uint32_t type,
+							      uint32_t fields, uint64_t address,
+							      uint64_t size, const uintptr_t *frame)
 {
 	struct lane *lane = lane_get_mine();
 	uint64_t limit = lane->limit;
@@ -184,7 +221,8 @@ event_quick(uint32_t type, uint32_t fields, uint64_t address, uint64_t size, con
 	owner = __atomic_load_n(&lane->owners[lane_slot(address)], __ATOMIC_SEQ_CST);
 	if (unlikely((owner & 0xffff) != lane->id))
 		goto special;
-	if ((fields & EVENT_STACK) && unlikely(!capture_is_same(&lane->capture, frame)))
+	if (way == EVENT_SHORT_SAME && (fields & EVENT_STACK) &&
+	    unlikely(!capture_is_same(&lane->capture, frame)))
 		goto special;
 	start = lane->ring + (head & lane->mask);
 	at = start + 2;
@@ -199,16 +237,30 @@ event_quick(uint32_t type, uint32_t fields, uint64_t address, uint64_t size, con
 		at += event_bytes(size);
 		type |= event_bytes(size) << LANE_SIZE_SHIFT;
 	}
+	if (way == EVENT_SHORT_CHANGED && (fields & EVENT_STACK)) {
+		at = event_short_stack(lane, start, at, &type, frame);
+		at = likely(at) ? at : start;
+	}
 	__builtin_memcpy(start, &type, 2);
 	head += (uint64_t)(at - start);
 	lane->head = head;
 	__atomic_store_n(&lane->shared->head, head, __ATOMIC_RELEASE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	lane->limit = limit;
+	lane->limit = way == EVENT_SHORT_SAME ? limit : lane->open_limit;
 	return true;
 special:
 	lane->limit = limit;
 	return false;
 }
+
+// An event from the last stack, or of a type that has none. False: it is to be recorded otherwise.
+static inline __attribute__((always_inline)) bool
+event_quick(uint32_t type, uint32_t fields, uint64_t address, uint64_t size, const uintptr_t *frame)
+{
+	return event_short(EVENT_SHORT_SAME, type, fields, address, size, frame);
+}
+
+// An allocation that event_quick could not append; address, size and stack are all it has.
+HIDDEN void event_changed(uint32_t type, uint64_t address, uint64_t size, const uintptr_t *frame);
 
 #endif

@@ -34,10 +34,11 @@ static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, 
 		return;
 	if (unlikely(!call->address))
 		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, call->size, 0, call->frame);
-	else if (more ||
-		 unlikely(!event_quick(type, fields, call->address, call->size, call->frame)))
+	else if (more)
 		event_record(type, fields, call->address, call->size, call->align_log2,
 			     call->frame);
+	else if (unlikely(!event_quick(type, fields, call->address, call->size, call->frame)))
+		event_changed(type, call->address, call->size, call->frame);
 }
 
 // The same where it has to be seen first whether the allocation is one of the samples.

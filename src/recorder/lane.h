@@ -39,7 +39,7 @@ struct lane {
 	struct lane_shared *shared;
 	const _Atomic uint64_t *tick; // what time it is: the session's tick, or exact_ns
 	uint64_t *owners;             // the process's ownership table (order.h)
-	struct capture *verify;       // scratch of SEGMENT_VERIFY, else NULL
+	struct lane_check *verify;    // of SEGMENT_VERIFY, else NULL
 	bool free_stacks;
 	bool between;              // busy, but in the real realloc: its VM calls go here
 	bool exact;                // --clock=ns
@@ -58,6 +58,14 @@ struct lane {
 	uint32_t heaps_count;                     // Windows: that were numbered
 	struct lane_heap heaps[LANE_HEAPS_KNOWN]; // Windows: some of them
 	struct capture capture;
+};
+
+// What SEGMENT_VERIFY compares the lane's stack with.
+struct lane_check {
+	struct capture walked; // by a walk that uses nothing of what is known
+	// What a reader makes of the edits.
+	uint32_t depth;
+	uint32_t ids[LANE_DEPTH_MAX];
 };
 
 enum {

@@ -47,6 +47,8 @@ bool vm_put(struct lane *lane, struct lane_vm *record, vm_put_last *last, const 
 		at = event_put_stack(lane, start, at);
 		if (!at)
 			return false;
+		if (lane->verify)
+			event_follow(lane);
 	}
 	head_at[0] = (uint8_t)head;
 	head_at[1] = (uint8_t)(head >> 8);

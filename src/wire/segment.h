@@ -214,9 +214,9 @@ struct segment {
 	_Atomic uint64_t waited_ns;                // time threads waited for a full lane
 	_Atomic uint64_t guest_bytes;              // private memory the recorder took
 	_Atomic uint32_t reserved;
-	_Atomic uint64_t verified;                 // SEGMENT_VERIFY: stacks walked twice
-	_Atomic uint64_t mismatched;               // of them: the two walks differ
-	_Atomic uint32_t exit_noted;               // 1: exit_status holds what _exit was given
+	_Atomic uint64_t verified;   // SEGMENT_VERIFY: stacks walked twice
+	_Atomic uint64_t mismatched; // of them: the two walks differ
+	_Atomic uint32_t exit_noted; // 1: exit_status holds what _exit was given
 	_Atomic uint32_t exit_status;
 	_Atomic uint64_t rss_max; // highest resident memory that the guest has seen, bytes
 

@@ -2,6 +2,7 @@
 //
 //     steps OUT LIBRARY same DEPTH      pairs of malloc and free, always with the same stack
 //     steps OUT LIBRARY random DEPTH    the inner four frames chosen at random for each pair
+//     steps OUT LIBRARY turns DEPTH     the inner four frames of four ways in turn
 //     steps OUT LIBRARY realloc DEPTH   a buffer that grows and shrinks
 //
 // A child does the work often enough that nothing is new in it, and then STEPS_COUNT times more
@@ -53,6 +54,14 @@ static void at_random(long count)
 		descend_go(4, descend_random(&chance), pair, NULL);
 }
 
+static void in_turn(long count)
+{
+	static const uint64_t ways[] = { 0x0123, 0x1032, 0x2301, 0x3210 };
+
+	for (; count > 0; count--)
+		descend_go(4, ways[count % 4], pair, NULL);
+}
+
 static void regrow(long count)
 {
 	void *ptr = NULL;
@@ -80,11 +89,12 @@ static void measured(void *context)
 static void child(const char *name, int depth)
 {
 	void (*work)(long) = strcmp(name, "random") == 0    ? at_random
+			     : strcmp(name, "turns") == 0   ? in_turn
 			     : strcmp(name, "realloc") == 0 ? regrow
 							    : same;
 
 	// main, child, the work, its pair, and where there is chance four frames more.
-	depth -= work == at_random ? 9 : 5;
+	depth -= work == at_random || work == in_turn ? 9 : 5;
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	raise(SIGSTOP);
 	descend_go(depth > 0 ? depth : 1, 0x3af5c1e68b7u, measured, &work);
