@@ -1,22 +1,25 @@
 #include "report/names.h"
 
+#include "base/arena.h"
 #include "base/mem.h"
 #include "report/wrappers.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-// What was found for a frame. For names from the symbols only the pointer is kept.
+enum { WRAPPERS_KNOWN = 32 };
+
+// What was found for a frame: ours or the symbols'.
 struct found {
 	const struct symbol *symbols;
-	bool *wrappers; // owned; for each symbol, whether it allocates on behalf of its caller
-	size_t count;
-	bool owned; // the symbols are ours
+	uint32_t count;
+	uint32_t wrappers; // which of the first WRAPPERS_KNOWN allocate on behalf of their callers
 };
 
 struct names {
 	const struct reader *reader;
 	struct symbols *symbols;
+	struct arena arena;   // of symbols
 	struct found *frames; // by frame id
 	size_t frames_count;
 	struct found nobody; // for id 0
@@ -33,21 +36,12 @@ struct names *names_new(const struct reader *reader, struct symbols *symbols)
 	return names;
 }
 
-static void found_fini(struct found *found)
-{
-	if (found->owned)
-		mem_free((void *)found->symbols);
-	mem_free(found->wrappers);
-}
-
 void names_free(struct names *names)
 {
 	if (!names)
 		return;
-	for (size_t i = 0; i < names->frames_count; i++)
-		found_fini(&names->frames[i]);
+	arena_fini(&names->arena);
 	mem_free(names->frames);
-	found_fini(&names->nobody);
 	mem_free(names->lines);
 	mem_free(names);
 }
@@ -69,10 +63,10 @@ static struct symbol place_of(const struct names *names, const struct trace_fram
 }
 
 // From the names that the trace itself gives.
-static struct found from_trace(const struct names *names, const struct trace_frame *frame,
+static struct found from_trace(struct names *names, const struct trace_frame *frame,
 			       const struct trace_name *given, size_t count)
 {
-	struct symbol *symbols = mem_alloc(count, sizeof *symbols);
+	struct symbol *symbols = arena_take(&names->arena, count * sizeof *symbols);
 
 	for (size_t i = 0; i < count; i++) {
 		symbols[i] = place_of(names, frame);
@@ -81,27 +75,50 @@ static struct found from_trace(const struct names *names, const struct trace_fra
 		symbols[i].line = given[i].line;
 		symbols[i].inlined = i + 1 < count;
 	}
-	return (struct found){ .symbols = symbols, .count = count, .owned = true };
+	return (struct found){ .symbols = symbols, .count = (uint32_t)count };
 }
 
 static struct found ask(struct names *names, frame_id id)
 {
 	const struct trace_frame *frame = reader_frame(names->reader, id);
-	struct found found = { 0 };
 	const struct trace_name *given;
+	const struct symbol *symbols;
 	struct symbol *symbol;
 	size_t count = 0;
 
 	given = frame ? reader_frame_names(names->reader, id, &count) : NULL;
 	if (given && count > 0)
 		return from_trace(names, frame, given, count);
-	if (names->symbols && frame) {
-		found.symbols = symbols_find(names->symbols, id, &found.count);
-		return found;
+	if (names->symbols && frame && frame->module != 0) {
+		symbols = symbols_find(names->symbols, id, &count);
+		return (struct found){ .symbols = symbols, .count = (uint32_t)count };
 	}
-	symbol = mem_alloc(1, sizeof *symbol);
+	symbol = arena_take(&names->arena, sizeof *symbol);
 	*symbol = place_of(names, frame);
-	return (struct found){ .symbols = symbol, .count = 1, .owned = true };
+	return (struct found){ .symbols = symbol, .count = 1 };
+}
+
+bool names_nobody_knows(const struct names *names, frame_id id, struct symbol *place)
+{
+	const struct trace_frame *frame = reader_frame(names->reader, id);
+	size_t count = 0;
+
+	if (!frame || frame->module != 0 ||
+	    (reader_frame_names(names->reader, id, &count) && count > 0))
+		return false;
+	*place = place_of(names, frame);
+	return true;
+}
+
+static bool is_wrapper(const struct symbol *symbol)
+{
+	return wrappers_match(symbol->function) ||
+	       wrappers_match_module(symbol->module, symbol->function != NULL);
+}
+
+static bool found_wrapper(const struct found *found, size_t i)
+{
+	return i < WRAPPERS_KNOWN ? found->wrappers >> i & 1 : is_wrapper(&found->symbols[i]);
 }
 
 static void grow_frames(struct names *names)
@@ -126,11 +143,8 @@ static const struct found *find(struct names *names, frame_id frame)
 	if (found->symbols)
 		return found;
 	*found = ask(names, frame);
-	found->wrappers = mem_alloc(found->count, sizeof *found->wrappers);
-	for (size_t i = 0; i < found->count; i++)
-		found->wrappers[i] = wrappers_match(found->symbols[i].function) ||
-				     wrappers_match_module(found->symbols[i].module,
-							   found->symbols[i].function != NULL);
+	for (size_t i = 0; i < found->count && i < WRAPPERS_KNOWN; i++)
+		found->wrappers |= (uint32_t)is_wrapper(&found->symbols[i]) << i;
 	return found;
 }
 
@@ -159,7 +173,7 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 		for (size_t i = 0; i < found->count; i++)
 			names->lines[result.count++] = (struct names_line){
 				.symbol = &found->symbols[i],
-				.wrapper = found->wrappers[i],
+				.wrapper = found_wrapper(found, i),
 			};
 		result.flags |= node->flags;
 		id = node->parent < id ? node->parent : 0;
@@ -177,9 +191,23 @@ struct names_stack names_stack(struct names *names, stack_id stack)
 
 const struct symbol *names_face(struct names *names, stack_id stack, bool innermost)
 {
-	struct names_stack lines = names_stack(names, stack);
+	const struct symbol *first = NULL;
+	const struct trace_stack *node;
 
-	return lines.count == 0 ? NULL : lines.lines[innermost ? 0 : lines.user].symbol;
+	for (stack_id id = stack; id; id = node->parent < id ? node->parent : 0) {
+		const struct found *found;
+
+		node = reader_stack(names->reader, id);
+		if (!node)
+			break;
+		found = find(names, node->frame);
+		if (!first)
+			first = found->symbols;
+		for (size_t i = 0; i < found->count; i++)
+			if (innermost || !found_wrapper(found, i))
+				return &found->symbols[i];
+	}
+	return first;
 }
 
 void names_add_function(struct names *names, stack_id stack, bool innermost, struct str *text)

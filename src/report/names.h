@@ -18,6 +18,10 @@ void names_free(struct names *names); // NULL is allowed
 // The functions at `frame`, innermost first. At least one.
 const struct symbol *names_find(struct names *names, frame_id frame, size_t *count);
 
+// Whether nobody can know a name: the frame is in no file, and the trace gives it none. Then *place
+// is what names_find would say. Keeps nothing.
+bool names_nobody_knows(const struct names *names, frame_id frame, struct symbol *place);
+
 // One line of a stack.
 struct names_line {
 	const struct symbol *symbol;

@@ -89,3 +89,46 @@ TEST(names_file_is_the_last_part_of_a_path)
 	CHECK_STR("", names_file("dir/"));
 	CHECK_STR("", names_file(""));
 }
+
+TEST(names_face_is_the_first_line_that_is_no_wrapper)
+{
+	struct reader *reader = assembled_open(trace);
+	struct names *names = names_new(reader, NULL);
+
+	for (stack_id id = 1; id < reader_stacks_count(reader); id++) {
+		struct names_stack stack = names_stack(names, id);
+
+		CHECK(names_face(names, id, false) == stack.lines[stack.user].symbol);
+		CHECK(names_face(names, id, true) == stack.lines[0].symbol);
+	}
+	CHECK(!names_face(names, 0, false));
+	CHECK(!names_face(names, reader_stacks_count(reader), false));
+	names_free(names);
+	reader_close(reader);
+}
+
+TEST(names_nobody_knows_code_in_no_file_without_a_name)
+{
+	struct reader *reader = assembled_open(trace);
+	struct names *names = names_new(reader, NULL);
+	struct symbol place;
+	unsigned unknown = 0;
+
+	for (frame_id id = 1; id < reader_frames_count(reader); id++) {
+		size_t count;
+		const struct symbol *symbols;
+
+		if (!names_nobody_knows(names, id, &place))
+			continue;
+		symbols = names_find(names, id, &count);
+		unknown++;
+		CHECK_EQ(1, count);
+		CHECK_EQ(0x5555, place.offset);
+		CHECK_EQ(symbols->offset, place.offset);
+		CHECK(!place.function && !place.file && !*place.module);
+	}
+	CHECK_EQ(1, unknown);
+	CHECK(!names_nobody_knows(names, reader_frames_count(reader), &place));
+	names_free(names);
+	reader_close(reader);
+}

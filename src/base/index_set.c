@@ -1,0 +1,86 @@
+#include "base/index_set.h"
+
+#include "base/mem.h"
+
+// Part of the hash tells most others apart without a look at the item.
+struct index_set_slot {
+	uint32_t hash;
+	uint32_t position; // + 1; 0: free
+};
+
+enum { CAPACITY_FIRST = 16 };
+
+// The slot of the key, or the free one where it belongs. There is always a free one.
+static struct index_set_slot *slot_of(const struct index_set *set, uint32_t hash,
+				      index_set_same *same, const void *context, const void *key)
+{
+	size_t at = hash & (set->capacity - 1);
+
+	for (;; at = (at + 1) & (set->capacity - 1)) {
+		struct index_set_slot *slot = &set->slots[at];
+
+		if (slot->position == 0 ||
+		    (slot->hash == hash && same && same(context, slot->position - 1, key)))
+			return slot;
+	}
+}
+
+static void grow(struct index_set *set)
+{
+	struct index_set_slot *old = set->slots;
+	size_t old_capacity = set->capacity;
+
+	set->capacity = old_capacity ? old_capacity * 2 : CAPACITY_FIRST;
+	ASSERT(set->capacity > old_capacity);
+	set->slots = mem_alloc(set->capacity, sizeof *set->slots);
+	for (size_t i = 0; i < old_capacity; i++)
+		if (old[i].position)
+			*slot_of(set, old[i].hash, NULL, NULL, NULL) = old[i];
+	mem_free(old);
+}
+
+static uint32_t fold(uint64_t hash)
+{
+	return (uint32_t)(hash ^ hash >> 32);
+}
+
+uint32_t index_set_find(const struct index_set *set, uint64_t hash, index_set_same *same,
+			const void *context, const void *key)
+{
+	// One less than no position is none.
+	return set->count ? slot_of(set, fold(hash), same, context, key)->position - 1
+			  : INDEX_SET_NONE;
+}
+
+uint32_t index_set_put(struct index_set *set, uint64_t hash, index_set_same *same,
+		       const void *context, const void *key, uint32_t position)
+{
+	struct index_set_slot *slot;
+
+	ASSERT(position < INDEX_SET_NONE);
+	if (set->count >= set->capacity / 4 * 3)
+		grow(set);
+	slot = slot_of(set, fold(hash), same, context, key);
+	if (slot->position == 0) {
+		*slot = (struct index_set_slot){ fold(hash), position + 1 };
+		set->count++;
+	}
+	return slot->position - 1;
+}
+
+void index_set_fini(struct index_set *set)
+{
+	mem_free(set->slots);
+	*set = (struct index_set){ 0 };
+}
+
+uint64_t index_set_hash(const uint64_t *numbers, size_t count)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		hash = (hash ^ numbers[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 29;
+	}
+	return hash;
+}

@@ -1,0 +1,37 @@
+// index_set: positions in an array of the caller's, found by what stands there.
+//
+// Holds 8 bytes for a position and what is free between them; the items themselves stay with the
+// caller, who says by `same` whether one is what is looked for. `struct index_set set = { 0 };` is
+// an empty one. Nothing is removed. One thread.
+#ifndef BASE_INDEX_SET_H
+#define BASE_INDEX_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INDEX_SET_NONE UINT32_MAX
+
+struct index_set {
+	struct index_set_slot *slots; // private
+	size_t capacity;              // a power of two, or 0
+	size_t count;
+};
+
+// Whether `key` is what stands at `position`.
+typedef bool index_set_same(const void *context, uint32_t position, const void *key);
+
+// Where the key stands, or INDEX_SET_NONE. Equal keys have equal hashes.
+uint32_t index_set_find(const struct index_set *set, uint64_t hash, index_set_same *same,
+			const void *context, const void *key);
+
+// The same; where it is not there, it stands at `position` from now on, which is returned.
+uint32_t index_set_put(struct index_set *set, uint64_t hash, index_set_same *same,
+		       const void *context, const void *key, uint32_t position);
+
+void index_set_fini(struct index_set *set);
+
+// A hash of some numbers.
+uint64_t index_set_hash(const uint64_t *numbers, size_t count);
+
+#endif
