@@ -13,7 +13,7 @@ struct table_level {
 	size_t depth;     // of the keys, the first so many
 	uint64_t *tuples; // values of one group after the other: `width` each
 	size_t width, groups, capacity;
-	struct map group_of; // hash of a tuple -> group; a collision takes the next hash
+	struct index_set group_of; // by tuple
 };
 
 static uint64_t impact_of(enum window_type type)
@@ -134,45 +134,45 @@ static uint64_t value_of(struct table *table, enum keys_key key, const struct wi
 
 // ---- groups ----
 
+static bool is_tuple(const void *context, uint32_t position, const void *key)
+{
+	const struct table_level *level = context;
+
+	return memcmp(level->tuples + position * level->width, key,
+		      level->width * sizeof *level->tuples) == 0;
+}
+
 static uint32_t find_group(struct table_level *level, const uint64_t *tuple)
 {
-	uint64_t hash = 0;
+	uint32_t count = (uint32_t)level->groups;
+	uint32_t found = index_set_put(&level->group_of, index_set_hash(tuple, level->width),
+				       is_tuple, level, tuple, count);
 
-	for (size_t i = 0; i < level->width; i++) {
-		hash = (hash ^ tuple[i]) * UINT64_C(0x9e3779b97f4a7c15);
-		hash ^= hash >> 29;
-	}
-	for (;; hash++) {
-		bool added;
-		uint64_t *group = map_put(&level->group_of, hash, &added);
-
-		if (!added && memcmp(level->tuples + *group * level->width, tuple,
-				     level->width * sizeof *tuple) == 0)
-			return (uint32_t)*group;
-		if (!added)
-			continue;
+	if (found == count) {
 		level->tuples = mem_grow(level->tuples, &level->capacity,
 					 (level->groups + 1) * level->width, sizeof *tuple);
-		memcpy(level->tuples + level->groups * level->width, tuple,
+		memcpy(level->tuples + level->groups++ * level->width, tuple,
 		       level->width * sizeof *tuple);
-		*group = level->groups++;
-		return (uint32_t)*group;
 	}
+	return found;
+}
+
+static uint32_t *presence(const struct table *table, stack_id stack)
+{
+	return &table->present[stack < table->stacks_count ? stack : 0];
 }
 
 // A grouping by the stack itself, which needs no names.
 static uint32_t group_by_stack(void *context, const struct window_cell *cell)
 {
 	struct table *table = context;
-	uint64_t *number;
-	bool added;
+	uint32_t *number = presence(table, cell->stack);
 
 	if (!question_selects(table->question, cell))
 		return WINDOW_SKIP;
-	number = map_put(&table->present, cell->stack, &added);
-	if (added)
-		*number = table->present.count - 1;
-	return (uint32_t)*number;
+	if (!*number)
+		*number = ++table->present_count;
+	return *number - 1;
 }
 
 static bool names_stacks(const struct keys *keys)
@@ -191,24 +191,24 @@ static bool find_present(struct table *table, struct err *err)
 {
 	struct window_query query = question_query(table->question);
 	struct window_result result;
-	struct map present = { 0 };
-	uint64_t stack, number;
-	size_t at = 0;
 
+	table->stacks_count = reader_stacks_count(table->question->reader);
+	table->present = mem_alloc(table->stacks_count + (size_t)1, sizeof *table->present);
 	query.group = group_by_stack;
 	query.context = table;
 	if (!window_ask(table->question->window, &query, &result, err))
 		return false;
-	while (map_next(&table->present, &at, &stack, &number)) {
-		struct window_rest rest = window_rest_of(&result, (uint32_t)number);
+	for (size_t i = 0; i < table->stacks_count || i == 0; i++) {
+		uint32_t number = table->present[i];
+		struct window_rest rest;
 
-		if (number < result.rows_count && !row_is_empty(&result.rows[number], &rest))
-			map_put(&present, stack, NULL);
+		if (number == 0)
+			continue;
+		rest = window_rest_of(&result, number - 1);
+		if (number > result.rows_count || row_is_empty(&result.rows[number - 1], &rest))
+			table->present[i] = 0;
 	}
 	window_result_fini(&result);
-	map_fini(&table->present);
-	table->present = present;
-	table->present_known = true;
 	return true;
 }
 
@@ -219,7 +219,7 @@ static uint32_t group(void *context, const struct window_cell *cell)
 	const struct keys *keys = &level->table->options->keys;
 	uint64_t tuple[KEYS_COUNT + 1] = { cell->orphans };
 
-	if (level->table->present_known && !map_find(&level->table->present, cell->stack))
+	if (level->table->present && !*presence(level->table, cell->stack))
 		return WINDOW_SKIP;
 	if (!question_selects(level->table->question, cell))
 		return WINDOW_SKIP;
@@ -249,38 +249,6 @@ struct window_query table_query(struct table *table, size_t depth, const struct 
 
 // ---- rows ----
 
-static uint32_t find_child(struct table *table, uint32_t parent, uint64_t value, bool orphans)
-{
-	// Rows are few against 2^31, and values that are not are told apart by probing.
-	uint64_t hash = (value * 2 + orphans) * UINT64_C(0x9e3779b97f4a7c15) ^
-			((uint64_t)parent + 1) * UINT64_C(0xc2b2ae3d27d4eb4f);
-
-	for (;; hash++) {
-		bool added;
-		uint64_t *index = map_put(&table->children, hash, &added);
-		struct table_row *row;
-
-		if (!added) {
-			row = &table->rows[*index];
-			if (row->parent == parent && row->value == value && row->orphans == orphans)
-				return (uint32_t)*index;
-			continue;
-		}
-		ASSERT(table->rows_count < TABLE_NONE);
-		*index = table->rows_count;
-		table->rows = mem_grow(table->rows, &table->rows_capacity, table->rows_count + 1,
-				       sizeof *table->rows);
-		table->rows[table->rows_count++] = (struct table_row){
-			.parent = parent,
-			.depth = table->rows[parent].depth + 1,
-			.value = value,
-			.orphans = orphans,
-			.group = WINDOW_SKIP,
-		};
-		return (uint32_t)*index;
-	}
-}
-
 // What the rows of a group share, and what tells them apart.
 struct place {
 	const uint64_t *tuple;
@@ -297,31 +265,37 @@ static size_t orphans_depth(const struct keys *keys)
 	return keys->count;
 }
 
-static uint32_t find_row(struct table *table, size_t depth, const struct place *place)
+static uint64_t value_at(const struct table *table, size_t level, const struct place *place,
+			 bool orphans)
 {
-	const struct keys *keys = &table->options->keys;
-	uint32_t row = 0;
-
-	for (size_t i = 0; i < depth; i++) {
-		bool orphans = place->tuple[0] && i + 1 == orphans_depth(keys);
-		uint64_t value = place->tuple[i + 1];
-
-		if (keys->list[i] == KEYS_MARK)
-			value = place->phase;
-		else if (keys->list[i] == KEYS_TYPE)
-			value = place->type;
-		else if (keys->list[i] == KEYS_IMPACT)
-			value = orphans ? WINDOW_TYPES : impact_of(place->type);
-		row = find_child(table, row, value, orphans);
+	switch (table->options->keys.list[level]) {
+	case KEYS_MARK:
+		return place->phase;
+	case KEYS_TYPE:
+		return place->type;
+	case KEYS_IMPACT:
+		return orphans ? WINDOW_TYPES : impact_of(place->type);
+	default:
+		return place->tuple[level + 1];
 	}
-	return row;
 }
 
-struct table_row *table_add_child(struct table *table, uint32_t parent, uint64_t value)
+static bool orphans_at(const struct table *table, size_t level, const struct place *place)
 {
-	uint32_t index = find_child(table, parent, value, false);
+	return place->tuple[0] && level + 1 == orphans_depth(&table->options->keys);
+}
 
-	return &table->rows[index];
+// The row of so many keys; TABLE_NONE: it was not kept, or one above it was not.
+static uint32_t find_row(const struct table *table, size_t depth, const struct place *place)
+{
+	uint32_t row = 0;
+
+	for (size_t i = 0; i < depth && row != TABLE_NONE; i++) {
+		bool orphans = orphans_at(table, i, place);
+
+		row = table_find_child(table, row, value_at(table, i, place, orphans), orphans);
+	}
+	return row;
 }
 
 // Leave only what --impact asks for.
@@ -346,67 +320,159 @@ bool table_typed(const struct table *table, size_t depth)
 	return false;
 }
 
-static void insert(struct table *table, size_t depth, struct place *place, uint32_t group_number,
-		   const struct window_row *sums, const struct window_rest *rest)
+static void add_row(struct table *table, size_t depth, const struct place *place,
+		    uint32_t group_number, const struct window_row *sums,
+		    const struct window_rest *rest)
 {
-	uint32_t row = find_row(table, depth, place);
+	bool orphans = orphans_at(table, depth - 1, place);
+	struct table_row row = {
+		.parent = find_row(table, depth - 1, place),
+		.depth = (uint32_t)depth,
+		.value = value_at(table, depth - 1, place, orphans),
+		.orphans = orphans,
+		.sums = *sums,
+		.rest = *rest,
+		.group = window_present(sums).count ? group_number : WINDOW_SKIP,
+	};
 
-	window_add_row(&table->rows[row].sums, sums);
-	window_add_rest(&table->rows[row].rest, rest);
-	// Frees of nothing known are a group of their own, of which there are no details.
-	if (window_present(sums).count)
-		table->rows[row].group = group_number;
+	if (row.parent != TABLE_NONE)
+		table_add_row(table, &row);
 }
 
-// One group of the engine's answer becomes a row, or one for each type.
-static void insert_group(struct table *table, size_t depth, struct place *place,
-			 uint32_t group_number, struct window_row sums, struct window_rest rest)
+// Which types are one row: sets of them, as bits.
+static const unsigned by_type[WINDOW_TYPES] = { 1u << WINDOW_AIFI, 1u << WINDOW_AIFO,
+						1u << WINDOW_AOFI, 1u << WINDOW_AOFO };
+static const unsigned by_impact[WINDOW_TYPES] = { 1u << WINDOW_AIFI,
+						  1u << WINDOW_AIFO | 1u << WINDOW_AOFI, 0,
+						  1u << WINDOW_AOFO };
+
+static const unsigned *type_sets(const struct table *table, size_t depth)
+{
+	for (size_t i = 0; i < depth; i++)
+		if (table->options->keys.list[i] == KEYS_TYPE)
+			return by_type;
+	return by_impact;
+}
+
+// One group of the engine's answer becomes a row, or one for each set of types. Gives how many;
+// they are added if `place` is there.
+static uint32_t rows_of_group(struct table *table, size_t depth, struct place *place,
+			      uint32_t group_number, struct window_row sums,
+			      struct window_rest rest)
 {
 	static const struct window_rest none;
+	const uint64_t *tuple =
+		table->levels[depth].tuples + group_number * table->levels[depth].width;
+	const unsigned *sets = type_sets(table, depth);
+	uint32_t count = 0;
 
 	keep_types(table, &sums, &rest);
 	if (row_is_empty(&sums, &rest) ||
-	    (place->tuple[0] && depth > orphans_depth(&table->options->keys)))
-		return;
-	place->type = WINDOW_TYPES;
-	if (!table_typed(table, depth) || place->tuple[0]) {
-		insert(table, depth, place, group_number, &sums, &rest);
-		return;
+	    (tuple[0] && depth > orphans_depth(&table->options->keys)))
+		return 0;
+	if (!table_typed(table, depth) || tuple[0]) {
+		if (place) {
+			place->type = WINDOW_TYPES;
+			add_row(table, depth, place, group_number, &sums, &rest);
+		}
+		return 1;
 	}
-	for (int i = 0; i < WINDOW_TYPES; i++) {
+	for (int set = 0; set < WINDOW_TYPES; set++) {
 		struct window_row part = { 0 };
 
-		if (sums.type[i].count == 0)
+		for (int type = 0; type < WINDOW_TYPES; type++)
+			if (sets[set] >> type & 1)
+				part.type[type] = sums.type[type];
+		if (window_present(&part).count == 0)
 			continue;
-		part.type[i] = sums.type[i];
-		place->type = (enum window_type)i;
-		insert(table, depth, place, group_number, &part, &none);
+		count++;
+		if (!place)
+			continue;
+		place->type = (enum window_type)set;
+		add_row(table, depth, place, group_number, &part, &none);
+	}
+	return count;
+}
+
+// Above where the types stand, frees of nothing known belong to the row with the same keys.
+static void join_orphans(struct table *table, size_t depth, struct window_result *result)
+{
+	const struct table_level *level = &table->levels[depth];
+	size_t capacity = result->rests_count;
+
+	if (depth >= orphans_depth(&table->options->keys))
+		return;
+	for (uint32_t i = 0; i < result->rests_count; i++) {
+		uint64_t tuple[KEYS_COUNT + 1];
+		struct window_rest rest = result->rests[i];
+		uint32_t other;
+
+		memcpy(tuple, level->tuples + i * level->width, level->width * sizeof *tuple);
+		if (!tuple[0] || rest.orphans == 0)
+			continue;
+		tuple[0] = 0;
+		other = index_set_find(&level->group_of, index_set_hash(tuple, level->width),
+				       is_tuple, level, tuple);
+		if (other >= result->rows_count || window_present(&result->rows[other]).count == 0)
+			continue;
+		window_add_rest(window_result_make_rest(result, &capacity, other), &rest);
+		result->rests[i] = (struct window_rest){ 0 };
+	}
+}
+
+static bool take_groups(struct table *table, size_t depth, const struct table_phase *phase,
+			struct window_result *result, struct err *err)
+{
+	const struct table_level *level = &table->levels[depth];
+	uint64_t count = 0;
+
+	join_orphans(table, depth, result);
+	for (uint32_t i = 0; i < result->rows_count; i++)
+		count += rows_of_group(table, depth, NULL, i, result->rows[i],
+				       window_rest_of(result, i));
+	if (!table_fits(table, count, err))
+		return false;
+	for (uint32_t i = 0; i < result->rows_count; i++) {
+		struct place place = {
+			.tuple = level->tuples + i * level->width,
+			.phase = phase ? (uint64_t)(phase - table->phases) : 0,
+		};
+
+		rows_of_group(table, depth, &place, i, result->rows[i], window_rest_of(result, i));
+	}
+	return true;
+}
+
+static void take_total(struct table *table, const struct window_result *result)
+{
+	table->rows[0].sums = result->total;
+	table->rows[0].rest = result->total_rest;
+	keep_types(table, &table->rows[0].sums, &table->rows[0].rest);
+	// Of frees of nothing known, which are a group of their own, there are no details.
+	for (uint32_t i = 0; i < result->rows_count; i++) {
+		struct window_row sums = result->rows[i];
+		struct window_rest rest = { 0 };
+
+		keep_types(table, &sums, &rest);
+		if (window_present(&sums).count)
+			table->rows[0].group = i;
 	}
 }
 
 static bool ask(struct table *table, size_t depth, const struct table_phase *phase, struct err *err)
 {
 	struct window_query query = table_query(table, depth, phase);
-	struct table_level *level = &table->levels[depth];
 	struct window_result result;
+	bool good = true;
 
 	if (!window_ask(table->question->window, &query, &result, err))
 		return false;
-	for (uint32_t i = 0; i < result.rows_count; i++) {
-		struct place place = {
-			.tuple = level->tuples + i * level->width,
-			.phase = phase ? (uint64_t)(phase - table->phases) : 0,
-		};
-
-		insert_group(table, depth, &place, i, result.rows[i], window_rest_of(&result, i));
-	}
-	if (depth == 0) {
-		table->rows[0].sums = result.total;
-		table->rows[0].rest = result.total_rest;
-		keep_types(table, &table->rows[0].sums, &table->rows[0].rest);
-	}
+	if (depth == 0)
+		take_total(table, &result);
+	else
+		good = take_groups(table, depth, phase, &result, err);
 	window_result_fini(&result);
-	return true;
+	return good;
 }
 
 // ---- single allocations ----
@@ -452,12 +518,14 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	if (walk->phase)
 		place.phase = (uint64_t)(walk->phase - table->phases);
 	parent = find_row(table, level->depth - 1, &place);
+	if (parent == TABLE_NONE)
+		return true;
 	walk->too_many =
 		!table_single_add(table, allocation, parent, allocation->group, type, walk->most);
 	return !walk->too_many;
 }
 
-static uint64_t memory_of(const struct table *table)
+uint64_t table_memory(const struct table *table)
 {
 	uint64_t bytes = table->question->options->memory_bytes;
 
@@ -471,7 +539,7 @@ static bool walk_allocations(struct table *table, const struct table_phase *phas
 		.table = table,
 		.phase = phase,
 		.query = table_query(table, table->options->keys.count, phase),
-		.most = memory_of(table) / 2 / each,
+		.most = table_memory(table) / 2 / each,
 	};
 
 	if (!window_walk(table->question->window, &walk.query, take_allocation, &walk, err))
@@ -581,13 +649,17 @@ static bool fill_level(struct table *table, size_t depth, struct err *err)
 	for (size_t i = 0; i < depth; i++)
 		phased |= keys->list[i] == KEYS_MARK;
 	times = phased ? table->phases_count : 1;
+	table_begin_level(table, depth);
 	for (size_t i = 0; i < times; i++) {
 		const struct table_phase *phase = phased ? &table->phases[i] : NULL;
 
 		if (single ? !walk_allocations(table, phase, err) : !ask(table, depth, phase, err))
 			return false;
 	}
-	table_singles_insert(table);
+	if (single)
+		table_singles_insert(table);
+	else if (depth > 0)
+		table_end_level(table, depth);
 	return true;
 }
 
@@ -653,7 +725,7 @@ void table_free(struct table *table)
 		return;
 	for (size_t i = 0; i <= table->options->keys.count; i++) {
 		mem_free(table->levels[i].tuples);
-		map_fini(&table->levels[i].group_of);
+		index_set_fini(&table->levels[i].group_of);
 	}
 	for (size_t i = 0; i < table->phases_count; i++)
 		mem_free(table->phases[i].name);
@@ -667,8 +739,8 @@ void table_free(struct table *table)
 	mem_free(table->functions);
 	mem_free(table->modules);
 	mem_free(table->stack_tags);
-	map_fini(&table->children);
-	map_fini(&table->present);
+	index_set_fini(&table->children);
+	mem_free(table->present);
 	labels_free(table->labels);
 	mem_free(table);
 }

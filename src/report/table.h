@@ -19,7 +19,7 @@
 #ifndef REPORT_TABLE_H
 #define REPORT_TABLE_H
 
-#include "base/map.h"
+#include "base/index_set.h"
 #include "base/sink.h"
 #include "report/keys.h"
 #include "report/labels.h"
@@ -49,6 +49,7 @@ struct table_options {
 	bool sorted;             // `sort` was asked for
 	enum table_column sort;
 	uint64_t rows_max;                        // of each row's children; 0: all
+	bool all_rows;                            // keep those that will not be shown, too
 	uint64_t bytes_min;                       // rows of at least so many bytes (Size)
 	bool details;                             // find what needs single steps
 	bool peaks_only;                          // but for lifetimes, which cost most
@@ -80,12 +81,14 @@ struct table {
 	const struct table_options *options; // borrowed
 	struct labels *labels;
 	struct table_level *levels; // private: how the engine is asked for each depth
-	struct map children;        // private: while rows are being made
-	struct map present;         // private: stacks in the window, if present_known
-	bool present_known;
+	struct index_set children;  // private: rows that others may be below
+	uint32_t *present;          // private: by stack, not 0 if it is in the window. NULL: all
+	uint32_t present_count, stacks_count;
 	uint32_t *functions, *modules, *stack_tags; // private: labels of texts, by stack, + 1
 	struct table_row *rows;                     // rows[0] is the total
 	size_t rows_count, rows_capacity;
+	size_t level_begin, choose_at; // private: see table_rows.c
+	bool choosing;
 	uint32_t *order;                       // children of each row, one after the other
 	struct window_allocation *allocations; // rows of key lifetime; value is the index
 	struct table_singles *singles;         // private: while they are being collected
@@ -96,9 +99,10 @@ struct table {
 	bool details_left_out; // they would not fit in memory
 };
 
-// Single allocations below a row that are not even rows.
+// What would be below a row and is no row, since it would not be shown.
 struct table_dropped {
-	struct heap_amount type[WINDOW_TYPES];
+	uint64_t rows;
+	struct window_row sums;
 };
 
 // Values of key impact.
@@ -128,9 +132,22 @@ extern const struct table_format table_json;
 extern const struct table_format table_csv;
 
 // How many of the row's children are not rows, since they would not be shown; their sums are added
-// to *sums, if that is not NULL. (In table_singles.c.)
+// to *sums, if that is not NULL.
 uint64_t table_dropped(const struct table *table, const struct table_row *row,
 		       struct window_row *sums);
+
+// Private, for table_new (in table_rows.c): rows of one level after the other. Between begin and
+// end, rows are added below those of the levels before. A level that is not the last is looked in
+// by table_find_child (TABLE_NONE: no such row, or not kept).
+void table_begin_level(struct table *table, size_t depth);
+void table_add_row(struct table *table, const struct table_row *row);
+void table_end_level(struct table *table, size_t depth);
+uint32_t table_find_child(const struct table *table, uint32_t parent, uint64_t value, bool orphans);
+void table_drop(struct table *table, uint32_t parent, const struct window_row *sums);
+
+// Private: whether so many more rows fit in memory (ERR_LIMIT), of which there are so many bytes.
+bool table_fits(const struct table *table, uint64_t rows, struct err *err);
+uint64_t table_memory(const struct table *table);
 
 // Private, for single allocations (table_singles.c): take one, of which only so many fit in memory
 // (false: nor do those that would be shown); make rows of those that were taken.
@@ -138,10 +155,11 @@ bool table_single_add(struct table *table, const struct window_allocation *alloc
 		      uint32_t parent, uint32_t group, enum window_type type, uint64_t most);
 void table_singles_insert(struct table *table);
 void table_singles_free(struct table_singles *singles);
-struct table_row *table_add_child(struct table *table, uint32_t parent, uint64_t value);
 
-// Private: the order of two rows by their figures, but for their names; and a single allocation's
-// details.
+// Private: the order in which two rows of a parent are shown; the same by their figures, but for
+// their names; and a single allocation's details.
+int table_compare_shown(const struct table *table, const struct table_row *left,
+			const struct table_row *right);
 int table_compare(const struct table_options *options, const struct table_row *left,
 		  const struct table_row *right);
 void table_tell_single(const struct window_allocation *allocation, struct table_row *row);

@@ -68,11 +68,9 @@ int table_compare(const struct table_options *options, const struct table_row *l
 }
 
 // Heaviest first; impacts, types and phases in their own order; orphans last.
-static int compare_rows(const void *a, const void *b, void *context)
+int table_compare_shown(const struct table *table, const struct table_row *left,
+			const struct table_row *right)
 {
-	const struct table *table = context;
-	const struct table_row *left = &table->rows[*(const uint32_t *)a];
-	const struct table_row *right = &table->rows[*(const uint32_t *)b];
 	enum keys_key key = table_key(table, left);
 	int order = 0;
 
@@ -91,13 +89,33 @@ static int compare_rows(const void *a, const void *b, void *context)
 	return order == 0 ? compare_values(table, left, right) : order;
 }
 
+static int compare_rows(const void *a, const void *b, void *context)
+{
+	const struct table *table = context;
+
+	return table_compare_shown(table, &table->rows[*(const uint32_t *)a],
+				   &table->rows[*(const uint32_t *)b]);
+}
+
+// Rows of impacts and types that turned out to be none.
+static bool is_void(const struct table_row *row)
+{
+	return window_present(&row->sums).count == 0 && row->rest.orphans == 0 &&
+	       row->children_count == 0;
+}
+
 void table_lay_out(struct table *table)
 {
 	uint32_t at = 0;
+	bool *none = mem_alloc(table->rows_count, sizeof *none);
 
 	table->order = mem_alloc(table->rows_count + 1, sizeof *table->order);
-	for (size_t i = 1; i < table->rows_count; i++)
-		table->rows[table->rows[i].parent].children_count++;
+	// Children stand behind their parents.
+	for (size_t i = table->rows_count - 1; i > 0; i--) {
+		none[i] = is_void(&table->rows[i]);
+		if (!none[i])
+			table->rows[table->rows[i].parent].children_count++;
+	}
 	for (size_t i = 0; i < table->rows_count; i++) {
 		table->rows[i].children = at;
 		at += table->rows[i].children_count;
@@ -106,8 +124,10 @@ void table_lay_out(struct table *table)
 	for (uint32_t i = 1; i < table->rows_count; i++) {
 		struct table_row *parent = &table->rows[table->rows[i].parent];
 
-		table->order[parent->children + parent->children_count++] = i;
+		if (!none[i])
+			table->order[parent->children + parent->children_count++] = i;
 	}
+	mem_free(none);
 }
 
 void table_sort(struct table *table)

@@ -56,18 +56,10 @@ static int compare_singles(const void *a, const void *b, void *context)
 
 static void drop(struct table *table, const struct table_single *single)
 {
-	size_t before = table->dropped_capacity;
-	struct heap_amount *amount;
+	struct window_row sums = { 0 };
 
-	if (single->parent >= before) {
-		table->dropped = mem_grow(table->dropped, &table->dropped_capacity,
-					  single->parent + (size_t)1, sizeof *table->dropped);
-		memset(table->dropped + before, 0,
-		       (table->dropped_capacity - before) * sizeof *table->dropped);
-	}
-	amount = &table->dropped[single->parent].type[single->type];
-	amount->count++;
-	amount->bytes += single->allocation.cell.size;
+	sums.type[single->type] = (struct heap_amount){ 1, single->allocation.cell.size };
+	table_drop(table, single->parent, &sums);
 }
 
 // Leave the first of each parent. False: that does not make room.
@@ -133,12 +125,13 @@ void table_singles_insert(struct table *table)
 	table->allocations = mem_alloc(singles->count, sizeof *table->allocations);
 	for (size_t i = 0; i < singles->count; i++) {
 		const struct table_single *single = &singles->list[i];
-		struct table_row *row = table_add_child(table, single->parent, i);
+		struct table_row row = as_row(table, single);
 
 		table->allocations[i] = single->allocation;
-		row->sums.type[single->type] =
-			(struct heap_amount){ 1, single->allocation.cell.size };
-		row->group = single->group;
+		row.depth = table->rows[single->parent].depth + 1;
+		row.value = i;
+		row.group = single->group;
+		table_add_row(table, &row);
 	}
 	table_singles_free(singles);
 	table->singles = NULL;
@@ -151,24 +144,4 @@ void table_singles_free(struct table_singles *singles)
 	mem_free(singles->list);
 	mem_free(singles->bars);
 	mem_free(singles);
-}
-
-uint64_t table_dropped(const struct table *table, const struct table_row *row,
-		       struct window_row *sums)
-{
-	size_t index = (size_t)(row - table->rows);
-	uint64_t count = 0;
-
-	if (index >= table->dropped_capacity)
-		return 0;
-	for (int type = 0; type < WINDOW_TYPES; type++) {
-		const struct heap_amount *amount = &table->dropped[index].type[type];
-
-		count += amount->count;
-		if (sums) {
-			sums->type[type].count += amount->count;
-			sums->type[type].bytes += amount->bytes;
-		}
-	}
-	return count;
 }

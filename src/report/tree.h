@@ -15,6 +15,7 @@
 #ifndef REPORT_TREE_H
 #define REPORT_TREE_H
 
+#include "base/map.h"
 #include "report/table.h"
 
 enum tree_kind { TREE_CALLERS, TREE_LEAF, TREE_FLAT, TREE_BUTTERFLY };

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# timeout: 300
+# parallel: yes
+"""Tables of far more rows than are shown: the same rows as of all, what is left out added up, and
+no more memory than was said."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+from libtests import run_all
+
+TIDEMARK = os.environ["TIDEMARK"]
+BENCH = os.path.join(os.environ["TIDEMARK_BUILD"], "test", "bench", "window_bench")
+SHOWN = 7
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def make(path, stacks, live, events):
+    if not os.path.exists(path):
+        subprocess.run([BENCH, "make", str(stacks), str(live), str(events), path], check=True,
+                       stdout=subprocess.DEVNULL)
+    return path
+
+
+def some():
+    return make("some.tide", 18000, 20000, 200000)
+
+
+def many():
+    path = make("many.tide", 300000, 200000, 2000000)
+    run(path, "--by", "none", "-n", "1")  # builds the index
+    return path
+
+
+def run(path, *words, code=0):
+    """What the command said, and the most memory that it took, in MiB."""
+    child = subprocess.Popen([TIDEMARK, "window", path, *words], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+    out, err = child.stdout.read(), child.stderr.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == code, (words, child.returncode, err)
+    return out if code == 0 else err, usage.ru_maxrss / 1024
+
+
+def table(path, *words):
+    return json.loads(run(path, "--json", *words)[0])
+
+
+def first_of_each(rows, by, most):
+    """The rows that are shown of all, and how many are left out of those whose parent is shown."""
+    children = {}
+    kept = []
+    for row in rows:
+        path = ()
+        shown = True
+        for key in by:
+            above, path = path, path + (json.dumps(row["keys"].get(key)),)
+            seen = children.setdefault(above, {})
+            rank = seen.setdefault(path, len(seen))
+            if rank >= most:
+                shown = False
+                break
+        if shown:
+            kept.append(row)
+    return kept, sum(max(0, len(seen) - most) for seen in children.values())
+
+
+# These come first: what this program itself has taken when it starts the command counts as well.
+
+@test
+def rows_of_very_many_stacks_keep_to_the_memory():
+    path = many()
+    for by in ("stack", "impact,stack", "stack,impact", "function", "module,function"):
+        _, taken = run(path, "--by", by, "--memory", "128M")
+        assert taken < 128, (by, taken)
+
+
+@test
+def rows_that_do_not_fit_are_refused():
+    path = many()
+    for words, advice in ((("--by", "stack", "-n", "0"), "show fewer (-n)"),
+                          (("--by", "stack", "--sort", "name"), "sort by another column")):
+        said, taken = run(path, *words, "--memory", "126M", code=4)
+        assert "rows do not fit in half of the memory: " + advice in said, said
+        assert "raise --memory to" in said and said.count("\n") == 1, said
+        assert taken < 126, taken
+
+
+# ---- the rows themselves ----
+
+@test
+def rows_are_the_first_of_all():
+    path = some()
+    assert len(table(path, "--by", "stack")["rows"]) > 2 * 8192  # chosen from more than once
+    for by, words in (("stack", ()), ("size", ("--sort", "count")), ("impact,stack", ()),
+                      ("stack,impact", ("--from", "30%", "--to", "60%")), ("type,size", ()),
+                      ("impact,function,stack", ("--sort", "size", "--impact", "transient")),
+                      ("stack,size", ("--sort", "size"))):
+        keys = by.split(",")
+        every = table(path, "--by", by, *words)
+        part = table(path, "--by", by, "-n", str(SHOWN), *words)
+        rows, left_out = first_of_each(every["rows"], keys, SHOWN)
+        assert every["rows_left_out"] == 0, by
+        assert part["rows"] == rows, (by, len(part["rows"]), len(rows))
+        assert part["rows_left_out"] == left_out, (by, part["rows_left_out"], left_out)
+        assert part["total"] == every["total"], by
+
+
+@test
+def rows_below_a_size_are_left_out():
+    path = some()
+    every = table(path, "--by", "stack", "--sort", "size")["rows"]
+    least = every[3]["size"]
+    part = table(path, "--by", "stack", "--sort", "size", "-n", str(SHOWN), "--min-bytes",
+                 str(least))
+    assert part["rows"] == [row for row in every if row["size"] >= least][:SHOWN]
+    assert part["rows_left_out"] == len(every) - len(part["rows"])
+
+
+@test
+def rows_that_are_left_out_are_added_up():
+    text, _ = run(some(), "--by", "stack", "-n", str(SHOWN), "--columns", "count")
+    counts = [(int(number.replace(",", "")), rest)
+              for number, rest in re.findall(r"^ *([\d,]+)   (\S.*)$", text, re.M)]
+    assert counts[0][1] == "total" and re.match(r"[\d,]+ more", counts[-1][1]), counts
+    assert len(counts) == SHOWN + 2, counts
+    assert counts[0][0] == sum(count for count, _ in counts[1:]), counts
+
+
+@test
+def rows_sorted_by_what_is_called_or_by_a_peak_are_found_among_all():
+    path = some()
+    for sort in ("name", "peak"):
+        every = table(path, "--by", "stack", "--sort", sort)["rows"]
+        assert table(path, "--by", "stack", "--sort", sort, "-n", "3")["rows"] == every[:3], sort
+
+
+if __name__ == "__main__":
+    sys.exit(run_all(tests))
