@@ -164,6 +164,7 @@ struct report *report_new(struct reader *reader, const struct report_options *op
 {
 	struct report *report = mem_alloc(1, sizeof *report);
 	struct progress progress;
+	struct sites_options wanted;
 	struct err damage = { 0 };
 	size_t sites_count;
 
@@ -189,7 +190,8 @@ struct report *report_new(struct reader *reader, const struct report_options *op
 
 	heap_sites(report->heap, &sites_count);
 	progress_begin(&progress, options->progress, "naming", sites_count);
-	sites_init(&report->sites, format->merge, report->heap, reader, report->names, &progress);
+	wanted = (struct sites_options){ format->merge, options->rows_max, options->bytes_min };
+	sites_init(&report->sites, &wanted, report->heap, reader, report->names, &progress);
 	progress_end(&progress);
 	return report;
 }

@@ -32,9 +32,7 @@ static void write(struct report *report, struct sink *sink)
 			"module,offset,stack\r\n");
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {
 		enum sites_question question = (enum sites_question)i;
-		struct sites_list list = sites_list(&report->sites, question,
-						    report->options->rows_max,
-						    report->options->bytes_min);
+		struct sites_list list = sites_list(&report->sites, question);
 
 		for (size_t r = 0; r < list.count; r++)
 			write_row(report, sink, question, r + 1, list.rows[r]);

@@ -119,12 +119,10 @@ static void write_errors(struct json *json, const struct report *report)
 	json_object_begin(json);
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {
 		enum sites_question question = (enum sites_question)i;
-		double variance = 0;
+		double variance = report->sites.sums[question].variance;
 
 		if (question == SITES_TEMPORARY)
 			continue;
-		for (size_t row = 0; row < report->sites.count; row++)
-			variance += report->sites.rows[row].variances[question];
 		json_kv_u64(json, sites_key(question), sites_error(variance));
 	}
 	json_object_end(json);
@@ -256,9 +254,7 @@ static void write(struct report *report, struct sink *sink)
 	json_object_begin(&json);
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {
 		enum sites_question question = (enum sites_question)i;
-		struct sites_list list = sites_list(&report->sites, question,
-						    report->options->rows_max,
-						    report->options->bytes_min);
+		struct sites_list list = sites_list(&report->sites, question);
 
 		json_key(&json, sites_key(question));
 		json_array_begin(&json);

@@ -147,12 +147,10 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 // ", ± 1.2 %" behind an estimate of bytes.
 static void write_error(struct page *page, enum sites_question question, uint64_t bytes)
 {
-	double variance = 0;
+	double variance = page->report->sites.sums[question].variance;
 
 	if (!sampled(page) || bytes == 0)
 		return;
-	for (size_t i = 0; i < page->report->sites.count; i++)
-		variance += page->report->sites.rows[i].variances[question];
 	paper_format(&page->paper, PAPER_PLAIN, ", ± %.1f %%",
 		     percent(sites_error(variance), bytes));
 }
@@ -298,8 +296,7 @@ static void write_row(struct page *page, const struct sites_row *row, struct hea
 static void write_question(struct page *page, enum sites_question question)
 {
 	const struct report_options *options = page->report->options;
-	struct sites_list list =
-		sites_list(&page->report->sites, question, options->rows_max, options->bytes_min);
+	struct sites_list list = sites_list(&page->report->sites, question);
 	bool by_count = sites_by_count(question);
 	char bytes[16], count[28], sites[28];
 

@@ -1,6 +1,6 @@
 #include "report/sites.h"
 
-#include "base/map.h"
+#include "base/index_set.h"
 #include "base/mem.h"
 #include "report/labels.h"
 
@@ -86,54 +86,200 @@ static const struct heap_site **sort_sites(const struct heap *heap, size_t *coun
 	return sorted;
 }
 
-static void merge_rows(struct sites *sites, enum sites_merge merge, struct labels *labels,
-		       const struct heap *heap, const struct reader *reader,
-		       struct progress *progress)
-{
+// Which row a site is merged into.
+struct merging {
+	const struct heap_site *all;
+	const struct heap_site **sorted;
 	size_t count;
-	const struct heap_site *all = heap_sites(heap, &count);
-	const struct heap_site **sorted = sort_sites(heap, &count);
-	const struct heap_variance *variances = heap_variances(heap);
-	struct map known = { 0 }; // process or executable << 32 | label of the stack -> row
+	uint32_t *row_of; // by place in `sorted`
+	struct look {
+		uint32_t who, stack; // labels
+	} * looks;                   // by row
+	uint32_t *first;             // by row: place of its first site
+	size_t rows_count, looks_capacity, first_capacity;
+};
 
-	sites->rows = mem_alloc(count, sizeof *sites->rows);
-	for (size_t i = 0; i < count; i++) {
-		const struct heap_site *site = sorted[i];
+static bool is_look(const void *context, uint32_t position, const void *key)
+{
+	const struct merging *merging = context;
+
+	return memcmp(&merging->looks[position], key, sizeof *merging->looks) == 0;
+}
+
+static void number_rows(struct merging *merging, enum sites_merge merge,
+			const struct reader *reader, struct names *names, struct progress *progress)
+{
+	struct labels *labels =
+		labels_new(merge == SITES_EXACT ? LABELS_EXACT : LABELS_AS_SHOWN, reader, names);
+	struct index_set known = { 0 };
+
+	for (size_t i = 0; i < merging->count; i++) {
+		const struct heap_site *site = merging->sorted[i];
 		const struct trace_process *process = reader_process(reader, site->process);
-		uint64_t who = site->process;
-		struct sites_row *row;
-		uint64_t *index;
-		bool added;
+		struct look look = { site->process, labels_stack(labels, site->stack) };
+		uint32_t count = (uint32_t)merging->rows_count;
 
 		if (merge == SITES_AS_SHOWN && process)
-			who = labels_text(labels, process->exe);
-		index = map_put(&known, who << 32 | labels_stack(labels, site->stack), &added);
-		if (added)
-			*index = sites->count++;
-		row = &sites->rows[*index];
-		if (added) {
+			look.who = labels_text(labels, process->exe);
+		merging->row_of[i] = index_set_put(
+			&known, index_set_hash((uint64_t[]){ look.who, look.stack }, 2), is_look,
+			merging, &look, count);
+		if (merging->row_of[i] == count) {
+			merging->looks = mem_grow(merging->looks, &merging->looks_capacity,
+						  count + (size_t)1, sizeof *merging->looks);
+			merging->first = mem_grow(merging->first, &merging->first_capacity,
+						  count + (size_t)1, sizeof *merging->first);
+			merging->looks[count] = look;
+			merging->first[count] = (uint32_t)i;
+			merging->rows_count++;
+		}
+		if (i % 1024 == 0)
+			progress_update(progress, i);
+	}
+	index_set_fini(&known);
+	labels_free(labels);
+}
+
+static struct heap_amount amount_of(const struct heap_site *site, enum sites_question question)
+{
+	switch (question) {
+	case SITES_LIVE_AT_EXIT:
+		return site->live_at_exit;
+	case SITES_PEAK:
+		return site->at_peak;
+	case SITES_TEMPORARY:
+		return site->temporary;
+	default:
+		return site->allocated;
+	}
+}
+
+// What weighs how much for one question.
+struct ranking {
+	const struct merging *merging;
+	enum sites_question question;
+	struct heap_amount *amounts; // by row
+};
+
+// Heaviest first; what weighs the same, in the order of processes and stacks.
+static int compare_amounts(enum sites_question question, struct heap_amount l, struct heap_amount r)
+{
+	if (questions[question].by_count) {
+		if (l.count != r.count)
+			return l.count > r.count ? -1 : 1;
+	}
+	if (l.bytes != r.bytes)
+		return l.bytes > r.bytes ? -1 : 1;
+	return l.count > r.count ? -1 : l.count < r.count;
+}
+
+static int compare_ranks(const void *a, const void *b, void *context)
+{
+	const struct ranking *ranking = context;
+	const struct merging *merging = ranking->merging;
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	int order =
+		compare_amounts(ranking->question, ranking->amounts[left], ranking->amounts[right]);
+	const struct heap_site *l, *r;
+
+	if (order != 0)
+		return order;
+	l = merging->sorted[merging->first[left]];
+	r = merging->sorted[merging->first[right]];
+	if (l->process != r->process)
+		return l->process < r->process ? -1 : 1;
+	return l->stack < r->stack ? -1 : l->stack > r->stack;
+}
+
+// Add up one question, and mark the rows that answer it.
+static void choose_rows(struct sites *sites, const struct merging *merging,
+			enum sites_question question, bool *chosen)
+{
+	const struct sites_options *options = &sites->options;
+	struct sites_sums *sums = &sites->sums[question];
+	struct ranking ranking = {
+		.merging = merging,
+		.question = question,
+		.amounts = mem_alloc(merging->rows_count, sizeof *ranking.amounts),
+	};
+	uint32_t *ranks = mem_alloc(merging->rows_count, sizeof *ranks);
+	size_t count = 0;
+
+	for (size_t i = 0; i < merging->count; i++) {
+		struct heap_amount amount = amount_of(merging->sorted[i], question);
+
+		amount_merge(&ranking.amounts[merging->row_of[i]], &amount);
+	}
+	for (uint32_t row = 0; row < merging->rows_count; row++) {
+		const struct heap_amount *amount = &ranking.amounts[row];
+
+		amount_merge(&sums->amount, amount);
+		sums->rows += amount->count > 0;
+		if (amount->count > 0 && amount->bytes >= options->bytes_min)
+			ranks[count++] = row;
+	}
+	if (options->rows_max && options->rows_max < count) {
+		mem_sort(ranks, count, sizeof *ranks, compare_ranks, &ranking);
+		count = (size_t)options->rows_max;
+	}
+	for (size_t i = 0; i < count; i++)
+		chosen[ranks[i]] = true;
+	mem_free(ranks);
+	mem_free(ranking.amounts);
+}
+
+// Make the rows that were chosen.
+static void make_rows(struct sites *sites, const struct merging *merging, const bool *chosen,
+		      const struct heap_variance *variances)
+{
+	uint32_t *places = mem_alloc(merging->rows_count, sizeof *places);
+	struct sites_row all = { 0 };
+
+	for (size_t row = 0; row < merging->rows_count; row++)
+		if (chosen[row])
+			places[row] = (uint32_t)sites->count++;
+	sites->rows = mem_alloc(sites->count, sizeof *sites->rows);
+	for (size_t i = 0; i < merging->count; i++) {
+		const struct heap_site *site = merging->sorted[i];
+		struct sites_row *row = &sites->rows[places[merging->row_of[i]]];
+
+		if (variances)
+			variances_merge(&all, &variances[site - merging->all]);
+		if (!chosen[merging->row_of[i]])
+			continue;
+		if (row->sites_count == 0) {
 			row->process = site->process;
 			row->stack = site->stack;
 		}
 		row_merge(row, site);
-		if (i % 1024 == 0)
-			progress_update(progress, i);
 		if (variances)
-			variances_merge(row, &variances[site - all]);
+			variances_merge(row, &variances[site - merging->all]);
 	}
-	map_fini(&known);
-	mem_free(sorted);
+	for (int question = 0; question < SITES_QUESTIONS_COUNT; question++)
+		sites->sums[question].variance = all.variances[question];
+	mem_free(places);
 }
 
-void sites_init(struct sites *sites, enum sites_merge merge, const struct heap *heap,
+void sites_init(struct sites *sites, const struct sites_options *options, const struct heap *heap,
 		const struct reader *reader, struct names *names, struct progress *progress)
 {
-	struct labels *labels =
-		labels_new(merge == SITES_EXACT ? LABELS_EXACT : LABELS_AS_SHOWN, reader, names);
+	struct merging merging = { 0 };
+	bool *chosen;
 
-	*sites = (struct sites){ 0 };
-	merge_rows(sites, merge, labels, heap, reader, progress);
-	labels_free(labels);
+	*sites = (struct sites){ .options = *options };
+	merging.all = heap_sites(heap, &merging.count);
+	merging.sorted = sort_sites(heap, &merging.count);
+	merging.row_of = mem_alloc(merging.count, sizeof *merging.row_of);
+	number_rows(&merging, options->merge, reader, names, progress);
+	chosen = mem_alloc(merging.rows_count, sizeof *chosen);
+	for (int question = 0; question < SITES_QUESTIONS_COUNT; question++)
+		choose_rows(sites, &merging, (enum sites_question)question, chosen);
+	make_rows(sites, &merging, chosen, heap_variances(heap));
+	mem_free(chosen);
+	mem_free(merging.sorted);
+	mem_free(merging.row_of);
+	mem_free(merging.looks);
+	mem_free(merging.first);
 }
 
 void sites_fini(struct sites *sites)
@@ -144,50 +290,42 @@ void sites_fini(struct sites *sites)
 
 // ---- lists ----
 
-// Heaviest first; what weighs the same, in the order of processes and stacks.
 static int compare_rows(const void *a, const void *b, void *context)
 {
 	const struct sites_row *left = *(const struct sites_row *const *)a;
 	const struct sites_row *right = *(const struct sites_row *const *)b;
 	enum sites_question question = *(const enum sites_question *)context;
-	struct heap_amount l = left->amounts[question];
-	struct heap_amount r = right->amounts[question];
+	int order = compare_amounts(question, left->amounts[question], right->amounts[question]);
 
-	if (questions[question].by_count) {
-		if (l.count != r.count)
-			return l.count > r.count ? -1 : 1;
-	}
-	if (l.bytes != r.bytes)
-		return l.bytes > r.bytes ? -1 : 1;
-	if (l.count != r.count)
-		return l.count > r.count ? -1 : 1;
+	if (order != 0)
+		return order;
 	if (left->process != right->process)
 		return left->process < right->process ? -1 : 1;
 	return left->stack < right->stack ? -1 : left->stack > right->stack;
 }
 
-struct sites_list sites_list(const struct sites *sites, enum sites_question question,
-			     uint64_t rows_max, uint64_t bytes_min)
+struct sites_list sites_list(const struct sites *sites, enum sites_question question)
 {
-	struct sites_list list = { .rows = mem_alloc(sites->count, sizeof *list.rows) };
+	const struct sites_options *options = &sites->options;
+	const struct sites_sums *sums = &sites->sums[question];
+	struct sites_list list = {
+		.rows = mem_alloc(sites->count, sizeof *list.rows),
+		.total = sums->amount,
+		.rest = sums->amount,
+		.total_variance = sums->variance,
+		.rest_variance = sums->variance,
+	};
 	size_t all = 0;
 
 	for (size_t i = 0; i < sites->count; i++) {
 		const struct heap_amount *amount = &sites->rows[i].amounts[question];
 
-		if (amount->count == 0)
-			continue;
-		amount_merge(&list.total, amount);
-		list.total_variance += sites->rows[i].variances[question];
-		list.rest_count++;
-		if (amount->bytes >= bytes_min)
+		if (amount->count > 0 && amount->bytes >= options->bytes_min)
 			list.rows[all++] = &sites->rows[i];
 	}
 	mem_sort(list.rows, all, sizeof *list.rows, compare_rows, &question);
-	list.count = rows_max && rows_max < all ? (size_t)rows_max : all;
-	list.rest_count -= list.count;
-	list.rest = list.total;
-	list.rest_variance = list.total_variance;
+	list.count = options->rows_max && options->rows_max < all ? (size_t)options->rows_max : all;
+	list.rest_count = (size_t)sums->rows - list.count;
 	for (size_t i = 0; i < list.count; i++) {
 		list.rest.count -= list.rows[i]->amounts[question].count;
 		list.rest.bytes -= list.rows[i]->amounts[question].bytes;

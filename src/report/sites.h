@@ -8,6 +8,8 @@
 //     SITES_AS_SHOWN  the same executable, and every frame the same function, file and line (or,
 //                     where the line is not known, the same offset)
 //
+// Only those rows are kept that answer one of the questions; of the others there are the sums.
+//
 // Each of the five questions is a row in a table: which figure it asks about, and whether bytes or
 // calls make a row heavy.
 #ifndef REPORT_SITES_H
@@ -40,13 +42,29 @@ struct sites_row {
 	double variances[SITES_QUESTIONS_COUNT]; // of bytes, or calls, from samples; else 0
 };
 
+// What is listed: the `rows_max` (0: all) heaviest rows of at least `bytes_min` bytes.
+struct sites_options {
+	enum sites_merge merge;
+	uint64_t rows_max;
+	uint64_t bytes_min;
+};
+
+// One question's answer over all rows, kept or not.
+struct sites_sums {
+	struct heap_amount amount;
+	uint64_t rows;   // that have any of it
+	double variance; // from samples, of bytes or calls; else 0
+};
+
 struct sites {
+	struct sites_options options;
 	struct sites_row *rows; // owned
 	size_t count;
+	struct sites_sums sums[SITES_QUESTIONS_COUNT];
 };
 
 // Merge the sites of a finished heap. `names` is asked only for SITES_AS_SHOWN.
-void sites_init(struct sites *sites, enum sites_merge merge, const struct heap *heap,
+void sites_init(struct sites *sites, const struct sites_options *options, const struct heap *heap,
 		const struct reader *reader, struct names *names, struct progress *progress);
 void sites_fini(struct sites *sites);
 
@@ -61,9 +79,8 @@ struct sites_list {
 	size_t rest_count;
 };
 
-// The `rows_max` (0: all) heaviest rows of at least `bytes_min` bytes.
-struct sites_list sites_list(const struct sites *sites, enum sites_question question,
-			     uint64_t rows_max, uint64_t bytes_min);
+// What is listed for a question.
+struct sites_list sites_list(const struct sites *sites, enum sites_question question);
 void sites_list_fini(struct sites_list *list);
 
 // "live_at_exit": the question's key in JSON and CSV.

@@ -44,10 +44,9 @@ static struct heap *heap_of(struct reader *reader)
 }
 
 // "count/bytes" of each row, heaviest first.
-static char *describe(const struct sites *sites, enum sites_question question, uint64_t rows_max,
-		      uint64_t bytes_min)
+static char *describe(const struct sites *sites, enum sites_question question)
 {
-	struct sites_list list = sites_list(sites, question, rows_max, bytes_min);
+	struct sites_list list = sites_list(sites, question);
 	struct str text = { 0 };
 
 	for (size_t i = 0; i < list.count; i++)
@@ -66,12 +65,13 @@ static void check_rows(enum sites_merge merge, enum sites_question question, uin
 	struct heap *heap = heap_of(reader);
 	struct names *names = names_new(reader, NULL);
 	struct progress progress;
+	struct sites_options options = { merge, rows_max, bytes_min };
 	struct sites sites;
 	char *actual;
 
 	progress_begin(&progress, PROGRESS_NONE, "", 1);
-	sites_init(&sites, merge, heap, reader, names, &progress);
-	actual = describe(&sites, question, rows_max, bytes_min);
+	sites_init(&sites, &options, heap, reader, names, &progress);
+	actual = describe(&sites, question);
 	CHECK_STR(expected, actual);
 	mem_free(actual);
 	sites_fini(&sites);
