@@ -2,6 +2,7 @@
 """Stacks are whole, callers stay apart, and odd stacks do no harm."""
 # timeout: 120
 import collections
+import collections
 import os
 
 from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, main, program,
@@ -91,7 +92,11 @@ def check_verified(trace):
 
 
 def odd(how, *sizes):
-    ended, witness = record_witnessed([program("odd_stacks"), how], "--verify-stacks")
+    return verified([program("odd_stacks"), how], *sizes)
+
+
+def verified(command, *sizes):
+    ended, witness = record_witnessed(command, "--verify-stacks")
     trace = Trace()
     check_whole(trace, witness)
     check_verified(trace)
@@ -138,6 +143,15 @@ def coroutines_have_stacks_of_their_own():
 @test
 def coroutines_on_stacks_that_come_and_go_lose_nothing():
     odd("own_stack", 7607)
+
+
+@test
+def frames_that_differ_in_the_middle_are_told_apart():
+    trace, events = verified([program("two_ways")], 7608)
+    complete(trace, events)
+    count = collections.Counter(event.stack for event in events)
+    equal(12, len(count), "stacks: two ways, six depths")
+    check(min(count.values()) > 2000, f"each as often as another: {count}")
 
 
 @test
