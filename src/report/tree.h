@@ -11,40 +11,65 @@
 // function's inclusive figures, and a butterfly takes the outermost.
 //
 // Figures are sums over the stacks that pass a node, so only the columns that are sums have a place
-// here. Children are sorted as a table's rows are.
+// here. Children are sorted as a table's rows are; of equals, by what they are called.
+//
+//     tree_new         asks the engine
+//       tree_limit     if there may be too many nodes for who reads it
+//       tree_text.write (or tree_json, tree_csv)
+//     tree_free
+//
+// Nodes are not kept but made where one walks by (tree_walk), from the stacks that pass them, of
+// which each is in one place at a time. So a tree costs memory by the window's stacks, not by its
+// nodes.
 #ifndef REPORT_TREE_H
 #define REPORT_TREE_H
 
 #include "base/map.h"
 #include "report/table.h"
+#include "report/trie.h"
 
 enum tree_kind { TREE_CALLERS, TREE_LEAF, TREE_FLAT, TREE_BUTTERFLY };
 
+enum tree_side { TREE_WHOLE, TREE_SIDE_CALLERS, TREE_SIDE_CALLEES };
+
 struct tree_node {
-	const struct symbol *symbol;                    // the first that was met; NULL: no stack
-	bool lines_differ;                              // more than one line of its file
-	uint32_t function;                              // label of what it is called
-	uint32_t parent, depth;                         // parent: TABLE_NONE for a root
-	uint32_t children, children_count, shown_count; // in tree->order
-	struct table_row row;                           // sums of all stacks that pass (inclusive)
-	struct table_row self;                          // of those that end here
+	const struct symbol *symbol; // of its calls the first by file and line; NULL: no stack
+	bool lines_differ;           // more than one line of its file
+	uint8_t side;                // enum tree_side
+	uint32_t depth;              // 0: everything, which is no function
+	uint32_t children_count, shown_count;
+	struct window_row row;  // sums of all stacks that pass (inclusive)
+	struct window_row self; // of those that end here
+};
+
+// Private: a stack's place in the tree (tree_walk.c).
+struct tree_step {
+	uint32_t function; // (functions.h)
+	uint32_t stack, origin;
+	uint32_t line : 30;
+	uint32_t again : 1; // the function is counted already
+	uint32_t alone : 1; // only what ends here, not what passes
 };
 
 struct tree {
-	struct table *table; // the window's rows by stack; owned
+	struct table_options options; // without keys
+	struct table *table;          // of no rows but the total; owned
 	enum tree_kind kind;
-	struct tree_node *nodes; // nodes[0] holds everything and is no function
-	size_t nodes_count, nodes_capacity;
-	uint32_t *order;
-	uint32_t callers, callees; // of a butterfly: the node that is the function, in each tree
-	struct map children;       // private
-	uint64_t left_out;         // nodes, by tree_limit
-	double share_min;          // nodes of a smaller part of the total are not shown
+	const char *function;     // of a butterfly; borrowed
+	struct trie trie;         // the window's stacks
+	struct tree_step *pivots; // where they pass that function
+	size_t pivots_count, pivots_capacity;
+	double share_min; // nodes of a smaller part of the total are not shown
+	bool runs;        // what is one branch with its node is shown with it, however little
+	bool limited;     // only these are shown, each with all above it, in the order of a walk:
+	struct tree_node *kept;
+	size_t kept_count, kept_capacity;
+	uint64_t left_out; // nodes, by tree_limit
 };
 
-// `options` are a table's; its keys must be `stack` alone, its columns sums. `function`: the
-// butterfly's, by its name, with or without parameters. NULL also where no stack passes it
-// (ERR_USAGE, with the nearest).
+// `options` are a table's; its keys are not looked at, its columns are sums. `function`: the
+// butterfly's, by its name, with or without parameters; borrowed. NULL also where no stack passes
+// it (ERR_USAGE, with the nearest).
 struct tree *tree_new(struct question *question, const struct table_options *options,
 		      enum tree_kind kind, const char *function, struct err *err);
 void tree_free(struct tree *tree); // NULL is allowed
@@ -53,11 +78,23 @@ void tree_free(struct tree *tree); // NULL is allowed
 // each with all above it.
 void tree_limit(struct tree *tree, uint64_t nodes_max);
 
-static inline struct tree_node *tree_child(const struct tree *tree, const struct tree_node *node,
-					   uint32_t i)
+// Every node that is shown, the whole first; a node before those below it, and these before what
+// stands beside it. `rest`: what is below the node and not shown.
+typedef void tree_visit(void *context, const struct tree_node *node, const struct window_row *rest);
+void tree_walk(struct tree *tree, tree_visit *visit, void *context);
+
+// Private: every place at which stacks pass the butterfly's function, outermost (in tree_walk.c).
+void tree_find_pivots(struct tree *tree);
+
+// Whether what is below the node is one branch with it: its only child, and it allocated nothing
+// itself.
+static inline bool tree_runs_on(const struct tree_node *node)
 {
-	return &tree->nodes[tree->order[node->children + i]];
+	return node->children_count == 1 && window_present(&node->self).count == 0;
 }
+
+// A row's figure as a weight: how large, up or down.
+uint64_t tree_weight(const struct window_row *row, enum table_column column);
 
 // "callers", "leaf", "flat", "butterfly".
 const char *tree_word(enum tree_kind kind);

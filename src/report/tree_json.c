@@ -7,84 +7,57 @@
 
 #include <inttypes.h>
 
-static void write_figures(struct json *json, const struct table_row *row)
+static void write_figures(struct json *json, const struct window_row *sums)
 {
-	json_kv_u64(json, "count", window_present(&row->sums).count);
-	json_kv_u64(json, "size", window_present(&row->sums).bytes);
+	json_kv_u64(json, "count", window_present(sums).count);
+	json_kv_u64(json, "size", window_present(sums).bytes);
 	json_key(json, "impacting_size");
-	json_i64(json, window_impact(&row->sums));
-	json_kv_u64(json, "allocated", window_allocated(&row->sums).bytes);
-	json_kv_u64(json, "freed", window_freed(&row->sums).bytes);
+	json_i64(json, window_impact(sums));
+	json_kv_u64(json, "allocated", window_allocated(sums).bytes);
+	json_kv_u64(json, "freed", window_freed(sums).bytes);
 }
 
-// Nodes are numbered anew in the order in which they are written: parents before children.
+// Nodes are numbered in the order in which they are written: parents before children.
 struct numbering {
-	struct tree *tree;
 	uint64_t next;
-	void (*write)(void *context, const struct tree_node *node, uint64_t id, uint64_t parent,
-		      const char *side);
-	void *context;
+	uint64_t *open; // of the nodes above the present one, by depth; the whole has none
+	size_t capacity;
 };
 
-struct way {
-	const struct tree_node *node;
-	uint32_t next;
-	uint64_t id;
+enum { SIDE_WORDS = 3 };
+static const char *const sides[SIDE_WORDS] = { "", "callers", "callees" };
+
+// Gives the node's number; *parent: its parent's, or UINT64_MAX.
+static uint64_t number(struct numbering *numbering, const struct tree_node *node, uint64_t *parent)
+{
+	numbering->open = mem_grow(numbering->open, &numbering->capacity, node->depth + (size_t)1,
+				   sizeof *numbering->open);
+	*parent = node->depth > 1 ? numbering->open[node->depth - 1] : UINT64_MAX;
+	numbering->open[node->depth] = numbering->next;
+	return numbering->next++;
+}
+
+struct list {
+	struct json *json;
+	struct numbering numbering;
 };
 
-static void number_below(struct numbering *numbering, const struct tree_node *root,
-			 const char *side)
+static void write_node(void *context, const struct tree_node *node, const struct window_row *rest)
 {
-	struct way *ways = NULL;
-	size_t count = 1, capacity = 0;
-
-	ways = mem_grow(ways, &capacity, 64, sizeof *ways);
-	ways[0] = (struct way){ .node = root, .id = UINT64_MAX };
-	if (root->parent != TABLE_NONE) {
-		ways[0].id = numbering->next++;
-		numbering->write(numbering->context, root, ways[0].id, UINT64_MAX, side);
-	}
-	while (count > 0) {
-		struct way *way = &ways[count - 1];
-		const struct tree_node *node;
-		uint64_t id;
-
-		if (way->next == way->node->shown_count) {
-			count--;
-			continue;
-		}
-		node = tree_child(numbering->tree, way->node, way->next++);
-		id = numbering->next++;
-		numbering->write(numbering->context, node, id, way->id, side);
-		ways = mem_grow(ways, &capacity, count + 1, sizeof *ways);
-		ways[count++] = (struct way){ .node = node, .id = id };
-	}
-	mem_free(ways);
-}
-
-static void number_all(struct numbering *numbering)
-{
-	const struct tree *tree = numbering->tree;
-
-	if (tree->kind != TREE_BUTTERFLY) {
-		number_below(numbering, &tree->nodes[0], "");
-		return;
-	}
-	number_below(numbering, &tree->nodes[tree->callers], "callers");
-	number_below(numbering, &tree->nodes[tree->callees], "callees");
-}
-
-static void write_node(void *context, const struct tree_node *node, uint64_t id, uint64_t parent,
-		       const char *side)
-{
-	struct json *json = context;
+	struct list *list = context;
+	struct json *json = list->json;
 	const struct symbol *symbol = node->symbol;
+	uint64_t id, parent;
 
+	(void)rest;
+	if (node->depth == 0)
+		return;
+	id = number(&list->numbering, node, &parent);
 	json_object_begin(json);
 	json_kv_u64(json, "id", id);
 	json_kv_u64_if(json, "parent", parent != UINT64_MAX, parent);
-	if (*side)
-		json_kv_string(json, "side", side);
+	if (node->side != TREE_WHOLE)
+		json_kv_string(json, "side", sides[node->side]);
 	json_kv_string(json, "function", symbol && symbol->function ? symbol->function : "");
 	json_kv_string(json, "file", symbol && symbol->file ? symbol->file : "");
 	json_kv_u64(json, "line", symbol && !node->lines_differ ? symbol->line : 0);
@@ -102,7 +75,7 @@ static void write(struct tree *tree, struct sink *sink)
 {
 	const struct question *question = tree->table->question;
 	struct json json;
-	struct numbering numbering = { .tree = tree, .write = write_node, .context = &json };
+	struct list list = { .json = &json };
 
 	json_init(&json, sink, true);
 	json_object_begin(&json);
@@ -115,12 +88,13 @@ static void write(struct tree *tree, struct sink *sink)
 	json_kv_bool(&json, "exit_frees", question->options->exit_frees);
 	json_key(&json, "nodes");
 	json_array_begin(&json);
-	number_all(&numbering);
+	tree_walk(tree, write_node, &list);
+	mem_free(list.numbering.open);
 	json_array_end(&json);
 	json_kv_u64(&json, "nodes_left_out", tree->left_out);
 	json_key(&json, "total");
 	json_object_begin(&json);
-	write_figures(&json, &tree->nodes[0].row);
+	write_figures(&json, &tree->table->rows[0].sums);
 	json_object_end(&json);
 	json_object_end(&json);
 	sink_text(sink, "\n");
@@ -133,22 +107,32 @@ const struct tree_format tree_json = {
 
 // ---- one table ----
 
-static void write_csv_figures(struct sink *sink, const struct table_row *row)
+static void write_csv_figures(struct sink *sink, const struct window_row *sums)
 {
-	sink_format(sink, ",%" PRIu64 ",%" PRIu64 ",%" PRId64, window_present(&row->sums).count,
-		    window_present(&row->sums).bytes, window_impact(&row->sums));
+	sink_format(sink, ",%" PRIu64 ",%" PRIu64 ",%" PRId64, window_present(sums).count,
+		    window_present(sums).bytes, window_impact(sums));
 }
 
-static void write_line(void *context, const struct tree_node *node, uint64_t id, uint64_t parent,
-		       const char *side)
-{
-	struct sink *sink = context;
-	const struct symbol *symbol = node->symbol;
+struct sheet {
+	struct sink *sink;
+	struct numbering numbering;
+};
 
+static void write_line(void *context, const struct tree_node *node, const struct window_row *rest)
+{
+	struct sheet *sheet = context;
+	struct sink *sink = sheet->sink;
+	const struct symbol *symbol = node->symbol;
+	uint64_t id, parent;
+
+	(void)rest;
+	if (node->depth == 0)
+		return;
+	id = number(&sheet->numbering, node, &parent);
 	sink_format(sink, "%" PRIu64 ",", id);
 	if (parent != UINT64_MAX)
 		sink_format(sink, "%" PRIu64, parent);
-	sink_format(sink, ",%s,", side);
+	sink_format(sink, ",%s,", sides[node->side]);
 	lines_csv_field(sink, symbol && symbol->function ? symbol->function : "");
 	sink_text(sink, ",");
 	lines_csv_field(sink, symbol && symbol->file ? symbol->file : "");
@@ -162,11 +146,12 @@ static void write_line(void *context, const struct tree_node *node, uint64_t id,
 
 static void write_csv(struct tree *tree, struct sink *sink)
 {
-	struct numbering numbering = { .tree = tree, .write = write_line, .context = sink };
+	struct sheet sheet = { .sink = sink };
 
 	sink_text(sink, "id,parent,side,function,file,line,module,offset,count,size,impacting_size,"
 			"self_count,self_size,self_impacting_size\r\n");
-	number_all(&numbering);
+	tree_walk(tree, write_line, &sheet);
+	mem_free(sheet.numbering.open);
 }
 
 const struct tree_format tree_csv = {

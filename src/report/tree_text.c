@@ -11,20 +11,41 @@
 
 enum { NAME_COLUMNS_MIN = 48, WIDTH_MIN = 80, RUN_LINES_MAX = 12, DEPTH_SHOWN = 24 };
 
+// A node that stands written, with children to come.
+struct way {
+	uint32_t depth, children_count, shown_count, written;
+	struct window_row rest; // of the children that are not shown
+	size_t branches;        // length of page->branches below it
+};
+
+// Functions that will stand in one branch, and how that hangs on the node above.
+struct run {
+	struct tree_node *nodes;
+	size_t count, capacity;
+	struct window_row rest; // of the last node
+	bool head;              // of the whole tree, or of one of a butterfly
+	bool last, deep;
+};
+
 struct page {
 	struct tree *tree;
 	struct paper paper;
 	struct lines lines;
 	unsigned figures_columns;
 	struct str branches; // the lines that lead to the present node
+	struct way *ways;    // to the present run
+	size_t ways_count, ways_capacity;
+	struct run run;
+	uint32_t functions_left_out; // of a flat list
 };
 
-static void write_figures(struct page *page, const struct table_row *row)
+static void write_figures(struct page *page, const struct window_row *sums)
 {
-	const struct table_options *options = page->tree->table->options;
+	const struct table_options *options = &page->tree->options;
+	struct table_row row = { .sums = *sums };
 
 	for (size_t i = 0; i < options->columns_count; i++)
-		table_write_figure(&page->paper, row, options->columns[i], i == 0);
+		table_write_figure(&page->paper, &row, options->columns[i], i == 0);
 }
 
 static void write_no_figures(struct page *page)
@@ -39,23 +60,12 @@ static void write_name(struct page *page, const struct tree_node *node, enum pap
 	struct symbol symbol;
 
 	if (!node->symbol) {
-		paper_text(&page->paper, style,
-			   node->parent == TABLE_NONE ? "total\n" : "(no stack)\n");
+		paper_text(&page->paper, style, node->depth == 0 ? "total\n" : "(no stack)\n");
 		return;
 	}
 	symbol = *node->symbol;
 	page->lines.indent = indent;
 	lines_write_function(&page->lines, &symbol, style, !node->lines_differ);
-}
-
-// The only child of a node that allocated nothing itself.
-static const struct tree_node *only_child(const struct tree *tree, const struct tree_node *node)
-{
-	if (node->children_count != 1 || node->self.sums.type[WINDOW_AIFI].count ||
-	    node->self.sums.type[WINDOW_AIFO].count || node->self.sums.type[WINDOW_AOFI].count ||
-	    node->self.sums.type[WINDOW_AOFO].count)
-		return NULL;
-	return tree_child(tree, node, 0);
 }
 
 static unsigned branches_columns(const struct page *page)
@@ -67,71 +77,51 @@ static unsigned branches_columns(const struct page *page)
 	return columns;
 }
 
-// A node and the run below it, after `glyph`; gives the run's last node, whose children follow.
-static const struct tree_node *write_run(struct page *page, const struct tree_node *node,
-					 const char *glyph, const char *below)
+static void write_branch(struct page *page, const char *below)
+{
+	write_no_figures(page);
+	paper_text(&page->paper, PAPER_DIM, str_get(&page->branches));
+	if (below)
+		paper_text(&page->paper, PAPER_DIM, below);
+}
+
+// The run: its first line has the figures. Of a long one the beginning and the end are shown; one
+// line alone is not left out.
+static void write_run(struct page *page, const char *glyph, const char *below)
 {
 	unsigned indent = page->figures_columns + branches_columns(page) + (*glyph ? 2 : 0);
-	const struct tree_node *next;
-	unsigned lines = 1, left_out = 0;
+	const struct run *run = &page->run;
+	bool all = page->tree->options.all_frames;
+	size_t end = run->count - 1; // lines up to here may be left out
 
-	write_figures(page, &node->row);
+	write_figures(page, &run->nodes[0].row);
 	sink_text(page->paper.sink, "   ");
 	paper_text(&page->paper, PAPER_DIM, str_get(&page->branches));
 	paper_text(&page->paper, PAPER_DIM, glyph);
-	write_name(page, node, PAPER_BOLD, indent);
-	for (; (next = only_child(page->tree, node)); node = next) {
-		const struct tree_node *after = only_child(page->tree, next);
-
-		// Of a long run the beginning and the end; one line alone is not left out.
-		if (!page->tree->table->options->all_frames && ++lines > RUN_LINES_MAX && after &&
-		    (left_out || only_child(page->tree, after))) {
-			left_out++;
-			continue;
+	write_name(page, &run->nodes[0], PAPER_BOLD, indent);
+	for (size_t i = 1; i < run->count; i++) {
+		if (!all && i == RUN_LINES_MAX && end > i + 1) {
+			write_branch(page, NULL);
+			paper_format(&page->paper, PAPER_DIM, "%s… %zu more\n", below, end - i);
+			i = end;
 		}
-		if (left_out) {
-			write_no_figures(page);
-			paper_text(&page->paper, PAPER_DIM, str_get(&page->branches));
-			paper_format(&page->paper, PAPER_DIM, "%s… %u more\n", below, left_out);
-			left_out = 0;
-		}
-		write_no_figures(page);
-		paper_text(&page->paper, PAPER_DIM, str_get(&page->branches));
-		paper_text(&page->paper, PAPER_DIM, below);
-		write_name(page, next, PAPER_PLAIN, indent);
+		write_branch(page, below);
+		write_name(page, &run->nodes[i], PAPER_PLAIN, indent);
 	}
-	return node;
 }
 
-static void write_rest(struct page *page, const struct tree_node *node)
+static void write_rest(struct page *page, const struct way *way)
 {
-	struct table_row rest = { 0 };
-	uint32_t left_out = node->children_count - node->shown_count;
 	char count[28];
 
-	if (left_out == 0)
+	if (way->children_count == way->shown_count)
 		return;
-	for (uint32_t i = node->shown_count; i < node->children_count; i++) {
-		const struct window_row *sums = &tree_child(page->tree, node, i)->row.sums;
-
-		for (int t = 0; t < WINDOW_TYPES; t++) {
-			rest.sums.type[t].count += sums->type[t].count;
-			rest.sums.type[t].bytes += sums->type[t].bytes;
-		}
-	}
-	write_figures(page, &rest);
+	write_figures(page, &way->rest);
 	sink_text(page->paper.sink, "   ");
 	paper_text(&page->paper, PAPER_DIM, str_get(&page->branches));
 	paper_format(&page->paper, PAPER_DIM, "└ %s more (-n 0 shows all)\n",
-		     str_count(left_out, count));
+		     str_count(way->children_count - way->shown_count, count));
 }
-
-// One step of the way through the tree.
-struct way {
-	const struct tree_node *node; // the last of its run
-	uint32_t next;                // child to come
-	size_t branches;              // length of page->branches below it
-};
 
 static void cut(struct str *text, size_t length)
 {
@@ -140,101 +130,157 @@ static void cut(struct str *text, size_t length)
 	text->length = length;
 }
 
-// `node` stands written already; all that is below it.
-static void write_below(struct page *page, const struct tree_node *node)
+// The run is whole: write it; its children are next.
+static void end_run(struct page *page)
 {
-	struct way *ways = NULL;
-	size_t count = 1, capacity = 0;
+	struct run *run = &page->run;
+	const struct tree_node *last;
 
-	ways = mem_grow(ways, &capacity, 64, sizeof *ways);
-	ways[0] = (struct way){ .node = node, .branches = page->branches.length };
-	while (count > 0) {
-		struct way *way = &ways[count - 1];
-		bool last, deep;
+	if (run->count == 0)
+		return;
+	last = &run->nodes[run->count - 1];
+	if (run->head)
+		write_run(page, "", "");
+	else
+		write_run(page, run->last ? "└ " : "├ ", run->last ? "  " : "│ ");
+	// What is very deep is not moved further to the right.
+	if (!run->head && !run->deep)
+		str_add(&page->branches, run->last ? "  " : "│ ");
+	page->ways = mem_grow(page->ways, &page->ways_capacity, page->ways_count + 1,
+			      sizeof *page->ways);
+	page->ways[page->ways_count++] = (struct way){ .depth = last->depth,
+						       .children_count = last->children_count,
+						       .shown_count = last->shown_count,
+						       .rest = run->rest,
+						       .branches = page->branches.length };
+	run->count = 0;
+}
+
+// All below nodes of at least this depth is written.
+static void end_ways(struct page *page, uint32_t depth)
+{
+	while (page->ways_count > 0 && page->ways[page->ways_count - 1].depth >= depth) {
+		const struct way *way = &page->ways[--page->ways_count];
 
 		cut(&page->branches, way->branches);
-		if (way->next == way->node->shown_count) {
-			write_rest(page, way->node);
-			count--;
-			continue;
-		}
-		node = tree_child(page->tree, way->node, way->next++);
-		last = way->next == way->node->shown_count &&
-		       way->node->shown_count == way->node->children_count;
-		deep = count >= DEPTH_SHOWN;
-		node = write_run(page, node, last ? "└ " : "├ ", last ? "  " : "│ ");
-		ways = mem_grow(ways, &capacity, count + 1, sizeof *ways);
-		ways[count++] = (struct way){ .node = node };
-		// What is very deep is not moved further to the right.
-		if (!deep)
-			str_add(&page->branches, last ? "  " : "│ ");
-		ways[count - 1].branches = page->branches.length;
+		write_rest(page, way);
 	}
-	mem_free(ways);
+}
+
+static void begin_run(struct page *page, const struct tree_node *node)
+{
+	struct run *run = &page->run;
+	struct way *way;
+
+	end_run(page);
+	end_ways(page, node->depth);
+	run->head = page->ways_count == 0;
+	if (run->head)
+		return;
+	way = &page->ways[page->ways_count - 1];
+	cut(&page->branches, way->branches);
+	run->last = ++way->written == way->shown_count && way->shown_count == way->children_count;
+	run->deep = page->ways_count >= DEPTH_SHOWN;
+}
+
+// A node of callers or leaf, or of a butterfly's sides.
+static void take_node(struct page *page, const struct tree_node *node,
+		      const struct window_row *rest)
+{
+	struct run *run = &page->run;
+
+	// The head of a tree is in no run.
+	if (run->count == 0 || run->head || !tree_runs_on(&run->nodes[run->count - 1]))
+		begin_run(page, node);
+	run->nodes = mem_grow(run->nodes, &run->capacity, run->count + 1, sizeof *run->nodes);
+	run->nodes[run->count++] = *node;
+	run->rest = *rest;
+}
+
+static void end_tree(struct page *page)
+{
+	end_run(page);
+	end_ways(page, 0);
 }
 
 static void write_heads(struct page *page)
 {
-	const struct table_options *options = page->tree->table->options;
+	const struct table_options *options = &page->tree->options;
 
 	for (size_t i = 0; i < options->columns_count; i++)
 		table_write_head(&page->paper, options->columns[i]);
 }
 
-static void write_butterfly(struct page *page)
+static void take_side(struct page *page, const struct tree_node *node,
+		      const struct window_row *rest)
 {
-	const struct tree *tree = page->tree;
-	const struct tree_node *callers = &tree->nodes[tree->callers];
-	const struct tree_node *callees = &tree->nodes[tree->callees];
+	if (node->depth == 0)
+		return;
+	if (node->depth == 1) {
+		bool callers = node->side == TREE_SIDE_CALLERS;
 
-	write_heads(page);
-	paper_text(&page->paper, PAPER_DIM, "   CALLERS\n");
-	write_figures(page, &callers->row);
-	sink_text(page->paper.sink, "   ");
-	write_name(page, callers, PAPER_BOLD, page->figures_columns);
-	write_below(page, callers);
-	sink_text(page->paper.sink, "\n");
-	write_heads(page);
-	paper_text(&page->paper, PAPER_DIM, "   CALLEES\n");
-	write_figures(page, &callees->row);
-	sink_text(page->paper.sink, "   ");
-	write_name(page, callees, PAPER_BOLD, page->figures_columns);
-	write_below(page, callees);
+		end_tree(page);
+		if (!callers)
+			sink_text(page->paper.sink, "\n");
+		write_heads(page);
+		paper_text(&page->paper, PAPER_DIM, callers ? "   CALLERS\n" : "   CALLEES\n");
+	}
+	take_node(page, node, rest);
 }
 
-static void write_flat(struct page *page)
+static void take_function(struct page *page, const struct tree_node *node)
 {
-	const struct tree *tree = page->tree;
-	const struct tree_node *all = &tree->nodes[0];
 	unsigned half = page->figures_columns - 3;
-	char count[28];
 
+	if (node->depth > 0) {
+		write_figures(page, &node->self);
+		write_figures(page, &node->row);
+		sink_text(page->paper.sink, "   ");
+		write_name(page, node, PAPER_BOLD, page->figures_columns + half);
+		return;
+	}
 	paper_field(&page->paper, PAPER_DIM, "SELF", half, true);
 	paper_field(&page->paper, PAPER_DIM, "WITH ALL IT CALLED", half, true);
 	sink_text(page->paper.sink, "\n");
 	write_heads(page);
 	write_heads(page);
 	sink_text(page->paper.sink, "\n");
-	page->figures_columns += half;
-	for (uint32_t i = 0; i < all->shown_count; i++) {
-		const struct tree_node *node = tree_child(tree, all, i);
+	page->functions_left_out = node->children_count - node->shown_count;
+}
 
-		write_figures(page, &node->self);
-		write_figures(page, &node->row);
-		sink_text(page->paper.sink, "   ");
-		write_name(page, node, PAPER_BOLD, page->figures_columns);
-	}
-	if (all->shown_count < all->children_count) {
-		for (unsigned i = 0; i < page->figures_columns; i++)
-			sink_text(page->paper.sink, " ");
-		paper_format(&page->paper, PAPER_DIM, "%s more (-n 0 shows all)\n",
-			     str_count(all->children_count - all->shown_count, count));
+static void end_functions(struct page *page)
+{
+	unsigned columns = 2 * page->figures_columns - 3;
+	char count[28];
+
+	if (page->functions_left_out == 0)
+		return;
+	for (unsigned i = 0; i < columns; i++)
+		sink_text(page->paper.sink, " ");
+	paper_format(&page->paper, PAPER_DIM, "%s more (-n 0 shows all)\n",
+		     str_count(page->functions_left_out, count));
+}
+
+static void take(void *context, const struct tree_node *node, const struct window_row *rest)
+{
+	struct page *page = context;
+
+	switch (page->tree->kind) {
+	case TREE_FLAT:
+		take_function(page, node);
+		break;
+	case TREE_BUTTERFLY:
+		take_side(page, node, rest);
+		break;
+	default:
+		take_node(page, node, rest);
+		break;
 	}
 }
 
 static void write(struct tree *tree, struct sink *sink)
 {
-	const struct table_options *options = tree->table->options;
+	const struct table_options *options = &tree->options;
 	struct page page = {
 		.tree = tree,
 		.paper = { .sink = sink,
@@ -252,27 +298,22 @@ static void write(struct tree *tree, struct sink *sink)
 	if (page.paper.width < page.figures_columns + NAME_COLUMNS_MIN)
 		page.paper.width = page.figures_columns + NAME_COLUMNS_MIN;
 	table_write_top(tree->table, &page.paper);
-	switch (tree->kind) {
-	case TREE_FLAT:
+	if (tree->kind == TREE_FLAT) {
 		page.paper.width += page.figures_columns - 3;
-		write_flat(&page);
-		break;
-	case TREE_BUTTERFLY:
-		write_butterfly(&page);
-		break;
-	default:
+	} else if (tree->kind != TREE_BUTTERFLY) {
 		write_heads(&page);
 		sink_text(sink, "\n");
-		write_figures(&page, &tree->nodes[0].row);
-		sink_text(sink, "   ");
-		write_name(&page, &tree->nodes[0], PAPER_BOLD, page.figures_columns);
-		write_below(&page, &tree->nodes[0]);
-		break;
 	}
+	tree->runs = true;
+	tree_walk(tree, take, &page);
+	end_tree(&page);
+	end_functions(&page);
 	sink_text(sink, "\n");
 	notes_count = symbols_notes(tree->table->question->symbols, &notes);
 	lines_write_notes(&page.lines, notes, notes_count);
 	str_fini(&page.branches);
+	mem_free(page.ways);
+	mem_free(page.run.nodes);
 }
 
 const struct tree_format tree_text = {

@@ -245,6 +245,56 @@ def small_branches_are_summed_up():
 
 
 @test
+def equals_stand_in_the_order_of_their_names():
+    texts = []
+    for order in (1, -1):
+        with open("equal.txt", "w") as file:
+            file.write("process p pid=1\nthread t p tid=1\n")
+            for number in range(30)[::order]:
+                file.write(f"stack s{number} \"leaf{number % 5}\" \"l.c\":7 < "
+                           f"\"f{number}\" \"f.c\":{number + 1} < \"main\" \"m.c\":9\n"
+                           f"+1 t malloc s{number} 0x{number + 1}000 16\n")
+            file.write("end\n")
+        run("dump", "-a", "equal.txt", "-o", "equal.tide", "--force")
+        for words in (["--tree", "callers"], ["--tree", "leaf"], ["--flat", "-n", "0"],
+                      ["--butterfly", "leaf1"], ["--flat", "--csv"], ["--tree", "leaf", "--csv"]):
+            texts.append(run("window", "equal.tide", *words).stdout)
+    assert texts[:len(texts) // 2] == texts[len(texts) // 2:]
+
+
+def most_memory(*words):
+    """The kernel's high-water mark of a run, in bytes."""
+    child = os.posix_spawn(TIDEMARK, [TIDEMARK, *words], os.environ,
+                           file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+    _, status, usage = os.wait4(child, 0)
+    assert status == 0, words
+    return usage.ru_maxrss * 1024
+
+
+@test
+def a_tree_costs_memory_by_its_stacks_and_not_by_its_nodes():
+    ends, depth, each = 3000, 120, 64
+    dice = random.Random(7)
+    with open("many.txt", "w") as file:
+        file.write("process p pid=1\nthread t p tid=1\n")
+        for number in range(depth):
+            file.write(f"frame code{number} 0x{number + 1}0\n"
+                       f"name code{number} trunk{number}\n"
+                       f"stack s{number} code{number}" + (f" < s{number - 1}\n" if number else "\n"))
+        for number in range(ends):
+            file.write(f"stack e{number} leaf{number} < s{depth - 1}\n"
+                       f"+1 t malloc e{number} 0x{number + 1}000 {dice.randrange(1, 900)}\n")
+        file.write("end\n")
+    run("dump", "-a", "many.txt", "-o", "many.tide", "--force")
+    without = most_memory("window", "many.tide", "--by", "stack", "-n", "1")
+    for words in (["-n", "0"], ["--json"], ["--csv"]):
+        assert most_memory("window", "many.tide", "--tree", "leaf", *words) < \
+            without + ends * depth * each, words
+    nodes = run("window", "many.tide", "--tree", "leaf", "--csv").stdout.count("\n") - 1
+    assert nodes == ends * (depth + 1), nodes
+
+
+@test
 def tags_name_stacks():
     build("t.tide", 41)
     with open("app.stacktags", "w") as file:

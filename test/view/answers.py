@@ -138,6 +138,29 @@ def a_tree_that_is_cut_keeps_what_is_largest_and_says_how_much_is_missing():
 
 
 @test
+def a_tree_that_is_cut_keeps_what_leads_to_large_impacts():
+    # What grew and what shrank may cancel out above; the largest below a node counts for it.
+    with Server(assemble("kitchen")) as server:
+        for query in ("kind=callers", "kind=leaf&from=30%25&to=70%25", "kind=flat&from=50%25"):
+            whole = server.ask("/api/tree?" + query)
+            most = {}
+            for node in reversed(whole["nodes"]):
+                most[node["id"]] = max(most.get(node["id"], 0), abs(node["impacting_size"]))
+                if node["parent"] is not None:
+                    most[node["parent"]] = max(most.get(node["parent"], 0), most[node["id"]])
+            largest = sorted(most.values(), reverse=True)
+            for nodes in range(1, len(largest) + 1):
+                cut = server.ask(f"/api/tree?{query}&nodes={nodes}")
+                shown = {}
+                for node in reversed(cut["nodes"]):
+                    shown[node["id"]] = max(shown.get(node["id"], 0), abs(node["impacting_size"]))
+                    if node["parent"] is not None:
+                        shown[node["parent"]] = max(shown.get(node["parent"], 0),
+                                                    shown[node["id"]])
+                assert sorted(shown.values(), reverse=True) == largest[:nodes], (query, nodes)
+
+
+@test
 def findings_are_those_of_the_commands():
     path = exercise2()
     with Server(path) as server:

@@ -1,0 +1,191 @@
+#include "report/functions.h"
+
+#include "base/mem.h"
+#include "report/wrappers.h"
+
+#include <string.h>
+
+enum { SLOTS_FIRST = 1 << 10 };
+
+struct function {
+	const struct symbol *symbol;
+	uint32_t hash;
+	bool wraps, begins;
+};
+
+struct functions {
+	const struct reader *reader;
+	struct names *names;
+	bool plain;
+	struct function *list; // by number
+	size_t count, capacity;
+	uint32_t *slots; // numbers by hash, open addressing; 0: free
+	size_t slots_count;
+	uint32_t *frames; // by frame id: where its numbers stand in `numbers`, + 1; 0: not yet
+	uint32_t frames_count;
+	uint32_t *numbers; // for each frame how many, then these
+	size_t numbers_count, numbers_capacity;
+};
+
+struct functions *functions_new(const struct reader *reader, struct names *names, bool plain)
+{
+	struct functions *functions = mem_alloc(1, sizeof *functions);
+
+	functions->reader = reader;
+	functions->names = names;
+	functions->plain = plain;
+	functions->list = mem_grow(NULL, &functions->capacity, 1, sizeof *functions->list);
+	functions->list[FUNCTIONS_NONE] = (struct function){ 0 };
+	functions->count = 1;
+	functions->slots_count = SLOTS_FIRST;
+	functions->slots = mem_alloc(functions->slots_count, sizeof *functions->slots);
+	functions->frames_count = reader_frames_count(reader);
+	functions->frames =
+		mem_alloc(functions->frames_count + (size_t)1, sizeof *functions->frames);
+	return functions;
+}
+
+void functions_free(struct functions *functions)
+{
+	if (!functions)
+		return;
+	mem_free(functions->list);
+	mem_free(functions->slots);
+	mem_free(functions->frames);
+	mem_free(functions->numbers);
+	mem_free(functions);
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static uint32_t hash_symbol(const struct symbol *symbol)
+{
+	uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), symbol->module);
+
+	if (symbol->function)
+		hash = hash_text(hash, symbol->function);
+	else
+		hash = (hash ^ symbol->offset) * UINT64_C(0x9e3779b97f4a7c15);
+	return (uint32_t)(hash ^ hash >> 32);
+}
+
+static int compare_symbols(const struct symbol *a, const struct symbol *b)
+{
+	int order;
+
+	if (!a->function || !b->function) {
+		if (a->function || b->function)
+			return a->function ? -1 : 1;
+		order = a->module == b->module ? 0 : strcmp(a->module, b->module);
+		return order ? order : (a->offset > b->offset) - (a->offset < b->offset);
+	}
+	order = a->function == b->function ? 0 : strcmp(a->function, b->function);
+	if (order == 0 && a->module != b->module)
+		order = strcmp(a->module, b->module);
+	return order;
+}
+
+static void put_slot(struct functions *functions, uint32_t number)
+{
+	size_t at = functions->list[number].hash;
+
+	while (functions->slots[at & (functions->slots_count - 1)])
+		at++;
+	functions->slots[at & (functions->slots_count - 1)] = number;
+}
+
+static void grow_slots(struct functions *functions)
+{
+	mem_free(functions->slots);
+	functions->slots_count *= 2;
+	functions->slots = mem_alloc(functions->slots_count, sizeof *functions->slots);
+	for (uint32_t i = 1; i < functions->count; i++)
+		put_slot(functions, i);
+}
+
+static uint32_t find(struct functions *functions, const struct symbol *symbol)
+{
+	uint32_t hash = hash_symbol(symbol);
+	uint32_t number;
+	struct function *found;
+
+	for (size_t at = hash; (number = functions->slots[at & (functions->slots_count - 1)]); at++)
+		if (functions->list[number].hash == hash &&
+		    compare_symbols(functions->list[number].symbol, symbol) == 0)
+			return number;
+	ASSERT(functions->count < UINT32_MAX);
+	functions->list = mem_grow(functions->list, &functions->capacity, functions->count + 1,
+				   sizeof *functions->list);
+	number = (uint32_t)functions->count++;
+	found = &functions->list[number];
+	*found = (struct function){ .symbol = symbol, .hash = hash };
+	if (!functions->plain) {
+		found->wraps = wrappers_match(symbol->function) ||
+			       wrappers_match_module(symbol->module, symbol->function != NULL);
+		found->begins = wrappers_match_root(symbol->function);
+	}
+	if (functions->count > functions->slots_count / 2)
+		grow_slots(functions);
+	else
+		put_slot(functions, number);
+	return number;
+}
+
+static uint32_t add_frame(struct functions *functions, frame_id frame)
+{
+	size_t count, at = functions->numbers_count;
+	const struct symbol *symbols = names_find(functions->names, frame, &count);
+
+	functions->numbers = mem_grow(functions->numbers, &functions->numbers_capacity,
+				      at + count + 1, sizeof *functions->numbers);
+	functions->numbers_count += count + 1;
+	ASSERT(functions->numbers_count < UINT32_MAX);
+	functions->numbers[at] = (uint32_t)count;
+	for (size_t i = 0; i < count; i++)
+		functions->numbers[at + 1 + i] = find(functions, &symbols[i]);
+	return (uint32_t)at + 1;
+}
+
+const uint32_t *functions_at(struct functions *functions, frame_id frame, size_t *count)
+{
+	uint32_t *at = &functions->frames[frame < functions->frames_count ? frame : 0];
+
+	if (!*at)
+		*at = add_frame(functions, frame < functions->frames_count ? frame : 0);
+	*count = functions->numbers[*at - 1];
+	return functions->numbers + *at;
+}
+
+uint32_t functions_count(const struct functions *functions)
+{
+	return (uint32_t)functions->count;
+}
+
+const struct symbol *functions_symbol(const struct functions *functions, uint32_t function)
+{
+	return functions->list[function].symbol;
+}
+
+bool functions_wraps(const struct functions *functions, uint32_t function)
+{
+	return functions->list[function].wraps;
+}
+
+bool functions_begins(const struct functions *functions, uint32_t function)
+{
+	return functions->list[function].begins;
+}
+
+int functions_compare(const struct functions *functions, uint32_t left, uint32_t right)
+{
+	if (left == FUNCTIONS_NONE || right == FUNCTIONS_NONE)
+		return (left != FUNCTIONS_NONE) - (right != FUNCTIONS_NONE);
+	return left == right ? 0
+			     : compare_symbols(functions->list[left].symbol,
+					       functions->list[right].symbol);
+}
