@@ -16,6 +16,9 @@ enum { COMPRESS_BYTES_MIN = 256, COMPRESS_PART_MIN = 4096, COMPRESS_LEVEL = 1 };
 // Places in the compressor's table, of four bytes: as many as the nearest cache has room for.
 enum { COMPRESS_TABLE_BITS = 13 };
 
+// How far it goes on where nothing is found: two bytes instead of one.
+enum { COMPRESS_STEP = 2 };
+
 void block_preamble_encode(const struct block_preamble *preamble,
 			   uint8_t out[static BLOCK_PREAMBLE_BYTES])
 {
@@ -111,6 +114,10 @@ static size_t compress(struct block_packer *packer, uint8_t *out, size_t bound, 
 	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_stableInBuffer, 1);
 	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_stableOutBuffer, 1);
 	ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_hashLog, COMPRESS_TABLE_BITS);
+	// With larger steps it would leave out the entropy coding unless it is told not to.
+	if (!ZSTD_isError(ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_literalCompressionMode,
+						 ZSTD_ps_enable)))
+		ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_targetLength, COMPRESS_STEP);
 	ZSTD_CCtx_setPledgedSrcSize(packer->zstd, size);
 	for (size_t i = 0; i < packer->cuts_count; i++) {
 		// A part has to pay for its tables.
