@@ -82,11 +82,13 @@ static inline void lane_path_put(uint32_t *frames, const struct edit_cache_key *
 
 // The guest may write while we read: what is checked must be what is used. So values that a check
 // depends on are loaded once.
-static inline uint16_t lane_path_load16(const uint8_t *in)
+static inline uint32_t lane_path_load16(const uint8_t *in)
 {
-	uint16_t value;
+	uint16_t half;
+	uint32_t value;
 
-	memcpy(&value, in, sizeof value);
+	memcpy(&half, in, sizeof half);
+	value = half;
 	__asm__("" : "+r"(value));
 	return value;
 }

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-// An echo of fewer saves nothing.
-enum { ECHO_TIMES_MIN = 4 };
+// An echo is looked for behind batches that are not short, and told where it saves something.
+enum { ECHO_ITEMS_MIN = 16, ECHO_TIMES_MIN = 4 };
 
 // How much is taken apart before stacks are looked up: enough for the waits to overlap, and little
 // enough for all of it to stay in the nearest cache.
@@ -462,8 +462,7 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 	return in;
 }
 
-// How many bytes from `in` on, up to `end`, are those that stand `period` bytes before.
-static size_t count_same(const uint8_t *in, const uint8_t *end, size_t period)
+size_t lane_reader_same(const uint8_t *in, const uint8_t *end, size_t period)
 {
 	const uint8_t *at = in;
 
@@ -474,18 +473,6 @@ static size_t count_same(const uint8_t *in, const uint8_t *end, size_t period)
 	return (size_t)(at - in);
 }
 
-uint64_t lane_reader_repeats(const uint8_t *in, const uint8_t *end, const uint8_t *const last[2])
-{
-	const uint32_t flags = LANE_TIME | LANE_STACK | LANE_OWNER;
-	size_t period = (size_t)(in - last[1]);
-	uint64_t times;
-
-	if ((lane_path_load16(last[0]) | lane_path_load16(last[1])) & flags)
-		return 0;
-	times = count_same(in, end, period) / period;
-	return times < ECHO_TIMES_MIN ? 0 : times;
-}
-
 // The batch's last two items again, many times over? Adds an item that says so. Returns where it
 // stopped.
 static const uint8_t *take_echo(const uint8_t *in, const uint8_t *end, struct batch *batch,
@@ -493,19 +480,23 @@ static const uint8_t *take_echo(const uint8_t *in, const uint8_t *end, struct ba
 {
 	const struct lane_item *last = &items[batch->items - 1];
 	const uint32_t kinds = 1u << LANE_MALLOC | 1u << LANE_CALLOC | 1u << LANE_FREE;
+	const uint32_t flags = LANE_TIME | LANE_STACK | LANE_OWNER;
+	size_t period = (size_t)(in - batch->last[1]);
 	uint64_t times;
 
 	// After both the address has to be what it was before them.
 	if (last->address != last[-2].address ||
 	    !(kinds >> last->kind & kinds >> last[-1].kind & 1))
 		return in;
-	times = lane_reader_repeats(in, end, batch->last);
-	if (times == 0)
+	if ((lane_path_load16(batch->last[0]) | lane_path_load16(batch->last[1])) & flags)
+		return in;
+	times = lane_reader_same(in, end, period) / period;
+	if (times < ECHO_TIMES_MIN)
 		return in;
 	items[batch->items++] = (struct lane_item){ .kind = LANE_ITEM_ECHO,
 						    .time_ns = last->time_ns,
 						    .detail = (uint32_t)times };
-	return in + times * (size_t)(in - batch->last[1]);
+	return in + times * period;
 }
 
 // Decode one batch. Returns the number of items; breaks the lane where nothing can be decoded.
@@ -532,7 +523,7 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 			return batch.items;
 		}
 	}
-	if (reader->echoes && batch.items >= LANE_READER_ECHO_ITEMS_MIN && batch.items < max)
+	if (reader->echoes && batch.items >= ECHO_ITEMS_MIN && batch.items < max)
 		at = take_echo(at, end < stop ? end : stop, &batch, items);
 	reader->at += (uint64_t)(at - in);
 	if (batch.items > 0)

@@ -4,7 +4,8 @@
 // their stacks are asked for; then the stacks are looked up (lane_path.h).
 //
 // A loop that allocates and frees one block writes the same two records over and over. Those are
-// not taken apart but compared, and told by one item, an *echo*, where the caller takes such.
+// not taken apart but compared, and told by one item, an *echo*, where the caller takes such. A
+// row's echo is of any number of its last events, stacks included.
 //
 // Bounded: it reads nothing beyond what the guest published, gives up on the first record that
 // cannot be, and then stays broken: a guest can overwrite its own lanes, and what follows a damaged
@@ -102,7 +103,9 @@ struct lane_reader {
 	bool free_stacks; // frees have stacks
 	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
 	bool broken;
-	bool undone;                    // a LANE_REALLOC_UNDO was read; the caller's to clear
+	uint32_t echo_wait,
+		echo_waits; // rows to go without looking for one; after the next failure
+	bool undone;        // a LANE_REALLOC_UNDO was read; the caller's to clear
 	struct lane_reader_heap *heaps; // Windows: by number, from 1
 	size_t heaps_count, heaps_capacity;
 	struct lane_reader_call *calls; // of the LANE_VM items, in their order
@@ -122,8 +125,9 @@ size_t lane_reader_decode(struct lane_reader *reader, uint64_t limit, struct lan
 // lane alone has.
 struct lane_reader_row {
 	struct columns_row row; // time included; thread, heap and flags are the caller's
-	uint64_t echoes;        // the row's last two events come so many times again
-	size_t owners_count;    // slots that the lane took with these events
+	uint64_t echoes;        // the row's last `echoed` events come so many times again
+	uint32_t echoed;
+	size_t owners_count; // slots that the lane took with these events
 	struct lane_reader_owner {
 		uint32_t slot;
 		uint64_t owner;

@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-// An echo is looked for behind batches that are not short, and told where it saves something.
-enum { LANE_READER_ECHO_ITEMS_MIN = 16 };
-
 // Edits of a batch that were taken apart and wait to be looked up.
 struct lane_reader_edits {
 	size_t parts;
@@ -57,8 +54,7 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 				size_t item, const uint8_t *record, const uint8_t *in,
 				const uint8_t *end, uint32_t *current);
 
-// Two records end at `in`, and begin at last[1] and last[0]: how many times do they come again, up
-// to `end`? 0: too few times to tell, or they change what follows.
-uint64_t lane_reader_repeats(const uint8_t *in, const uint8_t *end, const uint8_t *const last[2]);
+// How many bytes from `in` on, up to `end`, are those that stand `period` bytes before.
+size_t lane_reader_same(const uint8_t *in, const uint8_t *end, size_t period);
 
 #endif

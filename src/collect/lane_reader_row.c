@@ -29,8 +29,12 @@ struct rowing {
 	uint64_t limit_ns;
 	struct lane_reader_edits edits;    // that wait; of their events,
 	uint32_t first_begun, first_ended; // the first that begins a block, and that ends one
-	const uint8_t *last[2];            // where the last two events begin, the later one first
+	const uint8_t **begin;             // where each event begins
 };
+
+// An echo is told where it saves something. Where none is found, ever more rows, up to so many, go
+// by until the next is looked for.
+enum { ECHO_EVENTS_MIN = 16, ECHO_TIMES_MIN = 2, ECHO_TRIES_MAX = 4, ECHO_WAITS_MAX = 15 };
 
 // What is known of a record before its address is read.
 struct record {
@@ -108,16 +112,18 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 	struct columns_row *row = &rowing->out->row;
 	const uint32_t tag = reader->frames->tag;
 	const uint8_t *const stop = rowing->stop;
-	const uint8_t *begin[COLUMNS_ROW_MAX];
+	const uint8_t **begin = rowing->begin;
 	uint64_t address = reader->address;
 	uint32_t current = reader->stack; // an id, and where parts wait the number of one
-	uint32_t count = 0, begun = 0, max = COLUMNS_ROW_MAX;
+	size_t count = 0, begun = 0, max = COLUMNS_ROW_MAX;
 
-	for (;;) {
+	while (count < max) {
 		const uint8_t *at = in + 2;
 		uint32_t head, kind;
 
-		if (unlikely(count == max) || unlikely(in >= stop))
+		__asm__ volatile(
+			""); // two branches that are foreseen, and not one that is computed
+		if (unlikely(in >= stop))
 			break;
 		head = lane_path_load16(in);
 		kind = head & 7;
@@ -155,8 +161,8 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 					break;
 				}
 				if (waited == 0) {
-					rowing->first_begun = begun;
-					rowing->first_ended = count - begun;
+					rowing->first_begun = (uint32_t)begun;
+					rowing->first_ended = (uint32_t)(count - begun);
 				}
 				if (unlikely(rowing->edits.parts >= LANE_PARTS))
 					max = count + 1;
@@ -173,13 +179,10 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 		count++;
 		in = at;
 	}
-	row->count = count;
-	row->begun = begun;
-	if (count > 0) {
+	row->count = (uint32_t)count;
+	row->begun = (uint32_t)begun;
+	if (count > 0)
 		reader->address = row->address[count - 1];
-		rowing->last[0] = begin[count - 1];
-		rowing->last[1] = begin[count > 1 ? count - 2 : 0];
-	}
 	if (rowing->edits.parts == 0)
 		reader->stack = current;
 	return in;
@@ -267,19 +270,80 @@ static const uint8_t *settle(const struct rowing *rowing)
 	return NULL;
 }
 
-// The row's last two events again, many times over? Returns where that ends.
-static const uint8_t *take_echo(const struct rowing *rowing, const uint8_t *in)
+// The stack behind the row's first `count` events, of which `begun` begin a block; 0: not known.
+static stack_id stack_behind(const struct columns_row *row, uint32_t count, uint32_t begun)
+{
+	if (row->free_stacks && !columns_row_begins(row->kind[count - 1]))
+		return row->free_stack[count - begun - 1];
+	return begun > 0 ? row->stack[begun - 1] : 0;
+}
+
+// Do frees say how the stack changes, although they have none here? None should.
+static bool frees_edit(const struct rowing *rowing)
 {
 	const struct columns_row *row = &rowing->out->row;
-	uint32_t count = row->count;
+	bool found = false;
 
-	// After both the address has to be what it was before them.
-	if (count < LANE_READER_ECHO_ITEMS_MIN ||
-	    row->address[count - 1] != row->address[count - 3] ||
-	    row->kind[count - 1] == TRACE_REALLOC || row->kind[count - 2] == TRACE_REALLOC)
+	for (uint32_t i = 0; i < row->count && !row->free_stacks; i++)
+		found |= row->kind[i] == TRACE_FREE &&
+			 (lane_path_load16(rowing->begin[i]) & LANE_STACK);
+	return found;
+}
+
+// The row's events from `first` on come again, from `in` on? How many times. Address and stack must
+// be behind them what they were before, since records say how both differ.
+static uint64_t count_times(const struct rowing *rowing, const uint8_t *in, uint32_t first,
+			    uint32_t begun)
+{
+	const struct columns_row *row = &rowing->out->row;
+	size_t period = (size_t)(in - rowing->begin[first]);
+	stack_id stack = stack_behind(row, first, begun);
+	uint64_t times;
+
+	if (row->address[first - 1] != row->address[row->count - 1] || stack == 0 ||
+	    stack != rowing->reader->stack)
+		return 0;
+	times = lane_reader_same(in, rowing->stop, period) / period;
+	if (times < ECHO_TIMES_MIN || times * (row->count - first) < ECHO_EVENTS_MIN ||
+	    frees_edit(rowing))
+		return 0;
+	return times;
+}
+
+// Some of the row's last events again, many times over? Returns where that ends. A time is of the
+// row's first event alone, which is not among them; and a slot that was taken is not taken again.
+static const uint8_t *take_echo(const struct rowing *rowing, const uint8_t *in)
+{
+	struct lane_reader_row *out = rowing->out;
+	const struct columns_row *row = &out->row;
+	struct lane_reader *reader = rowing->reader;
+	uint64_t next = lane_reader_load64(in);
+	uint32_t begun = row->begun, tries = 0;
+
+	if (row->count < COLUMNS_ROW_MAX)
 		return in;
-	rowing->out->echoes = lane_reader_repeats(in, rowing->stop, rowing->last);
-	return in + rowing->out->echoes * (size_t)(in - rowing->last[1]);
+	if (reader->echo_wait > 0) {
+		reader->echo_wait--;
+		return in;
+	}
+	for (uint32_t first = row->count; first-- > 1;) {
+		begun -= columns_row_begins(row->kind[first]);
+		if (lane_reader_load64(rowing->begin[first]) != next)
+			continue;
+		out->echoes = count_times(rowing, in, first, begun);
+		if (out->echoes > 0) {
+			out->echoed = row->count - first;
+			reader->echo_waits = 0;
+			return in + out->echoes * (size_t)(in - rowing->begin[first]);
+		}
+		if (++tries == ECHO_TRIES_MAX)
+			break;
+	}
+	reader->echo_waits = reader->echo_waits * 2 + 1 < ECHO_WAITS_MAX
+				     ? reader->echo_waits * 2 + 1
+				     : ECHO_WAITS_MAX;
+	reader->echo_wait = reader->echo_waits;
+	return in;
 }
 
 // The last event is a free that failed, as the next record says: it is left to be read together
@@ -292,11 +356,11 @@ static COLD void give_back(const struct rowing *rowing, const uint8_t *in, uint6
 
 	if (out->echoes > 0) {
 		out->echoes--;
-		reader->at -= (uint64_t)(in - rowing->last[1]);
+		reader->at -= (uint64_t)(in - rowing->begin[row->count - out->echoed]);
 		return;
 	}
-	reader->at -= (uint64_t)(in - rowing->last[0]);
-	if (lane_path_load16(rowing->last[0]) & LANE_OWNER)
+	reader->at -= (uint64_t)(in - rowing->begin[row->count - 1]);
+	if (lane_path_load16(rowing->begin[row->count - 1]) & LANE_OWNER)
 		out->owners_count--;
 	cut_row(row, row->count - 1);
 	reader->address = row->count > 0 ? row->address[row->count - 1] : address;
@@ -306,11 +370,13 @@ bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t l
 			  struct lane_reader_row *out)
 {
 	const uint8_t *in = reader->ring + (reader->at & reader->mask), *at, *bad = NULL;
+	const uint8_t *begin[COLUMNS_ROW_MAX];
 	uint64_t address = reader->address;
 	struct columns_row *row = &out->row;
 	struct rowing rowing = {
 		.reader = reader,
 		.out = out,
+		.begin = begin,
 		.end = in + (limit - reader->at),
 		.stop = reader->ring + reader->mask + 1, // no record begins in the copy
 		.limit_ns = limit_ns,

@@ -285,28 +285,31 @@ size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_n
 	return items;
 }
 
-// Write the last two events of `row`, each of which stands for a record, `times` times.
-static void echo_row(struct ledger *ledger, struct stream *stream, const struct columns_row *row,
-		     uint64_t times)
+// Write the last `echoed` events of the row as often as it says.
+static void echo_row(struct ledger *ledger, struct stream *stream,
+		     const struct lane_reader_row *taken)
 {
-	struct columns_row two;
-	uint32_t begun = row->begun;
+	const struct columns_row *row = &taken->row;
+	struct columns_row_walk walk = { row->count, row->begun, row->moved };
+	uint64_t times = taken->echoes;
+	struct columns_row part;
+	struct trace_event event;
 
-	begin_row(ledger, stream, row->time_ns, &two);
-	for (uint32_t i = row->count - 2; i < row->count; i++)
-		begun -= columns_row_begins(row->kind[i]);
-	for (uint32_t i = row->count - 2; i < row->count; i++) {
-		bool begins = columns_row_begins(row->kind[i]);
-		const stack_id *stack = begins ? &row->stack[begun] : &row->free_stack[i - begun];
-		uint64_t size = begins ? row->size[begun] : 0;
+	while (walk.at > row->count - taken->echoed) {
+		uint8_t kind = row->kind[--walk.at];
 
-		columns_row_push(&two, row->kind[i], row->address[i], size,
-				 begins || row->free_stacks ? *stack : 0);
-		begun += begins;
-		ledger->kinds[row->kind[i]] += times;
-		ledger->allocated_bytes += times * size;
+		walk.begun -= columns_row_begins(kind);
+		walk.moved -= kind == TRACE_REALLOC;
 	}
-	writer_echo(ledger->writer, &two, (uint32_t)times);
+	begin_row(ledger, stream, row->time_ns, &part);
+	while (columns_row_next(row, &walk, &event)) {
+		if (event.kind == TRACE_REALLOC)
+			part.old_address[part.moved++] = event.old_address;
+		columns_row_push(&part, event.kind, event.address, event.size, event.stack);
+		ledger->kinds[event.kind] += times;
+		ledger->allocated_bytes += times * event.size;
+	}
+	writer_echo(ledger->writer, &part, (uint32_t)times);
 }
 
 void ledger_lane_row(struct ledger *ledger, struct stream *stream, struct lane_reader_row *row)
@@ -316,7 +319,7 @@ void ledger_lane_row(struct ledger *ledger, struct stream *stream, struct lane_r
 	count_row(ledger, &row->row);
 	writer_row(ledger->writer, &row->row);
 	if (row->echoes > 0)
-		echo_row(ledger, stream, &row->row, row->echoes);
+		echo_row(ledger, stream, row);
 }
 
 // Is the event one that is left out while its process is quiet? A realloc becomes the end of the

@@ -50,6 +50,37 @@ static void write_random(struct fake_lane *lane, const struct manners *manners, 
 	fake_write(lane, &event);
 }
 
+// A loop: the same random calls over and over, which begin with a stack from the root.
+static void write_loop(struct fake_lane *lane, const struct manners *manners, uint32_t *depth)
+{
+	struct manners regular = *manners;
+	unsigned seed = (unsigned)random();
+	uint32_t calls = one_of(60), times = one_of(20);
+
+	regular.seldom = UINT32_MAX;
+	for (uint32_t i = 0; i < times; i++) {
+		srandom(seed);
+		*depth = 0;
+		fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC,
+						       .address = 0x5000,
+						       .size = seed % 100,
+						       .edit = true,
+						       .push = 1,
+						       .frames = &(uint32_t){ 1 } });
+		*depth = 1;
+		for (uint32_t call = 0; call < calls; call++) {
+			if (one_in(12)) {
+				write_random(lane, &regular, LANE_REALLOC_FREE, depth);
+				write_random(lane, &regular, LANE_REALLOC_ALLOC, depth);
+			} else {
+				write_random(lane, &regular, one_in(2) ? LANE_FREE : LANE_MALLOC,
+					     depth);
+			}
+		}
+	}
+	srandom(seed + 1);
+}
+
 static void write_round(struct fake_lane *lane, const struct manners *manners, uint32_t *depth)
 {
 	static const uint32_t seldom[] = { LANE_ALIGNED, LANE_FAILED, LANE_REALLOC_UNDO,
@@ -63,6 +94,8 @@ static void write_round(struct fake_lane *lane, const struct manners *manners, u
 										     : LANE_MALLOC,
 								       .address = 0x5000,
 								       .size = 8 });
+		} else if (one_in(200)) {
+			write_loop(lane, manners, depth);
 		} else if (one_in(300)) {
 			fake_thread(lane, 1 + one_of(9), "t");
 		} else if (one_in(12)) {
@@ -87,9 +120,11 @@ static size_t items_of(const struct lane_reader_row *taken, struct lane_item *it
 	const struct columns_row *row = &taken->row;
 	struct columns_row_walk walk = { 0 };
 	struct trace_event event;
-	size_t count = 0;
+	size_t count = 0, items_before = 0, echoed;
 
 	while (columns_row_next(row, &walk, &event)) {
+		if (walk.at - 1 == row->count - (taken->echoes > 0 ? taken->echoed : 0))
+			items_before = count;
 		struct lane_item item = { .time_ns = event.time_ns,
 					  .address = event.address,
 					  .size = event.size,
@@ -104,8 +139,9 @@ static size_t items_of(const struct lane_reader_row *taken, struct lane_item *it
 		}
 		items[count++] = item;
 	}
-	for (uint64_t i = 0; i < 2 * taken->echoes; i++, count++)
-		items[count] = items[count - 2];
+	echoed = count - items_before;
+	for (uint64_t i = 0; i < echoed * taken->echoes; i++, count++)
+		items[count] = items[count - echoed];
 	return count;
 }
 
@@ -135,7 +171,7 @@ static size_t owners_of(const struct lane_item *items, size_t count,
 
 // Read the lane up to `limit` once as items and once as rows where that can be: it is the same.
 static void check_rows(struct fixture *fixture, struct lane_reader *rows, uint64_t limit,
-		       size_t *in_rows)
+		       size_t *in_rows, size_t *echoes)
 {
 	static struct lane_item wanted[ROUND_ITEMS], got[ROUND_ITEMS];
 	static struct lane_reader_owner wanted_owners[ROUND_ITEMS], got_owners[ROUND_ITEMS];
@@ -156,6 +192,7 @@ static void check_rows(struct fixture *fixture, struct lane_reader *rows, uint64
 			owners += row.owners_count;
 			at += part;
 			*in_rows += part;
+			*echoes += row.echoes;
 			// What was taken back and its free are read together.
 			CHECK(got[at - 1].kind != LANE_FREE || at == count ||
 			      wanted[at].kind != LANE_REALLOC_UNDO);
@@ -188,7 +225,7 @@ TEST(lane_reader_reads_the_same_in_rows_as_item_by_item)
 		{ .frames = 3, .edits = 3, .seldom = 200, .free_stacks = true },
 		{ .frames = 3, .edits = 1000, .seldom = 5 },
 	};
-	size_t in_rows = 0;
+	size_t in_rows = 0, echoes = 0;
 
 	srandom(17);
 	for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) {
@@ -201,13 +238,13 @@ TEST(lane_reader_reads_the_same_in_rows_as_item_by_item)
 				 manners[i].free_stacks);
 		for (int round = 0; round < 40; round++) {
 			write_round(&fixture.lane, &manners[i], &depth);
-			check_rows(&fixture, &rows, fixture.lane.head, &in_rows);
+			check_rows(&fixture, &rows, fixture.lane.head, &in_rows, &echoes);
 			atomic_store(&shared[0].tail, fixture.lane.head);
 		}
 		lane_reader_fini(&rows);
 		end(&fixture);
 	}
-	CHECK(in_rows > 100000);
+	CHECK(in_rows > 100000 && echoes > 300);
 }
 
 TEST(lane_reader_survives_noise_in_rows)
@@ -262,6 +299,63 @@ TEST(lane_reader_ends_a_row_where_a_stack_cannot_be)
 		CHECK_EQ(BAD, row.row.count);
 		CHECK_EQ(free_stacks ? 0 : BAD, row.row.begun);
 		CHECK(!lane_reader_take_row(&fixture.reader, fixture.lane.head, UINT64_MAX, &row));
+		end(&fixture);
+	}
+}
+
+// What stands before a loop, up to the end of a row, and the loop's first turn in it.
+static void begin_loop(struct fake_lane *lane, uint64_t address, const struct fake_event *turn,
+		       uint32_t events)
+{
+	uint32_t first = 1;
+
+	for (uint32_t i = 0; i < COLUMNS_ROW_MAX - events; i++)
+		fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC,
+						       .address = address,
+						       .size = 1000 + i,
+						       .edit = i == 0,
+						       .push = 1,
+						       .frames = &first });
+	for (uint32_t i = 0; i < events; i++)
+		fake_write(lane, &turn[i]);
+}
+
+// The same bytes over and over say something else each time, where each says how an address or a
+// stack differs from the last. Only what is the same all through is an echo.
+TEST(lane_reader_takes_for_an_echo_only_what_is_the_same)
+{
+	enum { TURNS = 100 };
+	static struct lane_reader_row row;
+	uint32_t second = 2;
+
+	for (int kind = 0; kind < 3; kind++) {
+		struct fake_event turn[2] = { { .type = LANE_MALLOC, .address = 0x5000, .size = 8 },
+					      { .type = LANE_FREE, .address = 0x5000 } };
+		uint64_t stride = kind == 2 ? 16 : 0;
+		struct fixture fixture;
+
+		begin(&fixture, false);
+		if (kind == 1) // the stack of the first turn's first call is another
+			turn[1] = (struct fake_event){ .type = LANE_MALLOC,
+						       .address = 0x5000,
+						       .size = 8,
+						       .edit = true,
+						       .push = 1,
+						       .frames = &second };
+		begin_loop(&fixture.lane, 0x5000 - stride, turn, 2);
+		for (uint32_t i = 0; i < TURNS; i++)
+			for (uint32_t j = 0; j < 2; j++) {
+				turn[j].address += stride;
+				fake_write(&fixture.lane, &turn[j]);
+			}
+		CHECK(lane_reader_take_row(&fixture.reader, fixture.lane.head, UINT64_MAX, &row));
+		CHECK_EQ(COLUMNS_ROW_MAX, row.row.count);
+		if (kind == 0) {
+			CHECK_EQ(2, row.echoed);
+			CHECK(row.echoes > TURNS / 2 && row.echoes <= TURNS);
+		} else {
+			CHECK_EQ(0, row.echoes);
+		}
 		end(&fixture);
 	}
 }

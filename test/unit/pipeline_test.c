@@ -545,3 +545,70 @@ TEST(pipeline_remembers_which_pages_were_taken)
 	close(pipeline->output_fd);
 	mem_free(pipeline);
 }
+
+// A loop of several calls is told call by call, and counted.
+TEST(pipeline_tells_each_turn_of_a_loop)
+{
+	enum { TURNS = 500, CALLS = 5, A = 0x10000, B = 0x20000, C = 0x30000 };
+	static const struct fake_event calls[] = {
+		{ .type = LANE_MALLOC, .address = A, .size = 10 },
+		{ .type = LANE_REALLOC_FREE, .address = A },
+		{ .type = LANE_REALLOC_ALLOC, .address = B, .size = 20 },
+		{ .type = LANE_CALLOC, .address = C, .size = 30 },
+		{ .type = LANE_FREE, .address = B },
+		{ .type = LANE_FREE, .address = C },
+	};
+	static const struct trace_event turn[] = {
+		{ .kind = TRACE_MALLOC, .address = A, .size = 10 },
+		{ .kind = TRACE_REALLOC, .address = B, .old_address = A, .size = 20 },
+		{ .kind = TRACE_CALLOC, .address = C, .size = 30 },
+		{ .kind = TRACE_FREE, .address = B },
+		{ .kind = TRACE_FREE, .address = C },
+	};
+	struct pipeline *pipeline = mem_alloc(1, sizeof *pipeline);
+	struct fake_lane *lane = &pipeline->lanes[1];
+	uint64_t *kinds = pipeline->ledger.kinds;
+	struct trace_event event;
+	struct trace_note note;
+	struct reader *reader;
+	enum reader_item item;
+	uint64_t count = 0;
+	uint32_t frame = 1;
+
+	pipeline_open(pipeline, 1, FRAMES, 0);
+	fake_thread(lane, 1001, "x");
+	fake_record(lane, &(struct fake_event){ .type = LANE_ALIGNED,
+						.address = 0x40000,
+						.size = 8,
+						.edit = true,
+						.push = 1,
+						.frames = &frame });
+	for (uint64_t i = 0; i < TURNS; i++)
+		for (size_t call = 0; call < sizeof calls / sizeof *calls; call++)
+			fake_write(lane, &calls[call]);
+	fake_publish(lane);
+	pipeline_collect(pipeline);
+	CHECK_EQ(TURNS, kinds[TRACE_MALLOC]);
+	CHECK_EQ(TURNS, kinds[TRACE_CALLOC]);
+	CHECK_EQ(TURNS, kinds[TRACE_REALLOC]);
+	CHECK_EQ(2 * TURNS, kinds[TRACE_FREE]);
+	CHECK_EQ(8 + 60 * TURNS, pipeline->ledger.allocated_bytes);
+	pipeline_close(pipeline);
+	reader = open_trace(pipeline);
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		const struct trace_event *wanted = &turn[count % CALLS];
+
+		if (item != READER_EVENT || event.kind == TRACE_ALIGNED)
+			continue;
+		CHECK_EQ(wanted->kind, event.kind);
+		CHECK_EQ(wanted->address, event.address);
+		CHECK_EQ(wanted->old_address, event.old_address);
+		CHECK_EQ(wanted->size, event.size);
+		CHECK_EQ(wanted->size > 0, event.stack > 0);
+		count++;
+	}
+	CHECK_EQ(TURNS * CALLS, count);
+	reader_close(reader);
+	close(pipeline->output_fd);
+	mem_free(pipeline);
+}
