@@ -1,5 +1,6 @@
 #include "report/diff.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "report/twins.h"
 

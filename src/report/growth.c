@@ -1,5 +1,6 @@
 #include "report/growth.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 
 #include <stdlib.h>

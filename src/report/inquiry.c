@@ -112,7 +112,8 @@ void inquiry_close(struct inquiry *inquiry)
 		mem_free(inquiry->warnings[i]);
 	mem_free(inquiry->warnings);
 	mem_free(inquiry->places);
-	map_fini(&inquiry->place_numbers);
+	mem_free(inquiry->first_places);
+	index_set_fini(&inquiry->place_numbers);
 	*inquiry = (struct inquiry){ 0 };
 }
 
@@ -131,20 +132,52 @@ bool inquiry_selects(const struct inquiry *inquiry, const struct window_cell *ce
 	       (!query->stack || query->stack(query->context, cell->stack));
 }
 
+static uint32_t add_place(struct inquiry *inquiry, process_id process, stack_id stack)
+{
+	inquiry->places = mem_grow(inquiry->places, &inquiry->places_capacity,
+				   inquiry->places_count + 1, sizeof *inquiry->places);
+	inquiry->places[inquiry->places_count] =
+		(struct inquiry_place){ .process = process, .stack = stack };
+	return (uint32_t)inquiry->places_count++;
+}
+
+static bool is_place(const void *context, uint32_t position, const void *key)
+{
+	const struct inquiry *inquiry = context;
+	const struct inquiry_place *place = key;
+
+	return inquiry->places[position].process == place->process &&
+	       inquiry->places[position].stack == place->stack;
+}
+
+// Most traces are of one process, and every site of the window is asked for in every question.
+static uint32_t *first_place(struct inquiry *inquiry, process_id process, stack_id stack)
+{
+	uint32_t count = reader_stacks_count(inquiry->reader);
+
+	if (!inquiry->first_places) {
+		inquiry->first_process = process;
+		inquiry->first_places = mem_alloc(count + (size_t)1, sizeof *inquiry->first_places);
+	}
+	return process == inquiry->first_process && stack <= count ? &inquiry->first_places[stack]
+								   : NULL;
+}
+
 uint32_t inquiry_place(struct inquiry *inquiry, process_id process, stack_id stack)
 {
-	bool added;
-	uint64_t *number =
-		map_put(&inquiry->place_numbers, (uint64_t)process << 32 | stack, &added);
+	const struct inquiry_place place = { .process = process, .stack = stack };
+	const uint64_t numbers[] = { process, stack };
+	uint32_t *first = first_place(inquiry, process, stack);
+	uint32_t count = (uint32_t)inquiry->places_count, found;
 
-	if (added) {
-		*number = inquiry->places_count;
-		inquiry->places = mem_grow(inquiry->places, &inquiry->places_capacity,
-					   inquiry->places_count + 1, sizeof *inquiry->places);
-		inquiry->places[inquiry->places_count++] =
-			(struct inquiry_place){ .process = process, .stack = stack };
+	if (first) {
+		if (!*first)
+			*first = add_place(inquiry, process, stack) + 1;
+		return *first - 1;
 	}
-	return (uint32_t)*number;
+	found = index_set_put(&inquiry->place_numbers, index_set_hash(numbers, 2), is_place,
+			      inquiry, &place, count);
+	return found == count ? add_place(inquiry, process, stack) : found;
 }
 
 static uint32_t in_one_group(void *context, const struct window_cell *cell)

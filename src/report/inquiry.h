@@ -11,7 +11,7 @@
 #ifndef REPORT_INQUIRY_H
 #define REPORT_INQUIRY_H
 
-#include "base/map.h"
+#include "base/index_set.h"
 #include "engine/window_series.h"
 #include "report/opened.h"
 #include "report/selection.h"
@@ -42,8 +42,10 @@ struct inquiry {
 	bool from_given, to_given;
 	struct inquiry_place *places; // owned
 	size_t places_count, places_capacity;
-	struct map place_numbers; // private
-	char **warnings;          // what a reader must know before believing the figures
+	uint32_t *first_places;   // private: by stack, place + 1 in the process first asked for
+	process_id first_process; // private
+	struct index_set place_numbers; // private: of the other processes
+	char **warnings;                // what a reader must know before believing the figures
 	size_t warnings_count, warnings_capacity;
 };
 

@@ -1,5 +1,6 @@
 #include "report/spikes.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
