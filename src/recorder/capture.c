@@ -109,23 +109,32 @@ capture_count_good(const struct capture_entry *entries, uint32_t top)
 	return good;
 }
 
+// The entry before the first one of the first `count` saves that does not hold what was read; there
+// is one.
+static COLD uint32_t capture_before_bad_save(const struct capture_save *saves, uint32_t count)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < count && capture_word(saves[i].at) == saves[i].value)
+		i++;
+	return saves[i].index - 1;
+}
+
 // How many of the outermost entries still hold what was read, given that entry `top` was met
-// again: `top` if all do.
+// again: `top` if all do. Where frames have frame pointers, there is a save for nearly each.
 static inline uint32_t capture_validate(const struct capture *capture, uint32_t top)
 {
 	uint32_t good = capture_count_good(capture->entries, top);
+	const struct capture_save *saves = capture->saves;
+	uint32_t count = capture->saves_count;
+	uintptr_t differs = 0;
 
-	for (uint32_t i = 0; i < capture->saves_count; i++) {
-		const struct capture_save *save = &capture->saves[i];
-
-		if (save->index > good)
-			break;
-		if (unlikely(capture_word(save->at) != save->value)) {
-			good = save->index - 1;
-			break;
-		}
-	}
-	return good;
+	while (count > 0 && saves[count - 1].index > good)
+		count--;
+#pragma GCC unroll 4
+	for (uint32_t i = 0; i < count; i++)
+		differs |= capture_word(saves[i].at) ^ saves[i].value;
+	return likely(!differs) ? good : capture_before_bad_save(saves, count);
 }
 
 // How a step outwards went.
@@ -371,19 +380,20 @@ static inline bool capture_put_rbp(struct capture *capture, const struct capture
 	enum unwind_kind kind = unwind_kind(fresh->rule);
 	bool scanned = kind == UNWIND_SCANNED;
 	bool guesses = capture_guesses(fresh->rule) && !scanned;
-	bool uses = kind == UNWIND_RBP || kind == UNWIND_RBP_DEREF || guesses;
-	bool rare = kind != UNWIND_RSP && kind != UNWIND_RBP && !guesses && !scanned;
+	bool rare = kind > UNWIND_RBP && !guesses && !scanned;
 	bool saved = rare ? fresh->saved_at != 0 : guesses || unwind_saves_rbp(fresh->rule);
 
-	if ((kind == UNWIND_GUESS_BLIND || scanned) && index < capture->blind)
-		capture->blind = index;
 	if (saved && outer_live)
 		capture->saves[capture->saves_count++] =
 			(struct capture_save){ fresh->saved_at, outer_rbp, index };
+	if (likely(kind <= UNWIND_RBP))
+		return kind == UNWIND_RBP || (!saved && outer_live);
+	if ((kind == UNWIND_GUESS_BLIND || scanned) && index < capture->blind)
+		capture->blind = index;
 	if (unlikely(rare && fresh->cfa_at != 0))
 		capture->saves[capture->saves_count++] =
 			(struct capture_save){ fresh->cfa_at, fresh->cfa, index };
-	return uses || (!saved && outer_live);
+	return kind == UNWIND_RBP_DEREF || guesses || (!saved && outer_live);
 }
 
 // Forget what is known of the frames inside of the `join` entries that stay.

@@ -22,12 +22,12 @@ STEPS = os.path.join(BUILD, "test", "bench", "bench_steps")
 FIGURES = {
     ("same", 5, False): 213,
     ("same", 40, False): 389,
-    ("random", 15, False): 995,
+    ("random", 15, False): 987,
     ("turns", 15, False): 498,
     ("realloc", 10, False): 256,
     ("same", 5, True): 546,
     ("same", 40, True): 888,
-    ("random", 15, True): 1245,
+    ("random", 15, True): 1227,
 }
 
 
