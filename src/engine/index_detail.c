@@ -6,9 +6,9 @@
 #include <string.h>
 
 enum {
-	LIFETIMES_SHARE =
-		16, // of the memory, for those kept at once to be sorted by each of two threads
+	BATCH_SHARE = 8, // of the memory, for what is kept of rows that are asked at once
 	BINS = 4096,
+	BINNED_MIN = 2 * BINS, // lifetimes of a row that bins take less memory than
 };
 
 // One of the two lifetimes that are asked of a group: it lies in [low, low + BINS << shift), and
@@ -23,9 +23,9 @@ struct target {
 struct group_state {
 	struct window_detail *detail;
 	struct heap_amount level;
-	uint64_t *lifetimes;
-	size_t lifetimes_capacity;
-	struct target targets[2];
+	uint64_t *lifetimes;    // NULL: they are not kept
+	uint64_t room;          // for so many
+	struct target *targets; // two, or NULL
 };
 
 struct detailing {
@@ -33,8 +33,7 @@ struct detailing {
 	struct index_clock *clock;
 	struct group_state *states;
 	uint32_t *state_of; // by group: number + 1
-	size_t total;       // lifetimes kept
-	bool too_many;      // to keep
+	bool backwards;     // lifetimes are put at the end of their room
 	bool counting;      // bins
 	struct err *err;
 	bool failed;
@@ -54,18 +53,19 @@ static bool lifetime_of(struct detailing *detailing, const struct index_scan_ste
 	return true;
 }
 
-static void keep_lifetime(struct detailing *detailing, struct group_state *state,
+static bool keep_lifetime(struct detailing *detailing, struct group_state *state,
 			  uint64_t lifetime_ns)
 {
 	uint64_t at = state->detail->lifetimes++;
 
-	if (detailing->too_many)
-		return;
-	detailing->too_many = ++detailing->total >
-			      index_room(detailing->index, LIFETIMES_SHARE, sizeof(uint64_t));
-	state->lifetimes = mem_grow(state->lifetimes, &state->lifetimes_capacity, (size_t)at + 1,
-				    sizeof *state->lifetimes);
-	state->lifetimes[at] = lifetime_ns;
+	if (!state->lifetimes)
+		return true;
+	if (at >= state->room) {
+		detailing->failed = true;
+		return err_set(detailing->err, ERR_FORMAT, "the index is damaged: lifetimes");
+	}
+	state->lifetimes[detailing->backwards ? state->room - 1 - at : at] = lifetime_ns;
+	return true;
 }
 
 static void move_level(struct group_state *state, const struct index_scan_step *step)
@@ -99,14 +99,12 @@ static bool detail_step(void *context, const struct index_scan_step *step)
 	state = &detailing->states[detailing->state_of[step->group] - 1];
 	if (!detailing->counting)
 		move_level(state, step);
-	if (step->up || step->exit || step->begin == 0)
+	if (step->up || step->exit || step->begin == 0 || (detailing->counting && !state->targets))
 		return true;
 	if (!lifetime_of(detailing, step, &lifetime_ns))
 		return false;
-	if (!detailing->counting) {
-		keep_lifetime(detailing, state, lifetime_ns);
-		return true;
-	}
+	if (!detailing->counting)
+		return keep_lifetime(detailing, state, lifetime_ns);
 	for (unsigned i = 0; i < 2; i++) {
 		struct target *target = &state->targets[i];
 
@@ -124,16 +122,15 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void sort_lifetimes(struct group_state *state)
+static void sort_lifetimes(struct window_detail *detail, uint64_t *lifetimes)
 {
-	struct window_detail *detail = state->detail;
 	size_t count = (size_t)detail->lifetimes;
 
 	if (count == 0)
 		return;
-	qsort(state->lifetimes, count, sizeof *state->lifetimes, compare_u64);
-	detail->lifetime_median_ns = state->lifetimes[(count - 1) / 2];
-	detail->lifetime_p99_ns = state->lifetimes[(count - 1) * 99 / 100];
+	qsort(lifetimes, count, sizeof *lifetimes, compare_u64);
+	detail->lifetime_median_ns = lifetimes[(count - 1) / 2];
+	detail->lifetime_p99_ns = lifetimes[(count - 1) * 99 / 100];
 }
 
 // After a pass: the bin that the target lies in is where the next pass looks closer.
@@ -150,53 +147,69 @@ static bool narrow(struct target *target)
 	return target->found;
 }
 
+// Lifetimes are shorter than the trace.
+static struct target target_of(const struct index *index, uint64_t rank)
+{
+	struct target target = { .rank = rank,
+				 .shift = 52,
+				 .bins = mem_alloc(BINS, sizeof(uint32_t)) };
+
+	while (target.shift > 0 && (uint64_t)BINS << (target.shift - 1) > index->duration_ns)
+		target.shift--;
+	return target;
+}
+
+static void begin_counting(const struct detailing *detailing, struct window_detail *details,
+			   size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct group_state *state = &detailing->states[i];
+		uint64_t last = details[i].lifetimes - 1;
+
+		if (state->lifetimes || details[i].lifetimes == 0)
+			continue;
+		state->targets = mem_alloc(2, sizeof *state->targets);
+		state->targets[0] = target_of(detailing->index, last / 2);
+		state->targets[1] = target_of(detailing->index, last * 99 / 100);
+	}
+}
+
+static void end_counting(const struct detailing *detailing, struct window_detail *details,
+			 size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct target *targets = detailing->states[i].targets;
+
+		if (!targets)
+			continue;
+		details[i].lifetime_median_ns = targets[0].low;
+		details[i].lifetime_p99_ns = targets[1].low;
+		mem_free(targets[0].bins);
+		mem_free(targets[1].bins);
+		mem_free(targets);
+	}
+}
+
 // More lifetimes than can be kept: each pass over the window finds twelve bits of those asked for.
-static bool count_lifetimes(struct detailing *detailing, size_t count, struct index_scan *scan,
-			    struct err *err)
+static bool count_lifetimes(struct detailing *detailing, struct window_detail *details,
+			    size_t count, struct index_scan *scan, struct err *err)
 {
 	bool ok = true, all = false;
 
 	detailing->counting = true;
-	for (size_t i = 0; i < count; i++) {
-		struct group_state *state = &detailing->states[i];
-		uint64_t last = state->detail->lifetimes ? state->detail->lifetimes - 1 : 0;
-
-		for (unsigned k = 0; k < 2; k++)
-			state->targets[k] = (struct target){
-				.rank = k ? last * 99 / 100 : last / 2,
-				.shift = 52,
-				.bins = mem_alloc(BINS, sizeof(uint32_t)),
-				.found = state->detail->lifetimes == 0,
-			};
-	}
-	// Lifetimes are shorter than the trace.
-	for (size_t i = 0; i < count; i++)
-		for (unsigned k = 0; k < 2; k++)
-			while (detailing->states[i].targets[k].shift > 0 &&
-			       (uint64_t)BINS << (detailing->states[i].targets[k].shift - 1) >
-				       detailing->index->duration_ns)
-				detailing->states[i].targets[k].shift--;
+	begin_counting(detailing, details, count);
 	while (ok && !all) {
 		ok = index_scan(scan, err) && !detailing->failed;
 		all = true;
-		for (size_t i = 0; i < count; i++)
-			for (unsigned k = 0; k < 2; k++) {
-				struct target *target = &detailing->states[i].targets[k];
+		for (size_t i = 0; i < count; i++) {
+			struct target *targets = detailing->states[i].targets;
 
-				if (!target->found)
-					all &= narrow(target);
-			}
+			for (unsigned k = 0; targets && k < 2; k++)
+				if (!targets[k].found)
+					all &= narrow(&targets[k]);
+		}
 	}
-	for (size_t i = 0; i < count; i++) {
-		struct window_detail *detail = detailing->states[i].detail;
-
-		detail->lifetime_median_ns = detail->lifetimes ? detailing->states[i].targets[0].low
-							       : 0;
-		detail->lifetime_p99_ns = detail->lifetimes ? detailing->states[i].targets[1].low
-							    : 0;
-		mem_free(detailing->states[i].targets[0].bins);
-		mem_free(detailing->states[i].targets[1].bins);
-	}
+	end_counting(detailing, details, count);
 	return ok;
 }
 
@@ -230,46 +243,43 @@ static void *scan_half(void *context)
 	return NULL;
 }
 
+// `details`: of this half, with their groups.
 static bool begin_half(struct half *half, const struct detailing *whole,
 		       const struct index_scan *scan, const struct window_query *query,
-		       uint64_t from, uint64_t to, const struct window_detail *details,
-		       size_t count, size_t groups_count, struct err *err)
+		       uint64_t from, uint64_t to, struct window_detail *details, size_t count,
+		       struct err *err)
 {
 	struct heap_amount *levels =
-		index_scan_levels(whole->index, query, from, groups_count, err);
+		index_scan_levels(whole->index, query, from, scan->groups_count, err);
 
-	*half = (struct half){ .scan = *scan, .detailing = *whole };
+	*half = (struct half){ .scan = *scan, .detailing = *whole, .details = details };
 	half->scan.from = from;
 	half->scan.to = to;
 	half->scan.context = &half->detailing;
 	half->detailing.clock = &half->clock;
 	half->detailing.err = &half->err;
 	half->detailing.states = mem_alloc(count + 1, sizeof *half->detailing.states);
-	half->details = mem_alloc(count + 1, sizeof *half->details);
 	if (!levels)
 		return false;
-	memcpy(half->details, details, count * sizeof *details);
-	for (size_t i = 0; i < count; i++)
-		begin_detail(&half->detailing.states[i], &half->details[i], from, levels);
+	for (size_t i = 0; i < count; i++) {
+		half->detailing.states[i] = whole->states[i];
+		begin_detail(&half->detailing.states[i], &details[i], from, levels);
+	}
 	mem_free(levels);
 	return true;
 }
 
-static void end_half(struct half *half, size_t count)
+static void end_half(struct half *half)
 {
-	for (size_t i = 0; i < count; i++)
-		mem_free(half->detailing.states[i].lifetimes);
 	mem_free(half->detailing.states);
-	mem_free(half->details);
 	index_clock_fini(&half->clock);
 }
 
-// What the second half found behind the first. `kept`: all lifetimes were, in both.
-static void join_detail(struct group_state *state, const struct group_state *other, bool kept)
+// What the second half found behind the first. Its lifetimes lie at the end of their room.
+static bool join_detail(const struct group_state *state, struct window_detail *detail,
+			const struct window_detail *more, struct err *err)
 {
-	struct window_detail *detail = state->detail;
-	const struct window_detail *more = other->detail;
-	size_t count = (size_t)detail->lifetimes, added = (size_t)more->lifetimes;
+	uint64_t count = detail->lifetimes, added = more->lifetimes;
 
 	if (more->peak_bytes > detail->peak_bytes) {
 		detail->peak_bytes = more->peak_bytes;
@@ -282,11 +292,13 @@ static void join_detail(struct group_state *state, const struct group_state *oth
 	if (more->first_ns != UINT64_MAX)
 		detail->last_ns = more->last_ns;
 	detail->lifetimes += added;
-	if (!kept || added == 0)
-		return;
-	state->lifetimes = mem_grow(state->lifetimes, &state->lifetimes_capacity, count + added,
-				    sizeof *state->lifetimes);
-	memcpy(state->lifetimes + count, other->lifetimes, added * sizeof *state->lifetimes);
+	if (!state->lifetimes)
+		return true;
+	if (detail->lifetimes > state->room)
+		return err_set(err, ERR_FORMAT, "the index is damaged: lifetimes");
+	memmove(state->lifetimes + count, state->lifetimes + state->room - added,
+		added * sizeof *state->lifetimes);
+	return true;
 }
 
 // Go through both halves at once.
@@ -311,104 +323,144 @@ static bool scan_halves(struct half halves[2], struct err *err)
 
 static bool detail_in_halves(struct detailing *detailing, const struct index_scan *scan,
 			     const struct window_query *query, struct window_detail *details,
-			     size_t count, size_t groups_count, struct err *err)
+			     size_t count, struct err *err)
 {
 	unsigned log2 = detailing->index->shape.block_log2;
 	uint64_t middle = (query->from + (query->to - query->from) / 2) >> log2 << log2;
+	struct window_detail *behind = mem_alloc(count + 1, sizeof *behind);
 	struct half halves[2];
-	bool ok, kept;
+	bool ok;
 
 	if (middle < query->from)
 		middle = query->from;
+	for (size_t i = 0; i < count; i++)
+		behind[i].group = details[i].group;
 	ok = begin_half(&halves[0], detailing, scan, query, query->from, middle, details, count,
-			groups_count, err);
-	ok = begin_half(&halves[1], detailing, scan, query, middle, query->to, details, count,
-			groups_count, err) &&
+			err);
+	detailing->backwards = true;
+	ok = begin_half(&halves[1], detailing, scan, query, middle, query->to, behind, count,
+			err) &&
 	     ok && scan_halves(halves, err);
-	kept = !halves[0].detailing.too_many && !halves[1].detailing.too_many;
-	for (size_t i = 0; ok && i < count; i++) {
-		struct group_state *state = &detailing->states[i];
-
-		join_detail(&halves[0].detailing.states[i], &halves[1].detailing.states[i], kept);
-		*state = halves[0].detailing.states[i];
-		halves[0].detailing.states[i].lifetimes = NULL;
-		details[i] = halves[0].details[i];
-		state->detail = &details[i];
-	}
-	detailing->too_many = !kept;
-	end_half(&halves[0], count);
-	end_half(&halves[1], count);
+	detailing->backwards = false;
+	for (size_t i = 0; ok && i < count; i++)
+		ok = join_detail(&detailing->states[i], &details[i], &behind[i], err);
+	end_half(&halves[0]);
+	end_half(&halves[1]);
+	mem_free(behind);
 	return ok;
 }
 
-static bool by_scan(struct detailing *detailing, const struct window_query *query,
-		    struct window_detail *details, size_t count, size_t groups_count,
-		    struct err *err)
+// Give each row room for its lifetimes, of which there are at most `lifetimes`. The room is the
+// caller's; NULL: there are none. *binned: there are rows whose lifetimes are not kept.
+static uint64_t *give_room(struct detailing *detailing, const struct window_detail *details,
+			   size_t count, const uint64_t *lifetimes, uint64_t kept_max, bool *binned)
 {
+	uint64_t all = 0;
+	uint64_t *room;
+
+	*binned = false;
+	for (size_t i = 0; i < count; i++)
+		all += lifetimes[i] <= kept_max ? lifetimes[i] : 0;
+	room = mem_alloc((size_t)all + 1, sizeof *room);
+	all = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct group_state *state = &detailing->states[i];
+
+		// Of a group that was asked for twice only the last is told anything.
+		if (detailing->state_of[details[i].group] != i + 1)
+			continue;
+		*binned |= lifetimes[i] > kept_max;
+		if (lifetimes[i] > kept_max)
+			continue;
+		state->lifetimes = room + all;
+		state->room = lifetimes[i];
+		all += lifetimes[i];
+	}
+	return room;
+}
+
+// Rows that are asked for at once.
+struct batch {
+	struct window_detail *details;
+	size_t count, groups_count;
+	const uint64_t *lifetimes; // of each at most so many; NULL: they are not asked for
+	uint64_t kept_max;         // of rows that have more they are not kept
+};
+
+static bool by_scan(struct detailing *detailing, const struct window_query *query,
+		    const struct batch *batch, struct err *err)
+{
+	struct window_detail *details = batch->details;
 	struct index_groups groups;
 	struct index_scan scan = { .index = detailing->index,
 				   .groups = &groups,
 				   .from = query->from,
 				   .to = query->to,
-				   .groups_count = (uint32_t)groups_count,
+				   .groups_count = (uint32_t)batch->groups_count,
 				   .wanted = detailing->state_of,
 				   .lives = !query->peaks_only,
 				   .context = detailing,
 				   .visit = detail_step };
-	bool ok;
+	uint64_t *room = NULL;
+	bool ok, binned = false;
 
+	detailing->states = mem_alloc(batch->count + 1, sizeof *detailing->states);
+	if (batch->lifetimes)
+		room = give_room(detailing, details, batch->count, batch->lifetimes,
+				 batch->kept_max, &binned);
 	index_groups_init(&groups, detailing->index, query);
 	index_scan_prepare(&scan);
-	ok = detail_in_halves(detailing, &scan, query, details, count, groups_count, err);
-	if (ok && detailing->too_many)
-		ok = count_lifetimes(detailing, count, &scan, err);
-	for (size_t i = 0; i < count; i++) {
-		if (ok && !detailing->too_many)
-			sort_lifetimes(&detailing->states[i]);
+	ok = detail_in_halves(detailing, &scan, query, details, batch->count, err);
+	for (size_t i = 0; ok && i < batch->count; i++)
+		if (detailing->states[i].lifetimes)
+			sort_lifetimes(&details[i], detailing->states[i].lifetimes);
+	if (ok && binned)
+		ok = count_lifetimes(detailing, details, batch->count, &scan, err);
+	detailing->counting = false;
+	for (size_t i = 0; i < batch->count; i++)
 		if (details[i].first_ns == UINT64_MAX)
 			details[i].first_ns = 0;
-		mem_free(detailing->states[i].lifetimes);
-	}
-	// A group that was asked for twice.
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < batch->count; i++)
 		details[i] = details[detailing->state_of[details[i].group] - 1];
 	index_scan_fini(&scan);
 	index_groups_fini(&groups);
+	mem_free(detailing->states);
+	mem_free(room);
 	return ok;
 }
 
 // By postings where that is less, the rest by scan.
 static bool by_postings(struct detailing *detailing, const struct window_query *query,
-			struct window_detail *details, size_t count, size_t groups_count,
-			struct err *err)
+			const struct batch *batch, struct err *err)
 {
-	bool *done = mem_alloc(count + 1, sizeof *done);
-	struct window_detail *rest = mem_alloc(count + 1, sizeof *rest);
-	size_t rest_count = 0;
-	bool ok = index_peaks(detailing->index, detailing->clock, query, details, count,
-			      detailing->state_of, groups_count, done, err);
+	struct window_detail *details = batch->details;
+	bool *done = mem_alloc(batch->count + 1, sizeof *done);
+	uint32_t *same = mem_alloc(batch->count + 1, sizeof *same); // the last of its group
+	struct batch rest = { .details = mem_alloc(batch->count + 1, sizeof *rest.details),
+			      .groups_count = batch->groups_count };
+	bool ok = index_peaks(detailing->index, detailing->clock, query, details, batch->count,
+			      detailing->state_of, batch->groups_count, done, err);
 
-	for (size_t i = 0; i < count; i++) {
-		if (done[i] || detailing->state_of[details[i].group] != i + 1)
+	for (size_t i = 0; i < batch->count; i++)
+		same[i] = detailing->state_of[details[i].group] - 1;
+	for (size_t i = 0; i < batch->count; i++) {
+		if (same[i] != i)
 			continue;
-		rest[rest_count++].group = details[i].group;
-		detailing->state_of[details[i].group] = (uint32_t)rest_count;
+		detailing->state_of[details[i].group] = 0;
+		if (!done[i])
+			rest.details[rest.count++].group = details[i].group;
 	}
-	if (ok && rest_count > 0) {
-		for (size_t i = 0; i < count; i++)
-			if (done[i])
-				detailing->state_of[details[i].group] = 0;
-		ok = by_scan(detailing, query, rest, rest_count, groups_count, err);
-	}
-	for (size_t i = 0, k = 0; i < count && k < rest_count; i++)
-		if (!done[i] && details[i].group == rest[k].group)
-			details[i] = rest[k++];
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < i && !done[i]; k++)
-			if (details[k].group == details[i].group)
-				details[i] = details[k];
+	for (size_t i = 0; i < rest.count; i++)
+		detailing->state_of[rest.details[i].group] = (uint32_t)i + 1;
+	ok = ok && (rest.count == 0 || by_scan(detailing, query, &rest, err));
+	for (size_t i = 0; ok && i < batch->count; i++)
+		if (same[i] == i && !done[i])
+			details[i] = rest.details[detailing->state_of[details[i].group] - 1];
+	for (size_t i = 0; ok && i < batch->count; i++)
+		details[i] = details[same[i]];
+	mem_free(same);
 	mem_free(done);
-	mem_free(rest);
+	mem_free(rest.details);
 	return ok;
 }
 
@@ -427,12 +479,101 @@ static bool is_whole(struct index *index, const struct window_query *query,
 	return whole;
 }
 
+// At most how many lifetimes end in each row, if they are asked for.
+static bool count_ends(struct index *index, const struct window_query *query,
+		       const struct window_detail *details, size_t count, uint64_t **ends,
+		       struct err *err)
+{
+	struct window_result result = { 0 };
+	bool ok;
+
+	*ends = NULL;
+	if (query->peaks_only)
+		return true;
+	ok = index_ask(index, query, &result, err);
+	if (ok)
+		*ends = mem_alloc(count + 1, sizeof **ends);
+	for (size_t i = 0; ok && i < count; i++)
+		if (details[i].group < result.rows_count)
+			(*ends)[i] = window_freed(&result.rows[details[i].group]).count;
+	window_result_fini(&result);
+	return ok;
+}
+
+// What is kept of a row, in bytes, while it is asked for.
+static uint64_t row_bytes(const struct batch *batch, size_t i)
+{
+	enum {
+		ALWAYS = 3 * sizeof(struct group_state) + 2 * sizeof(struct window_detail),
+		BINNED = 2 * (sizeof(struct target) + BINS * sizeof(uint32_t)),
+	};
+
+	if (!batch->lifetimes)
+		return ALWAYS;
+	return ALWAYS + (batch->lifetimes[i] > batch->kept_max
+				 ? BINNED
+				 : batch->lifetimes[i] * sizeof *batch->lifetimes);
+}
+
+static bool ask_batch(struct detailing *detailing, const struct window_query *query,
+		      const struct batch *batch, struct err *err)
+{
+	bool ok;
+
+	for (size_t i = 0; i < batch->count; i++)
+		detailing->state_of[batch->details[i].group] = (uint32_t)i + 1;
+	ok = query->peaks_only && !query->by_size ? by_postings(detailing, query, batch, err)
+						  : by_scan(detailing, query, batch, err);
+	for (size_t i = 0; i < batch->count; i++)
+		detailing->state_of[batch->details[i].group] = 0;
+	return ok;
+}
+
+// So many rows at a time as there is memory for; the first always.
+static bool ask_batches(struct detailing *detailing, const struct window_query *query,
+			const struct batch *all, struct err *err)
+{
+	uint64_t room = index_room(detailing->index, BATCH_SHARE, 1);
+	size_t begin, end;
+	bool ok = true;
+
+	for (begin = 0; ok && begin < all->count; begin = end) {
+		struct batch batch = { .details = all->details + begin,
+				       .groups_count = all->groups_count,
+				       .lifetimes = all->lifetimes ? all->lifetimes + begin : NULL,
+				       .kept_max = all->kept_max };
+		uint64_t bytes = row_bytes(all, begin);
+
+		for (end = begin + 1; end < all->count; end++) {
+			bytes += row_bytes(all, end);
+			if (bytes > room)
+				break;
+		}
+		batch.count = end - begin;
+		ok = ask_batch(detailing, query, &batch, err);
+	}
+	return ok;
+}
+
+// All lifetimes are kept if they fit; else those of rows of which they take less than bins.
+static uint64_t kept_max(const struct index *index, const uint64_t *lifetimes, size_t count)
+{
+	uint64_t room = index_room(index, BATCH_SHARE, sizeof *lifetimes), all = 0;
+
+	for (size_t i = 0; lifetimes && i < count; i++)
+		all += lifetimes[i];
+	if (all <= room)
+		return UINT64_MAX;
+	return room < BINNED_MIN ? room : BINNED_MIN;
+}
+
 bool index_detail(struct index *index, struct index_clock *clock, const struct window_query *query,
 		  struct window_detail *details, size_t count, struct err *err)
 {
 	struct detailing detailing = { .index = index, .clock = clock, .err = err };
+	struct batch all = { .details = details, .count = count, .groups_count = 1 };
 	struct plain plain = { 0 };
-	size_t groups_count = 1;
+	uint64_t *ends;
 	bool ok;
 
 	if (query->lifetime_min_ns || query->lifetime_max_ns) {
@@ -444,17 +585,18 @@ bool index_detail(struct index *index, struct index_clock *clock, const struct w
 	}
 	if (query->peaks_only && !query->by_size && count == 1 && is_whole(index, query, details))
 		return index_peak_of_all(index, clock, query, details, err);
+	if (count == 0)
+		return true;
+	if (!count_ends(index, query, details, count, &ends, err))
+		return false;
 	for (size_t i = 0; i < count; i++)
-		if (details[i].group >= groups_count)
-			groups_count = details[i].group + (size_t)1;
-	detailing.states = mem_alloc(count + 1, sizeof *detailing.states);
-	detailing.state_of = mem_alloc(groups_count, sizeof *detailing.state_of);
-	for (size_t i = 0; i < count; i++)
-		detailing.state_of[details[i].group] = (uint32_t)i + 1;
-	ok = query->peaks_only && !query->by_size
-		     ? by_postings(&detailing, query, details, count, groups_count, err)
-		     : by_scan(&detailing, query, details, count, groups_count, err);
-	mem_free(detailing.states);
+		if (details[i].group >= all.groups_count)
+			all.groups_count = details[i].group + (size_t)1;
+	all.lifetimes = ends;
+	all.kept_max = kept_max(index, ends, count);
+	detailing.state_of = mem_alloc(all.groups_count, sizeof *detailing.state_of);
+	ok = ask_batches(&detailing, query, &all, err);
 	mem_free(detailing.state_of);
+	mem_free(ends);
 	return ok;
 }

@@ -220,7 +220,11 @@ static inline void check_details(struct pair *pair, const struct window_query *q
 	struct window_query all = *query;
 	int grouping = pair->grouping;
 	uint32_t skip = pair->skip, only = pair->only;
+	// All rows at once; some; one at a time, whose lifetimes are mostly counted, not kept.
+	const uint64_t memory[] = { 0, 1 << 15, 1 << 8 };
 
+	// (With a lifetime filter they all have to fit.)
+	window_memory(pair->index, query->lifetime_max_ns ? 0 : memory[query->from % 3]);
 	check_details_of(pair, query, 24);
 	// All of the heap in one group.
 	all.layers = WINDOW_HEAP;
@@ -228,6 +232,7 @@ static inline void check_details(struct pair *pair, const struct window_query *q
 	pair->grouping = 4;
 	pair->skip = pair->only = 0;
 	check_details_of(pair, &all, 1);
+	window_memory(pair->index, 0);
 	pair->grouping = grouping;
 	pair->skip = skip;
 	pair->only = only;
