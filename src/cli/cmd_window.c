@@ -175,7 +175,6 @@ static bool complete(struct request *request, struct err *err)
 		return err_set(
 			err, ERR_USAGE,
 			"a tree has the columns impacting, size, count, allocated and freed");
-	table->all_rows = request->has_tree;
 	table->width = look_width();
 	table->colour = look_colour(&request->look);
 	return true;

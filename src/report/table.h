@@ -49,7 +49,6 @@ struct table_options {
 	bool sorted;             // `sort` was asked for
 	enum table_column sort;
 	uint64_t rows_max;                        // of each row's children; 0: all
-	bool all_rows;                            // keep those that will not be shown, too
 	uint64_t bytes_min;                       // rows of at least so many bytes (Size)
 	bool details;                             // find what needs single steps
 	bool peaks_only;                          // but for lifetimes, which cost most

@@ -41,7 +41,7 @@ uint32_t table_find_child(const struct table *table, uint32_t parent, uint64_t v
 
 static bool chooses(const struct table_options *options)
 {
-	return options->rows_max > 0 && !options->all_rows && options->sort != TABLE_NAME &&
+	return options->rows_max > 0 && options->sort != TABLE_NAME &&
 	       !(options->sorted && table_column_details(options->sort));
 }
 
