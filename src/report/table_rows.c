@@ -9,8 +9,9 @@
 
 #include <string.h>
 
-// Rows of a level that are not chosen from yet.
-enum { ROWS_WAITING = 1 << 13 };
+// Rows of a level that are not chosen from yet; what one that is kept takes, with its details, its
+// names and what the engine has of it.
+enum { ROWS_WAITING = 1 << 13, ROW_BYTES = 480 };
 
 // ---- rows by their keys ----
 
@@ -143,15 +144,17 @@ bool table_fits(const struct table *table, uint64_t rows, struct err *err)
 	uint64_t memory = table_memory(table), need;
 	char count[28], bytes[16];
 
-	need = 2 * (table->rows_count + rows) * sizeof *table->rows;
+	// A third is for what the engine has of the trace.
+	need = (table->rows_count + rows) * ROW_BYTES / 2 * 3;
 	if (chooses(options) || need <= memory)
 		return true;
-	return err_set(err, ERR_LIMIT,
-		       "%s rows do not fit in half of the memory: %s, choose fewer with filters, "
-		       "or raise --memory to %s",
-		       str_count(table->rows_count + rows, count),
-		       options->rows_max ? "sort by another column" : "show fewer (-n)",
-		       str_bytes(need, bytes));
+	return err_set(
+		err, ERR_LIMIT,
+		"%s rows do not fit in two thirds of the memory: %s, choose fewer with filters, "
+		"or raise --memory to %s",
+		str_count(table->rows_count + rows, count),
+		options->rows_max ? "sort by another column" : "show fewer (-n)",
+		str_bytes(need, bytes));
 }
 
 static void index_row(struct table *table, size_t i)

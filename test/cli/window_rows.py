@@ -89,7 +89,7 @@ def rows_that_do_not_fit_are_refused():
     for words, advice in ((("--by", "stack", "-n", "0"), "show fewer (-n)"),
                           (("--by", "stack", "--sort", "name"), "sort by another column")):
         said, taken = run(path, *words, "--memory", "126M", code=4)
-        assert "rows do not fit in half of the memory: " + advice in said, said
+        assert "rows do not fit in two thirds of the memory: " + advice in said, said
         assert "raise --memory to" in said and said.count("\n") == 1, said
         assert taken < 126, taken
 
