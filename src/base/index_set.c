@@ -84,3 +84,12 @@ uint64_t index_set_hash(const uint64_t *numbers, size_t count)
 	}
 	return hash;
 }
+
+uint64_t index_set_hash_text(const char *text)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}

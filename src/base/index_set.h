@@ -31,7 +31,8 @@ uint32_t index_set_put(struct index_set *set, uint64_t hash, index_set_same *sam
 
 void index_set_fini(struct index_set *set);
 
-// A hash of some numbers.
+// A hash of some numbers; of a text.
 uint64_t index_set_hash(const uint64_t *numbers, size_t count);
+uint64_t index_set_hash_text(const char *text);
 
 #endif

@@ -218,6 +218,20 @@ static inline void window_add_row(struct window_row *sum, const struct window_ro
 		window_add(&sum->type[i], row->type[i]);
 }
 
+static inline void window_less_row(struct window_row *sum, const struct window_row *row)
+{
+	for (int i = 0; i < WINDOW_TYPES; i++)
+		sum->type[i] = window_less(sum->type[i], row->type[i]);
+}
+
+// Leave only a set of types, as bits; 0: all.
+static inline void window_keep_types(struct window_row *row, unsigned types)
+{
+	for (int i = 0; types && i < WINDOW_TYPES; i++)
+		if (!(types >> i & 1))
+			row->type[i] = (struct heap_amount){ 0 };
+}
+
 static inline void window_add_rest(struct window_rest *sum, const struct window_rest *rest)
 {
 	window_add(&sum->by_exit, rest->by_exit);

@@ -1,15 +1,13 @@
 #include "report/functions.h"
 
+#include "base/index_set.h"
 #include "base/mem.h"
 #include "report/wrappers.h"
 
 #include <string.h>
 
-enum { SLOTS_FIRST = 1 << 10 };
-
 struct function {
 	const struct symbol *symbol;
-	uint32_t hash;
 	bool wraps, begins;
 };
 
@@ -19,8 +17,7 @@ struct functions {
 	bool plain;
 	struct function *list; // by number
 	size_t count, capacity;
-	uint32_t *slots; // numbers by hash, open addressing; 0: free
-	size_t slots_count;
+	struct index_set by_symbol;
 	uint32_t *frames; // by frame id: where its numbers stand in `numbers`, + 1; 0: not yet
 	uint32_t frames_count;
 	uint32_t *numbers; // for each frame how many, then these
@@ -37,8 +34,6 @@ struct functions *functions_new(const struct reader *reader, struct names *names
 	functions->list = mem_grow(NULL, &functions->capacity, 1, sizeof *functions->list);
 	functions->list[FUNCTIONS_NONE] = (struct function){ 0 };
 	functions->count = 1;
-	functions->slots_count = SLOTS_FIRST;
-	functions->slots = mem_alloc(functions->slots_count, sizeof *functions->slots);
 	functions->frames_count = reader_frames_count(reader);
 	functions->frames =
 		mem_alloc(functions->frames_count + (size_t)1, sizeof *functions->frames);
@@ -50,28 +45,20 @@ void functions_free(struct functions *functions)
 	if (!functions)
 		return;
 	mem_free(functions->list);
-	mem_free(functions->slots);
+	index_set_fini(&functions->by_symbol);
 	mem_free(functions->frames);
 	mem_free(functions->numbers);
 	mem_free(functions);
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text)
+static uint64_t hash_symbol(const struct symbol *symbol)
 {
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return hash;
-}
+	const uint64_t numbers[] = {
+		index_set_hash_text(symbol->module),
+		symbol->function ? index_set_hash_text(symbol->function) : symbol->offset,
+	};
 
-static uint32_t hash_symbol(const struct symbol *symbol)
-{
-	uint64_t hash = hash_text(UINT64_C(0xcbf29ce484222325), symbol->module);
-
-	if (symbol->function)
-		hash = hash_text(hash, symbol->function);
-	else
-		hash = (hash ^ symbol->offset) * UINT64_C(0x9e3779b97f4a7c15);
-	return (uint32_t)(hash ^ hash >> 32);
+	return index_set_hash(numbers, 2);
 }
 
 static int compare_symbols(const struct symbol *a, const struct symbol *b)
@@ -90,49 +77,30 @@ static int compare_symbols(const struct symbol *a, const struct symbol *b)
 	return order;
 }
 
-static void put_slot(struct functions *functions, uint32_t number)
+static bool is_symbol(const void *context, uint32_t position, const void *key)
 {
-	size_t at = functions->list[number].hash;
+	const struct functions *functions = context;
 
-	while (functions->slots[at & (functions->slots_count - 1)])
-		at++;
-	functions->slots[at & (functions->slots_count - 1)] = number;
-}
-
-static void grow_slots(struct functions *functions)
-{
-	mem_free(functions->slots);
-	functions->slots_count *= 2;
-	functions->slots = mem_alloc(functions->slots_count, sizeof *functions->slots);
-	for (uint32_t i = 1; i < functions->count; i++)
-		put_slot(functions, i);
+	return compare_symbols(functions->list[position].symbol, key) == 0;
 }
 
 static uint32_t find(struct functions *functions, const struct symbol *symbol)
 {
-	uint32_t hash = hash_symbol(symbol);
-	uint32_t number;
+	uint32_t count = (uint32_t)functions->count;
+	uint32_t number = index_set_put(&functions->by_symbol, hash_symbol(symbol), is_symbol,
+					functions, symbol, count);
 	struct function *found;
 
-	for (size_t at = hash; (number = functions->slots[at & (functions->slots_count - 1)]); at++)
-		if (functions->list[number].hash == hash &&
-		    compare_symbols(functions->list[number].symbol, symbol) == 0)
-			return number;
-	ASSERT(functions->count < UINT32_MAX);
+	if (number < count)
+		return number;
 	functions->list = mem_grow(functions->list, &functions->capacity, functions->count + 1,
 				   sizeof *functions->list);
-	number = (uint32_t)functions->count++;
-	found = &functions->list[number];
-	*found = (struct function){ .symbol = symbol, .hash = hash };
+	found = &functions->list[functions->count++];
+	*found = (struct function){ .symbol = symbol };
 	if (!functions->plain) {
-		found->wraps = wrappers_match(symbol->function) ||
-			       wrappers_match_module(symbol->module, symbol->function != NULL);
+		found->wraps = names_is_wrapper(symbol);
 		found->begins = wrappers_match_root(symbol->function);
 	}
-	if (functions->count > functions->slots_count / 2)
-		grow_slots(functions);
-	else
-		put_slot(functions, number);
 	return number;
 }
 

@@ -69,15 +69,6 @@ void labels_free(struct labels *labels)
 	mem_free(labels);
 }
 
-static uint64_t hash_text(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325u;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-	return hash;
-}
-
 static bool is_text(const void *context, uint32_t position, const void *key)
 {
 	const struct labels *labels = context;
@@ -88,7 +79,8 @@ static bool is_text(const void *context, uint32_t position, const void *key)
 uint32_t labels_text(struct labels *labels, const char *text)
 {
 	uint32_t count = (uint32_t)labels->text_count;
-	uint32_t at = index_set_put(&labels->texts, hash_text(text), is_text, labels, text, count);
+	uint32_t at = index_set_put(&labels->texts, index_set_hash_text(text), is_text, labels,
+				    text, count);
 
 	if (at == count) {
 		labels->text = mem_grow(labels->text, &labels->text_capacity,
@@ -170,8 +162,8 @@ static uint32_t label_frame(struct labels *labels, frame_id id)
 	if (labels->frames[id])
 		return labels->frames[id];
 	describe_frame(labels, id, &text);
-	at = index_set_put(&labels->places_set, hash_text(str_get(&text)), is_place, labels,
-			   str_get(&text), count);
+	at = index_set_put(&labels->places_set, index_set_hash_text(str_get(&text)), is_place,
+			   labels, str_get(&text), count);
 	str_fini(&text);
 	if (at == count) {
 		labels->places = mem_grow(labels->places, &labels->places_capacity,

@@ -110,7 +110,7 @@ bool names_nobody_knows(const struct names *names, frame_id id, struct symbol *p
 	return true;
 }
 
-static bool is_wrapper(const struct symbol *symbol)
+bool names_is_wrapper(const struct symbol *symbol)
 {
 	return wrappers_match(symbol->function) ||
 	       wrappers_match_module(symbol->module, symbol->function != NULL);
@@ -118,7 +118,7 @@ static bool is_wrapper(const struct symbol *symbol)
 
 static bool found_wrapper(const struct found *found, size_t i)
 {
-	return i < WRAPPERS_KNOWN ? found->wrappers >> i & 1 : is_wrapper(&found->symbols[i]);
+	return i < WRAPPERS_KNOWN ? found->wrappers >> i & 1 : names_is_wrapper(&found->symbols[i]);
 }
 
 static void grow_frames(struct names *names)
@@ -144,7 +144,7 @@ static const struct found *find(struct names *names, frame_id frame)
 		return found;
 	*found = ask(names, frame);
 	for (size_t i = 0; i < found->count && i < WRAPPERS_KNOWN; i++)
-		found->wrappers |= (uint32_t)is_wrapper(&found->symbols[i]) << i;
+		found->wrappers |= (uint32_t)names_is_wrapper(&found->symbols[i]) << i;
 	return found;
 }
 

@@ -22,6 +22,9 @@ const struct symbol *names_find(struct names *names, frame_id frame, size_t *cou
 // is what names_find would say. Keeps nothing.
 bool names_nobody_knows(const struct names *names, frame_id frame, struct symbol *place);
 
+// Whether it allocates on behalf of its caller, by its name or its module (wrappers.h).
+bool names_is_wrapper(const struct symbol *symbol);
+
 // One line of a stack.
 struct names_line {
 	const struct symbol *symbol;

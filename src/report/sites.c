@@ -154,6 +154,14 @@ static struct heap_amount amount_of(const struct heap_site *site, enum sites_que
 	}
 }
 
+static int compare_places(process_id l_process, stack_id l_stack, process_id r_process,
+			  stack_id r_stack)
+{
+	if (l_process != r_process)
+		return l_process < r_process ? -1 : 1;
+	return l_stack < r_stack ? -1 : l_stack > r_stack;
+}
+
 // What weighs how much for one question.
 struct ranking {
 	const struct merging *merging;
@@ -186,9 +194,7 @@ static int compare_ranks(const void *a, const void *b, void *context)
 		return order;
 	l = merging->sorted[merging->first[left]];
 	r = merging->sorted[merging->first[right]];
-	if (l->process != r->process)
-		return l->process < r->process ? -1 : 1;
-	return l->stack < r->stack ? -1 : l->stack > r->stack;
+	return compare_places(l->process, l->stack, r->process, r->stack);
 }
 
 // Add up one question, and mark the rows that answer it.
@@ -299,9 +305,7 @@ static int compare_rows(const void *a, const void *b, void *context)
 
 	if (order != 0)
 		return order;
-	if (left->process != right->process)
-		return left->process < right->process ? -1 : 1;
-	return left->stack < right->stack ? -1 : left->stack > right->stack;
+	return compare_places(left->process, left->stack, right->process, right->stack);
 }
 
 struct sites_list sites_list(const struct sites *sites, enum sites_question question)

@@ -303,12 +303,9 @@ static void keep_types(const struct table *table, struct window_row *row, struct
 {
 	unsigned types = table->question->selection.query.types;
 
-	if (!types)
-		return;
-	for (int i = 0; i < WINDOW_TYPES; i++)
-		if (!(types >> i & 1))
-			row->type[i] = (struct heap_amount){ 0 };
-	*rest = (struct window_rest){ 0 };
+	window_keep_types(row, types);
+	if (types)
+		*rest = (struct window_rest){ 0 };
 }
 
 bool table_typed(const struct table *table, size_t depth)

@@ -287,14 +287,8 @@ static void write_rest(struct page *page, const struct table_row *row)
 	left_out += table_dropped(table, row, &rest.sums);
 	if (left_out == 0)
 		return;
-	for (uint32_t i = row->shown_count; i < row->children_count; i++) {
-		const struct window_row *sums = &table_child(table, row, i)->sums;
-
-		for (int t = 0; t < WINDOW_TYPES; t++) {
-			rest.sums.type[t].count += sums->type[t].count;
-			rest.sums.type[t].bytes += sums->type[t].bytes;
-		}
-	}
+	for (uint32_t i = row->shown_count; i < row->children_count; i++)
+		window_add_row(&rest.sums, &table_child(table, row, i)->sums);
 	write_figures(page, &rest);
 	write_nest(page, rest.depth);
 	paper_format(&page->paper, PAPER_DIM, "%s more%s\n", str_count(left_out, count),

@@ -24,7 +24,6 @@
 #ifndef REPORT_TREE_H
 #define REPORT_TREE_H
 
-#include "base/map.h"
 #include "report/table.h"
 #include "report/trie.h"
 

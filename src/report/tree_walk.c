@@ -483,8 +483,7 @@ static void choose(struct walk *walk, struct tree_node *node, struct window_row 
 	for (size_t i = 0; i < walk->choices_count && rows_max; i++) {
 		struct window_row row = sum_of(walk, &walk->choices[i]);
 
-		for (int t = 0; t < WINDOW_TYPES; t++)
-			rest->type[t] = window_less(rest->type[t], row.type[t]);
+		window_less_row(rest, &row);
 	}
 }
 

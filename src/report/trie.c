@@ -75,15 +75,6 @@ static uint32_t end_of(const struct trie *trie, uint32_t stack)
 	return stack;
 }
 
-// Leave only what --impact asks for. Whether that is anything.
-static bool keep_types(struct window_row *row, unsigned types)
-{
-	for (int i = 0; types && i < WINDOW_TYPES; i++)
-		if (!(types >> i & 1))
-			row->type[i] = (struct heap_amount){ 0 };
-	return window_present(row).count > 0;
-}
-
 // One row for each place at which stacks end, in `stacks` that place's.
 static void merge_rows(struct making *making, struct window_row *rows)
 {
@@ -95,7 +86,8 @@ static void merge_rows(struct making *making, struct window_row *rows)
 	for (size_t i = 0; i < making->rows; i++) {
 		uint32_t stack = making->stacks[i];
 
-		if (!keep_types(&rows[i], types))
+		window_keep_types(&rows[i], types);
+		if (window_present(&rows[i]).count == 0)
 			continue;
 		if (stack == 0) {
 			window_add_row(&trie->without, &rows[i]);
@@ -252,8 +244,7 @@ static struct window_row rows_between(const struct trie *trie, uint32_t from, ui
 {
 	struct window_row sum = trie->sums[to];
 
-	for (int i = 0; i < WINDOW_TYPES; i++)
-		sum.type[i] = window_less(sum.type[i], trie->sums[from].type[i]);
+	window_less_row(&sum, &trie->sums[from]);
 	return sum;
 }
 

@@ -1,5 +1,6 @@
 #include "report/twins.h"
 
+#include "base/index_set.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -34,19 +35,10 @@ void twins_free(struct twins *twins)
 	mem_free(twins);
 }
 
-static uint64_t hash_text(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325u;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-	return hash;
-}
-
 // From 1.
 static uint32_t number_of(struct twins *twins, const char *text)
 {
-	for (uint64_t hash = hash_text(text);; hash++) {
+	for (uint64_t hash = index_set_hash_text(text);; hash++) {
 		bool added;
 		uint64_t *number = map_put(&twins->texts, hash, &added);
 
