@@ -111,6 +111,14 @@ static void write_trace(void)
 	close(fd);
 }
 
+static int compare_files(const void *a, const void *b)
+{
+	const struct file *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+// In the order of their names, so that an input means the same everywhere.
 static void load_files(void)
 {
 	DIR *dir = opendir(scene.index);
@@ -136,6 +144,7 @@ static void load_files(void)
 			mem_free(file->bytes);
 	}
 	closedir(dir);
+	qsort(scene.files, scene.files_count, sizeof *scene.files, compare_files);
 }
 
 static void set_scene(void)
