@@ -555,16 +555,18 @@ static bool ask_batches(struct detailing *detailing, const struct window_query *
 	return ok;
 }
 
-// All lifetimes are kept if they fit; else those of rows of which they take less than bins.
+// All lifetimes are kept if they fit; else those of rows of which they take less than bins. The
+// counts of a damaged index may be of any size, as may their sum.
 static uint64_t kept_max(const struct index *index, const uint64_t *lifetimes, size_t count)
 {
 	uint64_t room = index_room(index, BATCH_SHARE, sizeof *lifetimes), all = 0;
 
-	for (size_t i = 0; lifetimes && i < count; i++)
+	for (size_t i = 0; lifetimes && i < count; i++) {
+		if (lifetimes[i] > room - all)
+			return room < BINNED_MIN ? room : BINNED_MIN;
 		all += lifetimes[i];
-	if (all <= room)
-		return UINT64_MAX;
-	return room < BINNED_MIN ? room : BINNED_MIN;
+	}
+	return UINT64_MAX;
 }
 
 bool index_detail(struct index *index, struct index_clock *clock, const struct window_query *query,
