@@ -13,6 +13,8 @@ enum {
 	SLOTS_MIN = 4,
 	SLOTS_KEPT = 8, // tables up to here stay with a region that is empty
 	SPARSE = 8,     // fewer blocks than a slot in so many: the table shrinks
+	FULL = 7,       // more blocks than so many of FULL_OF slots: it grows
+	FULL_OF = 8,
 	SIZE_BITS = 64 - REGION_BITS,
 	PIECE_SLOTS_MIN = 64,
 	PIECE_SLOTS_MAX = 1 << 19,  // 8 MiB
@@ -252,7 +254,7 @@ static struct blocks_region *make_room(struct blocks *blocks, uint64_t address)
 		*region = (struct blocks_region){ .key = key };
 		blocks->used++;
 	}
-	if ((region->count + 1) * 4 > region->capacity * 3)
+	if ((region->count + 1) * FULL_OF > region->capacity * FULL)
 		resize(blocks, region, region->capacity ? region->capacity * (size_t)2 : SLOTS_MIN);
 	return region;
 }

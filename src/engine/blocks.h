@@ -2,7 +2,7 @@
 //
 // What lies side by side in the program's memory lies side by side here: addresses fall into
 // *regions* of 64 KiB, and each region has a small table of its own, 16 bytes a slot, from an
-// eighth to three quarters full. Programs touch neighbours one after the other, so most lookups
+// eighth to seven eighths full. Programs touch neighbours one after the other, so most lookups
 // find the table and the slot in a cache, where one large table would miss twice (page and line).
 // Removing closes the gap, so there are no tombstones. A region that is empty gives its table back,
 // unless it is a small one: those go when the directory of regions would have to grow. Tables that
