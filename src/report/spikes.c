@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "report/makers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -528,55 +529,6 @@ static bool find_intervals(struct inquiry *inquiry, struct spikes_row *rows, siz
 	return ok;
 }
 
-// ---- who made it ----
-
-static int heavier(const void *a, const void *b)
-{
-	const struct spikes_maker *left = a, *right = b;
-
-	if (left->bytes != right->bytes)
-		return left->bytes > right->bytes ? -1 : 1;
-	return left->place < right->place ? -1 : left->place > right->place;
-}
-
-static bool find_makers(struct inquiry *inquiry, struct spikes_row *row, struct err *err)
-{
-	struct window_query query =
-		inquiry_query(inquiry, INQUIRY_BY_PLACE, row->begin_edge, row->hill.body_edge);
-	struct window_result result;
-	struct spikes_maker *makers;
-	size_t count = 0;
-
-	if (!window_ask(inquiry->window, &query, &result, err))
-		return false;
-	makers = mem_alloc(result.rows_count + (size_t)1, sizeof *makers);
-	for (uint32_t g = 0; g < result.rows_count; g++) {
-		const struct window_row *from = &result.rows[g];
-		const struct spikes_maker maker = {
-			.place = g,
-			.bytes = window_impact(from),
-			.count = (int64_t)(from->type[WINDOW_AIFO].count -
-					   from->type[WINDOW_AOFI].count),
-		};
-
-		if (maker.bytes > 0)
-			makers[count++] = maker;
-	}
-	qsort(makers, count, sizeof *makers, heavier);
-	for (size_t i = 0; i < count; i++) {
-		if (i < SPIKES_MAKERS) {
-			row->makers[row->makers_count++] = makers[i];
-		} else {
-			row->makers_rest++;
-			row->rest_bytes += makers[i].bytes;
-			row->rest_count += makers[i].count;
-		}
-	}
-	mem_free(makers);
-	window_result_fini(&result);
-	return true;
-}
-
 // ---- rows ----
 
 // The first `rows_max` of each kind; spikes first, then those that take most of the window.
@@ -617,9 +569,7 @@ static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t row
 	if (ok)
 		choose_rows(spikes, rows, count, rows_max);
 	mem_free(rows);
-	for (size_t i = 0; ok && i < spikes->rows_count; i++)
-		ok = find_makers(inquiry, &spikes->rows[i], err);
-	return ok;
+	return ok && makers_find(inquiry, spikes->rows, spikes->rows_count, err);
 }
 
 static int saves_more(const void *a, const void *b)

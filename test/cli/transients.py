@@ -160,6 +160,41 @@ def on_random_traces_spikes_are_the_prominent_tops_and_their_makers_add_up():
                 assert gains >= row["risen_bytes"]
 
 
+def many_spikes(path, filler):
+    """Spikes inside and beside each other, of several stacks; behind them as many small blocks."""
+    trace = Trace()
+    choose = random.Random(7)
+    time_us = 0
+    for _ in range(40):
+        for _ in range(2):
+            blocks = []
+            for _ in range(choose.randrange(1, 5)):
+                time_us += 1
+                stack = choose.choice((WORK, KEEP, LEAK))
+                blocks.append(trace.alloc(time_us, stack, choose.randrange(1, 40) * 1000))
+            for block in blocks[1:]:
+                time_us += 1
+                trace.free(time_us, block)
+        time_us += 1
+        trace.free(time_us, blocks[0])
+    for k in range(filler):
+        trace.free(time_us + 2, trace.alloc(time_us + 1 + k // 1000, LEAK, 1))
+        time_us += 2
+    return trace.write(path, 10_000_000)
+
+
+@test
+def who_made_many_spikes_is_the_same_asked_for_one_by_one_and_in_one_pass():
+    args = ("-n", "0", "--min-bytes", "10K")
+    passed = answer("transients", many_spikes("passed.tide", 0), *args)["spikes"]
+    asked = answer("transients", many_spikes("asked.tide", 3000), *args)["spikes"]
+    assert len(passed) > 30 and any(len(row["makers"]) > 1 for row in passed)
+    for one, other in zip(passed, asked, strict=True):
+        one, other = ([(maker["bytes"], maker["count"], functions(maker))
+                       for maker in row["makers"]] for row in (one, other))
+        assert one == other, (one, other)
+
+
 @test
 def a_window_ends_what_it_cuts():
     path = exercise()

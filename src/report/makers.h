@@ -1,0 +1,12 @@
+// makers: who made the spikes of a window (spikes.h).
+#ifndef REPORT_MAKERS_H
+#define REPORT_MAKERS_H
+
+#include "report/spikes.h"
+
+// What each place held at the body of each row less what it held where the row began, heaviest
+// first. Asks for a window for each of a few rows and for each long one; of many short ones, goes
+// once through all that happened. False: the index cannot be read.
+bool makers_find(struct inquiry *inquiry, struct spikes_row *rows, size_t count, struct err *err);
+
+#endif
