@@ -55,7 +55,51 @@ void lane_path_fini(struct lane_path *path)
 	mem_free(path->settled);
 	mem_free(path->hashes);
 	mem_free(path->ids);
+	mem_unmap(path->numbered, path->numbered_count * sizeof *path->numbered);
 	memset(path, 0, sizeof *path);
+}
+
+static COLD void add_numbered(struct lane_path *path)
+{
+	path->numbered = mem_map(LANE_EDITS * sizeof *path->numbered);
+	path->numbered_count = LANE_EDITS;
+	for (uint32_t i = 0; i < LANE_EDITS; i++)
+		path->numbered[i].keep = UINT16_MAX; // no stack is so deep
+}
+
+struct lane_path_edit *lane_path_find_numbered(struct lane_path *path, const uint8_t *in,
+					       uint64_t left, size_t *length)
+{
+	uint32_t head = lane_path_load16(in), push_marks = lane_path_load16(in + 2);
+	uint32_t push = push_marks & LANE_PUSH_MASK, number;
+	struct lane_path_edit *edit;
+
+	if (head & LANE_KEEP_AGAIN) {
+		number = head - LANE_KEEP_AGAIN;
+		*length = 2;
+		return number < path->numbered_count && *length <= left ? &path->numbered[number]
+									: NULL;
+	}
+	*length = 4 + 4 * (size_t)push + 2;
+	if (push == 0 || push > LANE_EDIT_FRAMES || *length > left)
+		return NULL;
+	number = lane_path_load16(in + 4 + 4 * (size_t)push);
+	if (number >= LANE_EDITS)
+		return NULL;
+	if (path->numbered == NULL)
+		add_numbered(path);
+	edit = &path->numbered[number];
+	*edit = (struct lane_path_edit){ .keep = (uint16_t)(head & LANE_KEEP_MASK),
+					 .push_marks = (uint16_t)push_marks,
+					 .parent = LANE_PATH_UNKNOWN };
+	memcpy(edit->frames, in + 4, push * sizeof *edit->frames);
+	return edit;
+}
+
+void lane_path_learn(const struct lane_path *path, struct lane_path_edit *edit)
+{
+	edit->parent = path->ids[edit->keep];
+	memcpy(edit->ids, &path->ids[1 + edit->keep], sizeof edit->ids);
 }
 
 void lane_path_part(struct lane_path *path)

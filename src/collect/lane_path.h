@@ -5,6 +5,9 @@
 // up afterwards, frame by frame (interner.h), so that the waits for memory overlap; long edits in
 // parts of up to EDIT_CACHE_PUSHES frames. Hence what is current when an edit is taken apart can be
 // ahead of what is current when it is looked up, and both are kept.
+//
+// Edits that have a number in their lane are kept by it, with what they came to the last time: from
+// the same callers' stack they come to the same. Else they are looked up as others are.
 #ifndef COLLECT_LANE_PATH_H
 #define COLLECT_LANE_PATH_H
 
@@ -50,6 +53,19 @@ struct lane_path_desk {
 	struct lane_part part[LANE_PARTS_MAX];
 };
 
+// An edit that has a number in its lane, and what it came to the last time.
+struct lane_path_edit {
+	uint16_t keep, push_marks; // as an edit lies in a lane, without a number
+	uint32_t frames[EDIT_CACHE_PUSHES];
+	stack_id parent; // of the frames that were kept; LANE_PATH_UNKNOWN: nothing is known
+	stack_id ids[EDIT_CACHE_PUSHES];
+};
+
+_Static_assert(sizeof(struct lane_path_edit) == 64 && (int)LANE_EDIT_FRAMES == EDIT_CACHE_PUSHES,
+	       "one cache line, and as many frames as a line of the cache has");
+
+#define LANE_PATH_UNKNOWN UINT32_MAX
+
 // What both are: frames are the guest's numbers, outermost first, and stand behind as many zeros as
 // there are callers in a hash.
 struct lane_path {
@@ -61,6 +77,8 @@ struct lane_path {
 	uint32_t hashed;
 	uint32_t marks; // of that: LANE_PUSH_CUT, LANE_PUSH_INCOMPLETE
 	size_t capacity;
+	struct lane_path_edit *numbered; // by number
+	uint32_t numbered_count;         // LANE_EDITS; 0: there are none yet
 };
 
 void lane_path_fini(struct lane_path *path); // accepts { 0 }
@@ -143,6 +161,40 @@ lane_path_recall(struct lane_path *path, const struct edit_cache *cache, uint32_
 
 // Edits will be taken apart that wait to be looked up.
 void lane_path_part(struct lane_path *path);
+
+// The edit whose number is in `head`, its first two bytes, comes again, and nothing waits to be
+// looked up. Returns whether it comes to what it came to before: then that is current, and *stack.
+static inline __attribute__((always_inline)) bool lane_path_again(struct lane_path *path,
+								  uint32_t head, stack_id *stack)
+{
+	uint32_t number = head - LANE_KEEP_AGAIN;
+	const struct lane_path_edit *edit;
+	uint32_t keep, push;
+
+	if (unlikely(number >= path->numbered_count))
+		return false;
+	edit = &path->numbered[number];
+	keep = edit->keep;
+	push = edit->push_marks ^ path->marks;
+	if (unlikely(keep > path->depth || path->ids[keep] != edit->parent ||
+		     push > EDIT_CACHE_PUSHES))
+		return false;
+	memcpy(lane_path_frames(path->frames, keep), edit->frames, sizeof edit->frames);
+	memcpy(&path->ids[1 + keep], edit->ids, sizeof edit->ids);
+	if (path->hashed > keep)
+		path->hashed = keep;
+	path->depth = keep + push;
+	*stack = edit->ids[push - 1];
+	return true;
+}
+
+// The edit with a number, or that comes again by its number, at `in`: *length is what it takes
+// there. NULL: it cannot be.
+struct lane_path_edit *lane_path_find_numbered(struct lane_path *path, const uint8_t *in,
+					       uint64_t left, size_t *length);
+
+// It has just been looked up, and nothing waits.
+void lane_path_learn(const struct lane_path *path, struct lane_path_edit *edit);
 
 // Edits of a batch will wait from here on, since so many were not known: up to its event `item`.
 static inline void lane_path_adapt(struct lane_path_desk *desk, size_t item)

@@ -68,9 +68,31 @@ static const uint8_t *settle_stacks(struct lane_reader *reader, struct batch *ba
 	return NULL;
 }
 
-// Take the edit at `in` apart, the only one of a record that is read by itself, and look it up.
-// Returns its length, or 0.
-static size_t take_alone(struct lane_reader *reader, const uint8_t *in, uint64_t left)
+// An edit in a lane.
+struct edit {
+	const uint8_t *at; // where keep, push and frames are
+	uint64_t left;
+	struct lane_path_edit *numbered; // if it has a number; then
+	size_t length;                   // what it takes in the lane
+};
+
+// False: it cannot be.
+static bool find_edit(struct lane_path *path, const uint8_t *in, uint64_t left, struct edit *edit)
+{
+	*edit = (struct edit){ .at = in, .left = left };
+	if (!(lane_path_load16(in) & (LANE_KEEP_AGAIN | LANE_KEEP_NUMBERED)))
+		return true;
+	edit->numbered = lane_path_find_numbered(path, in, left, &edit->length);
+	if (edit->numbered == NULL)
+		return false;
+	edit->at = (const uint8_t *)edit->numbered;
+	edit->left = sizeof *edit->numbered;
+	return true;
+}
+
+// Take the edit apart, the only one of a record that is read by itself, and look it up. Returns its
+// length in the lane, or 0.
+static size_t take_one(struct lane_reader *reader, const struct edit *edit)
 {
 	struct lane_path_desk *desk = reader->desk;
 	struct lane_part *next = desk->part;
@@ -78,10 +100,33 @@ static size_t take_alone(struct lane_reader *reader, const uint8_t *in, uint64_t
 	size_t length;
 
 	lane_path_part(&reader->path);
-	length = lane_path_take(&reader->path, &desk->edits, reader->frames->tag, &next, in, in,
-				left);
+	length = lane_path_take(&reader->path, &desk->edits, reader->frames->tag, &next, edit->at,
+				edit->at, edit->left);
 	batch.edits.parts = (size_t)(next - desk->part);
-	return length > 0 && settle_stacks(reader, &batch, NULL) == NULL ? length : 0;
+	if (length == 0 || settle_stacks(reader, &batch, NULL) != NULL)
+		return 0;
+	if (edit->numbered == NULL)
+		return length;
+	lane_path_learn(&reader->path, edit->numbered);
+	return edit->length;
+}
+
+// The same, for the edit at `in`.
+static size_t take_alone(struct lane_reader *reader, const uint8_t *in, uint64_t left)
+{
+	struct edit edit;
+
+	return find_edit(&reader->path, in, left, &edit) ? take_one(reader, &edit) : 0;
+}
+
+// The edit has a number, and nothing waits: it is looked up as a whole, if that can be.
+static bool recall_numbered(struct lane_reader *reader, const struct edit *edit, uint32_t *current)
+{
+	if (lane_path_recall(&reader->path, &reader->desk->edits, reader->frames->tag, edit->at,
+			     NULL, current) == NULL)
+		return false;
+	lane_path_learn(&reader->path, edit->numbered);
+	return true;
 }
 
 const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_edits *edits,
@@ -90,11 +135,17 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 {
 	struct lane_path_desk *desk = reader->desk;
 	struct lane_part *next = desk->part + edits->parts;
-	uint64_t left = (uint64_t)(end - in);
+	struct edit edit;
 	size_t length;
 
+	if (!find_edit(&reader->path, in, (uint64_t)(end - in), &edit))
+		return NULL;
+	if (edit.numbered != NULL && !(lane_path_load16(in) & LANE_KEEP_AGAIN))
+		edits->numbered = item + 1;
+	if (edits->parts == 0 && edit.numbered != NULL && recall_numbered(reader, &edit, current))
+		return in + edit.length;
 	if (edits->parts == 0 && desk->misses < desk->misses_max) {
-		length = take_alone(reader, in, left);
+		length = take_one(reader, &edit);
 		*current = reader->stack;
 		return length > 0 ? in + length : NULL;
 	}
@@ -103,11 +154,13 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 		lane_path_part(&reader->path);
 		edits->first = item;
 	}
-	length = lane_path_take(&reader->path, &desk->edits, reader->frames->tag, &next, record, in,
-				left);
+	length = lane_path_take(&reader->path, &desk->edits, reader->frames->tag, &next, record,
+				edit.at, edit.left);
 	edits->parts = (size_t)(next - desk->part);
 	*current = (uint32_t)edits->parts;
-	return length > 0 ? in + length : NULL;
+	if (length == 0)
+		return NULL;
+	return in + (edit.numbered != NULL ? edit.length : length);
 }
 
 // ---- Records --------------------------------------------------------------------------------
@@ -429,9 +482,16 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 		if (head & LANE_STACK) {
 			const uint8_t *behind = NULL;
 
-			if (likely(batch->edits.parts == 0))
-				behind = lane_path_recall(&reader->path, &desk->edits, tag, at, end,
-							  &current);
+			if (likely(batch->edits.parts == 0)) {
+				uint32_t keep = lane_path_load16(at);
+
+				if (!(keep & LANE_KEEP_AGAIN))
+					behind = lane_path_recall(&reader->path, &desk->edits, tag,
+								  at, end, &current);
+				else if (end - at >= 2 &&
+					 lane_path_again(&reader->path, keep, &current))
+					behind = at + 2;
+			}
 			if (unlikely(behind == NULL)) {
 				behind = lane_reader_edit(reader, &batch->edits,
 							  (size_t)(item - items), in, at, end,

@@ -10,7 +10,8 @@
 // Edits of a batch that were taken apart and wait to be looked up.
 struct lane_reader_edits {
 	size_t parts;
-	size_t first; // the item with the first; from there on stacks number them from 1
+	size_t first;    // the item with the first; from there on stacks number them from 1
+	size_t numbered; // items up to the last one whose edit was given a number
 };
 
 static inline uint32_t lane_reader_load32(const uint8_t *in)

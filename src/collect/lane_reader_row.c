@@ -150,9 +150,15 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 			uint32_t number = current;
 			size_t waited = rowing->edits.parts;
 
-			if (likely(waited == 0))
-				behind = lane_path_recall(&reader->path, &desk->edits, tag, at,
-							  NULL, &number);
+			if (likely(waited == 0)) {
+				uint32_t keep = lane_path_load16(at);
+
+				if (!(keep & LANE_KEEP_AGAIN))
+					behind = lane_path_recall(&reader->path, &desk->edits, tag,
+								  at, NULL, &number);
+				else if (lane_path_again(&reader->path, keep, &number))
+					behind = at + 2;
+			}
 			if (unlikely(behind == NULL)) {
 				behind = lane_reader_edit(reader, &rowing->edits, count, in, at,
 							  rowing->end, &number);
@@ -291,7 +297,8 @@ static bool frees_edit(const struct rowing *rowing)
 }
 
 // The row's events from `first` on come again, from `in` on? How many times. Address and stack must
-// be behind them what they were before, since records say how both differ.
+// be behind them what they were before, since records say how both differ, and no edit be given a
+// number that others in between go by.
 static uint64_t count_times(const struct rowing *rowing, const uint8_t *in, uint32_t first,
 			    uint32_t begun)
 {
@@ -301,7 +308,7 @@ static uint64_t count_times(const struct rowing *rowing, const uint8_t *in, uint
 	uint64_t times;
 
 	if (row->address[first - 1] != row->address[row->count - 1] || stack == 0 ||
-	    stack != rowing->reader->stack)
+	    stack != rowing->reader->stack || rowing->edits.numbered > first)
 		return 0;
 	times = lane_reader_same(in, rowing->stop, period) / period;
 	if (times < ECHO_TIMES_MIN || times * (row->count - first) < ECHO_EVENTS_MIN ||

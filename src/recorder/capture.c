@@ -518,6 +518,7 @@ static void capture_remember(struct capture *capture)
 	memo->epoch = capture->epoch;
 	memo->serial = capture->version; // it was raised for this stack
 	memo->after = 0;
+	memo->again = 0;
 	memo->outer = (uint16_t)outer;
 	memo->count = (uint16_t)count;
 	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++) {

@@ -14,7 +14,8 @@
 // they were, then that is the stack: again independent loads, where the walk needs each frame to
 // find the next one. As long as one such stack follows the other, nothing is copied: the entries
 // stay what the last walk has made of them, and the stack is the outermost of them and what the
-// memo says (capture.over). How many frames two such stacks have in common is remembered, too.
+// memo says (capture.over). How many frames two such stacks have in common is remembered, too. In
+// the lane such a stack is mostly two bytes: the edit that pushes the memo's frames has its number.
 //
 // After frames that no slot describes (signal frames) the last stack cannot be joined and the next
 // walk goes to the root; its frames are still compared, so that the edit stays small.
@@ -84,6 +85,7 @@ struct capture_memo {
 	uint16_t after_keep;    // and how many frames both stacks had in common
 	uint16_t outer;         // which entry of the stack called the outermost
 	uint16_t count;         // frames; those behind repeat the innermost
+	uint16_t again;         // the edit that pushes them, by its number; 0: it has none yet
 	// Outermost first.
 	uintptr_t pcs[CAPTURE_MEMO_FRAMES];
 	uint32_t places[CAPTURE_MEMO_FRAMES]; // of the return addresses: bytes outside of `slot`
@@ -240,6 +242,21 @@ static inline const uint32_t *capture_pushed(const struct capture *capture)
 	if (!over)
 		return &capture->ids[capture->keep];
 	return capture->keep >= over->outer ? &over->ids[capture->keep - over->outer] : NULL;
+}
+
+// The edit that goes by the number of the memo that holds (`over`): how many frames it keeps.
+static inline uint32_t capture_numbered_keep(const struct capture *capture)
+{
+	uint32_t outer = capture->over->outer;
+
+	return outer + LANE_EDIT_FRAMES < capture->depth ? capture->depth - LANE_EDIT_FRAMES
+							 : outer;
+}
+
+// Whether that edit leads from the last stack to this one, which was just taken.
+static inline bool capture_is_numbered(const struct capture *capture)
+{
+	return capture->over && !capture->flags && capture->keep >= capture_numbered_keep(capture);
 }
 
 // Walk to the root without using what is known, in `scratch`, and compare the frames with those of

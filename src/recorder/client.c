@@ -185,12 +185,14 @@ static uint8_t *client_put(struct lane *lane, const uint8_t *start, uint8_t *at,
 	at += 16;
 	if (call->what != LANE_POOL_FREE || lane->free_stacks) {
 		if (capture_take(&lane->capture, call->frame)) {
+			const uint8_t *edit = at;
+
 			flags |= LANE_POOL_STACK;
 			at = event_put_stack(lane, start, at);
 			if (!at)
 				return NULL;
 			if (lane->verify)
-				event_follow(lane);
+				event_follow(lane, edit);
 		}
 		if (lane->verify) {
 			event_verify(lane, call->frame);

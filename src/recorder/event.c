@@ -7,14 +7,36 @@ enum {
 	EVENT_LANES_ALONE = 2, // lane 0, which nobody has, and one
 };
 
-COLD void event_follow(struct lane *lane)
+static uint32_t event_load16(const uint8_t *at)
 {
-	const struct capture *capture = &lane->capture;
-	struct lane_check *check = lane->verify;
+	uint16_t value;
 
-	for (uint32_t i = capture->keep; i < capture->depth; i++)
-		check->ids[i] = capture_id(capture, i);
-	check->depth = capture->depth;
+	__builtin_memcpy(&value, at, 2);
+	return value;
+}
+
+COLD void event_follow(struct lane *lane, const uint8_t *edit)
+{
+	struct lane_check *check = lane->verify;
+	struct lane_check_edit *numbered;
+	uint32_t head = event_load16(edit), keep = head & LANE_KEEP_MASK;
+	uint32_t push = event_load16(edit + 2) & LANE_PUSH_MASK;
+	const uint8_t *ids = edit + 4;
+
+	if (head & LANE_KEEP_NUMBERED) {
+		numbered = &check->numbered[event_load16(ids + 4 * push) % LANE_EDITS];
+		numbered->keep = keep;
+		numbered->push = push;
+		__builtin_memcpy(numbered->ids, ids, sizeof(numbered->ids));
+	} else if (head & LANE_KEEP_AGAIN) {
+		numbered = &check->numbered[keep % LANE_EDITS];
+		keep = numbered->keep;
+		push = numbered->push;
+		ids = (const uint8_t *)numbered->ids;
+	}
+	for (uint32_t i = 0; i < push; i++)
+		__builtin_memcpy(&check->ids[keep + i], ids + 4 * i, 4);
+	check->depth = keep <= check->depth ? keep + push : 0;
 }
 
 // The same for any number of frames, wherever they lie.
@@ -36,6 +58,31 @@ static __attribute__((noinline)) uint8_t *event_put_frames(struct lane *lane, co
 	return at;
 }
 
+_Static_assert(
+	(int)CAPTURE_MEMOS <= (int)LANE_EDITS && (int)CAPTURE_MEMO_FRAMES <= LANE_EDIT_FRAMES + 1,
+	"each memo has a number, and that many of its frames can be read from its second on");
+
+// The edit that goes by the memo's number: in full the first time, which gives it the number.
+static inline uint8_t *event_put_numbered(struct lane *lane, uint8_t *at)
+{
+	const struct capture *capture = &lane->capture;
+	struct capture_memo *memo = capture->over;
+	uint32_t keep = capture_numbered_keep(capture), push = capture->depth - keep;
+	uint32_t words = push << 16 | LANE_KEEP_NUMBERED | keep;
+	uint16_t number = (uint16_t)(memo - capture->memos);
+
+	if (likely(memo->again)) {
+		__builtin_memcpy(at, &memo->again, 2);
+		return at + 2;
+	}
+	__builtin_memcpy(at, &words, 4);
+	__builtin_memcpy(at + 4, &memo->ids[keep - memo->outer], 4 * LANE_EDIT_FRAMES);
+	at += 4 + 4 * push;
+	__builtin_memcpy(at, &number, 2);
+	memo->again = LANE_KEEP_AGAIN | number;
+	return at + 2;
+}
+
 uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 {
 	const struct capture *capture = &lane->capture;
@@ -43,6 +90,8 @@ uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 	uint32_t push = capture->depth - capture->keep;
 	uint32_t words = (push | capture->flags) << 16 | (uint16_t)capture->keep;
 
+	if (capture_is_numbered(capture))
+		return event_put_numbered(lane, at);
 	if (unlikely(capture->flags & LANE_PUSH_INCOMPLETE))
 		lane_count_incomplete(lane);
 	__builtin_memcpy(at, &words, 4);

@@ -50,8 +50,8 @@ HIDDEN struct event_time event_put_time(struct lane *lane, uint8_t *start);
 HIDDEN struct event_time event_put_mark(struct lane *lane, uint8_t *start, uint32_t type,
 					uint64_t address);
 
-// An edit was put (SEGMENT_VERIFY): from `keep` on, a reader has other frames.
-HIDDEN void event_follow(struct lane *lane);
+// An edit was put (SEGMENT_VERIFY): a reader follows it.
+HIDDEN void event_follow(struct lane *lane, const uint8_t *edit);
 
 // The stack just taken is walked again and compared (SEGMENT_VERIFY).
 HIDDEN void event_verify(struct lane *lane, const uintptr_t *frame);
@@ -134,19 +134,21 @@ static inline __attribute__((always_inline)) uint8_t *event_put(struct lane *lan
 		if ((stack = capture_switch(&lane->capture, call->frame)) != 0) {
 			head |= LANE_STACK;
 			event_store(at, stack);
-			at += 8;
 			if (unlikely(lane->verify != NULL))
-				event_follow(lane);
+				event_follow(lane, at);
+			at += 8;
 		} else if (unlikely(lane->verify != NULL) &&
 			   capture_is_same(&lane->capture, call->frame)) {
 			// As in the short way, which is verified by that.
 		} else if (capture_take(&lane->capture, call->frame)) {
+			const uint8_t *edit = at;
+
 			head |= LANE_STACK;
 			at = event_put_stack(lane, start, at);
 			if (unlikely(!at))
 				return NULL;
 			if (unlikely(lane->verify != NULL))
-				event_follow(lane);
+				event_follow(lane, edit);
 		}
 	}
 	if ((fields & EVENT_STACK) && unlikely(lane->verify != NULL)) {

@@ -60,12 +60,19 @@ struct lane {
 	struct capture capture;
 };
 
+// An edit that has a number.
+struct lane_check_edit {
+	uint32_t keep, push;
+	uint32_t ids[LANE_EDIT_FRAMES];
+};
+
 // What SEGMENT_VERIFY compares the lane's stack with.
 struct lane_check {
 	struct capture walked; // by a walk that uses nothing of what is known
 	// What a reader makes of the edits.
 	uint32_t depth;
 	uint32_t ids[LANE_DEPTH_MAX];
+	struct lane_check_edit numbered[LANE_EDITS];
 };
 
 enum {

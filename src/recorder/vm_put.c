@@ -43,12 +43,14 @@ bool vm_put(struct lane *lane, struct lane_vm *record, vm_put_last *last, const 
 	if (stack != VM_PUT_NONE)
 		head |= LANE_VM_HAS_STACK;
 	if (stack == VM_PUT_DIFFERS) {
+		const uint8_t *edit = at;
+
 		head |= LANE_STACK;
 		at = event_put_stack(lane, start, at);
 		if (!at)
 			return false;
 		if (lane->verify)
-			event_follow(lane);
+			event_follow(lane, edit);
 	}
 	head_at[0] = (uint8_t)head;
 	head_at[1] = (uint8_t)(head >> 8);

@@ -14,9 +14,12 @@
 // event in the same lane that has one (0 at first); a lane that changes hands keeps all of its
 // decoding state: time, address, stack and owner intervals belong to the lane, not to the thread.
 //
-// Stack edit: u16 keep, u16 push | flags, then push x u32 frame ids, outermost first. The lane's
-// current stack (outermost first) keeps its first `keep` frames and the pushed ones follow. An
-// allocating event without LANE_STACK has the current stack unchanged. A free has a stack only
+// Stack edit: u16 keep | flags, u16 push | flags, then push x u32 frame ids, outermost first. The
+// lane's current stack (outermost first) keeps its first `keep` frames and the pushed ones follow.
+// With LANE_KEEP_NUMBERED, a u16 below LANE_EDITS stands behind the ids: the edit, which pushes 1
+// to LANE_EDIT_FRAMES frames, has that number from here on, in this lane and until another one gets
+// it. When it comes again, with all that it says, it is LANE_KEEP_AGAIN | number alone, two bytes.
+// An allocating event without LANE_STACK has the current stack unchanged. A free has a stack only
 // under SEGMENT_FREE_STACKS, and then by the same rule. Other types never have one.
 //
 // Types that are not events of memory: see each below; they use `head` for the type only, unless
@@ -160,6 +163,12 @@ enum lane_vm_origin {
 // The flags of LANE_VM_MLOCK.
 enum { LANE_VM_UNLOCK = 0, LANE_VM_LOCK = 1, LANE_VM_LOCK_ALL = 2, LANE_VM_UNLOCK_ALL = 3 };
 
+enum lane_keep_flag {
+	LANE_KEEP_MASK = 0x3fff,
+	LANE_KEEP_NUMBERED = 1 << 14,
+	LANE_KEEP_AGAIN = 1 << 15,
+};
+
 enum lane_push_flag {
 	LANE_PUSH_MASK = 0x3fff,
 	LANE_PUSH_CUT = 1 << 14,        // deeper than is followed: outer frames are missing
@@ -172,6 +181,8 @@ enum {
 	LANE_SLOTS = 65536,
 	LANE_SLOT_BYTES = 16384, // neighbours that have one slot
 	LANE_HEAPS_MAX = 4095,
+	LANE_EDITS = 64,      // numbers of edits
+	LANE_EDIT_FRAMES = 7, // that a numbered one pushes at most
 	LANE_HEAP_SHIFT = 4,
 };
 

@@ -23,7 +23,7 @@ FIGURES = {
     ("same", 5, False): 213,
     ("same", 40, False): 389,
     ("random", 15, False): 987,
-    ("turns", 15, False): 498,
+    ("turns", 15, False): 478,
     ("realloc", 10, False): 256,
     ("same", 5, True): 546,
     ("same", 40, True): 888,

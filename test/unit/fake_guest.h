@@ -197,6 +197,9 @@ struct fake_event {
 	bool edit; // has a stack edit
 	uint32_t keep, push, push_flags;
 	const uint32_t *frames;
+	bool numbered;   // the edit gets `number`
+	bool again;      // the edit is the one with `number`; nothing else is said of it
+	uint32_t number; // below LANE_EDITS
 };
 
 // The time is too far from the lane's last one for four bytes: a record of its own says it, and is
@@ -209,6 +212,20 @@ static inline void fake_time64(struct fake_lane *lane, uint64_t time_ns)
 	lane->record += lane->length;
 	lane->length = 0;
 	lane->time_ns = time_ns;
+}
+
+static inline void fake_edit(struct fake_lane *lane, const struct fake_event *event)
+{
+	if (event->again) {
+		fake_put(lane, LANE_KEEP_AGAIN | event->number, 2);
+		return;
+	}
+	fake_put(lane, event->keep | (event->numbered ? LANE_KEEP_NUMBERED : 0u), 2);
+	fake_put(lane, event->push | event->push_flags, 2);
+	for (uint32_t i = 0; i < event->push; i++)
+		fake_put(lane, event->frames[i], 4);
+	if (event->numbered)
+		fake_put(lane, event->number, 2);
 }
 
 // Write an event, without publishing it.
@@ -242,12 +259,8 @@ static inline void fake_write(struct fake_lane *lane, const struct fake_event *e
 	fake_put(lane, event->size, size_length);
 	if (event->type == LANE_ALIGNED)
 		fake_put(lane, event->align_log2, 1);
-	if (event->edit) {
-		fake_put(lane, event->keep, 2);
-		fake_put(lane, event->push | event->push_flags, 2);
-		for (uint32_t i = 0; i < event->push; i++)
-			fake_put(lane, event->frames[i], 4);
-	}
+	if (event->edit)
+		fake_edit(lane, event);
 	fake_end(lane);
 }
 

@@ -22,9 +22,29 @@ static bool one_in(uint32_t count)
 	return one_of(count) == 0;
 }
 
-// An event of random address, size and stack; `*depth` is the depth of the lane's stack.
+// The depths of the lane's stack: now, and before and behind the edits that have numbers.
+struct depths {
+	uint32_t now;
+	uint32_t keep[LANE_EDITS], behind[LANE_EDITS];
+};
+
+// The edit has a number already, or is given one, if it can be.
+static void write_number(struct fake_event *event, struct depths *depths)
+{
+	event->number = one_of(8);
+	if (one_in(2) && depths->behind[event->number] > 0 &&
+	    depths->keep[event->number] <= depths->now) {
+		event->again = true;
+	} else if (event->push - 1 < LANE_EDIT_FRAMES) {
+		event->numbered = true;
+		depths->keep[event->number] = event->keep;
+		depths->behind[event->number] = event->keep + event->push;
+	}
+}
+
+// An event of random address, size and stack; `depths` are the lane's.
 static void write_random(struct fake_lane *lane, const struct manners *manners, uint32_t type,
-			 uint32_t *depth)
+			 struct depths *depths)
 {
 	static uint32_t pushed[2 * EDIT_CACHE_PUSHES];
 	bool stacked = type != LANE_REALLOC_FREE && (type != LANE_FREE || manners->free_stacks);
@@ -40,10 +60,12 @@ static void write_random(struct fake_lane *lane, const struct manners *manners, 
 		event.size = 0;
 	if (stacked && one_in(manners->edits)) {
 		event.edit = true;
-		event.keep = one_of(*depth + 1);
+		event.keep = one_of(depths->now + 1);
 		event.push = one_of(one_in(20) ? 2 * EDIT_CACHE_PUSHES : 4);
 		event.push_flags = one_in(100) ? LANE_PUSH_CUT : 0;
-		*depth = event.keep + event.push;
+		if (one_in(3))
+			write_number(&event, depths);
+		depths->now = event.again ? depths->behind[event.number] : event.keep + event.push;
 		for (uint32_t i = 0; i < event.push; i++)
 			pushed[i] = 1 + one_of(manners->frames);
 	}
@@ -51,7 +73,7 @@ static void write_random(struct fake_lane *lane, const struct manners *manners, 
 }
 
 // A loop: the same random calls over and over, which begin with a stack from the root.
-static void write_loop(struct fake_lane *lane, const struct manners *manners, uint32_t *depth)
+static void write_loop(struct fake_lane *lane, const struct manners *manners, struct depths *depths)
 {
 	struct manners regular = *manners;
 	unsigned seed = (unsigned)random();
@@ -60,28 +82,29 @@ static void write_loop(struct fake_lane *lane, const struct manners *manners, ui
 	regular.seldom = UINT32_MAX;
 	for (uint32_t i = 0; i < times; i++) {
 		srandom(seed);
-		*depth = 0;
+		depths->now = 0;
 		fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC,
 						       .address = 0x5000,
 						       .size = seed % 100,
 						       .edit = true,
 						       .push = 1,
 						       .frames = &(uint32_t){ 1 } });
-		*depth = 1;
+		depths->now = 1;
 		for (uint32_t call = 0; call < calls; call++) {
 			if (one_in(12)) {
-				write_random(lane, &regular, LANE_REALLOC_FREE, depth);
-				write_random(lane, &regular, LANE_REALLOC_ALLOC, depth);
+				write_random(lane, &regular, LANE_REALLOC_FREE, depths);
+				write_random(lane, &regular, LANE_REALLOC_ALLOC, depths);
 			} else {
 				write_random(lane, &regular, one_in(2) ? LANE_FREE : LANE_MALLOC,
-					     depth);
+					     depths);
 			}
 		}
 	}
 	srandom(seed + 1);
 }
 
-static void write_round(struct fake_lane *lane, const struct manners *manners, uint32_t *depth)
+static void write_round(struct fake_lane *lane, const struct manners *manners,
+			struct depths *depths)
 {
 	static const uint32_t seldom[] = { LANE_ALIGNED, LANE_FAILED, LANE_REALLOC_UNDO,
 					   LANE_REALLOC_ALLOC };
@@ -95,21 +118,21 @@ static void write_round(struct fake_lane *lane, const struct manners *manners, u
 								       .address = 0x5000,
 								       .size = 8 });
 		} else if (one_in(200)) {
-			write_loop(lane, manners, depth);
+			write_loop(lane, manners, depths);
 		} else if (one_in(300)) {
 			fake_thread(lane, 1 + one_of(9), "t");
 		} else if (one_in(12)) {
-			write_random(lane, manners, LANE_REALLOC_FREE, depth);
+			write_random(lane, manners, LANE_REALLOC_FREE, depths);
 			if (!one_in(20))
-				write_random(lane, manners, LANE_REALLOC_ALLOC, depth);
+				write_random(lane, manners, LANE_REALLOC_ALLOC, depths);
 		} else if (one_in(manners->seldom)) {
-			write_random(lane, manners, seldom[one_of(4)], depth);
+			write_random(lane, manners, seldom[one_of(4)], depths);
 		} else {
 			write_random(lane, manners,
 				     one_in(2)   ? LANE_FREE
 				     : one_in(9) ? LANE_CALLOC
 						 : LANE_MALLOC,
-				     depth);
+				     depths);
 		}
 	}
 }
@@ -231,13 +254,13 @@ TEST(lane_reader_reads_the_same_in_rows_as_item_by_item)
 	for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) {
 		struct lane_reader rows;
 		struct fixture fixture;
-		uint32_t depth = 0;
+		struct depths depths = { 0 };
 
 		begin(&fixture, manners[i].free_stacks);
 		lane_reader_init(&rows, ring, RING_BYTES, &fixture.frames, fixture.desk,
 				 manners[i].free_stacks);
 		for (int round = 0; round < 40; round++) {
-			write_round(&fixture.lane, &manners[i], &depth);
+			write_round(&fixture.lane, &manners[i], &depths);
 			check_rows(&fixture, &rows, fixture.lane.head, &in_rows, &echoes);
 			atomic_store(&shared[0].tail, fixture.lane.head);
 		}

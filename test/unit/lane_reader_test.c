@@ -110,36 +110,71 @@ struct guest_stack {
 
 static struct guest_stack wandered[WANDERED];
 
-// Go back and forth between few stacks, with changes short and long, and stacks with a flag.
-// Returns the number of events.
+// A change of the stack as the guest makes it.
+struct guest_edit {
+	uint32_t keep, push, flags;
+	uint32_t frames[32];
+};
+
+// One that has a number already, if it can be now. False: then nothing was done.
+static bool choose_numbered(struct fake_event *event, struct guest_edit *edit,
+			    const struct guest_edit *numbered, uint32_t depth)
+{
+	uint32_t number = (uint32_t)random() % LANE_EDITS;
+
+	if (numbered[number].push == 0 || numbered[number].keep > depth)
+		return false;
+	*edit = numbered[number];
+	event->again = true;
+	event->number = number;
+	return true;
+}
+
+// Any, which may get a number.
+static void choose_any(struct fake_event *event, struct guest_edit *edit,
+		       struct guest_edit *numbered, uint32_t depth)
+{
+	edit->keep = depth > 0 ? (uint32_t)random() % (depth + 1) : 0;
+	edit->push = (uint32_t)random() % (random() % 8 == 0 ? 12 : 5);
+	if (random() % 50 == 0)
+		edit->flags ^= LANE_PUSH_CUT;
+	if (edit->keep + edit->push > 32)
+		edit->push = 0;
+	for (uint32_t i = 0; i < edit->push; i++)
+		edit->frames[i] = 1 + (uint32_t)random() % 2 + 2 * (edit->keep + i) % 40;
+	event->keep = edit->keep;
+	event->push = edit->push;
+	event->push_flags = edit->flags;
+	event->frames = edit->frames;
+	if (edit->push - 1 < LANE_EDIT_FRAMES && random() % 4 == 0) {
+		event->numbered = true;
+		event->number = (uint32_t)random() % LANE_EDITS;
+		numbered[event->number] = *edit;
+	}
+}
+
+// Go back and forth between few stacks, with changes short and long, and stacks with a flag. Some
+// changes get numbers, and come again by these. Returns the number of events.
 static size_t wander(struct fake_lane *lane)
 {
+	static struct guest_edit numbered[LANE_EDITS];
+	struct guest_edit edit = { 0 };
 	struct guest_stack now = { 0 };
-	uint32_t depth = 0, stack[32], flags = 0;
 	size_t count = 0;
 
+	memset(numbered, 0, sizeof numbered);
 	srandom(5);
 	for (; count < WANDERED; count++) {
-		uint32_t keep = depth > 0 ? (uint32_t)random() % (depth + 1) : 0;
-		uint32_t push = (uint32_t)random() % (random() % 8 == 0 ? 12 : 5);
+		struct fake_event event = { .type = LANE_MALLOC, .edit = true };
 
-		if (random() % 50 == 0)
-			flags ^= LANE_PUSH_CUT;
-		if (keep + push > 32)
-			push = 0;
-		depth = keep + push;
-		for (uint32_t i = 0; i < push; i++)
-			stack[i] = 1 + (uint32_t)random() % 2 + 2 * (keep + i) % 40;
-		fake_write(lane, &(struct fake_event){ .type = LANE_MALLOC,
-						       .edit = true,
-						       .keep = keep,
-						       .push = push,
-						       .push_flags = flags,
-						       .frames = stack });
-		now = (struct guest_stack){ .depth = depth, .flags = flags };
-		if (keep > 0)
-			memcpy(now.frames, wandered[count - 1].frames, keep * sizeof *stack);
-		memcpy(now.frames + keep, stack, push * sizeof *stack);
+		if (random() % 2 || !choose_numbered(&event, &edit, numbered, now.depth))
+			choose_any(&event, &edit, numbered, now.depth);
+		fake_write(lane, &event);
+		now = (struct guest_stack){ .depth = edit.keep + edit.push, .flags = edit.flags };
+		if (edit.keep > 0)
+			memcpy(now.frames, wandered[count - 1].frames,
+			       edit.keep * sizeof *now.frames);
+		memcpy(now.frames + edit.keep, edit.frames, edit.push * sizeof *now.frames);
 		wandered[count] = now;
 	}
 	return count;
@@ -478,7 +513,7 @@ TEST(lane_reader_breaks_at_a_record_that_is_not_whole)
 	static const uint32_t first[] = { 1, 2, 3 };
 	struct lane_item items[4];
 
-	for (uint64_t cut = 1; cut < 40; cut++) {
+	for (uint64_t cut = 1; cut < 43; cut++) {
 		struct fixture fixture;
 
 		begin(&fixture, false);
@@ -490,7 +525,8 @@ TEST(lane_reader_breaks_at_a_record_that_is_not_whole)
 								.owner = 9,
 								.edit = true,
 								.push = 3,
-								.frames = first });
+								.frames = first,
+								.numbered = true });
 		if (cut < fixture.lane.head) {
 			CHECK_EQ(0, lane_reader_decode(&fixture.reader, cut, items, 4));
 			CHECK(fixture.reader.broken);
@@ -503,16 +539,61 @@ TEST(lane_reader_breaks_at_a_record_that_is_not_whole)
 	}
 }
 
+TEST(lane_reader_breaks_at_the_number_of_an_edit_that_is_not_whole)
+{
+	static const uint32_t first[] = { 1, 2, 3 };
+	struct lane_item items[4];
+	struct fixture fixture;
+
+	begin(&fixture, false);
+	fake_write(&fixture.lane, &(struct fake_event){ .type = LANE_MALLOC,
+							.edit = true,
+							.push = 3,
+							.frames = first,
+							.numbered = true });
+	fake_write(&fixture.lane,
+		   &(struct fake_event){ .type = LANE_MALLOC, .edit = true, .again = true });
+	CHECK_EQ(1, lane_reader_decode(&fixture.reader, fixture.lane.head - 1, items, 4));
+	CHECK(fixture.reader.broken);
+	end(&fixture);
+}
+
 TEST(lane_reader_refuses_an_edit_that_cannot_be)
 {
-	static const uint32_t unknown[] = { FRAMES };
+	static const uint32_t unknown[] = { FRAMES }, many[LANE_EDIT_FRAMES + 1] = { 1 };
 	static const struct fake_event bad[] = {
 		{ .type = LANE_MALLOC, .edit = true, .keep = 1 },
 		{ .type = LANE_MALLOC, .edit = true, .push = 1, .frames = unknown },
+		{ .type = LANE_MALLOC, .edit = true, .again = true, .number = 5 },
+		{ .type = LANE_MALLOC, .edit = true, .again = true, .number = LANE_EDITS },
+		{ .type = LANE_MALLOC, .edit = true, .again = true, .number = LANE_KEEP_MASK },
+		{ .type = LANE_MALLOC, .edit = true, .numbered = true },
+		{ .type = LANE_MALLOC,
+		  .edit = true,
+		  .push = LANE_EDIT_FRAMES + 1,
+		  .frames = many,
+		  .numbered = true },
+		{ .type = LANE_MALLOC,
+		  .edit = true,
+		  .push = 1,
+		  .frames = many,
+		  .numbered = true,
+		  .number = LANE_EDITS },
+		{ .type = LANE_MALLOC,
+		  .edit = true,
+		  .keep = 1,
+		  .push = 1,
+		  .frames = many,
+		  .numbered = true },
+		{ .type = LANE_MALLOC,
+		  .edit = true,
+		  .push = 1,
+		  .frames = unknown,
+		  .numbered = true },
 	};
 	struct lane_item items[2];
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct fixture fixture;
 
 		begin(&fixture, false);
@@ -521,6 +602,47 @@ TEST(lane_reader_refuses_an_edit_that_cannot_be)
 		CHECK(fixture.reader.broken);
 		end(&fixture);
 	}
+}
+
+// The numbered edit keeps two frames; where it comes again, there are fewer, or others.
+TEST(an_edit_comes_again_only_where_what_it_keeps_is_there)
+{
+	static const uint32_t first[] = { 1, 2, 3 }, others[] = { 1, 4 };
+	const struct fake_event again = { .type = LANE_MALLOC, .edit = true, .again = true };
+	struct fake_event event = { .type = LANE_MALLOC, .edit = true, .frames = first };
+	struct lane_item items[8];
+	struct fixture fixture;
+
+	begin(&fixture, false);
+	event.push = 2;
+	fake_write(&fixture.lane, &event);
+	event = (struct fake_event){ .type = LANE_MALLOC,
+				     .edit = true,
+				     .keep = 2,
+				     .push = 1,
+				     .frames = first + 2,
+				     .numbered = true };
+	fake_write(&fixture.lane, &event);
+	fake_write(&fixture.lane, &again);
+	event = (struct fake_event){
+		.type = LANE_MALLOC, .edit = true, .push = 2, .frames = others
+	};
+	fake_write(&fixture.lane, &event);
+	fake_write(&fixture.lane, &again);
+	event = (struct fake_event){
+		.type = LANE_MALLOC, .edit = true, .keep = 2, .push = 1, .frames = first + 2
+	};
+	fake_write(&fixture.lane, &event);
+	event = (struct fake_event){ .type = LANE_MALLOC, .edit = true, .keep = 1 };
+	fake_write(&fixture.lane, &event);
+	fake_write(&fixture.lane, &again);
+	CHECK_EQ(7, decode(&fixture, items, 8));
+	CHECK_EQ(items[1].stack, items[2].stack);
+	CHECK(items[4].stack != items[1].stack);
+	CHECK_EQ(items[5].stack, items[4].stack);
+	CHECK_EQ(0, decode(&fixture, items, 8));
+	CHECK(fixture.reader.broken);
+	end(&fixture);
 }
 
 // Noise is decoded to some items or to none, but never beyond the limit and never for ever.
