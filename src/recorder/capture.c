@@ -1,4 +1,4 @@
-#include "recorder/capture.h"
+#include "recorder/capture_own.h"
 
 #include "recorder/kernel.h"
 
@@ -6,16 +6,7 @@ _Atomic uint64_t capture_epoch = 1;
 
 enum {
 	CAPTURE_FRAME_BYTES_MAX = 16 << 20, // a frame larger than this is taken for nonsense
-	CAPTURE_BLOCK = 4,                  // entries that are compared at once
-	CAPTURE_CREDIT_MAX = 64,
-	CAPTURE_IDLE_MAX = 4096, // walks until memos are tried again
-	CAPTURE_MEMO_WAYS = 2,
-	CAPTURE_MEMO_SETS_LOG2 = 5,
 };
-
-#define CAPTURE_HASH 0x9e3779b1u // 2^32 by the golden ratio, prime
-
-_Static_assert(CAPTURE_MEMO_WAYS << CAPTURE_MEMO_SETS_LOG2 == CAPTURE_MEMOS, "all are in a set");
 
 // The walk's position.
 struct capture_walk {
@@ -76,18 +67,6 @@ static inline bool capture_can_read(struct capture *capture, uintptr_t address)
 	return capture_probe(capture, address);
 }
 
-static inline uintptr_t capture_word(uintptr_t address)
-{
-	return *(const volatile uintptr_t *)address;
-}
-
-// Zero if the entry at `at` and the three outside of it still hold their return addresses.
-static inline uintptr_t capture_block_differs(const struct capture_entry *at)
-{
-	return (capture_word(at[0].slot) ^ at[0].pc) | (capture_word(at[-1].slot) ^ at[-1].pc) |
-	       (capture_word(at[-2].slot) ^ at[-2].pc) | (capture_word(at[-3].slot) ^ at[-3].pc);
-}
-
 // How many of entries 1 to `top`, from the outermost, still hold their return addresses. They are
 // compared four at a time; the last four may have been compared before.
 static inline __attribute__((always_inline)) uint32_t
@@ -121,20 +100,15 @@ static COLD uint32_t capture_before_bad_save(const struct capture_save *saves, u
 }
 
 // How many of the outermost entries still hold what was read, given that entry `top` was met
-// again: `top` if all do. Where frames have frame pointers, there is a save for nearly each.
+// again: `top` if all do.
 static inline uint32_t capture_validate(const struct capture *capture, uint32_t top)
 {
 	uint32_t good = capture_count_good(capture->entries, top);
-	const struct capture_save *saves = capture->saves;
-	uint32_t count = capture->saves_count;
-	uintptr_t differs = 0;
+	uint32_t count = capture_count_saves(capture, good);
 
-	while (count > 0 && saves[count - 1].index > good)
-		count--;
-#pragma GCC unroll 4
-	for (uint32_t i = 0; i < count; i++)
-		differs |= capture_word(saves[i].at) ^ saves[i].value;
-	return likely(!differs) ? good : capture_before_bad_save(saves, count);
+	if (likely(!capture_saves_differ(capture, count)))
+		return good;
+	return capture_before_bad_save(capture->saves, count);
 }
 
 // How a step outwards went.
@@ -396,16 +370,6 @@ static inline bool capture_put_rbp(struct capture *capture, const struct capture
 	return kind == UNWIND_RBP_DEREF || guesses || (!saved && outer_live);
 }
 
-// Forget what is known of the frames inside of the `join` entries that stay.
-static inline void capture_drop(struct capture *capture, uint32_t join)
-{
-	while (unlikely(capture->saves_count) &&
-	       capture->saves[capture->saves_count - 1].index > join)
-		capture->saves_count--;
-	if (unlikely(capture->blind != CAPTURE_SEEN) && capture->blind > join)
-		capture->blind = CAPTURE_SEEN;
-}
-
 // Put the fresh frames on top of the `join` entries that stay. Returns how many frames are the same
 // as before.
 static inline uint32_t capture_put(struct capture *capture, const struct capture_walk *walk,
@@ -461,7 +425,7 @@ static COLD void capture_put_cut(struct capture *capture, const struct capture_w
 	capture->keep = 0;
 }
 
-static COLD void capture_forget(struct capture *capture, uint64_t epoch)
+COLD void capture_forget(struct capture *capture, uint64_t epoch)
 {
 	capture->epoch = epoch;
 	capture_reset(capture);
@@ -470,223 +434,11 @@ static COLD void capture_forget(struct capture *capture, uint64_t epoch)
 	capture->known_low = capture->known_high = 0;
 }
 
-// ---- Memos ----------------------------------------------------------------------------------
-
-// Where the memos of walks that begin there are kept: there are CAPTURE_MEMO_WAYS.
-static inline struct capture_memo *capture_memos(struct capture *capture, uintptr_t slot,
-						 uintptr_t pc)
-{
-	uint32_t set = (uint32_t)(slot ^ pc) * CAPTURE_HASH >> (32 - CAPTURE_MEMO_SETS_LOG2);
-
-	return &capture->memos[set * CAPTURE_MEMO_WAYS];
-}
-
-// Whether to look at them.
-static inline bool capture_recalls(struct capture *capture)
-{
-	if (capture->credit) {
-		capture->credit--;
-		return true;
-	}
-	if (unlikely(++capture->idle == CAPTURE_IDLE_MAX)) {
-		capture->idle = 0;
-		capture->credit = CAPTURE_CREDIT_MAX;
-	}
-	return false;
-}
-
-// Keep the inner frames of the stack that was just walked, all but its outermost at most.
-static void capture_remember(struct capture *capture)
-{
-	uint32_t depth = capture->depth;
-	uint32_t count = depth > CAPTURE_MEMO_FRAMES ? CAPTURE_MEMO_FRAMES : depth - 1;
-	uint32_t outer = depth - count;
-	const struct capture_entry *inner = &capture->entries[depth];
-	struct capture_memo *memo;
-
-	// A frame that depends on rbp has made those inside of it depend on it too, up to one that
-	// has read it from the stack: then there is a save.
-	if (depth < 2 || capture->flags || capture->joinable != depth ||
-	    capture->entries[outer].slot - inner->slot > UINT32_MAX ||
-	    capture->rbps[outer] != CAPTURE_RBP_ANY || capture->rbps[depth] != CAPTURE_RBP_ANY ||
-	    (capture->saves_count && capture->saves[capture->saves_count - 1].index > outer))
-		return;
-	memo = capture_memos(capture, inner->slot, inner->pc) + capture->turn++ % CAPTURE_MEMO_WAYS;
-	memo->slot = inner->slot;
-	memo->pc = inner->pc;
-	memo->outer_slot = capture->entries[outer].slot;
-	memo->epoch = capture->epoch;
-	memo->serial = capture->version; // it was raised for this stack
-	memo->after = 0;
-	memo->again = 0;
-	memo->outer = (uint16_t)outer;
-	memo->count = (uint16_t)count;
-	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++) {
-		uint32_t from = i < count ? outer + 1 + i : depth;
-
-		memo->pcs[i] = capture->entries[from].pc;
-		memo->places[i] = (uint32_t)(capture->entries[from].slot - inner->slot);
-		memo->ids[i] = capture->ids[from - 1];
-	}
-}
-
-// The entries describe the whole stack from here on. Whole blocks are copied: what lies behind the
-// stack's depth is nobody's.
-static void capture_spread(struct capture *capture)
-{
-	const struct capture_memo *memo = capture->over;
-	uint32_t outer = memo->outer;
-
-	capture_drop(capture, outer);
-#pragma GCC unroll 8
-	for (uint32_t i = CAPTURE_MEMO_FRAMES; i > 0; i--) {
-		uintptr_t slot = memo->slot + memo->places[i - 1];
-
-		capture->entries[outer + i] = (struct capture_entry){ slot, memo->pcs[i - 1] };
-		capture->rbps[outer + i] = CAPTURE_RBP_ANY;
-		capture->ids[outer + i - 1] = memo->ids[i - 1];
-		*capture_place(capture, slot) = (uint16_t)(outer + i);
-	}
-	capture->joinable = capture->base = capture->depth;
-	capture->version++;
-	capture->over = NULL;
-}
-
 void capture_reset(struct capture *capture)
 {
 	if (capture->over)
 		capture_spread(capture); // for the ids
 	capture->joinable = capture->base = 0;
-}
-
-// Whether all that was read on the way outwards from entry `outer` is what it was.
-static inline bool capture_outer_holds(const struct capture *capture, uint32_t outer)
-{
-	const struct capture_entry *entries = capture->entries;
-	uintptr_t differs = 0;
-	uint32_t left = outer;
-
-	for (; left >= CAPTURE_BLOCK; left -= CAPTURE_BLOCK)
-		differs |= capture_block_differs(&entries[left]);
-	if (likely(outer >= CAPTURE_BLOCK))
-		differs |= capture_block_differs(&entries[CAPTURE_BLOCK]); // some of them again
-	else
-		for (; left > 0; left--)
-			differs |= capture_word(entries[left].slot) ^ entries[left].pc;
-	for (uint32_t i = 0; unlikely(i < capture->saves_count); i++) {
-		const struct capture_save *save = &capture->saves[i];
-
-		if (save->index > outer)
-			break;
-		differs |= capture_word(save->at) ^ save->value;
-	}
-	return !differs;
-}
-
-// Whether a walk that begins at this slot with this return address is proven to go through the
-// frames of the memo and then on as the last walk's stack does.
-static inline bool capture_memo_holds(const struct capture *capture,
-				      const struct capture_memo *memo, uintptr_t slot, uintptr_t pc)
-{
-	uint32_t outer = memo->outer;
-	uintptr_t differs = 0;
-
-	if ((memo->slot ^ slot) | (memo->pc ^ pc) || memo->epoch != capture->epoch ||
-	    outer > capture->base || capture->entries[outer].slot != memo->outer_slot ||
-	    capture->rbps[outer] != CAPTURE_RBP_ANY)
-		return false;
-#pragma GCC unroll 8
-	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++)
-		differs |= capture_word(slot + memo->places[i]) ^ memo->pcs[i];
-	return !differs && capture_outer_holds(capture, outer);
-}
-
-// The one that holds for a walk that begins at `frame`. NULL: there is none.
-static inline struct capture_memo *capture_find_memo(struct capture *capture,
-						     const uintptr_t *frame)
-{
-	uintptr_t slot = (uintptr_t)(frame + 1);
-	struct capture_memo *memo = capture_memos(capture, slot, frame[1]);
-	struct capture_memo *end = memo + CAPTURE_MEMO_WAYS;
-
-	for (; memo < end; memo++) {
-		if (capture_memo_holds(capture, memo, slot, frame[1]))
-			return memo;
-	}
-	return NULL;
-}
-
-static inline uint32_t capture_count_equal(const uint32_t *a, const uint32_t *b, uint32_t count)
-{
-	uint32_t i = 0;
-
-	while (i < count && a[i] == b[i])
-		i++;
-	return i;
-}
-
-// How many frames, from the outermost, the current stack and the memo's have in common.
-static uint32_t capture_count_same(const struct capture *capture, const struct capture_memo *memo)
-{
-	const struct capture_memo *over = capture->over;
-	uint32_t from = memo->outer; // where the first of them leaves the entries
-	uint32_t to = memo->outer;   // and the second
-	uint32_t end = memo->outer + memo->count;
-	const uint32_t *first = memo->ids, *second = memo->ids;
-	uint32_t same;
-
-	end = end < capture->depth ? end : capture->depth;
-	if (!over)
-		return from + capture_count_equal(&capture->ids[from], first, end - from);
-	if (over->outer < memo->outer) {
-		from = over->outer;
-		first = over->ids;
-	} else {
-		to = over->outer;
-		second = over->ids;
-	}
-	to = to < end ? to : end;
-	same = capture_count_equal(&capture->ids[from], first, to - from);
-	if (same < to - from)
-		return from + same;
-	return to + capture_count_equal(first + same, second, end - to);
-}
-
-// The same, if need be by counting.
-static inline uint32_t capture_find_same(const struct capture *capture, struct capture_memo *memo)
-{
-	const struct capture_memo *over = capture->over;
-
-	if (likely(over && memo->after == over->serial &&
-		   (memo->outer == over->outer || memo->after_version == capture->version)))
-		return memo->after_keep;
-	memo->after = over ? over->serial : 0;
-	memo->after_version = capture->version;
-	memo->after_keep = (uint16_t)capture_count_same(capture, memo);
-	return memo->after_keep;
-}
-
-// Without a walk: the stack is what the memo says, which holds. Returns whether it is another one
-// than before; `keep` is found.
-static inline bool capture_recall(struct capture *capture, struct capture_memo *memo)
-{
-	uint32_t old_depth = capture->depth;
-	uint16_t old_flags = capture->flags;
-
-	capture->credit += capture->credit < CAPTURE_CREDIT_MAX ? 2 : 1;
-	if (unlikely(memo ==
-		     capture->over)) { // it comes again and again: capture_is_same is faster
-		capture->keep = old_depth;
-		capture_spread(capture);
-		return false;
-	}
-	capture->keep = capture_find_same(capture, memo);
-	capture->depth = (uint32_t)memo->outer + memo->count;
-	capture->joinable = 0;
-	capture->over = memo;
-	capture->flags = memo->outer >= capture->blind ? LANE_PUSH_INCOMPLETE : 0;
-	return capture->keep != old_depth || capture->depth != old_depth ||
-	       capture->flags != old_flags;
 }
 
 // Before a walk: forget the rules that were used here if any is another one now.
@@ -704,8 +456,7 @@ static inline void capture_check_rules(struct capture *capture)
 		capture->rules[i].key = 0;
 }
 
-// By walking.
-static __attribute__((noinline)) bool capture_find(struct capture *capture, const uintptr_t *frame)
+bool capture_find(struct capture *capture, const uintptr_t *frame)
 {
 	struct capture_walk walk = {
 		.slot = (uintptr_t)(frame + 1),
@@ -739,21 +490,6 @@ static __attribute__((noinline)) bool capture_find(struct capture *capture, cons
 		capture_remember(capture);
 	return capture->keep != old_depth || capture->depth != old_depth ||
 	       capture->flags != old_flags;
-}
-
-bool capture_take(struct capture *capture, const uintptr_t *frame)
-{
-	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);
-
-	if (unlikely(capture->epoch != epoch))
-		capture_forget(capture, epoch);
-	if (capture_recalls(capture)) {
-		struct capture_memo *memo = capture_find_memo(capture, frame);
-
-		if (likely(memo))
-			return capture_recall(capture, memo);
-	}
-	return capture_find(capture, frame);
 }
 
 bool capture_verify(const struct capture *capture, struct capture *scratch, const uintptr_t *frame)

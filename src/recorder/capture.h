@@ -65,15 +65,14 @@ enum {
 	CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX,
 	CAPTURE_RBP_ANY = 1, // no frame pointer: it would be aligned
 	CAPTURE_MEMO_FRAMES = 8,
-	CAPTURE_MEMOS = 64,       // 12 KiB, that only threads touch which find something there
+	CAPTURE_MEMOS = 64,       // 28 KiB, that only threads touch which find something there
 	CAPTURE_RULES = 1024,     // 16 KiB, that only threads touch which walk a lot
 	CAPTURE_WALKS_MIN = 4096, // is a lot
 };
 
 #define CAPTURE_SEEN UINT32_MAX
 
-// The inner frames of an earlier stack. No word but return addresses was read on the way through
-// them, and rbp played no part.
+// The inner frames of an earlier stack.
 struct capture_memo {
 	uintptr_t slot; // of the innermost
 	uintptr_t pc;
@@ -84,12 +83,28 @@ struct capture_memo {
 	uint64_t after_version; // capture.version then
 	uint16_t after_keep;    // and how many frames both stacks had in common
 	uint16_t outer;         // which entry of the stack called the outermost
-	uint16_t count;         // frames; those behind repeat the innermost
+	uint8_t count;          // frames; those behind repeat the innermost
+	bool by_more;           // there is more to say of them, see struct capture_more
 	uint16_t again;         // the edit that pushes them, by its number; 0: it has none yet
 	// Outermost first.
 	uintptr_t pcs[CAPTURE_MEMO_FRAMES];
 	uint32_t places[CAPTURE_MEMO_FRAMES]; // of the return addresses: bytes outside of `slot`
 	uint32_t ids[CAPTURE_MEMO_FRAMES];
+} __attribute__((aligned(64)));
+
+// Of the memo with the same number, if words besides return addresses were read on the way through
+// its frames, if rbp played a part, or if the way is not sure.
+struct capture_more {
+	uintptr_t rbp;       // where the walk begins, or CAPTURE_RBP_ANY
+	uintptr_t outer_rbp; // in the frame that called the outermost, or CAPTURE_RBP_ANY
+	uint32_t blind;      // as in struct capture: of these frames, or an outer one
+	uint32_t turn;       // unwind_turn when it was made
+	uint32_t saves_count;
+	uint8_t indices[CAPTURE_MEMO_FRAMES]; // of the saves: frame, 1 for the outermost
+	// Those behind repeat the innermost return address.
+	uint32_t places[CAPTURE_MEMO_FRAMES]; // bytes outside of memo->slot
+	uintptr_t values[CAPTURE_MEMO_FRAMES];
+	uintptr_t rbps[CAPTURE_MEMO_FRAMES]; // as in struct capture, outermost first
 } __attribute__((aligned(64)));
 
 _Static_assert(LANE_DEPTH_MAX < 1 << 16, "a depth fits");
@@ -134,6 +149,7 @@ struct capture {
 	struct capture_fresh fresh[LANE_DEPTH_MAX];
 
 	struct capture_memo memos[CAPTURE_MEMOS];
+	struct capture_more mores[CAPTURE_MEMOS];
 
 	// Rules that were used here: the table of all (unwind.h) has a cache line for each, and a
 	// walk waits for that line before it knows where the next frame is.
@@ -253,10 +269,14 @@ static inline uint32_t capture_numbered_keep(const struct capture *capture)
 							 : outer;
 }
 
-// Whether that edit leads from the last stack to this one, which was just taken.
+// Whether that edit leads from the last stack to this one, which was just taken. Flags come from
+// outer frames; where there is more to say of a memo, they are the same each time.
 static inline bool capture_is_numbered(const struct capture *capture)
 {
-	return capture->over && !capture->flags && capture->keep >= capture_numbered_keep(capture);
+	const struct capture_memo *over = capture->over;
+
+	return over && (!capture->flags || over->by_more) &&
+	       capture->keep >= capture_numbered_keep(capture);
 }
 
 // Walk to the root without using what is known, in `scratch`, and compare the frames with those of

@@ -68,7 +68,7 @@ static inline uint8_t *event_put_numbered(struct lane *lane, uint8_t *at)
 	const struct capture *capture = &lane->capture;
 	struct capture_memo *memo = capture->over;
 	uint32_t keep = capture_numbered_keep(capture), push = capture->depth - keep;
-	uint32_t words = push << 16 | LANE_KEEP_NUMBERED | keep;
+	uint32_t words = (push | capture->flags) << 16 | LANE_KEEP_NUMBERED | keep;
 	uint16_t number = (uint16_t)(memo - capture->memos);
 
 	if (likely(memo->again)) {
@@ -90,10 +90,10 @@ uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 	uint32_t push = capture->depth - capture->keep;
 	uint32_t words = (push | capture->flags) << 16 | (uint16_t)capture->keep;
 
-	if (capture_is_numbered(capture))
-		return event_put_numbered(lane, at);
 	if (unlikely(capture->flags & LANE_PUSH_INCOMPLETE))
 		lane_count_incomplete(lane);
+	if (capture_is_numbered(capture))
+		return event_put_numbered(lane, at);
 	__builtin_memcpy(at, &words, 4);
 	at += 4;
 	// All there can be, as nobody can foresee how many they are; one by one, since so they were

@@ -155,6 +155,15 @@ def frames_that_differ_in_the_middle_are_told_apart():
 
 
 @test
+def frames_that_differ_in_saved_frame_pointers_are_told_apart():
+    trace, events = verified([program("two_frames")], 7609)
+    complete(trace, events)
+    count = collections.Counter(event.stack for event in events)
+    equal(12, len(count), "stacks: two ways, six depths")
+    check(min(count.values()) > 2000, f"each as often as another: {count}")
+
+
+@test
 def threads_with_16_KiB_of_stack_are_recorded():
     trace, events = odd("small", 7606)
     complete(trace, events)

@@ -1,0 +1,317 @@
+#include "recorder/capture_own.h"
+
+enum {
+	CAPTURE_CREDIT_MAX = 256, // so that what an unmapping takes can be made anew
+	CAPTURE_CREDIT_TRY = 64,
+	CAPTURE_IDLE_MAX = 4096, // walks until memos are tried again
+	CAPTURE_MEMO_WAYS = 2,
+	CAPTURE_MEMO_SETS_LOG2 = 5,
+};
+
+#define CAPTURE_HASH 0x9e3779b1u // 2^32 by the golden ratio, prime
+
+_Static_assert(CAPTURE_MEMO_WAYS << CAPTURE_MEMO_SETS_LOG2 == CAPTURE_MEMOS, "all are in a set");
+
+// Where the memos of walks that begin there are kept: there are CAPTURE_MEMO_WAYS.
+static inline struct capture_memo *capture_memos(struct capture *capture, uintptr_t slot,
+						 uintptr_t pc)
+{
+	uint32_t set = (uint32_t)(slot ^ pc) * CAPTURE_HASH >> (32 - CAPTURE_MEMO_SETS_LOG2);
+
+	return &capture->memos[set * CAPTURE_MEMO_WAYS];
+}
+
+// Whether to look at them.
+static inline bool capture_recalls(struct capture *capture)
+{
+	if (capture->credit) {
+		capture->credit--;
+		return true;
+	}
+	if (unlikely(++capture->idle == CAPTURE_IDLE_MAX)) {
+		capture->idle = 0;
+		capture->credit = CAPTURE_CREDIT_TRY;
+	}
+	return false;
+}
+
+// Keep what is to be said besides of the frames inside of entry `memo->outer`, of which `saves` are
+// the saves. False: it is too much.
+static bool capture_remember_more(struct capture *capture, const struct capture_memo *memo,
+				  const struct capture_save *saves, uint32_t saves_count)
+{
+	struct capture_more *more = &capture->mores[memo - capture->memos];
+	uint32_t outer = memo->outer, depth = capture->depth;
+
+	if (saves_count > CAPTURE_MEMO_FRAMES)
+		return false;
+	more->rbp = capture->rbps[depth];
+	more->outer_rbp = capture->rbps[outer];
+	more->blind = capture->blind;
+	more->turn = capture->rules_turn;
+	more->saves_count = saves_count;
+	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++) {
+		uintptr_t place = i < saves_count ? saves[i].at - memo->slot : 0;
+
+		if (place > UINT32_MAX)
+			return false;
+		more->places[i] = (uint32_t)place;
+		more->values[i] = i < saves_count ? saves[i].value : memo->pc;
+		more->indices[i] = i < saves_count ? (uint8_t)(saves[i].index - outer) : 0;
+		more->rbps[i] = capture->rbps[i < memo->count ? outer + 1 + i : depth];
+	}
+	return true;
+}
+
+void capture_remember(struct capture *capture)
+{
+	uint32_t depth = capture->depth;
+	uint32_t count = depth > CAPTURE_MEMO_FRAMES ? CAPTURE_MEMO_FRAMES : depth - 1;
+	uint32_t outer = depth - count;
+	uint32_t outer_saves; // those of frames that are not kept
+	const struct capture_entry *inner = &capture->entries[depth];
+	struct capture_memo *memo;
+
+	if (depth < 2 || (capture->flags & LANE_PUSH_CUT) || capture->joinable != depth ||
+	    capture->entries[outer].slot - inner->slot > UINT32_MAX)
+		return;
+	outer_saves = capture_count_saves(capture, outer);
+	memo = capture_memos(capture, inner->slot, inner->pc) + capture->turn++ % CAPTURE_MEMO_WAYS;
+	memo->slot = inner->slot;
+	memo->pc = inner->pc;
+	memo->outer_slot = capture->entries[outer].slot;
+	memo->epoch = capture->epoch;
+	memo->serial = capture->version; // it was raised for this stack
+	memo->after = 0;
+	memo->again = 0;
+	memo->outer = (uint16_t)outer;
+	memo->count = (uint8_t)count;
+	// A frame that depends on rbp has made those inside of it depend on it too, up to one that
+	// has read it from the stack: then there is a save.
+	memo->by_more = capture->rbps[outer] != CAPTURE_RBP_ANY ||
+			capture->rbps[depth] != CAPTURE_RBP_ANY ||
+			outer_saves < capture->saves_count || capture->blind != CAPTURE_SEEN;
+	if (unlikely(memo->by_more) &&
+	    !capture_remember_more(capture, memo, &capture->saves[outer_saves],
+				   capture->saves_count - outer_saves))
+		memo->epoch = 0;
+	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++) {
+		uint32_t from = i < count ? outer + 1 + i : depth;
+
+		memo->pcs[i] = capture->entries[from].pc;
+		memo->places[i] = (uint32_t)(capture->entries[from].slot - inner->slot);
+		memo->ids[i] = capture->ids[from - 1];
+	}
+}
+
+// The same for what there is more to say.
+static void capture_spread_more(struct capture *capture, const struct capture_memo *memo)
+{
+	const struct capture_more *more = &capture->mores[memo - capture->memos];
+	struct capture_save *saves = &capture->saves[capture->saves_count];
+
+	for (uint32_t i = 0; i < memo->count; i++)
+		capture->rbps[memo->outer + 1 + i] = more->rbps[i];
+	for (uint32_t i = 0; i < more->saves_count; i++)
+		saves[i] = (struct capture_save){ memo->slot + more->places[i], more->values[i],
+						  (uint32_t)memo->outer + more->indices[i] };
+	capture->saves_count += more->saves_count;
+	if (more->blind > memo->outer && more->blind < capture->blind)
+		capture->blind = more->blind;
+}
+
+// Whole blocks are copied: what lies behind the stack's depth is nobody's.
+void capture_spread(struct capture *capture)
+{
+	const struct capture_memo *memo = capture->over;
+	uint32_t outer = memo->outer;
+
+	capture_drop(capture, outer);
+#pragma GCC unroll 8
+	for (uint32_t i = CAPTURE_MEMO_FRAMES; i > 0; i--) {
+		uintptr_t slot = memo->slot + memo->places[i - 1];
+
+		capture->entries[outer + i] = (struct capture_entry){ slot, memo->pcs[i - 1] };
+		capture->rbps[outer + i] = CAPTURE_RBP_ANY;
+		capture->ids[outer + i - 1] = memo->ids[i - 1];
+		*capture_place(capture, slot) = (uint16_t)(outer + i);
+	}
+	if (unlikely(memo->by_more))
+		capture_spread_more(capture, memo);
+	capture->joinable = capture->base = capture->depth;
+	capture->version++;
+	capture->over = NULL;
+}
+
+// Whether all that was read on the way outwards from entry `outer` is what it was.
+static inline bool capture_outer_holds(const struct capture *capture, uint32_t outer)
+{
+	const struct capture_entry *entries = capture->entries;
+	uintptr_t differs = 0;
+	uint32_t left = outer;
+
+	for (; left >= CAPTURE_BLOCK; left -= CAPTURE_BLOCK)
+		differs |= capture_block_differs(&entries[left]);
+	if (likely(outer >= CAPTURE_BLOCK))
+		differs |= capture_block_differs(&entries[CAPTURE_BLOCK]); // some of them again
+	else
+		for (; left > 0; left--)
+			differs |= capture_word(entries[left].slot) ^ entries[left].pc;
+	return !(differs | capture_saves_differ(capture, capture_count_saves(capture, outer)));
+}
+
+// Whether the rest of what was read on the way through the memo's frames is what it was, and what
+// lies outside does not depend on another rbp than theirs. If an outer frame was not sure, nothing
+// is known of that in these.
+static inline bool capture_more_holds(const struct capture *capture,
+				      const struct capture_memo *memo, uintptr_t rbp)
+{
+	const struct capture_more *more = &capture->mores[memo - capture->memos];
+	uintptr_t outer_rbp = capture->rbps[memo->outer];
+	uintptr_t differs = 0;
+
+	if (!memo->by_more)
+		return outer_rbp == CAPTURE_RBP_ANY;
+	if ((more->rbp != CAPTURE_RBP_ANY && more->rbp != rbp) ||
+	    (outer_rbp != CAPTURE_RBP_ANY && outer_rbp != more->outer_rbp) ||
+	    (capture->blind <= memo->outer) != (more->blind <= memo->outer) ||
+	    more->turn != __atomic_load_n(&unwind_turn, __ATOMIC_ACQUIRE))
+		return false;
+#pragma GCC unroll 8
+	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++)
+		differs |= capture_word(memo->slot + more->places[i]) ^ more->values[i];
+	return !differs;
+}
+
+// Whether a walk that begins at `frame` is proven to go through the frames of the memo and then on
+// as the last walk's stack does.
+static inline bool capture_memo_holds(const struct capture *capture,
+				      const struct capture_memo *memo, const uintptr_t *frame)
+{
+	uintptr_t slot = (uintptr_t)(frame + 1), pc = frame[1];
+	uint32_t outer = memo->outer;
+	uintptr_t differs = 0;
+
+	if ((memo->slot ^ slot) | (memo->pc ^ pc) || memo->epoch != capture->epoch ||
+	    outer > capture->base || capture->entries[outer].slot != memo->outer_slot)
+		return false;
+	if (unlikely(memo->by_more || capture->rbps[outer] != CAPTURE_RBP_ANY) &&
+	    !capture_more_holds(capture, memo, frame[0]))
+		return false;
+#pragma GCC unroll 8
+	for (uint32_t i = 0; i < CAPTURE_MEMO_FRAMES; i++)
+		differs |= capture_word(slot + memo->places[i]) ^ memo->pcs[i];
+	return !differs && capture_outer_holds(capture, outer);
+}
+
+// The one that holds for a walk that begins at `frame`. NULL: there is none.
+static inline struct capture_memo *capture_find_memo(struct capture *capture,
+						     const uintptr_t *frame)
+{
+	uintptr_t slot = (uintptr_t)(frame + 1);
+	struct capture_memo *memo = capture_memos(capture, slot, frame[1]);
+	struct capture_memo *end = memo + CAPTURE_MEMO_WAYS;
+
+	for (; memo < end; memo++) {
+		if (capture_memo_holds(capture, memo, frame))
+			return memo;
+	}
+	return NULL;
+}
+
+static inline uint32_t capture_count_equal(const uint32_t *a, const uint32_t *b, uint32_t count)
+{
+	uint32_t i = 0;
+
+	while (i < count && a[i] == b[i])
+		i++;
+	return i;
+}
+
+// How many frames, from the outermost, the current stack and the memo's have in common.
+static uint32_t capture_count_same(const struct capture *capture, const struct capture_memo *memo)
+{
+	const struct capture_memo *over = capture->over;
+	uint32_t from = memo->outer; // where the first of them leaves the entries
+	uint32_t to = memo->outer;   // and the second
+	uint32_t end = memo->outer + memo->count;
+	const uint32_t *first = memo->ids, *second = memo->ids;
+	uint32_t same;
+
+	end = end < capture->depth ? end : capture->depth;
+	if (!over)
+		return from + capture_count_equal(&capture->ids[from], first, end - from);
+	if (over->outer < memo->outer) {
+		from = over->outer;
+		first = over->ids;
+	} else {
+		to = over->outer;
+		second = over->ids;
+	}
+	to = to < end ? to : end;
+	same = capture_count_equal(&capture->ids[from], first, to - from);
+	if (same < to - from)
+		return from + same;
+	return to + capture_count_equal(first + same, second, end - to);
+}
+
+// The same, if need be by counting.
+static inline uint32_t capture_find_same(const struct capture *capture, struct capture_memo *memo)
+{
+	const struct capture_memo *over = capture->over;
+
+	if (likely(over && memo->after == over->serial &&
+		   (memo->outer == over->outer || memo->after_version == capture->version)))
+		return memo->after_keep;
+	memo->after = over ? over->serial : 0;
+	memo->after_version = capture->version;
+	memo->after_keep = (uint16_t)capture_count_same(capture, memo);
+	return memo->after_keep;
+}
+
+// Whether the way through its frames is not sure.
+static inline bool capture_is_blind(const struct capture *capture, const struct capture_memo *memo)
+{
+	return unlikely(memo->by_more) &&
+	       capture->mores[memo - capture->memos].blind != CAPTURE_SEEN;
+}
+
+// Without a walk: the stack is what the memo says, which holds. Returns whether it is another one
+// than before; `keep` is found.
+static inline bool capture_recall(struct capture *capture, struct capture_memo *memo)
+{
+	uint32_t old_depth = capture->depth;
+	uint16_t old_flags = capture->flags;
+
+	capture->credit += capture->credit < CAPTURE_CREDIT_MAX ? 2 : 1;
+	if (unlikely(memo ==
+		     capture->over)) { // it comes again and again: capture_is_same is faster
+		capture->keep = old_depth;
+		capture_spread(capture);
+		return false;
+	}
+	capture->keep = capture_find_same(capture, memo);
+	capture->depth = (uint32_t)memo->outer + memo->count;
+	capture->joinable = 0;
+	capture->over = memo;
+	capture->flags = memo->outer >= capture->blind || capture_is_blind(capture, memo)
+				 ? LANE_PUSH_INCOMPLETE
+				 : 0;
+	return capture->keep != old_depth || capture->depth != old_depth ||
+	       capture->flags != old_flags;
+}
+
+bool capture_take(struct capture *capture, const uintptr_t *frame)
+{
+	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);
+
+	if (unlikely(capture->epoch != epoch))
+		capture_forget(capture, epoch);
+	if (capture_recalls(capture)) {
+		struct capture_memo *memo = capture_find_memo(capture, frame);
+
+		if (likely(memo))
+			return capture_recall(capture, memo);
+	}
+	return capture_find(capture, frame);
+}

@@ -1,0 +1,66 @@
+// capture_own: what the files of capture share among themselves.
+#ifndef RECORDER_CAPTURE_OWN_H
+#define RECORDER_CAPTURE_OWN_H
+
+#include "recorder/capture.h"
+
+enum { CAPTURE_BLOCK = 4 }; // entries that are compared at once
+
+static inline uintptr_t capture_word(uintptr_t address)
+{
+	return *(const volatile uintptr_t *)address;
+}
+
+// Zero if the entry at `at` and the three outside of it still hold their return addresses.
+static inline uintptr_t capture_block_differs(const struct capture_entry *at)
+{
+	return (capture_word(at[0].slot) ^ at[0].pc) | (capture_word(at[-1].slot) ^ at[-1].pc) |
+	       (capture_word(at[-2].slot) ^ at[-2].pc) | (capture_word(at[-3].slot) ^ at[-3].pc);
+}
+
+// The number of saves that entries 1 to `top` have.
+static inline uint32_t capture_count_saves(const struct capture *capture, uint32_t top)
+{
+	uint32_t count = capture->saves_count;
+
+	while (count > 0 && capture->saves[count - 1].index > top)
+		count--;
+	return count;
+}
+
+// Zero if the first `count` saves still hold what was read. Where frames have frame pointers, there
+// is one for nearly each.
+static inline uintptr_t capture_saves_differ(const struct capture *capture, uint32_t count)
+{
+	const struct capture_save *saves = capture->saves;
+	uintptr_t differs = 0;
+
+#pragma GCC unroll 4
+	for (uint32_t i = 0; i < count; i++)
+		differs |= capture_word(saves[i].at) ^ saves[i].value;
+	return differs;
+}
+
+// Forget what is known of the frames inside of the `join` entries that stay.
+static inline void capture_drop(struct capture *capture, uint32_t join)
+{
+	while (unlikely(capture->saves_count) &&
+	       capture->saves[capture->saves_count - 1].index > join)
+		capture->saves_count--;
+	if (unlikely(capture->blind != CAPTURE_SEEN) && capture->blind > join)
+		capture->blind = CAPTURE_SEEN;
+}
+
+// capture_take by walking.
+HIDDEN bool capture_find(struct capture *capture, const uintptr_t *frame);
+
+// Memory was unmapped: everything known of it is forgotten.
+HIDDEN void capture_forget(struct capture *capture, uint64_t epoch);
+
+// Keep the inner frames of the stack that was just walked, all but its outermost at most.
+HIDDEN void capture_remember(struct capture *capture);
+
+// The entries describe the whole stack from here on, and no longer capture->over.
+HIDDEN void capture_spread(struct capture *capture);
+
+#endif
