@@ -64,13 +64,15 @@ enum {
 	CAPTURE_PLACES = 4096, // words of stack: 32 KiB
 	CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX,
 	CAPTURE_RBP_ANY = 1, // no frame pointer: it would be aligned
-	CAPTURE_MEMO_FRAMES = 8,
+	CAPTURE_MEMO_FRAMES = LANE_EDIT_FRAMES,
 	CAPTURE_MEMOS = 64,       // 28 KiB, that only threads touch which find something there
 	CAPTURE_RULES = 1024,     // 16 KiB, that only threads touch which walk a lot
 	CAPTURE_WALKS_MIN = 4096, // is a lot
 };
 
 #define CAPTURE_SEEN UINT32_MAX
+
+enum capture_taken { CAPTURE_SAME = 0, CAPTURE_CHANGED = 1 };
 
 // The inner frames of an earlier stack.
 struct capture_memo {
@@ -237,9 +239,10 @@ static inline void capture_recall_always(struct capture *capture)
 }
 
 // Walk the stack of the caller of the function whose frame address is `frame` (compiled with a
-// frame pointer). True if it differs from the current stack; then keep, depth, ids and flags say
-// how. Allocates nothing, takes no lock but for an address never seen before.
-HIDDEN bool capture_take(struct capture *capture, const uintptr_t *frame);
+// frame pointer). CAPTURE_SAME: it is the current one. Else keep, depth, ids and flags say how it
+// differs. From LANE_KEEP_AGAIN on, what is returned says so, too: it is the edit. Allocates
+// nothing, takes no lock but for an address never seen before.
+HIDDEN uint32_t capture_take(struct capture *capture, const uintptr_t *frame);
 
 // The id of frame `at`, 0 for the outermost.
 static inline uint32_t capture_id(const struct capture *capture, uint32_t at)
@@ -260,23 +263,14 @@ static inline const uint32_t *capture_pushed(const struct capture *capture)
 	return capture->keep >= over->outer ? &over->ids[capture->keep - over->outer] : NULL;
 }
 
-// The edit that goes by the number of the memo that holds (`over`): how many frames it keeps.
-static inline uint32_t capture_numbered_keep(const struct capture *capture)
-{
-	uint32_t outer = capture->over->outer;
-
-	return outer + LANE_EDIT_FRAMES < capture->depth ? capture->depth - LANE_EDIT_FRAMES
-							 : outer;
-}
-
-// Whether that edit leads from the last stack to this one, which was just taken. Flags come from
-// outer frames; where there is more to say of a memo, they are the same each time.
+// Whether the stack that was just taken is a memo's, and the edit that goes by its number leads
+// there from the last one. Flags come from outer frames; where there is more to say of a memo, they
+// are the same each time.
 static inline bool capture_is_numbered(const struct capture *capture)
 {
 	const struct capture_memo *over = capture->over;
 
-	return over && (!capture->flags || over->by_more) &&
-	       capture->keep >= capture_numbered_keep(capture);
+	return over && (!capture->flags || over->by_more) && capture->keep >= over->outer;
 }
 
 // Walk to the root without using what is known, in `scratch`, and compare the frames with those of

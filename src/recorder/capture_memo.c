@@ -24,10 +24,8 @@ static inline struct capture_memo *capture_memos(struct capture *capture, uintpt
 // Whether to look at them.
 static inline bool capture_recalls(struct capture *capture)
 {
-	if (capture->credit) {
-		capture->credit--;
+	if (capture->credit)
 		return true;
-	}
 	if (unlikely(++capture->idle == CAPTURE_IDLE_MAX)) {
 		capture->idle = 0;
 		capture->credit = CAPTURE_CREDIT_TRY;
@@ -276,32 +274,39 @@ static inline bool capture_is_blind(const struct capture *capture, const struct 
 	       capture->mores[memo - capture->memos].blind != CAPTURE_SEEN;
 }
 
-// Without a walk: the stack is what the memo says, which holds. Returns whether it is another one
-// than before; `keep` is found.
-static inline bool capture_recall(struct capture *capture, struct capture_memo *memo)
+// Without a walk: the stack is what the memo says, which holds. Returns as capture_take does, and
+// `keep` is found.
+static inline uint32_t capture_recall(struct capture *capture, struct capture_memo *memo)
 {
-	uint32_t old_depth = capture->depth;
+	const struct capture_memo *over = capture->over;
+	uint32_t old_depth = capture->depth, outer = memo->outer;
 	uint16_t old_flags = capture->flags;
+	uint32_t keep;
 
-	capture->credit += capture->credit < CAPTURE_CREDIT_MAX ? 2 : 1;
-	if (unlikely(memo ==
-		     capture->over)) { // it comes again and again: capture_is_same is faster
+	capture->credit += capture->credit < CAPTURE_CREDIT_MAX;
+	if (unlikely(memo == over)) { // it comes again and again: capture_is_same is faster
 		capture->keep = old_depth;
 		capture_spread(capture);
-		return false;
+		return CAPTURE_SAME;
 	}
-	capture->keep = capture_find_same(capture, memo);
-	capture->depth = (uint32_t)memo->outer + memo->count;
+	// For the edit that has a number it is enough that both stacks have these entries.
+	if (likely(over && memo->again) && over->outer >= outer)
+		keep = outer;
+	else
+		keep = capture_find_same(capture, memo);
+	capture->keep = keep;
+	capture->depth = outer + memo->count;
 	capture->joinable = 0;
 	capture->over = memo;
-	capture->flags = memo->outer >= capture->blind || capture_is_blind(capture, memo)
+	capture->flags = unlikely(outer >= capture->blind) || capture_is_blind(capture, memo)
 				 ? LANE_PUSH_INCOMPLETE
 				 : 0;
-	return capture->keep != old_depth || capture->depth != old_depth ||
-	       capture->flags != old_flags;
+	if (likely(memo->again && keep >= outer && !capture->flags))
+		return memo->again;
+	return keep != old_depth || capture->depth != old_depth || capture->flags != old_flags;
 }
 
-bool capture_take(struct capture *capture, const uintptr_t *frame)
+uint32_t capture_take(struct capture *capture, const uintptr_t *frame)
 {
 	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);
 
@@ -312,6 +317,7 @@ bool capture_take(struct capture *capture, const uintptr_t *frame)
 
 		if (likely(memo))
 			return capture_recall(capture, memo);
+		capture->credit--;
 	}
 	return capture_find(capture, frame);
 }

@@ -6,9 +6,11 @@
 
 enum { CAPTURE_BLOCK = 4 }; // entries that are compared at once
 
+typedef uintptr_t __attribute__((may_alias)) capture_memory;
+
 static inline uintptr_t capture_word(uintptr_t address)
 {
-	return *(const volatile uintptr_t *)address;
+	return *(const capture_memory *)address;
 }
 
 // Zero if the entry at `at` and the three outside of it still hold their return addresses.

@@ -58,26 +58,24 @@ static __attribute__((noinline)) uint8_t *event_put_frames(struct lane *lane, co
 	return at;
 }
 
-_Static_assert(
-	(int)CAPTURE_MEMOS <= (int)LANE_EDITS && (int)CAPTURE_MEMO_FRAMES <= LANE_EDIT_FRAMES + 1,
-	"each memo has a number, and that many of its frames can be read from its second on");
+_Static_assert((int)CAPTURE_MEMOS <= (int)LANE_EDITS, "each memo has a number");
 
 // The edit that goes by the memo's number: in full the first time, which gives it the number.
-static inline uint8_t *event_put_numbered(struct lane *lane, uint8_t *at)
+static __attribute__((noinline)) uint8_t *event_put_numbered(struct lane *lane, uint8_t *at)
 {
 	const struct capture *capture = &lane->capture;
 	struct capture_memo *memo = capture->over;
-	uint32_t keep = capture_numbered_keep(capture), push = capture->depth - keep;
-	uint32_t words = (push | capture->flags) << 16 | LANE_KEEP_NUMBERED | keep;
+	uint32_t push = (uint32_t)memo->count | capture->flags;
+	uint32_t words = push << 16 | LANE_KEEP_NUMBERED | memo->outer;
 	uint16_t number = (uint16_t)(memo - capture->memos);
 
-	if (likely(memo->again)) {
+	if (memo->again) {
 		__builtin_memcpy(at, &memo->again, 2);
 		return at + 2;
 	}
 	__builtin_memcpy(at, &words, 4);
-	__builtin_memcpy(at + 4, &memo->ids[keep - memo->outer], 4 * LANE_EDIT_FRAMES);
-	at += 4 + 4 * push;
+	__builtin_memcpy(at + 4, memo->ids, sizeof(memo->ids));
+	at += 4 + 4 * memo->count;
 	__builtin_memcpy(at, &number, 2);
 	memo->again = LANE_KEEP_AGAIN | number;
 	return at + 2;

@@ -188,15 +188,21 @@ static inline __attribute__((always_inline)) uint8_t *event_short_stack(struct l
 									const uintptr_t *frame)
 {
 	uint64_t edit = lane->capture.over ? 0 : capture_switch(&lane->capture, frame);
+	uint32_t taken;
 
 	if (edit) {
 		*head |= LANE_STACK;
 		event_store(at, edit);
 		return at + 8;
 	}
-	if (!capture_take(&lane->capture, frame))
+	taken = capture_take(&lane->capture, frame);
+	if (unlikely(taken == CAPTURE_SAME))
 		return at;
 	*head |= LANE_STACK;
+	if (taken >= LANE_KEEP_AGAIN) {
+		__builtin_memcpy(at, &taken, 2);
+		return at + 2;
+	}
 	return event_put_stack(lane, start, at);
 }
 
@@ -215,6 +221,9 @@ static inline __attribute__((always_inline)) bool event_short(enum event_short w
 	if (unlikely(head + LANE_ROOM > limit))
 		return false;
 	if ((fields & EVENT_SIZE) && unlikely(size >= ORDER_LARGE_BYTES))
+		return false;
+	// The last stack was a memo's, as most likely the next one is: there is nothing to compare.
+	if (way == EVENT_SHORT_SAME && (fields & EVENT_STACK) && lane->capture.joinable == 0)
 		return false;
 	lane->limit = 0; // a signal handler's events must not come between
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -20,10 +20,10 @@ STEPS = os.path.join(BUILD, "test", "bench", "bench_steps")
 
 # Instructions in libtidemark.so for a pair of malloc and free, or a call of realloc. gcc 12, -O2.
 FIGURES = {
-    ("same", 5, False): 213,
-    ("same", 40, False): 389,
-    ("random", 15, False): 987,
-    ("turns", 15, False): 478,
+    ("same", 5, False): 217,
+    ("same", 40, False): 393,
+    ("random", 15, False): 984,
+    ("turns", 15, False): 403,
     ("realloc", 10, False): 256,
     ("same", 5, True): 546,
     ("same", 40, True): 888,
