@@ -214,6 +214,7 @@ struct posting {
 	uint64_t size;
 	uint32_t source; // which site of its group
 	bool ends;
+	bool exit; // set where those of several sites are merged: the end of the site's process
 };
 
 // The postings of a run. `list` has room for run->count.
@@ -469,122 +470,203 @@ static bool peak_of_site(struct index *index, struct index_clock *clock, uint32_
 
 // ---- several sites ----
 
-struct merged {
-	struct posting *list;
+// One of the sites of a group.
+struct member {
+	uint32_t site;
+	uint64_t counted; // `level` is that behind all steps before this
+	struct heap_amount level;
+	struct runs runs;
+	size_t next; // of the runs
+};
+
+// Their postings, a chunk at a time, in the order of their steps. The end of a process comes before
+// the step that has its number.
+struct merge {
+	struct index *index;
+	struct member *members;
+	size_t members_count;
+	uint64_t from, to;
+	struct posting *list; // of a chunk, in the window
 	size_t count, capacity;
-	struct heap_amount *levels; // of each site
+	struct heap_amount level;
+	struct window_detail *detail;
+	uint64_t first, last; // steps of the first and last beginning in the window
 };
 
 static int compare_postings(const void *a, const void *b)
 {
 	const struct posting *x = a, *y = b;
 
-	return x->step < y->step ? -1 : x->step > y->step;
+	return x->step != y->step ? (x->step < y->step ? -1 : 1) : y->exit - x->exit;
 }
 
-// All steps of a site in the window, and the end of its process. *many: more than can be merged.
-static bool gather_site(struct index *index, const uint32_t *sites, uint32_t source, uint64_t from,
-			uint64_t to, struct merged *merged, bool *many, struct err *err)
+// Find the runs of all members. *many: more than can be merged.
+static bool find_members(struct merge *merge, bool *many, struct err *err)
 {
-	const struct index_exit *exit = exit_of(index, sites[source]);
-	struct runs runs = { 0 };
-	struct bits_sums sums;
-	uint64_t step;
-	bool ok;
+	uint64_t postings = 0;
 
-	if (exit->step < from)
-		return true;
-	ok = index_site_sums(index, sites[source], from, &sums, &step, err) &&
-	     find_runs(index, sites[source], step, to, &runs, err);
-	*many = ok && merged->count + runs.postings > POSTINGS_MAX;
-	merged->levels[source] = (struct heap_amount){ sums.alive, sums.alive_bytes };
-	for (size_t i = 0; ok && !*many && i < runs.count; i++) {
-		struct posting *list;
+	for (size_t i = 0; i < merge->members_count; i++) {
+		struct member *member = &merge->members[i];
+		struct bits_sums sums;
 
-		merged->list = mem_grow(merged->list, &merged->capacity,
-					merged->count + runs.list[i].count + 1,
-					sizeof *merged->list);
-		list = merged->list + merged->count;
-		ok = read_run(index, &runs.list[i], list, err);
-		for (uint32_t k = 0; ok && k < runs.list[i].count; k++) {
-			if (list[k].step < step || list[k].step >= to)
+		if (exit_of(merge->index, member->site)->step < merge->from)
+			continue;
+		if (!index_site_sums(merge->index, member->site, merge->from, &sums,
+				     &member->counted, err) ||
+		    !find_runs(merge->index, member->site, member->counted, merge->to,
+			       &member->runs, err))
+			return false;
+		member->level = (struct heap_amount){ sums.alive, sums.alive_bytes };
+		postings += member->runs.postings;
+		if (postings > POSTINGS_MAX) {
+			*many = true;
+			return true;
+		}
+	}
+	return true;
+}
+
+static struct posting *make_room(struct merge *merge, size_t count)
+{
+	merge->list =
+		mem_grow(merge->list, &merge->capacity, merge->count + count, sizeof *merge->list);
+	return merge->list + merge->count;
+}
+
+// What a member has in the chunks before `end`. What lies before the window is in its level then.
+static bool gather(struct merge *merge, uint32_t source, uint64_t end, struct err *err)
+{
+	struct member *member = &merge->members[source];
+	const struct runs *runs = &member->runs;
+
+	for (; member->next < runs->count && runs->list[member->next].chunk < end; member->next++) {
+		const struct run *run = &runs->list[member->next];
+		struct posting *list = make_room(merge, run->count + (size_t)1);
+
+		if (!read_run(merge->index, run, list, err))
+			return false;
+		for (uint32_t k = 0; k < run->count; k++) {
+			if (list[k].step < member->counted || list[k].step >= merge->to)
 				continue;
-			if (list[k].step < from) {
-				move(&merged->levels[source], &list[k]);
+			if (list[k].step < merge->from) {
+				move(&member->level, &list[k]);
 				continue;
 			}
-			merged->list[merged->count] = list[k];
-			merged->list[merged->count++].source = source;
+			list[k].source = source;
+			list[k].exit = false;
+			merge->list[merge->count++] = list[k];
 		}
 	}
-	if (ok && !*many && exit->step < to) {
-		merged->list = mem_grow(merged->list, &merged->capacity, merged->count + 1,
-					sizeof *merged->list);
-		merged->list[merged->count++] =
-			(struct posting){ .step = exit->step, .source = source, .ends = true };
-	}
-	mem_free(runs.list);
-	return ok;
+	return true;
 }
 
-static void sweep(const struct index *index, const uint32_t *sites, const struct merged *merged,
-		  uint64_t from, struct window_detail *detail, uint64_t *first, uint64_t *last,
-		  size_t sites_count)
+// The ends of members' processes from one step to another.
+static void gather_exits(struct merge *merge, uint64_t begin, uint64_t end)
 {
-	struct heap_amount level = { 0 };
+	for (uint32_t i = 0; i < merge->members_count; i++) {
+		uint64_t step = exit_of(merge->index, merge->members[i].site)->step;
 
-	for (size_t i = 0; i < sites_count; i++) {
-		level.count += merged->levels[i].count;
-		level.bytes += merged->levels[i].bytes;
+		if (step < merge->from || step < begin || step >= end || step >= merge->to)
+			continue;
+		*make_room(merge, 1) = (struct posting){ .step = step, .source = i, .exit = true };
+		merge->count++;
 	}
-	*detail = (struct window_detail){ .group = detail->group,
-					  .peak_bytes = level.bytes,
-					  .peak_count = level.count,
-					  .peak_edge = from };
-	for (size_t i = 0; i < merged->count; i++) {
-		const struct posting *posting = &merged->list[i];
-		struct heap_amount *own = &merged->levels[posting->source];
+}
 
-		if (posting->ends &&
-		    posting->step == exit_of(index, sites[posting->source])->step) {
-			level.count -= own->count;
-			level.bytes -= own->bytes;
+// All that lies before the window has been gathered.
+static void begin_sweep(struct merge *merge)
+{
+	struct heap_amount *level = &merge->level;
+
+	for (size_t i = 0; i < merge->members_count; i++) {
+		level->count += merge->members[i].level.count;
+		level->bytes += merge->members[i].level.bytes;
+	}
+	*merge->detail = (struct window_detail){ .group = merge->detail->group,
+						 .peak_bytes = level->bytes,
+						 .peak_count = level->count,
+						 .peak_edge = merge->from };
+}
+
+static void sweep(struct merge *merge)
+{
+	struct window_detail *detail = merge->detail;
+	struct heap_amount *level = &merge->level;
+
+	if (merge->count)
+		qsort(merge->list, merge->count, sizeof *merge->list, compare_postings);
+	for (size_t i = 0; i < merge->count; i++) {
+		const struct posting *posting = &merge->list[i];
+		struct member *member = &merge->members[posting->source];
+
+		if (posting->exit) {
+			level->count -= member->level.count;
+			level->bytes -= member->level.bytes;
 			continue;
 		}
-		move(own, posting);
-		move(&level, posting);
+		move(&member->level, posting);
+		move(level, posting);
 		if (posting->ends)
 			continue;
-		*first = *first == WINDOW_NEVER ? posting->step : *first;
-		*last = posting->step;
-		if (level.bytes > detail->peak_bytes) {
-			detail->peak_bytes = level.bytes;
+		merge->first = merge->first == WINDOW_NEVER ? posting->step : merge->first;
+		merge->last = posting->step;
+		if (level->bytes > detail->peak_bytes) {
+			detail->peak_bytes = level->bytes;
 			detail->peak_edge = posting->step + 1;
 		}
-		if (level.count > detail->peak_count)
-			detail->peak_count = level.count;
+		if (level->count > detail->peak_count)
+			detail->peak_count = level->count;
 	}
+	merge->count = 0;
+}
+
+// Chunks before the window's first are taken with it. The window's end may be behind all chunks, as
+// may the end of a process.
+static bool merge_members(struct merge *merge, struct err *err)
+{
+	unsigned log2 = merge->index->shape.chunk_log2;
+	uint64_t begin = merge->from, end;
+
+	for (bool first = true; first || begin < merge->to; first = false, begin = end) {
+		end = ((begin >> log2) + 1) << log2;
+		if (end >> log2 >= merge->index->files.chunks_count)
+			end = WINDOW_NEVER;
+		for (uint32_t i = 0; i < merge->members_count; i++)
+			if (!gather(merge, i, end, err))
+				return false;
+		gather_exits(merge, begin, end);
+		if (first)
+			begin_sweep(merge);
+		sweep(merge);
+	}
+	return true;
 }
 
 static bool peak_of_sites(struct index *index, struct index_clock *clock, const uint32_t *sites,
 			  size_t count, const struct window_query *query,
 			  struct window_detail *detail, bool *done, struct err *err)
 {
-	struct merged merged = { .levels = mem_alloc(count + 1, sizeof *merged.levels) };
-	uint64_t first = WINDOW_NEVER, last = 0;
-	bool ok = true, many = false;
+	struct merge merge = { .index = index,
+			       .members = mem_alloc(count + 1, sizeof *merge.members),
+			       .members_count = count,
+			       .from = query->from,
+			       .to = query->to,
+			       .detail = detail,
+			       .first = WINDOW_NEVER };
+	bool many = false, ok;
 
-	for (uint32_t i = 0; ok && !many && i < count; i++)
-		ok = gather_site(index, sites, i, query->from, query->to, &merged, &many, err);
+	for (size_t i = 0; i < count; i++)
+		merge.members[i].site = sites[i];
+	ok = find_members(&merge, &many, err);
 	if (ok && !many) {
-		if (merged.count)
-			qsort(merged.list, merged.count, sizeof *merged.list, compare_postings);
-		sweep(index, sites, &merged, query->from, detail, &first, &last, count);
-		ok = set_times(index, clock, first, last, detail, err);
+		ok = merge_members(&merge, err) &&
+		     set_times(index, clock, merge.first, merge.last, detail, err);
 		*done = true;
 	}
-	mem_free(merged.list);
-	mem_free(merged.levels);
+	for (size_t i = 0; i < count; i++)
+		mem_free(merge.members[i].runs.list);
+	mem_free(merge.members);
+	mem_free(merge.list);
 	return ok;
 }
 
