@@ -169,6 +169,9 @@ static bool open_index(struct window *window, const char *trace_path,
 	if (!ok)
 		return false;
 	window_memory(window, options->memory_bytes);
+	if (!index_memory_suffices(memory_of(options), reader_stacks_count(window->reader) - 1,
+				   index->cells.cells_count - (uint64_t)1, err))
+		return false;
 	window->vm = &window->index.vm;
 	window->facts = (struct window_facts){
 		.steps_end = index->steps_end,
