@@ -55,8 +55,7 @@ void image_close(struct image *image)
 	free_streams(image);
 	free_events(image);
 	slots_fini(&image->slots);
-	mem_free(image->touched);
-	image->touched = NULL;
+	touched_fini(&image->touched);
 	mem_free(image->threads);
 	image->threads = NULL;
 	mem_free(image->files);
@@ -229,10 +228,23 @@ static void fill(struct stream *stream, uint64_t limit, size_t max)
 		image_break_lane(stream);
 }
 
+// The lane's time at the cut is `time_ns`: what it has between the looks may have to come before
+// what others have before them.
+static void note_tail(struct stream *stream, uint64_t time_ns)
+{
+	struct image *image = stream->image;
+	uint64_t next_ns;
+
+	if (stream->seen == stream->cut || stream->reader.broken)
+		return;
+	next_ns = lane_reader_time_at(&stream->reader, stream->cut, time_ns);
+	if (next_ns < image->tail_ns)
+		image->tail_ns = next_ns;
+}
+
 // Decode the next part up to the cut, behind what there is. False: there was nothing.
 static bool fill_on(struct stream *stream, size_t max)
 {
-	struct image *image = stream->image;
 	size_t before = stream->end;
 
 	stream->reader.echoes = true;
@@ -242,13 +254,7 @@ static bool fill_on(struct stream *stream, size_t max)
 	publish_tail(stream, stream->reader.at);
 	if (stream->end > before)
 		return true;
-	// What it has between the looks may have to come before what others have before them.
-	if (stream->seen != stream->cut && !stream->reader.broken) {
-		uint64_t next_ns = lane_reader_next_time(&stream->reader);
-
-		if (next_ns < image->tail_ns)
-			image->tail_ns = next_ns;
-	}
+	note_tail(stream, stream->reader.time_ns);
 	return false;
 }
 
@@ -279,6 +285,23 @@ void image_refill_past(struct stream *stream, uint64_t time_ns)
 	while (stream->items[stream->end - 1].time_ns <= time_ns)
 		if (!fill_on(stream, IMAGE_CHUNK))
 			return;
+}
+
+bool image_skim_past(struct stream *stream, uint64_t time_ns, bool *contested)
+{
+	enum lane_reader_skimmed skimmed;
+	uint64_t end_ns;
+
+	if (stream->items[stream->end - 1].time_ns > time_ns)
+		return true;
+	if (stream->barriers != NULL || stream->lane == 0)
+		return false;
+	skimmed = lane_reader_skim(&stream->reader, stream->cut, time_ns, &stream->image->touched,
+				   stream->lane, &end_ns);
+	if (skimmed == LANE_READER_ALONE_TO_LIMIT)
+		note_tail(stream, end_ns);
+	*contested |= skimmed == LANE_READER_CONTESTED;
+	return skimmed != LANE_READER_UNSURE;
 }
 
 // Everything that was seen, and which of it waits for what.

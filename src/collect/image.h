@@ -85,11 +85,10 @@ struct image {
 	uint64_t notes_cut; // the second look at lane 0
 	struct slots slots;
 	enum image_mode mode;
-	uint64_t tail_ns;  // IMAGE_TICKS: from here on a lane may have something between the looks
-	uint64_t tick_ns;  // IMAGE_TICKS: the tick that was checked; UINT64_MAX: none
-	bool contested;    // IMAGE_TICKS: in that tick lanes have to wait for each other
-	uint32_t *touched; // LANE_SLOTS: by whom in that tick (merge.c); made at first use
-	uint32_t touch;    // the number of the check in `touched`
+	uint64_t tail_ns; // IMAGE_TICKS: from here on a lane may have something between the looks
+	uint64_t tick_ns; // IMAGE_TICKS: the tick that was checked; UINT64_MAX: none
+	bool contested;   // IMAGE_TICKS: in that tick lanes have to wait for each other
+	struct touched touched; // IMAGE_TICKS: by whom, in that tick
 
 	struct image_thread *threads; // open addressing by tid
 	size_t threads_count, threads_capacity;
@@ -158,6 +157,10 @@ bool image_take_row(struct stream *stream, uint64_t limit_ns, struct lane_reader
 
 // IMAGE_TICKS: decode on until the last item is later than `time_ns`, or to the cut.
 void image_refill_past(struct stream *stream, uint64_t time_ns);
+
+// The same for what is not decoded, without decoding it: note the slots that it touches up to
+// `time_ns`. *contested if another lane has touched one. False: it has to be decoded.
+bool image_skim_past(struct stream *stream, uint64_t time_ns, bool *contested);
 
 // Go on with IMAGE_ALL: decode everything that the looks saw.
 void image_decode_rest(struct image *image);

@@ -606,12 +606,11 @@ size_t lane_reader_decode(struct lane_reader *reader, uint64_t limit, struct lan
 	return count;
 }
 
-uint64_t lane_reader_next_time(const struct lane_reader *reader)
+uint64_t lane_reader_time_at(const struct lane_reader *reader, uint64_t at, uint64_t time_ns)
 {
-	const uint8_t *in = reader->ring + (reader->at & reader->mask);
+	const uint8_t *in = reader->ring + (at & reader->mask);
 	uint32_t head = lane_path_load16(in);
 	uint32_t type = head & LANE_TYPE_MASK;
-	uint64_t time_ns = reader->time_ns;
 
 	if (type == LANE_TIME64)
 		return lane_reader_load64(in + 2) > time_ns ? lane_reader_load64(in + 2) : time_ns;

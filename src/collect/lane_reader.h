@@ -12,7 +12,8 @@
 // record means nothing.
 //
 // What is plain goes to rows at once (lane_reader_row.c), where its order needs no care: see
-// lane_reader_take_row.
+// lane_reader_take_row. Whether it does can be found out without taking anything apart
+// (lane_reader_skim.c).
 //
 // The state belongs to the lane and survives a change of its thread (wire/lane_event.h).
 #ifndef COLLECT_LANE_READER_H
@@ -20,6 +21,7 @@
 
 #include "collect/frame_map.h"
 #include "collect/lane_path.h"
+#include "collect/touched.h"
 #include "trace/columns.h"
 #include "trace/trace.h"
 #include "wire/lane_event.h"
@@ -140,8 +142,23 @@ struct lane_reader_row {
 bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t limit_ns,
 			  struct lane_reader_row *out);
 
-// The time of the next record, which the guest has published.
-uint64_t lane_reader_next_time(const struct lane_reader *reader);
+// What a lane does up to the end of a tick.
+enum lane_reader_skimmed {
+	LANE_READER_UNSURE,         // that has to be decoded to be known
+	LANE_READER_CONTESTED,      // it touches a slot that another lane has touched
+	LANE_READER_ALONE,          // it does not
+	LANE_READER_ALONE_TO_LIMIT, // nor up to the limit, before which the tick does not end
+};
+
+// Note the slots that records from reader->at up to `limit`, which the guest published, touch up to
+// the time `limit_ns`, without taking them apart. *end_ns: the lane's time behind them.
+enum lane_reader_skimmed lane_reader_skim(const struct lane_reader *reader, uint64_t limit,
+					  uint64_t limit_ns, struct touched *touched, uint32_t lane,
+					  uint64_t *end_ns);
+
+// The time of the record at `at`, which the guest has published, if the lane's time before it is
+// `time_ns`.
+uint64_t lane_reader_time_at(const struct lane_reader *reader, uint64_t at, uint64_t time_ns);
 
 // Is the next record, if there is one before `limit`, a LANE_REALLOC_UNDO?
 bool lane_reader_undoes_next(const struct lane_reader *reader, uint64_t limit);

@@ -421,29 +421,18 @@ static bool run_together(struct merge *merge, struct stream *stream, uint64_t li
 
 // ---- Lanes tick by tick ---------------------------------------------------------------------
 
-// What is noted of a slot: the check's number, whether two lanes touch it, the first one.
-enum { TOUCH_LANE = 0xfff, TOUCH_CONTESTED = 0x1000, TOUCH_SHIFT = 13 };
-
-// Note the slots that the stream touches up to `time_ns`. True if another lane has touched one.
+// Note the slots that the stream's items touch up to `time_ns`. True if another lane has touched
+// one.
 static bool touch(struct image *image, const struct stream *stream, uint64_t time_ns)
 {
-	uint32_t fresh = image->touch << TOUCH_SHIFT | stream->lane;
+	uint32_t mark = touched_mark(&image->touched, stream->lane);
 	const struct lane_item *item = &stream->items[stream->first];
 	const struct lane_item *end = &stream->items[stream->inner];
 	bool contested = false;
 
-	for (; item < end && item->time_ns <= time_ns; item++) {
-		uint32_t *slot = &image->touched[lane_item_slot(item)];
-
-		if (!lane_item_has_slot(item) || *slot == fresh)
-			continue;
-		if (*slot >> TOUCH_SHIFT != image->touch) {
-			*slot = fresh;
-		} else {
-			*slot |= TOUCH_CONTESTED;
-			contested |= (*slot & TOUCH_LANE) != stream->lane;
-		}
-	}
+	for (; item < end && item->time_ns <= time_ns; item++)
+		if (lane_item_has_slot(item))
+			contested |= touched_add(&image->touched, lane_item_slot(item), mark);
 	return contested;
 }
 
@@ -457,35 +446,43 @@ static void add_contested(struct image *image, struct stream *stream, uint64_t t
 		if (item->time_ns > time_ns)
 			return;
 		if (lane_item_has_slot(item) && item->run == 0 &&
-		    (image->touched[lane_item_slot(item)] & TOUCH_CONTESTED))
+		    touched_is_contested(&image->touched, lane_item_slot(item)))
 			stream_add_run(stream, &image->slots, i);
 	}
 }
 
-// Of the lanes that have something in the tick `now_ns`, decode all of it, and find out whether
-// they have to wait for each other there.
+// Does the stream have something in the tick `now_ns`?
+static bool is_in_tick(const struct stream *stream, uint64_t now_ns)
+{
+	return stream != NULL && stream->heap_at != 0 && time_of(stream) <= now_ns;
+}
+
+// Of the lanes that have something in the tick `now_ns`, find out whether they have to wait for
+// each other there; then all that they have in it is decoded. To find out that they do not, which
+// mostly stays so from tick to tick, skimming is enough.
 static void check_tick(struct image *image, uint64_t now_ns)
 {
-	if (image->touched == NULL || ++image->touch >= UINT32_MAX >> TOUCH_SHIFT) {
-		mem_free(image->touched);
-		image->touched = mem_alloc(LANE_SLOTS, sizeof *image->touched);
-		image->touch = 1;
-	}
+	bool skim = !image->contested;
+
+	touched_begin(&image->touched);
 	image->tick_ns = now_ns;
 	image->contested = false;
 	for (uint32_t i = 1; i < image->streams_count; i++) {
 		struct stream *stream = image->streams[i];
 
-		if (stream == NULL || stream->heap_at == 0 || time_of(stream) > now_ns)
+		if (!is_in_tick(stream, now_ns))
 			continue;
-		image_refill_past(stream, now_ns);
+		if (!skim || !image_skim_past(stream, now_ns, &image->contested))
+			image_refill_past(stream, now_ns);
 		image->contested |= touch(image, stream, now_ns);
 	}
 	for (uint32_t i = 1; i < image->streams_count && image->contested; i++) {
 		struct stream *stream = image->streams[i];
 
-		if (stream != NULL && stream->heap_at != 0)
+		if (is_in_tick(stream, now_ns)) {
+			image_refill_past(stream, now_ns);
 			add_contested(image, stream, now_ns);
+		}
 	}
 }
 

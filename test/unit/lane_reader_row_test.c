@@ -1,4 +1,4 @@
-// What is read of a lane in rows is what is read of it item by item.
+// What is read of a lane in rows, or skimmed, is what is read of it item by item.
 #include "test/test.h"
 #include "test/unit/lane_fixture.h"
 
@@ -6,9 +6,10 @@
 
 enum { ROUND_BYTES = 24 << 10, ROUND_ITEMS = ROUND_BYTES, FEW = 16 };
 
-// What a program may do: how many frames its stacks are made of, and how often something is seldom.
+// What a program may do: how many frames its stacks are made of, and how often something is seldom
+// or odd.
 struct manners {
-	uint32_t frames, edits, seldom;
+	uint32_t frames, edits, seldom, odd;
 	bool free_stacks;
 };
 
@@ -50,8 +51,9 @@ static void write_random(struct fake_lane *lane, const struct manners *manners, 
 	bool stacked = type != LANE_REALLOC_FREE && (type != LANE_FREE || manners->free_stacks);
 	struct fake_event event = { .type = type, .align_log2 = 5, .frames = pushed };
 
-	event.address = one_in(50) ? (uint64_t)random() << 33 : 0x10000 + 16 * one_of(5000);
-	event.size = one_in(50) ? UINT64_MAX - one_of(9) : one_of(300);
+	event.address = one_in(manners->odd) ? (uint64_t)random() << 33
+					     : 0x10000 + 16 * one_of(5000);
+	event.size = one_in(manners->odd) ? UINT64_MAX - one_of(9) : one_of(300);
 	if (one_in(manners->seldom))
 		event.time_ns = lane->time_ns + 1 + one_of(3);
 	if (one_in(manners->seldom))
@@ -119,7 +121,7 @@ static void write_round(struct fake_lane *lane, const struct manners *manners,
 								       .size = 8 });
 		} else if (one_in(200)) {
 			write_loop(lane, manners, depths);
-		} else if (one_in(300)) {
+		} else if (one_in(6 * manners->odd)) {
 			fake_thread(lane, 1 + one_of(9), "t");
 		} else if (one_in(12)) {
 			write_random(lane, manners, LANE_REALLOC_FREE, depths);
@@ -239,28 +241,32 @@ static void check_rows(struct fixture *fixture, struct lane_reader *rows, uint64
 	}
 }
 
+static const struct manners all_manners[] = {
+	{ .frames = 2, .edits = 2, .seldom = 1000, .odd = 50 },
+	{ .frames = FRAMES - 1, .edits = 1, .seldom = 100, .odd = 50 },
+	{ .frames = FRAMES - 1, .edits = 2, .seldom = 20, .odd = 50, .free_stacks = true },
+	{ .frames = 3, .edits = 3, .seldom = 200, .odd = 50, .free_stacks = true },
+	{ .frames = 3, .edits = 1000, .seldom = 5, .odd = 50 },
+};
+
+enum { MANNERS = sizeof all_manners / sizeof *all_manners };
+
 TEST(lane_reader_reads_the_same_in_rows_as_item_by_item)
 {
-	static const struct manners manners[] = {
-		{ .frames = 2, .edits = 2, .seldom = 1000 },
-		{ .frames = FRAMES - 1, .edits = 1, .seldom = 100 },
-		{ .frames = FRAMES - 1, .edits = 2, .seldom = 20, .free_stacks = true },
-		{ .frames = 3, .edits = 3, .seldom = 200, .free_stacks = true },
-		{ .frames = 3, .edits = 1000, .seldom = 5 },
-	};
 	size_t in_rows = 0, echoes = 0;
 
 	srandom(17);
-	for (size_t i = 0; i < sizeof manners / sizeof *manners; i++) {
+	for (size_t i = 0; i < MANNERS; i++) {
 		struct lane_reader rows;
 		struct fixture fixture;
 		struct depths depths = { 0 };
+		const struct manners *manners = &all_manners[i];
 
-		begin(&fixture, manners[i].free_stacks);
+		begin(&fixture, manners->free_stacks);
 		lane_reader_init(&rows, ring, RING_BYTES, &fixture.frames, fixture.desk,
-				 manners[i].free_stacks);
+				 manners->free_stacks);
 		for (int round = 0; round < 40; round++) {
-			write_round(&fixture.lane, &manners[i], &depths);
+			write_round(&fixture.lane, manners, &depths);
 			check_rows(&fixture, &rows, fixture.lane.head, &in_rows, &echoes);
 			atomic_store(&shared[0].tail, fixture.lane.head);
 		}
@@ -268,6 +274,149 @@ TEST(lane_reader_reads_the_same_in_rows_as_item_by_item)
 		end(&fixture);
 	}
 	CHECK(in_rows > 100000 && echoes > 300);
+}
+
+// How many of items[0..count) are not later than `time_ns`.
+static size_t count_until(const struct lane_item *items, size_t count, uint64_t time_ns)
+{
+	size_t until = 0;
+
+	while (until < count && items[until].time_ns <= time_ns)
+		until++;
+	return until;
+}
+
+// Is there anything among the items that skimming leaves to others: no plain call, or a number of
+// eight bytes?
+static bool has_odd(const struct lane_item *items, size_t count, uint64_t address)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t delta = items[i].address - address;
+
+		if (items[i].kind >= LANE_REALLOC_UNDO || items[i].size >> 56 != 0 ||
+		    (delta + (UINT64_C(1) << 55)) >> 56 != 0)
+			return true;
+		address = items[i].address;
+	}
+	return false;
+}
+
+// Skim the lane up to `time_ns`, of which another lane has touched `taken`: what it notes are the
+// slots of the items until then. False: it was not sure, and not without reason.
+static bool check_skim(const struct lane_reader *reader, uint64_t limit, uint64_t time_ns,
+		       const struct lane_item *items, size_t count, uint32_t taken)
+{
+	static struct touched touched;
+	size_t until = count_until(items, count, time_ns);
+	enum lane_reader_skimmed skimmed;
+	size_t noted = 0, wanted = 0;
+	bool contested = false;
+	uint64_t end_ns;
+
+	touched_begin(&touched);
+	touched_add(&touched, taken, touched_mark(&touched, 2));
+	skimmed = lane_reader_skim(reader, limit, time_ns, &touched, 1, &end_ns);
+	if (skimmed == LANE_READER_UNSURE) {
+		CHECK(has_odd(items, until + (until < count), reader->address));
+		return false;
+	}
+	CHECK(!has_odd(items, until, reader->address));
+	for (uint32_t i = 0; i < LANE_SLOTS; i++)
+		noted += touched.slots[i] >> TOUCHED_SHIFT == touched.check;
+	for (size_t i = 0; i < until; i++) {
+		uint32_t *slot = &touched.slots[lane_item_slot(&items[i])];
+
+		contested |= lane_item_slot(&items[i]) == taken;
+		CHECK(*slot == 0 || *slot >> TOUCHED_SHIFT == touched.check);
+		wanted += *slot != 0;
+		*slot = 0;
+	}
+	CHECK_EQ(contested, skimmed == LANE_READER_CONTESTED);
+	CHECK_EQ(wanted + !contested, noted);
+	if (!contested)
+		CHECK_EQ(until == count, skimmed == LANE_READER_ALONE_TO_LIMIT);
+	if (until == count)
+		CHECK_EQ(end_ns, items[count - 1].time_ns);
+	touched_fini(&touched);
+	return true;
+}
+
+TEST(lane_reader_skims_what_it_reads_item_by_item)
+{
+	static struct lane_item items[ROUND_ITEMS];
+	size_t sure = 0, whole = 0;
+
+	srandom(18);
+	for (size_t i = 0; i < MANNERS; i++) {
+		struct fixture fixture;
+		struct depths depths = { 0 };
+		struct lane_reader before;
+
+		begin(&fixture, all_manners[i].free_stacks);
+		for (int round = 0; round < 200; round++) {
+			struct manners manners = all_manners[i];
+			uint64_t time_ns;
+			size_t count, until;
+
+			manners.odd = 50 + 10000 * one_of(2);
+			write_round(&fixture.lane, &manners, &depths);
+			before = fixture.reader;
+			count = decode(&fixture, items, ROUND_ITEMS);
+			CHECK(count > 0 && fixture.reader.at == fixture.lane.head);
+			time_ns = one_in(3) ? UINT64_MAX : items[0].time_ns + one_of(3);
+			until = count_until(items, count, time_ns);
+			if (check_skim(&before, fixture.lane.head, time_ns, items, count,
+				       lane_item_slot(&items[one_of((uint32_t)count)]))) {
+				sure++;
+				whole += until == count;
+			}
+			atomic_store(&shared[0].tail, fixture.lane.head);
+		}
+		end(&fixture);
+	}
+	CHECK(sure > 200 && whole > 20);
+}
+
+// Records that are the same to the byte, and lead from slot to slot.
+TEST(lane_reader_skims_what_is_the_same_elsewhere)
+{
+	enum { EVENTS = 500 };
+	static struct lane_item items[EVENTS];
+	struct fixture fixture;
+	struct lane_reader before;
+
+	begin(&fixture, false);
+	for (uint64_t i = 0; i < EVENTS; i++)
+		fake_write(&fixture.lane,
+			   &(struct fake_event){ .type = LANE_MALLOC,
+						 .address = (2 + i) * LANE_SLOT_BYTES,
+						 .size = 8 });
+	before = fixture.reader;
+	CHECK_EQ(EVENTS, decode(&fixture, items, EVENTS));
+	CHECK(check_skim(&before, fixture.lane.head, UINT64_MAX, items, EVENTS, 1));
+	CHECK(check_skim(&before, fixture.lane.head, UINT64_MAX, items, EVENTS, EVENTS));
+	end(&fixture);
+}
+
+TEST(lane_reader_skims_noise)
+{
+	struct touched touched = { 0 };
+	uint64_t end_ns;
+
+	srandom(19);
+	for (int round = 0; round < 100; round++) {
+		struct fixture fixture;
+
+		begin(&fixture, false);
+		for (size_t i = 0; i < sizeof ring; i++)
+			ring[i] = (uint8_t)(round % 3 == 0 ? random() % 8 : random());
+		fixture.reader.at = one_of(RING_BYTES);
+		touched_begin(&touched);
+		lane_reader_skim(&fixture.reader, fixture.reader.at + one_of(RING_BYTES + 1),
+				 UINT64_MAX, &touched, 1, &end_ns);
+		end(&fixture);
+	}
+	touched_fini(&touched);
 }
 
 TEST(lane_reader_survives_noise_in_rows)
