@@ -30,6 +30,7 @@ static const struct option_row options[] = {
 	ASK_ROW_ROWS("curves of a key, and one for the others"),
 	{ OPTION_KEEP, 0, "keep", NULL, "keep the script and the data: FILE.gnuplot and FILE.dat" },
 	{ OPTION_SIZE, 0, "picture", "WxH", "pixels (1200x640); at 100 to an inch in a PDF" },
+	ASK_ROW_MEMORY,
 	LOOK_ROWS,
 	{ 0 },
 };

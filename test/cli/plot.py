@@ -211,6 +211,7 @@ def mistakes_are_told_in_one_line():
         (2, ["plot", trace(), "live", "-o", "a.txt.svg", "--from", "mark:no"], "mark"),
         (3, ["plot", trace(), "live", "-o", "no/n.svg"], "cannot write no/n.svg"),
         (3, ["plot", "none.tide", "live", "-o", "n.svg"], "none.tide"),
+        (2, ["plot", trace(), "live", "-o", "n.svg", "--memory", "lots"], "--memory needs a size"),
     ]
     for code, words, said in cases:
         done = run(*words, check=code)
