@@ -64,7 +64,7 @@ enum {
 	CAPTURE_PLACES = 4096, // words of stack: 32 KiB
 	CAPTURE_SAVES_MAX = 2 * LANE_DEPTH_MAX,
 	CAPTURE_RBP_ANY = 1, // no frame pointer: it would be aligned
-	CAPTURE_MEMO_FRAMES = LANE_EDIT_FRAMES,
+	CAPTURE_MEMO_FRAMES = LANE_EDIT_FRAMES + 1,
 	CAPTURE_MEMOS = 64,       // 28 KiB, that only threads touch which find something there
 	CAPTURE_RULES = 1024,     // 16 KiB, that only threads touch which walk a lot
 	CAPTURE_WALKS_MIN = 4096, // is a lot
@@ -263,6 +263,12 @@ static inline const uint32_t *capture_pushed(const struct capture *capture)
 	return capture->keep >= over->outer ? &over->ids[capture->keep - over->outer] : NULL;
 }
 
+// How many frames the edit keeps that goes by the memo's number. It pushes the others.
+static inline uint32_t capture_numbered_keep(const struct capture_memo *memo)
+{
+	return (uint32_t)memo->outer + (memo->count > LANE_EDIT_FRAMES);
+}
+
 // Whether the stack that was just taken is a memo's, and the edit that goes by its number leads
 // there from the last one. Flags come from outer frames; where there is more to say of a memo, they
 // are the same each time.
@@ -270,7 +276,8 @@ static inline bool capture_is_numbered(const struct capture *capture)
 {
 	const struct capture_memo *over = capture->over;
 
-	return over && (!capture->flags || over->by_more) && capture->keep >= over->outer;
+	return over && (!capture->flags || over->by_more) &&
+	       capture->keep >= capture_numbered_keep(over);
 }
 
 // Walk to the root without using what is known, in `scratch`, and compare the frames with those of

@@ -61,10 +61,13 @@ static bool capture_remember_more(struct capture *capture, const struct capture_
 	return true;
 }
 
+// As many as an edit with a number pushes; and one more where frames have frame pointers, since
+// node's stacks of generated code are alike from the eighth frame on.
 void capture_remember(struct capture *capture)
 {
 	uint32_t depth = capture->depth;
-	uint32_t count = depth > CAPTURE_MEMO_FRAMES ? CAPTURE_MEMO_FRAMES : depth - 1;
+	uint32_t most = capture->saves_count > 0 ? CAPTURE_MEMO_FRAMES : LANE_EDIT_FRAMES;
+	uint32_t count = depth > most ? most : depth - 1;
 	uint32_t outer = depth - count;
 	uint32_t outer_saves; // those of frames that are not kept
 	const struct capture_entry *inner = &capture->entries[depth];
@@ -290,7 +293,8 @@ static inline uint32_t capture_recall(struct capture *capture, struct capture_me
 		return CAPTURE_SAME;
 	}
 	// For the edit that has a number it is enough that both stacks have these entries.
-	if (likely(over && memo->again) && over->outer >= outer)
+	if (likely(over && memo->again) && over->outer >= outer &&
+	    capture_numbered_keep(memo) == outer)
 		keep = outer;
 	else
 		keep = capture_find_same(capture, memo);
@@ -301,7 +305,7 @@ static inline uint32_t capture_recall(struct capture *capture, struct capture_me
 	capture->flags = unlikely(outer >= capture->blind) || capture_is_blind(capture, memo)
 				 ? LANE_PUSH_INCOMPLETE
 				 : 0;
-	if (likely(memo->again && keep >= outer && !capture->flags))
+	if (likely(memo->again && keep >= capture_numbered_keep(memo) && !capture->flags))
 		return memo->again;
 	return keep != old_depth || capture->depth != old_depth || capture->flags != old_flags;
 }

@@ -65,8 +65,8 @@ static __attribute__((noinline)) uint8_t *event_put_numbered(struct lane *lane, 
 {
 	const struct capture *capture = &lane->capture;
 	struct capture_memo *memo = capture->over;
-	uint32_t push = (uint32_t)memo->count | capture->flags;
-	uint32_t words = push << 16 | LANE_KEEP_NUMBERED | memo->outer;
+	uint32_t keep = capture_numbered_keep(memo), push = capture->depth - keep;
+	uint32_t words = (push | capture->flags) << 16 | LANE_KEEP_NUMBERED | keep;
 	uint16_t number = (uint16_t)(memo - capture->memos);
 
 	if (memo->again) {
@@ -74,8 +74,8 @@ static __attribute__((noinline)) uint8_t *event_put_numbered(struct lane *lane, 
 		return at + 2;
 	}
 	__builtin_memcpy(at, &words, 4);
-	__builtin_memcpy(at + 4, memo->ids, sizeof(memo->ids));
-	at += 4 + 4 * memo->count;
+	__builtin_memcpy(at + 4, &memo->ids[keep - memo->outer], 4 * LANE_EDIT_FRAMES);
+	at += 4 + 4 * push;
 	__builtin_memcpy(at, &number, 2);
 	memo->again = LANE_KEEP_AGAIN | number;
 	return at + 2;
