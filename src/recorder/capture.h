@@ -252,6 +252,15 @@ static inline uint32_t capture_id(const struct capture *capture, uint32_t at)
 	return over && at >= over->outer ? over->ids[at - over->outer] : capture->ids[at];
 }
 
+// Its return address.
+static inline uintptr_t capture_pc(const struct capture *capture, uint32_t at)
+{
+	const struct capture_memo *over = capture->over;
+
+	return over && at >= over->outer ? over->pcs[at - over->outer]
+					 : capture->entries[at + 1].pc;
+}
+
 // The ids that are new, `keep` to `depth`; CAPTURE_MEMO_FRAMES can be read in any case. NULL: they
 // do not lie together.
 static inline const uint32_t *capture_pushed(const struct capture *capture)

@@ -79,7 +79,7 @@ static uint8_t vm_write_origin(const struct capture *capture, uint32_t first)
 	uintptr_t caller = 0;
 
 	for (uint32_t i = first; i < depth && i < VM_WRITE_LOOK_FRAMES; i++) {
-		uintptr_t pc = capture->entries[depth - i].pc; // innermost first
+		uintptr_t pc = capture_pc(capture, depth - 1 - i); // innermost first
 
 		if (strict_calls_handler(pc))
 			break; // what it interrupted has nothing to do with it
@@ -93,7 +93,7 @@ static uint8_t vm_write_origin(const struct capture *capture, uint32_t first)
 	if (vm_write_inside(&vm_write_linker, caller))
 		return LANE_VM_LOADER;
 	// The linker's own calls are made in place, without a function around them.
-	if (depth && vm_write_inside(&vm_write_linker, capture->entries[depth].pc))
+	if (depth && vm_write_inside(&vm_write_linker, capture_pc(capture, depth - 1)))
 		return LANE_VM_LOADER;
 	return LANE_VM_PROGRAM;
 }

@@ -10,12 +10,13 @@
 
 #include "include/tidemark.h"
 
+#include <alloca.h>
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 
-enum { PAGE = 4096, THREADS = 20, LARGE = 3 << 20 };
+enum { PAGE = 4096, THREADS = 20, LARGE = 3 << 20, USES = 20000 };
 
 static pthread_barrier_t ready, done;
 static void *handed[THREADS];
@@ -40,6 +41,28 @@ static void *thread(void *argument)
 	pthread_barrier_wait(&ready);
 	pthread_barrier_wait(&done);
 	return NULL;
+}
+
+// From so many frames further in.
+static __attribute__((noinline)) void use_heap(unsigned depth)
+{
+	if (depth > 0)
+		use_heap(depth - 1);
+	else
+		guest_pair(100);
+	__asm__ volatile("" : : : "memory");
+}
+
+// A block, from a place on the stack where nothing was called from before.
+static __attribute__((noinline)) void *take_elsewhere(size_t room_bytes, size_t bytes)
+{
+	volatile char *room = alloca(room_bytes);
+	void *block;
+
+	room[0] = 0;
+	block = malloc(bytes);
+	__asm__ volatile("" : : "r"(room) : "memory");
+	return block;
 }
 
 static void say(const char *layer, const void *address, const char *owner)
@@ -73,10 +96,13 @@ int main(void)
 	guest_check(mallopt(M_ARENA_MAX, 2 * THREADS) == 1, "mallopt");
 	guest_check(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0, "readlink");
 	guest_check(stream && fputs("some text\n", stream) > 0 && fflush(stream) == 0, "stream");
+	// Now the recorder looks for a stack among earlier ones first.
+	for (unsigned i = 0; i < USES; i++)
+		use_heap(i % 5);
 	pthread_barrier_init(&ready, NULL, THREADS + 1);
 	pthread_barrier_init(&done, NULL, THREADS + 1);
 	for (unsigned i = 0; i < THREADS; i++) {
-		handed[i] = malloc(7000 + i);
+		handed[i] = take_elsewhere(64 + 32 * i, 7000 + i);
 		guest_check(pthread_create(&threads[i], NULL, thread, (void *)(uintptr_t)i) == 0,
 			    "pthread_create");
 	}
