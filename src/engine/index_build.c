@@ -159,8 +159,7 @@ static void add_note(struct index_work *work, const struct trace_note *note)
 
 // ---- memory ----
 
-// What asking takes, with what a command keeps of its rows: as measured on recordings of compilers
-// and on made ones of up to 700,000 stacks.
+// What asking takes (index_memory_suffices).
 static uint64_t asking_bytes(uint64_t stacks, uint64_t kinds)
 {
 	enum { BASE = 28 << 20, STACK_BYTES = 200, KIND_BYTES = 44 };

@@ -221,18 +221,17 @@ static int compare_rows(const void *a, const void *b, void *context)
 	const struct diff_row *left = a, *right = b;
 	enum diff_order order = *(const enum diff_order *)context;
 	int64_t l = rank_of(left, order), r = rank_of(right, order);
+	int order_of_places = 0;
 
 	if (magnitude(l) != magnitude(r))
 		return magnitude(l) > magnitude(r) ? -1 : 1;
 	if (l != r)
 		return l > r ? -1 : 1;
-	for (int side = 1; side >= 0; side--) {
-		if (left->place[side].process != right->place[side].process)
-			return left->place[side].process < right->place[side].process ? -1 : 1;
-		if (left->place[side].stack != right->place[side].stack)
-			return left->place[side].stack < right->place[side].stack ? -1 : 1;
-	}
-	return 0;
+	for (int side = 1; side >= 0 && order_of_places == 0; side--)
+		order_of_places =
+			trace_compare_places(left->place[side].process, left->place[side].stack,
+					     right->place[side].process, right->place[side].stack);
+	return order_of_places;
 }
 
 static bool has_changed(const struct diff_row *row)

@@ -17,9 +17,7 @@ static int heavier(const void *a, const void *b, void *context)
 
 	if (left->bytes != right->bytes)
 		return left->bytes > right->bytes ? -1 : 1;
-	if (l->process != r->process)
-		return l->process < r->process ? -1 : 1;
-	return l->stack < r->stack ? -1 : l->stack > r->stack;
+	return trace_compare_places(l->process, l->stack, r->process, r->stack);
 }
 
 // `makers`: of positive bytes, in any order.

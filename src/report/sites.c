@@ -154,14 +154,6 @@ static struct heap_amount amount_of(const struct heap_site *site, enum sites_que
 	}
 }
 
-static int compare_places(process_id l_process, stack_id l_stack, process_id r_process,
-			  stack_id r_stack)
-{
-	if (l_process != r_process)
-		return l_process < r_process ? -1 : 1;
-	return l_stack < r_stack ? -1 : l_stack > r_stack;
-}
-
 // What weighs how much for one question.
 struct ranking {
 	const struct merging *merging;
@@ -194,7 +186,7 @@ static int compare_ranks(const void *a, const void *b, void *context)
 		return order;
 	l = merging->sorted[merging->first[left]];
 	r = merging->sorted[merging->first[right]];
-	return compare_places(l->process, l->stack, r->process, r->stack);
+	return trace_compare_places(l->process, l->stack, r->process, r->stack);
 }
 
 // Add up one question, and mark the rows that answer it.
@@ -305,7 +297,7 @@ static int compare_rows(const void *a, const void *b, void *context)
 
 	if (order != 0)
 		return order;
-	return compare_places(left->process, left->stack, right->process, right->stack);
+	return trace_compare_places(left->process, left->stack, right->process, right->stack);
 }
 
 struct sites_list sites_list(const struct sites *sites, enum sites_question question)

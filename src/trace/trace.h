@@ -22,6 +22,15 @@ typedef uint32_t file_id;    // one file that was mapped, from 1; 0: anonymous m
 
 #define TRACE_NONE UINT32_MAX // "no process", "no thread"
 
+// The order of places, which are stacks of processes: by process, then by stack. As qsort wants it.
+static inline int trace_compare_places(process_id l_process, stack_id l_stack, process_id r_process,
+				       stack_id r_stack)
+{
+	if (l_process != r_process)
+		return l_process < r_process ? -1 : 1;
+	return l_stack < r_stack ? -1 : l_stack > r_stack;
+}
+
 enum trace_kind {
 	TRACE_NONE_KIND = 0,
 	TRACE_MALLOC = 1,        // address, size, stack
