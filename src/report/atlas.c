@@ -19,6 +19,11 @@ enum {
 #define HIGH_32BIT (UINT64_C(1) << 31)
 #define HIGH_32 (UINT64_C(1) << 32)
 
+// What Linux gives no call that leaves the address to it: a gap below a stack that grows
+// (stack_guard_gap, 256 pages), and the lowest addresses (vm.mmap_min_addr, mostly 64 KiB).
+#define STACK_GAP (UINT64_C(1) << 20)
+#define LOWEST_GIVEN (UINT64_C(1) << 16)
+
 // ---- who is in the way ----
 
 // Mappings by who made them, and what the space were without each.
@@ -188,6 +193,31 @@ static bool is_fixture(uint8_t owner)
 
 // ---- what the pass over the trace gathers ----
 
+// The largest piece of a hole that the kernel would have given.
+static uint64_t largest_given(const struct atlas *atlas, const struct space *space, uint64_t low,
+			      uint64_t high)
+{
+	const struct ranges *ranges = space_ranges(space, atlas->process);
+	const struct range *range;
+	uint64_t at = low > LOWEST_GIVEN ? low : LOWEST_GIVEN;
+	uint64_t largest = 0;
+
+	do {
+		uint64_t stop = high;
+
+		range = ranges_from(ranges, at);
+		if (range && range->start < high) {
+			stop = range->start;
+			if (space_owner(space, range) == SPACE_MAIN_STACK)
+				stop = stop > STACK_GAP ? stop - STACK_GAP : 0;
+		}
+		if (stop > at && stop - at > largest)
+			largest = stop - at;
+		at = range ? range->end : high;
+	} while (at < high);
+	return largest;
+}
+
 static void add_failure(struct atlas *atlas, const struct space *space,
 			const struct trace_event *event)
 {
@@ -211,6 +241,7 @@ static void add_failure(struct atlas *atlas, const struct space *space,
 	};
 	failure->holes =
 		ranges_holes(space_ranges(space, atlas->process), failure->low, failure->high);
+	failure->holes.largest = largest_given(atlas, space, failure->low, failure->high);
 	census.now_ns = event->time_ns;
 	census.low = failure->low;
 	census.high = failure->high;

@@ -77,8 +77,8 @@ struct atlas_failure {
 	uint64_t size; // asked for
 	thread_id thread;
 	stack_id stack;
-	uint64_t low, high; // where it could have been put
-	struct ranges_holes holes;
+	uint64_t low, high;        // where it could have been put
+	struct ranges_holes holes; // .largest: of what the kernel gives, without the stack's gap
 	// Without whom the largest hole would have been largest; count 0: nobody.
 	struct atlas_group culprit;
 };

@@ -172,6 +172,30 @@ def a_failure_that_no_hole_explains_says_so():
 
 
 @test
+def what_the_kernel_never_gives_is_no_hole_that_a_call_could_have_had():
+    """The gap below the main stack, and the lowest 64 KiB."""
+    low, stack, gap = 0x10000, 0xf0000000, 0x100000
+    lines = ["process p pid=5 bits=32", "thread t p tid=5", "stack s big < main",
+             'file stack "[stack]"',
+             f"@0 t mapped {stack:#x} 0x21000 prot=rw file=stack origin=kernel",
+             f"@1 t mmap s {stack + 0x21000:#x} {0x10000000 - 0x21000:#x} prot=rw "
+             "flags=private|anonymous",
+             "@2 t mmap s 0x80000000 0x1000 prot=rw flags=private|anonymous",
+             f"@3 t mmap s 0 {0x80000000 - low + PAGE:#x} prot=rw flags=private|anonymous error=12",
+             "@4 t mmap s 0x1000 0x7ffff000 prot=rw flags=private|anonymous|fixed",
+             f"@5 t mmap s 0 {stack - 0x80001000 - gap + PAGE:#x} prot=rw "
+             "flags=private|anonymous error=12",
+             f"@6 t mmap s 0 {stack - 0x80001000 - gap:#x} prot=rw flags=private|anonymous error=12"]
+    path = assemble("gap", "\n".join(lines) + "\nend\n")
+    first, second, third = drawn(path)["failures"]
+    assert first["largest_free"] == 0x80000000 - low < first["size"], first
+    assert second["largest_free"] == stack - 0x80001000 - gap < second["size"], second
+    assert third["largest_free"] == third["size"], third
+    text = run("map", path).stdout
+    assert text.count("it was not for want of address space") == 1, text
+
+
+@test
 def a_space_of_128_tib_is_a_small_picture():
     lines = ["process p pid=5", "thread t p tid=5", "stack s vast < main"]
     lines += ["@1 t mmap s 0x10000 0x7ffffffe0000 prot=none flags=private|anonymous|noreserve",
