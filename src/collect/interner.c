@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-enum { BITS_FIRST = 12 };
+enum { BITS_FIRST = 10 };
 
 static void set_capacity(struct interner *interner, unsigned bits)
 {
-	interner->capacity = (size_t)1 << bits;
+	interner->buckets_count = (size_t)1 << bits;
 	interner->shift = 32 - bits;
-	interner->slots = mem_map(interner->capacity * sizeof *interner->slots);
+	interner->buckets = mem_map(interner->buckets_count * sizeof *interner->buckets);
 }
 
 void interner_init(struct interner *interner, struct writer *writer)
@@ -23,59 +23,69 @@ void interner_init(struct interner *interner, struct writer *writer)
 
 void interner_fini(struct interner *interner)
 {
-	mem_unmap(interner->slots, interner->capacity * sizeof *interner->slots);
+	mem_unmap(interner->buckets, interner->buckets_count * sizeof *interner->buckets);
 	memset(interner, 0, sizeof *interner);
+}
+
+// The bucket behind `bucket`.
+static struct interner_bucket *next_of(const struct interner *interner,
+				       struct interner_bucket *bucket)
+{
+	size_t at = (size_t)(bucket - interner->buckets) + 1;
+
+	return &interner->buckets[at & (interner->buckets_count - 1)];
+}
+
+// Put a stack that is not there.
+static void put(struct interner *interner, uint64_t key, uint32_t hash, stack_id id)
+{
+	struct interner_bucket *bucket = interner_bucket(interner, hash);
+	size_t at = 0;
+
+	while (bucket->ids[INTERNER_SLOTS - 1] != 0)
+		bucket = next_of(interner, bucket);
+	while (bucket->ids[at] != 0)
+		at++;
+	bucket->keys[at] = key;
+	bucket->hashes[at] = hash;
+	bucket->ids[at] = id;
 }
 
 // Twice the places.
 static COLD void grow(struct interner *interner)
 {
-	struct interner_slot *old = interner->slots;
-	size_t old_capacity = interner->capacity;
-	size_t mask = old_capacity * 2 - 1;
+	struct interner_bucket *old = interner->buckets;
+	size_t old_count = interner->buckets_count;
 
 	ASSERT(interner->shift > 1);
 	set_capacity(interner, 32 - interner->shift + 1);
-	for (size_t i = 0; i < old_capacity; i++) {
-		size_t at = interner_place(interner, old[i].hash);
-
-		if (old[i].id == 0)
-			continue;
-		while (interner->slots[at].id != 0)
-			at = (at + 1) & mask;
-		interner->slots[at] = old[i];
+	for (size_t i = 0; i < old_count; i++) {
+		for (size_t at = 0; at < INTERNER_SLOTS && old[i].ids[at] != 0; at++)
+			put(interner, old[i].keys[at], old[i].hashes[at], old[i].ids[at]);
 	}
-	mem_unmap(old, old_capacity * sizeof *old);
+	mem_unmap(old, old_count * sizeof *old);
 }
 
-static COLD stack_id add_new(struct interner *interner, size_t at, struct interner_slot slot,
-			     stack_id parent, uint8_t flags)
+stack_id interner_search(struct interner *interner, stack_id parent,
+			 const struct interner_push *push, uint8_t flags)
 {
-	slot.id = writer_add_stack(interner->writer, parent, (frame_id)slot.key, flags);
-	interner->slots[at] = slot;
-	if (++interner->count > interner->capacity / 4 * 3)
+	uint64_t key = interner_key(parent, push->frame, flags);
+	struct interner_bucket *bucket = interner_bucket(interner, push->hash);
+	stack_id id;
+
+	for (size_t at = 0; bucket->ids[at] != 0;) {
+		if (bucket->keys[at] == key)
+			return bucket->ids[at];
+		if (++at == INTERNER_SLOTS) {
+			bucket = next_of(interner, bucket);
+			at = 0;
+		}
+	}
+	id = writer_add_stack(interner->writer, parent, push->frame, flags);
+	put(interner, key, push->hash, id);
+	if (++interner->count > interner->buckets_count * INTERNER_SLOTS / 4 * 3)
 		grow(interner);
-	return slot.id;
-}
-
-stack_id interner_add(struct interner *interner, stack_id parent, const struct interner_push *push,
-		      uint8_t flags)
-{
-	uint32_t callers = parent == 0 && flags != 0 ? UINT32_MAX - flags : parent;
-	const struct interner_slot slot = {
-		.key = (uint64_t)callers << 32 | push->frame,
-		.hash = push->hash,
-	};
-	size_t mask = interner->capacity - 1;
-
-	for (size_t at = interner_place(interner, slot.hash);; at = (at + 1) & mask) {
-		const struct interner_slot *here = &interner->slots[at];
-
-		if (here->key == slot.key && here->id != 0)
-			return here->id;
-		if (here->id == 0)
-			return add_new(interner, at, slot, parent, flags);
-	}
+	return id;
 }
 
 size_t interner_count(const struct interner *interner)
