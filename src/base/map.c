@@ -135,6 +135,11 @@ bool map_remove(struct map *map, uint64_t key)
 	return true;
 }
 
+size_t map_bytes(const struct map *map)
+{
+	return map->capacity * sizeof *map->slots;
+}
+
 bool map_next(const struct map *map, size_t *at, uint64_t *key, uint64_t *value)
 {
 	if (*at == 0) {

@@ -29,6 +29,9 @@ uint64_t *map_put(struct map *map, uint64_t key, bool *added);
 // False if it was not there.
 bool map_remove(struct map *map, uint64_t key);
 
+// Bytes of memory used now.
+size_t map_bytes(const struct map *map);
+
 // Iterate: start with *at = 0; false at the end.
 bool map_next(const struct map *map, size_t *at, uint64_t *key, uint64_t *value);
 

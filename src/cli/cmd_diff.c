@@ -27,6 +27,7 @@ static const struct option_row options[] = {
 struct request {
 	struct ask ask;   // `path` is A
 	const char *with; // B
+	const struct selection_words *with_words;
 	const char *with_from, *with_to;
 	int order; // enum diff_order
 };
@@ -50,19 +51,50 @@ static bool take(struct args *args, struct request *request, int id)
 	return ask_take(args, &request->ask, id) != LOOK_MISTAKE;
 }
 
-static int compare(const struct request *request, struct inquiry *before, struct inquiry *after)
+static const char *second_path(const struct request *request)
+{
+	return request->with ? request->with : request->ask.path;
+}
+
+static bool open_side(void *context, int side, struct inquiry *inquiry, struct err *err)
+{
+	const struct request *request = context;
+
+	if (side == 0)
+		return ask_open(&request->ask, request->ask.path, &request->ask.words, inquiry,
+				err);
+	return ask_open(&request->ask, second_path(request), request->with_words, inquiry, err);
+}
+
+// So that its index is built while no other is open, and mistakes show before long work.
+static bool try_second(struct request *request, struct err *err)
+{
+	struct reader *first = reader_open(request->ask.path, err);
+	struct inquiry second = { 0 };
+	bool ok = first != NULL;
+
+	reader_close(first);
+	ok = ok && open_side(request, 1, &second, err);
+	inquiry_close(&second);
+	return ok;
+}
+
+static int compare(struct request *request, struct inquiry *before, struct inquiry *after)
 {
 	const struct ask *ask = &request->ask;
 	const struct diff_options chosen = {
 		.order = (enum diff_order)request->order,
 		.rows_max = ask->rows_max,
 		.bytes_min = ask->bytes_min,
+		.memory_bytes = ask->memory_bytes,
 		.progress = ask->look.progress,
+		.open = open_side,
+		.context = request,
 	};
 	diff_format *format = ask->look.json ? diff_json : ask->look.csv ? diff_csv : diff_text;
 	struct diff_page page = {
 		.sides = { before, after },
-		.names = { ask->path, request->with ? request->with : ask->path },
+		.names = { ask->path, second_path(request) },
 		.all_frames = ask->all_frames,
 		.colour = look_colour(&ask->look),
 		.width = look_width(),
@@ -71,7 +103,7 @@ static int compare(const struct request *request, struct inquiry *before, struct
 	struct err err = { 0 };
 	struct diff diff;
 
-	if (!diff_find(&diff, page.sides, &chosen, &err))
+	if (!try_second(request, &err) || !diff_find(&diff, page.sides, &chosen, &err))
 		return args_fail(&cmd_diff, &err);
 	page.diff = &diff;
 	format(&page, &sink);
@@ -83,19 +115,11 @@ static int compare(const struct request *request, struct inquiry *before, struct
 	return EXIT_ANSWERED;
 }
 
-static int print(const struct request *request, const struct selection_words *words)
+static int print(struct request *request)
 {
-	const char *path = request->with ? request->with : request->ask.path;
 	struct inquiry before = { 0 }, after = { 0 };
-	struct err err = { 0 };
-	int code;
+	int code = compare(request, &before, &after);
 
-	if (!ask_open(&request->ask, request->ask.path, &request->ask.words, &before, &err))
-		return args_fail(&cmd_diff, &err);
-	if (ask_open(&request->ask, path, words, &after, &err))
-		code = compare(request, &before, &after);
-	else
-		code = args_fail(&cmd_diff, &err);
 	inquiry_close(&before);
 	inquiry_close(&after);
 	return code;
@@ -125,7 +149,8 @@ static int answer(struct args *args, struct request *request, struct selection_w
 		args_mistake(args, "only the heap has temporary allocations");
 		return args->exit_code;
 	}
-	return print(request, words);
+	request->with_words = words;
+	return print(request);
 }
 
 static int run(int argc, char **argv)

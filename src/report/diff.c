@@ -2,6 +2,8 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/str.h"
+#include "engine/temporary.h"
 #include "report/twins.h"
 
 #include <stdlib.h>
@@ -21,6 +23,8 @@ int64_t diff_count(const struct diff_pair *pair)
 
 // ---- the figures of one side, by place ----
 
+enum { MEMORY_DEFAULT = 256 << 20, MEMORY_SHARE = 4 };
+
 struct comparing {
 	struct diff *diff;
 	struct twins *twins;
@@ -30,6 +34,10 @@ struct comparing {
 	struct diff_row *rows;
 	size_t rows_count, rows_capacity;
 	struct map numbers; // program << 32 | stack -> row
+	uint64_t bytes_max; // of rows and twins
+	bool over;          // which are more
+	uint32_t *row_of;   // by place of this side: row + 1; 0: not yet known
+	size_t row_of_capacity;
 
 	struct diff_process *processes;
 	size_t processes_count, processes_capacity;
@@ -40,7 +48,7 @@ struct comparing {
 // The process of this side, as one of a pair.
 static void add_process(struct comparing *comparing, process_id id, struct map *seen)
 {
-	uint32_t program = twins_program(comparing->twins, comparing->inquiry->reader, id);
+	uint32_t program = twins_program(comparing->twins, id);
 	uint64_t *nth = map_put(seen, program, NULL);
 	bool added;
 	uint64_t *number =
@@ -74,12 +82,16 @@ static void add_processes(struct comparing *comparing)
 	map_fini(&seen);
 }
 
-static struct diff_row *row_of(struct comparing *comparing, process_id process, stack_id stack)
+static uint64_t bytes_used(const struct comparing *comparing)
 {
-	struct inquiry *inquiry = comparing->inquiry;
-	uint32_t program = twins_program(comparing->twins, inquiry->reader, process);
-	uint32_t twin =
-		twins_stack(comparing->twins, inquiry->names, inquiry->reader, process, stack);
+	return comparing->rows_count * sizeof *comparing->rows + map_bytes(&comparing->numbers) +
+	       twins_bytes(comparing->twins);
+}
+
+static uint32_t find_row(struct comparing *comparing, process_id process, stack_id stack)
+{
+	uint32_t program = comparing->processes[comparing->process_of[process]].program;
+	uint32_t twin = twins_stack(comparing->twins, process, stack);
 	bool added;
 	uint64_t *number = map_put(&comparing->numbers, (uint64_t)program << 32 | twin, &added);
 	struct diff_row *row;
@@ -92,26 +104,58 @@ static struct diff_row *row_of(struct comparing *comparing, process_id process, 
 			.place = { { TRACE_NONE, 0 }, { TRACE_NONE, 0 } },
 			.program = program,
 		};
+		comparing->over |= bytes_used(comparing) > comparing->bytes_max;
 	}
 	row = &comparing->rows[*number];
 	if (row->place[comparing->side].process == TRACE_NONE) {
 		row->place[comparing->side].process = process;
 		row->place[comparing->side].stack = stack;
 	}
-	return row;
+	return (uint32_t)*number;
 }
 
-static void add_amount(struct comparing *comparing, enum diff_figure figure, process_id process,
-		       stack_id stack, struct heap_amount amount)
+static struct diff_row *row_of(struct comparing *comparing, uint32_t place)
 {
+	size_t before = comparing->row_of_capacity;
+	uint32_t *row;
+
+	if (place >= before) {
+		comparing->row_of = mem_grow(comparing->row_of, &comparing->row_of_capacity,
+					     place + (size_t)1, sizeof *comparing->row_of);
+		memset(comparing->row_of + before, 0,
+		       (comparing->row_of_capacity - before) * sizeof *comparing->row_of);
+	}
+	row = &comparing->row_of[place];
+	if (!*row)
+		*row = find_row(comparing, comparing->inquiry->places[place].process,
+				comparing->inquiry->places[place].stack) +
+		       1;
+	return &comparing->rows[*row - 1];
+}
+
+static void add_amount(struct comparing *comparing, enum diff_figure figure, uint32_t place,
+		       struct heap_amount amount)
+{
+	process_id process = comparing->inquiry->places[place].process;
 	int side = comparing->side;
-	struct diff_row *row = row_of(comparing, process, stack);
+	struct diff_row *row = row_of(comparing, place);
 	struct diff_process *owner = &comparing->processes[comparing->process_of[process]];
 	struct diff_pair *pairs[] = { &row->figures[figure], &owner->figures[figure],
 				      &comparing->diff->totals[figure] };
 
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
 		pairs[i]->side[side] = window_sum(pairs[i]->side[side], amount);
+}
+
+static bool too_many(const struct comparing *comparing, struct err *err)
+{
+	char count[28], bytes[16];
+
+	return err_set(err, ERR_LIMIT,
+		       "what more than %s stacks read as does not fit in a quarter of the memory: "
+		       "choose fewer with filters, or raise --memory over %s",
+		       str_count(comparing->rows_count, count),
+		       str_bytes(comparing->bytes_max * MEMORY_SHARE, bytes));
 }
 
 // One figure of all places: what lives at an edge, or what was allocated in a window.
@@ -125,27 +169,36 @@ static bool add_figure(struct comparing *comparing, enum diff_figure figure, uin
 	query.exit_frees = exit_frees;
 	if (!window_ask(inquiry->window, &query, &result, err))
 		return false;
-	for (uint32_t g = 0; g < result.rows_count; g++) {
+	for (uint32_t g = 0; g < result.rows_count && !comparing->over; g++) {
 		struct heap_amount amount = figure == DIFF_ALLOCATED
 						    ? window_allocated(&result.rows[g])
 						    : window_present(&result.rows[g]);
 
 		if (amount.count)
-			add_amount(comparing, figure, inquiry->places[g].process,
-				   inquiry->places[g].stack, amount);
+			add_amount(comparing, figure, g, amount);
 	}
 	window_result_fini(&result);
-	return true;
+	return !comparing->over || too_many(comparing, err);
+}
+
+static void add_temporary(void *context, process_id process, stack_id stack, uint64_t size,
+			  bool undone)
+{
+	struct comparing *comparing = context;
+	struct heap_amount amount = { 1, size };
+
+	if (undone)
+		amount = window_less((struct heap_amount){ 0 }, amount);
+	add_amount(comparing, DIFF_TEMPORARY, inquiry_place(comparing->inquiry, process, stack),
+		   amount);
 }
 
 // What the freeing thread and its next allocation say, only a pass over the events knows.
 static bool add_temporaries(struct comparing *comparing, enum progress_mode mode, struct err *err)
 {
 	struct inquiry *inquiry = comparing->inquiry;
+	const struct temporary_visitor visitor = { comparing, add_temporary };
 	struct progress progress;
-	const struct heap_site *sites;
-	struct heap *heap;
-	size_t count;
 
 	if (inquiry->layer != WINDOW_HEAP)
 		return true;
@@ -153,17 +206,10 @@ static bool add_temporaries(struct comparing *comparing, enum progress_mode mode
 	if (!selection_read(&inquiry->selection, mode, err))
 		return false;
 	reader_rewind(inquiry->reader);
-	heap = heap_new(&inquiry->selection.query);
 	progress_begin(&progress, mode, "reading", reader_bytes(inquiry->reader));
-	heap_read(heap, inquiry->reader, &progress, NULL, NULL);
+	temporary_read(inquiry->reader, &inquiry->selection.query, &visitor, &progress);
 	progress_end(&progress);
-	sites = heap_sites(heap, &count);
-	for (size_t i = 0; i < count; i++)
-		if (sites[i].temporary.count)
-			add_amount(comparing, DIFF_TEMPORARY, sites[i].process, sites[i].stack,
-				   sites[i].temporary);
-	heap_free(heap);
-	return true;
+	return !comparing->over || too_many(comparing, err);
 }
 
 static bool read_side(struct comparing *comparing, struct inquiry *inquiry, int side,
@@ -174,6 +220,7 @@ static bool read_side(struct comparing *comparing, struct inquiry *inquiry, int 
 
 	comparing->inquiry = inquiry;
 	comparing->side = side;
+	twins_turn(comparing->twins, inquiry->names, inquiry->reader);
 	add_processes(comparing);
 	ok = add_figure(comparing, DIFF_ALLOCATED, inquiry->from, inquiry->to, false, err) &&
 	     add_figure(comparing, DIFF_LIVE, inquiry->to, inquiry->to, false, err) &&
@@ -181,7 +228,10 @@ static bool read_side(struct comparing *comparing, struct inquiry *inquiry, int 
 	     add_figure(comparing, DIFF_PEAK, edge, edge, true, err) &&
 	     add_temporaries(comparing, mode, err);
 	mem_free(comparing->process_of);
-	comparing->process_of = NULL;
+	mem_free(comparing->row_of);
+	comparing->process_of = comparing->row_of = NULL;
+	comparing->row_of_capacity = 0;
+	inquiry_leave(inquiry);
 	return ok;
 }
 
@@ -278,15 +328,20 @@ static void choose_rows(struct diff *diff, struct comparing *comparing,
 bool diff_find(struct diff *diff, struct inquiry *sides[static 2],
 	       const struct diff_options *options, struct err *err)
 {
-	struct comparing comparing = { .diff = diff, .twins = twins_new() };
+	uint64_t memory = options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT;
+	struct comparing comparing = {
+		.diff = diff,
+		.twins = twins_new(),
+		.bytes_max = memory / MEMORY_SHARE,
+	};
 	bool ok = true;
 
-	*diff = (struct diff){
-		.order = options->order,
-		.temporary = sides[0]->layer == WINDOW_HEAP,
-	};
+	mem_give_back_early();
+	*diff = (struct diff){ .order = options->order };
 	for (int side = 0; ok && side < 2; side++)
-		ok = read_side(&comparing, sides[side], side, options->progress, err);
+		ok = options->open(options->context, side, sides[side], err) &&
+		     read_side(&comparing, sides[side], side, options->progress, err);
+	diff->temporary = sides[0]->layer == WINDOW_HEAP;
 	if (comparing.rows_count)
 		choose_rows(diff, &comparing, options);
 	diff->processes = comparing.processes;

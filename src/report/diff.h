@@ -8,6 +8,9 @@
 //     peak        what it held when the whole window was at its peak; these add up to the peak
 //     allocated   what it allocated in the window
 //     temporary   of that, what the same thread freed before its next allocation; only of the heap
+//
+// The two are read one after the other, so that only one index is open at a time. What must be kept
+// of the first meanwhile are its rows, and what its stacks read as.
 #ifndef REPORT_DIFF_H
 #define REPORT_DIFF_H
 
@@ -50,7 +53,12 @@ struct diff_options {
 	enum diff_order order;
 	uint64_t rows_max;  // 0: all
 	uint64_t bytes_min; // least change in bytes of the figure that ranks
+	uint64_t
+		memory_bytes; // a quarter of it is for rows and for what stacks read as; 0: 256 MiB
 	enum progress_mode progress;
+	// Opens one side, when its turn has come.
+	bool (*open)(void *context, int side, struct inquiry *inquiry, struct err *err);
+	void *context;
 };
 
 struct diff {
@@ -65,7 +73,9 @@ struct diff {
 	enum diff_order order;
 };
 
-// Compare what two inquiries are about. False: an index cannot be read.
+// Compare what two inquiries are about, which are { 0 } yet: the caller closes them. They are left
+// then (inquiry_leave). False: one cannot be opened or read, or there are too many rows
+// (ERR_LIMIT).
 bool diff_find(struct diff *diff, struct inquiry *sides[static 2],
 	       const struct diff_options *options, struct err *err);
 void diff_fini(struct diff *diff); // accepts { 0 }

@@ -62,7 +62,7 @@ static void write_side(const struct diff_page *page, int side, struct paper *pap
 	paper_foreign(paper, PAPER_PLAIN, *info->command ? info->command : "(no command)",
 		      paper->width - 3);
 	paper_format(paper, PAPER_DIM, "\n   %s, %s events",
-		     str_duration(window_facts(inquiry->window)->duration_ns, from),
+		     str_duration(inquiry->duration_ns, from),
 		     str_count(reader_stats(inquiry->reader)->events, events));
 	if (inquiry->from_given || inquiry->to_given)
 		paper_format(paper, PAPER_PLAIN, "; window from %s to %s",

@@ -96,6 +96,8 @@ bool inquiry_open(struct inquiry *inquiry, const struct inquiry_options *options
 			    err) &&
 	     understand(inquiry, err) && opened_index(opened, &options->window, err);
 	inquiry->window = opened->window;
+	if (ok)
+		inquiry->duration_ns = window_facts(inquiry->window)->duration_ns;
 	if (!ok || !find_window(inquiry, err)) {
 		inquiry_close(inquiry);
 		return false;
@@ -104,16 +106,27 @@ bool inquiry_open(struct inquiry *inquiry, const struct inquiry_options *options
 	return true;
 }
 
+void inquiry_leave(struct inquiry *inquiry)
+{
+	window_close(inquiry->own.window);
+	inquiry->own.window = inquiry->window = NULL;
+	mem_free(inquiry->places);
+	mem_free(inquiry->first_places);
+	index_set_fini(&inquiry->place_numbers);
+	inquiry->places = NULL;
+	inquiry->places_count = inquiry->places_capacity = 0;
+	inquiry->first_places = NULL;
+	inquiry->place_numbers = (struct index_set){ 0 };
+}
+
 void inquiry_close(struct inquiry *inquiry)
 {
+	inquiry_leave(inquiry);
 	selection_fini(&inquiry->selection);
 	opened_close(&inquiry->own);
 	for (size_t i = 0; i < inquiry->warnings_count; i++)
 		mem_free(inquiry->warnings[i]);
 	mem_free(inquiry->warnings);
-	mem_free(inquiry->places);
-	mem_free(inquiry->first_places);
-	index_set_fini(&inquiry->place_numbers);
 	*inquiry = (struct inquiry){ 0 };
 }
 

@@ -4,6 +4,7 @@
 //     inquiry_open
 //       inquiry_query        the window and the filters, as a query that groups as it is told
 //       inquiry_ask …        or any function of engine/window.h with that query
+//       inquiry_leave        no more questions; what was found can still be said
 //     inquiry_close
 //
 // A query made here groups by one of a few ways. A *place* is one stack of one process, and what
@@ -38,7 +39,8 @@ struct inquiry {
 	struct window *window;
 	uint64_t from, to; // edges
 	uint64_t from_ns, to_ns;
-	unsigned layer; // one enum window_layer
+	uint64_t duration_ns; // of the whole trace
+	unsigned layer;       // one enum window_layer
 	bool from_given, to_given;
 	struct inquiry_place *places; // owned
 	size_t places_count, places_capacity;
@@ -54,6 +56,9 @@ struct inquiry {
 // layers). `inquiry` needs no inquiry_close then.
 bool inquiry_open(struct inquiry *inquiry, const struct inquiry_options *options, struct err *err);
 void inquiry_close(struct inquiry *inquiry); // accepts { 0 }
+
+// Give back what only questions need: the index, unless it is somebody else's, and the places.
+void inquiry_leave(struct inquiry *inquiry);
 
 // How the allocations of a query are put into groups.
 enum inquiry_grouping { INQUIRY_ALL, INQUIRY_BY_PLACE };

@@ -16,8 +16,7 @@ void inquiry_write_headline(const struct inquiry *inquiry, struct paper *paper)
 	paper_foreign(paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
 		      paper->width);
 	sink_text(paper->sink, "\n");
-	paper_format(paper, PAPER_DIM, "%s, %s events",
-		     str_duration(window_facts(inquiry->window)->duration_ns, from),
+	paper_format(paper, PAPER_DIM, "%s, %s events", str_duration(inquiry->duration_ns, from),
 		     str_count(reader_stats(inquiry->reader)->events, text));
 	if (processes == 1)
 		paper_format(paper, PAPER_DIM, ", process %" PRIu32,
@@ -56,7 +55,7 @@ void inquiry_write_trace_as(const struct inquiry *inquiry, struct json *json, co
 	json_object_begin(json);
 	json_kv_bool(json, "complete", reader_complete(inquiry->reader));
 	json_kv_u64(json, "events", reader_stats(inquiry->reader)->events);
-	json_kv_u64(json, "duration_ns", window_facts(inquiry->window)->duration_ns);
+	json_kv_u64(json, "duration_ns", inquiry->duration_ns);
 	json_kv_string(json, "command", info->command);
 	json_key(json, "warnings");
 	json_array_begin(json);

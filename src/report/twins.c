@@ -11,10 +11,18 @@
 struct twins {
 	struct map texts; // hash of a text -> its number; a collision takes the next hash
 	char **text;      // by number; owned
-	size_t text_count, text_capacity;
-	struct map symbols; // address of a symbol -> number of its text
-	struct map pairs;   // stack of the callers << 32 | text -> stack
+	size_t text_count, text_capacity, text_bytes;
+	struct map pairs; // stack of the callers << 32 | text -> stack
 	uint32_t stacks;
+
+	// Of the trace whose turn it is.
+	struct names *names;         // borrowed
+	const struct reader *reader; // borrowed
+	struct map symbols;          // address of a symbol -> number of its text
+	uint32_t *known;             // by stack: its number; 0: not yet known
+	size_t known_count;
+	stack_id *way; // scratch: from a stack to the first caller that is known
+	size_t way_capacity;
 };
 
 struct twins *twins_new(void)
@@ -32,7 +40,26 @@ void twins_free(struct twins *twins)
 	map_fini(&twins->texts);
 	map_fini(&twins->symbols);
 	map_fini(&twins->pairs);
+	mem_free(twins->known);
+	mem_free(twins->way);
 	mem_free(twins);
+}
+
+void twins_turn(struct twins *twins, struct names *names, const struct reader *reader)
+{
+	twins->names = names;
+	twins->reader = reader;
+	map_fini(&twins->symbols);
+	mem_free(twins->known);
+	twins->known_count = reader_stacks_count(reader) + (size_t)1;
+	twins->known = mem_alloc(twins->known_count, sizeof *twins->known);
+}
+
+size_t twins_bytes(const struct twins *twins)
+{
+	return twins->text_bytes + twins->text_capacity * sizeof *twins->text +
+	       map_bytes(&twins->texts) + map_bytes(&twins->pairs) + map_bytes(&twins->symbols) +
+	       twins->known_count * sizeof *twins->known;
 }
 
 // From 1.
@@ -49,6 +76,7 @@ static uint32_t number_of(struct twins *twins, const char *text)
 		twins->text = mem_grow(twins->text, &twins->text_capacity, twins->text_count + 1,
 				       sizeof *twins->text);
 		twins->text[twins->text_count] = mem_copy_text(text);
+		twins->text_bytes += strlen(text) + 1;
 		*number = twins->text_count++;
 		return (uint32_t)*number + 1;
 	}
@@ -90,49 +118,86 @@ static bool is_program(const struct reader *reader, process_id id, const char *m
 	return process && strcmp(process->exe, module) == 0;
 }
 
-static uint32_t symbol_number(struct twins *twins, const struct reader *reader, process_id process,
-			      const struct symbol *symbol)
+static uint32_t text_of(struct twins *twins, process_id process, const struct symbol *symbol)
 {
-	bool added;
-	uint64_t *number = map_put(&twins->symbols, (uint64_t)(uintptr_t)symbol, &added);
 	struct str text = { 0 };
+	uint32_t number;
 
-	if (!added)
-		return (uint32_t)*number;
 	if (symbol->function)
 		str_add_bytes(&text, symbol->function, name_length(symbol->function));
 	else if (*symbol->module)
 		str_format(&text, "+%" PRIx64, symbol->offset);
 	str_add_char(&text, '\n');
-	if (!is_program(reader, process, symbol->module))
+	if (!is_program(twins->reader, process, symbol->module))
 		add_module(&text, symbol->module);
-	*number = number_of(twins, str_get(&text));
+	number = number_of(twins, str_get(&text));
 	str_fini(&text);
+	return number;
+}
+
+static uint32_t symbol_number(struct twins *twins, process_id process, const struct symbol *symbol)
+{
+	bool added;
+	uint64_t *number = map_put(&twins->symbols, (uint64_t)(uintptr_t)symbol, &added);
+
+	if (added)
+		*number = text_of(twins, process, symbol);
 	return (uint32_t)*number;
 }
 
-uint32_t twins_stack(struct twins *twins, struct names *names, const struct reader *reader,
-		     process_id process, stack_id stack)
+static uint32_t pair_of(struct twins *twins, uint32_t callers, uint32_t text)
 {
-	struct names_stack named = names_stack(names, stack);
-	uint32_t number = 0;
+	bool added;
+	uint64_t *pair = map_put(&twins->pairs, (uint64_t)callers << 32 | text, &added);
 
-	for (size_t i = named.count; i-- > 0;) {
-		uint32_t text = symbol_number(twins, reader, process, named.lines[i].symbol);
-		bool added;
-		uint64_t *pair = map_put(&twins->pairs, (uint64_t)number << 32 | text, &added);
+	if (added)
+		*pair = ++twins->stacks;
+	return (uint32_t)*pair;
+}
 
-		if (added)
-			*pair = ++twins->stacks;
-		number = (uint32_t)*pair;
+// What a frame, with all that is inlined there, makes of the stack of its callers. Frames that
+// nobody can know are of generated code, very many perhaps: no names are kept of them.
+static uint32_t add_frame(struct twins *twins, process_id process, uint32_t callers, frame_id frame)
+{
+	const struct symbol *symbols;
+	struct symbol place;
+	size_t count;
+
+	if (names_nobody_knows(twins->names, frame, &place))
+		return pair_of(twins, callers, text_of(twins, process, &place));
+	symbols = names_find(twins->names, frame, &count);
+	for (size_t i = count; i-- > 0;)
+		callers = pair_of(twins, callers, symbol_number(twins, process, &symbols[i]));
+	return callers;
+}
+
+uint32_t twins_stack(struct twins *twins, process_id process, stack_id stack)
+{
+	const struct trace_stack *node;
+	stack_id id = stack;
+	uint32_t number;
+	size_t count = 0;
+
+	while (id && id < twins->known_count && !twins->known[id] &&
+	       (node = reader_stack(twins->reader, id))) {
+		twins->way =
+			mem_grow(twins->way, &twins->way_capacity, count + 1, sizeof *twins->way);
+		twins->way[count++] = id;
+		id = node->parent < id ? node->parent : 0;
+	}
+	number = id < twins->known_count ? twins->known[id] : 0;
+	while (count-- > 0) {
+		id = twins->way[count];
+		number = add_frame(twins, process, number, reader_stack(twins->reader, id)->frame);
+		twins->known[id] = number;
 	}
 	return number;
 }
 
-uint32_t twins_program(struct twins *twins, const struct reader *reader, process_id id)
+uint32_t twins_program(struct twins *twins, process_id id)
 {
-	const struct trace_process *process = reader_process(reader, id);
-	const struct trace_process *first = reader_process(reader, 0);
+	const struct trace_process *process = reader_process(twins->reader, id);
+	const struct trace_process *first = reader_process(twins->reader, 0);
 	struct str text = { 0 };
 	uint32_t number;
 

@@ -22,12 +22,18 @@ struct twins;
 struct twins *twins_new(void);
 void twins_free(struct twins *twins); // NULL is allowed
 
-// The number of a stack of a process: the same for twins, from whichever trace they come. `names`
-// and `reader` are those of its trace; both must live as long as the twins.
-uint32_t twins_stack(struct twins *twins, struct names *names, const struct reader *reader,
-		     process_id process, stack_id stack);
+// From now on stacks are those of the trace that `names` and `reader` are of: borrowed until the
+// next call, or until twins_free.
+void twins_turn(struct twins *twins, struct names *names, const struct reader *reader);
+
+// The number of a stack of a process: the same for twins, from whichever trace they come. 0: no
+// stack.
+uint32_t twins_stack(struct twins *twins, process_id process, stack_id stack);
 
 // The number of a process's program.
-uint32_t twins_program(struct twins *twins, const struct reader *reader, process_id process);
+uint32_t twins_program(struct twins *twins, process_id process);
+
+// Bytes of memory used now.
+size_t twins_bytes(const struct twins *twins);
 
 #endif

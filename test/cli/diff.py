@@ -228,6 +228,19 @@ def an_empty_trace_is_nothing_to_compare_with():
 
 
 @test
+def more_stacks_than_there_is_memory_for_are_refused_with_what_to_do():
+    count = 40000
+    trace = Trace()
+    for k in range(count):
+        trace.alloc(k, f'"f{k}"', 10)
+    paths = trace.write("many.tide"), Trace().write("none.tide")
+    assert answer("diff", *paths)["stacks"]["gone"] == count
+    told = run("diff", *paths, "--memory", "32M", check=4).stderr
+    assert "choose fewer with filters, or raise --memory" in told, told
+    assert answer("diff", *paths, "--memory", "32M", "--frame", "f1.*")["stacks"]["gone"] == 11111
+
+
+@test
 def mistakes_are_one_clear_line():
     path = before()
     assert "two traces" in mistake("diff")
