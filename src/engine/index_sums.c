@@ -272,50 +272,55 @@ static void put_far(const struct index *index, struct index_shifts *shifts, uint
 	shift->begun_bytes = shift->alive_bytes = 0;
 }
 
-// So many bytes more live, and began.
-static void shift_bytes(const struct index *index, struct index_shifts *shifts, uint32_t site,
-			uint64_t alive, uint64_t begun)
+// Bytes that have no room in a shift.
+static void shift_far(const struct index *index, struct index_shifts *shifts, uint32_t site,
+		      uint64_t alive_bytes, uint64_t begun_bytes)
 {
-	struct index_shift *shift = &shifts->near[site];
-	uint64_t alive_bytes = wide(shift->alive_bytes) + alive;
-	uint64_t begun_bytes = wide(shift->begun_bytes) + begun;
+	put_far(index, shifts, site);
+	shifts->far[site].alive_bytes += alive_bytes;
+	shifts->far[site].begun_bytes += begun_bytes;
+}
 
+// One step. Whether it begins or ends something is as good as random, so nothing branches on it.
+static inline void shift_step(const struct index *index, struct index_shifts *shifts,
+			      struct cells_cell cell, uint32_t ends, bool back)
+{
+	struct index_shift *shift = &shifts->near[cell.site];
+	int32_t one = back ? -1 : 1, begun = ends ? 0 : one, alive = ends ? 0 - one : one;
+	uint64_t more_begun = wide(begun) * cell.size, more_alive = wide(alive) * cell.size;
+	uint64_t begun_bytes = wide(shift->begun_bytes) + more_begun;
+	uint64_t alive_bytes = wide(shift->alive_bytes) + more_alive;
+
+	shift->begun += begun;
+	shift->alive += alive;
 	if (is_small(alive_bytes) && is_small(begun_bytes)) {
 		shift->alive_bytes = (int32_t)alive_bytes;
 		shift->begun_bytes = (int32_t)begun_bytes;
-		return;
+	} else {
+		shift_far(index, shifts, cell.site, more_alive, more_begun);
 	}
-	put_far(index, shifts, site);
-	shifts->far[site].alive_bytes += alive;
-	shifts->far[site].begun_bytes += begun;
 }
 
+// A step's cell is fetched from memory first, then its site, then both are looked at.
 static void shift_block(const struct index *index, struct index_shifts *shifts,
 			const struct index_block *block, uint32_t i, uint32_t end, bool back)
 {
-	enum { AHEAD = 32, SITES_AHEAD = 16 };
+	enum { AHEAD = 16 };
 	const struct cells *cells = &index->cells;
+	struct cells_cell soon[AHEAD];
+	uint32_t begin = i;
 
-	for (; i < end; i++) {
-		struct cells_cell cell = cells_cell(cells, block->ops[i] >> 1);
-		struct index_shift *shift = &shifts->near[cell.site];
-		uint64_t size = back ? 0 - cell.size : cell.size;
-		int32_t one = back ? -1 : 1;
+	for (; i < end + AHEAD; i++) {
+		struct cells_cell *cell = &soon[i % AHEAD];
 
-		if (i + AHEAD < end) {
-			uint32_t soon = block->ops[i + SITES_AHEAD] >> 1;
-
-			cells_expect(cells, block->ops[i + AHEAD] >> 1);
-			mem_expect(&shifts->near[cells_cell(cells, soon).site]);
-		}
-		if (block->ops[i] & 1) {
-			shift->alive -= one;
-			shift_bytes(index, shifts, cell.site, 0 - size, 0);
+		if (i >= begin + AHEAD)
+			shift_step(index, shifts, *cell, block->ops[i - AHEAD] & 1, back);
+		if (i >= end)
 			continue;
-		}
-		shift->begun += one;
-		shift->alive += one;
-		shift_bytes(index, shifts, cell.site, size, size);
+		if (i + AHEAD < end)
+			cells_expect(cells, block->ops[i + AHEAD] >> 1);
+		*cell = cells_cell(cells, block->ops[i] >> 1);
+		mem_expect(&shifts->near[cell->site]);
 	}
 }
 
