@@ -22,7 +22,7 @@ struct index_shape index_shape_for(uint64_t memory_bytes)
 		.block_log2 = 16,
 		.long_log2 = 17,
 		.snapshot_steps = 1 << 18,
-		.snapshot_ratio = 3,
+		.snapshot_ratio = 2,
 		.level_log2 = 8,
 		.chunk_log2 = 22,
 		.skip_log2 = 10,
