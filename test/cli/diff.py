@@ -235,9 +235,9 @@ def more_stacks_than_there_is_memory_for_are_refused_with_what_to_do():
         trace.alloc(k, f'"f{k}"', 10)
     paths = trace.write("many.tide"), Trace().write("none.tide")
     assert answer("diff", *paths)["stacks"]["gone"] == count
-    told = run("diff", *paths, "--memory", "32M", check=4).stderr
+    told = run("diff", *paths, "--memory", "40M", check=4).stderr
     assert "choose fewer with filters, or raise --memory" in told, told
-    assert answer("diff", *paths, "--memory", "32M", "--frame", "f1.*")["stacks"]["gone"] == 11111
+    assert answer("diff", *paths, "--memory", "40M", "--frame", "f1.*")["stacks"]["gone"] == 11111
 
 
 @test
