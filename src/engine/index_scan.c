@@ -138,10 +138,19 @@ static bool tell_drops(const struct index_scan *scan, const struct drops *drops,
 	return more;
 }
 
+// The group of a cell, and its size, will be asked for soon: begin to fetch them from memory.
+static void expect_cell(const struct index_scan *scan, uint32_t cell)
+{
+	if (!scan->all)
+		mem_expect(&scan->of_cell[cell]);
+	cells_expect(&scan->index->cells, cell);
+}
+
 // Tell of the steps of a block, and of drops that lie between them.
 static bool tell_block(const struct index_scan *scan, const struct index_block *block,
 		       const struct drops *drops, size_t *drop)
 {
+	enum { AHEAD = 32 };
 	const struct cells *cells = &scan->index->cells;
 	uint32_t i = scan->from > block->first ? (uint32_t)(scan->from - block->first) : 0;
 	uint32_t end = scan->to - block->first < block->count ? (uint32_t)(scan->to - block->first)
@@ -153,6 +162,8 @@ static bool tell_block(const struct index_scan *scan, const struct index_block *
 	for (; i < end && more; i++) {
 		uint32_t cell = block->ops[i] >> 1;
 
+		if (i + AHEAD < end)
+			expect_cell(scan, block->ops[i + AHEAD] >> 1);
 		while (run + 1 < runs_end && run[1].at <= i)
 			run++;
 		more = tell_drops(scan, drops, drop, block->first + i);
@@ -261,11 +272,14 @@ static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
 	size_t capacity = 0, left_out = 0;
 
 	kinds->numbers = mem_alloc(cells->sites_count, sizeof *kinds->numbers);
+	for (uint32_t id = 1; id < cells->cells_count; id++)
+		left_out += scan->of_cell[id] == WINDOW_SKIP;
+	if (left_out == 0)
+		return false;
 	for (uint32_t id = 1; id < cells->cells_count; id++) {
 		struct cells_cell cell = cells_cell(cells, id);
 		uint32_t *number = &kinds->numbers[cell.site];
 
-		left_out += scan->of_cell[id] == WINDOW_SKIP;
 		if (scan->of_cell[id] == WINDOW_SKIP || (*number && !by_size))
 			continue;
 		if (!*number)
@@ -281,7 +295,7 @@ static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
 	for (size_t i = kinds->count; i-- > 0;)
 		kinds->starts[kinds->list[i].number] = (uint32_t)i;
 	kinds->starts[kinds->sites + 1] = (uint32_t)kinds->count;
-	return left_out > 0;
+	return true;
 }
 
 static uint32_t group_of(const struct kinds *kinds, const struct index_list *list, bool by_size)
