@@ -117,8 +117,9 @@ def a_whole_address_space_broken_up_is_shown_with_the_programs_own_figures():
     equal(int(before), guilty["largest_without"], "the largest hole without them")
     failed = [each for each in answer["failures"] if each["size"] == 256 << 20]
     equal(1, len(failed), "calls that failed")
-    equal(("reserve_board", largest), (failed[0]["stack"][1]["function"],
-                                       failed[0]["largest_free"]), "who, and for want of what")
+    equal("reserve_board", failed[0]["stack"][1]["function"], "who")
+    # The largest may be the one below the main stack, or at 0: the kernel keeps something of these.
+    check(largest - (1 << 20) <= failed[0]["largest_free"] <= largest, failed[0], largest)
     curve = [point["largest_free"] for point in answer["curve"]]
     check(max(curve) >= int(before) > largest == min(curve), curve)
     run([TIDEMARK, "map", "t.tide", "--at", "mark:walked", "-o", "t.svg"])
