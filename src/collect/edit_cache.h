@@ -23,7 +23,7 @@
 enum {
 	EDIT_CACHE_PUSHES = 7,  // frames of a line
 	EDIT_CACHE_CALLERS = 4, // of their callers' frames, that many are in the hash
-	EDIT_CACHE_BITS = 14,
+	EDIT_CACHE_BITS = 15,
 	EDIT_CACHE_WAYS = 2,
 	EDIT_CACHE_LINES = EDIT_CACHE_WAYS << EDIT_CACHE_BITS,
 };

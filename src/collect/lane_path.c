@@ -295,6 +295,7 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, siz
 			struct frame_map *frames, stack_id *stacks)
 {
 	const struct walk walk = { path, desk->interner, frames, desk->pushes };
+	bool adapts = desk->misses < desk->misses_max; // else it was done when they began to wait
 
 	for (size_t i = 0; i < count; i++) {
 		const struct lane_part *part = &desk->part[i];
@@ -311,6 +312,8 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, siz
 			lane_path_put(lane_path_frames(path->settled, part->keep), &part->key);
 			stacks[i + 1] = lane_path_put_ids(path, line, part->keep, part->push);
 		} else if (desk->misses++ >= desk->misses_max) {
+			if (adapts)
+				lane_path_adapt(desk, i);
 			return i + settle_rest(&walk, part, count - i, &stacks[i + 1]);
 		} else if (!learn_part(&walk, part, &stacks[i + 1])) {
 			return i;

@@ -27,7 +27,8 @@ enum {
 	LANE_PARTS_MAX = LANE_PARTS + LANE_DEPTH_MAX / EDIT_CACHE_PUSHES + 1,
 	// Parts of a batch that are looked up one by one, each waiting for memory by itself, to be
 	// known the next time. The others of the batch wait together. Where more than one of so
-	// many events is such, what is learned is of little use, and fewer are; else more.
+	// many events is such (or of edits, where all of a batch wait), what is learned is of
+	// little use, and fewer are; else more.
 	LANE_MISSES_MAX = 24,
 	LANE_MISSES_MIN = 2,
 	LANE_MISSES_OFTEN = 3,
@@ -130,33 +131,79 @@ static inline stack_id lane_path_put_ids(struct lane_path *path, const struct ed
 	return line->ids[push - 1];
 }
 
-// Look the edit at `in` up as a whole, if it ends by `end` (NULL: it does); as many as a line has
-// frames for can be read in any case, and nothing waits to be looked up. Returns where it ends, and
-// what is current then; NULL: it cannot be done so.
+// An edit of as many frames as a line has, and with the flags of what is looked up.
+struct lane_path_look {
+	struct edit_cache_key key;
+	struct edit_cache_line *lines; // where it would be
+	uint32_t *frames;              // ahead, where it pushes
+	uint32_t keep, push;
+};
+
+// Find out where the edit at `in` would be; as many frames as a line has can be read in any case.
+// False: it is none of such.
+static inline __attribute__((always_inline)) bool lane_path_look(const struct lane_path *path,
+								 const struct edit_cache *cache,
+								 uint32_t tag, const uint8_t *in,
+								 struct lane_path_look *look)
+{
+	uint32_t keep = lane_path_load16(in);
+	uint32_t push = lane_path_load16(in + 2) ^ path->marks;
+
+	if (unlikely(push - 1 >= EDIT_CACHE_PUSHES || keep > path->depth ||
+		     keep + EDIT_CACHE_PUSHES > path->capacity))
+		return false;
+	look->keep = keep;
+	look->push = push;
+	look->frames = lane_path_frames(path->frames, keep);
+	look->key = edit_cache_key(in, lane_path_what(tag, path->marks) | push, push);
+	look->lines = edit_cache_lines(cache, &look->key, look->frames);
+	return true;
+}
+
+// Look the edit at `in` up as a whole, where nothing waits to be looked up, if it ends by `end`
+// (NULL: it does). Returns where it ends, and what is current then; NULL: it cannot be done so.
 static inline __attribute__((always_inline)) const uint8_t *
 lane_path_recall(struct lane_path *path, const struct edit_cache *cache, uint32_t tag,
 		 const uint8_t *in, const uint8_t *end, stack_id *stack)
 {
-	uint32_t keep = lane_path_load16(in);
-	uint32_t push = lane_path_load16(in + 2) ^ path->marks;
-	const uint8_t *behind = in + 4 + 4 * (size_t)push;
-	const struct edit_cache_line *lines, *line;
-	struct edit_cache_key key;
-	uint32_t *frames;
+	const struct edit_cache_line *line;
+	struct lane_path_look look;
+	const uint8_t *behind;
 
-	if (unlikely(push - 1 >= EDIT_CACHE_PUSHES || (end != NULL && behind > end) ||
-		     keep > path->depth || keep + EDIT_CACHE_PUSHES > path->capacity))
+	if (unlikely(!lane_path_look(path, cache, tag, in, &look)))
 		return NULL;
-	frames = lane_path_frames(path->frames, keep);
-	key = edit_cache_key(in, lane_path_what(tag, path->marks) | push, push);
-	lines = edit_cache_lines(cache, &key, frames);
-	line = edit_cache_find(lines, &key, path->ids[keep]);
+	behind = in + 4 + 4 * (size_t)look.push;
+	if (unlikely(end != NULL && behind > end))
+		return NULL;
+	line = edit_cache_find(look.lines, &look.key, path->ids[look.keep]);
 	if (unlikely(line == NULL))
 		return NULL;
-	lane_path_put(frames, &key);
-	path->depth = keep + push;
-	*stack = lane_path_put_ids(path, line, keep, push);
+	lane_path_put(look.frames, &look.key);
+	path->depth = look.keep + look.push;
+	*stack = lane_path_put_ids(path, line, look.keep, look.push);
 	return behind;
+}
+
+// The edit at `in`, of `record`, waits: it becomes *part, and its line is asked for. Returns where
+// it ends; NULL: it cannot be done so.
+static inline __attribute__((always_inline)) const uint8_t *
+lane_path_wait(struct lane_path *path, const struct edit_cache *cache, uint32_t tag,
+	       struct lane_part *part, const uint8_t *record, const uint8_t *in)
+{
+	struct lane_path_look look;
+
+	if (unlikely(!lane_path_look(path, cache, tag, in, &look)))
+		return NULL;
+	edit_cache_expect(look.lines);
+	part->key = look.key;
+	part->lines = look.lines;
+	part->record = record;
+	part->marks = path->marks;
+	part->keep = look.keep;
+	part->push = look.push;
+	lane_path_put(look.frames, &look.key);
+	path->depth = look.keep + look.push;
+	return in + 4 + 4 * (size_t)look.push;
 }
 
 // Edits will be taken apart that wait to be looked up.
@@ -196,7 +243,8 @@ struct lane_path_edit *lane_path_find_numbered(struct lane_path *path, const uin
 // It has just been looked up, and nothing waits.
 void lane_path_learn(const struct lane_path *path, struct lane_path_edit *edit);
 
-// Edits of a batch will wait from here on, since so many were not known: up to its event `item`.
+// Edits of a batch will wait together from here on, since so many were not known: up to its event,
+// or its edit, `item`.
 static inline void lane_path_adapt(struct lane_path_desk *desk, size_t item)
 {
 	bool often = item < (size_t)desk->misses * LANE_MISSES_OFTEN;

@@ -105,6 +105,8 @@ struct lane_reader {
 	bool free_stacks; // frees have stacks
 	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
 	bool broken;
+	bool edits_wait; // those of the next row are taken apart first and looked up afterwards
+	uint32_t edits_pause; // rows to go before they may
 	uint32_t echo_wait,
 		echo_waits; // rows to go without looking for one; after the next failure
 	bool undone;        // a LANE_REALLOC_UNDO was read; the caller's to clear

@@ -36,6 +36,12 @@ struct rowing {
 // by until the next is looked for.
 enum { ECHO_EVENTS_MIN = 16, ECHO_TIMES_MIN = 2, ECHO_TRIES_MAX = 4, ECHO_WAITS_MAX = 15 };
 
+// Where a row has so many edits that are to be looked up, those of the next one are taken apart
+// first, and their lines of the cache asked for, and looked up afterwards. Edits that come again by
+// their number are better off without: where more than one in so many is such, this many rows go by
+// until it is tried again.
+enum { WAITING_MIN = 32, WAITING_AGAIN = 8, WAITING_PAUSE = 15 };
+
 // What is known of a record before its address is read.
 struct record {
 	const uint8_t *at; // where it goes on
@@ -103,6 +109,47 @@ static COLD bool take_seldom(const struct rowing *rowing, struct record *record,
 	return true;
 }
 
+// The first edit that waits is that of the row's event `count`, of which `begun` begin a block.
+static void begin_waiting(struct rowing *rowing, size_t count, size_t begun)
+{
+	rowing->first_begun = (uint32_t)begun;
+	rowing->first_ended = (uint32_t)(count - begun);
+}
+
+// The edit at `at`, of the record at `in`, waits. Returns where it ends; NULL: that cannot be told
+// here, and nothing was done.
+static inline __attribute__((always_inline)) const uint8_t *
+take_waiting(struct rowing *rowing, uint32_t tag, const uint8_t *in, const uint8_t *at,
+	     uint32_t keep)
+{
+	struct lane_reader *reader = rowing->reader;
+	struct lane_path_desk *desk = reader->desk;
+	struct lane_part *part = &desk->part[rowing->edits.parts];
+	const uint8_t *edit = at, *behind;
+
+	if (keep & LANE_KEEP_AGAIN) {
+		if (unlikely(keep - LANE_KEEP_AGAIN >= reader->path.numbered_count))
+			return NULL;
+		edit = (const uint8_t *)&reader->path.numbered[keep - LANE_KEEP_AGAIN];
+	}
+	behind = lane_path_wait(&reader->path, &desk->edits, tag, part, in, edit);
+	rowing->edits.parts += behind != NULL;
+	return (keep & LANE_KEEP_AGAIN) && behind != NULL ? at + 2 : behind;
+}
+
+// Whether the next row's edits wait, when of this one so many were looked up at once, and of those
+// that waited so many came again by their number.
+static void choose_way(const struct rowing *rowing, size_t looked, size_t again)
+{
+	struct lane_reader *reader = rowing->reader;
+	size_t waited = rowing->edits.parts;
+
+	if (reader->edits_wait && again * WAITING_AGAIN > waited)
+		reader->edits_pause = WAITING_PAUSE + 1;
+	reader->edits_pause -= reader->edits_pause > 0;
+	reader->edits_wait = reader->edits_pause == 0 && looked + waited >= WAITING_MIN;
+}
+
 // Take events apart from `in` on. Returns where it stopped.
 static inline __attribute__((always_inline)) const uint8_t *
 take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
@@ -115,7 +162,8 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 	const uint8_t **begin = rowing->begin;
 	uint64_t address = reader->address;
 	uint32_t current = reader->stack; // an id, and where parts wait the number of one
-	size_t count = 0, begun = 0, max = COLUMNS_ROW_MAX;
+	size_t count = 0, begun = 0, max = COLUMNS_ROW_MAX, looked = 0, again = 0;
+	const bool edits_wait = reader->edits_wait;
 
 	while (count < max) {
 		const uint8_t *at = in + 2;
@@ -146,18 +194,24 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 		row->size[begun] = lane_reader_low(at, head >> LANE_SIZE_SHIFT & 7);
 		at += head >> LANE_SIZE_SHIFT & 7;
 		if (head & LANE_STACK) {
+			uint32_t keep = lane_path_load16(at);
+			bool waiting = rowing->edits.parts > 0;
 			const uint8_t *behind = NULL;
 			uint32_t number = current;
-			size_t waited = rowing->edits.parts;
 
-			if (likely(waited == 0)) {
-				uint32_t keep = lane_path_load16(at);
-
-				if (!(keep & LANE_KEEP_AGAIN))
-					behind = lane_path_recall(&reader->path, &desk->edits, tag,
-								  at, NULL, &number);
-				else if (lane_path_again(&reader->path, keep, &number))
+			if (!waiting && (keep & LANE_KEEP_AGAIN)) {
+				if (likely(lane_path_again(&reader->path, keep, &number)))
 					behind = at + 2;
+			} else if (!waiting && !edits_wait) {
+				looked++;
+				behind = lane_path_recall(&reader->path, &desk->edits, tag, at,
+							  NULL, &number);
+			} else {
+				if (!waiting)
+					lane_path_part(&reader->path);
+				again += (keep & LANE_KEEP_AGAIN) != 0;
+				behind = take_waiting(rowing, tag, in, at, keep);
+				number = (uint32_t)rowing->edits.parts;
 			}
 			if (unlikely(behind == NULL)) {
 				behind = lane_reader_edit(reader, &rowing->edits, count, in, at,
@@ -166,13 +220,11 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 					row->moved -= kind == TRACE_REALLOC;
 					break;
 				}
-				if (waited == 0) {
-					rowing->first_begun = (uint32_t)begun;
-					rowing->first_ended = (uint32_t)(count - begun);
-				}
-				if (unlikely(rowing->edits.parts >= LANE_PARTS))
-					max = count + 1;
 			}
+			if (unlikely(!waiting && rowing->edits.parts > 0))
+				begin_waiting(rowing, count, begun);
+			if (unlikely(rowing->edits.parts >= LANE_PARTS))
+				max = count + 1;
 			current = number;
 			at = behind;
 		}
@@ -187,6 +239,7 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 	}
 	row->count = (uint32_t)count;
 	row->begun = (uint32_t)begun;
+	choose_way(rowing, looked, again);
 	if (count > 0)
 		reader->address = row->address[count - 1];
 	if (rowing->edits.parts == 0)
@@ -248,6 +301,8 @@ static void put_stacks(const struct rowing *rowing, const stack_id *stacks, size
 		ended_good = ended;
 	for (; ended_good < ended && row->free_stack[ended_good] <= known; ended_good++)
 		row->free_stack[ended_good] = stacks[row->free_stack[ended_good]];
+	if (likely(begun_good == row->begun && ended_good == ended))
+		return;
 	for (uint32_t i = 0, begun = 0; i < row->count; i++) {
 		bool begins = columns_row_begins(row->kind[i]);
 

@@ -6,10 +6,10 @@
 
 enum { ROUND_BYTES = 24 << 10, ROUND_ITEMS = ROUND_BYTES, FEW = 16 };
 
-// What a program may do: how many frames its stacks are made of, and how often something is seldom
-// or odd.
+// What a program may do: how many frames its stacks are made of, how many edits it takes for one
+// with a number, and how often something is seldom or odd.
 struct manners {
-	uint32_t frames, edits, seldom, odd;
+	uint32_t frames, edits, numbers, seldom, odd;
 	bool free_stacks;
 };
 
@@ -65,7 +65,7 @@ static void write_random(struct fake_lane *lane, const struct manners *manners, 
 		event.keep = one_of(depths->now + 1);
 		event.push = one_of(one_in(20) ? 2 * EDIT_CACHE_PUSHES : 4);
 		event.push_flags = one_in(100) ? LANE_PUSH_CUT : 0;
-		if (one_in(3))
+		if (one_in(manners->numbers))
 			write_number(&event, depths);
 		depths->now = event.again ? depths->behind[event.number] : event.keep + event.push;
 		for (uint32_t i = 0; i < event.push; i++)
@@ -194,9 +194,14 @@ static size_t owners_of(const struct lane_item *items, size_t count,
 	return found;
 }
 
+// What was read in rows.
+struct seen {
+	size_t items, echoes, waiting; // rows whose edits wait
+};
+
 // Read the lane up to `limit` once as items and once as rows where that can be: it is the same.
 static void check_rows(struct fixture *fixture, struct lane_reader *rows, uint64_t limit,
-		       size_t *in_rows, size_t *echoes)
+		       struct seen *seen)
 {
 	static struct lane_item wanted[ROUND_ITEMS], got[ROUND_ITEMS];
 	static struct lane_reader_owner wanted_owners[ROUND_ITEMS], got_owners[ROUND_ITEMS];
@@ -216,8 +221,9 @@ static void check_rows(struct fixture *fixture, struct lane_reader *rows, uint64
 			       row.owners_count * sizeof *row.owners);
 			owners += row.owners_count;
 			at += part;
-			*in_rows += part;
-			*echoes += row.echoes;
+			seen->items += part;
+			seen->echoes += row.echoes;
+			seen->waiting += rows->edits_wait;
 			// What was taken back and its free are read together.
 			CHECK(got[at - 1].kind != LANE_FREE || at == count ||
 			      wanted[at].kind != LANE_REALLOC_UNDO);
@@ -242,18 +248,25 @@ static void check_rows(struct fixture *fixture, struct lane_reader *rows, uint64
 }
 
 static const struct manners all_manners[] = {
-	{ .frames = 2, .edits = 2, .seldom = 1000, .odd = 50 },
-	{ .frames = FRAMES - 1, .edits = 1, .seldom = 100, .odd = 50 },
-	{ .frames = FRAMES - 1, .edits = 2, .seldom = 20, .odd = 50, .free_stacks = true },
-	{ .frames = 3, .edits = 3, .seldom = 200, .odd = 50, .free_stacks = true },
-	{ .frames = 3, .edits = 1000, .seldom = 5, .odd = 50 },
+	{ .frames = 2, .edits = 2, .numbers = 3, .seldom = 1000, .odd = 50 },
+	{ .frames = FRAMES - 1, .edits = 1, .numbers = 3, .seldom = 100, .odd = 50 },
+	{ .frames = FRAMES - 1,
+	  .edits = 2,
+	  .numbers = 3,
+	  .seldom = 20,
+	  .odd = 50,
+	  .free_stacks = true },
+	{ .frames = 3, .edits = 3, .numbers = 3, .seldom = 200, .odd = 50, .free_stacks = true },
+	{ .frames = 3, .edits = 1000, .numbers = 3, .seldom = 5, .odd = 50 },
+	{ .frames = 5, .edits = 2, .numbers = 40, .seldom = 2000, .odd = 500 },
+	{ .frames = 5, .edits = 1, .numbers = 40, .seldom = 2000, .odd = 500, .free_stacks = true },
 };
 
 enum { MANNERS = sizeof all_manners / sizeof *all_manners };
 
 TEST(lane_reader_reads_the_same_in_rows_as_item_by_item)
 {
-	size_t in_rows = 0, echoes = 0;
+	struct seen seen = { 0 };
 
 	srandom(17);
 	for (size_t i = 0; i < MANNERS; i++) {
@@ -267,13 +280,13 @@ TEST(lane_reader_reads_the_same_in_rows_as_item_by_item)
 				 manners->free_stacks);
 		for (int round = 0; round < 40; round++) {
 			write_round(&fixture.lane, manners, &depths);
-			check_rows(&fixture, &rows, fixture.lane.head, &in_rows, &echoes);
+			check_rows(&fixture, &rows, fixture.lane.head, &seen);
 			atomic_store(&shared[0].tail, fixture.lane.head);
 		}
 		lane_reader_fini(&rows);
 		end(&fixture);
 	}
-	CHECK(in_rows > 100000 && echoes > 300);
+	CHECK(seen.items > 100000 && seen.echoes > 300 && seen.waiting > 300);
 }
 
 // How many of items[0..count) are not later than `time_ns`.
@@ -445,16 +458,19 @@ TEST(lane_reader_survives_noise_in_rows)
 	}
 }
 
-// Stacks of a row are looked up together; the row ends before a frame that does not exist.
+// Stacks of a row are looked up together, from its first or once many were not known; the row ends
+// before a frame that does not exist.
 TEST(lane_reader_ends_a_row_where_a_stack_cannot_be)
 {
 	enum { EVENTS = 60, BAD = 50 };
 	static struct lane_reader_row row;
 
-	for (int free_stacks = 0; free_stacks < 2; free_stacks++) {
+	for (int way = 0; way < 4; way++) {
+		bool free_stacks = way & 1;
 		struct fixture fixture;
 
 		begin(&fixture, free_stacks);
+		fixture.reader.edits_wait = way & 2;
 		for (uint32_t i = 0; i < EVENTS; i++) {
 			uint32_t pushed[2] = { 1 + i, i == BAD ? 2 * FRAMES : FRAMES - 1 };
 
