@@ -51,7 +51,7 @@ struct record {
 };
 
 // Its address.
-static uint64_t address_of(const struct record *record)
+static inline __attribute__((always_inline)) uint64_t address_of(const struct record *record)
 {
 	uint32_t length = record->head >> LANE_ADDRESS_SHIFT & 7;
 
@@ -60,7 +60,8 @@ static uint64_t address_of(const struct record *record)
 
 // `record` is the first half of a realloc: it becomes the second, if that stands behind it. False:
 // that does not.
-static bool take_half(const struct rowing *rowing, struct record *record)
+static inline __attribute__((always_inline)) bool take_half(const struct rowing *rowing,
+							    struct record *record)
 {
 	struct columns_row *row = &rowing->out->row;
 	const uint8_t *second = record->at + (record->head >> LANE_ADDRESS_SHIFT & 7) +
@@ -179,7 +180,9 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 		if (unlikely((head & SELDOM) || !(PLAIN >> kind & 1))) {
 			struct record record = { at, address, head, head & 7 };
 
-			if (!take_seldom(rowing, &record, count == 0))
+			if ((head & (SELDOM | LANE_TYPE_MASK)) == LANE_REALLOC_FREE
+				    ? !take_half(rowing, &record)
+				    : !take_seldom(rowing, &record, count == 0))
 				break;
 			at = record.at;
 			address = record.address;
