@@ -114,11 +114,16 @@ enum { AHEAD = 24, STAYS_AHEAD = 16 };
 
 // ---- by cell ----
 
+// Side by side: both are looked at, and one cell is far from the next.
+struct edge_counts {
+	struct index_count from, to;
+};
+
 struct cell_state {
 	struct index *index;
 	const struct window_query *query;
 	struct cells_order order;
-	struct index_count *from, *to;
+	struct edge_counts *edges;
 	uint32_t *stay; // or, in a short window, what was there before and ends in it
 	bool is_short;
 	struct index_tallies tallies; // instead of all those: by lifetime
@@ -168,7 +173,8 @@ static bool load_cells(void *context, unsigned part, struct err *err)
 		return true;
 	if (part > 0)
 		return index_counts(state->index, part == 1 ? query->from : query->to,
-				    part == 1 ? state->from : state->to, err);
+				    part == 1 ? &state->edges->from : &state->edges->to,
+				    sizeof *state->edges / sizeof(struct index_count), err);
 	if (state->is_short)
 		return index_ending(state->index, query->from, query->to, &filtered, err);
 	return index_spanning_counts(state->index, query->from, query->to, state->stay, err);
@@ -204,8 +210,8 @@ static inline struct index_figures cell_figures(const struct cell_state *state, 
 	if (state->tallies.ended)
 		return orphans ? (struct index_figures){ 0 }
 			       : tallied_figures(&state->tallies, id, cell.size);
-	from = state->from[id];
-	to = state->to[id];
+	from = state->edges[id].from;
+	to = state->edges[id].to;
 	begun = to.begun - from.begun;
 	// Steps count orphans as ends, snapshots as beginnings.
 	if (orphans)
@@ -231,8 +237,7 @@ static void expect_place(const struct cell_state *state, uint32_t place)
 		mem_expect(&state->tallies.living[id]);
 		return;
 	}
-	mem_expect(&state->from[id]);
-	mem_expect(&state->to[id]);
+	mem_expect(&state->edges[id]);
 	mem_expect(&state->stay[id]);
 }
 
@@ -319,15 +324,13 @@ static bool ask_cells(struct index *index, const struct window_query *query,
 	uint32_t count = index->cells.cells_count;
 	struct cell_state state = { .index = index,
 				    .query = query,
-				    .from = mem_alloc_table(count, sizeof *state.from),
-				    .to = mem_alloc_table(count, sizeof *state.to),
+				    .edges = mem_alloc_table(count, sizeof *state.edges),
 				    .stay = mem_alloc_table(count, sizeof *state.stay),
 				    .is_short = is_short(index, query) };
 	bool ok = load_all(load_cells, &state, 4, err) && make_rows_by_cell(&state, result, err);
 
 	cells_order_fini(&state.order);
-	mem_free(state.from);
-	mem_free(state.to);
+	mem_free(state.edges);
 	mem_free(state.stay);
 	return ok;
 }

@@ -78,8 +78,9 @@ bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t t
 // The number of the event of a step; UINT64_MAX: none.
 bool index_number(struct index *index, uint64_t step, uint64_t *number, struct err *err);
 
-// Counts at an edge, by cell. `counts` has cells_count entries, all 0.
-bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, struct err *err);
+// Counts at an edge, by cell: that of cell c is counts[c * stride]. All are 0 before.
+bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, size_t stride,
+		  struct err *err);
 
 // Sums of one site at the last snapshot that is not later than an edge, and that one's step.
 bool index_site_sums(struct index *index, uint32_t site, uint64_t edge, struct bits_sums *sums,

@@ -91,7 +91,7 @@ static bool find_drops(const struct index_scan *scan, struct drops *drops, struc
 	if (!any_exit(index, scan->from, scan->to))
 		return true;
 	counts = mem_alloc(index->cells.cells_count, sizeof *counts);
-	ok = index_counts(index, index->steps_end, counts, err);
+	ok = index_counts(index, index->steps_end, counts, 1, err);
 	for (uint32_t id = 1; ok && id < index->cells.cells_count; id++) {
 		const struct cells_site *site =
 			cells_site(&index->cells, cells_cell(&index->cells, id).site);

@@ -94,8 +94,8 @@ static bool next_group(struct piece *piece, uint64_t columns[][BITS_GROUP], unsi
 
 // Into `counts`, or how many began added to `begun`.
 static bool load_counts(struct vault *vault, const struct index_snapshot *snapshot,
-			uint32_t keys_max, struct index_count *counts, uint32_t *begun,
-			struct err *err)
+			uint32_t keys_max, struct index_count *counts, size_t stride,
+			uint32_t *begun, struct err *err)
 {
 	struct piece piece = begin_piece(vault, snapshot);
 	bool ok = snapshot->keys <= keys_max || damaged(err, "a snapshot");
@@ -109,8 +109,9 @@ static bool load_counts(struct vault *vault, const struct index_snapshot *snapsh
 		for (uint32_t i = 0; ok && i < count && begun; i++)
 			begun[first + i] += (uint32_t)columns[0][i];
 		for (uint32_t i = 0; ok && i < count && counts; i++)
-			counts[first + i] = (struct index_count){ (uint32_t)columns[0][i],
-								  (uint32_t)columns[1][i] };
+			counts[(first + i) * stride] =
+				(struct index_count){ (uint32_t)columns[0][i],
+						      (uint32_t)columns[1][i] };
 	}
 	mem_free(piece.bytes);
 	return ok;
@@ -211,7 +212,8 @@ static void clip(const struct index_block *block, uint64_t from, uint64_t to, ui
 	*end = to < block->first + block->count ? (uint32_t)(to - block->first) : block->count;
 }
 
-bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, struct err *err)
+bool index_counts(struct index *index, uint64_t edge, struct index_count *counts, size_t stride,
+		  struct err *err)
 {
 	enum { AHEAD = 32 };
 	const struct index_snapshot *snapshot = nearest(&index->files.cells_snapshots, edge);
@@ -221,7 +223,7 @@ bool index_counts(struct index *index, uint64_t edge, struct index_count *counts
 
 	if (snapshot)
 		ok = load_counts(&index->files.cells, snapshot, index->cells.cells_count, counts,
-				 NULL, err);
+				 stride, NULL, err);
 	for (uint64_t number = way.from >> index->shape.block_log2;
 	     ok && number << index->shape.block_log2 < way.to; number++) {
 		uint32_t i, end;
@@ -231,11 +233,11 @@ bool index_counts(struct index *index, uint64_t edge, struct index_count *counts
 			break;
 		clip(&block, way.from, way.to, &i, &end);
 		for (; i < end; i++) {
-			struct index_count *count = &counts[block.ops[i] >> 1];
+			struct index_count *count = &counts[(block.ops[i] >> 1) * stride];
 			uint32_t ends = block.ops[i] & 1, one = way.back ? UINT32_MAX : 1;
 
 			if (i + AHEAD < end)
-				mem_expect(&counts[block.ops[i + AHEAD] >> 1]);
+				mem_expect(&counts[(block.ops[i + AHEAD] >> 1) * stride]);
 			count->begun += ends ? 0 : one;
 			count->alive += ends ? 0 - one : one;
 		}
@@ -646,7 +648,7 @@ static bool never_counts(struct index *index, uint64_t before, uint32_t *counts,
 		return false;
 	if (snapshot)
 		ok = load_counts(&index->files.never_cells, snapshot, index->cells.cells_count,
-				 NULL, counts, err);
+				 NULL, 0, counts, err);
 	return ok &&
 	       visit_never(index, snapshot ? snapshot->step : 0, before, &visitor, &more, err);
 }
