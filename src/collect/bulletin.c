@@ -78,24 +78,50 @@ static void forget_exec(struct image_exec *exec)
 	memset(exec, 0, sizeof *exec);
 }
 
+static struct image_exec *exec_of(struct image *image, uint32_t pid)
+{
+	return pid == image->arrival->hello.pid ? &image->exec : &image->vfork_exec;
+}
+
+// A vfork child will say hello for itself. Where its parent sees itself as we do, so does it.
+static void await_hello(struct image *image, uint32_t pid, const struct payload *payload)
+{
+	bool seen = image->pid == image->arrival->hello.pid;
+	char *path;
+
+	if (image->awaited == NULL || pid == image->arrival->hello.pid)
+		return;
+	path = mem_copy_bytes(payload->at, payload->left);
+	awaited_add(image->awaited, pid, seen ? pid : 0, path);
+	mem_free(path);
+}
+
 static void read_exec(struct image *image, struct payload *payload)
 {
 	uint32_t reason = (uint32_t)take(payload, 4);
 	uint32_t pid = (uint32_t)take(payload, 4);
-	struct image_exec *exec = pid == image->arrival->hello.pid ? &image->exec
-								   : &image->vfork_exec;
+	struct image_exec *exec = exec_of(image, pid);
 
 	if (payload->short_)
 		return;
+	if (reason == NOTE_EXEC_OK) {
+		await_hello(image, pid, payload);
+		return;
+	}
 	forget_exec(exec);
 	exec->reason = reason;
 	exec->path = mem_copy_bytes(payload->at, payload->left);
 }
 
-// Of two that are pending, the vfork child's is the one that can fail: its parent waits for it.
-static void read_exec_failed(struct image *image)
+static void read_exec_failed(struct image *image, struct payload *payload)
 {
-	forget_exec(image->vfork_exec.path != NULL ? &image->vfork_exec : &image->exec);
+	uint32_t pid;
+
+	take(payload, 4); // which error does not matter
+	pid = (uint32_t)take(payload, 4);
+	forget_exec(exec_of(image, pid));
+	if (image->awaited != NULL)
+		awaited_drop(image->awaited, pid);
 }
 
 static void read_message(struct image *image, struct payload *payload)
@@ -199,7 +225,7 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 		read_exec(image, &payload);
 		break;
 	case NOTE_EXEC_FAILED:
-		read_exec_failed(image);
+		read_exec_failed(image, &payload);
 		break;
 	case NOTE_MESSAGE:
 		read_message(image, &payload);

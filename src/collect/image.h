@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/str.h"
+#include "collect/awaited.h"
 #include "collect/door.h"
 #include "collect/frame_map.h"
 #include "collect/ledger.h"
@@ -68,9 +69,10 @@ enum {
 };
 
 struct image {
-	struct image *next;    // the roster's
-	struct ledger *ledger; // borrowed
-	uint32_t id;           // the door's
+	struct image *next;      // the roster's
+	struct ledger *ledger;   // borrowed
+	struct awaited *awaited; // borrowed: vfork children that exec; NULL: nobody asks
+	uint32_t id;             // the door's
 	uint32_t pid;
 	uint32_t generation;
 	process_id process;           // TRACE_NONE: not begun yet

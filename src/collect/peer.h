@@ -28,6 +28,9 @@ bool peer_exit(int pidfd, uint32_t pid, enum trace_exit *exit, uint32_t *value);
 // The same of a status that a launcher waited for.
 void peer_decode(int status, enum trace_exit *exit, uint32_t *value);
 
+// Whether it has ended, a zombie or gone.
+bool peer_ended(int pidfd);
+
 // Give a pidfd back.
 void peer_close(int pidfd);
 

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,13 @@ bool peer_exit(int pidfd, uint32_t pid, enum trace_exit *exit, uint32_t *value)
 		return false;
 	peer_decode(status, exit, value);
 	return true;
+}
+
+bool peer_ended(int pidfd)
+{
+	struct pollfd process = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&process, 1, 0) > 0;
 }
 
 void peer_close(int pidfd)

@@ -30,6 +30,11 @@ int peer_pidfd(int socket_fd, uint32_t pid)
 	return process ? (int)(intptr_t)process : -1;
 }
 
+bool peer_ended(int pidfd)
+{
+	return WaitForSingleObject((HANDLE)(intptr_t)pidfd, 0) == WAIT_OBJECT_0;
+}
+
 void peer_close(int pidfd)
 {
 	if (pidfd > 0)

@@ -5,7 +5,11 @@
 #include "collect/looks.h"
 #include "collect/peer.h"
 
+#include <stdio.h>
 #include <string.h>
+
+// From an exec to the new image's hello, on a machine with other things to do.
+#define HELLO_NS UINT64_C(10000000000)
 
 enum {
 	ENDED_MAX = 64,             // images whose numbers a late child may still inherit
@@ -36,6 +40,7 @@ void roster_fini(struct roster *roster)
 	free_list(roster->arrivals);
 	free_list(roster->images);
 	free_list(roster->ended);
+	awaited_fini(&roster->awaited);
 	map_fini(&roster->processes);
 	map_fini(&roster->generations);
 	map_fini(&roster->statuses);
@@ -93,6 +98,7 @@ void roster_arrive(struct roster *roster, struct door_arrival *arrival)
 			before->exited = true;
 		}
 	}
+	image->awaited = &roster->awaited;
 	*generation = image->generation;
 	append(&roster->arrivals, image);
 }
@@ -259,10 +265,22 @@ static void settle(struct roster *roster, struct image *image)
 	begin_by_time(roster, image);
 }
 
+// Those that have said hello are awaited no more.
+static void drop_awaited(struct roster *roster, const struct image *list)
+{
+	for (; list != NULL; list = list->next)
+		if (list->arrival != NULL)
+			awaited_drop(&roster->awaited, list->arrival->hello.pid);
+}
+
 void roster_settle(struct roster *roster)
 {
 	struct image *image, *next;
 
+	if (roster->awaited.count > 0) {
+		drop_awaited(roster, roster->arrivals);
+		drop_awaited(roster, roster->images);
+	}
 	for (image = roster->arrivals; image != NULL; image = next) {
 		next = image->next;
 		settle(roster, image);
@@ -455,9 +473,35 @@ void roster_end(struct roster *roster, bool all)
 	}
 }
 
-bool roster_empty(const struct roster *roster)
+static void give_up_awaited(struct roster *roster)
 {
-	return roster->images == NULL && roster->arrivals == NULL;
+	char line[512];
+	char *path;
+
+	while ((path = awaited_give_up(&roster->awaited)) != NULL) {
+		snprintf(line, sizeof line, "%s is not recorded: it could not load the recorder",
+			 path);
+		ledger_warn(roster->ledger, TRACE_NONE, line);
+		mem_free(path);
+	}
+}
+
+bool roster_empty(struct roster *roster)
+{
+	uint64_t now_ns = tick_now(roster->tick);
+
+	if (roster->images != NULL || roster->arrivals != NULL) {
+		roster->awaited_ns = 0;
+		return false;
+	}
+	if (!awaited_any(&roster->awaited))
+		return true;
+	if (roster->awaited_ns == 0)
+		roster->awaited_ns = now_ns;
+	if (now_ns - roster->awaited_ns < HELLO_NS)
+		return false;
+	give_up_awaited(roster);
+	return true;
 }
 
 void roster_weigh(struct roster *roster)

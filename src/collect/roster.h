@@ -8,6 +8,7 @@
 #define COLLECT_ROSTER_H
 
 #include "base/map.h"
+#include "collect/awaited.h"
 #include "collect/image.h"
 
 struct roster {
@@ -22,6 +23,8 @@ struct roster {
 	struct map processes;   // pid -> process id + 1 of its newest image
 	struct map generations; // pid -> its newest image's generation
 	struct map statuses;    // pid -> wait status + 1 as the launcher says
+	struct awaited awaited; // have not said hello yet
+	uint64_t awaited_ns;    // since when there is nobody else; 0: there is
 	process_id *parents;    // by process id
 	size_t parents_count, parents_capacity;
 	uint64_t guest_bytes, guest_bytes_peak; // of ours in all images
@@ -52,8 +55,8 @@ bool roster_special(void *context, struct stream *stream, const struct lane_item
 // End those whose last event is delivered. With `all`: everybody, as still running.
 void roster_end(struct roster *roster, bool all);
 
-// Nobody lives, and nobody waits for a place.
-bool roster_empty(const struct roster *roster);
+// Nobody lives, nobody waits for a place, and nobody is awaited.
+bool roster_empty(struct roster *roster);
 
 // Measure what we take in the guests.
 void roster_weigh(struct roster *roster);

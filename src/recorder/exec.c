@@ -268,34 +268,41 @@ static void exec_tell(uint32_t reason, const char *path)
 	kernel_restore_signals(signals);
 }
 
-// A vfork child has its parent's memory, and shall leave its gate as it is.
+static void exec_tell_failed(long error)
+{
+	uint64_t signals = kernel_block_signals();
+
+	notes_exec_failed((uint32_t)-error);
+	kernel_restore_signals(signals);
+}
+
+// In a vfork child, which has its parent's memory.
+static bool exec_is_vfork_child(void)
+{
+	return recording_state && kernel_process_id() != recording_state->pid;
+}
+
+// A vfork child shall leave its parent's gate as it is.
 static long exec_make(const char *path, long argv, const void *envp)
 {
-	if (recording_state && kernel_process_id() != recording_state->pid)
+	if (exec_is_vfork_child())
 		return kernel_call6_bare(__NR_execve, (long)path, argv, (long)envp, 0, 0, 0);
 	return kernel(__NR_execve, path, argv, envp);
 }
 
-long exec_call(const char *path, long argv, char *const *envp)
+// With what the new image needs of us in the environment, or without what it cannot use. Returns
+// if it fails.
+static long exec_make_with(const char *path, long argv, char *const *envp,
+			   const struct library_image *image, uint32_t reason)
 {
 	uint64_t on_stack[EXEC_ON_STACK_BYTES / 8];
-	struct library_image image = { 0 };
-	struct exec_environment env;
+	struct exec_environment env = exec_read(envp, *image);
+	// A loader that cannot load the recorder would say so on the program's own stderr.
+	bool with = reason != NOTE_EXEC_NO_LIBRARY && reason != NOTE_EXEC_32_BIT;
 	void *room = on_stack;
-	uint32_t reason;
 	size_t bytes;
-	bool with;
 	long result;
 
-	if (!library_entry(image)[0] || recording_phase() != RECORDING_ON ||
-	    (recording_state->options & SEGMENT_NO_FOLLOW))
-		return exec_make(path, argv, envp);
-	reason = exec_look(path, &image);
-	env = exec_read(envp, image);
-	if (reason != NOTE_EXEC_OK)
-		exec_tell(reason, path);
-	// A loader that cannot load the recorder would say so on the program's own stderr.
-	with = reason != NOTE_EXEC_NO_LIBRARY && reason != NOTE_EXEC_32_BIT;
 	if (with ? env.has_library && env.has_session : !env.has_ours)
 		return exec_make(path, argv, envp);
 	bytes = exec_bytes(&env);
@@ -306,5 +313,25 @@ long exec_call(const char *path, long argv, char *const *envp)
 	result = exec_make(path, argv, exec_write(room, &env, with));
 	if (room != on_stack)
 		kernel(__NR_munmap, room, bytes);
+	return result;
+}
+
+long exec_call(const char *path, long argv, char *const *envp)
+{
+	struct library_image image = { 0 };
+	uint32_t reason;
+	bool tells;
+	long result;
+
+	if (!library_entry(image)[0] || recording_phase() != RECORDING_ON ||
+	    (recording_state->options & SEGMENT_NO_FOLLOW))
+		return exec_make(path, argv, envp);
+	reason = exec_look(path, &image);
+	tells = reason != NOTE_EXEC_OK || exec_is_vfork_child();
+	if (tells)
+		exec_tell(reason, path);
+	result = exec_make_with(path, argv, envp, &image, reason);
+	if (tells)
+		exec_tell_failed(result);
 	return result;
 }

@@ -110,10 +110,12 @@ void notes_exec(uint32_t reason, const char *path)
 void notes_exec_failed(uint32_t error)
 {
 	struct notes_record record;
+	uint32_t pid = kernel_process_id();
 
 	if (!notes_open(&record, NOTE_EXEC_FAILED))
 		return;
 	notes_put(&record, &error, 4);
+	notes_put(&record, &pid, 4);
 	notes_close(&record);
 }
 

@@ -211,9 +211,10 @@ enum note_type {
 	NOTE_MODULE = 1,
 	NOTE_MODULE_GONE = 2, // u32 module id: it was unmapped
 	// u32 reason (enum note_exec), u32 pid as the guest sees it (a vfork child writes into its
-	// parent's segment), then the path: about to exec.
+	// parent's segment), then the path: about to exec. With NOTE_EXEC_OK only of vfork
+	// children: their hello is awaited.
 	NOTE_EXEC = 3,
-	NOTE_EXEC_FAILED = 4, // u32 errno: that exec came back
+	NOTE_EXEC_FAILED = 4, // u32 errno, u32 pid as in that note: it came back
 	NOTE_MESSAGE = 5,     // u32 enum note_message, then text: shown to the user once
 	// u64 time, u32 tid, u32 lane, u64 lane head, then the name: between what the thread had
 	// written and what it writes next, a moment that has a name.

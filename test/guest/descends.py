@@ -98,6 +98,12 @@ def posix_spawn_is_followed():
 
 
 @test
+def a_spawned_child_that_starts_after_its_parent_has_ended_is_followed():
+    _, trace = recorded("leave", images=30)
+    equal(2, len(trace.processes), "processes")
+
+
+@test
 def vfork_is_followed():
     _, trace = recorded("vfork", images=30)
     equal(2, len(images_of(trace)), "images of the program")

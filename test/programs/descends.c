@@ -124,6 +124,17 @@ static void run_spawn(void)
 	wait_for(pid);
 }
 
+// The child is an image of its own long after its parent is gone.
+static void run_leave(void)
+{
+	char path[sizeof(self) + 16];
+	char *argv[] = { path, NULL };
+	pid_t pid = 0;
+
+	snprintf(path, sizeof(path), "%.*s/slow_start", (int)(strrchr(self, '/') - self), self);
+	guest_check(posix_spawn(&pid, path, NULL, NULL, argv, environ) == 0, "posix_spawn");
+}
+
 static void run_vfork(void)
 {
 	char *argv[] = { self, "image", NULL };
@@ -307,6 +318,7 @@ static const struct {
 	{ "system", run_system },
 	{ "popen", run_popen },
 	{ "spawn", run_spawn },
+	{ "leave", run_leave },
 	{ "vfork", run_vfork },
 	{ "vfork_allocates", run_vfork_allocates },
 	{ "vfork_exits", run_vfork_exits },
