@@ -83,7 +83,7 @@ stack_id interner_search(struct interner *interner, stack_id parent,
 	}
 	id = writer_add_stack(interner->writer, parent, push->frame, flags);
 	put(interner, key, push->hash, id);
-	if (++interner->count > interner->buckets_count * INTERNER_SLOTS / 4 * 3)
+	if (++interner->count > interner->buckets_count * INTERNER_SLOTS / 8 * 5)
 		grow(interner);
 	return id;
 }

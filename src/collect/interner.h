@@ -11,7 +11,7 @@
 // finds does not wait for the callers' number, with which it is only compared. A bucket that is
 // full goes on in the next one.
 //
-// A stack costs 16 bytes in a table that is between three eighths and three quarters full, whatever
+// A stack costs 16 bytes in a table that is between five sixteenths and five eighths full, whatever
 // its depth. New ones are written to the trace at once. One thread.
 #ifndef COLLECT_INTERNER_H
 #define COLLECT_INTERNER_H
