@@ -330,11 +330,19 @@ static bool take_sides(struct sides *sides, struct answer *answer, struct err *e
 	return selection_words_check(&sides->words, err);
 }
 
-static bool open_side(struct inquiry *inquiry, struct desk *desk,
-		      const struct selection_words *words, struct err *err)
+// What opens a side: the desk that has its trace open.
+struct sides_open {
+	const struct sides *sides;
+	struct answer *answer;
+	struct desk *with; // of B
+};
+
+static bool open_side(void *context, int side, struct inquiry *inquiry, struct err *err)
 {
+	const struct sides_open *open = context;
+	struct desk *desk = side == 0 ? open->answer->desk : open->with;
 	const struct inquiry_options options = {
-		.words = words,
+		.words = side == 0 ? &open->answer->words : &open->sides->words,
 		.opened = &desk->opened,
 		.window = desk->window_options,
 	};
@@ -342,35 +350,29 @@ static bool open_side(struct inquiry *inquiry, struct desk *desk,
 	return inquiry_open(inquiry, &options, err);
 }
 
-static bool compare(struct sides *sides, struct answer *answer, struct err *err)
+static bool open_and_compare(struct sides *sides, struct desk *with, struct answer *answer,
+			     struct err *err)
 {
 	const struct viewer_options *options = &answer->viewer->options;
+	struct sides_open open = { sides, answer, with };
 	struct diff diff;
 	struct diff_page page = {
 		.sides = { &sides->before, &sides->after },
 		.names = { options->path, sides->self ? options->path : options->other },
 		.diff = &diff,
 	};
+	bool good;
 
-	if (!diff_find(&diff, page.sides, &sides->options, err))
-		return false;
-	diff_json(&page, answer->sink);
-	diff_fini(&diff);
-	return true;
-}
-
-static bool open_and_compare(struct sides *sides, struct desk *with, struct answer *answer,
-			     struct err *err)
-{
-	bool good = false;
-
-	if (!open_side(&sides->before, answer->desk, &answer->words, err))
-		return false;
-	if (open_side(&sides->after, with, &sides->words, err)) {
-		good = compare(sides, answer, err);
-		inquiry_close(&sides->after);
+	sides->options.memory_bytes = answer->desk->window_options.memory_bytes;
+	sides->options.open = open_side;
+	sides->options.context = &open;
+	good = diff_find(&diff, page.sides, &sides->options, err);
+	if (good) {
+		diff_json(&page, answer->sink);
+		diff_fini(&diff);
 	}
 	inquiry_close(&sides->before);
+	inquiry_close(&sides->after);
 	return good;
 }
 
