@@ -43,11 +43,24 @@ static bool collect_one(void *context, const struct window_allocation *allocatio
 	return true;
 }
 
+// The part of the memory that lives may take: a list that grows is there twice for a moment, and
+// where stacks and kinds take more than half of all, less is left.
+static uint64_t share_of_lives(const struct index *index)
+{
+	enum { SHARE = 4, SHARE_CROWDED = 8 };
+	struct err ignored;
+	uint64_t half = index_room(index, 2, 1);
+
+	return index_memory_suffices(half, index->cells.sites_count, index->cells.cells_count,
+				     &ignored)
+		       ? SHARE
+		       : SHARE_CROWDED;
+}
+
 bool index_collect(struct index *index, struct index_clock *clock, const struct window_query *query,
 		   struct plain *plain, struct err *err)
 {
-	// A list that grows is there twice for a moment.
-	size_t most = index_room(index, 4, sizeof(struct plain_life));
+	size_t most = index_room(index, share_of_lives(index), sizeof(struct plain_life));
 	struct collecting collecting = { plain, most, false };
 	struct window_query all = *query;
 
