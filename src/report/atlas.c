@@ -33,6 +33,8 @@ struct census {
 	uint64_t low, high;
 	uint64_t granularity; // 0: nobody asks for waste and ages
 	uint64_t now_ns;
+	uint64_t stack_gap; // what is free below the main stack and is no hole
+	uint64_t largest;   // hole
 	struct atlas_group *groups;
 	size_t count, capacity;
 	struct map numbers; // key -> position
@@ -138,6 +140,23 @@ static void widen(struct census *census, size_t group, uint64_t hole)
 		census->groups[group].largest_without = hole;
 }
 
+// Where the hole below the range of a group ends, which begins at `from`.
+static uint64_t hole_end(const struct census *census, size_t group, const struct range *range,
+			 uint64_t from)
+{
+	uint64_t gap = census->groups[group].owner == SPACE_MAIN_STACK ? census->stack_gap : 0;
+
+	if (range->start <= from)
+		return range->start;
+	return range->start - from > gap ? range->start - gap : from;
+}
+
+static void count_hole(struct census *census, uint64_t hole)
+{
+	if (hole > census->largest)
+		census->largest = hole;
+}
+
 // Walks the ranges once. Those side by side of one group, with the holes around them, would be one
 // hole without the group.
 static void take_census(struct census *census)
@@ -152,9 +171,12 @@ static void take_census(struct census *census)
 
 	for (; range && range->start < census->high; range = ranges_from(ranges, last_end)) {
 		size_t group = group_of(census, range);
+		uint64_t end = hole_end(census, group, range, last_end);
 
 		if (present != SIZE_MAX)
-			widen(census, present, range->start - free_from);
+			widen(census, present, end - free_from);
+		if (end > last_end)
+			count_hole(census, end - last_end);
 		if (census->granularity && range->start > last_end)
 			share_waste(census, last_end, range->start, present, group);
 		if (group != present || range->start != last_end || range->number != number) {
@@ -169,6 +191,8 @@ static void take_census(struct census *census)
 		number = range->number;
 		last_end = range->end;
 	}
+	if (last_end < census->high)
+		count_hole(census, census->high - last_end);
 	if (present == SIZE_MAX)
 		return;
 	count_mapping(census, present, last_end - began);
@@ -193,35 +217,14 @@ static bool is_fixture(uint8_t owner)
 
 // ---- what the pass over the trace gathers ----
 
-// The largest piece of a hole that the kernel would have given.
-static uint64_t largest_given(const struct atlas *atlas, const struct space *space, uint64_t low,
-			      uint64_t high)
-{
-	const struct ranges *ranges = space_ranges(space, atlas->process);
-	const struct range *range;
-	uint64_t at = low > LOWEST_GIVEN ? low : LOWEST_GIVEN;
-	uint64_t largest = 0;
-
-	do {
-		uint64_t stop = high;
-
-		range = ranges_from(ranges, at);
-		if (range && range->start < high) {
-			stop = range->start;
-			if (space_owner(space, range) == SPACE_MAIN_STACK)
-				stop = stop > STACK_GAP ? stop - STACK_GAP : 0;
-		}
-		if (stop > at && stop - at > largest)
-			largest = stop - at;
-		at = range ? range->end : high;
-	} while (at < high);
-	return largest;
-}
-
 static void add_failure(struct atlas *atlas, const struct space *space,
 			const struct trace_event *event)
 {
-	struct census census = { .space = space, .process = atlas->process };
+	struct census census = {
+		.space = space,
+		.process = atlas->process,
+		.stack_gap = STACK_GAP,
+	};
 	struct atlas_failure *failure;
 	bool low_only = event->vm && event->kind == TRACE_MMAP && event->vm->flags & MAP_32BIT_BIT;
 
@@ -241,11 +244,11 @@ static void add_failure(struct atlas *atlas, const struct space *space,
 	};
 	failure->holes =
 		ranges_holes(space_ranges(space, atlas->process), failure->low, failure->high);
-	failure->holes.largest = largest_given(atlas, space, failure->low, failure->high);
 	census.now_ns = event->time_ns;
-	census.low = failure->low;
+	census.low = failure->low > LOWEST_GIVEN ? failure->low : LOWEST_GIVEN;
 	census.high = failure->high;
 	take_census(&census);
+	failure->holes.largest = census.largest;
 	for (size_t i = 0; i < census.count; i++) {
 		const struct atlas_group *group = &census.groups[i];
 

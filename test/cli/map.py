@@ -191,6 +191,8 @@ def what_the_kernel_never_gives_is_no_hole_that_a_call_could_have_had():
     assert first["largest_free"] == 0x80000000 - low < first["size"], first
     assert second["largest_free"] == stack - 0x80001000 - gap < second["size"], second
     assert third["largest_free"] == third["size"], third
+    # Without the mapping at the low end of it, that hole would be larger, without the gap as well.
+    assert second["in_the_way"]["largest_without"] == stack - gap - low, second
     text = run("map", path).stdout
     assert text.count("it was not for want of address space") == 1, text
 
