@@ -488,7 +488,7 @@ static void give_up_awaited(struct roster *roster)
 
 bool roster_empty(struct roster *roster)
 {
-	uint64_t now_ns = tick_now(roster->tick);
+	uint64_t now_ns;
 
 	if (roster->images != NULL || roster->arrivals != NULL) {
 		roster->awaited_ns = 0;
@@ -496,6 +496,7 @@ bool roster_empty(struct roster *roster)
 	}
 	if (!awaited_any(&roster->awaited))
 		return true;
+	now_ns = tick_now(roster->tick);
 	if (roster->awaited_ns == 0)
 		roster->awaited_ns = now_ns;
 	if (now_ns - roster->awaited_ns < HELLO_NS)

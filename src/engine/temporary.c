@@ -144,7 +144,6 @@ static void allocate(struct temporary *temporary, struct thread_state *thread,
 {
 	struct process_state *process = &temporary->processes[thread->process];
 	struct latest *latest = &thread->latest;
-	struct blocks *blocks = blocks_of(process, event->heap);
 
 	// Its former one can be temporary no more.
 	if (latest->number) {
@@ -155,7 +154,6 @@ static void allocate(struct temporary *temporary, struct thread_state *thread,
 
 		if (block && block->owner == event->thread + 1)
 			blocks_take(former, latest->address, &taken, &size);
-		blocks = blocks_of(process, event->heap);
 	}
 	*latest = (struct latest){
 		.address = event->address,
@@ -164,7 +162,7 @@ static void allocate(struct temporary *temporary, struct thread_state *thread,
 		.stack = event->stack,
 		.selected = thread->selected && event_selected(temporary, event),
 	};
-	put_block(blocks, latest, event->thread, event->size);
+	put_block(blocks_of(process, event->heap), latest, event->thread, event->size);
 }
 
 static bool stack_selected(const struct temporary *temporary, stack_id stack)

@@ -53,8 +53,8 @@ struct diff_options {
 	enum diff_order order;
 	uint64_t rows_max;  // 0: all
 	uint64_t bytes_min; // least change in bytes of the figure that ranks
-	uint64_t
-		memory_bytes; // a quarter of it is for rows and for what stacks read as; 0: 256 MiB
+	// A quarter of it is for rows and for what stacks read as. 0: 256 MiB.
+	uint64_t memory_bytes;
 	enum progress_mode progress;
 	// Opens one side, when its turn has come.
 	bool (*open)(void *context, int side, struct inquiry *inquiry, struct err *err);
