@@ -7,11 +7,13 @@
 
 enum { BITS_FIRST = 10 };
 
+// Room for 2^bits buckets, where the table is; those that were not there are free.
 static void set_capacity(struct interner *interner, unsigned bits)
 {
 	interner->buckets_count = (size_t)1 << bits;
 	interner->shift = 32 - bits;
-	interner->buckets = mem_map(interner->buckets_count * sizeof *interner->buckets);
+	mem_area_grow(&interner->area, interner->buckets_count * sizeof *interner->buckets);
+	interner->buckets = interner->area.at;
 }
 
 void interner_init(struct interner *interner, struct writer *writer)
@@ -23,7 +25,7 @@ void interner_init(struct interner *interner, struct writer *writer)
 
 void interner_fini(struct interner *interner)
 {
-	mem_unmap(interner->buckets, interner->buckets_count * sizeof *interner->buckets);
+	mem_area_fini(&interner->area);
 	memset(interner, 0, sizeof *interner);
 }
 
@@ -36,34 +38,72 @@ static struct interner_bucket *next_of(const struct interner *interner,
 	return &interner->buckets[at & (interner->buckets_count - 1)];
 }
 
+// A stack that has no place, for the moment.
+struct homeless {
+	uint64_t key;
+	uint32_t hash;
+	stack_id id;
+};
+
 // Put a stack that is not there.
-static void put(struct interner *interner, uint64_t key, uint32_t hash, stack_id id)
+static void put(struct interner *interner, const struct homeless *stack)
 {
-	struct interner_bucket *bucket = interner_bucket(interner, hash);
+	struct interner_bucket *bucket = interner_bucket(interner, stack->hash);
 	size_t at = 0;
 
 	while (bucket->ids[INTERNER_SLOTS - 1] != 0)
 		bucket = next_of(interner, bucket);
 	while (bucket->ids[at] != 0)
 		at++;
-	bucket->keys[at] = key;
-	bucket->hashes[at] = hash;
-	bucket->ids[at] = id;
+	bucket->keys[at] = stack->key;
+	bucket->hashes[at] = stack->hash;
+	bucket->ids[at] = stack->id;
 }
 
-// Twice the places.
+// Whether the bucket that the hash names, and those behind it up to one with a free place, are
+// `from` or behind that.
+static bool is_settled(const struct interner *interner, uint32_t hash, size_t from)
+{
+	size_t at = hash >> interner->shift;
+
+	if (at < from)
+		return false;
+	while (at < interner->buckets_count && interner->buckets[at].ids[INTERNER_SLOTS - 1] != 0)
+		at++;
+	return at < interner->buckets_count;
+}
+
+// Twice the places. The hash's upper bits name a bucket, so that what was in one goes to the two
+// with twice its number, further back: from the last one on, all of it can be moved where it lies.
+// What would have to go to a bucket that has not been emptied yet waits: it came to its own from
+// one far in front of it, or would go on at the table's beginning.
 static COLD void grow(struct interner *interner)
 {
-	struct interner_bucket *old = interner->buckets;
 	size_t old_count = interner->buckets_count;
+	struct homeless *waiting = NULL;
+	size_t waiting_count = 0, waiting_capacity = 0;
 
 	ASSERT(interner->shift > 1);
 	set_capacity(interner, 32 - interner->shift + 1);
-	for (size_t i = 0; i < old_count; i++) {
-		for (size_t at = 0; at < INTERNER_SLOTS && old[i].ids[at] != 0; at++)
-			put(interner, old[i].keys[at], old[i].hashes[at], old[i].ids[at]);
+	for (size_t i = old_count; i-- > 0;) {
+		struct interner_bucket old = interner->buckets[i];
+
+		memset(&interner->buckets[i], 0, sizeof interner->buckets[i]);
+		for (size_t at = 0; at < INTERNER_SLOTS && old.ids[at] != 0; at++) {
+			struct homeless stack = { old.keys[at], old.hashes[at], old.ids[at] };
+
+			if (likely(is_settled(interner, stack.hash, i))) {
+				put(interner, &stack);
+				continue;
+			}
+			waiting = mem_grow(waiting, &waiting_capacity, waiting_count + 1,
+					   sizeof *waiting);
+			waiting[waiting_count++] = stack;
+		}
 	}
-	mem_unmap(old, old_count * sizeof *old);
+	for (size_t i = 0; i < waiting_count; i++)
+		put(interner, &waiting[i]);
+	mem_free(waiting);
 }
 
 stack_id interner_search(struct interner *interner, stack_id parent,
@@ -82,7 +122,7 @@ stack_id interner_search(struct interner *interner, stack_id parent,
 		}
 	}
 	id = writer_add_stack(interner->writer, parent, push->frame, flags);
-	put(interner, key, push->hash, id);
+	put(interner, &(struct homeless){ key, push->hash, id });
 	if (++interner->count > interner->buckets_count * INTERNER_SLOTS / 8 * 5)
 		grow(interner);
 	return id;

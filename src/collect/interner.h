@@ -12,7 +12,8 @@
 // full goes on in the next one.
 //
 // A stack costs 16 bytes in a table that is between five sixteenths and five eighths full, whatever
-// its depth. New ones are written to the trace at once. One thread.
+// its depth. The table grows where it lies: memory that was never touched before is dear. New
+// stacks are written to the trace at once. One thread.
 #ifndef COLLECT_INTERNER_H
 #define COLLECT_INTERNER_H
 
@@ -44,11 +45,12 @@ struct interner_push {
 };
 
 struct interner {
-	struct writer *writer; // borrowed
-	struct interner_bucket *buckets;
-	size_t buckets_count; // a power of two
-	unsigned shift;       // of a 32-bit hash, down to a bucket
-	size_t count;         // stacks
+	struct writer *writer;           // borrowed
+	struct interner_bucket *buckets; // in `area`
+	size_t buckets_count;            // a power of two
+	unsigned shift;                  // of a 32-bit hash, down to a bucket
+	size_t count;                    // stacks
+	struct mem_area area;
 };
 
 void interner_init(struct interner *interner, struct writer *writer);

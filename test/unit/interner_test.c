@@ -117,6 +117,32 @@ TEST(interner_tells_stacks_of_one_hash_apart)
 	end(&fixture);
 }
 
+// The table doubles where it lies: what went on behind its own bucket, and from the last one on to
+// the first, is found again.
+TEST(interner_finds_what_went_on_elsewhere_after_growing)
+{
+	enum { CROWD = 1500, SPREAD = 40000 };
+	struct fixture fixture;
+	stack_id next = 0;
+
+	begin(&fixture, 2 * CROWD + SPREAD);
+	for (int again = 0; again < 2; again++) {
+		for (uint32_t i = 0; i < 2 * CROWD + SPREAD; i++) {
+			struct interner_push push = { .frame = i + 1 };
+
+			push.hash = i < CROWD       ? UINT32_MAX - i % 3
+				    : i < 2 * CROWD ? i % 5 << 20
+						    : i * UINT32_C(0x9e3779b9);
+			if (!again)
+				next++;
+			CHECK_EQ(again ? i + 1 : next,
+				 interner_add(&fixture.interner, 0, &push, 0));
+		}
+		CHECK_EQ(2 * CROWD + SPREAD, interner_count(&fixture.interner));
+	}
+	end(&fixture);
+}
+
 TEST(interner_remembers_half_a_million_stacks)
 {
 	enum { FRAMES = 64, STACKS = 500000 };
