@@ -5,7 +5,7 @@
 // hit, whatever was hit before, and a block of s bytes is sampled with probability
 // 1 - exp(-s / MEAN). That is all that an analyst needs to scale the figures without bias
 // (trace/trace.h, trace_sample_weight). A sampled block is recorded with everything; of the others
-// nothing is, neither their allocation nor their end.
+// nothing is, neither their allocation nor their end. A block of no bytes counts as one byte here.
 //
 // An allocation that is not hit costs one subtraction and a branch. A free has to know whether its
 // block was sampled: a table of small counters says no for nearly all, a set of addresses behind
@@ -48,7 +48,7 @@ HIDDEN bool sample_start(uint64_t mean);
 // failed.
 HIDDEN bool sample_keep(uint64_t address);
 
-// The slow halves of the two below.
+// The slow halves of the two below; `size` is not 0.
 HIDDEN bool sample_hit(struct sample_way *way, uint64_t size);
 HIDDEN bool sample_was_hit(uint64_t address);
 
@@ -63,6 +63,8 @@ static inline bool sample_passes(struct sample_way *way, uint64_t size)
 {
 	int64_t left;
 
+	// A block of no bytes has the chance of one byte, as the analyst assumes (engine/weight.h).
+	size += !size;
 	// What is too large to count surely fails, and surely is a sample.
 	if (unlikely(__builtin_sub_overflow(way->left, size, &left)))
 		left = 0;

@@ -95,6 +95,30 @@ int main(void)
 
 
 @test
+def blocks_of_no_bytes_are_estimated_like_those_of_one():
+    source = """
+#include <stdlib.h>
+int main(void)
+{
+	for (int i = 0; i < 300000; i++) {
+		void *volatile block = i % 2 ? calloc(0, 8) : malloc(0);
+		free(block);
+	}
+	return 0;
+}
+"""
+    with open("empty.c", "w", encoding="utf-8") as file:
+        file.write(source)
+    equal(0, run(["gcc", "-O0", "-o", "empty", "empty.c"], timeout=60).code, "compiler")
+    record(["./empty"], "-q", "--sample", "100")
+    heap = report()["heap"]
+    off = abs(heap["allocations"] - 300000)
+    check(off < 5 * heap["standard_errors"]["calls"], heap)
+    check(1000 < heap["standard_errors"]["calls"] < 12000, heap)
+    check(heap["allocated_bytes"] < 10000, heap)
+
+
+@test
 def calls_of_all_kinds_and_children_are_sampled_alike():
     _, witness = record_witnessed([program("family"), "pool"], "--sample", "1")
     trace = Trace()
