@@ -35,7 +35,8 @@ static const struct option_row options[] = {
 	{ COLLECT_OUTPUT, 'o', "output", "FILE",
 	  "write the trace to FILE (default: $TIDEMARK_OUTPUT)" },
 	{ COLLECT_OPTIONS, 0, "options", "WORDS",
-	  "free-stacks, clock=ns, no-follow, force (default: $TIDEMARK_OPTIONS)" },
+	  "free-stacks, sample=BYTES, clock=ns, paused, no-follow, force (default: "
+	  "$TIDEMARK_OPTIONS)" },
 	{ 0 },
 };
 
@@ -87,10 +88,11 @@ static bool read_words(struct wishes *wishes, struct err *err)
 			continue;
 		if (strncmp(word, "sample=", 7) == 0) {
 			good = str_parse_bytes(word + 7, &wishes->sample_bytes) &&
-			       wishes->sample_bytes > 0;
+			       wishes->sample_bytes > 0 &&
+			       wishes->sample_bytes <= SEGMENT_SAMPLE_BYTES_MAX;
 			if (!good)
-				err_set(err, ERR_USAGE, "'%s' in TIDEMARK_OPTIONS is no size",
-					word);
+				err_set(err, ERR_USAGE,
+					"'%s' in TIDEMARK_OPTIONS is no size up to 1 TiB", word);
 			continue;
 		}
 		while (i < sizeof known / sizeof *known && strcmp(word, known[i].word) != 0)

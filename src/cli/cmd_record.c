@@ -99,6 +99,9 @@ static bool record_sample(struct record *record)
 		return false;
 	if (record->launch.sample_bytes == 0)
 		return args_mistake(&record->args, "--sample 0: at least one byte");
+	if (record->launch.sample_bytes > SEGMENT_SAMPLE_BYTES_MAX)
+		return args_mistake(&record->args, "--sample %s: at most 1 TiB",
+				    record->args.value);
 	return true;
 }
 

@@ -63,6 +63,9 @@ enum {
 	SEGMENT_RING_SMALL_BYTES = 64 << 10, // lanes 65..
 };
 
+// The longest distance of samples: beyond it nothing would be one, and estimates would not fit.
+#define SEGMENT_SAMPLE_BYTES_MAX (UINT64_C(1) << 40)
+
 // Size of lane `lane`'s ring: a power of two and a multiple of SEGMENT_PART_BYTES.
 static inline uint32_t segment_ring_bytes(uint32_t lane)
 {

@@ -53,4 +53,11 @@ def options_come_from_the_environment():
     check(all(event.stack for event in trace.events if event.kind == "free"), "no stacks")
 
 
+@test
+def a_sample_of_the_blocks_may_be_asked_for_there():
+    alone([program("many_stacks")], TIDEMARK_OUTPUT="t.tide", TIDEMARK_OPTIONS="sample=1K force")
+    trace = closed("t.tide")
+    check(1000 < trace.counts().allocations < 10000, trace.counts())
+
+
 main()

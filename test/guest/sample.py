@@ -146,10 +146,11 @@ def the_report_says_that_it_is_sampled():
 
 @test
 def a_distance_that_is_none_is_refused():
-    for word in ("0", "-1", "some", "1Q"):
+    for word in ("0", "-1", "some", "1Q", "1e9", "", "2T", str(2**64 - 1), str(2**64)):
         ended = run([TIDEMARK, "record", "--sample", word, "/bin/true"])
         equal(125, ended.code, f"--sample {word}")
         check("--sample" in ended.err, ended.err)
+    equal(0, run([TIDEMARK, "record", "-q", "--sample", "1T", "/bin/true"]).code, "--sample 1T")
 
 
 main()
