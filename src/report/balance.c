@@ -403,6 +403,7 @@ bool balance_init(struct balance *balance, struct sight *sight, bool peak, struc
 	if (balance->lines[BALANCE_UNEXPLAINED])
 		weigh_again(balance, &snapshot);
 	sight_warn_of_space(sight);
+	sight_warn_of_samples(sight);
 	snapshot_fini(&snapshot);
 	return true;
 }

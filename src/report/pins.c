@@ -196,6 +196,7 @@ bool pins_init(struct pins *pins, struct sight *sight, const struct pins_options
 	*pins = (struct pins){ .sight = sight, .options = options };
 	sight_read(sight, NULL);
 	sight_warn_of_space(sight);
+	sight_warn_of_samples(sight);
 	if (!choose(pins, err))
 		return false;
 	pins->mapped = ranges_bytes(space_ranges(present_space(sight->present), pins->process)) !=

@@ -434,7 +434,9 @@ static void write(struct report *report, struct sink *sink)
 	if (page.several)
 		process_table_write(report, &page.paper);
 	if (heap_totals(report->heap)->counts.allocated.count == 0)
-		paper_text(&page.paper, PAPER_PLAIN, "Nothing was allocated.\n");
+		paper_text(&page.paper, PAPER_PLAIN,
+			   sampled(&page) ? "No allocation was a sample.\n"
+					  : "Nothing was allocated.\n");
 	else
 		for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
 			write_question(&page, (enum sites_question)i);

@@ -1,6 +1,7 @@
 #include "report/sight.h"
 
 #include "base/mem.h"
+#include "report/cautions.h"
 #include "report/lines.h"
 
 #include <inttypes.h>
@@ -110,11 +111,21 @@ void sight_close(struct sight *sight)
 	*sight = (struct sight){ 0 };
 }
 
+// Once each, however often the trace is read.
+static void tell_caution(void *context, const char *text)
+{
+	struct sight *sight = context;
+
+	for (size_t i = 0; i < sight->warnings_count; i++)
+		if (strcmp(sight->warnings[i], text) == 0)
+			return;
+	sight_warn(sight, "%s", text);
+}
+
 void sight_read(struct sight *sight, const struct present_options *more)
 {
 	struct present_options options = { .inherits = TRACE_NONE };
 	struct progress progress;
-	struct err damage = { 0 };
 
 	if (more)
 		options = *more;
@@ -127,11 +138,7 @@ void sight_read(struct sight *sight, const struct present_options *more)
 	sight->present = present_read(sight->reader, &options);
 	progress_end(&progress);
 	sight->complete = reader_complete(sight->reader);
-	if (sight->complete)
-		return;
-	reader_ok(sight->reader, &damage);
-	sight_warn(sight, "the trace is not whole: %s; what is shown is what is there",
-		   *damage.text ? damage.text : "it was cut");
+	cautions_tell(sight->reader, tell_caution, sight);
 }
 
 static void warn_of_count(struct sight *sight, uint64_t count, const char *what)
@@ -150,6 +157,12 @@ void sight_warn_of_space(struct sight *sight)
 		      "mappings lie where others had not ended: their ends were not seen");
 	warn_of_count(sight, totals->unknown,
 		      "calls moved or protected memory that was not known to be mapped");
+}
+
+void sight_warn_of_samples(struct sight *sight)
+{
+	if (reader_info(sight->reader)->sample_bytes)
+		sight_warn(sight, "the memory of blocks that are no samples counts as free");
 }
 
 static bool was_left(const struct sight *sight, process_id id)

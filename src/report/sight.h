@@ -62,6 +62,9 @@ void sight_warn(struct sight *sight, const char *format, ...) __attribute__((for
 // Warn of what the address space was told that it could not believe.
 void sight_warn_of_space(struct sight *sight);
 
+// For answers about free memory: warn that in a sampled recording it is not.
+void sight_warn_of_samples(struct sight *sight);
+
 // The process that a question about one is about: the one that the filters leave; of several the
 // one with the most mapped at the moment, with a warning that says so. ERR_USAGE: nothing is
 // mapped in any, because none of them was recorded so.

@@ -145,6 +145,26 @@ def the_report_says_that_it_is_sampled():
 
 
 @test
+def the_other_commands_say_so_too():
+    record(["/usr/bin/python3", "-c", PYTHON], "-q", "--force", "--sample", "64K", "--rss-exact",
+           env=environment(PYTHONMALLOC="malloc"))
+    for command in ("active", "map", "reconcile", "pins", "window", "growth", "transients"):
+        ended = run([TIDEMARK, command, "t.tide"])
+        equal(0, ended.code, f"{command}: {ended.err}")
+        equal(1, ended.out.count("warning: the recording is sampled"), f"warnings of {command}")
+        equal(command in ("reconcile", "pins"), "counts as free" in ended.out, ended.out[:600])
+        ended = run([TIDEMARK, command, "--json", "t.tide"])
+        check("is sampled" in ended.err, f"{command}: {ended.err}")
+
+
+@test
+def a_recording_without_a_sample_does_not_say_that_nothing_was_allocated():
+    record(["/bin/true"], "-q", "--sample", "1T")
+    text = run([TIDEMARK, "report", "t.tide"]).out
+    check("No allocation was a sample." in text and "Nothing was" not in text, text)
+
+
+@test
 def a_distance_that_is_none_is_refused():
     for word in ("0", "-1", "some", "1Q", "1e9", "", "2T", str(2**64 - 1), str(2**64)):
         ended = run([TIDEMARK, "record", "--sample", word, "/bin/true"])
