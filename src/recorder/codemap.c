@@ -39,6 +39,8 @@ static int (*codemap_linker_find)(void *, struct codemap_linker_object *);
 static struct codemap_module *codemap_modules;
 static uint32_t codemap_modules_used; // entries of the table; ids are entry + 1
 
+static bool codemap_unmaps; // objects were unmapped: the linker may still list them
+
 // The program headers of a loaded object: behind its ELF header at the bias, or, for an executable
 // at a fixed address, where the kernel says.
 static const struct elf_program *codemap_programs(const struct scope_object *object,
@@ -170,13 +172,23 @@ static void codemap_tell(const struct codemap_module *module, uintptr_t bias, co
 	vm_missed();
 }
 
+// The linker's object at pc. It forgets an object only after unmapping it.
+static bool codemap_find_object(uintptr_t pc, struct codemap_linker_object *object)
+{
+	if (!codemap_linker_find || codemap_linker_find((void *)pc, object) != 0)
+		return false;
+	return !__atomic_load_n(&codemap_unmaps, __ATOMIC_RELAXED) ||
+	       (kernel_can_read(object->map_start) &&
+		(!object->eh_header || kernel_can_read((uintptr_t)object->eh_header)));
+}
+
 struct codemap_place codemap_find(uintptr_t pc)
 {
 	struct codemap_place place = { 0 };
 	struct codemap_linker_object object;
 	struct codemap_module *module;
 
-	if (!codemap_linker_find || codemap_linker_find((void *)pc, &object) != 0)
+	if (!codemap_find_object(pc, &object))
 		return place;
 	place.eh_header = object.eh_header;
 	place.start = object.map_start;
@@ -214,4 +226,15 @@ bool codemap_unmapped(uintptr_t start, uintptr_t end)
 		}
 	}
 	return any;
+}
+
+bool codemap_is_object(uintptr_t address)
+{
+	struct codemap_linker_object object;
+
+	if (!codemap_linker_find || codemap_linker_find == codemap_find_in_list ||
+	    codemap_linker_find((void *)address, &object) != 0)
+		return false;
+	__atomic_store_n(&codemap_unmaps, true, __ATOMIC_RELAXED);
+	return true;
 }

@@ -37,8 +37,12 @@ HIDDEN struct codemap_place codemap_find(uintptr_t pc);
 HIDDEN uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags);
 
 // [start, end) is about to be unmapped: if modules lie in it, forget them, and say so (true).
-// Takes the lock itself.
 HIDDEN bool codemap_unmapped(uintptr_t start, uintptr_t end);
+
+// Whether `address` lies in an object of the linker's. Then it has to be unmapped with the lock
+// held: who looks at addresses that a walk has guessed may be reading the object's tables. Needs no
+// lock itself.
+HIDDEN bool codemap_is_object(uintptr_t address);
 
 // For the hello of a forked child.
 HIDDEN uint32_t codemap_modules_count(void);

@@ -38,8 +38,43 @@ static __attribute__((noinline)) long vm_relay(const struct vm_ask *ask, long nu
 	return kernel_call6(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
+// Under code_lock, which signal handlers may want too.
+static uint64_t vm_lock_code(void)
+{
+	uint64_t signals = kernel_block_signals();
+
+	recording_lock(&recording_state->code_lock);
+	return signals;
+}
+
+static void vm_unlock_code(uint64_t signals)
+{
+	recording_unlock(&recording_state->code_lock);
+	kernel_restore_signals(signals);
+}
+
+// Nobody reads a library's tables while it goes: a walk may have guessed its way there, in another
+// thread.
+static long vm_make_unmap(const struct vm_ask *ask)
+{
+	uintptr_t start = (uintptr_t)ask->words[0];
+	uint64_t signals;
+	long result;
+
+	if (recording_phase() != RECORDING_ON || !codemap_is_object(start))
+		return vm_relay(ask, __NR_munmap);
+	signals = vm_lock_code();
+	if (codemap_unmapped(start, start + (uintptr_t)ask->words[1]))
+		unwind_forget();
+	result = vm_relay(ask, __NR_munmap);
+	vm_unlock_code(signals);
+	return result;
+}
+
 static long vm_make(const struct vm_ask *ask, long number)
 {
+	if (number == __NR_munmap && !ask->make)
+		return vm_make_unmap(ask);
 	return ask->make ? ask->make(ask) : vm_relay(ask, number);
 }
 
@@ -242,12 +277,10 @@ static void vm_forget_code(uintptr_t start, uintptr_t bytes)
 	vm_forget();
 	if (recording_phase() != RECORDING_ON)
 		return;
-	signals = kernel_block_signals();
-	recording_lock(&recording_state->code_lock);
+	signals = vm_lock_code();
 	if (codemap_unmapped(start, start + bytes))
 		unwind_forget();
-	recording_unlock(&recording_state->code_lock);
-	kernel_restore_signals(signals);
+	vm_unlock_code(signals);
 }
 
 static long vm_mmap(const struct vm_ask *ask)

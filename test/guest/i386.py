@@ -145,10 +145,12 @@ def stacks_are_those_of_another_unwinder():
 
 @test
 def a_program_that_does_everything_to_its_stacks_is_walked_the_same_twice():
-    record([program("adversary"), "500", "7"], "--verify-stacks")
-    end = Trace().end
-    check(int(end["stacks-verified"]) > 3000, end)
-    equal(0, int(end.get("stacks-mismatched", 0)), "stacks that differ")
+    libraries = [program(f"libadversary_{name}.so") for name in "ab"]
+    for number, more in enumerate(([], libraries, [*libraries, "generated"])):
+        record([program("adversary"), "500", "7", *more], "--verify-stacks", trace=f"{number}.tide")
+        end = Trace(f"{number}.tide").end
+        check(int(end["stacks-verified"]) > 3000, end)
+        equal(0, int(end.get("stacks-mismatched", 0)), "stacks that differ")
 
 
 def main():

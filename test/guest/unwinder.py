@@ -167,4 +167,10 @@ def in_a_program_that_does_everything_to_its_stacks():
     agree([program("adversary"), "300", "5"], 53, 500, whole=False, beyond=1)
 
 
+@test
+def in_the_same_among_libraries_that_are_opened_at_the_same_address():
+    libraries = [program(f"libadversary_{name}.so") for name in "ab"]
+    agree([program("adversary"), "500", "5", *libraries], 53, 500, whole=False, beyond=1)
+
+
 main()

@@ -38,7 +38,10 @@ def ten_million_of_them():
     count += verified(["/usr/bin/node", "-e", NODE])
     count += verified(["/usr/bin/gdb", "-nx", "-batch", "-ex", "info functions a",
                        "/usr/bin/python3"])
+    libraries = [program(f"libadversary_{name}.so") for name in "ab"]
     count += verified([program("adversary"), "20000", "5"])
+    count += verified([program("adversary"), "20000", "6", *libraries])
+    count += verified([program("adversary"), "20000", "7", *libraries, "generated"])
     check(count > 10000000, f"only {count} stacks")
 
 
