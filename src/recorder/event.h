@@ -215,7 +215,7 @@ static inline __attribute__((always_inline)) bool event_short(enum event_short w
 	struct lane *lane = lane_get_mine();
 	uint64_t limit = lane->limit;
 	uint64_t head = lane->head;
-	uint64_t delta, owner;
+	uint64_t delta;
 	uint8_t *start, *at;
 
 	if (unlikely(head + LANE_ROOM > limit))
@@ -229,8 +229,7 @@ static inline __attribute__((always_inline)) bool event_short(enum event_short w
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (unlikely(atomic_load_explicit(lane->tick, memory_order_relaxed) != lane->time_ns))
 		goto special;
-	owner = __atomic_load_n(&lane->owners[lane_slot(address)], __ATOMIC_SEQ_CST);
-	if (unlikely((owner & 0xffff) != lane->id))
+	if (unlikely(!order_is_mine(lane, address)))
 		goto special;
 	if (way == EVENT_SHORT_SAME && (fields & EVENT_STACK) &&
 	    unlikely(!capture_is_same(&lane->capture, frame)))

@@ -65,6 +65,15 @@ static inline void order_set_large(const struct lane *lane, uint64_t address, bo
 	}
 }
 
+// Whether the lane touched the address's slot last, and the slot has no large block: then there is
+// nothing to say, and nothing to ask.
+static inline bool order_is_mine(const struct lane *lane, uint64_t address)
+{
+	uint64_t word = __atomic_load_n(&lane->owners[lane_slot(address)], __ATOMIC_SEQ_CST);
+
+	return (word & (ORDER_LANE | ORDER_LARGE)) == lane->id;
+}
+
 // True if the slot was taken over: `*seq` is then the new interval.
 static inline bool order_touch(const struct lane *lane, uint64_t address, uint64_t *seq)
 {
