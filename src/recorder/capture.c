@@ -285,6 +285,17 @@ capture_step(struct capture *capture, struct capture_walk *walk, struct capture_
 						      : 0);
 }
 
+// The same, where it is not among the rules used lately.
+static inline unwind_rule capture_find_far(struct capture *capture, uint64_t key)
+{
+	uint64_t at = (key ^ key >> 7) % CAPTURE_FAR_RULES;
+	struct capture_rule *far = &capture->far_rules[at];
+
+	if (far->key != key)
+		*far = (struct capture_rule){ key, unwind_find(key) };
+	return far->rule;
+}
+
 // The rule for a return address, by those that were used here.
 static inline unwind_rule capture_find_rule(struct capture *capture, uint64_t key)
 {
@@ -295,7 +306,7 @@ static inline unwind_rule capture_find_rule(struct capture *capture, uint64_t ke
 	if (unlikely(capture->walks < CAPTURE_WALKS_MIN))
 		return unwind_find(key);
 	if (unlikely(used->key != key))
-		*used = (struct capture_rule){ key, unwind_find(key) };
+		*used = (struct capture_rule){ key, capture_find_far(capture, key) };
 	return used->rule;
 }
 
@@ -454,6 +465,8 @@ static inline void capture_check_rules(struct capture *capture)
 		return;
 	for (uint32_t i = 0; i < CAPTURE_RULES; i++)
 		capture->rules[i].key = 0;
+	for (uint32_t i = 0; i < CAPTURE_FAR_RULES; i++)
+		capture->far_rules[i].key = 0;
 }
 
 bool capture_find(struct capture *capture, const uintptr_t *frame)

@@ -67,6 +67,7 @@ enum {
 	CAPTURE_MEMO_FRAMES = LANE_EDIT_FRAMES + 1,
 	CAPTURE_MEMOS = 64,       // 28 KiB, that only threads touch which find something there
 	CAPTURE_RULES = 1024,     // 16 KiB, that only threads touch which walk a lot
+	CAPTURE_FAR_RULES = 4096, // 64 KiB, the same
 	CAPTURE_WALKS_MIN = 4096, // is a lot
 };
 
@@ -156,6 +157,8 @@ struct capture {
 	// Rules that were used here: the table of all (unwind.h) has a cache line for each, and a
 	// walk waits for that line before it knows where the next frame is.
 	struct capture_rule rules[CAPTURE_RULES];
+	// More of them, that lie closer together than in the table of all.
+	struct capture_rule far_rules[CAPTURE_FAR_RULES];
 };
 
 // Where the number of the entry with this slot is kept.
