@@ -1,7 +1,4 @@
-#include "trace/columns.h"
-
-#include "trace/word.h"
-#include "wire/compiler.h"
+#include "trace/columns_next.h"
 
 #define BIT(column) (UINT64_C(1) << (column))
 #define ADDRESS (BIT(COLUMN_ADDRESS) | BIT(COLUMN_ADDRESS_LOW))
@@ -58,6 +55,10 @@ void columns_encoder_fini(struct columns_encoder *encoder)
 {
 	for (int i = 0; i < COLUMNS_COUNT; i++)
 		bytes_fini(&encoder->column[i]);
+	foretell_free(encoder->foretell);
+	encoder->foretell = NULL;
+	mem_free(encoder->late);
+	encoder->late = NULL;
 }
 
 // A column of zeros alone is left out.
@@ -104,6 +105,20 @@ size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t
 	return count;
 }
 
+// A kind that we know has at least the columns that we know it by, or the way of its addresses in
+// place of theirs.
+static bool columns_suffice(uint8_t kind, uint64_t columns)
+{
+	uint64_t wanted = columns_of_kind(kind);
+
+	if (columns & BIT(COLUMN_WAY)) {
+		wanted = columns_told(wanted);
+		if (!foretell_knows(kind) || (columns & (ADDRESS | BIT(COLUMN_OLD_ADDRESS))))
+			return false;
+	}
+	return (columns & wanted) == wanted;
+}
+
 static bool read_kinds(struct columns_decoder *decoder, struct bytes_cursor *in)
 {
 	uint64_t count = bytes_next(in);
@@ -114,9 +129,9 @@ static bool read_kinds(struct columns_decoder *decoder, struct bytes_cursor *in)
 
 		if (kind > UINT8_MAX || kind == 0)
 			return false;
-		// A kind that we know has at least the columns that we know it by.
-		if ((columns & columns_of_kind((uint8_t)kind)) != columns_of_kind((uint8_t)kind))
+		if (!columns_suffice((uint8_t)kind, columns))
 			return false;
+		decoder->told |= columns >> COLUMN_WAY & 1;
 		// Bit 63 is no column; it marks a kind as present whatever its columns are.
 		decoder->kinds_mask[kind] = columns | BIT(63);
 	}
@@ -155,7 +170,11 @@ static bool read_columns(struct columns_decoder *decoder, struct bytes_cursor *i
 bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor payload,
 			  uint32_t events_count, uint64_t first_event, uint64_t first_ns)
 {
+	struct foretell *foretell = decoder->foretell;
+
 	memset(decoder, 0, sizeof *decoder);
+	decoder->foretell = foretell;
+	decoder->start = (struct columns_start){ payload, events_count, first_event, first_ns };
 	if (!read_kinds(decoder, &payload) || !read_columns(decoder, &payload))
 		return false;
 	for (int column = 0; column < COLUMNS_COUNT; column++)
@@ -165,43 +184,21 @@ bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor p
 	decoder->number = first_event;
 	decoder->time_ns = first_ns;
 	columns_run_init(decoder);
+	if (decoder->told) {
+		size_t kinds = bytes_left(&decoder->column[COLUMN_KIND]);
+
+		// No more events than kinds.
+		if (events_count > kinds)
+			events_count = (uint32_t)kinds;
+		decoder->foretell = foretell_renew(decoder->foretell, events_count, false);
+	}
 	return true;
 }
 
-// A number of 2 to 8 bytes, read as one word; anything else goes the careful way.
-static inline uint64_t next_long_number(struct bytes_cursor *in)
+void columns_decoder_fini(struct columns_decoder *decoder)
 {
-	uint64_t value;
-	size_t size;
-
-	if (unlikely(bytes_left(in) < WORD_BYTES || !word_decode(in->at, &value, &size)))
-		return bytes_next(in); // what is not the shortest way is refused there
-	in->at += size;
-	return value;
-}
-
-static inline uint64_t next_number(struct columns_decoder *decoder, enum column column)
-{
-	struct bytes_cursor *in = &decoder->column[column];
-
-	if (!decoder->present[column])
-		return 0;
-	if (likely(in->at < in->end) && *in->at < 0x80)
-		return *in->at++;
-	return next_long_number(in);
-}
-
-static inline uint8_t next_byte(struct columns_decoder *decoder, enum column column)
-{
-	struct bytes_cursor *in = &decoder->column[column];
-
-	if (!decoder->present[column])
-		return 0;
-	if (unlikely(in->at == in->end)) {
-		in->bad = true;
-		return 0;
-	}
-	return *in->at++;
+	foretell_free(decoder->foretell);
+	decoder->foretell = NULL;
 }
 
 static bool next_time(struct columns_decoder *decoder)
@@ -237,7 +234,7 @@ static bool next_thread(struct columns_decoder *decoder)
 
 static inline uint32_t next_u32(struct columns_decoder *decoder, enum column column)
 {
-	uint64_t value = next_number(decoder, column);
+	uint64_t value = columns_next_number(decoder, column);
 
 	if (value > UINT32_MAX)
 		decoder->column[column].bad = true;
@@ -255,11 +252,11 @@ static __attribute__((noinline)) bool next_rare(struct columns_decoder *decoder,
 	if (columns & BIT(COLUMN_HEAP))
 		event->heap = next_u32(decoder, COLUMN_HEAP);
 	if (columns & BIT(COLUMN_OLD_SIZE))
-		vm->old_size = next_number(decoder, COLUMN_OLD_SIZE);
+		vm->old_size = columns_next_number(decoder, COLUMN_OLD_SIZE);
 	if (columns & BIT(COLUMN_PROTECTION))
 		vm->protection = next_u32(decoder, COLUMN_PROTECTION);
 	if (columns & BIT(COLUMN_OFFSET))
-		vm->offset = next_number(decoder, COLUMN_OFFSET);
+		vm->offset = columns_next_number(decoder, COLUMN_OFFSET);
 	if (columns & BIT(COLUMN_ERROR))
 		vm->error = next_u32(decoder, COLUMN_ERROR);
 	if (columns & BIT(COLUMN_FLAGS))
@@ -267,7 +264,7 @@ static __attribute__((noinline)) bool next_rare(struct columns_decoder *decoder,
 	if (columns & BIT(COLUMN_FILE))
 		vm->file = next_u32(decoder, COLUMN_FILE);
 	if (columns & BIT(COLUMN_ORIGIN))
-		vm->origin = next_byte(decoder, COLUMN_ORIGIN);
+		vm->origin = columns_next_byte(decoder, COLUMN_ORIGIN);
 	for (int column = COLUMN_HEAP; column < COLUMNS_COUNT; column++)
 		bad |= decoder->column[column].bad;
 	if (trace_kind_is_vm(event->kind))
@@ -293,35 +290,38 @@ static bool next_fields(struct columns_decoder *decoder, struct trace_event *eve
 	event->heap = 0;
 	event->flags = 0;
 	event->vm = NULL;
+	if (columns & BIT(COLUMN_SIZE)) {
+		event->size = columns_next_number(decoder, COLUMN_SIZE);
+		bad |= decoder->column[COLUMN_SIZE].bad;
+	}
+	if (columns & BIT(COLUMN_WAY))
+		bad |= !columns_next_told(decoder, event);
 	if (columns & BIT(COLUMN_ADDRESS)) {
 		uint64_t *previous = &decoder->previous[event->thread % COLUMNS_SLOTS];
-		uint64_t high = next_number(decoder, COLUMN_ADDRESS);
+		uint64_t high = columns_next_number(decoder, COLUMN_ADDRESS);
 
 		*previous += (uint64_t)varint_unzigzag(high) << 4;
-		*previous += next_byte(decoder, COLUMN_ADDRESS_LOW);
+		*previous += columns_next_byte(decoder, COLUMN_ADDRESS_LOW);
 		event->address = *previous;
-		bad = decoder->column[COLUMN_ADDRESS].bad | decoder->column[COLUMN_ADDRESS_LOW].bad;
+		bad |= decoder->column[COLUMN_ADDRESS].bad |
+		       decoder->column[COLUMN_ADDRESS_LOW].bad;
 	}
 	if (columns & BIT(COLUMN_OLD_ADDRESS)) {
-		uint64_t delta = next_number(decoder, COLUMN_OLD_ADDRESS);
+		uint64_t delta = columns_next_number(decoder, COLUMN_OLD_ADDRESS);
 
 		event->old_address = event->address - (uint64_t)varint_unzigzag(delta);
 		bad |= decoder->column[COLUMN_OLD_ADDRESS].bad;
 	}
-	if (columns & BIT(COLUMN_SIZE)) {
-		event->size = next_number(decoder, COLUMN_SIZE);
-		bad |= decoder->column[COLUMN_SIZE].bad;
-	}
 	if (columns & BIT(COLUMN_STACK)) {
-		event->stack = (stack_id)next_number(decoder, COLUMN_STACK);
+		event->stack = (stack_id)columns_next_number(decoder, COLUMN_STACK);
 		bad |= decoder->column[COLUMN_STACK].bad;
 	}
 	if (columns & BIT(COLUMN_ALIGN)) {
-		event->align_log2 = next_byte(decoder, COLUMN_ALIGN);
+		event->align_log2 = columns_next_byte(decoder, COLUMN_ALIGN);
 		bad |= decoder->column[COLUMN_ALIGN].bad;
 	}
 	if (columns & BIT(COLUMN_FREE_STACK)) {
-		event->stack |= (stack_id)next_number(decoder, COLUMN_FREE_STACK);
+		event->stack |= (stack_id)columns_next_number(decoder, COLUMN_FREE_STACK);
 		bad |= decoder->column[COLUMN_FREE_STACK].bad;
 	}
 	if (unlikely(columns & RARE))
@@ -332,7 +332,7 @@ static bool next_fields(struct columns_decoder *decoder, struct trace_event *eve
 enum columns_result columns_next(struct columns_decoder *decoder, struct trace_event *event)
 {
 	while (decoder->left > 0) {
-		uint8_t kind = next_byte(decoder, COLUMN_KIND);
+		uint8_t kind = columns_next_byte(decoder, COLUMN_KIND);
 		uint64_t columns = decoder->kinds_mask[kind];
 
 		if (unlikely(columns == 0) || !next_time(decoder) || !next_thread(decoder))

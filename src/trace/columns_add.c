@@ -10,7 +10,9 @@
 #define STAGED                                                                            \
 	(BIT(COLUMN_KIND) | BIT(COLUMN_THREAD) | BIT(COLUMN_TIME) | BIT(COLUMN_ADDRESS) | \
 	 BIT(COLUMN_ADDRESS_LOW) | BIT(COLUMN_OLD_ADDRESS) | BIT(COLUMN_SIZE) |           \
-	 BIT(COLUMN_STACK) | BIT(COLUMN_FREE_STACK))
+	 BIT(COLUMN_STACK) | BIT(COLUMN_FREE_STACK) | BIT(COLUMN_WAY))
+
+#define ADDRESSES (BIT(COLUMN_ADDRESS) | BIT(COLUMN_ADDRESS_LOW) | BIT(COLUMN_OLD_ADDRESS))
 
 enum { RESERVE_EVENTS = 1024, SHORT_ROW = 12 };
 
@@ -203,6 +205,8 @@ static void begin_block(struct columns_encoder *encoder, thread_id thread, uint6
 	encoder->run_thread = thread;
 	encoder->run_ns_delta = 0;
 	memset(encoder->previous, 0, sizeof encoder->previous);
+	if (encoder->foretells)
+		columns_late_begin(encoder);
 }
 
 // The next events are of `thread` and at `time_ns`: at least one, at most `max`.
@@ -354,6 +358,11 @@ static inline void stage_event(struct columns_encoder *encoder, uint64_t columns
 		unstage(encoder);
 	encoder->kinds_used |= BIT(event->kind);
 	stage->kind[stage->count++] = event->kind;
+	if (unlikely(encoder->foretells)) {
+		if (columns & (ADDRESSES | BIT(COLUMN_WAY)))
+			columns_late_add(encoder, event);
+		columns &= ~ADDRESSES;
+	}
 	if (likely(columns & BIT(COLUMN_ADDRESS))) {
 		uint64_t delta = event->address - *previous;
 
@@ -391,6 +400,8 @@ void columns_close(struct columns_encoder *encoder)
 	if (encoder->count == 0)
 		return;
 	unstage(encoder);
+	if (encoder->foretells)
+		columns_late_tell(encoder);
 	end_time_run(encoder);
 	end_thread_run(encoder);
 }
@@ -572,7 +583,10 @@ void columns_add_row(struct columns_encoder *encoder, const struct columns_row *
 	memcpy(kinds->data + kinds->size, row->kind, row->count);
 	kinds->size += row->count;
 	encoder->kinds_used |= kinds_of(row);
-	put_addresses(encoder, row);
+	if (unlikely(encoder->foretells))
+		columns_late_add_row(encoder, row);
+	else
+		put_addresses(encoder, row);
 	put_fields(encoder, row);
 }
 
@@ -594,6 +608,13 @@ static void repeat(struct bytes *bytes, size_t from, uint32_t times)
 	bytes->size += want;
 }
 
+// What is foretold is not the same each time.
+static void add_rows(struct columns_encoder *encoder, const struct columns_row *row, uint32_t times)
+{
+	for (uint32_t i = 0; i < times; i++)
+		columns_add_row(encoder, row);
+}
+
 void columns_add_echo(struct columns_encoder *encoder, const struct columns_row *row,
 		      uint32_t times)
 {
@@ -602,6 +623,10 @@ void columns_add_echo(struct columns_encoder *encoder, const struct columns_row 
 
 	if (times == 0)
 		return;
+	if (encoder->foretells) {
+		add_rows(encoder, row, times);
+		return;
+	}
 	ASSERT(row->count <= COLUMNS_ROW_MAX && times <= COLUMNS_EVENTS_MAX &&
 	       row->count * times <= COLUMNS_EVENTS_MAX - encoder->count);
 	unstage(encoder);

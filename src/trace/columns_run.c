@@ -1,8 +1,5 @@
 // Many events at once: what columns_next does, for those that nearly all are.
-#include "trace/columns.h"
-
-#include "trace/word.h"
-#include "wire/compiler.h"
+#include "trace/columns_next.h"
 
 // What an event of a kind has in this block, as far as runs know it.
 enum recipe {
@@ -16,6 +13,7 @@ enum recipe {
 	HAS_ALIGN = 1 << 7,
 	HAS_FREE_STACK = 1 << 8,
 	NO_RUN = 1 << 9, // for columns_next
+	TOLD = 1 << 10,  // addresses are foretold
 	FEW = HAS_OLD_ADDRESS | IN_PLACE | HAS_ALIGN | HAS_FREE_STACK,
 };
 
@@ -40,7 +38,11 @@ static uint16_t recipe_of(const struct columns_decoder *decoder, unsigned kind)
 
 	if (columns == 0 || kind > TRACE_FAILED)
 		return NO_RUN;
-	for (unsigned column = COLUMN_HEAP; column < COLUMNS_COUNT; column++)
+	if (columns >> COLUMN_WAY & 1)
+		recipe |= TOLD;
+	else if (decoder->told && columns >> COLUMN_ADDRESS & 1)
+		return NO_RUN; // shares columns with those that are foretold
+	for (unsigned column = COLUMN_HEAP; column <= COLUMN_ORIGIN; column++)
 		if (columns >> column & decoder->present[column])
 			return NO_RUN;
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -99,6 +101,20 @@ static inline __attribute__((always_inline)) uint8_t next_byte(struct bytes_curs
 	return 0;
 }
 
+// What was foretold cannot be taken back: begin the block anew and go to where the run began.
+static COLD void come_back(struct columns_decoder *decoder)
+{
+	struct columns_start start = decoder->start;
+	uint32_t left = decoder->left;
+	struct trace_event event;
+
+	columns_decoder_init(decoder, start.payload, start.events_count, start.first_event,
+			     start.first_ns);
+	while (decoder->left > left && columns_next(decoder, &event) == COLUMNS_EVENT)
+		continue;
+	decoder->careful = true;
+}
+
 uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events, uint32_t max)
 {
 	const uint8_t *kinds = decoder->column[COLUMN_KIND].at;
@@ -111,9 +127,10 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 	struct bytes_cursor free_stack = decoder->column[COLUMN_FREE_STACK];
 	uint64_t *previous = &decoder->previous[decoder->thread % COLUMNS_SLOTS];
 	uint64_t address = *previous;
+	bool good = true;
 	uint32_t count;
 
-	max = limit(decoder, max);
+	max = decoder->careful ? 0 : limit(decoder, max);
 	for (count = 0; count < max; count++) {
 		struct trace_event *event = &events[count];
 		unsigned recipe = decoder->recipe[kinds[count]];
@@ -126,14 +143,18 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 			.thread = decoder->thread,
 			.kind = kinds[count],
 		};
+		if (recipe & HAS_SIZE)
+			event->size = next_number(&size);
+		if (recipe & TOLD && unlikely(!columns_next_told(decoder, event))) {
+			good = false;
+			break;
+		}
 		if (likely(recipe & HAS_HIGH))
 			address += (uint64_t)varint_unzigzag(next_number(&high)) << 4;
 		if (unlikely(recipe & HAS_LOW))
 			address += next_byte(&low);
 		if (likely(recipe & HAS_ADDRESS))
 			event->address = address;
-		if (recipe & HAS_SIZE)
-			event->size = next_number(&size);
 		if (recipe & HAS_STACK)
 			event->stack = (stack_id)next_number(&stack);
 		if (likely(!(recipe & FEW)))
@@ -148,18 +169,23 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 			event->stack |= (stack_id)next_number(&free_stack);
 	}
 	// Where a column is damaged, columns_next finds the event.
-	if (unlikely(high.bad | low.bad | old.bad | size.bad | stack.bad | align.bad |
-		     free_stack.bad))
+	if (unlikely(!good | high.bad | low.bad | old.bad | size.bad | stack.bad | align.bad |
+		     free_stack.bad)) {
+		if (decoder->told)
+			come_back(decoder);
 		return 0;
+	}
 	decoder->column[COLUMN_KIND].at += count;
-	decoder->column[COLUMN_ADDRESS] = high;
-	decoder->column[COLUMN_ADDRESS_LOW] = low;
-	decoder->column[COLUMN_OLD_ADDRESS] = old;
+	if (!decoder->told) {
+		decoder->column[COLUMN_ADDRESS] = high;
+		decoder->column[COLUMN_ADDRESS_LOW] = low;
+		decoder->column[COLUMN_OLD_ADDRESS] = old;
+		*previous = address;
+	}
 	decoder->column[COLUMN_SIZE] = size;
 	decoder->column[COLUMN_STACK] = stack;
 	decoder->column[COLUMN_ALIGN] = align;
 	decoder->column[COLUMN_FREE_STACK] = free_stack;
-	*previous = address;
 	decoder->number += count;
 	decoder->left -= count;
 	decoder->run_ns_left -= count;

@@ -66,6 +66,7 @@ void reader_close(struct reader *reader)
 	store_close(&reader->store);
 	defs_fini(&reader->defs);
 	mem_free(reader->end.why);
+	columns_decoder_fini(&reader->events);
 	walk_loader_fini(&reader->loader);
 	walk_loader_fini(&reader->scan_loader);
 	mem_free(reader->waiting);

@@ -34,6 +34,7 @@ static bool events_whole(struct bytes_cursor payload, const struct block *block)
 			result = columns_next(decoder, &event);
 		while (result == COLUMNS_EVENT);
 	}
+	columns_decoder_fini(decoder);
 	mem_free(decoder);
 	return result == COLUMNS_END;
 }

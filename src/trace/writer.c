@@ -3,6 +3,7 @@
 #include "trace/chain.h"
 #include "trace/columns.h"
 #include "trace/defs.h"
+#include "trace/foretell_when.h"
 #include "trace/shelf.h"
 #include "wire/compiler.h"
 
@@ -37,6 +38,7 @@ struct writer {
 	uint64_t notes_first_ns, notes_last_ns;
 
 	struct columns_encoder columns;
+	struct foretell_when when;
 	uint64_t events_count; // given numbers so far; chain.next_event of them in whole blocks
 };
 
@@ -142,6 +144,9 @@ static void put_events(struct writer *writer)
 		fail(writer);
 		return;
 	}
+	writer->columns.foretells = foretell_when(&writer->when, block.events_count,
+						  block.stored_size,
+						  block.last_ns - block.first_ns);
 	writer->chain.next_event += block.events_count;
 	if (!chain_index(&writer->chain, &writer->err))
 		fail(writer);

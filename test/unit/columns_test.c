@@ -57,12 +57,16 @@ static void check_runs(const uint8_t *payload, size_t size, uint32_t count, uint
 		CHECK_EQ(event.vm != NULL, events[at].vm != NULL);
 		at++;
 	}
+	columns_decoder_fini(one);
+	columns_decoder_fini(many);
 	mem_free(one);
 	mem_free(many);
 }
 
-// Encode `count` events, decode them from memory that ends where they end, and compare.
-static void check_events(const struct trace_event *events, uint32_t count, uint64_t first_number)
+// Encode `count` events, their addresses foretold or not, decode them from memory that ends where
+// they end, and compare.
+static void check_encoding(const struct trace_event *events, uint32_t count, uint64_t first_number,
+			   bool foretells)
 {
 	struct columns_encoder *encoder = mem_alloc(1, sizeof *encoder);
 	struct columns_decoder *decoder = mem_alloc(1, sizeof *decoder);
@@ -73,6 +77,7 @@ static void check_events(const struct trace_event *events, uint32_t count, uint6
 	// Twice: an encoder begins anew with each block.
 	for (int round = 0; round < 2; round++) {
 		payload.size = 0;
+		encoder->foretells = foretells;
 		for (uint32_t i = 0; i < count; i++)
 			columns_add(encoder, &events[i], events[i].time_ns);
 		columns_finish(encoder, &payload, NULL);
@@ -116,9 +121,16 @@ static void check_events(const struct trace_event *events, uint32_t count, uint6
 			   first_number, 0);
 	}
 	columns_encoder_fini(encoder);
+	columns_decoder_fini(decoder);
 	bytes_fini(&payload);
 	mem_free(encoder);
 	mem_free(decoder);
+}
+
+static void check_events(const struct trace_event *events, uint32_t count, uint64_t first_number)
+{
+	check_encoding(events, count, first_number, false);
+	check_encoding(events, count, first_number, true);
 }
 
 // A row of random events, with frees' stacks or without.
@@ -170,6 +182,7 @@ TEST(columns_of_rows_are_those_of_their_events)
 			CHECK_EQ(single.size, rows.size);
 			CHECK_BYTES(single.data, rows.data, single.size);
 			one->heaps = two->heaps = random() % 2;
+			one->foretells = two->foretells = random() % 2;
 			row.heap = row.flags = 0;
 		}
 		for (uint32_t i = 0; i <= times; i++) {
@@ -233,6 +246,7 @@ TEST(columns_tell_heap_and_flags_of_calls_on_blocks_where_they_are_to)
 		CHECK_EQ(COLUMNS_END, columns_next(decoder, &event));
 	}
 	columns_encoder_fini(encoder);
+	columns_decoder_fini(decoder);
 	bytes_fini(&payload);
 	mem_free(encoder);
 	mem_free(decoder);
@@ -395,6 +409,7 @@ static bool opens(const uint8_t *bytes, size_t size, uint32_t count)
 	bool ok = columns_decoder_init(decoder, bytes_cursor(test_guarded_copy(bytes, size), size),
 				       count, 0, 0);
 
+	columns_decoder_fini(decoder);
 	mem_free(decoder);
 	return ok;
 }
@@ -410,4 +425,11 @@ TEST(columns_that_lie_are_refused)
 	CHECK(!opens((const uint8_t[]){ 0, 3, 1, 0, 2, 0, 3, 1 }, 8, 0));
 	CHECK(!opens((const uint8_t[]){ 0, 2, 1, 0, 3, 0 }, 6, 0));
 	CHECK(!opens((const uint8_t[]){ 0, 65 }, 2, 0));
+	// A free whose address is foretold, one with both ways to tell it, one without either, a
+	// failed call with one, and one of a kind that we do not know.
+	CHECK(opens((const uint8_t[]){ 1, 4, 0x80, 0x88, 0x40, 3, 1, 0, 2, 0, 3, 0 }, 12, 0));
+	CHECK(!opens((const uint8_t[]){ 1, 4, 0xb0, 0x88, 0x40, 3, 1, 0, 2, 0, 3, 0 }, 12, 0));
+	CHECK(!opens((const uint8_t[]){ 1, 4, 0x80, 8, 3, 1, 0, 2, 0, 3, 0 }, 11, 0));
+	CHECK(!opens((const uint8_t[]){ 1, 10, 0x80, 0x83, 0x40, 3, 1, 0, 2, 0, 3, 0 }, 12, 0));
+	CHECK(!opens((const uint8_t[]){ 1, 99, 0x80, 0x88, 0x40, 3, 1, 0, 2, 0, 3, 0 }, 12, 0));
 }

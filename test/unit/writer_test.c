@@ -372,6 +372,69 @@ TEST(writer_raises_times_that_fall)
 	reader_close(reader);
 }
 
+// A block of 24 bytes that is one of few and lies far from the last, as places that a program keeps
+// coming back to do.
+static uint64_t far_place(struct sample_random *random)
+{
+	return (sample_next(random) % 4000 * UINT64_C(0x123457) << 4) + 0x10000;
+}
+
+TEST(writer_foretells_addresses_where_that_pays)
+{
+	enum { EVENTS = 6 * COLUMNS_EVENTS_MAX, EVENT_NS = 1000 };
+	const char *path = test_temp_path("foretold.tide");
+	struct trace_info info = sample_info();
+	struct trace_process process = { .parent = TRACE_NONE, .exe = "" };
+	struct sample_random random = { 3 };
+	struct err err = { 0 };
+	int fd = sample_create(path);
+	struct writer *writer = writer_new(fd, &info, &err);
+	uint64_t *address = mem_alloc(EVENTS, sizeof *address), number = 0;
+	struct trace_event event, run[100];
+	struct trace_note note;
+	struct reader *reader;
+
+	writer_add_process(writer, &process);
+	writer_add_thread(writer, 0, 1, "main");
+	for (size_t i = 0; i < EVENTS; i++) {
+		// Each block is freed by its turn, and its place taken again.
+		address[i] = i % 2 ? address[i - 1] : far_place(&random);
+		event = (struct trace_event){ .kind = i % 2 ? TRACE_FREE : TRACE_MALLOC,
+					      .address = address[i],
+					      .size = i % 2 ? 0 : 24,
+					      .time_ns = i * EVENT_NS };
+		writer_event(writer, &event);
+	}
+	writer_end(writer, &(struct trace_end){ .why = "" });
+	// Three bytes for each second event as a difference; a number of a block now.
+	CHECK(writer_bytes(writer) < EVENTS * 2);
+	writer_free(writer);
+	close(fd);
+	reader = reader_open(path, &err);
+	while (number < EVENTS) {
+		uint32_t count = reader_run(reader, run, 100);
+
+		if (count == 0)
+			CHECK_EQ(READER_EVENT, reader_next(reader, &run[0], &note));
+		for (uint32_t i = 0; i < (count ? count : 1); i++, number++) {
+			CHECK_EQ(number, run[i].number);
+			CHECK_EQ(address[number], run[i].address);
+		}
+	}
+	CHECK_EQ(READER_END, reader_next(reader, &event, &note));
+	CHECK(reader_complete(reader));
+	// From the middle, and from the beginning once more.
+	CHECK(reader_seek(reader, UINT64_C(3) * COLUMNS_EVENTS_MAX * EVENT_NS, &err));
+	CHECK_EQ(READER_EVENT, reader_next(reader, &event, &note));
+	CHECK(event.number > 0);
+	CHECK_EQ(address[event.number], event.address);
+	reader_rewind(reader);
+	CHECK_EQ(READER_EVENT, reader_next(reader, &event, &note));
+	CHECK_EQ(address[0], event.address);
+	reader_close(reader);
+	mem_free(address);
+}
+
 TEST(writer_bundles_files_of_any_size)
 {
 	const char *path = test_temp_path("bundle.tide");

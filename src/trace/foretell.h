@@ -1,0 +1,133 @@
+// foretell: where the next block of memory begins or ends, as far as earlier calls of the same
+// block of events tell (docs/format.md, section 6.5).
+//
+// Allocators reuse what was freed last, cut blocks off a rest one behind the other, and programs
+// free in the order of allocation. So most addresses need no address: a *way* says which rule
+// holds. Blocks that begin in a block of events, and blocks that end in it, are numbered from 0,
+// each row by itself; blocks that ended wait in lists by size, the last one first, to be begun
+// anew. Where no rule holds, a number of either row may; else the way is FORETELL_FAR, and the
+// address stands there as a difference.
+//
+// The side that writes chooses among the ways that are right (foretell_row); the side that reads
+// follows what it is told (trace/foretell_follow.h) and searches for nothing. Both keep the same
+// state, and a reader's is right whichever of the ways was chosen.
+//
+// Memory: 32 bytes for each event that a block of events may have, 32 KB, and for a writer 256 KB.
+// One thread.
+#ifndef TRACE_FORETELL_H
+#define TRACE_FORETELL_H
+
+#include "trace/trace.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	FORETELL_SLOTS = 256,      // of threads
+	FORETELL_ROWS = 16,        // of lists: of a thread is that of its id's remainder
+	FORETELL_CLASSES = 256,    // of sizes, each of which has a list
+	FORETELL_RESTS = 4,        // places behind blocks that are remembered of a thread
+	FORETELL_DEPTHS = 8,       // of a list that have ways
+	FORETELL_STEP_MAX = 65536, // and no further
+};
+
+// Ways. Numbers are part of the format. These two are of any block:
+enum {
+	FORETELL_FAR = 1,      // its difference is told
+	FORETELL_NUMBERED = 3, // its number is told
+};
+
+// Of a block that ends:
+enum foretell_ending {
+	FORETELL_LATEST = 0, // the one that the thread began last
+	FORETELL_NEXT = 2,   // the one begun after the one that the thread ended last
+	FORETELL_STEP = 4,   // a step behind the thread's last address, and nothing known of it
+	FORETELL_ENDINGS = 5,
+};
+
+// Of one that begins:
+enum foretell_beginning {
+	FORETELL_TOP = 0,      // where the last of its size ended that is left
+	FORETELL_IN_PLACE = 2, // of a realloc: where the old one ends
+	FORETELL_BEHIND = 4,   // and the next three: at a rest
+	FORETELL_DEEPER = FORETELL_BEHIND + FORETELL_RESTS, // the second of its size, and so on
+	FORETELL_BEGINNINGS = FORETELL_DEEPER + FORETELL_DEPTHS - 1,
+};
+
+// What is known of a thread.
+struct foretell_slot {
+	uint64_t rest[FORETELL_RESTS]; // behind blocks that no list told, the last first
+	uint64_t step;                 // the last short difference to a block that ended
+	uint32_t latest;               // the number of the one begun last, plus one; 0: none
+	uint32_t next;                 // the number behind that of the one ended last
+	uint32_t take;                 // the number behind that of the one taken last
+};
+
+// A block of memory that began or ended.
+struct foretell_place {
+	uint64_t address;
+	uint32_t link; // of one that ended: in its list, the one that ended before, plus one
+	uint8_t class; // of its size; 0: not known, or no longer in a list
+};
+
+struct foretell {
+	uint32_t room; // for so many of either
+	uint32_t begun_count, ended_count;
+	struct foretell_place *begun, *ended;
+	uint32_t *table; // of a writer: address to number
+	struct foretell_slot slots[FORETELL_SLOTS];
+	uint32_t lists[FORETELL_ROWS][FORETELL_CLASSES]; // the last one's number, plus one
+};
+
+// A way, and the signed number that some ways have, in zigzag.
+struct foretell_told {
+	uint8_t way;
+	uint64_t number;
+};
+
+void foretell_free(struct foretell *foretell); // NULL is allowed
+
+// Begin a block of at most `events` events. `old` is of the block before, or NULL; returns what
+// takes its place. `writes`: foretell_row will be called, not foretell_follow_….
+struct foretell *foretell_renew(struct foretell *old, uint32_t events, bool writes);
+
+// Do addresses of this kind of event have ways? It begins a block, or ends one, or does both.
+static inline bool foretell_knows(uint8_t kind)
+{
+	return kind >= TRACE_MALLOC && kind <= TRACE_REALLOC_ALLOC;
+}
+
+static inline bool foretell_ends(uint8_t kind)
+{
+	return kind == TRACE_FREE || kind == TRACE_REALLOC_FREE;
+}
+
+// ---- To write --------------------------------------------------------------------------------
+
+enum { FORETELL_EVENTS_MAX = 128 }; // in a row
+
+// Events of one thread, of kinds that foretell_knows. What not all of them have stands without
+// gaps.
+struct foretell_row {
+	uint32_t count, thread;
+	const uint8_t *kind;
+	const uint64_t *address;
+	const uint64_t *old_address; // of TRACE_REALLOC
+	const uint64_t *size;        // of those that begin a block
+};
+
+// Their ways, and what these need: numbers, and addresses that no way tells, as differences to the
+// address of the event before.
+struct foretell_answer {
+	uint32_t ways, numbers, far, old_far;
+	uint8_t way[2 * FORETELL_EVENTS_MAX];         // of a realloc two: where it ends, and begins
+	uint64_t number[2 * FORETELL_EVENTS_MAX + 1]; // in zigzag; the last one does not count
+	uint64_t far_from[FORETELL_EVENTS_MAX];
+	uint64_t old_far_from[FORETELL_EVENTS_MAX]; // of a realloc: where the old block ends
+};
+
+// `previous` is the address of the event before the first.
+void foretell_row(struct foretell *foretell, const struct foretell_row *row, uint64_t previous,
+		  struct foretell_answer *answer);
+
+#endif

@@ -1,0 +1,42 @@
+// foretell_when: whether the next block of events has its addresses foretold.
+//
+// To foretell costs an event 5 to 15 nanoseconds more in the writer, by how much else is in the
+// caches, and 6 in each reader. So it is done where addresses are dear, where it is seen to help,
+// and where events come so slowly that it takes at most FORETELL_WHEN_PERCENT of a processor's
+// time. A block in which it did not help is followed by ever more that do without; now and then a
+// block does without, so that what it saves is known.
+//
+// What is decided follows from the events alone, their times included.
+#ifndef TRACE_FORETELL_WHEN_H
+#define TRACE_FORETELL_WHEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	FORETELL_WHEN_COST_NS = 12,
+	FORETELL_WHEN_PERCENT = 5,
+	FORETELL_WHEN_EVENTS_MIN = 8192, // in a block that says something
+	FORETELL_WHEN_BLOCKS_MAX = 32,   // in a row
+	FORETELL_WHEN_WAIT_MAX = 63,     // blocks
+
+	// Bytes of an event, in parts of FORETELL_WHEN_ONE: dear where it is not done; and so cheap
+	// where it is, that the block may be cheap without.
+	FORETELL_WHEN_ONE = 256,
+	FORETELL_WHEN_DEAR = FORETELL_WHEN_ONE * 3 / 2,
+	FORETELL_WHEN_CHEAP = FORETELL_WHEN_ONE / 3,
+};
+
+// { 0 } before the first block, whose addresses are not foretold.
+struct foretell_when {
+	bool on;        // of the block that is being filled
+	uint32_t plain; // bytes of an event in the last block without, by FORETELL_WHEN_ONE
+	uint32_t blocks;
+	uint32_t wait, waits;
+};
+
+// A block was written: so many events, bytes, and nanoseconds from the first event to the last.
+// Returns when->on for the next.
+bool foretell_when(struct foretell_when *when, uint32_t events, uint64_t bytes, uint64_t span_ns);
+
+#endif
