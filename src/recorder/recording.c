@@ -33,6 +33,7 @@ enum {
 	RECORDING_FRAMES_FIRST = 1 << 16,
 	RECORDING_PAGES_AT_ONCE = 256,
 	RECORDING_NAP_NS = 50000,
+	RECORDING_NAP_LANES = 16,        // so many more: naps are longer by the shortest one
 	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
 };
 
@@ -151,7 +152,10 @@ bool recording_wait_is_vain(struct recording_wait *wait)
 {
 	struct recording_state *state = recording_state;
 	uint32_t beats = __atomic_load_n(&state->clock->beats, __ATOMIC_RELAXED);
-	long nap_ns = RECORDING_NAP_NS << (wait->naps / 4 < 5 ? wait->naps / 4 : 5);
+	// Hundreds that look again and again would leave the collector no time.
+	long shortest_ns =
+		RECORDING_NAP_NS * (1 + (long)(state->lanes_count / RECORDING_NAP_LANES));
+	long nap_ns = shortest_ns << (wait->naps / 4 < 5 ? wait->naps / 4 : 5);
 
 	if (__atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED) == SEGMENT_CLOCK_STOP)
 		return true;

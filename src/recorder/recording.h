@@ -93,16 +93,21 @@ struct recording_wait {
 // processor. True: it is gone for good.
 HIDDEN bool recording_wait_is_vain(struct recording_wait *wait);
 
-enum { RECORDING_SPINS = 200, RECORDING_LOCK_NAP_NS = 20000 };
+enum { RECORDING_SPINS = 200, RECORDING_LOCK_NAP_NS = 20000, RECORDING_LOCK_DOUBLINGS = 7 };
 
 // Spin locks for the slow paths. Signals must be blocked by the caller.
 static inline void recording_lock(_Atomic int *lock)
 {
 	for (uint32_t spins = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE); spins++) {
+		uint32_t naps = spins - RECORDING_SPINS;
+
 		if (spins < RECORDING_SPINS)
 			__builtin_ia32_pause();
-		else
-			kernel_sleep_ns(RECORDING_LOCK_NAP_NS); // the holder needs the processor
+		else // the holder needs the processor, the more the longer it takes
+			kernel_sleep_ns((long)RECORDING_LOCK_NAP_NS
+					<< (naps < RECORDING_LOCK_DOUBLINGS
+						    ? naps
+						    : RECORDING_LOCK_DOUBLINGS));
 	}
 }
 
