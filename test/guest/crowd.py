@@ -29,11 +29,11 @@ def eight_threads_that_free_each_others_blocks_never_own_one_twice():
 
 
 @test
-def three_hundred_threads_at_once():
+def a_thousand_threads_at_once():
     own, trace = crowd("together")
     equal(own, len(trace.of_size(7801)) + len(trace.of_size(7802)), "blocks")
-    equal(300, len({event.thread for event in trace.of_size(7802)}), "threads")
-    equal(30000, trace.frees_of_size(7801), "frees")
+    equal(1000, len({event.thread for event in trace.of_size(7802)}), "threads")
+    equal(100000, trace.frees_of_size(7801), "frees")
 
 
 @test

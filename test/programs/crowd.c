@@ -4,15 +4,16 @@
 //
 // stress      8 threads, 20,000 steps each: take a block of 16 to 7800 bytes, put it into a table
 //             that all share, free what was there: most frees are another thread's
-// together    300 threads at once, 100 pairs of 7801 bytes each, and one block of 7802 kept
+// together    1,000 threads at once, 100 pairs of 7801 bytes each, and one block of 7802 kept
 // in_turn     20,000 threads one after the other, each keeps and frees one block of 7803
+// busy N      N threads at once, 20,000 pairs each; prints the peak of its own memory, in KiB
 // Prints the number of allocations of its own.
 #include "guest.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { SLOTS = 1024, STEPS = 20000 };
+enum { SLOTS = 1024, STEPS = 20000, TOGETHER = 1000, BUSY_SIZES = 16 };
 
 static _Atomic(void *) slots[SLOTS];
 static pthread_barrier_t all_here;
@@ -44,6 +45,15 @@ static void *together(void *argument)
 	return NULL;
 }
 
+static void *busy(void *argument)
+{
+	pthread_barrier_wait(&all_here);
+	for (int i = 0; i < STEPS; i++)
+		guest_pair(16 * (size_t)(1 + i % BUSY_SIZES));
+	pthread_barrier_wait(&all_here);
+	return argument;
+}
+
 static void *in_turn(void *argument)
 {
 	(void)argument;
@@ -68,7 +78,7 @@ static void start(pthread_t *threads, int count, void *(*run)(void *))
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "stress";
-	static pthread_t threads[300];
+	static pthread_t threads[TOGETHER];
 
 	if (strcmp(how, "stress") == 0) {
 		start(threads, 8, stress);
@@ -76,9 +86,16 @@ int main(int argc, char **argv)
 			free(slots[i]);
 		guest_say("%d\n", 8 * STEPS);
 	} else if (strcmp(how, "together") == 0) {
-		pthread_barrier_init(&all_here, NULL, 300);
-		start(threads, 300, together);
-		guest_say("%d\n", 300 * 101);
+		pthread_barrier_init(&all_here, NULL, TOGETHER);
+		start(threads, TOGETHER, together);
+		guest_say("%d\n", TOGETHER * 101);
+	} else if (strcmp(how, "busy") == 0) {
+		int count = argc > 2 ? atoi(argv[2]) : 1;
+
+		guest_check(count > 0 && count <= TOGETHER, "count");
+		pthread_barrier_init(&all_here, NULL, (unsigned)count);
+		start(threads, count, busy);
+		guest_say("%ld\n", guest_peak_kib());
 	} else {
 		for (int i = 0; i < 20000; i++)
 			start(threads, 1, in_turn);

@@ -91,4 +91,20 @@ __attribute__((unused, noinline)) static void guest_pair(size_t size)
 	free(ptr);
 }
 
+// The peak of the program's own resident memory, in KiB.
+static inline long guest_peak_kib(void)
+{
+	char text[4096];
+	int fd = open("/proc/self/status", O_RDONLY);
+	ssize_t got = read(fd, text, sizeof(text) - 1);
+	char *at;
+
+	guest_check(fd >= 0 && got > 0, "/proc/self/status");
+	close(fd);
+	text[got] = '\0';
+	at = strstr(text, "VmHWM:");
+	guest_check(at != NULL, "VmHWM");
+	return strtol(at + 6, NULL, 10);
+}
+
 #endif

@@ -1,11 +1,16 @@
 // many_stacks: 131,072 distinct stacks at depth 40; prints its own peak of memory.
 //
-// A stack's number chooses at each of the inner 17 levels whether `left` or `right` is called, so
-// all of them differ; 21 frames of `lead_in` and main stand in front. Each stack takes one block of
-// 24 bytes and frees it. Prints the peak of resident memory in KiB (VmHWM) on a line of its own.
+//     many_stacks [LEVELS]
+//
+// A stack's number chooses at each of the inner 17 levels (LEVELS) whether `left` or `right` is
+// called, so all of them differ; 21 frames of `lead_in` and main stand in front. Each stack takes
+// one block of 24 bytes and frees it. Prints the peak of resident memory in KiB (VmHWM) on a line
+// of its own.
 #include "guest.h"
 
-enum { LEVELS = 17, LEAD_IN = 20 };
+enum { LEAD_IN = 20 };
+
+static int levels = 17;
 
 static int left(uint32_t bits, int level);
 static int right(uint32_t bits, int level);
@@ -22,7 +27,7 @@ __attribute__((noinline)) static int left(uint32_t bits, int level)
 {
 	volatile int result;
 
-	if (level == LEVELS)
+	if (level == levels)
 		return touch();
 	result = bits >> level & 1 ? left(bits, level + 1) : right(bits, level + 1);
 	return result;
@@ -32,7 +37,7 @@ __attribute__((noinline)) static int right(uint32_t bits, int level)
 {
 	volatile int result;
 
-	if (level == LEVELS)
+	if (level == levels)
 		return touch();
 	result = bits >> level & 1 ? left(bits, level + 1) : right(bits, level + 1);
 	return result;
@@ -46,25 +51,12 @@ __attribute__((noinline)) static int lead_in(uint32_t bits, int frames)
 	return result;
 }
 
-static long peak_kib(void)
+int main(int argc, char **argv)
 {
-	char text[4096];
-	int fd = open("/proc/self/status", O_RDONLY);
-	ssize_t got = read(fd, text, sizeof(text) - 1);
-	char *at;
-
-	guest_check(fd >= 0 && got > 0, "/proc/self/status");
-	close(fd);
-	text[got] = '\0';
-	at = strstr(text, "VmHWM:");
-	guest_check(at != NULL, "VmHWM");
-	return strtol(at + 6, NULL, 10);
-}
-
-int main(void)
-{
-	for (uint32_t bits = 0; bits < 1u << LEVELS; bits++)
+	if (argc > 1)
+		levels = atoi(argv[1]);
+	for (uint32_t bits = 0; bits < 1u << levels; bits++)
 		lead_in(bits, LEAD_IN);
-	guest_say("%ld\n", peak_kib());
+	guest_say("%ld\n", guest_peak_kib());
 	return 0;
 }
