@@ -213,20 +213,20 @@ static inline __attribute__((always_inline)) bool event_short(enum event_short w
 							      uint64_t size, const uintptr_t *frame)
 {
 	struct lane *lane = lane_get_mine();
-	uint64_t limit = lane->limit;
-	uint64_t head = lane->head;
-	uint64_t delta;
+	uint64_t limit, head, delta;
 	uint8_t *start, *at;
 
-	if (unlikely(head + LANE_ROOM > limit))
-		return false;
 	if ((fields & EVENT_SIZE) && unlikely(size >= ORDER_LARGE_BYTES))
 		return false;
 	// The last stack was a memo's, as most likely the next one is: there is nothing to compare.
 	if (way == EVENT_SHORT_SAME && (fields & EVENT_STACK) && lane->capture.joinable == 0)
 		return false;
+	limit = lane->limit;
 	lane->limit = 0; // a signal handler's events must not come between
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	head = lane->head; // behind those of a handler that came before
+	if (unlikely(head + LANE_ROOM > limit))
+		goto special;
 	if (unlikely(atomic_load_explicit(lane->tick, memory_order_relaxed) != lane->time_ns))
 		goto special;
 	if (unlikely(!order_is_mine(lane, address)))

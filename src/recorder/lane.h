@@ -80,7 +80,7 @@ enum {
 	LANE_LEVELS_MAX = 4, // handlers within handlers
 };
 
-// What a thread has before its first event: a struct lane's head, all zero. Never written.
+// What a thread has before its first event: a struct lane's head, all zero. It stays so.
 HIDDEN extern uint64_t lane_nobody_words[32];
 _Static_assert(offsetof(struct lane, inner) <= sizeof(lane_nobody_words),
 	       "what hooks look at before they have a lane");
@@ -127,16 +127,20 @@ HIDDEN bool lane_wait_room(struct lane *lane, uint64_t bytes);
 // Enter the recorder. NULL means: do nothing. The lane is busy until lane_leave.
 static inline struct lane *lane_enter(void)
 {
-	struct lane *lane = lane_get_mine();
+	for (;;) {
+		struct lane *lane = lane_get_mine();
 
-	if (unlikely(lane->head + LANE_ROOM > lane->limit)) {
-		lane = lane_enter_slow(lane);
-		if (!lane)
-			return NULL;
+		if (unlikely(lane->head + LANE_ROOM > lane->limit)) {
+			lane = lane_enter_slow(lane);
+			if (!lane)
+				return NULL;
+		}
+		lane->limit = 0;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (likely(lane->head + LANE_ROOM <= lane->room))
+			return lane;
+		lane->limit = lane->open_limit; // a signal handler took the room in between
 	}
-	lane->limit = 0;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return lane;
 }
 
 // One more stack that is not proven to reach the root. Nobody else counts there.

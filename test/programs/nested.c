@@ -1,0 +1,82 @@
+// nested: signal handlers that allocate in the midst of allocating, over an allocator that bears it
+// (nested_library).
+//
+//     nested timer         a timer's handler makes pairs of 7611 bytes, 2,000 times, while the
+//                          program makes pairs of 7610 without a pause. Prints how many of either.
+//     nested depth DEPTH   a block of 7620 grows to 7621 by a realloc, in which a signal comes; its
+//                          handler takes a block of 7622 that grows to 7623 by a realloc, in which
+//                          a signal comes, and so on: DEPTH handlers within each other. Each frees
+//                          its block.
+#include "guest.h"
+
+#include <signal.h>
+#include <sys/time.h>
+
+enum { HANDLED = 2000, TIMER_US = 100 };
+
+extern void (*nested_inside)(void);
+
+static volatile sig_atomic_t handled, left;
+
+static void on_timer(int number)
+{
+	(void)number;
+	guest_pair(7611);
+	handled++;
+}
+
+static void run_timer(void)
+{
+	struct sigaction action = { .sa_handler = on_timer };
+	struct itimerval often = { { 0, TIMER_US }, { 0, TIMER_US } };
+	struct itimerval never = { { 0, 0 }, { 0, 0 } };
+	long pairs = 0;
+
+	guest_check(sigaction(SIGALRM, &action, NULL) == 0, "sigaction");
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (; handled < HANDLED; pairs++)
+		guest_pair(7610);
+	setitimer(ITIMER_REAL, &never, NULL);
+	signal(SIGALRM, SIG_IGN);
+	guest_say("%d %ld\n", (int)handled, pairs);
+}
+
+static void interrupt(void)
+{
+	if (left > 0)
+		raise(SIGUSR1);
+}
+
+static void on_signal(int number)
+{
+	void *volatile block;
+
+	(void)number;
+	left--;
+	block = malloc(7622);
+	block = realloc(block, 7623);
+	free(block);
+}
+
+static void run_depth(int depth)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER };
+	void *volatile block = malloc(7620);
+
+	guest_check(sigaction(SIGUSR1, &action, NULL) == 0, "sigaction");
+	left = depth;
+	nested_inside = interrupt;
+	block = realloc(block, 7621);
+	nested_inside = NULL;
+	free(block);
+}
+
+int main(int argc, char **argv)
+{
+	guest_check(argc > 1, "needs a word");
+	if (strcmp(argv[1], "timer") == 0)
+		run_timer();
+	else
+		run_depth(argc > 2 ? atoi(argv[2]) : 1);
+	return 0;
+}
