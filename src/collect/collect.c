@@ -25,6 +25,8 @@ enum {
 	SLEEP_HELD_NS = 2000000,
 	SLEEP_STOPPED_NS = 50000000,
 	FLUSH_NS = 1000000000,
+	LOOKS_MAX = 8,               // in a pass, until
+	LOOK_BYTES_MAX = 1 << 16,    // at most so much was written between two
 	IDLE_PASSES = 3,             // empty ones before the end is believed
 	FIRST_HELLO_NS = 2000000000, // how long nobody may come at all, with until_idle
 };
@@ -157,18 +159,30 @@ static void handle_events(struct collector *collector)
 
 // ---- A pass ---------------------------------------------------------------------------------
 
-// Look at all lanes twice. The deaths that were heard of come first: what the looks see of the
-// dead is all there is.
+// Look at all lanes twice. Returns how many bytes they have between the looks.
+static uint64_t look_twice(struct image *images)
+{
+	uint64_t between = 0;
+
+	for (struct image *image = images; image != NULL; image = image->next)
+		image_look(image);
+	for (struct image *image = images; image != NULL; image = image->next)
+		between += image_look_again(image);
+	return between;
+}
+
+// The deaths that were heard of come first: what the looks see of the dead is all there is. Where
+// we did not have the processor between the looks, other lanes have gone far, and each of what they
+// have there may have to come before what others have before it: then we look anew.
 static void look(struct collector *collector)
 {
 	struct image *images = collector->roster.images;
 
-	for (struct image *image = images; image != NULL; image = image->next) {
-		image->final = image->exited || image->replaced;
-		image_look(image);
-	}
 	for (struct image *image = images; image != NULL; image = image->next)
-		image_look_again(image);
+		image->final = image->exited || image->replaced;
+	for (int i = 0; i < LOOKS_MAX; i++)
+		if (look_twice(images) <= LOOK_BYTES_MAX)
+			break;
 }
 
 // Deliver what there is. Returns the number of events.

@@ -184,10 +184,11 @@ void image_look(struct image *image)
 	}
 }
 
-void image_look_again(struct image *image)
+uint64_t image_look_again(struct image *image)
 {
 	uint32_t count = lanes_used(image);
 	uint32_t busy = 0;
+	uint64_t between = 0;
 
 	for (uint32_t i = 1; i < count; i++) {
 		struct stream *stream = used_stream(image, i);
@@ -197,6 +198,7 @@ void image_look_again(struct image *image)
 		stream->seen = look_at(stream);
 		if (stream->cut < stream->reader.at)
 			stream->cut = stream->reader.at;
+		between += stream->seen - stream->cut;
 		busy += stream->seen != stream->reader.at || stream->first != stream->end;
 	}
 	// Where each event has its own time, two readings can be out of order by a little.
@@ -206,6 +208,7 @@ void image_look_again(struct image *image)
 	image->tail_ns = image->tick_ns = UINT64_MAX;
 	// What the lanes refer to was noted before, so it is seen after.
 	image_read_notes(image);
+	return between;
 }
 
 void image_read_notes(struct image *image)

@@ -139,9 +139,10 @@ void image_free(struct image *image); // NULL is allowed
 // The image is over: give back all but what a late child may inherit.
 void image_close(struct image *image);
 
-// Look at all lanes: the first time, then the second (see merge.h).
+// Look at all lanes: the first time, then the second (see merge.h), which returns how many bytes
+// they have between the looks. Before anything of it is decoded, both can be taken anew.
 void image_look(struct image *image);
-void image_look_again(struct image *image);
+uint64_t image_look_again(struct image *image);
 
 // Read the notes alone.
 void image_read_notes(struct image *image);

@@ -13,6 +13,7 @@ from libguest import (TIDEMARK, Trace, check, counters, environment, equal, main
 PROGRAM_KIB, THREAD_KIB = 3 << 10, 1 << 10  # what it may take in the program
 COLLECTOR_BYTES = 512 << 20
 CROWD = 300  # threads, from which on each takes less
+MANY = 600
 STOPPED_SECONDS = 0.5
 
 
@@ -28,11 +29,14 @@ def cost(trace="t.tide"):
 
 @test
 def a_program_takes_3_MiB_more_and_1_for_each_busy_thread_at_most():
-    for threads in (1, 2, 8, 64, CROWD):
+    for threads in (1, 2, 8, 64, CROWD, MANY):
         added = added_kib([program("crowd"), "busy", str(threads)])
         allowed = PROGRAM_KIB + threads * THREAD_KIB // (2 if threads >= CROWD else 1)
         print(f"# {threads} threads: {added} KiB of {allowed}")
         check(added <= allowed, f"{threads} threads: {added} KiB")
+    used = cost()["collector_bytes_peak"]
+    print(f"# {used >> 20} MiB in the collector")
+    check(0 < used <= COLLECTOR_BYTES, f"{used} bytes in the collector")
 
 
 @test

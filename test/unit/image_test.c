@@ -319,11 +319,14 @@ static void show(struct machine *machine, const uint64_t *heads)
 static void pass(struct machine *machine)
 {
 	struct image *image = machine->image;
+	uint64_t between = 0;
 
 	show(machine, machine->cut);
 	image_look(image);
 	show(machine, machine->seen);
-	image_look_again(image);
+	for (uint32_t i = 1; i <= machine->lanes_count; i++)
+		between += machine->seen[i] - machine->cut[i];
+	CHECK_EQ(between, image_look_again(image));
 	if (image->mode == IMAGE_TICKS)
 		image->mode = machine->mode;
 	machine->by_ticks += image->mode == IMAGE_TICKS;

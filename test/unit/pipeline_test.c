@@ -400,10 +400,13 @@ static void run(uint32_t threads_count, int rounds, uint64_t steps_max, bool fre
 	for (int round = 0; round < rounds; round++) {
 		for (uint64_t left = draw(world, steps_max); left > 0; left--)
 			step(world);
-		image_look(world->pipeline.image);
-		for (uint64_t left = draw(world, 2) ? draw(world, 50) : 0; left > 0; left--)
-			step(world);
-		image_look_again(world->pipeline.image);
+		// Both looks can be taken anew.
+		for (uint64_t looks = 1 + draw(world, 3) / 2; looks > 0; looks--) {
+			image_look(world->pipeline.image);
+			for (uint64_t left = draw(world, 2) ? draw(world, 50) : 0; left > 0; left--)
+				step(world);
+			image_look_again(world->pipeline.image);
+		}
 		pipeline_deliver(&world->pipeline);
 	}
 	for (int i = 0; i < 2; i++)
