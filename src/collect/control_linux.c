@@ -121,6 +121,11 @@ static unsigned send_to_all(int fd, const struct control_request *request)
 	return count;
 }
 
+static bool is_not_recorded(uint32_t pid, struct err *err)
+{
+	return err_set(err, ERR_USAGE, "process %u is not being recorded", pid);
+}
+
 static bool wait_for_answers(int fd, unsigned count, uint32_t pid, struct err *err)
 {
 	struct control_answer answer;
@@ -144,15 +149,38 @@ static bool wait_for_answers(int fd, unsigned count, uint32_t pid, struct err *e
 		return false;
 	if (count > 0)
 		return err_set(err, ERR_IO, "the collector of process %u does not answer", pid);
-	return err_set(err, ERR_USAGE, "process %u is not being recorded", pid);
+	return is_not_recorded(pid, err);
+}
+
+// Whether the process has our recorder in its memory; also if we may not know. Collectors that do
+// not answer, as they end or are stopped, are no reason to doubt that nobody records it.
+static bool has_recorder(uint32_t pid)
+{
+	char path[32], *line = NULL;
+	size_t room = 0;
+	bool found = false;
+	FILE *maps;
+
+	snprintf(path, sizeof path, "/proc/%u/maps", pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return errno != ENOENT;
+	while (!found && getline(&line, &room, maps) > 0)
+		found = strstr(line, "/memfd:tidemark") || strstr(line, "/libtidemark");
+	free(line);
+	fclose(maps);
+	return found;
 }
 
 bool control_ask(const struct control_request *request, struct err *err)
 {
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	const struct sockaddr_un any = { .sun_family = AF_UNIX };
+	int fd;
 	bool ok;
 
+	if (!has_recorder(request->pid))
+		return is_not_recorded(request->pid, err);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_errno(err, errno, "cannot make a socket");
 	// The kernel chooses a name, to which the answer comes.

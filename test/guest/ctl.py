@@ -5,6 +5,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -180,10 +181,27 @@ def mistakes_are_told_in_one_line():
                             ("1 to 255 bytes", "1", "mark", "n" * 256),
                             ("1 to 255 bytes", "1", "mark", ""),
                             ("too many words", "1", "stop", "now"),
-                            ("is not being recorded", "1", "stop")):
+                            ("is not being recorded", str(os.getpid()), "stop")):
         ended = run([TIDEMARK, "ctl", *words])
         equal(2, ended.code, words)
         check(because in ended.err and ended.err.count("\n") == 1, words, ended.err)
+
+
+@test
+def a_process_that_nobody_records_is_known_without_an_answer():
+    program = Program()
+    with open(f"/proc/{program.running.pid}/task/{program.running.pid}/children",
+              encoding="ascii") as file:
+        collector = next(pid for pid in map(int, file.read().split())
+                         if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(TIDEMARK))
+    os.kill(collector, signal.SIGSTOP)
+    ended = run([TIDEMARK, "ctl", str(os.getpid()), "stop"])
+    os.kill(collector, signal.SIGCONT)
+    equal((2, f"tidemark ctl: process {os.getpid()} is not being recorded\n"),
+          (ended.code, ended.err), "ctl of this process")
+    program.say("keep", 10, 70000)
+    program.end()
+    equal(10, program.blocks(70000)[0], "blocks")
 
 
 @test
