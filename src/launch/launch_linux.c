@@ -46,6 +46,7 @@ struct launch {
 	int signal_fd;
 	pid_t program_pid; // 0: it has ended
 	bool told_waiting;
+	bool hung_up; // the terminal is gone, and the program was told
 	bool asked_to_stop;
 	bool started;       // the program was let go
 	bool stopped;       // the collector said why it records no more
@@ -276,6 +277,21 @@ static bool launch_go(struct launch *launch, struct err *err)
 	return err_errno(err, error, "cannot execute %s", str_get(&launch->program));
 }
 
+static bool launch_ignores_hangup(void) // we were started by nohup
+{
+	struct sigaction action;
+
+	return sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// A terminal that hangs up tells the leader of its session alone, and the others of its group when
+// that one ends: the program would have led the session, so both are told by us.
+static bool launch_hung_up(const struct signalfd_siginfo *info)
+{
+	return info->ssi_signo == SIGHUP && info->ssi_code > 0 && getsid(0) == getpid() &&
+	       !launch_ignores_hangup();
+}
+
 // The program and the collector are our children, and maybe others that we were born with.
 static void launch_reap(struct launch *launch)
 {
@@ -286,11 +302,13 @@ static void launch_reap(struct launch *launch)
 		launch->result->status = status;
 		backstage_send(&launch->backstage, COLLECT_ENDED, launch->program_pid, status);
 		launch->program_pid = 0;
+		if (launch->hung_up)
+			kill(0, SIGHUP);
 	}
 	backstage_reap(&launch->backstage);
 }
 
-// The terminal's signals reached the program without us; what was sent to us alone is passed on.
+// The terminal's keys reached the program without us; what was sent to us alone is passed on.
 // Once the program has ended they mean: stop waiting for what it left behind.
 static void launch_signal(struct launch *launch, const struct signalfd_siginfo *info)
 {
@@ -299,7 +317,10 @@ static void launch_signal(struct launch *launch, const struct signalfd_siginfo *
 	if (number == SIGCHLD) {
 		launch_reap(launch);
 	} else if (launch->program_pid > 0) {
-		if (number != SIGINT && number != SIGQUIT && info->ssi_code <= 0)
+		bool to_us_alone = number != SIGINT && number != SIGQUIT && info->ssi_code <= 0;
+
+		launch->hung_up |= launch_hung_up(info);
+		if (to_us_alone || launch_hung_up(info))
 			kill(launch->program_pid, number);
 	} else if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP) {
 		launch->asked_to_stop = true;

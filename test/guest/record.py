@@ -2,6 +2,7 @@
 """`tidemark record` and the command line: codes, signals, files, and what is said about mistakes."""
 # timeout: 120
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -152,6 +153,36 @@ def ctrl_c_reaches_the_program_and_the_trace_stays_whole():
     code, out, err = finished(recorder)
     equal(("INT\n", 6), (out, code), f"what reached the program, and its code ({err})")
     check_whole(Trace())
+
+
+@test
+def the_collector_is_of_our_session_and_of_no_group_of_the_terminals():
+    recorder = started([program("still"), "5", "10"])
+    children = [int(pid) for pid in
+                open(f"/proc/{recorder.pid}/task/{recorder.pid}/children").read().split()]
+    equal({os.getsid(recorder.pid)}, {os.getsid(pid) for pid in children}, "sessions")
+    equal(2, len(children), "children: the program and the collector")
+    equal([True, False], sorted((os.getpgid(pid) != os.getpgid(recorder.pid) for pid in children),
+                                reverse=True), "who left the group")
+    os.kill(recorder.pid, signal.SIGTERM)
+    equal(5, finished(recorder)[0], "exit code")
+
+
+@test
+def a_terminal_that_hangs_up_ends_the_program_and_what_it_left_and_the_trace_stays_whole():
+    pid, terminal = pty.fork()
+    if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as a terminal's shell has it
+        os.execve(TIDEMARK, [TIDEMARK, "record", "-o", "t.tide", "sh", "-c",
+                             "sleep 40 & echo ready; exec sleep 30"], environment())
+    said = b""
+    while b"ready" not in said:
+        said += os.read(terminal, 100)
+    os.close(terminal)
+    equal(-signal.SIGHUP, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), "how we ended")
+    check_whole(Trace())
+    ends = {row["pid"]: row["exit"] for row in report()["trace"]["processes"]}
+    equal(["signal SIGHUP"] * 2, list(ends.values()), "how the two ended")
 
 
 @test
