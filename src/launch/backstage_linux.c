@@ -75,12 +75,20 @@ static void backstage_tell(int fd, enum collect_message_kind kind, const char *t
 	send(fd, &message, sizeof(message), MSG_NOSIGNAL);
 }
 
+// A group of its own, for the terminal's signals (Ctrl-C, Ctrl-Z, hanging up) are not for the
+// collector. No session of its own: the kernel schedules sessions as groups (autogroup), and next
+// to threads of another session that yield the collector may get no processor for seconds.
+static void backstage_leave_group(void)
+{
+	setpgid(0, 0);
+}
+
 _Noreturn static void backstage_child(const struct collect_options *options, int report_fd)
 {
 	struct collect_options own = *options;
 	struct err err = { 0 };
 
-	setsid();
+	backstage_leave_group();
 	backstage_reset_signals();
 	backstage_raise_limits();
 	backstage_arrange(options->output_fd, report_fd);
