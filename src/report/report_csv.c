@@ -23,13 +23,16 @@ static void write_row(struct report *report, struct sink *sink, enum sites_quest
 	lines_csv_field(sink, user ? user->module : "");
 	sink_format(sink, ",0x%" PRIx64 ",", user ? user->offset : 0);
 	lines_csv_stack(sink, &stack);
+	sink_text(sink, ",");
+	if (reader_info(report->reader)->sample_bytes > 0)
+		sink_format(sink, "%" PRIu64, sites_error(row->variances[question]));
 	sink_text(sink, "\r\n");
 }
 
 static void write(struct report *report, struct sink *sink)
 {
 	sink_text(sink, "section,rank,count,bytes,process,process_id,exe,function,file,line,"
-			"module,offset,stack\r\n");
+			"module,offset,stack,standard_error\r\n");
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {
 		enum sites_question question = (enum sites_question)i;
 		struct sites_list list = sites_list(&report->sites, question);

@@ -320,6 +320,25 @@ def csv_has_the_rows_of_json():
             assert row["function"] == site["stack"][site["user_frame"]]["function"]
 
 
+@test
+def csv_of_samples_has_their_standard_errors():
+    with open("sampled.txt", "w", encoding="ascii") as file:
+        file.write("trace sample=1000\nprocess p pid=1\nthread t p tid=1\n"
+                   "stack small a.c:1 < main.c:1\nstack large b.c:1 < main.c:2\n"
+                   "+1 t malloc small 0x1000 10\n+1 t malloc large 0x100000 100000\nend\n")
+    run("dump", "--force", "-a", "sampled.txt", "-o", "sampled.tide")
+    sites = report("sampled.tide", "-n0")["sites"]
+    done = run("report", "sampled.tide", "--csv", "-n0")
+    rows = list(csv.DictReader(io.StringIO(done.stdout, newline="")))
+    assert len(rows) == 8 and list(rows[0])[-1] == "standard_error", rows
+    for row in rows:
+        site = sites[row["section"]][int(row["rank"]) - 1]
+        assert int(row["standard_error"]) == site["standard_error"], row
+    assert {row["standard_error"] == "0" for row in rows} == {True, False}, rows
+    whole = csv.DictReader(io.StringIO(run("report", assemble("kitchen"), "--csv").stdout, newline=""))
+    assert {row["standard_error"] for row in whole} == {""}
+
+
 # ---- manners ----
 
 @test
