@@ -1,5 +1,7 @@
 #include "collect/control.h"
 
+#include "collect/maps_text.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stddef.h>
@@ -156,8 +158,10 @@ static bool wait_for_answers(int fd, unsigned count, uint32_t pid, struct err *e
 // not answer, as they end or are stopped, are no reason to doubt that nobody records it.
 static bool has_recorder(uint32_t pid)
 {
-	char path[32], *line = NULL;
+	char path[32], *text = NULL;
+	struct maps_line line;
 	size_t room = 0;
+	ssize_t length;
 	bool found = false;
 	FILE *maps;
 
@@ -165,9 +169,12 @@ static bool has_recorder(uint32_t pid)
 	maps = fopen(path, "re");
 	if (!maps)
 		return errno != ENOENT;
-	while (!found && getline(&line, &room, maps) > 0)
-		found = strstr(line, "/memfd:tidemark") || strstr(line, "/libtidemark");
-	free(line);
+	while (!found && (length = getline(&text, &room, maps)) > 0) {
+		const char *at = text;
+
+		found = maps_text_next(&at, text + length, &line) && maps_text_is_ours(&line);
+	}
+	free(text);
 	fclose(maps);
 	return found;
 }

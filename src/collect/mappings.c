@@ -99,33 +99,16 @@ static void put(struct ledger *ledger, const struct trace_event *event)
 	writer_event(ledger->writer, event);
 }
 
-static bool ends_with(const struct maps_line *line, const char *tail)
-{
-	size_t length = strlen(tail);
-
-	return line->path_length >= length &&
-	       memcmp(line->path + line->path_length - length, tail, length) == 0;
-}
-
-static bool begins_with(const struct maps_line *line, const char *head)
-{
-	size_t length = strlen(head);
-
-	return line->path_length >= length && memcmp(line->path, head, length) == 0;
-}
-
 // Who put a mapping there that was there before us. Anonymous memory is an object's bss, or the
 // linker's own: `before` is whose the object below it is. What is ours has been told (own_until).
 static uint8_t origin_of(const struct image *image, const struct maps_line *line, uint8_t before)
 {
-	if (begins_with(line, "[heap]"))
+	if (maps_text_is_ours(line))
+		return TRACE_ORIGIN_RECORDER;
+	if (maps_text_begins(line, "[heap]"))
 		return TRACE_ORIGIN_ALLOCATOR;
-	if (begins_with(line, "[tidemark]")) // on Windows
-		return TRACE_ORIGIN_RECORDER;
-	if (begins_with(line, "["))
+	if (maps_text_begins(line, "["))
 		return TRACE_ORIGIN_KERNEL;
-	if (begins_with(line, "/memfd:tidemark") || ends_with(line, "/libtidemark.so"))
-		return TRACE_ORIGIN_RECORDER;
 	if (line->path_length == 0)
 		return before;
 	if (line->path_length == strlen(image->arrival->exe) &&
@@ -217,9 +200,9 @@ static void put_list(struct ledger *ledger, struct stream *stream, uint32_t numb
 		if (!maps_text_next(&at, end, &line))
 			continue;
 		if (line.path_length == 0 &&
-		    (line.start != last.end || begins_with(&last, "/memfd:")))
+		    (line.start != last.end || maps_text_begins(&last, "/memfd:")))
 			origin = image->listed ? TRACE_ORIGIN_LIBC : TRACE_ORIGIN_LOADER;
-		if (part && begins_with(&line, "[free]")) {
+		if (part && maps_text_begins(&line, "[free]")) {
 			put_gap(ledger, line.start, line.end, &event);
 			continue;
 		}
@@ -231,7 +214,7 @@ static void put_list(struct ledger *ledger, struct stream *stream, uint32_t numb
 		vm.flags = line.shared ? MAP_SHARED_FLAG : MAP_PRIVATE_FLAG;
 		if (line.inode == 0)
 			vm.flags |= MAP_ANONYMOUS_FLAG;
-		if (begins_with(&line, "[stack]"))
+		if (maps_text_begins(&line, "[stack]"))
 			vm.flags |= MAP_GROWSDOWN_FLAG;
 		vm.offset = line.offset;
 		vm.file = file_table_put(&ledger->files, line.device, line.inode, line.path,

@@ -55,3 +55,34 @@ bool maps_text_next(const char **text, const char *end, struct maps_line *line)
 	line->path_length = (size_t)(words.end - words.at);
 	return !words.bad && line->start < line->end;
 }
+
+bool maps_text_begins(const struct maps_line *line, const char *head)
+{
+	size_t length = strlen(head);
+
+	return line->path_length >= length && memcmp(line->path, head, length) == 0;
+}
+
+// Whether the text from `path` to `end` ends with `tail`.
+static bool path_ends(const char *path, const char *end, const char *tail)
+{
+	size_t length = strlen(tail);
+
+	return (size_t)(end - path) >= length && memcmp(end - length, tail, length) == 0;
+}
+
+bool maps_text_is_ours(const struct maps_line *line)
+{
+	static const char *const libraries[] = { "/libtidemark.so", "/libtidemark32.so" };
+	static const char deleted[] = " (deleted)"; // as the kernel says it
+	const char *end = line->path + line->path_length;
+
+	if (maps_text_begins(line, "/memfd:tidemark") || maps_text_begins(line, "[tidemark]"))
+		return true;
+	if (path_ends(line->path, end, deleted))
+		end -= strlen(deleted);
+	for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
+		if (path_ends(line->path, end, libraries[i]))
+			return true;
+	return false;
+}

@@ -19,4 +19,10 @@ struct maps_line {
 // (`*text` is behind it then too).
 bool maps_text_next(const char **text, const char *end, struct maps_line *line);
 
+bool maps_text_begins(const struct maps_line *line, const char *head); // its path
+
+// Whether it is the recorder's: its library, of either class, also if the file was replaced since;
+// what it shares with the collector; on Windows all that the recorder calls its own.
+bool maps_text_is_ours(const struct maps_line *line);
+
 #endif

@@ -2,6 +2,7 @@
 """Every call on virtual memory is seen, of libc and of the dynamic linker too."""
 # timeout: 120
 import json
+import os
 import re
 
 from libguest import TIDEMARK, check, environment, equal, main, program, record, run, test
@@ -28,6 +29,17 @@ def what_the_calls_leave_is_what_the_program_sees_mapped():
         code = record_plain([program("vm_churn"), "20", "8"])
         equal(0, code, "exit code")
         equal([], map_differences(Memory(program("vm_churn")), "t.maps"), "differences")
+
+
+@test
+def all_of_the_recorders_own_that_is_mapped_is_called_so():
+    record([program("vm_own")], "--force")
+    ranges = json.loads(run([TIDEMARK, "map", "--json", "t.tide"]).out)["ranges"]
+    ours = [each for each in ranges if "tidemark" in os.path.basename(each["mapped_file"])]
+    check(any("libtidemark" in each["mapped_file"] for each in ours), ranges)
+    equal({"tidemark"}, {each["owner"] for each in ours}, "whose they are")
+    equal([], [each for each in ranges if each["owner"] == "tidemark" and each["mapped_file"] and
+               each not in ours], "mappings of others")
 
 
 @test

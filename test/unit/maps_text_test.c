@@ -55,6 +55,31 @@ TEST(maps_text_steps_over_what_is_no_mapping)
 	CHECK_EQ(0x4000, line.start);
 }
 
+static bool is_ours(const char *path)
+{
+	struct maps_line line = { .path_length = strlen(path) };
+
+	line.path = (const char *)test_guarded_copy(path, line.path_length);
+	return maps_text_is_ours(&line);
+}
+
+TEST(maps_text_knows_the_recorders_own)
+{
+	CHECK(is_ours("/usr/lib/tidemark/libtidemark.so"));
+	CHECK(is_ours("/usr/lib/tidemark/libtidemark32.so"));
+	CHECK(is_ours("/usr/lib/tidemark/libtidemark32.so (deleted)"));
+	CHECK(is_ours("/memfd:tidemark (deleted)"));
+	CHECK(is_ours("/memfd:tidemark-clock (deleted)"));
+	CHECK(is_ours("[tidemark]"));
+	CHECK(!is_ours(""));
+	CHECK(!is_ours(" (deleted)"));
+	CHECK(!is_ours("[heap]"));
+	CHECK(!is_ours("/usr/lib/libc.so.6"));
+	CHECK(!is_ours("/usr/lib/mylibtidemark.so"));
+	CHECK(!is_ours("/home/me/libtidemark.so/notes.txt"));
+	CHECK(!is_ours("/memfd:tide"));
+}
+
 TEST(maps_text_survives_every_cut)
 {
 	static const char text[] = "7f00-8000 r-xp 00001000 fe:1a 332835 /usr/lib/a.so";
