@@ -285,6 +285,9 @@ bool image_take_row(struct stream *stream, uint64_t limit_ns, struct lane_reader
 
 void image_refill_past(struct stream *stream, uint64_t time_ns)
 {
+	// Tick behind tick would otherwise get a place of its own in memory.
+	if (stream->first >= IMAGE_CHUNK)
+		stream_settle(stream);
 	while (stream->items[stream->end - 1].time_ns <= time_ns)
 		if (!fill_on(stream, IMAGE_CHUNK))
 			return;

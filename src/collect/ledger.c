@@ -117,13 +117,6 @@ static const uint8_t trace_kinds[] = {
 	[LANE_FAILED] = TRACE_FAILED,
 };
 
-// What goes into rows, as bits of enum lane_type. A realloc's first half does with its second, if
-// that is there.
-enum {
-	ROW_KINDS = 1 << LANE_MALLOC | 1 << LANE_CALLOC | 1 << LANE_FREE | 1 << LANE_REALLOC_FREE |
-		    1 << LANE_REALLOC_ALLOC,
-};
-
 // All ones where an event of that kind begins a block of its size.
 static const uint64_t gained[16] = {
 	[TRACE_MALLOC] = UINT64_MAX,        [TRACE_CALLOC] = UINT64_MAX,
@@ -197,31 +190,30 @@ bool ledger_heap_gone(struct ledger *ledger, struct stream *stream, uint64_t han
 	return true;
 }
 
-// Can the item go into a row whose events are at most of time `limit_ns`?
-static inline bool is_plain(const struct lane_item *item, uint64_t limit_ns)
+// The same, of an item that need not be put into order, or no more.
+static inline bool is_plain(const struct lane_item *item, uint64_t limit_ns, bool ordered)
 {
-	return item->time_ns <= limit_ns && item->kind <= LANE_FAILED &&
-	       (ROW_KINDS >> item->kind & 1) != 0 && (item->run | item->owner) == 0;
+	return ledger_is_plain(item, limit_ns) && (ordered || (item->run | item->owner) == 0);
 }
 
 // Fill `row` with the items from `item` on that are plain and at most of time `limit_ns`. Returns
-// their number: the two halves of a realloc are one event.
-static size_t fill_row(struct columns_row *row, const struct lane_item *item,
-		       const struct lane_item *end, uint64_t limit_ns)
+// their number: the two halves of a realloc are one event. `ordered`: all may come now.
+static inline size_t fill_row(struct columns_row *row, const struct lane_item *item,
+			      const struct lane_item *end, uint64_t limit_ns, bool ordered)
 {
 	const struct lane_item *first = item;
 
 	for (; row->count < COLUMNS_ROW_MAX && item < end; item++) {
 		uint8_t kind;
 
-		if (unlikely(!is_plain(item, limit_ns)))
+		if (unlikely(!is_plain(item, limit_ns, ordered)))
 			break;
 		kind = trace_kinds[item->kind];
 		if (unlikely(kind == TRACE_REALLOC_FREE)) {
 			const struct lane_item *second = item + 1;
 
 			if (second == end || second->kind != LANE_REALLOC_ALLOC ||
-			    !is_plain(second, limit_ns))
+			    !is_plain(second, limit_ns, ordered))
 				break;
 			kind = TRACE_REALLOC;
 			row->old_address[row->moved++] = item->address;
@@ -265,6 +257,15 @@ static inline void begin_row(struct ledger *ledger, struct stream *stream, uint6
 	own_row(ledger, stream, time_ns, row);
 }
 
+static void write_row(struct ledger *ledger, struct stream *stream, struct columns_row *row)
+{
+	if (row->count == 0)
+		return;
+	stream->halved = false;
+	count_row(ledger, row);
+	writer_row(ledger->writer, row);
+}
+
 size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_ns)
 {
 	const struct lane_item *item = &stream->items[stream->first];
@@ -276,13 +277,21 @@ size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_n
 	begin_row(ledger, stream, item->time_ns, &row);
 	if (row.time_ns < limit_ns)
 		limit_ns = row.time_ns;
-	items = fill_row(&row, item, &stream->items[stream->inner], limit_ns);
-	if (row.count > 0) {
-		stream->halved = false;
-		count_row(ledger, &row);
-		writer_row(ledger->writer, &row);
-	}
+	items = fill_row(&row, item, &stream->items[stream->inner], limit_ns, false);
+	write_row(ledger, stream, &row);
 	return items;
+}
+
+void ledger_ordered_row(struct ledger *ledger, struct stream *stream, const struct lane_item *items,
+			size_t count)
+{
+	struct columns_row row;
+	size_t filled;
+
+	begin_row(ledger, stream, items->time_ns, &row);
+	filled = fill_row(&row, items, items + count, row.time_ns, true);
+	ASSERT(filled == count);
+	write_row(ledger, stream, &row);
 }
 
 // Write the last `echoed` events of the row as often as it says.

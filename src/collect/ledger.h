@@ -62,6 +62,25 @@ void ledger_event(struct ledger *ledger, struct stream *stream, bool fold);
 // stay the stream's.
 size_t ledger_row(struct ledger *ledger, struct stream *stream, uint64_t limit_ns);
 
+// What goes into rows, as bits of enum lane_type. A realloc's first half does with its second, if
+// that is there.
+enum {
+	LEDGER_ROW_KINDS = 1 << LANE_MALLOC | 1 << LANE_CALLOC | 1 << LANE_FREE |
+			   1 << LANE_REALLOC_FREE | 1 << LANE_REALLOC_ALLOC,
+};
+
+// Can the item go into a row whose events are at most of time `limit_ns`?
+static inline bool ledger_is_plain(const struct lane_item *item, uint64_t limit_ns)
+{
+	return item->time_ns <= limit_ns && item->kind <= LANE_FAILED &&
+	       (LEDGER_ROW_KINDS >> item->kind & 1) != 0;
+}
+
+// Write `count` items of the stream, at most COLUMNS_ROW_MAX, as a row: they are plain, at one
+// time, and it is their turn.
+void ledger_ordered_row(struct ledger *ledger, struct stream *stream, const struct lane_item *items,
+			size_t count);
+
 // Are the stream's next events written as they come, whatever they are? Then their rows may go
 // straight to ledger_lane_row.
 bool ledger_takes_rows(const struct stream *stream);

@@ -308,15 +308,13 @@ static bool has_outer(const struct stream *stream, uint32_t run, const struct la
 	return false;
 }
 
-// The stream that must go on before `item` of `stream` can be delivered, or NULL.
-static struct stream *blocker(struct stream *stream, const struct lane_item *item)
+// As blocker, where the slot's first run is another one.
+static struct stream *find_blocker(struct stream *stream, const struct lane_item *item)
 {
 	struct slots *slots = &stream->image->slots;
 	uint32_t at;
 
-	if (item->run == 0)
-		return NULL;
-	for (at = slots->first[slots->runs[item->run].slot]; at != item->run && at != 0;
+	for (at = slots->first[lane_item_slot(item)]; at != item->run && at != 0;
 	     at = slots->runs[at].next) {
 		const struct slots_run *run = &slots->runs[at];
 		struct stream *other = stream->image->streams[run->lane];
@@ -325,6 +323,53 @@ static struct stream *blocker(struct stream *stream, const struct lane_item *ite
 			return other;
 	}
 	return NULL;
+}
+
+// The stream that must go on before `item` of `stream` can be delivered, or NULL.
+static inline struct stream *blocker(struct stream *stream, const struct lane_item *item)
+{
+	if (item->run == 0 || likely(stream->image->slots.first[lane_item_slot(item)] == item->run))
+		return NULL;
+	return find_blocker(stream, item);
+}
+
+// Could the stream's first item, at `now_ns`, be the next one of a row?
+static inline bool is_next(struct stream *stream, const struct lane_item *item, uint64_t now_ns)
+{
+	return ledger_is_plain(item, now_ns) && blocker(stream, item) == NULL;
+}
+
+// Deliver what waits for nobody of the stream's next items, up to `limit_ns` and to the first look,
+// as a row: within a tick any order will do that agrees with the slots' owners. False: there is
+// none.
+static bool run_row(struct merge *merge, struct stream *stream, uint64_t limit_ns)
+{
+	const struct lane_item *items = &stream->items[stream->first], *item = items;
+	const struct lane_item *end = &stream->items[stream->inner];
+	uint64_t now_ns = items->time_ns;
+
+	if (now_ns > limit_ns || !ledger_takes_rows(stream))
+		return false;
+	if (end > items + COLUMNS_ROW_MAX)
+		end = items + COLUMNS_ROW_MAX;
+	while (item < end && is_next(stream, item, now_ns)) {
+		if (unlikely(item->kind == LANE_REALLOC_FREE)) {
+			const struct lane_item *second = item + 1;
+
+			if (second == end || second->kind != LANE_REALLOC_ALLOC ||
+			    !is_next(stream, second, now_ns))
+				break;
+			consume(stream);
+			item = second;
+		}
+		consume(stream);
+		item++;
+	}
+	if (item == items)
+		return false;
+	stream->stirred = true;
+	ledger_ordered_row(merge->ledger, stream, items, (size_t)(item - items));
+	return true;
 }
 
 static void want(struct merge *merge, struct stream *stream)
@@ -372,7 +417,7 @@ static COLD bool break_order(struct merge *merge)
 	return true;
 }
 
-// Deliver one item of `first`, and before it all that it waits for. False: held.
+// Deliver the next item of `first` or a row, and before it all that it waits for. False: held.
 static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 {
 	bool held = false;
@@ -380,12 +425,16 @@ static bool step(struct merge *merge, struct stream *first, uint64_t limit_ns)
 	want(merge, first);
 	while (merge->pulls_count > 0 && !held) {
 		struct stream *stream = merge->pulls[merge->pulls_count - 1];
-		struct lane_item *item = &stream->items[stream->first];
-		struct lane_item *second = second_half(merge, stream, limit_ns);
+		struct lane_item *item = &stream->items[stream->first], *second;
 		bool fold = false;
 		struct stream *other;
 
 		ASSERT(stream->first < stream->end);
+		if (run_row(merge, stream, limit_ns)) {
+			unwant(merge);
+			continue;
+		}
+		second = second_half(merge, stream, limit_ns);
 		other = blocker(stream, item);
 		// Halves are told as one only where nothing has to come between them: to wait for
 		// that could close a circle through this very item.
@@ -436,8 +485,9 @@ static bool touch(struct image *image, const struct stream *stream, uint64_t tim
 	return contested;
 }
 
-// What the stream has up to `time_ns` on slots that two lanes touch belongs to runs.
-static void add_contested(struct image *image, struct stream *stream, uint64_t time_ns)
+// What the stream has up to `time_ns` belongs to runs; if asked so, only on slots that two lanes
+// touch.
+static void add_runs(struct image *image, struct stream *stream, uint64_t time_ns, bool contested)
 {
 	stream_expand(stream);
 	for (size_t i = stream->first; i < stream->inner; i++) {
@@ -446,7 +496,7 @@ static void add_contested(struct image *image, struct stream *stream, uint64_t t
 		if (item->time_ns > time_ns)
 			return;
 		if (lane_item_has_slot(item) && item->run == 0 &&
-		    touched_is_contested(&image->touched, lane_item_slot(item)))
+		    (!contested || touched_is_contested(&image->touched, lane_item_slot(item))))
 			stream_add_run(stream, &image->slots, i);
 	}
 }
@@ -457,33 +507,49 @@ static bool is_in_tick(const struct stream *stream, uint64_t now_ns)
 	return stream != NULL && stream->heap_at != 0 && time_of(stream) <= now_ns;
 }
 
-// Of the lanes that have something in the tick `now_ns`, find out whether they have to wait for
-// each other there; then all that they have in it is decoded. To find out that they do not, which
-// mostly stays so from tick to tick, skimming is enough.
-static void check_tick(struct image *image, uint64_t now_ns)
+// Decode all that the lanes have in the tick; it belongs to runs, as add_runs says.
+static void order_tick(struct image *image, bool contested)
 {
-	bool skim = !image->contested;
-
-	touched_begin(&image->touched);
-	image->tick_ns = now_ns;
-	image->contested = false;
+	image->slots.clashed = false;
 	for (uint32_t i = 1; i < image->streams_count; i++) {
 		struct stream *stream = image->streams[i];
 
-		if (!is_in_tick(stream, now_ns))
+		if (!is_in_tick(stream, image->tick_ns))
 			continue;
-		if (!skim || !image_skim_past(stream, now_ns, &image->contested))
-			image_refill_past(stream, now_ns);
-		image->contested |= touch(image, stream, now_ns);
+		image_refill_past(stream, image->tick_ns);
+		add_runs(image, stream, image->tick_ns, contested);
 	}
-	for (uint32_t i = 1; i < image->streams_count && image->contested; i++) {
+}
+
+// Do two of the lanes that have something in the tick touch one slot there? To find out that they
+// do not, which mostly stays so from tick to tick, skimming is enough.
+static bool is_contested(struct image *image)
+{
+	bool contested = false;
+
+	touched_begin(&image->touched);
+	for (uint32_t i = 1; i < image->streams_count; i++) {
 		struct stream *stream = image->streams[i];
 
-		if (is_in_tick(stream, now_ns)) {
-			image_refill_past(stream, now_ns);
-			add_contested(image, stream, now_ns);
-		}
+		if (!is_in_tick(stream, image->tick_ns))
+			continue;
+		if (!image_skim_past(stream, image->tick_ns, &contested))
+			image_refill_past(stream, image->tick_ns);
+		contested |= touch(image, stream, image->tick_ns);
 	}
+	return contested;
+}
+
+// Of the lanes that have something in the tick `now_ns`, find out whether they have to wait for
+// each other there. Where they had to in the tick before, it is not asked first on which slots.
+static void check_tick(struct image *image, uint64_t now_ns)
+{
+	bool clashed = image->contested && image->slots.clashed;
+
+	image->tick_ns = now_ns;
+	image->contested = clashed || is_contested(image);
+	if (image->contested)
+		order_tick(image, !clashed);
 }
 
 // Deliver the first stream's items up to `limit_ns`, the time of the next stream: without care as

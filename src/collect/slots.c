@@ -36,6 +36,7 @@ uint32_t slots_add(struct slots *slots, uint32_t slot, uint64_t owner, uint32_t 
 	if (slots->first == NULL)
 		slots->first = mem_alloc(LANE_SLOTS, sizeof *slots->first);
 	ASSERT(after == 0 || slots->runs[after].slot == slot);
+	slots->clashed |= slots->first[slot] != 0;
 	next = after != 0 ? slots->runs[after].next : slots->first[slot];
 	while (next != 0 && slots->runs[next].owner <= owner) {
 		after = next;

@@ -12,6 +12,7 @@
 
 #include "wire/lane_event.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,7 @@ struct slots {
 	struct slots_run *runs; // 0 is unused
 	size_t count, capacity;
 	uint32_t free;
+	bool clashed; // two runs of one slot were there at once; the caller's to clear
 };
 
 void slots_fini(struct slots *slots); // accepts { 0 }

@@ -81,8 +81,8 @@ FORGETFUL = [
 void stream_add_runs(struct stream *stream,"""),
     ("stream.c", "\t\tif (lane_item_has_slot(item) && item->run == 0)\n",
      "\t\tforget(stream, item);\n\t\tif (lane_item_has_slot(item) && item->run == 0)\n"),
-    ("merge.c", "static void add_contested(",
-     "void forget(struct stream *, const struct lane_item *);\n\nstatic void add_contested("),
+    ("merge.c", "static void add_runs(",
+     "void forget(struct stream *, const struct lane_item *);\n\nstatic void add_runs("),
     ("merge.c", "\t\tif (lane_item_has_slot(item) && item->run == 0 &&\n",
      "\t\tforget(stream, item);\n\t\tif (lane_item_has_slot(item) && item->run == 0 &&\n"),
 ]

@@ -570,6 +570,57 @@ TEST(merge_puts_the_earlier_owner_first_within_a_tick)
 	CHECK_EQ(TRACE_MALLOC, table.events[1].kind);
 }
 
+// Three blocks of a page go to and fro; whole rows may go at once, and none too far.
+TEST(merge_takes_turns_within_a_tick)
+{
+	static const uint8_t lanes[] = { 1, 2, 1, 2 };
+	static const uint8_t types[] = { LANE_MALLOC, LANE_FREE, LANE_CALLOC, LANE_FREE };
+	struct table table;
+
+	lay(&table, 0);
+	for (uint64_t i = 0; i < 12; i++)
+		fake_write(&table.lanes[lanes[i / 3]],
+			   &(struct fake_event){ .type = types[i / 3],
+						 .address = 64 * (i % 3 + 1),
+						 .size = types[i / 3] == LANE_FREE ? 0 : i + 1,
+						 .owner = i % 3 == 0 ? i / 3 + 1 : 0,
+						 .time_ns = i == 0 || i == 3 ? 9 : 0 });
+	fake_publish(&table.lanes[2]);
+	clear(&table);
+	CHECK_EQ(12, table.count);
+	for (uint64_t i = 0; i < 12; i++) {
+		CHECK_EQ(64 * (i % 3 + 1), table.events[i].address);
+		CHECK_EQ(i / 3 % 2 == 0, table.events[i].size == i + 1);
+	}
+}
+
+// A realloc's halves are one event of a row only where nothing has to come between them.
+TEST(merge_leaves_a_realloc_out_of_a_row_where_another_thread_comes_between)
+{
+	struct table table;
+
+	lay(&table, 0);
+	fake_write(
+		&table.lanes[1],
+		&(struct fake_event){
+			.type = LANE_MALLOC, .address = 64, .size = 1, .owner = 1, .time_ns = 9 });
+	fake_write(&table.lanes[1],
+		   &(struct fake_event){ .type = LANE_REALLOC_FREE, .address = 64 });
+	fake_write(&table.lanes[1],
+		   &(struct fake_event){
+			   .type = LANE_REALLOC_ALLOC, .address = 128, .size = 5, .owner = 3 });
+	fake_write(&table.lanes[2],
+		   &(struct fake_event){
+			   .type = LANE_FREE, .address = 128, .owner = 2, .time_ns = 9 });
+	fake_publish(&table.lanes[2]);
+	clear(&table);
+	CHECK_EQ(4, table.count);
+	CHECK_EQ(TRACE_MALLOC, table.events[0].kind);
+	CHECK_EQ(TRACE_REALLOC_FREE, table.events[1].kind);
+	CHECK_EQ(TRACE_FREE, table.events[2].kind);
+	CHECK_EQ(TRACE_REALLOC_ALLOC, table.events[3].kind);
+}
+
 // Where all share one tick that cannot be; where each event has its own time it can, by a little.
 TEST(merge_puts_the_earlier_owner_first_even_with_a_later_time)
 {
