@@ -28,6 +28,7 @@ struct codemap_module {
 enum {
 	CODEMAP_MODULES_MAX = 16384,
 	CODEMAP_PATH_MAX = 4096,
+	CODEMAP_COMING_MAX = 256, // addresses looked for while objects are coming
 	AT_PHDR = 3,
 	AT_PHNUM = 5,
 	NT_GNU_BUILD_ID = 3,
@@ -40,6 +41,16 @@ static struct codemap_module *codemap_modules;
 static uint32_t codemap_modules_used; // entries of the table; ids are entry + 1
 
 static bool codemap_unmaps; // objects were unmapped: the linker may still list them
+
+// All addresses that were looked for and were in no file.
+static uintptr_t codemap_loose_low = UINTPTR_MAX, codemap_loose_high;
+
+// What the linker has mapped and will list, all of it at once.
+static struct {
+	uintptr_t first;     // in the first of the objects
+	uintptr_t low, high; // all lie in here
+	uint32_t asked;      // so often was an address there looked for
+} codemap_coming;
 
 // The program headers of a loaded object: behind its ELF header at the bias, or, for an executable
 // at a fixed address, where the kernel says.
@@ -182,14 +193,46 @@ static bool codemap_find_object(uintptr_t pc, struct codemap_linker_object *obje
 		(!object->eh_header || kernel_can_read((uintptr_t)object->eh_header)));
 }
 
+// The linker's objects that were coming are there by now, or will never be.
+static void codemap_have_come(void)
+{
+	memset(&codemap_coming, 0, sizeof(codemap_coming));
+}
+
+static bool codemap_has_listed(uintptr_t address)
+{
+	struct codemap_linker_object object;
+
+	return codemap_linker_find && codemap_linker_find((void *)address, &object) == 0;
+}
+
+// Whether pc lies where objects are coming. A linker that never lists them is not waited for.
+static bool codemap_is_coming(uintptr_t pc)
+{
+	if (pc - codemap_coming.low >= codemap_coming.high - codemap_coming.low)
+		return false;
+	if (codemap_coming.asked++ < CODEMAP_COMING_MAX &&
+	    !codemap_has_listed(codemap_coming.first))
+		return true;
+	codemap_have_come();
+	return false;
+}
+
 struct codemap_place codemap_find(uintptr_t pc)
 {
-	struct codemap_place place = { 0 };
+	// Before it is looked for: it may be listed meanwhile.
+	struct codemap_place place = { .coming = codemap_is_coming(pc) };
 	struct codemap_linker_object object;
 	struct codemap_module *module;
 
-	if (!codemap_find_object(pc, &object))
+	if (!codemap_find_object(pc, &object)) {
+		if (pc < codemap_loose_low)
+			codemap_loose_low = pc;
+		if (pc >= codemap_loose_high)
+			codemap_loose_high = pc + 1;
 		return place;
+	}
+	place.coming = false;
 	place.eh_header = object.eh_header;
 	place.start = object.map_start;
 	place.end = object.map_end;
@@ -225,15 +268,29 @@ bool codemap_unmapped(uintptr_t start, uintptr_t end)
 			notes_module_gone(module->id);
 		}
 	}
+	if (codemap_coming.first - start < end - start)
+		codemap_have_come();
 	return any;
+}
+
+bool codemap_mapped(uintptr_t start, uintptr_t end, bool by_linker)
+{
+	if (by_linker) {
+		if (!codemap_coming.first || codemap_has_listed(codemap_coming.first)) {
+			codemap_have_come();
+			codemap_coming.first = codemap_coming.low = start;
+		}
+		if (start < codemap_coming.low)
+			codemap_coming.low = start;
+		if (end > codemap_coming.high)
+			codemap_coming.high = end;
+	}
+	return start < codemap_loose_high && end > codemap_loose_low;
 }
 
 bool codemap_is_object(uintptr_t address)
 {
-	struct codemap_linker_object object;
-
-	if (!codemap_linker_find || codemap_linker_find == codemap_find_in_list ||
-	    codemap_linker_find((void *)address, &object) != 0)
+	if (codemap_linker_find == codemap_find_in_list || !codemap_has_listed(address))
 		return false;
 	__atomic_store_n(&codemap_unmaps, true, __ATOMIC_RELAXED);
 	return true;

@@ -21,6 +21,7 @@ struct codemap_place {
 	uint32_t module;          // 0: no file
 	const uint8_t *eh_header; // the module's .eh_frame_hdr, or NULL
 	uintptr_t start, end;
+	bool coming; // Linux: no file's yet, but the linker is about to list it
 	const struct pdata_function *function; // Windows: the function's entry in .pdata, or NULL
 };
 
@@ -38,6 +39,10 @@ HIDDEN uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags);
 
 // [start, end) is about to be unmapped: if modules lie in it, forget them, and say so (true).
 HIDDEN bool codemap_unmapped(uintptr_t start, uintptr_t end);
+
+// Code of a file was mapped at [start, end), by the dynamic linker or by somebody else. Whether
+// addresses there were looked for before and were no file's: that has to be forgotten.
+HIDDEN bool codemap_mapped(uintptr_t start, uintptr_t end, bool by_linker);
 
 // Whether `address` lies in an object of the linker's. Then it has to be unmapped with the lock
 // held: who looks at addresses that a walk has guessed may be reading the object's tables. Needs no

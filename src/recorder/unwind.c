@@ -1,5 +1,6 @@
 #include "recorder/unwind.h"
 
+#include "recorder/capture.h"
 #include "recorder/kernel.h"
 #include "recorder/recording.h"
 
@@ -29,6 +30,18 @@ void unwind_forget(void)
 {
 	for (size_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++)
 		__atomic_store_n(&unwind_table[i].rule, 0, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
+}
+
+void unwind_forget_range(uintptr_t start, uintptr_t end)
+{
+	for (size_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++) {
+		struct unwind_entry *entry = &unwind_table[i];
+		uint64_t key = (entry->check ^ entry->rule) & ~UNWIND_EXACT;
+
+		if (key >= start && key <= end)
+			__atomic_store_n(&entry->rule, 0, __ATOMIC_RELAXED);
+	}
 	__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -63,10 +76,16 @@ static COLD unwind_rule unwind_find_slow(uint64_t key)
 	uint64_t signals = kernel_block_signals();
 	unwind_rule rule;
 	uint32_t frame;
+	bool lasts;
 
 	recording_lock(&recording_state->code_lock);
-	rule = unwind_make_rule(key);
-	unwind_put(key, rule);
+	rule = unwind_make_rule(key, &lasts);
+	if (lasts) {
+		unwind_put(key, rule);
+	} else { // for this walk
+		__atomic_fetch_add(&unwind_turn, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
+	}
 	frame = unwind_frame(rule);
 	if (frame >= UNWIND_MEASURE_MIN && (frame & (frame - 1)) == 0) { // now and then
 		if (frame == UNWIND_MANY)

@@ -177,8 +177,12 @@ HIDDEN bool unwind_start(void);
 // Forget all rules: code was unmapped.
 HIDDEN void unwind_forget(void);
 
+// Forget those for addresses from `start` to `end`, or just behind it. The caller holds code_lock.
+HIDDEN void unwind_forget_range(uintptr_t start, uintptr_t end);
+
 // Of the system: the rule for `key`, compiled, with the frame's id. The caller holds code_lock.
-HIDDEN unwind_rule unwind_make_rule(uint64_t key);
+// `lasts`: it holds as long as the code stays mapped; else it is to be asked for again.
+HIDDEN unwind_rule unwind_make_rule(uint64_t key, bool *lasts);
 
 // Of the system: the walk has come to `key` with a rule of kind UNWIND_GUESS_BLIND, and the frame's
 // registers are these. A better rule, if the stack shows one, which is kept; else the same.

@@ -80,7 +80,7 @@ static bool unwind_is_entry(uintptr_t pc, const struct codemap_place *place)
 	return pc >= entry && pc - entry < UNWIND_ENTRY_BYTES;
 }
 
-unwind_rule unwind_make_rule(uint64_t key)
+unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 {
 	uintptr_t exact_pc = (uintptr_t)(key & ~UNWIND_EXACT);
 	uintptr_t pc = key & UNWIND_EXACT ? exact_pc : exact_pc - 1;
@@ -89,6 +89,7 @@ unwind_rule unwind_make_rule(uint64_t key)
 	unwind_rule rule = UNWIND_GUESS;
 	uint32_t frame;
 
+	*lasts = !place.coming;
 	if (place.eh_header)
 		rule = cfi_compile(place.eh_header, pc, exact_pc, &starts_here);
 	else if (place.module)

@@ -11,7 +11,7 @@ void unwind_collapse(void)
 {
 }
 
-unwind_rule unwind_make_rule(uint64_t key)
+unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 {
 	uintptr_t exact_pc = (uintptr_t)(key & ~UNWIND_EXACT);
 	uintptr_t pc = key & UNWIND_EXACT ? exact_pc : exact_pc - 1;
@@ -19,6 +19,7 @@ unwind_rule unwind_make_rule(uint64_t key)
 	unwind_rule rule = pdata_compile(&place, pc);
 	uint32_t frame;
 
+	*lasts = true;
 	if (unwind_kind(rule) == UNWIND_RSP && unwind_cfa_offset(rule) < (int64_t)sizeof(void *))
 		rule = UNWIND_STOP; // it would not lead outwards
 	frame = codemap_frame(pc, place.module, key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0);

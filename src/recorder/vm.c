@@ -283,6 +283,23 @@ static void vm_forget_code(uintptr_t start, uintptr_t bytes)
 	vm_unlock_code(signals);
 }
 
+// A mapping was made. If it is of a file's code, what was thought of these addresses before, when
+// they were nobody's, is forgotten.
+static void vm_learn_code(const struct vm_ask *ask, const struct lane_vm *record, long result)
+{
+	uintptr_t start = (uintptr_t)result, end = start + (uintptr_t)record->size;
+	uint64_t signals;
+
+	if (kernel_failed(result) || !(record->protection & KERNEL_PROT_EXEC) ||
+	    (record->flags & KERNEL_MAP_ANONYMOUS) || recording_phase() != RECORDING_ON)
+		return;
+	signals = vm_lock_code();
+	if (codemap_mapped(start, end, vm_write_is_linker(ask->back)))
+		unwind_forget_range(start, end);
+	vm_unlock_code(signals);
+	vm_forget();
+}
+
 static long vm_mmap(const struct vm_ask *ask)
 {
 	uint32_t flags = (uint32_t)ask->words[3];
@@ -303,9 +320,11 @@ static long vm_mmap(const struct vm_ask *ask)
 		vm_forget();
 		result = vm_around(ask, KERNEL_NR_MMAP, &record, record.size);
 		vm_forget();
+		vm_learn_code(ask, &record, result);
 		return result;
 	}
 	result = vm_make(ask, KERNEL_NR_MMAP);
+	vm_learn_code(ask, &record, result);
 	if (!kernel_failed(result))
 		record.address = vm_word(result);
 	return vm_after(ask, &record, result);

@@ -69,6 +69,11 @@ void vm_write_start(void)
 	vm_write_ours = vm_write_range_of(scope_ourselves());
 }
 
+bool vm_write_is_linker(uintptr_t pc)
+{
+	return vm_write_inside(&vm_write_linker, pc);
+}
+
 // From the stack just taken: whose call is it? Within our malloc it is the allocator's, and within
 // libc's free, which asks for memory too where it is a thread's first call on the heap (our free is
 // not in the stack: it jumps there). Else the caller of the function that made the call decides,

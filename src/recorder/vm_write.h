@@ -22,6 +22,9 @@ struct vm_write_door {
 // Find out where libc and the linker lie, by whose code calls are told apart.
 HIDDEN void vm_write_start(void);
 
+// Whether the code at `pc` is the dynamic linker's (where that is a file of its own).
+HIDDEN bool vm_write_is_linker(uintptr_t pc);
+
 HIDDEN struct vm_write_door vm_write_enter(void);
 HIDDEN void vm_write_leave(struct vm_write_door *door); // for the second time: nothing
 

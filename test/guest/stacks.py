@@ -194,6 +194,21 @@ def code_without_frame_pointers_has_whole_stacks():
 
 
 @test
+def what_was_thought_of_an_address_is_forgotten_when_a_library_comes_there():
+    for when in ("before", "meanwhile"):
+        ended = record([program("stale_return"), program("libstale_library.so"), when], "--force")
+        equal("1", ended.out.strip(), "the library lies where it was")
+        trace = Trace()
+        check_whole(trace)
+        events = trace.of_size(7411)
+        equal(1000, len(events), "blocks")
+        complete(trace, events)
+        for stack in {event.stack for event in events}:
+            module = trace.frames[trace.stacks[stack][0]][0]
+            check("stale_library" in trace.modules.get(module, ""), when, module, trace.modules)
+
+
+@test
 def a_stack_that_cannot_be_walked_is_marked():
     record([program("bare_tables")])
     trace = Trace()
