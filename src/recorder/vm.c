@@ -53,6 +53,13 @@ static void vm_unlock_code(uint64_t signals)
 	kernel_restore_signals(signals);
 }
 
+// What is known of the code in a range that goes away is forgotten. The caller holds code_lock.
+static void vm_drop_code(uintptr_t start, uintptr_t bytes)
+{
+	if (codemap_unmapped(start, start + bytes))
+		unwind_forget();
+}
+
 // Nobody reads a library's tables while it goes: a walk may have guessed its way there, in another
 // thread.
 static long vm_make_unmap(const struct vm_ask *ask)
@@ -64,8 +71,7 @@ static long vm_make_unmap(const struct vm_ask *ask)
 	if (recording_phase() != RECORDING_ON || !codemap_is_object(start))
 		return vm_relay(ask, __NR_munmap);
 	signals = vm_lock_code();
-	if (codemap_unmapped(start, start + (uintptr_t)ask->words[1]))
-		unwind_forget();
+	vm_drop_code(start, (uintptr_t)ask->words[1]);
 	result = vm_relay(ask, __NR_munmap);
 	vm_unlock_code(signals);
 	return result;
@@ -278,8 +284,7 @@ static void vm_forget_code(uintptr_t start, uintptr_t bytes)
 	if (recording_phase() != RECORDING_ON)
 		return;
 	signals = vm_lock_code();
-	if (codemap_unmapped(start, start + bytes))
-		unwind_forget();
+	vm_drop_code(start, bytes);
 	vm_unlock_code(signals);
 }
 
