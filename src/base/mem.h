@@ -26,8 +26,8 @@ void mem_free(void *ptr);
 // pages.
 void *mem_alloc_table(size_t count, size_t size_bytes);
 
-// Zeroed memory straight from the system, for one large table; the system is asked for large pages.
-// Given back with mem_unmap and the same size.
+// Zeroed memory straight from the system, for one large table; the system is asked for large pages
+// where one has room. Given back with mem_unmap and the same size.
 void *mem_map(size_t size_bytes);
 void mem_unmap(void *ptr, size_t size_bytes); // NULL is allowed
 

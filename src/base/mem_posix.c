@@ -22,12 +22,14 @@ void *mem_alloc_table(size_t count, size_t size_bytes)
 
 void *mem_map(size_t size_bytes)
 {
+	enum { LARGE = 2 << 20 };
 	void *ptr =
 		mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (ptr == MAP_FAILED)
 		mem_none(1, size_bytes);
-	madvise(ptr, size_bytes, MADV_HUGEPAGE); // refused by some kernels: then without
+	if (size_bytes >= LARGE) // refused by some kernels: then without
+		madvise(ptr, size_bytes, MADV_HUGEPAGE);
 	return ptr;
 }
 

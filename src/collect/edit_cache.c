@@ -2,17 +2,34 @@
 
 #include <string.h>
 
+enum {
+	FEW = EDIT_CACHE_WAYS << EDIT_CACHE_BITS_FEW,
+	MANY = EDIT_CACHE_WAYS << EDIT_CACHE_BITS_MANY,
+};
+
+static void use(struct edit_cache *cache, struct edit_cache_line *lines, uint32_t bits)
+{
+	cache->lines = lines;
+	cache->shift = 64 - bits;
+}
+
 void edit_cache_init(struct edit_cache *cache)
 {
-	*cache = (struct edit_cache){
-		.lines = mem_map(EDIT_CACHE_LINES * sizeof *cache->lines),
-	};
+	*cache = (struct edit_cache){ .few = mem_map(FEW * sizeof *cache->few) };
+	use(cache, cache->few, EDIT_CACHE_BITS_FEW);
 }
 
 void edit_cache_fini(struct edit_cache *cache)
 {
-	mem_unmap(cache->lines, EDIT_CACHE_LINES * sizeof *cache->lines);
+	mem_unmap(cache->few, FEW * sizeof *cache->few);
+	mem_unmap(cache->many, MANY * sizeof *cache->many);
 	*cache = (struct edit_cache){ 0 };
+}
+
+static COLD void grow(struct edit_cache *cache)
+{
+	cache->many = mem_map(MANY * sizeof *cache->many);
+	use(cache, cache->many, EDIT_CACHE_BITS_MANY);
 }
 
 uint32_t edit_cache_tag(struct edit_cache *cache)
@@ -20,9 +37,13 @@ uint32_t edit_cache_tag(struct edit_cache *cache)
 	return cache->tags + 1 < EDIT_CACHE_TAGS ? ++cache->tags * EDIT_CACHE_TAG : 0;
 }
 
-void edit_cache_put(struct edit_cache_line *lines, const struct edit_cache_key *key,
-		    stack_id parent, const stack_id *ids, uint32_t push)
+void edit_cache_put(struct edit_cache *cache, struct edit_cache_line *lines,
+		    const struct edit_cache_key *key, stack_id parent, const stack_id *ids,
+		    uint32_t push)
 {
+	cache->lost += lines[1].what != 0;
+	if (unlikely(cache->many == NULL && cache->lost >= FEW))
+		grow(cache);
 	lines[1] = lines[0];
 	_mm_store_si128((__m128i *)(void *)lines, key->low);
 	_mm_store_si128((__m128i *)(void *)&lines->frames[3], key->high);

@@ -23,9 +23,9 @@
 enum {
 	EDIT_CACHE_PUSHES = 7,  // frames of a line
 	EDIT_CACHE_CALLERS = 4, // of their callers' frames, that many are in the hash
-	EDIT_CACHE_BITS = 15,
 	EDIT_CACHE_WAYS = 2,
-	EDIT_CACHE_LINES = EDIT_CACHE_WAYS << EDIT_CACHE_BITS,
+	EDIT_CACHE_BITS_FEW = 12, // of the hash, in the table that a cache begins with
+	EDIT_CACHE_BITS_MANY = 15,
 };
 
 struct edit_cache_line {
@@ -37,9 +37,15 @@ struct edit_cache_line {
 
 _Static_assert(sizeof(struct edit_cache_line) == 64, "one cache line");
 
+// Few programs have many changes, and memory that is touched for the first time costs: so there are
+// two tables, and the larger one takes the place of the other where that has lost as many lines as
+// it has. Lines of the first stay where they are until the end, and what they say stays true.
 struct edit_cache {
-	struct edit_cache_line *lines; // EDIT_CACHE_LINES, two and two
-	uint32_t tags;                 // given out
+	struct edit_cache_line *lines;      // two and two
+	uint32_t shift;                     // of the hash
+	uint32_t lost;                      // lines with an edit that another took
+	uint32_t tags;                      // given out
+	struct edit_cache_line *few, *many; // NULL: not made
 };
 
 void edit_cache_init(struct edit_cache *cache);
@@ -108,8 +114,7 @@ static inline struct edit_cache_line *edit_cache_lines(const struct edit_cache *
 			     edit_cache_mix(near, _mm_set_epi32(0, (int)0xc47d124f, 0, 0x1d8e4e27),
 					    _mm_set_epi32(0, (int)0xb455d165, 0, (int)0xeb44acc9)));
 	sums = _mm_add_epi64(sums, _mm_unpackhi_epi64(sums, sums));
-	hash = (uint64_t)_mm_cvtsi128_si64(sums) * UINT64_C(0x9e3779b97f4a7c15) >>
-	       (64 - EDIT_CACHE_BITS);
+	hash = (uint64_t)_mm_cvtsi128_si64(sums) * UINT64_C(0x9e3779b97f4a7c15) >> cache->shift;
 	return &cache->lines[hash * EDIT_CACHE_WAYS];
 }
 
@@ -142,8 +147,9 @@ static inline const struct edit_cache_line *edit_cache_find(const struct edit_ca
 }
 
 // The first line is of this edit now, and the second of what the first was; ids[0..push) are those
-// of its frames.
-void edit_cache_put(struct edit_cache_line *lines, const struct edit_cache_key *key,
-		    stack_id parent, const stack_id *ids, uint32_t push);
+// of its frames. The lines may have been asked for a while ago.
+void edit_cache_put(struct edit_cache *cache, struct edit_cache_line *lines,
+		    const struct edit_cache_key *key, stack_id parent, const stack_id *ids,
+		    uint32_t push);
 
 #endif

@@ -162,6 +162,7 @@ struct walk {
 	struct interner *interner;
 	struct frame_map *frames;
 	struct interner_push *pushes;
+	struct edit_cache *edits;
 };
 
 // The hash of the outermost `keep` frames, if it is known.
@@ -255,8 +256,8 @@ static bool learn_part(const struct walk *walk, const struct lane_part *part, st
 	parent = path->ids[part->keep];
 	*stack = answer_part(walk, part, walk->pushes);
 	if (part->push > 0 && walk->frames->tag != 0)
-		edit_cache_put(part->lines, &part->key, parent, &path->ids[1 + part->keep],
-			       part->push);
+		edit_cache_put(walk->edits, part->lines, &part->key, parent,
+			       &path->ids[1 + part->keep], part->push);
 	return true;
 }
 
@@ -294,7 +295,7 @@ static size_t settle_rest(const struct walk *walk, const struct lane_part *parts
 size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, size_t count,
 			struct frame_map *frames, stack_id *stacks)
 {
-	const struct walk walk = { path, desk->interner, frames, desk->pushes };
+	const struct walk walk = { path, desk->interner, frames, desk->pushes, &desk->edits };
 	bool adapts = desk->misses < desk->misses_max; // else it was done when they began to wait
 
 	for (size_t i = 0; i < count; i++) {

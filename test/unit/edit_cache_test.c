@@ -37,7 +37,8 @@ static void put(struct edit_cache *cache, const struct edit *edit, stack_id pare
 {
 	struct edit_cache_key key = key_of(edit, TAG, 0);
 
-	edit_cache_put(edit_cache_lines(cache, &key, &edit->head), &key, parent, ids, edit->push);
+	edit_cache_put(cache, edit_cache_lines(cache, &key, &edit->head), &key, parent, ids,
+		       edit->push);
 }
 
 TEST(an_edit_is_known_by_its_image_its_callers_its_flags_and_each_of_its_frames)
@@ -92,6 +93,50 @@ TEST(two_edits_with_one_hash_are_both_known)
 	CHECK(find(&cache, &edit, 1) == NULL);
 	CHECK(find(&cache, &edit, 2) != NULL);
 	CHECK(find(&cache, &edit, 3) != NULL);
+	edit_cache_fini(&cache);
+}
+
+// Changes beyond what the first table holds find room in the second, and are known there.
+TEST(many_edits_move_to_a_larger_table)
+{
+	enum { COUNT = EDIT_CACHE_WAYS << (EDIT_CACHE_BITS_MANY - 1) };
+	struct edit_cache cache;
+	uint32_t known = 0;
+
+	edit_cache_init(&cache);
+	for (int round = 0; round < 3; round++) {
+		known = 0;
+		for (uint32_t i = 0; i < COUNT; i++) {
+			struct edit edit = { .push = 1, .frames = { i + 1 } };
+			bool found = find(&cache, &edit, i) != NULL;
+
+			known += found;
+			if (!found)
+				put(&cache, &edit, i);
+		}
+		CHECK(round > 0 || known == 0);
+		CHECK(cache.lines == cache.many);
+	}
+	CHECK(known > COUNT / 2);
+	edit_cache_fini(&cache);
+}
+
+TEST(few_edits_stay_in_the_small_table)
+{
+	struct edit_cache cache;
+
+	edit_cache_init(&cache);
+	for (uint32_t i = 0; i < 400; i++) {
+		struct edit edit = { .push = 1, .frames = { i + 1 } };
+
+		put(&cache, &edit, i);
+	}
+	for (uint32_t i = 0; i < 400; i++) {
+		struct edit edit = { .push = 1, .frames = { i + 1 } };
+
+		CHECK(find(&cache, &edit, i) != NULL);
+	}
+	CHECK(cache.many == NULL);
 	edit_cache_fini(&cache);
 }
 
