@@ -1,12 +1,11 @@
 // dump: a trace as text, and text as a trace.
-#include "cli/args.h"
+#include "cli/chosen.h"
 #include "cli/filters.h"
 
 #include "os/file.h"
 #include "trace/asm.h"
 #include "trace/fresh.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,31 +50,27 @@ const struct command cmd_dump = {
 };
 
 struct dump {
-	const char *path;
-	const char *output; // NULL: standard output
-	bool assemble, force;
+	struct chosen chosen;
+	bool assemble;
 	struct asm_options options;
-	struct selection_words words;
-	struct selection selection;
-	struct moment_edge window[2];
 	bool filtered; // by more than the time
 };
 
 static bool take_option(struct args *args, int id, struct dump *dump)
 {
-	if (filters_take(args, &dump->words, id))
+	if (filters_take(args, &dump->chosen.words, id))
 		return true;
 	switch (id) {
 	case ARGS_OPERAND:
-		return args_operand(args, &dump->path);
+		return args_operand(args, &dump->chosen.path);
 	case DUMP_ASSEMBLE:
 		dump->assemble = true;
 		return true;
 	case DUMP_OUTPUT:
-		dump->output = args->value;
+		dump->chosen.output = args->value;
 		return true;
 	case DUMP_FORCE:
-		dump->force = true;
+		dump->chosen.force = true;
 		return true;
 	case DUMP_COUNT:
 		return args_count(args, &dump->options.count);
@@ -94,11 +89,12 @@ static bool assemble(const struct dump *dump, struct err *err)
 {
 	struct file_view text = { 0 };
 	struct fresh fresh = { .fd = -1 };
-	bool ok = file_view_open(&text, dump->path, err) || err_wrap(err, "%s", dump->path);
+	bool ok = file_view_open(&text, dump->chosen.path, err) ||
+		  err_wrap(err, "%s", dump->chosen.path);
 
-	if (ok && fresh_open(&fresh, dump->output, dump->force, err)) {
+	if (ok && fresh_open(&fresh, dump->chosen.output, dump->chosen.force, err)) {
 		ok = asm_read((const char *)text.bytes, text.size, fresh.fd, err) ||
-		     err_wrap(err, "%s", dump->path);
+		     err_wrap(err, "%s", dump->chosen.path);
 		ok = ok && fresh_keep(&fresh, err);
 	} else {
 		ok = false;
@@ -108,83 +104,47 @@ static bool assemble(const struct dump *dump, struct err *err)
 	return ok;
 }
 
-static bool dump_to(const struct dump *dump, struct reader *reader, FILE *file, struct err *err)
-{
-	struct sink sink = sink_to_file(file);
-
-	return asm_dump(reader, &dump->options, &sink, err);
-}
-
-static bool dump_to_file(const struct dump *dump, struct reader *reader, struct err *err)
-{
-	struct fresh fresh = { .fd = -1 };
-	FILE *file = NULL;
-	bool ok = fresh_open(&fresh, dump->output, dump->force, err);
-
-	if (ok) {
-		file = file_stream_copy(fresh.fd, "w");
-		ok = file || err_errno(err, errno, "cannot write %s", dump->output);
-	}
-	ok = ok && dump_to(dump, reader, file, err);
-	if (file && fclose(file) != 0 && ok)
-		ok = err_errno(err, errno, "cannot write %s", dump->output);
-	ok = ok && fresh_keep(&fresh, err);
-	fresh_close(&fresh);
-	return ok;
-}
-
 static bool wants(void *context, const struct trace_event *event)
 {
 	const struct dump *dump = context;
 
 	// Times are compared already; marks stand between two events.
-	if (dump->window[0].exact && event->number < dump->window[0].number)
+	if (dump->chosen.window[0].exact && event->number < dump->chosen.window[0].number)
 		return false;
-	if (dump->window[1].exact && event->number >= dump->window[1].number)
+	if (dump->chosen.window[1].exact && event->number >= dump->chosen.window[1].number)
 		return false;
-	return !dump->filtered || selection_has_event(&dump->selection, event);
+	return !dump->filtered || selection_has_event(&dump->chosen.selection, event);
 }
 
 // What the filters make of this trace.
-static bool select_events(struct dump *dump, struct reader *reader, struct names *names,
-			  struct err *err)
+static bool select_events(struct dump *dump, struct err *err)
 {
-	const char *from = selection_words_get(&dump->words, SELECTION_FROM);
-	const char *to = selection_words_get(&dump->words, SELECTION_TO);
+	struct selection *selection = &dump->chosen.selection;
 
-	if (!selection_init(&dump->selection, &dump->words, reader, names, err) ||
-	    !moment_find_window(from, to, reader, NULL, NULL, dump->window, err))
-		return false;
-	dump->options.from_ns = dump->window[0].time_ns;
-	dump->options.to_ns = to ? dump->window[1].time_ns : UINT64_MAX;
+	dump->options.from_ns = dump->chosen.window[0].time_ns;
+	dump->options.to_ns = selection_words_get(&dump->chosen.words, SELECTION_TO)
+				      ? dump->chosen.window[1].time_ns
+				      : UINT64_MAX;
 	dump->options.wants = wants;
 	dump->options.context = dump;
-	dump->filtered = query_narrows(&dump->selection.query) || dump->selection.query.layers;
-	return !dump->filtered || selection_read_events(&dump->selection, PROGRESS_AUTO, err);
+	dump->filtered = query_narrows(&selection->query) || selection->query.layers;
+	return !dump->filtered || selection_read_events(selection, PROGRESS_AUTO, err);
+}
+
+static bool write(void *context, struct sink *sink, struct err *err)
+{
+	struct dump *dump = context;
+
+	return asm_dump(dump->chosen.reader, &dump->options, sink, err);
 }
 
 static bool disassemble(struct dump *dump, struct err *err)
 {
-	struct reader *reader = reader_open(dump->path, err);
-	struct symbols_options symbols_options = { 0 };
-	struct symbols *symbols;
-	struct err wrong = { 0 };
-	struct names *names;
-	bool ok;
+	struct chosen *chosen = &dump->chosen;
+	bool ok = chosen_open(chosen, err) && select_events(dump, err) &&
+		  chosen_write(chosen, write, dump, err);
 
-	if (!reader)
-		return false;
-	reader_scan(reader, &wrong);
-	symbols = symbols_new(reader, &symbols_options);
-	names = names_new(reader, symbols);
-	ok = select_events(dump, reader, names, err) &&
-	     (dump->output ? dump_to_file(dump, reader, err) : dump_to(dump, reader, stdout, err));
-	selection_fini(&dump->selection);
-	names_free(names);
-	symbols_free(symbols);
-	if (ok && !reader_ok(reader, &wrong))
-		args_warn(&cmd_dump, "%s is not whole: %s", dump->path, wrong.text);
-	reader_close(reader);
+	chosen_close(chosen, &cmd_dump, ok);
 	return ok;
 }
 
@@ -196,10 +156,11 @@ static int answer(struct args *args, struct dump *dump)
 	while ((id = args_next(args)) != ARGS_END)
 		if (!take_option(args, id, dump))
 			return args->exit_code;
-	if (!args_need(args, dump->path, dump->assemble ? "a FILE of text" : "a trace FILE") ||
-	    !filters_check(args, &dump->words))
+	if (!args_need(args, dump->chosen.path,
+		       dump->assemble ? "a FILE of text" : "a trace FILE") ||
+	    !filters_check(args, &dump->chosen.words))
 		return args->exit_code;
-	if (dump->assemble && !dump->output) {
+	if (dump->assemble && !dump->chosen.output) {
 		args_mistake(args, "--assemble needs -o FILE: the trace to make");
 		return args->exit_code;
 	}
@@ -216,6 +177,6 @@ static int run(int argc, char **argv)
 
 	args_init(&args, &cmd_dump, argc, argv);
 	code = answer(&args, &dump);
-	selection_words_fini(&dump.words);
+	selection_words_fini(&dump.chosen.words);
 	return code;
 }

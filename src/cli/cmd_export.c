@@ -1,12 +1,9 @@
 // export: a trace in the format of other programs.
-#include "cli/args.h"
+#include "cli/chosen.h"
 #include "cli/filters.h"
 
-#include "os/file.h"
 #include "report/heaplog.h"
-#include "trace/fresh.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 enum { EXPORT_FORMAT = 1, EXPORT_OUTPUT, EXPORT_FORCE };
@@ -39,12 +36,10 @@ const struct command cmd_export = {
 
 struct export
 {
-	const char *path, *output;
-	bool format_given, force;
-	struct selection_words words;
-	struct selection selection;
-	struct moment_edge window[2];
+	struct chosen chosen;
+	bool format_given;
 	struct heaplog_options heaplog;
+	process_id process;
 };
 
 static bool take_option(struct args *args, int id, struct export *export)
@@ -52,92 +47,61 @@ static bool take_option(struct args *args, int id, struct export *export)
 	static const char *const formats[] = { "heaplog", NULL };
 	int format;
 
-	if (filters_take(args, &export->words, id))
+	if (filters_take(args, &export->chosen.words, id))
 		return true;
 	switch (id) {
 	case ARGS_OPERAND:
-		return args_operand(args, &export->path);
+		return args_operand(args, &export->chosen.path);
 	case EXPORT_FORMAT:
 		export->format_given = true;
 		return args_word(args, formats, &format);
 	case EXPORT_OUTPUT:
-		export->output = args->value;
+		export->chosen.output = args->value;
 		return true;
 	case EXPORT_FORCE:
-		export->force = true;
+		export->chosen.force = true;
 		return true;
 	default:
 		return false;
 	}
 }
 
-static bool select_events(struct export *export, struct names *names, struct err *err)
+static bool select_events(struct export *export, struct err *err)
 {
-	const char *from = selection_words_get(&export->words, SELECTION_FROM);
-	const char *to = selection_words_get(&export->words, SELECTION_TO);
-	struct reader *reader = export->heaplog.reader;
+	struct chosen *chosen = &export->chosen;
+	struct heaplog_options *heaplog = &export->heaplog;
 
-	if (!selection_init(&export->selection, &export->words, reader, names, err) ||
-	    !moment_find_window(from, to, reader, NULL, NULL, export->window, err))
-		return false;
-	export->heaplog.from = from ? &export->window[0] : NULL;
-	export->heaplog.to = to ? &export->window[1] : NULL;
-	if (!query_narrows(&export->selection.query))
-		return true;
-	export->heaplog.selection = &export->selection;
-	return selection_read_events(&export->selection, PROGRESS_AUTO, err);
+	heaplog->reader = chosen->reader;
+	if (selection_words_get(&chosen->words, SELECTION_FROM))
+		heaplog->from = &chosen->window[0];
+	if (selection_words_get(&chosen->words, SELECTION_TO))
+		heaplog->to = &chosen->window[1];
+	if (query_narrows(&chosen->selection.query)) {
+		heaplog->selection = &chosen->selection;
+		if (!selection_read_events(&chosen->selection, PROGRESS_AUTO, err))
+			return false;
+	}
+	return heaplog_choose(heaplog, &export->process, err);
 }
 
-static bool write_log(const struct export *export, struct err *err)
+static bool write(void *context, struct sink *sink, struct err *err)
 {
-	struct fresh fresh = { .fd = -1 };
-	process_id process;
-	struct sink sink;
-	FILE *file;
-	bool ok;
+	const struct export *export = context;
 
-	if (!heaplog_choose(&export->heaplog, &process, err) ||
-	    !fresh_open(&fresh, export->output, export->force, err))
-		return false;
-	file = file_stream_copy(fresh.fd, "w");
-	ok = file || err_errno(err, errno, "cannot write %s", export->output);
-	if (file) {
-		sink = sink_to_file(file);
-		heaplog_write(&export->heaplog, process, &sink);
-		ok = sink_ok(&sink, err);
-		if (fclose(file) != 0 && ok)
-			ok = err_errno(err, errno, "cannot write %s", export->output);
-	}
-	ok = ok && fresh_keep(&fresh, err);
-	fresh_close(&fresh);
-	return ok;
+	heaplog_write(&export->heaplog, export->process, sink);
+	return sink_ok(sink, err);
 }
 
 static bool export_trace(struct export *export, struct err *err)
 {
-	struct reader *reader = reader_open(export->path, err);
-	struct symbols_options symbols_options = { 0 };
-	struct symbols *symbols;
-	struct err wrong = { 0 };
-	struct names *names;
-	bool ok;
+	struct chosen *chosen = &export->chosen;
+	bool ok = chosen_open(chosen, err) && select_events(export, err) &&
+		  chosen_write(chosen, write, export, err);
 
-	if (!reader)
-		return false;
-	export->heaplog.reader = reader;
-	reader_scan(reader, &wrong);
-	symbols = symbols_new(reader, &symbols_options);
-	names = names_new(reader, symbols);
-	ok = select_events(export, names, err) && write_log(export, err);
-	selection_fini(&export->selection);
-	names_free(names);
-	symbols_free(symbols);
-	if (ok && !reader_ok(reader, &wrong))
-		args_warn(&cmd_export, "%s is not whole: %s", export->path, wrong.text);
-	if (ok && reader_info(reader)->sample_bytes)
+	if (ok && reader_info(chosen->reader)->sample_bytes)
 		args_warn(&cmd_export, "%s is a sampled recording: these are the samples alone",
-			  export->path);
-	reader_close(reader);
+			  chosen->path);
+	chosen_close(chosen, &cmd_export, ok);
 	return ok;
 }
 
@@ -149,9 +113,10 @@ static int answer(struct args *args, struct export *export)
 	while ((id = args_next(args)) != ARGS_END)
 		if (!take_option(args, id, export))
 			return args->exit_code;
-	if (!args_need(args, export->path, "a trace FILE") ||
+	if (!args_need(args, export->chosen.path, "a trace FILE") ||
 	    !args_need(args, export->format_given ? "" : NULL, "--format heaplog") ||
-	    !args_need(args, export->output, "-o FILE") || !filters_check(args, &export->words))
+	    !args_need(args, export->chosen.output, "-o FILE") ||
+	    !filters_check(args, &export->chosen.words))
 		return args->exit_code;
 	if (!export_trace(export, &err))
 		return args_fail(&cmd_export, &err);
@@ -166,6 +131,6 @@ static int run(int argc, char **argv)
 
 	args_init(&args, &cmd_export, argc, argv);
 	code = answer(&args, &export);
-	selection_words_fini(&export.words);
+	selection_words_fini(&export.chosen.words);
 	return code;
 }
