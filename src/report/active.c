@@ -406,11 +406,11 @@ void active_write_csv(const struct active *active, struct sink *sink)
 			    row->vm ? "vm" : "heap", row->address, row->size, row->age_ns,
 			    row->owner, process ? process->pid : 0, row->process,
 			    thread ? thread->tid : 0);
-		sight_write_field(sink, row->vm ? "" : heap_name(active, row));
+		lines_csv_field(sink, row->vm ? "" : heap_name(active, row));
 		sink_format(sink, ",%" PRIu64 ",", row->committed);
-		sight_write_field(sink, symbol && symbol->function ? symbol->function : "");
+		lines_csv_field(sink, symbol && symbol->function ? symbol->function : "");
 		sink_text(sink, ",");
-		sight_write_field(sink, symbol ? names_file(symbol->module) : "");
+		lines_csv_field(sink, symbol ? names_file(symbol->module) : "");
 		sink_text(sink, "\r\n");
 	}
 }

@@ -1,6 +1,7 @@
 // A comparison for programs: docs/schema/diff.json describes the JSON.
 #include "report/diff.h"
 #include "report/inquiry_write.h"
+#include "report/lines.h"
 
 #include <inttypes.h>
 
@@ -123,7 +124,7 @@ void diff_csv(const struct diff_page *page, struct sink *sink)
 	for (int f = 0; f < DIFF_FIGURES; f++)
 		sink_format(sink, ",%s_bytes,%s_count,%s_bytes_before,%s_count_before", keys[f],
 			    keys[f], keys[f], keys[f]);
-	sink_text(sink, "," INQUIRY_WRITE_COLUMNS "\r\n");
+	sink_text(sink, "," LINES_CSV_PLACE "\r\n");
 	for (size_t i = 0; i < diff->rows_count; i++) {
 		const struct diff_row *row = &diff->rows[i];
 		int side = row->place[1].process != TRACE_NONE;
@@ -134,8 +135,8 @@ void diff_csv(const struct diff_page *page, struct sink *sink)
 				    diff_bytes(&row->figures[f]), diff_count(&row->figures[f]),
 				    row->figures[f].side[0].bytes, row->figures[f].side[0].count);
 		sink_text(sink, ",");
-		inquiry_write_columns(page->sides[side], sink, row->place[side].process,
-				      row->place[side].stack);
+		lines_csv_place(sink, page->sides[side]->reader, page->sides[side]->names,
+				row->place[side].process, row->place[side].stack);
 		sink_text(sink, "\r\n");
 	}
 }

@@ -1,6 +1,7 @@
 // Growth for programs: docs/schema/growth.json describes the JSON.
 #include "report/growth.h"
 #include "report/inquiry_write.h"
+#include "report/lines.h"
 
 #include <inttypes.h>
 
@@ -81,7 +82,7 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 void growth_csv(const struct growth_page *page, struct sink *sink)
 {
 	sink_text(sink, "verdict,slope_bytes_per_s,fit,grown_bytes,grown_count,live_bytes,"
-			"live_count,since_ns," INQUIRY_WRITE_COLUMNS "\r\n");
+			"live_count,since_ns," LINES_CSV_PLACE "\r\n");
 	for (size_t v = 0; v < ORDER_COUNT; v++) {
 		const struct growth_list *list = &page->growth->lists[order[v]];
 
@@ -97,7 +98,8 @@ void growth_csv(const struct growth_page *page, struct sink *sink)
 			if (order[v] != TREND_GROWS)
 				sink_format(sink, "%" PRIu64, row->since_ns);
 			sink_text(sink, ",");
-			inquiry_write_columns(page->inquiry, sink, place->process, place->stack);
+			lines_csv_place(sink, page->inquiry->reader, page->inquiry->names,
+					place->process, place->stack);
 			sink_text(sink, "\r\n");
 		}
 	}

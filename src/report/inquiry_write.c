@@ -96,24 +96,3 @@ void inquiry_write_place(const struct inquiry *inquiry, struct json *json, proce
 	json_kv_string(json, "exe", process ? process->exe : "");
 	inquiry_write_stack(inquiry, json, stack);
 }
-
-// ---- for tables ----
-
-void inquiry_write_columns(const struct inquiry *inquiry, struct sink *sink, process_id id,
-			   stack_id of)
-{
-	const struct trace_process *process = reader_process(inquiry->reader, id);
-	struct names_stack stack = names_stack(inquiry->names, of);
-	const struct symbol *user = stack.count ? stack.lines[stack.user].symbol : NULL;
-
-	sink_format(sink, "%" PRIu32 ",%" PRIu32 ",", process ? process->pid : 0, id);
-	lines_csv_field(sink, process ? process->exe : "");
-	sink_text(sink, ",");
-	lines_csv_field(sink, user && user->function ? user->function : "");
-	sink_text(sink, ",");
-	lines_csv_field(sink, user && user->file ? user->file : "");
-	sink_format(sink, ",%" PRIu32 ",", user ? user->line : 0);
-	lines_csv_field(sink, user ? user->module : "");
-	sink_format(sink, ",0x%" PRIx64 ",", user ? user->offset : 0);
-	lines_csv_stack(sink, &stack);
-}

@@ -27,9 +27,4 @@ void inquiry_write_place(const struct inquiry *inquiry, struct json *json, proce
 // "user_frame" and "stack" alone.
 void inquiry_write_stack(const struct inquiry *inquiry, struct json *json, stack_id stack);
 
-// The fields "process,process_id,exe,function,file,line,module,offset,stack" of one place.
-#define INQUIRY_WRITE_COLUMNS "process,process_id,exe,function,file,line,module,offset,stack"
-void inquiry_write_columns(const struct inquiry *inquiry, struct sink *sink, process_id process,
-			   stack_id stack);
-
 #endif

@@ -197,6 +197,15 @@ void lines_json(struct json *json, const struct names_stack *stack)
 	json_array_end(json);
 }
 
+void lines_json_amount(struct json *json, const char *key, struct heap_amount amount)
+{
+	json_key(json, key);
+	lines_json_begin(json);
+	json_kv_u64(json, "count", amount.count);
+	json_kv_u64(json, "bytes", amount.bytes);
+	lines_json_end(json);
+}
+
 void lines_csv_field(struct sink *sink, const char *text)
 {
 	if (!strpbrk(text, ",\"\r\n")) {
@@ -235,4 +244,23 @@ void lines_csv_stack(struct sink *sink, const struct names_stack *stack)
 	}
 	lines_csv_field(sink, str_get(&text));
 	str_fini(&text);
+}
+
+void lines_csv_place(struct sink *sink, const struct reader *reader, struct names *names,
+		     process_id id, stack_id of)
+{
+	const struct trace_process *process = reader_process(reader, id);
+	struct names_stack stack = names_stack(names, of);
+	const struct symbol *user = stack.count ? stack.lines[stack.user].symbol : NULL;
+
+	sink_format(sink, "%" PRIu32 ",%" PRIu32 ",", process ? process->pid : 0, id);
+	lines_csv_field(sink, process ? process->exe : "");
+	sink_text(sink, ",");
+	lines_csv_field(sink, user && user->function ? user->function : "");
+	sink_text(sink, ",");
+	lines_csv_field(sink, user && user->file ? user->file : "");
+	sink_format(sink, ",%" PRIu32 ",", user ? user->line : 0);
+	lines_csv_field(sink, user ? user->module : "");
+	sink_format(sink, ",0x%" PRIx64 ",", user ? user->offset : 0);
+	lines_csv_stack(sink, &stack);
 }

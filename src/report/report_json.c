@@ -4,21 +4,12 @@
 #include "base/json.h"
 #include "report/lines.h"
 
-static void write_amount(struct json *json, const char *key, struct heap_amount amount)
-{
-	json_key(json, key);
-	lines_json_begin(json);
-	json_kv_u64(json, "count", amount.count);
-	json_kv_u64(json, "bytes", amount.bytes);
-	lines_json_end(json);
-}
-
 // What samples cannot tell is null.
 static void write_known(struct json *json, const struct report *report, const char *key,
 			struct heap_amount amount)
 {
 	if (reader_info(report->reader)->sample_bytes == 0) {
-		write_amount(json, key, amount);
+		lines_json_amount(json, key, amount);
 		return;
 	}
 	json_key(json, key);
@@ -71,7 +62,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
 	json_kv_u64(json, "peak_bytes", counts->peak.bytes);
 	json_kv_u64(json, "peak_ns", counts->peak_ns);
-	write_amount(json, "live_at_exit", counts->live_at_exit);
+	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_known(json, report, "temporary", counts->temporary);
 	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
@@ -181,7 +172,7 @@ static void write_pools(struct json *json, const struct report *report)
 		json_kv_u64(json, "peak_bytes", total->peak.bytes);
 		json_kv_u64(json, "peak_count", total->peak.count);
 		json_kv_u64(json, "peak_ns", total->peak_ns);
-		write_amount(json, "live_at_end", total->live);
+		lines_json_amount(json, "live_at_end", total->live);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -205,7 +196,7 @@ static void write_heap(struct json *json, const struct report *report)
 	json_kv_u64(json, "peak_count", counts->peak.count);
 	json_kv_u64(json, "peak_ns", counts->peak_ns);
 	json_kv_u64(json, "peak_event", counts->peak_number);
-	write_amount(json, "live_at_exit", counts->live_at_exit);
+	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_known(json, report, "temporary", counts->temporary);
 	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);

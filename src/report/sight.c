@@ -267,18 +267,3 @@ const struct symbol *sight_function(const struct sight *sight, stack_id stack)
 
 	return named.count ? named.lines[named.user].symbol : NULL;
 }
-
-void sight_write_field(struct sink *sink, const char *text)
-{
-	if (!strpbrk(text, ",\"\r\n")) {
-		sink_text(sink, text);
-		return;
-	}
-	sink_text(sink, "\"");
-	for (; *text; text++) {
-		if (*text == '"')
-			sink_text(sink, "\"");
-		sink_write(sink, text, 1);
-	}
-	sink_text(sink, "\"");
-}

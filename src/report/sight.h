@@ -90,7 +90,4 @@ void sight_write_stack(const struct sight *sight, struct json *json, stack_id st
 // The function that a table shows for a stack: the innermost that is no wrapper. NULL: none.
 const struct symbol *sight_function(const struct sight *sight, stack_id stack);
 
-// A field of a table (RFC 4180), quoted where it must be.
-void sight_write_field(struct sink *sink, const char *text);
-
 #endif

@@ -7,15 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void write_amount(struct json *json, const char *key, struct heap_amount amount)
-{
-	json_key(json, key);
-	lines_json_begin(json);
-	json_kv_u64(json, "count", amount.count);
-	json_kv_u64(json, "bytes", amount.bytes);
-	lines_json_end(json);
-}
-
 static void write_detail(struct json *json, const struct table_row *row, const char *key,
 			 uint64_t value, bool known)
 {
@@ -43,9 +34,9 @@ static void write_figures(struct json *json, const struct table_row *row)
 	write_detail(json, row, "lifetime_median_ns", detail->lifetime_median_ns,
 		     detail->lifetimes > 0);
 	write_detail(json, row, "lifetime_p99_ns", detail->lifetime_p99_ns, detail->lifetimes > 0);
-	write_amount(json, "by_exit", row->rest.by_exit);
-	write_amount(json, "by_exec", row->rest.by_exec);
-	write_amount(json, "by_destroy", row->rest.by_destroy);
+	lines_json_amount(json, "by_exit", row->rest.by_exit);
+	lines_json_amount(json, "by_exec", row->rest.by_exec);
+	lines_json_amount(json, "by_destroy", row->rest.by_destroy);
 	json_kv_u64(json, "orphan_frees", row->rest.orphans);
 }
 

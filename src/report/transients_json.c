@@ -1,5 +1,6 @@
 // Spikes for programs: docs/schema/transients.json describes the JSON.
 #include "report/inquiry_write.h"
+#include "report/lines.h"
 #include "report/transients.h"
 
 #include <inttypes.h>
@@ -96,8 +97,7 @@ void transients_csv(const struct transients *t, struct sink *sink)
 {
 	const struct spikes *spikes = t->spikes;
 
-	sink_text(sink,
-		  "section,rank,begin_ns,end_ns,height,bytes,count," INQUIRY_WRITE_COLUMNS "\r\n");
+	sink_text(sink, "section,rank,begin_ns,end_ns,height,bytes,count," LINES_CSV_PLACE "\r\n");
 	for (size_t i = 0; i < spikes->rows_count; i++) {
 		const struct spikes_row *row = &spikes->rows[i];
 
@@ -111,7 +111,8 @@ void transients_csv(const struct transients *t, struct sink *sink)
 				    row->whole ? "hill" : "spike", i + 1, row->begin_ns,
 				    row->end_ns, row->hill.body - row->hill.base, maker->bytes,
 				    maker->count);
-			inquiry_write_columns(t->inquiry, sink, place->process, place->stack);
+			lines_csv_place(sink, t->inquiry->reader, t->inquiry->names, place->process,
+					place->stack);
 			sink_text(sink, "\r\n");
 		}
 	}
@@ -124,7 +125,8 @@ void transients_csv(const struct transients *t, struct sink *sink)
 			    ",",
 			    i + 1, series->first_ns, series->last_ns, series->size,
 			    series->size * series->count, series->count);
-		inquiry_write_columns(t->inquiry, sink, place->process, place->stack);
+		lines_csv_place(sink, t->inquiry->reader, t->inquiry->names, place->process,
+				place->stack);
 		sink_text(sink, "\r\n");
 	}
 }
