@@ -38,17 +38,12 @@ struct request {
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
+	enum look_taken taken = at_take(args, &request->at, id);
 	struct err err = { 0 };
 	uint64_t bytes;
 
-	switch (at_take(args, &request->at, id)) {
-	case LOOK_TAKEN:
-		return true;
-	case LOOK_MISTAKE:
-		return false;
-	case LOOK_NOT_MINE:
-		break;
-	}
+	if (taken != LOOK_NOT_MINE)
+		return taken == LOOK_TAKEN;
 	switch (id) {
 	case OPTION_GRANULARITY:
 		if (!args_bytes(args, &bytes))

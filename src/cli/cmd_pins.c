@@ -47,14 +47,10 @@ static int print(const struct at *at, const struct pins_options *wanted)
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct at *at, struct pins_options *wanted, int id)
 {
-	switch (at_take(args, at, id)) {
-	case LOOK_TAKEN:
-		return true;
-	case LOOK_MISTAKE:
-		return false;
-	case LOOK_NOT_MINE:
-		break;
-	}
+	enum look_taken taken = at_take(args, at, id);
+
+	if (taken != LOOK_NOT_MINE)
+		return taken == LOOK_TAKEN;
 	if (id != OPTION_MAX_LIVE || !args_bytes(args, &wanted->live_max))
 		return false;
 	return (wanted->live_max > 0 && wanted->live_max < SPACE_PAGE) ||

@@ -60,14 +60,10 @@ static void say(void *context, const char *text)
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
-	switch (look_take(args, &request->look, id)) {
-	case LOOK_TAKEN:
-		return true;
-	case LOOK_MISTAKE:
-		return false;
-	case LOOK_NOT_MINE:
-		break;
-	}
+	enum look_taken taken = look_take(args, &request->look, id);
+
+	if (taken != LOOK_NOT_MINE)
+		return taken == LOOK_TAKEN;
 	switch (id) {
 	case ARGS_OPERAND:
 		return args_operand(args, &request->viewer.path);

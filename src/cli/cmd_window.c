@@ -83,18 +83,14 @@ static bool take_tree(struct args *args, struct request *request, enum tree_kind
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
+	enum look_taken taken;
 	int index;
 
 	if (filters_take(args, &request->words, id))
 		return true;
-	switch (look_take(args, &request->look, id)) {
-	case LOOK_TAKEN:
-		return true;
-	case LOOK_MISTAKE:
-		return false;
-	case LOOK_NOT_MINE:
-		break;
-	}
+	taken = look_take(args, &request->look, id);
+	if (taken != LOOK_NOT_MINE)
+		return taken == LOOK_TAKEN;
 	switch (id) {
 	case ARGS_OPERAND:
 		return args_operand(args, &request->path);
