@@ -64,10 +64,11 @@ bool ask_open(const struct ask *ask, const char *path, const struct selection_wo
 	return good;
 }
 
-void ask_warn(const struct command *command, const struct ask *ask, const struct inquiry *inquiry)
+void ask_warn(const struct command *command, const struct inquiry *inquiry, const char *trace)
 {
-	for (size_t i = 0; (ask->look.json || ask->look.csv) && i < inquiry->warnings_count; i++)
-		args_warn(command, "%s", inquiry->warnings[i]);
+	for (size_t i = 0; i < inquiry->warnings_count; i++)
+		args_warn(command, "%s%s%s", trace ? trace : "", trace ? ": " : "",
+			  inquiry->warnings[i]);
 }
 
 static int print(const struct command *command, const struct ask *ask,
@@ -82,8 +83,8 @@ static int print(const struct command *command, const struct ask *ask,
 	if (!ask_open(ask, ask->path, &ask->words, &inquiry, &err))
 		return args_fail(command, &err);
 	good = answer(ask, &inquiry, &sink, &err) && sink_ok(&sink, &err);
-	if (good)
-		ask_warn(command, ask, &inquiry);
+	if (good && (ask->look.json || ask->look.csv))
+		ask_warn(command, &inquiry, NULL);
 	inquiry_close(&inquiry);
 	return good ? EXIT_ANSWERED : args_fail(command, &err);
 }

@@ -53,7 +53,8 @@ int ask_run(const struct command *command, int argc, char **argv,
 	    bool (*answer)(const struct ask *ask, struct inquiry *inquiry, struct sink *sink,
 			   struct err *err));
 
-// For people the warnings stand in the answer; programs get them beside it.
-void ask_warn(const struct command *command, const struct ask *ask, const struct inquiry *inquiry);
+// Tell the warnings beside the answer, as programs get them; for people they stand in it. `trace`
+// names the one of several that they are about, or is NULL.
+void ask_warn(const struct command *command, const struct inquiry *inquiry, const char *trace);
 
 #endif

@@ -110,8 +110,8 @@ static int compare(struct request *request, struct inquiry *before, struct inqui
 	diff_fini(&diff);
 	if (!sink_ok(&sink, &err))
 		return args_fail(&cmd_diff, &err);
-	ask_warn(&cmd_diff, ask, before);
-	ask_warn(&cmd_diff, ask, after);
+	for (int side = 0; (ask->look.json || ask->look.csv) && side < 2; side++)
+		ask_warn(&cmd_diff, page.sides[side], page.names[side]);
 	return EXIT_ANSWERED;
 }
 

@@ -197,7 +197,7 @@ static bool answer_into(const struct request *request, struct chart *chart, stru
 		chosen.window = window;
 		chosen.layer_given = selection_words_get(&ask->words, SELECTION_LAYER) != NULL;
 		good = plot_make(chart, &inquiry, &chosen, err);
-		ask_warn(&cmd_plot, ask, &inquiry);
+		ask_warn(&cmd_plot, &inquiry, NULL); // the picture has room for the first alone
 		inquiry_close(&inquiry);
 	}
 	free(window);

@@ -225,7 +225,8 @@ def a_sampled_trace_is_answered_with_a_warning():
     run("dump", "--force", "-a", "sampled.txt", "-o", "sampled.tide")
     for command in ("growth", "transients"):
         assert "is sampled" in run(command, "sampled.tide").stdout, command
-        assert "is sampled" in run(command, "sampled.tide", "--json").stderr, command
+        for form in ("--json", "--csv"):
+            assert "is sampled" in run(command, "sampled.tide", form).stderr, command
 
 
 @test

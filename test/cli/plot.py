@@ -120,6 +120,22 @@ def what_was_allocated_adds_up_to_the_end():
 
 
 @test
+def what_is_to_be_known_of_the_trace_is_said_beside_the_picture_whole():
+    with open("sampled.txt", "w", encoding="utf-8") as file:
+        file.write(TEXT.replace("trace ", "trace sample=1000 ", 1).replace(
+            "end duration=", "end events-lost=7 duration="))
+    run("dump", "--force", "--assemble", "sampled.txt", "-o", "sampled.tide")
+    done = run("plot", "sampled.tide", "live", "-o", "sampled.svg", "--force")
+    told = done.stderr.splitlines()
+    assert len(told) == 2, told
+    assert "is sampled" in told[0] and told[0].endswith("tidemark report estimates the whole"), told
+    assert "7 events were lost" in told[1], told
+    with open("sampled.svg", encoding="utf-8") as file:
+        assert "the recording is sampled" in file.read()
+    assert not run("plot", trace(), "live", "-o", "whole.svg", "--force").stderr
+
+
+@test
 def resident_memory_is_drawn_as_it_was_sampled():
     curves = plot("rss")
     assert list(curves) == ["resident", "live in the heap"], list(curves)

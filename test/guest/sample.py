@@ -153,8 +153,10 @@ def the_other_commands_say_so_too():
         equal(0, ended.code, f"{command}: {ended.err}")
         equal(1, ended.out.count("warning: the recording is sampled"), f"warnings of {command}")
         equal(command in ("reconcile", "pins"), "counts as free" in ended.out, ended.out[:600])
-        ended = run([TIDEMARK, command, "--json", "t.tide"])
-        check("is sampled" in ended.err, f"{command}: {ended.err}")
+        tables = command in ("active", "window", "growth", "transients")
+        for form in ("--json", "--csv") if tables else ("--json",):
+            ended = run([TIDEMARK, command, form, "t.tide"])
+            check("is sampled" in ended.err, f"{command} {form}: {ended.err}")
 
 
 @test
