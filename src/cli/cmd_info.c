@@ -297,7 +297,7 @@ static void print_figures(const struct info *info)
 	       str_count(reader_frames_count(reader) - 1, b), reader_modules_count(reader) - 1,
 	       with_build_id(reader));
 	if (end && end->stacks_incomplete > 0)
-		printf("%-11s%s stacks are not proven whole\n", "",
+		printf("%-11s%s times a stack was taken that is not proven whole\n", "",
 		       str_count(end->stacks_incomplete, a));
 	if (end && end->stacks_verified > 0)
 		printf("%-11s%s stacks were walked twice, %s of them with another result\n", "",
