@@ -82,6 +82,7 @@ struct columns_late {
 	struct columns_late_run {
 		thread_id thread;
 		uint32_t count; // of addresses
+		bool known;     // they have ways: foretell_knows
 	} run[COLUMNS_EVENTS_MAX];
 	uint8_t kind[COLUMNS_EVENTS_MAX]; // of events that have an address
 	uint64_t address[COLUMNS_EVENTS_MAX];
@@ -198,6 +199,13 @@ void columns_late_add(struct columns_encoder *encoder, const struct trace_event 
 void columns_late_add_row(struct columns_encoder *encoder, const struct columns_row *row);
 void columns_late_tell(struct columns_encoder *encoder);
 
+// For columns_late.c: entries for a column that has room for them, of numbers for one more, each of
+// VARINT_BYTES_MAX.
+void columns_append(struct columns_encoder *encoder, enum column column, const uint8_t *value,
+		    size_t count);
+void columns_pack(struct columns_encoder *encoder, enum column column, const uint64_t *value,
+		  size_t count);
+
 // Write the payload to `out` and begin anew. If `cuts` is not NULL, it gets where in `out` each
 // column begins, at most COLUMNS_MAX; returns their number.
 size_t columns_finish(struct columns_encoder *encoder, struct bytes *out, size_t *cuts);
@@ -245,8 +253,9 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 // What `decoder` needs for that. For columns.c.
 void columns_run_init(struct columns_decoder *decoder);
 
-// The addresses of an event whose kind, thread and size are known, where they are foretold. False:
-// they are damaged.
-bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event);
+// The addresses of `count` events of one thread whose kinds and sizes are known, where they are
+// foretold, which those of all kinds are that may be. False: they are damaged, and nothing more can
+// be foretold in this block.
+bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event, uint32_t count);
 
 #endif

@@ -282,8 +282,8 @@ static __attribute__((noinline)) void add_rare(struct columns_encoder *encoder,
 		add_byte(encoder, COLUMN_ORIGIN, vm->origin);
 }
 
-static void append(struct columns_encoder *encoder, enum column column, const uint8_t *value,
-		   size_t count)
+void columns_append(struct columns_encoder *encoder, enum column column, const uint8_t *value,
+		    size_t count)
 {
 	struct bytes *bytes = &encoder->column[column];
 	uint8_t all = 0;
@@ -295,8 +295,8 @@ static void append(struct columns_encoder *encoder, enum column column, const ui
 	encoder->columns_used |= (uint64_t)(all != 0) << column;
 }
 
-static void pack_all(struct columns_encoder *encoder, enum column column, const uint64_t *value,
-		     size_t count)
+void columns_pack(struct columns_encoder *encoder, enum column column, const uint64_t *value,
+		  size_t count)
 {
 	uint64_t all = 0;
 
@@ -326,7 +326,7 @@ static void pack_same(struct columns_encoder *encoder, enum column column, uint6
 static void pack_staged(struct columns_encoder *encoder, enum column column, const uint64_t *value,
 			uint32_t *count)
 {
-	pack_all(encoder, column, value, *count);
+	columns_pack(encoder, column, value, *count);
 	*count = 0;
 }
 
@@ -337,8 +337,8 @@ static void unstage(struct columns_encoder *encoder)
 
 	if (stage->count == 0)
 		return;
-	append(encoder, COLUMN_KIND, stage->kind, stage->count);
-	append(encoder, COLUMN_ADDRESS_LOW, stage->low, stage->addresses);
+	columns_append(encoder, COLUMN_KIND, stage->kind, stage->count);
+	columns_append(encoder, COLUMN_ADDRESS_LOW, stage->low, stage->addresses);
 	pack_staged(encoder, COLUMN_ADDRESS, stage->address, &stage->addresses);
 	pack_staged(encoder, COLUMN_OLD_ADDRESS, stage->old_address, &stage->old_addresses);
 	pack_staged(encoder, COLUMN_SIZE, stage->size, &stage->sizes);
@@ -473,7 +473,7 @@ static void put_addresses(struct columns_encoder *encoder, const struct columns_
 	size_t moved = 0;
 
 	*slot = row->address[row->count - 1];
-	append(encoder, COLUMN_ADDRESS_LOW, low, row->count);
+	columns_append(encoder, COLUMN_ADDRESS_LOW, low, row->count);
 	pack(encoder, COLUMN_ADDRESS, high, row->count, highs);
 	if (likely(row->moved == 0))
 		return;
@@ -483,7 +483,7 @@ static void put_addresses(struct columns_encoder *encoder, const struct columns_
 		old[moved] = varint_zigzag((int64_t)(row->address[i] - row->old_address[moved]));
 		moved++;
 	}
-	pack_all(encoder, COLUMN_OLD_ADDRESS, old, moved);
+	columns_pack(encoder, COLUMN_OLD_ADDRESS, old, moved);
 }
 
 static void pack_stacks(struct columns_encoder *encoder, enum column column, const stack_id *stack,
@@ -503,7 +503,7 @@ static void put_fields(struct columns_encoder *encoder, const struct columns_row
 {
 	size_t ended = row->count - row->begun;
 
-	pack_all(encoder, COLUMN_SIZE, row->size, row->begun);
+	columns_pack(encoder, COLUMN_SIZE, row->size, row->begun);
 	pack_stacks(encoder, COLUMN_STACK, row->stack, row->begun);
 	if (row->free_stacks)
 		pack_stacks(encoder, COLUMN_FREE_STACK, row->free_stack, ended);

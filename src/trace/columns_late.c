@@ -15,11 +15,15 @@ void columns_late_begin(struct columns_encoder *encoder)
 }
 
 // So many more addresses of a thread.
-static void add_run(struct columns_late *late, thread_id thread, uint32_t count)
+static void add_run(struct columns_late *late, thread_id thread, bool known, uint32_t count)
 {
-	if (late->runs == 0 || late->run[late->runs - 1].thread != thread)
-		late->run[late->runs++] = (struct columns_late_run){ .thread = thread };
-	late->run[late->runs - 1].count += count;
+	struct columns_late_run *run = late->runs > 0 ? &late->run[late->runs - 1] : NULL;
+
+	if (!run || run->thread != thread || run->known != known) {
+		run = &late->run[late->runs++];
+		*run = (struct columns_late_run){ .thread = thread, .known = known };
+	}
+	run->count += count;
 }
 
 void columns_late_add(struct columns_encoder *encoder, const struct trace_event *event)
@@ -27,7 +31,7 @@ void columns_late_add(struct columns_encoder *encoder, const struct trace_event 
 	struct columns_late *late = encoder->late;
 	uint8_t kind = event->kind;
 
-	add_run(late, event->thread, 1);
+	add_run(late, event->thread, foretell_knows(kind), 1);
 	late->kind[late->addresses] = kind;
 	late->address[late->addresses++] = event->address;
 	if (columns_of_kind(kind) & BIT(COLUMN_OLD_ADDRESS))
@@ -40,7 +44,7 @@ void columns_late_add_row(struct columns_encoder *encoder, const struct columns_
 {
 	struct columns_late *late = encoder->late;
 
-	add_run(late, row->thread, row->count);
+	add_run(late, row->thread, true, row->count);
 	memcpy(&late->kind[late->addresses], row->kind, row->count);
 	memcpy(&late->address[late->addresses], row->address, row->count * sizeof *row->address);
 	memcpy(&late->old_address[late->old_addresses], row->old_address,
@@ -76,39 +80,17 @@ static void put_far(struct columns_encoder *encoder, uint64_t delta)
 		   varint_zigzag((int64_t)delta >> (COLUMNS_LOW_BITS + COLUMNS_NEAR_BITS)));
 }
 
-static void put_ways(struct columns_encoder *encoder, const struct foretell_row *row,
-		     uint64_t previous)
+static void put_ways(struct columns_encoder *encoder, const struct foretell_answer *answer)
 {
-	struct foretell_answer answer;
-	uint8_t all = 0;
-
-	foretell_row(encoder->foretell, row, previous, &answer);
-	for (uint32_t i = 0; i < answer.ways; i++)
-		all |= answer.way[i];
-	bytes_add(&encoder->column[COLUMN_WAY], answer.way, answer.ways);
-	encoder->columns_used |= (uint64_t)(all != 0) << COLUMN_WAY;
-	for (uint32_t i = 0; i < answer.numbers; i++)
-		put_number(encoder, COLUMN_NUMBER, answer.number[i]);
-	for (uint32_t i = 0; i < answer.far; i++)
-		put_far(encoder, answer.far_from[i]);
-	for (uint32_t i = 0; i < answer.old_far; i++)
+	bytes_reserve(&encoder->column[COLUMN_WAY], answer->ways);
+	bytes_reserve(&encoder->column[COLUMN_NUMBER], (answer->numbers + 1) * VARINT_BYTES_MAX);
+	columns_append(encoder, COLUMN_WAY, answer->way, answer->ways);
+	columns_pack(encoder, COLUMN_NUMBER, answer->number, answer->numbers);
+	for (uint32_t i = 0; i < answer->far; i++)
+		put_far(encoder, answer->far_from[i]);
+	for (uint32_t i = 0; i < answer->old_far; i++)
 		put_number(encoder, COLUMN_OLD_ADDRESS,
-			   varint_zigzag((int64_t)answer.old_far_from[i]));
-}
-
-// How many of the first `count` events have ways, and how many of their blocks begin and move.
-static uint32_t count_known(const uint8_t *kind, uint32_t count, uint32_t *begun, uint32_t *moved)
-{
-	uint32_t known;
-
-	*begun = *moved = 0;
-	if (count > FORETELL_EVENTS_MAX)
-		count = FORETELL_EVENTS_MAX;
-	for (known = 0; known < count && foretell_knows(kind[known]); known++) {
-		*begun += !foretell_ends(kind[known]);
-		*moved += kind[known] == TRACE_REALLOC;
-	}
-	return known;
+			   varint_zigzag((int64_t)answer->old_far_from[i]));
 }
 
 // An address that is not foretold. Returns whether it has an old one.
@@ -125,36 +107,64 @@ static bool put_plain(struct columns_encoder *encoder, uint8_t kind, uint64_t ad
 	return true;
 }
 
+// A walk over what waits.
+struct late_walk {
+	uint32_t at, old_at, size_at;
+};
+
+static void tell_known(struct columns_encoder *encoder, const struct columns_late_run *run,
+		       struct late_walk *walk, uint64_t *previous)
+{
+	const struct columns_late *late = encoder->late;
+	uint32_t end = walk->at + run->count;
+	struct foretell_answer answer;
+
+	while (walk->at < end) {
+		struct foretell_row row = {
+			.count = end - walk->at,
+			.thread = run->thread,
+			.kind = &late->kind[walk->at],
+			.address = &late->address[walk->at],
+			.old_address = &late->old_address[walk->old_at],
+			.size = &late->size[walk->size_at],
+		};
+
+		if (row.count > FORETELL_EVENTS_MAX)
+			row.count = FORETELL_EVENTS_MAX;
+		foretell_row(encoder->foretell, &row, *previous, &answer);
+		put_ways(encoder, &answer);
+		walk->at += row.count;
+		walk->old_at += answer.moved;
+		walk->size_at += answer.begun;
+		*previous = late->address[walk->at - 1];
+	}
+}
+
+static void tell_plain(struct columns_encoder *encoder, const struct columns_late_run *run,
+		       struct late_walk *walk, uint64_t *previous)
+{
+	const struct columns_late *late = encoder->late;
+
+	for (uint32_t end = walk->at + run->count; walk->at < end; walk->at++) {
+		walk->old_at += put_plain(encoder, late->kind[walk->at], late->address[walk->at],
+					  late->old_address[walk->old_at], *previous);
+		*previous = late->address[walk->at];
+	}
+}
+
 void columns_late_tell(struct columns_encoder *encoder)
 {
 	const struct columns_late *late = encoder->late;
-	uint32_t at = 0, old_at = 0, size_at = 0;
+	struct late_walk walk = { 0 };
 
 	encoder->foretell = foretell_renew(encoder->foretell, COLUMNS_EVENTS_MAX, true);
 	for (uint32_t i = 0; i < late->runs; i++) {
-		uint64_t *previous = &encoder->previous[late->run[i].thread % COLUMNS_SLOTS];
-		uint32_t end = at + late->run[i].count;
+		const struct columns_late_run *run = &late->run[i];
+		uint64_t *previous = &encoder->previous[run->thread % COLUMNS_SLOTS];
 
-		while (at < end) {
-			uint32_t begun, moved;
-			struct foretell_row row = {
-				.thread = late->run[i].thread,
-				.kind = &late->kind[at],
-				.address = &late->address[at],
-				.old_address = &late->old_address[old_at],
-				.size = &late->size[size_at],
-			};
-
-			row.count = count_known(row.kind, end - at, &begun, &moved);
-			if (row.count > 0)
-				put_ways(encoder, &row, *previous);
-			else
-				moved = put_plain(encoder, *row.kind, *row.address,
-						  *row.old_address, *previous);
-			at += row.count > 0 ? row.count : 1;
-			old_at += moved;
-			size_at += begun;
-			*previous = late->address[at - 1];
-		}
+		if (run->known)
+			tell_known(encoder, run, &walk, previous);
+		else
+			tell_plain(encoder, run, &walk, previous);
 	}
 }

@@ -13,7 +13,6 @@ enum recipe {
 	HAS_ALIGN = 1 << 7,
 	HAS_FREE_STACK = 1 << 8,
 	NO_RUN = 1 << 9, // for columns_next
-	TOLD = 1 << 10,  // addresses are foretold
 	FEW = HAS_OLD_ADDRESS | IN_PLACE | HAS_ALIGN | HAS_FREE_STACK,
 };
 
@@ -38,9 +37,7 @@ static uint16_t recipe_of(const struct columns_decoder *decoder, unsigned kind)
 
 	if (columns == 0 || kind > TRACE_FAILED)
 		return NO_RUN;
-	if (columns >> COLUMN_WAY & 1)
-		recipe |= TOLD;
-	else if (decoder->told && columns >> COLUMN_ADDRESS & 1)
+	if (decoder->told && columns >> COLUMN_ADDRESS & 1)
 		return NO_RUN; // shares columns with those that are foretold
 	for (unsigned column = COLUMN_HEAP; column <= COLUMN_ORIGIN; column++)
 		if (columns >> column & decoder->present[column])
@@ -145,10 +142,6 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 		};
 		if (recipe & HAS_SIZE)
 			event->size = next_number(&size);
-		if (recipe & TOLD && unlikely(!columns_next_told(decoder, event))) {
-			good = false;
-			break;
-		}
 		if (likely(recipe & HAS_HIGH))
 			address += (uint64_t)varint_unzigzag(next_number(&high)) << 4;
 		if (unlikely(recipe & HAS_LOW))
@@ -168,6 +161,8 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 		if (recipe & HAS_FREE_STACK)
 			event->stack |= (stack_id)next_number(&free_stack);
 	}
+	if (decoder->told && count > 0)
+		good = columns_next_told(decoder, events, count);
 	// Where a column is damaged, columns_next finds the event.
 	if (unlikely(!good | high.bad | low.bad | old.bad | size.bad | stack.bad | align.bad |
 		     free_stack.bad)) {

@@ -3,7 +3,7 @@
 #include "trace/foretell_follow.h"
 
 // Where a difference to the thread's last address stands.
-static uint64_t next_far(struct columns_decoder *decoder)
+static __attribute__((noinline)) uint64_t next_far(struct columns_decoder *decoder)
 {
 	uint64_t high = (uint64_t)varint_unzigzag(columns_next_number(decoder, COLUMN_ADDRESS));
 	uint64_t near = columns_next_byte(decoder, COLUMN_NEAR);
@@ -14,76 +14,133 @@ static uint64_t next_far(struct columns_decoder *decoder)
 }
 
 // The same of the old address of a realloc.
-static uint64_t next_old_far(struct columns_decoder *decoder)
+static __attribute__((noinline)) uint64_t next_old_far(struct columns_decoder *decoder)
 {
 	return (uint64_t)varint_unzigzag(columns_next_number(decoder, COLUMN_OLD_ADDRESS));
 }
 
-static inline struct foretell_told next_way(struct columns_decoder *decoder)
-{
-	struct foretell_told told = { .way = columns_next_byte(decoder, COLUMN_WAY) };
+// Events being read: what their thread has, and what is at hand of the decoder's.
+struct following {
+	struct columns_decoder *decoder;
+	struct foretell_blocks blocks;
+	struct foretell_slot slot;
+	struct bytes_cursor way, number;
+	uint32_t *lists;
+	uint64_t previous;
+};
 
-	if (told.way == FORETELL_NUMBERED)
-		told.number = columns_next_number(decoder, COLUMN_NUMBER);
-	return told;
+static inline __attribute__((always_inline)) uint8_t next_way(struct following *following)
+{
+	if (likely(following->way.at < following->way.end))
+		return *following->way.at++;
+	following->way.bad |= following->decoder->present[COLUMN_WAY];
+	return FORETELL_TOP;
 }
 
-// The block that ends, its class only where it has a number.
-static inline bool next_ended(struct columns_decoder *decoder, struct foretell_slot *slot,
-			      uint64_t previous, bool moves, struct foretell_place *block)
+static COLD uint32_t careful_number(struct columns_decoder *decoder, struct bytes_cursor *in)
 {
-	struct foretell_told told = next_way(decoder);
-	const struct foretell_place *begun;
+	return decoder->present[COLUMN_NUMBER] ? (uint32_t)bytes_next_signed(in) : 0;
+}
+
+enum { SHORT_ROOM = 4 }; // bytes from which numbers of up to three are read
+
+// The number, where the way has one: without a branch on whether it has, nor on how long it is.
+static inline __attribute__((always_inline)) uint32_t next_number(struct following *following,
+								  bool wanted)
+{
+	struct bytes_cursor *in = &following->number;
+	uint32_t word, ends, mask, value, size;
+	bool odd; // longer, or not said the shortest way
+
+	if (unlikely(bytes_left(in) < SHORT_ROOM))
+		return wanted ? careful_number(following->decoder, in) : 0;
+	memcpy(&word, in->at, sizeof word);
+	ends = ~word & 0x808080;
+	mask = ends ^ (ends - 1); // up to the top bit of the last byte
+	odd = ends == 0 || (mask > 0xff && (word & mask) <= mask >> 8);
+	if (unlikely(odd && wanted))
+		return careful_number(following->decoder, in);
+	word &= mask;
+	value = (word & 0x7f) | (word >> 1 & 0x3f80) | (word >> 2 & 0x1fc000);
+	size = (unsigned)__builtin_ctz(ends | UINT32_C(1) << 31) / 8 + 1;
+	in->at += wanted ? size : 0;
+	return wanted ? (uint32_t)varint_unzigzag(value) : 0;
+}
+
+static inline __attribute__((always_inline)) struct foretell_told
+next_told(struct following *following)
+{
+	uint8_t way = next_way(following);
+
+	return (struct foretell_told){ way, next_number(following, way == FORETELL_NUMBERED) };
+}
+
+// Where the block is that ends. Returns its class, if it has a number; less than 0: it is nowhere.
+static inline __attribute__((always_inline)) int next_ended(struct following *following, bool moves,
+							    uint64_t *address)
+{
+	struct foretell_told told = next_told(following);
+	uint32_t number;
 
 	if (unlikely(told.way == FORETELL_FAR || told.way == FORETELL_STEP)) {
-		uint64_t difference = slot->step;
+		uint64_t difference = following->slot.step;
 
 		if (told.way == FORETELL_FAR)
-			difference = moves ? next_old_far(decoder) : next_far(decoder);
-		foretell_note_step(slot, difference);
-		*block = (struct foretell_place){ .address = previous + difference };
-		return true;
+			difference = moves ? next_old_far(following->decoder)
+					   : next_far(following->decoder);
+		foretell_note_step(&following->slot, difference);
+		*address = following->previous + difference;
+		return 0;
 	}
-	begun = foretell_follow_ended(decoder->foretell, slot, told);
-	if (likely(begun))
-		*block = *begun;
-	return begun != NULL;
+	if (unlikely(!foretell_follow_ended(&following->blocks, &following->slot, told, &number)))
+		return -1;
+	*address = following->blocks.begun[number];
+	return following->blocks.begun_class[number];
 }
 
-// Where the block begins, whose size is known. `old_address` counts where it may be in place.
-static inline bool next_begun(struct columns_decoder *decoder, struct foretell_slot *slot,
-			      struct trace_event *event, uint64_t previous, uint8_t *way)
+// Where the block begins, whose size is known. Returns its way; less than 0: it is nowhere.
+static inline __attribute__((always_inline)) int next_begun(struct following *following,
+							    struct trace_event *event)
 {
-	struct foretell *foretell = decoder->foretell;
+	struct foretell_blocks *blocks = &following->blocks;
+	struct foretell_told told = next_told(following);
 	uint64_t chunks = foretell_chunks(event->size);
-	struct foretell_told told = next_way(decoder);
+	uint32_t *list = following->lists + foretell_class(chunks);
 
-	*way = told.way;
 	if (unlikely(told.way == FORETELL_FAR))
-		event->address = previous + next_far(decoder);
-	else if (unlikely(told.way == FORETELL_IN_PLACE))
+		event->address = following->previous + next_far(following->decoder);
+	else if (unlikely(told.way == FORETELL_IN_PLACE && event->kind == TRACE_REALLOC))
 		event->address = event->old_address;
-	else if (unlikely(!foretell_follow_begun(foretell, event->thread, slot, told, chunks,
+	else if (unlikely(!foretell_follow_begun(blocks, &following->slot, told, list,
 						 &event->address)))
-		return false;
-	foretell_put_begun(foretell, slot, told.way, event->address, chunks);
-	return told.way != FORETELL_IN_PLACE || event->kind == TRACE_REALLOC;
+		return -1;
+	foretell_put_begun(blocks, &following->slot, told.way, event->address, chunks);
+	return told.way;
 }
 
-static __attribute__((noinline)) bool next_moved(struct columns_decoder *decoder,
-						 struct foretell_slot *slot,
-						 struct trace_event *event, uint64_t previous)
+static inline __attribute__((always_inline)) bool next_addresses(struct following *following,
+								 struct trace_event *event)
 {
-	struct foretell_place block;
-	uint8_t way;
+	struct foretell_blocks *blocks = &following->blocks;
+	int class, way;
 
-	if (!next_ended(decoder, slot, previous, true, &block))
-		return false;
-	event->old_address = block.address;
-	if (!next_begun(decoder, slot, event, previous, &way))
-		return false;
-	if (way != FORETELL_IN_PLACE)
-		foretell_put_ended(decoder->foretell, event->thread, block.address, block.class);
+	if (foretell_ends(event->kind)) {
+		class = next_ended(following, false, &event->address);
+		if (unlikely(class < 0))
+			return false;
+		foretell_put_ended(blocks, following->lists + class, event->address);
+	} else if (likely(event->kind != TRACE_REALLOC)) {
+		if (unlikely(next_begun(following, event) < 0))
+			return false;
+	} else {
+		class = next_ended(following, true, &event->old_address);
+		way = class < 0 ? -1 : next_begun(following, event);
+		if (unlikely(way < 0))
+			return false;
+		if (way != FORETELL_IN_PLACE)
+			foretell_put_ended(blocks, following->lists + class, event->old_address);
+	}
+	following->previous = event->address;
 	return true;
 }
 
@@ -95,25 +152,31 @@ static inline bool columns_bad(const struct columns_decoder *decoder)
 	       decoder->column[COLUMN_ADDRESS_LOW].bad | decoder->column[COLUMN_OLD_ADDRESS].bad;
 }
 
-bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event)
+bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event, uint32_t count)
 {
-	uint64_t *previous = &decoder->previous[event->thread % COLUMNS_SLOTS];
-	struct foretell_slot *slot = foretell_slot(decoder->foretell, event->thread);
-	struct foretell_place block;
-	uint8_t way;
-	bool good;
+	uint32_t thread = event->thread;
+	struct foretell *foretell = decoder->foretell;
+	struct foretell_slot *slot = foretell_slot(foretell, thread);
+	struct following following = {
+		.decoder = decoder,
+		.blocks = foretell->blocks,
+		.slot = *slot,
+		.way = decoder->column[COLUMN_WAY],
+		.number = decoder->column[COLUMN_NUMBER],
+		.lists = foretell_lists(&foretell->blocks, thread),
+		.previous = decoder->previous[thread % COLUMNS_SLOTS],
+	};
 
-	if (foretell_ends(event->kind)) {
-		good = next_ended(decoder, slot, *previous, false, &block);
-		if (unlikely(!good))
-			return false;
-		event->address = block.address;
-		foretell_put_ended(decoder->foretell, event->thread, block.address, block.class);
-	} else if (likely(event->kind != TRACE_REALLOC)) {
-		good = next_begun(decoder, slot, event, *previous, &way);
-	} else {
-		good = next_moved(decoder, slot, event, *previous);
-	}
-	*previous = event->address;
-	return good && !columns_bad(decoder);
+	ASSERT(count <= foretell->room - following.blocks.begun_count &&
+	       count <= foretell->room - following.blocks.ended_count);
+	for (uint32_t i = 0; i < count; i++)
+		if (likely(foretell_knows(event[i].kind)))
+			if (unlikely(!next_addresses(&following, &event[i])))
+				return false;
+	foretell->blocks = following.blocks;
+	*slot = following.slot;
+	decoder->column[COLUMN_WAY] = following.way;
+	decoder->column[COLUMN_NUMBER] = following.number;
+	decoder->previous[thread % COLUMNS_SLOTS] = following.previous;
+	return !columns_bad(decoder);
 }

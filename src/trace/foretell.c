@@ -1,216 +1,345 @@
 #include "trace/foretell.h"
 
 #include "trace/foretell_follow.h"
+#include "wire/varint.h"
 
 #include <string.h>
 
-// The writer's table: the newest number that an address has, of a block that began or of one that
-// ended. A later address takes the place of an earlier one, which is then told as a difference.
-enum { TABLE_BITS = 16, TABLE_ENDED = 1 };
+// The writer's table: what was last at an address, a block that began or one that ended. A later
+// address takes the place of an earlier one, which then is mostly told as a difference. What stands
+// there is all that is asked for, so that nothing else is looked at:
+//
+//     bits 0 to 15     its number
+//     bits 16 to 43    bits 20 to 47 of the address; 4 to 19 follow from where it is
+//     bits 44 to 51    its class; 0: not known
+//     bit 52           did it end?
+//     bits 53 to 59    the turn: which block of events this is of
+//     bits 60 to 63    bits 0 to 3 of the address
+//
+// An address of more bits has a place of its own, where it is never found.
+enum {
+	TABLE_BITS = 16,
+	NOWHERE = 1 << TABLE_BITS, // behind the table
+	CLASS_SHIFT = 44,
+	TURN_SHIFT = 53,
+	TURNS = 1 << 7,
+};
+
+#define NUMBER_MASK UINT64_C(0x000000000000ffff)
+#define ADDRESS_MASK UINT64_C(0xf0000fffffff0000)
+#define WIDE_MASK UINT64_C(0x0ffff00000000000)
+#define ENDED_BIT (UINT64_C(1) << 52)
+#define KEY_MASK (ADDRESS_MASK | ENDED_BIT | UINT64_C(0x0fe0000000000000))
+
+_Static_assert(FORETELL_ROOM_MAX <= NUMBER_MASK + 1, "a number has its bits in the table");
 
 void foretell_free(struct foretell *foretell)
 {
 	if (!foretell)
 		return;
-	mem_free(foretell->begun);
-	mem_free(foretell->ended);
+	mem_free(foretell->blocks.begun);
+	mem_free(foretell->blocks.begun_class);
+	mem_free(foretell->blocks.ended);
 	mem_free(foretell->table);
 	mem_free(foretell);
 }
 
+static void begin_turn(struct foretell *foretell)
+{
+	const size_t count = NOWHERE + 1;
+
+	ASSERT(foretell->room <= FORETELL_ROOM_MAX);
+	if (!foretell->table)
+		foretell->table = mem_alloc(count, sizeof *foretell->table);
+	foretell->turn++;
+	if (foretell->turn < TURNS)
+		return;
+	foretell->turn = 1;
+	memset(foretell->table, 0, count * sizeof *foretell->table);
+}
+
+static void make_room(struct foretell *foretell, uint32_t events)
+{
+	struct foretell_blocks *blocks = &foretell->blocks;
+
+	if (events <= foretell->room)
+		return;
+	blocks->begun = mem_resize(blocks->begun, events, sizeof *blocks->begun);
+	blocks->begun_class = mem_resize(blocks->begun_class, events, 1);
+	blocks->ended = mem_resize(blocks->ended, events, sizeof *blocks->ended);
+	foretell->room = events;
+}
+
 struct foretell *foretell_renew(struct foretell *old, uint32_t events, bool writes)
 {
-	struct foretell *foretell = old;
+	struct foretell *foretell = old ? old : mem_alloc(1, sizeof *foretell);
 
-	if (!foretell)
-		foretell = mem_alloc(1, sizeof *foretell);
-	if (foretell->room < events) {
-		foretell->begun = mem_resize(foretell->begun, events, sizeof *foretell->begun);
-		foretell->ended = mem_resize(foretell->ended, events, sizeof *foretell->ended);
-		foretell->room = events;
-	}
-	if (writes && !foretell->table)
-		foretell->table = mem_alloc(1 << TABLE_BITS, sizeof *foretell->table);
-	foretell->begun_count = foretell->ended_count = 0;
+	make_room(foretell, events);
+	if (writes)
+		begin_turn(foretell);
+	foretell->blocks.begun_count = foretell->blocks.ended_count = 0;
 	memset(foretell->slots, 0, sizeof foretell->slots);
 	memset(foretell->lists, 0, sizeof foretell->lists);
+	foretell->blocks.lists = foretell->lists;
 	return foretell;
 }
 
-static inline uint32_t *table_at(const struct foretell *foretell, uint64_t address)
-{
-	uint32_t chunk = (uint32_t)(address >> FORETELL_CHUNK_LOG2);
+// Where an address is in the table, and what it has there but for class and number, as one that
+// began.
+struct place {
+	uint64_t key;
+	uint32_t at;
+};
 
-	return &foretell->table[(chunk ^ chunk >> TABLE_BITS) % (1 << TABLE_BITS)];
+static inline __attribute__((always_inline)) struct place place_of(struct foretell *foretell,
+								   uint64_t address)
+{
+	uint64_t turned = address >> FORETELL_CHUNK_LOG2 | address << (64 - FORETELL_CHUNK_LOG2);
+	struct place place = {
+		(turned & ADDRESS_MASK) | foretell->turn << TURN_SHIFT,
+		(turned ^ turned >> TABLE_BITS) & (NOWHERE - 1),
+	};
+
+	if (unlikely(turned & WIDE_MASK))
+		place = (struct place){ ++foretell->wide << TABLE_BITS, NOWHERE };
+	return place;
 }
 
-static inline void put_way(struct foretell_answer *answer, unsigned way, int64_t number)
+static inline uint32_t number_of(uint64_t entry)
 {
-	answer->way[answer->ways++] = (uint8_t)way;
-	answer->number[answer->numbers] = varint_zigzag(number);
-	answer->numbers += way == FORETELL_NUMBERED;
+	return (uint32_t)(entry & NUMBER_MASK);
+}
+
+static inline uint8_t class_of(uint64_t entry)
+{
+	return (uint8_t)(entry >> CLASS_SHIFT);
+}
+
+// Events being told. What the thread has is kept here, and what has been written.
+struct telling {
+	struct foretell *foretell;
+	uint64_t *table;
+	struct foretell_blocks blocks;
+	struct foretell_slot slot;
+	struct foretell_answer *answer;
+	uint32_t *lists;
+	uint32_t ways, numbers, far;
+	uint64_t previous;
+};
+
+static inline __attribute__((always_inline)) void put_way(struct telling *telling, unsigned way)
+{
+	telling->answer->way[telling->ways++] = (uint8_t)way;
+}
+
+// With a number, if the way has one.
+static inline __attribute__((always_inline)) void
+put_numbered(struct telling *telling, unsigned way, uint32_t number, uint32_t from)
+{
+	put_way(telling, way);
+	telling->answer->number[telling->numbers] = varint_zigzag((int64_t)number - (int64_t)from);
+	telling->numbers += way == FORETELL_NUMBERED;
 }
 
 // A block ends that is not known from this block of events. True: that is a difference to tell.
-static inline bool tell_far(struct foretell_slot *slot, uint64_t difference,
-			    struct foretell_answer *answer)
+static inline __attribute__((always_inline)) bool tell_far(struct telling *telling,
+							   uint64_t difference)
 {
-	bool far = difference != slot->step;
+	bool far = difference != telling->slot.step;
 
-	put_way(answer, far ? FORETELL_FAR : FORETELL_STEP, 0);
-	foretell_note_step(slot, difference);
+	put_way(telling, far ? FORETELL_FAR : FORETELL_STEP);
+	foretell_note_step(&telling->slot, difference);
 	return far;
 }
 
 // The way of the block that ends. Returns its class, or 0. *far: there is no way.
-static inline uint8_t tell_ended(struct foretell *foretell, struct foretell_slot *slot,
-				 uint64_t address, uint32_t found, uint64_t previous,
-				 struct foretell_answer *answer, bool *far)
+static inline __attribute__((always_inline)) uint8_t
+tell_ended(struct telling *telling, uint64_t address, struct place place, bool *far)
 {
-	uint32_t number = found >> 1, expected = slot->next;
+	const struct foretell_blocks *blocks = &telling->blocks;
+	uint64_t entry = telling->table[place.at];
+	uint32_t number = number_of(entry), expected = telling->slot.next;
+	uint8_t class = class_of(entry);
 	unsigned way = FORETELL_NUMBERED;
 
-	*far = (found & TABLE_ENDED) || number >= foretell->begun_count ||
-	       foretell->begun[number].address != address;
-	if (*far) {
+	*far = false;
+	if (unlikely((entry & KEY_MASK) != place.key)) {
 		number = expected;
-		*far = number >= foretell->begun_count ||
-		       foretell->begun[number].address != address;
+		if (number >= blocks->begun_count || blocks->begun[number] != address) {
+			*far = tell_far(telling, address - telling->previous);
+			return 0;
+		}
+		class = blocks->begun_class[number];
 	}
-	if (*far) {
-		*far = tell_far(slot, address - previous, answer);
-		return 0;
-	}
-	if (number == expected)
-		way = FORETELL_NEXT;
-	if (number + 1 == slot->latest)
-		way = FORETELL_LATEST;
-	put_way(answer, way, (int64_t)number - (int64_t)expected);
-	slot->next = number + 1;
-	return foretell->begun[number].class;
+	way = number == expected ? FORETELL_NEXT : way;
+	way = number + 1 == telling->slot.latest ? FORETELL_LATEST : way;
+	put_numbered(telling, way, number, expected);
+	telling->slot.next = number + 1;
+	return class;
 }
 
-// Where the block that has the number lies in the list: its way. 0: not near the top.
-static inline unsigned find_deep(struct foretell *foretell, uint32_t *at, uint32_t number)
+// Where the block that has the number lies in its list, of which it is not the first, that is
+// settled: its way, and it leaves the list. 0: not near the top.
+static inline unsigned find_deep(const struct foretell_blocks *blocks, uint32_t *list,
+				 uint32_t number)
 {
-	for (unsigned depth = 0; depth < FORETELL_DEPTHS; depth++) {
-		if (foretell_settle(foretell, at) == 0)
-			return 0;
-		if (*at == number + 1) {
-			foretell_take(foretell, at);
-			return FORETELL_DEEPER - 1 + depth;
+	for (unsigned way = FORETELL_DEEPER; way < FORETELL_BEGINNINGS && *list != 0; way++) {
+		list = &blocks->ended[*list - 1].older;
+		if (foretell_settle(blocks, list) == number + 1) {
+			foretell_take(blocks, list);
+			return way;
 		}
-		at = &foretell->ended[*at - 1].link;
 	}
 	return 0;
 }
 
-// Where neither the top of the list nor a rest tells: further down in the list, or by number.
-static inline unsigned tell_other(struct foretell *foretell, struct foretell_slot *slot,
-				  uint64_t address, uint32_t *list, uint8_t class, uint32_t found,
-				  int64_t *distance)
+// The first rest that is at the address: its way, or 0.
+static inline __attribute__((always_inline)) unsigned find_rest(const struct foretell_slot *slot,
+								uint64_t address)
 {
-	struct foretell_place *ended = &foretell->ended[found >> 1];
-	uint32_t number = found >> 1;
 	unsigned way = 0;
 
-	if (!(found & TABLE_ENDED) || number >= foretell->ended_count || ended->address != address)
-		return FORETELL_FAR;
-	if (ended->class == class)
-		way = find_deep(foretell, list, number);
-	if (way != 0)
-		return way;
-	*distance = (int64_t)number - (int64_t)slot->take;
-	slot->take = number + 1;
-	ended->class = 0;
-	return FORETELL_NUMBERED;
-}
-
-static inline unsigned tell_begun(struct foretell *foretell, uint32_t thread,
-				  struct foretell_slot *slot, uint64_t address, uint64_t chunks,
-				  uint32_t found, struct foretell_answer *answer)
-{
-	uint8_t class = foretell_class(chunks);
-	uint32_t *list = foretell_list(foretell, thread, class);
-	uint32_t top = foretell_settle(foretell, list);
-	int64_t distance = 0;
-	unsigned way = 0;
-
-	if (top != 0 && foretell->ended[top - 1].address == address) {
-		foretell_take(foretell, list);
-		put_way(answer, FORETELL_TOP, 0);
-		return FORETELL_TOP;
-	}
+#pragma GCC unroll 4
 	for (unsigned i = FORETELL_RESTS; i-- > 0;)
-		if (slot->rest[i] == address)
-			way = FORETELL_BEHIND + i;
-	if (way == 0)
-		way = tell_other(foretell, slot, address, list, class, found, &distance);
-	put_way(answer, way, distance);
+		way = slot->rest[i] == address ? FORETELL_BEHIND + i : way;
 	return way;
 }
 
-// A realloc. The old block ends when the new one has its place.
-static __attribute__((noinline)) void tell_moved(struct foretell *foretell, uint32_t thread,
-						 uint64_t old_address, uint64_t address,
-						 uint64_t size, uint64_t previous,
-						 struct foretell_answer *answer)
+// Returns the way of the block that begins.
+static inline __attribute__((always_inline)) unsigned
+tell_begun(struct telling *telling, uint64_t address, uint64_t chunks, struct place place)
 {
-	struct foretell_slot *slot = foretell_slot(foretell, thread);
-	uint32_t *old_at = table_at(foretell, old_address), *at = table_at(foretell, address);
+	struct foretell_blocks *blocks = &telling->blocks;
+	uint64_t entry = telling->table[place.at];
+	uint8_t class = foretell_class(chunks);
+	uint32_t *list = telling->lists + class, top = foretell_settle(blocks, list);
+	uint32_t number = number_of(entry);
+	bool known = (entry & KEY_MASK) == (place.key | ENDED_BIT);
+	unsigned way;
+
+	// What the table has forgotten may still be the first of its list.
+	if (known ? top == number + 1 : top != 0 && blocks->ended[top - 1].address == address) {
+		foretell_take(blocks, list);
+		put_way(telling, FORETELL_TOP);
+		return FORETELL_TOP;
+	}
+	way = find_rest(&telling->slot, address);
+	if (way == 0 && known && class_of(entry) == class)
+		way = find_deep(blocks, list, number);
+	if (way == 0 && known) {
+		put_numbered(telling, FORETELL_NUMBERED, number, telling->slot.take);
+		telling->slot.take = number + 1;
+		blocks->ended[number].left = true;
+		return FORETELL_NUMBERED;
+	}
+	if (way == 0)
+		way = FORETELL_FAR;
+	put_way(telling, way);
+	return way;
+}
+
+// A block began, and the table knows.
+static inline __attribute__((always_inline)) void put_begun(struct telling *telling, unsigned way,
+							    uint64_t address, uint64_t chunks,
+							    struct place place)
+{
+	uint32_t number =
+		foretell_put_begun(&telling->blocks, &telling->slot, way, address, chunks);
+
+	if (way == FORETELL_FAR)
+		telling->answer->far_from[telling->far++] = address - telling->previous;
+	telling->table[place.at] = place.key | (uint64_t)foretell_class(chunks) << CLASS_SHIFT |
+				   number;
+}
+
+static inline __attribute__((always_inline)) void
+put_ended(struct telling *telling, uint64_t address, uint8_t class, struct place place)
+{
+	uint32_t number = foretell_put_ended(&telling->blocks, telling->lists + class, address);
+
+	telling->table[place.at] = place.key | ENDED_BIT | (uint64_t) class << CLASS_SHIFT | number;
+}
+
+// A realloc. The old block ends when the new one has its place.
+static inline __attribute__((always_inline)) void
+tell_moved(struct telling *telling, uint64_t old_address, uint64_t address, uint64_t size)
+{
+	struct foretell_answer *answer = telling->answer;
+	struct place old = place_of(telling->foretell, old_address);
+	struct place new = place_of(telling->foretell, address);
 	uint64_t chunks = foretell_chunks(size);
 	unsigned way = FORETELL_IN_PLACE;
 	uint8_t class;
 	bool far;
 
-	class = tell_ended(foretell, slot, old_address, *old_at, previous, answer, &far);
+	class = tell_ended(telling, old_address, old, &far);
 	if (far)
-		answer->old_far_from[answer->old_far++] = old_address - previous;
+		answer->old_far_from[answer->old_far++] = old_address - telling->previous;
 	if (address == old_address)
-		put_way(answer, way, 0);
+		put_way(telling, way);
 	else
-		way = tell_begun(foretell, thread, slot, address, chunks, *at, answer);
-	if (way == FORETELL_FAR)
-		answer->far_from[answer->far++] = address - previous;
-	*at = foretell_put_begun(foretell, slot, (uint8_t)way, address, chunks) << 1;
+		way = tell_begun(telling, address, chunks, new);
+	put_begun(telling, way, address, chunks, new);
 	if (way != FORETELL_IN_PLACE)
-		*old_at = foretell_put_ended(foretell, thread, old_address, class) << 1 |
-			  TABLE_ENDED;
+		put_ended(telling, old_address, class, old);
+}
+
+// Where each address is. What will be looked at is asked for.
+static inline void find_places(struct foretell *foretell, const uint64_t *address, uint32_t count,
+			       struct place *place)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		place[i] = place_of(foretell, address[i]);
+		__builtin_prefetch(&foretell->table[place[i].at], 1);
+	}
 }
 
 void foretell_row(struct foretell *foretell, const struct foretell_row *row, uint64_t previous,
 		  struct foretell_answer *answer)
 {
 	struct foretell_slot *slot = foretell_slot(foretell, row->thread);
-	const uint64_t *size = row->size, *old_address = row->old_address;
+	struct telling telling = {
+		.foretell = foretell,
+		.table = foretell->table,
+		.blocks = foretell->blocks,
+		.slot = *slot,
+		.answer = answer,
+		.lists = foretell_lists(&foretell->blocks, row->thread),
+		.previous = previous,
+	};
+	const uint8_t *kind = row->kind;
+	uint32_t count = row->count;
+	const uint64_t *address = row->address, *old_address = row->old_address, *size = row->size;
+	struct place place[FORETELL_EVENTS_MAX];
 
-	answer->ways = answer->numbers = answer->far = answer->old_far = 0;
-	for (uint32_t i = 0; i < row->count; i++) {
-		uint64_t address = row->address[i];
-		uint32_t *at = table_at(foretell, address);
-
-		if (foretell_ends(row->kind[i])) {
+	ASSERT(count <= FORETELL_EVENTS_MAX &&
+	       count <= foretell->room - telling.blocks.begun_count &&
+	       count <= foretell->room - telling.blocks.ended_count);
+	find_places(foretell, address, count, place);
+	answer->old_far = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (foretell_ends(kind[i])) {
 			bool far;
-			uint8_t class =
-				tell_ended(foretell, slot, address, *at, previous, answer, &far);
+			uint8_t class = tell_ended(&telling, address[i], place[i], &far);
 
 			if (far)
-				answer->far_from[answer->far++] = address - previous;
-			*at = foretell_put_ended(foretell, row->thread, address, class) << 1 |
-			      TABLE_ENDED;
-		} else if (likely(row->kind[i] != TRACE_REALLOC)) {
+				answer->far_from[telling.far++] = address[i] - telling.previous;
+			put_ended(&telling, address[i], class, place[i]);
+		} else if (likely(kind[i] != TRACE_REALLOC)) {
 			uint64_t chunks = foretell_chunks(*size++);
-			unsigned way = tell_begun(foretell, row->thread, slot, address, chunks, *at,
-						  answer);
+			unsigned way = tell_begun(&telling, address[i], chunks, place[i]);
 
-			if (way == FORETELL_FAR)
-				answer->far_from[answer->far++] = address - previous;
-			*at = foretell_put_begun(foretell, slot, (uint8_t)way, address, chunks)
-			      << 1;
+			put_begun(&telling, way, address[i], chunks, place[i]);
 		} else {
-			tell_moved(foretell, row->thread, *old_address++, address, *size++,
-				   previous, answer);
+			tell_moved(&telling, *old_address++, address[i], *size++);
 		}
-		previous = address;
+		telling.previous = address[i];
 	}
+	foretell->blocks = telling.blocks;
+	*slot = telling.slot;
+	answer->begun = (uint32_t)(size - row->size);
+	answer->moved = (uint32_t)(old_address - row->old_address);
+	answer->ways = telling.ways;
+	answer->numbers = telling.numbers;
+	answer->far = telling.far;
 }

@@ -12,7 +12,7 @@
 // follows what it is told (trace/foretell_follow.h) and searches for nothing. Both keep the same
 // state, and a reader's is right whichever of the ways was chosen.
 //
-// Memory: 32 bytes for each event that a block of events may have, 32 KB, and for a writer 256 KB.
+// Memory: 25 bytes for each event that a block of events may have, 32 KB, and for a writer 512 KB.
 // One thread.
 #ifndef TRACE_FORETELL_H
 #define TRACE_FORETELL_H
@@ -63,26 +63,35 @@ struct foretell_slot {
 	uint32_t take;                 // the number behind that of the one taken last
 };
 
-// A block of memory that began or ended.
+// A block that ended.
 struct foretell_place {
 	uint64_t address;
-	uint32_t link; // of one that ended: in its list, the one that ended before, plus one
-	uint8_t class; // of its size; 0: not known, or no longer in a list
+	uint32_t older; // in its list: the one that ended before, plus one; 0: none
+	uint32_t left;  // is it no longer in a list? Then it stays there until it is met.
+};
+
+// What began and ended in this block of events. Who tells or follows many has a copy at hand.
+struct foretell_blocks {
+	uint32_t begun_count, ended_count;
+	uint64_t *begun;      // where they began
+	uint8_t *begun_class; // of their sizes
+	struct foretell_place *ended;
+	uint32_t *lists; // of each row and class: the last one's number, plus one
 };
 
 struct foretell {
 	uint32_t room; // for so many of either
-	uint32_t begun_count, ended_count;
-	struct foretell_place *begun, *ended;
-	uint32_t *table; // of a writer: address to number
+	struct foretell_blocks blocks;
+	uint64_t *table;     // of a writer: address to number
+	uint64_t turn, wide; // of the table
+	uint32_t lists[FORETELL_ROWS * FORETELL_CLASSES];
 	struct foretell_slot slots[FORETELL_SLOTS];
-	uint32_t lists[FORETELL_ROWS][FORETELL_CLASSES]; // the last one's number, plus one
 };
 
-// A way, and the signed number that some ways have, in zigzag.
+// A way, and how far the number is that FORETELL_NUMBERED has; else 0.
 struct foretell_told {
 	uint8_t way;
-	uint64_t number;
+	uint32_t distance;
 };
 
 void foretell_free(struct foretell *foretell); // NULL is allowed
@@ -104,7 +113,10 @@ static inline bool foretell_ends(uint8_t kind)
 
 // ---- To write --------------------------------------------------------------------------------
 
-enum { FORETELL_EVENTS_MAX = 128 }; // in a row
+enum {
+	FORETELL_EVENTS_MAX = 128, // in a row
+	FORETELL_ROOM_MAX = 65536, // events in a block of a writer
+};
 
 // Events of one thread, of kinds that foretell_knows. What not all of them have stands without
 // gaps.
@@ -119,6 +131,7 @@ struct foretell_row {
 // Their ways, and what these need: numbers, and addresses that no way tells, as differences to the
 // address of the event before.
 struct foretell_answer {
+	uint32_t begun, moved; // so many sizes and old addresses were there
 	uint32_t ways, numbers, far, old_far;
 	uint8_t way[2 * FORETELL_EVENTS_MAX];         // of a realloc two: where it ends, and begins
 	uint64_t number[2 * FORETELL_EVENTS_MAX + 1]; // in zigzag; the last one does not count

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "trace/foretell.h"
 #include "wire/compiler.h"
-#include "wire/varint.h"
 
 // Sizes are told apart as glibc does: in steps of 16 bytes, eight of which are its own.
 enum { FORETELL_CHUNK_LOG2 = 4, FORETELL_CHUNK_HEAD = 8, FORETELL_CHUNKS_MIN = 2 };
@@ -35,60 +34,66 @@ static inline struct foretell_slot *foretell_slot(struct foretell *foretell, uin
 	return &foretell->slots[thread % FORETELL_SLOTS];
 }
 
-static inline uint32_t *foretell_list(struct foretell *foretell, uint32_t thread, uint8_t class)
+// The lists of a thread, one for each class.
+static inline uint32_t *foretell_lists(const struct foretell_blocks *blocks, uint32_t thread)
 {
-	return &foretell->lists[thread % FORETELL_ROWS][class];
+	return &blocks->lists[thread % FORETELL_ROWS * FORETELL_CLASSES];
 }
 
-// What stands at a place of a list, without those that were taken in another way. 0: nothing.
-static inline uint32_t foretell_settle(const struct foretell *foretell, uint32_t *at)
+// What stands at a place of a list, without those that have left it. 0: nothing.
+static inline uint32_t foretell_settle(const struct foretell_blocks *blocks, uint32_t *at)
 {
-	while (unlikely(*at != 0 && foretell->ended[*at - 1].class == 0))
-		*at = foretell->ended[*at - 1].link;
+	while (unlikely(*at != 0 && blocks->ended[*at - 1].left))
+		*at = blocks->ended[*at - 1].older;
 	return *at;
 }
 
-// Take what stands there.
-static inline uint64_t foretell_take(struct foretell *foretell, uint32_t *at)
+// What stands there, and is settled, leaves the list. Returns where it was.
+static inline uint64_t foretell_take(const struct foretell_blocks *blocks, uint32_t *at)
 {
-	struct foretell_place *ended = &foretell->ended[*at - 1];
+	struct foretell_place *ended = &blocks->ended[*at - 1];
 
-	*at = ended->link;
-	ended->class = 0;
+	*at = ended->older;
+	ended->left = true;
 	return ended->address;
 }
 
-// A block ended: a block of its size may begin there next. Returns its number.
-static inline uint32_t foretell_put_ended(struct foretell *foretell, uint32_t thread,
-					  uint64_t address, uint8_t class)
+// A block ended, of which there is room for another: a block of its size may begin there next.
+// Returns its number. Of class 0 there is a list, too, which nobody asks.
+static inline uint32_t foretell_put_ended(struct foretell_blocks *blocks, uint32_t *list,
+					  uint64_t address)
 {
-	uint32_t number = foretell->ended_count++;
-	uint32_t *list = foretell_list(foretell, thread, class);
+	uint32_t number = blocks->ended_count++;
 
-	ASSERT(number < foretell->room);
-	foretell->ended[number] = (struct foretell_place){ address, *list, class };
-	*list = number + 1; // of class 0 there is a list, too, which nobody asks
+	blocks->ended[number] = (struct foretell_place){ address, *list, false };
+	*list = number + 1;
 	return number;
 }
 
-// A block began. Returns its number. The rest that it was cut from goes to the front, as what is
-// behind it; where it was cut from none, the last one is forgotten.
-static inline uint32_t foretell_put_begun(struct foretell *foretell, struct foretell_slot *slot,
-					  uint8_t way, uint64_t address, uint64_t chunks)
+// A block began behind a rest, or where no list told. Then what is behind it goes to the front: the
+// rest that it was cut from is gone, or the last one is forgotten.
+static inline void foretell_cut(struct foretell_slot *slot, unsigned way, uint64_t behind)
 {
-	uint32_t number = foretell->begun_count++;
-	unsigned from = FORETELL_RESTS - 1;
+	unsigned from = way >= FORETELL_BEHIND ? way - FORETELL_BEHIND : FORETELL_RESTS - 1;
 
-	ASSERT(number < foretell->room);
-	foretell->begun[number] = (struct foretell_place){ address, 0, foretell_class(chunks) };
+#pragma GCC unroll 3
+	for (unsigned i = FORETELL_RESTS - 1; i > 0; i--)
+		slot->rest[i] = i <= from ? slot->rest[i - 1] : slot->rest[i];
+	slot->rest[0] = behind;
+}
+
+// A block began, of which there is room for another. Returns its number.
+static inline uint32_t foretell_put_begun(struct foretell_blocks *blocks,
+					  struct foretell_slot *slot, unsigned way,
+					  uint64_t address, uint64_t chunks)
+{
+	uint32_t number = blocks->begun_count++;
+
+	blocks->begun[number] = address;
+	blocks->begun_class[number] = foretell_class(chunks);
 	slot->latest = number + 1;
-	if (way == FORETELL_TOP || way >= FORETELL_DEEPER)
-		return number;
-	if (way >= FORETELL_BEHIND)
-		from = way - FORETELL_BEHIND;
-	for (; from > 0; from--)
-		slot->rest[from] = slot->rest[from - 1];
-	slot->rest[0] = address + (chunks << FORETELL_CHUNK_LOG2);
+	if (way != FORETELL_TOP && way < FORETELL_DEEPER)
+		foretell_cut(slot, way, address + (chunks << FORETELL_CHUNK_LOG2));
 	return number;
 }
 
@@ -99,29 +104,25 @@ static inline void foretell_note_step(struct foretell_slot *slot, uint64_t diffe
 		slot->step = difference;
 }
 
-// The block that ends, told in any way but FORETELL_FAR and _STEP. NULL: there is none such.
-static inline const struct foretell_place *foretell_follow_ended(const struct foretell *foretell,
-								 struct foretell_slot *slot,
-								 struct foretell_told told)
+// The number of the block that ends, told in any way but FORETELL_FAR and _STEP. False: there is
+// none such.
+static inline bool foretell_follow_ended(const struct foretell_blocks *blocks,
+					 struct foretell_slot *slot, struct foretell_told told,
+					 uint32_t *number)
 {
-	uint32_t number = slot->next;
-
+	*number = slot->next + told.distance;
 	if (told.way == FORETELL_LATEST)
-		number = slot->latest - 1; // none: too large a number
-	if (told.way == FORETELL_NUMBERED)
-		number += (uint32_t)varint_unzigzag(told.number);
-	if (unlikely(told.way >= FORETELL_ENDINGS || number >= foretell->begun_count))
-		return NULL;
-	slot->next = number + 1;
-	return &foretell->begun[number];
+		*number = slot->latest - 1; // none: too large a number
+	slot->next = *number + 1;
+	return told.way < FORETELL_ENDINGS && *number < blocks->begun_count;
 }
 
-// Where the block begins, told in any way but FORETELL_FAR and FORETELL_IN_PLACE. False: nowhere.
-static inline bool foretell_follow_begun(struct foretell *foretell, uint32_t thread,
-					 struct foretell_slot *slot, struct foretell_told told,
-					 uint64_t chunks, uint64_t *address)
+// Where the block begins, told in any way but FORETELL_FAR and FORETELL_IN_PLACE; `list` is that of
+// its class. False: nowhere.
+static inline bool foretell_follow_begun(struct foretell_blocks *blocks, struct foretell_slot *slot,
+					 struct foretell_told told, uint32_t *list,
+					 uint64_t *address)
 {
-	uint32_t *at = foretell_list(foretell, thread, foretell_class(chunks));
 	uint32_t number;
 
 	if (told.way >= FORETELL_BEHIND && told.way < FORETELL_DEEPER) {
@@ -129,24 +130,24 @@ static inline bool foretell_follow_begun(struct foretell *foretell, uint32_t thr
 		return true;
 	}
 	if (told.way == FORETELL_NUMBERED) {
-		number = slot->take + (uint32_t)varint_unzigzag(told.number);
-		if (number >= foretell->ended_count)
+		number = slot->take + told.distance;
+		if (number >= blocks->ended_count)
 			return false;
 		slot->take = number + 1;
-		foretell->ended[number].class = 0;
-		*address = foretell->ended[number].address;
+		blocks->ended[number].left = true;
+		*address = blocks->ended[number].address;
 		return true;
 	}
 	if (unlikely(told.way >= FORETELL_BEGINNINGS))
 		return false;
-	for (unsigned depth = FORETELL_DEEPER - 1; told.way > depth; depth++) {
-		if (foretell_settle(foretell, at) == 0)
+	for (unsigned depth = FORETELL_DEEPER; told.way >= depth; depth++) {
+		if (foretell_settle(blocks, list) == 0)
 			return false;
-		at = &foretell->ended[*at - 1].link;
+		list = &blocks->ended[*list - 1].older;
 	}
-	if (unlikely(foretell_settle(foretell, at) == 0))
+	if (unlikely(foretell_settle(blocks, list) == 0))
 		return false;
-	*address = foretell_take(foretell, at);
+	*address = foretell_take(blocks, list);
 	return true;
 }
 

@@ -1,7 +1,7 @@
 // foretell_when: whether the next block of events has its addresses foretold.
 //
-// To foretell costs an event 5 to 15 nanoseconds more in the writer, by how much else is in the
-// caches, and 6 in each reader. So it is done where addresses are dear, where it is seen to help,
+// To foretell costs an event 4 to 10 nanoseconds more in the writer, by how much else is in the
+// caches, and 3 in each reader. So it is done where addresses are dear, where it is seen to help,
 // and where events come so slowly that it takes at most FORETELL_WHEN_PERCENT of a processor's
 // time. A block in which it did not help is followed by ever more that do without; now and then a
 // block does without, so that what it saves is known.

@@ -129,14 +129,20 @@ static void step_wildly(struct program *program, const uint64_t *addresses)
 	    rand() % 4 ? (uint64_t)rand() % 64 : (uint64_t)rand() << 33);
 }
 
+static void encode_with(struct columns_encoder *encoder, const struct program *program,
+			struct bytes *payload)
+{
+	for (uint32_t i = 0; i < program->count; i++)
+		columns_add(encoder, &program->event[i], program->event[i].time_ns);
+	columns_finish(encoder, payload, NULL);
+}
+
 static void encode(const struct program *program, bool foretells, struct bytes *payload)
 {
 	struct columns_encoder *encoder = mem_alloc(1, sizeof *encoder);
 
 	encoder->foretells = foretells;
-	for (uint32_t i = 0; i < program->count; i++)
-		columns_add(encoder, &program->event[i], program->event[i].time_ns);
-	columns_finish(encoder, payload, NULL);
+	encode_with(encoder, program, payload);
 	columns_encoder_fini(encoder);
 	mem_free(encoder);
 }
@@ -229,6 +235,33 @@ TEST(foretell_survives_addresses_that_share_a_place)
 		put(program, TRACE_MALLOC, 1, i * 11 % 2000 << 36, 0, 24);
 	check_program(program);
 	program_free(program);
+}
+
+// What the writer's table has of a block of events says nothing in a later one, however many lie
+// between.
+TEST(foretell_begins_anew_with_each_block)
+{
+	enum { BLOCKS = 400, EVENTS = 60 };
+	struct columns_encoder *encoder = mem_alloc(1, sizeof *encoder);
+	struct bytes payload = { 0 };
+
+	srand(5);
+	for (uint32_t block = 0; block < BLOCKS; block++) {
+		struct program *program = program_new(EVENTS);
+
+		for (uint32_t i = 0; i < EVENTS; i++)
+			put(program, rand() % 2 ? TRACE_MALLOC : TRACE_FREE, 0,
+			    UINT64_C(0x1000) + (uint64_t)(rand() % (i % 2 ? 40 : 4000)) * 32, 0,
+			    24);
+		encoder->foretells = rand() % 8 > 0;
+		payload.size = 0;
+		encode_with(encoder, program, &payload);
+		check_decoded(program, &payload, block % 2);
+		program_free(program);
+	}
+	columns_encoder_fini(encoder);
+	mem_free(encoder);
+	bytes_fini(&payload);
 }
 
 // The sample of the document.
