@@ -60,7 +60,7 @@ struct cfi_fde {
 	struct cfi_cie cie;
 };
 
-static uint64_t cfi_uleb(const uint8_t **at)
+static uint64_t cfi_leb(const uint8_t **at, bool is_signed)
 {
 	uint64_t value = 0;
 	int shift = 0;
@@ -72,24 +72,19 @@ static uint64_t cfi_uleb(const uint8_t **at)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
 	} while (byte & 0x80);
+	if (is_signed && shift < 64 && (byte & 0x40))
+		value |= ~(uint64_t)0 << shift;
 	return value;
+}
+
+static uint64_t cfi_uleb(const uint8_t **at)
+{
+	return cfi_leb(at, false);
 }
 
 static int64_t cfi_sleb(const uint8_t **at)
 {
-	uint64_t value = 0;
-	int shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = *(*at)++;
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if (shift < 64 && (byte & 0x40))
-		value |= ~(uint64_t)0 << shift;
-	return (int64_t)value;
+	return (int64_t)cfi_leb(at, true);
 }
 
 static uint64_t cfi_fixed(const uint8_t **at, int bytes, bool is_signed)
