@@ -104,6 +104,8 @@ static __attribute__((noinline)) uint32_t unwinder_step_out(uint64_t *words)
 	unw_cursor_t cursor;
 	uint32_t depth = 0;
 
+	// What it keeps by address is of the library that was there before, now and then.
+	unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
 	unw_getcontext(&context);
 	unw_init_local(&cursor, &context);
 	while (depth < DEPTH_MAX) {
