@@ -295,7 +295,7 @@ static bool next_fields(struct columns_decoder *decoder, struct trace_event *eve
 		bad |= decoder->column[COLUMN_SIZE].bad;
 	}
 	if (columns & BIT(COLUMN_WAY))
-		bad |= !columns_next_told(decoder, event, 1);
+		bad |= !columns_next_told(decoder, event);
 	if (columns & BIT(COLUMN_ADDRESS)) {
 		uint64_t *previous = &decoder->previous[event->thread % COLUMNS_SLOTS];
 		uint64_t high = columns_next_number(decoder, COLUMN_ADDRESS);

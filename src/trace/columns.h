@@ -253,9 +253,11 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 // What `decoder` needs for that. For columns.c.
 void columns_run_init(struct columns_decoder *decoder);
 
-// The addresses of `count` events of one thread whose kinds and sizes are known, where they are
-// foretold, which those of all kinds are that may be. False: they are damaged, and nothing more can
-// be foretold in this block.
-bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event, uint32_t count);
+// The addresses of an event whose kind, thread and size are known, where they are foretold. False:
+// they are damaged, and nothing more can be foretold in this block.
+bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event);
+
+// The same of `count` events of one thread, of those among them that have ways.
+bool columns_run_told(struct columns_decoder *decoder, struct trace_event *event, uint32_t count);
 
 #endif

@@ -162,7 +162,7 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 			event->stack |= (stack_id)next_number(&free_stack);
 	}
 	if (decoder->told && count > 0)
-		good = columns_next_told(decoder, events, count);
+		good = columns_run_told(decoder, events, count);
 	// Where a column is damaged, columns_next finds the event.
 	if (unlikely(!good | high.bad | low.bad | old.bad | size.bad | stack.bad | align.bad |
 		     free_stack.bad)) {

@@ -19,21 +19,22 @@ static __attribute__((noinline)) uint64_t next_old_far(struct columns_decoder *d
 	return (uint64_t)varint_unzigzag(columns_next_number(decoder, COLUMN_OLD_ADDRESS));
 }
 
-// Events being read: what their thread has, and what is at hand of the decoder's.
+// Events being read: what their thread has, and what their ways are read from. For one event these
+// are the decoder's own; for many they are at hand.
 struct following {
 	struct columns_decoder *decoder;
-	struct foretell_blocks blocks;
-	struct foretell_slot slot;
-	struct bytes_cursor way, number;
+	struct foretell_blocks *blocks;
+	struct foretell_slot *slot;
+	struct bytes_cursor *way, *number;
 	uint32_t *lists;
-	uint64_t previous;
+	uint64_t *previous;
 };
 
 static inline __attribute__((always_inline)) uint8_t next_way(struct following *following)
 {
-	if (likely(following->way.at < following->way.end))
-		return *following->way.at++;
-	following->way.bad |= following->decoder->present[COLUMN_WAY];
+	if (likely(following->way->at < following->way->end))
+		return *following->way->at++;
+	following->way->bad |= following->decoder->present[COLUMN_WAY];
 	return FORETELL_TOP;
 }
 
@@ -48,7 +49,7 @@ enum { SHORT_ROOM = 4 }; // bytes from which numbers of up to three are read
 static inline __attribute__((always_inline)) uint32_t next_number(struct following *following,
 								  bool wanted)
 {
-	struct bytes_cursor *in = &following->number;
+	struct bytes_cursor *in = following->number;
 	uint32_t word, ends, mask, value, size;
 	bool odd; // longer, or not said the shortest way
 
@@ -83,45 +84,45 @@ static inline __attribute__((always_inline)) int next_ended(struct following *fo
 	uint32_t number;
 
 	if (unlikely(told.way == FORETELL_FAR || told.way == FORETELL_STEP)) {
-		uint64_t difference = following->slot.step;
+		uint64_t difference = following->slot->step;
 
 		if (told.way == FORETELL_FAR)
 			difference = moves ? next_old_far(following->decoder)
 					   : next_far(following->decoder);
-		foretell_note_step(&following->slot, difference);
-		*address = following->previous + difference;
+		foretell_note_step(following->slot, difference);
+		*address = *following->previous + difference;
 		return 0;
 	}
-	if (unlikely(!foretell_follow_ended(&following->blocks, &following->slot, told, &number)))
+	if (unlikely(!foretell_follow_ended(following->blocks, following->slot, told, &number)))
 		return -1;
-	*address = following->blocks.begun[number];
-	return following->blocks.begun_class[number];
+	*address = following->blocks->begun[number];
+	return following->blocks->begun_class[number];
 }
 
 // Where the block begins, whose size is known. Returns its way; less than 0: it is nowhere.
 static inline __attribute__((always_inline)) int next_begun(struct following *following,
 							    struct trace_event *event)
 {
-	struct foretell_blocks *blocks = &following->blocks;
+	struct foretell_blocks *blocks = following->blocks;
 	struct foretell_told told = next_told(following);
 	uint64_t chunks = foretell_chunks(event->size);
 	uint32_t *list = following->lists + foretell_class(chunks);
 
 	if (unlikely(told.way == FORETELL_FAR))
-		event->address = following->previous + next_far(following->decoder);
+		event->address = *following->previous + next_far(following->decoder);
 	else if (unlikely(told.way == FORETELL_IN_PLACE && event->kind == TRACE_REALLOC))
 		event->address = event->old_address;
-	else if (unlikely(!foretell_follow_begun(blocks, &following->slot, told, list,
+	else if (unlikely(!foretell_follow_begun(blocks, following->slot, told, list,
 						 &event->address)))
 		return -1;
-	foretell_put_begun(blocks, &following->slot, told.way, event->address, chunks);
+	foretell_put_begun(blocks, following->slot, told.way, event->address, chunks);
 	return told.way;
 }
 
 static inline __attribute__((always_inline)) bool next_addresses(struct following *following,
 								 struct trace_event *event)
 {
-	struct foretell_blocks *blocks = &following->blocks;
+	struct foretell_blocks *blocks = following->blocks;
 	int class, way;
 
 	if (foretell_ends(event->kind)) {
@@ -140,7 +141,7 @@ static inline __attribute__((always_inline)) bool next_addresses(struct followin
 		if (way != FORETELL_IN_PLACE)
 			foretell_put_ended(blocks, following->lists + class, event->old_address);
 	}
-	following->previous = event->address;
+	*following->previous = event->address;
 	return true;
 }
 
@@ -152,31 +153,47 @@ static inline bool columns_bad(const struct columns_decoder *decoder)
 	       decoder->column[COLUMN_ADDRESS_LOW].bad | decoder->column[COLUMN_OLD_ADDRESS].bad;
 }
 
-bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event, uint32_t count)
+bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event)
+{
+	struct foretell *foretell = decoder->foretell;
+	struct following following = {
+		.decoder = decoder,
+		.blocks = &foretell->blocks,
+		.slot = foretell_slot(foretell, event->thread),
+		.way = &decoder->column[COLUMN_WAY],
+		.number = &decoder->column[COLUMN_NUMBER],
+		.lists = foretell_lists(&foretell->blocks, event->thread),
+		.previous = &decoder->previous[event->thread % COLUMNS_SLOTS],
+	};
+
+	ASSERT(foretell->blocks.begun_count < foretell->room &&
+	       foretell->blocks.ended_count < foretell->room);
+	return next_addresses(&following, event) && !columns_bad(decoder);
+}
+
+bool columns_run_told(struct columns_decoder *decoder, struct trace_event *event, uint32_t count)
 {
 	uint32_t thread = event->thread;
 	struct foretell *foretell = decoder->foretell;
-	struct foretell_slot *slot = foretell_slot(foretell, thread);
+	struct foretell_blocks blocks = foretell->blocks;
+	struct foretell_slot slot = *foretell_slot(foretell, thread);
+	struct bytes_cursor way = decoder->column[COLUMN_WAY];
+	struct bytes_cursor number = decoder->column[COLUMN_NUMBER];
+	uint64_t previous = decoder->previous[thread % COLUMNS_SLOTS];
 	struct following following = {
-		.decoder = decoder,
-		.blocks = foretell->blocks,
-		.slot = *slot,
-		.way = decoder->column[COLUMN_WAY],
-		.number = decoder->column[COLUMN_NUMBER],
-		.lists = foretell_lists(&foretell->blocks, thread),
-		.previous = decoder->previous[thread % COLUMNS_SLOTS],
+		decoder, &blocks, &slot, &way, &number, foretell_lists(&blocks, thread), &previous,
 	};
 
-	ASSERT(count <= foretell->room - following.blocks.begun_count &&
-	       count <= foretell->room - following.blocks.ended_count);
+	ASSERT(count <= foretell->room - blocks.begun_count &&
+	       count <= foretell->room - blocks.ended_count);
 	for (uint32_t i = 0; i < count; i++)
 		if (likely(foretell_knows(event[i].kind)))
 			if (unlikely(!next_addresses(&following, &event[i])))
 				return false;
-	foretell->blocks = following.blocks;
-	*slot = following.slot;
-	decoder->column[COLUMN_WAY] = following.way;
-	decoder->column[COLUMN_NUMBER] = following.number;
-	decoder->previous[thread % COLUMNS_SLOTS] = following.previous;
+	foretell->blocks = blocks;
+	*foretell_slot(foretell, thread) = slot;
+	decoder->column[COLUMN_WAY] = way;
+	decoder->column[COLUMN_NUMBER] = number;
+	decoder->previous[thread % COLUMNS_SLOTS] = previous;
 	return !columns_bad(decoder);
 }
