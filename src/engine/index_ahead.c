@@ -21,36 +21,53 @@ static bool allocates(const struct trace_event *event)
 	}
 }
 
-static bool is_known(const struct index_ahead *ahead, const struct trace_event *event)
+// What was read goes into the batch, if its thread is known. All are of one thread.
+static void take(const struct index_ahead *ahead, struct index_ahead_batch *batch,
+		 const struct trace_event *events, uint32_t count)
 {
-	return event->thread < ahead->threads_count &&
-	       reader_thread(ahead->reader, event->thread)->process < ahead->processes_count;
+	const struct reader *reader = ahead->reader;
+	thread_id thread = events->thread;
+	process_id process;
+	bool forked;
+
+	if (thread >= ahead->threads_count)
+		return;
+	process = reader_thread(reader, thread)->process;
+	if (process >= ahead->processes_count)
+		return;
+	forked = reader_process(reader, process)->start == TRACE_START_FORK;
+	for (uint32_t i = 0; i < count; i++) {
+		struct index_ahead_event *next = &batch->events[batch->count++];
+
+		next->event = events[i];
+		if (next->event.stack >= reader_stacks_count(reader))
+			next->event.stack = 0;
+		if (next->event.heap && next->event.heap >= reader_heaps_count(reader))
+			next->event.heap = 0;
+		next->process = process;
+		next->forked = forked;
+		batch->holds = next->event.vm != NULL;
+	}
 }
 
 // Up to ROUND events; fewer where something else comes first, which is returned. What an event of
-// virtual memory borrows lives only until the next is read.
+// virtual memory borrows lives only until the next is read: no run has one.
 static enum reader_item read_round(struct index_ahead *ahead, struct index_ahead_batch *batch)
 {
 	size_t end = batch->count + ROUND < ahead->full ? batch->count + ROUND : ahead->full;
+	struct trace_event events[ROUND];
 
 	while (batch->count < end && !batch->holds) {
-		struct index_ahead_event *next = &batch->events[batch->count];
-		struct trace_event *event = &next->event;
-		enum reader_item item = reader_next(ahead->reader, event, &batch->note);
+		uint32_t run = reader_run(ahead->reader, events, (uint32_t)(end - batch->count));
 
-		if (item != READER_EVENT)
-			return item;
-		if (!is_known(ahead, event))
-			continue;
-		if (event->stack >= reader_stacks_count(ahead->reader))
-			event->stack = 0;
-		if (event->heap && event->heap >= reader_heaps_count(ahead->reader))
-			event->heap = 0;
-		next->process = reader_thread(ahead->reader, event->thread)->process;
-		next->forked = reader_process(ahead->reader, next->process)->start ==
-			       TRACE_START_FORK;
-		batch->holds = event->vm != NULL;
-		batch->count++;
+		if (run == 0) {
+			enum reader_item item = reader_next(ahead->reader, events, &batch->note);
+
+			if (item != READER_EVENT)
+				return item;
+			run = 1;
+		}
+		take(ahead, batch, events, run);
 	}
 	return READER_EVENT;
 }
