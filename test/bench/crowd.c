@@ -5,15 +5,14 @@
 #include "descend.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
+#include <semaphore.h>
 
-enum { CROWD_MAX = 64, BELT_COUNT = 1024 };
+enum { CROWD_MAX = 64, BELT_COUNT = 1024, BELT_PARTS = 4, PART_COUNT = BELT_COUNT / BELT_PARTS };
 
-// Blocks on their way from one thread to another.
+// Blocks on their way from one thread to another, a part of the belt at a time. Who has to wait
+// sleeps: what a thread spends on asking again would be all that is measured.
 struct belt {
-	_Alignas(64) _Atomic uint64_t put;
-	_Alignas(64) _Atomic uint64_t taken;
+	sem_t full, empty; // parts
 	void *block[BELT_COUNT];
 };
 
@@ -37,11 +36,12 @@ static void crowd_give(void *context)
 {
 	struct belt *belt = context;
 
-	for (uint64_t i = 0; i < (uint64_t)pairs; i++) {
-		while (i - atomic_load_explicit(&belt->taken, memory_order_acquire) >= BELT_COUNT)
-			sched_yield();
-		belt->block[i % BELT_COUNT] = malloc(16 + (i & 31) * 16);
-		atomic_store_explicit(&belt->put, i + 1, memory_order_release);
+	for (long i = 0; i < pairs; i++) {
+		if (i % PART_COUNT == 0)
+			sem_wait(&belt->empty);
+		belt->block[i % BELT_COUNT] = malloc(16 + (size_t)(i & 31) * 16);
+		if ((i + 1) % PART_COUNT == 0 || i + 1 == pairs)
+			sem_post(&belt->full);
 	}
 }
 
@@ -49,11 +49,12 @@ static void crowd_take(void *context)
 {
 	struct belt *belt = context;
 
-	for (uint64_t i = 0; i < (uint64_t)pairs; i++) {
-		while (atomic_load_explicit(&belt->put, memory_order_acquire) <= i)
-			sched_yield();
+	for (long i = 0; i < pairs; i++) {
+		if (i % PART_COUNT == 0)
+			sem_wait(&belt->full);
 		free(belt->block[i % BELT_COUNT]);
-		atomic_store_explicit(&belt->taken, i + 1, memory_order_release);
+		if ((i + 1) % PART_COUNT == 0)
+			sem_post(&belt->empty);
 	}
 }
 
@@ -80,6 +81,10 @@ int main(int argc, char **argv)
 	pairs = descend_number(argc, argv, 3, 1000000);
 	if (threads < 1 || threads > CROWD_MAX || (handover && threads % 2 != 0))
 		return 2;
+	for (int i = 0; i < threads; i++) {
+		sem_init(&belts[i].full, 0, 0);
+		sem_init(&belts[i].empty, 0, BELT_PARTS);
+	}
 	for (int i = 0; i < threads; i++) {
 		members[i].belt = &belts[i / 2];
 		members[i].work = !handover ? crowd_private : i % 2 ? crowd_take : crowd_give;
