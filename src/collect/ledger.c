@@ -190,7 +190,7 @@ bool ledger_heap_gone(struct ledger *ledger, struct stream *stream, uint64_t han
 	return true;
 }
 
-// The same, of an item that need not be put into order, or no more.
+// Can the item go into a row as it is? `ordered`: it is its turn; else it must need no order.
 static inline bool is_plain(const struct lane_item *item, uint64_t limit_ns, bool ordered)
 {
 	return ledger_is_plain(item, limit_ns) && (ordered || (item->run | item->owner) == 0);

@@ -317,10 +317,11 @@ static void launch_signal(struct launch *launch, const struct signalfd_siginfo *
 	if (number == SIGCHLD) {
 		launch_reap(launch);
 	} else if (launch->program_pid > 0) {
+		bool hung_up = launch_hung_up(info);
 		bool to_us_alone = number != SIGINT && number != SIGQUIT && info->ssi_code <= 0;
 
-		launch->hung_up |= launch_hung_up(info);
-		if (to_us_alone || launch_hung_up(info))
+		launch->hung_up |= hung_up;
+		if (to_us_alone || hung_up)
 			kill(launch->program_pid, number);
 	} else if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP) {
 		launch->asked_to_stop = true;

@@ -6,7 +6,7 @@ import io
 import random
 import sys
 
-from libanswer import answer, run
+from libanswer import answer, run, sampled
 from libtrends import Trace, functions, golden, main, mistake, test
 
 SECOND = 1000000
@@ -221,13 +221,10 @@ def the_table_has_a_line_for_each_stack():
 
 @test
 def a_warning_names_the_trace_that_it_is_about():
-    with open("sampled.txt", "w", encoding="ascii") as file:
-        file.write("trace sample=1000\nprocess p pid=1\nthread t p tid=1\n"
-                   "+1 t malloc 0x1000 10\nend\n")
-    run("dump", "--force", "-a", "sampled.txt", "-o", "sampled.tide")
+    path = sampled()
     for form in ("--json", "--csv"):
-        told = run("diff", before(), "sampled.tide", form).stderr.splitlines()
-        assert len(told) == 1 and "warning: sampled.tide: the recording is sampled" in told[0], told
+        told = run("diff", before(), path, form).stderr.splitlines()
+        assert len(told) == 1 and f"warning: {path}: the recording is sampled" in told[0], told
 
 
 @test

@@ -7,7 +7,7 @@ import math
 import random
 import sys
 
-from libanswer import answer, run
+from libanswer import answer, run, sampled
 from libtrends import MIB, Trace, functions, golden, main, mistake, test
 
 SECOND = 1000000  # times are in microseconds
@@ -219,14 +219,11 @@ def rows_and_sizes_are_limited():
 
 @test
 def a_sampled_trace_is_answered_with_a_warning():
-    with open("sampled.txt", "w", encoding="ascii") as file:
-        file.write("trace sample=1000\nprocess p pid=1\nthread t p tid=1\n"
-                   "+1 t malloc 0x1000 10\nend\n")
-    run("dump", "--force", "-a", "sampled.txt", "-o", "sampled.tide")
+    path = sampled()
     for command in ("growth", "transients"):
-        assert "is sampled" in run(command, "sampled.tide").stdout, command
+        assert "is sampled" in run(command, path).stdout, command
         for form in ("--json", "--csv"):
-            assert "is sampled" in run(command, "sampled.tide", form).stderr, command
+            assert "is sampled" in run(command, path, form).stderr, command
 
 
 @test
