@@ -14,7 +14,7 @@ enum { AT_MOMENT = 3500, AT_ROWS, AT_MIN_BYTES, AT_ALL_FRAMES };
 	{                                                                                  \
 		AT_MOMENT, 0, "at", "WHEN",                                                \
 			"exit (each process just before its end), 12.5s, 50%, -5s, peak, " \
-			"mark:NAME"                                                        \
+			"peak+1ms, mark:NAME"                                              \
 	}
 #define AT_ROW_ROWS(what)                                             \
 	{                                                             \

@@ -6,7 +6,8 @@ const char filters_title[] = "Filters (given twice: either; two kinds: both)";
 
 const struct option_row filters_rows[] = {
 	{ FILTER(FROM), 0, "from", "TIME",
-	  "12.5s, 350ms, 50%, -5s (before the end), peak, mark:NAME, mark:NAME#2, mark:NAME+2s" },
+	  "12.5s, 350ms, 50%, -5s (before the end), peak, peak+1ms, mark:NAME, mark:NAME#2, "
+	  "mark:NAME+2s" },
 	{ FILTER(TO), 0, "to", "TIME", "the same" },
 	{ FILTER(PROCESS), 0, "process", "WHICH",
 	  "a pid, a position in the list, or an executable's name" },

@@ -86,18 +86,36 @@ static bool is_mark(const char *text)
 	       text[sizeof mark_word - 1] != '\0';
 }
 
+// "begin", "end" or "peak", and perhaps a distance behind it (0: none). NULL: none of them.
+static const char *parse_word(const char *text, int64_t *distance_ns)
+{
+	static const char *const words[] = { "begin", "end", "peak" };
+
+	*distance_ns = 0;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		size_t length = strlen(words[i]);
+		const char *rest = text + length;
+
+		if (strncmp(text, words[i], length) != 0)
+			continue;
+		if (*rest == '\0' ||
+		    ((*rest == '+' || *rest == '-') && moment_parse_duration(rest, distance_ns)))
+			return words[i];
+	}
+	return NULL;
+}
+
 bool moment_check(const char *text, struct err *err)
 {
 	uint64_t millionths;
 	int64_t duration_ns;
 
-	if (is_mark(text) || strcmp(text, "begin") == 0 || strcmp(text, "end") == 0 ||
-	    strcmp(text, "peak") == 0 || parse_percent(text, &millionths) ||
+	if (is_mark(text) || parse_word(text, &duration_ns) || parse_percent(text, &millionths) ||
 	    moment_parse_duration(text, &duration_ns))
 		return true;
 	return err_set(err, ERR_USAGE,
 		       "'%s' is no time (12.5s, 350ms, 50%%, -5s before the end, begin, end, peak, "
-		       "mark:NAME, mark:NAME+2s)",
+		       "peak+1ms, mark:NAME, mark:NAME+2s)",
 		       text);
 }
 
@@ -274,26 +292,36 @@ static bool peak_of_heap(struct reader *reader, struct moment_edge *edge)
 	return true;
 }
 
+// `word` is one that parse_word gives.
+static bool at_word(const char *word, struct reader *reader, moment_peak *peak, void *context,
+		    struct moment_edge *edge, struct err *err)
+{
+	if (strcmp(word, "peak") == 0)
+		return peak ? peak(context, edge, err) : peak_of_heap(reader, edge);
+	*edge = (struct moment_edge){ .exact = true };
+	if (strcmp(word, "end") == 0) {
+		edge->time_ns = moment_duration(reader);
+		edge->number = UINT64_MAX;
+	}
+	return true;
+}
+
 bool moment_find(const char *text, struct reader *reader, moment_peak *peak, void *context,
 		 struct moment_edge *edge, struct err *err)
 {
 	uint64_t duration_ns = moment_duration(reader);
 	uint64_t millionths;
 	int64_t time_ns;
+	const char *word;
 
 	if (!moment_check(text, err))
 		return false;
-	if (strcmp(text, "begin") == 0)
-		*edge = (struct moment_edge){ .exact = true };
-	else if (strcmp(text, "end") == 0)
-		*edge = (struct moment_edge){
-			.time_ns = duration_ns,
-			.number = UINT64_MAX,
-			.exact = true,
-		};
-	else if (strcmp(text, "peak") == 0)
-		return peak ? peak(context, edge, err) : peak_of_heap(reader, edge);
-	else if (is_mark(text))
+	word = parse_word(text, &time_ns);
+	if (word)
+		return at_word(word, reader, peak, context, edge, err) &&
+		       (strcmp(text, word) == 0 ||
+			at_time(text, (wide)edge->time_ns + time_ns, reader, edge, err));
+	if (is_mark(text))
 		return at_mark(text, reader, edge, err);
 	else if (parse_percent(text, &millionths))
 		*edge = (struct moment_edge){

@@ -8,6 +8,7 @@
 //     mark:NAME                       where a program set that mark; the first of several
 //     mark:NAME#3  mark:NAME#-1       the third of that name; the last
 //     mark:NAME+2s  mark:NAME#3-10ms  so long after it, or before
+//     peak+1ms  end-1ms  begin+2s     so long after one of these, or before
 //
 // A moment is found in a trace as an *edge*: a place between two events. `begin`, `end`, `peak`
 // and marks have an edge of their own, exact however coarse the clock is: what a thread did before

@@ -101,6 +101,19 @@ TEST(moment_lies_at_a_distance_from_a_mark)
 	check_time(4000000001, "mark:step#2+1ns");
 }
 
+TEST(moment_lies_at_a_distance_from_the_peak_and_the_ends)
+{
+	check_time(1001000000, "peak+1ms");
+	check_time(999999999, "peak-1ns");
+	check_time(9999000000, "end-1ms");
+	check_time(1500000000, "begin+1.5s");
+	check_refused("before the beginning", "peak-2s");
+	check_refused("after the end", "end+1ns");
+	check_refused("is no time", "peak+");
+	check_refused("is no time", "peak1ms");
+	check_refused("is no time", "end-1ms-1ms");
+}
+
 TEST(moment_takes_a_mark_by_its_name_as_it_is)
 {
 	check_edge(4, "mark:a+2s");
