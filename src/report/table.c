@@ -578,6 +578,13 @@ static char *name_mark(const struct window_mark *marks, size_t count, size_t ind
 	return str_take(&text);
 }
 
+// Set when the window begins: the phase that the window begins in bears its name.
+static bool is_before(const struct window_mark *mark, const struct question *question)
+{
+	return mark->edge < question->from ||
+	       (mark->edge == question->from && mark->time_ns <= question->from_ns);
+}
+
 static void find_phases(struct table *table)
 {
 	struct question *question = table->question;
@@ -587,9 +594,14 @@ static void find_phases(struct table *table)
 	const struct window_mark *marks = window_marks(question->window, &count);
 
 	for (size_t i = 0; i < count; i++) {
-		if (marks[i].edge < question->from || marks[i].edge >= question->to ||
+		if (marks[i].edge >= question->to ||
 		    !query_has_process(&question->selection.query, marks[i].process))
 			continue;
+		if (is_before(&marks[i], question)) {
+			mem_free(phase.name);
+			phase.name = name_mark(marks, count, i);
+			continue;
+		}
 		phase.to = marks[i].edge;
 		phase.to_ns = marks[i].time_ns;
 		add_phase(table, phase, &capacity);

@@ -248,11 +248,14 @@ class Trace:
         count = collections.Counter(mark[0] for mark in self.marks)
         for mark, at, now in self.marks + [(None, to, self.span[1])]:
             seen[mark] += 1
-            if from_ <= at < to or mark is None:
+            if mark is not None and at >= to:
+                continue
+            # One that was set when the window begins names the phase that it begins in.
+            if mark is None or at > from_ or (at == from_ and now > self.span[0]):
                 if start < at or start_ns < now:
                     found.append((name, start, at))
                 start, start_ns = at, now
-                name = mark if count[mark] == 1 else f"{mark}#{seen[mark]}"
+            name = mark if count[mark] == 1 else f"{mark}#{seen[mark]}"
         return found
 
     def figures(self, group):
@@ -578,6 +581,35 @@ def text_is_for_people():
     assert "peak (" in live
     assert "--exit-frees counts them as freed" in text or not any(
         life.exit_kind for life in trace.lives)
+
+
+@test
+def a_phase_that_began_before_the_window_keeps_its_name():
+    with open("phases.txt", "w", encoding="utf-8") as file:
+        file.write("""process p pid=1
+process q pid=2
+thread t p tid=1
+thread u q tid=2
+@1000000 t malloc 0x1000 10
+@2000000 mark p t "load"
+@3000000 t malloc 0x2000 20
+@3000000 u malloc 0x2000 200
+@4000000 mark q u "step"
+@5000000 t malloc 0x3000 30
+@5000000 u malloc 0x3000 300
+@6000000 mark p t "step"
+@7000000 t malloc 0x4000 40
+end duration=8000000
+""")
+    run("dump", "-a", "phases.txt", "-o", "phases.tide", "--force")
+    for words, names in (([], ["(begin)", "load", "step#1", "step#2"]),
+                         (["--from", "2.5ms"], ["load", "step#1", "step#2"]),
+                         (["--from", "3.5ms", "--to", "5.5ms"], ["load", "step#1"]),
+                         (["--from", "4.5ms", "--process", "1"], ["load", "step#2"]),
+                         (["--from", "6.5ms", "--process", "2"], ["step#1"]),
+                         (["--from", "mark:step#2"], ["step#2"])):
+        rows = window("phases.tide", "--by", "mark", *words)["rows"]
+        assert [row["keys"]["mark"] for row in rows] == names, (words, rows)
 
 
 @test
