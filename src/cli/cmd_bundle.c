@@ -6,6 +6,7 @@
 #include "trace/bundle.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
 	BUNDLE_DEBUGINFOD = 1,
@@ -32,15 +33,23 @@ const struct command cmd_bundle = {
 };
 
 struct packing {
+	const struct reader *reader;
 	struct bundle *bundle;
 	uint64_t files, bytes;
+	uint64_t known; // files whose names are in the trace as they are
 };
 
 static bool pack_file(void *opaque, const uint8_t *build_id, size_t build_id_length,
 		      const void *bytes, size_t size, struct err *err)
 {
 	struct packing *packing = opaque;
+	size_t there_size;
+	const void *there = reader_bundle(packing->reader, build_id, build_id_length, &there_size);
 
+	if (there && there_size == size && memcmp(there, bytes, size) == 0) {
+		packing->known++;
+		return true;
+	}
 	packing->files++;
 	packing->bytes += size;
 	return bundle_add(packing->bundle, build_id, build_id_length, bytes, size, err);
@@ -61,8 +70,9 @@ static bool pack(const char *path, const struct symbols_options *options, struct
 	symbols = symbols_new(reader, options);
 	if (ok) {
 		packing->bundle = bundle_begin(path, err);
+		packing->reader = reader;
 		ok = packing->bundle && symbols_pack(symbols, pack_file, packing, err) &&
-		     bundle_end(packing->bundle, err);
+		     (packing->files == 0 || bundle_end(packing->bundle, err));
 	}
 	notes_count = symbols_notes(symbols, &notes);
 	for (size_t i = 0; i < notes_count && ok; i++)
@@ -96,7 +106,10 @@ static int run(int argc, char **argv)
 		return args.exit_code;
 	if (!pack(path, &options, &packing, &err))
 		return args_fail(&cmd_bundle, &err);
-	fprintf(stderr, "tidemark: names of %" PRIu64 " files added to %s, %s unpacked\n",
-		packing.files, path, str_bytes(packing.bytes, bytes));
+	if (packing.files == 0 && packing.known > 0)
+		fprintf(stderr, "tidemark: %s has its names already: nothing is added\n", path);
+	else
+		fprintf(stderr, "tidemark: names of %" PRIu64 " files added to %s, %s unpacked\n",
+			packing.files, path, str_bytes(packing.bytes, bytes));
 	return EXIT_ANSWERED;
 }

@@ -81,8 +81,20 @@ static bool same(const uint8_t *left, size_t left_length, const uint8_t *right, 
 	return left_length == right_length && memcmp(left, right, left_length) == 0;
 }
 
-// Put the parts together. They lie in order, each beginning where the one before ended; a file
-// that was packed twice is taken once.
+// Where the last copy of a file begins: it was packed again because more is known.
+static size_t last_copy(const struct shelf *shelf, const uint8_t *build_id, size_t length)
+{
+	size_t first = 0;
+
+	for (size_t i = 0; i < shelf->parts_count; i++)
+		if (shelf->parts[i].at == 0 &&
+		    same(shelf->parts[i].build_id, shelf->parts[i].build_id_length, build_id,
+			 length))
+			first = i;
+	return first;
+}
+
+// Put the parts together. They lie in order, each beginning where the one before ended.
 static struct shelf_file *assemble(struct shelf *shelf, struct walk_loader *loader,
 				   const struct store *store, const uint8_t *build_id,
 				   size_t length)
@@ -91,7 +103,7 @@ static struct shelf_file *assemble(struct shelf *shelf, struct walk_loader *load
 	struct bytes whole = { 0 };
 	bool begun = false;
 
-	for (size_t i = 0; i < shelf->parts_count; i++) {
+	for (size_t i = last_copy(shelf, build_id, length); i < shelf->parts_count; i++) {
 		struct shelf_part part = shelf->parts[i];
 		uint64_t at = part.block_at;
 		const uint8_t *bytes;

@@ -136,3 +136,17 @@ TEST(bundle_is_refused_by_a_trace_that_is_cut)
 	mem_free(bytes);
 	sample_fini(&sample);
 }
+
+TEST(bundle_of_a_file_that_is_there_takes_its_place)
+{
+	const char *path = test_temp_path("a.tide");
+	struct sample sample = { 0 };
+
+	sample_write(path, 1, 500, &sample);
+	add(path, first_id, sizeof first_id, "names of the first");
+	add(path, second_id, sizeof second_id, "names of the second");
+	add(path, first_id, sizeof first_id, "more names");
+	check_bundled(path, first_id, sizeof first_id, "more names");
+	check_bundled(path, second_id, sizeof second_id, "names of the second");
+	sample_fini(&sample);
+}
