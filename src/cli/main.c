@@ -95,12 +95,13 @@ static int tell_unknown(const char *word)
 	return EXIT_USAGE;
 }
 
-// help [COMMAND], --help and --version; -1: none of them.
+// help [COMMAND], version, and the options of their names; -1: none of them.
 static int run_builtin(int argc, char **argv)
 {
 	const char *word = argv[0];
 
-	if (strcmp(word, "--version") == 0) {
+	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ||
+	    strcmp(word, "version") == 0) {
 		printf("tidemark %s\n", TIDEMARK_VERSION);
 		return EXIT_ANSWERED;
 	}
