@@ -13,6 +13,8 @@ bool chosen_open(struct chosen *chosen, struct err *err)
 	const struct symbols_options as_they_are = { 0 };
 	struct err wrong = { 0 }; // which chosen_close tells
 
+	if (chosen->output && !fresh_check(chosen->output, chosen->force, err))
+		return false;
 	chosen->reader = reader_open(chosen->path, err);
 	if (!chosen->reader)
 		return false;

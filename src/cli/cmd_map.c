@@ -5,20 +5,21 @@
 #include "os/file.h"
 #include "report/atlas.h"
 #include "report/tracefrag.h"
+#include "trace/fresh.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROWS_DEFAULT = 10 };
 
-enum { OPTION_GRANULARITY = 1, OPTION_OUTPUT, OPTION_RANGE, OPTION_TRACEFRAG };
+enum { OPTION_GRANULARITY = 1, OPTION_OUTPUT, OPTION_FORCE, OPTION_RANGE, OPTION_TRACEFRAG };
 
 static const struct option_row options[] = {
 	AT_ROW_MOMENT,
 	{ OPTION_GRANULARITY, 0, "granularity", "SIZE", "bytes of a slot (64K)" },
 	{ OPTION_RANGE, 0, "range", "LOW..HIGH", "only this part: two addresses in hexadecimal" },
 	{ OPTION_OUTPUT, 'o', "output", "X.svg|X.png", "draw a picture into this file" },
+	{ OPTION_FORCE, 'f', "force", NULL, "overwrite that file" },
 	{ OPTION_TRACEFRAG, 0, "tracefrag", NULL,
 	  "list the reservations that leave a slot partly unused, as tracefrag did" },
 	AT_ROW_ROWS("mappers that are in the way"),
@@ -32,7 +33,7 @@ struct request {
 	struct at at;
 	struct atlas_options atlas;
 	const char *output;
-	bool tracefrag;
+	bool force, tracefrag;
 };
 
 // Take one option. False: return args->exit_code.
@@ -56,6 +57,9 @@ static bool take(struct args *args, struct request *request, int id)
 	case OPTION_OUTPUT:
 		request->output = args->value;
 		return true;
+	case OPTION_FORCE:
+		request->force = true;
+		return true;
 	case OPTION_TRACEFRAG:
 		request->tracefrag = true;
 		return true;
@@ -70,32 +74,37 @@ static const char *ending(const char *path)
 	return dot ? dot + 1 : "";
 }
 
-static bool write_file(const char *path, const struct str *text, struct err *err)
+static bool is_png(const char *path)
 {
-	FILE *file = file_stream(path, "w");
-	bool good;
-
-	if (!file)
-		return err_errno(err, errno, "cannot write %s", path);
-	good = fwrite(str_get(text), 1, text->length, file) == text->length;
-	if (fclose(file) != 0 || !good)
-		return err_errno(err, errno, "cannot write %s", path);
-	return true;
+	return strcmp(ending(path), "png") == 0;
 }
 
-static bool draw(const struct atlas *atlas, const char *path, struct err *err)
+// The picture appears when it is whole, or not at all.
+static bool draw(const struct request *request, const struct atlas *atlas, struct err *err)
 {
+	struct fresh fresh = { .fd = -1 };
 	struct str svg = { 0 };
 	struct sink sink = sink_to_str(&svg);
-	bool good;
+	bool good = fresh_open(&fresh, request->output, request->force, err);
 
-	atlas_write_svg(atlas, &sink);
-	if (strcmp(ending(path), "png") == 0)
-		good = convert_svg(str_get(&svg), svg.length, "png", path, err);
-	else
-		good = write_file(path, &svg, err);
+	if (good) {
+		atlas_write_svg(atlas, &sink);
+		good = is_png(request->output)
+			       ? convert_svg(str_get(&svg), svg.length, "png", fresh.fd, err)
+			       : file_write_all(fresh.fd, str_get(&svg), svg.length, err);
+		good = good || err_wrap(err, "cannot write %s", request->output);
+	}
+	good = good && fresh_keep(&fresh, err);
+	fresh_close(&fresh);
 	str_fini(&svg);
 	return good;
+}
+
+// What would be missing in the end is told before the work.
+static bool can_draw(const struct request *request, struct err *err)
+{
+	return !request->output || (fresh_check(request->output, request->force, err) &&
+				    (!is_png(request->output) || convert_check("png", err)));
 }
 
 static bool write_answer(const struct request *request, struct sight *sight, struct sink *sink,
@@ -113,7 +122,7 @@ static bool write_answer(const struct request *request, struct sight *sight, str
 	else if (good && !request->output)
 		atlas_write_text(&atlas, &paper);
 	if (good && request->output)
-		good = draw(&atlas, request->output, err);
+		good = draw(request, &atlas, err);
 	atlas_fini(&atlas);
 	return good && sink_ok(sink, err);
 }
@@ -125,7 +134,7 @@ static int print(const struct request *request)
 	struct sight sight;
 	int code = EXIT_ANSWERED;
 
-	if (!at_open(&request->at, &sight, &err))
+	if (!can_draw(request, &err) || !at_open(&request->at, &sight, &err))
 		return args_fail(&cmd_map, &err);
 	if (!write_answer(request, &sight, &sink, &err))
 		code = args_fail(&cmd_map, &err);
@@ -140,8 +149,10 @@ static bool check(struct args *args, const struct request *request)
 	if (!at_check(args, &request->at))
 		return false;
 	if (request->output && strcmp(ending(request->output), "svg") != 0 &&
-	    strcmp(ending(request->output), "png") != 0)
+	    !is_png(request->output))
 		return args_mistake(args, "--output is a file that ends in .svg or .png");
+	if (request->force && !request->output)
+		return args_mistake(args, "--force is about --output");
 	return true;
 }
 

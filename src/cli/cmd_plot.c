@@ -5,6 +5,7 @@
 #include "os/file.h"
 #include "os/tool.h"
 #include "report/plot.h"
+#include "trace/fresh.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,8 +46,9 @@ struct request {
 
 // Where the parts of a picture are while it is made. With --keep two of them stay.
 struct desk {
-	struct str folder; // empty: nothing is to be taken away
+	struct str folder; // empty: it could not be made
 	struct str script, data, picture;
+	bool keep;
 };
 
 // ---- the picture ----
@@ -103,65 +105,70 @@ static bool run_gnuplot(const struct desk *desk, struct err *err)
 	define(&settings, "picture", str_get(&desk->picture));
 	arguments[2] = str_get(&settings);
 	result = tool_run(arguments, &said, err);
-	if (result == TOOL_MISSING)
-		err_set(err, ERR_IO,
-			"gnuplot draws the pictures, and is not there (try: apt install "
-			"gnuplot-nox)");
-	else if (result == TOOL_FAILED)
+	if (result != TOOL_DONE)
 		complain(&said, err);
 	str_fini(&settings);
 	str_fini(&said);
 	return result == TOOL_DONE;
 }
 
+static bool copy_into(struct fresh *fresh, const char *from, struct err *err)
+{
+	struct file_view view = { 0 };
+	bool good = file_view_open(&view, from, err) &&
+		    (file_write_all(fresh->fd, view.bytes, view.size, err) ||
+		     err_wrap(err, "%s", str_get(&fresh->path))) &&
+		    fresh_keep(fresh, err);
+
+	file_view_close(&view);
+	return good;
+}
+
 // The picture appears when it is whole, or not at all.
 static bool draw(const struct request *request, const struct chart *chart, struct desk *desk,
 		 struct err *err)
 {
-	const char *path = request->output.path;
 	struct chart_output output = request->output;
+	struct fresh fresh = { .fd = -1 };
+	bool good;
 
 	output.data = str_get(&desk->data);
-	if (!write_file(str_get(&desk->data), chart, NULL, err) ||
-	    !write_file(str_get(&desk->script), chart, &output, err) || !run_gnuplot(desk, err))
-		return false;
-	return file_rename(str_get(&desk->picture), path, true) ||
-	       err_errno(err, errno, "cannot write %s", path);
+	good = write_file(str_get(&desk->data), chart, NULL, err) &&
+	       write_file(str_get(&desk->script), chart, &output, err) && run_gnuplot(desk, err) &&
+	       fresh_open(&fresh, request->output.path, request->force, err) &&
+	       copy_into(&fresh, str_get(&desk->picture), err);
+	fresh_close(&fresh);
+	return good;
 }
 
 static bool set_up(const struct request *request, struct desk *desk, struct err *err)
 {
 	const char *path = request->output.path;
-	struct err unmade;
-	int picture;
 
-	str_format(&desk->picture, "%s.%u.tmp", path, tool_own_pid());
-	picture = file_open(str_get(&desk->picture), FILE_WRITE | FILE_NEW);
-	if (picture < 0)
-		return err_errno(err, errno, "cannot write %s", path);
-	file_close(picture);
-	if (request->keep) {
+	desk->keep = request->keep;
+	if (!tool_folder(&desk->folder, err)) {
+		str_clear(&desk->folder);
+		return false;
+	}
+	str_format(&desk->picture, "%s/picture", desk->folder.text);
+	if (desk->keep) {
 		str_format(&desk->script, "%s.gnuplot", path);
 		str_format(&desk->data, "%s.dat", path);
 		return true;
-	}
-	if (!tool_folder(&desk->folder, &unmade)) {
-		str_clear(&desk->folder);
-		*err = unmade;
-		return false;
 	}
 	str_format(&desk->script, "%s/script", desk->folder.text);
 	str_format(&desk->data, "%s/data", desk->folder.text);
 	return true;
 }
 
-static void clear_up(struct desk *desk, bool good)
+static void clear_up(struct desk *desk)
 {
-	if (!good)
-		file_remove(str_get(&desk->picture));
 	if (desk->folder.length > 0) {
-		file_remove(str_get(&desk->script));
-		file_remove(str_get(&desk->data));
+		file_remove(str_get(&desk->picture));
+		if (!desk->keep) {
+			file_remove(str_get(&desk->script));
+			file_remove(str_get(&desk->data));
+		}
 		file_remove_folder(str_get(&desk->folder));
 	}
 	str_fini(&desk->folder);
@@ -204,6 +211,25 @@ static bool answer_into(const struct request *request, struct chart *chart, stru
 	return good;
 }
 
+// What would be missing in the end is told before the work.
+static bool can_draw(const struct request *request, struct err *err)
+{
+	static const char *const kept[] = { "", ".gnuplot", ".dat" };
+	bool can = tool_find("gnuplot") ||
+		   err_set(err, ERR_IO,
+			   "gnuplot draws the pictures, and is not there (try: apt install "
+			   "gnuplot-nox)");
+
+	for (size_t i = 0; i < (request->keep ? 3 : 1) && can; i++) {
+		struct str path = { 0 };
+
+		str_format(&path, "%s%s", request->output.path, kept[i]);
+		can = fresh_check(str_get(&path), request->force, err);
+		str_fini(&path);
+	}
+	return can;
+}
+
 static int print(const struct request *request)
 {
 	struct chart chart = { 0 };
@@ -211,13 +237,9 @@ static int print(const struct request *request)
 	struct err err = { 0 };
 	bool good;
 
-	if (!request->force && file_look(request->output.path) != FILE_IS_MISSING) {
-		err_set(&err, ERR_USAGE, "%s exists (try: --force)", request->output.path);
-		return args_fail(&cmd_plot, &err);
-	}
-	good = answer_into(request, &chart, &err) && set_up(request, &desk, &err) &&
-	       draw(request, &chart, &desk, &err);
-	clear_up(&desk, good);
+	good = can_draw(request, &err) && answer_into(request, &chart, &err) &&
+	       set_up(request, &desk, &err) && draw(request, &chart, &desk, &err);
+	clear_up(&desk);
 	chart_fini(&chart);
 	return good ? EXIT_ANSWERED : args_fail(&cmd_plot, &err);
 }

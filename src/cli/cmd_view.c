@@ -5,6 +5,7 @@
 
 #include "os/file.h"
 #include "os/tool.h"
+#include "trace/fresh.h"
 #include "view/server.h"
 #include "view/single.h"
 
@@ -195,6 +196,9 @@ static int view(struct request *request)
 	request->viewer.window.progress = request->look.progress;
 	request->viewer.window.stop = interrupt_came;
 	request->viewer.window.say = say;
+	// What would be missing in the end is told before the work.
+	if (request->single.path && !fresh_check(request->single.path, request->single.force, &err))
+		return args_fail(&cmd_view, &err);
 	interrupt_watch();
 	good = viewer_open(&viewer, &request->viewer, &err);
 	interrupt_leave();

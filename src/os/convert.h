@@ -7,9 +7,10 @@
 
 #include <stddef.h>
 
-// Make a file of `format` ("png", "pdf") at `path` of an SVG picture. ERR_IO says what is missing,
-// if the program is not there.
-bool convert_svg(const void *svg, size_t size, const char *format, const char *path,
-		 struct err *err);
+// Whether that program is there. ERR_IO says what is missing for `format` ("png", "pdf").
+bool convert_check(const char *format, struct err *err);
+
+// Write an SVG picture to the descriptor `fd`, in `format`.
+bool convert_svg(const void *svg, size_t size, const char *format, int fd, struct err *err);
 
 #endif

@@ -1,6 +1,7 @@
 #include "os/convert.h"
 
 #include "os/file.h"
+#include "os/tool.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -12,45 +13,50 @@ extern char **environ;
 
 static const char program[] = "rsvg-convert";
 
-// Start it, reading from `fd`. Its own messages go to our stderr.
-static bool start(int fd, const char *format, const char *path, pid_t *pid, struct err *err)
+bool convert_check(const char *format, struct err *err)
 {
-	char *const argv[] = { (char *)program, (char *)"-f", (char *)format,
-			       (char *)"-o",    (char *)path, NULL };
+	return tool_find(program) ||
+	       err_set(err, ERR_IO,
+		       "%s is needed to write %s (Debian: librsvg2-bin); an .svg needs nothing",
+		       program, format);
+}
+
+// Start it, between two descriptors. Its own messages go to our stderr.
+static bool start(int in, int out, const char *format, pid_t *pid, struct err *err)
+{
+	char *const argv[] = { (char *)program, (char *)"-f", (char *)format, NULL };
 	posix_spawn_file_actions_t actions;
 	int error;
 
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, fd, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
 	error = posix_spawnp(pid, program, &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	if (error == ENOENT)
-		return err_set(err, ERR_IO,
-			       "%s is needed to write %s (Debian: librsvg2-bin); an .svg needs "
-			       "nothing",
-			       program, format);
 	return error == 0 || err_errno(err, error, "cannot run %s", program);
 }
 
-bool convert_svg(const void *svg, size_t size, const char *format, const char *path,
-		 struct err *err)
+bool convert_svg(const void *svg, size_t size, const char *format, int fd, struct err *err)
 {
 	int status = 0;
 	pid_t pid;
-	int fd = file_temp(err);
+	int in;
 
-	if (fd < 0)
+	if (!convert_check(format, err))
 		return false;
-	if (!file_write_all(fd, svg, size, err) || lseek(fd, 0, SEEK_SET) != 0 ||
-	    !start(fd, format, path, &pid, err)) {
-		close(fd);
+	in = file_temp(err);
+	if (in < 0)
+		return false;
+	if (!file_write_all(in, svg, size, err) || lseek(in, 0, SEEK_SET) != 0 ||
+	    !start(in, fd, format, &pid, err)) {
+		close(in);
 		return false;
 	}
-	close(fd);
+	close(in);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_errno(err, errno, "cannot wait for %s", program);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return err_set(err, ERR_IO, "%s could not write %s", program, path);
+		return err_set(err, ERR_IO, "%s could not write the picture", program);
 	return true;
 }

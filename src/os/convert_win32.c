@@ -5,10 +5,20 @@
 
 #include <errno.h>
 
-static bool write_picture(const char *path, const void *svg, size_t size, struct err *err)
+static const char program[] = "rsvg-convert";
+
+bool convert_check(const char *format, struct err *err)
 {
-	int fd = file_open(path, FILE_WRITE | FILE_CREATE | FILE_EMPTY);
-	bool good = fd >= 0 ? file_write_all(fd, svg, size, err)
+	return tool_find(program) ||
+	       err_set(err, ERR_IO,
+		       "rsvg-convert (of librsvg) is needed to write %s; an .svg needs nothing",
+		       format);
+}
+
+static bool put(const char *path, const void *bytes, size_t size, struct err *err)
+{
+	int fd = file_open(path, FILE_WRITE | FILE_NEW);
+	bool good = fd >= 0 ? file_write_all(fd, bytes, size, err)
 			    : err_errno(err, errno, "cannot create %s", path);
 
 	if (fd >= 0)
@@ -16,23 +26,36 @@ static bool write_picture(const char *path, const void *svg, size_t size, struct
 	return good;
 }
 
-bool convert_svg(const void *svg, size_t size, const char *format, const char *path,
-		 struct err *err)
+static bool get(const char *path, int fd, struct err *err)
 {
-	struct str picture = { 0 }, said = { 0 };
-	const char *words[] = { "rsvg-convert", "-f", format, "-o", path, NULL, NULL };
-	enum tool_result result = TOOL_FAILED;
+	struct file_view view = { 0 };
+	bool good = file_view_open(&view, path, err) &&
+		    file_write_all(fd, view.bytes, view.size, err);
 
-	str_format(&picture, "%s.%u.svg", path, tool_own_pid());
-	words[5] = str_get(&picture);
-	if (write_picture(str_get(&picture), svg, size, err))
-		result = tool_run(words, &said, err);
-	file_remove(str_get(&picture));
-	str_fini(&picture);
+	file_view_close(&view);
+	return good;
+}
+
+bool convert_svg(const void *svg, size_t size, const char *format, int fd, struct err *err)
+{
+	struct str folder = { 0 }, from = { 0 }, to = { 0 }, said = { 0 };
+	const char *words[] = { program, "-f", format, "-o", NULL, NULL, NULL };
+	bool good = convert_check(format, err) && tool_folder(&folder, err);
+
+	if (good) {
+		str_format(&from, "%s/picture.svg", str_get(&folder));
+		str_format(&to, "%s/picture", str_get(&folder));
+		words[4] = str_get(&to);
+		words[5] = str_get(&from);
+		good = put(words[5], svg, size, err) && tool_run(words, &said, err) == TOOL_DONE &&
+		       get(words[4], fd, err);
+		file_remove(words[5]);
+		file_remove(words[4]);
+		file_remove_folder(str_get(&folder));
+	}
+	str_fini(&folder);
+	str_fini(&from);
+	str_fini(&to);
 	str_fini(&said);
-	if (result == TOOL_MISSING)
-		err_set(err, ERR_IO,
-			"rsvg-convert (of librsvg) is needed to write %s; an .svg needs nothing",
-			format);
-	return result == TOOL_DONE;
+	return good;
 }

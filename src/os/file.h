@@ -112,10 +112,6 @@ bool file_read_all(int fd, struct str *out, struct err *err);
 // Write all of `bytes`, however many calls that takes.
 bool file_write_all(int fd, const void *bytes, size_t size, struct err *err);
 
-// Make `path` a file of these bytes, whole or not at all. One that is there is replaced only with
-// `force`.
-bool file_replace(const char *path, const void *bytes, size_t size, bool force, struct err *err);
-
 // A file without a name in $TMPDIR (or /tmp), for reading and writing; it goes away when its
 // descriptor is closed, also when we are killed. Returns the descriptor, or -1.
 int file_temp(struct err *err);

@@ -360,40 +360,6 @@ static int temp_by_unlinking(const char *folder, struct err *err)
 	return fd;
 }
 
-static bool put(const char *part, const char *path, const void *bytes, size_t size, bool force,
-		struct err *err)
-{
-	int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	bool good;
-
-	if (fd < 0)
-		return err_errno(err, errno, "%s", part);
-	good = file_write_all(fd, bytes, size, err);
-	if (close(fd) != 0 && good)
-		good = err_errno(err, errno, "closing it");
-	if (!good)
-		return false;
-	if (!force && link(part, path) != 0)
-		return errno == EEXIST
-			       ? err_set(err, ERR_IO, "it exists already (--force replaces it)")
-			       : err_errno(err, errno, "naming it");
-	return !force || rename(part, path) == 0 || err_errno(err, errno, "naming it");
-}
-
-bool file_replace(const char *path, const void *bytes, size_t size, bool force, struct err *err)
-{
-	struct str part = { 0 };
-	bool good;
-
-	if (!force && access(path, F_OK) == 0)
-		return err_set(err, ERR_IO, "it exists already (--force replaces it)");
-	str_format(&part, "%s.%d.part", path, (int)getpid());
-	good = put(str_get(&part), path, bytes, size, force, err);
-	unlink(str_get(&part));
-	str_fini(&part);
-	return good;
-}
-
 int file_temp(struct err *err)
 {
 	const char *folder = getenv("TMPDIR");

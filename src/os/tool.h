@@ -13,6 +13,10 @@ enum tool_result {
 	TOOL_MISSING, // there is no such program on the PATH
 };
 
+// Whether there is a program of this name on the PATH: to tell that it is missing before the work
+// that it is needed for.
+bool tool_find(const char *name);
+
 // Run `arguments` (NULL-terminated; the first is the program's name, looked for on the PATH) with
 // nothing to read. What it writes to stderr is appended to `said`; what to stdout, is lost.
 enum tool_result tool_run(const char *const *arguments, struct str *said, struct err *err);

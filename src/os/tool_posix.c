@@ -13,6 +13,26 @@
 
 extern char **environ;
 
+bool tool_find(const char *name)
+{
+	const char *path = getenv("PATH");
+	struct str program = { 0 };
+	bool found = false;
+
+	// As execvp looks where there is no PATH.
+	for (path = path ? path : "/bin:/usr/bin"; *path && !found;) {
+		size_t length = strcspn(path, ":");
+
+		str_clear(&program);
+		str_add_bytes(&program, path, length);
+		str_format(&program, "%s%s", length ? "/" : "./", name);
+		found = access(str_get(&program), X_OK) == 0;
+		path += length + (path[length] == ':');
+	}
+	str_fini(&program);
+	return found;
+}
+
 static int spawn(const char *const *arguments, int said_fd, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;

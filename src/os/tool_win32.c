@@ -13,6 +13,15 @@
 #include <psapi.h>
 #include <shellapi.h>
 
+bool tool_find(const char *name)
+{
+	uint16_t *wide = wide_new(name);
+	DWORD length = SearchPathW(NULL, (wchar_t *)wide, L".exe", 0, NULL, NULL);
+
+	mem_free(wide);
+	return length > 0;
+}
+
 // A word as CommandLineToArgvW takes it apart again: in quotes, with what stands before a quote
 // doubled.
 static void add_word(struct str *line, const char *word)

@@ -11,6 +11,33 @@ static bool taken(const char *path, struct err *err)
 	return true;
 }
 
+// In the folder that it lies in a file can be made.
+static bool has_room(const char *path)
+{
+	size_t before = (size_t)(file_name(path) - path);
+	struct str folder = { 0 };
+	bool has;
+
+	str_add_bytes(&folder, path, before);
+	errno = 0;
+	has = file_may_write(before ? str_get(&folder) : ".");
+	str_fini(&folder);
+	return has;
+}
+
+bool fresh_check(const char *path, bool replace, struct err *err)
+{
+	enum file_kind kind = file_look(path);
+
+	if (kind == FILE_IS_FOLDER)
+		return err_errno(err, EISDIR, "cannot write %s", path);
+	if (kind == FILE_IS_OTHER)
+		return file_may_write(path) || err_errno(err, errno, "cannot write %s", path);
+	if (kind == FILE_IS_REGULAR && !replace)
+		return !taken(path, err);
+	return has_room(path) || err_errno(err, errno, "cannot write %s", path);
+}
+
 bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err *err)
 {
 	enum file_kind kind = file_look(path);

@@ -15,6 +15,10 @@ struct fresh {
 	struct str path, temporary; // no temporary name: written directly
 };
 
+// Whether it will be possible, as far as one can see: before the work that makes what is to be
+// written. Nothing is touched.
+bool fresh_check(const char *path, bool replace, struct err *err);
+
 // Refuses a name that is taken, unless `replace` is set.
 bool fresh_open(struct fresh *fresh, const char *path, bool replace, struct err *err);
 

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/moment.h"
 #include "os/file.h"
+#include "trace/fresh.h"
 #include "view/harvest.h"
 #include "view/packed.h"
 #include "view/page.h"
@@ -289,6 +290,20 @@ static bool make_small(struct single *single, struct str *page, struct err *err)
 		       page->length, most);
 }
 
+static bool write_page(const struct single_options *options, const struct str *page,
+		       struct err *err)
+{
+	struct fresh fresh = { .fd = -1 };
+	bool good = fresh_open(&fresh, options->path, options->force, err);
+
+	if (good)
+		good = file_write_all(fresh.fd, str_get(page), page->length, err) ||
+		       err_wrap(err, "cannot write %s", options->path);
+	good = good && fresh_keep(&fresh, err);
+	fresh_close(&fresh);
+	return good;
+}
+
 bool single_write(struct viewer *viewer, const struct single_options *options, struct err *err)
 {
 	struct single single = { .viewer = viewer, .options = options };
@@ -297,9 +312,7 @@ bool single_write(struct viewer *viewer, const struct single_options *options, s
 
 	viewer->single_file = true;
 	viewer->scrubbed = options->scrub;
-	good = good && make_small(&single, &page, err) &&
-	       (file_replace(options->path, str_get(&page), page.length, options->force, err) ||
-		err_wrap(err, "cannot write %s", options->path));
+	good = good && make_small(&single, &page, err) && write_page(options, &page, err);
 	harvest_fini(&single.harvest);
 	forget_coarse(&single);
 	viewer->coarse_count = 0;

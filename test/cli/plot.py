@@ -234,7 +234,7 @@ def mistakes_are_told_in_one_line():
         assert said in done.stderr and done.stderr.count("\n") == 1, (words, done.stderr)
         assert not os.path.exists("n.svg"), words
     run("plot", trace(), "live", "-o", "twice.svg")
-    assert "--force" in run("plot", trace(), "live", "-o", "twice.svg", check=2).stderr
+    assert "--force" in run("plot", trace(), "live", "-o", "twice.svg", check=3).stderr
     run("plot", trace(), "live", "-o", "twice.svg", "--force")
     done = run("plot", trace(), "live", "-o", "n.svg", check=3, env={"PATH": "/nowhere"})
     assert re.search("gnuplot .*apt install gnuplot-nox", done.stderr), done.stderr

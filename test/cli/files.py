@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# timeout: 240
+# parallel: yes
+"""What all commands that write a file promise: a file that is there is kept unless --force says
+otherwise, which is told before the work; a pipe is written to and stays one; a tool that is needed is
+missed before the work. And the pages of the manual, which are files too."""
+import glob
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+
+from libanswer import SOURCE, TIDEMARK, run
+from libtests import Skip, run_all
+
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def trace(name="space"):
+    path = name + ".tide"
+    if not os.path.exists(path):
+        run("dump", "-a", os.path.join(SOURCE, "test/traces", name + ".txt"), "-o", path)
+    return path
+
+
+def broken():
+    with open(trace(), "rb") as whole, open("broken.tide", "wb") as cut:
+        cut.write(whole.read()[:-20])
+    return "broken.tide"
+
+
+def writers():
+    """Of each command that writes a file: its words but for the file, and the option that names it.
+    What needs a tool that is not here is left out."""
+    yield ["map", trace(), "--process", "700"], "-o", ".svg"
+    if shutil.which("rsvg-convert"):
+        yield ["map", trace(), "--process", "700"], "-o", ".png"
+    if shutil.which("gnuplot"):
+        yield ["plot", trace(), "live", "--layer", "vm"], "-o", ".svg"
+        yield ["plot", trace(), "live", "--layer", "vm"], "-o", ".pdf"
+    yield ["view", trace()], "--html", ".html"
+    yield ["export", trace("kitchen"), "--process", "0", "--format", "heaplog"], "-o", ".heaplog"
+    yield ["dump", trace()], "-o", ".txt"
+    yield ["dump", "-a", os.path.join(SOURCE, "test/traces/space.txt")], "-o", ".tide"
+    yield ["repair", broken()], "-o", ".tide"
+
+
+def reading(path):
+    """Begin to read what comes out of a pipe; call what is returned for all of it."""
+    said = []
+
+    def read():
+        with open(path, "rb") as file:
+            said.append(file.read())
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+
+    def end():
+        thread.join(30)
+        return said[0] if said else None
+    return end
+
+
+@test
+def a_file_that_is_there_is_kept_unless_told():
+    for number, (words, option, ending) in enumerate(writers()):
+        path = f"there{number}{ending}"
+        with open(path, "w", encoding="ascii") as file:
+            file.write("mine")
+        done = run(*words, option, path, check=3)
+        assert path in done.stderr and "--force" in done.stderr and not done.stdout, (words, done)
+        with open(path, encoding="ascii") as file:
+            assert file.read() == "mine", words
+        run(*words, option, path, "-f")
+        assert os.path.getsize(path) > 4, words
+    assert not glob.glob("*.part") and not glob.glob("*.tmp")
+
+
+@test
+def what_can_not_be_written_is_told_before_the_trace_is_read():
+    for words, option, ending in writers():
+        file = next(at for at, word in enumerate(words) if word.startswith(("space", "kitchen"))
+                    or "/" in word or word.startswith("broken"))
+        words = [*words]
+        words[file] = "no-such-trace"
+        for path in ("no/such/folder" + ending, "there" + ending):
+            with open("there" + ending, "w", encoding="ascii"):
+                pass
+            done = run(*words, option, path, check=3)
+            # repair and dump -a open what they read first: it says whether there is work at all
+            assert path in done.stderr or words[0] in ("repair", "dump"), (words, done.stderr)
+
+
+@test
+def a_pipe_gets_what_a_file_would_and_stays_a_pipe():
+    for number, (words, option, ending) in enumerate(writers()):
+        path, plain = f"pipe{number}{ending}", f"plain{number}{ending}"
+        os.mkfifo(path)
+        for force in ([], ["-f"]):
+            read = reading(path)
+            done = run(*words, option, path, *force, check=None)
+            assert stat.S_ISFIFO(os.stat(path).st_mode), words
+            if done.returncode != 0:  # refused: in words
+                assert done.returncode == 3 and path in done.stderr, (words, done)
+                with open(path, "wb"):
+                    pass
+                read()
+                continue
+            got = read()
+            run(*words, option, plain, "-f")
+            with open(plain, "rb") as file:
+                same = file.read()
+            assert got and abs(len(got) - len(same)) <= len(same) // 4, (words, len(got), len(same))
+    assert not glob.glob("*.part")
+
+
+@test
+def a_device_is_written_to_and_stays_one():
+    for words, option, ending in writers():
+        link = "null" + ending
+        if not os.path.lexists(link):
+            os.symlink("/dev/null", link)
+        run(*words, option, link, "-f")
+        assert os.path.islink(link) and stat.S_ISCHR(os.stat("/dev/null").st_mode), words
+
+
+@test
+def a_tool_that_is_missing_is_missed_before_the_work():
+    """The trace is none, which only who begins to work finds out."""
+    bare = {**os.environ, "PATH": "/nowhere"}
+    done = run("map", "no-such-trace", "-o", "x.png", check=3, env=bare)
+    assert "librsvg2-bin" in done.stderr, done.stderr
+    done = run("plot", "no-such-trace", "live", "-o", "x.svg", check=3, env=bare)
+    assert "gnuplot-nox" in done.stderr, done.stderr
+    assert not glob.glob("x.*")
+
+
+@test
+def force_is_about_a_file():
+    assert "--force" in run("map", trace(), "-f", check=2).stderr
+
+
+@test
+def what_is_kept_of_a_plot_is_a_file_too():
+    if not shutil.which("gnuplot"):
+        raise Skip("needs gnuplot")
+    with open("kept.svg.dat", "w", encoding="ascii") as file:
+        file.write("mine")
+    words = ["plot", trace(), "live", "--layer", "vm", "--keep", "-o", "kept.svg"]
+    assert "kept.svg.dat" in run(*words, check=3).stderr
+    with open("kept.svg.dat", encoding="ascii") as file:
+        assert file.read() == "mine"
+    run(*words, "--force")
+    assert os.path.getsize("kept.svg.dat") > 4 and os.path.exists("kept.svg.gnuplot")
+
+
+@test
+def bundling_twice_is_bundling_once():
+    run("record", "-o", "ls.tide", "--", "/bin/ls", "/")
+    assert "files added" in run("bundle", "ls.tide").stderr
+    with open("ls.tide", "rb") as file:
+        once = file.read()
+    assert "already" in run("bundle", "ls.tide").stderr
+    with open("ls.tide", "rb") as file:
+        assert file.read() == once
+
+
+@test
+def the_version_is_told_by_all_its_names():
+    told = {run(word).stdout for word in ("--version", "-V", "version")}
+    assert len(told) == 1 and told.pop().startswith("tidemark "), told
+
+
+@test
+def every_page_of_the_manual_reads_without_a_warning():
+    if not shutil.which("man"):
+        raise Skip("needs man")
+    pages = sorted(glob.glob(os.path.join(SOURCE, "docs/man/*.[1-9]")))
+    assert len(pages) > 20
+    for page in pages:
+        done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", page],
+                              capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80",
+                                   "MANROFFSEQ": ""})
+        assert done.returncode == 0 and not done.stderr, (page, done.stderr)
+    shown = subprocess.run(["man", "-E", "UTF-8", "-l", "-Tutf8",
+                            os.path.join(SOURCE, "docs/man/tidemark-watch.1")], check=True,
+                           capture_output=True, text=True, timeout=60,
+                           env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "200"}).stdout
+    shown = "".join(re.sub(".\b", "", shown).split()).replace("‐", "")
+    for words in (r"Software\Microsoft\Windows NT\CurrentVersion\Image File Execution Options\NAME.exe",
+                  r"C:\traces\%e.%p.tide"):
+        assert words.replace(" ", "") in shown, shown
+
+
+def main():
+    assert TIDEMARK
+    return run_all(tests)
+
+
+sys.exit(main())
