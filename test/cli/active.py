@@ -5,20 +5,12 @@ block by block, from random traces; and every figure of one trace that was made 
 import csv
 import io
 import json
-import os
 import random
-import sys
 
-from libanswer import SOURCE, answer, run
-from libtests import run_all
+from libanswer import answer, assemble, run
+from libtests import main, test
 
 PAGE = 4096
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
 
 
 def active(path, *words):
@@ -26,10 +18,7 @@ def active(path, *words):
 
 
 def carved():
-    path = "space.tide"
-    if not os.path.exists(path):
-        run("dump", "--assemble", os.path.join(SOURCE, "test/traces/space.txt"), "-o", path)
-    return path
+    return assemble("space")
 
 
 def build(path, seed):
@@ -237,9 +226,4 @@ def mistakes_are_told_in_one_line():
     assert run("active", "nowhere.tide", check=3).stderr.count("\n") == 1
 
 
-def main():
-    return run_all(tests)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -4,10 +4,10 @@
 import csv
 import io
 import random
-import sys
 
-from libanswer import answer, run, sampled
-from libtrends import Trace, functions, golden, main, mistake, test
+from libanswer import answer, golden, refused, run, sampled
+from libtests import main, test
+from libtrends import Trace, functions
 
 SECOND = 1000000
 FIGURES = ("live", "peak", "allocated", "temporary")
@@ -251,16 +251,15 @@ def more_stacks_than_there_is_memory_for_are_refused_with_what_to_do():
 @test
 def mistakes_are_one_clear_line():
     path = before()
-    assert "two traces" in mistake("diff")
-    assert "needs a second trace" in mistake("diff", path)
-    assert "unexpected" in mistake("diff", path, path, path)
-    assert "--impact" in mistake("diff", path, path, "--impact", "AIFO")
-    assert "lies after" in mistake("diff", path, "--with-from", "90us", "--with-to", "10us")
-    mistake("diff", path, "--with-from", "whenever")
-    assert "temporary" in mistake("diff", path, path, "--sort", "temporary", "--layer", "vm")
-    assert "live" in mistake("diff", path, path, "--sort", "colour")
+    assert "two traces" in refused("diff")
+    assert "needs a second trace" in refused("diff", path)
+    assert "unexpected" in refused("diff", path, path, path)
+    assert "--impact" in refused("diff", path, path, "--impact", "AIFO")
+    assert "lies after" in refused("diff", path, "--with-from", "90us", "--with-to", "10us")
+    refused("diff", path, "--with-from", "whenever")
+    assert "temporary" in refused("diff", path, path, "--sort", "temporary", "--layer", "vm")
+    assert "live" in refused("diff", path, path, "--sort", "colour")
     run("diff", path, "nowhere.tide", check=3)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -6,15 +6,10 @@ The 40 commits of Microsoft's "Memory Footprint Optimization Exercise 2", rebuil
 screens (test/traces/exercise2_commits.txt). Each screen's table is here as published: the row, its
 Count, its Size and its Impacting Size, in the three viewports that the exercise zooms to.
 """
-import json
-import os
-import subprocess
-import sys
 
-from libtests import run_all
+from libanswer import answer, assemble
+from libtests import main, test
 
-TIDEMARK = os.environ["TIDEMARK"]
-SOURCE = os.environ["TIDEMARK_SOURCE"]
 MIB10 = 10485760
 
 #      viewport                process            impacting          transient       persistent
@@ -26,14 +21,8 @@ VIEWS = [(None, None, {"process": (40, 126038016, 0), "transient": (40, 12603801
                              "transient": (4, 41943040, 0), "persistent": (28, 21155840, 0)})]
 
 
-def run(*words):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def window(*words):
-    return json.loads(run("window", "ex2.tide", "--layer", "vm", "--json", *words))
+    return answer("window", assemble("exercise2_commits"), "--layer", "vm", *words)
 
 
 def figures(row):
@@ -44,6 +33,7 @@ def view(from_, to):
     return (["--from", from_] if from_ else []) + (["--to", to] if to else [])
 
 
+@test
 def the_three_viewports_are_as_published():
     for from_, to, published in VIEWS:
         found = window(*view(from_, to), "--by", "process,impact")
@@ -53,6 +43,7 @@ def the_three_viewports_are_as_published():
         assert all(row["keys"]["process"] == 4872 for row in found["rows"])
 
 
+@test
 def the_step_and_the_spikes_have_their_stacks():
     def of(impact, from_, to):
         return [(figures(row), row["keys"]["stack"][1]["function"], row)
@@ -70,6 +61,7 @@ def the_step_and_the_spikes_have_their_stacks():
     assert spikes[0][2]["peak_size"] == MIB10, "one at a time"
 
 
+@test
 def the_spikes_are_where_they_are_published():
     rows = window(*view("21.3s", "31.7s"), "--impact", "transient", "--by", "lifetime")["rows"]
     times = sorted((row["keys"]["lifetime"]["begin_ns"], row["keys"]["lifetime"]["end_ns"])
@@ -79,12 +71,14 @@ def the_spikes_are_where_they_are_published():
                        (31.4739, 31.5837)], seconds
 
 
+@test
 def the_peak_is_the_graphs():
     total = window("--by", "none")["total"]
     assert 31.4e6 < total["peak_size"] < 31.7e6, total["peak_size"]
     assert total["by_exit"]["count"] == 0
 
 
+@test
 def views_that_touch_add_up():
     cuts = ["0s", "5s", "14.4s", "18505189436ns", "21.2s", "31.7s", "-5s", "48s"]
     parts = [window("--from", a, "--to", b, "--by", "none")["total"]
@@ -94,14 +88,4 @@ def views_that_touch_add_up():
         assert sum(part[name] for part in parts) == whole[name], name
 
 
-def main():
-    run("dump", "-a", os.path.join(SOURCE, "test/traces/exercise2_commits.txt"), "-o", "ex2.tide",
-        "--force")
-    tests = [the_three_viewports_are_as_published, the_step_and_the_spikes_have_their_stacks,
-             the_spikes_are_where_they_are_published, the_peak_is_the_graphs,
-             views_that_touch_add_up]
-    return run_all(tests)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main()

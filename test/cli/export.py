@@ -5,26 +5,9 @@ import json
 import os
 import re
 import struct
-import subprocess
-import sys
 
-from libtests import run_all
-
-TIDEMARK = os.environ["TIDEMARK"]
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-
-
-def run(*words, code=0):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=60)
-    assert done.returncode == code, (words, done)
-    return done
-
-
-def trace(name):
-    path = f"{name}.tide"
-    if not os.path.exists(path):
-        run("dump", "--assemble", os.path.join(SOURCE, "test", "traces", f"{name}.txt"), "-o", path)
-    return path
+from libanswer import SOURCE, assemble, run
+from libtests import main, test
 
 
 def records_of_docs():
@@ -69,25 +52,28 @@ def same(path, *words, orphans=0):
     assert found[4] == expected[4], (path, words, found, expected)
 
 
+@test
 def the_figures_are_those_of_a_window():
-    path = trace("crowd")
+    path = assemble("crowd")
     same(path)
     same(path, "--size", "..100")
     same(path, "--frame", "w.*")
 
 
+@test
 def every_record_has_its_layout():
-    export(trace("crowd"))
+    export(assemble("crowd"))
     with open("out.heaplog", "rb") as file:
         data = file.read()
     magic, version, header, _pid, bits, _began = struct.unpack_from("<4sHHIIQ", data)
     assert (magic, version, bits) == (b"TMHL", 1, 64), data[:32]
-    begun, _size, ended, _live, _bytes = figures(export(trace("crowd")))
+    begun, _size, ended, _live, _bytes = figures(export(assemble("crowd")))
     assert len(data) == header + 17 * begun + 13 * ended, len(data)
 
 
+@test
 def times_and_addresses_are_those_of_the_trace():
-    path = trace("crowd")
+    path = assemble("crowd")
     said = []
     for line in run("dump", "--items", path).stdout.splitlines():
         found = re.match(r"@(\d+) t\d+ (malloc|calloc|free) (?:s\d+ )?0x(\w+)", line)
@@ -99,6 +85,7 @@ def times_and_addresses_are_those_of_the_trace():
     assert said and [each for each in found if each in set(said)] == said, (said[:9], found[:9])
 
 
+@test
 def reallocs_resets_and_failures_are_as_the_page_says():
     with open("odd.txt", "w", encoding="utf-8") as file:
         file.write("""
@@ -133,27 +120,26 @@ end
         ("end", 0, 0x9000, None)], found
 
 
+@test
 def several_processes_are_refused_and_one_is_chosen():
-    path = trace("family")
-    done = run("export", path, "--format", "heaplog", "-o", "none.heaplog", code=2)
+    path = assemble("family")
+    done = run("export", path, "--format", "heaplog", "-o", "none.heaplog", check=2)
     assert "--process" in done.stderr and not os.path.exists("none.heaplog"), done
     first = json.loads(run("info", "--json", path).stdout)["processes"][0]["pid"]
     assert export(path, "--process", str(first)) is not None
 
 
+@test
 def mistakes_are_told():
-    path = trace("crowd")
-    run("export", path, "-o", "x", code=2)
-    run("export", path, "--format", "heaplog", code=2)
-    assert "heaplog" in run("export", path, "--format", "excel", "-o", "x", code=2).stderr
+    path = assemble("crowd")
+    run("export", path, "-o", "x", check=2)
+    run("export", path, "--format", "heaplog", check=2)
+    assert "heaplog" in run("export", path, "--format", "excel", "-o", "x", check=2).stderr
     with open("taken", "w", encoding="utf-8") as file:
         file.write("here")
-    run("export", path, "--format", "heaplog", "-o", "taken", code=3)
-    run("export", "none.tide", "--format", "heaplog", "-o", "x", code=3)
+    run("export", path, "--format", "heaplog", "-o", "taken", check=3)
+    run("export", "none.tide", "--format", "heaplog", "-o", "x", check=3)
     assert not os.path.exists("x")
 
 
-sys.exit(run_all([the_figures_are_those_of_a_window, every_record_has_its_layout,
-                  times_and_addresses_are_those_of_the_trace,
-                  reallocs_resets_and_failures_are_as_the_page_says,
-                  several_processes_are_refused_and_one_is_chosen, mistakes_are_told]))
+main()

@@ -8,33 +8,11 @@ text of the trace has them.
 import json
 import os
 import random
-import re
-import subprocess
-import sys
 
-from libtests import run_all
+from libanswer import refused, run
+from libtests import main, test
 
 TIDEMARK = os.environ["TIDEMARK"]
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
-
-
-def run(*words, check=0):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120)
-    if check is not None:
-        assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
-
-
-def refused(*words):
-    """One line on stderr, nothing on stdout, exit code 2."""
-    done = run(*words, check=2)
-    assert done.stdout == "" and done.stderr.count("\n") == 1, done
-    return done.stderr
 
 
 # ---- a trace, and its lifetimes ----
@@ -260,9 +238,4 @@ def filters_a_report_is_about_the_heap():
     assert "tidemark window --layer vm" in refused("report", "built.tide", "--layer", "vm")
 
 
-def main():
-    return run_all(tests)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -5,10 +5,10 @@ import csv
 import io
 import math
 import random
-import sys
 
-from libanswer import answer, run, sampled
-from libtrends import MIB, Trace, functions, golden, main, mistake, test
+from libanswer import answer, golden, refused, run, sampled
+from libtests import main, test
+from libtrends import MIB, Trace, functions
 
 SECOND = 1000000  # times are in microseconds
 
@@ -228,10 +228,9 @@ def a_sampled_trace_is_answered_with_a_warning():
 
 @test
 def mistakes_are_one_clear_line():
-    assert "needs a trace FILE" in mistake("growth")
-    assert "--impact" in mistake("growth", everything(), "--impact", "transient")
-    assert "needs a size" in mistake("growth", "all.tide", "--min-bytes", "much")
+    assert "needs a trace FILE" in refused("growth")
+    assert "--impact" in refused("growth", everything(), "--impact", "transient")
+    assert "needs a size" in refused("growth", "all.tide", "--min-bytes", "much")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -15,41 +15,21 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
-from libtests import Skip, run_all
+from libanswer import TIDEMARK, make, measured, run
+from libtests import Skip, main, test
 
-TIDEMARK = os.environ["TIDEMARK"]
-BENCH = os.path.join(os.environ["TIDEMARK_BUILD"], "test", "bench", "window_bench")
 MIB = 1 << 20
 VIEW = ("--by", "stack", "--from", "20%", "--to", "70%")
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
-
-
-def make(path, stacks, live, events):
-    subprocess.run([BENCH, "make", str(stacks), str(live), str(events), path], check=True)
-    return path
 
 
 def command(path, *words):
     return [TIDEMARK, "window", path, "--json", "--progress", "none", *words]
 
 
-def environment(**more):
-    return {**os.environ, **more}
-
-
 def ask(path, *words, check=0, **more):
-    done = subprocess.run(command(path, *words), capture_output=True, text=True, timeout=120,
-                          env=environment(**more))
-    assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
+    return run("window", path, "--json", "--progress", "none", *words, check=check, env=more)
 
 
 def right(path, *words):
@@ -182,16 +162,9 @@ def symbols_that_are_bundled_later_leave_the_index_as_it_is():
 # ---- budgets ----
 
 def peak(path, *words):
-    """What one question took of memory, by the kernel's own high-water mark."""
-    with open("answer.json", "w+", encoding="utf-8") as out:
-        running = subprocess.Popen(command(path, *VIEW, *words), stdout=out,
-                                   stderr=subprocess.PIPE, text=True)
-        err = running.stderr.read()
-        _, status, usage = os.wait4(running.pid, 0)
-        running.returncode = os.waitstatus_to_exitcode(status)
-        assert running.returncode == 0, err
-        out.seek(0)
-        return json.load(out), usage.ru_maxrss * 1024, err
+    """The answer, and what it took of memory."""
+    out, said, most = measured(*command(path, *VIEW, *words)[1:])
+    return json.loads(out), most, said
 
 
 @test
@@ -304,6 +277,4 @@ def clear():
             shutil.rmtree(path)
 
 
-tests[:] = [t for t in tests if not sys.argv[1:] or sys.argv[1] in t.__name__]
-if __name__ == "__main__":
-    sys.exit(run_all(tests, clear))
+main(after=clear)

@@ -11,6 +11,8 @@ import os
 import subprocess
 import sys
 
+from libtests import case, main
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPTS = ["window", "window_golden", "window_tree", "exercise2_commits", "transients",
            "growth", "diff", "plot"]
@@ -21,23 +23,16 @@ def indexes(folder):
                for name in names)
 
 
-def main():
-    failed = 0
-    print(f"1..{len(SCRIPTS)}")
-    for number, name in enumerate(SCRIPTS, 1):
-        os.mkdir(name)
-        done = subprocess.run([sys.executable, "-B", os.path.join(HERE, name + ".py")], cwd=name,
-                              env={**os.environ, "TIDEMARK_INDEX": "tiny"}, text=True, timeout=200,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        good = done.returncode == 0 and indexes(name) > 0
-        failed += not good
-        print(f"{'ok' if good else 'not ok'} {number} - {name}, with an index of every trace")
-        if not good:
-            print("\n".join("#   " + line for line in done.stdout.splitlines()
-                            if not line.startswith("ok"))[:4000])
-            print(f"#   exit code {done.returncode}, {indexes(name)} indexes")
-        sys.stdout.flush()
-    sys.exit(1 if failed else 0)
+def again(name):
+    os.mkdir(name)
+    done = subprocess.run([sys.executable, "-B", os.path.join(HERE, name + ".py")], cwd=name,
+                          env={**os.environ, "TIDEMARK_INDEX": "tiny"}, text=True, timeout=200,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    said = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("ok"))
+    assert done.returncode == 0, (done.returncode, said)
+    assert indexes(name) > 0, said
 
 
+for script in SCRIPTS:
+    case(f"{script}, with an index of every trace", again, script)
 main()

@@ -6,34 +6,16 @@ import os
 import random
 import re
 import shutil
-import sys
 import xml.etree.ElementTree
 
-from libanswer import SOURCE, answer, run
-from libtests import run_all
+from libanswer import answer, assemble, run
+from libtests import main, test
 
 PAGE, SLOT = 4096, 16  # bytes; pages
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
 
 
 def drawn(path, *words):
     return answer("map", path, *words)
-
-
-def assemble(name, text=None):
-    path = name + ".tide"
-    source = os.path.join(SOURCE, "test/traces", name + ".txt")
-    if text is not None:
-        source = name + ".txt"
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(text)
-    run("dump", "--assemble", source, "-o", path, "--force")
-    return path
 
 
 LOW, PAGES = 0x1000, 300  # the part of the space that is used: first page, how many
@@ -327,9 +309,4 @@ def mistakes_are_told_in_one_line():
     assert run("map", space, "-o", "/nowhere/x.svg", check=3).stderr.count("\n") >= 1
 
 
-def main():
-    return run_all(tests)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -2,18 +2,11 @@
 # parallel: yes
 """`tidemark pins`: pages of a heap, counted a second time here, page by page."""
 import random
-import sys
 
 from libanswer import answer, run
-from libtests import run_all
+from libtests import main, test
 
 PAGE, HEAP, PAGES = 4096, 0x500000, 96
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
 
 
 def pins(path, *words):
@@ -100,9 +93,4 @@ def mistakes_are_told_in_one_line():
         assert part in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done
 
 
-def main():
-    return run_all(tests)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -8,11 +8,9 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
-from libtests import run_all
+from libanswer import run
+from libtests import main, test
 
-TIDEMARK = os.environ["TIDEMARK"]
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-tests = []
 
 TEXT = r"""
 trace tick=100000 command="it's `touch owned` $(touch owned) \"quoted\" ''two''' and '\\''"
@@ -41,19 +39,6 @@ stack s3 "odd'name{}_^" app.c:30 < main app.c:5
 @1s end p1 exit=0
 end duration=1000000000
 """
-
-
-def test(function):
-    tests.append(function)
-    return function
-
-
-def run(*words, check=0, env=None):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, **(env or {})}, check=False)
-    if check is not None:
-        assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
 
 
 def trace():
@@ -240,11 +225,7 @@ def mistakes_are_told_in_one_line():
     assert re.search("gnuplot .*apt install gnuplot-nox", done.stderr), done.stderr
 
 
-def main():
-    if not shutil.which("gnuplot"):
-        print("needs gnuplot")
-        sys.exit(77)
-    sys.exit(run_all(tests))
-
-
+if not shutil.which("gnuplot"):
+    print("needs gnuplot")
+    sys.exit(77)
 main()

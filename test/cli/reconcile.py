@@ -3,18 +3,11 @@
 """`tidemark reconcile`: each resident byte in one line, counted a second time here byte by byte."""
 import json
 import random
-import sys
 
-from libanswer import answer, run
-from libtests import run_all
+from libanswer import answer, assemble, run
+from libtests import main, test
 
 PAGE = 4096
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
 
 
 def reconcile(path, *words):
@@ -23,13 +16,6 @@ def reconcile(path, *words):
 
 def lines_of(answer):
     return {line["line"]: line["bytes"] for line in answer["lines"]}
-
-
-def assemble(name, text):
-    with open(name + ".txt", "w", encoding="utf-8") as file:
-        file.write(text)
-    run("dump", "--assemble", name + ".txt", "-o", name + ".tide", "--force")
-    return name + ".tide"
 
 
 HEAP, OWN, STACK, LIBRARY, OURS = 0x500000, 0x700000, 0x800000, 0x900000, 0xa00000
@@ -248,9 +234,4 @@ def what_cannot_be_answered_is_refused_in_one_line():
         assert part in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, done
 
 
-def main():
-    return run_all(tests)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -11,40 +11,15 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
 
 import libschema
-from libtests import run_all
-
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-TIDEMARK = os.environ["TIDEMARK"]
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
-
-
-def run(*words, check=0, env=None, **more):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, **(env or {})}, **more)
-    if check is not None:
-        assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
+from libanswer import TIDEMARK, assemble, run
+from libtests import main, test
 
 
 def report(path, *words, **more):
     return json.loads(run("report", path, "--json", *words, **more).stdout)
-
-
-def assemble(name):
-    path = name + ".tide"
-    if not os.path.exists(path):
-        run("dump", "--assemble", os.path.join(SOURCE, "test/traces", name + ".txt"), "-o", path)
-    return path
 
 
 def family():
@@ -451,9 +426,4 @@ def a_place_is_no_name_and_what_would_name_windows_modules_is_said():
         assert ("tidemark symbols --missing" in " ".join(done.stdout.split())) == said, done
 
 
-def main():
-    return run_all(tests)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -8,13 +8,10 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 
-from libtests import run_all
+from libanswer import SOURCE, TIDEMARK, run
+from libtests import main, test
 
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-TIDEMARK = os.environ["TIDEMARK"]
-tests = []
 
 SMALL = """trace id=00000000000000000000000000000000 began=0 tick=100000
 trace command="./app"
@@ -31,17 +28,6 @@ stack s1 f1
 @2000000001 end p0 signal=11
 end duration=2000000001
 """
-
-
-def test(function):
-    tests.append(function)
-    return function
-
-
-def run(*words, check=0, **more):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120, **more)
-    assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
 
 
 def refused(code, *words):
@@ -340,9 +326,4 @@ def bundle_refuses_a_trace_that_is_cut_and_says_what_to_do():
     equal(before, read("cut.tide"))
 
 
-def main():
-    return run_all(tests)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main()

@@ -7,10 +7,10 @@ Levels are counted a second time here, from the events themselves.
 import csv
 import io
 import random
-import sys
 
-from libanswer import answer, run
-from libtrends import MIB, Trace, functions, golden, main, mistake, test
+from libanswer import answer, golden, refused, run
+from libtests import main, test
+from libtrends import MIB, Trace, functions
 
 WORK = '"malloc" < "make_buffer" "app.c":9 < "work" "app.c":40 < "main" "app.c":80'
 KEEP = '"keep" "app.c":70 < "main" "app.c":81'
@@ -277,14 +277,13 @@ def an_empty_trace_has_no_spikes():
 @test
 def mistakes_are_one_clear_line():
     path = exercise()
-    assert "needs a trace FILE" in mistake("transients")
-    assert "unexpected" in mistake("transients", path, path)
-    assert "lies after" in mistake("transients", path, "--from", "9s", "--to", "3s")
-    assert "--impact" in mistake("transients", path, "--impact", "transient")
-    assert "--layer" in mistake("transients", path, "--layer", "heap", "--layer", "vm")
-    assert "no mark" in mistake("transients", path, "--from", "mark:nowhere")
+    assert "needs a trace FILE" in refused("transients")
+    assert "unexpected" in refused("transients", path, path)
+    assert "lies after" in refused("transients", path, "--from", "9s", "--to", "3s")
+    assert "--impact" in refused("transients", path, "--impact", "transient")
+    assert "--layer" in refused("transients", path, "--layer", "heap", "--layer", "vm")
+    assert "no mark" in refused("transients", path, "--from", "mark:nowhere")
     run("transients", "nothing.tide", check=3)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main()

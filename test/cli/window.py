@@ -15,32 +15,13 @@ import json
 import os
 import random
 import sqlite3
-import subprocess
-import sys
 
-from libtests import run_all
-import libschema
-
-TIDEMARK = os.environ["TIDEMARK"]
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
-
-
-def run(*words, check=0, env=None):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, **(env or {})})
-    if check is not None:
-        assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
+from libanswer import answer, assemble, run
+from libtests import main, test
 
 
 def window(path, *words):
-    return libschema.valid(json.loads(run("window", path, "--json", *words).stdout), "window")
+    return answer("window", path, *words)
 
 
 def refused(because, *words, code=2):
@@ -713,15 +694,9 @@ def mistakes_are_told_in_one_line():
 
 @test
 def an_empty_trace_is_a_window_too():
-    run("dump", "-a", os.path.join(SOURCE, "test/traces/nothing.txt"), "-o", "nothing.tide")
-    found = window("nothing.tide")
+    found = window(assemble("nothing"))
     assert found["rows"] == [] and found["total"]["count"] == 0
     assert "total" in run("window", "nothing.tide").stdout
 
 
-def main():
-    return run_all(tests)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main()

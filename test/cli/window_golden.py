@@ -5,14 +5,10 @@
 After a change that is meant, run with TIDEMARK_ACCEPT=1 to keep what comes out now, and read the
 difference before committing it.
 """
-import difflib
 import json
-import os
-import subprocess
-import sys
 
-TIDEMARK = os.environ["TIDEMARK"]
-SOURCE = os.environ["TIDEMARK_SOURCE"]
+from libanswer import assemble, golden, run
+from libtests import case, main
 
 GOLDEN = [
     ("kitchen", "window.kitchen.txt", []),
@@ -36,43 +32,13 @@ GOLDEN = [
 ]
 
 
-def assemble(name):
-    path = name + ".tide"
-    if not os.path.exists(path):
-        subprocess.run([TIDEMARK, "dump", "-a", os.path.join(SOURCE, "test/traces", name + ".txt"),
-                        "-o", path], check=True, timeout=60)
-    return path
-
-
-def check(trace, golden, words):
-    done = subprocess.run([TIDEMARK, "window", assemble(trace), *words], capture_output=True,
-                          text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    path = os.path.join(SOURCE, "test/golden", golden)
-    if os.environ.get("TIDEMARK_ACCEPT"):
-        with open(path, "w", newline="") as file:
-            file.write(done.stdout)
-    with open(path, newline="") as file:
-        expected = file.read()
-    assert expected == done.stdout, "\n".join(difflib.unified_diff(
-        expected.splitlines(), done.stdout.splitlines(), golden, "now", lineterm=""))
+def check(trace, name, words):
+    text = run("window", assemble(trace), *words).stdout
+    golden(name, text)
     if "--json" in words:
-        json.loads(done.stdout)
+        json.loads(text)
 
 
-def main():
-    failed = 0
-    print(f"1..{len(GOLDEN)}", flush=True)
-    for number, (trace, golden, words) in enumerate(GOLDEN, 1):
-        try:
-            check(trace, golden, words)
-            print(f"ok {number} - {golden}", flush=True)
-        except Exception as problem:  # whatever it is, the others still run
-            failed += 1
-            print(f"not ok {number} - {golden}\n# {type(problem).__name__}: {problem}"[:3000],
-                  flush=True)
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+for row in GOLDEN:
+    case(row[1], check, *row)
+main()

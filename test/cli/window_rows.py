@@ -4,29 +4,13 @@
 """Tables of far more rows than are shown: the same rows as of all, what is left out added up, and
 no more memory than was said."""
 import json
-import os
 import re
-import subprocess
-import sys
 
-from libtests import run_all
+from libanswer import make, measured
+from libtests import main, test
 
-TIDEMARK = os.environ["TIDEMARK"]
-BENCH = os.path.join(os.environ["TIDEMARK_BUILD"], "test", "bench", "window_bench")
 SHOWN = 7
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
-
-
-def make(path, stacks, live, events):
-    if not os.path.exists(path):
-        subprocess.run([BENCH, "make", str(stacks), str(live), str(events), path], check=True,
-                       stdout=subprocess.DEVNULL)
-    return path
+MIB = 1 << 20
 
 
 def some():
@@ -41,13 +25,8 @@ def many():
 
 def run(path, *words, code=0):
     """What the command said, and the most memory that it took, in MiB."""
-    child = subprocess.Popen([TIDEMARK, "window", path, *words], stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True)
-    out, err = child.stdout.read(), child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    assert child.returncode == code, (words, child.returncode, err)
-    return out if code == 0 else err, usage.ru_maxrss / 1024
+    out, err, most = measured("window", path, *words, code=code)
+    return out if code == 0 else err, most / MIB
 
 
 def table(path, *words):
@@ -143,5 +122,4 @@ def rows_sorted_by_what_is_called_or_by_a_peak_are_found_among_all():
         assert table(path, "--by", "stack", "--sort", sort, "-n", "3")["rows"] == every[:3], sort
 
 
-if __name__ == "__main__":
-    sys.exit(run_all(tests))
+main()

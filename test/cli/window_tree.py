@@ -6,38 +6,20 @@ Random stacks, with recursion, inlined functions, wrappers in front and thread r
 kinds of tree, in JSON; and what a person sees.
 """
 import collections
-import json
 import os
 import random
 import re
-import subprocess
-import sys
 
-from libtests import run_all
-import libschema
+from libanswer import TIDEMARK, answer, run
+from libtests import main, test
 
-TIDEMARK = os.environ["TIDEMARK"]
-SOURCE = os.environ["TIDEMARK_SOURCE"]
 FIGURES = ("count", "size", "impacting_size", "allocated", "freed")
 WRAPPERS = ("xmalloc", "g_malloc", "operator new(unsigned long)")
 ROOTS = ("_start", "__libc_start_main")
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
-
-
-def run(*words, check=0):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120)
-    assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
 
 
 def window(*words):
-    answer = json.loads(run("window", *words, "--json").stdout)
-    return libschema.valid(answer, "window-tree" if "nodes" in answer else "window")
+    return answer("window", *words)
 
 
 def build(path, seed):
@@ -337,9 +319,4 @@ def mistakes_are_told_in_one_line():
     refused("bad.stacktags: line 2, column 1", "t.tide", "--tags", "bad.stacktags", "--by", "tag", code=3)
 
 
-def main():
-    return run_all(tests)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main()

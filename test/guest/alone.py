@@ -5,7 +5,7 @@ import glob
 import os
 import time
 
-from libguest import (LIBRARY, TIDEMARK, Trace, check, check_whole, closed, environment, equal,
+from libguest import (LIBRARY, check, check_whole, closed, environment, equal,
                       main, program, run, test)
 
 

@@ -11,11 +11,9 @@ os.environ["GUEST_BITS"] = "32"
 
 # pylint: disable=wrong-import-position
 import libguest
-from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, program, record,
-                      report, run, test)
-
-run_tests = libguest.main
-libguest.main = lambda: None  # which the other scripts call at their end
+from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, main, program,
+                      record, report, run, test)
+from libtests import take
 
 
 def images(trace="t.tide"):
@@ -92,15 +90,6 @@ def threads_hand_over_blocks_in_the_order_of_the_trace():
     check(replay.handed_over > 1000, replay)
 
 
-def take_tests_of(name, *chosen):
-    """The tests of another script, or those of them whose names contain one of the words."""
-    begun = len(libguest.TESTS)
-    importlib.import_module(name)
-    taken = libguest.TESTS[begun:]
-    libguest.TESTS[begun:] = [each for each in taken
-                              if not chosen or any(word in each.__name__ for word in chosen)]
-
-
 def largest_given(ranges):
     """The largest hole that the kernel gives: not the gap that it keeps below the main stack, nor
     the lowest 64 KiB."""
@@ -153,18 +142,14 @@ def a_program_that_does_everything_to_its_stacks_is_walked_the_same_twice():
         equal(0, int(end.get("stacks-mismatched", 0)), "stacks that differ")
 
 
-def main():
-    if not os.path.exists(libguest.LIBRARY_32):
-        print("1..0 # SKIP this build has no recorder for 32-bit programs")
-        raise SystemExit(77)
-    take_tests_of("calls")
-    take_tests_of("endings")
-    take_tests_of("stacks")
-    take_tests_of("memory", "strace", "mapped", "peak")
-    take_tests_of("interposed", "own_calls", "callers")
-    take_tests_of("exercise2", "the_heap_has", "no_call_freed", "ten_seconds", "spikes_come",
-                  "120_mebibytes", "operator_new")
-    run_tests()
-
-
+if not os.path.exists(libguest.LIBRARY_32):
+    print("1..0 # SKIP this build has no recorder for 32-bit programs")
+    raise SystemExit(77)
+take("calls")
+take("endings")
+take("stacks")
+take("memory", "strace", "mapped", "peak")
+take("interposed", "own_calls", "callers")
+take("exercise2", "the_heap_has", "no_call_freed", "ten_seconds", "spikes_come",
+     "120_mebibytes", "operator_new")
 main()

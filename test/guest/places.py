@@ -2,7 +2,6 @@
 """A program may go anywhere, drop its rights and clear its environment: it is still recorded."""
 import os
 import shutil
-import subprocess
 
 from libguest import (LIBRARY, LIBRARY_32, TIDEMARK, Trace, check, check_whole, environment,
                       equal, main, need_root, program, record, run, test)

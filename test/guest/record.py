@@ -6,7 +6,6 @@ import pty
 import re
 import signal
 import subprocess
-import time
 
 from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, main, program,
                       record, report, run, test)

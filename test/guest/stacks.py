@@ -3,9 +3,8 @@
 # timeout: 120
 import collections
 import collections
-import os
 
-from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, main, program,
+from libguest import (TIDEMARK, Trace, check, check_whole, equal, main, program,
                       record, record_witnessed, report, run, test)
 
 FLAG_INCOMPLETE, FLAG_CUT = 1, 2

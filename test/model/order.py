@@ -2,8 +2,9 @@
 # timeout: 600
 """The order protocol, checked in every state; and each of its rules, left out, is caught."""
 import liborder
+from libtests import main
 
-liborder.check([
+liborder.register([
     {"THREADS": 2, "BLOCKS": 2, "SLOTS": 1, "OPERATIONS": 2},
     {"THREADS": 2, "BLOCKS": 2, "SLOTS": 2, "OPERATIONS": 2, "LANES": 3},
     {"THREADS": 2, "BLOCKS": 2, "SLOTS": 1, "OPERATIONS": 2, "DIRECT": 1},
@@ -16,3 +17,4 @@ liborder.check([
     "LANE_RESET": {"OPERATIONS": 2},
     "STORE": {"OPERATIONS": 3},
 })
+main()

@@ -3,10 +3,12 @@
 # soak: only
 """The order protocol in more states: three operations of each thread, and three threads."""
 import liborder
+from libtests import main
 
-liborder.check([
+liborder.register([
     {"THREADS": 2, "BLOCKS": 2, "SLOTS": 1, "OPERATIONS": 3},
     {"THREADS": 2, "BLOCKS": 2, "SLOTS": 2, "OPERATIONS": 3, "LANES": 3},
     {"THREADS": 2, "BLOCKS": 2, "SLOTS": 1, "OPERATIONS": 3, "DIRECT": 1},
     {"THREADS": 3, "BLOCKS": 1, "SLOTS": 1, "OPERATIONS": 2},
 ], {})
+main()

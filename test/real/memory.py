@@ -2,12 +2,10 @@
 """Of real programs, as many calls on virtual memory of as many bytes are recorded as strace sees."""
 # timeout: 300
 import os
-import sys
 
-sys.path.insert(0, os.path.join(os.environ["TIDEMARK_SOURCE"], "test", "guest"))
 
-from libreal import Proof, environment, find_program  # noqa: E402
-from libmemory import Memory, count_strace, record_under_strace  # noqa: E402
+from libreal import Proof, environment, find_program
+from libmemory import Memory, count_strace, record_under_strace
 
 PYTHON = """
 import array, json, threading

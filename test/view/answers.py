@@ -4,17 +4,12 @@
 import json
 import os
 import re
-import sys
 from urllib.parse import quote
 
-from libview import Server, assemble, assemble_text, exercise2, run, valid, main, SOURCE
-
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
+from libanswer import assemble, run
+from libschema import valid
+from libtests import main, test
+from libview import Server, exercise2
 
 
 def command(*words):
@@ -230,9 +225,9 @@ def about_the_trace():
 
 @test
 def marks_of_one_name_are_numbered():
-    path = assemble_text("process p pid=7\nthread t p tid=8\n" +
-                         "".join(f'@{at}00 mark p t "{name}"\n' for at, name in
-                                 enumerate("abacab", 1)) + "end\n", "marks.tide")
+    path = assemble("marks", "process p pid=7\nthread t p tid=8\n" +
+                    "".join(f'@{at}00 mark p t "{name}"\n' for at, name in
+                            enumerate("abacab", 1)) + "end\n")
     with Server(path) as server:
         marks = valid(server.ask("/api/marks"), "view-marks")["marks"]
         assert [(mark["name"], mark["nth"], mark["of"]) for mark in marks] == \
@@ -397,9 +392,9 @@ def names_are_text_whatever_they_hold():
     names = [EVIL, '\\"quoted\\"', "tab\\there", "ünïcödé", "a\\nb", "%s%n", "x" * 3000]
     lines = [f'stack s{i} "{name}" < "main"' for i, name in enumerate(names)]
     events = [f"+1 t malloc s{i} 0x{i + 1}000 {i + 1}" for i in range(len(names))]
-    path = assemble_text("\n".join(['process p pid=1 exe="/bin/<img src=x onerror=alert(1)>"',
-                                    'thread t p tid=1 "<b>"', *lines, *events, "end"]) + "\n",
-                         "hostile.tide")
+    path = assemble("hostile", "\n".join([
+        'process p pid=1 exe="/bin/<img src=x onerror=alert(1)>"', 'thread t p tid=1 "<b>"', *lines,
+        *events, "end"]) + "\n")
     with Server(path) as server:
         for target in ("/api/window?by=function", "/api/tree?kind=leaf", "/api/view", "/api/info",
                        "/api/active?n=0", "/api/growth"):
@@ -434,8 +429,7 @@ def a_source_is_shown_where_the_trace_names_it_and_nowhere_else():
     frames = "".join(f'frame f_{i} 0x{i + 1}0\nname f_{i} "work{i}" "{name}":50\nstack s_{i} f_{i}\n'
                      for i, name in enumerate(named))
     events = "".join(f"+1 t malloc s_{i} 0x{i + 1}000 {i + 1}\n" for i in range(len(named)))
-    path = assemble_text("process p pid=1\nthread t p tid=1\n" + frames + events + "end\n",
-                         "source.tide")
+    path = assemble("source", "process p pid=1\nthread t p tid=1\n" + frames + events + "end\n")
     with Server(path, "--source-root", "root") as server:
         answer = server.get("/api/source?module=&file=" + quote(here) + "&around=50&lines=3")
         assert answer.status == 200 and answer.body == b"line 49\nline 50\nline 51\n", answer.body
@@ -451,5 +445,4 @@ def a_source_is_shown_where_the_trace_names_it_and_nowhere_else():
         server.refused("/api/source?module=&file=/build/sub/moved.c", 404, "path")
 
 
-if __name__ == "__main__":
-    sys.exit(main(tests))
+main()

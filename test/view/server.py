@@ -10,17 +10,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 
-from libview import Answer, Server, TIDEMARK, assemble, exercise2, long_trace, run, valid, main
-
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
+from libanswer import TIDEMARK, assemble, run
+from libschema import valid
+from libtests import main, test
+from libview import Answer, Server, exercise2, long_trace
 
 
 @test
@@ -483,5 +478,4 @@ def the_browser_is_given_the_address_in_a_file_of_ours():
                 os.path.exists(os.path.join(name, "view.html"))]
 
 
-if __name__ == "__main__":
-    sys.exit(main(tests))
+main()

@@ -9,17 +9,11 @@ import json
 import os
 import random
 import re
-import subprocess
-import sys
 
-from libview import TIDEMARK, assemble, assemble_text, exercise2, run, valid, main
-
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
+from libanswer import assemble, run
+from libschema import valid
+from libtests import main, test
+from libview import exercise2
 
 
 def write(path, out, *words):
@@ -241,7 +235,7 @@ def busy():
             live.append(address)
             lines.append(f"@{now} t malloc s_{int(dice.random() ** 2 * 3000)} 0x{address:x} "
                          f"{dice.choice([8, 40, 100, 3000])}")
-    return assemble_text("\n".join(lines + ["end"]) + "\n", path)
+    return assemble(path.removesuffix(".tide"), "\n".join(lines + ["end"]) + "\n")
 
 
 @test
@@ -267,10 +261,9 @@ stack r f_3
 end
 """
     try:
-        path = assemble_text(text, f"{secrets[0]}.tide")
+        path = assemble(secrets[0], text)
     except AssertionError:  # a head that knows fewer words
-        path = assemble_text(re.sub(r' host="[^"]*"| directory="[^"]*"', "", text),
-                             f"{secrets[0]}.tide")
+        path = assemble(secrets[0], re.sub(r' host="[^"]*"| directory="[^"]*"', "", text))
     plain, _ = write(path, "plain.html")
     page, data = write(path, "scrubbed.html", "--scrub")
     text = json.dumps(data, ensure_ascii=False)
@@ -311,8 +304,8 @@ def a_file_that_is_there_is_kept_unless_told():
 @test
 def names_cannot_leave_their_place():
     evil = "</script><script>alert(1)</script><!--"
-    path = assemble_text(f'process p pid=1\nthread t p tid=1\nstack s "{evil}"\n'
-                         "+1 t malloc s 0x1000 64\n+1000 t free 0x1000\nend\n", "evil.tide")
+    path = assemble("evil", f'process p pid=1\nthread t p tid=1\nstack s "{evil}"\n'
+                    "+1 t malloc s 0x1000 64\n+1000 t free 0x1000\nend\n")
     page, data = write(path, "evil.html")
     assert "alert(1)" not in page
     assert evil in data["strings"]
@@ -324,5 +317,4 @@ def an_empty_trace_makes_a_file_too():
     assert data["cells"]["count"] == []
 
 
-if __name__ == "__main__":
-    sys.exit(main(tests))
+main()

@@ -10,13 +10,10 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 
+import libschema
 import libwin
 from libwin import check
-
-sys.path.insert(0, os.path.join(libwin.SOURCE, "test", "cli"))
-import libschema  # noqa: E402  (where it lies is known only now)
 
 TIDEMARK = os.environ["TIDEMARK"]
 NAMED = os.path.join(libwin.SOURCE, "test", "programs", "win", "named.c")

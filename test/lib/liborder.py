@@ -5,8 +5,11 @@ import shutil
 import subprocess
 import sys
 
-MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "order.pml")
+from libtests import case, equal
+
+MODEL = os.path.join(os.environ["TIDEMARK_SOURCE"], "test", "model", "order.pml")
 MEGABYTES = int(os.environ.get("MODEL_MEGABYTES", "1500"))
+
 
 def search(folder, defines):
     """Every state of the model. Returns (errors, states, was the search complete)."""
@@ -26,26 +29,25 @@ def search(folder, defines):
     return errors, int(states), complete
 
 
-def check(sizes, mutations):
-    """A line for each; exits."""
+def holds(folder, size):
+    errors, states, complete = search(folder, size)
+    print(f"# {states:,} states", flush=True)
+    equal((0, True), (errors, complete), "wrong orders, and whether all states were seen")
+
+
+def is_caught(mutation, size):
+    errors, states, _complete = search(mutation, {**size, mutation: True})
+    print(f"# after {states:,} states", flush=True)
+    assert errors, f"no order was wrong in {states:,} states"
+
+
+def register(sizes, mutations):
+    """A test for each."""
     if shutil.which("spin") is None:
         print("the model checker spin is not installed")
         sys.exit(77)
-    print(f"1..{len(sizes) + len(mutations)}")
-    failed = 0
-    number = 0
-    for size in sizes:
-        number += 1
-        errors, states, complete = search(f"size{number}", size)
-        good = errors == 0 and complete
-        failed += not good
+    for number, size in enumerate(sizes):
         words = " ".join(f"{name.lower()} {value}" for name, value in size.items())
-        print(f"{'ok' if good else 'not ok'} {number} - no wrong order in {states:,} states: "
-              f"{words}", flush=True)
+        case(f"no wrong order: {words}", holds, f"size{number}", size)
     for mutation, size in mutations.items():
-        number += 1
-        errors, states, complete = search(mutation, {**size, mutation: True})
-        failed += errors == 0
-        print(f"{'ok' if errors else 'not ok'} {number} - {mutation} is caught "
-              f"after {states:,} states", flush=True)
-    sys.exit(failed > 0)
+        case(f"{mutation} is caught", is_caught, mutation, size)

@@ -11,10 +11,13 @@ import os
 import re
 import struct
 import subprocess
-import sys
 import time
-import traceback
 
+import libtests
+# Scripts take all that they need from here.
+from libtests import Failed, Skip, check, equal, main, test  # noqa: F401
+
+libtests.in_folders = True
 BUILD = os.path.abspath(os.environ.get("TIDEMARK_BUILD", "build"))
 SOURCE = os.environ.get("TIDEMARK_SOURCE", ".")
 TIDEMARK = os.environ.get("TIDEMARK", os.path.join(BUILD, "tidemark"))
@@ -29,61 +32,6 @@ ROOT = os.geteuid() == 0
 
 def program(name, bits=BITS):
     return os.path.join(BUILD, "test", "programs", *(["i386"] if bits == 32 else []), name)
-
-
-class Skip(Exception):
-    """This test cannot be run here; the text says why."""
-
-
-class Failed(Exception):
-    pass
-
-
-TESTS = []
-
-
-def test(function):
-    """Register a test. Its name, with blanks, is the sentence that is true."""
-    TESTS.append(function)
-    return function
-
-
-def main():
-    chosen = [function for function in TESTS
-              if len(sys.argv) < 2 or any(part in function.__name__ for part in sys.argv[1:])]
-    print(f"1..{len(chosen)}")
-    failed = 0
-    for number, function in enumerate(chosen, 1):
-        name = function.__name__.replace("_", " ")
-        try:
-            os.makedirs(function.__name__, exist_ok=True)
-            os.chdir(function.__name__)
-            function()
-            print(f"ok {number} - {name}")
-        except Skip as reason:
-            print(f"ok {number} - {name} # SKIP {reason}")
-        except Exception as problem:  # a broken test is a failed one
-            failed += 1
-            print(f"not ok {number} - {name}")
-            text = str(problem) if isinstance(problem, Failed) else repr(problem)
-            print("\n".join("#   " + line for line in text.splitlines()))
-            frames = traceback.extract_tb(problem.__traceback__)
-            for frame in frames:
-                if os.path.dirname(frame.filename) == os.path.dirname(__file__):
-                    print(f"#   {os.path.basename(frame.filename)}:{frame.lineno}: {frame.line}")
-        finally:
-            os.chdir("..")
-            sys.stdout.flush()
-    sys.exit(1 if failed else 0)
-
-
-def check(condition, *what):
-    if not condition:
-        raise Failed(" ".join(str(word) for word in what))
-
-
-def equal(expected, actual, what):
-    check(expected == actual, f"{what}: expected {expected}, got {actual}")
 
 
 def need_root():

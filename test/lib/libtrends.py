@@ -1,23 +1,7 @@
 """What the tests of transients, growth and diff share: traces made from text."""
-import os
-
-from libanswer import SOURCE, run
-from libtests import run_all
+from libanswer import assemble
 
 MIB = 1 << 20
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
-
-
-def mistake(*words):
-    """One line on stderr, and exit code 2."""
-    done = run(*words, check=2)
-    assert not done.stdout, done.stdout
-    return done.stderr
 
 
 class Trace:
@@ -62,30 +46,10 @@ class Trace:
     def write(self, path, end_us=None):
         self.events.sort(key=lambda event: event[0])
         last = end_us if end_us is not None else (self.events[-1][0] if self.events else 0)
-        with open(path + ".txt", "w", encoding="utf-8") as file:
-            for line in self.lines:
-                print(line, file=file)
-            for time_us, text in self.events:
-                print(f"@{round(time_us * 1000)} {text}", file=file)
-            print(f"@{round(last * 1000)} end p0 exit=0\nend", file=file)
-        run("dump", "--force", "--assemble", path + ".txt", "-o", path)
-        return path
+        lines = [*self.lines, *(f"@{round(time_us * 1000)} {text}" for time_us, text in self.events),
+                 f"@{round(last * 1000)} end p0 exit=0", "end", ""]
+        return assemble(path.removesuffix(".tide"), "\n".join(lines))
 
 
 def functions(row):
     return [line["function"] for line in row["stack"]]
-
-
-def golden(name, text):
-    """`text` is test/golden/NAME; with TIDEMARK_ACCEPT=1 it becomes it."""
-    path = os.path.join(SOURCE, "test/golden", name)
-    if os.environ.get("TIDEMARK_ACCEPT"):
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    with open(path, encoding="utf-8") as file:
-        expected = file.read()
-    assert expected == text, f"{path} differs; this came out:\n{text}"
-
-
-def main():
-    return run_all(tests)

@@ -5,43 +5,18 @@ import os
 import re
 import signal
 import subprocess
-import sys
 
-SOURCE = os.environ["TIDEMARK_SOURCE"]
-TIDEMARK = os.environ["TIDEMARK"]
+from libanswer import TIDEMARK, make, run
+from libschema import valid
+
 SERVER = os.environ.get("TIDEMARK_SERVER", TIDEMARK)  # another build of it
-
-sys.path.insert(0, os.path.join(SOURCE, "test/cli"))
-from libschema import valid  # noqa: E402  (it lives beside the tests of the commands)
-from libtests import run_all  # noqa: E402
-
-
-def run(*words, check=0, **more):
-    done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, timeout=120, **more)
-    assert done.returncode == check, (words, done.returncode, done.stderr)
-    return done
-
-
-def assemble(name):
-    """A trace of test/traces."""
-    path = name + ".tide"
-    if not os.path.exists(path):
-        run("dump", "-a", os.path.join(SOURCE, "test/traces", name + ".txt"), "-o", path)
-    return path
-
-
-def assemble_text(text, path):
-    with open(path + ".txt", "w", encoding="utf-8") as file:
-        file.write(text)
-    run("dump", "-a", path + ".txt", "-o", path, "--force")
-    return path
 
 
 def exercise2(scale="0.02"):
     path = "exercise2.tide"
     if not os.path.exists(path):
         program = os.path.join(os.environ["TIDEMARK_BUILD"], "test/programs/exercise2")
-        run("record", "-o", path, "--", program, env={**os.environ, "EX2_SCALE": scale})
+        run("record", "-o", path, "--", program, env={"EX2_SCALE": scale})
     return path
 
 
@@ -49,9 +24,7 @@ def long_trace():
     """Three million events, so that going through them takes a while."""
     path = "long.tide"
     if not os.path.exists(path):
-        bench = os.path.join(os.environ["TIDEMARK_BUILD"], "test/bench/window_bench")
-        subprocess.run([bench, "make", "500", "8", "3000000", path], check=True, timeout=120,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        make(path, 500, 8, 3000000)
         run("window", path, "--json", "--progress", "none", "--rows", "1")  # builds the index
     return path
 
@@ -138,7 +111,3 @@ class Server:
         valid(told, "view-error")
         assert told["kind"] == kind, told
         return told["error"]
-
-
-def main(tests):
-    return run_all(tests)
