@@ -136,6 +136,19 @@ static uintptr_t capture_context(struct capture *capture, const struct capture_w
 	return capture_word(walk->sp + 2 * UNWIND_WORD) + 5 * UNWIND_WORD;
 }
 
+// To the code that was interrupted there: no slot says where.
+static enum capture_went capture_step_interrupted(struct capture_walk *walk, uintptr_t pc,
+						  uintptr_t sp, uintptr_t rbp)
+{
+	walk->rbp = rbp;
+	walk->sp = sp;
+	walk->pc = pc | UNWIND_EXACT;
+	walk->slot = 0;
+	walk->by_slots = false;
+	walk->top = 0;
+	return CAPTURE_WENT_OUT;
+}
+
 // From a signal handler's return frame to the code that was interrupted.
 static enum capture_went capture_step_signal(struct capture *capture, struct capture_walk *walk,
 					     unwind_rule rule)
@@ -145,13 +158,25 @@ static enum capture_went capture_step_signal(struct capture *capture, struct cap
 	if (!context || !capture_can_read(capture, context + UNWIND_CONTEXT_RBP) ||
 	    !capture_can_read(capture, context + UNWIND_CONTEXT_RIP))
 		return CAPTURE_WENT_ASTRAY;
-	walk->rbp = capture_word(context + UNWIND_CONTEXT_RBP);
-	walk->sp = capture_word(context + UNWIND_CONTEXT_RSP);
-	walk->pc = capture_word(context + UNWIND_CONTEXT_RIP) | UNWIND_EXACT;
-	walk->slot = 0;
-	walk->by_slots = false;
-	walk->top = 0;
-	return CAPTURE_WENT_OUT;
+	return capture_step_interrupted(walk, capture_word(context + UNWIND_CONTEXT_RIP),
+					capture_word(context + UNWIND_CONTEXT_RSP),
+					capture_word(context + UNWIND_CONTEXT_RBP));
+}
+
+// The same by what the processor has pushed: pc, code segment, flags, sp, stack segment.
+static enum capture_went capture_step_machine(struct capture *capture, struct capture_walk *walk,
+					      unwind_rule rule)
+{
+	uintptr_t cfa = walk->sp + (uintptr_t)unwind_cfa_offset(rule);
+	uintptr_t pc_at = cfa - UNWIND_WORD, sp_at = cfa + 2 * UNWIND_WORD;
+	uintptr_t rbp_at = cfa + (uintptr_t)unwind_rbp_offset(rule);
+	bool saved = unwind_saves_rbp(rule);
+
+	if (!capture_can_read(capture, pc_at) || !capture_can_read(capture, sp_at) ||
+	    (saved && !capture_can_read(capture, rbp_at)))
+		return CAPTURE_WENT_ASTRAY;
+	return capture_step_interrupted(walk, capture_word(pc_at), capture_word(sp_at),
+					saved ? capture_word(rbp_at) : walk->rbp);
 }
 
 // To the caller whose frame address is `cfa`; its rbp lies at `rbp_at`, 0: it is ours.
@@ -208,6 +233,8 @@ capture_step_rare(struct capture *capture, struct capture_walk *walk, struct cap
 	case UNWIND_SIGNAL:
 	case UNWIND_SIGNAL_OLD:
 		return capture_step_signal(capture, walk, rule);
+	case UNWIND_MACHINE:
+		return capture_step_machine(capture, walk, rule);
 	case UNWIND_END:
 		return CAPTURE_WENT_TO_END;
 	case UNWIND_END_HERE:

@@ -441,6 +441,17 @@ static const uint8_t *cfi_is_breg(const uint8_t *expression, uint64_t size, int 
 	return at;
 }
 
+// The rule with what the row says of rbp.
+static unwind_rule cfi_rule_saving(const struct cfi_row *row, enum unwind_kind kind,
+				   int64_t cfa_offset)
+{
+	if (row->rbp.where == CFI_SAME || row->rbp.where == CFI_UNDEFINED)
+		return unwind_make(kind, cfa_offset, 0);
+	if (row->rbp.where != CFI_OFFSET || !unwind_can_save_at(row->rbp.offset))
+		return UNWIND_STOP;
+	return unwind_make_saving(kind, cfa_offset, row->rbp.offset, 0);
+}
+
 // The frame address as an expression: gcc's realigned frames, OpenSSL's assembly, and the one that
 // linkers write for the procedure linkage table.
 static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exact_pc)
@@ -466,9 +477,9 @@ static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exac
 		if (row->rbp.where != CFI_EXPRESSION ||
 		    !cfi_is_breg(row->rbp.expression, row->rbp.expression_size, REGISTER_RBP,
 				 &rbp_offset, &rbp_rest) ||
-		    rbp_rest != 0 || offset % UNWIND_WORD || rbp_offset % UNWIND_WORD)
+		    rbp_rest != 0 || offset % UNWIND_WORD || !unwind_can_save_at(rbp_offset))
 			return UNWIND_STOP;
-		return unwind_make(UNWIND_RBP_DEREF, offset, rbp_offset, 0);
+		return unwind_make_saving(UNWIND_RBP_DEREF, offset, rbp_offset, 0);
 	}
 	at = cfi_is_breg(row->cfa_expression, row->cfa_expression_size, REGISTER_RSP, &offset,
 			 &rest);
@@ -476,43 +487,31 @@ static unwind_rule cfi_expression_rule(const struct cfi_row *row, uintptr_t exac
 		return UNWIND_STOP;
 	// deref, plus_uconst word
 	if (rest == 3 && at[0] == 0x06 && at[1] == 0x23 && at[2] == UNWIND_WORD) {
-		if (offset % UNWIND_WORD ||
-		    (row->rbp.where == CFI_OFFSET && row->rbp.offset % UNWIND_WORD))
+		if (offset % UNWIND_WORD)
 			return UNWIND_STOP;
-		return unwind_make(UNWIND_RSP_DEREF, offset,
-				   row->rbp.where == CFI_OFFSET ? row->rbp.offset : 0, 0);
+		return cfi_rule_saving(row, UNWIND_RSP_DEREF, offset);
 	}
 	if (rest == sizeof(plt) && memcmp(at, plt, sizeof(plt)) == 0) // known at this pc
 		return unwind_make(UNWIND_RSP, offset + ((exact_pc & 15) >= 11 ? UNWIND_WORD : 0),
-				   0, 0);
+				   0);
 	return UNWIND_STOP;
 }
 
 static unwind_rule cfi_rule(const struct cfi_row *row, uintptr_t exact_pc)
 {
-	int64_t rbp_offset = 0;
-
 	if (row->rip.where == CFI_UNDEFINED)
 		return UNWIND_END;
 	if (row->rip.where != CFI_OFFSET || row->rip.offset != -UNWIND_WORD)
 		return UNWIND_STOP;
 	if (row->cfa_is_expression)
 		return cfi_expression_rule(row, exact_pc);
-	if (row->rbp.where == CFI_OFFSET) {
-		rbp_offset = row->rbp.offset;
-		if (rbp_offset % UNWIND_WORD || rbp_offset == 0 ||
-		    rbp_offset < -2048 * UNWIND_WORD || rbp_offset > 2047 * UNWIND_WORD)
-			return UNWIND_STOP;
-	} else if (row->rbp.where != CFI_SAME && row->rbp.where != CFI_UNDEFINED) {
-		return UNWIND_STOP;
-	}
 	if (row->cfa_offset % UNWIND_WORD || row->cfa_offset < -(UNWIND_WORD << 22) ||
 	    row->cfa_offset > UNWIND_WORD << 22)
 		return UNWIND_STOP;
 	if (row->cfa_register == REGISTER_RSP)
-		return unwind_make(UNWIND_RSP, row->cfa_offset, rbp_offset, 0);
+		return cfi_rule_saving(row, UNWIND_RSP, row->cfa_offset);
 	if (row->cfa_register == REGISTER_RBP)
-		return unwind_make(UNWIND_RBP, row->cfa_offset, rbp_offset, 0);
+		return cfi_rule_saving(row, UNWIND_RBP, row->cfa_offset);
 	return UNWIND_STOP;
 }
 

@@ -4,8 +4,9 @@ enum {
 	PDATA_DIRECTORY = 3,
 	PDATA_RBP = 5,
 	PDATA_CHAIN_MAX = 32,
-	PDATA_OFFSET_MAX = 1 << 14, // of rbp's place that a rule can hold
+	PDATA_VERSION_MAX = 2,
 	PDATA_FLAG_CHAINED = 4,
+	PDATA_WHOLE = UINT32_MAX, // all of the prologue has run
 
 	// Unwind codes.
 	PDATA_PUSH = 0,
@@ -41,9 +42,12 @@ struct pdata_state {
 	bool by_frame;   // offsets count from the frame pointer, else from the stack pointer
 	bool stores_rbp; // it was found where the caller's rbp is
 	bool stores_by_frame;
-	bool lost;      // a rule cannot say it
-	int64_t offset; // of what the stack pointer would be now
-	int64_t rbp_at;
+	bool machine;        // the rest is what the processor has pushed
+	bool lost;           // a rule cannot say it
+	int64_t offset;      // of what the stack pointer would be now
+	int64_t rbp_at;      // where the caller's rbp is
+	bool saves_by_frame; // stores count from the frame pointer, and
+	int64_t saves_from;  // from there
 };
 
 static uint32_t pdata_32(const uint8_t *at)
@@ -75,6 +79,71 @@ const struct pdata_function *pdata_find(const uint8_t *base, uintptr_t pc)
 	return NULL;
 }
 
+bool pdata_begins(const struct codemap_place *place, uintptr_t pc)
+{
+	const uint8_t *base = (const uint8_t *)place->start;
+	const struct pdata_function *function;
+
+	if (sizeof(void *) == 4)
+		return false;
+	function = pdata_find(base, pc);
+	return function && place->start + function->begin == pc;
+}
+
+// An entry may stand for another one.
+static const struct pdata_function *pdata_direct(const uint8_t *base,
+						 const struct pdata_function *function)
+{
+	return function->info & 1 ? (const void *)(base + (function->info & ~1u)) : function;
+}
+
+static uint32_t pdata_version(const struct pdata_info *info)
+{
+	return info->version_flags & 7;
+}
+
+static bool pdata_is_chained(const struct pdata_info *info)
+{
+	return info->version_flags >> 3 & PDATA_FLAG_CHAINED;
+}
+
+// What it is chained to.
+static const struct pdata_function *pdata_next(const struct pdata_info *info)
+{
+	return (const void *)&info->codes[(info->codes_count + 1u) & ~1u];
+}
+
+static uint32_t pdata_frame_register(const struct pdata_info *info)
+{
+	return info->frame & 15;
+}
+
+static int64_t pdata_frame_offset(const struct pdata_info *info)
+{
+	return (info->frame >> 4) * 16;
+}
+
+// How many places of the list a code takes. In version 1, codes 6 and 7 stored registers of 64
+// bits; in version 2 each epilogue takes one place.
+static uint32_t pdata_places(const struct pdata_info *info, uint32_t i)
+{
+	switch (info->codes[i].op & 15) {
+	case PDATA_ALLOC_LARGE:
+		return info->codes[i].op >> 4 ? 3 : 2;
+	case PDATA_SAVE:
+	case PDATA_SAVE_XMM:
+		return 2;
+	case PDATA_SAVE_FAR:
+	case PDATA_SAVE_XMM_FAR:
+	case PDATA_SPARE:
+		return 3;
+	case PDATA_EPILOG:
+		return pdata_version(info) == 1 ? 2 : 1;
+	default:
+		return 1;
+	}
+}
+
 static void pdata_stores(struct pdata_state *state, uint32_t which, bool by_frame, int64_t at)
 {
 	if (which != PDATA_RBP)
@@ -84,26 +153,15 @@ static void pdata_stores(struct pdata_state *state, uint32_t which, bool by_fram
 	state->rbp_at = at;
 }
 
-// Undo one code. Returns how many places of the list it takes.
-static uint32_t pdata_undo(struct pdata_state *state, const struct pdata_info *info, uint32_t i,
-			   bool done)
+// Undo one code.
+static void pdata_undo(struct pdata_state *state, const struct pdata_info *info, uint32_t i)
 {
 	const uint8_t *more = (const uint8_t *)&info->codes[i + 1];
-	uint32_t op = info->codes[i].op & 15, about = info->codes[i].op >> 4;
-	int64_t frame_at = (info->frame >> 4) * 16;
-	bool framed = (info->frame & 15) != 0;
-	uint32_t places = op == PDATA_SAVE || op == PDATA_SAVE_XMM ? 2
-			  : op == PDATA_SAVE_FAR || op == PDATA_SAVE_XMM_FAR ||
-					  (op == PDATA_ALLOC_LARGE && about)
-				  ? 3
-			  : op == PDATA_ALLOC_LARGE || op == PDATA_EPILOG || op == PDATA_SPARE ? 2
-											       : 1;
+	uint32_t about = info->codes[i].op >> 4;
 
-	if (op == PDATA_EPILOG)
-		return (info->version_flags & 7) == 1 ? 2 : 1;
-	if (!done) // the prologue has not come to it
-		return places;
-	switch (op) {
+	if (state->machine) // which begins a stack: nothing lies outside of it
+		state->lost = true;
+	switch (info->codes[i].op & 15) {
 	case PDATA_PUSH:
 		pdata_stores(state, about, state->by_frame, state->offset);
 		state->offset += 8;
@@ -115,18 +173,25 @@ static uint32_t pdata_undo(struct pdata_state *state, const struct pdata_info *i
 		state->offset += about * 8 + 8;
 		break;
 	case PDATA_SET_FRAME:
-		if ((info->frame & 15) != PDATA_RBP)
+		if (pdata_frame_register(info) != PDATA_RBP)
 			state->lost = true;
 		state->by_frame = true;
-		state->offset = -frame_at;
+		state->offset = -pdata_frame_offset(info);
 		break;
 	case PDATA_SAVE:
-	case PDATA_SAVE_FAR:
-		pdata_stores(state, about, framed,
-			     (framed ? -frame_at : 0) +
-				     (op == PDATA_SAVE ? (int64_t)(more[0] | more[1] << 8) * 8
-						       : (int64_t)pdata_32(more)));
+		pdata_stores(state, about, state->saves_by_frame,
+			     state->saves_from + (more[0] | more[1] << 8) * 8);
 		break;
+	case PDATA_SAVE_FAR:
+		pdata_stores(state, about, state->saves_by_frame,
+			     state->saves_from + pdata_32(more));
+		break;
+	case PDATA_MACHINE_FRAME:
+		state->machine = true;
+		state->offset += about ? 8 : 0; // an error code
+		break;
+	case PDATA_EPILOG:
+	case PDATA_SPARE:
 	case PDATA_SAVE_XMM:
 	case PDATA_SAVE_XMM_FAR:
 		break;
@@ -134,60 +199,217 @@ static uint32_t pdata_undo(struct pdata_state *state, const struct pdata_info *i
 		state->lost = true;
 		break;
 	}
-	return places;
 }
 
-// All codes of one function's part that lie before `at`; 0: all. Returns the part that it
+// Whether the frame pointer is set when `ran` bytes of the part have run.
+static bool pdata_frame_is_set(const struct pdata_info *info, uint32_t ran)
+{
+	if (!pdata_frame_register(info))
+		return false;
+	if (ran >= info->prolog_bytes || pdata_is_chained(info))
+		return true;
+	for (uint32_t i = 0; i < info->codes_count; i += pdata_places(info, i))
+		if ((info->codes[i].op & 15) == PDATA_SET_FRAME)
+			return ran >= info->codes[i].at;
+	return false;
+}
+
+// Undo all codes of one part of a function of which `ran` bytes have run. Returns the part that it
 // continues.
-static const struct pdata_function *pdata_undo_all(struct pdata_state *state, const uint8_t *base,
-						   const struct pdata_function *function,
-						   uint32_t at)
+static const struct pdata_function *pdata_undo_all(struct pdata_state *state,
+						   const struct pdata_info *info, uint32_t ran)
+{
+	if (!pdata_version(info) || pdata_version(info) > PDATA_VERSION_MAX)
+		state->lost = true;
+	for (uint32_t i = 0; i < info->codes_count && !state->lost; i += pdata_places(info, i))
+		if (ran >= info->prolog_bytes || ran >= info->codes[i].at)
+			pdata_undo(state, info, i);
+	return pdata_is_chained(info) ? pdata_next(info) : NULL;
+}
+
+// ---- Epilogues ------------------------------------------------------------------------------
+//
+// Code that was interrupted may be within one: an instruction that frees the frame, which may have
+// run, pops, and a return or a jump to another function. Version 2 of the tables says where they
+// begin; with version 1 the instructions tell.
+
+// A byte of the function's code; behind its end, none of these instructions.
+static uint8_t pdata_byte(const uint8_t *at, const uint8_t *end)
+{
+	return at < end ? *at : 0xcc;
+}
+
+// By version 2: the first of these codes has the length of all epilogues, and whether one ends the
+// function; each other one how far before the end one begins.
+static bool pdata_is_told_epilog(const struct pdata_info *info, uint32_t before_end)
+{
+	uint32_t bytes = info->codes[0].at;
+
+	if (!info->codes_count || (info->codes[0].op & 15) != PDATA_EPILOG)
+		return false;
+	if (info->codes[0].op >> 4 & 1 && before_end <= bytes)
+		return true;
+	for (uint32_t i = 1; i < info->codes_count; i++) {
+		uint32_t begins = info->codes[i].at | (uint32_t)(info->codes[i].op >> 4) << 8;
+
+		if ((info->codes[i].op & 15) != PDATA_EPILOG || !begins)
+			return false;
+		if (before_end <= begins && before_end + bytes > begins)
+			return true;
+	}
+	return false;
+}
+
+// add rsp,n or lea rsp,[rbp+n]. Returns what is behind it.
+static const uint8_t *pdata_undo_free(struct pdata_state *state, const struct pdata_info *info,
+				      const uint8_t *at, const uint8_t *end)
+{
+	uint8_t op = pdata_byte(at + 1, end), which = pdata_byte(at + 2, end);
+	bool adds = (op == 0x81 || op == 0x83) && which == 0xc4;
+	bool loads = op == 0x8d && (which == 0x65 || which == 0xa5) &&
+		     pdata_frame_register(info) == PDATA_RBP;
+	bool wide = op == 0x81 || which == 0xa5;
+
+	if (pdata_byte(at, end) != 0x48 || (!adds && !loads) || end - at < (wide ? 7 : 4))
+		return at;
+	state->by_frame = loads;
+	state->offset = wide ? (int32_t)pdata_32(at + 3) : (int8_t)at[3];
+	return at + (wide ? 7 : 4);
+}
+
+static const uint8_t *pdata_undo_pops(struct pdata_state *state, const uint8_t *at,
+				      const uint8_t *end)
+{
+	for (;; at++, state->offset += 8) {
+		bool high = (pdata_byte(at, end) & 0xf8) == 0x40; // registers from r8 on, if bit 0
+		uint8_t op = pdata_byte(at + high, end);
+
+		if (op < 0x58 || op > 0x5f)
+			return at;
+		if (op == 0x58 + PDATA_RBP && !(high && *at & 1))
+			pdata_stores(state, PDATA_RBP, state->by_frame, state->offset);
+		at += high;
+	}
+}
+
+// The part of a function that others are chained to.
+static const struct pdata_function *pdata_primary(const uint8_t *base,
+						  const struct pdata_function *function)
+{
+	for (int i = 0; i < PDATA_CHAIN_MAX; i++) {
+		const struct pdata_info *info;
+
+		function = pdata_direct(base, function);
+		info = (const void *)(base + function->info);
+		if (!pdata_is_chained(info))
+			break;
+		function = pdata_next(info);
+	}
+	return function;
+}
+
+// Whether a jump leads out of the function, or to its beginning: it calls itself.
+static bool pdata_leads_out(const uint8_t *base, const struct pdata_function *function,
+			    const uint8_t *target)
+{
+	const struct pdata_function *other = pdata_find(base, (uintptr_t)target);
+	uint32_t begin = pdata_primary(base, function)->begin;
+
+	return !other || pdata_primary(base, other)->begin != begin || target == base + begin;
+}
+
+// A return, or a jump of those that end a function.
+static bool pdata_is_leaving(const uint8_t *base, const struct pdata_function *function,
+			     const uint8_t *at, const uint8_t *end)
+{
+	uint8_t op = pdata_byte(at, end), next = pdata_byte(at + 1, end);
+
+	switch (op) {
+	case 0xc3:
+	case 0xc2:
+		return true;
+	case 0xf3:
+		return next == 0xc3;
+	case 0xff: // jmp [rip+n]
+		return next == 0x25;
+	case 0xeb:
+		return end - at >= 2 && pdata_leads_out(base, function, at + 2 + (int8_t)next);
+	case 0xe9:
+		return end - at >= 5 &&
+		       pdata_leads_out(base, function, at + 5 + (int32_t)pdata_32(at + 1));
+	default: // jmp with REX.W
+		return (op & 0xf8) == 0x48 && next == 0xff && end - at >= 3 &&
+		       (at[2] & 0x38) == 0x20;
+	}
+}
+
+// Whether the code at `at` is in an epilogue: then the rest of that is undone.
+static bool pdata_undo_epilog(struct pdata_state *state, const uint8_t *base,
+			      const struct pdata_function *function, const uint8_t *at)
 {
 	const struct pdata_info *info = (const void *)(base + function->info);
-	uint32_t from = at - function->begin;
-	bool whole = at == 0 || from >= info->prolog_bytes;
+	const uint8_t *end = base + function->end;
+	struct pdata_state epilog = { 0 };
+	bool told = pdata_version(info) == 2;
 
-	for (uint32_t i = 0; i < info->codes_count;)
-		i += pdata_undo(state, info, i, whole || from >= info->codes[i].at);
-	if (!(info->version_flags >> 3 & PDATA_FLAG_CHAINED))
-		return NULL;
-	return (const void *)&info->codes[(info->codes_count + 1u) & ~1u];
+	if (told && !pdata_is_told_epilog(info, (uint32_t)(end - at)))
+		return false;
+	at = pdata_undo_free(&epilog, info, at, end);
+	at = pdata_undo_pops(&epilog, at, end);
+	epilog.lost = !pdata_is_leaving(base, function, at, end);
+	if (epilog.lost && !told)
+		return false;
+	*state = epilog;
+	return true;
 }
+
+// ---- Rules ---------------------------------------------------------------------------------
 
 static unwind_rule pdata_rule(const struct pdata_state *state)
 {
-	int64_t rbp_offset = 0;
+	enum unwind_kind kind = state->by_frame ? UNWIND_RBP : UNWIND_RSP;
+	int64_t cfa_offset = state->offset + 8;
 
 	if (state->lost || (state->offset & 7))
 		return UNWIND_STOP;
-	if (state->stores_rbp) {
-		rbp_offset = state->rbp_at - state->offset - 8;
-		if (state->stores_by_frame != state->by_frame || rbp_offset >= 0 ||
-		    rbp_offset <= -PDATA_OFFSET_MAX || (rbp_offset & 7))
-			return UNWIND_STOP;
-	}
-	return unwind_make(state->by_frame ? UNWIND_RBP : UNWIND_RSP, state->offset + 8, rbp_offset,
-			   0);
+	if (state->machine)
+		kind = state->by_frame ? UNWIND_STOP : UNWIND_MACHINE;
+	if (!state->stores_rbp || kind == UNWIND_STOP)
+		return unwind_make(kind, cfa_offset, 0);
+	if (state->stores_by_frame != state->by_frame ||
+	    !unwind_can_save_at(state->rbp_at - cfa_offset))
+		return UNWIND_STOP;
+	return unwind_make_saving(kind, cfa_offset, state->rbp_at - cfa_offset, 0);
 }
 
-unwind_rule pdata_compile(const struct codemap_place *place, uintptr_t pc)
+unwind_rule pdata_compile(const struct codemap_place *place, uintptr_t pc, bool exact)
 {
 	const uint8_t *base = (const uint8_t *)place->start;
 	const struct pdata_function *function = place->function;
+	const struct pdata_info *info;
 	struct pdata_state state = { 0 };
-	uint32_t at = (uint32_t)(pc - place->start);
+	uint32_t ran;
 
 	if (sizeof(void *) == 4 || !base)
 		return UNWIND_GUESS_BLIND;
+	// By what its image says, it calls nobody. Who was called from there nevertheless is in
+	// code of which nothing is known.
 	if (!function)
-		return unwind_make(UNWIND_RSP, 8, 0, 0); // it calls nobody, or so its image says
+		return exact ? unwind_make(UNWIND_RSP, 8, 0) : (unwind_rule)UNWIND_STOP;
+	function = pdata_direct(base, function);
+	info = (const void *)(base + function->info);
+	ran = (uint32_t)(pc - place->start) - function->begin;
+	if (exact && ran >= info->prolog_bytes &&
+	    pdata_undo_epilog(&state, base, function, (const uint8_t *)pc))
+		return pdata_rule(&state);
+	state.saves_by_frame = pdata_frame_is_set(info, ran);
+	state.saves_from = state.saves_by_frame ? -pdata_frame_offset(info) : 0;
+	if (state.saves_by_frame && pdata_frame_register(info) != PDATA_RBP)
+		state.lost = true;
 	for (int i = 0; function && i < PDATA_CHAIN_MAX; i++) {
-		if (function->info & 1) { // the part of another one
-			function = (const void *)(base + (function->info & ~1u));
-			continue;
-		}
-		function = pdata_undo_all(&state, base, function, at);
-		at = 0; // of what it is chained to, all of the prologue has run
+		info = (const void *)(base + pdata_direct(base, function)->info);
+		function = pdata_undo_all(&state, info, ran);
+		ran = PDATA_WHOLE; // of what it is chained to
 	}
 	return pdata_rule(&state);
 }

@@ -8,20 +8,27 @@
 // code in the list counts from the frame pointer, and what is in front of it from the stack
 // pointer.
 //
-// A return address stands behind a call, so neither in a prologue nor within an epilogue: those
-// need no thought.
+// A return address stands behind a call: not within an epilogue, and in a prologue only behind the
+// call that touches the pages of a large frame. An instruction that was interrupted may be
+// anywhere: what of the prologue has not run is not undone, and an epilogue is told by its
+// instructions.
 #ifndef RECORDER_PDATA_H
 #define RECORDER_PDATA_H
 
 #include "recorder/codemap.h"
 #include "recorder/unwind.h"
 
-// The rule for code address pc at `place`, without a frame id.
-HIDDEN unwind_rule pdata_compile(const struct codemap_place *place, uintptr_t pc);
+// The rule for return address `pc` at `place`, without a frame id; `exact`: for the instruction at
+// `pc`, which was interrupted. UNWIND_STOP where the tables say nothing, or where a rule cannot say
+// it: a frame pointer that is not rbp.
+HIDDEN unwind_rule pdata_compile(const struct codemap_place *place, uintptr_t pc, bool exact);
 
 // The entry of the function that `pc` lies in, among those of the image at `base`. NULL: it lies in
 // none, which is a function that calls nobody.
 struct pdata_function;
 HIDDEN const struct pdata_function *pdata_find(const uint8_t *base, uintptr_t pc);
+
+// Whether a function of the module at `place` begins at `pc`.
+HIDDEN bool pdata_begins(const struct codemap_place *place, uintptr_t pc);
 
 #endif

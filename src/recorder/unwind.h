@@ -4,7 +4,7 @@
 // answer never changes while the code stays mapped, so it is compiled once into one 64-bit word,
 // the *rule*, and kept in a table that all threads read without a lock:
 //
-//     kind:4 | rbp offset / word, signed:12 | frame id:24 | cfa offset / word, signed:24
+//     kind:4 | rbp offset / word + 1, signed:12 | frame id:24 | cfa offset / word, signed:24
 //
 // A word is as wide as an address, 8 bytes or 4; of an i386 process, rsp and rbp mean its esp and
 // ebp. The other registers that a callee keeps need no rule: compilers restore a frame from these
@@ -26,11 +26,16 @@
 //     SIGNAL_OLD the same for i386 handlers that asked for no siginfo: another context
 //     GUESS      no rule (generated code, or code without .eh_frame): a chain through rbp
 //     SCANNED    sp + offset, as a look at the stack has found (unwind_learn): a guess as well
+//     MACHINE    sp + offset, of Windows' code that an exception or an interrupt leads to: the
+//                processor has pushed the address of the interrupted instruction as if it were a
+//                return address, and 2 words behind the cfa lies its sp
 //     END        the outermost frame
 //     STOP       not expressible: the walk ends here, incomplete
 //
 // and else the return address is at cfa - word, the caller's sp is cfa, and the caller's rbp is at
-// cfa + rbp offset, or unchanged if that is 0.
+// cfa + rbp offset, or unchanged if that field is 0, which would be where the return address lies.
+// It may lie outside of the cfa: Microsoft's compilers keep it in the home space of the caller's
+// frame.
 //
 // Rows that no rule can express exist in hand-written assembly only (5 in libc); nothing
 // allocates there.
@@ -59,6 +64,7 @@ enum unwind_kind {
 	UNWIND_END_HERE = 10, // not a frame at all: the one before was outermost
 	UNWIND_SIGNAL_OLD = 11,
 	UNWIND_SCANNED = 12, // of code without frame pointers: what follows may be wrong
+	UNWIND_MACHINE = 13,
 };
 
 enum { UNWIND_WORD = sizeof(uintptr_t) };
@@ -93,13 +99,13 @@ static inline int64_t unwind_cfa_offset(unwind_rule rule)
 
 static inline int64_t unwind_rbp_offset(unwind_rule rule)
 {
-	return ((int64_t)(rule << 48) >> 52) * UNWIND_WORD;
+	return ((int64_t)(rule << 48) >> 52) * UNWIND_WORD - UNWIND_WORD;
 }
 
 // The rule's kind, and where the caller's rbp is: RSP alone says that rbp stays what it is.
 #define UNWIND_RBP_BITS 0xffffull
 
-// By offset: the caller's rbp lies in the frame.
+// By offset: the caller's rbp lies in memory.
 static inline bool unwind_saves_rbp(unwind_rule rule)
 {
 	return rule & UNWIND_RBP_BITS & ~15ull;
@@ -110,11 +116,24 @@ static inline uint32_t unwind_frame(unwind_rule rule)
 	return (uint32_t)(rule >> 16) & 0xffffff;
 }
 
-static inline unwind_rule unwind_make(enum unwind_kind kind, int64_t cfa_offset, int64_t rbp_offset,
-				      uint32_t frame)
+// One that leaves rbp as it is.
+static inline unwind_rule unwind_make(enum unwind_kind kind, int64_t cfa_offset, uint32_t frame)
 {
-	return (uint64_t)kind | ((uint64_t)(rbp_offset / UNWIND_WORD) & 0xfff) << 4 |
-	       (uint64_t)frame << 16 | (uint64_t)(cfa_offset / UNWIND_WORD) << 40;
+	return (uint64_t)kind | (uint64_t)frame << 16 | (uint64_t)(cfa_offset / UNWIND_WORD) << 40;
+}
+
+// Where the caller's rbp can be, for unwind_make_saving.
+static inline bool unwind_can_save_at(int64_t rbp_offset)
+{
+	return rbp_offset % UNWIND_WORD == 0 && rbp_offset != -UNWIND_WORD &&
+	       rbp_offset >= -2049 * UNWIND_WORD && rbp_offset <= 2046 * UNWIND_WORD;
+}
+
+static inline unwind_rule unwind_make_saving(enum unwind_kind kind, int64_t cfa_offset,
+					     int64_t rbp_offset, uint32_t frame)
+{
+	return unwind_make(kind, cfa_offset, frame) |
+	       ((uint64_t)(rbp_offset / UNWIND_WORD + 1) & 0xfff) << 4;
 }
 
 // The table is one huge page (2 MB), and its pages mirror those of the code: what one page of code

@@ -16,10 +16,17 @@ unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 	uintptr_t exact_pc = (uintptr_t)(key & ~UNWIND_EXACT);
 	uintptr_t pc = key & UNWIND_EXACT ? exact_pc : exact_pc - 1;
 	struct codemap_place place = codemap_find(pc);
-	unwind_rule rule = pdata_compile(&place, pc);
+	unwind_rule rule;
 	uint32_t frame;
 
 	*lasts = true;
+	// Wine makes a call of what an exception has interrupted, be it a function's first byte.
+	if (place.module && !place.function && pdata_begins(&place, exact_pc)) {
+		pc = exact_pc;
+		key |= UNWIND_EXACT;
+		place = codemap_find(pc);
+	}
+	rule = pdata_compile(&place, exact_pc, (key & UNWIND_EXACT) != 0);
 	if (unwind_kind(rule) == UNWIND_RSP && unwind_cfa_offset(rule) < (int64_t)sizeof(void *))
 		rule = UNWIND_STOP; // it would not lead outwards
 	frame = codemap_frame(pc, place.module, key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0);
@@ -126,6 +133,7 @@ static unwind_rule unwind_scan(uintptr_t pc, uintptr_t sp, uintptr_t rbp, uint32
 
 	for (uintptr_t at = sp; at < sp + UNWIND_SCAN_WORDS * 4; at += 4) {
 		uintptr_t back, called;
+		int64_t kept;
 
 		if (at >= readable) {
 			if (!kernel_can_read(at & ~(uintptr_t)(KERNEL_PAGE - 1)))
@@ -137,12 +145,15 @@ static unwind_rule unwind_scan(uintptr_t pc, uintptr_t sp, uintptr_t rbp, uint32
 		if (!unwind_holds(called, pc))
 			continue;
 		if (at == rbp + 4) // as the chain has it
-			return unwind_keeps_frame(called) ? unwind_make(UNWIND_RBP, 8, -8, frame)
-							  : 0;
+			return unwind_keeps_frame(called)
+				       ? unwind_make_saving(UNWIND_RBP, 8, -8, frame)
+				       : 0;
 		if (unwind_keeps_frame(called)) // it has a frame, and this is of an earlier call
 			continue;
-		return unwind_make(UNWIND_SCANNED, (int64_t)(at + 4 - sp), unwind_kept_ebp(called),
-				   frame);
+		kept = unwind_kept_ebp(called);
+		at += 4;
+		return kept ? unwind_make_saving(UNWIND_SCANNED, (int64_t)(at - sp), kept, frame)
+			    : unwind_make(UNWIND_SCANNED, (int64_t)(at - sp), frame);
 	}
 	return 0;
 }
@@ -159,7 +170,7 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t sp, uintptr_t
 	recording_lock(&recording_state->code_lock);
 	learned = unwind_scan((uintptr_t)key - 1, sp, rbp, frame);
 	if (!learned)
-		rule = unwind_make(UNWIND_GUESS_BLIND, (tries + 1) * UNWIND_WORD, 0, frame);
+		rule = unwind_make(UNWIND_GUESS_BLIND, (tries + 1) * UNWIND_WORD, frame);
 	else
 		rule = learned;
 	unwind_replace(key, rule);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <windows.h>
 
-enum { DEPTH_MAX = 62, SHAPES = 3, ROUNDS = 40 };
+enum { DEPTH_MAX = 62, ROUNDS = 60 };
 
 static HANDLE heap;
 static volatile LONG next_size = 10000;
@@ -28,7 +28,16 @@ static __attribute__((noinline)) void site(void)
 	puts(line);
 }
 
-static void descend(int depth, unsigned state);
+void descend(int depth, unsigned state);
+
+// As Microsoft's compilers lay frames out (stacks.S): rbp is kept in the home space of the caller's
+// frame, in its second place, in its first one, and by a function with a frame pointer.
+void keeps_at_home(int depth, unsigned state);
+void keeps_at_the_first_home(int depth, unsigned state);
+void keeps_at_home_far(int depth, unsigned state);
+void keeps_at_home_framed(int depth, unsigned state);
+void keeps_in_a_part(int depth, unsigned state);
+void interrupted_by_machine(int depth, unsigned state);
 
 // Frames of a size that is known, with registers saved.
 static __attribute__((noinline)) void plain(int depth, unsigned state)
@@ -67,14 +76,31 @@ static __attribute__((noinline)) void through_runtime(int depth, unsigned state)
 	qsort(words, 2, sizeof(words[0]), compare);
 }
 
-static void descend(int depth, unsigned state)
+// Through an exception's handler, and the code that it has interrupted.
+static __attribute__((noinline)) void interrupted(int depth, unsigned state)
+{
+	__asm__ volatile("ud2" ::"c"(depth), "d"(state) : "memory");
+}
+
+static LONG CALLBACK handle(EXCEPTION_POINTERS *exception)
+{
+	CONTEXT *context = exception->ContextRecord;
+
+	if (exception->ExceptionRecord->ExceptionCode != EXCEPTION_ILLEGAL_INSTRUCTION)
+		return EXCEPTION_CONTINUE_SEARCH;
+	descend((int)context->Rcx, (unsigned)context->Rdx);
+	context->Rip += 2;
+	return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+void descend(int depth, unsigned state)
 {
 	if (depth <= 0) {
 		site();
 		return;
 	}
 	state = state * 1664525 + 1013904223;
-	switch (state >> 20 & 3) {
+	switch (state >> 20 & 15) {
 	case 0:
 		plain(depth - 1, state);
 		break;
@@ -83,6 +109,33 @@ static void descend(int depth, unsigned state)
 		break;
 	case 2:
 		through_runtime(depth - 4, state);
+		break;
+	case 3:
+	case 4:
+		keeps_at_home(depth - 1, state);
+		break;
+	case 5:
+	case 6:
+		keeps_at_the_first_home(depth - 1, state);
+		break;
+	case 7:
+		keeps_at_home_far(depth - 1, state);
+		break;
+	case 8:
+		keeps_at_home_framed(depth - 1, state);
+		break;
+	case 9:
+		keeps_in_a_part(depth - 1, state);
+		break;
+	case 10:
+		interrupted(depth - 6, state);
+		break;
+	case 11:
+		interrupted_by_machine(depth - 2, state);
+		break;
+	case 12:
+	case 13:
+		growing(depth - 1, state);
 		break;
 	default:
 		descend(depth - 1, state);
@@ -111,6 +164,7 @@ int main(void)
 	static INIT_ONCE once = INIT_ONCE_STATIC_INIT;
 	HANDLE thread;
 
+	AddVectoredExceptionHandler(1, handle);
 	heap = HeapCreate(0, 0, 0);
 	printf("heap %llx\n", (unsigned long long)(size_t)heap);
 	run((void *)1);
