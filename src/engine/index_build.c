@@ -485,8 +485,9 @@ static bool resume(struct index_work *work, const char *path, struct err *err)
 static bool begin(struct index_work *work, const char *path, struct err *err)
 {
 	*err = (struct err){ 0 };
-	if (!file_make_folder(path, false) && errno != EEXIST)
+	if (!file_make_folder(path, true) && errno != EEXIST)
 		return err_errno(err, errno, "cannot make %s", path);
+	file_share_folder(path, work->trace_path);
 	if (!open_directory(work, path, err))
 		return false;
 	file_remove_in(work->index.directory, "head");

@@ -36,7 +36,8 @@ struct index_out *index_out_new(int directory, const char *name)
 	out->directory = directory;
 	snprintf(out->name, sizeof out->name, "%s", name);
 	snprintf(out->name_new, sizeof out->name_new, "%s.new", out->name);
-	out->fd = file_open_in(directory, out->name_new, FILE_WRITE | FILE_CREATE | FILE_EMPTY);
+	out->fd = file_open_in(directory, out->name_new,
+			       FILE_WRITE | FILE_CREATE | FILE_EMPTY | FILE_AS_FOLDER);
 	out->ok = out->fd >= 0 || err_errno(&out->err, errno, "cannot create %s", name);
 	return out;
 }

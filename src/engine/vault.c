@@ -19,7 +19,8 @@ bool vault_create(struct vault *vault, int directory, const char *name, struct e
 	snprintf(vault->name, sizeof vault->name, "%s", name);
 	// Whoever reads the old one may go on with it.
 	file_remove_in(directory, name);
-	vault->fd = file_open_in(directory, name, FILE_WRITE | FILE_CREATE | FILE_EMPTY);
+	vault->fd = file_open_in(directory, name,
+				 FILE_WRITE | FILE_CREATE | FILE_EMPTY | FILE_AS_FOLDER);
 	if (vault->fd < 0)
 		return err_errno(err, errno, "cannot create %s", name);
 	vault->buffer_size = BUFFER;

@@ -2,9 +2,11 @@
 
 #include "base/mem.h"
 #include "engine/index_ask.h"
+#include "engine/index_disk.h"
 #include "engine/plain.h"
 #include "engine/window_series.h"
 #include "engine/window_source.h"
+#include "os/file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -72,6 +74,14 @@ static bool check_memory(const struct window_options *options, struct err *err)
 		       MEMORY_LEAST >> 20, MEMORY_LEAST >> 20);
 }
 
+// How much of a trace was read, per mille.
+static unsigned share_read(const struct reader *reader)
+{
+	uint64_t bytes = reader_bytes(reader);
+
+	return bytes ? (unsigned)(reader_position(reader) * 1000 / bytes) : 0;
+}
+
 static bool build_index(struct reader *reader, const char *path, const char *trace_path,
 			const struct window_options *options, bool (*more)(void *context),
 			struct err *err)
@@ -89,7 +99,10 @@ static bool build_index(struct reader *reader, const char *path, const char *tra
 	if (!check_memory(options, err))
 		return false;
 	wish.shape = options->shape ? *options->shape : index_shape_for(wish.memory_bytes);
-	return index_build(path, trace_path, reader, &wish, err);
+	if (index_build(path, trace_path, reader, &wish, err))
+		return true;
+	window_source_fail(path, share_read(reader), err);
+	return false;
 }
 
 // Open the index, or build it and open it. Only one process builds at a time; another waits, and
@@ -111,8 +124,10 @@ static bool find_index(struct window *window, const char *path, const char *trac
 		*err = why;
 		return false;
 	}
-	if (!window_source_lock(path, options, &lock, err))
+	if (!window_source_lock(path, trace_path, options, &lock, err)) {
+		window_source_fail(path, 0, err);
 		return false;
+	}
 	ok = !options->rebuild && index_open(&window->index, path, identity, window->reader, &why);
 	if (!ok) {
 		index_close(&window->index);
@@ -127,9 +142,9 @@ bool window_follow(const char *trace_path, const struct window_options *options,
 		   bool (*more)(void *context), struct err *err)
 {
 	struct reader *reader = reader_open(trace_path, err);
+	bool ok, cached = false;
 	char *path;
 	int lock;
-	bool ok;
 
 	while (!reader && !(options->stop && options->stop(options->context)) &&
 	       more(options->context)) {
@@ -141,8 +156,8 @@ bool window_follow(const char *trace_path, const struct window_options *options,
 	reader_scan(reader, err);
 	path = options->index_path
 		       ? mem_copy_text(options->index_path)
-		       : window_source_path(trace_path, reader_info(reader)->recording_id);
-	ok = window_source_lock(path, options, &lock, err);
+		       : window_source_path(trace_path, reader_info(reader)->recording_id, &cached);
+	ok = window_source_lock(path, trace_path, options, &lock, err);
 	if (ok) {
 		ok = build_index(reader, path, trace_path, options, more, err);
 		window_source_unlock(lock);
@@ -157,14 +172,19 @@ static bool open_index(struct window *window, const char *trace_path,
 {
 	const struct index *index = &window->index;
 	struct index_identity identity;
+	uint64_t cache_bytes;
+	bool ok, cached = false;
 	char *path;
-	bool ok;
 
-	if (!index_identify(&identity, trace_path, window->reader, UINT64_MAX, err))
+	if (!index_disk_limit(&cache_bytes, err) ||
+	    !index_identify(&identity, trace_path, window->reader, UINT64_MAX, err))
 		return false;
 	path = options->index_path ? mem_copy_text(options->index_path)
-				   : window_source_path(trace_path, identity.recording_id);
+				   : window_source_path(trace_path, identity.recording_id, &cached);
+	file_share_folder(path, trace_path); // it may be of before, or the trace was closed since
 	ok = find_index(window, path, trace_path, &identity, options, err);
+	if (ok && cached)
+		index_disk_keep(path, cache_bytes);
 	mem_free(path);
 	if (!ok)
 		return false;

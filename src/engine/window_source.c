@@ -2,11 +2,12 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-
+#include "engine/index_disk.h"
 #include "os/file.h"
 #include "os/now.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,13 +41,14 @@ static bool can_write(const char *path)
 	return can;
 }
 
-char *window_source_path(const char *trace_path, const uint8_t recording_id[16])
+char *window_source_path(const char *trace_path, const uint8_t recording_id[16], bool *cached)
 {
 	char *path = beside(trace_path), *caches = NULL;
 	struct str other = { 0 };
 
 	if (!can_write(path))
 		caches = file_caches();
+	*cached = caches != NULL;
 	if (!caches)
 		return path;
 	str_format(&other, "%s/tidemark", caches);
@@ -60,16 +62,30 @@ char *window_source_path(const char *trace_path, const uint8_t recording_id[16])
 	return str_take(&other);
 }
 
-bool window_source_lock(const char *path, const struct window_options *options, int *lock,
-			struct err *err)
+// Make the directory and lock it. False and errno.
+static bool try_lock(const char *path, const char *trace_path, int *lock)
+{
+	if (file_make_folder(path, true))
+		file_share_folder(path, trace_path);
+	else if (errno != EEXIST)
+		return false;
+	*lock = file_lock_folder(path);
+	if (*lock < 0 && errno == ENOENT && file_make_folder(path, true)) {
+		// Whoever had the lock had to remove it.
+		file_share_folder(path, trace_path);
+		*lock = file_lock_folder(path);
+	}
+	return *lock >= 0;
+}
+
+bool window_source_lock(const char *path, const char *trace_path,
+			const struct window_options *options, int *lock, struct err *err)
 {
 	bool said = false;
 
-	if (!file_make_folder(path, false) && errno != EEXIST)
-		return err_errno(err, errno, "cannot make %s", path);
-	while ((*lock = file_lock_folder(path)) < 0) {
+	while (!try_lock(path, trace_path, lock)) {
 		if (errno != EWOULDBLOCK)
-			return err_errno(err, errno, "cannot open %s", path);
+			return err_errno(err, errno, "cannot make %s", path);
 		if (!said && options->say)
 			options->say(options->context,
 				     "the index is being built by another process; waiting");
@@ -79,6 +95,27 @@ bool window_source_lock(const char *path, const struct window_options *options, 
 		now_sleep(PAUSE_NS);
 	}
 	return true;
+}
+
+void window_source_fail(const char *path, unsigned share, struct err *err)
+{
+	uint64_t bytes = index_disk_bytes(path);
+	char had[16], whole[16];
+	size_t length = strlen(err->text);
+	struct str text = { 0 };
+
+	if (err->kind == ERR_STOPPED)
+		return;
+	index_disk_remove(path);
+	if (err->kind != ERR_IO)
+		return;
+	str_format(&text, "; it is %s", path);
+	if (bytes > 0 && share > 0 && share <= 1000)
+		str_format(&text, ", had %s and needs some %s", str_bytes(bytes, had),
+			   str_bytes(bytes * 1000 / share, whole));
+	str_add(&text, " (TIDEMARK_INDEX=never answers without, from memory)");
+	snprintf(err->text + length, sizeof err->text - length, "%s", str_get(&text));
+	str_fini(&text);
 }
 
 void window_source_unlock(int lock)

@@ -11,15 +11,20 @@ bool window_source_number(struct window *window, uint64_t step, uint64_t *number
 struct reader *window_source_reader(struct window *window);
 
 // Where the index of a trace lies: beside it, or in the user's cache directory where that cannot
-// be written to. Owned by the caller.
-char *window_source_path(const char *trace_path, const uint8_t recording_id[16]);
+// be written to (`cached`). The path is owned by the caller.
+char *window_source_path(const char *trace_path, const uint8_t recording_id[16], bool *cached);
 
-// Nobody else builds the index at `path`, which is made where it is missing, until
-// window_source_unlock. Waits for who does, and says so. False: it cannot be made, or
-// options->stop said so.
-bool window_source_lock(const char *path, const struct window_options *options, int *lock,
-			struct err *err);
+// Nobody else builds the index at `path`, which is made where it is missing and is for those who
+// may read the trace, until window_source_unlock. Waits for who does, and says so. False: it cannot
+// be made, or options->stop said so.
+bool window_source_lock(const char *path, const char *trace_path,
+			const struct window_options *options, int *lock, struct err *err);
 void window_source_unlock(int lock);
+
+// The index at `path` could not be made, as *err says: add where it was to be, how much it takes,
+// and what does without it. What was written of it goes, unless it was stopped: then it can be gone
+// on with. `share` is how much of the trace was read, per mille; 0: not known.
+void window_source_fail(const char *path, unsigned share, struct err *err);
 
 // What $TIDEMARK_INDEX says of when an index is made, for tests and for those who look for the
 // difference: "always", also of small traces; "tiny", the same with blocks so small that every path

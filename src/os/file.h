@@ -25,6 +25,7 @@ enum file_how {
 	FILE_PRIVATE = 16,    // if it is made: for its owner alone
 	FILE_VANISHES = 32,   // it has no name any more, and goes away when it is closed
 	FILE_ONLY_WRITE = 64, // a pipe or a device may refuse to be read
+	FILE_AS_FOLDER = 128, // if file_open_in makes it: whoever may read the folder may read it
 };
 
 // Open, as `how` says (enum file_how); never waits for the other end of a pipe to read from. A
@@ -72,6 +73,14 @@ bool file_remove(const char *path);                               // false and e
 bool file_rename(const char *from, const char *to, bool replace); // EEXIST unless `replace`
 bool file_make_folder(const char *path, bool ours);               // `ours`: for its owner alone
 bool file_remove_folder(const char *path);
+bool file_touch(const char *path); // it was changed just now
+
+// Let those into a folder of ours, and nobody else, who may read a file; its owner too, where we
+// may give it away. On Windows a folder has the rights of the one that it lies in.
+bool file_share_folder(const char *path, const char *file);
+
+// Tell the names of what lies in a folder, in no order, without "." and "..". False and errno.
+bool file_list(const char *path, void (*tell)(void *context, const char *name), void *context);
 
 // A stream to a file, as fopen; and one of a copy of a descriptor. NULL and errno.
 FILE *file_stream(const char *path, const char *mode);

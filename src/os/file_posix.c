@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "os/mapped.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +20,18 @@ enum { READ_BYTES = 1 << 16 };
 // What an empty view shows: an address that is nobody's memory to give back.
 static const uint8_t nothing[1];
 
+// Files that are made have no right to be run, nor have those who may enter a folder.
+static void share(int folder, int fd)
+{
+	struct stat status;
+
+	if (fstat(folder, &status) != 0)
+		return;
+	if (geteuid() == 0 && fchown(fd, status.st_uid, status.st_gid) != 0)
+		status.st_mode &= ~(mode_t)0070;
+	fchmod(fd, status.st_mode & 0666);
+}
+
 int file_open_in(int folder, const char *name, unsigned how)
 {
 	// Without O_NONBLOCK, opening a FIFO would wait for somebody to write to it.
@@ -33,7 +46,9 @@ int file_open_in(int folder, const char *name, unsigned how)
 		flags |= O_CREAT;
 	if (how & FILE_EMPTY)
 		flags |= O_TRUNC;
-	fd = openat(folder, name, flags, how & FILE_PRIVATE ? 0600 : 0666);
+	fd = openat(folder, name, flags, how & (FILE_PRIVATE | FILE_AS_FOLDER) ? 0600 : 0666);
+	if (fd >= 0 && how & FILE_AS_FOLDER)
+		share(folder, fd);
 	if (fd >= 0 && how & FILE_VANISHES)
 		unlinkat(folder, name, 0);
 	return fd;
@@ -181,6 +196,48 @@ bool file_make_folder(const char *path, bool ours)
 bool file_remove_folder(const char *path)
 {
 	return rmdir(path) == 0;
+}
+
+bool file_touch(const char *path)
+{
+	return utimensat(AT_FDCWD, path, NULL, 0) == 0;
+}
+
+bool file_share_folder(const char *path, const char *file)
+{
+	// Not through a link: it may lead to a folder that is none of ours.
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat from, is;
+	mode_t mode;
+	bool good;
+
+	if (fd < 0)
+		return false;
+	good = stat(file, &from) == 0 && fstat(fd, &is) == 0;
+	if (good) {
+		mode = 0700 | (from.st_mode & 0066);
+		mode |= (mode & 0044) >> 2; // who may read may look into it
+		if ((from.st_uid != is.st_uid || from.st_gid != is.st_gid) &&
+		    fchown(fd, geteuid() == 0 ? from.st_uid : (uid_t)-1, from.st_gid) != 0)
+			mode &= ~(mode_t)0070; // another group than the file's
+		good = (is.st_mode & 07777) == mode || fchmod(fd, mode) == 0;
+	}
+	close(fd);
+	return good;
+}
+
+bool file_list(const char *path, void (*tell)(void *context, const char *name), void *context)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+
+	if (!folder)
+		return false;
+	while ((entry = readdir(folder)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			tell(context, entry->d_name);
+	closedir(folder);
+	return true;
 }
 
 const char *file_name(const char *path)

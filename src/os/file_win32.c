@@ -364,6 +364,56 @@ bool file_remove_folder(const char *path)
 	return ok;
 }
 
+bool file_touch(const char *path)
+{
+	uint16_t *wide = wide_new_path(path);
+	HANDLE file = CreateFileW((const wchar_t *)wide, FILE_WRITE_ATTRIBUTES,
+				  FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+				  OPEN_EXISTING, 0, NULL);
+	FILETIME now;
+	bool ok;
+
+	mem_free(wide);
+	GetSystemTimeAsFileTime(&now);
+	ok = file != INVALID_HANDLE_VALUE && SetFileTime(file, NULL, NULL, &now);
+	if (file != INVALID_HANDLE_VALUE)
+		CloseHandle(file);
+	return ok || failed(GetLastError());
+}
+
+bool file_share_folder(const char *path, const char *file)
+{
+	(void)path;
+	(void)file;
+	return true;
+}
+
+bool file_list(const char *path, void (*tell)(void *context, const char *name), void *context)
+{
+	struct str pattern = { 0 };
+	WIN32_FIND_DATAW found;
+	uint16_t *wide;
+	HANDLE search;
+
+	str_format(&pattern, "%s/*", path);
+	wide = wide_new_path(str_get(&pattern));
+	str_fini(&pattern);
+	search = FindFirstFileW((const wchar_t *)wide, &found);
+	mem_free(wide);
+	if (search == INVALID_HANDLE_VALUE)
+		return failed(GetLastError());
+	do {
+		struct str name = { 0 };
+
+		wide_add(&name, (const uint16_t *)found.cFileName, wcslen(found.cFileName));
+		if (strcmp(str_get(&name), ".") != 0 && strcmp(str_get(&name), "..") != 0)
+			tell(context, str_get(&name));
+		str_fini(&name);
+	} while (FindNextFileW(search, &found));
+	FindClose(search);
+	return true;
+}
+
 const char *file_name(const char *path)
 {
 	const char *name = path;

@@ -89,6 +89,9 @@ def kill_9_at_any_moment_leaves_nothing_that_is_believed():
             assert json.loads(ask(path, *VIEW).stdout) == expected
             shutil.rmtree("killed.tide-index")
     assert json.loads(ask(path, *VIEW).stdout) == expected
+    left = [name for name in os.listdir("killed.tide-index")
+            if name.startswith(("temporary", "state", "vm-calls")) or name.endswith(".new")]
+    assert not left, left
 
 
 @test
@@ -248,7 +251,9 @@ def check_full(disk, path, *words):
     done = ask(path, *VIEW, *words, check=3)
     last = done.stderr.splitlines()[-1]
     assert "No space left on device" in last and done.stdout == "", done
-    assert not os.path.exists(path + "-index/head")
+    assert re.search("; it is " + re.escape(path) + r"-index, had [0-9.]+ [KM]iB and needs some "
+                     r"[0-9.]+ MiB \(TIDEMARK_INDEX=never ", last), last
+    assert not os.path.exists(path + "-index"), os.listdir(path + "-index")
     disk.grow(300 * MIB)
     answer = json.loads(ask(path, *VIEW, *words).stdout)
     assert answer == expected

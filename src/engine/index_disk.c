@@ -1,0 +1,167 @@
+#include "engine/index_disk.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "engine/index_store.h"
+#include "os/file.h"
+#include "os/identity.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char ending[] = ".tide-index";
+
+// All names that a file of an index may have.
+static void each_file(const char *path, void (*tell)(void *context, const char *path),
+		      void *context)
+{
+	static const char *const others[] = { "head", "head.new", "state", "state.new",
+					      "vm-calls" };
+	const size_t others_count = sizeof others / sizeof *others;
+	struct index_files files = { 0 };
+	struct str file = { 0 };
+
+	for (unsigned i = 0; i < INDEX_VAULTS + others_count; i++) {
+		char name[24];
+
+		if (i < INDEX_VAULTS)
+			index_files_vault(&files, i, name);
+		else
+			snprintf(name, sizeof name, "%s", others[i - INDEX_VAULTS]);
+		str_clear(&file);
+		str_format(&file, "%s/%s", path, name);
+		tell(context, str_get(&file));
+	}
+	str_fini(&file);
+}
+
+static void add_bytes(void *context, const char *path)
+{
+	struct identity identity;
+	struct err ignored;
+
+	if (identity_find(&identity, path, &ignored))
+		*(uint64_t *)context += identity.size_bytes;
+}
+
+uint64_t index_disk_bytes(const char *path)
+{
+	uint64_t bytes = 0;
+
+	each_file(path, add_bytes, &bytes);
+	return bytes;
+}
+
+static void remove_file(void *context, const char *path)
+{
+	(void)context;
+	file_remove(path);
+}
+
+void index_disk_remove(const char *path)
+{
+	each_file(path, remove_file, NULL);
+	file_remove_folder(path);
+}
+
+bool index_disk_limit(uint64_t *bytes, struct err *err)
+{
+	const char *word = getenv("TIDEMARK_CACHE");
+
+	*bytes = UINT64_C(8) << 30;
+	return !word || !*word || str_parse_bytes(word, bytes) ||
+	       err_set(err, ERR_USAGE, "TIDEMARK_CACHE is '%s', not a size such as 8G", word);
+}
+
+// ---- those beside each other ----
+
+struct kept {
+	char *path;
+	uint64_t bytes;
+	int64_t used_s, used_ns;
+};
+
+struct shelf {
+	const char *path; // of the one that is used
+	struct kept *list;
+	size_t count, capacity;
+	uint64_t bytes;
+};
+
+static void add_one(void *context, const char *name)
+{
+	struct shelf *shelf = context;
+	size_t before = (size_t)(file_name(shelf->path) - shelf->path), length = strlen(name);
+	struct identity identity;
+	struct str path = { 0 };
+	struct err ignored;
+	struct kept *kept;
+
+	if (length < sizeof ending || strcmp(name + length - (sizeof ending - 1), ending) != 0)
+		return;
+	str_add_bytes(&path, shelf->path, before);
+	str_format(&path, "%s/head", name);
+	// One that is unfinished is as old as its directory.
+	if (!identity_find(&identity, str_get(&path), &ignored)) {
+		path.text[path.length - 5] = '\0';
+		if (!identity_find(&identity, str_get(&path), &ignored)) {
+			str_fini(&path);
+			return;
+		}
+	}
+	path.text[before + length] = '\0';
+	shelf->list =
+		mem_grow(shelf->list, &shelf->capacity, shelf->count + 1, sizeof *shelf->list);
+	kept = &shelf->list[shelf->count++];
+	*kept = (struct kept){
+		.path = str_take(&path),
+		.used_s = identity.changed_s,
+		.used_ns = identity.changed_ns,
+	};
+	kept->bytes = index_disk_bytes(kept->path);
+	shelf->bytes += kept->bytes;
+}
+
+static int compare_used(const void *left, const void *right)
+{
+	const struct kept *a = left, *b = right;
+
+	if (a->used_s != b->used_s)
+		return a->used_s < b->used_s ? -1 : 1;
+	return a->used_ns < b->used_ns ? -1 : a->used_ns > b->used_ns;
+}
+
+static bool evict(const struct kept *kept)
+{
+	int lock = file_lock_folder(kept->path);
+
+	if (lock < 0)
+		return false;
+	index_disk_remove(kept->path);
+	file_close(lock);
+	return true;
+}
+
+void index_disk_keep(const char *path, uint64_t bytes_max)
+{
+	struct shelf shelf = { .path = path };
+	struct str text = { 0 };
+
+	str_format(&text, "%s/head", path);
+	file_touch(str_get(&text));
+	str_clear(&text);
+	str_add_bytes(&text, path, (size_t)(file_name(path) - path));
+	file_list(str_get(&text), add_one, &shelf);
+	str_fini(&text);
+	if (shelf.count > 0)
+		qsort(shelf.list, shelf.count, sizeof *shelf.list, compare_used);
+	for (size_t i = 0; i < shelf.count; i++) {
+		const struct kept *kept = &shelf.list[i];
+
+		if (shelf.bytes > bytes_max && strcmp(kept->path, path) != 0 && evict(kept))
+			shelf.bytes -= kept->bytes;
+		mem_free(kept->path);
+	}
+	mem_free(shelf.list);
+}
