@@ -3,9 +3,11 @@
 // A vfork child (posix_spawn's too) is its parent's thread until it execs, and a process of the
 // recording from its hello on. In between lies the work of the dynamic linker, during which the
 // parent, and with it all that is recorded, may have ended: the end is not believed as long as
-// somebody is awaited.
+// somebody is awaited. Who ends before is a program that was not recorded.
 #ifndef COLLECT_AWAITED_H
 #define COLLECT_AWAITED_H
+
+#include "trace/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +16,9 @@
 struct awaited_process {
 	uint32_t pid; // as it sees itself
 	int pidfd;    // -1: it is of another PID namespace
-	char *path;   // what it is about to be
+	bool ended;   // seen to have ended, when there may have been a hello that is not known yet
+	process_id parent;
+	char *path; // what it is about to be
 };
 
 struct awaited {
@@ -24,17 +28,23 @@ struct awaited {
 
 void awaited_fini(struct awaited *awaited); // accepts { 0 }
 
-// Process `pid` is about to exec `path` (copied). `host_pid`: the same as we see it, 0 if that is
-// not known. Nothing is done if it has ended.
-void awaited_add(struct awaited *awaited, uint32_t pid, uint32_t host_pid, const char *path);
+// Process `pid`, a child of `parent`, is about to exec `path` (copied). `host_pid`: the same as we
+// see it, 0 if that is not known.
+void awaited_add(struct awaited *awaited, process_id parent, uint32_t pid, uint32_t host_pid,
+		 const char *path);
 
 // It has said hello, or its exec has failed.
 void awaited_drop(struct awaited *awaited, uint32_t pid);
 
-// Forget those that have ended. Returns whether there are others.
-bool awaited_any(struct awaited *awaited);
+// Whether anybody is awaited.
+bool awaited_any(const struct awaited *awaited);
 
-// Give one up: its path, to be freed with mem_free. NULL: there is none.
-char *awaited_give_up(struct awaited *awaited);
+// One that has ended without a hello: its path, to be freed with mem_free, and its parent. To be
+// asked for once a pass, until it is NULL: in the pass where it is first found to have ended, its
+// hello may be under way.
+char *awaited_next_lost(struct awaited *awaited, process_id *parent);
+
+// Give one up: the same. NULL: there is none.
+char *awaited_give_up(struct awaited *awaited, process_id *parent);
 
 #endif

@@ -89,10 +89,10 @@ static void await_hello(struct image *image, uint32_t pid, const struct payload 
 	bool seen = image->pid == image->arrival->hello.pid;
 	char *path;
 
-	if (image->awaited == NULL || pid == image->arrival->hello.pid)
+	if (image->awaited == NULL)
 		return;
 	path = mem_copy_bytes(payload->at, payload->left);
-	awaited_add(image->awaited, pid, seen ? pid : 0, path);
+	awaited_add(image->awaited, image->process, pid, seen ? pid : 0, path);
 	mem_free(path);
 }
 
@@ -104,7 +104,7 @@ static void read_exec(struct image *image, struct payload *payload)
 
 	if (payload->short_)
 		return;
-	if (reason == NOTE_EXEC_OK) {
+	if (reason == NOTE_EXEC_OK && exec != &image->exec) {
 		await_hello(image, pid, payload);
 		return;
 	}
@@ -282,18 +282,18 @@ void bulletin_read(struct image *image, struct stream *notes, uint64_t limit)
 static void tell_unseen(struct image *image, struct image_exec *exec)
 {
 	static const char *const why[] = {
-		[NOTE_EXEC_OK] = "it could not load the recorder",
+		[NOTE_EXEC_OK] = "it did not load the recorder, or that was not let to say hello",
 		[NOTE_EXEC_STATIC] = "it is statically linked",
 		[NOTE_EXEC_SETUID] = "it runs with other privileges",
 		[NOTE_EXEC_NO_LIBRARY] = "the recorder is out of its reach",
 		[NOTE_EXEC_32_BIT] = "there is no recorder for 32-bit programs here",
+		[NOTE_EXEC_ELSEWHERE] = "its environment names another recording",
 	};
 	char line[512];
 
 	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
-		 why[exec->reason <= NOTE_EXEC_32_BIT ? exec->reason : NOTE_EXEC_OK]);
-	ledger_note(image->ledger, TRACE_NOTE_EXEC_UNSEEN, image->process, TRACE_NONE, 0, line);
-	ledger_warn(image->ledger, image->process, line);
+		 why[exec->reason <= NOTE_EXEC_ELSEWHERE ? exec->reason : NOTE_EXEC_OK]);
+	ledger_unseen(image->ledger, image->process, line);
 	exec->told = true;
 }
 
@@ -311,10 +311,65 @@ void bulletin_check_exec(struct image *image, uint64_t now_ns, bool over)
 			exec->since_ns = now_ns;
 		if (!over && now_ns - exec->since_ns < EXEC_SURE_NS)
 			continue;
-		// An image that should be seen is given until the end of its process.
-		if (exec->reason != NOTE_EXEC_OK || (own && over))
+		// An image that should be seen is given time, or until the end of its process.
+		if (exec->reason != NOTE_EXEC_OK || over ||
+		    now_ns - exec->since_ns > BULLETIN_HELLO_NS)
 			tell_unseen(image, exec);
 		if (!own)
 			forget_exec(exec);
 	}
+}
+
+static void tell_child(struct image *image, const struct segment_unseen *unseen)
+{
+	static const char *const why[] = {
+		[SEGMENT_WHY_SOCKET] = "it can make no socket",
+		[SEGMENT_WHY_CONNECT] = "the collector is not to be reached from there",
+		[SEGMENT_WHY_ANSWER] = "it heard no answer",
+		[SEGMENT_WHY_MEMORY] = "it could not map its part of the recording",
+		[SEGMENT_WHY_FILTER] = "it runs under the system-call filter of its parent",
+	};
+	uint32_t kind = unseen->why <= SEGMENT_WHY_FILTER ? unseen->why : SEGMENT_WHY_ANSWER;
+	struct str line = { 0 };
+
+	str_format(&line, "a child that %s forked", image->arrival->exe);
+	if (unseen->pid != 0)
+		str_format(&line, " (process %u)", unseen->pid);
+	str_format(&line, " is not recorded: %s", why[kind] != NULL ? why[kind] : why[2]);
+	if (unseen->error != 0)
+		str_format(&line, " (%s)", strerror((int)unseen->error));
+	ledger_unseen(image->ledger, image->process, str_get(&line));
+	str_fini(&line);
+	for (size_t i = 0; i < image->events_count; i++) {
+		struct image_event *event = &image->events[i];
+
+		if (event->name == NULL && !event->passed && event->child == NULL &&
+		    event->lane == unseen->fork_lane && event->head == unseen->fork_head)
+			event->failed = true; // the order waits for nobody
+	}
+}
+
+void bulletin_check_children(struct image *image)
+{
+	struct segment *segment = image->share.segment;
+	uint32_t count;
+	char line[128];
+
+	if (segment == NULL || atomic_load(&segment->unseen_count) == image->unseen_told)
+		return;
+	for (uint32_t i = 0; i < SEGMENT_UNSEEN_MAX; i++) {
+		struct segment_unseen *unseen = &segment->unseen[i];
+
+		if (atomic_load(&unseen->ready) == 0)
+			continue;
+		tell_child(image, unseen);
+		image->unseen_told++;
+		atomic_store(&unseen->ready, 0);
+	}
+	count = atomic_load(&segment->unseen_count) - image->unseen_told;
+	if (!image->final || count == 0)
+		return;
+	image->unseen_told += count;
+	snprintf(line, sizeof line, "%u more children of this process are not recorded", count);
+	ledger_unseen(image->ledger, image->process, line);
 }

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// From an exec to the new image's hello, on a machine with other things to do.
+#define BULLETIN_HELLO_NS UINT64_C(10000000000)
+
 struct image;
 struct stream;
 
@@ -13,7 +16,10 @@ struct stream;
 void bulletin_read(struct image *image, struct stream *notes, uint64_t limit);
 
 // Tell of an exec into something that will not be seen, once that is sure. `over`: the process
-// has ended.
+// has ended, or the recording.
 void bulletin_check_exec(struct image *image, uint64_t now_ns, bool over);
+
+// Tell of forked children that could not say hello. After the notes of the pass.
+void bulletin_check_children(struct image *image);
 
 #endif

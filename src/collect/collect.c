@@ -209,6 +209,8 @@ static uint64_t pass(struct collector *collector)
 		if (!collector->held)
 			image_decode(image);
 		collector->alone &= image->mode == IMAGE_ALONE;
+		if (image->notes_read)
+			bulletin_check_children(image);
 		merge_add(&collector->merge, image);
 	}
 	collector->held = !merge_run(&collector->merge);
@@ -220,6 +222,7 @@ static uint64_t pass(struct collector *collector)
 		do_controls(collector);
 		roster_end(roster, false);
 		roster_settle(roster);
+		roster_tell_lost(roster);
 	}
 	if (look_ns >= collector->flush_ns) {
 		collector->flush_ns = look_ns + FLUSH_NS;
@@ -327,6 +330,21 @@ static void run(struct collector *collector)
 	}
 }
 
+// The program itself, where nothing at all was heard of it.
+static void note_nobody(struct collector *collector)
+{
+	const struct trace_info *info = &collector->options->info;
+	struct str line = { 0 };
+
+	if (collector->ledger.processes_count > 0 || collector->failed || info->command == NULL)
+		return;
+	str_format(&line, "%s is not recorded: it did not say hello", info->command);
+	collector->ledger.unseen++;
+	ledger_note(&collector->ledger, TRACE_NOTE_EXEC_UNSEEN, TRACE_NONE, TRACE_NONE, 0,
+		    str_get(&line));
+	str_fini(&line);
+}
+
 static void fill_end(struct collector *collector, struct trace_end *end)
 {
 	struct ledger *ledger = &collector->ledger;
@@ -345,6 +363,7 @@ static void fill_end(struct collector *collector, struct trace_end *end)
 		.stacks_incomplete = ledger->stacks_incomplete,
 		.stacks_verified = ledger->stacks_verified,
 		.stacks_mismatched = ledger->stacks_mismatched,
+		.unseen = ledger->unseen,
 		.why = collector->stopping && !collector->failed ? "stopped while programs ran"
 								 : collector->why.text,
 	};
@@ -422,6 +441,7 @@ static bool finish(struct collector *collector, struct collect_summary *summary,
 	bool complete;
 
 	note_losses(collector);
+	note_nobody(collector);
 	writer_flush(collector->writer);
 	if (!collector->failed && !writer_ok(collector->writer, &collector->why))
 		give_up(collector);

@@ -169,6 +169,29 @@ static void visitor_leaves(struct door *door, struct visitor *visitor)
 	atomic_fetch_sub(&door->busy, 1);
 }
 
+static void refuse(struct door *door, int fd, const struct segment_hello *hello,
+		   const struct ucred *from)
+{
+	struct segment_welcome no = {
+		.magic = SEGMENT_MAGIC,
+		.version = SEGMENT_VERSION,
+		.refused = 1,
+	};
+	struct err err = { 0 };
+
+	if (hello->magic == SEGMENT_MAGIC && hello->version != SEGMENT_VERSION)
+		err_set(&err, ERR_IO,
+			"process %u is not recorded: its recorder is of another "
+			"version",
+			(unsigned)from->pid);
+	else if (geteuid() != 0 && from->uid != geteuid())
+		err_set(&err, ERR_IO, "process %u is not recorded: it belongs to another user",
+			(unsigned)from->pid);
+	if (err.text[0] != '\0')
+		door_queue_warn(&door->queue, &err);
+	send_welcome(fd, &no, -1, -1);
+}
+
 // Hear a hello, if it is there. The visitor is gone afterwards, or still silent.
 static void hear(struct door *door, struct visitor *visitor)
 {
@@ -183,13 +206,7 @@ static void hear(struct door *door, struct visitor *visitor)
 		if (hello_valid(&hello, (size_t)size) && wanted(door, &hello, &from)) {
 			welcome_image(door, visitor->fd, &hello, &from);
 		} else {
-			struct segment_welcome no = {
-				.magic = SEGMENT_MAGIC,
-				.version = SEGMENT_VERSION,
-				.refused = 1,
-			};
-
-			send_welcome(visitor->fd, &no, -1, -1);
+			refuse(door, visitor->fd, &hello, &from);
 		}
 	}
 	visitor_leaves(door, visitor);

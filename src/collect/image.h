@@ -105,6 +105,7 @@ struct image {
 	size_t events_count, events_capacity, events_waiting;
 	struct image_exec exec;       // of this process
 	struct image_exec vfork_exec; // of a vfork child
+	uint32_t unseen_told;         // of segment->unseen_count, those that were told
 
 	bool quiet;      // its allocations are left out, until it is said otherwise
 	bool begun;      // has its place in the order

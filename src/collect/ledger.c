@@ -57,13 +57,25 @@ bool ledger_tell(const struct ledger *ledger, const struct collect_message *mess
 	return door_tell(ledger->options, message);
 }
 
-void ledger_warn(struct ledger *ledger, process_id process, const char *text)
+static void tell_warning(const struct ledger *ledger, const char *text)
 {
 	struct collect_message message = { .kind = COLLECT_WARNING };
 
-	ledger_note(ledger, TRACE_NOTE_MESSAGE, process, TRACE_NONE, 0, text);
 	snprintf(message.text, sizeof message.text, "%s", text);
 	ledger_tell(ledger, &message);
+}
+
+void ledger_warn(struct ledger *ledger, process_id process, const char *text)
+{
+	ledger_note(ledger, TRACE_NOTE_MESSAGE, process, TRACE_NONE, 0, text);
+	tell_warning(ledger, text);
+}
+
+void ledger_unseen(struct ledger *ledger, process_id process, const char *text)
+{
+	ledger->unseen++;
+	ledger_note(ledger, TRACE_NOTE_EXEC_UNSEEN, process, TRACE_NONE, 0, text);
+	tell_warning(ledger, text);
 }
 
 // Is it the thread that was called by this number before? It is if that holds its lane still (a

@@ -29,6 +29,7 @@ struct ledger {
 	uint64_t stacks_verified, stacks_mismatched;
 	uint64_t lanes_broken;
 	uint64_t forks_late; // children whose place in the parent's order is not known
+	uint64_t unseen;     // programs and processes that began and are not recorded
 };
 
 void ledger_init(struct ledger *ledger, struct writer *writer,
@@ -44,6 +45,10 @@ void ledger_note(struct ledger *ledger, enum trace_note_kind kind, process_id pr
 
 // One line for the user: a note in the trace, and a message to the launcher.
 void ledger_warn(struct ledger *ledger, process_id process, const char *text);
+
+// A program or a process that began below `process` and is not recorded, and why: the trace is not
+// complete.
+void ledger_unseen(struct ledger *ledger, process_id process, const char *text);
 
 // Tell the launcher something. True if it listens.
 bool ledger_tell(const struct ledger *ledger, const struct collect_message *message);

@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-// From an exec to the new image's hello, on a machine with other things to do.
-#define HELLO_NS UINT64_C(10000000000)
-
 enum {
 	ENDED_MAX = 64,             // images whose numbers a late child may still inherit
 	FORK_WAIT_NS = 1000000000,  // for the hello of a child
@@ -268,7 +265,7 @@ static void settle(struct roster *roster, struct image *image)
 // Those that have said hello are awaited no more.
 static void drop_awaited(struct roster *roster, const struct image *list)
 {
-	for (; list != NULL; list = list->next)
+	for (; list != NULL && awaited_any(&roster->awaited); list = list->next)
 		if (list->arrival != NULL)
 			awaited_drop(&roster->awaited, list->arrival->hello.pid);
 }
@@ -277,10 +274,8 @@ void roster_settle(struct roster *roster)
 {
 	struct image *image, *next;
 
-	if (roster->awaited.count > 0) {
-		drop_awaited(roster, roster->arrivals);
-		drop_awaited(roster, roster->images);
-	}
+	drop_awaited(roster, roster->arrivals);
+	drop_awaited(roster, roster->images);
 	for (image = roster->arrivals; image != NULL; image = next) {
 		next = image->next;
 		settle(roster, image);
@@ -432,7 +427,8 @@ static bool tell_end(struct roster *roster, struct image *image, bool running)
 		return true;
 	if (!running && !find_status(roster, image, &exit, &value))
 		return false;
-	bulletin_check_exec(image, tick_now(roster->tick), !running && !image->replaced);
+	bulletin_check_exec(image, tick_now(roster->tick), !image->replaced);
+	bulletin_check_children(image);
 	ledger_time(roster->ledger, running ? tick_now(roster->tick) : image->exited_ns);
 	take_counts(roster, image);
 	looks_finish(image);
@@ -456,6 +452,38 @@ static bool end_image(struct roster *roster, struct image *image, bool running)
 	return true;
 }
 
+// `path`: taken. NULL: there is none, and false is returned.
+static bool tell_awaited(struct roster *roster, char *path, process_id parent)
+{
+	char line[512];
+
+	if (path == NULL)
+		return false;
+	snprintf(line, sizeof line,
+		 "%s is not recorded: it did not load the recorder, or that was not let to say "
+		 "hello",
+		 path);
+	ledger_unseen(roster->ledger, parent, line);
+	mem_free(path);
+	return true;
+}
+
+void roster_tell_lost(struct roster *roster)
+{
+	process_id parent;
+
+	while (tell_awaited(roster, awaited_next_lost(&roster->awaited, &parent), parent))
+		;
+}
+
+static void give_up_awaited(struct roster *roster)
+{
+	process_id parent;
+
+	while (tell_awaited(roster, awaited_give_up(&roster->awaited, &parent), parent))
+		;
+}
+
 void roster_end(struct roster *roster, bool all)
 {
 	struct image *image, *next;
@@ -471,19 +499,8 @@ void roster_end(struct roster *roster, bool all)
 		if (all || (image->final && image_drained(image)))
 			end_image(roster, image, all && !image->final);
 	}
-}
-
-static void give_up_awaited(struct roster *roster)
-{
-	char line[512];
-	char *path;
-
-	while ((path = awaited_give_up(&roster->awaited)) != NULL) {
-		snprintf(line, sizeof line, "%s is not recorded: it could not load the recorder",
-			 path);
-		ledger_warn(roster->ledger, TRACE_NONE, line);
-		mem_free(path);
-	}
+	if (all)
+		give_up_awaited(roster);
 }
 
 bool roster_empty(struct roster *roster)
@@ -499,7 +516,7 @@ bool roster_empty(struct roster *roster)
 	now_ns = tick_now(roster->tick);
 	if (roster->awaited_ns == 0)
 		roster->awaited_ns = now_ns;
-	if (now_ns - roster->awaited_ns < HELLO_NS)
+	if (now_ns - roster->awaited_ns < BULLETIN_HELLO_NS)
 		return false;
 	give_up_awaited(roster);
 	return true;

@@ -55,6 +55,9 @@ bool roster_special(void *context, struct stream *stream, const struct lane_item
 // End those whose last event is delivered. With `all`: everybody, as still running.
 void roster_end(struct roster *roster, bool all);
 
+// Once a pass: tell of awaited processes that have ended.
+void roster_tell_lost(struct roster *roster);
+
 // Nobody lives, nobody waits for a place, and nobody is awaited.
 bool roster_empty(struct roster *roster);
 

@@ -13,6 +13,16 @@ enum {
 	EXEC_SETUID = 04000,
 	EXEC_SETGID = 02000,
 	EXEC_GROUP_EXECUTE = 010,
+	EXEC_CLOEXEC = 0x80000,
+	EXEC_EMPTY_PATH = 0x1000, // AT_EMPTY_PATH
+	EXEC_FD_PATH_BYTES = 32,
+	EXEC_NAME_BYTES = 512,
+	EXEC_SESSION_DIGITS = 32,
+	EXEC_ENOENT = 2,
+	EXEC_EBADF = 9,
+	EXEC_ENOTDIR = 20,
+	EXEC_ENAMETOOLONG = 36,
+	EXEC_ELOOP = 40,
 };
 
 // What stands where in the headers of a file of either class.
@@ -91,16 +101,46 @@ static uint32_t exec_look_inside(const struct exec_head *head, const struct exec
 	return NOTE_EXEC_STATIC;
 }
 
-// Whether the image at `path` will not load the recorder, and why (enum note_exec).
-static uint32_t exec_look(const char *path, struct library_image *image)
+// What is to be another image.
+struct exec_ask {
+	long number; // of the call
+	int folder;  // execveat's, else KERNEL_AT_FDCWD
+	const char *path;
+	long argv;
+	char *const *envp;
+	long flags; // execveat's
+};
+
+// A descriptor of the file. Or a negative errno.
+static long exec_open(const struct exec_ask *ask)
+{
+	char path[EXEC_FD_PATH_BYTES];
+	long fd = kernel(__NR_openat, ask->folder, ask->path, EXEC_CLOEXEC, 0);
+
+	if (fd != -EXEC_ENOENT || !(ask->flags & EXEC_EMPTY_PATH) || ask->path[0])
+		return fd;
+	text_put_fd(path, "/proc/self/fd/", (uint32_t)ask->folder);
+	return kernel(__NR_openat, KERNEL_AT_FDCWD, path, EXEC_CLOEXEC, 0);
+}
+
+// Whether a call that could not open the file `error` can still execute it.
+static bool exec_can(long error)
+{
+	return error != -EXEC_ENOENT && error != -EXEC_ENOTDIR && error != -KERNEL_EFAULT &&
+	       error != -EXEC_EBADF && error != -EXEC_ENAMETOOLONG && error != -EXEC_ELOOP;
+}
+
+// Whether the image will not load the recorder, and why (enum note_exec). `*can`: there is one.
+static uint32_t exec_look(const struct exec_ask *ask, struct library_image *image, bool *can)
 {
 	const struct exec_class *class = NULL;
 	struct exec_head head = { .size = 0 };
 	struct kernel_file file = { 0 };
 	uint32_t reason = NOTE_EXEC_OK;
 	long size;
-	long fd = kernel(__NR_openat, KERNEL_AT_FDCWD, path, 0x80000 /* O_CLOEXEC */, 0);
+	long fd = exec_open(ask);
 
+	*can = !kernel_failed(fd) || exec_can(fd);
 	if (kernel_failed(fd))
 		return NOTE_EXEC_OK;
 	size = kernel(__NR_read, fd, head.bytes, sizeof(head.bytes));
@@ -185,11 +225,25 @@ struct exec_environment {
 	char *const *envp;
 	size_t count;
 	size_t preload_at; // index of LD_PRELOAD, or count
+	size_t session_at; // index of TIDEMARK_SESSION where that is to be replaced, or count
 	const char *entry; // of LD_PRELOAD, that the image needs
 	bool has_library;  // it is there
 	bool has_ours;     // that, or one for images of another kind
-	bool has_session;  // ours, or one that the program chose itself
+	bool has_session;  // one that a recording may have
+	bool elsewhere;    // and it is not ours: the program chose it
+	bool only_lists;   // the linker is to list the libraries, and no more
 };
+
+// Whether a recording may have this name: "tidemark-" or nothing, and digits.
+static bool exec_is_session(const char *name)
+{
+	const char *at = text_after(name, "tidemark-");
+	size_t count = 0;
+
+	for (at = at ? at : name; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
+		count++;
+	return *at == 0 && count == EXEC_SESSION_DIGITS;
+}
 
 static struct exec_environment exec_read(char *const *envp, struct library_image image)
 {
@@ -197,15 +251,21 @@ static struct exec_environment exec_read(char *const *envp, struct library_image
 
 	while (envp && envp[env.count])
 		env.count++;
-	env.preload_at = env.count;
+	env.preload_at = env.session_at = env.count;
 	for (size_t i = 0; i < env.count; i++) {
-		const char *value = text_after(envp[i], "LD_PRELOAD=");
+		const char *preload = text_after(envp[i], "LD_PRELOAD=");
+		const char *session = text_after(envp[i], "TIDEMARK_SESSION=");
 
-		if (value) {
+		if (preload) {
 			env.preload_at = i;
-			env.has_library = exec_holds(value, env.entry, &env.has_ours);
-		} else if (text_after(envp[i], "TIDEMARK_SESSION=")) {
-			env.has_session = true;
+			env.has_library = exec_holds(preload, env.entry, &env.has_ours);
+		} else if (session) {
+			env.has_session = exec_is_session(session);
+			env.session_at = env.has_session ? env.count : i;
+			env.elsewhere = env.has_session &&
+					!text_equal(envp[i], recording_session());
+		} else if (text_after(envp[i], "LD_TRACE_LOADED_OBJECTS=")) {
+			env.only_lists = true;
 		}
 	}
 	return env;
@@ -235,7 +295,7 @@ static const char **exec_write(void *out, const struct exec_environment *env, bo
 	size_t used = 0;
 
 	for (size_t i = 0; i < env->count; i++) {
-		if (i != env->preload_at)
+		if (i != env->preload_at && i != env->session_at)
 			list[used++] = env->envp[i];
 	}
 	if (with && !env->has_session)
@@ -283,55 +343,109 @@ static bool exec_is_vfork_child(void)
 }
 
 // A vfork child shall leave its parent's gate as it is.
-static long exec_make(const char *path, long argv, const void *envp)
+static long exec_make(const struct exec_ask *ask, const void *envp)
 {
+	const bool at = ask->number == __NR_execveat;
+	const long words[6] = { at ? ask->folder : (long)ask->path,
+				at ? (long)ask->path : ask->argv, at ? ask->argv : (long)envp,
+				at ? (long)envp : 0, ask->flags };
+
 	if (exec_is_vfork_child())
-		return kernel_call6_bare(__NR_execve, (long)path, argv, (long)envp, 0, 0, 0);
-	return kernel(__NR_execve, path, argv, envp);
+		return kernel_call6_bare(ask->number, words[0], words[1], words[2], words[3],
+					 words[4], 0);
+	return kernel_call6(ask->number, words[0], words[1], words[2], words[3], words[4], 0);
 }
 
 // With what the new image needs of us in the environment, or without what it cannot use. Returns
 // if it fails.
-static long exec_make_with(const char *path, long argv, char *const *envp,
-			   const struct library_image *image, uint32_t reason)
+static long exec_make_with(const struct exec_ask *ask, const struct exec_environment *env,
+			   uint32_t reason)
 {
 	uint64_t on_stack[EXEC_ON_STACK_BYTES / 8];
-	struct exec_environment env = exec_read(envp, *image);
 	// A loader that cannot load the recorder would say so on the program's own stderr.
 	bool with = reason != NOTE_EXEC_NO_LIBRARY && reason != NOTE_EXEC_32_BIT;
 	void *room = on_stack;
 	size_t bytes;
 	long result;
 
-	if (with ? env.has_library && env.has_session : !env.has_ours)
-		return exec_make(path, argv, envp);
-	bytes = exec_bytes(&env);
+	if (with ? env->has_library && env->has_session : !env->has_ours)
+		return exec_make(ask, ask->envp);
+	bytes = exec_bytes(env);
 	if (bytes > sizeof(on_stack))
 		room = kernel_pages(bytes);
 	if (!room)
-		return exec_make(path, argv, envp);
-	result = exec_make(path, argv, exec_write(room, &env, with));
+		return exec_make(ask, ask->envp);
+	result = exec_make(ask, exec_write(room, env, with));
 	if (room != on_stack)
 		kernel(__NR_munmap, room, bytes);
 	return result;
 }
 
-long exec_call(const char *path, long argv, char *const *envp)
+// What the image is called: its path or, where that begins at a descriptor, what that is of.
+static void exec_tell_ask(uint32_t reason, const struct exec_ask *ask)
+{
+	char name[EXEC_NAME_BYTES], link[EXEC_FD_PATH_BYTES];
+	size_t length = text_length(ask->path);
+	long got;
+
+	if (ask->folder == KERNEL_AT_FDCWD || ask->path[0] == '/') {
+		exec_tell(reason, ask->path);
+		return;
+	}
+	text_put_fd(link, "/proc/self/fd/", (uint32_t)ask->folder);
+	got = kernel(__NR_readlink, link, name, sizeof(name) / 2);
+	got = kernel_failed(got) ? 0 : got;
+	name[got] = 0;
+	if (length && length < sizeof(name) / 2 - 1) {
+		name[got] = '/';
+		memcpy(name + got + 1, ask->path, length + 1);
+	}
+	exec_tell(reason, name);
+}
+
+static long exec_ask_call(const struct exec_ask *ask)
 {
 	struct library_image image = { 0 };
+	struct exec_environment env;
 	uint32_t reason;
 	bool tells;
 	long result;
 
+	// A child that comes from a bare system call, and has allocated nothing yet.
+	if (recording_phase() == RECORDING_NEW && recording_state)
+		recording_begin();
 	if (!library_entry(image)[0] || recording_phase() != RECORDING_ON ||
 	    (recording_state->options & SEGMENT_NO_FOLLOW))
-		return exec_make(path, argv, envp);
-	reason = exec_look(path, &image);
-	tells = reason != NOTE_EXEC_OK || exec_is_vfork_child();
+		return exec_make(ask, ask->envp);
+	reason = exec_look(ask, &image, &tells);
+	env = exec_read(ask->envp, image);
+	if (reason == NOTE_EXEC_OK && env.elsewhere)
+		reason = NOTE_EXEC_ELSEWHERE;
+	tells &= !env.only_lists;
 	if (tells)
-		exec_tell(reason, path);
-	result = exec_make_with(path, argv, envp, &image, reason);
+		exec_tell_ask(reason, ask);
+	result = exec_make_with(ask, &env, reason);
 	if (tells)
 		exec_tell_failed(result);
 	return result;
+}
+
+bool exec_is_call(uint32_t number)
+{
+	return number == __NR_execve || number == __NR_execveat;
+}
+
+long exec_call(long number, const long words[6])
+{
+	bool at = number == __NR_execveat;
+	struct exec_ask ask = {
+		.number = number,
+		.folder = at ? (int)words[0] : KERNEL_AT_FDCWD,
+		.path = (const char *)words[at],
+		.argv = words[at + 1],
+		.envp = (char *const *)words[at + 2],
+		.flags = at ? words[4] : 0,
+	};
+
+	return exec_ask_call(&ask);
 }

@@ -3,14 +3,21 @@
 //
 // Passing on is a jump: a frame of ours in a stack would say that the call was made within our
 // malloc.
+#include "recorder/exec.h"
 #include "recorder/kernel.h"
 #include "recorder/patch.h"
 #include "recorder/real.h"
+#include "recorder/recording.h"
 #include "recorder/vm.h"
 
 #define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
 
-enum { HOOK_VM_ENOMEM = 12, HOOK_VM_EINVAL = 22 };
+enum {
+	HOOK_VM_ENOMEM = 12,
+	HOOK_VM_EINVAL = 22,
+	HOOK_VM_ENOSYS = 38,
+	HOOK_VM_CLONE_VM = 0x100,
+};
 
 // The C library's declarations are not for us: these are the same.
 void *mmap(void *address, size_t size, int protection, int flags, int fd, long offset);
@@ -33,6 +40,7 @@ void *shmat(int id, const void *address, int flags);
 int shmdt(const void *address);
 int remap_file_pages(void *start, size_t size, int protection, size_t page, int flags);
 long syscall(long number, long a, long b, long c, long d, long e, long f);
+int _Fork(void);
 _Noreturn void _exit(int status);
 _Noreturn void _Exit(int status);
 
@@ -230,12 +238,52 @@ EXPORT void *sbrk(intptr_t more)
 	return hook_vm_sbrk(more, HOOK_FRAME);
 }
 
+// A fork that no handler of libc's is told of: the child has memory of its own.
+static bool hook_vm_forks(long number, long first, long second)
+{
+	// What clone3 is given: flags, four words, the stack.
+	const uint64_t *given = (const uint64_t *)first;
+
+	if (number == __NR_clone)
+		return !((unsigned long)first & HOOK_VM_CLONE_VM) && !second;
+	if (number == __NR_clone3)
+		return first && kernel_can_read((uintptr_t)first) &&
+		       !(given[0] & HOOK_VM_CLONE_VM) && !given[5];
+	return number == __NR_fork;
+}
+
+// Its place is told as fork's is, and the child says hello at once: it may never allocate.
+static COLD long hook_vm_fork(long number, long a, long b, long c, long d, long e)
+{
+	long result;
+
+	recording_before_fork();
+	result = kernel_call6(number, a, b, c, d, e, 0);
+	recording_after_fork(result);
+	return hook_vm_result(result);
+}
+
+EXPORT int _Fork(void)
+{
+	int result;
+
+	recording_before_fork();
+	result = real.bare_fork ? real.bare_fork() : (int)hook_vm_result(-HOOK_VM_ENOSYS);
+	recording_after_fork(result);
+	return result;
+}
+
 // Of the program's own making: passed on in the same registers and the same place on the stack.
 EXPORT long syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-	if (real.syscall && (patch_covers(PATCH_SYSCALL) || number < 0 || number >= PATCH_NUMBERS ||
-			     !vm_is_call((uint32_t)number)))
+	if (real.syscall && !hook_vm_forks(number, a, b) &&
+	    (patch_covers(PATCH_SYSCALL) || number < 0 || number >= PATCH_NUMBERS ||
+	     !(vm_is_call((uint32_t)number) || exec_is_call((uint32_t)number))))
 		return real.syscall(number, a, b, c, d, e, f);
+	if (hook_vm_forks(number, a, b))
+		return hook_vm_fork(number, a, b, c, d, e);
+	if (exec_is_call((uint32_t)number))
+		return hook_vm_result(exec_call(number, (const long[6]){ a, b, c, d, e, f }));
 	return HOOK_VM_CALL(number, a, b, c, d, e, f);
 }
 

@@ -140,6 +140,16 @@ void notes_fork(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head)
 		notes_close(&record);
 }
 
+void notes_fork_failed(uint32_t tid)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_FORK_FAILED))
+		return;
+	notes_put(&record, &tid, 4);
+	notes_close(&record);
+}
+
 void notes_mark(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head, const char *name,
 		uint32_t length)
 {

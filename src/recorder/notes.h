@@ -26,6 +26,9 @@ HIDDEN void notes_exec_failed(uint32_t error);
 // This thread is about to fork; what it did in `lane` up to `head` is before that.
 HIDDEN void notes_fork(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head);
 
+// The last fork that this thread spoke of made no child.
+HIDDEN void notes_fork_failed(uint32_t tid);
+
 // This moment of thread `tid`, which has written `lane` up to `head` (0: it has none), is called
 // by the name. Likewise: from here on allocations are not recorded, or are again.
 HIDDEN void notes_mark(uint64_t time_ns, uint32_t tid, uint32_t lane, uint64_t head,

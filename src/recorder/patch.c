@@ -11,6 +11,7 @@
 enum {
 	PATCH_SITE_BYTES = 7,
 	PATCH_FUNCTION_BYTES = 64,
+	PATCH_EXECVEAT_BYTES = 128, // of fexecve
 	PATCH_THUNK_BYTES = 128,
 	PATCH_PAGES_BYTES = 2 * KERNEL_PAGE,
 	PATCH_ANY = UINT32_MAX,   // a site whose number comes in rax
@@ -35,9 +36,8 @@ static long patch_call(struct patch_registers *call, long number, uintptr_t back
 {
 	struct vm_ask ask = { .top = call->stack, .rbp = call->rbp, .back = back };
 
-	if (number == __NR_execve)
-		return exec_call((const char *)call->words[0], call->words[1],
-				 (char *const *)call->words[2]);
+	if (exec_is_call((uint32_t)number))
+		return exec_call(number, call->words);
 	if (strict_wants((uint32_t)number))
 		return strict_call(call->words, number);
 	memcpy(ask.words, call->words, sizeof(ask.words));
@@ -143,32 +143,34 @@ static uint8_t *patch_put_choice(uint8_t *at, const uint8_t *back)
 	};
 	static const uint8_t plain[] = {
 		0x49, 0x0f, 0xa3, 0xc3, // bt %rax,%r11
-		0x72, 0x3c,             // jc ours
+		0x72, 0x44,             // jc ours
 		0x0f, 0x05,             // plain: syscall
 		0xe9,                   // jmp back
 	};
 	static const uint8_t high[] = {
 		0x48, 0x83, 0xf8, __NR_shmdt,                   // cmp $67,%rax
-		0x74, 0x2f,                                     // je ours
+		0x74, 0x37,                                     // je ours
 		0x4c, 0x8d, 0x98, 0x6b,       0xff, 0xff, 0xff, // lea -149(%rax),%r11
 		0x49, 0x83, 0xfb, 0x03,                         // cmp $3,%r11
-		0x76, 0x22,                                     // jbe ours
+		0x76, 0x2a,                                     // jbe ours
 		0x48, 0x3d, 0xd8, 0x00,       0x00, 0x00,       // cmp $216,%rax
-		0x74, 0x1a,                                     // je ours
+		0x74, 0x22,                                     // je ours
 		0x48, 0x3d, 0x45, 0x01,       0x00, 0x00,       // cmp $325,%rax
-		0x74, 0x12,                                     // je ours
+		0x74, 0x1a,                                     // je ours
 		0x48, 0x3d, 0x49, 0x01,       0x00, 0x00,       // cmp $329,%rax
-		0x74, 0x0a,                                     // je ours
+		0x74, 0x12,                                     // je ours
 		0x48, 0x3d, 0xb8, 0x01,       0x00, 0x00,       // cmp $440,%rax
+		0x74, 0x0a,                                     // je ours
+		0x48, 0x3d, 0x42, 0x01,       0x00, 0x00,       // cmp $322,%rax
 		0x74, 0x02,                                     // je ours
-		0xeb, 0xc4,                                     // jmp plain
+		0xeb, 0xbc,                                     // jmp plain
 	};
 	uint64_t wanted = 1ul << __NR_execve;
 	int32_t distance;
 
 	_Static_assert(__NR_mlock == 149 && __NR_munlockall == 152 && __NR_mlock2 == 325 &&
 			       __NR_remap_file_pages == 216 && __NR_pkey_mprotect == 329 &&
-			       __NR_process_madvise == 440,
+			       __NR_process_madvise == 440 && __NR_execveat == 322,
 		       "as spelled out above");
 	for (uint32_t number = 0; number < 64; number++)
 		if (vm_is_call(number))
@@ -196,7 +198,7 @@ static const uint8_t *patch_make_thunk(uint32_t number, const uint8_t *back)
 
 static bool patch_wanted(uint32_t number)
 {
-	return number == __NR_execve || vm_is_call(number);
+	return exec_is_call(number) || vm_is_call(number);
 }
 
 // False: it may not be, or cannot.
@@ -247,9 +249,12 @@ static void patch_function(const struct scope_object *libc, const struct patch_f
 
 	if (!function)
 		return;
-	if (patch_range(function, function + PATCH_FUNCTION_BYTES, each->number))
+	if (patch_range(function,
+			function + (each->number == __NR_execveat ? PATCH_EXECVEAT_BYTES
+								  : PATCH_FUNCTION_BYTES),
+			each->number))
 		patch_cover(each->place);
-	else
+	else if (each->number != __NR_execveat) // old ones go by execve
 		patch_missing++;
 }
 

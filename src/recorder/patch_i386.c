@@ -178,8 +178,8 @@ static long patch_make(struct vm_ask *ask, long number)
 {
 	switch (number) {
 	case __NR_execve:
-		return exec_call((const char *)ask->words[0], ask->words[1],
-				 (char *const *)ask->words[2]);
+	case __NR_execveat:
+		return exec_call(number, ask->words);
 	case PATCH_NR_OLD_MMAP:
 		return patch_old_mmap(ask);
 	case PATCH_NR_IPC:
@@ -292,7 +292,7 @@ static void patch_function(const struct scope_object *libc, const struct patch_f
 	if (patch_behind(function, each->number) ||
 	    (by_ipc && patch_behind(function, PATCH_NR_IPC)))
 		patch_cover(each->place);
-	else
+	else if (each->number != __NR_execveat) // old ones go by execve
 		patch_missing++;
 }
 
@@ -349,7 +349,7 @@ void patch_start(void)
 	struct scope_object *linker = NULL;
 
 	for (uint32_t number = 0; number < PATCH_NUMBERS; number++)
-		if (vm_is_call(number) || number == __NR_execve || number == PATCH_NR_OLD_MMAP ||
+		if (vm_is_call(number) || exec_is_call(number) || number == PATCH_NR_OLD_MMAP ||
 		    number == PATCH_NR_IPC)
 			patch_wanted[number / 32] |= 1u << number % 32;
 	scope_next("execve", &libc);

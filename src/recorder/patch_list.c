@@ -14,6 +14,8 @@ uint64_t patch_covered[PATCH_NUMBERS / 64];
 
 const struct patch_function patch_functions[] = {
 	{ "execve", __NR_execve, __NR_execve },
+	{ "execveat", __NR_execveat, __NR_execveat },
+	{ "fexecve", __NR_execveat, __NR_execveat },
 	{ "mmap", KERNEL_NR_MMAP, KERNEL_NR_MMAP },
 	{ "munmap", __NR_munmap, __NR_munmap },
 	{ "mremap", __NR_mremap, __NR_mremap },

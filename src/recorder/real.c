@@ -117,6 +117,7 @@ static void real_find_vm(void)
 		REAL_VM(remap_file_pages),
 		REAL_VM(syscall),
 		{ "__errno_location", (void **)&real.errno_location },
+		{ "_Fork", (void **)&real.bare_fork },
 #undef REAL_VM
 	};
 

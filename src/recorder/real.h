@@ -44,6 +44,7 @@ struct real {
 	int (*remap_file_pages)(void *, size_t, int, size_t, int);
 	long (*syscall)(long, long, long, long, long, long, long);
 	int *(*errno_location)(void);
+	int (*bare_fork)(void); // _Fork
 };
 
 HIDDEN extern struct real real;

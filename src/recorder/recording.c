@@ -28,6 +28,7 @@ enum {
 	MSG_CMSG_CLOEXEC = 0x40000000,
 	MSG_NOSIGNAL = 0x4000,
 	AT_EXECFN = 31,
+	RECORDING_EMFILE = 24,
 	RECORDING_ANSWER_S = 20, // how long a collector may take to answer a hello
 	RECORDING_REGIONS_MAX = 8192,
 	RECORDING_FRAMES_FIRST = 1 << 16,
@@ -52,6 +53,9 @@ static uint32_t recording_shared_count;
 static __thread uint32_t recording_fork_lane;
 static __thread uint64_t recording_fork_head;
 static bool recording_refused; // by the collector, or there is none: do not ask again
+// Of the last process in this line of forks that was recorded: mapped in its children too.
+static struct segment *recording_parent;
+static uint32_t recording_why, recording_error; // why the hello failed: enum segment_why, errno
 static char recording_session_name[108];
 static char recording_session_variable[128];
 
@@ -186,22 +190,34 @@ static void recording_keep_variable(char *out, size_t size, const char *name, co
 	memcpy(out + name_length + 1, value, value_length + 1);
 }
 
+// False: the hello fails, for this reason.
+static bool recording_fail(uint32_t why, long result)
+{
+	recording_why = why;
+	recording_error = kernel_failed(result) ? (uint32_t)-result : 0;
+	return false;
+}
+
 static long recording_connect(void)
 {
 	struct recording_socket_name name = { .family = AF_UNIX };
 	size_t length = text_length(recording_session_name);
 	long timeout[2] = { RECORDING_ANSWER_S, 0 };
 	long fd = kernel(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	long connected;
 
-	if (kernel_failed(fd))
+	if (kernel_failed(fd)) {
+		recording_fail(SEGMENT_WHY_SOCKET, fd);
 		return fd;
+	}
 	kernel(__NR_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, timeout, sizeof(timeout));
 	memcpy(name.path + 1, recording_session_name, length); // abstract: a NUL comes first
-	if (kernel_failed(kernel(__NR_connect, fd, &name, 2 + 1 + length))) {
-		kernel(__NR_close, fd);
-		return -1;
-	}
-	return fd;
+	connected = kernel(__NR_connect, fd, &name, 2 + 1 + length);
+	if (!kernel_failed(connected))
+		return fd;
+	recording_fail(SEGMENT_WHY_CONNECT, connected);
+	kernel(__NR_close, fd);
+	return connected;
 }
 
 static bool recording_say_hello(long fd)
@@ -251,14 +267,17 @@ static bool recording_hear(long fd, struct segment_welcome *welcome, int descrip
 		.control_length = sizeof(control),
 	};
 
-	if (kernel(__NR_recvmsg, fd, &message, MSG_CMSG_CLOEXEC) != sizeof(*welcome))
-		return false;
-	if (welcome->magic != SEGMENT_MAGIC || welcome->version != SEGMENT_VERSION ||
-	    welcome->refused)
-		return false;
+	long got = kernel(__NR_recvmsg, fd, &message, MSG_CMSG_CLOEXEC);
+
+	if (got != sizeof(*welcome))
+		return recording_fail(SEGMENT_WHY_ANSWER, got);
+	if (welcome->refused)
+		return recording_fail(0, 0); // the collector knows
+	if (welcome->magic != SEGMENT_MAGIC || welcome->version != SEGMENT_VERSION)
+		return recording_fail(SEGMENT_WHY_ANSWER, 0);
 	if (message.control_length < sizeof(size_t) + 16 || control.level != SOL_SOCKET ||
 	    control.type != SCM_RIGHTS || control.length < sizeof(size_t) + 8 + 2 * sizeof(int))
-		return false;
+		return recording_fail(SEGMENT_WHY_SOCKET, -RECORDING_EMFILE);
 	descriptors[0] = control.descriptors[0];
 	descriptors[1] = control.descriptors[1];
 	return true;
@@ -383,13 +402,39 @@ static bool recording_join(struct recording_state *state)
 	kernel(__NR_close, fd);
 	if (!joined)
 		return false;
+	recording_parent = NULL;
 	recording_drop_shared();
+	recording_fail(SEGMENT_WHY_MEMORY, 0);
 	joined = recording_map_all(state, &welcome, descriptors);
 	kernel(__NR_close, descriptors[0]);
 	kernel(__NR_close, descriptors[1]);
 	state->copy = recording_image != 0;
 	recording_image = welcome.image;
+	if (joined)
+		recording_parent = state->segment;
 	return joined;
+}
+
+// A forked child that is not recorded leaves word of it in its parent's segment, and so do those
+// that it forks in turn.
+static void recording_tell_unseen(void)
+{
+	struct segment *parent = recording_parent;
+	struct segment_unseen *unseen;
+	uint32_t at;
+
+	if (!parent || !recording_why)
+		return;
+	at = __atomic_fetch_add(&parent->unseen_count, 1, __ATOMIC_ACQ_REL) % SEGMENT_UNSEEN_MAX;
+	unseen = &parent->unseen[at];
+	if (__atomic_load_n(&unseen->ready, __ATOMIC_ACQUIRE))
+		return; // it is counted
+	unseen->pid = kernel_process_id();
+	unseen->why = recording_why;
+	unseen->error = recording_error;
+	unseen->fork_lane = recording_fork_lane;
+	unseen->fork_head = recording_fork_head;
+	__atomic_store_n(&unseen->ready, 1, __ATOMIC_RELEASE);
 }
 
 // Once per image: what does not change with fork.
@@ -422,11 +467,14 @@ static bool recording_start(struct recording_state *state)
 {
 	bool fresh = recording_image == 0;
 
-	if (recording_refused)
+	if (recording_refused) {
+		recording_tell_unseen();
 		return false;
+	}
 	if ((fresh && !recording_prepare()) || !recording_join(state) || !unwind_start() ||
 	    !sample_start(state->segment->sample_bytes)) {
 		recording_refused = true;
+		recording_tell_unseen();
 		return false;
 	}
 	codemap_start();
@@ -476,7 +524,7 @@ COLD bool recording_begin(void)
 }
 
 // A place in the order for the fork: what this thread did so far, the child inherits.
-static void recording_before_fork(void)
+void recording_before_fork(void)
 {
 	const struct lane *lane = lane_get_mine();
 	uint64_t signals;
@@ -495,6 +543,19 @@ static void recording_before_fork(void)
 static void recording_forked(void)
 {
 	recording_begin();
+}
+
+void recording_after_fork(long result)
+{
+	uint64_t signals;
+
+	if (result == 0)
+		recording_forked();
+	if (result >= 0 || recording_phase() != RECORDING_ON)
+		return;
+	signals = kernel_block_signals();
+	notes_fork_failed(kernel_thread_id());
+	kernel_restore_signals(signals);
 }
 
 // A program that allocates nothing is a process of the recording too, and so is a child that does

@@ -79,6 +79,10 @@ static inline uint32_t recording_phase(void)
 			       : RECORDING_NEW;
 }
 
+// Around a fork that libc tells nobody of. `result`: what it returned here.
+HIDDEN void recording_before_fork(void);
+HIDDEN void recording_after_fork(long result);
+
 // Record nothing more in this process.
 HIDDEN void recording_stop(void);
 

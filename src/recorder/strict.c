@@ -291,7 +291,8 @@ static long strict_make(long number, const long words[6], struct ucontext *conte
 	case __NR_rt_sigaction:
 		return strict_act(words);
 	case __NR_execve:
-		return exec_call((const char *)words[0], words[1], (char *const *)words[2]);
+	case __NR_execveat:
+		return exec_call(number, words);
 	case __NR_exit_group:
 		vm_end();
 		break;

@@ -43,3 +43,19 @@ int memcmp(const void *a, const void *b, size_t size)
 	}
 	return 0;
 }
+
+void text_put_fd(char *out, const char *folder, uint32_t fd)
+{
+	char digits[12];
+	size_t count = 0;
+
+	memcpy(out, folder, text_length(folder));
+	out += text_length(folder);
+	do {
+		digits[count++] = (char)('0' + fd % 10);
+		fd /= 10;
+	} while (fd);
+	while (count)
+		*out++ = digits[--count];
+	*out = 0;
+}

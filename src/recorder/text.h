@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 // Under their usual names, because the compiler may call them on its own.
 HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size);
@@ -40,5 +41,8 @@ static inline const char *text_after(const char *text, const char *prefix)
 	}
 	return text;
 }
+
+// The path of descriptor `fd`: `folder` (one of /proc/self) and its number.
+HIDDEN void text_put_fd(char *out, const char *folder, uint32_t fd);
 
 #endif

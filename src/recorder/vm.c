@@ -219,23 +219,6 @@ static long vm_around(const struct vm_ask *ask, long number, struct lane_vm *rec
 
 // ---- Files ----------------------------------------------------------------------------------
 
-// A path of a descriptor: `folder` and its number.
-static void vm_fd_path(char *out, const char *folder, uint32_t fd)
-{
-	char digits[12];
-	size_t count = 0;
-
-	memcpy(out, folder, text_length(folder));
-	out += text_length(folder);
-	do {
-		digits[count++] = (char)('0' + fd % 10);
-		fd /= 10;
-	} while (fd);
-	while (count)
-		*out++ = digits[--count];
-	*out = 0;
-}
-
 // The number under which the collector knows the file behind `fd`; 0: none.
 static uint32_t vm_file(int fd)
 {
@@ -254,7 +237,7 @@ static uint32_t vm_file(int fd)
 	     RECORDING_FILES_MAX;
 	id = state->files[at].id;
 	if (!id || state->files[at].device != file.device || state->files[at].inode != file.inode) {
-		vm_fd_path(path, "/proc/self/fd/", (uint32_t)fd);
+		text_put_fd(path, "/proc/self/fd/", (uint32_t)fd);
 		length =
 			kernel(__NR_readlink, path, state->file_path, sizeof(state->file_path) - 1);
 		state->file_path[kernel_failed(length) ? 0 : length] = 0;
@@ -440,7 +423,7 @@ static bool vm_is_ourselves(int fd)
 		return true;
 	if (fd < 0)
 		return false;
-	vm_fd_path(path, "/proc/self/fdinfo/", (uint32_t)fd);
+	text_put_fd(path, "/proc/self/fdinfo/", (uint32_t)fd);
 	file = kernel(__NR_openat, KERNEL_AT_FDCWD, path, 0x80000 /* O_CLOEXEC */, 0);
 	if (kernel_failed(file))
 		return false;

@@ -266,6 +266,7 @@ static void dump_end(const struct trace_end *end, struct sink *sink)
 	put_number(sink, "stacks-incomplete", end->stacks_incomplete, 0);
 	put_number(sink, "stacks-verified", end->stacks_verified, 0);
 	put_number(sink, "stacks-mismatched", end->stacks_mismatched, 0);
+	put_number(sink, "unseen", end->unseen, 0);
 	put_text(sink, " why=", end->why);
 	sink_text(sink, "\n");
 }

@@ -352,6 +352,7 @@ static bool read_end(struct asm_text *text)
 					    { "stacks-incomplete", &end.stacks_incomplete, 0 },
 					    { "stacks-verified", &end.stacks_verified, 0 },
 					    { "stacks-mismatched", &end.stacks_mismatched, 0 },
+					    { "unseen", &end.unseen, 0 },
 					    { NULL, NULL, 0 } };
 
 	end.duration_ns = text->time_ns;

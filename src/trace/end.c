@@ -2,7 +2,7 @@
 
 static const uint8_t footer_magic[8] = { 'T', 'I', 'D', 'E', 'E', 'N', 'D', 0x0a };
 
-enum { NUMBERS_COUNT = 12, WHY_MAX = 4096 };
+enum { NUMBERS_COUNT = 13, WHY_MAX = 4096 };
 
 // The numbers in the order of the format; a later version adds behind them.
 static void numbers_of(struct trace_end *end, uint64_t *numbers[static NUMBERS_COUNT])
@@ -19,6 +19,7 @@ static void numbers_of(struct trace_end *end, uint64_t *numbers[static NUMBERS_C
 	numbers[9] = &end->stacks_incomplete;
 	numbers[10] = &end->stacks_verified;
 	numbers[11] = &end->stacks_mismatched;
+	numbers[12] = &end->unseen;
 }
 
 void end_encode(const struct trace_end *end, const struct end_footer *footer, struct bytes *out)

@@ -524,7 +524,7 @@ bool reader_sound(const struct reader *reader)
 
 bool reader_complete(const struct reader *reader)
 {
-	return reader_sound(reader) && reader->end.why[0] == '\0';
+	return reader_sound(reader) && reader->end.why[0] == '\0' && reader->end.unseen == 0;
 }
 
 bool reader_ok(const struct reader *reader, struct err *err)
@@ -543,6 +543,11 @@ bool reader_ok(const struct reader *reader, struct err *err)
 		return err_set(err, ERR_FORMAT, "the recording ended early: %s", reader->end.why);
 	if (reader->preamble_damaged)
 		return err_set(err, ERR_FORMAT, "the header of the file is damaged");
+	if (reader->end.unseen > 0)
+		return err_set(err, ERR_FORMAT,
+			       "%" PRIu64 " program%s not recorded (tidemark info names %s)",
+			       reader->end.unseen, reader->end.unseen == 1 ? " was" : "s were",
+			       reader->end.unseen == 1 ? "it" : "them");
 	if (reader->defs.refused > 0)
 		return err_set(err, ERR_FORMAT, "%" PRIu64 " records contradict others",
 			       reader->defs.refused);

@@ -352,6 +352,7 @@ struct trace_end {
 	uint64_t stacks_incomplete;
 	uint64_t stacks_verified;   // walked twice and compared (record --verify-stacks)
 	uint64_t stacks_mismatched; // of them, those whose walks differ: a bug of ours
+	uint64_t unseen; // programs and processes that were seen to begin, and not recorded
 	char *why; // "" for a normal end, else what cut the recording short ("no space left …")
 };
 

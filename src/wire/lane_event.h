@@ -211,8 +211,8 @@ enum note_type {
 	NOTE_MODULE = 1,
 	NOTE_MODULE_GONE = 2, // u32 module id: it was unmapped
 	// u32 reason (enum note_exec), u32 pid as the guest sees it (a vfork child writes into its
-	// parent's segment), then the path: about to exec. With NOTE_EXEC_OK only of vfork
-	// children: their hello is awaited.
+	// parent's segment), then the path: about to exec. With NOTE_EXEC_OK the new image's hello
+	// is awaited.
 	NOTE_EXEC = 3,
 	NOTE_EXEC_FAILED = 4, // u32 errno, u32 pid as in that note: it came back
 	NOTE_MESSAGE = 5,     // u32 enum note_message, then text: shown to the user once
@@ -251,6 +251,7 @@ enum note_exec {
 	NOTE_EXEC_SETUID = 2,
 	NOTE_EXEC_NO_LIBRARY = 3, // the recorder is not to be found from there (chroot)
 	NOTE_EXEC_32_BIT = 4,     // no recorder for its class
+	NOTE_EXEC_ELSEWHERE = 5,  // its environment names another recording
 };
 
 enum note_message {

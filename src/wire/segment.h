@@ -40,7 +40,7 @@
 
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 5,
+	SEGMENT_VERSION = 6,
 
 	SEGMENT_LANES_MAX = 4096,
 	SEGMENT_FRAMES_MAX = 1 << 20,
@@ -200,6 +200,28 @@ enum segment_look {
 	SEGMENT_LOOK_DONE = 3,
 };
 
+// Why a forked child could not say hello.
+enum segment_why {
+	SEGMENT_WHY_SOCKET = 1,  // no socket
+	SEGMENT_WHY_CONNECT = 2, // the collector's is not to be reached
+	SEGMENT_WHY_ANSWER = 3,  // it did not answer
+	SEGMENT_WHY_MEMORY = 4,  // the answer could not be mapped
+	SEGMENT_WHY_FILTER = 5,  // a system-call filter, its parent's, is not to be tried
+};
+
+// A forked child that could not say hello says so here, in its parent's segment.
+struct segment_unseen {
+	_Atomic uint32_t ready;         // by the child: the rest is set; back to 0 by the collector
+	uint32_t pid;                   // as the child sees itself; 0: it could not ask
+	uint32_t why;                   // enum segment_why
+	uint32_t error;                 // errno, or 0
+	_Alignas(8) uint64_t fork_head; // as in the parent's NOTE_FORK
+	uint32_t fork_lane;
+	uint32_t reserved;
+};
+
+enum { SEGMENT_UNSEEN_MAX = 32 };
+
 // The header of a segment.
 struct segment {
 	uint32_t magic;
@@ -232,6 +254,11 @@ struct segment {
 	_Atomic uint64_t look_asked_ns;           // when it was asked for, CLOCK_MONOTONIC
 	_Atomic uint32_t look_child;  // by the collector: of a recorded process; it comes second
 	_Atomic uint32_t look_missed; // by the guest: it would have asked, but not in time
+
+	// By forked children that have no segment of their own: how many there were, and the last
+	// ones at their number modulo SEGMENT_UNSEEN_MAX.
+	_Alignas(64) _Atomic uint32_t unseen_count;
+	struct segment_unseen unseen[SEGMENT_UNSEEN_MAX];
 };
 
 // Frame `id` of the image: code address and the module it lay in when it was first seen. Filled
@@ -272,7 +299,9 @@ _Static_assert(offsetof(struct segment, sample_bytes) == 24 &&
 		       offsetof(struct segment, events_dropped) == 72 &&
 		       offsetof(struct segment, verified) == 104 &&
 		       offsetof(struct segment, rss_max) == 128 &&
-		       offsetof(struct segment, look_floor) == 200 && sizeof(struct segment) == 256,
+		       offsetof(struct segment, look_floor) == 200 &&
+		       offsetof(struct segment, unseen) == 264 &&
+		       sizeof(struct segment_unseen) == 32 && sizeof(struct segment) == 1344,
 	       "a header is laid out alike");
 _Static_assert(offsetof(struct segment_clock, tick_ns) == 16 &&
 		       offsetof(struct segment_clock, beat) == 136 &&

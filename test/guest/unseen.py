@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Who is seen to begin is recorded, or told of by name: never silently missing."""
+# timeout: 180
+import json
+
+from libguest import (TIDEMARK, Skip, Trace, check, equal, main, need_root, program, record,
+                      run, test)
+
+PROGRAM = ["/bin/echo", "ready"]
+WAYS = ["fork", "bare", "raw", "clone", "clone3", "cloned", "double"]
+IMAGES = ["execve", "execveat", "fexecve", "memfd", "raw-execveat", "spawn", "vfork"]
+
+
+def recorded(*words):
+    ended = run([TIDEMARK, "record", "--force", "-o", "t.tide", program("starts"), *words])
+    if ended.code == 77:
+        raise Skip(f"starts {' '.join(words)}: {ended.err.splitlines()[0]}")
+    equal(0, ended.code, f"exit code of {words} ({ended.err})")
+    return ended
+
+
+def complete():
+    """What every command says of it."""
+    said = set()
+    for command in ("info", "report", "window"):
+        ended = run([TIDEMARK, command, "--json", "t.tide"])
+        equal(0, ended.code, f"{command} ({ended.err})")
+        data = json.loads(ended.out)
+        said.add(data["trace"]["complete"] if "trace" in data else data["complete"])
+    equal(1, len(said), f"answers to whether it is whole: {said}")
+    return said.pop()
+
+
+def check_told(ended, *names, answers=False):
+    """The user and the trace say that it is not recorded, and every answer."""
+    check(any("not recorded" in line and all(name in line for name in names)
+              for line in ended.lines()), "stderr does not say so:", ended.err)
+    trace = Trace()
+    unseen = [line for kind, _, line in trace.notes if kind == "exec-unseen"]
+    check(any(all(name in line for name in names) for line in unseen), "no note:", trace.notes)
+    check(int(trace.end["unseen"]) > 0, trace.end)
+    if not answers:
+        return
+    check(not complete(), "the trace is called whole")
+    for command in ("info", "report"):
+        ended = run([TIDEMARK, command, "t.tide"])
+        said = " ".join((ended.out + ended.err).split())
+        check(all(name in said for name in names),
+              f"{command} does not name it: {ended.out} {ended.err}")
+
+
+def check_strict(*words):
+    ended = run([TIDEMARK, "record", "--force", "--strict", "-o", "s.tide", program("starts"),
+                 *words])
+    equal(125, ended.code, f"exit code of {words} under --strict ({ended.err})")
+
+
+def check_seen(ended, processes, size=7701, blocks=10):
+    trace = Trace()
+    equal(processes, len(trace.processes), f"processes ({ended.err})")
+    equal(blocks, len(trace.of_size(size)) if blocks else blocks, "blocks of the child")
+    equal("", trace.end.get("unseen", ""), f"programs that were not recorded ({ended.err})")
+
+
+@test
+def children_by_every_way_are_recorded():
+    for way in WAYS:
+        check_seen(recorded(way), 3 if way == "double" else 2)
+    check(complete(), "the trace is not called whole")
+
+
+@test
+def images_by_every_way_are_recorded_with_an_empty_environment():
+    for way in IMAGES:
+        for environment in ("env=empty", "env=nonsense"):
+            ended = recorded(environment, way, *PROGRAM)
+            check_seen(ended, 2, 0, 0)
+            equal("ready\n", ended.out, f"output by {way}")
+
+
+@test
+def an_image_whose_environment_names_another_recording_is_told_of():
+    for way in IMAGES:
+        check_told(recorded("env=other", way, *PROGRAM), "another recording",
+                   answers=way == "execve")
+    check_strict("env=other", "execve", *PROGRAM)
+
+
+@test
+def a_child_in_a_network_of_its_own_is_told_of():
+    need_root()
+    for way in WAYS:
+        check_told(recorded("net", way), "forked", "not to be reached", answers=way == "raw")
+    check_strict("net", "fork")
+
+
+@test
+def an_image_in_a_network_of_its_own_is_told_of():
+    need_root()
+    for way in IMAGES:
+        ended = recorded("net", way, *PROGRAM)
+        equal("ready\n", ended.out, f"output by {way}")
+        check_told(ended, "image" if way == "memfd" else "echo")
+    check_strict("net", "execve", *PROGRAM)
+    check_strict("net", "vfork", *PROGRAM)
+
+
+@test
+def a_child_without_a_descriptor_left_is_told_of():
+    for way in WAYS:
+        check_told(recorded("fds", way), "forked", "Too many open files")
+    check_strict("fds", "fork")
+
+
+main()
