@@ -25,16 +25,21 @@ enum look_option {
 	{                                                                             \
 		LOOK_CSV, 0, "csv", NULL, "write one table of comma-separated values" \
 	}
-#define LOOK_ROWS                                                                               \
-	{ LOOK_COLOR, 0, "color", "WHEN", "auto, always or never" },                            \
-		{ LOOK_PROGRESS, 0, "progress", "HOW", "auto, none, plain or bar, on stderr" }, \
-		{ LOOK_SYMBOLS, 0, "symbols", "DIRS",                                           \
-		  "look for symbols here first (':' between)" },                                \
-		{ LOOK_DEBUGINFOD, 0, "debuginfod", NULL,                                       \
-		  "fetch missing symbols ($DEBUGINFOD_URLS)" },                                 \
-	{                                                                                       \
-		LOOK_MANGLED, 0, "mangled", NULL, "leave C++ and Rust names as they are"        \
+#define LOOK_ROW_PROGRESS                                                                  \
+	{                                                                                  \
+		LOOK_PROGRESS, 0, "progress", "HOW", "auto, none, plain or bar, on stderr" \
 	}
+// Where names come from.
+#define LOOK_ROWS_SYMBOLS                                                                    \
+	{ LOOK_SYMBOLS, 0, "symbols", "DIRS", "look for symbols here first (':' between)" }, \
+		{ LOOK_DEBUGINFOD, 0, "debuginfod", NULL,                                    \
+		  "fetch missing symbols ($DEBUGINFOD_URLS)" },                              \
+	{                                                                                    \
+		LOOK_MANGLED, 0, "mangled", NULL, "leave C++ and Rust names as they are"     \
+	}
+#define LOOK_ROWS                                                                       \
+	{ LOOK_COLOR, 0, "color", "WHEN", "auto, always or never" }, LOOK_ROW_PROGRESS, \
+		LOOK_ROWS_SYMBOLS
 
 // `= { 0 }` is what holds without options.
 struct look {

@@ -1,0 +1,68 @@
+#include "export/export.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const struct export_format *const export_formats[] = {
+	&pprof_format,
+	&speedscope_format,
+	&folded_format,
+	NULL,
+};
+
+const struct export_format *export_find(const char *name)
+{
+	for (size_t i = 0; export_formats[i]; i++)
+		if (strcmp(export_formats[i]->name, name) == 0)
+			return export_formats[i];
+	return NULL;
+}
+
+bool export_write(const struct export_format *format, struct export_source *source,
+		  struct sink *sink, struct err *err)
+{
+	struct samples samples = { 0 };
+	bool good;
+
+	if (!format->has_samples)
+		return format->write(source, sink, err);
+	if (!samples_open(&samples, source->question, format->by_size, err))
+		return false;
+	source->samples = &samples;
+	good = format->write(source, sink, err) && sink_ok(sink, err);
+	source->samples = NULL;
+	samples_close(&samples);
+	return good;
+}
+
+void export_say(const struct export_source *source, const char *format, ...)
+{
+	struct str text = { 0 };
+	va_list args;
+
+	va_start(args, format);
+	str_vformat(&text, format, args);
+	va_end(args);
+	source->say(source->context, str_get(&text));
+	str_fini(&text);
+}
+
+void export_add_process(const struct reader *reader, process_id process, struct str *text)
+{
+	const struct trace_process *known = reader_process(reader, process);
+
+	if (known)
+		str_format(text, "%s[%" PRIu32 "]", names_file(known->exe), known->pid);
+	else
+		str_add(text, "(no process)");
+}
+
+void export_add_thread(const struct reader *reader, thread_id thread, struct str *text)
+{
+	const struct trace_thread *known = reader_thread(reader, thread);
+
+	if (known && known->name[0])
+		str_format(text, "%.15s:%" PRIu32, known->name, known->tid);
+	else
+		str_format(text, "%" PRIu32, known ? known->tid : 0);
+}

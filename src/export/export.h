@@ -1,0 +1,54 @@
+// export: a trace in the formats of other programs, a row of a table each.
+//
+// A format is written of one of two things: of *samples*, which are sums over a window
+// (export/samples.h), or of the events of a window one by one. docs/formats.md says what each keeps
+// and what it loses. What a format cannot say is said to `say`, with how much there is of it.
+//
+// To add one: a file that defines its `struct export_format`, and a line in export.c.
+#ifndef EXPORT_EXPORT_H
+#define EXPORT_EXPORT_H
+
+#include "base/sink.h"
+#include "export/samples.h"
+
+struct export_source {
+	struct question *question;     // borrowed
+	const struct samples *samples; // NULL unless the format `has_samples`
+	enum samples_value value;      // for formats that hold one
+	bool value_given;
+	void (*say)(void *context, const char *text); // a line without a newline
+	void *context;
+};
+
+struct export_format {
+	const char *name, *brief;
+	bool has_samples;
+	bool by_size;      // samples of each size apart
+	bool single_value; // --value chooses it
+	bool (*write)(const struct export_source *source, struct sink *sink, struct err *err);
+};
+
+// Ended by NULL.
+extern const struct export_format *const export_formats[];
+
+// NULL: there is none of that name.
+const struct export_format *export_find(const char *name);
+
+// Open the samples that the format wants, and write it.
+bool export_write(const struct export_format *format, struct export_source *source,
+		  struct sink *sink, struct err *err);
+
+// Tell `say` a line, as printf would write it.
+void export_say(const struct export_source *source, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+// "perl[4242]"; "worker:4243", or the number where the thread has no name. Append.
+void export_add_process(const struct reader *reader, process_id process, struct str *text);
+void export_add_thread(const struct reader *reader, thread_id thread, struct str *text);
+
+// Each defined in the file of its name.
+extern const struct export_format pprof_format;
+extern const struct export_format folded_format;
+extern const struct export_format speedscope_format;
+
+#endif

@@ -1,0 +1,106 @@
+#include "export/locations.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+static bool is_function(const void *context, uint32_t position, const void *key)
+{
+	const struct locations *locations = context;
+	const struct location_function *there = &locations->functions[position], *wanted = key;
+
+	return there->name == wanted->name && there->file == wanted->file &&
+	       there->module == wanted->module;
+}
+
+static uint32_t add_name(struct locations *locations, const struct symbol *symbol)
+{
+	struct str text = { 0 };
+	uint32_t number;
+
+	if (symbol->function)
+		return string_table_add(&locations->strings, symbol->function);
+	str_format(&text, "%s+0x%" PRIx64,
+		   *symbol->module ? names_file(symbol->module) : "(no file)", symbol->offset);
+	number = string_table_add(&locations->strings, str_get(&text));
+	str_fini(&text);
+	return number;
+}
+
+static uint32_t add_function(struct locations *locations, const struct symbol *symbol)
+{
+	const struct location_function function = {
+		.name = add_name(locations, symbol),
+		.file = string_table_add(&locations->strings, symbol->file),
+		.module = string_table_add(&locations->strings, symbol->module),
+		.known = symbol->function != NULL,
+	};
+	const uint64_t numbers[] = { function.name, function.file, function.module };
+	uint32_t number = index_set_put(&locations->function_numbers, index_set_hash(numbers, 3),
+					is_function, locations, &function,
+					(uint32_t)locations->functions_count);
+
+	if (number == locations->functions_count) {
+		locations->functions =
+			mem_grow(locations->functions, &locations->functions_capacity,
+				 locations->functions_count + 1, sizeof *locations->functions);
+		locations->functions[locations->functions_count++] = function;
+	}
+	return number;
+}
+
+uint32_t locations_add(struct locations *locations, frame_id frame)
+{
+	bool added;
+	uint64_t *number = map_put(&locations->numbers, frame, &added);
+	const struct symbol *symbols;
+	size_t count;
+
+	if (!added)
+		return (uint32_t)*number;
+	*number = locations->count;
+	symbols = names_find(locations->names, frame, &count);
+	locations->list = mem_grow(locations->list, &locations->capacity, locations->count + 1,
+				   sizeof *locations->list);
+	locations->lines = mem_grow(locations->lines, &locations->lines_capacity,
+				    locations->lines_count + count, sizeof *locations->lines);
+	locations->list[locations->count] = (struct location){
+		.frame = frame,
+		.lines_first = (uint32_t)locations->lines_count,
+		.lines_count = (uint32_t)count,
+	};
+	for (size_t i = 0; i < count; i++)
+		locations->lines[locations->lines_count++] = (struct location_line){
+			.function = add_function(locations, &symbols[i]),
+			.line = symbols[i].line,
+		};
+	return (uint32_t)locations->count++;
+}
+
+size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t **numbers,
+			  size_t *capacity)
+{
+	size_t depth = 0;
+
+	while (stack) {
+		const struct trace_stack *node = reader_stack(locations->reader, stack);
+
+		if (!node)
+			break;
+		*numbers = mem_grow(*numbers, capacity, depth + 1, sizeof **numbers);
+		(*numbers)[depth++] = locations_add(locations, node->frame);
+		stack = node->parent < stack ? node->parent : 0;
+	}
+	return depth;
+}
+
+void locations_fini(struct locations *locations)
+{
+	string_table_fini(&locations->strings);
+	map_fini(&locations->numbers);
+	index_set_fini(&locations->function_numbers);
+	mem_free(locations->list);
+	mem_free(locations->lines);
+	mem_free(locations->functions);
+	*locations = (struct locations){ 0 };
+}

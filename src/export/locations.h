@@ -1,0 +1,53 @@
+// locations: the code addresses that stacks pass, the functions there and their texts, each
+// numbered once: the tables that formats with numbered frames are made of.
+//
+// A *location* is one frame of the trace: one address in one module, with one line for each
+// function that was inlined there, innermost first. A function is a name in a file and a module.
+// Numbers count from 0 in the order in which they were first asked for. One thread.
+#ifndef EXPORT_LOCATIONS_H
+#define EXPORT_LOCATIONS_H
+
+#include "base/map.h"
+#include "export/string_table.h"
+#include "report/names.h"
+
+struct location_function {
+	uint32_t name, file, module; // in `strings`
+	bool known;                  // it has a name of its own; else name is "libx.so+0x12"
+};
+
+struct location_line {
+	uint32_t function;
+	uint32_t line; // 0: not known
+};
+
+struct location {
+	frame_id frame;
+	uint32_t lines_first, lines_count; // in `lines`
+};
+
+struct locations {
+	const struct reader *reader; // borrowed
+	struct names *names;         // borrowed
+	struct string_table strings;
+	struct location *list;
+	struct location_line *lines;
+	struct location_function *functions;
+	size_t count, lines_count, functions_count;
+	size_t capacity, lines_capacity, functions_capacity; // private
+	struct map numbers;                                  // private: of frames
+	struct index_set function_numbers;                   // private
+};
+
+// `= { .reader = …, .names = … }` is an empty one.
+void locations_fini(struct locations *locations);
+
+// The number of a frame's location.
+uint32_t locations_add(struct locations *locations, frame_id frame);
+
+// The locations of a stack, innermost first, in `*stack` (grown with mem_grow; the caller's).
+// Returns how many: 0 for stack 0.
+size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t **numbers,
+			  size_t *capacity);
+
+#endif

@@ -1,0 +1,277 @@
+// pprof: a gzip'ed profile.proto (https://github.com/google/pprof, proto/profile.proto) with the
+// four values of Go's heap profiles: what was allocated in the window and what lives at its end, in
+// objects and bytes. `go tool pprof` and what else reads pprof shows it.
+//
+// A sample is a process, thread, stack and block size; the last three also stand in its labels
+// ("process", "thread", "bytes"). Functions are numbered from 1 as the format wants it, locations
+// and mappings likewise. Samples are written as they come; tables follow them.
+#include "export/export.h"
+#include "export/gzip.h"
+#include "export/locations.h"
+#include "export/protobuf.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+enum profile_field {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_TIME_NANOS = 9,
+	PROFILE_DURATION_NANOS = 10,
+	PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
+	PROFILE_COMMENT = 13,
+	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
+};
+
+static const struct {
+	enum samples_value value;
+	const char *name, *unit;
+} values[] = {
+	{ SAMPLES_ALLOCATIONS, "alloc_objects", "count" },
+	{ SAMPLES_ALLOCATED, "alloc_space", "bytes" },
+	{ SAMPLES_BLOCKS, "inuse_objects", "count" },
+	{ SAMPLES_LIVE, "inuse_space", "bytes" },
+};
+
+enum { VALUES = sizeof values / sizeof *values };
+
+struct pprof {
+	const struct export_source *source;
+	struct reader *reader;
+	struct gzip *gzip;
+	struct locations locations;
+	struct str message, part, out; // scratch: a message, one inside of it, with its tag
+	uint32_t *numbers;             // of the present stack's locations
+	size_t capacity;
+	struct map mappings; // by module: number
+};
+
+static uint64_t text(struct pprof *pprof, const char *words)
+{
+	return string_table_add(&pprof->locations.strings, words);
+}
+
+// Write `message` as a field of the profile.
+static void write_field(struct pprof *pprof, enum profile_field field, const struct str *message)
+{
+	str_clear(&pprof->out);
+	protobuf_bytes(&pprof->out, field, str_get(message), message->length);
+	gzip_write(pprof->gzip, pprof->out.text, pprof->out.length);
+}
+
+static void write_number(struct pprof *pprof, enum profile_field field, uint64_t value)
+{
+	str_clear(&pprof->out);
+	protobuf_u64(&pprof->out, field, value);
+	gzip_write(pprof->gzip, str_get(&pprof->out), pprof->out.length);
+}
+
+static void write_type(struct pprof *pprof, enum profile_field field, const char *name,
+		       const char *unit)
+{
+	str_clear(&pprof->message);
+	protobuf_u64(&pprof->message, 1, text(pprof, name));
+	protobuf_u64(&pprof->message, 2, text(pprof, unit));
+	write_field(pprof, field, &pprof->message);
+}
+
+static void add_label(struct pprof *pprof, const char *key, const char *value)
+{
+	str_clear(&pprof->part);
+	protobuf_u64(&pprof->part, 1, text(pprof, key));
+	protobuf_u64(&pprof->part, 2, text(pprof, value));
+	protobuf_bytes(&pprof->message, 3, str_get(&pprof->part), pprof->part.length);
+}
+
+static void add_size(struct pprof *pprof, uint64_t size)
+{
+	str_clear(&pprof->part);
+	protobuf_u64(&pprof->part, 1, text(pprof, "bytes"));
+	protobuf_u64(&pprof->part, 3, size);
+	protobuf_u64(&pprof->part, 4, text(pprof, "bytes"));
+	protobuf_bytes(&pprof->message, 3, str_get(&pprof->part), pprof->part.length);
+}
+
+static void add_labels(struct pprof *pprof, const struct sample *sample)
+{
+	struct str words = { 0 };
+
+	export_add_process(pprof->reader, sample->process, &words);
+	add_label(pprof, "process", str_get(&words));
+	str_clear(&words);
+	export_add_thread(pprof->reader, sample->thread, &words);
+	add_label(pprof, "thread", str_get(&words));
+	str_fini(&words);
+	add_size(pprof, sample->size);
+}
+
+static void write_sample(struct pprof *pprof, const struct sample *sample)
+{
+	size_t depth = locations_of_stack(&pprof->locations, sample->stack, &pprof->numbers,
+					  &pprof->capacity);
+
+	str_clear(&pprof->message);
+	str_clear(&pprof->part);
+	for (size_t i = 0; i < depth; i++)
+		protobuf_varint(&pprof->part, pprof->numbers[i] + UINT64_C(1));
+	protobuf_bytes(&pprof->message, 1, str_get(&pprof->part), pprof->part.length);
+	str_clear(&pprof->part);
+	for (size_t i = 0; i < VALUES; i++)
+		protobuf_varint(&pprof->part, (uint64_t)samples_value(sample, values[i].value));
+	protobuf_bytes(&pprof->message, 2, str_get(&pprof->part), pprof->part.length);
+	add_labels(pprof, sample);
+	write_field(pprof, PROFILE_SAMPLE, &pprof->message);
+}
+
+// ---- tables ----
+
+static void write_mapping(struct pprof *pprof, const struct trace_module *module, uint64_t number)
+{
+	struct str id = { 0 };
+
+	for (uint8_t i = 0; i < module->build_id_length; i++)
+		str_format(&id, "%02x", module->build_id[i]);
+	str_clear(&pprof->message);
+	protobuf_u64(&pprof->message, 1, number);
+	protobuf_u64(&pprof->message, 2, module->start);
+	protobuf_u64(&pprof->message, 3, module->end);
+	protobuf_u64(&pprof->message, 4, module->start - module->bias);
+	protobuf_u64(&pprof->message, 5, text(pprof, module->path));
+	protobuf_u64(&pprof->message, 6, text(pprof, str_get(&id)));
+	for (unsigned has = 7; has <= 10; has++) // functions, files, lines, inline frames
+		protobuf_bool(&pprof->message, has, true);
+	write_field(pprof, PROFILE_MAPPING, &pprof->message);
+	str_fini(&id);
+}
+
+// The number of a module's mapping, from 1; 0: the frame is in none.
+static uint64_t mapping_of(struct pprof *pprof, const struct trace_frame *frame)
+{
+	const struct trace_module *module =
+		frame && frame->module ? reader_module(pprof->reader, frame->module) : NULL;
+	uint64_t *number;
+	bool added;
+
+	if (!module)
+		return 0;
+	number = map_put(&pprof->mappings, frame->module, &added);
+	if (added) {
+		*number = pprof->mappings.count;
+		write_mapping(pprof, module, *number);
+	}
+	return *number;
+}
+
+static void write_location(struct pprof *pprof, size_t index)
+{
+	const struct locations *locations = &pprof->locations;
+	const struct location *location = &locations->list[index];
+	const struct trace_frame *frame = reader_frame(pprof->reader, location->frame);
+	uint64_t mapping = mapping_of(pprof, frame);
+
+	str_clear(&pprof->message);
+	protobuf_u64(&pprof->message, 1, index + 1);
+	protobuf_u64(&pprof->message, 2, mapping);
+	protobuf_u64(&pprof->message, 3, frame ? frame->pc : 0);
+	for (uint32_t i = 0; i < location->lines_count; i++) {
+		const struct location_line *line = &locations->lines[location->lines_first + i];
+
+		str_clear(&pprof->part);
+		protobuf_u64(&pprof->part, 1, line->function + UINT64_C(1));
+		protobuf_u64(&pprof->part, 2, line->line);
+		protobuf_bytes(&pprof->message, 4, str_get(&pprof->part), pprof->part.length);
+	}
+	write_field(pprof, PROFILE_LOCATION, &pprof->message);
+}
+
+static void write_functions(struct pprof *pprof)
+{
+	for (size_t i = 0; i < pprof->locations.functions_count; i++) {
+		const struct location_function *function = &pprof->locations.functions[i];
+
+		str_clear(&pprof->message);
+		protobuf_u64(&pprof->message, 1, i + 1);
+		protobuf_u64(&pprof->message, 2, function->name);
+		protobuf_u64(&pprof->message, 3, function->name);
+		protobuf_u64(&pprof->message, 4, function->file);
+		write_field(pprof, PROFILE_FUNCTION, &pprof->message);
+	}
+}
+
+static void write_strings(struct pprof *pprof)
+{
+	const struct string_table *strings = &pprof->locations.strings;
+
+	for (size_t i = 0; i < strings->count; i++) {
+		str_clear(&pprof->out);
+		protobuf_text(&pprof->out, PROFILE_STRING, strings->texts[i]);
+		gzip_write(pprof->gzip, pprof->out.text, pprof->out.length);
+	}
+}
+
+static void write_head(struct pprof *pprof)
+{
+	const struct question *question = pprof->source->question;
+	const struct trace_info *info = reader_info(pprof->reader);
+
+	text(pprof, ""); // number 0, as the format wants it
+	for (size_t i = 0; i < VALUES; i++)
+		write_type(pprof, PROFILE_SAMPLE_TYPE, values[i].name, values[i].unit);
+	write_type(pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
+	write_number(pprof, PROFILE_PERIOD, info->sample_bytes ? info->sample_bytes : 1);
+	write_number(pprof, PROFILE_DEFAULT_SAMPLE_TYPE, text(pprof, "inuse_space"));
+	write_number(pprof, PROFILE_TIME_NANOS, info->began_unix_ns + question->to_ns);
+	write_number(pprof, PROFILE_DURATION_NANOS, question->to_ns - question->from_ns);
+	write_number(pprof, PROFILE_COMMENT, text(pprof, info->command));
+	for (size_t i = 0; i < question->warnings_count; i++)
+		write_number(pprof, PROFILE_COMMENT, text(pprof, question->warnings[i]));
+}
+
+static void write_profile(struct pprof *pprof)
+{
+	const struct samples *samples = pprof->source->samples;
+
+	write_head(pprof);
+	for (size_t i = 0; i < samples->count; i++)
+		write_sample(pprof, &samples->list[i]);
+	for (size_t i = 0; i < pprof->locations.count; i++)
+		write_location(pprof, i);
+	write_functions(pprof);
+	write_strings(pprof);
+}
+
+static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+{
+	struct question *question = source->question;
+	struct pprof pprof = {
+		.source = source,
+		.reader = question->reader,
+		.gzip = gzip_begin(sink),
+		.locations = { .reader = question->reader, .names = question->names },
+	};
+
+	(void)err;
+	write_profile(&pprof);
+	gzip_end(pprof.gzip);
+	locations_fini(&pprof.locations);
+	map_fini(&pprof.mappings);
+	str_fini(&pprof.message);
+	str_fini(&pprof.part);
+	str_fini(&pprof.out);
+	mem_free(pprof.numbers);
+	return true;
+}
+
+const struct export_format pprof_format = {
+	.name = "pprof",
+	.brief = "profile.proto, gzip'ed: alloc and inuse, space and objects",
+	.has_samples = true,
+	.by_size = true,
+	.write = write,
+};

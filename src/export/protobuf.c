@@ -1,0 +1,67 @@
+#include "export/protobuf.h"
+
+#include <string.h>
+
+// The low three bits of a tag: how long the value is.
+enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
+
+void protobuf_varint(struct str *out, uint64_t value)
+{
+	while (value >= 0x80) {
+		str_add_char(out, (char)(0x80 | (value & 0x7f)));
+		value >>= 7;
+	}
+	str_add_char(out, (char)value);
+}
+
+static void add_tag(struct str *out, unsigned field, enum wire_type type)
+{
+	protobuf_varint(out, (uint64_t)field << 3 | type);
+}
+
+void protobuf_u64(struct str *out, unsigned field, uint64_t value)
+{
+	if (value == 0)
+		return;
+	add_tag(out, field, WIRE_VARINT);
+	protobuf_varint(out, value);
+}
+
+void protobuf_i64(struct str *out, unsigned field, int64_t value)
+{
+	protobuf_u64(out, field, (uint64_t)value);
+}
+
+void protobuf_bool(struct str *out, unsigned field, bool value)
+{
+	protobuf_u64(out, field, value);
+}
+
+void protobuf_fixed64(struct str *out, unsigned field, uint64_t value)
+{
+	if (value == 0)
+		return;
+	add_tag(out, field, WIRE_FIXED64);
+	for (int i = 0; i < 8; i++)
+		str_add_char(out, (char)(value >> 8 * i & 0xff));
+}
+
+void protobuf_double(struct str *out, unsigned field, double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof bits);
+	protobuf_fixed64(out, field, bits);
+}
+
+void protobuf_bytes(struct str *out, unsigned field, const void *bytes, size_t length)
+{
+	add_tag(out, field, WIRE_BYTES);
+	protobuf_varint(out, length);
+	str_add_bytes(out, bytes, length);
+}
+
+void protobuf_text(struct str *out, unsigned field, const char *text)
+{
+	protobuf_bytes(out, field, text, strlen(text));
+}

@@ -1,0 +1,187 @@
+#include "export/samples.h"
+
+#include "base/index_set.h"
+#include "base/mem.h"
+#include "engine/weight.h"
+
+#include <stdlib.h>
+
+const char *const samples_values[] = {
+	"impacting", "size",  "count", "allocated", "allocations",
+	"freed",     "frees", "live",  "blocks",    NULL,
+};
+
+const char *samples_unit(enum samples_value value)
+{
+	switch (value) {
+	case SAMPLES_COUNT:
+	case SAMPLES_ALLOCATIONS:
+	case SAMPLES_FREES:
+	case SAMPLES_BLOCKS:
+		return "count";
+	default:
+		return "bytes";
+	}
+}
+
+int64_t samples_value(const struct sample *sample, enum samples_value value)
+{
+	const struct window_row *row = &sample->row;
+	struct heap_amount live = window_sum(row->type[WINDOW_AIFO], row->type[WINDOW_AOFO]);
+
+	switch (value) {
+	case SAMPLES_IMPACTING:
+		return window_impact(row);
+	case SAMPLES_SIZE:
+		return (int64_t)window_present(row).bytes;
+	case SAMPLES_COUNT:
+		return (int64_t)window_present(row).count;
+	case SAMPLES_ALLOCATED:
+		return (int64_t)window_allocated(row).bytes;
+	case SAMPLES_ALLOCATIONS:
+		return (int64_t)window_allocated(row).count;
+	case SAMPLES_FREED:
+		return (int64_t)window_freed(row).bytes;
+	case SAMPLES_FREES:
+		return (int64_t)window_freed(row).count;
+	case SAMPLES_LIVE:
+		return (int64_t)live.bytes;
+	case SAMPLES_BLOCKS:
+		return (int64_t)live.count;
+	default:
+		return 0;
+	}
+}
+
+// ---- while the engine is asked ----
+
+struct making {
+	struct samples *samples;
+	struct index_set known;
+};
+
+static uint64_t hash_sample(const struct sample *sample)
+{
+	const uint64_t numbers[] = { sample->process, sample->thread, sample->stack, sample->size };
+
+	return index_set_hash(numbers, 4);
+}
+
+static bool is_sample(const void *context, uint32_t position, const void *key)
+{
+	const struct samples *samples = context;
+	const struct sample *there = &samples->list[position], *wanted = key;
+
+	return there->process == wanted->process && there->thread == wanted->thread &&
+	       there->stack == wanted->stack && there->size == wanted->size;
+}
+
+static uint32_t group(void *context, const struct window_cell *cell)
+{
+	struct making *making = context;
+	struct samples *samples = making->samples;
+	const struct sample sample = {
+		.process = cell->process,
+		.thread = cell->thread,
+		.stack = cell->stack,
+		.group = (uint32_t)samples->count,
+		.size = samples->by_size ? cell->size : 0,
+	};
+	uint32_t found;
+
+	if (cell->orphans || !question_selects(samples->question, cell))
+		return WINDOW_SKIP;
+	found = index_set_put(&making->known, hash_sample(&sample), is_sample, samples, &sample,
+			      (uint32_t)samples->count);
+	if (found == samples->count) {
+		samples->list = mem_grow(samples->list, &samples->capacity, samples->count + 1,
+					 sizeof *samples->list);
+		samples->list[samples->count++] = sample;
+	}
+	return found;
+}
+
+// What the samples of a sampled recording stand for.
+static void scale(struct window_row *row, struct weight weight)
+{
+	for (int i = 0; i < WINDOW_TYPES; i++) {
+		struct heap_amount *amount = &row->type[i];
+		uint64_t samples = amount->count;
+
+		amount->count = weight_round(samples * weight.count);
+		amount->bytes = weight_round(samples * weight.bytes);
+	}
+}
+
+static bool is_nothing(const struct sample *sample)
+{
+	return window_present(&sample->row).count == 0;
+}
+
+// Take the rows from the engine's answer; what is in nobody's figures goes.
+static void fill(struct samples *samples, const struct window_result *result)
+{
+	uint64_t mean_bytes = reader_info(samples->question->reader)->sample_bytes;
+	unsigned types = samples->question->selection.query.types;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < samples->count; i++) {
+		struct sample *sample = &samples->list[i];
+
+		if (sample->group >= result->rows_count)
+			continue;
+		sample->row = result->rows[sample->group];
+		window_keep_types(&sample->row, types);
+		if (is_nothing(sample))
+			continue;
+		if (mean_bytes)
+			scale(&sample->row, weight_of(mean_bytes, sample->size));
+		samples->list[kept++] = *sample;
+	}
+	samples->count = kept;
+}
+
+static int compare_samples(const void *a, const void *b)
+{
+	const struct sample *left = a, *right = b;
+	int order = trace_compare_places(left->process, left->stack, right->process, right->stack);
+
+	if (order)
+		return order;
+	if (left->thread != right->thread)
+		return left->thread < right->thread ? -1 : 1;
+	return left->size < right->size ? -1 : left->size > right->size;
+}
+
+bool samples_open(struct samples *samples, struct question *question, bool by_size, struct err *err)
+{
+	struct window_query query = question_query(question);
+	struct making making = { .samples = samples };
+	struct window_result result = { 0 };
+	bool good;
+
+	*samples = (struct samples){
+		.question = question,
+		.by_size = by_size || reader_info(question->reader)->sample_bytes > 0,
+	};
+	query.by_size |= samples->by_size;
+	query.by_thread = true;
+	query.group = group;
+	query.context = &making;
+	good = window_ask(question->window, &query, &result, err);
+	if (good)
+		fill(samples, &result);
+	window_result_fini(&result);
+	index_set_fini(&making.known);
+	if (good && samples->count)
+		qsort(samples->list, samples->count, sizeof *samples->list, compare_samples);
+	if (!good)
+		samples_close(samples);
+	return good;
+}
+
+void samples_close(struct samples *samples)
+{
+	mem_free(samples->list);
+	*samples = (struct samples){ 0 };
+}

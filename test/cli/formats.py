@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""`tidemark export`: what each format holds adds up to what `tidemark window` says."""
+import gzip
+import json
+import subprocess
+
+from libanswer import TIDEMARK, answer, assemble, refused, run, sampled
+from libprotobuf import message, packed
+from libtests import check, equal, main, test
+
+TRACES = ("kitchen", "family", "crowd")
+WINDOWS = ((), ("--from", "20%", "--to", "70%"), ("--size", "..64"), ("--impact", "impacting"))
+
+
+def exported(path, name, *words, text=True):
+    """What it wrote, and what it said."""
+    done = subprocess.run([TIDEMARK, "export", path, "--format", name, *words], check=True,
+                          capture_output=True)
+    return done.stdout.decode() if text else done.stdout, done.stderr.decode()
+
+
+def totals(path, *words):
+    """alloc_objects, alloc_space, inuse_objects, inuse_space by `window`."""
+    types = {row["keys"]["type"]: row for row in answer("window", path, "--by", "type", *words)["rows"]}
+
+    def total(names, figure):
+        return sum(types[name][figure] for name in names if name in types)
+    return [total(("AIFI", "AIFO"), "count"), total(("AIFI", "AIFO"), "size"),
+            total(("AIFO", "AOFO"), "count"), total(("AIFO", "AOFO"), "size")]
+
+
+class Pprof:
+    def __init__(self, data):
+        top = message(gzip.decompress(data))
+        self.strings = [text.decode() for text in top[6]]
+        self.names = [self.strings[message(each)[1][0]] for each in top[1]]
+        self.functions = {m[1][0]: self.strings[m[2][0]] for m in map(message, top.get(5, []))}
+        self.locations = {m[1][0]: m for m in map(message, top.get(4, []))}
+        self.mappings = {m[1][0]: m for m in map(message, top.get(3, []))}
+        self.samples = [message(each) for each in top.get(2, [])]
+        self.top = top
+
+    def sums(self):
+        rows = [packed(sample[2][0]) for sample in self.samples]
+        return [sum(column) for column in zip(*rows)] or [0] * 4
+
+    def labels(self, sample):
+        found = {}
+        for label in map(message, sample.get(3, [])):
+            key = self.strings[label[1][0]]
+            found[key] = self.strings[label[2][0]] if 2 in label else label.get(3, [0])[0]
+        return found
+
+
+@test
+def pprof_has_the_four_sums_of_the_window():
+    for name in TRACES:
+        path = assemble(name)
+        for words in WINDOWS:
+            profile = Pprof(exported(path, "pprof", *words, text=False)[0])
+            equal(["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"], profile.names)
+            equal(totals(path, *words), profile.sums(), (name, words))
+
+
+@test
+def pprof_refers_to_nothing_that_is_not_there():
+    profile = Pprof(exported(assemble("family"), "pprof", text=False)[0])
+    equal("", profile.strings[0])
+    check(profile.samples)
+    for sample in profile.samples:
+        for location in packed(sample[1][0]):
+            for line in map(message, profile.locations[location][4]):
+                check(profile.functions[line[1][0]])
+            check(profile.locations[location].get(2, [0])[0] in {0, *profile.mappings})
+        labels = profile.labels(sample)
+        check(labels["process"] and labels["thread"], labels)
+        live = packed(sample[2][0])
+        if live[0]:
+            equal(live[1], live[0] * labels["bytes"], "bytes of blocks of one size")
+
+
+@test
+def a_sampled_trace_is_scaled():
+    profile = Pprof(exported(sampled(), "pprof", text=False)[0])
+    # One block of 10 bytes at a mean distance of 1000: 1 / (1 - exp(-0.01)) = 100.501 blocks.
+    equal([101, 1005], [profile.sums()[0], profile.sums()[1]])
+    equal(1000, profile.top[12][0], "the period")
+
+
+@test
+def folded_lines_add_up_to_each_value():
+    path = assemble("family")
+    words = ("--from", "20%", "--to", "70%")
+    row = answer("window", path, "--by", "layer", *words)["rows"][0]
+    for value, expected in (("size", row["size"]), ("count", row["count"]),
+                            ("allocated", row["allocated"]), ("freed", row["freed"])):
+        text, said = exported(path, "folded", "--value", value, *words)
+        lines = [line.rsplit(" ", 1) for line in text.splitlines()]
+        equal(expected, sum(int(number) for _, number in lines), value)
+        equal("", said)
+        check(all(";" in stack for stack, _ in lines))
+
+
+@test
+def what_folded_cannot_say_is_said_with_how_much_it_is():
+    path = assemble("family")
+    words = ("--from", "40%", "--to", "90%")
+    text, said = exported(path, "folded", "--value", "impacting", *words)
+    grown = sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
+    row = answer("window", path, "--by", "layer", *words)["rows"][0]
+    if grown != row["impacting_size"]:
+        check(f"by {grown - row['impacting_size']} in all" in said, said)
+
+
+@test
+def speedscope_has_a_profile_for_each_value():
+    path = assemble("crowd")
+    found = json.loads(exported(path, "speedscope")[0])
+    frames = found["shared"]["frames"]
+    sums = {}
+    for profile in found["profiles"]:
+        equal(len(profile["samples"]), len(profile["weights"]))
+        equal(profile["endValue"], sum(profile["weights"]), profile["name"])
+        check(all(0 <= frame < len(frames) for stack in profile["samples"] for frame in stack))
+        sums[profile["name"]] = profile["endValue"]
+    equal(totals(path), [sums["allocations"], sums["bytes allocated"],
+                         sums["live blocks at the end"], sums["live bytes at the end"]])
+
+
+@test
+def what_makes_no_sense_is_refused():
+    path = assemble("kitchen")
+    check("--value" in refused("export", path, "--format", "pprof", "--value", "size"))
+    refused("export", path, "--format", "nonsense")
+    refused("export", path)
+    check("never add up" in refused("export", path, "--format", "folded", "--layer", "heap",
+                                    "--layer", "vm"))
+    run("export", path, "--format", "folded", "-o", "there.txt")
+    check("--force" in refused("export", path, "--format", "folded", "-o", "there.txt", code=3))
+
+
+main()
