@@ -135,6 +135,17 @@ static void print_memory(const struct trace_process *process, int indent)
 	putchar('\n');
 }
 
+// What is not in the trace, for it was done to others.
+static void print_elsewhere(const struct trace_process *process, int indent)
+{
+	char count[28];
+
+	if (process->calls_elsewhere)
+		printf("%*s%s call%s on the memory of other processes, not recorded\n", indent, "",
+		       str_count(process->calls_elsewhere, count),
+		       process->calls_elsewhere == 1 ? "" : "s");
+}
+
 static void print_process(const struct info *info, const struct trace_process *process, int depth)
 {
 	char exit[32], count[28], began[24];
@@ -153,6 +164,7 @@ static void print_process(const struct info *info, const struct trace_process *p
 	       info->process_threads[process->id] == 1 ? "" : "s");
 	printf("  %s events\n", str_count(info->process_events[process->id], count));
 	print_memory(process, 2 * (depth < 20 ? depth : 20) + 11);
+	print_elsewhere(process, 2 * (depth < 20 ? depth : 20) + 11);
 }
 
 // Parents before their children, in the order of the trace otherwise.

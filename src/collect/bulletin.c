@@ -202,6 +202,16 @@ static void read_calls(struct image *image, struct payload *payload)
 	mem_free(why);
 }
 
+static void read_space(struct image *image, struct payload *payload)
+{
+	uint64_t low = take(payload, 8), end = take(payload, 8);
+
+	if (payload->short_)
+		return;
+	ledger_note(image->ledger, TRACE_NOTE_ADDRESS_LOW, image->process, TRACE_NONE, low, "");
+	ledger_note(image->ledger, TRACE_NOTE_ADDRESS_END, image->process, TRACE_NONE, end, "");
+}
+
 static void read_file(struct image *image, struct payload *payload)
 {
 	uint32_t number = (uint32_t)take(payload, 4);
@@ -247,6 +257,9 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 		break;
 	case NOTE_FILE:
 		read_file(image, &payload);
+		break;
+	case NOTE_SPACE:
+		read_space(image, &payload);
 		break;
 	case NOTE_CALLS:
 		read_calls(image, &payload);

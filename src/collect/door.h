@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "collect/collect.h"
 #include "collect/control.h"
+#include "collect/peer.h"
 #include "collect/share.h"
 #include "collect/tick.h"
 
@@ -27,6 +28,7 @@ struct door_arrival {
 	char *exe;
 	char **args; // args_count of them, one allocation with their text
 	uint32_t args_count;
+	struct peer_space space; // all 0 on Windows, whose guest says it
 };
 
 enum door_event_kind {

@@ -144,6 +144,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 	// While the peer waits for us, /proc surely speaks of it and not of a successor.
 	arrival->parent_pid = peer_parent(arrival->pid);
 	arrival->args = peer_args(arrival->pid, &arrival->args_count);
+	peer_space(arrival->pid, arrival->hello.abi == 32 ? 32 : 64, &arrival->space);
 	if (!send_welcome(fd, &welcome, door->tick->session.fd, arrival->share.fd)) {
 		door_arrival_free(arrival);
 		return;

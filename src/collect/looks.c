@@ -309,7 +309,7 @@ void looks_end(struct image *image)
 
 void looks_finish(struct image *image)
 {
-	uint64_t told, missed;
+	uint64_t told, missed, elsewhere;
 
 	if (image->look_open)
 		image->look.ended = writer_events_count(image->ledger->writer);
@@ -322,6 +322,10 @@ void looks_finish(struct image *image)
 	if (image->resident_max > 0)
 		ledger_note(image->ledger, TRACE_NOTE_RSS_MAX, image->process, TRACE_NONE,
 			    image->resident_max, "");
+	elsewhere = atomic_load(&image->share.segment->calls_elsewhere);
+	if (elsewhere > 0)
+		ledger_note(image->ledger, TRACE_NOTE_CALLS_ELSEWHERE, image->process, TRACE_NONE,
+			    elsewhere, "");
 	missed = image->look_missed + atomic_load(&image->share.segment->look_missed);
 	if (missed > 0)
 		ledger_note(image->ledger, TRACE_NOTE_SNAPSHOTS_MISSED, image->process, TRACE_NONE,

@@ -1,5 +1,7 @@
 #include "collect/maps_text.h"
 
+#include "wire/lane_event.h"
+
 #include <string.h>
 
 // What is left of a line.
@@ -43,6 +45,7 @@ bool maps_text_next(const char **text, const char *end, struct maps_line *line)
 		return false;
 	line->protection = (words.at[0] == 'r' ? 1u : 0) | (words.at[1] == 'w' ? 2u : 0) |
 			   (words.at[2] == 'x' ? 4u : 0);
+	line->protection |= words.at[3] == 'c' ? (uint32_t)LANE_VM_COMMITTED : 0;
 	line->shared = words.at[3] == 's';
 	words.at += 5;
 	line->offset = take_number(&words, 16, ' ');

@@ -55,6 +55,15 @@ bool peer_pages(uint32_t pid, struct peer_pages *pages);
 // megabyte.
 uint64_t peer_proportional(uint32_t pid, struct peer_kinds *kinds);
 
+// Where it may map something, and how much: the lowest address, the one behind the highest; bytes
+// mapped (RLIMIT_AS), and private and writable ones (RLIMIT_DATA). 0: not known, or no limit. Not
+// on Windows, where the guest says it (NOTE_SPACE).
+struct peer_space {
+	uint64_t low, end;
+	uint64_t mapped_limit, data_limit;
+};
+void peer_space(uint32_t pid, int bits, struct peer_space *space);
+
 // The name of one of its threads.
 bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16]);
 

@@ -29,6 +29,12 @@ struct pidfd_information {
 
 enum { PIDFD_WANTS_EXIT = 1 << 3, ARGS_BYTES_MAX = 64 << 10 };
 
+// Behind the last address of a program, as x86-64's kernel has it (TASK_SIZE).
+#define PERSONALITY_3GB 0x8000000
+#define END_3GB UINT64_C(0xc0000000)
+#define END_32 UINT64_C(0xffffe000)
+#define END_64 UINT64_C(0x7ffffffff000)
+
 #define PIDFD_ASK _IOWR(0xff, 11, struct pidfd_information)
 
 _Static_assert(sizeof(struct pidfd_information) == 64, "the kernel's first version of it");
@@ -233,6 +239,32 @@ uint64_t peer_resident(uint32_t pid)
 	if (read_proc(path, bytes, sizeof bytes) == 0 || sscanf(bytes, "%*u %llu", &pages) != 1)
 		return 0;
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+// The soft limit of that name in /proc/PID/limits; 0: there is none.
+static uint64_t limit_of(const char *text, const char *name)
+{
+	const char *line = strstr(text, name);
+
+	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
+}
+
+void peer_space(uint32_t pid, int bits, struct peer_space *space)
+{
+	char path[64], text[4096];
+
+	*space = (struct peer_space){ .end = bits == 32 ? END_32 : END_64 };
+	if (read_proc("/proc/sys/vm/mmap_min_addr", text, sizeof text))
+		space->low = strtoull(text, NULL, 10);
+	snprintf(path, sizeof path, "/proc/%u/personality", pid);
+	if (bits == 32 && read_proc(path, text, sizeof text) &&
+	    strtoull(text, NULL, 16) & PERSONALITY_3GB)
+		space->end = END_3GB;
+	snprintf(path, sizeof path, "/proc/%u/limits", pid);
+	if (!read_proc(path, text, sizeof text))
+		return;
+	space->mapped_limit = limit_of(text, "Max address space");
+	space->data_limit = limit_of(text, "Max data size");
 }
 
 bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])

@@ -191,6 +191,24 @@ static void begin(struct roster *roster, struct image *image)
 				  arrival->hello.frames_count, arrival->hello.modules_count);
 }
 
+static void tell_figure(struct image *image, enum trace_note_kind kind, uint64_t value)
+{
+	if (value)
+		ledger_note(image->ledger, kind, image->process, TRACE_NONE, value, "");
+}
+
+// The process begins here, and may map so much.
+static void tell_start(struct image *image)
+{
+	const struct peer_space *space = &image->arrival->space;
+
+	ledger_note(image->ledger, TRACE_NOTE_PROCESS_START, image->process, TRACE_NONE, 0, "");
+	tell_figure(image, TRACE_NOTE_ADDRESS_LOW, space->low);
+	tell_figure(image, TRACE_NOTE_ADDRESS_END, space->end);
+	tell_figure(image, TRACE_NOTE_MAPPED_LIMIT, space->mapped_limit);
+	tell_figure(image, TRACE_NOTE_DATA_LIMIT, space->data_limit);
+}
+
 // Begin at the moment of the hello, wherever that falls among the others' events.
 static void begin_by_time(struct roster *roster, struct image *image)
 {
@@ -200,8 +218,7 @@ static void begin_by_time(struct roster *roster, struct image *image)
 	begin(roster, image);
 	notes = image_stream(image, 0);
 	if (notes == NULL) {
-		ledger_note(roster->ledger, TRACE_NOTE_PROCESS_START, image->process, TRACE_NONE, 0,
-			    "");
+		tell_start(image);
 		return;
 	}
 	item = stream_push(notes);
@@ -291,8 +308,7 @@ static bool pass_fork(struct roster *roster, struct image_event *event)
 
 	if (event->child != NULL) {
 		begin(roster, event->child);
-		ledger_note(roster->ledger, TRACE_NOTE_PROCESS_START, event->child->process,
-			    TRACE_NONE, 0, "");
+		tell_start(event->child);
 		return true;
 	}
 	if (event->failed || !roster->follow)
@@ -315,8 +331,7 @@ bool roster_special(void *context, struct stream *stream, const struct lane_item
 
 	ledger_time(roster->ledger, item->time_ns);
 	if (item->kind == LANE_ITEM_START) {
-		ledger_note(roster->ledger, TRACE_NOTE_PROCESS_START, image->process, TRACE_NONE, 0,
-			    "");
+		tell_start(image);
 		return true;
 	}
 	if (item->kind == LANE_ITEM_END) {

@@ -139,7 +139,8 @@ static struct range range_of(struct space *space, process_id id, const struct tr
 		.stack = event->stack,
 		.thread = event->thread,
 		.file = event->vm->file,
-		.protection = event->vm->protection & SPACE_STATE_PROTECTION,
+		.protection = event->vm->protection &
+			      (SPACE_STATE_PROTECTION | TRACE_PROTECTION_COMMITTED),
 		.flags = event->vm->flags,
 		.baseline = event->kind == TRACE_MAPPED && !process->called,
 	};
@@ -171,7 +172,7 @@ static void apply_map(struct space *space, process_id id, const struct trace_eve
 	uint64_t size = event->size;
 	uint64_t high;
 
-	if (event->kind == TRACE_MMAP)
+	if (event->kind == TRACE_MMAP && !space->windows)
 		size = huge_up(size, event->vm->flags);
 	if (!believable(&space->processes[id], event->address, size, &high)) {
 		count_absurd(space, id);
@@ -179,7 +180,7 @@ static void apply_map(struct space *space, process_id id, const struct trace_eve
 	}
 	if (space_state_clear(space, id, event->address, high) &&
 	    (event->kind == TRACE_SHMAT || !(event->vm->flags & FLAG_FIXED) ||
-	     event->vm->flags & FLAG_FIXED_NOREPLACE))
+	     (event->vm->flags & FLAG_FIXED_NOREPLACE && !space->windows)))
 		count_overlapping(space, id);
 	space_state_place(space, id, range_of(space, id, event, event->address, high), event->stack,
 			  event->thread);
@@ -575,6 +576,7 @@ void space_add_note(struct space *space, const struct trace_note *note)
 
 void space_learn(struct space *space, const struct reader *reader)
 {
+	space->windows = reader_is_windows(reader);
 	while (space->processes_count < reader_processes_count(reader))
 		space_add_process(space,
 				  reader_process(reader, (process_id)space->processes_count));

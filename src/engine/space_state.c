@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-enum { PROTECTION_WRITE = 2, PROTECTION_EXEC = 4 };
+enum { PROTECTION_WRITE = 2, PROTECTION_EXEC = 4, COMMITTED = TRACE_PROTECTION_COMMITTED };
 
 // Bytes of a range come or go.
 void space_state_count(struct space *space, struct space_process_state *process,
@@ -186,8 +186,9 @@ void space_state_place(struct space *space, process_id id, struct range range, s
 		process->limit = SPACE_STATE_LIMIT_57;
 	if (range.protection & PROTECTION_EXEC && range.file < space->files_count)
 		space->files[range.file].code = true;
-	if (range.protection & PROTECTION_WRITE)
+	if (range.protection & (PROTECTION_WRITE | COMMITTED))
 		begin(space, id, &range, stack, thread);
+	range.protection &= SPACE_STATE_PROTECTION;
 	space_state_count(space, process, &range, true);
 	ranges_insert(&process->ranges, &range);
 	space->epoch++;
@@ -198,7 +199,8 @@ uint64_t space_state_protect(struct space *space, process_id id, uint64_t low, u
 			     const struct trace_event *event)
 {
 	struct ranges *ranges = &space->processes[id].ranges;
-	uint32_t protection = event->vm->protection & SPACE_STATE_PROTECTION;
+	uint32_t given = event->vm->protection;
+	uint32_t protection = given & SPACE_STATE_PROTECTION;
 	struct range *range;
 	uint64_t covered = 0;
 	uint64_t at = low;
@@ -211,10 +213,11 @@ uint64_t space_state_protect(struct space *space, process_id id, uint64_t low, u
 		at = range->end;
 		covered += at - start;
 		range->protection = protection;
-		if (protection == 0) {
+		if (protection == 0 && !(given & (COMMITTED | TRACE_PROTECTION_ACCESS))) {
 			end(space, range);
 			range->commit = SPACE_STATE_NONE;
-		} else if (protection & PROTECTION_WRITE && range->commit == SPACE_STATE_NONE) {
+		} else if (given & (PROTECTION_WRITE | COMMITTED) &&
+			   range->commit == SPACE_STATE_NONE) {
 			begin(space, id, range, event->stack, event->thread);
 		}
 		if (protection & PROTECTION_EXEC && range->file < space->files_count)

@@ -63,6 +63,7 @@ struct space {
 	uint32_t slots_spare;
 	uint64_t commits_made;
 	uint64_t epoch; // counts changes of what is mapped
+	bool windows;   // flags are MEM_…, but for the lowest twelve bits
 
 	// While one item is applied:
 	const struct space_end *now;

@@ -51,10 +51,10 @@ static bool main_write(uint64_t at, const uint32_t was[2])
 
 	if (!at)
 		return true;
-	if (NtProtectVirtualMemory(NT_SELF, &page, &bytes, NT_PAGE_READWRITE, &old) < 0)
+	if (patch_real.NtProtectVirtualMemory(NT_SELF, &page, &bytes, NT_PAGE_READWRITE, &old) < 0)
 		return false;
 	memcpy((void *)(uintptr_t)at, was, 8);
-	NtProtectVirtualMemory(NT_SELF, &page, &bytes, old, &old);
+	patch_real.NtProtectVirtualMemory(NT_SELF, &page, &bytes, old, &old);
 	return true;
 }
 

@@ -218,6 +218,17 @@ void notes_calls(uint32_t how, const char *why)
 	notes_close(&record);
 }
 
+void notes_space(uint64_t low, uint64_t end)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_SPACE))
+		return;
+	notes_put(&record, &low, 8);
+	notes_put(&record, &end, 8);
+	notes_close(&record);
+}
+
 void notes_message(uint32_t message, const char *text)
 {
 	struct notes_record record;

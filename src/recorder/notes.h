@@ -45,6 +45,9 @@ HIDDEN void notes_maps(uint32_t list, const char *text);
 // How this process's calls on virtual memory are seen (enum note_calls), and why not otherwise.
 HIDDEN void notes_calls(uint32_t how, const char *why);
 
+// The addresses that this process may have, where the collector cannot tell: from `low` to `end`.
+HIDDEN void notes_space(uint64_t low, uint64_t end);
+
 // Something the user should know (enum note_message).
 HIDDEN void notes_message(uint32_t message, const char *text);
 

@@ -15,13 +15,25 @@ typedef int32_t nt_status;
 
 enum {
 	NT_SUCCESS = 0,
-	NT_ERROR_CID = (int32_t)0xc000000b, // no such process or thread
+	NT_ERROR_ACCESS = (int32_t)0xc0000005, // an argument cannot be read
+	NT_ERROR_HANDLE = (int32_t)0xc0000008, // nothing has that handle
+	NT_ERROR_CID = (int32_t)0xc000000b,    // no such process or thread
+	NT_ERROR_MEMORY = (int32_t)0xc0000017,
+	NT_ERROR_CONFLICT = (int32_t)0xc0000018,
+	NT_ERROR_QUOTA = (int32_t)0xc0000044,
+	NT_ERROR_RESOURCES = (int32_t)0xc000009a,
+	NT_ERROR_COMMITMENT = (int32_t)0xc000012d,
+	NT_MEM_COALESCE = 1, // with NT_MEM_RELEASE: placeholders
+	NT_MEM_PRESERVE =
+		2, // with NT_MEM_RELEASE, and of NtUnmapViewOfSectionEx: a placeholder stays
 	NT_MEM_COMMIT = 0x1000,
 	NT_MEM_RESERVE = 0x2000,
 	NT_MEM_DECOMMIT = 0x4000,
+	NT_MEM_REPLACE = 0x4000, // of a call that takes memory: a placeholder
 	NT_MEM_RELEASE = 0x8000,
 	NT_MEM_RESET = 0x80000,
 	NT_MEM_TOP_DOWN = 0x100000,
+	NT_MEM_RESET_UNDO = 0x1000000,
 	NT_MEM_PRIVATE = 0x20000,
 	NT_MEM_MAPPED = 0x40000,
 	NT_MEM_IMAGE = 0x1000000,
@@ -77,6 +89,20 @@ struct nt_region {
 #endif
 	size_t bytes;
 	uint32_t state, protection, type;
+};
+
+// What NtQueryInformationProcess says first.
+struct nt_process {
+	uintptr_t status;
+	void *peb;
+	uintptr_t affinity, priority, pid, parent;
+};
+
+// What NtQuerySystemInformation says first.
+struct nt_system {
+	uint32_t reserved, timer, page, pages, lowest_page, highest_page, granularity;
+	uintptr_t lowest_address, highest_address, affinity;
+	uint8_t processors;
 };
 
 struct nt_bitmap {
@@ -161,7 +187,9 @@ typedef NT_CALL void nt_dll_told(uint32_t reason, const struct nt_dll_notice *no
 	   uint32_t type, uint32_t protection, void *parameters, uint32_t count))                  \
 	X(nt_status, NtSetInformationThread,                                                       \
 	  (void *thread, uint32_t what, const void *in, uint32_t size))                            \
-	X(nt_status, NtUnmapViewOfSectionEx, (void *process, void *at, uint32_t flags))
+	X(nt_status, NtUnmapViewOfSectionEx, (void *process, void *at, uint32_t flags))            \
+	X(nt_status, NtProtectVirtualMemory,                                                       \
+	  (void *process, void **at, size_t *bytes, uint32_t protection, uint32_t *old))
 
 // As the system has them.
 NT nt_status NtClose(void *handle);
@@ -171,8 +199,9 @@ NT nt_status NtOpenProcess(void **process, uint32_t access, struct nt_object *ob
 			   struct nt_client *client);
 NT nt_status NtOpenThread(void **thread, uint32_t access, struct nt_object *object,
 			  struct nt_client *client);
-NT nt_status NtProtectVirtualMemory(void *process, void **at, size_t *bytes, uint32_t protection,
-				    uint32_t *old);
+NT nt_status NtQueryInformationProcess(void *process, uint32_t what, void *out, uint32_t size,
+				       uint32_t *length);
+NT nt_status NtQuerySystemInformation(uint32_t what, void *out, uint32_t size, uint32_t *length);
 NT nt_status NtQueryPerformanceCounter(int64_t *count, int64_t *frequency);
 NT nt_status NtQueryInformationThread(void *thread, uint32_t what, void *out, uint32_t size,
 				      uint32_t *length);

@@ -68,7 +68,8 @@ static bool patch_protect(void *at, size_t bytes, uint32_t protection, uint32_t 
 {
 	uint32_t unused;
 
-	return NtProtectVirtualMemory(NT_SELF, &at, &bytes, protection, old ? old : &unused) >= 0;
+	return patch_real.NtProtectVirtualMemory(NT_SELF, &at, &bytes, protection,
+						 old ? old : &unused) >= 0;
 }
 
 // The jump, in one store where it lies in eight aligned bytes. Functions begin at multiples of 16.

@@ -3,6 +3,7 @@
 #include "recorder/client.h"
 #include "recorder/clock.h"
 #include "recorder/codemap.h"
+#include "recorder/notes.h"
 #include "recorder/patch_win32.h"
 #include "recorder/sample.h"
 #include "recorder/text.h"
@@ -240,6 +241,16 @@ void recording_note_own(void *at, size_t bytes)
 	recording_note_region(at, bytes, true);
 }
 
+// Where this program may have memory: 2 GiB, if it has 32 bits and its image does not say that it
+// can take more.
+static void recording_tell_space(void)
+{
+	struct nt_system system;
+
+	if (NtQuerySystemInformation(0, &system, sizeof(system), NULL) >= 0)
+		notes_space(system.lowest_address, (uint64_t)system.highest_address + 1);
+}
+
 bool recording_accept(struct invite *invite)
 {
 	recording_segment_section = (void *)(uintptr_t)invite->segment;
@@ -256,6 +267,7 @@ bool recording_accept(struct invite *invite)
 	clock_start();
 	recording_measure();
 	__atomic_store_n(&recording_state->phase, RECORDING_ON, __ATOMIC_RELEASE);
+	recording_tell_space();
 	if (recording_state->options & SEGMENT_PAUSED)
 		client_begin_paused();
 	return true;

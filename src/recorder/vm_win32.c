@@ -11,8 +11,17 @@
 enum {
 	VM_PRIVATE = 0x22, // as flags of mappings are written: private, anonymous
 	VM_SHARED = 0x01,
+	VM_OF_IMAGE = 0x02, // private, of a file
+	VM_FIXED = 0x10,
+	VM_MADV_WILLNEED = 3,
 	VM_MADV_FREE = 8,
-	VM_ERROR = 12, // any: the system's numbers are not errno's
+	VM_READ = 1,
+	VM_PLACEHOLDER = 0x40000, // of a reservation
+	VM_LOWEST = 0x10000,      // no pointer is below
+
+	VM_NO_MEMORY = 12, // errors, as other systems number them
+	VM_EXISTS = 17,
+	VM_INVALID = 22,
 };
 
 // Recorded as soon as a lane is there: recording_win32.c keeps the list itself.
@@ -81,36 +90,87 @@ static uint8_t vm_origin(const uintptr_t *frame)
 	return patch_from_ntdll(frame[1]) ? LANE_VM_LOADER : LANE_VM_PROGRAM;
 }
 
-static bool vm_is_recorded(const void *process)
+// A handle that does not tell whose it is counts as another's. Of calls for other processes it is
+// only known that they were made.
+static bool vm_is_self(void *process)
 {
-	return process == NT_SELF && recording_phase() == RECORDING_ON;
+	struct nt_process said;
+	nt_status status;
+
+	if (likely(process == NT_SELF))
+		return true;
+	status = NtQueryInformationProcess(process, 0, &said, sizeof(said), NULL);
+	if (status >= 0 && said.pid == kernel_process_id())
+		return true;
+	if (status != NT_ERROR_HANDLE)
+		__atomic_fetch_add(&recording_state->segment->calls_elsewhere, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+// What is read in front of the system, which would have refused it.
+static bool vm_can_read(const void *argument)
+{
+	return (uintptr_t)argument >= VM_LOWEST &&
+	       kernel_can_read((uintptr_t)argument & ~(uintptr_t)(KERNEL_PAGE - 1));
+}
+
+static bool vm_is_recorded(void *process, const void *at, const void *bytes)
+{
+	return recording_phase() == RECORDING_ON && vm_can_read(at) && vm_can_read(bytes) &&
+	       vm_is_self(process);
+}
+
+static uint16_t vm_error(nt_status status)
+{
+	switch (status) {
+	case NT_ERROR_MEMORY:
+	case NT_ERROR_QUOTA:
+	case NT_ERROR_RESOURCES:
+	case NT_ERROR_COMMITMENT:
+		return VM_NO_MEMORY;
+	case NT_ERROR_CONFLICT:
+		return VM_EXISTS;
+	default:
+		return status < 0 ? VM_INVALID : 0;
+	}
+}
+
+static bool vm_look(const void *at, struct nt_region *region)
+{
+	return NtQueryVirtualMemory(NT_SELF, at, NT_BASIC_INFORMATION, region, sizeof(*region),
+				    NULL) >= 0;
 }
 
 // The part of an allocation from `at` to its end.
-static size_t vm_extent(const void *at)
+static size_t vm_extent(uintptr_t at)
 {
 	struct nt_region region;
-	const uint8_t *next = at, *allocation = NULL;
+	const uint8_t *next = (const uint8_t *)at, *allocation = NULL;
 
-	while (NtQueryVirtualMemory(NT_SELF, next, NT_BASIC_INFORMATION, &region, sizeof(region),
-				    NULL) >= 0) {
+	while (vm_look(next, &region)) {
 		if (!allocation)
 			allocation = region.allocation;
 		if (!allocation || region.allocation != allocation)
 			break;
 		next = region.base + region.bytes;
 	}
-	return (size_t)(next - (const uint8_t *)at);
+	return (uintptr_t)next - at;
 }
 
 // Behind the record of a call that takes memory.
 static void vm_taken(nt_status status)
 {
 	walk_end();
-	if (status < 0)
+	if (vm_error(status) == VM_NO_MEMORY)
 		walk_failed();
 	else
 		walk_now_and_then();
+}
+
+// To commit without saying where is to reserve as well.
+static uint32_t vm_type(void *const *at, uint32_t type)
+{
+	return !*at && type & NT_MEM_COMMIT ? type | NT_MEM_RESERVE : type;
 }
 
 static void vm_allocated(nt_status status, void **at, const size_t *bytes, uint32_t type,
@@ -119,16 +179,16 @@ static void vm_allocated(nt_status status, void **at, const size_t *bytes, uint3
 	struct lane_vm record = {
 		.kind = type & NT_MEM_RESERVE ? LANE_VM_MMAP : LANE_VM_MPROTECT,
 		.origin = vm_origin(frame),
-		.error = status < 0 ? VM_ERROR : 0,
-		.protection = type & NT_MEM_COMMIT ? walk_access(page) : 0,
-		.flags = VM_PRIVATE | (type & ~0xfffu),
+		.error = vm_error(status),
+		.protection = type & NT_MEM_COMMIT ? walk_access(page) | LANE_VM_COMMITTED : 0,
+		.flags = VM_PRIVATE | (type & ~0xfffu) | (type & NT_MEM_REPLACE ? VM_FIXED : 0),
 		.address = (uintptr_t)*at,
 		.size = *bytes,
 	};
 
-	if (type & NT_MEM_RESET) {
+	if (type & (NT_MEM_RESET | NT_MEM_RESET_UNDO)) {
 		record.kind = LANE_VM_MADVISE;
-		record.flags = VM_MADV_FREE;
+		record.flags = type & NT_MEM_RESET ? VM_MADV_FREE : VM_MADV_WILLNEED;
 	} else if (!(type & (NT_MEM_RESERVE | NT_MEM_COMMIT))) {
 		return;
 	}
@@ -139,14 +199,16 @@ NT_CALL nt_status hook_NtAllocateVirtualMemory(void *process, void **at, uintptr
 					       size_t *bytes, uint32_t type, uint32_t protection)
 {
 	nt_status status;
+	uint32_t meant;
 
-	if (!vm_is_recorded(process))
+	if (!vm_is_recorded(process, at, bytes))
 		return patch_real.NtAllocateVirtualMemory(process, at, zero_bits, bytes, type,
 							  protection);
+	meant = vm_type(at, type);
 	walk_begin();
 	status =
 		patch_real.NtAllocateVirtualMemory(process, at, zero_bits, bytes, type, protection);
-	vm_allocated(status, at, bytes, type, protection, HOOK_FRAME);
+	vm_allocated(status, at, bytes, meant, protection, HOOK_FRAME);
 	vm_taken(status);
 	return status;
 }
@@ -156,14 +218,16 @@ NT_CALL nt_status hook_NtAllocateVirtualMemoryEx(void *process, void **at, size_
 						 void *parameters, uint32_t count)
 {
 	nt_status status;
+	uint32_t meant;
 
-	if (!vm_is_recorded(process))
+	if (!vm_is_recorded(process, at, bytes))
 		return patch_real.NtAllocateVirtualMemoryEx(process, at, bytes, type, protection,
 							    parameters, count);
+	meant = vm_type(at, type);
 	walk_begin();
 	status = patch_real.NtAllocateVirtualMemoryEx(process, at, bytes, type, protection,
 						      parameters, count);
-	vm_allocated(status, at, bytes, type, protection, HOOK_FRAME);
+	vm_allocated(status, at, bytes, meant, protection, HOOK_FRAME);
 	vm_taken(status);
 	return status;
 }
@@ -182,7 +246,7 @@ static void vm_after(struct lane_vm *record, nt_status status)
 	struct lane_vm end = {
 		.part = LANE_VM_END,
 		.kind = record->kind,
-		.error = status < 0 ? VM_ERROR : 0,
+		.error = vm_error(status),
 		.address = record->address,
 	};
 
@@ -191,24 +255,50 @@ static void vm_after(struct lane_vm *record, nt_status status)
 	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
 }
 
+// Pages of which any byte is meant. What becomes a placeholder, or stays one, is reserved still.
 NT_CALL nt_status hook_NtFreeVirtualMemory(void *process, void **at, size_t *bytes, uint32_t type)
 {
 	const uintptr_t *frame = HOOK_FRAME;
+	const uintptr_t page = KERNEL_PAGE - 1;
 	struct lane_vm record = { .part = LANE_VM_BEGIN };
 	nt_status status;
 
-	if (!vm_is_recorded(process))
+	if (!vm_is_recorded(process, at, bytes))
 		return patch_real.NtFreeVirtualMemory(process, at, bytes, type);
-	record.kind = type & NT_MEM_RELEASE ? LANE_VM_MUNMAP : LANE_VM_MPROTECT;
+	record.kind = LANE_VM_MPROTECT;
+	if (type & NT_MEM_RELEASE && !(type & (NT_MEM_PRESERVE | NT_MEM_COALESCE)))
+		record.kind = LANE_VM_MUNMAP;
 	record.origin = vm_origin(frame);
 	record.flags = type;
-	record.address = (uintptr_t)*at & ~(uintptr_t)(KERNEL_PAGE - 1);
-	record.size = *bytes ? *bytes : vm_extent(*at);
+	record.address = (uintptr_t)*at & ~page;
+	record.size = *bytes ? ((((uintptr_t)*at & page) + *bytes + page) & ~page)
+			     : vm_extent((uintptr_t)record.address);
 	if (!record.size) // nothing is there
 		return patch_real.NtFreeVirtualMemory(process, at, bytes, type);
 	vm_before(&record, frame);
 	status = patch_real.NtFreeVirtualMemory(process, at, bytes, type);
 	vm_after(&record, status);
+	return status;
+}
+
+NT_CALL nt_status hook_NtProtectVirtualMemory(void *process, void **at, size_t *bytes,
+					      uint32_t protection, uint32_t *old)
+{
+	const uintptr_t *frame = HOOK_FRAME;
+	struct lane_vm record = { .kind = LANE_VM_MPROTECT };
+	nt_status status;
+
+	if (!vm_is_recorded(process, at, bytes))
+		return patch_real.NtProtectVirtualMemory(process, at, bytes, protection, old);
+	walk_begin();
+	status = patch_real.NtProtectVirtualMemory(process, at, bytes, protection, old);
+	record.origin = vm_origin(frame);
+	record.error = vm_error(status);
+	record.protection = walk_access(protection) | LANE_VM_ACCESS;
+	record.address = (uintptr_t)*at;
+	record.size = *bytes;
+	vm_record(&record, frame);
+	walk_end();
 	return status;
 }
 
@@ -238,21 +328,38 @@ static uint32_t vm_file(uintptr_t at)
 	return id;
 }
 
+// What a view lets do. Of an image each part has its own, which a walk will say; of a section whose
+// memory is only reserved nothing is committed yet.
+static uint32_t vm_view_access(uintptr_t at, uint32_t page, uint32_t *flags)
+{
+	struct nt_region region;
+
+	if (!vm_look((const void *)at, &region))
+		return walk_access(page);
+	if (region.type != NT_MEM_IMAGE)
+		return region.state == NT_MEM_COMMIT ? walk_access(page) : 0;
+	*flags = (*flags & ~(uint32_t)VM_SHARED) | VM_OF_IMAGE;
+	return VM_READ;
+}
+
 static void vm_mapped(nt_status status, void **at, const uint64_t *offset, const size_t *bytes,
 		      uint32_t type, uint32_t page, const uintptr_t *frame)
 {
 	struct lane_vm record = {
 		.kind = LANE_VM_MMAP,
 		.origin = vm_origin(frame),
-		.error = status < 0 ? VM_ERROR : 0,
+		.error = vm_error(status),
 		.protection = walk_access(page),
-		.flags = VM_SHARED | (type & ~0xfffu),
+		.flags = VM_SHARED | (type & ~0xfffu) | (type & NT_MEM_REPLACE ? VM_FIXED : 0),
 		.address = (uintptr_t)*at,
 		.size = *bytes,
-		.offset = offset ? *offset : 0,
-		.file = status < 0 ? 0 : vm_file((uintptr_t)*at),
 	};
 
+	if (status >= 0) {
+		record.offset = offset ? *offset : 0;
+		record.file = vm_file((uintptr_t)*at);
+		record.protection = vm_view_access((uintptr_t)*at, page, &record.flags);
+	}
 	vm_record(&record, frame);
 }
 
@@ -263,7 +370,7 @@ NT_CALL nt_status hook_NtMapViewOfSection(void *section, void *process, void **a
 {
 	nt_status status;
 
-	if (!vm_is_recorded(process))
+	if (!vm_is_recorded(process, at, bytes))
 		return patch_real.NtMapViewOfSection(section, process, at, zero_bits, commit,
 						     offset, bytes, inherit, type, protection);
 	walk_begin();
@@ -280,7 +387,7 @@ NT_CALL nt_status hook_NtMapViewOfSectionEx(void *section, void *process, void *
 {
 	nt_status status;
 
-	if (!vm_is_recorded(process))
+	if (!vm_is_recorded(process, at, bytes))
 		return patch_real.NtMapViewOfSectionEx(section, process, at, offset, bytes, type,
 						       protection, parameters, count);
 	walk_begin();
@@ -291,15 +398,23 @@ NT_CALL nt_status hook_NtMapViewOfSectionEx(void *section, void *process, void *
 	return status;
 }
 
-static struct lane_vm vm_view(void *at, const uintptr_t *frame)
+// The whole view, whatever part of it is named. A placeholder that stays is a reservation.
+static struct lane_vm vm_view(void *at, uint32_t flags, const uintptr_t *frame)
 {
-	return (struct lane_vm){
+	struct lane_vm record = {
 		.part = LANE_VM_BEGIN,
-		.kind = LANE_VM_MUNMAP,
+		.kind = flags & NT_MEM_PRESERVE ? LANE_VM_MMAP : LANE_VM_MUNMAP,
 		.origin = vm_origin(frame),
-		.address = (uintptr_t)at & ~(uintptr_t)(KERNEL_PAGE - 1),
-		.size = vm_extent(at),
 	};
+	struct nt_region region;
+
+	if (flags & NT_MEM_PRESERVE)
+		record.flags = VM_PRIVATE | VM_FIXED | NT_MEM_RESERVE | VM_PLACEHOLDER;
+	if (!vm_look(at, &region) || !region.allocation)
+		return record;
+	record.address = (uintptr_t)region.allocation;
+	record.size = vm_extent((uintptr_t)record.address);
+	return record;
 }
 
 NT_CALL nt_status hook_NtUnmapViewOfSection(void *process, void *at)
@@ -308,9 +423,9 @@ NT_CALL nt_status hook_NtUnmapViewOfSection(void *process, void *at)
 	struct lane_vm record;
 	nt_status status;
 
-	if (!vm_is_recorded(process))
+	if (!vm_is_recorded(process, frame, frame))
 		return patch_real.NtUnmapViewOfSection(process, at);
-	record = vm_view(at, frame);
+	record = vm_view(at, 0, frame);
 	if (!record.size) // nothing is there
 		return patch_real.NtUnmapViewOfSection(process, at);
 	vm_before(&record, frame);
@@ -325,9 +440,9 @@ NT_CALL nt_status hook_NtUnmapViewOfSectionEx(void *process, void *at, uint32_t 
 	struct lane_vm record;
 	nt_status status;
 
-	if (!vm_is_recorded(process))
+	if (!vm_is_recorded(process, frame, frame))
 		return patch_real.NtUnmapViewOfSectionEx(process, at, flags);
-	record = vm_view(at, frame);
+	record = vm_view(at, flags, frame);
 	if (!record.size)
 		return patch_real.NtUnmapViewOfSectionEx(process, at, flags);
 	vm_before(&record, frame);

@@ -21,6 +21,7 @@ enum {
 	WALK_SHARED = 8,
 	WALK_IMAGE = 16,
 	WALK_OURS = 32,
+	WALK_COMMITTED = 64, // and private, whatever may be done with it
 };
 
 // Behind all addresses that a program can have.
@@ -76,6 +77,8 @@ static uint32_t walk_kind(const struct nt_region *region)
 
 	kind |= region->type == NT_MEM_MAPPED ? WALK_SHARED : 0;
 	kind |= region->type == NT_MEM_IMAGE ? WALK_IMAGE : 0;
+	if (region->state == NT_MEM_COMMIT && region->type == NT_MEM_PRIVATE)
+		kind |= WALK_COMMITTED;
 	return kind | (recording_is_ours((uintptr_t)region->base, region->bytes) ? WALK_OURS : 0);
 }
 
@@ -132,12 +135,16 @@ static void walk_add_hex(struct walk_text *text, uint64_t value, char behind)
 	text->bytes[text->length++] = behind;
 }
 
-// As a line of /proc/self/maps, which is what the collector reads.
+// As a line of /proc/self/maps, which is what the collector reads; private memory that is committed
+// is "c", for "p".
 static void walk_add(struct walk_text *text, uintptr_t start, uintptr_t end, uint32_t kind,
 		     const char *name)
 {
 	char access[4] = { kind & WALK_READ ? 'r' : '-', kind & WALK_WRITE ? 'w' : '-',
-			   kind & WALK_EXECUTE ? 'x' : '-', kind & WALK_SHARED ? 's' : 'p' };
+			   kind & WALK_EXECUTE ? 'x' : '-',
+			   kind & WALK_SHARED      ? 's'
+			   : kind & WALK_COMMITTED ? 'c'
+						   : 'p' };
 
 	if (text->length + WALK_LINE_BYTES + text_length(name) > sizeof(text->bytes))
 		walk_send(text);

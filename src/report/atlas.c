@@ -33,6 +33,7 @@ struct census {
 	uint64_t low, high;
 	uint64_t granularity; // 0: nobody asks for waste and ages
 	uint64_t now_ns;
+	uint64_t align;     // what is given begins at a multiple of it; 0: anywhere
 	uint64_t stack_gap; // what is free below the main stack and is no hole
 	uint64_t largest;   // hole
 	struct atlas_group *groups;
@@ -151,10 +152,13 @@ static uint64_t hole_end(const struct census *census, size_t group, const struct
 	return range->start - from > gap ? range->start - gap : from;
 }
 
-static void count_hole(struct census *census, uint64_t hole)
+// The hole [from, to): what of it can be given.
+static void count_hole(struct census *census, uint64_t from, uint64_t to)
 {
-	if (hole > census->largest)
-		census->largest = hole;
+	if (census->align)
+		from += rest_of_slot(from, census->align);
+	if (to > from && to - from > census->largest)
+		census->largest = to - from;
 }
 
 // Walks the ranges once. Those side by side of one group, with the holes around them, would be one
@@ -176,7 +180,7 @@ static void take_census(struct census *census)
 		if (present != SIZE_MAX)
 			widen(census, present, end - free_from);
 		if (end > last_end)
-			count_hole(census, end - last_end);
+			count_hole(census, last_end, end);
 		if (census->granularity && range->start > last_end)
 			share_waste(census, last_end, range->start, present, group);
 		if (group != present || range->start != last_end || range->number != number) {
@@ -192,7 +196,7 @@ static void take_census(struct census *census)
 		last_end = range->end;
 	}
 	if (last_end < census->high)
-		count_hole(census, census->high - last_end);
+		count_hole(census, last_end, census->high);
 	if (present == SIZE_MAX)
 		return;
 	count_mapping(census, present, last_end - began);
@@ -217,14 +221,23 @@ static bool is_fixture(uint8_t owner)
 
 // ---- what the pass over the trace gathers ----
 
+static uint64_t lowest_given(const struct atlas *atlas)
+{
+	const struct trace_process *process = reader_process(atlas->sight->reader, atlas->process);
+
+	return process->address_end ? process->address_low : LOWEST_GIVEN;
+}
+
 static void add_failure(struct atlas *atlas, const struct space *space,
 			const struct trace_event *event)
 {
 	struct census census = {
 		.space = space,
 		.process = atlas->process,
+		.align = reader_is_windows(atlas->sight->reader) ? SPACE_SLOT : 0,
 		.stack_gap = STACK_GAP,
 	};
+	const struct space_totals *totals = space_process(space, atlas->process);
 	struct atlas_failure *failure;
 	bool low_only = event->vm && event->kind == TRACE_MMAP && event->vm->flags & MAP_32BIT_BIT;
 
@@ -241,11 +254,14 @@ static void add_failure(struct atlas *atlas, const struct space *space,
 		.stack = event->stack,
 		.low = low_only ? LOW_32BIT : atlas->low,
 		.high = low_only ? HIGH_32BIT : atlas->high,
+		.mapped = totals->reserved_bytes + totals->inherited_bytes,
 	};
 	failure->holes =
 		ranges_holes(space_ranges(space, atlas->process), failure->low, failure->high);
 	census.now_ns = event->time_ns;
-	census.low = failure->low > LOWEST_GIVEN ? failure->low : LOWEST_GIVEN;
+	census.low = lowest_given(atlas);
+	if (census.low < failure->low)
+		census.low = failure->low;
 	census.high = failure->high;
 	take_census(&census);
 	failure->holes.largest = census.largest;
@@ -332,8 +348,13 @@ static void set_part(struct atlas *atlas)
 
 	atlas->low = atlas->options->low;
 	atlas->high = atlas->options->high;
-	if (!atlas->high)
-		atlas->high = process->bits == 32 ? HIGH_32 : space_limit(space, atlas->process);
+	if (atlas->high)
+		return;
+	atlas->low = process->address_low;
+	atlas->high = space_limit(space, atlas->process);
+	// Who asked for more than the usual 2^47 bytes has got them.
+	if (process->address_end > atlas->low && atlas->high <= UINT64_C(1) << 47)
+		atlas->high = process->address_end;
 }
 
 // The whole trace, for the curve and the failures.

@@ -78,6 +78,7 @@ struct atlas_failure {
 	thread_id thread;
 	stack_id stack;
 	uint64_t low, high;        // where it could have been put
+	uint64_t mapped;           // bytes, just before
 	struct ranges_holes holes; // .largest: of what the kernel gives, without the stack's gap
 	// Without whom the largest hole would have been largest; count 0: nobody.
 	struct atlas_group culprit;

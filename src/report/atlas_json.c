@@ -66,6 +66,7 @@ static void write_failures(const struct atlas *atlas, struct json *json)
 		json_kv_u64(json, "error", failure->error);
 		write_hex(json, "low", failure->low);
 		write_hex(json, "high", failure->high);
+		json_kv_u64(json, "mapped", failure->mapped);
 		json_kv_u64(json, "free", failure->holes.bytes);
 		json_kv_u64(json, "holes", failure->holes.count);
 		json_kv_u64(json, "largest_free", failure->holes.largest);
@@ -122,6 +123,15 @@ static void write_curve(const struct atlas *atlas, struct json *json)
 	json_array_end(json);
 }
 
+static void write_limit(struct json *json, const char *key, uint64_t bytes)
+{
+	json_key(json, key);
+	if (bytes)
+		json_u64(json, bytes);
+	else
+		json_null(json);
+}
+
 void atlas_write_json(const struct atlas *atlas, struct sink *sink)
 {
 	const struct trace_process *process = reader_process(atlas->sight->reader, atlas->process);
@@ -140,6 +150,8 @@ void atlas_write_json(const struct atlas *atlas, struct sink *sink)
 	json_kv_u64(&json, "granularity", atlas->options->granularity);
 	write_hex(&json, "low", atlas->low);
 	write_hex(&json, "high", atlas->high);
+	write_limit(&json, "mapped_limit", process->mapped_limit);
+	write_limit(&json, "data_limit", process->data_limit);
 	json_kv_u64(&json, "free", atlas->holes.bytes);
 	json_kv_u64(&json, "holes", atlas->holes.count);
 	json_kv_u64(&json, "largest_free", atlas->holes.largest);

@@ -303,6 +303,25 @@ static void write_table(const struct atlas *atlas, struct stack_text *stacks)
 
 // ---- failures ----
 
+// What else may have been short.
+static void write_limits(const struct atlas *atlas, struct paper *paper,
+			 const struct atlas_failure *failure)
+{
+	const struct trace_process *process = reader_process(atlas->sight->reader, atlas->process);
+	char limit[16], mapped[16];
+
+	if (process->mapped_limit && failure->mapped + failure->size > process->mapped_limit)
+		paper_format(paper, PAPER_PLAIN,
+			     ", but of a limit: %s were mapped of %s (RLIMIT_AS)\n",
+			     str_bytes(failure->mapped, mapped),
+			     str_bytes(process->mapped_limit, limit));
+	else if (process->data_limit)
+		paper_format(paper, PAPER_PLAIN, " (of the limit of %s, RLIMIT_DATA, or memory?)\n",
+			     str_bytes(process->data_limit, limit));
+	else
+		sink_text(paper->sink, " (a limit, or memory?)\n");
+}
+
 static void write_failure(const struct atlas *atlas, struct stack_text *stacks,
 			  const struct atlas_failure *failure)
 {
@@ -319,9 +338,8 @@ static void write_failure(const struct atlas *atlas, struct stack_text *stacks,
 	stack_text_write(stacks, atlas->process, failure->stack);
 	if (failure->holes.largest >= failure->size) {
 		paper_format(paper, PAPER_PLAIN,
-			     "%14slargest hole %s: it was not for want of address space (a limit, "
-			     "or memory?)\n",
-			     "", hole);
+			     "%14slargest hole %s: it was not for want of address space", "", hole);
+		write_limits(atlas, paper, failure);
 		return;
 	}
 	paper_format(paper, PAPER_PLAIN, "%14slargest hole %s, of %s free in %s holes", "", hole,

@@ -74,6 +74,7 @@ static void json_processes(struct json *json, const struct info *info)
 		json_kv_u64(json, "events", info->process_events[id]);
 		json_kv_string(json, "memory_calls", info_calls(process));
 		json_kv_string(json, "memory_calls_why", process->calls_why);
+		json_kv_u64(json, "calls_elsewhere", process->calls_elsewhere);
 		json_kv_u64(json, "rss_max_bytes", process->rss_max_bytes);
 		json_kv_u64(json, "pss_max_bytes", process->pss_max_bytes);
 		json_kv_u64(json, "swap_max_bytes", process->swap_max_bytes);

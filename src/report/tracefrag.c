@@ -307,11 +307,10 @@ static void write_all(const struct list *list, struct sink *sink)
 
 void tracefrag_write(struct sight *sight, process_id process, struct sink *sink)
 {
-	const char *host = reader_info(sight->reader)->host;
 	struct list list = {
 		.sight = sight,
 		.process = process,
-		.windows = strncmp(host, "Windows", 7) == 0,
+		.windows = reader_is_windows(sight->reader),
 	};
 	struct progress progress;
 	struct present_options options = {

@@ -52,6 +52,11 @@ static const char *const notes[] = {
 	[TRACE_NOTE_MINOR] = "minor-faults",
 	[TRACE_NOTE_MAJOR] = "major-faults",
 	[TRACE_NOTE_SNAPSHOTS_MISSED] = "snapshots-missed",
+	[TRACE_NOTE_ADDRESS_LOW] = "address-low",
+	[TRACE_NOTE_ADDRESS_END] = "address-end",
+	[TRACE_NOTE_MAPPED_LIMIT] = "mapped-limit",
+	[TRACE_NOTE_DATA_LIMIT] = "data-limit",
+	[TRACE_NOTE_CALLS_ELSEWHERE] = "calls-elsewhere",
 };
 
 enum {

@@ -589,6 +589,11 @@ static void apply_figure(struct trace_process *process, const struct trace_note 
 		[TRACE_NOTE_MINOR] = &process->minor_faults,
 		[TRACE_NOTE_MAJOR] = &process->major_faults,
 		[TRACE_NOTE_SNAPSHOTS_MISSED] = &process->snapshots_missed,
+		[TRACE_NOTE_ADDRESS_LOW] = &process->address_low,
+		[TRACE_NOTE_ADDRESS_END] = &process->address_end,
+		[TRACE_NOTE_MAPPED_LIMIT] = &process->mapped_limit,
+		[TRACE_NOTE_DATA_LIMIT] = &process->data_limit,
+		[TRACE_NOTE_CALLS_ELSEWHERE] = &process->calls_elsewhere,
 	};
 
 	if (note->kind < TRACE_NOTES_COUNT && most[note->kind] && note->value > *most[note->kind])

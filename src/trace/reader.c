@@ -97,6 +97,11 @@ static bool note_makes_sense(const struct trace_note *note)
 	case TRACE_NOTE_MINOR:
 	case TRACE_NOTE_MAJOR:
 	case TRACE_NOTE_SNAPSHOTS_MISSED:
+	case TRACE_NOTE_ADDRESS_LOW:
+	case TRACE_NOTE_ADDRESS_END:
+	case TRACE_NOTE_MAPPED_LIMIT:
+	case TRACE_NOTE_DATA_LIMIT:
+	case TRACE_NOTE_CALLS_ELSEWHERE:
 		return note->process != TRACE_NONE;
 	case TRACE_NOTE_THREAD_NAME:
 		return note->thread != TRACE_NONE;
@@ -557,6 +562,11 @@ bool reader_ok(const struct reader *reader, struct err *err)
 const struct trace_info *reader_info(const struct reader *reader)
 {
 	return &reader->defs.info;
+}
+
+bool reader_is_windows(const struct reader *reader)
+{
+	return strncmp(reader_info(reader)->host, "Windows", 7) == 0;
 }
 
 const struct trace_end *reader_end(const struct reader *reader)

@@ -84,6 +84,9 @@ bool reader_complete(const struct reader *reader);
 // that ended early by itself is sound and not complete.
 bool reader_sound(const struct reader *reader);
 
+// Whether it was recorded on Windows, on which the meaning of flags depends; what is known of the
+// recording at its beginning, and at its end.
+bool reader_is_windows(const struct reader *reader);
 const struct trace_info *reader_info(const struct reader *reader);
 const struct trace_end *reader_end(const struct reader *reader); // NULL until read, or if cut
 uint64_t reader_bytes(const struct reader *reader);              // size of the file

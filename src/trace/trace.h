@@ -88,11 +88,17 @@ enum trace_origin {
 	TRACE_ORIGIN_KERNEL = 5,    // nobody called: the executable, stack, vdso at the start
 };
 
+// Windows: memory is committed whatever may be done with it.
+enum trace_protection {
+	TRACE_PROTECTION_COMMITTED = 1 << 8, // it is, from here on
+	TRACE_PROTECTION_ACCESS = 1 << 9,    // of mprotect: what is committed stays so
+};
+
 // What only calls on virtual memory have.
 struct trace_vm {
 	uint64_t old_size;   // TRACE_MREMAP: length before
 	uint64_t offset;     // in the file
-	uint32_t protection; // PROT_READ 1, PROT_WRITE 2, PROT_EXEC 4
+	uint32_t protection; // PROT_READ 1, PROT_WRITE 2, PROT_EXEC 4, enum trace_protection
 	uint32_t flags;      // as the call takes them: MAP_*, MREMAP_*, MADV_*
 	file_id file;        // 0: anonymous
 	uint32_t error;      // errno of a call that failed; 0: it did not
@@ -220,6 +226,10 @@ struct trace_process {
 	uint64_t rss_max_bytes, pss_max_bytes, swap_max_bytes;
 	uint64_t minor_faults, major_faults;
 	uint64_t snapshots_missed;
+	uint64_t address_low, address_end; // what it may map: the lowest, and behind the highest
+	uint64_t mapped_limit;             // of bytes mapped (RLIMIT_AS)
+	uint64_t data_limit;               // of bytes that are private and writable (RLIMIT_DATA)
+	uint64_t calls_elsewhere;          // on the memory of other processes, not recorded
 };
 
 // How the calls of a process on virtual memory were seen.
@@ -301,6 +311,12 @@ enum trace_note_kind {
 	TRACE_NOTE_MINOR = 17,   // process, value: page faults so far that read nothing
 	TRACE_NOTE_MAJOR = 18,   // process, value: page faults so far that had to read
 	TRACE_NOTE_SNAPSHOTS_MISSED = 19, // process, value: how many there was no time for
+	TRACE_NOTE_ADDRESS_LOW = 24,      // process, value: the lowest address that it may map
+	TRACE_NOTE_ADDRESS_END = 25,      // process, value: behind the highest
+	TRACE_NOTE_MAPPED_LIMIT = 26,     // process, value: bytes that it may map (RLIMIT_AS)
+	TRACE_NOTE_DATA_LIMIT =
+		27, // process, value: that may be private and writable (RLIMIT_DATA)
+	TRACE_NOTE_CALLS_ELSEWHERE = 28, // process, value: calls on other processes' memory
 	TRACE_NOTES_COUNT,
 };
 

@@ -107,7 +107,7 @@ struct lane_vm {
 	uint8_t reserved;
 	uint16_t error; // errno; 0: the call succeeded
 	uint16_t reserved2;
-	uint32_t protection;
+	uint32_t protection; // and enum lane_vm_access
 	uint32_t flags;
 	uint32_t file; // the image's number, as NOTE_FILE told it; 0: none
 	uint32_t reserved3;
@@ -125,6 +125,12 @@ _Static_assert(sizeof(struct lane_vm) == 64 && offsetof(struct lane_vm, address)
 
 enum {
 	LANE_VM_HAS_STACK = 1 << LANE_ADDRESS_SHIFT, // the lane's current stack is the call's
+};
+
+// Behind what a protection lets do (Windows): the numbers of the trace.
+enum lane_vm_access {
+	LANE_VM_COMMITTED = 1 << 8, // the memory is committed, whatever may be done with it
+	LANE_VM_ACCESS = 1 << 9,    // of mprotect: what is committed stays so
 };
 
 enum lane_vm_part { LANE_VM_WHOLE = 0, LANE_VM_BEGIN = 1, LANE_VM_END = 2 };
@@ -235,6 +241,7 @@ enum note_type {
 	// whose file is that number says where in the order the list belongs.
 	NOTE_MAPS = 17,
 	NOTE_CALLS = 18, // u32 enum note_calls, then text: why, where it is not the best
+	NOTE_SPACE = 24, // u64 lowest address that is given, u64 the one behind the highest
 };
 
 // How a process's calls on virtual memory are seen.

@@ -243,7 +243,8 @@ struct segment {
 	_Atomic uint64_t mismatched; // of them: the two walks differ
 	_Atomic uint32_t exit_noted; // 1: exit_status holds what _exit was given
 	_Atomic uint32_t exit_status;
-	_Atomic uint64_t rss_max; // highest resident memory that the guest has seen, bytes
+	_Atomic uint64_t rss_max;         // highest resident memory that the guest has seen, bytes
+	_Atomic uint64_t calls_elsewhere; // on the memory of other processes: not recorded
 
 	// Snapshots of the guest's memory. A guest sets the reason, then ASKED, rings the bell and
 	// waits on the word; the collector sets TAKING, and DONE when it is done. The next one may

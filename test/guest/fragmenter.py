@@ -45,6 +45,18 @@ def the_guilty_stack_is_named_and_the_figures_are_the_programs_own():
 
 
 @test
+def a_limit_that_was_reached_is_named():
+    record(["prlimit", f"--as={4 << 30}", program("fragmenter")])
+    answer = json.loads(run([TIDEMARK, "map", "t.tide", "--process", "fragmenter", "--json"]).out)
+    equal((4 << 30, None), (answer["mapped_limit"], answer["data_limit"]), "the limits, as they were")
+    equal((hex((1 << 47) - PAGE), True), (answer["high"], int(answer["low"], 16) > 0), "its addresses")
+    record(["sh", "-c", "ulimit -v 400000; exec /usr/bin/python3 -c 'bytearray(1 << 30)'"],
+           "--force", code=1)
+    said = run([TIDEMARK, "map", "t.tide", "--process", "1"]).out
+    check("but of a limit: " in said and " were mapped of 390.6 MiB (RLIMIT_AS)" in said, said)
+
+
+@test
 def the_picture_and_the_text_show_it():
     record([program("fragmenter")])
     text = mapped("--at", "mark:shattered").out

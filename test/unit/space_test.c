@@ -231,6 +231,29 @@ TEST(space_a_mapping_over_another_without_leave_is_told)
 	scene_free(scene);
 }
 
+// Windows: what is committed is so whatever may be done with it, until it is decommitted.
+TEST(space_memory_is_committed_without_access)
+{
+	enum { COMMITTED = TRACE_PROTECTION_COMMITTED, ACCESS = TRACE_PROTECTION_ACCESS };
+	struct scene *scene = scene_new(32);
+
+	ADD(scene, TRACE_MMAP, 0x10000, 0x8000, COMMITTED, .stack = 1);
+	CHECK_EQ(0x8000, scene->level);
+	CHECK_STR("10000-18000 --- program", map_of(scene, 0));
+	ADD(scene, TRACE_MPROTECT, 0x10000, 0x4000, RW | ACCESS);
+	ADD(scene, TRACE_MPROTECT, 0x12000, 0x1000, ACCESS);
+	CHECK_EQ(0x8000, scene->level);
+	ADD(scene, TRACE_MPROTECT, 0x12000, 0x1000, NONE);
+	CHECK_EQ(0x7000, scene->level);
+	ADD(scene, TRACE_MPROTECT, 0x12000, 0x1000, READ | ACCESS);
+	CHECK_EQ(0x7000, scene->level);
+	ADD(scene, TRACE_MPROTECT, 0x12000, 0x1000, READ | COMMITTED, .stack = 2);
+	CHECK_EQ(0x8000, scene->level);
+	CHECK_EQ(2, space_commit(scene->space, ranges_find(space_ranges(scene->space, 0), 0x12000))
+			    ->stack);
+	scene_free(scene);
+}
+
 TEST(space_protection_commits_and_decommits)
 {
 	struct scene *scene = scene_new(64);

@@ -9,7 +9,7 @@ import re
 import subprocess
 
 import libwin
-from libwin import ask, equal
+from libwin import ask, check, equal
 
 libwin.need_wine()
 EXE = libwin.built("tidemark.exe")
@@ -59,6 +59,9 @@ libwin.cross_compile(32, "frag32.exe", "-I", libwin.SOURCE, "-fno-omit-frame-poi
 NAMES = libwin.Names(32, "frag32.exe")
 DONE = libwin.wine(EXE, "record", "-o", "frag.tide", "--", libwin.windows_path("frag32.exe"),
                    prefix="prefix", text=True)
+libwin.cross_compile(32, "large32.exe", "-I", libwin.SOURCE, "-Wl,--large-address-aware", PROGRAM)
+LARGE = libwin.wine(EXE, "record", "-o", "large.tide", "--", libwin.windows_path("large32.exe"),
+                    prefix="prefix", text=True)
 libwin.end_prefix()
 equal((0, True), (DONE.returncode, ", 0 events lost" in DONE.stderr), f"it is recorded ({DONE})")
 
@@ -69,6 +72,15 @@ ended = ask("map", "frag.tide", "--at", "mark:ended", "--range", f"0..{end}")
 equal(free, ended["free"], "free bytes are those of the program's own walk")
 equal(largest, ended["largest_free_slots"] * SLOT, "and the largest free block")
 equal(unusable, ended["unusable"], "and the unusable rest of slots")
+# A program of 32 bits has 2 GiB, unless its image says that it can take more.
+whole = ask("map", "frag.tide", "--at", "mark:ended")
+equal((0x10000, int(end, 16), free - 0x10000),
+      (int(whole["low"], 16), int(whole["high"], 16), whole["free"]), "what it may map is its own")
+check("which is 2 GiB", int(end, 16) <= 1 << 31, end)
+large = ask("map", "large.tide", "--at", "mark:ended")
+equal(own_walk(LARGE.stdout, "ended")[3], large["high"][2:], "and more, where it asked for more")
+check("which is nearly 4 GiB", int(large["high"], 16) > 3 << 30, large["high"])
+
 # Before it: all but what the system took by itself since the program began.
 free, largest, unusable, end = own_walk(DONE.stdout, "broken")
 broken = ask("map", "frag.tide", "-n", "0", "--at", "mark:broken", "--range", f"0..{end}")
