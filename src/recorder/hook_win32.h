@@ -23,6 +23,9 @@
 NT_HOOKED(HOOK_DECLARE)
 #undef HOOK_DECLARE
 
+// What hook_enter is told of the call.
+enum { HOOK_OTHER = 0, HOOK_ALLOCATES = 1 };
+
 // The hook whose frame this is was called by the heap itself, in a call that is recorded already.
 static inline bool hook_is_nested(const struct lane *lane, const uintptr_t *frame)
 {
@@ -30,12 +33,18 @@ static inline bool hook_is_nested(const struct lane *lane, const uintptr_t *fram
 	       patch_from_ntdll(frame[1]);
 }
 
+// Where the walk for an event begins: at the outermost hook. What a heap's function calls inside
+// itself has the stack of that function's caller, so that no frame of ours is in it.
+static inline const uintptr_t *hook_outermost(const struct lane *lane, const uintptr_t *frame)
+{
+	if (!hook_is_nested(lane, frame))
+		return frame;
+	return (const uintptr_t *)(lane->inside & ~(uintptr_t)HOOK_ALLOCATES);
+}
+
 // A call on a heap begins. Returns the thread's lane; NULL: nothing is recorded, also because the
 // call is the heap's own.
 HIDDEN struct lane *hook_enter_slow(struct lane *lane, const uintptr_t *frame);
-
-// What hook_enter is told of the call.
-enum { HOOK_OTHER = 0, HOOK_ALLOCATES = 1 };
 
 static inline struct lane *hook_enter(const uintptr_t *frame, uintptr_t call)
 {

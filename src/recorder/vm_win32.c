@@ -51,6 +51,8 @@ static void vm_record(struct lane_vm *record, const uintptr_t *frame)
 
 	if (!lane)
 		return;
+	if (frame)
+		frame = hook_outermost(lane, frame);
 	if (vm_put_room(lane))
 		vm_put(lane, record, frame ? vm_last : NULL, frame);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
