@@ -17,6 +17,7 @@ enum {
 	DW_EH_PE_omit = 0xff,
 	CFI_STATES_MAX = 16,
 	CFI_STEPS_MAX = 100000,
+	CFI_INDEX_HEAD = 8, // bytes of a header before its table
 };
 
 // DWARF's numbers of registers: of i386, they mean ebp, esp and eip.
@@ -227,6 +228,99 @@ static bool cfi_read_fde(const uint8_t *at, struct cfi_fde *fde)
 	return true;
 }
 
+// ---- A table for objects that have none -----------------------------------------------------
+
+struct cfi_index_entry {
+	int32_t start, fde; // from the header, modulo 2^32
+};
+
+// Entries of .eh_frame, one after the other.
+struct cfi_entries {
+	const uint8_t *start, *at, *end;
+	uintptr_t code, code_end; // what they may be about: the linker leaves those of dropped code
+};
+
+// The next one that is about code, and where that begins. NULL: there is none.
+static const uint8_t *cfi_next(struct cfi_entries *entries, uintptr_t *start)
+{
+	while (entries->end - entries->at > 8) {
+		const uint8_t *entry = entries->at, *field = entry;
+		uint64_t length = cfi_fixed(&field, 4, false);
+		uint64_t back = cfi_fixed(&field, 4, false);
+		struct cfi_fde fde;
+
+		if (length < 4 || length > (uint64_t)(entries->end - entry) - 4)
+			return NULL;
+		entries->at += 4 + length;
+		if (back == 0 || back > (uint64_t)(entry + 4 - entries->start) ||
+		    !cfi_read_fde(entry, &fde))
+			continue;
+		*start = fde.start;
+		if (fde.start >= entries->code && fde.end <= entries->code_end &&
+		    fde.start < fde.end)
+			return entry;
+	}
+	return NULL;
+}
+
+// Let the entry at `at` sink to its place in the heap.
+static void cfi_sink(struct cfi_index_entry *table, size_t at, size_t count, uint32_t base)
+{
+	struct cfi_index_entry moved = table[at];
+	size_t child;
+
+	for (; (child = 2 * at + 1) < count; at = child) {
+		if (child + 1 < count &&
+		    base + (uint32_t)table[child].start < base + (uint32_t)table[child + 1].start)
+			child++;
+		if (base + (uint32_t)table[child].start <= base + (uint32_t)moved.start)
+			break;
+		table[at] = table[child];
+	}
+	table[at] = moved;
+}
+
+static void cfi_sort(struct cfi_index_entry *table, size_t count, uint32_t base)
+{
+	for (size_t i = count / 2; i-- > 0;)
+		cfi_sink(table, i, count, base);
+	for (size_t end = count; end-- > 1;) {
+		struct cfi_index_entry last = table[end];
+
+		table[end] = table[0];
+		table[0] = last;
+		cfi_sink(table, 0, end, base);
+	}
+}
+
+size_t cfi_index(const uint8_t *frames, size_t bytes, uintptr_t code, uintptr_t code_end,
+		 uint8_t *header)
+{
+	struct cfi_entries entries = { frames, frames, frames + bytes, code, code_end };
+	struct cfi_index_entry *table = (void *)(header + CFI_INDEX_HEAD);
+	uint32_t base = (uint32_t)(uintptr_t)header, count = 0;
+	const uint8_t *entry;
+	uintptr_t start;
+
+	for (; (entry = cfi_next(&entries, &start)); count++)
+		if (header)
+			table[count] = (struct cfi_index_entry){
+				(int32_t)((uint32_t)start - base),
+				(int32_t)((uint32_t)(uintptr_t)entry - base),
+			};
+	if (header) {
+		cfi_sort(table, count, base);
+		header[0] = 1;
+		header[1] = DW_EH_PE_omit;
+		header[2] = DW_EH_PE_udata4;
+		header[3] = DW_EH_PE_datarel | DW_EH_PE_sdata4;
+		memcpy(header + 4, &count, sizeof(count));
+	}
+	return count ? CFI_INDEX_HEAD + count * sizeof(*table) : 0;
+}
+
+// ---- Look-up --------------------------------------------------------------------------------
+
 // The entry of the sorted table in .eh_frame_hdr that covers pc.
 static bool cfi_search(const uint8_t *header, uintptr_t pc, struct cfi_fde *fde)
 {
@@ -238,7 +332,8 @@ static bool cfi_search(const uint8_t *header, uintptr_t pc, struct cfi_fde *fde)
 	if (header[0] != 1 || header[2] == DW_EH_PE_omit ||
 	    header[3] != (DW_EH_PE_datarel | DW_EH_PE_sdata4))
 		return false;
-	if (!cfi_pointer(&at, header[1], (uintptr_t)header, &ignored) ||
+	if ((header[1] != DW_EH_PE_omit &&
+	     !cfi_pointer(&at, header[1], (uintptr_t)header, &ignored)) ||
 	    !cfi_pointer(&at, header[2], (uintptr_t)header, &count) || count == 0)
 		return false;
 	table = (const int32_t *)at;

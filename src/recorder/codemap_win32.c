@@ -3,6 +3,7 @@
 #include "recorder/capture.h"
 #include "recorder/client_win32.h"
 #include "recorder/codemap.h"
+#include "recorder/eh_win32.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
 #include "recorder/nt_win32.h"
@@ -27,6 +28,9 @@ struct codemap_module {
 	uint32_t bytes;
 	uint32_t id;
 	bool gone;
+	bool eh_made; // 32 bits: what follows was looked for
+	uint8_t *eh_header;
+	size_t eh_bytes;
 };
 
 static struct codemap_module *codemap_modules;
@@ -132,7 +136,8 @@ static void codemap_add(uint8_t *base, uint32_t bytes, const struct nt_text *pat
 	if (codemap_modules_used == CODEMAP_MODULES_MAX || codemap_at((uintptr_t)base))
 		return;
 	module = &codemap_modules[codemap_modules_used++];
-	*module = (struct codemap_module){ base, bytes, codemap_modules_used, false };
+	*module =
+		(struct codemap_module){ .base = base, .bytes = bytes, .id = codemap_modules_used };
 	utf_decode(path->text, path->bytes / 2, codemap_path, sizeof(codemap_path));
 	text = codemap_path;
 	id_length = codemap_debug_id(base, bytes, text, id);
@@ -149,6 +154,8 @@ static void codemap_remove(const uint8_t *base)
 	if (!module)
 		return;
 	module->gone = true;
+	if (module->eh_header)
+		recording_give_back(module->eh_header, module->eh_bytes);
 	notes_module_gone(module->id);
 	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
 	unwind_forget();
@@ -194,7 +201,7 @@ void codemap_reach(void)
 
 struct codemap_place codemap_find(uintptr_t pc)
 {
-	const struct codemap_module *module = codemap_at(pc);
+	struct codemap_module *module = codemap_at(pc);
 	struct codemap_place place = { 0 };
 
 	if (!module)
@@ -202,7 +209,13 @@ struct codemap_place codemap_find(uintptr_t pc)
 	place.module = module->id;
 	place.start = (uintptr_t)module->base;
 	place.end = place.start + module->bytes;
-	if (sizeof(void *) == 8)
+	if (sizeof(void *) == 8) {
 		place.function = pdata_find(module->base, pc);
+		return place;
+	}
+	if (!module->eh_made)
+		module->eh_header = eh_make_header(module->base, module->bytes, &module->eh_bytes);
+	module->eh_made = true;
+	place.eh_header = module->eh_header;
 	return place;
 }

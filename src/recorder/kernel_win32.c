@@ -133,3 +133,13 @@ bool kernel_can_read(uintptr_t page)
 	return region.state == NT_MEM_COMMIT &&
 	       !(region.protection & (NT_PAGE_NOACCESS | NT_PAGE_GUARD));
 }
+
+bool kernel_can_run(uintptr_t at)
+{
+	struct nt_region region;
+
+	return NtQueryVirtualMemory(NT_SELF, (void *)at, NT_BASIC_INFORMATION, &region,
+				    sizeof(region), NULL) >= 0 &&
+	       region.state == NT_MEM_COMMIT && !(region.protection & NT_PAGE_GUARD) &&
+	       (region.protection & NT_PAGE_RUNS);
+}

@@ -97,6 +97,9 @@ HIDDEN void kernel_thread_name(char name[16]);
 // Whether the page can be read.
 HIDDEN bool kernel_can_read(uintptr_t page);
 
+// Whether what lies there may be code: it can be read and run.
+HIDDEN bool kernel_can_run(uintptr_t at);
+
 #endif
 
 #endif

@@ -1,4 +1,5 @@
 #include "recorder/capture.h"
+#include "recorder/cfi.h"
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"
 #include "recorder/pdata.h"
@@ -11,6 +12,20 @@ void unwind_collapse(void)
 {
 }
 
+static unwind_rule unwind_compile_32(const struct codemap_place *place, uintptr_t pc,
+				     uintptr_t exact_pc)
+{
+	unwind_rule rule = UNWIND_NONE;
+
+	if (!place->module && !kernel_can_run(pc))
+		return UNWIND_END_HERE; // what the system has put where a thread begins
+	if (place->eh_header)
+		rule = cfi_compile(place->eh_header, pc, exact_pc, NULL);
+	if (unwind_kind(rule) == UNWIND_NONE || unwind_kind(rule) == UNWIND_STOP)
+		rule = UNWIND_GUESS_BLIND;
+	return rule;
+}
+
 unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 {
 	uintptr_t exact_pc = (uintptr_t)(key & ~UNWIND_EXACT);
@@ -20,13 +35,18 @@ unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 	uint32_t frame;
 
 	*lasts = true;
-	// Wine makes a call of what an exception has interrupted, be it a function's first byte.
-	if (place.module && !place.function && pdata_begins(&place, exact_pc)) {
-		pc = exact_pc;
-		key |= UNWIND_EXACT;
-		place = codemap_find(pc);
+	if (sizeof(void *) == 4) {
+		rule = unwind_compile_32(&place, pc, exact_pc);
+	} else {
+		// Wine makes a call of what an exception has interrupted, be it a function's first
+		// byte.
+		if (place.module && !place.function && pdata_begins(&place, exact_pc)) {
+			pc = exact_pc;
+			key |= UNWIND_EXACT;
+			place = codemap_find(pc);
+		}
+		rule = pdata_compile(&place, exact_pc, (key & UNWIND_EXACT) != 0);
 	}
-	rule = pdata_compile(&place, exact_pc, (key & UNWIND_EXACT) != 0);
 	if (unwind_kind(rule) == UNWIND_RSP && unwind_cfa_offset(rule) < (int64_t)sizeof(void *))
 		rule = UNWIND_STOP; // it would not lead outwards
 	frame = codemap_frame(pc, place.module, key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0);

@@ -1,0 +1,158 @@
+// What must be said about it: each allocation of its own heap has the callers that its size names,
+// and all of them, however their frames are made: with realigned stacks, stacks of a size that is
+// known when it runs, callbacks through the C runtime, calls through pointers that end with the
+// callee's removal of arguments, virtual calls, jumps without a frame, large frames, recursion; in
+// the first thread and in another one. The functions are not inlined, and do not end in tail calls.
+#include <emmintrin.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <windows.h>
+
+#define WAY extern "C" __attribute__((noinline))
+
+static volatile int one = 1;
+
+// So that no call is a function's last act.
+WAY void touch(volatile void *at)
+{
+	*(volatile char *)at += (char)one;
+}
+
+WAY void site(int size)
+{
+	volatile int after = 0;
+
+	HeapAlloc(GetProcessHeap(), 0, (size_t)size);
+	touch(&after);
+}
+
+WAY void realigned(int n)
+{
+	volatile __m128 room[20];
+
+	for (int i = 0; i < 20; i++)
+		room[i] = _mm_set1_ps((float)(n + i));
+	site(7001 + n);
+	touch(room);
+}
+
+WAY int compare(const void *a, const void *b)
+{
+	site(7010);
+	return *(const int *)a - *(const int *)b;
+}
+
+WAY void sorts(void)
+{
+	int words[3] = { 3, 1, 2 };
+
+	qsort(words, 3, sizeof(words[0]), compare);
+	touch(words);
+}
+
+WAY void grows(int n)
+{
+	volatile char *room = (volatile char *)__builtin_alloca((size_t)n * 64);
+
+	room[0] = 1;
+	site(7020);
+	touch(room);
+}
+
+WAY void __stdcall takes_back(int, int, int)
+{
+	volatile int after = 0;
+
+	site(7030);
+	touch(&after);
+}
+
+static void(__stdcall *volatile by_pointer)(int, int, int) = takes_back;
+
+WAY void large(void)
+{
+	volatile char room[3000];
+
+	room[5] = 1;
+	by_pointer(1, 2, 3);
+	touch(room);
+}
+
+struct base {
+	virtual void call(int size) = 0;
+	virtual ~base()
+	{
+	}
+};
+
+struct derived : base {
+	__attribute__((noinline)) void call(int size) override
+	{
+		volatile int after = 0;
+
+		site(size);
+		touch(&after);
+	}
+};
+
+static base *volatile object;
+
+WAY void virtually(void)
+{
+	volatile int after = 0;
+
+	object->call(7040);
+	touch(&after);
+}
+
+WAY void deeper(int n)
+{
+	volatile int after = 0;
+
+	if (n)
+		deeper(n - 1);
+	else
+		site(7050);
+	touch(&after);
+}
+
+#ifdef __i386__
+// A function without a frame of its own, as linkers and compilers write them for this-pointers.
+extern "C" void jumps(int size);
+__asm__(".text\n\t.globl _jumps\n_jumps:\n\tjmp _site\n");
+
+WAY void through_jump(void)
+{
+	volatile int after = 0;
+
+	jumps(7060);
+	touch(&after);
+}
+#endif
+
+WAY DWORD WINAPI thread(void *)
+{
+	realigned(1);
+	large();
+	return 0;
+}
+
+int main(void)
+{
+	HANDLE other;
+
+	object = new derived;
+	realigned(0);
+	sorts();
+	grows(7 * one);
+	large();
+	virtually();
+	deeper(5 * one);
+#ifdef __i386__
+	through_jump();
+#endif
+	other = CreateThread(NULL, 0, thread, NULL, 0, NULL);
+	WaitForSingleObject(other, INFINITE);
+	touch(&one);
+	return 0;
+}
