@@ -177,6 +177,7 @@ TEST(words_that_lie_do_no_harm)
 		0xffffffff, 0x7fffffff, 0x80000000, 0xfffffff0, 0x10000, 1
 	};
 	struct str bytes = { 0 };
+	size_t opened = 0, refused = 0;
 
 	sample_pdb(&bytes);
 	for (size_t at = 32; at + 4 <= bytes.length; at += 2) {
@@ -185,17 +186,21 @@ TEST(words_that_lie_do_no_harm)
 		if (before == 0 && at % 8 != 0)
 			continue;
 		for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-			struct err err;
+			struct err err = { 0 };
 			struct pdb *pdb;
 
 			le_put_32((uint8_t *)bytes.text + at, lies[i]);
 			pdb = pdb_open((uint8_t *)bytes.text, bytes.length, &err);
+			CHECK(pdb || *err.text);
 			if (pdb)
 				use(pdb);
+			opened += pdb != NULL;
+			refused += pdb == NULL;
 			pdb_close(pdb);
 		}
 		le_put_32((uint8_t *)bytes.text + at, before);
 	}
+	CHECK(opened > 6000 && refused > 200);
 	str_fini(&bytes);
 }
 

@@ -118,20 +118,27 @@ TEST(words_that_lie_do_no_harm)
 		0xffffffff, 0x7fffffff, 0x80000000, 0xfffffff0, 0x10000, 1
 	};
 	uint8_t bytes[SAMPLE_BYTES];
+	size_t opened = 0, refused = 0;
 
 	for (size_t at = 0; at + 4 <= sizeof bytes; at += 2) {
 		if (at >= 0x200 && at < 0x400)
 			continue;
 		for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-			struct err err;
+			struct err err = { 0 };
 			struct pe pe;
 
 			sample_make(bytes, true);
 			le_put_32(bytes + at, lies[i]);
 			if (pe_open(&pe, bytes, sizeof bytes, &err)) {
+				opened++;
+				CHECK_EQ(sizeof bytes, pe.size_bytes);
 				use(&pe);
 				pe_close(&pe);
+			} else {
+				refused++;
+				CHECK(*err.text);
 			}
 		}
 	}
+	CHECK(opened > 4000 && refused > 50);
 }
