@@ -25,8 +25,11 @@
 
 extern char **environ;
 
-// How long the collector may take after the program's end before we say why we wait.
-enum { LAUNCH_PATIENCE_MS = 500 };
+enum {
+	LAUNCH_PATIENCE_MS = 500, // after the program's end, before we say why we wait
+	LAUNCH_HANGUP_MS =
+		10000, // for what the program left, where no terminal can tell us to stop
+};
 
 // One recording while it runs.
 struct launch {
@@ -308,14 +311,23 @@ static void launch_reap(struct launch *launch)
 	backstage_reap(&launch->backstage);
 }
 
+static void launch_stop(struct launch *launch)
+{
+	launch->asked_to_stop = true;
+	backstage_send(&launch->backstage, COLLECT_STOP, 0, 0);
+}
+
 // The terminal's keys reached the program without us; what was sent to us alone is passed on.
 // Once the program has ended they mean: stop waiting for what it left behind.
 static void launch_signal(struct launch *launch, const struct signalfd_siginfo *info)
 {
 	int number = (int)info->ssi_signo;
+	bool our_own = number == SIGHUP && info->ssi_pid == (uint32_t)getpid();
 
 	if (number == SIGCHLD) {
 		launch_reap(launch);
+	} else if (our_own) {
+		return; // it was for what the program left: its end is waited for
 	} else if (launch->program_pid > 0) {
 		bool hung_up = launch_hung_up(info);
 		bool to_us_alone = number != SIGINT && number != SIGQUIT && info->ssi_code <= 0;
@@ -324,8 +336,7 @@ static void launch_signal(struct launch *launch, const struct signalfd_siginfo *
 		if (to_us_alone || hung_up)
 			kill(launch->program_pid, number);
 	} else if (number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP) {
-		launch->asked_to_stop = true;
-		backstage_send(&launch->backstage, COLLECT_STOP, 0, 0);
+		launch_stop(launch);
 	}
 }
 
@@ -352,8 +363,11 @@ static void launch_wait(struct launch *launch)
 			{ .fd = launch->signal_fd, .events = POLLIN },
 			{ .fd = launch->backstage.fd, .events = POLLIN },
 		};
-		int count = poll(ready, 2, waits ? LAUNCH_PATIENCE_MS : -1);
+		int patience = launch->hung_up ? LAUNCH_HANGUP_MS : LAUNCH_PATIENCE_MS;
+		int count = poll(ready, 2, waits ? patience : -1);
 
+		if (count == 0 && launch->hung_up)
+			launch_stop(launch);
 		if (count == 0 && !launch->asked_to_stop)
 			launch_tell(launch, "the program has ended; waiting for processes of it "
 					    "that live on, or for the trace to be written "

@@ -18,7 +18,7 @@ import subprocess
 import time
 
 from libanswer import TIDEMARK, make, measured, run
-from libtests import Skip, main, test
+from libtests import PATIENCE_SECONDS, Skip, main, test
 
 MIB = 1 << 20
 VIEW = ("--by", "stack", "--from", "20%", "--to", "70%")
@@ -64,7 +64,7 @@ def ctrl_c_ends_it_in_one_line_and_the_next_question_goes_on():
     running = start(path)
     wait_for_work(running, "stopped.tide-index")
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == -signal.SIGINT, running.returncode
     assert out == "" and err.count("\n") == 1 and "interrupted (what is done is kept" in err, err
     assert not os.path.exists("stopped.tide-index/head")
@@ -99,7 +99,7 @@ def two_that_ask_at_once_build_one_index():
     path = make("both.tide", 300, 50000, 500000)
     expected = right(path)
     running = [start(path) for _ in range(3)]
-    ended = [one.communicate(timeout=100) for one in running]
+    ended = [one.communicate(timeout=PATIENCE_SECONDS) for one in running]
     for out, err in ended:
         assert json.loads(out) == expected, err
     assert sum("another process" in err for out, err in ended) <= 2
@@ -141,7 +141,7 @@ def a_damaged_index_gives_no_wrong_number():
             file.write(bytes([byte ^ 1 << dice.randrange(8)]))
             if dice.random() < 0.2:
                 file.truncate(at)
-        done = subprocess.run(command(path, *VIEW), capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command(path, *VIEW), capture_output=True, text=True, timeout=PATIENCE_SECONDS)
         if done.returncode:
             refused += 1
             assert done.returncode == 3 and "try again" in done.stderr, done

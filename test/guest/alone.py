@@ -3,10 +3,9 @@
 # parallel: yes
 import glob
 import os
-import time
 
 from libguest import (LIBRARY, check, check_whole, closed, environment, equal,
-                      main, program, run, test)
+                      main, program, run, test, wait_for)
 
 
 def alone(command, **variables):
@@ -28,10 +27,7 @@ def preload_alone_records_into_the_named_file():
 def preload_alone_has_the_same_default_name():
     ended = alone([program("resizes")])
     equal(0, ended.code, "exit code")
-    deadline = time.monotonic() + 10
-    while not glob.glob("tidemark.resizes.*.tide") and time.monotonic() < deadline:
-        time.sleep(0.05)
-    names = glob.glob("tidemark.resizes.*.tide")
+    names = wait_for(lambda: glob.glob("tidemark.resizes.*.tide"), "a trace")
     equal(1, len(names), f"traces in {os.listdir('.')}")
     check_whole(closed(names[0]))
 

@@ -4,11 +4,10 @@
 import json
 import os
 import signal
-import subprocess
 import time
 
-from libguest import (TIDEMARK, Trace, check, counters, environment, equal, main, program, record,
-                      report, run, test)
+from libguest import (TIDEMARK, Trace, check, children_of, collector_of, counters, environment,
+                      equal, finished, main, program, record, report, run, started, test, wait_for)
 
 PROGRAM_KIB, THREAD_KIB = 3 << 10, 1 << 10  # what it may take in the program
 COLLECTOR_BYTES = 512 << 20
@@ -19,12 +18,12 @@ STOPPED_SECONDS = 0.5
 
 def added_kib(command, trace="t.tide"):
     """What recording adds to the peak of a program that prints it."""
-    plain = int(run(command, timeout=60).out)
-    return int(record(command, "--force", trace=trace, timeout=120).out) - plain
+    plain = int(run(command).out)
+    return int(record(command, "--force", trace=trace).out) - plain
 
 
 def cost(trace="t.tide"):
-    return json.loads(run([TIDEMARK, "info", "--json", trace], timeout=60).out)["cost"]
+    return json.loads(run([TIDEMARK, "info", "--json", trace]).out)["cost"]
 
 
 @test
@@ -46,37 +45,38 @@ def a_million_stacks_are_the_collectors_and_fit_into_512_MiB():
     used = cost()["collector_bytes_peak"]
     print(f"# {added} KiB in the program, {used >> 20} MiB in the collector")
     check(0 < used <= COLLECTOR_BYTES, f"{used} bytes in the collector")
-    info = json.loads(run([TIDEMARK, "info", "--json", "t.tide"], timeout=60).out)
+    info = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)
     check(info["stacks"]["stacks"] >= 1 << 20, info["stacks"])
     check(report("t.tide", "-n", "1")["heap"]["allocations"] >= 1 << 20, "allocations")
 
 
-def collector_of(recorder):
-    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="ascii") as file:
-        found = [pid for pid in map(int, file.read().split())
-                 if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(TIDEMARK)]
-    equal(1, len(found), "collectors")
-    return found[0]
+def stood_still(path, pid):
+    """Until it sleeps, and has done nothing, for STOPPED_SECONDS on end: the ring is full. A program
+    that is not given a processor is ready to run all the time."""
+    since, seen = time.monotonic(), None
+
+    def stands():
+        nonlocal since, seen
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            sleeps = file.read().rpartition(") ")[2][0] == "S"
+        pairs = counters(path)[1][0]
+        if pairs != seen:
+            since, seen = time.monotonic(), pairs
+        return sleeps and time.monotonic() - since >= STOPPED_SECONDS
+    wait_for(stands, "a program that waits")
 
 
 @test
 def a_program_that_had_to_wait_lost_nothing_and_the_trace_says_how_long_it_waited():
     path = os.path.abspath("counters")
-    with subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", program("still"), "10", "100000"],
-                          env=environment(COUNTERS=path), stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE) as recorder:
-        recorder.stdout.readline()
-        collector = collector_of(recorder)
-        os.kill(collector, signal.SIGSTOP)
-        time.sleep(STOPPED_SECONDS)
-        before = counters(path)[1][0]
-        time.sleep(STOPPED_SECONDS)
-        after = counters(path)[1][0]
-        os.kill(collector, signal.SIGCONT)
-        os.kill(recorder.pid, signal.SIGTERM)
-        _, err = recorder.communicate(timeout=60)
-    equal(5, recorder.returncode, f"exit code ({err.decode()})")
-    equal(before, after, "pairs, while the ring was full")
+    recorder = started([program("still"), "1000", "100000"], env=environment(COUNTERS=path))
+    collector = collector_of(recorder.pid)
+    os.kill(collector, signal.SIGSTOP)
+    stood_still(path, next(pid for pid in children_of(recorder.pid) if pid != collector))
+    os.kill(collector, signal.SIGCONT)
+    os.kill(recorder.pid, signal.SIGTERM)
+    code, _, err = finished(recorder)
+    equal(5, code, f"exit code ({err})")
     waited = cost()["waited_ns"]
     check(waited >= STOPPED_SECONDS * 1e9, f"waited {waited} ns")
     said = run([TIDEMARK, "info", "t.tide"]).out

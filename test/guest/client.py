@@ -37,14 +37,14 @@ def item_of(line):
 
 
 def items(path="t.tide"):
-    ended = run([TIDEMARK, "dump", path], timeout=60)
+    ended = run([TIDEMARK, "dump", path])
     equal(0, ended.code, f"dump ({ended.err.strip()})")
     return [item_of(line) for line in ended.out.splitlines() if line.startswith("@")]
 
 
 def heaps(path="t.tide"):
     """id -> (process, name)"""
-    ended = run([TIDEMARK, "dump", path], timeout=60)
+    ended = run([TIDEMARK, "dump", path])
     found = {}
     for line in ended.out.splitlines():
         words = [unquote(word) for word in WORD.findall(line)]

@@ -7,7 +7,7 @@ from libguest import Trace, check, check_whole, equal, main, program, record_wit
 
 
 def crowd(how):
-    ended, witness = record_witnessed([program("crowd"), how], timeout=60)
+    ended, witness = record_witnessed([program("crowd"), how])
     trace = Trace()
     check_whole(trace, witness)
     return int(ended.out), trace

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 
-from libguest import TIDEMARK, check, environment, equal, main, need_root, run, test
+from libguest import (PATIENCE_SECONDS, TIDEMARK, check, environment, equal, main, need_root, run,
+                      test)
 
 # Does what it is told, line by line, and says when it is done: blocks of a size that nobody else has.
 OBEDIENT = """
@@ -53,7 +54,7 @@ class Program:
 
     def end(self):
         self.running.stdin.close()
-        equal(0, self.running.wait(timeout=60), self.running.stderr.read())
+        equal(0, self.running.wait(timeout=PATIENCE_SECONDS), self.running.stderr.read())
         self.running.stdout.close()
 
     def blocks(self, size, *words):

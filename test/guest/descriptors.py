@@ -4,8 +4,8 @@
 import os
 import subprocess
 
-from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, main, program,
-                      record_witnessed, run, test)
+from libguest import (PATIENCE_SECONDS, TIDEMARK, Trace, check, check_whole, environment, equal,
+                      main, program, record_witnessed, run, test)
 
 
 def contents(folder):
@@ -59,8 +59,8 @@ def is_given_the_same(command, recording, own):
     def given(prefix):
         with open("input", "wb+") as file:
             return subprocess.run([*command, *prefix, *own], env=environment(X="1"), stdin=file,
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20,
-                                  check=True).stdout.decode().splitlines()
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
+                                  timeout=PATIENCE_SECONDS).stdout.decode().splitlines()
 
     plain, traced = given([]), given(recording)
     check(len(plain) > 60, f"only {len(plain)} lines")

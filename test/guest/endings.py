@@ -6,8 +6,8 @@ import signal
 import subprocess
 import time
 
-from libguest import (TIDEMARK, Trace, check, check_whole, counters, environment, equal, main,
-                      program, record_witnessed, report, test)
+from libguest import (PATIENCE_SECONDS, TIDEMARK, Trace, check, check_whole, children_of, counters,
+                      environment, equal, main, program, record_witnessed, report, test)
 
 PAIRS, KEPT = 5000, 100
 
@@ -86,12 +86,10 @@ def sigkill_in_mid_run_loses_no_call_that_had_returned():
                                  "kill"], env=environment(COUNTERS=path))
     while not os.path.exists(path) or os.path.getsize(path) < 4096 or counters(path)[2][0] < 20000:
         time.sleep(0.002)
-    with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children", encoding="ascii") as file:
-        children = [int(word) for word in file.read().split()]
-    victim = [pid for pid in children if os.readlink(f"/proc/{pid}/exe").endswith("endings")]
+    victim = [pid for pid in children_of(recorder.pid) if os.readlink(f"/proc/{pid}/exe").endswith("endings")]
     equal(1, len(victim), "programs below the launcher")
     os.kill(victim[0], signal.SIGKILL)
-    equal(-signal.SIGKILL, recorder.wait(20), "exit code of record")
+    equal(-signal.SIGKILL, recorder.wait(PATIENCE_SECONDS), "exit code of record")
     trace = Trace()
     check_whole(trace)
     in_flight(trace, path)

@@ -35,7 +35,7 @@ def recorded(name="exercise2", *words, variables=None, options=()):
 def window(path, *words, phase=None):
     if phase:
         words += ("--from", f"mark:{phase}.begin", "--to", f"mark:{phase}.end")
-    ended = run([TIDEMARK, "window", path, "--json", *words], timeout=60)
+    ended = run([TIDEMARK, "window", path, "--json", *words])
     equal(0, ended.code, f"window {words} ({ended.err.strip()})")
     return json.loads(ended.out)
 
@@ -233,11 +233,11 @@ def heaptrack_says_the_same_of_the_same_program():
     if not shutil.which("heaptrack"):
         raise Skip("needs heaptrack")
     # The one in C++: heaptrack's own library brings libstdc++ along, and its block of 72,704 bytes.
-    ended = run(["heaptrack", "-o", "peer", program("exercise2_cxx")], timeout=60,
+    ended = run(["heaptrack", "-o", "peer", program("exercise2_cxx")],
                 env=environment(EX2_SCALE="0.01"))
     equal(0, ended.code, f"heaptrack ({ended.err})")
     peer = next(name for name in os.listdir(".") if name.startswith("peer."))
-    said = run(["heaptrack_print", "-f", peer], timeout=60).out
+    said = run(["heaptrack_print", "-f", peer]).out
     calls = re.search(r"calls to allocation functions: (\d+)", said)
     temporary = re.search(r"temporary memory allocations: (\d+)", said)
     peak = re.search(r"peak heap memory consumption: ([\d.]+)(\w)", said)

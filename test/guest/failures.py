@@ -9,51 +9,31 @@ import struct
 import subprocess
 import time
 
-from libguest import (LIBRARY, TIDEMARK, Skip, Trace, check, counters, environment, equal, main,
-                      need_root, program, report, run, test)
-
-
-def started(command, *options, **env):
-    """A recording in progress, once its program has said that it is ready."""
-    recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", *options, "--", *command],
-                                env=environment(**env), stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
-    equal(b"ready\n", recorder.stdout.readline(), "the program's first line")
-    return recorder
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(word) for word in file.read().split()]
-
-
-def finished(recorder, timeout=20):
-    out, err = recorder.communicate(timeout=timeout)
-    return recorder.returncode, out.decode(), err.decode()
-
-
-def collector_of(recorder):
-    found = [pid for pid in children(recorder.pid)
-             if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(TIDEMARK)]
-    equal(1, len(found), "collectors below the launcher")
-    return found[0]
+from libguest import (LIBRARY, PATIENCE_SECONDS, TIDEMARK, Skip, Trace, check, collector_of,
+                      counters, environment, equal, finished, main, need_root, program, report,
+                      run, runs, started, test, wait_for)
 
 
 def collector_is_killed(strict):
     path = os.path.abspath("counters")
-    recorder = started([program("still"), "1"], *strict, COUNTERS=path)
-    time.sleep(0.3)
-    before = counters(path)[1][2]
-    os.kill(collector_of(recorder), signal.SIGKILL)
+    recorder = started([program("still"), "1000"], *strict, env=environment(COUNTERS=path))
+
+    def seconds_of_rounds(count):
+        began, upto = time.monotonic(), counters(path)[1][2] + count
+        wait_for(lambda: counters(path)[1][2] >= upto, f"{count} rounds of the program")
+        return time.monotonic() - began
+
+    before = seconds_of_rounds(100)
+    os.kill(collector_of(recorder.pid), signal.SIGKILL)
+    after = seconds_of_rounds(100)
+    check(after < 10 * before + 5, f"the program is slow: {before} s, then {after} s")
+    os.kill(recorder.pid, signal.SIGTERM)
     code, _, err = finished(recorder)
-    equal(125 if strict else 0, code, f"exit code ({err})")
+    equal(125 if strict else 5, code, f"exit code ({err})")
     check("warning" in err and "collector" in err, "no warning:", err)
-    rounds = counters(path)[1][2]
-    check(rounds > before + 100, f"the program stood still: {before} rounds, then {rounds}")
     ended = run([TIDEMARK, "report", "--json", "t.tide"])
     equal(0, ended.code, f"report of the trace that was cut ({ended.err})")
     check('"complete":false' in ended.out.replace(" ", ""), "the trace says that it is cut")
-    return rounds
 
 
 @test
@@ -92,7 +72,7 @@ def fill(strict):
         equal(1, len(plain.out.splitlines()), "lines of the program")
         equal(1, len(ended.out.splitlines()), "lines of the program under the recorder")
         check("warning" in ended.err and "space" in ended.err, "no warning:", ended.err)
-        check(seconds < plain_seconds + 5, f"{seconds} s instead of {plain_seconds} s")
+        check(seconds < 20 * plain_seconds + 5, f"{seconds} s instead of {plain_seconds} s")
         read = run([TIDEMARK, "report", "--json", "disk/t.tide"])
         equal(0, read.code, f"report of the trace that was cut ({read.err})")
         data = json.loads(read.out)
@@ -228,21 +208,19 @@ def an_executable_with_its_own_malloc_runs_and_we_say_what_is_not_seen():
 @test
 def nothing_of_ours_is_left_running():
     recorder = started([program("still"), "0"])
-    collector = collector_of(recorder)
+    collector = collector_of(recorder.pid)
     finished(recorder)
-    check(not os.path.exists(f"/proc/{collector}"), "the collector lives on")
+    check(not runs(collector), "the collector lives on")
 
 
 @test
 def a_killed_launcher_leaves_the_program_running_and_the_trace_whole():
     path = os.path.abspath("counters")
-    recorder = started([program("still"), "1", "10"], COUNTERS=path)
-    collector = collector_of(recorder)
+    recorder = started([program("still"), "1", "10"], env=environment(COUNTERS=path))
+    collector = collector_of(recorder.pid)
     recorder.kill()
-    recorder.communicate(timeout=10)
-    deadline = time.monotonic() + 10
-    while os.path.exists(f"/proc/{collector}") and time.monotonic() < deadline:
-        time.sleep(0.02)
+    recorder.communicate(timeout=PATIENCE_SECONDS)
+    wait_for(lambda: not runs(collector), "the collector's end")
     trace = Trace()
     check(trace.end is not None, "the trace was not closed")
     equal(counters(path)[1][0], len(trace.of_size(7901)), "blocks of the program")

@@ -6,11 +6,11 @@ import glob
 import os
 import random
 import signal
+import struct
 import subprocess
-import time
 
-from libguest import TIDEMARK, Skip, check, environment, equal, main, program, record, \
-    report, test
+from libguest import (PATIENCE_SECONDS, TIDEMARK, Skip, check, children_of, environment, equal,
+                      main, program, record, report, test, wait_for)
 from libreplay import Crashed, handover, verify
 
 
@@ -104,6 +104,16 @@ def in_tcmalloc():
     exact(allocator("libtcmalloc_minimal.so.4"))
 
 
+def recorded_calls(log):
+    """How many the threads have written down so far; -1 before they begin."""
+    if not os.path.exists(log) or not os.path.getsize(log):
+        return -1
+    with open(log, "rb") as file:
+        count, size = struct.unpack("2Q", file.read(16))
+        return sum(struct.unpack("Q", os.pread(file.fileno(), 8, 64 + index * size + 8))[0]
+                   for index in range(count))
+
+
 @test
 def killed_at_any_moment_no_call_that_returned_is_missing():
     chance = random.Random(7)
@@ -114,15 +124,12 @@ def killed_at_any_moment_no_call_that_returned_is_missing():
         with subprocess.Popen([TIDEMARK, "record", "-q", "--force", "-o", "t.tide",
                                program("handover"), os.path.abspath("log"), "8", "400000", "3"],
                               env=environment()) as recorder:
-            while not os.path.exists("log") or not os.path.getsize("log"):
-                time.sleep(0.002)
-            time.sleep(chance.uniform(0, 0.2))
-            with open(f"/proc/{recorder.pid}/task/{recorder.pid}/children",
-                      encoding="ascii") as file:
-                for pid in map(int, file.read().split()):
-                    if os.readlink(f"/proc/{pid}/exe").endswith("/handover"):
-                        os.kill(pid, signal.SIGKILL)
-            recorder.wait(30)
+            calls = chance.randrange(40000)
+            wait_for(lambda: recorded_calls("log") >= calls, f"{calls} calls", pause=0.002)
+            for pid in children_of(recorder.pid):
+                if os.readlink(f"/proc/{pid}/exe").endswith("/handover"):
+                    os.kill(pid, signal.SIGKILL)
+            recorder.wait(PATIENCE_SECONDS)
         if os.path.getsize("log") and os.path.exists("t.tide"):
             replay = verify("t.tide", "log")
             equal({}, dict(replay.wrong), f"what cannot have happened, in {replay.events} events")

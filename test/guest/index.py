@@ -7,9 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
-from libguest import TIDEMARK, check, environment, equal, main, program, record, run, test
+from libguest import (TIDEMARK, check, environment, equal, main, program, record, run, test,
+                      wait_for)
 
 # Enough events for the index to have work while the program runs; the last ones come at once.
 CHURN = """
@@ -26,7 +26,7 @@ PYTHON = environment(PYTHONMALLOC="malloc")
 
 
 def window(path, index, *words):
-    ended = run([TIDEMARK, "window", path, "--json", *VIEW, *words], timeout=60,
+    ended = run([TIDEMARK, "window", path, "--json", *VIEW, *words],
                 env=environment(TIDEMARK_INDEX=index))
     equal(0, ended.code, f"window ({ended.err})")
     return json.loads(ended.out), ended.err
@@ -81,19 +81,14 @@ def when_the_launcher_is_killed_the_first_question_goes_on():
     running = subprocess.Popen([TIDEMARK, "record", "--index", "-o", "t.tide", "--",
                                 sys.executable, "-c", CHURN], env=PYTHON,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
-    while not os.path.exists("t.tide-index/events") and time.monotonic() < deadline:
-        time.sleep(0.01)
-    check(os.path.exists("t.tide-index/events"), "the index is begun while the program runs")
+    wait_for(lambda: os.path.exists("t.tide-index/events"), "an index that is begun")
     running.kill()
     running.wait()
     # The collector lives on until the program has ended, and closes the trace.
-    complete = False
-    while not complete and time.monotonic() < deadline:
+    def is_whole():
         ended = run([TIDEMARK, "info", "t.tide", "--json"])
-        complete = ended.code == 0 and json.loads(ended.out)["trace"]["complete"]
-        time.sleep(0.05)
-    check(complete, "the trace is whole")
+        return ended.code == 0 and json.loads(ended.out)["trace"]["complete"]
+    wait_for(is_whole, "a whole trace", pause=0.05)
     indexed, said = window("t.tide", "always")
     plain, _ = window("t.tide", "never")
     equal(rows(plain), rows(indexed), "rows")

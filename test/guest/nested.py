@@ -9,7 +9,7 @@ DEPTH_MAX = 3  # handlers within each other that are recorded
 
 @test
 def handlers_that_interrupt_the_recorder_lose_nothing():
-    ended = record([program("nested"), "timer"], timeout=60)
+    ended = record([program("nested"), "timer"])
     handled, pairs = map(int, ended.out.split())
     trace = Trace()
     equal(0, trace.events_lost(), "events lost")

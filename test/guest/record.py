@@ -6,22 +6,10 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 
-from libguest import (TIDEMARK, Trace, check, check_whole, environment, equal, main, program,
-                      record, report, run, test)
-
-
-def started(command, *options):
-    recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", *options, "--", *command],
-                                env=environment(), stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, start_new_session=True)
-    equal(b"ready\n", recorder.stdout.readline(), "the program's first line")
-    return recorder
-
-
-def finished(recorder, timeout=20):
-    out, err = recorder.communicate(timeout=timeout)
-    return recorder.returncode, out.decode(), err.decode()
+from libguest import (PATIENCE_SECONDS, TIDEMARK, Trace, check, check_whole, environment, equal,
+                      finished, main, program, record, report, run, started, test)
 
 
 def files():
@@ -147,7 +135,7 @@ def everything_after_the_program_is_the_programs():
 
 @test
 def ctrl_c_reaches_the_program_and_the_trace_stays_whole():
-    recorder = started([program("still"), "5", "10"])
+    recorder = started([program("still"), "100", "10"], start_new_session=True)
     os.killpg(recorder.pid, signal.SIGINT)  # as the terminal does
     code, out, err = finished(recorder)
     equal(("INT\n", 6), (out, code), f"what reached the program, and its code ({err})")
@@ -156,7 +144,7 @@ def ctrl_c_reaches_the_program_and_the_trace_stays_whole():
 
 @test
 def the_collector_is_of_our_session_and_of_no_group_of_the_terminals():
-    recorder = started([program("still"), "5", "10"])
+    recorder = started([program("still"), "100", "10"], start_new_session=True)
     children = [int(pid) for pid in
                 open(f"/proc/{recorder.pid}/task/{recorder.pid}/children").read().split()]
     equal({os.getsid(recorder.pid)}, {os.getsid(pid) for pid in children}, "sessions")
@@ -187,10 +175,11 @@ def a_terminal_that_hangs_up_ends_the_program_and_what_it_left_and_the_trace_sta
     pid, terminal = pty.fork()
     if pid == 0:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as a terminal's shell has it
+        rest = f"{sys.executable} -c 'print(\"ready\", flush=True); import time; time.sleep(40)'"
         os.execve(TIDEMARK, [TIDEMARK, "record", "-o", "t.tide", "sh", "-c",
-                             "sleep 40 & echo ready; exec sleep 30"], environment())
+                             f"{rest} & exec {rest}"], environment())
     said = b""
-    while b"ready" not in said:
+    while said.count(b"ready") < 2:  # a process that has done nothing yet is not in the trace
         said += os.read(terminal, 100)
     until_recorded(pid, 2)
     os.close(terminal)
@@ -203,7 +192,7 @@ def a_terminal_that_hangs_up_ends_the_program_and_what_it_left_and_the_trace_sta
 @test
 def ctrl_c_that_ends_the_program_ends_us_by_the_same_signal():
     recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", "sh", "-c",
-                                 "echo ready; sleep 5"], env=environment(),
+                                 "echo ready; exec sleep 100"], env=environment(),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 start_new_session=True)
     equal(b"ready\n", recorder.stdout.readline(), "the first line")
@@ -215,7 +204,7 @@ def ctrl_c_that_ends_the_program_ends_us_by_the_same_signal():
 
 @test
 def signals_that_are_sent_to_us_are_passed_on():
-    recorder = started([program("still"), "5", "10"])
+    recorder = started([program("still"), "100", "10"], start_new_session=True)
     for number, name in ((signal.SIGUSR1, b"USR1\n"), (signal.SIGHUP, b"HUP\n"),
                          (signal.SIGTERM, b"TERM\n")):
         os.kill(recorder.pid, number)
@@ -228,15 +217,15 @@ def signals_that_are_sent_to_us_are_passed_on():
 @test
 def processes_that_outlive_the_program_are_waited_for_until_we_are_told_to_stop():
     recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", "sh", "-c",
-                                 f"{program('still')} 30 10 >/dev/null 2>&1 & "
-                                 "echo ready; exit 4"],
+                                 f"{program('still')} 100 10 2>/dev/null & exit 4"],
                                 env=environment(), stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, start_new_session=True)
     equal(b"ready\n", recorder.stdout.readline(), "the first line")
     line = recorder.stderr.readline().decode()
     check("live on" in line, "no line says why we wait:", line)
     os.kill(recorder.pid, signal.SIGINT)
-    code, _, err = finished(recorder)
+    code = recorder.wait(PATIENCE_SECONDS)
+    err = recorder.stderr.read().decode()
     equal(4, code, f"exit code ({err})")
     trace = Trace()
     equal("", trace.end.get("why", ""), "why the recording ended")

@@ -55,7 +55,7 @@ def the_estimates_lie_around_the_truth_as_closely_as_their_errors_say():
 @test
 def every_end_of_a_sample_is_seen_whoever_frees_it():
     ended = run([TIDEMARK, "record", "-q", "-o", "t.tide", "--sample", "300", program("handover"),
-                 os.path.abspath("log"), "8", "80000", "3"], env=environment(), timeout=60)
+                 os.path.abspath("log"), "8", "80000", "3"], env=environment())
     equal(0, ended.code, ended.err)
     trace = Trace()
     trace.check_ownership()
@@ -85,7 +85,7 @@ int main(void)
 """
     with open("nothing.c", "w", encoding="utf-8") as file:
         file.write(source)
-    equal(0, run(["gcc", "-O0", "-o", "nothing", "nothing.c"], timeout=60).code, "compiler")
+    equal(0, run(["gcc", "-O0", "-o", "nothing", "nothing.c"]).code, "compiler")
     record(["./nothing"], "-q", "--sample", "100")
     trace = Trace()
     trace.check_ownership()
@@ -109,7 +109,7 @@ int main(void)
 """
     with open("empty.c", "w", encoding="utf-8") as file:
         file.write(source)
-    equal(0, run(["gcc", "-O0", "-o", "empty", "empty.c"], timeout=60).code, "compiler")
+    equal(0, run(["gcc", "-O0", "-o", "empty", "empty.c"]).code, "compiler")
     record(["./empty"], "-q", "--sample", "100")
     heap = report()["heap"]
     off = abs(heap["allocations"] - 300000)

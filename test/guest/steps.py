@@ -48,7 +48,7 @@ def counted(work, depth, free_stacks):
     options = ["--free-stacks"] if free_stacks else []
     program = STEPS + "_frames" if work.endswith(FRAMES) else STEPS
     record([program, "counts", "libtidemark.so", work.removesuffix(FRAMES), str(depth)], "--force",
-           *options, timeout=60)
+           *options)
     functions, bias = code()
     starts = [start for start, _ in functions]
     found = collections.Counter()

@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
 """The time of an event is at most a tick behind the truth, and never ahead of it."""
-from libguest import Trace, check, equal, main, program, record, test
+import os
+import time
+
+from libguest import PATIENCE_SECONDS, ROOT, Trace, check, equal, main, program, record, test
 
 TICK_NS = 100_000
 SLACK_NS = 5_000  # the counter is compared with the clock within less
+# What is tested is the clock, and not who is given a processor: program and collector come first.
+if ROOT:
+    os.nice(-10)
 
 
 def slack(trace, lines, size):
@@ -28,10 +34,12 @@ def recorded(*options):
 
 @test
 def events_after_a_pause_have_the_time_of_then():
-    """If the collector was awake in the pause, for which a busy machine may have no time."""
+    """If the collector was awake in the pause, for which a busy machine may have no time: then it
+    is looked at again."""
     found = []
-    while len(found) < 10 and (not found or found[-1] > TICK_NS + SLACK_NS):
-        found.append(slack(*recorded(), 7801))
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not found or found[-1] > TICK_NS + SLACK_NS and time.monotonic() < deadline:
+        found.append(slack(*recorded("--force"), 7801))
     check(found[-1] <= TICK_NS + SLACK_NS, found)
 
 

@@ -40,7 +40,7 @@ def a_leak_a_cache_a_batch_and_a_buffer_are_told_apart():
     assert rows.get("fill_batch", {"verdict": "recent"})["verdict"] == "recent", rows["fill_batch"]
     assert "with_buffer" not in rows and "main" not in rows
 
-    # 1,600 blocks of 200 bytes in the time of the run, at a rate that the machine's sleep decides.
+    # 1,600 blocks of 200 bytes in the time of the run, at an even rate.
     seconds = (leak["to_ns"] - leak["from_ns"]) / 1e9
     assert abs(leak["slope_bytes_per_s"] * seconds / (leak["grown_count"] * 200) - 1) < 0.15, leak
 

@@ -46,7 +46,7 @@ class Stacks:
         self.frames, self.stacks, self.threads, self.calls = {}, {}, {}, {}
         self.pids, self.taken = {}, {}
         self.wanted = wanted
-        ended = run([TIDEMARK, "dump", "t.tide"], timeout=100)
+        ended = run([TIDEMARK, "dump", "t.tide"])
         for line in ended.out.splitlines():
             self.line(line)
 
@@ -99,7 +99,7 @@ def agree(command, every, least, whole=True, beyond=0, **variables):
         raise Skip("libunwind-dev is not installed")
     env = environment(LD_PRELOAD=UNWINDER, UNWINDER=os.path.abspath("unwound"),
                       UNWINDER_EVERY=str(every), **variables)
-    ended = run([TIDEMARK, "record", "-q", "-o", "t.tide", "--", *command], env=env, timeout=120)
+    ended = run([TIDEMARK, "record", "-q", "-o", "t.tide", "--", *command], env=env)
     equal(0, ended.code, f"exit code of {command[0]} ({ended.err[-300:]})")
     wanted = samples()
     stacks = Stacks(wanted)

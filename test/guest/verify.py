@@ -21,14 +21,14 @@ def verified_and_said(command, *options, **more):
 
 @test
 def four_threads_that_do_everything_to_their_stacks():
-    stacks = verified([program("adversary"), "2500", "3"], timeout=120)
+    stacks = verified([program("adversary"), "2500", "3"])
     check(stacks["verified"] > 300000, stacks)
     equal(0, stacks["incomplete"], "incomplete stacks")
 
 
 @test
 def the_same_with_the_stacks_of_frees():
-    stacks = verified([program("adversary"), "1500", "11"], "--free-stacks", timeout=120)
+    stacks = verified([program("adversary"), "1500", "11"], "--free-stacks")
     check(stacks["verified"] > 300000, stacks)
     equal(0, stacks["incomplete"], "incomplete stacks")
 
@@ -67,12 +67,12 @@ def programs_that_nobody_here_wrote():
                    "std::map<std::string, std::vector<int>> all;\n")
         file.writelines(f"int f{i}(int a) {{ all[\"{i}\"].push_back(a); return a * {i}; }}\n"
                         for i in range(150))
-    count += verified(["g++", "-O1", "-c", "many.cpp", "-o", os.devnull], timeout=120)["verified"]
+    count += verified(["g++", "-O1", "-c", "many.cpp", "-o", os.devnull])["verified"]
     count += verified(["/usr/bin/gdb", "-nx", "-batch", "-ex", "info functions stress",
-                       program("crowd")], timeout=60)["verified"]
+                       program("crowd")])["verified"]
     count += verified(["/usr/bin/node", "-e",
                        "let a = []; for (let i = 0; i < 20000; i++) "
-                       "a.push(Buffer.from(String(i)));"], timeout=60)["verified"]
+                       "a.push(Buffer.from(String(i)));"])["verified"]
     check(count > 1000000, f"only {count} stacks")
 
 

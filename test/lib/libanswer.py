@@ -5,19 +5,18 @@ import os
 import subprocess
 
 import libschema
-from libtests import check
+from libtests import PATIENCE_SECONDS, check
 
 SOURCE = os.environ["TIDEMARK_SOURCE"]
 BUILD = os.environ["TIDEMARK_BUILD"]
 TIDEMARK = os.environ["TIDEMARK"]
-TIMEOUT_SECONDS = 120
 
 
 def run(*words, check=0, env=None, **more):
     """check: the exit code that must come, None for any. env: variables besides those that are
     there. more: subprocess.run's."""
     done = subprocess.run([TIDEMARK, *words], capture_output=True, text=True, check=False,
-                          timeout=TIMEOUT_SECONDS, env={**os.environ, **(env or {})}, **more)
+                          timeout=PATIENCE_SECONDS, env={**os.environ, **(env or {})}, **more)
     if check is not None:
         assert done.returncode == check, (words, done.returncode, done.stdout, done.stderr)
     return done

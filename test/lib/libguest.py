@@ -11,11 +11,11 @@ import os
 import re
 import struct
 import subprocess
-import time
 
 import libtests
 # Scripts take all that they need from here.
-from libtests import Failed, Skip, check, equal, main, test  # noqa: F401
+from libtests import (PATIENCE_SECONDS, Failed, Skip, check, equal, main, test,  # noqa: F401
+                      wait_for)
 
 libtests.in_folders = True
 BUILD = os.path.abspath(os.environ.get("TIDEMARK_BUILD", "build"))
@@ -58,7 +58,7 @@ def environment(**more):
     return kept
 
 
-def run(command, timeout=30, text=None, **options):
+def run(command, timeout=PATIENCE_SECONDS, text=None, **options):
     options.setdefault("env", environment())
     ended = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            timeout=timeout, check=False, **options)
@@ -125,7 +125,7 @@ class Trace:
     """A trace, from its text form."""
 
     def __init__(self, path="t.tide"):
-        ended = run([TIDEMARK, "dump", path], timeout=60)
+        ended = run([TIDEMARK, "dump", path])
         equal(0, ended.code, f"dump ({ended.err.strip()})")
         self.warnings = ended.err
         self.processes = {}
@@ -262,20 +262,55 @@ class Trace:
         return live
 
 
-def closed(path, seconds=10):
+def closed(path):
     """The trace at `path`, once it is whole: its collector works on after the program's end."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if os.path.exists(path) and os.path.getsize(path) > 0:
-            trace = Trace(path)
-            if trace.end is not None:
-                return trace
-        time.sleep(0.05)
-    check(False, f"{path} was not closed: {os.listdir('.')}")
+    def whole():
+        if not os.path.exists(path) or not os.path.getsize(path):
+            return None
+        trace = Trace(path)
+        return trace if trace.end is not None else None
+    return wait_for(whole, f"{path} to be closed", pause=0.05)
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def runs(pid):
+    """Whether the process has not ended; who has may still be there until somebody asks."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def collector_of(launcher):
+    """The collector's process id: the child that is tidemark too."""
+    found = [pid for pid in children_of(launcher)
+             if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(TIDEMARK)]
+    equal(1, len(found), "collectors below the launcher")
+    return found[0]
+
+
+def started(command, *options, env=None, **more):
+    """A recording in progress, once its program has said that it is ready."""
+    recorder = subprocess.Popen([TIDEMARK, "record", "-o", "t.tide", *options, "--", *command],
+                                env=env or environment(), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, **more)
+    equal(b"ready\n", recorder.stdout.readline(), "the program's first line")
+    return recorder
+
+
+def finished(recorder):
+    """Its exit code, what the program printed and what we said."""
+    out, err = recorder.communicate(timeout=PATIENCE_SECONDS)
+    return recorder.returncode, out.decode(), err.decode()
 
 
 def report(trace="t.tide", *options):
-    ended = run([TIDEMARK, "report", "--json", *options, trace], timeout=60)
+    ended = run([TIDEMARK, "report", "--json", *options, trace])
     equal(0, ended.code, f"report ({ended.err.strip()})")
     return json.loads(ended.out)
 

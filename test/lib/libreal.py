@@ -23,6 +23,8 @@ import struct
 import subprocess
 import sys
 
+from libtests import PATIENCE_SECONDS
+
 BUILD = os.environ["TIDEMARK_BUILD"]
 TIDEMARK = os.environ["TIDEMARK"]
 WITNESS = os.path.join(BUILD, "test", "witness", "libwitness.so")
@@ -100,7 +102,7 @@ class Ended:
             return file.read()
 
 
-def run(name, command, env, stdin=None, timeout=100):
+def run(name, command, env, stdin=None, timeout=PATIENCE_SECONDS):
     """Standard output goes to a file: what it is decides how the C library buffers it."""
     with open(stdin or os.devnull, "rb") as input_file, \
             open(f"{name}.out", "wb") as out, open(f"{name}.err", "wb") as err:
@@ -142,7 +144,8 @@ def report_of(trace, *options):
     return json.loads(ended.output())
 
 
-def record(name, command, env, stdin=None, options=(), report_options=(), timeout=100):
+def record(name, command, env, stdin=None, options=(), report_options=(),
+           timeout=PATIENCE_SECONDS):
     trace = f"{name}.tide"
     ended = run(name, [TIDEMARK, "record", "-o", trace, *options, "--", *command], env, stdin,
                 timeout)

@@ -178,7 +178,7 @@ def handover(steps, seed, tidemark=TIDEMARK, preload=None, generations=4, librar
     ended = run([tidemark, "record", "-q", "--force", "-o", "t.tide",
                  program("handover"), os.path.abspath("log"), "8", str(steps), str(seed),
                  str(generations)],
-                env=environment(**more), timeout=100)
+                env=environment(**more))
     if ended.code < 0:
         raise Crashed(f"handover, seed {seed}, ended with {ended.code}: {ended.err[-300:]}",
                       ended.err)

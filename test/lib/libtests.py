@@ -16,10 +16,14 @@ import functools
 import importlib
 import os
 import sys
+import time
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROBLEM_CHARACTERS = 3000
+# What a command or a condition is waited for where nothing but a hang takes that long: however
+# busy the machine is.
+PATIENCE_SECONDS = 100
 in_folders = False  # each test runs in a folder of its own
 _cases = []  # (name, function)
 
@@ -39,6 +43,15 @@ def check(condition, *what):
 
 def equal(expected, actual, what="this"):
     check(expected == actual, f"{what}: expected {expected!r}, got {actual!r}")
+
+
+def wait_for(condition, what, seconds=PATIENCE_SECONDS, pause=0.01):
+    """What condition() returns, once that is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        check(time.monotonic() < deadline, f"waited {seconds} s for: {what}")
+        time.sleep(pause)
+    return found
 
 
 def test(function):
@@ -64,9 +77,10 @@ def _tell(problem):
 
 def _run(number, name, function):
     """Returns whether it went well."""
+    began = time.monotonic()
     try:
         function()
-        print(f"ok {number} - {name}", flush=True)
+        print(f"ok {number} - {name}\n# {time.monotonic() - began:.2f} s", flush=True)
     except Skip as reason:
         print(f"ok {number} - {name} # SKIP {reason}", flush=True)
     except Exception as problem:  # whatever it is, the others still run

@@ -8,6 +8,7 @@ import subprocess
 
 from libanswer import TIDEMARK, make, run
 from libschema import valid
+from libtests import PATIENCE_SECONDS
 
 SERVER = os.environ.get("TIDEMARK_SERVER", TIDEMARK)  # another build of it
 
@@ -50,7 +51,7 @@ class Server:
         self.address = self.process.stdout.readline().strip()
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/#t=([0-9a-f]{32})", self.address)
         if not found:
-            raise AssertionError((self.address, self.process.communicate(timeout=30)))
+            raise AssertionError((self.address, self.process.communicate(timeout=PATIENCE_SECONDS)))
         self.port, self.token = int(found.group(1)), found.group(2)
         self.host = f"127.0.0.1:{self.port}"
         self.connection = None
@@ -61,7 +62,7 @@ class Server:
     def __exit__(self, kind, value, trace):
         if kind:
             self.process.kill()
-            self.process.communicate(timeout=30)
+            self.process.communicate(timeout=PATIENCE_SECONDS)
         else:
             self.end()
 
@@ -70,7 +71,7 @@ class Server:
         if self.connection:
             self.connection.close()
         self.process.send_signal(number)
-        out, self.said = self.process.communicate(timeout=60)
+        out, self.said = self.process.communicate(timeout=PATIENCE_SECONDS)
         assert self.process.returncode == 0, (self.process.returncode, self.said)
         assert out == "", out
         return self.said
@@ -78,7 +79,8 @@ class Server:
     def get(self, target, method="GET", headers=None, host=None, token="own", body=None):
         """Over one connection that is kept. token: "own", another text, or None."""
         if not self.connection:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.port,
+                                                         timeout=PATIENCE_SECONDS)
         sent = {"Host": host or self.host}
         if token:
             sent["Authorization"] = "Bearer " + (self.token if token == "own" else token)

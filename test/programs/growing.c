@@ -1,8 +1,8 @@
-// Runs for about two seconds, in steps of a millisecond, and
+// Runs for about two seconds, in steps of 1.2 ms, and
 //   * forgets 200 bytes in each step, through leak_session: it grows to the end;
 //   * keeps the first 400 different things it is asked for, through cache_look_up: asked in an
 //     order that meets them all within a third of the time, it levels off at 400 blocks of 512;
-//   * fills a batch of 25 blocks of 4,096 bytes and empties it again, through fill_batch: it does
+//   * fills a batch of 10 blocks of 4,096 bytes and empties it again, through fill_batch: it does
 //     not grow;
 //   * every 250 steps works on a buffer of 8 MiB for some milliseconds, through with_buffer: equal
 //     buffers of one site, one at a time.
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { STEPS = 1600, CACHE = 400, BATCH = 25, BUFFER = 8 << 20 };
+enum { STEPS = 1600, CACHE = 400, BATCH = 10, BUFFER = 8 << 20, STEP_NS = 1200000 };
 
 static void *cache[CACHE];
 static void *batch[BATCH];
@@ -46,6 +46,17 @@ static void pass_time(long milliseconds)
 	nanosleep(&time, NULL);
 }
 
+// Steps are due at fixed times: who was held up catches up, so that the rate stays what it is.
+static void wait_until_due(struct timespec *due)
+{
+	due->tv_nsec += STEP_NS;
+	if (due->tv_nsec >= 1000000000) {
+		due->tv_nsec -= 1000000000;
+		due->tv_sec++;
+	}
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, due, NULL);
+}
+
 __attribute__((noinline)) static void with_buffer(void)
 {
 	char *buffer = malloc(BUFFER);
@@ -57,6 +68,9 @@ __attribute__((noinline)) static void with_buffer(void)
 
 int main(void)
 {
+	struct timespec due;
+
+	clock_gettime(CLOCK_MONOTONIC, &due);
 	kept = calloc(STEPS, sizeof *kept);
 	for (int step = 0; step < STEPS; step++) {
 		leak_session(step);
@@ -64,7 +78,7 @@ int main(void)
 		fill_batch();
 		if (step % 250 == 200)
 			with_buffer();
-		pass_time(1);
+		wait_until_due(&due);
 	}
 	return 0;
 }

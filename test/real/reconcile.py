@@ -10,6 +10,7 @@ import time
 
 from libreal import (TIDEMARK, Proof, dump_lines, environment, find_program, must_run, record, run,
                      total)
+from libtests import PATIENCE_SECONDS
 
 UNEXPLAINED_SHARE = 0.005
 # More anonymous memory than this, of its own, no dynamic linker has.
@@ -108,7 +109,7 @@ def redis(proof):
     with open("redis.log", "wb") as log, \
             subprocess.Popen(command, env=environment(), stdout=log, stderr=log) as process:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE_SECONDS
             while not os.path.exists(path):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(open("redis.log", errors="replace").read())
@@ -117,7 +118,7 @@ def redis(proof):
                               "-t", "set"], environment())
             must_run("stop", [client, "-s", path, "flushall"], environment())
             run("stop", [client, "-s", path, "shutdown", "nosave"], environment())
-            proof.equal("redis-server: it ends as it would", 0, process.wait(60))
+            proof.equal("redis-server: it ends as it would", 0, process.wait(PATIENCE_SECONDS))
         finally:
             process.kill()
     check_balance(proof, "redis-server", "redis.tide", server)

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import libreal
+from libtests import PATIENCE_SECONDS
 
 server = libreal.find_program("redis-server")
 cli = libreal.find_program("redis-cli")
@@ -48,7 +49,7 @@ def serve(name, prefix, server_env, load, stop):
     with open(f"{name}.log", "wb") as log, \
             subprocess.Popen(command, env=server_env, stdout=log, stderr=log) as process:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE_SECONDS
             while not is_up(port):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(open(f"{name}.log", errors="replace").read())
@@ -57,7 +58,7 @@ def serve(name, prefix, server_env, load, stop):
             for arguments in load:
                 libreal.must_run(f"{name}.load", [benchmark, "-p", port, "-q", *arguments], env)
             stop(process, port)
-            code = process.wait(60)
+            code = process.wait(PATIENCE_SECONDS)
         finally:
             process.kill()
     return said, code

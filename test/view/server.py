@@ -14,7 +14,7 @@ import time
 
 from libanswer import TIDEMARK, assemble, run
 from libschema import valid
-from libtests import main, test
+from libtests import main, test, wait_for
 from libview import Answer, Server, exercise2, long_trace
 
 
@@ -271,10 +271,10 @@ def a_newer_question_of_its_lane_stops_one_that_is_being_answered():
     with Server(long_trace()) as server:
         expected = {target: server.get(target).body for target in targets}
         for target in targets:
-            for attempt in range(1, 100):
+            for attempt in range(1, 1000):
                 slow = Client(server)
                 slow.send(target)
-                time.sleep(0.0005 * attempt)  # nobody else asks, so that it does not wait
+                time.sleep(0.0005 * (attempt % 60))  # nobody else asks, so that it does not wait
                 newer = Client(server)
                 answers = [newer.get(target), slow.receive()]
                 newer.connection.close()
@@ -295,6 +295,18 @@ def cpu_seconds(process):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def seconds_for_those_who_leave(server, target, times):
+    """Of the server's processors, for as many who do not wait for the answer, and one who does."""
+    before = cpu_seconds(server.process)
+    for _ in range(times):
+        client = Client(server)
+        client.send(target)
+        time.sleep(0.01)
+        client.connection.close()
+    assert server.get(target).status == 200  # behind all of them
+    return cpu_seconds(server.process) - before
+
+
 @test
 def nobody_is_answered_who_has_gone():
     times = 8
@@ -304,15 +316,12 @@ def nobody_is_answered_who_has_gone():
             before = cpu_seconds(server.process)
             server.get(target)
             whole = cpu_seconds(server.process) - before
-            before = cpu_seconds(server.process)
-            for _ in range(times):
-                client = Client(server)
-                client.send(target)
-                time.sleep(0.01)
-                client.connection.close()
-            assert server.get(target).status == 200  # behind all of them
-            spent = cpu_seconds(server.process) - before
-            assert spent < whole * (1 + times / 2), (target, spent, whole)
+            # On a busy machine it may hear late that somebody has gone; if it never listens, it
+            # spends nine times as much, however often one looks.
+            spent = [seconds_for_those_who_leave(server, target, times)]
+            while spent[-1] >= whole * (1 + times / 2) and len(spent) < 5:
+                spent.append(seconds_for_those_who_leave(server, target, times))
+            assert spent[-1] < whole * (1 + times / 2), (target, spent, whole)
 
 
 @test
@@ -462,10 +471,7 @@ def the_browser_is_given_the_address_in_a_file_of_ours():
     process = subprocess.Popen([TIDEMARK, "view", assemble("kitchen")], env=env, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     address = process.stdout.readline().strip()
-    for _ in range(500):
-        if os.path.exists("done"):
-            break
-        time.sleep(0.02)
+    wait_for(lambda: os.path.exists("done"), "a browser")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 0
