@@ -13,11 +13,12 @@
 #define HTTPD_FUNCTIONS(X) \
 	X(add_response_header) \
 	X(create_response_from_buffer) \
-	X(create_response_from_buffer_with_free_callback) \
+	X(create_response_from_buffer_with_free_callback_cls) \
 	X(destroy_response) \
 	X(get_connection_info) \
 	X(get_connection_values) \
 	X(queue_response) \
+	X(set_connection_option) \
 	X(start_daemon) \
 	X(stop_daemon)
 // clang-format on

@@ -20,7 +20,7 @@
 enum {
 	CONNECTIONS_MAX = 512,
 	REQUESTS_MAX = 256, // being answered or waiting
-	IDLE_SECONDS = 120,
+	IDLE_SECONDS = 8,   // of a connection that does not go on with what it sends or reads
 	CONNECTION_BYTES = 64 << 10, // for the headers of one
 	STOP_MS = 2000,
 };
@@ -31,6 +31,7 @@ struct server {
 	struct httpd httpd;
 	struct MHD_Daemon *daemon;
 	atomic_int requests;
+	atomic_size_t sending_bytes; // of answers that were not read to their end
 	char address[96];
 };
 
@@ -129,18 +130,39 @@ static enum MHD_Result send_page(const struct httpd *httpd, struct MHD_Connectio
 	return queue(httpd, connection, MHD_HTTP_OK, response);
 }
 
+// An answer on its way.
+struct sending {
+	struct server *server;
+	char *body;
+	size_t length;
+};
+
+static void on_sent(void *context)
+{
+	struct sending *sending = context;
+
+	atomic_fetch_sub(&sending->server->sending_bytes, sending->length);
+	mem_free(sending->body);
+	mem_free(sending);
+}
+
 // Takes the body.
-static enum MHD_Result send_reply(const struct httpd *httpd, struct MHD_Connection *connection,
+static enum MHD_Result send_reply(struct server *server, struct MHD_Connection *connection,
 				  struct viewer_reply *reply)
 {
-	size_t length = reply->body.length;
-	char *body = str_take(&reply->body);
+	const struct httpd *httpd = &server->httpd;
+	struct sending *sending = mem_alloc(1, sizeof *sending);
 	struct MHD_Response *response;
 	char number[24];
 
-	if (!body)
-		body = mem_copy_text("");
-	response = httpd->create_response_from_buffer_with_free_callback(length, body, mem_free);
+	sending->server = server;
+	sending->length = reply->body.length;
+	sending->body = str_take(&reply->body);
+	if (!sending->body)
+		sending->body = mem_copy_text("");
+	atomic_fetch_add(&server->sending_bytes, sending->length);
+	response = httpd->create_response_from_buffer_with_free_callback_cls(
+		sending->length, sending->body, on_sent, sending);
 	add_headers(httpd, response,
 		    reply->is_text ? "text/plain; charset=utf-8"
 				   : "application/json; charset=utf-8",
@@ -158,13 +180,13 @@ static enum MHD_Result send_reply(const struct httpd *httpd, struct MHD_Connecti
 	return queue(httpd, connection, refusal_status(reply->refusal), response);
 }
 
-static enum MHD_Result send_refusal(const struct httpd *httpd, struct MHD_Connection *connection,
+static enum MHD_Result send_refusal(struct server *server, struct MHD_Connection *connection,
 				    enum refusal refusal, const char *why)
 {
 	struct viewer_reply reply = { .refusal = refusal };
 
 	refusal_write(refusal, why, &reply.body);
-	return send_reply(httpd, connection, &reply);
+	return send_reply(server, connection, &reply);
 }
 
 static enum MHD_Result send_nothing(const struct httpd *httpd, struct MHD_Connection *connection)
@@ -184,6 +206,15 @@ static bool is_closed(void *context)
 	return poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
+// Answers that wait to be read have one desk's part of the memory, together; one alone always fits.
+static bool fits(struct server *server, const struct viewer_reply *reply)
+{
+	size_t waiting = atomic_load(&server->sending_bytes);
+
+	return waiting == 0 ||
+	       waiting + reply->body.length <= server->viewer->sums.window_options.memory_bytes;
+}
+
 static enum MHD_Result answer(struct server *server, struct MHD_Connection *connection,
 			      const struct request *request)
 {
@@ -197,8 +228,16 @@ static enum MHD_Result answer(struct server *server, struct MHD_Connection *conn
 		return send_page(&server->httpd, connection);
 	if (strcmp(path, "/favicon.ico") == 0)
 		return send_nothing(&server->httpd, connection);
+	// What takes its time is no idleness; the clock begins anew when the answer is there.
+	server->httpd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	viewer_answer(server->viewer, path, request->query, is_closed, &fd, &reply);
-	return send_reply(&server->httpd, connection, &reply);
+	server->httpd.set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+					    (unsigned)IDLE_SECONDS);
+	if (fits(server, &reply))
+		return send_reply(server, connection, &reply);
+	viewer_reply_fini(&reply);
+	return send_refusal(server, connection, REFUSAL_BUSY,
+			    "answers that nobody reads fill the memory");
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
@@ -225,12 +264,12 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 	server->httpd.get_connection_values(connection, MHD_HEADER_KIND, on_header, &request->gate);
 	refusal = gate_check(&server->gate, &request->gate, &why);
 	if (refusal)
-		return send_refusal(&server->httpd, connection, refusal, why);
+		return send_refusal(server, connection, refusal, why);
 	if (atomic_fetch_add(&server->requests, 1) < REQUESTS_MAX)
 		result = answer(server, connection, request);
 	else
-		result = send_refusal(&server->httpd, connection, REFUSAL_BUSY,
-				      "too many requests at once");
+		result =
+			send_refusal(server, connection, REFUSAL_BUSY, "too many requests at once");
 	atomic_fetch_sub(&server->requests, 1);
 	return result;
 }

@@ -208,6 +208,52 @@ def no_http_at_all_does_it_no_harm():
 
 
 @test
+def connections_that_do_not_go_on_end_in_seconds():
+    with Server(assemble("kitchen")) as server:
+        begun = time.monotonic()
+        stuck = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(5)]
+        for connection, text in zip(stuck, (b"", b"G", b"GET / HTTP/1.1\r\n",
+                                            b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ",
+                                            b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
+                                            % server.port)):
+            connection.sendall(text)
+        for connection in stuck:
+            try:
+                while connection.recv(65536):
+                    pass
+            except ConnectionError:
+                pass
+            connection.close()
+        assert time.monotonic() - begun < 30, time.monotonic() - begun
+        assert server.get("/api/view").status == 200
+
+
+@test
+def answers_that_nobody_reads_take_no_more_than_their_part():
+    with Server(long_trace(), "--memory", "64M") as server:
+        target, answer = next(
+            (target, answer) for n in (10000, 3000, 1000, 300, 100)
+            for target in [f"/api/window?by=lifetime&details=0&n={n}"]
+            for answer in [server.get(target)] if answer.status == 200)
+        largest = len(answer.body)
+        head = (f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+                f"Authorization: Bearer {server.token}\r\n\r\n").encode()
+        enough = (64 << 20) // 5 // largest + 4
+        stuck = []
+        for _ in range(min(enough, 60)):
+            connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(head)
+            stuck.append(connection)
+        told = [connection.recv(200).split(b"\r\n")[0] for connection in stuck]
+        assert any(b" 200 " in one for one in told), told
+        assert enough > 60 or any(b" 503 " in one for one in told), (told, largest)
+        for connection in stuck:
+            connection.close()
+        assert server.get("/api/view").status == 200
+
+
+@test
 def two_hundred_at_once_are_all_answered():
     path = exercise2()
     targets = ["/api/window", "/api/tree?kind=leaf", "/api/view", "/api/histogram",
