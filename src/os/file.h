@@ -86,6 +86,9 @@ bool file_list(const char *path, void (*tell)(void *context, const char *name), 
 FILE *file_stream(const char *path, const char *mode);
 FILE *file_stream_copy(int fd, const char *mode);
 
+// The path from the root on; as it is where it leads nowhere. Owned by the caller.
+char *file_absolute(const char *path);
+
 // Where the last part of a path begins.
 const char *file_name(const char *path);
 

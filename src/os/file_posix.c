@@ -240,6 +240,15 @@ bool file_list(const char *path, void (*tell)(void *context, const char *name), 
 	return true;
 }
 
+char *file_absolute(const char *path)
+{
+	char *found = realpath(path, NULL);
+	char *whole = mem_copy_text(found ? found : path);
+
+	free(found);
+	return whole;
+}
+
 const char *file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

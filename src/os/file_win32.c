@@ -414,6 +414,21 @@ bool file_list(const char *path, void (*tell)(void *context, const char *name), 
 	return true;
 }
 
+char *file_absolute(const char *path)
+{
+	uint16_t *wide = wide_new(path);
+	wchar_t *found = _wfullpath(NULL, (const wchar_t *)wide, 0);
+	struct str whole = { 0 };
+
+	if (found)
+		wide_add(&whole, (const uint16_t *)found, wcslen(found));
+	else
+		str_add(&whole, path);
+	free(found);
+	mem_free(wide);
+	return str_take(&whole);
+}
+
 const char *file_name(const char *path)
 {
 	const char *name = path;

@@ -3,6 +3,8 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "base/mem.h"
+#include "os/file.h"
 #include "report/info.h"
 
 #include <string.h>
@@ -229,6 +231,16 @@ static void write_warnings(const struct question *question, struct json *json)
 	json_array_end(json);
 }
 
+// Where a trace is, whatever folder a command is given in. Null in a file for somebody else.
+static void write_path(const struct answer *answer, const char *path, const char *key,
+		       struct json *json)
+{
+	char *whole = path && !answer->viewer->single_file ? file_absolute(path) : NULL;
+
+	json_kv_string(json, key, whole);
+	mem_free(whole);
+}
+
 static void write_view(const struct answer *answer, const struct question *question,
 		       struct json *json)
 {
@@ -241,6 +253,8 @@ static void write_view(const struct answer *answer, const struct question *quest
 	json_kv_string(json, "version", options->version);
 	json_kv_string(json, "file", names_file(options->path));
 	json_kv_string(json, "diff", options->other ? names_file(options->other) : NULL);
+	write_path(answer, options->path, "path", json);
+	write_path(answer, options->other, "diff_path", json);
 	json_kv_bool(json, "single_file", answer->viewer->single_file);
 	json_kv_bool(json, "scrubbed", answer->viewer->scrubbed);
 	json_key(json, "coarse");

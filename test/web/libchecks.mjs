@@ -331,13 +331,71 @@ test("tables and pictures become files", async (browser) => {
 		return readFileSync(await download.path());
 	};
 	const csv = (await save("Table as CSV")).toString();
-	check(csv.startsWith("impact,stack,impacting,size,count,peak\r\n"), `the header of ${csv}`);
+	check(csv.startsWith("impact,stack,impacting,size,count,peak,stack_id,place,frames\r\n"), `the header of ${csv}`);
 	check(csv.includes("Impacting,InnerLoopOperation,12760,12760,319,"), csv);
 	check((await save("Timeline as SVG")).toString().startsWith("<svg xmlns="), "an SVG");
 	equal("89504e47", (await save("Timeline as PNG")).subarray(0, 4).toString("hex"), "a PNG");
 	await tab(page, "Flame graph");
 	await settled(page);
 	check((await save("Flame graph as SVG")).toString().includes("InnerLoopOperation"), "names in the SVG");
+});
+
+test("a strip is painted when it is answered, and says until then that it is counted", async (browser) => {
+	const page = await browser.open(home(""));
+	await ready(page);
+	await settled(page);
+	// Resident memory takes its time now; all others do not wait for it.
+	let free;
+	const held = new Promise((go) => { free = go; });
+	await page.route(/layer=rss/, async (route) => { await held; await route.continue(); });
+	const curve = (name) => page.evaluate((one) => [...document.querySelectorAll(".strip")].map((strip) => strip.dataset[one] ?? ""), name);
+	await page.reload();
+	await until("the first strip has a curve", () => curve("state"), (states) => states[0] === "shown");
+	const states = await curve("state");
+	check(states.includes("counting"), `one is being counted: ${states}`);
+	free();
+	await until("all have one", () => curve("state"), (all) => all.every((state) => state === "shown"));
+});
+
+test("a command is for any folder, and asks what the page asks", async (browser) => {
+	const page = await browser.open(home("tab=growth&impact=transient&size=1..4096"));
+	await ready(page);
+	await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+	const copied = async () => {
+		await page.locator(".copy-command").click();
+		await until("it is copied", () => page.locator(".copy-command").textContent(), (text) => text === "copied");
+		const text = await page.evaluate(() => navigator.clipboard.readText());
+		await until("the button is itself again", () => page.locator(".copy-command").textContent(), (one) => one === "Copy command");
+		return text;
+	};
+	const growth = await copied();
+	check(/^tidemark growth '?\/\S+ex2\.tide'? /.test(growth), growth);
+	check(growth.includes("--size 1..4096") && !growth.includes("--impact"), growth);
+	await tab(page, "Resident");
+	check(/ reconcile '?\/\S+ex2\.tide'? --at peak --rows 100$/.test(await copied()), "resident");
+});
+
+test("resident memory at its peak shows the peak", async (browser) => {
+	const page = await browser.open(home("tab=resident"));
+	await ready(page);
+	await until("the peak", () => page.locator("[data-figure='resident peak']").getAttribute("data-value").catch(() => null),
+		(value) => Number(value) >= given.rss_peak && Number(value) > 0);
+});
+
+test("a low window and twice the size keep a panel that can be used", async (browser) => {
+	for (const [width, height] of [[1024, 640], [640, 430]])
+		for (const screen of SCREENS) {
+			const page = await browser.open(home(`tab=${screen}`), { width, height });
+			await ready(page);
+			await settled(page);
+			const panel = await page.locator("#panel").boundingBox();
+			check(panel.height >= Math.min(300, height * 0.8), `${screen} at ${width}x${height}: a panel of ${panel.height}`);
+			check(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${screen} fits ${width} pixels`);
+			await page.locator("#panel").scrollIntoViewIfNeeded();
+			const folder = screensFolder();
+			if (folder) await page.screenshot({ path: path.join(folder, `small-${screen}-${width}.png`) });
+			await page.context().close();
+		}
 });
 
 test("a name from a stranger's program is text and nothing else", async (browser) => {

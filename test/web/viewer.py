@@ -93,9 +93,11 @@ def prepare():
         file.write(whole[:len(whole) - 40])
     url = serve("ex2.tide", "--diff", "other.tide")
     growth = json.loads(run(TIDEMARK, "growth", "ex2.tide", "--json").stdout)
+    resident = json.loads(run(TIDEMARK, "reconcile", "ex2.tide", "--json").stdout)
     diff = json.loads(run(TIDEMARK, "diff", "ex2.tide", "other.tide", "--json").stdout)
     return {
         "url": url, "marks": answer(url, "marks")["marks"], "duration_ns": answer(url, "view")["duration_ns"],
+        "rss_peak": max(resident["rss_max_bytes"], resident["vmhwm_bytes"]),
         "diff_allocated": diff["total"]["allocated"]["bytes"], "hostile": hostile(), "cut": serve("cut.tide"),
         "growth": next(row["verdict"] for row in growth["rows"]
                        if any(frame["function"] == "InnerLoopOperation" for frame in row["stack"])),

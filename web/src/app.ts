@@ -17,6 +17,7 @@ export interface Screen {
 	update(changed: Set<keyof State>): void;
 	csv?(): string | null; // the table on the screen
 	pictures?(): Picture[];
+	moment?(): string; // that it found, to be asked for in a command
 	resize?(): void;
 	key?(event: KeyboardEvent): boolean; // true: taken
 }
@@ -152,6 +153,16 @@ export const ROOTS = /^(_start|__libc_start\w*|__GI___clone3?|clone3?|start_thre
 export function stackLine(row: StackRow): string {
 	return row.stack.slice(faceOf(row) + 1, faceOf(row) + 4).filter((frame) => !ROOTS.test(frame.function)).map((frame) => `← ${frameName(frame)}`).join(" ");
 }
+
+// The whole of it, for a file.
+export function stackText(row: StackRow): string {
+	return row.stack.map((frame) => framePlace(frame) ? `${frameName(frame)} (${framePlace(frame)})` : frameName(frame)).join(" < ");
+}
+
+// Columns of a file for what has a stack.
+export const STACK_COLUMNS: [string, (row: StackRow) => string | number | null][] = [
+	["place", (row) => stackName(row).place], ["stack", stackText],
+];
 
 export const IMPACTS: Record<string, { glyph: string; title: string; hint: string }> = {
 	impacting: { glyph: "▲", title: "Impacting", hint: "begun inside and still there, or there before and freed inside" },

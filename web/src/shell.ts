@@ -210,7 +210,7 @@ export class Shell implements App {
 	}
 
 	commandText(): string {
-		return commandLine(this.store.state, this.view.file, this.view.diff);
+		return commandLine(this.store.state, this.view.path ?? this.view.file, this.view.diff_path ?? this.view.diff, this.current.moment?.());
 	}
 
 	private exports(): HTMLElement {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULTS, formatState, opposite, parseState, type State } from "../src/base/state";
+import { DEFAULTS, formatState, opposite, parseState, type Filter, type State } from "../src/base/state";
 import { commandLine, escapeRegex, exactly, parseTyped, quote, splitWords } from "../src/base/words";
 
 const state = (change: Partial<State>): State => ({ ...structuredClone(DEFAULTS), ...change });
@@ -27,10 +27,24 @@ describe("words typed into the search field", () => {
 describe("the command line", () => {
 	it("says what is on the screen", () => {
 		expect(commandLine(state({ from: "mark:a", to: "1500000000ns", filters: [["size", "32..64"]] }), "x.tide", null))
-			.toBe("tidemark window x.tide --from mark:a --to 1.5s --by impact,stack --size 32..64");
+			.toBe("tidemark window x.tide --from mark:a --to 1.5s --by impact,stack --rows 200 --size 32..64");
 		expect(commandLine(state({ tab: "flame", kind: "leaf", layer: "vm" }), "x.tide", null))
 			.toBe("tidemark window x.tide --tree leaf --sort size --layer vm");
-		expect(commandLine(state({ tab: "diff" }), "x.tide", "y.tide")).toBe("tidemark diff x.tide y.tide --sort live");
+		expect(commandLine(state({ tab: "diff" }), "x.tide", "y.tide")).toBe("tidemark diff x.tide y.tide --sort live --rows 500");
+	});
+	it("asks what the page asks, and nothing that the tab does not take", () => {
+		const narrowed = { filters: [["impact", "transient"], ["lifetime", "..1s"], ["process", "7"], ["size", "1..2"]] as Filter[], layer: "vm" };
+		expect(commandLine(state({ tab: "growth", ...narrowed }), "/a b/x.tide", null))
+			.toBe("tidemark growth '/a b/x.tide' --rows 200 --layer vm --process 7 --size 1..2");
+		expect(commandLine(state({ tab: "resident", ...narrowed, snapshot: "exit" }), "/x.tide", null))
+			.toBe("tidemark reconcile /x.tide --at exit --rows 100 --process 7");
+		expect(commandLine(state({ tab: "space", ...narrowed, at: "50%" }), "/x.tide", null)).toBe("tidemark map /x.tide --at 50% --rows 200");
+		expect(commandLine(state({ filters: [["layer", "vm"]], layer: "vm" }), "/x.tide", null))
+			.toBe("tidemark window /x.tide --by impact,stack --rows 200 --layer vm");
+		expect(commandLine(state({ by: ["layer"], layer: "vm" }), "/x.tide", null)).toBe("tidemark window /x.tide --by layer --rows 200");
+		expect(commandLine(state({ columns: ["size", "p99"] }), "/x.tide", null)).toContain("--columns size,p99");
+		expect(commandLine(state({ tab: "flame", value: "peak", from: "1s" }), "/x.tide", null, "1500000000ns"))
+			.toContain("--from 1500000000ns --to 1500000000ns --tree callers --sort size");
 	});
 	it("cannot be broken out of by a name", () => {
 		expect(quote("it's; rm -rf")).toBe(`'it'\\''s; rm -rf'`);
@@ -39,7 +53,7 @@ describe("the command line", () => {
 	});
 	it("names rows, and those that are left out", () => {
 		expect(commandLine(state({ filters: [["row", "stack:17"], ["not-row", "function:a b"]] }), "x.tide", null))
-			.toBe("tidemark window x.tide --by impact,stack --row stack:17 --not-row 'function:a b'");
+			.toBe("tidemark window x.tide --by impact,stack --rows 200 --row stack:17 --not-row 'function:a b'");
 	});
 	it("matches a name that looks like a pattern, and nothing else", () => {
 		const name = "std::vector<int*>::operator[](unsigned long) const";

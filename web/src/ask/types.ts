@@ -178,6 +178,8 @@ export interface View {
 	version: string;
 	file: string;
 	diff: string | null;
+	path?: string | null; // from the root on
+	diff_path?: string | null;
 	single_file: boolean;
 	scrubbed: boolean;
 	coarse: string[];
@@ -332,7 +334,7 @@ export interface Reconcile {
 	at_ns: number;
 	reason: string;
 	smaps_bytes: number;
-	vmhwm_bytes: number;
+	vmhwm_bytes: number; rss_max_bytes: number;
 	difference: number;
 	lines: { line: string; bytes: number; rows: (StackRow & { count: number; bytes: number })[] }[];
 	untouched: { bytes: number; rows: (StackRow & { count: number; bytes: number })[] };

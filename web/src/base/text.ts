@@ -91,3 +91,8 @@ export function csvLine(cells: (string | number | null)[]): string {
 		return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 	}).join(",") + "\r\n";
 }
+
+// Several tables in one file, each under its name.
+export function csvTables(tables: [name: string, csv: string][]): string {
+	return tables.map(([name, csv]) => csvLine([name]) + csv).join("\r\n");
+}

@@ -1,7 +1,7 @@
 // words: the filters of the command line, typed into the search field; and the command line that
 // answers what is on the screen.
 import type { Filter, State } from "./state";
-import { FILTER_WORDS, isFilter } from "./state";
+import { DEFAULTS, FILTER_WORDS, isFilter } from "./state";
 import { readableWord } from "./times";
 
 // Splits as a shell does: blanks between words, quotes around blanks, a backslash before either.
@@ -83,46 +83,63 @@ export function quote(word: string): string {
 	return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`;
 }
 
-// What to type for the same answer.
-export function commandLine(state: State, file: string, other: string | null): string {
-	const words = state.filters.flatMap(([word, value]) => [`--${word}`, quote(value)]);
+// The filters that a tab's question does not take: growth is not about what is freed again …
+const UNASKED: Record<string, string[]> = {
+	growth: ["impact", "lifetime"], peaks: ["impact"], diff: ["impact"],
+};
+
+// What to type for the same answer, wherever one is. Paths are those of the view.
+// `at`: the moment that a flame graph of the peak shows.
+export function commandLine(state: State, file: string, other: string | null, at = "peak"): string {
 	const edges = [
 		...(state.from ? ["--from", quote(readableWord(state.from))] : []),
 		...(state.to ? ["--to", quote(readableWord(state.to))] : []),
 	];
-	const layer = state.layer === "vm" ? ["--layer", "vm"] : [];
-	return ["tidemark", ...commandOf(state, file, other, edges), ...layer, ...words].join(" ");
+	return ["tidemark", ...commandOf(state, file, other, edges, at), ...filtersOf(state)].join(" ");
 }
 
-function commandOf(state: State, file: string, other: string | null, edges: string[]): string[] {
+// As the page sends them: see layerParams.
+function filtersOf(state: State): string[] {
+	const asked = ([word]: Filter) => state.tab === "space" ? false
+		: state.tab === "resident" ? word === "process" : !UNASKED[state.tab]?.includes(word);
+	const filters = state.filters.filter(asked).flatMap(([word, value]) => [`--${word}`, quote(value)]);
+	const both = ["space", "resident"].includes(state.tab) || (["window", "sizes"].includes(state.tab) && state.by.includes("layer"));
+
+	return state.layer === "vm" && !both && !state.filters.some(([word]) => word === "layer") ? ["--layer", "vm", ...filters] : filters;
+}
+
+function same(a: string[], b: string[]): boolean {
+	return a.join() === b.join();
+}
+
+function commandOf(state: State, file: string, other: string | null, edges: string[], at: string): string[] {
 	const exit = state.exitFrees ? ["--exit-frees"] : [];
 	const name = quote(file);
 
 	switch (state.tab) {
 	case "flame":
 		if (state.value === "peak")
-			return ["window", name, "--from", "peak", "--to", "peak", "--tree", state.kind, "--sort", "size"];
+			return ["window", name, "--from", quote(at), "--to", quote(at), "--tree", state.kind, "--sort", "size", ...exit];
 		return ["window", name, ...edges, "--tree", state.kind, "--sort", state.value, ...exit];
-	case "sizes":
-		return ["window", name, ...edges, "--by", "size,stack", ...exit];
 	case "threads":
-		return ["window", name, ...edges, "--by", "thread", ...exit];
+		return ["window", name, ...edges, "--by", "thread", "--sort", "size", "--rows", "200", ...exit];
 	case "space":
 		return ["map", name, ...(state.at ? ["--at", quote(readableWord(state.at))] : []),
-			...(state.mapProcess ? ["--process", quote(state.mapProcess)] : [])];
+			...(state.mapProcess ? ["--process", quote(state.mapProcess)] : []), "--rows", "200"];
 	case "growth":
-		return ["growth", name, ...edges];
+		return ["growth", name, ...edges, "--rows", "200"];
 	case "peaks":
-		return ["transients", name, ...edges];
+		return ["transients", name, ...edges, "--rows", "200"];
 	case "resident":
-		return ["reconcile", name];
+		return ["reconcile", name, "--at", state.snapshot, "--rows", "100"];
 	case "diff":
 		return state.otherFrom || state.otherTo || !other
-			? ["diff", name, ...edges, ...(state.otherFrom ? ["--with-from", quote(readableWord(state.otherFrom))] : []),
-				...(state.otherTo ? ["--with-to", quote(readableWord(state.otherTo))] : []), "--sort", state.diffSort]
-			: ["diff", name, quote(other), ...edges, "--sort", state.diffSort];
+			? ["diff", name, ...edges, "--with-from", quote(readableWord(state.otherFrom || "begin")),
+				"--with-to", quote(readableWord(state.otherTo || "end")), "--sort", state.diffSort, "--rows", "500"]
+			: ["diff", name, quote(other), ...edges, "--sort", state.diffSort, "--rows", "500"];
 	default:
 		return ["window", name, ...edges, "--by", state.by.join(","),
-			...(state.sort !== "impacting" ? ["--sort", state.sort] : []), ...exit];
+			...(state.sort !== "impacting" ? ["--sort", state.sort] : []),
+			...(same(state.columns, DEFAULTS.columns) ? [] : ["--columns", state.columns.join(",")]), "--rows", "200", ...exit];
 	}
 }

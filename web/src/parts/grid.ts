@@ -11,6 +11,7 @@ export interface Column<Row> {
 	value(row: Row): number | string | null;
 	show?(row: Row): string | Node;
 	exact?(row: Row): string; // on pointing
+	more?: [title: string, value: (row: Row) => string | number | null][]; // in a file: what tells equal rows apart
 }
 
 export interface GridOptions<Row> {
@@ -66,8 +67,10 @@ export class Grid<Row> {
 	}
 
 	csv(): string {
-		return csvLine(this.options.columns.map((column) => column.title)) +
-			this.shown.map((row) => csvLine(this.options.columns.map((column) => column.value(row)))).join("");
+		const { columns } = this.options;
+		const more = columns.flatMap((column) => column.more ?? []);
+		return csvLine([...columns.map((column) => column.title || column.key), ...more.map(([title]) => title)]) +
+			this.shown.map((row) => csvLine([...columns.map((column) => column.value(row)), ...more.map(([, value]) => value(row))])).join("");
 	}
 
 	select(index: number, focus = false): void {

@@ -75,12 +75,21 @@ export class SummaryPart {
 		const state = this.app.store.state;
 		const ask = (details: string) => this.app.source.get<WindowAnswer>("window",
 			[...windowParams(state), ["by", "none"], ["details", details]], "summary");
+		// What stands there is of another window.
+		if (!this.figures.firstChild) fill(this.figures, h("span", { class: "loading" }, "counting …"));
+		const late = setTimeout(() => this.figures.setAttribute("aria-busy", "true"), 150);
 		try {
 			this.show(await ask("0"), "…");
 			if (!this.app.dragging) void ask("peaks").then((answer) => this.show(answer, "–"), () => {}); // the figures but for the peak are there
 		} catch (error) {
-			if (!isSuperseded(error)) fill(this.figures, h("span", { class: "error" }, messageOf(error)));
+			if (isSuperseded(error)) {
+				clearTimeout(late);
+				return;
+			}
+			fill(this.figures, h("span", { class: "error" }, messageOf(error)));
 		}
+		clearTimeout(late);
+		this.figures.removeAttribute("aria-busy");
 		await this.askSecond();
 	}
 

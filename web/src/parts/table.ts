@@ -1,8 +1,8 @@
 // table: the window's table: rows nested by the keys, figures in columns, a header to sort by. A tree
 // that the arrow keys walk through.
-import { type App, formatPath, frameName, framePlace, IMPACTS, messageOf, parsePath, stackLine } from "../app";
+import { type App, formatPath, frameName, framePlace, IMPACTS, messageOf, parsePath, stackLine, stackName, stackText } from "../app";
 import { isSuperseded } from "../ask/source";
-import type { Figures, WindowAnswer } from "../ask/types";
+import type { Figures, WindowAnswer, WindowRow } from "../ask/types";
 import { fill, h } from "../base/dom";
 import type { State } from "../base/state";
 import { bytes, count, csvLine, duration, signedBytes } from "../base/text";
@@ -315,15 +315,33 @@ export class TablePart {
 
 	csv(): string {
 		const { by, columns } = this.app.store.state;
-		const lines = [csvLine([...by, ...columns])];
+		const more = this.telling().filter(([key]) => by.includes(key));
+		const lines = [csvLine([...by, ...columns, ...more.map(([, title]) => title)])];
+		const leftOut = flatten(this.nodes).reduce((sum, node) => sum + node.leftOut, this.answer?.rows_left_out ?? 0);
 
 		// A row with rows below stands for itself where it is shut, else its rows do.
 		for (const node of flatten(this.nodes)) {
 			if (node.open && node.children.length > 0) continue;
 			const keys = by.map((_, i) => i < node.path.length ? this.label(node, i) : "");
-			lines.push(csvLine([...keys, ...columns.map((column) => node.row[VALUES[column]])]));
+			lines.push(csvLine([...keys, ...columns.map((column) => node.row[VALUES[column]]), ...more.map(([, , value]) => value(node.row))]));
 		}
+		if (leftOut > 0) lines.push(csvLine([`${count(leftOut)} more rows are not in this table`]));
 		return lines.join("");
+	}
+
+	// What tells rows of one name apart, by the key that it belongs to.
+	private telling(): [key: string, title: string, value: (row: WindowRow) => string | number | null][] {
+		const stack = (row: WindowRow) => row.keys.stack ?? row.keys.lifetime?.stack;
+		return [
+			["process", "process_id", (row) => row.process_id ?? null],
+			["module", "module_path", (row) => row.keys.module ?? null],
+			["stack", "stack_id", (row) => row.stack_id ?? null],
+			["stack", "place", (row) => stack(row) ? stackName({ stack: stack(row)!, user_frame: row.user_frame }).place : ""],
+			["stack", "frames", (row) => stack(row) ? stackText({ stack: stack(row)! }) : ""],
+			["lifetime", "begin_ns", (row) => row.keys.lifetime?.begin_ns ?? null],
+			["lifetime", "end_ns", (row) => row.keys.lifetime?.end_ns ?? null],
+			["lifetime", "allocated_by", (row) => row.keys.lifetime?.stack ? stackText({ stack: row.keys.lifetime.stack }) : ""],
+		];
 	}
 
 	private label(node: Node, depth: number): string {

@@ -3,7 +3,7 @@
 // on a canvas above them.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { type App, edges, layerParams, parsePath, pathParams, windowParams } from "../app";
+import { type App, edges, layerParams, messageOf, parsePath, pathParams, windowParams } from "../app";
 import { isSuperseded, type Params } from "../ask/source";
 import type { Mark, Timeline } from "../ask/types";
 import { h } from "../base/dom";
@@ -19,6 +19,8 @@ export const LEFT = 78;
 export const RIGHT = 14;
 const TOP = 18; // room for the marks' names
 const TALL = 118, LOW = 46, AXIS = 24;
+const COUNTING = "counting …";
+const SMALL = 700; // a window so low leaves the strips less
 
 interface Strip {
 	id: string;
@@ -26,6 +28,7 @@ interface Strip {
 	box: HTMLElement;
 	plot: uPlot | null;
 	line: Timeline | null;
+	said: string; // in the place of a curve: it is being counted, or why there is none
 	row: Timeline | null; // the selected row's own curve
 	other: Timeline | null; // the second trace's
 }
@@ -55,6 +58,12 @@ export class TimelinePart {
 		this.root = h("section", { class: "timeline", "aria-label": "Timeline" }, this.toggles, this.surface);
 		new Gestures(this.surface, this.gesture());
 		new ResizeObserver(() => this.redraw()).observe(this.surface);
+		let small = window.innerHeight < SMALL;
+		window.addEventListener("resize", () => {
+			if (small === window.innerHeight < SMALL) return;
+			small = !small;
+			this.fit();
+		});
 		onTheme(() => this.redraw());
 		this.build();
 	}
@@ -214,12 +223,9 @@ export class TimelinePart {
 		this.strips = this.shown().map((id) => ({
 			id, title: STRIPS.find(([one]) => one === id)![1],
 			box: h("div", { class: id === state.layer ? "strip tall" : "strip" }),
-			plot: null, line: null, row: null, other: null,
+			plot: null, line: null, said: COUNTING, row: null, other: null,
 		}));
-		// uPlot puts its elements in a moment later; what lies above must know the heights now.
-		this.strips.forEach((strip, i) => {
-			strip.box.style.height = `${this.heightOf(strip) + (i === this.strips.length - 1 ? AXIS : 0)}px`;
-		});
+		this.fit();
 		this.body.replaceChildren(...this.strips.map((strip) => strip.box));
 		this.toggles.replaceChildren(...STRIPS.filter(([id]) =>
 			id === "rss" ? view.has.rss : id === "cumulative" || view.layers.includes(id)).map(([id, title]) =>
@@ -237,8 +243,16 @@ export class TimelinePart {
 		this.redraw();
 	}
 
+	// uPlot puts its elements in a moment later; what lies above must know the heights now.
+	private fit(): void {
+		this.strips.forEach((strip, i) => {
+			strip.box.style.height = `${this.heightOf(strip) + (i === this.strips.length - 1 ? AXIS : 0)}px`;
+		});
+	}
+
 	private heightOf(strip: Strip): number {
-		return strip.box.classList.contains("tall") ? TALL : LOW;
+		const [tall, low] = window.innerHeight < SMALL ? [TALL * 0.6, LOW * 0.6] : [TALL, LOW];
+		return Math.round(strip.box.classList.contains("tall") ? tall : low);
 	}
 
 	private buckets(): number {
@@ -253,31 +267,40 @@ export class TimelinePart {
 
 	async ask(): Promise<void> {
 		const generation = ++this.generation;
-		const state = this.app.store.state;
 
-		await Promise.all(this.strips.map(async (strip) => {
-			const filters = strip.id === "rss"
-				? state.filters.filter(([word]) => word === "process")
-				: strip.id === "cumulative"
-					? layerParams(state).filter(([word]) => word !== "layer" && word !== "impact")
-					: layerParams(state).filter(([word]) => word !== "layer" && word !== "impact");
-			const params: Params = [["layer", strip.id], ...filters, ...this.zoomParams()];
-			try {
-				const line = await this.app.source.get<Timeline>("timeline", params, `line-${strip.id}`);
-				if (generation !== this.generation) return;
-				strip.line = line;
-				strip.other = null;
-				if (state.tab !== "diff" || !this.app.view.diff || state.otherFrom || state.otherTo || state.zoom) return;
-				this.redraw(); // the second trace may take its time
-				strip.other = await this.app.source.get<Timeline>("diff/timeline", params, `other-${strip.id}`);
-			} catch (error) {
-				if (isSuperseded(error)) return;
-				strip.line = null;
-			}
-		}));
-		if (generation !== this.generation) return;
-		await this.askRow();
-		this.redraw();
+		for (const strip of this.strips) strip.said = COUNTING;
+		this.paint();
+		await Promise.all([...this.strips.map((strip) => this.askStrip(strip, generation)), this.askRow()]);
+	}
+
+	// Painted when it is answered, whatever others still count.
+	private async askStrip(strip: Strip, generation: number): Promise<void> {
+		const state = this.app.store.state;
+		const filters = strip.id === "rss"
+			? state.filters.filter(([word]) => word === "process")
+			: layerParams(state).filter(([word]) => word !== "layer" && word !== "impact");
+		const params: Params = [["layer", strip.id], ...filters, ...this.zoomParams()];
+		const paint = () => {
+			if (generation !== this.generation) return;
+			if (this.surface.clientWidth >= 100) this.draw(strip);
+			this.paint();
+		};
+
+		try {
+			const line = await this.app.source.get<Timeline>("timeline", params, `line-${strip.id}`);
+			if (generation !== this.generation) return;
+			strip.line = line;
+			strip.other = null;
+			strip.said = "";
+			paint();
+			if (state.tab !== "diff" || !this.app.view.diff || state.otherFrom || state.otherTo || state.zoom) return;
+			strip.other = await this.app.source.get<Timeline>("diff/timeline", params, `other-${strip.id}`);
+		} catch (error) {
+			if (isSuperseded(error) || generation !== this.generation) return;
+			if (strip.said) strip.line = null;
+			strip.said = strip.line ? "" : messageOf(error);
+		}
+		paint();
 	}
 
 	// The selected row's own curve, and when its transient allocations lived.
@@ -361,7 +384,7 @@ export class TimelinePart {
 				},
 				{
 					size: LEFT, font, stroke: colours.quiet, grid: { stroke: colours.grid, width: 1 }, ticks: { show: false },
-					splits: () => splitsOf(0, top * 1.08, binaryStep(top, tall ? 4 : 1.6)), values: (_, splits) => splits.map((s) => bytes(s)),
+					splits: () => splitsOf(0, top * 1.08, binaryStep(top, tall ? 4 : 1.6)), values: (_, splits) => splits.map((s) => strip.line ? bytes(s) : ""),
 				},
 			],
 			series: [
@@ -425,8 +448,10 @@ export class TimelinePart {
 		}
 		let y = TOP;
 		for (const strip of this.strips) {
+			strip.box.dataset.state = strip.line ? strip.said ? "stale" : "shown" : strip.said === COUNTING ? "counting" : "none";
 			const style = { fill: colours[strip.id as "heap"], bold: true };
 			pen.text(strip.title, LEFT + 8, y + 19, style);
+			if (strip.said) pen.text(strip.said, LEFT + 18 + pen.measure(strip.title, style), y + 19, { fill: colours.quiet });
 			y += this.heightOf(strip);
 		}
 		if (this.hover !== null) {
@@ -500,7 +525,7 @@ export class TimelinePart {
 		const y = (value: number) => top + height - 4 - value / most * (height - 10);
 		const tall = strip.box.classList.contains("tall");
 
-		for (const value of splitsOf(0, most, binaryStep(most / 1.08, tall ? 4 : 1.6))) {
+		for (const value of strip.line ? splitsOf(0, most, binaryStep(most / 1.08, tall ? 4 : 1.6)) : []) {
 			pen.line([[LEFT, y(value)], [LEFT + this.plotWidth, y(value)]], colours.grid);
 			pen.text(bytes(value), LEFT - 8, y(value), { fill: colours.quiet, align: "right", middle: true });
 		}

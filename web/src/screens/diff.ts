@@ -1,5 +1,5 @@
 // diff: what changed between two traces, or between the windows A and B of one.
-import { edges, layerParams, messageOf, type App, type Screen, stackName } from "../app";
+import { edges, layerParams, messageOf, type App, type Screen, STACK_COLUMNS, stackName } from "../app";
 import { isSuperseded, type Params } from "../ask/source";
 import type { Change, Diff, DiffRow } from "../ask/types";
 import { choice, fill, h } from "../base/dom";
@@ -29,7 +29,7 @@ export class DiffScreen implements Screen {
 			name: "Differences", empty: "Nothing changed.",
 			columns: [
 				{ key: "state", title: "", hint: "+ new, − gone, ~ on both sides", value: (row) => STATES[row.state][0], show: (row) => h("span", { title: STATES[row.state][1] }, STATES[row.state][0]) },
-				{ key: "site", title: "Site", text: true, value: (row) => stackName(row).name, show: (row) => site(row) },
+				{ key: "site", title: "Site", text: true, value: (row) => stackName(row).name, more: STACK_COLUMNS, show: (row) => site(row) },
 				this.change("live", "Δ live"), this.change("peak", "Δ peak"), this.change("allocated", "Δ allocated"),
 				{ key: "count", title: "Δ count", value: (row) => row.allocated.count, show: (row) => signed(row.allocated.count, signedCount) },
 				{ key: "before", title: "Before", hint: "live bytes of the first", value: (row) => row.live.before_bytes, show: (row) => bytes(row.live.before_bytes), exact: (row) => `${count(row.live.before_bytes)} bytes` },

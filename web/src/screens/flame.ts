@@ -27,6 +27,8 @@ export class FlameScreen implements Screen {
 	private answer: TreeAnswer | null = null;
 	private roots: Flame[] = [];
 	private problem = "";
+	private counting = false;
+	private at = "peak"; // the moment of a graph of the peak
 	private generation = 0;
 
 	constructor(private app: App) {
@@ -57,12 +59,14 @@ export class FlameScreen implements Screen {
 
 		if (state.value !== "peak") return params;
 		const rest = params.filter(([word]) => word !== "from" && word !== "to");
+		this.at = "peak";
 		if (!state.from && !state.to) return [...rest, ["from", "peak"], ["to", "peak"]];
 		const asked = params.filter(([word]) => word !== "impact" && word !== "exit-frees");
 		const peaks = (await this.app.source.get<Peaks>("peaks", [...asked, ["n", "50"]], "flame-peak")).peaks;
 		const highest = peaks.reduce((best, peak) => peak.bytes > best.bytes ? peak : best, peaks[0]);
 		// A window without a top of its own is highest where it ends or begins.
 		const at = highest ? nsWord(highest.time_ns) : state.to || "end";
+		this.at = at;
 		return [...rest, ["from", at], ["to", at]];
 	}
 
@@ -70,6 +74,8 @@ export class FlameScreen implements Screen {
 		const generation = ++this.generation;
 		const { kind, value } = this.app.store.state;
 
+		this.counting = true;
+		if (this.roots.length === 0) this.show();
 		try {
 			const sort = value === "peak" ? "size" : value;
 			const answer = await this.app.source.get<TreeAnswer>("tree",
@@ -83,6 +89,7 @@ export class FlameScreen implements Screen {
 			this.roots = [];
 			this.problem = messageOf(error);
 		}
+		this.counting = false;
 		this.show();
 	}
 
@@ -97,7 +104,7 @@ export class FlameScreen implements Screen {
 		if (!this.stage.isConnected) return;
 		this.showCrumbs(focus);
 		if (this.roots.length === 0 || this.whole === 0) {
-			fill(this.stage, h("p", { class: this.problem ? "error" : "empty" }, this.problem ||
+			fill(this.stage, h("p", { class: this.problem ? "error" : "empty" }, this.counting ? "Counting …" : this.problem ||
 				(state.value === "impacting" ? "Nothing grew or shrank in this window." : "Nothing lived in this window.")));
 			return;
 		}
@@ -198,6 +205,10 @@ export class FlameScreen implements Screen {
 					filters: [...this.app.store.state.filters, ["not-frame", exactly(focus.node.function)]], focus: "",
 				}),
 			}, "Filter out"));
+	}
+
+	moment(): string {
+		return this.at;
 	}
 
 	csv(): string {

@@ -1,11 +1,11 @@
 // growth: which sites keep more and more, and what was never freed.
-import { type App, messageOf, type Screen, stackLine, stackName, windowParams } from "../app";
+import { type App, messageOf, type Screen, stackLine, STACK_COLUMNS, stackName, windowParams } from "../app";
 import { isSuperseded } from "../ask/source";
 import type { Growth, GrowthRow, WindowAnswer, WindowRow } from "../ask/types";
 import { h } from "../base/dom";
 import { drawOn } from "../base/pen";
 import type { State } from "../base/state";
-import { bytes, count, duration, plural, signedBytes } from "../base/text";
+import { bytes, count, csvTables, duration, plural, signedBytes } from "../base/text";
 import { onTheme, theme } from "../base/theme";
 import { Grid } from "../parts/grid";
 import { alpha } from "../parts/timeline";
@@ -28,7 +28,7 @@ export class GrowthScreen implements Screen {
 		this.growth = new Grid<GrowthRow>({
 			name: "Growth", empty: "Nothing grows in this window.",
 			columns: [
-				{ key: "site", title: "Site", text: true, value: (row) => stackName(row).name, show: (row) => site(row) },
+				{ key: "site", title: "Site", text: true, value: (row) => stackName(row).name, more: STACK_COLUMNS, show: (row) => site(row) },
 				{ key: "verdict", title: "Verdict", value: (row) => VERDICTS[row.verdict][0], show: (row) => h("span", { class: `verdict ${row.verdict}`, title: VERDICTS[row.verdict][1] }, VERDICTS[row.verdict][0]) },
 				{ key: "curve", title: "Floor", hint: "the lowest level in each sixtieth of the time", value: (row) => row.lows[row.lows.length - 1] ?? 0, show: (row) => spark(row.lows) },
 				{ key: "slope", title: "Slope", value: (row) => row.slope_bytes_per_s, show: (row) => `${signedBytes(row.slope_bytes_per_s)}/s` },
@@ -42,7 +42,7 @@ export class GrowthScreen implements Screen {
 		this.held = new Grid<WindowRow>({
 			name: "Still allocated", sort: "size", empty: "Nothing that was allocated in this window is still there at its end.",
 			columns: [
-				{ key: "site", title: "Site", text: true, value: (row) => stackName(stackOf(row)).name, show: (row) => site(stackOf(row)) },
+				{ key: "site", title: "Site", text: true, value: (row) => stackName(stackOf(row)).name, more: STACK_COLUMNS.map(([title, value]) => [title, (row) => value(stackOf(row))]), show: (row) => site(stackOf(row)) },
 				{ key: "size", title: "Size", value: (row) => row.size, show: (row) => bytes(row.size), exact: (row) => `${count(row.size)} bytes` },
 				{ key: "count", title: "Count", value: (row) => row.count, show: (row) => count(row.count) },
 				{ key: "each", title: "Each", hint: "bytes of one, on average", value: (row) => row.size / row.count, show: (row) => bytes(row.size / row.count) },
@@ -89,7 +89,7 @@ export class GrowthScreen implements Screen {
 	}
 
 	csv(): string {
-		return `${this.growth.csv()}\r\n${this.held.csv()}`;
+		return csvTables([["Growth", this.growth.csv()], ["Still allocated", this.held.csv()]]);
 	}
 }
 

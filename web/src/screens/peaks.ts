@@ -1,10 +1,10 @@
 // peaks: where the level stands out, what makes it rise and fall back, and buffers that could be kept.
-import { type App, edges, messageOf, type Screen, stackName, windowParams } from "../app";
+import { type App, edges, messageOf, type Screen, STACK_COLUMNS, stackName, windowParams } from "../app";
 import { isSuperseded } from "../ask/source";
 import type { Peak, Peaks, Series, Spike, Transients } from "../ask/types";
 import { h } from "../base/dom";
 import type { State } from "../base/state";
-import { bytes, count, duration, plural } from "../base/text";
+import { bytes, count, csvTables, duration, plural } from "../base/text";
 import { nsWord } from "../base/times";
 import { Grid } from "../parts/grid";
 import { site } from "./growth";
@@ -31,7 +31,7 @@ export class PeaksScreen implements Screen {
 		this.spikes = new Grid<Spike>({
 			name: "Spikes", empty: "Nothing rises and falls back in this window.",
 			columns: [
-				{ key: "maker", title: "Who", text: true, value: (row) => row.makers[0] ? stackName(row.makers[0]).name : "", show: (row) => row.makers[0] ? site(row.makers[0]) : "–" },
+				{ key: "maker", title: "Who", text: true, value: (row) => row.makers[0] ? stackName(row.makers[0]).name : "", more: STACK_COLUMNS.map(([title, value]) => [title, (row) => row.makers[0] ? value(row.makers[0]) : ""]), show: (row) => row.makers[0] ? site(row.makers[0]) : "–" },
 				{ key: "height", title: "Height", value: (row) => row.height_bytes, show: (row) => bytes(row.height_bytes), exact: (row) => `${count(row.height_bytes)} bytes` },
 				{ key: "spikes", title: "Spikes", value: (row) => row.spikes, show: (row) => row.hill ? "hill" : count(row.spikes) },
 				{ key: "begin", title: "Begins", value: (row) => row.begin_ns, show: (row) => duration(row.begin_ns) },
@@ -45,7 +45,7 @@ export class PeaksScreen implements Screen {
 		this.series = new Grid<Series>({
 			name: "Reusable buffers", empty: "No equal buffers that live one at a time.",
 			columns: [
-				{ key: "site", title: "One buffer would do", text: true, value: (row) => stackName(row).name, show: (row) => site(row) },
+				{ key: "site", title: "One buffer would do", text: true, value: (row) => stackName(row).name, more: STACK_COLUMNS, show: (row) => site(row) },
 				{ key: "count", title: "Times", value: (row) => row.count, show: (row) => count(row.count) },
 				{ key: "size", title: "Size", value: (row) => row.size, show: (row) => bytes(row.size), exact: (row) => `${count(row.size)} bytes` },
 				{ key: "life", title: "Lives", value: (row) => row.lifetime_ns, show: (row) => duration(row.lifetime_ns) },
@@ -123,6 +123,6 @@ export class PeaksScreen implements Screen {
 	}
 
 	csv(): string {
-		return [this.peaks.csv(), this.spikes.csv(), this.series.csv()].join("\r\n");
+		return csvTables([["Peaks", this.peaks.csv()], ["Spikes", this.spikes.csv()], ["Equal buffers", this.series.csv()]]);
 	}
 }

@@ -1,11 +1,11 @@
 // resident: resident memory divided up among those who hold it, at a snapshot.
-import { type App, messageOf, type Screen, stackName } from "../app";
+import { type App, messageOf, type Screen, STACK_COLUMNS, stackName } from "../app";
 import { isSuperseded } from "../ask/source";
 import type { Reconcile, StackRow } from "../ask/types";
 import { choice, fill, h } from "../base/dom";
 import type { Pen, Picture } from "../base/pen";
 import type { State } from "../base/state";
-import { bytes, count, duration, percent, signedBytes } from "../base/text";
+import { bytes, count, csvLine, csvTables, duration, percent, signedBytes } from "../base/text";
 import { theme } from "../base/theme";
 import { Grid } from "../parts/grid";
 import { PictureView, type Region } from "../parts/picture";
@@ -35,6 +35,7 @@ export class ResidentScreen implements Screen {
 	private lines: Grid<Reconcile["lines"][number]>;
 	private holders: Grid<Row>;
 	private said = h("p", { class: "caption" });
+	private peak = h("b", { "data-figure": "resident peak" });
 	private holdersTitle = h("h2", {}, "Who holds it");
 	private control: { root: HTMLElement; update(): void };
 	private answer: Reconcile | null = null;
@@ -56,14 +57,14 @@ export class ResidentScreen implements Screen {
 		this.holders = new Grid<Row>({
 			name: "Holders", sort: "bytes", empty: "Nobody in particular.",
 			columns: [
-				{ key: "site", title: "Site or file", text: true, value: (row) => stackName(row).name, show: (row) => site(row) },
+				{ key: "site", title: "Site or file", text: true, value: (row) => stackName(row).name, more: STACK_COLUMNS, show: (row) => site(row) },
 				{ key: "bytes", title: "Bytes", value: (row) => row.bytes, show: (row) => bytes(row.bytes), exact: (row) => `${count(row.bytes)} bytes` },
 				{ key: "count", title: "Count", value: (row) => row.count, show: (row) => count(row.count) },
 			],
 			chosen: (row) => app.showStack(row, stackName(row).name),
 		});
 		this.barRow = h("div", { class: "bar-picture" }, this.bar.root);
-		this.root = h("div", { class: "screen" }, h("div", { class: "bar" }, this.control.root, this.said), this.barRow,
+		this.root = h("div", { class: "screen" }, h("div", { class: "bar" }, this.control.root, this.peak, this.said), this.barRow,
 			h("div", { class: "columns" },
 				h("section", { class: "wide-part", "aria-label": "Held by" }, this.lines.root),
 				h("section", { "aria-label": "Who holds it" }, h("header", {}, this.holdersTitle), this.holders.root)));
@@ -93,7 +94,10 @@ export class ResidentScreen implements Screen {
 		try {
 			this.answer = await this.app.source.get<Reconcile>("reconcile", [["at", state.snapshot], ...process, ["n", "100"]], "reconcile");
 			const one = this.answer;
-			this.said.textContent = `${bytes(one.smaps_bytes)} resident at ${duration(one.at_ns)}; the highest until then was ${bytes(one.vmhwm_bytes)}` +
+			const peak = Math.max(one.rss_max_bytes, one.vmhwm_bytes);
+			this.peak.dataset.value = String(peak);
+			this.peak.textContent = `${bytes(peak)} at its peak`;
+			this.said.textContent = `divided up below: ${bytes(one.smaps_bytes)}, ${percent(one.smaps_bytes / (peak || 1))} of it, as of ${duration(one.at_ns)}` +
 				(one.difference ? `; ${signedBytes(one.difference)} differ from the page map` : "") +
 				(one.untouched.bytes > 0 ? `; ${bytes(one.untouched.bytes)} of live blocks were never touched` : "");
 			this.lines.set(one.lines.filter((line) => line.bytes > 0));
@@ -102,7 +106,7 @@ export class ResidentScreen implements Screen {
 		} catch (error) {
 			if (isSuperseded(error)) return;
 			this.answer = null;
-			this.said.textContent = "";
+			this.said.textContent = this.peak.textContent = "";
 			this.lines.set([], messageOf(error));
 			this.holders.set([]);
 		}
@@ -152,7 +156,10 @@ export class ResidentScreen implements Screen {
 	}
 
 	csv(): string {
-		return `${this.lines.csv()}\r\n${this.holders.csv()}`;
+		const holders = (this.answer?.lines ?? []).flatMap((line) => (line.rows ?? []).map((row) =>
+			csvLine([LINES[line.line]?.[0] ?? line.line, stackName(row).name, row.bytes, row.count, ...STACK_COLUMNS.map(([, value]) => value(row))])));
+		return csvTables([["Held by", this.lines.csv()],
+			["Who holds it", csvLine(["Held by", "Site or file", "Bytes", "Count", ...STACK_COLUMNS.map(([title]) => title)]) + holders.join("")]]);
 	}
 }
 

@@ -1,12 +1,12 @@
 // sizes: how many allocations had which size, and how long those of which size lived. A band or a
 // cell that is chosen becomes a filter, and the table below follows.
 import { type App, messageOf, type Screen, windowParams } from "../app";
-import { isSuperseded } from "../ask/source";
+import { isSuperseded, type Params } from "../ask/source";
 import type { Histogram, SizeLife } from "../ask/types";
 import { choice, h } from "../base/dom";
 import type { Pen, Picture } from "../base/pen";
 import type { Filter, State } from "../base/state";
-import { bytes, count, duration, sizeRange } from "../base/text";
+import { bytes, count, csvLine, csvTables, duration, sizeRange } from "../base/text";
 import { theme } from "../base/theme";
 import { TablePart } from "../parts/table";
 import { PictureView, type Region } from "../parts/picture";
@@ -33,6 +33,7 @@ export class SizesScreen implements Screen {
 	private pictureRow: HTMLElement;
 	private note = h("p", { class: "caption" });
 	private table: TablePart;
+	private counting = new Set<string>();
 	private measure = "count";
 	private control: { root: HTMLElement; update(): void };
 
@@ -60,18 +61,29 @@ export class SizesScreen implements Screen {
 	// The pictures show all sizes and lifetimes, whatever band is chosen in them.
 	private async ask(): Promise<void> {
 		const params = windowParams(this.app.store.state).filter(([word]) => !["size", "lifetime", "exit-frees"].includes(word));
-		try {
-			[this.histogram, this.sizeLife] = await Promise.all([
-				this.app.source.get<Histogram>("histogram", params, "histogram"),
-				this.app.source.get<SizeLife>("sizelife", params.filter(([word]) => word !== "impact"), "sizelife"),
-			]);
-			this.note.textContent = "";
-		} catch (error) {
-			if (isSuperseded(error)) return;
-			this.note.textContent = messageOf(error);
-			this.histogram = this.sizeLife = null;
-		}
+		const ask = async <T>(path: string, params: Params, keep: (answer: T | null) => void) => {
+			this.counting.add(path);
+			try {
+				keep(await this.app.source.get<T>(path, params, path));
+				this.note.textContent = "";
+			} catch (error) {
+				if (isSuperseded(error)) return;
+				keep(null);
+				this.note.textContent = messageOf(error);
+			}
+			this.counting.delete(path);
+			this.show(); // each when it is there
+		};
+		const asked = Promise.all([
+			ask<Histogram>("histogram", params, (answer) => { this.histogram = answer; }),
+			ask<SizeLife>("sizelife", params.filter(([word]) => word !== "impact"), (answer) => { this.sizeLife = answer; }),
+		]);
 		this.show();
+		await asked;
+	}
+
+	private waits(path: string): string {
+		return this.counting.has(path) ? "counting …" : "";
 	}
 
 	private show(): void {
@@ -127,7 +139,7 @@ export class SizesScreen implements Screen {
 			pen.text(measure === "count" ? count(step ** power) : bytes(step ** power).replace(".0", ""), LEFT - 8, y(step ** power),
 				{ fill: colours.quiet, align: "right", middle: true });
 		}
-		if (bins.length === 0) pen.text("nothing lived in this window", width / 2, HEIGHT / 2, { fill: colours.quiet, align: "center" });
+		if (bins.length === 0) pen.text(this.histogram ? "nothing lived in this window" : this.waits("histogram"), width / 2, HEIGHT / 2, { fill: colours.quiet, align: "center" });
 		CLASSES.forEach((name, i) => pen.text(`${CLASS_GLYPHS[name]} ${CLASS_NAMES[name]}`, LEFT + 4 + i * 84, 10,
 			{ fill: this.colour(name), size: 10.5 }));
 		for (const bin of bins) {
@@ -199,7 +211,7 @@ export class SizesScreen implements Screen {
 				`${cell.lifetime_min_ns}ns..${cell.lifetime_max_ns}ns`);
 		for (const cell of never) put(cell, TOP, "not freed by a call");
 		if (cells.length + never.length === 0)
-			pen.text("nothing began in this window", width / 2, HEIGHT / 2, { fill: colours.quiet, align: "center" });
+			pen.text(this.sizeLife ? "nothing began in this window" : this.waits("sizelife"), width / 2, HEIGHT / 2, { fill: colours.quiet, align: "center" });
 		pen.line([[LEFT, HEIGHT - BOTTOM], [width - 8, HEIGHT - BOTTOM]], colours.faint);
 		this.sizeAxis(pen, width, slot, low, high);
 		return regions;
@@ -214,6 +226,11 @@ export class SizesScreen implements Screen {
 	}
 
 	csv(): string {
-		return this.table.csv();
+		const bins = (this.histogram?.bins ?? []).map((bin) => csvLine([bin.size_min, bin.size_max, ...CLASSES.flatMap((name) => [bin[name].count, bin[name].bytes])]));
+		const cells = (this.sizeLife?.cells ?? []).map((cell) => csvLine([cell.size_min, cell.size_max, cell.lifetime_min_ns, cell.lifetime_max_ns, cell.count, cell.bytes]));
+		const never = (this.sizeLife?.never ?? []).map((cell) => csvLine([cell.size_min, cell.size_max, "not freed", "not freed", cell.count, cell.bytes]));
+		return csvTables([["Table", this.table.csv()],
+			["Sizes", csvLine(["size_min", "size_max", ...CLASSES.flatMap((name) => [`${name}_count`, `${name}_bytes`])]) + bins.join("")],
+			["Size by lifetime", csvLine(["size_min", "size_max", "lifetime_min_ns", "lifetime_max_ns", "count", "bytes"]) + [...cells, ...never].join("")]]);
 	}
 }

@@ -1,11 +1,11 @@
 // space: what is mapped in a process at a moment, cell by cell, and how the largest hole went over time.
-import { type App, clock, faceOf, frameName, messageOf, processName, type Screen, stackName } from "../app";
+import { type App, clock, faceOf, frameName, messageOf, processName, type Screen, STACK_COLUMNS, stackName } from "../app";
 import { isSuperseded } from "../ask/source";
 import type { Active, MapAnswer, MapRow, StackRow } from "../ask/types";
 import { fill, h } from "../base/dom";
 import type { Pen, Picture } from "../base/pen";
 import type { State } from "../base/state";
-import { baseName, bytes, count, duration, plural } from "../base/text";
+import { baseName, bytes, count, csvLine, csvTables, duration, plural } from "../base/text";
 import { theme } from "../base/theme";
 import { nsWord, timeNs } from "../base/times";
 import { Grid } from "../parts/grid";
@@ -59,7 +59,7 @@ export class SpaceScreen implements Screen {
 		this.rows = new Grid<MapRow>({
 			name: "Who is in the way", empty: "Nothing is mapped.",
 			columns: [
-				{ key: "owner", title: "Mapped by", text: true, value: (row) => stackName(row).name, show: (row) => h("span", {}, this.swatch(row.owner), row.stack.length ? site(row) : `${row.owner} ${baseName(row.mapped_file)}`) },
+				{ key: "owner", title: "Mapped by", text: true, value: (row) => row.stack.length ? stackName(row).name : `${row.owner} ${baseName(row.mapped_file)}`, more: STACK_COLUMNS, show: (row) => h("span", {}, this.swatch(row.owner), row.stack.length ? site(row) : `${row.owner} ${baseName(row.mapped_file)}`) },
 				{ key: "bytes", title: "Bytes", value: (row) => row.bytes, show: (row) => bytes(row.bytes), exact: (row) => `${count(row.bytes)} bytes` },
 				{ key: "count", title: "Mappings", value: (row) => row.count, show: (row) => count(row.count) },
 				{ key: "waste", title: "Unusable", hint: "free bytes in slots that these take in part", value: (row) => row.waste, show: (row) => bytes(row.waste) },
@@ -117,6 +117,7 @@ export class SpaceScreen implements Screen {
 
 	private async ask(): Promise<void> {
 		this.rows.wait();
+		if (!this.map) fill(this.facts, h("span", { class: "loading" }, "counting …"));
 		try {
 			this.map = await this.app.source.get<MapAnswer>("map", [...this.params(), ["n", "200"]], "map");
 			this.rows.set(this.map.rows);
@@ -325,6 +326,8 @@ export class SpaceScreen implements Screen {
 	}
 
 	csv(): string {
-		return this.rows.csv();
+		const curve = (this.map?.curve ?? []).map((point) => csvLine([point.to_ns, point.largest_free, point.holes, point.mapped]));
+		return csvTables([["Who is in the way", this.rows.csv()],
+			["Largest free block over time", csvLine(["to_ns", "largest_free", "holes", "mapped"]) + curve.join("")]]);
 	}
 }

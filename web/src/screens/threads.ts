@@ -4,7 +4,7 @@ import { isSuperseded } from "../ask/source";
 import type { WindowAnswer, WindowRow } from "../ask/types";
 import { h } from "../base/dom";
 import type { State } from "../base/state";
-import { bytes, count, signedBytes } from "../base/text";
+import { bytes, count, csvTables, signedBytes } from "../base/text";
 import { Grid } from "../parts/grid";
 
 const KEYS: [string, string, string][] = [["thread", "Thread", "Threads"], ["heap", "Heap", "Heaps"], ["process", "Process", "Processes"], ["owner", "Owner", "Owners"]];
@@ -13,6 +13,7 @@ export class ThreadsScreen implements Screen {
 	readonly id = "threads";
 	readonly title = "Threads & heaps";
 	readonly root: HTMLElement;
+	private counting = new Set<string>(); // keys of rows whose peaks are not there yet
 	private grids = new Map<string, { grid: Grid<WindowRow>; box: HTMLElement }>();
 
 	constructor(private app: App) {
@@ -28,12 +29,12 @@ export class ThreadsScreen implements Screen {
 		return new Grid<WindowRow>({
 			name: title, sort: "size", empty: "Nothing lived in this window.",
 			columns: [
-				{ key: "name", title: one, text: true, value: (row) => keyText(this.app, key, row.keys, row)[0] },
+				{ key: "name", title: one, text: true, value: (row) => keyText(this.app, key, row.keys, row)[0], more: key === "process" ? [["process_id", (row) => row.process_id ?? null]] : [] },
 				{ key: "impacting", title: "Impacting", value: (row) => row.impacting_size, show: (row) => signedBytes(row.impacting_size), exact: (row) => bytesOf(row.impacting_size) },
 				{ key: "allocated", title: "Allocated", value: (row) => row.allocated, show: (row) => bytes(row.allocated), exact: (row) => bytesOf(row.allocated) },
 				{ key: "size", title: "Size", value: (row) => row.size, show: (row) => bytes(row.size), exact: (row) => bytesOf(row.size) },
 				{ key: "count", title: "Count", value: (row) => row.count, show: (row) => count(row.count) },
-				{ key: "peak", title: "Peak", value: (row) => row.peak_size, show: (row) => bytes(row.peak_size) },
+				{ key: "peak", title: "Peak", value: (row) => row.peak_size, show: (row) => row.peak_size === null ? this.counting.has(key) ? "…" : "–" : bytes(row.peak_size) },
 			],
 			chosen: (row) => {
 				const value = keyValue(key, row.keys, row, this.app);
@@ -59,15 +60,20 @@ export class ThreadsScreen implements Screen {
 	private async ask(key: string, grid: Grid<WindowRow>): Promise<void> {
 		grid.wait();
 		try {
-			for (const details of this.app.dragging ? ["0"] : ["0", "peaks"])
-				grid.set((await this.app.source.get<WindowAnswer>("window", [...windowParams(this.app.store.state), ["by", key],
-					["sort", "size"], ["details", details]], `by-${key}`)).rows);
+			for (const details of this.app.dragging ? ["0"] : ["0", "peaks"]) {
+				const answer = await this.app.source.get<WindowAnswer>("window", [...windowParams(this.app.store.state), ["by", key],
+					["sort", "size"], ["details", details]], `by-${key}`);
+				if (details === "0") this.counting.add(key);
+				else this.counting.delete(key);
+				grid.set(answer.rows);
+			}
 		} catch (error) {
 			if (!isSuperseded(error)) grid.set([], messageOf(error));
 		}
 	}
 
 	csv(): string {
-		return [...this.grids.values()].filter(({ box }) => !box.hidden).map(({ grid }) => grid.csv()).join("\r\n");
+		return csvTables(KEYS.filter(([key]) => !this.grids.get(key)!.box.hidden)
+			.map(([key, , title]) => [title, this.grids.get(key)!.grid.csv()]));
 	}
 }
