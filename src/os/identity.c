@@ -1,0 +1,11 @@
+#include "os/identity.h"
+
+bool identity_holds(const struct identity *identity, const char *path)
+{
+	struct identity now;
+	struct err ignored;
+
+	return identity_find(&now, path, &ignored) && now.device == identity->device &&
+	       now.number == identity->number && now.size_bytes == identity->size_bytes &&
+	       now.changed_s == identity->changed_s && now.changed_ns == identity->changed_ns;
+}
