@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel: yes
 """What `tidemark plot` draws, by the data that it gives to gnuplot, and how it refuses."""
 import os
 import re

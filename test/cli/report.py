@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # timeout: 300
+# parallel: yes
 """What `tidemark report` promises on the command line, on traces of real programs and on damaged ones.
 
 The figures of a recorded family of processes are counted a second time here, from the text of

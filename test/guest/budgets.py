@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What a recording takes of memory, and what it says of waiting."""
 # timeout: 240
+# parallel: yes
 import json
 import os
 import signal

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Many threads: exact, in an order in which no address is ever owned twice."""
 # timeout: 180
+# parallel: yes
 import collections
 
 from libguest import Trace, check, check_whole, equal, main, program, record_witnessed, test

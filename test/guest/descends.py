@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every process that descends from the program is in the one trace, with exact counts."""
 # timeout: 120
+# parallel: yes
 from libguest import Trace, check, check_whole, equal, main, program, record, report, test
 
 FIRST, FORKED, IMAGE = 7100, 7101, 7102

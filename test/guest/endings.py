@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """However a program ends, no event is lost."""
 # timeout: 120
+# parallel: yes
 import os
 import signal
 import subprocess

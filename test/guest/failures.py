@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """When we fail, the program does not: it runs on, and the trace is whole up to there."""
 # timeout: 120
+# parallel: yes
 import json
 import os
 import shutil

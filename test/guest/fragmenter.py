@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel: yes
 """A program that breaks its address space up: the map, the curve and the table name who did it, and
 the figures are those of the program's own walk of /proc/self/maps."""
 import json

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every call on virtual memory is seen, of libc and of the dynamic linker too."""
 # timeout: 120
+# parallel: yes
 import json
 import os
 import re

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel: yes
 """The recorder links nothing, so that one library serves programs of another libc as well."""
 import shutil
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel: yes
 """What `tidemark pins` says could go back is what malloc_trim gives back, as the kernel counts it."""
 import json
 

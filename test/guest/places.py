@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel: yes
 """A program may go anywhere, drop its rights and clear its environment: it is still recorded."""
 import os
 import shutil

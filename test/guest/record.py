@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`tidemark record` and the command line: codes, signals, files, and what is said about mistakes."""
 # timeout: 120
+# parallel: yes
 import os
 import pty
 import re

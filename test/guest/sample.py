@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A sampled recording estimates the whole without bias, and says how far off it may be."""
 # timeout: 180
+# parallel: yes
 import json
 import math
 import os

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Stacks are whole, callers stay apart, and odd stacks do no harm."""
 # timeout: 120
+# parallel: yes
 import collections
 import collections
 

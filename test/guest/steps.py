@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# parallel: yes
 """How many instructions an event costs in the program: the path that all programs take does not grow.
 
 The processor counts them one by one (test/bench/steps.c), so the figures are the same on each run

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """With --strict-vm the memory calls that a program makes without libc are seen as well."""
 # timeout: 120
+# parallel: yes
 import collections
 import json
 

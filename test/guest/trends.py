@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # timeout: 180
+# parallel: yes
 """Growth, spikes and differences of programs that were really run."""
 import json
 import os

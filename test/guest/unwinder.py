@@ -5,6 +5,7 @@ libunwind walks at every Nth allocating call (test/witness/unwinder.c), in the v
 gives up early (code without tables) the frames before that are compared.
 """
 # timeout: 300
+# parallel: yes
 import glob
 import os
 import re

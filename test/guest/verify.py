@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every stack that the recorder proves with its cache is the stack that a walk to the root finds."""
 # timeout: 240
+# parallel: yes
 import json
 import os
 

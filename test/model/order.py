@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 600
+# parallel: yes
 """The order protocol, checked in every state; and each of its rules, left out, is caught."""
 import liborder
 from libtests import main

@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
-enum { HANDLED = 2000, TIMER_US = 100 };
+enum { HANDLED = 2000, TIMER_US = 25 };
 
 extern void (*nested_inside)(void);
 

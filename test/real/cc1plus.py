@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
+# parallel: yes
 """g++'s compiler proper, on files made here."""
 import os
 import subprocess

@@ -1,5 +1,6 @@
 #!/bin/sh
 # timeout: 120
+# parallel: yes
 # The demo shows a recording, its report and its info, and leaves nothing behind.
 set -eu
 "$TIDEMARK_SOURCE/tools/demo" >out 2>err </dev/null

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
+# parallel: yes
 """Programs that start others: every process in the one trace, each with counts of its own."""
 import os
 

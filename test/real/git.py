@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
+# parallel: yes
 """git log -p on a repository made here."""
 import libreal
 

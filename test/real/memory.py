@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """Of real programs, as many calls on virtual memory of as many bytes are recorded as strace sees."""
 # timeout: 300
+# parallel: yes
 import os
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
+# parallel: yes
 """node: threads, code made while it runs, and buffers outside its own heap."""
 import libreal
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
+# parallel: yes
 """perl, a hash of many keys, sorted, and half of it deleted again."""
 import libreal
 

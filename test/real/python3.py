@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
+# parallel: yes
 """python3, every object a call of malloc, reading and writing JSON."""
 import os
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
+# parallel: yes
 """Resident memory of real programs, divided up: hardly anything is left unexplained, all of it adds
 up to what the kernel says, and what is tidemark's own is called so."""
 import json

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
+# parallel: yes
 """redis-server, with an allocator and threads of its own, under redis-benchmark."""
 import os
 import signal

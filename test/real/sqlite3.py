@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
+# parallel: yes
 """sqlite3, a table, an index and a few questions; nothing in it is random."""
 import libreal
 

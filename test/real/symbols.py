@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # timeout: 300
+# parallel: yes
 """Every code address in the traces of real programs, named as addr2line names it.
 
 Where the two differ, a third witness must say why: nm, which knows what each symbol covers, or

@@ -51,6 +51,8 @@ def main():
         file.write("#!/bin/sh\nexit 0\n")
     shutil.copytree(os.path.join(BUILD, "meson-info"), "build/meson-info")
     shutil.copytree(os.path.join(BUILD, "meson-private"), "build/meson-private")
+    with open("build.not-set-up", "w", encoding="utf-8") as file:
+        file.write("no Wine: not tested: Windows programs (no mounts)\n")
     began = time.monotonic()
     said = subprocess.run(["tools/run-tests", "--build", "build", "fake/"],
                           capture_output=True, text=True,
@@ -60,6 +62,8 @@ def main():
     claims = [
         ("the exit code says that something failed", said.returncode == 1),
         ("the last line counts", lines and lines[-1] == LAST_LINE),
+        ("what could not be set up is told in the last lines", lines and lines[-2] ==
+         "not set up: no Wine: not tested: Windows programs (no mounts)"),
         ("a test that hangs is ended", seconds < 60),
         ("what a test leaves running is ended", not sleepers()),
         ("a script that cannot be run is a failure", "failed: fake/not_executable" in lines),
