@@ -58,13 +58,13 @@ static void on_tick(int number)
 
 static void handler(void)
 {
-	struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+	struct itimerval often = { { 0, 100 }, { 0, 100 } };
 	struct itimerval never = { { 0, 0 }, { 0, 0 } };
 	int blocks = 0;
 
 	signal(SIGALRM, on_tick);
 	setitimer(ITIMER_REAL, &often, NULL);
-	while (ticks < 50) {
+	while (ticks < 200) {
 		take(7605);
 		free(sink);
 		blocks++;
