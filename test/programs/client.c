@@ -58,13 +58,13 @@ static void on_tick(int number)
 
 static void handler(void)
 {
-	struct itimerval often = { { 0, 100 }, { 0, 100 } };
+	struct itimerval often = { { 0, 40 }, { 0, 40 } };
 	struct itimerval never = { { 0, 0 }, { 0, 0 } };
 	int blocks = 0;
 
 	signal(SIGALRM, on_tick);
 	setitimer(ITIMER_REAL, &often, NULL);
-	while (ticks < 200) {
+	while (ticks < 200 || blocks < 20000) {
 		take(7605);
 		free(sink);
 		blocks++;
