@@ -10,25 +10,14 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 import threading
 
-from libanswer import SOURCE, TIDEMARK, run
-from libtests import Skip, run_all
-
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
+from libanswer import SOURCE, assemble, run
+from libtests import Skip, main, test
 
 
 def trace(name="space"):
-    path = name + ".tide"
-    if not os.path.exists(path):
-        run("dump", "-a", os.path.join(SOURCE, "test/traces", name + ".txt"), "-o", path)
-    return path
+    return assemble(name)
 
 
 def broken():
@@ -201,9 +190,4 @@ def every_page_of_the_manual_reads_without_a_warning():
         assert words.replace(" ", "") in shown, shown
 
 
-def main():
-    assert TIDEMARK
-    return run_all(tests)
-
-
-sys.exit(main())
+main()

@@ -6,18 +6,11 @@ where the trace's folder cannot be written to, and nowhere, in one line, where t
 import os
 import shutil
 import subprocess
-import sys
 
-from libtests import Skip, run_all
+from libanswer import TIDEMARK
+from libtests import Skip, main, test
 
-TIDEMARK = os.environ["TIDEMARK"]
 VIEW = ("--by", "stack", "--from", "20%", "--to", "70%")
-tests = []
-
-
-def test(function):
-    tests.append(function)
-    return function
 
 
 def make(path, blocks):
@@ -131,4 +124,4 @@ def where_it_can_be_nowhere_one_line_says_where_it_would_be_and_what_to_do():
     assert as_nobody("closed/t.tide", HOME="", TIDEMARK_INDEX="never").returncode == 0
 
 
-sys.exit(run_all(tests))
+main()

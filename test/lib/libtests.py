@@ -117,10 +117,6 @@ def main(after=None):
     In a script that another one imports it does nothing."""
     if sys._getframe(1).f_globals["__name__"] != "__main__":
         return
-    sys.exit(_run_chosen(after))
-
-
-def _run_chosen(after):
     chosen = [(name, function) for name, function in _cases
               if len(sys.argv) < 2 or _is_chosen(name, sys.argv[1:])]
     print(f"1..{len(chosen)}", flush=True)
@@ -130,11 +126,4 @@ def _run_chosen(after):
         failed += not (_in_folder(name, run) if in_folders else run())
         if after:
             after()
-    return 1 if failed else 0
-
-
-def run_all(tests, after=None):
-    """Runs these; returns the exit code. For scripts that do not register theirs yet."""
-    for function in tests:
-        test(function)
-    return _run_chosen(after)
+    sys.exit(1 if failed else 0)
