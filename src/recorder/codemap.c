@@ -29,8 +29,6 @@ enum {
 	CODEMAP_MODULES_MAX = 16384,
 	CODEMAP_PATH_MAX = 4096,
 	CODEMAP_COMING_MAX = 256, // addresses looked for while objects are coming
-	AT_PHDR = 3,
-	AT_PHNUM = 5,
 	NT_GNU_BUILD_ID = 3,
 };
 
@@ -52,23 +50,6 @@ static struct {
 	uint32_t asked;      // so often was an address there looked for
 } codemap_coming;
 
-// The program headers of a loaded object: behind its ELF header at the bias, or, for an executable
-// at a fixed address, where the kernel says.
-static const struct elf_program *codemap_programs(const struct scope_object *object,
-						  uint16_t *count)
-{
-	const struct elf_header *elf = (const void *)object->bias;
-
-	if (object == scope_objects()) {
-		*count = (uint16_t)scope_auxiliary(AT_PHNUM);
-		return (const void *)scope_auxiliary(AT_PHDR);
-	}
-	if (!elf || memcmp(elf->identity, "\177ELF", 4) != 0)
-		return NULL;
-	*count = elf->program_count;
-	return (const void *)(object->bias + elf->program_at);
-}
-
 // Where the linker has no _dl_find_object (musl, glibc before 2.35): look through its list.
 static int codemap_find_in_list(void *address, struct codemap_linker_object *result)
 {
@@ -76,7 +57,7 @@ static int codemap_find_in_list(void *address, struct codemap_linker_object *res
 
 	for (const struct scope_object *at = scope_objects(); at; at = at->next) {
 		uint16_t count = 0;
-		const struct elf_program *program = codemap_programs(at, &count);
+		const struct elf_program *program = scope_programs(at, &count);
 		bool inside = false;
 
 		memset(result, 0, sizeof(*result));

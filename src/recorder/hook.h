@@ -59,4 +59,11 @@ static inline __attribute__((always_inline)) void hook_freed(const struct event_
 		event_record(LANE_FREE, EVENT_ADDRESS, call->address, 0, 0, call->frame);
 }
 
+// What makes `ptr` another block of that size, or the same one; NULL: it failed.
+typedef void *(*hook_resizes)(void *ptr, size_t size, void *more);
+
+// A realloc by that function, with what it is given besides. Recorded on both sides.
+HIDDEN void *hook_resize(void *ptr, size_t size, const uintptr_t *frame, hook_resizes resize,
+			 void *more);
+
 #endif

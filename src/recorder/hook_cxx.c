@@ -5,6 +5,7 @@
 // next definition is, is told by its library: one that defines malloc as well is an allocator, and
 // its operators are recorded here; any other's are jumped to, and leave no frame of ours behind.
 #include "recorder/hook.h"
+#include "recorder/inside.h"
 #include "recorder/real.h"
 #include "recorder/scope.h"
 
@@ -40,7 +41,7 @@ static void hook_delete_begins(void *ptr, const uintptr_t *frame)
 {
 	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
 
-	if (ptr && !(sample_mean && sample_passed(call.address)))
+	if (ptr && !inside_gives(ptr) && !(sample_mean && sample_passed(call.address)))
 		hook_freed(&call);
 }
 
@@ -60,6 +61,7 @@ static void hook_no_delete(void *ptr)
 	EXPORT void *symbol parameters                                             \
 	{                                                                          \
 		static struct hook_operator entry = { #symbol, NULL, false };      \
+		struct inside before = { 0 };                                      \
 		void *(*function)parameters;                                       \
 		void *ptr;                                                         \
                                                                                    \
@@ -68,26 +70,32 @@ static void hook_no_delete(void *ptr)
 		*(void **)&function = entry.function;                              \
 		if (alignment && !entry.records)                                   \
 			event_new = (struct event_new){ size, alignment };         \
-		if (likely(!entry.records))                                        \
+		if (likely(!entry.records) || inside_begins(&before, HOOK_FRAME))  \
 			return function arguments;                                 \
 		ptr = function arguments;                                          \
+		inside_ends(&before, ptr);                                         \
 		hook_new_done(ptr, size, alignment, HOOK_FRAME);                   \
 		return ptr;                                                        \
 	}
 
-#define HOOK_DELETE_AS(symbol, parameters, arguments)                              \
-	EXPORT void symbol parameters;                                             \
-	EXPORT void symbol parameters                                              \
-	{                                                                          \
-		static struct hook_operator entry = { #symbol, NULL, false };      \
-		void(*function) parameters;                                        \
-                                                                                   \
-		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
-			hook_find(&entry, (void *)hook_no_delete);                 \
-		*(void **)&function = entry.function;                              \
-		if (unlikely(entry.records))                                       \
-			hook_delete_begins(ptr, HOOK_FRAME);                       \
-		function arguments;                                                \
+#define HOOK_DELETE_AS(symbol, parameters, arguments)                               \
+	EXPORT void symbol parameters;                                              \
+	EXPORT void symbol parameters                                               \
+	{                                                                           \
+		static struct hook_operator entry = { #symbol, NULL, false };       \
+		struct inside before = { 0 };                                       \
+		void(*function) parameters;                                         \
+                                                                                    \
+		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE)))  \
+			hook_find(&entry, (void *)hook_no_delete);                  \
+		*(void **)&function = entry.function;                               \
+		if (likely(!entry.records) || inside_begins(&before, HOOK_FRAME)) { \
+			function arguments;                                         \
+			return;                                                     \
+		}                                                                   \
+		hook_delete_begins(ptr, HOOK_FRAME);                                \
+		function arguments;                                                 \
+		inside_ends(&before, NULL);                                         \
 	}
 
 // The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m or j size_t, then

@@ -4,8 +4,10 @@
 // call, a free before it: in the other order another thread could be given the same address in
 // between, and the trace would show two owners. realloc is recorded on both sides.
 //
-// Built with frame pointers: the walk of the stack starts at a hook's own frame.
+// Built with frame pointers: the walk of the stack starts at a hook's own frame. What a real
+// function calls itself is passed on (inside.h).
 #include "recorder/hook.h"
+#include "recorder/inside.h"
 #include "recorder/real.h"
 
 #define HOOK EXPORT
@@ -36,12 +38,31 @@ static COLD void *hook_malloc_sampled(size_t size, const uintptr_t *frame)
 	return ptr;
 }
 
+// There is an allocator that may call other hooks.
+static __attribute__((noinline)) void *hook_malloc_watched(size_t size, const uintptr_t *frame)
+{
+	struct inside before = { 0 };
+	struct event_call call = { 0, size, 0, frame };
+	void *ptr;
+
+	if (inside_begins(&before, frame))
+		return inside_got(&before, real.malloc(size));
+	ptr = real.malloc(size);
+	inside_ends(&before, ptr);
+	call.address = (uintptr_t)ptr;
+	if (likely(ptr || size))
+		hook_allocated_maybe(LANE_MALLOC, 0, &call);
+	return ptr;
+}
+
 // What is no sample must cost next to nothing: so that is known before anything else.
 HOOK void *malloc(size_t size)
 {
 	struct event_call call = { 0, size, 0, HOOK_FRAME };
 	void *ptr;
 
+	if (unlikely(inside_watched))
+		return hook_malloc_watched(size, HOOK_FRAME);
 	if (unlikely(sample_mean)) {
 		if (likely(sample_passes(&sample_way, size)))
 			return real.malloc(size);
@@ -64,9 +85,25 @@ static inline __attribute__((always_inline)) void hook_free(void *ptr, const uin
 	real.free(ptr);
 }
 
+static __attribute__((noinline)) void hook_free_watched(void *ptr, const uintptr_t *frame)
+{
+	struct inside before = { 0 };
+	bool nested = inside_begins(&before, frame);
+
+	if (inside_gives(ptr) || (nested && !before.helps) ||
+	    (sample_mean && sample_passed((uintptr_t)ptr)))
+		real.free(ptr);
+	else
+		hook_free(ptr, frame);
+	if (!nested)
+		inside_ends(&before, NULL);
+}
+
 HOOK void free(void *ptr)
 {
-	if (unlikely(sample_mean) && likely(sample_passed((uintptr_t)ptr)))
+	if (unlikely(inside_watched))
+		hook_free_watched(ptr, HOOK_FRAME);
+	else if (unlikely(sample_mean) && likely(sample_passed((uintptr_t)ptr)))
 		real.free(ptr);
 	else
 		hook_free(ptr, HOOK_FRAME);
@@ -101,19 +138,26 @@ static inline size_t hook_product(size_t count, size_t size)
 
 HOOK void *calloc(size_t count, size_t size)
 {
-	void *ptr = real.calloc(count, size);
-	struct event_call call = { (uintptr_t)ptr, hook_product(count, size), 0, HOOK_FRAME };
+	struct inside before = { 0 };
+	struct event_call call = { 0, hook_product(count, size), 0, HOOK_FRAME };
+	void *ptr;
 
+	if (inside_begins(&before, HOOK_FRAME))
+		return inside_got(&before, real.calloc(count, size));
+	ptr = real.calloc(count, size);
+	inside_ends(&before, ptr);
+	call.address = (uintptr_t)ptr;
 	if (likely(ptr || call.size))
 		hook_allocated_maybe(LANE_CALLOC, 0, &call);
 	return ptr;
 }
 
-// A realloc of a block that was not sampled: what comes of it may be.
-static COLD void *hook_realloc_passed(void *ptr, size_t size, const uintptr_t *frame)
+// A realloc of a block that was not recorded: what comes of it may be.
+static COLD void *hook_realloc_passed(void *ptr, size_t size, const uintptr_t *frame,
+				      hook_resizes resize, void *more)
 {
 	struct event_call call = { 0, size, 0, frame };
-	void *result = real.realloc(ptr, size);
+	void *result = resize(ptr, size, more);
 
 	call.address = (uintptr_t)result;
 	if (result || size)
@@ -123,35 +167,35 @@ static COLD void *hook_realloc_passed(void *ptr, size_t size, const uintptr_t *f
 
 // The block `ptr` is given up, and what comes of it is recorded as the other half. The lane stays
 // busy in between, so that a signal handler's events do not come between the halves.
-static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_t size,
-								const uintptr_t *frame)
+static inline __attribute__((always_inline)) void *
+hook_realloc_block(void *ptr, size_t size, const uintptr_t *frame, hook_resizes resize, void *more)
 {
 	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
 	struct lane *lane;
 	uint8_t *start, *at;
 	void *result;
 
-	if (unlikely(sample_mean) && sample_passed(call.address))
-		return hook_realloc_passed(ptr, size, frame);
+	if (inside_gives(ptr) || (unlikely(sample_mean) && sample_passed(call.address)))
+		return hook_realloc_passed(ptr, size, frame, resize, more);
 	lane = lane_enter();
 	if (unlikely(!lane))
-		return real.realloc(ptr, size);
+		return resize(ptr, size, more);
 	start = hook_start(lane);
 	at = event_put(lane, start, LANE_REALLOC_FREE, EVENT_ADDRESS, &call);
 	if (unlikely(!at)) {
 		lane_leave(lane, start, start);
-		return real.realloc(ptr, size);
+		return resize(ptr, size, more);
 	}
 	lane_publish(lane, start, at);
 	if (unlikely(lane->head + LANE_ROOM > lane->open_limit)) {
 		lane->limit = lane->open_limit;
 		if (lane_enter_slow(lane) != lane) // the recording has ended
-			return real.realloc(ptr, size);
+			return resize(ptr, size, more);
 		lane->limit = 0;
 	}
 	lane->between = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	result = real.realloc(ptr, size);
+	result = resize(ptr, size, more);
 	lane->between = false;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (unlikely(lane->exact))
@@ -176,42 +220,75 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 	return result;
 }
 
-HOOK void *realloc(void *ptr, size_t size)
+void *hook_resize(void *ptr, size_t size, const uintptr_t *frame, hook_resizes resize, void *more)
 {
-	struct event_call call = { 0, size, 0, HOOK_FRAME };
+	return hook_realloc_block(ptr, size, frame, resize, more);
+}
+
+static void *hook_real_realloc(void *ptr, size_t size, void *more)
+{
+	(void)more;
+	return real.realloc(ptr, size);
+}
+
+static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_t size,
+								const uintptr_t *frame)
+{
+	struct inside before = { 0 };
+	struct event_call call = { 0, size, 0, frame };
 	void *result;
 
-	if (likely(ptr))
-		return hook_realloc(ptr, size, HOOK_FRAME);
+	if (inside_begins(&before, frame)) {
+		if (before.helps && ptr && !inside_gives(ptr))
+			return hook_realloc_block(ptr, size, frame, hook_real_realloc, NULL);
+		return inside_got(&before, real.realloc(ptr, size));
+	}
+	if (likely(ptr)) {
+		result = hook_realloc_block(ptr, size, frame, hook_real_realloc, NULL);
+		inside_ends(&before, NULL);
+		return result;
+	}
 	result = real.realloc(NULL, size);
+	inside_ends(&before, result);
 	call.address = (uintptr_t)result;
 	if (likely(result || size))
 		hook_allocated_maybe(LANE_MALLOC, 0, &call);
 	return result;
 }
 
-// The real one may call realloc by name, which would come back to us: so it is realloc here.
+HOOK void *realloc(void *ptr, size_t size)
+{
+	return hook_realloc(ptr, size, HOOK_FRAME);
+}
+
+// The real one may call realloc by name, which would come back to us: so it is realloc here. Too
+// much for a product, and it fails, with errno.
 HOOK void *reallocarray(void *ptr, size_t count, size_t size)
 {
-	size_t bytes = hook_product(count, size); // too many: the real one fails, with errno
-	struct event_call call = { 0, bytes, 0, HOOK_FRAME };
-	void *result;
+	return hook_realloc(ptr, hook_product(count, size), HOOK_FRAME);
+}
 
-	if (ptr)
-		return hook_realloc(ptr, bytes, HOOK_FRAME);
-	result = real.realloc(NULL, bytes);
-	call.address = (uintptr_t)result;
-	if (result || call.size)
-		hook_allocated_maybe(LANE_MALLOC, 0, &call);
-	return result;
+static COLD int hook_posix_memalign_nested(const struct inside *before, void **out,
+					   size_t alignment, size_t size)
+{
+	int error = real.posix_memalign(out, alignment, size);
+
+	if (!error)
+		inside_got(before, *out);
+	return error;
 }
 
 HOOK int posix_memalign(void **out, size_t alignment, size_t size)
 {
-	int error = real.posix_memalign(out, alignment, size);
-	struct event_call call = { error ? 0 : (uintptr_t)*out, size, hook_log2(alignment),
-				   HOOK_FRAME };
+	struct inside before = { 0 };
+	struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME };
+	int error;
 
+	if (inside_begins(&before, HOOK_FRAME))
+		return hook_posix_memalign_nested(&before, out, alignment, size);
+	error = real.posix_memalign(out, alignment, size);
+	inside_ends(&before, error ? NULL : *out);
+	call.address = error ? 0 : (uintptr_t)*out;
 	if (call.address || (error && size))
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	return error;
@@ -219,10 +296,16 @@ HOOK int posix_memalign(void **out, size_t alignment, size_t size)
 
 HOOK void *aligned_alloc(size_t alignment, size_t size)
 {
-	void *ptr = real.aligned_alloc(alignment, size);
-	struct event_call call = { (uintptr_t)ptr, event_new_size(alignment, size),
-				   hook_log2(alignment), HOOK_FRAME };
+	struct inside before = { 0 };
+	struct event_call call = { 0, event_new_size(alignment, size), hook_log2(alignment),
+				   HOOK_FRAME };
+	void *ptr;
 
+	if (inside_begins(&before, HOOK_FRAME))
+		return inside_got(&before, real.aligned_alloc(alignment, size));
+	ptr = real.aligned_alloc(alignment, size);
+	inside_ends(&before, ptr);
+	call.address = (uintptr_t)ptr;
 	if (ptr || size)
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	return ptr;
@@ -230,9 +313,15 @@ HOOK void *aligned_alloc(size_t alignment, size_t size)
 
 HOOK void *memalign(size_t alignment, size_t size)
 {
-	void *ptr = real.memalign(alignment, size);
-	struct event_call call = { (uintptr_t)ptr, size, hook_log2(alignment), HOOK_FRAME };
+	struct inside before = { 0 };
+	struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME };
+	void *ptr;
 
+	if (inside_begins(&before, HOOK_FRAME))
+		return inside_got(&before, real.memalign(alignment, size));
+	ptr = real.memalign(alignment, size);
+	inside_ends(&before, ptr);
+	call.address = (uintptr_t)ptr;
 	if (ptr || size)
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	return ptr;
@@ -242,9 +331,15 @@ enum { HOOK_PAGE_LOG2 = 12 };
 
 HOOK void *valloc(size_t size)
 {
-	void *ptr = real.valloc(size);
-	struct event_call call = { (uintptr_t)ptr, size, HOOK_PAGE_LOG2, HOOK_FRAME };
+	struct inside before = { 0 };
+	struct event_call call = { 0, size, HOOK_PAGE_LOG2, HOOK_FRAME };
+	void *ptr;
 
+	if (inside_begins(&before, HOOK_FRAME))
+		return inside_got(&before, real.valloc(size));
+	ptr = real.valloc(size);
+	inside_ends(&before, ptr);
+	call.address = (uintptr_t)ptr;
 	if (ptr || size)
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	return ptr;
@@ -252,9 +347,15 @@ HOOK void *valloc(size_t size)
 
 HOOK void *pvalloc(size_t size)
 {
-	void *ptr = real.pvalloc(size);
-	struct event_call call = { (uintptr_t)ptr, size, HOOK_PAGE_LOG2, HOOK_FRAME };
+	struct inside before = { 0 };
+	struct event_call call = { 0, size, HOOK_PAGE_LOG2, HOOK_FRAME };
+	void *ptr;
 
+	if (inside_begins(&before, HOOK_FRAME))
+		return inside_got(&before, real.pvalloc(size));
+	ptr = real.pvalloc(size);
+	inside_ends(&before, ptr);
+	call.address = (uintptr_t)ptr;
 	if (ptr || size)
 		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
 	return ptr;

@@ -1,5 +1,6 @@
 #include "recorder/real.h"
 
+#include "recorder/inside.h"
 #include "recorder/scope.h"
 
 static void *real_first_malloc(size_t size)
@@ -133,6 +134,7 @@ void real_find(void)
 	if (found)
 		return;
 	found = true;
+	inside_find();
 	*(void **)&real.malloc = real_or_none("malloc");
 	*(void **)&real.calloc = real_or_none("calloc");
 	*(void **)&real.realloc = real_or_none("realloc");

@@ -16,6 +16,7 @@ extern void *__libc_stack_end __attribute__((weak)); // glibc's linker: address 
 extern const char __ehdr_start[] HIDDEN;
 
 enum {
+	DT_NEEDED = 1,
 	DT_HASH = 4,
 	DT_STRTAB = 5,
 	DT_SYMTAB = 6,
@@ -26,6 +27,7 @@ enum {
 	STT_GNU_IFUNC = 10,
 	AT_PHDR = 3,
 	AT_PHNUM = 5,
+	AT_BASE = 7,
 };
 
 // argc, argv…, 0, envp…, 0, auxv: as the kernel laid them out. Copied from /proc/self where the
@@ -247,4 +249,60 @@ void *scope_next(const char *name, struct scope_object **object)
 		}
 	}
 	return NULL;
+}
+
+const struct elf_program *scope_programs(const struct scope_object *object, uint16_t *count)
+{
+	const struct elf_header *elf = (const void *)object->bias;
+
+	if (object == scope_objects()) {
+		*count = (uint16_t)scope_auxiliary(AT_PHNUM);
+		return (const void *)scope_auxiliary(AT_PHDR);
+	}
+	if (!elf || memcmp(elf->identity, "\177ELF", 4) != 0)
+		return NULL;
+	*count = elf->program_count;
+	return (const void *)(object->bias + elf->program_at);
+}
+
+bool scope_span(const struct scope_object *object, uintptr_t *start, uintptr_t *end)
+{
+	uint16_t count = 0;
+	const struct elf_program *program = scope_programs(object, &count);
+
+	*start = UINTPTR_MAX;
+	*end = 0;
+	for (uint16_t i = 0; program && i < count; i++) {
+		uintptr_t first = object->bias + program[i].address;
+
+		if (program[i].type != ELF_LOAD)
+			continue;
+		if (first < *start)
+			*start = first;
+		if (first + program[i].memory_size > *end)
+			*end = first + program[i].memory_size;
+	}
+	return *start < *end;
+}
+
+bool scope_needs(const struct scope_object *object, const struct scope_object *other)
+{
+	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
+	const char *name = other->name;
+
+	for (const char *at = name; at && *at; at++) {
+		if (*at == '/')
+			name = at + 1;
+	}
+	for (const struct elf_pair *at = object->dynamic; strings && name && *name && at && at->tag;
+	     at++) {
+		if (at->tag == DT_NEEDED && text_equal(strings + at->value, name))
+			return true;
+	}
+	return false;
+}
+
+bool scope_is_linker(const struct scope_object *object)
+{
+	return object->bias && object->bias == scope_auxiliary(AT_BASE);
 }

@@ -38,6 +38,19 @@ HIDDEN void *scope_next(const char *name, struct scope_object **object);
 // Address of `name` in this object alone, or NULL.
 HIDDEN void *scope_find(const struct scope_object *object, const char *name);
 
+// The program headers of a loaded object, which lie behind its ELF header or, of an executable,
+// where the kernel says; NULL: not found.
+HIDDEN const struct elf_program *scope_programs(const struct scope_object *object, uint16_t *count);
+
+// From its first mapped byte to behind its last one. False: it is not known.
+HIDDEN bool scope_span(const struct scope_object *object, uintptr_t *start, uintptr_t *end);
+
+// Whether the object names `other` among those that it needs.
+HIDDEN bool scope_needs(const struct scope_object *object, const struct scope_object *other);
+
+// Whether it is the dynamic linker.
+HIDDEN bool scope_is_linker(const struct scope_object *object);
+
 // The value of `name` in the environment that the kernel gave the process, or NULL.
 HIDDEN const char *scope_environment(const char *name);
 
