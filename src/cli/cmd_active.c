@@ -1,72 +1,64 @@
 // tidemark active: what is allocated at one moment, block by block.
-#include "cli/at.h"
+#include "cli/query_options.h"
 
 #include "report/active.h"
 
 enum { ROWS_DEFAULT = 20 };
 
-static const struct option_row options[] = {
-	AT_ROW_MOMENT,
-	AT_ROW_ROWS("largest blocks and mappings"),
-	AT_ROW_MIN_BYTES("blocks and mappings"),
-	AT_ROW_ALL_FRAMES,
+static const struct option_row rows[] = {
+	QUERY_OPTIONS_ROW_AT("exit (each process just before its end), 12.5s, 50%, -5s, peak, "
+			     "peak+1ms, mark:NAME"),
+	QUERY_OPTIONS_ROW_ROWS("show N largest blocks and mappings (0: all)"),
+	QUERY_OPTIONS_ROW_MIN_BYTES("leave out blocks and mappings of fewer bytes"),
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	LOOK_ROW_JSON("active.json"),
 	LOOK_ROW_CSV,
 	LOOK_ROWS,
 	{ 0 },
 };
 
-static int print(const struct at *at)
+static bool answer(const void *request, struct query_context *asked, struct sink *sink,
+		   struct err *err)
 {
+	const struct query_options *options = request;
 	const struct active_options wanted = {
-		.rows_max = at->rows_max,
-		.bytes_min = at->bytes_min,
-		.all_frames = at->all_frames,
+		.rows_max = options->rows_max,
+		.bytes_min = options->bytes_min,
+		.all_frames = options->all_frames,
 	};
-	struct sink sink = sink_to_file(stdout);
-	struct paper paper = at_paper(at, &sink);
-	struct err err = { 0 };
+	struct paper paper = query_options_paper(options, sink);
 	struct active active;
-	struct sight sight;
-	int code = EXIT_ANSWERED;
 
-	if (!at_open(at, &sight, &err))
-		return args_fail(&cmd_active, &err);
-	sight_read(&sight, NULL);
-	sight_warn_of_space(&sight);
-	active_init(&active, &sight, &wanted);
-	if (at->look.json)
-		active_write_json(&active, &sink);
-	else if (at->look.csv)
-		active_write_csv(&active, &sink);
+	(void)err;
+	moment_view_read(asked, NULL);
+	moment_view_warn_of_space(asked);
+	active_init(&active, asked, &wanted);
+	if (options->look.json)
+		active_write_json(&active, sink);
+	else if (options->look.csv)
+		active_write_csv(&active, sink);
 	else
 		active_write_text(&active, &paper);
-	if (!sink_ok(&sink, &err))
-		code = args_fail(&cmd_active, &err);
-	if (at->look.json || at->look.csv)
-		at_warn(&cmd_active, &sight);
 	active_fini(&active);
-	sight_close(&sight);
-	return code;
+	return true;
 }
 
 static int run(int argc, char **argv)
 {
-	struct at at = { 0 };
+	struct query_options options = { 0 };
+	struct query_context_options context;
 	struct args args;
-	int id;
 
 	args_init(&args, &cmd_active, argc, argv);
-	while ((id = args_next(&args)) != ARGS_END)
-		if (id == ARGS_EXIT || at_take(&args, &at, id) != LOOK_TAKEN)
-			break;
-	if (id == ARGS_END && at_check(&args, &at)) {
+	if (query_options_take_all(&args, &options)) {
 		// For people a page, for programs everything.
-		if (!at.rows_given && !at.look.json && !at.look.csv)
-			at.rows_max = ROWS_DEFAULT;
-		args.exit_code = print(&at);
+		if (!options.rows_given && !options.look.json && !options.look.csv)
+			options.rows_max = ROWS_DEFAULT;
+		context = query_options_context(&cmd_active, &options, &active_rules);
+		args.exit_code =
+			query_options_print(&cmd_active, &options, &context, answer, &options);
 	}
-	at_fini(&at);
+	query_options_fini(&options);
 	return args.exit_code;
 }
 
@@ -82,7 +74,7 @@ const struct command cmd_active = {
 		    "  tidemark active app.tide --at peak -n 0      all that lived at the peak\n"
 		    "  tidemark active app.tide --at 12.5s --layer vm --min-bytes 1M\n"
 		    "  tidemark active app.tide --json | jq '.rows[] | select(.age_ns > 1e9)'\n",
-	.options = options,
+	.options = rows,
 	.shared = filters_rows,
 	.shared_title = filters_title,
 	.run = run,

@@ -1,23 +1,25 @@
 // tidemark diff: what changed between two traces, or two windows of one, stack by stack.
-#include "cli/ask.h"
+#include "cli/query_options.h"
 
 #include "report/diff.h"
 
 #include <stdio.h>
 #include <string.h>
 
+enum { ROWS_DEFAULT = 10 };
+
 enum { OPTION_SORT = 1, OPTION_WITH_FROM, OPTION_WITH_TO };
 
-static const struct option_row options[] = {
-	ASK_ROW_ROWS("stacks"),
+static const struct option_row rows[] = {
+	QUERY_OPTIONS_ROW_ROWS("show N stacks (10; 0: all)"),
 	{ OPTION_SORT, 0, "sort", "FIGURE",
 	  "rank by the change in live (default), peak, allocated, count or temporary" },
-	{ ASK_MIN_BYTES, 0, "min-bytes", "SIZE", "the least change (64K, 1.5MiB)" },
+	QUERY_OPTIONS_ROW_MIN_BYTES("the least change (64K, 1.5MiB)"),
 	{ OPTION_WITH_FROM, 0, "with-from", "TIME",
 	  "where B's window begins, if not at --from; without B, the second window of A" },
 	{ OPTION_WITH_TO, 0, "with-to", "TIME", "where B's window ends, if not at --to" },
-	ASK_ROW_ALL_FRAMES,
-	ASK_ROW_MEMORY,
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
+	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
 	LOOK_ROW_JSON("diff.json"),
 	LOOK_ROW_CSV,
 	LOOK_ROWS,
@@ -25,8 +27,8 @@ static const struct option_row options[] = {
 };
 
 struct request {
-	struct ask ask;   // `path` is A
-	const char *with; // B
+	struct query_options options; // `path` is A
+	const char *with;             // B
 	const struct selection_words *with_words;
 	const char *with_from, *with_to;
 	int order; // enum diff_order
@@ -36,8 +38,8 @@ static bool take(struct args *args, struct request *request, int id)
 {
 	switch (id) {
 	case ARGS_OPERAND:
-		if (!request->ask.path)
-			return args_operand(args, &request->ask.path);
+		if (!request->options.path)
+			return args_operand(args, &request->options.path);
 		return args_operand(args, &request->with);
 	case OPTION_SORT:
 		return args_word(args, diff_order_words, &request->order);
@@ -48,55 +50,61 @@ static bool take(struct args *args, struct request *request, int id)
 		request->with_to = args->value;
 		return true;
 	}
-	return ask_take(args, &request->ask, id) != LOOK_MISTAKE;
+	return query_options_take(args, &request->options, id) != LOOK_MISTAKE;
 }
 
 static const char *second_path(const struct request *request)
 {
-	return request->with ? request->with : request->ask.path;
+	return request->with ? request->with : request->options.path;
 }
 
-static bool open_side(void *context, int side, struct inquiry *inquiry, struct err *err)
+static bool open_side(void *context, int side, struct query_context *asked, struct err *err)
 {
 	const struct request *request = context;
+	struct query_context_options options =
+		query_options_context(&cmd_diff, &request->options, &query_context_findings_rules);
 
-	if (side == 0)
-		return ask_open(&request->ask, request->ask.path, &request->ask.words, inquiry,
-				err);
-	return ask_open(&request->ask, second_path(request), request->with_words, inquiry, err);
+	if (side == 1) {
+		options.path = second_path(request);
+		options.words = request->with_words;
+	}
+	return query_options_open(&options, asked, err);
 }
 
 // So that its index is built while no other is open, and mistakes show before long work.
 static bool try_second(struct request *request, struct err *err)
 {
-	struct reader *first = reader_open(request->ask.path, err);
-	struct inquiry second = { 0 };
+	struct reader *first = reader_open(request->options.path, err);
+	struct query_context second = { 0 };
 	bool ok = first != NULL;
 
 	reader_close(first);
 	ok = ok && open_side(request, 1, &second, err);
-	inquiry_close(&second);
+	query_context_close(&second);
 	return ok;
 }
 
-static int compare(struct request *request, struct inquiry *before, struct inquiry *after)
+static int compare(struct request *request, struct query_context *before,
+		   struct query_context *after)
 {
-	const struct ask *ask = &request->ask;
+	const struct query_options *options = &request->options;
 	const struct diff_options chosen = {
 		.order = (enum diff_order)request->order,
-		.rows_max = ask->rows_max,
-		.bytes_min = ask->bytes_min,
-		.memory_bytes = ask->memory_bytes,
-		.progress = ask->look.progress,
+		.rows_max = options->rows_max,
+		.bytes_min = options->bytes_min,
+		.memory_bytes = options->memory_bytes,
+		.progress = options->look.progress,
 		.open = open_side,
 		.context = request,
 	};
-	diff_format *format = ask->look.json ? diff_json : ask->look.csv ? diff_csv : diff_text;
+	diff_format *format = options->look.json  ? diff_json
+			      : options->look.csv ? diff_csv
+						  : diff_text;
 	struct diff_page page = {
 		.sides = { before, after },
-		.names = { ask->path, second_path(request) },
-		.all_frames = ask->all_frames,
-		.colour = look_colour(&ask->look),
+		.names = { options->path, second_path(request) },
+		.all_frames = options->all_frames,
+		.colour = look_colour(&options->look),
 		.width = look_width(),
 	};
 	struct sink sink = sink_to_file(stdout);
@@ -110,18 +118,18 @@ static int compare(struct request *request, struct inquiry *before, struct inqui
 	diff_fini(&diff);
 	if (!sink_ok(&sink, &err))
 		return args_fail(&cmd_diff, &err);
-	for (int side = 0; (ask->look.json || ask->look.csv) && side < 2; side++)
-		ask_warn(&cmd_diff, page.sides[side], page.names[side]);
+	for (int side = 0; (options->look.json || options->look.csv) && side < 2; side++)
+		query_options_warn(&cmd_diff, page.sides[side], page.names[side]);
 	return EXIT_ANSWERED;
 }
 
 static int print(struct request *request)
 {
-	struct inquiry before = { 0 }, after = { 0 };
+	struct query_context before = { 0 }, after = { 0 };
 	int code = compare(request, &before, &after);
 
-	inquiry_close(&before);
-	inquiry_close(&after);
+	query_context_close(&before);
+	query_context_close(&after);
 	return code;
 }
 
@@ -132,20 +140,20 @@ static int answer(struct args *args, struct request *request, struct selection_w
 	while ((id = args_next(args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(args, request, id))
 			return args->exit_code;
-	if (!args_need(args, request->ask.path, "two traces"))
+	if (!args_need(args, request->options.path, "two traces"))
 		return args->exit_code;
 	if (!request->with && !request->with_from && !request->with_to) {
 		args_mistake(args, "needs a second trace, or a second window of the first "
 				   "(--with-from, --with-to)");
 		return args->exit_code;
 	}
-	selection_words_with_window(words, &request->ask.words, request->with_from,
+	selection_words_with_window(words, &request->options.words, request->with_from,
 				    request->with_to);
-	if (!filters_check(args, &request->ask.words) || !filters_check(args, words))
+	if (!filters_check(args, &request->options.words) || !filters_check(args, words))
 		return args->exit_code;
 	if (request->order == DIFF_BY_TEMPORARY &&
-	    selection_words_get(&request->ask.words, SELECTION_LAYER) &&
-	    strcmp(selection_words_get(&request->ask.words, SELECTION_LAYER), "vm") == 0) {
+	    selection_words_get(&request->options.words, SELECTION_LAYER) &&
+	    strcmp(selection_words_get(&request->options.words, SELECTION_LAYER), "vm") == 0) {
 		args_mistake(args, "only the heap has temporary allocations");
 		return args->exit_code;
 	}
@@ -155,14 +163,14 @@ static int answer(struct args *args, struct request *request, struct selection_w
 
 static int run(int argc, char **argv)
 {
-	struct request request = { .ask = { .rows_max = ASK_ROWS_DEFAULT } };
+	struct request request = { .options = { .rows_max = ROWS_DEFAULT } };
 	struct selection_words words = { 0 };
 	struct args args;
 	int code;
 
 	args_init(&args, &cmd_diff, argc, argv);
 	code = answer(&args, &request, &words);
-	selection_words_fini(&request.ask.words);
+	query_options_fini(&request.options);
 	selection_words_fini(&words);
 	return code;
 }
@@ -179,7 +187,7 @@ const struct command cmd_diff = {
 		    "  tidemark diff a.tide b.tide --sort count -n 20   in calls\n"
 		    "  tidemark diff app.tide --from 10s --to 20s --with-from 20s --with-to 30s\n"
 		    "                                                   two windows of one trace\n",
-	.options = options,
+	.options = rows,
 	.shared = filters_rows,
 	.shared_title = filters_title,
 	.run = run,

@@ -1,6 +1,5 @@
 // dump: a trace as text, and text as a trace.
-#include "cli/chosen.h"
-#include "cli/filters.h"
+#include "cli/query_options.h"
 
 #include "os/file.h"
 #include "trace/asm.h"
@@ -11,16 +10,14 @@
 
 enum {
 	DUMP_ASSEMBLE = 1,
-	DUMP_OUTPUT,
-	DUMP_FORCE,
 	DUMP_COUNT,
 	DUMP_ITEMS,
 	DUMP_DEFINITIONS,
 };
 
 static const struct option_row dump_options[] = {
-	{ DUMP_OUTPUT, 'o', "output", "FILE", "write to FILE instead of standard output" },
-	{ DUMP_FORCE, 'f', "force", NULL, "overwrite FILE" },
+	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE", "write to FILE instead of standard output" },
+	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite FILE" },
 	{ DUMP_ASSEMBLE, 'a', "assemble", NULL, "the other way: FILE is text, make a trace of it" },
 	{ DUMP_COUNT, 'n', "count", "N", "only the first N events and notes" },
 	{ DUMP_ITEMS, 0, "items", NULL, "events and notes alone, no definitions" },
@@ -50,7 +47,8 @@ const struct command cmd_dump = {
 };
 
 struct dump {
-	struct chosen chosen;
+	struct query_options query;
+	struct query_context asked;
 	bool assemble;
 	struct asm_options options;
 	bool filtered; // by more than the time
@@ -58,19 +56,9 @@ struct dump {
 
 static bool take_option(struct args *args, int id, struct dump *dump)
 {
-	if (filters_take(args, &dump->chosen.words, id))
-		return true;
 	switch (id) {
-	case ARGS_OPERAND:
-		return args_operand(args, &dump->chosen.path);
 	case DUMP_ASSEMBLE:
 		dump->assemble = true;
-		return true;
-	case DUMP_OUTPUT:
-		dump->chosen.output = args->value;
-		return true;
-	case DUMP_FORCE:
-		dump->chosen.force = true;
 		return true;
 	case DUMP_COUNT:
 		return args_count(args, &dump->options.count);
@@ -81,7 +69,7 @@ static bool take_option(struct args *args, int id, struct dump *dump)
 		dump->options.items = false;
 		return true;
 	default:
-		return false;
+		return query_options_take(args, &dump->query, id) == LOOK_TAKEN;
 	}
 }
 
@@ -89,12 +77,12 @@ static bool assemble(const struct dump *dump, struct err *err)
 {
 	struct file_view text = { 0 };
 	struct fresh fresh = { .fd = -1 };
-	bool ok = file_view_open(&text, dump->chosen.path, err) ||
-		  err_wrap(err, "%s", dump->chosen.path);
+	bool ok = file_view_open(&text, dump->query.path, err) ||
+		  err_wrap(err, "%s", dump->query.path);
 
-	if (ok && fresh_open(&fresh, dump->chosen.output, dump->chosen.force, err)) {
+	if (ok && fresh_open(&fresh, dump->query.output, dump->query.force, err)) {
 		ok = asm_read((const char *)text.bytes, text.size, fresh.fd, err) ||
-		     err_wrap(err, "%s", dump->chosen.path);
+		     err_wrap(err, "%s", dump->query.path);
 		ok = ok && fresh_keep(&fresh, err);
 	} else {
 		ok = false;
@@ -107,44 +95,53 @@ static bool assemble(const struct dump *dump, struct err *err)
 static bool wants(void *context, const struct trace_event *event)
 {
 	const struct dump *dump = context;
+	const struct selection *selection = &dump->asked.selection;
 
 	// Times are compared already; marks stand between two events.
-	if (dump->chosen.window[0].exact && event->number < dump->chosen.window[0].number)
+	if (selection->window[0].exact && event->number < selection->window[0].number)
 		return false;
-	if (dump->chosen.window[1].exact && event->number >= dump->chosen.window[1].number)
+	if (selection->window[1].exact && event->number >= selection->window[1].number)
 		return false;
-	return !dump->filtered || selection_has_event(&dump->chosen.selection, event);
+	return !dump->filtered || selection_has_event(selection, event);
 }
 
 // What the filters make of this trace.
 static bool select_events(struct dump *dump, struct err *err)
 {
-	struct selection *selection = &dump->chosen.selection;
+	const struct query_context *asked = &dump->asked;
+	const struct query *query = &asked->selection.query;
 
-	dump->options.from_ns = dump->chosen.window[0].time_ns;
-	dump->options.to_ns = selection_words_get(&dump->chosen.words, SELECTION_TO)
-				      ? dump->chosen.window[1].time_ns
-				      : UINT64_MAX;
+	dump->options.from_ns = asked->from_ns;
+	dump->options.to_ns = asked->to_given ? asked->to_ns : UINT64_MAX;
 	dump->options.wants = wants;
 	dump->options.context = dump;
-	dump->filtered = query_narrows(&selection->query) || selection->query.layers;
-	return !dump->filtered || selection_read_events(selection, PROGRESS_AUTO, err);
+	dump->filtered = query_narrows(query) || query->layers;
+	return !dump->filtered || query_context_select_events(&dump->asked, err);
 }
 
 static bool write(void *context, struct sink *sink, struct err *err)
 {
 	struct dump *dump = context;
 
-	return asm_dump(dump->chosen.reader, &dump->options, sink, err);
+	reader_rewind(dump->asked.reader);
+	return asm_dump(dump->asked.reader, &dump->options, sink, err);
 }
 
 static bool disassemble(struct dump *dump, struct err *err)
 {
-	struct chosen *chosen = &dump->chosen;
-	bool ok = chosen_open(chosen, err) && select_events(dump, err) &&
-		  chosen_write(chosen, write, dump, err);
+	const struct query_context_options context =
+		query_options_context(&cmd_dump, &dump->query, &query_context_events_rules);
+	bool ok;
 
-	chosen_close(chosen, &cmd_dump, ok);
+	if (!query_options_can_write(&dump->query, err) ||
+	    !query_options_open(&context, &dump->asked, err))
+		return false;
+	ok = select_events(dump, err) && query_options_write(&dump->query, write, dump, err);
+	if (ok) {
+		query_context_caution(&dump->asked);
+		query_options_warn(&cmd_dump, &dump->asked, NULL);
+	}
+	query_context_close(&dump->asked);
 	return ok;
 }
 
@@ -156,11 +153,11 @@ static int answer(struct args *args, struct dump *dump)
 	while ((id = args_next(args)) != ARGS_END)
 		if (!take_option(args, id, dump))
 			return args->exit_code;
-	if (!args_need(args, dump->chosen.path,
+	if (!args_need(args, dump->query.path,
 		       dump->assemble ? "a FILE of text" : "a trace FILE") ||
-	    !filters_check(args, &dump->chosen.words))
+	    !filters_check(args, &dump->query.words))
 		return args->exit_code;
-	if (dump->assemble && !dump->chosen.output) {
+	if (dump->assemble && !dump->query.output) {
 		args_mistake(args, "--assemble needs -o FILE: the trace to make");
 		return args->exit_code;
 	}
@@ -177,6 +174,6 @@ static int run(int argc, char **argv)
 
 	args_init(&args, &cmd_dump, argc, argv);
 	code = answer(&args, &dump);
-	selection_words_fini(&dump.chosen.words);
+	query_options_fini(&dump.query);
 	return code;
 }

@@ -1,26 +1,23 @@
 // export: a trace in the formats of other programs.
-#include "cli/chosen.h"
-#include "cli/filters.h"
-#include "cli/interrupt.h"
-#include "cli/look.h"
+#include "cli/query_options.h"
 
 #include "export/export.h"
 #include "os/terminal.h"
 #include "report/heaplog.h"
-#include "trace/fresh.h"
 
 #include <string.h>
 
-enum { EXPORT_FORMAT = 1, EXPORT_OUTPUT, EXPORT_FORCE, EXPORT_VALUE, EXPORT_MEMORY };
+enum { EXPORT_FORMAT = 1, EXPORT_VALUE };
 
 static const struct option_row export_options[] = {
 	{ EXPORT_FORMAT, 0, "format", "NAME", "one of the formats above" },
-	{ EXPORT_OUTPUT, 'o', "output", "FILE", "write to FILE; -, or without it: to stdout" },
-	{ EXPORT_FORCE, 'f', "force", NULL, "overwrite FILE" },
+	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE",
+	  "write to FILE; -, or without it: to stdout" },
+	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite FILE" },
 	{ EXPORT_VALUE, 0, "value", "WHICH",
 	  "what a format of one value holds: live (at the end of the window), blocks, allocated, "
 	  "allocations, freed, frees, impacting, size, count" },
-	{ EXPORT_MEMORY, 'm', "memory", "SIZE", "for the index (256M)" },
+	QUERY_OPTIONS_ROW_MEMORY("for the index (256M)"),
 	LOOK_ROW_PROGRESS,
 	LOOK_ROWS_SYMBOLS,
 	{ 0 },
@@ -54,13 +51,12 @@ const struct command cmd_export = {
 
 struct export
 {
-	struct chosen chosen;
+	struct query_options query;
+	struct query_context asked;
 	const struct export_format *format; // NULL: heaplog
 	bool format_given;
 	bool value_given;
 	int value;
-	struct look look;
-	uint64_t memory_bytes;
 	struct heaplog_options heaplog;
 	process_id process;
 };
@@ -84,31 +80,17 @@ static bool take_format(struct args *args, struct export *export)
 
 static bool take_option(struct args *args, int id, struct export *export)
 {
-	enum look_taken taken;
-
-	if (filters_take(args, &export->chosen.words, id))
-		return true;
-	taken = look_take(args, &export->look, id);
-	if (taken != LOOK_NOT_MINE)
-		return taken == LOOK_TAKEN;
 	switch (id) {
-	case ARGS_OPERAND:
-		return args_operand(args, &export->chosen.path);
 	case EXPORT_FORMAT:
 		return take_format(args, export);
-	case EXPORT_OUTPUT:
-		export->chosen.output = strcmp(args->value, "-") == 0 ? NULL : args->value;
-		return true;
-	case EXPORT_FORCE:
-		export->chosen.force = true;
-		return true;
 	case EXPORT_VALUE:
 		export->value_given = true;
 		return args_word(args, samples_values, &export->value);
-	case EXPORT_MEMORY:
-		return args_bytes(args, &export->memory_bytes);
+	case QUERY_OPTIONS_OUTPUT:
+		export->query.output = strcmp(args->value, "-") == 0 ? NULL : args->value;
+		return true;
 	default:
-		return false;
+		return query_options_take(args, &export->query, id) == LOOK_TAKEN;
 	}
 }
 
@@ -132,64 +114,38 @@ static bool write_format(void *context, struct sink *sink, struct err *err)
 	return export_write(writing->format, &writing->source, sink, err);
 }
 
-static bool write_window(struct export *export, struct question *question, struct err *err)
+static bool write_window(struct export *export, struct err *err)
 {
 	struct writing writing = {
 		.format = export->format,
 		.source = {
-			.question = question,
+			.asked = &export->asked,
 			.value = export->value_given ? (enum samples_value)export->value
 						     : SAMPLES_LIVE,
 			.say = say,
 		},
 	};
 
-	for (size_t i = 0; i < question->warnings_count; i++)
-		args_warn(&cmd_export, "%s", question->warnings[i]);
-	return question_check_layers(question, false, err) &&
-	       chosen_write(&export->chosen, write_format, &writing, err);
-}
-
-static bool export_window(struct export *export, struct err *err)
-{
-	const struct question_options options = {
-		.words = &export->chosen.words,
-		.symbols = export->look.symbols,
-		.memory_bytes = export->memory_bytes,
-		.progress = export->look.progress,
-		.stop = interrupt_came,
-		.say = say,
-	};
-	struct question question = { 0 };
-	bool good;
-
-	if (export->chosen.output && !fresh_check(export->chosen.output, export->chosen.force, err))
-		return false;
-	interrupt_watch();
-	good = question_open(&question, export->chosen.path, &options, err);
-	interrupt_leave();
-	if (!good)
-		return false;
-	good = write_window(export, &question, err);
-	question_close(&question);
-	return good;
+	query_options_warn(&cmd_export, &export->asked, NULL);
+	return query_context_check_layers(&export->asked, false, err) &&
+	       query_options_write(&export->query, write_format, &writing, err);
 }
 
 // ---- events ----
 
 static bool select_events(struct export *export, struct err *err)
 {
-	struct chosen *chosen = &export->chosen;
+	struct query_context *asked = &export->asked;
 	struct heaplog_options *heaplog = &export->heaplog;
 
-	heaplog->reader = chosen->reader;
-	if (selection_words_get(&chosen->words, SELECTION_FROM))
-		heaplog->from = &chosen->window[0];
-	if (selection_words_get(&chosen->words, SELECTION_TO))
-		heaplog->to = &chosen->window[1];
-	if (query_narrows(&chosen->selection.query)) {
-		heaplog->selection = &chosen->selection;
-		if (!selection_read_events(&chosen->selection, PROGRESS_AUTO, err))
+	heaplog->reader = asked->reader;
+	if (asked->from_given)
+		heaplog->from = &asked->selection.window[0];
+	if (asked->to_given)
+		heaplog->to = &asked->selection.window[1];
+	if (query_narrows(&asked->selection.query)) {
+		heaplog->selection = &asked->selection;
+		if (!query_context_select_events(asked, err))
 			return false;
 	}
 	return heaplog_choose(heaplog, &export->process, err);
@@ -199,21 +155,34 @@ static bool write_heaplog(void *context, struct sink *sink, struct err *err)
 {
 	const struct export *export = context;
 
+	reader_rewind(export->asked.reader);
 	heaplog_write(&export->heaplog, export->process, sink);
 	return sink_ok(sink, err);
 }
 
-static bool export_heaplog(struct export *export, struct err *err)
+static bool write_events(struct export *export, struct err *err)
 {
-	struct chosen *chosen = &export->chosen;
-	bool ok = chosen_open(chosen, err) && select_events(export, err) &&
-		  chosen_write(chosen, write_heaplog, export, err);
+	if (!select_events(export, err) ||
+	    !query_options_write(&export->query, write_heaplog, export, err))
+		return false;
+	query_context_caution(&export->asked);
+	query_options_warn(&cmd_export, &export->asked, NULL);
+	return true;
+}
 
-	if (ok && reader_info(chosen->reader)->sample_bytes)
-		args_warn(&cmd_export, "%s is a sampled recording: these are the samples alone",
-			  chosen->path);
-	chosen_close(chosen, &cmd_export, ok);
-	return ok;
+static bool export_trace(struct export *export, struct err *err)
+{
+	const struct query_context_options context = query_options_context(
+		&cmd_export, &export->query,
+		export->format ? &query_context_window_rules : &query_context_events_rules);
+	bool good;
+
+	if (!query_options_can_write(&export->query, err) ||
+	    !query_options_open(&context, &export->asked, err))
+		return false;
+	good = export->format ? write_window(export, err) : write_events(export, err);
+	query_context_close(&export->asked);
+	return good;
 }
 
 // Whether the words fit together.
@@ -221,13 +190,13 @@ static bool check(struct args *args, const struct export *export)
 {
 	bool one_value = export->format && export->format->single_value;
 
-	if (!args_need(args, export->chosen.path, "a trace FILE") ||
+	if (!args_need(args, export->query.path, "a trace FILE") ||
 	    !args_need(args, export->format_given ? "" : NULL, "--format NAME") ||
-	    !filters_check(args, &export->chosen.words))
+	    !query_options_check(args, &export->query))
 		return false;
 	if (export->value_given && !one_value)
 		return args_mistake(args, "--value is for formats of one value (folded)");
-	if (!export->chosen.output && terminal_is() && !one_value)
+	if (!export->query.output && terminal_is() && !one_value)
 		return args_mistake(args, "the format is not for a terminal: say -o FILE");
 	return true;
 }
@@ -242,7 +211,7 @@ static int answer(struct args *args, struct export *export)
 			return args->exit_code;
 	if (!check(args, export))
 		return args->exit_code;
-	if (!(export->format ? export_window(export, &err) : export_heaplog(export, &err)))
+	if (!export_trace(export, &err))
 		return args_fail(&cmd_export, &err);
 	return EXIT_ANSWERED;
 }
@@ -255,6 +224,6 @@ static int run(int argc, char **argv)
 
 	args_init(&args, &cmd_export, argc, argv);
 	code = answer(&args, &export);
-	selection_words_fini(&export.chosen.words);
+	query_options_fini(&export.query);
 	return code;
 }

@@ -1,39 +1,40 @@
 // tidemark growth: the sites that keep more and more, apart from caches and start-up.
-#include "cli/ask.h"
+#include "cli/query_options.h"
 
 #include "report/growth.h"
 
-static const struct option_row options[] = {
-	ASK_ROW_ROWS("sites of each kind"),
-	{ ASK_MIN_BYTES, 0, "min-bytes", "SIZE", "the least growth (64K, 1.5MiB; 1 KiB)" },
-	ASK_ROW_ALL_FRAMES,
-	ASK_ROW_MEMORY,
+static const struct option_row rows[] = {
+	QUERY_OPTIONS_ROW_ROWS("show N sites of each kind (10; 0: all)"),
+	QUERY_OPTIONS_ROW_MIN_BYTES("the least growth (64K, 1.5MiB; 1 KiB)"),
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
+	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
 	LOOK_ROW_JSON("growth.json"),
 	LOOK_ROW_CSV,
 	LOOK_ROWS,
 	{ 0 },
 };
 
-static bool answer(const struct ask *ask, struct inquiry *inquiry, struct sink *sink,
+static bool answer(const void *request, struct query_context *asked, struct sink *sink,
 		   struct err *err)
 {
+	const struct query_options *options = request;
 	const struct growth_options chosen = {
-		.grown_min = ask->bytes_min,
-		.rows_max = ask->rows_max,
+		.grown_min = options->bytes_min,
+		.rows_max = options->rows_max,
 	};
-	growth_format *format = ask->look.json  ? growth_json
-				: ask->look.csv ? growth_csv
-						: growth_text;
+	growth_format *format = options->look.json  ? growth_json
+				: options->look.csv ? growth_csv
+						    : growth_text;
 	struct growth growth;
 	const struct growth_page page = {
-		.inquiry = inquiry,
+		.asked = asked,
 		.growth = &growth,
-		.all_frames = ask->all_frames,
-		.colour = look_colour(&ask->look),
+		.all_frames = options->all_frames,
+		.colour = look_colour(&options->look),
 		.width = look_width(),
 	};
 
-	if (!growth_find(&growth, inquiry, &chosen, err))
+	if (!growth_find(&growth, asked, &chosen, err))
 		return false;
 	format(&page, sink);
 	growth_fini(&growth);
@@ -42,7 +43,7 @@ static bool answer(const struct ask *ask, struct inquiry *inquiry, struct sink *
 
 static int run(int argc, char **argv)
 {
-	return ask_run(&cmd_growth, argc, argv, answer);
+	return query_options_run(&cmd_growth, argc, argv, &query_context_findings_rules, answer);
 }
 
 const struct command cmd_growth = {
@@ -59,7 +60,7 @@ const struct command cmd_growth = {
 		"  tidemark growth app.tide                     what leaks, how fast\n"
 		"  tidemark growth app.tide --from 1min -n 0    all sites, after a minute\n"
 		"  tidemark growth app.tide --min-bytes 1M      that grew by a megabyte or more\n",
-	.options = options,
+	.options = rows,
 	.shared = filters_rows,
 	.shared_title = filters_title,
 	.run = run,

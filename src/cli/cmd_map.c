@@ -1,5 +1,5 @@
 // tidemark map: the address space of a process, drawn, and who is in the way.
-#include "cli/at.h"
+#include "cli/query_options.h"
 
 #include "os/convert.h"
 #include "os/file.h"
@@ -12,34 +12,34 @@
 
 enum { ROWS_DEFAULT = 10 };
 
-enum { OPTION_GRANULARITY = 1, OPTION_OUTPUT, OPTION_FORCE, OPTION_RANGE, OPTION_TRACEFRAG };
+enum { OPTION_GRANULARITY = 1, OPTION_RANGE, OPTION_TRACEFRAG };
 
-static const struct option_row options[] = {
-	AT_ROW_MOMENT,
+static const struct option_row rows[] = {
+	QUERY_OPTIONS_ROW_AT("exit (each process just before its end), 12.5s, 50%, -5s, peak, "
+			     "peak+1ms, mark:NAME"),
 	{ OPTION_GRANULARITY, 0, "granularity", "SIZE", "bytes of a slot (64K)" },
 	{ OPTION_RANGE, 0, "range", "LOW..HIGH", "only this part: two addresses in hexadecimal" },
-	{ OPTION_OUTPUT, 'o', "output", "X.svg|X.png", "draw a picture into this file" },
-	{ OPTION_FORCE, 'f', "force", NULL, "overwrite that file" },
+	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "X.svg|X.png", "draw a picture into this file" },
+	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite that file" },
 	{ OPTION_TRACEFRAG, 0, "tracefrag", NULL,
 	  "list the reservations that leave a slot partly unused, as tracefrag did" },
-	AT_ROW_ROWS("mappers that are in the way"),
-	AT_ROW_ALL_FRAMES,
+	QUERY_OPTIONS_ROW_ROWS("show N mappers that are in the way (0: all)"),
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	LOOK_ROW_JSON("map.json"),
 	LOOK_ROWS,
 	{ 0 },
 };
 
 struct request {
-	struct at at;
+	struct query_options options;
 	struct atlas_options atlas;
-	const char *output;
-	bool force, tracefrag;
+	bool tracefrag;
 };
 
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
-	enum look_taken taken = at_take(args, &request->at, id);
+	enum look_taken taken = query_options_take(args, &request->options, id);
 	struct err err = { 0 };
 	uint64_t bytes;
 
@@ -54,12 +54,6 @@ static bool take(struct args *args, struct request *request, int id)
 	case OPTION_RANGE:
 		return atlas_set_range(&request->atlas, args->value, &err) ||
 		       args_mistake(args, "--%s", err.text);
-	case OPTION_OUTPUT:
-		request->output = args->value;
-		return true;
-	case OPTION_FORCE:
-		request->force = true;
-		return true;
 	case OPTION_TRACEFRAG:
 		request->tracefrag = true;
 		return true;
@@ -85,14 +79,14 @@ static bool draw(const struct request *request, const struct atlas *atlas, struc
 	struct fresh fresh = { .fd = -1 };
 	struct str svg = { 0 };
 	struct sink sink = sink_to_str(&svg);
-	bool good = fresh_open(&fresh, request->output, request->force, err);
+	bool good = fresh_open(&fresh, request->options.output, request->options.force, err);
 
 	if (good) {
 		atlas_write_svg(atlas, &sink);
-		good = is_png(request->output)
+		good = is_png(request->options.output)
 			       ? convert_svg(str_get(&svg), svg.length, "png", fresh.fd, err)
 			       : file_write_all(fresh.fd, str_get(&svg), svg.length, err);
-		good = good || err_wrap(err, "cannot write %s", request->output);
+		good = good || err_wrap(err, "cannot write %s", request->options.output);
 	}
 	good = good && fresh_keep(&fresh, err);
 	fresh_close(&fresh);
@@ -103,55 +97,56 @@ static bool draw(const struct request *request, const struct atlas *atlas, struc
 // What would be missing in the end is told before the work.
 static bool can_draw(const struct request *request, struct err *err)
 {
-	return !request->output || (fresh_check(request->output, request->force, err) &&
-				    (!is_png(request->output) || convert_check("png", err)));
+	const char *output = request->options.output;
+
+	return query_options_can_write(&request->options, err) &&
+	       (!output || !is_png(output) || convert_check("png", err));
 }
 
-static bool write_answer(const struct request *request, struct sight *sight, struct sink *sink,
-			 struct err *err)
+static bool answer(const void *context, struct query_context *asked, struct sink *sink,
+		   struct err *err)
 {
-	struct paper paper = at_paper(&request->at, sink);
+	const struct request *request = context;
+	struct paper paper = query_options_paper(&request->options, sink);
 	struct atlas atlas;
 	bool good;
 
-	good = atlas_init(&atlas, sight, &request->atlas, err);
+	good = atlas_init(&atlas, asked, &request->atlas, err);
 	if (good && request->tracefrag)
-		tracefrag_write(sight, atlas.process, sink);
-	else if (good && request->at.look.json)
+		tracefrag_write(asked, atlas.process, sink);
+	else if (good && request->options.look.json)
 		atlas_write_json(&atlas, sink);
-	else if (good && !request->output)
+	else if (good && !request->options.output)
 		atlas_write_text(&atlas, &paper);
-	if (good && request->output)
+	if (good && request->options.output)
 		good = draw(request, &atlas, err);
 	atlas_fini(&atlas);
-	return good && sink_ok(sink, err);
+	if (good && !request->options.look.json && (request->tracefrag || request->options.output))
+		query_options_warn(&cmd_map, asked, NULL);
+	return good;
 }
 
-static int print(const struct request *request)
+static int print(struct request *request)
 {
-	struct sink sink = sink_to_file(stdout);
+	const struct query_context_options context =
+		query_options_context(&cmd_map, &request->options, &atlas_rules);
 	struct err err = { 0 };
-	struct sight sight;
-	int code = EXIT_ANSWERED;
 
-	if (!can_draw(request, &err) || !at_open(&request->at, &sight, &err))
+	if (!can_draw(request, &err))
 		return args_fail(&cmd_map, &err);
-	if (!write_answer(request, &sight, &sink, &err))
-		code = args_fail(&cmd_map, &err);
-	else if (request->at.look.json || request->tracefrag || request->output)
-		at_warn(&cmd_map, &sight);
-	sight_close(&sight);
-	return code;
+	request->atlas.rows_max = request->options.rows_max;
+	request->atlas.all_frames = request->options.all_frames;
+	return query_options_print(&cmd_map, &request->options, &context, answer, request);
 }
 
 static bool check(struct args *args, const struct request *request)
 {
-	if (!at_check(args, &request->at))
+	if (!query_options_check(args, &request->options))
 		return false;
-	if (request->output && strcmp(ending(request->output), "svg") != 0 &&
-	    !is_png(request->output))
+	if (request->options.output && strcmp(ending(request->options.output), "svg") != 0 &&
+	    !is_png(request->options.output))
 		return args_mistake(args, "--output is a file that ends in .svg or .png");
-	if (request->force && !request->output)
+	if (request->options.force && !request->options.output)
 		return args_mistake(args, "--force is about --output");
 	return true;
 }
@@ -159,7 +154,7 @@ static bool check(struct args *args, const struct request *request)
 static int run(int argc, char **argv)
 {
 	struct request request = {
-		.at = { .rows_max = ROWS_DEFAULT, .of_mappings = true },
+		.options = { .rows_max = ROWS_DEFAULT },
 		.atlas = { .granularity = SPACE_SLOT },
 	};
 	struct args args;
@@ -169,12 +164,9 @@ static int run(int argc, char **argv)
 	while ((id = args_next(&args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(&args, &request, id))
 			break;
-	if (id == ARGS_END && check(&args, &request)) {
-		request.atlas.rows_max = request.at.rows_max;
-		request.atlas.all_frames = request.at.all_frames;
+	if (id == ARGS_END && check(&args, &request))
 		args.exit_code = print(&request);
-	}
-	at_fini(&request.at);
+	query_options_fini(&request.options);
 	return args.exit_code;
 }
 
@@ -193,7 +185,7 @@ const struct command cmd_map = {
 		"  tidemark map app.tide --at 12.5s -o app.png  a picture\n"
 		"  tidemark map app.tide --range 0x40000000..0x80000000 --granularity 4K\n"
 		"  tidemark map app.tide --tracefrag            for scripts that read tracefrag\n",
-	.options = options,
+	.options = rows,
 	.shared = filters_rows,
 	.shared_title = filters_title,
 	.run = run,

@@ -1,79 +1,78 @@
 // tidemark pins: pages that a few small blocks keep from going back.
-#include "cli/at.h"
+#include "cli/query_options.h"
 
 #include "report/pins.h"
 
 enum { ROWS_DEFAULT = 10, LIVE_DEFAULT = 1024, OPTION_MAX_LIVE = 1 };
 
-static const struct option_row options[] = {
-	AT_ROW_MOMENT,
+static const struct option_row rows[] = {
+	QUERY_OPTIONS_ROW_AT("exit (each process just before its end), 12.5s, 50%, -5s, peak, "
+			     "peak+1ms, mark:NAME"),
 	{ OPTION_MAX_LIVE, 0, "max-live", "SIZE",
 	  "a page with at most so much on it is pinned (1K)" },
-	AT_ROW_ROWS("stacks"),
-	AT_ROW_ALL_FRAMES,
+	QUERY_OPTIONS_ROW_ROWS("show N stacks (0: all)"),
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	LOOK_ROW_JSON("pins.json"),
 	LOOK_ROWS,
 	{ 0 },
 };
 
-static int print(const struct at *at, const struct pins_options *wanted)
-{
-	struct sink sink = sink_to_file(stdout);
-	struct paper paper = at_paper(at, &sink);
-	struct err err = { 0 };
-	struct sight sight;
-	struct pins pins;
-	int code = EXIT_ANSWERED;
+struct request {
+	struct query_options options;
+	struct pins_options pins;
+};
 
-	if (!at_open(at, &sight, &err))
-		return args_fail(&cmd_pins, &err);
-	if (!pins_init(&pins, &sight, wanted, &err)) {
-		code = args_fail(&cmd_pins, &err);
-	} else {
-		if (at->look.json)
-			pins_write_json(&pins, &sink);
-		else
-			pins_write_text(&pins, &paper);
-		if (!sink_ok(&sink, &err))
-			code = args_fail(&cmd_pins, &err);
-		if (at->look.json)
-			at_warn(&cmd_pins, &sight);
-		pins_fini(&pins);
-	}
-	sight_close(&sight);
-	return code;
+static bool answer(const void *context, struct query_context *asked, struct sink *sink,
+		   struct err *err)
+{
+	const struct request *request = context;
+	struct paper paper = query_options_paper(&request->options, sink);
+	struct pins pins;
+
+	if (!pins_init(&pins, asked, &request->pins, err))
+		return false;
+	if (request->options.look.json)
+		pins_write_json(&pins, sink);
+	else
+		pins_write_text(&pins, &paper);
+	pins_fini(&pins);
+	return true;
 }
 
 // Take one option. False: return args->exit_code.
-static bool take(struct args *args, struct at *at, struct pins_options *wanted, int id)
+static bool take(struct args *args, struct request *request, int id)
 {
-	enum look_taken taken = at_take(args, at, id);
+	enum look_taken taken = query_options_take(args, &request->options, id);
+	uint64_t *live_max = &request->pins.live_max;
 
 	if (taken != LOOK_NOT_MINE)
 		return taken == LOOK_TAKEN;
-	if (id != OPTION_MAX_LIVE || !args_bytes(args, &wanted->live_max))
+	if (id != OPTION_MAX_LIVE || !args_bytes(args, live_max))
 		return false;
-	return (wanted->live_max > 0 && wanted->live_max < SPACE_PAGE) ||
+	return (*live_max > 0 && *live_max < SPACE_PAGE) ||
 	       args_mistake(args, "--max-live is less than a page of 4K");
 }
 
 static int run(int argc, char **argv)
 {
-	struct pins_options wanted = { .live_max = LIVE_DEFAULT };
-	struct at at = { .rows_max = ROWS_DEFAULT };
+	struct request request = { .options = { .rows_max = ROWS_DEFAULT },
+				   .pins = { .live_max = LIVE_DEFAULT } };
+	struct query_context_options context;
 	struct args args;
 	int id;
 
 	args_init(&args, &cmd_pins, argc, argv);
 	while ((id = args_next(&args)) != ARGS_END)
-		if (id == ARGS_EXIT || !take(&args, &at, &wanted, id))
+		if (id == ARGS_EXIT || !take(&args, &request, id))
 			break;
-	if (id == ARGS_END && at_check(&args, &at)) {
-		wanted.rows_max = at.rows_max;
-		wanted.all_frames = at.all_frames;
-		args.exit_code = print(&at, &wanted);
+	if (id == ARGS_END && query_options_check(&args, &request.options)) {
+		request.pins.rows_max = request.options.rows_max;
+		request.pins.all_frames = request.options.all_frames;
+		context = query_options_context(&cmd_pins, &request.options, &pins_rules);
+		args.exit_code = query_options_print(&cmd_pins, &request.options, &context, answer,
+						     &request);
 	}
-	at_fini(&at);
+	query_options_fini(&request.options);
 	return args.exit_code;
 }
 
@@ -89,7 +88,7 @@ const struct command cmd_pins = {
 	.examples = "  tidemark pins app.tide                       at exit\n"
 		    "  tidemark pins app.tide --at mark:idle -n 0\n"
 		    "  tidemark pins app.tide --max-live 256        pinned by less\n",
-	.options = options,
+	.options = rows,
 	.shared = filters_rows,
 	.shared_title = filters_title,
 	.run = run,

@@ -1,5 +1,5 @@
 // tidemark plot: pictures of where memory went, drawn with gnuplot.
-#include "cli/ask.h"
+#include "cli/query_options.h"
 
 #include "base/str.h"
 #include "os/file.h"
@@ -21,27 +21,28 @@ enum {
 	BUCKETS_MIN = 100,
 };
 
-enum { OPTION_OUTPUT = 1, OPTION_FORCE, OPTION_BY, OPTION_KEEP, OPTION_SIZE };
+enum { OPTION_BY = 1, OPTION_KEEP, OPTION_SIZE };
 
-static const struct option_row options[] = {
-	{ OPTION_OUTPUT, 'o', "output", "FILE", "write the picture to FILE: .svg, .png or .pdf" },
-	{ OPTION_FORCE, 'f', "force", NULL, "overwrite FILE" },
+static const struct option_row rows[] = {
+	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE",
+	  "write the picture to FILE: .svg, .png or .pdf" },
+	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite FILE" },
 	{ OPTION_BY, 'b', "by", "KEY",
 	  "one curve each: process, heap, thread, owner, module, function or stack" },
-	ASK_ROW_ROWS("curves of a key, and one for the others"),
+	QUERY_OPTIONS_ROW_ROWS("show N curves of a key, and one for the others (7; 0: all)"),
 	{ OPTION_KEEP, 0, "keep", NULL, "keep the script and the data: FILE.gnuplot and FILE.dat" },
 	{ OPTION_SIZE, 0, "picture", "WxH", "pixels (1200x640); at 100 to an inch in a PDF" },
-	ASK_ROW_MEMORY,
+	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
 	LOOK_ROWS,
 	{ 0 },
 };
 
 struct request {
-	struct ask ask;
+	struct query_options options;
 	struct plot_options plot;
 	struct chart_output output;
 	const char *kind, *by;
-	bool force, keep;
+	bool keep;
 };
 
 // Where the parts of a picture are while it is made. With --keep two of them stay.
@@ -135,7 +136,7 @@ static bool draw(const struct request *request, const struct chart *chart, struc
 	output.data = str_get(&desk->data);
 	good = write_file(str_get(&desk->data), chart, NULL, err) &&
 	       write_file(str_get(&desk->script), chart, &output, err) && run_gnuplot(desk, err) &&
-	       fresh_open(&fresh, request->output.path, request->force, err) &&
+	       fresh_open(&fresh, request->output.path, request->options.force, err) &&
 	       copy_into(&fresh, str_get(&desk->picture), err);
 	fresh_close(&fresh);
 	return good;
@@ -180,10 +181,10 @@ static void clear_up(struct desk *desk)
 // ---- the question ----
 
 // "mark:a to 50%", as it was asked for, or NULL. Owned by the caller.
-static char *window_words(const struct ask *ask)
+static char *window_words(const struct query_options *options)
 {
-	const char *from = selection_words_get(&ask->words, SELECTION_FROM);
-	const char *to = selection_words_get(&ask->words, SELECTION_TO);
+	const char *from = selection_words_get(&options->words, SELECTION_FROM);
+	const char *to = selection_words_get(&options->words, SELECTION_TO);
 	struct str text = { 0 };
 
 	if (!from && !to)
@@ -194,18 +195,21 @@ static char *window_words(const struct ask *ask)
 
 static bool answer_into(const struct request *request, struct chart *chart, struct err *err)
 {
-	const struct ask *ask = &request->ask;
+	const struct query_options *options = &request->options;
 	struct plot_options chosen = request->plot;
-	char *window = window_words(ask);
-	struct inquiry inquiry;
-	bool good = ask_open(ask, ask->path, &ask->words, &inquiry, err);
+	const struct query_context_options context =
+		query_options_context(&cmd_plot, options, &query_context_findings_rules);
+	char *window = window_words(options);
+	struct query_context asked;
+	bool good = query_options_open(&context, &asked, err);
 
 	if (good) {
 		chosen.window = window;
-		chosen.layer_given = selection_words_get(&ask->words, SELECTION_LAYER) != NULL;
-		good = plot_make(chart, &inquiry, &chosen, err);
-		ask_warn(&cmd_plot, &inquiry, NULL); // the picture has room for the first alone
-		inquiry_close(&inquiry);
+		chosen.layer_given = selection_words_get(&options->words, SELECTION_LAYER) != NULL;
+		good = plot_make(chart, &asked, &chosen, err);
+		query_options_warn(&cmd_plot, &asked,
+				   NULL); // the picture has room for the first alone
+		query_context_close(&asked);
 	}
 	free(window);
 	return good;
@@ -224,7 +228,7 @@ static bool can_draw(const struct request *request, struct err *err)
 		struct str path = { 0 };
 
 		str_format(&path, "%s%s", request->output.path, kept[i]);
-		can = fresh_check(str_get(&path), request->force, err);
+		can = fresh_check(str_get(&path), request->options.force, err);
 		str_fini(&path);
 	}
 	return can;
@@ -262,8 +266,8 @@ static bool take_size(struct args *args, struct request *request)
 
 static bool take_operand(struct args *args, struct request *request)
 {
-	if (!request->ask.path)
-		request->ask.path = args->value;
+	if (!request->options.path)
+		request->options.path = args->value;
 	else if (!request->kind)
 		request->kind = args->value;
 	else
@@ -277,12 +281,6 @@ static bool take(struct args *args, struct request *request, int id)
 	switch (id) {
 	case ARGS_OPERAND:
 		return take_operand(args, request);
-	case OPTION_OUTPUT:
-		request->output.path = args->value;
-		return true;
-	case OPTION_FORCE:
-		request->force = true;
-		return true;
 	case OPTION_KEEP:
 		request->keep = true;
 		return true;
@@ -292,7 +290,7 @@ static bool take(struct args *args, struct request *request, int id)
 	case OPTION_SIZE:
 		return take_size(args, request);
 	}
-	return ask_take(args, &request->ask, id) != LOOK_MISTAKE;
+	return query_options_take(args, &request->options, id) == LOOK_TAKEN;
 }
 
 // The index of a word among words; -1: the mistake was told.
@@ -322,11 +320,12 @@ static bool complete(struct args *args, struct request *request)
 {
 	int kind, key = PLOT_BY_NOTHING;
 
-	if (!args_need(args, request->ask.path, "a trace FILE") ||
+	if (!args_need(args, request->options.path, "a trace FILE") ||
 	    !args_need(args, request->kind, "a KIND of picture") ||
-	    !args_need(args, request->output.path, "-o FILE") ||
-	    !filters_check(args, &request->ask.words))
+	    !args_need(args, request->options.output, "-o FILE") ||
+	    !query_options_check(args, &request->options))
 		return false;
+	request->output.path = request->options.output;
 	kind = find_word(args, "kind of picture", request->kind, plot_kind_words);
 	if (kind >= 0 && request->by)
 		key = find_word(args, "key", request->by, plot_key_words);
@@ -337,7 +336,7 @@ static bool complete(struct args *args, struct request *request)
 				    request->output.path);
 	request->plot.kind = (enum plot_kind)kind;
 	request->plot.key = (enum plot_key)key;
-	request->plot.curves_max = request->ask.rows_max ? request->ask.rows_max : SIZE_MAX;
+	request->plot.curves_max = request->options.rows_max ? request->options.rows_max : SIZE_MAX;
 	request->plot.buckets = request->output.width > BUCKETS_MIN ? request->output.width
 								    : BUCKETS_MIN;
 	return true;
@@ -345,7 +344,7 @@ static bool complete(struct args *args, struct request *request)
 
 static int run(int argc, char **argv)
 {
-	struct request request = { .ask = { .rows_max = CURVES_DEFAULT },
+	struct request request = { .options = { .rows_max = CURVES_DEFAULT },
 				   .output = { .width = WIDTH_DEFAULT, .height = HEIGHT_DEFAULT } };
 	struct args args;
 	int id, code = EXIT_ANSWERED;
@@ -358,7 +357,7 @@ static int run(int argc, char **argv)
 		code = args.exit_code;
 	else
 		code = print(&request);
-	selection_words_fini(&request.ask.words);
+	query_options_fini(&request.options);
 	return code;
 }
 
@@ -384,7 +383,7 @@ const struct command cmd_plot = {
 		    "  tidemark plot app.tide rate --from mark:load --to 50% -o rate.png\n"
 		    "  tidemark plot app.tide sizes --keep -o sizes.pdf # and sizes.pdf.gnuplot\n",
 	.notes = "Drawn with gnuplot (Debian: gnuplot-nox).\n",
-	.options = options,
+	.options = rows,
 	.shared = filters_rows,
 	.shared_title = filters_title,
 	.run = run,

@@ -1,5 +1,5 @@
 // tidemark reconcile: resident memory, and who holds it.
-#include "cli/at.h"
+#include "cli/query_options.h"
 
 #include "report/balance.h"
 
@@ -7,63 +7,55 @@
 
 enum { ROWS_DEFAULT = 3 };
 
-static const struct option_row options[] = {
-	{ AT_MOMENT, 0, "at", "WHEN", "peak (the default) or exit" },
-	AT_ROW_ROWS("stacks of each line"),
-	AT_ROW_ALL_FRAMES,
+static const struct option_row rows[] = {
+	QUERY_OPTIONS_ROW_AT("peak (the default) or exit"),
+	QUERY_OPTIONS_ROW_ROWS("show N stacks of each line (0: all)"),
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	LOOK_ROW_JSON("reconcile.json"),
 	LOOK_ROWS,
 	{ 0 },
 };
 
-static int print(struct at *at, bool peak)
+static bool is_peak(const struct query_options *options)
 {
-	struct sink sink = sink_to_file(stdout);
-	struct paper paper = at_paper(at, &sink);
-	struct err err = { 0 };
-	struct balance balance;
-	struct sight sight;
-	int code = EXIT_ANSWERED;
+	return !options->at || strcmp(options->at, "peak") == 0;
+}
 
-	at->moment = NULL; // it is the snapshot's
-	if (!at_open(at, &sight, &err))
-		return args_fail(&cmd_reconcile, &err);
-	if (!balance_init(&balance, &sight, peak, &err)) {
-		code = args_fail(&cmd_reconcile, &err);
-	} else {
-		if (at->look.json)
-			balance_write_json(&balance, &sink, at->rows_max);
-		else
-			balance_write_text(&balance, &paper, at->rows_max, at->all_frames);
-		if (!sink_ok(&sink, &err))
-			code = args_fail(&cmd_reconcile, &err);
-		if (at->look.json)
-			at_warn(&cmd_reconcile, &sight);
-		balance_fini(&balance);
-	}
-	sight_close(&sight);
-	return code;
+static bool answer(const void *request, struct query_context *asked, struct sink *sink,
+		   struct err *err)
+{
+	const struct query_options *options = request;
+	struct paper paper = query_options_paper(options, sink);
+	struct balance balance;
+
+	if (!balance_init(&balance, asked, is_peak(options), err))
+		return false;
+	if (options->look.json)
+		balance_write_json(&balance, sink, options->rows_max);
+	else
+		balance_write_text(&balance, &paper, options->rows_max, options->all_frames);
+	balance_fini(&balance);
+	return true;
 }
 
 static int run(int argc, char **argv)
 {
-	struct at at = { .rows_max = ROWS_DEFAULT };
+	struct query_options options = { .rows_max = ROWS_DEFAULT };
+	struct query_context_options context;
 	struct args args;
-	int id;
 
 	args_init(&args, &cmd_reconcile, argc, argv);
-	while ((id = args_next(&args)) != ARGS_END)
-		if (id == ARGS_EXIT || at_take(&args, &at, id) != LOOK_TAKEN)
-			break;
-	if (id == ARGS_END && at_check(&args, &at)) {
-		bool peak = !at.moment || strcmp(at.moment, "peak") == 0;
-
-		if (!peak && strcmp(at.moment, "exit") != 0)
-			args_mistake(&args, "--at is peak or exit: only there are snapshots");
-		else
-			args.exit_code = print(&at, peak);
+	if (!query_options_take_all(&args, &options)) {
+		// The mistake was told.
+	} else if (!is_peak(&options) && strcmp(options.at, "exit") != 0) {
+		args_mistake(&args, "--at is peak or exit: only there are snapshots");
+	} else {
+		context = query_options_context(&cmd_reconcile, &options, &balance_rules);
+		context.at = NULL; // it is the snapshot's
+		args.exit_code =
+			query_options_print(&cmd_reconcile, &options, &context, answer, &options);
 	}
-	at_fini(&at);
+	query_options_fini(&options);
 	return args.exit_code;
 }
 
@@ -79,7 +71,7 @@ const struct command cmd_reconcile = {
 	.examples = "  tidemark reconcile app.tide            at the peak of resident memory\n"
 		    "  tidemark reconcile app.tide --at exit  just before the process ended\n"
 		    "  tidemark reconcile app.tide -n 0 --json\n",
-	.options = options,
+	.options = rows,
 	.shared = filters_rows,
 	.shared_title = filters_title,
 	.run = run,

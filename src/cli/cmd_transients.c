@@ -1,40 +1,41 @@
 // tidemark transients: where the live level rises and falls back, and who made it.
-#include "cli/ask.h"
+#include "cli/query_options.h"
 
 #include "report/transients.h"
 
-static const struct option_row options[] = {
-	ASK_ROW_ROWS("spikes, and as many series"),
-	{ ASK_MIN_BYTES, 0, "min-bytes", "SIZE",
-	  "the least height of a spike (64K, 1.5MiB; a hundredth of the peak)" },
-	ASK_ROW_ALL_FRAMES,
-	ASK_ROW_MEMORY,
+static const struct option_row rows[] = {
+	QUERY_OPTIONS_ROW_ROWS("show N spikes, and as many series (10; 0: all)"),
+	QUERY_OPTIONS_ROW_MIN_BYTES(
+		"the least height of a spike (64K, 1.5MiB; a hundredth of the peak)"),
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
+	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
 	LOOK_ROW_JSON("transients.json"),
 	LOOK_ROW_CSV,
 	LOOK_ROWS,
 	{ 0 },
 };
 
-static bool answer(const struct ask *ask, struct inquiry *inquiry, struct sink *sink,
+static bool answer(const void *request, struct query_context *asked, struct sink *sink,
 		   struct err *err)
 {
+	const struct query_options *options = request;
 	const struct spikes_options chosen = {
-		.rise_min = ask->bytes_min,
-		.rows_max = ask->rows_max,
+		.rise_min = options->bytes_min,
+		.rows_max = options->rows_max,
 	};
-	transients_format *format = ask->look.json  ? transients_json
-				    : ask->look.csv ? transients_csv
-						    : transients_text;
+	transients_format *format = options->look.json  ? transients_json
+				    : options->look.csv ? transients_csv
+							: transients_text;
 	struct spikes spikes;
 	const struct transients transients = {
-		.inquiry = inquiry,
+		.asked = asked,
 		.spikes = &spikes,
-		.all_frames = ask->all_frames,
-		.colour = look_colour(&ask->look),
+		.all_frames = options->all_frames,
+		.colour = look_colour(&options->look),
 		.width = look_width(),
 	};
 
-	if (!spikes_find(&spikes, inquiry, &chosen, err))
+	if (!spikes_find(&spikes, asked, &chosen, err))
 		return false;
 	format(&transients, sink);
 	spikes_fini(&spikes);
@@ -43,7 +44,8 @@ static bool answer(const struct ask *ask, struct inquiry *inquiry, struct sink *
 
 static int run(int argc, char **argv)
 {
-	return ask_run(&cmd_transients, argc, argv, answer);
+	return query_options_run(&cmd_transients, argc, argv, &query_context_findings_rules,
+				 answer);
 }
 
 const struct command cmd_transients = {
@@ -60,7 +62,7 @@ const struct command cmd_transients = {
 		"  tidemark transients app.tide --from 10s --to 20s -n 0 all of ten seconds\n"
 		"  tidemark transients app.tide --layer vm               of committed memory\n"
 		"  tidemark transients app.tide --frame '^render'        of one part of it\n",
-	.options = options,
+	.options = rows,
 	.shared = filters_rows,
 	.shared_title = filters_title,
 	.run = run,

@@ -1,9 +1,6 @@
 // tidemark window: what was allocated between two moments and stayed, came and went, or was there
 // all along.
-#include "cli/args.h"
-#include "cli/filters.h"
-#include "cli/interrupt.h"
-#include "cli/look.h"
+#include "cli/query_options.h"
 
 #include "os/file.h"
 #include "report/table.h"
@@ -14,19 +11,15 @@ enum { ROWS_DEFAULT = 10 };
 enum {
 	OPTION_BY = 1,
 	OPTION_SORT,
-	OPTION_ROWS,
 	OPTION_COLUMNS,
-	OPTION_MIN_BYTES,
-	OPTION_ALL_FRAMES,
 	OPTION_TAGS,
 	OPTION_EXIT_FREES,
-	OPTION_MEMORY,
 	OPTION_TREE,
 	OPTION_FLAT,
 	OPTION_BUTTERFLY,
 };
 
-static const struct option_row options[] = {
+static const struct option_row rows[] = {
 	{ OPTION_BY, 'b', "by", "KEYS",
 	  "group by process, layer, heap, thread, owner, module, function, stack, tag, impact, "
 	  "type, size, mark, lifetime: any, with commas, in any order (impact,stack)" },
@@ -37,18 +30,16 @@ static const struct option_row options[] = {
 	{ OPTION_BUTTERFLY, 0, "butterfly", "FUNCTION",
 	  "a function's callers, and what it called" },
 	{ OPTION_SORT, 's', "sort", "COLUMN", "the heaviest first by this column (impacting)" },
-	{ OPTION_ROWS, 'n', "rows", "N",
-	  "show N rows in each group (10; JSON and CSV all; 0: all)" },
+	QUERY_OPTIONS_ROW_ROWS("show N rows in each group (10; JSON and CSV all; 0: all)"),
 	{ OPTION_COLUMNS, 'c', "columns", "LIST",
 	  "impacting, size, count, allocated, freed, peak, peak-count, first, last, median, p99, "
 	  "or all" },
-	{ OPTION_MIN_BYTES, 0, "min-bytes", "SIZE", "leave out rows of fewer bytes (64K, 1.5MiB)" },
+	QUERY_OPTIONS_ROW_MIN_BYTES("leave out rows of fewer bytes (64K, 1.5MiB)"),
 	{ OPTION_EXIT_FREES, 0, "exit-frees", NULL,
 	  "the end of a process frees its blocks, instead of leaving them outstanding" },
 	{ OPTION_TAGS, 0, "tags", "FILE", "stack tags (XML) for the key tag" },
-	{ OPTION_ALL_FRAMES, 'a', "all-frames", NULL,
-	  "show allocator wrappers and every frame of a stack" },
-	{ OPTION_MEMORY, 'm', "memory", "SIZE", "for the index and single allocations (256M)" },
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
+	QUERY_OPTIONS_ROW_MEMORY("for the index and single allocations (256M)"),
 	LOOK_ROW_JSON("window.json"),
 	LOOK_ROW_CSV,
 	LOOK_ROWS,
@@ -56,17 +47,14 @@ static const struct option_row options[] = {
 };
 
 struct request {
-	const char *path;
+	struct query_options options;
 	const char *by, *sort, *columns, *tags_path;
 	const struct table_format *format;
-	struct selection_words words;
-	struct question_options question;
 	struct table_options table;
-	bool rows_given;
+	bool exit_frees;
 	bool has_tree; // instead of a table
 	enum tree_kind tree;
 	const char *function; // of a butterfly
-	struct look look;
 };
 
 static const char *const tree_words[] = { "callers", "leaf", NULL };
@@ -83,17 +71,9 @@ static bool take_tree(struct args *args, struct request *request, enum tree_kind
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
-	enum look_taken taken;
 	int index;
 
-	if (filters_take(args, &request->words, id))
-		return true;
-	taken = look_take(args, &request->look, id);
-	if (taken != LOOK_NOT_MINE)
-		return taken == LOOK_TAKEN;
 	switch (id) {
-	case ARGS_OPERAND:
-		return args_operand(args, &request->path);
 	case OPTION_TREE:
 		if (!args_word(args, tree_words, &index))
 			return false;
@@ -115,21 +95,11 @@ static bool take(struct args *args, struct request *request, int id)
 	case OPTION_TAGS:
 		request->tags_path = args->value;
 		return true;
-	case OPTION_ROWS:
-		request->rows_given = true;
-		return args_count(args, &request->table.rows_max);
-	case OPTION_MIN_BYTES:
-		return args_bytes(args, &request->table.bytes_min);
-	case OPTION_MEMORY:
-		return args_bytes(args, &request->question.memory_bytes);
-	case OPTION_ALL_FRAMES:
-		request->table.all_frames = true;
-		return true;
 	case OPTION_EXIT_FREES:
-		request->question.exit_frees = true;
+		request->exit_frees = true;
 		return true;
 	}
-	return false;
+	return query_options_take(args, &request->options, id) == LOOK_TAKEN;
 }
 
 static bool typed(const struct keys *keys)
@@ -158,8 +128,11 @@ static bool complete(struct request *request, struct err *err)
 					 : "impacting,size,count,peak",
 				 table, err))
 		return err_wrap(err, "--columns");
-	if (!request->rows_given)
+	table->rows_max = request->options.rows_max;
+	if (!request->options.rows_given)
 		table->rows_max = text ? ROWS_DEFAULT : 0;
+	table->bytes_min = request->options.bytes_min;
+	table->all_frames = request->options.all_frames;
 	table->labels = request->format->labels;
 	table->details = !text && !request->has_tree;
 	table->peaks_only = text && !(table->sorted && table_column_lifetimes(table->sort));
@@ -172,7 +145,7 @@ static bool complete(struct request *request, struct err *err)
 			err, ERR_USAGE,
 			"a tree has the columns impacting, size, count, allocated and freed");
 	table->width = look_width();
-	table->colour = look_colour(&request->look);
+	table->colour = look_colour(&request->options.look);
 	return true;
 }
 
@@ -192,77 +165,69 @@ static struct tags *open_tags(const char *path, struct err *err)
 	return tags;
 }
 
-static void say(void *context, const char *text)
+static bool write_table(const struct request *request, struct query_context *asked,
+			struct sink *sink, struct err *err)
 {
-	(void)context;
-	fprintf(stderr, "tidemark window: %s\n", text);
-}
-
-static bool write_table(const struct request *request, struct question *question, struct err *err)
-{
-	struct sink sink = sink_to_file(stdout);
-	struct table *table = table_new(question, &request->table, err);
+	struct table *table = table_new(asked, &request->table, err);
 
 	if (!table)
 		return false;
-	request->format->write(table, &sink);
+	request->format->write(table, sink);
 	table_free(table);
-	return sink_ok(&sink, err);
+	return true;
 }
 
-static bool write_tree(const struct request *request, struct question *question, struct err *err)
+static bool write_tree(const struct request *request, struct query_context *asked,
+		       struct sink *sink, struct err *err)
 {
-	const struct tree_format *format = request->look.json  ? &tree_json
-					   : request->look.csv ? &tree_csv
-							       : &tree_text;
-	struct sink sink = sink_to_file(stdout);
-	struct tree *tree =
-		tree_new(question, &request->table, request->tree, request->function, err);
+	const struct look *look = &request->options.look;
+	const struct tree_format *format = look->json  ? &tree_json
+					   : look->csv ? &tree_csv
+						       : &tree_text;
+	struct tree *tree = tree_new(asked, &request->table, request->tree, request->function, err);
 
 	if (!tree)
 		return false;
-	format->write(tree, &sink);
+	format->write(tree, sink);
 	tree_free(tree);
-	return sink_ok(&sink, err);
+	return true;
 }
 
-static bool print(struct request *request, struct err *err)
+static bool answer(const void *context, struct query_context *asked, struct sink *sink,
+		   struct err *err)
 {
-	struct question question = { 0 };
-	bool good;
+	const struct request *request = context;
+	bool by_layer = keys_has(&request->table.keys, KEYS_LAYER);
 
-	if (keys_has(&request->table.keys, KEYS_LAYER))
-		request->question.layers_all = WINDOW_HEAP | WINDOW_VM;
-	interrupt_watch();
-	good = question_open(&question, request->path, &request->question, err);
-	interrupt_leave();
-	if (!good)
-		return false;
-	good = question_check_layers(&question, keys_has(&request->table.keys, KEYS_LAYER), err) &&
-	       (request->has_tree ? write_tree(request, &question, err)
-				  : write_table(request, &question, err));
-	// For people the warnings stand in the answer; programs get them beside it.
-	for (size_t i = 0; request->format != &table_text && i < question.warnings_count; i++)
-		args_warn(&cmd_window, "%s", question.warnings[i]);
-	question_close(&question);
-	return good;
+	return query_context_check_layers(asked, by_layer, err) &&
+	       (request->has_tree ? write_tree(request, asked, sink, err)
+				  : write_table(request, asked, sink, err));
 }
 
-static int answer(struct args *args, struct request *request)
+static int print(const struct request *request)
+{
+	struct query_context_options context =
+		query_options_context(&cmd_window, &request->options, &query_context_window_rules);
+
+	context.exit_frees = request->exit_frees;
+	if (keys_has(&request->table.keys, KEYS_LAYER))
+		context.layers = WINDOW_HEAP | WINDOW_VM;
+	return query_options_print(&cmd_window, &request->options, &context, answer, request);
+}
+
+static int take_all(struct args *args, struct request *request)
 {
 	struct err err = { 0 };
 	struct tags *tags = NULL;
-	bool good;
 	int id;
 
 	while ((id = args_next(args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(args, request, id))
 			return args->exit_code;
-	request->format = request->look.json  ? &table_json
-			  : request->look.csv ? &table_csv
-					      : &table_text;
-	if (!args_need(args, request->path, "a trace FILE") ||
-	    !filters_check(args, &request->words))
+	request->format = request->options.look.json  ? &table_json
+			  : request->options.look.csv ? &table_csv
+						      : &table_text;
+	if (!query_options_check(args, &request->options))
 		return args->exit_code;
 	if (!complete(request, &err)) {
 		args_mistake(args, "%s", err.text);
@@ -274,14 +239,9 @@ static int answer(struct args *args, struct request *request)
 			return args_fail(&cmd_window, &err);
 	}
 	request->table.tags = tags;
-	request->question.words = &request->words;
-	request->question.symbols = request->look.symbols;
-	request->question.progress = request->look.progress;
-	request->question.stop = interrupt_came;
-	request->question.say = say;
-	good = print(request, &err);
+	args->exit_code = print(request);
 	tags_free(tags);
-	return good ? EXIT_ANSWERED : args_fail(&cmd_window, &err);
+	return args->exit_code;
 }
 
 static int run(int argc, char **argv)
@@ -291,8 +251,8 @@ static int run(int argc, char **argv)
 	int code;
 
 	args_init(&args, &cmd_window, argc, argv);
-	code = answer(&args, &request);
-	selection_words_fini(&request.words);
+	code = take_all(&args, &request);
+	query_options_fini(&request.options);
 	return code;
 }
 
@@ -318,7 +278,7 @@ const struct command cmd_window = {
 		 "  DEBUGINFOD_URLS  servers that --debuginfod asks\n"
 		 "  TIDEMARK_INDEX   always: build an index of a small trace too; never: of none\n"
 		 "  TIDEMARK_CACHE   for indexes that cannot lie beside their traces (8G)\n",
-	.options = options,
+	.options = rows,
 	.shared = filters_rows,
 	.shared_title = filters_title,
 	.run = run,

@@ -2,7 +2,6 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "engine/heap.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -271,33 +270,12 @@ static bool at_mark(const char *text, const struct reader *reader, struct moment
 	       at_time(text, (wide)edge->time_ns + distance_ns, reader, edge, err);
 }
 
-// ---- the peak ----
-
-static bool peak_of_heap(struct reader *reader, struct moment_edge *edge)
-{
-	struct heap *heap = heap_new(NULL);
-	struct progress progress;
-
-	reader_rewind(reader);
-	progress_begin(&progress, PROGRESS_AUTO, "looking for the peak", reader_bytes(reader));
-	heap_read(heap, reader, &progress, NULL, NULL);
-	progress_end(&progress);
-	*edge = (struct moment_edge){
-		.time_ns = heap_totals(heap)->counts.peak_ns,
-		.number = heap_totals(heap)->counts.peak_number + 1,
-		.exact = true,
-	};
-	heap_free(heap);
-	reader_rewind(reader);
-	return true;
-}
-
 // `word` is one that parse_word gives.
-static bool at_word(const char *word, struct reader *reader, moment_peak *peak, void *context,
+static bool at_word(const char *word, const struct reader *reader, moment_peak *peak, void *context,
 		    struct moment_edge *edge, struct err *err)
 {
 	if (strcmp(word, "peak") == 0)
-		return peak ? peak(context, edge, err) : peak_of_heap(reader, edge);
+		return peak(context, edge, err);
 	*edge = (struct moment_edge){ .exact = true };
 	if (strcmp(word, "end") == 0) {
 		edge->time_ns = moment_duration(reader);
@@ -306,7 +284,7 @@ static bool at_word(const char *word, struct reader *reader, moment_peak *peak, 
 	return true;
 }
 
-bool moment_find(const char *text, struct reader *reader, moment_peak *peak, void *context,
+bool moment_find(const char *text, const struct reader *reader, moment_peak *peak, void *context,
 		 struct moment_edge *edge, struct err *err)
 {
 	uint64_t duration_ns = moment_duration(reader);
@@ -333,8 +311,9 @@ bool moment_find(const char *text, struct reader *reader, moment_peak *peak, voi
 	return true;
 }
 
-bool moment_find_window(const char *from, const char *to, struct reader *reader, moment_peak *peak,
-			void *context, struct moment_edge edges[static 2], struct err *err)
+bool moment_find_window(const char *from, const char *to, const struct reader *reader,
+			moment_peak *peak, void *context, struct moment_edge edges[static 2],
+			struct err *err)
 {
 	char first[24], second[24];
 

@@ -4,7 +4,7 @@
 //     50%                             of the trace's length
 //     -5s                             before the end
 //     begin  end
-//     peak                            when the most bytes were live, of what is asked about
+//     peak                            when the most bytes were live of what the filters select
 //     mark:NAME                       where a program set that mark; the first of several
 //     mark:NAME#3  mark:NAME#-1       the third of that name; the last
 //     mark:NAME+2s  mark:NAME#3-10ms  so long after it, or before
@@ -44,16 +44,16 @@ typedef bool moment_peak(void *context, struct moment_edge *edge, struct err *er
 // ERR_USAGE if not.
 bool moment_check(const char *text, struct err *err);
 
-// Find `text` in the trace. Needs reader_scan. `peak` may be NULL: then the peak of malloc's heap
-// over all processes is found by reading the whole trace (the reader is rewound afterwards).
-// ERR_USAGE: not a moment, outside the trace, no such mark (with the nearest name).
-bool moment_find(const char *text, struct reader *reader, moment_peak *peak, void *context,
+// Find `text` in the trace. Needs reader_scan. `peak` is asked where `text` is that. ERR_USAGE: not
+// a moment, outside the trace, no such mark (with the nearest name).
+bool moment_find(const char *text, const struct reader *reader, moment_peak *peak, void *context,
 		 struct moment_edge *edge, struct err *err);
 
 // Both ends of a window; NULL: from the beginning, to the end. ERR_USAGE also when the first lies
 // after the second.
-bool moment_find_window(const char *from, const char *to, struct reader *reader, moment_peak *peak,
-			void *context, struct moment_edge edges[static 2], struct err *err);
+bool moment_find_window(const char *from, const char *to, const struct reader *reader,
+			moment_peak *peak, void *context, struct moment_edge edges[static 2],
+			struct err *err);
 
 // The trace's length: the time of its last item, or what its end says.
 uint64_t moment_duration(const struct reader *reader);

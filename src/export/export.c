@@ -26,7 +26,7 @@ bool export_write(const struct export_format *format, struct export_source *sour
 
 	if (!format->has_samples)
 		return format->write(source, sink, err);
-	if (!samples_open(&samples, source->question, format->by_size, err))
+	if (!samples_open(&samples, source->asked, format->by_size, err))
 		return false;
 	source->samples = &samples;
 	good = format->write(source, sink, err) && sink_ok(sink, err);

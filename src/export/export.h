@@ -12,7 +12,7 @@
 #include "export/samples.h"
 
 struct export_source {
-	struct question *question;     // borrowed
+	struct query_context *asked;   // borrowed
 	const struct samples *samples; // NULL unless the format `has_samples`
 	enum samples_value value;      // for formats that hold one
 	bool value_given;

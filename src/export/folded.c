@@ -62,7 +62,7 @@ static void write_line(struct folded *folded, const struct sample *sample, int64
 	if (value <= 0)
 		return;
 	str_clear(&folded->line);
-	export_add_process(folded->source->question->reader, sample->process, &process);
+	export_add_process(folded->source->asked->reader, sample->process, &process);
 	add_name(&folded->line, str_get(&process));
 	str_fini(&process);
 	add_stack(folded, sample->stack);
@@ -73,8 +73,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 {
 	struct folded folded = {
 		.source = source,
-		.locations = { .reader = source->question->reader,
-			       .names = source->question->names },
+		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
 	const struct samples *samples = source->samples;
 

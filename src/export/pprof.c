@@ -217,7 +217,7 @@ static void write_strings(struct pprof *pprof)
 
 static void write_head(struct pprof *pprof)
 {
-	const struct question *question = pprof->source->question;
+	const struct query_context *asked = pprof->source->asked;
 	const struct trace_info *info = reader_info(pprof->reader);
 
 	text(pprof, ""); // number 0, as the format wants it
@@ -226,11 +226,11 @@ static void write_head(struct pprof *pprof)
 	write_type(pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
 	write_number(pprof, PROFILE_PERIOD, info->sample_bytes ? info->sample_bytes : 1);
 	write_number(pprof, PROFILE_DEFAULT_SAMPLE_TYPE, text(pprof, "inuse_space"));
-	write_number(pprof, PROFILE_TIME_NANOS, info->began_unix_ns + question->to_ns);
-	write_number(pprof, PROFILE_DURATION_NANOS, question->to_ns - question->from_ns);
+	write_number(pprof, PROFILE_TIME_NANOS, info->began_unix_ns + asked->to_ns);
+	write_number(pprof, PROFILE_DURATION_NANOS, asked->to_ns - asked->from_ns);
 	write_number(pprof, PROFILE_COMMENT, text(pprof, info->command));
-	for (size_t i = 0; i < question->warnings_count; i++)
-		write_number(pprof, PROFILE_COMMENT, text(pprof, question->warnings[i]));
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		write_number(pprof, PROFILE_COMMENT, text(pprof, asked->warnings[i]));
 }
 
 static void write_profile(struct pprof *pprof)
@@ -248,12 +248,12 @@ static void write_profile(struct pprof *pprof)
 
 static bool write(const struct export_source *source, struct sink *sink, struct err *err)
 {
-	struct question *question = source->question;
+	struct query_context *asked = source->asked;
 	struct pprof pprof = {
 		.source = source,
-		.reader = question->reader,
+		.reader = asked->reader,
 		.gzip = gzip_begin(sink),
-		.locations = { .reader = question->reader, .names = question->names },
+		.locations = { .reader = asked->reader, .names = asked->names },
 	};
 
 	(void)err;

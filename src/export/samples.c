@@ -89,7 +89,7 @@ static uint32_t group(void *context, const struct window_cell *cell)
 	};
 	uint32_t found;
 
-	if (cell->orphans || !question_selects(samples->question, cell))
+	if (cell->orphans || !query_context_selects(samples->asked, cell))
 		return WINDOW_SKIP;
 	found = index_set_put(&making->known, hash_sample(&sample), is_sample, samples, &sample,
 			      (uint32_t)samples->count);
@@ -121,8 +121,8 @@ static bool is_nothing(const struct sample *sample)
 // Take the rows from the engine's answer; what is in nobody's figures goes.
 static void fill(struct samples *samples, const struct window_result *result)
 {
-	uint64_t mean_bytes = reader_info(samples->question->reader)->sample_bytes;
-	unsigned types = samples->question->selection.query.types;
+	uint64_t mean_bytes = reader_info(samples->asked->reader)->sample_bytes;
+	unsigned types = samples->asked->selection.query.types;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < samples->count; i++) {
@@ -153,22 +153,24 @@ static int compare_samples(const void *a, const void *b)
 	return left->size < right->size ? -1 : left->size > right->size;
 }
 
-bool samples_open(struct samples *samples, struct question *question, bool by_size, struct err *err)
+bool samples_open(struct samples *samples, struct query_context *asked, bool by_size,
+		  struct err *err)
 {
-	struct window_query query = question_query(question);
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 	struct making making = { .samples = samples };
 	struct window_result result = { 0 };
 	bool good;
 
 	*samples = (struct samples){
-		.question = question,
-		.by_size = by_size || reader_info(question->reader)->sample_bytes > 0,
+		.asked = asked,
+		.by_size = by_size || reader_info(asked->reader)->sample_bytes > 0,
 	};
 	query.by_size |= samples->by_size;
 	query.by_thread = true;
 	query.group = group;
 	query.context = &making;
-	good = window_ask(question->window, &query, &result, err);
+	good = window_ask(asked->window, &query, &result, err);
 	if (good)
 		fill(samples, &result);
 	window_result_fini(&result);

@@ -13,7 +13,7 @@
 #define EXPORT_SAMPLES_H
 
 #include "base/err.h"
-#include "report/question.h"
+#include "report/query_context.h"
 
 struct sample {
 	process_id process;
@@ -25,7 +25,7 @@ struct sample {
 };
 
 struct samples {
-	struct question *question; // borrowed
+	struct query_context *asked; // borrowed
 	struct sample *list;
 	size_t count;
 	size_t capacity; // private
@@ -50,7 +50,7 @@ enum samples_value {
 extern const char *const samples_values[];
 const char *samples_unit(enum samples_value value);
 
-bool samples_open(struct samples *samples, struct question *question, bool by_size,
+bool samples_open(struct samples *samples, struct query_context *asked, bool by_size,
 		  struct err *err);
 void samples_close(struct samples *samples); // accepts { 0 }
 

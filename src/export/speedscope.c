@@ -147,7 +147,7 @@ static void write_profile(struct speedscope *speedscope, enum samples_value valu
 static void write_all(struct speedscope *speedscope)
 {
 	struct json *json = &speedscope->json;
-	const struct trace_info *info = reader_info(speedscope->source->question->reader);
+	const struct trace_info *info = reader_info(speedscope->source->asked->reader);
 
 	json_object_begin(json);
 	json_kv_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
@@ -168,8 +168,7 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 {
 	struct speedscope speedscope = {
 		.source = source,
-		.locations = { .reader = source->question->reader,
-			       .names = source->question->names },
+		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
 	size_t shrunk;
 

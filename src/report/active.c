@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct query_context_rules active_rules = { .about = QUERY_CONTEXT_MOMENT };
+
 // glibc's stdio takes its buffers from malloc, here. Its debug information knows it by the name
 // with which libc calls itself.
 static const char *const stdio_functions[] = { "_IO_file_doallocate", "__GI__IO_file_doallocate" };
@@ -23,10 +25,10 @@ static void add_row(struct active *active, const struct active_row *row)
 	active->rows[active->count++] = *row;
 }
 
-static bool frame_is_stdio(const struct sight *sight, frame_id frame)
+static bool frame_is_stdio(const struct query_context *asked, frame_id frame)
 {
 	size_t count;
-	const struct symbol *symbols = names_find(sight->names, frame, &count);
+	const struct symbol *symbols = names_find(asked->names, frame, &count);
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < sizeof stdio_functions / sizeof *stdio_functions; k++)
@@ -37,27 +39,27 @@ static bool frame_is_stdio(const struct sight *sight, frame_id frame)
 }
 
 // Walks up to the first stack that is known, and leaves an answer at all that were passed.
-static bool is_stdio(const struct sight *sight, uint8_t *known, stack_id stack)
+static bool is_stdio(const struct query_context *asked, uint8_t *known, stack_id stack)
 {
-	uint32_t count = reader_stacks_count(sight->reader);
+	uint32_t count = reader_stacks_count(asked->reader);
 	uint8_t answer = STDIO_NO;
 	stack_id at = stack;
 
 	while (at && at < count) {
-		const struct trace_stack *node = reader_stack(sight->reader, at);
+		const struct trace_stack *node = reader_stack(asked->reader, at);
 
 		if (known[at] != STDIO_UNKNOWN) {
 			answer = known[at];
 			break;
 		}
-		if (frame_is_stdio(sight, node->frame)) {
+		if (frame_is_stdio(asked, node->frame)) {
 			answer = STDIO_YES;
 			break;
 		}
 		at = node->parent < at ? node->parent : 0;
 	}
 	for (stack_id passed = stack; passed && passed < count && passed != at;) {
-		stack_id parent = reader_stack(sight->reader, passed)->parent;
+		stack_id parent = reader_stack(asked->reader, passed)->parent;
 
 		known[passed] = answer;
 		passed = parent < passed ? parent : 0;
@@ -69,13 +71,13 @@ static bool is_stdio(const struct sight *sight, uint8_t *known, stack_id stack)
 
 static void add_blocks(struct active *active, process_id process, uint8_t *stdio)
 {
-	const struct sight *sight = active->sight;
-	const struct space *space = present_space(sight->present);
-	uint64_t now = present_time(sight->present, process);
+	const struct query_context *asked = active->asked;
+	const struct space *space = present_space(asked->present);
+	uint64_t now = present_time(asked->present, process);
 	struct present_block *blocks;
 	size_t count;
 
-	blocks = present_blocks(sight->present, process, true, &count);
+	blocks = present_blocks(asked->present, process, true, &count);
 	for (size_t i = 0; i < count; i++) {
 		const struct present_block *block = &blocks[i];
 		const struct range *range;
@@ -99,7 +101,7 @@ static void add_blocks(struct active *active, process_id process, uint8_t *stdio
 		range = ranges_find(space_ranges(space, process), block->address);
 		if (block->heap)
 			row.owner = "pool";
-		else if (is_stdio(sight, stdio, block->stack))
+		else if (is_stdio(asked, stdio, block->stack))
 			row.owner = "stdio";
 		else if (range)
 			row.owner = space_owner_word(space_owner(space, range));
@@ -130,7 +132,7 @@ static void add_mapping(struct active *active, const struct active_row *row, enu
 
 static bool mapping_selected(const struct active *active, const struct range *range)
 {
-	const struct query *query = &active->sight->selection.query;
+	const struct query *query = &active->asked->selection.query;
 
 	return range->owner != SPACE_TIDEMARK && !range->inherited &&
 	       (query_has_thread(query, range->thread) || range->baseline) &&
@@ -140,11 +142,11 @@ static bool mapping_selected(const struct active *active, const struct range *ra
 
 static void add_mappings(struct active *active, process_id process)
 {
-	const struct sight *sight = active->sight;
-	const struct query *query = &sight->selection.query;
-	const struct space *space = present_space(sight->present);
+	const struct query_context *asked = active->asked;
+	const struct query *query = &asked->selection.query;
+	const struct space *space = present_space(asked->present);
 	const struct ranges *ranges = space_ranges(space, process);
-	uint64_t now = present_time(sight->present, process);
+	uint64_t now = present_time(asked->present, process);
 	const struct range *range;
 	const struct range *next;
 	uint64_t at = 0;
@@ -191,21 +193,22 @@ static int largest_first(const void *a, const void *b)
 	return x->heap < y->heap ? -1 : x->heap > y->heap;
 }
 
-void active_init(struct active *active, struct sight *sight, const struct active_options *options)
+void active_init(struct active *active, struct query_context *asked,
+		 const struct active_options *options)
 {
-	const struct query *query = &sight->selection.query;
-	uint8_t *stdio = mem_alloc(reader_stacks_count(sight->reader) + 1, 1);
+	const struct query *query = &asked->selection.query;
+	uint8_t *stdio = mem_alloc(reader_stacks_count(asked->reader) + 1, 1);
 
 	*active = (struct active){
-		.sight = sight,
+		.asked = asked,
 		.options = options,
 		.layers = query->layers ? query->layers : QUERY_HEAP | QUERY_VM,
 	};
 	// What becomes of a block, and which heap it is from, is asked of no mapping.
 	if (query->lifetime_given || query->types || (query->heaps && !query->heaps_dropped))
 		active->layers &= ~(unsigned)QUERY_VM;
-	for (process_id id = 0; id < reader_processes_count(sight->reader); id++) {
-		if (!query_has_process(query, id) || sight_passes_over(sight, id))
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		if (!query_has_process(query, id) || moment_view_passes_over(asked, id))
 			continue;
 		if (active->layers & QUERY_HEAP)
 			add_blocks(active, id, stdio);
@@ -263,7 +266,7 @@ static void write_totals(const struct active *active, struct paper *paper)
 static void write_row(const struct active *active, const struct active_row *row,
 		      struct stack_text *stacks)
 {
-	const struct trace_file *file = reader_file(active->sight->reader, row->file);
+	const struct trace_file *file = reader_file(active->asked->reader, row->file);
 	struct paper *paper = stacks->paper;
 	char bytes[16], age[24], address[24];
 
@@ -283,18 +286,18 @@ static void write_row(const struct active *active, const struct active_row *row,
 
 void active_write_text(const struct active *active, struct paper *paper)
 {
-	const struct sight *sight = active->sight;
+	const struct query_context *asked = active->asked;
 	struct stack_text stacks = {
 		.paper = paper,
-		.names = sight->names,
-		.reader = sight->reader,
+		.names = asked->names,
+		.reader = asked->reader,
 		.indent = 53,
 		.all_frames = active->options->all_frames,
-		.several = reader_processes_count(sight->reader) > 1,
+		.several = reader_processes_count(asked->reader) > 1,
 		.callers_max = 4,
 	};
 
-	sight_write_headline(sight, paper, TRACE_NONE);
+	moment_view_write_headline(asked, paper, TRACE_NONE);
 	write_totals(active, paper);
 	if (active->shown) {
 		paper_format(paper, PAPER_DIM, "%10s%12s%16s  %-13s%s\n", "size", "age", "address",
@@ -321,7 +324,7 @@ void active_write_text(const struct active *active, struct paper *paper)
 
 static const char *heap_name(const struct active *active, const struct active_row *row)
 {
-	const struct trace_heap *heap = reader_heap(active->sight->reader, row->heap);
+	const struct trace_heap *heap = reader_heap(active->asked->reader, row->heap);
 
 	return row->heap && heap ? heap->name : "malloc";
 }
@@ -329,11 +332,11 @@ static const char *heap_name(const struct active *active, const struct active_ro
 static void write_json_row(const struct active *active, struct json *json,
 			   const struct active_row *row)
 {
-	const struct reader *reader = active->sight->reader;
+	const struct reader *reader = active->asked->reader;
 	const struct trace_process *process = reader_process(reader, row->process);
 	const struct trace_thread *thread = reader_thread(reader, row->thread);
 	const struct trace_file *file = reader_file(reader, row->file);
-	const struct symbol *symbol = sight_function(active->sight, row->stack);
+	const struct symbol *symbol = moment_view_function(active->asked, row->stack);
 
 	json_object_begin(json);
 	json_kv_string(json, "layer", row->vm ? "vm" : "heap");
@@ -354,7 +357,7 @@ static void write_json_row(const struct active *active, struct json *json,
 	}
 	json_kv_string(json, "function", symbol && symbol->function ? symbol->function : "");
 	json_kv_string(json, "library", symbol ? names_file(symbol->module) : "");
-	sight_write_stack(active->sight, json, row->stack);
+	moment_view_write_stack(active->asked, json, row->stack);
 	json_object_end(json);
 }
 
@@ -365,9 +368,9 @@ void active_write_json(const struct active *active, struct sink *sink)
 	json_init(&json, sink, true);
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-active-1");
-	json_kv_bool(&json, "complete", active->sight->complete);
-	json_kv_u64(&json, "at_ns", sight_time(active->sight));
-	json_kv_bool(&json, "at_exit", active->sight->at_exit);
+	json_kv_bool(&json, "complete", active->asked->complete);
+	json_kv_u64(&json, "at_ns", moment_view_time(active->asked));
+	json_kv_bool(&json, "at_exit", active->asked->at_exit);
 	json_key(&json, "heap");
 	json_object_begin(&json);
 	json_kv_u64(&json, "count", active->heap.count);
@@ -390,7 +393,7 @@ void active_write_json(const struct active *active, struct sink *sink)
 
 void active_write_csv(const struct active *active, struct sink *sink)
 {
-	const struct reader *reader = active->sight->reader;
+	const struct reader *reader = active->asked->reader;
 
 	sink_text(sink, "layer,address,size,age_ns,owner,process,process_id,thread,heap,committed,"
 			"function,library\r\n");
@@ -398,7 +401,7 @@ void active_write_csv(const struct active *active, struct sink *sink)
 		const struct active_row *row = &active->rows[i];
 		const struct trace_process *process = reader_process(reader, row->process);
 		const struct trace_thread *thread = reader_thread(reader, row->thread);
-		const struct symbol *symbol = sight_function(active->sight, row->stack);
+		const struct symbol *symbol = moment_view_function(active->asked, row->stack);
 
 		sink_format(sink,
 			    "%s,0x%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%s,%" PRIu32 ",%" PRIu32

@@ -9,7 +9,9 @@
 #define REPORT_ACTIVE_H
 
 #include "engine/heap.h"
-#include "report/sight.h"
+#include "report/moment_view.h"
+
+extern const struct query_context_rules active_rules;
 
 struct active_options {
 	uint64_t rows_max;  // 0: all
@@ -33,7 +35,7 @@ struct active_row {
 };
 
 struct active {
-	struct sight *sight; // borrowed
+	struct query_context *asked; // borrowed
 	const struct active_options *options;
 	struct active_row *rows; // the largest first
 	size_t count, capacity;  // of the rows that are large enough
@@ -45,8 +47,9 @@ struct active {
 	struct heap_amount left_out; // mappings of malloc, where blocks are listed
 };
 
-// `sight` has been read.
-void active_init(struct active *active, struct sight *sight, const struct active_options *options);
+// `asked` has been read.
+void active_init(struct active *active, struct query_context *asked,
+		 const struct active_options *options);
 void active_fini(struct active *active);
 
 // The list in one of three forms.

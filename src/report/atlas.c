@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct query_context_rules atlas_rules = {
+	.about = QUERY_CONTEXT_MOMENT,
+	.layers = QUERY_VM,
+};
+
 enum {
 	FREE_SLOTS_MAX = 64,   // free ones in a row that are drawn, where the space is 64 bits wide
 	ALIKE_SLOTS_MAX = 512, // mapped ones in a row that are all alike
@@ -223,7 +228,7 @@ static bool is_fixture(uint8_t owner)
 
 static uint64_t lowest_given(const struct atlas *atlas)
 {
-	const struct trace_process *process = reader_process(atlas->sight->reader, atlas->process);
+	const struct trace_process *process = reader_process(atlas->asked->reader, atlas->process);
 
 	return process->address_end ? process->address_low : LOWEST_GIVEN;
 }
@@ -234,7 +239,7 @@ static void add_failure(struct atlas *atlas, const struct space *space,
 	struct census census = {
 		.space = space,
 		.process = atlas->process,
-		.align = reader_is_windows(atlas->sight->reader) ? SPACE_SLOT : 0,
+		.align = reader_is_windows(atlas->asked->reader) ? SPACE_SLOT : 0,
 		.stack_gap = STACK_GAP,
 	};
 	const struct space_totals *totals = space_process(space, atlas->process);
@@ -309,7 +314,7 @@ static void add_point(struct atlas *atlas, const struct space *space, uint64_t t
 static void before_event(void *context, const struct space *space, const struct trace_event *event)
 {
 	struct atlas *atlas = context;
-	const struct trace_thread *thread = reader_thread(atlas->sight->reader, event->thread);
+	const struct trace_thread *thread = reader_thread(atlas->asked->reader, event->thread);
 
 	if (!thread || thread->process != atlas->process)
 		return;
@@ -320,7 +325,7 @@ static void before_event(void *context, const struct space *space, const struct 
 static void after_event(void *context, const struct space *space, const struct trace_event *event)
 {
 	struct atlas *atlas = context;
-	const struct trace_thread *thread = reader_thread(atlas->sight->reader, event->thread);
+	const struct trace_thread *thread = reader_thread(atlas->asked->reader, event->thread);
 
 	if (thread && thread->process == atlas->process)
 		add_point(atlas, space, event->time_ns);
@@ -343,8 +348,8 @@ static void fill_points(struct atlas *atlas)
 
 static void set_part(struct atlas *atlas)
 {
-	const struct trace_process *process = reader_process(atlas->sight->reader, atlas->process);
-	const struct space *space = present_space(atlas->sight->present);
+	const struct trace_process *process = reader_process(atlas->asked->reader, atlas->process);
+	const struct space *space = present_space(atlas->asked->present);
 
 	atlas->low = atlas->options->low;
 	atlas->high = atlas->options->high;
@@ -370,14 +375,14 @@ static void read_whole(struct atlas *atlas)
 		.context = atlas,
 	};
 
-	atlas->points_end_ns = moment_duration(atlas->sight->reader);
+	atlas->points_end_ns = moment_duration(atlas->asked->reader);
 	atlas->points = mem_alloc(ATLAS_POINTS, sizeof *atlas->points);
 	for (int i = 0; i < ATLAS_POINTS; i++)
 		atlas->points[i].free_min = atlas->points[i].largest_min = UINT64_MAX;
-	reader_rewind(atlas->sight->reader);
-	progress_begin(&progress, atlas->sight->options.progress, "drawing",
-		       reader_bytes(atlas->sight->reader));
-	present_free(present_read(atlas->sight->reader, &options));
+	reader_rewind(atlas->asked->reader);
+	progress_begin(&progress, atlas->asked->options.window.progress, "drawing",
+		       reader_bytes(atlas->asked->reader));
+	present_free(present_read(atlas->asked->reader, &options));
 	progress_end(&progress);
 	fill_points(atlas);
 }
@@ -386,7 +391,7 @@ static void read_whole(struct atlas *atlas)
 
 struct atlas_cell atlas_cell(const struct atlas *atlas, uint64_t address)
 {
-	const struct space *space = present_space(atlas->sight->present);
+	const struct space *space = present_space(atlas->asked->present);
 	const struct ranges *ranges = space_ranges(space, atlas->process);
 	uint64_t slot = address - address % atlas->granularity;
 	uint64_t end = slot + atlas->granularity;
@@ -474,7 +479,7 @@ static uint64_t slot_up(const struct atlas *atlas, uint64_t address)
 
 static void lay_out_used(struct atlas *atlas)
 {
-	const struct space *space = present_space(atlas->sight->present);
+	const struct space *space = present_space(atlas->asked->present);
 	const struct ranges *ranges = space_ranges(space, atlas->process);
 	uint64_t at = slot_down(atlas, atlas->low);
 	const struct range *range = ranges_from(ranges, atlas->low);
@@ -527,7 +532,7 @@ static void lay_out(struct atlas *atlas)
 static void count_slots(struct atlas *atlas)
 {
 	const struct ranges *ranges =
-		space_ranges(present_space(atlas->sight->present), atlas->process);
+		space_ranges(present_space(atlas->asked->present), atlas->process);
 	uint64_t granularity = atlas->options->granularity;
 	uint64_t at = atlas->low;
 
@@ -552,7 +557,7 @@ static void count_slots(struct atlas *atlas)
 
 static void count_owners(struct atlas *atlas)
 {
-	const struct space *space = present_space(atlas->sight->present);
+	const struct space *space = present_space(atlas->asked->present);
 	const struct ranges *ranges = space_ranges(space, atlas->process);
 	const struct range *range;
 
@@ -588,7 +593,7 @@ static int most_in_the_way_first(const void *a, const void *b)
 
 static bool group_selected(const struct atlas *atlas, const struct atlas_group *group)
 {
-	const struct query *query = &atlas->sight->selection.query;
+	const struct query *query = &atlas->asked->selection.query;
 
 	return !is_fixture(group->owner) &&
 	       (!query->stack || query->stack(query->context, group->stack));
@@ -597,12 +602,12 @@ static bool group_selected(const struct atlas *atlas, const struct atlas_group *
 static void make_table(struct atlas *atlas)
 {
 	struct census census = {
-		.space = present_space(atlas->sight->present),
+		.space = present_space(atlas->asked->present),
 		.process = atlas->process,
 		.low = atlas->low,
 		.high = atlas->high,
 		.granularity = atlas->options->granularity,
-		.now_ns = present_time(atlas->sight->present, atlas->process),
+		.now_ns = present_time(atlas->asked->present, atlas->process),
 	};
 
 	take_census(&census);
@@ -652,20 +657,20 @@ bool atlas_set_range(struct atlas_options *options, const char *text, struct err
 		       "range needs two addresses of pages, as in 0x40000000..0x80000000");
 }
 
-bool atlas_init(struct atlas *atlas, struct sight *sight, const struct atlas_options *options,
-		struct err *err)
+bool atlas_init(struct atlas *atlas, struct query_context *asked,
+		const struct atlas_options *options, struct err *err)
 {
 	*atlas = (struct atlas){
-		.sight = sight,
+		.asked = asked,
 		.options = options,
 		.granularity = options->granularity,
 	};
-	sight_read(sight, NULL);
-	sight_warn_of_space(sight);
-	if (!sight_choose(sight, &atlas->process, err))
+	moment_view_read(asked, NULL);
+	moment_view_warn_of_space(asked);
+	if (!moment_view_choose(asked, &atlas->process, err))
 		return false;
 	set_part(atlas);
-	atlas->holes = ranges_holes(space_ranges(present_space(sight->present), atlas->process),
+	atlas->holes = ranges_holes(space_ranges(present_space(asked->present), atlas->process),
 				    atlas->low, atlas->high);
 	count_slots(atlas);
 	count_owners(atlas);

@@ -19,7 +19,7 @@
 #ifndef REPORT_ATLAS_H
 #define REPORT_ATLAS_H
 
-#include "report/sight.h"
+#include "report/moment_view.h"
 
 enum {
 	ATLAS_POINTS = 240,              // of the curve
@@ -27,6 +27,8 @@ enum {
 	ATLAS_FREE = SPACE_OWNERS_COUNT, // owner of a cell where nothing is
 	ATLAS_CELLS_MAX = 1 << 16,
 };
+
+extern const struct query_context_rules atlas_rules;
 
 struct atlas_options {
 	uint64_t granularity; // of a slot; a power of two from 4 KiB on
@@ -85,7 +87,7 @@ struct atlas_failure {
 };
 
 struct atlas {
-	struct sight *sight; // borrowed
+	struct query_context *asked; // borrowed
 	const struct atlas_options *options;
 	process_id process;
 	uint64_t low, high;
@@ -111,8 +113,8 @@ bool atlas_set_granularity(struct atlas_options *options, uint64_t bytes, struct
 bool atlas_set_range(struct atlas_options *options, const char *text, struct err *err);
 
 // Reads the trace, once or twice. ERR_USAGE: nothing is mapped at that moment.
-bool atlas_init(struct atlas *atlas, struct sight *sight, const struct atlas_options *options,
-		struct err *err);
+bool atlas_init(struct atlas *atlas, struct query_context *asked,
+		const struct atlas_options *options, struct err *err);
 void atlas_fini(struct atlas *atlas);
 
 // "#0072b2": an owner's colour; of ATLAS_FREE too. Told apart also by people who see fewer colours.

@@ -22,7 +22,7 @@ static void write_hex(struct json *json, const char *key, uint64_t value)
 
 static const char *file_of(const struct atlas *atlas, file_id id)
 {
-	const struct trace_file *file = reader_file(atlas->sight->reader, id);
+	const struct trace_file *file = reader_file(atlas->asked->reader, id);
 
 	return id && file ? file->path : "";
 }
@@ -46,7 +46,7 @@ static void write_group(const struct atlas *atlas, struct json *json,
 	json_kv_u64(json, "age_max_ns", group->age_max_ns);
 	json_kv_u64(json, "largest_without", group->largest_without);
 	json_kv_string(json, "mapped_file", file_of(atlas, group->stack ? 0 : group->file));
-	sight_write_stack(atlas->sight, json, group->stack);
+	moment_view_write_stack(atlas->asked, json, group->stack);
 	json_object_end(json);
 	str_fini(&type);
 }
@@ -70,7 +70,7 @@ static void write_failures(const struct atlas *atlas, struct json *json)
 		json_kv_u64(json, "free", failure->holes.bytes);
 		json_kv_u64(json, "holes", failure->holes.count);
 		json_kv_u64(json, "largest_free", failure->holes.largest);
-		sight_write_stack(atlas->sight, json, failure->stack);
+		moment_view_write_stack(atlas->asked, json, failure->stack);
 		json_key(json, "in_the_way");
 		if (failure->culprit.count)
 			write_group(atlas, json, &failure->culprit);
@@ -83,7 +83,7 @@ static void write_failures(const struct atlas *atlas, struct json *json)
 
 static void write_ranges(const struct atlas *atlas, struct json *json)
 {
-	const struct space *space = present_space(atlas->sight->present);
+	const struct space *space = present_space(atlas->asked->present);
 	const struct ranges *ranges = space_ranges(space, atlas->process);
 	const struct range *range;
 
@@ -134,16 +134,16 @@ static void write_limit(struct json *json, const char *key, uint64_t bytes)
 
 void atlas_write_json(const struct atlas *atlas, struct sink *sink)
 {
-	const struct trace_process *process = reader_process(atlas->sight->reader, atlas->process);
+	const struct trace_process *process = reader_process(atlas->asked->reader, atlas->process);
 	uint64_t rows = atlas->options->rows_max ? atlas->options->rows_max : UINT64_MAX;
 	struct json json;
 
 	json_init(&json, sink, true);
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-map-1");
-	json_kv_bool(&json, "complete", atlas->sight->complete);
-	json_kv_u64(&json, "at_ns", sight_time(atlas->sight));
-	json_kv_bool(&json, "at_exit", atlas->sight->at_exit);
+	json_kv_bool(&json, "complete", atlas->asked->complete);
+	json_kv_u64(&json, "at_ns", moment_view_time(atlas->asked));
+	json_kv_bool(&json, "at_exit", atlas->asked->at_exit);
 	json_kv_u64(&json, "process", process->pid);
 	json_kv_u64(&json, "process_id", atlas->process);
 	json_kv_u64(&json, "bits", process->bits);

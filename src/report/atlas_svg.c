@@ -232,9 +232,9 @@ static void write_moment(struct picture *picture)
 	const struct atlas *atlas = picture->atlas;
 	double x;
 
-	if (!atlas->points_end_ns || atlas->sight->at_exit)
+	if (!atlas->points_end_ns || atlas->asked->at_exit)
 		return;
-	x = LABEL + (double)(ROW_CELLS_WIDE * CELL) * (double)atlas->sight->edge.time_ns /
+	x = LABEL + (double)(ROW_CELLS_WIDE * CELL) * (double)atlas->asked->edge.time_ns /
 			    (double)atlas->points_end_ns;
 	sink_format(picture->sink,
 		    "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%u\" y2=\"%u\" stroke=\"#000\" "
@@ -298,16 +298,16 @@ void atlas_write_svg(const struct atlas *atlas, struct sink *sink)
 	struct str body = { 0 };
 	struct sink body_sink = sink_to_str(&body);
 	struct picture picture = { .atlas = atlas, .sink = &body_sink, .y = MARGIN };
-	const struct trace_info *info = reader_info(atlas->sight->reader);
+	const struct trace_info *info = reader_info(atlas->asked->reader);
 	unsigned width = LABEL + ROW_CELLS_WIDE * CELL + MARGIN;
 	struct str moment = { 0 };
 	char text[64], bytes[16], command[COMMAND_MAX + 8];
 
 	write_text(&picture, MARGIN, "bold", shorten(info->command, command));
 	picture.y += LINE;
-	sight_describe(atlas->sight, &moment);
+	moment_view_describe(atlas->asked, &moment);
 	snprintf(text, sizeof text, ", process %" PRIu32 "; a cell is %s",
-		 reader_process(atlas->sight->reader, atlas->process)->pid,
+		 reader_process(atlas->asked->reader, atlas->process)->pid,
 		 str_bytes(atlas->granularity, bytes));
 	str_add(&moment, text);
 	write_text(&picture, MARGIN, "dim", str_get(&moment));

@@ -237,7 +237,7 @@ static void write_curves(const struct atlas *atlas, struct paper *paper)
 static void write_who(const struct atlas *atlas, struct stack_text *stacks,
 		      const struct atlas_group *group)
 {
-	const struct trace_file *file = reader_file(atlas->sight->reader, group->file);
+	const struct trace_file *file = reader_file(atlas->asked->reader, group->file);
 
 	if (group->stack == 0 && group->file && file) {
 		paper_foreign(stacks->paper, PAPER_PLAIN, file->path,
@@ -307,7 +307,7 @@ static void write_table(const struct atlas *atlas, struct stack_text *stacks)
 static void write_limits(const struct atlas *atlas, struct paper *paper,
 			 const struct atlas_failure *failure)
 {
-	const struct trace_process *process = reader_process(atlas->sight->reader, atlas->process);
+	const struct trace_process *process = reader_process(atlas->asked->reader, atlas->process);
 	char limit[16], mapped[16];
 
 	if (process->mapped_limit && failure->mapped + failure->size > process->mapped_limit)
@@ -379,14 +379,14 @@ void atlas_write_text(const struct atlas *atlas, struct paper *paper)
 {
 	struct stack_text stacks = {
 		.paper = paper,
-		.names = atlas->sight->names,
-		.reader = atlas->sight->reader,
+		.names = atlas->asked->names,
+		.reader = atlas->asked->reader,
 		.indent = GROUP_COLUMNS,
 		.all_frames = atlas->options->all_frames,
 		.callers_max = 3,
 	};
 
-	sight_write_headline(atlas->sight, paper, atlas->process);
+	moment_view_write_headline(atlas->asked, paper, atlas->process);
 	write_figures(atlas, paper);
 	write_legend(atlas, paper);
 	write_map(atlas, paper);

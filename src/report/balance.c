@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct query_context_rules balance_rules = { .about = QUERY_CONTEXT_MOMENT };
+
 static const struct {
 	const char *key, *title;
 } words[BALANCE_LINES] = {
@@ -114,7 +116,7 @@ static void add_blocks(struct balance *balance, const struct berths *berths,
 static void add_free(struct balance *balance, const struct range *range, size_t last,
 		     const struct berths *berths, const struct pages *pages, uint64_t bytes)
 {
-	const struct space *space = present_space(balance->sight->present);
+	const struct space *space = present_space(balance->asked->present);
 	const struct ranges *ranges = space_ranges(space, balance->header->process);
 	enum space_owner owner = space_owner(space, range);
 	const struct range *next = ranges_find(ranges, range->end);
@@ -139,7 +141,7 @@ static void add_free(struct balance *balance, const struct range *range, size_t 
 static void add_mapping(struct balance *balance, const struct range *range,
 			const struct berths *berths, size_t *first, const struct pages *pages)
 {
-	const struct space *space = present_space(balance->sight->present);
+	const struct space *space = present_space(balance->asked->present);
 	uint64_t bytes = pages_between(pages, range->start, range->end);
 	enum balance_line line = line_of_owner[space_owner(space, range)];
 	size_t last = SIZE_MAX;
@@ -176,9 +178,9 @@ static int by_line_then_largest(const void *a, const void *b)
 static void divide(struct balance *balance, const struct trace_snapshot *snapshot,
 		   const struct present *blocks)
 {
-	const struct reader *reader = balance->sight->reader;
+	const struct reader *reader = balance->asked->reader;
 	const struct ranges *ranges =
-		space_ranges(present_space(balance->sight->present), snapshot->process);
+		space_ranges(present_space(balance->asked->present), snapshot->process);
 	struct pages pages;
 	struct berths berths;
 	const struct range *range;
@@ -186,10 +188,10 @@ static void divide(struct balance *balance, const struct trace_snapshot *snapsho
 	size_t first = 0;
 
 	pages_init(&pages, snapshot);
-	berths_init(&berths, blocks ? blocks : balance->sight->present, snapshot->process,
+	berths_init(&berths, blocks ? blocks : balance->asked->present, snapshot->process,
 		    reader_process(reader, snapshot->process)->bits);
 	for (size_t i = 0; blocks && i < berths.count; i++)
-		present_claim(balance->sight->present, snapshot->process, berths.blocks[i].address);
+		present_claim(balance->asked->present, snapshot->process, berths.blocks[i].address);
 	balance->glibc = berths.glibc;
 	balance->blocks = berths.count;
 	add_blocks(balance, &berths, &pages);
@@ -214,15 +216,15 @@ static void divide(struct balance *balance, const struct trace_snapshot *snapsho
 }
 
 // The snapshot that is asked for, of the selected processes; UINT32_MAX: there is none.
-static uint32_t choose(const struct sight *sight, bool peak)
+static uint32_t choose(const struct query_context *asked, bool peak)
 {
 	uint32_t best = UINT32_MAX;
 	uint64_t most = 0;
 
-	for (uint32_t i = 0; i < reader_snapshots_count(sight->reader); i++) {
-		const struct trace_snapshot *each = reader_snapshot(sight->reader, i);
+	for (uint32_t i = 0; i < reader_snapshots_count(asked->reader); i++) {
+		const struct trace_snapshot *each = reader_snapshot(asked->reader, i);
 
-		if (!query_has_process(&sight->selection.query, each->process) ||
+		if (!query_has_process(&asked->selection.query, each->process) ||
 		    (!peak && each->reason != TRACE_SNAPSHOT_EXIT))
 			continue;
 		if (best == UINT32_MAX || each->rss_bytes > most) {
@@ -238,7 +240,7 @@ static void take_purge(void *context, const struct space *space, const struct tr
 {
 	enum { DONTNEED = 4, FREE = 8, REMOVE = 9, DONTNEED_LOCKED = 24 };
 	struct balance *balance = context;
-	const struct reader *reader = balance->sight->reader;
+	const struct reader *reader = balance->asked->reader;
 	uint32_t advice = event->kind == TRACE_MADVISE ? event->vm->flags : 0;
 
 	(void)space;
@@ -252,23 +254,23 @@ static void take_purge(void *context, const struct space *space, const struct tr
 	    (event->size + SPACE_PAGE - 1) & ~(uint64_t)(SPACE_PAGE - 1));
 }
 
-// Divide what the snapshot saw up among what the trace knows at the sight's moment.
+// Divide what the snapshot saw up among what the trace knows at the context's moment.
 static void weigh(struct balance *balance, const struct trace_snapshot *snapshot)
 {
 	struct present_options more = { .inherits = snapshot->process };
-	struct sight *sight = balance->sight;
-	struct moment_edge edge = sight->edge;
+	struct query_context *asked = balance->asked;
+	struct moment_edge edge = asked->edge;
 	struct present *blocks = NULL;
 
 	if (balance->plateau.bytes) {
-		sight->edge = balance->plateau.edge;
-		sight_read(sight, &more);
-		blocks = sight->present;
-		sight->edge = edge;
+		asked->edge = balance->plateau.edge;
+		moment_view_read(asked, &more);
+		blocks = asked->present;
+		asked->edge = edge;
 	}
 	more.after = take_purge;
 	more.context = balance;
-	sight_read(sight, &more);
+	moment_view_read(asked, &more);
 	divide(balance, snapshot, blocks);
 	present_free(blocks);
 }
@@ -276,7 +278,7 @@ static void weigh(struct balance *balance, const struct trace_snapshot *snapshot
 static void forget(struct balance *balance)
 {
 	struct balance kept = {
-		.sight = balance->sight,
+		.asked = balance->asked,
 		.header = balance->header,
 		.plateau = balance->plateau,
 		.between = balance->between,
@@ -318,7 +320,7 @@ static void count_between(struct balance_between *between, const struct trace_ev
 // Read all of the trace: what stands between the marks, and how high resident memory ever was.
 static void read_around(struct balance *balance)
 {
-	struct reader *reader = balance->sight->reader;
+	struct reader *reader = balance->asked->reader;
 	const struct trace_snapshot *header = balance->header;
 	struct trace_event event;
 	struct trace_note note;
@@ -341,19 +343,19 @@ static void read_around(struct balance *balance)
 // behind it. If the moment behind the tick explains more, it is taken.
 static void weigh_again(struct balance *balance, const struct trace_snapshot *snapshot)
 {
-	struct sight *sight = balance->sight;
-	struct moment_edge edge = sight->edge;
+	struct query_context *asked = balance->asked;
+	struct moment_edge edge = asked->edge;
 	uint64_t unexplained = balance->lines[BALANCE_UNEXPLAINED];
 
 	forget(balance);
-	present_free(sight->present);
-	sight->edge = (struct moment_edge){ .time_ns = edge.time_ns };
+	present_free(asked->present);
+	asked->edge = (struct moment_edge){ .time_ns = edge.time_ns };
 	weigh(balance, snapshot);
 	if (balance->lines[BALANCE_UNEXPLAINED] < unexplained)
 		return;
 	forget(balance);
-	present_free(sight->present);
-	sight->edge = edge;
+	present_free(asked->present);
+	asked->edge = edge;
 	weigh(balance, snapshot);
 }
 
@@ -362,36 +364,37 @@ static void find_plateau(struct balance *balance)
 {
 	struct plateau *plateau = &balance->plateau;
 
-	plateau_find(plateau, balance->sight->reader, balance->header->process,
+	plateau_find(plateau, balance->asked->reader, balance->header->process,
 		     balance->header->began);
 	if (plateau->bytes <= plateau->bytes_end)
 		*plateau = (struct plateau){ 0 };
 }
 
-bool balance_init(struct balance *balance, struct sight *sight, bool peak, struct err *err)
+bool balance_init(struct balance *balance, struct query_context *asked, bool peak, struct err *err)
 {
 	struct trace_snapshot snapshot = { 0 };
 	uint32_t index;
 
-	*balance = (struct balance){ .sight = sight };
-	index = choose(sight, peak);
+	*balance = (struct balance){ .asked = asked };
+	index = choose(asked, peak);
 	if (index == UINT32_MAX)
 		return err_set(err, ERR_USAGE,
 			       "the trace has no snapshot of resident memory%s; where a run has no "
 			       "time for one, record --rss-exact takes it",
 			       peak ? "" : " at the end of a process (try --at peak)");
-	balance->header = reader_snapshot(sight->reader, index);
+	balance->header = reader_snapshot(asked->reader, index);
 	if (balance->header->flags & TRACE_SNAPSHOT_NO_PAGES)
 		return err_set(err, ERR_USAGE,
 			       "the snapshot does not say which pages were resident: the kernel "
 			       "did not let the collector look");
-	if (!reader_snapshot_load(sight->reader, index, &snapshot))
+	if (!reader_snapshot_load(asked->reader, index, &snapshot))
 		return err_set(err, ERR_FORMAT, "the snapshot cannot be read");
 	if (balance->header->flags & TRACE_SNAPSHOT_CUT)
-		sight_warn(sight, "the snapshot's list of pages is cut; what lies behind is in no "
-				  "line");
-	sight->at_exit = false;
-	sight->edge = (struct moment_edge){
+		query_context_warn(asked,
+				   "the snapshot's list of pages is cut; what lies behind is in no "
+				   "line");
+	asked->at_exit = false;
+	asked->edge = (struct moment_edge){
 		.time_ns = balance->header->time_ns,
 		.number = balance->header->ended,
 		.exact = true,
@@ -402,8 +405,8 @@ bool balance_init(struct balance *balance, struct sight *sight, bool peak, struc
 	weigh(balance, &snapshot);
 	if (balance->lines[BALANCE_UNEXPLAINED])
 		weigh_again(balance, &snapshot);
-	sight_warn_of_space(sight);
-	sight_warn_of_samples(sight);
+	moment_view_warn_of_space(asked);
+	moment_view_warn_of_samples(asked);
 	snapshot_fini(&snapshot);
 	return true;
 }

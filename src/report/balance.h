@@ -28,7 +28,7 @@
 
 #include "base/map.h"
 #include "engine/plateau.h"
-#include "report/sight.h"
+#include "report/moment_view.h"
 
 enum balance_line {
 	BALANCE_LIVE,
@@ -80,8 +80,10 @@ struct balance_between {
 	uint64_t calls, calls_bytes; // on virtual memory, that succeeded
 };
 
+extern const struct query_context_rules balance_rules;
+
 struct balance {
-	struct sight *sight;                 // borrowed
+	struct query_context *asked;         // borrowed
 	const struct trace_snapshot *header; // borrowed from the reader: the snapshot in short
 	uint64_t lines[BALANCE_LINES];       // bytes
 	int64_t difference;                  // smaps less pages
@@ -101,8 +103,8 @@ struct balance {
 };
 
 // `peak`: the snapshot with the most resident memory; else the last one at the end of a process.
-// Sets the sight's moment and reads it. ERR_USAGE: no such snapshot.
-bool balance_init(struct balance *balance, struct sight *sight, bool peak, struct err *err);
+// Sets the context's moment and reads it. ERR_USAGE: no such snapshot.
+bool balance_init(struct balance *balance, struct query_context *asked, bool peak, struct err *err);
 void balance_fini(struct balance *balance);
 
 // At most `rows_max` rows a line (0: all).

@@ -10,7 +10,7 @@ static void write_rows(const struct balance *balance, struct json *json, uint8_t
 	json_array_begin(json);
 	for (size_t i = 0; i < balance->rows_count; i++) {
 		const struct balance_row *row = &balance->rows[i];
-		const struct trace_file *file = reader_file(balance->sight->reader, row->file);
+		const struct trace_file *file = reader_file(balance->asked->reader, row->file);
 
 		if (row->line != line || (rows_max && shown >= rows_max))
 			continue;
@@ -19,7 +19,7 @@ static void write_rows(const struct balance *balance, struct json *json, uint8_t
 		json_kv_u64(json, "count", row->count);
 		json_kv_u64(json, "bytes", row->bytes);
 		json_kv_string(json, "mapped_file", row->file && file ? file->path : "");
-		sight_write_stack(balance->sight, json, row->stack);
+		moment_view_write_stack(balance->asked, json, row->stack);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -35,9 +35,9 @@ void balance_write_json(const struct balance *balance, struct sink *sink, uint64
 	json_init(&json, sink, true);
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-reconcile-1");
-	json_kv_bool(&json, "complete", balance->sight->complete);
+	json_kv_bool(&json, "complete", balance->asked->complete);
 	json_kv_u64(&json, "process",
-		    reader_process(balance->sight->reader, snapshot->process)->pid);
+		    reader_process(balance->asked->reader, snapshot->process)->pid);
 	json_kv_u64(&json, "process_id", snapshot->process);
 	json_kv_u64(&json, "at_ns", snapshot->time_ns);
 	json_kv_string(&json, "reason", snapshot->reason < 5 ? reasons[snapshot->reason] : "");

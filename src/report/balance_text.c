@@ -23,7 +23,7 @@ static void write_figure(struct paper *paper, const char *title, uint64_t bytes,
 static void write_row(const struct balance *balance, struct stack_text *stacks,
 		      const struct balance_row *row)
 {
-	const struct trace_file *file = reader_file(balance->sight->reader, row->file);
+	const struct trace_file *file = reader_file(balance->asked->reader, row->file);
 	struct paper *paper = stacks->paper;
 	char bytes[16], count[28];
 
@@ -201,15 +201,15 @@ void balance_write_text(const struct balance *balance, struct paper *paper, uint
 {
 	struct stack_text stacks = {
 		.paper = paper,
-		.names = balance->sight->names,
-		.reader = balance->sight->reader,
+		.names = balance->asked->names,
+		.reader = balance->asked->reader,
 		.indent = ROW_COLUMNS,
 		.all_frames = all_frames,
 		.callers_max = 2,
 	};
 	char count[28];
 
-	sight_write_headline(balance->sight, paper, balance->header->process);
+	moment_view_write_headline(balance->asked, paper, balance->header->process);
 	paper_format(paper, PAPER_BOLD, "RESIDENT MEMORY");
 	paper_format(paper, PAPER_DIM, "  a snapshot taken %s\n", reason_of(balance->header));
 	write_plateau(balance, paper);

@@ -28,7 +28,7 @@ enum { MEMORY_DEFAULT = 256 << 20, MEMORY_SHARE = 4 };
 struct comparing {
 	struct diff *diff;
 	struct twins *twins;
-	struct inquiry *inquiry; // of the side that is being read
+	struct query_context *asked; // of the side that is being read
 	int side;
 
 	struct diff_row *rows;
@@ -72,12 +72,12 @@ static void add_process(struct comparing *comparing, process_id id, struct map *
 
 static void add_processes(struct comparing *comparing)
 {
-	uint32_t count = reader_processes_count(comparing->inquiry->reader);
+	uint32_t count = reader_processes_count(comparing->asked->reader);
 	struct map seen = { 0 };
 
 	comparing->process_of = mem_alloc(count + (size_t)1, sizeof *comparing->process_of);
 	for (process_id id = 0; id < count; id++)
-		if (query_has_process(&comparing->inquiry->selection.query, id))
+		if (query_has_process(&comparing->asked->selection.query, id))
 			add_process(comparing, id, &seen);
 	map_fini(&seen);
 }
@@ -127,8 +127,8 @@ static struct diff_row *row_of(struct comparing *comparing, uint32_t place)
 	}
 	row = &comparing->row_of[place];
 	if (!*row)
-		*row = find_row(comparing, comparing->inquiry->places[place].process,
-				comparing->inquiry->places[place].stack) +
+		*row = find_row(comparing, comparing->asked->places[place].process,
+				comparing->asked->places[place].stack) +
 		       1;
 	return &comparing->rows[*row - 1];
 }
@@ -136,7 +136,7 @@ static struct diff_row *row_of(struct comparing *comparing, uint32_t place)
 static void add_amount(struct comparing *comparing, enum diff_figure figure, uint32_t place,
 		       struct heap_amount amount)
 {
-	process_id process = comparing->inquiry->places[place].process;
+	process_id process = comparing->asked->places[place].process;
 	int side = comparing->side;
 	struct diff_row *row = row_of(comparing, place);
 	struct diff_process *owner = &comparing->processes[comparing->process_of[process]];
@@ -162,12 +162,12 @@ static bool too_many(const struct comparing *comparing, struct err *err)
 static bool add_figure(struct comparing *comparing, enum diff_figure figure, uint64_t from,
 		       uint64_t to, bool exit_frees, struct err *err)
 {
-	struct inquiry *inquiry = comparing->inquiry;
-	struct window_query query = inquiry_query(inquiry, INQUIRY_BY_PLACE, from, to);
+	struct query_context *asked = comparing->asked;
+	struct window_query query = query_context_query(asked, QUERY_CONTEXT_BY_PLACE, from, to);
 	struct window_result result;
 
 	query.exit_frees = exit_frees;
-	if (!window_ask(inquiry->window, &query, &result, err))
+	if (!window_ask(asked->window, &query, &result, err))
 		return false;
 	for (uint32_t g = 0; g < result.rows_count && !comparing->over; g++) {
 		struct heap_amount amount = figure == DIFF_ALLOCATED
@@ -189,49 +189,49 @@ static void add_temporary(void *context, process_id process, stack_id stack, uin
 
 	if (undone)
 		amount = window_less((struct heap_amount){ 0 }, amount);
-	add_amount(comparing, DIFF_TEMPORARY, inquiry_place(comparing->inquiry, process, stack),
+	add_amount(comparing, DIFF_TEMPORARY, query_context_place(comparing->asked, process, stack),
 		   amount);
 }
 
 // What the freeing thread and its next allocation say, only a pass over the events knows.
 static bool add_temporaries(struct comparing *comparing, enum progress_mode mode, struct err *err)
 {
-	struct inquiry *inquiry = comparing->inquiry;
+	struct query_context *asked = comparing->asked;
 	const struct temporary_visitor visitor = { comparing, add_temporary };
 	struct progress progress;
 
-	if (inquiry->layer != WINDOW_HEAP)
+	if (asked->layers != WINDOW_HEAP)
 		return true;
-	reader_rewind(inquiry->reader);
-	if (!selection_read(&inquiry->selection, mode, err))
+	reader_rewind(asked->reader);
+	if (!selection_read(&asked->selection, mode, err))
 		return false;
-	reader_rewind(inquiry->reader);
-	progress_begin(&progress, mode, "reading", reader_bytes(inquiry->reader));
-	temporary_read(inquiry->reader, &inquiry->selection.query, &visitor, &progress);
+	reader_rewind(asked->reader);
+	progress_begin(&progress, mode, "reading", reader_bytes(asked->reader));
+	temporary_read(asked->reader, &asked->selection.query, &visitor, &progress);
 	progress_end(&progress);
 	return !comparing->over || too_many(comparing, err);
 }
 
-static bool read_side(struct comparing *comparing, struct inquiry *inquiry, int side,
+static bool read_side(struct comparing *comparing, struct query_context *asked, int side,
 		      enum progress_mode mode, struct err *err)
 {
-	uint64_t peak, edge;
+	struct query_context_peak peak;
 	bool ok;
 
-	comparing->inquiry = inquiry;
+	comparing->asked = asked;
 	comparing->side = side;
-	twins_turn(comparing->twins, inquiry->names, inquiry->reader);
+	twins_turn(comparing->twins, asked->names, asked->reader);
 	add_processes(comparing);
-	ok = add_figure(comparing, DIFF_ALLOCATED, inquiry->from, inquiry->to, false, err) &&
-	     add_figure(comparing, DIFF_LIVE, inquiry->to, inquiry->to, false, err) &&
-	     inquiry_peak(inquiry, &peak, &edge, err) &&
-	     add_figure(comparing, DIFF_PEAK, edge, edge, true, err) &&
+	ok = add_figure(comparing, DIFF_ALLOCATED, asked->from, asked->to, false, err) &&
+	     add_figure(comparing, DIFF_LIVE, asked->to, asked->to, false, err) &&
+	     query_context_peak(asked, asked->from, asked->to, &peak, err) &&
+	     add_figure(comparing, DIFF_PEAK, peak.edge, peak.edge, true, err) &&
 	     add_temporaries(comparing, mode, err);
 	mem_free(comparing->process_of);
 	mem_free(comparing->row_of);
 	comparing->process_of = comparing->row_of = NULL;
 	comparing->row_of_capacity = 0;
-	inquiry_leave(inquiry);
+	query_context_leave(asked);
 	return ok;
 }
 
@@ -325,7 +325,7 @@ static void choose_rows(struct diff *diff, struct comparing *comparing,
 									 : kept;
 }
 
-bool diff_find(struct diff *diff, struct inquiry *sides[static 2],
+bool diff_find(struct diff *diff, struct query_context *sides[static 2],
 	       const struct diff_options *options, struct err *err)
 {
 	uint64_t memory = options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT;
@@ -341,7 +341,7 @@ bool diff_find(struct diff *diff, struct inquiry *sides[static 2],
 	for (int side = 0; ok && side < 2; side++)
 		ok = options->open(options->context, side, sides[side], err) &&
 		     read_side(&comparing, sides[side], side, options->progress, err);
-	diff->temporary = sides[0]->layer == WINDOW_HEAP;
+	diff->temporary = sides[0]->layers == WINDOW_HEAP;
 	if (comparing.rows_count)
 		choose_rows(diff, &comparing, options);
 	diff->processes = comparing.processes;

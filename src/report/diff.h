@@ -15,7 +15,7 @@
 #define REPORT_DIFF_H
 
 #include "base/sink.h"
-#include "report/inquiry.h"
+#include "report/query_context.h"
 
 enum diff_figure { DIFF_LIVE, DIFF_PEAK, DIFF_ALLOCATED, DIFF_TEMPORARY, DIFF_FIGURES };
 
@@ -57,7 +57,7 @@ struct diff_options {
 	uint64_t memory_bytes;
 	enum progress_mode progress;
 	// Opens one side, when its turn has come.
-	bool (*open)(void *context, int side, struct inquiry *inquiry, struct err *err);
+	bool (*open)(void *context, int side, struct query_context *asked, struct err *err);
 	void *context;
 };
 
@@ -74,9 +74,9 @@ struct diff {
 };
 
 // Compare what two inquiries are about, which are { 0 } yet: the caller closes them. They are left
-// then (inquiry_leave). False: one cannot be opened or read, or there are too many rows
+// then (query_context_leave). False: one cannot be opened or read, or there are too many rows
 // (ERR_LIMIT).
-bool diff_find(struct diff *diff, struct inquiry *sides[static 2],
+bool diff_find(struct diff *diff, struct query_context *sides[static 2],
 	       const struct diff_options *options, struct err *err);
 void diff_fini(struct diff *diff); // accepts { 0 }
 
@@ -88,9 +88,9 @@ int64_t diff_count(const struct diff_pair *pair);
 extern const char *const diff_order_words[];
 
 struct diff_page {
-	struct inquiry *sides[2]; // borrowed
-	const char *names[2];     // of the traces, as they were given
-	const struct diff *diff;  // borrowed
+	struct query_context *sides[2]; // borrowed
+	const char *names[2];           // of the traces, as they were given
+	const struct diff *diff;        // borrowed
 	bool all_frames, colour;
 	unsigned width;
 };

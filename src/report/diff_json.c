@@ -1,7 +1,7 @@
 // A comparison for programs: docs/schema/diff.json describes the JSON.
 #include "report/diff.h"
-#include "report/inquiry_write.h"
 #include "report/lines.h"
+#include "report/query_write.h"
 
 #include <inttypes.h>
 
@@ -63,7 +63,7 @@ static void write_row(struct json *json, const struct diff_page *page, const str
 	json_kv_string(json, "state", state_of(row));
 	json_kv_string(json, "exe", exe_of(page, process));
 	write_figures(json, page->diff, row->figures);
-	inquiry_write_stack(page->sides[side], json, row->place[side].stack);
+	query_write_stack(page->sides[side], json, row->place[side].stack);
 	json_object_end(json);
 }
 
@@ -86,9 +86,9 @@ void diff_json(const struct diff_page *page, struct sink *sink)
 	json_init(&json, sink, true);
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-diff-1");
-	inquiry_write_trace_as(page->sides[0], &json, "before");
-	inquiry_write_trace_as(page->sides[1], &json, "after");
-	json_kv_string(&json, "layer", page->sides[0]->layer == WINDOW_VM ? "vm" : "heap");
+	query_write_trace_as(page->sides[0], &json, "before");
+	query_write_trace_as(page->sides[1], &json, "after");
+	json_kv_string(&json, "layer", page->sides[0]->layers == WINDOW_VM ? "vm" : "heap");
 	json_kv_string(&json, "sort", diff_order_words[diff->order]);
 	json_key(&json, "total");
 	json_object_begin(&json);

@@ -1,7 +1,7 @@
 // A comparison for people: the totals, the processes, and the stacks that explain the change.
 #include "report/cxxname.h"
 #include "report/diff.h"
-#include "report/inquiry_write.h"
+#include "report/query_write.h"
 #include "report/stack_text.h"
 
 #include <inttypes.h>
@@ -52,8 +52,8 @@ static void format_count(int64_t value, struct str *out)
 
 static void write_side(const struct diff_page *page, int side, struct paper *paper)
 {
-	const struct inquiry *inquiry = page->sides[side];
-	const struct trace_info *info = reader_info(inquiry->reader);
+	const struct query_context *asked = page->sides[side];
+	const struct trace_info *info = reader_info(asked->reader);
 	char from[24], to[24], events[28];
 
 	paper_text(paper, PAPER_BOLD, side ? "B  " : "A  ");
@@ -61,16 +61,14 @@ static void write_side(const struct diff_page *page, int side, struct paper *pap
 	sink_text(paper->sink, "\n   ");
 	paper_foreign(paper, PAPER_PLAIN, *info->command ? info->command : "(no command)",
 		      paper->width - 3);
-	paper_format(paper, PAPER_DIM, "\n   %s, %s events",
-		     str_duration(inquiry->duration_ns, from),
-		     str_count(reader_stats(inquiry->reader)->events, events));
-	if (inquiry->from_given || inquiry->to_given)
+	paper_format(paper, PAPER_DIM, "\n   %s, %s events", str_duration(asked->duration_ns, from),
+		     str_count(reader_stats(asked->reader)->events, events));
+	if (asked->from_given || asked->to_given)
 		paper_format(paper, PAPER_PLAIN, "; window from %s to %s",
-			     str_duration(inquiry->from_ns, from),
-			     str_duration(inquiry->to_ns, to));
+			     str_duration(asked->from_ns, from), str_duration(asked->to_ns, to));
 	sink_text(paper->sink, "\n");
-	for (size_t i = 0; i < inquiry->warnings_count; i++)
-		paper_paragraph(paper, PAPER_WARNING, "warning", inquiry->warnings[i]);
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		paper_paragraph(paper, PAPER_WARNING, "warning", asked->warnings[i]);
 }
 
 // "+2.2 %"; nothing where there was nothing before.
@@ -290,9 +288,9 @@ void diff_text(const struct diff_page *page, struct sink *sink)
 	write_totals(page, &paper);
 	write_processes(page, &paper);
 	write_rows(page, stacks);
-	inquiry_write_symbol_notes(page->sides[0], &paper);
+	query_write_symbol_notes(page->sides[0], &paper);
 	if (strcmp(page->names[0], page->names[1]) != 0)
-		inquiry_write_symbol_notes(page->sides[1], &paper);
+		query_write_symbol_notes(page->sides[1], &paper);
 	stack_text_hint(&stacks[1]);
 	stack_text_fini(&stacks[0]);
 	stack_text_fini(&stacks[1]);

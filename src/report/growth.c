@@ -29,19 +29,19 @@ struct span {
 };
 
 // The time of a process in the window, less its start and end.
-static bool find_span(struct inquiry *inquiry, process_id id, struct span *span)
+static bool find_span(struct query_context *asked, process_id id, struct span *span)
 {
-	const struct trace_process *process = reader_process(inquiry->reader, id);
-	uint64_t duration_ns = window_facts(inquiry->window)->duration_ns;
+	const struct trace_process *process = reader_process(asked->reader, id);
+	uint64_t duration_ns = window_facts(asked->window)->duration_ns;
 	uint64_t ended_ns = process->ended_ns < duration_ns ? process->ended_ns : duration_ns;
-	bool own_from = !inquiry->from_given || process->began_ns > inquiry->from_ns;
-	bool own_to = !inquiry->to_given || ended_ns <= inquiry->to_ns;
-	uint64_t from_ns = own_from ? process->began_ns : inquiry->from_ns;
-	uint64_t to_ns = own_to ? ended_ns : inquiry->to_ns;
+	bool own_from = !asked->from_given || process->began_ns > asked->from_ns;
+	bool own_to = !asked->to_given || ended_ns <= asked->to_ns;
+	uint64_t from_ns = own_from ? process->began_ns : asked->from_ns;
+	uint64_t to_ns = own_to ? ended_ns : asked->to_ns;
 	uint64_t length_ns = to_ns > from_ns ? to_ns - from_ns : 0;
 
-	if (own_from && inquiry->from_ns > from_ns)
-		from_ns = inquiry->from_ns;
+	if (own_from && asked->from_ns > from_ns)
+		from_ns = asked->from_ns;
 	*span = (struct span){
 		.process = id,
 		.from_ns = from_ns + (own_from ? length_ns / WARM_UP_PART : 0),
@@ -51,14 +51,14 @@ static bool find_span(struct inquiry *inquiry, process_id id, struct span *span)
 	    (own_from && own_to && length_ns < GROWTH_LIFE_MIN_MS * UINT64_C(1000000)))
 		return false;
 	// A mark's edge is exact; a time's is where the time says.
-	span->from = own_from ? window_edge_at(inquiry->window, span->from_ns) : inquiry->from;
-	span->to = own_to ? window_edge_at(inquiry->window, span->to_ns) : inquiry->to;
+	span->from = own_from ? window_edge_at(asked->window, span->from_ns) : asked->from;
+	span->to = own_to ? window_edge_at(asked->window, span->to_ns) : asked->to;
 	return span->to > span->from;
 }
 
 static uint32_t by_process(void *context, const struct window_cell *cell)
 {
-	return inquiry_selects(context, cell) ? cell->process : WINDOW_SKIP;
+	return query_context_selects(context, cell) ? cell->process : WINDOW_SKIP;
 }
 
 static int by_kept(const void *a, const void *b)
@@ -71,15 +71,16 @@ static int by_kept(const void *a, const void *b)
 }
 
 // The processes to be judged, those first that were left with most.
-static bool find_spans(struct growth *growth, struct inquiry *inquiry, struct span **spans,
+static bool find_spans(struct growth *growth, struct query_context *asked, struct span **spans,
 		       size_t *count, struct err *err)
 {
-	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 	struct window_result result;
 
 	query.exit_frees = false;
 	query.group = by_process;
-	if (!window_ask(inquiry->window, &query, &result, err))
+	if (!window_ask(asked->window, &query, &result, err))
 		return false;
 	*spans = mem_alloc(result.rows_count + (size_t)1, sizeof **spans);
 	*count = 0;
@@ -89,7 +90,7 @@ static bool find_spans(struct growth *growth, struct inquiry *inquiry, struct sp
 
 		if (window_present(row).count == 0)
 			continue;
-		if (!find_span(inquiry, id, span)) {
+		if (!find_span(asked, id, span)) {
 			growth->brief++;
 			continue;
 		}
@@ -111,7 +112,7 @@ struct candidate {
 
 struct judging {
 	struct growth *growth;
-	struct inquiry *inquiry;
+	struct query_context *asked;
 	const struct span *span;
 	struct candidate *candidates;
 	size_t count;
@@ -123,9 +124,9 @@ static uint32_t by_place(void *context, const struct window_cell *cell)
 {
 	struct judging *judging = context;
 
-	if (cell->process != judging->span->process || !inquiry_selects(judging->inquiry, cell))
+	if (cell->process != judging->span->process || !query_context_selects(judging->asked, cell))
 		return WINDOW_SKIP;
-	return inquiry_place(judging->inquiry, cell->process, cell->stack);
+	return query_context_place(judging->asked, cell->process, cell->stack);
 }
 
 // Those that may have grown.
@@ -134,18 +135,18 @@ static uint32_t by_candidate(void *context, const struct window_cell *cell)
 	struct judging *judging = context;
 	const uint64_t *number;
 
-	if (cell->process != judging->span->process || !inquiry_selects(judging->inquiry, cell))
+	if (cell->process != judging->span->process || !query_context_selects(judging->asked, cell))
 		return WINDOW_SKIP;
 	number = map_find(&judging->numbers,
-			  inquiry_place(judging->inquiry, cell->process, cell->stack));
+			  query_context_place(judging->asked, cell->process, cell->stack));
 	return number ? (uint32_t)*number : WINDOW_SKIP;
 }
 
 static struct window_query query_of(struct judging *judging,
 				    uint32_t (*group)(void *, const struct window_cell *))
 {
-	struct window_query query = inquiry_query(judging->inquiry, INQUIRY_ALL,
-						  judging->span->from, judging->span->to);
+	struct window_query query = query_context_query(judging->asked, QUERY_CONTEXT_ALL,
+							judging->span->from, judging->span->to);
 
 	query.from_ns = judging->span->from_ns;
 	query.to_ns = judging->span->to_ns;
@@ -168,7 +169,7 @@ static bool find_candidates(struct judging *judging, struct err *err)
 	struct window_query query = query_of(judging, by_place);
 	struct window_result result;
 
-	if (!window_ask(judging->inquiry->window, &query, &result, err))
+	if (!window_ask(judging->asked->window, &query, &result, err))
 		return false;
 	judging->candidates = mem_alloc(result.rows_count + (size_t)1, sizeof *judging->candidates);
 	for (uint32_t g = 0; g < result.rows_count; g++) {
@@ -247,17 +248,17 @@ static void judge(struct judging *judging, const struct candidate *candidate,
 	list->grown += row.trend.grown;
 }
 
-static bool judge_process(struct growth *growth, struct inquiry *inquiry, const struct span *span,
-			  struct err *err)
+static bool judge_process(struct growth *growth, struct query_context *asked,
+			  const struct span *span, struct err *err)
 {
-	struct judging judging = { .growth = growth, .inquiry = inquiry, .span = span };
+	struct judging judging = { .growth = growth, .asked = asked, .span = span };
 	struct window_bucket *buckets = NULL;
 	struct window_query query = query_of(&judging, by_candidate);
 	bool ok = find_candidates(&judging, err);
 
 	if (ok && judging.count) {
 		buckets = mem_alloc(judging.count * GROWTH_BUCKETS, sizeof *buckets);
-		ok = window_series(inquiry->window, &query, judging.count, buckets, GROWTH_BUCKETS,
+		ok = window_series(asked->window, &query, judging.count, buckets, GROWTH_BUCKETS,
 				   err);
 		for (size_t i = 0; ok && i < judging.count; i++)
 			judge(&judging, &judging.candidates[i], buckets + i * GROWTH_BUCKETS);
@@ -281,7 +282,7 @@ static int compare_rows(const void *a, const void *b)
 	return left->place < right->place ? -1 : left->place > right->place;
 }
 
-bool growth_find(struct growth *growth, struct inquiry *inquiry,
+bool growth_find(struct growth *growth, struct query_context *asked,
 		 const struct growth_options *options, struct err *err)
 {
 	struct span *spans = NULL;
@@ -291,13 +292,13 @@ bool growth_find(struct growth *growth, struct inquiry *inquiry,
 	*growth = (struct growth){
 		.grown_min = options->grown_min ? options->grown_min : GROWTH_BYTES_MIN,
 	};
-	ok = find_spans(growth, inquiry, &spans, &count, err);
+	ok = find_spans(growth, asked, &spans, &count, err);
 	if (!ok)
 		return false;
 	growth->processes = count < GROWTH_PROCESSES_MAX ? count : GROWTH_PROCESSES_MAX;
 	growth->skipped = count - growth->processes;
 	for (size_t i = 0; ok && i < growth->processes; i++)
-		ok = judge_process(growth, inquiry, &spans[i], err);
+		ok = judge_process(growth, asked, &spans[i], err);
 	mem_free(spans);
 	for (int v = 0; v < TREND_VERDICTS; v++) {
 		struct growth_list *list = &growth->lists[v];

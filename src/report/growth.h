@@ -12,7 +12,7 @@
 
 #include "base/sink.h"
 #include "engine/trend.h"
-#include "report/inquiry.h"
+#include "report/query_context.h"
 
 enum {
 	GROWTH_BUCKETS = 60,
@@ -23,7 +23,7 @@ enum {
 };
 
 struct growth_row {
-	uint32_t place; // index into the inquiry's places
+	uint32_t place; // index into the context's places
 	struct trend trend;
 	double slope_per_s;      // bytes
 	uint64_t from_ns, to_ns; // the time that was judged
@@ -59,7 +59,7 @@ struct growth {
 };
 
 // False: the index cannot be read.
-bool growth_find(struct growth *growth, struct inquiry *inquiry,
+bool growth_find(struct growth *growth, struct query_context *asked,
 		 const struct growth_options *options, struct err *err);
 void growth_fini(struct growth *growth); // accepts { 0 }
 
@@ -67,7 +67,7 @@ void growth_fini(struct growth *growth); // accepts { 0 }
 const char *growth_key(enum trend_verdict verdict);
 
 struct growth_page {
-	struct inquiry *inquiry;     // borrowed
+	struct query_context *asked; // borrowed
 	const struct growth *growth; // borrowed
 	bool all_frames, colour;
 	unsigned width;

@@ -1,7 +1,7 @@
 // Growth for programs: docs/schema/growth.json describes the JSON.
 #include "report/growth.h"
-#include "report/inquiry_write.h"
 #include "report/lines.h"
+#include "report/query_write.h"
 
 #include <inttypes.h>
 
@@ -12,7 +12,7 @@ enum { ORDER_COUNT = sizeof order / sizeof *order };
 static void write_row(const struct growth_page *page, struct json *json,
 		      const struct growth_row *row)
 {
-	const struct inquiry_place *place = &page->inquiry->places[row->place];
+	const struct query_context_place *place = &page->asked->places[row->place];
 
 	json_object_begin(json);
 	json_kv_string(json, "verdict", growth_key(row->trend.verdict));
@@ -35,7 +35,7 @@ static void write_row(const struct growth_page *page, struct json *json,
 		json_u64(json, row->lows[i]);
 	json_array_end(json);
 	json->pretty = true;
-	inquiry_write_place(page->inquiry, json, place->process, place->stack);
+	query_write_place(page->asked, json, place->process, place->stack);
 	json_object_end(json);
 }
 
@@ -47,7 +47,7 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 	json_init(&json, sink, true);
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-growth-1");
-	inquiry_write_trace(page->inquiry, &json);
+	query_write_trace(page->asked, &json);
 	json_kv_u64(&json, "min_bytes", growth->grown_min);
 	json_kv_u64(&json, "live_bytes", growth->live.bytes);
 	json_kv_u64(&json, "live_count", growth->live.count);
@@ -88,7 +88,7 @@ void growth_csv(const struct growth_page *page, struct sink *sink)
 
 		for (size_t i = 0; i < list->count; i++) {
 			const struct growth_row *row = &list->rows[i];
-			const struct inquiry_place *place = &page->inquiry->places[row->place];
+			const struct query_context_place *place = &page->asked->places[row->place];
 
 			sink_format(sink,
 				    "%s,%.3f,%.4f,%" PRIu64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",",
@@ -98,7 +98,7 @@ void growth_csv(const struct growth_page *page, struct sink *sink)
 			if (order[v] != TREND_GROWS)
 				sink_format(sink, "%" PRIu64, row->since_ns);
 			sink_text(sink, ",");
-			lines_csv_place(sink, page->inquiry->reader, page->inquiry->names,
+			lines_csv_place(sink, page->asked->reader, page->asked->names,
 					place->process, place->stack);
 			sink_text(sink, "\r\n");
 		}

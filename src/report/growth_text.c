@@ -1,6 +1,6 @@
 // Growth for people: how fast, since when, who, and what to make of it.
 #include "report/growth.h"
-#include "report/inquiry_write.h"
+#include "report/query_write.h"
 #include "report/stack_text.h"
 
 #include <inttypes.h>
@@ -112,7 +112,7 @@ static void write_headline_of(const struct growth_row *row, struct paper *paper)
 static void write_row(const struct growth_page *page, const struct growth_row *row,
 		      struct stack_text *stacks)
 {
-	const struct inquiry_place *place = &page->inquiry->places[row->place];
+	const struct query_context_place *place = &page->asked->places[row->place];
 	struct paper *paper = stacks->paper;
 	char grown[17], bytes[16], count[28];
 
@@ -187,19 +187,19 @@ void growth_text(const struct growth_page *page, struct sink *sink)
 	struct paper paper = { .sink = sink, .colour = page->colour, .width = page->width };
 	struct stack_text stacks = {
 		.paper = &paper,
-		.names = page->inquiry->names,
-		.reader = page->inquiry->reader,
+		.names = page->asked->names,
+		.reader = page->asked->reader,
 		.indent = FIGURES_COLUMNS,
 		.callers_max = CALLERS_SHOWN,
 		.all_frames = page->all_frames,
-		.several = reader_processes_count(page->inquiry->reader) > 1,
+		.several = reader_processes_count(page->asked->reader) > 1,
 	};
 
-	inquiry_write_headline(page->inquiry, &paper);
+	query_write_headline(page->asked, &paper);
 	write_summary(page, &paper);
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
 		write_section(page, i, &stacks);
-	inquiry_write_symbol_notes(page->inquiry, &paper);
+	query_write_symbol_notes(page->asked, &paper);
 	stack_text_hint(&stacks);
 	stack_text_fini(&stacks);
 }

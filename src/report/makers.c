@@ -11,9 +11,9 @@ enum { SHORT_STEPS = 1 << 18 }; // that a short row has at most
 static int heavier(const void *a, const void *b, void *context)
 {
 	const struct spikes_maker *left = a, *right = b;
-	const struct inquiry *inquiry = context;
-	const struct inquiry_place *l = &inquiry->places[left->place];
-	const struct inquiry_place *r = &inquiry->places[right->place];
+	const struct query_context *asked = context;
+	const struct query_context_place *l = &asked->places[left->place];
+	const struct query_context_place *r = &asked->places[right->place];
 
 	if (left->bytes != right->bytes)
 		return left->bytes > right->bytes ? -1 : 1;
@@ -21,10 +21,10 @@ static int heavier(const void *a, const void *b, void *context)
 }
 
 // `makers`: of positive bytes, in any order.
-static void settle(struct inquiry *inquiry, struct spikes_row *row, struct spikes_maker *makers,
+static void settle(struct query_context *asked, struct spikes_row *row, struct spikes_maker *makers,
 		   size_t count)
 {
-	mem_sort(makers, count, sizeof *makers, heavier, inquiry);
+	mem_sort(makers, count, sizeof *makers, heavier, asked);
 	for (size_t i = 0; i < count; i++) {
 		if (i < SPIKES_MAKERS) {
 			row->makers[row->makers_count++] = makers[i];
@@ -38,15 +38,15 @@ static void settle(struct inquiry *inquiry, struct spikes_row *row, struct spike
 
 // ---- one row ----
 
-static bool ask_row(struct inquiry *inquiry, struct spikes_row *row, struct err *err)
+static bool ask_row(struct query_context *asked, struct spikes_row *row, struct err *err)
 {
-	struct window_query query =
-		inquiry_query(inquiry, INQUIRY_BY_PLACE, row->begin_edge, row->hill.body_edge);
+	struct window_query query = query_context_query(asked, QUERY_CONTEXT_BY_PLACE,
+							row->begin_edge, row->hill.body_edge);
 	struct window_result result;
 	struct spikes_maker *makers;
 	size_t count = 0;
 
-	if (!window_ask(inquiry->window, &query, &result, err))
+	if (!window_ask(asked->window, &query, &result, err))
 		return false;
 	makers = mem_alloc(result.rows_count + (size_t)1, sizeof *makers);
 	for (uint32_t g = 0; g < result.rows_count; g++) {
@@ -61,7 +61,7 @@ static bool ask_row(struct inquiry *inquiry, struct spikes_row *row, struct err 
 		if (maker.bytes > 0)
 			makers[count++] = maker;
 	}
-	settle(inquiry, row, makers, count);
+	settle(asked, row, makers, count);
 	mem_free(makers);
 	window_result_fini(&result);
 	return true;
@@ -78,7 +78,7 @@ struct open_row {
 };
 
 struct passing {
-	struct inquiry *inquiry;
+	struct query_context *asked;
 	struct spikes_row **rows; // the short ones, as they begin
 	size_t count, next;
 	struct open_row *open;
@@ -100,14 +100,14 @@ static int begins_earlier(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-static void close_row(struct inquiry *inquiry, struct open_row *open)
+static void close_row(struct query_context *asked, struct open_row *open)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < open->count; i++)
 		if (open->makers[i].bytes > 0)
 			open->makers[kept++] = open->makers[i];
-	settle(inquiry, open->row, open->makers, kept);
+	settle(asked, open->row, open->makers, kept);
 	map_fini(&open->numbers);
 	mem_free(open->makers);
 }
@@ -137,7 +137,7 @@ static bool pass_change(void *context, const struct window_change *change)
 		struct open_row *open = &passing->open[i];
 
 		if (open->row->hill.body_edge < change->edge)
-			close_row(passing->inquiry, open);
+			close_row(passing->asked, open);
 		else
 			passing->open[kept++] = *open;
 	}
@@ -153,10 +153,10 @@ static bool pass_change(void *context, const struct window_change *change)
 	return passing->open_count > 0 || passing->next < passing->count;
 }
 
-static bool pass_rows(struct inquiry *inquiry, struct spikes_row **rows, size_t count,
+static bool pass_rows(struct query_context *asked, struct spikes_row **rows, size_t count,
 		      struct err *err)
 {
-	struct passing passing = { .inquiry = inquiry,
+	struct passing passing = { .asked = asked,
 				   .rows = rows,
 				   .count = count,
 				   .open = mem_alloc(count + 1, sizeof *passing.open) };
@@ -167,22 +167,23 @@ static bool pass_rows(struct inquiry *inquiry, struct spikes_row **rows, size_t 
 	for (size_t i = 0; i < count; i++)
 		if (rows[i]->hill.body_edge > to)
 			to = rows[i]->hill.body_edge;
-	query = inquiry_query(inquiry, INQUIRY_BY_PLACE, rows[0]->begin_edge, to);
-	ok = window_changes(inquiry->window, &query, pass_change, &passing, err);
+	query = query_context_query(asked, QUERY_CONTEXT_BY_PLACE, rows[0]->begin_edge, to);
+	ok = window_changes(asked->window, &query, pass_change, &passing, err);
 	for (size_t i = 0; i < passing.open_count; i++)
-		close_row(inquiry, &passing.open[i]);
+		close_row(asked, &passing.open[i]);
 	mem_free(passing.open);
 	return ok;
 }
 
 // A question goes to all stacks at two edges, a pass to all steps between the first and the last
 // row.
-static bool pass_is_less(const struct inquiry *inquiry, uint64_t questions)
+static bool pass_is_less(const struct query_context *asked, uint64_t questions)
 {
-	return questions * reader_stacks_count(inquiry->reader) > inquiry->to - inquiry->from;
+	return questions * reader_stacks_count(asked->reader) > asked->to - asked->from;
 }
 
-bool makers_find(struct inquiry *inquiry, struct spikes_row *rows, size_t count, struct err *err)
+bool makers_find(struct query_context *asked, struct spikes_row *rows, size_t count,
+		 struct err *err)
 {
 	struct spikes_row **passed = mem_alloc(count + 1, sizeof *passed);
 	size_t passed_count = 0;
@@ -191,13 +192,13 @@ bool makers_find(struct inquiry *inquiry, struct spikes_row *rows, size_t count,
 	for (size_t i = 0; i < count; i++)
 		if (steps_of(&rows[i]) <= SHORT_STEPS)
 			passed[passed_count++] = &rows[i];
-	pass = pass_is_less(inquiry, passed_count);
+	pass = pass_is_less(asked, passed_count);
 	for (size_t i = 0; ok && i < count; i++)
 		if (!pass || steps_of(&rows[i]) > SHORT_STEPS)
-			ok = ask_row(inquiry, &rows[i], err);
+			ok = ask_row(asked, &rows[i], err);
 	if (ok && pass) {
 		qsort(passed, passed_count, sizeof(struct spikes_row *), begins_earlier);
-		ok = pass_rows(inquiry, passed, passed_count, err);
+		ok = pass_rows(asked, passed, passed_count, err);
 	}
 	mem_free(passed);
 	return ok;

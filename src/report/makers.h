@@ -7,6 +7,7 @@
 // What each place held at the body of each row less what it held where the row began, heaviest
 // first. Asks for a window for each of a few rows and for each long one; of many short ones, goes
 // once through all that happened. False: the index cannot be read.
-bool makers_find(struct inquiry *inquiry, struct spikes_row *rows, size_t count, struct err *err);
+bool makers_find(struct query_context *asked, struct spikes_row *rows, size_t count,
+		 struct err *err);
 
 #endif

@@ -2,11 +2,11 @@
 //
 //     opened_open          the trace and its definitions, and what its frames are called
 //       opened_index       its index, built where there is none; needed for windows
-//       question_open …    with this in their options borrow it: any number, one after the other
+//       query_context_open with this in their options borrow it: any number, one after the other
 //     opened_close
 //
-// Whoever asks once (a command) has no use for it by itself: question, inquiry and sight open one
-// of their own. Whoever asks often (the viewer) keeps one, and with it the names that were looked
+// Whoever asks once (a command) has no use for it by itself: a query context opens one of its own.
+// Whoever asks often (the viewer) keeps one, and with it the names that were looked
 // up and the pages of the index that were read. One thread at a time.
 #ifndef REPORT_OPENED_H
 #define REPORT_OPENED_H

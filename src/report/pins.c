@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+const struct query_context_rules pins_rules = { .about = QUERY_CONTEXT_MOMENT };
+
 enum { ROW_COLUMNS = 48 };
 
 // The census in the making.
@@ -108,7 +110,7 @@ static void count_pages(struct census *census, uint64_t low, uint64_t high, size
 
 static void count_mapped(struct census *census)
 {
-	const struct space *space = present_space(census->pins->sight->present);
+	const struct space *space = present_space(census->pins->asked->present);
 	const struct ranges *ranges = space_ranges(space, census->pins->process);
 	const struct range *range;
 	size_t first = 0;
@@ -152,15 +154,16 @@ static int most_back_first(const void *a, const void *b)
 // The process with the most blocks, of those that are selected.
 static bool choose(struct pins *pins, struct err *err)
 {
-	const struct sight *sight = pins->sight;
+	const struct query_context *asked = pins->asked;
 	size_t most = 0;
 
-	for (process_id id = 0; id < reader_processes_count(sight->reader); id++) {
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
 		size_t count;
 
-		if (!query_has_process(&sight->selection.query, id) || sight_passes_over(sight, id))
+		if (!query_has_process(&asked->selection.query, id) ||
+		    moment_view_passes_over(asked, id))
 			continue;
-		mem_free(present_blocks(sight->present, id, false, &count));
+		mem_free(present_blocks(asked->present, id, false, &count));
 		if (count > most) {
 			most = count;
 			pins->process = id;
@@ -172,12 +175,12 @@ static bool choose(struct pins *pins, struct err *err)
 // The snapshot that was taken at the moment: between the last event before it and itself.
 static bool find_snapshot(const struct pins *pins, struct trace_snapshot *snapshot)
 {
-	const struct reader *reader = pins->sight->reader;
-	uint64_t events = present_events(pins->sight->present);
+	const struct reader *reader = pins->asked->reader;
+	uint64_t events = present_events(pins->asked->present);
 
 	for (uint32_t i = 0; i < reader_snapshots_count(reader); i++) {
 		const struct trace_snapshot *each = reader_snapshot(reader, i);
-		bool now = pins->sight->at_exit ? each->reason == TRACE_SNAPSHOT_EXIT
+		bool now = pins->asked->at_exit ? each->reason == TRACE_SNAPSHOT_EXIT
 						: each->began <= events && events <= each->ended;
 
 		if (each->process == pins->process && now &&
@@ -187,25 +190,25 @@ static bool find_snapshot(const struct pins *pins, struct trace_snapshot *snapsh
 	return false;
 }
 
-bool pins_init(struct pins *pins, struct sight *sight, const struct pins_options *options,
+bool pins_init(struct pins *pins, struct query_context *asked, const struct pins_options *options,
 	       struct err *err)
 {
 	struct census census = { .pins = pins };
 	struct trace_snapshot snapshot = { 0 };
 
-	*pins = (struct pins){ .sight = sight, .options = options };
-	sight_read(sight, NULL);
-	sight_warn_of_space(sight);
-	sight_warn_of_samples(sight);
+	*pins = (struct pins){ .asked = asked, .options = options };
+	moment_view_read(asked, NULL);
+	moment_view_warn_of_space(asked);
+	moment_view_warn_of_samples(asked);
 	if (!choose(pins, err))
 		return false;
-	pins->mapped = ranges_bytes(space_ranges(present_space(sight->present), pins->process)) !=
+	pins->mapped = ranges_bytes(space_ranges(present_space(asked->present), pins->process)) !=
 		       0;
 	pins->resident = find_snapshot(pins, &snapshot);
 	if (pins->resident)
 		pages_init(&census.present, &snapshot);
-	berths_init(&census.berths, sight->present, pins->process,
-		    reader_process(sight->reader, pins->process)->bits);
+	berths_init(&census.berths, asked->present, pins->process,
+		    reader_process(asked->reader, pins->process)->bits);
 	for (size_t i = 0; i < census.berths.count; i++)
 		pins->live_bytes += census.berths.blocks[i].size;
 	if (pins->mapped)
@@ -241,8 +244,8 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 {
 	struct stack_text stacks = {
 		.paper = paper,
-		.names = pins->sight->names,
-		.reader = pins->sight->reader,
+		.names = pins->asked->names,
+		.reader = pins->asked->reader,
 		.indent = ROW_COLUMNS,
 		.all_frames = pins->options->all_frames,
 		.callers_max = 3,
@@ -250,7 +253,7 @@ void pins_write_text(const struct pins *pins, struct paper *paper)
 	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;
 	char bytes[16], more[16], count[28];
 
-	sight_write_headline(pins->sight, paper, pins->process);
+	moment_view_write_headline(pins->asked, paper, pins->process);
 	write_figure(paper, "pinned", pins->pages_pinned, "that a few small blocks keep");
 	paper_format(paper, PAPER_PLAIN, "%23s%s live on them: at most %s a page\n", "",
 		     str_bytes(pins->pinned_bytes, bytes),
@@ -294,11 +297,11 @@ void pins_write_json(const struct pins *pins, struct sink *sink)
 	json_init(&json, sink, true);
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-pins-1");
-	json_kv_bool(&json, "complete", pins->sight->complete);
-	json_kv_u64(&json, "process", reader_process(pins->sight->reader, pins->process)->pid);
+	json_kv_bool(&json, "complete", pins->asked->complete);
+	json_kv_u64(&json, "process", reader_process(pins->asked->reader, pins->process)->pid);
 	json_kv_u64(&json, "process_id", pins->process);
-	json_kv_u64(&json, "at_ns", sight_time(pins->sight));
-	json_kv_bool(&json, "at_exit", pins->sight->at_exit);
+	json_kv_u64(&json, "at_ns", moment_view_time(pins->asked));
+	json_kv_bool(&json, "at_exit", pins->asked->at_exit);
 	json_kv_u64(&json, "page_bytes", SPACE_PAGE);
 	json_kv_u64(&json, "live_max", pins->options->live_max);
 	json_kv_bool(&json, "mapped", pins->mapped);
@@ -320,7 +323,7 @@ void pins_write_json(const struct pins *pins, struct sink *sink)
 		json_kv_u64(&json, "pages", row->pages);
 		json_kv_u64(&json, "pages_alone", row->alone);
 		json_kv_u64(&json, "could_go_back", row->alone * SPACE_PAGE);
-		sight_write_stack(pins->sight, &json, row->stack);
+		moment_view_write_stack(pins->asked, &json, row->stack);
 		json_object_end(&json);
 	}
 	json_array_end(&json);

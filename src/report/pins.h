@@ -12,7 +12,9 @@
 #ifndef REPORT_PINS_H
 #define REPORT_PINS_H
 
-#include "report/sight.h"
+#include "report/moment_view.h"
+
+extern const struct query_context_rules pins_rules;
 
 struct pins_options {
 	uint64_t live_max; // a page with at most so many bytes of places is pinned
@@ -30,7 +32,7 @@ struct pins_row {
 };
 
 struct pins {
-	struct sight *sight; // borrowed
+	struct query_context *asked; // borrowed
 	const struct pins_options *options;
 	process_id process;
 	bool mapped;   // mappings are known, and with them free pages
@@ -42,8 +44,8 @@ struct pins {
 	size_t rows_count, rows_capacity;
 };
 
-// `sight` is open. ERR_USAGE: no blocks at that moment.
-bool pins_init(struct pins *pins, struct sight *sight, const struct pins_options *options,
+// `asked` is open. ERR_USAGE: no blocks at that moment.
+bool pins_init(struct pins *pins, struct query_context *asked, const struct pins_options *options,
 	       struct err *err);
 void pins_fini(struct pins *pins);
 

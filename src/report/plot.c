@@ -34,7 +34,7 @@ static uint32_t by_value(void *context, const struct window_cell *cell)
 {
 	struct plot_groups *groups = context;
 
-	if (!inquiry_selects(groups->keys.inquiry, cell))
+	if (!query_context_selects(groups->keys.asked, cell))
 		return WINDOW_SKIP;
 	return plot_keys_of(&groups->keys, cell);
 }
@@ -74,8 +74,7 @@ static bool weigh_by_peak(struct plot_groups *groups, struct window_query query,
 		groups->ranks[ranked[i].value] = (uint32_t)i;
 	groups->count = (uint32_t)count;
 	query.group = by_rank;
-	good = window_series(groups->keys.inquiry->window, &query, count, buckets, LOOK_BUCKETS,
-			     err);
+	good = window_series(groups->keys.asked->window, &query, count, buckets, LOOK_BUCKETS, err);
 	for (size_t i = 0; i < count && good; i++) {
 		ranked[i].weight = 0;
 		for (size_t k = 0; k < LOOK_BUCKETS; k++) {
@@ -91,17 +90,17 @@ static bool weigh_by_peak(struct plot_groups *groups, struct window_query query,
 	return good;
 }
 
-bool plot_groups_find(struct plot_groups *groups, struct inquiry *inquiry,
+bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
 		      const struct plot_options *options, struct err *err)
 {
-	struct window_query query = plot_query(inquiry, groups, by_value);
+	struct window_query query = plot_query(asked, groups, by_value);
 	struct window_result result;
 	struct ranked *ranked;
 	size_t candidates = 0;
 	bool good = true;
 
-	plot_keys_init(&groups->keys, inquiry, options->key);
-	if (!window_ask(inquiry->window, &query, &result, err))
+	plot_keys_init(&groups->keys, asked, options->key);
+	if (!window_ask(asked->window, &query, &result, err))
 		return false;
 	ranked = mem_alloc(result.rows_count + 1, sizeof *ranked);
 	groups->ranks = mem_alloc(result.rows_count + 1, sizeof *groups->ranks);
@@ -168,13 +167,14 @@ void plot_groups_mark_rest(const struct plot_groups *groups, struct chart *chart
 		chart->curves[groups->count].rest = true;
 }
 
-struct window_query plot_query(struct inquiry *inquiry, struct plot_groups *groups,
+struct window_query plot_query(struct query_context *asked, struct plot_groups *groups,
 			       uint32_t (*group)(void *, const struct window_cell *))
 {
-	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 
-	query.from_ns = inquiry->from_ns;
-	query.to_ns = inquiry->to_ns;
+	query.from_ns = asked->from_ns;
+	query.to_ns = asked->to_ns;
 	if (group) {
 		query.group = group;
 		query.context = groups;
@@ -185,7 +185,7 @@ struct window_query plot_query(struct inquiry *inquiry, struct plot_groups *grou
 
 struct window_query plot_groups_query(struct plot_groups *groups)
 {
-	return plot_query(groups->keys.inquiry, groups, by_rank);
+	return plot_query(groups->keys.asked, groups, by_rank);
 }
 
 // ---- what all have in common ----
@@ -193,10 +193,10 @@ struct window_query plot_groups_query(struct plot_groups *groups)
 // A rate by the pixel is noise.
 enum { RATE_BUCKET_PIXELS = 6 };
 
-static void set_title(struct chart *chart, const struct inquiry *inquiry,
+static void set_title(struct chart *chart, const struct query_context *asked,
 		      const struct plot_options *options, const char *what)
 {
-	const struct trace_info *info = reader_info(inquiry->reader);
+	const struct trace_info *info = reader_info(asked->reader);
 	struct str text = { 0 };
 	char length[24], whole[24];
 
@@ -204,37 +204,37 @@ static void set_title(struct chart *chart, const struct inquiry *inquiry,
 	if (info->command[0])
 		str_format(&text, ": %s", info->command);
 	chart->title = str_take(&text);
-	str_duration(moment_duration(inquiry->reader), whole);
+	str_duration(moment_duration(asked->reader), whole);
 	if (options->window)
 		str_format(&text, "%s, %s of %s", options->window,
-			   str_duration(inquiry->to_ns - inquiry->from_ns, length), whole);
+			   str_duration(asked->to_ns - asked->from_ns, length), whole);
 	else
 		str_format(&text, "the whole recording, %s", whole);
 	if (options->key != PLOT_BY_NOTHING)
 		str_format(&text, "; by %s", plot_key_words[options->key]);
-	if (query_narrows(&inquiry->selection.query))
+	if (query_narrows(&asked->selection.query))
 		str_add(&text, "; filtered");
-	if (inquiry->warnings_count > 0)
-		str_format(&text, "; %s", inquiry->warnings[0]);
+	if (asked->warnings_count > 0)
+		str_format(&text, "; %s", asked->warnings[0]);
 	chart->subtitle = str_take(&text);
 }
 
-static void add_marks(struct chart *chart, const struct inquiry *inquiry)
+static void add_marks(struct chart *chart, const struct query_context *asked)
 {
 	size_t count;
-	const struct window_mark *marks = window_marks(inquiry->window, &count);
+	const struct window_mark *marks = window_marks(asked->window, &count);
 
 	for (size_t i = 0; i < count; i++)
-		if (marks[i].edge >= inquiry->from && marks[i].edge <= inquiry->to &&
-		    marks[i].time_ns >= inquiry->from_ns && marks[i].time_ns <= inquiry->to_ns)
+		if (marks[i].edge >= asked->from && marks[i].edge <= asked->to &&
+		    marks[i].time_ns >= asked->from_ns && marks[i].time_ns <= asked->to_ns)
 			chart_add_mark(chart, (double)marks[i].time_ns, marks[i].name);
 }
 
-bool plot_make(struct chart *chart, struct inquiry *inquiry, const struct plot_options *options,
+bool plot_make(struct chart *chart, struct query_context *asked, const struct plot_options *options,
 	       struct err *err)
 {
 	static const struct {
-		bool (*make)(struct chart *, struct inquiry *, const struct plot_options *,
+		bool (*make)(struct chart *, struct query_context *, const struct plot_options *,
 			     struct err *);
 		const char *title;
 		bool over_time, keyed;
@@ -258,16 +258,16 @@ bool plot_make(struct chart *chart, struct inquiry *inquiry, const struct plot_o
 	if (options->key != PLOT_BY_NOTHING && !kinds[options->kind].keyed)
 		return err_set(err, ERR_USAGE, "%s cannot be drawn by a key",
 			       plot_kind_words[options->kind]);
-	if (kinds[options->kind].over_time && inquiry->from_ns >= inquiry->to_ns)
+	if (kinds[options->kind].over_time && asked->from_ns >= asked->to_ns)
 		return err_set(err, ERR_USAGE,
 			       "the window has no length: there is no time to draw");
-	set_title(chart, inquiry, options, kinds[options->kind].title);
+	set_title(chart, asked, options, kinds[options->kind].title);
 	if (kinds[options->kind].over_time) {
 		chart->x = (struct chart_axis){ .label = "time",
 						.unit = CHART_TIME,
-						.low = (double)inquiry->from_ns,
-						.high = (double)inquiry->to_ns };
-		add_marks(chart, inquiry);
+						.low = (double)asked->from_ns,
+						.high = (double)asked->to_ns };
+		add_marks(chart, asked);
 	}
-	return kinds[options->kind].make(chart, inquiry, &chosen, err);
+	return kinds[options->kind].make(chart, asked, &chosen, err);
 }

@@ -18,7 +18,7 @@
 #define REPORT_PLOT_H
 
 #include "report/chart.h"
-#include "report/inquiry.h"
+#include "report/query_context.h"
 
 enum plot_kind {
 	PLOT_LIVE,
@@ -60,7 +60,7 @@ struct plot_options {
 
 // Fill the chart. ERR_USAGE: the kind makes no sense for this trace, this window or this key.
 // chart_fini is the caller's, on failure too.
-bool plot_make(struct chart *chart, struct inquiry *inquiry, const struct plot_options *options,
+bool plot_make(struct chart *chart, struct query_context *asked, const struct plot_options *options,
 	       struct err *err);
 
 #endif

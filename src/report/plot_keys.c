@@ -8,9 +8,9 @@
 
 enum { STACK_FRAMES = 4 };
 
-void plot_keys_init(struct plot_keys *keys, struct inquiry *inquiry, enum plot_key key)
+void plot_keys_init(struct plot_keys *keys, struct query_context *asked, enum plot_key key)
 {
-	*keys = (struct plot_keys){ .inquiry = inquiry, .key = key };
+	*keys = (struct plot_keys){ .asked = asked, .key = key };
 }
 
 void plot_keys_fini(struct plot_keys *keys)
@@ -45,28 +45,28 @@ static uint32_t number_of(struct plot_keys *keys, const char *name)
 	return (uint32_t)keys->count++;
 }
 
-static void name_process(const struct inquiry *inquiry, process_id id, struct str *name)
+static void name_process(const struct query_context *asked, process_id id, struct str *name)
 {
-	const struct trace_process *process = reader_process(inquiry->reader, id);
+	const struct trace_process *process = reader_process(asked->reader, id);
 
 	str_format(name, "%s %u", names_file(process->exe), process->pid);
 	if (process->generation > 0)
 		str_format(name, " (exec %u)", process->generation);
 }
 
-static void name_thread(const struct inquiry *inquiry, thread_id id, struct str *name)
+static void name_thread(const struct query_context *asked, thread_id id, struct str *name)
 {
 	const struct trace_thread *thread;
 
-	if (id >= reader_threads_count(inquiry->reader)) {
+	if (id >= reader_threads_count(asked->reader)) {
 		str_add(name, "(no thread)");
 		return;
 	}
-	thread = reader_thread(inquiry->reader, id);
+	thread = reader_thread(asked->reader, id);
 	str_format(name, "%s %u", thread->name[0] ? thread->name : "thread", thread->tid);
 }
 
-static void name_heap(const struct inquiry *inquiry, const struct window_cell *cell,
+static void name_heap(const struct query_context *asked, const struct window_cell *cell,
 		      struct str *name)
 {
 	const struct trace_heap *heap;
@@ -75,7 +75,7 @@ static void name_heap(const struct inquiry *inquiry, const struct window_cell *c
 		str_add(name, cell->layer == WINDOW_HEAP ? "malloc" : "(no heap)");
 		return;
 	}
-	heap = reader_heap(inquiry->reader, cell->heap);
+	heap = reader_heap(asked->reader, cell->heap);
 	if (heap->name[0])
 		str_add(name, heap->name);
 	else
@@ -93,7 +93,7 @@ static void name_symbol(const struct symbol *symbol, struct str *name)
 
 static void name_stack(const struct plot_keys *keys, stack_id id, struct str *name)
 {
-	struct names_stack stack = names_stack(keys->inquiry->names, id);
+	struct names_stack stack = names_stack(keys->asked->names, id);
 	size_t shown = keys->key == PLOT_BY_STACK ? STACK_FRAMES : 1;
 
 	if (stack.count == 0) {
@@ -117,13 +117,13 @@ static void name_value(const struct plot_keys *keys, const struct window_cell *c
 {
 	switch (keys->key) {
 	case PLOT_BY_PROCESS:
-		name_process(keys->inquiry, cell->process, name);
+		name_process(keys->asked, cell->process, name);
 		break;
 	case PLOT_BY_HEAP:
-		name_heap(keys->inquiry, cell, name);
+		name_heap(keys->asked, cell, name);
 		break;
 	case PLOT_BY_THREAD:
-		name_thread(keys->inquiry, cell->thread, name);
+		name_thread(keys->asked, cell->thread, name);
 		break;
 	case PLOT_BY_OWNER:
 		str_add(name, cell->layer == WINDOW_VM ? space_owner_word(cell->owner) : "heap");

@@ -5,11 +5,11 @@
 #define REPORT_PLOT_KEYS_H
 
 #include "base/map.h"
-#include "report/inquiry.h"
 #include "report/plot.h"
+#include "report/query_context.h"
 
 struct plot_keys {
-	struct inquiry *inquiry; // borrowed
+	struct query_context *asked; // borrowed
 	enum plot_key key;
 	char **names; // owned, by number
 	size_t count, capacity;
@@ -17,7 +17,7 @@ struct plot_keys {
 	struct map by_value; // private
 };
 
-void plot_keys_init(struct plot_keys *keys, struct inquiry *inquiry, enum plot_key key);
+void plot_keys_init(struct plot_keys *keys, struct query_context *asked, enum plot_key key);
 void plot_keys_fini(struct plot_keys *keys); // accepts { 0 }
 
 // The number of the cell's value.

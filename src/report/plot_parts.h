@@ -17,7 +17,7 @@ struct plot_groups {
 	uint32_t ranks_count;
 };
 
-bool plot_groups_find(struct plot_groups *groups, struct inquiry *inquiry,
+bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
 		      const struct plot_options *options, struct err *err);
 void plot_groups_fini(struct plot_groups *groups); // accepts { 0 }
 
@@ -29,26 +29,26 @@ const char *plot_groups_name(const struct plot_groups *groups, size_t curve, cha
 void plot_groups_mark_rest(const struct plot_groups *groups, struct chart *chart);
 
 // The words' window and filters; grouped by `group` (NULL: all in one), whose context are groups.
-struct window_query plot_query(struct inquiry *inquiry, struct plot_groups *groups,
+struct window_query plot_query(struct query_context *asked, struct plot_groups *groups,
 			       uint32_t (*group)(void *, const struct window_cell *));
 
 // Grouped into the groups.
 struct window_query plot_groups_query(struct plot_groups *groups);
 
 // Kinds of pictures: fill the chart.
-bool plot_time_live(struct chart *chart, struct inquiry *inquiry,
+bool plot_time_live(struct chart *chart, struct query_context *asked,
 		    const struct plot_options *options, struct err *err);
-bool plot_time_flow(struct chart *chart, struct inquiry *inquiry,
+bool plot_time_flow(struct chart *chart, struct query_context *asked,
 		    const struct plot_options *options, struct err *err);
-bool plot_time_rss(struct chart *chart, struct inquiry *inquiry, const struct plot_options *options,
-		   struct err *err);
-bool plot_time_faults(struct chart *chart, struct inquiry *inquiry,
+bool plot_time_rss(struct chart *chart, struct query_context *asked,
+		   const struct plot_options *options, struct err *err);
+bool plot_time_faults(struct chart *chart, struct query_context *asked,
 		      const struct plot_options *options, struct err *err);
-bool plot_time_holes(struct chart *chart, struct inquiry *inquiry,
+bool plot_time_holes(struct chart *chart, struct query_context *asked,
 		     const struct plot_options *options, struct err *err);
-bool plot_sizes(struct chart *chart, struct inquiry *inquiry, const struct plot_options *options,
-		struct err *err);
-bool plot_lifetimes(struct chart *chart, struct inquiry *inquiry,
+bool plot_sizes(struct chart *chart, struct query_context *asked,
+		const struct plot_options *options, struct err *err);
+bool plot_lifetimes(struct chart *chart, struct query_context *asked,
 		    const struct plot_options *options, struct err *err);
 
 #endif

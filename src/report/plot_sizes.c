@@ -58,7 +58,7 @@ static uint32_t by_group_and_size(void *context, const struct window_cell *cell)
 		       : group * CLASSES_MAX + class_of(histogram->classes, cell->size);
 }
 
-static bool count_sizes(struct histogram *histogram, struct inquiry *inquiry, size_t curves,
+static bool count_sizes(struct histogram *histogram, struct query_context *asked, size_t curves,
 			struct err *err)
 {
 	struct window_query query = plot_groups_query(&histogram->groups);
@@ -67,7 +67,7 @@ static bool count_sizes(struct histogram *histogram, struct inquiry *inquiry, si
 	query.group = by_group_and_size;
 	query.context = histogram;
 	query.by_size = true;
-	if (!window_ask(inquiry->window, &query, &result, err))
+	if (!window_ask(asked->window, &query, &result, err))
 		return false;
 	histogram->counts = mem_alloc(curves * CLASSES_MAX + 1, sizeof *histogram->counts);
 	histogram->lowest = CLASSES_MAX;
@@ -117,16 +117,16 @@ static void add_outline(struct chart *chart, const struct histogram *histogram, 
 	}
 }
 
-bool plot_sizes(struct chart *chart, struct inquiry *inquiry, const struct plot_options *options,
-		struct err *err)
+bool plot_sizes(struct chart *chart, struct query_context *asked,
+		const struct plot_options *options, struct err *err)
 {
 	struct histogram histogram = { .classes = { 4 } };
 	uint64_t most = 0;
 	size_t curves;
-	bool good = plot_groups_find(&histogram.groups, inquiry, options, err);
+	bool good = plot_groups_find(&histogram.groups, asked, options, err);
 
 	curves = plot_groups_curves(&histogram.groups);
-	good = good && count_sizes(&histogram, inquiry, curves, err);
+	good = good && count_sizes(&histogram, asked, curves, err);
 	for (size_t i = 0; i < curves * CLASSES_MAX && good; i++)
 		most = histogram.counts[i] > most ? histogram.counts[i] : most;
 	if (good && most == 0)
@@ -159,7 +159,7 @@ bool plot_sizes(struct chart *chart, struct inquiry *inquiry, const struct plot_
 // ---- lifetimes ----
 
 struct heat {
-	struct inquiry *inquiry;
+	struct query_context *asked;
 	struct classes sizes, times;
 	uint64_t *counts;   // by class of size, then of lifetime
 	uint64_t *outlived; // by class of size: not ended by a call in the window
@@ -173,8 +173,8 @@ static uint32_t by_size_class(void *context, const struct window_cell *cell)
 {
 	const struct heat *heat = context;
 
-	return inquiry_selects(heat->inquiry, cell) ? class_of(heat->sizes, cell->size)
-						    : WINDOW_SKIP;
+	return query_context_selects(heat->asked, cell) ? class_of(heat->sizes, cell->size)
+							: WINDOW_SKIP;
 }
 
 static void stretch(uint32_t *low, uint32_t *high, uint32_t class)
@@ -185,7 +185,7 @@ static void stretch(uint32_t *low, uint32_t *high, uint32_t class)
 
 static bool measure(struct heat *heat, struct err *err)
 {
-	struct window_query query = plot_query(heat->inquiry, NULL, NULL);
+	struct window_query query = plot_query(heat->asked, NULL, NULL);
 	struct heap_amount *classes =
 		mem_alloc((size_t)CLASSES_MAX * WINDOW_LIFETIME_CLASSES, sizeof *classes);
 	struct window_result result = { 0 };
@@ -195,8 +195,8 @@ static bool measure(struct heat *heat, struct err *err)
 	query.context = heat;
 	query.by_size = true;
 	query.exit_frees = false;
-	good = window_lifetimes(heat->inquiry->window, &query, CLASSES_MAX, classes, err) &&
-	       window_ask(heat->inquiry->window, &query, &result, err);
+	good = window_lifetimes(heat->asked->window, &query, CLASSES_MAX, classes, err) &&
+	       window_ask(heat->asked->window, &query, &result, err);
 	for (uint32_t size = 0; size < CLASSES_MAX && good; size++)
 		for (uint32_t fine = 0; fine < WINDOW_LIFETIME_CLASSES; fine++) {
 			uint64_t count = classes[size * WINDOW_LIFETIME_CLASSES + fine].count;
@@ -264,13 +264,13 @@ static void add_cells(struct chart *chart, const struct heat *heat)
 	}
 }
 
-bool plot_lifetimes(struct chart *chart, struct inquiry *inquiry,
+bool plot_lifetimes(struct chart *chart, struct query_context *asked,
 		    const struct plot_options *options, struct err *err)
 {
-	struct heat heat = { .inquiry = inquiry,
+	struct heat heat = { .asked = asked,
 			     .sizes = { 2 },
 			     .times = { 2 },
-			     .tick_ns = reader_info(inquiry->reader)->tick_ns,
+			     .tick_ns = reader_info(asked->reader)->tick_ns,
 			     .sizes_low = CLASSES_MAX,
 			     .times_low = CLASSES_MAX };
 	bool good;

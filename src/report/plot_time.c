@@ -6,14 +6,14 @@
 #include <string.h>
 
 // Where bucket `bucket` of `count` begins.
-static double begin_of(const struct inquiry *inquiry, size_t bucket, size_t count)
+static double begin_of(const struct query_context *asked, size_t bucket, size_t count)
 {
-	return (double)inquiry->from_ns +
-	       (double)(inquiry->to_ns - inquiry->from_ns) * (double)bucket / (double)count;
+	return (double)asked->from_ns +
+	       (double)(asked->to_ns - asked->from_ns) * (double)bucket / (double)count;
 }
 
 // A level for each bucket, held until its end.
-static void add_levels(struct chart *chart, const struct inquiry *inquiry, const char *name,
+static void add_levels(struct chart *chart, const struct query_context *asked, const char *name,
 		       const struct window_bucket *buckets, size_t count, bool blocks)
 {
 	struct chart_curve *curve = chart_add_curve(chart, name);
@@ -21,47 +21,47 @@ static void add_levels(struct chart *chart, const struct inquiry *inquiry, const
 
 	for (size_t i = 0; i < count; i++) {
 		level = (double)(blocks ? buckets[i].count_peak : buckets[i].bytes_peak);
-		chart_add_point(curve, begin_of(inquiry, i, count), level);
+		chart_add_point(curve, begin_of(asked, i, count), level);
 	}
-	chart_add_point(curve, (double)inquiry->to_ns, level);
+	chart_add_point(curve, (double)asked->to_ns, level);
 }
 
 // ---- live, blocks ----
 
-static bool add_layer(struct chart *chart, struct inquiry *inquiry, unsigned layer,
+static bool add_layer(struct chart *chart, struct query_context *asked, unsigned layer,
 		      const char *name, const struct plot_options *options, struct err *err)
 {
 	struct window_bucket *buckets = mem_alloc(options->buckets, sizeof *buckets);
-	struct window_query query = plot_query(inquiry, NULL, NULL);
+	struct window_query query = plot_query(asked, NULL, NULL);
 	bool good;
 
 	query.layers = layer;
-	if (query_narrows(&inquiry->selection.query))
-		good = window_series(inquiry->window, &query, 1, buckets, options->buckets, err);
+	if (query_narrows(&asked->selection.query))
+		good = window_series(asked->window, &query, 1, buckets, options->buckets, err);
 	else
-		good = window_timeline(inquiry->window, &query, buckets, options->buckets, err);
+		good = window_timeline(asked->window, &query, buckets, options->buckets, err);
 	if (good)
-		add_levels(chart, inquiry, name, buckets, options->buckets,
+		add_levels(chart, asked, name, buckets, options->buckets,
 			   options->kind == PLOT_BLOCKS);
 	mem_free(buckets);
 	return good;
 }
 
 // Each layer that the trace has, or the one that was asked for.
-static bool add_layers(struct chart *chart, struct inquiry *inquiry,
+static bool add_layers(struct chart *chart, struct query_context *asked,
 		       const struct plot_options *options, struct err *err)
 {
-	unsigned layers = inquiry->layer;
+	unsigned layers = asked->layers;
 
-	if (!options->layer_given && !query_narrows(&inquiry->selection.query))
-		layers |= window_facts(inquiry->window)->layers;
-	if ((layers & WINDOW_HEAP) && !add_layer(chart, inquiry, WINDOW_HEAP, "heap", options, err))
+	if (!options->layer_given && !query_narrows(&asked->selection.query))
+		layers |= window_facts(asked->window)->layers;
+	if ((layers & WINDOW_HEAP) && !add_layer(chart, asked, WINDOW_HEAP, "heap", options, err))
 		return false;
 	return !(layers & WINDOW_VM) ||
-	       add_layer(chart, inquiry, WINDOW_VM, "committed", options, err);
+	       add_layer(chart, asked, WINDOW_VM, "committed", options, err);
 }
 
-static bool add_groups(struct chart *chart, struct inquiry *inquiry,
+static bool add_groups(struct chart *chart, struct query_context *asked,
 		       const struct plot_options *options, struct err *err)
 {
 	struct plot_groups groups = { 0 };
@@ -69,17 +69,16 @@ static bool add_groups(struct chart *chart, struct inquiry *inquiry,
 	struct window_query query;
 	size_t curves;
 	char other[40];
-	bool good = plot_groups_find(&groups, inquiry, options, err);
+	bool good = plot_groups_find(&groups, asked, options, err);
 
 	curves = plot_groups_curves(&groups);
 	if (good) {
 		query = plot_groups_query(&groups);
 		buckets = mem_alloc(curves * options->buckets + 1, sizeof *buckets);
-		good = window_series(inquiry->window, &query, curves, buckets, options->buckets,
-				     err);
+		good = window_series(asked->window, &query, curves, buckets, options->buckets, err);
 	}
 	for (size_t i = 0; i < curves && good; i++)
-		add_levels(chart, inquiry, plot_groups_name(&groups, i, other),
+		add_levels(chart, asked, plot_groups_name(&groups, i, other),
 			   buckets + i * options->buckets, options->buckets,
 			   options->kind == PLOT_BLOCKS);
 	if (good)
@@ -89,40 +88,39 @@ static bool add_groups(struct chart *chart, struct inquiry *inquiry,
 	return good;
 }
 
-bool plot_time_live(struct chart *chart, struct inquiry *inquiry,
+bool plot_time_live(struct chart *chart, struct query_context *asked,
 		    const struct plot_options *options, struct err *err)
 {
 	bool blocks = options->kind == PLOT_BLOCKS;
 
 	chart->y = (struct chart_axis){ .label = blocks ? "live blocks" : "live",
 					.unit = blocks ? CHART_COUNT : CHART_BYTES };
-	return options->key == PLOT_BY_NOTHING ? add_layers(chart, inquiry, options, err)
-					       : add_groups(chart, inquiry, options, err);
+	return options->key == PLOT_BY_NOTHING ? add_layers(chart, asked, options, err)
+					       : add_groups(chart, asked, options, err);
 }
 
 // ---- cumulative, rate ----
 
-static void add_flow(struct chart *chart, const struct inquiry *inquiry, const char *name,
+static void add_flow(struct chart *chart, const struct query_context *asked, const char *name,
 		     const struct window_flow *flows, const struct plot_options *options)
 {
 	struct chart_curve *curve = chart_add_curve(chart, name);
 	size_t count = options->buckets;
-	double seconds = (double)(inquiry->to_ns - inquiry->from_ns) / 1e9 / (double)count;
+	double seconds = (double)(asked->to_ns - asked->from_ns) / 1e9 / (double)count;
 	double sum = 0, rate = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		if (options->kind == PLOT_CUMULATIVE)
-			chart_add_point(curve, begin_of(inquiry, i, count), sum);
+			chart_add_point(curve, begin_of(asked, i, count), sum);
 		sum += (double)flows[i].allocated.bytes;
 		rate = (double)flows[i].allocated.bytes / seconds;
 		if (options->kind == PLOT_RATE)
-			chart_add_point(curve, begin_of(inquiry, i, count), rate);
+			chart_add_point(curve, begin_of(asked, i, count), rate);
 	}
-	chart_add_point(curve, (double)inquiry->to_ns,
-			options->kind == PLOT_CUMULATIVE ? sum : rate);
+	chart_add_point(curve, (double)asked->to_ns, options->kind == PLOT_CUMULATIVE ? sum : rate);
 }
 
-bool plot_time_flow(struct chart *chart, struct inquiry *inquiry,
+bool plot_time_flow(struct chart *chart, struct query_context *asked,
 		    const struct plot_options *options, struct err *err)
 {
 	struct plot_groups groups = { 0 };
@@ -130,7 +128,7 @@ bool plot_time_flow(struct chart *chart, struct inquiry *inquiry,
 	struct window_query query;
 	size_t curves;
 	char other[40];
-	bool good = plot_groups_find(&groups, inquiry, options, err);
+	bool good = plot_groups_find(&groups, asked, options, err);
 
 	if (options->kind == PLOT_RATE) {
 		chart->y = (struct chart_axis){ .label = "allocated", .unit = CHART_BYTES_PER_S };
@@ -142,10 +140,10 @@ bool plot_time_flow(struct chart *chart, struct inquiry *inquiry,
 	if (good) {
 		query = plot_groups_query(&groups);
 		flows = mem_alloc(curves * options->buckets + 1, sizeof *flows);
-		good = window_flows(inquiry->window, &query, curves, flows, options->buckets, err);
+		good = window_flows(asked->window, &query, curves, flows, options->buckets, err);
 	}
 	for (size_t i = 0; i < curves && good; i++)
-		add_flow(chart, inquiry, plot_groups_name(&groups, i, other),
+		add_flow(chart, asked, plot_groups_name(&groups, i, other),
 			 flows + i * options->buckets, options);
 	if (good)
 		plot_groups_mark_rest(&groups, chart);
@@ -177,20 +175,20 @@ static void residence_set(struct residence *residence, process_id process, uint6
 	residence->bytes[process] = bytes;
 }
 
-static bool residence_note(struct residence *residence, const struct inquiry *inquiry,
+static bool residence_note(struct residence *residence, const struct query_context *asked,
 			   const struct trace_note *note)
 {
 	if ((note->kind != residence->kind && note->kind != TRACE_NOTE_PROCESS_END) ||
-	    note->process >= reader_processes_count(inquiry->reader) ||
-	    !query_has_process(&inquiry->selection.query, note->process))
+	    note->process >= reader_processes_count(asked->reader) ||
+	    !query_has_process(&asked->selection.query, note->process))
 		return false;
 	residence->samples += note->kind == residence->kind;
 	residence_set(residence, note->process, note->kind == residence->kind ? note->value : 0);
 	return true;
 }
 
-static void add_resident(struct chart *chart, struct inquiry *inquiry, struct residence *residence,
-			 const char *name)
+static void add_resident(struct chart *chart, struct query_context *asked,
+			 struct residence *residence, const char *name)
 {
 	struct chart_curve *curve = chart_add_curve(chart, name);
 	struct trace_event event;
@@ -199,42 +197,42 @@ static void add_resident(struct chart *chart, struct inquiry *inquiry, struct re
 	uint64_t before = 0;
 	bool inside = false;
 
-	reader_rewind(inquiry->reader);
-	while ((item = reader_next(inquiry->reader, &event, &note)) != READER_END) {
+	reader_rewind(asked->reader);
+	while ((item = reader_next(asked->reader, &event, &note)) != READER_END) {
 		if (item != READER_NOTE)
 			continue;
-		if (note.time_ns > inquiry->to_ns)
+		if (note.time_ns > asked->to_ns)
 			break;
 		before = residence->total;
-		if (!residence_note(residence, inquiry, &note))
+		if (!residence_note(residence, asked, &note))
 			continue;
-		if (note.time_ns >= inquiry->from_ns && !inside)
-			chart_add_point(curve, (double)inquiry->from_ns, (double)before);
-		inside |= note.time_ns >= inquiry->from_ns;
+		if (note.time_ns >= asked->from_ns && !inside)
+			chart_add_point(curve, (double)asked->from_ns, (double)before);
+		inside |= note.time_ns >= asked->from_ns;
 		if (inside)
 			chart_add_point(curve, (double)note.time_ns, (double)residence->total);
 	}
-	reader_rewind(inquiry->reader);
+	reader_rewind(asked->reader);
 	if (!inside)
-		chart_add_point(curve, (double)inquiry->from_ns, (double)residence->total);
-	chart_add_point(curve, (double)inquiry->to_ns, (double)residence->total);
+		chart_add_point(curve, (double)asked->from_ns, (double)residence->total);
+	chart_add_point(curve, (double)asked->to_ns, (double)residence->total);
 }
 
 // Whether any of the selected processes has samples of that kind.
-static bool has_samples(const struct inquiry *inquiry, uint8_t kind)
+static bool has_samples(const struct query_context *asked, uint8_t kind)
 {
-	for (process_id id = 0; id < reader_processes_count(inquiry->reader); id++) {
-		const struct trace_process *process = reader_process(inquiry->reader, id);
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		const struct trace_process *process = reader_process(asked->reader, id);
 
-		if (query_has_process(&inquiry->selection.query, id) &&
+		if (query_has_process(&asked->selection.query, id) &&
 		    (kind == TRACE_NOTE_PSS ? process->pss_max_bytes : process->swap_max_bytes))
 			return true;
 	}
 	return false;
 }
 
-bool plot_time_rss(struct chart *chart, struct inquiry *inquiry, const struct plot_options *options,
-		   struct err *err)
+bool plot_time_rss(struct chart *chart, struct query_context *asked,
+		   const struct plot_options *options, struct err *err)
 {
 	static const struct {
 		const char *name;
@@ -244,21 +242,20 @@ bool plot_time_rss(struct chart *chart, struct inquiry *inquiry, const struct pl
 	uint64_t samples;
 
 	chart->y = (struct chart_axis){ .label = "memory", .unit = CHART_BYTES };
-	add_resident(chart, inquiry, &residence, "resident");
+	add_resident(chart, asked, &residence, "resident");
 	mem_free(residence.bytes);
 	samples = residence.samples;
 	for (size_t i = 0; i < sizeof more / sizeof *more && samples > 0; i++) {
-		if (!has_samples(inquiry, more[i].kind))
+		if (!has_samples(asked, more[i].kind))
 			continue;
 		residence = (struct residence){ .kind = more[i].kind };
-		add_resident(chart, inquiry, &residence, more[i].name);
+		add_resident(chart, asked, &residence, more[i].name);
 		mem_free(residence.bytes);
 	}
 	if (samples == 0)
 		return err_set(err, ERR_USAGE, "the trace has no samples of resident memory%s",
-			       query_narrows(&inquiry->selection.query) ? " of these processes"
-									: "");
-	return add_layer(chart, inquiry, WINDOW_HEAP, "live in the heap", options, err);
+			       query_narrows(&asked->selection.query) ? " of these processes" : "");
+	return add_layer(chart, asked, WINDOW_HEAP, "live in the heap", options, err);
 }
 
 // ---- faults ----
@@ -276,7 +273,7 @@ struct fault_last {
 
 // Faults by bucket. The kernel counts from the beginning of a process, through exec.
 struct faults {
-	const struct inquiry *inquiry;
+	const struct query_context *asked;
 	double *counts[FAULTS_KINDS];
 	size_t count;                          // of buckets
 	struct fault_last *last[FAULTS_KINDS]; // by process
@@ -288,10 +285,10 @@ struct faults {
 static void faults_spread(struct faults *faults, int kind, uint64_t from_ns, uint64_t to_ns,
 			  double value)
 {
-	const struct inquiry *inquiry = faults->inquiry;
-	double width = (double)(inquiry->to_ns - inquiry->from_ns) / (double)faults->count;
-	double from = ((double)from_ns - (double)inquiry->from_ns) / width;
-	double to = ((double)to_ns - (double)inquiry->from_ns) / width;
+	const struct query_context *asked = faults->asked;
+	double width = (double)(asked->to_ns - asked->from_ns) / (double)faults->count;
+	double from = ((double)from_ns - (double)asked->from_ns) / width;
+	double to = ((double)to_ns - (double)asked->from_ns) / width;
 	double length = to - from;
 
 	if (to < 0 || from >= (double)faults->count)
@@ -308,7 +305,7 @@ static void faults_spread(struct faults *faults, int kind, uint64_t from_ns, uin
 // What the image before it in the same process had come to, where an image has no sample yet.
 static uint64_t faults_before(const struct faults *faults, int kind, process_id process)
 {
-	const struct reader *reader = faults->inquiry->reader;
+	const struct reader *reader = faults->asked->reader;
 	const struct trace_process *image = reader_process(reader, process);
 
 	for (process_id id = process; image->generation > 0 && id-- > 0;)
@@ -319,7 +316,7 @@ static uint64_t faults_before(const struct faults *faults, int kind, process_id 
 
 static void faults_note(struct faults *faults, const struct trace_note *note)
 {
-	const struct reader *reader = faults->inquiry->reader;
+	const struct reader *reader = faults->asked->reader;
 	int kind = note->kind == TRACE_NOTE_MAJOR ? FAULTS_MAJOR : FAULTS_MINOR;
 	size_t before = faults->capacities[kind];
 	const struct trace_process *process;
@@ -328,7 +325,7 @@ static void faults_note(struct faults *faults, const struct trace_note *note)
 
 	if ((note->kind != TRACE_NOTE_MINOR && note->kind != TRACE_NOTE_MAJOR) ||
 	    note->process >= reader_processes_count(reader) ||
-	    !query_has_process(&faults->inquiry->selection.query, note->process))
+	    !query_has_process(&faults->asked->selection.query, note->process))
 		return;
 	faults->samples++;
 	faults->last[kind] = mem_grow(faults->last[kind], &faults->capacities[kind],
@@ -353,33 +350,33 @@ static void faults_note(struct faults *faults, const struct trace_note *note)
 static void faults_add_curve(const struct faults *faults, struct chart *chart, int kind,
 			     const char *name)
 {
-	const struct inquiry *inquiry = faults->inquiry;
+	const struct query_context *asked = faults->asked;
 	struct chart_curve *curve = chart_add_curve(chart, name);
-	double seconds = (double)(inquiry->to_ns - inquiry->from_ns) / 1e9 / (double)faults->count;
+	double seconds = (double)(asked->to_ns - asked->from_ns) / 1e9 / (double)faults->count;
 	double rate = 0;
 
 	for (size_t i = 0; i < faults->count; i++) {
 		rate = faults->counts[kind][i] / seconds;
-		chart_add_point(curve, begin_of(inquiry, i, faults->count), rate);
+		chart_add_point(curve, begin_of(asked, i, faults->count), rate);
 	}
-	chart_add_point(curve, (double)inquiry->to_ns, rate);
+	chart_add_point(curve, (double)asked->to_ns, rate);
 }
 
-bool plot_time_faults(struct chart *chart, struct inquiry *inquiry,
+bool plot_time_faults(struct chart *chart, struct query_context *asked,
 		      const struct plot_options *options, struct err *err)
 {
-	struct faults faults = { .inquiry = inquiry, .count = options->buckets };
+	struct faults faults = { .asked = asked, .count = options->buckets };
 	struct trace_event event;
 	struct trace_note note;
 	enum reader_item item;
 
 	for (int kind = 0; kind < FAULTS_KINDS; kind++)
 		faults.counts[kind] = mem_alloc(faults.count, sizeof(double));
-	reader_rewind(inquiry->reader);
-	while ((item = reader_next(inquiry->reader, &event, &note)) != READER_END)
+	reader_rewind(asked->reader);
+	while ((item = reader_next(asked->reader, &event, &note)) != READER_END)
 		if (item == READER_NOTE)
 			faults_note(&faults, &note);
-	reader_rewind(inquiry->reader);
+	reader_rewind(asked->reader);
 	chart->y = (struct chart_axis){ .label = "page faults per second", .unit = CHART_COUNT };
 	if (faults.samples > 0) {
 		faults_add_curve(&faults, chart, FAULTS_MINOR, "without reading (minor)");
@@ -391,14 +388,14 @@ bool plot_time_faults(struct chart *chart, struct inquiry *inquiry,
 	}
 	return faults.samples > 0 ||
 	       err_set(err, ERR_USAGE, "the trace has no samples of page faults%s",
-		       query_narrows(&inquiry->selection.query) ? " of these processes" : "");
+		       query_narrows(&asked->selection.query) ? " of these processes" : "");
 }
 
 // ---- largest-free ----
 
 // The lowest figure of each bucket, over all processes.
 struct holes {
-	const struct inquiry *inquiry;
+	const struct query_context *asked;
 	double *lowest; // by bucket; negative: nothing was seen in it
 	size_t count;
 	double now; // -1: there is no address space yet
@@ -406,7 +403,7 @@ struct holes {
 
 static double largest_hole(const struct holes *holes, const struct space *space)
 {
-	const struct reader *reader = holes->inquiry->reader;
+	const struct reader *reader = holes->asked->reader;
 	double least = -1;
 
 	for (process_id id = 0; id < reader_processes_count(reader); id++) {
@@ -414,7 +411,7 @@ static double largest_hole(const struct holes *holes, const struct space *space)
 		double hole;
 
 		if (!ranges || ranges->used == 0 ||
-		    !query_has_process(&holes->inquiry->selection.query, id))
+		    !query_has_process(&holes->asked->selection.query, id))
 			continue;
 		hole = (double)ranges_holes(ranges, 64 << 10, space_limit(space, id)).largest;
 		if (least < 0 || hole < least)
@@ -425,13 +422,13 @@ static double largest_hole(const struct holes *holes, const struct space *space)
 
 static void holes_take(struct holes *holes, uint64_t time_ns)
 {
-	const struct inquiry *inquiry = holes->inquiry;
+	const struct query_context *asked = holes->asked;
 	double share;
 	size_t bucket;
 
-	if (time_ns < inquiry->from_ns || holes->now < 0)
+	if (time_ns < asked->from_ns || holes->now < 0)
 		return;
-	share = (double)(time_ns - inquiry->from_ns) / (double)(inquiry->to_ns - inquiry->from_ns);
+	share = (double)(time_ns - asked->from_ns) / (double)(asked->to_ns - asked->from_ns);
 	bucket = (size_t)(share * (double)holes->count);
 	if (bucket >= holes->count)
 		bucket = holes->count - 1;
@@ -441,23 +438,23 @@ static void holes_take(struct holes *holes, uint64_t time_ns)
 
 static void follow_holes(struct holes *holes)
 {
-	const struct inquiry *inquiry = holes->inquiry;
+	const struct query_context *asked = holes->asked;
 	struct space *space = space_new(NULL);
 	struct trace_event event;
 	struct trace_note note;
 	enum reader_item item;
 
-	reader_rewind(inquiry->reader);
-	while ((item = reader_next(inquiry->reader, &event, &note)) != READER_END) {
+	reader_rewind(asked->reader);
+	while ((item = reader_next(asked->reader, &event, &note)) != READER_END) {
 		uint64_t time_ns = item == READER_NOTE ? note.time_ns : event.time_ns;
 		bool matters = item == READER_NOTE || trace_kind_is_vm(event.kind);
 
-		if (time_ns > inquiry->to_ns)
+		if (time_ns > asked->to_ns)
 			break;
 		if (!matters)
 			continue;
 		holes_take(holes, time_ns); // as it was until now
-		space_learn(space, inquiry->reader);
+		space_learn(space, asked->reader);
 		if (item == READER_NOTE)
 			space_add_note(space, &note);
 		else
@@ -467,18 +464,18 @@ static void follow_holes(struct holes *holes)
 			holes->now = largest_hole(holes, space);
 		holes_take(holes, time_ns);
 	}
-	reader_rewind(inquiry->reader);
+	reader_rewind(asked->reader);
 	space_free(space);
 }
 
-bool plot_time_holes(struct chart *chart, struct inquiry *inquiry,
+bool plot_time_holes(struct chart *chart, struct query_context *asked,
 		     const struct plot_options *options, struct err *err)
 {
-	struct holes holes = { .inquiry = inquiry, .count = options->buckets, .now = -1 };
+	struct holes holes = { .asked = asked, .count = options->buckets, .now = -1 };
 	struct chart_curve *curve;
 	double level = -1;
 
-	if (!(window_facts(inquiry->window)->layers & WINDOW_VM))
+	if (!(window_facts(asked->window)->layers & WINDOW_VM))
 		return err_set(err, ERR_USAGE, "the trace has no calls on virtual memory");
 	holes.lowest = mem_alloc(holes.count, sizeof *holes.lowest);
 	for (size_t i = 0; i < holes.count; i++)
@@ -490,10 +487,10 @@ bool plot_time_holes(struct chart *chart, struct inquiry *inquiry,
 		if (holes.lowest[i] >= 0)
 			level = holes.lowest[i];
 		if (level >= 0)
-			chart_add_point(curve, begin_of(inquiry, i, holes.count), level);
+			chart_add_point(curve, begin_of(asked, i, holes.count), level);
 	}
 	if (level >= 0)
-		chart_add_point(curve, (double)inquiry->to_ns, level);
+		chart_add_point(curve, (double)asked->to_ns, level);
 	mem_free(holes.lowest);
 	return level >= 0 || err_set(err, ERR_USAGE, "nothing is mapped in the window");
 }

@@ -29,7 +29,7 @@ static void write_process(struct report *report, struct paper *paper,
 			  const struct process_tree *tree, size_t index, unsigned columns)
 {
 	process_id id = tree->nodes[index].process;
-	const struct trace_process *process = reader_process(report->reader, id);
+	const struct trace_process *process = reader_process(report->asked->reader, id);
 	const struct heap_counts *counts = heap_process(report->heap, id);
 	struct str lines = { 0 };
 	struct str text = { 0 };
@@ -39,7 +39,7 @@ static void write_process(struct report *report, struct paper *paper,
 	char number[28], ended[32];
 	size_t used;
 
-	if (!report->selection.query.processes)
+	if (!report->asked->selection.query.processes)
 		process_tree_lines(tree, index, &lines);
 	describe_process(process, &text);
 	used = cxxname_columns(str_get(&lines));
@@ -76,7 +76,7 @@ static int by_bytes(const void *a, const void *b, void *context)
 // By process id, whether it is in the tree: the heaviest ones, and those they descend from.
 static bool *choose_processes(const struct report *report)
 {
-	const struct reader *reader = report->reader;
+	const struct reader *reader = report->asked->reader;
 	uint32_t count = reader_processes_count(reader);
 	bool all = report->options->rows_max == 0 || count <= PROCESSES_MAX;
 	bool *chosen = mem_alloc(count, sizeof *chosen);
@@ -88,13 +88,13 @@ static bool *choose_processes(const struct report *report)
 	for (uint32_t i = 0; i < count && (all || i < PROCESSES_MAX); i++) {
 		process_id id = order[i];
 
-		if (!query_has_process(&report->selection.query, id))
+		if (!query_has_process(&report->asked->selection.query, id))
 			continue;
 		while (id < count && !chosen[id]) {
 			process_id parent = reader_process(reader, id)->parent;
 
 			chosen[id] = true;
-			if (report->selection.query.processes || parent >= id)
+			if (report->asked->selection.query.processes || parent >= id)
 				break;
 			id = parent;
 		}
@@ -121,14 +121,14 @@ void process_table_write(struct report *report, struct paper *paper)
 	paper_field(paper, PAPER_DIM, "bytes", 11, true);
 	paper_field(paper, PAPER_DIM, "at exit", 11, true);
 	paper_text(paper, PAPER_DIM, "  ended\n");
-	process_tree_init(&tree, report->reader);
+	process_tree_init(&tree, report->asked->reader);
 	chosen = choose_processes(report);
 	for (size_t i = 0; i < tree.count; i++) {
 		process_id id = tree.nodes[i].process;
 
 		if (chosen[id]) {
 			write_process(report, paper, &tree, i, columns);
-		} else if (query_has_process(&report->selection.query, id)) {
+		} else if (query_has_process(&report->asked->selection.query, id)) {
 			hidden_count++;
 			hidden.count += heap_process(report->heap, id)->allocated.count;
 			hidden.bytes += heap_process(report->heap, id)->allocated.bytes;

@@ -7,32 +7,22 @@
 
 enum { MESSAGES_MAX = 20 }; // notes of the trace that are repeated in the report
 
-static void warn(struct report *report, struct str *text)
-{
-	for (size_t i = 0; i < report->warnings_count; i++) {
-		if (strcmp(report->warnings[i], str_get(text)) == 0) {
-			str_clear(text);
-			return;
-		}
-	}
-	report->warnings = mem_grow(report->warnings, &report->warnings_capacity,
-				    report->warnings_count + 1, sizeof *report->warnings);
-	report->warnings[report->warnings_count++] = str_take(text);
-}
+// What a report counts is malloc's: select_allocations refuses other layers and heaps.
+const struct query_context_rules report_rules = { .about = QUERY_CONTEXT_EVENTS };
 
 // Of the filters those of processes count here.
 static void take_other(void *context, const struct trace_event *event)
 {
 	struct report *report = context;
-	const struct trace_thread *thread = reader_thread(report->reader, event->thread);
+	const struct trace_thread *thread = reader_thread(report->asked->reader, event->thread);
 
 	if (pool_totals_wants(event)) {
-		if (event->heap < reader_heaps_count(report->reader))
+		if (event->heap < reader_heaps_count(report->asked->reader))
 			pool_totals_add(report->pools, event);
 		return;
 	}
-	space_learn(report->space, report->reader);
-	if (thread && query_has_process(&report->selection.query, thread->process))
+	space_learn(report->space, report->asked->reader);
+	if (thread && query_has_process(&report->asked->selection.query, thread->process))
 		space_add_event(report->space, event);
 }
 
@@ -40,18 +30,18 @@ static void take_other(void *context, const struct trace_event *event)
 static void keep_note(void *context, const struct trace_note *note)
 {
 	struct report *report = context;
-	const struct trace_process *process = reader_process(report->reader, note->process);
+	const struct trace_process *process = reader_process(report->asked->reader, note->process);
 	const char *detail = note->text ? note->text : "";
 	struct str text = { 0 };
 	struct str who = { 0 };
 
-	space_learn(report->space, report->reader);
+	space_learn(report->space, report->asked->reader);
 	space_add_note(report->space, note);
 	if ((note->kind == TRACE_NOTE_RSS || note->kind == TRACE_NOTE_RSS_MAX) &&
-	    query_has_process(&report->selection.query, note->process) &&
+	    query_has_process(&report->asked->selection.query, note->process) &&
 	    note->value > report->rss_peak_bytes)
 		report->rss_peak_bytes = note->value;
-	if (report->warnings_count >= MESSAGES_MAX)
+	if (report->asked->warnings_count >= MESSAGES_MAX)
 		return;
 	if (process)
 		str_format(&who, "process %" PRIu32, process->pid);
@@ -75,7 +65,7 @@ static void keep_note(void *context, const struct trace_note *note)
 		break;
 	}
 	if (text.length)
-		warn(report, &text);
+		query_context_warn(report->asked, "%s", str_get(&text));
 	str_fini(&text);
 	str_fini(&who);
 }
@@ -83,11 +73,8 @@ static void keep_note(void *context, const struct trace_note *note)
 // The allocations that were asked for. What a report counts is malloc's.
 static bool select_allocations(struct report *report, struct err *err)
 {
-	const struct report_options *options = report->options;
-	struct selection *selection = &report->selection;
+	const struct selection *selection = &report->asked->selection;
 
-	if (!selection_init(selection, &options->words, report->reader, report->names, err))
-		return false;
 	if (selection->query.layers & QUERY_VM)
 		return err_set(err, ERR_USAGE,
 			       "a report is about the heap; for virtual memory try: tidemark "
@@ -97,20 +84,20 @@ static bool select_allocations(struct report *report, struct err *err)
 			return err_set(err, ERR_USAGE,
 				       "a report is about malloc's heap; for others try: tidemark "
 				       "window --heap");
-	return selection_read(selection, options->progress, err);
+	return query_context_select(report->asked, err);
 }
 
 // How many allocations have a stack that is not proven whole.
 static uint64_t count_incomplete(const struct report *report)
 {
-	uint32_t stacks_count = reader_stacks_count(report->reader);
+	uint32_t stacks_count = reader_stacks_count(report->asked->reader);
 	uint8_t *flags = mem_alloc(stacks_count, 1);
 	uint64_t incomplete = 0;
 	size_t count;
 	const struct heap_site *sites = heap_sites(report->heap, &count);
 
 	for (stack_id id = 1; id < stacks_count; id++) {
-		const struct trace_stack *stack = reader_stack(report->reader, id);
+		const struct trace_stack *stack = reader_stack(report->asked->reader, id);
 
 		flags[id] = stack->flags;
 		if (stack->parent && stack->parent < id)
@@ -127,71 +114,63 @@ static uint64_t count_incomplete(const struct report *report)
 // What the trace itself does not say well.
 static void warn_of_damage(struct report *report)
 {
+	struct query_context *asked = report->asked;
 	const struct heap_totals *totals = heap_totals(report->heap);
 	uint64_t incomplete = count_incomplete(report);
 	struct err err = { 0 };
-	struct str text = { 0 };
 
 	if (!report->complete) {
-		reader_ok(report->reader, &err);
-		str_format(&text, "the trace is not whole: %s; what is counted is what is there",
-			   *err.text ? err.text : "it was cut");
-		warn(report, &text);
+		reader_ok(asked->reader, &err);
+		query_context_warn(asked,
+				   "the trace is not whole: %s; what is counted is what is there",
+				   *err.text ? err.text : "it was cut");
 	}
-	if (totals->events_lost > report->losses_told) {
-		str_format(&text, "%" PRIu64 " events were lost; the figures are too small",
-			   totals->events_lost);
-		warn(report, &text);
-	}
-	if (reader_unknown(report->reader)) {
-		str_format(&text,
-			   "%" PRIu64 " records are of kinds that this version does not know",
-			   reader_unknown(report->reader));
-		warn(report, &text);
-	}
-	if (incomplete) {
-		str_format(&text,
-			   "%" PRIu64 " allocation%s a stack that is not proven whole: it passes "
-			   "code without unwind tables, and callers may be missing",
-			   incomplete, incomplete == 1 ? " has" : "s have");
-		warn(report, &text);
-	}
-	str_fini(&text);
+	if (totals->events_lost > report->losses_told)
+		query_context_warn(asked, "%" PRIu64 " events were lost; the figures are too small",
+				   totals->events_lost);
+	if (reader_unknown(asked->reader))
+		query_context_warn(asked,
+				   "%" PRIu64
+				   " records are of kinds that this version does not know",
+				   reader_unknown(asked->reader));
+	if (incomplete)
+		query_context_warn(asked,
+				   "%" PRIu64 " allocation%s a stack that is not proven whole: it "
+				   "passes code without unwind tables, and callers may be missing",
+				   incomplete, incomplete == 1 ? " has" : "s have");
 }
 
-struct report *report_new(struct reader *reader, const struct report_options *options,
+struct report *report_new(struct query_context *asked, const struct report_options *options,
 			  const struct report_format *format, struct err *err)
 {
+	enum progress_mode mode = asked->options.window.progress;
 	struct report *report = mem_alloc(1, sizeof *report);
 	struct progress progress;
 	struct sites_options wanted;
 	struct err damage = { 0 };
 	size_t sites_count;
 
-	report->reader = reader;
+	report->asked = asked;
 	report->options = options;
-	report->symbols = symbols_new(reader, &options->symbols);
-	report->names = names_new(reader, report->symbols);
-	// A damaged tail is reported once the events have been read.
-	reader_scan(reader, &damage);
 	if (!select_allocations(report, err)) {
 		report_free(report);
 		return NULL;
 	}
-	report->heap = heap_new(&report->selection.query);
-	progress_begin(&progress, options->progress, "reading", reader_bytes(reader));
+	report->heap = heap_new(&asked->selection.query);
+	progress_begin(&progress, mode, "reading", reader_bytes(asked->reader));
 	report->space = space_new(NULL);
 	report->pools = pool_totals_new();
 	heap_on_vm(report->heap, take_other, report);
-	heap_read(report->heap, reader, &progress, keep_note, report);
+	reader_rewind(asked->reader);
+	heap_read(report->heap, asked->reader, &progress, keep_note, report);
 	progress_end(&progress);
-	report->complete = reader_ok(reader, &damage);
+	report->complete = reader_ok(asked->reader, &damage);
 	warn_of_damage(report);
 
 	heap_sites(report->heap, &sites_count);
-	progress_begin(&progress, options->progress, "naming", sites_count);
+	progress_begin(&progress, mode, "naming", sites_count);
 	wanted = (struct sites_options){ format->merge, options->rows_max, options->bytes_min };
-	sites_init(&report->sites, &wanted, report->heap, reader, report->names, &progress);
+	sites_init(&report->sites, &wanted, report->heap, asked->reader, asked->names, &progress);
 	progress_end(&progress);
 	return report;
 }
@@ -200,25 +179,19 @@ void report_free(struct report *report)
 {
 	if (!report)
 		return;
-	for (size_t i = 0; i < report->warnings_count; i++)
-		mem_free(report->warnings[i]);
-	mem_free(report->warnings);
 	sites_fini(&report->sites);
 	heap_free(report->heap);
 	space_free(report->space);
 	pool_totals_free(report->pools);
-	selection_fini(&report->selection);
-	names_free(report->names);
-	symbols_free(report->symbols);
 	mem_free(report);
 }
 
 const struct trace_heap *report_next_pool(const struct report *report, heap_id id)
 {
-	const struct query *query = &report->selection.query;
+	const struct query *query = &report->asked->selection.query;
 
-	while (++id < reader_heaps_count(report->reader)) {
-		const struct trace_heap *heap = reader_heap(report->reader, id);
+	while (++id < reader_heaps_count(report->asked->reader)) {
+		const struct trace_heap *heap = reader_heap(report->asked->reader, id);
 
 		if (heap && heap->handle == 0 && query_has_process(query, heap->process) &&
 		    query_has_heap(query, id) && pool_totals_get(report->pools, id)->used)
@@ -265,7 +238,7 @@ const char *report_exit(const struct trace_process *process, char out[static 32]
 
 const char *report_ending(const struct report *report, process_id id, char out[static 32])
 {
-	const struct trace_process *process = reader_process(report->reader, id);
+	const struct trace_process *process = reader_process(report->asked->reader, id);
 
 	if (process->exit == TRACE_EXIT_UNKNOWN && report->complete)
 		return "still running";
@@ -274,5 +247,5 @@ const char *report_ending(const struct report *report, process_id id, char out[s
 
 size_t report_symbol_notes(const struct report *report, const char *const **lines)
 {
-	return symbols_notes(report->symbols, lines);
+	return symbols_notes(report->asked->symbols, lines);
 }

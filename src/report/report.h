@@ -1,8 +1,10 @@
 // report: what a trace says about memory, put together once and written in one of several forms.
 //
-//     report_new       reads the trace to its end; seconds for hundreds of millions of events
-//     report_text.write (or report_json, report_csv)
-//     report_free
+//     query_context_open   with report_rules
+//       report_new         reads the trace to its end; seconds for hundreds of millions of events
+//       report_text.write  (or report_json, report_csv)
+//       report_free
+//     query_context_close
 //
 // A report writes to a sink and touches no file.
 #ifndef REPORT_REPORT_H
@@ -14,28 +16,20 @@
 #include "engine/heap.h"
 #include "engine/pool_totals.h"
 #include "engine/space.h"
-#include "report/names.h"
-#include "report/selection.h"
+#include "report/query_context.h"
 #include "report/sites.h"
-#include "symbols/symbols.h"
 
 struct report_options {
-	struct selection_words words; // the filters; owned by whoever owns the options
-	uint64_t bytes_min;           // rows of at least so many bytes
-	uint64_t rows_max;            // per question; 0: all
-	bool all_frames;              // fold no allocator wrappers, show every frame
+	uint64_t bytes_min; // rows of at least so many bytes
+	uint64_t rows_max;  // per question; 0: all
+	bool all_frames;    // fold no allocator wrappers, show every frame
 	bool colour;
 	unsigned width; // columns of the terminal
-	enum progress_mode progress;
-	struct symbols_options symbols;
 };
 
 struct report {
-	struct reader *reader;                // borrowed
+	struct query_context *asked;          // borrowed
 	const struct report_options *options; // borrowed
-	struct symbols *symbols;
-	struct names *names;
-	struct selection selection;
 	struct heap *heap;
 	struct space *space; // virtual memory, of the whole trace
 	struct pool_totals *pools;
@@ -43,8 +37,6 @@ struct report {
 	struct sites sites;
 	bool complete;
 	uint64_t losses_told; // events lost, as far as a warning speaks of them
-	char **warnings;      // what a reader must know before believing the figures, a line each
-	size_t warnings_count, warnings_capacity;
 };
 
 struct report_format {
@@ -57,9 +49,11 @@ extern const struct report_format report_text;
 extern const struct report_format report_json;
 extern const struct report_format report_csv;
 
-// Read the trace and count. `reader` stands at its beginning. NULL on a filter that names nothing
-// in the trace. Damage of the trace is a warning, not an error.
-struct report *report_new(struct reader *reader, const struct report_options *options,
+extern const struct query_context_rules report_rules;
+
+// Read the trace and count. NULL on a filter that no report can honour. Damage of the trace is a
+// warning, not an error.
+struct report *report_new(struct query_context *asked, const struct report_options *options,
 			  const struct report_format *format, struct err *err);
 void report_free(struct report *report); // NULL is allowed
 

@@ -9,9 +9,10 @@ static void write_row(struct report *report, struct sink *sink, enum sites_quest
 {
 	sink_format(sink, "%s,%zu,%" PRIu64 ",%" PRIu64 ",", sites_key(question), rank,
 		    row->amounts[question].count, row->amounts[question].bytes);
-	lines_csv_place(sink, report->reader, report->names, row->process, row->stack);
+	lines_csv_place(sink, report->asked->reader, report->asked->names, row->process,
+			row->stack);
 	sink_text(sink, ",");
-	if (reader_info(report->reader)->sample_bytes > 0)
+	if (reader_info(report->asked->reader)->sample_bytes > 0)
 		sink_format(sink, "%" PRIu64, sites_error(row->variances[question]));
 	sink_text(sink, "\r\n");
 }

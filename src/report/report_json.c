@@ -8,7 +8,7 @@
 static void write_known(struct json *json, const struct report *report, const char *key,
 			struct heap_amount amount)
 {
-	if (reader_info(report->reader)->sample_bytes == 0) {
+	if (reader_info(report->asked->reader)->sample_bytes == 0) {
 		lines_json_amount(json, key, amount);
 		return;
 	}
@@ -20,7 +20,7 @@ static void write_reallocations(struct json *json, const struct report *report,
 				const struct heap_counts *counts)
 {
 	json_key(json, "reallocations");
-	if (reader_info(report->reader)->sample_bytes > 0)
+	if (reader_info(report->asked->reader)->sample_bytes > 0)
 		json_null(json);
 	else
 		json_u64(json, counts->reallocations);
@@ -43,8 +43,8 @@ void report_json_life(struct json *json, const struct trace_process *process)
 
 static void write_process(struct json *json, const struct report *report, process_id id)
 {
-	const struct trace_process *process = reader_process(report->reader, id);
-	const struct trace_process *parent = reader_process(report->reader, process->parent);
+	const struct trace_process *process = reader_process(report->asked->reader, id);
+	const struct trace_process *parent = reader_process(report->asked->reader, process->parent);
 	const struct heap_counts *counts = heap_process(report->heap, id);
 
 	json_object_begin(json);
@@ -73,7 +73,7 @@ static void write_process(struct json *json, const struct report *report, proces
 static void write_trace(struct json *json, const struct report *report)
 {
 	const struct heap_totals *totals = heap_totals(report->heap);
-	const struct trace_info *info = reader_info(report->reader);
+	const struct trace_info *info = reader_info(report->asked->reader);
 
 	json_key(json, "trace");
 	json_object_begin(json);
@@ -91,13 +91,13 @@ static void write_trace(struct json *json, const struct report *report)
 	json_kv_string(json, "host", info->host);
 	json_key(json, "warnings");
 	json_array_begin(json);
-	for (size_t i = 0; i < report->warnings_count; i++)
-		json_string(json, report->warnings[i]);
+	for (size_t i = 0; i < report->asked->warnings_count; i++)
+		json_string(json, report->asked->warnings[i]);
 	json_array_end(json);
 	json_key(json, "processes");
 	json_array_begin(json);
-	for (process_id id = 0; id < reader_processes_count(report->reader); id++)
-		if (query_has_process(&report->selection.query, id))
+	for (process_id id = 0; id < reader_processes_count(report->asked->reader); id++)
+		if (query_has_process(&report->asked->selection.query, id))
 			write_process(json, report, id);
 	json_array_end(json);
 	json_object_end(json);
@@ -158,7 +158,8 @@ static void write_pools(struct json *json, const struct report *report)
 	json_array_begin(json);
 	for (; pool; pool = report_next_pool(report, pool->id)) {
 		const struct pool_total *total = pool_totals_get(report->pools, pool->id);
-		const struct trace_process *process = reader_process(report->reader, pool->process);
+		const struct trace_process *process =
+			reader_process(report->asked->reader, pool->process);
 
 		json_object_begin(json);
 		json_kv_string(json, "name", pool->name);
@@ -201,7 +202,7 @@ static void write_heap(struct json *json, const struct report *report)
 	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
-	if (reader_info(report->reader)->sample_bytes > 0)
+	if (reader_info(report->asked->reader)->sample_bytes > 0)
 		write_errors(json, report);
 	json_object_end(json);
 }
@@ -209,13 +210,13 @@ static void write_heap(struct json *json, const struct report *report)
 static void write_row(struct json *json, struct report *report, enum sites_question question,
 		      const struct sites_row *row)
 {
-	const struct trace_process *process = reader_process(report->reader, row->process);
-	struct names_stack stack = names_stack(report->names, row->stack);
+	const struct trace_process *process = reader_process(report->asked->reader, row->process);
+	struct names_stack stack = names_stack(report->asked->names, row->stack);
 
 	json_object_begin(json);
 	json_kv_u64(json, "count", row->amounts[question].count);
 	json_kv_u64(json, "bytes", row->amounts[question].bytes);
-	if (reader_info(report->reader)->sample_bytes > 0)
+	if (reader_info(report->asked->reader)->sample_bytes > 0)
 		json_kv_u64(json, "standard_error", sites_error(row->variances[question]));
 	json_kv_u64(json, "process", process ? process->pid : 0);
 	json_kv_u64(json, "process_id", row->process);

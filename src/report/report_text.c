@@ -47,7 +47,7 @@ static const char *plural(uint64_t count)
 // All figures of a sampled recording are estimates.
 static bool sampled(const struct page *page)
 {
-	return reader_info(page->report->reader)->sample_bytes > 0;
+	return reader_info(page->report->asked->reader)->sample_bytes > 0;
 }
 
 static void write_sampled(struct page *page, uint64_t mean_bytes)
@@ -66,8 +66,8 @@ static void write_sampled(struct page *page, uint64_t mean_bytes)
 static void write_headline(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
-	const struct trace_info *info = reader_info(page->report->reader);
-	uint32_t processes = reader_processes_count(page->report->reader);
+	const struct trace_info *info = reader_info(page->report->asked->reader);
+	uint32_t processes = reader_processes_count(page->report->asked->reader);
 	char duration[24], events[28], text[32];
 
 	paper_foreign(&page->paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
@@ -78,16 +78,17 @@ static void write_headline(struct page *page)
 		     str_count(totals->events, events));
 	if (processes == 1)
 		paper_format(&page->paper, PAPER_DIM, ", process %" PRIu32 ", %s",
-			     reader_process(page->report->reader, 0)->pid,
+			     reader_process(page->report->asked->reader, 0)->pid,
 			     report_ending(page->report, 0, text));
 	else
 		paper_format(&page->paper, PAPER_DIM, ", %" PRIu32 " processes", processes);
 	sink_text(page->paper.sink, "\n");
 	if (info->sample_bytes > 0)
 		write_sampled(page, info->sample_bytes);
-	for (size_t i = 0; i < page->report->warnings_count; i++)
-		paper_paragraph(&page->paper, PAPER_WARNING, "warning", page->report->warnings[i]);
-	if (query_narrows(&page->report->selection.query))
+	for (size_t i = 0; i < page->report->asked->warnings_count; i++)
+		paper_paragraph(&page->paper, PAPER_WARNING, "warning",
+				page->report->asked->warnings[i]);
+	if (query_narrows(&page->report->asked->selection.query))
 		paper_paragraph(&page->paper, PAPER_PLAIN, "filtered",
 				"the figures below are those of the selected allocations only");
 	sink_text(page->paper.sink, "\n");
@@ -223,13 +224,14 @@ static void write_totals(struct page *page)
 static unsigned figures_columns(const struct report *report)
 {
 	return FIGURES_COLUMNS +
-	       (reader_info(report->reader)->sample_bytes > 0 ? ERROR_COLUMNS : 0);
+	       (reader_info(report->asked->reader)->sample_bytes > 0 ? ERROR_COLUMNS : 0);
 }
 
 // Who allocated, where there is more than one: "  [cc1 4242]", "  [cc1, 12 processes]".
 static void describe_owner(const struct page *page, const struct sites_row *row, struct str *text)
 {
-	const struct trace_process *process = reader_process(page->report->reader, row->process);
+	const struct trace_process *process =
+		reader_process(page->report->asked->reader, row->process);
 
 	if (!page->several || !process)
 		return;
@@ -264,7 +266,7 @@ static void write_figures(struct page *page, struct heap_amount amount, struct h
 static void write_row(struct page *page, const struct sites_row *row, struct heap_amount total,
 		      enum sites_question question)
 {
-	struct names_stack stack = names_stack(page->report->names, row->stack);
+	struct names_stack stack = names_stack(page->report->asked->names, row->stack);
 	size_t first = page->report->options->all_frames ? 0 : stack.user;
 	struct str ending = { 0 };
 	uint64_t *number;
@@ -349,7 +351,8 @@ static void write_pools(struct page *page)
 	paper_text(paper, PAPER_DIM, "  who took from them: tidemark window --by heap,stack\n");
 	for (; pool; pool = report_next_pool(report, pool->id)) {
 		const struct pool_total *total = pool_totals_get(report->pools, pool->id);
-		const struct trace_process *process = reader_process(report->reader, pool->process);
+		const struct trace_process *process =
+			reader_process(report->asked->reader, pool->process);
 
 		str_bytes(total->allocated.bytes, bytes);
 		paper_field(paper, PAPER_BOLD, bytes, 13, true);
@@ -421,7 +424,7 @@ static void write(struct report *report, struct sink *sink)
 			   .colour = report->options->colour,
 			   .width = report->options->width < WIDTH_MIN ? WIDTH_MIN
 								       : report->options->width },
-		.several = reader_processes_count(report->reader) > 1,
+		.several = reader_processes_count(report->asked->reader) > 1,
 		.lines = { .indent = figures_columns(report),
 			   .all_frames = report->options->all_frames },
 	};

@@ -251,10 +251,9 @@ bool selection_read(struct selection *selection, enum progress_mode progress, st
 	bool windowed = selection_words_get(selection->words, SELECTION_FROM) ||
 			selection_words_get(selection->words, SELECTION_TO);
 
-	if (!check_owners(selection, err) ||
-	    ((windowed || selection->query.types) && !selection_window(selection, NULL, NULL, err)))
+	if (!check_owners(selection, err))
 		return false;
-	selection->within = windowed && !selection->query.types;
+	selection->within = windowed;
 	if (needs_picks(selection))
 		read_picks(selection, progress);
 	if (!needs_picks(selection) && !selection->within && !selection->query.sizes &&
@@ -268,7 +267,7 @@ bool selection_read(struct selection *selection, enum progress_mode progress, st
 bool selection_read_events(struct selection *selection, enum progress_mode progress,
 			   struct err *err)
 {
-	if (!check_owners(selection, err) || !selection_window(selection, NULL, NULL, err))
+	if (!check_owners(selection, err))
 		return false;
 	read_picks(selection, progress);
 	return true;

@@ -11,9 +11,9 @@
 // report/frame_filter.h (frame, not-frame, module), report/row_filter.h (row, not-row) and
 // engine/moment.h (from, to).
 //
-// A command that is about a window asks selection_window and does the rest itself. One that is
-// about the whole trace calls selection_read: there --from and --to select the allocations made in
-// that time, or, with --impact, those that were that to the time between.
+// All find the window first (selection_window). Whoever is about a window does the rest itself. Who
+// counts from events calls selection_read: there --from and --to select the allocations made in
+// that time, and --impact those of them that were that to the time between.
 #ifndef REPORT_SELECTION_H
 #define REPORT_SELECTION_H
 
@@ -39,6 +39,8 @@ enum selection_kind {
 	SELECTION_TO,
 	SELECTION_KINDS,
 };
+
+#define SELECTION_BIT(kind) (1u << SELECTION_##kind)
 
 // What each is called: "process" …, as in --process.
 extern const char *const selection_names[SELECTION_KINDS];
@@ -73,7 +75,7 @@ struct selection {
 	struct names *names;                 // borrowed
 	const struct selection_words *words; // borrowed
 	struct reader *reader;               // borrowed
-	struct moment_edge window[2];        // after selection_window or selection_read
+	struct moment_edge window[2];        // after selection_window
 	struct picks *picks;                 // only where lifetimes or impacts ask for them
 	bool within;                         // only what begins in the window
 };
@@ -84,7 +86,7 @@ bool selection_init(struct selection *selection, const struct selection_words *w
 		    struct reader *reader, struct names *names, struct err *err);
 void selection_fini(struct selection *selection); // accepts { 0 }
 
-// Find --from and --to (moment_find_window).
+// Find --from and --to (moment_find_window). Before the two below.
 bool selection_window(struct selection *selection, moment_peak *peak, void *context,
 		      struct err *err);
 

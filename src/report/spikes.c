@@ -70,7 +70,7 @@ struct buffer {
 };
 
 struct survey {
-	struct inquiry *inquiry;
+	struct query_context *asked;
 	struct crest crest;
 	struct meter meter;
 	uint64_t rise_min;
@@ -119,9 +119,9 @@ static uint32_t group_of(void *context, const struct window_cell *cell)
 	uint32_t place;
 	bool added;
 
-	if (cell->size < survey->rise_min || !inquiry_selects(survey->inquiry, cell))
+	if (cell->size < survey->rise_min || !query_context_selects(survey->asked, cell))
 		return WINDOW_SKIP;
-	place = inquiry_place(survey->inquiry, cell->process, cell->stack);
+	place = query_context_place(survey->asked, cell->process, cell->stack);
 	size = map_put(&survey->sizes, cell->size, &added);
 	if (added)
 		*size = survey->sizes.count;
@@ -221,12 +221,13 @@ static bool look_past(void *context, const struct window_stretch *stretch)
 
 static bool take_survey(struct survey *survey, uint64_t level, struct err *err)
 {
-	struct inquiry *inquiry = survey->inquiry;
-	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct query_context *asked = survey->asked;
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 
 	survey->meter = (struct meter){ .level = level, .step = climb, .context = survey };
-	crest_init(&survey->crest, survey->rise_min, inquiry->from, level, keep_hill, survey);
-	if (!window_curve(inquiry->window, &query, look_past, look_at, survey, err))
+	crest_init(&survey->crest, survey->rise_min, asked->from, level, keep_hill, survey);
+	if (!window_curve(asked->window, &query, look_past, look_at, survey, err))
 		return false;
 	crest_finish(&survey->crest);
 	return true;
@@ -247,8 +248,9 @@ static bool look_at_buffer(void *context, const struct window_change *change)
 
 static bool follow_buffers(struct survey *survey, struct err *err)
 {
-	struct inquiry *inquiry = survey->inquiry;
-	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct query_context *asked = survey->asked;
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 	struct window_query before;
 	struct window_result result;
 
@@ -257,7 +259,7 @@ static bool follow_buffers(struct survey *survey, struct err *err)
 	query.context = survey;
 	before = query;
 	before.to = before.from;
-	if (!window_ask(inquiry->window, &before, &result, err))
+	if (!window_ask(asked->window, &before, &result, err))
 		return false;
 	for (uint32_t g = 0; g < result.rows_count; g++) {
 		struct buffer *buffer = &survey->buffers[g];
@@ -265,7 +267,7 @@ static bool follow_buffers(struct survey *survey, struct err *err)
 		buffer->live = buffer->live_most = window_present(&result.rows[g]).count;
 	}
 	window_result_fini(&result);
-	return window_changes(inquiry->window, &query, look_at_buffer, survey, err);
+	return window_changes(asked->window, &query, look_at_buffer, survey, err);
 }
 
 static void survey_fini(struct survey *survey)
@@ -354,10 +356,11 @@ static void want(struct seeking *seeking, uint64_t *edge, uint64_t level, int wh
 			(struct wanted){ edge, place_of(*edge), level, which };
 }
 
-static bool find_edges(struct inquiry *inquiry, struct spikes_row *rows, size_t count,
+static bool find_edges(struct query_context *asked, struct spikes_row *rows, size_t count,
 		       uint64_t level, struct err *err)
 {
-	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 	struct seeking seeking = {
 		.list = mem_alloc(count * 3 + 1, sizeof *seeking.list),
 		.meter = { .level = level, .step = seek_step, .context = &seeking },
@@ -375,7 +378,7 @@ static bool find_edges(struct inquiry *inquiry, struct spikes_row *rows, size_t 
 	}
 	if (seeking.count) {
 		qsort(seeking.list, seeking.count, sizeof *seeking.list, in_order);
-		ok = window_curve(inquiry->window, &query, seek_past, seek_change, &seeking, err);
+		ok = window_curve(asked->window, &query, seek_past, seek_change, &seeking, err);
 	}
 	mem_free(seeking.list);
 	return ok;
@@ -498,10 +501,11 @@ static bool flanks_past(void *context, const struct window_stretch *stretch)
 	return true;
 }
 
-static bool find_intervals(struct inquiry *inquiry, struct spikes_row *rows, size_t count,
+static bool find_intervals(struct query_context *asked, struct spikes_row *rows, size_t count,
 			   uint64_t level, struct err *err)
 {
-	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 	struct flanks flanks = {
 		.rows = mem_alloc(count + 1, sizeof *flanks.rows),
 		.open = mem_alloc(count + 1, sizeof *flanks.open),
@@ -514,15 +518,15 @@ static bool find_intervals(struct inquiry *inquiry, struct spikes_row *rows, siz
 	for (size_t i = 0; i < count; i++)
 		flanks.rows[i] = &rows[i];
 	qsort(flanks.rows, count, sizeof *flanks.rows, earlier);
-	ok = window_curve(inquiry->window, &query, flanks_past, find_flanks, &flanks, err);
+	ok = window_curve(asked->window, &query, flanks_past, find_flanks, &flanks, err);
 	for (size_t i = 0; i < flanks.open_count; i++) {
 		struct spikes_row *row = flanks.open[i];
 
 		row->cut = true;
-		row->end_edge = inquiry->to;
-		row->end_ns = inquiry->to_ns;
+		row->end_edge = asked->to;
+		row->end_ns = asked->to_ns;
 		if (row->half_end_ns == 0)
-			row->half_end_ns = inquiry->to_ns;
+			row->half_end_ns = asked->to_ns;
 	}
 	mem_free(flanks.rows);
 	mem_free(flanks.open);
@@ -549,7 +553,7 @@ static void choose_rows(struct spikes *spikes, struct spikes_row *rows, size_t c
 static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t rows_max,
 		      struct err *err)
 {
-	struct inquiry *inquiry = survey->inquiry;
+	struct query_context *asked = survey->asked;
 	size_t count = survey->hills_count;
 	struct spikes_row *rows;
 	bool ok;
@@ -561,15 +565,15 @@ static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t row
 	rows = mem_alloc(count + 1, sizeof *rows);
 	for (size_t i = 0; i < count; i++)
 		rows[i].hill = survey->hills[i];
-	ok = find_edges(inquiry, rows, count, spikes->level_from, err) &&
-	     find_intervals(inquiry, rows, count, spikes->level_from, err);
+	ok = find_edges(asked, rows, count, spikes->level_from, err) &&
+	     find_intervals(asked, rows, count, spikes->level_from, err);
 	for (size_t i = 0; i < count; i++)
 		rows[i].whole = rows[i].half_end_ns - rows[i].half_begin_ns >
-				(inquiry->to_ns - inquiry->from_ns) / 2;
+				(asked->to_ns - asked->from_ns) / 2;
 	if (ok)
 		choose_rows(spikes, rows, count, rows_max);
 	mem_free(rows);
-	return ok && makers_find(inquiry, spikes->rows, spikes->rows_count, err);
+	return ok && makers_find(asked, spikes->rows, spikes->rows_count, err);
 }
 
 static int saves_more(const void *a, const void *b)
@@ -598,28 +602,29 @@ static void find_series(struct spikes *spikes, const struct survey *survey, uint
 	spikes->sizes_dropped = survey->dropped;
 }
 
-static bool find_levels(struct spikes *spikes, struct inquiry *inquiry, struct err *err)
+static bool find_levels(struct spikes *spikes, struct query_context *asked, struct err *err)
 {
 	struct heap_amount level;
-	uint64_t edge;
+	struct query_context_peak peak;
 
-	if (!inquiry_level(inquiry, inquiry->from, &level, err))
+	if (!query_context_level(asked, asked->from, &level, err))
 		return false;
 	spikes->level_from = level.bytes;
-	if (!inquiry_peak(inquiry, &spikes->peak, &edge, err))
+	if (!query_context_peak(asked, asked->from, asked->to, &peak, err))
 		return false;
-	spikes->peak_ns = window_edge_time(inquiry->window, edge);
+	spikes->peak = peak.bytes;
+	spikes->peak_ns = window_edge_time(asked->window, peak.edge);
 	return true;
 }
 
-bool spikes_find(struct spikes *spikes, struct inquiry *inquiry,
+bool spikes_find(struct spikes *spikes, struct query_context *asked,
 		 const struct spikes_options *options, struct err *err)
 {
-	struct survey survey = { .inquiry = inquiry };
+	struct survey survey = { .asked = asked };
 	bool ok;
 
 	*spikes = (struct spikes){ 0 };
-	if (!find_levels(spikes, inquiry, err))
+	if (!find_levels(spikes, asked, err))
 		return false;
 	spikes->rise_min = options->rise_min ? options->rise_min : spikes->peak / SPIKES_RISE_PART;
 	if (spikes->rise_min == 0)

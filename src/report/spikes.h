@@ -17,7 +17,7 @@
 #define REPORT_SPIKES_H
 
 #include "engine/crest.h"
-#include "report/inquiry.h"
+#include "report/query_context.h"
 
 enum {
 	SPIKES_MAKERS = 10,
@@ -26,7 +26,7 @@ enum {
 };
 
 struct spikes_maker {
-	uint32_t place; // index into the inquiry's places
+	uint32_t place; // index into the context's places
 	int64_t count;  // blocks more at the top than where the spike began
 	int64_t bytes;
 };
@@ -77,7 +77,7 @@ struct spikes {
 // Goes through the window several times; of all that there is, through sums of 256 steps where
 // those tell enough. False: the index cannot be read, or more spikes than fit
 // were asked for.
-bool spikes_find(struct spikes *spikes, struct inquiry *inquiry,
+bool spikes_find(struct spikes *spikes, struct query_context *asked,
 		 const struct spikes_options *options, struct err *err);
 void spikes_fini(struct spikes *spikes); // accepts { 0 }
 

@@ -28,7 +28,7 @@ static uint64_t impact_of(enum window_type type)
 // Texts of a stack, found once.
 static uint32_t *cached(struct table *table, uint32_t **cache, stack_id stack)
 {
-	uint32_t count = reader_stacks_count(table->question->reader);
+	uint32_t count = reader_stacks_count(table->asked->reader);
 
 	if (!*cache)
 		*cache = mem_alloc(count + (size_t)1, sizeof **cache);
@@ -51,7 +51,7 @@ static uint32_t label_module(struct table *table, stack_id stack)
 	struct str text = { 0 };
 	uint32_t label;
 
-	names_add_module(table->question->names, stack, table->options->all_frames, &text);
+	names_add_module(table->asked->names, stack, table->options->all_frames, &text);
 	label = labels_text(table->labels, str_get(&text));
 	str_fini(&text);
 	return label;
@@ -59,7 +59,7 @@ static uint32_t label_module(struct table *table, stack_id stack)
 
 static uint32_t label_tag(struct table *table, stack_id stack)
 {
-	struct names_stack lines = names_stack(table->question->names, stack);
+	struct names_stack lines = names_stack(table->asked->names, stack);
 	struct str text = { 0 };
 	uint32_t label;
 
@@ -82,7 +82,7 @@ static uint64_t of_stack(struct table *table, uint32_t **cache, stack_id stack,
 
 static uint64_t label_heap(struct table *table, const struct window_cell *cell)
 {
-	const struct trace_heap *heap = reader_heap(table->question->reader, cell->heap);
+	const struct trace_heap *heap = reader_heap(table->asked->reader, cell->heap);
 	char handle[24];
 
 	if (cell->layer != WINDOW_HEAP)
@@ -113,7 +113,7 @@ static uint64_t value_of(struct table *table, enum keys_key key, const struct wi
 	case KEYS_HEAP:
 		return label_heap(table, cell);
 	case KEYS_THREAD:
-		thread = reader_thread(table->question->reader, cell->thread);
+		thread = reader_thread(table->asked->reader, cell->thread);
 		return thread ? thread->tid : 0;
 	case KEYS_OWNER:
 		return cell->layer == WINDOW_VM ? cell->owner + UINT64_C(1) : 0;
@@ -168,7 +168,7 @@ static uint32_t group_by_stack(void *context, const struct window_cell *cell)
 	struct table *table = context;
 	uint32_t *number = presence(table, cell->stack);
 
-	if (!question_selects(table->question, cell))
+	if (!query_context_selects(table->asked, cell))
 		return WINDOW_SKIP;
 	if (!*number)
 		*number = ++table->present_count;
@@ -189,14 +189,15 @@ static bool row_is_empty(const struct window_row *row, const struct window_rest 
 // Find out which stacks are in the window, so that no others are given names.
 static bool find_present(struct table *table, struct err *err)
 {
-	struct window_query query = question_query(table->question);
+	struct window_query query = query_context_query(table->asked, QUERY_CONTEXT_ALL,
+							table->asked->from, table->asked->to);
 	struct window_result result;
 
-	table->stacks_count = reader_stacks_count(table->question->reader);
+	table->stacks_count = reader_stacks_count(table->asked->reader);
 	table->present = mem_alloc(table->stacks_count + (size_t)1, sizeof *table->present);
 	query.group = group_by_stack;
 	query.context = table;
-	if (!window_ask(table->question->window, &query, &result, err))
+	if (!window_ask(table->asked->window, &query, &result, err))
 		return false;
 	for (size_t i = 0; i < table->stacks_count || i == 0; i++) {
 		uint32_t number = table->present[i];
@@ -221,7 +222,7 @@ static uint32_t group(void *context, const struct window_cell *cell)
 
 	if (level->table->present && !*presence(level->table, cell->stack))
 		return WINDOW_SKIP;
-	if (!question_selects(level->table->question, cell))
+	if (!query_context_selects(level->table->asked, cell))
 		return WINDOW_SKIP;
 	for (size_t i = 0; i < level->depth; i++)
 		if (of_cell(keys->list[i]))
@@ -231,7 +232,8 @@ static uint32_t group(void *context, const struct window_cell *cell)
 
 struct window_query table_query(struct table *table, size_t depth, const struct table_phase *phase)
 {
-	struct window_query query = question_query(table->question);
+	struct window_query query = query_context_query(table->asked, QUERY_CONTEXT_ALL,
+							table->asked->from, table->asked->to);
 
 	for (size_t i = 0; i < depth; i++) {
 		query.by_size |= table->options->keys.list[i] == KEYS_SIZE;
@@ -301,7 +303,7 @@ static uint32_t find_row(const struct table *table, size_t depth, const struct p
 // Leave only what --impact asks for.
 static void keep_types(const struct table *table, struct window_row *row, struct window_rest *rest)
 {
-	unsigned types = table->question->selection.query.types;
+	unsigned types = table->asked->selection.query.types;
 
 	window_keep_types(row, types);
 	if (types)
@@ -462,7 +464,7 @@ static bool ask(struct table *table, size_t depth, const struct table_phase *pha
 	struct window_result result;
 	bool good = true;
 
-	if (!window_ask(table->question->window, &query, &result, err))
+	if (!window_ask(table->asked->window, &query, &result, err))
 		return false;
 	if (depth == 0)
 		take_total(table, &result);
@@ -524,7 +526,7 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 
 uint64_t table_memory(const struct table *table)
 {
-	uint64_t bytes = table->question->options->memory_bytes;
+	uint64_t bytes = table->asked->options.window.memory_bytes;
 
 	return bytes ? bytes : UINT64_C(256) << 20;
 }
@@ -539,7 +541,7 @@ static bool walk_allocations(struct table *table, const struct table_phase *phas
 		.most = table_memory(table) / 2 / each,
 	};
 
-	if (!window_walk(table->question->window, &walk.query, take_allocation, &walk, err))
+	if (!window_walk(table->asked->window, &walk.query, take_allocation, &walk, err))
 		return false;
 	return !walk.too_many ||
 	       err_set(err, ERR_LIMIT,
@@ -579,25 +581,24 @@ static char *name_mark(const struct window_mark *marks, size_t count, size_t ind
 }
 
 // Set when the window begins: the phase that the window begins in bears its name.
-static bool is_before(const struct window_mark *mark, const struct question *question)
+static bool is_before(const struct window_mark *mark, const struct query_context *asked)
 {
-	return mark->edge < question->from ||
-	       (mark->edge == question->from && mark->time_ns <= question->from_ns);
+	return mark->edge < asked->from ||
+	       (mark->edge == asked->from && mark->time_ns <= asked->from_ns);
 }
 
 static void find_phases(struct table *table)
 {
-	struct question *question = table->question;
-	struct table_phase phase = { question->from, 0, question->from_ns, 0,
-				     mem_copy_text("(begin)") };
+	struct query_context *asked = table->asked;
+	struct table_phase phase = { asked->from, 0, asked->from_ns, 0, mem_copy_text("(begin)") };
 	size_t count, capacity = 0;
-	const struct window_mark *marks = window_marks(question->window, &count);
+	const struct window_mark *marks = window_marks(asked->window, &count);
 
 	for (size_t i = 0; i < count; i++) {
-		if (marks[i].edge >= question->to ||
-		    !query_has_process(&question->selection.query, marks[i].process))
+		if (marks[i].edge >= asked->to ||
+		    !query_has_process(&asked->selection.query, marks[i].process))
 			continue;
-		if (is_before(&marks[i], question)) {
+		if (is_before(&marks[i], asked)) {
 			mem_free(phase.name);
 			phase.name = name_mark(marks, count, i);
 			continue;
@@ -609,8 +610,8 @@ static void find_phases(struct table *table)
 		phase.from_ns = phase.to_ns;
 		phase.name = name_mark(marks, count, i);
 	}
-	phase.to = question->to;
-	phase.to_ns = question->to_ns;
+	phase.to = asked->to;
+	phase.to_ns = asked->to_ns;
 	add_phase(table, phase, &capacity);
 }
 
@@ -636,7 +637,7 @@ static bool fetch_shown(struct table *table, const uint32_t *list, size_t count,
 		if (row->depth > 0 && table_key(table, row) == KEYS_LIFETIME && !row->orphans)
 			wanted[wanted_count++] = table->allocations[row->value];
 	}
-	good = window_fetch(table->question->window, wanted, wanted_count, err);
+	good = window_fetch(table->asked->window, wanted, wanted_count, err);
 	wanted_count = 0;
 	for (size_t i = 0; i < count && good; i++) {
 		const struct table_row *row = &table->rows[list[i]];
@@ -698,7 +699,7 @@ static bool fill(struct table *table, struct err *err)
 	return good;
 }
 
-struct table *table_new(struct question *question, const struct table_options *options,
+struct table *table_new(struct query_context *asked, const struct table_options *options,
 			struct err *err)
 {
 	size_t levels = options->keys.count + 1;
@@ -709,9 +710,9 @@ struct table *table_new(struct question *question, const struct table_options *o
 		return NULL;
 	}
 	table = mem_alloc(1, sizeof *table);
-	table->question = question;
+	table->asked = asked;
 	table->options = options;
-	table->labels = labels_new(options->labels, question->reader, question->names);
+	table->labels = labels_new(options->labels, asked->reader, asked->names);
 	table->rows = mem_grow(NULL, &table->rows_capacity, 16, sizeof *table->rows);
 	table->rows[0] = (struct table_row){ .parent = TABLE_NONE, .group = WINDOW_SKIP };
 	table->rows_count = 1;

@@ -24,7 +24,7 @@
 #include "report/keys.h"
 #include "report/labels.h"
 #include "report/paper.h"
-#include "report/question.h"
+#include "report/query_context.h"
 #include "report/tags.h"
 
 enum table_column {
@@ -76,7 +76,7 @@ struct table_row {
 };
 
 struct table {
-	struct question *question;           // borrowed
+	struct query_context *asked;         // borrowed
 	const struct table_options *options; // borrowed
 	struct labels *labels;
 	struct table_level *levels; // private: how the engine is asked for each depth
@@ -116,7 +116,7 @@ struct table_phase {
 
 // NULL on a key `tag` without tags, an unreadable index, or too little memory for single
 // allocations (ERR_LIMIT).
-struct table *table_new(struct question *question, const struct table_options *options,
+struct table *table_new(struct query_context *asked, const struct table_options *options,
 			struct err *err);
 void table_free(struct table *table); // NULL is allowed
 

@@ -39,7 +39,7 @@ static void write_key(struct sink *sink, const struct table *table, const struct
 
 	switch (table_key(table, row)) {
 	case KEYS_STACK:
-		stack = names_stack(table->question->names, table_stack(table, row));
+		stack = names_stack(table->asked->names, table_stack(table, row));
 		lines_csv_stack(sink, &stack);
 		return;
 	case KEYS_THREAD:

@@ -41,7 +41,7 @@ bool table_row_in_type(const struct table *table, const struct table_row *row,
 	const char *impact = table_impact_word(type == WINDOW_AIFI   ? 1
 					       : type == WINDOW_AOFO ? 2
 								     : 0);
-	unsigned types = table->question->selection.query.types;
+	unsigned types = table->asked->selection.query.types;
 
 	if (types && !(types >> type & 1))
 		return false;
@@ -213,7 +213,7 @@ static bool scan_rows(struct table *table, size_t depth, const struct table_phas
 		scan.first[row->group] = (uint32_t)i + 1;
 		scan.query.walk_types |= types_of(table, row);
 	}
-	good = window_walk(table->question->window, &scan.query, take_allocation, &scan, err);
+	good = window_walk(table->asked->window, &scan.query, take_allocation, &scan, err);
 	find_peaks(&scan);
 	find_lifetimes(&scan);
 	for (size_t i = 0; i < count; i++)
@@ -236,7 +236,7 @@ static bool ask_rows(struct table *table, size_t depth, const struct table_phase
 
 	for (size_t i = 0; i < count; i++)
 		details[i].group = table->rows[rows[i]].group;
-	good = window_detail(table->question->window, &query, details, count, err);
+	good = window_detail(table->asked->window, &query, details, count, err);
 	for (size_t i = 0; i < count && good; i++) {
 		table->rows[rows[i]].detail = details[i];
 		table->rows[rows[i]].detailed = true;
@@ -248,7 +248,7 @@ static bool ask_rows(struct table *table, size_t depth, const struct table_phase
 static bool fits(const struct table *table, const uint32_t *rows, size_t count)
 {
 	enum { BYTES_EACH = 2 * sizeof(struct change) + sizeof(struct lifetime) };
-	uint64_t memory = table->question->options->memory_bytes;
+	uint64_t memory = table->asked->options.window.memory_bytes;
 	uint64_t blocks = 0;
 
 	for (size_t i = 0; i < count; i++)
@@ -309,7 +309,7 @@ static bool detail_some(struct table *table, size_t depth, const struct table_ph
 					  &table->rows[rows[i]]);
 		return true;
 	}
-	if (!table_typed(table, depth) && !table->question->selection.query.types)
+	if (!table_typed(table, depth) && !table->asked->selection.query.types)
 		return ask_rows(table, depth, phase, rows, count, err);
 	return scan_some(table, depth, phase, rows, count, false, err) &&
 	       scan_some(table, depth, phase, rows, count, true, err);

@@ -42,14 +42,14 @@ static void write_figures(struct json *json, const struct table_row *row)
 
 static uint32_t tid_of(const struct table *table, thread_id id)
 {
-	const struct trace_thread *thread = reader_thread(table->question->reader, id);
+	const struct trace_thread *thread = reader_thread(table->asked->reader, id);
 
 	return thread ? thread->tid : 0;
 }
 
 static void write_stack(struct json *json, const struct table *table, const char *key, stack_id id)
 {
-	struct names_stack stack = names_stack(table->question->names, id);
+	struct names_stack stack = names_stack(table->asked->names, id);
 
 	json_key(json, key);
 	lines_json(json, &stack);
@@ -99,7 +99,7 @@ static void write_key(struct json *json, const struct table *table, const struct
 
 	switch (key) {
 	case KEYS_PROCESS:
-		process = reader_process(table->question->reader, (process_id)row->value);
+		process = reader_process(table->asked->reader, (process_id)row->value);
 		json_kv_u64(json, "process", process ? process->pid : 0);
 		break;
 	case KEYS_THREAD:
@@ -145,7 +145,7 @@ static void write_keys(struct json *json, const struct table *table, const struc
 	if (stack) {
 		json_kv_u64(json, "stack_id", table_stack(table, stack));
 		json_kv_u64(json, "user_frame",
-			    names_stack(table->question->names, table_stack(table, stack)).user);
+			    names_stack(table->asked->names, table_stack(table, stack)).user);
 	}
 }
 
@@ -193,7 +193,7 @@ static void write_leaves(struct rows *rows, const struct table *table)
 static void write_total(struct json *json, const struct table *table)
 {
 	json_key(json, "total");
-	if (table->question->layers == (WINDOW_HEAP | WINDOW_VM)) {
+	if (table->asked->layers == (WINDOW_HEAP | WINDOW_VM)) {
 		// Layers never add up; their rows are their totals.
 		json_null(json);
 		return;
@@ -205,7 +205,7 @@ static void write_total(struct json *json, const struct table *table)
 
 static void write(struct table *table, struct sink *sink)
 {
-	const struct question *question = table->question;
+	const struct query_context *asked = table->asked;
 	const struct keys *keys = &table->options->keys;
 	struct rows rows = { 0 };
 	struct json json;
@@ -214,11 +214,11 @@ static void write(struct table *table, struct sink *sink)
 	rows.json = &json;
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-window-1");
-	json_kv_u64(&json, "from_ns", question->from_ns);
-	json_kv_u64(&json, "to_ns", question->to_ns);
-	json_kv_bool(&json, "complete", reader_complete(question->reader));
-	json_kv_bool(&json, "sampled", reader_info(question->reader)->sample_bytes > 0);
-	json_kv_bool(&json, "exit_frees", question->options->exit_frees);
+	json_kv_u64(&json, "from_ns", asked->from_ns);
+	json_kv_u64(&json, "to_ns", asked->to_ns);
+	json_kv_bool(&json, "complete", reader_complete(asked->reader));
+	json_kv_bool(&json, "sampled", reader_info(asked->reader)->sample_bytes > 0);
+	json_kv_bool(&json, "exit_frees", asked->options.exit_frees);
 	json_key(&json, "by");
 	json_array_begin(&json);
 	for (size_t i = 0; i < keys->count; i++)
@@ -226,8 +226,8 @@ static void write(struct table *table, struct sink *sink)
 	json_array_end(&json);
 	json_key(&json, "warnings");
 	json_array_begin(&json);
-	for (size_t i = 0; i < question->warnings_count; i++)
-		json_string(&json, question->warnings[i]);
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		json_string(&json, asked->warnings[i]);
 	json_array_end(&json);
 	json_key(&json, "rows");
 	json_array_begin(&json);

@@ -32,18 +32,18 @@ stack_id table_stack(const struct table *table, const struct table_row *row)
 
 const struct symbol *table_face(const struct table *table, stack_id stack)
 {
-	return names_face(table->question->names, stack, table->options->all_frames);
+	return names_face(table->asked->names, stack, table->options->all_frames);
 }
 
 void table_describe_function(const struct table *table, stack_id stack, struct str *text)
 {
-	names_add_function(table->question->names, stack, table->options->all_frames, text);
+	names_add_function(table->asked->names, stack, table->options->all_frames, text);
 }
 
 static void describe_process(const struct table *table, uint64_t value, struct str *text)
 {
 	const struct trace_process *process =
-		reader_process(table->question->reader, (process_id)value);
+		reader_process(table->asked->reader, (process_id)value);
 
 	if (!process) {
 		str_add(text, "(no process)");
@@ -56,11 +56,11 @@ static void describe_process(const struct table *table, uint64_t value, struct s
 
 static void describe_thread(const struct table *table, uint64_t tid, struct str *text)
 {
-	uint32_t count = reader_threads_count(table->question->reader);
+	uint32_t count = reader_threads_count(table->asked->reader);
 
 	str_format(text, "thread %" PRIu64, tid);
 	for (thread_id id = 0; id < count; id++) {
-		const struct trace_thread *thread = reader_thread(table->question->reader, id);
+		const struct trace_thread *thread = reader_thread(table->asked->reader, id);
 
 		if (thread->tid != tid || !*thread->name)
 			continue;

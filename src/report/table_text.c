@@ -63,17 +63,17 @@ static void write_label(struct paper *paper, const char *label)
 // "heap     10.0 MiB in 2 blocks before, 20.0 MiB in 3 blocks after"
 static void write_levels(const struct table *table, struct paper *paper)
 {
-	const struct question *question = table->question;
+	const struct query_context *asked = table->asked;
 	const struct window_row *total = &table->rows[0].sums;
-	const char *things = question->layers == WINDOW_VM ? "piece" : "block";
+	const char *things = asked->layers == WINDOW_VM ? "piece" : "block";
 	char before[16], after[16], count[28], many[28];
 	uint64_t first, last;
 
-	if (question->layers == (WINDOW_HEAP | WINDOW_VM))
+	if (asked->layers == (WINDOW_HEAP | WINDOW_VM))
 		return;
 	str_bytes(live_before(total, &first), before);
 	str_bytes(live_after(total, &last), after);
-	write_label(paper, question->layers == WINDOW_VM ? "vm" : "heap");
+	write_label(paper, asked->layers == WINDOW_VM ? "vm" : "heap");
 	paper_format(paper, PAPER_PLAIN, "%s in %s %s%s before, %s in %s %s%s after", before,
 		     str_count(first, count), things, plural(first), after, str_count(last, many),
 		     things, plural(last));
@@ -82,10 +82,10 @@ static void write_levels(const struct table *table, struct paper *paper)
 
 void table_write_top(const struct table *table, struct paper *paper)
 {
-	struct question *question = table->question;
-	const struct trace_info *info = reader_info(question->reader);
-	const struct query *query = &question->selection.query;
-	char *window = question_describe(question);
+	struct query_context *asked = table->asked;
+	const struct trace_info *info = reader_info(asked->reader);
+	const struct query *query = &asked->selection.query;
+	char *window = query_context_describe(asked);
 
 	paper_foreign(paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
 		      paper->width);
@@ -95,8 +95,8 @@ void table_write_top(const struct table *table, struct paper *paper)
 	sink_text(paper->sink, "\n");
 	write_levels(table, paper);
 	mem_free(window);
-	for (size_t i = 0; i < question->warnings_count; i++)
-		paper_paragraph(paper, PAPER_WARNING, "warning", question->warnings[i]);
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		paper_paragraph(paper, PAPER_WARNING, "warning", asked->warnings[i]);
 	if (query_narrows(query))
 		paper_paragraph(paper, PAPER_PLAIN, "filtered",
 				"the figures are those of the selected allocations only");
@@ -194,7 +194,7 @@ static void write_nest(struct page *page, unsigned depth)
 
 static void write_stack(struct page *page, const struct table_row *row, stack_id id)
 {
-	struct names_stack stack = names_stack(page->table->question->names, id);
+	struct names_stack stack = names_stack(page->table->asked->names, id);
 	size_t first = page->table->options->all_frames ? 0 : stack.user;
 
 	page->lines.indent = indent_of(page, row->depth);
@@ -303,7 +303,7 @@ static void write_tree(struct page *page, const struct table_row *row)
 	size_t depth = 0;
 
 	// Layers never add up, so of both there is no total.
-	if (row->depth > 0 || page->table->question->layers != (WINDOW_HEAP | WINDOW_VM))
+	if (row->depth > 0 || page->table->asked->layers != (WINDOW_HEAP | WINDOW_VM))
 		write_row(page, row);
 	for (;;) {
 		const struct table_row *parent = path[depth];
@@ -340,11 +340,11 @@ static void write_bottom(struct page *page)
 {
 	const struct table *table = page->table;
 	const struct window_rest *total = &table->rows[0].rest;
-	bool frees = table->question->options->exit_frees;
+	bool frees = table->asked->options.exit_frees;
 	const char *outstanding = "lived when their process ended and count as outstanding still "
 				  "(--exit-frees counts them as freed)";
 	const char *const *notes;
-	size_t notes_count = symbols_notes(table->question->symbols, &notes);
+	size_t notes_count = symbols_notes(table->asked->symbols, &notes);
 
 	sink_text(page->paper.sink, "\n");
 	write_amount_note(page, total->by_exit, "exit",

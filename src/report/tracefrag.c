@@ -29,7 +29,7 @@ struct reservation {
 };
 
 struct list {
-	const struct sight *sight;
+	const struct query_context *asked;
 	process_id process;
 	bool windows; // it says itself what it reserved
 	struct reservation *all;
@@ -121,7 +121,7 @@ static void weigh(struct list *list, const struct space *space, bool add)
 static void before_event(void *context, const struct space *space, const struct trace_event *event)
 {
 	struct list *list = context;
-	const struct trace_thread *thread = reader_thread(list->sight->reader, event->thread);
+	const struct trace_thread *thread = reader_thread(list->asked->reader, event->thread);
 
 	list->areas_count = 0;
 	list->touched_count = 0;
@@ -134,7 +134,7 @@ static void before_event(void *context, const struct space *space, const struct 
 // As tracefrag had it: what was reserved, and leaves a part of its last slot. The filters choose.
 static bool is_listed(const struct list *list, const struct trace_event *event)
 {
-	const struct query *query = &list->sight->selection.query;
+	const struct query *query = &list->asked->selection.query;
 
 	if (event->kind != TRACE_MMAP || event->vm->error ||
 	    event->vm->origin == TRACE_ORIGIN_RECORDER ||
@@ -216,7 +216,7 @@ static uint32_t protection_of(uint32_t protection)
 // What each line begins with: when it would have been written, which is when the process ended.
 static void make_prefix(const struct list *list, struct str *prefix)
 {
-	const struct reader *reader = list->sight->reader;
+	const struct reader *reader = list->asked->reader;
 	const struct trace_process *process = reader_process(reader, list->process);
 	uint64_t end_ns = process->ended_ns == UINT64_MAX ? moment_duration(reader)
 							  : process->ended_ns;
@@ -250,7 +250,7 @@ static uint32_t hash_of(const struct reader *reader, stack_id stack)
 static void write_frames(const struct list *list, struct sink *sink, const char *prefix,
 			 stack_id stack)
 {
-	const struct reader *reader = list->sight->reader;
+	const struct reader *reader = list->asked->reader;
 	unsigned number = 0;
 
 	while (stack) {
@@ -261,7 +261,7 @@ static void write_frames(const struct list *list, struct sink *sink, const char 
 
 		if (!frame)
 			break;
-		symbols = names_find(list->sight->names, node->frame, &count);
+		symbols = names_find(list->asked->names, node->frame, &count);
 		for (size_t i = 0; i < count; i++) {
 			sink_format(sink, "%s  [%u] %" PRIx64 " %s", prefix, number++, frame->pc,
 				    *symbols[i].module ? names_file(symbols[i].module) : "?");
@@ -276,7 +276,7 @@ static void write_frames(const struct list *list, struct sink *sink, const char 
 
 static uint64_t ticks(const struct list *list, uint64_t time_ns)
 {
-	uint64_t began_ns = reader_process(list->sight->reader, list->process)->began_ns;
+	uint64_t began_ns = reader_process(list->asked->reader, list->process)->began_ns;
 
 	return time_ns > began_ns ? (time_ns - began_ns) / NS_PER_MS : 0;
 }
@@ -292,7 +292,7 @@ static void write_all(const struct list *list, struct sink *sink)
 
 		if (i == 0 || each->stack != each[-1].stack) {
 			sink_format(sink, "%s0x%08" PRIx32 " %" PRIx64 "\n", str_get(&prefix),
-				    hash_of(list->sight->reader, each->stack), ++stacks);
+				    hash_of(list->asked->reader, each->stack), ++stacks);
 			write_frames(list, sink, str_get(&prefix), each->stack);
 		}
 		sink_format(sink,
@@ -305,12 +305,12 @@ static void write_all(const struct list *list, struct sink *sink)
 	str_fini(&prefix);
 }
 
-void tracefrag_write(struct sight *sight, process_id process, struct sink *sink)
+void tracefrag_write(struct query_context *asked, process_id process, struct sink *sink)
 {
 	struct list list = {
-		.sight = sight,
+		.asked = asked,
 		.process = process,
-		.windows = reader_is_windows(sight->reader),
+		.windows = reader_is_windows(asked->reader),
 	};
 	struct progress progress;
 	struct present_options options = {
@@ -322,9 +322,10 @@ void tracefrag_write(struct sight *sight, process_id process, struct sink *sink)
 		.context = &list,
 	};
 
-	reader_rewind(sight->reader);
-	progress_begin(&progress, sight->options.progress, "reading", reader_bytes(sight->reader));
-	present_free(present_read(sight->reader, &options));
+	reader_rewind(asked->reader);
+	progress_begin(&progress, asked->options.window.progress, "reading",
+		       reader_bytes(asked->reader));
+	present_free(present_read(asked->reader, &options));
 	progress_end(&progress);
 	if (list.count)
 		qsort(list.all, list.count, sizeof *list.all, by_stack);

@@ -20,9 +20,9 @@
 #ifndef REPORT_TRACEFRAG_H
 #define REPORT_TRACEFRAG_H
 
-#include "report/sight.h"
+#include "report/moment_view.h"
 
-// Reads the trace once. `sight` is open; it needs not to have been read.
-void tracefrag_write(struct sight *sight, process_id process, struct sink *sink);
+// Reads the trace once. `asked` is open; it needs not to have been read.
+void tracefrag_write(struct query_context *asked, process_id process, struct sink *sink);
 
 #endif

@@ -6,9 +6,9 @@
 #include "report/spikes.h"
 
 struct transients {
-	struct inquiry *inquiry; // borrowed
-	struct spikes *spikes;   // borrowed
-	const char *bytes_min;   // as the user gave it, or NULL
+	struct query_context *asked; // borrowed
+	struct spikes *spikes;       // borrowed
+	const char *bytes_min;       // as the user gave it, or NULL
 	bool all_frames, colour;
 	unsigned width;
 };

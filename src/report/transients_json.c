@@ -1,6 +1,6 @@
 // Spikes for programs: docs/schema/transients.json describes the JSON.
-#include "report/inquiry_write.h"
 #include "report/lines.h"
+#include "report/query_write.h"
 #include "report/transients.h"
 
 #include <inttypes.h>
@@ -24,13 +24,13 @@ static void write_spike(struct json *json, const struct transients *t, const str
 	json_key(json, "makers");
 	json_array_begin(json);
 	for (size_t i = 0; i < row->makers_count; i++) {
-		const struct inquiry_place *place = &t->inquiry->places[row->makers[i].place];
+		const struct query_context_place *place = &t->asked->places[row->makers[i].place];
 
 		json_object_begin(json);
 		json_kv_u64(json, "bytes", (uint64_t)row->makers[i].bytes);
 		json_key(json, "count");
 		json_i64(json, row->makers[i].count);
-		inquiry_write_place(t->inquiry, json, place->process, place->stack);
+		query_write_place(t->asked, json, place->process, place->stack);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -42,7 +42,7 @@ static void write_spike(struct json *json, const struct transients *t, const str
 static void write_series(struct json *json, const struct transients *t,
 			 const struct spikes_series *series)
 {
-	const struct inquiry_place *place = &t->inquiry->places[series->place];
+	const struct query_context_place *place = &t->asked->places[series->place];
 
 	json_object_begin(json);
 	json_kv_u64(json, "count", series->count);
@@ -56,7 +56,7 @@ static void write_series(struct json *json, const struct transients *t,
 	json_kv_u64(json, "lifetime_ns", series->ended ? series->lived_ns / series->ended : 0);
 	json_kv_u64(json, "lifetime_min_ns", series->ended ? series->lived_least_ns : 0);
 	json_kv_u64(json, "lifetime_max_ns", series->lived_most_ns);
-	inquiry_write_place(t->inquiry, json, place->process, place->stack);
+	query_write_place(t->asked, json, place->process, place->stack);
 	json_object_end(json);
 }
 
@@ -68,7 +68,7 @@ void transients_json(const struct transients *t, struct sink *sink)
 	json_init(&json, sink, true);
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-transients-1");
-	inquiry_write_trace(t->inquiry, &json);
+	query_write_trace(t->asked, &json);
 	json_kv_u64(&json, "min_bytes", spikes->rise_min);
 	json_kv_u64(&json, "level_from_bytes", spikes->level_from);
 	json_kv_u64(&json, "level_to_bytes", spikes->level_to);
@@ -103,7 +103,7 @@ void transients_csv(const struct transients *t, struct sink *sink)
 
 		for (size_t m = 0; m < row->makers_count; m++) {
 			const struct spikes_maker *maker = &row->makers[m];
-			const struct inquiry_place *place = &t->inquiry->places[maker->place];
+			const struct query_context_place *place = &t->asked->places[maker->place];
 
 			sink_format(sink,
 				    "%s,%zu,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64
@@ -111,21 +111,21 @@ void transients_csv(const struct transients *t, struct sink *sink)
 				    row->whole ? "hill" : "spike", i + 1, row->begin_ns,
 				    row->end_ns, row->hill.body - row->hill.base, maker->bytes,
 				    maker->count);
-			lines_csv_place(sink, t->inquiry->reader, t->inquiry->names, place->process,
+			lines_csv_place(sink, t->asked->reader, t->asked->names, place->process,
 					place->stack);
 			sink_text(sink, "\r\n");
 		}
 	}
 	for (size_t i = 0; i < spikes->series_count; i++) {
 		const struct spikes_series *series = &spikes->series[i];
-		const struct inquiry_place *place = &t->inquiry->places[series->place];
+		const struct query_context_place *place = &t->asked->places[series->place];
 
 		sink_format(sink,
 			    "series,%zu,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
 			    ",",
 			    i + 1, series->first_ns, series->last_ns, series->size,
 			    series->size * series->count, series->count);
-		lines_csv_place(sink, t->inquiry->reader, t->inquiry->names, place->process,
+		lines_csv_place(sink, t->asked->reader, t->asked->names, place->process,
 				place->stack);
 		sink_text(sink, "\r\n");
 	}

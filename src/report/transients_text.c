@@ -1,5 +1,5 @@
 // Spikes for people: when, how high, how long, and who.
-#include "report/inquiry_write.h"
+#include "report/query_write.h"
 #include "report/stack_text.h"
 #include "report/transients.h"
 
@@ -24,7 +24,7 @@ static void write_level(const struct transients *t, struct paper *paper)
 
 	paper_format(paper, PAPER_PLAIN,
 		     "  %s: %s at the beginning, peak %s at %s, %s at the end\n\n",
-		     t->inquiry->layer == WINDOW_VM ? "committed memory" : "heap",
+		     t->asked->layers == WINDOW_VM ? "committed memory" : "heap",
 		     str_bytes(spikes->level_from, from), str_bytes(spikes->peak, peak),
 		     str_duration(spikes->peak_ns, when), str_bytes(spikes->level_to, to));
 }
@@ -50,7 +50,7 @@ static void write_makers(const struct transients *t, const struct spikes_row *ro
 
 	for (; shown < row->makers_count && shown < MAKERS_SHOWN; shown++) {
 		size_t i = shown;
-		const struct inquiry_place *place = &t->inquiry->places[row->makers[i].place];
+		const struct query_context_place *place = &t->asked->places[row->makers[i].place];
 
 		if (i > 0 && (uint64_t)row->makers[i].bytes < row->risen / PART_SHOWN)
 			break;
@@ -153,7 +153,7 @@ static void add_range(struct str *out, uint64_t least_ns, uint64_t most_ns, uint
 static void write_series(const struct transients *t, const struct spikes_series *series,
 			 struct stack_text *stacks)
 {
-	const struct inquiry_place *place = &t->inquiry->places[series->place];
+	const struct query_context_place *place = &t->asked->places[series->place];
 	struct paper *paper = stacks->paper;
 	struct str text = { 0 };
 	char bytes[16], count[28];
@@ -202,19 +202,19 @@ void transients_text(const struct transients *t, struct sink *sink)
 	struct paper paper = { .sink = sink, .colour = t->colour, .width = t->width };
 	struct stack_text stacks = {
 		.paper = &paper,
-		.names = t->inquiry->names,
-		.reader = t->inquiry->reader,
+		.names = t->asked->names,
+		.reader = t->asked->reader,
 		.indent = FIGURES_COLUMNS,
 		.callers_max = CALLERS_SHOWN,
 		.all_frames = t->all_frames,
-		.several = reader_processes_count(t->inquiry->reader) > 1,
+		.several = reader_processes_count(t->asked->reader) > 1,
 	};
 
-	inquiry_write_headline(t->inquiry, &paper);
+	query_write_headline(t->asked, &paper);
 	write_level(t, &paper);
 	write_all_spikes(t, &stacks);
 	write_all_series(t, &stacks);
-	inquiry_write_symbol_notes(t->inquiry, &paper);
+	query_write_symbol_notes(t->asked, &paper);
 	stack_text_hint(&stacks);
 	stack_text_fini(&stacks);
 }

@@ -183,17 +183,17 @@ static bool tell_nearest(const struct tree *tree, struct err *err)
 	return false;
 }
 
-static bool find(struct tree *tree, struct question *question, struct err *err)
+static bool find(struct tree *tree, struct query_context *asked, struct err *err)
 {
-	tree->table = table_new(question, &tree->options, err);
-	if (!tree->table || !trie_init(&tree->trie, question, tree->options.all_frames, err))
+	tree->table = table_new(asked, &tree->options, err);
+	if (!tree->table || !trie_init(&tree->trie, asked, tree->options.all_frames, err))
 		return false;
 	if (tree->kind == TREE_BUTTERFLY)
 		tree_find_pivots(tree);
 	return tree->kind != TREE_BUTTERFLY || tree->pivots_count > 0 || tell_nearest(tree, err);
 }
 
-struct tree *tree_new(struct question *question, const struct table_options *options,
+struct tree *tree_new(struct query_context *asked, const struct table_options *options,
 		      enum tree_kind kind, const char *function, struct err *err)
 {
 	struct tree *tree = mem_alloc(1, sizeof *tree);
@@ -203,7 +203,7 @@ struct tree *tree_new(struct question *question, const struct table_options *opt
 	tree->share_min = 0.005;
 	tree->options = *options;
 	tree->options.keys = (struct keys){ 0 };
-	if (find(tree, question, err))
+	if (find(tree, asked, err))
 		return tree;
 	tree_free(tree);
 	return NULL;

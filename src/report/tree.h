@@ -69,7 +69,7 @@ struct tree {
 // `options` are a table's; its keys are not looked at, its columns are sums. `function`: the
 // butterfly's, by its name, with or without parameters; borrowed. NULL also where no stack passes
 // it (ERR_USAGE, with the nearest).
-struct tree *tree_new(struct question *question, const struct table_options *options,
+struct tree *tree_new(struct query_context *asked, const struct table_options *options,
 		      enum tree_kind kind, const char *function, struct err *err);
 void tree_free(struct tree *tree); // NULL is allowed
 

@@ -73,7 +73,7 @@ static void write_node(void *context, const struct tree_node *node, const struct
 
 static void write(struct tree *tree, struct sink *sink)
 {
-	const struct question *question = tree->table->question;
+	const struct query_context *asked = tree->table->asked;
 	struct json json;
 	struct list list = { .json = &json };
 
@@ -81,11 +81,11 @@ static void write(struct tree *tree, struct sink *sink)
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-window-tree-1");
 	json_kv_string(&json, "tree", tree_word(tree->kind));
-	json_kv_u64(&json, "from_ns", question->from_ns);
-	json_kv_u64(&json, "to_ns", question->to_ns);
-	json_kv_bool(&json, "complete", reader_complete(question->reader));
-	json_kv_bool(&json, "sampled", reader_info(question->reader)->sample_bytes > 0);
-	json_kv_bool(&json, "exit_frees", question->options->exit_frees);
+	json_kv_u64(&json, "from_ns", asked->from_ns);
+	json_kv_u64(&json, "to_ns", asked->to_ns);
+	json_kv_bool(&json, "complete", reader_complete(asked->reader));
+	json_kv_bool(&json, "sampled", reader_info(asked->reader)->sample_bytes > 0);
+	json_kv_bool(&json, "exit_frees", asked->options.exit_frees);
 	json_key(&json, "nodes");
 	json_array_begin(&json);
 	tree_walk(tree, write_node, &list);

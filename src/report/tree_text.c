@@ -309,7 +309,7 @@ static void write(struct tree *tree, struct sink *sink)
 	end_tree(&page);
 	end_functions(&page);
 	sink_text(sink, "\n");
-	notes_count = symbols_notes(tree->table->question->symbols, &notes);
+	notes_count = symbols_notes(tree->table->asked->symbols, &notes);
 	lines_write_notes(&page.lines, notes, notes_count);
 	str_fini(&page.branches);
 	mem_free(page.ways);

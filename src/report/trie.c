@@ -7,7 +7,7 @@
 // While the engine is asked, and until rows stand in their order.
 struct making {
 	struct trie *trie;
-	const struct question *question;
+	struct query_context *asked;
 	uint32_t *row_of; // by stack: number + 1
 	uint32_t *stacks; // by row
 	size_t rows, capacity;
@@ -18,7 +18,7 @@ static uint32_t group(void *context, const struct window_cell *cell)
 	struct making *making = context;
 	uint32_t stack = cell->stack < making->trie->count ? cell->stack : 0;
 
-	if (cell->orphans || !question_selects(making->question, cell))
+	if (cell->orphans || !query_context_selects(making->asked, cell))
 		return WINDOW_SKIP;
 	if (!making->row_of[stack]) {
 		making->stacks = mem_grow(making->stacks, &making->capacity, making->rows + 1,
@@ -79,7 +79,7 @@ static uint32_t end_of(const struct trie *trie, uint32_t stack)
 static void merge_rows(struct making *making, struct window_row *rows)
 {
 	struct trie *trie = making->trie;
-	unsigned types = making->question->selection.query.types;
+	unsigned types = making->asked->selection.query.types;
 	size_t count = 0;
 
 	memset(making->row_of, 0, (trie->count + (size_t)1) * sizeof *making->row_of);
@@ -163,28 +163,29 @@ static void order_rows(struct making *making, struct window_row *rows)
 	trie->sums[making->rows] = sum;
 }
 
-bool trie_init(struct trie *trie, struct question *question, bool plain, struct err *err)
+bool trie_init(struct trie *trie, struct query_context *asked, bool plain, struct err *err)
 {
-	struct window_query query = question_query(question);
-	struct making making = { .trie = trie, .question = question };
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
+	struct making making = { .trie = trie, .asked = asked };
 	struct window_result result;
 	bool good;
 
-	*trie = (struct trie){ .reader = question->reader,
-			       .names = question->names,
-			       .count = reader_stacks_count(question->reader) };
+	*trie = (struct trie){ .reader = asked->reader,
+			       .names = asked->names,
+			       .count = reader_stacks_count(asked->reader) };
 	if (trie->count == 0)
 		trie->count = 1; // stack 0, which stands for none
 	ASSERT(trie->count <= INT32_MAX);
 	making.row_of = mem_alloc(trie->count + (size_t)1, sizeof *making.row_of);
 	query.group = group;
 	query.context = &making;
-	good = window_ask(question->window, &query, &result, err);
+	good = window_ask(asked->window, &query, &result, err);
 	if (good) {
 		// Groups that nobody is in need no row.
 		if (making.rows > result.rows_count)
 			making.rows = result.rows_count;
-		trie->functions = functions_new(question->reader, question->names, plain);
+		trie->functions = functions_new(asked->reader, asked->names, plain);
 		trie->nodes = mem_alloc(trie->count, sizeof *trie->nodes);
 		merge_rows(&making, result.rows);
 		link_nodes(&making);

@@ -11,7 +11,7 @@
 #define REPORT_TRIE_H
 
 #include "report/functions.h"
-#include "report/question.h"
+#include "report/query_context.h"
 
 struct trie_node {
 	uint32_t child, sibling; // stack ids: the first below it, the next of its caller's; 0: none
@@ -35,7 +35,7 @@ struct trie_place {
 };
 
 // Asks the engine. `plain`: wrappers are functions like others. False: nothing is to be freed.
-bool trie_init(struct trie *trie, struct question *question, bool plain, struct err *err);
+bool trie_init(struct trie *trie, struct query_context *asked, bool plain, struct err *err);
 void trie_fini(struct trie *trie); // accepts { 0 }
 
 // The functions of a stack's innermost frame, as functions_at; the line at which stacks end that

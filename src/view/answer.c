@@ -17,14 +17,23 @@ bool answer_rows(struct answer *answer, uint64_t rows_default, uint64_t *rows, s
 	return true;
 }
 
-bool answer_inquire(struct answer *answer, struct inquiry *inquiry, struct err *err)
+struct query_context_options answer_options(const struct answer *answer,
+					    const struct query_context_rules *rules)
 {
-	struct inquiry_options options = {
+	return (struct query_context_options){
+		.rules = rules,
+		.path = answer->desk->opened.path,
 		.words = &answer->words,
 		.opened = &answer->desk->opened,
 		.window = answer->desk->window_options,
 	};
+}
+
+bool answer_ask(struct answer *answer, const struct query_context_rules *rules,
+		struct query_context *asked, struct err *err)
+{
+	const struct query_context_options options = answer_options(answer, rules);
 
 	return params_take_filters(&answer->params, 0, &answer->words, err) &&
-	       params_check_taken(&answer->params, err) && inquiry_open(inquiry, &options, err);
+	       params_check_taken(&answer->params, err) && query_context_open(asked, &options, err);
 }

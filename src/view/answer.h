@@ -5,9 +5,7 @@
 #ifndef VIEW_ANSWER_H
 #define VIEW_ANSWER_H
 
-#include "report/inquiry.h"
-#include "report/question.h"
-#include "report/sight.h"
+#include "report/moment_view.h"
 #include "view/params.h"
 #include "view/viewer.h"
 
@@ -56,7 +54,12 @@ bool answer_refuse(struct answer *answer, enum refusal refusal, struct err *err,
 // The rows to show: `n`, within bounds.
 bool answer_rows(struct answer *answer, uint64_t rows_default, uint64_t *rows, struct err *err);
 
-// Take all filters and check that nothing is left, then open what they ask about at the desk.
-bool answer_inquire(struct answer *answer, struct inquiry *inquiry, struct err *err);
+// How to open what is asked about at the desk, with the filters that were taken.
+struct query_context_options answer_options(const struct answer *answer,
+					    const struct query_context_rules *rules);
+
+// Take all filters and check that nothing is left, then open it.
+bool answer_ask(struct answer *answer, const struct query_context_rules *rules,
+		struct query_context *asked, struct err *err);
 
 #endif

@@ -22,44 +22,44 @@ enum {
 bool answer_findings_growth(struct answer *answer, struct err *err)
 {
 	struct growth_options options = { 0 };
-	struct inquiry inquiry;
+	struct query_context asked;
 	struct growth growth;
 	bool good;
 
 	if (!answer_rows(answer, ANSWER_ROWS_DEFAULT, &options.rows_max, err) ||
 	    !params_take_bytes(&answer->params, "min-bytes", &options.grown_min, err) ||
-	    !answer_inquire(answer, &inquiry, err))
+	    !answer_ask(answer, &query_context_findings_rules, &asked, err))
 		return false;
-	good = growth_find(&growth, &inquiry, &options, err);
+	good = growth_find(&growth, &asked, &options, err);
 	if (good) {
-		const struct growth_page page = { .inquiry = &inquiry, .growth = &growth };
+		const struct growth_page page = { .asked = &asked, .growth = &growth };
 
 		growth_json(&page, answer->sink);
 		growth_fini(&growth);
 	}
-	inquiry_close(&inquiry);
+	query_context_close(&asked);
 	return good;
 }
 
 bool answer_findings_transients(struct answer *answer, struct err *err)
 {
 	struct spikes_options options = { 0 };
-	struct inquiry inquiry;
+	struct query_context asked;
 	struct spikes spikes;
 	bool good;
 
 	if (!answer_rows(answer, ANSWER_ROWS_DEFAULT, &options.rows_max, err) ||
 	    !params_take_bytes(&answer->params, "min-bytes", &options.rise_min, err) ||
-	    !answer_inquire(answer, &inquiry, err))
+	    !answer_ask(answer, &query_context_findings_rules, &asked, err))
 		return false;
-	good = spikes_find(&spikes, &inquiry, &options, err);
+	good = spikes_find(&spikes, &asked, &options, err);
 	if (good) {
-		const struct transients transients = { .inquiry = &inquiry, .spikes = &spikes };
+		const struct transients transients = { .asked = &asked, .spikes = &spikes };
 
 		transients_json(&transients, answer->sink);
 		spikes_fini(&spikes);
 	}
-	inquiry_close(&inquiry);
+	query_context_close(&asked);
 	return good;
 }
 
@@ -73,7 +73,7 @@ struct peak {
 };
 
 struct peaks {
-	struct inquiry *inquiry;
+	struct query_context *asked;
 	struct crest crest;
 	struct heap_amount level;
 	bool in_buckets;
@@ -127,14 +127,15 @@ static int earliest_first(const void *a, const void *b)
 
 static bool find_peaks(struct peaks *peaks, uint64_t rise_min, struct err *err)
 {
-	struct inquiry *inquiry = peaks->inquiry;
-	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct query_context *asked = peaks->asked;
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 	bool good;
 
-	if (!inquiry_level(inquiry, inquiry->from, &peaks->level, err))
+	if (!query_context_level(asked, asked->from, &peaks->level, err))
 		return false;
-	crest_init(&peaks->crest, rise_min, inquiry->from, peaks->level.bytes, keep_spike, peaks);
-	good = window_changes(inquiry->window, &query, take_change, peaks, err);
+	crest_init(&peaks->crest, rise_min, asked->from, peaks->level.bytes, keep_spike, peaks);
+	good = window_changes(asked->window, &query, take_change, peaks, err);
 	crest_finish(&peaks->crest);
 	crest_fini(&peaks->crest);
 	return good;
@@ -144,16 +145,17 @@ static bool find_peaks(struct peaks *peaks, uint64_t rise_min, struct err *err)
 // it ends. `edge` of what is found is three times the bucket, and one to three more.
 static bool find_in_buckets(struct peaks *peaks, struct err *err)
 {
-	struct inquiry *inquiry = peaks->inquiry;
-	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct query_context *asked = peaks->asked;
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 	struct window_bucket *buckets = mem_alloc(PEAKS_BUCKETS, sizeof *buckets);
 	uint64_t highest = 0;
 	bool good;
 
-	query.from_ns = inquiry->from_ns;
-	query.to_ns = inquiry->to_ns;
-	good = inquiry_level(inquiry, inquiry->from, &peaks->level, err) &&
-	       window_timeline(inquiry->window, &query, buckets, PEAKS_BUCKETS, err);
+	query.from_ns = asked->from_ns;
+	query.to_ns = asked->to_ns;
+	good = query_context_level(asked, asked->from, &peaks->level, err) &&
+	       window_timeline(asked->window, &query, buckets, PEAKS_BUCKETS, err);
 	for (size_t i = 0; good && i < PEAKS_BUCKETS; i++)
 		if (buckets[i].bytes_peak > highest)
 			highest = buckets[i].bytes_peak;
@@ -176,26 +178,25 @@ static bool find_in_buckets(struct peaks *peaks, struct err *err)
 // looked for beside its bucket too; if it is nowhere, the bucket's end stands for it.
 static bool find_edge(const struct peaks *peaks, struct peak *peak, struct err *err)
 {
-	const struct inquiry *inquiry = peaks->inquiry;
-	double width = (double)(inquiry->to_ns - inquiry->from_ns) / PEAKS_BUCKETS;
-	double begin = (double)inquiry->from_ns + width * (double)((peak->edge - 1) / 3);
-	struct inquiry part = *inquiry; // borrowed but for its edges
-	uint64_t edge, bytes;
+	struct query_context *asked = peaks->asked;
+	double width = (double)(asked->to_ns - asked->from_ns) / PEAKS_BUCKETS;
+	double begin = (double)asked->from_ns + width * (double)((peak->edge - 1) / 3);
+	struct query_context_peak found;
 
-	peak->edge = window_edge_at(inquiry->window, (uint64_t)(begin + width));
+	peak->edge = window_edge_at(asked->window, (uint64_t)(begin + width));
 	for (double more = 0; more <= 1; more = more > 0 ? more * 2 : 0.125) {
 		double from = begin - more * width, to = begin + (1 + more) * width;
+		uint64_t first = from <= (double)asked->from_ns
+					 ? asked->from
+					 : window_edge_at(asked->window, (uint64_t)from);
+		uint64_t last = window_edge_at(asked->window, (uint64_t)to);
 
-		part.from = from <= (double)inquiry->from_ns
-				    ? inquiry->from
-				    : window_edge_at(inquiry->window, (uint64_t)from);
-		part.to = window_edge_at(inquiry->window, (uint64_t)to);
-		if (!inquiry_peak(&part, &bytes, &edge, err))
+		if (!query_context_peak(asked, first, last, &found, err))
 			return false;
-		if (bytes < peak->bytes)
+		if (found.bytes < peak->bytes)
 			continue;
-		peak->bytes = bytes;
-		peak->edge = edge;
+		peak->bytes = found.bytes;
+		peak->edge = found.edge;
 		break;
 	}
 	return true;
@@ -230,8 +231,8 @@ static bool settle(struct peaks *peaks, uint64_t n, struct err *err)
 
 		if (peaks->in_buckets && peak->edge > 0 && !find_edge(peaks, peak, err))
 			return false;
-		peak->time_ns = window_edge_time(peaks->inquiry->window, peak->edge);
-		if (!inquiry_level(peaks->inquiry, peak->edge, &level, err))
+		peak->time_ns = window_edge_time(peaks->asked->window, peak->edge);
+		if (!query_context_level(peaks->asked, peak->edge, &level, err))
 			return false;
 		peak->count = level.count;
 	}
@@ -240,15 +241,15 @@ static bool settle(struct peaks *peaks, uint64_t n, struct err *err)
 
 static void write_peaks(const struct peaks *peaks, struct sink *sink)
 {
-	const struct inquiry *inquiry = peaks->inquiry;
+	const struct query_context *asked = peaks->asked;
 	struct json json;
 
 	json_init(&json, sink, false);
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-view-peaks-1");
-	json_kv_u64(&json, "from_ns", inquiry->from_ns);
-	json_kv_u64(&json, "to_ns", inquiry->to_ns);
-	json_kv_string(&json, "layer", inquiry->layer == WINDOW_VM ? "vm" : "heap");
+	json_kv_u64(&json, "from_ns", asked->from_ns);
+	json_kv_u64(&json, "to_ns", asked->to_ns);
+	json_kv_string(&json, "layer", asked->layers == WINDOW_VM ? "vm" : "heap");
 	json_key(&json, "peaks");
 	json_array_begin(&json);
 	for (size_t i = 0; i < peaks->list_count; i++) {
@@ -268,33 +269,34 @@ static void write_peaks(const struct peaks *peaks, struct sink *sink)
 
 bool answer_findings_peaks(struct answer *answer, struct err *err)
 {
-	struct inquiry inquiry;
-	struct peaks peaks = { .inquiry = &inquiry };
-	uint64_t n, bytes = 0, edge;
+	struct query_context asked;
+	struct peaks peaks = { .asked = &asked };
+	struct query_context_peak highest;
+	uint64_t n;
 	bool good;
 
-	if (!answer_rows(answer, PEAKS_DEFAULT, &n, err) || !answer_inquire(answer, &inquiry, err))
+	if (!answer_rows(answer, PEAKS_DEFAULT, &n, err) ||
+	    !answer_ask(answer, &query_context_findings_rules, &asked, err))
 		return false;
-	peaks.in_buckets = inquiry.to - inquiry.from > PEAKS_EXACT_STEPS &&
-			   inquiry.from_ns < inquiry.to_ns &&
-			   !query_narrows(&inquiry.selection.query);
+	peaks.in_buckets = asked.to - asked.from > PEAKS_EXACT_STEPS &&
+			   asked.from_ns < asked.to_ns && !query_narrows(&asked.selection.query);
 	if (peaks.in_buckets)
 		good = find_in_buckets(&peaks, err);
 	else
-		good = inquiry_peak(&inquiry, &bytes, &edge, err) &&
-		       find_peaks(&peaks, bytes / PEAKS_PART + 1, err);
+		good = query_context_peak(&asked, asked.from, asked.to, &highest, err) &&
+		       find_peaks(&peaks, highest.bytes / PEAKS_PART + 1, err);
 	good = good && settle(&peaks, n, err);
 	if (good)
 		write_peaks(&peaks, answer->sink);
 	mem_free(peaks.list);
-	inquiry_close(&inquiry);
+	query_context_close(&asked);
 	return good;
 }
 
 // ---- difference ----
 
 struct sides {
-	struct inquiry before, after;
+	struct query_context before, after;
 	struct selection_words words; // of B
 	const char *with_from, *with_to;
 	bool self; // B is another window of the same trace
@@ -337,17 +339,19 @@ struct sides_open {
 	struct desk *with; // of B
 };
 
-static bool open_side(void *context, int side, struct inquiry *inquiry, struct err *err)
+static bool open_side(void *context, int side, struct query_context *asked, struct err *err)
 {
 	const struct sides_open *open = context;
 	struct desk *desk = side == 0 ? open->answer->desk : open->with;
-	const struct inquiry_options options = {
+	const struct query_context_options options = {
+		.rules = &query_context_findings_rules,
+		.path = desk->opened.path,
 		.words = side == 0 ? &open->answer->words : &open->sides->words,
 		.opened = &desk->opened,
 		.window = desk->window_options,
 	};
 
-	return inquiry_open(inquiry, &options, err);
+	return query_context_open(asked, &options, err);
 }
 
 static bool open_and_compare(struct sides *sides, struct desk *with, struct answer *answer,
@@ -371,8 +375,8 @@ static bool open_and_compare(struct sides *sides, struct desk *with, struct answ
 		diff_json(&page, answer->sink);
 		diff_fini(&diff);
 	}
-	inquiry_close(&sides->before);
-	inquiry_close(&sides->after);
+	query_context_close(&sides->before);
+	query_context_close(&sides->after);
 	return good;
 }
 

@@ -14,7 +14,7 @@ enum layer { LAYER_HEAP, LAYER_VM, LAYER_RSS, LAYER_CUMULATIVE, LAYER_LARGEST_FR
 static const char *const layer_words[] = { "heap", "vm", "rss", "cumulative", NULL };
 
 struct levels {
-	struct inquiry inquiry;
+	struct query_context asked;
 	enum layer layer;
 	size_t buckets;
 	uint64_t start_bytes;
@@ -30,8 +30,8 @@ static void begin(const struct levels *levels, struct json *json, struct sink *s
 	json_kv_string(json, "layer",
 		       levels->layer == LAYER_LARGEST_FREE ? "largest-free"
 							   : layer_words[levels->layer]);
-	json_kv_u64(json, "from_ns", levels->inquiry.from_ns);
-	json_kv_u64(json, "to_ns", levels->inquiry.to_ns);
+	json_kv_u64(json, "from_ns", levels->asked.from_ns);
+	json_kv_u64(json, "to_ns", levels->asked.to_ns);
 	json_kv_u64(json, "buckets", levels->buckets);
 }
 
@@ -94,26 +94,27 @@ static void write_known(const struct levels *levels, const double *values, struc
 
 static struct window_query query_of(struct levels *levels)
 {
-	struct inquiry *inquiry = &levels->inquiry;
-	struct window_query query = inquiry_query(inquiry, INQUIRY_ALL, inquiry->from, inquiry->to);
+	struct query_context *asked = &levels->asked;
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 
-	query.from_ns = inquiry->from_ns;
-	query.to_ns = inquiry->to_ns;
+	query.from_ns = asked->from_ns;
+	query.to_ns = asked->to_ns;
 	return query;
 }
 
 static bool give_levels(struct levels *levels, struct answer *answer, struct err *err)
 {
-	struct inquiry *inquiry = &levels->inquiry;
+	struct query_context *asked = &levels->asked;
 	struct window_query query = query_of(levels);
 	struct window_bucket *buckets = mem_alloc(levels->buckets, sizeof *buckets);
 	struct heap_amount start = { 0 };
-	bool good = inquiry_level(inquiry, inquiry->from, &start, err);
+	bool good = query_context_level(asked, asked->from, &start, err);
 
-	if (good && query_narrows(&inquiry->selection.query))
-		good = window_series(inquiry->window, &query, 1, buckets, levels->buckets, err);
+	if (good && query_narrows(&asked->selection.query))
+		good = window_series(asked->window, &query, 1, buckets, levels->buckets, err);
 	else if (good)
-		good = window_timeline(inquiry->window, &query, buckets, levels->buckets, err);
+		good = window_timeline(asked->window, &query, buckets, levels->buckets, err);
 	levels->start_bytes = start.bytes;
 	if (good)
 		write_levels(levels, buckets, answer->sink);
@@ -131,7 +132,7 @@ static bool give_flow(struct levels *levels, struct answer *answer, struct err *
 	struct json json;
 	bool good;
 
-	good = window_flows(levels->inquiry.window, &query, 1, flows, levels->buckets, err);
+	good = window_flows(levels->asked.window, &query, 1, flows, levels->buckets, err);
 	if (good) {
 		begin(levels, &json, answer->sink);
 		json_key(&json, "peak_bytes");
@@ -156,7 +157,7 @@ static bool give_flow(struct levels *levels, struct answer *answer, struct err *
 // The bucket of a time; `count` behind the last.
 static size_t bucket_of(const struct levels *levels, double time)
 {
-	double from = (double)levels->inquiry.from_ns, to = (double)levels->inquiry.to_ns;
+	double from = (double)levels->asked.from_ns, to = (double)levels->asked.to_ns;
 	double at = (time - from) / (to - from) * (double)levels->buckets;
 
 	if (at < 0)
@@ -189,7 +190,7 @@ static bool give_picture(struct levels *levels, enum plot_kind kind, struct answ
 	const struct plot_options options = { .kind = kind, .buckets = levels->buckets };
 	struct chart chart = { 0 };
 	double *values = mem_alloc(levels->buckets, sizeof *values);
-	bool good = plot_make(&chart, &levels->inquiry, &options, err);
+	bool good = plot_make(&chart, &levels->asked, &options, err);
 
 	if (good) {
 		fill(levels, &chart.curves[0], kind == PLOT_LARGEST_FREE, values);
@@ -216,15 +217,15 @@ static bool take_buckets(struct levels *levels, struct answer *answer, struct er
 
 static bool has_length(const struct levels *levels, struct err *err)
 {
-	return levels->inquiry.from_ns < levels->inquiry.to_ns ||
+	return levels->asked.from_ns < levels->asked.to_ns ||
 	       err_set(err, ERR_USAGE,
 		       "the window has no length: there is no time to divide into buckets");
 }
 
 static bool give(struct levels *levels, struct answer *answer, struct err *err)
 {
-	struct inquiry *inquiry = &levels->inquiry;
-	unsigned layers = window_facts(inquiry->window)->layers;
+	struct query_context *asked = &levels->asked;
+	unsigned layers = window_facts(asked->window)->layers;
 
 	if (!has_length(levels, err))
 		return false;
@@ -261,10 +262,10 @@ bool answer_levels_timeline(struct answer *answer, struct err *err)
 	levels.layer = (enum layer)layer;
 	if (layer == LAYER_VM)
 		selection_words_add(&answer->words, SELECTION_LAYER, "vm");
-	if (!answer_inquire(answer, &levels.inquiry, err))
+	if (!answer_ask(answer, &query_context_findings_rules, &levels.asked, err))
 		return false;
 	good = give(&levels, answer, err);
-	inquiry_close(&levels.inquiry);
+	query_context_close(&levels.asked);
 	return good;
 }
 
@@ -273,9 +274,10 @@ bool answer_levels_curve(struct answer *answer, struct err *err)
 	struct levels levels = { .layer = LAYER_LARGEST_FREE };
 	bool good;
 
-	if (!take_buckets(&levels, answer, err) || !answer_inquire(answer, &levels.inquiry, err))
+	if (!take_buckets(&levels, answer, err) ||
+	    !answer_ask(answer, &query_context_findings_rules, &levels.asked, err))
 		return false;
 	good = give(&levels, answer, err);
-	inquiry_close(&levels.inquiry);
+	query_context_close(&levels.asked);
 	return good;
 }

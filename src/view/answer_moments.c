@@ -8,28 +8,22 @@
 #include <string.h>
 
 // A moment is no window.
-static const unsigned no_window = 1u << SELECTION_FROM | 1u << SELECTION_TO;
+static const unsigned no_window = SELECTION_BIT(FROM) | SELECTION_BIT(TO);
 
-// `of_mappings`: a peak is that of committed memory.
-static bool open_sight(struct answer *answer, const char *at, bool of_mappings, struct sight *sight,
-		       struct err *err)
+static bool open_moment(struct answer *answer, const struct query_context_rules *rules,
+			const char *at, struct query_context *asked, struct err *err)
 {
-	const struct sight_options options = {
-		.path = answer->desk->opened.path,
-		.words = &answer->words,
-		.at = at,
-		.of_mappings = of_mappings,
-		.opened = &answer->desk->opened,
-	};
+	struct query_context_options options = answer_options(answer, rules);
 
+	options.at = at;
 	return params_take_filters(&answer->params, no_window, &answer->words, err) &&
-	       params_check_taken(&answer->params, err) && sight_open(sight, &options, err);
+	       params_check_taken(&answer->params, err) && query_context_open(asked, &options, err);
 }
 
 static bool take_at(struct answer *answer, const char **at, struct err *err)
 {
 	return params_take(&answer->params, "at", at, err) &&
-	       (sight_check(*at, err) || err_wrap(err, "at"));
+	       (moment_view_check(*at, err) || err_wrap(err, "at"));
 }
 
 bool answer_moments_map(struct answer *answer, struct err *err)
@@ -37,7 +31,7 @@ bool answer_moments_map(struct answer *answer, struct err *err)
 	struct atlas_options options = { .granularity = SPACE_SLOT };
 	const char *at, *range;
 	uint64_t granularity = 0;
-	struct sight sight;
+	struct query_context asked;
 	struct atlas atlas;
 	bool good;
 
@@ -47,16 +41,16 @@ bool answer_moments_map(struct answer *answer, struct err *err)
 		return false;
 	if ((granularity && !atlas_set_granularity(&options, granularity, err)) ||
 	    (range && !atlas_set_range(&options, range, err)) ||
-	    !open_sight(answer, at, true, &sight, err))
+	    !open_moment(answer, &atlas_rules, at, &asked, err))
 		return false;
-	good = atlas_init(&atlas, &sight, &options, err);
+	good = atlas_init(&atlas, &asked, &options, err);
 	if (good) {
 		atlas_write_json(&atlas, answer->sink);
 		atlas_fini(&atlas);
 	} else if (err->kind == ERR_USAGE) {
 		answer->reply->refusal = REFUSAL_NOT_RECORDED;
 	}
-	sight_close(&sight);
+	query_context_close(&asked);
 	return good;
 }
 
@@ -64,20 +58,20 @@ bool answer_moments_active(struct answer *answer, struct err *err)
 {
 	struct active_options options = { 0 };
 	struct active active;
-	struct sight sight;
+	struct query_context asked;
 	const char *at;
 
 	if (!take_at(answer, &at, err) ||
 	    !answer_rows(answer, ANSWER_ROWS_DEFAULT, &options.rows_max, err) ||
 	    !params_take_bytes(&answer->params, "min-bytes", &options.bytes_min, err) ||
-	    !open_sight(answer, at, false, &sight, err))
+	    !open_moment(answer, &active_rules, at, &asked, err))
 		return false;
-	sight_read(&sight, NULL);
-	sight_warn_of_space(&sight);
-	active_init(&active, &sight, &options);
+	moment_view_read(&asked, NULL);
+	moment_view_warn_of_space(&asked);
+	active_init(&active, &asked, &options);
 	active_write_json(&active, answer->sink);
 	active_fini(&active);
-	sight_close(&sight);
+	query_context_close(&asked);
 	return true;
 }
 
@@ -85,22 +79,22 @@ bool answer_moments_reconcile(struct answer *answer, struct err *err)
 {
 	static const char *const moments[] = { "peak", "exit", NULL };
 	struct balance balance;
-	struct sight sight;
+	struct query_context asked;
 	uint64_t rows;
 	int moment = 0;
 	bool good;
 
 	if (!params_take_word(&answer->params, "at", moments, &moment, err) ||
 	    !answer_rows(answer, ANSWER_ROWS_DEFAULT, &rows, err) ||
-	    !open_sight(answer, NULL, false, &sight, err))
+	    !open_moment(answer, &balance_rules, NULL, &asked, err))
 		return false;
-	good = balance_init(&balance, &sight, moment == 0, err);
+	good = balance_init(&balance, &asked, moment == 0, err);
 	if (good) {
 		balance_write_json(&balance, answer->sink, rows);
 		balance_fini(&balance);
 	} else if (err->kind == ERR_USAGE) {
 		answer->reply->refusal = REFUSAL_NOT_RECORDED;
 	}
-	sight_close(&sight);
+	query_context_close(&asked);
 	return good;
 }

@@ -26,30 +26,30 @@ static void write_octave(struct json *json, uint32_t octave)
 
 static uint32_t by_octave(void *context, const struct window_cell *cell)
 {
-	if (cell->orphans || !question_selects(context, cell))
+	if (cell->orphans || !query_context_selects(context, cell))
 		return WINDOW_SKIP;
 	return octave_of(cell->size);
 }
 
 // What --impact leaves of a type.
-static struct heap_amount kept(const struct question *question, const struct window_row *row,
+static struct heap_amount kept(const struct query_context *asked, const struct window_row *row,
 			       enum window_type type)
 {
-	unsigned types = question->selection.query.types;
+	unsigned types = asked->selection.query.types;
 
 	return types && !(types >> type & 1) ? (struct heap_amount){ 0 } : row->type[type];
 }
 
-static void write_bins(const struct question *question, const struct window_result *result,
+static void write_bins(const struct query_context *asked, const struct window_result *result,
 		       struct json *json)
 {
 	for (uint32_t i = 0; i < result->rows_count; i++) {
 		const struct window_row *row = &result->rows[i];
 		const struct heap_amount parts[] = {
-			kept(question, row, WINDOW_AIFO),
-			kept(question, row, WINDOW_AOFI),
-			kept(question, row, WINDOW_AIFI),
-			kept(question, row, WINDOW_AOFO),
+			kept(asked, row, WINDOW_AIFO),
+			kept(asked, row, WINDOW_AOFI),
+			kept(asked, row, WINDOW_AIFI),
+			kept(asked, row, WINDOW_AOFO),
 		};
 
 		if (parts[0].count + parts[1].count + parts[2].count + parts[3].count == 0)
@@ -66,49 +66,45 @@ static void write_bins(const struct question *question, const struct window_resu
 
 bool answer_sizes_histogram(struct answer *answer, struct err *err)
 {
-	struct question_options options = {
-		.words = &answer->words,
-		.opened = &answer->desk->opened,
-	};
+	struct query_context_options options = answer_options(answer, &query_context_window_rules);
 	struct window_result result;
 	struct window_query query;
-	struct question question;
+	struct query_context asked;
 	struct json json;
 	bool good;
 
 	if (!params_take_flag(&answer->params, "exit-frees", &options.exit_frees, err) ||
 	    !params_take_filters(&answer->params, 0, &answer->words, err) ||
-	    !params_check_taken(&answer->params, err) ||
-	    !question_open(&question, answer->desk->opened.path, &options, err))
+	    !params_check_taken(&answer->params, err) || !query_context_open(&asked, &options, err))
 		return false;
-	query = question_query(&question);
+	query = query_context_query(&asked, QUERY_CONTEXT_ALL, asked.from, asked.to);
 	query.by_size = true;
 	query.group = by_octave;
-	query.context = &question;
-	good = question_check_layers(&question, false, err) &&
-	       window_ask(question.window, &query, &result, err);
+	query.context = &asked;
+	good = query_context_check_layers(&asked, false, err) &&
+	       window_ask(asked.window, &query, &result, err);
 	if (good) {
 		json_init(&json, answer->sink, false);
 		json_object_begin(&json);
 		json_kv_string(&json, "schema", "tidemark-view-histogram-1");
-		json_kv_u64(&json, "from_ns", question.from_ns);
-		json_kv_u64(&json, "to_ns", question.to_ns);
+		json_kv_u64(&json, "from_ns", asked.from_ns);
+		json_kv_u64(&json, "to_ns", asked.to_ns);
 		json_key(&json, "bins");
 		json_array_begin(&json);
-		write_bins(&question, &result, &json);
+		write_bins(&asked, &result, &json);
 		json_array_end(&json);
 		json_object_end(&json);
 		sink_text(answer->sink, "\n");
 		window_result_fini(&result);
 	}
-	question_close(&question);
+	query_context_close(&asked);
 	return good;
 }
 
 // ---- sizes and lifetimes ----
 
 struct life {
-	struct inquiry inquiry;
+	struct query_context asked;
 	struct heap_amount (*cells)[OCTAVES]; // by octave of size, then of lifetime
 	struct heap_amount *never;            // by octave of size
 };
@@ -121,7 +117,7 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 		      allocation->end_kind != WINDOW_END_EXIT &&
 		      allocation->end_kind != WINDOW_END_EXEC;
 
-	if (allocation->begin < life->inquiry.from || allocation->begin >= life->inquiry.to)
+	if (allocation->begin < life->asked.from || allocation->begin >= life->asked.to)
 		return true;
 	if (called)
 		amount = &life->cells[allocation->group]
@@ -133,11 +129,12 @@ static bool take_allocation(void *context, const struct window_allocation *alloc
 	return true;
 }
 
-static uint32_t by_octave_of_inquiry(void *context, const struct window_cell *cell)
+static uint32_t by_octave_of_life(void *context, const struct window_cell *cell)
 {
 	const struct life *life = context;
 
-	return inquiry_selects(&life->inquiry, cell) ? octave_of(cell->size) : WINDOW_SKIP;
+	return !cell->orphans && query_context_selects(&life->asked, cell) ? octave_of(cell->size)
+									   : WINDOW_SKIP;
 }
 
 static void write_cells(const struct life *life, struct json *json)
@@ -181,27 +178,27 @@ bool answer_sizes_life(struct answer *answer, struct err *err)
 	struct json json;
 	bool good;
 
-	if (!answer_inquire(answer, &life.inquiry, err))
+	if (!answer_ask(answer, &query_context_findings_rules, &life.asked, err))
 		return false;
 	life.cells = mem_alloc(OCTAVES, sizeof *life.cells);
 	life.never = mem_alloc(OCTAVES, sizeof *life.never);
-	query = inquiry_query(&life.inquiry, INQUIRY_ALL, life.inquiry.from, life.inquiry.to);
+	query = query_context_query(&life.asked, QUERY_CONTEXT_ALL, life.asked.from, life.asked.to);
 	query.by_size = true;
-	query.group = by_octave_of_inquiry;
+	query.group = by_octave_of_life;
 	query.context = &life;
-	good = window_walk(life.inquiry.window, &query, take_allocation, &life, err);
+	good = window_walk(life.asked.window, &query, take_allocation, &life, err);
 	if (good) {
 		json_init(&json, answer->sink, false);
 		json_object_begin(&json);
 		json_kv_string(&json, "schema", "tidemark-view-sizelife-1");
-		json_kv_u64(&json, "from_ns", life.inquiry.from_ns);
-		json_kv_u64(&json, "to_ns", life.inquiry.to_ns);
+		json_kv_u64(&json, "from_ns", life.asked.from_ns);
+		json_kv_u64(&json, "to_ns", life.asked.to_ns);
 		write_cells(&life, &json);
 		json_object_end(&json);
 		sink_text(answer->sink, "\n");
 	}
 	mem_free(life.cells);
 	mem_free(life.never);
-	inquiry_close(&life.inquiry);
+	query_context_close(&life.asked);
 	return good;
 }

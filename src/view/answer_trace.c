@@ -222,12 +222,12 @@ static void write_has(const struct answer *answer, struct json *json)
 	json_object_end(json);
 }
 
-static void write_warnings(const struct question *question, struct json *json)
+static void write_warnings(const struct query_context *asked, struct json *json)
 {
 	json_key(json, "warnings");
 	json_array_begin(json);
-	for (size_t i = 0; i < question->warnings_count; i++)
-		json_string(json, question->warnings[i]);
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		json_string(json, asked->warnings[i]);
 	json_array_end(json);
 }
 
@@ -241,7 +241,7 @@ static void write_path(const struct answer *answer, const char *path, const char
 	mem_free(whole);
 }
 
-static void write_view(const struct answer *answer, const struct question *question,
+static void write_view(const struct answer *answer, const struct query_context *asked,
 		       struct json *json)
 {
 	const struct viewer_options *options = &answer->viewer->options;
@@ -264,7 +264,7 @@ static void write_view(const struct answer *answer, const struct question *quest
 	json_array_end(json);
 	json_kv_bool(json, "complete", reader_complete(opened->reader));
 	json_kv_bool(json, "sampled", reader_info(opened->reader)->sample_bytes > 0);
-	write_warnings(question, json);
+	write_warnings(asked, json);
 	json_kv_u64(json, "duration_ns", moment_duration(opened->reader));
 	json_kv_u64(json, "steps", window_facts(opened->window)->steps_end - 1);
 	write_layers(window_facts(opened->window), json);
@@ -287,19 +287,16 @@ static void write_view(const struct answer *answer, const struct question *quest
 
 bool answer_trace_view(struct answer *answer, struct err *err)
 {
-	const struct question_options options = {
-		.words = &answer->words,
-		.opened = &answer->desk->opened,
-	};
-	struct question question;
+	const struct query_context_options options =
+		answer_options(answer, &query_context_window_rules);
+	struct query_context asked;
 	struct json json;
 
-	if (!params_check_taken(&answer->params, err) ||
-	    !question_open(&question, answer->desk->opened.path, &options, err))
+	if (!params_check_taken(&answer->params, err) || !query_context_open(&asked, &options, err))
 		return false;
 	json_init(&json, answer->sink, false);
-	write_view(answer, &question, &json);
+	write_view(answer, &asked, &json);
 	sink_text(answer->sink, "\n");
-	question_close(&question);
+	query_context_close(&asked);
 	return true;
 }

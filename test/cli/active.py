@@ -148,7 +148,8 @@ def a_mark_and_the_peak_are_moments():
     at_mark = active(carved(), "--at", "mark:end of shredding")
     assert at_mark["at_ns"] == 7_000_000 and not at_mark["at_exit"]
     assert 0x50000000 not in {int(row["address"], 16) for row in at_mark["rows"]}
-    assert active(carved(), "--at", "peak")["heap"]["bytes"] == 1_054_088
+    # of the heap layer, a pool of the program's included
+    assert active(carved(), "--at", "peak")["heap"]["bytes"] == 1_054_104
     assert active(carved(), "--at", "end")["rows"] == []
 
 

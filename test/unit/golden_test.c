@@ -49,19 +49,39 @@ static struct reader *assemble(const char *name)
 	return reader;
 }
 
+// What a test asks for.
+struct wanted {
+	struct report_options report;
+	struct selection_words words;
+};
+
 static char *make_report(const char *trace, const struct report_format *format,
-			 const struct report_options *options)
+			 const struct wanted *wanted)
 {
-	struct reader *reader = assemble(trace);
+	const struct symbols_options symbols = { 0 };
+	struct opened opened = { .reader = assemble(trace) };
+	const struct query_context_options options = {
+		.rules = &report_rules,
+		.words = &wanted->words,
+		.opened = &opened,
+		.window.progress = PROGRESS_NONE,
+	};
 	struct err err = { 0 };
 	struct str text = { 0 };
 	struct sink sink = sink_to_str(&text);
-	struct report *report = report_new(reader, options, format, &err);
+	struct query_context asked;
+	struct report *report;
 
+	reader_scan(opened.reader, &err);
+	opened.symbols = symbols_new(opened.reader, &symbols);
+	opened.names = names_new(opened.reader, opened.symbols);
+	CHECK(query_context_open(&asked, &options, &err));
+	report = report_new(&asked, &wanted->report, format, &err);
 	CHECK_STR("", err.text);
 	format->write(report, &sink);
 	report_free(report);
-	reader_close(reader);
+	query_context_close(&asked);
+	opened_close(&opened);
 	return str_take(&text);
 }
 
@@ -77,7 +97,7 @@ static int first_difference(const char *expected, const char *actual)
 
 // The report of `trace` is test/golden/NAME.EXTENSION.
 static void check_golden(const char *trace, const char *name, const struct report_format *format,
-			 const char *extension, const struct report_options *options)
+			 const char *extension, const struct wanted *options)
 {
 	char *path = path_of("golden", name, extension);
 	char *actual = make_report(trace, format, options);
@@ -104,35 +124,31 @@ static void check_golden(const char *trace, const char *name, const struct repor
 	mem_free(path);
 }
 
-static struct report_options plain(unsigned width)
+static struct wanted plain(unsigned width)
 {
-	return (struct report_options){
-		.rows_max = 10,
-		.width = width,
-		.progress = PROGRESS_NONE,
-	};
+	return (struct wanted){ .report = { .rows_max = 10, .width = width } };
 }
 
 TEST(golden_kitchen_for_people)
 {
-	struct report_options options = plain(100);
+	struct wanted options = plain(100);
 
 	check_golden("kitchen", "kitchen", &report_text, "txt", &options);
 }
 
 TEST(golden_kitchen_on_a_narrow_terminal_in_colour_with_all_frames)
 {
-	struct report_options options = plain(80);
+	struct wanted options = plain(80);
 
-	options.colour = true;
-	options.all_frames = true;
-	options.rows_max = 2;
+	options.report.colour = true;
+	options.report.all_frames = true;
+	options.report.rows_max = 2;
 	check_golden("kitchen", "kitchen.narrow", &report_text, "txt", &options);
 }
 
 TEST(golden_kitchen_for_programs)
 {
-	struct report_options options = plain(100);
+	struct wanted options = plain(100);
 
 	check_golden("kitchen", "kitchen", &report_json, "json", &options);
 	check_golden("kitchen", "kitchen", &report_csv, "csv", &options);
@@ -140,19 +156,19 @@ TEST(golden_kitchen_for_programs)
 
 TEST(golden_kitchen_through_one_function)
 {
-	struct report_options options = plain(100);
+	struct wanted options = plain(100);
 
 	selection_words_add(&options.words, SELECTION_FRAME, "^make_");
 	selection_words_add(&options.words, SELECTION_FRAME, "^peel_all$");
 	selection_words_add(&options.words, SELECTION_NOT_FRAME, "_lid$");
-	options.bytes_min = 200;
+	options.report.bytes_min = 200;
 	check_golden("kitchen", "kitchen.frames", &report_text, "txt", &options);
 	selection_words_fini(&options.words);
 }
 
 TEST(golden_family_of_processes)
 {
-	struct report_options options = plain(120);
+	struct wanted options = plain(120);
 
 	check_golden("family", "family", &report_text, "txt", &options);
 	check_golden("family", "family", &report_json, "json", &options);
@@ -160,17 +176,17 @@ TEST(golden_family_of_processes)
 
 TEST(golden_family_without_all_but_the_compilers)
 {
-	struct report_options options = plain(100);
+	struct wanted options = plain(100);
 
 	selection_words_add(&options.words, SELECTION_PROCESS, "cc1");
-	options.rows_max = 1;
+	options.report.rows_max = 1;
 	check_golden("family", "family.cc1", &report_text, "txt", &options);
 	selection_words_fini(&options.words);
 }
 
 TEST(golden_crowd_says_what_is_not_certain)
 {
-	struct report_options options = plain(100);
+	struct wanted options = plain(100);
 
 	check_golden("crowd", "crowd", &report_text, "txt", &options);
 	check_golden("crowd", "crowd", &report_json, "json", &options);
@@ -178,7 +194,7 @@ TEST(golden_crowd_says_what_is_not_certain)
 
 TEST(golden_crowd_of_one_thread)
 {
-	struct report_options options = plain(100);
+	struct wanted options = plain(100);
 
 	selection_words_add(&options.words, SELECTION_THREAD, "worker");
 	check_golden("crowd", "crowd.worker", &report_text, "txt", &options);
@@ -187,7 +203,7 @@ TEST(golden_crowd_of_one_thread)
 
 TEST(golden_nothing_is_a_report_too)
 {
-	struct report_options options = plain(100);
+	struct wanted options = plain(100);
 
 	check_golden("nothing", "nothing", &report_text, "txt", &options);
 	check_golden("nothing", "nothing", &report_json, "json", &options);

@@ -18,13 +18,21 @@ static const char trace[] = "process p pid=1\n"
 			    "@6000000000 mark p t \"step\"\n"
 			    "end duration=10000000000\n";
 
+static bool second_event(void *context, struct moment_edge *edge, struct err *err)
+{
+	(void)context;
+	(void)err;
+	*edge = (struct moment_edge){ .time_ns = 1000000000, .number = 2, .exact = true };
+	return true;
+}
+
 static struct moment_edge found(const char *text)
 {
 	struct reader *reader = assembled_open(trace);
 	struct moment_edge edge = { 0 };
 	struct err err = { 0 };
 
-	moment_find(text, reader, NULL, NULL, &edge, &err);
+	moment_find(text, reader, second_event, NULL, &edge, &err);
 	CHECK_STR("", err.text);
 	edge.mark = NULL;
 	reader_close(reader);
@@ -53,7 +61,7 @@ static void check_refused(const char *because, const char *text)
 	struct moment_edge edge = { 0 };
 	struct err err = { 0 };
 
-	CHECK(!moment_find(text, reader, NULL, NULL, &edge, &err));
+	CHECK(!moment_find(text, reader, second_event, NULL, &edge, &err));
 	CHECK_EQ(ERR_USAGE, err.kind);
 	CHECK_CONTAINS(because, err.text);
 	reader_close(reader);

@@ -1,0 +1,199 @@
+#include "cli/query_options.h"
+
+#include "cli/interrupt.h"
+#include "os/file.h"
+#include "trace/fresh.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { ROWS_DEFAULT = 10 };
+
+void query_options_fini(struct query_options *options)
+{
+	selection_words_fini(&options->words);
+}
+
+enum look_taken query_options_take(struct args *args, struct query_options *options, int id)
+{
+	bool good = true;
+
+	if (filters_take(args, &options->words, id))
+		return LOOK_TAKEN;
+	switch (id) {
+	case ARGS_OPERAND:
+		good = args_operand(args, &options->path);
+		break;
+	case QUERY_OPTIONS_AT:
+		options->at = args->value;
+		break;
+	case QUERY_OPTIONS_OUTPUT:
+		options->output = args->value;
+		break;
+	case QUERY_OPTIONS_FORCE:
+		options->force = true;
+		break;
+	case QUERY_OPTIONS_ROWS:
+		options->rows_given = true;
+		good = args_count(args, &options->rows_max);
+		break;
+	case QUERY_OPTIONS_MIN_BYTES:
+		good = args_bytes(args, &options->bytes_min);
+		break;
+	case QUERY_OPTIONS_MEMORY:
+		good = args_bytes(args, &options->memory_bytes);
+		break;
+	case QUERY_OPTIONS_ALL_FRAMES:
+		options->all_frames = true;
+		break;
+	default:
+		return look_take(args, &options->look, id);
+	}
+	return good ? LOOK_TAKEN : LOOK_MISTAKE;
+}
+
+bool query_options_take_all(struct args *args, struct query_options *options)
+{
+	int id;
+
+	while ((id = args_next(args)) != ARGS_END)
+		if (id == ARGS_EXIT || query_options_take(args, options, id) != LOOK_TAKEN)
+			return false;
+	return query_options_check(args, options);
+}
+
+bool query_options_check(struct args *args, const struct query_options *options)
+{
+	struct err err = { 0 };
+
+	if (!args_need(args, options->path, "a trace FILE") ||
+	    !filters_check(args, &options->words))
+		return false;
+	return moment_view_check(options->at, &err) || args_mistake(args, "--at: %s", err.text);
+}
+
+static void say(void *context, const char *text)
+{
+	const struct command *command = context;
+
+	fprintf(stderr, "tidemark %s: %s\n", command->name, text);
+}
+
+struct query_context_options query_options_context(const struct command *command,
+						   const struct query_options *options,
+						   const struct query_context_rules *rules)
+{
+	return (struct query_context_options){
+		.rules = rules,
+		.path = options->path,
+		.words = &options->words,
+		.symbols = options->look.symbols,
+		.at = options->at,
+		.window = {
+			.memory_bytes = options->memory_bytes,
+			.progress = options->look.progress,
+			.stop = interrupt_came,
+			.say = say,
+			.context = (void *)(uintptr_t)command,
+		},
+	};
+}
+
+bool query_options_open(const struct query_context_options *context, struct query_context *asked,
+			struct err *err)
+{
+	bool good;
+
+	interrupt_watch();
+	good = query_context_open(asked, context, err);
+	interrupt_leave();
+	return good;
+}
+
+struct paper query_options_paper(const struct query_options *options, struct sink *sink)
+{
+	return (struct paper){
+		.sink = sink,
+		.width = look_width(),
+		.colour = look_colour(&options->look),
+	};
+}
+
+void query_options_warn(const struct command *command, const struct query_context *asked,
+			const char *trace)
+{
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		args_warn(command, "%s%s%s", trace ? trace : "", trace ? ": " : "",
+			  asked->warnings[i]);
+}
+
+int query_options_print(const struct command *command, const struct query_options *options,
+			const struct query_context_options *context, query_options_answer *answer,
+			const void *request)
+{
+	struct sink sink = sink_to_file(stdout);
+	struct query_context asked;
+	struct err err = { 0 };
+	bool good;
+
+	if (!query_options_open(context, &asked, &err))
+		return args_fail(command, &err);
+	good = answer(request, &asked, &sink, &err) && sink_ok(&sink, &err);
+	if (good && (options->look.json || options->look.csv))
+		query_options_warn(command, &asked, NULL);
+	query_context_close(&asked);
+	return good ? EXIT_ANSWERED : args_fail(command, &err);
+}
+
+int query_options_run(const struct command *command, int argc, char **argv,
+		      const struct query_context_rules *rules, query_options_answer *answer)
+{
+	struct query_options options = { .rows_max = ROWS_DEFAULT };
+	struct query_context_options context;
+	struct args args;
+	int code;
+
+	args_init(&args, command, argc, argv);
+	if (query_options_take_all(&args, &options)) {
+		context = query_options_context(command, &options, rules);
+		code = query_options_print(command, &options, &context, answer, &options);
+	} else {
+		code = args.exit_code;
+	}
+	query_options_fini(&options);
+	return code;
+}
+
+bool query_options_can_write(const struct query_options *options, struct err *err)
+{
+	return !options->output || fresh_check(options->output, options->force, err);
+}
+
+static bool write_to(FILE *file, query_options_write_function *write, void *context,
+		     struct err *err)
+{
+	struct sink sink = sink_to_file(file);
+
+	return write(context, &sink, err) && sink_ok(&sink, err);
+}
+
+bool query_options_write(const struct query_options *options, query_options_write_function *write,
+			 void *context, struct err *err)
+{
+	struct fresh fresh = { .fd = -1 };
+	FILE *file;
+	bool ok;
+
+	if (!options->output)
+		return write_to(stdout, write, context, err);
+	if (!fresh_open(&fresh, options->output, options->force, err))
+		return false;
+	file = file_stream_copy(fresh.fd, "w");
+	ok = file || err_errno(err, errno, "cannot write %s", options->output);
+	ok = ok && write_to(file, write, context, err);
+	if (file && fclose(file) != 0 && ok)
+		ok = err_errno(err, errno, "cannot write %s", options->output);
+	ok = ok && fresh_keep(&fresh, err);
+	fresh_close(&fresh);
+	return ok;
+}

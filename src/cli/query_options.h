@@ -1,0 +1,116 @@
+// query_options: what the commands that answer questions about a trace take on the command line:
+// the trace, the filters, a moment, how many rows and of what size, where the answer goes and how
+// it is shown. A command lists the rows of options that it has, and takes them all in one place:
+//
+//     while ((id = args_next(&args)) != ARGS_END)
+//             if (query_options_take(&args, &options, id) != LOOK_TAKEN)
+//                     …                       the command's own, or a mistake
+//     query_options_check
+//     query_options_open                      a query context (report/query_context.h)
+//     query_options_warn
+#ifndef CLI_QUERY_OPTIONS_H
+#define CLI_QUERY_OPTIONS_H
+
+#include "base/sink.h"
+#include "cli/args.h"
+#include "cli/filters.h"
+#include "cli/look.h"
+#include "report/moment_view.h"
+
+enum query_option {
+	QUERY_OPTIONS_ROWS = 3000,
+	QUERY_OPTIONS_MIN_BYTES,
+	QUERY_OPTIONS_ALL_FRAMES,
+	QUERY_OPTIONS_MEMORY,
+	QUERY_OPTIONS_AT,
+	QUERY_OPTIONS_OUTPUT,
+	QUERY_OPTIONS_FORCE,
+};
+
+#define QUERY_OPTIONS_ROW_ROWS(what)                       \
+	{                                                  \
+		QUERY_OPTIONS_ROWS, 'n', "rows", "N", what \
+	}
+#define QUERY_OPTIONS_ROW_MIN_BYTES(what)                             \
+	{                                                             \
+		QUERY_OPTIONS_MIN_BYTES, 0, "min-bytes", "SIZE", what \
+	}
+#define QUERY_OPTIONS_ROW_ALL_FRAMES                                         \
+	{                                                                    \
+		QUERY_OPTIONS_ALL_FRAMES, 'a', "all-frames", NULL,           \
+			"show allocator wrappers and every frame of a stack" \
+	}
+#define QUERY_OPTIONS_ROW_MEMORY(what)                            \
+	{                                                         \
+		QUERY_OPTIONS_MEMORY, 'm', "memory", "SIZE", what \
+	}
+#define QUERY_OPTIONS_ROW_AT(what)                      \
+	{                                               \
+		QUERY_OPTIONS_AT, 0, "at", "WHEN", what \
+	}
+
+// `= { 0 }` is what holds without options.
+struct query_options {
+	const char *path;
+	const char *at; // NULL: not given
+	const char *output;
+	bool force; // replace the output
+	struct selection_words words;
+	struct look look;
+	uint64_t rows_max;
+	uint64_t bytes_min;    // 0: not given
+	uint64_t memory_bytes; // 0: the engine's default
+	bool rows_given;
+	bool all_frames;
+};
+
+void query_options_fini(struct query_options *options); // accepts { 0 }
+
+// Take an option, a filter or the one operand. LOOK_NOT_MINE: the command's own.
+enum look_taken query_options_take(struct args *args, struct query_options *options, int id);
+
+// Take all words of a command that has no options but these. False: return args->exit_code.
+bool query_options_take_all(struct args *args, struct query_options *options);
+
+// After the last option: is all there, and does it make sense by itself? False: the mistake was
+// told, return args->exit_code.
+bool query_options_check(struct args *args, const struct query_options *options);
+
+// How to open what is asked, for commands that add to it.
+struct query_context_options query_options_context(const struct command *command,
+						   const struct query_options *options,
+						   const struct query_context_rules *rules);
+
+// Open it. Ctrl-C ends the building of an index in good order.
+bool query_options_open(const struct query_context_options *context, struct query_context *asked,
+			struct err *err);
+
+// A paper for stdout.
+struct paper query_options_paper(const struct query_options *options, struct sink *sink);
+
+// Tell the warnings on stderr. `trace` names the one of several that they are about, or is NULL.
+void query_options_warn(const struct command *command, const struct query_context *asked,
+			const char *trace);
+
+// Open the trace, answer to the standard output, warn. `answer` writes to the sink; false with
+// *err: nothing was written. `request` is for it: the command's own, or the options. For people the
+// warnings stand in the answer, programs get them beside it.
+typedef bool query_options_answer(const void *request, struct query_context *asked,
+				  struct sink *sink, struct err *err);
+int query_options_print(const struct command *command, const struct query_options *options,
+			const struct query_context_options *context, query_options_answer *answer,
+			const void *request);
+
+// A whole command that has no options but these.
+int query_options_run(const struct command *command, int argc, char **argv,
+		      const struct query_context_rules *rules, query_options_answer *answer);
+
+// Whether the output can be written, as far as it can be known before the work.
+bool query_options_can_write(const struct query_options *options, struct err *err);
+
+// Let `write` write to the output, or stdout. A file appears whole, or not at all.
+typedef bool query_options_write_function(void *context, struct sink *sink, struct err *err);
+bool query_options_write(const struct query_options *options, query_options_write_function *write,
+			 void *context, struct err *err);
+
+#endif
