@@ -126,6 +126,10 @@ static void read_exec_failed(struct image *image, struct payload *payload)
 
 static void read_message(struct image *image, struct payload *payload)
 {
+	static const char filter[] =
+		"from here on it runs under a system-call filter (seccomp): the recorder makes no "
+		"system call in it; there are no snapshots of its resident memory, and a thread "
+		"whose lane is full spins until there is room";
 	uint32_t what = (uint32_t)take(payload, 4);
 	char *text = mem_copy_bytes(payload->at, payload->left);
 	char line[512];
@@ -135,7 +139,11 @@ static void read_message(struct image *image, struct payload *payload)
 			 text);
 	else
 		snprintf(line, sizeof line, "%s", text);
-	ledger_warn(image->ledger, image->process, line);
+	if (what == NOTE_MESSAGE_FILTER)
+		ledger_note(image->ledger, TRACE_NOTE_MESSAGE, image->process, TRACE_NONE, 0,
+			    filter);
+	else
+		ledger_warn(image->ledger, image->process, line);
 	mem_free(text);
 }
 

@@ -51,6 +51,7 @@ struct collector {
 	uint64_t flush_ns;                           // when to flush next
 	uint64_t look_ns, since_ns;                  // the last pass, and how long behind another
 	bool alone;                                  // no process had two busy lanes there
+	bool sealed;                                 // one cannot ring the bell
 	unsigned idle_passes;
 };
 
@@ -197,6 +198,7 @@ static uint64_t pass(struct collector *collector)
 	collector->since_ns = look_ns - collector->look_ns;
 	collector->look_ns = look_ns;
 	collector->alone = true;
+	collector->sealed = false;
 	if (!collector->held)
 		look(collector);
 	else
@@ -209,8 +211,10 @@ static uint64_t pass(struct collector *collector)
 		if (!collector->held)
 			image_decode(image);
 		collector->alone &= image->mode == IMAGE_ALONE;
+		collector->sealed |= !image->final && atomic_load(&image->share.segment->sealed);
 		if (image->notes_read)
 			bulletin_check_children(image);
+		image_sweep(image);
 		merge_add(&collector->merge, image);
 	}
 	collector->held = !merge_run(&collector->merge);
@@ -247,6 +251,8 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 {
 	if (collector->held)
 		return SLEEP_HELD_NS;
+	if (collector->sealed) // nobody there can wake us
+		return SLEEP_MIN_NS;
 	if (events >= DENSE_EVENTS && collector->alone)
 		collector->sleep_ns = dense_sleep(collector, events);
 	else if (events > 0 || collector->roster.arrivals != NULL)

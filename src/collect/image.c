@@ -473,3 +473,23 @@ void image_event_pass(struct image *image, struct image_event *event)
 	if (--image->events_waiting == 0)
 		image->events_count = 0;
 }
+
+void image_sweep(struct image *image)
+{
+	struct segment *segment = image->share.segment;
+	uint32_t count;
+
+	if (segment == NULL || atomic_load(&segment->sweep) == 0)
+		return;
+	count = atomic_load(&segment->lanes_count);
+	// In another namespace its threads have other numbers.
+	for (uint32_t i = 1; i < count && i < SEGMENT_LANES_MAX; i++) {
+		_Atomic uint32_t *tid = &image->share.lanes[i].tid;
+		uint32_t was = atomic_load(tid);
+
+		if (image->pid == image->arrival->hello.pid && was != 0 && was != INT32_MAX &&
+		    !peer_thread_lives(image->pid, was))
+			atomic_compare_exchange_strong(tid, &was, 0);
+	}
+	atomic_store(&segment->sweep, 0);
+}

@@ -64,6 +64,9 @@ struct peer_space {
 };
 void peer_space(uint32_t pid, int bits, struct peer_space *space);
 
+// Whether it has such a thread. True where that is not known.
+bool peer_thread_lives(uint32_t pid, uint32_t tid);
+
 // The name of one of its threads.
 bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16]);
 

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -281,6 +282,14 @@ bool peer_thread_name(uint32_t pid, uint32_t tid, char name[16])
 	memset(name, 0, 16);
 	memcpy(name, bytes, length < 15 ? length : 15);
 	return true;
+}
+
+bool peer_thread_lives(uint32_t pid, uint32_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%u/task/%u", pid, tid);
+	return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
 void peer_file(uint32_t pid, const char *path, struct str *seen, uint64_t *size, uint64_t *mtime_ns)

@@ -433,6 +433,20 @@ static void unpromise(struct roster *roster, const struct image *parent)
 }
 
 // The end of the process into the trace. False: not yet.
+// An image that was welcomed and never heard of it. (A forked child leaves word of that itself.)
+static void check_joined(struct roster *roster, const struct image *image)
+{
+	struct str line = { 0 };
+
+	if (atomic_load(&image->share.segment->joined) != 0 ||
+	    image->arrival->hello.start == SEGMENT_START_FORK)
+		return;
+	str_format(&line, "%s is not recorded: it heard no answer to its hello",
+		   image->arrival->exe);
+	ledger_unseen(roster->ledger, image->process, str_get(&line));
+	str_fini(&line);
+}
+
 static bool tell_end(struct roster *roster, struct image *image, bool running)
 {
 	enum trace_exit exit = TRACE_EXIT_UNKNOWN;
@@ -444,6 +458,7 @@ static bool tell_end(struct roster *roster, struct image *image, bool running)
 		return false;
 	bulletin_check_exec(image, tick_now(roster->tick), !image->replaced);
 	bulletin_check_children(image);
+	check_joined(roster, image);
 	ledger_time(roster->ledger, running ? tick_now(roster->tick) : image->exited_ns);
 	take_counts(roster, image);
 	looks_finish(image);

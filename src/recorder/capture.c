@@ -1,10 +1,12 @@
 #include "recorder/capture_own.h"
 
 #include "recorder/kernel.h"
+#include "recorder/unwind.h"
 
 _Atomic uint64_t capture_epoch = 1;
 
 enum {
+	CAPTURE_STACK_BYTES_MAX = 8 << 20,  // in a sealed process
 	CAPTURE_FRAME_BYTES_MAX = 16 << 20, // a frame larger than this is taken for nonsense
 };
 
@@ -21,11 +23,25 @@ struct capture_walk {
 	bool by_slots; // no signal frame so far: slots rise and describe memory
 };
 
+// In a sealed process, which cannot ask: it lies on the stack that we are on, between here and its
+// end. That of the main thread is known; at that of another one lies libc's own block.
+static bool capture_on_stack(uintptr_t from, uintptr_t to)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(KERNEL_PAGE - 1);
+	uintptr_t end = unwind_stack_end(here);
+
+	if (end - here >= CAPTURE_STACK_BYTES_MAX)
+		return false;
+	return from >= here && to <= (end | (KERNEL_PAGE - 1)) + 1;
+}
+
 // Whether [from, to) can be read.
 static bool capture_readable(uintptr_t from, uintptr_t to)
 {
 	uintptr_t page = from & ~(uintptr_t)(KERNEL_PAGE - 1);
 
+	if (unlikely(kernel_sealed))
+		return capture_on_stack(page, to);
 	for (; page < to; page += KERNEL_PAGE) {
 		if (!kernel_can_read(page))
 			return false;

@@ -1,5 +1,6 @@
 #include "recorder/clock.h"
 
+#include "recorder/kernel.h"
 #include "recorder/lane.h"
 #include "recorder/recording.h"
 #include "wire/counter.h"
@@ -15,6 +16,16 @@ static bool clock_counter_allowed;
 void clock_start(void)
 {
 	clock_counter_allowed = clock_find();
+}
+
+void clock_forbid(void)
+{
+	const struct recording_state *state = recording_state;
+
+	clock_counter_allowed = false;
+	for (uint32_t id = 1; id < state->lanes_count; id++)
+		if (state->lanes[id])
+			state->lanes[id]->clock.by_counter = false;
 }
 
 void clock_init(struct lane *lane, bool exact)
@@ -90,7 +101,10 @@ void clock_set_exact(struct lane *lane)
 	uint64_t tick_ns =
 		atomic_load_explicit(&recording_state->clock->now_ns, memory_order_relaxed);
 
-	lane->exact_ns = tick_ns != SEGMENT_CLOCK_STOP ? clock_ask() : tick_ns;
+	if (kernel_sealed)
+		lane->exact_ns = clock_now();
+	else
+		lane->exact_ns = tick_ns != SEGMENT_CLOCK_STOP ? clock_ask() : tick_ns;
 }
 
 void clock_pass(struct lane *lane)

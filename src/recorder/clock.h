@@ -37,6 +37,9 @@ struct clock {
 // Once per image: what can be read here.
 HIDDEN void clock_start(void);
 
+// The processor's counter must not be read any more, in no lane.
+HIDDEN void clock_forbid(void);
+
 // For a new lane.
 HIDDEN void clock_init(struct lane *lane, bool exact);
 

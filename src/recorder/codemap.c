@@ -169,7 +169,7 @@ static bool codemap_find_object(uintptr_t pc, struct codemap_linker_object *obje
 {
 	if (!codemap_linker_find || codemap_linker_find((void *)pc, object) != 0)
 		return false;
-	return !__atomic_load_n(&codemap_unmaps, __ATOMIC_RELAXED) ||
+	return !__atomic_load_n(&codemap_unmaps, __ATOMIC_RELAXED) || kernel_sealed ||
 	       (kernel_can_read(object->map_start) &&
 		(!object->eh_header || kernel_can_read((uintptr_t)object->eh_header)));
 }

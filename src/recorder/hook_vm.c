@@ -17,6 +17,9 @@ enum {
 	HOOK_VM_EINVAL = 22,
 	HOOK_VM_ENOSYS = 38,
 	HOOK_VM_CLONE_VM = 0x100,
+	HOOK_VM_SET_SECCOMP = 22, // PR_SET_SECCOMP, and the modes
+	HOOK_VM_STRICT = 1,
+	HOOK_VM_FILTER = 2,
 };
 
 // The C library's declarations are not for us: these are the same.
@@ -41,6 +44,7 @@ int shmdt(const void *address);
 int remap_file_pages(void *start, size_t size, int protection, size_t page, int flags);
 long syscall(long number, long a, long b, long c, long d, long e, long f);
 int _Fork(void);
+int prctl(int option, long a, long b, long c, long d);
 _Noreturn void _exit(int status);
 _Noreturn void _Exit(int status);
 
@@ -205,7 +209,7 @@ static long hook_vm_make_brk(const struct vm_ask *ask)
 {
 	if (real.brk)
 		real.brk((void *)ask->words[0]);
-	return kernel(__NR_brk, 0);
+	return kernel_pass(__NR_brk, 0);
 }
 
 static COLD int hook_vm_brk(long address, const uintptr_t *frame)
@@ -247,7 +251,7 @@ static bool hook_vm_forks(long number, long first, long second)
 	if (number == __NR_clone)
 		return !((unsigned long)first & HOOK_VM_CLONE_VM) && !second;
 	if (number == __NR_clone3)
-		return first && kernel_can_read((uintptr_t)first) &&
+		return first && (kernel_sealed || kernel_can_read((uintptr_t)first)) &&
 		       !(given[0] & HOOK_VM_CLONE_VM) && !given[5];
 	return number == __NR_fork;
 }
@@ -273,13 +277,47 @@ EXPORT int _Fork(void)
 	return result;
 }
 
+// A system-call filter (seccomp) for this thread or all. From before it on no call of ours is made.
+static COLD long hook_vm_filter(bool strict, long number, const long words[5])
+{
+	bool sealed = recording_seal(strict);
+	long result = kernel_pass(number, words[0], words[1], words[2], words[3], words[4]);
+
+	if (sealed)
+		recording_sealed(!kernel_failed(result));
+	return hook_vm_result(result);
+}
+
+EXPORT int prctl(int option, long a, long b, long c, long d)
+{
+	const long words[5] = { option, a, b, c, d };
+
+	if (option == HOOK_VM_SET_SECCOMP && (a == HOOK_VM_STRICT || a == HOOK_VM_FILTER))
+		return (int)hook_vm_filter(a == HOOK_VM_STRICT, __NR_prctl, words);
+	if (real.prctl)
+		return real.prctl(option, a, b, c, d);
+	return (int)hook_vm_result(kernel_pass(__NR_prctl, option, a, b, c, d));
+}
+
+// The same by syscall().
+static bool hook_vm_filters(long number, long first, long second)
+{
+	if (number == __NR_prctl)
+		return first == HOOK_VM_SET_SECCOMP &&
+		       (second == HOOK_VM_STRICT || second == HOOK_VM_FILTER);
+	return number == __NR_seccomp && (first == 0 || first == 1); // to set either mode
+}
+
 // Of the program's own making: passed on in the same registers and the same place on the stack.
 EXPORT long syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-	if (real.syscall && !hook_vm_forks(number, a, b) &&
+	if (real.syscall && !hook_vm_forks(number, a, b) && !hook_vm_filters(number, a, b) &&
 	    (patch_covers(PATCH_SYSCALL) || number < 0 || number >= PATCH_NUMBERS ||
 	     !(vm_is_call((uint32_t)number) || exec_is_call((uint32_t)number))))
 		return real.syscall(number, a, b, c, d, e, f);
+	if (hook_vm_filters(number, a, b))
+		return hook_vm_filter(number == __NR_prctl ? b == HOOK_VM_STRICT : a == 0, number,
+				      (const long[5]){ a, b, c, d, e });
 	if (hook_vm_forks(number, a, b))
 		return hook_vm_fork(number, a, b, c, d, e);
 	if (exec_is_call((uint32_t)number))
@@ -292,7 +330,7 @@ _Noreturn static void hook_vm_exit(int status)
 {
 	vm_end();
 	for (;;)
-		kernel(__NR_exit_group, status);
+		kernel_pass(__NR_exit_group, status);
 }
 
 EXPORT _Noreturn void _exit(int status)

@@ -1,3 +1,11 @@
 #include "recorder/kernel.h"
 
+#ifdef __x86_64__
 __thread uint8_t kernel_gate, kernel_gate_home;
+#endif
+
+#ifndef KERNEL_NT
+uint32_t kernel_sealed, kernel_pid;
+uintptr_t kernel_tid_at;
+__thread uint32_t kernel_slow;
+#endif

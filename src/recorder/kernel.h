@@ -9,6 +9,7 @@
 
 #include "wire/compiler.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -86,8 +87,23 @@ static inline long kernel_call6(long nr, long a, long b, long c, long d, long e,
 #define KERNEL_7(n, a, b, c, d, e, f) \
 	kernel_call6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-// kernel(number, arguments…)
-#define kernel(...)                                                                          \
+// Not 0: the process is under a system-call filter (seccomp), of which nothing is known. No call of
+// our own is made from then on: `kernel` fails with ENOSYS.
+enum kernel_seal {
+	KERNEL_OPEN = 0,
+	KERNEL_SEALED = 1,
+	KERNEL_SEALED_STRICT = 2, // SECCOMP_MODE_STRICT, in which reading the counter is a fault
+};
+HIDDEN extern uint32_t kernel_sealed;        // enum kernel_seal; a forked child inherits it
+HIDDEN extern uint32_t kernel_pid;           // of this process, for when it cannot be asked for
+HIDDEN extern uintptr_t kernel_tid_at;       // in the thread's block of libc: its id; 0: not known
+HIDDEN extern __thread uint32_t kernel_slow; // depth of kernel_block_signals
+
+// kernel(number, arguments…): a call of our own.
+#define kernel(...) (unlikely(kernel_sealed) ? -KERNEL_ENOSYS : kernel_pass(__VA_ARGS__))
+
+// kernel_pass(number, arguments…): made in any case: the program's own, passed on.
+#define kernel_pass(...)                                                                     \
 	KERNEL_PICK(__VA_ARGS__, KERNEL_7, KERNEL_6, KERNEL_5, KERNEL_4, KERNEL_3, KERNEL_2, \
 		    KERNEL_1)                                                                \
 	(__VA_ARGS__)
@@ -114,6 +130,7 @@ enum {
 	KERNEL_AT_FDCWD = -100,
 	KERNEL_ESRCH = 3,
 	KERNEL_EFAULT = 14,
+	KERNEL_ENOSYS = 38,
 	KERNEL_PAGE = 4096,
 };
 
@@ -181,36 +198,85 @@ static inline bool kernel_stat(int fd, struct kernel_file *file)
 	return !kernel_failed(result);
 }
 
-// Block every signal of the calling thread, and put back what was there.
+#define KERNEL_SIGKILL_BIT (UINT64_C(1) << 8) // of a mask: never blocked
+#define KERNEL_SIGSYS_BIT (UINT64_C(1) << 30)
+
+// Block the calling thread's signals, and put back what was there. SIGSYS stays as it is: a filter
+// that another thread has just installed may send it, and kills where it is blocked. In a sealed
+// process nothing is blocked: see kernel_nested.
 static inline uint64_t kernel_block_signals(void)
 {
-	uint64_t all = ~(uint64_t)0;
+	uint64_t all = ~KERNEL_SIGSYS_BIT;
 	uint64_t old = 0;
 
-	kernel(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, &old, sizeof(all));
+	kernel_slow++;
+	if (unlikely(kernel_sealed))
+		return KERNEL_SIGKILL_BIT;
+	kernel_pass(__NR_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
 	return old;
 }
 
 static inline void kernel_restore_signals(uint64_t old)
 {
-	kernel(__NR_rt_sigprocmask, 2, &old, 0, sizeof(old));
+	if (!(old & KERNEL_SIGKILL_BIT))
+		kernel_pass(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &old, 0, sizeof(old));
+	kernel_slow--;
+}
+
+// In a sealed process: this is a signal handler that interrupted one of our slow paths, whose locks
+// may be held.
+static inline bool kernel_nested(void)
+{
+	return unlikely(kernel_sealed) && kernel_slow;
+}
+
+// What libc knows of the calling thread.
+static inline uintptr_t kernel_thread_block(void)
+{
+	uintptr_t block;
+
+#ifdef __x86_64__
+	__asm__("mov %%fs:0, %0" : "=r"(block));
+#else
+	__asm__("mov %%gs:0, %0" : "=r"(block));
+#endif
+	return block;
+}
+
+// The same number for all, where libc does not say it.
+static inline uint32_t kernel_thread_id_told(void)
+{
+	uint32_t tid = INT32_MAX;
+
+	if (kernel_tid_at)
+		__builtin_memcpy(&tid, (const void *)(kernel_thread_block() + kernel_tid_at), 4);
+	return tid;
 }
 
 static inline uint32_t kernel_thread_id(void)
 {
-	return (uint32_t)kernel(__NR_gettid);
+	if (unlikely(kernel_sealed))
+		return kernel_thread_id_told();
+	return (uint32_t)kernel_pass(__NR_gettid);
 }
 
 static inline uint32_t kernel_process_id(void)
 {
-	return (uint32_t)kernel(__NR_getpid);
+	if (unlikely(kernel_sealed))
+		return kernel_pid;
+	return (uint32_t)kernel_pass(__NR_getpid);
 }
+
+enum { KERNEL_PAUSE_NS = 32 }; // of the processor, more or less
 
 static inline void kernel_sleep_ns(long ns)
 {
 	long duration[2] = { ns / 1000000000, ns % 1000000000 };
 
-	kernel(__NR_nanosleep, duration, 0);
+	if (likely(!kernel_sealed))
+		kernel_pass(__NR_nanosleep, duration, 0);
+	for (; unlikely(kernel_sealed) && ns > 0; ns -= KERNEL_PAUSE_NS)
+		__builtin_ia32_pause();
 }
 
 // CLOCK_MONOTONIC by system call: for slow paths only.
@@ -240,11 +306,11 @@ static inline void kernel_thread_name(char name[16])
 }
 
 // Whether the page can be read. rt_sigprocmask copies the new mask in before it looks at what to do
-// with it, and refuses nonsense: EFAULT or EINVAL, and nothing changes. Every sandbox allows it.
+// with it, and refuses nonsense: EFAULT or EINVAL, and nothing changes. In a sealed process: false.
 static inline bool kernel_can_read(uintptr_t page)
 {
-	return kernel(__NR_rt_sigprocmask, 12345 /* no such thing to do */, page, 0, 8) !=
-	       -KERNEL_EFAULT;
+	return !kernel_sealed && kernel_pass(__NR_rt_sigprocmask, 12345 /* no such thing to do */,
+					     page, 0, 8) != -KERNEL_EFAULT;
 }
 
 #endif

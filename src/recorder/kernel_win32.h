@@ -73,6 +73,14 @@ static inline void kernel_restore_signals(uint64_t old)
 	(void)old;
 }
 
+// There are no filters.
+enum { kernel_sealed = 0 };
+
+static inline bool kernel_nested(void)
+{
+	return false;
+}
+
 // The same as on other systems.
 HIDDEN uint32_t kernel_thread_id(void);
 HIDDEN uint32_t kernel_process_id(void);

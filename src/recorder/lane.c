@@ -6,7 +6,7 @@
 #include "recorder/text.h"
 #include "recorder/vm.h"
 
-enum { LANE_BELLS_A_MEASURE = 64, LANE_NAPS_A_BELL = 8 };
+enum { LANE_BELLS_A_MEASURE = 64, LANE_NAPS_A_BELL = 8, LANE_SPARE = 64 };
 
 uint64_t lane_nobody_words[32];
 
@@ -56,6 +56,13 @@ static struct lane *lane_create(uint32_t id)
 	return lane;
 }
 
+static bool lane_holder_lives(const struct lane *lane, uint32_t pid)
+{
+	if (kernel_sealed)
+		return __atomic_load_n(&lane->shared->tid, __ATOMIC_ACQUIRE) != 0;
+	return kernel_thread_lives(pid, lane->tid);
+}
+
 // Collect the lanes of threads that have ended. `mine` is the asking thread's id: a lane of an
 // earlier thread with the same id is free, but not one in use by this thread itself.
 static void lane_find_dead(uint32_t mine)
@@ -68,13 +75,30 @@ static void lane_find_dead(uint32_t mine)
 		if (!lane || !lane->tid)
 			continue;
 		if (lane->tid == mine ? lane_get_mine()->tid == mine
-				      : kernel_thread_lives(state->pid, lane->tid))
+				      : lane_holder_lives(lane, state->pid))
 			continue;
 		lane->tid = 0;
 		lane->inner = NULL;
 		__atomic_store_n(&lane->shared->tid, 0, __ATOMIC_RELEASE);
 		state->free_lanes[state->free_count++] = (uint16_t)id;
 	}
+}
+
+// A sealed process cannot ask who lives. The collector is asked to; it looks every millisecond.
+static void lane_sweep(uint32_t mine)
+{
+	enum { SWEEP_NAPS = 200, SWEEP_NAP_NS = 100000, SWEEP_EVENTS = 4096 };
+	static uint32_t misses; // under lanes_lock
+	struct recording_state *state = recording_state;
+	_Atomic uint32_t *asked = &state->segment->sweep;
+
+	if (misses && ++misses % SWEEP_EVENTS)
+		return; // there was nothing to be had just now
+	__atomic_store_n(asked, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < SWEEP_NAPS && __atomic_load_n(asked, __ATOMIC_ACQUIRE); i++)
+		kernel_sleep_ns(SWEEP_NAP_NS);
+	lane_find_dead(mine);
+	misses = state->free_count == 0;
 }
 
 // Under lanes_lock: a lane for thread `tid`, reused or new. NULL: no more than SEGMENT_LANES_MAX.
@@ -87,14 +111,16 @@ static struct lane *lane_take(uint32_t tid)
 
 	if (used == 0)
 		next_search = SEGMENT_RING_LARGE_LANES;
-	if (!state->free_count && used >= next_search) {
+	if (kernel_sealed && !state->free_count) {
+		lane_sweep(tid);
+	} else if (!state->free_count && used >= next_search) {
 		lane_find_dead(tid);
 		// Few have died: grow before looking again, so that a thread's start stays cheap.
 		next_search = state->free_count * 4 >= used ? used : used + used / 2;
 	}
 	if (state->free_count)
 		return state->lanes[state->free_lanes[--state->free_count]];
-	if (state->lanes_count == SEGMENT_LANES_MAX)
+	if (state->lanes_count == SEGMENT_LANES_MAX || kernel_sealed)
 		return NULL;
 	lane = lane_create(state->lanes_count);
 	if (lane) {
@@ -103,6 +129,26 @@ static struct lane *lane_take(uint32_t tid)
 				 __ATOMIC_RELEASE);
 	}
 	return lane;
+}
+
+void lane_prepare(bool strict)
+{
+	struct recording_state *state = recording_state;
+	uint64_t signals = kernel_block_signals();
+	uint32_t first;
+
+	recording_lock(&state->lanes_lock);
+	first = state->lanes_count;
+	while (state->lanes_count < SEGMENT_LANES_MAX && state->lanes_count < first + LANE_SPARE &&
+	       lane_create(state->lanes_count))
+		state->lanes_count++;
+	for (uint32_t id = state->lanes_count; id-- > first;) // large ones are taken first
+		state->free_lanes[state->free_count++] = (uint16_t)id;
+	__atomic_store_n(&state->segment->lanes_count, state->lanes_count, __ATOMIC_RELEASE);
+	if (strict)
+		clock_forbid();
+	recording_unlock(&state->lanes_lock);
+	kernel_restore_signals(signals);
 }
 
 // The collector is asked to look at the lanes.
@@ -241,7 +287,7 @@ COLD struct lane *lane_enter_slow(struct lane *lane)
 		clock_pass(lane);
 		return lane;
 	}
-	if (recording_phase() != RECORDING_ON && !recording_begin()) {
+	if (kernel_nested() || (recording_phase() != RECORDING_ON && !recording_begin())) {
 		if (recording_state)
 			lane_drop();
 		return NULL;

@@ -145,7 +145,7 @@ static long patch_old_mmap(struct vm_ask *ask)
 	const long *arguments = (const long *)ask->words[0];
 
 	if (arguments[5] % KERNEL_PAGE)
-		return kernel(PATCH_NR_OLD_MMAP, arguments);
+		return kernel_pass(PATCH_NR_OLD_MMAP, arguments);
 	memcpy(ask->words, arguments, sizeof(ask->words));
 	ask->words[5] = (long)((unsigned long)arguments[5] / KERNEL_PAGE);
 	return vm_call(ask, KERNEL_NR_MMAP);

@@ -118,6 +118,7 @@ static void real_find_vm(void)
 		REAL_VM(remap_file_pages),
 		REAL_VM(syscall),
 		{ "__errno_location", (void **)&real.errno_location },
+		REAL_VM(prctl),
 		{ "_Fork", (void **)&real.bare_fork },
 #undef REAL_VM
 	};

@@ -38,6 +38,8 @@ enum {
 	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
 };
 
+#define RECORDING_SILENT_SEALED_NS UINT64_C(3000000000)
+
 struct recording_region {
 	uintptr_t start;
 	size_t bytes;
@@ -130,7 +132,8 @@ void recording_measure(void)
 				bytes += resident[page] & 1 ? KERNEL_PAGE : 0;
 		}
 	}
-	__atomic_store_n(&recording_state->segment->guest_bytes, bytes, __ATOMIC_RELAXED);
+	if (!kernel_sealed)
+		__atomic_store_n(&recording_state->segment->guest_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 void recording_give_back(void *pages, size_t bytes)
@@ -144,6 +147,41 @@ void recording_give_back(void *pages, size_t bytes)
 	// The addresses stay ours: the program could be given them before the trace says that we
 	// had them no more.
 	kernel(__NR_madvise, pages, bytes, KERNEL_MADV_DONTNEED);
+}
+
+bool recording_seal(bool strict)
+{
+	struct lane *lane;
+
+	if (kernel_sealed || (recording_state && recording_state->pid &&
+			      kernel_process_id() != recording_state->pid))
+		return false;
+	if (recording_phase() == RECORDING_ON || recording_begin()) {
+		lane = lane_enter(); // the list of mappings is told while it can be
+		if (lane)
+			lane_leave(lane, lane->ring, lane->ring);
+		lane_prepare(strict);
+		vm_seal();
+		__atomic_store_n(&recording_state->segment->sealed, 1, __ATOMIC_RELEASE);
+	}
+	kernel_sealed = strict ? KERNEL_SEALED_STRICT : KERNEL_SEALED;
+	return true;
+}
+
+void recording_sealed(bool done)
+{
+	uint64_t signals;
+
+	if (!done)
+		kernel_sealed = KERNEL_OPEN;
+	if (recording_phase() != RECORDING_ON)
+		return;
+	__atomic_store_n(&recording_state->segment->sealed, done, __ATOMIC_RELEASE);
+	if (!done)
+		return;
+	signals = kernel_block_signals();
+	notes_message(NOTE_MESSAGE_FILTER, "");
+	kernel_restore_signals(signals);
 }
 
 void recording_stop(void)
@@ -166,7 +204,9 @@ bool recording_wait_is_vain(struct recording_wait *wait)
 	if (beats != wait->beats) {
 		wait->beats = beats;
 		wait->silent_ns = 0;
-	} else if (wait->silent_ns > RECORDING_SILENT_NS) {
+	} else if (kernel_sealed && wait->silent_ns > RECORDING_SILENT_SEALED_NS) {
+		return true; // it cannot be asked whether the collector lives
+	} else if (!kernel_sealed && wait->silent_ns > RECORDING_SILENT_NS) {
 		if (kernel(__NR_kill, state->segment->collector_pid, 0) == -KERNEL_ESRCH)
 			return true;
 		wait->silent_ns = 0;
@@ -382,7 +422,7 @@ static bool recording_map_all(struct recording_state *state, const struct segmen
 	state->segment = (struct segment *)(head + SEGMENT_HEADER_AT);
 	state->shared = (struct lane_shared *)(head + SEGMENT_LANES_AT);
 	state->options = welcome->options;
-	state->pid = kernel_process_id();
+	state->pid = kernel_pid = kernel_process_id();
 	state->lanes_count = 1;
 	state->notes_ring = recording_map_ring(0);
 	return state->notes_ring != NULL;
@@ -410,8 +450,10 @@ static bool recording_join(struct recording_state *state)
 	kernel(__NR_close, descriptors[1]);
 	state->copy = recording_image != 0;
 	recording_image = welcome.image;
-	if (joined)
+	if (joined) {
 		recording_parent = state->segment;
+		__atomic_store_n(&state->segment->joined, 1, __ATOMIC_RELEASE);
+	}
 	return joined;
 }
 
@@ -425,6 +467,8 @@ static void recording_tell_unseen(void)
 
 	if (!parent || !recording_why)
 		return;
+	if (kernel_sealed) // fork tells a child its number; a bare one's is its parent's still
+		kernel_pid = kernel_thread_id_told() != kernel_pid ? kernel_thread_id_told() : 0;
 	at = __atomic_fetch_add(&parent->unseen_count, 1, __ATOMIC_ACQ_REL) % SEGMENT_UNSEEN_MAX;
 	unseen = &parent->unseen[at];
 	if (__atomic_load_n(&unseen->ready, __ATOMIC_ACQUIRE))
@@ -463,12 +507,101 @@ static void recording_look_at_program(void)
 		notes_message(NOTE_MESSAGE_OWN_MALLOC, path ? path : "");
 }
 
+// Where glibc keeps the thread's id: it has not moved for many years.
+static void recording_find_tid(void)
+{
+	enum { PLACE = sizeof(void *) == 8 ? 0x2d0 : 0x68 };
+
+	kernel_tid_at = scope_next("gnu_get_libc_version", NULL) ? PLACE : 0;
+	if (kernel_thread_id_told() != kernel_thread_id())
+		kernel_tid_at = 0;
+}
+
+// Was the process born under a filter (seccomp)? What is called for that the dynamic linker has
+// called too.
+static bool recording_has_filters(struct recording_state *state)
+{
+	char *text = state->file_path;
+	bool found = false;
+	long got, fd = kernel(__NR_openat, KERNEL_AT_FDCWD, "/proc/self/status",
+			      0x80000 /* O_CLOEXEC */, 0);
+
+	if (kernel_failed(fd))
+		return false;
+	got = kernel(__NR_read, fd, text, sizeof(state->file_path) - 1);
+	kernel(__NR_close, fd);
+	text[got > 0 ? got : 0] = 0;
+	for (; *text && !found; text++) {
+		const char *at = text_after(text, "\nSeccomp:\t");
+
+		found = at && *at != '0';
+	}
+	memset(state->file_path, 0, sizeof(state->file_path));
+	return found;
+}
+
+// Every call that we may make later, with arguments that do nothing. False: one is refused.
+static bool recording_try_calls(void)
+{
+	enum { EPERM = 1, EACCES = 13 };
+	static const uint16_t numbers[] = {
+		__NR_getpid,   __NR_gettid,         __NR_getppid,   __NR_socket,
+		__NR_connect,  __NR_sendto,         __NR_recvmsg,   __NR_setsockopt,
+		__NR_readlink, __NR_mremap,         __NR_madvise,   __NR_mincore,
+		__NR_tgkill,   __NR_rt_sigprocmask, __NR_nanosleep, __NR_clock_gettime,
+		__NR_futex,    __NR_prctl,          __NR_getrusage, __NR_openat,
+		__NR_fstat,
+	};
+	bool let = true;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		long result = kernel(numbers[i], -1, 1, -1, -1, -1, -1);
+
+		let &= result != -EPERM && result != -EACCES && result != -KERNEL_ENOSYS;
+	}
+	// The start can do without these.
+	kernel(__NR_access, -1, -1);
+	kernel(__NR_getrandom, -1, 1, -1);
+	kernel(__NR_mprotect, 0, 0, KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC);
+	return let;
+}
+
+enum recording_let {
+	RECORDING_KILLED,  // a filter kills for one of our calls
+	RECORDING_REFUSED, // it refuses one
+	RECORDING_LET,
+};
+
+// What the filters that the process was born under make of our calls: a child finds out.
+static enum recording_let recording_try_filters(void)
+{
+	enum { WALL = 0x40000000 }; // __WALL: a child that announces nothing
+	int status = 0;
+	long child = kernel(__NR_clone, 0, 0, 0, 0, 0);
+
+	if (child == 0)
+		kernel(__NR_exit_group, recording_try_calls() ? RECORDING_LET : RECORDING_REFUSED);
+	if (kernel_failed(child) || kernel(__NR_wait4, child, &status, WALL, 0) != child ||
+	    (status & 0x7f))
+		return RECORDING_KILLED;
+	return (enum recording_let)(status >> 8 & 0xff);
+}
+
 static bool recording_start(struct recording_state *state)
 {
 	bool fresh = recording_image == 0;
+	enum recording_let let = RECORDING_LET;
 
+	if (kernel_sealed)
+		recording_refused = !recording_fail(SEGMENT_WHY_FILTER, 0);
 	if (recording_refused) {
 		recording_tell_unseen();
+		return false;
+	}
+	if (fresh && recording_has_filters(state))
+		let = recording_try_filters();
+	if (let == RECORDING_KILLED) {
+		recording_refused = true;
 		return false;
 	}
 	if ((fresh && !recording_prepare()) || !recording_join(state) || !unwind_start() ||
@@ -477,6 +610,7 @@ static bool recording_start(struct recording_state *state)
 		recording_tell_unseen();
 		return false;
 	}
+	recording_find_tid();
 	codemap_start();
 	clock_start();
 	recording_measure();
@@ -488,6 +622,8 @@ static bool recording_start(struct recording_state *state)
 		recording_look_at_program();
 	}
 	patch_tell();
+	if (let == RECORDING_REFUSED)
+		recording_sealed(recording_seal(false));
 	return true;
 }
 

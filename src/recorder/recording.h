@@ -83,6 +83,13 @@ static inline uint32_t recording_phase(void)
 HIDDEN void recording_before_fork(void);
 HIDDEN void recording_after_fork(long result);
 
+// The process is about to come under a system-call filter: prepare for making no call any more, and
+// make none. False: it was so already, or this is a vfork child, whose memory is its parent's.
+HIDDEN bool recording_seal(bool strict);
+
+// Behind that: it has (and the trace says so), or it has not.
+HIDDEN void recording_sealed(bool done);
+
 // Record nothing more in this process.
 HIDDEN void recording_stop(void);
 

@@ -53,6 +53,12 @@ static _Atomic int strict_lock;
 
 // ---- Signals --------------------------------------------------------------------------------
 
+// What cannot be asked any more is believed.
+static bool strict_can_read(uintptr_t page)
+{
+	return kernel_sealed || kernel_can_read(page);
+}
+
 // rt_sigprocmask, without SIGSYS.
 static long strict_mask(const long words[6])
 {
@@ -60,11 +66,11 @@ static long strict_mask(const long words[6])
 	const uint64_t *given = (const uint64_t *)words[1];
 
 	if (!given || words[3] != STRICT_SIGNAL_BYTES)
-		return kernel(__NR_rt_sigprocmask, words[0], words[1], words[2], words[3]);
-	if (!kernel_can_read((uintptr_t)given))
+		return kernel_pass(__NR_rt_sigprocmask, words[0], words[1], words[2], words[3]);
+	if (!strict_can_read((uintptr_t)given))
 		return -KERNEL_EFAULT;
 	set = *given & ~STRICT_BIT;
-	return kernel(__NR_rt_sigprocmask, words[0], &set, words[2], words[3]);
+	return kernel_pass(__NR_rt_sigprocmask, words[0], &set, words[2], words[3]);
 }
 
 // In front of each handler of the program: a signal may arrive while the gate is open for a call
@@ -96,7 +102,7 @@ static long strict_answer(struct strict_action *out, struct strict_action old,
 		old.handler = theirs->handler;
 		old.mask = theirs->mask;
 	}
-	if (out && !kernel_can_read((uintptr_t)out))
+	if (out && !strict_can_read((uintptr_t)out))
 		return -KERNEL_EFAULT;
 	if (out)
 		*out = old;
@@ -113,8 +119,8 @@ static long strict_act(const long words[6])
 	long result;
 
 	if (number == 0 || number >= STRICT_SIGNALS || words[3] != STRICT_SIGNAL_BYTES ||
-	    (given && !kernel_can_read((uintptr_t)given)))
-		return kernel(__NR_rt_sigaction, words[0], words[1], words[2], words[3]);
+	    (given && !strict_can_read((uintptr_t)given)))
+		return kernel_pass(__NR_rt_sigaction, words[0], words[1], words[2], words[3]);
 	last = strict_theirs[number];
 	if (given)
 		action = strict_theirs[number] = *given;
@@ -123,8 +129,8 @@ static long strict_act(const long words[6])
 	if (given && strict_is_function(given))
 		action.handler = strict_signal;
 	action.mask = given ? action.mask & ~STRICT_BIT : 0;
-	result = kernel(__NR_rt_sigaction, number, given ? &action : NULL, &old,
-			STRICT_SIGNAL_BYTES);
+	result = kernel_pass(__NR_rt_sigaction, number, given ? &action : NULL, &old,
+			     STRICT_SIGNAL_BYTES);
 	return kernel_failed(result) ? result : strict_answer(out, old, &last);
 }
 
@@ -156,8 +162,8 @@ static void strict_pass_on(int number, siginfo_t *info, void *context)
 	if (strict_is_function(&strict_theirs[SIGSYS])) {
 		strict_theirs[SIGSYS].handler(number, info, context);
 	} else if (!strict_theirs[SIGSYS].handler) {
-		kernel(__NR_rt_sigaction, SIGSYS, &action, 0, STRICT_SIGNAL_BYTES);
-		kernel(__NR_tgkill, kernel_process_id(), kernel_thread_id(), SIGSYS);
+		kernel_pass(__NR_rt_sigaction, SIGSYS, &action, 0, STRICT_SIGNAL_BYTES);
+		kernel_pass(__NR_tgkill, kernel_process_id(), kernel_thread_id(), SIGSYS);
 	}
 }
 
@@ -189,8 +195,8 @@ static const uint8_t *strict_stub(uintptr_t back, bool clones)
 		if (place->back)
 			continue;
 		page = strict_stubs + (size_t)i * KERNEL_PAGE;
-		made = kernel(__NR_mprotect, page, KERNEL_PAGE,
-			      KERNEL_PROT_READ | KERNEL_PROT_WRITE);
+		made = kernel_pass(__NR_mprotect, page, KERNEL_PAGE,
+				   KERNEL_PROT_READ | KERNEL_PROT_WRITE);
 		if (kernel_failed(made))
 			return NULL;
 		at = page;
@@ -207,8 +213,8 @@ static const uint8_t *strict_stub(uintptr_t back, bool clones)
 		memcpy(at, leave, sizeof(leave));
 		at += sizeof(leave);
 		memcpy(at, &back, 8);
-		made = kernel(__NR_mprotect, page, KERNEL_PAGE,
-			      KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+		made = kernel_pass(__NR_mprotect, page, KERNEL_PAGE,
+				   KERNEL_PROT_READ | KERNEL_PROT_EXEC);
 		if (kernel_failed(made))
 			return NULL;
 		*place = (struct strict_place){ back, clones };
@@ -244,7 +250,7 @@ static uint64_t strict_sharing(long number, const long words[6])
 		flags = STRICT_CLONE_VM;
 	else if (number == __NR_clone)
 		flags = (uint64_t)words[0];
-	else if (number == __NR_clone3 && kernel_can_read((uintptr_t)words[0]))
+	else if (number == __NR_clone3 && strict_can_read((uintptr_t)words[0]))
 		flags = *(const uint64_t *)words[0];
 	return flags & STRICT_CLONE_VM ? flags : 0;
 }
@@ -267,8 +273,8 @@ static long strict_mask_there(const long words[6], struct ucontext *context)
 {
 	long result = strict_mask(words);
 
-	kernel(__NR_rt_sigprocmask, STRICT_SIG_SETMASK, 0, &context->uc_sigmask,
-	       STRICT_SIGNAL_BYTES);
+	kernel_pass(__NR_rt_sigprocmask, STRICT_SIG_SETMASK, 0, &context->uc_sigmask,
+		    STRICT_SIGNAL_BYTES);
 	return result;
 }
 
@@ -343,9 +349,9 @@ void strict_thread(void)
 
 	if (!strict_return)
 		return;
-	kernel(__NR_rt_sigprocmask, 1 /* SIG_UNBLOCK */, &none, 0, STRICT_SIGNAL_BYTES);
-	if (kernel_failed(kernel(__NR_prctl, STRICT_PRCTL, STRICT_ON, strict_libc.start,
-				 strict_libc.end - strict_libc.start, &kernel_gate)))
+	kernel_pass(__NR_rt_sigprocmask, 1 /* SIG_UNBLOCK */, &none, 0, STRICT_SIGNAL_BYTES);
+	if (kernel_failed(kernel_pass(__NR_prctl, STRICT_PRCTL, STRICT_ON, strict_libc.start,
+				      strict_libc.end - strict_libc.start, &kernel_gate)))
 		return;
 	kernel_gate_home = 1;
 	kernel_gate = 1;
@@ -377,8 +383,8 @@ bool strict_start(void)
 	strict_stubs = recording_pages(STRICT_STUBS_MAX * KERNEL_PAGE, false);
 	memcpy(&action.restorer, &strict_return, sizeof(action.restorer));
 	if (!strict_return || !strict_stubs ||
-	    kernel_failed(kernel(__NR_rt_sigaction, SIGSYS, &action, &strict_theirs[SIGSYS],
-				 STRICT_SIGNAL_BYTES))) {
+	    kernel_failed(kernel_pass(__NR_rt_sigaction, SIGSYS, &action, &strict_theirs[SIGSYS],
+				      STRICT_SIGNAL_BYTES))) {
 		strict_return = 0;
 		return false;
 	}

@@ -73,11 +73,14 @@ void unwind_replace(uint64_t key, unwind_rule rule)
 
 static COLD unwind_rule unwind_find_slow(uint64_t key)
 {
-	uint64_t signals = kernel_block_signals();
+	uint64_t signals;
 	unwind_rule rule;
 	uint32_t frame;
 	bool lasts;
 
+	if (kernel_nested())
+		return UNWIND_STOP;
+	signals = kernel_block_signals();
 	recording_lock(&recording_state->code_lock);
 	rule = unwind_make_rule(key, &lasts);
 	if (lasts) {

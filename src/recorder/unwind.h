@@ -210,6 +210,9 @@ HIDDEN unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t sp, ui
 // Put a rule in the place of another. The caller holds code_lock.
 HIDDEN void unwind_replace(uint64_t key, unwind_rule rule);
 
+// The end of the stack on which `here` lies, if it is the calling thread's own.
+HIDDEN uintptr_t unwind_stack_end(uintptr_t here);
+
 // The same: many rules are in use, and the table is worth a huge page.
 HIDDEN void unwind_collapse(void);
 

@@ -10,6 +10,7 @@ enum {
 	AT_BASE = 7,
 	AT_ENTRY = 9,
 	UNWIND_ENTRY_BYTES = 64,
+	UNWIND_GAP_BYTES = 64 << 20, // that the kernel leaves below the main stack, at least
 };
 
 // Many rules are in use: one huge page misses the translation buffer less often than 512 small
@@ -78,6 +79,14 @@ static bool unwind_is_entry(uintptr_t pc, const struct codemap_place *place)
 	if (place->start && place->start == scope_auxiliary(AT_BASE))
 		return true;
 	return pc >= entry && pc - entry < UNWIND_ENTRY_BYTES;
+}
+
+// The main thread's lies far above all mappings.
+uintptr_t unwind_stack_end(uintptr_t here)
+{
+	uintptr_t end = scope_stack_end();
+
+	return end - here < UNWIND_GAP_BYTES ? end : kernel_thread_block();
 }
 
 unwind_rule unwind_make_rule(uint64_t key, bool *lasts)

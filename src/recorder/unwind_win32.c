@@ -26,6 +26,11 @@ static unwind_rule unwind_compile_32(const struct codemap_place *place, uintptr_
 	return rule;
 }
 
+uintptr_t unwind_stack_end(uintptr_t here)
+{
+	return here; // it is not asked for
+}
+
 unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 {
 	uintptr_t exact_pc = (uintptr_t)(key & ~UNWIND_EXACT);

@@ -135,9 +135,12 @@ static void vm_list(struct lane *lane)
 static COLD void vm_list_again(struct lane *lane)
 {
 	struct recording_state *state = recording_state;
-	uint64_t signals = kernel_block_signals();
+	uint64_t signals;
 	uint32_t idle = 0;
 
+	if (kernel_sealed)
+		return;
+	signals = kernel_block_signals();
 	__atomic_store_n(&vm_list_due, 0, __ATOMIC_RELAXED);
 	if (__atomic_compare_exchange_n(&state->listing, &idle, 1, false, __ATOMIC_ACQUIRE,
 					__ATOMIC_RELAXED)) {
@@ -153,7 +156,8 @@ static COLD void vm_look(struct lane *lane, enum peak_reason reason)
 	struct lane_vm begin = { .kind = LANE_VM_LOOK_BEGIN }, end = { .kind = LANE_VM_LOOK_END };
 	uint32_t idle = 0;
 
-	if (!__atomic_compare_exchange_n(&recording_state->looking, &idle, 1, false,
+	if (kernel_sealed ||
+	    !__atomic_compare_exchange_n(&recording_state->looking, &idle, 1, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
 	if (vm_incomplete && reason != PEAK_EXIT)
@@ -351,18 +355,29 @@ static long vm_mremap(const struct vm_ask *ask)
 	return result;
 }
 
+static long vm_break; // where it was last
+
+void vm_seal(void)
+{
+	vm_break = kernel(__NR_brk, 0);
+}
+
 static long vm_brk(const struct vm_ask *ask)
 {
-	uint64_t old = vm_word(kernel(__NR_brk, 0));
+	uint64_t old = vm_word(kernel_sealed ? vm_break : kernel(__NR_brk, 0));
 	uint64_t wanted = vm_word(ask->words[0]);
 	struct lane_vm record = { .kind = LANE_VM_BRK,
 				  .old_address = old,
 				  .address = wanted ? wanted : old };
 	long result;
 
-	if (wanted && wanted < old)
-		return vm_around(ask, __NR_brk, &record, old - wanted);
+	if (wanted && wanted < old) {
+		result = vm_around(ask, __NR_brk, &record, old - wanted);
+		vm_break = result;
+		return result;
+	}
 	result = vm_make(ask, __NR_brk);
+	vm_break = result;
 	if (wanted && vm_word(result) != wanted)
 		record.error = VM_ENOMEM;
 	vm_after(ask, &record, 0);
@@ -538,6 +553,8 @@ static COLD void vm_ready(void)
 
 long vm_call(const struct vm_ask *ask, long number)
 {
+	if (kernel_nested())
+		return ask->make ? ask->make(ask) : vm_relay(ask, number);
 	if (unlikely(recording_phase() == RECORDING_ON &&
 		     (!recording_state->baseline_told ||
 		      __atomic_load_n(&vm_list_due, __ATOMIC_RELAXED))))

@@ -46,6 +46,9 @@ HIDDEN void vm_own(const void *start, size_t bytes, bool gone);
 // baseline is recorded: what was mapped before.
 HIDDEN void vm_begin(struct lane *lane);
 
+// Before the process is sealed (kernel.h): ask what cannot be asked later.
+HIDDEN void vm_seal(void);
+
 // The process is about to end, by a call that runs no destructors: a last look at its memory.
 HIDDEN void vm_end(void);
 

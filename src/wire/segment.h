@@ -231,6 +231,7 @@ struct segment {
 	uint32_t collector_pid;   // by the collector, in its own pid namespace
 	_Atomic uint32_t resumes; // by the collector: how often a pause was ended from outside
 	uint64_t sample_bytes;    // by the collector: mean distance of samples, or 0
+	_Atomic uint32_t joined;  // by the guest: 1: it has heard the welcome and mapped this
 
 	// By the guest, each published with release.
 	_Alignas(64) _Atomic uint32_t lanes_count; // lanes [0, lanes_count) have been used
@@ -238,7 +239,7 @@ struct segment {
 	_Atomic uint64_t events_dropped;           // collector gone or no lane left
 	_Atomic uint64_t waited_ns;                // time threads waited for a full lane
 	_Atomic uint64_t guest_bytes;              // private memory the recorder took
-	_Atomic uint32_t reserved;
+	_Atomic uint32_t sealed;     // 1: no system call is made, so that no bell wakes anybody
 	_Atomic uint64_t verified;   // SEGMENT_VERIFY: stacks walked twice
 	_Atomic uint64_t mismatched; // of them: the two walks differ
 	_Atomic uint32_t exit_noted; // 1: exit_status holds what _exit was given
@@ -259,6 +260,9 @@ struct segment {
 	// By forked children that have no segment of their own: how many there were, and the last
 	// ones at their number modulo SEGMENT_UNSEEN_MAX.
 	_Alignas(64) _Atomic uint32_t unseen_count;
+	// By a sealed guest: 1: it needs lanes. Back to 0 by the collector, when the tids in the
+	// lanes of threads that have ended are 0.
+	_Atomic uint32_t sweep;
 	struct segment_unseen unseen[SEGMENT_UNSEEN_MAX];
 };
 
@@ -279,7 +283,7 @@ enum segment_frame_flag {
 // so that no record wraps.
 struct lane_shared {
 	_Alignas(64) _Atomic uint64_t head; // by the guest, release, after every whole record
-	_Atomic uint32_t tid;               // by the guest: who holds it; 0: free
+	_Atomic uint32_t tid; // by the guest: who holds it; 0: free; by the collector: see sweep
 	// By the guest: stacks that are not proven to reach the root.
 	_Atomic uint32_t stacks_incomplete;
 	_Alignas(64) _Atomic uint64_t tail; // by the collector, release, after decoding

@@ -107,6 +107,7 @@ static inline bool fake_join(struct fake_guest *guest, const char *socket_name,
 	close(fds[0]);
 	guest->segment_fd = fds[1];
 	guest->segment = (struct segment *)(void *)base;
+	atomic_store(&guest->segment->joined, 1);
 	guest->lanes = (struct lane_shared *)(void *)(base + SEGMENT_LANES_AT);
 	guest->frames = (struct segment_frame *)(void *)(base + SEGMENT_FRAMES_AT);
 	guest->frames_count = hello->frames_count > 0 ? hello->frames_count : 1;

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Under a system-call filter the recorder calls nothing, changes nothing and loses nothing."""
+# timeout: 180
+from libguest import BITS, TIDEMARK, Skip, Trace, check, equal, main, program, run, test
+
+OURS = ("rt_sigprocmask,gettid,getpid,tgkill,nanosleep,getrusage,mincore,prctl,kill,madvise,"
+        "mremap,socket,connect,recvmsg,openat")
+
+IMAGE = ["/bin/echo", "on"] if BITS == 64 else [program("still"), "0"]
+UNSEEN = f"{IMAGE[0]} is not recorded"
+
+
+def sandboxed(*words, options=()):
+    """What it does is what it does untraced. Returns what was recorded."""
+    command = [program("sandboxed"), *[str(word) for word in words]]
+    plain = run(command)
+    if plain.code == 77:
+        raise Skip("the kernel has no filters")
+    ended = run([TIDEMARK, "record", "--force", *options, "-o", "t.tide", *command], timeout=60)
+    equal((plain.code, plain.out), (ended.code, ended.out),
+          f"code and output of {words} ({ended.err})")
+    return ended
+
+
+def check_exact(ended, pairs):
+    trace = Trace()
+    equal("0", trace.end.get("events-lost", "0"), f"events lost ({ended.err})")
+    equal(100, len(trace.of_size(7801)), "blocks of before")
+    equal(pairs, len(trace.of_size(7802)), "blocks of under the filter")
+    equal("", trace.end.get("unseen", ""), f"programs that were not recorded ({ended.err})")
+    return trace
+
+
+def check_said():
+    for command in ("info", "report"):
+        ended = run([TIDEMARK, command, "t.tide"])
+        said = " ".join((ended.out + ended.err).split())
+        check("system-call filter" in said and "no snapshots" in said and "spins" in said,
+              f"{command} does not say so: {said}")
+
+
+@test
+def calls_that_are_killed_for_trapped_or_refused_are_not_made():
+    for action in ("kill", "trap", "eperm", "enosys"):
+        check_exact(sandboxed(action, OURS, 0, 60000), 60000)
+        check_said()
+
+
+@test
+def a_process_that_may_do_next_to_nothing_is_recorded():
+    for action in ("only-kill", "only-trap", "strict"):
+        check_exact(sandboxed(action, "none", 0, 200000), 200000)
+
+
+@test
+def strict_is_content_with_a_filter():
+    sandboxed("kill", OURS, 0, 1000, options=["--strict"])
+
+
+@test
+def own_times_and_verified_stacks_need_no_call():
+    for action in ("only-trap", "strict"):
+        check_exact(sandboxed(action, "none", 0, 3000, options=["--clock=ns"]), 3000)
+    check_exact(sandboxed("only-kill", "none", 0, 3000, options=["--free-stacks"]), 3000)
+
+
+@test
+def threads_that_begin_under_the_filter_are_recorded():
+    calls = OURS.replace("rt_sigprocmask,", "").replace("gettid,", "").replace("madvise,", "")
+    for action in ("kill", "trap", "enosys", "dup"):
+        trace = check_exact(sandboxed(action, calls, 8, 5000), 40000)
+        equal(9, len(trace.threads), "threads")
+
+
+@test
+def threads_by_the_hundred_take_over_the_lanes_of_those_that_ended():
+    check_exact(sandboxed("enosys", "mremap,socket,tgkill", 200, 200), 40000)
+
+
+@test
+def stacks_under_the_filter_reach_the_beginning():
+    sandboxed("enosys", "rt_sigprocmask,gettid", 2, 500)
+    equal("", Trace().end.get("stacks-incomplete", ""), "stacks that are not proven whole")
+
+
+@test
+def an_image_under_a_filter_that_kills_runs_and_is_told_of():
+    for action in ("kill", "trap"):
+        ended = sandboxed(action, "socket,connect,recvmsg", 0, 10, *IMAGE)
+        check(any(UNSEEN in line for line in ended.lines()), ended.err)
+    ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", program("sandboxed"), "kill",
+                 "socket", "0", "10", *IMAGE])
+    equal(125, ended.code, f"exit code under --strict ({ended.err})")
+
+
+@test
+def an_image_under_a_filter_that_refuses_the_socket_is_told_of():
+    for action in ("eperm", "enosys"):
+        for call in ("socket", "connect", "recvmsg"):
+            ended = sandboxed(action, call, 0, 10, *IMAGE)
+            check(any(UNSEEN in line for line in ended.lines()), ended.err)
+
+
+@test
+def an_image_under_a_filter_that_lets_it_is_recorded():
+    for calls in ("mincore,getrusage,tgkill", "gettid,rt_sigprocmask", "kill"):
+        ended = sandboxed("enosys", calls, 0, 10, *IMAGE)
+        check_exact(ended, 10)
+        check(len(Trace().processes) >= 2, "the image is not there:", ended.err)
+        check_said()
+
+
+main()

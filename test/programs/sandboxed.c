@@ -1,0 +1,161 @@
+// Allocates, comes under a system-call filter, and goes on allocating.
+//
+//     sandboxed ACTION CALLS THREADS ROUNDS [PROGRAM ARGUMENT ...]
+//
+// ACTION: kill, trap, eperm, enosys for the calls that are named in CALLS (by commas); or
+// only-kill, only-trap for all calls but those, and the few that the program needs itself; strict:
+// SECCOMP_MODE_STRICT, in which CALLS is not looked at; dup: as enosys, installed by syscall().
+//
+// Before, 100 blocks of 7801 bytes. Then, in THREADS threads that are started under the filter
+// (0: in the main thread), ROUNDS pairs of 7802 bytes each. A call that is trapped is counted by a
+// handler of SIGSYS, and the count written to standard output behind "trapped ". With PROGRAM, that
+// is executed then.
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { STEPS_MAX = 128, BEFORE = 100, CANNOT = 77 };
+
+static const struct {
+	const char *name;
+	int number;
+} calls[] = {
+	{ "socket", SYS_socket },
+	{ "connect", SYS_connect },
+	{ "recvmsg", SYS_recvmsg },
+	{ "madvise", SYS_madvise },
+	{ "mremap", SYS_mremap },
+	{ "rt_sigprocmask", SYS_rt_sigprocmask },
+	{ "gettid", SYS_gettid },
+	{ "getpid", SYS_getpid },
+	{ "tgkill", SYS_tgkill },
+	{ "futex", SYS_futex },
+	{ "nanosleep", SYS_nanosleep },
+	{ "getrusage", SYS_getrusage },
+	{ "mincore", SYS_mincore },
+	{ "prctl", SYS_prctl },
+	{ "kill", SYS_kill },
+	{ "openat", SYS_openat },
+	// What malloc and an end need.
+	{ "write", SYS_write },
+	{ "brk", SYS_brk },
+	{ "mmap", SYS_mmap },
+	{ "munmap", SYS_munmap },
+	{ "exit_group", SYS_exit_group },
+	{ "exit", SYS_exit },
+	{ "rt_sigreturn", SYS_rt_sigreturn },
+};
+
+enum { NEEDED = 7, CALLS = sizeof calls / sizeof *calls };
+
+static volatile sig_atomic_t trapped;
+static long rounds;
+
+static void on_trap(int number)
+{
+	(void)number;
+	trapped++;
+}
+
+static int named(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = list; (at = strstr(at, name)) != NULL; at += length)
+		if ((at == list || at[-1] == ',') && (at[length] == 0 || at[length] == ','))
+			return 1;
+	return 0;
+}
+
+static unsigned action_of(const char *word)
+{
+	if (strcmp(word, "kill") == 0)
+		return SECCOMP_RET_KILL_PROCESS;
+	if (strcmp(word, "trap") == 0)
+		return SECCOMP_RET_TRAP;
+	return SECCOMP_RET_ERRNO | (strcmp(word, "eperm") == 0 ? EPERM : ENOSYS);
+}
+
+static void install(const char *word, const char *list)
+{
+	struct sock_filter steps[STEPS_MAX];
+	struct sock_fprog program = { .filter = steps };
+	int only = strncmp(word, "only-", 5) == 0;
+	unsigned action = action_of(only ? word + 5 : word);
+	unsigned short count = 0;
+
+	if (strcmp(word, "strict") == 0) {
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0)
+			exit(CANNOT);
+		return;
+	}
+	steps[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						      offsetof(struct seccomp_data, nr));
+	for (int i = 0; i < CALLS; i++) {
+		if (!named(list, calls[i].name) && !(only && i >= CALLS - NEEDED))
+			continue;
+		steps[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+							      (unsigned)calls[i].number, 0, 1);
+		steps[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+							      only ? SECCOMP_RET_ALLOW : action);
+	}
+	steps[count++] =
+		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, only ? action : SECCOMP_RET_ALLOW);
+	program.len = count;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		exit(CANNOT);
+	if (strcmp(word, "dup") == 0 ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+					       SECCOMP_FILTER_FLAG_TSYNC, &program) != 0
+				     : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		exit(CANNOT);
+}
+
+static void *work(void *unused)
+{
+	for (long i = 0; i < rounds; i++)
+		free(malloc(7802));
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[256];
+	char line[64];
+	int count;
+
+	if (argc < 5)
+		return CANNOT;
+	signal(SIGSYS, on_trap);
+	count = atoi(argv[3]);
+	rounds = atol(argv[4]);
+	for (int i = 0; i < BEFORE; i++)
+		(void)malloc(7801);
+	install(argv[1], argv[2]);
+	if (count == 0)
+		work(NULL);
+	for (int i = 0; i < count; i++)
+		if (pthread_create(&threads[i], NULL, work, NULL) != 0)
+			return 1;
+	for (int i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	count = snprintf(line, sizeof line, "trapped %d\n", (int)trapped);
+	if (write(STDOUT_FILENO, line, (size_t)count) != count)
+		return 1;
+	if (argc > 5) {
+		execv(argv[5], argv + 5);
+		return 1;
+	}
+	syscall(SYS_exit, 0);
+	return 0;
+}
