@@ -270,8 +270,23 @@ capture_step_guess(struct capture *capture, struct capture_walk *walk, struct ca
 	uintptr_t cfa;
 
 	if (unwind_kind(fresh->rule) == UNWIND_GUESS_BLIND)
-		fresh->rule = unwind_learn(fresh->rule, walk->pc, walk->sp, walk->rbp);
+		fresh->rule = unwind_learn(fresh->rule, walk->pc,
+					   fresh > capture->fresh ? fresh[-1].pc : 0, walk->sp,
+					   walk->rbp);
 	switch (unwind_kind(fresh->rule)) {
+	case UNWIND_RSP: // it is known from here on, and no guess
+	case UNWIND_RBP:
+		cfa = (unwind_kind(fresh->rule) == UNWIND_RSP ? walk->sp : walk->rbp) +
+		      (uintptr_t)unwind_cfa_offset(fresh->rule);
+		if (!capture_plausible(walk, cfa))
+			return CAPTURE_WENT_NOWHERE;
+		return capture_step_to(capture, walk, fresh, cfa,
+				       unwind_saves_rbp(fresh->rule)
+					       ? cfa + (uintptr_t)unwind_rbp_offset(fresh->rule)
+					       : 0);
+	case UNWIND_RBP_DEREF:
+	case UNWIND_END:
+		return capture_step_rare(capture, walk, fresh);
 	case UNWIND_SCANNED:
 		walk->flags |= LANE_PUSH_INCOMPLETE;
 		cfa = walk->sp + (uintptr_t)unwind_cfa_offset(fresh->rule);

@@ -4,6 +4,7 @@
 #include "recorder/client_win32.h"
 #include "recorder/codemap.h"
 #include "recorder/eh_win32.h"
+#include "recorder/epilogue.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
 #include "recorder/nt_win32.h"
@@ -159,6 +160,7 @@ static void codemap_remove(const uint8_t *base)
 	notes_module_gone(module->id);
 	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
 	unwind_forget();
+	epilogue_forget();
 }
 
 static NT_CALL void codemap_told(uint32_t reason, const struct nt_dll_notice *notice, void *context)

@@ -204,8 +204,10 @@ HIDDEN void unwind_forget_range(uintptr_t start, uintptr_t end);
 HIDDEN unwind_rule unwind_make_rule(uint64_t key, bool *lasts);
 
 // Of the system: the walk has come to `key` with a rule of kind UNWIND_GUESS_BLIND, and the frame's
-// registers are these. A better rule, if the stack shows one, which is kept; else the same.
-HIDDEN unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t sp, uintptr_t rbp);
+// registers are these. What it has called is at `inner`; 0: that is a hook. A better rule, if the
+// stack shows one, which is kept; else the same.
+HIDDEN unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintptr_t sp,
+				uintptr_t rbp);
 
 // Put a rule in the place of another. The caller holds code_lock.
 HIDDEN void unwind_replace(uint64_t key, unwind_rule rule);

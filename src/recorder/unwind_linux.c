@@ -122,8 +122,9 @@ unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 }
 
 // There is nothing to learn: code without .eh_frame is rare, and may be anything.
-unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t sp, uintptr_t rbp)
+unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintptr_t sp,
+			 uintptr_t rbp)
 {
-	(void)key, (void)sp, (void)rbp;
+	(void)key, (void)inner, (void)sp, (void)rbp;
 	return rule;
 }

@@ -6,6 +6,7 @@ known beforehand, is proven up to the thread's start, and has no frame of tidema
 import collections
 import os
 import re
+import shutil
 import subprocess
 
 import libwin
@@ -22,12 +23,22 @@ CALLERS = {
     7060: ["site", "through_jump", "main"],
 }
 GCC = ["i686-w64-mingw32-g++", "-static"]
+# Without .eh_frame, as Microsoft's compilers leave it: the code itself is asked.
+BARE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions", "-fno-rtti",
+        "-fomit-frame-pointer"]
+CLANG = ["clang++", "--target=i686-w64-mingw32", "-c"]
 WAYS = {
     "gcc-O0": [*GCC, "-O0"],
     "gcc-Os": [*GCC, "-Os"],
     "gcc-O2": [*GCC, "-O2", "-fomit-frame-pointer"],
     "gcc-O1-frames": [*GCC, "-O1", "-fno-omit-frame-pointer"],
     "gcc-O2-arguments": [*GCC, "-O2", "-maccumulate-outgoing-args"],
+    "bare-O0": [*GCC, "-O0", *BARE],
+    "bare-Os": [*GCC, "-Os", *BARE],
+    "bare-O2": [*GCC, "-O2", *BARE],
+    "clang-O0": [*CLANG, "-O0", *BARE],
+    "clang-Os": [*CLANG, "-Os", *BARE],
+    "clang-O2": [*CLANG, "-O2", *BARE],
 }
 
 
@@ -115,8 +126,13 @@ libwin.need_wine()
 libwin.begin_prefix()
 try:
     for way, command in WAYS.items():
-        subprocess.run([*command, "-g", "-msse2", "-fno-optimize-sibling-calls", "-o",
-                        f"{way}.exe", SOURCE], check=True)
+        made = f"{way}.o" if command[0] == "clang++" else f"{way}.exe"
+        if not shutil.which(command[0]):
+            continue
+        subprocess.run([*command, "-g", "-msse2", "-fno-optimize-sibling-calls", "-o", made, SOURCE],
+                       check=True)
+        if made.endswith(".o"):
+            subprocess.run([*GCC, "-o", f"{way}.exe", made], check=True)
         check_program(way)
 finally:
     libwin.end_prefix()

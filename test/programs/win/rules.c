@@ -1,0 +1,250 @@
+// What must be said about it: behind each call of the DLLs that are named, what the function's own
+// code says of its frame (recorder/epilogue.h) is what .eh_frame says. Prints, for each DLL,
+// `rules NAME same N other N sure-and-other N unknown N never N`, and the first places that differ;
+// before that, `forms N wrong N`: small pieces of code, and what must be said of each.
+#include "recorder/cfi.h"
+#include "recorder/eh_win32.h"
+#include "recorder/epilogue.h"
+#include "recorder/insn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+enum { TOLD_MAX = 6 };
+
+struct counts {
+	unsigned same, other, sure_other, unknown, never;
+};
+
+static uint8_t code[512];
+static uintptr_t from; // where the image is
+
+void *recording_pages(size_t bytes, bool wipe_on_fork)
+{
+	(void)wipe_on_fork;
+	return VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+}
+
+const uint8_t *epilogue_code(uintptr_t at, uint32_t *bytes)
+{
+	static MEMORY_BASIC_INFORMATION region;
+	uintptr_t end = (uintptr_t)region.BaseAddress + region.RegionSize;
+
+	if (at - (uintptr_t)region.BaseAddress >= region.RegionSize) {
+		if (!VirtualQuery((void *)at, &region, sizeof(region)))
+			return NULL;
+		end = (uintptr_t)region.BaseAddress + region.RegionSize;
+	}
+	if (region.State != MEM_COMMIT || region.Type != MEM_IMAGE || at + INSN_BYTES_MAX >= end)
+		return NULL;
+	*bytes = (uint32_t)(end - at - INSN_BYTES_MAX);
+	return (const uint8_t *)at;
+}
+
+uintptr_t epilogue_cell(uintptr_t at)
+{
+	uint32_t bytes;
+
+	return epilogue_code(at, &bytes) ? *(const uintptr_t *)at : 0;
+}
+
+static int32_t pops_of(const uint8_t *call, const uint8_t *next)
+{
+	if (call[0] == 0xe8)
+		return epilogue_pops((uintptr_t)next + (uintptr_t) * (const int32_t *)(call + 1));
+	if (call[0] == 0xff && call[1] == 0x15) {
+		uintptr_t function = epilogue_cell(*(const uintptr_t *)(call + 2));
+
+		return function ? epilogue_pops(function) : EPILOGUE_POPS_UNKNOWN;
+	}
+	return EPILOGUE_POPS_UNKNOWN;
+}
+
+static void compare(const uint8_t *header, const uint8_t *start, const uint8_t *call,
+		    const uint8_t *next, struct counts *counts)
+{
+	unwind_rule right = cfi_compile(header, (uintptr_t)next - 1, (uintptr_t)next, NULL);
+	int32_t pops = pops_of(call, next);
+	struct epilogue_answer answer;
+	unwind_rule made;
+	bool found = false;
+
+	if (pops == EPILOGUE_NO_RETURN || unwind_kind(right) == UNWIND_STOP ||
+	    unwind_kind(right) == UNWIND_NONE)
+		return;
+	if (epilogue_reaches((uintptr_t)start, (uintptr_t)next, &made) == EPILOGUE_NEVER)
+		counts->never++;
+	epilogue_run((uintptr_t)next, &answer);
+	for (uint32_t i = 0; i < answer.count; i++) {
+		unwind_rule rule = answer.rules[i];
+		int64_t cfa = unwind_cfa_offset(rule);
+
+		if (unwind_kind(rule) == UNWIND_RSP && pops > 0)
+			cfa += pops;
+		if (unwind_kind(rule) == UNWIND_RSP && pops < 0 &&
+		    unwind_kind(right) == UNWIND_RSP) // nobody knows: the stack will tell
+			cfa = unwind_cfa_offset(right);
+		// By esp in a function that has ebp as well: its start tells how far they are apart.
+		if (unwind_kind(rule) == UNWIND_RSP && unwind_kind(right) == UNWIND_RBP &&
+		    unwind_kind(made) == UNWIND_RSP && unwind_cfa_offset(made) == cfa)
+			found = unwind_rbp_offset(rule) == unwind_rbp_offset(right);
+		found |= unwind_kind(rule) == unwind_kind(right) &&
+			 cfa == unwind_cfa_offset(right) &&
+			 unwind_rbp_offset(rule) == unwind_rbp_offset(right);
+	}
+	if (found) {
+		counts->same++;
+	} else if (!answer.count) {
+		counts->unknown++;
+	} else {
+		counts->other++;
+		counts->sure_other += answer.count == 1 && !answer.more;
+		if (counts->other <= TOLD_MAX)
+			printf("  %p +%x: kind %d cfa %d rbp %d, .eh_frame: kind %d cfa %d rbp %d; "
+			       "%u answers%s, pops %d\n",
+			       (void *)next, (unsigned)((uintptr_t)next - from),
+			       unwind_kind(answer.rules[0]),
+			       (int)unwind_cfa_offset(answer.rules[0]),
+			       (int)unwind_rbp_offset(answer.rules[0]), unwind_kind(right),
+			       (int)unwind_cfa_offset(right), (int)unwind_rbp_offset(right),
+			       (unsigned)answer.count, answer.more ? " and more" : "", (int)pops);
+	}
+}
+
+static void go_through(const char *name)
+{
+	const uint8_t *base = (const uint8_t *)LoadLibraryA(name);
+	const IMAGE_NT_HEADERS *headers;
+	struct counts counts = { 0 };
+	const int32_t *table;
+	uint8_t *header;
+	size_t pages;
+
+	if (!base)
+		return;
+	headers = (const void *)(base + *(const int32_t *)(base + 0x3c));
+	from = (uintptr_t)base;
+
+	header = eh_make_header(base, headers->OptionalHeader.SizeOfImage, &pages);
+	if (!header)
+		return;
+	table = (const int32_t *)(const void *)(header + 8);
+	for (uint32_t i = 0; i + 1 < *(const uint32_t *)(const void *)(header + 4); i++) {
+		const uint8_t *at = (const uint8_t *)((uintptr_t)header + (uintptr_t)table[2 * i]);
+		const uint8_t *end =
+			(const uint8_t *)((uintptr_t)header + (uintptr_t)table[2 * i + 2]);
+		const uint8_t *start = at;
+		struct insn insn;
+
+		for (; at < end && insn_decode(at, INSN_BYTES_MAX, false, &insn);
+		     at += insn.length) {
+			const uint8_t *op = at + insn.opcode_at;
+			uint32_t rest = insn.length - insn.opcode_at;
+
+			if (op[0] == 0xe8 || (op[0] == 0xff && (op[1] & 0x38) == 0x10))
+				compare(header, start, op, op + rest, &counts);
+		}
+	}
+	printf("rules %s same %u other %u sure-and-other %u unknown %u never %u\n", name,
+	       counts.same, counts.other, counts.sure_other, counts.unknown, counts.never);
+}
+
+// ---- Small pieces of code -------------------------------------------------------------------
+
+static void put(size_t at, const char *hex)
+{
+	unsigned byte;
+
+	for (; sscanf(hex, " %2x", &byte) == 1; hex += hex[0] == ' ' ? 3 : 2)
+		code[at++] = (uint8_t)byte;
+}
+
+static void begin(void)
+{
+	memset(code, 0xcc, sizeof(code));
+	epilogue_forget();
+}
+
+// What is said of the place `at`, and nothing else.
+static unwind_rule rule_at(size_t at)
+{
+	struct epilogue_answer answer;
+
+	epilogue_run((uintptr_t)code + at, &answer);
+	return answer.count == 1 && !answer.more ? answer.rules[0] : UNWIND_NONE;
+}
+
+static unsigned forms, wrong;
+
+static void check(const char *name, unwind_rule expected, unwind_rule found)
+{
+	forms++;
+	if (expected == found)
+		return;
+	wrong++;
+	printf("  %s: %llx is not %llx\n", name, (unsigned long long)found,
+	       (unsigned long long)expected);
+}
+
+static void check_forms(void)
+{
+	const unwind_rule framed = unwind_make_saving(UNWIND_RBP, 8, -8, 0);
+	struct epilogue_answer answer;
+	unwind_rule rule;
+
+	begin();
+	put(0, "83 c4 1c 5d 5e 5f c3"); // add esp,1ch; pop ebp; pop esi; pop edi; ret
+	check("pops", unwind_make_saving(UNWIND_RSP, 44, -16, 0), rule_at(0));
+	put(16, "8d 65 f4 5b 5e 5f 5d c3"); // lea esp,[ebp-0ch]; pop ebx; esi; edi; ebp; ret
+	check("a frame of ebp", framed, rule_at(16));
+	put(32, "c9 c2 08 00"); // leave; ret 8
+	check("leave", framed, rule_at(32));
+	put(48, "8b 4d f8 c9 8d 61 fc c3"); // mov ecx,[ebp-8]; leave; lea esp,[ecx-4]; ret
+	check("a realigned frame", unwind_make_saving(UNWIND_RBP_DEREF, -8, 0, 0), rule_at(48));
+	put(64, "74 06 83 c4 0c c3"); // je 72; add esp,0ch; ret
+	put(72, "85 c0 75 f6 83 c4 0c c3");
+	check("ways that agree", unwind_make(UNWIND_RSP, 16, 0), rule_at(64));
+	put(76, "83 c4 14 c3");
+	check("ways that differ", UNWIND_NONE, rule_at(64));
+
+	begin();
+	put(0, "e8 3b 00 00 00 83 c4 04 c3"); // call 64; add esp,4; ret
+	put(64, "85 c0 74 03 c2 08 00 c2 08 00");
+	check("a callee that removes arguments", unwind_make(UNWIND_RSP, 16, 0), rule_at(0));
+	epilogue_run((uintptr_t)code + 64, &answer);
+	check("what is removed", 8, (unwind_rule)answer.pops);
+	put(16, "ff d0 83 c4 08 c3"); // call eax; add esp,8; ret
+	check("a call by a register", UNWIND_NONE, rule_at(16));
+	put(16, "ff d0 8b e5 5d c3"); // call eax; mov esp,ebp; pop ebp; ret
+	check("a call by a register in a frame of ebp", framed, rule_at(16));
+
+	begin();
+	put(0, "85 c0 74 05 e8 37 00 00 00 83 c4 04 c3"); // the call's way would go on at 9
+	put(64, "e8 0b 00 00 00 cc");
+	check("a call that does not come back", unwind_make(UNWIND_RSP, 8, 0), rule_at(0));
+	put(64, "8b 4d f0 64 89 0d 00 00 00 00 59 5f 5f 5e 5b 8b e5 5d 51 c3");
+	put(32, "e8 1b 00 00 00 c2 10 00"); // call 64; ret 10h
+	check("a frame taken down by a function", framed, rule_at(32));
+
+	begin();
+	put(0, "55 83 ec 18 e8 37 00 00 00 83 c4 18 5d c3"); // push ebp; sub esp,18h; call 64
+	put(64, "c3");
+	check("from the start", EPILOGUE_REACHES,
+	      epilogue_reaches((uintptr_t)code, (uintptr_t)code + 9, &rule));
+	check("the frame there", unwind_make(UNWIND_RSP, 32, 0), rule);
+	check("not behind a call", EPILOGUE_NEVER,
+	      epilogue_reaches((uintptr_t)code, (uintptr_t)code + 12, &rule));
+	check("another function", EPILOGUE_NEVER,
+	      epilogue_reaches((uintptr_t)code + 64, (uintptr_t)code + 9, &rule));
+	printf("forms %u wrong %u\n", forms, wrong);
+}
+
+int main(int count, char **names)
+{
+	check_forms();
+	for (int i = 1; i < count; i++)
+		go_through(names[i]);
+	return 0;
+}
