@@ -4,8 +4,8 @@
 #include "recorder/text.h"
 
 enum {
-	EPILOGUE_INSNS_MAX = 6000, // that are followed for one question
-	EPILOGUE_SEEN = 8192,      // a power of two, more than that
+	EPILOGUE_INSNS_MAX = 3000, // that are followed for one question
+	EPILOGUE_SEEN = 4096,      // a power of two, more than that
 	EPILOGUE_QUEUE = 128,
 	EPILOGUE_ENDS_ENOUGH = 6,
 	EPILOGUE_TABLE_ENTRIES = 16, // of a switch
@@ -65,7 +65,7 @@ struct epilogue_machine {
 	struct epilogue_end ends[EPILOGUE_ANSWERS_MAX];
 	struct epilogue_state state;
 	struct epilogue_state queue[EPILOGUE_QUEUE];
-	uintptr_t seen[EPILOGUE_SEEN];
+	uint64_t seen[EPILOGUE_SEEN];
 };
 
 // The instruction in hand.
@@ -99,15 +99,22 @@ static int32_t epilogue_32(const uint8_t *at)
 	return value;
 }
 
-// Whether it is seen for the first time.
-static bool epilogue_is_new(struct epilogue_machine *machine, uintptr_t pc)
+// Whether the place of the state is seen for the first time, or for the first time with an esp that
+// is known: the way around a call that removes nobody knows what may say more than the way through it.
+static bool epilogue_is_new(struct epilogue_machine *machine)
 {
-	uint32_t at = (uint32_t)pc * 0x9e3779b1u >> 19 & (EPILOGUE_SEEN - 1);
+	const struct epilogue_state *state = &machine->state;
+	uint64_t place = (uint64_t)state->pc << 1;
+	uint32_t at = (uint32_t)state->pc * 0x9e3779b1u >> 20 & (EPILOGUE_SEEN - 1);
 
-	for (; machine->seen[at]; at = (at + 1) & (EPILOGUE_SEEN - 1))
-		if (machine->seen[at] == pc)
+	place |= state->registers[ESP].base != BASE_UNKNOWN;
+	for (; machine->seen[at]; at = (at + 1) & (EPILOGUE_SEEN - 1)) {
+		if (machine->seen[at] == place || machine->seen[at] == (place | 1))
 			return false;
-	machine->seen[at] = pc;
+		if (machine->seen[at] >> 1 == state->pc)
+			break;
+	}
+	machine->seen[at] = place;
 	return true;
 }
 
@@ -680,7 +687,7 @@ static void epilogue_follow(struct epilogue_machine *machine)
 			code_at = state->pc;
 			code = epilogue_code(code_at, &bytes);
 		}
-		if (!code || !epilogue_is_new(machine, state->pc))
+		if (!code || !epilogue_is_new(machine))
 			return;
 		if (!insn_decode(code + (state->pc - code_at), INSN_BYTES_MAX, false, &at.insn)) {
 			machine->cut = true;

@@ -26,6 +26,8 @@ enum {
 	LEARN_JUMPS_MAX = 4,
 	LEARN_OWN_FRAMES = 32,
 	LEARN_PUSHES_MAX = 8,
+	LEARN_HEADERS_AT = 0x3c, // where an image says where its headers are
+	LEARN_ENTRY_AT = 0x28,   // and they where it begins
 	LEARN_POPS_MAX = 48,
 	LEARN_FRAME_MAX = 16 << 20,
 	LEARN_BASE_BYTES = 4096, // of a stack where its thread began
@@ -326,6 +328,22 @@ static unwind_rule learn_by_chain(const struct learn_frame *frame)
 	return learn_slot(call.made, frame) == slot ? rule : (unwind_rule)UNWIND_NONE;
 }
 
+// By the function that its image begins with, which the system calls: it does not return.
+static unwind_rule learn_by_entry(const struct learn_frame *frame)
+{
+	uintptr_t image = codemap_find(frame->pc).start;
+	uintptr_t headers = image + learn_32(image + LEARN_HEADERS_AT), slot, back, called;
+	unwind_rule rule;
+
+	if (epilogue_reaches(image + learn_32(headers + LEARN_ENTRY_AT), frame->pc, &rule) !=
+	    EPILOGUE_REACHES)
+		return UNWIND_NONE;
+	slot = rule == UNWIND_NONE ? 0 : learn_slot(rule, frame);
+	return slot && learn_word(slot, &back) && learn_called(back, &called)
+		       ? rule
+		       : (unwind_rule)UNWIND_NONE;
+}
+
 // Whether the chain leads on to a return address.
 static bool learn_chain_holds(const struct learn_frame *frame)
 {
@@ -401,6 +419,7 @@ unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintpt
 		if (found == UNWIND_NONE || unwind_kind(found) == UNWIND_SCANNED) {
 			unwind_rule chain = learn_by_chain(&frame);
 
+			chain = chain != UNWIND_NONE ? chain : learn_by_entry(&frame);
 			found = chain != UNWIND_NONE ? chain : found;
 		}
 		if (found == UNWIND_NONE)
