@@ -100,7 +100,8 @@ static int32_t epilogue_32(const uint8_t *at)
 }
 
 // Whether the place of the state is seen for the first time, or for the first time with an esp that
-// is known: the way around a call that removes nobody knows what may say more than the way through it.
+// is known: the way around a call that removes nobody knows what may say more than the one through
+// it.
 static bool epilogue_is_new(struct epilogue_machine *machine)
 {
 	const struct epilogue_state *state = &machine->state;
@@ -744,7 +745,8 @@ int32_t epilogue_pops(uintptr_t function)
 	return pops;
 }
 
-// A rule; UNWIND_NONE if none can say it. The caller's ebp lies at `kept`, or is ours if not `keeps`.
+// A rule; UNWIND_NONE if none can say it. The caller's ebp lies at `kept`, or is ours if not
+// `keeps`.
 static unwind_rule epilogue_make(enum unwind_kind kind, int32_t cfa, bool keeps, int32_t kept)
 {
 	if (cfa % UNWIND_WORD || (keeps && !unwind_can_save_at(kept)))

@@ -33,6 +33,7 @@ HIDDEN const uint8_t *epilogue_code(uintptr_t at, uint32_t *bytes);
 // Where a jump by the memory at `at` leads to; 0: nobody knows.
 HIDDEN uintptr_t epilogue_cell(uintptr_t at);
 
+// What the code from the return address `pc` on says.
 HIDDEN void epilogue_run(uintptr_t pc, struct epilogue_answer *answer);
 
 // How many bytes of arguments the function removes when it returns, or one of the two above.
@@ -40,7 +41,7 @@ HIDDEN int32_t epilogue_pops(uintptr_t function);
 
 enum epilogue_reach { EPILOGUE_NEVER, EPILOGUE_MAYBE, EPILOGUE_REACHES };
 
-// Whether a call that returns to `pc` can be reached from the function's start. If it is, `*rule` is
+// Whether a call that returns to `pc` can be reached from the function's start. If so, `*rule` is
 // the frame's there, counted from the frame address of what was called; UNWIND_NONE: it is unknown.
 HIDDEN enum epilogue_reach epilogue_reaches(uintptr_t function, uintptr_t pc, unwind_rule *rule);
 

@@ -26,12 +26,14 @@ GCC = ["i686-w64-mingw32-g++", "-static"]
 # Without .eh_frame, as Microsoft's compilers leave it: the code itself is asked.
 BARE = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions", "-fno-rtti",
         "-fomit-frame-pointer"]
+FRAMES = ["-fno-omit-frame-pointer", "-DWITH_FRAMES"]
 CLANG = ["clang++", "--target=i686-w64-mingw32", "-c"]
 WAYS = {
     "gcc-O0": [*GCC, "-O0"],
     "gcc-Os": [*GCC, "-Os"],
     "gcc-O2": [*GCC, "-O2", "-fomit-frame-pointer"],
-    "gcc-O1-frames": [*GCC, "-O1", "-fno-omit-frame-pointer"],
+    "gcc-O1-frames": [*GCC, "-O1", *FRAMES],
+    "gcc-O2-frames": [*GCC, "-O2", *FRAMES],
     "gcc-O2-arguments": [*GCC, "-O2", "-maccumulate-outgoing-args"],
     "bare-O0": [*GCC, "-O0", *BARE],
     "bare-Os": [*GCC, "-Os", *BARE],
@@ -39,6 +41,7 @@ WAYS = {
     "clang-O0": [*CLANG, "-O0", *BARE],
     "clang-Os": [*CLANG, "-Os", *BARE],
     "clang-O2": [*CLANG, "-O2", *BARE],
+    "clang-O2-frames": [*CLANG, "-O2", *BARE[:-1], *FRAMES],
 }
 
 
@@ -87,12 +90,15 @@ def record(program):
     done = libwin.wine(libwin.built("tidemark.exe"), "record", "-q", "--force", "--verify-stacks",
                        "-o", "ways.tide", "--", program, prefix="prefix", text=True)
     libwin.check(f"{program} ends well", done.returncode == 0, done)
-    return Trace("ways.tide")
+    said = {}
+    for size, rest in re.findall(r"^said (\d+)((?: [0-9a-f]+)*)", done.stdout, re.M):
+        said.setdefault(size, []).append([int(pc, 16) for pc in rest.split()])
+    return Trace("ways.tide"), said
 
 
 def check_program(name):
     program = f"{name}.exe"
-    trace = record(program)
+    trace, said = record(program)
     names = libwin.Names(32, program)
     seen = collections.Counter()
     for stack, size in re.findall(r"^@\d+ t\d+ malloc (s\d+) h\d+ 0x\w+ (\d+)$", trace.dump, re.M):
@@ -111,6 +117,10 @@ def check_program(name):
             own, seen[size] = own[:len(expected)], seen[size] + 1
         libwin.check(f"{name}: the callers of {size}", own == expected, own)
         seen[size] += 1
+        found = [pc + 1 for pc in trace.addresses(stack)][1:]
+        libwin.check(f"{name}: the system says the same callers of {size}",
+                     not said or any(found in (each, each[1:]) for each in said[size]),
+                     [hex(pc) for pc in found], said.get(size))
     libwin.check(f"{name}: all ways were gone", len(seen) == len(CALLERS), seen)
     libwin.check(f"{name}: no stack is another one when it is walked again",
                  "stacks-mismatched" not in trace.dump.splitlines()[-1])

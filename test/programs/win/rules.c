@@ -86,7 +86,7 @@ static void compare(const uint8_t *header, const uint8_t *start, const uint8_t *
 		if (unwind_kind(rule) == UNWIND_RSP && pops < 0 &&
 		    unwind_kind(right) == UNWIND_RSP) // nobody knows: the stack will tell
 			cfa = unwind_cfa_offset(right);
-		// By esp in a function that has ebp as well: its start tells how far they are apart.
+		// By esp in a function that has ebp as well: its start tells how far apart.
 		if (unwind_kind(rule) == UNWIND_RSP && unwind_kind(right) == UNWIND_RBP &&
 		    unwind_kind(made) == UNWIND_RSP && unwind_cfa_offset(made) == cfa)
 			found = unwind_rbp_offset(rule) == unwind_rbp_offset(right);

@@ -18,10 +18,30 @@ WAY void touch(volatile void *at)
 	*(volatile char *)at += (char)one;
 }
 
+// With frame pointers, the system itself can say who called: `said SIZE PC PC …`, from `site` or
+// its caller outwards: Wine begins one frame further out than Windows.
+#ifdef WITH_FRAMES
+WAY void tell(int size)
+{
+	void *frames[60];
+	USHORT count = RtlCaptureStackBackTrace(1, 60, frames, NULL);
+
+	printf("said %d", size);
+	for (USHORT i = 0; i < count && frames[i]; i++)
+		printf(" %lx", (unsigned long)(size_t)frames[i]);
+	printf("\n");
+}
+#else
+static void tell(int)
+{
+}
+#endif
+
 WAY void site(int size)
 {
 	volatile int after = 0;
 
+	tell(size);
 	HeapAlloc(GetProcessHeap(), 0, (size_t)size);
 	touch(&after);
 }
