@@ -33,6 +33,8 @@ const struct command cmd_export = {
 		"  pprof       for `go tool pprof`: alloc and inuse, space and objects\n"
 		"  speedscope  for speedscope.app: live, allocated, grown by\n"
 		"  folded      a line for each stack, for flame graph tools\n"
+		"  flamegraph  one SVG, with search and zoom\n"
+		"  callgrind   for callgrind_annotate and KCachegrind\n"
 		"The events themselves:\n"
 		"  heaplog     the allocations and frees of one process in their order, as\n"
 		"              records of a fixed layout (docs/heaplog.md)\n"
@@ -195,7 +197,8 @@ static bool check(struct args *args, const struct export *export)
 	    !query_options_check(args, &export->query))
 		return false;
 	if (export->value_given && !one_value)
-		return args_mistake(args, "--value is for formats of one value (folded)");
+		return args_mistake(args,
+				    "--value is for formats of one value (folded, flamegraph)");
 	if (!export->query.output && terminal_is() && !one_value)
 		return args_mistake(args, "the format is not for a terminal: say -o FILE");
 	return true;

@@ -4,10 +4,8 @@
 #include <string.h>
 
 const struct export_format *const export_formats[] = {
-	&pprof_format,
-	&speedscope_format,
-	&folded_format,
-	NULL,
+	&pprof_format,      &speedscope_format, &folded_format,
+	&flamegraph_format, &callgrind_format,  NULL,
 };
 
 const struct export_format *export_find(const char *name)

@@ -50,5 +50,7 @@ void export_add_thread(const struct reader *reader, thread_id thread, struct str
 extern const struct export_format pprof_format;
 extern const struct export_format folded_format;
 extern const struct export_format speedscope_format;
+extern const struct export_format flamegraph_format;
+extern const struct export_format callgrind_format;
 
 #endif

@@ -76,18 +76,12 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
 	const struct samples *samples = source->samples;
+	int64_t value;
 
 	(void)err;
-	for (size_t i = 0; i < samples->count;) {
-		const struct sample *first = &samples->list[i];
-		int64_t value = 0;
-
-		for (; i < samples->count && samples->list[i].process == first->process &&
-		       samples->list[i].stack == first->stack;
-		     i++)
-			value += samples_value(&samples->list[i], source->value);
-		write_line(&folded, first, value, sink);
-	}
+	for (size_t first = 0, i = 0; samples_next_stack(samples, &i, source->value, &value);
+	     first = i)
+		write_line(&folded, &samples->list[first], value, sink);
 	if (folded.shrunk_count)
 		export_say(source,
 			   "%zu stacks that shrank, by %" PRId64

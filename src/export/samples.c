@@ -53,6 +53,21 @@ int64_t samples_value(const struct sample *sample, enum samples_value value)
 	}
 }
 
+bool samples_next_stack(const struct samples *samples, size_t *first, enum samples_value value,
+			int64_t *sum)
+{
+	const struct sample *sample = &samples->list[*first];
+	size_t i = *first;
+
+	*sum = 0;
+	for (; i < samples->count && samples->list[i].process == sample->process &&
+	       samples->list[i].stack == sample->stack;
+	     i++)
+		*sum += samples_value(&samples->list[i], value);
+	*first = i;
+	return i > (size_t)(sample - samples->list);
+}
+
 // ---- while the engine is asked ----
 
 struct making {

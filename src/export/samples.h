@@ -54,6 +54,11 @@ bool samples_open(struct samples *samples, struct query_context *asked, bool by_
 		  struct err *err);
 void samples_close(struct samples *samples); // accepts { 0 }
 
+// What all samples of one process and stack have of it, `*first` being the first of them, which
+// moves to the first of the next stack. False at the end of the list.
+bool samples_next_stack(const struct samples *samples, size_t *first, enum samples_value value,
+			int64_t *sum);
+
 // What a sample has of it.
 int64_t samples_value(const struct sample *sample, enum samples_value value);
 

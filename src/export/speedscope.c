@@ -85,21 +85,15 @@ static uint64_t walk(struct speedscope *speedscope, enum samples_value value,
 {
 	const struct samples *samples = speedscope->source->samples;
 	uint64_t total = 0;
+	int64_t sum;
 
-	for (size_t i = 0; i < samples->count;) {
-		const struct sample *first = &samples->list[i];
-		int64_t sum = 0;
-
-		for (; i < samples->count && samples->list[i].process == first->process &&
-		       samples->list[i].stack == first->stack;
-		     i++)
-			sum += samples_value(&samples->list[i], value);
+	for (size_t first = 0, i = 0; samples_next_stack(samples, &i, value, &sum); first = i) {
 		speedscope->shrunk_count += sum < 0;
 		if (sum <= 0)
 			continue;
 		total += (uint64_t)sum;
 		if (each)
-			each(speedscope, first, (uint64_t)sum);
+			each(speedscope, &samples->list[first], (uint64_t)sum);
 	}
 	return total;
 }

@@ -3,11 +3,14 @@
 """`tidemark export`: what each format holds adds up to what `tidemark window` says."""
 import gzip
 import json
+import re
+import shutil
 import subprocess
+import xml.etree.ElementTree
 
 from libanswer import TIDEMARK, answer, assemble, refused, run, sampled
 from libprotobuf import message, packed
-from libtests import check, equal, main, test
+from libtests import Skip, check, equal, main, test
 
 TRACES = ("kitchen", "family", "crowd")
 WINDOWS = ((), ("--from", "20%", "--to", "70%"), ("--size", "..64"), ("--impact", "impacting"))
@@ -126,6 +129,61 @@ def speedscope_has_a_profile_for_each_value():
         sums[profile["name"]] = profile["endValue"]
     equal(totals(path), [sums["allocations"], sums["bytes allocated"],
                          sums["live blocks at the end"], sums["live bytes at the end"]])
+
+
+@test
+def callgrind_annotate_says_the_same_total():
+    if not shutil.which("callgrind_annotate"):
+        raise Skip("callgrind_annotate is not installed (Debian: valgrind)")
+    for name in TRACES:
+        path = assemble(name)
+        run("export", path, "--format", "callgrind", "-o", "out.callgrind", "--force")
+        said = subprocess.run(["callgrind_annotate", "out.callgrind"], check=True,
+                              capture_output=True, text=True)
+        total = next(line for line in said.stdout.splitlines() if "PROGRAM TOTALS" in line)
+        figures = [int(word.replace(",", "")) for word in re.findall(r"([\d,]+) \(", total)]
+        objects, space, live_objects, live_space = totals(path)
+        equal([space, objects, live_space, live_objects], figures, name)
+        equal("", said.stderr)
+
+
+@test
+def callgrind_costs_of_functions_are_the_total_and_those_of_calls_are_not_above_it():
+    path = assemble("family")
+    text = exported(path, "callgrind")[0]
+    summary, own, below = 0, 0, False
+    for line in text.splitlines():
+        if line.startswith("summary:"):
+            summary = int(line.split()[1])
+        elif line.startswith("calls="):
+            below = True
+        elif re.match(r"\d", line):
+            bytes_ = int(line.split()[1])
+            check(bytes_ <= summary, line)
+            own += 0 if below else bytes_
+            below = False
+    equal(summary, own)
+
+
+@test
+def a_flame_graph_is_as_wide_as_what_it_shows():
+    path = assemble("family")
+    text = exported(path, "flamegraph", "--value", "allocated")[0]
+    picture = xml.etree.ElementTree.fromstring(text)
+    space = "{http://www.w3.org/2000/svg}"
+    nodes = [node for node in picture.iter(space + "g") if node.get("data-x")]
+    widths = {}
+    for node in nodes:
+        rect = node.find(space + "rect")
+        widths[rect.get("y")] = widths.get(rect.get("y"), 0) + float(node.get("data-w"))
+    check(abs(max(widths.values()) - 1180) < 1, widths)  # what is too narrow is left out
+    check(len({node.find(space + "title").text.split(" (")[0] for node in nodes}) > 3)
+    check("http" not in text.replace("http://www.w3.org/2000/svg", ""), "asks for nothing elsewhere")
+
+
+@test
+def a_flame_graph_of_nothing_says_so():
+    check("nothing was allocated" in exported(assemble("nothing"), "flamegraph")[0])
 
 
 @test
