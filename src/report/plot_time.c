@@ -187,6 +187,26 @@ static bool residence_note(struct residence *residence, const struct query_conte
 	return true;
 }
 
+// Snapshots until a time are samples too: the peak lies before memory is given back, where one is
+// taken, and mostly between two samples.
+static void add_snapshots(struct chart_curve *curve, const struct query_context *asked,
+			  struct residence *residence, uint32_t *next, uint64_t until_ns)
+{
+	for (; *next < reader_snapshots_count(asked->reader); ++*next) {
+		const struct trace_snapshot *one = reader_snapshot(asked->reader, *next);
+		uint64_t time_ns = one->time_ns;
+
+		if (time_ns > until_ns)
+			return;
+		if (residence->kind != TRACE_NOTE_RSS || !one->rss_bytes ||
+		    !query_has_process(&asked->selection.query, one->process))
+			continue;
+		residence_set(residence, one->process, one->rss_bytes);
+		if (time_ns >= asked->from_ns && time_ns <= asked->to_ns)
+			chart_add_point(curve, (double)time_ns, (double)residence->total);
+	}
+}
+
 static void add_resident(struct chart *chart, struct query_context *asked,
 			 struct residence *residence, const char *name)
 {
@@ -196,6 +216,7 @@ static void add_resident(struct chart *chart, struct query_context *asked,
 	enum reader_item item;
 	uint64_t before = 0;
 	bool inside = false;
+	uint32_t next = 0;
 
 	reader_rewind(asked->reader);
 	while ((item = reader_next(asked->reader, &event, &note)) != READER_END) {
@@ -203,6 +224,7 @@ static void add_resident(struct chart *chart, struct query_context *asked,
 			continue;
 		if (note.time_ns > asked->to_ns)
 			break;
+		add_snapshots(curve, asked, residence, &next, note.time_ns);
 		before = residence->total;
 		if (!residence_note(residence, asked, &note))
 			continue;
