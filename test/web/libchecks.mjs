@@ -353,8 +353,10 @@ test("a strip is painted when it is answered, and says until then that it is cou
 	await until("the first strip has a curve", () => curve("state"), (states) => states[0] === "shown");
 	const states = await curve("state");
 	check(states.includes("counting"), `one is being counted: ${states}`);
+	await until("what takes long is told", () => page.locator(".working").textContent(), (text) => /resident memory [1-9]\d* s/.test(text));
 	free();
 	await until("all have one", () => curve("state"), (all) => all.every((state) => state === "shown"));
+	await untilEqual("", "what is being counted", () => page.locator(".working").textContent());
 });
 
 test("a command is for any folder, and asks what the page asks", async (browser) => {

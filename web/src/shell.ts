@@ -15,6 +15,14 @@ import { SummaryPart } from "./parts/summary";
 import { TimelinePart } from "./parts/timeline";
 import { screensOf } from "./screens";
 
+// What questions are called where one waits for them.
+const WORK: Record<string, string> = {
+	"timeline heap": "the heap's curve", "timeline vm": "the curve of virtual memory", "timeline rss": "the curve of resident memory",
+	"timeline cumulative": "what was allocated so far", window: "the table", tree: "the flame graph", histogram: "sizes", sizelife: "lifetimes",
+	map: "the address space", active: "what lives there", reconcile: "resident memory", info: "events", "diff/timeline": "the other curve",
+	diff: "differences",
+};
+
 export class Shell implements App {
 	readonly store: Store;
 	dragging = false;
@@ -28,6 +36,7 @@ export class Shell implements App {
 	private facts = h("span", { class: "facts" });
 	private banner = h("div", { class: "banners" });
 	private live = h("div", { class: "spoken", role: "status", "aria-live": "polite" });
+	private working = h("span", { class: "working", "aria-hidden": "true" });
 	private spoken = 0;
 
 	constructor(private root: HTMLElement, readonly source: Source, readonly view: View,
@@ -56,7 +65,7 @@ export class Shell implements App {
 			} }, "Skip to the table"),
 			this.header(), this.banner,
 			h("main", {}, this.timeline.root, this.summary.root, this.searchPart.chips,
-				h("div", { class: "tab-row" }, this.tabs, this.exports()), h("div", { class: "work" }, this.panel, this.stack.root)),
+				h("div", { class: "tab-row" }, this.tabs, this.working, this.exports()), h("div", { class: "work" }, this.panel, this.stack.root)),
 			this.live);
 		this.showFacts();
 		this.showBanners();
@@ -67,7 +76,20 @@ export class Shell implements App {
 		this.store.listen((changed) => this.update(changed));
 		window.addEventListener("resize", () => this.current.resize?.());
 		onTheme(() => this.current.update(new Set(["tab"])));
+		window.setInterval(() => this.showWork(), 500);
 		this.update(new Set(Object.keys(this.store.state) as (keyof State)[]));
+	}
+
+	// What is being counted, for how long, and how long it may still take.
+	private showWork(): void {
+		const seconds = (ms: number) => `${Math.max(1, Math.round(ms / 1000))} s`;
+		const text = (this.source.working?.() ?? []).slice(0, 3).map(({ kind, ms, usual }) => {
+			const name = WORK[kind] ?? kind;
+			const left = usual === null ? "" : usual > ms ? `, about ${seconds(usual - ms)} left` : ", longer than the last time";
+			return `${name} ${seconds(ms)}${left}`;
+		}).join(" · ");
+		const said = text ? `counting: ${text}` : "";
+		if (this.working.textContent !== said) this.working.textContent = said;
 	}
 
 	private get current(): Screen {

@@ -1,6 +1,6 @@
 // server: asks `tidemark view`. The token came in the page's address, behind the #, and goes back
 // in a header.
-import { AskError, type Params, type Source } from "./source";
+import { AskError, type Params, type Source, type Work } from "./source";
 
 const BUSY_TRIES = 4;
 
@@ -11,6 +11,9 @@ export class ServerSource implements Source {
 	readonly single = false;
 	readonly edges: number[] = [];
 	private lanes = new Map<string, AbortController>();
+	// Questions that are open, and how long the last of their kind took: what an estimate is made of.
+	private open = new Set<{ kind: string; since: number }>();
+	private took = new Map<string, number>();
 	// Another tab of the browser has lanes of its own.
 	private page = Math.random().toString(36).slice(2, 10);
 
@@ -36,7 +39,27 @@ export class ServerSource implements Source {
 		for (const [lane, aborter] of this.lanes) if (lane.startsWith(lanes)) aborter.abort();
 	}
 
+	working(): Work[] {
+		const now = performance.now();
+		return [...this.open].map(({ kind, since }) => ({ kind, ms: now - since, usual: this.took.get(kind) ?? null }))
+			.filter(({ ms }) => ms >= 1000).sort((a, b) => b.ms - a.ms);
+	}
+
 	private async ask(path: string, params: Params, lane: string): Promise<Response> {
+		const layer = path === "timeline" ? params.find(([word]) => word === "layer")?.[1] : undefined;
+		const work = { kind: layer ? `${path} ${layer}` : path, since: performance.now() };
+
+		this.open.add(work);
+		try {
+			const response = await this.answerTo(path, params, lane);
+			this.took.set(work.kind, performance.now() - work.since);
+			return response;
+		} finally {
+			this.open.delete(work);
+		}
+	}
+
+	private async answerTo(path: string, params: Params, lane: string): Promise<Response> {
 		const aborter = new AbortController();
 		if (lane) {
 			this.lanes.get(lane)?.abort();

@@ -3,6 +3,13 @@
 
 export type Params = [string, string][];
 
+// A question that has been open for more than a second.
+export interface Work {
+	kind: string;
+	ms: number; // so far
+	usual: number | null; // that the last of its kind took; null: there was none
+}
+
 export interface Source {
 	readonly single: boolean;
 	// Where windows can begin and end, in a page with its data inside; empty: anywhere.
@@ -14,6 +21,7 @@ export interface Source {
 	// The same of the lanes whose names begin so.
 	drop(lanes: string): void;
 	text(path: string, params: Params): Promise<{ text: string; firstLine: number }>;
+	working?(): Work[];
 }
 
 export class AskError extends Error {
