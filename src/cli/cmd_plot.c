@@ -1,4 +1,5 @@
 // tidemark plot: pictures of where memory went, drawn with gnuplot.
+#include "cli/absent.h"
 #include "cli/query_options.h"
 
 #include "base/str.h"
@@ -220,9 +221,8 @@ static bool can_draw(const struct request *request, struct err *err)
 {
 	static const char *const kept[] = { "", ".gnuplot", ".dat" };
 	bool can = tool_find("gnuplot") ||
-		   err_set(err, ERR_IO,
-			   "gnuplot draws the pictures, and is not there (try: apt install "
-			   "gnuplot-nox)");
+		   err_set(err, ERR_IO, "gnuplot draws the pictures, and is not there (%s)",
+			   absent_gnuplot);
 
 	for (size_t i = 0; i < (request->keep ? 3 : 1) && can; i++) {
 		struct str path = { 0 };

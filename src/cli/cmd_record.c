@@ -1,4 +1,5 @@
 // record: runs a program and writes where its memory goes into a trace.
+#include "cli/absent.h"
 #include "cli/args.h"
 #include "cli/summary.h"
 
@@ -125,6 +126,20 @@ static bool record_clock(struct record *record)
 	return true;
 }
 
+// An option of the collector's or the recorder's. False: this system has it not.
+static bool record_take(struct record *record, uint32_t option, const char *name)
+{
+	char word[32];
+
+	snprintf(word, sizeof word, "--%s", name);
+	if (absent_why(word))
+		return args_mistake(&record->args, "%s is not available on %s: %s", word,
+				    absent_system, absent_why(word));
+	if (option)
+		record_add_option(record, option, name);
+	return true;
+}
+
 // False: return args.exit_code.
 static bool record_parse(struct record *record, int argc, char **argv)
 {
@@ -154,10 +169,12 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			record_add_option(record, SEGMENT_VERIFY, "verify-stacks");
 			break;
 		case RECORD_RSS_EXACT:
-			record_add_option(record, SEGMENT_RSS_EXACT, "rss-exact");
+			if (!record_take(record, SEGMENT_RSS_EXACT, "rss-exact"))
+				return false;
 			break;
 		case RECORD_STRICT_VM:
-			record_add_option(record, SEGMENT_STRICT_VM, "strict-vm");
+			if (!record_take(record, SEGMENT_STRICT_VM, "strict-vm"))
+				return false;
 			break;
 		case RECORD_PAUSED:
 			record_add_option(record, SEGMENT_PAUSED, "paused");
@@ -176,6 +193,8 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			record->bundle = true;
 			break;
 		case RECORD_INDEX:
+			if (!record_take(record, 0, "index"))
+				return false;
 			record->launch.index = true;
 			break;
 		case RECORD_QUIET:

@@ -1,4 +1,5 @@
 // main: finds the command's row and calls it. Knows nothing else.
+#include "cli/absent.h"
 #include "cli/args.h"
 
 #include "base/str.h"
@@ -82,7 +83,10 @@ static int tell_unknown(const char *word)
 		if (!commands[i]->hidden)
 			names[count++] = commands[i]->name;
 	nearest = str_nearest(word, names);
-	if (word[0] == '-')
+	if (absent_why(word) && word[0] != '-')
+		fprintf(stderr, "tidemark: %s is not available on %s: %s\n", word, absent_system,
+			absent_why(word));
+	else if (word[0] == '-')
 		fprintf(stderr, "tidemark: unknown option %s (try: tidemark --help)\n", word);
 	else if (nearest)
 		fprintf(stderr, "tidemark: unknown command '%s'; did you mean '%s'?\n", word,

@@ -17,6 +17,11 @@ static const char inlined_mark[] = " (inlined)";
 
 // ---- for people ----
 
+static bool is_slash(char c)
+{
+	return c == '/' || c == '\\';
+}
+
 // The last two parts of a path are enough to know a file by: "/home/me/src/a.c" -> "src/a.c".
 static const char *last_two(const char *path)
 {
@@ -24,9 +29,9 @@ static const char *last_two(const char *path)
 
 	if (name - path < 2)
 		return name;
-	for (name -= 2; name > path && *name != '/';)
+	for (name -= 2; name > path && !is_slash(*name);)
 		name--;
-	return *name == '/' ? name + 1 : name;
+	return is_slash(*name) ? name + 1 : name;
 }
 
 // "src/parse.c:120", or the module and the offset in it.

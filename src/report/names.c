@@ -235,8 +235,9 @@ void names_add_module(struct names *names, stack_id stack, bool innermost, struc
 
 const char *names_file(const char *path)
 {
-	// A path of Windows begins with its drive.
-	const char *slash = strrchr(path, *path && path[1] == ':' ? '\\' : '/');
+	// A path of Windows begins with its drive; one that a PDB has may begin anywhere.
+	bool windows = (*path && path[1] == ':') || !strchr(path, '/');
+	const char *slash = strrchr(path, windows ? '\\' : '/');
 
 	return slash ? slash + 1 : path;
 }

@@ -190,6 +190,9 @@ void pe_names_build(struct pe_names *names)
 		return;
 	qsort(names->entries, names->count, sizeof *names->entries, compare_entries);
 	for (size_t i = 0; i < names->count; i++)
+		names->lists_locals |= names->entries[i].local &&
+				       names->entries[i].rank == PE_NAMES_COFF;
+	for (size_t i = 0; i < names->count; i++)
 		if (count == 0 || names->entries[i].rva != names->entries[count - 1].rva)
 			names->entries[count++] = names->entries[i];
 	names->count = count;
@@ -211,10 +214,22 @@ static const struct pe_names_entry *last_before(const struct pe_names *names, ui
 	return low > 0 ? &names->entries[low - 1] : NULL;
 }
 
-// Does its table list all functions, so that it reaches to the next?
-static bool is_complete(const struct pe_names_entry *entry)
+// Does it reach to the next one? Only in a table that lists all functions: one from which the local
+// ones were stripped does not.
+static bool is_complete(const struct pe_names *names, const struct pe_names_entry *entry)
 {
-	return entry->rank == PE_NAMES_COFF || entry->rank == PE_NAMES_LABEL;
+	return names->lists_locals &&
+	       (entry->rank == PE_NAMES_COFF || entry->rank == PE_NAMES_LABEL);
+}
+
+// Whether another one of its table follows in its section. Behind the last one may be anything.
+static bool is_followed(const struct pe_names *names, const struct pe_names_entry *entry)
+{
+	const struct pe_names_entry *next = entry + 1;
+	const struct pe_section *section = pe_section_at(names->bounds.pe, entry->rva);
+
+	return section && next < names->entries + names->count &&
+	       next->rva - section->rva < section->size_bytes;
 }
 
 // The name where .pdata knows the function's bounds. Only a complete table has names for places
@@ -224,7 +239,7 @@ static const char *find_bounded(const struct pe_names *names, uint32_t rva, uint
 {
 	const struct pe_names_entry *entry = last_before(names, rva);
 
-	if (entry && entry->rva >= start && (entry->rva == start || is_complete(entry)))
+	if (entry && entry->rva >= start && (entry->rva == start || is_complete(names, entry)))
 		return entry->name;
 	entry = last_before(names, start);
 	if (!entry || entry->rva != start)
@@ -245,11 +260,11 @@ const char *pe_names_find(struct pe_names *names, uint32_t rva)
 	// Not behind the end of what .pdata knows, nor in another section.
 	if (!entry || pe_bounds_find(&names->bounds, entry->rva, &start, &end, &function))
 		return NULL;
-	if (is_complete(entry)) {
-		const struct pe_section *section = pe_section_at(names->bounds.pe, entry->rva);
-
-		return section && rva - section->rva < section->size_bytes ? entry->name : NULL;
-	}
+	if (is_complete(names, entry) && is_followed(names, entry))
+		return pe_section_at(names->bounds.pe, entry->rva) ==
+				       pe_section_at(names->bounds.pe, rva)
+			       ? entry->name
+			       : NULL;
 	if (entry->end > 0 && rva >= entry->end)
 		return NULL;
 	if (names->bounds.pe->sections_count == 0) // a PDB alone

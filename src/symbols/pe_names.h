@@ -2,7 +2,7 @@
 //
 // Names come from the COFF symbol table (mingw writes one), from the publics of a PDB, and from the
 // exports. An address has a name only if it surely lies in the function of that name (pe_bounds.h);
-// a table that lists every function is trusted up to the next one in it.
+// a table that lists every function, local ones too, is trusted up to the next one in its section.
 #ifndef SYMBOLS_PE_NAMES_H
 #define SYMBOLS_PE_NAMES_H
 
@@ -22,6 +22,7 @@ struct pe_names {
 	struct pe_bounds bounds;
 	struct pe_names_entry *entries; // private
 	size_t count, capacity;
+	bool lists_locals; // the COFF symbol table does, so it lists all functions
 	char **owned;
 	size_t owned_count, owned_capacity;
 	struct map unnamed; // RVA -> text, owned

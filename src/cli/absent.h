@@ -1,0 +1,15 @@
+// absent: commands and options that this system lacks. Each system has its own list.
+#ifndef CLI_ABSENT_H
+#define CLI_ABSENT_H
+
+// Why there is no such command, or option of record ("--strict-vm"), here, and what to use instead,
+// behind "NAME is not available on SYSTEM: ". NULL: there is, or nobody knows it.
+const char *absent_why(const char *name);
+
+// "Windows"
+extern const char absent_system[];
+
+// How gnuplot is had on this system.
+extern const char absent_gnuplot[];
+
+#endif

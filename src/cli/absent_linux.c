@@ -1,0 +1,20 @@
+#include "cli/absent.h"
+
+#include <string.h>
+
+const char absent_system[] = "Linux";
+const char absent_gnuplot[] = "try: apt install gnuplot-nox";
+
+const char *absent_why(const char *name)
+{
+	static const char *const known[][2] = {
+		{ "attach", "a program is recorded from its beginning; use tidemark record, with "
+			    "--paused and tidemark ctl PID start for a part of its life" },
+		{ "watch", "it is a key of Windows' registry; use tidemark record, or LD_PRELOAD" },
+	};
+
+	for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+		if (strcmp(name, known[i][0]) == 0)
+			return known[i][1];
+	return NULL;
+}

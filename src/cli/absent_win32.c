@@ -1,0 +1,23 @@
+#include "cli/absent.h"
+
+#include <string.h>
+
+const char absent_system[] = "Windows";
+const char absent_gnuplot[] = "from gnuplot.info; its folder belongs into PATH";
+
+const char *absent_why(const char *name)
+{
+	static const char *const known[][2] = {
+		{ "view", "there is no server yet; use report, window and map here, or tidemark "
+			  "view on a Linux machine, which reads the same trace" },
+		{ "--strict-vm", "all calls go through ntdll and are seen; leave the option out" },
+		{ "--rss-exact", "snapshots of resident memory are Linux's; use map, and active "
+				 "--layer vm, for what is committed" },
+		{ "--index", "the first question builds the index; leave the option out" },
+	};
+
+	for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+		if (strcmp(name, known[i][0]) == 0)
+			return known[i][1];
+	return NULL;
+}
