@@ -10,7 +10,7 @@ const struct option_row filters_rows[] = {
 	  "mark:NAME+2s" },
 	{ FILTER(TO), 0, "to", "TIME", "the same" },
 	{ FILTER(PROCESS), 0, "process", "WHICH",
-	  "a pid, a position in the list, or an executable's name" },
+	  "a pid, #N in the list, or a program's name or path, as run or as called" },
 	{ FILTER(THREAD), 0, "thread", "WHICH", "allocations by this thread: a tid, or a name" },
 	{ FILTER(LAYER), 0, "layer", "LAYER", "heap or vm (committed memory)" },
 	{ FILTER(HEAP), 0, "heap", "HEAP", "malloc, a pool's name, or a heap's handle" },

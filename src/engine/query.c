@@ -18,11 +18,41 @@ void query_fini(struct query *query)
 	*query = (struct query){ 0 };
 }
 
-static bool names_executable(const struct trace_process *process, const char *word)
+// A path, or its last part.
+static bool names_file(const char *path, const char *word)
 {
-	const char *slash = strrchr(process->exe, '/');
+	const char *slash = strrchr(path, '/');
 
-	return strcmp(process->exe, word) == 0 || (slash && strcmp(slash + 1, word) == 0);
+	return strcmp(path, word) == 0 || (slash && strcmp(slash + 1, word) == 0);
+}
+
+// The executable, or the program as it was called.
+static bool names_program(const struct trace_process *process, const char *word)
+{
+	return names_file(process->exe, word) ||
+	       (process->args_count > 0 && names_file(process->args[0], word));
+}
+
+// "no process 'x' in the trace; it has sh (pid 41), cc1 (pid 42) …"
+static bool no_process(const struct reader *reader, const char *word, struct err *err)
+{
+	enum { SHOWN = 8 };
+	uint32_t count = reader_processes_count(reader);
+	struct str list = { 0 };
+
+	for (process_id id = 0; id < count && id < SHOWN; id++) {
+		const struct trace_process *process = reader_process(reader, id);
+		const char *slash = strrchr(process->exe, '/');
+
+		str_format(&list, "%s#%" PRIu32 " %s (pid %" PRIu32 ")", id ? ", " : "", id,
+			   slash ? slash + 1 : process->exe, process->pid);
+	}
+	err_set(err, ERR_USAGE,
+		"no process '%s' in the trace (a pid, #N in the list of processes, a program's name "
+		"or path); it has %s%s",
+		word, str_get(&list), count > SHOWN ? " …" : "");
+	str_fini(&list);
+	return false;
 }
 
 bool query_add_process(struct query *query, const struct reader *reader, const char *word,
@@ -30,7 +60,8 @@ bool query_add_process(struct query *query, const struct reader *reader, const c
 {
 	uint32_t count = reader_processes_count(reader);
 	uint64_t number = 0;
-	bool is_number = str_parse_count(word, &number);
+	bool is_place = *word == '#' && str_parse_count(word + 1, &number);
+	bool is_number = !is_place && str_parse_count(word, &number);
 	bool found = false;
 
 	if (!query->processes) {
@@ -40,21 +71,16 @@ bool query_add_process(struct query *query, const struct reader *reader, const c
 	for (process_id id = 0; id < count; id++) {
 		const struct trace_process *process = reader_process(reader, id);
 
-		if ((is_number && process->pid == number) || names_executable(process, word)) {
+		if ((is_number && process->pid == number) || names_program(process, word)) {
 			query->processes[id] = true;
 			found = true;
 		}
 	}
-	if (!found && is_number && number < count) {
+	if (!found && (is_place || is_number) && number < count) {
 		query->processes[number] = true;
 		found = true;
 	}
-	if (!found)
-		return err_set(err, ERR_USAGE,
-			       "no process '%s' in the trace (a pid, a position in the list of "
-			       "processes, or an executable's name)",
-			       word);
-	return true;
+	return found || no_process(reader, word, err);
 }
 
 bool query_add_thread(struct query *query, const struct reader *reader, const char *word,

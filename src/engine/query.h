@@ -67,8 +67,9 @@ struct query {
 
 void query_fini(struct query *query);
 
-// Add the processes that `word` names: a pid, a position in the list of processes (where no pid
-// is that number), the name of an executable, or its whole path. ERR_USAGE if there is none.
+// Add the processes that `word` names: a pid; "#3", a position in the list of processes (or the
+// number alone, where no pid is that); an executable or the program as it was called (argv[0]), by
+// its whole path or its last part. ERR_USAGE if there is none, with those that there are.
 bool query_add_process(struct query *query, const struct reader *reader, const char *word,
 		       struct err *err);
 
