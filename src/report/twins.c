@@ -15,7 +15,11 @@ struct twins {
 	struct map pairs; // stack of the callers << 32 | text -> stack
 	uint32_t stacks;
 
+	struct map programs; // of the first trace, by number
+	uint32_t first;      // the program that it began with; 0: it has not had its turn
+
 	// Of the trace whose turn it is.
+	uint32_t renamed; // the program that it began with, where that is `first` by another name
 	struct names *names;         // borrowed
 	const struct reader *reader; // borrowed
 	struct map symbols;          // address of a symbol -> number of its text
@@ -40,9 +44,45 @@ void twins_free(struct twins *twins)
 	map_fini(&twins->texts);
 	map_fini(&twins->symbols);
 	map_fini(&twins->pairs);
+	map_fini(&twins->programs);
 	mem_free(twins->known);
 	mem_free(twins->way);
 	mem_free(twins);
+}
+
+static uint32_t number_of(struct twins *twins, const char *text);
+
+static uint32_t name_program(struct twins *twins, process_id id)
+{
+	const struct trace_process *process = reader_process(twins->reader, id);
+	struct str text = { 0 };
+	uint32_t number;
+
+	str_format(&text, "program\n%s", process ? names_file(process->exe) : "");
+	number = number_of(twins, str_get(&text));
+	str_fini(&text);
+	return number;
+}
+
+// app-1.0 of one trace is app-1.1 of the other, where each began with its own and has not the
+// other's: anywhere, since either may have been started by a script.
+static void match_programs(struct twins *twins)
+{
+	uint32_t count = reader_processes_count(twins->reader);
+	uint32_t first = name_program(twins, 0);
+	bool has_first = false;
+
+	twins->renamed = 0;
+	if (!twins->first) {
+		twins->first = first;
+		for (process_id id = 0; id < count; id++)
+			map_put(&twins->programs, name_program(twins, id), NULL);
+		return;
+	}
+	for (process_id id = 0; id < count; id++)
+		has_first |= name_program(twins, id) == twins->first;
+	if (!has_first && !map_find(&twins->programs, first))
+		twins->renamed = first;
 }
 
 void twins_turn(struct twins *twins, struct names *names, const struct reader *reader)
@@ -53,6 +93,7 @@ void twins_turn(struct twins *twins, struct names *names, const struct reader *r
 	mem_free(twins->known);
 	twins->known_count = reader_stacks_count(reader) + (size_t)1;
 	twins->known = mem_alloc(twins->known_count, sizeof *twins->known);
+	match_programs(twins);
 }
 
 size_t twins_bytes(const struct twins *twins)
@@ -196,16 +237,7 @@ uint32_t twins_stack(struct twins *twins, process_id process, stack_id stack)
 
 uint32_t twins_program(struct twins *twins, process_id id)
 {
-	const struct trace_process *process = reader_process(twins->reader, id);
-	const struct trace_process *first = reader_process(twins->reader, 0);
-	struct str text = { 0 };
-	uint32_t number;
+	uint32_t number = name_program(twins, id);
 
-	if (!process || !first || strcmp(process->exe, first->exe) == 0)
-		str_add(&text, "program");
-	else
-		str_format(&text, "program\n%s", names_file(process->exe));
-	number = number_of(twins, str_get(&text));
-	str_fini(&text);
-	return number;
+	return number == twins->renamed ? twins->first : number;
 }

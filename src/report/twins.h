@@ -10,8 +10,9 @@
 //                      The program itself has no name: app-1.0 and app-1.1 are one.
 //     without a name   offset in the module; generated code has none, and is all one
 //
-// The processes of a trace are told apart by program: the name of the executable without folders;
-// the program that the trace began with is one with that of the other trace.
+// The processes of a trace are told apart by program: the name of the executable without folders.
+// The program that a trace began with is one with that of the other trace if neither has the
+// other's: a new version under a new name.
 #ifndef REPORT_TWINS_H
 #define REPORT_TWINS_H
 
