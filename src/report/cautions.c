@@ -4,6 +4,39 @@
 
 #include <inttypes.h>
 
+// Processes whose allocations were not recorded all the time.
+void cautions_tell_pauses(const struct reader *reader,
+			  void (*tell)(void *context, const char *text), void *context)
+{
+	uint64_t first_ns = UINT64_MAX;
+	uint32_t paused = 0, stopped = 0;
+	struct str text = { 0 };
+	char time[24];
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct trace_process *process = reader_process(reader, id);
+
+		if (!process->paused)
+			continue;
+		paused++;
+		stopped += process->paused_last_ns > process->resumed_last_ns ||
+			   process->resumed_last_ns == 0;
+		if (process->paused_first_ns < first_ns)
+			first_ns = process->paused_first_ns;
+	}
+	if (!paused)
+		return;
+	str_format(&text, "recording was paused, first at %s", str_duration(first_ns, time));
+	if (paused > 1)
+		str_format(&text, ", in %" PRIu32 " processes", paused);
+	if (stopped)
+		str_format(&text, ", and %s not resumed",
+			   stopped == paused ? "was" : "in some of them was");
+	str_add(&text, ": what was allocated meanwhile is in no figure");
+	tell(context, str_get(&text));
+	str_fini(&text);
+}
+
 void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),
 		   void *context)
 {
@@ -33,5 +66,6 @@ void cautions_tell(const struct reader *reader, void (*tell)(void *context, cons
 			   end->events_lost);
 		tell(context, str_get(&text));
 	}
+	cautions_tell_pauses(reader, tell, context);
 	str_fini(&text);
 }

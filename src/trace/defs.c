@@ -605,10 +605,26 @@ static void apply_figure(struct trace_process *process, const struct trace_note 
 	process->calls_why = note->text[0] ? mem_copy_text(note->text) : NULL;
 }
 
+// Notes may be read more than once: the first and the last of them stay what they are.
+static void apply_pause(struct trace_process *process, const struct trace_note *note)
+{
+	if (note->kind == TRACE_NOTE_RESUME && note->time_ns > process->resumed_last_ns)
+		process->resumed_last_ns = note->time_ns;
+	if (note->kind != TRACE_NOTE_PAUSE)
+		return;
+	if (!process->paused || note->time_ns < process->paused_first_ns)
+		process->paused_first_ns = note->time_ns;
+	if (note->time_ns > process->paused_last_ns)
+		process->paused_last_ns = note->time_ns;
+	process->paused = true;
+}
+
 void defs_apply_note(struct defs *defs, const struct trace_note *note)
 {
 	if (note->process < defs->processes_count)
 		apply_figure(&defs->processes[note->process], note);
+	if (note->process < defs->processes_count)
+		apply_pause(&defs->processes[note->process], note);
 	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < defs->processes_count) {
 		struct trace_process *process = &defs->processes[note->process];
 

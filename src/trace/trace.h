@@ -230,6 +230,8 @@ struct trace_process {
 	uint64_t mapped_limit;             // of bytes mapped (RLIMIT_AS)
 	uint64_t data_limit;               // of bytes that are private and writable (RLIMIT_DATA)
 	uint64_t calls_elsewhere;          // on the memory of other processes, not recorded
+	bool paused; // at some time, first and last; allocations were not recorded then
+	uint64_t paused_first_ns, paused_last_ns, resumed_last_ns;
 };
 
 // How the calls of a process on virtual memory were seen.
