@@ -1,6 +1,7 @@
 #include "report/active.h"
 
 #include "base/mem.h"
+#include "report/query_write.h"
 #include "report/stack_text.h"
 
 #include <inttypes.h>
@@ -216,6 +217,8 @@ void active_init(struct active *active, struct query_context *asked,
 			add_mappings(active, id);
 	}
 	mem_free(stdio);
+	query_context_matched(asked,
+			      active->heap.count + active->vm.count + active->left_out.count);
 	if (active->count)
 		qsort(active->rows, active->count, sizeof *active->rows, largest_first);
 	active->shown = active->count;
@@ -369,6 +372,7 @@ void active_write_json(const struct active *active, struct sink *sink)
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-active-1");
 	json_kv_bool(&json, "complete", active->asked->complete);
+	query_write_warnings(active->asked, &json);
 	json_kv_u64(&json, "at_ns", moment_view_time(active->asked));
 	json_kv_bool(&json, "at_exit", active->asked->at_exit);
 	json_key(&json, "heap");

@@ -1,5 +1,6 @@
 // The address space for programs: docs/schema/map.json describes it.
 #include "report/atlas.h"
+#include "report/query_write.h"
 
 // A small object on one line of its own.
 static void line_begin(struct json *json)
@@ -142,6 +143,7 @@ void atlas_write_json(const struct atlas *atlas, struct sink *sink)
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-map-1");
 	json_kv_bool(&json, "complete", atlas->asked->complete);
+	query_write_warnings(atlas->asked, &json);
 	json_kv_u64(&json, "at_ns", moment_view_time(atlas->asked));
 	json_kv_bool(&json, "at_exit", atlas->asked->at_exit);
 	json_kv_u64(&json, "process", process->pid);

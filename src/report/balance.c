@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct query_context_rules balance_rules = { .about = QUERY_CONTEXT_MOMENT };
+const struct query_context_rules balance_rules = {
+	.about = QUERY_CONTEXT_MOMENT,
+	.refused = ~SELECTION_BIT(PROCESS),
+	.refusal = "cannot be asked of resident memory, which a process has as a whole: only "
+		   "--process chooses",
+};
 
 static const struct {
 	const char *key, *title;

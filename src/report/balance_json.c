@@ -1,5 +1,6 @@
 // Resident memory and who holds it, for programs: docs/schema/reconcile.json describes it.
 #include "report/balance.h"
+#include "report/query_write.h"
 
 static void write_rows(const struct balance *balance, struct json *json, uint8_t line,
 		       uint64_t rows_max)
@@ -36,6 +37,7 @@ void balance_write_json(const struct balance *balance, struct sink *sink, uint64
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-reconcile-1");
 	json_kv_bool(&json, "complete", balance->asked->complete);
+	query_write_warnings(balance->asked, &json);
 	json_kv_u64(&json, "process",
 		    reader_process(balance->asked->reader, snapshot->process)->pid);
 	json_kv_u64(&json, "process_id", snapshot->process);

@@ -222,7 +222,8 @@ static bool read_side(struct comparing *comparing, struct query_context *asked, 
 	comparing->side = side;
 	twins_turn(comparing->twins, asked->names, asked->reader);
 	add_processes(comparing);
-	ok = add_figure(comparing, DIFF_ALLOCATED, asked->from, asked->to, false, err) &&
+	ok = query_context_match(asked, err) &&
+	     add_figure(comparing, DIFF_ALLOCATED, asked->from, asked->to, false, err) &&
 	     add_figure(comparing, DIFF_LIVE, asked->to, asked->to, false, err) &&
 	     query_context_peak(asked, asked->from, asked->to, &peak, err) &&
 	     add_figure(comparing, DIFF_PEAK, peak.edge, peak.edge, true, err) &&

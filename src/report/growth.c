@@ -292,7 +292,7 @@ bool growth_find(struct growth *growth, struct query_context *asked,
 	*growth = (struct growth){
 		.grown_min = options->grown_min ? options->grown_min : GROWTH_BYTES_MIN,
 	};
-	ok = find_spans(growth, asked, &spans, &count, err);
+	ok = query_context_match(asked, err) && find_spans(growth, asked, &spans, &count, err);
 	if (!ok)
 		return false;
 	growth->processes = count < GROWTH_PROCESSES_MAX ? count : GROWTH_PROCESSES_MAX;

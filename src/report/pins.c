@@ -4,12 +4,18 @@
 #include "base/mem.h"
 #include "report/berths.h"
 #include "report/pages.h"
+#include "report/query_write.h"
 #include "report/stack_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-const struct query_context_rules pins_rules = { .about = QUERY_CONTEXT_MOMENT };
+const struct query_context_rules pins_rules = {
+	.about = QUERY_CONTEXT_MOMENT,
+	.refused = ~SELECTION_BIT(PROCESS),
+	.refusal = "cannot be asked of pages, which all that lies on them keeps: only --process "
+		   "chooses",
+};
 
 enum { ROW_COLUMNS = 48 };
 
@@ -298,6 +304,7 @@ void pins_write_json(const struct pins *pins, struct sink *sink)
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-pins-1");
 	json_kv_bool(&json, "complete", pins->asked->complete);
+	query_write_warnings(pins->asked, &json);
 	json_kv_u64(&json, "process", reader_process(pins->asked->reader, pins->process)->pid);
 	json_kv_u64(&json, "process_id", pins->process);
 	json_kv_u64(&json, "at_ns", moment_view_time(pins->asked));

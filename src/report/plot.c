@@ -261,6 +261,8 @@ bool plot_make(struct chart *chart, struct query_context *asked, const struct pl
 	if (kinds[options->kind].over_time && asked->from_ns >= asked->to_ns)
 		return err_set(err, ERR_USAGE,
 			       "the window has no length: there is no time to draw");
+	if (!query_context_match(asked, err))
+		return false;
 	set_title(chart, asked, options, kinds[options->kind].title);
 	if (kinds[options->kind].over_time) {
 		chart->x = (struct chart_axis){ .label = "time",

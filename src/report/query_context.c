@@ -82,6 +82,21 @@ bool query_context_peak(struct query_context *asked, uint64_t from, uint64_t to,
 	return true;
 }
 
+bool query_context_match(struct query_context *asked, struct err *err)
+{
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
+	struct window_result result;
+
+	if (!query_narrows(&asked->selection.query))
+		return true;
+	if (!window_ask(asked->window, &query, &result, err))
+		return false;
+	query_context_matched(asked, window_present(&result.total).count);
+	window_result_fini(&result);
+	return true;
+}
+
 static bool open_index(struct query_context *asked, struct err *err)
 {
 	const struct query *query = &asked->selection.query;
@@ -245,6 +260,8 @@ static bool prepare(struct query_context *asked, struct err *err)
 		return query_context_select(asked, err) && find_moment(asked, err);
 	if (window) // else a damaged tail is known once the events have been read
 		query_context_caution(asked);
+	else
+		cautions_tell_pauses(asked->reader, tell_caution, asked);
 	return true;
 }
 

@@ -123,6 +123,9 @@ void query_context_caution(struct query_context *asked);
 // Warn where filters were given and none of `count` allocations passed them.
 void query_context_matched(struct query_context *asked, uint64_t count);
 
+// The same for whoever has not counted what is in the window.
+bool query_context_match(struct query_context *asked, struct err *err);
+
 // Make the selection whole for one who counts allocations from events (selection_read), or shows
 // them (selection_read_events).
 bool query_context_select(struct query_context *asked, struct err *err);

@@ -46,6 +46,15 @@ void query_write_symbol_notes(const struct query_context *asked, struct paper *p
 
 // ---- for programs ----
 
+void query_write_warnings(const struct query_context *asked, struct json *json)
+{
+	json_key(json, "warnings");
+	json_array_begin(json);
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		json_string(json, asked->warnings[i]);
+	json_array_end(json);
+}
+
 void query_write_trace_as(const struct query_context *asked, struct json *json, const char *key)
 {
 	const struct trace_info *info = reader_info(asked->reader);
@@ -56,11 +65,7 @@ void query_write_trace_as(const struct query_context *asked, struct json *json, 
 	json_kv_u64(json, "events", reader_stats(asked->reader)->events);
 	json_kv_u64(json, "duration_ns", asked->duration_ns);
 	json_kv_string(json, "command", info->command);
-	json_key(json, "warnings");
-	json_array_begin(json);
-	for (size_t i = 0; i < asked->warnings_count; i++)
-		json_string(json, asked->warnings[i]);
-	json_array_end(json);
+	query_write_warnings(asked, json);
 	json_kv_u64(json, "from_ns", asked->from_ns);
 	json_kv_u64(json, "to_ns", asked->to_ns);
 	json_object_end(json);

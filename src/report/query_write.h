@@ -14,6 +14,9 @@ void query_write_headline(const struct query_context *asked, struct paper *paper
 // The symbols that could not be used.
 void query_write_symbol_notes(const struct query_context *asked, struct paper *paper);
 
+// "warnings": […].
+void query_write_warnings(const struct query_context *asked, struct json *json);
+
 // "trace": {…}, "from_ns", "to_ns", "layer".
 void query_write_trace(const struct query_context *asked, struct json *json);
 

@@ -166,6 +166,7 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 	progress_end(&progress);
 	report->complete = reader_ok(asked->reader, &damage);
 	warn_of_damage(report);
+	query_context_matched(asked, heap_totals(report->heap)->counts.allocated.count);
 
 	heap_sites(report->heap, &sites_count);
 	progress_begin(&progress, mode, "naming", sites_count);

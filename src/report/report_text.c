@@ -31,6 +31,7 @@ struct page {
 	struct map printed; // position of a row that was printed -> its number, from 1
 	uint64_t rows;      // numbers given
 	bool several;       // more than one process is in it
+	bool parts;         // of the allocations of a process some are left out
 	struct lines lines;
 };
 
@@ -215,8 +216,30 @@ static void write_totals(struct page *page)
 			     percent(counts->temporary.count, counts->allocated.count));
 	}
 	write_exceptions(page, counts);
+	if (!page->parts)
+		write_memory(page);
+	sink_text(page->paper.sink, "\n");
+}
+
+// What no filter of allocations can leave anything out of.
+static void write_unfiltered(struct page *page)
+{
+	if (!page->parts || (!space_all(page->report->space)->committed_peak_bytes &&
+			     !page->report->rss_peak_bytes))
+		return;
+	paper_text(&page->paper, PAPER_BOLD, "NOT FILTERED");
+	paper_text(&page->paper, PAPER_DIM, "  memory that processes have as a whole\n");
 	write_memory(page);
 	sink_text(page->paper.sink, "\n");
+}
+
+// Whether the filters leave out anything but whole processes.
+static bool selects_parts(const struct report *report)
+{
+	struct query query = report->asked->selection.query;
+
+	query.processes = NULL;
+	return query_narrows(&query);
 }
 
 // ---- sites ----
@@ -424,6 +447,7 @@ static void write(struct report *report, struct sink *sink)
 			   .colour = report->options->colour,
 			   .width = report->options->width < WIDTH_MIN ? WIDTH_MIN
 								       : report->options->width },
+		.parts = selects_parts(report),
 		.several = reader_processes_count(report->asked->reader) > 1,
 		.lines = { .indent = figures_columns(report),
 			   .all_frames = report->options->all_frames },
@@ -444,6 +468,7 @@ static void write(struct report *report, struct sink *sink)
 		for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
 			write_question(&page, (enum sites_question)i);
 	write_pools(&page);
+	write_unfiltered(&page);
 	write_calls(&page);
 	notes_count = report_symbol_notes(report, &notes);
 	lines_write_notes(&page.lines, notes, notes_count);

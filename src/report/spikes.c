@@ -624,7 +624,7 @@ bool spikes_find(struct spikes *spikes, struct query_context *asked,
 	bool ok;
 
 	*spikes = (struct spikes){ 0 };
-	if (!find_levels(spikes, asked, err))
+	if (!query_context_match(asked, err) || !find_levels(spikes, asked, err))
 		return false;
 	spikes->rise_min = options->rise_min ? options->rise_min : spikes->peak / SPIKES_RISE_PART;
 	if (spikes->rise_min == 0)

@@ -726,6 +726,8 @@ struct table *table_new(struct query_context *asked, const struct table_options 
 		table_free(table);
 		return NULL;
 	}
+	query_context_matched(asked, window_present(&table->rows[0].sums).count +
+					     table->rows[0].rest.orphans);
 	return table;
 }
 

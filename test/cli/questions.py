@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""One meaning for each word in every command: the peak, a window, a filter; and answers that agree
+with each other, asked at random (libquestions; a failure names its seed)."""
+import json
+import os
+
+from libanswer import refused, run
+from libquestions import ask
+from libtests import check, main, test
+
+SEED = int(os.environ.get("TIDEMARK_SEED", "17"))
+
+SMALL = """process p pid=70 exe="/opt/tool" arg="called" arg="me"
+thread t p tid=70 "first"
+stack one "leaf_one" < "main"
+stack two "leaf_two" < "main"
+@1000 t malloc one 0x1000 1000
+@2000 t malloc two 0x2000 10
+@3000 t free 0x1000
+@4000 t malloc two 0x3000 10
+@5000 t mmap one 0x7f0000000000 0x4000 prot=rw flags=private|anonymous
+@6000 t free 0x2000
+end duration=10000
+"""
+
+WINDOWS = ["window", "growth", "transients"]
+MOMENTS = ["active", "map", "pins"]
+FILTERS = [("--process", "70"), ("--thread", "70"), ("--layer", "heap"), ("--heap", "malloc"),
+           ("--size", "10"), ("--lifetime", ">1ns"), ("--module", "x"), ("--frame", "leaf"),
+           ("--not-frame", "leaf_two"), ("--row", "function:leaf_one"),
+           ("--not-row", "size:10"), ("--impact", "transient"), ("--from", "1us"), ("--to", "5us")]
+
+
+def small():
+    with open("small.txt", "w", encoding="ascii") as file:
+        file.write(SMALL)
+    run("dump", "--force", "-a", "small.txt", "-o", "small.tide")
+    return "small.tide"
+
+
+def told(command, *words):
+    return json.loads(run(command, small(), "--json", *words).stdout)
+
+
+@test
+def the_peak_is_that_of_what_the_filters_select_in_every_command():
+    for filters, peak in [([], 2000), (["--frame", "leaf_two"], 4000), (["--size", "10"], 4000)]:
+        for command in WINDOWS:
+            found = told(command, "--from", "peak", *filters)["from_ns"]
+            check(found == peak, command, filters, found)
+        found = told("active", "--at", "peak", *filters)["at_ns"]
+        check(found == peak, "active", filters, found)
+        items = run("dump", small(), "--items", "--from", "peak", *filters).stdout.splitlines()
+        check(not any(f"@{peak} " in line for line in items), "dump", filters, items)
+        report = told("report", "--to", "peak", *filters)["heap"]
+        check(report["peak_ns"] == peak, "report", filters, report)
+    check(told("map", "--at", "peak")["at_ns"] == 5000, "map")
+
+
+@test
+def a_window_that_ends_before_it_begins_is_refused_by_every_command():
+    for command in [*WINDOWS, "report", "dump", "active"]:
+        check("lies after --to" in refused(command, small(), "--from", "5us", "--to", "2us"),
+              command)
+
+
+@test
+def each_filter_is_honoured_or_refused_by_each_command():
+    path = small()
+    for command in [*WINDOWS, *MOMENTS, "report", "dump"]:
+        for filter, word in FILTERS:
+            done = run(command, path, filter, word, check=None)
+            check(done.returncode in (0, 2), command, filter, done)
+            if done.returncode == 2:
+                check(done.stdout == "" and done.stderr.count("\n") == 1, command, filter, done)
+    for command in ["pins", "reconcile"]:
+        for filter, word in FILTERS[1:]:
+            check(filter in refused(command, path, filter, word), command, filter)
+    for filter in ["--size", "--thread", "--heap", "--lifetime", "--impact", "--from"]:
+        word = dict(FILTERS)[filter]
+        check(filter in refused("map", path, filter, word), filter)
+
+
+@test
+def a_class_leaves_some_of_a_window_and_adds_nothing():
+    words = ["--from", "1us", "--to", "5us"]
+    all_of_it = told("report", *words)["heap"]["allocations"]
+    classes = [told("report", *words, "--impact", word)["heap"]["allocations"]
+               for word in ("AIFI", "AIFO", "AOFI", "AOFO")]
+    check(sum(classes) == all_of_it == 2 and classes[2:] == [0, 0], classes, all_of_it)
+
+
+@test
+def what_no_allocation_passes_is_answered_with_zeros_and_a_warning():
+    for command in [*WINDOWS, "report", "active"]:
+        found = told(command, "--size", "77777")
+        warnings = found.get("warnings", found.get("trace", {}).get("warnings"))
+        check(warnings == ["no allocation passes the filters"], command, warnings)
+
+
+@test
+def a_process_is_found_by_every_name_that_tables_print():
+    for word in ["70", "0", "#0", "tool", "/opt/tool", "called"]:
+        check(told("report", "--process", word)["heap"]["allocations"] == 3, word)
+    check("it has #0 tool (pid 70)" in refused("report", small(), "--process", "tol"))
+
+
+@test
+def a_recording_that_was_paused_says_so_above_every_answer():
+    with open("paused.txt", "w", encoding="ascii") as file:
+        file.write(SMALL.replace("@3000", "@2500 pause p t\n@3000"))
+    run("dump", "--force", "-a", "paused.txt", "-o", "paused.tide")
+    for command in [*WINDOWS, "active", "pins", "report"]:
+        shown = " ".join(run(command, "paused.tide").stdout.split())
+        check("recording was paused" in shown and "was not resumed" in shown, command, shown)
+
+
+@test
+def a_program_that_a_script_started_is_the_program_alone():
+    for name, before in [("script", "process s pid=1 exe=\"/bin/sh\"\nthread v s tid=1\n"),
+                         ("alone", "")]:
+        with open(f"{name}.txt", "w", encoding="ascii") as file:
+            file.write(before + SMALL)
+        run("dump", "--force", "-a", f"{name}.txt", "-o", f"{name}.tide")
+    found = json.loads(run("diff", "script.tide", "alone.tide", "--json").stdout)
+    check([figure["bytes"] for figure in found["total"].values()] == [0, 0, 0, 0], found["total"])
+    check(found["stacks"]["new"] == found["stacks"]["gone"] == 0, found["stacks"])
+
+
+@test
+def answers_agree_with_each_other():
+    print(f"# seed {SEED}", flush=True)
+    ask(SEED, int(os.environ.get("TIDEMARK_ROUNDS", "2")))
+
+
+main()
