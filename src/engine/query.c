@@ -48,8 +48,8 @@ static bool no_process(const struct reader *reader, const char *word, struct err
 			   slash ? slash + 1 : process->exe, process->pid);
 	}
 	err_set(err, ERR_USAGE,
-		"no process '%s' in the trace (a pid, #N in the list of processes, a program's name "
-		"or path); it has %s%s",
+		"no process '%s' in the trace (a pid, #N in the list of processes, a program's "
+		"name or path); it has %s%s",
 		word, str_get(&list), count > SHOWN ? " …" : "");
 	str_fini(&list);
 	return false;

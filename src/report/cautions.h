@@ -4,8 +4,8 @@
 
 #include "trace/reader.h"
 
-// Tell each in a line: that the trace was cut, is sampled, lost events, was paused. The text is valid during
-// the call.
+// Tell each in a line: that the trace was cut, is sampled, lost events, was paused. The text is
+// valid during the call.
 void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),
 		   void *context);
 
