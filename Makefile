@@ -19,7 +19,7 @@ WERROR ?= false
 NINJA = ninja $(if $(JOBS),-j $(JOBS)) -C
 RUN_TESTS = tools/run-tests
 
-.PHONY: all build demo test check bench soak tidy format asan asan-view tsan fuzz wine i386 web install deps clean help
+.PHONY: all build demo test check bench soak tidy format asan asan-view tsan fuzz wine i386 packages web install deps clean help
 
 all: build
 
@@ -75,6 +75,10 @@ format: deps-tidy
 # Programs of Debian's i386, fetched once, outside the tree. Without them their tests are skipped.
 i386: deps-test
 	@tools/i386-set-up >/dev/null || echo "make: no programs of 32 bits: their tests are skipped"
+
+# Windows programs of npm packages, fetched once, outside the tree. Without them their test is skipped.
+packages: deps-test
+	@tools/packages-set-up >/dev/null || echo "make: no Windows programs of npm: their test is skipped"
 
 # Both halves: the host wing and its 64-bit recorder, and the recorder for 32-bit programs. The
 # two DLLs lie beside tidemark.exe.

@@ -58,12 +58,20 @@ static uint32_t pdata_32(const uint8_t *at)
 	return value;
 }
 
+static const uint8_t *pdata_directory(const uint8_t *base)
+{
+	return base + pdata_32(base + 0x3c) + 24 + 112 + 8 * PDATA_DIRECTORY;
+}
+
+static size_t pdata_count(const uint8_t *base)
+{
+	return pdata_32(pdata_directory(base) + 4) / sizeof(struct pdata_function);
+}
+
 const struct pdata_function *pdata_find(const uint8_t *base, uintptr_t pc)
 {
-	const uint8_t *headers = base + pdata_32(base + 0x3c);
-	const uint8_t *directory = headers + 24 + 112 + 8 * PDATA_DIRECTORY;
-	const struct pdata_function *table = (const void *)(base + pdata_32(directory));
-	size_t low = 0, high = pdata_32(directory + 4) / sizeof(*table);
+	const struct pdata_function *table = (const void *)(base + pdata_32(pdata_directory(base)));
+	size_t low = 0, high = pdata_count(base);
 	uint32_t at = (uint32_t)(pc - (uintptr_t)base);
 
 	while (low < high) {
@@ -390,7 +398,7 @@ unwind_rule pdata_compile(const struct codemap_place *place, uintptr_t pc, bool 
 	struct pdata_state state = { 0 };
 	uint32_t ran;
 
-	if (sizeof(void *) == 4 || !base)
+	if (sizeof(void *) == 4 || !base || !pdata_count(base))
 		return UNWIND_GUESS_BLIND;
 	// By what its image says, it calls nobody. Who was called from there nevertheless is in
 	// code of which nothing is known.

@@ -20,7 +20,7 @@
 
 // The rule for return address `pc` at `place`, without a frame id; `exact`: for the instruction at
 // `pc`, which was interrupted. UNWIND_STOP where the tables say nothing, or where a rule cannot say
-// it: a frame pointer that is not rbp.
+// it: a frame pointer that is not rbp. An image that has no table at all (Go's) is a guess.
 HIDDEN unwind_rule pdata_compile(const struct codemap_place *place, uintptr_t pc, bool exact);
 
 // The entry of the function that `pc` lies in, among those of the image at `base`. NULL: it lies in

@@ -133,3 +133,29 @@ class Names:
             if not frame["inlined"] and re.split(r"[\\/]", frame["module"])[-1] == self.file:
                 names.append(self.names[bisect.bisect(self.starts, frame["offset"]) - 1])
         return names
+
+
+def count_stacks(trace):
+    """Of a trace's allocations: how many there are, how many have a stack that reaches the start of
+    its thread, which is in ntdll, and how many one that is proven to be whole."""
+    dump = subprocess.run([os.environ["TIDEMARK"], "dump", trace], capture_output=True, text=True,
+                          check=True).stdout
+    ntdll, starts, stacks = set(), set(), {}
+    count = reaching = proven = 0
+    for line in dump.splitlines():
+        words = line.split()
+        if line.startswith("module ") and line.lower().endswith('ntdll.dll"'):
+            ntdll.add(words[1])
+        elif line.startswith("frame ") and words[2] in ntdll:
+            starts.add(words[1])
+        elif line.startswith("stack "):
+            marked = any(word.startswith("flags=") for word in words)
+            words = [word for word in words if not word.startswith("flags=")]
+            outer = stacks[words[4]] if len(words) > 4 else (words[2] in starts, True)
+            stacks[words[1]] = (outer[0], outer[1] and not marked)
+        elif line.startswith("@") and words[2] in ("malloc", "realloc"):
+            stack = next(word for word in words[3:] if re.fullmatch(r"s\d+", word))
+            count += 1
+            reaching += stacks.get(stack, (False, False))[0]
+            proven += stacks.get(stack, (False, False))[1]
+    return count, reaching, proven

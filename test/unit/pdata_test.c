@@ -199,6 +199,9 @@ TEST(pdata_passes_codes_that_are_about_no_register_of_ours)
 TEST(pdata_takes_code_without_an_entry_for_a_leaf_only_where_it_was_interrupted)
 {
 	begin();
+	CHECK_EQ(UNWIND_GUESS_BLIND, rule_at(CODE + 32, true));
+	CHECK_EQ(UNWIND_GUESS_BLIND, rule_at(CODE + 32, false));
+	put_function(CODE, CODE + 16, INFO_OF(1, 0, 0, code_op(0, 2, 0)));
 	check(rule_at(CODE + 32, true), UNWIND_RSP, 8);
 	CHECK_EQ(UNWIND_STOP, rule_at(CODE + 32, false));
 }
