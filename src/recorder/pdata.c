@@ -4,6 +4,7 @@ enum {
 	PDATA_DIRECTORY = 3,
 	PDATA_RBP = 5,
 	PDATA_CHAIN_MAX = 32,
+	PDATA_JUMPS_MAX = 4, // within an epilogue
 	PDATA_VERSION_MAX = 2,
 	PDATA_FLAG_CHAINED = 4,
 	PDATA_WHOLE = UINT32_MAX, // all of the prologue has run
@@ -239,9 +240,10 @@ static const struct pdata_function *pdata_undo_all(struct pdata_state *state,
 //
 // Code that was interrupted may be within one: an instruction that frees the frame, which may have
 // run, pops, and a return or a jump to another function. Version 2 of the tables says where they
-// begin; with version 1 the instructions tell.
+// begin; with version 1 the instructions tell, also among those of the prologue: Microsoft's
+// compilers let a function that has nothing to do return before its prologue is through.
 
-// A byte of the function's code; behind its end, none of these instructions.
+// A byte of the image; behind its end, none of these instructions.
 static uint8_t pdata_byte(const uint8_t *at, const uint8_t *end)
 {
 	return at < end ? *at : 0xcc;
@@ -326,47 +328,64 @@ static bool pdata_leads_out(const uint8_t *base, const struct pdata_function *fu
 	return !other || pdata_primary(base, other)->begin != begin || target == base + begin;
 }
 
-// A return, or a jump of those that end a function.
-static bool pdata_is_leaving(const uint8_t *base, const struct pdata_function *function,
-			     const uint8_t *at, const uint8_t *end)
+// REX.
+static bool pdata_is_prefix(uint8_t byte)
+{
+	return (byte & 0xf0) == 0x40;
+}
+
+// Where a jump by a distance leads to; NULL: there is none.
+static const uint8_t *pdata_jump(const uint8_t *at, const uint8_t *end)
+{
+	if (pdata_byte(at, end) == 0xeb && end - at >= 2)
+		return at + 2 + (int8_t)at[1];
+	if (pdata_byte(at, end) == 0xe9 && end - at >= 5)
+		return at + 5 + (int32_t)pdata_32(at + 1);
+	return NULL;
+}
+
+// A return, or a jump of the others that end a function: jmp [rip+n], or one with REX.W.
+static bool pdata_is_leaving(const uint8_t *at, const uint8_t *end)
 {
 	uint8_t op = pdata_byte(at, end), next = pdata_byte(at + 1, end);
 
-	switch (op) {
-	case 0xc3:
-	case 0xc2:
-		return true;
-	case 0xf3:
-		return next == 0xc3;
-	case 0xff: // jmp [rip+n]
-		return next == 0x25;
-	case 0xeb:
-		return end - at >= 2 && pdata_leads_out(base, function, at + 2 + (int8_t)next);
-	case 0xe9:
-		return end - at >= 5 &&
-		       pdata_leads_out(base, function, at + 5 + (int32_t)pdata_32(at + 1));
-	default: // jmp with REX.W
-		return (op & 0xf8) == 0x48 && next == 0xff && end - at >= 3 &&
-		       (at[2] & 0x38) == 0x20;
-	}
+	return (op | 1) == 0xc3 || (pdata_is_prefix(op) && (next | 1) == 0xc3) ||
+	       (op == 0xf3 && next == 0xc3) || (op == 0xff && next == 0x25) ||
+	       ((op & 0xf8) == 0x48 && next == 0xff && (pdata_byte(at + 2, end) & 0x38) == 0x20);
 }
 
-// Whether the code at `at` is in an epilogue: then the rest of that is undone.
-static bool pdata_undo_epilog(struct pdata_state *state, const uint8_t *base,
+// Whether the code at `at` is in an epilogue: then the rest of that is undone. It may go on in
+// another part of the function, and gcc lets several share their ends.
+static bool pdata_undo_epilog(struct pdata_state *state, const struct codemap_place *place,
 			      const struct pdata_function *function, const uint8_t *at)
 {
+	const uint8_t *base = (const uint8_t *)place->start;
 	const struct pdata_info *info = (const void *)(base + function->info);
-	const uint8_t *end = base + function->end;
+	const uint8_t *end = (const uint8_t *)place->end;
 	struct pdata_state epilog = { 0 };
-	bool told = pdata_version(info) == 2;
+	bool told = pdata_version(info) == 2, leaves = false;
 
-	if (told && !pdata_is_told_epilog(info, (uint32_t)(end - at)))
+	// Where no code is to be undone there is none, as Windows has it since 10.
+	if (!info->codes_count && !pdata_is_chained(info))
+		return false;
+	if (told && !pdata_is_told_epilog(info, (uint32_t)(base + function->end - at)))
 		return false;
 	at = pdata_undo_free(&epilog, info, at, end);
-	at = pdata_undo_pops(&epilog, at, end);
-	epilog.lost = !pdata_is_leaving(base, function, at, end);
-	if (epilog.lost && !told)
+	for (int jumps = 0; jumps < PDATA_JUMPS_MAX; jumps++) {
+		const uint8_t *target;
+
+		at = pdata_undo_pops(&epilog, at, end);
+		target = pdata_jump(at, end);
+		leaves = target ? pdata_leads_out(base, function, target)
+				: pdata_is_leaving(at, end);
+		if (leaves || !target)
+			break;
+		at = target;
+	}
+	if (!leaves && !told)
 		return false;
+	// A return that drops more than the return address is none of the description's.
+	epilog.lost = !leaves || pdata_byte(at + pdata_is_prefix(pdata_byte(at, end)), end) == 0xc2;
 	*state = epilog;
 	return true;
 }
@@ -407,8 +426,7 @@ unwind_rule pdata_compile(const struct codemap_place *place, uintptr_t pc, bool 
 	function = pdata_direct(base, function);
 	info = (const void *)(base + function->info);
 	ran = (uint32_t)(pc - place->start) - function->begin;
-	if (exact && ran >= info->prolog_bytes &&
-	    pdata_undo_epilog(&state, base, function, (const uint8_t *)pc))
+	if (exact && pdata_undo_epilog(&state, place, function, (const uint8_t *)pc))
 		return pdata_rule(&state);
 	state.saves_by_frame = pdata_frame_is_set(info, ran);
 	state.saves_from = state.saves_by_frame ? -pdata_frame_offset(info) : 0;

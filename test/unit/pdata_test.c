@@ -237,7 +237,8 @@ TEST(pdata_knows_epilogues_by_their_instructions)
 	check_saving(epilog_rule(1, plain, 5), UNWIND_RSP, 16, -16);
 	check(epilog_rule(1, plain, 6), UNWIND_RSP, 8);
 	check(epilog_rule(1, "f3 c3", 0), UNWIND_RSP, 8);
-	check(epilog_rule(1, "c2 08 00", 0), UNWIND_RSP, 8);
+	check(epilog_rule(1, "48 c3", 0), UNWIND_RSP, 8);
+	CHECK_EQ(UNWIND_STOP, epilog_rule(1, "c2 08 00", 0)); // drops more: no rule says that
 	check(epilog_rule(1, "41 5d c3", 0), UNWIND_RSP, 16); // pop r13
 	check_saving(epilog_rule(1, "48 8d 65 10 5d c3", 0), UNWIND_RBP, 0x10 + 16, -16);
 	check(epilog_rule(1, "48 ff e0", 0), UNWIND_RSP, 8);
@@ -247,8 +248,35 @@ TEST(pdata_knows_epilogues_by_their_instructions)
 	check_saving(epilog_rule(1, "eb f0", 0), UNWIND_RSP, 0x20 + 16 + 8, -16);
 	check_saving(epilog_rule(1, "e8 00 00 00 00", 0), UNWIND_RSP, 0x20 + 16 + 8, -16);
 	check_saving(epilog_rule(1, "48 81 c4 20", 0), UNWIND_RSP, 0x20 + 16 + 8, -16);
+	// Two that share their end.
+	check_saving(epilog_rule(1, "5b eb 01 cc 5d c3", 0), UNWIND_RSP, 16 + 8, -16);
 	// A jump to its own beginning is a call of itself.
 	check(epilog_rule(1, "e9 c0 ff ff ff", 0), UNWIND_RSP, 8);
+}
+
+// Microsoft's compilers store registers late, behind what returns if there is nothing to do.
+TEST(pdata_knows_an_epilogue_among_the_bytes_of_the_prologue)
+{
+	const uint8_t early[] = { 0x48, 0x83, 0xc4, 0x20, 0x5b, 0xc3 };
+
+	begin();
+	put_function(CODE, CODE + 64,
+		     INFO_OF(1, 40, 0, code_op(40, 4, RBP), 7, code_op(6, 2, 3),
+			     code_op(2, 0, RBX)));
+	memcpy(image + CODE + 16, early, sizeof(early));
+	check(rule_at(CODE + 15, true), UNWIND_RSP, 0x20 + 16);
+	check(rule_at(CODE + 16, true), UNWIND_RSP, 0x20 + 16);
+	check(rule_at(CODE + 20, true), UNWIND_RSP, 16);
+	check(rule_at(CODE + 21, true), UNWIND_RSP, 8);
+	check_saving(rule_at(CODE + 41, true), UNWIND_RSP, 0x20 + 16, 0x38 - 0x30);
+}
+
+TEST(pdata_looks_for_no_epilogue_where_nothing_is_to_be_undone)
+{
+	begin();
+	put_function(CODE, CODE + 64, put_info(1, 0, 0, 0, NULL));
+	memcpy(image + CODE + 16, (uint8_t[]){ 0x48, 0x83, 0xc4, 0x20, 0xc3 }, 5);
+	check(rule_at(CODE + 16, true), UNWIND_RSP, 8);
 }
 
 TEST(pdata_knows_epilogues_by_the_codes_of_version_2)
