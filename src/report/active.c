@@ -209,11 +209,12 @@ void active_init(struct active *active, struct query_context *asked,
 	if (query->lifetime_given || query->types || (query->heaps && !query->heaps_dropped))
 		active->layers &= ~(unsigned)QUERY_VM;
 	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
-		if (!query_has_process(query, id) || moment_view_passes_over(asked, id))
+		if (!query_has_process(query, id))
 			continue;
+		// Blocks that an exec took away were never freed; mappings are those of the end.
 		if (active->layers & QUERY_HEAP)
 			add_blocks(active, id, stdio);
-		if (active->layers & QUERY_VM)
+		if ((active->layers & QUERY_VM) && !moment_view_passes_over(asked, id))
 			add_mappings(active, id);
 	}
 	mem_free(stdio);

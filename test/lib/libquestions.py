@@ -75,6 +75,11 @@ class Asker:
         equal((window["count"], window["size"]), (active["count"], active["bytes"]),
               (time, filters))
 
+    def live_at_exit_is_one_figure(self):
+        filters = self.filters()[0]
+        equal(answer("report", self.path, *filters)["heap"]["live_at_exit"],
+              answer("active", self.path, "--heap", "malloc", *filters)["heap"], filters)
+
     def a_peak_is_one_moment(self):
         filters = self.filters()[0]
         window = answer("window", self.path, "--from", "peak", "--to", "peak", "--by", "none",
@@ -115,5 +120,6 @@ def ask(seed, rounds):
         asker.a_filter_and_its_complement_are_all()
         asker.groups_add_up()
         asker.active_is_a_window_of_no_length()
+        asker.live_at_exit_is_one_figure()
         asker.a_peak_is_one_moment()
         asker.a_difference_turns_around()
