@@ -309,11 +309,13 @@ static void tell_unseen(struct image *image, struct image_exec *exec)
 		[NOTE_EXEC_NO_LIBRARY] = "the recorder is out of its reach",
 		[NOTE_EXEC_32_BIT] = "there is no recorder for 32-bit programs here",
 		[NOTE_EXEC_ELSEWHERE] = "its environment names another recording",
+		[NOTE_EXEC_ASAN] = "its AddressSanitizer refuses to come behind another library "
+				   "(try: ASAN_OPTIONS=verify_asan_link_order=0)",
 	};
 	char line[512];
 
 	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
-		 why[exec->reason <= NOTE_EXEC_ELSEWHERE ? exec->reason : NOTE_EXEC_OK]);
+		 why[exec->reason <= NOTE_EXEC_ASAN ? exec->reason : NOTE_EXEC_OK]);
 	ledger_unseen(image->ledger, image->process, line);
 	exec->told = true;
 }

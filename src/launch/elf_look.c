@@ -19,15 +19,51 @@ static Elf_Data *elf_look_chunk(Elf *elf, const GElf_Phdr *segment, Elf_Type typ
 	return elf_getdata_rawchunk(elf, (int64_t)segment->p_offset, segment->p_filesz, type);
 }
 
-static bool elf_look_has_soname(Elf *elf, const GElf_Phdr *dynamic)
+// Where in the file an address lies. -1: nowhere.
+static int64_t elf_look_offset(Elf *elf, uint64_t address)
+{
+	GElf_Phdr segment;
+
+	for (int i = 0; i <= INT16_MAX && gelf_getphdr(elf, i, &segment); i++)
+		if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
+		    address - segment.p_vaddr < segment.p_filesz &&
+		    segment.p_offset <= INT64_MAX - (address - segment.p_vaddr))
+			return (int64_t)(segment.p_offset + (address - segment.p_vaddr));
+	return -1;
+}
+
+// Whether a library that is needed, by its name at `offset` of the file, is AddressSanitizer's
+// runtime, gcc's or clang's.
+static bool elf_look_is_asan(Elf *elf, int64_t offset)
+{
+	static const char *const names[] = { "libasan.so", "libclang_rt.asan" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t length = strlen(names[i]);
+		Elf_Data *data = elf_getdata_rawchunk(elf, offset, length, ELF_T_BYTE);
+
+		if (data && data->d_buf && memcmp(data->d_buf, names[i], length) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void elf_look_dynamic(Elf *elf, const GElf_Phdr *dynamic, struct elf_look *look)
 {
 	Elf_Data *data = elf_look_chunk(elf, dynamic, ELF_T_DYN);
+	int64_t strings = -1;
 	GElf_Dyn entry;
 
-	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
 		if (entry.d_tag == DT_SONAME)
-			return true;
-	return false;
+			look->is_library = true;
+		else if (entry.d_tag == DT_STRTAB)
+			strings = elf_look_offset(elf, entry.d_un.d_ptr);
+	}
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+		if (entry.d_tag == DT_NEEDED && strings >= 0 && entry.d_un.d_val <= UINT32_MAX &&
+		    elf_look_is_asan(elf, strings + (int64_t)entry.d_un.d_val))
+			look->needs_asan = true;
 }
 
 static bool elf_look_is_musl(Elf *elf, const GElf_Phdr *interpreter)
@@ -53,7 +89,7 @@ static void elf_look_segments(Elf *elf, struct elf_look *look)
 			look->musl = elf_look_is_musl(elf, &segment);
 		}
 		if (segment.p_type == PT_DYNAMIC)
-			look->is_library = elf_look_has_soname(elf, &segment);
+			elf_look_dynamic(elf, &segment, look);
 	}
 }
 

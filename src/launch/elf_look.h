@@ -17,6 +17,7 @@ struct elf_look {
 	bool interpreter;    // it asks for a dynamic loader (PT_INTERP)
 	bool musl;           // which is musl's
 	bool is_library;     // it has a SONAME, as ld.so has, which can be run too
+	bool needs_asan;     // the shared runtime of AddressSanitizer is among what it needs
 	bool defines_malloc; // a function called malloc is defined in it
 };
 

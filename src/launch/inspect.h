@@ -18,6 +18,7 @@ enum inspect_verdict {
 	INSPECT_PRIVILEGED, // runs with other rights than ours: the loader ignores LD_PRELOAD
 	INSPECT_BITS,       // a program of 32 bits that there may be no recorder for
 	INSPECT_MACHINE,    // another processor's
+	INSPECT_ASAN,       // AddressSanitizer's shared runtime refuses to come behind us
 };
 
 struct inspect {
@@ -29,7 +30,7 @@ struct inspect {
 	struct str why;  // one line for a person; empty if there is nothing to say
 };
 
-// `path` as program_find gave it. With `recorder_32` there is a recorder for i386. Never fails.
+// `path` as program_find gave it, to be started with our environment. With `recorder_32` there is a recorder for i386. Never fails.
 void inspect_program(struct inspect *inspect, const char *path, bool recorder_32);
 void inspect_fini(struct inspect *inspect);
 

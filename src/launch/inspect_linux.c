@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -68,6 +69,23 @@ static const char *inspect_rights(const char *path)
 	return NULL;
 }
 
+// Whether an AddressSanitizer that is there lets another library come before it.
+static bool inspect_asan_follows(void)
+{
+	const char *options = getenv("ASAN_OPTIONS");
+
+	return options && (strstr(options, "verify_asan_link_order=0") ||
+			   strstr(options, "verify_asan_link_order=n") ||
+			   strstr(options, "verify_asan_link_order=f"));
+}
+
+static bool inspect_preloads_asan(void)
+{
+	const char *list = getenv("LD_PRELOAD");
+
+	return list && (strstr(list, "libasan.so") || strstr(list, "libclang_rt.asan"));
+}
+
 static void inspect_elf(struct inspect *inspect, const struct elf_look *look, bool recorder_32)
 {
 	const char *file = str_get(&inspect->file);
@@ -99,6 +117,13 @@ static void inspect_elf(struct inspect *inspect, const struct elf_look *look, bo
 		str_format(&inspect->why,
 			   "%s is linked statically: nothing can be loaded into it, so its memory "
 			   "calls are not seen (programs that it starts are)",
+			   file);
+	} else if ((look->needs_asan || inspect_preloads_asan()) && !inspect_asan_follows()) {
+		inspect->verdict = INSPECT_ASAN;
+		str_format(&inspect->why,
+			   "%s has a shared AddressSanitizer, which refuses to come behind another "
+			   "library: neither it nor what it starts is recorded (try: "
+			   "ASAN_OPTIONS=verify_asan_link_order=0)",
 			   file);
 	} else if (look->defines_malloc) {
 		inspect->own_malloc = true;

@@ -153,7 +153,8 @@ static const char *launch_entry(const struct launch *launch)
 {
 	const struct inspect *inspect = &launch->inspect;
 
-	if (inspect->verdict == INSPECT_BITS || inspect->verdict == INSPECT_MACHINE)
+	if (inspect->verdict == INSPECT_BITS || inspect->verdict == INSPECT_MACHINE ||
+	    inspect->verdict == INSPECT_ASAN)
 		return NULL;
 	return str_get(inspect->musl || !launch->either.length ? &launch->library
 							       : &launch->either);

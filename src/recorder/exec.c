@@ -1,15 +1,15 @@
 #include "recorder/exec.h"
 
-#include "recorder/elf.h"
+#include "recorder/elf_file.h"
 #include "recorder/kernel.h"
 #include "recorder/library.h"
 #include "recorder/notes.h"
 #include "recorder/recording.h"
+#include "recorder/sanitizer.h"
 #include "recorder/text.h"
 
 enum {
 	EXEC_ON_STACK_BYTES = 4096,
-	EXEC_HEADER_BYTES = 1024,
 	EXEC_SETUID = 04000,
 	EXEC_SETGID = 02000,
 	EXEC_GROUP_EXECUTE = 010,
@@ -25,47 +25,8 @@ enum {
 	EXEC_ELOOP = 40,
 };
 
-// What stands where in the headers of a file of either class.
-struct exec_class {
-	uint32_t bits;
-	uint32_t program_at, program_count_at, program_bytes; // in the header
-	uint32_t offset_at, size_at;                          // in a program header
-};
-
-static const struct exec_class exec_classes[] = {
-	{ .bits = 64,
-	  .program_at = 32,
-	  .program_count_at = 56,
-	  .program_bytes = 56,
-	  .offset_at = 8,
-	  .size_at = 32 },
-	{ .bits = 32,
-	  .program_at = 28,
-	  .program_count_at = 44,
-	  .program_bytes = 32,
-	  .offset_at = 4,
-	  .size_at = 16 },
-};
-
-// The beginning of a file.
-struct exec_head {
-	uint8_t bytes[EXEC_HEADER_BYTES];
-	size_t size;
-};
-
-// A number in it as wide as an address; 0 where that lies further than we look.
-static uint64_t exec_number(const struct exec_head *head, const struct exec_class *class,
-			    uint64_t at)
-{
-	uint64_t value = 0;
-
-	if (at <= head->size && class->bits / 8 <= head->size - at)
-		memcpy(&value, head->bytes + at, class->bits / 8);
-	return value;
-}
-
 // Whether the interpreter's path, `size` bytes at `at`, is that of musl's linker.
-static bool exec_is_musl(const struct exec_head *head, uint64_t at, uint64_t size)
+static bool exec_is_musl(const struct elf_file *head, uint64_t at, uint64_t size)
 {
 	static const char name[] = "/ld-musl-";
 
@@ -78,23 +39,22 @@ static bool exec_is_musl(const struct exec_head *head, uint64_t at, uint64_t siz
 }
 
 // enum note_exec of an ELF file, and which linker it asks for.
-static uint32_t exec_look_inside(const struct exec_head *head, const struct exec_class *class,
-				 struct library_image *image)
+static uint32_t exec_look_inside(const struct elf_file *head, struct library_image *image)
 {
-	uint64_t at = exec_number(head, class, class->program_at);
-	uint16_t count = 0;
+	const struct elf_file_class *class = head->class;
+	uint16_t count;
+	uint32_t type;
+	uint64_t at;
 
-	memcpy(&count, head->bytes + class->program_count_at, 2);
-	for (uint16_t i = 0; i < count; i++, at += class->program_bytes) {
-		uint32_t type;
-
-		if (at > head->size || class->program_bytes > head->size - at)
+	memcpy(&count, head->bytes + class->program_count_at, sizeof(count));
+	for (uint16_t i = 0; i < count; i++) {
+		at = elf_file_segment(head, i, &type);
+		if (!at)
 			return NOTE_EXEC_OK; // further than we look
-		memcpy(&type, head->bytes + at, 4);
 		if (type == ELF_INTERPRETER) {
 			image->musl = exec_is_musl(head,
-						   exec_number(head, class, at + class->offset_at),
-						   exec_number(head, class, at + class->size_at));
+						   elf_file_number(head, at + class->offset_at),
+						   elf_file_number(head, at + class->size_at));
 			return NOTE_EXEC_OK;
 		}
 	}
@@ -133,8 +93,7 @@ static bool exec_can(long error)
 // Whether the image will not load the recorder, and why (enum note_exec). `*can`: there is one.
 static uint32_t exec_look(const struct exec_ask *ask, struct library_image *image, bool *can)
 {
-	const struct exec_class *class = NULL;
-	struct exec_head head = { .size = 0 };
+	struct elf_file head = { .size = 0 };
 	struct kernel_file file = { 0 };
 	uint32_t reason = NOTE_EXEC_OK;
 	long size;
@@ -145,14 +104,14 @@ static uint32_t exec_look(const struct exec_ask *ask, struct library_image *imag
 		return NOTE_EXEC_OK;
 	size = kernel(__NR_read, fd, head.bytes, sizeof(head.bytes));
 	kernel_stat((int)fd, &file);
-	kernel(__NR_close, fd);
 	head.size = size > 0 ? (size_t)size : 0;
-	if (head.size >= 64 && memcmp(head.bytes, "\177ELF", 4) == 0)
-		class = head.bytes[4] == 2 ? &exec_classes[0] : &exec_classes[1];
-	if (class) {
-		image->bits = class->bits;
-		reason = exec_look_inside(&head, class, image);
+	elf_file_init(&head);
+	if (head.class) {
+		image->bits = head.class->bits;
+		image->asan = sanitizer_needed(fd, &head);
+		reason = exec_look_inside(&head, image);
 	}
+	kernel(__NR_close, fd);
 	if (file.mode & EXEC_SETUID ||
 	    (file.mode & (EXEC_SETGID | EXEC_GROUP_EXECUTE)) == (EXEC_SETGID | EXEC_GROUP_EXECUTE))
 		reason = NOTE_EXEC_SETUID;
@@ -231,6 +190,8 @@ struct exec_environment {
 	bool has_ours;     // that, or one for images of another kind
 	bool has_session;  // one that a recording may have
 	bool elsewhere;    // and it is not ours: the program chose it
+	bool asan;         // LD_PRELOAD has a shared AddressSanitizer
+	bool asan_behind;  // ASAN_OPTIONS let such a one come behind us
 	bool only_lists;   // the linker is to list the libraries, and no more
 };
 
@@ -259,11 +220,14 @@ static struct exec_environment exec_read(char *const *envp, struct library_image
 		if (preload) {
 			env.preload_at = i;
 			env.has_library = exec_holds(preload, env.entry, &env.has_ours);
+			env.asan = sanitizer_listed(preload);
 		} else if (session) {
 			env.has_session = exec_is_session(session);
 			env.session_at = env.has_session ? env.count : i;
 			env.elsewhere = env.has_session &&
 					!text_equal(envp[i], recording_session());
+		} else if (text_after(envp[i], "ASAN_OPTIONS=")) {
+			env.asan_behind = sanitizer_lets(envp[i]);
 		} else if (text_after(envp[i], "LD_TRACE_LOADED_OBJECTS=")) {
 			env.only_lists = true;
 		}
@@ -362,8 +326,10 @@ static long exec_make_with(const struct exec_ask *ask, const struct exec_environ
 			   uint32_t reason)
 {
 	uint64_t on_stack[EXEC_ON_STACK_BYTES / 8];
-	// A loader that cannot load the recorder would say so on the program's own stderr.
-	bool with = reason != NOTE_EXEC_NO_LIBRARY && reason != NOTE_EXEC_32_BIT;
+	// A loader that cannot load the recorder would say so on the program's own stderr, and
+	// AddressSanitizer refuses to come behind it.
+	bool with = reason != NOTE_EXEC_NO_LIBRARY && reason != NOTE_EXEC_32_BIT &&
+		    reason != NOTE_EXEC_ASAN;
 	void *room = on_stack;
 	size_t bytes;
 	long result;
@@ -421,6 +387,8 @@ static long exec_ask_call(const struct exec_ask *ask)
 	env = exec_read(ask->envp, image);
 	if (reason == NOTE_EXEC_OK && env.elsewhere)
 		reason = NOTE_EXEC_ELSEWHERE;
+	if (reason == NOTE_EXEC_OK && (image.asan || env.asan) && !env.asan_behind)
+		reason = NOTE_EXEC_ASAN;
 	tells &= !env.only_lists;
 	if (tells)
 		exec_tell_ask(reason, ask);

@@ -23,6 +23,7 @@
 struct library_image {
 	uint32_t bits; // 64, 32, or 0: not known
 	bool musl;
+	bool asan; // it needs a shared AddressSanitizer
 };
 
 // Once per image: find out. False: we have no name.

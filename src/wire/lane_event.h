@@ -259,6 +259,7 @@ enum note_exec {
 	NOTE_EXEC_NO_LIBRARY = 3, // the recorder is not to be found from there (chroot)
 	NOTE_EXEC_32_BIT = 4,     // no recorder for its class
 	NOTE_EXEC_ELSEWHERE = 5,  // its environment names another recording
+	NOTE_EXEC_ASAN = 6,       // its AddressSanitizer will not come behind another library
 };
 
 enum note_message {
