@@ -31,6 +31,7 @@ const struct command cmd_export = {
 	.usage = "FILE --format NAME [-o OUTPUT] [options]",
 	.text = "Sums over a window, by stack (--from, --to and all filters apply):\n"
 		"  pprof       for `go tool pprof`: alloc and inuse, space and objects\n"
+		"  otlp        OpenTelemetry's profiles (v1development)\n"
 		"  speedscope  for speedscope.app: live, allocated, grown by\n"
 		"  folded      a line for each stack, for flame graph tools\n"
 		"  flamegraph  one SVG, with search and zoom\n"

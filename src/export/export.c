@@ -4,8 +4,8 @@
 #include <string.h>
 
 const struct export_format *const export_formats[] = {
-	&pprof_format,      &speedscope_format, &folded_format,
-	&flamegraph_format, &callgrind_format,  NULL,
+	&pprof_format,     &otlp_format, &speedscope_format, &folded_format, &flamegraph_format,
+	&callgrind_format, NULL,
 };
 
 const struct export_format *export_find(const char *name)

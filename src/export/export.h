@@ -48,6 +48,7 @@ void export_add_thread(const struct reader *reader, thread_id thread, struct str
 
 // Each defined in the file of its name.
 extern const struct export_format pprof_format;
+extern const struct export_format otlp_format;
 extern const struct export_format folded_format;
 extern const struct export_format speedscope_format;
 extern const struct export_format flamegraph_format;

@@ -3,12 +3,13 @@
 """`tidemark export`: what each format holds adds up to what `tidemark window` says."""
 import gzip
 import json
+import os
 import re
 import shutil
 import subprocess
 import xml.etree.ElementTree
 
-from libanswer import TIDEMARK, answer, assemble, refused, run, sampled
+from libanswer import SOURCE, TIDEMARK, answer, assemble, refused, run, sampled
 from libprotobuf import message, packed
 from libtests import Skip, check, equal, main, test
 
@@ -129,6 +130,74 @@ def speedscope_has_a_profile_for_each_value():
         sums[profile["name"]] = profile["endValue"]
     equal(totals(path), [sums["allocations"], sums["bytes allocated"],
                          sums["live blocks at the end"], sums["live bytes at the end"]])
+
+
+class Otlp:
+    def __init__(self, data):
+        top = message(data)
+        self.dictionary = message(top[2][0])
+        self.strings = [text.decode() for text in self.dictionary[5]]
+        self.resources = [message(each) for each in top.get(1, [])]
+
+    def profiles(self):
+        for resource in self.resources:
+            for scope in map(message, resource[2]):
+                yield from map(message, scope[2])
+
+    def sums(self):
+        found = {}
+        for profile in self.profiles():
+            name = self.strings[message(profile[1][0])[1][0]]
+            found.setdefault(name, 0)
+            found[name] += sum(packed(message(sample)[4][0])[0] for sample in profile.get(2, []))
+        return [found.get(name, 0) for name in ("alloc_objects", "alloc_space", "inuse_objects",
+                                                "inuse_space")]
+
+
+@test
+def otlp_has_the_sums_of_pprof():
+    for name in TRACES:
+        path = assemble(name)
+        for words in WINDOWS:
+            otlp = Otlp(exported(path, "otlp", *words, text=False)[0])
+            equal(Pprof(exported(path, "pprof", *words, text=False)[0]).sums(), otlp.sums(),
+                  (name, words))
+    equal([101, 1005], Otlp(exported(sampled(), "otlp", text=False)[0]).sums()[:2])
+
+
+@test
+def otlp_refers_to_entries_of_its_dictionary_alone():
+    otlp = Otlp(exported(assemble("family"), "otlp", text=False)[0])
+    mappings, locations, functions, _, strings, attributes, stacks = (
+        otlp.dictionary.get(field, []) for field in range(1, 8))
+    for table in (mappings, locations, functions, strings, attributes, stacks):
+        equal(b"", table[0], "entry number 0")
+    for profile in otlp.profiles():
+        for sample in map(message, profile.get(2, [])):
+            check(sample.get(1, [0])[0] < len(stacks))
+            check(all(number < len(attributes) for number in packed(sample[2][0])))
+    for stack in map(message, stacks[1:]):
+        check(all(0 < number < len(locations) for number in packed(stack[1][0])))
+    for location in map(message, locations[1:]):
+        check(location.get(1, [0])[0] < len(mappings))
+        check(all(0 < message(line)[1][0] < len(functions) for line in location[3]))
+    for function in map(message, functions[1:]):
+        check(strings[function[1][0]])
+
+
+@test
+def otlp_is_what_its_published_proto_says():
+    if not shutil.which("protoc"):
+        raise Skip("protoc is not installed (Debian: protobuf-compiler)")
+    folder = "opentelemetry/proto/profiles/v1development/profiles.proto"
+    done = subprocess.run(
+        ["protoc", "--decode", "opentelemetry.proto.profiles.v1development.ProfilesData", "-I",
+         os.path.join(SOURCE, "test/proto"), folder], check=True, capture_output=True,
+        input=exported(assemble("family"), "otlp", text=False)[0])
+    text = done.stdout.decode()
+    check(not re.search(r"^\s*\d+:", text, re.M), "fields that the proto does not have", text[:500])
+    for word in ("process.executable.path", "alloc_space", "thread.id", "resource_profiles"):
+        check(word in text, word)
 
 
 @test
