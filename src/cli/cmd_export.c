@@ -3,7 +3,6 @@
 
 #include "export/export.h"
 #include "os/terminal.h"
-#include "report/heaplog.h"
 
 #include <string.h>
 
@@ -56,12 +55,9 @@ struct export
 {
 	struct query_options query;
 	struct query_context asked;
-	const struct export_format *format; // NULL: heaplog
-	bool format_given;
+	const struct export_format *format;
 	bool value_given;
 	int value;
-	struct heaplog_options heaplog;
-	process_id process;
 };
 
 static bool take_format(struct args *args, struct export *export)
@@ -72,9 +68,7 @@ static bool take_format(struct args *args, struct export *export)
 
 	for (; export_formats[count]; count++)
 		names[count] = export_formats[count]->name;
-	names[count++] = "heaplog";
 	names[count] = NULL;
-	export->format_given = true;
 	if (!args_word(args, names, &index))
 		return false;
 	export->format = export_formats[index];
@@ -97,8 +91,6 @@ static bool take_option(struct args *args, int id, struct export *export)
 	}
 }
 
-// ---- sums over a window ----
-
 static void say(void *context, const char *text)
 {
 	(void)context;
@@ -117,7 +109,7 @@ static bool write_format(void *context, struct sink *sink, struct err *err)
 	return export_write(writing->format, &writing->source, sink, err);
 }
 
-static bool write_window(struct export *export, struct err *err)
+static bool write_trace(struct export *export, struct err *err)
 {
 	struct writing writing = {
 		.format = export->format,
@@ -128,46 +120,15 @@ static bool write_window(struct export *export, struct err *err)
 			.say = say,
 		},
 	};
+	bool sums = export->format->has_samples;
 
-	query_options_warn(&cmd_export, &export->asked, NULL);
-	return query_context_check_layers(&export->asked, false, err) &&
-	       query_options_write(&export->query, write_format, &writing, err);
-}
-
-// ---- events ----
-
-static bool select_events(struct export *export, struct err *err)
-{
-	struct query_context *asked = &export->asked;
-	struct heaplog_options *heaplog = &export->heaplog;
-
-	heaplog->reader = asked->reader;
-	if (asked->from_given)
-		heaplog->from = &asked->selection.window[0];
-	if (asked->to_given)
-		heaplog->to = &asked->selection.window[1];
-	if (query_narrows(&asked->selection.query)) {
-		heaplog->selection = &asked->selection;
-		if (!query_context_select_events(asked, err))
-			return false;
-	}
-	return heaplog_choose(heaplog, &export->process, err);
-}
-
-static bool write_heaplog(void *context, struct sink *sink, struct err *err)
-{
-	const struct export *export = context;
-
-	reader_rewind(export->asked.reader);
-	heaplog_write(&export->heaplog, export->process, sink);
-	return sink_ok(sink, err);
-}
-
-static bool write_events(struct export *export, struct err *err)
-{
-	if (!select_events(export, err) ||
-	    !query_options_write(&export->query, write_heaplog, export, err))
+	if (sums)
+		query_options_warn(&cmd_export, &export->asked, NULL);
+	if ((sums && !query_context_check_layers(&export->asked, false, err)) ||
+	    !query_options_write(&export->query, write_format, &writing, err))
 		return false;
+	if (sums)
+		return true;
 	query_context_caution(&export->asked);
 	query_options_warn(&cmd_export, &export->asked, NULL);
 	return true;
@@ -175,15 +136,16 @@ static bool write_events(struct export *export, struct err *err)
 
 static bool export_trace(struct export *export, struct err *err)
 {
-	const struct query_context_options context = query_options_context(
-		&cmd_export, &export->query,
-		export->format ? &query_context_window_rules : &query_context_events_rules);
+	const struct query_context_options context =
+		query_options_context(&cmd_export, &export->query,
+				      export->format->has_samples ? &query_context_window_rules
+								  : &query_context_events_rules);
 	bool good;
 
 	if (!query_options_can_write(&export->query, err) ||
 	    !query_options_open(&context, &export->asked, err))
 		return false;
-	good = export->format ? write_window(export, err) : write_events(export, err);
+	good = write_trace(export, err);
 	query_context_close(&export->asked);
 	return good;
 }
@@ -194,7 +156,7 @@ static bool check(struct args *args, const struct export *export)
 	bool one_value = export->format && export->format->single_value;
 
 	if (!args_need(args, export->query.path, "a trace FILE") ||
-	    !args_need(args, export->format_given ? "" : NULL, "--format NAME") ||
+	    !args_need(args, export->format ? "" : NULL, "--format NAME") ||
 	    !query_options_check(args, &export->query))
 		return false;
 	if (export->value_given && !one_value)

@@ -357,7 +357,7 @@ static void undo(struct heap *heap, struct heap_thread_state *thread,
 	struct weight weight;
 	struct block *block;
 
-	if (!pending || !pending->active || (pending->known && pending->address != event->address))
+	if (!pending || !pending->active || pending->address != event->address)
 		return;
 	if (!pending->known) {
 		if (pending->inherited)

@@ -115,7 +115,8 @@ static void add_event(struct index_work *work, const struct index_ahead_event *n
 		index_pair_nothing(pair);
 		break;
 	}
-	half->active = false;
+	if (event->kind <= TRACE_FAILED) // not one that the allocator makes inside of a realloc
+		half->active = false;
 }
 
 static void end_process(struct index_work *work, const struct trace_note *note)

@@ -230,7 +230,8 @@ static void add_event(struct build *build, const struct trace_event *event)
 		add_step(build, event->time_ns, event->number);
 		break;
 	}
-	half->active = false;
+	if (event->kind <= TRACE_FAILED) // not one that the allocator makes inside of a realloc
+		half->active = false;
 }
 
 // What lives in a process now, lives until its end.

@@ -4,8 +4,8 @@
 #include <string.h>
 
 const struct export_format *const export_formats[] = {
-	&pprof_format,     &otlp_format, &speedscope_format, &folded_format, &flamegraph_format,
-	&callgrind_format, NULL,
+	&pprof_format,      &otlp_format,      &speedscope_format, &folded_format,
+	&flamegraph_format, &callgrind_format, &heaplog_format,    NULL,
 };
 
 const struct export_format *export_find(const char *name)
@@ -23,7 +23,7 @@ bool export_write(const struct export_format *format, struct export_source *sour
 	bool good;
 
 	if (!format->has_samples)
-		return format->write(source, sink, err);
+		return format->write(source, sink, err) && sink_ok(sink, err);
 	if (!samples_open(&samples, source->asked, format->by_size, err))
 		return false;
 	source->samples = &samples;

@@ -53,5 +53,6 @@ extern const struct export_format folded_format;
 extern const struct export_format speedscope_format;
 extern const struct export_format flamegraph_format;
 extern const struct export_format callgrind_format;
+extern const struct export_format heaplog_format;
 
 #endif

@@ -1,0 +1,110 @@
+// lives: the life of each block, from the call that began it to what ended it, one by one, in the
+// order of the trace.
+//
+//     lives_new
+//       lives_add_event, lives_add_note     every item of the trace, from its beginning
+//       lives_finish                        no more items: what still lives
+//     lives_free
+//
+// Who begins and who ends:
+//
+//     malloc and its kin      begin a block. One that lives at that address ended unseen (LOST).
+//     realloc                 ends one and begins another that was `moved`. In two halves
+//                             (TRACE_REALLOC_FREE, TRACE_REALLOC_ALLOC) the first ends the block;
+//                             it stands for a free where no second one follows.
+//     a realloc that failed   changes nothing. Its first half has ended the block: that is undone
+//                             by the second. Whoever cannot take back what was said knows
+//                             beforehand which halves these are (lives_find_undone).
+//     heap reset, destroy     end all blocks of the heap, in the order in which they began.
+//     exit, exec              end all blocks of the process, the same.
+//     free of nothing known   ends a block that was never begun: INHERITED by a forked process
+//                             from its parent, where the address is freed there for the first
+//                             time, else an ORPHAN.
+//
+// A first half stays open until the next call of its thread on malloc's heap. Calls on virtual
+// memory are not that: an allocator makes them inside of a realloc.
+//
+// For example `p = malloc(16); p = realloc(p, 32)` with another thread's event between the halves:
+//
+//     0  t  malloc         0x10 16    begin 0x10, 16 bytes
+//     1  t  realloc-free   0x10       end   0x10, REALLOC
+//     2  u  malloc         0x10 8     begin 0x10, 8 bytes
+//     3  t  realloc-alloc  0x40 32    begin 0x40, 32 bytes, moved from 0x10
+//
+// Memory: 80 bytes for each block that lives at one time. One thread.
+#ifndef ENGINE_LIVES_H
+#define ENGINE_LIVES_H
+
+#include "base/map.h"
+#include "base/progress.h"
+#include "trace/reader.h"
+
+enum lives_origin {
+	LIVES_BEGUN,     // by an event
+	LIVES_INHERITED, // from the parent of a forked process; size, stack … are not known
+	LIVES_ORPHAN,    // unknown; the same
+};
+
+struct lives_block {
+	uint64_t address, size; // requested bytes
+	uint64_t number;        // of the event that began it
+	uint64_t time_ns;
+	uint64_t old_address; // if moved
+	process_id process;
+	thread_id thread;
+	stack_id stack;
+	heap_id heap;
+	uint8_t origin; // enum lives_origin
+	bool moved;     // a realloc began it
+};
+
+enum lives_cause {
+	LIVES_FREE,
+	LIVES_REALLOC, // one that moved it, or that freed it
+	LIVES_LOST,    // unseen: its address was given out again
+	LIVES_DESTROY, // with its heap, or at the heap's reset
+	LIVES_EXIT,    // with its process
+	LIVES_EXEC,
+	LIVES_RUNNING, // it lives when the trace ends (lives_finish)
+};
+
+struct lives_end {
+	enum lives_cause cause;
+	uint64_t number; // of the event; of the next one where no event ended it
+	uint64_t time_ns;
+	thread_id thread; // TRACE_NONE where no event ended it
+	stack_id stack;   // 0: none
+};
+
+// Who is told. Blocks are borrowed for the call.
+struct lives_watcher {
+	void (*begin)(void *context, const struct lives_block *block);
+	void (*end)(void *context, const struct lives_block *block, const struct lives_end *end);
+	void (*undo)(void *context, const struct lives_block *block); // it never ended; may be NULL
+	void *context;
+};
+
+struct lives;
+
+// The reader must know processes and threads before their events are added. `undone` (NULL: those
+// are told to `undo`) has the numbers of first halves that change nothing. All are borrowed.
+struct lives *lives_new(const struct reader *reader, const struct lives_watcher *watcher,
+			const struct map *undone);
+void lives_free(struct lives *lives); // NULL is allowed
+
+// Each item. Events of unknown threads and on virtual memory are ignored.
+void lives_add_event(struct lives *lives, const struct trace_event *event);
+void lives_add_note(struct lives *lives, const struct trace_note *note);
+
+// What lives now, in the order in which it began.
+void lives_each(struct lives *lives, void (*each)(void *context, const struct lives_block *block),
+		void *context);
+
+// End what still lives, as LIVES_RUNNING.
+void lives_finish(struct lives *lives, uint64_t time_ns);
+
+// Read the trace for first halves that a second one undoes: their numbers go to `undone`. Rewinds
+// the reader, before and after.
+void lives_find_undone(struct reader *reader, struct map *undone, struct progress *progress);
+
+#endif
