@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { EXPORT_FORMAT = 1, EXPORT_VALUE };
+enum { EXPORT_FORMAT = 1, EXPORT_VALUE, EXPORT_LIFETIMES };
 
 static const struct option_row export_options[] = {
 	{ EXPORT_FORMAT, 0, "format", "NAME", "one of the formats above" },
@@ -16,6 +16,8 @@ static const struct option_row export_options[] = {
 	{ EXPORT_VALUE, 0, "value", "WHICH",
 	  "what a format of one value holds: live (at the end of the window), blocks, allocated, "
 	  "allocations, freed, frees, impacting, size, count" },
+	{ EXPORT_LIFETIMES, 0, "lifetimes", NULL,
+	  "csv and jsonl: a line for each block, with its end, and not for each event" },
 	QUERY_OPTIONS_ROW_MEMORY("for the index (256M)"),
 	LOOK_ROW_PROGRESS,
 	LOOK_ROWS_SYMBOLS,
@@ -35,7 +37,9 @@ const struct command cmd_export = {
 		"  folded      a line for each stack, for flame graph tools\n"
 		"  flamegraph  one SVG, with search and zoom\n"
 		"  callgrind   for callgrind_annotate and KCachegrind\n"
-		"The events themselves:\n"
+		"The blocks themselves, one by one:\n"
+		"  csv, jsonl  a line for each event; with --lifetimes, for each block\n"
+		"  heaptrack   one process, for heaptrack_print and heaptrack_gui\n"
 		"  heaplog     the allocations and frees of one process in their order, as\n"
 		"              records of a fixed layout (docs/heaplog.md)\n"
 		"What a format cannot say is said on stderr. docs/formats.md has a section for\n"
@@ -44,6 +48,8 @@ const struct command cmd_export = {
 		"  tidemark export app.tide --format pprof -o app.pb.gz\n"
 		"  tidemark export app.tide --format pprof --from peak --to peak -o peak.pb.gz\n"
 		"  tidemark export app.tide --format folded --value impacting --from 10s\n"
+		"  tidemark export app.tide --format csv --lifetimes --from 10s -o app.csv\n"
+		"  tidemark export app.tide --format heaptrack -o heaptrack.app.gz\n"
 		"  tidemark export app.tide --format heaplog --size 40 -o forty.heaplog\n",
 	.options = export_options,
 	.shared = filters_rows,
@@ -56,7 +62,7 @@ struct export
 	struct query_options query;
 	struct query_context asked;
 	const struct export_format *format;
-	bool value_given;
+	bool value_given, lifetimes;
 	int value;
 };
 
@@ -83,6 +89,9 @@ static bool take_option(struct args *args, int id, struct export *export)
 	case EXPORT_VALUE:
 		export->value_given = true;
 		return args_word(args, samples_values, &export->value);
+	case EXPORT_LIFETIMES:
+		export->lifetimes = true;
+		return true;
 	case QUERY_OPTIONS_OUTPUT:
 		export->query.output = strcmp(args->value, "-") == 0 ? NULL : args->value;
 		return true;
@@ -117,6 +126,7 @@ static bool write_trace(struct export *export, struct err *err)
 			.asked = &export->asked,
 			.value = export->value_given ? (enum samples_value)export->value
 						     : SAMPLES_LIVE,
+			.lifetimes = export->lifetimes,
 			.say = say,
 		},
 	};
@@ -162,7 +172,9 @@ static bool check(struct args *args, const struct export *export)
 	if (export->value_given && !one_value)
 		return args_mistake(args,
 				    "--value is for formats of one value (folded, flamegraph)");
-	if (!export->query.output && terminal_is() && !one_value)
+	if (export->lifetimes && !export->format->has_lifetimes)
+		return args_mistake(args, "--lifetimes is for csv and jsonl");
+	if (!export->query.output && terminal_is() && !one_value && !export->format->is_text)
 		return args_mistake(args, "the format is not for a terminal: say -o FILE");
 	return true;
 }

@@ -154,8 +154,15 @@ static void read_items(struct reading *reading, struct progress *progress)
 		lives_finish(reading->lives, moment_duration(reader));
 }
 
-bool events_read(const struct export_source *source, const struct events_watcher *watcher,
-		 struct err *err)
+bool events_prepare(struct query_context *asked, struct err *err)
+{
+	if (asked->layers != WINDOW_HEAP)
+		return err_set(err, ERR_USAGE,
+			       "the format holds blocks of heaps: --layer vm cannot be in it");
+	return !query_narrows(&asked->selection.query) || query_context_select_events(asked, err);
+}
+
+void events_read(const struct export_source *source, const struct events_watcher *watcher)
 {
 	struct query_context *asked = source->asked;
 	struct reading reading = {
@@ -168,11 +175,6 @@ bool events_read(const struct export_source *source, const struct events_watcher
 	const struct lives_watcher lives = { .begin = begin, .end = end, .context = &reading };
 	struct progress progress;
 
-	if (asked->layers != WINDOW_HEAP)
-		return err_set(err, ERR_USAGE,
-			       "the format holds blocks of heaps: --layer vm cannot be in it");
-	if (reading.filtered && !query_context_select_events(asked, err))
-		return false;
 	progress_begin(&progress, asked->options.window.progress, "reading",
 		       reader_bytes(asked->reader));
 	lives_find_undone(asked->reader, &reading.undone, &progress);
@@ -181,7 +183,6 @@ bool events_read(const struct export_source *source, const struct events_watcher
 	progress_end(&progress);
 	lives_free(reading.lives);
 	map_fini(&reading.undone);
-	return true;
 }
 
 bool events_choose(const struct export_source *source, const char *what, process_id *process,

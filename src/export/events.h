@@ -24,9 +24,12 @@ struct events_watcher {
 	process_id process; // of which alone; TRACE_NONE: all
 };
 
-// Read the trace. ERR_USAGE: the question is not about blocks of heaps.
-bool events_read(const struct export_source *source, const struct events_watcher *watcher,
-		 struct err *err);
+// Before anything is written: find what the filters select. ERR_USAGE: the question is not about
+// blocks of heaps.
+bool events_prepare(struct query_context *asked, struct err *err);
+
+// Read the trace. A damaged tail is known afterwards.
+void events_read(const struct export_source *source, const struct events_watcher *watcher);
 
 // The only process, or the only one that the filters leave, for formats that hold one. ERR_USAGE
 // if it is not one; `what` begins the sentence: "a heaplog".

@@ -1,11 +1,21 @@
 #include "export/export.h"
+#include "export/events.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 const struct export_format *const export_formats[] = {
-	&pprof_format,      &otlp_format,      &speedscope_format, &folded_format,
-	&flamegraph_format, &callgrind_format, &heaplog_format,    NULL,
+	&pprof_format,
+	&otlp_format,
+	&speedscope_format,
+	&folded_format,
+	&flamegraph_format,
+	&callgrind_format,
+	&csv_format,
+	&jsonl_format,
+	&heaptrack_format,
+	&heaplog_format,
+	NULL,
 };
 
 const struct export_format *export_find(const char *name)
@@ -23,7 +33,8 @@ bool export_write(const struct export_format *format, struct export_source *sour
 	bool good;
 
 	if (!format->has_samples)
-		return format->write(source, sink, err) && sink_ok(sink, err);
+		return events_prepare(source->asked, err) && format->write(source, sink, err) &&
+		       sink_ok(sink, err);
 	if (!samples_open(&samples, source->asked, format->by_size, err))
 		return false;
 	source->samples = &samples;

@@ -16,6 +16,7 @@ struct export_source {
 	const struct samples *samples; // NULL unless the format `has_samples`
 	enum samples_value value;      // for formats that hold one
 	bool value_given;
+	bool lifetimes; // blocks, and not events, for formats that `has_lifetimes`
 	void (*say)(void *context, const char *text); // a line without a newline
 	void *context;
 };
@@ -25,6 +26,8 @@ struct export_format {
 	bool has_samples;
 	bool by_size;      // samples of each size apart
 	bool single_value; // --value chooses it
+	bool is_text;      // that may go to a terminal
+	bool has_lifetimes;
 	bool (*write)(const struct export_source *source, struct sink *sink, struct err *err);
 };
 
@@ -54,5 +57,8 @@ extern const struct export_format speedscope_format;
 extern const struct export_format flamegraph_format;
 extern const struct export_format callgrind_format;
 extern const struct export_format heaplog_format;
+extern const struct export_format csv_format;
+extern const struct export_format jsonl_format;
+extern const struct export_format heaptrack_format;
 
 #endif

@@ -94,11 +94,42 @@ size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t 
 	return depth;
 }
 
+void locations_fold_name(struct str *line, const char *name)
+{
+	if (line->length > 0)
+		str_add_char(line, ';');
+	for (; *name; name++)
+		str_add_char(line, *name == ';'                     ? ':'
+				   : *name == '\n' || *name == '\r' ? ' '
+								    : *name);
+}
+
+void locations_fold(struct locations *locations, stack_id stack, struct str *line)
+{
+	size_t depth =
+		locations_of_stack(locations, stack, &locations->path, &locations->path_capacity);
+
+	if (depth == 0)
+		locations_fold_name(line, "(no stack)");
+	while (depth-- > 0) {
+		const struct location *location = &locations->list[locations->path[depth]];
+
+		for (uint32_t i = location->lines_count; i-- > 0;) {
+			uint32_t function = locations->lines[location->lines_first + i].function;
+
+			locations_fold_name(
+				line,
+				locations->strings.texts[locations->functions[function].name]);
+		}
+	}
+}
+
 void locations_fini(struct locations *locations)
 {
 	string_table_fini(&locations->strings);
 	map_fini(&locations->numbers);
 	index_set_fini(&locations->function_numbers);
+	mem_free(locations->path);
 	mem_free(locations->list);
 	mem_free(locations->lines);
 	mem_free(locations->functions);

@@ -36,6 +36,8 @@ struct locations {
 	size_t count, lines_count, functions_count;
 	size_t capacity, lines_capacity, functions_capacity; // private
 	struct map numbers;                                  // private: of frames
+	uint32_t *path;                                      // private: of a stack being folded
+	size_t path_capacity;                                // private
 	struct index_set function_numbers;                   // private
 };
 
@@ -49,5 +51,10 @@ uint32_t locations_add(struct locations *locations, frame_id frame);
 // Returns how many: 0 for stack 0.
 size_t locations_of_stack(struct locations *locations, stack_id stack, uint32_t **numbers,
 			  size_t *capacity);
+
+// "outermost;…;innermost" of a stack, or "(no stack)"; and one name of such a line, after a
+// semicolon where there is text already. A semicolon in a name becomes a colon. Append.
+void locations_fold(struct locations *locations, stack_id stack, struct str *line);
+void locations_fold_name(struct str *line, const char *name);
 
 #endif

@@ -1,8 +1,35 @@
 #!/usr/bin/env python3
 # parallel: yes
 """`tidemark export`: the formats of events hold each block that `tidemark window` counts."""
-from libanswer import answer, run
-from libtests import equal, main, test
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
+
+from libanswer import TIDEMARK, answer, assemble, refused, run
+from libtests import Skip, check, equal, main, test
+
+TRACES = ("kitchen", "family", "crowd")
+WINDOWS = ((), ("--from", "20%", "--to", "70%"), ("--size", "..64"), ("--impact", "impacting"),
+           ("--from", "20%", "--to", "70%", "--impact", "transient"))
+
+
+def exported(path, name, *words):
+    """What it wrote, and what it said."""
+    done = subprocess.run([TIDEMARK, "export", path, "--format", name, *words], check=True,
+                          capture_output=True)
+    return done.stdout, done.stderr.decode()
+
+
+def rows_of(path, *words):
+    """The rows of the CSV; those of JSONL say the same."""
+    rows = list(csv.DictReader(io.StringIO(exported(path, "csv", *words)[0].decode())))
+    objects = [json.loads(line) for line in exported(path, "jsonl", *words)[0].splitlines()]
+    equal(rows, [{key: "" if value is None else str(value) for key, value in each.items()}
+                 for each in objects])
+    return rows
 
 
 def assembled(name, text):
@@ -32,6 +59,116 @@ end
 def a_realloc_that_failed_changes_nothing_whatever_the_allocator_did_inside_of_it():
     path = failed_realloc()
     equal(40, answer("window", path)["total"]["impacting_size"])
+    equal(["alloc", "alloc"], [row["op"] for row in rows_of(path)])
+
+
+@test
+def lifetimes_are_the_blocks_of_the_window():
+    for name in TRACES:
+        path = assemble(name)
+        for words in WINDOWS:
+            found = {}
+            for row in rows_of(path, "--lifetimes", *words):
+                sums = found.setdefault(row["class"], [0, 0])
+                sums[0] += 1
+                sums[1] += int(row["size"])
+            expected = {row["keys"]["type"]: [row["count"], row["size"]]
+                        for row in answer("window", path, "--by", "type", *words)["rows"]
+                        if row["count"]}
+            equal(expected, found, (name, words))
+
+
+@test
+def events_add_up_to_what_a_window_allocated_and_freed():
+    for name in TRACES:
+        path = assemble(name)
+        for words in WINDOWS[:3]:
+            total = answer("window", path, *words)["total"]
+            rows = rows_of(path, *words)
+            begun = [int(row["size"]) for row in rows if row["op"] == "alloc"]
+            ended = [int(row["size"]) for row in rows if row["op"] == "free" and row["size"]]
+            equal((total["allocated_count"], total["allocated"]), (len(begun), sum(begun)))
+            equal((total["freed_count"], total["freed"]), (len(ended), sum(ended)))
+            times = [int(row["time_ns"]) for row in rows]
+            equal(sorted(times), times)
+
+
+@test
+def a_name_with_a_comma_is_one_cell():
+    rows = rows_of(assemble("kitchen"))
+    check(any("std::allocator<spice::Jar> >" in row["stack"] and ", " in row["stack"]
+              for row in rows))
+    check(all(row["stack"].startswith(("main;", "_start", "signal", "")) for row in rows))
+    check(any(row["call"] == "realloc" and row["old_address"] for row in rows))
+
+
+def heaptrack_says(path, *words):
+    if not shutil.which("heaptrack_print"):
+        raise Skip("heaptrack_print is not installed (Debian: heaptrack)")
+    text, said = exported(path, "heaptrack", *words)
+    with open("out.gz", "wb") as file:
+        file.write(text)
+    done = subprocess.run(["heaptrack_print", "-f", "out.gz", "-F", "out.folded",
+                           "--flamegraph-cost-type", "leaked"],
+                          check=True, capture_output=True, text=True)
+    equal("", done.stderr)
+    with open("out.folded", encoding="utf-8") as file:
+        leaked = sum(int(line.rsplit(" ", 1)[1]) for line in file)
+    calls = int(re.search(r"calls to allocation functions: (\d+)", done.stdout)[1])
+    peak = re.search(r"peak heap memory consumption: (\S+)", done.stdout)[1]
+    return calls, leaked, peak, done.stdout, said
+
+
+def heaptrack_bytes(count):
+    """As heaptrack_print writes it."""
+    for unit in ("B", "K", "M"):
+        if count < 1000:
+            return f"{count:g}{unit}" if unit == "B" else f"{count:.2f}{unit}"
+        count /= 1000
+    return f"{count:.2f}G"
+
+
+@test
+def heaptrack_print_has_our_totals_and_peaks():
+    for name in TRACES:
+        path = assemble(name)
+        for process in answer("info", path)["processes"]:
+            words = ("--process", str(process["id"]))
+            row = answer("window", path, "--by", "layer", *words)["rows"]
+            if not row:
+                continue
+            calls, leaked, peak, _text, _said = heaptrack_says(path, *words)
+            equal(row[0]["allocated_count"], calls, (name, words))
+            equal(row[0]["impacting_size"], leaked, (name, words))
+            equal(heaptrack_bytes(row[0]["peak_size"]), peak, (name, words))
+
+
+@test
+def heaptrack_has_what_lived_before_the_window_and_says_so():
+    path = assemble("crowd")
+    words = ("--from", "40%", "--to", "80%")
+    row = answer("window", path, "--by", "layer", *words)["rows"][0]
+    calls, leaked, peak, _text, said = heaptrack_says(path, *words)
+    before = int(re.search(r"(\d+) blocks of", said)[1])
+    equal(row["allocated_count"], calls - before)
+    types = {each["keys"]["type"]: each for each in
+             answer("window", path, "--by", "type", *words)["rows"]}
+    equal(sum(types[name]["size"] for name in ("AIFO", "AOFO") if name in types), leaked)
+    check(peak != "0B")
+
+
+@test
+def heaptrack_print_finds_functions_and_files():
+    text = heaptrack_says(assemble("kitchen"))[3]
+    check("make_pot" in text and "src/pot.c:20" in text and "peel_one" in text, text)
+
+
+@test
+def what_makes_no_sense_is_refused():
+    path = assemble("family")
+    check("--lifetimes" in refused("export", path, "--format", "pprof", "--lifetimes"))
+    check("--process" in refused("export", path, "--format", "heaptrack"))
+    check("--layer vm" in refused("export", path, "--format", "csv", "--layer", "vm"))
 
 
 main()
