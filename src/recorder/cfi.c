@@ -230,8 +230,9 @@ static bool cfi_read_fde(const uint8_t *at, struct cfi_fde *fde)
 
 // ---- A table for objects that have none -----------------------------------------------------
 
+// Addresses themselves: the header may lie further from the code than 32 bits reach.
 struct cfi_index_entry {
-	int32_t start, fde; // from the header, modulo 2^32
+	uintptr_t start, fde;
 };
 
 // Entries of .eh_frame, one after the other.
@@ -264,32 +265,31 @@ static const uint8_t *cfi_next(struct cfi_entries *entries, uintptr_t *start)
 }
 
 // Let the entry at `at` sink to its place in the heap.
-static void cfi_sink(struct cfi_index_entry *table, size_t at, size_t count, uint32_t base)
+static void cfi_sink(struct cfi_index_entry *table, size_t at, size_t count)
 {
 	struct cfi_index_entry moved = table[at];
 	size_t child;
 
 	for (; (child = 2 * at + 1) < count; at = child) {
-		if (child + 1 < count &&
-		    base + (uint32_t)table[child].start < base + (uint32_t)table[child + 1].start)
+		if (child + 1 < count && table[child].start < table[child + 1].start)
 			child++;
-		if (base + (uint32_t)table[child].start <= base + (uint32_t)moved.start)
+		if (table[child].start <= moved.start)
 			break;
 		table[at] = table[child];
 	}
 	table[at] = moved;
 }
 
-static void cfi_sort(struct cfi_index_entry *table, size_t count, uint32_t base)
+static void cfi_sort(struct cfi_index_entry *table, size_t count)
 {
 	for (size_t i = count / 2; i-- > 0;)
-		cfi_sink(table, i, count, base);
+		cfi_sink(table, i, count);
 	for (size_t end = count; end-- > 1;) {
 		struct cfi_index_entry last = table[end];
 
 		table[end] = table[0];
 		table[0] = last;
-		cfi_sink(table, 0, end, base);
+		cfi_sink(table, 0, end);
 	}
 }
 
@@ -298,22 +298,19 @@ size_t cfi_index(const uint8_t *frames, size_t bytes, uintptr_t code, uintptr_t 
 {
 	struct cfi_entries entries = { frames, frames, frames + bytes, code, code_end };
 	struct cfi_index_entry *table = (void *)(header + CFI_INDEX_HEAD);
-	uint32_t base = (uint32_t)(uintptr_t)header, count = 0;
+	uint32_t count = 0;
 	const uint8_t *entry;
 	uintptr_t start;
 
 	for (; (entry = cfi_next(&entries, &start)); count++)
 		if (header)
-			table[count] = (struct cfi_index_entry){
-				(int32_t)((uint32_t)start - base),
-				(int32_t)((uint32_t)(uintptr_t)entry - base),
-			};
+			table[count] = (struct cfi_index_entry){ start, (uintptr_t)entry };
 	if (header) {
-		cfi_sort(table, count, base);
+		cfi_sort(table, count);
 		header[0] = 1;
 		header[1] = DW_EH_PE_omit;
 		header[2] = DW_EH_PE_udata4;
-		header[3] = DW_EH_PE_datarel | DW_EH_PE_sdata4;
+		header[3] = DW_EH_PE_absptr;
 		memcpy(header + 4, &count, sizeof(count));
 	}
 	return count ? CFI_INDEX_HEAD + count * sizeof(*table) : 0;
@@ -321,34 +318,40 @@ size_t cfi_index(const uint8_t *frames, size_t bytes, uintptr_t code, uintptr_t 
 
 // ---- Look-up --------------------------------------------------------------------------------
 
-// The entry of the sorted table in .eh_frame_hdr that covers pc.
+// Number `at` of the table in .eh_frame_hdr: a linker's, or one of cfi_index.
+static uintptr_t cfi_cell(const uint8_t *header, const uint8_t *table, size_t at)
+{
+	if (header[3] == DW_EH_PE_absptr)
+		return ((const uintptr_t *)(const void *)table)[at];
+	return (uintptr_t)((intptr_t)header + ((const int32_t *)(const void *)table)[at]);
+}
+
+// The entry of the sorted table that covers pc.
 static bool cfi_search(const uint8_t *header, uintptr_t pc, struct cfi_fde *fde)
 {
 	const uint8_t *at = header + 4;
-	const int32_t *table;
 	uintptr_t ignored, count;
 	size_t low = 0, high;
 
 	if (header[0] != 1 || header[2] == DW_EH_PE_omit ||
-	    header[3] != (DW_EH_PE_datarel | DW_EH_PE_sdata4))
+	    (header[3] != (DW_EH_PE_datarel | DW_EH_PE_sdata4) && header[3] != DW_EH_PE_absptr))
 		return false;
 	if ((header[1] != DW_EH_PE_omit &&
 	     !cfi_pointer(&at, header[1], (uintptr_t)header, &ignored)) ||
 	    !cfi_pointer(&at, header[2], (uintptr_t)header, &count) || count == 0)
 		return false;
-	table = (const int32_t *)at;
 	high = count;
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
-		if ((uintptr_t)((intptr_t)header + table[middle * 2]) <= pc)
+		if (cfi_cell(header, at, middle * 2) <= pc)
 			low = middle;
 		else
 			high = middle;
 	}
-	if ((uintptr_t)((intptr_t)header + table[low * 2]) > pc)
+	if (cfi_cell(header, at, low * 2) > pc)
 		return false;
-	return cfi_read_fde((const uint8_t *)((intptr_t)header + table[low * 2 + 1]), fde);
+	return cfi_read_fde((const uint8_t *)cfi_cell(header, at, low * 2 + 1), fde);
 }
 
 static void cfi_set(struct cfi_row *row, uint64_t reg, struct cfi_place place)

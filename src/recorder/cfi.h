@@ -14,9 +14,9 @@
 HIDDEN unwind_rule cfi_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
 			       bool *starts_at_exact_pc);
 
-// The header that an image of Windows lacks, where .eh_frame itself is a section of it: written to
-// `header`, for the `bytes` of .eh_frame at `frames`, as far as they are about code in
-// [code, code_end), all within 2 GiB. Returns how many bytes it takes; with `header` NULL it only
+// The header that an image of Windows lacks, or an object whose linker left it out, where .eh_frame
+// itself is there: written to `header`, for the `bytes` of .eh_frame at `frames`, as far as they
+// are about code in [code, code_end). Its table is of addresses. Returns how many bytes it takes; with `header` NULL it only
 // says that. 0: there is nothing.
 HIDDEN size_t cfi_index(const uint8_t *frames, size_t bytes, uintptr_t code, uintptr_t code_end,
 			uint8_t *header);

@@ -1,5 +1,6 @@
 #include "recorder/codemap.h"
 
+#include "recorder/eh_linux.h"
 #include "recorder/elf.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
@@ -21,6 +22,8 @@ struct codemap_linker_object {
 struct codemap_module {
 	uintptr_t start, end;
 	const uint8_t *eh_header;
+	uint8_t *eh_made; // what it is, if it is ours, and its bytes
+	size_t eh_bytes;
 	uint32_t id;
 	bool gone;
 };
@@ -221,6 +224,7 @@ struct codemap_place codemap_find(uintptr_t pc)
 		module = &codemap_modules[i];
 		if (module->start == object.map_start && !module->gone) {
 			place.module = module->id;
+			place.eh_header = module->eh_header;
 			return place;
 		}
 	}
@@ -229,7 +233,10 @@ struct codemap_place codemap_find(uintptr_t pc)
 	module = &codemap_modules[codemap_modules_used++];
 	module->start = object.map_start;
 	module->end = object.map_end;
-	module->eh_header = object.eh_header;
+	if (!object.eh_header)
+		module->eh_made = eh_make_header(object.link_map, object.map_start, object.map_end,
+						 &module->eh_bytes);
+	place.eh_header = module->eh_header = object.eh_header ? object.eh_header : module->eh_made;
 	module->id = codemap_modules_used;
 	place.module = module->id;
 	codemap_tell(module, object.link_map->bias, object.link_map->name);
@@ -245,6 +252,8 @@ bool codemap_unmapped(uintptr_t start, uintptr_t end)
 
 		if (!module->gone && module->start < end && module->end > start) {
 			module->gone = true;
+			if (module->eh_made)
+				recording_give_back(module->eh_made, module->eh_bytes);
 			any = true;
 			notes_module_gone(module->id);
 		}

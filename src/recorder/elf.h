@@ -16,6 +16,7 @@ struct elf_header {
 	elf_word entry, program_at, section_at;
 	uint32_t flags;
 	uint16_t header_size, program_size, program_count;
+	uint16_t section_size, section_count, section_names;
 };
 
 // The two classes have the same fields in another order.
@@ -53,6 +54,14 @@ struct elf_symbol {
 
 #endif
 
+// In the file; mostly not in memory.
+struct elf_section {
+	uint32_t name, type;
+	elf_word flags, address, offset, size;
+	uint32_t link, info;
+	elf_word align, entry_size;
+};
+
 // Entries of the dynamic section, and of the auxiliary vector: pairs.
 struct elf_pair {
 	elf_word tag, value;
@@ -67,6 +76,15 @@ enum elf_program_type {
 	ELF_EH_FRAME = 0x6474e550,
 };
 
-enum { ELF_EXECUTABLE = 1 }; // a program header's flags
+// A program header's flags.
+enum { ELF_EXECUTABLE = 1, ELF_WRITABLE = 2, ELF_READABLE = 4 };
+
+enum elf_section_type {
+	ELF_SECTION_BITS = 1,
+	ELF_SECTION_UNWIND = 0x70000001, // what some linkers call .eh_frame's
+};
+
+// A section's flags.
+enum { ELF_SECTION_ALLOCATED = 2, ELF_SECTION_CODE = 4 };
 
 #endif

@@ -10,6 +10,8 @@ enum {
 	AT_BASE = 7,
 	AT_ENTRY = 9,
 	UNWIND_ENTRY_BYTES = 64,
+	UNWIND_EXIT_BYTES = 24,
+	UNWIND_CALL_BYTES = 5,
 	UNWIND_GAP_BYTES = 64 << 20, // that the kernel leaves below the main stack, at least
 };
 
@@ -70,14 +72,40 @@ static bool unwind_is_behind_return(uintptr_t pc)
 }
 #endif
 
-// Code without .eh_frame from which everything comes: the linker's entry, which runs constructors
-// (with musl the linker is libc as well: the start of threads), and the executable's.
+// Whether `exit` is called just behind pc, of the linker if that is libc as well.
+static bool unwind_calls(uintptr_t pc, const char *exit)
+{
+	uintptr_t target = (uintptr_t)scope_next(exit, NULL);
+	int32_t distance;
+
+	for (uintptr_t at = pc; target && at < pc + UNWIND_EXIT_BYTES; at++) {
+		memcpy(&distance, (const void *)(at + 1), sizeof(distance));
+		if (*(const uint8_t *)at == 0xe8 &&
+		    at + UNWIND_CALL_BYTES + (uintptr_t)distance == target)
+			return true;
+	}
+	return false;
+}
+
+// Code of the linker's without .eh_frame. With musl the linker is libc as well, which also calls
+// back (qsort): what comes first is what ends the process or the thread when it is returned to.
+static bool unwind_is_linker_entry(uintptr_t pc, const struct codemap_place *place)
+{
+	uintptr_t exit = (uintptr_t)scope_next("exit", NULL);
+
+	if (exit - place->start >= place->end - place->start)
+		return true;
+	return unwind_calls(pc, "exit") || unwind_calls(pc, "pthread_exit");
+}
+
+// Code without .eh_frame from which everything comes: the linker's entry, which runs constructors,
+// and the executable's.
 static bool unwind_is_entry(uintptr_t pc, const struct codemap_place *place)
 {
 	uintptr_t entry = scope_auxiliary(AT_ENTRY);
 
 	if (place->start && place->start == scope_auxiliary(AT_BASE))
-		return true;
+		return unwind_is_linker_entry(pc, place);
 	return pc >= entry && pc - entry < UNWIND_ENTRY_BYTES;
 }
 

@@ -3,15 +3,23 @@
 """The recorder links nothing, so that one library serves programs of another libc as well."""
 import shutil
 
-from libguest import Skip, Trace, check_whole, equal, main, record, run, test
+from libguest import Skip, Trace, check, check_whole, equal, main, record, run, test
 
 PROGRAM = r"""
 #include <pthread.h>
 #include <stdlib.h>
+static __attribute__((noinline)) void deeper(int depth)
+{
+	if (depth)
+		deeper(depth - 1);
+	else
+		free(realloc(malloc(7901), 7902));
+	__asm__ volatile("");
+}
 static void *work(void *unused)
 {
 	for (int i = 0; i < 1000; i++)
-		free(realloc(malloc(7901), 7902));
+		deeper(i % 10);
 	return unused;
 }
 int main(void)
@@ -24,19 +32,86 @@ int main(void)
 }
 """
 
+CALLED_BACK = r"""
+#include <stdlib.h>
+void *volatile kept;
+static int compare(const void *a, const void *b)
+{
+	kept = malloc(7903);
+	free(kept);
+	return *(const int *)a - *(const int *)b;
+}
+int main(void)
+{
+	int numbers[100];
+	for (int i = 0; i < 100; i++)
+		numbers[i] = i * 37 % 100;
+	qsort(numbers, 100, sizeof(*numbers), compare);
+	return 0;
+}
+"""
 
-@test
-def a_musl_program_is_recorded_exactly():
-    if not shutil.which("musl-gcc"):
-        raise Skip("needs musl-gcc")
+
+def build(*command, text=PROGRAM):
     with open("program.c", "w", encoding="utf-8") as file:
-        file.write(PROGRAM)
-    equal(0, run(["musl-gcc", "-O0", "-g", "program.c", "-o", "program"]).code, "musl-gcc")
-    record(["./program"])
+        file.write(text)
+    equal(0, run([*command, "-g", "program.c", "-o", "program"]).code, command[0])
+
+
+def check_recorded():
+    record(["./program"], "--verify-stacks", "--force")
     trace = Trace()
     check_whole(trace)
     equal(2000, len(trace.of_size(7901)), "blocks")
     equal(2, len({event.thread for event in trace.of_size(7901)}), "threads")
+    check(int(trace.end.get("stacks-verified", 0)) > 0, "no stack was verified")
+    equal(0, int(trace.end.get("stacks-mismatched", 0)), "stacks that differ")
+    return trace
+
+
+def check_stacks(trace):
+    """Each stack goes through deeper, one to ten times, and work, to where the thread began."""
+    for event in trace.of_size(7901):
+        frames = trace.frames_of(event.stack)
+        ours = [trace.module_of(frame) == "program" for frame in frames]
+        equal(0, trace.stacks[event.stack][2], f"flags of {frames}")
+        check(2 <= ours.index(False) <= 12, f"frames of the program's own: {ours}")
+        check(not all(ours), "frames of libc's start")
+    depths = {trace.depth(event.stack) for event in trace.of_size(7901)}
+    check(max(depths) - min(depths) in (9, 10, 11, 12), f"depths {depths}")
+
+
+@test
+def a_musl_program_is_recorded_exactly_with_whole_stacks():
+    if not shutil.which("musl-gcc"):
+        raise Skip("needs musl-gcc")
+    for options in (["-O0"], ["-O2"], ["-O2", "-no-pie"], ["-O1", "-fomit-frame-pointer", "-s"]):
+        build("musl-gcc", *options)
+        check_stacks(check_recorded())
+
+
+@test
+def a_stack_that_goes_through_musl_itself_is_whole_or_marked():
+    if not shutil.which("musl-gcc"):
+        raise Skip("needs musl-gcc")
+    build("musl-gcc", "-O1", text=CALLED_BACK)
+    record(["./program"])
+    trace = Trace()
+    check_whole(trace)
+    events = trace.of_size(7903)
+    check(len(events) > 100, events)
+    for stack in {event.stack for event in events}:
+        ours = [trace.module_of(frame) == "program" for frame in trace.frames_of(stack)]
+        check(trace.stacks[stack][2] or ours.count(True) > 1 and not ours[-1], ours)
+
+
+@test
+def a_program_without_eh_frame_hdr_has_whole_stacks():
+    for options in ([], ["-no-pie"], ["-m32"], ["-m32", "-no-pie"]):
+        build("gcc", "-O1", "-pthread", "-Wl,--no-eh-frame-hdr", *options)
+        headers = run(["readelf", "-lW", "program"]).out
+        check("GNU_EH_FRAME" not in headers, headers)
+        check_stacks(check_recorded())
 
 
 main()
