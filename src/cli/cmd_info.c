@@ -77,7 +77,10 @@ static void print_head(const struct info *info)
 	char bytes[16], date[40], time[24], median[24], worst[24];
 
 	printf("%s: %s, format %u.%u, %s\n", info->path, str_bytes(reader_bytes(reader), bytes),
-	       head->version_major, head->version_minor, info->whole ? "whole" : "NOT WHOLE");
+	       head->version_major, head->version_minor,
+	       info->whole              ? "whole"
+	       : reader_growing(reader) ? "STILL BEING WRITTEN"
+					: "NOT WHOLE");
 	if (!info->whole)
 		print_words("", info->wrong.text);
 	printf("%-11s%s", "recorded", date_of(head->began_unix_ns, date));

@@ -260,6 +260,9 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	launch_describe(launch, &options.info);
 	if (!backstage_open(&launch->backstage, &options, err))
 		return false;
+	// The collector's alone: a trace is being written for as long as that one lives.
+	close(launch->output_fd);
+	launch->output_fd = -1;
 	while (launch_hear(launch, &message))
 		if (message.kind == COLLECT_READY)
 			return true;

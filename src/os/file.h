@@ -52,6 +52,12 @@ ptrdiff_t file_write_some(int fd, const void *bytes, size_t size);
 // Cut it, and go on writing there.
 bool file_cut(int fd, uint64_t size); // false and errno
 
+// Say that whoever has it open here is writing it, until the descriptor and its copies are closed;
+// and ask whether one says so of a file. Both need a regular file. A file system without locks
+// knows of nobody.
+void file_claim(int fd);
+bool file_is_claimed(int fd);
+
 // Have room for `size` bytes from `at`, while the file keeps its size. False and errno: ENOSPC and
 // its like, or that it cannot be promised.
 bool file_reserve(int fd, uint64_t at, uint64_t size);

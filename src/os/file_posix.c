@@ -120,6 +120,21 @@ bool file_cut(int fd, uint64_t size)
 	return ftruncate(fd, (off_t)size) == 0 && lseek(fd, (off_t)size, SEEK_SET) >= 0;
 }
 
+// A lock of the open file, not of the process: copies of the descriptor may be closed.
+void file_claim(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK };
+
+	fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+bool file_is_claimed(int fd)
+{
+	struct flock lock = { .l_type = F_RDLCK };
+
+	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 bool file_reserve(int fd, uint64_t at, uint64_t size)
 {
 	return fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)size) == 0;

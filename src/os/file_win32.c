@@ -253,6 +253,30 @@ bool file_cut(int fd, uint64_t size)
 	       failed(GetLastError());
 }
 
+// A byte that no file has is locked: a lock of Windows keeps others from reading what it is on.
+static OVERLAPPED claimed_byte(void)
+{
+	return (OVERLAPPED){ .Offset = 0, .OffsetHigh = 1 << 30 };
+}
+
+void file_claim(int fd)
+{
+	OVERLAPPED at = claimed_byte();
+
+	LockFileEx(handle_of(fd), LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
+		   &at);
+}
+
+bool file_is_claimed(int fd)
+{
+	OVERLAPPED at = claimed_byte();
+
+	if (!LockFileEx(handle_of(fd), LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at))
+		return GetLastError() == ERROR_LOCK_VIOLATION || GetLastError() == ERROR_IO_PENDING;
+	UnlockFileEx(handle_of(fd), 0, 1, 0, &at);
+	return false;
+}
+
 bool file_reserve(int fd, uint64_t at, uint64_t size)
 {
 	FILE_ALLOCATION_INFO wanted = { .AllocationSize.QuadPart = (LONGLONG)(at + size) };

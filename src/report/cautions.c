@@ -1,8 +1,18 @@
 #include "report/cautions.h"
 
-#include "base/str.h"
-
 #include <inttypes.h>
+
+void cautions_add_wholeness(const struct reader *reader, struct str *text)
+{
+	struct err err = { 0 };
+
+	if (reader_growing(reader))
+		str_add(text, "the trace is still being written: what is counted is what was there "
+			      "when it was opened");
+	else if (!reader_ok(reader, &err))
+		str_format(text, "the trace is not whole: %s; what is counted is what is there",
+			   err.text);
+}
 
 // Processes whose allocations were not recorded all the time.
 void cautions_tell_pauses(const struct reader *reader,
@@ -43,15 +53,11 @@ void cautions_tell(const struct reader *reader, void (*tell)(void *context, cons
 	const struct trace_end *end = reader_end(reader);
 	const struct trace_info *info = reader_info(reader);
 	struct str text = { 0 };
-	struct err err = { 0 };
 
-	if (!reader_complete(reader)) {
-		reader_ok(reader, &err);
-		str_format(&text, "the trace is not whole: %s; what is counted is what is there",
-			   *err.text ? err.text : "it was cut");
+	cautions_add_wholeness(reader, &text);
+	if (text.length > 0)
 		tell(context, str_get(&text));
-		str_clear(&text);
-	}
+	str_clear(&text);
 	if (info->sample_bytes) {
 		str_format(&text,
 			   "the recording is sampled: the figures are those of the blocks that "

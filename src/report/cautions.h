@@ -2,7 +2,11 @@
 #ifndef REPORT_CAUTIONS_H
 #define REPORT_CAUTIONS_H
 
+#include "base/str.h"
 #include "trace/reader.h"
+
+// That a trace is not whole, and why, into `text`; nothing of one that is.
+void cautions_add_wholeness(const struct reader *reader, struct str *text);
 
 // Tell each in a line: that the trace was cut, is sampled, lost events, was paused. The text is
 // valid during the call.

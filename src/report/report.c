@@ -1,6 +1,7 @@
 #include "report/report.h"
 
 #include "base/mem.h"
+#include "report/cautions.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -117,14 +118,12 @@ static void warn_of_damage(struct report *report)
 	struct query_context *asked = report->asked;
 	const struct heap_totals *totals = heap_totals(report->heap);
 	uint64_t incomplete = count_incomplete(report);
-	struct err err = { 0 };
+	struct str text = { 0 };
 
-	if (!report->complete) {
-		reader_ok(asked->reader, &err);
-		query_context_warn(asked,
-				   "the trace is not whole: %s; what is counted is what is there",
-				   *err.text ? err.text : "it was cut");
-	}
+	cautions_add_wholeness(asked->reader, &text);
+	if (text.length > 0)
+		query_context_warn(asked, "%s", str_get(&text));
+	str_fini(&text);
 	if (totals->events_lost > report->losses_told)
 		query_context_warn(asked, "%" PRIu64 " events were lost; the figures are too small",
 				   totals->events_lost);

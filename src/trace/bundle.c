@@ -67,8 +67,9 @@ struct bundle *bundle_begin(const char *path, struct err *err)
 		ok = reader_sound(reader);
 		if (!ok) {
 			reader_ok(reader, &why);
-			err_set(err, ERR_FORMAT, "%s is not whole: %s (try: tidemark repair)", path,
-				why.text);
+			err_set(err, ERR_FORMAT, "%s is not whole: %s (try: %s)", path, why.text,
+				reader_growing(reader) ? "again when the recording has ended"
+						       : "tidemark repair");
 		}
 	}
 	if (ok) {

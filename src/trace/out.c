@@ -21,6 +21,8 @@ void out_init(struct out *out, int fd)
 
 	*out = (struct out){ .fd = fd, .limit = UINT64_MAX };
 	out->regular = out->reserves = file_is_regular(fd, &out->size);
+	if (out->regular)
+		file_claim(fd);
 	if (out->regular && limit != UINT64_MAX)
 		out->limit = limit > OUT_ROOM_BYTES ? limit - OUT_ROOM_BYTES : 0;
 }

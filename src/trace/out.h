@@ -4,6 +4,9 @@
 // it, so that a full disk still leaves room for the trace's last words. When a write fails, a
 // regular file is cut back to what was whole before it. A pipe is written to as it comes.
 //
+// A regular file is claimed (os/file.h) until its descriptor is closed: readers that meet no end
+// tell so whether it is cut or still being written.
+//
 // The process must ignore SIGPIPE and SIGXFSZ: here a closed pipe and a size limit are errors
 // like any other.
 #ifndef TRACE_OUT_H

@@ -532,6 +532,11 @@ bool reader_complete(const struct reader *reader)
 	return reader_sound(reader) && reader->end.why[0] == '\0' && reader->end.unseen == 0;
 }
 
+bool reader_growing(const struct reader *reader)
+{
+	return !reader->end_seen && reader->store.written && !first_damage(reader);
+}
+
 bool reader_ok(const struct reader *reader, struct err *err)
 {
 	const struct walk *damage = first_damage(reader);
@@ -540,6 +545,11 @@ bool reader_ok(const struct reader *reader, struct err *err)
 		return err_set(err, ERR_FORMAT,
 			       "damaged at byte %" PRIu64 ": %s; blocks lost: %" PRIu64,
 			       damage->damage_at, damage->damage, reader_skipped(reader));
+	if (reader_growing(reader))
+		return err_set(err, ERR_FORMAT,
+			       "it is still being written: %" PRIu64 " of %" PRIu64
+			       " bytes were whole when it was read",
+			       reader->stats.whole_at, reader->store.size);
 	if (!reader->end_seen)
 		return err_set(err, ERR_FORMAT,
 			       "cut at byte %" PRIu64 " of %" PRIu64 ": the recording did not end",

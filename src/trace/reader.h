@@ -80,6 +80,10 @@ bool reader_ok(const struct reader *reader, struct err *err);
 // The same, without the words; valid after reader_scan too.
 bool reader_complete(const struct reader *reader);
 
+// Its end is missing because it was still being written when it was opened (or last grew): it is
+// neither cut nor damaged, and not complete.
+bool reader_growing(const struct reader *reader);
+
 // The file is as its writer left it: its end is there, nothing is damaged or missing. A recording
 // that ended early by itself is sound and not complete.
 bool reader_sound(const struct reader *reader);

@@ -129,9 +129,10 @@ static bool put_end(struct repair *repair, struct err *err)
 			 "damaged at byte %" PRIu64 ": %s; blocks lost: %" PRIu64,
 			 repair->walk.damage_at, repair->walk.damage, repair->walk.missed);
 	else if (!repair->end_seen)
-		snprintf(result->why, sizeof result->why,
-			 "cut at byte %" PRIu64 ": the recording did not end",
-			 repair->walk.whole_at);
+		snprintf(result->why, sizeof result->why, "cut at byte %" PRIu64 ": %s",
+			 repair->walk.whole_at,
+			 repair->store.written ? "it was still being written"
+					       : "the recording did not end");
 	if (result->why[0] == '\0')
 		snprintf(why, sizeof why, "%s", end.why ? end.why : "");
 	else if (end.why && end.why[0])

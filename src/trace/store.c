@@ -9,6 +9,8 @@ bool store_open(struct store *store, const char *path, struct err *err)
 	store->fd = file_open(path, FILE_READ);
 	if (store->fd < 0)
 		return err_errno(err, errno, "cannot open %s", path);
+	// Asked before the size: who is gone by then has left the end of the trace in the file.
+	store->written = file_is_claimed(store->fd);
 	if (!file_is_regular(store->fd, &store->size)) {
 		store_close(store);
 		return err_set(err, ERR_FORMAT, "%s is not a trace: not a regular file", path);
@@ -27,6 +29,7 @@ void store_grown(struct store *store)
 {
 	uint64_t size;
 
+	store->written = file_is_claimed(store->fd);
 	if (file_is_regular(store->fd, &size) && size > store->size)
 		store->size = size;
 }

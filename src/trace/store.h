@@ -13,6 +13,7 @@
 struct store {
 	int fd; // ours
 	uint64_t size;
+	bool written; // another had it open to write when the size was asked for
 };
 
 // False if it cannot be opened or is not a regular file.

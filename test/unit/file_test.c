@@ -37,6 +37,24 @@ static void check_view_of(size_t size)
 	file_view_close(&view);
 }
 
+TEST(file_is_claimed_until_all_copies_of_the_descriptor_are_closed)
+{
+	const char *path = make_file(10);
+	int writer = file_open(path, FILE_WRITE), reader = file_open(path, FILE_READ), copy;
+
+	CHECK(writer >= 0 && reader >= 0);
+	CHECK(!file_is_claimed(reader));
+	file_claim(writer);
+	CHECK(file_is_claimed(reader));
+	copy = dup(writer);
+	CHECK(file_close(writer));
+	CHECK(file_close(file_open(path, FILE_READ)));
+	CHECK(file_is_claimed(reader));
+	CHECK(file_close(copy));
+	CHECK(!file_is_claimed(reader));
+	CHECK(file_close(reader));
+}
+
 TEST(file_view_shows_every_byte)
 {
 	check_view_of(1);

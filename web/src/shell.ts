@@ -283,7 +283,7 @@ export class Shell implements App {
 
 		for (const shown of this.banner.querySelectorAll(".banner:not(.gone)")) shown.remove();
 		if (!view.complete)
-			this.banner.append(banner("cut", "This trace is cut.", `${sentence(info?.trace.problem ?? "the recording did not end well")} ` +
+			this.banner.append(banner("cut", view.warnings.some(isGrowing) ? "This trace is still being written." : "This trace is cut.", `${sentence(info?.trace.problem ?? "the recording did not end well")} ` +
 				"Figures are of what is there; what came after is not in them."));
 		if (info && info.events.lost > 0)
 			this.banner.append(banner("cut", "Events are missing.", `${plural(info.events.lost, "event")} were lost while recording.`));
@@ -297,7 +297,7 @@ export class Shell implements App {
 		}
 		// That it is cut was said above.
 		for (const warning of view.warnings)
-			if (view.complete || !warning.startsWith("the trace is not whole")) this.banner.append(banner("warned", "Note.", sentence(warning)));
+			if (view.complete || !(warning.startsWith("the trace is not whole") || isGrowing(warning))) this.banner.append(banner("warned", "Note.", sentence(warning)));
 	}
 
 	// ---- keys ----
@@ -348,4 +348,9 @@ export class Shell implements App {
 
 function sentence(text: string): string {
 	return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+}
+
+// What the trace's warnings say of one that is neither whole nor cut.
+function isGrowing(warning: string): boolean {
+	return warning.startsWith("the trace is still being written");
 }
