@@ -12,7 +12,7 @@ const struct export_format *const export_formats[] = {
 	&flamegraph_format,
 	&callgrind_format,
 	&csv_format,
-	&jsonl_format,
+	&csv_jsonl_format,
 	&heaptrack_format,
 	&heaplog_format,
 	NULL,

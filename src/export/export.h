@@ -58,7 +58,7 @@ extern const struct export_format flamegraph_format;
 extern const struct export_format callgrind_format;
 extern const struct export_format heaplog_format;
 extern const struct export_format csv_format;
-extern const struct export_format jsonl_format;
+extern const struct export_format csv_jsonl_format;
 extern const struct export_format heaptrack_format;
 
 #endif

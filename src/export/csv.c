@@ -1,4 +1,4 @@
-// rows: the blocks of the heaps as lines of CSV or JSON, for scripts and data frames.
+// csv: the blocks of the heaps as lines of CSV or JSON, for scripts and data frames.
 //
 // A line for each beginning and each end (`op` is alloc or free, `call` what did it; a realloc is
 // an end and a beginning), or, with --lifetimes, one for each block with both. A column is declared
@@ -285,7 +285,7 @@ const struct export_format csv_format = {
 	.write = write_csv,
 };
 
-const struct export_format jsonl_format = {
+const struct export_format csv_jsonl_format = {
 	.name = "jsonl",
 	.brief = "the same as JSON, an object a line",
 	.is_text = true,
