@@ -215,7 +215,7 @@ static inline uint64_t capture_switch(struct capture *capture, const uintptr_t *
 	if (top->slot != (uintptr_t)(frame + 1) || top->pc == frame[1] || depth < 2 ||
 	    capture->epoch != atomic_load_explicit(&capture_epoch, memory_order_relaxed))
 		return 0;
-	rule = unwind_match(unwind_set(frame[1]), frame[1]);
+	rule = unwind_peek(frame[1]);
 	// Nothing outside may depend on rbp, which the two places may treat in different ways.
 	if (unwind_kind(rule) != UNWIND_RSP || capture->flags ||
 	    top[-1].slot != top->slot + (uintptr_t)unwind_cfa_offset(rule) ||

@@ -182,6 +182,17 @@ static inline struct unwind_entry *unwind_set(uint64_t key)
 	return (struct unwind_entry *)(void *)((char *)unwind_table + at);
 }
 
+// The rule for `key` if the table has it, else 0.
+static inline unwind_rule unwind_peek(uint64_t key)
+{
+	const struct unwind_entry *set = unwind_set(key);
+	unwind_rule rule = unwind_match(set, key);
+
+	for (int way = 1; unlikely(!rule) && way < UNWIND_WAYS; way++)
+		rule = unwind_match(&set[way], key);
+	return rule;
+}
+
 // The rule for return address `key` (or code address | UNWIND_EXACT).
 static inline unwind_rule unwind_find(uint64_t key)
 {
