@@ -130,6 +130,9 @@ static void read_message(struct image *image, struct payload *payload)
 		"from here on it runs under a system-call filter (seccomp): the recorder makes no "
 		"system call in it; there are no snapshots of its resident memory, and a thread "
 		"whose lane is full spins until there is room";
+	static const char counter[] =
+		"from here on it must not read the processor's counter (PR_SET_TSC): times of its "
+		"events are some milliseconds behind";
 	uint32_t what = (uint32_t)take(payload, 4);
 	char *text = mem_copy_bytes(payload->at, payload->left);
 	char line[512];
@@ -139,9 +142,9 @@ static void read_message(struct image *image, struct payload *payload)
 			 text);
 	else
 		snprintf(line, sizeof line, "%s", text);
-	if (what == NOTE_MESSAGE_FILTER)
+	if (what == NOTE_MESSAGE_FILTER || what == NOTE_MESSAGE_COUNTER)
 		ledger_note(image->ledger, TRACE_NOTE_MESSAGE, image->process, TRACE_NONE, 0,
-			    filter);
+			    what == NOTE_MESSAGE_FILTER ? filter : counter);
 	else
 		ledger_warn(image->ledger, image->process, line);
 	mem_free(text);

@@ -11,7 +11,7 @@ enum {
 	CLOCK_GAP_NS = 16000, // how far apart two readings of a lane should be
 };
 
-static bool clock_counter_allowed;
+bool clock_counter_allowed;
 
 void clock_start(void)
 {

@@ -37,7 +37,11 @@ struct clock {
 // Once per image: what can be read here.
 HIDDEN void clock_start(void);
 
-// The processor's counter must not be read any more, in no lane.
+// The processor's counter may be read. The kernel's vdso reads it, too.
+HIDDEN extern bool clock_counter_allowed;
+
+// It must not be read any more, in no lane: the tick is what others make of it, and who needs the
+// exact time asks the kernel. The caller holds lanes_lock.
 HIDDEN void clock_forbid(void);
 
 // For a new lane.

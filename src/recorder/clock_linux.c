@@ -29,7 +29,7 @@ uint64_t clock_ask(void)
 {
 	long time[2] = { 0, 0 };
 
-	if (!clock_vdso || clock_vdso(CLOCK_MONOTONIC, time) != 0)
+	if (!clock_vdso || !clock_counter_allowed || clock_vdso(CLOCK_MONOTONIC, time) != 0)
 		kernel(__NR_clock_gettime, CLOCK_MONOTONIC, time);
 	return (uint64_t)time[0] * 1000000000u + (uint64_t)time[1] -
 	       recording_state->clock->began_ns;

@@ -20,6 +20,8 @@ enum {
 	HOOK_VM_SET_SECCOMP = 22, // PR_SET_SECCOMP, and the modes
 	HOOK_VM_STRICT = 1,
 	HOOK_VM_FILTER = 2,
+	HOOK_VM_SET_TSC = 26, // PR_SET_TSC, PR_TSC_SIGSEGV
+	HOOK_VM_TSC_SIGSEGV = 2,
 };
 
 // The C library's declarations are not for us: these are the same.
@@ -288,10 +290,18 @@ static COLD long hook_vm_filter(bool strict, long number, const long words[5])
 	return hook_vm_result(result);
 }
 
+// Before reading the processor's counter becomes a fault.
+static void hook_vm_look_at_prctl(long option, long value)
+{
+	if (option == HOOK_VM_SET_TSC && value == HOOK_VM_TSC_SIGSEGV)
+		recording_forbid_counter();
+}
+
 EXPORT int prctl(int option, long a, long b, long c, long d)
 {
 	const long words[5] = { option, a, b, c, d };
 
+	hook_vm_look_at_prctl(option, a);
 	if (option == HOOK_VM_SET_SECCOMP && (a == HOOK_VM_STRICT || a == HOOK_VM_FILTER))
 		return (int)hook_vm_filter(a == HOOK_VM_STRICT, __NR_prctl, words);
 	if (real.prctl)
@@ -311,6 +321,8 @@ static bool hook_vm_filters(long number, long first, long second)
 // Of the program's own making: passed on in the same registers and the same place on the stack.
 EXPORT long syscall(long number, long a, long b, long c, long d, long e, long f)
 {
+	if (unlikely(number == __NR_prctl))
+		hook_vm_look_at_prctl(a, b);
 	if (real.syscall && !hook_vm_forks(number, a, b) && !hook_vm_filters(number, a, b) &&
 	    (patch_covers(PATCH_SYSCALL) || number < 0 || number >= PATCH_NUMBERS ||
 	     !(vm_is_call((uint32_t)number) || exec_is_call((uint32_t)number))))

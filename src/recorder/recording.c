@@ -184,6 +184,22 @@ void recording_sealed(bool done)
 	kernel_restore_signals(signals);
 }
 
+void recording_forbid_counter(void)
+{
+	uint64_t signals;
+
+	if (!clock_counter_allowed && recording_phase() == RECORDING_ON)
+		return;
+	if (recording_phase() != RECORDING_ON && !recording_begin())
+		return;
+	signals = kernel_block_signals();
+	recording_lock(&recording_state->lanes_lock);
+	clock_forbid();
+	recording_unlock(&recording_state->lanes_lock);
+	notes_message(NOTE_MESSAGE_COUNTER, "");
+	kernel_restore_signals(signals);
+}
+
 void recording_stop(void)
 {
 	if (recording_state)
@@ -622,6 +638,8 @@ static bool recording_start(struct recording_state *state)
 		recording_look_at_program();
 	}
 	patch_tell();
+	if (!clock_counter_allowed)
+		notes_message(NOTE_MESSAGE_COUNTER, "");
 	if (let == RECORDING_REFUSED)
 		recording_sealed(recording_seal(false));
 	return true;

@@ -90,6 +90,10 @@ HIDDEN bool recording_seal(bool strict);
 // Behind that: it has (and the trace says so), or it has not.
 HIDDEN void recording_sealed(bool done);
 
+// From here on, reading the processor's counter is a fault in one of the process's threads, and in
+// those that it starts (PR_SET_TSC).
+HIDDEN void recording_forbid_counter(void);
+
 // Record nothing more in this process.
 HIDDEN void recording_stop(void);
 
