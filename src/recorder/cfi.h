@@ -16,8 +16,8 @@ HIDDEN unwind_rule cfi_compile(const uint8_t *header, uintptr_t pc, uintptr_t ex
 
 // The header that an image of Windows lacks, or an object whose linker left it out, where .eh_frame
 // itself is there: written to `header`, for the `bytes` of .eh_frame at `frames`, as far as they
-// are about code in [code, code_end). Its table is of addresses. Returns how many bytes it takes; with `header` NULL it only
-// says that. 0: there is nothing.
+// are about code in [code, code_end). Its table is of addresses. Returns how many bytes it takes;
+// with `header` NULL it only says that. 0: there is nothing.
 HIDDEN size_t cfi_index(const uint8_t *frames, size_t bytes, uintptr_t code, uintptr_t code_end,
 			uint8_t *header);
 
