@@ -8,6 +8,7 @@ enum { WINDOW_BITS_GZIP = 15 + 16, LEVEL = 7, MEMORY_LEVEL = 9, PART_BYTES = 1 <
 
 static bool compress_into(struct str *out, const void *bytes, size_t size, struct err *err)
 {
+	gz_header head = { .os = 255 }; // not said: the same file on every system
 	z_stream stream = { 0 };
 	unsigned char part[16384];
 	const unsigned char *at = bytes;
@@ -16,6 +17,7 @@ static bool compress_into(struct str *out, const void *bytes, size_t size, struc
 	if (deflateInit2(&stream, LEVEL, Z_DEFLATED, WINDOW_BITS_GZIP, MEMORY_LEVEL,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return err_set(err, ERR_IO, "cannot compress the data");
+	deflateSetHeader(&stream, &head);
 	while (status == Z_OK) {
 		if (stream.avail_in == 0 && size > 0) {
 			stream.avail_in = (uInt)(size < PART_BYTES ? size : PART_BYTES);
