@@ -8,8 +8,6 @@ const char absent_gnuplot[] = "from gnuplot.info; its folder belongs into PATH";
 const char *absent_why(const char *name)
 {
 	static const char *const known[][2] = {
-		{ "view", "there is no server yet; use report, window and map here, or tidemark "
-			  "view on a Linux machine, which reads the same trace" },
 		{ "--strict-vm", "all calls go through ntdll and are seen; leave the option out" },
 		{ "--rss-exact", "snapshots of resident memory are Linux's; use map, and active "
 				 "--layer vm, for what is committed" },

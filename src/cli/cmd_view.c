@@ -4,12 +4,12 @@
 #include "cli/look.h"
 
 #include "os/file.h"
+#include "os/quit.h"
 #include "os/tool.h"
 #include "trace/fresh.h"
 #include "view/server.h"
 #include "view/single.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -114,7 +114,7 @@ static bool door_open(struct door *door, const char *address, struct err *err)
 	if (!tool_folder(&door->folder, err))
 		return false;
 	str_format(&door->page, "%s/view.html", str_get(&door->folder));
-	file = fopen(str_get(&door->page), "we");
+	file = file_stream(str_get(&door->page), "w");
 	if (!file)
 		return err_set(err, ERR_IO, "cannot write %s", str_get(&door->page));
 	good = fprintf(file,
@@ -122,62 +122,39 @@ static bool door_open(struct door *door, const char *address, struct err *err)
 		       "<meta http-equiv=refresh content=\"0;url=%s\">\n",
 		       address) > 0;
 	good = fclose(file) == 0 && good;
-	return (good &&
-		tool_start((const char *[]){ "xdg-open", str_get(&door->page), NULL }, err)) ||
+	return (good && tool_open(str_get(&door->page), err)) ||
 	       err_wrap(err, "no browser was opened");
 }
 
 static void door_close(struct door *door)
 {
 	if (door->page.length)
-		unlink(str_get(&door->page));
+		file_remove(str_get(&door->page));
 	if (door->folder.length)
-		rmdir(str_get(&door->folder));
+		file_remove_folder(str_get(&door->folder));
 	str_fini(&door->page);
 	str_fini(&door->folder);
 }
 
-static bool has_screen(void)
-{
-	return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY");
-}
-
 // ---- serving ----
-
-// Until somebody ends us. The signals are blocked in all threads.
-static void wait_for_end(const sigset_t *signals)
-{
-	int number;
-
-	while (sigwait(signals, &number) != 0)
-		;
-	// Who presses twice means it.
-	pthread_sigmask(SIG_UNBLOCK, signals, NULL);
-}
 
 static int serve(const struct request *request, struct viewer *viewer)
 {
 	struct server *server;
 	struct door door = { 0 };
 	struct err err = { 0 };
-	sigset_t signals;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	signal(SIGPIPE, SIG_IGN); // a browser that goes away
+	quit_watch();
 	server = server_start(viewer, (uint16_t)request->port, &err);
 	if (!server)
 		return args_fail(&cmd_view, &err);
 	printf("%s\n", server_address(server));
 	fflush(stdout);
 	fprintf(stderr, "tidemark view: %s is served until Ctrl-C\n", request->viewer.path);
-	if (!request->opens_nothing && has_screen() &&
+	if (!request->opens_nothing && tool_opens() &&
 	    !door_open(&door, server_address(server), &err))
 		args_warn(&cmd_view, "%s", err.text);
-	wait_for_end(&signals);
+	quit_wait();
 	door_close(&door);
 	// Read-only: there is nothing that a request which will not end could leave behind.
 	if (!server_stop(server))
@@ -250,7 +227,7 @@ const struct command cmd_view = {
 		    "  tidemark view app.tide --html app.html --scrub     for somebody else\n"
 		    "  tidemark view app.tide --no-open --port 8123   through an ssh tunnel\n",
 	.notes = "Environment:\n"
-		 "  DISPLAY, WAYLAND_DISPLAY  without either no browser is opened\n"
+		 "  DISPLAY, WAYLAND_DISPLAY  without either no browser is opened (on Linux)\n"
 		 "  DEBUGINFOD_URLS           servers that --debuginfod asks\n",
 	.options = options,
 	.run = run,

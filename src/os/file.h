@@ -95,6 +95,10 @@ FILE *file_stream_copy(int fd, const char *mode);
 // The path from the root on; as it is where it leads nowhere. Owned by the caller.
 char *file_absolute(const char *path);
 
+// Whether a path leads from the root of this machine's files on, whatever folder we are in. On
+// Windows that has a drive: a path that names another machine is none.
+bool file_is_rooted(const char *path);
+
 // Where the last part of a path begins.
 const char *file_name(const char *path);
 

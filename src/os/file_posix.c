@@ -255,6 +255,11 @@ bool file_list(const char *path, void (*tell)(void *context, const char *name), 
 	return true;
 }
 
+bool file_is_rooted(const char *path)
+{
+	return *path == '/';
+}
+
 char *file_absolute(const char *path)
 {
 	char *found = realpath(path, NULL);

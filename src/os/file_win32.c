@@ -4,6 +4,7 @@
 #include "os/tool.h"
 #include "os/wide_win32.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <io.h>
@@ -436,6 +437,12 @@ bool file_list(const char *path, void (*tell)(void *context, const char *name), 
 	} while (FindNextFileW(search, &found));
 	FindClose(search);
 	return true;
+}
+
+bool file_is_rooted(const char *path)
+{
+	return isalpha((unsigned char)path[0]) && path[1] == ':' &&
+	       (path[2] == '/' || path[2] == '\\');
 }
 
 char *file_absolute(const char *path)

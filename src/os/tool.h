@@ -21,8 +21,10 @@ bool tool_find(const char *name);
 // nothing to read. What it writes to stderr is appended to `said`; what to stdout, is lost.
 enum tool_result tool_run(const char *const *arguments, struct str *said, struct err *err);
 
-// Start `arguments` apart from us and our terminal, and do not wait for it. What it writes is lost.
-bool tool_start(const char *const *arguments, struct err *err);
+// Open a file with what the user has for its kind, and do not wait for it. `tool_opens`: there is a
+// screen to open it on.
+bool tool_opens(void);
+bool tool_open(const char *path, struct err *err);
 
 // A new empty directory in $TMPDIR (or /tmp), which only we may use; its path is appended.
 bool tool_folder(struct str *path, struct err *err);

@@ -91,7 +91,8 @@ enum tool_result tool_run(const char *const *arguments, struct str *said, struct
 	return result;
 }
 
-bool tool_start(const char *const *arguments, struct err *err)
+// Apart from us and our terminal; what it writes is lost.
+static bool start_apart(const char *const *arguments, struct err *err)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -109,6 +110,16 @@ bool tool_start(const char *const *arguments, struct err *err)
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	return number == 0 || err_errno(err, number, "cannot start %s", arguments[0]);
+}
+
+bool tool_opens(void)
+{
+	return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY");
+}
+
+bool tool_open(const char *path, struct err *err)
+{
+	return start_apart((const char *[]){ "xdg-open", path, NULL }, err);
 }
 
 bool tool_folder(struct str *path, struct err *err)

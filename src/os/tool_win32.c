@@ -102,6 +102,26 @@ enum tool_result tool_run(const char *const *arguments, struct str *said, struct
 	return TOOL_FAILED;
 }
 
+bool tool_opens(void)
+{
+	USEROBJECTFLAGS flags;
+
+	return GetUserObjectInformationW(GetProcessWindowStation(), UOI_FLAGS, &flags, sizeof flags,
+					 NULL) &&
+	       (flags.dwFlags & WSF_VISIBLE);
+}
+
+bool tool_open(const char *path, struct err *err)
+{
+	uint16_t *wide = wide_new(path);
+	// Above 32 it is no error, by its description.
+	intptr_t done =
+		(intptr_t)ShellExecuteW(NULL, L"open", (wchar_t *)wide, NULL, NULL, SW_SHOWNORMAL);
+
+	mem_free(wide);
+	return done > 32 || err_set(err, ERR_IO, "cannot open %s: error %d", path, (int)done);
+}
+
 bool tool_folder(struct str *path, struct err *err)
 {
 	static unsigned serial;

@@ -23,9 +23,11 @@ static bool is_named(const struct opened *opened, const char *module, const char
 
 static bool climbs(const char *path)
 {
-	for (const char *at = path; at; at = strchr(at, '/')) {
-		at += *at == '/';
-		if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+	static const char slashes[] = "/\\"; // as Windows has them, too
+
+	for (const char *at = path; at; at = strpbrk(at, slashes)) {
+		at += strspn(at, slashes);
+		if (strncmp(at, "..", 2) == 0 && (at[2] == '\0' || strchr(slashes, at[2])))
 			return true;
 	}
 	return false;
@@ -36,15 +38,15 @@ static bool read_source(const struct viewer_options *options, const char *file, 
 {
 	struct err ignored;
 
-	if (*file == '/' && file_read_regular(file, SOURCE_BYTES_MAX, text, &ignored))
+	if (file_is_rooted(file) && file_read_regular(file, SOURCE_BYTES_MAX, text, &ignored))
 		return true;
 	if (!options->source_root || climbs(file))
 		return false;
-	for (const char *part = file; part; part = strchr(part, '/')) {
+	for (const char *part = file; part; part = strpbrk(part, "/\\")) {
 		struct str path = { 0 };
 		bool good;
 
-		part += *part == '/';
+		part += strspn(part, "/\\");
 		str_format(&path, "%s/%s", options->source_root, part);
 		good = file_read_regular(str_get(&path), SOURCE_BYTES_MAX, text, &ignored);
 		str_fini(&path);

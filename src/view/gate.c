@@ -2,6 +2,27 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+
+void gate_header(struct gate_request *request, const char *name, const char *value)
+{
+	const struct {
+		const char *name;
+		const char **value;
+	} known[] = {
+		{ "Host", &request->host },
+		{ "Origin", &request->origin },
+		{ "Sec-Fetch-Site", &request->site },
+		{ "Authorization", &request->authorization },
+	};
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+		if (strcasecmp(name, known[i].name) != 0)
+			continue;
+		request->doubled |= *known[i].value != NULL;
+		*known[i].value = value;
+	}
+}
 
 void gate_init(struct gate *gate, uint16_t port, const uint8_t bytes[static GATE_TOKEN_BYTES])
 {

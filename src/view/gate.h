@@ -29,6 +29,10 @@ struct gate_request {
 	bool doubled;                                     // one of these more than once
 };
 
+// One header of a request; those that nobody asks about are passed over. `value` is borrowed, and
+// "" where there is none.
+void gate_header(struct gate_request *request, const char *name, const char *value);
+
 // A token of random bytes.
 void gate_init(struct gate *gate, uint16_t port, const uint8_t bytes[static GATE_TOKEN_BYTES]);
 

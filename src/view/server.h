@@ -14,7 +14,7 @@
 struct server;
 
 // `viewer` is borrowed until server_stop. `port` 0: the system chooses. NULL: the port is
-// taken, or there is no libmicrohttpd.
+// taken, or there is no libmicrohttpd (on Windows, winsock).
 struct server *server_start(struct viewer *viewer, uint16_t port, struct err *err);
 
 // "http://127.0.0.1:PORT/#t=TOKEN". Borrowed.

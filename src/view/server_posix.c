@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "os/random.h"
+#include "view/headers.h"
 #include "view/httpd.h"
 #include "view/page.h"
 
@@ -9,10 +10,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -74,42 +75,24 @@ static void on_completed(void *server, struct MHD_Connection *connection, void *
 static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *key,
 				 const char *value)
 {
-	struct gate_request *gate = context;
-	const struct {
-		const char *name;
-		const char **value;
-	} known[] = {
-		{ "Host", &gate->host },
-		{ "Origin", &gate->origin },
-		{ "Sec-Fetch-Site", &gate->site },
-		{ "Authorization", &gate->authorization },
-	};
-
 	(void)kind;
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-		if (strcasecmp(key, known[i].name) != 0)
-			continue;
-		gate->doubled |= *known[i].value != NULL;
-		*known[i].value = value ? value : "";
-	}
+	gate_header(context, key, value ? value : "");
 	return MHD_YES;
 }
 
 // ---- responses ----
 
-static void add_headers(const struct httpd *httpd, struct MHD_Response *response, const char *type,
-			const char *policy)
-{
-	char text[1024];
+// A response that headers are added to.
+struct outgoing {
+	const struct httpd *httpd;
+	struct MHD_Response *response;
+};
 
-	snprintf(text, sizeof text, "%s; frame-ancestors 'none'", policy);
-	httpd->add_response_header(response, "Content-Type", type);
-	httpd->add_response_header(response, "Content-Security-Policy", text);
-	httpd->add_response_header(response, "Cache-Control", "no-store");
-	httpd->add_response_header(response, "X-Content-Type-Options", "nosniff");
-	httpd->add_response_header(response, "Referrer-Policy", "no-referrer");
-	httpd->add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
-	httpd->add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
+static void add_header(void *context, const char *name, const char *value)
+{
+	const struct outgoing *outgoing = context;
+
+	outgoing->httpd->add_response_header(outgoing->response, name, value);
 }
 
 static enum MHD_Result queue(const struct httpd *httpd, struct MHD_Connection *connection,
@@ -126,7 +109,7 @@ static enum MHD_Result send_page(const struct httpd *httpd, struct MHD_Connectio
 	struct MHD_Response *response = httpd->create_response_from_buffer(
 		page_html_size, (void *)(uintptr_t)page_html, MHD_RESPMEM_PERSISTENT);
 
-	add_headers(httpd, response, "text/html; charset=utf-8", page_policy);
+	headers_of_page(add_header, &(struct outgoing){ httpd, response });
 	return queue(httpd, connection, MHD_HTTP_OK, response);
 }
 
@@ -153,7 +136,6 @@ static enum MHD_Result send_reply(struct server *server, struct MHD_Connection *
 	const struct httpd *httpd = &server->httpd;
 	struct sending *sending = mem_alloc(1, sizeof *sending);
 	struct MHD_Response *response;
-	char number[24];
 
 	sending->server = server;
 	sending->length = reply->body.length;
@@ -163,20 +145,7 @@ static enum MHD_Result send_reply(struct server *server, struct MHD_Connection *
 	atomic_fetch_add(&server->sending_bytes, sending->length);
 	response = httpd->create_response_from_buffer_with_free_callback_cls(
 		sending->length, sending->body, on_sent, sending);
-	add_headers(httpd, response,
-		    reply->is_text ? "text/plain; charset=utf-8"
-				   : "application/json; charset=utf-8",
-		    "default-src 'none'");
-	if (reply->is_text) {
-		snprintf(number, sizeof number, "%llu", (unsigned long long)reply->first_line);
-		httpd->add_response_header(response, "X-Tidemark-First-Line", number);
-	}
-	if (reply->refusal == REFUSAL_TOKEN)
-		httpd->add_response_header(response, "WWW-Authenticate", "Bearer");
-	if (reply->refusal == REFUSAL_METHOD)
-		httpd->add_response_header(response, "Allow", "GET, HEAD");
-	if (reply->refusal == REFUSAL_BUSY)
-		httpd->add_response_header(response, "Retry-After", "1");
+	headers_of_reply(reply, add_header, &(struct outgoing){ httpd, response });
 	return queue(httpd, connection, refusal_status(reply->refusal), response);
 }
 
@@ -194,7 +163,7 @@ static enum MHD_Result send_nothing(const struct httpd *httpd, struct MHD_Connec
 	struct MHD_Response *response =
 		httpd->create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
 
-	add_headers(httpd, response, "text/plain; charset=utf-8", "default-src 'none'");
+	headers_of_nothing(add_header, &(struct outgoing){ httpd, response });
 	return queue(httpd, connection, MHD_HTTP_NO_CONTENT, response);
 }
 
@@ -310,6 +279,7 @@ struct server *server_start(struct viewer *viewer, uint16_t port, struct err *er
 	int fd = -1;
 
 	server->viewer = viewer;
+	signal(SIGPIPE, SIG_IGN); // a browser that goes away
 	if (httpd_load(&server->httpd, err) && random_bytes(bytes, sizeof bytes, err))
 		fd = listen_at(&port, err);
 	if (fd < 0) {

@@ -19,7 +19,6 @@ def refused(done, code, name, system):
 
 
 libwin.begin_prefix()
-refused(libwin.wine(EXE, "view", "x.tide", prefix="prefix", text=True), 2, "view", "Windows")
 for option in ("--strict-vm", "--rss-exact", "--index"):
     done = libwin.wine(EXE, "record", option, "--", "cmd.exe", "/c", "exit", prefix="prefix", text=True)
     refused(done, 125, option, "Windows")

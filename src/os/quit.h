@@ -1,0 +1,12 @@
+// quit: what ends a server from outside: Ctrl-C and its like, on Windows also that its console is
+// closed or its user leaves.
+//
+//     quit_watch     before the first thread is started
+//       quit_wait    until somebody ends us; who does so twice means it, and ends us at once
+#ifndef OS_QUIT_H
+#define OS_QUIT_H
+
+void quit_watch(void);
+void quit_wait(void);
+
+#endif

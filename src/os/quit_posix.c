@@ -1,0 +1,25 @@
+#include "os/quit.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static sigset_t signals;
+
+// Blocked in all threads, to be waited for in one.
+void quit_watch(void)
+{
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+}
+
+void quit_wait(void)
+{
+	int number;
+
+	while (sigwait(&signals, &number) != 0)
+		;
+	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+}

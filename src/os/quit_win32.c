@@ -1,0 +1,29 @@
+#include "os/quit.h"
+
+#include <windows.h>
+
+enum { LEAVE_MS = 4000 }; // the system ends us when this handler returns, or after five seconds
+
+static HANDLE asked;
+
+// In a thread of its own.
+static BOOL WINAPI on_control(DWORD what)
+{
+	if (WaitForSingleObject(asked, 0) == WAIT_OBJECT_0)
+		return FALSE;
+	SetEvent(asked);
+	if (what != CTRL_C_EVENT && what != CTRL_BREAK_EVENT)
+		Sleep(LEAVE_MS);
+	return TRUE;
+}
+
+void quit_watch(void)
+{
+	asked = CreateEventW(NULL, TRUE, FALSE, NULL);
+	SetConsoleCtrlHandler(on_control, TRUE);
+}
+
+void quit_wait(void)
+{
+	WaitForSingleObject(asked, INFINITE);
+}

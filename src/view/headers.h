@@ -1,0 +1,15 @@
+// headers: what the viewer's answers say of themselves, whichever server sends them.
+#ifndef VIEW_HEADERS_H
+#define VIEW_HEADERS_H
+
+#include "view/viewer.h"
+
+// Takes one header.
+typedef void headers_add(void *context, const char *name, const char *value);
+
+// Of the page (page.h); of an answer or a refusal; of one that has nothing in it.
+void headers_of_page(headers_add *add, void *context);
+void headers_of_reply(const struct viewer_reply *reply, headers_add *add, void *context);
+void headers_of_nothing(headers_add *add, void *context);
+
+#endif
