@@ -194,7 +194,8 @@ static void open_log(const char *path)
 	guest_check(shared.owners != MAP_FAILED, "cannot map the owners");
 }
 
-// Which file's code the address is in, by /proc/self/maps. Nothing is allocated.
+// Which file's code the address is in, by /proc/self/maps. Nothing is allocated: dprintf would, and
+// what the thread was in the middle of would no longer be its last call.
 static void say_where(uintptr_t pc)
 {
 	static char maps[1 << 18];
@@ -209,11 +210,15 @@ static void say_where(uintptr_t pc)
 		uintptr_t start = strtoul(line, &rest, 16);
 		uintptr_t end = *rest ? strtoul(rest + 1, NULL, 16) : 0;
 		char *path = strchr(line, '/');
+		char text[4352];
+		int size;
 
 		if (pc < start || pc >= end)
 			continue;
-		dprintf(STDERR_FILENO, "crashed in %s at +0x%lx of %lx\n", path ? path : "?",
-			(unsigned long)(pc - start), (unsigned long)start);
+		size = snprintf(text, sizeof(text), "crashed in %s at +0x%lx of %lx\n",
+				path ? path : "?", (unsigned long)(pc - start),
+				(unsigned long)start);
+		guest_check(write(STDERR_FILENO, text, (size_t)size) == size, "write");
 	}
 }
 
