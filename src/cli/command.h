@@ -63,6 +63,7 @@ extern const struct command cmd_view;
 extern const struct command cmd_info;
 extern const struct command cmd_dump;
 extern const struct command cmd_export;
+extern const struct command cmd_import;
 extern const struct command cmd_repair;
 extern const struct command cmd_bundle;
 extern const struct command cmd_symbols;

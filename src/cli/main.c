@@ -38,6 +38,7 @@ static const struct command *const commands[] = {
 	&cmd_info,
 	&cmd_dump,
 	&cmd_export,
+	&cmd_import,
 	&cmd_repair,
 	&cmd_bundle,
 	&cmd_symbols,

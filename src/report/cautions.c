@@ -1,6 +1,7 @@
 #include "report/cautions.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 void cautions_add_wholeness(const struct reader *reader, struct str *text)
 {
@@ -15,8 +16,8 @@ void cautions_add_wholeness(const struct reader *reader, struct str *text)
 }
 
 // Processes whose allocations were not recorded all the time.
-void cautions_tell_pauses(const struct reader *reader,
-			  void (*tell)(void *context, const char *text), void *context)
+static void tell_pauses(const struct reader *reader, void (*tell)(void *context, const char *text),
+			void *context)
 {
 	uint64_t first_ns = UINT64_MAX;
 	uint32_t paused = 0, stopped = 0;
@@ -47,6 +48,56 @@ void cautions_tell_pauses(const struct reader *reader,
 	str_fini(&text);
 }
 
+// What a trace that was imported does not know, by the words of docs/format.md, 5.1.
+static const struct {
+	const char *word, *means;
+} lacks[] = {
+	{ "no-clock", "times are the order of events alone, a microsecond each" },
+	{ "no-addresses", "addresses are numbers of blocks, not places in memory" },
+	{ "no-threads", "threads are not told apart" },
+	{ "no-stacks", "there are no stacks" },
+	{ "callers", "stacks are the caller alone" },
+};
+
+static void tell_import(const struct trace_info *info,
+			void (*tell)(void *context, const char *text), void *context)
+{
+	static const char imported[] = "imported=";
+	const char *options = info->options ? info->options : "";
+	struct str text = { 0 };
+	const char *sign = ": ";
+	char tick[24];
+
+	if (strncmp(options, imported, sizeof imported - 1) != 0)
+		return;
+	options += sizeof imported - 1;
+	str_format(&text, "imported from %.*s", (int)strcspn(options, " "), options);
+	for (options += strcspn(options, " "); *options; options += strcspn(options, " ")) {
+		options += strspn(options, " ");
+		for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
+			size_t length = strlen(lacks[i].word);
+
+			if (strncmp(options, lacks[i].word, length) == 0 &&
+			    (options[length] == ' ' || !options[length])) {
+				str_format(&text, "%s%s", sign, lacks[i].means);
+				sign = "; ";
+			}
+		}
+	}
+	if (info->tick_ns)
+		str_format(&text, "%stimes are known to %s", sign,
+			   str_duration(info->tick_ns, tick));
+	tell(context, str_get(&text));
+	str_fini(&text);
+}
+
+void cautions_tell_origin(const struct reader *reader,
+			  void (*tell)(void *context, const char *text), void *context)
+{
+	tell_pauses(reader, tell, context);
+	tell_import(reader_info(reader), tell, context);
+}
+
 void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),
 		   void *context)
 {
@@ -72,6 +123,6 @@ void cautions_tell(const struct reader *reader, void (*tell)(void *context, cons
 			   end->events_lost);
 		tell(context, str_get(&text));
 	}
-	cautions_tell_pauses(reader, tell, context);
+	cautions_tell_origin(reader, tell, context);
 	str_fini(&text);
 }

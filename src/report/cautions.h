@@ -8,13 +8,13 @@
 // That a trace is not whole, and why, into `text`; nothing of one that is.
 void cautions_add_wholeness(const struct reader *reader, struct str *text);
 
-// Tell each in a line: that the trace was cut, is sampled, lost events, was paused. The text is
-// valid during the call.
+// Tell each in a line: that the trace was cut, is sampled, lost events, was paused, was imported
+// and what its source did not say. The text is valid during the call.
 void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),
 		   void *context);
 
-// Of these, that it was paused.
-void cautions_tell_pauses(const struct reader *reader,
+// Of these, that it was paused or imported.
+void cautions_tell_origin(const struct reader *reader,
 			  void (*tell)(void *context, const char *text), void *context);
 
 #endif

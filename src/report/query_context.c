@@ -261,7 +261,7 @@ static bool prepare(struct query_context *asked, struct err *err)
 	if (window) // else a damaged tail is known once the events have been read
 		query_context_caution(asked);
 	else
-		cautions_tell_pauses(asked->reader, tell_caution, asked);
+		cautions_tell_origin(asked->reader, tell_caution, asked);
 	return true;
 }
 

@@ -1,0 +1,192 @@
+// import: a recording of another program as a trace.
+#include "cli/args.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli/interrupt.h"
+#include "cli/look.h"
+#include "import/import.h"
+#include "os/file.h"
+#include "trace/fresh.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	IMPORT_OUTPUT = 1,
+	IMPORT_FORCE,
+	IMPORT_FORMAT,
+};
+
+static const struct option_row import_options[] = {
+	{ IMPORT_OUTPUT, 'o', "output", "OUT", "the trace to make" },
+	{ IMPORT_FORCE, 'f', "force", NULL, "overwrite OUT" },
+	{ IMPORT_FORMAT, 0, "format", "NAME",
+	  "one of the formats above, whatever the input looks like" },
+	LOOK_ROW_PROGRESS,
+	{ 0 },
+};
+
+static int run(int argc, char **argv);
+
+const struct command cmd_import = {
+	.name = "import",
+	.brief = "make a trace of what another program has recorded",
+	.usage = "FILE -o OUT [options]",
+	.text = "FILE is - for standard input, and may be packed by gzip or zstd. Its format is\n"
+		"recognised by its content:\n"
+		"  csv         events as comma-separated values, with a header\n"
+		"  jsonl       events as JSON objects, one a line\n"
+		"Columns (or keys) are time_ns (or time_us, time_ms, time_s), op, address, size,\n"
+		"old_address, thread, process, stack. What the input does not say is not made up:\n"
+		"the trace tells that it is absent, and so does every answer. docs/formats.md has\n"
+		"a section for each format.\n",
+	.examples = "  tidemark import malloc.csv -o app.tide\n"
+		    "  ssh box cat /tmp/malloc.jsonl.gz | tidemark import - -o box.tide\n",
+	.options = import_options,
+	.run = run,
+};
+
+struct import {
+	const char *path, *output;
+	bool force;
+	struct look look;
+	struct progress progress;
+	const struct import_format *format;
+};
+
+static bool take_format(struct args *args, struct import *import)
+{
+	const char *names[32];
+	size_t count = 0;
+	int index;
+
+	for (; import_formats[count]; count++)
+		names[count] = import_formats[count]->name;
+	names[count] = NULL;
+	if (!args_word(args, names, &index))
+		return false;
+	import->format = import_formats[index];
+	return true;
+}
+
+static bool take_option(struct args *args, int id, struct import *import)
+{
+	switch (id) {
+	case IMPORT_OUTPUT:
+		import->output = args->value;
+		return true;
+	case IMPORT_FORCE:
+		import->force = true;
+		return true;
+	case IMPORT_FORMAT:
+		return take_format(args, import);
+	case ARGS_OPERAND:
+		return args_operand(args, &import->path);
+	default:
+		return look_take(args, &import->look, id) == LOOK_TAKEN;
+	}
+}
+
+static void show_progress(void *context, uint64_t read)
+{
+	progress_update(context, read);
+}
+
+// The lines of what was left out or assumed.
+static void warn_lines(char *lines)
+{
+	char *rest = lines;
+
+	for (char *end; (end = strchr(rest, '\n')) != NULL; rest = end + 1) {
+		*end = '\0';
+		args_warn(&cmd_import, "%s", rest);
+	}
+}
+
+static bool import_stream(struct import *import, FILE *input, uint64_t size,
+			  struct import_result *result, struct err *err)
+{
+	const struct import_options options = {
+		.input = input,
+		.path = import->path,
+		.format = import->format,
+		.stopped = interrupt_came,
+		.progress = size ? show_progress : NULL,
+		.context = &import->progress,
+	};
+	struct fresh fresh = { .fd = -1 };
+	bool ok;
+
+	if (!fresh_open(&fresh, import->output, import->force, err))
+		return false;
+	progress_begin(&import->progress, import->look.progress, "importing", size);
+	interrupt_watch();
+	ok = import_trace(&options, fresh.fd, result, err);
+	interrupt_leave();
+	progress_end(&import->progress);
+	ok = ok && fresh_keep(&fresh, err);
+	fresh_close(&fresh);
+	return ok;
+}
+
+static bool import_file(struct import *import, struct import_result *result, struct err *err)
+{
+	bool piped = strcmp(import->path, "-") == 0;
+	int fd = piped ? 0 : file_open(import->path, FILE_READ);
+	uint64_t size = 0;
+	FILE *input;
+	bool ok;
+
+	if (fd < 0)
+		return err_errno(err, errno, "%s", import->path);
+	if (!piped && file_look(import->path) == FILE_IS_FOLDER) {
+		file_close(fd);
+		return err_set(err, ERR_IO, "%s: it is a folder", import->path);
+	}
+	if (!file_is_regular(fd, &size))
+		size = 0;
+	input = file_stream_copy(fd, "rb");
+	ok = input ? import_stream(import, input, size, result, err)
+		   : err_errno(err, errno, "%s", import->path);
+	if (input)
+		fclose(input);
+	if (!piped)
+		file_close(fd);
+	return ok;
+}
+
+static void tell(const struct import *import, const struct import_result *result)
+{
+	char events[28], bytes[16];
+
+	printf("%s: %s events of %s (%s)\n", import->output, str_count(result->events, events),
+	       result->format->name, str_bytes(result->bytes, bytes));
+}
+
+static int run(int argc, char **argv)
+{
+	struct import_result result = { 0 };
+	struct import import = { 0 };
+	struct err err = { 0 };
+	struct args args;
+	bool ok;
+	int id;
+
+	args_init(&args, &cmd_import, argc, argv);
+	while ((id = args_next(&args)) != ARGS_END)
+		if (!take_option(&args, id, &import))
+			return args.exit_code;
+	if (!args_need(&args, import.path, "a FILE") ||
+	    !args_need(&args, import.output, "-o OUT: the trace to make"))
+		return args.exit_code;
+	ok = import_file(&import, &result, &err);
+	if (ok) {
+		warn_lines(result.remarks);
+		tell(&import, &result);
+	}
+	mem_free(result.remarks);
+	if (!ok && err.kind == ERR_STOPPED)
+		interrupt_end();
+	return ok ? EXIT_ANSWERED : args_fail(&cmd_import, &err);
+}

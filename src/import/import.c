@@ -1,0 +1,142 @@
+#include "import/import.h"
+
+#include "base/mem.h"
+#include "import/import_formats.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const struct import_format *const import_formats[] = {
+	&import_jsonl,
+	&import_csv,
+	NULL,
+};
+
+enum { LINES_PER_LOOK = 1 << 12 };
+
+static bool was_stopped(const struct import_work *work)
+{
+	const struct import_options *options = work->options;
+
+	if (options->progress)
+		options->progress(options->context, source_read(work->source));
+	return options->stopped && options->stopped(options->context);
+}
+
+bool import_line(struct import_work *work, char **line, size_t *length)
+{
+	if (source_line_number(work->source) % LINES_PER_LOOK == 0 && was_stopped(work))
+		return false;
+	return source_line(work->source, line, length);
+}
+
+bool import_was_cut(struct import_work *work, struct err *err)
+{
+	char *line;
+	size_t length;
+
+	if (!source_line_open(work->source) && !source_cut(work->source))
+		return false;
+	if (source_line(work->source, &line, &length))
+		return false;
+	*err = (struct err){ 0 };
+	work->cut = true;
+	str_format(work->remarks,
+		   "the input ends within line %" PRIu64 ": what is before it counts\n",
+		   source_line_number(work->source));
+	return true;
+}
+
+static const struct import_format *recognise(struct source *source)
+{
+	size_t length;
+	const char *head = source_head(source, &length);
+
+	for (const struct import_format *const *format = import_formats; *format; format++)
+		if ((*format)->is(head, length))
+			return *format;
+	return NULL;
+}
+
+static bool nothing_is_known(struct source *source, struct err *err)
+{
+	struct str names = { 0 };
+	size_t length;
+
+	source_head(source, &length);
+	if (!source_ok(source, err))
+		return false;
+	for (const struct import_format *const *format = import_formats; *format; format++)
+		str_format(&names, "%s%s", names.length ? ", " : "", (*format)->name);
+	if (length == 0)
+		err_set(err, ERR_FORMAT, "it is empty");
+	else
+		err_set(err, ERR_FORMAT, "its format is not known; known are %s", str_get(&names));
+	str_fini(&names);
+	return false;
+}
+
+static void remark_times(struct import_work *work)
+{
+	uint64_t raised = intake_raised(work->intake);
+	char count[28];
+
+	if (raised)
+		str_format(work->remarks,
+			   "%s times are earlier than the one before: the order is that of the "
+			   "input, and they were raised\n",
+			   str_count(raised, count));
+}
+
+static bool read_all(struct import_work *work, const struct import_format *format, struct err *err)
+{
+	if (!format->read(work, err)) {
+		if (source_line_number(work->source) > 0 && err->kind == ERR_FORMAT)
+			err_wrap(err, "line %" PRIu64, source_line_number(work->source));
+		return false;
+	}
+	if (work->options->stopped && work->options->stopped(work->options->context))
+		return err_set(err, ERR_STOPPED, "stopped");
+	if (!source_ok(work->source, err))
+		return false;
+	if (source_cut(work->source))
+		str_format(work->remarks,
+			   "the input ends early, after %" PRIu64 " bytes: what is there counts\n",
+			   source_read(work->source));
+	if (intake_events(work->intake) == 0)
+		return err_set(err, ERR_FORMAT, "there is no event of memory in it (%s)",
+			       format->name);
+	remark_times(work);
+	return intake_end(
+		work->intake,
+		work->cut || source_cut(work->source) ? "the imported file ends early" : NULL, err);
+}
+
+bool import_trace(const struct import_options *options, int fd, struct import_result *result,
+		  struct err *err)
+{
+	struct str remarks = { 0 };
+	struct import_work work = {
+		.source = source_new(options->input),
+		.remarks = &remarks,
+		.options = options,
+	};
+	bool ok;
+
+	*result = (struct import_result){
+		.format = options->format ? options->format : recognise(work.source),
+	};
+	if (result->format) {
+		work.intake = intake_new(fd, result->format->name);
+		ok = read_all(&work, result->format, err);
+		result->events = intake_events(work.intake);
+	} else {
+		ok = nothing_is_known(work.source, err);
+	}
+	result->bytes = source_read(work.source);
+	result->remarks = mem_copy_text(str_get(&remarks));
+	intake_free(work.intake);
+	source_free(work.source);
+	str_fini(&remarks);
+	return ok || err_wrap(err, "%s", options->path);
+}

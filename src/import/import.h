@@ -1,0 +1,61 @@
+// import: recordings of other programs as traces.
+//
+// A format is a row of a table: a name, how its beginning looks, and what reads it. Input is read
+// once and as a stream; memory grows with what is defined and what lives, not with the events.
+#ifndef IMPORT_IMPORT_H
+#define IMPORT_IMPORT_H
+
+#include "base/str.h"
+#include "import/intake.h"
+#include "import/source.h"
+
+#include <stdio.h>
+
+// What a format's reader works with.
+struct import_work {
+	struct source *source;
+	struct intake *intake;
+	struct str *remarks; // lines for the user: what was left out, or assumed
+	const struct import_options *options;
+	bool cut; // the input ended within a line
+};
+
+struct import_format {
+	const char *name;
+
+	// Whether input that begins so is of this format.
+	bool (*is)(const char *head, size_t length);
+
+	// Reads all of it. A failure says why, without the line.
+	bool (*read)(struct import_work *work, struct err *err);
+};
+
+struct import_options {
+	FILE *input;
+	const char *path;                   // for messages
+	const struct import_format *format; // NULL: the beginning says
+	bool (*stopped)(void *context);     // may be NULL
+	void (*progress)(void *context, uint64_t read);
+	void *context;
+};
+
+struct import_result {
+	const struct import_format *format;
+	uint64_t events, bytes; // bytes as they were read
+	char *remarks;          // lines; owned by the caller (mem_free); may be ""
+};
+
+extern const struct import_format *const import_formats[]; // ends with NULL
+
+// Make a trace in the file of the descriptor. False: nothing in it is of use.
+bool import_trace(const struct import_options *options, int fd, struct import_result *result,
+		  struct err *err);
+
+// For readers: the next line; false at the end and where the user stopped it.
+bool import_line(struct import_work *work, char **line, size_t *length);
+
+// For readers: the line could not be read, as *err says. True: it is the last one and has no end,
+// so the input was cut there, and what is before it counts.
+bool import_was_cut(struct import_work *work, struct err *err);
+
+#endif

@@ -1,0 +1,10 @@
+// import_formats: the formats that there are, a file each.
+#ifndef IMPORT_IMPORT_FORMATS_H
+#define IMPORT_IMPORT_FORMATS_H
+
+#include "import/import.h"
+
+extern const struct import_format import_csv;
+extern const struct import_format import_jsonl;
+
+#endif

@@ -1,0 +1,266 @@
+#include "import/rows.h"
+
+#include "import/number.h"
+#include "trace/asm_words.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#define NS_PER_S 1000000000u
+#define HOUR_NS (3600ull * NS_PER_S)
+#define YEAR_2001_NS (1000000000ull * NS_PER_S)
+
+// Columns by their names; of a time, the unit that the name says.
+static const struct column_name {
+	const char *name;
+	uint8_t column;
+	bool innermost_first;
+	uint32_t scale;
+} column_names[] = {
+	{ "time", ROWS_TIME, false, 0 },
+	{ "timestamp", ROWS_TIME, false, 0 },
+	{ "time_ns", ROWS_TIME, false, 1 },
+	{ "time_us", ROWS_TIME, false, 1000 },
+	{ "time_ms", ROWS_TIME, false, 1000000 },
+	{ "time_s", ROWS_TIME, false, NS_PER_S },
+	{ "op", ROWS_OP, false, 0 },
+	{ "event", ROWS_OP, false, 0 },
+	{ "address", ROWS_ADDRESS, false, 0 },
+	{ "addr", ROWS_ADDRESS, false, 0 },
+	{ "ptr", ROWS_ADDRESS, false, 0 },
+	{ "size", ROWS_SIZE, false, 0 },
+	{ "bytes", ROWS_SIZE, false, 0 },
+	{ "old", ROWS_OLD, false, 0 },
+	{ "old_address", ROWS_OLD, false, 0 },
+	{ "old_ptr", ROWS_OLD, false, 0 },
+	{ "thread", ROWS_THREAD, false, 0 },
+	{ "tid", ROWS_THREAD, false, 0 },
+	{ "process", ROWS_PROCESS, false, 0 },
+	{ "pid", ROWS_PROCESS, false, 0 },
+	{ "stack", ROWS_STACK, false, 0 },
+	{ "backtrace", ROWS_STACK, true, 0 },
+};
+
+// What an `op` means, besides the words of the text form.
+static const struct op_name {
+	const char *name;
+	uint8_t kind;
+} op_names[] = {
+	{ "alloc", TRACE_MALLOC },
+	{ "allocate", TRACE_MALLOC },
+	{ "a", TRACE_MALLOC },
+	{ "m", TRACE_MALLOC },
+	{ "+", TRACE_MALLOC },
+	{ "new", TRACE_MALLOC },
+	{ "new[]", TRACE_MALLOC },
+	{ "operator new", TRACE_MALLOC },
+	{ "strdup", TRACE_MALLOC },
+	{ "heapalloc", TRACE_MALLOC },
+	{ "rtlallocateheap", TRACE_MALLOC },
+	{ "memalign", TRACE_ALIGNED },
+	{ "posix_memalign", TRACE_ALIGNED },
+	{ "aligned_alloc", TRACE_ALIGNED },
+	{ "valloc", TRACE_ALIGNED },
+	{ "f", TRACE_FREE },
+	{ "-", TRACE_FREE },
+	{ "dealloc", TRACE_FREE },
+	{ "release", TRACE_FREE },
+	{ "cfree", TRACE_FREE },
+	{ "delete", TRACE_FREE },
+	{ "delete[]", TRACE_FREE },
+	{ "operator delete", TRACE_FREE },
+	{ "heapfree", TRACE_FREE },
+	{ "rtlfreeheap", TRACE_FREE },
+	{ "r", TRACE_REALLOC },
+	{ "reallocarray", TRACE_REALLOC },
+	{ "heaprealloc", TRACE_REALLOC },
+	{ "rtlreallocateheap", TRACE_REALLOC },
+};
+
+static const struct column_name *find_column(const char *name)
+{
+	for (size_t i = 0; i < sizeof column_names / sizeof *column_names; i++)
+		if (strcasecmp(column_names[i].name, name) == 0)
+			return &column_names[i];
+	return NULL;
+}
+
+enum rows_column rows_find_column(const char *name)
+{
+	const struct column_name *found = find_column(name);
+
+	return found ? (enum rows_column)found->column : ROWS_IGNORED;
+}
+
+enum rows_column rows_add_column(struct rows *rows, const char *name)
+{
+	const struct column_name *found = find_column(name);
+
+	if (!found || rows->has[found->column])
+		return ROWS_IGNORED;
+	rows->has[found->column] = true;
+	if (found->column == ROWS_TIME)
+		rows->time_scale = found->scale;
+	if (found->column == ROWS_STACK)
+		rows->order = found->innermost_first ? INTAKE_INNERMOST_FIRST
+						     : INTAKE_OUTERMOST_FIRST;
+	return (enum rows_column)found->column;
+}
+
+bool rows_begin(struct rows *rows, struct err *err)
+{
+	static const struct {
+		enum rows_column column;
+		const char *name;
+	} needed[] = { { ROWS_OP, "op" }, { ROWS_ADDRESS, "address" }, { ROWS_SIZE, "size" } };
+
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+		if (!rows->has[needed[i].column])
+			return err_set(err, ERR_FORMAT,
+				       "there is no column \"%s\" (try: a header "
+				       "time_ns,op,address,size,old_address,thread,stack)",
+				       needed[i].name);
+	if (!rows->has[ROWS_TIME])
+		intake_lacks(rows->intake, "no-clock");
+	if (!rows->has[ROWS_THREAD])
+		intake_lacks(rows->intake, "no-threads");
+	if (!rows->has[ROWS_STACK])
+		intake_lacks(rows->intake, "no-stacks");
+	return true;
+}
+
+static uint8_t find_kind(const char *word)
+{
+	for (size_t i = 0; i < sizeof op_names / sizeof *op_names; i++)
+		if (strcasecmp(op_names[i].name, word) == 0)
+			return op_names[i].kind;
+	return asm_words_find_event(word);
+}
+
+static bool take_number(const char *text, const char *what, uint64_t *number, struct err *err)
+{
+	*number = 0;
+	if (!text || !*text || strcmp(text, "(nil)") == 0 || strcasecmp(text, "null") == 0)
+		return true;
+	return number_parse(text, strlen(text), number) ||
+	       err_set(err, ERR_FORMAT, "\"%.40s\" is no %s (decimal, or hexadecimal with 0x)",
+		       text, what);
+}
+
+// The first time says where times begin.
+static void begin_time(struct rows *rows, uint64_t time_ns)
+{
+	if (time_ns >= HOUR_NS)
+		rows->first_ns = time_ns;
+	if (time_ns >= YEAR_2001_NS)
+		intake_info(rows->intake)->began_unix_ns = time_ns;
+}
+
+static bool take_time(struct rows *rows, const char *text, uint64_t *time_ns, struct err *err)
+{
+	if (!rows->has[ROWS_TIME]) {
+		*time_ns = rows->count * 1000;
+		return true;
+	}
+	if (!text || !*text)
+		return err_set(err, ERR_FORMAT, "there is no time");
+	if (rows->time_scale == 0)
+		rows->time_scale = strchr(text, '.') ? NS_PER_S : 1;
+	if (!number_parse_time(text, rows->time_scale, time_ns))
+		return err_set(err, ERR_FORMAT, "\"%.40s\" is no time", text);
+	if (!rows->begun)
+		begin_time(rows, *time_ns);
+	*time_ns = *time_ns > rows->first_ns ? *time_ns - rows->first_ns : 0;
+	return true;
+}
+
+// What a call came to. False: to nothing.
+static bool settle(struct trace_event *event)
+{
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+		if (event->address == 0)
+			event->kind = TRACE_FAILED;
+		event->old_address = 0;
+		return true;
+	case TRACE_FREE:
+		event->size = event->old_address = 0;
+		return event->address != 0;
+	case TRACE_REALLOC:
+		if (event->old_address == 0) {
+			event->kind = event->address ? TRACE_MALLOC : TRACE_FAILED;
+		} else if (event->address == 0) {
+			event->kind = event->size ? TRACE_REALLOC_FAILED : TRACE_FREE;
+			event->address = event->old_address;
+			event->old_address = 0;
+		}
+		return true;
+	case TRACE_REALLOC_FREE:
+		event->size = event->old_address = 0;
+		return event->address != 0;
+	case TRACE_FAILED:
+		event->address = event->old_address = 0;
+		return true;
+	default:
+		event->old_address = 0;
+		return true;
+	}
+}
+
+static void count_other(struct rows *rows, const char *word)
+{
+	if (rows->other++ == 0)
+		strncpy(rows->other_word, word, sizeof rows->other_word - 1);
+}
+
+static void place(struct rows *rows, const char *const fields[], struct trace_event *event)
+{
+	struct intake *intake = rows->intake;
+	process_id process = intake_process(intake, fields[ROWS_PROCESS]);
+
+	event->thread = intake_thread(intake, process, fields[ROWS_THREAD]);
+	if (fields[ROWS_STACK])
+		event->stack = intake_stack_text(intake, fields[ROWS_STACK], rows->order);
+}
+
+bool rows_take(struct rows *rows, const char *const fields[ROWS_COLUMNS], struct err *err)
+{
+	struct trace_event event = { 0 };
+	const char *op = fields[ROWS_OP] ? fields[ROWS_OP] : "";
+
+	event.kind = find_kind(op);
+	if (!*op)
+		return err_set(err, ERR_FORMAT, "there is no op");
+	if (!take_time(rows, fields[ROWS_TIME], &event.time_ns, err) ||
+	    !take_number(fields[ROWS_ADDRESS], "address", &event.address, err) ||
+	    !take_number(fields[ROWS_SIZE], "size", &event.size, err) ||
+	    !take_number(fields[ROWS_OLD], "address", &event.old_address, err))
+		return false;
+	rows->begun = true;
+	rows->count++;
+	if (event.kind == 0 || event.kind > TRACE_FAILED) {
+		count_other(rows, op);
+		return true;
+	}
+	if (!settle(&event))
+		return true;
+	place(rows, fields, &event);
+	intake_event(rows->intake, &event);
+	return true;
+}
+
+void rows_remark(const struct rows *rows, struct str *remarks)
+{
+	char text[28];
+
+	if (rows->other)
+		str_format(remarks, "%s rows are left out: their op is %s%s\n",
+			   str_count(rows->other, text), rows->other_word,
+			   rows->other > 1 ? " or another that is not known" : "");
+	if (rows->first_ns)
+		str_format(remarks, "times begin at %s in the input: that is 0 in the trace\n",
+			   str_duration(rows->first_ns, text));
+}

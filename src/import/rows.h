@@ -1,0 +1,51 @@
+// rows: events as rows of named columns, as CSV and JSONL have them.
+//
+// The names of the columns say what they hold; a time's says its unit. docs/formats.md lists the
+// names and the words of the `op` column.
+#ifndef IMPORT_ROWS_H
+#define IMPORT_ROWS_H
+
+#include "base/str.h"
+#include "import/intake.h"
+
+enum rows_column {
+	ROWS_TIME,
+	ROWS_OP,
+	ROWS_ADDRESS,
+	ROWS_SIZE,
+	ROWS_OLD,
+	ROWS_THREAD,
+	ROWS_PROCESS,
+	ROWS_STACK,
+	ROWS_COLUMNS,
+	ROWS_IGNORED = ROWS_COLUMNS, // a column of another name
+};
+
+struct rows {
+	struct intake *intake; // borrowed
+	bool begun;
+	bool has[ROWS_COLUMNS];
+	uint64_t time_scale; // nanoseconds; 0: the first value says
+	enum intake_order order;
+	uint64_t first_ns;   // is 0 in the trace
+	uint64_t count;      // rows so far
+	uint64_t other;      // rows of other kinds than events of memory
+	char other_word[32]; // the first of them
+};
+
+// A column of the header, or a key of the first line: what it holds.
+enum rows_column rows_add_column(struct rows *rows, const char *name);
+
+// What a name means, once the columns are known.
+enum rows_column rows_find_column(const char *name);
+
+// Whether the columns suffice. Before the first row.
+bool rows_begin(struct rows *rows, struct err *err);
+
+// A row; fields that it lacks are NULL or "".
+bool rows_take(struct rows *rows, const char *const fields[ROWS_COLUMNS], struct err *err);
+
+// Lines about what was left out or assumed.
+void rows_remark(const struct rows *rows, struct str *remarks);
+
+#endif

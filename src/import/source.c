@@ -1,0 +1,259 @@
+#include "import/source.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+enum { PACKED_BYTES = 1 << 16, STEP_BYTES = 1 << 18, WINDOW_BITS_ANY = 15 + 16 };
+
+enum packing { UNKNOWN, PLAIN, GZIP, ZSTD };
+
+struct source {
+	FILE *file;
+	enum packing packing;
+	z_stream gzip;
+	ZSTD_DStream *zstd;
+	bool open_frame; // compressed bytes were read, and their frame has not ended
+	bool ended;
+	bool line_open;
+	struct err err;
+
+	unsigned char packed[PACKED_BYTES];
+	size_t packed_at, packed_end;
+	uint64_t read;
+
+	char *bytes; // unpacked, not taken yet: from `at` to `end`
+	size_t at, end, capacity;
+	uint64_t taken;
+	uint64_t lines;
+};
+
+struct source *source_new(FILE *file)
+{
+	struct source *source = mem_alloc(1, sizeof *source);
+
+	source->file = file;
+	return source;
+}
+
+void source_free(struct source *source)
+{
+	if (!source)
+		return;
+	if (source->packing == GZIP)
+		inflateEnd(&source->gzip);
+	ZSTD_freeDStream(source->zstd);
+	mem_free(source->bytes);
+	mem_free(source);
+}
+
+static bool fail(struct source *source, const char *why)
+{
+	if (source->err.kind == ERR_NONE)
+		err_set(&source->err, ERR_FORMAT, "%s at byte %" PRIu64, why, source->read);
+	return false;
+}
+
+// More packed bytes. False at the end.
+static bool fill_packed(struct source *source)
+{
+	if (source->packed_at < source->packed_end)
+		return true;
+	source->packed_at = 0;
+	source->packed_end = fread(source->packed, 1, PACKED_BYTES, source->file);
+	source->read += source->packed_end;
+	if (ferror(source->file))
+		err_errno(&source->err, errno, "cannot read it");
+	return source->packed_end > 0;
+}
+
+static void recognise(struct source *source)
+{
+	static const unsigned char zstd_magic[] = { 0x28, 0xb5, 0x2f, 0xfd };
+
+	source->packing = PLAIN;
+	if (source->packed_end >= 2 && source->packed[0] == 0x1f && source->packed[1] == 0x8b) {
+		source->packing = GZIP;
+		if (inflateInit2(&source->gzip, WINDOW_BITS_ANY) != Z_OK)
+			mem_none(1, STEP_BYTES);
+	} else if (source->packed_end >= sizeof zstd_magic &&
+		   memcmp(source->packed, zstd_magic, sizeof zstd_magic) == 0) {
+		source->packing = ZSTD;
+		source->zstd = ZSTD_createDStream();
+		if (!source->zstd)
+			mem_none(1, STEP_BYTES);
+	}
+}
+
+static size_t unpack_gzip(struct source *source, char *out, size_t room)
+{
+	z_stream *gzip = &source->gzip;
+	int state;
+
+	// Another member may follow where one has ended.
+	if (!source->open_frame)
+		inflateReset(gzip);
+	gzip->next_in = source->packed + source->packed_at;
+	gzip->avail_in = (unsigned)(source->packed_end - source->packed_at);
+	gzip->next_out = (unsigned char *)out;
+	gzip->avail_out = (unsigned)room;
+	state = inflate(gzip, Z_NO_FLUSH);
+	source->packed_at = source->packed_end - gzip->avail_in;
+	source->open_frame = state != Z_STREAM_END;
+	if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
+		fail(source, "damaged gzip data");
+	return room - gzip->avail_out;
+}
+
+static size_t unpack_zstd(struct source *source, char *out, size_t room)
+{
+	ZSTD_inBuffer in = { source->packed, source->packed_end, source->packed_at };
+	ZSTD_outBuffer to = { out, room, 0 };
+	size_t state = ZSTD_decompressStream(source->zstd, &to, &in);
+
+	source->packed_at = in.pos;
+	source->open_frame = state != 0;
+	if (ZSTD_isError(state))
+		fail(source, "damaged zstd data");
+	return to.pos;
+}
+
+static size_t unpack(struct source *source, char *out, size_t room)
+{
+	size_t count;
+
+	switch (source->packing) {
+	case GZIP:
+		return unpack_gzip(source, out, room);
+	case ZSTD:
+		return unpack_zstd(source, out, room);
+	default:
+		count = source->packed_end - source->packed_at;
+		if (count > room)
+			count = room;
+		memcpy(out, source->packed + source->packed_at, count);
+		source->packed_at += count;
+		return count;
+	}
+}
+
+// Unpack some more behind what is there. False: there is no more.
+static bool fill(struct source *source)
+{
+	size_t room, count;
+
+	if (source->ended || source->err.kind != ERR_NONE)
+		return false;
+	if (source->at > 0) {
+		memmove(source->bytes, source->bytes + source->at, source->end - source->at);
+		source->end -= source->at;
+		source->at = 0;
+	}
+	// One more byte for a NUL.
+	source->bytes = mem_grow(source->bytes, &source->capacity, source->end + STEP_BYTES + 1, 1);
+	room = source->capacity - source->end - 1;
+	do {
+		// An unpacker may hold back what there was no room for.
+		if (!fill_packed(source) && !(source->open_frame && source->packing != PLAIN))
+			source->ended = true;
+		if (source->packing == UNKNOWN)
+			recognise(source);
+		count = source->ended ? 0 : unpack(source, source->bytes + source->end, room);
+		if (count == 0 && source->packed_at == source->packed_end && feof(source->file))
+			source->ended = true;
+	} while (count == 0 && !source->ended && source->err.kind == ERR_NONE);
+	source->end += count;
+	source->bytes[source->end] = '\0';
+	return count > 0;
+}
+
+const char *source_head(struct source *source, size_t *length)
+{
+	while (source->end - source->at < SOURCE_HEAD_BYTES && fill(source))
+		;
+	*length = source->end - source->at;
+	if (*length > SOURCE_HEAD_BYTES)
+		*length = SOURCE_HEAD_BYTES;
+	return source->bytes ? source->bytes + source->at : "";
+}
+
+static void take(struct source *source, size_t count)
+{
+	source->at += count;
+	source->taken += count;
+}
+
+bool source_line(struct source *source, char **line, size_t *length)
+{
+	size_t searched = 0, count;
+	char *end = NULL;
+
+	do {
+		count = source->end - source->at;
+		if (count > searched)
+			end = memchr(source->bytes + source->at + searched, '\n', count - searched);
+		searched = count;
+		if (!end && count > SOURCE_LINE_MAX)
+			return fail(source, "a line is too long");
+	} while (!end && fill(source));
+	if ((!end && searched == 0) || source->err.kind != ERR_NONE)
+		return false;
+	*line = source->bytes + source->at;
+	*length = end ? (size_t)(end - *line) : searched;
+	source->line_open = !end;
+	take(source, *length + (end ? 1 : 0));
+	source->lines++;
+	if (*length > 0 && (*line)[*length - 1] == '\r')
+		--*length;
+	(*line)[*length] = '\0';
+	return true;
+}
+
+bool source_line_open(const struct source *source)
+{
+	return source->line_open;
+}
+
+bool source_bytes(struct source *source, size_t count, const uint8_t **bytes)
+{
+	if (count > SOURCE_LINE_MAX)
+		return fail(source, "a record is too long");
+	while (source->end - source->at < count && fill(source))
+		;
+	if (source->end - source->at < count)
+		return false;
+	*bytes = (const uint8_t *)source->bytes + source->at;
+	take(source, count);
+	return true;
+}
+
+uint64_t source_line_number(const struct source *source)
+{
+	return source->lines;
+}
+
+uint64_t source_at(const struct source *source)
+{
+	return source->taken;
+}
+
+uint64_t source_read(const struct source *source)
+{
+	return source->read;
+}
+
+bool source_cut(const struct source *source)
+{
+	return source->ended && source->open_frame;
+}
+
+bool source_ok(const struct source *source, struct err *err)
+{
+	if (source->err.kind != ERR_NONE)
+		*err = source->err;
+	return source->err.kind == ERR_NONE;
+}

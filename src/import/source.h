@@ -1,0 +1,49 @@
+// source: what is imported, as lines or bytes, unpacked on the way.
+//
+// A stream that is read once, from its beginning to its end, so a pipe will do. gzip and zstd are
+// recognised by their first bytes. Memory is bounded by the longest line (SOURCE_LINE_MAX).
+//
+// Failures are sticky: source_line and source_bytes are false at the end and at a failure; ask
+// source_ok then. Input that ends early (in the middle of a compressed frame) is no failure:
+// source_cut.
+#ifndef IMPORT_SOURCE_H
+#define IMPORT_SOURCE_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { SOURCE_LINE_MAX = 1 << 22, SOURCE_HEAD_BYTES = 1 << 12 };
+
+struct source;
+
+// Borrows the stream.
+struct source *source_new(FILE *file);
+void source_free(struct source *source); // NULL is allowed
+
+// The first bytes of it, unpacked, without taking them: at most SOURCE_HEAD_BYTES, fewer only where
+// there are no more. A NUL stands behind them.
+const char *source_head(struct source *source, size_t *length);
+
+// The next line without its end (LF or CR LF), a NUL behind it. Borrowed, and may be changed, until
+// the next call.
+bool source_line(struct source *source, char **line, size_t *length);
+
+// Whether the last line had no line end: it may have been cut.
+bool source_line_open(const struct source *source);
+
+// The next `count` bytes, at most SOURCE_LINE_MAX. Borrowed until the next call. False: there are
+// not as many.
+bool source_bytes(struct source *source, size_t count, const uint8_t **bytes);
+
+uint64_t source_line_number(const struct source *source); // of the last line, from 1
+uint64_t source_at(const struct source *source);          // unpacked bytes taken so far
+uint64_t source_read(const struct source *source);        // bytes read from the stream
+
+// Whether it ended in the middle of a compressed frame.
+bool source_cut(const struct source *source);
+bool source_ok(const struct source *source, struct err *err);
+
+#endif
