@@ -35,13 +35,15 @@ const struct command cmd_import = {
 	.usage = "FILE -o OUT [options]",
 	.text = "FILE is - for standard input, and may be packed by gzip or zstd. Its format is\n"
 		"recognised by its content:\n"
+		"  heaptrack   what heaptrack records, interpreted or raw\n"
 		"  csv         events as comma-separated values, with a header\n"
 		"  jsonl       events as JSON objects, one a line\n"
 		"Columns (or keys) are time_ns (or time_us, time_ms, time_s), op, address, size,\n"
 		"old_address, thread, process, stack. What the input does not say is not made up:\n"
 		"the trace tells that it is absent, and so does every answer. docs/formats.md has\n"
 		"a section for each format.\n",
-	.examples = "  tidemark import malloc.csv -o app.tide\n"
+	.examples = "  tidemark import heaptrack.app.4242.zst -o app.tide\n"
+		    "  tidemark import malloc.csv -o app.tide\n"
 		    "  ssh box cat /tmp/malloc.jsonl.gz | tidemark import - -o box.tide\n",
 	.options = import_options,
 	.run = run,

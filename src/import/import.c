@@ -7,6 +7,7 @@
 #include <string.h>
 
 const struct import_format *const import_formats[] = {
+	&import_heaptrack,
 	&import_jsonl,
 	&import_csv,
 	NULL,

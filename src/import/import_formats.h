@@ -6,5 +6,6 @@
 
 extern const struct import_format import_csv;
 extern const struct import_format import_jsonl;
+extern const struct import_format import_heaptrack;
 
 #endif

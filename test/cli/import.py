@@ -4,10 +4,12 @@
 import gzip
 import json
 import os
+import re
+import shutil
 import subprocess
 
 from libanswer import BUILD, SOURCE, TIDEMARK, answer, refused, run
-from libtests import main, test
+from libtests import Skip, main, test
 
 LOG = """time_ns,op,address,size,old_address,thread,process,stack
 0,malloc,0x1000,100,,11,7,main;work
@@ -177,6 +179,88 @@ def input_that_ends_early_counts_as_far_as_it_goes():
     assert "ends early" in " ".join(warnings("window", "cut.tide"))
     write("cut.gz", gzip.compress((LOG * 1)[:-1].encode())[:-12], "wb")
     assert "ends early, after" in run("import", "cut.gz", "-o", "cutz.tide").stderr
+
+
+# ---- heaptrack ----
+
+PROGRAM = ("/usr/bin/python3", "-S", "-c", "import json; x = [json.dumps([i]) for i in range(2000)]")
+
+
+def heaptrack(name, *words):
+    """What heaptrack records of a program."""
+    subprocess.run(["heaptrack", *words, "-o", name, *PROGRAM], check=True, capture_output=True,
+                   env={**os.environ, "PYTHONHASHSEED": "0"})
+    return next(each for each in os.listdir(".") if each.startswith(name + ".") and
+                each.endswith((".zst", ".gz")))
+
+
+def printed(path, what):
+    """heaptrack_print's total, exact: the sum of its flame graph."""
+    subprocess.run(["heaptrack_print", "-f", path, "-F", "flame." + what, "--flamegraph-cost-type", what,
+                    "--disable-builtin-suppressions", "--disable-embedded-suppressions"],
+                   check=True, capture_output=True)
+    with open("flame." + what, encoding="utf-8") as file:
+        return sum(int(line.rsplit(" ", 1)[1]) for line in file)
+
+
+@test
+def heaptrack_and_its_import_have_the_same_totals():
+    if not shutil.which("heaptrack_print"):
+        raise Skip("heaptrack is not installed")
+    path = heaptrack("whole")
+    run("import", path, "-o", "whole.tide")
+    found = heap("whole.tide")
+    for what, ours in (("allocations", found["allocations"]), ("peak", found["peak_bytes"]),
+                       ("leaked", found["live_at_exit"]["bytes"])):
+        assert printed(path, what) == ours, (what, printed(path, what), found)
+    # tidemark's are those that their thread frees before its next allocation: no fewer.
+    assert found["temporary"]["count"] >= printed(path, "temporary") > 0, found
+    said = " ".join(warnings("window", "whole.tide"))
+    for word in ("from heaptrack", "numbers of blocks", "threads are not", "known to 10.000 ms"):
+        assert word in said, (word, said)
+    assert "_PyEval" in run("dump", "--definitions", "whole.tide").stdout
+
+
+@test
+def a_raw_recording_of_heaptrack_has_addresses_and_modules():
+    if not shutil.which("heaptrack_print"):
+        raise Skip("heaptrack is not installed")
+    path = heaptrack("raw", "--raw")
+    run("import", path, "-o", "raw.tide")
+    with open("interpreted", "wb") as out:
+        plain = subprocess.run(["zstd", "-dc", path], check=True, capture_output=True).stdout
+        subprocess.run(["/usr/lib/heaptrack/libexec/heaptrack_interpret"], input=plain, stdout=out,
+                       stderr=subprocess.DEVNULL, check=True)
+    found = heap("raw.tide")
+    for what, ours in (("allocations", found["allocations"]), ("peak", found["peak_bytes"]),
+                       ("leaked", found["live_at_exit"]["bytes"])):
+        assert printed("interpreted", what) == ours, (what, found)
+    assert "numbers of blocks" not in " ".join(warnings("window", "raw.tide"))
+    assert "python3" in run("dump", "--definitions", "raw.tide").stdout
+    addresses = re.findall(r"^\+ \w+ \w+ (\w+)$", plain.decode(), re.M)
+    ours = re.findall(r"malloc (?:s\d+ )?0x(\w+)", items("raw.tide"))
+    assert ours == addresses, (len(ours), len(addresses))
+
+
+@test
+def old_versions_of_heaptrack_are_read():
+    old = ("v 10000\nX app --x\nI 1000 10\ns app\ns my function\ns a b.c\ni 1000 1 2 3 7\nt 1 0\n"
+           "c 5\n+ 40 1 5000\nR 2\n+ 10 1 6000\n- 5000\n- 7000\n")
+    found = heap(imported("old0", old))
+    assert (found["allocations"], found["peak_bytes"], found["live_at_exit"]["bytes"]) == (2, 80, 16), found
+    text = run("dump", "old0.tide").stdout
+    assert '"my function" "a b.c":7' in text and "@5000000 " in text and "value=8192" in text, text
+    one = old.replace("v 10000", "v 10200 1").replace("+ 40 1 5000", "a 40 1\na 10 1\n+ 0") \
+        .replace("+ 10 1 6000", "+ 1").replace("- 5000", "- 0").replace("- 7000", "- 0")
+    path = write("old1", one)
+    assert "1 frees are left out" in run("import", path, "-o", "old1.tide").stderr
+    assert heap("old1.tide")["live_at_exit"]["bytes"] == 16
+    raw = "v 10400 2\nx /bin/app\nX app\nm x 400000 0 1000\nt 400010 0\n+ 8 1 5000\nm -\n- 5000\n"
+    text = run("dump", imported("raw2", raw)).stdout
+    assert '"/bin/app"' in text and "f1 m1 0x40000f" in text, text
+    for bad, why in (("v 10400 9\nX app\n", "newer version"), ("v 1 2\nX a\n+ 0\n", "line 3"),
+                     ("v 1 2\nX a\nq\n", "line 3"), ("v 1 2\nX a\nt 1 1\n", "line 3")):
+        assert why in refused("import", write("bad", bad), "-o", "bad.tide", code=3), bad
 
 
 def damaged(content):

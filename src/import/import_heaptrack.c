@@ -1,0 +1,578 @@
+// import_heaptrack: what heaptrack records, raw (as its library writes it, versions 1 to 3) and
+// interpreted (what `heaptrack` leaves behind, versions 0 to 3).
+//
+// Both are lines of a letter and hexadecimal numbers. A raw one has instruction pointers, modules
+// and the addresses of blocks. In an interpreted one functions have names, and blocks have none:
+// `+` and `-` name a pair of size and stack (`a`), of which the latest block is taken to be freed,
+// as blocks of a pair are not told apart.
+#include "base/mem.h"
+#include "import/import_formats.h"
+#include "import/number.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION_MAX = 3, NAMES_MAX = 256, NS_PER_MS = 1000000, TICK_MS = 10 };
+
+struct heaptrack {
+	struct import_work *work;
+	struct intake *intake;
+	unsigned version;
+	bool raw;
+	bool begun;
+	process_id process;
+	thread_id thread;
+	char *exe;
+	uint64_t time_ns, page_bytes;
+
+	char **strings; // by number, from 1
+	size_t strings_count, strings_capacity;
+	frame_id *frames; // by number of an instruction pointer, from 1
+	size_t frames_count, frames_capacity;
+	stack_id *stacks; // by number of a trace, from 1
+	size_t stacks_count, stacks_capacity;
+
+	// Raw: what was mapped, also in the past.
+	struct raw_module {
+		char *path;
+		uint64_t start, end, bias;
+		module_id id;
+		bool mapped;
+	} * modules;
+	size_t modules_count, modules_capacity;
+
+	// Interpreted: pairs of size and stack, and their blocks that live.
+	struct pair {
+		uint64_t size;
+		stack_id stack;
+		uint32_t top; // block + 1
+	} * pairs;
+	size_t pairs_count, pairs_capacity;
+	struct numbered_block {
+		uint64_t address;
+		uint32_t below; // + 1
+	} * blocks;
+	size_t blocks_count, blocks_capacity;
+	uint32_t spare; // blocks to use again: + 1
+	uint64_t next_address;
+	uint64_t unmatched; // frees of pairs without a block
+	bool attached;
+};
+
+// The next hexadecimal number of a line. False: there is none.
+static bool take_hex(char **at, uint64_t *number)
+{
+	char *begin = *at + strspn(*at, " ");
+	size_t length = strcspn(begin, " ");
+
+	if (!number_parse_hex(begin, length, number))
+		return false;
+	*at = begin + length;
+	return true;
+}
+
+static bool take_hex32(char **at, uint32_t *number)
+{
+	uint64_t wide;
+
+	if (!take_hex(at, &wide) || wide > UINT32_MAX)
+		return false;
+	*number = (uint32_t)wide;
+	return true;
+}
+
+// The next text of a line, as this version writes it; `rest`: older ones have all the rest.
+static bool take_text(const struct heaptrack *heaptrack, char **at, bool rest, char **text,
+		      size_t *length)
+{
+	uint64_t count;
+
+	if (heaptrack->version >= 3) {
+		if (!take_hex(at, &count) || (count > 0 && **at != ' ') ||
+		    count > strlen(*at) - (**at == ' '))
+			return false;
+		*text = *at + (**at == ' ');
+		*length = (size_t)count;
+	} else {
+		*text = *at + (**at == ' ');
+		*length = rest ? strlen(*text) : strcspn(*text, " ");
+	}
+	*at = *text + *length;
+	return true;
+}
+
+static void begin(struct heaptrack *heaptrack)
+{
+	const char *command = intake_info(heaptrack->intake)->command;
+	char *exe;
+
+	if (heaptrack->begun)
+		return;
+	heaptrack->begun = true;
+	exe = heaptrack->exe ? mem_copy_text(heaptrack->exe)
+	      : command      ? mem_copy_bytes(command, strcspn(command, " "))
+			     : mem_copy_text("");
+	heaptrack->process = intake_add_process(heaptrack->intake, exe);
+	heaptrack->thread = intake_thread(heaptrack->intake, heaptrack->process, NULL);
+	mem_free(exe);
+}
+
+// ---- definitions ----
+
+static bool read_version(struct heaptrack *heaptrack, char *at)
+{
+	uint64_t program, version = 0;
+
+	if (!take_hex(&at, &program))
+		return false;
+	// Before it had versions it called the first one so.
+	if (!take_hex(&at, &version) && program == 0x10200)
+		version = 1;
+	heaptrack->version = version > VERSION_MAX ? VERSION_MAX + 1 : (unsigned)version;
+	if (heaptrack->begun)
+		return true;
+	intake_info(heaptrack->intake)->tick_ns = TICK_MS * NS_PER_MS;
+	intake_lacks(heaptrack->intake, "no-threads");
+	if (!heaptrack->raw && version > 0)
+		intake_lacks(heaptrack->intake, "no-addresses");
+	return true;
+}
+
+static bool read_command(struct heaptrack *heaptrack, char *at)
+{
+	struct trace_info *info = intake_info(heaptrack->intake);
+
+	if (!info->command)
+		info->command = mem_copy_text(at + strspn(at, " "));
+	return true;
+}
+
+static bool read_exe(struct heaptrack *heaptrack, char *at)
+{
+	size_t length;
+	char *text;
+
+	if (!take_text(heaptrack, &at, true, &text, &length))
+		return false;
+	mem_free(heaptrack->exe);
+	heaptrack->exe = mem_copy_bytes(text, length);
+	return true;
+}
+
+static bool read_string(struct heaptrack *heaptrack, char *at)
+{
+	size_t length;
+	char *text;
+
+	if (!take_text(heaptrack, &at, true, &text, &length))
+		return false;
+	heaptrack->strings = mem_grow(heaptrack->strings, &heaptrack->strings_capacity,
+				      heaptrack->strings_count + 1, sizeof *heaptrack->strings);
+	heaptrack->strings[heaptrack->strings_count++] = mem_copy_bytes(text, length);
+	return true;
+}
+
+static char *string_of(const struct heaptrack *heaptrack, uint64_t number)
+{
+	return number > 0 && number <= heaptrack->strings_count ? heaptrack->strings[number - 1]
+								: "";
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+// An instruction pointer of an interpreted file: its module, and the functions there, innermost
+// first.
+static bool read_pointer(struct heaptrack *heaptrack, char *at)
+{
+	struct trace_name names[NAMES_MAX];
+	uint64_t pc, module = 0, function, file, line;
+	struct str unknown = { 0 };
+	size_t count = 0;
+
+	if (!take_hex(&at, &pc))
+		return false;
+	take_hex(&at, &module);
+	while (count < NAMES_MAX && take_hex(&at, &function) && take_hex(&at, &file) &&
+	       take_hex(&at, &line))
+		names[count++] = (struct trace_name){
+			.function = string_of(heaptrack, function),
+			.file = string_of(heaptrack, file),
+			.line = line > UINT32_MAX ? 0 : (uint32_t)line,
+		};
+	if (count == 0 || !*names[0].function) {
+		str_format(&unknown, "%s 0x%" PRIx64, last_part(string_of(heaptrack, module)), pc);
+		names[0] = (struct trace_name){ .function = unknown.text, .file = "" };
+		count = 1;
+	}
+	begin(heaptrack);
+	heaptrack->frames = mem_grow(heaptrack->frames, &heaptrack->frames_capacity,
+				     heaptrack->frames_count + 1, sizeof *heaptrack->frames);
+	heaptrack->frames[heaptrack->frames_count++] =
+		intake_frame_names(heaptrack->intake, pc, names, count);
+	str_fini(&unknown);
+	return true;
+}
+
+static bool same_module(const struct raw_module *module, const struct raw_module *wanted)
+{
+	return module->start == wanted->start && module->end == wanted->end &&
+	       strcmp(module->path, wanted->path) == 0;
+}
+
+static void add_module(struct heaptrack *heaptrack, struct raw_module *wanted)
+{
+	for (size_t i = 0; i < heaptrack->modules_count; i++) {
+		if (same_module(&heaptrack->modules[i], wanted)) {
+			heaptrack->modules[i].mapped = true;
+			return;
+		}
+	}
+	begin(heaptrack);
+	wanted->id = intake_add_module(heaptrack->intake, &(struct trace_module){
+								  .process = heaptrack->process,
+								  .start = wanted->start,
+								  .end = wanted->end,
+								  .bias = wanted->bias,
+								  .path = wanted->path,
+							  });
+	heaptrack->modules = mem_grow(heaptrack->modules, &heaptrack->modules_capacity,
+				      heaptrack->modules_count + 1, sizeof *heaptrack->modules);
+	heaptrack->modules[heaptrack->modules_count] = *wanted;
+	heaptrack->modules[heaptrack->modules_count].path = mem_copy_text(wanted->path);
+	heaptrack->modules[heaptrack->modules_count++].mapped = true;
+}
+
+// `m PATH BIAS` and pairs of address and size of its segments; `m -`: all are gone, and those that
+// are there are told next.
+static bool read_module(struct heaptrack *heaptrack, char *at)
+{
+	struct raw_module module = { .start = UINT64_MAX };
+	uint64_t address, size;
+	size_t length;
+	char *text;
+
+	if (!take_text(heaptrack, &at, false, &text, &length))
+		return false;
+	if (length == 1 && *text == '-') {
+		for (size_t i = 0; i < heaptrack->modules_count; i++)
+			heaptrack->modules[i].mapped = false;
+		return true;
+	}
+	if (!take_hex(&at, &module.bias))
+		return false;
+	while (take_hex(&at, &address) && take_hex(&at, &size)) {
+		address += module.bias;
+		if (address < module.start)
+			module.start = address;
+		if (address + size > module.end)
+			module.end = address + size;
+	}
+	module.path = length == 1 && *text == 'x' && heaptrack->exe ? mem_copy_text(heaptrack->exe)
+								    : mem_copy_bytes(text, length);
+	if (module.start < module.end)
+		add_module(heaptrack, &module);
+	mem_free(module.path);
+	return true;
+}
+
+static module_id find_module(const struct heaptrack *heaptrack, uint64_t pc)
+{
+	for (size_t i = heaptrack->modules_count; i-- > 0;) {
+		const struct raw_module *module = &heaptrack->modules[i];
+
+		if (module->mapped && pc >= module->start && pc < module->end)
+			return module->id;
+	}
+	return 0;
+}
+
+// A node of the tree of stacks: its pointer and its caller.
+static bool read_trace(struct heaptrack *heaptrack, char *at)
+{
+	uint64_t pointer;
+	uint32_t parent;
+	frame_id frame;
+	stack_id callers;
+
+	if (!take_hex(&at, &pointer) || !take_hex32(&at, &parent) ||
+	    parent > heaptrack->stacks_count)
+		return false;
+	begin(heaptrack);
+	// A raw one is a return address.
+	if (heaptrack->raw)
+		frame = intake_frame_address(heaptrack->intake, find_module(heaptrack, pointer - 1),
+					     pointer - 1);
+	else if (pointer > heaptrack->frames_count)
+		return false;
+	else
+		frame = pointer ? heaptrack->frames[pointer - 1] : 0;
+	callers = parent ? heaptrack->stacks[parent - 1] : 0;
+	heaptrack->stacks = mem_grow(heaptrack->stacks, &heaptrack->stacks_capacity,
+				     heaptrack->stacks_count + 1, sizeof *heaptrack->stacks);
+	heaptrack->stacks[heaptrack->stacks_count++] =
+		intake_stack(heaptrack->intake, callers, frame);
+	return true;
+}
+
+static bool take_stack(const struct heaptrack *heaptrack, char **at, stack_id *stack)
+{
+	uint32_t number;
+
+	if (!take_hex32(at, &number) || number > heaptrack->stacks_count)
+		return false;
+	*stack = number ? heaptrack->stacks[number - 1] : 0;
+	return true;
+}
+
+static bool read_pair(struct heaptrack *heaptrack, char *at)
+{
+	struct pair pair = { 0 };
+
+	if (!take_hex(&at, &pair.size) || !take_stack(heaptrack, &at, &pair.stack))
+		return false;
+	heaptrack->pairs = mem_grow(heaptrack->pairs, &heaptrack->pairs_capacity,
+				    heaptrack->pairs_count + 1, sizeof *heaptrack->pairs);
+	heaptrack->pairs[heaptrack->pairs_count++] = pair;
+	return true;
+}
+
+// ---- events ----
+
+static void put(struct heaptrack *heaptrack, uint8_t kind, uint64_t address, uint64_t size,
+		stack_id stack)
+{
+	begin(heaptrack);
+	intake_event(heaptrack->intake, &(struct trace_event){
+						.kind = kind,
+						.time_ns = heaptrack->time_ns,
+						.thread = heaptrack->thread,
+						.address = address,
+						.size = size,
+						.stack = stack,
+					});
+}
+
+// A block of a pair begins: it gets an address that no other had, with room behind it.
+static void begin_block(struct heaptrack *heaptrack, struct pair *pair)
+{
+	uint64_t room = pair->size < (1u << 30) ? pair->size : 1u << 30;
+	uint32_t at = heaptrack->spare;
+
+	if (at) {
+		heaptrack->spare = heaptrack->blocks[at - 1].below;
+	} else {
+		heaptrack->blocks = mem_grow(heaptrack->blocks, &heaptrack->blocks_capacity,
+					     heaptrack->blocks_count + 1,
+					     sizeof *heaptrack->blocks);
+		at = (uint32_t)++heaptrack->blocks_count;
+	}
+	heaptrack->next_address += 16;
+	heaptrack->blocks[at - 1] = (struct numbered_block){
+		.address = heaptrack->next_address,
+		.below = pair->top,
+	};
+	heaptrack->next_address += (room + 15) & ~(uint64_t)15;
+	pair->top = at;
+	put(heaptrack, TRACE_MALLOC, heaptrack->blocks[at - 1].address, pair->size, pair->stack);
+}
+
+static void end_block(struct heaptrack *heaptrack, struct pair *pair)
+{
+	struct numbered_block *block;
+	uint32_t at = pair->top;
+
+	if (!at) {
+		heaptrack->unmatched++;
+		return;
+	}
+	block = &heaptrack->blocks[at - 1];
+	pair->top = block->below;
+	block->below = heaptrack->spare;
+	heaptrack->spare = at;
+	put(heaptrack, TRACE_FREE, block->address, 0, 0);
+}
+
+static bool read_event(struct heaptrack *heaptrack, char letter, char *at)
+{
+	uint64_t address, size;
+	stack_id stack;
+
+	if (heaptrack->raw || heaptrack->version == 0) {
+		if (letter == '+') {
+			if (!take_hex(&at, &size) || !take_stack(heaptrack, &at, &stack) ||
+			    !take_hex(&at, &address))
+				return false;
+			put(heaptrack, TRACE_MALLOC, address, size, stack);
+		} else {
+			if (!take_hex(&at, &address))
+				return false;
+			put(heaptrack, TRACE_FREE, address, 0, 0);
+		}
+		return true;
+	}
+	if (!take_hex(&at, &address) || address >= heaptrack->pairs_count)
+		return false;
+	if (letter == '+')
+		begin_block(heaptrack, &heaptrack->pairs[address]);
+	else
+		end_block(heaptrack, &heaptrack->pairs[address]);
+	return true;
+}
+
+static bool read_clock(struct heaptrack *heaptrack, char *at)
+{
+	uint64_t ms, time_ns;
+
+	if (!take_hex(&at, &ms) || __builtin_mul_overflow(ms, (uint64_t)NS_PER_MS, &time_ns))
+		return false;
+	if (time_ns > heaptrack->time_ns)
+		heaptrack->time_ns = time_ns;
+	return true;
+}
+
+static bool read_resident(struct heaptrack *heaptrack, char *at)
+{
+	uint64_t pages;
+
+	if (!take_hex(&at, &pages))
+		return false;
+	begin(heaptrack);
+	if (heaptrack->page_bytes && pages < UINT64_MAX / heaptrack->page_bytes)
+		intake_note(heaptrack->intake, &(struct trace_note){
+						       .kind = TRACE_NOTE_RSS,
+						       .process = heaptrack->process,
+						       .thread = TRACE_NONE,
+						       .time_ns = heaptrack->time_ns,
+						       .value = pages * heaptrack->page_bytes,
+						       .text = "",
+					       });
+	return true;
+}
+
+static bool read_system(struct heaptrack *heaptrack, char *at)
+{
+	return take_hex(&at, &heaptrack->page_bytes);
+}
+
+static bool read_attached(struct heaptrack *heaptrack, char *at)
+{
+	(void)at;
+	heaptrack->attached = true;
+	return true;
+}
+
+// ---- the file ----
+
+static bool read_line(struct heaptrack *heaptrack, char *line, struct err *err)
+{
+	static const struct {
+		char letter;
+		bool (*read)(struct heaptrack *heaptrack, char *at);
+	} lines[] = {
+		{ 't', read_trace },   { 'c', read_clock },   { 'R', read_resident },
+		{ 'a', read_pair },    { 'i', read_pointer }, { 's', read_string },
+		{ 'm', read_module },  { 'x', read_exe },     { 'X', read_command },
+		{ 'v', read_version }, { 'I', read_system },  { 'A', read_attached },
+	};
+	char letter = *line;
+	bool ok;
+
+	if (letter == '\0' || letter == '#' || letter == 'S')
+		return true;
+	if (letter == '+' || letter == '-') {
+		ok = read_event(heaptrack, letter, line + 1);
+		return ok || err_set(err, ERR_FORMAT, "\"%.60s\" is no event of heaptrack", line);
+	}
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		if (lines[i].letter != letter)
+			continue;
+		ok = lines[i].read(heaptrack, line + 1);
+		if (ok && heaptrack->version > VERSION_MAX)
+			return err_set(err, ERR_FORMAT,
+				       "heaptrack's file is of a newer version than %d",
+				       VERSION_MAX);
+		return ok || err_set(err, ERR_FORMAT, "\"%.60s\" is no line of heaptrack", line);
+	}
+	return err_set(err, ERR_FORMAT, "\"%.60s\" is no line of heaptrack", line);
+}
+
+// The line behind the first says which of both it is.
+static bool is_raw(const char *head, size_t length)
+{
+	const char *end = memchr(head, '\n', length);
+
+	return end && (size_t)(end + 1 - head) < length && end[1] == 'x';
+}
+
+static bool is_heaptrack(const char *head, size_t length)
+{
+	size_t at = 2;
+
+	if (length < 4 || head[0] != 'v' || head[1] != ' ')
+		return false;
+	while (at < length && head[at] && strchr("0123456789abcdef ", head[at]))
+		at++;
+	return at < length && head[at] == '\n';
+}
+
+static void free_all(struct heaptrack *heaptrack)
+{
+	for (size_t i = 0; i < heaptrack->strings_count; i++)
+		mem_free(heaptrack->strings[i]);
+	for (size_t i = 0; i < heaptrack->modules_count; i++)
+		mem_free(heaptrack->modules[i].path);
+	mem_free(heaptrack->strings);
+	mem_free(heaptrack->modules);
+	mem_free(heaptrack->frames);
+	mem_free(heaptrack->stacks);
+	mem_free(heaptrack->pairs);
+	mem_free(heaptrack->blocks);
+	mem_free(heaptrack->exe);
+}
+
+static void remark(const struct heaptrack *heaptrack, struct str *remarks)
+{
+	char count[28];
+
+	if (heaptrack->unmatched)
+		str_format(remarks,
+			   "%s frees are left out: nothing of their size and stack lives\n",
+			   str_count(heaptrack->unmatched, count));
+	if (heaptrack->attached)
+		str_add(remarks, "heaptrack was attached to a running program: what it had "
+				 "allocated before is not there\n");
+}
+
+static bool read_heaptrack(struct import_work *work, struct err *err)
+{
+	struct heaptrack heaptrack = { .work = work, .intake = work->intake };
+	size_t length;
+	const char *head = source_head(work->source, &length);
+	bool ok = true;
+	char *line;
+
+	heaptrack.raw = is_raw(head, length);
+	while (ok && import_line(work, &line, &length)) {
+		// Each line has its end; one that has not was cut, whatever it says.
+		if (source_line_open(work->source)) {
+			import_was_cut(work, err);
+			break;
+		}
+		ok = read_line(&heaptrack, line, err);
+	}
+	remark(&heaptrack, work->remarks);
+	free_all(&heaptrack);
+	return ok || import_was_cut(work, err);
+}
+
+const struct import_format import_heaptrack = {
+	.name = "heaptrack",
+	.is = is_heaptrack,
+	.read = read_heaptrack,
+};
