@@ -135,10 +135,12 @@ static void read_message(struct image *image, struct payload *payload)
 		"events are some milliseconds behind";
 	uint32_t what = (uint32_t)take(payload, 4);
 	char *text = mem_copy_bytes(payload->at, payload->left);
-	char line[512];
+	char line[1024];
 
-	if (what == NOTE_MESSAGE_OWN_MALLOC)
-		snprintf(line, sizeof line, "%s has its own malloc: its allocations are not seen",
+	if (what == NOTE_MESSAGE_ENTRIES)
+		snprintf(line, sizeof line,
+			 "the program has its own malloc, and calls of these functions are not "
+			 "seen: %s",
 			 text);
 	else
 		snprintf(line, sizeof line, "%s", text);

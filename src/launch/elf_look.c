@@ -209,14 +209,14 @@ static bool elf_look_table_defines_malloc(int fd, const GElf_Shdr *table, const 
 	return defines;
 }
 
-static bool elf_look_defines_malloc(Elf *elf, int fd)
+// In a table of that type, SHT_DYNSYM or SHT_SYMTAB.
+static bool elf_look_defines_malloc(Elf *elf, int fd, uint32_t type)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr table, strings;
 
 	while ((section = elf_nextscn(elf, section)) != NULL)
-		if (gelf_getshdr(section, &table) &&
-		    (table.sh_type == SHT_DYNSYM || table.sh_type == SHT_SYMTAB) &&
+		if (gelf_getshdr(section, &table) && table.sh_type == type &&
 		    gelf_getshdr(elf_getscn(elf, table.sh_link), &strings) &&
 		    elf_look_table_defines_malloc(fd, &table, &strings, gelf_getclass(elf)))
 			return true;
@@ -241,7 +241,9 @@ struct elf_look elf_look_at(int fd)
 		look.machine = header.e_machine;
 		look.bits = header.e_ident[EI_CLASS] == ELFCLASS32 ? 32 : 64;
 		elf_look_segments(elf, &look);
-		look.defines_malloc = elf_look_defines_malloc(elf, fd);
+		look.exports_malloc = elf_look_defines_malloc(elf, fd, SHT_DYNSYM);
+		look.defines_malloc = look.exports_malloc ||
+				      elf_look_defines_malloc(elf, fd, SHT_SYMTAB);
 	}
 	elf_end(elf);
 	return look;

@@ -19,6 +19,7 @@ struct elf_look {
 	bool is_library;     // it has a SONAME, as ld.so has, which can be run too
 	bool needs_asan;     // the shared runtime of AddressSanitizer is among what it needs
 	bool defines_malloc; // a function called malloc is defined in it
+	bool exports_malloc; // and others find it by that name
 };
 
 // What `fd` holds; all false if it is no ELF file or cannot be read.

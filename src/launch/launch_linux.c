@@ -203,14 +203,6 @@ static bool launch_open_output(struct launch *launch, struct err *err)
 	return launch->output_fd >= 0;
 }
 
-// We said ourselves, before it was started, that the program has its own malloc.
-static bool launch_knows(const struct launch *launch, const struct collect_message *message)
-{
-	return launch->inspect.own_malloc && strstr(message->text, "own malloc") != NULL &&
-	       (message->pid == 0 || (pid_t)message->pid == launch->program_pid) &&
-	       strstr(message->text, program_base_name(str_get(&launch->inspect.file))) != NULL;
-}
-
 // What the collector says, whenever it does. False: it has nothing more to say.
 static bool launch_hear(struct launch *launch, struct collect_message *message)
 {
@@ -221,8 +213,6 @@ static bool launch_hear(struct launch *launch, struct collect_message *message)
 	switch (message->kind) {
 	case COLLECT_WARNING:
 		result->whole = false; // something is not seen: no harm but under --strict
-		if (launch_knows(launch, message))
-			break;
 		launch_tell(launch, "%s", message->text);
 		break;
 	case COLLECT_STOPPED:

@@ -12,6 +12,32 @@
 // Where the walk of the stack begins: to be taken in the hook itself.
 #define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
 
+// The hooks are compiled twice: by symbol, as what other objects find by name, and (HOOK_ENTERED,
+// hook_entered.c) as what patched entries of another allocator jump to.
+#ifdef HOOK_ENTERED
+#define HOOK_NAME(symbol) HOOK_JOIN(entered_, symbol)
+#define HOOK_JOIN(before, behind) HOOK_JOIN_NOW(before, behind)
+#define HOOK_JOIN_NOW(before, behind) before##behind
+#define HOOK_SHOWN HIDDEN
+#define HOOK_ENTRY(symbol)                                                                        \
+	static struct hook_entry entry                                                            \
+		__attribute__((section("entered"))) = { #symbol, NULL, (void *)HOOK_NAME(symbol), \
+							&entry.function }
+#else
+#define HOOK_NAME(symbol) symbol
+#define HOOK_SHOWN EXPORT
+#define HOOK_ENTRY(symbol) static struct hook_entry entry = { #symbol, NULL, NULL, NULL }
+#endif
+
+// The real function behind a name.
+struct hook_entry {
+	const char *name;
+	void *function;
+	// Of a patched entry: what it leads to, and where the real function is told.
+	void *hook;
+	void **real;
+} __attribute__((aligned(4 * sizeof(void *))));
+
 // log2 of an alignment, as events have it; 0 for none.
 static inline uint8_t hook_log2(size_t alignment)
 {

@@ -9,21 +9,21 @@
 #include "recorder/real.h"
 #include "recorder/scope.h"
 
+#ifdef HOOK_ENTERED
+#define HOOK_RECORDS true
+#else
+#define HOOK_RECORDS records
+
 __thread struct event_new event_new __attribute__((tls_model("initial-exec")));
+#endif
 
-// One operator: the real function, and whether its calls are recorded here.
-struct hook_operator {
-	const char *name;
-	void *function;
-	bool records;
-};
-
-static COLD void hook_find(struct hook_operator *entry, void *fallback)
+// Of an operator's calls: whether they are recorded here.
+static COLD void hook_find(struct hook_entry *entry, bool *records, void *fallback)
 {
 	struct scope_object *object = NULL;
 	void *function = scope_next(entry->name, &object);
 
-	entry->records = function && scope_find(object, "malloc");
+	*records = function && scope_find(object, "malloc");
 	__atomic_store_n(&entry->function, function ? function : fallback, __ATOMIC_RELEASE);
 }
 
@@ -57,45 +57,54 @@ static void hook_no_delete(void *ptr)
 }
 
 #define HOOK_NEW_AS(symbol, alignment, parameters, arguments)                      \
-	EXPORT void *symbol parameters;                                            \
-	EXPORT void *symbol parameters                                             \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters;                             \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters                              \
 	{                                                                          \
-		static struct hook_operator entry = { #symbol, NULL, false };      \
+		HOOK_ENTRY(symbol);                                                \
+		static bool records;                                               \
 		struct inside before = { 0 };                                      \
 		void *(*function)parameters;                                       \
 		void *ptr;                                                         \
                                                                                    \
 		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
-			hook_find(&entry, (void *)hook_no_new);                    \
+			hook_find(&entry, &records, (void *)hook_no_new);          \
 		*(void **)&function = entry.function;                              \
-		if (alignment && !entry.records)                                   \
+		if (alignment && !HOOK_RECORDS)                                    \
 			event_new = (struct event_new){ size, alignment };         \
-		if (likely(!entry.records) || inside_begins(&before, HOOK_FRAME))  \
+		if (likely(!HOOK_RECORDS))                                         \
 			return function arguments;                                 \
+		if (inside_begins(&before, HOOK_FRAME))                            \
+			return inside_got(&before, function arguments);            \
 		ptr = function arguments;                                          \
 		inside_ends(&before, ptr);                                         \
 		hook_new_done(ptr, size, alignment, HOOK_FRAME);                   \
 		return ptr;                                                        \
 	}
 
-#define HOOK_DELETE_AS(symbol, parameters, arguments)                               \
-	EXPORT void symbol parameters;                                              \
-	EXPORT void symbol parameters                                               \
-	{                                                                           \
-		static struct hook_operator entry = { #symbol, NULL, false };       \
-		struct inside before = { 0 };                                       \
-		void(*function) parameters;                                         \
-                                                                                    \
-		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE)))  \
-			hook_find(&entry, (void *)hook_no_delete);                  \
-		*(void **)&function = entry.function;                               \
-		if (likely(!entry.records) || inside_begins(&before, HOOK_FRAME)) { \
-			function arguments;                                         \
-			return;                                                     \
-		}                                                                   \
-		hook_delete_begins(ptr, HOOK_FRAME);                                \
-		function arguments;                                                 \
-		inside_ends(&before, NULL);                                         \
+#define HOOK_DELETE_AS(symbol, parameters, arguments)                              \
+	HOOK_SHOWN void HOOK_NAME(symbol) parameters;                              \
+	HOOK_SHOWN void HOOK_NAME(symbol) parameters                               \
+	{                                                                          \
+		HOOK_ENTRY(symbol);                                                \
+		static bool records;                                               \
+		struct inside before = { 0 };                                      \
+		void(*function) parameters;                                        \
+                                                                                   \
+		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
+			hook_find(&entry, &records, (void *)hook_no_delete);       \
+		*(void **)&function = entry.function;                              \
+		if (likely(!HOOK_RECORDS)) {                                       \
+			function arguments;                                        \
+			return;                                                    \
+		}                                                                  \
+		if (inside_begins(&before, HOOK_FRAME)) {                          \
+			inside_gives(ptr);                                         \
+			function arguments;                                        \
+			return;                                                    \
+		}                                                                  \
+		hook_delete_begins(ptr, HOOK_FRAME);                               \
+		function arguments;                                                \
+		inside_ends(&before, NULL);                                        \
 	}
 
 // The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m or j size_t, then

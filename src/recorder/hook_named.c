@@ -21,18 +21,20 @@ void *memalign(size_t alignment, size_t size);
 
 enum { HOOK_MALLOCX_ALIGN = 0x3f, HOOK_MALLOCX_ZERO = 0x40, HOOK_PAGE = 4096 };
 
-// The real function behind a name.
-struct hook_named {
-	const char *name;
-	void *function;
-};
-
 static const char hook_named_nobody; // nobody defines it
 
-static COLD void *hook_named_find(struct hook_named *entry)
+// Where to look for functions that are not entered themselves.
+#ifdef HOOK_ENTERED
+#define HOOK_WHERE scope_objects()
+#else
+#define HOOK_WHERE NULL
+#endif
+
+static COLD void *hook_named_find(struct hook_entry *entry)
 {
-	struct scope_object *object;
-	void *function = scope_next(entry->name, &object);
+	struct scope_object *object = HOOK_WHERE;
+	void *function = object ? scope_find(object, entry->name)
+				: scope_next(entry->name, &object);
 
 	if (function)
 		inside_add_allocator(object);
@@ -42,7 +44,7 @@ static COLD void *hook_named_find(struct hook_named *entry)
 	return function;
 }
 
-static inline void *hook_named_get(struct hook_named *entry)
+static inline void *hook_named_get(struct hook_entry *entry)
 {
 	void *function = __atomic_load_n(&entry->function, __ATOMIC_ACQUIRE);
 
@@ -78,10 +80,10 @@ static inline size_t hook_named_product(size_t count, size_t size)
 
 // It returns a block of `bytes`. `instead` is what it does where nobody has it.
 #define HOOK_TAKES(symbol, bytes, alignment, parameters, arguments, instead)         \
-	EXPORT void *symbol parameters;                                              \
-	EXPORT void *symbol parameters                                               \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters;                               \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters                                \
 	{                                                                            \
-		static struct hook_named entry = { #symbol, NULL };                  \
+		HOOK_ENTRY(symbol);                                                  \
 		struct inside before = { 0 };                                        \
 		struct event_call call = { 0, 0, hook_log2(alignment), HOOK_FRAME }; \
 		void *(*function)parameters;                                         \
@@ -102,10 +104,10 @@ static inline size_t hook_named_product(size_t count, size_t size)
 
 // The same through a pointer, with an error.
 #define HOOK_PUTS(symbol)                                                               \
-	EXPORT int symbol(void **out, size_t alignment, size_t size);                   \
-	EXPORT int symbol(void **out, size_t alignment, size_t size)                    \
+	HOOK_SHOWN int HOOK_NAME(symbol)(void **out, size_t alignment, size_t size);    \
+	HOOK_SHOWN int HOOK_NAME(symbol)(void **out, size_t alignment, size_t size)     \
 	{                                                                               \
-		static struct hook_named entry = { #symbol, NULL };                     \
+		HOOK_ENTRY(symbol);                                                     \
 		struct inside before = { 0 };                                           \
 		struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME }; \
 		int (*function)(void **, size_t, size_t);                               \
@@ -127,27 +129,27 @@ static inline size_t hook_named_product(size_t count, size_t size)
 	}
 
 // It frees `ptr`.
-#define HOOK_GIVES(symbol, parameters, arguments)                   \
-	EXPORT void symbol parameters;                              \
-	EXPORT void symbol parameters                               \
-	{                                                           \
-		static struct hook_named entry = { #symbol, NULL }; \
-		struct inside before = { 0 };                       \
-		void(*function) parameters;                         \
-                                                                    \
-		*(void **)&function = hook_named_get(&entry);       \
-		if (!function) {                                    \
-			free(ptr);                                  \
-			return;                                     \
-		}                                                   \
-		if (inside_begins(&before, HOOK_FRAME)) {           \
-			inside_gives(ptr);                          \
-			function arguments;                         \
-			return;                                     \
-		}                                                   \
-		hook_named_gives(ptr, HOOK_FRAME);                  \
-		function arguments;                                 \
-		inside_ends(&before, NULL);                         \
+#define HOOK_GIVES(symbol, parameters, arguments)             \
+	HOOK_SHOWN void HOOK_NAME(symbol) parameters;         \
+	HOOK_SHOWN void HOOK_NAME(symbol) parameters          \
+	{                                                     \
+		HOOK_ENTRY(symbol);                           \
+		struct inside before = { 0 };                 \
+		void(*function) parameters;                   \
+                                                              \
+		*(void **)&function = hook_named_get(&entry); \
+		if (!function) {                              \
+			free(ptr);                            \
+			return;                               \
+		}                                             \
+		if (inside_begins(&before, HOOK_FRAME)) {     \
+			inside_gives(ptr);                    \
+			function arguments;                   \
+			return;                               \
+		}                                             \
+		hook_named_gives(ptr, HOOK_FRAME);            \
+		function arguments;                           \
+		inside_ends(&before, NULL);                   \
 	}
 
 // A call on a block that exists already, as words: more of them than a function takes do no harm.
@@ -185,7 +187,7 @@ static __attribute__((noinline)) void *hook_named_again(struct hook_named_call *
 	}
 	if (ptr) {
 		result = hook_resize(ptr, bytes, frame, hook_named_resize, call);
-		inside_ends(&before, NULL);
+		inside_ends(&before, result);
 		return result;
 	}
 	result = (void *)hook_named_do(call);
@@ -196,10 +198,10 @@ static __attribute__((noinline)) void *hook_named_again(struct hook_named_call *
 }
 
 #define HOOK_RESIZES(symbol, bytes, parameters, arguments, instead)          \
-	EXPORT void *symbol parameters;                                      \
-	EXPORT void *symbol parameters                                       \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters;                       \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters                        \
 	{                                                                    \
-		static struct hook_named entry = { #symbol, NULL };          \
+		HOOK_ENTRY(symbol);                                          \
 		struct hook_named_call call = { hook_named_get(&entry),      \
 						{ HOOK_UNPACK arguments } }; \
                                                                              \
@@ -256,23 +258,23 @@ static void *hook_xallocx_resize(void *ptr, size_t size, void *more)
 	return x->had >= size ? ptr : NULL;
 }
 
-#define HOOK_XALLOCX(symbol)                                                       \
-	EXPORT size_t symbol(void *ptr, size_t size, size_t extra, int flags);     \
-	EXPORT size_t symbol(void *ptr, size_t size, size_t extra, int flags)      \
-	{                                                                          \
-		static struct hook_named entry = { #symbol, NULL };                \
-		struct inside before = { 0 };                                      \
-		struct hook_xallocx x = { .call = { hook_named_get(&entry),        \
-						    { (uintptr_t)ptr, size, extra, \
-						      (uintptr_t)flags } } };      \
-                                                                                   \
-		if (!x.call.function)                                              \
-			return 0;                                                  \
-		if (inside_begins(&before, HOOK_FRAME))                            \
-			return hook_named_do(&x.call);                             \
-		hook_resize(ptr, size, HOOK_FRAME, hook_xallocx_resize, &x);       \
-		inside_ends(&before, NULL);                                        \
-		return x.had;                                                      \
+#define HOOK_XALLOCX(symbol)                                                                  \
+	HOOK_SHOWN size_t HOOK_NAME(symbol)(void *ptr, size_t size, size_t extra, int flags); \
+	HOOK_SHOWN size_t HOOK_NAME(symbol)(void *ptr, size_t size, size_t extra, int flags)  \
+	{                                                                                     \
+		HOOK_ENTRY(symbol);                                                           \
+		struct inside before = { 0 };                                                 \
+		struct hook_xallocx x = { .call = { hook_named_get(&entry),                   \
+						    { (uintptr_t)ptr, size, extra,            \
+						      (uintptr_t)flags } } };                 \
+                                                                                              \
+		if (!x.call.function)                                                         \
+			return 0;                                                             \
+		if (inside_begins(&before, HOOK_FRAME))                                       \
+			return hook_named_do(&x.call);                                        \
+		hook_resize(ptr, size, HOOK_FRAME, hook_xallocx_resize, &x);                  \
+		inside_ends(&before, NULL);                                                   \
+		return x.had;                                                                 \
 	}
 
 #define HOOK_JEMALLOC(prefix)                                                                      \
@@ -419,11 +421,11 @@ static bool hook_mi_block_ends(const void *heap, const void *area, void *block, 
 }
 
 // It frees what is left in the heap.
-EXPORT void mi_heap_destroy(void *heap);
-EXPORT void mi_heap_destroy(void *heap)
+HOOK_SHOWN void HOOK_NAME(mi_heap_destroy)(void *heap);
+HOOK_SHOWN void HOOK_NAME(mi_heap_destroy)(void *heap)
 {
-	static struct hook_named entry = { "mi_heap_destroy", NULL };
-	static struct hook_named visit = { "mi_heap_visit_blocks", NULL };
+	HOOK_ENTRY(mi_heap_destroy);
+	static struct hook_entry visit = { .name = "mi_heap_visit_blocks" };
 	struct inside before = { 0 };
 	void (*destroy)(void *);
 	bool (*each)(const void *, bool,

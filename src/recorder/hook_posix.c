@@ -10,7 +10,7 @@
 #include "recorder/inside.h"
 #include "recorder/real.h"
 
-#define HOOK EXPORT
+#define HOOK HOOK_SHOWN
 
 // The C library's declarations are not for us: these are the same.
 void *malloc(size_t size);
@@ -220,10 +220,12 @@ hook_realloc_block(void *ptr, size_t size, const uintptr_t *frame, hook_resizes 
 	return result;
 }
 
+#ifndef HOOK_ENTERED
 void *hook_resize(void *ptr, size_t size, const uintptr_t *frame, hook_resizes resize, void *more)
 {
 	return hook_realloc_block(ptr, size, frame, resize, more);
 }
+#endif
 
 static void *hook_real_realloc(void *ptr, size_t size, void *more)
 {
@@ -239,13 +241,13 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 	void *result;
 
 	if (inside_begins(&before, frame)) {
-		if (before.helps && ptr && !inside_gives(ptr))
+		if (ptr && !inside_gives(ptr) && before.helps)
 			return hook_realloc_block(ptr, size, frame, hook_real_realloc, NULL);
 		return inside_got(&before, real.realloc(ptr, size));
 	}
 	if (likely(ptr)) {
 		result = hook_realloc_block(ptr, size, frame, hook_real_realloc, NULL);
-		inside_ends(&before, NULL);
+		inside_ends(&before, result);
 		return result;
 	}
 	result = real.realloc(NULL, size);

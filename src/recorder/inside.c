@@ -17,6 +17,7 @@ struct inside_library {
 	const struct scope_object *object;
 	uintptr_t start, end;
 	bool allocates;
+	bool program; // the executable, of which the allocator is but a part
 };
 
 bool inside_watched = true;
@@ -43,6 +44,7 @@ static void inside_add(const struct scope_object *object, bool allocates)
 		return;
 	library->object = object;
 	library->allocates = allocates;
+	library->program = object == scope_objects();
 	if (scope_span(object, &library->start, &library->end))
 		__atomic_store_n(&inside_count, count + 1, __ATOMIC_RELEASE);
 }
@@ -185,11 +187,12 @@ bool inside_is_nested(struct inside *before, const uintptr_t *frame)
 	if (here > before->frame)
 		return false;
 	caller = inside_library_of(frame[1]);
-	if (caller && caller->allocates)
+	if (caller && caller->allocates && !caller->program)
 		return true;
 	if (!caller || inside_kept_count == INSIDE_KEPT_MAX || !inside_walk(before, frame))
 		return false;
-	before->helps = true;
+	before->keeps = true;
+	before->helps = !caller->program;
 	return true;
 }
 

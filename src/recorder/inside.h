@@ -17,6 +17,10 @@
 // that it throws, a stream's buffer). Such blocks, a few, are remembered: their end is not recorded
 // either. If there are more than that, they are recorded as the program's.
 //
+// Where the allocator is a part of the executable (enter.h), what it calls itself and what the
+// program does on its behalf (a new_handler) are not told apart: both are the allocator's, and the
+// blocks are remembered likewise.
+//
 // A call that was left by longjmp or by an exception is noticed at the next one: its frame lies
 // deeper than that one's, or its return address is not there any more.
 #ifndef RECORDER_INSIDE_H
@@ -34,6 +38,7 @@ struct inside {
 	uintptr_t frame;
 	uintptr_t pc; // where it returns to
 	bool helps;   // a nested call: it comes from a library that the allocator needs
+	bool keeps;   // a nested call whose block may be given back outside
 };
 
 // There is an allocator that may call hooks. So it is taken to be until inside_find has looked.
@@ -62,7 +67,7 @@ static inline __attribute__((always_inline)) bool inside_begins(struct inside *b
 	*before = inside_mine;
 	if (unlikely(before->frame) && inside_is_nested(before, frame))
 		return true;
-	inside_mine = (struct inside){ (uintptr_t)frame, frame[1], false };
+	inside_mine = (struct inside){ (uintptr_t)frame, frame[1], false, false };
 	return false;
 }
 
@@ -78,7 +83,7 @@ HIDDEN bool inside_take_kept(uint64_t block);
 // The block that a nested call returns, or NULL.
 static inline void *inside_got(const struct inside *before, void *block)
 {
-	if (block && before->helps)
+	if (block && before->keeps)
 		inside_keep((uintptr_t)block);
 	return block;
 }

@@ -4,6 +4,7 @@
 #include "recorder/client.h"
 #include "recorder/clock.h"
 #include "recorder/codemap.h"
+#include "recorder/enter.h"
 #include "recorder/kernel.h"
 #include "recorder/lane.h"
 #include "recorder/library.h"
@@ -513,16 +514,6 @@ static bool recording_prepare(void)
 	return true;
 }
 
-// An executable that brings its own malloc along calls that one, and not ours.
-static void recording_look_at_program(void)
-{
-	const struct scope_object *program = scope_objects();
-	const char *path = (const char *)scope_auxiliary(AT_EXECFN);
-
-	if (program && scope_find(program, "malloc"))
-		notes_message(NOTE_MESSAGE_OWN_MALLOC, path ? path : "");
-}
-
 // Where glibc keeps the thread's id: it has not moved for many years.
 static void recording_find_tid(void)
 {
@@ -635,7 +626,7 @@ static bool recording_start(struct recording_state *state)
 		client_begin_paused();
 	if (fresh) {
 		patch_start();
-		recording_look_at_program();
+		enter_start();
 	}
 	patch_tell();
 	if (!clock_counter_allowed)

@@ -11,6 +11,8 @@ enum {
 	OPCODE_RET = 0xc3,
 	OPCODE_RET_16 = 0xc2,
 	OPCODE_TRAP = 0xcc,
+	OPCODE_PUSH = 0x68,
+	RELOCATE_ONE_MAX = 19, // bytes that one instruction becomes
 };
 
 // One copy in the making.
@@ -19,8 +21,9 @@ struct relocate_state {
 	size_t size;
 	uint64_t code_at, to_at;
 	uint8_t *to;
-	size_t taken, written;
+	size_t taken, written, need;
 	bool wide;
+	bool walked; // calls return to where they did
 };
 
 static int64_t relocate_signed(const uint8_t *at, size_t bytes)
@@ -70,7 +73,30 @@ static bool relocate_asks_for_itself(const struct relocate_state *state, uint64_
 	       (code[0] & 0xf8) == 0x58; // mov (%esp),reg; ret. Or pop reg
 }
 
-// A branch of any kind but calls, in its long form.
+// The call that stands at state->taken, as a push of its return address, for a jump to follow.
+// False: that lies in the bytes that are taken away.
+static bool relocate_push(struct relocate_state *state, size_t length)
+{
+	static const uint8_t upper[] = { 0xc7, 0x44, 0x24, 0x04 }; // movl $upper,4(%rsp)
+	uint64_t back = state->code_at + state->taken + length;
+	uint8_t *to = state->to + state->written;
+	uint32_t half = (uint32_t)back;
+
+	if (state->taken + length < state->need)
+		return false;
+	to[0] = OPCODE_PUSH;
+	__builtin_memcpy(to + 1, &half, 4);
+	state->written += 5;
+	if (!state->wide)
+		return true;
+	half = (uint32_t)(back >> 32);
+	__builtin_memcpy(to + 5, upper, sizeof(upper));
+	__builtin_memcpy(to + 5 + sizeof(upper), &half, 4);
+	state->written += sizeof(upper) + 4;
+	return true;
+}
+
+// A branch of any kind, in its long form.
 static enum relocate_reason relocate_branch(struct relocate_state *state, const struct insn *insn)
 {
 	const uint8_t *from = state->code + state->taken + insn->opcode_at;
@@ -82,9 +108,12 @@ static enum relocate_reason relocate_branch(struct relocate_state *state, const 
 	if (insn->narrow || insn->opcode_at != 0)
 		return RELOCATE_BRANCH;
 	if (from[0] == OPCODE_CALL) {
-		if (relocate_asks_for_itself(state, target))
+		if (!state->walked && relocate_asks_for_itself(state, target))
 			return RELOCATE_BRANCH;
-		to[0] = OPCODE_CALL;
+		if (state->walked && !relocate_push(state, insn->length))
+			return RELOCATE_BRANCH;
+		to = state->to + state->written;
+		to[0] = state->walked ? OPCODE_JUMP : OPCODE_CALL;
 	} else if (from[0] == OPCODE_JUMP || from[0] == OPCODE_JUMP_8) {
 		to[0] = OPCODE_JUMP;
 	} else if ((from[0] & 0xf0) == 0x70 || (from[0] == 0x0f && (from[1] & 0xf0) == 0x80)) {
@@ -102,6 +131,20 @@ static enum relocate_reason relocate_branch(struct relocate_state *state, const 
 	return RELOCATE_DONE;
 }
 
+// call *
+static bool relocate_is_call(const uint8_t *opcode)
+{
+	return opcode[0] == 0xff && (opcode[1] >> 3 & 6) == 2;
+}
+
+// Whether its operand is found by the stack pointer, which a push moves.
+static bool relocate_uses_stack(const uint8_t *from, const struct insn *insn)
+{
+	uint8_t modrm = from[insn->opcode_at + 1];
+
+	return (modrm & 7) == 4; // %rsp itself, or more than a register and a displacement
+}
+
 static enum relocate_reason relocate_one(struct relocate_state *state, const struct insn *insn)
 {
 	const uint8_t *from = state->code + state->taken;
@@ -110,7 +153,15 @@ static enum relocate_reason relocate_one(struct relocate_state *state, const str
 
 	if (insn->relative_at)
 		return relocate_branch(state, insn);
-	__builtin_memcpy(to, from, insn->length);
+	if (state->walked && relocate_is_call(from + insn->opcode_at)) {
+		if (relocate_uses_stack(from, insn) || !relocate_push(state, insn->length))
+			return RELOCATE_BRANCH;
+		to = state->to + state->written;
+		__builtin_memcpy(to, from, insn->length);
+		to[insn->opcode_at + 1] += 2 << 3; // jmp *
+	} else {
+		__builtin_memcpy(to, from, insn->length);
+	}
 	if (insn->rip_at) {
 		uint64_t target = state->code_at + state->taken + insn->length +
 				  (uint64_t)relocate_signed(from + insn->rip_at, 4);
@@ -185,28 +236,21 @@ size_t relocate_jump_far(uint8_t *out, uint64_t target)
 	return RELOCATE_FAR_BYTES;
 }
 
-enum relocate_reason relocate_copy(const uint8_t *code, size_t size, uint64_t code_at, uint8_t *to,
-				   uint64_t to_at, size_t need, bool wide,
-				   struct relocate *relocate)
+static enum relocate_reason relocate_do(struct relocate_state state, struct relocate *relocate)
 {
-	struct relocate_state state = { .code = code,
-					.size = size,
-					.code_at = code_at,
-					.to = to,
-					.to_at = to_at,
-					.wide = wide };
+	uint8_t *to = state.to;
 	bool ended = false;
 	enum relocate_reason reason;
 	struct insn insn;
 
 	*relocate = (struct relocate){ 0 };
-	while (state.taken < need) {
-		const uint8_t *at = code + state.taken;
+	while (state.taken < state.need) {
+		const uint8_t *at = state.code + state.taken;
 
 		if (ended)
 			return RELOCATE_SHORT;
-		if (state.written > RELOCATE_BYTES_MAX - INSN_BYTES_MAX - RELOCATE_FAR_BYTES ||
-		    !insn_decode(at, size - state.taken, wide, &insn))
+		if (state.written > RELOCATE_BYTES_MAX - RELOCATE_ONE_MAX - RELOCATE_FAR_BYTES ||
+		    !insn_decode(at, state.size - state.taken, state.wide, &insn))
 			return RELOCATE_UNKNOWN;
 		reason = relocate_one(&state, &insn);
 		if (reason != RELOCATE_DONE)
@@ -220,10 +264,41 @@ enum relocate_reason relocate_copy(const uint8_t *code, size_t size, uint64_t co
 	if (relocate_is_entered(&state))
 		return RELOCATE_BRANCH;
 	to += state.written;
-	state.written +=
-		wide ? relocate_jump_far(to, code_at + state.taken)
-		     : relocate_jump(to, to_at + state.written, code_at + state.taken, false);
+	state.written += state.wide ? relocate_jump_far(to, state.code_at + state.taken)
+				    : relocate_jump(to, state.to_at + state.written,
+						    state.code_at + state.taken, false);
 	relocate->taken = (uint32_t)state.taken;
 	relocate->written = (uint32_t)state.written;
 	return RELOCATE_DONE;
+}
+
+enum relocate_reason relocate_copy(const uint8_t *code, size_t size, uint64_t code_at, uint8_t *to,
+				   uint64_t to_at, size_t need, bool wide,
+				   struct relocate *relocate)
+{
+	struct relocate_state state = { .code = code,
+					.size = size,
+					.code_at = code_at,
+					.to = to,
+					.to_at = to_at,
+					.need = need,
+					.wide = wide };
+
+	return relocate_do(state, relocate);
+}
+
+enum relocate_reason relocate_copy_walked(const uint8_t *code, size_t size, uint64_t code_at,
+					  uint8_t *to, uint64_t to_at, size_t need, bool wide,
+					  struct relocate *relocate)
+{
+	struct relocate_state state = { .code = code,
+					.size = size,
+					.code_at = code_at,
+					.to = to,
+					.to_at = to_at,
+					.need = need,
+					.wide = wide,
+					.walked = true };
+
+	return relocate_do(state, relocate);
 }

@@ -40,6 +40,13 @@ HIDDEN enum relocate_reason relocate_copy(const uint8_t *code, size_t size, uint
 					  uint8_t *to, uint64_t to_at, size_t need, bool wide,
 					  struct relocate *relocate);
 
+// The same, but a call that is moved returns to behind where it stood, and not to its copy: whoever
+// walks or unwinds the stack finds the function itself. (A processor that keeps return addresses
+// twice would refuse such a return.)
+HIDDEN enum relocate_reason relocate_copy_walked(const uint8_t *code, size_t size, uint64_t code_at,
+						 uint8_t *to, uint64_t to_at, size_t need,
+						 bool wide, struct relocate *relocate);
+
 // A jump from `at` to `target`, within 2 GiB. Returns how many bytes were written to `out`; 0: it
 // does not reach.
 HIDDEN size_t relocate_jump(uint8_t *out, uint64_t at, uint64_t target, bool wide);

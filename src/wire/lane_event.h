@@ -263,7 +263,8 @@ enum note_exec {
 };
 
 enum note_message {
-	NOTE_MESSAGE_OWN_MALLOC = 1, // the executable has its own malloc; text: the executable
+	NOTE_MESSAGE_ENTRIES =
+		1, // of the executable's own allocator some functions are not seen; text: which
 	NOTE_MESSAGE_OTHER = 2,
 	NOTE_MESSAGE_FILTER = 3,  // the process came under a system-call filter
 	NOTE_MESSAGE_COUNTER = 4, // it must not read the processor's counter

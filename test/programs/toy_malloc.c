@@ -1,6 +1,7 @@
-// toy_malloc: an executable with its own malloc: calls bind inside it, and are not seen.
+// toy_malloc: an executable with its own malloc: calls bind inside it.
 //
-// It must be said at once. The program runs as without a recorder.
+// Where it is exported it is recorded as any other. Where it is hidden, it must be said at once
+// that it is not seen. The program runs as without a recorder.
 #include "guest.h"
 
 static char memory[1 << 24];

@@ -65,7 +65,9 @@ TEST(elf_look_knows_a_dynamic_from_a_static_program)
 
 TEST(elf_look_finds_a_malloc_that_is_linked_in)
 {
-	CHECK(look_at(program("toy_malloc")).defines_malloc);
+	CHECK(look_at(program("toy_malloc")).exports_malloc);
+	CHECK(look_at(program("toy_malloc_hidden")).defines_malloc);
+	CHECK(!look_at(program("toy_malloc_hidden")).exports_malloc);
 }
 
 TEST(elf_look_survives_every_cut_and_every_damaged_header)
@@ -121,7 +123,8 @@ TEST(inspect_says_what_cannot_be_recorded)
 {
 	inspected(program("still"), INSPECT_OK, NULL);
 	inspected(program("still_static"), INSPECT_STATIC, "linked statically");
-	inspected(program("toy_malloc"), INSPECT_OK, "its own malloc");
+	inspected(program("toy_malloc"), INSPECT_OK, NULL);
+	inspected(program("toy_malloc_hidden"), INSPECT_OK, "malloc of its own");
 	inspected("/nonexistent", INSPECT_OK, NULL);
 }
 

@@ -131,3 +131,26 @@ TEST(relocate_makes_functions_that_run)
 	CHECK_EQ(9, run(4));
 	munmap(pages, 8192);
 }
+
+// A call that was moved returns to where it did: its callee says where that is.
+TEST(relocate_lets_calls_return_to_the_function_itself)
+{
+	// sub $8,%rsp; call 1f; add $8,%rsp; ret; 1: mov (%rsp),%rax; ret
+	const uint8_t code[] = { 0x48, 0x83, 0xec, 0x08, 0xe8, 5,    0,    0,    0,   0x48,
+				 0x83, 0xc4, 0x08, 0xc3, 0x48, 0x8b, 0x04, 0x24, 0xc3 };
+	uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct relocate result;
+	void *(*run)(void);
+
+	CHECK(pages != MAP_FAILED);
+	memcpy(pages, code, sizeof code);
+	CHECK_EQ(RELOCATE_DONE,
+		 relocate_copy_walked(pages, sizeof code, (uint64_t)pages, pages + 4096,
+				      (uint64_t)pages + 4096, 5, true, &result));
+	CHECK_EQ(9, result.taken);
+	memset(pages, 0xcc, 5);
+	*(void **)&run = pages + 4096;
+	CHECK(run() == pages + 9);
+	munmap(pages, 8192);
+}
