@@ -6,6 +6,7 @@
 #ifndef OS_QUIT_H
 #define OS_QUIT_H
 
+// Both from the thread that waits; quit_wait once.
 void quit_watch(void);
 void quit_wait(void);
 

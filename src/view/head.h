@@ -4,8 +4,8 @@
 //     head_parse      what the gate looks at (gate.h), and whether the connection ends with it
 //
 // Strict: what nobody's browser sends is refused and not guessed at. Lines end with CR and LF, and
-// are not folded; the target is a path of visible ASCII; no control characters, no space in front of
-// a colon. A request with a body ends its connection, so that the body is never read as a request.
+// are not folded; the target is a path of visible ASCII; no control characters, no space before a
+// colon. A request with a body ends its connection, so that the body is never read as a request.
 //
 // Pure: bytes in, words out.
 #ifndef VIEW_HEAD_H
@@ -22,12 +22,12 @@ struct head {
 	bool closes;       // no other request follows on this connection
 };
 
-// Bytes of the head that begins at `bytes`, with the empty line behind it. 0: it goes on. What is in
-// front of `from` was looked at before, and grew since.
+// Bytes of the head that begins at `bytes`, with the empty line behind it. 0: it goes on. What is
+// before `from` was looked at already, and grew since.
 size_t head_size(const char *bytes, size_t length, size_t from);
 
-// Take apart a head of that size, in place: what `head` says is borrowed from it. False: it is none,
-// and *why says so in a line.
+// Take apart a head of that size, in place: what `head` says is borrowed from it. False: it is
+// none, and *why says so in a line.
 bool head_parse(struct head *head, char *bytes, size_t size, const char **why);
 
 #endif

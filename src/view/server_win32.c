@@ -1,5 +1,5 @@
-// The server without libmicrohttpd, which Windows has not got: a thread accepts, and each connection
-// has one of its own, which reads a head (head.h), asks the gate, and answers.
+// The server without libmicrohttpd, which Windows has not got: a thread accepts, and each
+// connection has one of its own, which reads a head (head.h), asks the gate, and answers.
 //
 // A connection waits for no longer than IDLE_SECONDS for a whole head, and as long for somebody who
 // reads no further; then it is closed, and whoever waits for a place comes in. Sockets never block,
