@@ -30,7 +30,8 @@ struct inspect {
 	struct str why;  // one line for a person; empty if there is nothing to say
 };
 
-// `path` as program_find gave it, to be started with our environment. With `recorder_32` there is a recorder for i386. Never fails.
+// `path` as program_find gave it, to be started with our environment. With `recorder_32` there is a
+// recorder for i386. Never fails.
 void inspect_program(struct inspect *inspect, const char *path, bool recorder_32);
 void inspect_fini(struct inspect *inspect);
 
