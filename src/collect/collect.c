@@ -1,10 +1,10 @@
 #include "collect/collect.h"
 
 #include "base/mem.h"
-#include "collect/bulletin.h"
-#include "collect/looks.h"
 #include "collect/merge.h"
-#include "collect/roster.h"
+#include "collect/notes_reader.h"
+#include "collect/process_list.h"
+#include "collect/rss_snapshots.h"
 #include "collect/sampler.h"
 #include "os/now.h"
 #include "os/tool.h"
@@ -36,11 +36,11 @@ struct collector {
 	struct tick tick;
 	struct door *door;
 	struct writer *writer;
-	struct ledger ledger;
-	struct roster roster;
+	struct trace_builder trace_builder;
+	struct process_list process_list;
 	struct merge merge;
 	struct sampler sampler;
-	struct looks looks;
+	struct rss_snapshots looks;
 	struct door_event *controls, **controls_end; // asked from outside, and not done yet
 	bool held;                                   // the order waits for a fork's child
 	bool main_ended;                             // the launcher has nothing more to run
@@ -63,16 +63,16 @@ static void handle_message(struct collector *collector, const struct door_event 
 
 	switch (message->kind) {
 	case COLLECT_ENDED:
-		roster_status(&collector->roster, message->pid, message->status);
+		process_list_status(&collector->process_list, message->pid, message->status);
 		collector->main_ended = true;
 		break;
 	case COLLECT_STOP:
 		collector->stopping = true;
 		break;
 	case COLLECT_MARK:
-		ledger_time(&collector->ledger, event->time_ns);
-		ledger_note(&collector->ledger, TRACE_NOTE_MARK, TRACE_NONE, TRACE_NONE, 0,
-			    message->text);
+		trace_builder_time(&collector->trace_builder, event->time_ns);
+		trace_builder_note(&collector->trace_builder, TRACE_NOTE_MARK, TRACE_NONE,
+				   TRACE_NONE, 0, message->text);
 		break;
 	default:
 		break;
@@ -82,8 +82,8 @@ static void handle_message(struct collector *collector, const struct door_event 
 // From outside: it is done behind all that was published before it was asked.
 static void do_control(struct collector *collector, const struct door_event *event)
 {
-	struct image *image = roster_find(&collector->roster, event->request.pid);
-	struct ledger *ledger = &collector->ledger;
+	struct image *image = process_list_find(&collector->process_list, event->request.pid);
+	struct trace_builder *trace_builder = &collector->trace_builder;
 	enum trace_note_kind kind = TRACE_NOTE_MARK;
 
 	if (image == NULL) {
@@ -107,9 +107,9 @@ static void do_control(struct collector *collector, const struct door_event *eve
 		door_answer(collector->door, event, CONTROL_REFUSED, "an unknown request");
 		return;
 	}
-	ledger_time(ledger, event->time_ns);
-	ledger_note(ledger, kind, image->process, TRACE_NONE, 0,
-		    kind == TRACE_NOTE_MARK ? event->request.text : "");
+	trace_builder_time(trace_builder, event->time_ns);
+	trace_builder_note(trace_builder, kind, image->process, TRACE_NONE, 0,
+			   kind == TRACE_NOTE_MARK ? event->request.text : "");
 	door_answer(collector->door, event, CONTROL_DONE, "");
 }
 
@@ -132,10 +132,10 @@ static void handle_events(struct collector *collector)
 	while ((event = door_take(collector->door)) != NULL) {
 		switch (event->kind) {
 		case DOOR_ARRIVAL:
-			roster_arrive(&collector->roster, event->arrival);
+			process_list_arrive(&collector->process_list, event->arrival);
 			break;
 		case DOOR_EXIT:
-			roster_exit(&collector->roster, event->image, event->time_ns);
+			process_list_exit(&collector->process_list, event->image, event->time_ns);
 			break;
 		case DOOR_MESSAGE:
 			handle_message(collector, event);
@@ -147,7 +147,8 @@ static void handle_events(struct collector *collector)
 			collector->stopping = true;
 			break;
 		case DOOR_WARNING:
-			ledger_warn(&collector->ledger, TRACE_NONE, event->message.text);
+			trace_builder_warn(&collector->trace_builder, TRACE_NONE,
+					   event->message.text);
 			break;
 		case DOOR_CONTROL:
 			*collector->controls_end = event;
@@ -177,7 +178,7 @@ static uint64_t look_twice(struct image *images)
 // have there may have to come before what others have before it: then we look anew.
 static void look(struct collector *collector)
 {
-	struct image *images = collector->roster.images;
+	struct image *images = collector->process_list.images;
 
 	for (struct image *image = images; image != NULL; image = image->next)
 		image->final = image->exited || image->replaced;
@@ -189,7 +190,7 @@ static void look(struct collector *collector)
 // Deliver what there is. Returns the number of events.
 static uint64_t pass(struct collector *collector)
 {
-	struct roster *roster = &collector->roster;
+	struct process_list *process_list = &collector->process_list;
 	uint64_t before = writer_events_count(collector->writer);
 	uint64_t look_ns = tick_now(&collector->tick);
 	uint64_t told_ns = tick_told(&collector->tick); // what comes after the look is not earlier
@@ -202,10 +203,10 @@ static uint64_t pass(struct collector *collector)
 	if (!collector->held)
 		look(collector);
 	else
-		for (image = roster->images; image != NULL; image = image->next)
+		for (image = process_list->images; image != NULL; image = image->next)
 			image_read_notes(image);
-	roster_settle(roster);
-	for (image = roster->images; image != NULL; image = image->next) {
+	process_list_settle(process_list);
+	for (image = process_list->images; image != NULL; image = image->next) {
 		if (image->final && image->exited && !image->replaced && !image->end_placed)
 			image_place_end(image, image->exited_ns);
 		if (!collector->held)
@@ -213,20 +214,20 @@ static uint64_t pass(struct collector *collector)
 		collector->alone &= image->mode == IMAGE_ALONE;
 		collector->sealed |= !image->final && atomic_load(&image->share.segment->sealed);
 		if (image->notes_read)
-			bulletin_check_children(image);
+			notes_reader_check_children(image);
 		image_sweep(image);
 		merge_add(&collector->merge, image);
 	}
 	collector->held = !merge_run(&collector->merge);
 	if (!collector->held) {
-		for (image = roster->images; image != NULL; image = image->next)
-			bulletin_check_exec(image, look_ns, false);
-		sampler_run(&collector->sampler, roster, told_ns);
-		looks_pass(&collector->looks);
+		for (image = process_list->images; image != NULL; image = image->next)
+			notes_reader_check_exec(image, look_ns, false);
+		sampler_run(&collector->sampler, process_list, told_ns);
+		rss_snapshots_pass(&collector->looks);
 		do_controls(collector);
-		roster_end(roster, false);
-		roster_settle(roster);
-		roster_tell_lost(roster);
+		process_list_end(process_list, false);
+		process_list_settle(process_list);
+		process_list_tell_lost(process_list);
 	}
 	if (look_ns >= collector->flush_ns) {
 		collector->flush_ns = look_ns + FLUSH_NS;
@@ -255,7 +256,7 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 		return SLEEP_MIN_NS;
 	if (events >= DENSE_EVENTS && collector->alone)
 		collector->sleep_ns = dense_sleep(collector, events);
-	else if (events > 0 || collector->roster.arrivals != NULL)
+	else if (events > 0 || collector->process_list.arrivals != NULL)
 		collector->sleep_ns = SLEEP_MIN_NS;
 	else if (collector->sleep_ns < SLEEP_MAX_NS)
 		collector->sleep_ns *= 2;
@@ -270,9 +271,10 @@ static bool over(struct collector *collector)
 	bool nobody_comes = collector->main_ended;
 
 	if (collector->options->until_idle)
-		nobody_comes = collector->roster.began_count > 0 ||
+		nobody_comes = collector->process_list.began_count > 0 ||
 			       tick_now(&collector->tick) > FIRST_HELLO_NS;
-	if (!nobody_comes || !roster_empty(&collector->roster) || !door_idle(collector->door)) {
+	if (!nobody_comes || !process_list_empty(&collector->process_list) ||
+	    !door_idle(collector->door)) {
 		collector->idle_passes = 0;
 		return false;
 	}
@@ -292,7 +294,7 @@ static void finish_running(struct collector *collector)
 			break;
 		tick_sleep(&collector->tick, tick_bell(&collector->tick), SLEEP_HELD_NS);
 	}
-	roster_end(&collector->roster, true);
+	process_list_end(&collector->process_list, true);
 }
 
 // The trace cannot be written: let the programs go on, and say so.
@@ -304,7 +306,7 @@ static void give_up(struct collector *collector)
 	tick_stop(&collector->tick);
 	door_refuse(collector->door);
 	snprintf(message.text, sizeof message.text, "%s", collector->why.text);
-	ledger_tell(&collector->ledger, &message);
+	trace_builder_tell(&collector->trace_builder, &message);
 }
 
 static void run(struct collector *collector)
@@ -314,7 +316,7 @@ static void run(struct collector *collector)
 		uint64_t events;
 
 		handle_events(collector);
-		looks_serve(&collector->looks);
+		rss_snapshots_serve(&collector->looks);
 		events = pass(collector);
 		if (!writer_ok(collector->writer, &collector->why)) {
 			give_up(collector);
@@ -342,34 +344,35 @@ static void note_nobody(struct collector *collector)
 	const struct trace_info *info = &collector->options->info;
 	struct str line = { 0 };
 
-	if (collector->ledger.processes_count > 0 || collector->failed || info->command == NULL)
+	if (collector->trace_builder.processes_count > 0 || collector->failed ||
+	    info->command == NULL)
 		return;
 	str_format(&line, "%s is not recorded: it did not say hello", info->command);
-	collector->ledger.unseen++;
-	ledger_note(&collector->ledger, TRACE_NOTE_EXEC_UNSEEN, TRACE_NONE, TRACE_NONE, 0,
-		    str_get(&line));
+	collector->trace_builder.unseen++;
+	trace_builder_note(&collector->trace_builder, TRACE_NOTE_EXEC_UNSEEN, TRACE_NONE,
+			   TRACE_NONE, 0, str_get(&line));
 	str_fini(&line);
 }
 
 static void fill_end(struct collector *collector, struct trace_end *end)
 {
-	struct ledger *ledger = &collector->ledger;
+	struct trace_builder *trace_builder = &collector->trace_builder;
 
-	roster_weigh(&collector->roster);
+	process_list_weigh(&collector->process_list);
 	*end = (struct trace_end){
-		.duration_ns = ledger->now_ns,
+		.duration_ns = trace_builder->now_ns,
 		.events = writer_events_count(collector->writer),
-		.events_lost = ledger->events_lost,
-		.waited_ns = ledger->waited_ns,
+		.events_lost = trace_builder->events_lost,
+		.waited_ns = trace_builder->waited_ns,
 		.tick_median_ns = tick_median_ns(&collector->tick),
 		.tick_worst_ns = tick_worst_ns(&collector->tick),
-		.guest_bytes_peak = collector->roster.guest_bytes_peak,
+		.guest_bytes_peak = collector->process_list.guest_bytes_peak,
 		.collector_bytes_peak = tool_own_resident_max(),
 		.collector_cpu_ns = now_cpu_ns(),
-		.stacks_incomplete = ledger->stacks_incomplete,
-		.stacks_verified = ledger->stacks_verified,
-		.stacks_mismatched = ledger->stacks_mismatched,
-		.unseen = ledger->unseen,
+		.stacks_incomplete = trace_builder->stacks_incomplete,
+		.stacks_verified = trace_builder->stacks_verified,
+		.stacks_mismatched = trace_builder->stacks_mismatched,
+		.unseen = trace_builder->unseen,
 		.why = collector->stopping && !collector->failed ? "stopped while programs ran"
 								 : collector->why.text,
 	};
@@ -378,24 +381,24 @@ static void fill_end(struct collector *collector, struct trace_end *end)
 }
 
 // A realloc ends one block and begins another; one that failed does neither.
-static void count_blocks(const struct ledger *ledger, struct collect_summary *summary)
+static void count_blocks(const struct trace_builder *trace_builder, struct collect_summary *summary)
 {
-	const uint64_t *kinds = ledger->kinds;
+	const uint64_t *kinds = trace_builder->kinds;
 
 	summary->allocations = kinds[TRACE_MALLOC] + kinds[TRACE_CALLOC] + kinds[TRACE_ALIGNED] +
 			       kinds[TRACE_REALLOC] + kinds[TRACE_REALLOC_ALLOC];
 	summary->frees = kinds[TRACE_FREE] + kinds[TRACE_REALLOC] + kinds[TRACE_REALLOC_FREE] -
 			 kinds[TRACE_REALLOC_UNDO];
-	summary->allocated_bytes = ledger->allocated_bytes;
+	summary->allocated_bytes = trace_builder->allocated_bytes;
 }
 
 // All that was delivered, whether the file took it or not.
-static uint64_t count_events(const struct ledger *ledger)
+static uint64_t count_events(const struct trace_builder *trace_builder)
 {
 	uint64_t count = 0;
 
-	for (size_t i = 0; i < sizeof ledger->kinds / sizeof *ledger->kinds; i++)
-		count += ledger->kinds[i];
+	for (size_t i = 0; i < sizeof trace_builder->kinds / sizeof *trace_builder->kinds; i++)
+		count += trace_builder->kinds[i];
 	return count;
 }
 
@@ -406,19 +409,19 @@ static void tell_done(struct collector *collector, const struct trace_end *end, 
 
 	*summary = (struct collect_summary){
 		.events = writer_events_kept(collector->writer),
-		.events_lost = end->events_lost + count_events(&collector->ledger) -
+		.events_lost = end->events_lost + count_events(&collector->trace_builder) -
 			       writer_events_kept(collector->writer),
-		.processes = collector->ledger.processes_count,
+		.processes = collector->trace_builder.processes_count,
 		.duration_ns = end->duration_ns,
 		.trace_bytes = writer_bytes(collector->writer),
 		.waited_ns = end->waited_ns,
 		.order_breaks = collector->merge.order_breaks,
 		.complete = complete,
 	};
-	count_blocks(&collector->ledger, summary);
+	count_blocks(&collector->trace_builder, summary);
 	message.summary = *summary;
 	snprintf(message.text, sizeof message.text, "%s", collector->why.text);
-	ledger_tell(&collector->ledger, &message);
+	trace_builder_tell(&collector->trace_builder, &message);
 }
 
 static void note_losses(struct collector *collector)
@@ -430,14 +433,14 @@ static void note_losses(struct collector *collector)
 			 "%llu events have no possible order: the program frees or moves blocks "
 			 "in two threads at once",
 			 (unsigned long long)collector->merge.order_breaks);
-		ledger_warn(&collector->ledger, TRACE_NONE, text);
+		trace_builder_warn(&collector->trace_builder, TRACE_NONE, text);
 	}
-	if (collector->ledger.forks_late > 0) {
+	if (collector->trace_builder.forks_late > 0) {
 		snprintf(text, sizeof text,
 			 "%llu forks have no exact place in their parent's order",
-			 (unsigned long long)collector->ledger.forks_late);
-		ledger_note(&collector->ledger, TRACE_NOTE_MESSAGE, TRACE_NONE, TRACE_NONE, 0,
-			    text);
+			 (unsigned long long)collector->trace_builder.forks_late);
+		trace_builder_note(&collector->trace_builder, TRACE_NOTE_MESSAGE, TRACE_NONE,
+				   TRACE_NONE, 0, text);
 	}
 }
 
@@ -478,13 +481,14 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 	collector->writer = writer_new(options->output_fd, info, err);
 	if (collector->writer == NULL)
 		return false;
-	ledger_init(&collector->ledger, collector->writer, options);
-	collector->ledger.fold_ns = 2 * info->tick_ns;
-	roster_init(&collector->roster, &collector->ledger, &collector->tick,
-		    !(options->segment_options & SEGMENT_NO_FOLLOW));
-	looks_init(&collector->looks, &collector->roster, &collector->tick,
-		   options->segment_options & SEGMENT_RSS_EXACT);
-	merge_init(&collector->merge, &collector->ledger, roster_special, &collector->roster);
+	trace_builder_init(&collector->trace_builder, collector->writer, options);
+	collector->trace_builder.fold_ns = 2 * info->tick_ns;
+	process_list_init(&collector->process_list, &collector->trace_builder, &collector->tick,
+			  !(options->segment_options & SEGMENT_NO_FOLLOW));
+	rss_snapshots_init(&collector->looks, &collector->process_list, &collector->tick,
+			   options->segment_options & SEGMENT_RSS_EXACT);
+	merge_init(&collector->merge, &collector->trace_builder, process_list_special,
+		   &collector->process_list);
 	collector->sleep_ns = SLEEP_MIN_NS;
 	collector->flush_ns = FLUSH_NS;
 	collector->door = door_open(options, &collector->tick, err);
@@ -492,7 +496,7 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 		return false;
 	if (options->door != NULL)
 		*options->door = collector->door;
-	ledger_tell(&collector->ledger, &ready);
+	trace_builder_tell(&collector->trace_builder, &ready);
 	return true;
 }
 
@@ -506,8 +510,8 @@ static void release(struct collector *collector)
 	}
 	door_close(collector->door);
 	merge_fini(&collector->merge);
-	roster_fini(&collector->roster);
-	ledger_fini(&collector->ledger);
+	process_list_fini(&collector->process_list);
+	trace_builder_fini(&collector->trace_builder);
 	writer_free(collector->writer);
 	tick_close(&collector->tick);
 	mem_free(collector);

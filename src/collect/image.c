@@ -1,7 +1,7 @@
 #include "collect/image.h"
 
 #include "base/mem.h"
-#include "collect/bulletin.h"
+#include "collect/notes_reader.h"
 #include "trace/snapshot.h"
 #include "wire/compiler.h"
 
@@ -9,18 +9,19 @@
 
 enum { LANES_USUAL = 16 };
 
-struct image *image_new(struct door_arrival *arrival, struct ledger *ledger)
+struct image *image_new(struct door_arrival *arrival, struct trace_builder *trace_builder)
 {
 	struct image *image = mem_alloc(1, sizeof *image);
 
 	image->id = arrival->image;
 	image->pid = arrival->pid;
 	image->process = TRACE_NONE;
-	image->ledger = ledger;
+	image->trace_builder = trace_builder;
 	image->arrival = arrival;
 	image->share = arrival->share;
-	frame_map_init(&image->frames, ledger->writer, image->share.segment, image->share.frames);
-	image->frames.tag = edit_cache_tag(&ledger->desk->edits);
+	frame_map_init(&image->frames, trace_builder->writer, image->share.segment,
+		       image->share.frames);
+	image->frames.tag = edit_cache_tag(&trace_builder->desk->edits);
 	return image;
 }
 
@@ -114,21 +115,21 @@ struct stream *image_stream(struct image *image, uint32_t lane)
 		return NULL;
 	}
 	lane_reader_init(&stream->reader, stream->ring, segment_ring_bytes(lane), &image->frames,
-			 image->ledger->desk, image->ledger->free_stacks);
+			 image->trace_builder->desk, image->trace_builder->free_stacks);
 	image->streams[lane] = stream;
 	return stream;
 }
 
 void image_break_lane(struct stream *stream)
 {
-	struct ledger *ledger = stream->image->ledger;
+	struct trace_builder *trace_builder = stream->image->trace_builder;
 
 	stream->reader.broken = true;
 	stream->mourned = true;
-	ledger->lanes_broken++;
-	ledger->events_lost++;
-	ledger_note(ledger, TRACE_NOTE_LOSS, stream->image->process, stream->thread, 1,
-		    "a thread's lane was overwritten: its further events are lost");
+	trace_builder->lanes_broken++;
+	trace_builder->events_lost++;
+	trace_builder_note(trace_builder, TRACE_NOTE_LOSS, stream->image->process, stream->thread,
+			   1, "a thread's lane was overwritten: its further events are lost");
 }
 
 static void publish_tail(struct stream *stream, uint64_t tail)
@@ -204,7 +205,7 @@ uint64_t image_look_again(struct image *image)
 	// Where each event has its own time, two readings can be out of order by a little.
 	image->mode = IMAGE_ALONE;
 	if (busy > 1)
-		image->mode = image->ledger->fold_ns > 0 ? IMAGE_TICKS : IMAGE_ALL;
+		image->mode = image->trace_builder->fold_ns > 0 ? IMAGE_TICKS : IMAGE_ALL;
 	image->tail_ns = image->tick_ns = UINT64_MAX;
 	// What the lanes refer to was noted before, so it is seen after.
 	image_read_notes(image);
@@ -219,7 +220,7 @@ void image_read_notes(struct image *image)
 	if (notes == NULL)
 		return;
 	stream_settle(notes);
-	bulletin_read(image, notes, look_at(notes));
+	notes_reader_read(image, notes, look_at(notes));
 	publish_tail(notes, notes->reader.at);
 }
 

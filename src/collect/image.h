@@ -7,14 +7,14 @@
 
 #include "base/map.h"
 #include "base/str.h"
-#include "collect/awaited.h"
 #include "collect/door.h"
 #include "collect/frame_map.h"
-#include "collect/ledger.h"
 #include "collect/peer.h"
+#include "collect/pending_exec.h"
 #include "collect/pools.h"
 #include "collect/slots.h"
 #include "collect/stream.h"
+#include "collect/trace_builder.h"
 
 struct image_thread {
 	uint32_t tid; // 0: free
@@ -69,10 +69,10 @@ enum {
 };
 
 struct image {
-	struct image *next;      // the roster's
-	struct ledger *ledger;   // borrowed
-	struct awaited *awaited; // borrowed: vfork children that exec; NULL: nobody asks
-	uint32_t id;             // the door's
+	struct image *next;                  // the process list's
+	struct trace_builder *trace_builder; // borrowed
+	struct pending_exec *pending_exec; // borrowed: vfork children that exec; NULL: nobody asks
+	uint32_t id;                       // the door's
 	uint32_t pid;
 	uint32_t generation;
 	process_id process;           // TRACE_NONE: not begun yet
@@ -134,7 +134,7 @@ struct image {
 };
 
 // Takes the arrival over.
-struct image *image_new(struct door_arrival *arrival, struct ledger *ledger);
+struct image *image_new(struct door_arrival *arrival, struct trace_builder *trace_builder);
 void image_free(struct image *image); // NULL is allowed
 
 // The image is over: give back all but what a late child may inherit.

@@ -12,7 +12,7 @@
 // full goes on in the next one.
 //
 // A stack costs 16 bytes in a table that is between five sixteenths and five eighths full, whatever
-// its depth. The table grows where it lies: memory that was never touched before is dear. New
+// its depth. The table grows where it lies: memory that was never touched before is expensive. New
 // stacks are written to the trace at once. One thread.
 #ifndef COLLECT_INTERNER_H
 #define COLLECT_INTERNER_H

@@ -1,8 +1,8 @@
 #include "collect/mappings.h"
 
 #include "base/mem.h"
-#include "collect/looks.h"
 #include "collect/maps_text.h"
+#include "collect/rss_snapshots.h"
 
 #include <string.h>
 #include <time.h>
@@ -36,7 +36,8 @@ void mappings_file(struct image *image, uint32_t number, uint64_t device, uint64
 		memset(image->files + before, 0,
 		       (image->files_capacity - before) * sizeof *image->files);
 	}
-	image->files[number] = file_table_put(&image->ledger->files, device, inode, path, length);
+	image->files[number] =
+		file_table_put(&image->trace_builder->files, device, inode, path, length);
 }
 
 void mappings_list(struct image *image, uint32_t number, const char *text, size_t length)
@@ -93,10 +94,10 @@ static void wait_for_end(struct stream *stream)
 	}
 }
 
-static void put(struct ledger *ledger, const struct trace_event *event)
+static void put(struct trace_builder *trace_builder, const struct trace_event *event)
 {
-	ledger->kinds[event->kind]++;
-	writer_event(ledger->writer, event);
+	trace_builder->kinds[event->kind]++;
+	writer_event(trace_builder->writer, event);
 }
 
 // Who put a mapping there that was there before us. Anonymous memory is an object's bss, or the
@@ -149,20 +150,21 @@ static uint64_t own_until(const struct image *image, uint64_t at, uint64_t end, 
 }
 
 // What lies between two lines of a later list is free, whatever was thought of it.
-static void put_gap(struct ledger *ledger, uint64_t from, uint64_t to, struct trace_event *event)
+static void put_gap(struct trace_builder *trace_builder, uint64_t from, uint64_t to,
+		    struct trace_event *event)
 {
 	if (from >= to)
 		return;
 	event->kind = TRACE_UNMAPPED;
 	event->address = from;
 	event->size = to - from;
-	put(ledger, event);
+	put(trace_builder, event);
 	event->kind = TRACE_MAPPED;
 }
 
 // One line of the list. The kernel lists neighbours alike as one, the recorder's with others'.
-static void put_line(struct ledger *ledger, const struct image *image, const struct maps_line *line,
-		     struct trace_event *event, struct trace_vm *vm)
+static void put_line(struct trace_builder *trace_builder, const struct image *image,
+		     const struct maps_line *line, struct trace_event *event, struct trace_vm *vm)
 {
 	uint8_t origin = vm->origin;
 	uint64_t end;
@@ -174,13 +176,14 @@ static void put_line(struct ledger *ledger, const struct image *image, const str
 		event->address = at;
 		event->size = end - at;
 		vm->origin = own ? TRACE_ORIGIN_RECORDER : origin;
-		put(ledger, event);
+		put(trace_builder, event);
 	}
 }
 
 // What was mapped when the recording of the image began; or later, where not every call is seen.
 // Anonymous memory that is new then is libc's, or blocks will be found in it.
-static void put_list(struct ledger *ledger, struct stream *stream, uint32_t number, bool part)
+static void put_list(struct trace_builder *trace_builder, struct stream *stream, uint32_t number,
+		     bool part)
 {
 	struct image *image = stream->image;
 	struct str text = take_list(image, number);
@@ -192,7 +195,7 @@ static void put_list(struct ledger *ledger, struct stream *stream, uint32_t numb
 		struct trace_vm vm = { 0 };
 		struct trace_event event = {
 			.kind = TRACE_MAPPED,
-			.time_ns = ledger->now_ns,
+			.time_ns = trace_builder->now_ns,
 			.thread = stream->thread,
 			.vm = &vm,
 		};
@@ -203,11 +206,12 @@ static void put_list(struct ledger *ledger, struct stream *stream, uint32_t numb
 		    (line.start != last.end || maps_text_begins(&last, "/memfd:")))
 			origin = image->listed ? TRACE_ORIGIN_LIBC : TRACE_ORIGIN_LOADER;
 		if (part && maps_text_begins(&line, "[free]")) {
-			put_gap(ledger, line.start, line.end, &event);
+			put_gap(trace_builder, line.start, line.end, &event);
 			continue;
 		}
 		if (image->listed && !part && line.start < KERNEL_HALF)
-			put_gap(ledger, last.end ? last.end : PAGE_BYTES, line.start, &event);
+			put_gap(trace_builder, last.end ? last.end : PAGE_BYTES, line.start,
+				&event);
 		origin = origin_of(image, &line, origin);
 		last = line;
 		vm.protection = line.protection;
@@ -217,49 +221,49 @@ static void put_list(struct ledger *ledger, struct stream *stream, uint32_t numb
 		if (maps_text_begins(&line, "[stack]"))
 			vm.flags |= MAP_GROWSDOWN_FLAG;
 		vm.offset = line.offset;
-		vm.file = file_table_put(&ledger->files, line.device, line.inode, line.path,
+		vm.file = file_table_put(&trace_builder->files, line.device, line.inode, line.path,
 					 line.path_length);
 		vm.origin = origin;
-		put_line(ledger, image, &line, &event, &vm);
+		put_line(trace_builder, image, &line, &event, &vm);
 	}
 	str_fini(&text);
 	image->own_count = 0;
 	image->listed = true;
 }
 
-void mappings_event(struct ledger *ledger, struct stream *stream)
+void mappings_event(struct trace_builder *trace_builder, struct stream *stream)
 {
 	const struct lane_item *item = &stream->items[stream->first];
 	struct lane_reader *reader = &stream->reader;
 	const struct image *image = stream->image;
 	struct lane_vm call;
-	struct trace_event event = { .time_ns = ledger_time(ledger, item->time_ns) };
+	struct trace_event event = { .time_ns = trace_builder_time(trace_builder, item->time_ns) };
 	struct trace_vm vm;
 
 	if (lane_reader_vm(reader)->open)
 		wait_for_end(stream);
 	call = lane_reader_take_vm(reader);
-	ledger_stream_thread(ledger, stream);
+	trace_builder_stream_thread(trace_builder, stream);
 	if (call.kind == LANE_VM_BASELINE) {
 		if (call.error)
 			drop_list(stream->image, call.file);
 		else
-			put_list(ledger, stream, call.file, call.flags & LIST_IS_PART);
+			put_list(trace_builder, stream, call.file, call.flags & LIST_IS_PART);
 		return;
 	}
 	if (call.kind == LANE_VM_HEAP_GONE) {
 		event.thread = stream->thread;
 		event.stack = item->stack;
-		if (ledger_heap_gone(ledger, stream, call.address, &event))
-			writer_event(ledger->writer, &event);
+		if (trace_builder_heap_gone(trace_builder, stream, call.address, &event))
+			writer_event(trace_builder->writer, &event);
 		return;
 	}
 	if (call.kind == LANE_VM_OWN)
 		own_put(stream->image, call.address, call.size);
 	if (call.kind == LANE_VM_LOOK_BEGIN)
-		looks_begin(stream->image);
+		rss_snapshots_begin(stream->image);
 	if (call.kind == LANE_VM_LOOK_END)
-		looks_end(stream->image);
+		rss_snapshots_end(stream->image);
 	if (call.kind < LANE_VM_MMAP || call.kind > LANE_VM_UNMAPPED)
 		return; // of a newer recorder
 	vm = (struct trace_vm){
@@ -278,5 +282,5 @@ void mappings_event(struct ledger *ledger, struct stream *stream)
 	event.stack = item->stack;
 	event.thread = stream->thread;
 	event.vm = &vm;
-	put(ledger, &event);
+	put(trace_builder, &event);
 }

@@ -9,7 +9,7 @@
 #include "collect/image.h"
 
 // Write the stream's first item, which is a LANE_VM.
-void mappings_event(struct ledger *ledger, struct stream *stream);
+void mappings_event(struct trace_builder *trace_builder, struct stream *stream);
 
 // A file that the image mapped has this number from here on.
 void mappings_file(struct image *image, uint32_t number, uint64_t device, uint64_t inode,

@@ -6,10 +6,11 @@
 
 #include <string.h>
 
-void merge_init(struct merge *merge, struct ledger *ledger, merge_special *special, void *context)
+void merge_init(struct merge *merge, struct trace_builder *trace_builder, merge_special *special,
+		void *context)
 {
 	memset(merge, 0, sizeof *merge);
-	merge->ledger = ledger;
+	merge->trace_builder = trace_builder;
 	merge->special = special;
 	merge->context = context;
 }
@@ -159,28 +160,28 @@ static inline bool deliver(struct merge *merge, struct stream *stream, bool fold
 
 	if (likely(item->kind <= LANE_FAILED)) {
 		stream->stirred = true;
-		ledger_event(merge->ledger, stream, fold);
+		trace_builder_event(merge->trace_builder, stream, fold);
 		if (fold) {
 			ASSERT(stream->first + 1 < stream->inner);
 			consume(stream);
 		}
 	} else if (item->kind == LANE_VM) {
 		stream->stirred = true;
-		mappings_event(merge->ledger, stream);
+		mappings_event(merge->trace_builder, stream);
 	} else if (item->kind == LANE_ITEM_THREAD) {
 		char name[16];
 
 		memcpy(name, &item->address, 8);
 		memcpy(name + 8, &item->size, 8);
-		ledger_time(merge->ledger, item->time_ns);
-		ledger_thread(merge->ledger, stream, item->tid, name);
+		trace_builder_time(merge->trace_builder, item->time_ns);
+		trace_builder_thread(merge->trace_builder, stream, item->tid, name);
 	} else if (item->kind == LANE_ITEM_HEAP) {
-		ledger_heap(stream, item->address, item->detail);
+		trace_builder_heap(stream, item->address, item->detail);
 	} else if (item->kind == LANE_ITEM_HEAP_NEW) {
-		ledger_heap_new(merge->ledger, stream, item->address, item->detail);
+		trace_builder_heap_new(merge->trace_builder, stream, item->address, item->detail);
 	} else if (item->kind >= LANE_ITEM_NAME) {
 		stream->stirred = true;
-		ledger_client(merge->ledger, stream);
+		trace_builder_client(merge->trace_builder, stream);
 	} else if (!merge->special(merge->context, stream, item)) {
 		return false;
 	}
@@ -209,7 +210,7 @@ static struct lane_item *second_half(const struct merge *merge, struct stream *s
 	while (second < end && second->kind == LANE_VM)
 		second++;
 	// Nor is it there for a first half that was pulled in from between the looks.
-	if (second >= end || !ledger_folds(merge->ledger, first, second, limit_ns))
+	if (second >= end || !trace_builder_folds(merge->trace_builder, first, second, limit_ns))
 		return NULL;
 	// What happened between them may not come from another lane.
 	return second->time_ns <= limit_ns || stream->image->mode != IMAGE_TICKS ? second : NULL;
@@ -236,13 +237,13 @@ static size_t run_rows(struct merge *merge, struct stream *stream, uint64_t limi
 	struct lane_reader_row row;
 	size_t count = 0;
 
-	if (!ledger_takes_rows(stream))
+	if (!trace_builder_takes_rows(stream))
 		return IMAGE_CHUNK;
 	while (image_take_row(stream, limit_ns, &row)) {
 		for (size_t i = 0; i < row.owners_count; i++)
 			stream_interval_get(stream, row.owners[i].slot)->owner =
 				row.owners[i].owner;
-		ledger_lane_row(merge->ledger, stream, &row);
+		trace_builder_lane_row(merge->trace_builder, stream, &row);
 		stream->stirred = true;
 		count += row.row.count;
 	}
@@ -260,7 +261,7 @@ static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit
 		if (stream->first == stream->inner &&
 		    !image_refill(stream, run_rows(merge, stream, limit_ns)))
 			return true;
-		row = ledger_row(merge->ledger, stream, limit_ns);
+		row = trace_builder_row(merge->trace_builder, stream, limit_ns);
 		stream->first += row;
 		count += row;
 		stream->stirred |= row > 0;
@@ -268,7 +269,7 @@ static bool run_alone(struct merge *merge, struct stream *stream, uint64_t limit
 			continue;
 		item = &stream->items[stream->first];
 		if (item->kind == LANE_ITEM_ECHO) {
-			ledger_echo(merge->ledger, stream);
+			trace_builder_echo(merge->trace_builder, stream);
 			stream->first++;
 			continue;
 		}
@@ -336,7 +337,7 @@ static inline struct stream *blocker(struct stream *stream, const struct lane_it
 // Could the stream's first item, at `now_ns`, be the next one of a row?
 static inline bool is_next(struct stream *stream, const struct lane_item *item, uint64_t now_ns)
 {
-	return ledger_is_plain(item, now_ns) && blocker(stream, item) == NULL;
+	return trace_builder_is_plain(item, now_ns) && blocker(stream, item) == NULL;
 }
 
 // Deliver what waits for nobody of the stream's next items, up to `limit_ns` and to the first look,
@@ -348,7 +349,7 @@ static bool run_row(struct merge *merge, struct stream *stream, uint64_t limit_n
 	const struct lane_item *end = &stream->items[stream->inner];
 	uint64_t now_ns = items->time_ns;
 
-	if (now_ns > limit_ns || !ledger_takes_rows(stream))
+	if (now_ns > limit_ns || !trace_builder_takes_rows(stream))
 		return false;
 	if (end > items + COLUMNS_ROW_MAX)
 		end = items + COLUMNS_ROW_MAX;
@@ -368,7 +369,7 @@ static bool run_row(struct merge *merge, struct stream *stream, uint64_t limit_n
 	if (item == items)
 		return false;
 	stream->stirred = true;
-	ledger_ordered_row(merge->ledger, stream, items, (size_t)(item - items));
+	trace_builder_ordered_row(merge->trace_builder, stream, items, (size_t)(item - items));
 	return true;
 }
 

@@ -22,7 +22,7 @@
 typedef bool merge_special(void *context, struct stream *stream, const struct lane_item *item);
 
 struct merge {
-	struct ledger *ledger; // borrowed
+	struct trace_builder *trace_builder; // borrowed
 	merge_special *special;
 	void *context;
 	struct stream **heap; // by time of the first item; from 1
@@ -32,7 +32,8 @@ struct merge {
 	uint64_t order_breaks; // events that waited for each other
 };
 
-void merge_init(struct merge *merge, struct ledger *ledger, merge_special *special, void *context);
+void merge_init(struct merge *merge, struct trace_builder *trace_builder, merge_special *special,
+		void *context);
 void merge_fini(struct merge *merge); // accepts { 0 }
 
 // Put an image's streams in, after image_decode.

@@ -19,7 +19,7 @@ static void tell(struct image *image, enum trace_note_kind kind, uint64_t *last,
 	if (value == *last)
 		return;
 	*last = value;
-	ledger_note(image->ledger, kind, image->process, TRACE_NONE, value, "");
+	trace_builder_note(image->trace_builder, kind, image->process, TRACE_NONE, value, "");
 }
 
 // As much of it as was the process's share when that was counted. What there was nothing of is all
@@ -43,8 +43,8 @@ static void carry_proportional(struct image *image)
 	if (proportional == image->proportional)
 		return;
 	image->proportional = proportional;
-	ledger_note(image->ledger, TRACE_NOTE_PSS, image->process, TRACE_NONE, proportional,
-		    "carried");
+	trace_builder_note(image->trace_builder, TRACE_NOTE_PSS, image->process, TRACE_NONE,
+			   proportional, "carried");
 }
 
 static void sample_proportional(struct sampler *sampler, struct image *image, uint64_t now_ns)
@@ -67,25 +67,27 @@ static void sample_proportional(struct sampler *sampler, struct image *image, ui
 	if (proportional == 0)
 		return;
 	image->proportional = proportional;
-	ledger_note(image->ledger, TRACE_NOTE_PSS, image->process, TRACE_NONE, proportional, "");
+	trace_builder_note(image->trace_builder, TRACE_NOTE_PSS, image->process, TRACE_NONE,
+			   proportional, "");
 }
 
 // Whoever has come or gone may share pages with the others.
-static bool images_differ(struct sampler *sampler, const struct roster *roster)
+static bool images_differ(struct sampler *sampler, const struct process_list *process_list)
 {
 	size_t last = sampler->images_count;
 
 	sampler->images_count = 0;
-	for (const struct image *image = roster->images; image != NULL; image = image->next)
+	for (const struct image *image = process_list->images; image != NULL; image = image->next)
 		sampler->images_count += !image->final;
 	return sampler->images_count != last;
 }
 
-static void sample_memory(struct sampler *sampler, struct roster *roster, uint64_t now_ns)
+static void sample_memory(struct sampler *sampler, struct process_list *process_list,
+			  uint64_t now_ns)
 {
-	bool stale = images_differ(sampler, roster);
+	bool stale = images_differ(sampler, process_list);
 
-	for (struct image *image = roster->images; image != NULL; image = image->next) {
+	for (struct image *image = process_list->images; image != NULL; image = image->next) {
 		struct peer_pages pages;
 		uint64_t resident;
 
@@ -94,7 +96,7 @@ static void sample_memory(struct sampler *sampler, struct roster *roster, uint64
 		resident = peer_resident(image->pid);
 		if (resident == 0)
 			continue;
-		ledger_time(roster->ledger, now_ns);
+		trace_builder_time(process_list->trace_builder, now_ns);
 		tell(image, TRACE_NOTE_RSS, &image->resident, resident);
 		if (!peer_pages(image->pid, &pages))
 			continue;
@@ -107,7 +109,8 @@ static void sample_memory(struct sampler *sampler, struct roster *roster, uint64
 	}
 }
 
-static void refresh_name(struct ledger *ledger, struct image *image, struct stream *stream)
+static void refresh_name(struct trace_builder *trace_builder, struct image *image,
+			 struct stream *stream)
 {
 	char name[16];
 
@@ -115,14 +118,15 @@ static void refresh_name(struct ledger *ledger, struct image *image, struct stre
 	if (!peer_thread_name(image->pid, stream->tid, name) || strcmp(name, stream->name) == 0)
 		return;
 	memcpy(stream->name, name, sizeof name);
-	ledger_note(ledger, TRACE_NOTE_THREAD_NAME, image->process, stream->thread, 0, name);
+	trace_builder_note(trace_builder, TRACE_NOTE_THREAD_NAME, image->process, stream->thread, 0,
+			   name);
 }
 
-static void refresh_names(struct roster *roster)
+static void refresh_names(struct process_list *process_list)
 {
 	size_t asked = 0;
 
-	for (struct image *image = roster->images; image != NULL; image = image->next)
+	for (struct image *image = process_list->images; image != NULL; image = image->next)
 		for (uint32_t i = 1; i < image->streams_count && !image->final; i++) {
 			struct stream *stream = image->streams[i];
 
@@ -131,19 +135,19 @@ static void refresh_names(struct roster *roster)
 				continue;
 			if (++asked > NAMES_MAX)
 				return;
-			refresh_name(roster->ledger, image, stream);
+			refresh_name(process_list->trace_builder, image, stream);
 		}
 }
 
-void sampler_run(struct sampler *sampler, struct roster *roster, uint64_t now_ns)
+void sampler_run(struct sampler *sampler, struct process_list *process_list, uint64_t now_ns)
 {
 	if (now_ns >= sampler->resident_ns) {
 		sampler->resident_ns = now_ns + RESIDENT_NS;
-		sample_memory(sampler, roster, now_ns);
+		sample_memory(sampler, process_list, now_ns);
 	}
 	if (now_ns >= sampler->names_ns) {
 		sampler->names_ns = now_ns + NAMES_NS;
-		refresh_names(roster);
-		roster_weigh(roster);
+		refresh_names(process_list);
+		process_list_weigh(process_list);
 	}
 }

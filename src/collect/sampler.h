@@ -10,7 +10,7 @@
 #ifndef COLLECT_SAMPLER_H
 #define COLLECT_SAMPLER_H
 
-#include "collect/roster.h"
+#include "collect/process_list.h"
 
 struct sampler {
 	uint64_t resident_ns; // when to look next
@@ -20,6 +20,6 @@ struct sampler {
 };
 
 // Look at what is due. Between two passes.
-void sampler_run(struct sampler *sampler, struct roster *roster, uint64_t now_ns);
+void sampler_run(struct sampler *sampler, struct process_list *process_list, uint64_t now_ns);
 
 #endif

@@ -100,7 +100,7 @@ static void shorten_echo(struct stream *stream, size_t at)
 }
 
 // A free that failed was told in two records, as a realloc is that failed: so let it be one. A free
-// that has gone into the trace already stays there (ledger_event).
+// that has gone into the trace already stays there (trace_builder_event).
 static COLD void mend_frees(struct stream *stream)
 {
 	stream->reader.undone = false;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	EXPECT_EVENTS = 24, // ahead of the pairing, see alive_expect
+	EXPECT_EVENTS = 24, // ahead of the pairing, see live_table_expect
 	BATCH_EVENTS = 1 << 10,
 	BATCH_EVENTS_TESTED = 1 << 5, // where tests look after each
 	LOOK_EVERY = 1 << 4,          // batches between two looks at the progress bar

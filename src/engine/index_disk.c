@@ -82,7 +82,7 @@ struct kept {
 	int64_t used_s, used_ns;
 };
 
-struct shelf {
+struct bundle_reader {
 	const char *path; // of the one that is used
 	struct kept *list;
 	size_t count, capacity;
@@ -91,8 +91,9 @@ struct shelf {
 
 static void add_one(void *context, const char *name)
 {
-	struct shelf *shelf = context;
-	size_t before = (size_t)(file_name(shelf->path) - shelf->path), length = strlen(name);
+	struct bundle_reader *bundle_reader = context;
+	size_t before = (size_t)(file_name(bundle_reader->path) - bundle_reader->path),
+	       length = strlen(name);
 	struct identity identity;
 	struct str path = { 0 };
 	struct err ignored;
@@ -100,7 +101,7 @@ static void add_one(void *context, const char *name)
 
 	if (length < sizeof ending || strcmp(name + length - (sizeof ending - 1), ending) != 0)
 		return;
-	str_add_bytes(&path, shelf->path, before);
+	str_add_bytes(&path, bundle_reader->path, before);
 	str_format(&path, "%s/head", name);
 	// One that is unfinished is as old as its directory.
 	if (!identity_find(&identity, str_get(&path), &ignored)) {
@@ -111,16 +112,16 @@ static void add_one(void *context, const char *name)
 		}
 	}
 	path.text[before + length] = '\0';
-	shelf->list =
-		mem_grow(shelf->list, &shelf->capacity, shelf->count + 1, sizeof *shelf->list);
-	kept = &shelf->list[shelf->count++];
+	bundle_reader->list = mem_grow(bundle_reader->list, &bundle_reader->capacity,
+				       bundle_reader->count + 1, sizeof *bundle_reader->list);
+	kept = &bundle_reader->list[bundle_reader->count++];
 	*kept = (struct kept){
 		.path = str_take(&path),
 		.used_s = identity.changed_s,
 		.used_ns = identity.changed_ns,
 	};
 	kept->bytes = index_disk_bytes(kept->path);
-	shelf->bytes += kept->bytes;
+	bundle_reader->bytes += kept->bytes;
 }
 
 static int compare_used(const void *left, const void *right)
@@ -145,23 +146,24 @@ static bool evict(const struct kept *kept)
 
 void index_disk_keep(const char *path, uint64_t bytes_max)
 {
-	struct shelf shelf = { .path = path };
+	struct bundle_reader bundle_reader = { .path = path };
 	struct str text = { 0 };
 
 	str_format(&text, "%s/head", path);
 	file_touch(str_get(&text));
 	str_clear(&text);
 	str_add_bytes(&text, path, (size_t)(file_name(path) - path));
-	file_list(str_get(&text), add_one, &shelf);
+	file_list(str_get(&text), add_one, &bundle_reader);
 	str_fini(&text);
-	if (shelf.count > 0)
-		qsort(shelf.list, shelf.count, sizeof *shelf.list, compare_used);
-	for (size_t i = 0; i < shelf.count; i++) {
-		const struct kept *kept = &shelf.list[i];
+	if (bundle_reader.count > 0)
+		qsort(bundle_reader.list, bundle_reader.count, sizeof *bundle_reader.list,
+		      compare_used);
+	for (size_t i = 0; i < bundle_reader.count; i++) {
+		const struct kept *kept = &bundle_reader.list[i];
 
-		if (shelf.bytes > bytes_max && strcmp(kept->path, path) != 0 && evict(kept))
-			shelf.bytes -= kept->bytes;
+		if (bundle_reader.bytes > bytes_max && strcmp(kept->path, path) != 0 && evict(kept))
+			bundle_reader.bytes -= kept->bytes;
 		mem_free(kept->path);
 	}
-	mem_free(shelf.list);
+	mem_free(bundle_reader.list);
 }

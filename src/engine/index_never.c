@@ -12,19 +12,20 @@ void index_never_write(struct index_files *files, const uint64_t *values, uint32
 	uint32_t *cells = mem_resize(NULL, count, sizeof *cells), all = 0, width = 1;
 
 	for (uint32_t i = 0; i < count; i++)
-		all |= cells[i] = alive_cell(values[i]);
+		all |= cells[i] = live_table_cell(values[i]);
 	while (all >> width)
 		width++;
 	*at++ = (uint8_t)width;
 	bits_pack(at, cells, count, width);
 	at += bits_packed_size(count, width);
 	for (uint32_t i = 1; i < count; i++)
-		at += bits_put_varint(at, alive_step(values[i]) - alive_step(values[i - 1]));
+		at += bits_put_varint(at,
+				      live_table_step(values[i]) - live_table_step(values[i - 1]));
 	files->never_blocks = mem_grow(files->never_blocks, &files->never_blocks_capacity,
 				       files->never_blocks_count + 1, sizeof *files->never_blocks);
 	files->never_blocks[files->never_blocks_count++] = (struct index_never_block){
 		.at = files->never.size,
-		.step = alive_step(values[0]),
+		.step = live_table_step(values[0]),
 	};
 	vault_append(&files->never, bytes, (size_t)(at - bytes));
 	mem_free(bytes);
@@ -56,7 +57,7 @@ static bool unpack(const uint8_t *bytes, const uint8_t *end, uint64_t step, size
 	unsigned width = bytes < end ? *bytes : 0;
 	const uint8_t *cells = bytes + 1, *at;
 
-	if (width == 0 || width > ALIVE_CELL_BITS ||
+	if (width == 0 || width > LIVE_TABLE_CELL_BITS ||
 	    (size_t)(end - cells) < bits_packed_size((uint32_t)count, width))
 		return false;
 	at = cells + bits_packed_size((uint32_t)count, width);
@@ -65,7 +66,7 @@ static bool unpack(const uint8_t *bytes, const uint8_t *end, uint64_t step, size
 			step += bits_take_varint(&at, end);
 		if (at > end || step >= steps_end)
 			return false;
-		values[i] = alive_value(step, bits_get(cells, i, width));
+		values[i] = live_table_value(step, bits_get(cells, i, width));
 	}
 	return at == end;
 }
@@ -140,7 +141,7 @@ bool index_never_at(struct index *index, uint64_t before, uint64_t *entries, str
 	count = entries_in(index, low - 1);
 	values = mem_resize(NULL, count, sizeof *values);
 	ok = index_never_read(index, *entries, count, values, err);
-	while (ok && count > 0 && alive_step(values[count - 1]) >= before)
+	while (ok && count > 0 && live_table_step(values[count - 1]) >= before)
 		count--;
 	*entries += count;
 	mem_free(values);
@@ -166,10 +167,11 @@ bool index_pair_never(struct index_pair *pair, struct index_store *store, uint64
 	heads = mem_alloc(runs_count, sizeof *heads);
 	for (size_t i = 0; i < runs_count && ok; i++) {
 		for (count = 0; count < chunk && spill_get(&pair->never, &list[count], 8); count++)
-			list[count] = alive_value(index_pair_final(pair, alive_step(list[count])),
-						  alive_cell(list[count]));
+			list[count] = live_table_value(
+				index_pair_final(pair, live_table_step(list[count])),
+				live_table_cell(list[count]));
 		// No two begin at one step.
-		radix_sort(list, scratch, count, ALIVE_CELL_BITS);
+		radix_sort(list, scratch, count, LIVE_TABLE_CELL_BITS);
 		if (runs_count == 1)
 			break;
 		ok = spill_open(&runs[i], pair->directory, RUN_BUFFER, err);

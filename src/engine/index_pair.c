@@ -34,7 +34,7 @@ bool index_pair_open(struct index_pair *pair, struct index_feed *feed, struct ce
 
 void index_pair_close(struct index_pair *pair)
 {
-	for (size_t i = 0; pair->parts && i < ALIVE_PARTS; i++) {
+	for (size_t i = 0; pair->parts && i < LIVE_TABLE_PARTS; i++) {
 		spill_close(&pair->parts[i].calls);
 		spill_close(&pair->parts[i].answers);
 	}
@@ -48,7 +48,7 @@ void index_pair_close(struct index_pair *pair)
 	mem_free(pair->lost_raw);
 	map_fini(&pair->space_of);
 	map_fini(&pair->orphan_cells);
-	alive_fini(&pair->alive);
+	live_table_fini(&pair->alive);
 	spill_close(&pair->never);
 	spill_close(&pair->row);
 	*pair = (struct index_pair){ 0 };
@@ -73,7 +73,7 @@ uint32_t index_pair_space(struct index_pair *pair, process_id process, heap_id h
 static bool has_key(const struct index_pair *pair, uint32_t space, uint64_t address)
 {
 	return pair->spaces[space].heap == 0 && address >> SPACE_ADDRESS_BITS == 0 &&
-	       space < ALIVE_SPACES;
+	       space < LIVE_TABLE_SPACES;
 }
 
 static struct index_half *half_of(struct index_pair *pair, thread_id thread)
@@ -115,17 +115,17 @@ static void add_never(struct index_pair *pair, uint64_t value)
 // Take out of the table what lived when its process ended.
 static void sweep(struct index_pair *pair)
 {
-	struct alive *alive = &pair->alive;
-	struct alive_slot *slot;
+	struct live_table *alive = &pair->alive;
+	struct live_table_slot *slot;
 	size_t at = 0;
 
 	pair->swept_count = pair->over_count;
 	pair->swept_buckets = alive->buckets;
-	while ((slot = alive_next(alive, &at)) != NULL) {
+	while ((slot = live_table_next(alive, &at)) != NULL) {
 		// What moves up into the gap is looked at next.
 		while (slot->key && pair->spaces[(slot->key >> SPACE_ADDRESS_BITS) - 1].over) {
 			add_never(pair, slot->value);
-			alive_remove(alive, slot);
+			live_table_remove(alive, slot);
 		}
 	}
 }
@@ -171,7 +171,7 @@ static uint64_t step_end(struct index_pair *pair, uint64_t value)
 	uint64_t raw;
 
 	if (!pair->parts)
-		return index_feed_end(pair->feed, alive_cell(value), alive_step(value));
+		return index_feed_end(pair->feed, live_table_cell(value), live_table_step(value));
 	raw = row_other(pair, ROW_END);
 	spill_put_varint(&pair->row, value);
 	return raw;
@@ -213,7 +213,7 @@ static void odd_begin(struct index_pair *pair, uint32_t space, uint64_t address,
 		step_end(pair, *value);
 		pair->lost++;
 	}
-	*value = alive_value(step_begin(pair, cell), cell);
+	*value = live_table_value(step_begin(pair, cell), cell);
 }
 
 // A free of what is not known to live: true if it was inherited.
@@ -235,7 +235,7 @@ static void odd_free(struct index_pair *pair, uint32_t space, uint64_t address, 
 
 	*half = (struct index_half){ .known = found != NULL };
 	if (found) {
-		half->cell = alive_cell(*found);
+		half->cell = live_table_cell(*found);
 		step_end(pair, *found);
 		map_remove(&pair->spaces[space].odd, address);
 		return;
@@ -285,14 +285,14 @@ uint64_t index_pair_destroy(struct index_pair *pair, uint32_t space, uint64_t *f
 static enum answer_kind take(struct index_pair *pair, uint64_t key, uint64_t *value,
 			     struct index_half *half)
 {
-	struct alive_slot *slot = alive_find(&pair->alive, key);
+	struct live_table_slot *slot = live_table_find(&pair->alive, key);
 	uint32_t space = (uint32_t)(key >> SPACE_ADDRESS_BITS) - 1;
 
 	*half = (struct index_half){ .known = slot != NULL };
 	if (slot) {
 		*value = slot->value;
-		half->cell = alive_cell(slot->value);
-		alive_remove(&pair->alive, slot);
+		half->cell = live_table_cell(slot->value);
+		live_table_remove(&pair->alive, slot);
 		return ANSWER_END;
 	}
 	half->inherited =
@@ -321,13 +321,14 @@ static void free_now(struct index_pair *pair, uint32_t space, uint64_t key, thre
 static void alloc_now(struct index_pair *pair, uint64_t key, uint32_t cell)
 {
 	bool added;
-	struct alive_slot *slot = alive_put(&pair->alive, key, &added);
+	struct live_table_slot *slot = live_table_put(&pair->alive, key, &added);
 
 	if (!added) {
-		index_feed_end(pair->feed, alive_cell(slot->value), alive_step(slot->value));
+		index_feed_end(pair->feed, live_table_cell(slot->value),
+			       live_table_step(slot->value));
 		pair->lost++;
 	}
-	slot->value = alive_value(index_feed_begin(pair->feed, cell), cell);
+	slot->value = live_table_value(index_feed_begin(pair->feed, cell), cell);
 }
 
 static void forget_half(struct index_pair *pair, uint32_t space, uint64_t address,
@@ -345,13 +346,13 @@ static void open_parts(struct index_pair *pair)
 {
 	char text[200], a[16];
 
-	pair->parts = mem_alloc(ALIVE_PARTS, sizeof *pair->parts);
+	pair->parts = mem_alloc(LIVE_TABLE_PARTS, sizeof *pair->parts);
 	pair->raw = pair->feed->step;
 	pair->row_time_ns = pair->feed->last_time_ns;
 	pair->row_number = pair->feed->last_number;
 	if (!spill_open(&pair->row, pair->directory, ROW_BUFFER, &pair->err))
 		return;
-	for (size_t i = 0; i < ALIVE_PARTS; i++)
+	for (size_t i = 0; i < LIVE_TABLE_PARTS; i++)
 		if (!spill_open(&pair->parts[i].calls, pair->directory, PART_BUFFER, &pair->err))
 			return;
 	if (!pair->say)
@@ -378,19 +379,19 @@ static void put_call(struct index_pair *pair, struct index_part *part, enum call
 // From now on: blocks that live go to their parts, and so does what comes.
 static void begin_parts(struct index_pair *pair)
 {
-	struct alive_slot *slot;
+	struct live_table_slot *slot;
 	size_t at = 0;
 
 	sweep(pair);
 	open_parts(pair);
-	while (pair->err.kind == ERR_NONE && (slot = alive_next(&pair->alive, &at)) != NULL) {
-		struct index_part *part = &pair->parts[alive_part(alive_hash(slot->key))];
+	while (pair->err.kind == ERR_NONE && (slot = live_table_next(&pair->alive, &at)) != NULL) {
+		struct index_part *part = &pair->parts[live_table_part(live_table_hash(slot->key))];
 
 		put_call(pair, part, CALL_LIVES, slot->key);
 		spill_put(&part->calls, &slot->value, sizeof slot->value);
 		part->lives++;
 	}
-	alive_fini(&pair->alive);
+	live_table_fini(&pair->alive);
 }
 
 // The table is full. It is swept once in each size at most, so that what is gone through for that
@@ -399,25 +400,27 @@ static void make_room(struct index_pair *pair)
 {
 	if (pair->swept_count != pair->over_count && pair->swept_buckets != pair->alive.buckets)
 		sweep(pair);
-	if (alive_is_full(&pair->alive) && alive_next_bytes(&pair->alive) > pair->alive_max)
+	if (live_table_is_full(&pair->alive) &&
+	    live_table_next_bytes(&pair->alive) > pair->alive_max)
 		begin_parts(pair);
 }
 
 static void row_call(struct index_pair *pair, enum row_kind kind, uint64_t key)
 {
 	row_state(pair);
-	spill_put(&pair->row, &(uint8_t){ (uint8_t)(kind | alive_part(alive_hash(key)) << 2) }, 1);
+	spill_put(&pair->row,
+		  &(uint8_t){ (uint8_t)(kind | live_table_part(live_table_hash(key)) << 2) }, 1);
 }
 
 void index_pair_alloc(struct index_pair *pair, uint32_t space, uint64_t address, uint32_t cell)
 {
-	uint64_t key = alive_key(space, address);
+	uint64_t key = live_table_key(space, address);
 
 	if (!has_key(pair, space, address)) {
 		odd_begin(pair, space, address, cell);
 		return;
 	}
-	if (!pair->parts && alive_is_full(&pair->alive))
+	if (!pair->parts && live_table_is_full(&pair->alive))
 		make_room(pair);
 	if (!pair->parts) {
 		alloc_now(pair, key, cell);
@@ -425,15 +428,15 @@ void index_pair_alloc(struct index_pair *pair, uint32_t space, uint64_t address,
 	}
 	row_call(pair, ROW_ALLOC, key);
 	spill_put_varint(&pair->row, cell);
-	put_call(pair, &pair->parts[alive_part(alive_hash(key))], CALL_ALLOC, key);
-	spill_put_varint(&pair->parts[alive_part(alive_hash(key))].calls, cell);
+	put_call(pair, &pair->parts[live_table_part(live_table_hash(key))], CALL_ALLOC, key);
+	spill_put_varint(&pair->parts[live_table_part(live_table_hash(key))].calls, cell);
 	pair->raw++;
 }
 
 void index_pair_free(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread,
 		     bool half)
 {
-	uint64_t key = alive_key(space, address);
+	uint64_t key = live_table_key(space, address);
 	struct index_half unused, *keep = half ? half_of(pair, thread) : &unused;
 	struct index_part *part;
 
@@ -445,7 +448,7 @@ void index_pair_free(struct index_pair *pair, uint32_t space, uint64_t address, 
 		free_now(pair, space, key, thread, keep);
 		return;
 	}
-	part = &pair->parts[alive_part(alive_hash(key))];
+	part = &pair->parts[live_table_part(live_table_hash(key))];
 	row_call(pair, ROW_FREE, key);
 	put_call(pair, part, half ? CALL_HALF : CALL_FREE, key);
 	spill_put_varint(&part->calls, thread);
@@ -454,12 +457,12 @@ void index_pair_free(struct index_pair *pair, uint32_t space, uint64_t address, 
 
 void index_pair_undo(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread)
 {
-	uint64_t key = alive_key(space, address);
+	uint64_t key = live_table_key(space, address);
 	struct index_half half = *half_of(pair, thread);
 	struct index_part *part;
 
 	if (pair->parts && has_key(pair, space, address)) {
-		part = &pair->parts[alive_part(alive_hash(key))];
+		part = &pair->parts[live_table_part(live_table_hash(key))];
 		row_call(pair, ROW_UNDO, key);
 		put_call(pair, part, CALL_UNDO, key);
 		spill_put_varint(&part->calls, thread);
@@ -512,13 +515,13 @@ static void pair_alloc(struct index_pair *pair, struct index_part *part, uint64_
 		       uint32_t cell)
 {
 	bool added;
-	struct alive_slot *slot = alive_put(&pair->alive, key, &added);
+	struct live_table_slot *slot = live_table_put(&pair->alive, key, &added);
 
 	if (!added) {
 		answer(part, raw, ANSWER_LOST);
 		spill_put(&part->answers, &slot->value, 8);
 	}
-	slot->value = alive_value(raw, cell);
+	slot->value = live_table_value(raw, cell);
 }
 
 static void pair_free(struct index_pair *pair, struct index_part *part, uint64_t raw, uint64_t key,
@@ -560,7 +563,7 @@ static bool pair_part(struct index_pair *pair, struct index_part *part, struct e
 		return false;
 	spill_turn(&part->calls);
 	part->last_raw = 0;
-	alive_reserve(&pair->alive, part->lives);
+	live_table_reserve(&pair->alive, part->lives);
 	while (spill_get(&part->calls, bytes, sizeof bytes)) {
 		spill_get_varint(&part->calls, &delta);
 		raw += delta;
@@ -569,7 +572,7 @@ static bool pair_part(struct index_pair *pair, struct index_part *part, struct e
 			bool added;
 
 			spill_get(&part->calls, &word, 8);
-			alive_put(&pair->alive, key, &added)->value = word;
+			live_table_put(&pair->alive, key, &added)->value = word;
 			continue;
 		}
 		spill_get_varint(&part->calls, &word);
@@ -595,12 +598,12 @@ static bool pair_part(struct index_pair *pair, struct index_part *part, struct e
 // What is left in the table was never freed.
 static void empty_table(struct index_pair *pair)
 {
-	const struct alive_slot *slot;
+	const struct live_table_slot *slot;
 	size_t at = 0;
 
-	while ((slot = alive_next(&pair->alive, &at)) != NULL)
+	while ((slot = live_table_next(&pair->alive, &at)) != NULL)
 		add_never(pair, slot->value);
-	alive_fini(&pair->alive);
+	live_table_fini(&pair->alive);
 }
 
 // The same of those that no key names.
@@ -630,8 +633,8 @@ static void next_answer(struct index_part *part)
 	spill_get(&part->answers, &part->next_kind, 1);
 	if (part->next_kind == ANSWER_LOST || part->next_kind == ANSWER_END) {
 		spill_get(&part->answers, &word, 8);
-		part->next_begin = alive_step(word);
-		part->next_cell = alive_cell(word);
+		part->next_begin = live_table_step(word);
+		part->next_cell = live_table_cell(word);
 	} else if (part->next_kind != ANSWER_NOTHING) {
 		spill_get_varint(&part->answers, &word);
 		part->next_cell = (uint32_t)word;
@@ -718,8 +721,8 @@ static bool feed_other(struct index_pair *pair, enum row_other other)
 		index_feed_begin(pair->feed, (uint32_t)word);
 		return true;
 	case ROW_END:
-		index_feed_end(pair->feed, alive_cell(word),
-			       index_pair_final(pair, alive_step(word)));
+		index_feed_end(pair->feed, live_table_cell(word),
+			       index_pair_final(pair, live_table_step(word)));
 		return true;
 	case ROW_ORPHAN:
 		index_feed_end(pair->feed, (uint32_t)word, 0);
@@ -774,14 +777,14 @@ bool index_pair_settle(struct index_pair *pair, bool (*stop)(void *context), voi
 	}
 	spill_turn(&pair->row);
 	pair->temporary_bytes += pair->row.size;
-	for (size_t i = 0; i < ALIVE_PARTS; i++) {
+	for (size_t i = 0; i < LIVE_TABLE_PARTS; i++) {
 		if (!pair_part(pair, &pair->parts[i], err))
 			return false;
 		empty_table(pair);
 		if (stop && stop(context))
 			return err_set(err, ERR_STOPPED, "interrupted");
 	}
-	for (size_t i = 0; i < ALIVE_PARTS; i++) {
+	for (size_t i = 0; i < LIVE_TABLE_PARTS; i++) {
 		pair->parts[i].last_raw = 0;
 		spill_turn(&pair->parts[i].answers);
 		next_answer(&pair->parts[i]);
@@ -789,7 +792,7 @@ bool index_pair_settle(struct index_pair *pair, bool (*stop)(void *context), voi
 	pair->row_number = pair->feed->last_number;
 	pair->feed->time_ns = pair->feed->last_time_ns;
 	feed_row(pair, stop, context, err);
-	for (size_t i = 0; i < ALIVE_PARTS; i++)
+	for (size_t i = 0; i < LIVE_TABLE_PARTS; i++)
 		if (!spill_ok(&pair->parts[i].answers, err))
 			return false;
 	return spill_ok(&pair->row, err) && err->kind == ERR_NONE;

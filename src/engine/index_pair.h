@@ -21,9 +21,9 @@
 #define ENGINE_INDEX_PAIR_H
 
 #include "base/map.h"
-#include "engine/alive.h"
 #include "engine/index_ahead.h"
 #include "engine/index_feed.h"
+#include "engine/live_table.h"
 #include "engine/spill.h"
 
 // The first half of a realloc that may be undone.
@@ -36,9 +36,9 @@ struct index_half {
 struct index_space {
 	process_id process;
 	heap_id heap;
-	bool forked;          // frees of unknown addresses are of inherited blocks
-	bool over;            // its process has ended
-	struct map odd;       // blocks that no key can name, and all of other heaps: alive_value
+	bool forked;    // frees of unknown addresses are of inherited blocks
+	bool over;      // its process has ended
+	struct map odd; // blocks that no key can name, and all of other heaps: live_table_value
 	struct map inherited; // addresses of inherited blocks that were freed
 };
 
@@ -62,7 +62,7 @@ struct index_pair {
 	void (*say)(void *context, const char *text);
 	void *say_context;
 	uint64_t trace_bytes; // for what is said
-	struct alive alive;
+	struct live_table alive;
 	size_t over_count, swept_count; // processes that ended; when the table was swept last
 	size_t swept_buckets;           // of the table, then
 	struct index_space *spaces;
@@ -70,12 +70,12 @@ struct index_pair {
 	struct map space_of;       // process << 32 | heap: number + 1
 	struct index_half *halves; // by thread
 	size_t halves_capacity;
-	struct spill never; // alive_value of blocks whose process has ended
+	struct spill never; // live_table_value of blocks whose process has ended
 	uint64_t never_count;
 	uint64_t inherited, lost, orphans;
 
 	// Since the tables were full.
-	struct index_part *parts; // ALIVE_PARTS of them; NULL: not yet
+	struct index_part *parts; // LIVE_TABLE_PARTS of them; NULL: not yet
 	struct spill row;
 	uint64_t raw; // number of the next raw step
 	uint64_t row_time_ns, row_number;
@@ -100,7 +100,7 @@ static inline void index_pair_expect(const struct index_pair *pair, uint32_t spa
 				     uint64_t address)
 {
 	if (!pair->parts)
-		alive_expect(&pair->alive, alive_key(space, address));
+		live_table_expect(&pair->alive, live_table_key(space, address));
 }
 
 // A block begins. One that lives there ends, lost.

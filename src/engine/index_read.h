@@ -128,7 +128,7 @@ bool index_spanning_counts(struct index *index, uint64_t from, uint64_t to, uint
 bool index_spanning_sums(struct index *index, uint64_t from, uint64_t to, struct heap_amount *sums,
 			 const struct index_visitor *visitor, struct err *err);
 
-// Entries of `never`, which are there: alive_value(step, cell), rising; any cells.
+// Entries of `never`, which are there: live_table_value(step, cell), rising; any cells.
 bool index_never_read(struct index *index, uint64_t first, size_t count, uint64_t *values,
 		      struct err *err);
 

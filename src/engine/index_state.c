@@ -79,7 +79,7 @@ static bool put_never(struct index_out *out, struct spill *never)
 
 static bool put_pair(struct index_out *out, struct index_pair *pair)
 {
-	const struct alive_slot *slot;
+	const struct live_table_slot *slot;
 	size_t at = 0;
 
 	index_out_put_u64(out, pair->spaces_count);
@@ -96,7 +96,7 @@ static bool put_pair(struct index_out *out, struct index_pair *pair)
 	index_out_put_u64(out, pair->lost);
 	index_out_put_u64(out, pair->orphans);
 	index_out_put_u64(out, pair->alive.count);
-	while ((slot = alive_next(&pair->alive, &at)) != NULL)
+	while ((slot = live_table_next(&pair->alive, &at)) != NULL)
 		index_out_put(out, slot, sizeof *slot);
 	return put_never(out, &pair->never);
 }
@@ -289,19 +289,19 @@ static void take_pair(struct index_in *in, struct index_pair *pair)
 	pair->inherited = index_in_take_u64(in);
 	pair->lost = index_in_take_u64(in);
 	pair->orphans = index_in_take_u64(in);
-	count = index_in_take_count(in, sizeof(struct alive_slot));
-	alive_reserve(&pair->alive, count);
+	count = index_in_take_count(in, sizeof(struct live_table_slot));
+	live_table_reserve(&pair->alive, count);
 	for (size_t i = 0; i < count; i++) {
-		struct alive_slot slot;
+		struct live_table_slot slot;
 		bool added;
 
 		index_in_take(in, &slot, sizeof slot);
 		if (slot.key == 0 || (slot.key >> 48) - 1 >= pair->spaces_count ||
-		    alive_cell(slot.value) >= pair->cells->cells_count) {
+		    live_table_cell(slot.value) >= pair->cells->cells_count) {
 			in->bad = true;
 			return;
 		}
-		alive_put(&pair->alive, slot.key, &added)->value = slot.value;
+		live_table_put(&pair->alive, slot.key, &added)->value = slot.value;
 	}
 	count = index_in_take_count(in, sizeof(uint64_t));
 	for (size_t i = 0; i < count; i++) {

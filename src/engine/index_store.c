@@ -1,8 +1,8 @@
 #include "engine/index_store.h"
 
 #include "base/mem.h"
-#include "engine/alive.h"
 #include "engine/index_bits.h"
+#include "engine/live_table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -215,7 +215,7 @@ static void put_long(struct index_store *store, uint64_t end, uint64_t begin, ui
 {
 	unsigned log2 = 63 - (unsigned)__builtin_clzll(end - begin);
 	unsigned class = log2 - store->shape.long_log2;
-	struct index_long record = { end, alive_value(begin, cell) };
+	struct index_long record = { end, live_table_value(begin, cell) };
 	struct index_files *files = store->files;
 	struct vault *vault;
 	struct err err = { 0 };
@@ -656,7 +656,7 @@ void index_store_never(struct index_store *store, uint64_t value)
 	store->never_values[store->never_count++ % block] = value;
 	if (store->never_count % block == 0)
 		index_never_write(store->files, store->never_values, block);
-	store->never_counts[alive_cell(value)].begun++;
+	store->never_counts[live_table_cell(value)].begun++;
 	if (store->never_count >= store->never_next)
 		snapshot_never(store);
 }

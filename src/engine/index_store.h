@@ -166,7 +166,7 @@ struct index_files {
 // A lifetime of a long file.
 struct index_long {
 	uint64_t end;
-	uint64_t begin; // alive_value(step, cell)
+	uint64_t begin; // live_table_value(step, cell)
 };
 
 struct index_store {
@@ -211,7 +211,7 @@ void index_store_close(struct index_store *store);
 // Batches follow each other; all but the last are full.
 void index_store_add(struct index_store *store, const struct index_batch *batch);
 
-// After the last batch. Then what nothing ended: alive_value(step, cell), rising.
+// After the last batch. Then what nothing ended: live_table_value(step, cell), rising.
 void index_store_over(struct index_store *store);
 void index_store_never(struct index_store *store, uint64_t value);
 
@@ -238,7 +238,8 @@ void index_postings_save(const struct index_postings *postings, struct index_out
 bool index_postings_load(struct index_postings *postings, struct index_in *in,
 			 const struct cells *cells);
 
-// A block of what nothing ended (index_never.c): alive_value(step, cell), rising, at least one.
+// A block of what nothing ended (index_never.c): live_table_value(step, cell), rising, at least
+// one.
 void index_never_write(struct index_files *files, const uint64_t *values, uint32_t count);
 
 // Close all files. Accepts { 0 }.

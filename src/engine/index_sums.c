@@ -1,6 +1,6 @@
 #include "base/mem.h"
-#include "engine/alive.h"
 #include "engine/index_read.h"
+#include "engine/live_table.h"
 
 #include <string.h>
 
@@ -499,18 +499,18 @@ static bool visit_longs(struct index *index, unsigned class, uint64_t from, uint
 		ok = vault_read(vault, record * sizeof *list, list, count * sizeof *list, err);
 		for (size_t i = 0; ok && i < count && *more; i++) {
 			if (i + AHEAD < count)
-				expect_cell(index, alive_cell(list[i + AHEAD].begin));
+				expect_cell(index, live_table_cell(list[i + AHEAD].begin));
 			over = list[i].end >= to;
 			if (over)
 				break;
-			if (list[i].end < from || alive_step(list[i].begin) >= before)
+			if (list[i].end < from || live_table_step(list[i].begin) >= before)
 				continue;
-			if (alive_cell(list[i].begin) >= index->cells.cells_count) {
+			if (live_table_cell(list[i].begin) >= index->cells.cells_count) {
 				ok = damaged(err, "a lifetime");
 				break;
 			}
-			*more = visitor->visit(visitor->context, alive_cell(list[i].begin),
-					       alive_step(list[i].begin), list[i].end);
+			*more = visitor->visit(visitor->context, live_table_cell(list[i].begin),
+					       live_table_step(list[i].begin), list[i].end);
 		}
 	}
 	mem_free(list);
@@ -580,16 +580,16 @@ static bool visit_never(struct index *index, uint64_t first, uint64_t before,
 		ok = index_never_read(index, at, count, list, err);
 		for (size_t i = 0; ok && i < count && *more; i++) {
 			if (i + AHEAD < count)
-				expect_cell(index, alive_cell(list[i + AHEAD]));
-			over = alive_step(list[i]) >= before;
+				expect_cell(index, live_table_cell(list[i + AHEAD]));
+			over = live_table_step(list[i]) >= before;
 			if (over)
 				break;
-			if (alive_cell(list[i]) >= index->cells.cells_count) {
+			if (live_table_cell(list[i]) >= index->cells.cells_count) {
 				ok = damaged(err, "a lifetime");
 				break;
 			}
-			*more = visitor->visit(visitor->context, alive_cell(list[i]),
-					       alive_step(list[i]), WINDOW_NEVER);
+			*more = visitor->visit(visitor->context, live_table_cell(list[i]),
+					       live_table_step(list[i]), WINDOW_NEVER);
 		}
 	}
 	mem_free(list);

@@ -7,7 +7,7 @@
 // time is looked up, but of those long lifetimes whose blocks do not tell.
 #include "engine/index_tally.h"
 #include "base/mem.h"
-#include "engine/alive.h"
+#include "engine/live_table.h"
 #include "os/thread.h"
 
 #include <stdatomic.h>
@@ -113,7 +113,7 @@ static inline void count(const struct worker *worker, uint32_t cell, uint64_t be
 	struct index_tally *tally = &(ends ? tallies->ended : tallies->living)[cell];
 	bool before = begin < worker->work->query->from;
 
-	// No branch: which of them it is, nothing foretells.
+	// No branch: which of them it is, nothing predicts.
 	if (++tally->count[before] == 0)
 		wrap(tallies, cell, type_of(ends, before), 1);
 }
@@ -211,13 +211,14 @@ static bool count_longs(struct worker *worker, const struct job *job)
 			records * sizeof *list, &worker->err))
 		return false;
 	for (size_t i = 0; i < records; i++) {
-		uint64_t begin = alive_step(list[i].begin);
-		uint32_t cell = alive_cell(list[i].begin);
+		uint64_t begin = live_table_step(list[i].begin);
+		uint32_t cell = live_table_cell(list[i].begin);
 		bool asked;
 
 		if (i + AHEAD < records &&
-		    alive_cell(list[i + AHEAD].begin) < index->cells.cells_count)
-			mem_expect(&worker->tallies->living[alive_cell(list[i + AHEAD].begin)]);
+		    live_table_cell(list[i + AHEAD].begin) < index->cells.cells_count)
+			mem_expect(
+				&worker->tallies->living[live_table_cell(list[i + AHEAD].begin)]);
 		if (cell >= index->cells.cells_count || begin > list[i].end ||
 		    list[i].end >= index->steps_end)
 			return bad_lifetime(worker);
@@ -253,12 +254,13 @@ static bool count_never(struct worker *worker, const struct job *job)
 	if (!index_never_read(index, job->from, entries, list, &worker->err))
 		return false;
 	for (size_t i = 0; i < entries; i++) {
-		uint64_t begin = alive_step(list[i]);
-		uint32_t cell = alive_cell(list[i]);
+		uint64_t begin = live_table_step(list[i]);
+		uint32_t cell = live_table_cell(list[i]);
 		const struct stretch *stretch;
 
-		if (i + AHEAD < entries && alive_cell(list[i + AHEAD]) < index->cells.cells_count)
-			mem_expect(&worker->tallies->living[alive_cell(list[i + AHEAD])]);
+		if (i + AHEAD < entries &&
+		    live_table_cell(list[i + AHEAD]) < index->cells.cells_count)
+			mem_expect(&worker->tallies->living[live_table_cell(list[i + AHEAD])]);
 		if (cell >= index->cells.cells_count)
 			return bad_lifetime(worker);
 		stretch = stretch_of(work, cell);

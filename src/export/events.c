@@ -62,8 +62,9 @@ static bool is_wanted(const struct reading *reading, const struct lives_block *b
 
 	if (only != TRACE_NONE && block->process != only)
 		return false;
-	return !reading->filtered || (block->origin == LIVES_BEGUN &&
-				      picks_begin(reading->asked->selection.picks, block->number));
+	return !reading->filtered ||
+	       (block->origin == LIVES_BEGUN &&
+		event_bitmap_begin(reading->asked->selection.event_bitmap, block->number));
 }
 
 static void begin(void *context, const struct lives_block *block)

@@ -36,7 +36,7 @@ enum {
 // ---- who is in the way ----
 
 // Mappings by who made them, and what the space were without each.
-struct census {
+struct proc_memory {
 	const struct space *space;
 	process_id process;
 	uint64_t low, high;
@@ -63,24 +63,24 @@ static bool same_group(const struct atlas_group *group, const struct range *rang
 }
 
 // The position of a range's group. Keys are hashes: one that is taken by another group moves on.
-static size_t group_of(struct census *census, const struct range *range)
+static size_t group_of(struct proc_memory *proc_memory, const struct range *range)
 {
-	uint8_t owner = (uint8_t)space_owner(census->space, range);
+	uint8_t owner = (uint8_t)space_owner(proc_memory->space, range);
 	uint64_t key = mix(mix(range->stack, range->stack ? 0 : range->file), owner);
 	uint64_t *number;
 	bool added;
 
 	for (;; key++) {
-		number = map_put(&census->numbers, key, &added);
+		number = map_put(&proc_memory->numbers, key, &added);
 		if (added)
 			break;
-		if (same_group(&census->groups[*number], range, owner))
+		if (same_group(&proc_memory->groups[*number], range, owner))
 			return *number;
 	}
-	*number = census->count;
-	census->groups = mem_grow(census->groups, &census->capacity, census->count + 1,
-				  sizeof *census->groups);
-	census->groups[census->count] = (struct atlas_group){
+	*number = proc_memory->count;
+	proc_memory->groups = mem_grow(proc_memory->groups, &proc_memory->capacity,
+				       proc_memory->count + 1, sizeof *proc_memory->groups);
+	proc_memory->groups[proc_memory->count] = (struct atlas_group){
 		.stack = range->stack,
 		.file = range->file,
 		.owner = owner,
@@ -88,7 +88,7 @@ static size_t group_of(struct census *census, const struct range *range)
 		.size_min = UINT64_MAX,
 		.age_min_ns = UINT64_MAX,
 	};
-	return census->count++;
+	return proc_memory->count++;
 }
 
 // Free bytes of the slot at `address` from there on, or down from there, as far as `limit`.
@@ -98,29 +98,30 @@ static uint64_t rest_of_slot(uint64_t address, uint64_t granularity)
 }
 
 // The hole [from, to) between two mappings: what of it lies in slots that one of them is in.
-static void share_waste(struct census *census, uint64_t from, uint64_t to, size_t below,
+static void share_waste(struct proc_memory *proc_memory, uint64_t from, uint64_t to, size_t below,
 			size_t above)
 {
-	uint64_t up = rest_of_slot(from, census->granularity);
+	uint64_t up = rest_of_slot(from, proc_memory->granularity);
 	uint64_t down;
 
 	if (below != SIZE_MAX) {
 		if (up > to - from)
 			up = to - from;
-		census->groups[below].waste += up;
+		proc_memory->groups[below].waste += up;
 		from += up;
 	}
-	down = to % census->granularity;
+	down = to % proc_memory->granularity;
 	if (down > to - from)
 		down = to - from;
 	if (above != SIZE_MAX)
-		census->groups[above].waste += down;
+		proc_memory->groups[above].waste += down;
 }
 
-static void count_piece(struct census *census, size_t group, const struct range *range)
+static void count_piece(struct proc_memory *proc_memory, size_t group, const struct range *range)
 {
-	struct atlas_group *into = &census->groups[group];
-	uint64_t age = census->now_ns > range->time_ns ? census->now_ns - range->time_ns : 0;
+	struct atlas_group *into = &proc_memory->groups[group];
+	uint64_t age = proc_memory->now_ns > range->time_ns ? proc_memory->now_ns - range->time_ns
+							    : 0;
 
 	into->bytes += range->end - range->start;
 	if (range->commit)
@@ -133,9 +134,9 @@ static void count_piece(struct census *census, size_t group, const struct range 
 }
 
 // A mapping, all its pieces, is over.
-static void count_mapping(struct census *census, size_t group, uint64_t size)
+static void count_mapping(struct proc_memory *proc_memory, size_t group, uint64_t size)
 {
-	struct atlas_group *into = &census->groups[group];
+	struct atlas_group *into = &proc_memory->groups[group];
 
 	into->count++;
 	if (size < into->size_min)
@@ -144,17 +145,18 @@ static void count_mapping(struct census *census, size_t group, uint64_t size)
 		into->size_max = size;
 }
 
-static void widen(struct census *census, size_t group, uint64_t hole)
+static void widen(struct proc_memory *proc_memory, size_t group, uint64_t hole)
 {
-	if (hole > census->groups[group].largest_without)
-		census->groups[group].largest_without = hole;
+	if (hole > proc_memory->groups[group].largest_without)
+		proc_memory->groups[group].largest_without = hole;
 }
 
 // Where the hole below the range of a group ends, which begins at `from`.
-static uint64_t hole_end(const struct census *census, size_t group, const struct range *range,
-			 uint64_t from)
+static uint64_t hole_end(const struct proc_memory *proc_memory, size_t group,
+			 const struct range *range, uint64_t from)
 {
-	uint64_t gap = census->groups[group].owner == SPACE_MAIN_STACK ? census->stack_gap : 0;
+	uint64_t gap = proc_memory->groups[group].owner == SPACE_MAIN_STACK ? proc_memory->stack_gap
+									    : 0;
 
 	if (range->start <= from)
 		return range->start;
@@ -162,64 +164,65 @@ static uint64_t hole_end(const struct census *census, size_t group, const struct
 }
 
 // The hole [from, to): what of it can be given.
-static void count_hole(struct census *census, uint64_t from, uint64_t to)
+static void count_hole(struct proc_memory *proc_memory, uint64_t from, uint64_t to)
 {
-	if (census->align)
-		from += rest_of_slot(from, census->align);
-	if (to > from && to - from > census->largest)
-		census->largest = to - from;
+	if (proc_memory->align)
+		from += rest_of_slot(from, proc_memory->align);
+	if (to > from && to - from > proc_memory->largest)
+		proc_memory->largest = to - from;
 }
 
 // Walks the ranges once. Those side by side of one group, with the holes around them, would be one
 // hole without the group.
-static void take_census(struct census *census)
+static void take_census(struct proc_memory *proc_memory)
 {
-	const struct ranges *ranges = space_ranges(census->space, census->process);
-	const struct range *range = ranges_from(ranges, census->low);
-	uint64_t free_from = census->low; // where the hole below the present group's run begins
-	uint64_t last_end = census->low;
+	const struct ranges *ranges = space_ranges(proc_memory->space, proc_memory->process);
+	const struct range *range = ranges_from(ranges, proc_memory->low);
+	uint64_t free_from =
+		proc_memory->low; // where the hole below the present group's run begins
+	uint64_t last_end = proc_memory->low;
 	uint64_t number = UINT64_MAX;
 	uint64_t began = 0; // of the present mapping
 	size_t present = SIZE_MAX;
 
-	for (; range && range->start < census->high; range = ranges_from(ranges, last_end)) {
-		size_t group = group_of(census, range);
-		uint64_t end = hole_end(census, group, range, last_end);
+	for (; range && range->start < proc_memory->high; range = ranges_from(ranges, last_end)) {
+		size_t group = group_of(proc_memory, range);
+		uint64_t end = hole_end(proc_memory, group, range, last_end);
 
 		if (present != SIZE_MAX)
-			widen(census, present, end - free_from);
+			widen(proc_memory, present, end - free_from);
 		if (end > last_end)
-			count_hole(census, last_end, end);
-		if (census->granularity && range->start > last_end)
-			share_waste(census, last_end, range->start, present, group);
+			count_hole(proc_memory, last_end, end);
+		if (proc_memory->granularity && range->start > last_end)
+			share_waste(proc_memory, last_end, range->start, present, group);
 		if (group != present || range->start != last_end || range->number != number) {
 			if (present != SIZE_MAX)
-				count_mapping(census, present, last_end - began);
+				count_mapping(proc_memory, present, last_end - began);
 			began = range->start;
 		}
 		if (group != present)
 			free_from = last_end;
-		count_piece(census, group, range);
+		count_piece(proc_memory, group, range);
 		present = group;
 		number = range->number;
 		last_end = range->end;
 	}
-	if (last_end < census->high)
-		count_hole(census, last_end, census->high);
+	if (last_end < proc_memory->high)
+		count_hole(proc_memory, last_end, proc_memory->high);
 	if (present == SIZE_MAX)
 		return;
-	count_mapping(census, present, last_end - began);
-	if (last_end >= census->high)
+	count_mapping(proc_memory, present, last_end - began);
+	if (last_end >= proc_memory->high)
 		return;
-	widen(census, present, census->high - free_from);
-	if (census->granularity)
-		share_waste(census, last_end, census->high, present, SIZE_MAX);
+	widen(proc_memory, present, proc_memory->high - free_from);
+	if (proc_memory->granularity)
+		share_waste(proc_memory, last_end, proc_memory->high, present, SIZE_MAX);
 }
 
-static void census_fini(struct census *census)
+static void census_fini(struct proc_memory *proc_memory)
 {
-	map_fini(&census->numbers);
-	mem_free(census->groups);
+	map_fini(&proc_memory->numbers);
+	mem_free(proc_memory->groups);
 }
 
 // What nobody can do without, or should be blamed for.
@@ -240,7 +243,7 @@ static uint64_t lowest_given(const struct atlas *atlas)
 static void add_failure(struct atlas *atlas, const struct space *space,
 			const struct trace_event *event)
 {
-	struct census census = {
+	struct proc_memory proc_memory = {
 		.space = space,
 		.process = atlas->process,
 		.align = reader_is_windows(atlas->asked->reader) ? SPACE_SLOT : 0,
@@ -267,21 +270,21 @@ static void add_failure(struct atlas *atlas, const struct space *space,
 	};
 	failure->holes =
 		ranges_holes(space_ranges(space, atlas->process), failure->low, failure->high);
-	census.now_ns = event->time_ns;
-	census.low = lowest_given(atlas);
-	if (census.low < failure->low)
-		census.low = failure->low;
-	census.high = failure->high;
-	take_census(&census);
-	failure->holes.largest = census.largest;
-	for (size_t i = 0; i < census.count; i++) {
-		const struct atlas_group *group = &census.groups[i];
+	proc_memory.now_ns = event->time_ns;
+	proc_memory.low = lowest_given(atlas);
+	if (proc_memory.low < failure->low)
+		proc_memory.low = failure->low;
+	proc_memory.high = failure->high;
+	take_census(&proc_memory);
+	failure->holes.largest = proc_memory.largest;
+	for (size_t i = 0; i < proc_memory.count; i++) {
+		const struct atlas_group *group = &proc_memory.groups[i];
 
 		if (!is_fixture(group->owner) && group->largest_without > failure->holes.largest &&
 		    group->largest_without > failure->culprit.largest_without)
 			failure->culprit = *group;
 	}
-	census_fini(&census);
+	census_fini(&proc_memory);
 }
 
 static bool is_failure(const struct trace_event *event)
@@ -605,7 +608,7 @@ static bool group_selected(const struct atlas *atlas, const struct atlas_group *
 
 static void make_table(struct atlas *atlas)
 {
-	struct census census = {
+	struct proc_memory proc_memory = {
 		.space = present_space(atlas->asked->present),
 		.process = atlas->process,
 		.low = atlas->low,
@@ -614,9 +617,9 @@ static void make_table(struct atlas *atlas)
 		.now_ns = present_time(atlas->asked->present, atlas->process),
 	};
 
-	take_census(&census);
-	for (size_t i = 0; i < census.count; i++) {
-		struct atlas_group *group = &census.groups[i];
+	take_census(&proc_memory);
+	for (size_t i = 0; i < proc_memory.count; i++) {
+		struct atlas_group *group = &proc_memory.groups[i];
 
 		if (group->largest_without < atlas->holes.largest)
 			group->largest_without = atlas->holes.largest;
@@ -629,7 +632,7 @@ static void make_table(struct atlas *atlas)
 	if (atlas->groups_count)
 		qsort(atlas->groups, atlas->groups_count, sizeof *atlas->groups,
 		      most_in_the_way_first);
-	census_fini(&census);
+	census_fini(&proc_memory);
 }
 
 bool atlas_set_granularity(struct atlas_options *options, uint64_t bytes, struct err *err)

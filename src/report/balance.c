@@ -1,7 +1,7 @@
 #include "report/balance.h"
 
 #include "base/mem.h"
-#include "report/berths.h"
+#include "report/chunk_extent.h"
 #include "report/pages.h"
 
 #include <stdlib.h>
@@ -98,18 +98,18 @@ static void add(struct balance *balance, uint8_t line, stack_id stack, file_id f
 	balance->rows[*number].bytes += bytes;
 }
 
-static void add_blocks(struct balance *balance, const struct berths *berths,
+static void add_blocks(struct balance *balance, const struct chunk_extent *chunk_extent,
 		       const struct pages *pages)
 {
-	for (size_t i = 0; i < berths->count; i++) {
-		const struct present_block *block = &berths->blocks[i];
+	for (size_t i = 0; i < chunk_extent->count; i++) {
+		const struct present_block *block = &chunk_extent->blocks[i];
 		uint64_t end = block->address + block->size;
 		uint64_t live, whole;
 
-		if (end > berths->ends[i])
-			end = berths->ends[i];
+		if (end > chunk_extent->ends[i])
+			end = chunk_extent->ends[i];
 		live = pages_between(pages, block->address, end);
-		whole = pages_between(pages, berths->starts[i], berths->ends[i]);
+		whole = pages_between(pages, chunk_extent->starts[i], chunk_extent->ends[i]);
 		add(balance, BALANCE_LIVE, block->stack, 0, live);
 		add(balance, BALANCE_ROUNDING, block->stack, 0, whole - live);
 		add(balance, BALANCE_UNTOUCHED, block->stack, 0, block->size - live);
@@ -119,22 +119,23 @@ static void add_blocks(struct balance *balance, const struct berths *berths,
 // Of so many bytes of the range that no block has, how many are behind the last block? That block
 // is `last` (none: SIZE_MAX); what follows in the same heap has none either.
 static void add_free(struct balance *balance, const struct range *range, size_t last,
-		     const struct berths *berths, const struct pages *pages, uint64_t bytes)
+		     const struct chunk_extent *chunk_extent, const struct pages *pages,
+		     uint64_t bytes)
 {
 	const struct space *space = present_space(balance->asked->present);
 	const struct ranges *ranges = space_ranges(space, balance->header->process);
 	enum space_owner owner = space_owner(space, range);
 	const struct range *next = ranges_find(ranges, range->end);
 	uint64_t from = range->start, top = 0;
-	bool more = next && space_owner(space, next) == owner && last + 1 < berths->count &&
-		    berths->starts[last + 1] < next->end;
+	bool more = next && space_owner(space, next) == owner && last + 1 < chunk_extent->count &&
+		    chunk_extent->starts[last + 1] < next->end;
 
 	if (owner != SPACE_MALLOC_HEAP && owner != SPACE_MALLOC_ARENA) {
 		balance->frees[BALANCE_FREE_OTHER] += bytes;
 		return;
 	}
-	if (last != SIZE_MAX && berths->ends[last] > from)
-		from = berths->ends[last];
+	if (last != SIZE_MAX && chunk_extent->ends[last] > from)
+		from = chunk_extent->ends[last];
 	if (!more && from < range->end)
 		top = pages_between(pages, from, range->end);
 	balance->frees[owner == SPACE_MALLOC_HEAP ? BALANCE_FREE_TOP : BALANCE_FREE_TOPS] += top;
@@ -144,24 +145,28 @@ static void add_free(struct balance *balance, const struct range *range, size_t 
 
 // What of a mapping is resident and no block's.
 static void add_mapping(struct balance *balance, const struct range *range,
-			const struct berths *berths, size_t *first, const struct pages *pages)
+			const struct chunk_extent *chunk_extent, size_t *first,
+			const struct pages *pages)
 {
 	const struct space *space = present_space(balance->asked->present);
 	uint64_t bytes = pages_between(pages, range->start, range->end);
 	enum balance_line line = line_of_owner[space_owner(space, range)];
 	size_t last = SIZE_MAX;
 
-	while (*first < berths->count && berths->ends[*first] <= range->start)
+	while (*first < chunk_extent->count && chunk_extent->ends[*first] <= range->start)
 		++*first;
-	for (size_t i = *first; i < berths->count && berths->starts[i] < range->end; i++) {
-		uint64_t from = berths->starts[i] > range->start ? berths->starts[i] : range->start;
-		uint64_t to = berths->ends[i] < range->end ? berths->ends[i] : range->end;
+	for (size_t i = *first; i < chunk_extent->count && chunk_extent->starts[i] < range->end;
+	     i++) {
+		uint64_t from = chunk_extent->starts[i] > range->start ? chunk_extent->starts[i]
+								       : range->start;
+		uint64_t to = chunk_extent->ends[i] < range->end ? chunk_extent->ends[i]
+								 : range->end;
 
 		bytes -= pages_between(pages, from, to);
 		last = i;
 	}
 	if (line == BALANCE_FREE)
-		add_free(balance, range, last, berths, pages, bytes);
+		add_free(balance, range, last, chunk_extent, pages, bytes);
 	add(balance, line, range->stack, range->file, bytes);
 }
 
@@ -187,21 +192,22 @@ static void divide(struct balance *balance, const struct trace_snapshot *snapsho
 	const struct ranges *ranges =
 		space_ranges(present_space(balance->asked->present), snapshot->process);
 	struct pages pages;
-	struct berths berths;
+	struct chunk_extent chunk_extent;
 	const struct range *range;
 	uint64_t known = 0;
 	size_t first = 0;
 
 	pages_init(&pages, snapshot);
-	berths_init(&berths, blocks ? blocks : balance->asked->present, snapshot->process,
-		    reader_process(reader, snapshot->process)->bits);
-	for (size_t i = 0; blocks && i < berths.count; i++)
-		present_claim(balance->asked->present, snapshot->process, berths.blocks[i].address);
-	balance->glibc = berths.glibc;
-	balance->blocks = berths.count;
-	add_blocks(balance, &berths, &pages);
+	chunk_extent_init(&chunk_extent, blocks ? blocks : balance->asked->present,
+			  snapshot->process, reader_process(reader, snapshot->process)->bits);
+	for (size_t i = 0; blocks && i < chunk_extent.count; i++)
+		present_claim(balance->asked->present, snapshot->process,
+			      chunk_extent.blocks[i].address);
+	balance->glibc = chunk_extent.glibc;
+	balance->blocks = chunk_extent.count;
+	add_blocks(balance, &chunk_extent, &pages);
 	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end)
-		add_mapping(balance, range, &berths, &first, &pages);
+		add_mapping(balance, range, &chunk_extent, &first, &pages);
 	for (int line = 0; line < BALANCE_LINES; line++)
 		known += balance->lines[line];
 	// A heap block in no known mapping is live all the same, so that this may be less than
@@ -216,7 +222,7 @@ static void divide(struct balance *balance, const struct trace_snapshot *snapsho
 	if (balance->rows_count)
 		qsort(balance->rows, balance->rows_count, sizeof *balance->rows,
 		      by_line_then_largest);
-	berths_fini(&berths);
+	chunk_extent_fini(&chunk_extent);
 	pages_fini(&pages);
 }
 

@@ -22,7 +22,7 @@
 // all of them add up to smaps. (Where smaps was not read, the mappings' sums are those of the
 // pages.) Beside them: what is live and was never touched.
 //
-// A block's place is told by report/berths.h.
+// A block's place is told by report/chunk_extent.h.
 #ifndef REPORT_BALANCE_H
 #define REPORT_BALANCE_H
 

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "engine/temporary.h"
-#include "report/twins.h"
+#include "report/stack_match.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ enum { MEMORY_DEFAULT = 256 << 20, MEMORY_SHARE = 4 };
 
 struct comparing {
 	struct diff *diff;
-	struct twins *twins;
+	struct stack_match *stack_match;
 	struct query_context *asked; // of the side that is being read
 	int side;
 
@@ -48,7 +48,7 @@ struct comparing {
 // The process of this side, as one of a pair.
 static void add_process(struct comparing *comparing, process_id id, struct map *seen)
 {
-	uint32_t program = twins_program(comparing->twins, id);
+	uint32_t program = stack_match_program(comparing->stack_match, id);
 	uint64_t *nth = map_put(seen, program, NULL);
 	bool added;
 	uint64_t *number =
@@ -85,13 +85,13 @@ static void add_processes(struct comparing *comparing)
 static uint64_t bytes_used(const struct comparing *comparing)
 {
 	return comparing->rows_count * sizeof *comparing->rows + map_bytes(&comparing->numbers) +
-	       twins_bytes(comparing->twins);
+	       stack_match_bytes(comparing->stack_match);
 }
 
 static uint32_t find_row(struct comparing *comparing, process_id process, stack_id stack)
 {
 	uint32_t program = comparing->processes[comparing->process_of[process]].program;
-	uint32_t twin = twins_stack(comparing->twins, process, stack);
+	uint32_t twin = stack_match_stack(comparing->stack_match, process, stack);
 	bool added;
 	uint64_t *number = map_put(&comparing->numbers, (uint64_t)program << 32 | twin, &added);
 	struct diff_row *row;
@@ -220,7 +220,7 @@ static bool read_side(struct comparing *comparing, struct query_context *asked, 
 
 	comparing->asked = asked;
 	comparing->side = side;
-	twins_turn(comparing->twins, asked->names, asked->reader);
+	stack_match_turn(comparing->stack_match, asked->names, asked->reader);
 	add_processes(comparing);
 	ok = query_context_match(asked, err) &&
 	     add_figure(comparing, DIFF_ALLOCATED, asked->from, asked->to, false, err) &&
@@ -332,7 +332,7 @@ bool diff_find(struct diff *diff, struct query_context *sides[static 2],
 	uint64_t memory = options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT;
 	struct comparing comparing = {
 		.diff = diff,
-		.twins = twins_new(),
+		.stack_match = stack_match_new(),
 		.bytes_max = memory / MEMORY_SHARE,
 	};
 	bool ok = true;
@@ -349,7 +349,7 @@ bool diff_find(struct diff *diff, struct query_context *sides[static 2],
 	diff->processes_count = comparing.processes_count;
 	map_fini(&comparing.numbers);
 	map_fini(&comparing.process_numbers);
-	twins_free(comparing.twins);
+	stack_match_free(comparing.stack_match);
 	if (!ok)
 		diff_fini(diff);
 	return ok;

@@ -2,7 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "report/berths.h"
+#include "report/chunk_extent.h"
 #include "report/pages.h"
 #include "report/query_write.h"
 #include "report/stack_text.h"
@@ -20,9 +20,9 @@ const struct query_context_rules pins_rules = {
 enum { ROW_COLUMNS = 48 };
 
 // The census in the making.
-struct census {
+struct proc_memory {
 	struct pins *pins;
-	struct berths berths;
+	struct chunk_extent chunk_extent;
 	struct pages present; // of the snapshot, if there is one
 	struct map rows;      // stack -> row
 };
@@ -33,17 +33,17 @@ static bool is_allocators(enum space_owner owner)
 	       owner == SPACE_MALLOC_LARGE || owner == SPACE_ALLOCATOR;
 }
 
-static bool is_there(const struct census *census, uint64_t page)
+static bool is_there(const struct proc_memory *proc_memory, uint64_t page)
 {
-	return !census->pins->resident ||
-	       pages_between(&census->present, page, page + SPACE_PAGE) != 0;
+	return !proc_memory->pins->resident ||
+	       pages_between(&proc_memory->present, page, page + SPACE_PAGE) != 0;
 }
 
-static struct pins_row *row_of(struct census *census, stack_id stack)
+static struct pins_row *row_of(struct proc_memory *proc_memory, stack_id stack)
 {
-	struct pins *pins = census->pins;
+	struct pins *pins = proc_memory->pins;
 	bool added;
-	uint64_t *number = map_put(&census->rows, stack, &added);
+	uint64_t *number = map_put(&proc_memory->rows, stack, &added);
 
 	if (added) {
 		*number = pins->rows_count;
@@ -63,44 +63,46 @@ static uint64_t overlap(uint64_t start, uint64_t end, uint64_t page)
 }
 
 // The blocks [first, last) lie on a pinned page.
-static void count_pinned(struct census *census, uint64_t page, size_t first, size_t last)
+static void count_pinned(struct proc_memory *proc_memory, uint64_t page, size_t first, size_t last)
 {
-	const struct present_block *blocks = census->berths.blocks;
+	const struct present_block *blocks = proc_memory->chunk_extent.blocks;
 	bool alone = true;
 
 	for (size_t i = first; i < last; i++) {
-		struct pins_row *row = row_of(census, blocks[i].stack);
+		struct pins_row *row = row_of(proc_memory, blocks[i].stack);
 		uint64_t bytes =
 			overlap(blocks[i].address, blocks[i].address + blocks[i].size, page);
 
 		row->blocks++;
 		row->live_bytes += bytes;
-		census->pins->pinned_bytes += bytes;
+		proc_memory->pins->pinned_bytes += bytes;
 		if (row->last_page != page + 1)
 			row->pages++;
 		row->last_page = page + 1;
 		alone = alone && blocks[i].stack == blocks[first].stack;
 	}
 	if (alone)
-		row_of(census, blocks[first].stack)->alone++;
+		row_of(proc_memory, blocks[first].stack)->alone++;
 }
 
 // The pages of [low, high), where `*first` is the first berth that may reach into them.
-static void count_pages(struct census *census, uint64_t low, uint64_t high, size_t *first)
+static void count_pages(struct proc_memory *proc_memory, uint64_t low, uint64_t high, size_t *first)
 {
-	const struct berths *berths = &census->berths;
-	struct pins *pins = census->pins;
+	const struct chunk_extent *chunk_extent = &proc_memory->chunk_extent;
+	struct pins *pins = proc_memory->pins;
 
 	for (uint64_t page = low; page < high; page += SPACE_PAGE) {
 		uint64_t taken = 0;
 		size_t last;
 
-		while (*first < berths->count && berths->ends[*first] <= page)
+		while (*first < chunk_extent->count && chunk_extent->ends[*first] <= page)
 			++*first;
 		for (last = *first;
-		     last < berths->count && berths->starts[last] < page + SPACE_PAGE; last++)
-			taken += overlap(berths->starts[last], berths->ends[last], page);
-		if (!is_there(census, page))
+		     last < chunk_extent->count && chunk_extent->starts[last] < page + SPACE_PAGE;
+		     last++)
+			taken +=
+				overlap(chunk_extent->starts[last], chunk_extent->ends[last], page);
+		if (!is_there(proc_memory, page))
 			continue;
 		pins->pages++;
 		if (!taken) {
@@ -109,39 +111,40 @@ static void count_pages(struct census *census, uint64_t low, uint64_t high, size
 			pins->pages_used++;
 		} else {
 			pins->pages_pinned++;
-			count_pinned(census, page, *first, last);
+			count_pinned(proc_memory, page, *first, last);
 		}
 	}
 }
 
-static void count_mapped(struct census *census)
+static void count_mapped(struct proc_memory *proc_memory)
 {
-	const struct space *space = present_space(census->pins->asked->present);
-	const struct ranges *ranges = space_ranges(space, census->pins->process);
+	const struct space *space = present_space(proc_memory->pins->asked->present);
+	const struct ranges *ranges = space_ranges(space, proc_memory->pins->process);
 	const struct range *range;
 	size_t first = 0;
 
 	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end)
 		if (is_allocators(space_owner(space, range)) && range->commit)
-			count_pages(census, range->start, range->end, &first);
+			count_pages(proc_memory, range->start, range->end, &first);
 }
 
 // Without mappings: the pages that blocks lie on, each once.
-static void count_unmapped(struct census *census)
+static void count_unmapped(struct proc_memory *proc_memory)
 {
-	const struct berths *berths = &census->berths;
+	const struct chunk_extent *chunk_extent = &proc_memory->chunk_extent;
 	uint64_t done = 0;
 	size_t first = 0;
 
-	for (size_t i = 0; i < berths->count; i++) {
-		uint64_t low = berths->starts[i] - berths->starts[i] % SPACE_PAGE;
+	for (size_t i = 0; i < chunk_extent->count; i++) {
+		uint64_t low = chunk_extent->starts[i] - chunk_extent->starts[i] % SPACE_PAGE;
 
 		if (low < done)
 			low = done;
-		if (low >= berths->ends[i])
+		if (low >= chunk_extent->ends[i])
 			continue;
-		done = berths->ends[i] + (SPACE_PAGE - berths->ends[i] % SPACE_PAGE) % SPACE_PAGE;
-		count_pages(census, low, done, &first);
+		done = chunk_extent->ends[i] +
+		       (SPACE_PAGE - chunk_extent->ends[i] % SPACE_PAGE) % SPACE_PAGE;
+		count_pages(proc_memory, low, done, &first);
 	}
 }
 
@@ -199,7 +202,7 @@ static bool find_snapshot(const struct pins *pins, struct trace_snapshot *snapsh
 bool pins_init(struct pins *pins, struct query_context *asked, const struct pins_options *options,
 	       struct err *err)
 {
-	struct census census = { .pins = pins };
+	struct proc_memory proc_memory = { .pins = pins };
 	struct trace_snapshot snapshot = { 0 };
 
 	*pins = (struct pins){ .asked = asked, .options = options };
@@ -212,21 +215,21 @@ bool pins_init(struct pins *pins, struct query_context *asked, const struct pins
 		       0;
 	pins->resident = find_snapshot(pins, &snapshot);
 	if (pins->resident)
-		pages_init(&census.present, &snapshot);
-	berths_init(&census.berths, asked->present, pins->process,
-		    reader_process(asked->reader, pins->process)->bits);
-	for (size_t i = 0; i < census.berths.count; i++)
-		pins->live_bytes += census.berths.blocks[i].size;
+		pages_init(&proc_memory.present, &snapshot);
+	chunk_extent_init(&proc_memory.chunk_extent, asked->present, pins->process,
+			  reader_process(asked->reader, pins->process)->bits);
+	for (size_t i = 0; i < proc_memory.chunk_extent.count; i++)
+		pins->live_bytes += proc_memory.chunk_extent.blocks[i].size;
 	if (pins->mapped)
-		count_mapped(&census);
+		count_mapped(&proc_memory);
 	else
-		count_unmapped(&census);
+		count_unmapped(&proc_memory);
 	if (pins->rows_count)
 		qsort(pins->rows, pins->rows_count, sizeof *pins->rows, most_back_first);
-	berths_fini(&census.berths);
-	pages_fini(&census.present);
+	chunk_extent_fini(&proc_memory.chunk_extent);
+	pages_fini(&proc_memory.present);
 	snapshot_fini(&snapshot);
-	map_fini(&census.rows);
+	map_fini(&proc_memory.rows);
 	return true;
 }
 

@@ -192,7 +192,7 @@ void selection_fini(struct selection *selection)
 	query_fini(&selection->query);
 	frame_filter_free(selection->filter);
 	row_filter_free(selection->rows);
-	picks_free(selection->picks);
+	event_bitmap_free(selection->event_bitmap);
 	*selection = (struct selection){ 0 };
 }
 
@@ -220,7 +220,8 @@ static bool begins(void *context, const struct trace_event *event)
 	const struct selection *selection = context;
 
 	return fits(selection, event) &&
-	       (!selection->picks || picks_begin(selection->picks, event->number));
+	       (!selection->event_bitmap ||
+		event_bitmap_begin(selection->event_bitmap, event->number));
 }
 
 static bool needs_picks(const struct selection *selection)
@@ -233,8 +234,8 @@ static void read_picks(struct selection *selection, enum progress_mode mode)
 	struct progress progress;
 
 	progress_begin(&progress, mode, "pairing", reader_bytes(selection->reader));
-	selection->picks =
-		picks_new(selection->reader, &selection->query, selection->window, &progress);
+	selection->event_bitmap = event_bitmap_new(selection->reader, &selection->query,
+						   selection->window, &progress);
 	progress_end(&progress);
 }
 
@@ -287,12 +288,12 @@ static bool is_as_asked(const struct selection *selection, const struct trace_ev
 
 bool selection_has_begin(const struct selection *selection, const struct trace_event *event)
 {
-	return picks_begin(selection->picks, event->number);
+	return event_bitmap_begin(selection->event_bitmap, event->number);
 }
 
 bool selection_has_end(const struct selection *selection, const struct trace_event *event)
 {
-	return picks_end(selection->picks, event->number);
+	return event_bitmap_end(selection->event_bitmap, event->number);
 }
 
 bool selection_has_event(const struct selection *selection, const struct trace_event *event)
@@ -308,6 +309,6 @@ bool selection_has_event(const struct selection *selection, const struct trace_e
 	if (event->kind == TRACE_FAILED || event->kind == TRACE_REALLOC_FAILED)
 		return query_has_heap(&selection->query, event->heap) &&
 		       is_as_asked(selection, event);
-	return picks_begin(selection->picks, event->number) ||
-	       picks_end(selection->picks, event->number);
+	return event_bitmap_begin(selection->event_bitmap, event->number) ||
+	       event_bitmap_end(selection->event_bitmap, event->number);
 }

@@ -17,8 +17,8 @@
 #ifndef REPORT_SELECTION_H
 #define REPORT_SELECTION_H
 
+#include "engine/event_bitmap.h"
 #include "engine/moment.h"
-#include "engine/picks.h"
 #include "engine/query.h"
 #include "report/row_filter.h"
 
@@ -76,7 +76,7 @@ struct selection {
 	const struct selection_words *words; // borrowed
 	struct reader *reader;               // borrowed
 	struct moment_edge window[2];        // after selection_window
-	struct picks *picks;                 // only where lifetimes or impacts ask for them
+	struct event_bitmap *event_bitmap;   // only where lifetimes or impacts ask for them
 	bool within;                         // only what begins in the window
 };
 

@@ -2,7 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "report/makers.h"
+#include "report/spike_sites.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -71,11 +71,11 @@ struct buffer {
 
 struct survey {
 	struct query_context *asked;
-	struct crest crest;
+	struct prominence crest;
 	struct meter meter;
 	uint64_t rise_min;
 
-	struct crest_hill *hills;
+	struct prominence_hill *hills;
 	size_t hills_count, hills_capacity;
 	uint64_t hills_total;
 
@@ -88,7 +88,7 @@ struct survey {
 
 static int higher(const void *a, const void *b)
 {
-	const struct crest_hill *left = a, *right = b;
+	const struct prominence_hill *left = a, *right = b;
 	uint64_t l = left->body - left->base, r = right->body - right->base;
 
 	if (l != r)
@@ -98,7 +98,7 @@ static int higher(const void *a, const void *b)
 	return left->base < right->base ? -1 : left->base > right->base;
 }
 
-static void keep_hill(void *context, const struct crest_hill *hill)
+static void keep_hill(void *context, const struct prominence_hill *hill)
 {
 	struct survey *survey = context;
 
@@ -186,7 +186,7 @@ static void climb(void *context, uint64_t edge, uint64_t time_ns, uint64_t level
 	struct survey *survey = context;
 
 	(void)time_ns;
-	crest_add(&survey->crest, edge, level);
+	prominence_add(&survey->crest, edge, level);
 }
 
 static bool look_at(void *context, const struct window_change *change)
@@ -212,10 +212,10 @@ static bool look_past(void *context, const struct window_stretch *stretch)
 		return false;
 	if (!meter_pass(&survey->meter, stretch))
 		return true;
-	crest_add(&survey->crest, edge, level);
-	crest_add(&survey->crest, edge, stretch->bytes_high);
-	crest_add(&survey->crest, edge, stretch->bytes_low);
-	crest_add(&survey->crest, edge, stretch->bytes_end);
+	prominence_add(&survey->crest, edge, level);
+	prominence_add(&survey->crest, edge, stretch->bytes_high);
+	prominence_add(&survey->crest, edge, stretch->bytes_low);
+	prominence_add(&survey->crest, edge, stretch->bytes_end);
 	return true;
 }
 
@@ -226,10 +226,10 @@ static bool take_survey(struct survey *survey, uint64_t level, struct err *err)
 		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
 
 	survey->meter = (struct meter){ .level = level, .step = climb, .context = survey };
-	crest_init(&survey->crest, survey->rise_min, asked->from, level, keep_hill, survey);
+	prominence_init(&survey->crest, survey->rise_min, asked->from, level, keep_hill, survey);
 	if (!window_curve(asked->window, &query, look_past, look_at, survey, err))
 		return false;
-	crest_finish(&survey->crest);
+	prominence_finish(&survey->crest);
 	return true;
 }
 
@@ -272,7 +272,7 @@ static bool follow_buffers(struct survey *survey, struct err *err)
 
 static void survey_fini(struct survey *survey)
 {
-	crest_fini(&survey->crest);
+	prominence_fini(&survey->crest);
 	mem_free(survey->hills);
 	mem_free(survey->buffers);
 	map_fini(&survey->numbers);
@@ -368,7 +368,7 @@ static bool find_edges(struct query_context *asked, struct spikes_row *rows, siz
 	bool ok = true;
 
 	for (size_t i = 0; i < count; i++) {
-		struct crest_hill *hill = &rows[i].hill;
+		struct prominence_hill *hill = &rows[i].hill;
 
 		want(&seeking, &hill->from, hill->base, WANTED_START);
 		want(&seeking, &hill->top_edge, hill->top, WANTED_FIRST);
@@ -472,7 +472,7 @@ static bool find_flanks(void *context, const struct window_change *change)
 // Whether a stretch may change what is known of an open row.
 static bool row_needs(const struct spikes_row *row, const struct window_stretch *stretch)
 {
-	const struct crest_hill *hill = &row->hill;
+	const struct prominence_hill *hill = &row->hill;
 	uint64_t half = hill->base + (hill->body - hill->base) / 2;
 
 	if ((hill->top_edge > stretch->from && hill->top_edge <= stretch->to) ||
@@ -573,7 +573,7 @@ static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t row
 	if (ok)
 		choose_rows(spikes, rows, count, rows_max);
 	mem_free(rows);
-	return ok && makers_find(asked, spikes->rows, spikes->rows_count, err);
+	return ok && spike_sites_find(asked, spikes->rows, spikes->rows_count, err);
 }
 
 static int saves_more(const void *a, const void *b)

@@ -2,12 +2,12 @@
 // were allocated again and again, one at a time.
 //
 // The level is exact: that after each step of the trace. What a spike is, and how high, says
-// engine/crest.h, with `rise_min` for the least height. A spike *begins* with the step that lifts
-// the level above the spike's base for the last time before its top, and *ends* with the first one
-// after it that brings the level back to the base or below; one that the window cuts off ends with
-// it. Of a spike whose level trails off it says more how long the level was above half its height.
-// What lives when the last processes end does not fall back: the window ends before it does. Who
-// made it: what each place (one stack of one process) held at the top (of a group: at its
+// engine/prominence.h, with `rise_min` for the least height. A spike *begins* with the step that
+// lifts the level above the spike's base for the last time before its top, and *ends* with the
+// first one after it that brings the level back to the base or below; one that the window cuts off
+// ends with it. Of a spike whose level trails off it says more how long the level was above half
+// its height. What lives when the last processes end does not fall back: the window ends before it
+// does. Who made it: what each place (one stack of one process) held at the top (of a group: at its
 // body), less what it held where it began. These sum up to top - level there.
 //
 // Equal buffers of one place, of at least rise_min bytes each, are told as a *series* if at least
@@ -16,7 +16,7 @@
 #ifndef REPORT_SPIKES_H
 #define REPORT_SPIKES_H
 
-#include "engine/crest.h"
+#include "engine/prominence.h"
 #include "report/query_context.h"
 
 enum {
@@ -32,16 +32,16 @@ struct spikes_maker {
 };
 
 struct spikes_row {
-	struct crest_hill hill;
+	struct prominence_hill hill;
 	uint64_t begin_edge, end_edge; // end_edge: the edge behind the step that ended it
 	uint64_t begin_ns, end_ns, top_ns;
 	uint64_t half_begin_ns, half_end_ns; // when it rose above half its height, and fell back
 	bool cut;                            // it ends with the window
 	bool whole;                          // it takes more than half of the window
 	uint64_t risen;                      // top - the level where it began
-	struct spikes_maker makers[SPIKES_MAKERS]; // heaviest first
-	size_t makers_count;
-	size_t makers_rest; // of more places, of positive bytes
+	struct spikes_maker spike_sites[SPIKES_MAKERS]; // heaviest first
+	size_t spike_sites_count;
+	size_t spike_sites_rest; // of more places, of positive bytes
 	int64_t rest_bytes, rest_count;
 };
 

@@ -23,18 +23,19 @@ static void write_spike(struct json *json, const struct transients *t, const str
 	json_kv_u64(json, "risen_bytes", row->risen);
 	json_key(json, "makers");
 	json_array_begin(json);
-	for (size_t i = 0; i < row->makers_count; i++) {
-		const struct query_context_place *place = &t->asked->places[row->makers[i].place];
+	for (size_t i = 0; i < row->spike_sites_count; i++) {
+		const struct query_context_place *place =
+			&t->asked->places[row->spike_sites[i].place];
 
 		json_object_begin(json);
-		json_kv_u64(json, "bytes", (uint64_t)row->makers[i].bytes);
+		json_kv_u64(json, "bytes", (uint64_t)row->spike_sites[i].bytes);
 		json_key(json, "count");
-		json_i64(json, row->makers[i].count);
+		json_i64(json, row->spike_sites[i].count);
 		query_write_place(t->asked, json, place->process, place->stack);
 		json_object_end(json);
 	}
 	json_array_end(json);
-	json_kv_u64(json, "other_makers", row->makers_rest);
+	json_kv_u64(json, "other_makers", row->spike_sites_rest);
 	json_kv_u64(json, "other_bytes", (uint64_t)row->rest_bytes);
 	json_object_end(json);
 }
@@ -101,8 +102,8 @@ void transients_csv(const struct transients *t, struct sink *sink)
 	for (size_t i = 0; i < spikes->rows_count; i++) {
 		const struct spikes_row *row = &spikes->rows[i];
 
-		for (size_t m = 0; m < row->makers_count; m++) {
-			const struct spikes_maker *maker = &row->makers[m];
+		for (size_t m = 0; m < row->spike_sites_count; m++) {
+			const struct spikes_maker *maker = &row->spike_sites[m];
 			const struct query_context_place *place = &t->asked->places[maker->place];
 
 			sink_format(sink,

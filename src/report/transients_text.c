@@ -48,21 +48,22 @@ static void write_makers(const struct transients *t, const struct spikes_row *ro
 	size_t shown = 0;
 	size_t more;
 
-	for (; shown < row->makers_count && shown < MAKERS_SHOWN; shown++) {
+	for (; shown < row->spike_sites_count && shown < MAKERS_SHOWN; shown++) {
 		size_t i = shown;
-		const struct query_context_place *place = &t->asked->places[row->makers[i].place];
+		const struct query_context_place *place =
+			&t->asked->places[row->spike_sites[i].place];
 
-		if (i > 0 && (uint64_t)row->makers[i].bytes < row->risen / PART_SHOWN)
+		if (i > 0 && (uint64_t)row->spike_sites[i].bytes < row->risen / PART_SHOWN)
 			break;
-		write_figures(stacks->paper, row->makers[i].bytes, row->risen,
-			      row->makers[i].count > 0 ? row->makers[i].count : 0);
+		write_figures(stacks->paper, row->spike_sites[i].bytes, row->risen,
+			      row->spike_sites[i].count > 0 ? row->spike_sites[i].count : 0);
 		stack_text_write(stacks, place->process, place->stack);
 	}
-	for (size_t i = shown; i < row->makers_count; i++) {
-		bytes += row->makers[i].bytes;
-		count += row->makers[i].count;
+	for (size_t i = shown; i < row->spike_sites_count; i++) {
+		bytes += row->spike_sites[i].bytes;
+		count += row->spike_sites[i].count;
 	}
-	more = row->makers_count - shown + row->makers_rest;
+	more = row->spike_sites_count - shown + row->spike_sites_rest;
 	if (!more || (uint64_t)bytes < row->risen / PART_SHOWN)
 		return;
 	write_figures(stacks->paper, bytes, row->risen, count > 0 ? count : 0);

@@ -41,7 +41,7 @@ static struct stop path_pop(struct path *path)
 }
 
 // The first look: the largest weights, and how many nodes there are.
-struct census {
+struct proc_memory {
 	enum table_column column;
 	struct path path;
 	uint64_t nodes; // but for the whole
@@ -56,37 +56,39 @@ static int largest_first(const void *a, const void *b)
 	return left > right ? -1 : left < right;
 }
 
-static void keep_largest(struct census *census)
+static void keep_largest(struct proc_memory *proc_memory)
 {
-	qsort(census->largest, census->count, sizeof *census->largest, largest_first);
-	if (census->count > census->wanted)
-		census->count = census->wanted;
+	qsort(proc_memory->largest, proc_memory->count, sizeof *proc_memory->largest,
+	      largest_first);
+	if (proc_memory->count > proc_memory->wanted)
+		proc_memory->count = proc_memory->wanted;
 }
 
 // Nodes of at least this depth are over.
-static void end_counted(struct census *census, size_t depth)
+static void end_counted(struct proc_memory *proc_memory, size_t depth)
 {
-	while (census->path.count > depth) {
-		struct stop stop = path_pop(&census->path);
+	while (proc_memory->path.count > depth) {
+		struct stop stop = path_pop(&proc_memory->path);
 
-		if (census->path.count == 0)
+		if (proc_memory->path.count == 0)
 			return;
-		census->largest = mem_grow(census->largest, &census->capacity, census->count + 1,
-					   sizeof *census->largest);
-		census->largest[census->count++] = stop.most;
-		census->nodes++;
-		if (census->count / 2 > census->wanted)
-			keep_largest(census);
+		proc_memory->largest = mem_grow(proc_memory->largest, &proc_memory->capacity,
+						proc_memory->count + 1,
+						sizeof *proc_memory->largest);
+		proc_memory->largest[proc_memory->count++] = stop.most;
+		proc_memory->nodes++;
+		if (proc_memory->count / 2 > proc_memory->wanted)
+			keep_largest(proc_memory);
 	}
 }
 
 static void count_node(void *context, const struct tree_node *node, const struct window_row *rest)
 {
-	struct census *census = context;
+	struct proc_memory *proc_memory = context;
 
 	(void)rest;
-	end_counted(census, node->depth);
-	path_push(&census->path, tree_weight(&node->row, census->column), 0);
+	end_counted(proc_memory, node->depth);
+	path_push(&proc_memory->path, tree_weight(&node->row, proc_memory->column), 0);
 }
 
 // The second: nodes of at least that weight; of those that have just it, so many.
@@ -138,24 +140,25 @@ static void select_node(void *context, const struct tree_node *node, const struc
 
 void tree_limit(struct tree *tree, uint64_t nodes_max)
 {
-	struct census census = { .column = tree->options.sort, .wanted = (size_t)nodes_max + 1 };
+	struct proc_memory proc_memory = { .column = tree->options.sort,
+					   .wanted = (size_t)nodes_max + 1 };
 	struct selecting selecting = { .tree = tree };
 
-	tree_walk(tree, count_node, &census);
-	end_counted(&census, 0);
-	mem_free(census.path.stops);
-	if (census.nodes > nodes_max) {
-		keep_largest(&census);
-		selecting.least = census.largest[nodes_max];
+	tree_walk(tree, count_node, &proc_memory);
+	end_counted(&proc_memory, 0);
+	mem_free(proc_memory.path.stops);
+	if (proc_memory.nodes > nodes_max) {
+		keep_largest(&proc_memory);
+		selecting.least = proc_memory.largest[nodes_max];
 		for (size_t i = 0; i < nodes_max; i++)
-			selecting.ties += census.largest[i] == selecting.least;
+			selecting.ties += proc_memory.largest[i] == selecting.least;
 		tree_walk(tree, select_node, &selecting);
 		end_selected(&selecting, 0);
 		mem_free(selecting.path.stops);
 		tree->limited = true;
-		tree->left_out = census.nodes - (tree->kept_count - 1);
+		tree->left_out = proc_memory.nodes - (tree->kept_count - 1);
 	}
-	mem_free(census.largest);
+	mem_free(proc_memory.largest);
 }
 
 // ---- all of it ----

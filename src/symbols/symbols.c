@@ -394,7 +394,7 @@ static bool is_worth_packing(const struct places *places)
 
 // A bundle under way for each file.
 struct packing {
-	struct symbols_bundle_maker **makers; // by file; NULL: nothing to pack
+	struct symbols_bundle_maker **spike_sites; // by file; NULL: nothing to pack
 	size_t count, capacity;
 	struct map *seen; // by file: offsets that are in
 };
@@ -416,10 +416,11 @@ static void pack_frame(struct symbols *symbols, struct packing *packing,
 	if (at >= packing->count) {
 		size_t count = symbols->files_count;
 
-		packing->makers = mem_resize(packing->makers, count, sizeof *packing->makers);
+		packing->spike_sites =
+			mem_resize(packing->spike_sites, count, sizeof *packing->spike_sites);
 		packing->seen = mem_resize(packing->seen, count, sizeof *packing->seen);
-		memset(packing->makers + packing->count, 0,
-		       (count - packing->count) * sizeof *packing->makers);
+		memset(packing->spike_sites + packing->count, 0,
+		       (count - packing->count) * sizeof *packing->spike_sites);
 		memset(packing->seen + packing->count, 0,
 		       (count - packing->count) * sizeof *packing->seen);
 		packing->count = count;
@@ -431,9 +432,9 @@ static void pack_frame(struct symbols *symbols, struct packing *packing,
 	find_places(symbols, file, offset);
 	if (!is_worth_packing(&symbols->places))
 		return;
-	if (!packing->makers[at])
-		packing->makers[at] = symbols_bundle_maker_new();
-	symbols_bundle_add(packing->makers[at], offset, &symbols->places);
+	if (!packing->spike_sites[at])
+		packing->spike_sites[at] = symbols_bundle_maker_new();
+	symbols_bundle_add(packing->spike_sites[at], offset, &symbols->places);
 }
 
 bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque, struct err *err)
@@ -449,14 +450,14 @@ bool symbols_pack(struct symbols *symbols, symbols_pack_sink *sink, void *opaque
 		void *bytes;
 
 		map_fini(&packing.seen[i]);
-		if (packing.makers[i] && ok) {
-			bytes = symbols_bundle_take(packing.makers[i], &size);
+		if (packing.spike_sites[i] && ok) {
+			bytes = symbols_bundle_take(packing.spike_sites[i], &size);
 			ok = sink(opaque, file->label, file->label_length, bytes, size, err);
 			mem_free(bytes);
 		}
-		symbols_bundle_maker_free(packing.makers[i]);
+		symbols_bundle_maker_free(packing.spike_sites[i]);
 	}
-	mem_free(packing.makers);
+	mem_free(packing.spike_sites);
 	mem_free(packing.seen);
 	return ok;
 }

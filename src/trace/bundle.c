@@ -1,10 +1,10 @@
 #include "trace/bundle.h"
 
 #include "os/file.h"
+#include "trace/bundle_reader.h"
 #include "trace/chain.h"
 #include "trace/end.h"
 #include "trace/reader.h"
-#include "trace/shelf.h"
 #include "trace/walk.h"
 
 #include <errno.h>
@@ -94,10 +94,11 @@ bool bundle_add(struct bundle *bundle, const uint8_t *build_id, size_t build_id_
 {
 	size_t at = 0;
 
-	if (build_id_length == 0 || build_id_length > SHELF_LABEL_MAX || size > SHELF_FILE_MAX)
+	if (build_id_length == 0 || build_id_length > BUNDLE_READER_LABEL_MAX ||
+	    size > BUNDLE_READER_FILE_MAX)
 		return err_set(err, ERR_LIMIT, "a symbol file of more than 1 GiB");
 	do {
-		struct shelf_part part = {
+		struct bundle_reader_part part = {
 			.build_id_length = build_id_length,
 			.file_size = size,
 			.at = at,
@@ -106,7 +107,7 @@ bool bundle_add(struct bundle *bundle, const uint8_t *build_id, size_t build_id_
 		};
 
 		memcpy(part.build_id, build_id, build_id_length);
-		shelf_encode(&bundle->chain.raw, &part, (const uint8_t *)bytes + at);
+		bundle_reader_encode(&bundle->chain.raw, &part, (const uint8_t *)bytes + at);
 		if (!chain_put_plain(&bundle->chain, BLOCK_BUNDLE, false, err) ||
 		    !chain_index(&bundle->chain, err))
 			return false;

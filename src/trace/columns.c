@@ -55,8 +55,8 @@ void columns_encoder_fini(struct columns_encoder *encoder)
 {
 	for (int i = 0; i < COLUMNS_COUNT; i++)
 		bytes_fini(&encoder->column[i]);
-	foretell_free(encoder->foretell);
-	encoder->foretell = NULL;
+	predict_free(encoder->predict);
+	encoder->predict = NULL;
 	mem_free(encoder->late);
 	encoder->late = NULL;
 }
@@ -113,7 +113,7 @@ static bool columns_suffice(uint8_t kind, uint64_t columns)
 
 	if (columns & BIT(COLUMN_WAY)) {
 		wanted = columns_told(wanted);
-		if (!foretell_knows(kind) || (columns & (ADDRESS | BIT(COLUMN_OLD_ADDRESS))))
+		if (!predict_knows(kind) || (columns & (ADDRESS | BIT(COLUMN_OLD_ADDRESS))))
 			return false;
 	}
 	return (columns & wanted) == wanted;
@@ -170,10 +170,10 @@ static bool read_columns(struct columns_decoder *decoder, struct bytes_cursor *i
 bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor payload,
 			  uint32_t events_count, uint64_t first_event, uint64_t first_ns)
 {
-	struct foretell *foretell = decoder->foretell;
+	struct predict *predict = decoder->predict;
 
 	memset(decoder, 0, sizeof *decoder);
-	decoder->foretell = foretell;
+	decoder->predict = predict;
 	decoder->start = (struct columns_start){ payload, events_count, first_event, first_ns };
 	if (!read_kinds(decoder, &payload) || !read_columns(decoder, &payload))
 		return false;
@@ -190,15 +190,15 @@ bool columns_decoder_init(struct columns_decoder *decoder, struct bytes_cursor p
 		// No more events than kinds.
 		if (events_count > kinds)
 			events_count = (uint32_t)kinds;
-		decoder->foretell = foretell_renew(decoder->foretell, events_count, false);
+		decoder->predict = predict_renew(decoder->predict, events_count, false);
 	}
 	return true;
 }
 
 void columns_decoder_fini(struct columns_decoder *decoder)
 {
-	foretell_free(decoder->foretell);
-	decoder->foretell = NULL;
+	predict_free(decoder->predict);
+	decoder->predict = NULL;
 }
 
 static bool next_time(struct columns_decoder *decoder)

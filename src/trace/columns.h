@@ -6,12 +6,12 @@
 // events of a newer writer. Nothing is carried from block to block.
 //
 // Encoding costs a few nanoseconds an event and allocates nothing once the buffers have grown.
-// Addresses may be foretold (trace/foretell.h): then they are encoded when the block is full.
+// Addresses may be predicted (trace/predict.h): then they are encoded when the block is full.
 #ifndef TRACE_COLUMNS_H
 #define TRACE_COLUMNS_H
 
 #include "trace/bytes.h"
-#include "trace/foretell.h"
+#include "trace/predict.h"
 #include "trace/trace.h"
 
 enum {
@@ -40,19 +40,19 @@ enum column {
 	COLUMN_FLAGS = 17, // 16 is reserved
 	COLUMN_FILE = 18,
 	COLUMN_ORIGIN = 19,
-	COLUMN_WAY = 20,    // in place of an address that is foretold
+	COLUMN_WAY = 20,    // in place of an address that is predicted
 	COLUMN_NUMBER = 21, // of ways that have one
-	COLUMN_NEAR = 22,   // two bytes of the difference of what is not foretold
+	COLUMN_NEAR = 22,   // two bytes of the difference of what is not predicted
 	COLUMNS_COUNT = 23,
 	COLUMNS_MAX = 64, // that a block may have; numbers are below it
 };
 
-// A difference that is not foretold: its lower bits go to COLUMN_ADDRESS_LOW and COLUMN_NEAR, the
+// A difference that is not predicted: its lower bits go to COLUMN_ADDRESS_LOW and COLUMN_NEAR, the
 // rest to COLUMN_ADDRESS.
 enum { COLUMNS_LOW_BITS = 4, COLUMNS_NEAR_BITS = 16 };
 
 // The columns that events of `kind` have an entry in, as bits; 0: not a kind we know. Where
-// addresses are foretold, COLUMN_WAY stands for those of addresses (columns_told).
+// addresses are predicted, COLUMN_WAY stands for those of addresses (columns_told).
 uint64_t columns_of_kind(uint8_t kind);
 
 static inline uint64_t columns_told(uint64_t columns)
@@ -75,14 +75,14 @@ struct columns_stage {
 	uint64_t free_stack[COLUMNS_ROW_MAX + 1];
 };
 
-// Where addresses are foretold, they wait here until the block is full, with what they need: told
+// Where addresses are predicted, they wait here until the block is full, with what they need: told
 // at once, they take a fraction of the time, because what that looks at stays near.
 struct columns_late {
 	uint32_t addresses, old_addresses, sizes, runs;
 	struct columns_late_run {
 		thread_id thread;
 		uint32_t count; // of addresses
-		bool known;     // they have ways: foretell_knows
+		bool known;     // they have ways: predict_knows
 	} run[COLUMNS_EVENTS_MAX];
 	uint8_t kind[COLUMNS_EVENTS_MAX]; // of events that have an address
 	uint64_t address[COLUMNS_EVENTS_MAX];
@@ -94,7 +94,7 @@ struct columns_encoder {
 	uint32_t count;
 	bool heaps;            // calls on blocks say of which heap, too, and with which flags: set
 			       // while count is 0
-	bool foretells;        // addresses are foretold: set while count is 0
+	bool predicts;         // addresses are predicted: set while count is 0
 	uint32_t roomy;        // events up to which each column has room
 	uint64_t kinds_used;   // bits
 	uint64_t columns_used; // bits: some entry is not 0
@@ -104,7 +104,7 @@ struct columns_encoder {
 	thread_id run_thread, last_thread;
 	uint32_t run_thread_count;
 	uint64_t previous[COLUMNS_SLOTS];
-	struct foretell *foretell; // NULL until it foretells
+	struct predict *predict;   // NULL until it predicts
 	struct columns_late *late; // the same
 	struct columns_stage stage;
 	struct bytes column[COLUMNS_COUNT];
@@ -115,7 +115,7 @@ static inline uint64_t columns_written(const struct columns_encoder *encoder, ui
 {
 	uint64_t columns = columns_of_kind(kind);
 
-	if (encoder->foretells && foretell_knows(kind))
+	if (encoder->predicts && predict_knows(kind))
 		columns = columns_told(columns);
 	if (!encoder->heaps || kind > TRACE_FAILED)
 		return columns;
@@ -192,8 +192,8 @@ void columns_add_echo(struct columns_encoder *encoder, const struct columns_row 
 // All that was added is in its columns. For columns.c.
 void columns_close(struct columns_encoder *encoder);
 
-// For columns_add.c, where addresses are foretold: the block begins; an event with an address, or a
-// row, waits; the block is full.
+// For columns_add.c, where addresses are predicted: the block begins; an event with an address, or
+// a row, waits; the block is full.
 void columns_late_begin(struct columns_encoder *encoder);
 void columns_late_add(struct columns_encoder *encoder, const struct trace_event *event);
 void columns_late_add_row(struct columns_encoder *encoder, const struct columns_row *row);
@@ -221,9 +221,9 @@ struct columns_decoder {
 	struct bytes_cursor column[COLUMNS_COUNT];
 	bool present[COLUMNS_COUNT];
 	uint16_t recipe[256]; // of each kind, see columns_run.c
-	bool told;            // some kinds have addresses that are foretold
+	bool told;            // some kinds have addresses that are predicted
 	bool careful;         // what comes is damaged: no runs
-	struct foretell *foretell;
+	struct predict *predict;
 	struct columns_start {
 		struct bytes_cursor payload;
 		uint32_t events_count;
@@ -253,8 +253,8 @@ uint32_t columns_run(struct columns_decoder *decoder, struct trace_event *events
 // What `decoder` needs for that. For columns.c.
 void columns_run_init(struct columns_decoder *decoder);
 
-// The addresses of an event whose kind, thread and size are known, where they are foretold. False:
-// they are damaged, and nothing more can be foretold in this block.
+// The addresses of an event whose kind, thread and size are known, where they are predicted. False:
+// they are damaged, and nothing more can be predicted in this block.
 bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event);
 
 // The same of `count` events of one thread, of those among them that have ways.

@@ -205,7 +205,7 @@ static void begin_block(struct columns_encoder *encoder, thread_id thread, uint6
 	encoder->run_thread = thread;
 	encoder->run_ns_delta = 0;
 	memset(encoder->previous, 0, sizeof encoder->previous);
-	if (encoder->foretells)
+	if (encoder->predicts)
 		columns_late_begin(encoder);
 }
 
@@ -358,7 +358,7 @@ static inline void stage_event(struct columns_encoder *encoder, uint64_t columns
 		unstage(encoder);
 	encoder->kinds_used |= BIT(event->kind);
 	stage->kind[stage->count++] = event->kind;
-	if (unlikely(encoder->foretells)) {
+	if (unlikely(encoder->predicts)) {
 		if (columns & (ADDRESSES | BIT(COLUMN_WAY)))
 			columns_late_add(encoder, event);
 		columns &= ~ADDRESSES;
@@ -400,7 +400,7 @@ void columns_close(struct columns_encoder *encoder)
 	if (encoder->count == 0)
 		return;
 	unstage(encoder);
-	if (encoder->foretells)
+	if (encoder->predicts)
 		columns_late_tell(encoder);
 	end_time_run(encoder);
 	end_thread_run(encoder);
@@ -583,7 +583,7 @@ void columns_add_row(struct columns_encoder *encoder, const struct columns_row *
 	memcpy(kinds->data + kinds->size, row->kind, row->count);
 	kinds->size += row->count;
 	encoder->kinds_used |= kinds_of(row);
-	if (unlikely(encoder->foretells))
+	if (unlikely(encoder->predicts))
 		columns_late_add_row(encoder, row);
 	else
 		put_addresses(encoder, row);
@@ -608,7 +608,7 @@ static void repeat(struct bytes *bytes, size_t from, uint32_t times)
 	bytes->size += want;
 }
 
-// What is foretold is not the same each time.
+// What is predicted is not the same each time.
 static void add_rows(struct columns_encoder *encoder, const struct columns_row *row, uint32_t times)
 {
 	for (uint32_t i = 0; i < times; i++)
@@ -623,7 +623,7 @@ void columns_add_echo(struct columns_encoder *encoder, const struct columns_row 
 
 	if (times == 0)
 		return;
-	if (encoder->foretells) {
+	if (encoder->predicts) {
 		add_rows(encoder, row, times);
 		return;
 	}

@@ -1,4 +1,4 @@
-// Addresses that are foretold: what waits until the block is full, and its ways.
+// Addresses that are predicted: what waits until the block is full, and its ways.
 #include "trace/columns.h"
 
 #include "wire/compiler.h"
@@ -31,12 +31,12 @@ void columns_late_add(struct columns_encoder *encoder, const struct trace_event 
 	struct columns_late *late = encoder->late;
 	uint8_t kind = event->kind;
 
-	add_run(late, event->thread, foretell_knows(kind), 1);
+	add_run(late, event->thread, predict_knows(kind), 1);
 	late->kind[late->addresses] = kind;
 	late->address[late->addresses++] = event->address;
 	if (columns_of_kind(kind) & BIT(COLUMN_OLD_ADDRESS))
 		late->old_address[late->old_addresses++] = event->old_address;
-	if (foretell_knows(kind) && !foretell_ends(kind))
+	if (predict_knows(kind) && !predict_ends(kind))
 		late->size[late->sizes++] = event->size;
 }
 
@@ -80,7 +80,7 @@ static void put_far(struct columns_encoder *encoder, uint64_t delta)
 		   varint_zigzag((int64_t)delta >> (COLUMNS_LOW_BITS + COLUMNS_NEAR_BITS)));
 }
 
-static void put_ways(struct columns_encoder *encoder, const struct foretell_answer *answer)
+static void put_ways(struct columns_encoder *encoder, const struct predict_answer *answer)
 {
 	bytes_reserve(&encoder->column[COLUMN_WAY], answer->ways);
 	bytes_reserve(&encoder->column[COLUMN_NUMBER], (answer->numbers + 1) * VARINT_BYTES_MAX);
@@ -93,7 +93,7 @@ static void put_ways(struct columns_encoder *encoder, const struct foretell_answ
 			   varint_zigzag((int64_t)answer->old_far_from[i]));
 }
 
-// An address that is not foretold. Returns whether it has an old one.
+// An address that is not predicted. Returns whether it has an old one.
 static bool put_plain(struct columns_encoder *encoder, uint8_t kind, uint64_t address,
 		      uint64_t old_address, uint64_t previous)
 {
@@ -117,10 +117,10 @@ static void tell_known(struct columns_encoder *encoder, const struct columns_lat
 {
 	const struct columns_late *late = encoder->late;
 	uint32_t end = walk->at + run->count;
-	struct foretell_answer answer;
+	struct predict_answer answer;
 
 	while (walk->at < end) {
-		struct foretell_row row = {
+		struct predict_row row = {
 			.count = end - walk->at,
 			.thread = run->thread,
 			.kind = &late->kind[walk->at],
@@ -129,9 +129,9 @@ static void tell_known(struct columns_encoder *encoder, const struct columns_lat
 			.size = &late->size[walk->size_at],
 		};
 
-		if (row.count > FORETELL_EVENTS_MAX)
-			row.count = FORETELL_EVENTS_MAX;
-		foretell_row(encoder->foretell, &row, *previous, &answer);
+		if (row.count > PREDICT_EVENTS_MAX)
+			row.count = PREDICT_EVENTS_MAX;
+		predict_row(encoder->predict, &row, *previous, &answer);
 		put_ways(encoder, &answer);
 		walk->at += row.count;
 		walk->old_at += answer.moved;
@@ -157,7 +157,7 @@ void columns_late_tell(struct columns_encoder *encoder)
 	const struct columns_late *late = encoder->late;
 	struct late_walk walk = { 0 };
 
-	encoder->foretell = foretell_renew(encoder->foretell, COLUMNS_EVENTS_MAX, true);
+	encoder->predict = predict_renew(encoder->predict, COLUMNS_EVENTS_MAX, true);
 	for (uint32_t i = 0; i < late->runs; i++) {
 		const struct columns_late_run *run = &late->run[i];
 		uint64_t *previous = &encoder->previous[run->thread % COLUMNS_SLOTS];

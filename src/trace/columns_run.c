@@ -38,7 +38,7 @@ static uint16_t recipe_of(const struct columns_decoder *decoder, unsigned kind)
 	if (columns == 0 || kind > TRACE_FAILED)
 		return NO_RUN;
 	if (decoder->told && columns >> COLUMN_ADDRESS & 1)
-		return NO_RUN; // shares columns with those that are foretold
+		return NO_RUN; // shares columns with those that are predicted
 	for (unsigned column = COLUMN_HEAP; column <= COLUMN_ORIGIN; column++)
 		if (columns >> column & decoder->present[column])
 			return NO_RUN;
@@ -98,7 +98,7 @@ static inline __attribute__((always_inline)) uint8_t next_byte(struct bytes_curs
 	return 0;
 }
 
-// What was foretold cannot be taken back: begin the block anew and go to where the run began.
+// What was predicted cannot be taken back: begin the block anew and go to where the run began.
 static COLD void come_back(struct columns_decoder *decoder)
 {
 	struct columns_start start = decoder->start;

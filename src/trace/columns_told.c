@@ -1,6 +1,6 @@
-// Addresses that are foretold: what the ways say, read back.
+// Addresses that are predicted: what the ways say, read back.
 #include "trace/columns_next.h"
-#include "trace/foretell_follow.h"
+#include "trace/predict_follow.h"
 
 // Where a difference to the thread's last address stands.
 static __attribute__((noinline)) uint64_t next_far(struct columns_decoder *decoder)
@@ -23,8 +23,8 @@ static __attribute__((noinline)) uint64_t next_old_far(struct columns_decoder *d
 // are the decoder's own; for many they are at hand.
 struct following {
 	struct columns_decoder *decoder;
-	struct foretell_blocks *blocks;
-	struct foretell_slot *slot;
+	struct predict_blocks *blocks;
+	struct predict_slot *slot;
 	struct bytes_cursor *way, *number;
 	uint32_t *lists;
 	uint64_t *previous;
@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) uint8_t next_way(struct following *
 	if (likely(following->way->at < following->way->end))
 		return *following->way->at++;
 	following->way->bad |= following->decoder->present[COLUMN_WAY];
-	return FORETELL_TOP;
+	return PREDICT_TOP;
 }
 
 static COLD uint32_t careful_number(struct columns_decoder *decoder, struct bytes_cursor *in)
@@ -68,32 +68,32 @@ static inline __attribute__((always_inline)) uint32_t next_number(struct followi
 	return wanted ? (uint32_t)varint_unzigzag(value) : 0;
 }
 
-static inline __attribute__((always_inline)) struct foretell_told
+static inline __attribute__((always_inline)) struct predict_told
 next_told(struct following *following)
 {
 	uint8_t way = next_way(following);
 
-	return (struct foretell_told){ way, next_number(following, way == FORETELL_NUMBERED) };
+	return (struct predict_told){ way, next_number(following, way == PREDICT_NUMBERED) };
 }
 
 // Where the block is that ends. Returns its class, if it has a number; less than 0: it is nowhere.
 static inline __attribute__((always_inline)) int next_ended(struct following *following, bool moves,
 							    uint64_t *address)
 {
-	struct foretell_told told = next_told(following);
+	struct predict_told told = next_told(following);
 	uint32_t number;
 
-	if (unlikely(told.way == FORETELL_FAR || told.way == FORETELL_STEP)) {
+	if (unlikely(told.way == PREDICT_FAR || told.way == PREDICT_STEP)) {
 		uint64_t difference = following->slot->step;
 
-		if (told.way == FORETELL_FAR)
+		if (told.way == PREDICT_FAR)
 			difference = moves ? next_old_far(following->decoder)
 					   : next_far(following->decoder);
-		foretell_note_step(following->slot, difference);
+		predict_note_step(following->slot, difference);
 		*address = *following->previous + difference;
 		return 0;
 	}
-	if (unlikely(!foretell_follow_ended(following->blocks, following->slot, told, &number)))
+	if (unlikely(!predict_follow_ended(following->blocks, following->slot, told, &number)))
 		return -1;
 	*address = following->blocks->begun[number];
 	return following->blocks->begun_class[number];
@@ -103,33 +103,33 @@ static inline __attribute__((always_inline)) int next_ended(struct following *fo
 static inline __attribute__((always_inline)) int next_begun(struct following *following,
 							    struct trace_event *event)
 {
-	struct foretell_blocks *blocks = following->blocks;
-	struct foretell_told told = next_told(following);
-	uint64_t chunks = foretell_chunks(event->size);
-	uint32_t *list = following->lists + foretell_class(chunks);
+	struct predict_blocks *blocks = following->blocks;
+	struct predict_told told = next_told(following);
+	uint64_t chunks = predict_chunks(event->size);
+	uint32_t *list = following->lists + predict_class(chunks);
 
-	if (unlikely(told.way == FORETELL_FAR))
+	if (unlikely(told.way == PREDICT_FAR))
 		event->address = *following->previous + next_far(following->decoder);
-	else if (unlikely(told.way == FORETELL_IN_PLACE && event->kind == TRACE_REALLOC))
+	else if (unlikely(told.way == PREDICT_IN_PLACE && event->kind == TRACE_REALLOC))
 		event->address = event->old_address;
-	else if (unlikely(!foretell_follow_begun(blocks, following->slot, told, list,
-						 &event->address)))
+	else if (unlikely(!predict_follow_begun(blocks, following->slot, told, list,
+						&event->address)))
 		return -1;
-	foretell_put_begun(blocks, following->slot, told.way, event->address, chunks);
+	predict_put_begun(blocks, following->slot, told.way, event->address, chunks);
 	return told.way;
 }
 
 static inline __attribute__((always_inline)) bool next_addresses(struct following *following,
 								 struct trace_event *event)
 {
-	struct foretell_blocks *blocks = following->blocks;
+	struct predict_blocks *blocks = following->blocks;
 	int class, way;
 
-	if (foretell_ends(event->kind)) {
+	if (predict_ends(event->kind)) {
 		class = next_ended(following, false, &event->address);
 		if (unlikely(class < 0))
 			return false;
-		foretell_put_ended(blocks, following->lists + class, event->address);
+		predict_put_ended(blocks, following->lists + class, event->address);
 	} else if (likely(event->kind != TRACE_REALLOC)) {
 		if (unlikely(next_begun(following, event) < 0))
 			return false;
@@ -138,8 +138,8 @@ static inline __attribute__((always_inline)) bool next_addresses(struct followin
 		way = class < 0 ? -1 : next_begun(following, event);
 		if (unlikely(way < 0))
 			return false;
-		if (way != FORETELL_IN_PLACE)
-			foretell_put_ended(blocks, following->lists + class, event->old_address);
+		if (way != PREDICT_IN_PLACE)
+			predict_put_ended(blocks, following->lists + class, event->old_address);
 	}
 	*following->previous = event->address;
 	return true;
@@ -155,43 +155,43 @@ static inline bool columns_bad(const struct columns_decoder *decoder)
 
 bool columns_next_told(struct columns_decoder *decoder, struct trace_event *event)
 {
-	struct foretell *foretell = decoder->foretell;
+	struct predict *predict = decoder->predict;
 	struct following following = {
 		.decoder = decoder,
-		.blocks = &foretell->blocks,
-		.slot = foretell_slot(foretell, event->thread),
+		.blocks = &predict->blocks,
+		.slot = predict_slot(predict, event->thread),
 		.way = &decoder->column[COLUMN_WAY],
 		.number = &decoder->column[COLUMN_NUMBER],
-		.lists = foretell_lists(&foretell->blocks, event->thread),
+		.lists = predict_lists(&predict->blocks, event->thread),
 		.previous = &decoder->previous[event->thread % COLUMNS_SLOTS],
 	};
 
-	ASSERT(foretell->blocks.begun_count < foretell->room &&
-	       foretell->blocks.ended_count < foretell->room);
+	ASSERT(predict->blocks.begun_count < predict->room &&
+	       predict->blocks.ended_count < predict->room);
 	return next_addresses(&following, event) && !columns_bad(decoder);
 }
 
 bool columns_run_told(struct columns_decoder *decoder, struct trace_event *event, uint32_t count)
 {
 	uint32_t thread = event->thread;
-	struct foretell *foretell = decoder->foretell;
-	struct foretell_blocks blocks = foretell->blocks;
-	struct foretell_slot slot = *foretell_slot(foretell, thread);
+	struct predict *predict = decoder->predict;
+	struct predict_blocks blocks = predict->blocks;
+	struct predict_slot slot = *predict_slot(predict, thread);
 	struct bytes_cursor way = decoder->column[COLUMN_WAY];
 	struct bytes_cursor number = decoder->column[COLUMN_NUMBER];
 	uint64_t previous = decoder->previous[thread % COLUMNS_SLOTS];
 	struct following following = {
-		decoder, &blocks, &slot, &way, &number, foretell_lists(&blocks, thread), &previous,
+		decoder, &blocks, &slot, &way, &number, predict_lists(&blocks, thread), &previous,
 	};
 
-	ASSERT(count <= foretell->room - blocks.begun_count &&
-	       count <= foretell->room - blocks.ended_count);
+	ASSERT(count <= predict->room - blocks.begun_count &&
+	       count <= predict->room - blocks.ended_count);
 	for (uint32_t i = 0; i < count; i++)
-		if (likely(foretell_knows(event[i].kind)))
+		if (likely(predict_knows(event[i].kind)))
 			if (unlikely(!next_addresses(&following, &event[i])))
 				return false;
-	foretell->blocks = blocks;
-	*foretell_slot(foretell, thread) = slot;
+	predict->blocks = blocks;
+	*predict_slot(predict, thread) = slot;
 	decoder->column[COLUMN_WAY] = way;
 	decoder->column[COLUMN_NUMBER] = number;
 	decoder->previous[thread % COLUMNS_SLOTS] = previous;

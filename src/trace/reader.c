@@ -40,7 +40,7 @@ struct reader *reader_open(const char *path, struct err *err)
 {
 	struct reader *reader = mem_alloc(1, sizeof *reader);
 
-	reader->shelf = mem_alloc(1, sizeof *reader->shelf);
+	reader->bundle_reader = mem_alloc(1, sizeof *reader->bundle_reader);
 	reader->store.fd = -1;
 	defs_init(&reader->defs);
 	if (!store_open(&reader->store, path, err)) {
@@ -75,9 +75,9 @@ void reader_close(struct reader *reader)
 	mem_free(reader->marks);
 	bytes_fini(&reader->texts);
 	bytes_fini(&reader->text);
-	if (reader->shelf)
-		shelf_fini(reader->shelf);
-	mem_free(reader->shelf);
+	if (reader->bundle_reader)
+		bundle_reader_fini(reader->bundle_reader);
+	mem_free(reader->bundle_reader);
 	seek_fini(&reader->seek);
 	mem_free(reader);
 }
@@ -236,7 +236,7 @@ static void count_block(struct reader *reader, const struct block *block, uint64
 	case BLOCK_BUNDLE:
 		stats->bundle_blocks++;
 		stats->bundle_bytes += bytes;
-		shelf_add(reader->shelf, at);
+		bundle_reader_add(reader->bundle_reader, at);
 		break;
 	case BLOCK_INDEX:
 		stats->index_blocks++;
@@ -723,5 +723,6 @@ const struct trace_mark *reader_marks(const struct reader *reader, size_t *count
 const void *reader_bundle(const struct reader *reader, const uint8_t *build_id,
 			  size_t build_id_length, size_t *size)
 {
-	return shelf_find(reader->shelf, &reader->store, build_id, build_id_length, size);
+	return bundle_reader_find(reader->bundle_reader, &reader->store, build_id, build_id_length,
+				  size);
 }

@@ -3,11 +3,11 @@
 #ifndef TRACE_READER_OWN_H
 #define TRACE_READER_OWN_H
 
+#include "trace/bundle_reader.h"
 #include "trace/columns.h"
 #include "trace/defs.h"
 #include "trace/reader.h"
 #include "trace/seek.h"
-#include "trace/shelf.h"
 #include "trace/store.h"
 #include "trace/walk.h"
 
@@ -55,7 +55,7 @@ struct reader {
 	struct walk frontier;
 	struct walk_loader scan_loader;
 	struct reader_stats stats;
-	struct shelf *shelf; // ours
+	struct bundle_reader *bundle_reader; // ours
 	struct seek seek;
 	bool seek_loaded;
 };

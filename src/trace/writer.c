@@ -1,10 +1,10 @@
 #include "trace/writer.h"
 
+#include "trace/bundle_reader.h"
 #include "trace/chain.h"
 #include "trace/columns.h"
 #include "trace/defs.h"
-#include "trace/foretell_when.h"
-#include "trace/shelf.h"
+#include "trace/predict_when.h"
 #include "wire/compiler.h"
 
 // Definitions are written when this many bytes (or DEFS_RUN_MAX frames or stacks) have piled up,
@@ -38,7 +38,7 @@ struct writer {
 	uint64_t notes_first_ns, notes_last_ns;
 
 	struct columns_encoder columns;
-	struct foretell_when when;
+	struct predict_when when;
 	uint64_t events_count; // given numbers so far; chain.next_event of them in whole blocks
 };
 
@@ -144,9 +144,8 @@ static void put_events(struct writer *writer)
 		fail(writer);
 		return;
 	}
-	writer->columns.foretells = foretell_when(&writer->when, block.events_count,
-						  block.stored_size,
-						  block.last_ns - block.first_ns);
+	writer->columns.predicts = predict_when(&writer->when, block.events_count,
+						block.stored_size, block.last_ns - block.first_ns);
 	writer->chain.next_event += block.events_count;
 	if (!chain_index(&writer->chain, &writer->err))
 		fail(writer);
@@ -442,21 +441,22 @@ void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_
 {
 	size_t at = 0;
 
-	ASSERT(build_id_length <= SHELF_LABEL_MAX && size <= SHELF_FILE_MAX);
+	ASSERT(build_id_length <= BUNDLE_READER_LABEL_MAX && size <= BUNDLE_READER_FILE_MAX);
 	writer_flush(writer);
 	do {
 		size_t part = size - at < BLOCK_BUNDLE_PART_MAX ? size - at : BLOCK_BUNDLE_PART_MAX;
-		struct shelf_part shelf_part = {
+		struct bundle_reader_part bundle_reader_part = {
 			.build_id_length = build_id_length,
 			.file_size = size,
 			.at = at,
 			.size = part,
 		};
 
-		memcpy(shelf_part.build_id, build_id, build_id_length);
+		memcpy(bundle_reader_part.build_id, build_id, build_id_length);
 		if (writer->failed || writer->ended)
 			return;
-		shelf_encode(&writer->chain.raw, &shelf_part, (const uint8_t *)bytes + at);
+		bundle_reader_encode(&writer->chain.raw, &bundle_reader_part,
+				     (const uint8_t *)bytes + at);
 		if (!chain_put_plain(&writer->chain, BLOCK_BUNDLE, false, &writer->err))
 			fail(writer);
 		at += part;

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "engine/crest.h"
+#include "engine/prominence.h"
 #include "engine/window_series.h"
 #include "report/diff.h"
 #include "report/growth.h"
@@ -74,14 +74,14 @@ struct peak {
 
 struct peaks {
 	struct query_context *asked;
-	struct crest crest;
+	struct prominence crest;
 	struct heap_amount level;
 	bool in_buckets;
 	struct peak *list;
 	size_t list_count, capacity;
 };
 
-static void keep_spike(void *context, const struct crest_hill *hill)
+static void keep_spike(void *context, const struct prominence_hill *hill)
 {
 	struct peaks *peaks = context;
 
@@ -105,7 +105,7 @@ static bool take_change(void *context, const struct window_change *change)
 	else
 		peaks->level.bytes -= change->bytes;
 	if (change->last)
-		crest_add(&peaks->crest, change->edge, peaks->level.bytes);
+		prominence_add(&peaks->crest, change->edge, peaks->level.bytes);
 	return true;
 }
 
@@ -134,10 +134,11 @@ static bool find_peaks(struct peaks *peaks, uint64_t rise_min, struct err *err)
 
 	if (!query_context_level(asked, asked->from, &peaks->level, err))
 		return false;
-	crest_init(&peaks->crest, rise_min, asked->from, peaks->level.bytes, keep_spike, peaks);
+	prominence_init(&peaks->crest, rise_min, asked->from, peaks->level.bytes, keep_spike,
+			peaks);
 	good = window_changes(asked->window, &query, take_change, peaks, err);
-	crest_finish(&peaks->crest);
-	crest_fini(&peaks->crest);
+	prominence_finish(&peaks->crest);
+	prominence_fini(&peaks->crest);
 	return good;
 }
 
@@ -160,15 +161,15 @@ static bool find_in_buckets(struct peaks *peaks, struct err *err)
 		if (buckets[i].bytes_peak > highest)
 			highest = buckets[i].bytes_peak;
 	if (good) {
-		crest_init(&peaks->crest, highest / PEAKS_PART + 1, 0, peaks->level.bytes,
-			   keep_spike, peaks);
+		prominence_init(&peaks->crest, highest / PEAKS_PART + 1, 0, peaks->level.bytes,
+				keep_spike, peaks);
 		for (uint64_t i = 0; i < PEAKS_BUCKETS; i++) {
-			crest_add(&peaks->crest, 3 * i + 1, buckets[i].bytes_low);
-			crest_add(&peaks->crest, 3 * i + 2, buckets[i].bytes_peak);
-			crest_add(&peaks->crest, 3 * i + 3, buckets[i].bytes_end);
+			prominence_add(&peaks->crest, 3 * i + 1, buckets[i].bytes_low);
+			prominence_add(&peaks->crest, 3 * i + 2, buckets[i].bytes_peak);
+			prominence_add(&peaks->crest, 3 * i + 3, buckets[i].bytes_end);
 		}
-		crest_finish(&peaks->crest);
-		crest_fini(&peaks->crest);
+		prominence_finish(&peaks->crest);
+		prominence_fini(&peaks->crest);
 	}
 	mem_free(buckets);
 	return good;

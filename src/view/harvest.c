@@ -413,7 +413,7 @@ void harvest_fini(struct harvest *harvest)
 // ---- writing ----
 
 // Texts and frames get numbers as they are met.
-struct shelf {
+struct bundle_reader {
 	const struct harvest *harvest;
 	const struct scrub *scrub; // NULL: nothing is hidden
 	struct labels *texts;      // labels of texts, from 1; number 0 is ""
@@ -424,52 +424,53 @@ struct shelf {
 	uint32_t *faces;
 };
 
-static uint32_t text_number(struct shelf *shelf, const char *text)
+static uint32_t text_number(struct bundle_reader *bundle_reader, const char *text)
 {
-	uint32_t number = text && *text ? labels_text(shelf->texts, text) : 0;
+	uint32_t number = text && *text ? labels_text(bundle_reader->texts, text) : 0;
 
-	if (number > shelf->texts_count)
-		shelf->texts_count = number;
+	if (number > bundle_reader->texts_count)
+		bundle_reader->texts_count = number;
 	return number;
 }
 
 // The same of a path, and of a name that may have one in it.
-static uint32_t path_number(struct shelf *shelf, const char *path)
+static uint32_t path_number(struct bundle_reader *bundle_reader, const char *path)
 {
 	struct str text = { 0 };
 	uint32_t number;
 
-	if (!shelf->scrub || !path)
-		return text_number(shelf, path);
-	scrub_path(shelf->scrub, path, strlen(path), &text);
-	number = text_number(shelf, str_get(&text));
+	if (!bundle_reader->scrub || !path)
+		return text_number(bundle_reader, path);
+	scrub_path(bundle_reader->scrub, path, strlen(path), &text);
+	number = text_number(bundle_reader, str_get(&text));
 	str_fini(&text);
 	return number;
 }
 
-static uint32_t name_number(struct shelf *shelf, const char *name)
+static uint32_t name_number(struct bundle_reader *bundle_reader, const char *name)
 {
 	struct str text = { 0 };
 	uint32_t number;
 
-	if (!shelf->scrub || !name)
-		return text_number(shelf, name);
-	scrub_words(shelf->scrub, name, strlen(name), &text);
-	number = text_number(shelf, str_get(&text));
+	if (!bundle_reader->scrub || !name)
+		return text_number(bundle_reader, name);
+	scrub_words(bundle_reader->scrub, name, strlen(name), &text);
+	number = text_number(bundle_reader, str_get(&text));
 	str_fini(&text);
 	return number;
 }
 
-static uint32_t frame_number(struct shelf *shelf, const struct symbol *symbol)
+static uint32_t frame_number(struct bundle_reader *bundle_reader, const struct symbol *symbol)
 {
 	bool added;
-	uint64_t *number = map_put(&shelf->frame_of, (uint64_t)(uintptr_t)symbol, &added);
+	uint64_t *number = map_put(&bundle_reader->frame_of, (uint64_t)(uintptr_t)symbol, &added);
 
 	if (added) {
-		shelf->frames = mem_grow(shelf->frames, &shelf->frames_capacity,
-					 shelf->frames_count + 1, sizeof *shelf->frames);
-		*number = shelf->frames_count;
-		shelf->frames[shelf->frames_count++] = symbol;
+		bundle_reader->frames =
+			mem_grow(bundle_reader->frames, &bundle_reader->frames_capacity,
+				 bundle_reader->frames_count + 1, sizeof *bundle_reader->frames);
+		*number = bundle_reader->frames_count;
+		bundle_reader->frames[bundle_reader->frames_count++] = symbol;
 	}
 	return (uint32_t)*number;
 }
@@ -479,24 +480,25 @@ static bool is_folded(const struct harvest *harvest, size_t number)
 	return number == 0 || number == harvest->rest;
 }
 
-static void write_stacks(struct shelf *shelf, struct json *json)
+static void write_stacks(struct bundle_reader *bundle_reader, struct json *json)
 {
-	const struct harvest *harvest = shelf->harvest;
+	const struct harvest *harvest = bundle_reader->harvest;
 
 	json_key(json, "stacks");
 	json_array_begin(json);
 	for (size_t i = 0; i < harvest->stacks_count; i++) {
 		struct names_stack stack = { 0 };
 
-		shelf->faces[i] = FOLDED;
+		bundle_reader->faces[i] = FOLDED;
 		if (!is_folded(harvest, i))
 			stack = names_stack(harvest->opened->names, harvest->stacks[i]);
 		json_array_begin(json);
 		for (size_t line = 0; line < stack.count; line++)
-			json_u64(json, frame_number(shelf, stack.lines[line].symbol));
+			json_u64(json, frame_number(bundle_reader, stack.lines[line].symbol));
 		json_array_end(json);
 		if (stack.count > 0)
-			shelf->faces[i] = frame_number(shelf, stack.lines[stack.user].symbol);
+			bundle_reader->faces[i] =
+				frame_number(bundle_reader, stack.lines[stack.user].symbol);
 	}
 	json_array_end(json);
 	json_key(json, "stack_ids");
@@ -507,25 +509,26 @@ static void write_stacks(struct shelf *shelf, struct json *json)
 	json_key(json, "faces");
 	json_array_begin(json);
 	for (size_t i = 0; i < harvest->stacks_count; i++)
-		json_i64(json, shelf->faces[i] == FOLDED ? -1 : (int64_t)shelf->faces[i]);
+		json_i64(json,
+			 bundle_reader->faces[i] == FOLDED ? -1 : (int64_t)bundle_reader->faces[i]);
 	json_array_end(json);
 	json_kv_u64_if(json, "rest", harvest->rest > 0, harvest->rest);
 }
 
 enum frame_column { FUNCTION, FILE_NAME, LINE, MODULE, OFFSET, INLINED, FRAME_COLUMNS };
 
-static uint64_t frame_figure(struct shelf *shelf, const struct symbol *symbol,
+static uint64_t frame_figure(struct bundle_reader *bundle_reader, const struct symbol *symbol,
 			     enum frame_column column)
 {
 	switch (column) {
 	case FUNCTION:
-		return name_number(shelf, symbol->function);
+		return name_number(bundle_reader, symbol->function);
 	case FILE_NAME:
-		return path_number(shelf, symbol->file);
+		return path_number(bundle_reader, symbol->file);
 	case LINE:
 		return symbol->line;
 	case MODULE:
-		return path_number(shelf, symbol->module);
+		return path_number(bundle_reader, symbol->module);
 	case OFFSET:
 		return symbol->offset;
 	case INLINED:
@@ -535,7 +538,7 @@ static uint64_t frame_figure(struct shelf *shelf, const struct symbol *symbol,
 	return symbol->inlined;
 }
 
-static void write_frames(struct shelf *shelf, struct json *json)
+static void write_frames(struct bundle_reader *bundle_reader, struct json *json)
 {
 	static const char *const words[FRAME_COLUMNS] = { "function", "file",   "line",
 							  "module",   "offset", "inlined" };
@@ -545,9 +548,9 @@ static void write_frames(struct shelf *shelf, struct json *json)
 	for (int column = 0; column < FRAME_COLUMNS; column++) {
 		json_key(json, words[column]);
 		json_array_begin(json);
-		for (size_t i = 0; i < shelf->frames_count; i++)
-			json_u64(json,
-				 frame_figure(shelf, shelf->frames[i], (enum frame_column)column));
+		for (size_t i = 0; i < bundle_reader->frames_count; i++)
+			json_u64(json, frame_figure(bundle_reader, bundle_reader->frames[i],
+						    (enum frame_column)column));
 		json_array_end(json);
 	}
 	json_object_end(json);
@@ -569,11 +572,11 @@ enum cell_column {
 	CELL_COLUMNS
 };
 
-static int64_t cell_figure(struct shelf *shelf, const struct harvest_cell *cell,
+static int64_t cell_figure(struct bundle_reader *bundle_reader, const struct harvest_cell *cell,
 			   enum cell_column column)
 {
 	const struct harvest_group *group =
-		&shelf->harvest->groups[cell->key >> (2 * END_BITS + KIND_BITS)];
+		&bundle_reader->harvest->groups[cell->key >> (2 * END_BITS + KIND_BITS)];
 	const uint64_t bucket_mask = (1 << END_BITS) - 1;
 
 	switch (column) {
@@ -586,7 +589,7 @@ static int64_t cell_figure(struct shelf *shelf, const struct harvest_cell *cell,
 	case HEAP:
 		return group->layer ? -1 : (int64_t)group->heap;
 	case OWNER:
-		return group->layer ? text_number(shelf,
+		return group->layer ? text_number(bundle_reader,
 						  space_owner_word((enum space_owner)group->owner))
 				    : 0;
 	case STACK:
@@ -608,12 +611,12 @@ static int64_t cell_figure(struct shelf *shelf, const struct harvest_cell *cell,
 	return (int64_t)cell->bytes;
 }
 
-static void write_cells(struct shelf *shelf, struct json *json)
+static void write_cells(struct bundle_reader *bundle_reader, struct json *json)
 {
 	static const char *const words[CELL_COLUMNS] = { "layer", "process", "thread", "heap",
 							 "owner", "stack",   "octave", "begin",
 							 "end",   "kind",    "count",  "bytes" };
-	const struct harvest *harvest = shelf->harvest;
+	const struct harvest *harvest = bundle_reader->harvest;
 
 	json_key(json, "cells");
 	json_object_begin(json);
@@ -621,8 +624,8 @@ static void write_cells(struct shelf *shelf, struct json *json)
 		json_key(json, words[column]);
 		json_array_begin(json);
 		for (size_t i = 0; i < harvest->cells_count; i++)
-			json_i64(json,
-				 cell_figure(shelf, &harvest->cells[i], (enum cell_column)column));
+			json_i64(json, cell_figure(bundle_reader, &harvest->cells[i],
+						   (enum cell_column)column));
 		json_array_end(json);
 	}
 	json_object_end(json);
@@ -630,7 +633,7 @@ static void write_cells(struct shelf *shelf, struct json *json)
 
 void harvest_write(const struct harvest *harvest, const struct scrub *scrub, struct json *json)
 {
-	struct shelf shelf = {
+	struct bundle_reader bundle_reader = {
 		.harvest = harvest,
 		.scrub = scrub,
 		.texts = labels_new(LABELS_EXACT, harvest->opened->reader, harvest->opened->names),
@@ -647,17 +650,17 @@ void harvest_write(const struct harvest *harvest, const struct scrub *scrub, str
 	for (size_t i = 0; i < harvest->marks; i++)
 		json_u64(json, harvest->mark_edges[i]);
 	json_array_end(json);
-	write_stacks(&shelf, json);
-	write_frames(&shelf, json);
-	write_cells(&shelf, json);
+	write_stacks(&bundle_reader, json);
+	write_frames(&bundle_reader, json);
+	write_cells(&bundle_reader, json);
 	json_key(json, "strings");
 	json_array_begin(json);
 	json_string(json, "");
-	for (uint32_t i = 1; i <= shelf.texts_count; i++)
-		json_string(json, labels_get_text(shelf.texts, i));
+	for (uint32_t i = 1; i <= bundle_reader.texts_count; i++)
+		json_string(json, labels_get_text(bundle_reader.texts, i));
 	json_array_end(json);
-	labels_free(shelf.texts);
-	map_fini(&shelf.frame_of);
-	mem_free(shelf.frames);
-	mem_free(shelf.faces);
+	labels_free(bundle_reader.texts);
+	map_fini(&bundle_reader.frame_of);
+	mem_free(bundle_reader.frames);
+	mem_free(bundle_reader.faces);
 }

@@ -184,7 +184,7 @@ static void measure(const char *name, uint32_t lanes,
 	       "%4ld MB\n",
 	       name, lanes, lanes > 1 ? "s" : " ", (double)count / seconds / 1e6,
 	       (double)bench->busy_ns / (double)count,
-	       interner_count(&bench->pipeline.ledger.interner),
+	       interner_count(&bench->pipeline.trace_builder.interner),
 	       (double)writer_bytes(bench->pipeline.writer) / (double)count,
 	       usage.ru_maxrss / 1024);
 	pipeline_close(&bench->pipeline);

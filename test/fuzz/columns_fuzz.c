@@ -1,6 +1,6 @@
 // Any bytes as events, or as the payload of a block of events (docs/format.md, section 6).
 //
-// The first byte chooses. As events: three bytes each; what is written of them, addresses foretold
+// The first byte chooses. As events: three bytes each; what is written of them, addresses predicted
 // or not, is read back the same. As a payload, whose kinds stand there: reading in runs gives what
 // reading one by one gives.
 #include "trace/columns.h"
@@ -82,14 +82,14 @@ static struct trace_event event_of(const uint8_t *data, uint32_t number)
 	return event;
 }
 
-static void write_and_read(const uint8_t *data, size_t size, bool foretells)
+static void write_and_read(const uint8_t *data, size_t size, bool predicts)
 {
 	struct columns_encoder *encoder = mem_alloc(1, sizeof *encoder);
 	struct trace_event *events = mem_alloc(EVENTS_MAX, sizeof *events);
 	struct bytes payload = { 0 };
 	uint32_t count = 0;
 
-	encoder->foretells = foretells;
+	encoder->predicts = predicts;
 	for (; size >= 3 && count < EVENTS_MAX; data += 3, size -= 3) {
 		events[count] = event_of(data, count);
 		columns_add(encoder, &events[count], 0);

@@ -63,10 +63,10 @@ static void check_runs(const uint8_t *payload, size_t size, uint32_t count, uint
 	mem_free(many);
 }
 
-// Encode `count` events, their addresses foretold or not, decode them from memory that ends where
+// Encode `count` events, their addresses predicted or not, decode them from memory that ends where
 // they end, and compare.
 static void check_encoding(const struct trace_event *events, uint32_t count, uint64_t first_number,
-			   bool foretells)
+			   bool predicts)
 {
 	struct columns_encoder *encoder = mem_alloc(1, sizeof *encoder);
 	struct columns_decoder *decoder = mem_alloc(1, sizeof *decoder);
@@ -77,7 +77,7 @@ static void check_encoding(const struct trace_event *events, uint32_t count, uin
 	// Twice: an encoder begins anew with each block.
 	for (int round = 0; round < 2; round++) {
 		payload.size = 0;
-		encoder->foretells = foretells;
+		encoder->predicts = predicts;
 		for (uint32_t i = 0; i < count; i++)
 			columns_add(encoder, &events[i], events[i].time_ns);
 		columns_finish(encoder, &payload, NULL);
@@ -182,7 +182,7 @@ TEST(columns_of_rows_are_those_of_their_events)
 			CHECK_EQ(single.size, rows.size);
 			CHECK_BYTES(single.data, rows.data, single.size);
 			one->heaps = two->heaps = random() % 2;
-			one->foretells = two->foretells = random() % 2;
+			one->predicts = two->predicts = random() % 2;
 			row.heap = row.flags = 0;
 		}
 		for (uint32_t i = 0; i <= times; i++) {
@@ -425,7 +425,7 @@ TEST(columns_that_lie_are_refused)
 	CHECK(!opens((const uint8_t[]){ 0, 3, 1, 0, 2, 0, 3, 1 }, 8, 0));
 	CHECK(!opens((const uint8_t[]){ 0, 2, 1, 0, 3, 0 }, 6, 0));
 	CHECK(!opens((const uint8_t[]){ 0, 65 }, 2, 0));
-	// A free whose address is foretold, one with both ways to tell it, one without either, a
+	// A free whose address is predicted, one with both ways to tell it, one without either, a
 	// failed call with one, and one of a kind that we do not know.
 	CHECK(opens((const uint8_t[]){ 1, 4, 0x80, 0x88, 0x40, 3, 1, 0, 2, 0, 3, 0 }, 12, 0));
 	CHECK(!opens((const uint8_t[]){ 1, 4, 0xb0, 0x88, 0x40, 3, 1, 0, 2, 0, 3, 0 }, 12, 0));

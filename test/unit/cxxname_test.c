@@ -49,7 +49,7 @@ TEST(cxxname_finds_the_name_between_return_type_and_parameters)
 	}
 }
 
-static const char shelf[] =
+static const char bundle_reader[] =
 	"void spice::Shelf<spice::Jar, std::less<spice::Jar>, std::allocator<spice::Jar> >::put("
 	"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&)";
 
@@ -60,12 +60,12 @@ static const struct {
 } shortenings[] = {
 	{ "main", 8, "main" },
 	{ "std::vector<std::vector<int> >::f()", 80, "std::vector<std::vector<int>>::f()" },
-	{ shelf, 80, "void spice::Shelf<spice::Jar>::put(std::string const&)" },
-	{ shelf, 50, "spice::Shelf<spice::Jar>::put(…)" },
-	{ shelf, 31, "spice::Shelf<…>::put(…)" },
-	{ shelf, 21, "…::Shelf<…>::put(…)" },
-	{ shelf, 17, "…::put(…)" },
-	{ shelf, 8, "put(…)" },
+	{ bundle_reader, 80, "void spice::Shelf<spice::Jar>::put(std::string const&)" },
+	{ bundle_reader, 50, "spice::Shelf<spice::Jar>::put(…)" },
+	{ bundle_reader, 31, "spice::Shelf<…>::put(…)" },
+	{ bundle_reader, 21, "…::Shelf<…>::put(…)" },
+	{ bundle_reader, 17, "…::put(…)" },
+	{ bundle_reader, 8, "put(…)" },
 	{ "a_rather_long_c_function", 10, "a_rather_…" },
 	{ "a_rather_long_c_function", 0, "a_rathe…" },
 	{ "std::map<int, X, std::less<int>, std::allocator<std::pair<int const, X> > >::at(int)",

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "collect/merge.h"
-#include "collect/roster.h"
+#include "collect/process_list.h"
 #include "test/unit/fake_guest.h"
 
 #include <stdlib.h>
@@ -15,8 +15,8 @@ enum { PIPELINE_LANES_MAX = 16 };
 struct pipeline {
 	struct tick tick;
 	struct writer *writer;
-	struct ledger ledger;
-	struct roster roster;
+	struct trace_builder trace_builder;
+	struct process_list process_list;
 	struct merge merge;
 	struct image *image;
 	struct fake_guest guest;
@@ -56,13 +56,14 @@ static inline void pipeline_open(struct pipeline *pipeline, uint32_t lanes_count
 	if (pipeline->writer == NULL || !tick_open(&pipeline->tick, 100000, TICK_ANY, &err) ||
 	    !share_open(&arrival->share, 1, 0, 0, &err))
 		pipeline_fail(&err);
-	ledger_init(&pipeline->ledger, pipeline->writer, &options);
-	pipeline->ledger.fold_ns = 200000;
-	roster_init(&pipeline->roster, &pipeline->ledger, &pipeline->tick, true);
-	merge_init(&pipeline->merge, &pipeline->ledger, roster_special, &pipeline->roster);
-	roster_arrive(&pipeline->roster, arrival);
-	roster_settle(&pipeline->roster);
-	pipeline->image = pipeline->roster.images;
+	trace_builder_init(&pipeline->trace_builder, pipeline->writer, &options);
+	pipeline->trace_builder.fold_ns = 200000;
+	process_list_init(&pipeline->process_list, &pipeline->trace_builder, &pipeline->tick, true);
+	merge_init(&pipeline->merge, &pipeline->trace_builder, process_list_special,
+		   &pipeline->process_list);
+	process_list_arrive(&pipeline->process_list, arrival);
+	process_list_settle(&pipeline->process_list);
+	pipeline->image = pipeline->process_list.images;
 	pipeline->guest.segment_fd = pipeline->image->share.fd;
 	pipeline->guest.segment = pipeline->image->share.segment;
 	pipeline->guest.lanes = pipeline->image->share.lanes;
@@ -98,8 +99,8 @@ static inline void pipeline_close(struct pipeline *pipeline)
 	for (uint32_t i = 0; i <= pipeline->lanes_count; i++)
 		fake_lane_close(&pipeline->lanes[i]);
 	merge_fini(&pipeline->merge);
-	roster_fini(&pipeline->roster);
-	ledger_fini(&pipeline->ledger);
+	process_list_fini(&pipeline->process_list);
+	trace_builder_fini(&pipeline->trace_builder);
 	writer_free(pipeline->writer);
 	tick_close(&pipeline->tick);
 }

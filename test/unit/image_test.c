@@ -75,8 +75,8 @@ struct machine {
 	uint64_t own[LANE_SLOTS];
 	bool taken[BLOCKS];
 	uint64_t generation[BLOCKS];
-	int shelf[SHELF]; // number + 1, or 0
-	uint64_t written; // events
+	int bundle_reader[SHELF]; // number + 1, or 0
+	uint64_t written;         // events
 	uint64_t marks, marks_passed;
 	enum mutation mutation;
 
@@ -93,7 +93,7 @@ struct machine {
 	uint32_t phase, look_at;
 	uint64_t cut[LANES_MAX + 1], seen[LANES_MAX + 1];
 	struct collect_options options;
-	struct ledger ledger;
+	struct trace_builder trace_builder;
 	struct image *image;
 	struct merge merge;
 	uint64_t passes, by_ticks;
@@ -175,7 +175,7 @@ static void be_born(struct machine *machine, struct thread *thread)
 
 static void exchange_blocks(struct machine *machine, struct thread *thread)
 {
-	int *place = &machine->shelf[dice(machine) % SHELF];
+	int *place = &machine->bundle_reader[dice(machine) % SHELF];
 	int taken = *place;
 
 	*place = thread->held_count > 0 ? thread->held[--thread->held_count] + 1 : 0;
@@ -374,13 +374,13 @@ static void open_collector(struct machine *machine, uint32_t lanes_count, enum i
 	CHECK(share_open(&arrival->share, 1, 0, 0, &err));
 	machine->options.info = info;
 	machine->options.report_fd = -1;
-	ledger_init(&machine->ledger, writer_new(fd, &info, &err), &machine->options);
-	CHECK(machine->ledger.writer != NULL);
-	machine->ledger.fold_ns = 200000;
-	merge_init(&machine->merge, &machine->ledger, pass_mark, machine);
-	machine->image = image_new(arrival, &machine->ledger);
+	trace_builder_init(&machine->trace_builder, writer_new(fd, &info, &err), &machine->options);
+	CHECK(machine->trace_builder.writer != NULL);
+	machine->trace_builder.fold_ns = 200000;
+	merge_init(&machine->merge, &machine->trace_builder, pass_mark, machine);
+	machine->image = image_new(arrival, &machine->trace_builder);
 	machine->image->begun = true;
-	machine->image->process = writer_add_process(machine->ledger.writer, &process);
+	machine->image->process = writer_add_process(machine->trace_builder.writer, &process);
 	machine->guest = (struct fake_guest){ .clock = &machine->clock,
 					      .segment = machine->image->share.segment,
 					      .lanes = machine->image->share.lanes,
@@ -391,15 +391,15 @@ static void open_collector(struct machine *machine, uint32_t lanes_count, enum i
 
 static void close_collector(struct machine *machine)
 {
-	struct trace_end end = { .events = writer_events_count(machine->ledger.writer) };
+	struct trace_end end = { .events = writer_events_count(machine->trace_builder.writer) };
 
 	for (uint32_t i = 0; i <= machine->lanes_count; i++)
 		fake_lane_close(&machine->lanes[i]);
-	writer_end(machine->ledger.writer, &end);
+	writer_end(machine->trace_builder.writer, &end);
 	merge_fini(&machine->merge);
 	image_free(machine->image);
-	ledger_fini(&machine->ledger);
-	writer_free(machine->ledger.writer);
+	trace_builder_fini(&machine->trace_builder);
+	writer_free(machine->trace_builder.writer);
 }
 
 // ---- A run ----------------------------------------------------------------------------------

@@ -38,9 +38,9 @@ struct world {
 	pthread_mutex_t lanes_lock;
 	bool lane_taken[LANES];
 	_Atomic uint64_t own[LANE_SLOTS];
-	_Atomic int taken[BLOCKS];   // by a thread, from the allocator
-	uint64_t generation[BLOCKS]; // the owner's
-	_Atomic int shelf[SHELF];    // blocks that change hands: number + 1, or 0
+	_Atomic int taken[BLOCKS];        // by a thread, from the allocator
+	uint64_t generation[BLOCKS];      // the owner's
+	_Atomic int bundle_reader[SHELF]; // blocks that change hands: number + 1, or 0
 	uint32_t operations;
 	bool hasty; // threads raise the tick, every few events
 };
@@ -230,10 +230,10 @@ static void do_realloc(struct worker *worker)
 	worker->held[worker->held_count - 1] = block;
 }
 
-// Put a block on the shelf, and take what lay there.
+// Put a block on the bundle reader, and take what lay there.
 static void do_exchange(struct worker *worker)
 {
-	_Atomic int *place = &worker->world->shelf[next_random(worker) % SHELF];
+	_Atomic int *place = &worker->world->bundle_reader[next_random(worker) % SHELF];
 	int given = 0, taken;
 
 	if (worker->held_count == HELD_MAX)

@@ -570,7 +570,7 @@ TEST(pipeline_tells_each_turn_of_a_loop)
 	};
 	struct pipeline *pipeline = mem_alloc(1, sizeof *pipeline);
 	struct fake_lane *lane = &pipeline->lanes[1];
-	uint64_t *kinds = pipeline->ledger.kinds;
+	uint64_t *kinds = pipeline->trace_builder.kinds;
 	struct trace_event event;
 	struct trace_note note;
 	struct reader *reader;
@@ -595,7 +595,7 @@ TEST(pipeline_tells_each_turn_of_a_loop)
 	CHECK_EQ(TURNS, kinds[TRACE_CALLOC]);
 	CHECK_EQ(TURNS, kinds[TRACE_REALLOC]);
 	CHECK_EQ(2 * TURNS, kinds[TRACE_FREE]);
-	CHECK_EQ(8 + 60 * TURNS, pipeline->ledger.allocated_bytes);
+	CHECK_EQ(8 + 60 * TURNS, pipeline->trace_builder.allocated_bytes);
 	pipeline_close(pipeline);
 	reader = open_trace(pipeline);
 	while ((item = reader_next(reader, &event, &note)) != READER_END) {

@@ -379,10 +379,10 @@ static uint64_t far_place(struct sample_random *random)
 	return (sample_next(random) % 4000 * UINT64_C(0x123457) << 4) + 0x10000;
 }
 
-TEST(writer_foretells_addresses_where_that_pays)
+TEST(writer_predicts_addresses_where_that_pays)
 {
 	enum { EVENTS = 6 * COLUMNS_EVENTS_MAX, EVENT_NS = 1000 };
-	const char *path = test_temp_path("foretold.tide");
+	const char *path = test_temp_path("predicted.tide");
 	struct trace_info info = sample_info();
 	struct trace_process process = { .parent = TRACE_NONE, .exe = "" };
 	struct sample_random random = { 3 };

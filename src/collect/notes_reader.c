@@ -1,0 +1,407 @@
+#include "collect/notes_reader.h"
+
+#include "base/mem.h"
+#include "collect/image.h"
+#include "collect/mappings.h"
+#include "collect/peer.h"
+#include "wire/lane_event.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// An exec that fails says so within microseconds.
+enum { EXEC_SURE_NS = 50000000 };
+
+// What is left of a note's payload.
+struct payload {
+	const uint8_t *at;
+	size_t left;
+	bool short_; // something was missing
+};
+
+static uint64_t take(struct payload *payload, size_t size)
+{
+	uint64_t value = 0;
+
+	if (payload->left < size) {
+		payload->short_ = true;
+		payload->left = 0;
+		return 0;
+	}
+	memcpy(&value, payload->at, size);
+	payload->at += size;
+	payload->left -= size;
+	return value;
+}
+
+static void read_module(struct image *image, struct payload *payload)
+{
+	struct trace_module module = { .process = image->process };
+	uint32_t id = (uint32_t)take(payload, 4);
+	struct str path = { 0 };
+	uint8_t build_id_length;
+	size_t length;
+	char *named;
+
+	module.start = take(payload, 8);
+	module.end = take(payload, 8);
+	module.bias = take(payload, 8);
+	build_id_length = (uint8_t)take(payload, 1);
+	for (size_t i = 0; i < sizeof module.build_id; i++)
+		module.build_id[i] = (uint8_t)take(payload, 1);
+	length = (size_t)take(payload, 2);
+	if (payload->short_ || length > payload->left || id == 0)
+		return;
+	if (build_id_length <= sizeof module.build_id)
+		module.build_id_length = build_id_length;
+	named = length > 0 ? mem_copy_bytes(payload->at, length)
+			   : mem_copy_text(image->arrival->exe);
+	peer_file(image->pid, named, &path, &module.file_size, &module.file_mtime_ns);
+	module.path = (char *)(uintptr_t)str_get(&path);
+	frame_map_add_module(&image->frames, id,
+			     writer_add_module(image->trace_builder->writer, &module));
+	str_fini(&path);
+	mem_free(named);
+}
+
+static void read_module_gone(struct image *image, struct payload *payload)
+{
+	module_id module = frame_map_module(&image->frames, (uint32_t)take(payload, 4));
+
+	if (module != 0)
+		trace_builder_note(image->trace_builder, TRACE_NOTE_MODULE_GONE, image->process,
+				   TRACE_NONE, module, "");
+}
+
+static void forget_exec(struct image_exec *exec)
+{
+	mem_free(exec->path);
+	memset(exec, 0, sizeof *exec);
+}
+
+static struct image_exec *exec_of(struct image *image, uint32_t pid)
+{
+	return pid == image->arrival->hello.pid ? &image->exec : &image->vfork_exec;
+}
+
+// A vfork child will say hello for itself. Where its parent sees itself as we do, so does it.
+static void await_hello(struct image *image, uint32_t pid, const struct payload *payload)
+{
+	bool seen = image->pid == image->arrival->hello.pid;
+	char *path;
+
+	if (image->pending_exec == NULL)
+		return;
+	path = mem_copy_bytes(payload->at, payload->left);
+	pending_exec_add(image->pending_exec, image->process, pid, seen ? pid : 0, path);
+	mem_free(path);
+}
+
+static void read_exec(struct image *image, struct payload *payload)
+{
+	uint32_t reason = (uint32_t)take(payload, 4);
+	uint32_t pid = (uint32_t)take(payload, 4);
+	struct image_exec *exec = exec_of(image, pid);
+
+	if (payload->short_)
+		return;
+	if (reason == NOTE_EXEC_OK && exec != &image->exec) {
+		await_hello(image, pid, payload);
+		return;
+	}
+	forget_exec(exec);
+	exec->reason = reason;
+	exec->path = mem_copy_bytes(payload->at, payload->left);
+}
+
+static void read_exec_failed(struct image *image, struct payload *payload)
+{
+	uint32_t pid;
+
+	take(payload, 4); // which error does not matter
+	pid = (uint32_t)take(payload, 4);
+	forget_exec(exec_of(image, pid));
+	if (image->pending_exec != NULL)
+		pending_exec_drop(image->pending_exec, pid);
+}
+
+static void read_message(struct image *image, struct payload *payload)
+{
+	static const char filter[] =
+		"from here on it runs under a system-call filter (seccomp): the recorder makes no "
+		"system call in it; there are no snapshots of its resident memory, and a thread "
+		"whose lane is full spins until there is room";
+	static const char counter[] =
+		"from here on it must not read the processor's counter (PR_SET_TSC): times of its "
+		"events are some milliseconds behind";
+	uint32_t what = (uint32_t)take(payload, 4);
+	char *text = mem_copy_bytes(payload->at, payload->left);
+	char line[1024];
+
+	if (what == NOTE_MESSAGE_ENTRIES)
+		snprintf(line, sizeof line,
+			 "the program has its own malloc, and calls of these functions are not "
+			 "seen: %s",
+			 text);
+	else
+		snprintf(line, sizeof line, "%s", text);
+	if (what == NOTE_MESSAGE_FILTER || what == NOTE_MESSAGE_COUNTER)
+		trace_builder_note(image->trace_builder, TRACE_NOTE_MESSAGE, image->process,
+				   TRACE_NONE, 0, what == NOTE_MESSAGE_FILTER ? filter : counter);
+	else
+		trace_builder_warn(image->trace_builder, image->process, line);
+	mem_free(text);
+}
+
+static void read_pool(struct image *image, struct payload *payload)
+{
+	uint32_t number = (uint32_t)take(payload, 4);
+
+	if (!payload->short_)
+		pools_add(&image->pools, number, payload->at, payload->left);
+}
+
+// A fork, or what becomes a note of kind `note`: all begin alike.
+static void read_place(struct image *image, struct payload *payload, uint8_t note)
+{
+	uint64_t time_ns = take(payload, 8);
+	uint32_t tid = (uint32_t)take(payload, 4);
+	uint32_t lane = (uint32_t)take(payload, 4);
+	uint64_t head = take(payload, 8);
+	struct image_event *event;
+
+	if (payload->short_)
+		return;
+	if (note == TRACE_NOTE_PAUSE) {
+		note = take(payload, 1) != 0 ? TRACE_NOTE_PAUSE : TRACE_NOTE_RESUME;
+		payload->left = 0;
+	}
+	event = image_event_add(image, note != 0 ? LANE_ITEM_MARK : LANE_ITEM_FORK, time_ns, tid,
+				lane, head);
+	event->note = note;
+	if (note != 0)
+		event->name = mem_copy_bytes(payload->at, payload->left);
+}
+
+static void read_fork_failed(struct image *image, struct payload *payload)
+{
+	uint32_t tid = (uint32_t)take(payload, 4);
+
+	for (size_t i = image->events_count; i-- > 0;) {
+		struct image_event *event = &image->events[i];
+
+		if (event->tid == tid && event->name == NULL && !event->passed) {
+			event->failed = true;
+			return;
+		}
+	}
+}
+
+static void read_maps(struct image *image, struct payload *payload)
+{
+	uint32_t number = (uint32_t)take(payload, 4);
+
+	if (!payload->short_)
+		mappings_list(image, number, (const char *)payload->at, payload->left);
+}
+
+// The numbers of enum note_calls are those of enum trace_calls.
+static void read_calls(struct image *image, struct payload *payload)
+{
+	uint32_t how = (uint32_t)take(payload, 4);
+	char *why = mem_copy_bytes(payload->at, payload->left);
+
+	if (!payload->short_)
+		trace_builder_note(image->trace_builder, TRACE_NOTE_CALLS, image->process,
+				   TRACE_NONE, how, why);
+	mem_free(why);
+}
+
+static void read_space(struct image *image, struct payload *payload)
+{
+	uint64_t low = take(payload, 8), end = take(payload, 8);
+
+	if (payload->short_)
+		return;
+	trace_builder_note(image->trace_builder, TRACE_NOTE_ADDRESS_LOW, image->process, TRACE_NONE,
+			   low, "");
+	trace_builder_note(image->trace_builder, TRACE_NOTE_ADDRESS_END, image->process, TRACE_NONE,
+			   end, "");
+}
+
+static void read_file(struct image *image, struct payload *payload)
+{
+	uint32_t number = (uint32_t)take(payload, 4);
+	uint64_t device = take(payload, 8), inode = take(payload, 8);
+
+	if (!payload->short_)
+		mappings_file(image, number, device, inode, (const char *)payload->at,
+			      payload->left);
+}
+
+static void read_note(struct image *image, uint16_t type, struct payload payload)
+{
+	switch (type) {
+	case NOTE_MODULE:
+		read_module(image, &payload);
+		break;
+	case NOTE_MODULE_GONE:
+		read_module_gone(image, &payload);
+		break;
+	case NOTE_EXEC:
+		read_exec(image, &payload);
+		break;
+	case NOTE_EXEC_FAILED:
+		read_exec_failed(image, &payload);
+		break;
+	case NOTE_MESSAGE:
+		read_message(image, &payload);
+		break;
+	case NOTE_MARK:
+		read_place(image, &payload, TRACE_NOTE_MARK);
+		break;
+	case NOTE_FORK:
+		read_place(image, &payload, 0);
+		break;
+	case NOTE_FORK_FAILED:
+		read_fork_failed(image, &payload);
+		break;
+	case NOTE_POOL:
+		read_pool(image, &payload);
+		break;
+	case NOTE_PAUSE:
+		read_place(image, &payload, TRACE_NOTE_PAUSE);
+		break;
+	case NOTE_FILE:
+		read_file(image, &payload);
+		break;
+	case NOTE_SPACE:
+		read_space(image, &payload);
+		break;
+	case NOTE_CALLS:
+		read_calls(image, &payload);
+		break;
+	case NOTE_MAPS:
+		read_maps(image, &payload);
+		break;
+	default: // of a newer recorder
+		break;
+	}
+}
+
+void notes_reader_read(struct image *image, struct stream *notes, uint64_t limit)
+{
+	struct lane_reader *reader = &notes->reader;
+
+	while (!reader->broken && reader->at != limit) {
+		const uint8_t *in = reader->ring + (reader->at & reader->mask);
+		uint64_t left = limit - reader->at;
+		uint16_t head[2];
+
+		if (left >= sizeof head)
+			memcpy(head, in, sizeof head);
+		if (left < sizeof head || left - sizeof head < head[1]) {
+			image_break_lane(notes);
+			break;
+		}
+		read_note(image, head[0], (struct payload){ .at = in + 4, .left = head[1] });
+		reader->at += sizeof head + head[1];
+	}
+}
+
+static void tell_unseen(struct image *image, struct image_exec *exec)
+{
+	static const char *const why[] = {
+		[NOTE_EXEC_OK] = "it did not load the recorder, or that was not let to say hello",
+		[NOTE_EXEC_STATIC] = "it is statically linked",
+		[NOTE_EXEC_SETUID] = "it runs with other privileges",
+		[NOTE_EXEC_NO_LIBRARY] = "the recorder is out of its reach",
+		[NOTE_EXEC_32_BIT] = "there is no recorder for 32-bit programs here",
+		[NOTE_EXEC_ELSEWHERE] = "its environment names another recording",
+		[NOTE_EXEC_ASAN] = "its AddressSanitizer refuses to come behind another library "
+				   "(try: ASAN_OPTIONS=verify_asan_link_order=0)",
+	};
+	char line[512];
+
+	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
+		 why[exec->reason <= NOTE_EXEC_ASAN ? exec->reason : NOTE_EXEC_OK]);
+	trace_builder_unseen(image->trace_builder, image->process, line);
+	exec->told = true;
+}
+
+void notes_reader_check_exec(struct image *image, uint64_t now_ns, bool over)
+{
+	struct image_exec *both[] = { &image->exec, &image->vfork_exec };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct image_exec *exec = both[i];
+		bool own = i == 0;
+
+		if (exec->path == NULL || exec->told)
+			continue;
+		if (exec->since_ns == 0)
+			exec->since_ns = now_ns;
+		if (!over && now_ns - exec->since_ns < EXEC_SURE_NS)
+			continue;
+		// An image that should be seen is given time, or until the end of its process.
+		if (exec->reason != NOTE_EXEC_OK || over ||
+		    now_ns - exec->since_ns > NOTES_READER_HELLO_NS)
+			tell_unseen(image, exec);
+		if (!own)
+			forget_exec(exec);
+	}
+}
+
+static void tell_child(struct image *image, const struct segment_unseen *unseen)
+{
+	static const char *const why[] = {
+		[SEGMENT_WHY_SOCKET] = "it can make no socket",
+		[SEGMENT_WHY_CONNECT] = "the collector is not to be reached from there",
+		[SEGMENT_WHY_ANSWER] = "it heard no answer",
+		[SEGMENT_WHY_MEMORY] = "it could not map its part of the recording",
+		[SEGMENT_WHY_FILTER] = "it runs under the system-call filter of its parent",
+	};
+	uint32_t kind = unseen->why <= SEGMENT_WHY_FILTER ? unseen->why : SEGMENT_WHY_ANSWER;
+	struct str line = { 0 };
+
+	str_format(&line, "a child that %s forked", image->arrival->exe);
+	if (unseen->pid != 0)
+		str_format(&line, " (process %u)", unseen->pid);
+	str_format(&line, " is not recorded: %s", why[kind] != NULL ? why[kind] : why[2]);
+	if (unseen->error != 0)
+		str_format(&line, " (%s)", strerror((int)unseen->error));
+	trace_builder_unseen(image->trace_builder, image->process, str_get(&line));
+	str_fini(&line);
+	for (size_t i = 0; i < image->events_count; i++) {
+		struct image_event *event = &image->events[i];
+
+		if (event->name == NULL && !event->passed && event->child == NULL &&
+		    event->lane == unseen->fork_lane && event->head == unseen->fork_head)
+			event->failed = true; // the order waits for nobody
+	}
+}
+
+void notes_reader_check_children(struct image *image)
+{
+	struct segment *segment = image->share.segment;
+	uint32_t count;
+	char line[128];
+
+	if (segment == NULL || atomic_load(&segment->unseen_count) == image->unseen_told)
+		return;
+	for (uint32_t i = 0; i < SEGMENT_UNSEEN_MAX; i++) {
+		struct segment_unseen *unseen = &segment->unseen[i];
+
+		if (atomic_load(&unseen->ready) == 0)
+			continue;
+		tell_child(image, unseen);
+		image->unseen_told++;
+		atomic_store(&unseen->ready, 0);
+	}
+	count = atomic_load(&segment->unseen_count) - image->unseen_told;
+	if (!image->final || count == 0)
+		return;
+	image->unseen_told += count;
+	snprintf(line, sizeof line, "%u more children of this process are not recorded", count);
+	trace_builder_unseen(image->trace_builder, image->process, line);
+}

@@ -1,0 +1,82 @@
+#include "collect/pending_exec.h"
+
+#include "base/mem.h"
+#include "collect/peer.h"
+
+#include <string.h>
+
+static void take_out(struct pending_exec *pending_exec, size_t at)
+{
+	peer_close(pending_exec->all[at].pidfd);
+	mem_free(pending_exec->all[at].path);
+	pending_exec->all[at] = pending_exec->all[--pending_exec->count];
+}
+
+void pending_exec_fini(struct pending_exec *pending_exec)
+{
+	while (pending_exec->count > 0)
+		take_out(pending_exec, pending_exec->count - 1);
+	mem_free(pending_exec->all);
+	memset(pending_exec, 0, sizeof *pending_exec);
+}
+
+void pending_exec_add(struct pending_exec *pending_exec, process_id parent, uint32_t pid,
+		      uint32_t host_pid, const char *path)
+{
+	int pidfd = host_pid != 0 ? peer_pidfd(-1, host_pid) : -1;
+
+	pending_exec_drop(pending_exec, pid);
+	pending_exec->all = mem_grow(pending_exec->all, &pending_exec->capacity,
+				     pending_exec->count + 1, sizeof *pending_exec->all);
+	pending_exec->all[pending_exec->count++] = (struct pending_exec_process){
+		.pid = pid,
+		.pidfd = pidfd,
+		.ended = host_pid != 0 && pidfd < 0, // and its pid is free again
+		.parent = parent,
+		.path = mem_copy_text(path),
+	};
+}
+
+void pending_exec_drop(struct pending_exec *pending_exec, uint32_t pid)
+{
+	for (size_t i = pending_exec->count; i-- > 0;)
+		if (pending_exec->all[i].pid == pid)
+			take_out(pending_exec, i);
+}
+
+bool pending_exec_any(const struct pending_exec *pending_exec)
+{
+	return pending_exec->count > 0;
+}
+
+static char *take_path(struct pending_exec *pending_exec, size_t at, process_id *parent)
+{
+	char *path = pending_exec->all[at].path;
+
+	*parent = pending_exec->all[at].parent;
+	pending_exec->all[at].path = NULL;
+	take_out(pending_exec, at);
+	return path;
+}
+
+char *pending_exec_next_lost(struct pending_exec *pending_exec, process_id *parent)
+{
+	for (size_t i = pending_exec->count; i-- > 0;) {
+		struct pending_exec_process *process = &pending_exec->all[i];
+
+		if (process->ended)
+			return take_path(pending_exec, i, parent);
+	}
+	for (size_t i = 0; i < pending_exec->count; i++) {
+		struct pending_exec_process *process = &pending_exec->all[i];
+
+		process->ended = process->pidfd >= 0 && peer_ended(process->pidfd);
+	}
+	return NULL;
+}
+
+char *pending_exec_give_up(struct pending_exec *pending_exec, process_id *parent)
+{
+	return pending_exec->count > 0 ? take_path(pending_exec, pending_exec->count - 1, parent)
+				       : NULL;
+}

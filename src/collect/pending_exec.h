@@ -1,0 +1,50 @@
+// pending_exec: processes that are about to be images of their own.
+//
+// A vfork child (posix_spawn's too) is its parent's thread until it execs, and a process of the
+// recording from its hello on. In between lies the work of the dynamic linker, during which the
+// parent, and with it all that is recorded, may have ended: the end is not believed as long as
+// somebody is awaited. Who ends before is a program that was not recorded.
+#ifndef COLLECT_PENDING_EXEC_H
+#define COLLECT_PENDING_EXEC_H
+
+#include "trace/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pending_exec_process {
+	uint32_t pid; // as it sees itself
+	int pidfd;    // -1: it is of another PID namespace
+	bool ended;   // seen to have ended, when there may have been a hello that is not known yet
+	process_id parent;
+	char *path; // what it is about to be
+};
+
+struct pending_exec {
+	struct pending_exec_process *all;
+	size_t count, capacity;
+};
+
+void pending_exec_fini(struct pending_exec *pending_exec); // accepts { 0 }
+
+// Process `pid`, a child of `parent`, is about to exec `path` (copied). `host_pid`: the same as we
+// see it, 0 if that is not known.
+void pending_exec_add(struct pending_exec *pending_exec, process_id parent, uint32_t pid,
+		      uint32_t host_pid, const char *path);
+
+// It has said hello, or its exec has failed.
+void pending_exec_drop(struct pending_exec *pending_exec, uint32_t pid);
+
+// Whether anybody is awaited.
+bool pending_exec_any(const struct pending_exec *pending_exec);
+
+// One that has ended without a hello: its path, to be freed with mem_free, and its parent. To be
+// asked for once a pass, until it is NULL: in the pass where it is first found to have ended, its
+// hello may be under way.
+char *pending_exec_next_lost(struct pending_exec *pending_exec, process_id *parent);
+
+// Give one up: the same. NULL: there is none.
+char *pending_exec_give_up(struct pending_exec *pending_exec, process_id *parent);
+
+#endif

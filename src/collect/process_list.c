@@ -1,0 +1,575 @@
+#include "collect/process_list.h"
+
+#include "base/mem.h"
+#include "collect/notes_reader.h"
+#include "collect/peer.h"
+#include "collect/rss_snapshots.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	ENDED_MAX = 64,             // images whose numbers a late child may still inherit
+	FORK_WAIT_NS = 1000000000,  // for the hello of a child
+	STATUS_WAIT_NS = 300000000, // for the launcher to say how its child ended
+};
+
+void process_list_init(struct process_list *process_list, struct trace_builder *trace_builder,
+		       const struct tick *tick, bool follow)
+{
+	memset(process_list, 0, sizeof *process_list);
+	process_list->trace_builder = trace_builder;
+	process_list->tick = tick;
+	process_list->follow = follow;
+}
+
+static void free_list(struct image *image)
+{
+	while (image != NULL) {
+		struct image *next = image->next;
+
+		image_free(image);
+		image = next;
+	}
+}
+
+void process_list_fini(struct process_list *process_list)
+{
+	free_list(process_list->arrivals);
+	free_list(process_list->images);
+	free_list(process_list->ended);
+	pending_exec_fini(&process_list->pending_exec);
+	map_fini(&process_list->processes);
+	map_fini(&process_list->generations);
+	map_fini(&process_list->statuses);
+	mem_free(process_list->parents);
+	memset(process_list, 0, sizeof *process_list);
+}
+
+static struct image *find_id(struct image *list, uint32_t id)
+{
+	while (list != NULL && list->id != id)
+		list = list->next;
+	return list;
+}
+
+// The newest image of a process that has not been followed by another.
+static struct image *find_pid(struct image *list, uint32_t pid)
+{
+	while (list != NULL && (list->pid != pid || list->replaced || list->exited))
+		list = list->next;
+	return list;
+}
+
+static void append(struct image **list, struct image *image)
+{
+	while (*list != NULL)
+		list = &(*list)->next;
+	image->next = NULL;
+	*list = image;
+}
+
+static void take_out(struct image **list, struct image *image)
+{
+	while (*list != image)
+		list = &(*list)->next;
+	*list = image->next;
+	image->next = NULL;
+}
+
+void process_list_arrive(struct process_list *process_list, struct door_arrival *arrival)
+{
+	struct image *image = image_new(arrival, process_list->trace_builder);
+	struct image *before = find_pid(process_list->arrivals, image->pid);
+	uint64_t *generation;
+
+	if (before == NULL)
+		before = find_pid(process_list->images, image->pid);
+	generation = map_put(&process_list->generations, image->pid, NULL);
+	if (before != NULL) {
+		// The same process, if it was an exec; a fork can only be a pid used again.
+		before->exited_ns = arrival->time_ns;
+		if (arrival->hello.start == SEGMENT_START_EXEC) {
+			before->replaced = true;
+			image->generation = (uint32_t)*generation + 1;
+		} else {
+			before->exited = true;
+		}
+	}
+	image->pending_exec = &process_list->pending_exec;
+	*generation = image->generation;
+	append(&process_list->arrivals, image);
+}
+
+void process_list_exit(struct process_list *process_list, uint32_t id, uint64_t time_ns)
+{
+	struct image *image = find_id(process_list->images, id);
+
+	if (image == NULL)
+		image = find_id(process_list->arrivals, id);
+	if (image == NULL || image->replaced)
+		return;
+	image->exited = true;
+	image->exited_ns = time_ns;
+}
+
+void process_list_status(struct process_list *process_list, uint32_t pid, int status)
+{
+	*map_put(&process_list->statuses, pid, NULL) = (uint64_t)(uint32_t)status + 1;
+}
+
+struct image *process_list_find(const struct process_list *process_list, uint32_t pid)
+{
+	for (struct image *image = process_list->images; image != NULL; image = image->next)
+		if (image->pid == pid && image->begun && !image->replaced && !image->exited)
+			return image;
+	return NULL;
+}
+
+// ---- Beginning ------------------------------------------------------------------------------
+
+static process_id parent_of(struct process_list *process_list, const struct image *image,
+			    const struct image *parent)
+{
+	const uint64_t *process;
+
+	if (parent != NULL)
+		return parent->process;
+	// An exec leaves the parent as it was.
+	process = map_find(&process_list->processes, image->pid);
+	if (image->generation > 0 && process != NULL)
+		return process_list->parents[*process - 1];
+	process = map_find(&process_list->processes, image->arrival->parent_pid);
+	return process != NULL ? (process_id)(*process - 1) : TRACE_NONE;
+}
+
+static struct image *parent_image(const struct process_list *process_list,
+				  const struct image *image)
+{
+	uint32_t id = image->arrival->hello.parent_image;
+	struct image *parent;
+
+	if (image->arrival->hello.start != SEGMENT_START_FORK)
+		return NULL;
+	parent = find_id(process_list->images, id);
+	return parent != NULL ? parent : find_id(process_list->ended, id);
+}
+
+// The image is a process of the trace now, and its lanes are looked at from the next pass on.
+static void begin(struct process_list *process_list, struct image *image)
+{
+	const struct door_arrival *arrival = image->arrival;
+	struct image *parent = parent_image(process_list, image);
+	struct trace_process process = {
+		.parent = parent_of(process_list, image, parent),
+		.pid = image->pid,
+		.generation = image->generation,
+		.start = arrival->hello.start == SEGMENT_START_FORK ? TRACE_START_FORK
+								    : TRACE_START_EXEC,
+		.bits = arrival->hello.abi == 32 ? 32 : 64,
+		.began_ns = arrival->time_ns,
+		.exe = arrival->exe,
+		.args_count = arrival->args_count,
+		.args = arrival->args,
+	};
+
+	if (process.start == TRACE_START_FORK && process.parent == TRACE_NONE)
+		process.start = TRACE_START_EXEC; // nobody to inherit from
+	take_out(&process_list->arrivals, image);
+	append(&process_list->images, image);
+	image->process = writer_add_process(process_list->trace_builder->writer, &process);
+	image->begun = true;
+	rss_snapshots_welcome(image, process.parent != TRACE_NONE);
+	process_list->began_count++;
+	process_list->trace_builder->processes_count++;
+	process_list->parents = mem_grow(process_list->parents, &process_list->parents_capacity,
+					 (size_t)image->process + 1, sizeof *process_list->parents);
+	process_list->parents[image->process] = process.parent;
+	*map_put(&process_list->processes, image->pid, NULL) = (uint64_t)image->process + 1;
+	if (parent != NULL)
+		pools_inherit(&image->pools, &parent->pools, arrival->hello.pools_count);
+	if (arrival->hello.start == SEGMENT_START_FORK)
+		frame_map_inherit(&image->frames, parent != NULL ? &parent->frames : NULL,
+				  arrival->hello.frames_count, arrival->hello.modules_count);
+}
+
+static void tell_figure(struct image *image, enum trace_note_kind kind, uint64_t value)
+{
+	if (value)
+		trace_builder_note(image->trace_builder, kind, image->process, TRACE_NONE, value,
+				   "");
+}
+
+// The process begins here, and may map so much.
+static void tell_start(struct image *image)
+{
+	const struct peer_space *space = &image->arrival->space;
+
+	trace_builder_note(image->trace_builder, TRACE_NOTE_PROCESS_START, image->process,
+			   TRACE_NONE, 0, "");
+	tell_figure(image, TRACE_NOTE_ADDRESS_LOW, space->low);
+	tell_figure(image, TRACE_NOTE_ADDRESS_END, space->end);
+	tell_figure(image, TRACE_NOTE_MAPPED_LIMIT, space->mapped_limit);
+	tell_figure(image, TRACE_NOTE_DATA_LIMIT, space->data_limit);
+}
+
+// Begin at the moment of the hello, wherever that falls among the others' events.
+static void begin_by_time(struct process_list *process_list, struct image *image)
+{
+	struct stream *notes;
+	struct lane_item *item;
+
+	begin(process_list, image);
+	notes = image_stream(image, 0);
+	if (notes == NULL) {
+		tell_start(image);
+		return;
+	}
+	item = stream_push(notes);
+	item->kind = LANE_ITEM_START;
+	item->time_ns = image->arrival->time_ns;
+	notes->inner = notes->end;
+}
+
+// The fork of `parent` that made `image`: the parent announced it. NULL: it did not, or the order
+// has gone past it.
+static struct image_event *fork_of(struct image *parent, const struct image *image)
+{
+	const struct segment_hello *hello = &image->arrival->hello;
+
+	for (size_t i = 0; i < parent->events_count; i++) {
+		struct image_event *event = &parent->events[i];
+
+		if (event->name == NULL && !event->passed && event->child == NULL &&
+		    event->lane == hello->fork_lane && event->head == hello->fork_head)
+			return event;
+	}
+	return NULL;
+}
+
+static bool same_process_before(const struct process_list *process_list, const struct image *image)
+{
+	for (const struct image *other = process_list->arrivals; other != image;
+	     other = other->next)
+		if (other->pid == image->pid)
+			return true;
+	for (const struct image *other = process_list->images; other != NULL; other = other->next)
+		if (other->pid == image->pid)
+			return true;
+	return false;
+}
+
+// Begin now, if nothing stands in the way.
+static void settle(struct process_list *process_list, struct image *image)
+{
+	const struct segment_hello *hello = &image->arrival->hello;
+	struct image_event *event;
+	struct image *parent;
+
+	if (image->promised || same_process_before(process_list, image))
+		return;
+	if (hello->start == SEGMENT_START_FORK) {
+		if (find_id(process_list->arrivals, hello->parent_image) != NULL)
+			return;
+		parent = find_id(process_list->images, hello->parent_image);
+		if (parent != NULL && !parent->notes_read)
+			return; // it has begun just now: what it said of the fork is not known yet
+		event = parent != NULL ? fork_of(parent, image) : NULL;
+		if (event != NULL) {
+			event->child = image;
+			image->promised = true;
+			return;
+		}
+	}
+	begin_by_time(process_list, image);
+}
+
+// Those that have said hello are awaited no more.
+static void drop_awaited(struct process_list *process_list, const struct image *list)
+{
+	for (; list != NULL && pending_exec_any(&process_list->pending_exec); list = list->next)
+		if (list->arrival != NULL)
+			pending_exec_drop(&process_list->pending_exec, list->arrival->hello.pid);
+}
+
+void process_list_settle(struct process_list *process_list)
+{
+	struct image *image, *next;
+
+	drop_awaited(process_list, process_list->arrivals);
+	drop_awaited(process_list, process_list->images);
+	for (image = process_list->arrivals; image != NULL; image = next) {
+		next = image->next;
+		settle(process_list, image);
+	}
+}
+
+// ---- Places in the order --------------------------------------------------------------------
+
+// The order has come to a fork. False: wait for the child.
+static bool pass_fork(struct process_list *process_list, struct image_event *event)
+{
+	uint64_t now_ns = tick_now(process_list->tick);
+
+	if (event->child != NULL) {
+		begin(process_list, event->child);
+		tell_start(event->child);
+		return true;
+	}
+	if (event->failed || !process_list->follow)
+		return true;
+	if (event->deadline_ns == 0)
+		event->deadline_ns = now_ns + FORK_WAIT_NS;
+	if (now_ns < event->deadline_ns)
+		return false;
+	process_list->trace_builder->forks_late++;
+	return true;
+}
+
+static bool tell_end(struct process_list *process_list, struct image *image, bool running);
+
+bool process_list_special(void *context, struct stream *stream, const struct lane_item *item)
+{
+	struct process_list *process_list = context;
+	struct image *image = stream->image;
+	struct image_event *event;
+
+	trace_builder_time(process_list->trace_builder, item->time_ns);
+	if (item->kind == LANE_ITEM_START) {
+		tell_start(image);
+		return true;
+	}
+	if (item->kind == LANE_ITEM_END) {
+		// Here if it can be; else with the others, after the pass (process_list_end).
+		if (image_lanes_drained(image))
+			tell_end(process_list, image, false);
+		return true;
+	}
+	ASSERT(item->detail < image->events_count);
+	event = &image->events[item->detail];
+	if (item->kind == LANE_ITEM_FORK) {
+		if (!pass_fork(process_list, event))
+			return false;
+	} else {
+		thread_id thread = stream->thread;
+
+		if (stream->lane == 0 || thread == TRACE_NONE) {
+			const struct image_thread *known = image_thread_put(image, event->tid);
+
+			thread = known->known ? known->id : TRACE_NONE;
+		}
+		trace_builder_note(process_list->trace_builder, event->note, image->process, thread,
+				   0, event->name);
+	}
+	image_event_pass(image, event);
+	return true;
+}
+
+// ---- Ending ---------------------------------------------------------------------------------
+
+// How the image's process ended. False: ask again later.
+static bool find_status(struct process_list *process_list, struct image *image,
+			enum trace_exit *exit, uint32_t *value)
+{
+	const struct segment *segment = image->share.segment;
+	const uint64_t *told = map_find(&process_list->statuses, image->pid);
+	const struct collect_options *options = process_list->trace_builder->options;
+
+	*exit = TRACE_EXIT_UNKNOWN;
+	*value = 0;
+	if (image->replaced) {
+		*exit = TRACE_EXIT_EXEC;
+		return true;
+	}
+	if (image->exec.path != NULL) { // into something that is not seen
+		*exit = TRACE_EXIT_EXEC;
+		return true;
+	}
+	if (peer_exit(image->arrival->pidfd, image->pid, exit, value))
+		return true;
+	if (told != NULL) {
+		peer_decode((int)(uint32_t)(*told - 1), exit, value);
+		return true;
+	}
+	if (atomic_load(&segment->exit_noted) != 0) {
+		*exit = TRACE_EXIT_CODE;
+		*value = atomic_load(&segment->exit_status) & 0xff;
+		return true;
+	}
+	return (options->report_fd < 0 && options->tell == NULL) ||
+	       process_list->parents[image->process] != TRACE_NONE ||
+	       tick_now(process_list->tick) - image->exited_ns > STATUS_WAIT_NS;
+}
+
+// What the guest counted itself.
+static void take_counts(struct process_list *process_list, struct image *image)
+{
+	const struct segment *segment = image->share.segment;
+	struct trace_builder *trace_builder = process_list->trace_builder;
+	uint64_t dropped = atomic_load(&segment->events_dropped);
+	uint32_t lanes_count = atomic_load(&segment->lanes_count);
+
+	for (uint32_t i = 0; i < lanes_count && i < SEGMENT_LANES_MAX; i++)
+		trace_builder->stacks_incomplete +=
+			atomic_load(&image->share.lanes[i].stacks_incomplete);
+	trace_builder->waited_ns += atomic_load(&segment->waited_ns);
+	trace_builder->stacks_verified += atomic_load(&segment->verified);
+	trace_builder->stacks_mismatched += atomic_load(&segment->mismatched);
+	if (dropped == 0)
+		return;
+	trace_builder->events_lost += dropped;
+	trace_builder_note(trace_builder, TRACE_NOTE_LOSS, image->process, TRACE_NONE, dropped,
+			   "the recorder could not keep them");
+}
+
+static void shorten_ended(struct process_list *process_list)
+{
+	struct image **link = &process_list->ended;
+
+	for (size_t i = 0; i < ENDED_MAX && *link != NULL; i++)
+		link = &(*link)->next;
+	free_list(*link);
+	*link = NULL;
+}
+
+static void unpromise(struct process_list *process_list, const struct image *parent)
+{
+	for (struct image *image = process_list->arrivals; image != NULL; image = image->next)
+		if (image->arrival->hello.parent_image == parent->id)
+			image->promised = false;
+}
+
+// The end of the process into the trace. False: not yet.
+// An image that was welcomed and never heard of it. (A forked child leaves word of that itself.)
+static void check_joined(struct process_list *process_list, const struct image *image)
+{
+	struct str line = { 0 };
+
+	if (atomic_load(&image->share.segment->joined) != 0 ||
+	    image->arrival->hello.start == SEGMENT_START_FORK)
+		return;
+	str_format(&line, "%s is not recorded: it heard no answer to its hello",
+		   image->arrival->exe);
+	trace_builder_unseen(process_list->trace_builder, image->process, str_get(&line));
+	str_fini(&line);
+}
+
+static bool tell_end(struct process_list *process_list, struct image *image, bool running)
+{
+	enum trace_exit exit = TRACE_EXIT_UNKNOWN;
+	uint32_t value = 0;
+
+	if (image->end_told)
+		return true;
+	if (!running && !find_status(process_list, image, &exit, &value))
+		return false;
+	notes_reader_check_exec(image, tick_now(process_list->tick), !image->replaced);
+	notes_reader_check_children(image);
+	check_joined(process_list, image);
+	trace_builder_time(process_list->trace_builder,
+			   running ? tick_now(process_list->tick) : image->exited_ns);
+	take_counts(process_list, image);
+	rss_snapshots_finish(image);
+	writer_process_end(process_list->trace_builder->writer, image->process,
+			   process_list->trace_builder->now_ns, exit, value);
+	image->end_told = true;
+	return true;
+}
+
+// False: not yet.
+static bool end_image(struct process_list *process_list, struct image *image, bool running)
+{
+	if (!tell_end(process_list, image, running))
+		return false;
+	take_out(&process_list->images, image);
+	unpromise(process_list, image);
+	image_close(image);
+	image->next = process_list->ended;
+	process_list->ended = image;
+	shorten_ended(process_list);
+	return true;
+}
+
+// `path`: taken. NULL: there is none, and false is returned.
+static bool tell_awaited(struct process_list *process_list, char *path, process_id parent)
+{
+	char line[512];
+
+	if (path == NULL)
+		return false;
+	snprintf(line, sizeof line,
+		 "%s is not recorded: it did not load the recorder, or that was not let to say "
+		 "hello",
+		 path);
+	trace_builder_unseen(process_list->trace_builder, parent, line);
+	mem_free(path);
+	return true;
+}
+
+void process_list_tell_lost(struct process_list *process_list)
+{
+	process_id parent;
+
+	while (tell_awaited(process_list,
+			    pending_exec_next_lost(&process_list->pending_exec, &parent), parent))
+		;
+}
+
+static void give_up_awaited(struct process_list *process_list)
+{
+	process_id parent;
+
+	while (tell_awaited(process_list,
+			    pending_exec_give_up(&process_list->pending_exec, &parent), parent))
+		;
+}
+
+void process_list_end(struct process_list *process_list, bool all)
+{
+	struct image *image, *next;
+	bool weighed = false;
+
+	for (image = process_list->images; image != NULL; image = next) {
+		next = image->next;
+		if (!all && !image->final)
+			continue;
+		if (!weighed)
+			process_list_weigh(process_list);
+		weighed = true;
+		if (all || (image->final && image_drained(image)))
+			end_image(process_list, image, all && !image->final);
+	}
+	if (all)
+		give_up_awaited(process_list);
+}
+
+bool process_list_empty(struct process_list *process_list)
+{
+	uint64_t now_ns;
+
+	if (process_list->images != NULL || process_list->arrivals != NULL) {
+		process_list->awaited_ns = 0;
+		return false;
+	}
+	if (!pending_exec_any(&process_list->pending_exec))
+		return true;
+	now_ns = tick_now(process_list->tick);
+	if (process_list->awaited_ns == 0)
+		process_list->awaited_ns = now_ns;
+	if (now_ns - process_list->awaited_ns < NOTES_READER_HELLO_NS)
+		return false;
+	give_up_awaited(process_list);
+	return true;
+}
+
+void process_list_weigh(struct process_list *process_list)
+{
+	uint64_t total = 0;
+
+	for (struct image *image = process_list->images; image != NULL; image = image->next)
+		total += atomic_load(&image->share.segment->guest_bytes) +
+			 share_bytes(&image->share);
+	process_list->guest_bytes = total;
+	if (total > process_list->guest_bytes_peak)
+		process_list->guest_bytes_peak = total;
+}

@@ -1,0 +1,68 @@
+// process_list: all process images: those whose place in the order has not come yet, those that
+// live, and the last ones that ended.
+//
+// An image that begins by exec begins when its predecessor of the same process is done with; one
+// that begins by fork, where the forking thread was at the fork. The merge asks the process list
+// when it comes to such a place, and waits for a child that has not said hello yet, but not for
+// long.
+#ifndef COLLECT_PROCESS_LIST_H
+#define COLLECT_PROCESS_LIST_H
+
+#include "base/map.h"
+#include "collect/image.h"
+#include "collect/pending_exec.h"
+
+struct process_list {
+	struct trace_builder *trace_builder; // borrowed
+	const struct tick *tick;             // borrowed
+	bool follow;                         // children are welcomed
+	struct image *arrivals;              // have said hello; in that order
+	struct image *images;                // have their place
+	struct image *ended;                 // newest first
+	size_t ended_count;
+	size_t began_count;               // images that ever began
+	struct map processes;             // pid -> process id + 1 of its newest image
+	struct map generations;           // pid -> its newest image's generation
+	struct map statuses;              // pid -> wait status + 1 as the launcher says
+	struct pending_exec pending_exec; // have not said hello yet
+	uint64_t awaited_ns;              // since when there is nobody else; 0: there is
+	process_id *parents;              // by process id
+	size_t parents_count, parents_capacity;
+	uint64_t guest_bytes, guest_bytes_peak; // of ours in all images
+};
+
+void process_list_init(struct process_list *process_list, struct trace_builder *trace_builder,
+		       const struct tick *tick, bool follow);
+void process_list_fini(struct process_list *process_list); // accepts { 0 }
+
+// An image has said hello. Takes the arrival over.
+void process_list_arrive(struct process_list *process_list, struct door_arrival *arrival);
+
+// The process of image `id` has ended.
+void process_list_exit(struct process_list *process_list, uint32_t id, uint64_t time_ns);
+
+// The launcher says how process `pid` ended.
+void process_list_status(struct process_list *process_list, uint32_t pid, int status);
+
+// The image of a process that lives and has begun, or NULL.
+struct image *process_list_find(const struct process_list *process_list, uint32_t pid);
+
+// Let those begin that can. After the notes of all images were read.
+void process_list_settle(struct process_list *process_list);
+
+// What the merge calls. `context` is the roster.
+bool process_list_special(void *context, struct stream *stream, const struct lane_item *item);
+
+// End those whose last event is delivered. With `all`: everybody, as still running.
+void process_list_end(struct process_list *process_list, bool all);
+
+// Once a pass: tell of awaited processes that have ended.
+void process_list_tell_lost(struct process_list *process_list);
+
+// Nobody lives, nobody waits for a place, and nobody is awaited.
+bool process_list_empty(struct process_list *process_list);
+
+// Measure what we take in the guests.
+void process_list_weigh(struct process_list *process_list);
+
+#endif

@@ -1,0 +1,514 @@
+#include "collect/trace_builder.h"
+
+#include "base/mem.h"
+#include "collect/door.h"
+#include "collect/image.h"
+#include "trace/columns.h"
+#include "wire/compiler.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { THREAD_AGAIN_NS = 100000000 };
+
+void trace_builder_init(struct trace_builder *trace_builder, struct writer *writer,
+			const struct collect_options *options)
+{
+	memset(trace_builder, 0, sizeof *trace_builder);
+	trace_builder->writer = writer;
+	trace_builder->options = options;
+	trace_builder->free_stacks = options->segment_options & SEGMENT_FREE_STACKS;
+	interner_init(&trace_builder->interner, writer);
+	trace_builder->desk = lane_path_desk_new(&trace_builder->interner);
+	file_table_init(&trace_builder->files, writer);
+}
+
+void trace_builder_fini(struct trace_builder *trace_builder)
+{
+	lane_path_desk_free(trace_builder->desk);
+	interner_fini(&trace_builder->interner);
+	file_table_fini(&trace_builder->files);
+}
+
+uint64_t trace_builder_time(struct trace_builder *trace_builder, uint64_t time_ns)
+{
+	if (time_ns > trace_builder->now_ns)
+		trace_builder->now_ns = time_ns;
+	return trace_builder->now_ns;
+}
+
+void trace_builder_note(struct trace_builder *trace_builder, enum trace_note_kind kind,
+			process_id process, thread_id thread, uint64_t value, const char *text)
+{
+	struct trace_note note = {
+		.kind = (uint8_t)kind,
+		.process = process,
+		.thread = thread,
+		.time_ns = trace_builder->now_ns,
+		.value = value,
+		.text = text,
+	};
+
+	writer_note(trace_builder->writer, &note);
+}
+
+bool trace_builder_tell(const struct trace_builder *trace_builder,
+			const struct collect_message *message)
+{
+	return door_tell(trace_builder->options, message);
+}
+
+static void tell_warning(const struct trace_builder *trace_builder, const char *text)
+{
+	struct collect_message message = { .kind = COLLECT_WARNING };
+
+	snprintf(message.text, sizeof message.text, "%s", text);
+	trace_builder_tell(trace_builder, &message);
+}
+
+void trace_builder_warn(struct trace_builder *trace_builder, process_id process, const char *text)
+{
+	trace_builder_note(trace_builder, TRACE_NOTE_MESSAGE, process, TRACE_NONE, 0, text);
+	tell_warning(trace_builder, text);
+}
+
+void trace_builder_unseen(struct trace_builder *trace_builder, process_id process, const char *text)
+{
+	trace_builder->unseen++;
+	trace_builder_note(trace_builder, TRACE_NOTE_EXEC_UNSEEN, process, TRACE_NONE, 0, text);
+	tell_warning(trace_builder, text);
+}
+
+// Is it the thread that was called by this number before? It is if that holds its lane still (a
+// signal handler writes into a second one), and if it was seen just now: it lost its lane while
+// ending, and allocates once more. The kernel does not use a number again that soon.
+static bool same_thread(const struct trace_builder *trace_builder, const struct image *image,
+			const struct image_thread *thread)
+{
+	return atomic_load(&image->share.lanes[thread->lane].tid) == thread->tid ||
+	       trace_builder->now_ns - thread->seen_ns < THREAD_AGAIN_NS;
+}
+
+void trace_builder_thread(struct trace_builder *trace_builder, struct stream *stream, uint32_t tid,
+			  const char *name)
+{
+	struct image *image = stream->image;
+	struct image_thread *thread = image_thread_put(image, tid);
+	char text[16];
+
+	memcpy(text, name, sizeof text);
+	text[15] = 0;
+	if (!thread->known || !same_thread(trace_builder, image, thread)) {
+		thread->id = writer_add_thread(trace_builder->writer, image->process, tid, text);
+		thread->known = true;
+	} else if (stream->tid == tid && text[0] != 0 && strcmp(stream->name, text) != 0) {
+		trace_builder_note(trace_builder, TRACE_NOTE_THREAD_NAME, image->process,
+				   thread->id, 0, text);
+	}
+	thread->lane = stream->lane;
+	thread->seen_ns = trace_builder->now_ns;
+	stream->thread = thread->id;
+	stream->named &= stream->tid == tid;
+	stream->tid = tid;
+	memcpy(stream->name, text, sizeof text);
+}
+
+void trace_builder_stream_thread(struct trace_builder *trace_builder, struct stream *stream)
+{
+	if (likely(stream->thread != TRACE_NONE))
+		return;
+	trace_builder_thread(trace_builder, stream,
+			     atomic_load(&stream->image->share.lanes[stream->lane].tid),
+			     (const char[16]){ 0 });
+}
+
+static const uint8_t trace_kinds[] = {
+	[LANE_MALLOC] = TRACE_MALLOC,
+	[LANE_CALLOC] = TRACE_CALLOC,
+	[LANE_ALIGNED] = TRACE_ALIGNED,
+	[LANE_FREE] = TRACE_FREE,
+	[LANE_REALLOC_FREE] = TRACE_REALLOC_FREE,
+	[LANE_REALLOC_ALLOC] = TRACE_REALLOC_ALLOC,
+	[LANE_REALLOC_UNDO] = TRACE_REALLOC_UNDO,
+	[LANE_FAILED] = TRACE_FAILED,
+};
+
+// All ones where an event of that kind begins a block of its size.
+static const uint64_t gained[16] = {
+	[TRACE_MALLOC] = UINT64_MAX,        [TRACE_CALLOC] = UINT64_MAX,
+	[TRACE_ALIGNED] = UINT64_MAX,       [TRACE_REALLOC] = UINT64_MAX,
+	[TRACE_REALLOC_ALLOC] = UINT64_MAX,
+};
+
+// The heap of the stream's next event. A handle is given again when its heap is gone.
+static COLD heap_id find_heap(struct trace_builder *trace_builder, struct stream *stream)
+{
+	struct image *image = stream->image;
+	uint64_t *heap = map_put(&image->handles, stream->handle, NULL);
+
+	if (*heap == 0) {
+		const struct trace_heap new_one = { .process = image->process,
+						    .handle = stream->handle,
+						    .name = (char[1]){ 0 } };
+
+		*heap = writer_add_heap(trace_builder->writer, &new_one);
+	}
+	stream->heaps_gone = image->heaps_gone;
+	return (heap_id)*heap;
+}
+
+static inline heap_id stream_heap(struct trace_builder *trace_builder, struct stream *stream)
+{
+	if (likely(stream->handle == 0))
+		return 0;
+	if (unlikely(stream->heap == 0 || stream->heaps_gone != stream->image->heaps_gone))
+		stream->heap = find_heap(trace_builder, stream);
+	return stream->heap;
+}
+
+void trace_builder_heap(struct stream *stream, uint64_t handle, uint32_t flags)
+{
+	stream->flags = flags;
+	if (stream->handle == handle)
+		return;
+	stream->handle = handle;
+	stream->heap = 0;
+}
+
+void trace_builder_heap_new(struct trace_builder *trace_builder, struct stream *stream,
+			    uint64_t handle, uint32_t flags)
+{
+	struct image *image = stream->image;
+	uint64_t *heap = map_put(&image->handles, handle, NULL);
+	const struct trace_heap new_one = { .process = image->process,
+					    .handle = handle,
+					    .created = true,
+					    .flags = flags,
+					    .name = (char[1]){ 0 } };
+
+	// Within a tick another thread's first block in it may have come before.
+	if (*heap == 0)
+		*heap = writer_add_heap(trace_builder->writer, &new_one);
+}
+
+bool trace_builder_heap_gone(struct trace_builder *trace_builder, struct stream *stream,
+			     uint64_t handle, struct trace_event *event)
+{
+	struct image *image = stream->image;
+	uint64_t *heap = map_put(&image->handles, handle, NULL);
+
+	event->heap = (heap_id)*heap;
+	*heap = 0;
+	image->heaps_gone++;
+	if (event->heap == 0)
+		return false;
+	event->kind = TRACE_HEAP_DESTROY;
+	trace_builder->kinds[event->kind]++;
+	return true;
+}
+
+// Can the item go into a row as it is? `ordered`: it is its turn; else it must need no order.
+static inline bool is_plain(const struct lane_item *item, uint64_t limit_ns, bool ordered)
+{
+	return trace_builder_is_plain(item, limit_ns) &&
+	       (ordered || (item->run | item->owner) == 0);
+}
+
+// Fill `row` with the items from `item` on that are plain and at most of time `limit_ns`. Returns
+// their number: the two halves of a realloc are one event. `ordered`: all may come now.
+static inline size_t fill_row(struct columns_row *row, const struct lane_item *item,
+			      const struct lane_item *end, uint64_t limit_ns, bool ordered)
+{
+	const struct lane_item *first = item;
+
+	for (; row->count < COLUMNS_ROW_MAX && item < end; item++) {
+		uint8_t kind;
+
+		if (unlikely(!is_plain(item, limit_ns, ordered)))
+			break;
+		kind = trace_kinds[item->kind];
+		if (unlikely(kind == TRACE_REALLOC_FREE)) {
+			const struct lane_item *second = item + 1;
+
+			if (second == end || second->kind != LANE_REALLOC_ALLOC ||
+			    !is_plain(second, limit_ns, ordered))
+				break;
+			kind = TRACE_REALLOC;
+			row->old_address[row->moved++] = item->address;
+			item = second;
+		}
+		columns_row_push(row, kind, item->address, item->size, item->stack);
+	}
+	return (size_t)(item - first);
+}
+
+// Count what the row has of each kind.
+static void count_row(struct trace_builder *trace_builder, const struct columns_row *row)
+{
+	for (unsigned kind = TRACE_MALLOC; kind <= TRACE_REALLOC_ALLOC; kind++)
+		trace_builder->kinds[kind] += row->counts >> 8 * kind & 0xff;
+	for (uint32_t i = 0; i < row->begun; i++)
+		trace_builder->allocated_bytes += row->size[i];
+}
+
+// The row is of the stream's next events, at `time_ns`.
+static inline void own_row(struct trace_builder *trace_builder, struct stream *stream,
+			   uint64_t time_ns, struct columns_row *row)
+{
+	row->time_ns = trace_builder_time(trace_builder, time_ns);
+	row->thread = stream->thread;
+	row->heap = stream_heap(trace_builder, stream);
+	row->flags = stream->flags;
+}
+
+bool trace_builder_takes_rows(const struct stream *stream)
+{
+	return likely(stream->thread != TRACE_NONE && !stream->image->quiet);
+}
+
+static inline void begin_row(struct trace_builder *trace_builder, struct stream *stream,
+			     uint64_t time_ns, struct columns_row *row)
+{
+	row->count = row->begun = row->moved = 0;
+	row->counts = 0;
+	row->free_stacks = trace_builder->free_stacks;
+	own_row(trace_builder, stream, time_ns, row);
+}
+
+static void write_row(struct trace_builder *trace_builder, struct stream *stream,
+		      struct columns_row *row)
+{
+	if (row->count == 0)
+		return;
+	stream->halved = false;
+	count_row(trace_builder, row);
+	writer_row(trace_builder->writer, row);
+}
+
+size_t trace_builder_row(struct trace_builder *trace_builder, struct stream *stream,
+			 uint64_t limit_ns)
+{
+	const struct lane_item *item = &stream->items[stream->first];
+	struct columns_row row;
+	size_t items;
+
+	if (!trace_builder_takes_rows(stream) || item->time_ns > limit_ns)
+		return 0;
+	begin_row(trace_builder, stream, item->time_ns, &row);
+	if (row.time_ns < limit_ns)
+		limit_ns = row.time_ns;
+	items = fill_row(&row, item, &stream->items[stream->inner], limit_ns, false);
+	write_row(trace_builder, stream, &row);
+	return items;
+}
+
+void trace_builder_ordered_row(struct trace_builder *trace_builder, struct stream *stream,
+			       const struct lane_item *items, size_t count)
+{
+	struct columns_row row;
+	size_t filled;
+
+	begin_row(trace_builder, stream, items->time_ns, &row);
+	filled = fill_row(&row, items, items + count, row.time_ns, true);
+	ASSERT(filled == count);
+	write_row(trace_builder, stream, &row);
+}
+
+// Write the last `echoed` events of the row as often as it says.
+static void echo_row(struct trace_builder *trace_builder, struct stream *stream,
+		     const struct lane_reader_row *taken)
+{
+	const struct columns_row *row = &taken->row;
+	struct columns_row_walk walk = { row->count, row->begun, row->moved };
+	uint64_t times = taken->echoes;
+	struct columns_row part;
+	struct trace_event event;
+
+	while (walk.at > row->count - taken->echoed) {
+		uint8_t kind = row->kind[--walk.at];
+
+		walk.begun -= columns_row_begins(kind);
+		walk.moved -= kind == TRACE_REALLOC;
+	}
+	begin_row(trace_builder, stream, row->time_ns, &part);
+	while (columns_row_next(row, &walk, &event)) {
+		if (event.kind == TRACE_REALLOC)
+			part.old_address[part.moved++] = event.old_address;
+		columns_row_push(&part, event.kind, event.address, event.size, event.stack);
+		trace_builder->kinds[event.kind] += times;
+		trace_builder->allocated_bytes += times * event.size;
+	}
+	writer_echo(trace_builder->writer, &part, (uint32_t)times);
+}
+
+void trace_builder_lane_row(struct trace_builder *trace_builder, struct stream *stream,
+			    struct lane_reader_row *row)
+{
+	own_row(trace_builder, stream, row->row.time_ns, &row->row);
+	stream->halved = false;
+	count_row(trace_builder, &row->row);
+	writer_row(trace_builder->writer, &row->row);
+	if (row->echoes > 0)
+		echo_row(trace_builder, stream, row);
+}
+
+// Is the event one that is left out while its process is quiet? A realloc becomes the end of the
+// block that it moved.
+static bool left_out(struct trace_event *event)
+{
+	if (event->kind == TRACE_REALLOC) {
+		event->kind = TRACE_FREE;
+		event->address = event->old_address;
+		event->old_address = event->size = 0;
+		event->stack = 0;
+		return false;
+	}
+	return gained[event->kind] || event->kind == TRACE_FAILED ||
+	       event->kind == TRACE_HEAP_ALLOC;
+}
+
+// The first time round, a free may end a block that is known; all others end what is left out.
+static void quiet_echo(struct trace_builder *trace_builder, struct stream *stream)
+{
+	const struct lane_item *echo = &stream->items[stream->first];
+
+	for (const struct lane_item *item = echo - 2; item < echo; item++) {
+		const struct trace_event event = { .time_ns = trace_builder->now_ns,
+						   .address = item->address,
+						   .stack = item->stack,
+						   .thread = stream->thread,
+						   .heap = stream_heap(trace_builder, stream),
+						   .kind = TRACE_FREE };
+
+		if (trace_kinds[item->kind] != TRACE_FREE)
+			continue;
+		trace_builder->kinds[TRACE_FREE]++;
+		writer_event(trace_builder->writer, &event);
+	}
+}
+
+void trace_builder_echo(struct trace_builder *trace_builder, struct stream *stream)
+{
+	const struct lane_item *echo = &stream->items[stream->first];
+	uint64_t times = echo->detail;
+	struct columns_row row;
+
+	ASSERT(stream->first >= 2);
+	if (unlikely(stream->image->quiet)) {
+		quiet_echo(trace_builder, stream);
+		return;
+	}
+	begin_row(trace_builder, stream, trace_builder->now_ns, &row);
+	for (const struct lane_item *item = echo - 2; item < echo; item++) {
+		uint8_t kind = trace_kinds[item->kind];
+
+		columns_row_push(&row, kind, item->address, item->size, item->stack);
+		trace_builder->kinds[kind] += times;
+		trace_builder->allocated_bytes += times * (item->size & gained[kind]);
+	}
+	writer_echo(trace_builder->writer, &row, echo->detail);
+}
+
+// Does it allocate, or would it have? What failed and asked for nothing is a free.
+static bool has_flags(const struct trace_event *event)
+{
+	bool failed = event->kind == TRACE_REALLOC_UNDO || event->kind == TRACE_REALLOC_FAILED;
+
+	return event->kind != TRACE_FREE && event->kind != TRACE_REALLOC_FREE &&
+	       !(failed && event->size == 0);
+}
+
+// Its free, which failed, was told before that was known.
+static COLD void tell_not_freed(struct trace_builder *trace_builder, const struct stream *stream,
+				uint64_t address)
+{
+	char text[96];
+
+	snprintf(text, sizeof text,
+		 "the block at 0x%llx stands as freed in the trace, but that call failed",
+		 (unsigned long long)address);
+	trace_builder_warn(trace_builder, stream->image->process, text);
+}
+
+void trace_builder_event(struct trace_builder *trace_builder, struct stream *stream, bool fold)
+{
+	const struct lane_item *item = &stream->items[stream->first];
+	struct trace_event event = {
+		.time_ns = trace_builder_time(trace_builder, item->time_ns),
+		.address = item->address,
+		.size = item->size,
+		.stack = item->stack,
+		.kind = trace_kinds[item->kind],
+		.align_log2 = item->align_log2,
+	};
+
+	trace_builder_stream_thread(trace_builder, stream);
+	if (fold) {
+		item++;
+		event.kind = item->kind == LANE_REALLOC_ALLOC ? TRACE_REALLOC
+							      : TRACE_REALLOC_FAILED;
+		event.old_address = event.kind == TRACE_REALLOC ? event.address : 0;
+		event.address = item->address;
+		event.size = item->size;
+		event.stack = item->stack;
+	}
+	event.thread = stream->thread;
+	event.heap = stream_heap(trace_builder, stream);
+	event.flags = has_flags(&event) ? stream->flags : 0;
+	if (unlikely(event.kind == TRACE_REALLOC_UNDO && !stream->halved)) {
+		tell_not_freed(trace_builder, stream, event.address);
+		event.kind = TRACE_FAILED;
+		event.address = 0;
+	}
+	stream->halved = event.kind == TRACE_REALLOC_FREE;
+	if (unlikely(stream->image->quiet) && left_out(&event))
+		return;
+	trace_builder->kinds[event.kind]++;
+	trace_builder->allocated_bytes += event.size & gained[event.kind];
+	writer_event(trace_builder->writer, &event);
+}
+
+static void name_thread(struct trace_builder *trace_builder, struct stream *stream,
+			const struct lane_item *item)
+{
+	char name[16];
+
+	memcpy(name, &item->address, 8);
+	memcpy(name + 8, &item->size, 8);
+	name[15] = 0;
+	memcpy(stream->name, name, sizeof name);
+	stream->named = true;
+	trace_builder_note(trace_builder, TRACE_NOTE_THREAD_NAME, stream->image->process,
+			   stream->thread, 0, name);
+}
+
+void trace_builder_client(struct trace_builder *trace_builder, struct stream *stream)
+{
+	static const uint8_t kinds[] = {
+		[LANE_POOL_ALLOC] = TRACE_HEAP_ALLOC,
+		[LANE_POOL_FREE] = TRACE_HEAP_FREE,
+		[LANE_POOL_RESET] = TRACE_HEAP_RESET,
+		[LANE_POOL_DESTROY] = TRACE_HEAP_DESTROY,
+	};
+	const struct lane_item *item = &stream->items[stream->first];
+	struct image *image = stream->image;
+	struct trace_event event = {
+		.time_ns = trace_builder_time(trace_builder, item->time_ns),
+		.address = item->address,
+		.size = item->size,
+		.stack = item->stack,
+	};
+
+	trace_builder_stream_thread(trace_builder, stream);
+	if (item->kind == LANE_ITEM_NAME) {
+		name_thread(trace_builder, stream, item);
+		return;
+	}
+	event.kind = kinds[item->kind - LANE_ITEM_POOL];
+	event.thread = stream->thread;
+	if (unlikely(image->quiet) && left_out(&event))
+		return;
+	event.heap = pools_heap(&image->pools, item->pool, image->process, trace_builder->writer);
+	trace_builder->kinds[event.kind]++;
+	writer_event(trace_builder->writer, &event);
+}

@@ -1,0 +1,32 @@
+// event_bitmap: which events begin or end the blocks that a query selects.
+//
+// Some of what a query asks is known only once a block has ended: how long it lived, whether it
+// outlived a window. So this reads the trace once, pairs each block's beginning with its end, and
+// keeps two bits for each event; whoever reads the trace a second time asks for them.
+//
+// Blocks are those of malloc and of named heaps, told apart by heap and address, by the rules of
+// heap.h: a realloc ends one and begins another; one that failed changes nothing; an allocation
+// where a block lives ends that one unseen. A block that did not end, or only with its process,
+// lived until the trace's end, or the process's, and has not been freed.
+#ifndef ENGINE_EVENT_BITMAP_H
+#define ENGINE_EVENT_BITMAP_H
+
+#include "base/progress.h"
+#include "engine/moment.h"
+#include "engine/query.h"
+
+struct event_bitmap;
+
+// Reads the trace from its beginning, and rewinds the reader. `window` says what the query's types
+// are about. Memory: two bits for each event, 50 bytes for each block that lives at one time.
+struct event_bitmap *event_bitmap_new(struct reader *reader, const struct query *query,
+				      const struct moment_edge window[2],
+				      struct progress *progress);
+void event_bitmap_free(struct event_bitmap *event_bitmap); // NULL is allowed
+
+// Whether the event of this number begins, or ends, a block that is selected. A realloc may do
+// both. Never for events that are about no block.
+bool event_bitmap_begin(const struct event_bitmap *event_bitmap, uint64_t number);
+bool event_bitmap_end(const struct event_bitmap *event_bitmap, uint64_t number);
+
+#endif

@@ -1,0 +1,170 @@
+#include "engine/prominence.h"
+
+#include "base/mem.h"
+
+// A hill that is still open. The left valleys rise from the bottom of the stack to its top.
+//
+// All but the topmost are *split*: what they hold was told apart from what stands above them, and
+// they are now the left part of a union whose lowest valley is `merge`. The topmost may be split
+// too (then the level is falling over its right side); and the one below it may be unsplit, as
+// long as the topmost has not risen enough to be told apart.
+struct prominence_entry {
+	uint64_t left;      // the valley before it
+	uint64_t left_edge; // where that was reached
+	uint64_t top, top_edge;
+	bool split;
+	uint64_t merge; // split: its lowest valley inside
+	uint64_t merge_edge;
+	uint64_t spikes; // split: in it
+};
+
+void prominence_init(struct prominence *crest, uint64_t rise_min, uint64_t edge, uint64_t level,
+		     void (*tell)(void *context, const struct prominence_hill *hill), void *context)
+{
+	*crest = (struct prominence){
+		.rise_min = rise_min ? rise_min : 1,
+		.tell = tell,
+		.context = context,
+		.level = level,
+		.edge = edge,
+	};
+}
+
+void prominence_fini(struct prominence *crest)
+{
+	mem_free(crest->stack);
+	*crest = (struct prominence){ 0 };
+}
+
+// Whether a spike or a group that ends at `base` counts, and if so, tell it.
+static bool tell(const struct prominence *crest, const struct prominence_entry *entry,
+		 uint64_t base)
+{
+	uint64_t height = entry->split ? entry->merge : entry->top;
+
+	if (height < base || height - base < crest->rise_min)
+		return false;
+	crest->tell(crest->context,
+		    &(struct prominence_hill){
+			    .top = entry->top,
+			    .body = height,
+			    .body_edge = entry->split ? entry->merge_edge : entry->top_edge,
+			    .base = base,
+			    .top_edge = entry->top_edge,
+			    .from = entry->left_edge,
+			    .spikes = entry->split ? entry->spikes : 1,
+		    });
+	return true;
+}
+
+static void push(struct prominence *crest)
+{
+	crest->stack =
+		mem_grow(crest->stack, &crest->capacity, crest->count + 1, sizeof *crest->stack);
+	crest->stack[crest->count++] = (struct prominence_entry){
+		.left = crest->level,
+		.left_edge = crest->edge,
+		.top = crest->level,
+		.top_edge = crest->edge,
+	};
+}
+
+// Put what `entry` holds into the one below it.
+static void join(struct prominence_entry *below, const struct prominence_entry *entry,
+		 uint64_t spikes)
+{
+	if (entry->top > below->top) {
+		below->top = entry->top;
+		below->top_edge = entry->top_edge;
+	}
+	below->spikes += spikes;
+}
+
+// What stands above `entry` at the valley `valley` has risen enough: the two are told apart.
+static void split(struct prominence *crest, size_t index, uint64_t valley)
+{
+	struct prominence_entry *entry = &crest->stack[index];
+
+	if (!entry->split) {
+		tell(crest, entry, valley);
+		entry->split = true;
+		entry->merge = valley;
+		entry->merge_edge = entry[1].left_edge;
+		entry->spikes = 1;
+	} else if (valley < entry->merge) {
+		tell(crest, entry, valley);
+		entry->merge = valley;
+		entry->merge_edge = entry[1].left_edge;
+	}
+	// A union so low that it can never be told need not be kept apart from the one below.
+	if (index > 0 && entry->merge - entry->left < crest->rise_min) {
+		join(&crest->stack[index - 1], entry, entry->spikes);
+		for (size_t i = index + 1; i < crest->count; i++)
+			crest->stack[i - 1] = crest->stack[i];
+		crest->count--;
+	}
+}
+
+static void rise(struct prominence *crest, uint64_t edge, uint64_t level)
+{
+	struct prominence_entry *top = crest->count ? &crest->stack[crest->count - 1] : NULL;
+
+	if (!crest->rising && (!top || top->top - crest->level >= crest->rise_min)) {
+		push(crest);
+		top = &crest->stack[crest->count - 1];
+	}
+	crest->rising = true;
+	if (level <= top->top)
+		return;
+	if (top->top - top->left < crest->rise_min && level - top->left >= crest->rise_min) {
+		top->top = level;
+		top->top_edge = edge;
+		if (crest->count > 1)
+			split(crest, crest->count - 2, top->left);
+		return;
+	}
+	top->top = level;
+	top->top_edge = edge;
+}
+
+static void fall(struct prominence *crest, uint64_t level)
+{
+	crest->rising = false;
+	while (crest->count && crest->stack[crest->count - 1].left >= level) {
+		const struct prominence_entry *entry = &crest->stack[crest->count - 1];
+		struct prominence_entry *below = crest->count > 1 ? &crest->stack[crest->count - 2]
+								  : NULL;
+		bool apart = entry->split || entry->top - entry->left >= crest->rise_min;
+
+		tell(crest, entry, entry->left);
+		if (below && apart)
+			join(below, entry, entry->split ? entry->spikes : 1);
+		crest->count--;
+	}
+}
+
+void prominence_add(struct prominence *crest, uint64_t edge, uint64_t level)
+{
+	if (level > crest->level)
+		rise(crest, edge, level);
+	else if (level < crest->level)
+		fall(crest, level);
+	else
+		return;
+	crest->level = level;
+	crest->edge = edge;
+}
+
+void prominence_finish(struct prominence *crest)
+{
+	const struct prominence_entry *top;
+
+	if (crest->count == 0)
+		return;
+	top = &crest->stack[crest->count - 1];
+	tell(crest, top, crest->level);
+	// What has not risen enough does not part the hill below it, but it ends its fall.
+	if (crest->count > 1 && !top->split && top->top - top->left < crest->rise_min)
+		tell(crest, top - 1, top->left);
+	crest->count = 0;
+}

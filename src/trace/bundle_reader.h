@@ -1,0 +1,55 @@
+// bundle_reader: the symbol files that a trace carries in BUNDLE blocks (docs/format.md, section
+// 9).
+//
+// A file lies in one or more blocks, each a part of it. The bundle reader remembers where BUNDLE
+// blocks are, reads their labels when the first file is asked for, and a file's bytes when it is.
+#ifndef TRACE_BUNDLE_READER_H
+#define TRACE_BUNDLE_READER_H
+
+#include "trace/walk.h"
+
+enum {
+	BUNDLE_READER_LABEL_MAX = 32,     // bytes of a build-id
+	BUNDLE_READER_FILE_MAX = 1 << 30, // of one symbol file
+};
+
+struct bundle_reader_part {
+	uint8_t build_id[BUNDLE_READER_LABEL_MAX];
+	size_t build_id_length;
+	uint64_t file_size; // of the whole file
+	uint64_t at;        // of this part in the file
+	uint64_t size;      // of this part
+	uint64_t block_at;  // offset of the block in the trace
+};
+
+struct bundle_reader_file {
+	uint8_t build_id[BUNDLE_READER_LABEL_MAX];
+	size_t build_id_length;
+	uint8_t *bytes;
+	uint64_t size;
+};
+
+struct bundle_reader {
+	uint64_t *blocks; // offsets of BUNDLE blocks
+	size_t blocks_count, blocks_capacity;
+	size_t blocks_read; // of which the labels were read
+	struct bundle_reader_part *parts;
+	size_t parts_count, parts_capacity;
+	struct bundle_reader_file **files; // that were asked for
+	size_t files_count, files_capacity;
+};
+
+void bundle_reader_fini(struct bundle_reader *bundle_reader); // accepts { 0 }
+void bundle_reader_add(struct bundle_reader *bundle_reader, uint64_t block_at);
+
+// The payload of a BUNDLE block. `bytes` is borrowed from the payload.
+bool bundle_reader_decode(struct bytes_cursor payload, struct bundle_reader_part *part,
+			  const uint8_t **bytes);
+void bundle_reader_encode(struct bytes *out, const struct bundle_reader_part *part,
+			  const uint8_t *bytes);
+
+// The file of a build-id, borrowed until bundle_reader_fini; NULL if it is not there or not whole.
+const void *bundle_reader_find(struct bundle_reader *bundle_reader, const struct store *store,
+			       const uint8_t *build_id, size_t build_id_length, size_t *size);
+
+#endif

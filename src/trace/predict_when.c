@@ -1,0 +1,47 @@
+#include "trace/predict_when.h"
+
+// Did the block save at least an eighth?
+static bool saved(const struct predict_when *when, uint64_t cost)
+{
+	return cost * 8 <= (uint64_t)when->plain * 7;
+}
+
+static void block_with(struct predict_when *when, uint64_t cost, bool slow)
+{
+	when->blocks++;
+	if (!saved(when, cost)) {
+		when->waits = when->waits * 2 + 1;
+		if (when->waits > PREDICT_WHEN_WAIT_MAX)
+			when->waits = PREDICT_WHEN_WAIT_MAX;
+		when->wait = when->waits;
+		when->on = false;
+		return;
+	}
+	when->waits = 0;
+	when->on = slow && cost >= PREDICT_WHEN_CHEAP && when->blocks < PREDICT_WHEN_BLOCKS_MAX;
+}
+
+static void block_without(struct predict_when *when, uint64_t cost, bool slow)
+{
+	when->plain = cost < UINT32_MAX ? (uint32_t)cost : UINT32_MAX;
+	when->blocks = 0;
+	if (when->wait > 0)
+		when->wait--;
+	else
+		when->on = slow && cost >= PREDICT_WHEN_DEAR;
+}
+
+bool predict_when(struct predict_when *when, uint32_t events, uint64_t bytes, uint64_t span_ns)
+{
+	uint64_t cost, spent_ns = (uint64_t)events * PREDICT_WHEN_COST_NS;
+	bool slow = span_ns / 100 * PREDICT_WHEN_PERCENT >= spent_ns;
+
+	if (events < PREDICT_WHEN_EVENTS_MIN)
+		return when->on;
+	cost = bytes * PREDICT_WHEN_ONE / events;
+	if (when->on)
+		block_with(when, cost, slow);
+	else
+		block_without(when, cost, slow);
+	return when->on;
+}
