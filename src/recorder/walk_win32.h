@@ -3,8 +3,8 @@
 //
 //     walk_first           the baseline: all that there is
 //     walk_begin, _end     around each call on virtual memory of the program's
-//     walk_now_and_then    a second after the last one; later, where walks are expensive: they take a
-//                          hundredth of the time at most
+//     walk_now_and_then    a second after the last one; later, where walks are expensive: they
+//                          take a hundredth of the time at most
 //     walk_failed          an allocation has failed; then a tenth
 //     walk_last            the process ends
 //
