@@ -118,7 +118,7 @@ static void go_through(const char *name)
 	const uint8_t *base = (const uint8_t *)LoadLibraryA(name);
 	const IMAGE_NT_HEADERS *headers;
 	struct counts counts = { 0 };
-	const int32_t *table;
+	const uintptr_t *table; // of addresses: where code begins, its entry
 	uint8_t *header;
 	size_t pages;
 
@@ -130,11 +130,10 @@ static void go_through(const char *name)
 	header = eh_make_header(base, headers->OptionalHeader.SizeOfImage, &pages);
 	if (!header)
 		return;
-	table = (const int32_t *)(const void *)(header + 8);
+	table = (const uintptr_t *)(const void *)(header + 8);
 	for (uint32_t i = 0; i + 1 < *(const uint32_t *)(const void *)(header + 4); i++) {
-		const uint8_t *at = (const uint8_t *)((uintptr_t)header + (uintptr_t)table[2 * i]);
-		const uint8_t *end =
-			(const uint8_t *)((uintptr_t)header + (uintptr_t)table[2 * i + 2]);
+		const uint8_t *at = (const uint8_t *)table[2 * i];
+		const uint8_t *end = (const uint8_t *)table[2 * i + 2];
 		const uint8_t *start = at;
 		struct insn insn;
 
