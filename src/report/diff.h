@@ -1,7 +1,7 @@
 // diff: what changed between two traces, or between two windows of one, stack by stack.
 //
-// Rows are stacks that are the same to a reader (stack_match.h), of one program, however many processes
-// ran it. Each has four figures on either side:
+// Rows are stacks that are the same to a reader (stack_match.h), of one program, however many
+// processes ran it. Each has four figures on either side:
 //
 //     live        what it held at the window's end. What a process left behind when it ended counts
 //                 as held, as in `report`
