@@ -23,7 +23,7 @@ def check(name, condition, *said):
     if not condition:
         raise SystemExit(f"not so: {name}: {said}")
     _passed += 1
-    print(f"ok {name}")
+    print(f"ok {name}", flush=True)
 
 
 def equal(expected, found, name):

@@ -1,0 +1,61 @@
+#include "cli/print_options.h"
+
+#include "os/terminal.h"
+
+#include <stdlib.h>
+
+enum { WIDTH_DEFAULT = 100, WIDTH_LEAST = 80, WIDTH_MOST = 120 };
+
+static const char *const color_words[] = { "auto", "always", "never", NULL };
+static const char *const progress_words[] = { "auto", "none", "plain", "bar", NULL };
+
+enum print_options_taken print_options_take(struct args *args, struct print_options *print, int id)
+{
+	int index;
+
+	switch (id) {
+	case PRINT_OPTIONS_JSON:
+	case PRINT_OPTIONS_CSV:
+		print->json = id == PRINT_OPTIONS_JSON;
+		print->csv = id == PRINT_OPTIONS_CSV;
+		return PRINT_OPTIONS_TAKEN;
+	case PRINT_OPTIONS_COLOR:
+		return args_word(args, color_words, &print->color) ? PRINT_OPTIONS_TAKEN
+								   : PRINT_OPTIONS_MISTAKE;
+	case PRINT_OPTIONS_PROGRESS:
+		if (!args_word(args, progress_words, &index))
+			return PRINT_OPTIONS_MISTAKE;
+		print->progress = (enum progress_mode)index;
+		return PRINT_OPTIONS_TAKEN;
+	case PRINT_OPTIONS_SYMBOLS:
+		print->symbols.path = args->value;
+		return PRINT_OPTIONS_TAKEN;
+	case PRINT_OPTIONS_DEBUGINFOD:
+		print->symbols.debuginfod = true;
+		return PRINT_OPTIONS_TAKEN;
+	case PRINT_OPTIONS_MANGLED:
+		print->symbols.mangled = true;
+		return PRINT_OPTIONS_TAKEN;
+	}
+	return PRINT_OPTIONS_NOT_MINE;
+}
+
+unsigned print_options_width(void)
+{
+	unsigned width = terminal_columns();
+
+	if (width == 0)
+		width = WIDTH_DEFAULT;
+	if (width < WIDTH_LEAST)
+		width = WIDTH_LEAST;
+	return width > WIDTH_MOST ? WIDTH_MOST : width;
+}
+
+bool print_options_colour(const struct print_options *print)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	if (print->color != 0)
+		return print->color == 1;
+	return terminal_has_colours() && !(no_color && *no_color);
+}

@@ -1,0 +1,68 @@
+// print_options: the options that say how an answer is shown and where names come from, the same
+// for all commands that answer questions. PRINT_OPTIONS_ROWS stands in the command's own table of
+// options.
+#ifndef CLI_PRINT_OPTIONS_H
+#define CLI_PRINT_OPTIONS_H
+
+#include "base/progress.h"
+#include "cli/args.h"
+#include "symbols/symbols.h"
+
+enum print_options_option {
+	PRINT_OPTIONS_JSON = 2000,
+	PRINT_OPTIONS_CSV,
+	PRINT_OPTIONS_COLOR,
+	PRINT_OPTIONS_PROGRESS,
+	PRINT_OPTIONS_SYMBOLS,
+	PRINT_OPTIONS_DEBUGINFOD,
+	PRINT_OPTIONS_MANGLED,
+};
+
+#define PRINT_OPTIONS_ROW_JSON(schema)                                                     \
+	{                                                                                  \
+		PRINT_OPTIONS_JSON, 0, "json", NULL, "write JSON (docs/schema/" schema ")" \
+	}
+#define PRINT_OPTIONS_ROW_CSV                                                                  \
+	{                                                                                      \
+		PRINT_OPTIONS_CSV, 0, "csv", NULL, "write one table of comma-separated values" \
+	}
+#define PRINT_OPTIONS_ROW_PROGRESS                            \
+	{                                                     \
+		PRINT_OPTIONS_PROGRESS, 0, "progress", "HOW", \
+			"auto, none, plain or bar, on stderr" \
+	}
+// Where names come from.
+#define PRINT_OPTIONS_ROWS_SYMBOLS                                                                \
+	{ PRINT_OPTIONS_SYMBOLS, 0, "symbols", "DIRS",                                            \
+	  "look for symbols here first (':' between)" },                                          \
+		{ PRINT_OPTIONS_DEBUGINFOD, 0, "debuginfod", NULL,                                \
+		  "fetch missing symbols ($DEBUGINFOD_URLS)" },                                   \
+	{                                                                                         \
+		PRINT_OPTIONS_MANGLED, 0, "mangled", NULL, "leave C++ and Rust names as they are" \
+	}
+#define PRINT_OPTIONS_ROWS                                                    \
+	{ PRINT_OPTIONS_COLOR, 0, "color", "WHEN", "auto, always or never" }, \
+		PRINT_OPTIONS_ROW_PROGRESS, PRINT_OPTIONS_ROWS_SYMBOLS
+
+// `= { 0 }` is what holds without options.
+struct print_options {
+	bool json, csv;
+	int color; // 0: auto, 1: always, 2: never
+	enum progress_mode progress;
+	struct symbols_options symbols;
+};
+
+enum print_options_taken { PRINT_OPTIONS_NOT_MINE, PRINT_OPTIONS_TAKEN, PRINT_OPTIONS_MISTAKE };
+
+// Take the option, if it is one of these. PRINT_OPTIONS_MISTAKE: it was told, return
+// args->exit_code.
+enum print_options_taken print_options_take(struct args *args, struct print_options *print, int id);
+
+// Columns of the terminal on stdout, within what a line can be read in (80 to 120; 100 if it is
+// none).
+unsigned print_options_width(void);
+
+// Whether to write colours to stdout.
+bool print_options_colour(const struct print_options *print);
+
+#endif

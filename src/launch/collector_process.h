@@ -1,0 +1,37 @@
+// collector_process: the collector's process, as the launcher sees it.
+//
+// A child in a session of its own, so that the terminal's signals do not reach it, with nothing
+// open but the trace and a socket to us. It lives on when we are killed, until the recording ends.
+#ifndef LAUNCH_COLLECTOR_PROCESS_H
+#define LAUNCH_COLLECTOR_PROCESS_H
+
+#include "base/err.h"
+#include "collect/collect.h"
+
+#include <sys/types.h>
+
+struct collector_process {
+	pid_t pid; // 0: none, or it was waited for
+	int fd;    // the socket; -1: closed, it has nothing more to say
+};
+
+// Start a collector with `options` (report_fd and output_fd are replaced by its own copies).
+bool collector_process_open(struct collector_process *collector_process,
+			    const struct collect_options *options, struct err *err);
+
+// The next message. False at the end: the collector is gone or has nothing more to say.
+bool collector_process_read(struct collector_process *collector_process,
+			    struct collect_message *message);
+
+// Tell it something; a collector that is gone is noticed at the next read.
+void collector_process_send(const struct collector_process *collector_process,
+			    enum collect_message_kind kind, pid_t pid, int status);
+
+// Take note of its end, if it has ended: a guest can tell a dead collector from a living one only
+// once we did.
+void collector_process_reap(struct collector_process *collector_process);
+
+// Wait for its end and close the socket. Accepts one that was closed.
+void collector_process_close(struct collector_process *collector_process);
+
+#endif

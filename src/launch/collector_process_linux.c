@@ -1,0 +1,175 @@
+#include "launch/collector_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// The collector's own numbers: standard descriptors lead nowhere, then these two, then nothing.
+enum {
+	COLLECTOR_PROCESS_OUTPUT_FD = 3,
+	COLLECTOR_PROCESS_REPORT_FD = 4,
+	COLLECTOR_PROCESS_ABOVE_FD = 5
+};
+
+static void collector_process_arrange(int output_fd, int report_fd)
+{
+	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int output = fcntl(output_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
+	int report = fcntl(report_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
+
+	for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
+		dup2(nowhere, fd);
+	dup3(output, COLLECTOR_PROCESS_OUTPUT_FD, O_CLOEXEC);
+	dup3(report, COLLECTOR_PROCESS_REPORT_FD, O_CLOEXEC);
+	close_range(COLLECTOR_PROCESS_ABOVE_FD, ~0u, 0);
+}
+
+// No handler and no mask of anybody: who wants to end the collector may.
+static void collector_process_reset_signals(void)
+{
+	sigset_t none;
+
+	for (int number = 1; number < SIGRTMIN; number++)
+		signal(number, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); // a file size limit is a full disk: a failing write
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+// As high as we may. For those who have the right that is as high as `most`.
+static void collector_process_raise_limit(int number, rlim_t most)
+{
+	struct rlimit limit;
+
+	if (getrlimit((enum __rlimit_resource)number, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit((enum __rlimit_resource)number, &limit);
+	if (limit.rlim_max >= most)
+		return;
+	limit.rlim_cur = limit.rlim_max = most;
+	setrlimit((enum __rlimit_resource)number, &limit);
+}
+
+// The program's limits are not the collector's: its shared memory is larger than many a limit on
+// files, and it holds descriptors for every process.
+static void collector_process_raise_limits(void)
+{
+	collector_process_raise_limit(RLIMIT_FSIZE, RLIM_INFINITY);
+	collector_process_raise_limit(RLIMIT_AS, RLIM_INFINITY);
+	collector_process_raise_limit(RLIMIT_DATA, RLIM_INFINITY);
+	collector_process_raise_limit(RLIMIT_CPU, RLIM_INFINITY);
+	collector_process_raise_limit(RLIMIT_NOFILE, 65536);
+}
+
+static void collector_process_tell(int fd, enum collect_message_kind kind, const char *text)
+{
+	struct collect_message message;
+
+	memset(&message, 0, sizeof(message));
+	message.kind = kind;
+	memcpy(message.text, text, strnlen(text, sizeof(message.text) - 1));
+	send(fd, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+// A group of its own, for the terminal's signals (Ctrl-C, Ctrl-Z, hanging up) are not for the
+// collector. No session of its own: the kernel schedules sessions as groups (autogroup), and next
+// to threads of another session that yield the collector may get no processor for seconds.
+static void collector_process_leave_group(void)
+{
+	setpgid(0, 0);
+}
+
+_Noreturn static void collector_process_child(const struct collect_options *options, int report_fd)
+{
+	struct collect_options own = *options;
+	struct err err = { 0 };
+
+	collector_process_leave_group();
+	collector_process_reset_signals();
+	collector_process_raise_limits();
+	collector_process_arrange(options->output_fd, report_fd);
+	own.output_fd = COLLECTOR_PROCESS_OUTPUT_FD;
+	own.report_fd = COLLECTOR_PROCESS_REPORT_FD;
+	if (collect_run(&own, NULL, &err))
+		_exit(0);
+	collector_process_tell(COLLECTOR_PROCESS_REPORT_FD, COLLECT_STOPPED, err.text);
+	_exit(3);
+}
+
+bool collector_process_open(struct collector_process *collector_process,
+			    const struct collect_options *options, struct err *err)
+{
+	int pair[2];
+
+	collector_process->fd = -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return err_errno(err, errno, "cannot make a socket");
+	collector_process->pid = fork();
+	if (collector_process->pid == 0)
+		collector_process_child(options, pair[1]);
+	close(pair[1]);
+	collector_process->fd = pair[0];
+	if (collector_process->pid > 0)
+		return true;
+	collector_process->pid = 0;
+	close(pair[0]);
+	collector_process->fd = -1;
+	return err_errno(err, errno, "cannot start the collector");
+}
+
+bool collector_process_read(struct collector_process *collector_process,
+			    struct collect_message *message)
+{
+	ssize_t got;
+
+	do {
+		got = recv(collector_process->fd, message, sizeof(*message), 0);
+	} while (got < 0 && errno == EINTR);
+	if (got == (ssize_t)sizeof(*message)) {
+		message->text[sizeof(message->text) - 1] = '\0';
+		return true;
+	}
+	close(collector_process->fd);
+	collector_process->fd = -1;
+	return false;
+}
+
+void collector_process_send(const struct collector_process *collector_process,
+			    enum collect_message_kind kind, pid_t pid, int status)
+{
+	struct collect_message message;
+
+	if (collector_process->fd < 0)
+		return;
+	memset(&message, 0, sizeof(message));
+	message.kind = kind;
+	message.pid = (uint32_t)pid;
+	message.status = status;
+	send(collector_process->fd, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+void collector_process_reap(struct collector_process *collector_process)
+{
+	if (collector_process->pid > 0 &&
+	    waitpid(collector_process->pid, NULL, WNOHANG) == collector_process->pid)
+		collector_process->pid = 0;
+}
+
+void collector_process_close(struct collector_process *collector_process)
+{
+	if (collector_process->fd >= 0)
+		close(collector_process->fd);
+	collector_process->fd = -1;
+	if (collector_process->pid > 0)
+		while (waitpid(collector_process->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	collector_process->pid = 0;
+}

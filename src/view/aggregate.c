@@ -1,0 +1,669 @@
+#include "view/aggregate.h"
+
+#include "base/mem.h"
+#include "engine/moment.h"
+#include "engine/space.h"
+#include "view/octave.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	TICKS_FIRST = 512,
+	TICKS_FEW = 128, // before fewer, there are only STACKS_LEAST
+	TICKS_LEAST = 16,
+	STACKS_FEW = 1000, // before fewer, threads are folded and ticks made wider
+	STACKS_LEAST = 20,
+	END_BITS = 11, // enough for all edges there may be, and one more
+	KIND_BITS = 3,
+	THREADS_MAX = 10000, // that the page is told of
+	FOLDED = UINT32_MAX,
+};
+
+// How an allocation ended, as the page is told.
+enum kind { KIND_NEVER, KIND_CALL, KIND_HEAP, KIND_EXIT, KIND_EXEC };
+
+static enum kind kind_of(uint8_t end)
+{
+	switch (end) {
+	case WINDOW_END_FREE:
+	case WINDOW_END_REALLOC:
+	case WINDOW_END_LOST:
+		return KIND_CALL;
+	case WINDOW_END_DESTROY:
+		return KIND_HEAP;
+	case WINDOW_END_EXIT:
+		return KIND_EXIT;
+	case WINDOW_END_EXEC:
+		return KIND_EXEC;
+	default:
+		return KIND_NEVER;
+	}
+}
+
+// ---- which stacks are kept ----
+
+struct weighed {
+	uint32_t label;
+	double weight;
+};
+
+static uint32_t by_label(void *context, const struct window_cell *cell)
+{
+	struct aggregate *aggregate = context;
+
+	return cell->orphans ? WINDOW_SKIP : labels_stack(aggregate->labels, cell->stack);
+}
+
+static int heavier_first(const void *a, const void *b)
+{
+	const struct weighed *left = a, *right = b;
+
+	if (left->weight != right->weight)
+		return left->weight > right->weight ? -1 : 1;
+	return left->label < right->label ? -1 : left->label > right->label;
+}
+
+static double part(double of, double whole)
+{
+	return whole > 0 ? of / whole : 0;
+}
+
+// What a stack weighs: its part of the bytes, of the calls, and of what stayed, of either layer.
+static void weigh(const struct window_result *result, struct weighed *list)
+{
+	const struct heap_amount whole = window_present(&result->total);
+	const struct heap_amount stayed = result->total.type[WINDOW_AIFO];
+
+	for (uint32_t i = 0; i < result->rows_count; i++) {
+		const struct window_row *row = &result->rows[i];
+		struct heap_amount all = window_present(row);
+
+		list[i].label = i;
+		list[i].weight += part((double)all.bytes, (double)whole.bytes) +
+				  part((double)all.count, (double)whole.count) +
+				  part((double)row->type[WINDOW_AIFO].bytes, (double)stayed.bytes);
+	}
+}
+
+// All stacks that are in the trace, the heaviest first. NULL: the index cannot be read.
+static struct weighed *rank_stacks(struct aggregate *aggregate, size_t *count, struct err *err)
+{
+	uint32_t stacks = reader_stacks_count(aggregate->opened->reader);
+	struct weighed *list = mem_alloc(stacks + (size_t)1, sizeof *list);
+
+	*count = 0;
+	for (unsigned layer = WINDOW_HEAP; layer <= WINDOW_VM; layer <<= 1) {
+		struct window_query query = {
+			.from = WINDOW_START,
+			.to = window_facts(aggregate->opened->window)->steps_end,
+			.layers = layer,
+			.group = by_label,
+			.context = aggregate,
+		};
+		struct window_result result;
+
+		if (!window_ask(aggregate->opened->window, &query, &result, err)) {
+			mem_free(list);
+			return NULL;
+		}
+		weigh(&result, list);
+		if (result.rows_count > *count)
+			*count = result.rows_count;
+		window_result_fini(&result);
+	}
+	if (*count > 1)
+		qsort(list, *count, sizeof *list, heavier_first);
+	while (*count > 0 && list[*count - 1].weight <= 0)
+		(*count)--;
+	return list;
+}
+
+// Give numbers to the first so many; number 0 is "no stack", the last one the rest.
+static void keep_stacks(struct aggregate *aggregate, const struct weighed *list, size_t count,
+			size_t kept)
+{
+	size_t labels = reader_stacks_count(aggregate->opened->reader) + (size_t)1;
+
+	mem_free(aggregate->numbers);
+	mem_free(aggregate->stacks);
+	aggregate->numbers = mem_alloc(labels, sizeof *aggregate->numbers);
+	aggregate->stacks = mem_alloc(kept + 2, sizeof *aggregate->stacks);
+	aggregate->stacks_total = count;
+	aggregate->stacks_count = 1;
+	for (size_t i = 0; i < labels; i++)
+		aggregate->numbers[i] = FOLDED;
+	aggregate->numbers[0] = 0;
+	for (size_t i = 0; i < count && i < kept; i++) {
+		if (list[i].label == 0)
+			continue;
+		aggregate->numbers[list[i].label] = (uint32_t)aggregate->stacks_count;
+		aggregate->stacks[aggregate->stacks_count++] =
+			labels_first(aggregate->labels, list[i].label);
+	}
+	aggregate->rest = count > kept ? (uint32_t)aggregate->stacks_count++ : 0;
+}
+
+// ---- cells ----
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 29;
+}
+
+static uint32_t find_group(struct aggregate *aggregate, const struct aggregate_group *group)
+{
+	uint64_t hash =
+		mix(mix(mix(mix(group->process, group->thread), group->heap), group->stack),
+		    (uint64_t)group->layer << 16 | (uint64_t)group->owner << 8 | group->octave);
+
+	for (;; hash++) {
+		bool added;
+		uint64_t *number = map_put(&aggregate->group_of, hash, &added);
+
+		if (!added && memcmp(&aggregate->groups[*number], group, sizeof *group) == 0)
+			return (uint32_t)*number;
+		if (!added)
+			continue;
+		aggregate->groups = mem_grow(aggregate->groups, &aggregate->groups_capacity,
+					     aggregate->groups_count + 1,
+					     sizeof *aggregate->groups);
+		aggregate->groups[aggregate->groups_count] = *group;
+		*number = aggregate->groups_count++;
+		return (uint32_t)*number;
+	}
+}
+
+static uint32_t by_group(void *context, const struct window_cell *cell)
+{
+	struct aggregate *aggregate = context;
+	struct aggregate_group group;
+	uint32_t number;
+
+	if (cell->orphans)
+		return WINDOW_SKIP;
+	number = aggregate->numbers[labels_stack(aggregate->labels, cell->stack)];
+	memset(&group, 0, sizeof group); // compared as bytes
+	group.process = cell->process;
+	group.thread = aggregate->threads ? cell->thread : FOLDED;
+	group.heap = cell->heap;
+	group.stack = number == FOLDED ? aggregate->rest : number;
+	group.layer = cell->layer == WINDOW_VM;
+	group.owner = cell->owner;
+	group.octave = (uint8_t)octave_of(cell->size);
+	return find_group(aggregate, &group);
+}
+
+// The bucket of a step; -1 before the recording.
+static int64_t bucket_of(const struct aggregate *aggregate, uint64_t step)
+{
+	size_t low = 0, high = aggregate->buckets;
+
+	if (step < WINDOW_START)
+		return -1;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (aggregate->edges[middle] <= step)
+			low = middle;
+		else
+			high = middle;
+	}
+	return (int64_t)low;
+}
+
+static bool take_allocation(void *context, const struct window_allocation *allocation)
+{
+	struct aggregate *aggregate = context;
+	enum kind kind = kind_of(allocation->end_kind);
+	uint64_t birth = (uint64_t)(bucket_of(aggregate, allocation->begin) + 1);
+	uint64_t death = kind == KIND_NEVER ? aggregate->buckets
+					    : (uint64_t)bucket_of(aggregate, allocation->end);
+	uint64_t key = (uint64_t)allocation->group << (2 * END_BITS + KIND_BITS) |
+		       birth << (END_BITS + KIND_BITS) | death << KIND_BITS | kind;
+	bool added;
+	uint64_t *number = map_put(&aggregate->cell_of, key, &added);
+
+	if (added) {
+		if (aggregate->cells_count == aggregate->cells_max) {
+			aggregate->too_many = true;
+			return false;
+		}
+		aggregate->cells = mem_grow(aggregate->cells, &aggregate->cells_capacity,
+					    aggregate->cells_count + 1, sizeof *aggregate->cells);
+		aggregate->cells[aggregate->cells_count] = (struct aggregate_cell){ .key = key };
+		*number = aggregate->cells_count++;
+	}
+	aggregate->cells[*number].count++;
+	aggregate->cells[*number].bytes += allocation->cell.size;
+	return true;
+}
+
+// An edge to be; `mark` is the mark's number + 1, or 0.
+struct place {
+	uint64_t edge, time_ns;
+	size_t mark;
+};
+
+static int earlier_first(const void *a, const void *b)
+{
+	const struct place *left = a, *right = b;
+
+	if (left->edge != right->edge)
+		return left->edge < right->edge ? -1 : 1;
+	if (left->time_ns != right->time_ns)
+		return left->time_ns < right->time_ns ? -1 : 1;
+	return left->mark < right->mark ? -1 : left->mark > right->mark;
+}
+
+// All places but the first and the last edge, in their order.
+static struct place *find_places(const struct aggregate *aggregate, size_t *count)
+{
+	struct window *window = aggregate->opened->window;
+	uint64_t duration = moment_duration(aggregate->opened->reader);
+	const struct window_mark *marks = window_marks(window, count);
+	struct place *places = mem_alloc(aggregate->ticks + aggregate->marks, sizeof *places);
+
+	*count = 0;
+	for (size_t i = 1; i < aggregate->ticks; i++) {
+		uint64_t time = (uint64_t)((unsigned __int128)duration * i / aggregate->ticks);
+
+		places[(*count)++] = (struct place){ window_edge_at(window, time), time, 0 };
+	}
+	for (size_t i = 0; i < aggregate->marks; i++)
+		places[(*count)++] = (struct place){ marks[i].edge, marks[i].time_ns, i + 1 };
+	if (*count > 1)
+		qsort(places, *count, sizeof *places, earlier_first);
+	return places;
+}
+
+static void set_edges(struct aggregate *aggregate)
+{
+	size_t count;
+	struct place *places = find_places(aggregate, &count);
+
+	mem_free(aggregate->edges);
+	mem_free(aggregate->edges_ns);
+	mem_free(aggregate->mark_edges);
+	aggregate->buckets = count + 1;
+	aggregate->edges = mem_alloc(count + 2, sizeof *aggregate->edges);
+	aggregate->edges_ns = mem_alloc(count + 2, sizeof *aggregate->edges_ns);
+	aggregate->mark_edges = mem_alloc(aggregate->marks + 1, sizeof *aggregate->mark_edges);
+	aggregate->edges[0] = WINDOW_START;
+	for (size_t i = 0; i < count; i++) {
+		aggregate->edges[i + 1] = places[i].edge;
+		aggregate->edges_ns[i + 1] = places[i].time_ns;
+		if (places[i].mark)
+			aggregate->mark_edges[places[i].mark - 1] = i + 1;
+	}
+	aggregate->edges[count + 1] = window_facts(aggregate->opened->window)->steps_end;
+	aggregate->edges_ns[count + 1] = moment_duration(aggregate->opened->reader);
+	mem_free(places);
+}
+
+// One try. *fits: there were no more cells than may be.
+static bool count_cells(struct aggregate *aggregate, bool *fits, struct err *err)
+{
+	struct window_query query = {
+		.from = WINDOW_START,
+		.to = window_facts(aggregate->opened->window)->steps_end,
+		.layers = WINDOW_HEAP | WINDOW_VM,
+		.by_size = true,
+		.by_thread = aggregate->threads,
+		.group = by_group,
+		.context = aggregate,
+	};
+	bool good;
+
+	map_clear(&aggregate->group_of);
+	map_clear(&aggregate->cell_of);
+	aggregate->groups_count = aggregate->cells_count = 0;
+	aggregate->too_many = false;
+	set_edges(aggregate);
+	good = window_walk(aggregate->opened->window, &query, take_allocation, aggregate, err);
+	*fits = !aggregate->too_many;
+	return good;
+}
+
+// The next coarser way. False: there is none.
+static bool coarsen(struct aggregate *aggregate, size_t *stacks)
+{
+	if (*stacks > STACKS_FEW)
+		*stacks = *stacks / 2 < STACKS_FEW ? STACKS_FEW : *stacks / 2;
+	else if (aggregate->threads)
+		aggregate->threads = false;
+	else if (aggregate->ticks > TICKS_FEW)
+		aggregate->ticks /= 2;
+	else if (*stacks > STACKS_LEAST)
+		*stacks /= 2;
+	else if (aggregate->ticks > TICKS_LEAST)
+		aggregate->ticks /= 2;
+	else
+		return false;
+	return true;
+}
+
+static int lower_key_first(const void *a, const void *b)
+{
+	const struct aggregate_cell *left = a, *right = b;
+
+	return left->key < right->key ? -1 : left->key > right->key;
+}
+
+static bool take_all(struct aggregate *aggregate, size_t stacks_max, struct err *err)
+{
+	size_t count, stacks;
+	struct weighed *list = rank_stacks(aggregate, &count, err);
+	bool fits = false, good = list != NULL;
+
+	stacks = count < stacks_max ? count : stacks_max;
+	while (good && !fits) {
+		keep_stacks(aggregate, list, count, stacks);
+		good = count_cells(aggregate, &fits, err);
+		if (good && !fits && !coarsen(aggregate, &stacks))
+			good = err_set(err, ERR_LIMIT,
+				       "the trace does not fit into so small a file (try a larger "
+				       "--max-bytes)");
+	}
+	mem_free(list);
+	return good;
+}
+
+bool aggregate_take(struct aggregate *aggregate, struct opened *opened, size_t stacks_max,
+		    size_t cells_max, struct err *err)
+{
+	*aggregate = (struct aggregate){
+		.opened = opened,
+		.ticks = TICKS_FIRST,
+		.threads = reader_threads_count(opened->reader) <= THREADS_MAX &&
+			   !window_facts(opened->window)->threads_folded,
+		.labels = labels_new(LABELS_EXACT, opened->reader, opened->names),
+		.cells_max = cells_max,
+	};
+	window_marks(opened->window, &aggregate->marks);
+	if (aggregate->marks > AGGREGATE_MARKS_MAX)
+		aggregate->marks = AGGREGATE_MARKS_MAX;
+	if (!take_all(aggregate, stacks_max, err)) {
+		aggregate_fini(aggregate);
+		return false;
+	}
+	map_fini(&aggregate->cell_of);
+	map_fini(&aggregate->group_of);
+	if (aggregate->cells_count > 1)
+		qsort(aggregate->cells, aggregate->cells_count, sizeof *aggregate->cells,
+		      lower_key_first);
+	return true;
+}
+
+void aggregate_fini(struct aggregate *aggregate)
+{
+	labels_free(aggregate->labels);
+	map_fini(&aggregate->cell_of);
+	map_fini(&aggregate->group_of);
+	mem_free(aggregate->edges);
+	mem_free(aggregate->edges_ns);
+	mem_free(aggregate->mark_edges);
+	mem_free(aggregate->stacks);
+	mem_free(aggregate->numbers);
+	mem_free(aggregate->groups);
+	mem_free(aggregate->cells);
+	*aggregate = (struct aggregate){ 0 };
+}
+
+// ---- writing ----
+
+// Texts and frames get numbers as they are met.
+struct bundle_reader {
+	const struct aggregate *aggregate;
+	const struct scrub *scrub; // NULL: nothing is hidden
+	struct labels *texts;      // labels of texts, from 1; number 0 is ""
+	uint32_t texts_count;
+	struct map frame_of; // symbol -> number
+	const struct symbol **frames;
+	size_t frames_count, frames_capacity;
+	uint32_t *faces;
+};
+
+static uint32_t text_number(struct bundle_reader *bundle_reader, const char *text)
+{
+	uint32_t number = text && *text ? labels_text(bundle_reader->texts, text) : 0;
+
+	if (number > bundle_reader->texts_count)
+		bundle_reader->texts_count = number;
+	return number;
+}
+
+// The same of a path, and of a name that may have one in it.
+static uint32_t path_number(struct bundle_reader *bundle_reader, const char *path)
+{
+	struct str text = { 0 };
+	uint32_t number;
+
+	if (!bundle_reader->scrub || !path)
+		return text_number(bundle_reader, path);
+	scrub_path(bundle_reader->scrub, path, strlen(path), &text);
+	number = text_number(bundle_reader, str_get(&text));
+	str_fini(&text);
+	return number;
+}
+
+static uint32_t name_number(struct bundle_reader *bundle_reader, const char *name)
+{
+	struct str text = { 0 };
+	uint32_t number;
+
+	if (!bundle_reader->scrub || !name)
+		return text_number(bundle_reader, name);
+	scrub_words(bundle_reader->scrub, name, strlen(name), &text);
+	number = text_number(bundle_reader, str_get(&text));
+	str_fini(&text);
+	return number;
+}
+
+static uint32_t frame_number(struct bundle_reader *bundle_reader, const struct symbol *symbol)
+{
+	bool added;
+	uint64_t *number = map_put(&bundle_reader->frame_of, (uint64_t)(uintptr_t)symbol, &added);
+
+	if (added) {
+		bundle_reader->frames =
+			mem_grow(bundle_reader->frames, &bundle_reader->frames_capacity,
+				 bundle_reader->frames_count + 1, sizeof *bundle_reader->frames);
+		*number = bundle_reader->frames_count;
+		bundle_reader->frames[bundle_reader->frames_count++] = symbol;
+	}
+	return (uint32_t)*number;
+}
+
+static bool is_folded(const struct aggregate *aggregate, size_t number)
+{
+	return number == 0 || number == aggregate->rest;
+}
+
+static void write_stacks(struct bundle_reader *bundle_reader, struct json *json)
+{
+	const struct aggregate *aggregate = bundle_reader->aggregate;
+
+	json_key(json, "stacks");
+	json_array_begin(json);
+	for (size_t i = 0; i < aggregate->stacks_count; i++) {
+		struct names_stack stack = { 0 };
+
+		bundle_reader->faces[i] = FOLDED;
+		if (!is_folded(aggregate, i))
+			stack = names_stack(aggregate->opened->names, aggregate->stacks[i]);
+		json_array_begin(json);
+		for (size_t line = 0; line < stack.count; line++)
+			json_u64(json, frame_number(bundle_reader, stack.lines[line].symbol));
+		json_array_end(json);
+		if (stack.count > 0)
+			bundle_reader->faces[i] =
+				frame_number(bundle_reader, stack.lines[stack.user].symbol);
+	}
+	json_array_end(json);
+	json_key(json, "stack_ids");
+	json_array_begin(json);
+	for (size_t i = 0; i < aggregate->stacks_count; i++)
+		json_u64(json, is_folded(aggregate, i) ? 0 : aggregate->stacks[i]);
+	json_array_end(json);
+	json_key(json, "faces");
+	json_array_begin(json);
+	for (size_t i = 0; i < aggregate->stacks_count; i++)
+		json_i64(json,
+			 bundle_reader->faces[i] == FOLDED ? -1 : (int64_t)bundle_reader->faces[i]);
+	json_array_end(json);
+	json_kv_u64_if(json, "rest", aggregate->rest > 0, aggregate->rest);
+}
+
+enum frame_column { FUNCTION, FILE_NAME, LINE, MODULE, OFFSET, INLINED, FRAME_COLUMNS };
+
+static uint64_t frame_figure(struct bundle_reader *bundle_reader, const struct symbol *symbol,
+			     enum frame_column column)
+{
+	switch (column) {
+	case FUNCTION:
+		return name_number(bundle_reader, symbol->function);
+	case FILE_NAME:
+		return path_number(bundle_reader, symbol->file);
+	case LINE:
+		return symbol->line;
+	case MODULE:
+		return path_number(bundle_reader, symbol->module);
+	case OFFSET:
+		return symbol->offset;
+	case INLINED:
+	case FRAME_COLUMNS:
+		break;
+	}
+	return symbol->inlined;
+}
+
+static void write_frames(struct bundle_reader *bundle_reader, struct json *json)
+{
+	static const char *const words[FRAME_COLUMNS] = { "function", "file",   "line",
+							  "module",   "offset", "inlined" };
+
+	json_key(json, "frames");
+	json_object_begin(json);
+	for (int column = 0; column < FRAME_COLUMNS; column++) {
+		json_key(json, words[column]);
+		json_array_begin(json);
+		for (size_t i = 0; i < bundle_reader->frames_count; i++)
+			json_u64(json, frame_figure(bundle_reader, bundle_reader->frames[i],
+						    (enum frame_column)column));
+		json_array_end(json);
+	}
+	json_object_end(json);
+}
+
+enum cell_column {
+	LAYER,
+	PROCESS,
+	THREAD,
+	HEAP,
+	OWNER,
+	STACK,
+	OCTAVE,
+	BEGIN,
+	END,
+	KIND,
+	COUNT,
+	BYTES,
+	CELL_COLUMNS
+};
+
+static int64_t cell_figure(struct bundle_reader *bundle_reader, const struct aggregate_cell *cell,
+			   enum cell_column column)
+{
+	const struct aggregate_group *group =
+		&bundle_reader->aggregate->groups[cell->key >> (2 * END_BITS + KIND_BITS)];
+	const uint64_t bucket_mask = (1 << END_BITS) - 1;
+
+	switch (column) {
+	case LAYER:
+		return group->layer;
+	case PROCESS:
+		return group->process;
+	case THREAD:
+		return group->thread == FOLDED ? -1 : (int64_t)group->thread;
+	case HEAP:
+		return group->layer ? -1 : (int64_t)group->heap;
+	case OWNER:
+		return group->layer ? text_number(bundle_reader,
+						  space_owner_word((enum space_owner)group->owner))
+				    : 0;
+	case STACK:
+		return group->stack;
+	case OCTAVE:
+		return group->octave;
+	case BEGIN:
+		return (int64_t)(cell->key >> (END_BITS + KIND_BITS) & bucket_mask) - 1;
+	case END:
+		return (int64_t)(cell->key >> KIND_BITS & bucket_mask);
+	case KIND:
+		return (int64_t)(cell->key & ((1 << KIND_BITS) - 1));
+	case COUNT:
+		return (int64_t)cell->count;
+	case BYTES:
+	case CELL_COLUMNS:
+		break;
+	}
+	return (int64_t)cell->bytes;
+}
+
+static void write_cells(struct bundle_reader *bundle_reader, struct json *json)
+{
+	static const char *const words[CELL_COLUMNS] = { "layer", "process", "thread", "heap",
+							 "owner", "stack",   "octave", "begin",
+							 "end",   "kind",    "count",  "bytes" };
+	const struct aggregate *aggregate = bundle_reader->aggregate;
+
+	json_key(json, "cells");
+	json_object_begin(json);
+	for (int column = 0; column < CELL_COLUMNS; column++) {
+		json_key(json, words[column]);
+		json_array_begin(json);
+		for (size_t i = 0; i < aggregate->cells_count; i++)
+			json_i64(json, cell_figure(bundle_reader, &aggregate->cells[i],
+						   (enum cell_column)column));
+		json_array_end(json);
+	}
+	json_object_end(json);
+}
+
+void aggregate_write(const struct aggregate *aggregate, const struct scrub *scrub,
+		     struct json *json)
+{
+	struct bundle_reader bundle_reader = {
+		.aggregate = aggregate,
+		.scrub = scrub,
+		.texts = labels_new(LABELS_EXACT, aggregate->opened->reader,
+				    aggregate->opened->names),
+		.faces = mem_alloc(aggregate->stacks_count + 1, sizeof(uint32_t)),
+	};
+
+	json_key(json, "edges_ns");
+	json_array_begin(json);
+	for (size_t i = 0; i <= aggregate->buckets; i++)
+		json_u64(json, aggregate->edges_ns[i]);
+	json_array_end(json);
+	json_key(json, "mark_edges");
+	json_array_begin(json);
+	for (size_t i = 0; i < aggregate->marks; i++)
+		json_u64(json, aggregate->mark_edges[i]);
+	json_array_end(json);
+	write_stacks(&bundle_reader, json);
+	write_frames(&bundle_reader, json);
+	write_cells(&bundle_reader, json);
+	json_key(json, "strings");
+	json_array_begin(json);
+	json_string(json, "");
+	for (uint32_t i = 1; i <= bundle_reader.texts_count; i++)
+		json_string(json, labels_get_text(bundle_reader.texts, i));
+	json_array_end(json);
+	labels_free(bundle_reader.texts);
+	map_fini(&bundle_reader.frame_of);
+	mem_free(bundle_reader.frames);
+	mem_free(bundle_reader.faces);
+}

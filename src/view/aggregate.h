@@ -1,0 +1,66 @@
+// aggregate: a whole trace as counts of allocations, few enough for one file and exact for any
+// window of whole buckets.
+//
+// Time is cut into equal parts, *ticks*, and once more at each mark; what lies between two edges is
+// a *bucket*. All allocations that are alike in layer, process, thread, heap, owner,
+// stack, octave of size, bucket of birth, bucket and kind of death make a *cell* (docs/viewer.md).
+// Stacks that weigh least are folded into one, "rest"; threads may be folded, and buckets made
+// wider, until no more cells are left than were asked for.
+//
+//     aggregate_take       goes through the allocations, once for each try
+//       aggregate_write    into an object of a document that is being written
+//     aggregate_fini
+#ifndef VIEW_AGGREGATE_H
+#define VIEW_AGGREGATE_H
+
+#include "base/json.h"
+#include "base/map.h"
+#include "report/labels.h"
+#include "report/opened.h"
+#include "view/scrub.h"
+
+enum { AGGREGATE_MARKS_MAX = 512 }; // that edges are made of: the first
+
+// What tells cells apart besides birth and death.
+struct aggregate_group {
+	uint32_t process, thread, heap; // thread: UINT32_MAX if folded
+	uint32_t stack;                 // number of a kept one
+	uint8_t layer, owner, octave;
+};
+
+struct aggregate_cell {
+	uint64_t key; // private: group, birth, death, kind
+	uint64_t count, bytes;
+};
+
+struct aggregate {
+	struct opened *opened; // borrowed
+	size_t ticks, buckets;
+	bool threads;               // told apart
+	uint64_t *edges, *edges_ns; // buckets + 1
+	size_t *mark_edges;         // which of them is a mark's, by mark
+	size_t marks;
+	stack_id *stacks; // by number: the trace's; 0 is "no stack"
+	size_t stacks_count, stacks_total;
+	uint32_t rest; // number of the folded; 0: nothing was folded
+	struct aggregate_group *groups;
+	size_t groups_count, groups_capacity;
+	struct aggregate_cell *cells; // sorted
+	size_t cells_count, cells_capacity;
+	struct labels *labels; // the rest is private
+	uint32_t *numbers;     // of kept stacks, by label
+	struct map group_of, cell_of;
+	size_t cells_max;
+	bool too_many;
+};
+
+// As fine as `cells_max` cells allow, and at most `stacks_max` stacks by themselves.
+bool aggregate_take(struct aggregate *aggregate, struct opened *opened, size_t stacks_max,
+		    size_t cells_max, struct err *err);
+void aggregate_fini(struct aggregate *aggregate); // accepts { 0 }
+
+// The members "edges_ns" to "cells". `scrub`: without paths; NULL: as it is.
+void aggregate_write(const struct aggregate *aggregate, const struct scrub *scrub,
+		     struct json *json);
+
+#endif

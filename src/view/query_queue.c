@@ -1,0 +1,184 @@
+#include "view/query_queue.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { POLL_MS = 100 }; // how often who waits is asked whether they still do
+
+// Somebody in the line; on the stack of its thread.
+struct query_queue_waiter {
+	struct query_queue_waiter *next;
+	const struct query_queue_asker *asker;
+	bool superseded;
+};
+
+static void begin(struct query_queue *query_queue, const struct window_options *window)
+{
+	query_queue->window_options = *window;
+	opened_stop(&query_queue->opened, query_queue_stops, query_queue);
+	pthread_mutex_init(&query_queue->mutex, NULL);
+	pthread_cond_init(&query_queue->moved, NULL);
+}
+
+bool query_queue_open(struct query_queue *query_queue, const char *path,
+		      const struct symbols_options *symbols, const struct window_options *window,
+		      struct err *err)
+{
+	*query_queue = (struct query_queue){ 0 };
+	if (!opened_open(&query_queue->opened, path, symbols, err))
+		return false;
+	if (!opened_index(&query_queue->opened, window, err)) {
+		opened_close(&query_queue->opened);
+		return false;
+	}
+	begin(query_queue, window);
+	return true;
+}
+
+bool query_queue_share(struct query_queue *query_queue, const struct query_queue *from,
+		       const struct symbols_options *symbols, struct err *err)
+{
+	*query_queue = (struct query_queue){ 0 };
+	if (!opened_share(&query_queue->opened, &from->opened, symbols, err))
+		return false;
+	begin(query_queue, &from->window_options);
+	return true;
+}
+
+void query_queue_divide(struct query_queue *query_queue, uint64_t memory_bytes)
+{
+	query_queue->window_options.memory_bytes = memory_bytes;
+	window_memory(query_queue->opened.window, memory_bytes);
+}
+
+void query_queue_close(struct query_queue *query_queue)
+{
+	if (!query_queue->opened.reader)
+		return;
+	opened_close(&query_queue->opened);
+	pthread_cond_destroy(&query_queue->moved);
+	pthread_mutex_destroy(&query_queue->mutex);
+	*query_queue = (struct query_queue){ 0 };
+}
+
+static const char *lane_of(const struct query_queue_asker *asker)
+{
+	return asker->lane ? asker->lane : "";
+}
+
+static bool is_gone(const struct query_queue_asker *asker)
+{
+	return asker->gone && asker->gone(asker->context);
+}
+
+// Whoever is at the queue is to stop. What was said first counts.
+static void stop_who_is_there(struct query_queue *query_queue, enum query_queue_turn why)
+{
+	enum query_queue_turn mine = QUERY_QUEUE_MINE;
+
+	atomic_compare_exchange_strong(&query_queue->turn, &mine, why);
+}
+
+// To the end of the line; those of the same lane leave it.
+static void line_up(struct query_queue *query_queue, struct query_queue_waiter *self)
+{
+	struct query_queue_waiter **link = &query_queue->first;
+	const char *lane = lane_of(self->asker);
+
+	for (; *link; link = &(*link)->next)
+		if (*lane && strcmp(lane_of((*link)->asker), lane) == 0)
+			(*link)->superseded = true;
+	*link = self;
+	if (query_queue->busy && *lane && strcmp(lane_of(&query_queue->asker), lane) == 0)
+		stop_who_is_there(query_queue, QUERY_QUEUE_SUPERSEDED);
+	pthread_cond_broadcast(&query_queue->moved);
+}
+
+static void leave_line(struct query_queue *query_queue, const struct query_queue_waiter *self)
+{
+	struct query_queue_waiter **link = &query_queue->first;
+
+	while (*link != self)
+		link = &(*link)->next;
+	*link = self->next;
+}
+
+static void wait_a_while(struct query_queue *query_queue)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += POLL_MS * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&query_queue->moved, &query_queue->mutex, &until);
+}
+
+static enum query_queue_turn wait_in_line(struct query_queue *query_queue,
+					  const struct query_queue_waiter *self)
+{
+	for (;;) {
+		if (query_queue->stopping)
+			return QUERY_QUEUE_STOPPED;
+		if (self->superseded)
+			return QUERY_QUEUE_SUPERSEDED;
+		if (is_gone(self->asker))
+			return QUERY_QUEUE_GONE;
+		if (!query_queue->busy && query_queue->first == self)
+			return QUERY_QUEUE_MINE;
+		wait_a_while(query_queue);
+	}
+}
+
+enum query_queue_turn query_queue_enter(struct query_queue *query_queue,
+					const struct query_queue_asker *asker)
+{
+	struct query_queue_waiter self = { .asker = asker };
+	enum query_queue_turn turn;
+
+	pthread_mutex_lock(&query_queue->mutex);
+	line_up(query_queue, &self);
+	turn = wait_in_line(query_queue, &self);
+	leave_line(query_queue, &self);
+	if (turn == QUERY_QUEUE_MINE) {
+		query_queue->busy = true;
+		query_queue->asker = *asker;
+		atomic_store(&query_queue->turn, QUERY_QUEUE_MINE);
+	}
+	pthread_cond_broadcast(&query_queue->moved);
+	pthread_mutex_unlock(&query_queue->mutex);
+	return turn;
+}
+
+enum query_queue_turn query_queue_leave(struct query_queue *query_queue)
+{
+	enum query_queue_turn turn;
+
+	pthread_mutex_lock(&query_queue->mutex);
+	turn = atomic_load(&query_queue->turn);
+	query_queue->busy = false;
+	query_queue->asker = (struct query_queue_asker){ 0 };
+	pthread_cond_broadcast(&query_queue->moved);
+	pthread_mutex_unlock(&query_queue->mutex);
+	return turn;
+}
+
+bool query_queue_stops(void *context)
+{
+	struct query_queue *query_queue = context;
+
+	if (atomic_load(&query_queue->turn) == QUERY_QUEUE_MINE && is_gone(&query_queue->asker))
+		stop_who_is_there(query_queue, QUERY_QUEUE_GONE);
+	return atomic_load(&query_queue->turn) != QUERY_QUEUE_MINE;
+}
+
+void query_queue_stop(struct query_queue *query_queue)
+{
+	if (!query_queue->opened.reader)
+		return;
+	pthread_mutex_lock(&query_queue->mutex);
+	query_queue->stopping = true;
+	stop_who_is_there(query_queue, QUERY_QUEUE_STOPPED);
+	pthread_cond_broadcast(&query_queue->moved);
+	pthread_mutex_unlock(&query_queue->mutex);
+}

@@ -1,0 +1,75 @@
+// query_queue: an open trace at which one question is answered at a time, and the line in front of
+// it.
+//
+// The engine and the names are for one thread, requests come in many. They wait in the order in
+// which they came. A question may belong to a *lane* (what a person drags a window for): when a
+// newer one of its lane comes, it is superseded: sent away while it waits, stopped while it is
+// being answered. A question that nobody waits for any more is stopped as well.
+//
+//     query_queue_open        a trace of its own
+//     query_queue_share       the same trace once more, for questions that take longer
+//       query_queue_enter     waits; QUERY_QUEUE_MINE: queue->opened is the caller's
+//       query_queue_leave     how it went: whether what was found may be believed
+//     query_queue_stop        everybody is sent away or stopped, and whoever comes
+//     query_queue_close       nobody is there any more; those that share it first
+#ifndef VIEW_QUERY_QUEUE_H
+#define VIEW_QUERY_QUEUE_H
+
+#include "report/opened.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct query_queue_waiter; // private
+
+// Who asks.
+struct query_queue_asker {
+	const char *lane;            // NULL or "": none
+	bool (*gone)(void *context); // nobody waits for the answer; from any thread. NULL: they do
+	void *context;               // borrowed
+};
+
+enum query_queue_turn {
+	QUERY_QUEUE_MINE,
+	QUERY_QUEUE_SUPERSEDED,
+	QUERY_QUEUE_GONE,
+	QUERY_QUEUE_STOPPED
+};
+
+struct query_queue {
+	struct opened opened; // of whoever is at the queue
+	struct window_options window_options;
+	pthread_mutex_t mutex; // the rest is private
+	pthread_cond_t moved;
+	struct query_queue_waiter *first;
+	struct query_queue_asker asker;      // who is at it, while busy
+	_Atomic(enum query_queue_turn) turn; // QUERY_QUEUE_MINE, or why that one is to stop
+	bool busy, stopping;
+};
+
+// `path` is borrowed; so is what the options name. Builds the index where there is none.
+bool query_queue_open(struct query_queue *query_queue, const char *path,
+		      const struct symbols_options *symbols, const struct window_options *window,
+		      struct err *err);
+bool query_queue_share(struct query_queue *query_queue, const struct query_queue *from,
+		       const struct symbols_options *symbols, struct err *err);
+void query_queue_close(struct query_queue *query_queue); // accepts { 0 }
+
+// How much memory a question at it may take, of what the options gave to all.
+void query_queue_divide(struct query_queue *query_queue, uint64_t memory_bytes);
+
+// `asker` is borrowed until query_queue_leave.
+enum query_queue_turn query_queue_enter(struct query_queue *query_queue,
+					const struct query_queue_asker *asker);
+
+// QUERY_QUEUE_MINE: nothing came between. Else the question was stopped, and why: what it found is
+// wrong.
+enum query_queue_turn query_queue_leave(struct query_queue *query_queue);
+
+// Whether whoever is at the queue is to stop: a `gone` of theirs.
+bool query_queue_stops(void *query_queue);
+
+// Sends everybody away who waits, or will come; stops who is there.
+void query_queue_stop(struct query_queue *query_queue);
+
+#endif
