@@ -11,9 +11,9 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_ROWS("show N largest blocks and mappings (0: all)"),
 	QUERY_OPTIONS_ROW_MIN_BYTES("leave out blocks and mappings of fewer bytes"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	LOOK_ROW_JSON("active.json"),
-	LOOK_ROW_CSV,
-	LOOK_ROWS,
+	PRINT_OPTIONS_ROW_JSON("active.json"),
+	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
 
@@ -33,9 +33,9 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 	moment_view_read(asked, NULL);
 	moment_view_warn_of_space(asked);
 	active_init(&active, asked, &wanted);
-	if (options->look.json)
+	if (options->print.json)
 		active_write_json(&active, sink);
-	else if (options->look.csv)
+	else if (options->print.csv)
 		active_write_csv(&active, sink);
 	else
 		active_write_text(&active, &paper);
@@ -52,7 +52,7 @@ static int run(int argc, char **argv)
 	args_init(&args, &cmd_active, argc, argv);
 	if (query_options_take_all(&args, &options)) {
 		// For people a page, for programs everything.
-		if (!options.rows_given && !options.look.json && !options.look.csv)
+		if (!options.rows_given && !options.print.json && !options.print.csv)
 			options.rows_max = ROWS_DEFAULT;
 		context = query_options_context(&cmd_active, &options, &active_rules);
 		args.exit_code =

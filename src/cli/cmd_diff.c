@@ -20,9 +20,9 @@ static const struct option_row rows[] = {
 	{ OPTION_WITH_TO, 0, "with-to", "TIME", "where B's window ends, if not at --to" },
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
-	LOOK_ROW_JSON("diff.json"),
-	LOOK_ROW_CSV,
-	LOOK_ROWS,
+	PRINT_OPTIONS_ROW_JSON("diff.json"),
+	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
 
@@ -50,7 +50,7 @@ static bool take(struct args *args, struct request *request, int id)
 		request->with_to = args->value;
 		return true;
 	}
-	return query_options_take(args, &request->options, id) != LOOK_MISTAKE;
+	return query_options_take(args, &request->options, id) != PRINT_OPTIONS_MISTAKE;
 }
 
 static const char *second_path(const struct request *request)
@@ -93,19 +93,19 @@ static int compare(struct request *request, struct query_context *before,
 		.rows_max = options->rows_max,
 		.bytes_min = options->bytes_min,
 		.memory_bytes = options->memory_bytes,
-		.progress = options->look.progress,
+		.progress = options->print.progress,
 		.open = open_side,
 		.context = request,
 	};
-	diff_format *format = options->look.json  ? diff_json
-			      : options->look.csv ? diff_csv
-						  : diff_text;
+	diff_format *format = options->print.json  ? diff_json
+			      : options->print.csv ? diff_csv
+						   : diff_text;
 	struct diff_page page = {
 		.sides = { before, after },
 		.names = { options->path, second_path(request) },
 		.all_frames = options->all_frames,
-		.colour = look_colour(&options->look),
-		.width = look_width(),
+		.colour = print_options_colour(&options->print),
+		.width = print_options_width(),
 	};
 	struct sink sink = sink_to_file(stdout);
 	struct err err = { 0 };
@@ -118,7 +118,7 @@ static int compare(struct request *request, struct query_context *before,
 	diff_fini(&diff);
 	if (!sink_ok(&sink, &err))
 		return args_fail(&cmd_diff, &err);
-	for (int side = 0; (options->look.json || options->look.csv) && side < 2; side++)
+	for (int side = 0; (options->print.json || options->print.csv) && side < 2; side++)
 		query_options_warn(&cmd_diff, page.sides[side], page.names[side]);
 	return EXIT_ANSWERED;
 }

@@ -69,7 +69,7 @@ static bool take_option(struct args *args, int id, struct dump *dump)
 		dump->options.items = false;
 		return true;
 	default:
-		return query_options_take(args, &dump->query, id) == LOOK_TAKEN;
+		return query_options_take(args, &dump->query, id) == PRINT_OPTIONS_TAKEN;
 	}
 }
 

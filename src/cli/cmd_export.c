@@ -19,8 +19,8 @@ static const struct option_row export_options[] = {
 	{ EXPORT_LIFETIMES, 0, "lifetimes", NULL,
 	  "csv and jsonl: a line for each block, with its end, and not for each event" },
 	QUERY_OPTIONS_ROW_MEMORY("for the index (256M)"),
-	LOOK_ROW_PROGRESS,
-	LOOK_ROWS_SYMBOLS,
+	PRINT_OPTIONS_ROW_PROGRESS,
+	PRINT_OPTIONS_ROWS_SYMBOLS,
 	{ 0 },
 };
 
@@ -96,7 +96,7 @@ static bool take_option(struct args *args, int id, struct export *export)
 		export->query.output = strcmp(args->value, "-") == 0 ? NULL : args->value;
 		return true;
 	default:
-		return query_options_take(args, &export->query, id) == LOOK_TAKEN;
+		return query_options_take(args, &export->query, id) == PRINT_OPTIONS_TAKEN;
 	}
 }
 

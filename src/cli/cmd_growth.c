@@ -8,9 +8,9 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_MIN_BYTES("the least growth (64K, 1.5MiB; 1 KiB)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
-	LOOK_ROW_JSON("growth.json"),
-	LOOK_ROW_CSV,
-	LOOK_ROWS,
+	PRINT_OPTIONS_ROW_JSON("growth.json"),
+	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
 
@@ -22,16 +22,16 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		.grown_min = options->bytes_min,
 		.rows_max = options->rows_max,
 	};
-	growth_format *format = options->look.json  ? growth_json
-				: options->look.csv ? growth_csv
-						    : growth_text;
+	growth_format *format = options->print.json  ? growth_json
+				: options->print.csv ? growth_csv
+						     : growth_text;
 	struct growth growth;
 	const struct growth_page page = {
 		.asked = asked,
 		.growth = &growth,
 		.all_frames = options->all_frames,
-		.colour = look_colour(&options->look),
-		.width = look_width(),
+		.colour = print_options_colour(&options->print),
+		.width = print_options_width(),
 	};
 
 	if (!growth_find(&growth, asked, &chosen, err))

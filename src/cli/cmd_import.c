@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/interrupt.h"
-#include "cli/look.h"
+#include "cli/print_options.h"
 #include "import/import.h"
 #include "os/file.h"
 #include "trace/fresh.h"
@@ -23,7 +23,7 @@ static const struct option_row import_options[] = {
 	{ IMPORT_FORCE, 'f', "force", NULL, "overwrite OUT" },
 	{ IMPORT_FORMAT, 0, "format", "NAME",
 	  "one of the formats above, whatever the input looks like" },
-	LOOK_ROW_PROGRESS,
+	PRINT_OPTIONS_ROW_PROGRESS,
 	{ 0 },
 };
 
@@ -52,7 +52,7 @@ const struct command cmd_import = {
 struct import {
 	const char *path, *output;
 	bool force;
-	struct look look;
+	struct print_options print;
 	struct progress progress;
 	const struct import_format *format;
 };
@@ -86,7 +86,7 @@ static bool take_option(struct args *args, int id, struct import *import)
 	case ARGS_OPERAND:
 		return args_operand(args, &import->path);
 	default:
-		return look_take(args, &import->look, id) == LOOK_TAKEN;
+		return print_options_take(args, &import->print, id) == PRINT_OPTIONS_TAKEN;
 	}
 }
 
@@ -122,7 +122,7 @@ static bool import_stream(struct import *import, FILE *input, uint64_t size,
 
 	if (!fresh_open(&fresh, import->output, import->force, err))
 		return false;
-	progress_begin(&import->progress, import->look.progress, "importing", size);
+	progress_begin(&import->progress, import->print.progress, "importing", size);
 	interrupt_watch();
 	ok = import_trace(&options, fresh.fd, result, err);
 	interrupt_leave();

@@ -3,7 +3,7 @@
 
 #include "os/convert.h"
 #include "os/file.h"
-#include "report/atlas.h"
+#include "report/address_map.h"
 #include "report/tracefrag.h"
 #include "trace/fresh.h"
 
@@ -25,34 +25,34 @@ static const struct option_row rows[] = {
 	  "list the reservations that leave a slot partly unused, as tracefrag did" },
 	QUERY_OPTIONS_ROW_ROWS("show N mappers that are in the way (0: all)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	LOOK_ROW_JSON("map.json"),
-	LOOK_ROWS,
+	PRINT_OPTIONS_ROW_JSON("map.json"),
+	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
 
 struct request {
 	struct query_options options;
-	struct atlas_options atlas;
+	struct address_map_options address_map;
 	bool tracefrag;
 };
 
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
-	enum look_taken taken = query_options_take(args, &request->options, id);
+	enum print_options_taken taken = query_options_take(args, &request->options, id);
 	struct err err = { 0 };
 	uint64_t bytes;
 
-	if (taken != LOOK_NOT_MINE)
-		return taken == LOOK_TAKEN;
+	if (taken != PRINT_OPTIONS_NOT_MINE)
+		return taken == PRINT_OPTIONS_TAKEN;
 	switch (id) {
 	case OPTION_GRANULARITY:
 		if (!args_bytes(args, &bytes))
 			return false;
-		return atlas_set_granularity(&request->atlas, bytes, &err) ||
+		return address_map_set_granularity(&request->address_map, bytes, &err) ||
 		       args_mistake(args, "--%s", err.text);
 	case OPTION_RANGE:
-		return atlas_set_range(&request->atlas, args->value, &err) ||
+		return address_map_set_range(&request->address_map, args->value, &err) ||
 		       args_mistake(args, "--%s", err.text);
 	case OPTION_TRACEFRAG:
 		request->tracefrag = true;
@@ -74,7 +74,8 @@ static bool is_png(const char *path)
 }
 
 // The picture appears when it is whole, or not at all.
-static bool draw(const struct request *request, const struct atlas *atlas, struct err *err)
+static bool draw(const struct request *request, const struct address_map *address_map,
+		 struct err *err)
 {
 	struct fresh fresh = { .fd = -1 };
 	struct str svg = { 0 };
@@ -82,7 +83,7 @@ static bool draw(const struct request *request, const struct atlas *atlas, struc
 	bool good = fresh_open(&fresh, request->options.output, request->options.force, err);
 
 	if (good) {
-		atlas_write_svg(atlas, &sink);
+		address_map_write_svg(address_map, &sink);
 		good = is_png(request->options.output)
 			       ? convert_svg(str_get(&svg), svg.length, "png", fresh.fd, err)
 			       : file_write_all(fresh.fd, str_get(&svg), svg.length, err);
@@ -108,20 +109,20 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 {
 	const struct request *request = context;
 	struct paper paper = query_options_paper(&request->options, sink);
-	struct atlas atlas;
+	struct address_map address_map;
 	bool good;
 
-	good = atlas_init(&atlas, asked, &request->atlas, err);
+	good = address_map_init(&address_map, asked, &request->address_map, err);
 	if (good && request->tracefrag)
-		tracefrag_write(asked, atlas.process, sink);
-	else if (good && request->options.look.json)
-		atlas_write_json(&atlas, sink);
+		tracefrag_write(asked, address_map.process, sink);
+	else if (good && request->options.print.json)
+		address_map_write_json(&address_map, sink);
 	else if (good && !request->options.output)
-		atlas_write_text(&atlas, &paper);
+		address_map_write_text(&address_map, &paper);
 	if (good && request->options.output)
-		good = draw(request, &atlas, err);
-	atlas_fini(&atlas);
-	if (good && !request->options.look.json && (request->tracefrag || request->options.output))
+		good = draw(request, &address_map, err);
+	address_map_fini(&address_map);
+	if (good && !request->options.print.json && (request->tracefrag || request->options.output))
 		query_options_warn(&cmd_map, asked, NULL);
 	return good;
 }
@@ -129,13 +130,13 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 static int print(struct request *request)
 {
 	const struct query_context_options context =
-		query_options_context(&cmd_map, &request->options, &atlas_rules);
+		query_options_context(&cmd_map, &request->options, &address_map_rules);
 	struct err err = { 0 };
 
 	if (!can_draw(request, &err))
 		return args_fail(&cmd_map, &err);
-	request->atlas.rows_max = request->options.rows_max;
-	request->atlas.all_frames = request->options.all_frames;
+	request->address_map.rows_max = request->options.rows_max;
+	request->address_map.all_frames = request->options.all_frames;
 	return query_options_print(&cmd_map, &request->options, &context, answer, request);
 }
 
@@ -155,7 +156,7 @@ static int run(int argc, char **argv)
 {
 	struct request request = {
 		.options = { .rows_max = ROWS_DEFAULT },
-		.atlas = { .granularity = SPACE_SLOT },
+		.address_map = { .granularity = SPACE_SLOT },
 	};
 	struct args args;
 	int id;

@@ -12,8 +12,8 @@ static const struct option_row rows[] = {
 	  "a page with at most so much on it is pinned (1K)" },
 	QUERY_OPTIONS_ROW_ROWS("show N stacks (0: all)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	LOOK_ROW_JSON("pins.json"),
-	LOOK_ROWS,
+	PRINT_OPTIONS_ROW_JSON("pins.json"),
+	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
 
@@ -31,7 +31,7 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 
 	if (!pins_init(&pins, asked, &request->pins, err))
 		return false;
-	if (request->options.look.json)
+	if (request->options.print.json)
 		pins_write_json(&pins, sink);
 	else
 		pins_write_text(&pins, &paper);
@@ -42,11 +42,11 @@ static bool answer(const void *context, struct query_context *asked, struct sink
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
-	enum look_taken taken = query_options_take(args, &request->options, id);
+	enum print_options_taken taken = query_options_take(args, &request->options, id);
 	uint64_t *live_max = &request->pins.live_max;
 
-	if (taken != LOOK_NOT_MINE)
-		return taken == LOOK_TAKEN;
+	if (taken != PRINT_OPTIONS_NOT_MINE)
+		return taken == PRINT_OPTIONS_TAKEN;
 	if (id != OPTION_MAX_LIVE || !args_bytes(args, live_max))
 		return false;
 	return (*live_max > 0 && *live_max < SPACE_PAGE) ||

@@ -34,7 +34,7 @@ static const struct option_row rows[] = {
 	{ OPTION_KEEP, 0, "keep", NULL, "keep the script and the data: FILE.gnuplot and FILE.dat" },
 	{ OPTION_SIZE, 0, "picture", "WxH", "pixels (1200x640); at 100 to an inch in a PDF" },
 	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
-	LOOK_ROWS,
+	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
 
@@ -47,7 +47,7 @@ struct request {
 };
 
 // Where the parts of a picture are while it is made. With --keep two of them stay.
-struct desk {
+struct query_queue {
 	struct str folder; // empty: it could not be made
 	struct str script, data, picture;
 	bool keep;
@@ -97,14 +97,14 @@ static void complain(struct str *said, struct err *err)
 		err_wrap(err, "%s", said->text + from);
 }
 
-static bool run_gnuplot(const struct desk *desk, struct err *err)
+static bool run_gnuplot(const struct query_queue *query_queue, struct err *err)
 {
 	struct str settings = { 0 }, said = { 0 };
-	const char *arguments[] = { "gnuplot", "-e", NULL, str_get(&desk->script), NULL };
+	const char *arguments[] = { "gnuplot", "-e", NULL, str_get(&query_queue->script), NULL };
 	enum tool_result result;
 
-	define(&settings, "data", str_get(&desk->data));
-	define(&settings, "picture", str_get(&desk->picture));
+	define(&settings, "data", str_get(&query_queue->data));
+	define(&settings, "picture", str_get(&query_queue->picture));
 	arguments[2] = str_get(&settings);
 	result = tool_run(arguments, &said, err);
 	if (result != TOOL_DONE)
@@ -127,56 +127,57 @@ static bool copy_into(struct fresh *fresh, const char *from, struct err *err)
 }
 
 // The picture appears when it is whole, or not at all.
-static bool draw(const struct request *request, const struct chart *chart, struct desk *desk,
-		 struct err *err)
+static bool draw(const struct request *request, const struct chart *chart,
+		 struct query_queue *query_queue, struct err *err)
 {
 	struct chart_output output = request->output;
 	struct fresh fresh = { .fd = -1 };
 	bool good;
 
-	output.data = str_get(&desk->data);
-	good = write_file(str_get(&desk->data), chart, NULL, err) &&
-	       write_file(str_get(&desk->script), chart, &output, err) && run_gnuplot(desk, err) &&
+	output.data = str_get(&query_queue->data);
+	good = write_file(str_get(&query_queue->data), chart, NULL, err) &&
+	       write_file(str_get(&query_queue->script), chart, &output, err) &&
+	       run_gnuplot(query_queue, err) &&
 	       fresh_open(&fresh, request->output.path, request->options.force, err) &&
-	       copy_into(&fresh, str_get(&desk->picture), err);
+	       copy_into(&fresh, str_get(&query_queue->picture), err);
 	fresh_close(&fresh);
 	return good;
 }
 
-static bool set_up(const struct request *request, struct desk *desk, struct err *err)
+static bool set_up(const struct request *request, struct query_queue *query_queue, struct err *err)
 {
 	const char *path = request->output.path;
 
-	desk->keep = request->keep;
-	if (!tool_folder(&desk->folder, err)) {
-		str_clear(&desk->folder);
+	query_queue->keep = request->keep;
+	if (!tool_folder(&query_queue->folder, err)) {
+		str_clear(&query_queue->folder);
 		return false;
 	}
-	str_format(&desk->picture, "%s/picture", desk->folder.text);
-	if (desk->keep) {
-		str_format(&desk->script, "%s.gnuplot", path);
-		str_format(&desk->data, "%s.dat", path);
+	str_format(&query_queue->picture, "%s/picture", query_queue->folder.text);
+	if (query_queue->keep) {
+		str_format(&query_queue->script, "%s.gnuplot", path);
+		str_format(&query_queue->data, "%s.dat", path);
 		return true;
 	}
-	str_format(&desk->script, "%s/script", desk->folder.text);
-	str_format(&desk->data, "%s/data", desk->folder.text);
+	str_format(&query_queue->script, "%s/script", query_queue->folder.text);
+	str_format(&query_queue->data, "%s/data", query_queue->folder.text);
 	return true;
 }
 
-static void clear_up(struct desk *desk)
+static void clear_up(struct query_queue *query_queue)
 {
-	if (desk->folder.length > 0) {
-		file_remove(str_get(&desk->picture));
-		if (!desk->keep) {
-			file_remove(str_get(&desk->script));
-			file_remove(str_get(&desk->data));
+	if (query_queue->folder.length > 0) {
+		file_remove(str_get(&query_queue->picture));
+		if (!query_queue->keep) {
+			file_remove(str_get(&query_queue->script));
+			file_remove(str_get(&query_queue->data));
 		}
-		file_remove_folder(str_get(&desk->folder));
+		file_remove_folder(str_get(&query_queue->folder));
 	}
-	str_fini(&desk->folder);
-	str_fini(&desk->script);
-	str_fini(&desk->data);
-	str_fini(&desk->picture);
+	str_fini(&query_queue->folder);
+	str_fini(&query_queue->script);
+	str_fini(&query_queue->data);
+	str_fini(&query_queue->picture);
 }
 
 // ---- the question ----
@@ -237,13 +238,13 @@ static bool can_draw(const struct request *request, struct err *err)
 static int print(const struct request *request)
 {
 	struct chart chart = { 0 };
-	struct desk desk = { 0 };
+	struct query_queue query_queue = { 0 };
 	struct err err = { 0 };
 	bool good;
 
 	good = can_draw(request, &err) && answer_into(request, &chart, &err) &&
-	       set_up(request, &desk, &err) && draw(request, &chart, &desk, &err);
-	clear_up(&desk);
+	       set_up(request, &query_queue, &err) && draw(request, &chart, &query_queue, &err);
+	clear_up(&query_queue);
 	chart_fini(&chart);
 	return good ? EXIT_ANSWERED : args_fail(&cmd_plot, &err);
 }
@@ -290,7 +291,7 @@ static bool take(struct args *args, struct request *request, int id)
 	case OPTION_SIZE:
 		return take_size(args, request);
 	}
-	return query_options_take(args, &request->options, id) == LOOK_TAKEN;
+	return query_options_take(args, &request->options, id) == PRINT_OPTIONS_TAKEN;
 }
 
 // The index of a word among words; -1: the mistake was told.

@@ -1,7 +1,7 @@
 // tidemark reconcile: resident memory, and who holds it.
 #include "cli/query_options.h"
 
-#include "report/balance.h"
+#include "report/rss_breakdown.h"
 
 #include <string.h>
 
@@ -11,8 +11,8 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_AT("peak (the default) or exit"),
 	QUERY_OPTIONS_ROW_ROWS("show N stacks of each line (0: all)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	LOOK_ROW_JSON("reconcile.json"),
-	LOOK_ROWS,
+	PRINT_OPTIONS_ROW_JSON("reconcile.json"),
+	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
 
@@ -26,15 +26,16 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 {
 	const struct query_options *options = request;
 	struct paper paper = query_options_paper(options, sink);
-	struct balance balance;
+	struct rss_breakdown rss_breakdown;
 
-	if (!balance_init(&balance, asked, is_peak(options), err))
+	if (!rss_breakdown_init(&rss_breakdown, asked, is_peak(options), err))
 		return false;
-	if (options->look.json)
-		balance_write_json(&balance, sink, options->rows_max);
+	if (options->print.json)
+		rss_breakdown_write_json(&rss_breakdown, sink, options->rows_max);
 	else
-		balance_write_text(&balance, &paper, options->rows_max, options->all_frames);
-	balance_fini(&balance);
+		rss_breakdown_write_text(&rss_breakdown, &paper, options->rows_max,
+					 options->all_frames);
+	rss_breakdown_fini(&rss_breakdown);
 	return true;
 }
 
@@ -50,7 +51,7 @@ static int run(int argc, char **argv)
 	} else if (!is_peak(&options) && strcmp(options.at, "exit") != 0) {
 		args_mistake(&args, "--at is peak or exit: only there are snapshots");
 	} else {
-		context = query_options_context(&cmd_reconcile, &options, &balance_rules);
+		context = query_options_context(&cmd_reconcile, &options, &rss_breakdown_rules);
 		context.at = NULL; // it is the snapshot's
 		args.exit_code =
 			query_options_print(&cmd_reconcile, &options, &context, answer, &options);

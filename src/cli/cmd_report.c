@@ -7,9 +7,9 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_ROWS("show the N heaviest sites of each kind (10; 0: all)"),
 	QUERY_OPTIONS_ROW_MIN_BYTES("leave out sites of fewer bytes (64K, 1.5MiB)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	LOOK_ROW_JSON("report.json"),
-	LOOK_ROW_CSV,
-	LOOK_ROWS,
+	PRINT_OPTIONS_ROW_JSON("report.json"),
+	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
 
@@ -17,15 +17,15 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		   struct err *err)
 {
 	const struct query_options *options = request;
-	const struct report_format *format = options->look.json  ? &report_json
-					     : options->look.csv ? &report_csv
-								 : &report_text;
+	const struct report_format *format = options->print.json  ? &report_json
+					     : options->print.csv ? &report_csv
+								  : &report_text;
 	const struct report_options wanted = {
 		.bytes_min = options->bytes_min,
 		.rows_max = options->rows_max,
 		.all_frames = options->all_frames,
-		.colour = look_colour(&options->look),
-		.width = look_width(),
+		.colour = print_options_colour(&options->print),
+		.width = print_options_width(),
 	};
 	struct report *report = report_new(asked, &wanted, format, err);
 

@@ -1,7 +1,7 @@
 // symbols: where the names of each module come from, and what is missing.
 #include "cli/args.h"
 
-#include "cli/look.h"
+#include "cli/print_options.h"
 #include "report/sources.h"
 
 #include <errno.h>
@@ -39,9 +39,11 @@ struct wish {
 
 static bool answer(const struct wish *wish, struct err *err)
 {
-	struct look look = { 0 };
+	struct print_options print = { 0 };
 	struct sink sink = sink_to_file(stdout);
-	struct paper paper = { .sink = &sink, .width = look_width(), .colour = look_colour(&look) };
+	struct paper paper = { .sink = &sink,
+			       .width = print_options_width(),
+			       .colour = print_options_colour(&print) };
 	struct reader *reader = reader_open(wish->path, err);
 	struct symbols *symbols;
 

@@ -9,9 +9,9 @@ static const struct option_row rows[] = {
 		"the least height of a spike (64K, 1.5MiB; a hundredth of the peak)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
-	LOOK_ROW_JSON("transients.json"),
-	LOOK_ROW_CSV,
-	LOOK_ROWS,
+	PRINT_OPTIONS_ROW_JSON("transients.json"),
+	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
 
@@ -23,16 +23,16 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		.rise_min = options->bytes_min,
 		.rows_max = options->rows_max,
 	};
-	transients_format *format = options->look.json  ? transients_json
-				    : options->look.csv ? transients_csv
-							: transients_text;
+	transients_format *format = options->print.json  ? transients_json
+				    : options->print.csv ? transients_csv
+							 : transients_text;
 	struct spikes spikes;
 	const struct transients transients = {
 		.asked = asked,
 		.spikes = &spikes,
 		.all_frames = options->all_frames,
-		.colour = look_colour(&options->look),
-		.width = look_width(),
+		.colour = print_options_colour(&options->print),
+		.width = print_options_width(),
 	};
 
 	if (!spikes_find(&spikes, asked, &chosen, err))

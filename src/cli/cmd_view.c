@@ -1,14 +1,14 @@
 // tidemark view: a trace in the browser.
 #include "cli/args.h"
 #include "cli/interrupt.h"
-#include "cli/look.h"
+#include "cli/print_options.h"
 
 #include "os/file.h"
 #include "os/quit.h"
 #include "os/tool.h"
 #include "trace/fresh.h"
+#include "view/html_export.h"
 #include "view/server.h"
-#include "view/single.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,17 +37,19 @@ static const struct option_row options[] = {
 	{ OPTION_MAX_BYTES, 0, "max-bytes", "SIZE", "how large the file may be (15M)" },
 	{ OPTION_FORCE, 'f', "force", NULL, "replace a file that is there" },
 	{ OPTION_MEMORY, 'm', "memory", "SIZE", "for building and asking the index (256M)" },
-	{ LOOK_PROGRESS, 0, "progress", "HOW", "auto, none, plain or bar, on stderr" },
-	{ LOOK_SYMBOLS, 0, "symbols", "DIRS", "look for symbols here first (':' between)" },
-	{ LOOK_DEBUGINFOD, 0, "debuginfod", NULL, "fetch missing symbols ($DEBUGINFOD_URLS)" },
-	{ LOOK_MANGLED, 0, "mangled", NULL, "leave C++ and Rust names as they are" },
+	{ PRINT_OPTIONS_PROGRESS, 0, "progress", "HOW", "auto, none, plain or bar, on stderr" },
+	{ PRINT_OPTIONS_SYMBOLS, 0, "symbols", "DIRS",
+	  "look for symbols here first (':' between)" },
+	{ PRINT_OPTIONS_DEBUGINFOD, 0, "debuginfod", NULL,
+	  "fetch missing symbols ($DEBUGINFOD_URLS)" },
+	{ PRINT_OPTIONS_MANGLED, 0, "mangled", NULL, "leave C++ and Rust names as they are" },
 	{ 0 },
 };
 
 struct request {
 	struct viewer_options viewer;
-	struct look look;
-	struct single_options single; // its path: NULL: serve
+	struct print_options print;
+	struct html_export_options single; // its path: NULL: serve
 	uint64_t port;
 	bool opens_nothing;
 };
@@ -61,10 +63,10 @@ static void say(void *context, const char *text)
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
-	enum look_taken taken = look_take(args, &request->look, id);
+	enum print_options_taken taken = print_options_take(args, &request->print, id);
 
-	if (taken != LOOK_NOT_MINE)
-		return taken == LOOK_TAKEN;
+	if (taken != PRINT_OPTIONS_NOT_MINE)
+		return taken == PRINT_OPTIONS_TAKEN;
 	switch (id) {
 	case ARGS_OPERAND:
 		return args_operand(args, &request->viewer.path);
@@ -169,8 +171,8 @@ static int view(struct request *request)
 	bool good;
 	int code;
 
-	request->viewer.symbols = request->look.symbols;
-	request->viewer.window.progress = request->look.progress;
+	request->viewer.symbols = request->print.symbols;
+	request->viewer.window.progress = request->print.progress;
 	request->viewer.window.stop = interrupt_came;
 	request->viewer.window.say = say;
 	// What would be missing in the end is told before the work.
@@ -183,7 +185,7 @@ static int view(struct request *request)
 		return args_fail(&cmd_view, &err);
 	if (!request->single.path)
 		code = serve(request, &viewer);
-	else if (single_write(&viewer, &request->single, &err))
+	else if (html_export_write(&viewer, &request->single, &err))
 		code = EXIT_ANSWERED;
 	else
 		code = args_fail(&cmd_view, &err);

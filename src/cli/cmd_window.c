@@ -40,9 +40,9 @@ static const struct option_row rows[] = {
 	{ OPTION_TAGS, 0, "tags", "FILE", "stack tags (XML) for the key tag" },
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	QUERY_OPTIONS_ROW_MEMORY("for the index and single allocations (256M)"),
-	LOOK_ROW_JSON("window.json"),
-	LOOK_ROW_CSV,
-	LOOK_ROWS,
+	PRINT_OPTIONS_ROW_JSON("window.json"),
+	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
 
@@ -99,7 +99,7 @@ static bool take(struct args *args, struct request *request, int id)
 		request->exit_frees = true;
 		return true;
 	}
-	return query_options_take(args, &request->options, id) == LOOK_TAKEN;
+	return query_options_take(args, &request->options, id) == PRINT_OPTIONS_TAKEN;
 }
 
 static bool typed(const struct keys *keys)
@@ -144,8 +144,8 @@ static bool complete(struct request *request, struct err *err)
 		return err_set(
 			err, ERR_USAGE,
 			"a tree has the columns impacting, size, count, allocated and freed");
-	table->width = look_width();
-	table->colour = look_colour(&request->options.look);
+	table->width = print_options_width();
+	table->colour = print_options_colour(&request->options.print);
 	return true;
 }
 
@@ -180,10 +180,10 @@ static bool write_table(const struct request *request, struct query_context *ask
 static bool write_tree(const struct request *request, struct query_context *asked,
 		       struct sink *sink, struct err *err)
 {
-	const struct look *look = &request->options.look;
-	const struct tree_format *format = look->json  ? &tree_json
-					   : look->csv ? &tree_csv
-						       : &tree_text;
+	const struct print_options *print = &request->options.print;
+	const struct tree_format *format = print->json  ? &tree_json
+					   : print->csv ? &tree_csv
+							: &tree_text;
 	struct tree *tree = tree_new(asked, &request->table, request->tree, request->function, err);
 
 	if (!tree)
@@ -224,9 +224,9 @@ static int take_all(struct args *args, struct request *request)
 	while ((id = args_next(args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(args, request, id))
 			return args->exit_code;
-	request->format = request->options.look.json  ? &table_json
-			  : request->options.look.csv ? &table_csv
-						      : &table_text;
+	request->format = request->options.print.json  ? &table_json
+			  : request->options.print.csv ? &table_csv
+						       : &table_text;
 	if (!query_options_check(args, &request->options))
 		return args->exit_code;
 	if (!complete(request, &err)) {

@@ -14,12 +14,13 @@ void query_options_fini(struct query_options *options)
 	selection_words_fini(&options->words);
 }
 
-enum look_taken query_options_take(struct args *args, struct query_options *options, int id)
+enum print_options_taken query_options_take(struct args *args, struct query_options *options,
+					    int id)
 {
 	bool good = true;
 
 	if (filters_take(args, &options->words, id))
-		return LOOK_TAKEN;
+		return PRINT_OPTIONS_TAKEN;
 	switch (id) {
 	case ARGS_OPERAND:
 		good = args_operand(args, &options->path);
@@ -47,9 +48,9 @@ enum look_taken query_options_take(struct args *args, struct query_options *opti
 		options->all_frames = true;
 		break;
 	default:
-		return look_take(args, &options->look, id);
+		return print_options_take(args, &options->print, id);
 	}
-	return good ? LOOK_TAKEN : LOOK_MISTAKE;
+	return good ? PRINT_OPTIONS_TAKEN : PRINT_OPTIONS_MISTAKE;
 }
 
 bool query_options_take_all(struct args *args, struct query_options *options)
@@ -57,7 +58,7 @@ bool query_options_take_all(struct args *args, struct query_options *options)
 	int id;
 
 	while ((id = args_next(args)) != ARGS_END)
-		if (id == ARGS_EXIT || query_options_take(args, options, id) != LOOK_TAKEN)
+		if (id == ARGS_EXIT || query_options_take(args, options, id) != PRINT_OPTIONS_TAKEN)
 			return false;
 	return query_options_check(args, options);
 }
@@ -87,11 +88,11 @@ struct query_context_options query_options_context(const struct command *command
 		.rules = rules,
 		.path = options->path,
 		.words = &options->words,
-		.symbols = options->look.symbols,
+		.symbols = options->print.symbols,
 		.at = options->at,
 		.window = {
 			.memory_bytes = options->memory_bytes,
-			.progress = options->look.progress,
+			.progress = options->print.progress,
 			.stop = interrupt_came,
 			.say = say,
 			.context = (void *)(uintptr_t)command,
@@ -114,8 +115,8 @@ struct paper query_options_paper(const struct query_options *options, struct sin
 {
 	return (struct paper){
 		.sink = sink,
-		.width = look_width(),
-		.colour = look_colour(&options->look),
+		.width = print_options_width(),
+		.colour = print_options_colour(&options->print),
 	};
 }
 
@@ -139,7 +140,7 @@ int query_options_print(const struct command *command, const struct query_option
 	if (!query_options_open(context, &asked, &err))
 		return args_fail(command, &err);
 	good = answer(request, &asked, &sink, &err) && sink_ok(&sink, &err);
-	if (good && (options->look.json || options->look.csv))
+	if (good && (options->print.json || options->print.csv))
 		query_options_warn(command, &asked, NULL);
 	query_context_close(&asked);
 	return good ? EXIT_ANSWERED : args_fail(command, &err);

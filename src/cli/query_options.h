@@ -3,7 +3,7 @@
 // it is shown. A command lists the rows of options that it has, and takes them all in one place:
 //
 //     while ((id = args_next(&args)) != ARGS_END)
-//             if (query_options_take(&args, &options, id) != LOOK_TAKEN)
+//             if (query_options_take(&args, &options, id) != PRINT_OPTIONS_TAKEN)
 //                     …                       the command's own, or a mistake
 //     query_options_check
 //     query_options_open                      a query context (report/query_context.h)
@@ -14,7 +14,7 @@
 #include "base/sink.h"
 #include "cli/args.h"
 #include "cli/filters.h"
-#include "cli/look.h"
+#include "cli/print_options.h"
 #include "report/moment_view.h"
 
 enum query_option {
@@ -56,7 +56,7 @@ struct query_options {
 	const char *output;
 	bool force; // replace the output
 	struct selection_words words;
-	struct look look;
+	struct print_options print;
 	uint64_t rows_max;
 	uint64_t bytes_min;    // 0: not given
 	uint64_t memory_bytes; // 0: the engine's default
@@ -66,8 +66,9 @@ struct query_options {
 
 void query_options_fini(struct query_options *options); // accepts { 0 }
 
-// Take an option, a filter or the one operand. LOOK_NOT_MINE: the command's own.
-enum look_taken query_options_take(struct args *args, struct query_options *options, int id);
+// Take an option, a filter or the one operand. PRINT_OPTIONS_NOT_MINE: the command's own.
+enum print_options_taken query_options_take(struct args *args, struct query_options *options,
+					    int id);
 
 // Take all words of a command that has no options but these. False: return args->exit_code.
 bool query_options_take_all(struct args *args, struct query_options *options);

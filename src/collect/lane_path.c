@@ -12,22 +12,22 @@ enum {
 
 struct lane_path_desk *lane_path_desk_new(struct interner *interner)
 {
-	struct lane_path_desk *desk = mem_alloc(1, sizeof *desk);
+	struct lane_path_desk *query_queue = mem_alloc(1, sizeof *query_queue);
 
-	desk->interner = interner;
-	desk->misses_max = LANE_MISSES_MAX;
-	edit_cache_init(&desk->edits);
-	desk->pushes = mem_resize(NULL, PUSHES, sizeof *desk->pushes);
-	return desk;
+	query_queue->interner = interner;
+	query_queue->misses_max = LANE_MISSES_MAX;
+	edit_cache_init(&query_queue->edits);
+	query_queue->pushes = mem_resize(NULL, PUSHES, sizeof *query_queue->pushes);
+	return query_queue;
 }
 
-void lane_path_desk_free(struct lane_path_desk *desk)
+void lane_path_desk_free(struct lane_path_desk *query_queue)
 {
-	if (desk != NULL) {
-		edit_cache_fini(&desk->edits);
-		mem_free(desk->pushes);
+	if (query_queue != NULL) {
+		edit_cache_fini(&query_queue->edits);
+		mem_free(query_queue->pushes);
 	}
-	mem_free(desk);
+	mem_free(query_queue);
 }
 
 static COLD void grow(struct lane_path *path, size_t depth)
@@ -292,14 +292,16 @@ static size_t settle_rest(const struct walk *walk, const struct lane_part *parts
 	return answered;
 }
 
-size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, size_t count,
+size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *query_queue, size_t count,
 			struct frame_map *frames, stack_id *stacks)
 {
-	const struct walk walk = { path, desk->interner, frames, desk->pushes, &desk->edits };
-	bool adapts = desk->misses < desk->misses_max; // else it was done when they began to wait
+	const struct walk walk = { path, query_queue->interner, frames, query_queue->pushes,
+				   &query_queue->edits };
+	bool adapts = query_queue->misses <
+		      query_queue->misses_max; // else it was done when they began to wait
 
 	for (size_t i = 0; i < count; i++) {
-		const struct lane_part *part = &desk->part[i];
+		const struct lane_part *part = &query_queue->part[i];
 		const struct edit_cache_line *line;
 
 		if (unlikely(part->marks != path->marks))
@@ -312,9 +314,9 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *desk, siz
 		if (likely(line != NULL)) {
 			lane_path_put(lane_path_frames(path->settled, part->keep), &part->key);
 			stacks[i + 1] = lane_path_put_ids(path, line, part->keep, part->push);
-		} else if (desk->misses++ >= desk->misses_max) {
+		} else if (query_queue->misses++ >= query_queue->misses_max) {
 			if (adapts)
-				lane_path_adapt(desk, i);
+				lane_path_adapt(query_queue, i);
 			return i + settle_rest(&walk, part, count - i, &stacks[i + 1]);
 		} else if (!learn_part(&walk, part, &stacks[i + 1])) {
 			return i;

@@ -124,8 +124,8 @@ take_waiting(struct rowing *rowing, uint32_t tag, const uint8_t *in, const uint8
 	     uint32_t keep)
 {
 	struct lane_reader *reader = rowing->reader;
-	struct lane_path_desk *desk = reader->desk;
-	struct lane_part *part = &desk->part[rowing->edits.parts];
+	struct lane_path_desk *query_queue = reader->query_queue;
+	struct lane_part *part = &query_queue->part[rowing->edits.parts];
 	const uint8_t *edit = at, *behind;
 
 	if (keep & LANE_KEEP_AGAIN) {
@@ -133,7 +133,7 @@ take_waiting(struct rowing *rowing, uint32_t tag, const uint8_t *in, const uint8
 			return NULL;
 		edit = (const uint8_t *)&reader->path.numbered[keep - LANE_KEEP_AGAIN];
 	}
-	behind = lane_path_wait(&reader->path, &desk->edits, tag, part, in, edit);
+	behind = lane_path_wait(&reader->path, &query_queue->edits, tag, part, in, edit);
 	rowing->edits.parts += behind != NULL;
 	return (keep & LANE_KEEP_AGAIN) && behind != NULL ? at + 2 : behind;
 }
@@ -156,7 +156,7 @@ static inline __attribute__((always_inline)) const uint8_t *
 take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 {
 	struct lane_reader *reader = rowing->reader;
-	struct lane_path_desk *desk = reader->desk;
+	struct lane_path_desk *query_queue = reader->query_queue;
 	struct columns_row *row = &rowing->out->row;
 	const uint32_t tag = reader->frames->tag;
 	const uint8_t *const stop = rowing->stop;
@@ -207,8 +207,8 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 					behind = at + 2;
 			} else if (!waiting && !edits_wait) {
 				looked++;
-				behind = lane_path_recall(&reader->path, &desk->edits, tag, at,
-							  NULL, &number);
+				behind = lane_path_recall(&reader->path, &query_queue->edits, tag,
+							  at, NULL, &number);
 			} else {
 				if (!waiting)
 					lane_path_part(&reader->path);
@@ -326,10 +326,10 @@ static const uint8_t *settle(const struct rowing *rowing)
 	size_t parts = rowing->edits.parts, known;
 
 	stacks[0] = 0;
-	known = lane_path_settle(&reader->path, reader->desk, parts, reader->frames, stacks);
+	known = lane_path_settle(&reader->path, reader->query_queue, parts, reader->frames, stacks);
 	put_stacks(rowing, stacks, known);
 	if (unlikely(known < parts))
-		return reader->desk->part[known].record;
+		return reader->query_queue->part[known].record;
 	reader->stack = stacks[known];
 	return NULL;
 }
@@ -453,7 +453,7 @@ bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t l
 		return false;
 	if (rowing.stop > rowing.end - RECORD_BYTES_MAX)
 		rowing.stop = rowing.end - RECORD_BYTES_MAX;
-	reader->desk->misses = 0;
+	reader->query_queue->misses = 0;
 	out->echoes = out->owners_count = 0;
 	row->moved = 0;
 	row->free_stacks = reader->free_stacks;

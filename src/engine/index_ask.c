@@ -590,7 +590,7 @@ static bool ask_destroyed(struct index *index, const struct window_query *query,
 
 // ---- single allocations ----
 
-struct single {
+struct html_export {
 	struct index *index;
 	struct index_clock *clock;
 	const struct window_query *query;
@@ -602,7 +602,7 @@ struct single {
 };
 
 // How and when it ended, if nothing but its process ended it.
-static bool learn_exit(struct single *single, struct window_allocation *allocation)
+static bool learn_exit(struct html_export *single, struct window_allocation *allocation)
 {
 	const struct index *index = single->index;
 	process_id process = allocation->cell.process;
@@ -619,7 +619,7 @@ static bool learn_exit(struct single *single, struct window_allocation *allocati
 
 static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t end)
 {
-	struct single *single = context;
+	struct html_export *single = context;
 	const struct window_query *query = single->query;
 	struct window_allocation allocation = { .begin = begin,
 						.end = end,
@@ -687,7 +687,7 @@ static bool find_blocks(struct index_groups *groups, const struct window_query *
 
 // One side of what lives at an edge: begun before a step, or not.
 struct side {
-	struct single *single;
+	struct html_export *single;
 	uint64_t step;
 	bool before;
 };
@@ -700,7 +700,7 @@ static bool single_of_side(void *context, uint32_t cell, uint64_t begin, uint64_
 }
 
 // All but what both began and ended in the window lives at one of its edges.
-static bool walk_edges(struct single *single, struct err *err)
+static bool walk_edges(struct html_export *single, struct err *err)
 {
 	const struct window_query *query = single->query;
 	struct side before = { single, query->from, true };
@@ -719,12 +719,12 @@ bool index_walk(struct index *index, struct index_clock *clock, const struct win
 		bool (*each)(void *context, const struct window_allocation *allocation),
 		void *context, struct err *err)
 {
-	struct single single = { .index = index,
-				 .clock = clock,
-				 .query = query,
-				 .each = each,
-				 .context = context,
-				 .err = err };
+	struct html_export single = { .index = index,
+				      .clock = clock,
+				      .query = query,
+				      .each = each,
+				      .context = context,
+				      .err = err };
 	const struct index_visitor visitor = { &single, single_one };
 	uint8_t *marks;
 	bool ok;

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SOCKET_FD = 3, LOOK_MS = 100 };
+enum { SOCKET_FD = 3, POLL_MS = 100 };
 
 // Words between the two.
 enum { WORD_WHOLE = 'w', WORD_STOP = 's' };
@@ -63,7 +63,7 @@ static bool more(void *context)
 	struct following *following = context;
 
 	if (!following->whole && !following->stop)
-		listen_for(following, LOOK_MS);
+		listen_for(following, POLL_MS);
 	return !following->whole;
 }
 

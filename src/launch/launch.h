@@ -4,7 +4,7 @@
 //     inspect what is asked for; strict: refuse what cannot be recorded
 //     fork the program's process, which waits           (starter)
 //     create the output, which is named after its pid   (output)
-//     start the collector, wait until it listens        (backstage)
+//     start the collector, wait until it listens        (collector's process)
 //     let the program go, pass signals on to it, wait for it
 //     wait for the processes that it left behind, until told to stop
 //     wait for the collector to close the trace

@@ -1,7 +1,7 @@
 #include "launch/launch.h"
 
 #include "base/mem.h"
-#include "launch/backstage.h"
+#include "launch/collector_process.h"
 #include "launch/indexer.h"
 #include "launch/inspect.h"
 #include "launch/output.h"
@@ -42,7 +42,7 @@ struct launch {
 	char session[PRELOAD_SESSION_BYTES];
 	char **environment;
 	struct starter starter;
-	struct backstage backstage;
+	struct collector_process collector_process;
 	struct indexer indexer;
 	int output_fd;
 	bool output_created; // it was not there before: remove it if nothing is recorded
@@ -208,7 +208,7 @@ static bool launch_hear(struct launch *launch, struct collect_message *message)
 {
 	struct launch_result *result = launch->result;
 
-	if (!backstage_read(&launch->backstage, message))
+	if (!collector_process_read(&launch->collector_process, message))
 		return false;
 	switch (message->kind) {
 	case COLLECT_WARNING:
@@ -248,7 +248,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	struct collect_message message = { .kind = 0 };
 
 	launch_describe(launch, &options.info);
-	if (!backstage_open(&launch->backstage, &options, err))
+	if (!collector_process_open(&launch->collector_process, &options, err))
 		return false;
 	// The collector's alone: a trace is being written for as long as that one lives.
 	close(launch->output_fd);
@@ -297,18 +297,19 @@ static void launch_reap(struct launch *launch)
 	if (launch->program_pid > 0 &&
 	    waitpid(launch->program_pid, &status, WNOHANG) == launch->program_pid) {
 		launch->result->status = status;
-		backstage_send(&launch->backstage, COLLECT_ENDED, launch->program_pid, status);
+		collector_process_send(&launch->collector_process, COLLECT_ENDED,
+				       launch->program_pid, status);
 		launch->program_pid = 0;
 		if (launch->hung_up)
 			kill(0, SIGHUP);
 	}
-	backstage_reap(&launch->backstage);
+	collector_process_reap(&launch->collector_process);
 }
 
 static void launch_stop(struct launch *launch)
 {
 	launch->asked_to_stop = true;
-	backstage_send(&launch->backstage, COLLECT_STOP, 0, 0);
+	collector_process_send(&launch->collector_process, COLLECT_STOP, 0, 0);
 }
 
 // The terminal's keys reached the program without us; what was sent to us alone is passed on.
@@ -351,11 +352,11 @@ static void launch_wait(struct launch *launch)
 	struct signalfd_siginfo info;
 
 	launch_reap(launch);
-	while (launch->program_pid > 0 || launch->backstage.fd >= 0) {
+	while (launch->program_pid > 0 || launch->collector_process.fd >= 0) {
 		bool waits = launch->program_pid == 0 && !launch->told_waiting;
 		struct pollfd ready[] = {
 			{ .fd = launch->signal_fd, .events = POLLIN },
-			{ .fd = launch->backstage.fd, .events = POLLIN },
+			{ .fd = launch->collector_process.fd, .events = POLLIN },
 		};
 		int patience = launch->hung_up ? LAUNCH_HANGUP_MS : LAUNCH_PATIENCE_MS;
 		int count = poll(ready, 2, waits ? patience : -1);
@@ -450,9 +451,9 @@ static bool launch_start(struct launch *launch, struct err *err)
 static void launch_undo(struct launch *launch)
 {
 	starter_cancel(&launch->starter);
-	if (launch->backstage.pid > 0) {
-		backstage_send(&launch->backstage, COLLECT_STOP, 0, 0);
-		backstage_close(&launch->backstage);
+	if (launch->collector_process.pid > 0) {
+		collector_process_send(&launch->collector_process, COLLECT_STOP, 0, 0);
+		collector_process_close(&launch->collector_process);
 	}
 	if (launch->output_created)
 		unlink(str_get(&launch->result->path));
@@ -464,7 +465,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	struct launch launch = {
 		.options = options,
 		.result = result,
-		.backstage = { .fd = -1 },
+		.collector_process = { .fd = -1 },
 		.indexer = { .fd = -1 },
 		.starter = { .go_fd = -1 },
 		.output_fd = -1,
@@ -483,7 +484,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 	} else {
 		launch_undo(&launch);
 	}
-	backstage_close(&launch.backstage);
+	collector_process_close(&launch.collector_process);
 	if (launch.output_fd >= 0)
 		close(launch.output_fd);
 	if (launch.signal_fd >= 0)

@@ -103,7 +103,7 @@ static void alone_run_collector(uint32_t pid)
 			       "--pid",         pid_text,  NULL };
 
 	alone_format(pid_text, pid);
-	kernel(__NR_setpgid, 0, 0); // as backstage_leave_group
+	kernel(__NR_setpgid, 0, 0); // as collector_process_leave_group
 	if (kernel(__NR_fork) != 0)
 		kernel(__NR_exit_group, 0);
 	kernel(__NR_execve, alone_collector, argv, alone_environment());

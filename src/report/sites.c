@@ -92,7 +92,7 @@ struct merging {
 	const struct heap_site **sorted;
 	size_t count;
 	uint32_t *row_of; // by place in `sorted`
-	struct look {
+	struct print_options {
 		uint32_t who, stack; // labels
 	} * looks;                   // by row
 	uint32_t *first;             // by row: place of its first site
@@ -116,7 +116,7 @@ static void number_rows(struct merging *merging, enum sites_merge merge,
 	for (size_t i = 0; i < merging->count; i++) {
 		const struct heap_site *site = merging->sorted[i];
 		const struct trace_process *process = reader_process(reader, site->process);
-		struct look look = { site->process, labels_stack(labels, site->stack) };
+		struct print_options look = { site->process, labels_stack(labels, site->stack) };
 		uint32_t count = (uint32_t)merging->rows_count;
 
 		if (merge == SITES_AS_SHOWN && process)

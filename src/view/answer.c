@@ -22,10 +22,10 @@ struct query_context_options answer_options(const struct answer *answer,
 {
 	return (struct query_context_options){
 		.rules = rules,
-		.path = answer->desk->opened.path,
+		.path = answer->query_queue->opened.path,
 		.words = &answer->words,
-		.opened = &answer->desk->opened,
-		.window = answer->desk->window_options,
+		.opened = &answer->query_queue->opened,
+		.window = answer->query_queue->window_options,
 	};
 }
 

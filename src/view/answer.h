@@ -20,7 +20,7 @@ enum {
 
 struct answer {
 	struct viewer *viewer;
-	struct desk *desk; // whose turn it is
+	struct query_queue *query_queue; // whose turn it is
 	struct params params;
 	struct selection_words words;
 	struct sink *sink;
@@ -54,7 +54,7 @@ bool answer_refuse(struct answer *answer, enum refusal refusal, struct err *err,
 // The rows to show: `n`, within bounds.
 bool answer_rows(struct answer *answer, uint64_t rows_default, uint64_t *rows, struct err *err);
 
-// How to open what is asked about at the desk, with the filters that were taken.
+// How to open what is asked about at the queue, with the filters that were taken.
 struct query_context_options answer_options(const struct answer *answer,
 					    const struct query_context_rules *rules);
 

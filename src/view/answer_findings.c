@@ -333,29 +333,29 @@ static bool take_sides(struct sides *sides, struct answer *answer, struct err *e
 	return selection_words_check(&sides->words, err);
 }
 
-// What opens a side: the desk that has its trace open.
+// What opens a side: the queue that has its trace open.
 struct sides_open {
 	const struct sides *sides;
 	struct answer *answer;
-	struct desk *with; // of B
+	struct query_queue *with; // of B
 };
 
 static bool open_side(void *context, int side, struct query_context *asked, struct err *err)
 {
 	const struct sides_open *open = context;
-	struct desk *desk = side == 0 ? open->answer->desk : open->with;
+	struct query_queue *query_queue = side == 0 ? open->answer->query_queue : open->with;
 	const struct query_context_options options = {
 		.rules = &query_context_findings_rules,
-		.path = desk->opened.path,
+		.path = query_queue->opened.path,
 		.words = side == 0 ? &open->answer->words : &open->sides->words,
-		.opened = &desk->opened,
-		.window = desk->window_options,
+		.opened = &query_queue->opened,
+		.window = query_queue->window_options,
 	};
 
 	return query_context_open(asked, &options, err);
 }
 
-static bool open_and_compare(struct sides *sides, struct desk *with, struct answer *answer,
+static bool open_and_compare(struct sides *sides, struct query_queue *with, struct answer *answer,
 			     struct err *err)
 {
 	const struct viewer_options *options = &answer->viewer->options;
@@ -368,7 +368,7 @@ static bool open_and_compare(struct sides *sides, struct desk *with, struct answ
 	};
 	bool good;
 
-	sides->options.memory_bytes = answer->desk->window_options.memory_bytes;
+	sides->options.memory_bytes = answer->query_queue->window_options.memory_bytes;
 	sides->options.open = open_side;
 	sides->options.context = &open;
 	good = diff_find(&diff, page.sides, &sides->options, err);
@@ -384,15 +384,16 @@ static bool open_and_compare(struct sides *sides, struct desk *with, struct answ
 bool answer_findings_diff(struct answer *answer, struct err *err)
 {
 	struct sides sides = { 0 };
-	struct desk *other = &answer->viewer->other;
-	const struct desk_asker asker = { .gone = desk_stops, .context = answer->desk };
+	struct query_queue *other = &answer->viewer->other;
+	const struct query_queue_asker asker = { .gone = query_queue_stops,
+						 .context = answer->query_queue };
 	bool good = take_sides(&sides, answer, err);
 
 	if (good && sides.self) {
-		good = open_and_compare(&sides, answer->desk, answer, err);
-	} else if (good && desk_enter(other, &asker) == DESK_MINE) {
+		good = open_and_compare(&sides, answer->query_queue, answer, err);
+	} else if (good && query_queue_enter(other, &asker) == QUERY_QUEUE_MINE) {
 		good = open_and_compare(&sides, other, answer, err);
-		desk_leave(other);
+		query_queue_leave(other);
 	} else if (good) {
 		good = answer_refuse(answer, REFUSAL_BUSY, err, "the server is being stopped");
 	}

@@ -2,8 +2,8 @@
 #include "view/answer.h"
 
 #include "report/active.h"
-#include "report/atlas.h"
-#include "report/balance.h"
+#include "report/address_map.h"
+#include "report/rss_breakdown.h"
 
 #include <string.h>
 
@@ -28,25 +28,25 @@ static bool take_at(struct answer *answer, const char **at, struct err *err)
 
 bool answer_moments_map(struct answer *answer, struct err *err)
 {
-	struct atlas_options options = { .granularity = SPACE_SLOT };
+	struct address_map_options options = { .granularity = SPACE_SLOT };
 	const char *at, *range;
 	uint64_t granularity = 0;
 	struct query_context asked;
-	struct atlas atlas;
+	struct address_map address_map;
 	bool good;
 
 	if (!take_at(answer, &at, err) || !params_take(&answer->params, "range", &range, err) ||
 	    !params_take_bytes(&answer->params, "granularity", &granularity, err) ||
 	    !answer_rows(answer, ANSWER_ROWS_DEFAULT, &options.rows_max, err))
 		return false;
-	if ((granularity && !atlas_set_granularity(&options, granularity, err)) ||
-	    (range && !atlas_set_range(&options, range, err)) ||
-	    !open_moment(answer, &atlas_rules, at, &asked, err))
+	if ((granularity && !address_map_set_granularity(&options, granularity, err)) ||
+	    (range && !address_map_set_range(&options, range, err)) ||
+	    !open_moment(answer, &address_map_rules, at, &asked, err))
 		return false;
-	good = atlas_init(&atlas, &asked, &options, err);
+	good = address_map_init(&address_map, &asked, &options, err);
 	if (good) {
-		atlas_write_json(&atlas, answer->sink);
-		atlas_fini(&atlas);
+		address_map_write_json(&address_map, answer->sink);
+		address_map_fini(&address_map);
 	} else if (err->kind == ERR_USAGE) {
 		answer->reply->refusal = REFUSAL_NOT_RECORDED;
 	}
@@ -78,7 +78,7 @@ bool answer_moments_active(struct answer *answer, struct err *err)
 bool answer_moments_reconcile(struct answer *answer, struct err *err)
 {
 	static const char *const moments[] = { "peak", "exit", NULL };
-	struct balance balance;
+	struct rss_breakdown rss_breakdown;
 	struct query_context asked;
 	uint64_t rows;
 	int moment = 0;
@@ -86,12 +86,12 @@ bool answer_moments_reconcile(struct answer *answer, struct err *err)
 
 	if (!params_take_word(&answer->params, "at", moments, &moment, err) ||
 	    !answer_rows(answer, ANSWER_ROWS_DEFAULT, &rows, err) ||
-	    !open_moment(answer, &balance_rules, NULL, &asked, err))
+	    !open_moment(answer, &rss_breakdown_rules, NULL, &asked, err))
 		return false;
-	good = balance_init(&balance, &asked, moment == 0, err);
+	good = rss_breakdown_init(&rss_breakdown, &asked, moment == 0, err);
 	if (good) {
-		balance_write_json(&balance, answer->sink, rows);
-		balance_fini(&balance);
+		rss_breakdown_write_json(&rss_breakdown, answer->sink, rows);
+		rss_breakdown_fini(&rss_breakdown);
 	} else if (err->kind == ERR_USAGE) {
 		answer->reply->refusal = REFUSAL_NOT_RECORDED;
 	}

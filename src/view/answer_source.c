@@ -85,7 +85,7 @@ bool answer_source(struct answer *answer, struct err *err)
 		return false;
 	if (!module || !file)
 		return err_set(err, ERR_USAGE, "needs 'module' and 'file'");
-	if (!is_named(&answer->desk->opened, module, file) ||
+	if (!is_named(&answer->query_queue->opened, module, file) ||
 	    !read_source(&answer->viewer->options, file, &text) ||
 	    memchr(str_get(&text), '\0', text.length)) {
 		str_fini(&text);

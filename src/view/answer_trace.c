@@ -20,7 +20,7 @@ enum {
 bool answer_trace_info(struct answer *answer, struct err *err)
 {
 	struct viewer *viewer = answer->viewer;
-	struct reader *reader = answer->desk->opened.reader;
+	struct reader *reader = answer->query_queue->opened.reader;
 	struct sink sink = sink_to_str(&viewer->info);
 	struct info info;
 
@@ -33,7 +33,7 @@ bool answer_trace_info(struct answer *answer, struct err *err)
 		info_fini(&info);
 		reader_rewind(reader);
 	}
-	if (desk_stops(answer->desk)) { // half of it is not to be kept
+	if (query_queue_stops(answer->query_queue)) { // half of it is not to be kept
 		str_clear(&viewer->info);
 		return err_set(err, ERR_STOPPED, "interrupted");
 	}
@@ -80,7 +80,7 @@ static void write_mark(const struct opened *opened, const struct window_mark *ma
 
 bool answer_trace_marks(struct answer *answer, struct err *err)
 {
-	const struct opened *opened = &answer->desk->opened;
+	const struct opened *opened = &answer->query_queue->opened;
 	size_t count, nth = 0;
 	const struct window_mark *marks = window_marks(opened->window, &count);
 	struct json json;
@@ -211,14 +211,14 @@ static bool has_samples(struct reader *reader)
 
 static void write_has(const struct answer *answer, struct json *json)
 {
-	const struct opened *opened = &answer->desk->opened;
+	const struct opened *opened = &answer->query_queue->opened;
 
 	json_key(json, "has");
 	json_object_begin(json);
 	json_kv_bool(json, "rss", has_samples(opened->reader));
 	json_kv_bool(json, "map", window_facts(opened->window)->layers & WINDOW_VM);
 	json_kv_bool(json, "snapshots", reader_snapshots_count(opened->reader) > 0);
-	json_kv_bool(json, "source", !answer->viewer->single_file);
+	json_kv_bool(json, "source", !answer->viewer->html_export_file);
 	json_object_end(json);
 }
 
@@ -235,7 +235,7 @@ static void write_warnings(const struct query_context *asked, struct json *json)
 static void write_path(const struct answer *answer, const char *path, const char *key,
 		       struct json *json)
 {
-	char *whole = path && !answer->viewer->single_file ? file_absolute(path) : NULL;
+	char *whole = path && !answer->viewer->html_export_file ? file_absolute(path) : NULL;
 
 	json_kv_string(json, key, whole);
 	mem_free(whole);
@@ -245,7 +245,7 @@ static void write_view(const struct answer *answer, const struct query_context *
 		       struct json *json)
 {
 	const struct viewer_options *options = &answer->viewer->options;
-	const struct opened *opened = &answer->desk->opened;
+	const struct opened *opened = &answer->query_queue->opened;
 	const struct opened *other = &answer->viewer->other.opened;
 
 	json_object_begin(json);
@@ -255,7 +255,7 @@ static void write_view(const struct answer *answer, const struct query_context *
 	json_kv_string(json, "diff", options->other ? names_file(options->other) : NULL);
 	write_path(answer, options->path, "path", json);
 	write_path(answer, options->other, "diff_path", json);
-	json_kv_bool(json, "single_file", answer->viewer->single_file);
+	json_kv_bool(json, "single_file", answer->viewer->html_export_file);
 	json_kv_bool(json, "scrubbed", answer->viewer->scrubbed);
 	json_key(json, "coarse");
 	json_array_begin(json);

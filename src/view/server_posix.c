@@ -175,7 +175,8 @@ static bool is_closed(void *context)
 	return poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-// Answers that wait to be read have one desk's part of the memory, together; one alone always fits.
+// Answers that wait to be read have one queue's part of the memory, together; one alone always
+// fits.
 static bool fits(struct server *server, const struct viewer_reply *reply)
 {
 	size_t waiting = atomic_load(&server->sending_bytes);

@@ -182,7 +182,8 @@ static bool send_refusal(const struct connection *connection, const struct head 
 
 // ---- answering ----
 
-// Answers that wait to be read have one desk's part of the memory, together; one alone always fits.
+// Answers that wait to be read have one queue's part of the memory, together; one alone always
+// fits.
 static bool fits(struct server *server, const struct viewer_reply *reply)
 {
 	size_t waiting = atomic_load(&server->sending_bytes);

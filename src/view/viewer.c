@@ -4,15 +4,16 @@
 
 #include <string.h>
 
-// What a question may keep at each desk. Two parts are for the program itself, names and answers.
+// What a question may keep at each queue. Two parts are for the program itself, names and answers.
 static void divide(struct viewer *viewer, uint64_t memory_bytes)
 {
-	struct desk *desks[] = { &viewer->sums, &viewer->curves, &viewer->replays, &viewer->other };
+	struct query_queue *queues[] = { &viewer->sums, &viewer->curves, &viewer->replays,
+					 &viewer->other };
 	unsigned parts = viewer->options.other ? 6 : 5;
 
-	for (size_t i = 0; i < sizeof desks / sizeof *desks; i++)
-		if (desks[i]->opened.reader)
-			desk_divide(desks[i], memory_bytes / parts);
+	for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
+		if (queues[i]->opened.reader)
+			query_queue_divide(queues[i], memory_bytes / parts);
 }
 
 bool viewer_open(struct viewer *viewer, const struct viewer_options *options, struct err *err)
@@ -22,14 +23,14 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 	*viewer = (struct viewer){ .options = *options };
 	if (!window.memory_bytes)
 		window.memory_bytes = UINT64_C(256) << 20;
-	// The indexes are built with all there is; then each desk has its part.
+	// The indexes are built with all there is; then each queue has its part.
 	if (identity_find(&viewer->identities[0], options->path, err) &&
-	    desk_open(&viewer->sums, options->path, &options->symbols, &window, err) &&
-	    desk_share(&viewer->curves, &viewer->sums, &options->symbols, err) &&
-	    desk_share(&viewer->replays, &viewer->sums, &options->symbols, err) &&
+	    query_queue_open(&viewer->sums, options->path, &options->symbols, &window, err) &&
+	    query_queue_share(&viewer->curves, &viewer->sums, &options->symbols, err) &&
+	    query_queue_share(&viewer->replays, &viewer->sums, &options->symbols, err) &&
 	    (!options->other ||
 	     (identity_find(&viewer->identities[1], options->other, err) &&
-	      desk_open(&viewer->other, options->other, &options->symbols, &window, err)))) {
+	      query_queue_open(&viewer->other, options->other, &options->symbols, &window, err)))) {
 		divide(viewer, window.memory_bytes);
 		return true;
 	}
@@ -39,18 +40,18 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 
 void viewer_stop(struct viewer *viewer)
 {
-	desk_stop(&viewer->sums);
-	desk_stop(&viewer->curves);
-	desk_stop(&viewer->replays);
-	desk_stop(&viewer->other);
+	query_queue_stop(&viewer->sums);
+	query_queue_stop(&viewer->curves);
+	query_queue_stop(&viewer->replays);
+	query_queue_stop(&viewer->other);
 }
 
 void viewer_close(struct viewer *viewer)
 {
-	desk_close(&viewer->curves);
-	desk_close(&viewer->replays);
-	desk_close(&viewer->sums);
-	desk_close(&viewer->other);
+	query_queue_close(&viewer->curves);
+	query_queue_close(&viewer->replays);
+	query_queue_close(&viewer->sums);
+	query_queue_close(&viewer->other);
 	str_fini(&viewer->info);
 	*viewer = (struct viewer){ 0 };
 }
@@ -107,9 +108,9 @@ static bool is_given(const struct params *params, const char *name, const char *
 	return false;
 }
 
-// Which desk answers for levels: those of all there is are in the index; with filters, and what
+// Which queue answers for levels: those of all there is are in the index; with filters, and what
 // flows, steps are counted one by one; samples of resident memory stand in the recording.
-static struct desk *desk_of_levels(struct viewer *viewer, const struct params *params)
+static struct query_queue *desk_of_levels(struct viewer *viewer, const struct params *params)
 {
 	static const char *const plain[] = { "layer", "from", "to", "buckets", "lane", NULL };
 
@@ -128,9 +129,9 @@ static struct desk *desk_of_levels(struct viewer *viewer, const struct params *p
 	return &viewer->sums;
 }
 
-// Sums at the first desk, and nothing that takes longer: single allocations are looked for where
+// Sums at the first queue, and nothing that takes longer: single allocations are looked for where
 // others take their time too, and peaks and lifetimes where they are not in the way of either.
-static struct desk *desk_of_window(struct viewer *viewer, const struct params *params)
+static struct query_queue *desk_of_window(struct viewer *viewer, const struct params *params)
 {
 	for (size_t i = 0; i < params->count; i++)
 		if (strcmp(params->list[i].name, "by") == 0 &&
@@ -139,7 +140,8 @@ static struct desk *desk_of_window(struct viewer *viewer, const struct params *p
 	return is_given(params, "details", "0") ? &viewer->sums : &viewer->curves;
 }
 
-static struct desk *find_desk(struct viewer *viewer, enum place place, const struct params *params)
+static struct query_queue *find_desk(struct viewer *viewer, enum place place,
+				     const struct params *params)
 {
 	switch (place) {
 	case AT_SUMS:
@@ -179,25 +181,25 @@ static bool is_there(const struct viewer *viewer)
 }
 
 // Refuse what was not answered, or not to the end. True: it was.
-static bool is_mine(struct answer *answer, enum desk_turn turn, struct err *err)
+static bool is_mine(struct answer *answer, enum query_queue_turn turn, struct err *err)
 {
-	*err = turn == DESK_MINE ? *err : (struct err){ 0 };
+	*err = turn == QUERY_QUEUE_MINE ? *err : (struct err){ 0 };
 	switch (turn) {
-	case DESK_SUPERSEDED:
+	case QUERY_QUEUE_SUPERSEDED:
 		return answer_refuse(answer, REFUSAL_SUPERSEDED, err,
 				     "a newer question of its lane came");
-	case DESK_GONE:
+	case QUERY_QUEUE_GONE:
 		return answer_refuse(answer, REFUSAL_BUSY, err, "nobody waits for the answer");
-	case DESK_STOPPED:
+	case QUERY_QUEUE_STOPPED:
 		return answer_refuse(answer, REFUSAL_BUSY, err, "the server is being stopped");
-	case DESK_MINE:
+	case QUERY_QUEUE_MINE:
 		break;
 	}
 	return true;
 }
 
 static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint,
-			  struct desk_asker *asker, struct err *err)
+			  struct query_queue_asker *asker, struct err *err)
 {
 	bool good;
 
@@ -207,15 +209,15 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 		return answer_refuse(answer, REFUSAL_GONE, err,
 				     "the trace was deleted, replaced or changed since it was "
 				     "opened: start tidemark view again");
-	answer->desk = find_desk(answer->viewer, endpoint->place, &answer->params);
-	if (!answer->desk->opened.reader)
+	answer->query_queue = find_desk(answer->viewer, endpoint->place, &answer->params);
+	if (!answer->query_queue->opened.reader)
 		return answer_refuse(answer, REFUSAL_NOT_RECORDED, err,
 				     "there is no second trace (try: tidemark view A --diff B)");
-	if (!is_mine(answer, desk_enter(answer->desk, asker), err))
+	if (!is_mine(answer, query_queue_enter(answer->query_queue, asker), err))
 		return false;
 	good = endpoint->give(answer, err);
 	selection_words_fini(&answer->words);
-	if (!is_mine(answer, desk_leave(answer->desk), err))
+	if (!is_mine(answer, query_queue_leave(answer->query_queue), err))
 		return false;
 	// A trace that was cut short meanwhile reads as a damaged one.
 	if (!is_there(answer->viewer))
@@ -228,7 +230,7 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 // A page cannot do anything with more, and should not have to.
 static bool is_bearable(const struct answer *answer, struct err *err)
 {
-	uint64_t most = answer->desk->window_options.memory_bytes;
+	uint64_t most = answer->query_queue->window_options.memory_bytes;
 
 	if (most > ANSWER_BYTES_MAX)
 		most = ANSWER_BYTES_MAX;
@@ -244,7 +246,7 @@ void viewer_answer(struct viewer *viewer, const char *path, const char *query,
 	const struct endpoint *endpoint = find_endpoint(path);
 	struct sink sink = sink_to_str(&reply->body);
 	struct answer answer = { .viewer = viewer, .sink = &sink, .reply = reply };
-	struct desk_asker asker = { .gone = gone, .context = context };
+	struct query_queue_asker asker = { .gone = gone, .context = context };
 	struct err err = { 0 };
 	bool good = false;
 

@@ -5,16 +5,16 @@
 //     viewer_stop         those who wait are sent away, and what is being answered ends soon
 //     viewer_close        nobody asks any more
 //
-// Desks (desk.h), so that what takes long does not hold up what is quick. Questions about windows
-// go to `sums`, whose answers take milliseconds; curves of a selection, and what looks at each
-// allocation of a window, to `curves`; what goes through the recording, or looks for shapes in it,
-// to `replays`. These three are one trace and one index. `other` is the second trace. Where two
+// Queues (query_queue.h), so that what takes long does not hold up what is quick. Questions about
+// windows go to `sums`, whose answers take milliseconds; curves of a selection, and what looks at
+// each allocation of a window, to `curves`; what goes through the recording, or looks for shapes in
+// it, to `replays`. These three are one trace and one index. `other` is the second trace. Where two
 // are needed, they are entered in this order: replays, other.
 #ifndef VIEW_VIEWER_H
 #define VIEW_VIEWER_H
 
 #include "os/identity.h"
-#include "view/desk.h"
+#include "view/query_queue.h"
 #include "view/refusal.h"
 
 struct viewer_options {
@@ -23,15 +23,15 @@ struct viewer_options {
 	const char *source_root; // where sources are looked for too; NULL: nowhere else
 	const char *version;     // of the program
 	struct symbols_options symbols;
-	struct window_options window; // memory is for all desks together
+	struct window_options window; // memory is for all queues together
 };
 
 struct viewer {
 	struct viewer_options options;
-	struct desk sums, curves, replays, other;
+	struct query_queue sums, curves, replays, other;
 	struct identity identities[2];
-	bool single_file, scrubbed; // what the page is told of itself: see single.h
-	const char *const *coarse;  // sentences; borrowed
+	bool html_export_file, scrubbed; // what the page is told of itself: see single.h
+	const char *const *coarse;       // sentences; borrowed
 	size_t coarse_count;
 	struct str info; // "info" as it was answered first; of whoever is at `replays`
 };
@@ -49,7 +49,7 @@ struct viewer_reply {
 };
 
 // `path` is "/api/…"; `query` what stands behind the '?', as it was sent (NULL: nothing). `gone` is
-// that of desk_asker.
+// that of query_queue_asker.
 void viewer_answer(struct viewer *viewer, const char *path, const char *query,
 		   bool (*gone)(void *context), void *context, struct viewer_reply *reply);
 void viewer_reply_fini(struct viewer_reply *reply); // accepts { 0 }

@@ -73,7 +73,7 @@ def hostile():
     return serve("hostile.tide")
 
 
-def single_file():
+def html_export_file():
     if "--html" not in run(TIDEMARK, "view", "--help").stdout:
         return None
     done = run(TIDEMARK, "view", "ex2.tide", "--html", "single.html")
@@ -101,7 +101,7 @@ def prepare():
         "diff_allocated": diff["total"]["allocated"]["bytes"], "hostile": hostile(), "cut": serve("cut.tide"),
         "growth": next(row["verdict"] for row in growth["rows"]
                        if any(frame["function"] == "InnerLoopOperation" for frame in row["stack"])),
-        "gone": serve("gone.tide"), "single": single_file(),
+        "gone": serve("gone.tide"), "single": html_export_file(),
     }
 
 

@@ -164,7 +164,7 @@ def taken_port(server):
     check("a port that is taken is told", done.returncode == 3 and "is in use" in done.stderr, done)
 
 
-def single_file():
+def html_export_file():
     libanswer.run("view", TRACE, "--html", "here.html")
     done = libwin.wine(EXE, "view", TRACE, "--html", "there.html", prefix="prefix", text=True)
     check("a file is written", done.returncode == 0, done)
@@ -192,6 +192,6 @@ with Server("second", TRACE, "--diff", TRACE) as running:
     check("and nobody who is idle holds it up", time.monotonic() - began < 30)
     idle.close()
     running.end = lambda: None
-single_file()
+html_export_file()
 libwin.end_prefix()
 libwin.end()
