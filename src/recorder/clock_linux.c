@@ -1,7 +1,7 @@
 #include "recorder/clock.h"
 #include "recorder/kernel.h"
 #include "recorder/recording.h"
-#include "recorder/scope.h"
+#include "recorder/scope_linux.h"
 
 enum {
 	AT_SYSINFO_EHDR = 33,

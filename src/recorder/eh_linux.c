@@ -4,7 +4,7 @@
 #include "recorder/elf.h"
 #include "recorder/kernel.h"
 #include "recorder/recording.h"
-#include "recorder/scope.h"
+#include "recorder/scope_linux.h"
 #include "recorder/text.h"
 
 enum {

@@ -5,10 +5,10 @@
 // between, and the trace would show two owners. realloc is recorded on both sides.
 //
 // Built with frame pointers: the walk of the stack starts at a hook's own frame. What a real
-// function calls itself is passed on (inside.h).
-#include "recorder/hook.h"
-#include "recorder/inside.h"
-#include "recorder/real.h"
+// function calls itself is passed on (inside_linux.h).
+#include "recorder/hook_linux.h"
+#include "recorder/inside_linux.h"
+#include "recorder/real_linux.h"
 
 #define HOOK HOOK_SHOWN
 

@@ -20,8 +20,8 @@
 
 #ifdef __x86_64__
 
-// The thread's gate for system calls (strict.h): 1 while what is called outside of libc's code is
-// dispatched, which our own calls must not be.
+// The thread's gate for system calls (strict_linux.h): 1 while what is called outside of libc's
+// code is dispatched, which our own calls must not be.
 HIDDEN extern __thread uint8_t kernel_gate, kernel_gate_home;
 
 // For a vfork child about to be another image: the gate is its parent's, and it has none.

@@ -57,7 +57,7 @@ struct lane {
 	uint32_t level;                           // 0: a thread's first lane, 1: its inner one …
 	uint32_t heaps_count;                     // Windows: that were numbered
 	struct lane_heap heaps[LANE_HEAPS_KNOWN]; // Windows: some of them
-	struct capture *asked_walk; // the stack of a call that may be nested (inside.c)
+	struct capture *asked_walk; // the stack of a call that may be nested (inside_linux.c)
 	struct capture capture;
 };
 

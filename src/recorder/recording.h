@@ -54,9 +54,9 @@ struct recording_state {
 	uint32_t resumes;       // of segment->resumes, that were heeded
 	bool copy;              // a forked child: its memory is its parent's
 	uint32_t baseline_told; // what was mapped at the beginning
-	uint32_t own_telling;   // somebody tells of our own mappings (vm.c)
+	uint32_t own_telling;   // somebody tells of our own mappings (vm_linux.c)
 	_Atomic int files_lock; // files and file_path
-	uint64_t rss_before;    // resident memory that was the last image's (peak.c)
+	uint64_t rss_before;    // resident memory that was the last image's (peak_linux.c)
 	uint64_t look_ns;       // when the kernel was last asked for it
 	uint32_t looking;       // a thread waits for a snapshot
 	uint32_t listing;       // a thread tells the list of mappings again
@@ -149,7 +149,7 @@ HIDDEN bool recording_grow_frames(void);
 HIDDEN void recording_measure(void);
 
 // What a new image needs in its environment to be recorded too, besides the entry of LD_PRELOAD
-// (library.h): "TIDEMARK_SESSION=…". "" before recording_begin.
+// (library_linux.h): "TIDEMARK_SESSION=…". "" before recording_begin.
 HIDDEN const char *recording_session(void);
 
 #endif

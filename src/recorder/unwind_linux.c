@@ -1,7 +1,7 @@
 #include "recorder/cfi.h"
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"
-#include "recorder/scope.h"
+#include "recorder/scope_linux.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
 #include "wire/segment.h"

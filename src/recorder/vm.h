@@ -1,10 +1,10 @@
 // vm: calls on virtual memory, recorded where they enter the kernel.
 //
-// patch.h leads the system-call sites of libc and of the dynamic linker here, so that what they ask
-// of the kernel for themselves is seen too; where code may not be changed, hook_vm.c leads at least
-// the program's own calls here, by name. A call that takes memory is recorded after it, one that
-// gives memory back (or maps over what may be there) on both sides, as realloc is: so nobody else's
-// event on the same pages can come in between. All of them share one order word: see
+// patch_linux.h leads the system-call sites of libc and of the dynamic linker here, so that what
+// they ask of the kernel for themselves is seen too; where code may not be changed, hook_vm_linux.c
+// leads at least the program's own calls here, by name. A call that takes memory is recorded after
+// it, one that gives memory back (or maps over what may be there) on both sides, as realloc is: so
+// nobody else's event on the same pages can come in between. All of them share one order word: see
 // docs/notes/0012-virtual-memory.md.
 //
 // Nothing here calls libc, whatever lock the caller holds: free gives pages back while it holds

@@ -1,0 +1,419 @@
+#include "recorder/exec_linux.h"
+
+#include "recorder/elf_file.h"
+#include "recorder/kernel.h"
+#include "recorder/library_linux.h"
+#include "recorder/notes.h"
+#include "recorder/recording.h"
+#include "recorder/sanitizer_linux.h"
+#include "recorder/text.h"
+
+enum {
+	EXEC_ON_STACK_BYTES = 4096,
+	EXEC_SETUID = 04000,
+	EXEC_SETGID = 02000,
+	EXEC_GROUP_EXECUTE = 010,
+	EXEC_CLOEXEC = 0x80000,
+	EXEC_EMPTY_PATH = 0x1000, // AT_EMPTY_PATH
+	EXEC_FD_PATH_BYTES = 32,
+	EXEC_NAME_BYTES = 512,
+	EXEC_SESSION_DIGITS = 32,
+	EXEC_ENOENT = 2,
+	EXEC_EBADF = 9,
+	EXEC_ENOTDIR = 20,
+	EXEC_ENAMETOOLONG = 36,
+	EXEC_ELOOP = 40,
+};
+
+// Whether the interpreter's path, `size` bytes at `at`, is that of musl's linker.
+static bool exec_is_musl(const struct elf_file *head, uint64_t at, uint64_t size)
+{
+	static const char name[] = "/ld-musl-";
+
+	if (at > head->size || size > head->size - at)
+		return false;
+	for (uint64_t i = 0; i + sizeof(name) - 1 <= size; i++)
+		if (memcmp(head->bytes + at + i, name, sizeof(name) - 1) == 0)
+			return true;
+	return false;
+}
+
+// enum note_exec of an ELF file, and which linker it asks for.
+static uint32_t exec_look_inside(const struct elf_file *head, struct library_image *image)
+{
+	const struct elf_file_class *class = head->class;
+	uint16_t count;
+	uint32_t type;
+	uint64_t at;
+
+	memcpy(&count, head->bytes + class->program_count_at, sizeof(count));
+	for (uint16_t i = 0; i < count; i++) {
+		at = elf_file_segment(head, i, &type);
+		if (!at)
+			return NOTE_EXEC_OK; // further than we look
+		if (type == ELF_INTERPRETER) {
+			image->musl = exec_is_musl(head,
+						   elf_file_number(head, at + class->offset_at),
+						   elf_file_number(head, at + class->size_at));
+			return NOTE_EXEC_OK;
+		}
+	}
+	return NOTE_EXEC_STATIC;
+}
+
+// What is to be another image.
+struct exec_ask {
+	long number; // of the call
+	int folder;  // execveat's, else KERNEL_AT_FDCWD
+	const char *path;
+	long argv;
+	char *const *envp;
+	long flags; // execveat's
+};
+
+// A descriptor of the file. Or a negative errno.
+static long exec_open(const struct exec_ask *ask)
+{
+	char path[EXEC_FD_PATH_BYTES];
+	long fd = kernel(__NR_openat, ask->folder, ask->path, EXEC_CLOEXEC, 0);
+
+	if (fd != -EXEC_ENOENT || !(ask->flags & EXEC_EMPTY_PATH) || ask->path[0])
+		return fd;
+	text_put_fd(path, "/proc/self/fd/", (uint32_t)ask->folder);
+	return kernel(__NR_openat, KERNEL_AT_FDCWD, path, EXEC_CLOEXEC, 0);
+}
+
+// Whether a call that could not open the file `error` can still execute it.
+static bool exec_can(long error)
+{
+	return error != -EXEC_ENOENT && error != -EXEC_ENOTDIR && error != -KERNEL_EFAULT &&
+	       error != -EXEC_EBADF && error != -EXEC_ENAMETOOLONG && error != -EXEC_ELOOP;
+}
+
+// Whether the image will not load the recorder, and why (enum note_exec). `*can`: there is one.
+static uint32_t exec_look(const struct exec_ask *ask, struct library_image *image, bool *can)
+{
+	struct elf_file head = { .size = 0 };
+	struct kernel_file file = { 0 };
+	uint32_t reason = NOTE_EXEC_OK;
+	long size;
+	long fd = exec_open(ask);
+
+	*can = !kernel_failed(fd) || exec_can(fd);
+	if (kernel_failed(fd))
+		return NOTE_EXEC_OK;
+	size = kernel(__NR_read, fd, head.bytes, sizeof(head.bytes));
+	kernel_stat((int)fd, &file);
+	head.size = size > 0 ? (size_t)size : 0;
+	elf_file_init(&head);
+	if (head.class) {
+		image->bits = head.class->bits;
+		image->asan = sanitizer_needed(fd, &head);
+		reason = exec_look_inside(&head, image);
+	}
+	kernel(__NR_close, fd);
+	if (file.mode & EXEC_SETUID ||
+	    (file.mode & (EXEC_SETGID | EXEC_GROUP_EXECUTE)) == (EXEC_SETGID | EXEC_GROUP_EXECUTE))
+		reason = NOTE_EXEC_SETUID;
+	if (reason == NOTE_EXEC_OK && !library_exists(*image))
+		reason = NOTE_EXEC_32_BIT;
+	if (reason == NOTE_EXEC_OK && !library_readable(*image))
+		reason = NOTE_EXEC_NO_LIBRARY;
+	return reason;
+}
+
+static bool exec_separates(char c)
+{
+	return c == 0 || c == ':' || c == ' ';
+}
+
+// How long the first entry of the list is.
+static size_t exec_entry_length(const char *list)
+{
+	size_t length = 0;
+
+	while (!exec_separates(list[length]))
+		length++;
+	return length;
+}
+
+// Whether `entry` is in the list, and, in `*ours`, whether any entry means the recorder.
+static bool exec_holds(const char *list, const char *entry, bool *ours)
+{
+	bool found = false;
+
+	while (*list) {
+		size_t length = exec_entry_length(list);
+
+		found |= length && length == text_length(entry) && memcmp(list, entry, length) == 0;
+		*ours |= library_is_ours(list, length);
+		list += length;
+		while (*list && exec_separates(*list))
+			list++;
+	}
+	return found;
+}
+
+// The list without what means the recorder, into `out`.
+static void exec_remove(char *out, const char *list)
+{
+	char *start = out;
+
+	while (*list) {
+		size_t length = exec_entry_length(list);
+		bool ours = library_is_ours(list, length);
+
+		if (!ours) {
+			memcpy(out, list, length);
+			out += length;
+		}
+		list += length;
+		while (*list && exec_separates(*list)) {
+			if (!ours)
+				*out++ = *list;
+			list++;
+		}
+	}
+	while (out > start && exec_separates(out[-1]))
+		out--;
+	*out = 0;
+}
+
+// What an environment has of what we need.
+struct exec_environment {
+	char *const *envp;
+	size_t count;
+	size_t preload_at; // index of LD_PRELOAD, or count
+	size_t session_at; // index of TIDEMARK_SESSION where that is to be replaced, or count
+	const char *entry; // of LD_PRELOAD, that the image needs
+	bool has_library;  // it is there
+	bool has_ours;     // that, or one for images of another kind
+	bool has_session;  // one that a recording may have
+	bool elsewhere;    // and it is not ours: the program chose it
+	bool asan;         // LD_PRELOAD has a shared AddressSanitizer
+	bool asan_behind;  // ASAN_OPTIONS let such a one come behind us
+	bool only_lists;   // the linker is to list the libraries, and no more
+};
+
+// Whether a recording may have this name: "tidemark-" or nothing, and digits.
+static bool exec_is_session(const char *name)
+{
+	const char *at = text_after(name, "tidemark-");
+	size_t count = 0;
+
+	for (at = at ? at : name; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
+		count++;
+	return *at == 0 && count == EXEC_SESSION_DIGITS;
+}
+
+static struct exec_environment exec_read(char *const *envp, struct library_image image)
+{
+	struct exec_environment env = { .envp = envp, .entry = library_entry(image) };
+
+	while (envp && envp[env.count])
+		env.count++;
+	env.preload_at = env.session_at = env.count;
+	for (size_t i = 0; i < env.count; i++) {
+		const char *preload = text_after(envp[i], "LD_PRELOAD=");
+		const char *session = text_after(envp[i], "TIDEMARK_SESSION=");
+
+		if (preload) {
+			env.preload_at = i;
+			env.has_library = exec_holds(preload, env.entry, &env.has_ours);
+			env.asan = sanitizer_listed(preload);
+		} else if (session) {
+			env.has_session = exec_is_session(session);
+			env.session_at = env.has_session ? env.count : i;
+			env.elsewhere = env.has_session &&
+					!text_equal(envp[i], recording_session());
+		} else if (text_after(envp[i], "ASAN_OPTIONS=")) {
+			env.asan_behind = sanitizer_lets(envp[i]);
+		} else if (text_after(envp[i], "LD_TRACE_LOADED_OBJECTS=")) {
+			env.only_lists = true;
+		}
+	}
+	return env;
+}
+
+// Room for the new list and for the one string that is made anew.
+static size_t exec_bytes(const struct exec_environment *env)
+{
+	size_t bytes = (env->count + 3) * sizeof(char *) + sizeof("LD_PRELOAD=") +
+		       text_length(env->entry) + 2;
+
+	if (env->preload_at < env->count)
+		bytes += text_length(env->envp[env->preload_at]);
+	return bytes;
+}
+
+// The environment at `out`, with recorder and session in it, or without the recorder: pointers
+// first, then the new LD_PRELOAD.
+static const char **exec_write(void *out, const struct exec_environment *env, bool with)
+{
+	const char **list = out;
+	char *text = (char *)(list + env->count + 3);
+	const char *old = env->preload_at < env->count
+				  ? env->envp[env->preload_at] + sizeof("LD_PRELOAD=") - 1
+				  : NULL;
+	size_t length = sizeof("LD_PRELOAD=") - 1;
+	size_t used = 0;
+
+	for (size_t i = 0; i < env->count; i++) {
+		if (i != env->preload_at && i != env->session_at)
+			list[used++] = env->envp[i];
+	}
+	if (with && !env->has_session)
+		list[used++] = recording_session();
+	memcpy(text, "LD_PRELOAD=", length + 1);
+	if (with && env->has_library) {
+		list[used++] = env->envp[env->preload_at];
+	} else if (with) {
+		memcpy(text + length, env->entry, text_length(env->entry) + 1);
+		length += text_length(env->entry);
+		if (old && *old) {
+			exec_remove(text + length + 1, old);
+			text[length] = text[length + 1] ? ':' : 0;
+		}
+		list[used++] = text;
+	} else if (old) {
+		exec_remove(text + length, old);
+		if (text[length])
+			list[used++] = text;
+	}
+	list[used] = NULL;
+	return list;
+}
+
+static void exec_tell(uint32_t reason, const char *path)
+{
+	uint64_t signals = kernel_block_signals();
+
+	notes_exec(reason, path);
+	kernel_restore_signals(signals);
+}
+
+static void exec_tell_failed(long error)
+{
+	uint64_t signals = kernel_block_signals();
+
+	notes_exec_failed((uint32_t)-error);
+	kernel_restore_signals(signals);
+}
+
+// In a vfork child, which has its parent's memory.
+static bool exec_is_vfork_child(void)
+{
+	return recording_state && kernel_process_id() != recording_state->pid;
+}
+
+// A vfork child shall leave its parent's gate as it is.
+static long exec_make(const struct exec_ask *ask, const void *envp)
+{
+	const bool at = ask->number == __NR_execveat;
+	const long words[6] = { at ? ask->folder : (long)ask->path,
+				at ? (long)ask->path : ask->argv, at ? ask->argv : (long)envp,
+				at ? (long)envp : 0, ask->flags };
+
+	if (exec_is_vfork_child())
+		return kernel_call6_bare(ask->number, words[0], words[1], words[2], words[3],
+					 words[4], 0);
+	return kernel_call6(ask->number, words[0], words[1], words[2], words[3], words[4], 0);
+}
+
+// With what the new image needs of us in the environment, or without what it cannot use. Returns
+// if it fails.
+static long exec_make_with(const struct exec_ask *ask, const struct exec_environment *env,
+			   uint32_t reason)
+{
+	uint64_t on_stack[EXEC_ON_STACK_BYTES / 8];
+	// A loader that cannot load the recorder would say so on the program's own stderr, and
+	// AddressSanitizer refuses to come behind it.
+	bool with = reason != NOTE_EXEC_NO_LIBRARY && reason != NOTE_EXEC_32_BIT &&
+		    reason != NOTE_EXEC_ASAN;
+	void *room = on_stack;
+	size_t bytes;
+	long result;
+
+	if (with ? env->has_library && env->has_session : !env->has_ours)
+		return exec_make(ask, ask->envp);
+	bytes = exec_bytes(env);
+	if (bytes > sizeof(on_stack))
+		room = kernel_pages(bytes);
+	if (!room)
+		return exec_make(ask, ask->envp);
+	result = exec_make(ask, exec_write(room, env, with));
+	if (room != on_stack)
+		kernel(__NR_munmap, room, bytes);
+	return result;
+}
+
+// What the image is called: its path or, where that begins at a descriptor, what that is of.
+static void exec_tell_ask(uint32_t reason, const struct exec_ask *ask)
+{
+	char name[EXEC_NAME_BYTES], link[EXEC_FD_PATH_BYTES];
+	size_t length = text_length(ask->path);
+	long got;
+
+	if (ask->folder == KERNEL_AT_FDCWD || ask->path[0] == '/') {
+		exec_tell(reason, ask->path);
+		return;
+	}
+	text_put_fd(link, "/proc/self/fd/", (uint32_t)ask->folder);
+	got = kernel(__NR_readlink, link, name, sizeof(name) / 2);
+	got = kernel_failed(got) ? 0 : got;
+	name[got] = 0;
+	if (length && length < sizeof(name) / 2 - 1) {
+		name[got] = '/';
+		memcpy(name + got + 1, ask->path, length + 1);
+	}
+	exec_tell(reason, name);
+}
+
+static long exec_ask_call(const struct exec_ask *ask)
+{
+	struct library_image image = { 0 };
+	struct exec_environment env;
+	uint32_t reason;
+	bool tells;
+	long result;
+
+	// A child that comes from a bare system call, and has allocated nothing yet.
+	if (recording_phase() == RECORDING_NEW && recording_state)
+		recording_begin();
+	if (!library_entry(image)[0] || recording_phase() != RECORDING_ON ||
+	    (recording_state->options & SEGMENT_NO_FOLLOW))
+		return exec_make(ask, ask->envp);
+	reason = exec_look(ask, &image, &tells);
+	env = exec_read(ask->envp, image);
+	if (reason == NOTE_EXEC_OK && env.elsewhere)
+		reason = NOTE_EXEC_ELSEWHERE;
+	if (reason == NOTE_EXEC_OK && (image.asan || env.asan) && !env.asan_behind)
+		reason = NOTE_EXEC_ASAN;
+	tells &= !env.only_lists;
+	if (tells)
+		exec_tell_ask(reason, ask);
+	result = exec_make_with(ask, &env, reason);
+	if (tells)
+		exec_tell_failed(result);
+	return result;
+}
+
+bool exec_is_call(uint32_t number)
+{
+	return number == __NR_execve || number == __NR_execveat;
+}
+
+long exec_call(long number, const long words[6])
+{
+	bool at = number == __NR_execveat;
+	struct exec_ask ask = {
+		.number = number,
+		.folder = at ? (int)words[0] : KERNEL_AT_FDCWD,
+		.path = (const char *)words[at],
+		.argv = words[at + 1],
+		.envp = (char *const *)words[at + 2],
+		.flags = at ? words[4] : 0,
+	};
+
+	return exec_ask_call(&ask);
+}

@@ -1,0 +1,148 @@
+// hook_cxx: operator new and delete, counted once.
+//
+// The C++ library's operators call malloc and free by name, and so they are recorded there. An
+// allocator library (jemalloc, mimalloc, tcmalloc) has operators that do not. Which of the two the
+// next definition is, is told by its library: one that defines malloc as well is an allocator, and
+// its operators are recorded here; any other's are jumped to, and leave no frame of ours behind.
+#include "recorder/hook_linux.h"
+#include "recorder/inside_linux.h"
+#include "recorder/real_linux.h"
+#include "recorder/scope_linux.h"
+
+#ifdef HOOK_ENTERED
+#define HOOK_RECORDS true
+#else
+#define HOOK_RECORDS records
+
+__thread struct event_new event_new __attribute__((tls_model("initial-exec")));
+#endif
+
+// Of an operator's calls: whether they are recorded here.
+static COLD void hook_find(struct hook_entry *entry, bool *records, void *fallback)
+{
+	struct scope_object *object = NULL;
+	void *function = scope_next(entry->name, &object);
+
+	*records = function && scope_find(object, "malloc");
+	__atomic_store_n(&entry->function, function ? function : fallback, __ATOMIC_RELEASE);
+}
+
+static void hook_new_done(void *ptr, size_t size, size_t alignment, const uintptr_t *frame)
+{
+	struct event_call call = { (uintptr_t)ptr, size, hook_log2(alignment), frame };
+
+	if (alignment)
+		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, &call);
+	else
+		hook_allocated_maybe(LANE_MALLOC, 0, &call);
+}
+
+static void hook_delete_begins(void *ptr, const uintptr_t *frame)
+{
+	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
+
+	if (ptr && !inside_gives(ptr) && !(sample_mean && sample_passed(call.address)))
+		hook_freed(&call);
+}
+
+// Nobody defines the operator: a C program that asks for it all the same.
+static void *hook_no_new(size_t size)
+{
+	return real.malloc(size);
+}
+
+static void hook_no_delete(void *ptr)
+{
+	real.free(ptr);
+}
+
+#define HOOK_NEW_AS(symbol, alignment, parameters, arguments)                      \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters;                             \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters                              \
+	{                                                                          \
+		HOOK_ENTRY(symbol);                                                \
+		static bool records;                                               \
+		struct inside before = { 0 };                                      \
+		void *(*function)parameters;                                       \
+		void *ptr;                                                         \
+                                                                                   \
+		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
+			hook_find(&entry, &records, (void *)hook_no_new);          \
+		*(void **)&function = entry.function;                              \
+		if (alignment && !HOOK_RECORDS)                                    \
+			event_new = (struct event_new){ size, alignment };         \
+		if (likely(!HOOK_RECORDS))                                         \
+			return function arguments;                                 \
+		if (inside_begins(&before, HOOK_FRAME))                            \
+			return inside_got(&before, function arguments);            \
+		ptr = function arguments;                                          \
+		inside_ends(&before, ptr);                                         \
+		hook_new_done(ptr, size, alignment, HOOK_FRAME);                   \
+		return ptr;                                                        \
+	}
+
+#define HOOK_DELETE_AS(symbol, parameters, arguments)                              \
+	HOOK_SHOWN void HOOK_NAME(symbol) parameters;                              \
+	HOOK_SHOWN void HOOK_NAME(symbol) parameters                               \
+	{                                                                          \
+		HOOK_ENTRY(symbol);                                                \
+		static bool records;                                               \
+		struct inside before = { 0 };                                      \
+		void(*function) parameters;                                        \
+                                                                                   \
+		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
+			hook_find(&entry, &records, (void *)hook_no_delete);       \
+		*(void **)&function = entry.function;                              \
+		if (likely(!HOOK_RECORDS)) {                                       \
+			function arguments;                                        \
+			return;                                                    \
+		}                                                                  \
+		if (inside_begins(&before, HOOK_FRAME)) {                          \
+			inside_gives(ptr);                                         \
+			function arguments;                                        \
+			return;                                                    \
+		}                                                                  \
+		hook_delete_begins(ptr, HOOK_FRAME);                               \
+		function arguments;                                                \
+		inside_ends(&before, NULL);                                        \
+	}
+
+// The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m or j size_t, then
+// const std::nothrow_t& and std::align_val_t.
+#ifdef __x86_64__
+#define HOOK_SIZED(before, behind) before##m##behind
+#else
+#define HOOK_SIZED(before, behind) before##j##behind
+#endif
+#define HOOK_NEW(...) HOOK_NEW_AS(__VA_ARGS__)
+#define HOOK_DELETE(...) HOOK_DELETE_AS(__VA_ARGS__)
+
+HOOK_NEW(HOOK_SIZED(_Znw, ), 0, (size_t size), (size))
+HOOK_NEW(HOOK_SIZED(_Zna, ), 0, (size_t size), (size))
+HOOK_NEW(HOOK_SIZED(_Znw, RKSt9nothrow_t), 0, (size_t size, const void *nothrow), (size, nothrow))
+HOOK_NEW(HOOK_SIZED(_Zna, RKSt9nothrow_t), 0, (size_t size, const void *nothrow), (size, nothrow))
+HOOK_NEW(HOOK_SIZED(_Znw, St11align_val_t), alignment, (size_t size, size_t alignment),
+	 (size, alignment))
+HOOK_NEW(HOOK_SIZED(_Zna, St11align_val_t), alignment, (size_t size, size_t alignment),
+	 (size, alignment))
+HOOK_NEW(HOOK_SIZED(_Znw, St11align_val_tRKSt9nothrow_t), alignment,
+	 (size_t size, size_t alignment, const void *nothrow), (size, alignment, nothrow))
+HOOK_NEW(HOOK_SIZED(_Zna, St11align_val_tRKSt9nothrow_t), alignment,
+	 (size_t size, size_t alignment, const void *nothrow), (size, alignment, nothrow))
+
+HOOK_DELETE(_ZdlPv, (void *ptr), (ptr))
+HOOK_DELETE(_ZdaPv, (void *ptr), (ptr))
+HOOK_DELETE(HOOK_SIZED(_ZdlPv, ), (void *ptr, size_t size), (ptr, size))
+HOOK_DELETE(HOOK_SIZED(_ZdaPv, ), (void *ptr, size_t size), (ptr, size))
+HOOK_DELETE(_ZdlPvRKSt9nothrow_t, (void *ptr, const void *nothrow), (ptr, nothrow))
+HOOK_DELETE(_ZdaPvRKSt9nothrow_t, (void *ptr, const void *nothrow), (ptr, nothrow))
+HOOK_DELETE(_ZdlPvSt11align_val_t, (void *ptr, size_t alignment), (ptr, alignment))
+HOOK_DELETE(_ZdaPvSt11align_val_t, (void *ptr, size_t alignment), (ptr, alignment))
+HOOK_DELETE(HOOK_SIZED(_ZdlPv, St11align_val_t), (void *ptr, size_t size, size_t alignment),
+	    (ptr, size, alignment))
+HOOK_DELETE(HOOK_SIZED(_ZdaPv, St11align_val_t), (void *ptr, size_t size, size_t alignment),
+	    (ptr, size, alignment))
+HOOK_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t alignment, const void *nothrow),
+	    (ptr, alignment, nothrow))
+HOOK_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t alignment, const void *nothrow),
+	    (ptr, alignment, nothrow))

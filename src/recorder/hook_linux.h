@@ -1,0 +1,95 @@
+// hook: what all hooks do with the call that they stand in front of: enter the lane, put the event,
+// leave.
+//
+// An allocation is recorded after the real call, a free before it.
+#ifndef RECORDER_HOOK_LINUX_H
+#define RECORDER_HOOK_LINUX_H
+
+#include "recorder/client.h"
+#include "recorder/event.h"
+#include "recorder/sample.h"
+
+// Where the walk of the stack begins: to be taken in the hook itself.
+#define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
+
+// The hooks are compiled twice: by symbol, as what other objects find by name, and (HOOK_ENTERED,
+// hook_entered_linux.c) as what patched entries of another allocator jump to.
+#ifdef HOOK_ENTERED
+#define HOOK_NAME(symbol) HOOK_JOIN(entered_, symbol)
+#define HOOK_JOIN(before, behind) HOOK_JOIN_NOW(before, behind)
+#define HOOK_JOIN_NOW(before, behind) before##behind
+#define HOOK_SHOWN HIDDEN
+#define HOOK_ENTRY(symbol)                                                                        \
+	static struct hook_entry entry                                                            \
+		__attribute__((section("entered"))) = { #symbol, NULL, (void *)HOOK_NAME(symbol), \
+							&entry.function }
+#else
+#define HOOK_NAME(symbol) symbol
+#define HOOK_SHOWN EXPORT
+#define HOOK_ENTRY(symbol) static struct hook_entry entry = { #symbol, NULL, NULL, NULL }
+#endif
+
+// The real function behind a name.
+struct hook_entry {
+	const char *name;
+	void *function;
+	// Of a patched entry: what it leads to, and where the real function is told.
+	void *hook;
+	void **real;
+} __attribute__((aligned(4 * sizeof(void *))));
+
+// log2 of an alignment, as events have it; 0 for none.
+static inline uint8_t hook_log2(size_t alignment)
+{
+	return alignment ? (uint8_t)(63 - __builtin_clzll(alignment)) : 0;
+}
+
+// Where the lane's next event goes.
+static inline __attribute__((always_inline)) uint8_t *hook_start(const struct lane *lane)
+{
+	return lane->ring + (lane->head & lane->mask);
+}
+
+// An allocation of `type`, with fields `more` besides the usual ones. Address 0: it failed.
+static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, uint32_t more,
+								 const struct event_call *call)
+{
+	uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | more;
+
+	if (unlikely(client_paused) && client_stays_paused())
+		return;
+	if (unlikely(!call->address))
+		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, call->size, 0, call->frame);
+	else if (more)
+		event_record(type, fields, call->address, call->size, call->align_log2,
+			     call->frame);
+	else if (unlikely(!event_quick(type, fields, call->address, call->size, call->frame)))
+		event_changed(type, call->address, call->size, call->frame);
+}
+
+// The same where it has to be seen first whether the allocation is one of the samples.
+static inline __attribute__((always_inline)) void
+hook_allocated_maybe(uint32_t type, uint32_t more, const struct event_call *call)
+{
+	if (unlikely(sample_mean) && call->address &&
+	    (sample_passes(&sample_way, call->size) || !sample_keep(call->address)))
+		return;
+	hook_allocated(type, more, call);
+}
+
+// The block at call->address is about to be freed.
+static inline __attribute__((always_inline)) void hook_freed(const struct event_call *call)
+{
+	if (unlikely(lane_get_mine()->free_stacks) ||
+	    unlikely(!event_quick(LANE_FREE, EVENT_ADDRESS, call->address, 0, NULL)))
+		event_record(LANE_FREE, EVENT_ADDRESS, call->address, 0, 0, call->frame);
+}
+
+// What makes `ptr` another block of that size, or the same one; NULL: it failed.
+typedef void *(*hook_resizes)(void *ptr, size_t size, void *more);
+
+// A realloc by that function, with what it is given besides. Recorded on both sides.
+HIDDEN void *hook_resize(void *ptr, size_t size, const uintptr_t *frame, hook_resizes resize,
+			 void *more);
+
+#endif

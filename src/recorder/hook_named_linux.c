@@ -1,0 +1,446 @@
+// hook_named: allocators by names of their own: jemalloc's mallocx and its kin, tcmalloc's tc_…,
+// mimalloc's mi_…, and glibc's __libc_malloc.
+//
+// A program that looks whether there is such a function finds ours in any case; where nobody else
+// has it, it does by malloc and its family what it would do, and is recorded there.
+//
+// What such a function calls itself is its own business (inside_linux.h). What frees a block may be
+// any of them.
+#include "recorder/hook_linux.h"
+#include "recorder/inside_linux.h"
+#include "recorder/scope_linux.h"
+#include "recorder/text.h"
+
+// Ours, by which the functions go that nobody has.
+void *malloc(size_t size);
+void free(void *ptr);
+void *calloc(size_t count, size_t size);
+void *realloc(void *ptr, size_t size);
+int posix_memalign(void **out, size_t alignment, size_t size);
+void *memalign(size_t alignment, size_t size);
+
+enum { HOOK_MALLOCX_ALIGN = 0x3f, HOOK_MALLOCX_ZERO = 0x40, HOOK_PAGE = 4096 };
+
+static const char hook_named_nobody; // nobody defines it
+
+// Where to look for functions that are not entered themselves.
+#ifdef HOOK_ENTERED
+#define HOOK_WHERE scope_objects()
+#else
+#define HOOK_WHERE NULL
+#endif
+
+static COLD void *hook_named_find(struct hook_entry *entry)
+{
+	struct scope_object *object = HOOK_WHERE;
+	void *function = object ? scope_find(object, entry->name)
+				: scope_next(entry->name, &object);
+
+	if (function)
+		inside_add_allocator(object);
+	else
+		function = (void *)(uintptr_t)&hook_named_nobody;
+	__atomic_store_n(&entry->function, function, __ATOMIC_RELEASE);
+	return function;
+}
+
+static inline void *hook_named_get(struct hook_entry *entry)
+{
+	void *function = __atomic_load_n(&entry->function, __ATOMIC_ACQUIRE);
+
+	if (unlikely(!function))
+		function = hook_named_find(entry);
+	return function == &hook_named_nobody ? NULL : function;
+}
+
+static __attribute__((noinline)) void hook_named_took(const struct event_call *call)
+{
+	if (!call->address && !call->size)
+		return;
+	if (call->align_log2)
+		hook_allocated_maybe(LANE_ALIGNED, EVENT_ALIGN, call);
+	else
+		hook_allocated_maybe(LANE_MALLOC, 0, call);
+}
+
+static __attribute__((noinline)) void hook_named_gives(void *ptr, const uintptr_t *frame)
+{
+	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
+
+	if (ptr && !inside_gives(ptr) && !(sample_mean && sample_passed(call.address)))
+		hook_freed(&call);
+}
+
+static inline size_t hook_named_product(size_t count, size_t size)
+{
+	size_t product;
+
+	return __builtin_mul_overflow(count, size, &product) ? SIZE_MAX : product;
+}
+
+// It returns a block of `bytes`. `instead` is what it does where nobody has it.
+#define HOOK_TAKES(symbol, bytes, alignment, parameters, arguments, instead)         \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters;                               \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters                                \
+	{                                                                            \
+		HOOK_ENTRY(symbol);                                                  \
+		struct inside before = { 0 };                                        \
+		struct event_call call = { 0, 0, hook_log2(alignment), HOOK_FRAME }; \
+		void *(*function)parameters;                                         \
+		void *ptr;                                                           \
+                                                                                     \
+		*(void **)&function = hook_named_get(&entry);                        \
+		if (!function)                                                       \
+			return instead;                                              \
+		if (inside_begins(&before, HOOK_FRAME))                              \
+			return inside_got(&before, function arguments);              \
+		ptr = function arguments;                                            \
+		inside_ends(&before, ptr);                                           \
+		call.address = (uintptr_t)ptr;                                       \
+		call.size = (bytes);                                                 \
+		hook_named_took(&call);                                              \
+		return ptr;                                                          \
+	}
+
+// The same through a pointer, with an error.
+#define HOOK_PUTS(symbol)                                                               \
+	HOOK_SHOWN int HOOK_NAME(symbol)(void **out, size_t alignment, size_t size);    \
+	HOOK_SHOWN int HOOK_NAME(symbol)(void **out, size_t alignment, size_t size)     \
+	{                                                                               \
+		HOOK_ENTRY(symbol);                                                     \
+		struct inside before = { 0 };                                           \
+		struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME }; \
+		int (*function)(void **, size_t, size_t);                               \
+		int error;                                                              \
+                                                                                        \
+		*(void **)&function = hook_named_get(&entry);                           \
+		if (!function)                                                          \
+			return posix_memalign(out, alignment, size);                    \
+		if (inside_begins(&before, HOOK_FRAME)) {                               \
+			error = function(out, alignment, size);                         \
+			inside_got(&before, error ? NULL : *out);                       \
+			return error;                                                   \
+		}                                                                       \
+		error = function(out, alignment, size);                                 \
+		inside_ends(&before, error ? NULL : *out);                              \
+		call.address = error ? 0 : (uintptr_t)*out;                             \
+		hook_named_took(&call);                                                 \
+		return error;                                                           \
+	}
+
+// It frees `ptr`.
+#define HOOK_GIVES(symbol, parameters, arguments)             \
+	HOOK_SHOWN void HOOK_NAME(symbol) parameters;         \
+	HOOK_SHOWN void HOOK_NAME(symbol) parameters          \
+	{                                                     \
+		HOOK_ENTRY(symbol);                           \
+		struct inside before = { 0 };                 \
+		void(*function) parameters;                   \
+                                                              \
+		*(void **)&function = hook_named_get(&entry); \
+		if (!function) {                              \
+			free(ptr);                            \
+			return;                               \
+		}                                             \
+		if (inside_begins(&before, HOOK_FRAME)) {     \
+			inside_gives(ptr);                    \
+			function arguments;                   \
+			return;                               \
+		}                                             \
+		hook_named_gives(ptr, HOOK_FRAME);            \
+		function arguments;                           \
+		inside_ends(&before, NULL);                   \
+	}
+
+// A call on a block that exists already, as words: more of them than a function takes do no harm.
+struct hook_named_call {
+	void *function;
+	uintptr_t words[4];
+};
+
+static uintptr_t hook_named_do(const struct hook_named_call *call)
+{
+	uintptr_t (*function)(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+
+	*(void **)&function = call->function;
+	return function(call->words[0], call->words[1], call->words[2], call->words[3]);
+}
+
+static void *hook_named_resize(void *ptr, size_t size, void *more)
+{
+	(void)ptr;
+	(void)size;
+	return (void *)hook_named_do(more);
+}
+
+// It makes `bytes` of `ptr`, maybe elsewhere. Of NULL it makes a new block.
+static __attribute__((noinline)) void *hook_named_again(struct hook_named_call *call, void *ptr,
+							size_t bytes, const uintptr_t *frame)
+{
+	struct inside before = { 0 };
+	struct event_call event = { 0, bytes, 0, frame };
+	void *result;
+
+	if (inside_begins(&before, frame)) {
+		inside_gives(ptr);
+		return inside_got(&before, (void *)hook_named_do(call));
+	}
+	if (ptr) {
+		result = hook_resize(ptr, bytes, frame, hook_named_resize, call);
+		inside_ends(&before, result);
+		return result;
+	}
+	result = (void *)hook_named_do(call);
+	inside_ends(&before, result);
+	event.address = (uintptr_t)result;
+	hook_named_took(&event);
+	return result;
+}
+
+#define HOOK_RESIZES(symbol, bytes, parameters, arguments, instead)          \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters;                       \
+	HOOK_SHOWN void *HOOK_NAME(symbol) parameters                        \
+	{                                                                    \
+		HOOK_ENTRY(symbol);                                          \
+		struct hook_named_call call = { hook_named_get(&entry),      \
+						{ HOOK_UNPACK arguments } }; \
+                                                                             \
+		if (!call.function)                                          \
+			return instead;                                      \
+		return hook_named_again(&call, ptr, bytes, HOOK_FRAME);      \
+	}
+#define HOOK_UNPACK(...) __VA_ARGS__
+#define HOOK_PTR (uintptr_t) ptr
+
+// ---- jemalloc -------------------------------------------------------------------------------
+
+static inline size_t hook_mallocx_alignment(int flags)
+{
+	return flags & HOOK_MALLOCX_ALIGN ? (size_t)1 << (flags & HOOK_MALLOCX_ALIGN) : 0;
+}
+
+static void *hook_no_mallocx(size_t size, int flags)
+{
+	size_t alignment = hook_mallocx_alignment(flags);
+	void *ptr = alignment ? memalign(alignment, size) : calloc(1, size);
+
+	if (ptr && alignment && (flags & HOOK_MALLOCX_ZERO))
+		memset(ptr, 0, size);
+	return ptr;
+}
+
+static void *hook_no_strndup(const char *text, size_t most)
+{
+	size_t length = 0;
+	char *ptr;
+
+	while (text && length < most && text[length])
+		length++;
+	ptr = text ? malloc(length + 1) : NULL;
+	if (ptr) {
+		memcpy(ptr, text, length);
+		ptr[length] = 0;
+	}
+	return ptr;
+}
+
+// In place, to `size` at least. Returns the size that it has then; smaller: it could not be.
+struct hook_xallocx {
+	struct hook_named_call call;
+	size_t had;
+};
+
+static void *hook_xallocx_resize(void *ptr, size_t size, void *more)
+{
+	struct hook_xallocx *x = more;
+
+	x->had = hook_named_do(&x->call);
+	return x->had >= size ? ptr : NULL;
+}
+
+#define HOOK_XALLOCX(symbol)                                                                  \
+	HOOK_SHOWN size_t HOOK_NAME(symbol)(void *ptr, size_t size, size_t extra, int flags); \
+	HOOK_SHOWN size_t HOOK_NAME(symbol)(void *ptr, size_t size, size_t extra, int flags)  \
+	{                                                                                     \
+		HOOK_ENTRY(symbol);                                                           \
+		struct inside before = { 0 };                                                 \
+		struct hook_xallocx x = { .call = { hook_named_get(&entry),                   \
+						    { (uintptr_t)ptr, size, extra,            \
+						      (uintptr_t)flags } } };                 \
+                                                                                              \
+		if (!x.call.function)                                                         \
+			return 0;                                                             \
+		if (inside_begins(&before, HOOK_FRAME))                                       \
+			return hook_named_do(&x.call);                                        \
+		hook_resize(ptr, size, HOOK_FRAME, hook_xallocx_resize, &x);                  \
+		inside_ends(&before, NULL);                                                   \
+		return x.had;                                                                 \
+	}
+
+#define HOOK_JEMALLOC(prefix)                                                                      \
+	HOOK_TAKES(prefix##mallocx, size, hook_mallocx_alignment(flags), (size_t size, int flags), \
+		   (size, flags), hook_no_mallocx(size, flags))                                    \
+	HOOK_RESIZES(prefix##rallocx, size, (void *ptr, size_t size, int flags),                   \
+		     (HOOK_PTR, size, (uintptr_t)flags), realloc(ptr, size))                       \
+	HOOK_XALLOCX(prefix##xallocx)                                                              \
+	HOOK_GIVES(prefix##dallocx, (void *ptr, int flags), (ptr, flags))                          \
+	HOOK_GIVES(prefix##sdallocx, (void *ptr, size_t size, int flags), (ptr, size, flags))
+
+HOOK_JEMALLOC()
+HOOK_JEMALLOC(je_)
+
+// ---- The C library's family, under other names ----------------------------------------------
+
+#define HOOK_FAMILY(prefix)                                                             \
+	HOOK_TAKES(prefix##malloc, size, 0, (size_t size), (size), malloc(size))        \
+	HOOK_TAKES(prefix##calloc, hook_named_product(count, size), 0,                  \
+		   (size_t count, size_t size), (count, size), calloc(count, size))     \
+	HOOK_RESIZES(prefix##realloc, size, (void *ptr, size_t size), (HOOK_PTR, size), \
+		     realloc(ptr, size))                                                \
+	HOOK_GIVES(prefix##free, (void *ptr), (ptr))                                    \
+	HOOK_TAKES(prefix##memalign, size, alignment, (size_t alignment, size_t size),  \
+		   (alignment, size), memalign(alignment, size))                        \
+	HOOK_TAKES(prefix##valloc, size, HOOK_PAGE, (size_t size), (size),              \
+		   memalign(HOOK_PAGE, size))                                           \
+	HOOK_TAKES(prefix##pvalloc, size, HOOK_PAGE, (size_t size), (size),             \
+		   memalign(HOOK_PAGE, size))
+#define HOOK_ALIGNED_ALLOC(symbol)                                                              \
+	HOOK_TAKES(symbol, size, alignment, (size_t alignment, size_t size), (alignment, size), \
+		   memalign(alignment, size))
+
+HOOK_FAMILY(__libc_)
+HOOK_FAMILY(je_)
+HOOK_FAMILY(tc_)
+HOOK_FAMILY(mi_)
+HOOK_PUTS(je_posix_memalign)
+HOOK_PUTS(tc_posix_memalign)
+HOOK_PUTS(mi_posix_memalign)
+HOOK_PUTS(__posix_memalign)
+HOOK_ALIGNED_ALLOC(je_aligned_alloc)
+HOOK_ALIGNED_ALLOC(mi_aligned_alloc)
+HOOK_GIVES(__libc_cfree, (void *ptr), (ptr))
+HOOK_GIVES(tc_cfree, (void *ptr), (ptr))
+HOOK_GIVES(mi_cfree, (void *ptr), (ptr))
+
+// ---- tcmalloc -------------------------------------------------------------------------------
+
+#define HOOK_TC_NEW(symbol)                                                                        \
+	HOOK_TAKES(symbol, size, 0, (size_t size), (size), malloc(size))                           \
+	HOOK_TAKES(symbol##_nothrow, size, 0, (size_t size, const void *nothrow), (size, nothrow), \
+		   malloc(size))                                                                   \
+	HOOK_TAKES(symbol##_aligned, size, alignment, (size_t size, size_t alignment),             \
+		   (size, alignment), memalign(alignment, size))                                   \
+	HOOK_TAKES(symbol##_aligned_nothrow, size, alignment,                                      \
+		   (size_t size, size_t alignment, const void *nothrow),                           \
+		   (size, alignment, nothrow), memalign(alignment, size))
+#define HOOK_TC_DELETE(symbol)                                                                   \
+	HOOK_GIVES(symbol, (void *ptr), (ptr))                                                   \
+	HOOK_GIVES(symbol##_nothrow, (void *ptr, const void *nothrow), (ptr, nothrow))           \
+	HOOK_GIVES(symbol##_sized, (void *ptr, size_t size), (ptr, size))                        \
+	HOOK_GIVES(symbol##_aligned, (void *ptr, size_t alignment), (ptr, alignment))            \
+	HOOK_GIVES(symbol##_sized_aligned, (void *ptr, size_t size, size_t alignment),           \
+		   (ptr, size, alignment))                                                       \
+	HOOK_GIVES(symbol##_aligned_nothrow, (void *ptr, size_t alignment, const void *nothrow), \
+		   (ptr, alignment, nothrow))
+
+HOOK_TAKES(tc_malloc_skip_new_handler, size, 0, (size_t size), (size), malloc(size))
+HOOK_GIVES(tc_free_sized, (void *ptr, size_t size), (ptr, size))
+HOOK_TC_NEW(tc_new)
+HOOK_TC_NEW(tc_newarray)
+HOOK_TC_DELETE(tc_delete)
+HOOK_TC_DELETE(tc_deletearray)
+
+// ---- mimalloc: most functions once for the thread's heap, and once for one that is named -------
+
+#define HOOK_MI_TAKES(name, bytes, alignment, parameters, arguments, instead)                      \
+	HOOK_TAKES(mi_##name, bytes, alignment, (HOOK_UNPACK parameters), (HOOK_UNPACK arguments), \
+		   instead)                                                                        \
+	HOOK_TAKES(mi_heap_##name, bytes, alignment, (void *heap, HOOK_UNPACK parameters),         \
+		   (heap, HOOK_UNPACK arguments), instead)
+#define HOOK_MI_RESIZES(name, bytes, parameters, arguments)                                      \
+	HOOK_RESIZES(mi_##name, bytes, (HOOK_UNPACK parameters), arguments, realloc(ptr, bytes)) \
+	HOOK_RESIZES(mi_heap_##name, bytes, (void *heap, HOOK_UNPACK parameters),                \
+		     ((uintptr_t)heap, HOOK_UNPACK arguments), realloc(ptr, bytes))
+#define HOOK_PRODUCT hook_named_product(count, size)
+#define HOOK_TEXT (ptr ? text_length(ptr) + 1 : 0)
+
+HOOK_MI_TAKES(zalloc, size, 0, (size_t size), (size), calloc(1, size))
+HOOK_MI_TAKES(malloc_small, size, 0, (size_t size), (size), malloc(size))
+HOOK_TAKES(mi_zalloc_small, size, 0, (size_t size), (size), calloc(1, size))
+HOOK_MI_TAKES(mallocn, HOOK_PRODUCT, 0, (size_t count, size_t size), (count, size),
+	      malloc(HOOK_PRODUCT))
+HOOK_MI_TAKES(malloc_aligned, size, alignment, (size_t size, size_t alignment), (size, alignment),
+	      memalign(alignment, size))
+HOOK_MI_TAKES(zalloc_aligned, size, alignment, (size_t size, size_t alignment), (size, alignment),
+	      hook_no_mallocx(size, hook_log2(alignment) | HOOK_MALLOCX_ZERO))
+HOOK_MI_TAKES(calloc_aligned, HOOK_PRODUCT, alignment,
+	      (size_t count, size_t size, size_t alignment), (count, size, alignment),
+	      hook_no_mallocx(HOOK_PRODUCT, hook_log2(alignment) | HOOK_MALLOCX_ZERO))
+HOOK_MI_TAKES(strdup, HOOK_TEXT, 0, (const char *text), (text), hook_no_strndup(text, SIZE_MAX))
+HOOK_MI_TAKES(strndup, HOOK_TEXT, 0, (const char *text, size_t most), (text, most),
+	      hook_no_strndup(text, most))
+HOOK_TAKES(mi_heap_malloc, size, 0, (void *heap, size_t size), (heap, size), malloc(size))
+HOOK_TAKES(mi_heap_calloc, HOOK_PRODUCT, 0, (void *heap, size_t count, size_t size),
+	   (heap, count, size), calloc(count, size))
+HOOK_RESIZES(mi_heap_realloc, size, (void *heap, void *ptr, size_t size),
+	     ((uintptr_t)heap, HOOK_PTR, size), realloc(ptr, size))
+HOOK_MI_RESIZES(reallocn, HOOK_PRODUCT, (void *ptr, size_t count, size_t size),
+		(HOOK_PTR, count, size))
+HOOK_MI_RESIZES(reallocf, size, (void *ptr, size_t size), (HOOK_PTR, size))
+HOOK_MI_RESIZES(rezalloc, size, (void *ptr, size_t size), (HOOK_PTR, size))
+HOOK_MI_RESIZES(recalloc, HOOK_PRODUCT, (void *ptr, size_t count, size_t size),
+		(HOOK_PTR, count, size))
+HOOK_MI_RESIZES(realloc_aligned, size, (void *ptr, size_t size, size_t alignment),
+		(HOOK_PTR, size, alignment))
+HOOK_RESIZES(mi_reallocarray, HOOK_PRODUCT, (void *ptr, size_t count, size_t size),
+	     (HOOK_PTR, count, size), realloc(ptr, HOOK_PRODUCT))
+HOOK_RESIZES(mi_new_realloc, size, (void *ptr, size_t size), (HOOK_PTR, size), realloc(ptr, size))
+HOOK_RESIZES(mi_new_reallocn, HOOK_PRODUCT, (void *ptr, size_t count, size_t size),
+	     (HOOK_PTR, count, size), realloc(ptr, HOOK_PRODUCT))
+HOOK_TAKES(mi_new, size, 0, (size_t size), (size), malloc(size))
+HOOK_TAKES(mi_new_nothrow, size, 0, (size_t size), (size), malloc(size))
+HOOK_TAKES(mi_new_n, HOOK_PRODUCT, 0, (size_t count, size_t size), (count, size),
+	   malloc(HOOK_PRODUCT))
+HOOK_TAKES(mi_new_aligned, size, alignment, (size_t size, size_t alignment), (size, alignment),
+	   memalign(alignment, size))
+HOOK_TAKES(mi_new_aligned_nothrow, size, alignment, (size_t size, size_t alignment),
+	   (size, alignment), memalign(alignment, size))
+HOOK_GIVES(mi_free_size, (void *ptr, size_t size), (ptr, size))
+HOOK_GIVES(mi_free_size_aligned, (void *ptr, size_t size, size_t alignment), (ptr, size, alignment))
+HOOK_GIVES(mi_free_aligned, (void *ptr, size_t alignment), (ptr, alignment))
+
+// Of mi_heap_visit_blocks: an area's beginning has no block.
+static bool hook_mi_block_ends(const void *heap, const void *area, void *block, size_t size,
+			       void *frame)
+{
+	(void)heap;
+	(void)area;
+	(void)size;
+	hook_named_gives(block, frame);
+	return true;
+}
+
+// It frees what is left in the heap.
+HOOK_SHOWN void HOOK_NAME(mi_heap_destroy)(void *heap);
+HOOK_SHOWN void HOOK_NAME(mi_heap_destroy)(void *heap)
+{
+	HOOK_ENTRY(mi_heap_destroy);
+	static struct hook_entry visit = { .name = "mi_heap_visit_blocks" };
+	struct inside before = { 0 };
+	void (*destroy)(void *);
+	bool (*each)(const void *, bool,
+		     bool (*)(const void *, const void *, void *, size_t, void *), void *);
+
+	*(void **)&destroy = hook_named_get(&entry);
+	*(void **)&each = hook_named_get(&visit);
+	if (!destroy)
+		return;
+	if (inside_begins(&before, HOOK_FRAME)) {
+		destroy(heap);
+		return;
+	}
+	if (each)
+		each(heap, true, hook_mi_block_ends, (void *)(uintptr_t)HOOK_FRAME);
+	destroy(heap);
+	inside_ends(&before, NULL);
+}

@@ -1,0 +1,356 @@
+// hook_vm: the functions that ask the kernel for memory, by name, for where their system calls
+// cannot be seen (patch_linux.h). What can be seen there is only passed on.
+//
+// Passing on is a jump: a frame of ours in a stack would say that the call was made within our
+// malloc.
+#include "recorder/exec_linux.h"
+#include "recorder/kernel.h"
+#include "recorder/patch_linux.h"
+#include "recorder/real_linux.h"
+#include "recorder/recording.h"
+#include "recorder/vm.h"
+
+#define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
+
+enum {
+	HOOK_VM_ENOMEM = 12,
+	HOOK_VM_EINVAL = 22,
+	HOOK_VM_ENOSYS = 38,
+	HOOK_VM_CLONE_VM = 0x100,
+	HOOK_VM_SET_SECCOMP = 22, // PR_SET_SECCOMP, and the modes
+	HOOK_VM_STRICT = 1,
+	HOOK_VM_FILTER = 2,
+	HOOK_VM_SET_TSC = 26, // PR_SET_TSC, PR_TSC_SIGSEGV
+	HOOK_VM_TSC_SIGSEGV = 2,
+};
+
+// The C library's declarations are not for us: these are the same.
+void *mmap(void *address, size_t size, int protection, int flags, int fd, long offset);
+void *mmap64(void *address, size_t size, int protection, int flags, int fd, int64_t offset);
+int munmap(void *address, size_t size);
+void *mremap(void *old, size_t old_size, size_t size, int flags, void *address);
+int brk(void *address);
+void *sbrk(intptr_t more);
+int mprotect(void *address, size_t size, int protection);
+int pkey_mprotect(void *address, size_t size, int protection, int key);
+int madvise(void *address, size_t size, int advice);
+int posix_madvise(void *address, size_t size, int advice);
+long process_madvise(int fd, const void *vectors, size_t count, int advice, unsigned flags);
+int mlock(const void *address, size_t size);
+int mlock2(const void *address, size_t size, unsigned flags);
+int munlock(const void *address, size_t size);
+int mlockall(int flags);
+int munlockall(void);
+void *shmat(int id, const void *address, int flags);
+int shmdt(const void *address);
+int remap_file_pages(void *start, size_t size, int protection, size_t page, int flags);
+long syscall(long number, long a, long b, long c, long d, long e, long f);
+int _Fork(void);
+int prctl(int option, long a, long b, long c, long d);
+_Noreturn void _exit(int status);
+_Noreturn void _Exit(int status);
+
+static long hook_vm_result(long result)
+{
+	int *number;
+
+	if (!kernel_failed(result))
+		return result;
+	number = real.errno_location ? real.errno_location() : NULL;
+	if (number)
+		*number = (int)-result;
+	return -1;
+}
+
+// The call, for a hook whose frame is `frame`, as the function would return.
+#define HOOK_VM_CALL(number, ...)                                                                 \
+	hook_vm_result(vm_call(&(struct vm_ask){ .words = { __VA_ARGS__ }, .frame = HOOK_FRAME }, \
+			       number))
+
+// Is it seen by its site, and there to be passed on to?
+#define HOOK_VM_PASSES(name, number) (likely(real.name && patch_covers(number)))
+
+EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd, long offset)
+{
+	if (HOOK_VM_PASSES(mmap, KERNEL_NR_MMAP))
+		return real.mmap(address, size, protection, flags, fd, offset);
+	if ((unsigned long)offset % KERNEL_PAGE)
+		return (void *)hook_vm_result(-HOOK_VM_EINVAL);
+	return (void *)HOOK_VM_CALL(KERNEL_NR_MMAP, (long)address, (long)size, protection, flags,
+				    fd, (long)((unsigned long)offset / KERNEL_MMAP_UNIT));
+}
+
+EXPORT void *mmap64(void *address, size_t size, int protection, int flags, int fd, int64_t offset)
+{
+	if (HOOK_VM_PASSES(mmap64, KERNEL_NR_MMAP))
+		return real.mmap64(address, size, protection, flags, fd, offset);
+	if ((uint64_t)offset % KERNEL_PAGE || (uint64_t)offset / KERNEL_MMAP_UNIT > UINTPTR_MAX)
+		return (void *)hook_vm_result(-HOOK_VM_EINVAL);
+	return (void *)HOOK_VM_CALL(KERNEL_NR_MMAP, (long)address, (long)size, protection, flags,
+				    fd, (long)((uint64_t)offset / KERNEL_MMAP_UNIT));
+}
+
+EXPORT int munmap(void *address, size_t size)
+{
+	if (HOOK_VM_PASSES(munmap, __NR_munmap))
+		return real.munmap(address, size);
+	return (int)HOOK_VM_CALL(__NR_munmap, (long)address, (long)size);
+}
+
+// The last argument is there only if the flags say so; a register is read in any case.
+EXPORT void *mremap(void *old, size_t old_size, size_t size, int flags, void *address)
+{
+	if (HOOK_VM_PASSES(mremap, __NR_mremap))
+		return real.mremap(old, old_size, size, flags, address);
+	return (void *)HOOK_VM_CALL(__NR_mremap, (long)old, (long)old_size, (long)size, flags,
+				    (long)address);
+}
+
+EXPORT int mprotect(void *address, size_t size, int protection)
+{
+	if (HOOK_VM_PASSES(mprotect, __NR_mprotect))
+		return real.mprotect(address, size, protection);
+	return (int)HOOK_VM_CALL(__NR_mprotect, (long)address, (long)size, protection);
+}
+
+EXPORT int pkey_mprotect(void *address, size_t size, int protection, int key)
+{
+	if (HOOK_VM_PASSES(pkey_mprotect, __NR_pkey_mprotect))
+		return real.pkey_mprotect(address, size, protection, key);
+	return (int)HOOK_VM_CALL(__NR_pkey_mprotect, (long)address, (long)size, protection, key);
+}
+
+EXPORT int madvise(void *address, size_t size, int advice)
+{
+	if (HOOK_VM_PASSES(madvise, __NR_madvise))
+		return real.madvise(address, size, advice);
+	return (int)HOOK_VM_CALL(__NR_madvise, (long)address, (long)size, advice);
+}
+
+// It returns the error, and does nothing where asked to forget (4).
+static COLD int hook_vm_posix_madvise(const struct vm_ask *ask)
+{
+	return ask->words[2] == KERNEL_MADV_DONTNEED ? 0 : (int)-vm_call(ask, __NR_madvise);
+}
+
+EXPORT int posix_madvise(void *address, size_t size, int advice)
+{
+	if (HOOK_VM_PASSES(posix_madvise, PATCH_POSIX_MADVISE))
+		return real.posix_madvise(address, size, advice);
+	return hook_vm_posix_madvise(&(struct vm_ask){
+		.words = { (long)address, (long)size, advice }, .frame = HOOK_FRAME });
+}
+
+EXPORT long process_madvise(int fd, const void *vectors, size_t count, int advice, unsigned flags)
+{
+	if (HOOK_VM_PASSES(process_madvise, __NR_process_madvise))
+		return real.process_madvise(fd, vectors, count, advice, flags);
+	return HOOK_VM_CALL(__NR_process_madvise, fd, (long)vectors, (long)count, advice,
+			    (long)flags);
+}
+
+EXPORT int mlock(const void *address, size_t size)
+{
+	if (HOOK_VM_PASSES(mlock, __NR_mlock))
+		return real.mlock(address, size);
+	return (int)HOOK_VM_CALL(__NR_mlock, (long)address, (long)size);
+}
+
+EXPORT int mlock2(const void *address, size_t size, unsigned flags)
+{
+	if (HOOK_VM_PASSES(mlock2, __NR_mlock2))
+		return real.mlock2(address, size, flags);
+	return (int)HOOK_VM_CALL(__NR_mlock2, (long)address, (long)size, (long)flags);
+}
+
+EXPORT int munlock(const void *address, size_t size)
+{
+	if (HOOK_VM_PASSES(munlock, __NR_munlock))
+		return real.munlock(address, size);
+	return (int)HOOK_VM_CALL(__NR_munlock, (long)address, (long)size);
+}
+
+EXPORT int mlockall(int flags)
+{
+	if (HOOK_VM_PASSES(mlockall, __NR_mlockall))
+		return real.mlockall(flags);
+	return (int)HOOK_VM_CALL(__NR_mlockall, flags);
+}
+
+EXPORT int munlockall(void)
+{
+	if (HOOK_VM_PASSES(munlockall, __NR_munlockall))
+		return real.munlockall();
+	return (int)HOOK_VM_CALL(__NR_munlockall, 0);
+}
+
+EXPORT void *shmat(int id, const void *address, int flags)
+{
+	if (HOOK_VM_PASSES(shmat, __NR_shmat))
+		return real.shmat(id, address, flags);
+	return (void *)HOOK_VM_CALL(__NR_shmat, id, (long)address, flags);
+}
+
+EXPORT int shmdt(const void *address)
+{
+	if (HOOK_VM_PASSES(shmdt, __NR_shmdt))
+		return real.shmdt(address);
+	return (int)HOOK_VM_CALL(__NR_shmdt, (long)address);
+}
+
+EXPORT int remap_file_pages(void *start, size_t size, int protection, size_t page, int flags)
+{
+	if (HOOK_VM_PASSES(remap_file_pages, __NR_remap_file_pages))
+		return real.remap_file_pages(start, size, protection, page, flags);
+	return (int)HOOK_VM_CALL(__NR_remap_file_pages, (long)start, (long)size, protection,
+				 (long)page, flags);
+}
+
+// libc remembers where the break is, so it has to make the call itself.
+static long hook_vm_make_brk(const struct vm_ask *ask)
+{
+	if (real.brk)
+		real.brk((void *)ask->words[0]);
+	return kernel_pass(__NR_brk, 0);
+}
+
+static COLD int hook_vm_brk(long address, const uintptr_t *frame)
+{
+	struct vm_ask ask = { .words = { address }, .frame = frame, .make = hook_vm_make_brk };
+
+	return vm_call(&ask, __NR_brk) == address ? 0 : (int)hook_vm_result(-HOOK_VM_ENOMEM);
+}
+
+EXPORT int brk(void *address)
+{
+	if (HOOK_VM_PASSES(brk, __NR_brk))
+		return real.brk(address);
+	return hook_vm_brk((long)address, HOOK_FRAME);
+}
+
+static COLD void *hook_vm_sbrk(intptr_t more, const uintptr_t *frame)
+{
+	char *old = real.sbrk ? real.sbrk(0) : (void *)hook_vm_result(-HOOK_VM_ENOMEM);
+
+	if (more == 0 || kernel_failed((long)old))
+		return old;
+	return hook_vm_brk((long)(old + more), frame) == 0 ? old : (void *)-1;
+}
+
+EXPORT void *sbrk(intptr_t more)
+{
+	if (HOOK_VM_PASSES(sbrk, __NR_brk))
+		return real.sbrk(more);
+	return hook_vm_sbrk(more, HOOK_FRAME);
+}
+
+// A fork that no handler of libc's is told of: the child has memory of its own.
+static bool hook_vm_forks(long number, long first, long second)
+{
+	// What clone3 is given: flags, four words, the stack.
+	const uint64_t *given = (const uint64_t *)first;
+
+	if (number == __NR_clone)
+		return !((unsigned long)first & HOOK_VM_CLONE_VM) && !second;
+	if (number == __NR_clone3)
+		return first && (kernel_sealed || kernel_can_read((uintptr_t)first)) &&
+		       !(given[0] & HOOK_VM_CLONE_VM) && !given[5];
+	return number == __NR_fork;
+}
+
+// Its place is told as fork's is, and the child says hello at once: it may never allocate.
+static COLD long hook_vm_fork(long number, long a, long b, long c, long d, long e)
+{
+	long result;
+
+	recording_before_fork();
+	result = kernel_call6(number, a, b, c, d, e, 0);
+	recording_after_fork(result);
+	return hook_vm_result(result);
+}
+
+EXPORT int _Fork(void)
+{
+	int result;
+
+	recording_before_fork();
+	result = real.bare_fork ? real.bare_fork() : (int)hook_vm_result(-HOOK_VM_ENOSYS);
+	recording_after_fork(result);
+	return result;
+}
+
+// A system-call filter (seccomp) for this thread or all. From before it on no call of ours is made.
+static COLD long hook_vm_filter(bool strict, long number, const long words[5])
+{
+	bool sealed = recording_seal(strict);
+	long result = kernel_pass(number, words[0], words[1], words[2], words[3], words[4]);
+
+	if (sealed)
+		recording_sealed(!kernel_failed(result));
+	return hook_vm_result(result);
+}
+
+// Before reading the processor's counter becomes a fault.
+static void hook_vm_look_at_prctl(long option, long value)
+{
+	if (option == HOOK_VM_SET_TSC && value == HOOK_VM_TSC_SIGSEGV)
+		recording_forbid_counter();
+}
+
+EXPORT int prctl(int option, long a, long b, long c, long d)
+{
+	const long words[5] = { option, a, b, c, d };
+
+	hook_vm_look_at_prctl(option, a);
+	if (option == HOOK_VM_SET_SECCOMP && (a == HOOK_VM_STRICT || a == HOOK_VM_FILTER))
+		return (int)hook_vm_filter(a == HOOK_VM_STRICT, __NR_prctl, words);
+	if (real.prctl)
+		return real.prctl(option, a, b, c, d);
+	return (int)hook_vm_result(kernel_pass(__NR_prctl, option, a, b, c, d));
+}
+
+// The same by syscall().
+static bool hook_vm_filters(long number, long first, long second)
+{
+	if (number == __NR_prctl)
+		return first == HOOK_VM_SET_SECCOMP &&
+		       (second == HOOK_VM_STRICT || second == HOOK_VM_FILTER);
+	return number == __NR_seccomp && (first == 0 || first == 1); // to set either mode
+}
+
+// Of the program's own making: passed on in the same registers and the same place on the stack.
+EXPORT long syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	if (unlikely(number == __NR_prctl))
+		hook_vm_look_at_prctl(a, b);
+	if (real.syscall && !hook_vm_forks(number, a, b) && !hook_vm_filters(number, a, b) &&
+	    (patch_covers(PATCH_SYSCALL) || number < 0 || number >= PATCH_NUMBERS ||
+	     !(vm_is_call((uint32_t)number) || exec_is_call((uint32_t)number))))
+		return real.syscall(number, a, b, c, d, e, f);
+	if (hook_vm_filters(number, a, b))
+		return hook_vm_filter(number == __NR_prctl ? b == HOOK_VM_STRICT : a == 0, number,
+				      (const long[5]){ a, b, c, d, e });
+	if (hook_vm_forks(number, a, b))
+		return hook_vm_fork(number, a, b, c, d, e);
+	if (exec_is_call((uint32_t)number))
+		return hook_vm_result(exec_call(number, (const long[6]){ a, b, c, d, e, f }));
+	return HOOK_VM_CALL(number, a, b, c, d, e, f);
+}
+
+// The end without destructors.
+_Noreturn static void hook_vm_exit(int status)
+{
+	vm_end();
+	for (;;)
+		kernel_pass(__NR_exit_group, status);
+}
+
+EXPORT _Noreturn void _exit(int status)
+{
+	hook_vm_exit(status);
+}
+
+EXPORT _Noreturn void _Exit(int status)
+{
+	hook_vm_exit(status);
+}

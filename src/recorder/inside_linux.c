@@ -1,0 +1,231 @@
+#include "recorder/inside_linux.h"
+
+#include "recorder/kernel.h"
+#include "recorder/lane.h"
+#include "recorder/scope_linux.h"
+#include "recorder/text.h"
+
+enum {
+	INSIDE_LIBRARIES_MAX = 64,
+	INSIDE_KEPT_MAX = 1000,
+	INSIDE_KEPT_PLACES = 1024,
+	INSIDE_NEAR_BYTES = 1 << 20, // so close to each other, frames are of one stack
+};
+
+// A library that defines allocator functions, or that such a one needs.
+struct inside_library {
+	const struct scope_object *object;
+	uintptr_t start, end;
+	bool allocates;
+	bool program; // the executable, of which the allocator is but a part
+};
+
+bool inside_watched = true;
+__thread struct inside inside_mine __attribute__((tls_model("initial-exec")));
+
+_Atomic uint32_t inside_kept_count;
+static _Atomic uint64_t inside_kept[INSIDE_KEPT_PLACES];
+
+static struct inside_library inside_libraries[INSIDE_LIBRARIES_MAX];
+static _Atomic uint32_t inside_count;
+
+static void inside_add(const struct scope_object *object, bool allocates)
+{
+	uint32_t count = __atomic_load_n(&inside_count, __ATOMIC_ACQUIRE);
+	struct inside_library *library = &inside_libraries[count];
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (inside_libraries[i].object == object) {
+			inside_libraries[i].allocates |= allocates;
+			return;
+		}
+	}
+	if (count == INSIDE_LIBRARIES_MAX)
+		return;
+	library->object = object;
+	library->allocates = allocates;
+	library->program = object == scope_objects();
+	if (scope_span(object, &library->start, &library->end))
+		__atomic_store_n(&inside_count, count + 1, __ATOMIC_RELEASE);
+}
+
+// What those that are known need, and what these need.
+static void inside_add_needed(void)
+{
+	inside_add(scope_ourselves(), true); // a function that ends in a call of another one
+	for (const struct scope_object *at = scope_objects(); at; at = at->next) {
+		if (scope_is_linker(at))
+			inside_add(at, false);
+	}
+	for (uint32_t i = 0; i < inside_count; i++) {
+		const struct scope_object *object = inside_libraries[i].object;
+
+		for (const struct scope_object *at = scope_objects(); at; at = at->next) {
+			if (scope_needs(object, at))
+				inside_add(at, false);
+		}
+	}
+}
+
+static bool inside_is_libc(const struct scope_object *object)
+{
+	return scope_find(object, "__libc_start_main") != NULL;
+}
+
+// The C library's own functions call none of ours.
+static bool inside_is_allocator(const struct scope_object *object)
+{
+	static const char *const names[] = { "malloc",         "calloc",        "realloc", "free",
+					     "posix_memalign", "aligned_alloc", "memalign" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (scope_find(object, names[i]))
+			return !inside_is_libc(object);
+	}
+	return false;
+}
+
+void inside_find(void)
+{
+	struct scope_object *ourselves = scope_ourselves();
+
+	if (!ourselves)
+		return;
+	for (const struct scope_object *at = ourselves->next; at; at = at->next) {
+		if (!scope_is_linker(at) && inside_is_allocator(at))
+			inside_add(at, true);
+	}
+	if (inside_count)
+		inside_add_needed();
+	else
+		inside_watched = false;
+}
+
+void inside_add_allocator(const struct scope_object *object)
+{
+	static _Atomic int lock;
+	uint64_t signals;
+
+	if (inside_is_libc(object))
+		return;
+	signals = kernel_block_signals();
+	recording_lock(&lock);
+	inside_add(object, true);
+	inside_add_needed();
+	inside_watched = true;
+	recording_unlock(&lock);
+	kernel_restore_signals(signals);
+}
+
+static const struct inside_library *inside_library_of(uintptr_t pc)
+{
+	for (uint32_t i = 0; i < inside_count; i++) {
+		const struct inside_library *library = &inside_libraries[i];
+
+		if (pc >= library->start && pc < library->end)
+			return library;
+	}
+	return NULL;
+}
+
+// Whether the hook is still in its real function: it returns to where it did. Its stack may be
+// gone.
+static bool inside_stays(const struct inside *outer, uintptr_t here)
+{
+	uintptr_t slot = outer->frame + sizeof(uintptr_t);
+
+	if ((here ^ slot) / KERNEL_PAGE && !kernel_can_read(slot & ~(uintptr_t)(KERNEL_PAGE - 1)))
+		return false;
+	return *(const uintptr_t *)slot == outer->pc;
+}
+
+// Whether the stack of the hook with this frame leads to that of the outer one through the
+// allocator alone. Behind a signal frame there is no slot.
+static bool inside_leads(const struct capture *capture, uintptr_t slot)
+{
+	if (capture->flags & LANE_PUSH_CUT) // only its ids are kept
+		return inside_library_of(capture->fresh[0].pc) != NULL;
+	for (uint32_t i = capture->depth; i > 0 && capture->entries[i].slot; i--) {
+		if (capture->entries[i].slot == slot)
+			return true;
+		if (!inside_library_of(capture->entries[i].pc))
+			return false;
+	}
+	return false;
+}
+
+static bool inside_walk(const struct inside *outer, const uintptr_t *frame)
+{
+	struct lane *lane = lane_enter();
+	uint8_t *at;
+	bool leads;
+
+	if (!lane)
+		return true; // it is not recorded in any case
+	at = lane->ring + (lane->head & lane->mask);
+	if (!lane->asked_walk)
+		lane->asked_walk = recording_pages(sizeof(*lane->asked_walk), true);
+	leads = !lane->asked_walk;
+	if (!leads) {
+		capture_take(lane->asked_walk, frame);
+		leads = inside_leads(lane->asked_walk, outer->frame + sizeof(uintptr_t));
+	}
+	lane_leave(lane, at, at);
+	return leads;
+}
+
+bool inside_is_nested(struct inside *before, const uintptr_t *frame)
+{
+	uintptr_t here = (uintptr_t)frame;
+	const struct inside_library *caller;
+
+	if (here >= before->frame ? here - before->frame < INSIDE_NEAR_BYTES
+				  : !inside_stays(before, here)) {
+		*before = (struct inside){ 0 };
+		return false;
+	}
+	if (here > before->frame)
+		return false;
+	caller = inside_library_of(frame[1]);
+	if (caller && caller->allocates && !caller->program)
+		return true;
+	if (!caller || inside_kept_count == INSIDE_KEPT_MAX || !inside_walk(before, frame))
+		return false;
+	before->keeps = true;
+	before->helps = !caller->program;
+	return true;
+}
+
+static uint32_t inside_place(uint64_t block)
+{
+	return (uint32_t)((block >> 4) * 0x9e3779b1u) >> 16;
+}
+
+void inside_keep(uint64_t block)
+{
+	for (uint32_t i = 0, at = inside_place(block); i < INSIDE_KEPT_PLACES; i++, at++) {
+		_Atomic uint64_t *place = &inside_kept[at % INSIDE_KEPT_PLACES];
+		uint64_t none = 0;
+
+		if (__atomic_compare_exchange_n(place, &none, block, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED)) {
+			__atomic_fetch_add(&inside_kept_count, 1, __ATOMIC_RELEASE);
+			return;
+		}
+	}
+}
+
+COLD bool inside_take_kept(uint64_t block)
+{
+	for (uint32_t i = 0, at = inside_place(block); i < INSIDE_KEPT_PLACES; i++, at++) {
+		_Atomic uint64_t *place = &inside_kept[at % INSIDE_KEPT_PLACES];
+		uint64_t found = block;
+
+		if (__atomic_compare_exchange_n(place, &found, 0, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED)) {
+			__atomic_fetch_sub(&inside_kept_count, 1, __ATOMIC_RELEASE);
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,108 @@
+// inside: which calls are an allocator's own.
+//
+// The allocator behind us may be a library whose functions call each other by name (jemalloc's
+// delete calls free, a wrapper's calloc calls malloc, its first malloc calls dlsym, which calls
+// calloc), and so come back to us. What a real function calls is its own business: a call counts
+// once, as the outermost one. The C library's allocator calls nothing of ours; where it is the only
+// one, nobody looks (inside_watched).
+//
+// So each thread knows the frame of the outermost hook that is in a real function. A hook that is
+// entered below it is the allocator's own if all frames in between are of libraries that define
+// malloc or its kin, or of those that these need. It is the program's where one of them is not: a
+// new_handler, a callback that the allocator was given, or a signal handler, which the walk of the
+// stack sees. Where the stack is another one (sigaltstack, a coroutine), the walk does not get to
+// the outer hook, and the call is the program's, too.
+//
+// What other libraries take on behalf of an allocator may be given back outside of it (an exception
+// that it throws, a stream's buffer). Such blocks, a few, are remembered: their end is not recorded
+// either. If there are more than that, they are recorded as the program's.
+//
+// Where the allocator is a part of the executable (enter_linux.h), what it calls itself and what
+// the program does on its behalf (a new_handler) are not told apart: both are the allocator's, and
+// the blocks are remembered likewise.
+//
+// A call that was left by longjmp or by an exception is noticed at the next one: its frame lies
+// deeper than that one's, or its return address is not there any more.
+#ifndef RECORDER_INSIDE_LINUX_H
+#define RECORDER_INSIDE_LINUX_H
+
+#include "wire/compiler.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct scope_object;
+
+// The hook that is in a real function. All zero: none is.
+struct inside {
+	uintptr_t frame;
+	uintptr_t pc; // where it returns to
+	bool helps;   // a nested call: it comes from a library that the allocator needs
+	bool keeps;   // a nested call whose block may be given back outside
+};
+
+// There is an allocator that may call hooks. So it is taken to be until inside_find has looked.
+HIDDEN extern bool inside_watched;
+
+// The calling thread's.
+HIDDEN extern __thread struct inside inside_mine __attribute__((tls_model("initial-exec")));
+
+// Look which libraries are allocators. Once, when the real functions are looked for.
+HIDDEN void inside_find(void);
+
+// One more of them, found by a name of its own. Nothing is done for the C library.
+HIDDEN void inside_add_allocator(const struct scope_object *object);
+
+// Whether the hook with this frame was called by the real function that `before` is in. If `before`
+// is not there any more, it is none from here on.
+HIDDEN bool inside_is_nested(struct inside *before, const uintptr_t *frame);
+
+// A call begins. True: it is the allocator's own, to be passed on and not recorded. Else `*before`,
+// all zero at first, is for inside_ends.
+static inline __attribute__((always_inline)) bool inside_begins(struct inside *before,
+								const uintptr_t *frame)
+{
+	if (likely(!inside_watched))
+		return false;
+	*before = inside_mine;
+	if (unlikely(before->frame) && inside_is_nested(before, frame))
+		return true;
+	inside_mine = (struct inside){ (uintptr_t)frame, frame[1], false, false };
+	return false;
+}
+
+// How many blocks are remembered.
+HIDDEN extern _Atomic uint32_t inside_kept_count;
+
+// Remember one more.
+HIDDEN void inside_keep(uint64_t block);
+
+// Forget it, if it is one of them (true).
+HIDDEN bool inside_take_kept(uint64_t block);
+
+// The block that a nested call returns, or NULL.
+static inline void *inside_got(const struct inside *before, void *block)
+{
+	if (block && before->keeps)
+		inside_keep((uintptr_t)block);
+	return block;
+}
+
+// Whether the block is one of those whose end is not recorded. It is none from here on.
+static inline bool inside_gives(const void *block)
+{
+	return unlikely(__atomic_load_n(&inside_kept_count, __ATOMIC_ACQUIRE)) && block &&
+	       inside_take_kept((uintptr_t)block);
+}
+
+// The real function has returned the block, or NULL.
+static inline __attribute__((always_inline)) void inside_ends(const struct inside *before,
+							      const void *block)
+{
+	if (likely(!inside_watched))
+		return;
+	inside_mine = *before;
+	inside_gives(block); // it was given back unseen, and is another one now
+}
+
+#endif

@@ -1,0 +1,329 @@
+#include "recorder/patch_linux.h"
+
+#include "recorder/exec_linux.h"
+#include "recorder/kernel.h"
+#include "recorder/recording.h"
+#include "recorder/scope_linux.h"
+#include "recorder/strict_linux.h"
+#include "recorder/text.h"
+#include "recorder/vm.h"
+
+enum {
+	PATCH_SITE_BYTES = 7,
+	PATCH_FUNCTION_BYTES = 64,
+	PATCH_EXECVEAT_BYTES = 128, // of fexecve
+	PATCH_THUNK_BYTES = 128,
+	PATCH_PAGES_BYTES = 2 * KERNEL_PAGE,
+	PATCH_ANY = UINT32_MAX,   // a site whose number comes in rax
+	PATCH_REACH = 0x70000000, // of a rel32 jump, with something to spare
+	PATCH_STEP = 1 << 20,
+};
+
+// Where thunks go: pages near the code that was found first.
+static uint8_t *patch_page;
+static uint32_t patch_used;
+
+// The registers of a system call as a thunk has saved them, and what lies above them on the stack.
+struct patch_registers {
+	long words[6]; // rdi, rsi, rdx, r10, r8, r9
+	uintptr_t rbp;
+	uint8_t red_zone[128];
+	uintptr_t stack[]; // the caller's stack pointer pointed here
+};
+
+// What the thunks call, with the number of the call that they replace and the address behind it.
+static long patch_call(struct patch_registers *call, long number, uintptr_t back)
+{
+	struct vm_ask ask = { .top = call->stack, .rbp = call->rbp, .back = back };
+
+	if (exec_is_call((uint32_t)number))
+		return exec_call(number, call->words);
+	if (strict_wants((uint32_t)number))
+		return strict_call(call->words, number);
+	memcpy(ask.words, call->words, sizeof(ask.words));
+	return vm_call(&ask, number);
+}
+
+// May what was written be executed? Not everywhere: then nothing may lead to it.
+static bool patch_allowed(void)
+{
+	if (kernel_failed(kernel(__NR_mprotect, patch_page, PATCH_PAGES_BYTES,
+				 KERNEL_PROT_READ | KERNEL_PROT_EXEC)) ||
+	    kernel_failed(kernel(__NR_mprotect, patch_page, PATCH_PAGES_BYTES,
+				 KERNEL_PROT_READ | KERNEL_PROT_WRITE)))
+		patch_used = PATCH_PAGES_BYTES;
+	return patch_used == 0;
+}
+
+// A page for thunks within reach of `near`.
+static bool patch_find_page(uintptr_t near)
+{
+	uintptr_t base = near & ~(uintptr_t)(PATCH_STEP - 1);
+
+	if (patch_page)
+		return (uintptr_t)patch_page - near + PATCH_REACH < 2ul * PATCH_REACH;
+	for (uintptr_t distance = PATCH_STEP; distance < PATCH_REACH; distance += PATCH_STEP) {
+		for (int below = 1; below >= 0; below--) {
+			long at = kernel(__NR_mmap, below ? base - distance : base + distance,
+					 PATCH_PAGES_BYTES, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+					 KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS |
+						 KERNEL_MAP_FIXED_NOREPLACE,
+					 -1, 0);
+
+			if (!kernel_failed(at)) {
+				patch_page = (uint8_t *)at;
+				vm_own(patch_page, PATCH_PAGES_BYTES, false);
+				return patch_allowed();
+			}
+		}
+	}
+	return false;
+}
+
+static uint8_t *patch_put(uint8_t *at, const void *bytes, size_t size)
+{
+	memcpy(at, bytes, size);
+	return at + size;
+}
+
+// The thunk: keeps the red zone and every register but rax, rcx and r11, which the system call may
+// change too; calls patch_call(&registers, number, back); goes on after the site.
+static uint8_t *patch_put_thunk(uint8_t *at, uint32_t number, const uint8_t *back)
+{
+	static const uint8_t enter[] = {
+		0x48, 0x8d, 0x64, 0x24, 0x80,       // lea -128(%rsp),%rsp
+		0x55,                               // push %rbp
+		0x48, 0x89, 0xe5,                   // mov %rsp,%rbp
+		0x41, 0x51, 0x41, 0x50, 0x41, 0x52, // push %r9, %r8, %r10
+		0x52, 0x56, 0x57,                   // push %rdx, %rsi, %rdi
+		0x48, 0x89, 0xe7,                   // mov %rsp,%rdi
+		0x48, 0x83, 0xe4, 0xf0,             // and $-16,%rsp
+	};
+	static const uint8_t known[] = { 0xbe };      // mov $number,%esi
+	static const uint8_t any[] = { 0x89, 0xc6 };  // mov %eax,%esi
+	static const uint8_t site[] = { 0x48, 0xba }; // mov $back,%rdx
+	static const uint8_t call[] = { 0x48, 0xb8 }; // mov $patch_call,%rax
+	static const uint8_t leave[] = {
+		0xff, 0xd0,                               // call *%rax
+		0x48, 0x8d, 0x65, 0xd0,                   // lea -48(%rbp),%rsp
+		0x5f, 0x5e, 0x5a,                         // pop %rdi, %rsi, %rdx
+		0x41, 0x5a, 0x41, 0x58, 0x41, 0x59,       // pop %r10, %r8, %r9
+		0x5d,                                     // pop %rbp
+		0x48, 0x8d, 0xa4, 0x24, 0x80, 0,    0, 0, // lea 128(%rsp),%rsp
+		0xe9,                                     // jmp back
+	};
+	uint64_t function = (uint64_t)patch_call;
+	int32_t distance;
+
+	at = patch_put(at, enter, sizeof(enter));
+	if (number == PATCH_ANY) {
+		at = patch_put(at, any, sizeof(any));
+	} else {
+		at = patch_put(at, known, sizeof(known));
+		at = patch_put(at, &number, 4);
+	}
+	at = patch_put(at, site, sizeof(site));
+	at = patch_put(at, &back, 8);
+	at = patch_put(at, call, sizeof(call));
+	at = patch_put(at, &function, 8);
+	at = patch_put(at, leave, sizeof(leave));
+	distance = (int32_t)(back - (at + 4));
+	return patch_put(at, &distance, 4);
+}
+
+// The thunk of syscall(): the instruction that it replaces, then a choice by number. What is not
+// for us is called in place, without touching the stack: it may be clone.
+static uint8_t *patch_put_choice(uint8_t *at, const uint8_t *back)
+{
+	static const uint8_t low[] = {
+		0x4c, 0x8b, 0x4c, 0x24, 0x08, // mov 8(%rsp),%r9
+		0x48, 0x83, 0xf8, 0x3f,       // cmp $63,%rax
+		0x77, 0x17,                   // ja high
+		0x49, 0xbb,                   // mov $wanted,%r11
+	};
+	static const uint8_t plain[] = {
+		0x49, 0x0f, 0xa3, 0xc3, // bt %rax,%r11
+		0x72, 0x44,             // jc ours
+		0x0f, 0x05,             // plain: syscall
+		0xe9,                   // jmp back
+	};
+	static const uint8_t high[] = {
+		0x48, 0x83, 0xf8, __NR_shmdt,                   // cmp $67,%rax
+		0x74, 0x37,                                     // je ours
+		0x4c, 0x8d, 0x98, 0x6b,       0xff, 0xff, 0xff, // lea -149(%rax),%r11
+		0x49, 0x83, 0xfb, 0x03,                         // cmp $3,%r11
+		0x76, 0x2a,                                     // jbe ours
+		0x48, 0x3d, 0xd8, 0x00,       0x00, 0x00,       // cmp $216,%rax
+		0x74, 0x22,                                     // je ours
+		0x48, 0x3d, 0x45, 0x01,       0x00, 0x00,       // cmp $325,%rax
+		0x74, 0x1a,                                     // je ours
+		0x48, 0x3d, 0x49, 0x01,       0x00, 0x00,       // cmp $329,%rax
+		0x74, 0x12,                                     // je ours
+		0x48, 0x3d, 0xb8, 0x01,       0x00, 0x00,       // cmp $440,%rax
+		0x74, 0x0a,                                     // je ours
+		0x48, 0x3d, 0x42, 0x01,       0x00, 0x00,       // cmp $322,%rax
+		0x74, 0x02,                                     // je ours
+		0xeb, 0xbc,                                     // jmp plain
+	};
+	uint64_t wanted = 1ul << __NR_execve;
+	int32_t distance;
+
+	_Static_assert(__NR_mlock == 149 && __NR_munlockall == 152 && __NR_mlock2 == 325 &&
+			       __NR_remap_file_pages == 216 && __NR_pkey_mprotect == 329 &&
+			       __NR_process_madvise == 440 && __NR_execveat == 322,
+		       "as spelled out above");
+	for (uint32_t number = 0; number < 64; number++)
+		if (vm_is_call(number))
+			wanted |= 1ul << number;
+	at = patch_put(at, low, sizeof(low));
+	at = patch_put(at, &wanted, 8);
+	at = patch_put(at, plain, sizeof(plain));
+	distance = (int32_t)(back - (at + 4));
+	at = patch_put(at, &distance, 4);
+	at = patch_put(at, high, sizeof(high));
+	return patch_put_thunk(at, PATCH_ANY, back);
+}
+
+static const uint8_t *patch_make_thunk(uint32_t number, const uint8_t *back)
+{
+	uint8_t *start = patch_page + patch_used;
+
+	if (number == PATCH_ANY)
+		patch_put_choice(start, back);
+	else
+		patch_put_thunk(start, number, back);
+	patch_used += number == PATCH_ANY ? 2 * PATCH_THUNK_BYTES : PATCH_THUNK_BYTES;
+	return start;
+}
+
+static bool patch_wanted(uint32_t number)
+{
+	return exec_is_call(number) || vm_is_call(number);
+}
+
+// False: it may not be, or cannot.
+static bool patch_site(uint8_t *site, uint32_t number)
+{
+	uintptr_t page = (uintptr_t)site & ~(uintptr_t)(KERNEL_PAGE - 1);
+	uintptr_t end = ((uintptr_t)site + PATCH_SITE_BYTES + KERNEL_PAGE - 1) &
+			~(uintptr_t)(KERNEL_PAGE - 1);
+	uint8_t jump[5] = { 0xe9 };
+	const uint8_t *thunk;
+	int32_t distance;
+
+	if (patch_used + 2 * PATCH_THUNK_BYTES > PATCH_PAGES_BYTES ||
+	    !patch_find_page((uintptr_t)site))
+		return false;
+	if (kernel_failed(kernel(__NR_mprotect, page, end - page,
+				 KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC)))
+		return false;
+	thunk = patch_make_thunk(number, site + PATCH_SITE_BYTES);
+	distance = (int32_t)(thunk - (site + sizeof(jump)));
+	memcpy(jump + 1, &distance, 4);
+	memcpy(site, jump, sizeof(jump));
+	kernel(__NR_mprotect, page, end - page, KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+	patch_done++;
+	return true;
+}
+
+// Patch the sites in [at, end) of the call `only` (0: of each that is wanted). True: there was one.
+static bool patch_range(uint8_t *at, const uint8_t *end, uint32_t only)
+{
+	bool found = false;
+
+	for (; at + PATCH_SITE_BYTES <= end; at++) {
+		uint32_t number;
+
+		if (at[0] != 0xb8 || at[5] != 0x0f || at[6] != 0x05)
+			continue;
+		memcpy(&number, at + 1, 4);
+		if ((only ? number == only : patch_wanted(number)) && patch_site(at, number))
+			found = true;
+	}
+	return found;
+}
+
+static void patch_function(const struct scope_object *libc, const struct patch_function *each)
+{
+	uint8_t *function = scope_find(libc, each->name);
+
+	if (!function)
+		return;
+	if (patch_range(function,
+			function + (each->number == __NR_execveat ? PATCH_EXECVEAT_BYTES
+								  : PATCH_FUNCTION_BYTES),
+			each->number))
+		patch_cover(each->place);
+	else if (each->number != __NR_execveat) // old ones go by execve
+		patch_missing++;
+}
+
+// syscall() itself: its last argument comes from the stack, in as many bytes as a mov of a number.
+static void patch_any(const struct scope_object *libc)
+{
+	static const uint8_t pattern[] = { 0x4c, 0x8b, 0x4c, 0x24, 0x08, 0x0f, 0x05 };
+	uint8_t *function = scope_find(libc, "syscall");
+
+	_Static_assert(sizeof(pattern) == PATCH_SITE_BYTES, "a site like the others");
+	for (int i = 0; function && i < PATCH_FUNCTION_BYTES; i++) {
+		if (memcmp(function + i, pattern, sizeof(pattern)) != 0)
+			continue;
+		if (patch_site(function + i, PATCH_ANY))
+			patch_cover(PATCH_SYSCALL);
+		return;
+	}
+}
+
+struct patch_code patch_libc(void)
+{
+	struct scope_object *libc = NULL;
+
+	scope_next("execve", &libc);
+	return libc ? patch_code_of(libc) : (struct patch_code){ 0 };
+}
+
+// All sites in its code of the call `only` (0: of each that is wanted).
+static void patch_code(const struct scope_object *object, uint32_t only)
+{
+	struct patch_code code = patch_code_of(object);
+
+	if (code.start)
+		patch_range((uint8_t *)code.start, (const uint8_t *)code.end, only);
+}
+
+// What the program asks of the kernel itself is to be seen as well: then libc's calls about signals
+// and threads have to pass by here.
+static void patch_strict(const struct scope_object *libc)
+{
+	static const uint32_t numbers[] = { __NR_rt_sigprocmask, __NR_rt_sigaction,
+					    __NR_set_robust_list };
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		patch_code(libc, numbers[i]);
+}
+
+void patch_start(void)
+{
+	struct scope_object *libc = NULL;
+	struct scope_object *linker = NULL;
+	bool strict;
+
+	scope_next("execve", &libc);
+	scope_next("__tls_get_addr", &linker);
+	for (size_t i = 0; libc && i < patch_functions_count; i++)
+		patch_function(libc, &patch_functions[i]);
+	if (libc)
+		patch_any(libc);
+	// The linker shows no names for its own: look through all of its (small) code.
+	if (linker && linker != libc)
+		patch_code(linker, 0);
+	strict = (recording_state->options & SEGMENT_STRICT_VM) && libc && !patch_missing;
+	if (strict)
+		patch_strict(libc);
+	if (patch_page)
+		kernel(__NR_mprotect, patch_page, PATCH_PAGES_BYTES,
+		       KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+	patch_dispatched = strict && strict_start();
+	if (patch_missing)
+		vm_look_up_from_now();
+}

@@ -1,0 +1,104 @@
+#include "recorder/peak_linux.h"
+
+#include "recorder/kernel.h"
+#include "recorder/recording.h"
+
+enum {
+	PEAK_NAP_NS = 10000000,
+	PEAK_ASKED_NAPS = 20,   // until nobody seems to listen
+	PEAK_TAKING_NAPS = 500, // until nobody seems to work
+};
+
+struct peak_usage {
+	long times[4];
+	long resident_max; // KiB
+	long rest[13];
+};
+
+static uint64_t peak_resident_max(void)
+{
+	struct peak_usage usage = { .resident_max = 0 };
+
+	kernel(__NR_getrusage, 0 /* RUSAGE_SELF */, &usage);
+	return (uint64_t)usage.resident_max * 1024;
+}
+
+void peak_start(void)
+{
+	recording_state->rss_before = recording_state->copy ? 0 : peak_resident_max();
+}
+
+bool peak_affordable(enum peak_reason reason)
+{
+	const struct segment_clock *clock = recording_state->clock;
+	uint64_t after_ns = __atomic_load_n(&clock->look_after_ns, __ATOMIC_RELAXED);
+	struct segment *segment = recording_state->segment;
+
+	// There may be thousands of children: half of what snapshots may take is not for them.
+	if (__atomic_load_n(&segment->look_child, __ATOMIC_RELAXED))
+		after_ns *= 2;
+	else if (reason == PEAK_EXIT)
+		return true;
+	if (__atomic_load_n(&clock->now_ns, __ATOMIC_RELAXED) >= after_ns)
+		return true;
+	__atomic_fetch_add(&segment->look_missed, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+uint64_t peak_tell(void)
+{
+	struct recording_state *state = recording_state;
+	uint64_t bytes = peak_resident_max();
+
+	if (bytes <= state->rss_before)
+		return 0;
+	if (bytes > __atomic_load_n(&state->segment->rss_max, __ATOMIC_RELAXED))
+		__atomic_store_n(&state->segment->rss_max, bytes, __ATOMIC_RELAXED);
+	return bytes;
+}
+
+bool peak_due(void)
+{
+	struct recording_state *state = recording_state;
+	struct segment *segment = state->segment;
+	uint64_t now_ns = __atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED);
+	uint64_t bytes;
+
+	if (now_ns == __atomic_load_n(&state->look_ns, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&state->look_ns, now_ns, __ATOMIC_RELAXED);
+	bytes = peak_tell();
+	return bytes > __atomic_load_n(&segment->look_floor, __ATOMIC_RELAXED) &&
+	       peak_affordable(PEAK_RELEASE);
+}
+
+// Wait while the state is `while_state`, `naps` naps at most. True: it has changed.
+static bool peak_wait_while(_Atomic uint32_t *word, uint32_t while_state, int naps)
+{
+	const long nap[2] = { 0, PEAK_NAP_NS };
+
+	for (; naps > 0; naps--) {
+		if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != while_state)
+			return true;
+		kernel(__NR_futex, word, 0 /* FUTEX_WAIT */, while_state, nap);
+	}
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE) != while_state;
+}
+
+void peak_wait(enum peak_reason reason)
+{
+	struct recording_state *state = recording_state;
+	_Atomic uint32_t *word = &state->segment->look_state;
+	uint32_t asked = SEGMENT_LOOK_ASKED;
+
+	__atomic_store_n(&state->segment->look_reason, reason, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->segment->look_asked_ns, kernel_now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(word, asked, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&state->clock->bell, 1, __ATOMIC_SEQ_CST);
+	kernel(__NR_futex, &state->clock->bell, 1 /* FUTEX_WAKE */, 1);
+	if (!peak_wait_while(word, SEGMENT_LOOK_ASKED, PEAK_ASKED_NAPS) &&
+	    __atomic_compare_exchange_n(word, &asked, SEGMENT_LOOK_IDLE, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return;
+	peak_wait_while(word, SEGMENT_LOOK_TAKING, PEAK_TAKING_NAPS);
+}

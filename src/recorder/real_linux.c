@@ -1,0 +1,150 @@
+#include "recorder/real_linux.h"
+
+#include "recorder/inside_linux.h"
+#include "recorder/scope_linux.h"
+
+static void *real_first_malloc(size_t size)
+{
+	real_find();
+	return real.malloc(size);
+}
+
+static void *real_first_calloc(size_t count, size_t size)
+{
+	real_find();
+	return real.calloc(count, size);
+}
+
+static void *real_first_realloc(void *ptr, size_t size)
+{
+	real_find();
+	return real.realloc(ptr, size);
+}
+
+static void real_first_free(void *ptr)
+{
+	real_find();
+	real.free(ptr);
+}
+
+static int real_first_posix_memalign(void **ptr, size_t alignment, size_t size)
+{
+	real_find();
+	return real.posix_memalign(ptr, alignment, size);
+}
+
+static void *real_first_aligned_alloc(size_t alignment, size_t size)
+{
+	real_find();
+	return real.aligned_alloc(alignment, size);
+}
+
+static void *real_first_memalign(size_t alignment, size_t size)
+{
+	real_find();
+	return real.memalign(alignment, size);
+}
+
+static void *real_first_valloc(size_t size)
+{
+	real_find();
+	return real.valloc(size);
+}
+
+static void *real_first_pvalloc(size_t size)
+{
+	real_find();
+	return real.pvalloc(size);
+}
+
+struct real real = {
+	.malloc = real_first_malloc,
+	.calloc = real_first_calloc,
+	.realloc = real_first_realloc,
+	.free = real_first_free,
+	.posix_memalign = real_first_posix_memalign,
+	.aligned_alloc = real_first_aligned_alloc,
+	.memalign = real_first_memalign,
+	.valloc = real_first_valloc,
+	.pvalloc = real_first_pvalloc,
+};
+
+// What is left when nobody defines a function.
+static void *real_none(void)
+{
+	return NULL;
+}
+
+static int real_no_posix_memalign(void **ptr, size_t alignment, size_t size)
+{
+	(void)ptr;
+	(void)alignment;
+	(void)size;
+	return 12; // ENOMEM
+}
+
+static void *real_or_none(const char *name)
+{
+	void *found = scope_next(name, NULL);
+
+	return found ? found : (void *)real_none;
+}
+
+static void real_find_vm(void)
+{
+	static const struct {
+		const char *name;
+		void **function;
+	} functions[] = {
+#define REAL_VM(name) { #name, (void **)&real.name }
+		REAL_VM(mmap),
+		REAL_VM(mmap64),
+		REAL_VM(munmap),
+		REAL_VM(mremap),
+		REAL_VM(brk),
+		REAL_VM(sbrk),
+		REAL_VM(mprotect),
+		REAL_VM(pkey_mprotect),
+		REAL_VM(madvise),
+		REAL_VM(posix_madvise),
+		REAL_VM(process_madvise),
+		REAL_VM(mlock),
+		REAL_VM(mlock2),
+		REAL_VM(munlock),
+		REAL_VM(mlockall),
+		REAL_VM(munlockall),
+		REAL_VM(shmat),
+		REAL_VM(shmdt),
+		REAL_VM(remap_file_pages),
+		REAL_VM(syscall),
+		{ "__errno_location", (void **)&real.errno_location },
+		REAL_VM(prctl),
+		{ "_Fork", (void **)&real.bare_fork },
+#undef REAL_VM
+	};
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+		*functions[i].function = scope_next(functions[i].name, NULL);
+}
+
+void real_find(void)
+{
+	static bool found;
+	void *aligned;
+
+	if (found)
+		return;
+	found = true;
+	inside_find();
+	*(void **)&real.malloc = real_or_none("malloc");
+	*(void **)&real.calloc = real_or_none("calloc");
+	*(void **)&real.realloc = real_or_none("realloc");
+	*(void **)&real.free = real_or_none("free");
+	*(void **)&real.aligned_alloc = real_or_none("aligned_alloc");
+	*(void **)&real.memalign = real_or_none("memalign");
+	*(void **)&real.valloc = real_or_none("valloc");
+	*(void **)&real.pvalloc = real_or_none("pvalloc");
+	aligned = scope_next("posix_memalign", NULL);
+	real_find_vm();
+	*(void **)&real.posix_memalign = aligned ? aligned : (void *)real_no_posix_memalign;
+}

@@ -1,0 +1,56 @@
+// real: the functions behind our hooks, as the program would have got them without us.
+//
+// Each starts as a function that finds the real one first, so that a hook needs no test. What no
+// library of the program defines ends as a function that fails as such a function fails.
+#ifndef RECORDER_REAL_LINUX_H
+#define RECORDER_REAL_LINUX_H
+
+#include "wire/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct real {
+	void *(*malloc)(size_t);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	void (*free)(void *);
+	int (*posix_memalign)(void **, size_t, size_t);
+	void *(*aligned_alloc)(size_t, size_t);
+	void *(*memalign)(size_t, size_t);
+	void *(*valloc)(size_t);
+	void *(*pvalloc)(size_t);
+
+	// What asks the kernel for memory (hook_vm_linux.c). NULL: not found yet, or there is none.
+	void *(*mmap)(void *, size_t, int, int, int, long);
+	void *(*mmap64)(void *, size_t, int, int, int, int64_t);
+	int (*munmap)(void *, size_t);
+	void *(*mremap)(void *, size_t, size_t, int, void *);
+	int (*brk)(void *);
+	void *(*sbrk)(intptr_t);
+	int (*mprotect)(void *, size_t, int);
+	int (*pkey_mprotect)(void *, size_t, int, int);
+	int (*madvise)(void *, size_t, int);
+	int (*posix_madvise)(void *, size_t, int);
+	long (*process_madvise)(int, const void *, size_t, int, unsigned);
+	int (*mlock)(const void *, size_t);
+	int (*mlock2)(const void *, size_t, unsigned);
+	int (*munlock)(const void *, size_t);
+	int (*mlockall)(int);
+	int (*munlockall)(void);
+	void *(*shmat)(int, const void *, int);
+	int (*shmdt)(const void *);
+	int (*remap_file_pages)(void *, size_t, int, size_t, int);
+	long (*syscall)(long, long, long, long, long, long, long);
+	int *(*errno_location)(void);
+	int (*bare_fork)(void); // _Fork
+	int (*prctl)(int, long, long, long, long);
+};
+
+HIDDEN extern struct real real;
+
+// Look all of them up. Idempotent. Called under recording_begin, before any other thread exists.
+HIDDEN void real_find(void);
+
+#endif

@@ -1,0 +1,717 @@
+#include "recorder/recording.h"
+
+#include "recorder/alone_linux.h"
+#include "recorder/client.h"
+#include "recorder/clock.h"
+#include "recorder/codemap.h"
+#include "recorder/enter_linux.h"
+#include "recorder/kernel.h"
+#include "recorder/lane.h"
+#include "recorder/library_linux.h"
+#include "recorder/notes.h"
+#include "recorder/patch_linux.h"
+#include "recorder/real_linux.h"
+#include "recorder/sample.h"
+#include "recorder/scope_linux.h"
+#include "recorder/text.h"
+#include "recorder/unwind.h"
+#include "recorder/vm.h"
+
+struct recording_state *recording_state;
+
+enum {
+	AF_UNIX = 1,
+	SOCK_SEQPACKET = 5,
+	SOCK_CLOEXEC = 0x80000,
+	SOL_SOCKET = 1,
+	SO_RCVTIMEO = 20,
+	SCM_RIGHTS = 1,
+	MSG_CMSG_CLOEXEC = 0x40000000,
+	MSG_NOSIGNAL = 0x4000,
+	AT_EXECFN = 31,
+	RECORDING_EMFILE = 24,
+	RECORDING_ANSWER_S = 20, // how long a collector may take to answer a hello
+	RECORDING_REGIONS_MAX = 8192,
+	RECORDING_FRAMES_FIRST = 1 << 16,
+	RECORDING_PAGES_AT_ONCE = 256,
+	RECORDING_NAP_NS = 50000,
+	RECORDING_NAP_LANES = 16,        // so many more: naps are longer by the shortest one
+	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
+};
+
+#define RECORDING_SILENT_SEALED_NS UINT64_C(3000000000)
+
+struct recording_region {
+	uintptr_t start;
+	size_t bytes;
+};
+
+// Kept over fork, unlike the state.
+static uint32_t recording_image; // our image id; in a child that has not begun: its parent's
+static struct recording_region recording_regions[RECORDING_REGIONS_MAX]; // private memory of ours
+static uint32_t recording_regions_count;
+static struct recording_region recording_shared[RECORDING_REGIONS_MAX]; // mappings of the segment
+static uint32_t recording_shared_count;
+// Of the thread's last fork: the lane it had, and how far it had written.
+static __thread uint32_t recording_fork_lane;
+static __thread uint64_t recording_fork_head;
+static bool recording_refused; // by the collector, or there is none: do not ask again
+// Of the last process in this line of forks that was recorded: mapped in its children too.
+static struct segment *recording_parent;
+static uint32_t recording_why, recording_error; // why the hello failed: enum segment_why, errno
+static char recording_session_name[108];
+static char recording_session_variable[128];
+
+struct recording_socket_name {
+	uint16_t family;
+	char path[108];
+};
+
+struct recording_message {
+	void *name;
+	uint32_t name_length;
+	struct {
+		void *base;
+		size_t size;
+	} * parts;
+	size_t parts_count;
+	void *control;
+	size_t control_length;
+	int flags;
+};
+
+struct recording_control {
+	size_t length;
+	int level;
+	int type;
+	int descriptors[2];
+};
+
+const char *recording_session(void)
+{
+	return recording_session_variable;
+}
+
+void *recording_pages(size_t bytes, bool wipe_on_fork)
+{
+	void *pages = kernel_pages(bytes);
+	uint32_t at;
+
+	if (!pages)
+		return NULL;
+	kernel(__NR_madvise, pages, bytes, KERNEL_MADV_DONTDUMP);
+	if (wipe_on_fork)
+		kernel(__NR_madvise, pages, bytes, KERNEL_MADV_WIPEONFORK);
+	at = __atomic_fetch_add(&recording_regions_count, 1, __ATOMIC_RELAXED);
+	if (at < RECORDING_REGIONS_MAX)
+		recording_regions[at] = (struct recording_region){ (uintptr_t)pages, bytes };
+	vm_own(pages, bytes, false);
+	return pages;
+}
+
+// Pages of ours that the kernel has really given.
+void recording_measure(void)
+{
+	uint8_t resident[RECORDING_PAGES_AT_ONCE];
+	uint32_t count = __atomic_load_n(&recording_regions_count, __ATOMIC_RELAXED);
+	uint64_t bytes = 0;
+
+	if (count > RECORDING_REGIONS_MAX)
+		count = RECORDING_REGIONS_MAX;
+	for (uint32_t i = 0; i < count; i++) {
+		uintptr_t at = recording_regions[i].start;
+		uintptr_t end = at + recording_regions[i].bytes;
+
+		for (; at < end; at += (uintptr_t)RECORDING_PAGES_AT_ONCE * KERNEL_PAGE) {
+			size_t pages = (end - at + KERNEL_PAGE - 1) / KERNEL_PAGE;
+
+			if (pages > RECORDING_PAGES_AT_ONCE)
+				pages = RECORDING_PAGES_AT_ONCE;
+			if (kernel_failed(kernel(__NR_mincore, at, pages * KERNEL_PAGE, resident)))
+				break;
+			for (size_t page = 0; page < pages; page++)
+				bytes += resident[page] & 1 ? KERNEL_PAGE : 0;
+		}
+	}
+	if (!kernel_sealed)
+		__atomic_store_n(&recording_state->segment->guest_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+void recording_give_back(void *pages, size_t bytes)
+{
+	uint32_t count = __atomic_load_n(&recording_regions_count, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < count && i < RECORDING_REGIONS_MAX; i++) {
+		if (recording_regions[i].start == (uintptr_t)pages)
+			recording_regions[i].bytes = 0;
+	}
+	// The addresses stay ours: the program could be given them before the trace says that we
+	// had them no more.
+	kernel(__NR_madvise, pages, bytes, KERNEL_MADV_DONTNEED);
+}
+
+bool recording_seal(bool strict)
+{
+	struct lane *lane;
+
+	if (kernel_sealed || (recording_state && recording_state->pid &&
+			      kernel_process_id() != recording_state->pid))
+		return false;
+	if (recording_phase() == RECORDING_ON || recording_begin()) {
+		lane = lane_enter(); // the list of mappings is told while it can be
+		if (lane)
+			lane_leave(lane, lane->ring, lane->ring);
+		lane_prepare(strict);
+		vm_seal();
+		__atomic_store_n(&recording_state->segment->sealed, 1, __ATOMIC_RELEASE);
+	}
+	kernel_sealed = strict ? KERNEL_SEALED_STRICT : KERNEL_SEALED;
+	return true;
+}
+
+void recording_sealed(bool done)
+{
+	uint64_t signals;
+
+	if (!done)
+		kernel_sealed = KERNEL_OPEN;
+	if (recording_phase() != RECORDING_ON)
+		return;
+	__atomic_store_n(&recording_state->segment->sealed, done, __ATOMIC_RELEASE);
+	if (!done)
+		return;
+	signals = kernel_block_signals();
+	notes_message(NOTE_MESSAGE_FILTER, "");
+	kernel_restore_signals(signals);
+}
+
+void recording_forbid_counter(void)
+{
+	uint64_t signals;
+
+	if (!clock_counter_allowed && recording_phase() == RECORDING_ON)
+		return;
+	if (recording_phase() != RECORDING_ON && !recording_begin())
+		return;
+	signals = kernel_block_signals();
+	recording_lock(&recording_state->lanes_lock);
+	clock_forbid();
+	recording_unlock(&recording_state->lanes_lock);
+	notes_message(NOTE_MESSAGE_COUNTER, "");
+	kernel_restore_signals(signals);
+}
+
+void recording_stop(void)
+{
+	if (recording_state)
+		__atomic_store_n(&recording_state->phase, RECORDING_OFF, __ATOMIC_RELEASE);
+}
+
+bool recording_wait_is_vain(struct recording_wait *wait)
+{
+	struct recording_state *state = recording_state;
+	uint32_t beats = __atomic_load_n(&state->clock->beats, __ATOMIC_RELAXED);
+	// Hundreds that look again and again would leave the collector no time.
+	long shortest_ns =
+		RECORDING_NAP_NS * (1 + (long)(state->lanes_count / RECORDING_NAP_LANES));
+	long nap_ns = shortest_ns << (wait->naps / 4 < 5 ? wait->naps / 4 : 5);
+
+	if (__atomic_load_n(&state->clock->now_ns, __ATOMIC_RELAXED) == SEGMENT_CLOCK_STOP)
+		return true;
+	if (beats != wait->beats) {
+		wait->beats = beats;
+		wait->silent_ns = 0;
+	} else if (kernel_sealed && wait->silent_ns > RECORDING_SILENT_SEALED_NS) {
+		return true; // it cannot be asked whether the collector lives
+	} else if (!kernel_sealed && wait->silent_ns > RECORDING_SILENT_NS) {
+		if (kernel(__NR_kill, state->segment->collector_pid, 0) == -KERNEL_ESRCH)
+			return true;
+		wait->silent_ns = 0;
+	}
+	kernel_sleep_ns(nap_ns);
+	wait->silent_ns += (uint64_t)nap_ns;
+	wait->naps++;
+	return false;
+}
+
+// "NAME=value" into `out`.
+static void recording_keep_variable(char *out, size_t size, const char *name, const char *value)
+{
+	size_t name_length = text_length(name);
+	size_t value_length = text_length(value);
+
+	if (name_length + value_length + 2 > size)
+		return;
+	memcpy(out, name, name_length);
+	out[name_length] = '=';
+	memcpy(out + name_length + 1, value, value_length + 1);
+}
+
+// False: the hello fails, for this reason.
+static bool recording_fail(uint32_t why, long result)
+{
+	recording_why = why;
+	recording_error = kernel_failed(result) ? (uint32_t)-result : 0;
+	return false;
+}
+
+static long recording_connect(void)
+{
+	struct recording_socket_name name = { .family = AF_UNIX };
+	size_t length = text_length(recording_session_name);
+	long timeout[2] = { RECORDING_ANSWER_S, 0 };
+	long fd = kernel(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	long connected;
+
+	if (kernel_failed(fd)) {
+		recording_fail(SEGMENT_WHY_SOCKET, fd);
+		return fd;
+	}
+	kernel(__NR_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, timeout, sizeof(timeout));
+	memcpy(name.path + 1, recording_session_name, length); // abstract: a NUL comes first
+	connected = kernel(__NR_connect, fd, &name, 2 + 1 + length);
+	if (!kernel_failed(connected))
+		return fd;
+	recording_fail(SEGMENT_WHY_CONNECT, connected);
+	kernel(__NR_close, fd);
+	return connected;
+}
+
+static bool recording_say_hello(long fd)
+{
+	static struct segment_hello hello; // large: not on a stranger's stack
+	long length;
+
+	memset(&hello, 0, sizeof(hello));
+	hello.magic = SEGMENT_MAGIC;
+	hello.version = SEGMENT_VERSION;
+	hello.start = recording_image ? SEGMENT_START_FORK : SEGMENT_START_EXEC;
+	hello.pid = kernel_process_id();
+	hello.parent_pid = (uint32_t)kernel(__NR_getppid);
+	hello.parent_image = recording_image;
+	hello.frames_count = recording_image ? codemap_frames_count() : 1;
+	hello.modules_count = recording_image ? codemap_modules_count() : 1;
+	hello.pools_count = client_pools_count();
+	hello.abi = 8 * sizeof(void *);
+	hello.fork_lane = recording_image ? recording_fork_lane : 0;
+	hello.fork_head = recording_image ? recording_fork_head : 0;
+	length = kernel(__NR_readlink, "/proc/self/exe", hello.exe, sizeof(hello.exe));
+	if (length <= 0) {
+		const char *path = (const char *)scope_auxiliary(AT_EXECFN);
+
+		length = path ? (long)text_length(path) : 0;
+		if (length > (long)sizeof(hello.exe))
+			length = sizeof(hello.exe);
+		memcpy(hello.exe, path, (size_t)length);
+	}
+	hello.exe_length = (uint32_t)length;
+	length += (long)offsetof(struct segment_hello, exe);
+	return kernel(__NR_sendto, fd, &hello, length, MSG_NOSIGNAL, 0, 0) == length;
+}
+
+// The answer and its two descriptors. False: refused, or no answer.
+static bool recording_hear(long fd, struct segment_welcome *welcome, int descriptors[2])
+{
+	struct {
+		void *base;
+		size_t size;
+	} part = { welcome, sizeof(*welcome) };
+	struct recording_control control = { 0 };
+	struct recording_message message = {
+		.parts = (void *)&part,
+		.parts_count = 1,
+		.control = &control,
+		.control_length = sizeof(control),
+	};
+
+	long got = kernel(__NR_recvmsg, fd, &message, MSG_CMSG_CLOEXEC);
+
+	if (got != sizeof(*welcome))
+		return recording_fail(SEGMENT_WHY_ANSWER, got);
+	if (welcome->refused)
+		return recording_fail(0, 0); // the collector knows
+	if (welcome->magic != SEGMENT_MAGIC || welcome->version != SEGMENT_VERSION)
+		return recording_fail(SEGMENT_WHY_ANSWER, 0);
+	if (message.control_length < sizeof(size_t) + 16 || control.level != SOL_SOCKET ||
+	    control.type != SCM_RIGHTS || control.length < sizeof(size_t) + 8 + 2 * sizeof(int))
+		return recording_fail(SEGMENT_WHY_SOCKET, -RECORDING_EMFILE);
+	descriptors[0] = control.descriptors[0];
+	descriptors[1] = control.descriptors[1];
+	return true;
+}
+
+// A mapping of the segment: a forked child, which gets a segment of its own, unmaps it.
+static void recording_note_shared(void *at, size_t bytes)
+{
+	uint32_t i = __atomic_fetch_add(&recording_shared_count, 1, __ATOMIC_RELAXED);
+
+	if (i < RECORDING_REGIONS_MAX)
+		recording_shared[i] = (struct recording_region){ (uintptr_t)at, bytes };
+	vm_own(at, bytes, false);
+}
+
+// In a forked child: what the parent had mapped of its segment.
+static void recording_drop_shared(void)
+{
+	for (uint32_t i = 0; i < recording_shared_count && i < RECORDING_REGIONS_MAX; i++) {
+		const struct recording_region *region = &recording_shared[i];
+
+		vm_own((const void *)region->start, region->bytes, true);
+		kernel(__NR_munmap, region->start, region->bytes);
+	}
+	recording_shared_count = 0;
+}
+
+// A part of the segment, or the clock page.
+static void *recording_map(int fd, uint32_t part_at, size_t bytes)
+{
+	long at = kernel_map(0, bytes, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+			     KERNEL_MAP_SHARED | KERNEL_MAP_NORESERVE, fd, part_at);
+
+	if (kernel_failed(at))
+		return NULL;
+	kernel(__NR_madvise, at, bytes, KERNEL_MADV_DONTDUMP);
+	recording_note_shared((void *)at, bytes);
+	return (void *)at;
+}
+
+// Without a descriptor a part of the file is mapped again by way of a mapping that begins there: an
+// old size of 0 duplicates a shared one, at any length. So the second half of a ring is mapped with
+// a page more, and that page is where the next ring begins.
+uint8_t *recording_map_ring(uint32_t lane)
+{
+	struct recording_state *state = recording_state;
+	size_t bytes = segment_ring_bytes(lane);
+	long at = kernel_map(0, bytes * 2 + KERNEL_PAGE, KERNEL_PROT_NONE,
+			     KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_NORESERVE, -1,
+			     0);
+
+	if (kernel_failed(at))
+		return NULL;
+	for (size_t half = 0; half < 2; half++) {
+		long mapped = kernel(__NR_mremap, state->next_ring, 0,
+				     half ? bytes + KERNEL_PAGE : bytes,
+				     KERNEL_MREMAP_MAYMOVE | KERNEL_MREMAP_FIXED,
+				     at + (long)(half * bytes));
+
+		if (kernel_failed(mapped)) {
+			kernel(__NR_munmap, at, bytes * 2 + KERNEL_PAGE);
+			return NULL;
+		}
+	}
+	recording_note_shared((void *)at, bytes * 2 + KERNEL_PAGE);
+	state->next_ring = (uint8_t *)at + bytes * 2;
+	return (uint8_t *)at;
+}
+
+// Twice as many frames, at another place. The old ones stay mapped: it happens a few times at most.
+bool recording_grow_frames(void)
+{
+	struct recording_state *state = recording_state;
+	size_t bytes = (size_t)state->frames_room * 2 * SEGMENT_FRAME_BYTES;
+	long at;
+
+	if (state->frames_room >= SEGMENT_FRAMES_MAX)
+		return false;
+	at = kernel(__NR_mremap, state->frames, 0, bytes, KERNEL_MREMAP_MAYMOVE);
+	if (kernel_failed(at))
+		return false;
+	recording_note_shared((void *)at, bytes);
+	state->frames = (struct segment_frame *)at;
+	state->frames_room *= 2;
+	return true;
+}
+
+static bool recording_map_all(struct recording_state *state, const struct segment_welcome *welcome,
+			      const int descriptors[2])
+{
+	uint8_t *head = recording_map(descriptors[1], SEGMENT_HEADER_AT, SEGMENT_FRAMES_AT);
+
+	state->frames_room = RECORDING_FRAMES_FIRST;
+	while (state->frames_room < codemap_frames_count()) // our parent's
+		state->frames_room *= 2;
+	state->frames = recording_map(descriptors[1], SEGMENT_FRAMES_AT,
+				      (size_t)state->frames_room * SEGMENT_FRAME_BYTES);
+	state->next_ring = recording_map(descriptors[1], SEGMENT_RINGS_AT, KERNEL_PAGE);
+	state->clock = recording_map(descriptors[0], 0, KERNEL_PAGE);
+	if (!head || !state->frames || !state->next_ring || !state->clock)
+		return false;
+	state->segment = (struct segment *)(head + SEGMENT_HEADER_AT);
+	state->shared = (struct lane_shared *)(head + SEGMENT_LANES_AT);
+	state->options = welcome->options;
+	state->pid = kernel_pid = kernel_process_id();
+	state->lanes_count = 1;
+	state->notes_ring = recording_map_ring(0);
+	return state->notes_ring != NULL;
+}
+
+// Hello to welcome. False: this process is not recorded.
+static bool recording_join(struct recording_state *state)
+{
+	struct segment_welcome welcome = { 0 };
+	int descriptors[2] = { -1, -1 };
+	long fd = recording_connect();
+	bool joined;
+
+	if (kernel_failed(fd))
+		return false;
+	joined = recording_say_hello(fd) && recording_hear(fd, &welcome, descriptors);
+	kernel(__NR_close, fd);
+	if (!joined)
+		return false;
+	recording_parent = NULL;
+	recording_drop_shared();
+	recording_fail(SEGMENT_WHY_MEMORY, 0);
+	joined = recording_map_all(state, &welcome, descriptors);
+	kernel(__NR_close, descriptors[0]);
+	kernel(__NR_close, descriptors[1]);
+	state->copy = recording_image != 0;
+	recording_image = welcome.image;
+	if (joined) {
+		recording_parent = state->segment;
+		__atomic_store_n(&state->segment->joined, 1, __ATOMIC_RELEASE);
+	}
+	return joined;
+}
+
+// A forked child that is not recorded leaves word of it in its parent's segment, and so do those
+// that it forks in turn.
+static void recording_tell_unseen(void)
+{
+	struct segment *parent = recording_parent;
+	struct segment_unseen *unseen;
+	uint32_t at;
+
+	if (!parent || !recording_why)
+		return;
+	if (kernel_sealed) // fork tells a child its number; a bare one's is its parent's still
+		kernel_pid = kernel_thread_id_told() != kernel_pid ? kernel_thread_id_told() : 0;
+	at = __atomic_fetch_add(&parent->unseen_count, 1, __ATOMIC_ACQ_REL) % SEGMENT_UNSEEN_MAX;
+	unseen = &parent->unseen[at];
+	if (__atomic_load_n(&unseen->ready, __ATOMIC_ACQUIRE))
+		return; // it is counted
+	unseen->pid = kernel_process_id();
+	unseen->why = recording_why;
+	unseen->error = recording_error;
+	unseen->fork_lane = recording_fork_lane;
+	unseen->fork_head = recording_fork_head;
+	__atomic_store_n(&unseen->ready, 1, __ATOMIC_RELEASE);
+}
+
+// Once per image: what does not change with fork.
+static bool recording_prepare(void)
+{
+	const char *session = scope_environment("TIDEMARK_SESSION");
+
+	library_start();
+	if (!session)
+		session = alone_start();
+	if (!session || text_length(session) + 2 > sizeof(recording_session_name))
+		return false;
+	memcpy(recording_session_name, session, text_length(session) + 1);
+	recording_keep_variable(recording_session_variable, sizeof(recording_session_variable),
+				"TIDEMARK_SESSION", session);
+	return true;
+}
+
+// Where glibc keeps the thread's id: it has not moved for many years.
+static void recording_find_tid(void)
+{
+	enum { PLACE = sizeof(void *) == 8 ? 0x2d0 : 0x68 };
+
+	kernel_tid_at = scope_next("gnu_get_libc_version", NULL) ? PLACE : 0;
+	if (kernel_thread_id_told() != kernel_thread_id())
+		kernel_tid_at = 0;
+}
+
+// Was the process born under a filter (seccomp)? What is called for that the dynamic linker has
+// called too.
+static bool recording_has_filters(struct recording_state *state)
+{
+	char *text = state->file_path;
+	bool found = false;
+	long got, fd = kernel(__NR_openat, KERNEL_AT_FDCWD, "/proc/self/status",
+			      0x80000 /* O_CLOEXEC */, 0);
+
+	if (kernel_failed(fd))
+		return false;
+	got = kernel(__NR_read, fd, text, sizeof(state->file_path) - 1);
+	kernel(__NR_close, fd);
+	text[got > 0 ? got : 0] = 0;
+	for (; *text && !found; text++) {
+		const char *at = text_after(text, "\nSeccomp:\t");
+
+		found = at && *at != '0';
+	}
+	memset(state->file_path, 0, sizeof(state->file_path));
+	return found;
+}
+
+// Every call that we may make later, with arguments that do nothing. False: one is refused.
+static bool recording_try_calls(void)
+{
+	enum { EPERM = 1, EACCES = 13 };
+	static const uint16_t numbers[] = {
+		__NR_getpid,   __NR_gettid,         __NR_getppid,   __NR_socket,
+		__NR_connect,  __NR_sendto,         __NR_recvmsg,   __NR_setsockopt,
+		__NR_readlink, __NR_mremap,         __NR_madvise,   __NR_mincore,
+		__NR_tgkill,   __NR_rt_sigprocmask, __NR_nanosleep, __NR_clock_gettime,
+		__NR_futex,    __NR_prctl,          __NR_getrusage, __NR_openat,
+		__NR_fstat,
+	};
+	bool let = true;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		long result = kernel(numbers[i], -1, 1, -1, -1, -1, -1);
+
+		let &= result != -EPERM && result != -EACCES && result != -KERNEL_ENOSYS;
+	}
+	// The start can do without these.
+	kernel(__NR_access, -1, -1);
+	kernel(__NR_getrandom, -1, 1, -1);
+	kernel(__NR_mprotect, 0, 0, KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC);
+	return let;
+}
+
+enum recording_let {
+	RECORDING_KILLED,  // a filter kills for one of our calls
+	RECORDING_REFUSED, // it refuses one
+	RECORDING_LET,
+};
+
+// What the filters that the process was born under make of our calls: a child finds out.
+static enum recording_let recording_try_filters(void)
+{
+	enum { WALL = 0x40000000 }; // __WALL: a child that announces nothing
+	int status = 0;
+	long child = kernel(__NR_clone, 0, 0, 0, 0, 0);
+
+	if (child == 0)
+		kernel(__NR_exit_group, recording_try_calls() ? RECORDING_LET : RECORDING_REFUSED);
+	if (kernel_failed(child) || kernel(__NR_wait4, child, &status, WALL, 0) != child ||
+	    (status & 0x7f))
+		return RECORDING_KILLED;
+	return (enum recording_let)(status >> 8 & 0xff);
+}
+
+static bool recording_start(struct recording_state *state)
+{
+	bool fresh = recording_image == 0;
+	enum recording_let let = RECORDING_LET;
+
+	if (kernel_sealed)
+		recording_refused = !recording_fail(SEGMENT_WHY_FILTER, 0);
+	if (recording_refused) {
+		recording_tell_unseen();
+		return false;
+	}
+	if (fresh && recording_has_filters(state))
+		let = recording_try_filters();
+	if (let == RECORDING_KILLED) {
+		recording_refused = true;
+		return false;
+	}
+	if ((fresh && !recording_prepare()) || !recording_join(state) || !unwind_start() ||
+	    !sample_start(state->segment->sample_bytes)) {
+		recording_refused = true;
+		recording_tell_unseen();
+		return false;
+	}
+	recording_find_tid();
+	codemap_start();
+	clock_start();
+	recording_measure();
+	__atomic_store_n(&state->phase, RECORDING_ON, __ATOMIC_RELEASE);
+	if (fresh && (state->options & SEGMENT_PAUSED))
+		client_begin_paused();
+	if (fresh) {
+		patch_start();
+		enter_start();
+	}
+	patch_tell();
+	if (!clock_counter_allowed)
+		notes_message(NOTE_MESSAGE_COUNTER, "");
+	if (let == RECORDING_REFUSED)
+		recording_sealed(recording_seal(false));
+	return true;
+}
+
+// True: this thread is the one to start. False: another one has.
+static bool recording_claim(struct recording_state *state)
+{
+	uint32_t phase = RECORDING_NEW;
+
+	while (!__atomic_compare_exchange_n(&state->phase, &phase, RECORDING_STARTING, false,
+					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		if (phase != RECORDING_STARTING)
+			return false;
+		kernel_sleep_ns(50000);
+		phase = RECORDING_NEW;
+	}
+	return true;
+}
+
+COLD bool recording_begin(void)
+{
+	uint64_t signals;
+
+	if (recording_phase() == RECORDING_OFF)
+		return false;
+	signals = kernel_block_signals();
+	real_find();
+	if (!recording_state)
+		recording_state = recording_pages(sizeof(*recording_state), true);
+	if (recording_state && recording_claim(recording_state) &&
+	    !recording_start(recording_state))
+		recording_stop();
+	kernel_restore_signals(signals);
+	return recording_phase() == RECORDING_ON;
+}
+
+// A place in the order for the fork: what this thread did so far, the child inherits.
+void recording_before_fork(void)
+{
+	const struct lane *lane = lane_get_mine();
+	uint64_t signals;
+
+	recording_fork_lane = 0;
+	recording_fork_head = 0;
+	if (recording_phase() != RECORDING_ON)
+		return;
+	recording_fork_lane = (uint32_t)lane->id;
+	recording_fork_head = lane->head;
+	signals = kernel_block_signals();
+	notes_fork(clock_now(), kernel_thread_id(), recording_fork_lane, recording_fork_head);
+	kernel_restore_signals(signals);
+}
+
+static void recording_forked(void)
+{
+	recording_begin();
+}
+
+void recording_after_fork(long result)
+{
+	uint64_t signals;
+
+	if (result == 0)
+		recording_forked();
+	if (result >= 0 || recording_phase() != RECORDING_ON)
+		return;
+	signals = kernel_block_signals();
+	notes_fork_failed(kernel_thread_id());
+	kernel_restore_signals(signals);
+}
+
+// A program that allocates nothing is a process of the recording too, and so is a child that does
+// not. (A child that comes from a bare system call is noticed at its first event.)
+__attribute__((constructor)) static void recording_construct(void)
+{
+	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
+
+	if (recording_phase() == RECORDING_NEW)
+		recording_begin();
+	*(void **)&register_atfork = scope_next("__register_atfork", NULL);
+	if (register_atfork && recording_phase() == RECORDING_ON)
+		register_atfork(recording_before_fork, NULL, recording_forked, NULL);
+}

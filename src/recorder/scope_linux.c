@@ -1,0 +1,308 @@
+#include "recorder/scope_linux.h"
+
+#include "recorder/elf.h"
+#include "recorder/kernel.h"
+#include "recorder/text.h"
+
+// What we import, all weak: scope_linux.c is the only file that imports anything (imports.txt).
+// The debugger's rendez-vous of glibc; the list of objects is its second word.
+struct scope_debug {
+	int version;
+	struct scope_object *objects;
+};
+extern struct scope_debug _r_debug __attribute__((weak));
+extern void *__libc_stack_end __attribute__((weak)); // glibc's linker: address of argc
+
+extern const char __ehdr_start[] HIDDEN;
+
+enum {
+	DT_NEEDED = 1,
+	DT_HASH = 4,
+	DT_STRTAB = 5,
+	DT_SYMTAB = 6,
+	DT_GNU_HASH = 0x6ffffef5,
+	DT_VERSYM = 0x6ffffff0,
+	DT_DEBUG = 21,
+	STT_FUNC = 2,
+	STT_GNU_IFUNC = 10,
+	AT_PHDR = 3,
+	AT_PHNUM = 5,
+	AT_BASE = 7,
+};
+
+// argc, argv…, 0, envp…, 0, auxv: as the kernel laid them out. Copied from /proc/self where the
+// linker does not say where they are (musl).
+static struct elf_pair scope_auxv_copy[32];
+static char scope_environ_copy[16384];
+
+static long scope_read_file(const char *path, void *out, size_t size)
+{
+	long fd = kernel(__NR_openat, KERNEL_AT_FDCWD, path, 0x80000 /* O_CLOEXEC */, 0);
+	long total = 0;
+
+	if (kernel_failed(fd))
+		return -1;
+	while ((size_t)total < size) {
+		long got = kernel(__NR_read, fd, (char *)out + total, size - (size_t)total);
+
+		if (got <= 0)
+			break;
+		total += got;
+	}
+	kernel(__NR_close, fd);
+	return total;
+}
+
+static const char *const *scope_envp(void)
+{
+	const elf_word *words = &__libc_stack_end ? __libc_stack_end : NULL;
+
+	if (!words)
+		return NULL;
+	return (const char *const *)(words + 1 + words[0] + 1);
+}
+
+static const struct elf_pair *scope_auxv(void)
+{
+	const char *const *envp = scope_envp();
+
+	if (envp) {
+		while (*envp)
+			envp++;
+		return (const struct elf_pair *)(envp + 1);
+	}
+	if (!scope_auxv_copy[0].tag)
+		scope_read_file("/proc/self/auxv", scope_auxv_copy,
+				sizeof(scope_auxv_copy) - sizeof(scope_auxv_copy[0]));
+	return scope_auxv_copy;
+}
+
+uintptr_t scope_auxiliary(uint32_t type)
+{
+	for (const struct elf_pair *pair = scope_auxv(); pair->tag; pair++) {
+		if (pair->tag == type)
+			return pair->value;
+	}
+	return 0;
+}
+
+const char *scope_environment(const char *name)
+{
+	const char *const *envp = scope_envp();
+
+	if (envp) {
+		for (; *envp; envp++) {
+			const char *value = text_after(*envp, name);
+
+			if (value && *value == '=')
+				return value + 1;
+		}
+		return NULL;
+	}
+	if (!scope_environ_copy[0])
+		scope_read_file("/proc/self/environ", scope_environ_copy,
+				sizeof(scope_environ_copy) - 2);
+	for (const char *at = scope_environ_copy; *at; at += text_length(at) + 1) {
+		const char *value = text_after(at, name);
+
+		if (value && *value == '=')
+			return value + 1;
+	}
+	return NULL;
+}
+
+uintptr_t scope_stack_end(void)
+{
+	return &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
+}
+
+// musl and others: the executable's DT_DEBUG entry points to the rendez-vous.
+static struct scope_object *scope_objects_by_headers(void)
+{
+	const struct elf_program *header = (const void *)scope_auxiliary(AT_PHDR);
+	size_t count = scope_auxiliary(AT_PHNUM);
+	const struct elf_pair *dynamic = NULL;
+	uintptr_t bias = 0;
+
+	if (!header)
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		if (header[i].type == ELF_HEADERS)
+			bias = (uintptr_t)header - header[i].address;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (header[i].type == ELF_DYNAMIC)
+			dynamic = (const struct elf_pair *)(bias + header[i].address);
+	}
+	for (; dynamic && dynamic->tag; dynamic++) {
+		if (dynamic->tag == DT_DEBUG && dynamic->value)
+			return ((struct scope_debug *)dynamic->value)->objects;
+	}
+	return NULL;
+}
+
+struct scope_object *scope_objects(void)
+{
+	if (&_r_debug && _r_debug.objects)
+		return _r_debug.objects;
+	return scope_objects_by_headers();
+}
+
+// An entry of the dynamic section as an address: glibc has relocated it, others have not.
+static uintptr_t scope_dynamic(const struct scope_object *object, uint32_t tag)
+{
+	for (const struct elf_pair *at = object->dynamic; at && at->tag; at++) {
+		if (at->tag == tag)
+			return at->value < object->bias ? at->value + object->bias : at->value;
+	}
+	return 0;
+}
+
+static bool scope_matches(const struct elf_symbol *symbol, const char *strings,
+			  const uint16_t *versions, uint32_t index, const char *name)
+{
+	uint8_t type = symbol->info & 0xf;
+
+	if (!symbol->section || !symbol->value || (symbol->info >> 4) == 0)
+		return false;
+	if (type != STT_FUNC && type != STT_GNU_IFUNC)
+		return false;
+	if (versions && (versions[index] & 0x8000)) // an old version, hidden from new programs
+		return false;
+	return text_equal(strings + symbol->name, name);
+}
+
+static const struct elf_symbol *scope_find_gnu(const struct elf_symbol *symbols,
+					       const char *strings, const uint16_t *versions,
+					       const uint32_t *table, const char *name)
+{
+	uint32_t buckets_count = table[0];
+	uint32_t first = table[1];
+	uint32_t bloom_count = table[2];
+	const uint32_t *buckets = table + 4 + bloom_count * (sizeof(elf_word) / 4);
+	const uint32_t *chain = buckets + buckets_count;
+	uint32_t hash = 5381;
+	uint32_t index;
+
+	for (const char *at = name; *at; at++)
+		hash = hash * 33 + (uint8_t)*at;
+	index = buckets_count ? buckets[hash % buckets_count] : 0;
+	if (index < first)
+		return NULL;
+	for (;; index++) {
+		uint32_t entry = chain[index - first];
+
+		if ((entry | 1) == (hash | 1) &&
+		    scope_matches(&symbols[index], strings, versions, index, name))
+			return &symbols[index];
+		if (entry & 1)
+			return NULL;
+	}
+}
+
+void *scope_find(const struct scope_object *object, const char *name)
+{
+	const struct elf_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
+	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
+	const uint16_t *versions = (const void *)scope_dynamic(object, DT_VERSYM);
+	const uint32_t *gnu = (const void *)scope_dynamic(object, DT_GNU_HASH);
+	const uint32_t *hash = (const void *)scope_dynamic(object, DT_HASH);
+	const struct elf_symbol *found = NULL;
+
+	if (!symbols || !strings)
+		return NULL;
+	if (gnu) {
+		found = scope_find_gnu(symbols, strings, versions, gnu, name);
+	} else if (hash) {
+		for (uint32_t i = 1; i < hash[1] && !found; i++) {
+			if (scope_matches(&symbols[i], strings, versions, i, name))
+				found = &symbols[i];
+		}
+	}
+	if (!found)
+		return NULL;
+	if ((found->info & 0xf) == STT_GNU_IFUNC)
+		return ((void *(*)(void))(object->bias + found->value))();
+	return (void *)(object->bias + found->value);
+}
+
+struct scope_object *scope_ourselves(void)
+{
+	struct scope_object *at = scope_objects();
+
+	while (at && at->bias != (uintptr_t)__ehdr_start)
+		at = at->next;
+	return at;
+}
+
+void *scope_next(const char *name, struct scope_object **object)
+{
+	struct scope_object *at = scope_ourselves();
+
+	for (at = at ? at->next : NULL; at; at = at->next) {
+		void *found = scope_find(at, name);
+
+		if (found) {
+			if (object)
+				*object = at;
+			return found;
+		}
+	}
+	return NULL;
+}
+
+const struct elf_program *scope_programs(const struct scope_object *object, uint16_t *count)
+{
+	const struct elf_header *elf = (const void *)object->bias;
+
+	if (object == scope_objects()) {
+		*count = (uint16_t)scope_auxiliary(AT_PHNUM);
+		return (const void *)scope_auxiliary(AT_PHDR);
+	}
+	if (!elf || memcmp(elf->identity, "\177ELF", 4) != 0)
+		return NULL;
+	*count = elf->program_count;
+	return (const void *)(object->bias + elf->program_at);
+}
+
+bool scope_span(const struct scope_object *object, uintptr_t *start, uintptr_t *end)
+{
+	uint16_t count = 0;
+	const struct elf_program *program = scope_programs(object, &count);
+
+	*start = UINTPTR_MAX;
+	*end = 0;
+	for (uint16_t i = 0; program && i < count; i++) {
+		uintptr_t first = object->bias + program[i].address;
+
+		if (program[i].type != ELF_LOAD)
+			continue;
+		if (first < *start)
+			*start = first;
+		if (first + program[i].memory_size > *end)
+			*end = first + program[i].memory_size;
+	}
+	return *start < *end;
+}
+
+bool scope_needs(const struct scope_object *object, const struct scope_object *other)
+{
+	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
+	const char *name = other->name;
+
+	for (const char *at = name; at && *at; at++) {
+		if (*at == '/')
+			name = at + 1;
+	}
+	for (const struct elf_pair *at = object->dynamic; strings && name && *name && at && at->tag;
+	     at++) {
+		if (at->tag == DT_NEEDED && text_equal(strings + at->value, name))
+			return true;
+	}
+	return false;
+}
+
+bool scope_is_linker(const struct scope_object *object)
+{
+	return object->bias && object->bias == scope_auxiliary(AT_BASE);
+}

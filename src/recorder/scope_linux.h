@@ -1,0 +1,63 @@
+// scope: what is loaded into the process, read from the dynamic linker's own list.
+//
+// dlsym may allocate, lock and set dlerror; inside malloc we can have none of that. So the real
+// functions behind our hooks are found here, by walking the list of loaded objects (link_map) and
+// their symbol tables, exactly as the linker's next-in-scope rule (RTLD_NEXT) would.
+//
+// Works before any constructor has run. Takes no lock: call it while the program cannot be
+// loading libraries at the same time (first use), or for symbols of libc and the linker only.
+#ifndef RECORDER_SCOPE_LINUX_H
+#define RECORDER_SCOPE_LINUX_H
+
+#include "recorder/elf.h"
+#include "wire/compiler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// An object in the linker's list. The head of glibc's and musl's struct link_map (<link.h>).
+struct scope_object {
+	uintptr_t bias;
+	const char *name; // path; "" for the executable
+	const struct elf_pair *dynamic;
+	struct scope_object *next;
+	struct scope_object *previous;
+};
+
+// The first object, or NULL.
+HIDDEN struct scope_object *scope_objects(void);
+
+// Ourselves, or NULL.
+HIDDEN struct scope_object *scope_ourselves(void);
+
+// Address of the function `name` in the first object after ours that defines it; NULL if none
+// does. `*object` (may be NULL) says which.
+HIDDEN void *scope_next(const char *name, struct scope_object **object);
+
+// Address of `name` in this object alone, or NULL.
+HIDDEN void *scope_find(const struct scope_object *object, const char *name);
+
+// The program headers of a loaded object, which lie behind its ELF header or, of an executable,
+// where the kernel says; NULL: not found.
+HIDDEN const struct elf_program *scope_programs(const struct scope_object *object, uint16_t *count);
+
+// From its first mapped byte to behind its last one. False: it is not known.
+HIDDEN bool scope_span(const struct scope_object *object, uintptr_t *start, uintptr_t *end);
+
+// Whether the object names `other` among those that it needs.
+HIDDEN bool scope_needs(const struct scope_object *object, const struct scope_object *other);
+
+// Whether it is the dynamic linker.
+HIDDEN bool scope_is_linker(const struct scope_object *object);
+
+// The value of `name` in the environment that the kernel gave the process, or NULL.
+HIDDEN const char *scope_environment(const char *name);
+
+// A value of the auxiliary vector (AT_…), or 0.
+HIDDEN uintptr_t scope_auxiliary(uint32_t type);
+
+// The highest address of the main thread's stack that held arguments, or 0.
+HIDDEN uintptr_t scope_stack_end(void);
+
+#endif

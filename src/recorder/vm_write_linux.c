@@ -1,0 +1,240 @@
+#include "recorder/vm_write_linux.h"
+
+#include "recorder/capture.h"
+#include "recorder/elf.h"
+#include "recorder/event.h"
+#include "recorder/scope_linux.h"
+#include "recorder/strict_linux.h"
+#include "recorder/text.h"
+#include "recorder/vm_put.h"
+
+enum {
+	VM_WRITE_LOOK_FRAMES = 24,
+	VM_WRITE_SBRK_BYTES = 256, // of the function's code
+	VM_WRITE_FREE_BYTES = 256,
+	VM_WRITE_OWN_MAX = 512,
+};
+
+// Where code lies whose calls have another origin than the program's.
+struct vm_write_range {
+	uintptr_t start, end;
+};
+
+static struct vm_write_range vm_write_ours, vm_write_libc, vm_write_linker, vm_write_sbrk;
+static struct vm_write_range vm_write_free; // libc's, which ours jumps to
+
+// ---- Who called -----------------------------------------------------------------------------
+
+static bool vm_write_inside(const struct vm_write_range *range, uintptr_t pc)
+{
+	return pc - range->start < range->end - range->start;
+}
+
+static struct vm_write_range vm_write_range_of(const struct scope_object *object)
+{
+	const struct elf_header *elf = object ? (const void *)object->bias : NULL;
+	struct vm_write_range range = { 0 };
+	const struct elf_program *program;
+
+	if (!elf || memcmp(elf->identity, "\177ELF", 4) != 0)
+		return range;
+	program = (const void *)(object->bias + elf->program_at);
+	range.start = object->bias;
+	for (uint16_t i = 0; i < elf->program_count; i++) {
+		uintptr_t end = object->bias + program[i].address + program[i].memory_size;
+
+		if (program[i].type == ELF_LOAD && end > range.end)
+			range.end = end;
+	}
+	return range;
+}
+
+void vm_write_start(void)
+{
+	struct scope_object *libc = NULL, *linker = NULL;
+
+	if (vm_write_ours.end)
+		return;
+	scope_next("execve", &libc);
+	scope_next("__tls_get_addr", &linker);
+	vm_write_libc = vm_write_range_of(libc);
+	if (linker != libc)
+		vm_write_linker = vm_write_range_of(linker);
+	if (libc)
+		vm_write_sbrk.start = (uintptr_t)scope_find(libc, "sbrk");
+	if (libc)
+		vm_write_free.start = (uintptr_t)scope_find(libc, "free");
+	vm_write_free.end = vm_write_free.start ? vm_write_free.start + VM_WRITE_FREE_BYTES : 0;
+	vm_write_sbrk.end = vm_write_sbrk.start ? vm_write_sbrk.start + VM_WRITE_SBRK_BYTES : 0;
+	vm_write_ours = vm_write_range_of(scope_ourselves());
+}
+
+bool vm_write_is_linker(uintptr_t pc)
+{
+	return vm_write_inside(&vm_write_linker, pc);
+}
+
+// From the stack just taken: whose call is it? Within our malloc it is the allocator's, and within
+// libc's free, which asks for memory too where it is a thread's first call on the heap (our free is
+// not in the stack: it jumps there). Else the caller of the function that made the call decides,
+// which is the frame `first`.
+static uint8_t vm_write_origin(const struct capture *capture, uint32_t first)
+{
+	uint32_t depth = capture->depth;
+	uintptr_t caller = 0;
+
+	for (uint32_t i = first; i < depth && i < VM_WRITE_LOOK_FRAMES; i++) {
+		uintptr_t pc = capture_pc(capture, depth - 1 - i); // innermost first
+
+		if (strict_calls_handler(pc))
+			break; // what it interrupted has nothing to do with it
+		if (vm_write_inside(&vm_write_ours, pc) || vm_write_inside(&vm_write_free, pc))
+			return LANE_VM_ALLOCATOR;
+		if (!caller && !vm_write_inside(&vm_write_sbrk, pc))
+			caller = pc;
+	}
+	if (vm_write_inside(&vm_write_libc, caller))
+		return LANE_VM_LIBC;
+	if (vm_write_inside(&vm_write_linker, caller))
+		return LANE_VM_LOADER;
+	// The linker's own calls are made in place, without a function around them.
+	if (depth && vm_write_inside(&vm_write_linker, capture_pc(capture, depth - 1)))
+		return LANE_VM_LOADER;
+	return LANE_VM_PROGRAM;
+}
+
+// ---- Our own memory ----------------------------------------------------------------------------
+
+// What was mapped and unmapped by us and not told yet: a ring.
+static struct vm_write_own_change {
+	uint64_t start, bytes;
+	_Atomic uint32_t state; // 0: free, 1: mapped, 2: gone
+} vm_write_changes[VM_WRITE_OWN_MAX];
+static _Atomic uint32_t vm_write_changes_put;
+static _Atomic uint32_t vm_write_changes_told;
+
+void vm_own(const void *start, size_t bytes, bool gone)
+{
+	uint32_t at = __atomic_load_n(&vm_write_changes_put, __ATOMIC_RELAXED);
+	struct vm_write_own_change *change;
+
+	do {
+		if (at - __atomic_load_n(&vm_write_changes_told, __ATOMIC_ACQUIRE) >=
+		    VM_WRITE_OWN_MAX)
+			return; // nobody records: then nobody misses it
+	} while (!__atomic_compare_exchange_n(&vm_write_changes_put, &at, at + 1, true,
+					      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	change = &vm_write_changes[at % VM_WRITE_OWN_MAX];
+	change->start = (uintptr_t)start;
+	change->bytes = bytes;
+	__atomic_store_n(&change->state, gone ? 2 : 1, __ATOMIC_RELEASE);
+}
+
+// ---- Writing --------------------------------------------------------------------------------
+
+// The stack of the call. The walk begins at the site: its return address and frame pointer are lent
+// a place below the caller's stack pointer, in the red zone that it may use itself. True: it
+// differs from the lane's last.
+static bool vm_write_capture(struct lane *lane, const struct vm_ask *ask)
+{
+	uintptr_t *top = ask->top;
+	uintptr_t kept[2];
+	bool differs;
+
+	if (ask->frame) {
+		differs = capture_take(&lane->capture, ask->frame);
+		if (lane->verify)
+			event_verify(lane, ask->frame);
+		return differs;
+	}
+	kept[0] = top[-2];
+	kept[1] = top[-1];
+	top[-2] = ask->rbp;
+	top[-1] = ask->back;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	differs = capture_take(&lane->capture, top - 2);
+	if (lane->verify)
+		event_verify(lane, top - 2);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	top[-2] = kept[0];
+	top[-1] = kept[1];
+	return differs;
+}
+
+// The call's stack, and whose it is.
+static enum vm_put_stack vm_write_last(struct lane *lane, struct lane_vm *record,
+				       const void *context)
+{
+	const struct vm_ask *ask = context;
+	bool differs = vm_write_capture(lane, ask);
+
+	record->origin = vm_write_origin(&lane->capture, ask->back ? 1 : 0);
+	return differs ? VM_PUT_DIFFERS : VM_PUT_SAME;
+}
+
+bool vm_write_put(struct lane *lane, struct lane_vm *record, const struct vm_ask *ask)
+{
+	return vm_put(lane, record, ask ? vm_write_last : NULL, ask);
+}
+
+void vm_write_own(struct lane *lane, uint8_t kind)
+{
+	struct recording_state *state = recording_state;
+	uint32_t idle = 0;
+
+	if (!__atomic_compare_exchange_n(&state->own_telling, &idle, 1, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return;
+	for (uint32_t at = __atomic_load_n(&vm_write_changes_told, __ATOMIC_RELAXED);
+	     at != __atomic_load_n(&vm_write_changes_put, __ATOMIC_ACQUIRE); at++) {
+		struct vm_write_own_change *change = &vm_write_changes[at % VM_WRITE_OWN_MAX];
+		struct lane_vm record = {
+			.kind = kind,
+			.origin = LANE_VM_RECORDER,
+			.address = change->start,
+			.size = change->bytes,
+			.protection = KERNEL_PROT_READ | KERNEL_PROT_WRITE,
+		};
+		uint32_t what = __atomic_load_n(&change->state, __ATOMIC_ACQUIRE);
+
+		if (!what || (what == 2 && kind == LANE_VM_OWN) || !vm_put_room(lane))
+			break;
+		if (what == 2)
+			record.kind = LANE_VM_UNMAPPED;
+		vm_write_put(lane, &record, NULL);
+		__atomic_store_n(&change->state, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&vm_write_changes_told, at + 1, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&state->own_telling, 0, __ATOMIC_RELEASE);
+}
+
+void vm_write_leave(struct vm_write_door *door)
+{
+	if (!door->lane)
+		return;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (door->between)
+		door->lane->between = true;
+	else
+		door->lane->limit = door->lane->open_limit;
+	door->lane = NULL;
+}
+
+struct vm_write_door vm_write_enter(void)
+{
+	struct vm_write_door door = { .lane = lane_get_mine() };
+
+	if (door.lane->between) {
+		door.lane->between = false;
+		door.between = true;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	} else {
+		door.lane = lane_enter();
+	}
+	if (door.lane && !vm_put_room(door.lane))
+		vm_write_leave(&door);
+	if (door.lane && unlikely(__atomic_load_n(&vm_write_changes_put, __ATOMIC_RELAXED) !=
+				  __atomic_load_n(&vm_write_changes_told, __ATOMIC_RELAXED)))
+		vm_write_own(door.lane, LANE_VM_MAPPED);
+	return door;
+}
