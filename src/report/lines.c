@@ -145,7 +145,10 @@ void lines_write_callers(struct lines *lines, const struct names_stack *stack, s
 		paper_format(lines->paper, PAPER_DIM, "… %zu more\n", all - end);
 	} else if (stack->flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)) {
 		lines_write_indent(lines);
-		paper_text(lines->paper, PAPER_DIM, "… callers may be missing\n");
+		paper_text(lines->paper, PAPER_DIM,
+			   stack->flags & TRACE_STACK_CUT
+				   ? "… deeper than is recorded: outer callers are missing\n"
+				   : "… callers may be missing\n");
 	}
 }
 

@@ -88,12 +88,17 @@ static bool select_allocations(struct report *report, struct err *err)
 	return query_context_select(report->asked, err);
 }
 
-// How many allocations have a stack that is not proven whole.
-static uint64_t count_incomplete(const struct report *report)
+// How many allocations have a stack that is not whole, and why.
+struct report_stacks {
+	uint64_t unproven; // the way to the root is not sure
+	uint64_t deep;     // deeper than the recorder follows
+};
+
+static struct report_stacks count_incomplete(const struct report *report)
 {
 	uint32_t stacks_count = reader_stacks_count(report->asked->reader);
 	uint8_t *flags = mem_alloc(stacks_count, 1);
-	uint64_t incomplete = 0;
+	struct report_stacks incomplete = { 0 };
 	size_t count;
 	const struct heap_site *sites = heap_sites(report->heap, &count);
 
@@ -104,10 +109,14 @@ static uint64_t count_incomplete(const struct report *report)
 		if (stack->parent && stack->parent < id)
 			flags[id] |= flags[stack->parent];
 	}
-	for (size_t i = 0; i < count; i++)
-		if (sites[i].stack < stacks_count &&
-		    flags[sites[i].stack] & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT))
-			incomplete += sites[i].allocated.count;
+	for (size_t i = 0; i < count; i++) {
+		if (sites[i].stack >= stacks_count)
+			continue;
+		if (flags[sites[i].stack] & TRACE_STACK_CUT)
+			incomplete.deep += sites[i].allocated.count;
+		else if (flags[sites[i].stack] & TRACE_STACK_INCOMPLETE)
+			incomplete.unproven += sites[i].allocated.count;
+	}
 	mem_free(flags);
 	return incomplete;
 }
@@ -117,7 +126,7 @@ static void warn_of_damage(struct report *report)
 {
 	struct query_context *asked = report->asked;
 	const struct heap_totals *totals = heap_totals(report->heap);
-	uint64_t incomplete = count_incomplete(report);
+	struct report_stacks incomplete = count_incomplete(report);
 	struct str text = { 0 };
 
 	cautions_add_wholeness(asked->reader, &text);
@@ -132,11 +141,17 @@ static void warn_of_damage(struct report *report)
 				   "%" PRIu64
 				   " records are of kinds that this version does not know",
 				   reader_unknown(asked->reader));
-	if (incomplete)
+	if (incomplete.deep)
+		query_context_warn(asked,
+				   "%" PRIu64 " allocation%s a stack deeper than the 8,192 frames "
+				   "that are recorded: outer callers are missing",
+				   incomplete.deep, incomplete.deep == 1 ? " has" : "s have");
+	if (incomplete.unproven)
 		query_context_warn(asked,
 				   "%" PRIu64 " allocation%s a stack that is not proven whole: it "
 				   "passes code without unwind tables, and callers may be missing",
-				   incomplete, incomplete == 1 ? " has" : "s have");
+				   incomplete.unproven,
+				   incomplete.unproven == 1 ? " has" : "s have");
 }
 
 struct report *report_new(struct query_context *asked, const struct report_options *options,

@@ -57,6 +57,9 @@ def a_stack_that_is_too_deep_says_that_it_was_cut():
     for stack in {event.stack for event in events}:
         if trace.depth(stack) < 20000:
             check(trace.stacks[stack][2] & FLAG_CUT, "a stack was cut silently")
+    said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
+    check("30 allocations have a stack deeper than the 8,192 frames" in said, said[-600:])
+    check("unwind tables" not in said, said[-600:])
 
 
 @test
