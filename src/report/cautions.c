@@ -91,6 +91,18 @@ static void tell_import(const struct trace_info *info,
 	str_fini(&text);
 }
 
+static void tell_deep(const struct reader *reader, void (*tell)(void *context, const char *text),
+		      void *context)
+{
+	for (stack_id id = 1; id < reader_stacks_count(reader); id++) {
+		if (!(reader_stack(reader, id)->flags & TRACE_STACK_CUT))
+			continue;
+		tell(context, "some stacks are deeper than the 8,192 frames that are recorded: their "
+			      "outer callers are missing");
+		return;
+	}
+}
+
 void cautions_tell_origin(const struct reader *reader,
 			  void (*tell)(void *context, const char *text), void *context)
 {
@@ -124,5 +136,6 @@ void cautions_tell(const struct reader *reader, void (*tell)(void *context, cons
 		tell(context, str_get(&text));
 	}
 	cautions_tell_origin(reader, tell, context);
+	tell_deep(reader, tell, context);
 	str_fini(&text);
 }

@@ -33,6 +33,13 @@ static bool takes_flags(uint8_t kind)
 	return kind <= TRACE_FAILED && kind != TRACE_FREE && kind != TRACE_REALLOC_FREE;
 }
 
+static bool is_deep(const struct reader *reader, stack_id id)
+{
+	const struct trace_stack *stack = reader_stack(reader, id);
+
+	return stack && stack->flags & TRACE_STACK_CUT;
+}
+
 static void count_items(struct info *info, struct reader *reader, enum progress_mode mode)
 {
 	uint64_t *by_thread = NULL;
@@ -58,6 +65,7 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 		}
 		by_thread[event.thread]++;
 		info->kinds[event.kind]++;
+		info->deep += is_deep(reader, event.stack);
 		if (event.heap != 0 && takes_flags(event.kind))
 			++*map_put(&info->flags, (uint64_t)event.heap << 32 | event.flags, NULL);
 		info->last_ns = event.time_ns;

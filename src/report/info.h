@@ -22,6 +22,7 @@ struct info {
 	uint64_t notes[INFO_NOTES];
 	uint64_t shares_counted; // PSS, where it was not carried on
 	uint64_t losses;         // by notes, where no end record says them all
+	uint64_t deep;           // events with a stack deeper than is recorded
 	uint64_t last_ns;
 	struct map flags;         // calls that allocate, by heap << 32 | flags (info_next_flags)
 	uint64_t *process_events; // by process

@@ -156,6 +156,7 @@ static void json_rest(struct json *json, const struct info *info)
 	json_kv_u64(json, "stacks", reader_stacks_count(reader) - 1);
 	json_kv_u64(json, "frames", reader_frames_count(reader) - 1);
 	json_kv_u64(json, "incomplete", end->stacks_incomplete);
+	json_kv_u64(json, "deep", info->deep);
 	json_kv_u64(json, "verified", end->stacks_verified);
 	json_kv_u64(json, "mismatched", end->stacks_mismatched);
 	json_object_end(json);

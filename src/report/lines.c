@@ -142,7 +142,10 @@ void lines_write_callers(struct lines *lines, const struct names_stack *stack, s
 	}
 	if (end < all) {
 		lines_write_indent(lines);
-		paper_format(lines->paper, PAPER_DIM, "… %zu more\n", all - end);
+		paper_format(lines->paper, PAPER_DIM, "… %zu more%s\n", all - end,
+			     stack->flags & TRACE_STACK_CUT
+				     ? ", and outer callers: deeper than is recorded"
+				     : "");
 	} else if (stack->flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)) {
 		lines_write_indent(lines);
 		paper_text(lines->paper, PAPER_DIM,
@@ -203,6 +206,16 @@ void lines_json(struct json *json, const struct names_stack *stack)
 		lines_json_end(json);
 	}
 	json_array_end(json);
+}
+
+void lines_json_site(struct json *json, const struct names_stack *stack)
+{
+	json_kv_bool(json, "stack_complete",
+		     !(stack->flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)));
+	json_kv_bool(json, "stack_deep", stack->flags & TRACE_STACK_CUT);
+	json_kv_u64(json, "user_frame", stack->user);
+	json_key(json, "stack");
+	lines_json(json, stack);
 }
 
 void lines_json_amount(struct json *json, const char *key, struct heap_amount amount)

@@ -42,6 +42,9 @@ void lines_write_notes(struct lines *lines, const char *const *notes, size_t not
 // The array of a stack's frames.
 void lines_json(struct json *json, const struct names_stack *stack);
 
+// "stack_complete", "stack_deep", "user_frame" and "stack" of a site.
+void lines_json_site(struct json *json, const struct names_stack *stack);
+
 // A small object on one line of its own, in JSON that is not.
 void lines_json_begin(struct json *json);
 void lines_json_end(struct json *json);

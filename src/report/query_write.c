@@ -83,11 +83,7 @@ void query_write_stack(const struct query_context *asked, struct json *json, sta
 {
 	struct names_stack stack = names_stack(asked->names, id);
 
-	json_kv_bool(json, "stack_complete",
-		     !(stack.flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)));
-	json_kv_u64(json, "user_frame", stack.user);
-	json_key(json, "stack");
-	lines_json(json, &stack);
+	lines_json_site(json, &stack);
 }
 
 void query_write_place(const struct query_context *asked, struct json *json, process_id id,

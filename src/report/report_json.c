@@ -223,11 +223,7 @@ static void write_row(struct json *json, struct report *report, enum sites_quest
 	json_kv_u64(json, "largest_bytes", row->largest_bytes);
 	json_kv_u64(json, "first_ns", row->first_ns);
 	json_kv_u64(json, "last_ns", row->last_ns);
-	json_kv_bool(json, "stack_complete",
-		     !(stack.flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)));
-	json_kv_u64(json, "user_frame", stack.user);
-	json_key(json, "stack");
-	lines_json(json, &stack);
+	lines_json_site(json, &stack);
 	json_object_end(json);
 }
 
