@@ -32,8 +32,8 @@ static const struct option_row rows[] = {
 	{ OPTION_SORT, 's', "sort", "COLUMN", "the heaviest first by this column (impacting)" },
 	QUERY_OPTIONS_ROW_ROWS("show N rows in each group (10; JSON and CSV all; 0: all)"),
 	{ OPTION_COLUMNS, 'c', "columns", "LIST",
-	  "impacting, size, count, allocated, freed, peak, peak-count, first, last, median, p99, "
-	  "or all" },
+	  "impacting, size, count, allocated, freed, peak, peak-count, most-count, first, last, "
+	  "median, p99, or all" },
 	QUERY_OPTIONS_ROW_MIN_BYTES("leave out rows of fewer bytes (64K, 1.5MiB)"),
 	{ OPTION_EXIT_FREES, 0, "exit-frees", NULL,
 	  "the end of a process frees its blocks, instead of leaving them outstanding" },

@@ -81,10 +81,11 @@ static void move_level(struct group_state *state, const struct index_scan_step *
 	state->level.bytes += step->amount.bytes;
 	if (state->level.bytes > detail->peak_bytes) {
 		detail->peak_bytes = state->level.bytes;
+		detail->peak_count = state->level.count;
 		detail->peak_edge = step->step + 1;
 	}
-	if (state->level.count > detail->peak_count)
-		detail->peak_count = state->level.count;
+	if (state->level.count > detail->most_count)
+		detail->most_count = state->level.count;
 	if (detail->first_ns == UINT64_MAX)
 		detail->first_ns = step->time_ns;
 	detail->last_ns = step->time_ns;
@@ -221,6 +222,7 @@ static void begin_detail(struct group_state *state, struct window_detail *detail
 	*detail = (struct window_detail){ .group = detail->group,
 					  .peak_bytes = state->level.bytes,
 					  .peak_count = state->level.count,
+					  .most_count = state->level.count,
 					  .peak_edge = from,
 					  .first_ns = UINT64_MAX };
 }
@@ -283,10 +285,11 @@ static bool join_detail(const struct group_state *state, struct window_detail *d
 
 	if (more->peak_bytes > detail->peak_bytes) {
 		detail->peak_bytes = more->peak_bytes;
+		detail->peak_count = more->peak_count;
 		detail->peak_edge = more->peak_edge;
 	}
-	if (more->peak_count > detail->peak_count)
-		detail->peak_count = more->peak_count;
+	if (more->most_count > detail->most_count)
+		detail->most_count = more->most_count;
 	if (detail->first_ns == UINT64_MAX)
 		detail->first_ns = more->first_ns;
 	if (more->first_ns != UINT64_MAX)

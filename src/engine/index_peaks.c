@@ -294,11 +294,12 @@ static void walk_posting(struct walking *walking, const struct posting *posting)
 	walking->last_run = NULL;
 	if (walking->level.bytes > detail->peak_bytes) {
 		detail->peak_bytes = walking->level.bytes;
+		detail->peak_count = walking->level.count;
 		detail->peak_edge = posting->step + 1;
 		walking->peak_run = NULL;
 	}
-	if (walking->level.count > detail->peak_count)
-		detail->peak_count = walking->level.count;
+	if (walking->level.count > detail->most_count)
+		detail->peak_count = detail->most_count = walking->level.count;
 }
 
 // A run that lies in the window as a whole: its sums say it all.
@@ -312,8 +313,8 @@ static void walk_sums(struct walking *walking, const struct run *run)
 		walking->peak_run = run;
 		walking->peak_level = walking->level;
 	}
-	if (walking->level.count + (uint64_t)run->skip.count_max > detail->peak_count)
-		detail->peak_count = walking->level.count + (uint64_t)run->skip.count_max;
+	if (walking->level.count + (uint64_t)run->skip.count_max > detail->most_count)
+		detail->most_count = walking->level.count + (uint64_t)run->skip.count_max;
 	walking->level.bytes += (uint64_t)run->skip.bytes;
 	walking->level.count += (uint64_t)run->skip.count;
 }
@@ -333,7 +334,7 @@ static bool has_beginning(const struct walking *walking, const struct run *run, 
 	return *first != WINDOW_NEVER;
 }
 
-// What sums did not tell: the step of the peak, and of the first and last beginning.
+// What sums did not tell: the step of the peak and the blocks then, and of the first and last beginning.
 static bool look_closer(struct walking *walking, const struct runs *runs, struct err *err)
 {
 	struct window_detail *detail = walking->detail;
@@ -348,6 +349,7 @@ static bool look_closer(struct walking *walking, const struct runs *runs, struct
 			move(&level, &walking->list[i]);
 			if (level.bytes != detail->peak_bytes)
 				continue;
+			detail->peak_count = level.count;
 			detail->peak_edge = walking->list[i].step + 1;
 			break;
 		}
@@ -383,7 +385,7 @@ static void reach(struct walking *walking)
 		return;
 	detail->peak_edge = walking->from;
 	detail->peak_bytes = walking->level.bytes;
-	detail->peak_count = walking->level.count;
+	detail->most_count = walking->level.count;
 }
 
 static bool walk_single(struct walking *walking, const struct run *run, struct err *err)
@@ -585,6 +587,7 @@ static void begin_sweep(struct merge *merge)
 	*merge->detail = (struct window_detail){ .group = merge->detail->group,
 						 .peak_bytes = level->bytes,
 						 .peak_count = level->count,
+						 .most_count = level->count,
 						 .peak_edge = merge->from };
 }
 
@@ -612,10 +615,11 @@ static void sweep(struct merge *merge)
 		merge->last = posting->step;
 		if (level->bytes > detail->peak_bytes) {
 			detail->peak_bytes = level->bytes;
+			detail->peak_count = level->count;
 			detail->peak_edge = posting->step + 1;
 		}
-		if (level->count > detail->peak_count)
-			detail->peak_count = level->count;
+		if (level->count > detail->most_count)
+			detail->most_count = level->count;
 	}
 	merge->count = 0;
 }

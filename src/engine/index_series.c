@@ -368,9 +368,12 @@ bool index_peak_of_all(struct index *index, struct index_clock *clock,
 		else
 			high = middle;
 	}
+	if (!high_between(index, low, low, &part, err))
+		return false;
 	*detail = (struct window_detail){ .group = detail->group,
 					  .peak_bytes = all.bytes_peak,
-					  .peak_count = all.count_peak,
+					  .peak_count = part.count_peak,
+					  .most_count = all.count_peak,
 					  .peak_edge = low };
 	return find_beginning(index, query->from, query->to, &first, err) &&
 	       find_beginning(index, query->from, query->to, &last, err) &&

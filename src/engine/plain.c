@@ -369,7 +369,7 @@ static void find_peak(const struct changes *changes, const struct window_query *
 		if (changes->list[i].group == detail->group)
 			apply(&level, &changes->list[i]);
 	detail->peak_bytes = level.bytes;
-	detail->peak_count = level.count;
+	detail->peak_count = detail->most_count = level.count;
 	detail->peak_edge = query->from;
 	for (; i < changes->count; i++) {
 		if (changes->list[i].group == detail->group)
@@ -378,10 +378,11 @@ static void find_peak(const struct changes *changes, const struct window_query *
 			continue;
 		if (level.bytes > detail->peak_bytes) {
 			detail->peak_bytes = level.bytes;
+			detail->peak_count = level.count;
 			detail->peak_edge = changes->list[i].step + 1;
 		}
-		if (level.count > detail->peak_count)
-			detail->peak_count = level.count;
+		if (level.count > detail->most_count)
+			detail->most_count = level.count;
 	}
 }
 

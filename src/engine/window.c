@@ -441,6 +441,7 @@ static void merge_detail(struct window_detail *detail, const struct window_detai
 		detail->peak_edge = other->peak_edge;
 	detail->peak_bytes += other->peak_bytes;
 	detail->peak_count += other->peak_count;
+	detail->most_count += other->most_count;
 	if (other->first_ns && (!detail->first_ns || other->first_ns < detail->first_ns))
 		detail->first_ns = other->first_ns;
 	if (other->last_ns > detail->last_ns)

@@ -291,7 +291,8 @@ struct window_rest *window_result_make_rest(struct window_result *result, size_t
 struct window_detail {
 	uint32_t group;              // set by the caller
 	uint64_t peak_bytes;         // the highest level in the window, its edges included
-	uint64_t peak_count;         // the same of the number of blocks
+	uint64_t peak_count;         // the number of blocks when that was first reached
+	uint64_t most_count;         // the highest number of blocks, whenever that was
 	uint64_t peak_edge;          // the edge behind the step that first reached peak_bytes
 	uint64_t first_ns, last_ns;  // of the first and last allocation in the window; 0: none
 	uint64_t lifetimes;          // allocations that a call ended in the window (AIFI, AOFI);

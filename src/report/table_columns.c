@@ -17,6 +17,7 @@ static const struct {
 	[TABLE_FREED] = { "freed", "freed", false },
 	[TABLE_PEAK] = { "peak", "peak_size", true },
 	[TABLE_PEAK_COUNT] = { "peak-count", "peak_count", true },
+	[TABLE_MOST_COUNT] = { "most-count", "most_count", true },
 	[TABLE_FIRST] = { "first", "first_ns", true },
 	[TABLE_LAST] = { "last", "last_ns", true },
 	[TABLE_MEDIAN] = { "median", "lifetime_median_ns", true },
@@ -57,6 +58,8 @@ int64_t table_figure(const struct table_row *row, enum table_column column)
 		return (int64_t)row->detail.peak_bytes;
 	case TABLE_PEAK_COUNT:
 		return (int64_t)row->detail.peak_count;
+	case TABLE_MOST_COUNT:
+		return (int64_t)row->detail.most_count;
 	case TABLE_FIRST:
 		return (int64_t)row->detail.first_ns;
 	case TABLE_LAST:

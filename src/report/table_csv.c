@@ -24,6 +24,7 @@ static void write_figures(struct sink *sink, const struct table_row *row)
 		    window_freed(&row->sums).bytes);
 	write_detail(sink, row, detail->peak_bytes, true);
 	write_detail(sink, row, detail->peak_count, true);
+	write_detail(sink, row, detail->most_count, true);
 	write_detail(sink, row, detail->first_ns, allocated);
 	write_detail(sink, row, detail->last_ns, allocated);
 	write_detail(sink, row, detail->lifetime_median_ns, detail->lifetimes > 0);
@@ -84,8 +85,8 @@ static void write_head(struct sink *sink, const struct keys *keys)
 		sink_format(sink, "%s%s", i > 0 ? "," : "", keys_word(keys->list[i]));
 	if (keys->count == 0)
 		sink_text(sink, "row");
-	sink_text(sink, ",count,size,impacting_size,allocated,freed,peak_size,peak_count,first_ns,"
-			"last_ns,lifetime_median_ns,lifetime_p99_ns,orphan_frees\r\n");
+	sink_text(sink, ",count,size,impacting_size,allocated,freed,peak_size,peak_count,"
+			"most_count,first_ns,last_ns,lifetime_median_ns,lifetime_p99_ns,orphan_frees\r\n");
 }
 
 static void write(struct table *table, struct sink *sink)

@@ -143,10 +143,11 @@ static void find_peaks(struct scan *scan)
 		if (last || change[1].step != change->step) {
 			if (bytes > detail->peak_bytes) {
 				detail->peak_bytes = bytes;
+				detail->peak_count = count;
 				detail->peak_edge = change->step + 1;
 			}
-			if (count > detail->peak_count)
-				detail->peak_count = count;
+			if (count > detail->most_count)
+				detail->most_count = count;
 		}
 		if (last)
 			bytes = count = 0;
@@ -267,6 +268,7 @@ void table_tell_single(const struct window_allocation *allocation, struct table_
 		.group = row->group,
 		.peak_bytes = allocation->cell.size,
 		.peak_count = 1,
+		.most_count = 1,
 		.first_ns = inside ? allocation->begin_ns : 0,
 		.last_ns = inside ? allocation->begin_ns : 0,
 		.lifetimes = ended,

@@ -29,6 +29,7 @@ static void write_figures(struct json *json, const struct table_row *row)
 	json_kv_u64(json, "freed_count", window_freed(&row->sums).count);
 	write_detail(json, row, "peak_size", detail->peak_bytes, true);
 	write_detail(json, row, "peak_count", detail->peak_count, true);
+	write_detail(json, row, "most_count", detail->most_count, true);
 	write_detail(json, row, "first_ns", detail->first_ns, allocated);
 	write_detail(json, row, "last_ns", detail->last_ns, allocated);
 	write_detail(json, row, "lifetime_median_ns", detail->lifetime_median_ns,

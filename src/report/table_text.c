@@ -22,6 +22,7 @@ static const struct {
 	[TABLE_FREED] = { "FREED", 11 },
 	[TABLE_PEAK] = { "PEAK", 11 },
 	[TABLE_PEAK_COUNT] = { "PEAK COUNT", 12 },
+	[TABLE_MOST_COUNT] = { "MOST COUNT", 12 },
 	[TABLE_FIRST] = { "FIRST", 11 },
 	[TABLE_LAST] = { "LAST", 11 },
 	[TABLE_MEDIAN] = { "MEDIAN", 11 },
@@ -141,6 +142,7 @@ static void format_figure(const struct table_row *row, enum table_column column,
 		break;
 	case TABLE_COUNT:
 	case TABLE_PEAK_COUNT:
+	case TABLE_MOST_COUNT:
 		str_add(text, str_count((uint64_t)figure, count));
 		break;
 	case TABLE_FIRST:

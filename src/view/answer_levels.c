@@ -62,7 +62,7 @@ static void write_levels(const struct levels *levels, const struct window_bucket
 		     offsetof(struct window_bucket, bytes_peak));
 	write_column(&json, "low_bytes", buckets, levels->buckets,
 		     offsetof(struct window_bucket, bytes_low));
-	write_column(&json, "peak_count", buckets, levels->buckets,
+	write_column(&json, "most_count", buckets, levels->buckets,
 		     offsetof(struct window_bucket, count_peak));
 	write_column(&json, "end_bytes", buckets, levels->buckets,
 		     offsetof(struct window_bucket, bytes_end));
@@ -140,7 +140,7 @@ static bool give_flow(struct levels *levels, struct answer *answer, struct err *
 		for (size_t i = 0; i < levels->buckets; i++)
 			json_u64(&json, sum.bytes += flows[i].allocated.bytes);
 		json_array_end(&json);
-		json_key(&json, "peak_count");
+		json_key(&json, "most_count");
 		json_array_begin(&json);
 		for (size_t i = 0; i < levels->buckets; i++)
 			json_u64(&json, sum.count += flows[i].allocated.count);

@@ -247,7 +247,7 @@ class Trace:
         born = [life for life, type_, _, _ in group if type_[:2] == "AI"]
         freed = sorted(life.end_ns - life.begin_ns for life, _, _, _ in group
                        if from_ <= life.end < to)
-        level = blocks = peak = peak_blocks = 0
+        level = blocks = peak = peak_blocks = most = 0
         changes = collections.defaultdict(list)
         for life, _, _, _ in group:
             if life.level_end() < from_:
@@ -258,11 +258,13 @@ class Trace:
         for at in sorted(changes):
             level += sum(change[0] for change in changes[at])
             blocks += sum(change[1] for change in changes[at])
-            peak, peak_blocks = max(peak, level), max(peak_blocks, blocks)
+            most = max(most, blocks)
+            if level > peak or at < from_:
+                peak, peak_blocks = level, blocks
         return {"count": len(group), "size": size("AIFI", "AIFO", "AOFI", "AOFO"),
                 "impacting_size": size("AIFO") - size("AOFI"),
                 "allocated": size("AIFI", "AIFO"), "freed": size("AIFI", "AOFI"),
-                "peak_size": peak, "peak_count": peak_blocks,
+                "peak_size": peak, "peak_count": peak_blocks, "most_count": most,
                 "first_ns": min((life.begin_ns for life in born), default=None),
                 "last_ns": max((life.begin_ns for life in born), default=None),
                 "lifetime_median_ns": freed[(len(freed) - 1) // 2] if freed else None,
@@ -496,7 +498,7 @@ def sorting_cutting_and_leaving_out():
     trace = Trace("c.tide", 41)
     columns = {"impacting": "impacting_size", "size": "size", "count": "count",
                "allocated": "allocated", "freed": "freed", "peak": "peak_size",
-               "peak-count": "peak_count", "last": "last_ns", "median": "lifetime_median_ns",
+               "peak-count": "peak_count", "most-count": "most_count", "last": "last_ns", "median": "lifetime_median_ns",
                "p99": "lifetime_p99_ns"}
     for word, name in columns.items():
         rows = window(trace.path, "--by", "size,stack", "--sort", word)["rows"]
@@ -550,7 +552,7 @@ def text_is_for_people():
     assert "\033" not in text
     assert "\033[1m" in run("window", trace.path, "--color", "always").stdout
     assert "\033" not in run("window", trace.path, env={"TERM": "xterm"}).stdout
-    words = "impacting,size,count,allocated,freed,peak,peak-count,first,last,median,p99"
+    words = "impacting,size,count,allocated,freed,peak,peak-count,most-count,first,last,median,p99"
     wide = run("window", trace.path, "--columns", "all").stdout
     assert wide == run("window", trace.path, "-c", words).stdout
     assert wide.splitlines()[4].split() == "IMPACTING SIZE COUNT ALLOCATED FREED PEAK PEAK " \

@@ -204,6 +204,7 @@ static inline void check_details_of(struct pair *pair, const struct window_query
 	for (uint32_t i = 0; i < count; i++) {
 		CHECK_EQ(a[i].peak_bytes, b[i].peak_bytes);
 		CHECK_EQ(a[i].peak_count, b[i].peak_count);
+		CHECK_EQ(a[i].most_count, b[i].most_count);
 		CHECK_EQ(a[i].peak_edge, b[i].peak_edge);
 		CHECK_EQ(a[i].first_ns, b[i].first_ns);
 		CHECK_EQ(a[i].last_ns, b[i].last_ns);

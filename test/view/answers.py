@@ -345,7 +345,7 @@ def cumulative_resident_and_the_largest_free_block():
     path = exercise2()
     with Server(path) as server:
         told = valid(server.ask("/api/timeline?layer=cumulative&buckets=30"), "view-timeline")
-        assert told["peak_bytes"][-1] == 130000 and told["peak_count"][-1] == 1200
+        assert told["peak_bytes"][-1] == 130000 and told["most_count"][-1] == 1200
         assert told["peak_bytes"] == sorted(told["peak_bytes"])
         rss = valid(server.ask("/api/timeline?layer=rss&buckets=30"), "view-timeline")
         highest = max(value for value in rss["peak_bytes"] if value)

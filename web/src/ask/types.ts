@@ -19,6 +19,7 @@ export interface Figures {
 	freed_count: number;
 	peak_size: number | null;
 	peak_count: number | null;
+	most_count: number | null;
 	first_ns: number | null;
 	last_ns: number | null;
 	lifetime_median_ns: number | null;
@@ -108,7 +109,7 @@ export interface Timeline {
 	buckets: number;
 	peak_bytes: (number | null)[];
 	low_bytes?: (number | null)[];
-	peak_count?: (number | null)[];
+	most_count?: (number | null)[];
 	end_bytes?: (number | null)[];
 	start_bytes: number;
 }

@@ -39,7 +39,7 @@ export const NOT_ROW = /^(function|module|stack|owner|process|thread|heap|size):
 export const KEYS = ["process", "layer", "heap", "thread", "owner", "module", "function", "stack",
 	"impact", "type", "size", "mark", "lifetime"];
 export const COLUMNS = ["impacting", "size", "count", "allocated", "freed", "peak", "peak-count",
-	"first", "last", "median", "p99"];
+	"most-count", "first", "last", "median", "p99"];
 
 export const DEFAULTS: State = {
 	tab: "window",

@@ -16,7 +16,7 @@ export function timelineOf(question: Question, lines: Record<string, Timeline | 
 	const width = (stored.to_ns - stored.from_ns) / stored.buckets;
 	return resampled(question, {
 		edges: stored.peak_bytes.map((_, b) => stored.from_ns + b * width), start: stored.start_bytes, peak: stored.peak_bytes,
-		count: stored.peak_count ?? null,
+		count: stored.most_count ?? null,
 	}, layer);
 }
 
@@ -87,7 +87,7 @@ function resampled(question: Question, levels: Levels, layer: string): Timeline 
 	const before = Math.max(0, edges.findLastIndex((edge) => edge < from));
 	return {
 		layer, from_ns: from, to_ns: to, buckets, peak_bytes: highest(levels.peak), start_bytes: from === 0 ? levels.start : levels.peak[before] ?? 0,
-		...(levels.count ? { peak_count: highest(levels.count) } : {}),
+		...(levels.count ? { most_count: highest(levels.count) } : {}),
 	};
 }
 

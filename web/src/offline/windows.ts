@@ -56,7 +56,7 @@ function figuresOf(sums: Sums): Omit<WindowRow, "keys"> {
 	return {
 		count: sums.count, size: sums.size, impacting_size: sums.impacting_size, allocated: sums.allocated,
 		allocated_count: sums.allocated_count, freed: sums.freed, freed_count: sums.freed_count, peak_size: peakOf(sums),
-		peak_count: null, first_ns: null, last_ns: null, lifetime_median_ns: null, lifetime_p99_ns: null,
+		peak_count: null, most_count: null, first_ns: null, last_ns: null, lifetime_median_ns: null, lifetime_p99_ns: null,
 	};
 }
 

@@ -20,7 +20,7 @@ export interface Node {
 
 export const VALUES: Record<string, keyof Figures> = {
 	impacting: "impacting_size", size: "size", count: "count", allocated: "allocated", freed: "freed",
-	peak: "peak_size", "peak-count": "peak_count", first: "first_ns", last: "last_ns",
+	peak: "peak_size", "peak-count": "peak_count", "most-count": "most_count", first: "first_ns", last: "last_ns",
 	median: "lifetime_median_ns", p99: "lifetime_p99_ns",
 };
 
@@ -31,7 +31,8 @@ export const TITLES: Record<string, [title: string, hint: string]> = {
 	allocated: ["Allocated", "bytes of allocations begun in the window"],
 	freed: ["Freed", "bytes of allocations ended in the window"],
 	peak: ["Peak", "the most bytes live at one time in the window"],
-	"peak-count": ["Peak count", "the most blocks live at one time in the window"],
+	"peak-count": ["Peak count", "blocks live when the most bytes were"],
+	"most-count": ["Most count", "the most blocks live at one time in the window"],
 	first: ["First", "when the first in the window was allocated"],
 	last: ["Last", "when the last in the window was allocated"],
 	median: ["Median life", "half of those freed in the window lived no longer"],
@@ -40,7 +41,7 @@ export const TITLES: Record<string, [title: string, hint: string]> = {
 
 // Columns that are no sums: what they need is found later than the rows, or not at all.
 const LATER: Record<string, Details> = {
-	peak: "peaks", "peak-count": "peaks", first: "peaks", last: "peaks", median: "1", p99: "1",
+	peak: "peaks", "peak-count": "peaks", "most-count": "peaks", first: "peaks", last: "peaks", median: "1", p99: "1",
 };
 
 export type Details = "0" | "peaks" | "1";

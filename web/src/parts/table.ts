@@ -186,12 +186,12 @@ export class TablePart {
 		if (value === null) return !isLater(column) ? "" : this.counting ? "is being counted" : ["median", "p99"].includes(column) ? "no call ended one here"
 			: "too many allocations to look at each: narrow the window or the filters";
 		if (["impacting", "size", "allocated", "freed", "peak"].includes(column)) return `${count(value)} bytes`;
-		return ["count", "peak-count"].includes(column) ? count(value) : `${count(value)} ns`;
+		return ["count", "peak-count", "most-count"].includes(column) ? count(value) : `${count(value)} ns`;
 	}
 
 	private format(column: string, value: number | null): string {
 		if (value === null) return "–";
-		if (["count", "peak-count"].includes(column)) return count(value);
+		if (["count", "peak-count", "most-count"].includes(column)) return count(value);
 		if (["first", "last", "median", "p99"].includes(column)) return duration(value);
 		if (this.app.store.state.exact) return (column === "impacting" && value > 0 ? "+" : "") + count(value);
 		return column === "impacting" ? signedBytes(value) : bytes(value);
