@@ -315,8 +315,8 @@ static void print_figures(const struct info *info)
 		printf("%-11s%s times a stack was taken that is not proven whole\n", "",
 		       str_count(end->stacks_incomplete, a));
 	if (info->deep > 0)
-		printf("%-11s%s events have a stack deeper than the 8,192 frames that are recorded: "
-		       "outer callers are missing\n",
+		printf("%-11s%s events have a stack deeper than the 8,192 frames that are "
+		       "recorded: outer callers are missing\n",
 		       "", str_count(info->deep, a));
 	if (end && end->stacks_verified > 0)
 		printf("%-11s%s stacks were walked twice, %s of them with another result\n", "",

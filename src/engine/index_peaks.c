@@ -299,7 +299,7 @@ static void walk_posting(struct walking *walking, const struct posting *posting)
 		walking->peak_run = NULL;
 	}
 	if (walking->level.count > detail->most_count)
-		detail->peak_count = detail->most_count = walking->level.count;
+		detail->most_count = walking->level.count;
 }
 
 // A run that lies in the window as a whole: its sums say it all.
@@ -334,7 +334,8 @@ static bool has_beginning(const struct walking *walking, const struct run *run, 
 	return *first != WINDOW_NEVER;
 }
 
-// What sums did not tell: the step of the peak and the blocks then, and of the first and last beginning.
+// What sums did not tell: the step of the peak and the blocks then, and of the first and last
+// beginning.
 static bool look_closer(struct walking *walking, const struct runs *runs, struct err *err)
 {
 	struct window_detail *detail = walking->detail;
@@ -385,7 +386,7 @@ static void reach(struct walking *walking)
 		return;
 	detail->peak_edge = walking->from;
 	detail->peak_bytes = walking->level.bytes;
-	detail->most_count = walking->level.count;
+	detail->peak_count = detail->most_count = walking->level.count;
 }
 
 static bool walk_single(struct walking *walking, const struct run *run, struct err *err)

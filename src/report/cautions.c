@@ -97,8 +97,9 @@ static void tell_deep(const struct reader *reader, void (*tell)(void *context, c
 	for (stack_id id = 1; id < reader_stacks_count(reader); id++) {
 		if (!(reader_stack(reader, id)->flags & TRACE_STACK_CUT))
 			continue;
-		tell(context, "some stacks are deeper than the 8,192 frames that are recorded: their "
-			      "outer callers are missing");
+		tell(context,
+		     "some stacks are deeper than the 8,192 frames that are recorded: their "
+		     "outer callers are missing");
 		return;
 	}
 }

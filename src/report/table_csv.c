@@ -85,8 +85,10 @@ static void write_head(struct sink *sink, const struct keys *keys)
 		sink_format(sink, "%s%s", i > 0 ? "," : "", keys_word(keys->list[i]));
 	if (keys->count == 0)
 		sink_text(sink, "row");
-	sink_text(sink, ",count,size,impacting_size,allocated,freed,peak_size,peak_count,"
-			"most_count,first_ns,last_ns,lifetime_median_ns,lifetime_p99_ns,orphan_frees\r\n");
+	sink_text(
+		sink,
+		",count,size,impacting_size,allocated,freed,peak_size,peak_count,"
+		"most_count,first_ns,last_ns,lifetime_median_ns,lifetime_p99_ns,orphan_frees\r\n");
 }
 
 static void write(struct table *table, struct sink *sink)

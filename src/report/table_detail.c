@@ -141,7 +141,8 @@ static void find_peaks(struct scan *scan)
 		bytes += change->up ? change->size : 0 - change->size;
 		count += change->up ? 1 : UINT64_MAX;
 		if (last || change[1].step != change->step) {
-			if (bytes > detail->peak_bytes) {
+			// The level that the window begins with is the first that counts.
+			if (bytes > detail->peak_bytes || change->step == 0) {
 				detail->peak_bytes = bytes;
 				detail->peak_count = count;
 				detail->peak_edge = change->step + 1;
@@ -267,7 +268,7 @@ void table_tell_single(const struct window_allocation *allocation, struct table_
 	row->detail = (struct window_detail){
 		.group = row->group,
 		.peak_bytes = allocation->cell.size,
-		.peak_count = 1,
+		.peak_count = allocation->cell.size > 0 || !inside, // 0 bytes: before it began
 		.most_count = 1,
 		.first_ns = inside ? allocation->begin_ns : 0,
 		.last_ns = inside ? allocation->begin_ns : 0,

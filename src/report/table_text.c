@@ -15,18 +15,12 @@ static const struct {
 	const char *title;
 	unsigned columns;
 } heads[TABLE_COLUMNS] = {
-	[TABLE_IMPACTING] = { "IMPACTING", 12 },
-	[TABLE_SIZE] = { "SIZE", 11 },
-	[TABLE_COUNT] = { "COUNT", 11 },
-	[TABLE_ALLOCATED] = { "ALLOCATED", 11 },
-	[TABLE_FREED] = { "FREED", 11 },
-	[TABLE_PEAK] = { "PEAK", 11 },
-	[TABLE_PEAK_COUNT] = { "PEAK COUNT", 12 },
-	[TABLE_MOST_COUNT] = { "MOST COUNT", 12 },
-	[TABLE_FIRST] = { "FIRST", 11 },
-	[TABLE_LAST] = { "LAST", 11 },
-	[TABLE_MEDIAN] = { "MEDIAN", 11 },
-	[TABLE_P99] = { "P99", 11 },
+	[TABLE_IMPACTING] = { "IMPACTING", 12 },   [TABLE_SIZE] = { "SIZE", 11 },
+	[TABLE_COUNT] = { "COUNT", 11 },           [TABLE_ALLOCATED] = { "ALLOCATED", 11 },
+	[TABLE_FREED] = { "FREED", 11 },           [TABLE_PEAK] = { "PEAK", 11 },
+	[TABLE_PEAK_COUNT] = { "PEAK COUNT", 12 }, [TABLE_MOST_COUNT] = { "MOST COUNT", 12 },
+	[TABLE_FIRST] = { "FIRST", 11 },           [TABLE_LAST] = { "LAST", 11 },
+	[TABLE_MEDIAN] = { "MEDIAN", 11 },         [TABLE_P99] = { "P99", 11 },
 };
 
 // A page in the making.

@@ -498,7 +498,8 @@ def sorting_cutting_and_leaving_out():
     trace = Trace("c.tide", 41)
     columns = {"impacting": "impacting_size", "size": "size", "count": "count",
                "allocated": "allocated", "freed": "freed", "peak": "peak_size",
-               "peak-count": "peak_count", "most-count": "most_count", "last": "last_ns", "median": "lifetime_median_ns",
+               "peak-count": "peak_count", "most-count": "most_count", "last": "last_ns",
+               "median": "lifetime_median_ns",
                "p99": "lifetime_p99_ns"}
     for word, name in columns.items():
         rows = window(trace.path, "--by", "size,stack", "--sort", word)["rows"]
@@ -556,7 +557,7 @@ def text_is_for_people():
     wide = run("window", trace.path, "--columns", "all").stdout
     assert wide == run("window", trace.path, "-c", words).stdout
     assert wide.splitlines()[4].split() == "IMPACTING SIZE COUNT ALLOCATED FREED PEAK PEAK " \
-        "COUNT FIRST LAST MEDIAN P99".split()
+        "COUNT MOST COUNT FIRST LAST MEDIAN P99".split()
     two = run("window", trace.path, "--from", "mark:step#2", "--to", "-1ns", "--by", "mark").stdout
     count = len([mark for mark in trace.marks if mark[0] == "step"])
     assert f"mark:step#2 of {count} (" in two, two

@@ -60,7 +60,7 @@ def a_stack_that_is_too_deep_says_that_it_was_cut():
     said = " ".join(run([TIDEMARK, "report", "t.tide"]).out.split())
     check("30 allocations have a stack deeper than the 8,192 frames" in said, said[-600:])
     check("unwind tables" not in said, said[-600:])
-    deep = [site for site in report("t.tide")["sites"] if site["stack_deep"]]
+    deep = [site for site in report("t.tide")["sites"]["bytes"] if site["stack_deep"]]
     check(deep and not any(site["stack_complete"] for site in deep), len(deep))
     check("deeper than the 8,192 frames" in run([TIDEMARK, "info", "t.tide"]).out)
     for command in ["window", "active", "growth"]:
