@@ -199,35 +199,44 @@ static inline bool kernel_stat(int fd, struct kernel_file *file)
 }
 
 #define KERNEL_SIGKILL_BIT (UINT64_C(1) << 8) // of a mask: never blocked
-#define KERNEL_SIGSYS_BIT (UINT64_C(1) << 30)
 
-// Block the calling thread's signals, and put back what was there. SIGSYS stays as it is: a filter
-// that another thread has just installed may send it, and kills where it is blocked. In a sealed
-// process nothing is blocked: see kernel_nested.
+// What the processor itself raises, and SIGSYS, which a filter does that another thread has just
+// installed: they kill where they are blocked. SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV.
+#define KERNEL_RAISED_BITS                                                           \
+	(UINT64_C(1) << 3 | UINT64_C(1) << 4 | UINT64_C(1) << 6 | UINT64_C(1) << 7 | \
+	 UINT64_C(1) << 10 | UINT64_C(1) << 30)
+
+enum { KERNEL_STACK_BYTES = 3072 }; // that our slow paths need, and more
+
+// Block the calling thread's signals, and put back what was there. Those that something in the
+// thread itself raises stay as they are; where somebody sends one, its handler finds
+// kernel_nested. A stack that is about to overflow does so here, where nothing is held. In a sealed
+// process nothing is blocked.
 static inline uint64_t kernel_block_signals(void)
 {
-	uint64_t all = ~KERNEL_SIGSYS_BIT;
+	uint64_t all = ~KERNEL_RAISED_BITS;
 	uint64_t old = 0;
 
-	kernel_slow++;
+	(void)*((const volatile char *)__builtin_frame_address(0) - KERNEL_STACK_BYTES);
 	if (unlikely(kernel_sealed))
-		return KERNEL_SIGKILL_BIT;
-	kernel_pass(__NR_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+		old = KERNEL_SIGKILL_BIT;
+	else
+		kernel_pass(__NR_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+	kernel_slow++;
 	return old;
 }
 
 static inline void kernel_restore_signals(uint64_t old)
 {
+	kernel_slow--; // before a handler that has waited comes, and may never come back
 	if (!(old & KERNEL_SIGKILL_BIT))
 		kernel_pass(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &old, 0, sizeof(old));
-	kernel_slow--;
 }
 
-// In a sealed process: this is a signal handler that interrupted one of our slow paths, whose locks
-// may be held.
+// This is a signal handler that interrupted one of our slow paths, whose locks may be held.
 static inline bool kernel_nested(void)
 {
-	return unlikely(kernel_sealed) && kernel_slow;
+	return unlikely(kernel_slow);
 }
 
 // What libc knows of the calling thread.

@@ -80,7 +80,9 @@ static void lane_find_dead(uint32_t mine)
 		lane->tid = 0;
 		lane->inner = NULL;
 		__atomic_store_n(&lane->shared->tid, 0, __ATOMIC_RELEASE);
-		state->free_lanes[state->free_count++] = (uint16_t)id;
+		// One that was left in the midst of an event has no state to go on with.
+		if (lane->limit)
+			state->free_lanes[state->free_count++] = (uint16_t)id;
 	}
 }
 
@@ -269,9 +271,15 @@ static struct lane *lane_find_open(struct lane *lane)
 		return lane;
 	}
 	for (uint32_t level = 1; lane && lane->limit == 0; level++) {
-		// Busy: we are in a signal handler that interrupted this lane.
-		if (level == LANE_LEVELS_MAX)
-			return NULL;
+		// Busy: we are in a signal handler that interrupted this lane, or one has jumped
+		// out of there. Of so many that is the more likely: the thread begins anew. Should
+		// they be gone back to, they are still what they were.
+		if (level == LANE_LEVELS_MAX) {
+			lane = lane_begin(0);
+			if (lane)
+				lane_set_mine(lane);
+			return lane;
+		}
 		if (!lane->inner)
 			lane->inner = lane_begin(level);
 		lane = lane->inner;

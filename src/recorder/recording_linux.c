@@ -594,6 +594,8 @@ static enum recording_let recording_try_filters(void)
 	return (enum recording_let)(status >> 8 & 0xff);
 }
 
+static bool recording_is_refused_calls; // by a filter that the image was born under
+
 static bool recording_start(struct recording_state *state)
 {
 	bool fresh = recording_image == 0;
@@ -631,8 +633,7 @@ static bool recording_start(struct recording_state *state)
 	patch_tell();
 	if (!clock_counter_allowed)
 		notes_message(NOTE_MESSAGE_COUNTER, "");
-	if (let == RECORDING_REFUSED)
-		recording_sealed(recording_seal(false));
+	recording_is_refused_calls = let == RECORDING_REFUSED;
 	return true;
 }
 
@@ -665,6 +666,10 @@ COLD bool recording_begin(void)
 	    !recording_start(recording_state))
 		recording_stop();
 	kernel_restore_signals(signals);
+	if (recording_is_refused_calls) {
+		recording_is_refused_calls = false;
+		recording_sealed(recording_seal(false));
+	}
 	return recording_phase() == RECORDING_ON;
 }
 
