@@ -56,15 +56,18 @@ static struct lane *lane_create(uint32_t id)
 	return lane;
 }
 
-static bool lane_holder_lives(const struct lane *lane, uint32_t pid)
+// `mine` is the asking thread's id: a lane of an earlier thread with the same id is free, but not
+// one in use by this thread itself. In a sealed process threads may all seem to have one id.
+static bool lane_holder_lives(const struct lane *lane, uint32_t mine)
 {
 	if (kernel_sealed)
 		return __atomic_load_n(&lane->shared->tid, __ATOMIC_ACQUIRE) != 0;
-	return kernel_thread_lives(pid, lane->tid);
+	if (lane->tid == mine)
+		return lane_get_mine()->tid == mine;
+	return kernel_thread_lives(recording_state->pid, lane->tid);
 }
 
-// Collect the lanes of threads that have ended. `mine` is the asking thread's id: a lane of an
-// earlier thread with the same id is free, but not one in use by this thread itself.
+// Collect the lanes of threads that have ended.
 static void lane_find_dead(uint32_t mine)
 {
 	struct recording_state *state = recording_state;
@@ -72,10 +75,7 @@ static void lane_find_dead(uint32_t mine)
 	for (uint32_t id = 1; id < state->lanes_count; id++) {
 		struct lane *lane = state->lanes[id];
 
-		if (!lane || !lane->tid)
-			continue;
-		if (lane->tid == mine ? lane_get_mine()->tid == mine
-				      : lane_holder_lives(lane, state->pid))
+		if (!lane || !lane->tid || lane_holder_lives(lane, mine))
 			continue;
 		lane->tid = 0;
 		lane->inner = NULL;
@@ -87,19 +87,34 @@ static void lane_find_dead(uint32_t mine)
 }
 
 // A sealed process cannot ask who lives. The collector is asked to; it looks every millisecond.
-static void lane_sweep(uint32_t mine)
+// False: it does not answer.
+static bool lane_sweep(uint32_t mine)
 {
-	enum { SWEEP_NAPS = 200, SWEEP_NAP_NS = 100000, SWEEP_EVENTS = 4096 };
+	_Atomic uint32_t *asked = &recording_state->segment->sweep;
+	struct recording_wait wait = { 0 };
+
+	__atomic_store_n(asked, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(asked, __ATOMIC_ACQUIRE)) {
+		if (recording_wait_is_vain(&wait))
+			return false;
+	}
+	lane_find_dead(mine);
+	return true;
+}
+
+// All lanes of a sealed process are taken: a thread that ends leaves one. That is waited for, but
+// not for long again where it was in vain: they may all belong to threads that stay.
+static void lane_wait_dead(uint32_t mine)
+{
+	enum { SWEEPS = 500, SWEEP_EVENTS = 4096 };
 	static uint32_t misses; // under lanes_lock
-	struct recording_state *state = recording_state;
-	_Atomic uint32_t *asked = &state->segment->sweep;
+	const struct recording_state *state = recording_state;
+	uint32_t sweeps = misses ? 1 : SWEEPS;
 
 	if (misses && ++misses % SWEEP_EVENTS)
-		return; // there was nothing to be had just now
-	__atomic_store_n(asked, 1, __ATOMIC_RELEASE);
-	for (int i = 0; i < SWEEP_NAPS && __atomic_load_n(asked, __ATOMIC_ACQUIRE); i++)
-		kernel_sleep_ns(SWEEP_NAP_NS);
-	lane_find_dead(mine);
+		return;
+	while (sweeps-- && lane_sweep(mine) && !state->free_count)
+		;
 	misses = state->free_count == 0;
 }
 
@@ -114,7 +129,7 @@ static struct lane *lane_take(uint32_t tid)
 	if (used == 0)
 		next_search = SEGMENT_RING_LARGE_LANES;
 	if (kernel_sealed && !state->free_count) {
-		lane_sweep(tid);
+		lane_wait_dead(tid);
 	} else if (!state->free_count && used >= next_search) {
 		lane_find_dead(tid);
 		// Few have died: grow before looking again, so that a thread's start stays cheap.

@@ -78,6 +78,11 @@ def threads_by_the_hundred_take_over_the_lanes_of_those_that_ended():
 
 
 @test
+def where_all_lanes_are_taken_the_end_of_a_thread_is_waited_for():
+    check_exact(sandboxed("enosys", "mremap,socket,tgkill", 200, 10000), 2000000)
+
+
+@test
 def stacks_under_the_filter_reach_the_beginning():
     sandboxed("enosys", "rt_sigprocmask,gettid", 2, 500)
     equal("", Trace().end.get("stacks-incomplete", ""), "stacks that are not proven whole")
