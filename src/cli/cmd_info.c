@@ -138,6 +138,24 @@ static void print_memory(const struct trace_process *process, int indent)
 	putchar('\n');
 }
 
+// "allocator jemalloc in /usr/bin/x, by patched entries of what it exports"
+static void print_allocators(const struct trace_process *process, int indent)
+{
+	for (uint32_t i = 0; i < process->allocators_count; i++) {
+		const struct trace_allocator *each = &process->allocators[i];
+
+		printf("%*sallocator ", indent, "");
+		print_plain(each->name);
+		if (each->file) {
+			printf(" in ");
+			print_plain(each->file);
+		} else if (each->seen != TRACE_SEEN_STRIPPED) {
+			printf(" in the executable");
+		}
+		printf(", %s\n", info_seen_how(each));
+	}
+}
+
 // What is not in the trace, for it was done to others.
 static void print_elsewhere(const struct trace_process *process, int indent)
 {
@@ -166,6 +184,7 @@ static void print_process(const struct info *info, const struct trace_process *p
 	printf("  %" PRIu64 " thread%s", info->process_threads[process->id],
 	       info->process_threads[process->id] == 1 ? "" : "s");
 	printf("  %s events\n", str_count(info->process_events[process->id], count));
+	print_allocators(process, 2 * (depth < 20 ? depth : 20) + 11);
 	print_memory(process, 2 * (depth < 20 ? depth : 20) + 11);
 	print_elsewhere(process, 2 * (depth < 20 ? depth : 20) + 11);
 }

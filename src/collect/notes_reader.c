@@ -205,16 +205,17 @@ static void read_maps(struct image *image, struct payload *payload)
 		mappings_list(image, number, (const char *)payload->at, payload->left);
 }
 
-// The numbers of enum note_calls are those of enum trace_calls.
-static void read_calls(struct image *image, struct payload *payload)
+// A number and a text, which stand in the trace as they are: the numbers of enum note_calls and of
+// enum note_seen are those of the trace.
+static void read_as_is(struct image *image, struct payload *payload, enum trace_note_kind kind)
 {
 	uint32_t how = (uint32_t)take(payload, 4);
-	char *why = mem_copy_bytes(payload->at, payload->left);
+	char *text = mem_copy_bytes(payload->at, payload->left);
 
 	if (!payload->short_)
-		trace_builder_note(image->trace_builder, TRACE_NOTE_CALLS, image->process,
-				   TRACE_NONE, how, why);
-	mem_free(why);
+		trace_builder_note(image->trace_builder, kind, image->process, TRACE_NONE, how,
+				   text);
+	mem_free(text);
 }
 
 static void read_space(struct image *image, struct payload *payload)
@@ -279,7 +280,10 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 		read_space(image, &payload);
 		break;
 	case NOTE_CALLS:
-		read_calls(image, &payload);
+		read_as_is(image, &payload, TRACE_NOTE_CALLS);
+		break;
+	case NOTE_ALLOCATOR:
+		read_as_is(image, &payload, TRACE_NOTE_ALLOCATOR);
 		break;
 	case NOTE_MAPS:
 		read_maps(image, &payload);

@@ -1,5 +1,6 @@
 #include "recorder/enter_linux.h"
 
+#include "recorder/allocators_linux.h"
 #include "recorder/hook_linux.h"
 #include "recorder/inside_linux.h"
 #include "recorder/insn.h"
@@ -251,8 +252,10 @@ void enter_start(void)
 		enter_all(usual, true);
 	if (enter_page)
 		enter_protect(true);
-	if (enter_done)
+	if (enter_done) {
 		inside_add_allocator(program);
+		allocators_add(program, NOTE_SEEN_EXPORTED, NULL);
+	}
 	if (enter_refused[0])
 		notes_message(NOTE_MESSAGE_ENTRIES, enter_refused);
 }

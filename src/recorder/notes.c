@@ -218,6 +218,21 @@ void notes_calls(uint32_t how, const char *why)
 	notes_close(&record);
 }
 
+void notes_allocator(uint32_t seen, const char *name, const char *path)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_ALLOCATOR))
+		return;
+	notes_put(&record, &seen, 4);
+	notes_put_text(&record, name);
+	if (path[0]) {
+		notes_put(&record, " ", 1);
+		notes_put_text(&record, path);
+	}
+	notes_close(&record);
+}
+
 void notes_space(uint64_t low, uint64_t end)
 {
 	struct notes_record record;

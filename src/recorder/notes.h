@@ -45,6 +45,9 @@ HIDDEN void notes_maps(uint32_t list, const char *text);
 // How this process's calls on virtual memory are seen (enum note_calls), and why not otherwise.
 HIDDEN void notes_calls(uint32_t how, const char *why);
 
+// It uses this allocator, whose calls are seen so (enum note_seen). `path` may be empty.
+HIDDEN void notes_allocator(uint32_t seen, const char *name, const char *path);
+
 // The addresses that this process may have, where the collector cannot tell: from `low` to `end`.
 HIDDEN void notes_space(uint64_t low, uint64_t end);
 

@@ -1,5 +1,6 @@
 #include "recorder/recording.h"
 
+#include "recorder/allocators_linux.h"
 #include "recorder/alone_linux.h"
 #include "recorder/client.h"
 #include "recorder/clock.h"
@@ -629,6 +630,9 @@ static bool recording_start(struct recording_state *state)
 	if (fresh) {
 		patch_start();
 		enter_start();
+		allocators_add_real();
+	} else {
+		allocators_tell();
 	}
 	patch_tell();
 	if (!clock_counter_allowed)

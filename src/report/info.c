@@ -154,6 +154,31 @@ const char *info_calls(const struct trace_process *process)
 	return process->calls < TRACE_CALLS_COUNT ? words[process->calls] : NULL;
 }
 
+const char *info_seen(const struct trace_allocator *allocator)
+{
+	static const char *const words[TRACE_SEEN_COUNT] = {
+		[TRACE_SEEN_NAME] = "name",         [TRACE_SEEN_EXPORTED] = "exported",
+		[TRACE_SEEN_SYMBOLS] = "symbols",   [TRACE_SEEN_DEBUG] = "debug-file",
+		[TRACE_SEEN_STRIPPED] = "stripped",
+	};
+
+	return words[allocator->seen];
+}
+
+const char *info_seen_how(const struct trace_allocator *allocator)
+{
+	static const char *const words[TRACE_SEEN_COUNT] = {
+		[TRACE_SEEN_NAME] = "by name",
+		[TRACE_SEEN_EXPORTED] = "by patched entries of what it exports",
+		[TRACE_SEEN_SYMBOLS] = "by patched entries that its symbol table names",
+		[TRACE_SEEN_DEBUG] = "by patched entries that its debug file names",
+		[TRACE_SEEN_STRIPPED] = "not seen, if there is one: the executable is stripped and "
+					"asks for no malloc of others",
+	};
+
+	return words[allocator->seen];
+}
+
 struct info_snapshots info_snapshots(const struct info *info)
 {
 	struct info_snapshots all = { 0 };

@@ -64,4 +64,8 @@ struct info_snapshots info_snapshots(const struct info *info);
 // "patched": how a process's calls on virtual memory were seen; NULL: nobody said.
 const char *info_calls(const struct trace_process *process);
 
+// "exported": how an allocator's calls are seen, and the same in more words.
+const char *info_seen(const struct trace_allocator *allocator);
+const char *info_seen_how(const struct trace_allocator *allocator);
+
 #endif

@@ -55,6 +55,22 @@ static void json_events(struct json *json, const struct info *info)
 	json_object_end(json);
 }
 
+static void json_allocators(struct json *json, const struct trace_process *process)
+{
+	json_key(json, "allocators");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < process->allocators_count; i++) {
+		const struct trace_allocator *each = &process->allocators[i];
+
+		json_object_begin(json);
+		json_kv_string(json, "name", each->name);
+		json_kv_string(json, "file", each->file ? each->file : process->exe);
+		json_kv_string(json, "seen", info_seen(each));
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
 static void json_processes(struct json *json, const struct info *info)
 {
 	json_key(json, "processes");
@@ -75,6 +91,7 @@ static void json_processes(struct json *json, const struct info *info)
 		json_kv_string(json, "memory_calls", info_calls(process));
 		json_kv_string(json, "memory_calls_why", process->calls_why);
 		json_kv_u64(json, "calls_elsewhere", process->calls_elsewhere);
+		json_allocators(json, process);
 		json_kv_u64(json, "rss_max_bytes", process->rss_max_bytes);
 		json_kv_u64(json, "pss_max_bytes", process->pss_max_bytes);
 		json_kv_u64(json, "swap_max_bytes", process->swap_max_bytes);

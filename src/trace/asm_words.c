@@ -57,6 +57,7 @@ static const char *const notes[] = {
 	[TRACE_NOTE_MAPPED_LIMIT] = "mapped-limit",
 	[TRACE_NOTE_DATA_LIMIT] = "data-limit",
 	[TRACE_NOTE_CALLS_ELSEWHERE] = "calls-elsewhere",
+	[TRACE_NOTE_ALLOCATOR] = "allocator",
 };
 
 enum {

@@ -59,6 +59,11 @@ static void process_fini(struct trace_process *process)
 	mem_free(process->args);
 	mem_free(process->exe);
 	mem_free(process->calls_why);
+	for (uint32_t i = 0; i < process->allocators_count; i++) {
+		mem_free(process->allocators[i].name);
+		mem_free(process->allocators[i].file);
+	}
+	mem_free(process->allocators);
 }
 
 void defs_fini(struct defs *defs)
@@ -605,6 +610,32 @@ static void apply_figure(struct trace_process *process, const struct trace_note 
 	process->calls_why = note->text[0] ? mem_copy_text(note->text) : NULL;
 }
 
+// Notes may be read more than once. "jemalloc /usr/lib/x.so", or without a path.
+static void apply_allocator(struct trace_process *process, const struct trace_note *note)
+{
+	size_t length = strcspn(note->text, " ");
+	const char *file = note->text[length] ? note->text + length + 1 : NULL;
+	size_t capacity = process->allocators_count;
+	struct trace_allocator *each;
+
+	if (note->kind != TRACE_NOTE_ALLOCATOR || note->value == 0 ||
+	    note->value >= TRACE_SEEN_COUNT)
+		return;
+	for (uint32_t i = 0; i < process->allocators_count; i++) {
+		each = &process->allocators[i];
+		if (each->seen == note->value && strncmp(each->name, note->text, length) == 0 &&
+		    each->name[length] == 0 &&
+		    strcmp(each->file ? each->file : "", file ? file : "") == 0)
+			return;
+	}
+	process->allocators = mem_grow(process->allocators, &capacity,
+				       process->allocators_count + 1u, sizeof *each);
+	each = &process->allocators[process->allocators_count++];
+	each->seen = (uint8_t)note->value;
+	each->name = mem_copy_bytes(note->text, length);
+	each->file = file ? mem_copy_text(file) : NULL;
+}
+
 // Notes may be read more than once: the first and the last of them stay what they are.
 static void apply_pause(struct trace_process *process, const struct trace_note *note)
 {
@@ -623,8 +654,10 @@ void defs_apply_note(struct defs *defs, const struct trace_note *note)
 {
 	if (note->process < defs->processes_count)
 		apply_figure(&defs->processes[note->process], note);
-	if (note->process < defs->processes_count)
+	if (note->process < defs->processes_count) {
 		apply_pause(&defs->processes[note->process], note);
+		apply_allocator(&defs->processes[note->process], note);
+	}
 	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < defs->processes_count) {
 		struct trace_process *process = &defs->processes[note->process];
 

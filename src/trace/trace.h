@@ -223,6 +223,8 @@ struct trace_process {
 	// Of the notes that were read so far. 0: nobody said.
 	uint8_t calls;   // enum trace_calls
 	char *calls_why; // why not TRACE_CALLS_PATCHED; may be NULL
+	struct trace_allocator *allocators;
+	uint32_t allocators_count;
 	uint64_t rss_max_bytes, pss_max_bytes, swap_max_bytes;
 	uint64_t minor_faults, major_faults;
 	uint64_t snapshots_missed;
@@ -232,6 +234,22 @@ struct trace_process {
 	uint64_t calls_elsewhere;          // on the memory of other processes, not recorded
 	bool paused; // at some time, first and last; allocations were not recorded then
 	uint64_t paused_first_ns, paused_last_ns, resumed_last_ns;
+};
+
+// How an allocator's calls are seen.
+enum trace_seen {
+	TRACE_SEEN_NAME = 1,     // by name: ours comes before its
+	TRACE_SEEN_EXPORTED = 2, // entries are patched, of functions that its file exports
+	TRACE_SEEN_SYMBOLS = 3,  // that the file's symbol table names
+	TRACE_SEEN_DEBUG = 4,    // that a debug file of it names
+	TRACE_SEEN_STRIPPED = 5, // not: if the executable has one, nothing says where
+	TRACE_SEEN_COUNT,
+};
+
+struct trace_allocator {
+	uint8_t seen; // enum trace_seen
+	char *name;   // "jemalloc"
+	char *file;   // NULL: the executable
 };
 
 // How the calls of a process on virtual memory were seen.
@@ -319,6 +337,7 @@ enum trace_note_kind {
 	TRACE_NOTE_DATA_LIMIT =
 		27, // process, value: that may be private and writable (RLIMIT_DATA)
 	TRACE_NOTE_CALLS_ELSEWHERE = 28, // process, value: calls on other processes' memory
+	TRACE_NOTE_ALLOCATOR = 29,       // process, value: enum trace_seen, text: what, and where
 	TRACE_NOTES_COUNT,
 };
 

@@ -241,6 +241,9 @@ enum note_type {
 	// whose file is that number says where in the order the list belongs.
 	NOTE_MAPS = 17,
 	NOTE_CALLS = 18, // u32 enum note_calls, then text: why, where it is not the best
+	// u32 enum note_seen, then text: what it is, a space and the path of its file (neither:
+	// the executable).
+	NOTE_ALLOCATOR = 19,
 	NOTE_SPACE = 24, // u64 lowest address that is given, u64 the one behind the highest
 };
 
@@ -249,6 +252,15 @@ enum note_calls {
 	NOTE_CALLS_PATCHED = 1,    // where they are made: libc's and the linker's own too
 	NOTE_CALLS_INTERPOSED = 2, // some or all of them by name: the program's own calls alone
 	NOTE_CALLS_DISPATCHED = 3, // as patched, and what other code asks of the kernel itself
+};
+
+// How an allocator's calls are seen: the numbers of the trace.
+enum note_seen {
+	NOTE_SEEN_NAME = 1,
+	NOTE_SEEN_EXPORTED = 2,
+	NOTE_SEEN_SYMBOLS = 3,
+	NOTE_SEEN_DEBUG = 4,
+	NOTE_SEEN_STRIPPED = 5,
 };
 
 // Why a new image will not be seen, as far as the exec'ing process can tell. 0: it will.

@@ -1,0 +1,78 @@
+#include "recorder/allocators_linux.h"
+
+#include "recorder/notes.h"
+#include "recorder/text.h"
+#include "wire/lane_event.h"
+
+enum { ALLOCATORS_MAX = 32, ALLOCATORS_PATH_MAX = 256 };
+
+// The path is kept, since the library may be gone when a child is forked.
+struct allocator {
+	uint32_t seen;
+	const char *name; // of ours
+	char path[ALLOCATORS_PATH_MAX];
+};
+
+static struct allocator allocators[ALLOCATORS_MAX];
+static uint32_t allocators_count;
+
+static const char *allocators_name(const struct scope_object *object)
+{
+	static const struct {
+		const char *function, *name;
+	} signs[] = {
+		{ "gnu_get_libc_version", "glibc" }, { "moz_arena_malloc", "mozjemalloc" },
+		{ "mallocx", "jemalloc" },           { "je_mallocx", "jemalloc" },
+		{ "_rjem_mallocx", "jemalloc" },     { "tc_malloc", "tcmalloc" },
+		{ "mi_malloc", "mimalloc" },         { "scalable_malloc", "tbbmalloc" },
+		{ "__libc_start_main", "musl" },
+	};
+
+	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++) {
+		if (scope_find(object, signs[i].function))
+			return signs[i].name;
+	}
+	return "unknown";
+}
+
+void allocators_add(const struct scope_object *object, uint32_t seen, const char *name)
+{
+	struct allocator *new = &allocators[allocators_count];
+	const char *path = object == scope_objects() ? "" : object->name;
+	size_t length = text_length(path);
+
+	if (length >= sizeof(new->path)) // its end says more
+		path += length + 1 - sizeof(new->path);
+	if (!name)
+		name = allocators_name(object);
+	for (uint32_t i = 0; i < allocators_count; i++) {
+		if (allocators[i].seen == seen && allocators[i].name == name &&
+		    text_equal(allocators[i].path, path))
+			return;
+	}
+	if (allocators_count == ALLOCATORS_MAX)
+		return;
+	new->seen = seen;
+	new->name = name;
+	memcpy(new->path, path, text_length(path) + 1);
+	allocators_count++;
+	notes_allocator(seen, new->name, new->path);
+}
+
+void allocators_add_real(void)
+{
+	struct scope_object *object = NULL;
+
+	for (uint32_t i = 0; i < allocators_count; i++) {
+		if (!allocators[i].path[0] && allocators[i].seen == NOTE_SEEN_EXPORTED)
+			return; // what asks for malloc comes to that one
+	}
+	if (scope_next("malloc", &object))
+		allocators_add(object, NOTE_SEEN_NAME, NULL);
+}
+
+void allocators_tell(void)
+{
+	for (uint32_t i = 0; i < allocators_count; i++)
+		notes_allocator(allocators[i].seen, allocators[i].name, allocators[i].path);
+}

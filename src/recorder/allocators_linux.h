@@ -1,0 +1,23 @@
+// allocators: which allocators the process uses, and how their calls are seen, for `info`.
+//
+// One that the dynamic linker's rules lead to is seen by name, since our functions come before it;
+// one that calls itself, by patched entries (enter_linux.h). What it is, is told by functions that
+// only it has. A forked child has its parent's.
+#ifndef RECORDER_ALLOCATORS_LINUX_H
+#define RECORDER_ALLOCATORS_LINUX_H
+
+#include "recorder/scope_linux.h"
+
+#include <stdint.h>
+
+// There is one in this object, seen so (enum note_seen). `name` NULL: by what the object exports.
+// Each is told once; those beyond a few dozen are not. Signals are blocked.
+HIDDEN void allocators_add(const struct scope_object *object, uint32_t seen, const char *name);
+
+// The one behind our hooks of malloc, unless it is entered and was added so.
+HIDDEN void allocators_add_real(void);
+
+// A forked child says it again.
+HIDDEN void allocators_tell(void);
+
+#endif
