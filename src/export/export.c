@@ -11,6 +11,8 @@ const struct export_format *const export_formats[] = {
 	&folded_format,
 	&flamegraph_format,
 	&callgrind_format,
+	&massif_format,
+	&dhat_format,
 	&csv_format,
 	&csv_jsonl_format,
 	&heaptrack_format,

@@ -56,6 +56,8 @@ extern const struct export_format folded_format;
 extern const struct export_format speedscope_format;
 extern const struct export_format flamegraph_format;
 extern const struct export_format callgrind_format;
+extern const struct export_format massif_format;
+extern const struct export_format dhat_format;
 extern const struct export_format heaplog_format;
 extern const struct export_format csv_format;
 extern const struct export_format csv_jsonl_format;
