@@ -8,6 +8,7 @@
 // wants.
 #include "export/export.h"
 #include "export/locations.h"
+#include "export/profile.h"
 #include "export/protobuf.h"
 
 #include "base/mem.h"
@@ -41,18 +42,6 @@ enum otlp_field {
 	ANY_TEXT = 1,
 	ANY_NUMBER = 3,
 };
-
-static const struct {
-	enum samples_value value;
-	const char *name, *unit;
-} profiles[] = {
-	{ SAMPLES_ALLOCATIONS, "alloc_objects", "count" },
-	{ SAMPLES_ALLOCATED, "alloc_space", "bytes" },
-	{ SAMPLES_BLOCKS, "inuse_objects", "count" },
-	{ SAMPLES_LIVE, "inuse_space", "bytes" },
-};
-
-enum { PROFILES = sizeof profiles / sizeof *profiles };
 
 struct otlp {
 	const struct export_source *source;
@@ -136,38 +125,31 @@ static uint64_t thread_attribute(struct otlp *otlp, thread_id id)
 
 // ---- stacks ----
 
-static uint64_t mapping_of(struct otlp *otlp, const struct trace_frame *frame)
+static void add_mapping(struct otlp *otlp, const struct trace_module *module)
 {
-	const struct trace_module *module =
-		frame && frame->module ? reader_module(otlp->reader, frame->module) : NULL;
-	struct str mapping = { 0 }, id = { 0 };
-	uint64_t *number;
-	bool added;
+	struct str mapping = { 0 }, id = { 0 }, list = { 0 };
 
-	if (!module)
-		return 0;
-	number = map_put(&otlp->mappings, frame->module, &added);
-	if (!added)
-		return *number;
-	*number = otlp->mappings.count;
-	protobuf_u64(&mapping, 1, module->start);
-	protobuf_u64(&mapping, 2, module->end);
-	protobuf_u64(&mapping, 3, module->start - module->bias);
-	protobuf_u64(&mapping, 4, text(otlp, module->path));
-	for (uint8_t i = 0; i < module->build_id_length; i++)
-		str_format(&id, "%02x", module->build_id[i]);
+	profile_add_mapping(&mapping, 1, module, &otlp->locations.strings);
+	profile_add_build_id(module, &id);
 	if (id.length > 0) {
-		struct str list = { 0 };
-
 		protobuf_varint(&list, table_attribute(otlp, "process.executable.build_id.gnu",
 						       str_get(&id), 0));
 		add_message(&mapping, 5, &list);
-		str_fini(&list);
 	}
 	add_message(&otlp->dictionary, DICTIONARY_MAPPING, &mapping);
 	str_fini(&mapping);
 	str_fini(&id);
-	return *number;
+	str_fini(&list);
+}
+
+static uint64_t mapping_of(struct otlp *otlp, const struct trace_frame *frame)
+{
+	const struct trace_module *fresh;
+	uint64_t number = profile_mapping(otlp->reader, &otlp->mappings, frame, &fresh);
+
+	if (fresh)
+		add_mapping(otlp, fresh);
+	return number;
 }
 
 // Locations that were met since the last time: number n of `locations` is n + 1 of the table.
@@ -275,7 +257,8 @@ static void add_profile(struct otlp *otlp, struct str *scope, size_t which, size
 	const struct trace_info *info = reader_info(otlp->reader);
 	struct str profile = { 0 };
 
-	add_type(otlp, &profile, PROFILE_SAMPLE_TYPE, profiles[which].name, profiles[which].unit);
+	add_type(otlp, &profile, PROFILE_SAMPLE_TYPE, profile_values[which].name,
+		 profile_values[which].unit);
 	for (size_t i = first; i < end;) {
 		const struct sample *sample = &otlp->source->samples->list[i];
 		int64_t value = 0;
@@ -285,7 +268,7 @@ static void add_profile(struct otlp *otlp, struct str *scope, size_t which, size
 		       otlp->source->samples->list[i].thread == sample->thread;
 		     i++)
 			value += samples_value(&otlp->source->samples->list[i],
-					       profiles[which].value);
+					       profile_values[which].value);
 		if (value)
 			add_sample(otlp, &profile, sample, value);
 	}
@@ -322,7 +305,7 @@ static void write_process(struct otlp *otlp, struct sink *sink, size_t first, si
 	add_resource(otlp, &message, otlp->source->samples->list[first].process);
 	protobuf_text(&part, 1, reader_info(otlp->reader)->tool);
 	add_message(&scope, SCOPE_PROFILES_SCOPE, &part);
-	for (size_t which = 0; which < PROFILES; which++)
+	for (size_t which = 0; which < PROFILE_VALUES; which++)
 		add_profile(otlp, &scope, which, first, end);
 	add_message(&message, RESOURCE_PROFILES_SCOPE, &scope);
 	add_message(&part, DATA_RESOURCE_PROFILES, &message);

@@ -8,6 +8,7 @@
 #include "export/export.h"
 #include "export/gzip.h"
 #include "export/locations.h"
+#include "export/profile.h"
 #include "export/protobuf.h"
 
 #include "base/mem.h"
@@ -29,17 +30,9 @@ enum profile_field {
 	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
 };
 
-static const struct {
-	enum samples_value value;
-	const char *name, *unit;
-} values[] = {
-	{ SAMPLES_ALLOCATIONS, "alloc_objects", "count" },
-	{ SAMPLES_ALLOCATED, "alloc_space", "bytes" },
-	{ SAMPLES_BLOCKS, "inuse_objects", "count" },
-	{ SAMPLES_LIVE, "inuse_space", "bytes" },
-};
-
-enum { VALUES = sizeof values / sizeof *values };
+// Locations and functions: what was recorded without a stack has one of its own, since `go tool
+// pprof` leaves out samples that have none.
+enum { WITHOUT = 1, FIRST = 2 };
 
 struct pprof {
 	const struct export_source *source;
@@ -118,12 +111,15 @@ static void write_sample(struct pprof *pprof, const struct sample *sample)
 
 	str_clear(&pprof->message);
 	str_clear(&pprof->part);
+	if (depth == 0)
+		protobuf_varint(&pprof->part, WITHOUT);
 	for (size_t i = 0; i < depth; i++)
-		protobuf_varint(&pprof->part, pprof->numbers[i] + UINT64_C(1));
+		protobuf_varint(&pprof->part, pprof->numbers[i] + (uint64_t)FIRST);
 	protobuf_bytes(&pprof->message, 1, str_get(&pprof->part), pprof->part.length);
 	str_clear(&pprof->part);
-	for (size_t i = 0; i < VALUES; i++)
-		protobuf_varint(&pprof->part, (uint64_t)samples_value(sample, values[i].value));
+	for (size_t i = 0; i < PROFILE_VALUES; i++)
+		protobuf_varint(&pprof->part,
+				(uint64_t)samples_value(sample, profile_values[i].value));
 	protobuf_bytes(&pprof->message, 2, str_get(&pprof->part), pprof->part.length);
 	add_labels(pprof, sample);
 	write_field(pprof, PROFILE_SAMPLE, &pprof->message);
@@ -135,14 +131,10 @@ static void write_mapping(struct pprof *pprof, const struct trace_module *module
 {
 	struct str id = { 0 };
 
-	for (uint8_t i = 0; i < module->build_id_length; i++)
-		str_format(&id, "%02x", module->build_id[i]);
+	profile_add_build_id(module, &id);
 	str_clear(&pprof->message);
 	protobuf_u64(&pprof->message, 1, number);
-	protobuf_u64(&pprof->message, 2, module->start);
-	protobuf_u64(&pprof->message, 3, module->end);
-	protobuf_u64(&pprof->message, 4, module->start - module->bias);
-	protobuf_u64(&pprof->message, 5, text(pprof, module->path));
+	profile_add_mapping(&pprof->message, 2, module, &pprof->locations.strings);
 	protobuf_u64(&pprof->message, 6, text(pprof, str_get(&id)));
 	for (unsigned has = 7; has <= 10; has++) // functions, files, lines, inline frames
 		protobuf_bool(&pprof->message, has, true);
@@ -150,22 +142,12 @@ static void write_mapping(struct pprof *pprof, const struct trace_module *module
 	str_fini(&id);
 }
 
-// The number of a module's mapping, from 1; 0: the frame is in none.
-static uint64_t mapping_of(struct pprof *pprof, const struct trace_frame *frame)
+static void add_line(struct pprof *pprof, uint64_t function, uint64_t line)
 {
-	const struct trace_module *module =
-		frame && frame->module ? reader_module(pprof->reader, frame->module) : NULL;
-	uint64_t *number;
-	bool added;
-
-	if (!module)
-		return 0;
-	number = map_put(&pprof->mappings, frame->module, &added);
-	if (added) {
-		*number = pprof->mappings.count;
-		write_mapping(pprof, module, *number);
-	}
-	return *number;
+	str_clear(&pprof->part);
+	protobuf_u64(&pprof->part, 1, function);
+	protobuf_u64(&pprof->part, 2, line);
+	protobuf_bytes(&pprof->message, 4, str_get(&pprof->part), pprof->part.length);
 }
 
 static void write_location(struct pprof *pprof, size_t index)
@@ -173,35 +155,45 @@ static void write_location(struct pprof *pprof, size_t index)
 	const struct locations *locations = &pprof->locations;
 	const struct location *location = &locations->list[index];
 	const struct trace_frame *frame = reader_frame(pprof->reader, location->frame);
-	uint64_t mapping = mapping_of(pprof, frame);
+	const struct trace_module *fresh;
+	uint64_t mapping = profile_mapping(pprof->reader, &pprof->mappings, frame, &fresh);
 
+	if (fresh)
+		write_mapping(pprof, fresh, mapping);
 	str_clear(&pprof->message);
-	protobuf_u64(&pprof->message, 1, index + 1);
+	protobuf_u64(&pprof->message, 1, index + FIRST);
 	protobuf_u64(&pprof->message, 2, mapping);
 	protobuf_u64(&pprof->message, 3, frame ? frame->pc : 0);
 	for (uint32_t i = 0; i < location->lines_count; i++) {
 		const struct location_line *line = &locations->lines[location->lines_first + i];
 
-		str_clear(&pprof->part);
-		protobuf_u64(&pprof->part, 1, line->function + UINT64_C(1));
-		protobuf_u64(&pprof->part, 2, line->line);
-		protobuf_bytes(&pprof->message, 4, str_get(&pprof->part), pprof->part.length);
+		add_line(pprof, line->function + (uint64_t)FIRST, line->line);
 	}
 	write_field(pprof, PROFILE_LOCATION, &pprof->message);
 }
 
+static void write_function(struct pprof *pprof, uint64_t number, uint64_t name, uint64_t file)
+{
+	str_clear(&pprof->message);
+	protobuf_u64(&pprof->message, 1, number);
+	protobuf_u64(&pprof->message, 2, name);
+	protobuf_u64(&pprof->message, 3, name);
+	protobuf_u64(&pprof->message, 4, file);
+	write_field(pprof, PROFILE_FUNCTION, &pprof->message);
+}
+
 static void write_functions(struct pprof *pprof)
 {
+	write_function(pprof, WITHOUT, text(pprof, "(no stack)"), 0);
 	for (size_t i = 0; i < pprof->locations.functions_count; i++) {
 		const struct location_function *function = &pprof->locations.functions[i];
 
-		str_clear(&pprof->message);
-		protobuf_u64(&pprof->message, 1, i + 1);
-		protobuf_u64(&pprof->message, 2, function->name);
-		protobuf_u64(&pprof->message, 3, function->name);
-		protobuf_u64(&pprof->message, 4, function->file);
-		write_field(pprof, PROFILE_FUNCTION, &pprof->message);
+		write_function(pprof, i + FIRST, function->name, function->file);
 	}
+	str_clear(&pprof->message);
+	protobuf_u64(&pprof->message, 1, WITHOUT);
+	add_line(pprof, WITHOUT, 0);
+	write_field(pprof, PROFILE_LOCATION, &pprof->message);
 }
 
 static void write_strings(struct pprof *pprof)
@@ -221,8 +213,9 @@ static void write_head(struct pprof *pprof)
 	const struct trace_info *info = reader_info(pprof->reader);
 
 	text(pprof, ""); // number 0, as the format wants it
-	for (size_t i = 0; i < VALUES; i++)
-		write_type(pprof, PROFILE_SAMPLE_TYPE, values[i].name, values[i].unit);
+	for (size_t i = 0; i < PROFILE_VALUES; i++)
+		write_type(pprof, PROFILE_SAMPLE_TYPE, profile_values[i].name,
+			   profile_values[i].unit);
 	write_type(pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
 	write_number(pprof, PROFILE_PERIOD, info->sample_bytes ? info->sample_bytes : 1);
 	write_number(pprof, PROFILE_DEFAULT_SAMPLE_TYPE, text(pprof, "inuse_space"));

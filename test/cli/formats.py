@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import xml.etree.ElementTree
 
+import libschema
 from libanswer import SOURCE, TIDEMARK, answer, assemble, refused, run, sampled
 from libprotobuf import message, packed
 from libtests import Skip, check, equal, main, test
@@ -84,6 +85,39 @@ def pprof_refers_to_nothing_that_is_not_there():
             equal(live[1], live[0] * labels["bytes"], "bytes of blocks of one size")
 
 
+def go_says(*words):
+    if not shutil.which("go"):
+        raise Skip("go is not installed (Debian: golang-go; not among the packages that are set up: 430 MB)")
+    return subprocess.run(["go", "tool", "pprof", *words], check=True, capture_output=True, text=True,
+                          env={**os.environ, "HOME": os.getcwd(), "PPROF_TMPDIR": os.getcwd(),
+                               "PPROF_BINARY_PATH": os.getcwd()}).stdout
+
+
+@test
+def go_tool_pprof_says_the_same_sums():
+    for name in TRACES:
+        path = assemble(name)
+        for words in WINDOWS:
+            run("export", path, "--format", "pprof", "-o", "out.pb.gz", "--force", *words)
+            raw = go_says("-raw", "-sample_index=alloc_objects", "out.pb.gz")
+            rows = re.findall(r"^ +((?:\d+ +){3}\d+):", raw, re.M)
+            sums = [sum(column) for column in zip(*([int(word) for word in row.split()] for row in rows))]
+            equal(totals(path, *words), sums or [0] * 4, (name, words))
+            for index, total in zip(("alloc_objects", "alloc_space", "inuse_objects", "inuse_space"),
+                                    totals(path, *words)):
+                text = go_says("-top", "-unit=B", f"-sample_index={index}", "out.pb.gz")
+                shown = re.search(r"of (\d+)B? total", text)
+                equal(total, int(shown[1]) if shown else 0, (name, words, index, text))
+
+
+@test
+def a_profile_less_itself_is_nothing_to_go_tool_pprof():
+    run("export", assemble("kitchen"), "--format", "pprof", "-o", "out.pb.gz", "--force")
+    text = go_says("-top", "-unit=B", "-sample_index=alloc_space", "-diff_base=out.pb.gz", "out.pb.gz")
+    check("accounting for 0, 0% of 9245B total" in text, text)
+    check(all(line.split()[0] == "0" for line in text[text.index("flat%"):].splitlines()[1:]), text)
+
+
 @test
 def a_sampled_trace_is_scaled():
     profile = Pprof(exported(sampled(), "pprof", text=False)[0])
@@ -130,6 +164,20 @@ def speedscope_has_a_profile_for_each_value():
         sums[profile["name"]] = profile["endValue"]
     equal(totals(path), [sums["allocations"], sums["bytes allocated"],
                          sums["live blocks at the end"], sums["live bytes at the end"]])
+
+
+@test
+def speedscope_holds_to_its_schema():
+    path = os.path.join(SOURCE, "web/node_modules/speedscope/dist/release/file-format-schema.json")
+    if not os.path.exists(path):
+        raise Skip("speedscope's schema is not here (tools/web setup)")
+    with open(path, encoding="utf-8") as file:
+        schema = json.load(file)
+    for name in TRACES:
+        found = json.loads(exported(assemble(name), "speedscope")[0])
+        equal([], list(libschema.wrong(found, schema, schema))[:5], name)
+    found["profiles"][0]["weights"] = "none"
+    check(list(libschema.wrong(found, schema, schema)), "the schema is held to")
 
 
 class Otlp:

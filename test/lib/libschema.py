@@ -24,6 +24,8 @@ def wrong(value, schema, root, where="$"):
         fits = [part for part in schema["oneOf"] if not list(wrong(value, part, root, where))]
         if len(fits) != 1:
             yield f"{where} fits {len(fits)} of those that it may be"
+    if "anyOf" in schema and all(any(wrong(value, part, root, where)) for part in schema["anyOf"]):
+        yield f"{where} is none of those that it may be"
     if "const" in schema and value != schema["const"]:
         yield f"{where} is not {schema['const']}"
     if "enum" in schema and value not in schema["enum"]:

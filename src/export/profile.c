@@ -1,0 +1,44 @@
+#include "export/profile.h"
+
+#include "export/protobuf.h"
+
+const struct profile_value profile_values[PROFILE_VALUES] = {
+	{ SAMPLES_ALLOCATIONS, "alloc_objects", "count" },
+	{ SAMPLES_ALLOCATED, "alloc_space", "bytes" },
+	{ SAMPLES_BLOCKS, "inuse_objects", "count" },
+	{ SAMPLES_LIVE, "inuse_space", "bytes" },
+};
+
+uint64_t profile_mapping(const struct reader *reader, struct map *mappings,
+			 const struct trace_frame *frame, const struct trace_module **fresh)
+{
+	const struct trace_module *module =
+		frame && frame->module ? reader_module(reader, frame->module) : NULL;
+	uint64_t *number;
+	bool added;
+
+	*fresh = NULL;
+	if (!module)
+		return 0;
+	number = map_put(mappings, frame->module, &added);
+	if (added) {
+		*number = mappings->count;
+		*fresh = module;
+	}
+	return *number;
+}
+
+void profile_add_mapping(struct str *message, unsigned field, const struct trace_module *module,
+			 struct string_table *strings)
+{
+	protobuf_u64(message, field, module->start);
+	protobuf_u64(message, field + 1, module->end);
+	protobuf_u64(message, field + 2, module->start - module->bias);
+	protobuf_u64(message, field + 3, string_table_add(strings, module->path));
+}
+
+void profile_add_build_id(const struct trace_module *module, struct str *text)
+{
+	for (uint8_t i = 0; i < module->build_id_length; i++)
+		str_format(text, "%02x", module->build_id[i]);
+}
