@@ -324,11 +324,13 @@ static void tell_unseen(struct image *image, struct image_exec *exec)
 		[NOTE_EXEC_ELSEWHERE] = "its environment names another recording",
 		[NOTE_EXEC_ASAN] = "its AddressSanitizer refuses to come behind another library "
 				   "(try: ASAN_OPTIONS=verify_asan_link_order=0)",
+		[NOTE_EXEC_NO_ROOM] = "its arguments leave no room for the recorder in its "
+				      "environment",
 	};
 	char line[512];
 
 	snprintf(line, sizeof line, "%s is not recorded: %s", exec->path,
-		 why[exec->reason <= NOTE_EXEC_ASAN ? exec->reason : NOTE_EXEC_OK]);
+		 why[exec->reason <= NOTE_EXEC_NO_ROOM ? exec->reason : NOTE_EXEC_OK]);
 	trace_builder_unseen(image->trace_builder, image->process, line);
 	exec->told = true;
 }

@@ -167,7 +167,7 @@ static bool launch_prepare(struct launch *launch, struct err *err)
 		return false;
 	launch->environment = preload_environment(environ, launch_entry(launch), launch->session);
 	return starter_fork(&launch->starter, str_get(&launch->program), launch->options->argv,
-			    launch->environment, err);
+			    launch->environment, launch->options->strict ? NULL : environ, err);
 }
 
 // From here on signals come through a descriptor. The program's process was forked before.
@@ -267,9 +267,21 @@ static bool launch_go(struct launch *launch, struct err *err)
 
 	launch->started = true;
 	launch->program_pid = launch->starter.pid;
+	if (error == 0 && launch->starter.bare) {
+		launch->result->whole = false;
+		launch_tell(launch,
+			    "%s is not recorded: its arguments leave no room for the recorder in "
+			    "its environment",
+			    str_get(&launch->program));
+	}
 	if (error == 0)
 		return true;
 	launch->program_pid = 0;
+	if (error == E2BIG && launch->options->strict)
+		return err_set(err, ERR_USAGE,
+			       "cannot execute %s: its arguments leave no room for the "
+			       "recorder in its environment (--strict: not started)",
+			       str_get(&launch->program));
 	launch->result->end = error == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE;
 	return err_errno(err, error, "cannot execute %s", str_get(&launch->program));
 }

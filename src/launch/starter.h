@@ -14,12 +14,13 @@ struct starter {
 	pid_t pid;
 	int go_fd;    // private: a byte in it starts the program, its end cancels
 	int error_fd; // private: an errno comes out of it, or its end after a successful exec
+	bool bare;    // the program was started in `bare_environment`
 };
 
-// Fork a child that will execute `path` with `argv` and `environment`. Borrowed until the program
-// has started.
+// Fork a child that will execute `path` with `argv` and `environment`, or, where these are too long
+// (E2BIG), in `bare_environment`, if that is not NULL. Borrowed until the program has started.
 bool starter_fork(struct starter *starter, const char *path, char *const *argv,
-		  char *const *environment, struct err *err);
+		  char *const *environment, char *const *bare_environment, struct err *err);
 
 // Start the program. 0, or the errno with which exec failed; the child is then gone.
 int starter_go(struct starter *starter);

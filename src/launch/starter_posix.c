@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { STARTER_BARE = -1 }; // where an errno is read: it is tried in the other environment
+
 // As execvp does: a file that the kernel does not know is a script for the shell.
 static void starter_execute(const char *path, char *const *argv, char *const *environment)
 {
@@ -29,8 +31,9 @@ static void starter_execute(const char *path, char *const *argv, char *const *en
 }
 
 _Noreturn static void starter_child(int go_fd, int error_fd, const char *path, char *const *argv,
-				    char *const *environment)
+				    char *const *environment, char *const *bare_environment)
 {
+	const int bare = STARTER_BARE;
 	char go;
 	ssize_t got;
 	int error;
@@ -41,6 +44,9 @@ _Noreturn static void starter_child(int go_fd, int error_fd, const char *path, c
 	if (got != 1)
 		_exit(0); // cancelled, or the launcher is gone
 	starter_execute(path, argv, environment);
+	if (errno == E2BIG && bare_environment &&
+	    write(error_fd, &bare, sizeof(bare)) == (ssize_t)sizeof(bare))
+		starter_execute(path, argv, bare_environment);
 	error = errno;
 	if (write(error_fd, &error, sizeof(error)) != sizeof(error))
 		_exit(126);
@@ -48,7 +54,7 @@ _Noreturn static void starter_child(int go_fd, int error_fd, const char *path, c
 }
 
 bool starter_fork(struct starter *starter, const char *path, char *const *argv,
-		  char *const *environment, struct err *err)
+		  char *const *environment, char *const *bare_environment, struct err *err)
 {
 	int go[2];
 	int error[2];
@@ -64,7 +70,7 @@ bool starter_fork(struct starter *starter, const char *path, char *const *argv,
 	if (starter->pid == 0) {
 		close(go[1]);
 		close(error[0]);
-		starter_child(go[0], error[1], path, argv, environment);
+		starter_child(go[0], error[1], path, argv, environment, bare_environment);
 	}
 	close(go[0]);
 	close(error[1]);
@@ -95,7 +101,8 @@ int starter_go(struct starter *starter)
 	close(starter->go_fd);
 	do {
 		got = read(starter->error_fd, &error, sizeof(error));
-	} while (got < 0 && errno == EINTR);
+		starter->bare |= got == (ssize_t)sizeof(error) && error == STARTER_BARE;
+	} while (got < 0 ? errno == EINTR : got == (ssize_t)sizeof(error) && error == STARTER_BARE);
 	close(starter->error_fd);
 	starter->go_fd = starter->error_fd = -1;
 	if (got != (ssize_t)sizeof(error))

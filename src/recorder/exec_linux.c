@@ -19,6 +19,7 @@ enum {
 	EXEC_NAME_BYTES = 512,
 	EXEC_SESSION_DIGITS = 32,
 	EXEC_ENOENT = 2,
+	EXEC_E2BIG = 7,
 	EXEC_EBADF = 9,
 	EXEC_ENOTDIR = 20,
 	EXEC_ENAMETOOLONG = 36,
@@ -320,31 +321,35 @@ static long exec_make(const struct exec_ask *ask, const void *envp)
 	return kernel_call6(ask->number, words[0], words[1], words[2], words[3], words[4], 0);
 }
 
-// With what the new image needs of us in the environment, or without what it cannot use. Returns
-// if it fails.
-static long exec_make_with(const struct exec_ask *ask, const struct exec_environment *env,
-			   uint32_t reason)
+// With the environment as exec_write makes it. Returns if it fails.
+static long exec_make_anew(const struct exec_ask *ask, const struct exec_environment *env,
+			   bool with)
 {
 	uint64_t on_stack[EXEC_ON_STACK_BYTES / 8];
-	// A loader that cannot load the recorder would say so on the program's own stderr, and
-	// AddressSanitizer refuses to come behind it.
-	bool with = reason != NOTE_EXEC_NO_LIBRARY && reason != NOTE_EXEC_32_BIT &&
-		    reason != NOTE_EXEC_ASAN;
-	void *room = on_stack;
-	size_t bytes;
+	size_t bytes = exec_bytes(env);
+	void *room = bytes > sizeof(on_stack) ? kernel_pages(bytes) : on_stack;
 	long result;
 
-	if (with ? env->has_library && env->has_session : !env->has_ours)
-		return exec_make(ask, ask->envp);
-	bytes = exec_bytes(env);
-	if (bytes > sizeof(on_stack))
-		room = kernel_pages(bytes);
 	if (!room)
 		return exec_make(ask, ask->envp);
 	result = exec_make(ask, exec_write(room, env, with));
 	if (room != on_stack)
 		kernel(__NR_munmap, room, bytes);
 	return result;
+}
+
+// With what the new image needs of us in the environment, or without what it cannot use.
+static long exec_make_with(const struct exec_ask *ask, const struct exec_environment *env,
+			   uint32_t reason)
+{
+	// A loader that cannot load the recorder would say so on the program's own stderr, and
+	// AddressSanitizer refuses to come behind it.
+	bool with = reason != NOTE_EXEC_NO_LIBRARY && reason != NOTE_EXEC_32_BIT &&
+		    reason != NOTE_EXEC_ASAN;
+
+	if (with ? env->has_library && env->has_session : !env->has_ours)
+		return exec_make(ask, ask->envp);
+	return exec_make_anew(ask, env, with);
 }
 
 // What the image is called: its path or, where that begins at a descriptor, what that is of.
@@ -367,6 +372,19 @@ static void exec_tell_ask(uint32_t reason, const struct exec_ask *ask)
 		memcpy(name + got + 1, ask->path, length + 1);
 	}
 	exec_tell(reason, name);
+}
+
+// There is no room for arguments, environment and what we have in it: the image goes without.
+static long exec_make_without(const struct exec_ask *ask, struct exec_environment *env, bool tells)
+{
+	if (tells) {
+		exec_tell_failed(-EXEC_E2BIG);
+		exec_tell_ask(NOTE_EXEC_NO_ROOM, ask);
+	}
+	for (size_t i = 0; i < env->count; i++)
+		if (text_after(env->envp[i], "TIDEMARK_SESSION="))
+			env->session_at = i;
+	return exec_make_anew(ask, env, false);
 }
 
 static long exec_ask_call(const struct exec_ask *ask)
@@ -393,6 +411,8 @@ static long exec_ask_call(const struct exec_ask *ask)
 	if (tells)
 		exec_tell_ask(reason, ask);
 	result = exec_make_with(ask, &env, reason);
+	if (result == -EXEC_E2BIG)
+		result = exec_make_without(ask, &env, tells);
 	if (tells)
 		exec_tell_failed(result);
 	return result;

@@ -272,6 +272,7 @@ enum note_exec {
 	NOTE_EXEC_32_BIT = 4,     // no recorder for its class
 	NOTE_EXEC_ELSEWHERE = 5,  // its environment names another recording
 	NOTE_EXEC_ASAN = 6,       // its AddressSanitizer will not come behind another library
+	NOTE_EXEC_NO_ROOM = 7,    // its arguments leave none for us in its environment
 };
 
 enum note_message {

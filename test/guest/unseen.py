@@ -2,6 +2,7 @@
 """Who is seen to begin is recorded, or told of by name: never silently missing."""
 # timeout: 180
 import json
+import os
 
 from libguest import (TIDEMARK, Skip, Trace, check, equal, main, need_root, program, record,
                       run, test)
@@ -103,6 +104,69 @@ def an_image_in_a_network_of_its_own_is_told_of():
         check_told(ended, "image" if way == "memfd" else "echo")
     check_strict("net", "execve", *PROGRAM)
     check_strict("net", "vfork", *PROGRAM)
+
+
+# Execs WORDS with so many bytes of arguments behind them; 7 is for more than there may be.
+EXECS = """
+import os, resource
+resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20))
+def execs(size):
+    words = WORDS + ["x" * 1000] * (size // 1000) + ["x" * (size % 1000)]
+    try:
+        os.execve(words[0], words, ENVIRONMENT)
+    except OSError:
+        os._exit(7)
+def starts(size):
+    pid = os.fork() or execs(size)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 7
+"""
+MOST = """
+low, high = 0, 1 << 20
+while high - low > 1:
+    middle = (low + high) // 2
+    low, high = (middle, high) if starts(middle) else (low, middle)
+print(low)
+"""
+
+
+def execs(words, environment, then):
+    script = EXECS.replace("WORDS", repr(words)).replace("ENVIRONMENT", environment)
+    return ["/usr/bin/python3", "-c", script + then]
+
+
+def most(words, environment="{}"):
+    """So many bytes of arguments have room without us."""
+    bytes_ = int(run(execs(words, environment, MOST)).out.split()[-1])
+    check(bytes_ > 100000, f"most bytes of arguments: {bytes_}")
+    return bytes_
+
+
+@test
+def an_image_whose_arguments_leave_no_room_for_the_recorder_starts_and_is_told_of():
+    for environment in ("{}", "os.environ"):
+        bytes_ = most(["/bin/true"], environment)
+        for then in (f"execs({bytes_})", f"if not starts({bytes_}): raise SystemExit(9)"):
+            command = execs(["/bin/true"], environment, then)
+            ended = run([TIDEMARK, "record", "--force", "-o", "t.tide", *command])
+            equal(0, ended.code, f"exit code with {environment} ({ended.err})")
+            check_told(ended, "/bin/true", "no room", answers=True)
+        equal(125, run([TIDEMARK, "record", "--force", "--strict", "-o", "s.tide", *command]).code,
+              "exit code under --strict")
+
+
+@test
+def a_program_whose_arguments_leave_no_room_for_the_recorder_starts_and_is_told_of():
+    os.symlink(TIDEMARK, "t")  # what it is called must not leave the room
+    words = ["./t", "record", "--force", "-o", "t.tide", "--", "/bin/echo"]
+    bytes_ = most(words)
+    ended = run(execs(words, "{}", f"execs({bytes_})"))
+    equal((0, bytes_), (ended.code, len(ended.out.replace(" ", "")) - 1), f"{ended.err}")
+    check(any("no room" in line for line in ended.lines()), ended.err)
+    trace = Trace()
+    check(int(trace.end["unseen"]) > 0, trace.end)
+    words.insert(2, "--strict")
+    ended = run(execs(words, "{}", f"execs({most(words)})"))
+    equal((125, ""), (ended.code, ended.out), f"under --strict ({ended.err})")
 
 
 @test
