@@ -36,6 +36,7 @@ const struct command cmd_import = {
 	.text = "FILE is - for standard input, and may be packed by gzip or zstd. Its format is\n"
 		"recognised by its content:\n"
 		"  heaptrack   what heaptrack records, interpreted or raw\n"
+		"  etl         VirtualAlloc and heaps, by Windows' own tracing (WPR, xperf)\n"
 		"  csv         events as comma-separated values, with a header\n"
 		"  jsonl       events as JSON objects, one a line\n"
 		"Columns (or keys) are time_ns (or time_us, time_ms, time_s), op, address, size,\n"

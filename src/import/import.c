@@ -7,10 +7,7 @@
 #include <string.h>
 
 const struct import_format *const import_formats[] = {
-	&import_heaptrack,
-	&import_jsonl,
-	&import_csv,
-	NULL,
+	&import_etl, &import_heaptrack, &import_jsonl, &import_csv, NULL,
 };
 
 enum { LINES_PER_LOOK = 1 << 12 };
@@ -134,7 +131,7 @@ bool import_trace(const struct import_options *options, int fd, struct import_re
 	} else {
 		ok = nothing_is_known(work.source, err);
 	}
-	result->bytes = source_read(work.source);
+	result->bytes = work.read ? work.read : source_read(work.source);
 	result->remarks = mem_copy_text(str_get(&remarks));
 	intake_free(work.intake);
 	source_free(work.source);

@@ -17,7 +17,8 @@ struct import_work {
 	struct intake *intake;
 	struct str *remarks; // lines for the user: what was left out, or assumed
 	const struct import_options *options;
-	bool cut; // the input ended within a line
+	bool cut;      // the input ended within a line, or a record
+	uint64_t read; // bytes, if not those that the source has read
 };
 
 struct import_format {

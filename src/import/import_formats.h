@@ -7,5 +7,6 @@
 extern const struct import_format import_csv;
 extern const struct import_format import_jsonl;
 extern const struct import_format import_heaptrack;
+extern const struct import_format import_etl;
 
 #endif

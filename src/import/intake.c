@@ -38,7 +38,7 @@ struct intake {
 	struct map addresses[2]; // pc to frame: without a module; by module and pc, hashed
 	struct map children;     // callers and frame to stack
 	uint32_t processes_named, threads_named;
-	uint64_t last_ns, raised;
+	uint64_t last_ns, raised, lost;
 };
 
 struct intake *intake_new(int fd, const char *format)
@@ -181,6 +181,21 @@ process_id intake_process(struct intake *intake, const char *called)
 process_id intake_add_process(struct intake *intake, const char *exe)
 {
 	return add_process(intake, ++intake->processes_named, exe);
+}
+
+process_id intake_put_process(struct intake *intake, const struct trace_process *process)
+{
+	return writer_of(intake) ? writer_add_process(intake->writer, process) : 0;
+}
+
+thread_id intake_put_thread(struct intake *intake, process_id process, uint32_t tid)
+{
+	return writer_of(intake) ? writer_add_thread(intake->writer, process, tid, "") : 0;
+}
+
+heap_id intake_put_heap(struct intake *intake, const struct trace_heap *heap)
+{
+	return writer_of(intake) ? writer_add_heap(intake->writer, heap) : 0;
 }
 
 thread_id intake_thread(struct intake *intake, process_id process, const char *called)
@@ -358,6 +373,26 @@ void intake_note(struct intake *intake, const struct trace_note *note)
 		writer_note(intake->writer, note);
 }
 
+void intake_exit(struct intake *intake, process_id process, uint64_t time_ns, uint32_t code)
+{
+	follow_time(intake, time_ns);
+	if (writer_of(intake))
+		writer_process_end(intake->writer, process, time_ns, TRACE_EXIT_CODE, code);
+}
+
+void intake_lose(struct intake *intake, uint64_t count, const char *why)
+{
+	intake->lost += count;
+	intake_note(intake, &(struct trace_note){
+				    .kind = TRACE_NOTE_LOSS,
+				    .process = TRACE_NONE,
+				    .thread = TRACE_NONE,
+				    .time_ns = intake->last_ns,
+				    .value = count,
+				    .text = why,
+			    });
+}
+
 uint64_t intake_events(const struct intake *intake)
 {
 	return intake->writer ? writer_events_count(intake->writer) : 0;
@@ -384,6 +419,7 @@ bool intake_end(struct intake *intake, const char *why, struct err *err)
 	if (!writer_of(intake))
 		return intake_ok(intake, err);
 	end.duration_ns = intake->last_ns;
+	end.events_lost = intake->lost;
 	writer_end(intake->writer, &end);
 	return writer_ok(intake->writer, err);
 }

@@ -34,8 +34,11 @@ void intake_lacks(struct intake *intake, const char *word);
 process_id intake_process(struct intake *intake, const char *called);
 thread_id intake_thread(struct intake *intake, process_id process, const char *called);
 
-// A process with a name.
+// A process with a name; one of which more is known (its id is ignored); a thread of it.
 process_id intake_add_process(struct intake *intake, const char *exe);
+process_id intake_put_process(struct intake *intake, const struct trace_process *process);
+thread_id intake_put_thread(struct intake *intake, process_id process, uint32_t tid);
+heap_id intake_put_heap(struct intake *intake, const struct trace_heap *heap);
 module_id intake_add_module(struct intake *intake, const struct trace_module *module);
 
 // A frame by its text: an address (0x…, or decimal), "FUNCTION", "FUNCTION (FILE:LINE)". 0: empty.
@@ -55,6 +58,10 @@ stack_id intake_stack_text(struct intake *intake, const char *text, enum intake_
 // `event->time_ns` that falls is raised to the time before it, and counted.
 void intake_event(struct intake *intake, const struct trace_event *event);
 void intake_note(struct intake *intake, const struct trace_note *note);
+void intake_exit(struct intake *intake, process_id process, uint64_t time_ns, uint32_t code);
+
+// Events that the source knows to be missing.
+void intake_lose(struct intake *intake, uint64_t count, const char *why);
 
 uint64_t intake_events(const struct intake *intake);
 uint64_t intake_raised(const struct intake *intake); // times that fell

@@ -231,6 +231,20 @@ bool source_bytes(struct source *source, size_t count, const uint8_t **bytes)
 	return true;
 }
 
+size_t source_some(struct source *source, const uint8_t **bytes)
+{
+	size_t count;
+
+	if (source->end == source->at)
+		fill(source);
+	count = source->end - source->at;
+	if (count > SOURCE_LINE_MAX)
+		count = SOURCE_LINE_MAX;
+	*bytes = (const uint8_t *)source->bytes + source->at;
+	take(source, count);
+	return count;
+}
+
 uint64_t source_line_number(const struct source *source)
 {
 	return source->lines;

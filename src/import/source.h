@@ -38,6 +38,10 @@ bool source_line_open(const struct source *source);
 // not as many.
 bool source_bytes(struct source *source, size_t count, const uint8_t **bytes);
 
+// What there is of the next bytes: how many, at most SOURCE_LINE_MAX; 0 at the end. Borrowed until
+// the next call.
+size_t source_some(struct source *source, const uint8_t **bytes);
+
 uint64_t source_line_number(const struct source *source); // of the last line, from 1
 uint64_t source_at(const struct source *source);          // unpacked bytes taken so far
 uint64_t source_read(const struct source *source);        // bytes read from the stream

@@ -57,6 +57,8 @@ static const struct {
 	{ "no-threads", "threads are not told apart" },
 	{ "no-stacks", "there are no stacks" },
 	{ "callers", "stacks are the caller alone" },
+	{ "layouts", "the layouts of its events of memory were checked against what is published, "
+		     "not against a recording of Windows" },
 };
 
 static void tell_import(const struct trace_info *info,

@@ -1,0 +1,57 @@
+// etl_put: events of memory of a Windows event log into a trace, with what they need defined:
+// processes, threads, heaps, images and stacks.
+#ifndef IMPORT_ETL_PUT_H
+#define IMPORT_ETL_PUT_H
+
+#include "base/map.h"
+#include "import/etl_file.h"
+#include "import/etl_stacks.h"
+#include "import/etl_system.h"
+#include "import/intake.h"
+
+// Kinds of a slot besides those of events.
+enum {
+	ETL_PUT_HEAP_MADE = 0,
+	ETL_PUT_EXIT = 0xff,
+	ETL_PUT_READ_WRITE = 3, // what committed memory is taken to be
+	ETL_PUT_PRIVATE = 0x22, // as flags of mappings are written: private, anonymous
+};
+
+// An event, with the parts of its stack.
+struct etl_slot {
+	uint64_t time, address, old_address, size, handle;
+	uint32_t process, thread; // number of etl_system, tid
+	uint32_t space;           // etl_put_space, when it came
+	uint32_t user, kernel;    // nodes of etl_stacks
+	uint32_t flags, protection;
+	uint64_t below; // the caller's
+	uint8_t kind;
+};
+
+struct etl_put {
+	struct intake *intake; // these are borrowed
+	const struct etl_file *file;
+	const struct etl_stacks *stacks;
+	const struct etl_system *system;
+	uint64_t written, stackless;
+
+	// Private.
+	struct etl_owner *owners;
+	size_t owners_count, owners_capacity;
+	uint32_t spaces;
+	struct map by_pid, threads, heaps, modules, frames, stack_ids;
+};
+
+void etl_put_fini(struct etl_put *put); // accepts { 0 }
+
+// What stacks of a process are kept under; another one once an image took the place of another.
+uint32_t etl_put_space(struct etl_put *put, uint32_t process);
+void etl_put_reload(struct etl_put *put, uint32_t process);
+
+// In the order of time.
+void etl_put_slot(struct etl_put *put, const struct etl_slot *slot);
+
+// Whether an address is the kernel's.
+bool etl_put_is_kernel(const struct etl_put *put, uint64_t address);
+
+#endif

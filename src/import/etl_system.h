@@ -1,0 +1,63 @@
+// etl_system: the processes and images of a Windows event log, each with the time when it was
+// there. A pid and an address are used again, so both are asked for with a time.
+//
+//     etl_system_new
+//       etl_system_add       every event, in the order of time
+//       etl_system_settle
+//       etl_system_find …    questions
+//     etl_system_free
+#ifndef IMPORT_ETL_SYSTEM_H
+#define IMPORT_ETL_SYSTEM_H
+
+#include "import/etl_file.h"
+
+#include <stdbool.h>
+
+enum { ETL_BUILD_ID_MAX = 32 };
+
+struct etl_process {
+	uint32_t pid, parent;
+	uint64_t began, ended; // 0: before the log; UINT64_MAX: behind it
+	int32_t exit;
+	char *name, *command; // never NULL
+};
+
+struct etl_image {
+	uint32_t pid;
+	uint64_t start, end;
+	uint64_t loaded, unloaded; // 0: before the log; UINT64_MAX: behind it
+	uint32_t linked;           // its TimeDateStamp
+	bool recycled;             // another image was there before
+	uint8_t build_id_length;   // 0: not known
+	uint8_t build_id[ETL_BUILD_ID_MAX];
+	char *path; // never NULL
+};
+
+struct etl_system;
+
+struct etl_system *etl_system_new(void);
+void etl_system_free(struct etl_system *system); // NULL is allowed
+
+// Of all events the ones that speak of processes and images are taken; then what belongs together
+// is brought together.
+void etl_system_add(struct etl_system *system, const struct etl_event *event);
+void etl_system_settle(struct etl_system *system);
+
+// The process that has the pid at that time, or else the one nearest to it: its parent may act in
+// it before it has begun. A pid that no event speaks of is a process without a name.
+uint32_t etl_system_find(struct etl_system *system, uint32_t pid, uint64_t time);
+const struct etl_process *etl_system_process(const struct etl_system *system, uint32_t number);
+uint32_t etl_system_processes(const struct etl_system *system);
+
+// The number of the image there, or UINT32_MAX.
+uint32_t etl_system_find_image(const struct etl_system *system, uint32_t pid, uint64_t address,
+			       uint64_t time);
+const struct etl_image *etl_system_image(const struct etl_system *system, uint32_t number);
+uint32_t etl_system_images(const struct etl_system *system);
+uint32_t etl_system_named(const struct etl_system *system); // images whose symbols can be found
+
+// Whether the event loads an image where another has been.
+bool etl_system_reloads(const struct etl_system *system, const struct etl_event *event,
+			uint32_t *pid);
+
+#endif

@@ -1,0 +1,88 @@
+#include "import/spans.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+void spans_fini(struct spans *spans)
+{
+	mem_free(spans->items);
+	*spans = (struct spans){ 0 };
+}
+
+// The first span that ends at or behind `at`.
+static size_t find(const struct spans *spans, uint64_t at)
+{
+	size_t low = 0, high = spans->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (spans->items[middle].end < at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+// `count` spans in place of those from `first` to `last`, which is excluded.
+static void replace(struct spans *spans, size_t first, size_t last, const struct span *with,
+		    size_t count)
+{
+	size_t behind = spans->count - last;
+
+	spans->items = mem_grow(spans->items, &spans->capacity, first + count + behind + 1,
+				sizeof *spans->items);
+	memmove(spans->items + first + count, spans->items + last, behind * sizeof *with);
+	for (size_t i = 0; i < count; i++)
+		spans->items[first + i] = with[i];
+	spans->count = first + count + behind;
+}
+
+void spans_add(struct spans *spans, uint64_t start, uint64_t end)
+{
+	size_t first = find(spans, start), last = first;
+	struct span span = { start, end };
+
+	for (; last < spans->count && spans->items[last].start <= end; last++) {
+		if (spans->items[last].start < span.start)
+			span.start = spans->items[last].start;
+		if (spans->items[last].end > span.end)
+			span.end = spans->items[last].end;
+	}
+	if (start < end)
+		replace(spans, first, last, &span, 1);
+}
+
+void spans_remove(struct spans *spans, uint64_t start, uint64_t end)
+{
+	size_t first = find(spans, start), last = first, count = 0;
+	struct span rest[2];
+
+	for (; last < spans->count && spans->items[last].start < end; last++) {
+		const struct span *span = &spans->items[last];
+
+		if (span->start < start)
+			rest[count++] =
+				(struct span){ span->start, span->end < start ? span->end : start };
+		if (span->end > end)
+			rest[count++] = (struct span){ end, span->end };
+	}
+	if (start < end)
+		replace(spans, first, last, rest, count);
+}
+
+uint64_t spans_gap(const struct spans *spans, uint64_t *start, uint64_t end)
+{
+	size_t at = find(spans, *start);
+
+	for (; at < spans->count && *start < end && spans->items[at].start <= *start; at++)
+		if (spans->items[at].end > *start)
+			*start = spans->items[at].end;
+	if (*start >= end)
+		return 0;
+	if (at < spans->count && spans->items[at].start < end)
+		end = spans->items[at].start;
+	return end - *start;
+}

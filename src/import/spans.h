@@ -1,0 +1,27 @@
+// spans: parts of an address space, as a sorted list. `struct spans s = { 0 };` is an empty one.
+#ifndef IMPORT_SPANS_H
+#define IMPORT_SPANS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct span {
+	uint64_t start, end; // the end excluded
+};
+
+struct spans {
+	struct span *items; // they rise, and do not touch
+	size_t count, capacity;
+};
+
+void spans_fini(struct spans *spans);
+
+// Put in, or take out, what lies from `start` to `end`, whatever was there.
+void spans_add(struct spans *spans, uint64_t start, uint64_t end);
+void spans_remove(struct spans *spans, uint64_t start, uint64_t end);
+
+// The first part at or behind `start` that no span has, up to `end`: its length, 0 if there is
+// none.
+uint64_t spans_gap(const struct spans *spans, uint64_t *start, uint64_t end);
+
+#endif
