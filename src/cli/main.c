@@ -25,6 +25,7 @@ static const struct command *const commands[] = {
 	&cmd_report,
 	&cmd_window,
 	&cmd_transients,
+	&cmd_findings,
 	&cmd_growth,
 	&cmd_diff,
 	&cmd_active,

@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""Each kind of finding: a trace in which it must be found, and one that only looks like it."""
+import random
+import shlex
+
+from libanswer import answer, assemble, refused, run, sampled
+from libtests import check, equal, main, test
+from libtrends import MIB, Trace
+
+SECOND = 1000000  # times are in microseconds
+
+
+def stack(name, *callers):
+    return " < ".join(f'"{part}" "{part}.c":10' for part in ("malloc", name, *callers, "main"))
+
+
+class Calls(Trace):
+    """A trace with stacks of frees, threads and failures."""
+
+    def __init__(self, free_stacks=True):
+        super().__init__()
+        if free_stacks:
+            self.lines[0] += ' options="free-stacks"'
+
+    def thread(self, tid):
+        self.lines.append(f"thread t{self.threads} p0 tid={tid}")
+        self.threads += 1
+        return self.threads - 1
+
+    def free_by(self, time_us, address, name, *callers, thread=0):
+        text = " < ".join(f'"{part}" "{part}.c":20' for part in (name, *callers))
+        text = (text + " < " if text else "") + '"main" "main.c":10'
+        self.note(time_us, f"t{thread} free {self.stack(text)} {address:#x}")
+
+    def failed(self, time_us, name, size):
+        self.note(time_us, f"t0 failed {self.stack(stack(name))} {size}")
+
+    def realloc(self, time_us, name, old, new, size):
+        self.note(time_us, f"t0 realloc {self.stack(stack(name))} {old:#x} -> {new:#x} {size}")
+
+
+def found(trace, kind, *words, path="t", end_us=None):
+    """The findings of a kind."""
+    told = answer("findings", trace.write(path, end_us), "-n", "0", *words)
+    return [one for one in told["findings"] if one["kind"] == kind]
+
+
+def site(finding):
+    return finding["stack"][finding["user_frame"]]["function"] if finding["stack"] else ""
+
+
+def sites(*words, **more):
+    return sorted(site(one) for one in found(*words, **more))
+
+
+# ---- levels ----
+
+@test
+def growth_without_end_is_told_and_a_cache_a_queue_and_a_short_run_are_not():
+    trace = Trace()
+    for time_us in range(0, 70 * SECOND, 31250):
+        trace.alloc(time_us, stack("leak"), 4000)
+        if time_us < 20 * SECOND:
+            trace.alloc(time_us, stack("cache"), 4000)
+    for time_us in range(0, 70 * SECOND, SECOND):
+        trace.free(time_us + SECOND // 2, trace.alloc(time_us, stack("queue"), MIB))
+    told = answer("findings", trace.write("growth.tide", 70 * SECOND))
+    kinds = {one["kind"]: site(one) for one in told["findings"]}
+    equal("leak", kinds.get("growth"))
+    equal("cache", kinds.get("cache"))
+    growth = next(one for one in told["findings"] if one["kind"] == "growth")
+    equal(("problem", "likely"), (growth["class"], growth["sure"]))
+    check(growth["figures"]["grown_bytes"] > 5 * MIB, growth)
+    check("not freed" in growth["why"] and growth["saves"]["peak_bytes"], growth)
+    equal(growth["id"], told["findings"][0]["id"], "the first")
+
+    brief = Trace()
+    for time_us in range(0, 5 * SECOND, 3000):
+        brief.alloc(time_us, stack("build"), 4000)
+    told = answer("findings", brief.write("brief.tide", 5 * SECOND))
+    check(not any(one["kind"] == "growth" for one in told["findings"]), told)
+    check(any(one["kind"] == "growth" and "10 s" in one["why"] for one in told["not_looked_for"]))
+    told = answer("findings", "brief.tide", "--from", "0.1s", "--to", "4.9s")
+    check(any(one["kind"] == "growth" for one in told["findings"]), told)
+
+
+@test
+def a_peak_of_one_short_buffer_is_told_and_a_plateau_is_not():
+    def program(length_us):
+        trace = Trace()
+        trace.alloc(0, stack("base"), 2 * MIB)
+        trace.free(5 * SECOND + length_us, trace.alloc(5 * SECOND, stack("export"), 8 * MIB))
+        return trace
+    [peak] = found(program(20000), "peak", end_us=10 * SECOND)
+    equal(("export", 8 * MIB), (site(peak), peak["saves"]["peak_bytes"]))
+    equal([], found(program(4 * SECOND), "peak", end_us=10 * SECOND))
+
+
+@test
+def equal_buffers_that_never_overlap_are_told_and_overlapping_ones_are_not():
+    def program(length_us):
+        trace = Trace()
+        for step in range(20):
+            block = trace.alloc(step * 1000, stack("frame"), MIB)
+            trace.free(step * 1000 + length_us, block)
+        return trace
+    [reuse] = found(program(500), "reuse")
+    equal(("frame", 20, 38), (site(reuse), reuse["figures"]["count"], reuse["saves"]["calls"]))
+    equal([], found(program(1500), "reuse"))
+
+
+# ---- calls ----
+
+COUNT = 20000
+
+
+@test
+def temporaries_are_told_with_who_frees_them_and_blocks_that_live_on_are_not():
+    trace = Calls()
+    live = []
+    for step in range(COUNT):
+        block = trace.alloc(step * 10, stack("format", "work"), 100 + step % 50, 0x10000)
+        trace.free_by(step * 10 + 1, block, "work")
+        live.append(trace.alloc(step * 10 + 2, stack("insert", "work"), 50))
+    for number, block in enumerate(live):
+        trace.free_by(COUNT * 10 + number, block, "clear", "work")
+    [one] = found(trace, "temporaries")
+    equal(("format", COUNT, 149), (site(one), one["figures"]["temporary_count"],
+                                   one["figures"]["size_bytes_max"]))
+    check("by the same call" in one["what"], one)
+    equal(("freed by", "work"), (one["other"]["role"], one["other"]["stack"][0]["function"]))
+    equal(2 * COUNT, one["saves"]["calls"])
+
+
+@test
+def without_stacks_of_frees_temporaries_say_what_would_have_told_more():
+    trace = Calls(free_stacks=False)
+    for step in range(COUNT):
+        trace.free(step * 10 + 1, trace.alloc(step * 10, stack("format"), 100, 0x10000))
+    [one] = found(trace, "temporaries")
+    check("--free-stacks" in one["why"] and one["other"] is None, one)
+    told = answer("findings", "t.tide")
+    check(any(missed["kind"] == "new-free" and "--free-stacks" in missed["why"]
+              for missed in told["not_looked_for"]))
+
+
+def growing(step_size, steps, buffers, by_copy=False):
+    trace = Calls()
+    time_us = 0
+    for _ in range(buffers):
+        size, block = 64, None
+        for _ in range(steps):
+            time_us += 1
+            old, size = block, step_size(size)
+            trace.address += size + 16
+            block = trace.address
+            if old is None or by_copy:
+                trace.alloc(time_us, stack("append"), size, block)
+                if old is not None:
+                    trace.free_by(time_us + 0.5, old, "append")
+            else:
+                trace.realloc(time_us, "append", old, block, size)
+        trace.free_by(time_us + 0.7, block, "close")
+    return trace
+
+
+@test
+def a_buffer_that_grows_by_constants_is_told_and_one_that_doubles_is_not():
+    [one] = found(growing(lambda size: size + 64, 1000, 1), "constant-growth")
+    equal(("append", 999), (site(one), one["figures"]["steps"]))
+    equal([], found(growing(lambda size: size * 2, 18, 2), "constant-growth"))
+
+
+@test
+def containers_that_grow_step_by_step_are_told_by_realloc_and_by_copy():
+    [one] = found(growing(lambda size: size * 2, 6, 4000), "containers")
+    equal(("append", 20000, 4000, "certain"),
+          (site(one), one["figures"]["steps"], one["figures"]["buffers"], one["sure"]))
+    [one] = found(growing(lambda size: size * 2, 6, 4000, by_copy=True), "containers")
+    equal((20000, 4000, "likely"), (one["figures"]["steps"], one["figures"]["buffers"], one["sure"]))
+    # Each grows once; others are freed behind a larger one of another stack.
+    equal([], found(growing(lambda size: size * 2, 2, 20000), "containers"))
+
+
+@test
+def blocks_that_another_thread_frees_are_told_and_those_of_one_thread_are_not():
+    for there in (True, False):
+        trace = Calls()
+        other = trace.thread(43)
+        for step in range(COUNT):
+            block = trace.alloc(step * 10, stack("produce"), 64)
+            trace.alloc(step * 10 + 1, stack("keep"), 8)
+            trace.free_by(step * 10 + 2, block, "consume", thread=other if there else 0)
+        equal(["produce"] if there else [], sites(trace, "elsewhere"))
+
+
+# ---- misuse ----
+
+@test
+def a_block_freed_twice_is_told_and_an_address_used_again_is_not():
+    trace = Calls()
+    twice = trace.alloc(0, stack("session"), 48)
+    trace.free_by(10, twice, "close")
+    trace.free_by(20, twice, "cleanup")
+    again = trace.alloc(30, stack("session"), 48, 0x900000)
+    trace.free_by(40, again, "close")
+    trace.alloc(50, stack("session"), 48, 0x900000)
+    trace.free_by(60, again, "close")
+    [one] = found(trace, "freed-twice")
+    equal(("cleanup", "first by", "close"),
+          (one["stack"][0]["function"], one["other"]["role"], one["other"]["stack"][0]["function"]))
+    equal(("error", twice, 48), (one["class"], one["figures"]["address"],
+                                 one["figures"]["size_bytes"]))
+
+
+@test
+def the_inside_of_a_block_freed_is_told_and_one_strange_pointer_is_not():
+    trace = Calls()
+    block = trace.alloc(0, stack("header"), 64)
+    trace.free_by(10, block + 16, "release")
+    trace.free_by(20, 0xdead0000, "foreign")
+    [one] = found(trace, "freed-wrong")
+    equal(("certain", "release", "block of"),
+          (one["sure"], one["stack"][0]["function"], one["other"]["role"]))
+    check("16 bytes inside" in one["what"], one)
+
+
+@test
+def a_recording_with_losses_or_pauses_blames_nobody_for_a_wrong_free():
+    trace = Calls()
+    block = trace.alloc(0, stack("session"), 48)
+    trace.free_by(10, block, "close")
+    trace.free_by(20, block, "cleanup")
+    trace.note(5, 'loss p0 value=3 "full"')
+    told = answer("findings", trace.write("lossy.tide"))
+    check(not any(one["kind"] == "freed-twice" for one in told["findings"]), told)
+    check(any(one["kind"] == "freed-twice" for one in told["not_looked_for"]), told)
+
+
+@test
+def failed_calls_are_told_with_why_and_a_trace_without_has_none():
+    trace = Calls()
+    trace.alloc(0, stack("ok"), 10)
+    equal([], found(trace, "failed"))
+    trace.failed(10, "parse", (1 << 64) - 16)
+    trace.failed(20, "load", 1 << 33)
+    told = {site(one): one for one in found(trace, "failed")}
+    check("computed wrong" in told["parse"]["why"], told["parse"])
+    check("cgroup" in told["load"]["why"], told["load"])
+
+
+@test
+def a_process_killed_with_much_memory_is_told_and_one_with_little_is_not():
+    for size in (100 * MIB, MIB):
+        trace = Calls()
+        trace.alloc(0, stack("load"), size)
+        trace.alloc(10, stack("last"), 100)
+        path = trace.write("killed.tide")
+        with open("killed.txt", encoding="utf-8") as file:
+            text = file.read().replace("end p0 exit=0", "end p0 signal=9")
+        told = answer("findings", assemble("killed", text))
+        one = [each for each in told["findings"] if each["kind"] == "killed"]
+        equal(size > MIB, bool(one), path)
+        if one:
+            equal(("load", "last"), (site(one[0]), one[0]["other"]["stack"][1]["function"]))
+
+
+# ---- moments ----
+
+@test
+def small_blocks_cost_more_than_they_hold_and_large_ones_do_not():
+    trace = Trace()
+    address = 0x10000
+    for step in range(20000):
+        trace.alloc(step, stack("node"), 8, address)
+        address += 32
+    for step in range(500):
+        trace.alloc(20000 + step, stack("page"), 4000, address)
+        address += 4016
+    [one] = found(trace, "overhead")
+    equal(("node", 20000, 480000), (site(one), one["figures"]["count"],
+                                    one["figures"]["overhead_bytes"]))
+
+
+@test
+def equal_memory_of_forked_processes_is_told_and_of_two_is_not():
+    for count in (5, 2):
+        trace = Trace()
+        for number in range(count):
+            thread = trace.process("/bin/app", 100 + number)
+            trace.lines[-2] += " start=fork"
+            trace.alloc(1000 + number, stack("load_model"), 2 * MIB, thread=thread)
+        told = found(trace, "processes")
+        equal(["load_model"] if count == 5 else [], [site(one) for one in told])
+        if told:
+            equal(8 * MIB, told[0]["saves"]["peak_bytes"])
+
+
+@test
+def two_copies_of_a_library_are_told_and_two_libraries_are_not():
+    def program(other):
+        return assemble("libraries", "\n".join([
+            'trace command="./app"', "process p pid=1", "thread t p tid=1",
+            'module m1 p 0x10000-0x20000 build-id=aa "/usr/lib/libz.so.1"',
+            f'module m2 p 0x30000-0x40000 build-id=bb "{other}"',
+            "frame f1 m1 0x11000", "frame f2 m2 0x31000", "stack s1 f1", "stack s2 f2",
+            "+1 t malloc s1 0x1000 10", "+1 t malloc s2 0x2000 10", "+1 end p exit=0", "end", ""]))
+    for other, expected in (("/opt/lib/libz.so.1.2", 1), ("/opt/lib/libzstd.so.1", 0)):
+        told = answer("findings", program(other))["findings"]
+        equal(expected, sum(one["kind"] == "libraries" for one in told), other)
+
+
+# ---- the command ----
+
+@test
+def filters_choose_and_explanations_need_no_trace():
+    trace = Calls()
+    for step in range(COUNT):
+        trace.free(step * 10 + 1, trace.alloc(step * 10, stack("format"), 100, 0x10000))
+    equal(["format"], sites(trace, "temporaries"))
+    equal([], sites(trace, "temporaries", "--not-frame", "format"))
+    check("stack" in run("findings", "--explain", "temporaries").stdout)
+    check("format" in run("findings", "t.tide", "--explain", "temporaries#1").stdout)
+    check("there are: " in refused("findings", "--explain", "nonsense"))
+    check("no finding" in refused("findings", "t.tide", "--explain", "temporaries#7"))
+    refused("findings", "t.tide", "--layer", "vm")
+    refused("findings", "t.tide", "--impact", "AIFI")
+
+
+@test
+def a_sampled_recording_says_what_it_cannot_tell():
+    told = answer("findings", sampled())
+    check(any(one["kind"] == "temporaries" and "sampled" in one["why"]
+              for one in told["not_looked_for"]), told)
+
+
+@test
+def commands_that_are_named_show_what_they_should():
+    trace = Calls()
+    choose = random.Random(1)
+    for step in range(COUNT):
+        block = trace.alloc(step * 10, stack("ns::format(int, char*)"), choose.randrange(1, 99),
+                            0x10000)
+        trace.free_by(step * 10 + 1, block, "work")
+    [one] = found(trace, "temporaries")
+    shown = run(*shlex.split(one["command"]))
+    check(f"{COUNT:,}" in shown.stdout, one["command"], shown.stdout[:500])
+    check(one["view"].startswith("tab="), one)
+
+
+main()

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""Findings in a program that was really run, and makes each mistake once."""
+import json
+
+from libguest import TIDEMARK, check, equal, main, program, record, run, test
+
+
+def findings(*words, trace="t.tide"):
+    ended = run([TIDEMARK, "findings", "--json", "-n", "0", *words, trace])
+    equal(0, ended.code, ended.err)
+    return json.loads(ended.out)
+
+
+def functions(finding):
+    return [line["function"].split("(")[0] for line in finding["stack"]]
+
+
+def of_kind(told, kind, function):
+    """The one finding of a kind, which passes through the function."""
+    some = [one for one in told["findings"] if one["kind"] == kind]
+    equal(1, len(some), f"findings of {kind} ({[one['what'] for one in some]})")
+    check(function in functions(some[0]), functions(some[0]))
+    return some[0]
+
+
+@test
+def each_mistake_is_found_and_what_looks_like_it_is_not():
+    record([program("mistakes")], "--free-stacks")
+    told = findings()
+    wrong = {function: one for one in told["findings"] if one["kind"] == "new-free"
+             for function in functions(one)}
+    equal(2, sum(one["kind"] == "new-free" for one in told["findings"]), "new-free")
+    equal(1, wrong["new_with_free"]["figures"]["count"])
+    equal(2, wrong["malloc_with_delete"]["figures"]["count"])
+    failed = of_kind(told, "failed", "ask_for_too_much")
+    equal((1 << 64) - 16, failed["figures"]["size_bytes_max"])
+    constant = of_kind(told, "constant-growth", "by_constants")
+    equal((1, 499, 498), tuple(constant["figures"][key]
+                               for key in ("buffers", "steps", "constant_steps")))
+    temporary = [one for one in told["findings"] if one["kind"] == "temporaries" and
+                 "temporary_string" in functions(one)]
+    equal(1, len(temporary), "temporaries")
+    equal(20000, temporary[0]["figures"]["temporary_count"])
+    check("by the same call" in temporary[0]["what"], temporary[0]["what"])
+    check(not any("live_on" in functions(one) for one in told["findings"]
+                  if one["kind"] == "temporaries"))
+    containers = of_kind(told, "containers", "push_back")
+    equal((4000, 24000), (containers["figures"]["buffers"], containers["figures"]["steps"]))
+    equal(20000, of_kind(told, "elsewhere", "hand_over")["figures"]["elsewhere_count"])
+    check(not any(one["kind"] in ("growth", "freed-twice", "freed-wrong", "killed", "processes")
+                  for one in told["findings"]), [one["id"] for one in told["findings"]])
+
+
+main()
