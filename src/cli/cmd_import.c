@@ -37,6 +37,8 @@ const struct command cmd_import = {
 		"recognised by its content:\n"
 		"  heaptrack   what heaptrack records, interpreted or raw\n"
 		"  etl         VirtualAlloc and heaps, by Windows' own tracing (WPR, xperf)\n"
+		"  mtrace      what glibc's mtrace(3) logs\n"
+		"  memory_tracker, tracefrag, heaplog\n"
 		"  csv         events as comma-separated values, with a header\n"
 		"  jsonl       events as JSON objects, one a line\n"
 		"Columns (or keys) are time_ns (or time_us, time_ms, time_s), op, address, size,\n"

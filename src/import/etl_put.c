@@ -258,6 +258,7 @@ static void put_exit(struct etl_put *put, const struct etl_slot *slot)
 
 	if (owner->defined)
 		intake_exit(put->intake, owner->id, etl_file_ns(put->file, slot->time),
+			    TRACE_EXIT_CODE,
 			    (uint32_t)etl_system_process(put->system, slot->process)->exit);
 	spans_fini(&owner->reserved);
 }

@@ -7,23 +7,19 @@
 #include <string.h>
 
 const struct import_format *const import_formats[] = {
-	&import_etl, &import_heaptrack, &import_jsonl, &import_csv, NULL,
+	&import_etl,     // Windows' own
+	&import_heaplog, // events
+	&import_mtrace,    &import_tracker,
+	&import_tracefrag, &import_heaptrack,
+	&import_jsonl, // what has a header of names comes last
+	&import_csv,       NULL,
 };
 
 enum { LINES_PER_LOOK = 1 << 12 };
 
-static bool was_stopped(const struct import_work *work)
-{
-	const struct import_options *options = work->options;
-
-	if (options->progress)
-		options->progress(options->context, source_read(work->source));
-	return options->stopped && options->stopped(options->context);
-}
-
 bool import_line(struct import_work *work, char **line, size_t *length)
 {
-	if (source_line_number(work->source) % LINES_PER_LOOK == 0 && was_stopped(work))
+	if (source_line_number(work->source) % LINES_PER_LOOK == 0 && import_was_stopped(work))
 		return false;
 	return source_line(work->source, line, length);
 }
@@ -43,6 +39,24 @@ bool import_was_cut(struct import_work *work, struct err *err)
 		   "the input ends within line %" PRIu64 ": what is before it counts\n",
 		   source_line_number(work->source));
 	return true;
+}
+
+void import_end_here(struct import_work *work)
+{
+	work->cut = true;
+	str_format(work->remarks,
+		   "the input ends within a record, at byte %" PRIu64
+		   ": what is before it counts\n",
+		   source_at(work->source));
+}
+
+bool import_was_stopped(const struct import_work *work)
+{
+	const struct import_options *options = work->options;
+
+	if (options->progress)
+		options->progress(options->context, source_read(work->source));
+	return options->stopped && options->stopped(options->context);
 }
 
 static const struct import_format *recognise(struct source *source)

@@ -59,4 +59,10 @@ bool import_line(struct import_work *work, char **line, size_t *length);
 // so the input was cut there, and what is before it counts.
 bool import_was_cut(struct import_work *work, struct err *err);
 
+// The same for input that is no lines: it ends within a record; what is before it counts.
+void import_end_here(struct import_work *work);
+
+// For readers of no lines, now and then: tells the progress; whether the user stopped it.
+bool import_was_stopped(const struct import_work *work);
+
 #endif

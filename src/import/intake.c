@@ -373,11 +373,12 @@ void intake_note(struct intake *intake, const struct trace_note *note)
 		writer_note(intake->writer, note);
 }
 
-void intake_exit(struct intake *intake, process_id process, uint64_t time_ns, uint32_t code)
+void intake_exit(struct intake *intake, process_id process, uint64_t time_ns, enum trace_exit how,
+		 uint32_t value)
 {
 	follow_time(intake, time_ns);
 	if (writer_of(intake))
-		writer_process_end(intake->writer, process, time_ns, TRACE_EXIT_CODE, code);
+		writer_process_end(intake->writer, process, time_ns, how, value);
 }
 
 void intake_lose(struct intake *intake, uint64_t count, const char *why)

@@ -58,7 +58,8 @@ stack_id intake_stack_text(struct intake *intake, const char *text, enum intake_
 // `event->time_ns` that falls is raised to the time before it, and counted.
 void intake_event(struct intake *intake, const struct trace_event *event);
 void intake_note(struct intake *intake, const struct trace_note *note);
-void intake_exit(struct intake *intake, process_id process, uint64_t time_ns, uint32_t code);
+void intake_exit(struct intake *intake, process_id process, uint64_t time_ns, enum trace_exit how,
+		 uint32_t value);
 
 // Events that the source knows to be missing.
 void intake_lose(struct intake *intake, uint64_t count, const char *why);

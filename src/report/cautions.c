@@ -57,6 +57,9 @@ static const struct {
 	{ "no-threads", "threads are not told apart" },
 	{ "no-stacks", "there are no stacks" },
 	{ "callers", "stacks are the caller alone" },
+	{ "parts-of-slots",
+	  "of virtual memory only reservations are in it that leave a part of their "
+	  "64 KiB slot unused; there is no heap" },
 	{ "layouts", "the layouts of its events of memory were checked against what is published, "
 		     "not against a recording of Windows" },
 };
