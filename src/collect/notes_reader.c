@@ -140,8 +140,8 @@ static void read_message(struct image *image, struct payload *payload)
 
 	if (what == NOTE_MESSAGE_ENTRIES)
 		snprintf(line, sizeof line,
-			 "the program has its own malloc, and calls of these functions are not "
-			 "seen: %s",
+			 "an allocator is linked in that calls itself, and calls of these "
+			 "functions are not seen: %s",
 			 text);
 	else
 		snprintf(line, sizeof line, "%s", text);

@@ -1,14 +1,10 @@
 #include "launch/elf_look.h"
 
-#include "base/mem.h"
-#include "os/file.h"
-
 #include <gelf.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { ELF_LOOK_PATH_MAX = 4096, PIECE_BYTES = 64 << 10, NAMES_MAX = 1 << 20 };
+enum { ELF_LOOK_PATH_MAX = 4096 };
 
 // `size` bytes at `at` of the file as items of `type`, or NULL. libelf's, as all that follows: it
 // checks what the file says against the file's size.
@@ -93,136 +89,6 @@ static void elf_look_segments(Elf *elf, struct elf_look *look)
 	}
 }
 
-// Offsets in a table of strings where "malloc" ends a string, rising; `seen` has a bit for each,
-// so that hardly any other is searched for.
-struct elf_look_names {
-	uint32_t *offsets;
-	size_t count, capacity;
-	uint64_t seen[64];
-};
-
-// Up to `size` bytes at `offset`. Returns their number.
-static size_t elf_look_read(int fd, uint64_t offset, void *out, size_t size)
-{
-	ptrdiff_t got = file_read_at(fd, out, size, offset);
-
-	return got > 0 ? (size_t)got : 0;
-}
-
-static bool elf_look_is_sane(const GElf_Shdr *table)
-{
-	return table->sh_size <= ELF_LOOK_BYTES_MAX && table->sh_offset <= INT64_MAX / 2;
-}
-
-static void elf_look_add_name(struct elf_look_names *names, uint32_t offset)
-{
-	if (names->count == NAMES_MAX) // no program has so many
-		return;
-	names->offsets = mem_grow(names->offsets, &names->capacity, names->count + 1,
-				  sizeof(*names->offsets));
-	names->offsets[names->count++] = offset;
-	names->seen[offset / 64 % 64] |= UINT64_C(1) << offset % 64;
-}
-
-// Linkers let a string share the end of another one, so each that ends so counts. They are read in
-// pieces that overlap.
-static void elf_look_find_names(int fd, const GElf_Shdr *strings, struct elf_look_names *names)
-{
-	static const char word[] = "malloc";
-	char *piece = mem_alloc(PIECE_BYTES, 1);
-
-	for (uint64_t at = 0; at + sizeof(word) <= strings->sh_size;) {
-		uint64_t left = strings->sh_size - at;
-		size_t want = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-		size_t got = elf_look_read(fd, strings->sh_offset + at, piece, want);
-		const char *end = piece + got, *found = piece;
-
-		while ((found = memmem(found, (size_t)(end - found), word, sizeof(word)))) {
-			elf_look_add_name(names, (uint32_t)(at + (uint64_t)(found - piece)));
-			found += sizeof(word);
-		}
-		if (got < want)
-			break;
-		at += want - (sizeof(word) - 1);
-	}
-	mem_free(piece);
-}
-
-static int elf_look_compare(const void *a, const void *b)
-{
-	const uint32_t *one = a, *other = b;
-
-	return (*one > *other) - (*one < *other);
-}
-
-static bool elf_look_has_name(const struct elf_look_names *names, uint32_t name)
-{
-	return (names->seen[name / 64 % 64] >> name % 64 & 1) &&
-	       bsearch(&name, names->offsets, names->count, sizeof(name), elf_look_compare);
-}
-
-// Is one of `count` symbols a function of such a name?
-static bool elf_look_symbols_define(const struct elf_look_names *names, const void *symbols,
-				    size_t count, int class)
-{
-	const Elf64_Sym *wide = symbols;
-	const Elf32_Sym *narrow = symbols;
-
-	for (size_t i = 0; i < count; i++) {
-		uint32_t name = class == ELFCLASS64 ? wide[i].st_name : narrow[i].st_name;
-		uint16_t section = class == ELFCLASS64 ? wide[i].st_shndx : narrow[i].st_shndx;
-		unsigned type =
-			GELF_ST_TYPE(class == ELFCLASS64 ? wide[i].st_info : narrow[i].st_info);
-
-		if (section != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC) &&
-		    elf_look_has_name(names, name))
-			return true;
-	}
-	return false;
-}
-
-// Does the symbol table define malloc, as a function? Large programs have half a million symbols:
-// names are searched for, and symbols are looked at where they lie.
-static bool elf_look_table_defines_malloc(int fd, const GElf_Shdr *table, const GElf_Shdr *strings,
-					  int class)
-{
-	size_t entry = class == ELFCLASS64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
-	size_t most = PIECE_BYTES / entry;
-	struct elf_look_names names = { 0 };
-	bool defines = false;
-	void *piece;
-
-	if (!elf_look_is_sane(table) || !elf_look_is_sane(strings) || table->sh_entsize != entry)
-		return false;
-	elf_look_find_names(fd, strings, &names);
-	piece = mem_alloc(most, entry);
-	for (uint64_t left = names.count > 0 ? table->sh_size / entry : 0; left > 0 && !defines;) {
-		size_t want = left < most ? (size_t)left : most;
-		uint64_t at = table->sh_offset + (table->sh_size / entry - left) * entry;
-		size_t got = elf_look_read(fd, at, piece, want * entry) / entry;
-
-		defines = elf_look_symbols_define(&names, piece, got, class);
-		left = got < want ? 0 : left - want;
-	}
-	mem_free(piece);
-	mem_free(names.offsets);
-	return defines;
-}
-
-// In a table of that type, SHT_DYNSYM or SHT_SYMTAB.
-static bool elf_look_defines_malloc(Elf *elf, int fd, uint32_t type)
-{
-	Elf_Scn *section = NULL;
-	GElf_Shdr table, strings;
-
-	while ((section = elf_nextscn(elf, section)) != NULL)
-		if (gelf_getshdr(section, &table) && table.sh_type == type &&
-		    gelf_getshdr(elf_getscn(elf, table.sh_link), &strings) &&
-		    elf_look_table_defines_malloc(fd, &table, &strings, gelf_getclass(elf)))
-			return true;
-	return false;
-}
-
 struct elf_look elf_look_at(int fd)
 {
 	struct elf_look look = { 0 };
@@ -241,9 +107,6 @@ struct elf_look elf_look_at(int fd)
 		look.machine = header.e_machine;
 		look.bits = header.e_ident[EI_CLASS] == ELFCLASS32 ? 32 : 64;
 		elf_look_segments(elf, &look);
-		look.exports_malloc = elf_look_defines_malloc(elf, fd, SHT_DYNSYM);
-		look.defines_malloc = look.exports_malloc ||
-				      elf_look_defines_malloc(elf, fd, SHT_SYMTAB);
 	}
 	elf_end(elf);
 	return look;

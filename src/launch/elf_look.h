@@ -11,15 +11,13 @@
 enum { ELF_LOOK_BYTES_MAX = 256 << 20 };
 
 struct elf_look {
-	bool elf;            // it is one, of either class, little-endian, and executable or shared
-	uint8_t bits;        // 64 or 32
-	uint16_t machine;    // e_machine
-	bool interpreter;    // it asks for a dynamic loader (PT_INTERP)
-	bool musl;           // which is musl's
-	bool is_library;     // it has a SONAME, as ld.so has, which can be run too
-	bool needs_asan;     // the shared runtime of AddressSanitizer is among what it needs
-	bool defines_malloc; // a function called malloc is defined in it
-	bool exports_malloc; // and others find it by that name
+	bool elf;         // it is one, of either class, little-endian, and executable or shared
+	uint8_t bits;     // 64 or 32
+	uint16_t machine; // e_machine
+	bool interpreter; // it asks for a dynamic loader (PT_INTERP)
+	bool musl;        // which is musl's
+	bool is_library;  // it has a SONAME, as ld.so has, which can be run too
+	bool needs_asan;  // the shared runtime of AddressSanitizer is among what it needs
 };
 
 // What `fd` holds; all false if it is no ELF file or cannot be read.

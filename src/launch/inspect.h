@@ -25,7 +25,6 @@ struct inspect {
 	enum inspect_verdict verdict;
 	uint8_t bits;    // of the program: 64, 32, or 0 (not known)
 	bool musl;       // its loader is musl's
-	bool own_malloc; // the executable itself defines malloc, and does not show it
 	struct str file; // what was looked at in the end: an interpreter, or the program
 	struct str why;  // one line for a person; empty if there is nothing to say
 };

@@ -125,12 +125,6 @@ static void inspect_elf(struct inspect *inspect, const struct elf_look *look, bo
 			   "library: neither it nor what it starts is recorded (try: "
 			   "ASAN_OPTIONS=verify_asan_link_order=0)",
 			   file);
-	} else if (look->defines_malloc && !look->exports_malloc) {
-		inspect->own_malloc = true;
-		str_format(&inspect->why,
-			   "%s has a malloc of its own that it does not export: calls of it are "
-			   "not seen (try: link it with -rdynamic)",
-			   file);
 	}
 }
 

@@ -94,7 +94,7 @@ static bool launch_look(struct launch *launch, struct err *err)
 		return false;
 	preload_find_either(str_get(&launch->library), &launch->either);
 	inspect_program(inspect, str_get(&launch->program), launch->either.length > 0);
-	unseen = inspect->verdict != INSPECT_OK || inspect->own_malloc;
+	unseen = inspect->verdict != INSPECT_OK;
 	if (unseen && launch->options->strict)
 		return err_set(err, ERR_USAGE, "%s (--strict: not started)",
 			       str_get(&inspect->why));

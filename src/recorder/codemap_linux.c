@@ -32,7 +32,6 @@ enum {
 	CODEMAP_MODULES_MAX = 16384,
 	CODEMAP_PATH_MAX = 4096,
 	CODEMAP_COMING_MAX = 256, // addresses looked for while objects are coming
-	NT_GNU_BUILD_ID = 3,
 };
 
 static int (*codemap_linker_find)(void *, struct codemap_linker_object *);
@@ -102,32 +101,6 @@ void codemap_start(void)
 		codemap_linker_find = codemap_find_in_list;
 }
 
-// The build-id note among the mapped notes of an object, or NULL.
-static const uint8_t *codemap_build_id(uintptr_t bias, const struct elf_program *note,
-				       uint32_t *length)
-{
-	const uint8_t *at = (const uint8_t *)(bias + note->address);
-	const uint8_t *end = at + note->memory_size;
-
-	while (at + 12 <= end) {
-		uint32_t name_size, value_size, type;
-
-		memcpy(&name_size, at, 4);
-		memcpy(&value_size, at + 4, 4);
-		memcpy(&type, at + 8, 4);
-		at += 12;
-		if (name_size > (size_t)(end - at) || value_size > (size_t)(end - at))
-			return NULL;
-		if (type == NT_GNU_BUILD_ID && name_size == 4 && memcmp(at, "GNU", 4) == 0 &&
-		    at + 4 + value_size <= end) {
-			*length = value_size > 32 ? 32 : value_size;
-			return at + 4;
-		}
-		at += ((name_size + 3) & ~3u) + ((value_size + 3) & ~3u);
-	}
-	return NULL;
-}
-
 // `path` from the root: a library may have been opened by a relative one. The directory is today's,
 // which is the one at dlopen unless the program has changed it since.
 static const char *codemap_absolute(const char *path)
@@ -159,7 +132,7 @@ static void codemap_tell(const struct codemap_module *module, uintptr_t bias, co
 
 		for (uint16_t i = 0; i < elf->program_count && !build_id; i++) {
 			if (program[i].type == ELF_NOTE)
-				build_id = codemap_build_id(bias, &program[i], &build_id_length);
+				build_id = scope_build_id(bias, &program[i], &build_id_length);
 		}
 	}
 	notes_module(module->id, module->start, module->end, bias, build_id, build_id_length,

@@ -6,6 +6,8 @@
 #include "recorder/insn.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
+#include "recorder/object_file_linux.h"
+#include "recorder/recording.h"
 #include "recorder/relocate.h"
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
@@ -14,31 +16,66 @@
 
 enum {
 	ENTER_WIDE = sizeof(void *) == 8,
-	ENTER_PAGES_BYTES = 8 * KERNEL_PAGE,
-	ENTER_ONE_BYTES = RELOCATE_BYTES_MAX + RELOCATE_FAR_BYTES,
-	ENTER_PATCHES_MAX = ENTER_PAGES_BYTES / ENTER_ONE_BYTES,
+	ENTER_REAL_BYTES = 10, // that put the real function where the hook looks for it
+	ENTER_ONE_BYTES = RELOCATE_BYTES_MAX + ENTER_REAL_BYTES + RELOCATE_FAR_BYTES,
+	ENTER_PAGES_BYTES = 10 * KERNEL_PAGE,
 	ENTER_STEP = 1 << 20,
 	ENTER_REACH = 0x70000000, // of a jump, with something to spare
 	ENTER_LOOK_BYTES = 256,   // of a function
 	ENTER_JUMPS_MAX = 4,      // that are followed
 	ENTER_TEXT_MAX = 512,
+	ENTER_HOOKS_MAX = 256,
+	ENTER_HASHES = 1024,
+	ENTER_NAME_MAX = 48,
+	ENTER_OBJECTS_MAX = 32, // that have allocators
+	ENTER_KNOWN_MAX = 1024,
 };
 
 // Every hook that can be entered, in a section of its own.
 extern struct hook_entry __start_entered[] HIDDEN;
 extern struct hook_entry __stop_entered[] HIDDEN;
 
-// One function: where it begins, and where its beginning is now.
-struct enter_patch {
-	uint8_t *at;
-	const uint8_t *trampoline; // NULL: it could not be moved
+// What only jemalloc has.
+static struct hook_entry enter_sign
+	__attribute__((section("entered"), used)) = { "arena_malloc_hard", NULL, NULL };
+
+// Whose functions they are, by their names. Of each allocator.
+enum enter_family {
+	ENTER_USUAL,
+	ENTER_JEMALLOC,
+	ENTER_TCMALLOC,
+	ENTER_MIMALLOC,
+	ENTER_MOZJEMALLOC,
+	ENTER_FAMILIES,
 };
 
-static struct enter_patch enter_patches[ENTER_PATCHES_MAX];
-static uint32_t enter_count, enter_done;
-static uint8_t *enter_page;
-static uint32_t enter_used;
-static char enter_refused[ENTER_TEXT_MAX]; // names, and why
+// An object that was entered.
+struct enter_object {
+	const struct scope_object *object; // NULL: free
+	uintptr_t start, end;
+	uint8_t *pages; // of its trampolines; NULL: there are none
+	uint32_t used;
+};
+
+// The object that is being looked at: what is where, hook by hook, and who says so.
+static struct {
+	const struct scope_object *object;
+	struct enter_object *place;
+	uint8_t *at[ENTER_HOOKS_MAX];
+	uint8_t *moved[ENTER_HOOKS_MAX]; // the trampolines
+	uint8_t seen[ENTER_HOOKS_MAX];   // enum note_seen
+	bool twice[ENTER_HOOKS_MAX];
+	uint32_t done;
+	char refused[ENTER_TEXT_MAX]; // names, and why
+} enter_now;
+
+static struct enter_object enter_objects[ENTER_OBJECTS_MAX];
+static uint16_t enter_hashes[ENTER_HASHES]; // number of a hook + 1
+static struct {
+	const struct scope_object *object;
+	uintptr_t bias;
+} enter_known[ENTER_KNOWN_MAX]; // have been looked at
+static bool enter_started;
 
 static const char *enter_why(enum relocate_reason reason)
 {
@@ -58,39 +95,41 @@ static const char *enter_why(enum relocate_reason reason)
 
 static void enter_refuse(const char *name, const char *why)
 {
-	size_t used = text_length(enter_refused);
-	const char *parts[] = { used ? ", " : "", name, " ", why };
+	size_t used = text_length(enter_now.refused);
+	const char *parts[] = { used ? ", " : enter_now.object->name,
+				used || !*enter_now.object->name ? "" : ": ", name, " ", why };
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		size_t length = text_length(parts[i]);
 
-		if (used + length >= sizeof(enter_refused))
+		if (used + length >= sizeof(enter_now.refused))
 			return;
-		memcpy(enter_refused + used, parts[i], length + 1);
+		memcpy(enter_now.refused + used, parts[i], length + 1);
 		used += length;
 	}
 }
 
 static bool enter_find_page_at(uintptr_t at)
 {
+	struct enter_object *place = enter_now.place;
 	long got = kernel_map(
 		at, ENTER_PAGES_BYTES, KERNEL_PROT_READ | KERNEL_PROT_WRITE,
 		KERNEL_MAP_PRIVATE | KERNEL_MAP_ANONYMOUS | KERNEL_MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (kernel_failed(got))
 		return false;
-	enter_page = (uint8_t *)got;
-	vm_own(enter_page, ENTER_PAGES_BYTES, false);
+	place->pages = (uint8_t *)got;
+	vm_own(place->pages, ENTER_PAGES_BYTES, false);
 	return true;
 }
 
-// Pages within reach of all of the executable: below it if that can be, since above it its heap
-// grows.
+// Pages within reach of all of the object: below it if that can be, since above an executable its
+// heap grows.
 static bool enter_find_page(void)
 {
-	uintptr_t start, end, reach;
+	uintptr_t start = enter_now.place->start, end = enter_now.place->end, reach;
 
-	if (!scope_span(scope_objects(), &start, &end) || end - start > ENTER_REACH)
+	if (end - start > ENTER_REACH)
 		return false;
 	reach = ENTER_REACH - (end - start);
 	start &= ~(uintptr_t)(ENTER_STEP - 1);
@@ -110,14 +149,24 @@ static bool enter_find_page(void)
 static bool enter_protect(bool done)
 {
 	return !kernel_failed(
-		kernel(__NR_mprotect, enter_page, ENTER_PAGES_BYTES,
+		kernel(__NR_mprotect, enter_now.place->pages, ENTER_PAGES_BYTES,
 		       KERNEL_PROT_READ | (done ? KERNEL_PROT_EXEC : KERNEL_PROT_WRITE)));
+}
+
+// Where the function at this address went, or NULL.
+static uint8_t *enter_moved(const uint8_t *at)
+{
+	for (uint32_t i = 0; i < ENTER_HOOKS_MAX; i++) {
+		if (enter_now.at[i] == at && enter_now.moved[i])
+			return enter_now.moved[i];
+	}
+	return NULL;
 }
 
 // Where a function really begins: `jmp body` is followed, but not into a table of addresses.
 static uint8_t *enter_body(uint8_t *at)
 {
-	for (int i = 0; i < ENTER_JUMPS_MAX; i++) {
+	for (int i = 0; i < ENTER_JUMPS_MAX && !enter_moved(at); i++) {
 		const uint8_t *jump = at;
 		struct insn insn;
 		int32_t far;
@@ -155,107 +204,413 @@ static bool enter_write(uint8_t *at, const uint8_t *jump)
 	return true;
 }
 
-// Make the function at patch->at begin with a jump to `hook`. NULL: done. Else why not.
-static const char *enter_move(struct enter_patch *patch, void *hook)
+// What leads from the function to the hook: on the way it is told the real function.
+static size_t enter_bridge(uint8_t *out, const uint8_t *real, const void *hook)
 {
-	uint8_t *trampoline = enter_page + enter_used;
+	static const uint8_t put[] = { 0x49, 0xb9 }; // movabs $real, %r9
+
+	memcpy(out, put, sizeof(put));
+	memcpy(out + sizeof(put), &real, sizeof(real));
+	return ENTER_REAL_BYTES + relocate_jump_far(out + ENTER_REAL_BYTES, (uintptr_t)hook);
+}
+
+// Make the function at `at` begin with a jump to `hook`. NULL: done, and `*moved` is its beginning
+// now. Else why not.
+static const char *enter_move(uint8_t *at, void *hook, uint8_t **moved)
+{
+	struct enter_object *place = enter_now.place;
+	uint8_t *trampoline = place->pages + place->used;
 	const uint8_t *target = hook;
 	uint8_t jump[RELOCATE_JUMP_BYTES];
-	struct relocate moved;
+	struct relocate copied;
 	enum relocate_reason reason;
 
-	reason = relocate_copy_walked(patch->at, ENTER_LOOK_BYTES, (uintptr_t)patch->at, trampoline,
+	if (!place->pages)
+		return enter_why(RELOCATE_DONE);
+	if (place->used + ENTER_ONE_BYTES > ENTER_PAGES_BYTES)
+		return "comes when there is no room any more";
+	reason = relocate_copy_walked(at, ENTER_LOOK_BYTES, (uintptr_t)at, trampoline,
 				      (uintptr_t)trampoline, RELOCATE_JUMP_BYTES, ENTER_WIDE,
-				      &moved);
+				      &copied);
 	if (reason != RELOCATE_DONE)
 		return enter_why(reason);
-	if (ENTER_WIDE) { // the hook is out of a short jump's reach
-		target = trampoline + moved.written;
-		relocate_jump_far(trampoline + moved.written, (uintptr_t)hook);
+	if (ENTER_WIDE) {
+		target = trampoline + copied.written;
+		enter_bridge(trampoline + copied.written, trampoline, hook);
 	}
-	if (!relocate_jump(jump, (uintptr_t)patch->at, (uintptr_t)target, ENTER_WIDE) ||
-	    !enter_write(patch->at, jump))
+	if (!relocate_jump(jump, (uintptr_t)at, (uintptr_t)target, ENTER_WIDE) ||
+	    !enter_write(at, jump))
 		return enter_why(RELOCATE_DONE);
-	enter_used += ENTER_ONE_BYTES;
-	patch->trampoline = trampoline;
+	place->used += ENTER_ONE_BYTES;
+	*moved = trampoline;
 	return NULL;
 }
 
-static struct enter_patch *enter_find(const uint8_t *at)
+// ---- What an object has -------------------------------------------------------------------------
+
+static uint32_t enter_hash(const char *name)
 {
-	for (uint32_t i = 0; i < enter_count; i++) {
-		if (enter_patches[i].at == at)
-			return &enter_patches[i];
+	uint32_t hash = 5381;
+
+	while (*name)
+		hash = hash * 33 + (uint8_t)*name++;
+	return hash;
+}
+
+static uint32_t enter_hooks_count(void)
+{
+	return (uint32_t)(__stop_entered - __start_entered);
+}
+
+static void enter_hash_all(void)
+{
+	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
+		uint32_t at = enter_hash(__start_entered[i].name) % ENTER_HASHES;
+
+		while (enter_hashes[at])
+			at = (at + 1) % ENTER_HASHES;
+		enter_hashes[at] = (uint16_t)(i + 1);
 	}
-	return NULL;
 }
 
-// The name is exported by the executable: enter what it means, unless that was done.
-static void enter_one(const struct hook_entry *entry)
+// The number of the hook for a function of that name, or UINT32_MAX. jemalloc's for Rust has names
+// of its own for the same.
+static uint32_t enter_hook_of(const char *name)
 {
-	uint8_t *found = scope_find(scope_objects(), entry->name);
-	struct enter_patch *patch;
-	const char *why;
+	static const char rust[] = "_rjem_", usual[] = "je_";
+	const char *rest = text_after(name, rust);
+	char buffer[ENTER_NAME_MAX];
 
-	if (!found)
+	if (rest && text_length(rest) + sizeof(usual) <= sizeof(buffer)) {
+		memcpy(buffer, usual, sizeof(usual) - 1);
+		memcpy(buffer + sizeof(usual) - 1, rest, text_length(rest) + 1);
+		name = buffer;
+	}
+	for (uint32_t at = enter_hash(name) % ENTER_HASHES; enter_hashes[at];
+	     at = (at + 1) % ENTER_HASHES) {
+		if (text_equal(__start_entered[enter_hashes[at] - 1].name, name))
+			return enter_hashes[at] - 1u;
+	}
+	return UINT32_MAX;
+}
+
+static enum enter_family enter_family_of(const char *name)
+{
+	static const struct {
+		const char *begins;
+		enum enter_family family;
+	} families[] = {
+		{ "je_", ENTER_JEMALLOC },     { "mallocx", ENTER_JEMALLOC },
+		{ "rallocx", ENTER_JEMALLOC }, { "xallocx", ENTER_JEMALLOC },
+		{ "dallocx", ENTER_JEMALLOC }, { "sdallocx", ENTER_JEMALLOC },
+		{ "tc_", ENTER_TCMALLOC },     { "mi_", ENTER_MIMALLOC },
+		{ "moz_", ENTER_MOZJEMALLOC },
+	};
+
+	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
+		if (text_after(name, families[i].begins))
+			return families[i].family;
+	}
+	return ENTER_USUAL;
+}
+
+static void enter_find_exported(void)
+{
+	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
+		enter_now.at[i] = scope_find(enter_now.object, __start_entered[i].name);
+		enter_now.seen[i] = NOTE_SEEN_EXPORTED;
+	}
+}
+
+// What is a local function of several files is that of none.
+static void enter_find_symbol(const struct elf_symbol *symbol, const char *name, bool debug)
+{
+	uint32_t hook = enter_hook_of(name);
+	uint8_t *at = (uint8_t *)enter_now.object->bias + symbol->value;
+
+	if (hook == UINT32_MAX || enter_now.at[hook] == at ||
+	    (uintptr_t)at - enter_now.place->start >= enter_now.place->end - enter_now.place->start)
 		return;
-	found = enter_body(found);
-	patch = enter_find(found);
-	if (!patch) {
-		if (enter_count == ENTER_PATCHES_MAX) {
-			enter_refuse(entry->name, "comes when there is no room any more");
-			return;
+	if (enter_now.at[hook]) {
+		enter_now.twice[hook] |= enter_now.seen[hook] != NOTE_SEEN_EXPORTED;
+		return;
+	}
+	enter_now.at[hook] = at;
+	enter_now.seen[hook] = debug ? NOTE_SEEN_DEBUG : NOTE_SEEN_SYMBOLS;
+}
+
+// False: it is stripped.
+static bool enter_find_named(void)
+{
+	enum { FUNCTION = 2 };
+	struct object_symbols symbols;
+	bool stripped;
+
+	if (!object_file_symbols(enter_now.object, &symbols, &stripped))
+		return !stripped;
+	for (size_t i = 1; i < symbols.count; i++) {
+		const struct elf_symbol *symbol = &symbols.symbols[i];
+
+		if ((symbol->info & 0xf) == FUNCTION && symbol->section && symbol->value &&
+		    symbol->name < symbols.names_bytes)
+			enter_find_symbol(symbol, symbols.names + symbol->name, symbols.debug);
+	}
+	object_file_forget(&symbols);
+	return true;
+}
+
+// A family is an allocator if it can allocate and free. The usual names may be those of anything
+// where they are not exported, unless there are all that an allocator has.
+static bool enter_has(enum enter_family family)
+{
+	static const char *const begins[] = { "calloc", "realloc", "malloc", "free" };
+	bool takes = false, gives = false, usual[4] = { false };
+
+	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
+		const char *name = __start_entered[i].name;
+		size_t length = text_length(name);
+
+		if (!enter_now.at[i] || enter_now.twice[i] || !__start_entered[i].hook ||
+		    enter_family_of(name) != family)
+			continue;
+		for (size_t u = 0; u < 4; u++)
+			usual[u] |= text_equal(name, begins[u]);
+		if (text_equal(name, "malloc") && enter_now.seen[i] == NOTE_SEEN_EXPORTED)
+			return true;
+		for (const char *at = name; at < name + length; at++) {
+			gives |= text_after(at, "free") || text_after(at, "dalloc");
+			takes |= text_after(at, "malloc") != NULL;
 		}
-		patch = &enter_patches[enter_count++];
-		*patch = (struct enter_patch){ .at = found };
-		why = enter_page ? enter_move(patch, entry->hook) : enter_why(RELOCATE_DONE);
-		if (why)
-			enter_refuse(entry->name, why);
+	}
+	if (family == ENTER_USUAL)
+		return usual[2] && usual[3] && (usual[0] || usual[1]);
+	return takes && gives;
+}
+
+// ---- Entering it --------------------------------------------------------------------------------
+
+// Enter what the hook is for, unless that was done by another name of it.
+static void enter_one(uint32_t number)
+{
+	struct hook_entry *entry = &__start_entered[number];
+	uint8_t *body = enter_body(enter_now.at[number]);
+	const char *why = NULL;
+
+	enter_now.moved[number] = enter_moved(body);
+	enter_now.at[number] = body;
+	if (!ENTER_WIDE && entry->function)
+		why = "is a second one of this name";
+	else if (!enter_now.moved[number])
+		why = enter_move(body, entry->hook, &enter_now.moved[number]);
+	if (why) {
+		enter_refuse(entry->name, why);
+		return;
+	}
+	enter_now.done++;
+	if (!ENTER_WIDE)
+		entry->function = enter_now.moved[number];
+}
+
+static struct enter_object *enter_find_place(const struct scope_object *object)
+{
+	for (uint32_t i = 0; i < ENTER_OBJECTS_MAX; i++) {
+		struct enter_object *place = &enter_objects[i];
+
+		if (!place->object && scope_span(object, &place->start, &place->end))
+			return place;
+	}
+	return NULL;
+}
+
+static const char *enter_name(const bool *has)
+{
+	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
+		if (__start_entered + i == &enter_sign && enter_now.at[i])
+			return "jemalloc";
+	}
+	return has[ENTER_MOZJEMALLOC] ? "mozjemalloc"
+	       : has[ENTER_JEMALLOC]  ? "jemalloc"
+	       : has[ENTER_TCMALLOC]  ? "tcmalloc"
+	       : has[ENTER_MIMALLOC]  ? "mimalloc"
+				      : NULL;
+}
+
+// Patch all that was found. Returns the best that says where it is (enum note_seen).
+static uint32_t enter_all(const bool *has)
+{
+	uint32_t seen = NOTE_SEEN_STRIPPED;
+
+	enter_now.place->pages = NULL;
+	enter_now.place->used = 0;
+	if (enter_find_page() && (!enter_protect(true) || !enter_protect(false)))
+		enter_now.place->pages = NULL;
+	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
+		struct hook_entry *entry = &__start_entered[i];
+
+		if (!enter_now.at[i] || enter_now.twice[i] || !has[enter_family_of(entry->name)])
+			continue;
+		if (enter_now.seen[i] < seen)
+			seen = enter_now.seen[i];
+		if (entry->hook)
+			enter_one(i);
 		else
-			enter_done++;
+			entry->function = entry->function ? NULL : enter_now.at[i];
 	}
-	if (patch->trampoline && entry->real)
-		*entry->real = (void *)(uintptr_t)patch->trampoline;
+	if (enter_now.place->pages)
+		enter_protect(true);
+	return seen;
 }
 
-// The usual names are the allocator's if it has malloc: an operator new alone calls another one's.
-static bool enter_is_usual(const struct hook_entry *entry)
+// Look whether the object has an allocator that calls itself, and enter it. False: it is stripped.
+static bool enter_look(const struct scope_object *object, bool exported)
 {
-	return !entry->real || text_after(entry->name, "_Z") ||
-	       ((char *)entry->real >= (char *)&real_entered &&
-		(char *)entry->real < (char *)(&real_entered + 1));
+	bool has[ENTER_FAMILIES], any = false, named;
+
+	memset(&enter_now, 0, sizeof(enter_now));
+	enter_now.object = object;
+	enter_now.place = enter_find_place(object);
+	if (!enter_now.place)
+		return true;
+	if (exported)
+		enter_find_exported();
+	named = enter_find_named();
+	for (uint32_t family = 0; family < ENTER_FAMILIES; family++)
+		any |= has[family] = enter_has(family);
+	if (object == scope_objects() && !has[ENTER_USUAL] && enter_now.at[enter_hook_of("malloc")])
+		enter_refuse("malloc", "is there, but not free, and calloc or realloc");
+	if (any) {
+		enter_now.place->object = object;
+		allocators_add(object, enter_all(has), enter_name(has));
+	}
+	if (enter_now.done)
+		inside_add_entered(object);
+	if (enter_now.refused[0])
+		notes_message(NOTE_MESSAGE_ENTRIES, enter_now.refused);
+	return any || named;
 }
 
-// Those whose hooks go by others' (`later`) come after these.
-static void enter_all(bool usual, bool later)
+// True: it is new to us.
+static bool enter_meet(const struct scope_object *object)
 {
-	for (struct hook_entry *entry = __start_entered; entry < __stop_entered; entry++) {
-		if (!entry->real == later && (usual || !enter_is_usual(entry)))
-			enter_one(entry);
+	uint32_t at = (uint32_t)((uintptr_t)object >> 4) % ENTER_KNOWN_MAX;
+
+	for (uint32_t i = 0; i < ENTER_KNOWN_MAX; i++, at = (at + 1) % ENTER_KNOWN_MAX) {
+		if (enter_known[at].object == object) {
+			bool same = enter_known[at].bias == object->bias;
+
+			enter_known[at].bias = object->bias;
+			return !same;
+		}
+		if (!enter_known[at].object) {
+			enter_known[at].object = object;
+			enter_known[at].bias = object->bias;
+			return true;
+		}
 	}
+	return false; // there are too many
+}
+
+// A library that exports malloc is found by name, if by anybody.
+static void enter_library(const struct scope_object *object)
+{
+	if (object != scope_ourselves() && !scope_is_linker(object) &&
+	    !scope_find(object, "malloc") && !scope_find(object, "gnu_get_libc_version"))
+		enter_look(object, false);
+}
+
+// In another namespace (dlmopen) nobody finds us: its C library is entered as well.
+static void enter_namespace(const struct scope_object *first)
+{
+	bool found = false;
+
+	for (const struct scope_object *at = first; at; at = at->next) {
+		bool defines = !scope_is_linker(at) && scope_find(at, "malloc");
+
+		if (enter_meet(at)) {
+			if (defines && !found)
+				enter_look(at, true);
+			else
+				enter_library(at);
+		}
+		found |= defines;
+	}
+}
+
+static bool enter_asks_for_malloc(const struct scope_object *object)
+{
+	static const char *const names[] = { "malloc",         "calloc",       "realloc", "free",
+					     "_Znwm",          "_Znwj",        "_Znam",   "_Znaj",
+					     "posix_memalign", "aligned_alloc" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (scope_asks(object, names[i]))
+			return true;
+	}
+	return false;
 }
 
 void enter_start(void)
 {
 	const struct scope_object *program = scope_objects();
-	bool usual = program && scope_find(program, "malloc");
-	bool any = usual;
 
-	for (struct hook_entry *entry = __start_entered; program && entry < __stop_entered; entry++)
-		any |= !enter_is_usual(entry) && scope_find(program, entry->name);
-	if (!any)
+	if (!program)
 		return;
-	if (enter_find_page() && (!enter_protect(true) || !enter_protect(false)))
-		enter_page = NULL;
-	enter_all(usual, false);
-	if (usual && real_entered.free && real_entered.realloc)
-		enter_all(usual, true);
-	if (enter_page)
-		enter_protect(true);
-	if (enter_done) {
-		inside_add_allocator(program);
-		allocators_add(program, NOTE_SEEN_EXPORTED, NULL);
+	enter_hash_all();
+	enter_started = true;
+	if (enter_meet(program) && !enter_look(program, true) && !enter_asks_for_malloc(program))
+		allocators_add(program, NOTE_SEEN_STRIPPED, "unknown");
+	for (const struct scope_object *at = program->next; at; at = at->next) {
+		if (enter_meet(at))
+			enter_library(at);
 	}
-	if (enter_refused[0])
-		notes_message(NOTE_MESSAGE_ENTRIES, enter_refused);
+}
+
+void enter_loaded(void)
+{
+	const struct scope_object *first;
+	uint64_t signals;
+
+	if (recording_phase() != RECORDING_ON || !enter_started)
+		return;
+	signals = kernel_block_signals();
+	recording_lock(&recording_state->enter_lock);
+	for (const struct scope_object *at = scope_objects(); at; at = at->next) {
+		if (enter_meet(at))
+			enter_library(at);
+	}
+	for (const void *at = NULL; (first = scope_next_namespace(&at));)
+		enter_namespace(first);
+	recording_unlock(&recording_state->enter_lock);
+	kernel_restore_signals(signals);
+}
+
+// The object's trampolines go with it.
+static void enter_leave(struct enter_object *place)
+{
+	inside_remove(place->object);
+	if (place->pages) {
+		vm_own(place->pages, ENTER_PAGES_BYTES, true);
+		kernel(__NR_munmap, place->pages, ENTER_PAGES_BYTES);
+	}
+	place->object = NULL;
+}
+
+void enter_unloaded(uintptr_t start, uintptr_t bytes)
+{
+	uint64_t signals;
+
+	if (recording_phase() != RECORDING_ON || !enter_started)
+		return;
+	signals = kernel_block_signals();
+	recording_lock(&recording_state->enter_lock);
+	for (uint32_t i = 0; i < ENTER_OBJECTS_MAX; i++) {
+		if (enter_objects[i].object && enter_objects[i].start - start < bytes)
+			enter_leave(&enter_objects[i]);
+	}
+	for (uint32_t i = 0; i < ENTER_KNOWN_MAX; i++) {
+		if (enter_known[i].object && enter_known[i].bias - start < bytes)
+			enter_known[i].bias = UINTPTR_MAX;
+	}
+	recording_unlock(&recording_state->enter_lock);
+	kernel_restore_signals(signals);
 }

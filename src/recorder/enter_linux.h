@@ -1,26 +1,39 @@
-// enter: an executable's own allocator, entered by patches at the beginning of its functions.
+// enter: allocators that call themselves, entered by patches at the beginning of their functions.
 //
 // An executable that brings malloc along calls that one without asking anybody, and so do the
-// libraries, because it comes first. So each function of it that we have a hook for, and whose name
-// it exports, begins with a jump to that hook from the start on. The instructions that stood there
-// are moved (relocate.h) to a *trampoline*, pages near the executable, and go on behind the jump:
-// that is the real function of the hook (hook_entered_linux.c). The hook is entered with the
+// libraries, because it comes first. A library with an allocator that it does not export calls that
+// one, and what dlmopen loads finds nobody before its own C library. So each function of theirs
+// that we have a hook for begins with a jump to that hook from the start on. The instructions that
+// stood there are moved (relocate.h) to a *trampoline*, pages near the object, and go on behind the
+// jump: that is the real function of the hook (hook_entered_linux.c). The hook is entered with the
 // caller's return address on the stack, and leaves the trampoline no frame of its own: what walks
 // or unwinds the stack notices nothing.
 //
-// A function that is only a jump to another one is followed, as other functions may know that one;
+// Where the functions are is said by what the object exports (an executable, or the first malloc of
+// another namespace), by the symbol table of its file, or by the file of debugging information that
+// its build-id leads to (object_file_linux.h). Functions that go by names of their own (je_malloc,
+// _rjem_malloc, mi_malloc, tc_malloc, moz_arena_malloc) are entered where they can allocate and
+// free; the usual names, where they are not exported, if they are malloc, free and one more. A
+// function that is only a jump to another one is followed, as other functions may know that one;
 // several names of one address are one function. What cannot be moved is left as it is, and told.
+//
+// A library that is loaded later is looked at when the linker has relocated it, before its code
+// runs; when it goes, so do its trampolines.
 #ifndef RECORDER_ENTER_LINUX_H
 #define RECORDER_ENTER_LINUX_H
 
-#include "recorder/real_linux.h"
 #include "wire/compiler.h"
 
-// What is behind the hooks of malloc and its family that were entered. All NULL: none was.
-HIDDEN extern struct real real_entered;
+#include <stdint.h>
 
 // Patch what can be patched, and tell what cannot. Called once per image, before any other thread
 // exists.
 HIDDEN void enter_start(void);
+
+// The linker has protected what it has relocated: is there something new? It holds its lock.
+HIDDEN void enter_loaded(void);
+
+// The linker is about to unmap this.
+HIDDEN void enter_unloaded(uintptr_t start, uintptr_t bytes);
 
 #endif

@@ -9,13 +9,8 @@
 #include "recorder/real_linux.h"
 #include "recorder/scope_linux.h"
 
-#ifdef HOOK_ENTERED
-#define HOOK_RECORDS true
-#else
-#define HOOK_RECORDS records
-
+#ifndef HOOK_ENTERED
 __thread struct event_new event_new __attribute__((tls_model("initial-exec")));
-#endif
 
 // Of an operator's calls: whether they are recorded here.
 static COLD void hook_find(struct hook_entry *entry, bool *records, void *fallback)
@@ -26,6 +21,8 @@ static COLD void hook_find(struct hook_entry *entry, bool *records, void *fallba
 	*records = function && scope_find(object, "malloc");
 	__atomic_store_n(&entry->function, function ? function : fallback, __ATOMIC_RELEASE);
 }
+
+#endif
 
 static void hook_new_done(void *ptr, size_t size, size_t alignment, const uintptr_t *frame)
 {
@@ -45,6 +42,7 @@ static void hook_delete_begins(void *ptr, const uintptr_t *frame)
 		hook_freed(&call);
 }
 
+#ifndef HOOK_ENTERED
 // Nobody defines the operator: a C program that asks for it all the same.
 static void *hook_no_new(size_t size)
 {
@@ -56,23 +54,41 @@ static void hook_no_delete(void *ptr)
 	real.free(ptr);
 }
 
+// What is behind the operator; and return where that counts itself.
+#define HOOK_FIND(nobody)                                                  \
+	static bool records;                                               \
+                                                                           \
+	if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
+		hook_find(&entry, &records, (void *)(nobody));             \
+	*(void **)&function = entry.function
+#define HOOK_UNLESS_RECORDED if (likely(!records))
+#else
+#ifdef HOOK_REGISTER
+#define HOOK_FIND(nobody) *(void **)&function = hook_real
+#else
+#define HOOK_FIND(nobody) *(void **)&function = entry.function
+#endif
+#define HOOK_UNLESS_RECORDED if (false)
+#endif
+
 #define HOOK_NEW_AS(symbol, alignment, parameters, arguments)                      \
-	HOOK_SHOWN void *HOOK_NAME(symbol) parameters;                             \
-	HOOK_SHOWN void *HOOK_NAME(symbol) parameters                              \
+	HOOK_SHOWN void *HOOK_NAME(symbol)                                         \
+	HOOK_ARGUMENTS parameters;                                                 \
+	HOOK_SHOWN void *HOOK_NAME(symbol)                                         \
+	HOOK_ARGUMENTS parameters                                                  \
 	{                                                                          \
 		HOOK_ENTRY(symbol);                                                \
-		static bool records;                                               \
 		struct inside before = { 0 };                                      \
 		void *(*function)parameters;                                       \
 		void *ptr;                                                         \
                                                                                    \
-		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
-			hook_find(&entry, &records, (void *)hook_no_new);          \
-		*(void **)&function = entry.function;                              \
-		if (alignment && !HOOK_RECORDS)                                    \
-			event_new = (struct event_new){ size, alignment };         \
-		if (likely(!HOOK_RECORDS))                                         \
+		HOOK_FIND(hook_no_new);                                            \
+		HOOK_UNLESS_RECORDED                                               \
+		{                                                                  \
+			if (alignment)                                             \
+				event_new = (struct event_new){ size, alignment }; \
 			return function arguments;                                 \
+		}                                                                  \
 		if (inside_begins(&before, HOOK_FRAME))                            \
 			return inside_got(&before, function arguments);            \
 		ptr = function arguments;                                          \
@@ -81,30 +97,28 @@ static void hook_no_delete(void *ptr)
 		return ptr;                                                        \
 	}
 
-#define HOOK_DELETE_AS(symbol, parameters, arguments)                              \
-	HOOK_SHOWN void HOOK_NAME(symbol) parameters;                              \
-	HOOK_SHOWN void HOOK_NAME(symbol) parameters                               \
-	{                                                                          \
-		HOOK_ENTRY(symbol);                                                \
-		static bool records;                                               \
-		struct inside before = { 0 };                                      \
-		void(*function) parameters;                                        \
-                                                                                   \
-		if (unlikely(!__atomic_load_n(&entry.function, __ATOMIC_ACQUIRE))) \
-			hook_find(&entry, &records, (void *)hook_no_delete);       \
-		*(void **)&function = entry.function;                              \
-		if (likely(!HOOK_RECORDS)) {                                       \
-			function arguments;                                        \
-			return;                                                    \
-		}                                                                  \
-		if (inside_begins(&before, HOOK_FRAME)) {                          \
-			inside_gives(ptr);                                         \
-			function arguments;                                        \
-			return;                                                    \
-		}                                                                  \
-		hook_delete_begins(ptr, HOOK_FRAME);                               \
-		function arguments;                                                \
-		inside_ends(&before, NULL);                                        \
+#define HOOK_DELETE_AS(symbol, parameters, arguments)                \
+	HOOK_SHOWN void HOOK_NAME(symbol) HOOK_ARGUMENTS parameters; \
+	HOOK_SHOWN void HOOK_NAME(symbol) HOOK_ARGUMENTS parameters  \
+	{                                                            \
+		HOOK_ENTRY(symbol);                                  \
+		struct inside before = { 0 };                        \
+		void(*function) parameters;                          \
+                                                                     \
+		HOOK_FIND(hook_no_delete);                           \
+		HOOK_UNLESS_RECORDED                                 \
+		{                                                    \
+			function arguments;                          \
+			return;                                      \
+		}                                                    \
+		if (inside_begins(&before, HOOK_FRAME)) {            \
+			inside_gives(ptr);                           \
+			function arguments;                          \
+			return;                                      \
+		}                                                    \
+		hook_delete_begins(ptr, HOOK_FRAME);                 \
+		function arguments;                                  \
+		inside_ends(&before, NULL);                          \
 	}
 
 // The names are the Itanium C++ ABI's: n/d new/delete, w/a single/array, m or j size_t, then

@@ -5,15 +5,10 @@
 // that was entered, and not the next definition of its name. So a function that finds malloc behind
 // itself (RTLD_NEXT) comes by the others, to the C library's.
 #define HOOK_ENTERED
-#define real real_entered
 #define malloc entered_malloc
 #define free entered_free
-#define cfree entered_cfree
-#define free_sized entered_free_sized
-#define free_aligned_sized entered_free_aligned_sized
 #define calloc entered_calloc
 #define realloc entered_realloc
-#define reallocarray entered_reallocarray
 #define posix_memalign entered_posix_memalign
 #define aligned_alloc entered_aligned_alloc
 #define memalign entered_memalign
@@ -22,15 +17,20 @@
 
 #include "recorder/hook_cxx_linux.c"
 #include "recorder/hook_named_linux.c"
+
+#define ENTERED_AS __attribute__((section("entered"), used))
+
+static struct hook_entry hook_entered_malloc ENTERED_AS, hook_entered_free ENTERED_AS,
+	hook_entered_calloc ENTERED_AS, hook_entered_realloc ENTERED_AS,
+	hook_entered_posix_memalign ENTERED_AS, hook_entered_aligned_alloc ENTERED_AS,
+	hook_entered_memalign ENTERED_AS, hook_entered_valloc ENTERED_AS,
+	hook_entered_pvalloc ENTERED_AS;
+
 #include "recorder/hook_posix.c"
 
-struct real real;
-
-#define ENTERED(name) ENTERED_BY(entered_##name, #name, (void **)&real.entered_##name)
-#define ENTERED_LATER(name) ENTERED_BY(entered_##name, #name, NULL)
-#define ENTERED_BY(hook, name, slot)         \
-	static struct hook_entry hook_##hook \
-		__attribute__((section("entered"), used)) = { name, NULL, (void *)hook, slot }
+#define ENTERED(name)                                                            \
+	static struct hook_entry hook_entered_##name ENTERED_AS = { #name, NULL, \
+								    (void *)entered_##name }
 
 ENTERED(malloc);
 ENTERED(free);
@@ -41,8 +41,3 @@ ENTERED(aligned_alloc);
 ENTERED(memalign);
 ENTERED(valloc);
 ENTERED(pvalloc);
-// They go by free and realloc.
-ENTERED_LATER(cfree);
-ENTERED_LATER(free_sized);
-ENTERED_LATER(free_aligned_sized);
-ENTERED_LATER(reallocarray);

@@ -9,33 +9,55 @@
 #include "recorder/event.h"
 #include "recorder/sample.h"
 
+#ifdef __x86_64__
+#define HOOK_REGISTER // r9
+#endif
+
 // Where the walk of the stack begins: to be taken in the hook itself.
 #define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
 
 // The hooks are compiled twice: by symbol, as what other objects find by name, and (HOOK_ENTERED,
-// hook_entered_linux.c) as what patched entries of another allocator jump to.
+// hook_entered_linux.c) as what patched entries of other allocators jump to. The latter ones know
+// the real function of each call: the jump puts it (HOOK_REGISTER) where a sixth argument would be,
+// since none of these functions has six. On i386, where arguments are on the stack, there is one
+// real function for each hook.
 #ifdef HOOK_ENTERED
 #define HOOK_NAME(symbol) HOOK_JOIN(entered_, symbol)
 #define HOOK_JOIN(before, behind) HOOK_JOIN_NOW(before, behind)
 #define HOOK_JOIN_NOW(before, behind) before##behind
 #define HOOK_SHOWN HIDDEN
-#define HOOK_ENTRY(symbol)                                                                        \
-	static struct hook_entry entry                                                            \
-		__attribute__((section("entered"))) = { #symbol, NULL, (void *)HOOK_NAME(symbol), \
-							&entry.function }
+#define HOOK_ENTRY(symbol) HOOK_ENTRY_OF(#symbol, (void *)HOOK_NAME(symbol))
+#define HOOK_ENTRY_OF(name, hook)      \
+	static struct hook_entry entry \
+		__attribute__((section("entered"), used)) = { name, NULL, hook }
 #else
 #define HOOK_NAME(symbol) symbol
 #define HOOK_SHOWN EXPORT
-#define HOOK_ENTRY(symbol) static struct hook_entry entry = { #symbol, NULL, NULL, NULL }
+#define HOOK_ENTRY(symbol) static struct hook_entry entry = { #symbol, NULL, NULL }
+#endif
+
+#if defined(HOOK_ENTERED) && defined(HOOK_REGISTER)
+#define HOOK_TAKES_REAL , void *hook_real
+#define HOOK_GIVES_REAL , hook_real
+#define HOOK_ARGUMENTS(...) (__VA_ARGS__, HOOK_PADS(__VA_ARGS__, 0, 1, 2, 3, 4, ) void *hook_real)
+#define HOOK_PADS(a, b, c, d, e, count, ...) HOOK_PAD_##count
+#define HOOK_PAD_0
+#define HOOK_PAD_1 HOOK_PAD(1)
+#define HOOK_PAD_2 HOOK_PAD_1 HOOK_PAD(2)
+#define HOOK_PAD_3 HOOK_PAD_2 HOOK_PAD(3)
+#define HOOK_PAD_4 HOOK_PAD_3 HOOK_PAD(4)
+#define HOOK_PAD(number) long hook_pad_##number __attribute__((unused)),
+#else
+#define HOOK_TAKES_REAL
+#define HOOK_GIVES_REAL
+#define HOOK_ARGUMENTS(...) (__VA_ARGS__)
 #endif
 
 // The real function behind a name.
 struct hook_entry {
 	const char *name;
-	void *function;
-	// Of a patched entry: what it leads to, and where the real function is told.
-	void *hook;
-	void **real;
+	void *function; // where there is but one
+	void *hook;     // of a patched entry: what it leads to; NULL: nothing, it is called
 } __attribute__((aligned(4 * sizeof(void *))));
 
 // log2 of an alignment, as events have it; 0 for none.

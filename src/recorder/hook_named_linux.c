@@ -11,6 +11,9 @@
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
 
+enum { HOOK_MALLOCX_ALIGN = 0x3f, HOOK_MALLOCX_ZERO = 0x40, HOOK_PAGE = 4096 };
+
+#ifndef HOOK_ENTERED
 // Ours, by which the functions go that nobody has.
 void *malloc(size_t size);
 void free(void *ptr);
@@ -19,22 +22,12 @@ void *realloc(void *ptr, size_t size);
 int posix_memalign(void **out, size_t alignment, size_t size);
 void *memalign(size_t alignment, size_t size);
 
-enum { HOOK_MALLOCX_ALIGN = 0x3f, HOOK_MALLOCX_ZERO = 0x40, HOOK_PAGE = 4096 };
-
 static const char hook_named_nobody; // nobody defines it
-
-// Where to look for functions that are not entered themselves.
-#ifdef HOOK_ENTERED
-#define HOOK_WHERE scope_objects()
-#else
-#define HOOK_WHERE NULL
-#endif
 
 static COLD void *hook_named_find(struct hook_entry *entry)
 {
-	struct scope_object *object = HOOK_WHERE;
-	void *function = object ? scope_find(object, entry->name)
-				: scope_next(entry->name, &object);
+	struct scope_object *object = NULL;
+	void *function = scope_next(entry->name, &object);
 
 	if (function)
 		inside_add_allocator(object);
@@ -52,6 +45,19 @@ static inline void *hook_named_get(struct hook_entry *entry)
 		function = hook_named_find(entry);
 	return function == &hook_named_nobody ? NULL : function;
 }
+
+#define HOOK_BEHIND(entry) hook_named_get(&(entry))
+// What it does where nobody has it.
+#define HOOK_UNLESS(function, instead) \
+	if (!(function))               \
+	return instead
+#elif defined(HOOK_REGISTER)
+#define HOOK_BEHIND(entry) hook_real
+#define HOOK_UNLESS(function, instead)
+#else
+#define HOOK_BEHIND(entry) (entry).function
+#define HOOK_UNLESS(function, instead)
+#endif
 
 static __attribute__((noinline)) void hook_named_took(const struct event_call *call)
 {
@@ -80,8 +86,10 @@ static inline size_t hook_named_product(size_t count, size_t size)
 
 // It returns a block of `bytes`. `instead` is what it does where nobody has it.
 #define HOOK_TAKES(symbol, bytes, alignment, parameters, arguments, instead)         \
-	HOOK_SHOWN void *HOOK_NAME(symbol) parameters;                               \
-	HOOK_SHOWN void *HOOK_NAME(symbol) parameters                                \
+	HOOK_SHOWN void *HOOK_NAME(symbol)                                           \
+	HOOK_ARGUMENTS parameters;                                                   \
+	HOOK_SHOWN void *HOOK_NAME(symbol)                                           \
+	HOOK_ARGUMENTS parameters                                                    \
 	{                                                                            \
 		HOOK_ENTRY(symbol);                                                  \
 		struct inside before = { 0 };                                        \
@@ -89,9 +97,8 @@ static inline size_t hook_named_product(size_t count, size_t size)
 		void *(*function)parameters;                                         \
 		void *ptr;                                                           \
                                                                                      \
-		*(void **)&function = hook_named_get(&entry);                        \
-		if (!function)                                                       \
-			return instead;                                              \
+		*(void **)&function = HOOK_BEHIND(entry);                            \
+		HOOK_UNLESS(function, instead);                                      \
 		if (inside_begins(&before, HOOK_FRAME))                              \
 			return inside_got(&before, function arguments);              \
 		ptr = function arguments;                                            \
@@ -103,53 +110,50 @@ static inline size_t hook_named_product(size_t count, size_t size)
 	}
 
 // The same through a pointer, with an error.
-#define HOOK_PUTS(symbol)                                                               \
-	HOOK_SHOWN int HOOK_NAME(symbol)(void **out, size_t alignment, size_t size);    \
-	HOOK_SHOWN int HOOK_NAME(symbol)(void **out, size_t alignment, size_t size)     \
-	{                                                                               \
-		HOOK_ENTRY(symbol);                                                     \
-		struct inside before = { 0 };                                           \
-		struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME }; \
-		int (*function)(void **, size_t, size_t);                               \
-		int error;                                                              \
-                                                                                        \
-		*(void **)&function = hook_named_get(&entry);                           \
-		if (!function)                                                          \
-			return posix_memalign(out, alignment, size);                    \
-		if (inside_begins(&before, HOOK_FRAME)) {                               \
-			error = function(out, alignment, size);                         \
-			inside_got(&before, error ? NULL : *out);                       \
-			return error;                                                   \
-		}                                                                       \
-		error = function(out, alignment, size);                                 \
-		inside_ends(&before, error ? NULL : *out);                              \
-		call.address = error ? 0 : (uintptr_t)*out;                             \
-		hook_named_took(&call);                                                 \
-		return error;                                                           \
+#define HOOK_PUTS(symbol)                                                                          \
+	HOOK_SHOWN int HOOK_NAME(symbol)                                                           \
+		HOOK_ARGUMENTS(void **out, size_t alignment, size_t size);                         \
+	HOOK_SHOWN int HOOK_NAME(symbol) HOOK_ARGUMENTS(void **out, size_t alignment, size_t size) \
+	{                                                                                          \
+		HOOK_ENTRY(symbol);                                                                \
+		struct inside before = { 0 };                                                      \
+		struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME };            \
+		int (*function)(void **, size_t, size_t);                                          \
+		int error;                                                                         \
+                                                                                                   \
+		*(void **)&function = HOOK_BEHIND(entry);                                          \
+		HOOK_UNLESS(function, posix_memalign(out, alignment, size));                       \
+		if (inside_begins(&before, HOOK_FRAME)) {                                          \
+			error = function(out, alignment, size);                                    \
+			inside_got(&before, error ? NULL : *out);                                  \
+			return error;                                                              \
+		}                                                                                  \
+		error = function(out, alignment, size);                                            \
+		inside_ends(&before, error ? NULL : *out);                                         \
+		call.address = error ? 0 : (uintptr_t)*out;                                        \
+		hook_named_took(&call);                                                            \
+		return error;                                                                      \
 	}
 
 // It frees `ptr`.
-#define HOOK_GIVES(symbol, parameters, arguments)             \
-	HOOK_SHOWN void HOOK_NAME(symbol) parameters;         \
-	HOOK_SHOWN void HOOK_NAME(symbol) parameters          \
-	{                                                     \
-		HOOK_ENTRY(symbol);                           \
-		struct inside before = { 0 };                 \
-		void(*function) parameters;                   \
-                                                              \
-		*(void **)&function = hook_named_get(&entry); \
-		if (!function) {                              \
-			free(ptr);                            \
-			return;                               \
-		}                                             \
-		if (inside_begins(&before, HOOK_FRAME)) {     \
-			inside_gives(ptr);                    \
-			function arguments;                   \
-			return;                               \
-		}                                             \
-		hook_named_gives(ptr, HOOK_FRAME);            \
-		function arguments;                           \
-		inside_ends(&before, NULL);                   \
+#define HOOK_GIVES(symbol, parameters, arguments)                    \
+	HOOK_SHOWN void HOOK_NAME(symbol) HOOK_ARGUMENTS parameters; \
+	HOOK_SHOWN void HOOK_NAME(symbol) HOOK_ARGUMENTS parameters  \
+	{                                                            \
+		HOOK_ENTRY(symbol);                                  \
+		struct inside before = { 0 };                        \
+		void(*function) parameters;                          \
+                                                                     \
+		*(void **)&function = HOOK_BEHIND(entry);            \
+		HOOK_UNLESS(function, free(ptr));                    \
+		if (inside_begins(&before, HOOK_FRAME)) {            \
+			inside_gives(ptr);                           \
+			function arguments;                          \
+			return;                                      \
+		}                                                    \
+		hook_named_gives(ptr, HOOK_FRAME);                   \
+		function arguments;                                  \
+		inside_ends(&before, NULL);                          \
 	}
 
 // A call on a block that exists already, as words: more of them than a function takes do no harm.
@@ -197,17 +201,17 @@ static __attribute__((noinline)) void *hook_named_again(struct hook_named_call *
 	return result;
 }
 
-#define HOOK_RESIZES(symbol, bytes, parameters, arguments, instead)          \
-	HOOK_SHOWN void *HOOK_NAME(symbol) parameters;                       \
-	HOOK_SHOWN void *HOOK_NAME(symbol) parameters                        \
-	{                                                                    \
-		HOOK_ENTRY(symbol);                                          \
-		struct hook_named_call call = { hook_named_get(&entry),      \
-						{ HOOK_UNPACK arguments } }; \
-                                                                             \
-		if (!call.function)                                          \
-			return instead;                                      \
-		return hook_named_again(&call, ptr, bytes, HOOK_FRAME);      \
+#define HOOK_RESIZES(symbol, bytes, parameters, arguments, instead)                              \
+	HOOK_SHOWN void *HOOK_NAME(symbol)                                                       \
+	HOOK_ARGUMENTS parameters;                                                               \
+	HOOK_SHOWN void *HOOK_NAME(symbol)                                                       \
+	HOOK_ARGUMENTS parameters                                                                \
+	{                                                                                        \
+		HOOK_ENTRY(symbol);                                                              \
+		struct hook_named_call call = { HOOK_BEHIND(entry), { HOOK_UNPACK arguments } }; \
+                                                                                                 \
+		HOOK_UNLESS(call.function, instead);                                             \
+		return hook_named_again(&call, ptr, bytes, HOOK_FRAME);                          \
 	}
 #define HOOK_UNPACK(...) __VA_ARGS__
 #define HOOK_PTR (uintptr_t) ptr
@@ -219,6 +223,7 @@ static inline size_t hook_mallocx_alignment(int flags)
 	return flags & HOOK_MALLOCX_ALIGN ? (size_t)1 << (flags & HOOK_MALLOCX_ALIGN) : 0;
 }
 
+#ifndef HOOK_ENTERED
 static void *hook_no_mallocx(size_t size, int flags)
 {
 	size_t alignment = hook_mallocx_alignment(flags);
@@ -243,6 +248,7 @@ static void *hook_no_strndup(const char *text, size_t most)
 	}
 	return ptr;
 }
+#endif
 
 // In place, to `size` at least. Returns the size that it has then; smaller: it could not be.
 struct hook_xallocx {
@@ -258,23 +264,24 @@ static void *hook_xallocx_resize(void *ptr, size_t size, void *more)
 	return x->had >= size ? ptr : NULL;
 }
 
-#define HOOK_XALLOCX(symbol)                                                                  \
-	HOOK_SHOWN size_t HOOK_NAME(symbol)(void *ptr, size_t size, size_t extra, int flags); \
-	HOOK_SHOWN size_t HOOK_NAME(symbol)(void *ptr, size_t size, size_t extra, int flags)  \
-	{                                                                                     \
-		HOOK_ENTRY(symbol);                                                           \
-		struct inside before = { 0 };                                                 \
-		struct hook_xallocx x = { .call = { hook_named_get(&entry),                   \
-						    { (uintptr_t)ptr, size, extra,            \
-						      (uintptr_t)flags } } };                 \
-                                                                                              \
-		if (!x.call.function)                                                         \
-			return 0;                                                             \
-		if (inside_begins(&before, HOOK_FRAME))                                       \
-			return hook_named_do(&x.call);                                        \
-		hook_resize(ptr, size, HOOK_FRAME, hook_xallocx_resize, &x);                  \
-		inside_ends(&before, NULL);                                                   \
-		return x.had;                                                                 \
+#define HOOK_XALLOCX(symbol)                                                       \
+	HOOK_SHOWN size_t HOOK_NAME(symbol)                                        \
+		HOOK_ARGUMENTS(void *ptr, size_t size, size_t extra, int flags);   \
+	HOOK_SHOWN size_t HOOK_NAME(symbol)                                        \
+		HOOK_ARGUMENTS(void *ptr, size_t size, size_t extra, int flags)    \
+	{                                                                          \
+		HOOK_ENTRY(symbol);                                                \
+		struct inside before = { 0 };                                      \
+		struct hook_xallocx x = { .call = { HOOK_BEHIND(entry),            \
+						    { (uintptr_t)ptr, size, extra, \
+						      (uintptr_t)flags } } };      \
+                                                                                   \
+		HOOK_UNLESS(x.call.function, 0);                                   \
+		if (inside_begins(&before, HOOK_FRAME))                            \
+			return hook_named_do(&x.call);                             \
+		hook_resize(ptr, size, HOOK_FRAME, hook_xallocx_resize, &x);       \
+		inside_ends(&before, NULL);                                        \
+		return x.had;                                                      \
 	}
 
 #define HOOK_JEMALLOC(prefix)                                                                      \
@@ -420,19 +427,28 @@ static bool hook_mi_block_ends(const void *heap, const void *area, void *block, 
 	return true;
 }
 
+// Called, not entered.
+#ifdef HOOK_ENTERED
+static struct hook_entry hook_mi_visit
+	__attribute__((section("entered"), used)) = { "mi_heap_visit_blocks", NULL, NULL };
+#define HOOK_VISIT hook_mi_visit.function
+#else
+static struct hook_entry hook_mi_visit = { "mi_heap_visit_blocks", NULL, NULL };
+#define HOOK_VISIT hook_named_get(&hook_mi_visit)
+#endif
+
 // It frees what is left in the heap.
-HOOK_SHOWN void HOOK_NAME(mi_heap_destroy)(void *heap);
-HOOK_SHOWN void HOOK_NAME(mi_heap_destroy)(void *heap)
+HOOK_SHOWN void HOOK_NAME(mi_heap_destroy) HOOK_ARGUMENTS(void *heap);
+HOOK_SHOWN void HOOK_NAME(mi_heap_destroy) HOOK_ARGUMENTS(void *heap)
 {
 	HOOK_ENTRY(mi_heap_destroy);
-	static struct hook_entry visit = { .name = "mi_heap_visit_blocks" };
 	struct inside before = { 0 };
 	void (*destroy)(void *);
 	bool (*each)(const void *, bool,
 		     bool (*)(const void *, const void *, void *, size_t, void *), void *);
 
-	*(void **)&destroy = hook_named_get(&entry);
-	*(void **)&each = hook_named_get(&visit);
+	*(void **)&destroy = HOOK_BEHIND(entry);
+	*(void **)&each = HOOK_VISIT;
 	if (!destroy)
 		return;
 	if (inside_begins(&before, HOOK_FRAME)) {
@@ -444,3 +460,26 @@ HOOK_SHOWN void HOOK_NAME(mi_heap_destroy)(void *heap)
 	destroy(heap);
 	inside_ends(&before, NULL);
 }
+
+// ---- Of an allocator that is entered ------------------------------------------------------------
+
+#ifdef HOOK_ENTERED
+
+// The C library's family that hook_posix.c leads to free and realloc.
+HOOK_GIVES(cfree, (void *ptr), (ptr))
+HOOK_GIVES(free_sized, (void *ptr, size_t size), (ptr, size))
+HOOK_GIVES(free_aligned_sized, (void *ptr, size_t alignment, size_t size), (ptr, alignment, size))
+HOOK_RESIZES(reallocarray, HOOK_PRODUCT, (void *ptr, size_t count, size_t size),
+	     (HOOK_PTR, count, size), NULL)
+
+// mozjemalloc: the first argument is the arena.
+HOOK_TAKES(moz_arena_malloc, size, 0, (size_t arena, size_t size), (arena, size), NULL)
+HOOK_TAKES(moz_arena_calloc, hook_named_product(count, size), 0,
+	   (size_t arena, size_t count, size_t size), (arena, count, size), NULL)
+HOOK_RESIZES(moz_arena_realloc, size, (size_t arena, void *ptr, size_t size),
+	     (arena, HOOK_PTR, size), NULL)
+HOOK_GIVES(moz_arena_free, (size_t arena, void *ptr), (arena, ptr))
+HOOK_TAKES(moz_arena_memalign, size, alignment, (size_t arena, size_t alignment, size_t size),
+	   (arena, alignment, size), NULL)
+
+#endif

@@ -12,25 +12,36 @@
 
 #define HOOK HOOK_SHOWN
 
+// What is behind a hook.
+#ifndef HOOK_ENTERED
+#define HOOK_REAL(name) real.name
+#elif defined(HOOK_REGISTER)
+#define HOOK_REAL(name) ((__typeof__(real.name))hook_real)
+#else
+#define HOOK_REAL(name) ((__typeof__(real.name))hook_entered_##name.function)
+#endif
+
 // The C library's declarations are not for us: these are the same.
-void *malloc(size_t size);
-void free(void *ptr);
+void *malloc HOOK_ARGUMENTS(size_t size);
+void free HOOK_ARGUMENTS(void *ptr);
+void *calloc HOOK_ARGUMENTS(size_t count, size_t size);
+void *realloc HOOK_ARGUMENTS(void *ptr, size_t size);
+int posix_memalign HOOK_ARGUMENTS(void **out, size_t alignment, size_t size);
+void *aligned_alloc HOOK_ARGUMENTS(size_t alignment, size_t size);
+void *memalign HOOK_ARGUMENTS(size_t alignment, size_t size);
+void *valloc HOOK_ARGUMENTS(size_t size);
+void *pvalloc HOOK_ARGUMENTS(size_t size);
+#ifndef HOOK_ENTERED
 void cfree(void *ptr);
 void free_sized(void *ptr, size_t size);
 void free_aligned_sized(void *ptr, size_t alignment, size_t size);
-void *calloc(size_t count, size_t size);
-void *realloc(void *ptr, size_t size);
 void *reallocarray(void *ptr, size_t count, size_t size);
-int posix_memalign(void **out, size_t alignment, size_t size);
-void *aligned_alloc(size_t alignment, size_t size);
-void *memalign(size_t alignment, size_t size);
-void *valloc(size_t size);
-void *pvalloc(size_t size);
+#endif
 
 // A sample, or the first call of all.
-static COLD void *hook_malloc_sampled(size_t size, const uintptr_t *frame)
+static COLD void *hook_malloc_sampled(size_t size, const uintptr_t *frame HOOK_TAKES_REAL)
 {
-	void *ptr = real.malloc(size);
+	void *ptr = HOOK_REAL(malloc)(size);
 	struct event_call call = { (uintptr_t)ptr, size, 0, frame };
 
 	if ((ptr && sample_keep(call.address)) || (!ptr && size))
@@ -39,15 +50,16 @@ static COLD void *hook_malloc_sampled(size_t size, const uintptr_t *frame)
 }
 
 // There is an allocator that may call other hooks.
-static __attribute__((noinline)) void *hook_malloc_watched(size_t size, const uintptr_t *frame)
+static __attribute__((noinline)) void *hook_malloc_watched(size_t size,
+							   const uintptr_t *frame HOOK_TAKES_REAL)
 {
 	struct inside before = { 0 };
 	struct event_call call = { 0, size, 0, frame };
 	void *ptr;
 
 	if (inside_begins(&before, frame))
-		return inside_got(&before, real.malloc(size));
-	ptr = real.malloc(size);
+		return inside_got(&before, HOOK_REAL(malloc)(size));
+	ptr = HOOK_REAL(malloc)(size);
 	inside_ends(&before, ptr);
 	call.address = (uintptr_t)ptr;
 	if (likely(ptr || size))
@@ -56,59 +68,62 @@ static __attribute__((noinline)) void *hook_malloc_watched(size_t size, const ui
 }
 
 // What is no sample must cost next to nothing: so that is known before anything else.
-HOOK void *malloc(size_t size)
+HOOK void *malloc HOOK_ARGUMENTS(size_t size)
 {
 	struct event_call call = { 0, size, 0, HOOK_FRAME };
 	void *ptr;
 
 	if (unlikely(inside_watched))
-		return hook_malloc_watched(size, HOOK_FRAME);
+		return hook_malloc_watched(size, HOOK_FRAME HOOK_GIVES_REAL);
 	if (unlikely(sample_mean)) {
 		if (likely(sample_passes(&sample_way, size)))
-			return real.malloc(size);
-		return hook_malloc_sampled(size, HOOK_FRAME);
+			return HOOK_REAL(malloc)(size);
+		return hook_malloc_sampled(size, HOOK_FRAME HOOK_GIVES_REAL);
 	}
-	ptr = real.malloc(size);
+	ptr = HOOK_REAL(malloc)(size);
 	call.address = (uintptr_t)ptr;
 	if (likely(ptr || size))
 		hook_allocated(LANE_MALLOC, 0, &call);
 	return ptr;
 }
 
-static inline __attribute__((always_inline)) void hook_free(void *ptr, const uintptr_t *frame)
+static inline __attribute__((always_inline)) void hook_free(void *ptr,
+							    const uintptr_t *frame HOOK_TAKES_REAL)
 {
 	struct event_call call = { (uintptr_t)ptr, 0, 0, frame };
 
 	if (unlikely(!ptr))
 		return;
 	hook_freed(&call);
-	real.free(ptr);
+	HOOK_REAL(free)(ptr);
 }
 
-static __attribute__((noinline)) void hook_free_watched(void *ptr, const uintptr_t *frame)
+static __attribute__((noinline)) void hook_free_watched(void *ptr,
+							const uintptr_t *frame HOOK_TAKES_REAL)
 {
 	struct inside before = { 0 };
 	bool nested = inside_begins(&before, frame);
 
 	if (inside_gives(ptr) || (nested && !before.helps) ||
 	    (sample_mean && sample_passed((uintptr_t)ptr)))
-		real.free(ptr);
+		HOOK_REAL(free)(ptr);
 	else
-		hook_free(ptr, frame);
+		hook_free(ptr, frame HOOK_GIVES_REAL);
 	if (!nested)
 		inside_ends(&before, NULL);
 }
 
-HOOK void free(void *ptr)
+HOOK void free HOOK_ARGUMENTS(void *ptr)
 {
 	if (unlikely(inside_watched))
-		hook_free_watched(ptr, HOOK_FRAME);
+		hook_free_watched(ptr, HOOK_FRAME HOOK_GIVES_REAL);
 	else if (unlikely(sample_mean) && likely(sample_passed((uintptr_t)ptr)))
-		real.free(ptr);
+		HOOK_REAL(free)(ptr);
 	else
-		hook_free(ptr, HOOK_FRAME);
+		hook_free(ptr, HOOK_FRAME HOOK_GIVES_REAL);
 }
 
+#ifndef HOOK_ENTERED
 HOOK void cfree(void *ptr)
 {
 	free(ptr);
@@ -127,6 +142,7 @@ HOOK void free_aligned_sized(void *ptr, size_t alignment, size_t size)
 	(void)size;
 	free(ptr);
 }
+#endif
 
 // count * size, or what can only fail.
 static inline size_t hook_product(size_t count, size_t size)
@@ -136,15 +152,15 @@ static inline size_t hook_product(size_t count, size_t size)
 	return __builtin_mul_overflow(count, size, &product) ? SIZE_MAX : product;
 }
 
-HOOK void *calloc(size_t count, size_t size)
+HOOK void *calloc HOOK_ARGUMENTS(size_t count, size_t size)
 {
 	struct inside before = { 0 };
 	struct event_call call = { 0, hook_product(count, size), 0, HOOK_FRAME };
 	void *ptr;
 
 	if (inside_begins(&before, HOOK_FRAME))
-		return inside_got(&before, real.calloc(count, size));
-	ptr = real.calloc(count, size);
+		return inside_got(&before, HOOK_REAL(calloc)(count, size));
+	ptr = HOOK_REAL(calloc)(count, size);
 	inside_ends(&before, ptr);
 	call.address = (uintptr_t)ptr;
 	if (likely(ptr || call.size))
@@ -227,14 +243,25 @@ void *hook_resize(void *ptr, size_t size, const uintptr_t *frame, hook_resizes r
 }
 #endif
 
+#if defined(HOOK_ENTERED) && defined(HOOK_REGISTER)
+#define HOOK_MORE hook_real
+
+static void *hook_real_realloc(void *ptr, size_t size, void *hook_real)
+{
+	return HOOK_REAL(realloc)(ptr, size);
+}
+#else
+#define HOOK_MORE NULL
+
 static void *hook_real_realloc(void *ptr, size_t size, void *more)
 {
 	(void)more;
-	return real.realloc(ptr, size);
+	return HOOK_REAL(realloc)(ptr, size);
 }
+#endif
 
-static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_t size,
-								const uintptr_t *frame)
+static inline __attribute__((always_inline)) void *
+hook_realloc(void *ptr, size_t size, const uintptr_t *frame HOOK_TAKES_REAL)
 {
 	struct inside before = { 0 };
 	struct event_call call = { 0, size, 0, frame };
@@ -242,15 +269,15 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 
 	if (inside_begins(&before, frame)) {
 		if (ptr && !inside_gives(ptr) && before.helps)
-			return hook_realloc_block(ptr, size, frame, hook_real_realloc, NULL);
-		return inside_got(&before, real.realloc(ptr, size));
+			return hook_realloc_block(ptr, size, frame, hook_real_realloc, HOOK_MORE);
+		return inside_got(&before, HOOK_REAL(realloc)(ptr, size));
 	}
 	if (likely(ptr)) {
-		result = hook_realloc_block(ptr, size, frame, hook_real_realloc, NULL);
+		result = hook_realloc_block(ptr, size, frame, hook_real_realloc, HOOK_MORE);
 		inside_ends(&before, result);
 		return result;
 	}
-	result = real.realloc(NULL, size);
+	result = HOOK_REAL(realloc)(NULL, size);
 	inside_ends(&before, result);
 	call.address = (uintptr_t)result;
 	if (likely(result || size))
@@ -258,37 +285,39 @@ static inline __attribute__((always_inline)) void *hook_realloc(void *ptr, size_
 	return result;
 }
 
-HOOK void *realloc(void *ptr, size_t size)
+HOOK void *realloc HOOK_ARGUMENTS(void *ptr, size_t size)
 {
-	return hook_realloc(ptr, size, HOOK_FRAME);
+	return hook_realloc(ptr, size, HOOK_FRAME HOOK_GIVES_REAL);
 }
 
+#ifndef HOOK_ENTERED
 // The real one may call realloc by name, which would come back to us: so it is realloc here. Too
 // much for a product, and it fails, with errno.
 HOOK void *reallocarray(void *ptr, size_t count, size_t size)
 {
 	return hook_realloc(ptr, hook_product(count, size), HOOK_FRAME);
 }
+#endif
 
 static COLD int hook_posix_memalign_nested(const struct inside *before, void **out,
-					   size_t alignment, size_t size)
+					   size_t alignment, size_t size HOOK_TAKES_REAL)
 {
-	int error = real.posix_memalign(out, alignment, size);
+	int error = HOOK_REAL(posix_memalign)(out, alignment, size);
 
 	if (!error)
 		inside_got(before, *out);
 	return error;
 }
 
-HOOK int posix_memalign(void **out, size_t alignment, size_t size)
+HOOK int posix_memalign HOOK_ARGUMENTS(void **out, size_t alignment, size_t size)
 {
 	struct inside before = { 0 };
 	struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME };
 	int error;
 
 	if (inside_begins(&before, HOOK_FRAME))
-		return hook_posix_memalign_nested(&before, out, alignment, size);
-	error = real.posix_memalign(out, alignment, size);
+		return hook_posix_memalign_nested(&before, out, alignment, size HOOK_GIVES_REAL);
+	error = HOOK_REAL(posix_memalign)(out, alignment, size);
 	inside_ends(&before, error ? NULL : *out);
 	call.address = error ? 0 : (uintptr_t)*out;
 	if (call.address || (error && size))
@@ -296,7 +325,7 @@ HOOK int posix_memalign(void **out, size_t alignment, size_t size)
 	return error;
 }
 
-HOOK void *aligned_alloc(size_t alignment, size_t size)
+HOOK void *aligned_alloc HOOK_ARGUMENTS(size_t alignment, size_t size)
 {
 	struct inside before = { 0 };
 	struct event_call call = { 0, event_new_size(alignment, size), hook_log2(alignment),
@@ -304,8 +333,8 @@ HOOK void *aligned_alloc(size_t alignment, size_t size)
 	void *ptr;
 
 	if (inside_begins(&before, HOOK_FRAME))
-		return inside_got(&before, real.aligned_alloc(alignment, size));
-	ptr = real.aligned_alloc(alignment, size);
+		return inside_got(&before, HOOK_REAL(aligned_alloc)(alignment, size));
+	ptr = HOOK_REAL(aligned_alloc)(alignment, size);
 	inside_ends(&before, ptr);
 	call.address = (uintptr_t)ptr;
 	if (ptr || size)
@@ -313,15 +342,15 @@ HOOK void *aligned_alloc(size_t alignment, size_t size)
 	return ptr;
 }
 
-HOOK void *memalign(size_t alignment, size_t size)
+HOOK void *memalign HOOK_ARGUMENTS(size_t alignment, size_t size)
 {
 	struct inside before = { 0 };
 	struct event_call call = { 0, size, hook_log2(alignment), HOOK_FRAME };
 	void *ptr;
 
 	if (inside_begins(&before, HOOK_FRAME))
-		return inside_got(&before, real.memalign(alignment, size));
-	ptr = real.memalign(alignment, size);
+		return inside_got(&before, HOOK_REAL(memalign)(alignment, size));
+	ptr = HOOK_REAL(memalign)(alignment, size);
 	inside_ends(&before, ptr);
 	call.address = (uintptr_t)ptr;
 	if (ptr || size)
@@ -331,15 +360,15 @@ HOOK void *memalign(size_t alignment, size_t size)
 
 enum { HOOK_PAGE_LOG2 = 12 };
 
-HOOK void *valloc(size_t size)
+HOOK void *valloc HOOK_ARGUMENTS(size_t size)
 {
 	struct inside before = { 0 };
 	struct event_call call = { 0, size, HOOK_PAGE_LOG2, HOOK_FRAME };
 	void *ptr;
 
 	if (inside_begins(&before, HOOK_FRAME))
-		return inside_got(&before, real.valloc(size));
-	ptr = real.valloc(size);
+		return inside_got(&before, HOOK_REAL(valloc)(size));
+	ptr = HOOK_REAL(valloc)(size);
 	inside_ends(&before, ptr);
 	call.address = (uintptr_t)ptr;
 	if (ptr || size)
@@ -347,15 +376,15 @@ HOOK void *valloc(size_t size)
 	return ptr;
 }
 
-HOOK void *pvalloc(size_t size)
+HOOK void *pvalloc HOOK_ARGUMENTS(size_t size)
 {
 	struct inside before = { 0 };
 	struct event_call call = { 0, size, HOOK_PAGE_LOG2, HOOK_FRAME };
 	void *ptr;
 
 	if (inside_begins(&before, HOOK_FRAME))
-		return inside_got(&before, real.pvalloc(size));
-	ptr = real.pvalloc(size);
+		return inside_got(&before, HOOK_REAL(pvalloc)(size));
+	ptr = HOOK_REAL(pvalloc)(size);
 	inside_ends(&before, ptr);
 	call.address = (uintptr_t)ptr;
 	if (ptr || size)

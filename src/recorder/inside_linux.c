@@ -40,12 +40,20 @@ static void inside_add(const struct scope_object *object, bool allocates)
 			return;
 		}
 	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (!inside_libraries[i].object) { // it was unloaded
+			library = &inside_libraries[i];
+			count = i;
+		}
+	}
 	if (count == INSIDE_LIBRARIES_MAX)
 		return;
 	library->object = object;
 	library->allocates = allocates;
 	library->program = object == scope_objects();
-	if (scope_span(object, &library->start, &library->end))
+	if (!scope_span(object, &library->start, &library->end))
+		library->object = NULL;
+	else if (count == inside_count)
 		__atomic_store_n(&inside_count, count + 1, __ATOMIC_RELEASE);
 }
 
@@ -60,6 +68,8 @@ static void inside_add_needed(void)
 	for (uint32_t i = 0; i < inside_count; i++) {
 		const struct scope_object *object = inside_libraries[i].object;
 
+		if (!object)
+			continue;
 		for (const struct scope_object *at = scope_objects(); at; at = at->next) {
 			if (scope_needs(object, at))
 				inside_add(at, false);
@@ -101,19 +111,39 @@ void inside_find(void)
 		inside_watched = false;
 }
 
-void inside_add_allocator(const struct scope_object *object)
-{
-	static _Atomic int lock;
-	uint64_t signals;
+static _Atomic int inside_lock;
 
-	if (inside_is_libc(object))
-		return;
-	signals = kernel_block_signals();
-	recording_lock(&lock);
+void inside_add_entered(const struct scope_object *object)
+{
+	uint64_t signals = kernel_block_signals();
+
+	recording_lock(&inside_lock);
 	inside_add(object, true);
 	inside_add_needed();
 	inside_watched = true;
-	recording_unlock(&lock);
+	recording_unlock(&inside_lock);
+	kernel_restore_signals(signals);
+}
+
+void inside_add_allocator(const struct scope_object *object)
+{
+	if (!inside_is_libc(object))
+		inside_add_entered(object);
+}
+
+// Who looks meanwhile finds nothing there.
+void inside_remove(const struct scope_object *object)
+{
+	uint64_t signals = kernel_block_signals();
+
+	recording_lock(&inside_lock);
+	for (uint32_t i = 0; i < inside_count; i++) {
+		if (inside_libraries[i].object != object)
+			continue;
+		inside_libraries[i].end = 0;
+		inside_libraries[i].object = NULL;
+	}
+	recording_unlock(&inside_lock);
 	kernel_restore_signals(signals);
 }
 

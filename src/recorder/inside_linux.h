@@ -53,6 +53,10 @@ HIDDEN void inside_find(void);
 // One more of them, found by a name of its own. Nothing is done for the C library.
 HIDDEN void inside_add_allocator(const struct scope_object *object);
 
+// The same of one that was entered, be it a C library in another namespace; and it is gone.
+HIDDEN void inside_add_entered(const struct scope_object *object);
+HIDDEN void inside_remove(const struct scope_object *object);
+
 // Whether the hook with this frame was called by the real function that `before` is in. If `before`
 // is not there any more, it is none from here on.
 HIDDEN bool inside_is_nested(struct inside *before, const uintptr_t *frame);

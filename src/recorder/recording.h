@@ -37,6 +37,7 @@ struct recording_state {
 	_Atomic int code_lock;  // rules, frames, modules
 	_Atomic int lanes_lock; // hand-out of lanes
 	_Atomic int notes_lock; // lane 0
+	_Atomic int enter_lock; // allocators that call themselves
 	uint32_t pid;
 	uint32_t options; // enum segment_option
 	struct segment *segment;

@@ -9,6 +9,10 @@
 struct scope_debug {
 	int version;
 	struct scope_object *objects;
+	uintptr_t stop;
+	int state;
+	uintptr_t linker;
+	const struct scope_debug *next; // from version 2 on: of another namespace (dlmopen)
 };
 extern struct scope_debug _r_debug __attribute__((weak));
 extern void *__libc_stack_end __attribute__((weak)); // glibc's linker: address of argc
@@ -16,6 +20,7 @@ extern void *__libc_stack_end __attribute__((weak)); // glibc's linker: address 
 extern const char __ehdr_start[] HIDDEN;
 
 enum {
+	NT_GNU_BUILD_ID = 3,
 	DT_NEEDED = 1,
 	DT_HASH = 4,
 	DT_STRTAB = 5,
@@ -148,6 +153,17 @@ struct scope_object *scope_objects(void)
 	return scope_objects_by_headers();
 }
 
+const struct scope_object *scope_next_namespace(const void **at)
+{
+	const struct scope_debug *space = *at;
+
+	if (!space)
+		space = &_r_debug && _r_debug.version > 1 ? &_r_debug : NULL;
+	space = space ? space->next : NULL;
+	*at = space;
+	return space ? space->objects : NULL;
+}
+
 // An entry of the dynamic section as an address: glibc has relocated it, others have not.
 static uintptr_t scope_dynamic(const struct scope_object *object, uint32_t tag)
 {
@@ -226,6 +242,21 @@ void *scope_find(const struct scope_object *object, const char *name)
 	return (void *)(object->bias + found->value);
 }
 
+bool scope_asks(const struct scope_object *object, const char *name)
+{
+	const struct elf_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
+	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
+	const uint32_t *gnu = (const void *)scope_dynamic(object, DT_GNU_HASH);
+	const uint32_t *hash = (const void *)scope_dynamic(object, DT_HASH);
+	uint32_t count = hash ? hash[1] : gnu ? gnu[1] : 0;
+
+	for (uint32_t i = 1; symbols && strings && i < count; i++) {
+		if (!symbols[i].section && text_equal(strings + symbols[i].name, name))
+			return true;
+	}
+	return false;
+}
+
 struct scope_object *scope_ourselves(void)
 {
 	struct scope_object *at = scope_objects();
@@ -263,6 +294,30 @@ const struct elf_program *scope_programs(const struct scope_object *object, uint
 		return NULL;
 	*count = elf->program_count;
 	return (const void *)(object->bias + elf->program_at);
+}
+
+const uint8_t *scope_build_id(uintptr_t bias, const struct elf_program *note, uint32_t *length)
+{
+	const uint8_t *at = (const uint8_t *)(bias + note->address);
+	const uint8_t *end = at + note->memory_size;
+
+	while (at + 12 <= end) {
+		uint32_t name_size, value_size, type;
+
+		memcpy(&name_size, at, 4);
+		memcpy(&value_size, at + 4, 4);
+		memcpy(&type, at + 8, 4);
+		at += 12;
+		if (name_size > (size_t)(end - at) || value_size > (size_t)(end - at))
+			return NULL;
+		if (type == NT_GNU_BUILD_ID && name_size == 4 && memcmp(at, "GNU", 4) == 0 &&
+		    at + 4 + value_size <= end) {
+			*length = value_size > 32 ? 32 : value_size;
+			return at + 4;
+		}
+		at += ((name_size + 3) & ~3u) + ((value_size + 3) & ~3u);
+	}
+	return NULL;
 }
 
 bool scope_span(const struct scope_object *object, uintptr_t *start, uintptr_t *end)

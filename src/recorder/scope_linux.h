@@ -38,9 +38,20 @@ HIDDEN void *scope_next(const char *name, struct scope_object **object);
 // Address of `name` in this object alone, or NULL.
 HIDDEN void *scope_find(const struct scope_object *object, const char *name);
 
+// Whether the object asks others for the function.
+HIDDEN bool scope_asks(const struct scope_object *object, const char *name);
+
+// The objects of the next namespace after the first (dlmopen); `*at` is NULL at first. NULL: there
+// are no more.
+HIDDEN const struct scope_object *scope_next_namespace(const void **at);
+
 // The program headers of a loaded object, which lie behind its ELF header or, of an executable,
 // where the kernel says; NULL: not found.
 HIDDEN const struct elf_program *scope_programs(const struct scope_object *object, uint16_t *count);
+
+// The build-id among the notes that this header of an object speaks of, 32 bytes at most; or NULL.
+HIDDEN const uint8_t *scope_build_id(uintptr_t bias, const struct elf_program *note,
+				     uint32_t *length);
 
 // From its first mapped byte to behind its last one. False: it is not known.
 HIDDEN bool scope_span(const struct scope_object *object, uintptr_t *start, uintptr_t *end);

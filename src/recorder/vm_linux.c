@@ -2,6 +2,7 @@
 
 #include "recorder/capture.h"
 #include "recorder/codemap.h"
+#include "recorder/enter_linux.h"
 #include "recorder/notes.h"
 #include "recorder/peak_linux.h"
 #include "recorder/text.h"
@@ -329,6 +330,8 @@ static long vm_munmap(const struct vm_ask *ask)
 				  .size = vm_word(ask->words[1]) };
 	long result;
 
+	if (vm_write_is_linker(ask->back))
+		enter_unloaded((uintptr_t)ask->words[0], (uintptr_t)ask->words[1]);
 	vm_forget_code((uintptr_t)ask->words[0], (uintptr_t)ask->words[1]);
 	result = vm_around(ask, __NR_munmap, &record, record.size);
 	vm_forget();
@@ -423,6 +426,16 @@ static long vm_change(const struct vm_ask *ask, long number, uint8_t kind)
 	if (number == __NR_madvise)
 		vm_before_advice(record.flags, record.size);
 	return vm_after(ask, &record, vm_make(ask, number));
+}
+
+// The linker protects what it has relocated, before its code runs.
+static long vm_mprotect(const struct vm_ask *ask, long number)
+{
+	long result = vm_change(ask, number, LANE_VM_MPROTECT);
+
+	if (vm_write_is_linker(ask->back))
+		enter_loaded();
+	return result;
 }
 
 // Is it a descriptor of this very process?
@@ -570,7 +583,7 @@ long vm_call(const struct vm_ask *ask, long number)
 		return vm_brk(ask);
 	case __NR_mprotect:
 	case __NR_pkey_mprotect:
-		return vm_change(ask, number, LANE_VM_MPROTECT);
+		return vm_mprotect(ask, number);
 	case __NR_madvise:
 		return vm_change(ask, number, LANE_VM_MADVISE);
 	case __NR_process_madvise:

@@ -277,7 +277,7 @@ enum note_exec {
 
 enum note_message {
 	NOTE_MESSAGE_ENTRIES =
-		1, // of the executable's own allocator some functions are not seen; text: which
+		1, // of an allocator that calls itself some functions are not seen; text: which
 	NOTE_MESSAGE_OTHER = 2,
 	NOTE_MESSAGE_FILTER = 3,  // the process came under a system-call filter
 	NOTE_MESSAGE_COUNTER = 4, // it must not read the processor's counter

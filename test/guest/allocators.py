@@ -6,7 +6,8 @@ import json
 import os
 
 import libschema
-from libguest import SOURCE, TIDEMARK, Skip, check, environment, equal, main, program, record, run, test
+from libguest import (SOURCE, TIDEMARK, Skip, check, environment, equal, main, program, record, run,
+                      test)
 
 
 def allocators_of(path, trace="t.tide"):

@@ -196,17 +196,6 @@ def a_setuid_executable_runs_and_we_say_why_nothing_is_seen():
 
 
 @test
-def an_executable_with_a_hidden_malloc_runs_and_we_say_what_is_not_seen():
-    plain = run([program("toy_malloc_hidden")])
-    ended = run([TIDEMARK, "record", "-o", "t.tide", program("toy_malloc_hidden")])
-    equal((0, plain.out), (ended.code, ended.out), f"code and output ({ended.err})")
-    check("malloc of its own" in ended.err, "no message:", ended.err)
-    equal(1, ended.err.count("malloc of its own"), "times that it is said")
-    ended = run([TIDEMARK, "record", "--strict", "-o", "s.tide", program("toy_malloc_hidden")])
-    equal(125, ended.code, "exit code under --strict")
-
-
-@test
 def nothing_of_ours_is_left_running():
     recorder = started([program("still"), "0"])
     collector = collector_of(recorder.pid)

@@ -69,19 +69,19 @@ def an_allocator_around_the_c_library_s_counts_once():
 
 
 @test
-def a_toy_is_entered_too():
-    for bits in (64, 32):
-        path = program("toy_malloc", bits)
+def a_toy_is_entered_too_be_it_exported_or_not():
+    for name, bits in (("toy_malloc", 64), ("toy_malloc", 32), ("toy_malloc_hidden", 64)):
+        path = program(name, bits)
         if not os.path.exists(path):
             raise Skip("needs programs of 32 bits")
         plain = run([path])
-        ended = record([path], "--strict", trace=f"{bits}.tide")
+        ended = record([path], "--strict", trace=f"{name}.{bits}.tide")
         equal(plain.out, ended.out, "output")
-        trace = Trace(f"{bits}.tide")
+        trace = Trace(f"{name}.{bits}.tide")
         trace.check_ownership()
         equal(100, len(trace.of_size(7001)), "blocks that main asks for")
         equal("", "".join(ended.lines()[:-2]), "what record says besides")
-        check(run([TIDEMARK, "report", f"{bits}.tide"]).out, "no report")
+        check(run([TIDEMARK, "report", f"{name}.{bits}.tide"]).out, "no report")
 
 
 main()

@@ -1,7 +1,9 @@
 // linked_in: a program with an allocator of its own linked in, which it exports.
 //
 // By each function blocks of a size of their own, counted as "SIZE COUNT" lines: as many were
-// allocated, and all are freed. What throws on its way out of operator new leaves nothing behind.
+// allocated, and all are freed. What throws or jumps on its way out of operator new leaves nothing
+// behind.
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -115,6 +117,29 @@ static void by_operators()
 	said(7813, 1);
 }
 
+static jmp_buf out;
+
+static void jump()
+{
+	longjmp(out, 1);
+}
+
+// Out of the allocator by longjmp, which leaves it and nothing else behind.
+static void by_jumps()
+{
+	volatile int jumps = 0;
+
+	std::set_new_handler(jump);
+	if (setjmp(out) != 0)
+		jumps = jumps + 1;
+	if (jumps < 100) {
+		free(malloc(7819));
+		block = operator new(SIZE_MAX / 2 - 100);
+	}
+	std::set_new_handler(NULL);
+	said(7819, 100);
+}
+
 static void by_others(const char *plugin)
 {
 	static char text[7814];
@@ -153,6 +178,7 @@ int main(int, char **argv)
 {
 	by_c();
 	by_operators();
+	by_jumps();
 	by_others(argv[1]);
 	return 0;
 }

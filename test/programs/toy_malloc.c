@@ -1,7 +1,6 @@
 // toy_malloc: an executable with its own malloc: calls bind inside it.
 //
-// Where it is exported it is recorded as any other. Where it is hidden, it must be said at once
-// that it is not seen. The program runs as without a recorder.
+// It is recorded as any other, be it exported or hidden. The program runs as without a recorder.
 #include "guest.h"
 
 static char memory[1 << 24];

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Allocators that nobody exports: in a program or a library, under the usual names or their own.
+They are found by the symbol table, or by a file of debugging information."""
+# parallel: yes
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from libguest import (SOURCE, TIDEMARK, Skip, Trace, check, environment, equal, main, need_root,
+                      record, run, test)
+
+FOLDER = "/usr/lib/x86_64-linux-gnu"
+TEXT = os.path.join(SOURCE, "test", "programs", "own_allocator.c")
+SIZES = {7801: 1000, 7802: 1, 7803: 1, 7808: 1, 7903: 1, 70903: 1}
+NAMES = ("malloc", "calloc", "realloc", "memalign", "free", "aligned_alloc", "posix_memalign",
+         "valloc", "mallocx", "rallocx", "xallocx", "dallocx", "sdallocx")
+ROOMY = {"GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=16384"}
+
+
+def jemalloc(name, prefix=""):
+    """jemalloc's archive, its functions called `prefix`…"""
+    path = os.path.join(FOLDER, f"lib{name}.a")
+    if not os.path.exists(path):
+        raise Skip(f"needs {path}")
+    if not prefix:
+        return path
+    new = os.path.abspath(f"{prefix}{name}.a")
+    words = [word for each in NAMES for word in ("--redefine-sym", f"{each}={prefix}{each}")]
+    subprocess.run(["objcopy", *words, path, new], check=True, stderr=subprocess.DEVNULL)
+    return new
+
+
+def build(name, archive, prefix="", *options):
+    """A program with that allocator inside, which exports none of it."""
+    named = f"-DOWN(name)={prefix}##name" if prefix else "-DOWN(name)=name"
+    subprocess.run(["gcc", "-g", "-O1", "-fno-builtin", named, *options,
+                    "-DOWN_MAIN" if name != "plugin" else "-shared", "-fPIC", TEXT, archive,
+                    "-Wl,--exclude-libs,ALL", "-lm", "-lpthread", "-ldl", "-o", name], check=True)
+    out = run(["nm", "-D", "--defined-only", name]).out
+    check(not re.search(r" T \w*(alloc|free)", out), "it exports", out)
+    return os.path.abspath(name)
+
+
+def caller():
+    subprocess.run(["gcc", "-g", "-O1", "-fno-builtin", "-DOWN_MAIN", TEXT, "-ldl", "-o", "caller"],
+                   check=True)
+    return os.path.abspath("caller")
+
+
+def allocators(trace="t.tide"):
+    info = json.loads(run([TIDEMARK, "info", "--json", trace]).out)
+    return [(each["name"], os.path.basename(each["file"]), each["seen"])
+            for each in info["processes"][0]["allocators"]], info
+
+
+def check_seen(times=1, c_library=1, trace="t.tide"):
+    told = Trace(trace)
+    equal(0, told.events_lost(), "events lost")
+    told.check_ownership()
+    expected = {size: (count * times,) * 2 for size, count in SIZES.items()}
+    expected[7811] = (c_library,) * 2
+    equal(expected, {size: (len(told.of_size(size)), told.frees_of_size(size))
+                     for size in expected}, "blocks by size, and their ends")
+    equal(2 * times, told.counts().reallocations, "reallocations")
+    for size in SIZES:
+        frame = told.frames_of(told.of_size(size)[0].stack)[0]
+        check(told.module_of(frame) in ("program", "plugin"), f"who asked for {size} bytes")
+
+
+@test
+def under_the_usual_names_in_a_program():
+    record([build("program", jemalloc("jemalloc"), "", "-DOWN_ALONE")], "--strict")
+    check_seen(c_library=0)
+    check(("jemalloc", "program", "symbols") in allocators()[0], allocators()[0])
+
+
+@test
+def under_names_of_their_own():
+    for prefix, name in (("je_", "jemalloc"), ("_rjem_", "jemalloc"), ("mi_", "mimalloc"),
+                         ("tc_", "tcmalloc")):
+        trace = f"{prefix}.tide"
+        record([build("program", jemalloc("jemalloc", prefix), prefix)], "--strict", trace=trace)
+        check_seen(trace=trace)
+        equal([(name, "program", "symbols"), ("glibc", "libc.so.6", "name")],
+              allocators(trace)[0], "allocators")
+
+
+@test
+def in_libraries_at_start_and_later_and_in_another_namespace():
+    plugin = build("plugin", jemalloc("jemalloc_pic"))
+    for how, variables in (("dlopen", {}), ("dlmopen", {}), ("there", {"LD_PRELOAD": plugin})):
+        record([caller(), how, "1", plugin], "--strict", trace=f"{how}.tide",
+               env=environment(**ROOMY, **variables))
+        check_seen(trace=f"{how}.tide")
+        check(("jemalloc", "plugin", "symbols") in allocators(f"{how}.tide")[0],
+              allocators(f"{how}.tide")[0])
+
+
+TOY = r"""
+#include <stddef.h>
+#include <string.h>
+static char memory[16 << 20];
+static size_t used, freed;
+#define HIDDEN __attribute__((visibility("hidden"), noinline))
+HIDDEN void *mi_malloc(size_t size)
+{
+	char *ptr = memory + used + 16;
+	used += (size + 31) & ~(size_t)15;
+	return ptr;
+}
+HIDDEN void mi_free(void *ptr) { freed += ptr != NULL; }
+HIDDEN void *mi_calloc(size_t count, size_t size) { return mi_malloc(count * size); }
+HIDDEN void *mi_realloc(void *ptr, size_t size) { return memcpy(mi_malloc(size), ptr, 7803); }
+HIDDEN void *mi_memalign(size_t alignment, size_t size)
+{
+	used = (used + alignment - 1) & ~(alignment - 1);
+	return mi_malloc(size);
+}
+"""
+
+
+@test
+def in_a_library_that_comes_and_goes():
+    with open("toy.c", "w", encoding="utf-8") as file:
+        file.write(TOY)
+    subprocess.run(["gcc", "-O1", "-fPIC", "-c", "toy.c", "-o", "toy.o"], check=True)
+    plugin = build("plugin", "toy.o", "mi_")
+    record([caller(), "dlopen", "20", plugin], "--strict")
+    check_seen(times=20)
+    equal(1, [each[1] for each in allocators()[0]].count("plugin"), "times that it is said")
+
+
+@test
+def by_a_debug_file():
+    need_root()
+    program = build("program", jemalloc("jemalloc", "je_"), "je_")
+    note = run(["readelf", "-n", program]).out
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", note)[1]
+    folder = os.path.abspath("debug/.build-id/" + build_id[:2])
+    os.makedirs(folder)
+    subprocess.run(["objcopy", "--only-keep-debug", program,
+                    os.path.join(folder, build_id[2:] + ".debug")], check=True)
+    subprocess.run(["strip", program], check=True)
+    if not os.path.isdir("/usr/lib/debug") or not shutil.which("unshare"):
+        raise Skip("needs /usr/lib/debug and unshare")
+    ended = run(["unshare", "-m", "sh", "-c",
+                 'mount --bind debug /usr/lib/debug && exec "$@"', "sh", TIDEMARK, "record",
+                 "--strict", "-o", "t.tide", "--", program])
+    if "mount" in ended.err:
+        raise Skip("may not mount")
+    equal(0, ended.code, ended.err)
+    check_seen()
+    equal(("jemalloc", "program", "debug-file"), allocators()[0][0], "the allocator")
+
+
+@test
+def a_stripped_one_is_said_to_be_unseen_if_it_is_there():
+    program = build("program", jemalloc("jemalloc", "je_"), "je_", "-DOWN_ALONE")
+    subprocess.run(["strip", program], check=True)
+    record([program])
+    equal(0, len(Trace().of_size(7801)), "blocks seen")
+    check(("unknown", "program", "stripped") in allocators()[0], allocators()[0])
+    check("the executable is stripped" in run([TIDEMARK, "info", "t.tide"]).out, "not in the text")
+    record([os.path.realpath("/usr/bin/env"), "true"], trace="o.tide")
+    equal([("glibc", "libc.so.6", "name")], allocators("o.tide")[0], "of one that asks for malloc")
+
+
+main()
