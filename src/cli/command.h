@@ -54,6 +54,7 @@ extern const struct command cmd_window;
 extern const struct command cmd_transients;
 extern const struct command cmd_growth;
 extern const struct command cmd_findings;
+extern const struct command cmd_check;
 extern const struct command cmd_diff;
 extern const struct command cmd_active;
 extern const struct command cmd_map;

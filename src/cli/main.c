@@ -26,6 +26,7 @@ static const struct command *const commands[] = {
 	&cmd_window,
 	&cmd_transients,
 	&cmd_findings,
+	&cmd_check,
 	&cmd_growth,
 	&cmd_diff,
 	&cmd_active,

@@ -1,0 +1,347 @@
+// tidemark check: does a trace keep to limits? For continuous integration.
+#include "cli/query_options.h"
+
+#include "base/mem.h"
+#include "os/file.h"
+#include "report/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	OPTION_MAX = 1, // and the figures behind it
+	OPTION_UNREACHABLE = OPTION_MAX + CHECK_FIGURES,
+	OPTION_BASELINE,
+	OPTION_UPDATE,
+	OPTION_SUPPRESSIONS,
+	OPTION_GENERATE,
+	OPTION_MARKDOWN,
+	OPTION_JUNIT,
+	OPTION_SARIF,
+	OPTION_ANNOTATE,
+	ROWS_DEFAULT = 5,
+	TEXT_MAX = 16 << 20, // of a baseline, or of suppressions
+};
+
+static const struct option_row rows[] = {
+	{ OPTION_MAX + CHECK_PEAK, 0, "max-peak", "SIZE", "the most bytes live at one time" },
+	{ OPTION_MAX + CHECK_LIVE_AT_EXIT, 0, "max-live-at-exit", "SIZE", "bytes live at exit" },
+	{ OPTION_MAX + CHECK_ALLOCATIONS, 0, "max-allocations", "N", "calls that allocate" },
+	{ OPTION_MAX + CHECK_TEMPORARY, 0, "max-temporary", "N",
+	  "blocks freed before their thread's next allocation" },
+	{ OPTION_MAX + CHECK_GROWTH, 0, "max-growth", "SIZE",
+	  "bytes a minute by which sites grow to the end (tidemark growth)" },
+	{ OPTION_UNREACHABLE, 0, "max-unreachable", "SIZE", "not yet: it is not recorded" },
+	{ OPTION_BASELINE, 0, "baseline", "FILE", "the figures of an earlier run are the limits" },
+	{ OPTION_UPDATE, 0, "update", NULL,
+	  "write the baseline: new and lower figures, with --force higher ones too" },
+	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "with --update: take higher figures too" },
+	{ OPTION_SUPPRESSIONS, 0, "suppressions", "FILE",
+	  "leave out of live-at-exit what this list names, LeakSanitizer's or Valgrind's; the one "
+	  "of LSAN_OPTIONS is read too" },
+	{ OPTION_GENERATE, 0, "gen-suppressions", NULL,
+	  "write suppressions of what is live at exit, and nothing else" },
+	{ OPTION_MARKDOWN, 0, "markdown", NULL, "write Markdown" },
+	{ OPTION_JUNIT, 0, "junit", "FILE", "write JUnit's XML to FILE as well" },
+	{ OPTION_SARIF, 0, "sarif", "FILE", "write SARIF 2.1.0 to FILE as well" },
+	{ OPTION_ANNOTATE, 0, "annotate", "HOW",
+	  "github: its commands behind the text; gitlab: its code quality report alone" },
+	PRINT_OPTIONS_ROW_JSON("check.json"),
+	QUERY_OPTIONS_ROW_ROWS("show the N heaviest sites of what is exceeded (5; 0: all)"),
+	QUERY_OPTIONS_ROW_ALL_FRAMES,
+	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
+	PRINT_OPTIONS_ROWS,
+	{ 0 },
+};
+
+static const char *const annotations[] = { "none", "github", "gitlab", NULL };
+enum annotation { ANNOTATE_NONE, ANNOTATE_GITHUB, ANNOTATE_GITLAB };
+
+struct request {
+	struct query_options options;
+	struct check_options check;
+	const char *baseline, *junit, *sarif;
+	const char **lists; // files of suppressions; owned, the texts are borrowed
+	size_t lists_count, lists_capacity;
+	struct str old_baseline;
+	char *section;
+	bool update, generate, markdown;
+	int annotate;
+};
+
+static void request_fini(struct request *request)
+{
+	suppressions_free(request->check.suppressions);
+	query_options_fini(&request->options);
+	str_fini(&request->old_baseline);
+	mem_free(request->section);
+	mem_free(request->lists);
+}
+
+// ---- the command line ----
+
+static bool take_limit(struct args *args, struct request *request, enum check_figure figure)
+{
+	struct check_limit *limit = &request->check.limits[figure];
+	bool calls = figure == CHECK_ALLOCATIONS || figure == CHECK_TEMPORARY;
+
+	limit->given = true;
+	return calls ? args_count(args, &limit->most) : args_bytes(args, &limit->most);
+}
+
+static bool take(struct args *args, struct request *request, int id)
+{
+	switch (id) {
+	case OPTION_UNREACHABLE:
+		return args_mistake(args, "--max-unreachable: whether blocks are reachable is not "
+					  "recorded yet");
+	case OPTION_BASELINE:
+		request->baseline = args->value;
+		return true;
+	case OPTION_UPDATE:
+		return request->update = true;
+	case OPTION_SUPPRESSIONS:
+		request->lists = mem_grow(request->lists, &request->lists_capacity,
+					  request->lists_count + 1, sizeof *request->lists);
+		request->lists[request->lists_count++] = args->value;
+		return true;
+	case OPTION_GENERATE:
+		return request->generate = true;
+	case OPTION_MARKDOWN:
+		return request->markdown = true;
+	case OPTION_JUNIT:
+		request->junit = args->value;
+		return true;
+	case OPTION_SARIF:
+		request->sarif = args->value;
+		return true;
+	case OPTION_ANNOTATE:
+		return args_word(args, annotations, &request->annotate);
+	}
+	if (id >= OPTION_MAX && id < OPTION_MAX + CHECK_FIGURES)
+		return take_limit(args, request, (enum check_figure)(id - OPTION_MAX));
+	return query_options_take(args, &request->options, id) == PRINT_OPTIONS_TAKEN;
+}
+
+static bool has_limit(const struct request *request)
+{
+	for (int figure = 0; figure < CHECK_FIGURES; figure++)
+		if (request->check.limits[figure].given)
+			return true;
+	return false;
+}
+
+static bool take_all(struct args *args, struct request *request)
+{
+	int id;
+
+	while ((id = args_next(args)) != ARGS_END)
+		if (id == ARGS_EXIT || !take(args, request, id))
+			return false;
+	if (!query_options_check(args, &request->options))
+		return false;
+	if (request->update && !request->baseline)
+		return args_mistake(args, "--update needs --baseline FILE");
+	if (request->options.force && !request->update)
+		return args_mistake(args, "--force needs --update");
+	if (request->markdown + request->generate + request->options.print.json +
+		    (request->annotate == ANNOTATE_GITLAB) >
+	    1)
+		return args_mistake(args, "one of --json, --markdown, --gen-suppressions and "
+					  "--annotate gitlab at a time");
+	return true;
+}
+
+// ---- files ----
+
+static bool read_lists(struct request *request, struct err *err)
+{
+	struct suppressions *all = NULL;
+	const char *options = getenv("LSAN_OPTIONS");
+	const char *found = options ? strstr(options, "suppressions=") : NULL;
+	char *sanitizers = NULL;
+	bool good = true;
+
+	if (found && (found == options || strchr(": ,", found[-1]))) {
+		found += strlen("suppressions=");
+		sanitizers = mem_copy_bytes(found, strcspn(found, ": ,"));
+	}
+	if (sanitizers || request->lists_count)
+		all = request->check.suppressions = suppressions_new();
+	for (size_t i = 0; good && i < request->lists_count + (sanitizers != NULL); i++) {
+		const char *path = i < request->lists_count ? request->lists[i] : sanitizers;
+		struct str text = { 0 };
+
+		good = file_read_regular(path, TEXT_MAX, &text, err) &&
+		       suppressions_add(all, path, str_get(&text), err);
+		str_fini(&text);
+	}
+	mem_free(sanitizers);
+	return good;
+}
+
+// A baseline that is not there yet is an empty one for who writes it.
+static bool read_baseline(struct request *request, struct err *err)
+{
+	if (!request->baseline)
+		return true;
+	request->section = check_section(&request->options.words);
+	if (request->update && file_look(request->baseline) == FILE_IS_MISSING)
+		return true;
+	return file_read_regular(request->baseline, TEXT_MAX, &request->old_baseline, err) &&
+	       check_read_baseline(request->baseline, str_get(&request->old_baseline),
+				   request->section, request->check.limits, err);
+}
+
+struct writing {
+	const struct check_page *page;
+	check_format *format; // NULL: the baseline
+	const struct request *request;
+};
+
+static bool write_it(void *context, struct sink *sink, struct err *err)
+{
+	const struct writing *writing = context;
+	const struct request *request = writing->request;
+
+	(void)err;
+	if (writing->format)
+		writing->format(writing->page, sink);
+	else
+		check_write_baseline(writing->page->check, str_get(&request->old_baseline),
+				     request->section, request->options.force, sink);
+	return true;
+}
+
+static bool write_file(const char *path, const struct writing *writing, struct err *err)
+{
+	const struct query_options options = { .output = path, .force = true };
+
+	return !path || query_options_write(&options, write_it, (void *)(uintptr_t)writing, err);
+}
+
+static bool write_files(const struct request *request, const struct check_page *page,
+			struct err *err)
+{
+	const struct writing junit = { page, check_junit, request };
+	const struct writing sarif = { page, check_sarif, request };
+	const struct writing baseline = { page, NULL, request };
+
+	return write_file(request->junit, &junit, err) && write_file(request->sarif, &sarif, err) &&
+	       (!request->update || page->check->refusal ||
+		write_file(request->baseline, &baseline, err));
+}
+
+// ---- the answer ----
+
+static void write_answer(const struct request *request, const struct check_page *page,
+			 struct sink *sink)
+{
+	check_format *format = request->options.print.json            ? check_json
+			       : request->markdown                    ? check_markdown
+			       : request->generate                    ? check_generate
+			       : request->annotate == ANNOTATE_GITLAB ? check_gitlab
+								      : check_text;
+
+	format(page, sink);
+	if (request->annotate == ANNOTATE_GITHUB)
+		check_github(page, sink);
+}
+
+static int judge(const struct request *request, const struct check *check)
+{
+	if (check->refusal)
+		fprintf(stderr, "tidemark check: not judged: %s\n", check->refusal);
+	if (check->refusal)
+		return EXIT_UNREADABLE;
+	if (request->update && request->options.force)
+		return EXIT_ANSWERED;
+	return check->exceeded ? EXIT_CHECK_FAILED : EXIT_ANSWERED;
+}
+
+static int answer(const struct request *request, struct query_context *asked)
+{
+	struct sink sink = sink_to_file(stdout);
+	struct err err = { 0 };
+	struct check check;
+	const struct check_page page = {
+		.check = &check,
+		.suppressions = request->check.suppressions,
+		.all_frames = request->options.all_frames,
+		.colour = print_options_colour(&request->options.print),
+		.width = print_options_width(),
+	};
+	int code;
+
+	if (!check_find(&check, asked, &request->check, &err))
+		return args_fail(&cmd_check, &err);
+	write_answer(request, &page, &sink);
+	code = judge(request, &check);
+	if (!sink_ok(&sink, &err) || !write_files(request, &page, &err))
+		code = args_fail(&cmd_check, &err);
+	check_fini(&check);
+	return code;
+}
+
+static int ask(struct request *request)
+{
+	struct query_context_options context;
+	struct query_context asked;
+	struct err err = { 0 };
+	int code;
+
+	if (!read_lists(request, &err) || !read_baseline(request, &err))
+		return args_fail(&cmd_check, &err);
+	if (!has_limit(request) && !request->update && !request->generate) {
+		err_set(&err, ERR_USAGE, "there is no limit to check (try: --max-peak 10M%s)",
+			request->baseline ? "; the baseline has none for these filters, --update "
+					    "writes it"
+					  : "");
+		return args_fail(&cmd_check, &err);
+	}
+	request->check.sites_max = request->generate ? 0 : request->options.rows_max;
+	context = query_options_context(
+		&cmd_check, &request->options,
+		request->check.limits[CHECK_GROWTH].given ? &check_window_rules : &check_rules);
+	if (!query_options_open(&context, &asked, &err))
+		return args_fail(&cmd_check, &err);
+	code = answer(request, &asked);
+	if (request->options.print.json || request->markdown || request->generate)
+		query_options_warn(&cmd_check, &asked, NULL);
+	query_context_close(&asked);
+	return code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct request request = { .options.rows_max = ROWS_DEFAULT };
+	struct args args;
+	int code;
+
+	args_init(&args, &cmd_check, argc, argv);
+	code = take_all(&args, &request) ? ask(&request) : args.exit_code;
+	request_fini(&request);
+	return code;
+}
+
+const struct command cmd_check = {
+	.name = "check",
+	.brief = "fail if a trace exceeds limits: for continuous integration",
+	.usage = "FILE LIMITS [options]",
+	.text = "Compares figures of what the filters select with limits, given here or in a\n"
+		"baseline that is committed beside the sources. Exit code 1 says that a limit is\n"
+		"exceeded, 3 that the trace is not whole, lost events, or is sampled: such a\n"
+		"trace never passes.\n",
+	.examples =
+		"  tidemark check app.tide --max-peak 100M --max-live-at-exit 0\n"
+		"  tidemark check app.tide --frame '^parse_' --max-allocations 10000\n"
+		"  tidemark check app.tide --from mark:begin --to mark:end --max-allocations 0\n"
+		"  tidemark check app.tide --baseline memory.baseline --update\n"
+		"  tidemark check app.tide --baseline memory.baseline --junit check.xml\n",
+	.options = rows,
+	.shared = filters_rows,
+	.shared_title = filters_title,
+	.run = run,
+};

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""What `tidemark check` promises: limits, baselines, suppressions, forms, exit codes."""
+import json
+import os
+import re
+import xml.etree.ElementTree
+
+from libanswer import TIDEMARK, answer, assemble, refused, run, sampled
+from libtests import check, equal, main, test
+from libtrends import MIB, Trace
+
+SECOND = 1000000  # times are in microseconds
+
+
+def stack(name, *callers):
+    return " < ".join(f'"{part}" "/src/app/{part}.c":{7}' for part in ("malloc", name, *callers,
+                                                                      "main"))
+
+
+def program(path="app.tide", leaks=3):
+    """A peak of 8 MiB and a bit, 1,000 temporary blocks, some of 1,000 bytes left at exit."""
+    trace = Trace()
+    trace.free(SECOND + 10, trace.alloc(SECOND, stack("export"), 8 * MIB))
+    for step in range(1000):
+        trace.free(step * 10 + 1, trace.alloc(step * 10, stack("format"), 10, 0x9000000))
+    for step in range(leaks):
+        trace.alloc(2 * SECOND + step, stack("session", "serve"), 1000)
+    trace.alloc(2 * SECOND + 50, stack("cache", "lookup"), 500)
+    return trace.write(path)
+
+
+def verdict(*words, code, **more):
+    return run("check", *words, check=code, **more).stdout
+
+
+# ---- limits ----
+
+@test
+def each_limit_passes_at_its_figure_and_fails_below_it():
+    path = program()
+    figures = {"peak": 8 * MIB, "live-at-exit": 3500, "allocations": 1005, "temporary": 1001}
+    for name, value in figures.items():
+        verdict(path, f"--max-{name}", str(value), code=0)
+        text = verdict(path, f"--max-{name}", str(value - 1), code=1)
+        check("FAILED" in text and name in text, text)
+    told = answer("check", path, "--max-peak", "8M", "--max-temporary", "0", check=1)
+    equal([("peak", 8 * MIB, False), ("temporary", 0, True)],
+          [(row["figure"], row["limit"], row["exceeded"]) for row in told["figures"]
+           if row["limit"] is not None])
+    temporary = next(row for row in told["figures"] if row["figure"] == "temporary")
+    site = temporary["sites"][0]
+    equal(("format", 1000), (site["stack"][site["user_frame"]]["function"], site["value"]))
+    equal((False, True), (told["passed"], told["judged"]))
+
+
+@test
+def filters_and_windows_choose_what_is_limited():
+    path = program()
+    verdict(path, "--frame", "^session$", "--max-live-at-exit", "3000", code=0)
+    verdict(path, "--frame", "^session$", "--max-live-at-exit", "2999", code=1)
+    verdict(path, "--from", "0.5s", "--to", "1.5s", "--max-allocations", "1", code=0)
+    verdict(path, "--from", "0.5s", "--to", "1.5s", "--max-allocations", "0", code=1)
+
+
+@test
+def growth_is_limited_by_the_minute_and_needs_a_long_enough_run():
+    trace = Trace()
+    for time_us in range(0, 60 * SECOND, 50000):
+        trace.alloc(time_us, stack("leak"), 1000)
+    path = trace.write("growing.tide", 60 * SECOND)  # 1.2 MB a minute
+    verdict(path, "--max-growth", "1300K", code=0)
+    check("leak" in verdict(path, "--max-growth", "1000K", code=1))
+    brief = Trace()
+    brief.alloc(0, stack("once"), 10)
+    done = run("check", brief.write("brief.tide"), "--max-growth", "1M", check=3)
+    check("long enough" in done.stderr, done)
+
+
+# ---- what is not whole ----
+
+@test
+def a_cut_a_lossy_and_a_sampled_trace_never_pass():
+    path = program()
+    with open(path, "rb") as file:
+        data = file.read()
+    with open("cut.tide", "wb") as file:
+        file.write(data[:-20])
+    lossy = assemble("lossy", 'trace command="./app"\nprocess p pid=1\nthread t p tid=1\n'
+                     '+1 t malloc 0x1000 10\n+1 loss p value=3 "full"\n+1 end p exit=0\nend\n')
+    for bad in ("cut.tide", lossy, sampled()):
+        done = run("check", bad, "--max-peak", "1G", check=3)
+        check("not judged: " in done.stderr, bad, done.stderr)
+        done = run("check", bad, "--max-peak", "0", "--junit", "bad.xml", "--sarif", "bad.sarif",
+                   "--json", check=3)
+        equal((False, False), tuple(json.loads(done.stdout)[key] for key in ("judged", "passed")))
+        check("<error" in open("bad.xml", encoding="utf-8").read())
+        equal("tidemark/not-judged", json.load(open("bad.sarif", encoding="utf-8"))
+              ["runs"][0]["results"][0]["ruleId"])
+        run("check", bad, "--baseline", "never.baseline", "--update", check=3)
+        check(not os.path.exists("never.baseline"))
+
+
+# ---- baselines ----
+
+@test
+def a_baseline_goes_down_by_itself_and_up_only_by_force():
+    verdict(program("three.tide"), "--baseline", "b", "--update", code=0)
+    verdict("three.tide", "--baseline", "b", code=0)
+    verdict(program("five.tide", 5), "--baseline", "b", code=1)
+    before = open("b", encoding="utf-8").read()
+    verdict("five.tide", "--baseline", "b", "--update", code=1)
+    equal(before, open("b", encoding="utf-8").read(), "not raised")
+    verdict(program("one.tide", 1), "--baseline", "b", "--update", code=0)
+    check("live-at-exit = 1500\n" in open("b", encoding="utf-8").read())
+    verdict("three.tide", "--baseline", "b", code=1)
+    verdict("five.tide", "--baseline", "b", "--update", "--force", code=0)
+    check("live-at-exit = 5500\n" in open("b", encoding="utf-8").read())
+
+
+@test
+def a_baseline_keeps_a_section_for_each_set_of_filters_and_its_comments():
+    path = program()
+    with open("kept", "w", encoding="utf-8") as file:
+        file.write("# ours\n[all]\npeak = 9000000\n[--frame ^format$]\ntemporary = 5000\n")
+    verdict(path, "--baseline", "kept", "--update", "--frame", "^format$", code=0)
+    text = open("kept", encoding="utf-8").read()
+    check(text.startswith("# ours\n[all]\npeak = 9000000\n"), text)
+    check("[--frame ^format$]\n" in text and "temporary = 1000\n" in text, text)
+    check("5000" not in text, text)
+    # A limit on the command line stands before the baseline's.
+    verdict(path, "--baseline", "kept", "--max-peak", "1", code=1)
+    check("no limit" in refused("check", path, "--baseline", "kept", "--frame", "^main$"))
+    with open("bad", "w", encoding="utf-8") as file:
+        file.write("[all]\npeek = 1\n")
+    check("line 2" in refused("check", path, "--baseline", "bad"))
+
+
+# ---- suppressions ----
+
+@test
+def suppressions_of_both_languages_leave_out_what_they_name_and_unused_ones_are_told():
+    path = program()
+    with open("lsan.txt", "w", encoding="utf-8") as file:
+        file.write("# known\nleak:^serve$\nrace:whatever\nleak:nothing_of_ours\n")
+    text = verdict(path, "--max-live-at-exit", "500", "--suppressions", "lsan.txt", code=0)
+    check("unused suppression: leak:nothing_of_ours (lsan.txt:4)" in text, text)
+    with open("valgrind.txt", "w", encoding="utf-8") as file:
+        file.write("{\n   sessions\n   Memcheck:Leak\n   match-leak-kinds: reachable\n"
+                   "   fun:malloc\n   fun:sess*\n   ...\n   fun:main\n}\n"
+                   "{\n   other\n   Memcheck:Cond\n   fun:x\n}\n"
+                   "{\n   caches\n   Memcheck:Leak\n   fun:malloc\n   fun:cache\n   src:lookup.c:7\n}\n")
+    text = verdict(path, "--max-live-at-exit", "0", "--suppressions", "valgrind.txt", code=0)
+    check("unused" not in text, text)
+    verdict(path, "--max-live-at-exit", "500", code=0,
+            env={"LSAN_OPTIONS": "verbosity=0:suppressions=lsan.txt"})
+    verdict(path, "--max-live-at-exit", "499", "--suppressions", "lsan.txt", code=1)
+    with open("bad.txt", "w", encoding="utf-8") as file:
+        file.write("leak:fine\nnonsense\n")
+    check("line 2" in refused("check", path, "--max-peak", "1G", "--suppressions", "bad.txt"))
+
+
+@test
+def suppressions_that_are_generated_suppress_everything():
+    path = program()
+    with open("made.txt", "w", encoding="utf-8") as file:
+        file.write(verdict(path, "--gen-suppressions", code=0))
+    verdict(path, "--max-live-at-exit", "0", "--suppressions", "made.txt", code=0)
+
+
+# ---- forms ----
+
+@test
+def junit_has_a_case_for_each_limit_and_the_failure_of_those_exceeded():
+    verdict(program(), "--max-peak", "1G", "--max-temporary", "5", "--junit", "out.xml", code=1)
+    suite = xml.etree.ElementTree.parse("out.xml").getroot().find("testsuite")
+    equal(("2", "1", "0"), tuple(suite.get(key) for key in ("tests", "failures", "errors")))
+    cases = {case.get("name"): case for case in suite.findall("testcase")}
+    check(cases["peak"].find("failure") is None)
+    check("format" in cases["temporary"].find("failure").text)
+
+
+@test
+def sarif_has_a_result_with_its_rule_and_its_place():
+    verdict(program(), "--max-temporary", "5", "--max-peak", "1G", "--sarif", "out.sarif", code=1)
+    told = json.load(open("out.sarif", encoding="utf-8"))
+    equal("2.1.0", told["version"])
+    [one] = told["runs"]
+    [result] = one["results"]
+    check(result["ruleId"] in [rule["id"] for rule in one["tool"]["driver"]["rules"]])
+    equal("error", result["level"])
+    place = result["locations"][0]["physicalLocation"]
+    equal(("file:///src/app/format.c", 7), (place["artifactLocation"]["uri"],
+                                            place["region"]["startLine"]))
+
+
+@test
+def annotations_are_githubs_commands_and_gitlabs_report():
+    path = program()
+    text = verdict(path, "--max-temporary", "5", "--annotate", "github", code=1)
+    [line] = [line for line in text.splitlines() if line.startswith("::")]
+    check(re.match(r"::error file=/src/app/format\.c,line=7,title=tidemark temporary::temporary "
+                   r"1,001, at most 5$", line), line)
+    [issue] = json.loads(verdict(path, "--max-temporary", "5", "--annotate", "gitlab", code=1))
+    equal(("temporary", "/src/app/format.c", 7, "major"),
+          (issue["check_name"], issue["location"]["path"], issue["location"]["lines"]["begin"],
+           issue["severity"]))
+    [again] = json.loads(verdict(path, "--max-temporary", "9", "--annotate", "gitlab", code=1))
+    equal(issue["fingerprint"], again["fingerprint"])
+    equal([], json.loads(verdict(path, "--max-peak", "1G", "--annotate", "gitlab", code=0)))
+
+
+@test
+def markdown_is_a_table_of_figures_and_one_of_sites():
+    text = verdict(program(), "--max-temporary", "5", "--max-peak", "1G", "--markdown", code=1)
+    check("| FAILED | temporary | 1,001 | 5 |" in text, text)
+    check("| 1,000 | format format.c:7 |" in text, text)
+
+
+@test
+def mistakes_are_refused():
+    path = program()
+    check("no limit" in refused("check", path))
+    refused("check", path, "--max-peak", "much")
+    check("not recorded" in refused("check", path, "--max-unreachable", "0"))
+    check("--baseline" in refused("check", path, "--update"))
+    refused("check", path, "--max-peak", "1", "--force")
+    refused("check", path, "--max-peak", "1", "--json", "--markdown")
+    refused("check", path, "--max-peak", "1", "--layer", "vm")
+    refused("check", path, "--max-peak", "1", "--baseline", "nowhere", code=3)
+    refused("check", "nowhere.tide", "--max-peak", "1", code=3)
+    check(TIDEMARK)
+
+
+main()
