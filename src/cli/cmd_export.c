@@ -44,6 +44,9 @@ const struct command cmd_export = {
 		"  dhat        by stack, with lifetimes, for Valgrind's dh_view.html\n"
 		"  heaplog     the allocations and frees of one process in their order, as\n"
 		"              records of a fixed layout (docs/heaplog.md)\n"
+		"  memory_tracker  the same as that program's text (ALLOCATION_TRACE)\n"
+		"Reservations of one process that leave a 64 KiB slot partly unused:\n"
+		"  tracefrag   as `tidemark map --tracefrag` prints them\n"
 		"What a format cannot say is said on stderr. docs/formats.md has a section for\n"
 		"each: what is kept, what is lost, and how the other program opens it.\n",
 	.examples =
@@ -149,9 +152,7 @@ static bool write_trace(struct export *export, struct err *err)
 static bool export_trace(struct export *export, struct err *err)
 {
 	const struct query_context_options context =
-		query_options_context(&cmd_export, &export->query,
-				      export->format->has_samples ? &query_context_window_rules
-								  : &query_context_events_rules);
+		query_options_context(&cmd_export, &export->query, export_rules(export->format));
 	bool good;
 
 	if (!query_options_can_write(&export->query, err) ||

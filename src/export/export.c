@@ -5,20 +5,19 @@
 #include <string.h>
 
 const struct export_format *const export_formats[] = {
-	&pprof_format,
-	&otlp_format,
-	&speedscope_format,
-	&folded_format,
-	&flamegraph_format,
-	&callgrind_format,
-	&massif_format,
-	&dhat_format,
-	&csv_format,
-	&csv_jsonl_format,
-	&heaptrack_format,
-	&heaplog_format,
-	NULL,
+	&pprof_format,          &otlp_format,          &speedscope_format,
+	&folded_format,         &flamegraph_format,    &callgrind_format,
+	&massif_format,         &dhat_format,          &csv_format,
+	&csv_jsonl_format,      &heaptrack_format,     &heaplog_format,
+	&memory_tracker_format, &tracefrag_log_format, NULL,
 };
+
+const struct query_context_rules *export_rules(const struct export_format *format)
+{
+	if (format->rules)
+		return format->rules;
+	return format->has_samples ? &query_context_window_rules : &query_context_events_rules;
+}
 
 const struct export_format *export_find(const char *name)
 {
@@ -35,8 +34,8 @@ bool export_write(const struct export_format *format, struct export_source *sour
 	bool good;
 
 	if (!format->has_samples)
-		return events_prepare(source->asked, err) && format->write(source, sink, err) &&
-		       sink_ok(sink, err);
+		return (format->rules || events_prepare(source->asked, err)) &&
+		       format->write(source, sink, err) && sink_ok(sink, err);
 	if (!samples_open(&samples, source->asked, format->by_size, err))
 		return false;
 	source->samples = &samples;

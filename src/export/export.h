@@ -28,11 +28,15 @@ struct export_format {
 	bool single_value; // --value chooses it
 	bool is_text;      // that may go to a terminal
 	bool has_lifetimes;
+	const struct query_context_rules *rules; // NULL: those of samples, or of blocks
 	bool (*write)(const struct export_source *source, struct sink *sink, struct err *err);
 };
 
 // Ended by NULL.
 extern const struct export_format *const export_formats[];
+
+// What can be asked of what it is written of.
+const struct query_context_rules *export_rules(const struct export_format *format);
 
 // NULL: there is none of that name.
 const struct export_format *export_find(const char *name);
@@ -59,6 +63,8 @@ extern const struct export_format callgrind_format;
 extern const struct export_format massif_format;
 extern const struct export_format dhat_format;
 extern const struct export_format heaplog_format;
+extern const struct export_format memory_tracker_format;
+extern const struct export_format tracefrag_log_format;
 extern const struct export_format csv_format;
 extern const struct export_format csv_jsonl_format;
 extern const struct export_format heaptrack_format;

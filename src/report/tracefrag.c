@@ -8,6 +8,15 @@
 #include <string.h>
 #include <time.h>
 
+const struct query_context_rules tracefrag_rules = {
+	.about = QUERY_CONTEXT_MOMENT,
+	.layers = QUERY_VM,
+	.refused = ~(SELECTION_BIT(PROCESS) | SELECTION_BIT(THREAD) | SELECTION_BIT(SIZE) |
+		     SELECTION_BIT(MODULE) | SELECTION_BIT(FRAME) | SELECTION_BIT(NOT_FRAME) |
+		     SELECTION_BIT(ROW)),
+	.refusal = "cannot be asked of reservations, which are listed over the whole recording",
+};
+
 enum {
 	MEM_BITS = ~0xfff, // of a Windows program's flags, what are MEM_… bits
 	MEM_RESERVED = 0x2000,

@@ -22,6 +22,9 @@
 
 #include "report/moment_view.h"
 
+// What can be asked of reservations.
+extern const struct query_context_rules tracefrag_rules;
+
 // Reads the trace once. `asked` is open; it needs not to have been read.
 void tracefrag_write(struct query_context *asked, process_id process, struct sink *sink);
 

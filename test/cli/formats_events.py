@@ -163,6 +163,48 @@ def heaptrack_print_finds_functions_and_files():
     check("make_pot" in text and "src/pot.c:20" in text and "peel_one" in text, text)
 
 
+def active(text):
+    """As memory_tracker's active_allocations reads its lines: what is not freed, by address."""
+    pattern = re.compile(r"(\S*):\s*0x([0-9a-f]+)\s*0?x?([0-9a-f]*)\s*(\S*)\s*(\S*)\s*0?x?([0-9a-f]*)")
+    found = {}
+    for line in text.splitlines():
+        what, address, size = pattern.search(line).groups()[:3]
+        if "malloc" in what:
+            check(address not in found, line)
+            found[address] = int(size, 16)
+        else:
+            check("free" in what, line)
+            found.pop(address, None)
+    return found
+
+
+@test
+def memory_trackers_lines_leave_what_lives():
+    for name in TRACES:
+        path = assemble(name)
+        for process in answer("info", path)["processes"]:
+            words = ("--process", str(process["id"]))
+            text = exported(path, "memory_tracker", *words)[0].decode()
+            row = answer("window", path, "--by", "layer", *words)["rows"]
+            found = active(text)
+            equal(row[0]["impacting_size"] if row else 0, sum(found.values()), (name, words))
+            equal(row[0]["allocated_count"] if row else 0, text.count("malloc:") + text.count("malloc(realloc):"))
+    text = exported(assemble("kitchen"), "memory_tracker")[0].decode()
+    check("malloc: 0x1000 0x64 " in text and "free(realloc): 0x10000 " in text, text)
+
+
+@test
+def tracefrags_log_is_what_map_prints():
+    path = assemble("space")
+    words = ("--process", "700")
+    text = exported(path, "tracefrag", *words)[0].decode()
+    equal(run("map", path, "--tracefrag", *words).stdout, text)
+    check("#4 80000000 4096 3000 4 4 6" in text, text)
+    one = exported(path, "tracefrag", *words, "--size", "8392704")[0].decode()
+    equal(1, one.count("  #"))
+    check("--from" in refused("export", path, "--format", "tracefrag", *words, "--from", "1ms"))
+
+
 @test
 def what_makes_no_sense_is_refused():
     path = assemble("family")
