@@ -45,6 +45,17 @@ void str_add_char(struct str *str, char c)
 	str_add_bytes(str, &c, 1);
 }
 
+void str_add_digits(struct str *str, uint64_t value, unsigned base)
+{
+	char digits[64], *at = digits + sizeof digits;
+
+	do {
+		*--at = "0123456789abcdef"[value % base];
+		value /= base;
+	} while (value);
+	str_add_bytes(str, at, (size_t)(digits + sizeof digits - at));
+}
+
 void str_format(struct str *str, const char *format, ...)
 {
 	va_list args;

@@ -24,6 +24,7 @@ void str_clear(struct str *str);
 void str_add(struct str *str, const char *text);
 void str_add_bytes(struct str *str, const void *bytes, size_t length);
 void str_add_char(struct str *str, char c);
+void str_add_digits(struct str *str, uint64_t value, unsigned base); // 2 to 16; fast
 void str_format(struct str *str, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_vformat(struct str *str, const char *format, va_list args);
 

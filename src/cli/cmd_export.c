@@ -40,6 +40,7 @@ const struct command cmd_export = {
 		"The blocks themselves, one by one:\n"
 		"  csv, jsonl  a line for each event; with --lifetimes, for each block\n"
 		"  heaptrack   one process, for heaptrack_print and heaptrack_gui\n"
+		"  firefox     one process, for profiler.firefox.com (native allocations)\n"
 		"  massif      the level over time and its peak, for ms_print\n"
 		"  dhat        by stack, with lifetimes, for Valgrind's dh_view.html\n"
 		"  heaplog     the allocations and frees of one process in their order, as\n"

@@ -41,23 +41,12 @@ static void begin_cell(struct rows *rows, const char *name)
 	rows->any = true;
 }
 
-static void add_digits(struct str *line, uint64_t value, unsigned base)
-{
-	char digits[20], *at = digits + sizeof digits;
-
-	do {
-		*--at = "0123456789abcdef"[value % base];
-		value /= base;
-	} while (value);
-	str_add_bytes(line, at, (size_t)(digits + sizeof digits - at));
-}
-
 // A number that may not be known.
 static void cell_u64(struct rows *rows, const char *name, bool known, uint64_t value)
 {
 	begin_cell(rows, name);
 	if (known && !rows->heading)
-		add_digits(&rows->line, value, 10);
+		str_add_digits(&rows->line, value, 10);
 	else if (rows->json)
 		str_add(&rows->line, "null");
 }
@@ -75,7 +64,7 @@ static void cell_address(struct rows *rows, const char *name, bool known, uint64
 		return;
 	str_add(&rows->line, quote);
 	str_add(&rows->line, "0x");
-	add_digits(&rows->line, value, 16);
+	str_add_digits(&rows->line, value, 16);
 	str_add(&rows->line, quote);
 }
 

@@ -9,8 +9,8 @@
 // What lives when the window begins counts as allocated then (`before`). What a process leaves when
 // it ends is no longer in the level, and is of what was left at the end.
 //
-// What a stack had at the peak is not copied at each new peak: the peaks are numbered, and the level
-// of a stack is kept when it changes for the first time after one.
+// What a stack had at the peak is not copied at each new peak: peaks are numbered, and the level of
+// a stack is kept when it changes for the first time after one.
 //
 // It costs 160 bytes for each stack. One thread.
 #ifndef EXPORT_STACK_LEVELS_H

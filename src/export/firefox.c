@@ -1,0 +1,492 @@
+// firefox: the blocks of one process as a processed profile of Firefox's profiler (version 47) with
+// native allocations: time, bytes (negative: freed), stack and address of each event. In its page
+// "retained" is what was allocated in the selected range and not freed in it.
+//
+// The format is tables by column, numbered by row: a stack is a frame and the stack that called it,
+// a frame is a line of a location, a function a name in a file. For example one block:
+//
+//     "nativeAllocations":{"time":[1.5],"weight":[16],"memoryAddress":[4096],"stack":[0],…}
+//     "stackTable":{"frame":[0],"prefix":[null],…}   "frameTable":{"func":[0],"line":[3],…}
+//     "funcTable":{"name":[0],…}                     "stringArray":["main"]
+//
+// Row 0 of stacks, frames and functions is "(no stack)": an event without a stack would be in no
+// sum of the page.
+//
+// Since columns are written one after the other, the events are kept until all are read: 32 bytes
+// each, at most EVENTS_MAX.
+#include "export/events.h"
+#include "export/locations.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+enum { EVENTS_MAX = 1 << 23, NS_PER_MS = 1000000, VERSION = 47, GECKO_VERSION = 27 };
+
+#define NONE UINT32_MAX // a number of a table that is written as null
+
+struct event {
+	uint64_t time_ns, address;
+	int64_t weight;
+	uint32_t thread, stack; // stack: in `stacks`
+};
+
+struct stack_row {
+	uint32_t frame, prefix; // number of a line of a location, from 1; of a stack
+};
+
+struct firefox {
+	const struct export_source *source;
+	struct reader *reader;
+	process_id process;
+	struct locations locations;
+	struct event *events;
+	size_t count, capacity;
+	struct stack_row *stacks;
+	size_t stacks_count, stacks_capacity;
+	struct map stack_numbers; // of the trace: the innermost row of each
+	stack_id *path;
+	size_t path_capacity;
+	struct str out;
+	struct sink *sink;
+	uint64_t left_out; // events beyond EVENTS_MAX
+	uint64_t unknown;  // frees of what nobody saw allocated
+};
+
+// ---- events ----
+
+static uint32_t add_frame(struct firefox *firefox, frame_id frame, uint32_t prefix)
+{
+	uint32_t number = locations_add(&firefox->locations, frame);
+	const struct location *location = &firefox->locations.list[number];
+
+	for (uint32_t i = location->lines_count; i-- > 0;) {
+		firefox->stacks = mem_grow(firefox->stacks, &firefox->stacks_capacity,
+					   firefox->stacks_count + 1, sizeof *firefox->stacks);
+		firefox->stacks[firefox->stacks_count] =
+			(struct stack_row){ location->lines_first + i + 1, prefix };
+		prefix = (uint32_t)firefox->stacks_count++;
+	}
+	return prefix;
+}
+
+// Callers before whom they called.
+static uint32_t stack_of(struct firefox *firefox, stack_id stack)
+{
+	uint64_t *known = NULL;
+	uint32_t number = NONE;
+	size_t depth = 0;
+
+	while (stack && !(known = map_find(&firefox->stack_numbers, stack))) {
+		const struct trace_stack *node = reader_stack(firefox->reader, stack);
+
+		if (!node)
+			break;
+		firefox->path = mem_grow(firefox->path, &firefox->path_capacity, depth + 1,
+					 sizeof *firefox->path);
+		firefox->path[depth++] = stack;
+		stack = node->parent < stack ? node->parent : 0;
+	}
+	if (stack && known)
+		number = (uint32_t)*known;
+	if (!depth && number == NONE)
+		return 0;
+	while (depth-- > 0) {
+		stack_id each = firefox->path[depth];
+
+		number = add_frame(firefox, reader_stack(firefox->reader, each)->frame, number);
+		*map_put(&firefox->stack_numbers, each, NULL) = number;
+	}
+	return number;
+}
+
+static void add_event(struct firefox *firefox, uint64_t time_ns, const struct lives_block *block,
+		      int64_t weight, thread_id thread, stack_id stack)
+{
+	const struct trace_thread *known = reader_thread(firefox->reader, thread);
+
+	if (firefox->count == EVENTS_MAX) {
+		firefox->left_out++;
+		return;
+	}
+	firefox->events = mem_grow(firefox->events, &firefox->capacity, firefox->count + 1,
+				   sizeof *firefox->events);
+	firefox->events[firefox->count++] = (struct event){
+		.time_ns = time_ns,
+		.address = block->address,
+		.weight = weight,
+		.thread = known ? known->tid : 0,
+		.stack = stack_of(firefox, stack),
+	};
+}
+
+static void add_begin(void *context, const struct lives_block *block)
+{
+	add_event(context, block->time_ns, block, (int64_t)block->size, block->thread,
+		  block->stack);
+}
+
+static void add_end(void *context, const struct lives_block *block, const struct lives_end *end)
+{
+	struct firefox *firefox = context;
+
+	if (end->cause >= LIVES_EXIT)
+		return;
+	firefox->unknown += block->origin != LIVES_BEGUN;
+	if (block->origin == LIVES_BEGUN)
+		add_event(firefox, end->time_ns, block, -(int64_t)block->size, end->thread,
+			  end->stack);
+}
+
+// ---- tables ----
+
+// Text gathers and is written in pieces.
+static void flush(struct firefox *firefox, size_t least)
+{
+	if (firefox->out.length < least)
+		return;
+	sink_write(firefox->sink, str_get(&firefox->out), firefox->out.length);
+	str_clear(&firefox->out);
+}
+
+static void text(struct firefox *firefox, const char *words)
+{
+	str_add(&firefox->out, words);
+}
+
+static void quoted(struct firefox *firefox, const char *words)
+{
+	struct sink sink = sink_to_str(&firefox->out);
+	struct json json;
+
+	json_init(&json, &sink, false);
+	json_string(&json, words);
+}
+
+static void add_signed(struct str *out, int64_t value)
+{
+	if (value < 0)
+		str_add_char(out, '-');
+	str_add_digits(out, value < 0 ? -(uint64_t)value : (uint64_t)value, 10);
+}
+
+static void add_number(struct str *out, uint32_t number)
+{
+	if (number == NONE)
+		str_add(out, "null");
+	else
+		str_add_digits(out, number, 10);
+}
+
+static void add_ms(struct str *out, uint64_t time_ns)
+{
+	uint64_t rest = time_ns % NS_PER_MS;
+
+	str_add_digits(out, time_ns / NS_PER_MS, 10);
+	if (!rest)
+		return;
+	str_add_char(out, '.');
+	for (uint64_t unit = NS_PER_MS / 10; unit && rest; rest %= unit, unit /= 10)
+		str_add_char(out, (char)('0' + rest / unit));
+}
+
+// "name":[…],
+typedef void write_cell(struct firefox *firefox, size_t row);
+
+static void column(struct firefox *firefox, const char *name, size_t count, write_cell *cell)
+{
+	str_format(&firefox->out, "\"%s\":[", name);
+	for (size_t i = 0; i < count; i++) {
+		if (i)
+			str_add_char(&firefox->out, ',');
+		cell(firefox, i);
+		flush(firefox, 1 << 16);
+	}
+	text(firefox, "],");
+}
+
+static void end_table(struct firefox *firefox, size_t count)
+{
+	str_format(&firefox->out, "\"length\":%zu}", count);
+}
+
+static void cell_null(struct firefox *firefox, size_t row)
+{
+	(void)row;
+	text(firefox, "null");
+}
+
+static void cell_zero(struct firefox *firefox, size_t row)
+{
+	(void)row;
+	text(firefox, "0");
+}
+
+static void cell_minus_one(struct firefox *firefox, size_t row)
+{
+	(void)row;
+	text(firefox, "-1");
+}
+
+static void cell_false(struct firefox *firefox, size_t row)
+{
+	(void)row;
+	text(firefox, "false");
+}
+
+static void cell_time(struct firefox *firefox, size_t row)
+{
+	add_ms(&firefox->out, firefox->events[row].time_ns);
+}
+
+static void cell_weight(struct firefox *firefox, size_t row)
+{
+	add_signed(&firefox->out, firefox->events[row].weight);
+}
+
+static void cell_address(struct firefox *firefox, size_t row)
+{
+	str_add_digits(&firefox->out, firefox->events[row].address, 10);
+}
+
+static void cell_thread(struct firefox *firefox, size_t row)
+{
+	str_add_digits(&firefox->out, firefox->events[row].thread, 10);
+}
+
+static void cell_stack(struct firefox *firefox, size_t row)
+{
+	str_add_digits(&firefox->out, firefox->events[row].stack, 10);
+}
+
+static void write_events(struct firefox *firefox)
+{
+	size_t count = firefox->count;
+
+	text(firefox, "\"nativeAllocations\":{");
+	column(firefox, "time", count, cell_time);
+	column(firefox, "weight", count, cell_weight);
+	column(firefox, "stack", count, cell_stack);
+	column(firefox, "memoryAddress", count, cell_address);
+	column(firefox, "threadId", count, cell_thread);
+	text(firefox, "\"weightType\":\"bytes\",");
+	end_table(firefox, count);
+}
+
+static void cell_frame(struct firefox *firefox, size_t row)
+{
+	str_add_digits(&firefox->out, firefox->stacks[row].frame, 10);
+}
+
+static void cell_prefix(struct firefox *firefox, size_t row)
+{
+	add_number(&firefox->out, firefox->stacks[row].prefix);
+}
+
+static void write_stacks(struct firefox *firefox)
+{
+	size_t count = firefox->stacks_count;
+
+	text(firefox, ",\"stackTable\":{");
+	column(firefox, "frame", count, cell_frame);
+	column(firefox, "prefix", count, cell_prefix);
+	column(firefox, "category", count, cell_zero);
+	column(firefox, "subcategory", count, cell_zero);
+	end_table(firefox, count);
+}
+
+static void cell_function(struct firefox *firefox, size_t row)
+{
+	str_add_digits(&firefox->out,
+		       row ? firefox->locations.lines[row - 1].function + UINT64_C(1) : 0, 10);
+}
+
+static void cell_line(struct firefox *firefox, size_t row)
+{
+	uint32_t line = row ? firefox->locations.lines[row - 1].line : 0;
+
+	add_number(&firefox->out, line ? line : NONE);
+}
+
+static void write_frames(struct firefox *firefox)
+{
+	size_t count = firefox->locations.lines_count + 1;
+
+	text(firefox, ",\"frameTable\":{");
+	column(firefox, "address", count, cell_minus_one);
+	column(firefox, "inlineDepth", count, cell_zero);
+	column(firefox, "category", count, cell_zero);
+	column(firefox, "subcategory", count, cell_zero);
+	column(firefox, "func", count, cell_function);
+	column(firefox, "nativeSymbol", count, cell_null);
+	column(firefox, "innerWindowID", count, cell_null);
+	column(firefox, "implementation", count, cell_null);
+	column(firefox, "line", count, cell_line);
+	column(firefox, "column", count, cell_null);
+	end_table(firefox, count);
+}
+
+static void cell_name(struct firefox *firefox, size_t row)
+{
+	str_add_digits(&firefox->out, row ? firefox->locations.functions[row - 1].name : 0, 10);
+}
+
+static void cell_file(struct firefox *firefox, size_t row)
+{
+	uint32_t file = row ? firefox->locations.functions[row - 1].file : 0;
+
+	add_number(&firefox->out, row && *firefox->locations.strings.texts[file] ? file : NONE);
+}
+
+static void cell_string(struct firefox *firefox, size_t row)
+{
+	quoted(firefox, firefox->locations.strings.texts[row]);
+}
+
+static void write_functions(struct firefox *firefox)
+{
+	size_t count = firefox->locations.functions_count + 1;
+
+	text(firefox, ",\"funcTable\":{");
+	column(firefox, "name", count, cell_name);
+	column(firefox, "isJS", count, cell_false);
+	column(firefox, "relevantForJS", count, cell_false);
+	column(firefox, "resource", count, cell_minus_one);
+	column(firefox, "fileName", count, cell_file);
+	column(firefox, "lineNumber", count, cell_null);
+	column(firefox, "columnNumber", count, cell_null);
+	end_table(firefox, count);
+	text(firefox, ",");
+	column(firefox, "stringArray", firefox->locations.strings.count, cell_string);
+}
+
+// Tables that have no rows here.
+static const char empty_tables[] =
+	"\"resourceTable\":{\"length\":0,\"lib\":[],\"name\":[],\"host\":[],\"type\":[]},"
+	"\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],"
+	"\"length\":0},"
+	"\"markers\":{\"data\":[],\"name\":[],\"startTime\":[],\"endTime\":[],\"phase\":[],"
+	"\"category\":[],\"length\":0},";
+
+// Two, without stacks: the page begins where the first one is, and ends at the last.
+static void write_samples(struct firefox *firefox)
+{
+	const struct query_context *asked = firefox->source->asked;
+
+	text(firefox, "\"samples\":{\"weightType\":\"samples\",\"weight\":null,"
+		      "\"stack\":[null,null],\"time\":[");
+	add_ms(&firefox->out, asked->from_given ? asked->from_ns : 0);
+	text(firefox, ",");
+	add_ms(&firefox->out, asked->to_given ? asked->to_ns : asked->duration_ns);
+	text(firefox, "],\"length\":2}");
+}
+
+static void write_head(struct firefox *firefox)
+{
+	const struct trace_info *info = reader_info(firefox->reader);
+	const struct trace_process *process = reader_process(firefox->reader, firefox->process);
+
+	str_format(&firefox->out,
+		   "{\"meta\":{\"version\":%d,\"preprocessedProfileVersion\":%d,\"interval\":1,"
+		   "\"startTime\":%" PRIu64 ",\"processType\":0,\"stackwalk\":1,\"debug\":false,"
+		   "\"symbolicated\":true,\"extensions\":{\"id\":[],\"name\":[],\"baseURL\":[],"
+		   "\"length\":0},\"markerSchema\":[],\"categories\":[{\"name\":\"Other\","
+		   "\"color\":\"grey\",\"subcategories\":[\"Other\"]}],\"product\":",
+		   GECKO_VERSION, VERSION, info->began_unix_ns / NS_PER_MS);
+	quoted(firefox, info->command);
+	text(firefox, ",\"importedFrom\":");
+	quoted(firefox, info->tool);
+	text(firefox, "},\"libs\":[],\"pages\":[],\"counters\":[],\"threads\":[{"
+		      "\"processType\":\"default\",\"pausedRanges\":[],\"isMainThread\":true,"
+		      "\"processShutdownTime\":null,\"unregisterTime\":null,\"name\":");
+	quoted(firefox, names_file(process->exe));
+	text(firefox, ",\"processName\":");
+	quoted(firefox, names_file(process->exe));
+	str_format(&firefox->out, ",\"pid\":\"%" PRIu32 "\",\"tid\":%" PRIu32, process->pid,
+		   process->pid);
+	text(firefox, ",\"processStartupTime\":");
+	add_ms(&firefox->out, process->began_ns);
+	text(firefox, ",\"registerTime\":");
+	add_ms(&firefox->out, process->began_ns);
+	text(firefox, ",");
+}
+
+static void write_profile(struct firefox *firefox)
+{
+	write_head(firefox);
+	write_events(firefox);
+	write_stacks(firefox);
+	write_frames(firefox);
+	write_functions(firefox);
+	text(firefox, empty_tables);
+	write_samples(firefox);
+	text(firefox, "}]}\n");
+	flush(firefox, 0);
+}
+
+static void say_limits(const struct firefox *firefox)
+{
+	if (firefox->unknown)
+		export_say(firefox->source,
+			   "%" PRIu64 " frees of blocks that nobody saw allocated are left out",
+			   firefox->unknown);
+	if (reader_info(firefox->reader)->sample_bytes)
+		export_say(firefox->source,
+			   "the recording was sampled: the file has the samples as they are, and "
+			   "totals in it are too low");
+}
+
+static void begin_tables(struct firefox *firefox)
+{
+	string_table_add(&firefox->locations.strings, "(no stack)");
+	firefox->stacks = mem_grow(NULL, &firefox->stacks_capacity, 1, sizeof *firefox->stacks);
+	firefox->stacks[firefox->stacks_count++] = (struct stack_row){ 0, NONE };
+}
+
+static void firefox_fini(struct firefox *firefox)
+{
+	locations_fini(&firefox->locations);
+	map_fini(&firefox->stack_numbers);
+	str_fini(&firefox->out);
+	mem_free(firefox->events);
+	mem_free(firefox->stacks);
+	mem_free(firefox->path);
+}
+
+static bool write(const struct export_source *source, struct sink *sink, struct err *err)
+{
+	struct firefox firefox = {
+		.source = source,
+		.reader = source->asked->reader,
+		.sink = sink,
+		.locations = { .reader = source->asked->reader, .names = source->asked->names },
+	};
+	struct events_watcher watcher = { .begin = add_begin, .end = add_end, .context = &firefox };
+	bool good;
+
+	if (!events_choose(source, "a profile with native allocations", &firefox.process, err))
+		return false;
+	watcher.process = firefox.process;
+	begin_tables(&firefox);
+	events_read(source, &watcher);
+	good = firefox.left_out == 0;
+	if (good)
+		write_profile(&firefox);
+	else
+		err_set(err, ERR_LIMIT,
+			"%" PRIu64 " events are more than Firefox's profiler can hold (%d): "
+			"choose fewer with --from and --to, or --size",
+			EVENTS_MAX + firefox.left_out, EVENTS_MAX);
+	if (good)
+		say_limits(&firefox);
+	firefox_fini(&firefox);
+	return good;
+}
+
+const struct export_format firefox_format = {
+	.name = "firefox",
+	.brief = "the blocks of one process for profiler.firefox.com: native allocations",
+	.is_text = true,
+	.write = write,
+};
