@@ -153,6 +153,8 @@ int main(int argc, char **argv)
 	if (!command)
 		return tell_unknown(argv[1]);
 
+	if (command->keeps_signals)
+		tool_leave_preloaded(argv);
 	// `tidemark report … | head` ends quietly, also where our parent ignored the signal.
 	terminal_begin(command->keeps_signals);
 	return flush_stdout(command->run(argc - 2, argv + 2));

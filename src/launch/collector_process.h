@@ -19,9 +19,10 @@ struct collector_process {
 bool collector_process_open(struct collector_process *collector_process,
 			    const struct collect_options *options, struct err *err);
 
-// The next message. False at the end: the collector is gone or has nothing more to say.
+// The next message. False at the end: the collector is gone or has nothing more to say, and where
+// `patience_ms` is not negative, also when it says nothing for so long.
 bool collector_process_read(struct collector_process *collector_process,
-			    struct collect_message *message);
+			    struct collect_message *message, int patience_ms);
 
 // Tell it something; a collector that is gone is noticed at the next read.
 void collector_process_send(const struct collector_process *collector_process,
@@ -31,7 +32,12 @@ void collector_process_send(const struct collector_process *collector_process,
 // once we did.
 void collector_process_reap(struct collector_process *collector_process);
 
-// Wait for its end and close the socket. Accepts one that was closed.
+// It has closed its socket without a word: it has died, or something foreign in it has, and it is
+// of no use any more. Now it dies.
+void collector_process_kill(const struct collector_process *collector_process);
+
+// Close the socket and wait for its end; one that does not end in time is killed. Accepts one that
+// was closed.
 void collector_process_close(struct collector_process *collector_process);
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,6 +16,12 @@ enum {
 	COLLECTOR_PROCESS_OUTPUT_FD = 3,
 	COLLECTOR_PROCESS_REPORT_FD = 4,
 	COLLECTOR_PROCESS_ABOVE_FD = 5
+};
+
+// How long it may take to end.
+enum {
+	COLLECTOR_PROCESS_NAP_MS = 2,
+	COLLECTOR_PROCESS_NAPS = 5000,
 };
 
 static void collector_process_arrange(int output_fd, int report_fd)
@@ -126,13 +133,18 @@ bool collector_process_open(struct collector_process *collector_process,
 }
 
 bool collector_process_read(struct collector_process *collector_process,
-			    struct collect_message *message)
+			    struct collect_message *message, int patience_ms)
 {
-	ssize_t got;
+	struct pollfd ready = { .fd = collector_process->fd, .events = POLLIN };
+	ssize_t got = 0;
 
-	do {
+	while (poll(&ready, 1, patience_ms) < 0 && errno == EINTR)
+		;
+	while (ready.revents) {
 		got = recv(collector_process->fd, message, sizeof(*message), 0);
-	} while (got < 0 && errno == EINTR);
+		if (got >= 0 || errno != EINTR)
+			break;
+	}
 	if (got == (ssize_t)sizeof(*message)) {
 		message->text[sizeof(message->text) - 1] = '\0';
 		return true;
@@ -163,13 +175,25 @@ void collector_process_reap(struct collector_process *collector_process)
 		collector_process->pid = 0;
 }
 
+void collector_process_kill(const struct collector_process *collector_process)
+{
+	if (collector_process->pid > 0)
+		kill(collector_process->pid, SIGKILL);
+}
+
 void collector_process_close(struct collector_process *collector_process)
 {
 	if (collector_process->fd >= 0)
 		close(collector_process->fd);
 	collector_process->fd = -1;
-	if (collector_process->pid > 0)
-		while (waitpid(collector_process->pid, NULL, 0) < 0 && errno == EINTR)
-			;
+	for (int nap = 0; collector_process->pid > 0 && nap < COLLECTOR_PROCESS_NAPS; nap++) {
+		collector_process_reap(collector_process);
+		if (collector_process->pid > 0)
+			poll(NULL, 0, COLLECTOR_PROCESS_NAP_MS);
+	}
+	collector_process_kill(collector_process);
+	while (collector_process->pid > 0 && waitpid(collector_process->pid, NULL, 0) < 0 &&
+	       errno == EINTR)
+		;
 	collector_process->pid = 0;
 }

@@ -26,6 +26,7 @@
 extern char **environ;
 
 enum {
+	LAUNCH_START_MS = 10000,  // for the collector to begin
 	LAUNCH_PATIENCE_MS = 500, // after the program's end, before we say why we wait
 	LAUNCH_HANGUP_MS =
 		10000, // for what the program left, where no terminal can tell us to stop
@@ -204,11 +205,11 @@ static bool launch_open_output(struct launch *launch, struct err *err)
 }
 
 // What the collector says, whenever it does. False: it has nothing more to say.
-static bool launch_hear(struct launch *launch, struct collect_message *message)
+static bool launch_hear(struct launch *launch, struct collect_message *message, int patience_ms)
 {
 	struct launch_result *result = launch->result;
 
-	if (!collector_process_read(&launch->collector_process, message))
+	if (!collector_process_read(&launch->collector_process, message, patience_ms))
 		return false;
 	switch (message->kind) {
 	case COLLECT_WARNING:
@@ -253,7 +254,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	// The collector's alone: a trace is being written for as long as that one lives.
 	close(launch->output_fd);
 	launch->output_fd = -1;
-	while (launch_hear(launch, &message))
+	while (launch_hear(launch, &message, LAUNCH_START_MS))
 		if (message.kind == COLLECT_READY)
 			return true;
 	if (message.text[0] != '\0')
@@ -352,6 +353,7 @@ static void launch_lose_collector(struct launch *launch)
 	if (launch->result->closed)
 		return;
 	launch->result->whole = false;
+	collector_process_kill(&launch->collector_process);
 	launch_tell(launch,
 		    "warning: the collector died; %sthe trace holds what was written until then",
 		    launch->program_pid > 0 ? "the program runs on unrecorded; " : "");
@@ -383,7 +385,7 @@ static void launch_wait(struct launch *launch)
 			launch->told_waiting = true;
 		while (read(launch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 			launch_signal(launch, &info);
-		if (ready[1].revents && !launch_hear(launch, &message))
+		if (ready[1].revents && !launch_hear(launch, &message, -1))
 			launch_lose_collector(launch);
 	}
 }
@@ -465,6 +467,8 @@ static void launch_undo(struct launch *launch)
 	starter_cancel(&launch->starter);
 	if (launch->collector_process.pid > 0) {
 		collector_process_send(&launch->collector_process, COLLECT_STOP, 0, 0);
+		if (launch->collector_process.fd < 0)
+			collector_process_kill(&launch->collector_process);
 		collector_process_close(&launch->collector_process);
 	}
 	if (launch->output_created)

@@ -29,6 +29,11 @@ bool tool_open(const char *path, struct err *err);
 // A new empty directory in $TMPDIR (or /tmp), which only we may use; its path is appended.
 bool tool_folder(struct str *path, struct err *err);
 
+// Where another library that was preloaded into us has taken malloc over, start this program again
+// without what is preloaded: such a library does not expect our forks, and may hold its locks or
+// take our descriptors for its own. LD_PRELOAD in our environment stays what it was.
+void tool_leave_preloaded(char **argv);
+
 // Our own process id.
 uint32_t tool_own_pid(void);
 

@@ -2,9 +2,12 @@
 
 #include "os/file.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -130,6 +133,55 @@ bool tool_folder(struct str *path, struct err *err)
 	if (mkdtemp(path->text))
 		return true;
 	return err_errno(err, errno, "cannot make %s", path->text);
+}
+
+// Whether malloc is neither libc's nor of our own recorder.
+static bool malloc_is_taken(void)
+{
+	Dl_info allocator, libc;
+	const char *name;
+
+	if (!dladdr(dlsym(RTLD_DEFAULT, "malloc"), &allocator) ||
+	    !dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc))
+		return false;
+	name = strrchr(allocator.dli_fname, '/');
+	return allocator.dli_fbase != libc.dli_fbase &&
+	       strncmp(name ? name + 1 : allocator.dli_fname, "libtidemark", 11) != 0;
+}
+
+// Whether we were started with LD_PRELOAD: it may have been removed from our environment since.
+static bool was_preloaded(void)
+{
+	static const char name[] = "LD_PRELOAD=";
+	FILE *file = fopen("/proc/self/environ", "re");
+	char *entry = NULL;
+	size_t room = 0;
+	bool found = false;
+
+	while (file && !found && getdelim(&entry, &room, '\0', file) > 0)
+		found = strncmp(entry, name, sizeof name - 1) == 0 && entry[sizeof name - 1];
+	free(entry);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+void tool_leave_preloaded(char **argv)
+{
+	static const char kept_name[] = "TIDEMARK_PRELOAD"; // what is to stand in LD_PRELOAD again
+	const char *kept = getenv(kept_name), *list = getenv("LD_PRELOAD");
+	char self[PATH_MAX] = "";
+
+	if (!kept && was_preloaded() && malloc_is_taken() &&
+	    readlink("/proc/self/exe", self, sizeof self - 1) > 0 &&
+	    setenv(kept_name, list ? list : "", 1) == 0) {
+		unsetenv("LD_PRELOAD");
+		execv(self, argv);
+		kept = getenv(kept_name);
+	}
+	if (kept && kept[0])
+		setenv("LD_PRELOAD", kept, 1);
+	unsetenv(kept_name);
 }
 
 uint32_t tool_own_pid(void)

@@ -148,6 +148,11 @@ uint64_t tool_own_resident_max(void)
 		       : 0;
 }
 
+void tool_leave_preloaded(char **argv)
+{
+	(void)argv; // there is no such thing
+}
+
 char **tool_arguments(int *argc, char **argv)
 {
 	wchar_t **words = CommandLineToArgvW(GetCommandLineW(), argc);

@@ -208,6 +208,29 @@ void recording_stop(void)
 		__atomic_store_n(&recording_state->phase, RECORDING_OFF, __ATOMIC_RELEASE);
 }
 
+// One that has ended and that nobody has waited for can be sent signals, too.
+static bool recording_collector_lives(void)
+{
+	char path[64], text[128];
+	uint32_t pid = recording_state->segment->collector_pid;
+	long fd, got;
+
+	if (kernel(__NR_kill, pid, 0) == -KERNEL_ESRCH)
+		return false;
+	text_put_fd(path, "/proc/", pid);
+	memcpy(path + text_length(path), "/stat", sizeof("/stat"));
+	fd = kernel(__NR_openat, KERNEL_AT_FDCWD, path, 0x80000 /* O_CLOEXEC */, 0);
+	if (kernel_failed(fd))
+		return true;
+	got = kernel(__NR_read, fd, text, sizeof(text) - 1);
+	kernel(__NR_close, fd);
+	text[got > 0 ? got : 0] = 0;
+	for (const char *at = text; *at; at++)
+		if (text_after(at, ") Z"))
+			return false;
+	return true;
+}
+
 bool recording_wait_is_vain(struct recording_wait *wait)
 {
 	struct recording_state *state = recording_state;
@@ -225,7 +248,7 @@ bool recording_wait_is_vain(struct recording_wait *wait)
 	} else if (kernel_sealed && wait->silent_ns > RECORDING_SILENT_SEALED_NS) {
 		return true; // it cannot be asked whether the collector lives
 	} else if (!kernel_sealed && wait->silent_ns > RECORDING_SILENT_NS) {
-		if (kernel(__NR_kill, state->segment->collector_pid, 0) == -KERNEL_ESRCH)
+		if (!recording_collector_lives())
 			return true;
 		wait->silent_ns = 0;
 	}

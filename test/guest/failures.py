@@ -10,9 +10,14 @@ import struct
 import subprocess
 import time
 
-from libguest import (LIBRARY, PATIENCE_SECONDS, TIDEMARK, Skip, Trace, check, collector_of,
+from libguest import (LIBRARY, PATIENCE_SECONDS, TIDEMARK, Skip, Trace, check, children_of, collector_of,
                       counters, environment, equal, finished, main, need_root, program, report,
                       run, runs, started, test, wait_for)
+
+
+def collectors(launcher):
+    """None or one: the one of its children that leads a group."""
+    return [pid for pid in children_of(launcher) if os.getpgid(pid) == pid]
 
 
 def collector_is_killed(strict):
@@ -45,6 +50,67 @@ def a_killed_collector_leaves_the_program_running_at_normal_speed():
 @test
 def a_killed_collector_is_a_failure_under_strict():
     collector_is_killed(["--strict"])
+
+
+@test
+def a_collector_that_nobody_waits_for_is_dead():
+    """Whoever should is stopped: it can be sent signals still."""
+    path = os.path.abspath("counters")
+    recorder = started([program("still"), "1000"], env=environment(COUNTERS=path))
+    recorder.send_signal(signal.SIGSTOP)
+    os.kill(collector_of(recorder.pid), signal.SIGKILL)
+    upto = counters(path)[1][2] + 2000
+    try:
+        wait_for(lambda: counters(path)[1][2] >= upto, "2000 rounds of the program")
+    finally:
+        recorder.send_signal(signal.SIGCONT)
+        os.kill(recorder.pid, signal.SIGTERM)
+    code, _, err = finished(recorder)
+    equal(5, code, f"exit code ({err})")
+    equal(1, err.count("collector died"), f"lines that say so in {err}")
+
+
+@test
+def a_collector_may_die_at_any_moment():
+    script = "import sys; blocks = [bytes(1000) for _ in range(300000)]; sys.exit(7)"
+    for after in (0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2):
+        recorder = subprocess.Popen(
+            [TIDEMARK, "record", "--force", "-o", "t.tide", "/usr/bin/python3", "-c", script],
+            env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_for(lambda: recorder.poll() is not None or collectors(recorder.pid), "a collector")
+        time.sleep(after)
+        for pid in collectors(recorder.pid):
+            os.kill(pid, signal.SIGKILL)
+        code, _, err = finished(recorder)
+        check(code in (7, 125), f"exit code {code} after {after} s ({err})")
+        check(code == 7 or "did not start" in err, f"after {after} s: {err}")
+        check(err.count("collector died") <= 1, f"after {after} s: {err}")
+
+
+@test
+def another_tracer_that_is_preloaded_is_no_matter_of_ours():
+    tracer = os.path.join(os.path.dirname(program("still")), "libtracer_library.so")
+    script = "import sys; sys.exit(7)"
+    for locks in ("yes", "no"):
+        variables = environment(LD_PRELOAD=tracer, TRACER_LOCKS=locks)
+        ended = run([TIDEMARK, "record", "--force", "-o", "t.tide", "/usr/bin/python3", "-c",
+                     script], env=variables, timeout=60)
+        equal(7, ended.code, f"exit code ({ended.err})")
+        trace = Trace()
+        equal(1, len(trace.processes), f"processes ({ended.err})")
+        equal("0", trace.end.get("events-lost", "0"), f"events lost ({ended.err})")
+
+
+@test
+def a_tracer_in_the_collector_ends_in_a_failure_and_in_no_hang():
+    tracer = os.path.join(os.path.dirname(program("still")), "libtracer_library.so")
+    for locks in ("yes", "no"):
+        # As if it were in /etc/ld.so.preload: there is no way around it.
+        variables = environment(LD_PRELOAD=tracer, TRACER_LOCKS=locks, TIDEMARK_PRELOAD="")
+        ended = run([TIDEMARK, "record", "--force", "-o", "t.tide", "/bin/sh", "-c", "exit 7"],
+                    env=variables, timeout=60)
+        check(ended.code in (7, 125), f"exit code {ended.code} ({ended.err})")
+        check(ended.code == 7 or "did not start" in ended.err, ended.err)
 
 
 def small_disk():
