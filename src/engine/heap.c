@@ -445,7 +445,7 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 {
 	struct heap_thread_state *thread;
 	struct pending ended;
-	bool second_half = event->kind == TRACE_REALLOC_ALLOC || event->kind == TRACE_REALLOC_UNDO;
+	bool call = trace_kind_is_call(event->kind);
 
 	ASSERT(!heap->finished);
 	if (event->thread >= heap->threads_count)
@@ -461,11 +461,11 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 	if (thread->process >= heap->processes_count)
 		return;
 	pass_time(heap, event->time_ns);
-	if (!second_half)
+	if (call)
 		heap->totals.events++;
 	if (!heap->processes[thread->process].selected)
 		return;
-	if (!second_half && thread->selected)
+	if (call && thread->selected)
 		heap->totals.events_selected++;
 
 	switch (event->kind) {

@@ -47,6 +47,7 @@ struct index {
 	struct index_files files;
 	struct cells cells;
 	uint64_t steps_end, duration_ns;
+	uint64_t calls; // window_facts.calls
 	uint64_t orphans, inherited, lost;
 	struct heap_amount peak;
 	uint64_t peak_edge;

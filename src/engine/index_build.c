@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "engine/index_work.h"
+#include "engine/lives.h"
 #include "os/file.h"
 #include "os/now.h"
 
@@ -49,6 +50,23 @@ const struct index_shape index_shape_tiny = {
 	.short_steps = 100,
 };
 
+enum half_state { HALF_NONE, HALF_ENDED, HALF_UNDONE };
+
+// The first half of a realloc: of one that will fail, nothing happens.
+static void add_half(struct index_work *work, const struct trace_event *event, uint32_t space)
+{
+	bool undone = map_find(&work->undone, event->number) != NULL;
+
+	if (undone)
+		index_pair_nothing(&work->pair);
+	else
+		index_pair_free(&work->pair, space, event->address, event->thread);
+	work->halves[event->thread] = (struct index_half_call){
+		.address = event->address,
+		.state = undone ? HALF_UNDONE : HALF_ENDED,
+	};
+}
+
 static uint32_t space_of(struct index_work *work, const struct index_ahead_event *next)
 {
 	uint32_t *space = &work->space_of[next->process];
@@ -81,6 +99,7 @@ static void add_event(struct index_work *work, const struct index_ahead_event *n
 
 	index_pair_at(pair, event->time_ns, event->number);
 	vm_lives_add_event(&work->vm, event, next->process, index_pair_raw(pair));
+	work->index.calls += trace_kind_is_call(event->kind);
 	switch (event->kind) {
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
@@ -91,21 +110,18 @@ static void add_event(struct index_work *work, const struct index_ahead_event *n
 		break;
 	case TRACE_FREE:
 	case TRACE_HEAP_FREE:
-		index_pair_free(pair, space, event->address, event->thread, false);
+		index_pair_free(pair, space, event->address, event->thread);
 		break;
 	case TRACE_REALLOC:
-		index_pair_free(pair, space, event->old_address, event->thread, false);
+		index_pair_free(pair, space, event->old_address, event->thread);
 		index_pair_alloc(pair, space, event->address, next->cell);
 		break;
 	case TRACE_REALLOC_FREE:
-		index_pair_free(pair, space, event->address, event->thread, true);
-		*half = (struct index_half_call){ event->address, true };
+		add_half(work, event, space);
 		return;
 	case TRACE_REALLOC_UNDO:
-		if (half->active && half->address == event->address)
-			index_pair_undo(pair, space, event->address, event->thread);
-		else
-			index_pair_nothing(pair);
+		work->missed |= half->state == HALF_ENDED && half->address == event->address;
+		index_pair_nothing(pair);
 		break;
 	case TRACE_HEAP_RESET:
 	case TRACE_HEAP_DESTROY:
@@ -116,7 +132,7 @@ static void add_event(struct index_work *work, const struct index_ahead_event *n
 		break;
 	}
 	if (event->kind <= TRACE_FAILED) // not one that the allocator makes inside of a realloc
-		half->active = false;
+		half->state = HALF_NONE;
 }
 
 static void end_process(struct index_work *work, const struct trace_note *note)
@@ -331,6 +347,8 @@ static bool read_trace(struct index_work *work, struct err *err)
 	do {
 		batch = index_ahead_next(&work->ahead);
 		add_events(work, batch);
+		if (work->missed && !work->knows_undone)
+			return false; // begin_knowing
 		if (batch->item == READER_NOTE)
 			add_note(work, &batch->note);
 		more = batch->item != READER_END || wait_for_more(work);
@@ -450,6 +468,7 @@ static void release(struct index_work *work)
 	index_close(&work->index);
 	mem_free(work->space_of);
 	mem_free(work->halves);
+	map_fini(&work->undone);
 	*work = (struct index_work){ .index = { .directory = -1 },
 				     .reader = work->reader,
 				     .trace_path = work->trace_path,
@@ -503,6 +522,27 @@ static bool begin(struct index_work *work, const char *path, struct err *err)
 	return true;
 }
 
+// Begin anew, and know all reallocs that failed: those to come too, so that this is done once.
+static bool begin_knowing(struct index_work *work, const char *path, struct err *err)
+{
+	const struct index_wish *wish = work->wish;
+	struct progress progress;
+
+	release(work);
+	while (wish->more && wish->more(wish->context)) {
+		if (wish->stop && wish->stop(wish->context))
+			return err_set(err, ERR_STOPPED, "interrupted");
+		reader_grown(work->reader);
+	}
+	reader_follow(work->reader, false);
+	work->whole = true;
+	progress_begin(&progress, wish->progress, "reading", reader_bytes(work->reader));
+	lives_find_undone(work->reader, &work->undone, &progress);
+	progress_end(&progress);
+	work->knows_undone = true;
+	return begin(work, path, err);
+}
+
 bool index_build(const char *path, const char *trace_path, struct reader *reader,
 		 const struct index_wish *wish, struct err *err)
 {
@@ -514,6 +554,8 @@ bool index_build(const char *path, const char *trace_path, struct reader *reader
 	work.index.directory = -1;
 	reader_follow(reader, wish->more != NULL);
 	ok = (resume(&work, path, err) || begin(&work, path, err)) && build_all(&work, err);
+	if (work.missed && !work.knows_undone)
+		ok = begin_knowing(&work, path, err) && build_all(&work, err);
 	reader_follow(reader, false);
 	release(&work);
 	return ok || err_wrap(err, "cannot index the trace");

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERSION = 7 };
+enum { VERSION = 8 };
 
 // What a site or a cell takes at least.
 enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };
@@ -166,6 +166,7 @@ static void put_all(struct index_out *out, const struct index *index)
 	index_out_put(out, &index->shape, sizeof index->shape);
 	index_out_put_u64(out, index->steps_end);
 	index_out_put_u64(out, index->duration_ns);
+	index_out_put_u64(out, index->calls);
 	index_out_put_u64(out, index->orphans);
 	index_out_put_u64(out, index->inherited);
 	index_out_put_u64(out, index->lost);
@@ -345,6 +346,7 @@ static bool read_head(struct index *index, struct index_in *in,
 	index_in_take(in, &index->shape, sizeof index->shape);
 	index->steps_end = index_in_take_u64(in);
 	index->duration_ns = index_in_take_u64(in);
+	index->calls = index_in_take_u64(in);
 	index->orphans = index_in_take_u64(in);
 	index->inherited = index_in_take_u64(in);
 	index->lost = index_in_take_u64(in);

@@ -14,14 +14,14 @@ enum {
 };
 
 // What a call in the row of calls is; the part is in the upper six bits of its byte.
-enum row_kind { ROW_ALLOC, ROW_FREE, ROW_UNDO, ROW_OTHER };
+enum row_kind { ROW_ALLOC, ROW_FREE, ROW_OTHER = 3 };
 
 // ROW_OTHER, by the upper six bits.
 enum row_other { ROW_NOTHING, ROW_EXIT, ROW_BEGIN, ROW_END, ROW_ORPHAN, ROW_TIME, ROW_NUMBER };
 
 // What a part is told, and what it answers.
-enum call_kind { CALL_LIVES, CALL_ALLOC, CALL_FREE, CALL_HALF, CALL_UNDO };
-enum answer_kind { ANSWER_LOST, ANSWER_END, ANSWER_ORPHAN, ANSWER_BEGIN, ANSWER_NOTHING };
+enum call_kind { CALL_LIVES, CALL_ALLOC, CALL_FREE };
+enum answer_kind { ANSWER_LOST, ANSWER_END, ANSWER_ORPHAN, ANSWER_NOTHING };
 
 bool index_pair_open(struct index_pair *pair, struct index_feed *feed, struct cells *cells,
 		     int directory, uint64_t alive_max, struct err *err)
@@ -44,7 +44,6 @@ void index_pair_close(struct index_pair *pair)
 	}
 	mem_free(pair->parts);
 	mem_free(pair->spaces);
-	mem_free(pair->halves);
 	mem_free(pair->lost_raw);
 	map_fini(&pair->space_of);
 	map_fini(&pair->orphan_cells);
@@ -74,19 +73,6 @@ static bool has_key(const struct index_pair *pair, uint32_t space, uint64_t addr
 {
 	return pair->spaces[space].heap == 0 && address >> SPACE_ADDRESS_BITS == 0 &&
 	       space < LIVE_TABLE_SPACES;
-}
-
-static struct index_half *half_of(struct index_pair *pair, thread_id thread)
-{
-	if (thread >= pair->halves_capacity) {
-		size_t before = pair->halves_capacity;
-
-		pair->halves = mem_grow(pair->halves, &pair->halves_capacity, thread + (size_t)1,
-					sizeof *pair->halves);
-		memset(pair->halves + before, 0,
-		       (pair->halves_capacity - before) * sizeof *pair->halves);
-	}
-	return &pair->halves[thread];
 }
 
 // The cell of frees by a thread of what nobody knows.
@@ -228,23 +214,18 @@ static bool is_inherited(struct index_pair *pair, uint32_t space, uint64_t addre
 	return added;
 }
 
-static void odd_free(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread,
-		     struct index_half *half)
+static void odd_free(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread)
 {
 	uint64_t *found = map_find(&pair->spaces[space].odd, address);
 
-	*half = (struct index_half){ .known = found != NULL };
 	if (found) {
-		half->cell = live_table_cell(*found);
 		step_end(pair, *found);
 		map_remove(&pair->spaces[space].odd, address);
-		return;
-	}
-	half->inherited = is_inherited(pair, space, address);
-	if (half->inherited)
+	} else if (is_inherited(pair, space, address)) {
 		index_pair_nothing(pair);
-	else
+	} else {
 		step_orphan(pair, orphan_cell(pair, space, thread));
+	}
 }
 
 static int compare_u64(const void *a, const void *b)
@@ -282,30 +263,26 @@ uint64_t index_pair_destroy(struct index_pair *pair, uint32_t space, uint64_t *f
 // ---- pairing ----
 
 // A block is gone from where a key names it: what its end is.
-static enum answer_kind take(struct index_pair *pair, uint64_t key, uint64_t *value,
-			     struct index_half *half)
+static enum answer_kind take(struct index_pair *pair, uint64_t key, uint64_t *value)
 {
 	struct live_table_slot *slot = live_table_find(&pair->alive, key);
 	uint32_t space = (uint32_t)(key >> SPACE_ADDRESS_BITS) - 1;
 
-	*half = (struct index_half){ .known = slot != NULL };
 	if (slot) {
 		*value = slot->value;
-		half->cell = live_table_cell(slot->value);
 		live_table_remove(&pair->alive, slot);
 		return ANSWER_END;
 	}
-	half->inherited =
-		is_inherited(pair, space, key & ((UINT64_C(1) << SPACE_ADDRESS_BITS) - 1));
-	return half->inherited ? ANSWER_NOTHING : ANSWER_ORPHAN;
+	return is_inherited(pair, space, key & ((UINT64_C(1) << SPACE_ADDRESS_BITS) - 1))
+		       ? ANSWER_NOTHING
+		       : ANSWER_ORPHAN;
 }
 
-static void free_now(struct index_pair *pair, uint32_t space, uint64_t key, thread_id thread,
-		     struct index_half *half)
+static void free_now(struct index_pair *pair, uint32_t space, uint64_t key, thread_id thread)
 {
 	uint64_t value = 0;
 
-	switch (take(pair, key, &value, half)) {
+	switch (take(pair, key, &value)) {
 	case ANSWER_END:
 		step_end(pair, value);
 		break;
@@ -329,15 +306,6 @@ static void alloc_now(struct index_pair *pair, uint64_t key, uint32_t cell)
 		pair->lost++;
 	}
 	slot->value = live_table_value(index_feed_begin(pair->feed, cell), cell);
-}
-
-static void forget_half(struct index_pair *pair, uint32_t space, uint64_t address,
-			const struct index_half *half)
-{
-	if (half->known || !half->inherited)
-		return;
-	map_remove(&pair->spaces[space].inherited, address);
-	pair->inherited--;
 }
 
 // ---- too much for memory ----
@@ -433,49 +401,24 @@ void index_pair_alloc(struct index_pair *pair, uint32_t space, uint64_t address,
 	pair->raw++;
 }
 
-void index_pair_free(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread,
-		     bool half)
+void index_pair_free(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread)
 {
 	uint64_t key = live_table_key(space, address);
-	struct index_half unused, *keep = half ? half_of(pair, thread) : &unused;
 	struct index_part *part;
 
 	if (!has_key(pair, space, address)) {
-		odd_free(pair, space, address, thread, keep);
+		odd_free(pair, space, address, thread);
 		return;
 	}
 	if (!pair->parts) {
-		free_now(pair, space, key, thread, keep);
+		free_now(pair, space, key, thread);
 		return;
 	}
 	part = &pair->parts[live_table_part(live_table_hash(key))];
 	row_call(pair, ROW_FREE, key);
-	put_call(pair, part, half ? CALL_HALF : CALL_FREE, key);
+	put_call(pair, part, CALL_FREE, key);
 	spill_put_varint(&part->calls, thread);
 	pair->raw++;
-}
-
-void index_pair_undo(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread)
-{
-	uint64_t key = live_table_key(space, address);
-	struct index_half half = *half_of(pair, thread);
-	struct index_part *part;
-
-	if (pair->parts && has_key(pair, space, address)) {
-		part = &pair->parts[live_table_part(live_table_hash(key))];
-		row_call(pair, ROW_UNDO, key);
-		put_call(pair, part, CALL_UNDO, key);
-		spill_put_varint(&part->calls, thread);
-		pair->raw++;
-		return;
-	}
-	forget_half(pair, space, address, &half);
-	if (!half.known)
-		index_pair_nothing(pair);
-	else if (!has_key(pair, space, address))
-		odd_begin(pair, space, address, half.cell);
-	else
-		alloc_now(pair, key, half.cell);
 }
 
 uint64_t index_pair_exit(struct index_pair *pair, process_id process)
@@ -525,11 +468,10 @@ static void pair_alloc(struct index_pair *pair, struct index_part *part, uint64_
 }
 
 static void pair_free(struct index_pair *pair, struct index_part *part, uint64_t raw, uint64_t key,
-		      thread_id thread, bool is_half)
+		      thread_id thread)
 {
-	struct index_half unused, *half = is_half ? half_of(pair, thread) : &unused;
 	uint64_t value = 0;
-	enum answer_kind kind = take(pair, key, &value, half);
+	enum answer_kind kind = take(pair, key, &value);
 
 	answer(part, raw, kind);
 	if (kind == ANSWER_END)
@@ -538,20 +480,6 @@ static void pair_free(struct index_pair *pair, struct index_part *part, uint64_t
 		spill_put_varint(&part->answers,
 				 orphan_cell(pair, (uint32_t)(key >> SPACE_ADDRESS_BITS) - 1,
 					     thread));
-}
-
-static void pair_undo(struct index_pair *pair, struct index_part *part, uint64_t raw, uint64_t key,
-		      thread_id thread)
-{
-	struct index_half half = *half_of(pair, thread);
-
-	forget_half(pair, (uint32_t)(key >> SPACE_ADDRESS_BITS) - 1,
-		    key & ((UINT64_C(1) << SPACE_ADDRESS_BITS) - 1), &half);
-	if (half.known)
-		pair_alloc(pair, part, raw, key, half.cell);
-	answer(part, raw, half.known ? ANSWER_BEGIN : ANSWER_NOTHING);
-	if (half.known)
-		spill_put_varint(&part->answers, half.cell);
 }
 
 static bool pair_part(struct index_pair *pair, struct index_part *part, struct err *err)
@@ -576,17 +504,10 @@ static bool pair_part(struct index_pair *pair, struct index_part *part, struct e
 			continue;
 		}
 		spill_get_varint(&part->calls, &word);
-		switch (bytes[0]) {
-		case CALL_ALLOC:
+		if (bytes[0] == CALL_ALLOC)
 			pair_alloc(pair, part, raw, key, (uint32_t)word);
-			break;
-		case CALL_UNDO:
-			pair_undo(pair, part, raw, key, (thread_id)word);
-			break;
-		default:
-			pair_free(pair, part, raw, key, (thread_id)word, bytes[0] == CALL_HALF);
-			break;
-		}
+		else
+			pair_free(pair, part, raw, key, (thread_id)word);
 	}
 	pair->temporary_bytes += part->calls.size + part->answers.size;
 	if (!spill_ok(&part->calls, err) || !spill_ok(&part->answers, err))
@@ -689,9 +610,6 @@ static void feed_answer(struct index_pair *pair, struct index_part *part)
 		break;
 	case ANSWER_ORPHAN:
 		index_feed_end(pair->feed, part->next_cell, 0);
-		break;
-	case ANSWER_BEGIN:
-		index_feed_begin(pair->feed, part->next_cell);
 		break;
 	default:
 		index_feed_nothing(pair->feed);

@@ -1,7 +1,7 @@
 // index_pair: which allocation each free ends, in whatever memory there is.
 //
 //     index_pair_open
-//       index_pair_alloc, _free, _undo     blocks of malloc
+//       index_pair_alloc, _free            blocks of malloc
 //       index_pair_pool_…                  blocks of other heaps
 //       index_pair_nothing, _exit          other steps
 //     index_pair_finish                    all steps are fed, and what nothing ended
@@ -25,12 +25,6 @@
 #include "engine/index_feed.h"
 #include "engine/live_table.h"
 #include "engine/spill.h"
-
-// The first half of a realloc that may be undone.
-struct index_half {
-	bool known, inherited;
-	uint32_t cell;
-};
 
 // One heap of one process, as keys name it.
 struct index_space {
@@ -67,10 +61,8 @@ struct index_pair {
 	size_t swept_buckets;           // of the table, then
 	struct index_space *spaces;
 	size_t spaces_count, spaces_capacity;
-	struct map space_of;       // process << 32 | heap: number + 1
-	struct index_half *halves; // by thread
-	size_t halves_capacity;
-	struct spill never; // live_table_value of blocks whose process has ended
+	struct map space_of; // process << 32 | heap: number + 1
+	struct spill never;  // live_table_value of blocks whose process has ended
 	uint64_t never_count;
 	uint64_t inherited, lost, orphans;
 
@@ -106,12 +98,8 @@ static inline void index_pair_expect(const struct index_pair *pair, uint32_t spa
 // A block begins. One that lives there ends, lost.
 void index_pair_alloc(struct index_pair *pair, uint32_t space, uint64_t address, uint32_t cell);
 
-// A block ends. `half`: it is the first half of a realloc of this thread.
-void index_pair_free(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread,
-		     bool half);
-
-// The second half, at the same address, failed.
-void index_pair_undo(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread);
+// A block ends.
+void index_pair_free(struct index_pair *pair, uint32_t space, uint64_t address, thread_id thread);
 
 // All blocks of a heap other than malloc's end. *first is the raw step of the first of them, or
 // of one that does nothing; returns how many.

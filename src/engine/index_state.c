@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { VERSION = 7 };
+enum { VERSION = 8 };
 
 static const char magic[8] = "TIDESTA\n";
 
@@ -91,7 +91,6 @@ static bool put_pair(struct index_out *out, struct index_pair *pair)
 		put_map(out, &space->odd);
 		put_map(out, &space->inherited);
 	}
-	index_out_put_array(out, pair->halves, pair->halves_capacity, sizeof *pair->halves);
 	index_out_put_u64(out, pair->inherited);
 	index_out_put_u64(out, pair->lost);
 	index_out_put_u64(out, pair->orphans);
@@ -119,6 +118,8 @@ static bool put_all(struct index_out *out, struct index_work *work,
 	index_head_put_cells(out, &index->cells);
 	index_head_put_marks(out, index);
 	index_out_put_u64(out, index->duration_ns);
+	index_out_put_u64(out, index->calls);
+	put_map(out, &work->undone);
 	index_out_put_array(out, index->exits, index->exits_count, sizeof *index->exits);
 	index_out_put_array(out, index->destroys, index->destroys_count, sizeof *index->destroys);
 	index_out_put_array(out, work->halves, work->threads_count, sizeof *work->halves);
@@ -285,7 +286,6 @@ static void take_pair(struct index_in *in, struct index_pair *pair)
 	size_t count;
 
 	take_spaces(in, pair);
-	pair->halves = index_in_take_array(in, &pair->halves_capacity, sizeof *pair->halves);
 	pair->inherited = index_in_take_u64(in);
 	pair->lost = index_in_take_u64(in);
 	pair->orphans = index_in_take_u64(in);
@@ -341,6 +341,8 @@ static bool take_all(struct index_in *in, struct index_work *work, const struct 
 	index_head_take_cells(in, work->reader, &index->cells, add_site, add_cell);
 	index_head_take_marks(in, index);
 	index->duration_ns = index_in_take_u64(in);
+	index->calls = index_in_take_u64(in);
+	take_map(in, &work->undone);
 	take_counted(in, index->exits, index->exits_count, sizeof *index->exits);
 	index->destroys = index_in_take_array(in, &index->destroys_count, sizeof *index->destroys);
 	work->destroys_capacity = index->destroys_count;

@@ -7,6 +7,10 @@
 // (index_pair.h) are in files without a name; from then on no state is written, and a build that
 // is killed goes on from before.
 //
+// A realloc in two halves that failed changes nothing, but its first half is met first. Such calls
+// are rare: the build ends the block, and where the second half says that it did not end, begins
+// anew with the numbers of all such halves (lives_find_undone).
+//
 // Of virtual memory the calls are kept (`vm-calls`) and added again: they are few.
 #ifndef ENGINE_INDEX_WORK_H
 #define ENGINE_INDEX_WORK_H
@@ -19,7 +23,7 @@
 // The first half of a realloc whose second half may still come.
 struct index_half_call {
 	uint64_t address;
-	uint64_t active;
+	uint64_t state;
 };
 
 struct index_work {
@@ -35,6 +39,10 @@ struct index_work {
 	const struct index_wish *wish;
 	uint32_t *space_of; // malloc's, by process; SPACE_NONE: not yet
 	struct index_half_call *halves;
+	struct map
+		undone; // numbers of first halves that change nothing, where they were looked for
+	bool knows_undone; // they were, in this build
+	bool missed;       // there is one that is not among them
 	uint32_t processes_count, threads_count;
 	struct progress progress;
 	size_t destroys_capacity;

@@ -46,6 +46,7 @@ struct plain_steps {
 	struct window_mark *marks; // names are owned
 	size_t marks_count, marks_capacity;
 	uint64_t inherited, lost;
+	uint64_t calls; // trace_kind_is_call
 };
 
 void plain_fini(struct plain *plain);

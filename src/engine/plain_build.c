@@ -1,5 +1,6 @@
 #include "base/map.h"
 #include "base/mem.h"
+#include "engine/lives.h"
 #include "engine/plain.h"
 #include "engine/vm_lives.h"
 
@@ -14,13 +15,6 @@ struct space_table {
 	struct map live;
 };
 
-// The first half of a realloc whose second half may still come.
-struct half {
-	bool active, known, inherited;
-	size_t life;
-	uint64_t address;
-};
-
 struct build {
 	struct plain *plain;
 	struct plain_steps *steps;
@@ -29,7 +23,7 @@ struct build {
 	size_t tables_count, tables_capacity;
 	struct map table_of;   // process << 32 | heap: table + 1
 	struct map *inherited; // by process: addresses of inherited blocks that were freed
-	struct half *halves;   // by thread
+	struct map undone;     // first halves of reallocs that failed (lives_find_undone)
 	struct vm_lives vm;
 };
 
@@ -114,16 +108,16 @@ static void allocate(struct build *build, const struct trace_event *event)
 	begin_block(build, event, plain_cell(build->plain, &cell));
 }
 
-static void release_unknown(struct build *build, const struct trace_event *event, uint64_t address,
-			    struct half *half)
+static void release_unknown(struct build *build, const struct trace_event *event, uint64_t address)
 {
 	process_id process = process_of(build, event);
 	uint64_t step = add_step(build, event->time_ns, event->number);
 	struct window_cell cell = cell_of(build, event);
+	bool inherited = false;
 
 	if (reader_process(build->reader, process)->start == TRACE_START_FORK)
-		map_put(&build->inherited[process], address, &half->inherited);
-	if (half->inherited) {
+		map_put(&build->inherited[process], address, &inherited);
+	if (inherited) {
 		build->steps->inherited++;
 		return;
 	}
@@ -132,40 +126,18 @@ static void release_unknown(struct build *build, const struct trace_event *event
 	plain_add_orphan(build->plain, step, plain_cell(build->plain, &cell));
 }
 
-static struct half release(struct build *build, const struct trace_event *event, uint64_t address)
+static void release(struct build *build, const struct trace_event *event, uint64_t address)
 {
 	struct map *live = table_of(build, process_of(build, event), event->heap);
 	uint64_t *place = map_find(live, address);
-	struct half half = { .known = place != NULL, .address = address };
 
 	if (!place) {
-		release_unknown(build, event, address, &half);
-		return half;
-	}
-	half.life = *place;
-	end_life(build, half.life, add_step(build, event->time_ns, event->number), event->time_ns,
-		 WINDOW_END_FREE);
-	map_remove(live, address);
-	return half;
-}
-
-// The realloc failed: what its first half ended lives again.
-static void undo(struct build *build, const struct trace_event *event)
-{
-	const struct half *half = &build->halves[event->thread];
-
-	if (half->active && half->known && half->address == event->address) {
-		struct trace_event again = *event;
-		uint32_t cell = build->plain->lives[half->life].cell;
-
-		begin_block(build, &again, cell);
+		release_unknown(build, event, address);
 		return;
 	}
-	if (half->active && half->inherited && half->address == event->address) {
-		map_remove(&build->inherited[process_of(build, event)], event->address);
-		build->steps->inherited--;
-	}
-	add_step(build, event->time_ns, event->number);
+	end_life(build, *place, add_step(build, event->time_ns, event->number), event->time_ns,
+		 WINDOW_END_FREE);
+	map_remove(live, address);
 }
 
 static int compare_lives(const void *a, const void *b)
@@ -197,8 +169,7 @@ static void destroy(struct build *build, const struct trace_event *event)
 
 static void add_event(struct build *build, const struct trace_event *event)
 {
-	struct half *half = &build->halves[event->thread];
-
+	build->steps->calls += trace_kind_is_call(event->kind);
 	switch (event->kind) {
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
@@ -216,11 +187,10 @@ static void add_event(struct build *build, const struct trace_event *event)
 		allocate(build, event);
 		break;
 	case TRACE_REALLOC_FREE:
-		*half = release(build, event, event->address);
-		half->active = true;
-		return;
-	case TRACE_REALLOC_UNDO:
-		undo(build, event);
+		if (map_find(&build->undone, event->number))
+			add_step(build, event->time_ns, event->number);
+		else
+			release(build, event, event->address);
 		break;
 	case TRACE_HEAP_RESET:
 	case TRACE_HEAP_DESTROY:
@@ -230,8 +200,6 @@ static void add_event(struct build *build, const struct trace_event *event)
 		add_step(build, event->time_ns, event->number);
 		break;
 	}
-	if (event->kind <= TRACE_FAILED) // not one that the allocator makes inside of a realloc
-		half->active = false;
 }
 
 // What lives in a process now, lives until its end.
@@ -282,7 +250,7 @@ static void build_fini(struct build *build)
 		map_fini(&build->inherited[i]);
 	mem_free(build->tables);
 	mem_free(build->inherited);
-	mem_free(build->halves);
+	map_fini(&build->undone);
 	map_fini(&build->table_of);
 }
 
@@ -299,10 +267,9 @@ bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *step
 	bool stopped = false;
 
 	build.inherited = mem_alloc(processes + (size_t)1, sizeof *build.inherited);
-	build.halves = mem_alloc(threads + (size_t)1, sizeof *build.halves);
 	vm_lives_init(&build.vm, vm, reader);
 	add_step(&build, 0, UINT64_MAX);
-	reader_rewind(reader);
+	lives_find_undone(reader, &build.undone, progress); // rewinds
 	while (!stopped && (item = reader_next(reader, &event, &note)) != READER_END) {
 		if (item == READER_EVENT && event.thread < threads &&
 		    reader_thread(reader, event.thread)->process < processes) {

@@ -48,6 +48,7 @@ static bool open_plain(struct window *window, const struct window_options *optio
 	window->facts = (struct window_facts){
 		.steps_end = window->steps.count,
 		.duration_ns = window->heap.duration_ns,
+		.calls = window->steps.calls,
 		.orphans = window->heap.orphans_count,
 		.inherited = window->steps.inherited,
 		.lost = window->steps.lost,
@@ -196,6 +197,7 @@ static bool open_index(struct window *window, const char *trace_path,
 	window->facts = (struct window_facts){
 		.steps_end = index->steps_end,
 		.duration_ns = index->duration_ns,
+		.calls = index->calls,
 		.orphans = index->orphans,
 		.inherited = index->inherited,
 		.lost = index->lost,

@@ -24,9 +24,9 @@
 //     AOFO  begun before the window, not ended in it    persistent
 //
 // so that AIFO - AOFI = what lives at `to` - what lives at `from`, in each row. A realloc ends one
-// lifetime and begins another. A realloc whose halves lie apart in the trace and which failed
-// (TRACE_REALLOC_UNDO) counts as one that kept its block. An allocation where a block already
-// lives ends that one (WINDOW_END_LOST). Blocks that a forked process inherited, and their ends,
+// lifetime and begins another; one that failed changes nothing, whether or not its halves lie apart
+// in the trace (TRACE_REALLOC_UNDO). An allocation where a block already lives ends that one
+// (WINDOW_END_LOST). Blocks that a forked process inherited, and their ends,
 // are in nobody's figures.
 //
 // When a process exits or execs, its blocks leave the *level*: timelines and peaks. The classes
@@ -136,6 +136,7 @@ bool window_follow(const char *trace_path, const struct window_options *options,
 struct window_facts {
 	uint64_t steps_end;   // the edge behind the last step
 	uint64_t duration_ns; // time of the trace's last item
+	uint64_t calls;       // recorded memory calls (trace_kind_is_call)
 	uint64_t orphans, inherited, lost;
 	uint64_t cells, sites;
 	unsigned layers;            // that the trace has any of

@@ -25,8 +25,7 @@ static void learn_begin(struct window_allocation *allocation, const struct trace
 	allocation->address = event->address;
 	allocation->begin_thread = event->thread;
 	allocation->reallocated = event->kind == TRACE_REALLOC ||
-				  event->kind == TRACE_REALLOC_ALLOC ||
-				  event->kind == TRACE_REALLOC_UNDO;
+				  event->kind == TRACE_REALLOC_ALLOC;
 }
 
 static void learn_end(struct window_allocation *allocation, const struct trace_event *event)

@@ -62,7 +62,7 @@ static void write_side(const struct diff_page *page, int side, struct paper *pap
 	paper_foreign(paper, PAPER_PLAIN, *info->command ? info->command : "(no command)",
 		      paper->width - 3);
 	paper_format(paper, PAPER_DIM, "\n   %s, %s events", str_duration(asked->duration_ns, from),
-		     str_count(reader_stats(asked->reader)->events, events));
+		     str_count(asked->events, events));
 	if (asked->from_given || asked->to_given)
 		paper_format(paper, PAPER_PLAIN, "; window from %s to %s",
 			     str_duration(asked->from_ns, from), str_duration(asked->to_ns, to));

@@ -256,6 +256,8 @@ static bool prepare(struct query_context *asked, struct err *err)
 		return false;
 	asked->duration_ns = window ? window_facts(asked->window)->duration_ns
 				    : moment_duration(asked->reader);
+	if (window)
+		asked->events = window_facts(asked->window)->calls;
 	if (options->rules->about == QUERY_CONTEXT_MOMENT)
 		return query_context_select(asked, err) && find_moment(asked, err);
 	if (window) // else a damaged tail is known once the events have been read

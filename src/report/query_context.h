@@ -81,6 +81,7 @@ struct query_context {
 	struct selection selection;
 	unsigned layers;      // that are asked about: set of enum window_layer
 	uint64_t duration_ns; // of the whole trace
+	uint64_t events;      // the same: recorded memory calls. Of questions about windows only
 
 	// About windows.
 	struct window *window; // of `opened`

@@ -17,7 +17,7 @@ void query_write_headline(const struct query_context *asked, struct paper *paper
 		      paper->width);
 	sink_text(paper->sink, "\n");
 	paper_format(paper, PAPER_DIM, "%s, %s events", str_duration(asked->duration_ns, from),
-		     str_count(reader_stats(asked->reader)->events, text));
+		     str_count(asked->events, text));
 	if (processes == 1)
 		paper_format(paper, PAPER_DIM, ", process %" PRIu32,
 			     reader_process(asked->reader, 0)->pid);
@@ -62,7 +62,7 @@ void query_write_trace_as(const struct query_context *asked, struct json *json, 
 	json_key(json, key);
 	json_object_begin(json);
 	json_kv_bool(json, "complete", reader_complete(asked->reader));
-	json_kv_u64(json, "events", reader_stats(asked->reader)->events);
+	json_kv_u64(json, "events", asked->events);
 	json_kv_u64(json, "duration_ns", asked->duration_ns);
 	json_kv_string(json, "command", info->command);
 	query_write_warnings(asked, json);

@@ -72,6 +72,14 @@ enum trace_kind {
 	TRACE_UNMAPPED = 43, // not a call: gone, as such a look found
 };
 
+// Whether the kind is a call on malloc's heap: what is called an event wherever calls are counted.
+// A realloc in two halves is its first.
+static inline bool trace_kind_is_call(unsigned kind)
+{
+	return kind >= TRACE_MALLOC && kind <= TRACE_FAILED && kind != TRACE_REALLOC_ALLOC &&
+	       kind != TRACE_REALLOC_UNDO;
+}
+
 // Whether the kind is of virtual memory, and `vm` is set.
 static inline bool trace_kind_is_vm(unsigned kind)
 {
