@@ -237,6 +237,11 @@ void json_kv_string(struct json *json, const char *key, const char *text)
 	json_string(json, text);
 }
 
+void json_kv_text(struct json *json, const char *key, const char *text)
+{
+	json_kv_string(json, key, text && *text ? text : NULL);
+}
+
 void json_kv_bool(struct json *json, const char *key, bool value)
 {
 	json_key(json, key);

@@ -43,6 +43,7 @@ void json_raw(struct json *json, const char *text, size_t length); // which is a
 void json_kv_u64(struct json *json, const char *key, uint64_t value);
 void json_kv_u64_if(struct json *json, const char *key, bool known, uint64_t value); // else null
 void json_kv_string(struct json *json, const char *key, const char *text);
+void json_kv_text(struct json *json, const char *key, const char *text); // null if empty, too
 void json_kv_bool(struct json *json, const char *key, bool value);
 
 #endif

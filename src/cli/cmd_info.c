@@ -234,9 +234,10 @@ static void print_tree(const struct info *info, uint32_t limit)
 static void print_events(const struct info *info)
 {
 	const struct reader_stats *stats = reader_stats(info->reader);
-	char count[28], blocks[28];
+	char count[28], blocks[28], others[28];
 
-	printf("%-11s%s in %s blocks, %.2f bytes each\n", "events", str_count(info->events, count),
+	printf("%-11s%s, and %s others, in %s blocks, %.2f bytes each\n", "events",
+	       str_count(info->calls, count), str_count(info->events - info->calls, others),
 	       str_count(stats->events_blocks, blocks), info_bytes_per_event(info));
 	for (uint8_t kind = 1; kind < INFO_KINDS; kind++)
 		if (info->kinds[kind] > 0)

@@ -288,6 +288,22 @@ static void write_row(const struct active *active, const struct active_row *row,
 	stack_text_write(stacks, row->process, row->stack);
 }
 
+// What is not listed: behind the last row, and smaller than --min-bytes.
+static void write_rest(const struct active *active, struct paper *paper)
+{
+	uint64_t rest = active->heap.count + active->vm.count - active->shown;
+	uint64_t bytes = active->heap.bytes + active->vm.bytes;
+	char text[16], count[28];
+
+	if (rest == 0)
+		return;
+	for (size_t i = 0; i < active->shown; i++)
+		bytes -= active->rows[i].size;
+	paper_field(paper, PAPER_DIM, str_bytes(bytes, text), 10, true);
+	paper_format(paper, PAPER_DIM, "  in %s more%s\n", str_count(rest, count),
+		     active->options->bytes_min ? "" : " (-n 0: all)");
+}
+
 void active_write_text(const struct active *active, struct paper *paper)
 {
 	const struct query_context *asked = active->asked;
@@ -309,16 +325,7 @@ void active_write_text(const struct active *active, struct paper *paper)
 		for (size_t i = 0; i < active->shown; i++)
 			write_row(active, &active->rows[i], &stacks);
 	}
-	if (active->shown < active->count) {
-		uint64_t rest = 0;
-		char bytes[16], count[28];
-
-		for (size_t i = active->shown; i < active->count; i++)
-			rest += active->rows[i].size;
-		paper_field(paper, PAPER_DIM, str_bytes(rest, bytes), 10, true);
-		paper_format(paper, PAPER_DIM, "  in %s more (-n 0: all)\n",
-			     str_count(active->count - active->shown, count));
-	}
+	write_rest(active, paper);
 	sink_text(paper->sink, "\n");
 	stack_text_hint(&stacks);
 	stack_text_fini(&stacks);
@@ -349,18 +356,15 @@ static void write_json_row(const struct active *active, struct json *json,
 	json_kv_u64(json, "size", row->size);
 	json_kv_u64(json, "age_ns", row->age_ns);
 	json_kv_string(json, "owner", row->owner);
-	json_kv_u64(json, "process", process ? process->pid : 0);
+	json_kv_u64_if(json, "process", process, process ? process->pid : 0);
 	json_kv_u64(json, "process_id", row->process);
-	json_kv_u64(json, "thread", thread ? thread->tid : 0);
-	if (row->vm) {
-		json_kv_u64(json, "committed", row->committed);
-		json_kv_u64(json, "protection", row->protection);
-		json_kv_string(json, "mapped_file", row->file && file ? file->path : "");
-	} else {
-		json_kv_string(json, "heap", heap_name(active, row));
-	}
-	json_kv_string(json, "function", symbol && symbol->function ? symbol->function : "");
-	json_kv_string(json, "library", symbol ? names_file(symbol->module) : "");
+	json_kv_u64_if(json, "thread", thread, thread ? thread->tid : 0);
+	json_kv_u64_if(json, "committed", row->vm, row->committed);
+	json_kv_u64_if(json, "protection", row->vm, row->protection);
+	json_kv_text(json, "mapped_file", row->vm && row->file && file ? file->path : NULL);
+	json_kv_string(json, "heap", row->vm ? NULL : heap_name(active, row));
+	json_kv_text(json, "function", symbol ? symbol->function : NULL);
+	json_kv_text(json, "library", symbol ? names_file(symbol->module) : NULL);
 	moment_view_write_stack(active->asked, json, row->stack);
 	json_object_end(json);
 }
@@ -392,6 +396,12 @@ void active_write_json(const struct active *active, struct sink *sink)
 	for (size_t i = 0; i < active->shown; i++)
 		write_json_row(active, &json, &active->rows[i]);
 	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out", active->heap.count + active->vm.count - active->shown);
+	json_key(&json, "mappings_of_malloc");
+	json_object_begin(&json);
+	json_kv_u64(&json, "count", active->left_out.count);
+	json_kv_u64(&json, "bytes", active->left_out.bytes);
+	json_object_end(&json);
 	json_object_end(&json);
 	sink_text(sink, "\n");
 }

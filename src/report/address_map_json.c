@@ -25,7 +25,7 @@ static const char *file_of(const struct address_map *address_map, file_id id)
 {
 	const struct trace_file *file = reader_file(address_map->asked->reader, id);
 
-	return id && file ? file->path : "";
+	return id && file ? file->path : NULL;
 }
 
 static void write_group(const struct address_map *address_map, struct json *json,
@@ -40,13 +40,13 @@ static void write_group(const struct address_map *address_map, struct json *json
 	json_kv_u64(json, "bytes", group->bytes);
 	json_kv_u64(json, "committed", group->committed);
 	json_kv_u64(json, "waste", group->waste);
-	json_kv_u64(json, "size_min", group->count ? group->size_min : 0);
-	json_kv_u64(json, "size_max", group->size_max);
+	json_kv_u64_if(json, "size_min", group->count, group->size_min);
+	json_kv_u64_if(json, "size_max", group->count, group->size_max);
 	json_kv_string(json, "type", str_get(&type));
-	json_kv_u64(json, "age_min_ns", group->count ? group->age_min_ns : 0);
-	json_kv_u64(json, "age_max_ns", group->age_max_ns);
+	json_kv_u64_if(json, "age_min_ns", group->count, group->age_min_ns);
+	json_kv_u64_if(json, "age_max_ns", group->count, group->age_max_ns);
 	json_kv_u64(json, "largest_without", group->largest_without);
-	json_kv_string(json, "mapped_file", file_of(address_map, group->stack ? 0 : group->file));
+	json_kv_text(json, "mapped_file", file_of(address_map, group->stack ? 0 : group->file));
 	moment_view_write_stack(address_map->asked, json, group->stack);
 	json_object_end(json);
 	str_fini(&type);
@@ -80,6 +80,10 @@ static void write_failures(const struct address_map *address_map, struct json *j
 		json_object_end(json);
 	}
 	json_array_end(json);
+	json_kv_u64(json, "failures_left_out",
+		    address_map->failures_count > ADDRESS_MAP_FAILURES_MAX
+			    ? address_map->failures_count - ADDRESS_MAP_FAILURES_MAX
+			    : 0);
 }
 
 static void write_ranges(const struct address_map *address_map, struct json *json)
@@ -97,7 +101,7 @@ static void write_ranges(const struct address_map *address_map, struct json *jso
 		json_kv_u64(json, "protection", range->protection);
 		json_kv_bool(json, "committed", range->commit != 0);
 		json_kv_string(json, "owner", space_owner_word(space_owner(space, range)));
-		json_kv_string(json, "mapped_file", file_of(address_map, range->file));
+		json_kv_text(json, "mapped_file", file_of(address_map, range->file));
 		line_end(json);
 	}
 	json_array_end(json);
@@ -176,6 +180,8 @@ void address_map_write_json(const struct address_map *address_map, struct sink *
 	for (size_t i = 0; i < address_map->groups_count && i < rows; i++)
 		write_group(address_map, &json, &address_map->groups[i]);
 	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out",
+		    address_map->groups_count > rows ? address_map->groups_count - rows : 0);
 	write_failures(address_map, &json);
 	write_curve(address_map, &json);
 	write_ranges(address_map, &json);

@@ -309,14 +309,16 @@ static void choose_rows(struct diff *diff, struct comparing *comparing,
 			const struct diff_options *options)
 {
 	enum diff_order order = options->order;
-	size_t kept = 0;
+	size_t kept = 0, ranked = 0;
 
 	for (size_t i = 0; i < comparing->rows_count; i++) {
 		const struct diff_row *row = &comparing->rows[i];
 
 		count_row(diff, row);
-		if (rank_of(row, order) != 0 &&
-		    magnitude(bytes_of(row, order)) >= options->bytes_min)
+		if (rank_of(row, order) == 0)
+			continue;
+		ranked++;
+		if (magnitude(bytes_of(row, order)) >= options->bytes_min)
 			comparing->rows[kept++] = *row;
 	}
 	mem_sort(comparing->rows, kept, sizeof *comparing->rows, compare_rows, &order);
@@ -324,6 +326,7 @@ static void choose_rows(struct diff *diff, struct comparing *comparing,
 	diff->rows_total = kept;
 	diff->rows_count = options->rows_max && options->rows_max < kept ? (size_t)options->rows_max
 									 : kept;
+	diff->rows_left_out = ranked - diff->rows_count;
 }
 
 bool diff_find(struct diff *diff, struct query_context *sides[static 2],

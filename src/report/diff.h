@@ -66,7 +66,8 @@ struct diff {
 	bool temporary;        // known
 	struct diff_row *rows; // owned; those that changed in what ranks, most first
 	size_t rows_count;
-	uint64_t rows_total;                        // that changed in what ranks
+	uint64_t rows_total;    // that changed in what ranks, by enough
+	uint64_t rows_left_out; // that changed in what ranks, and are not among the rows
 	uint64_t appeared, vanished, changed, same; // stacks, by whether anything changed
 	struct diff_process *processes;             // owned; in the order of their beginning
 	size_t processes_count;

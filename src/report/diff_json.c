@@ -44,7 +44,7 @@ static const char *exe_of(const struct diff_page *page, const process_id process
 	const struct trace_process *found =
 		reader_process(page->sides[side]->reader, process[side]);
 
-	return found ? found->exe : "";
+	return found ? found->exe : NULL;
 }
 
 static const char *state_of(const struct diff_row *row)
@@ -61,7 +61,7 @@ static void write_row(struct json *json, const struct diff_page *page, const str
 
 	json_object_begin(json);
 	json_kv_string(json, "state", state_of(row));
-	json_kv_string(json, "exe", exe_of(page, process));
+	json_kv_text(json, "exe", exe_of(page, process));
 	write_figures(json, page->diff, row->figures);
 	query_write_stack(page->sides[side], json, row->place[side].stack);
 	json_object_end(json);
@@ -71,7 +71,7 @@ static void write_process(struct json *json, const struct diff_page *page,
 			  const struct diff_process *row)
 {
 	json_object_begin(json);
-	json_kv_string(json, "exe", exe_of(page, row->process));
+	json_kv_text(json, "exe", exe_of(page, row->process));
 	json_kv_u64_if(json, "before_id", row->process[0] != TRACE_NONE, row->process[0]);
 	json_kv_u64_if(json, "after_id", row->process[1] != TRACE_NONE, row->process[1]);
 	write_figures(json, page->diff, row->figures);
@@ -112,6 +112,7 @@ void diff_json(const struct diff_page *page, struct sink *sink)
 	for (size_t i = 0; i < diff->rows_count; i++)
 		write_row(&json, page, &diff->rows[i]);
 	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out", diff->rows_left_out);
 	json_object_end(&json);
 	sink_text(sink, "\n");
 }

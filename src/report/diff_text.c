@@ -256,10 +256,10 @@ static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 	sink_text(paper->sink, "\n");
 	for (size_t i = 0; i < diff->rows_count; i++)
 		write_row(page, &diff->rows[i], chosen, stacks);
-	if (diff->rows_total > diff->rows_count)
-		paper_format(paper, PAPER_DIM, "  … %s more stack%s (-n 0 shows all)\n",
-			     str_count(diff->rows_total - diff->rows_count, changed),
-			     plural(diff->rows_total - diff->rows_count));
+	if (diff->rows_left_out)
+		paper_format(paper, PAPER_DIM, "  … %s more stack%s%s\n",
+			     str_count(diff->rows_left_out, changed), plural(diff->rows_left_out),
+			     diff->rows_total > diff->rows_count ? " (-n 0 shows all)" : "");
 	sink_text(paper->sink, "\n");
 }
 

@@ -42,6 +42,7 @@ static void write_row(const struct growth_page *page, struct json *json,
 void growth_json(const struct growth_page *page, struct sink *sink)
 {
 	const struct growth *growth = page->growth;
+	uint64_t left_out = 0;
 	struct json json;
 
 	json_init(&json, sink, true);
@@ -62,6 +63,7 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 
 		json_key(&json, growth_key(order[v]));
 		json_object_begin(&json);
+		left_out += list->total - list->count;
 		json_kv_u64(&json, "sites", list->total);
 		json_kv_u64(&json, "grown_bytes", list->grown);
 		json_key(&json, "slope_bytes_per_s");
@@ -75,6 +77,7 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 		for (size_t i = 0; i < growth->lists[order[v]].count; i++)
 			write_row(page, &json, &growth->lists[order[v]].rows[i]);
 	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out", left_out);
 	json_object_end(&json);
 	sink_text(sink, "\n");
 }

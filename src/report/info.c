@@ -63,8 +63,9 @@ static void count_items(struct info *info, struct reader *reader, enum progress_
 					     sizeof *by_thread);
 			memset(by_thread + old, 0, (capacity - old) * sizeof *by_thread);
 		}
-		by_thread[event.thread]++;
+		by_thread[event.thread] += trace_kind_is_call(event.kind);
 		info->kinds[event.kind]++;
+		info->calls += trace_kind_is_call(event.kind);
 		info->deep += is_deep(reader, event.stack);
 		if (event.heap != 0 && takes_flags(event.kind))
 			++*map_put(&info->flags, (uint64_t)event.heap << 32 | event.flags, NULL);

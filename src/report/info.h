@@ -17,7 +17,8 @@ enum { INFO_KINDS = TRACE_UNMAPPED + 1, INFO_NOTES = TRACE_NOTES_COUNT };
 struct info {
 	const char *path;            // borrowed
 	const struct reader *reader; // borrowed
-	uint64_t events;
+	uint64_t events;             // all that could be read
+	uint64_t calls;              // of them: recorded memory calls (trace_kind_is_call)
 	uint64_t kinds[INFO_KINDS];
 	uint64_t notes[INFO_NOTES];
 	uint64_t shares_counted; // PSS, where it was not carried on

@@ -9,6 +9,7 @@ static void json_trace(struct json *json, const struct info *info)
 {
 	const struct trace_info *head = reader_info(info->reader);
 	const struct trace_end *end = reader_end(info->reader);
+	bool ticks = end && head->tick_ns > 0;
 	struct str text = { 0 };
 
 	json_key(json, "trace");
@@ -22,17 +23,17 @@ static void json_trace(struct json *json, const struct info *info)
 	str_clear(&text);
 	info_hex(&text, head->recording_id, sizeof head->recording_id);
 	json_kv_string(json, "recording_id", text.text);
-	json_kv_u64(json, "began_unix_ns", head->began_unix_ns);
+	json_kv_u64_if(json, "began_unix_ns", head->began_unix_ns > 0, head->began_unix_ns);
 	json_kv_u64(json, "duration_ns", info_duration(info));
-	json_kv_string(json, "tool", head->tool);
-	json_kv_string(json, "host", head->host);
-	json_kv_string(json, "command", head->command);
-	json_kv_string(json, "directory", head->directory);
-	json_kv_string(json, "options", head->options);
-	json_kv_u64(json, "sample_bytes", head->sample_bytes);
-	json_kv_u64(json, "tick_ns", head->tick_ns);
-	json_kv_u64(json, "tick_median_ns", end ? end->tick_median_ns : 0);
-	json_kv_u64(json, "tick_worst_ns", end ? end->tick_worst_ns : 0);
+	json_kv_text(json, "tool", head->tool);
+	json_kv_text(json, "host", head->host);
+	json_kv_text(json, "command", head->command);
+	json_kv_text(json, "directory", head->directory);
+	json_kv_text(json, "options", head->options);
+	json_kv_u64_if(json, "sample_bytes", head->sample_bytes > 0, head->sample_bytes);
+	json_kv_u64_if(json, "tick_ns", head->tick_ns > 0, head->tick_ns);
+	json_kv_u64_if(json, "tick_median_ns", ticks, ticks ? end->tick_median_ns : 0);
+	json_kv_u64_if(json, "tick_worst_ns", ticks, ticks ? end->tick_worst_ns : 0);
 	json_kv_u64(json, "unknown_records", reader_unknown(info->reader));
 	json_object_end(json);
 	str_fini(&text);
@@ -42,7 +43,8 @@ static void json_events(struct json *json, const struct info *info)
 {
 	json_key(json, "events");
 	json_object_begin(json);
-	json_kv_u64(json, "total", info->events);
+	json_kv_u64(json, "total", info->calls);
+	json_kv_u64(json, "others", info->events - info->calls);
 	json_kv_u64(json, "lost", info_events_lost(info));
 	json_key(json, "by_kind");
 	json_object_begin(json);
@@ -51,7 +53,10 @@ static void json_events(struct json *json, const struct info *info)
 			json_kv_u64(json, asm_words_event(kind), info->kinds[kind]);
 	json_object_end(json);
 	json_key(json, "bytes_per_event");
-	json_double(json, info_bytes_per_event(info));
+	if (info->events > 0)
+		json_double(json, info_bytes_per_event(info));
+	else
+		json_null(json);
 	json_object_end(json);
 }
 
@@ -77,6 +82,7 @@ static void json_processes(struct json *json, const struct info *info)
 	json_array_begin(json);
 	for (process_id id = 0; id < reader_processes_count(info->reader); id++) {
 		const struct trace_process *process = reader_process(info->reader, id);
+		bool measured = process->rss_max_bytes > 0 || process->minor_faults > 0;
 
 		json_object_begin(json);
 		json_kv_u64(json, "id", id);
@@ -89,14 +95,16 @@ static void json_processes(struct json *json, const struct info *info)
 		json_kv_u64(json, "threads", info->process_threads[id]);
 		json_kv_u64(json, "events", info->process_events[id]);
 		json_kv_string(json, "memory_calls", info_calls(process));
-		json_kv_string(json, "memory_calls_why", process->calls_why);
+		json_kv_text(json, "memory_calls_why", process->calls_why);
 		json_kv_u64(json, "calls_elsewhere", process->calls_elsewhere);
 		json_allocators(json, process);
-		json_kv_u64(json, "rss_max_bytes", process->rss_max_bytes);
-		json_kv_u64(json, "pss_max_bytes", process->pss_max_bytes);
-		json_kv_u64(json, "swap_max_bytes", process->swap_max_bytes);
-		json_kv_u64(json, "minor_faults", process->minor_faults);
-		json_kv_u64(json, "major_faults", process->major_faults);
+		json_kv_u64_if(json, "rss_max_bytes", process->rss_max_bytes > 0,
+			       process->rss_max_bytes);
+		json_kv_u64_if(json, "pss_max_bytes", process->pss_max_bytes > 0,
+			       process->pss_max_bytes);
+		json_kv_u64_if(json, "swap_max_bytes", measured, process->swap_max_bytes);
+		json_kv_u64_if(json, "minor_faults", measured, process->minor_faults);
+		json_kv_u64_if(json, "major_faults", measured, process->major_faults);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -166,16 +174,17 @@ static void json_rest(struct json *json, const struct info *info)
 	const struct reader_stats *stats = reader_stats(reader);
 	const struct trace_end none = { 0 };
 	const struct trace_end *end = reader_end(reader) ? reader_end(reader) : &none;
+	bool ended = end != &none; // what only the end of a recording says
 	struct info_snapshots snapshots = info_snapshots(info);
 
 	json_key(json, "stacks");
 	json_object_begin(json);
 	json_kv_u64(json, "stacks", reader_stacks_count(reader) - 1);
 	json_kv_u64(json, "frames", reader_frames_count(reader) - 1);
-	json_kv_u64(json, "incomplete", end->stacks_incomplete);
+	json_kv_u64_if(json, "incomplete", ended, end->stacks_incomplete);
 	json_kv_u64(json, "deep", info->deep);
-	json_kv_u64(json, "verified", end->stacks_verified);
-	json_kv_u64(json, "mismatched", end->stacks_mismatched);
+	json_kv_u64_if(json, "verified", ended, end->stacks_verified);
+	json_kv_u64_if(json, "mismatched", ended, end->stacks_mismatched);
 	json_object_end(json);
 	json_key(json, "notes");
 	json_object_begin(json);
@@ -191,10 +200,10 @@ static void json_rest(struct json *json, const struct info *info)
 	json_object_end(json);
 	json_key(json, "cost");
 	json_object_begin(json);
-	json_kv_u64(json, "guest_bytes_peak", end->guest_bytes_peak);
-	json_kv_u64(json, "collector_bytes_peak", end->collector_bytes_peak);
-	json_kv_u64(json, "collector_cpu_ns", end->collector_cpu_ns);
-	json_kv_u64(json, "waited_ns", end->waited_ns);
+	json_kv_u64_if(json, "guest_bytes_peak", ended, end->guest_bytes_peak);
+	json_kv_u64_if(json, "collector_bytes_peak", ended, end->collector_bytes_peak);
+	json_kv_u64_if(json, "collector_cpu_ns", ended, end->collector_cpu_ns);
+	json_kv_u64_if(json, "waited_ns", ended, end->waited_ns);
 	json_object_end(json);
 	json_key(json, "snapshots");
 	json_object_begin(json);

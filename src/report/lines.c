@@ -197,10 +197,10 @@ void lines_json(struct json *json, const struct names_stack *stack)
 		const struct symbol *symbol = stack->lines[i].symbol;
 
 		lines_json_begin(json);
-		json_kv_string(json, "function", symbol->function ? symbol->function : "");
-		json_kv_string(json, "file", symbol->file ? symbol->file : "");
-		json_kv_u64(json, "line", symbol->line);
-		json_kv_string(json, "module", symbol->module);
+		json_kv_text(json, "function", symbol->function);
+		json_kv_text(json, "file", symbol->file);
+		json_kv_u64_if(json, "line", symbol->line > 0, symbol->line);
+		json_kv_text(json, "module", symbol->module);
 		json_kv_u64(json, "offset", symbol->offset);
 		json_kv_bool(json, "inlined", symbol->inlined);
 		lines_json_end(json);

@@ -337,6 +337,7 @@ void pins_write_json(const struct pins *pins, struct sink *sink)
 		json_object_end(&json);
 	}
 	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out", pins->rows_count > most ? pins->rows_count - most : 0);
 	json_object_end(&json);
 	sink_text(sink, "\n");
 }

@@ -64,7 +64,7 @@ void query_write_trace_as(const struct query_context *asked, struct json *json, 
 	json_kv_bool(json, "complete", reader_complete(asked->reader));
 	json_kv_u64(json, "events", asked->events);
 	json_kv_u64(json, "duration_ns", asked->duration_ns);
-	json_kv_string(json, "command", info->command);
+	json_kv_text(json, "command", info->command);
 	query_write_warnings(asked, json);
 	json_kv_u64(json, "from_ns", asked->from_ns);
 	json_kv_u64(json, "to_ns", asked->to_ns);
@@ -91,8 +91,8 @@ void query_write_place(const struct query_context *asked, struct json *json, pro
 {
 	const struct trace_process *process = reader_process(asked->reader, id);
 
-	json_kv_u64(json, "process", process ? process->pid : 0);
+	json_kv_u64_if(json, "process", process, process ? process->pid : 0);
 	json_kv_u64(json, "process_id", id);
-	json_kv_string(json, "exe", process ? process->exe : "");
+	json_kv_text(json, "exe", process ? process->exe : NULL);
 	query_write_stack(asked, json, stack);
 }

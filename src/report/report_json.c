@@ -30,7 +30,7 @@ void report_json_life(struct json *json, const struct trace_process *process)
 {
 	char exit[32];
 
-	json_kv_string(json, "exe", process->exe);
+	json_kv_text(json, "exe", process->exe);
 	json_key(json, "args");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < process->args_count; i++)
@@ -51,7 +51,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	json_kv_u64(json, "id", id);
 	json_kv_u64(json, "pid", process->pid);
 	json_kv_u64(json, "generation", process->generation);
-	json_kv_u64(json, "parent", parent ? parent->pid : 0);
+	json_kv_u64_if(json, "parent", parent, parent ? parent->pid : 0);
 	json_kv_u64_if(json, "parent_id", parent, process->parent);
 	json_kv_bool(json, "forked", process->start == TRACE_START_FORK);
 	report_json_life(json, process);
@@ -61,7 +61,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	json_kv_u64(json, "failed", counts->failed);
 	json_kv_u64(json, "allocated_bytes", counts->allocated.bytes);
 	json_kv_u64(json, "peak_bytes", counts->peak.bytes);
-	json_kv_u64(json, "peak_ns", counts->peak_ns);
+	json_kv_u64_if(json, "peak_ns", counts->peak.bytes > 0, counts->peak_ns);
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_known(json, report, "temporary", counts->temporary);
 	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
@@ -81,14 +81,13 @@ static void write_trace(struct json *json, const struct report *report)
 	json_kv_u64(json, "events", totals->events);
 	json_kv_u64(json, "events_lost", totals->events_lost);
 	json_kv_bool(json, "sampled", info->sample_bytes > 0);
-	if (info->sample_bytes > 0)
-		json_kv_u64(json, "sample_bytes", info->sample_bytes);
+	json_kv_u64_if(json, "sample_bytes", info->sample_bytes > 0, info->sample_bytes);
 	json_kv_u64(json, "duration_ns", totals->duration_ns);
-	json_kv_u64(json, "began_unix_ns", info->began_unix_ns);
-	json_kv_string(json, "command", info->command);
-	json_kv_string(json, "directory", info->directory);
-	json_kv_string(json, "tool", info->tool);
-	json_kv_string(json, "host", info->host);
+	json_kv_u64_if(json, "began_unix_ns", info->began_unix_ns > 0, info->began_unix_ns);
+	json_kv_text(json, "command", info->command);
+	json_kv_text(json, "directory", info->directory);
+	json_kv_text(json, "tool", info->tool);
+	json_kv_text(json, "host", info->host);
 	json_key(json, "warnings");
 	json_array_begin(json);
 	for (size_t i = 0; i < report->asked->warnings_count; i++)
@@ -107,6 +106,10 @@ static void write_trace(struct json *json, const struct report *report)
 static void write_errors(struct json *json, const struct report *report)
 {
 	json_key(json, "standard_errors");
+	if (reader_info(report->asked->reader)->sample_bytes == 0) {
+		json_null(json);
+		return;
+	}
 	json_object_begin(json);
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {
 		enum sites_question question = (enum sites_question)i;
@@ -143,7 +146,7 @@ static void write_vm(struct json *json, const struct report *report)
 	json_kv_u64(json, "bytes", totals->purged_bytes);
 	lines_json_end(json);
 	json_kv_u64(json, "peak_bytes", totals->committed_peak_bytes);
-	json_kv_u64(json, "rss_peak_bytes", report->rss_peak_bytes);
+	json_kv_u64_if(json, "rss_peak_bytes", report->rss_peak_bytes > 0, report->rss_peak_bytes);
 	json_object_end(json);
 }
 
@@ -152,8 +155,6 @@ static void write_pools(struct json *json, const struct report *report)
 {
 	const struct trace_heap *pool = report_next_pool(report, 0);
 
-	if (!pool)
-		return;
 	json_key(json, "pools");
 	json_array_begin(json);
 	for (; pool; pool = report_next_pool(report, pool->id)) {
@@ -163,7 +164,7 @@ static void write_pools(struct json *json, const struct report *report)
 
 		json_object_begin(json);
 		json_kv_string(json, "name", pool->name);
-		json_kv_u64(json, "process", process ? process->pid : 0);
+		json_kv_u64_if(json, "process", process, process ? process->pid : 0);
 		json_kv_u64(json, "process_id", pool->process);
 		json_kv_u64(json, "allocations", total->allocated.count);
 		json_kv_u64(json, "allocated_bytes", total->allocated.bytes);
@@ -172,7 +173,7 @@ static void write_pools(struct json *json, const struct report *report)
 		json_kv_u64(json, "resets", total->resets);
 		json_kv_u64(json, "peak_bytes", total->peak.bytes);
 		json_kv_u64(json, "peak_count", total->peak.count);
-		json_kv_u64(json, "peak_ns", total->peak_ns);
+		json_kv_u64_if(json, "peak_ns", total->peak.bytes > 0, total->peak_ns);
 		lines_json_amount(json, "live_at_end", total->live);
 		json_object_end(json);
 	}
@@ -195,15 +196,14 @@ static void write_heap(struct json *json, const struct report *report)
 	json_kv_u64(json, "peak_low_bytes", totals->peak_low_bytes);
 	json_kv_u64(json, "peak_high_bytes", totals->peak_high_bytes);
 	json_kv_u64(json, "peak_count", counts->peak.count);
-	json_kv_u64(json, "peak_ns", counts->peak_ns);
-	json_kv_u64(json, "peak_event", counts->peak_number);
+	json_kv_u64_if(json, "peak_ns", counts->peak.bytes > 0, counts->peak_ns);
+	json_kv_u64_if(json, "peak_event", counts->peak.bytes > 0, counts->peak_number);
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_known(json, report, "temporary", counts->temporary);
 	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
-	if (reader_info(report->asked->reader)->sample_bytes > 0)
-		write_errors(json, report);
+	write_errors(json, report);
 	json_object_end(json);
 }
 
@@ -216,8 +216,8 @@ static void write_row(struct json *json, struct report *report, enum sites_quest
 	json_object_begin(json);
 	json_kv_u64(json, "count", row->amounts[question].count);
 	json_kv_u64(json, "bytes", row->amounts[question].bytes);
-	if (reader_info(report->asked->reader)->sample_bytes > 0)
-		json_kv_u64(json, "standard_error", sites_error(row->variances[question]));
+	json_kv_u64_if(json, "standard_error", reader_info(report->asked->reader)->sample_bytes > 0,
+		       sites_error(row->variances[question]));
 	json_kv_u64(json, "process", process ? process->pid : 0);
 	json_kv_u64(json, "process_id", row->process);
 	json_kv_u64(json, "largest_bytes", row->largest_bytes);
@@ -229,6 +229,7 @@ static void write_row(struct json *json, struct report *report, enum sites_quest
 
 static void write(struct report *report, struct sink *sink)
 {
+	uint64_t left_out[SITES_QUESTIONS_COUNT];
 	struct json json;
 
 	json_init(&json, sink, true);
@@ -249,8 +250,14 @@ static void write(struct report *report, struct sink *sink)
 		for (size_t r = 0; r < list.count; r++)
 			write_row(&json, report, question, list.rows[r]);
 		json_array_end(&json);
+		left_out[i] = list.rest_count;
 		sites_list_fini(&list);
 	}
+	json_object_end(&json);
+	json_key(&json, "sites_left_out");
+	json_object_begin(&json);
+	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++)
+		json_kv_u64(&json, sites_key((enum sites_question)i), left_out[i]);
 	json_object_end(&json);
 	json_object_end(&json);
 	sink_text(sink, "\n");

@@ -5,7 +5,7 @@
 static void write_rows(const struct rss_breakdown *rss_breakdown, struct json *json, uint8_t line,
 		       uint64_t rows_max)
 {
-	uint64_t shown = 0;
+	uint64_t shown = 0, left_out = 0;
 
 	json_key(json, "rows");
 	json_array_begin(json);
@@ -14,17 +14,22 @@ static void write_rows(const struct rss_breakdown *rss_breakdown, struct json *j
 		const struct trace_file *file =
 			reader_file(rss_breakdown->asked->reader, row->file);
 
-		if (row->line != line || (rows_max && shown >= rows_max))
+		if (row->line != line)
 			continue;
+		if (rows_max && shown >= rows_max) {
+			left_out++;
+			continue;
+		}
 		shown++;
 		json_object_begin(json);
 		json_kv_u64(json, "count", row->count);
 		json_kv_u64(json, "bytes", row->bytes);
-		json_kv_string(json, "mapped_file", row->file && file ? file->path : "");
+		json_kv_text(json, "mapped_file", row->file && file ? file->path : NULL);
 		moment_view_write_stack(rss_breakdown->asked, json, row->stack);
 		json_object_end(json);
 	}
 	json_array_end(json);
+	json_kv_u64(json, "rows_left_out", left_out);
 }
 
 void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct sink *sink,
@@ -44,7 +49,7 @@ void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct 
 		    reader_process(rss_breakdown->asked->reader, snapshot->process)->pid);
 	json_kv_u64(&json, "process_id", snapshot->process);
 	json_kv_u64(&json, "at_ns", snapshot->time_ns);
-	json_kv_string(&json, "reason", snapshot->reason < 5 ? reasons[snapshot->reason] : "");
+	json_kv_text(&json, "reason", snapshot->reason < 5 ? reasons[snapshot->reason] : NULL);
 	json_kv_u64(&json, "events_between", snapshot->ended - snapshot->began);
 	json_key(&json, "between");
 	json_object_begin(&json);
@@ -56,15 +61,12 @@ void rss_breakdown_write_json(const struct rss_breakdown *rss_breakdown, struct 
 	json_object_end(&json);
 	json_kv_bool(&json, "smaps_read", smaps);
 	json_kv_u64(&json, "smaps_bytes", rss_breakdown->smaps_bytes);
-	json_key(&json, "pss_bytes");
-	if (smaps)
-		json_u64(&json, rss_breakdown->pss_bytes);
-	else
-		json_null(&json);
-	json_kv_u64(&json, "swap_bytes", rss_breakdown->swap_bytes);
+	json_kv_u64_if(&json, "pss_bytes", smaps, rss_breakdown->pss_bytes);
+	json_kv_u64_if(&json, "swap_bytes", smaps, rss_breakdown->swap_bytes);
 	json_kv_u64(&json, "statm_bytes", snapshot->rss_bytes);
 	json_kv_u64(&json, "vmhwm_bytes", snapshot->rss_bytes_max);
-	json_kv_u64(&json, "rss_max_bytes", rss_breakdown->rss_max_bytes);
+	json_kv_u64_if(&json, "rss_max_bytes", rss_breakdown->rss_max_bytes > 0,
+		       rss_breakdown->rss_max_bytes);
 	json_key(&json, "difference");
 	json_i64(&json, rss_breakdown->difference);
 	json_kv_string(&json, "allocator", rss_breakdown->glibc ? "glibc" : "other");

@@ -54,9 +54,10 @@ static void write_series(struct json *json, const struct transients *t,
 	json_kv_u64(json, "period_min_ns", series->period_least_ns);
 	json_kv_u64(json, "period_max_ns", series->period_most_ns);
 	json_kv_u64(json, "ended", series->ended);
-	json_kv_u64(json, "lifetime_ns", series->ended ? series->lived_ns / series->ended : 0);
-	json_kv_u64(json, "lifetime_min_ns", series->ended ? series->lived_least_ns : 0);
-	json_kv_u64(json, "lifetime_max_ns", series->lived_most_ns);
+	json_kv_u64_if(json, "lifetime_ns", series->ended,
+		       series->ended ? series->lived_ns / series->ended : 0);
+	json_kv_u64_if(json, "lifetime_min_ns", series->ended, series->lived_least_ns);
+	json_kv_u64_if(json, "lifetime_max_ns", series->ended, series->lived_most_ns);
 	query_write_place(t->asked, json, place->process, place->stack);
 	json_object_end(json);
 }
@@ -74,13 +75,14 @@ void transients_json(const struct transients *t, struct sink *sink)
 	json_kv_u64(&json, "level_from_bytes", spikes->level_from);
 	json_kv_u64(&json, "level_to_bytes", spikes->level_to);
 	json_kv_u64(&json, "peak_bytes", spikes->peak);
-	json_kv_u64(&json, "peak_ns", spikes->peak_ns);
+	json_kv_u64_if(&json, "peak_ns", spikes->peak > 0, spikes->peak_ns);
 	json_kv_u64(&json, "spikes_total", spikes->rows_total);
 	json_key(&json, "spikes");
 	json_array_begin(&json);
 	for (size_t i = 0; i < spikes->rows_count; i++)
 		write_spike(&json, t, &spikes->rows[i]);
 	json_array_end(&json);
+	json_kv_u64(&json, "spikes_left_out", spikes->rows_total - spikes->rows_count);
 	json_kv_u64(&json, "series_total", spikes->series_total);
 	json_kv_bool(&json, "series_all_followed", !spikes->sizes_dropped);
 	json_key(&json, "series");
@@ -88,6 +90,7 @@ void transients_json(const struct transients *t, struct sink *sink)
 	for (size_t i = 0; i < spikes->series_count; i++)
 		write_series(&json, t, &spikes->series[i]);
 	json_array_end(&json);
+	json_kv_u64(&json, "series_left_out", spikes->series_total - spikes->series_count);
 	json_object_end(&json);
 	sink_text(sink, "\n");
 }

@@ -40,6 +40,7 @@ static uint64_t number(struct numbering *numbering, const struct tree_node *node
 struct list {
 	struct json *json;
 	struct numbering numbering;
+	uint64_t left_out;
 };
 
 static void write_node(void *context, const struct tree_node *node, const struct window_row *rest)
@@ -50,19 +51,20 @@ static void write_node(void *context, const struct tree_node *node, const struct
 	uint64_t id, parent;
 
 	(void)rest;
+	list->left_out += node->children_count - node->shown_count;
 	if (node->depth == 0)
 		return;
 	id = number(&list->numbering, node, &parent);
 	json_object_begin(json);
 	json_kv_u64(json, "id", id);
 	json_kv_u64_if(json, "parent", parent != UINT64_MAX, parent);
-	if (node->side != TREE_WHOLE)
-		json_kv_string(json, "side", sides[node->side]);
-	json_kv_string(json, "function", symbol && symbol->function ? symbol->function : "");
-	json_kv_string(json, "file", symbol && symbol->file ? symbol->file : "");
-	json_kv_u64(json, "line", symbol && !node->lines_differ ? symbol->line : 0);
-	json_kv_string(json, "module", symbol ? symbol->module : "");
-	json_kv_u64(json, "offset", symbol && !symbol->function ? symbol->offset : 0);
+	json_kv_string(json, "side", node->side != TREE_WHOLE ? sides[node->side] : NULL);
+	json_kv_text(json, "function", symbol ? symbol->function : NULL);
+	json_kv_text(json, "file", symbol ? symbol->file : NULL);
+	json_kv_u64_if(json, "line", symbol && !node->lines_differ && symbol->line > 0,
+		       symbol ? symbol->line : 0);
+	json_kv_text(json, "module", symbol ? symbol->module : NULL);
+	json_kv_u64_if(json, "offset", symbol && !symbol->function, symbol ? symbol->offset : 0);
 	write_figures(json, &node->row);
 	json_key(json, "self");
 	lines_json_begin(json);
@@ -91,7 +93,7 @@ static void write(struct tree *tree, struct sink *sink)
 	tree_walk(tree, write_node, &list);
 	mem_free(list.numbering.open);
 	json_array_end(&json);
-	json_kv_u64(&json, "nodes_left_out", tree->left_out);
+	json_kv_u64(&json, "nodes_left_out", tree->left_out + list.left_out);
 	json_key(&json, "total");
 	json_object_begin(&json);
 	write_figures(&json, &tree->table->rows[0].sums);

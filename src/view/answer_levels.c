@@ -85,8 +85,10 @@ static void write_known(const struct levels *levels, const double *values, struc
 			json_u64(&json, (uint64_t)llround(values[i]));
 	}
 	json_array_end(&json);
-	json_key(&json, "start_bytes");
-	json_null(&json);
+	json_kv_string(&json, "low_bytes", NULL);
+	json_kv_string(&json, "most_count", NULL);
+	json_kv_string(&json, "end_bytes", NULL);
+	json_kv_string(&json, "start_bytes", NULL);
 	end(&json);
 }
 
@@ -145,6 +147,8 @@ static bool give_flow(struct levels *levels, struct answer *answer, struct err *
 		for (size_t i = 0; i < levels->buckets; i++)
 			json_u64(&json, sum.count += flows[i].allocated.count);
 		json_array_end(&json);
+		json_kv_string(&json, "low_bytes", NULL);
+		json_kv_string(&json, "end_bytes", NULL);
 		json_kv_u64(&json, "start_bytes", 0);
 		end(&json);
 	}

@@ -78,11 +78,11 @@ def paths(answer, side=None):
     nodes = {node["id"]: node for node in answer["nodes"]}
     whole, own = {}, {}
     for node in answer["nodes"]:
-        if node.get("side") != side:
+        if node["side"] != side:
             continue
         path, at = [], node
         while at:
-            path.insert(0, at["function"])
+            path.insert(0, at["function"] or "")
             at = nodes.get(at["parent"])
         assert tuple(path) not in whole, "a node for each path"
         whole[tuple(path)] = {name: node[name] for name in FIGURES}

@@ -36,8 +36,8 @@ def what_the_calls_leave_is_what_the_program_sees_mapped():
 def all_of_the_recorders_own_that_is_mapped_is_called_so():
     record([program("vm_own")], "--force")
     ranges = json.loads(run([TIDEMARK, "map", "--json", "t.tide"]).out)["ranges"]
-    ours = [each for each in ranges if "tidemark" in os.path.basename(each["mapped_file"])]
-    check(any("libtidemark" in each["mapped_file"] for each in ours), ranges)
+    ours = [each for each in ranges if "tidemark" in os.path.basename(each["mapped_file"] or "")]
+    check(any("libtidemark" in (each["mapped_file"] or "") for each in ours), ranges)
     equal({"tidemark"}, {each["owner"] for each in ours}, "whose they are")
     equal([], [each for each in ranges if each["owner"] == "tidemark" and each["mapped_file"] and
                each not in ours], "mappings of others")

@@ -130,7 +130,7 @@ class Names:
         """The program's own functions of a stack, innermost first."""
         names = []
         for frame in frames:
-            if not frame["inlined"] and re.split(r"[\\/]", frame["module"])[-1] == self.file:
+            if not frame["inlined"] and re.split(r"[\\/]", frame["module"] or "")[-1] == self.file:
                 names.append(self.names[bisect.bisect(self.starts, frame["offset"]) - 1])
         return names
 

@@ -164,7 +164,7 @@ def it_has_what_the_server_would_say():
                       ("peaks", "view-peaks"), ("sizelife", "view-sizelife"),
                       ("growth", "growth"), ("transients", "transients")]:
         valid(data[key], name)
-    assert data["view"]["html_export_file"] and not data["view"]["scrubbed"]
+    assert data["view"]["single_file"] and not data["view"]["scrubbed"]
     assert data["view"]["coarse"]
     for layer in ("heap", "vm", "cumulative", "largest_free"):
         assert len(valid(data["timelines"][layer], "view-timeline")["peak_bytes"]) == \

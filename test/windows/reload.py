@@ -27,7 +27,7 @@ for BITS in (64, 32):
     for NAME, SIZE in SIZES.items():
         ROWS = ask("window", "reload.tide", "--by", "stack", "--size", str(SIZE))["rows"]
         COUNT = sum(row["count"] for row in ROWS)
-        FILES = {re.split(r"[\\/]", row["keys"]["stack"][0]["module"])[-1] for row in ROWS}
+        FILES = {re.split(r"[\\/]", row["keys"]["stack"][0]["module"] or "")[-1] for row in ROWS}
         if (COUNT, FILES) != (10, {f"{NAME}.dll"}):
             raise SystemExit(f"not so: {BITS} bits: {NAME}'s blocks are its own: {COUNT} {FILES}")
         print(f"ok {BITS} bits: the ten blocks of {NAME}.dll are its own")

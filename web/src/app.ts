@@ -127,7 +127,7 @@ const ALLOCATING = /^(_*(GI_)?_*(libc_)?(malloc|calloc|realloc|memalign|valloc|a
 export function faceOf(row: StackRow): number {
 	if (row.user_frame !== undefined && row.user_frame >= 0 && row.user_frame < row.stack.length)
 		return row.user_frame;
-	const first = row.stack.findIndex((frame) => !ALLOCATING.test(frame.function) && baseName(frame.module) !== "libtidemark.so");
+	const first = row.stack.findIndex((frame) => !ALLOCATING.test(frame.function ?? "") && baseName(frame.module) !== "libtidemark.so");
 	return first < 0 ? 0 : first;
 }
 
@@ -136,7 +136,7 @@ export function frameName(frame: Frame): string {
 }
 
 export function framePlace(frame: Frame): string {
-	if (frame.file) return frame.line > 0 ? `${shortPath(frame.file)}:${frame.line}` : shortPath(frame.file);
+	if (frame.file) return frame.line ? `${shortPath(frame.file)}:${frame.line}` : shortPath(frame.file);
 	return frame.module ? baseName(frame.module) : "";
 }
 
@@ -151,7 +151,7 @@ export const ROOTS = /^(_start|__libc_start\w*|__GI___clone3?|clone3?|start_thre
 
 // A stack as one line, from own code outwards: what tells two rows of one function apart.
 export function stackLine(row: StackRow): string {
-	return row.stack.slice(faceOf(row) + 1, faceOf(row) + 4).filter((frame) => !ROOTS.test(frame.function)).map((frame) => `← ${frameName(frame)}`).join(" ");
+	return row.stack.slice(faceOf(row) + 1, faceOf(row) + 4).filter((frame) => !ROOTS.test(frame.function ?? "")).map((frame) => `← ${frameName(frame)}`).join(" ");
 }
 
 // The whole of it, for a file.

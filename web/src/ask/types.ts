@@ -1,10 +1,10 @@
 // types: the answers, as docs/viewer.md and docs/schema describe them.
 
 export interface Frame {
-	function: string;
-	file: string;
-	line: number;
-	module: string;
+	function: string | null;
+	file: string | null;
+	line: number | null;
+	module: string | null;
 	offset: number;
 	inlined: boolean;
 }
@@ -84,12 +84,12 @@ export interface TreeFigures {
 export interface TreeNode extends TreeFigures {
 	id: number;
 	parent: number | null;
-	side?: string;
-	function: string;
-	file: string;
-	line: number;
-	module: string;
-	offset: number;
+	side: string | null;
+	function: string | null;
+	file: string | null;
+	line: number | null;
+	module: string | null;
+	offset: number | null;
 	self: TreeFigures;
 }
 
@@ -108,9 +108,9 @@ export interface Timeline {
 	to_ns: number;
 	buckets: number;
 	peak_bytes: (number | null)[];
-	low_bytes?: (number | null)[];
-	most_count?: (number | null)[];
-	end_bytes?: (number | null)[];
+	low_bytes?: (number | null)[] | null;
+	most_count?: (number | null)[] | null;
+	end_bytes?: (number | null)[] | null;
 	start_bytes: number;
 }
 
@@ -201,17 +201,17 @@ export interface View {
 
 export interface Info {
 	trace: {
-		file: string; bytes: number; complete: boolean; problem: string | null; command: string;
-		duration_ns: number; host: string; directory: string; sample_bytes: number;
+		file: string; bytes: number; complete: boolean; problem: string | null; command: string | null;
+		duration_ns: number; host: string | null; directory: string | null; sample_bytes: number | null;
 	};
-	events: { total: number; lost: number };
+	events: { total: number; others: number; lost: number };
 	processes: { id: number; pid: number; exe: string; args: string[]; exit: string }[];
 }
 
 export interface StackRow {
 	stack: Frame[];
 	user_frame?: number;
-	mapped_file?: string;
+	mapped_file?: string | null;
 }
 
 export interface GrowthRow extends StackRow {
@@ -280,7 +280,7 @@ export interface MapRow extends StackRow {
 	waste: number;
 	type: string;
 	largest_without: number;
-	mapped_file: string;
+	mapped_file: string | null;
 }
 
 export interface MapRange {
@@ -289,7 +289,7 @@ export interface MapRange {
 	protection: number;
 	committed: boolean;
 	owner: string;
-	mapped_file: string;
+	mapped_file: string | null;
 	row?: number | null;
 }
 
@@ -335,7 +335,7 @@ export interface Reconcile {
 	at_ns: number;
 	reason: string;
 	smaps_bytes: number;
-	vmhwm_bytes: number; rss_max_bytes: number;
+	vmhwm_bytes: number; rss_max_bytes: number | null;
 	difference: number;
 	lines: { line: string; bytes: number; rows: (StackRow & { count: number; bytes: number })[] }[];
 	untouched: { bytes: number; rows: (StackRow & { count: number; bytes: number })[] };

@@ -70,7 +70,8 @@ export function plural(n: number, one: string, many = `${one}s`): string {
 }
 
 // The last part of a path.
-export function baseName(path: string): string {
+export function baseName(path: string | null): string {
+	if (path === null) return "";
 	return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 

@@ -210,15 +210,15 @@ function path(question: Question, stack: number): { name: string; frame: ReturnT
 	if (stack === question.data.rest)
 		return [{ name: "(rest)", frame: { function: "(rest)", file: "", line: 0, module: "", offset: 0, inlined: false } }];
 	const frames = question.stack(stack).slice(Math.max(0, faceAt(question.data, stack)));
-	const own = frames.filter((frame) => !ROOTS.test(frame.function));
+	const own = frames.filter((frame) => !ROOTS.test(frame.function ?? ""));
 	const shown = own.length > 0 ? own : frames;
 	if (shown.length === 0) return [{ name: "(no stack)", frame: { function: "(no stack)", file: "", line: 0, module: "", offset: 0, inlined: false } }];
-	return shown.map((frame) => ({ name: frame.function || `${frame.module}+${frame.offset}`, frame }));
+	return shown.map((frame) => ({ name: frame.function || `${frame.module ?? ""}+${frame.offset}`, frame }));
 }
 
 function branch(id: number, parent: number | null, frame: ReturnType<Question["frame"]>): Branch {
 	return {
-		id, parent, function: frame.function, file: frame.file, line: frame.line, module: frame.module, offset: frame.function ? 0 : frame.offset,
+		id, parent, side: null, function: frame.function, file: frame.file, line: frame.line, module: frame.module, offset: frame.function ? 0 : frame.offset,
 		...noFigures(), self: noFigures(), below: new Map(),
 	};
 }

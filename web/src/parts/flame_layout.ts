@@ -24,8 +24,8 @@ export function valueOf(figures: TreeFigures, value: string): number {
 
 export function nodeName(node: TreeNode): string {
 	if (node.function) return node.function;
-	const module = node.module.slice(node.module.lastIndexOf("/") + 1);
-	return module || node.offset ? `${module || "generated code"}+0x${node.offset.toString(16)}` : "(no stack)";
+	const module = node.module?.slice(node.module.lastIndexOf("/") + 1);
+	return module || node.offset ? `${module || "generated code"}+0x${(node.offset ?? 0).toString(16)}` : "(no stack)";
 }
 
 // Growth and shrinking cancel out on the way to the root, but a box must hold those on it: impacting

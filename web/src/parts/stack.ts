@@ -47,11 +47,11 @@ export class StackPart {
 			h("span", { class: "function", title: frame.function }, frameName(frame)),
 			frame.inlined ? h("span", { class: "inlined", title: "inlined into the one below" }, "inlined") : null,
 			frame.file && this.app.view.has.source
-				? h("button", { type: "button", class: "place", title: `${frame.file}:${frame.line}`, onclick: () => void this.source(frame, source) }, place)
+				? h("button", { type: "button", class: "place", title: `${frame.file}:${frame.line ?? 0}`, onclick: () => void this.source(frame, source) }, place)
 				: h("span", { class: "place", title: frame.file || frame.module }, place),
 			h("button", {
 				type: "button", class: "quiet", title: "only allocations through this function",
-				onclick: () => this.app.store.set({ filters: [...this.app.store.state.filters, ["frame", exactly(frame.function)]] }),
+				onclick: () => this.app.store.set({ filters: [...this.app.store.state.filters, ["frame", exactly(frame.function ?? "")]] }),
 				disabled: !frame.function,
 			}, "Filter"));
 	}
@@ -60,7 +60,7 @@ export class StackPart {
 		fill(into, h("p", { class: "loading" }, "reading …"));
 		try {
 			const answer = await this.app.source.text("source",
-				[["module", frame.module], ["file", frame.file], ["around", String(frame.line)], ["lines", "25"]]);
+				[["module", frame.module ?? ""], ["file", frame.file ?? ""], ["around", String(frame.line ?? 0)], ["lines", "25"]]);
 			const lines = answer.text.replace(/\n$/, "").split("\n");
 			fill(into, h("h3", {}, framePlace(frame)),
 				h("pre", { tabindex: "0", "aria-label": `source of ${frameName(frame)}` }, ...lines.map((text, i) => {

@@ -196,13 +196,13 @@ export class FlameScreen implements Screen {
 			h("button", {
 				type: "button", class: "quiet", disabled: !focus.node.function, title: "only allocations through this function",
 				onclick: () => this.app.store.set({
-					filters: [...this.app.store.state.filters, ["frame", exactly(focus.node.function)]], focus: "",
+					filters: [...this.app.store.state.filters, ["frame", exactly(focus.node.function ?? "")]], focus: "",
 				}),
 			}, "Filter to"),
 			h("button", {
 				type: "button", class: "quiet", disabled: !focus.node.function, title: "no allocations through this function",
 				onclick: () => this.app.store.set({
-					filters: [...this.app.store.state.filters, ["not-frame", exactly(focus.node.function)]], focus: "",
+					filters: [...this.app.store.state.filters, ["not-frame", exactly(focus.node.function ?? "")]], focus: "",
 				}),
 			}, "Filter out"));
 	}

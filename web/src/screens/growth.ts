@@ -97,7 +97,7 @@ function stackOf(row: WindowRow): { stack: NonNullable<WindowRow["keys"]["stack"
 	return { stack: row.keys.stack ?? [], user_frame: row.user_frame };
 }
 
-export function site(row: { stack: WindowRow["keys"]["stack"] & object; user_frame?: number; mapped_file?: string }): Node {
+export function site(row: { stack: WindowRow["keys"]["stack"] & object; user_frame?: number; mapped_file?: string | null }): Node {
 	const { name, place } = stackName(row);
 	return h("span", {}, h("span", { class: "code", title: name }, name), h("span", { class: "place" }, place),
 		h("span", { class: "callers" }, stackLine(row)));

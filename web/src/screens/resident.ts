@@ -94,7 +94,7 @@ export class ResidentScreen implements Screen {
 		try {
 			this.answer = await this.app.source.get<Reconcile>("reconcile", [["at", state.snapshot], ...process, ["n", "100"]], "reconcile");
 			const one = this.answer;
-			const peak = Math.max(one.rss_max_bytes, one.vmhwm_bytes);
+			const peak = Math.max(one.rss_max_bytes ?? 0, one.vmhwm_bytes);
 			this.peak.dataset.value = String(peak);
 			this.peak.textContent = `${bytes(peak)} at its peak`;
 			this.said.textContent = `divided up below: ${bytes(one.smaps_bytes)}, ${percent(one.smaps_bytes / (peak || 1))} of it, as of ${duration(one.at_ns)}` +
