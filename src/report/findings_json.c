@@ -99,6 +99,7 @@ static void write_finding(const struct findings *findings, struct json *json,
 bool findings_json(const struct findings_page *page, struct sink *sink, struct err *err)
 {
 	const struct findings *findings = page->findings;
+	uint64_t total = findings_count_of(findings, page->only), shown = 0;
 	struct json json;
 
 	if (!findings_check_only(page, err))
@@ -109,17 +110,20 @@ bool findings_json(const struct findings_page *page, struct sink *sink, struct e
 	query_write_trace(findings->asked, &json);
 	json_kv_u64(&json, "peak_bytes", findings->peak_bytes);
 	json_kv_u64(&json, "allocations", findings->allocations);
-	json_kv_u64(&json, "total", findings_count_of(findings, page->only));
+	json_kv_u64(&json, "total", total);
 	json_key(&json, "findings");
 	json_array_begin(&json);
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->list[i];
 
-		if (findings_is_of(finding, page->only) &&
-		    (page->only || !page->rows_max || finding->number <= page->rows_max))
-			write_finding(findings, &json, finding);
+		if (!findings_is_of(finding, page->only) ||
+		    (!page->only && page->rows_max && finding->number > page->rows_max))
+			continue;
+		write_finding(findings, &json, finding);
+		shown++;
 	}
 	json_array_end(&json);
+	json_kv_u64(&json, "findings_left_out", total - shown);
 	json_key(&json, "not_looked_for");
 	json_array_begin(&json);
 	for (size_t i = 0; i < findings->missed_count; i++) {
