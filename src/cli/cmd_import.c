@@ -32,11 +32,13 @@ static int run(int argc, char **argv);
 const struct command cmd_import = {
 	.name = "import",
 	.brief = "make a trace of what another program has recorded",
-	.usage = "FILE -o OUT [options]",
+	.usage = "FILE... -o OUT [options]",
 	.text = "FILE is - for standard input, and may be packed by gzip or zstd. Its format is\n"
 		"recognised by its content:\n"
 		"  heaptrack   what heaptrack records, interpreted or raw\n"
 		"  etl         VirtualAlloc and heaps, by Windows' own tracing (WPR, xperf)\n"
+		"  pprof, heap-profile\n"
+		"              what lives (Go, jemalloc, gperftools): several files are a series\n"
 		"  mtrace      what glibc's mtrace(3) logs\n"
 		"  memory_tracker, tracefrag, heaplog\n"
 		"  csv         events as comma-separated values, with a header\n"
@@ -53,7 +55,9 @@ const struct command cmd_import = {
 };
 
 struct import {
-	const char *path, *output;
+	struct import_input *inputs;
+	size_t inputs_count, inputs_capacity;
+	const char *output;
 	bool force;
 	struct print_options print;
 	struct progress progress;
@@ -87,7 +91,11 @@ static bool take_option(struct args *args, int id, struct import *import)
 	case IMPORT_FORMAT:
 		return take_format(args, import);
 	case ARGS_OPERAND:
-		return args_operand(args, &import->path);
+		import->inputs = mem_grow(import->inputs, &import->inputs_capacity,
+					  import->inputs_count + 1, sizeof *import->inputs);
+		import->inputs[import->inputs_count++] =
+			(struct import_input){ .path = args->value };
+		return true;
 	default:
 		return print_options_take(args, &import->print, id) == PRINT_OPTIONS_TAKEN;
 	}
@@ -109,12 +117,12 @@ static void warn_lines(char *lines)
 	}
 }
 
-static bool import_stream(struct import *import, FILE *input, uint64_t size,
-			  struct import_result *result, struct err *err)
+static bool import_streams(struct import *import, uint64_t size, struct import_result *result,
+			   struct err *err)
 {
 	const struct import_options options = {
-		.input = input,
-		.path = import->path,
+		.inputs = import->inputs,
+		.inputs_count = import->inputs_count,
 		.format = import->format,
 		.stopped = interrupt_came,
 		.progress = size ? show_progress : NULL,
@@ -135,29 +143,37 @@ static bool import_stream(struct import *import, FILE *input, uint64_t size,
 	return ok;
 }
 
-static bool import_file(struct import *import, struct import_result *result, struct err *err)
+// Open one, and add its size, where it has one.
+static bool open_input(struct import_input *input, uint64_t *size, struct err *err)
 {
-	bool piped = strcmp(import->path, "-") == 0;
-	int fd = piped ? 0 : file_open(import->path, FILE_READ);
-	uint64_t size = 0;
-	FILE *input;
-	bool ok;
+	bool piped = strcmp(input->path, "-") == 0;
+	int fd = piped ? 0 : file_open(input->path, FILE_READ);
+	uint64_t own;
 
 	if (fd < 0)
-		return err_errno(err, errno, "%s", import->path);
-	if (!piped && file_look(import->path) == FILE_IS_FOLDER) {
-		file_close(fd);
-		return err_set(err, ERR_IO, "%s: it is a folder", import->path);
-	}
-	if (!file_is_regular(fd, &size))
-		size = 0;
-	input = file_stream_copy(fd, "rb");
-	ok = input ? import_stream(import, input, size, result, err)
-		   : err_errno(err, errno, "%s", import->path);
-	if (input)
-		fclose(input);
+		return err_errno(err, errno, "%s", input->path);
+	if (!piped && file_look(input->path) == FILE_IS_FOLDER)
+		err_set(err, ERR_IO, "%s: it is a folder", input->path);
+	else if (!(input->file = file_stream_copy(fd, "rb")))
+		err_errno(err, errno, "%s", input->path);
+	if (file_is_regular(fd, &own))
+		*size += own;
 	if (!piped)
 		file_close(fd);
+	return input->file != NULL;
+}
+
+static bool import_files(struct import *import, struct import_result *result, struct err *err)
+{
+	uint64_t size = 0;
+	bool ok = true;
+
+	for (size_t i = 0; i < import->inputs_count && ok; i++)
+		ok = open_input(&import->inputs[i], &size, err);
+	ok = ok && import_streams(import, size, result, err);
+	for (size_t i = 0; i < import->inputs_count; i++)
+		if (import->inputs[i].file)
+			fclose(import->inputs[i].file);
 	return ok;
 }
 
@@ -182,15 +198,16 @@ static int run(int argc, char **argv)
 	while ((id = args_next(&args)) != ARGS_END)
 		if (!take_option(&args, id, &import))
 			return args.exit_code;
-	if (!args_need(&args, import.path, "a FILE") ||
+	if (!args_need(&args, import.inputs_count ? import.inputs[0].path : NULL, "a FILE") ||
 	    !args_need(&args, import.output, "-o OUT: the trace to make"))
 		return args.exit_code;
-	ok = import_file(&import, &result, &err);
+	ok = import_files(&import, &result, &err);
 	if (ok) {
 		warn_lines(result.remarks);
 		tell(&import, &result);
 	}
 	mem_free(result.remarks);
+	mem_free(import.inputs);
 	if (!ok && err.kind == ERR_STOPPED)
 		interrupt_end();
 	return ok ? EXIT_ANSWERED : args_fail(&cmd_import, &err);

@@ -6,14 +6,22 @@
 #include <inttypes.h>
 #include <string.h>
 
+// What has a sign of its own comes first, a header of names last.
+// clang-format off
 const struct import_format *const import_formats[] = {
-	&import_etl,     // Windows' own
-	&import_heaplog, // events
-	&import_mtrace,    &import_tracker,
-	&import_tracefrag, &import_heaptrack,
-	&import_jsonl, // what has a header of names comes last
-	&import_csv,       NULL,
+	&import_etl,
+	&import_heaplog,
+	&import_mtrace,
+	&import_tracker,
+	&import_tracefrag,
+	&import_heap_text,
+	&import_pprof,
+	&import_heaptrack,
+	&import_jsonl,
+	&import_csv,
+	NULL,
 };
+// clang-format on
 
 enum { LINES_PER_LOOK = 1 << 12 };
 
@@ -100,55 +108,92 @@ static void remark_times(struct import_work *work)
 			   str_count(raised, count));
 }
 
-static bool read_all(struct import_work *work, const struct import_format *format, struct err *err)
+// One of the inputs. Its format is that of the first.
+static bool read_input(struct import_work *work, const struct import_format **format,
+		       struct err *err)
 {
-	if (!format->read(work, err)) {
+	const struct import_format *found = work->options->format ? work->options->format
+								  : recognise(work->source);
+
+	if (!found)
+		return nothing_is_known(work->source, err);
+	if (!*format) {
+		*format = found;
+		work->intake = intake_new(work->fd, found->name);
+		work->series = found->snapshots ? series_new(work->intake) : NULL;
+	}
+	if (found != *format)
+		return err_set(err, ERR_FORMAT, "it is of another format (%s) than the first (%s)",
+			       found->name, (*format)->name);
+	if (!found->snapshots && work->options->inputs_count > 1)
+		return err_set(
+			err, ERR_FORMAT,
+			"several files become one trace only of snapshots, and %s has events "
+			"(try: import each, then tidemark merge)",
+			found->name);
+	if (!found->read(work, err)) {
 		if (source_line_number(work->source) > 0 && err->kind == ERR_FORMAT)
 			err_wrap(err, "line %" PRIu64, source_line_number(work->source));
 		return false;
 	}
 	if (work->options->stopped && work->options->stopped(work->options->context))
 		return err_set(err, ERR_STOPPED, "stopped");
-	if (!source_ok(work->source, err))
-		return false;
-	if (source_cut(work->source))
+	return source_ok(work->source, err);
+}
+
+static void end_input(struct import_work *work, struct import_result *result)
+{
+	if (source_cut(work->source)) {
 		str_format(work->remarks,
 			   "the input ends early, after %" PRIu64 " bytes: what is there counts\n",
 			   source_read(work->source));
+		work->cut = true;
+	}
+	result->bytes += work->read ? work->read : source_read(work->source);
+	source_free(work->source);
+	work->source = NULL;
+}
+
+static bool read_all(struct import_work *work, struct import_result *result, struct err *err)
+{
+	const struct import_options *options = work->options;
+
+	for (work->input = 0; work->input < options->inputs_count; work->input++) {
+		bool ok;
+
+		work->source = source_new(options->inputs[work->input].file);
+		ok = read_input(work, &result->format, err);
+		end_input(work, result);
+		if (!ok)
+			return err_wrap(err, "%s", options->inputs[work->input].path);
+	}
+	work->input = 0;
 	if (intake_events(work->intake) == 0)
-		return err_set(err, ERR_FORMAT, "there is no event of memory in it (%s)",
-			       format->name);
+		return err_set(err, ERR_FORMAT, "%s: there is no event of memory in it (%s)",
+			       options->inputs[0].path, result->format->name);
 	remark_times(work);
-	return intake_end(
-		work->intake,
-		work->cut || source_cut(work->source) ? "the imported file ends early" : NULL, err);
+	if (work->series && series_joined(work->series))
+		str_format(work->remarks,
+			   "%" PRIu64
+			   " sums are of too many blocks: they are fewer and larger in the "
+			   "trace, of as many bytes\n",
+			   series_joined(work->series));
+	return intake_end(work->intake, work->cut ? "the imported file ends early" : NULL, err);
 }
 
 bool import_trace(const struct import_options *options, int fd, struct import_result *result,
 		  struct err *err)
 {
 	struct str remarks = { 0 };
-	struct import_work work = {
-		.source = source_new(options->input),
-		.remarks = &remarks,
-		.options = options,
-	};
+	struct import_work work = { .remarks = &remarks, .options = options, .fd = fd };
 	bool ok;
 
-	*result = (struct import_result){
-		.format = options->format ? options->format : recognise(work.source),
-	};
-	if (result->format) {
-		work.intake = intake_new(fd, result->format->name);
-		ok = read_all(&work, result->format, err);
-		result->events = intake_events(work.intake);
-	} else {
-		ok = nothing_is_known(work.source, err);
-	}
-	result->bytes = work.read ? work.read : source_read(work.source);
+	*result = (struct import_result){ 0 };
+	ok = read_all(&work, result, err);
+	result->events = work.intake ? intake_events(work.intake) : 0;
 	result->remarks = mem_copy_text(str_get(&remarks));
+	series_free(work.series);
 	intake_free(work.intake);
-	source_free(work.source);
 	str_fini(&remarks);
-	return ok || err_wrap(err, "%s", options->path);
+	return ok;
 }

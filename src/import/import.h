@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "import/intake.h"
+#include "import/series.h"
 #include "import/source.h"
 
 #include <stdio.h>
@@ -17,12 +18,16 @@ struct import_work {
 	struct intake *intake;
 	struct str *remarks; // lines for the user: what was left out, or assumed
 	const struct import_options *options;
-	bool cut;      // the input ended within a line, or a record
-	uint64_t read; // bytes, if not those that the source has read
+	struct series *series; // of formats of snapshots
+	size_t input;          // which of the options' is read
+	int fd;                // of the trace
+	bool cut;              // the input ended within a line, or a record
+	uint64_t read;         // bytes, if not those that the source has read
 };
 
 struct import_format {
 	const char *name;
+	bool snapshots; // of sums: several inputs are a series
 
 	// Whether input that begins so is of this format.
 	bool (*is)(const char *head, size_t length);
@@ -31,9 +36,14 @@ struct import_format {
 	bool (*read)(struct import_work *work, struct err *err);
 };
 
+struct import_input {
+	FILE *file;
+	const char *path; // for messages
+};
+
 struct import_options {
-	FILE *input;
-	const char *path;                   // for messages
+	const struct import_input *inputs; // several only of snapshots
+	size_t inputs_count;
 	const struct import_format *format; // NULL: the beginning says
 	bool (*stopped)(void *context);     // may be NULL
 	void (*progress)(void *context, uint64_t read);

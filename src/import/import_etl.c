@@ -581,7 +581,7 @@ static bool spool(struct import_work *work, int fd, struct err *err)
 static int plain_file(struct import_work *work)
 {
 	uint8_t begin[BUFSIZ > 512 ? 512 : BUFSIZ];
-	int fd = fileno(work->options->input);
+	int fd = fileno(work->options->inputs[0].file);
 	size_t length;
 	const char *head = source_head(work->source, &length);
 	ptrdiff_t count;

@@ -9,6 +9,7 @@
 #include "os/tool.h"
 #include "trace/writer.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 // Texts with an id each.
@@ -27,6 +28,9 @@ struct wanted {
 	uint32_t space;
 };
 
+// Frames without an address have one each, since equal ones would be one place.
+#define NAMED_PC (UINT64_C(1) << 32)
+
 struct intake {
 	int fd;
 	struct trace_info info;
@@ -34,7 +38,7 @@ struct intake {
 	struct writer *writer; // NULL until the first definition
 	struct err err;
 
-	struct texts processes, threads, frames, stacks;
+	struct texts processes, threads, modules, frames, named, stacks;
 	struct map addresses[2]; // pc to frame: without a module; by module and pc, hashed
 	struct map children;     // callers and frame to stack
 	uint32_t processes_named, threads_named;
@@ -72,6 +76,8 @@ void intake_free(struct intake *intake)
 	writer_free(intake->writer);
 	fini_texts(&intake->processes);
 	fini_texts(&intake->threads);
+	fini_texts(&intake->modules);
+	fini_texts(&intake->named);
 	fini_texts(&intake->frames);
 	fini_texts(&intake->stacks);
 	map_fini(&intake->addresses[0]);
@@ -219,6 +225,21 @@ module_id intake_add_module(struct intake *intake, const struct trace_module *mo
 	return writer_of(intake) ? writer_add_module(intake->writer, module) : 0;
 }
 
+module_id intake_module(struct intake *intake, const struct trace_module *module)
+{
+	struct str key = { 0 };
+	struct text_row *row;
+	bool added;
+
+	str_format(&key, "%" PRIx64 " %" PRIx64 " %" PRIx64 " %s", module->start, module->end,
+		   module->bias, module->path);
+	row = put_text(&intake->modules, key.text, key.length, module->process, &added);
+	if (added)
+		row->id = intake_add_module(intake, module);
+	str_fini(&key);
+	return row->id;
+}
+
 // ---- frames and stacks ----
 
 frame_id intake_frame_address(struct intake *intake, module_id module, uint64_t pc)
@@ -244,6 +265,22 @@ frame_id intake_frame_names(struct intake *intake, uint64_t pc, const struct tra
 	if (count > 0)
 		writer_add_name(intake->writer, frame, names, count);
 	return frame;
+}
+
+frame_id intake_frame_named(struct intake *intake, const struct trace_name *names, size_t count)
+{
+	struct str key = { 0 };
+	struct text_row *row;
+	bool added;
+
+	for (size_t i = 0; i < count; i++)
+		str_format(&key, "%s\n%s\n%" PRIu32 "\n", names[i].function, names[i].file,
+			   names[i].line);
+	row = put_text(&intake->named, str_get(&key), key.length, 0, &added);
+	if (added)
+		row->id = intake_frame_names(intake, NAMED_PC + intake->named.count, names, count);
+	str_fini(&key);
+	return row->id;
 }
 
 // "FUNCTION (FILE:LINE)" apart, where it is that. Cuts the text.
@@ -379,6 +416,18 @@ void intake_exit(struct intake *intake, process_id process, uint64_t time_ns, en
 	follow_time(intake, time_ns);
 	if (writer_of(intake))
 		writer_process_end(intake->writer, process, time_ns, how, value);
+}
+
+void intake_mark(struct intake *intake, uint64_t time_ns, const char *name)
+{
+	follow_time(intake, time_ns);
+	intake_note(intake, &(struct trace_note){
+				    .kind = TRACE_NOTE_MARK,
+				    .process = TRACE_NONE,
+				    .thread = TRACE_NONE,
+				    .time_ns = intake->last_ns,
+				    .text = name,
+			    });
 }
 
 void intake_lose(struct intake *intake, uint64_t count, const char *why)

@@ -40,6 +40,8 @@ process_id intake_put_process(struct intake *intake, const struct trace_process 
 thread_id intake_put_thread(struct intake *intake, process_id process, uint32_t tid);
 heap_id intake_put_heap(struct intake *intake, const struct trace_heap *heap);
 module_id intake_add_module(struct intake *intake, const struct trace_module *module);
+// The same; one of the same path, process and addresses is that one again.
+module_id intake_module(struct intake *intake, const struct trace_module *module);
 
 // A frame by its text: an address (0x…, or decimal), "FUNCTION", "FUNCTION (FILE:LINE)". 0: empty.
 frame_id intake_frame_text(struct intake *intake, const char *text, size_t length);
@@ -47,6 +49,8 @@ frame_id intake_frame_address(struct intake *intake, module_id module, uint64_t 
 // A frame with these names, innermost first; a new one each time.
 frame_id intake_frame_names(struct intake *intake, uint64_t pc, const struct trace_name *names,
 			    size_t count);
+// The same; one of the same names is that one again.
+frame_id intake_frame_named(struct intake *intake, const struct trace_name *names, size_t count);
 
 // The stack of a frame and its callers.
 stack_id intake_stack(struct intake *intake, stack_id callers, frame_id frame);
@@ -60,6 +64,9 @@ void intake_event(struct intake *intake, const struct trace_event *event);
 void intake_note(struct intake *intake, const struct trace_note *note);
 void intake_exit(struct intake *intake, process_id process, uint64_t time_ns, enum trace_exit how,
 		 uint32_t value);
+
+// A moment that has a name.
+void intake_mark(struct intake *intake, uint64_t time_ns, const char *name);
 
 // Events that the source knows to be missing.
 void intake_lose(struct intake *intake, uint64_t count, const char *why);

@@ -57,6 +57,11 @@ static const struct {
 	{ "no-threads", "threads are not told apart" },
 	{ "no-stacks", "there are no stacks" },
 	{ "callers", "stacks are the caller alone" },
+	{ "snapshots",
+	  "it is made of sums: what came and went between them is in no figure, blocks "
+	  "are numbered and of mean size" },
+	{ "numbered", "times are the numbers of snapshots, a second each" },
+	{ "estimated", "the sums may be estimates of samples" },
 	{ "parts-of-slots",
 	  "of virtual memory only reservations are in it that leave a part of their "
 	  "64 KiB slot unused; there is no heap" },

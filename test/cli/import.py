@@ -266,8 +266,8 @@ def old_versions_of_heaptrack_are_read():
 
 
 def damaged(content):
-    """That content cut at every byte, and with a byte of it changed."""
-    for at in range(len(content)):
+    """That content cut at every byte, and with a byte of it changed; a long one at some of them."""
+    for at in range(0, len(content), len(content) // 500 + 1):
         yield content[:at]
         yield content[:at] + bytes([content[at] ^ (1 << at % 8)]) + content[at + 1:]
 

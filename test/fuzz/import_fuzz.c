@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("import", 0);
 	FILE *input = size ? fmemopen((void *)data, size, "rb") : fopen("/dev/null", "rb");
-	struct import_options options = { .input = input, .path = "input" };
+	const struct import_input inputs[] = { { input, "input" } };
+	struct import_options options = { .inputs = inputs, .inputs_count = 1 };
 	struct import_result result;
 	struct err err = { 0 };
 

@@ -1,0 +1,523 @@
+// import_pprof: snapshots as profile.proto (Go, tcmalloc, tidemark and many others): what lives, by
+// stack. A profile is in memory as a whole while it is read: its texts stand at its end.
+#include "base/map.h"
+#include "base/mem.h"
+#include "import/import_formats.h"
+#include "trace/bytes.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	SIZE_MAX_BYTES = 1 << 30,
+	FRAMES_MAX = 1 << 12,
+	NAMES_MAX = 256,
+	STEP_NS = 1000000000,
+	TAG_SAMPLE_TYPE = 1,
+	TAG_SAMPLE = 2,
+	TAG_MAPPING = 3,
+	TAG_LOCATION = 4,
+	TAG_FUNCTION = 5,
+	TAG_STRING = 6,
+	TAG_TIME = 9,
+};
+
+// A field: a number, or bytes.
+struct field {
+	unsigned tag;
+	uint64_t number;
+	struct bytes_cursor bytes;
+};
+
+struct function {
+	uint64_t name, file;
+};
+
+struct mapping {
+	uint64_t start, end, offset, path, build_id;
+};
+
+struct profile {
+	struct import_work *work;
+	struct intake *intake;
+	struct bytes content;
+	struct bytes_cursor *strings;
+	size_t strings_count, strings_capacity;
+	struct function *functions;
+	size_t functions_count, functions_capacity;
+	struct mapping *mappings;
+	size_t mappings_count, mappings_capacity;
+	struct bytes_cursor *locations;
+	size_t locations_count, locations_capacity;
+	struct map function_of, mapping_of, location_of; // by their ids: position
+	struct map frame_of;                             // by a location's position
+	int count_at, bytes_at;                          // of a sample's values; -1: not there
+	unsigned values;
+	uint64_t time_ns, mixed;
+	process_id process;
+	thread_id thread;
+	bool damaged;
+};
+
+// The next field of a message. False: it ends, or is damaged.
+static bool next_field(struct profile *profile, struct bytes_cursor *message, struct field *field)
+{
+	uint64_t key;
+
+	if (bytes_left(message) == 0)
+		return false;
+	key = bytes_next(message);
+	*field = (struct field){ .tag = key >> 3 > 64 ? 64 : (unsigned)(key >> 3) };
+	switch (key & 7) {
+	case 0:
+		field->number = bytes_next(message);
+		break;
+	case 1:
+		bytes_next_raw(message, 8);
+		break;
+	case 2:
+		field->bytes = bytes_next_part(message);
+		break;
+	case 5:
+		bytes_next_raw(message, 4);
+		break;
+	default:
+		message->bad = true;
+	}
+	profile->damaged |= message->bad;
+	return !message->bad;
+}
+
+// A text of the table as a copy; owned by the caller.
+static char *text_of(const struct profile *profile, uint64_t number)
+{
+	const struct bytes_cursor *string;
+
+	if (number >= profile->strings_count)
+		return mem_copy_text("");
+	string = &profile->strings[number];
+	return mem_copy_bytes(string->at, strnlen((const char *)string->at, bytes_left(string)));
+}
+
+static bool is_text(const struct profile *profile, uint64_t number, const char *text)
+{
+	const struct bytes_cursor *string;
+
+	if (number >= profile->strings_count)
+		return false;
+	string = &profile->strings[number];
+	return bytes_left(string) == strlen(text) && memcmp(string->at, text, strlen(text)) == 0;
+}
+
+// ---- tables ----
+
+static void add_function(struct profile *profile, struct bytes_cursor message)
+{
+	struct function function = { 0 };
+	struct field field;
+	uint64_t id = 0;
+
+	while (next_field(profile, &message, &field)) {
+		if (field.tag == 1)
+			id = field.number;
+		else if (field.tag == 2)
+			function.name = field.number;
+		else if (field.tag == 4)
+			function.file = field.number;
+	}
+	*map_put(&profile->function_of, id, NULL) = profile->functions_count;
+	profile->functions = mem_grow(profile->functions, &profile->functions_capacity,
+				      profile->functions_count + 1, sizeof *profile->functions);
+	profile->functions[profile->functions_count++] = function;
+}
+
+static void add_mapping(struct profile *profile, struct bytes_cursor message)
+{
+	struct mapping mapping = { 0 };
+	uint64_t id = 0, *into[] = { NULL,
+				     &id,
+				     &mapping.start,
+				     &mapping.end,
+				     &mapping.offset,
+				     &mapping.path,
+				     &mapping.build_id };
+	struct field field;
+
+	while (next_field(profile, &message, &field))
+		if (field.tag > 0 && field.tag < sizeof into / sizeof *into)
+			*into[field.tag] = field.number;
+	*map_put(&profile->mapping_of, id, NULL) = profile->mappings_count;
+	profile->mappings = mem_grow(profile->mappings, &profile->mappings_capacity,
+				     profile->mappings_count + 1, sizeof *profile->mappings);
+	profile->mappings[profile->mappings_count++] = mapping;
+}
+
+static void add_location(struct profile *profile, struct bytes_cursor message)
+{
+	struct bytes_cursor whole = message;
+	struct field field;
+	uint64_t id = 0;
+
+	while (next_field(profile, &message, &field))
+		if (field.tag == 1)
+			id = field.number;
+	*map_put(&profile->location_of, id, NULL) = profile->locations_count;
+	profile->locations = mem_grow(profile->locations, &profile->locations_capacity,
+				      profile->locations_count + 1, sizeof *profile->locations);
+	profile->locations[profile->locations_count++] = whole;
+}
+
+static void add_string(struct profile *profile, struct bytes_cursor string)
+{
+	profile->strings = mem_grow(profile->strings, &profile->strings_capacity,
+				    profile->strings_count + 1, sizeof *profile->strings);
+	profile->strings[profile->strings_count++] = string;
+}
+
+static void read_tables(struct profile *profile)
+{
+	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
+	struct field field;
+
+	while (next_field(profile, &all, &field)) {
+		switch (field.tag) {
+		case TAG_MAPPING:
+			add_mapping(profile, field.bytes);
+			break;
+		case TAG_LOCATION:
+			add_location(profile, field.bytes);
+			break;
+		case TAG_FUNCTION:
+			add_function(profile, field.bytes);
+			break;
+		case TAG_STRING:
+			add_string(profile, field.bytes);
+			break;
+		case TAG_TIME:
+			profile->time_ns = field.number;
+			break;
+		}
+	}
+}
+
+// Which of a sample's values are blocks and bytes that live.
+static bool find_values(struct profile *profile, struct err *err)
+{
+	static const char *const counts[] = { "inuse_objects", "objects" };
+	static const char *const sizes[] = { "inuse_space", "space", "inuse_bytes" };
+	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
+	struct str names = { 0 };
+	struct field field, part;
+	char *name;
+
+	profile->count_at = profile->bytes_at = -1;
+	while (next_field(profile, &all, &field)) {
+		if (field.tag != TAG_SAMPLE_TYPE)
+			continue;
+		while (next_field(profile, &field.bytes, &part)) {
+			if (part.tag != 1)
+				continue;
+			for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+				if (is_text(profile, part.number, counts[i]))
+					profile->count_at = (int)profile->values;
+			for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+				if (is_text(profile, part.number, sizes[i]))
+					profile->bytes_at = (int)profile->values;
+			name = text_of(profile, part.number);
+			str_format(&names, "%s%s", names.length ? ", " : "", name);
+			mem_free(name);
+		}
+		profile->values++;
+	}
+	if (profile->bytes_at < 0)
+		err_set(err, ERR_FORMAT,
+			"it is no profile of what lives (inuse_space), but of %.200s",
+			names.length ? str_get(&names) : "nothing");
+	str_fini(&names);
+	return profile->bytes_at >= 0;
+}
+
+// ---- frames ----
+
+static void read_build_id(struct trace_module *module, const char *hex)
+{
+	unsigned byte;
+
+	while (module->build_id_length < sizeof module->build_id && hex[0] && hex[1] &&
+	       sscanf(hex, "%2x", &byte) == 1) {
+		module->build_id[module->build_id_length++] = (uint8_t)byte;
+		hex += 2;
+	}
+}
+
+static module_id module_of(struct profile *profile, uint64_t id)
+{
+	uint64_t *at = map_find(&profile->mapping_of, id);
+	struct trace_module module = { .process = profile->process };
+	const struct mapping *mapping;
+	char *hex;
+	module_id found;
+
+	if (!at)
+		return 0;
+	mapping = &profile->mappings[*at];
+	module.start = mapping->start;
+	module.end = mapping->end;
+	module.bias = mapping->start - mapping->offset;
+	module.path = text_of(profile, mapping->path);
+	hex = text_of(profile, mapping->build_id);
+	read_build_id(&module, hex);
+	found = module.start < module.end ? intake_module(profile->intake, &module) : 0;
+	mem_free(module.path);
+	mem_free(hex);
+	return found;
+}
+
+// A location without names is an address; one with names has them, innermost first.
+static frame_id make_frame(struct profile *profile, struct bytes_cursor message)
+{
+	struct trace_name names[NAMES_MAX];
+	uint64_t mapping = 0, address = 0, *function;
+	struct field field, part;
+	size_t count = 0;
+	frame_id frame;
+
+	while (next_field(profile, &message, &field)) {
+		uint64_t id = 0, line = 0;
+
+		if (field.tag == 2)
+			mapping = field.number;
+		if (field.tag == 3)
+			address = field.number;
+		if (field.tag != 4 || count == NAMES_MAX)
+			continue;
+		while (next_field(profile, &field.bytes, &part)) {
+			if (part.tag == 1)
+				id = part.number;
+			if (part.tag == 2)
+				line = part.number;
+		}
+		function = map_find(&profile->function_of, id);
+		names[count] =
+			(struct trace_name){ .line = line > UINT32_MAX ? 0 : (uint32_t)line };
+		names[count].function =
+			text_of(profile, function ? profile->functions[*function].name : 0);
+		names[count++].file =
+			text_of(profile, function ? profile->functions[*function].file : 0);
+	}
+	frame = count ? intake_frame_named(profile->intake, names, count)
+		      : intake_frame_address(profile->intake, module_of(profile, mapping), address);
+	for (size_t i = 0; i < count; i++) {
+		mem_free(names[i].function);
+		mem_free(names[i].file);
+	}
+	return frame;
+}
+
+static frame_id frame_of(struct profile *profile, uint64_t id)
+{
+	const uint64_t *at = map_find(&profile->location_of, id);
+	uint64_t *frame;
+	bool added;
+
+	if (!at)
+		return 0;
+	frame = map_put(&profile->frame_of, *at, &added);
+	if (added)
+		*frame = make_frame(profile, profile->locations[*at]);
+	return (frame_id)*frame;
+}
+
+// ---- samples ----
+
+// Numbers of a repeated field: one by one, or packed. How many there are by now.
+static size_t add_numbers(struct field *field, uint64_t *numbers, size_t count, size_t max)
+{
+	if (!field->bytes.at) {
+		if (count < max)
+			numbers[count] = field->number;
+		return count + 1;
+	}
+	while (bytes_left(&field->bytes) > 0 && !field->bytes.bad) {
+		uint64_t number = bytes_next(&field->bytes);
+
+		if (count < max)
+			numbers[count] = number;
+		count++;
+	}
+	return count;
+}
+
+// Labels that are more than words: the size of each block, and, as tidemark writes them, process
+// and thread.
+static void read_label(struct profile *profile, struct bytes_cursor message, uint64_t *size,
+		       char **process, char **thread)
+{
+	uint64_t key = 0, text = 0, number = 0;
+	struct field field;
+
+	while (next_field(profile, &message, &field)) {
+		if (field.tag == 1)
+			key = field.number;
+		else if (field.tag == 2)
+			text = field.number;
+		else if (field.tag == 3)
+			number = field.number;
+	}
+	if (is_text(profile, key, "bytes"))
+		*size = number;
+	else if (is_text(profile, key, "process") && !*process)
+		*process = text_of(profile, text);
+	else if (is_text(profile, key, "thread") && !*thread)
+		*thread = text_of(profile, text);
+}
+
+static void add_sample(struct profile *profile, struct bytes_cursor message)
+{
+	uint64_t locations[FRAMES_MAX], values[64] = { 0 }, size = 0, count, bytes;
+	char *process = NULL, *thread = NULL;
+	size_t frames = 0, found = 0;
+	struct field field;
+	stack_id stack = 0;
+	process_id owner;
+
+	while (next_field(profile, &message, &field)) {
+		if (field.tag == 1)
+			frames = add_numbers(&field, locations, frames, FRAMES_MAX);
+		else if (field.tag == 2)
+			found = add_numbers(&field, values, found, 64);
+		else if (field.tag == 3)
+			read_label(profile, field.bytes, &size, &process, &thread);
+	}
+	bytes = profile->bytes_at < 64 ? values[profile->bytes_at] : 0;
+	count = profile->count_at >= 0 && profile->count_at < 64 ? values[profile->count_at] : 1;
+	// Less than nothing is the difference of two profiles.
+	if ((int64_t)bytes > 0 && (int64_t)count >= 0) {
+		owner = intake_process(profile->intake, process);
+		for (size_t i = frames < FRAMES_MAX ? frames : FRAMES_MAX; i-- > 0;)
+			stack = intake_stack(profile->intake, stack,
+					     frame_of(profile, locations[i]));
+		series_add(profile->work->series, intake_thread(profile->intake, owner, thread),
+			   stack, size, count, bytes);
+	} else if ((int64_t)bytes < 0 || (int64_t)count < 0) {
+		profile->mixed++;
+	}
+	mem_free(process);
+	mem_free(thread);
+}
+
+static void read_samples(struct profile *profile)
+{
+	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
+	struct import_work *work = profile->work;
+	struct trace_info *info = intake_info(profile->intake);
+	uint64_t time_ns = work->input * (uint64_t)STEP_NS;
+	struct field field;
+
+	if (work->input == 0 && profile->time_ns < INT64_MAX)
+		info->began_unix_ns = profile->time_ns;
+	if (info->began_unix_ns && profile->time_ns >= info->began_unix_ns &&
+	    profile->time_ns < INT64_MAX)
+		time_ns = profile->time_ns - info->began_unix_ns;
+	series_begin(work->series, work->options->inputs[work->input].path, time_ns);
+	profile->process = intake_process(profile->intake, NULL);
+	while (next_field(profile, &all, &field))
+		if (field.tag == TAG_SAMPLE && field.bytes.at)
+			add_sample(profile, field.bytes);
+	series_end(work->series);
+}
+
+static bool read_content(struct profile *profile, struct err *err)
+{
+	const uint8_t *bytes;
+	size_t count;
+
+	while ((count = source_some(profile->work->source, &bytes)) > 0) {
+		if (profile->content.size + count > SIZE_MAX_BYTES)
+			return err_set(err, ERR_FORMAT, "it is larger than %d MiB",
+				       SIZE_MAX_BYTES >> 20);
+		bytes_add(&profile->content, bytes, count);
+		if (import_was_stopped(profile->work))
+			return true;
+	}
+	return source_ok(profile->work->source, err);
+}
+
+// What begins with some of a profile's fields, each of its own type, a sample's type among them.
+static bool is_pprof(const char *head, size_t length)
+{
+	static const int8_t types[16] = { -1, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 2, 0, -1, 0, 0 };
+	struct bytes_cursor cursor = bytes_cursor(head, length);
+	bool typed = false;
+	unsigned count = 0;
+
+	while (bytes_left(&cursor) > 0 && count < 64) {
+		uint64_t key = bytes_next(&cursor);
+
+		if (cursor.bad || key >> 3 == 0 || key >> 3 >= 16)
+			return false;
+		if (key >> 3 != 13 && types[key >> 3] != (int)(key & 7))
+			return false;
+		typed |= key >> 3 == TAG_SAMPLE_TYPE;
+		if ((key & 7) == 0)
+			bytes_next(&cursor);
+		else
+			bytes_next_part(&cursor);
+		if (cursor.bad) // it goes on behind what is seen
+			return typed && length >= SOURCE_HEAD_BYTES;
+		count++;
+	}
+	return typed && count >= 3;
+}
+
+static bool read_profile(struct profile *profile, struct err *err)
+{
+	if (!read_content(profile, err))
+		return false;
+	read_tables(profile);
+	if (!profile->damaged && !find_values(profile, err))
+		return false;
+	if (profile->damaged)
+		return err_set(err, ERR_FORMAT, "it is damaged, or cut");
+	if (profile->work->input == 0) {
+		intake_lacks(profile->intake, "estimated");
+		if (!profile->time_ns)
+			intake_lacks(profile->intake, "numbered");
+	}
+	read_samples(profile);
+	if (profile->damaged)
+		return err_set(err, ERR_FORMAT, "it is damaged, or cut");
+	if (profile->count_at < 0)
+		str_add(profile->work->remarks,
+			"it does not count blocks: each stack has one of all its bytes\n");
+	if (profile->mixed)
+		str_format(profile->work->remarks,
+			   "%" PRIu64 " samples are less than nothing (it is a difference of two "
+			   "profiles): they are left out\n",
+			   profile->mixed);
+	return true;
+}
+
+static bool read_pprof(struct import_work *work, struct err *err)
+{
+	struct profile profile = { .work = work, .intake = work->intake };
+	bool ok = read_profile(&profile, err);
+
+	bytes_fini(&profile.content);
+	mem_free(profile.strings);
+	mem_free(profile.functions);
+	mem_free(profile.mappings);
+	mem_free(profile.locations);
+	map_fini(&profile.function_of);
+	map_fini(&profile.mapping_of);
+	map_fini(&profile.location_of);
+	map_fini(&profile.frame_of);
+	return ok;
+}
+
+const struct import_format import_pprof = {
+	.name = "pprof",
+	.snapshots = true,
+	.is = is_pprof,
+	.read = read_pprof,
+};

@@ -1,0 +1,240 @@
+#include "import/series.h"
+
+#include "base/index_set.h"
+#include "base/mem.h"
+
+enum {
+	BLOCKS_MAX = 1 << 21, // of a snapshot; more are told as fewer and larger ones
+	ROOM_MAX = 1 << 30,   // of addresses, for a block
+};
+
+// What lives of a thread, a stack and a size.
+struct sum {
+	thread_id thread;
+	stack_id stack;
+	uint64_t size;
+	uint64_t count, bytes;         // as the events have it
+	uint64_t new_count, new_bytes; // in this snapshot
+	uint32_t top;                  // its latest block, + 1
+	bool joined;
+};
+
+struct block {
+	uint64_t address, size;
+	uint32_t below; // + 1
+};
+
+struct series {
+	struct intake *intake;
+	struct sum *sums;
+	size_t sums_count, sums_capacity;
+	struct index_set by_key;
+	struct block *blocks;
+	size_t blocks_count, blocks_capacity;
+	uint32_t spare; // blocks to use again, + 1
+	uint64_t next_address, time_ns, snapshots, joined;
+	uint64_t most; // blocks of a sum, in this snapshot
+	char *name;
+};
+
+struct series *series_new(struct intake *intake)
+{
+	struct series *series = mem_alloc(1, sizeof *series);
+
+	series->intake = intake;
+	intake_lacks(intake, "snapshots");
+	intake_lacks(intake, "no-addresses");
+	return series;
+}
+
+void series_free(struct series *series)
+{
+	if (!series)
+		return;
+	mem_free(series->sums);
+	index_set_fini(&series->by_key);
+	mem_free(series->blocks);
+	mem_free(series->name);
+	mem_free(series);
+}
+
+void series_begin(struct series *series, const char *name, uint64_t time_ns)
+{
+	if (time_ns > series->time_ns)
+		series->time_ns = time_ns;
+	mem_free(series->name);
+	series->name = mem_copy_text(name);
+	for (size_t i = 0; i < series->sums_count; i++)
+		series->sums[i].new_count = series->sums[i].new_bytes = 0;
+}
+
+static bool same_sum(const void *context, uint32_t position, const void *key)
+{
+	const struct sum *sum = &((const struct series *)context)->sums[position];
+	const struct sum *wanted = key;
+
+	return sum->thread == wanted->thread && sum->stack == wanted->stack &&
+	       sum->size == wanted->size;
+}
+
+void series_add(struct series *series, thread_id thread, stack_id stack, uint64_t size,
+		uint64_t count, uint64_t bytes)
+{
+	struct sum wanted = { .thread = thread, .stack = stack, .size = size };
+	uint64_t key[3] = { thread, stack, size };
+	uint32_t at;
+	struct sum *sum;
+
+	if (count == 0 && bytes == 0)
+		return;
+	at = index_set_put(&series->by_key, index_set_hash(key, 3), same_sum, series, &wanted,
+			   (uint32_t)series->sums_count);
+	if (at == series->sums_count) {
+		series->sums = mem_grow(series->sums, &series->sums_capacity,
+					series->sums_count + 1, sizeof *series->sums);
+		series->sums[series->sums_count++] = wanted;
+	}
+	sum = &series->sums[at];
+	if (__builtin_add_overflow(sum->new_count, count ? count : 1, &sum->new_count))
+		sum->new_count = UINT64_MAX;
+	if (__builtin_add_overflow(sum->new_bytes, bytes, &sum->new_bytes))
+		sum->new_bytes = UINT64_MAX;
+}
+
+// ---- events ----
+
+static void put(struct series *series, const struct sum *sum, uint8_t kind, uint64_t old,
+		uint64_t address, uint64_t size)
+{
+	intake_event(series->intake, &(struct trace_event){
+					     .kind = kind,
+					     .time_ns = series->time_ns,
+					     .thread = sum->thread,
+					     .old_address = old,
+					     .address = address,
+					     .size = size,
+					     .stack = kind == TRACE_FREE ? 0 : sum->stack,
+				     });
+}
+
+// An address that no block had, with room behind it.
+static uint64_t new_address(struct series *series, uint64_t size)
+{
+	uint64_t address = series->next_address += 16;
+
+	series->next_address += ((size < ROOM_MAX ? size : ROOM_MAX) + 15) & ~(uint64_t)15;
+	return address;
+}
+
+static void begin_block(struct series *series, struct sum *sum, uint64_t size)
+{
+	uint32_t at = series->spare;
+
+	if (at) {
+		series->spare = series->blocks[at - 1].below;
+	} else {
+		series->blocks = mem_grow(series->blocks, &series->blocks_capacity,
+					  series->blocks_count + 1, sizeof *series->blocks);
+		at = (uint32_t)++series->blocks_count;
+	}
+	series->blocks[at - 1] = (struct block){ new_address(series, size), size, sum->top };
+	sum->top = at;
+	sum->count++;
+	sum->bytes += size;
+	put(series, sum, TRACE_MALLOC, 0, series->blocks[at - 1].address, size);
+}
+
+static void end_block(struct series *series, struct sum *sum)
+{
+	uint32_t at = sum->top;
+	struct block *block = &series->blocks[at - 1];
+
+	put(series, sum, TRACE_FREE, 0, block->address, 0);
+	sum->count--;
+	sum->bytes -= block->size;
+	sum->top = block->below;
+	block->below = series->spare;
+	series->spare = at;
+}
+
+static void begin_blocks(struct series *series, struct sum *sum, uint64_t count, uint64_t bytes)
+{
+	uint64_t size = bytes / count, larger = bytes % count;
+
+	for (uint64_t i = 0; i < count; i++)
+		begin_block(series, sum, size + (i < larger));
+}
+
+// The latest block takes what the others leave of the sum. False: it is less than nothing.
+static bool fit_latest(struct series *series, struct sum *sum)
+{
+	struct block *block = &series->blocks[sum->top - 1];
+	uint64_t others = sum->bytes - block->size, old = block->address;
+
+	if (others > sum->new_bytes)
+		return false;
+	block->size = sum->new_bytes - others;
+	block->address = new_address(series, block->size);
+	sum->bytes = sum->new_bytes;
+	put(series, sum, TRACE_REALLOC, old, block->address, block->size);
+	return true;
+}
+
+static void settle(struct series *series, struct sum *sum)
+{
+	if (sum->new_count > series->most) {
+		series->joined += !sum->joined;
+		sum->joined = true;
+		sum->new_count = series->most;
+	}
+	while (sum->count > sum->new_count)
+		end_block(series, sum);
+	if (sum->count < sum->new_count) {
+		uint64_t more = sum->new_count - sum->count;
+		uint64_t mean = sum->new_bytes / sum->new_count;
+
+		begin_blocks(series, sum, more,
+			     sum->new_bytes >= sum->bytes ? sum->new_bytes - sum->bytes
+							  : mean * more);
+	}
+	if (sum->bytes == sum->new_bytes || fit_latest(series, sum))
+		return;
+	while (sum->count > 0)
+		end_block(series, sum);
+	begin_blocks(series, sum, sum->new_count, sum->new_bytes);
+}
+
+static void limit_blocks(struct series *series)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < series->sums_count && total <= BLOCKS_MAX; i++)
+		if (__builtin_add_overflow(total, series->sums[i].new_count, &total))
+			total = UINT64_MAX;
+	series->most = UINT64_MAX;
+	if (total > BLOCKS_MAX)
+		series->most = BLOCKS_MAX / series->sums_count + 1;
+}
+
+void series_end(struct series *series)
+{
+	limit_blocks(series);
+	// What is less first, so that no level is higher than that of a snapshot.
+	for (size_t i = 0; i < series->sums_count; i++)
+		if (series->sums[i].new_bytes < series->sums[i].bytes)
+			settle(series, &series->sums[i]);
+	for (size_t i = 0; i < series->sums_count; i++)
+		settle(series, &series->sums[i]);
+	series->snapshots++;
+	intake_mark(series->intake, series->time_ns, series->name);
+}
+
+uint64_t series_snapshots(const struct series *series)
+{
+	return series->snapshots;
+}
+
+uint64_t series_joined(const struct series *series)
+{
+	return series->joined;
+}

@@ -1,0 +1,34 @@
+// series: snapshots of what lives (how many blocks of how many bytes, by stack) as events: blocks
+// begin and end where two snapshots differ.
+//
+// A source that has sums has neither addresses nor what came and went between two snapshots. Blocks
+// get numbers for addresses, and sizes that add up to the sums. A snapshot has a mark.
+//
+//     series_new
+//       series_begin
+//         series_add      any number of them
+//       series_end        the events
+//     series_free
+#ifndef IMPORT_SERIES_H
+#define IMPORT_SERIES_H
+
+#include "import/intake.h"
+
+struct series;
+
+// Says what sums do not have (intake_lacks), before anything is defined. Borrows the intake.
+struct series *series_new(struct intake *intake);
+void series_free(struct series *series); // NULL is allowed
+
+// A snapshot with a name. Times do not fall.
+void series_begin(struct series *series, const char *name, uint64_t time_ns);
+
+// More blocks that live in it. `size`: of each of them, or 0; sums of different sizes stay apart.
+void series_add(struct series *series, thread_id thread, stack_id stack, uint64_t size,
+		uint64_t count, uint64_t bytes);
+void series_end(struct series *series);
+
+uint64_t series_snapshots(const struct series *series);
+uint64_t series_joined(const struct series *series); // sums of more blocks than are told apart
+
+#endif
