@@ -37,11 +37,11 @@ const struct findings_kind findings_kinds[] = {
 	  "Which free came first is told with --free-stacks. Whoever frees last must not, or the "
 	  "pointer must be cleared by the first; an address sanitizer build shows both at once.",
 	  findings_freed_twice },
-	{ "freed-wrong", "a pointer that begins no block is freed", FINDINGS_ERROR,
+	{ "freed-wrong", "the inside of a block is freed", FINDINGS_ERROR,
 	  CALLS | FINDINGS_ALL_SEEN,
-	  "A free of an address inside of a block that lives (certain), or where nothing was ever "
-	  "known to live (possible: it may come from an allocator or a call that is not recorded, "
-	  "so a site must do it ten times).",
+	  "A free of an address inside of a block that lives and begins elsewhere. Frees of what "
+	  "no recorded call has returned are counted by tidemark report (orphans): they may be of "
+	  "an allocator that is not recorded, or from before the recording.",
 	  findings_freed_wrong },
 	{ "new-free", "allocated by one family, freed by another", FINDINGS_ERROR,
 	  CALLS | FINDINGS_FREE_STACKS,
@@ -118,8 +118,8 @@ const struct findings_kind findings_kinds[] = {
 	  findings_pinned },
 	{ "free-pages", "free pages that could go back", FINDINGS_NOTE,
 	  FINDINGS_EVERY_CALL | FINDINGS_SNAPSHOTS | FINDINGS_NO_FILTER,
-	  "At the end of a process that ran for ten seconds or more, resident pages of the heap "
-	  "without a block. malloc_trim(0) gives them back; MALLOC_TRIM_THRESHOLD_ and "
+	  "At the end of a process that ran for ten seconds or more, resident pages of glibc's "
+	  "heap without a block. malloc_trim(0) gives them back; MALLOC_TRIM_THRESHOLD_ and "
 	  "MALLOC_ARENA_MAX keep them fewer.",
 	  findings_free_pages },
 	{ "processes", "equal memory in several processes", FINDINGS_SAVING, FINDINGS_EVERY_CALL,
@@ -288,6 +288,23 @@ char *findings_function(const struct findings *findings, stack_id stack)
 	cxxname_shorten(str_get(&name), NAME_COLUMNS, &text);
 	str_fini(&name);
 	return str_take(&text);
+}
+
+const char *findings_allocator(const struct findings *findings, process_id id)
+{
+	const struct trace_process *process = reader_process(findings->asked->reader, id);
+
+	for (uint32_t i = 0; process && i < process->allocators_count; i++)
+		if (process->allocators[i].seen != TRACE_SEEN_STRIPPED)
+			return process->allocators[i].name;
+	return NULL;
+}
+
+bool findings_is_glibc(const struct findings *findings, process_id process)
+{
+	const char *allocator = findings_allocator(findings, process);
+
+	return !allocator || strcmp(allocator, "glibc") == 0;
 }
 
 // A function's name as an expression in quotes, for a shell: '^a::b$', and without its parameters

@@ -205,8 +205,10 @@ bool findings_elsewhere(struct findings *findings, const struct findings_kind *k
 			     str_count(group->elsewhere, count), str_count(group->count, all),
 			     function);
 		findings_say(&finding->why, "counted; what it costs is not measured");
-		findings_say(&finding->advice,
-			     "hand them over in batches, or take an allocator that is made for it");
+		findings_say(&finding->advice, "hand them over in batches%s",
+			     findings_is_glibc(findings, group->process)
+				     ? ", or take an allocator that is made for it"
+				     : "");
 		findings_figure(finding, "elsewhere_count", "by another thread", FINDINGS_COUNT,
 				group->elsewhere);
 		findings_figure(finding, "freed_count", "freed", FINDINGS_COUNT, group->count);

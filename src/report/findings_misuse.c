@@ -9,7 +9,6 @@
 #include <string.h>
 
 enum {
-	STRANGE_FREES_MIN = 10,
 	SIGNAL_KILL = 9,
 	KILLED_BYTES_MIN = 64 << 20,
 	ABSURD_SHIFT = 47, // beyond what a process can map
@@ -106,34 +105,22 @@ bool findings_freed_wrong(struct findings *findings, const struct findings_kind 
 	(void)err;
 	for (size_t i = 0; i < facts->orphans_count; i++) {
 		const struct findings_orphan *orphan = &facts->orphans[i];
-		uint64_t count = count_alike(facts, i);
 		struct finding *finding;
 		char what[128], size[16];
 
-		if (orphan->freed || is_told(facts, i) ||
-		    (!orphan->inside && count < STRANGE_FREES_MIN))
+		if (!orphan->inside || is_told(facts, i))
 			continue;
-		if (orphan->inside)
-			snprintf(what, sizeof what,
-				 "a pointer %" PRIu64 " bytes inside of a block of %s is freed",
-				 orphan->offset, str_bytes(orphan->size, size));
-		else
-			snprintf(what, sizeof what,
-				 "pointers are freed that no recorded call has returned");
-		add_free(findings, kind, orphan,
-			 orphan->inside ? FINDINGS_CERTAIN : FINDINGS_POSSIBLE, count, what);
+		snprintf(what, sizeof what,
+			 "a pointer %" PRIu64 " bytes inside of a block of %s is freed",
+			 orphan->offset, str_bytes(orphan->size, size));
+		add_free(findings, kind, orphan, FINDINGS_CERTAIN, count_alike(facts, i), what);
 		finding = &findings->list[findings->count - 1];
-		if (orphan->inside && !finding->stack)
+		if (!finding->stack)
 			finding->stack = orphan->allocated_by;
-		finding->other_role = orphan->inside ? "block of" : NULL;
+		finding->other_role = "block of";
 		finding->other_stack = orphan->allocated_by;
-		findings_say(&finding->why, "%s",
-			     orphan->inside
-				     ? "the block lives, and begins elsewhere"
-				     : "an allocator that is not recorded may have returned them");
-		findings_say(&finding->advice,
-			     "free the pointer that the allocation returned, by the allocator "
-			     "that returned it");
+		findings_say(&finding->why, "the block lives, and begins elsewhere");
+		findings_say(&finding->advice, "free the pointer that the allocation returned");
 	}
 	return true;
 }
@@ -143,6 +130,7 @@ bool findings_freed_wrong(struct findings *findings, const struct findings_kind 
 // A call as the recorder saw it: by a frame of its own operator, and from which module.
 struct call {
 	bool by_operator;
+	bool nameless; // the recorder's file is not the one that made the trace
 	module_id module;
 	frame_id frame; // the program's own innermost
 };
@@ -171,9 +159,11 @@ static struct call call_of(struct findings *findings, stack_id stack, const char
 		size_t count;
 		const struct symbol *symbols = names_find(findings->asked->names, frame, &count);
 
-		if (count && symbols[0].function && is_recorders(reader, frame) &&
-		    strncmp(symbols[0].function, word, strlen(word)) == 0)
-			call.by_operator = true;
+		if (!count || !is_recorders(reader, frame))
+			continue;
+		call.nameless |= !symbols[0].function;
+		call.by_operator |= symbols[0].function &&
+				    strncmp(symbols[0].function, word, strlen(word)) == 0;
 	}
 	return call;
 }
@@ -208,12 +198,14 @@ bool findings_mismatch(struct findings *findings, const struct findings_kind *ki
 	const struct findings_facts *facts = findings->facts;
 	uint8_t *seen = mem_alloc(reader_modules_count(findings->asked->reader) + 1, 1);
 	struct map told = { 0 };
+	bool nameless = false;
 
 	(void)err;
 	for (size_t i = 0; i < facts->pairs_count; i++) {
 		struct call begun = call_of(findings, facts->pairs[i].stack, "operator new");
 		struct call ended = call_of(findings, facts->pairs[i].freed_by, "operator delete");
 
+		nameless = nameless || begun.nameless || ended.nameless;
 		seen[begun.module] |= begun.by_operator ? HAS_NEW : 0;
 		seen[ended.module] |= ended.by_operator ? HAS_DELETE : 0;
 	}
@@ -230,6 +222,10 @@ bool findings_mismatch(struct findings *findings, const struct findings_kind *ki
 		if (added)
 			tell_mismatch(findings, kind, pair, begun.by_operator);
 	}
+	if (nameless)
+		findings_miss(findings, kind,
+			      "needs the names of the recorder that made the trace, and it is "
+			      "another one now (tidemark record --bundle)");
 	map_fini(&told);
 	mem_free(seen);
 	return true;

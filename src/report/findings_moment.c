@@ -95,6 +95,8 @@ static void count_overhead(struct findings *findings, const struct present *pres
 {
 	struct chunk_extent extent = { 0 };
 
+	if (!findings_is_glibc(findings, process))
+		return;
 	chunk_extent_init(&extent, present, process,
 			  reader_process(findings->asked->reader, process)->bits);
 	for (size_t i = 0; extent.glibc && i < extent.count; i++)
@@ -236,8 +238,10 @@ bool findings_untouched(struct findings *findings, const struct findings_kind *k
 
 static const struct pins_options pins_options = { .live_max = PINNED_MAX };
 
-// The pages at the end, of the process with most blocks. False: there are none, or it was brief.
-static bool read_pages(struct findings *findings, struct query_context *at_end, struct pins *pins)
+// The pages at the end, of the process with most blocks. False: there are none, it was brief, or
+// its allocator is one whose own pages look free.
+static bool read_pages(struct findings *findings, const struct findings_kind *kind,
+		       struct query_context *at_end, struct pins *pins)
 {
 	static const struct selection_words no_words;
 	const struct query_context_options options = {
@@ -252,8 +256,13 @@ static bool read_pages(struct findings *findings, struct query_context *at_end, 
 	if (!query_context_open(at_end, &options, &ignored))
 		return false;
 	if (pins_init(pins, at_end, &pins_options, &ignored) &&
-	    findings_lasts(findings, pins->process))
-		return true;
+	    findings_lasts(findings, pins->process)) {
+		if (findings_is_glibc(findings, pins->process))
+			return true;
+		findings_miss(findings, kind,
+			      "the allocator is %s: which pages it uses for itself is not known",
+			      findings_allocator(findings, pins->process));
+	}
 	pins_fini(pins);
 	query_context_close(at_end);
 	return false;
@@ -265,7 +274,7 @@ bool findings_pinned(struct findings *findings, const struct findings_kind *kind
 	struct pins pins = { 0 };
 
 	(void)err;
-	if (!read_pages(findings, &at_end, &pins))
+	if (!read_pages(findings, kind, &at_end, &pins))
 		return true;
 	for (size_t i = 0; i < pins.rows_count; i++) {
 		const struct pins_row *row = &pins.rows[i];
@@ -315,7 +324,7 @@ bool findings_free_pages(struct findings *findings, const struct findings_kind *
 	char bytes[16], live[16];
 
 	(void)err;
-	if (!read_pages(findings, &at_end, &pins))
+	if (!read_pages(findings, kind, &at_end, &pins))
 		return true;
 	free_bytes = pins.pages_free * SPACE_PAGE;
 	if (pins.resident && free_bytes >= findings_bytes_min(findings) &&

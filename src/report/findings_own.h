@@ -119,6 +119,10 @@ bool findings_is_of(const struct finding *finding, const char *only);
 size_t findings_count_of(const struct findings *findings, const char *only);
 bool findings_check_only(const struct findings_page *page, struct err *err);
 
+// The allocator of a process, as the recorder found it: "glibc", "jemalloc"; NULL: not known.
+const char *findings_allocator(const struct findings *findings, process_id process);
+bool findings_is_glibc(const struct findings *findings, process_id process); // or not known
+
 // Go through the lives of all blocks, into the facts.
 void findings_read_lives(struct findings *findings);
 
