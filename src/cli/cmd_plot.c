@@ -200,7 +200,7 @@ static bool answer_into(const struct request *request, struct chart *chart, stru
 	const struct query_options *options = &request->options;
 	struct plot_options chosen = request->plot;
 	const struct query_context_options context =
-		query_options_context(&cmd_plot, options, &query_context_findings_rules);
+		query_options_context(&cmd_plot, options, plot_rules(request->plot.kind));
 	char *window = window_words(options);
 	struct query_context asked;
 	bool good = query_options_open(&context, &asked, err);

@@ -25,6 +25,8 @@ int64_t diff_count(const struct diff_pair *pair)
 
 enum { MEMORY_DEFAULT = 256 << 20, MEMORY_SHARE = 4 };
 
+#define NOT_YET UINT32_MAX
+
 struct comparing {
 	struct diff *diff;
 	struct stack_match *stack_match;
@@ -41,45 +43,130 @@ struct comparing {
 
 	struct diff_process *processes;
 	size_t processes_count, processes_capacity;
-	struct map process_numbers; // program << 32 | nth -> process
-	uint32_t *process_of;       // by process id of this side -> processes
+	uint32_t *process_of; // by process id of this side -> processes; NOT_YET
+
+	// Of the first side's processes, those that may be the same as one of the second.
+	struct map children;   // parent's number + 1 (0: none) << 32 | program -> the first's, + 1
+	struct map programs;   // program -> the first's number + 1
+	uint32_t *next_child;  // by process: the next of the same parent and program, + 1
+	uint32_t *next_of_one; // the same of the same program
 };
 
-// The process of this side, as one of a pair.
-static void add_process(struct comparing *comparing, process_id id, struct map *seen)
+static uint32_t new_process(struct comparing *comparing, uint32_t program)
 {
-	uint32_t program = stack_match_program(comparing->stack_match, id);
-	uint64_t *nth = map_put(seen, program, NULL);
-	bool added;
-	uint64_t *number =
-		map_put(&comparing->process_numbers, (uint64_t)program << 32 | *nth, &added);
+	comparing->processes = mem_grow(comparing->processes, &comparing->processes_capacity,
+					comparing->processes_count + 1,
+					sizeof *comparing->processes);
+	comparing->processes[comparing->processes_count] = (struct diff_process){
+		.process = { TRACE_NONE, TRACE_NONE },
+		.program = program,
+	};
+	return (uint32_t)comparing->processes_count++;
+}
 
-	if (added) {
-		*number = comparing->processes_count;
-		comparing->processes =
-			mem_grow(comparing->processes, &comparing->processes_capacity,
-				 comparing->processes_count + 1, sizeof *comparing->processes);
-		comparing->processes[comparing->processes_count++] = (struct diff_process){
-			.process = { TRACE_NONE, TRACE_NONE },
-			.program = program,
-			.nth = (uint32_t)*nth,
-		};
+static void set_process(struct comparing *comparing, process_id id, uint32_t number)
+{
+	comparing->processes[number].process[comparing->side] = id;
+	comparing->process_of[id] = number;
+}
+
+// Where a process stands: its nearest parent that is selected, and its program. False: it is not
+// known yet which process of the first side that parent is.
+static bool place_of(const struct comparing *comparing, process_id id, uint64_t *place)
+{
+	const struct reader *reader = comparing->asked->reader;
+	process_id parent = reader_process(reader, id)->parent, child = id;
+	uint32_t number = 0;
+
+	while (parent < child && !query_has_process(&comparing->asked->selection.query, parent)) {
+		child = parent;
+		parent = reader_process(reader, parent)->parent;
 	}
-	comparing->processes[*number].process[comparing->side] = id;
-	comparing->process_of[id] = (uint32_t)*number;
-	++*nth;
+	if (parent < child) { // which comes first in the list; else there is none
+		if (comparing->process_of[parent] == NOT_YET)
+			return false;
+		number = comparing->process_of[parent] + 1;
+	}
+	*place = (uint64_t)number << 32 | stack_match_program(comparing->stack_match, id);
+	return true;
+}
+
+// The first side: each is by itself, and can be found by its place and by its program.
+static void list_processes(struct comparing *comparing, uint32_t count)
+{
+	size_t numbers;
+	uint64_t place = 0, *first;
+
+	for (process_id id = 0; id < count; id++)
+		if (query_has_process(&comparing->asked->selection.query, id))
+			set_process(comparing, id,
+				    new_process(comparing,
+						stack_match_program(comparing->stack_match, id)));
+	numbers = comparing->processes_count;
+	comparing->next_child = mem_alloc(numbers + 1, sizeof(uint32_t));
+	comparing->next_of_one = mem_alloc(numbers + 1, sizeof(uint32_t));
+	for (uint32_t number = (uint32_t)numbers; number-- > 0;) {
+		place_of(comparing, comparing->processes[number].process[0], &place);
+		first = map_put(&comparing->children, place, NULL);
+		comparing->next_child[number] = (uint32_t)*first;
+		*first = number + 1;
+		first = map_put(&comparing->programs, comparing->processes[number].program, NULL);
+		comparing->next_of_one[number] = (uint32_t)*first;
+		*first = number + 1;
+	}
+}
+
+// The first of a list that has no partner yet is that of `id`.
+static bool pair_with(struct comparing *comparing, process_id id, uint64_t *first,
+		      const uint32_t *next)
+{
+	while (first && *first &&
+	       comparing->processes[*first - 1].process[comparing->side] != TRACE_NONE)
+		*first = next[*first - 1];
+	if (!first || !*first)
+		return false;
+	set_process(comparing, id, (uint32_t)*first - 1);
+	return true;
+}
+
+static bool pair_by_place(struct comparing *comparing, process_id id)
+{
+	uint64_t place;
+
+	return place_of(comparing, id, &place) &&
+	       pair_with(comparing, id, map_find(&comparing->children, place),
+			 comparing->next_child);
+}
+
+// The second side: those that stand in the same place first.
+static void pair_processes(struct comparing *comparing, uint32_t count)
+{
+	const struct query *query = &comparing->asked->selection.query;
+
+	for (process_id id = 0; id < count; id++)
+		if (query_has_process(query, id))
+			pair_by_place(comparing, id);
+	for (process_id id = 0; id < count; id++) {
+		uint32_t program = stack_match_program(comparing->stack_match, id);
+
+		if (query_has_process(query, id) && comparing->process_of[id] == NOT_YET &&
+		    !pair_by_place(comparing, id) &&
+		    !pair_with(comparing, id, map_find(&comparing->programs, program),
+			       comparing->next_of_one))
+			set_process(comparing, id, new_process(comparing, program));
+	}
 }
 
 static void add_processes(struct comparing *comparing)
 {
 	uint32_t count = reader_processes_count(comparing->asked->reader);
-	struct map seen = { 0 };
 
 	comparing->process_of = mem_alloc(count + (size_t)1, sizeof *comparing->process_of);
-	for (process_id id = 0; id < count; id++)
-		if (query_has_process(&comparing->asked->selection.query, id))
-			add_process(comparing, id, &seen);
-	map_fini(&seen);
+	memset(comparing->process_of, 0xff, count * sizeof *comparing->process_of);
+	if (comparing->side == 0)
+		list_processes(comparing, count);
+	else
+		pair_processes(comparing, count);
 }
 
 static uint64_t bytes_used(const struct comparing *comparing)
@@ -351,7 +438,10 @@ bool diff_find(struct diff *diff, struct query_context *sides[static 2],
 	diff->processes = comparing.processes;
 	diff->processes_count = comparing.processes_count;
 	map_fini(&comparing.numbers);
-	map_fini(&comparing.process_numbers);
+	map_fini(&comparing.children);
+	map_fini(&comparing.programs);
+	mem_free(comparing.next_child);
+	mem_free(comparing.next_of_one);
 	stack_match_free(comparing.stack_match);
 	if (!ok)
 		diff_fini(diff);

@@ -42,11 +42,13 @@ struct diff_row {
 	uint32_t program;
 };
 
-// Two processes that ran the same program, the nth of either side.
+// Two processes that are the same: of one program, and in the same place of the tree. Those whose
+// parents are the same come first, in their order; of what is left, those of one program, in their
+// order, so that a program that a script started is the program alone.
 struct diff_process {
 	struct diff_pair figures[DIFF_FIGURES];
 	process_id process[2]; // TRACE_NONE: not there
-	uint32_t program, nth;
+	uint32_t program;
 };
 
 struct diff_options {

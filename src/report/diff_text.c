@@ -149,7 +149,7 @@ static void write_processes(const struct diff_page *page, struct paper *paper)
 	if (diff->processes_count < 2)
 		return;
 	paper_text(paper, PAPER_BOLD, "PROCESSES");
-	paper_text(paper, PAPER_DIM, "  by program and order\n");
+	paper_text(paper, PAPER_DIM, "  by program and place in the tree\n");
 	paper_format(paper, PAPER_DIM, "%11s%11s%11s\n", "live", "calls", "allocated");
 	for (size_t i = 0; i < diff->processes_count; i++) {
 		const struct diff_process *row = &diff->processes[i];

@@ -230,6 +230,24 @@ static void add_marks(struct chart *chart, const struct query_context *asked)
 			chart_add_mark(chart, (double)marks[i].time_ns, marks[i].name);
 }
 
+// Resident memory, faults and holes are of whole processes.
+static const struct query_context_rules whole_rules = {
+	.about = QUERY_CONTEXT_WINDOW,
+	.one_layer = true,
+	.refused = ((1u << SELECTION_KINDS) - 1) &
+		   ~(SELECTION_BIT(PROCESS) | SELECTION_BIT(FROM) | SELECTION_BIT(TO)),
+	.refusal = "selects allocations, and this is drawn of whole processes (it takes --process, "
+		   "--from and --to; try: tidemark plot live)",
+	.exit_frees = true,
+};
+
+const struct query_context_rules *plot_rules(enum plot_kind kind)
+{
+	bool whole = kind == PLOT_RSS || kind == PLOT_FAULTS || kind == PLOT_LARGEST_FREE;
+
+	return whole ? &whole_rules : &query_context_findings_rules;
+}
+
 bool plot_make(struct chart *chart, struct query_context *asked, const struct plot_options *options,
 	       struct err *err)
 {

@@ -58,6 +58,9 @@ struct plot_options {
 	const char *window; // how the window was asked for; NULL: it is the whole trace
 };
 
+// What a picture's question is about: pictures of whole processes refuse what selects allocations.
+const struct query_context_rules *plot_rules(enum plot_kind kind);
+
 // Fill the chart. ERR_USAGE: the kind makes no sense for this trace, this window or this key.
 // chart_fini is the caller's, on failure too.
 bool plot_make(struct chart *chart, struct query_context *asked, const struct plot_options *options,

@@ -254,6 +254,19 @@ static bool give(struct levels *levels, struct answer *answer, struct err *err)
 	return give_picture(levels, PLOT_LARGEST_FREE, answer, err);
 }
 
+// What is of whole processes refuses filters that select allocations, as the picture of it does.
+static const struct query_context_rules *rules_of(enum layer layer)
+{
+	switch (layer) {
+	case LAYER_RSS:
+		return plot_rules(PLOT_RSS);
+	case LAYER_LARGEST_FREE:
+		return plot_rules(PLOT_LARGEST_FREE);
+	default:
+		return &query_context_findings_rules;
+	}
+}
+
 bool answer_levels_timeline(struct answer *answer, struct err *err)
 {
 	struct levels levels = { .layer = LAYER_HEAP };
@@ -266,7 +279,7 @@ bool answer_levels_timeline(struct answer *answer, struct err *err)
 	levels.layer = (enum layer)layer;
 	if (layer == LAYER_VM)
 		selection_words_add(&answer->words, SELECTION_LAYER, "vm");
-	if (!answer_ask(answer, &query_context_findings_rules, &levels.asked, err))
+	if (!answer_ask(answer, rules_of(levels.layer), &levels.asked, err))
 		return false;
 	good = give(&levels, answer, err);
 	query_context_close(&levels.asked);
@@ -279,7 +292,7 @@ bool answer_levels_curve(struct answer *answer, struct err *err)
 	bool good;
 
 	if (!take_buckets(&levels, answer, err) ||
-	    !answer_ask(answer, &query_context_findings_rules, &levels.asked, err))
+	    !answer_ask(answer, rules_of(levels.layer), &levels.asked, err))
 		return false;
 	good = give(&levels, answer, err);
 	query_context_close(&levels.asked);

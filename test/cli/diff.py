@@ -117,6 +117,50 @@ def for_people_it_looks_like_this():
         [("/usr/bin/job", 9 * 101 - 6 * 100)]
 
 
+def family(name, root, *children):
+    """Processes below a root, as (key, parent's key or None for the root, program); their numbers. Each
+    allocates once."""
+    trace, numbers = Trace("run", root), {None: 0}
+    trace.alloc(1, stack("work"), 10)
+    for at, (key, parent, exe) in enumerate(children):
+        numbers[key] = trace.process(exe, 50 + at, began_us=1, parent=numbers[parent])
+        trace.alloc(2 + at, stack("work"), 10, thread=numbers[key])
+    return trace.write(name, 60), numbers
+
+
+def paired(first, second):
+    """The pairs that diff finds, as keys of either side; a key without a partner has None."""
+    names = [{number: key for key, number in numbers.items()} for _, numbers in (first, second)]
+    rows = answer("diff", first[0], second[0])["processes"]
+    return {tuple(key if number is None else names[side][number] or "root"
+                  for side, (key, number) in enumerate([(None, row["before_id"]),
+                                                        (None, row["after_id"])])) for row in rows}
+
+
+@test
+def processes_are_paired_by_program_and_place_in_the_tree():
+    # The same compiler from two parents, which begin in another order.
+    first = family("p1.tide", "/bin/make", ("lib", None, "/bin/lib"), ("app", None, "/bin/app"),
+                   ("l1", "lib", "/bin/cc"), ("l2", "lib", "/bin/cc"), ("a1", "app", "/bin/cc"))
+    second = family("p2.tide", "/bin/make", ("app", None, "/bin/app"), ("a1", "app", "/bin/cc"),
+                    ("a2", "app", "/bin/cc"), ("lib", None, "/bin/lib"), ("l1", "lib", "/bin/cc"),
+                    ("l2", "lib", "/bin/cc"))
+    check_pairs = {(key, key) for key in ("root", "lib", "app", "l1", "l2", "a1")}
+    assert paired(first, second) == check_pairs | {(None, "a2")}, paired(first, second)
+    assert paired(second, first) == check_pairs | {("a2", None)}, paired(second, first)
+
+
+@test
+def a_program_that_a_script_started_and_its_children_are_those_of_the_program_alone():
+    script = family("s1.tide", "/bin/sh", ("tool", None, "/opt/tool"), ("child", "tool", "/opt/help"),
+                    ("other", None, "/opt/help"))
+    alone = family("s2.tide", "/opt/tool", ("child", None, "/opt/help"))
+    assert paired(script, alone) == {("root", None), ("tool", "root"), ("child", "child"),
+                                     ("other", None)}, paired(script, alone)
+    assert paired(alone, script) == {(None, "root"), ("root", "tool"), ("child", "child"),
+                                     (None, "other")}, paired(alone, script)
+
+
 @test
 def clones_inlining_modules_and_versions_do_not_part_what_belongs_together():
     trace = Trace(exe="/opt/one")

@@ -82,6 +82,60 @@ def each_filter_is_honoured_or_refused_by_each_command():
         check(filter in refused("map", path, filter, word), filter)
 
 
+SAME = [("--size", "10"), ("--frame", "leaf_two"), ("--not-frame", "leaf_one"),
+        ("--row", "function:leaf_two"), ("--not-row", "size:1000")]
+WHOLE = ["rss", "faults", "largest-free"]  # of processes, not of allocations
+COMMANDS = [*WINDOWS, *MOMENTS, "report", "reconcile", "findings"]
+DRAWN = ["live", "blocks", "cumulative", "rate", "sizes", "lifetimes"]
+
+
+def figures(command, *words):
+    """What a command says, without what it says of the whole trace; None: it refuses."""
+    if command.startswith("plot "):
+        done = run("plot", small(), command[5:], "-o", "x.svg", "--keep", "--force", *words,
+                   check=None)
+        if done.returncode == 0:
+            with open("x.svg.dat", encoding="utf-8") as file:
+                return file.read()
+    elif command == "export":
+        done = run(command, small(), "--format", "folded", "--value", "size",
+                   "-o", "-", *words, check=None)
+        if done.returncode == 0:
+            return done.stdout
+    else:
+        more = {"diff": [small()], "active": ["--layer", "heap"]}.get(command, [])
+        done = run(command, small(), *more, "--json", *words, check=None)
+        if done.returncode == 0:
+            told = json.loads(done.stdout)
+            return told.get("rows"), told.get("heap"), told.get("sites"), told.get("total")
+    check(done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, command,
+          words, done)
+    return None
+
+
+@test
+def filters_that_leave_the_same_allocations_have_the_same_answer_or_are_refused():
+    for command in [*COMMANDS, "diff", "export", *[f"plot {kind}" for kind in DRAWN]]:
+        told = {filter: figures(command, filter, word) for filter, word in SAME}
+        honoured = {filter: figure for filter, figure in told.items() if figure is not None}
+        check(len({str(figure) for figure in honoured.values()}) <= 1, command, honoured)
+        if command in ("window", "report", "export", "diff", "active") or "plot" in command:
+            check(len(honoured) == len(SAME), command, honoured.keys())
+        if honoured and command not in ("active", "findings", "transients", "growth", "diff"):
+            check(figures(command) not in honoured.values(), command, "is not narrowed")
+
+
+@test
+def what_is_of_whole_processes_is_not_drawn_as_of_selected_allocations():
+    path = small()
+    for kind in WHOLE:
+        for filter, word in FILTERS:
+            if filter in ("--process", "--from", "--to"):
+                continue
+            said = refused("plot", path, kind, "-o", "x.svg", "--force", filter, word)
+            check(filter in said and "whole processes" in said, kind, filter, said)
+
+
 @test
 def a_class_leaves_some_of_a_window_and_adds_nothing():
     words = ["--from", "1us", "--to", "5us"]

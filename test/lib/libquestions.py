@@ -80,6 +80,30 @@ class Asker:
         equal(answer("report", self.path, *filters)["heap"]["live_at_exit"],
               answer("active", self.path, "--heap", "malloc", *filters)["heap"], filters)
 
+    def moments_agree(self):
+        """Blocks by active, by pins and in the report; mappings by active and by map."""
+        at = self.dice.choice(["exit", *self.times(1)])
+        active = answer("active", self.path, "--at", at, "-n", "1")
+        if active["heap"]["count"] == 0:
+            return  # of which pins has nothing to say
+        pins, space = (answer(command, self.path, "--at", at, "-n", "1")
+                       for command in ("pins", "map"))
+        window = total(self.path, *([] if at == "exit" else ["--from", at, "--to", at]))
+        equal(active["heap"]["bytes"], pins["live_bytes"], ("pins", at))
+        mapped = active["vm"]["bytes"] + active["mappings_of_malloc"]["bytes"]
+        ours = space["owners"].get("tidemark", 0)
+        equal(space["mapped"], mapped + ours, ("map", at))
+        if at != "exit":
+            equal(active["heap"]["count"], window["count"], ("window", at))
+
+    def resident_memory_is_divided_up_without_a_rest(self):
+        told = answer("reconcile", self.path, "-n", "1")
+        equal(told["smaps_bytes"] - told["difference"], sum(line["bytes"] for line in told["lines"]))
+        live = next(line["bytes"] for line in told["lines"] if line["line"] == "live")
+        peak = total(self.path)["peak_size"]
+        if live > peak:
+            raise AssertionError(("more live blocks are resident than ever lived", live, peak))
+
     def a_peak_is_one_moment(self):
         filters = self.filters()[0]
         window = answer("window", self.path, "--from", "peak", "--to", "peak", "--by", "none",
@@ -115,11 +139,13 @@ class Asker:
 def ask(seed, rounds):
     """Every rule, with questions of this seed."""
     asker = Asker(seed)
+    asker.resident_memory_is_divided_up_without_a_rest()
     for _ in range(rounds):
         asker.windows_that_touch_add_up()
         asker.a_filter_and_its_complement_are_all()
         asker.groups_add_up()
         asker.active_is_a_window_of_no_length()
         asker.live_at_exit_is_one_figure()
+        asker.moments_agree()
         asker.a_peak_is_one_moment()
         asker.a_difference_turns_around()

@@ -15,10 +15,10 @@ class Trace:
         self.address = 0x10000
         self.stacks = {}
 
-    def process(self, exe, pid, began_us=0):
+    def process(self, exe, pid, began_us=0, parent=0):
         """Another process of one thread; its number."""
         number = self.threads
-        self.lines.append(f'process p{number} pid={pid} parent=p0 began={began_us * 1000} '
+        self.lines.append(f'process p{number} pid={pid} parent=p{parent} began={began_us * 1000} '
                           f'exe="{exe}"')
         self.lines.append(f'thread t{number} p{number} tid={pid} "main"')
         self.threads += 1
