@@ -39,6 +39,8 @@ const struct command cmd_import = {
 		"  etl         VirtualAlloc and heaps, by Windows' own tracing (WPR, xperf)\n"
 		"  pprof, heap-profile\n"
 		"              what lives (Go, jemalloc, gperftools): several files are a series\n"
+		"  massif, dhat, memcheck, lsan, memleak\n"
+		"              Valgrind's tools, LeakSanitizer, bcc\n"
 		"  mtrace      what glibc's mtrace(3) logs\n"
 		"  memory_tracker, tracefrag, heaplog\n"
 		"  csv         events as comma-separated values, with a header\n"

@@ -9,10 +9,15 @@ extern const struct import_format import_jsonl;
 extern const struct import_format import_heap_text;
 extern const struct import_format import_heaplog;
 extern const struct import_format import_heaptrack;
+extern const struct import_format import_lsan;
+extern const struct import_format import_massif;
+extern const struct import_format import_memcheck;
+extern const struct import_format import_memleak;
 extern const struct import_format import_mtrace;
 extern const struct import_format import_pprof;
 extern const struct import_format import_tracefrag;
 extern const struct import_format import_tracker;
+extern const struct import_format import_dhat;
 extern const struct import_format import_etl;
 
 #endif

@@ -60,6 +60,8 @@ static const struct {
 	{ "snapshots",
 	  "it is made of sums: what came and went between them is in no figure, blocks "
 	  "are numbered and of mean size" },
+	{ "no-counts", "blocks are not counted: each sum is one" },
+	{ "leaks", "only what was not freed at the end is in it" },
 	{ "numbered", "times are the numbers of snapshots, a second each" },
 	{ "estimated", "the sums may be estimates of samples" },
 	{ "parts-of-slots",

@@ -1,0 +1,378 @@
+// import_leaks: reports of what was not freed, as text: LeakSanitizer's, those of Valgrind's
+// memcheck, and what bcc's memleak prints now and then. Each is sums by stack: a line with bytes
+// and blocks, then the stack, innermost frame first. Other lines, as of the program itself, are
+// stepped over.
+#include "base/mem.h"
+#include "base/str.h"
+#include "import/import_formats.h"
+#include "import/number.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { FRAMES_MAX = 1 << 10, STEP_NS = 1000000000 };
+
+struct leaks {
+	struct import_work *work;
+	struct intake *intake;
+	const struct dialect *dialect;
+	thread_id thread;
+	uint64_t count, bytes; // of the sum whose stack is told
+	bool open;             // there is one
+	bool begun;            // a snapshot
+	uint64_t snapshots;    // before it
+	frame_id frames[FRAMES_MAX];
+	size_t frames_count;
+	uint64_t cut; // frames that did not fit
+};
+
+struct dialect {
+	// A line with a sum's bytes and blocks.
+	bool (*take_sum)(const char *line, uint64_t *bytes, uint64_t *count);
+	// A frame of the stack behind it; 0: it is none.
+	frame_id (*take_frame)(struct leaks *leaks, char *line);
+	// Whether the line begins another snapshot; NULL: there is one.
+	bool (*begins)(const char *line);
+};
+
+// ---- numbers and words ----
+
+// A number with or without commas, and where it ends. NULL: there is none.
+static const char *take_number(const char *at, uint64_t *number)
+{
+	const char *begin = at;
+
+	for (*number = 0; (*at >= '0' && *at <= '9') || (*at == ',' && at > begin); at++)
+		if (*at != ',' && (__builtin_mul_overflow(*number, 10, number) ||
+				   __builtin_add_overflow(*number, (uint64_t)(*at - '0'), number)))
+			return NULL;
+	return at > begin ? at : NULL;
+}
+
+static const char *skip_word(const char *at, const char *word)
+{
+	size_t length = strlen(word);
+
+	return at && strncmp(at, word, length) == 0 ? at + length : NULL;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static frame_id named(struct leaks *leaks, const char *function, const char *file, uint32_t line)
+{
+	struct trace_name name = { (char *)function, (char *)file, line };
+
+	return intake_frame_named(leaks->intake, &name, 1);
+}
+
+// A function that is not known: its module's last part, and the address.
+static frame_id unnamed(struct leaks *leaks, const char *module, uint64_t address)
+{
+	struct str text = { 0 };
+	frame_id frame;
+
+	str_format(&text, "%s 0x%" PRIx64, last_part(module), address);
+	frame = named(leaks, str_get(&text), "", 0);
+	str_fini(&text);
+	return frame;
+}
+
+// `FILE:LINE` or `FILE:LINE:COLUMN` apart.
+static uint32_t split_line(char *file)
+{
+	uint64_t number, line = 0;
+	char *colon;
+
+	for (int i = 0; i < 2 && (colon = strrchr(file, ':')) != NULL; i++) {
+		if (!number_parse(colon + 1, strlen(colon + 1), &number) || number > UINT32_MAX)
+			break;
+		line = number;
+		*colon = '\0';
+	}
+	return (uint32_t)line;
+}
+
+// ---- LeakSanitizer ----
+
+// `Direct leak of 24 byte(s) in 1 object(s) allocated from:`
+static bool take_lsan_sum(const char *line, uint64_t *bytes, uint64_t *count)
+{
+	const char *at = strstr(line, "irect leak of ");
+
+	at = at ? take_number(at + strlen("irect leak of "), bytes) : NULL;
+	at = skip_word(at, " byte(s) in ");
+	return at && take_number(at, count);
+}
+
+// `    #1 0x401136 in make /tmp/app.c:5:3` or `… in make (/tmp/app+0x1136) (BuildId: …)`
+static frame_id take_lsan_frame(struct leaks *leaks, char *line)
+{
+	char *at = line + strspn(line, " "), *place, *end;
+	uint64_t address;
+
+	if (*at != '#' || !(at = strstr(at, " 0x")))
+		return 0;
+	if (!number_parse(at + 1, strcspn(at + 1, " "), &address))
+		return 0;
+	if ((end = strstr(at, " (BuildId:")) != NULL)
+		*end = '\0';
+	at += 1 + strcspn(at + 1, " ");
+	if (strncmp(at, " in ", 4) != 0) {
+		at += strspn(at, " (");
+		at[strcspn(at, "+)")] = '\0';
+		return unnamed(leaks, at, address);
+	}
+	at += 4;
+	end = at + strlen(at);
+	if (end > at && end[-1] == ')' &&
+	    (place = (char *)str_find_last(at, '(', (size_t)(end - at))) && place > at &&
+	    place[-1] == ' ') {
+		place[-1] = '\0';
+		return named(leaks, at, "", 0);
+	}
+	place = (char *)str_find_last(at, ' ', (size_t)(end - at));
+	if (!place || !strchr("/.<", place[1]))
+		return named(leaks, at, "", 0);
+	*place++ = '\0';
+	address = split_line(place);
+	return named(leaks, at, place, (uint32_t)address);
+}
+
+// ---- memcheck ----
+
+// Behind `==PID== `, which may be repeated by the program's own lines. NULL: it is not there.
+static const char *skip_pid(const char *line)
+{
+	uint64_t pid;
+	const char *at = line[0] == '=' && line[1] == '=' ? take_number(line + 2, &pid) : NULL;
+
+	return skip_word(at, "== ");
+}
+
+// `24 (16 direct, 8 indirect) bytes in 1 blocks are definitely lost in loss record 1 of 2`
+static bool take_memcheck_sum(const char *line, uint64_t *bytes, uint64_t *count)
+{
+	const char *at = skip_pid(line), *direct;
+
+	at = at ? take_number(at, bytes) : NULL;
+	if (at && (direct = skip_word(at, " (")) != NULL)
+		at = take_number(direct, bytes) && strchr(at, ')') ? strchr(at, ')') + 1 : NULL;
+	at = skip_word(at, " bytes in ");
+	at = at ? take_number(at, count) : NULL;
+	return skip_word(at, " blocks are ") != NULL && strstr(at, "loss record") != NULL;
+}
+
+// `==PID==    by 0x109156: main (app.c:5)` or `… ??? (in /usr/bin/app)`
+static frame_id take_memcheck_frame(struct leaks *leaks, char *line)
+{
+	char *at = (char *)skip_pid(line), *open, *end;
+	uint64_t address, number;
+
+	if (!at)
+		return 0;
+	at += strspn(at, " ");
+	if (strncmp(at, "at 0x", 5) != 0 && strncmp(at, "by 0x", 5) != 0)
+		return 0;
+	at += 3;
+	end = strstr(at, ": ");
+	if (!end || !number_parse(at, (size_t)(end - at), &address))
+		return 0;
+	at = end + 2;
+	open = (char *)str_find_last(at, '(', strlen(at));
+	if (!open || open == at || open[-1] != ' ')
+		return named(leaks, at, "", 0);
+	open[-1] = '\0';
+	open[strcspn(open, ")")] = '\0';
+	if (strncmp(open + 1, "in ", 3) == 0)
+		return strcmp(at, "???") == 0 ? unnamed(leaks, open + 4, address)
+					      : named(leaks, at, "", 0);
+	number = split_line(open + 1);
+	return named(leaks, at, open + 1, (uint32_t)number);
+}
+
+// ---- memleak ----
+
+// `	320 bytes in 10 allocations from stack`
+static bool take_memleak_sum(const char *line, uint64_t *bytes, uint64_t *count)
+{
+	const char *at = take_number(line + strspn(line, " \t"), bytes);
+
+	at = skip_word(at, " bytes in ");
+	at = at ? take_number(at, count) : NULL;
+	return skip_word(at, " allocations from stack") != NULL;
+}
+
+// `		main+0x1a [app]`, with or without an address before it.
+static frame_id take_memleak_frame(struct leaks *leaks, char *line)
+{
+	char *at = line + strspn(line, " \t"), *module, *plus;
+	uint64_t address = 0;
+
+	if (at == line || !*at)
+		return 0;
+	if (strncmp(at, "0x", 2) == 0) {
+		if (!number_parse(at, strcspn(at, " \t"), &address))
+			return 0;
+		at += strcspn(at, " \t");
+		at += strspn(at, " \t");
+	}
+	module = (char *)str_find_last(at, '[', strlen(at));
+	if (!module)
+		return 0;
+	if (strncmp(at, "[unknown]", 9) == 0) {
+		module[strcspn(module, "]")] = '\0';
+		return unnamed(leaks, module > at ? module + 1 : "?", address);
+	}
+	*module = '\0';
+	plus = strstr(at, "+0x");
+	at[plus ? (size_t)(plus - at) : strcspn(at, " ")] = '\0';
+	return *at ? named(leaks, at, "", 0) : 0;
+}
+
+static bool begins_memleak(const char *line)
+{
+	return *line == '[' && strstr(line, "with outstanding allocations:") != NULL;
+}
+
+// ---- the report ----
+
+static void begin_snapshot(struct leaks *leaks, const char *line)
+{
+	struct import_work *work = leaks->work;
+	const char *path = work->options->inputs[work->input].path;
+	uint64_t time_ns = leaks->dialect->begins ? series_snapshots(work->series) : work->input;
+	struct str name = { 0 };
+
+	if (leaks->dialect->begins)
+		str_add_bytes(&name, line + 1, strcspn(line + 1, "]"));
+	series_begin(work->series, name.length ? name.text : path, time_ns * STEP_NS);
+	str_fini(&name);
+	leaks->begun = true;
+}
+
+static void end_sum(struct leaks *leaks)
+{
+	stack_id stack = 0;
+
+	while (leaks->frames_count > 0)
+		stack = intake_stack(leaks->intake, stack, leaks->frames[--leaks->frames_count]);
+	if (leaks->open)
+		series_add(leaks->work->series, leaks->thread, stack, 0, leaks->count,
+			   leaks->bytes);
+	leaks->open = false;
+}
+
+static void read_line(struct leaks *leaks, char *line)
+{
+	const struct dialect *dialect = leaks->dialect;
+	uint64_t bytes, count;
+	frame_id frame;
+
+	if (dialect->begins && dialect->begins(line)) {
+		end_sum(leaks);
+		if (leaks->begun)
+			series_end(leaks->work->series);
+		begin_snapshot(leaks, line);
+	} else if (dialect->take_sum(line, &bytes, &count)) {
+		end_sum(leaks);
+		if (!leaks->begun)
+			begin_snapshot(leaks, line);
+		leaks->open = true;
+		leaks->bytes = bytes;
+		leaks->count = count;
+	} else if (leaks->open && (frame = dialect->take_frame(leaks, line)) != 0) {
+		if (leaks->frames_count < FRAMES_MAX)
+			leaks->frames[leaks->frames_count++] = frame;
+	} else {
+		end_sum(leaks);
+	}
+}
+
+static bool read_report(struct import_work *work, const struct dialect *dialect)
+{
+	struct leaks leaks = { .work = work, .intake = work->intake, .dialect = dialect };
+	size_t length;
+	char *line;
+
+	if (work->input == 0) {
+		intake_lacks(work->intake, dialect->begins ? "numbered" : "leaks");
+		intake_lacks(work->intake, "no-threads");
+	}
+	leaks.thread = intake_thread(work->intake, intake_process(work->intake, NULL), NULL);
+	while (import_line(work, &line, &length))
+		read_line(&leaks, line);
+	end_sum(&leaks);
+	if (leaks.begun)
+		series_end(work->series);
+	return true;
+}
+
+// A text in the first lines.
+static bool has(const char *head, const char *text)
+{
+	return strstr(head, text) != NULL;
+}
+
+static bool is_lsan(const char *head, size_t length)
+{
+	return length > 0 && (has(head, "ERROR: LeakSanitizer") || has(head, "Direct leak of "));
+}
+
+static bool is_memcheck(const char *head, size_t length)
+{
+	return length > 8 && has(head, "== ") &&
+	       (has(head, "== Memcheck") || has(head, "== HEAP SUMMARY"));
+}
+
+static bool is_memleak(const char *head, size_t length)
+{
+	return length > 0 && has(head, "with outstanding allocations:");
+}
+
+static bool read_lsan(struct import_work *work, struct err *err)
+{
+	(void)err;
+	return read_report(work, &(struct dialect){ take_lsan_sum, take_lsan_frame, NULL });
+}
+
+static bool read_memcheck(struct import_work *work, struct err *err)
+{
+	(void)err;
+	return read_report(work, &(struct dialect){ take_memcheck_sum, take_memcheck_frame, NULL });
+}
+
+static bool read_memleak(struct import_work *work, struct err *err)
+{
+	(void)err;
+	if (work->input == 0)
+		str_add(work->remarks, "memleak prints its largest stacks alone: others are in no "
+				       "snapshot\n");
+	return read_report(work, &(struct dialect){ take_memleak_sum, take_memleak_frame,
+						    begins_memleak });
+}
+
+const struct import_format import_lsan = {
+	.name = "lsan",
+	.snapshots = true,
+	.is = is_lsan,
+	.read = read_lsan,
+};
+
+const struct import_format import_memcheck = {
+	.name = "memcheck",
+	.snapshots = true,
+	.is = is_memcheck,
+	.read = read_memcheck,
+};
+
+const struct import_format import_memleak = {
+	.name = "memleak",
+	.snapshots = true,
+	.is = is_memleak,
+	.read = read_memleak,
+};

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""`tidemark import` of Valgrind's and others' reports: massif, DHAT, leaks."""
+import os
+import shutil
+import subprocess
+
+from libanswer import TIDEMARK, answer, refused, run
+from libtests import Skip, main, test
+
+PROGRAM = r"""
+#include <stdlib.h>
+__attribute__((noinline)) static void *make(int size) { return malloc(size); }
+__attribute__((noinline)) static void drop(int count)
+{
+	for (int i = 0; i < count; i++)
+		*(volatile char *)make(24) = 1;
+}
+int main(void)
+{
+	drop(5);
+	free(make(100000));
+	*(volatile char *)make(7000) = 1;
+	return 0;
+}
+"""
+LEFT = {("make", "drop", "main"): (5, 120), ("make", "main"): (1, 7000)}
+
+
+def text(name, content):
+    with open(name, "w") as file:
+        file.write(content)
+    return name
+
+
+def build(name, *options):
+    subprocess.run(["gcc", "-g", "-O0", *options, "-o", name, text("app.c", PROGRAM)], check=True)
+    return os.path.abspath(name)
+
+
+def valgrind(*words):
+    if not shutil.which("valgrind"):
+        raise Skip("valgrind is not installed")
+    subprocess.run(["valgrind", *words, build("app")], check=True, capture_output=True)
+
+
+def imported(name):
+    run("import", name, "-o", name + ".tide")
+    return name + ".tide"
+
+
+def ours(path, *words):
+    """What lives, by the functions of the program's own, innermost first."""
+    found = {}
+    for row in answer("window", path, "--by", "stack", "--all-frames", *words)["rows"]:
+        stack = tuple(frame["function"] for frame in row["keys"]["stack"]
+                      if (frame["file"] or "").endswith("app.c"))
+        if row["impacting_size"]:
+            count = row["allocated_count"] - row["freed_count"]
+            found[stack] = (count, row["impacting_size"])
+    return found
+
+
+def warned(path):
+    return " ".join(answer("window", path)["warnings"])
+
+
+@test
+def leaks_that_the_sanitizer_finds_are_read():
+    path = build("leaking", "-fsanitize=leak")
+    with open("lsan.txt", "w") as out:
+        subprocess.run([path], stderr=out, check=False)
+    assert ours(imported("lsan.txt")) == LEFT, ours("lsan.txt.tide")
+    assert "not freed at the end" in warned("lsan.txt.tide")
+
+
+@test
+def leaks_that_memcheck_finds_are_read():
+    valgrind("--leak-check=full", "--log-file=memcheck.txt")
+    assert ours(imported("memcheck.txt")) == LEFT, ours("memcheck.txt.tide")
+    row = answer("window", "memcheck.txt.tide", "--by", "stack")["rows"][0]
+    assert any(frame["line"] == 3 for frame in row["keys"]["stack"]), row
+
+
+@test
+def snapshots_of_massif_are_read():
+    valgrind("--tool=massif", "--detailed-freq=1", "--massif-out-file=massif.out")
+    found = {stack: size for stack, (_, size) in ours(imported("massif.out")).items()}
+    assert found == {stack: size for stack, (_, size) in LEFT.items()}, found
+    assert answer("report", "massif.out.tide")["heap"]["peak_bytes"] >= 100120
+    valgrind("--tool=massif", "--detailed-freq=100", "--massif-out-file=few.out")
+    assert "have no tree and are left out" in run("import", "few.out", "-o", "few.tide").stderr
+
+
+@test
+def dhats_peak_and_end_are_read():
+    valgrind("--tool=dhat", "--dhat-out-file=dhat.json")
+    assert ours(imported("dhat.json")) == LEFT, ours("dhat.json.tide")
+    assert ours("dhat.json.tide", "--to", "mark:peak") == {("make", "drop", "main"): (5, 120),
+                                                           ("make", "main"): (1, 100000)}
+    assert "damaged, or cut" in refused("import", text("bad", '{"dhatFileVersion":2,"pps":[{"gb":1'), "-o",
+                                        "x.tide", code=3)
+
+
+@test
+def what_we_write_for_valgrinds_viewers_comes_back():
+    subprocess.run([TIDEMARK, "record", "-o", "app.tide", build("app")], check=True,
+                   stderr=subprocess.DEVNULL)
+    heap = answer("report", "app.tide")["heap"]
+    for name in ("massif", "dhat"):
+        run("export", "app.tide", "--format", name, "-o", name)
+        again = answer("report", imported(name))["heap"]
+        assert heap["peak_bytes"] == again["peak_bytes"], (name, heap, again)
+        if name == "dhat":  # massif's last snapshot has no tree
+            assert heap["live_at_exit"] == again["live_at_exit"], (heap, again)
+
+
+MEMLEAK = """Attaching to pid 4242, Ctrl+C to quit.
+[12:00:05] Top 2 stacks with outstanding allocations:
+\t320 bytes in 10 allocations from stack
+\t\tmake+0x1a [app]
+\t\tmain+0x30 [app]
+\t64 bytes in 1 allocations from stack
+\t\t0x00007f00deadbeef\t[unknown] [libx.so.1]
+[12:00:10] Top 2 stacks with outstanding allocations:
+\t640 bytes in 20 allocations from stack
+\t\t0x000055d0c0ffee00\tmake+0x1a [app]
+\t\t0x000055d0c0ffee10\tmain+0x30 [app]
+"""
+
+
+@test
+def memleaks_reports_are_a_series():
+    said = run("import", text("memleak", MEMLEAK), "-o", "memleak.tide").stderr
+    assert "largest stacks alone" in said, said
+    total = answer("window", "memleak.tide", "--from", "mark:12:00:05", "--to", "mark:12:00:10")["total"]
+    assert total["impacting_size"] == 640 - 320 - 64, total
+    rows = answer("window", "memleak.tide", "--by", "stack")["rows"]
+    names = [[frame["function"] for frame in row["keys"]["stack"]] for row in rows]
+    assert sorted(names) == [["libx.so.1 0x7f00deadbeef"], ["make", "main"]], names
+
+
+main()
