@@ -14,11 +14,14 @@ char *check_section(const struct selection_words *words)
 		for (size_t i = 0; i < words->lists[kind].count; i++)
 			str_format(&text, "%s--%s %s", text.length ? " " : "",
 				   selection_names[kind], words->lists[kind].words[i]);
+	for (size_t i = 0; i < text.length; i++)
+		if ((unsigned char)text.text[i] < ' ')
+			text.text[i] = '?';
 	return text.length ? str_take(&text) : mem_copy_text("all");
 }
 
 // A line without the blanks around it, into `line`; what follows it. NULL: no more.
-static const char *take_line(const char *text, char *line, size_t size)
+static const char *take_line(const char *text, struct str *line)
 {
 	size_t length = strcspn(text, "\n"), kept = length;
 	const char *from = text;
@@ -31,10 +34,8 @@ static const char *take_line(const char *text, char *line, size_t size)
 	}
 	while (kept && strchr(" \t\r", from[kept - 1]))
 		kept--;
-	if (kept >= size)
-		kept = size - 1;
-	memcpy(line, from, kept);
-	line[kept] = '\0';
+	str_clear(line);
+	str_add_bytes(line, from, kept);
 	return text + length + (text[length] == '\n');
 }
 
@@ -64,81 +65,85 @@ static enum check_figure take_figure(const char *line, uint64_t *value)
 	return CHECK_FIGURES;
 }
 
-bool check_read_baseline(const char *path, const char *text, const char *section,
-			 struct check_limit limits[static CHECK_FIGURES], struct err *err)
+// Take one line that is no comment. False: it is nothing that a baseline has.
+static bool read_line(const char *line, const char *section, bool *ours,
+		      struct check_limit limits[static CHECK_FIGURES])
 {
-	bool ours = false;
-	char line[1024];
+	enum check_figure figure;
+	uint64_t value;
 
-	for (unsigned number = 1; (text = take_line(text, line, sizeof line)); number++) {
-		enum check_figure figure;
-		uint64_t value;
-
-		if (!*line || *line == '#')
-			continue;
-		if (is_header(line)) {
-			ours = is_header_of(line, section);
-			continue;
-		}
-		figure = take_figure(line, &value);
-		if (figure == CHECK_FIGURES)
-			return err_set(err, ERR_USAGE,
-				       "%s: line %u: a figure and its limit were expected (peak = "
-				       "1048576)",
-				       path, number);
-		if (ours && !limits[figure].given)
-			limits[figure] = (struct check_limit){ true, true, value };
+	if (is_header(line)) {
+		*ours = is_header_of(line, section);
+		return true;
 	}
+	figure = take_figure(line, &value);
+	if (figure == CHECK_FIGURES)
+		return false;
+	if (*ours && !limits[figure].given)
+		limits[figure] = (struct check_limit){ true, true, value };
 	return true;
 }
 
+bool check_read_baseline(const char *path, const char *text, const char *section,
+			 struct check_limit limits[static CHECK_FIGURES], struct err *err)
+{
+	bool ours = false, good = true;
+	struct str line = { 0 };
+
+	for (unsigned number = 1; good && (text = take_line(text, &line)); number++) {
+		const char *now = str_get(&line);
+
+		good = !*now || *now == '#' || read_line(now, section, &ours, limits) ||
+		       err_set(err, ERR_USAGE,
+			       "%s: line %u: a figure and its limit were expected (peak = 1048576)",
+			       path, number);
+	}
+	str_fini(&line);
+	return good;
+}
+
 // The figures of this run, and what the baseline had where that stays.
-static void write_section(const struct check *check, const uint64_t old[static CHECK_FIGURES],
-			  const bool had[static CHECK_FIGURES], const char *section, bool force,
-			  struct sink *sink)
+static void write_section(const struct check *check,
+			  const struct check_limit old[static CHECK_FIGURES], const char *section,
+			  bool force, struct sink *sink)
 {
 	sink_format(sink, "[%s]\n", section);
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
 		const struct check_row *row = &check->rows[figure];
-		bool stays = had[figure] && (!row->known || (!force && row->value > old[figure]));
+		bool stays = old[figure].given &&
+			     (!row->known || (!force && row->value > old[figure].most));
 
 		if (stays || row->known)
 			sink_format(sink, "%s = %" PRIu64 "\n", check_names[figure],
-				    stays ? old[figure] : row->value);
+				    stays ? old[figure].most : row->value);
 	}
 }
 
 void check_write_baseline(const struct check *check, const char *text, const char *section,
 			  bool force, struct sink *sink)
 {
-	uint64_t old[CHECK_FIGURES] = { 0 }, value;
-	bool had[CHECK_FIGURES] = { false }, ours = false, written = false;
+	struct check_limit old[CHECK_FIGURES] = { 0 };
+	bool ours = false, written = false;
+	struct str line = { 0 };
+	struct err ignored = { 0 };
 	const char *at = text;
-	char line[1024];
 
-	while ((at = take_line(at, line, sizeof line))) {
-		enum check_figure figure = take_figure(line, &value);
-
-		if (is_header(line))
-			ours = is_header_of(line, section);
-		if (!ours || figure == CHECK_FIGURES)
-			continue;
-		old[figure] = value;
-		had[figure] = true;
-	}
+	check_read_baseline("", text, section, old, &ignored);
 	if (!*text)
 		sink_text(sink,
 			  "# What tidemark check --baseline compares with; --update lowers it.\n");
-	ours = false;
-	for (at = text; (at = take_line(at, line, sizeof line));) {
-		if (is_header(line))
-			ours = is_header_of(line, section);
-		if (ours && is_header(line) && !written)
-			write_section(check, old, had, section, force, sink);
+	while ((at = take_line(at, &line))) {
+		const char *now = str_get(&line);
+
+		if (is_header(now))
+			ours = is_header_of(now, section);
+		if (ours && is_header(now) && !written)
+			write_section(check, old, section, force, sink);
 		written = written || ours;
-		if (!ours || *line == '#' || !*line)
-			sink_format(sink, "%s\n", line);
+		if (!ours || *now == '#' || !*now)
+			sink_format(sink, "%s\n", now);
 	}
 	if (!written)
-		write_section(check, old, had, section, force, sink);
+		write_section(check, old, section, force, sink);
+	str_fini(&line);
 }

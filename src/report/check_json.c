@@ -31,6 +31,7 @@ static void write_row(const struct check *check, const struct check_row *row, st
 		json_object_end(json);
 	}
 	json_array_end(json);
+	json_kv_u64(json, "sites_left_out", row->sites_total - row->sites_count);
 	json_object_end(json);
 }
 

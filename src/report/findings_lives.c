@@ -349,76 +349,114 @@ static void count_failed(struct pass *pass, const struct trace_event *event)
 
 struct second_pass {
 	struct findings_facts *facts;
-	struct map wanted; // address: the first orphan there, + 1
-	size_t next;       // orphan, in the order of the trace
+	uint32_t *by_address; // orphans
 };
+
+static int compare_addresses(const void *a, const void *b, void *context)
+{
+	const struct findings_facts *facts = context;
+	const uint32_t *x = a, *y = b;
+	uint64_t left = facts->orphans[*x].address, right = facts->orphans[*y].address;
+
+	if (left != right)
+		return left < right ? -1 : 1;
+	return *x < *y ? -1 : *x > *y;
+}
+
+// The first orphan, by address, at `address` or behind it.
+static size_t find_orphan(const struct second_pass *pass, uint64_t address)
+{
+	size_t low = 0, high = pass->facts->orphans_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (pass->facts->orphans[pass->by_address[middle]].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+// The next orphan in the block's bytes that is freed behind event `number`, from *at on.
+static struct findings_orphan *next_inside(const struct second_pass *pass, size_t *at,
+					   const struct lives_block *block, uint64_t number)
+{
+	while (*at < pass->facts->orphans_count) {
+		struct findings_orphan *orphan = &pass->facts->orphans[pass->by_address[*at]];
+
+		if (orphan->address - block->address > block->size)
+			return NULL;
+		++*at;
+		if (orphan->process == block->process && orphan->number > number &&
+		    (orphan->address == block->address ||
+		     orphan->address - block->address < block->size))
+			return orphan;
+	}
+	return NULL;
+}
+
+static void remember_begin(void *context, const struct lives_block *block)
+{
+	const struct second_pass *pass = context;
+	size_t at = find_orphan(pass, block->address);
+	struct findings_orphan *orphan;
+
+	while (!block->heap && (orphan = next_inside(pass, &at, block, block->number))) {
+		orphan->freed = false;
+		orphan->inside = orphan->address != block->address;
+		orphan->allocated_by = block->stack;
+		orphan->size = block->size;
+		orphan->offset = orphan->address - block->address;
+	}
+}
 
 static void remember_end(void *context, const struct lives_block *block,
 			 const struct lives_end *end)
 {
-	struct second_pass *pass = context;
+	const struct second_pass *pass = context;
+	size_t at = find_orphan(pass, block->address);
+	struct findings_orphan *orphan;
 
-	if (block->origin != LIVES_BEGUN || block->heap || !map_find(&pass->wanted, block->address))
+	if (block->origin != LIVES_BEGUN || block->heap)
 		return;
-	for (size_t i = pass->next; i < pass->facts->orphans_count; i++) {
-		struct findings_orphan *orphan = &pass->facts->orphans[i];
-
-		if (orphan->address != block->address || orphan->process != block->process)
-			continue;
-		orphan->freed = end->cause == LIVES_FREE || end->cause == LIVES_REALLOC;
+	while ((orphan = next_inside(pass, &at, block, end->number))) {
+		orphan->inside = false;
+		orphan->freed = orphan->address == block->address &&
+				(end->cause == LIVES_FREE || end->cause == LIVES_REALLOC);
 		orphan->freed_by = end->stack;
-		orphan->allocated_by = block->stack;
-		orphan->size = block->size;
 	}
-}
-
-static void ignore_begin(void *context, const struct lives_block *block)
-{
-	(void)context;
-	(void)block;
-}
-
-static void look_inside(void *context, const struct lives_block *block)
-{
-	struct findings_orphan *orphan = context;
-
-	if (block->process != orphan->process || block->heap || orphan->address <= block->address ||
-	    orphan->address - block->address >= block->size)
-		return;
-	orphan->inside = true;
-	orphan->freed = false;
-	orphan->allocated_by = block->stack;
-	orphan->size = block->size;
-	orphan->offset = orphan->address - block->address;
 }
 
 static void read_before_orphans(struct findings *findings)
 {
 	struct findings_facts *facts = findings->facts;
 	struct reader *reader = findings->asked->reader;
-	struct second_pass pass = { .facts = facts };
-	const struct lives_watcher watcher = { ignore_begin, remember_end, NULL, &pass };
+	struct second_pass pass = {
+		.facts = facts,
+		.by_address = mem_alloc(facts->orphans_count, sizeof *pass.by_address),
+	};
+	const struct lives_watcher watcher = { remember_begin, remember_end, NULL, &pass };
 	struct lives *lives = lives_new(reader, &watcher, NULL);
-	struct trace_event event;
+	uint64_t last = facts->orphans[facts->orphans_count - 1].number;
+	struct trace_event event = { 0 };
 	struct trace_note note;
 	enum reader_item item;
 
-	for (size_t i = 0; i < facts->orphans_count; i++)
-		*map_put(&pass.wanted, facts->orphans[i].address, NULL) = 1;
+	for (uint32_t i = 0; i < facts->orphans_count; i++)
+		pass.by_address[i] = i;
+	mem_sort(pass.by_address, facts->orphans_count, sizeof *pass.by_address, compare_addresses,
+		 facts);
 	reader_rewind(reader);
-	while (pass.next < facts->orphans_count &&
-	       (item = reader_next(reader, &event, &note)) != READER_END) {
-		if (item == READER_NOTE) {
+	while (event.number < last && (item = reader_next(reader, &event, &note)) != READER_END) {
+		if (item == READER_NOTE)
 			lives_add_note(lives, &note);
-			continue;
-		}
-		while (pass.next < facts->orphans_count &&
-		       event.number >= facts->orphans[pass.next].number)
-			lives_each(lives, look_inside, &facts->orphans[pass.next++]);
-		lives_add_event(lives, &event);
+		else
+			lives_add_event(lives, &event);
 	}
 	lives_free(lives);
-	map_fini(&pass.wanted);
+	mem_free(pass.by_address);
 }
 
 // ---- the pass ----

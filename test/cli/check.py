@@ -136,6 +136,15 @@ def a_baseline_keeps_a_section_for_each_set_of_filters_and_its_comments():
     check("line 2" in refused("check", path, "--baseline", "bad"))
 
 
+@test
+def a_section_of_a_long_filter_is_kept_whole():
+    path, long = program(), "^(" + "|".join(f"function_number_{n}" for n in range(200)) + "|format)$"
+    verdict(path, "--baseline", "long", "--update", "--frame", long, code=0)
+    verdict(path, "--baseline", "long", "--update", code=0)
+    verdict(path, "--baseline", "long", "--frame", long, code=0)
+    check(f"[--frame {long}]\n" in open("long", encoding="utf-8").read())
+
+
 # ---- suppressions ----
 
 @test

@@ -228,6 +228,21 @@ def the_inside_of_a_block_freed_is_told_and_what_was_never_seen_is_not():
 
 
 @test
+def wrong_frees_among_many_blocks_are_looked_up_in_time():
+    trace = Calls()
+    blocks = [trace.alloc(step, stack("node"), 40) for step in range(50000)]
+    for number in range(900):
+        trace.free_by(60000 + number, blocks[number * 50] + 8, "release")
+    for number in range(50):
+        trace.free_by(70000 + 2 * number, blocks[number], "close")
+        trace.free_by(70001 + 2 * number, blocks[number], "cleanup")
+    told = answer("findings", trace.write("many.tide"), "-n", "0")["findings"]
+    counts = {one["kind"]: one["figures"]["count"] for one in told
+              if one["kind"] in ("freed-wrong", "freed-twice")}
+    equal({"freed-wrong": 900, "freed-twice": 50}, counts)
+
+
+@test
 def a_recording_with_losses_or_pauses_blames_nobody_for_a_wrong_free():
     trace = Calls()
     block = trace.alloc(0, stack("session"), 48)
