@@ -127,13 +127,19 @@ static void read_exec_failed(struct image *image, struct payload *payload)
 
 static void read_message(struct image *image, struct payload *payload)
 {
-	static const char filter[] =
-		"from here on it runs under a system-call filter (seccomp): the recorder makes no "
-		"system call in it; there are no snapshots of its resident memory, and a thread "
-		"whose lane is full spins until there is room";
-	static const char counter[] =
-		"from here on it must not read the processor's counter (PR_SET_TSC): times of its "
-		"events are some milliseconds behind";
+	static const char *const known[] = {
+		[NOTE_MESSAGE_FILTER] =
+			"from here on it runs under a system-call filter (seccomp): the "
+			"recorder makes no system call in it; there are no snapshots of its "
+			"resident memory, and a thread whose lane is full spins until there is "
+			"room",
+		[NOTE_MESSAGE_COUNTER] =
+			"from here on it must not read the processor's counter (PR_SET_TSC): "
+			"times of its events are some milliseconds behind",
+		[NOTE_MESSAGE_OWN] =
+			"it would have unmapped, protected or replaced memory of the recorder: "
+			"that is kept out of its calls (mmap and mremap onto it fail with ENOMEM)",
+	};
 	uint32_t what = (uint32_t)take(payload, 4);
 	char *text = mem_copy_bytes(payload->at, payload->left);
 	char line[1024];
@@ -145,9 +151,9 @@ static void read_message(struct image *image, struct payload *payload)
 			 text);
 	else
 		snprintf(line, sizeof line, "%s", text);
-	if (what == NOTE_MESSAGE_FILTER || what == NOTE_MESSAGE_COUNTER)
+	if (what < sizeof known / sizeof *known && known[what] != NULL)
 		trace_builder_note(image->trace_builder, TRACE_NOTE_MESSAGE, image->process,
-				   TRACE_NONE, 0, what == NOTE_MESSAGE_FILTER ? filter : counter);
+				   TRACE_NONE, 0, known[what]);
 	else
 		trace_builder_warn(image->trace_builder, image->process, line);
 	mem_free(text);

@@ -4,6 +4,7 @@
 #include "recorder/codemap.h"
 #include "recorder/enter_linux.h"
 #include "recorder/notes.h"
+#include "recorder/own_linux.h"
 #include "recorder/peak_linux.h"
 #include "recorder/text.h"
 #include "recorder/vm_put.h"
@@ -564,10 +565,78 @@ static COLD void vm_ready(void)
 	vm_write_leave(&door);
 }
 
+// ---- What is ours -------------------------------------------------------------------------------
+
+// Whether a call that could take memory away would take some of ours: the range that it is about,
+// and the lowest of ours in it.
+static bool vm_hits_own(const struct vm_ask *ask, long number, struct own_range *about,
+			struct own_range *ours)
+{
+	const long *words = ask->words;
+	long flags = words[3];
+
+	if (likely(number != __NR_munmap && number != __NR_mprotect &&
+		   number != __NR_pkey_mprotect && number != __NR_madvise &&
+		   number != __NR_mremap && number != KERNEL_NR_MMAP))
+		return false;
+	if (number == KERNEL_NR_MMAP &&
+	    (!(flags & KERNEL_MAP_FIXED) || (flags & KERNEL_MAP_FIXED_NOREPLACE)))
+		return false;
+	about->start = (uintptr_t)words[0];
+	about->end = about->start + (uintptr_t)words[1] + KERNEL_PAGE - 1;
+	about->end -= about->end % KERNEL_PAGE;
+	if (number == __NR_mremap && (flags & KERNEL_MREMAP_FIXED) &&
+	    own_find((uintptr_t)words[4], (uintptr_t)words[4] + (uintptr_t)words[2], ours))
+		return true;
+	return about->start % KERNEL_PAGE == 0 && !vm_write_is_linker(ask->back) &&
+	       own_find(about->start, about->end, ours);
+}
+
+static COLD void vm_tell_own(void)
+{
+	static _Atomic uint32_t told;
+	uint64_t signals;
+
+	if (recording_phase() != RECORDING_ON || kernel_sealed ||
+	    __atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+		return;
+	signals = kernel_block_signals();
+	notes_message(NOTE_MESSAGE_OWN, "");
+	kernel_restore_signals(signals);
+}
+
+// What is not ours, piece by piece; what is ours is left alone, and nobody hears of it. A call that
+// would put something else in its place cannot be answered so: it fails.
+static COLD long vm_spare_own(const struct vm_ask *ask, long number, struct own_range about,
+			      struct own_range ours)
+{
+	struct vm_ask piece = *ask;
+	long result = 0;
+
+	vm_tell_own();
+	if (number == KERNEL_NR_MMAP || number == __NR_mremap)
+		return -VM_ENOMEM;
+	while (about.start < about.end && !kernel_failed(result)) {
+		bool found = own_find(about.start, about.end, &ours);
+		uintptr_t stop = found ? ours.start : about.end;
+
+		piece.words[0] = (long)about.start;
+		piece.words[1] = (long)(stop - about.start);
+		if (stop > about.start)
+			result = vm_call(&piece, number);
+		about.start = found ? ours.end : about.end;
+	}
+	return result;
+}
+
 long vm_call(const struct vm_ask *ask, long number)
 {
+	struct own_range about, ours;
+
 	if (kernel_nested())
 		return ask->make ? ask->make(ask) : vm_relay(ask, number);
+	if (unlikely(vm_hits_own(ask, number, &about, &ours)))
+		return vm_spare_own(ask, number, about, ours);
 	if (unlikely(recording_phase() == RECORDING_ON &&
 		     (!recording_state->baseline_told ||
 		      __atomic_load_n(&vm_list_due, __ATOMIC_RELAXED))))

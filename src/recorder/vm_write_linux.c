@@ -3,6 +3,7 @@
 #include "recorder/capture.h"
 #include "recorder/elf.h"
 #include "recorder/event.h"
+#include "recorder/own_linux.h"
 #include "recorder/scope_linux.h"
 #include "recorder/strict_linux.h"
 #include "recorder/text.h"
@@ -67,6 +68,7 @@ void vm_write_start(void)
 	vm_write_free.end = vm_write_free.start ? vm_write_free.start + VM_WRITE_FREE_BYTES : 0;
 	vm_write_sbrk.end = vm_write_sbrk.start ? vm_write_sbrk.start + VM_WRITE_SBRK_BYTES : 0;
 	vm_write_ours = vm_write_range_of(scope_ourselves());
+	own_add(vm_write_ours.start, vm_write_ours.end - vm_write_ours.start);
 }
 
 bool vm_write_is_linker(uintptr_t pc)
@@ -118,6 +120,10 @@ void vm_own(const void *start, size_t bytes, bool gone)
 	uint32_t at = __atomic_load_n(&vm_write_changes_put, __ATOMIC_RELAXED);
 	struct vm_write_own_change *change;
 
+	if (gone)
+		own_remove((uintptr_t)start);
+	else
+		own_add((uintptr_t)start, bytes);
 	do {
 		if (at - __atomic_load_n(&vm_write_changes_told, __ATOMIC_ACQUIRE) >=
 		    VM_WRITE_OWN_MAX)
