@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { EXPORT_FORMAT = 1, EXPORT_VALUE, EXPORT_LIFETIMES };
+enum { EXPORT_FORMAT = 1, EXPORT_VALUE, EXPORT_LIFETIMES, EXPORT_AGAINST };
 
 static const struct option_row export_options[] = {
 	{ EXPORT_FORMAT, 0, "format", "NAME", "one of the formats above" },
@@ -18,6 +18,8 @@ static const struct option_row export_options[] = {
 	  "allocations, freed, frees, impacting, size, count" },
 	{ EXPORT_LIFETIMES, 0, "lifetimes", NULL,
 	  "csv and jsonl: a line for each block, with its end, and not for each event" },
+	{ EXPORT_AGAINST, 0, "against", "FILE",
+	  "flamegraph: colour what changed since this other trace (same window, same filters)" },
 	QUERY_OPTIONS_ROW_MEMORY("for the index (256M)"),
 	PRINT_OPTIONS_ROW_PROGRESS,
 	PRINT_OPTIONS_ROWS_SYMBOLS,
@@ -54,6 +56,7 @@ const struct command cmd_export = {
 		"  tidemark export app.tide --format pprof -o app.pb.gz\n"
 		"  tidemark export app.tide --format pprof --from peak --to peak -o peak.pb.gz\n"
 		"  tidemark export app.tide --format folded --value impacting --from 10s\n"
+		"  tidemark export new.tide --format flamegraph --against old.tide -o change.svg\n"
 		"  tidemark export app.tide --format csv --lifetimes --from 10s -o app.csv\n"
 		"  tidemark export app.tide --format heaptrack -o heaptrack.app.gz\n"
 		"  tidemark export app.tide --format heaplog --size 40 -o forty.heaplog\n",
@@ -67,6 +70,8 @@ struct export
 {
 	struct query_options query;
 	struct query_context asked;
+	const char *against; // a trace; NULL: none
+	struct query_context against_asked;
 	const struct export_format *format;
 	bool value_given, lifetimes;
 	int value;
@@ -97,6 +102,9 @@ static bool take_option(struct args *args, int id, struct export *export)
 		return args_word(args, samples_values, &export->value);
 	case EXPORT_LIFETIMES:
 		export->lifetimes = true;
+		return true;
+	case EXPORT_AGAINST:
+		export->against = args->value;
 		return true;
 	case QUERY_OPTIONS_OUTPUT:
 		export->query.output = strcmp(args->value, "-") == 0 ? NULL : args->value;
@@ -130,6 +138,7 @@ static bool write_trace(struct export *export, struct err *err)
 		.format = export->format,
 		.source = {
 			.asked = &export->asked,
+			.against_asked = export->against ? &export->against_asked : NULL,
 			.value = export->value_given ? (enum samples_value)export->value
 						     : SAMPLES_LIVE,
 			.lifetimes = export->lifetimes,
@@ -140,6 +149,8 @@ static bool write_trace(struct export *export, struct err *err)
 
 	if (sums)
 		query_options_warn(&cmd_export, &export->asked, NULL);
+	if (export->against)
+		query_options_warn(&cmd_export, &export->against_asked, export->against);
 	if ((sums && !query_context_check_layers(&export->asked, false, err)) ||
 	    !query_options_write(&export->query, write_format, &writing, err))
 		return false;
@@ -152,14 +163,17 @@ static bool write_trace(struct export *export, struct err *err)
 
 static bool export_trace(struct export *export, struct err *err)
 {
-	const struct query_context_options context =
+	struct query_context_options context =
 		query_options_context(&cmd_export, &export->query, export_rules(export->format));
 	bool good;
 
 	if (!query_options_can_write(&export->query, err) ||
 	    !query_options_open(&context, &export->asked, err))
 		return false;
-	good = write_trace(export, err);
+	context.path = export->against;
+	good = (!export->against || query_options_open(&context, &export->against_asked, err)) &&
+	       write_trace(export, err);
+	query_context_close(&export->against_asked);
 	query_context_close(&export->asked);
 	return good;
 }
@@ -178,6 +192,8 @@ static bool check(struct args *args, const struct export *export)
 				    "--value is for formats of one value (folded, flamegraph)");
 	if (export->lifetimes && !export->format->has_lifetimes)
 		return args_mistake(args, "--lifetimes is for csv and jsonl");
+	if (export->against && !export->format->compares)
+		return args_mistake(args, "--against is for flamegraph");
 	if (!export->query.output && terminal_is() && !one_value && !export->format->is_text)
 		return args_mistake(args, "the format is not for a terminal: say -o FILE");
 	return true;

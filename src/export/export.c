@@ -29,7 +29,7 @@ const struct export_format *export_find(const char *name)
 bool export_write(const struct export_format *format, struct export_source *source,
 		  struct sink *sink, struct err *err)
 {
-	struct samples samples = { 0 };
+	struct samples samples = { 0 }, against = { 0 };
 	bool good;
 
 	if (!format->has_samples)
@@ -38,9 +38,13 @@ bool export_write(const struct export_format *format, struct export_source *sour
 	if (!samples_open(&samples, source->asked, format->by_size, err))
 		return false;
 	source->samples = &samples;
-	good = format->write(source, sink, err) && sink_ok(sink, err);
-	source->samples = NULL;
+	good = !source->against_asked ||
+	       samples_open(&against, source->against_asked, format->by_size, err);
+	source->against = source->against_asked ? &against : NULL;
+	good = good && format->write(source, sink, err) && sink_ok(sink, err);
+	source->samples = source->against = NULL;
 	samples_close(&samples);
+	samples_close(&against);
 	return good;
 }
 

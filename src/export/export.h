@@ -14,7 +14,10 @@
 struct export_source {
 	struct query_context *asked;   // borrowed
 	const struct samples *samples; // NULL unless the format `has_samples`
-	enum samples_value value;      // for formats that hold one
+	// What it is compared with; NULL unless that was asked for, of a format that `compares`.
+	struct query_context *against_asked; // borrowed
+	const struct samples *against;
+	enum samples_value value; // for formats that hold one
 	bool value_given;
 	bool lifetimes; // blocks, and not events, for formats that `has_lifetimes`
 	void (*say)(void *context, const char *text); // a line without a newline
@@ -28,6 +31,7 @@ struct export_format {
 	bool single_value; // --value chooses it
 	bool is_text;      // that may go to a terminal
 	bool has_lifetimes;
+	bool compares;                           // it can show what changed against another trace
 	const struct query_context_rules *rules; // NULL: those of samples, or of blocks
 	bool (*write)(const struct export_source *source, struct sink *sink, struct err *err);
 };

@@ -3,6 +3,9 @@
 // (its script is in the file; nothing is loaded).
 //
 // Nodes are functions: lines and processes' addresses are merged, processes are the first level.
+// Against another trace, the width is that of this one, and colours say what changed: red grew,
+// blue shrank, by how much of the largest change. Processes are then programs: numbers differ.
+//
 // What is narrower than a quarter of a pixel is not drawn; a note says how many stacks that hides.
 #include "export/export.h"
 #include "export/locations.h"
@@ -27,24 +30,28 @@ struct node {
 	uint32_t name;           // in `strings`
 	uint32_t child, sibling; // 0: none; node 0 is the whole
 	uint32_t depth;
-	uint64_t value; // of all stacks that pass
+	uint64_t value;  // of all stacks that pass
+	uint64_t before; // the same of the other trace
 };
 
 struct flamegraph {
 	const struct export_source *source;
 	struct sink *sink;
 	struct locations locations;
+	struct locations before; // of the other trace
 	struct node *nodes;
 	size_t count, capacity;
 	uint32_t depth_max;  // of those that are drawn
 	size_t hidden;       // nodes too narrow to be drawn
 	size_t shrunk_count; // stacks of a negative value
+	uint64_t change_max; // of all nodes
+	uint64_t gone;       // of the other trace, in functions that are not in this one
 	uint32_t *numbers;   // of the present stack's locations, innermost first
 	size_t numbers_capacity;
 };
 
 // The child of that name, new if there is none.
-static uint32_t step(struct flamegraph *flamegraph, uint32_t parent, uint32_t name, uint64_t value)
+static uint32_t child_of(struct flamegraph *flamegraph, uint32_t parent, uint32_t name)
 {
 	uint32_t *link = &flamegraph->nodes[parent].child, at = *link;
 
@@ -61,24 +68,41 @@ static uint32_t step(struct flamegraph *flamegraph, uint32_t parent, uint32_t na
 		};
 		flamegraph->nodes[parent].child = at;
 	}
-	flamegraph->nodes[at].value += value;
 	return at;
 }
 
-static uint32_t name_of_process(struct flamegraph *flamegraph, process_id process)
+static uint32_t step(struct flamegraph *flamegraph, uint32_t parent, const char *name,
+		     uint64_t value, bool before)
 {
-	struct str text = { 0 };
-	uint32_t number;
+	uint32_t at = child_of(flamegraph, parent,
+			       string_table_add(&flamegraph->locations.strings, name));
 
-	export_add_process(flamegraph->source->asked->reader, process, &text);
-	number = string_table_add(&flamegraph->locations.strings, str_get(&text));
-	str_fini(&text);
-	return number;
+	*(before ? &flamegraph->nodes[at].before : &flamegraph->nodes[at].value) += value;
+	return at;
 }
 
-static void add_stack(struct flamegraph *flamegraph, const struct sample *sample, int64_t value)
+static uint32_t step_to_process(struct flamegraph *flamegraph, const struct sample *sample,
+				uint64_t value, bool before)
 {
-	struct locations *locations = &flamegraph->locations;
+	const struct export_source *source = flamegraph->source;
+	const struct reader *reader = (before ? source->against_asked : source->asked)->reader;
+	const struct trace_process *process = reader_process(reader, sample->process);
+	struct str text = { 0 };
+	uint32_t at;
+
+	if (source->against)
+		str_add(&text, process ? names_file(process->exe) : "(no process)");
+	else
+		export_add_process(reader, sample->process, &text);
+	at = step(flamegraph, 0, str_get(&text), value, before);
+	str_fini(&text);
+	return at;
+}
+
+static void add_stack(struct flamegraph *flamegraph, const struct sample *sample, int64_t value,
+		      bool before)
+{
+	struct locations *locations = before ? &flamegraph->before : &flamegraph->locations;
 	size_t depth = locations_of_stack(locations, sample->stack, &flamegraph->numbers,
 					  &flamegraph->numbers_capacity);
 	uint32_t at;
@@ -86,20 +110,40 @@ static void add_stack(struct flamegraph *flamegraph, const struct sample *sample
 	flamegraph->shrunk_count += value < 0;
 	if (value <= 0)
 		return;
-	flamegraph->nodes[0].value += (uint64_t)value;
-	at = step(flamegraph, 0, name_of_process(flamegraph, sample->process), (uint64_t)value);
+	*(before ? &flamegraph->nodes[0].before : &flamegraph->nodes[0].value) += (uint64_t)value;
+	at = step_to_process(flamegraph, sample, (uint64_t)value, before);
 	if (depth == 0)
-		step(flamegraph, at, string_table_add(&locations->strings, "(no stack)"),
-		     (uint64_t)value);
+		step(flamegraph, at, "(no stack)", (uint64_t)value, before);
 	while (depth-- > 0) {
 		const struct location *location = &locations->list[flamegraph->numbers[depth]];
 
 		for (uint32_t i = location->lines_count; i-- > 0;) {
 			uint32_t function = locations->lines[location->lines_first + i].function;
+			uint32_t name = locations->functions[function].name;
 
-			at = step(flamegraph, at, locations->functions[function].name,
-				  (uint64_t)value);
+			at = step(flamegraph, at, locations->strings.texts[name], (uint64_t)value,
+				  before);
 		}
+	}
+}
+
+static uint64_t change_of(const struct node *node)
+{
+	return node->value > node->before ? node->value - node->before : node->before - node->value;
+}
+
+// What is only in the other trace has no width.
+static void find_changes(struct flamegraph *flamegraph)
+{
+	for (size_t i = 0; i < flamegraph->count; i++) {
+		const struct node *node = &flamegraph->nodes[i];
+
+		if (change_of(node) > flamegraph->change_max)
+			flamegraph->change_max = change_of(node);
+		for (uint32_t at = node->value || i == 0 ? node->child : 0; at;
+		     at = flamegraph->nodes[at].sibling)
+			flamegraph->gone +=
+				flamegraph->nodes[at].value ? 0 : flamegraph->nodes[at].before;
 	}
 }
 
@@ -144,6 +188,27 @@ static void write_amount(const struct flamegraph *flamegraph, uint64_t value)
 		sink_text(flamegraph->sink, str_count(value, text));
 }
 
+static void write_change(const struct flamegraph *flamegraph, const struct node *node)
+{
+	if (change_of(node))
+		sink_text(flamegraph->sink, node->value > node->before ? "+" : "-");
+	write_amount(flamegraph, change_of(node));
+}
+
+// White where nothing changed.
+static void write_change_colour(const struct flamegraph *flamegraph, const struct node *node)
+{
+	double part = flamegraph->change_max
+			      ? (double)change_of(node) / (double)flamegraph->change_max
+			      : 0;
+	unsigned pale = 240 - (unsigned)(150 * part);
+
+	if (node->value >= node->before)
+		sink_format(flamegraph->sink, "rgb(240,%u,%u)", pale, pale);
+	else
+		sink_format(flamegraph->sink, "rgb(%u,%u,240)", pale, pale);
+}
+
 static double width_of(const struct flamegraph *flamegraph, uint64_t value)
 {
 	return (double)value * (WIDTH - 2 * MARGIN) / (double)flamegraph->nodes[0].value;
@@ -166,12 +231,20 @@ static void write_node(const struct flamegraph *flamegraph, const struct node *n
 	write_text(sink, name, SIZE_MAX);
 	sink_text(sink, " (");
 	write_amount(flamegraph, node->value);
+	sink_format(sink, ", %.2f%%",
+		    100.0 * (double)node->value / (double)flamegraph->nodes[0].value);
+	if (flamegraph->source->against) {
+		sink_text(sink, "; ");
+		write_change(flamegraph, node);
+	}
 	sink_format(sink,
-		    ", %.2f%%)</title><rect x=\"%.2f\" y=\"%.0f\" width=\"%.2f\" height=\"%d\" "
+		    ")</title><rect x=\"%.2f\" y=\"%.0f\" width=\"%.2f\" height=\"%d\" "
 		    "rx=\"2\" fill=\"",
-		    100.0 * (double)node->value / (double)flamegraph->nodes[0].value, x, y, width,
-		    ROW - 1);
-	write_colour(sink, name);
+		    x, y, width, ROW - 1);
+	if (flamegraph->source->against)
+		write_change_colour(flamegraph, node);
+	else
+		write_colour(sink, name);
 	sink_format(sink, "\"/><text x=\"%.2f\" y=\"%.0f\">", x + 3, y + ROW - 5);
 	if (letters >= 3)
 		write_text(sink, name, letters >= strlen(name) ? letters : letters - 2);
@@ -236,7 +309,7 @@ static void walk(struct flamegraph *flamegraph, bool draw)
 		const struct node *node = &flamegraph->nodes[place.node];
 
 		if (!is_drawn(flamegraph, node)) {
-			flamegraph->hidden++;
+			flamegraph->hidden += node->value > 0;
 			continue;
 		}
 		if (node->depth > flamegraph->depth_max)
@@ -275,6 +348,21 @@ static const char script[] =
 	"window.addEventListener('keydown',function(e){if(e.key==='f'&&(e.ctrlKey||e.metaKey)){"
 	"e.preventDefault();find()}});\n";
 
+static void write_against(const struct flamegraph *flamegraph)
+{
+	struct sink *sink = flamegraph->sink;
+
+	sink_text(sink, "; ");
+	write_change(flamegraph, &flamegraph->nodes[0]);
+	sink_text(sink, " against ");
+	write_text(sink, names_file(flamegraph->source->against_asked->options.path), 60);
+	sink_text(sink, "; red grew, blue shrank");
+	if (!flamegraph->gone)
+		return;
+	sink_text(sink, "; not drawn, since it is only there: ");
+	write_amount(flamegraph, flamegraph->gone);
+}
+
 static void write_head(struct flamegraph *flamegraph, unsigned height)
 {
 	struct sink *sink = flamegraph->sink;
@@ -297,6 +385,8 @@ static void write_head(struct flamegraph *flamegraph, unsigned height)
 	write_amount(flamegraph, flamegraph->nodes[0].value);
 	sink_text(sink, "; ");
 	write_text(sink, window, SIZE_MAX);
+	if (flamegraph->source->against)
+		write_against(flamegraph);
 	sink_format(sink,
 		    "</text>\n<text class=\"b\" id=\"reset\" x=\"%d\" y=\"20\" "
 		    "style=\"display:none\">reset zoom</text>\n"
@@ -327,33 +417,58 @@ static void write_picture(struct flamegraph *flamegraph)
 		    script);
 }
 
+static void add_samples(struct flamegraph *flamegraph, const struct samples *samples, bool before)
+{
+	int64_t value;
+
+	for (size_t first = 0, i = 0;
+	     samples_next_stack(samples, &i, flamegraph->source->value, &value); first = i)
+		add_stack(flamegraph, &samples->list[first], value, before);
+}
+
+static void say_limits(const struct flamegraph *flamegraph)
+{
+	if (flamegraph->hidden)
+		export_say(flamegraph->source,
+			   "%zu functions are narrower than a quarter of a pixel, and not drawn",
+			   flamegraph->hidden);
+	if (flamegraph->shrunk_count)
+		export_say(flamegraph->source,
+			   "%zu stacks that shrank are left out: a flame graph "
+			   "has no negative widths",
+			   flamegraph->shrunk_count);
+	if (flamegraph->gone)
+		export_say(flamegraph->source,
+			   "%" PRIu64 " %s of what it is compared with are of functions that are "
+			   "not in this trace, and not drawn (the other way round they are)",
+			   flamegraph->gone,
+			   *samples_unit(flamegraph->source->value) == 'b' ? "bytes" : "blocks");
+}
+
 static bool write(const struct export_source *source, struct sink *sink, struct err *err)
 {
+	const struct query_context *against = source->against_asked;
 	struct flamegraph flamegraph = {
 		.source = source,
 		.sink = sink,
 		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
-	int64_t value;
 
 	(void)err;
 	flamegraph.nodes = mem_grow(NULL, &flamegraph.capacity, flamegraph.count + 1,
 				    sizeof *flamegraph.nodes);
 	flamegraph.nodes[flamegraph.count++] = (struct node){ 0 };
-	for (size_t first = 0, i = 0;
-	     samples_next_stack(source->samples, &i, source->value, &value); first = i)
-		add_stack(&flamegraph, &source->samples->list[first], value);
+	add_samples(&flamegraph, source->samples, false);
+	if (against) {
+		flamegraph.before =
+			(struct locations){ .reader = against->reader, .names = against->names };
+		add_samples(&flamegraph, source->against, true);
+		find_changes(&flamegraph);
+	}
 	write_picture(&flamegraph);
-	if (flamegraph.hidden)
-		export_say(source,
-			   "%zu functions are narrower than a quarter of a pixel, and not drawn",
-			   flamegraph.hidden);
-	if (flamegraph.shrunk_count)
-		export_say(source,
-			   "%zu stacks that shrank are left out: a flame graph "
-			   "has no negative widths",
-			   flamegraph.shrunk_count);
+	say_limits(&flamegraph);
 	locations_fini(&flamegraph.locations);
+	locations_fini(&flamegraph.before);
 	mem_free(flamegraph.nodes);
 	mem_free(flamegraph.numbers);
 	return true;
@@ -364,5 +479,6 @@ const struct export_format flamegraph_format = {
 	.brief = "one SVG, with search and zoom",
 	.has_samples = true,
 	.single_value = true,
+	.compares = true,
 	.write = write,
 };

@@ -298,6 +298,31 @@ def a_flame_graph_is_as_wide_as_what_it_shows():
     check("http" not in text.replace("http://www.w3.org/2000/svg", ""), "asks for nothing elsewhere")
 
 
+def assembled(name, blocks):
+    text = f'process p pid={len(name)} exe="/bin/app"\nthread t p tid=1\n' + "".join(
+        f'stack s{i} "{function}" "a.c":1 < "main" "a.c":9\n+1ms t malloc s{i} 0x{i + 1}000 {size}\n'
+        for i, (function, size) in enumerate(blocks.items())) + "end\n"
+    return assemble(name, text)
+
+
+@test
+def a_flame_graph_against_another_trace_shows_what_changed():
+    new = assembled("newer", {"grown": 300, "same": 100, "shrunk": 50, "fresh": 20})
+    old = assembled("old", {"grown": 100, "same": 100, "shrunk": 90, "lost": 7})
+    text, said = exported(new, "flamegraph", "--against", old)
+    titles = dict(re.findall(r"<title>(\S+) \((.*?)\)</title>", text))
+    colours = dict(re.findall(r"<title>(\S+) .*?fill=\"(.*?)\"", text))
+    for name, change in (("grown", "+200 B"), ("same", "; 0 B"), ("shrunk", "-40 B"), ("fresh", "+20 B"),
+                         ("main", "+173 B"), ("app", "+173 B")):
+        check(titles[name].endswith(change), name, titles)
+    check("lost" not in titles and "7 bytes of what it is compared with" in said, said)
+    check("only there: 7 B" in text and "+173 B against old.tide" in text)
+    equal("rgb(240,240,240)", colours["same"])
+    check(re.match(r"rgb\(240,9", colours["grown"]) and re.match(r"rgb\(2\d\d,2\d\d,240", colours["shrunk"]),
+          colours)
+    check("--against" in refused("export", new, "--format", "pprof", "--against", old))
+
+
 @test
 def a_flame_graph_of_nothing_says_so():
     check("nothing was allocated" in exported(assemble("nothing"), "flamegraph")[0])
