@@ -13,6 +13,7 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	PRINT_OPTIONS_ROW_JSON("active.json"),
 	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROW_MARKDOWN,
 	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
@@ -52,7 +53,8 @@ static int run(int argc, char **argv)
 	args_init(&args, &cmd_active, argc, argv);
 	if (query_options_take_all(&args, &options)) {
 		// For people a page, for programs everything.
-		if (!options.rows_given && !options.print.json && !options.print.csv)
+		if (!options.rows_given && !options.print.json &&
+		    (!options.print.csv || options.print.markdown))
 			options.rows_max = ROWS_DEFAULT;
 		context = query_options_context(&cmd_active, &options, &active_rules);
 		args.exit_code =

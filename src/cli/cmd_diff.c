@@ -2,6 +2,7 @@
 #include "cli/query_options.h"
 
 #include "report/diff.h"
+#include "report/markdown.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
 	PRINT_OPTIONS_ROW_JSON("diff.json"),
 	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROW_MARKDOWN,
 	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
@@ -84,6 +86,27 @@ static bool try_second(struct request *request, struct err *err)
 	return ok;
 }
 
+static void write_markdown(const struct diff_page *page, struct sink *sink)
+{
+	const struct markdown_page markdown = {
+		.command = cmd_diff.name,
+		.sides = { page->sides[0], page->sides[1] },
+		.names = { page->names[0], page->names[1] },
+	};
+	struct str csv = { 0 };
+	struct sink into = sink_to_str(&csv);
+
+	diff_csv(page, &into);
+	markdown_write(&markdown, str_get(&csv), sink);
+	str_fini(&csv);
+}
+
+// Whether the answer does not have the warnings in it.
+static bool warned_apart(const struct query_options *options)
+{
+	return options->print.json || (options->print.csv && !options->print.markdown);
+}
+
 static int compare(struct request *request, struct query_context *before,
 		   struct query_context *after)
 {
@@ -114,11 +137,14 @@ static int compare(struct request *request, struct query_context *before,
 	if (!try_second(request, &err) || !diff_find(&diff, page.sides, &chosen, &err))
 		return args_fail(&cmd_diff, &err);
 	page.diff = &diff;
-	format(&page, &sink);
+	if (options->print.markdown)
+		write_markdown(&page, &sink);
+	else
+		format(&page, &sink);
 	diff_fini(&diff);
 	if (!sink_ok(&sink, &err))
 		return args_fail(&cmd_diff, &err);
-	for (int side = 0; (options->print.json || options->print.csv) && side < 2; side++)
+	for (int side = 0; warned_apart(options) && side < 2; side++)
 		query_options_warn(&cmd_diff, page.sides[side], page.names[side]);
 	return EXIT_ANSWERED;
 }

@@ -9,6 +9,7 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	PRINT_OPTIONS_ROW_JSON("report.json"),
 	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROW_MARKDOWN,
 	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };

@@ -11,6 +11,7 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
 	PRINT_OPTIONS_ROW_JSON("transients.json"),
 	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROW_MARKDOWN,
 	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };

@@ -42,6 +42,7 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_MEMORY("for the index and single allocations (256M)"),
 	PRINT_OPTIONS_ROW_JSON("window.json"),
 	PRINT_OPTIONS_ROW_CSV,
+	PRINT_OPTIONS_ROW_MARKDOWN,
 	PRINT_OPTIONS_ROWS,
 	{ 0 },
 };
@@ -115,6 +116,8 @@ static bool complete(struct request *request, struct err *err)
 	bool text = request->format == &table_text;
 	const char *by = request->has_tree ? "stack" : "impact,stack";
 
+	if (request->has_tree && request->options.print.markdown)
+		return err_set(err, ERR_USAGE, "--markdown is for rows, not for trees");
 	if (request->has_tree && request->by)
 		return err_set(err, ERR_USAGE,
 			       "a tree has no keys: choose what is in it with filters");
@@ -130,7 +133,7 @@ static bool complete(struct request *request, struct err *err)
 		return err_wrap(err, "--columns");
 	table->rows_max = request->options.rows_max;
 	if (!request->options.rows_given)
-		table->rows_max = text ? ROWS_DEFAULT : 0;
+		table->rows_max = text || request->options.print.markdown ? ROWS_DEFAULT : 0;
 	table->bytes_min = request->options.bytes_min;
 	table->all_frames = request->options.all_frames;
 	table->labels = request->format->labels;

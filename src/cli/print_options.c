@@ -16,8 +16,10 @@ enum print_options_taken print_options_take(struct args *args, struct print_opti
 	switch (id) {
 	case PRINT_OPTIONS_JSON:
 	case PRINT_OPTIONS_CSV:
+	case PRINT_OPTIONS_MARKDOWN:
 		print->json = id == PRINT_OPTIONS_JSON;
-		print->csv = id == PRINT_OPTIONS_CSV;
+		print->csv = !print->json;
+		print->markdown = id == PRINT_OPTIONS_MARKDOWN;
 		return PRINT_OPTIONS_TAKEN;
 	case PRINT_OPTIONS_COLOR:
 		return args_word(args, color_words, &print->color) ? PRINT_OPTIONS_TAKEN

@@ -11,6 +11,7 @@
 enum print_options_option {
 	PRINT_OPTIONS_JSON = 2000,
 	PRINT_OPTIONS_CSV,
+	PRINT_OPTIONS_MARKDOWN,
 	PRINT_OPTIONS_COLOR,
 	PRINT_OPTIONS_PROGRESS,
 	PRINT_OPTIONS_SYMBOLS,
@@ -25,6 +26,10 @@ enum print_options_option {
 #define PRINT_OPTIONS_ROW_CSV                                                                  \
 	{                                                                                      \
 		PRINT_OPTIONS_CSV, 0, "csv", NULL, "write one table of comma-separated values" \
+	}
+#define PRINT_OPTIONS_ROW_MARKDOWN                                                               \
+	{                                                                                        \
+		PRINT_OPTIONS_MARKDOWN, 0, "markdown", NULL, "write Markdown, for pull requests" \
 	}
 #define PRINT_OPTIONS_ROW_PROGRESS                            \
 	{                                                     \
@@ -47,7 +52,8 @@ enum print_options_option {
 // `= { 0 }` is what holds without options.
 struct print_options {
 	bool json, csv;
-	int color; // 0: auto, 1: always, 2: never
+	bool markdown; // of what is written as CSV (report/markdown.h)
+	int color;     // 0: auto, 1: always, 2: never
 	enum progress_mode progress;
 	struct symbols_options symbols;
 };

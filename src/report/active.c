@@ -410,6 +410,7 @@ void active_write_csv(const struct active *active, struct sink *sink)
 {
 	const struct reader *reader = active->asked->reader;
 
+	active->asked->rows_left_out += active->count - active->shown;
 	sink_text(sink, "layer,address,size,age_ns,owner,process,process_id,thread,heap,committed,"
 			"function,library\r\n");
 	for (size_t i = 0; i < active->shown; i++) {

@@ -121,6 +121,7 @@ void diff_csv(const struct diff_page *page, struct sink *sink)
 {
 	const struct diff *diff = page->diff;
 
+	page->sides[1]->rows_left_out += diff->rows_total - diff->rows_count;
 	sink_text(sink, "state");
 	for (int f = 0; f < DIFF_FIGURES; f++)
 		sink_format(sink, ",%s_bytes,%s_count,%s_bytes_before,%s_count_before", keys[f],

@@ -89,6 +89,7 @@ void growth_csv(const struct growth_page *page, struct sink *sink)
 	for (size_t v = 0; v < ORDER_COUNT; v++) {
 		const struct growth_list *list = &page->growth->lists[order[v]];
 
+		page->asked->rows_left_out += list->total - list->count;
 		for (size_t i = 0; i < list->count; i++) {
 			const struct growth_row *row = &list->rows[i];
 			const struct query_context_place *place = &page->asked->places[row->place];

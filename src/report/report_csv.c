@@ -24,6 +24,7 @@ static void write(struct report *report, struct sink *sink)
 		enum sites_question question = (enum sites_question)i;
 		struct sites_list list = sites_list(&report->sites, question);
 
+		report->asked->rows_left_out += list.rest_count;
 		for (size_t r = 0; r < list.count; r++)
 			write_row(report, sink, question, r + 1, list.rows[r]);
 		sites_list_fini(&list);

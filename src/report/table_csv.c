@@ -116,6 +116,8 @@ static void write(struct table *table, struct sink *sink)
 			at[depth] = 0;
 			continue;
 		}
+		table->asked->rows_left_out +=
+			row->children_count - row->shown_count + table_dropped(table, row, NULL);
 		if (depth-- == 0)
 			return;
 	}

@@ -101,6 +101,8 @@ void transients_csv(const struct transients *t, struct sink *sink)
 {
 	const struct spikes *spikes = t->spikes;
 
+	t->asked->rows_left_out += spikes->rows_total - spikes->rows_count + spikes->series_total -
+				   spikes->series_count;
 	sink_text(sink, "section,rank,begin_ns,end_ns,height,bytes,count," LINES_CSV_PLACE "\r\n");
 	for (size_t i = 0; i < spikes->rows_count; i++) {
 		const struct spikes_row *row = &spikes->rows[i];
