@@ -8,8 +8,6 @@ const char absent_gnuplot[] = "try: apt install gnuplot-nox";
 const char *absent_why(const char *name)
 {
 	static const char *const known[][2] = {
-		{ "attach", "a program is recorded from its beginning; use tidemark record, with "
-			    "--paused and tidemark ctl PID start for a part of its life" },
 		{ "watch", "it is a key of Windows' registry; use tidemark record, or LD_PRELOAD" },
 	};
 

@@ -11,6 +11,7 @@ const char *absent_why(const char *name)
 		{ "--strict-vm", "all calls go through ntdll and are seen; leave the option out" },
 		{ "--rss-exact", "snapshots of resident memory are Linux's; use map, and active "
 				 "--layer vm, for what is committed" },
+		{ "--duration", "press Ctrl-C when it is time; leave the option out" },
 		{ "--index", "the first question builds the index; leave the option out" },
 	};
 

@@ -14,13 +14,14 @@ static int run(int argc, char **argv);
 
 const struct command cmd_ctl = {
 	.name = "ctl",
-	.brief = "stop or start the recording of a running program, or set a mark",
-	.usage = "PID start|stop|mark NAME",
+	.brief = "stop or start the recording of a running program, set a mark, or end it",
+	.usage = "PID start|stop|detach|mark NAME",
 	.text = "PID is a process that is being recorded.\n\n"
 		"  stop       allocations of the process are not recorded from now on; frees are\n"
 		"  start      they are again, also if it was recorded --paused\n"
 		"  mark NAME  a moment for --from and --to: what the process did before is before\n"
-		"             it\n",
+		"             it\n"
+		"  detach     the recording ends, the program runs on\n",
 	.examples = "  tidemark record --paused ./server &\n"
 		    "  tidemark ctl 4242 start\n"
 		    "  tidemark ctl 4242 mark load\n"
@@ -29,7 +30,7 @@ const struct command cmd_ctl = {
 	.run = run,
 };
 
-static const char *const verb_words[] = { "mark", "stop", "start", NULL };
+static const char *const verb_words[] = { "mark", "stop", "start", "detach", NULL };
 
 static bool take_pid(struct args *args, const char *word, uint32_t *pid)
 {
@@ -53,9 +54,10 @@ static bool take_verb(struct args *args, const char *word, uint32_t *verb)
 		}
 	}
 	if (nearest)
-		return args_mistake(args, "'%s' is not start, stop or mark; did you mean '%s'?",
+		return args_mistake(args,
+				    "'%s' is not start, stop, detach or mark; did you mean '%s'?",
 				    word, nearest);
-	return args_mistake(args, "'%s' is not start, stop or mark", word);
+	return args_mistake(args, "'%s' is not start, stop, detach or mark", word);
 }
 
 static bool take_name(struct args *args, const char *name, struct control_request *request)
@@ -88,7 +90,7 @@ static int run(int argc, char **argv)
 		words[count++] = args.value;
 	}
 	if (!args_need(&args, words[0], "a PID") || !take_pid(&args, words[0], &request.pid) ||
-	    !args_need(&args, words[1], "start, stop or mark") ||
+	    !args_need(&args, words[1], "start, stop, detach or mark") ||
 	    !take_verb(&args, words[1], &request.verb))
 		return args.exit_code;
 	if (request.verb == CONTROL_MARK && !take_name(&args, words[2], &request))

@@ -177,6 +177,8 @@ static void print_process(const struct info *info, const struct trace_process *p
 		printf(" (32-bit)");
 	if (process->start == TRACE_START_FORK)
 		printf(" (forked)");
+	if (process->start == TRACE_START_ATTACH)
+		printf(" (attached)");
 	printf("  %s", report_exit(process, exit));
 	printf("  from %s", str_duration(process->began_ns, began));
 	if (process->ended_ns != UINT64_MAX)

@@ -4,6 +4,7 @@
 #include "cli/summary.h"
 
 #include "base/str.h"
+#include "engine/moment.h"
 #include "launch/launch.h"
 #include "launch/leave.h"
 #include "wire/segment.h"
@@ -18,6 +19,8 @@
 
 enum {
 	RECORD_OUTPUT = 1,
+	RECORD_PID,
+	RECORD_DURATION,
 	RECORD_FORCE,
 	RECORD_FREE_STACKS,
 	RECORD_SAMPLE,
@@ -38,6 +41,10 @@ static const struct option_row record_options[] = {
 	  "write the trace to FILE; in it %e is the program, %p its pid, %t the time, %h the host, "
 	  "%n a number that makes it new" },
 	{ RECORD_FORCE, 'f', "force", NULL, "overwrite FILE" },
+	{ RECORD_PID, 'p', "pid", "PID",
+	  "record a program that runs already, from now on, instead of starting one" },
+	{ RECORD_DURATION, 0, "duration", "TIME",
+	  "end the recording after so long (30s, 500ms, 5m); the program runs on" },
 	{ RECORD_FREE_STACKS, 0, "free-stacks", NULL, "record the stack of every free as well" },
 	{ RECORD_SAMPLE, 0, "sample", "BYTES",
 	  "record one allocation in BYTES of them, at random (512K): for production" },
@@ -77,12 +84,14 @@ static int record_run(int argc, char **argv);
 const struct command cmd_record = {
 	.name = "record",
 	.brief = "run a program and record its memory calls, and those of its children",
-	.usage = "[options] [--] PROGRAM [ARGUMENT...]",
+	.usage = "[options] [--] PROGRAM [ARGUMENT...], or -p PID [options]",
 	.text = "The program's input, output, exit code and signals stay as they are. The trace "
 		"is\ntidemark.PROGRAM.PID.tide in the current directory, unless -o says "
-		"otherwise.\n",
+		"otherwise.\n"
+		"With -p, Ctrl-C ends the recording and not the program, and the exit code is 0.\n",
 	.examples = "  tidemark record ./server --port 8080\n"
 		    "  tidemark record -o build.tide -- make -j4      # and all that make starts\n"
+		    "  tidemark record -p 4242 --duration 30s\n"
 		    "  tidemark record -o '%e.%t.tide' --free-stacks python3 job.py\n",
 	.notes = "Environment\n"
 		 "  TIDEMARK_LIBRARY  path of libtidemark.so, if it is not where it was "
@@ -103,6 +112,18 @@ static bool record_sample(struct record *record)
 	if (record->launch.sample_bytes > SEGMENT_SAMPLE_BYTES_MAX)
 		return args_mistake(&record->args, "--sample %s: at most 1 TiB",
 				    record->args.value);
+	return true;
+}
+
+static bool record_pid(struct record *record)
+{
+	uint64_t pid;
+
+	if (!args_count(&record->args, &pid))
+		return false;
+	if (pid == 0 || pid > INT32_MAX)
+		return args_mistake(&record->args, "'%s' is not a process id", record->args.value);
+	record->launch.attach_pid = (uint32_t)pid;
 	return true;
 }
 
@@ -140,6 +161,40 @@ static bool record_take(struct record *record, uint32_t option, const char *name
 	return true;
 }
 
+static bool record_duration(struct record *record)
+{
+	int64_t duration_ns;
+
+	if (!record_take(record, 0, "duration"))
+		return false;
+	if (moment_parse_duration(record->args.value, &duration_ns) && duration_ns > 0) {
+		record->launch.duration_ns = (uint64_t)duration_ns;
+		return true;
+	}
+	return args_mistake(&record->args,
+			    "--duration %s: a time such as 30s, 500ms or 5m expected",
+			    record->args.value);
+}
+
+// What was asked for, together. False: it makes no sense.
+static bool record_check(struct record *record)
+{
+	struct args *args = &record->args;
+	bool attaches = record->launch.attach_pid != 0;
+
+	if (attaches && args->at < args->argc)
+		return args_mistake(args, "-p %u: no program is started then, so '%s' is too much",
+				    record->launch.attach_pid, args->argv[args->at]);
+	if (attaches && record->launch.segment_options & SEGMENT_STRICT_VM)
+		return args_mistake(args, "--strict-vm needs a program that record starts");
+	if (attaches && record->launch.segment_options & SEGMENT_PAUSED)
+		return args_mistake(args, "--paused needs a program that record starts (try: "
+					  "tidemark ctl PID stop)");
+	if (!attaches && args->at >= args->argc)
+		return args_mistake(args, "needs a program to run, or -p PID");
+	return true;
+}
+
 // False: return args.exit_code.
 static bool record_parse(struct record *record, int argc, char **argv)
 {
@@ -157,6 +212,14 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			break;
 		case RECORD_FORCE:
 			record->launch.force = true;
+			break;
+		case RECORD_PID:
+			if (!record_pid(record))
+				return false;
+			break;
+		case RECORD_DURATION:
+			if (!record_duration(record))
+				return false;
 			break;
 		case RECORD_FREE_STACKS:
 			record_add_option(record, SEGMENT_FREE_STACKS, "free-stacks");
@@ -202,8 +265,8 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			break;
 		}
 	}
-	if (args->at >= argc)
-		return args_mistake(args, "needs a program to run");
+	if (!record_check(record))
+		return false;
 	record->launch.argv = argv + args->at;
 	record->launch.tool = "tidemark " TIDEMARK_VERSION;
 	record->launch.options_text = str_get(&record->options_text);

@@ -70,7 +70,7 @@ extern const struct command cmd_repair;
 extern const struct command cmd_bundle;
 extern const struct command cmd_symbols;
 extern const struct command cmd_ctl;
-extern const struct command cmd_attach;  // Windows
+extern const struct command cmd_attach;
 extern const struct command cmd_watch;   // Windows
 extern const struct command cmd_watched; // hidden, Windows: what a watched program is started by
 extern const struct command cmd_collect; // hidden: a collector for LD_PRELOAD alone

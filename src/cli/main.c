@@ -17,8 +17,8 @@
 // clang-format off
 static const struct command *const commands[] = {
 	&cmd_record,
-#ifdef TIDEMARK_WINDOWS
 	&cmd_attach,
+#ifdef TIDEMARK_WINDOWS
 	&cmd_watch,
 	&cmd_watched,
 #endif

@@ -37,6 +37,9 @@ void summary_print(const struct launch_result *result)
 		plural(summary->processes, "process", "processes"),
 		str_count(summary->events_lost, lost),
 		plural(summary->events_lost, "event", "events"));
+	if (result->stop_ns)
+		fprintf(stderr, "tidemark: its threads stood still for %s at most\n",
+			str_duration(result->stop_ns, duration));
 	if (result->indexed)
 		fprintf(stderr, "tidemark: its index is ready (%s of CPU, in idle time)\n",
 			str_duration(result->index_cpu_ns, index));

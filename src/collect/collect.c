@@ -74,9 +74,26 @@ static void handle_message(struct collector *collector, const struct door_event 
 		trace_builder_note(&collector->trace_builder, TRACE_NOTE_MARK, TRACE_NONE,
 				   TRACE_NONE, 0, message->text);
 		break;
+	case COLLECT_NOTE:
+		trace_builder_note(&collector->trace_builder, TRACE_NOTE_MESSAGE,
+				   process_list_number(&collector->process_list, message->pid),
+				   TRACE_NONE, 0, message->text);
+		break;
 	default:
 		break;
 	}
+}
+
+// The recording is to end, and the programs go on. Who launched us has to take the recorder out
+// first.
+static void leave(struct collector *collector)
+{
+	struct collect_message message = { .kind = COLLECT_LEAVE };
+
+	if (collector->options->report_fd >= 0 || collector->options->tell)
+		trace_builder_tell(&collector->trace_builder, &message);
+	else
+		collector->main_ended = collector->stopping = true;
 }
 
 // From outside: it is done behind all that was published before it was asked.
@@ -103,6 +120,10 @@ static void do_control(struct collector *collector, const struct door_event *eve
 		// A pause that began in the program itself ends with its next allocation.
 		atomic_fetch_add(&image->share.segment->resumes, 1);
 		break;
+	case CONTROL_DETACH:
+		door_answer(collector->door, event, CONTROL_DONE, "");
+		leave(collector);
+		return;
 	default:
 		door_answer(collector->door, event, CONTROL_REFUSED, "an unknown request");
 		return;

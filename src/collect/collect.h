@@ -82,6 +82,8 @@ enum collect_message_kind {
 	COLLECT_ENDED = 5, // launcher: the main program `pid` ended with wait status `status`
 	COLLECT_STOP = 6,  // launcher: finish now, whatever is still running
 	COLLECT_MARK = 7,  // launcher: place the mark `text` here
+	COLLECT_NOTE = 8,  // launcher: of `pid`, `text` is something that readers should know
+	COLLECT_LEAVE = 9, // collector: somebody asks from outside to end the recording
 };
 
 // One datagram, always sent whole.

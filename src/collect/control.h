@@ -17,7 +17,7 @@
 
 enum { CONTROL_MAGIC = 0x6c746374, CONTROL_TEXT_MAX = 256 };
 
-enum control_verb { CONTROL_MARK = 1, CONTROL_STOP = 2, CONTROL_START = 3 };
+enum control_verb { CONTROL_MARK = 1, CONTROL_STOP = 2, CONTROL_START = 3, CONTROL_DETACH = 4 };
 
 enum control_status {
 	CONTROL_DONE = 1,

@@ -96,7 +96,7 @@ static bool hello_valid(const struct segment_hello *hello, size_t size)
 	return size >= offsetof(struct segment_hello, exe) && hello->magic == SEGMENT_MAGIC &&
 	       hello->version == SEGMENT_VERSION &&
 	       hello->exe_length <= size - offsetof(struct segment_hello, exe) &&
-	       (hello->start == SEGMENT_START_EXEC || hello->start == SEGMENT_START_FORK);
+	       hello->start >= SEGMENT_START_EXEC && hello->start <= SEGMENT_START_ATTACH;
 }
 
 static bool wanted(const struct door *door, const struct segment_hello *hello,
@@ -107,7 +107,7 @@ static bool wanted(const struct door *door, const struct segment_hello *hello,
 	if (geteuid() != 0 && from->uid != geteuid())
 		return false;
 	if ((door->options->segment_options & SEGMENT_NO_FOLLOW) && door->first_pid != 0)
-		return (uint32_t)from->pid == door->first_pid && hello->start == SEGMENT_START_EXEC;
+		return (uint32_t)from->pid == door->first_pid && hello->start != SEGMENT_START_FORK;
 	return true;
 }
 

@@ -126,6 +126,13 @@ struct image *process_list_find(const struct process_list *process_list, uint32_
 	return NULL;
 }
 
+process_id process_list_number(const struct process_list *process_list, uint32_t pid)
+{
+	const uint64_t *process = map_find(&process_list->processes, pid);
+
+	return process != NULL ? (process_id)(*process - 1) : TRACE_NONE;
+}
+
 // ---- Beginning ------------------------------------------------------------------------------
 
 static process_id parent_of(struct process_list *process_list, const struct image *image,
@@ -164,8 +171,7 @@ static void begin(struct process_list *process_list, struct image *image)
 		.parent = parent_of(process_list, image, parent),
 		.pid = image->pid,
 		.generation = image->generation,
-		.start = arrival->hello.start == SEGMENT_START_FORK ? TRACE_START_FORK
-								    : TRACE_START_EXEC,
+		.start = (uint8_t)arrival->hello.start, // the same numbers
 		.bits = arrival->hello.abi == 32 ? 32 : 64,
 		.began_ns = arrival->time_ns,
 		.exe = arrival->exe,

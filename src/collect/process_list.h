@@ -47,6 +47,9 @@ void process_list_status(struct process_list *process_list, uint32_t pid, int st
 // The image of a process that lives and has begun, or NULL.
 struct image *process_list_find(const struct process_list *process_list, uint32_t pid);
 
+// The process of that pid, also when it has ended; TRACE_NONE: there was none.
+process_id process_list_number(const struct process_list *process_list, uint32_t pid);
+
 // Let those begin that can. After the notes of all images were read.
 void process_list_settle(struct process_list *process_list);
 

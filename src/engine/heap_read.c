@@ -14,7 +14,7 @@ static void learn(struct heap *heap, const struct reader *reader)
 	while (heap->processes_count < reader_processes_count(reader)) {
 		process_id id = (process_id)heap->processes_count;
 
-		heap_add_process(heap, reader_process(reader, id)->start == TRACE_START_FORK);
+		heap_add_process(heap, trace_start_inherits(reader_process(reader, id)->start));
 	}
 	while (heap->threads_count < reader_threads_count(reader)) {
 		thread_id id = (thread_id)heap->threads_count;

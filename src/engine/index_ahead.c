@@ -35,7 +35,7 @@ static void take(const struct index_ahead *ahead, struct index_ahead_batch *batc
 	process = reader_thread(reader, thread)->process;
 	if (process >= ahead->processes_count)
 		return;
-	forked = reader_process(reader, process)->start == TRACE_START_FORK;
+	forked = trace_start_inherits(reader_process(reader, process)->start);
 	for (uint32_t i = 0; i < count; i++) {
 		struct index_ahead_event *next = &batch->events[batch->count++];
 

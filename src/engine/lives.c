@@ -204,7 +204,7 @@ static struct lives_block unknown(struct lives *lives, process_id process,
 	};
 	bool first = false;
 
-	if (reader_process(lives->reader, process)->start == TRACE_START_FORK)
+	if (trace_start_inherits(reader_process(lives->reader, process)->start))
 		map_put(inherited_of(lives, process), address, &first);
 	if (first)
 		block.origin = LIVES_INHERITED;

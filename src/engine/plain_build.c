@@ -115,7 +115,7 @@ static void release_unknown(struct build *build, const struct trace_event *event
 	struct window_cell cell = cell_of(build, event);
 	bool inherited = false;
 
-	if (reader_process(build->reader, process)->start == TRACE_START_FORK)
+	if (trace_start_inherits(reader_process(build->reader, process)->start))
 		map_put(&build->inherited[process], address, &inherited);
 	if (inherited) {
 		build->steps->inherited++;

@@ -28,6 +28,10 @@ bool collector_process_read(struct collector_process *collector_process,
 void collector_process_send(const struct collector_process *collector_process,
 			    enum collect_message_kind kind, pid_t pid, int status);
 
+// The same, with a text.
+void collector_process_say(const struct collector_process *collector_process,
+			   enum collect_message_kind kind, pid_t pid, const char *text);
+
 // Take note of its end, if it has ended: a guest can tell a dead collector from a living one only
 // once we did.
 void collector_process_reap(struct collector_process *collector_process);

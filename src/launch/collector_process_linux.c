@@ -76,12 +76,14 @@ static void collector_process_raise_limits(void)
 	collector_process_raise_limit(RLIMIT_NOFILE, 65536);
 }
 
-static void collector_process_tell(int fd, enum collect_message_kind kind, const char *text)
+static void collector_process_tell(int fd, enum collect_message_kind kind, pid_t pid,
+				   const char *text)
 {
 	struct collect_message message;
 
 	memset(&message, 0, sizeof(message));
 	message.kind = kind;
+	message.pid = (uint32_t)pid;
 	memcpy(message.text, text, strnlen(text, sizeof(message.text) - 1));
 	send(fd, &message, sizeof(message), MSG_NOSIGNAL);
 }
@@ -107,7 +109,7 @@ _Noreturn static void collector_process_child(const struct collect_options *opti
 	own.report_fd = COLLECTOR_PROCESS_REPORT_FD;
 	if (collect_run(&own, NULL, &err))
 		_exit(0);
-	collector_process_tell(COLLECTOR_PROCESS_REPORT_FD, COLLECT_STOPPED, err.text);
+	collector_process_tell(COLLECTOR_PROCESS_REPORT_FD, COLLECT_STOPPED, 0, err.text);
 	_exit(3);
 }
 
@@ -166,6 +168,13 @@ void collector_process_send(const struct collector_process *collector_process,
 	message.pid = (uint32_t)pid;
 	message.status = status;
 	send(collector_process->fd, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+void collector_process_say(const struct collector_process *collector_process,
+			   enum collect_message_kind kind, pid_t pid, const char *text)
+{
+	if (collector_process->fd >= 0)
+		collector_process_tell(collector_process->fd, kind, pid, text);
 }
 
 void collector_process_reap(struct collector_process *collector_process)

@@ -22,7 +22,8 @@
 
 struct launch_options {
 	char *const *argv;          // the program and its arguments; NULL: attach_pid
-	uint32_t attach_pid;        // Windows: a program that runs already
+	uint32_t attach_pid;        // a program that runs already
+	uint64_t duration_ns;       // Linux: end the recording after so long; 0: with the program
 	bool watched;               // Windows: started in its stead (watch_win32.h)
 	const char *output_pattern; // as in output.h; NULL: the default name
 	bool force;                 // overwrite the output
@@ -51,6 +52,7 @@ struct launch_result {
 	bool closed; // `summary` is set: the collector closed the trace itself
 	struct collect_summary summary;
 	struct str path;       // of the trace; empty if there is none
+	uint64_t stop_ns;      // attached: how long the threads stood still, at most
 	bool indexed;          // the index is there;
 	uint64_t index_cpu_ns; // what it took
 };

@@ -1,6 +1,8 @@
 #include "launch/launch.h"
 
 #include "base/mem.h"
+#include "launch/attachable.h"
+#include "launch/attacher.h"
 #include "launch/collector_process.h"
 #include "launch/indexer.h"
 #include "launch/inspect.h"
@@ -17,8 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,8 +56,13 @@ struct launch {
 	bool told_waiting;
 	bool hung_up; // the terminal is gone, and the program was told
 	bool asked_to_stop;
-	bool started;       // the program was let go
-	bool stopped;       // the collector said why it records no more
+	bool started;     // the program was let go
+	bool stopped;     // the collector said why it records no more
+	bool attached;    // the recorder is in a program that is not our child
+	char **arguments; // of that one
+	struct attacher_figures figures;
+	int program_fd;     // of that one, to notice its end; -1: none
+	int timer_fd;       // when the recording is to end; -1: with the program
 	struct str command; // for trace_info
 	char directory[PATH_MAX];
 	char host[sizeof(struct utsname)];
@@ -104,6 +113,32 @@ static bool launch_look(struct launch *launch, struct err *err)
 	return true;
 }
 
+// A program that runs: its file and its arguments.
+static bool launch_look_at_running(struct launch *launch, struct err *err)
+{
+	pid_t pid = (pid_t)launch->options->attach_pid;
+
+	if (!preload_find_library(&launch->library, err))
+		return false;
+	preload_find_either(str_get(&launch->library), &launch->either);
+	switch (attachable_look(pid, str_get(&launch->library), err)) {
+	case ATTACHABLE_NOT_THERE:
+		launch->result->end = LAUNCH_NOT_FOUND;
+		return false;
+	case ATTACHABLE_NOT:
+		launch->result->end = LAUNCH_NOT_EXECUTABLE;
+		return false;
+	case ATTACHABLE:
+		break;
+	}
+	launch->arguments = attachable_arguments(pid, &launch->program);
+	launch->program_fd = pidfd_open(pid, 0);
+	if (launch->program_fd < 0)
+		return err_errno(err, errno, "cannot watch process %d", (int)pid);
+	launch->starter.pid = pid;
+	return preload_session(launch->session, err);
+}
+
 // Words that a shell would read as anything else are quoted.
 static void launch_quote(struct str *out, const char *word)
 {
@@ -127,11 +162,12 @@ static void launch_quote(struct str *out, const char *word)
 static void launch_describe(struct launch *launch, struct trace_info *info)
 {
 	struct utsname host;
+	char *const *words = launch->arguments ? launch->arguments : launch->options->argv;
 
-	for (size_t i = 0; launch->options->argv[i]; i++) {
+	for (size_t i = 0; words[i]; i++) {
 		if (i > 0)
 			str_add_char(&launch->command, ' ');
-		launch_quote(&launch->command, launch->options->argv[i]);
+		launch_quote(&launch->command, words[i]);
 	}
 	if (!getcwd(launch->directory, sizeof(launch->directory)))
 		strcpy(launch->directory, "?");
@@ -204,6 +240,55 @@ static bool launch_open_output(struct launch *launch, struct err *err)
 	return launch->output_fd >= 0;
 }
 
+static void launch_stop(struct launch *launch)
+{
+	launch->asked_to_stop = true;
+	collector_process_send(&launch->collector_process, COLLECT_STOP, 0, 0);
+}
+
+// For readers of the trace: what it cost the program.
+static void launch_note_attached(const struct launch *launch)
+{
+	const struct attacher_figures *figures = &launch->figures;
+	pid_t pid = (pid_t)launch->options->attach_pid;
+	struct str line = { 0 };
+	char stop[24], load[24];
+
+	str_format(&line,
+		   "attached while it ran: %u functions of its allocator entered, %u of %u places "
+		   "of code changed; its threads, %u, stood still for %s at most, and one for %s",
+		   figures->functions, figures->places, figures->places + figures->kept,
+		   figures->threads, str_duration(figures->stop_ns, stop),
+		   str_duration(figures->load_ns, load));
+	collector_process_say(&launch->collector_process, COLLECT_NOTE, pid, str_get(&line));
+	str_fini(&line);
+}
+
+// Take the recorder out of a program that runs on.
+static void launch_detach(struct launch *launch)
+{
+	struct err err = { 0 };
+
+	if (!launch->attached)
+		return;
+	launch->attached = false;
+	if (!attacher_end((pid_t)launch->options->attach_pid, launch->session, &launch->figures,
+			  &err))
+		launch_tell(launch, "warning: %s", err.text);
+	launch->result->stop_ns = launch->figures.stop_ns;
+	launch_note_attached(launch);
+}
+
+// The recording ends here, as was wished; programs go on.
+static void launch_leave(struct launch *launch)
+{
+	if (launch->asked_to_stop)
+		return;
+	launch_detach(launch);
+	collector_process_send(&launch->collector_process, COLLECT_ENDED, 0, 0);
+	launch_stop(launch);
+}
+
 // What the collector says, whenever it does. False: it has nothing more to say.
 static bool launch_hear(struct launch *launch, struct collect_message *message, int patience_ms)
 {
@@ -223,6 +308,9 @@ static bool launch_hear(struct launch *launch, struct collect_message *message, 
 		launch->stopped = true;
 		launch_tell(launch, "warning: the recording ended early: %s; the program runs on",
 			    message->text);
+		break;
+	case COLLECT_LEAVE:
+		launch_leave(launch);
 		break;
 	case COLLECT_DONE:
 		result->closed = true;
@@ -260,6 +348,44 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 	if (message.text[0] != '\0')
 		return err_set(err, ERR_IO, "the collector did not start: %s", message.text);
 	return err_set(err, ERR_IO, "the collector did not start");
+}
+
+static void launch_tell_attached(const struct launch *launch)
+{
+	const struct attacher_figures *figures = &launch->figures;
+	char stop[24];
+
+	launch_tell(launch,
+		    "attached to process %u, which stood still for %s (Ctrl-C ends the recording)",
+		    launch->options->attach_pid, str_duration(figures->stop_ns, stop));
+	if (figures->kept)
+		launch_tell(launch, "warning: %u of %u places of its code could not be changed",
+			    figures->kept, figures->places + figures->kept);
+}
+
+// The time that was given to it begins.
+static bool launch_begin_time(struct launch *launch, struct err *err)
+{
+	uint64_t ns = launch->options->duration_ns;
+	struct itimerspec timer = { .it_value = { (time_t)(ns / 1000000000),
+						  (long)(ns % 1000000000) } };
+
+	if (ns == 0)
+		return true;
+	launch->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	return (launch->timer_fd >= 0 && timerfd_settime(launch->timer_fd, 0, &timer, NULL) == 0) ||
+	       err_errno(err, errno, "cannot make a timer");
+}
+
+static bool launch_attach(struct launch *launch, struct err *err)
+{
+	if (!attacher_begin((pid_t)launch->options->attach_pid, str_get(&launch->library),
+			    launch->session, &launch->figures, err))
+		return false;
+	launch->attached = launch->started = true;
+	launch->result->stop_ns = launch->figures.stop_ns;
+	launch_tell_attached(launch);
+	return true;
 }
 
 static bool launch_go(struct launch *launch, struct err *err)
@@ -319,12 +445,6 @@ static void launch_reap(struct launch *launch)
 	collector_process_reap(&launch->collector_process);
 }
 
-static void launch_stop(struct launch *launch)
-{
-	launch->asked_to_stop = true;
-	collector_process_send(&launch->collector_process, COLLECT_STOP, 0, 0);
-}
-
 // The terminal's keys reached the program without us; what was sent to us alone is passed on.
 // Once the program has ended they mean: stop waiting for what it left behind.
 static void launch_signal(struct launch *launch, const struct signalfd_siginfo *info)
@@ -336,6 +456,9 @@ static void launch_signal(struct launch *launch, const struct signalfd_siginfo *
 		launch_reap(launch);
 	} else if (our_own) {
 		return; // it was for what the program left: its end is waited for
+	} else if (launch->attached) {
+		if (number != SIGCONT && number != SIGUSR1 && number != SIGUSR2)
+			launch_leave(launch);
 	} else if (launch->program_pid > 0) {
 		bool hung_up = launch_hung_up(info);
 		bool to_us_alone = number != SIGINT && number != SIGQUIT && info->ssi_code <= 0;
@@ -359,6 +482,23 @@ static void launch_lose_collector(struct launch *launch)
 		    launch->program_pid > 0 ? "the program runs on unrecorded; " : "");
 }
 
+static void launch_end_time(struct launch *launch)
+{
+	close(launch->timer_fd);
+	launch->timer_fd = -1;
+	launch_leave(launch);
+}
+
+// A program that is not our child has ended.
+static void launch_note_end(struct launch *launch)
+{
+	close(launch->program_fd);
+	launch->program_fd = -1;
+	launch->attached = false;
+	launch_note_attached(launch);
+	collector_process_send(&launch->collector_process, COLLECT_ENDED, 0, 0);
+}
+
 // Until the program has ended and the collector has nothing more to say.
 static void launch_wait(struct launch *launch)
 {
@@ -367,13 +507,15 @@ static void launch_wait(struct launch *launch)
 
 	launch_reap(launch);
 	while (launch->program_pid > 0 || launch->collector_process.fd >= 0) {
-		bool waits = launch->program_pid == 0 && !launch->told_waiting;
+		bool waits = launch->program_pid == 0 && !launch->attached && !launch->told_waiting;
 		struct pollfd ready[] = {
 			{ .fd = launch->signal_fd, .events = POLLIN },
 			{ .fd = launch->collector_process.fd, .events = POLLIN },
+			{ .fd = launch->timer_fd, .events = POLLIN },
+			{ .fd = launch->attached ? launch->program_fd : -1, .events = POLLIN },
 		};
 		int patience = launch->hung_up ? LAUNCH_HANGUP_MS : LAUNCH_PATIENCE_MS;
-		int count = poll(ready, 2, waits ? patience : -1);
+		int count = poll(ready, 4, waits ? patience : -1);
 
 		if (count == 0 && launch->hung_up)
 			launch_stop(launch);
@@ -387,6 +529,10 @@ static void launch_wait(struct launch *launch)
 			launch_signal(launch, &info);
 		if (ready[1].revents && !launch_hear(launch, &message, -1))
 			launch_lose_collector(launch);
+		if (ready[2].revents)
+			launch_end_time(launch);
+		if (ready[3].revents)
+			launch_note_end(launch);
 	}
 }
 
@@ -456,9 +602,14 @@ static void launch_fill_standard(void)
 
 static bool launch_start(struct launch *launch, struct err *err)
 {
+	if (launch->options->attach_pid)
+		return launch_look_at_running(launch, err) && launch_catch_signals(launch, err) &&
+		       launch_open_output(launch, err) && launch_open_collector(launch, err) &&
+		       launch_attach(launch, err) && launch_begin_time(launch, err);
 	return launch_look(launch, err) && launch_prepare(launch, err) &&
 	       launch_catch_signals(launch, err) && launch_open_output(launch, err) &&
-	       launch_open_collector(launch, err) && launch_go(launch, err);
+	       launch_open_collector(launch, err) && launch_go(launch, err) &&
+	       launch_begin_time(launch, err);
 }
 
 // Nothing was started: leave nothing behind.
@@ -484,6 +635,8 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 		.collector_process = { .fd = -1 },
 		.indexer = { .fd = -1 },
 		.starter = { .go_fd = -1 },
+		.program_fd = -1,
+		.timer_fd = -1,
 		.output_fd = -1,
 		.signal_fd = -1,
 	};
@@ -505,7 +658,12 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 		close(launch.output_fd);
 	if (launch.signal_fd >= 0)
 		close(launch.signal_fd);
+	if (launch.program_fd >= 0)
+		close(launch.program_fd);
+	if (launch.timer_fd >= 0)
+		close(launch.timer_fd);
 	preload_free_environment(launch.environment);
+	preload_free_environment(launch.arguments);
 	inspect_fini(&launch.inspect);
 	str_fini(&launch.program);
 	str_fini(&launch.library);

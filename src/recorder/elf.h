@@ -74,6 +74,7 @@ enum elf_program_type {
 	ELF_NOTE = 4,
 	ELF_HEADERS = 6,
 	ELF_EH_FRAME = 0x6474e550,
+	ELF_RELRO = 0x6474e552,
 };
 
 // A program header's flags.

@@ -5,6 +5,7 @@
 #include "recorder/inside_linux.h"
 #include "recorder/insn.h"
 #include "recorder/kernel.h"
+#include "recorder/late_linux.h"
 #include "recorder/notes.h"
 #include "recorder/object_file_linux.h"
 #include "recorder/recording.h"
@@ -76,6 +77,7 @@ static struct {
 	uintptr_t bias;
 } enter_known[ENTER_KNOWN_MAX]; // have been looked at
 static bool enter_started;
+static uint32_t enter_count; // of functions that were entered
 
 static const char *enter_why(enum relocate_reason reason)
 {
@@ -120,6 +122,7 @@ static bool enter_find_page_at(uintptr_t at)
 		return false;
 	place->pages = (uint8_t *)got;
 	vm_own(place->pages, ENTER_PAGES_BYTES, false);
+	late_pages(place->pages, ENTER_PAGES_BYTES, false);
 	return true;
 }
 
@@ -189,21 +192,6 @@ static uint8_t *enter_body(uint8_t *at)
 	return at;
 }
 
-// The jump, where the code may be changed.
-static bool enter_write(uint8_t *at, const uint8_t *jump)
-{
-	uintptr_t page = (uintptr_t)at & ~(uintptr_t)(KERNEL_PAGE - 1);
-	uintptr_t end = ((uintptr_t)at + RELOCATE_JUMP_BYTES + KERNEL_PAGE - 1) &
-			~(uintptr_t)(KERNEL_PAGE - 1);
-
-	if (kernel_failed(kernel(__NR_mprotect, page, end - page,
-				 KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC)))
-		return false;
-	memcpy(at, jump, RELOCATE_JUMP_BYTES);
-	kernel(__NR_mprotect, page, end - page, KERNEL_PROT_READ | KERNEL_PROT_EXEC);
-	return true;
-}
-
 // What leads from the function to the hook: on the way it is told the real function.
 static size_t enter_bridge(uint8_t *out, const uint8_t *real, const void *hook)
 {
@@ -239,7 +227,7 @@ static const char *enter_move(uint8_t *at, void *hook, uint8_t **moved)
 		enter_bridge(trampoline + copied.written, trampoline, hook);
 	}
 	if (!relocate_jump(jump, (uintptr_t)at, (uintptr_t)target, ENTER_WIDE) ||
-	    !enter_write(at, jump))
+	    !late_write(at, jump, sizeof(jump)))
 		return enter_why(RELOCATE_DONE);
 	place->used += ENTER_ONE_BYTES;
 	*moved = trampoline;
@@ -316,7 +304,11 @@ static enum enter_family enter_family_of(const char *name)
 
 static void enter_find_exported(void)
 {
+	bool libc = inside_is_libc(enter_now.object); // which has some under a second name
+
 	for (uint32_t i = 0; i < enter_hooks_count(); i++) {
+		if (libc && text_after(__start_entered[i].name, "__"))
+			continue;
 		enter_now.at[i] = scope_find(enter_now.object, __start_entered[i].name);
 		enter_now.seen[i] = NOTE_SEEN_EXPORTED;
 	}
@@ -407,6 +399,7 @@ static void enter_one(uint32_t number)
 		return;
 	}
 	enter_now.done++;
+	enter_count++;
 	if (!ENTER_WIDE)
 		entry->function = enter_now.moved[number];
 }
@@ -473,7 +466,7 @@ static bool enter_look(const struct scope_object *object, bool exported)
 		return true;
 	if (exported)
 		enter_find_exported();
-	named = enter_find_named();
+	named = inside_is_libc(object) || enter_find_named();
 	for (uint32_t family = 0; family < ENTER_FAMILIES; family++)
 		any |= has[family] = enter_has(family);
 	if (object == scope_objects() && !has[ENTER_USUAL] && enter_now.at[enter_hook_of("malloc")])
@@ -549,9 +542,15 @@ static bool enter_asks_for_malloc(const struct scope_object *object)
 	return false;
 }
 
+uint32_t enter_functions(void)
+{
+	return enter_count;
+}
+
 void enter_start(void)
 {
 	const struct scope_object *program = scope_objects();
+	struct scope_object *first = NULL;
 
 	if (!program)
 		return;
@@ -559,6 +558,9 @@ void enter_start(void)
 	enter_started = true;
 	if (enter_meet(program) && !enter_look(program, true) && !enter_asks_for_malloc(program))
 		allocators_add(program, NOTE_SEEN_STRIPPED, "unknown");
+	// Where we came late, nobody finds us by name either.
+	if (late_is() && scope_next("malloc", &first) && enter_meet(first))
+		enter_look(first, true);
 	for (const struct scope_object *at = program->next; at; at = at->next) {
 		if (enter_meet(at))
 			enter_library(at);
@@ -590,6 +592,7 @@ static void enter_leave(struct enter_object *place)
 	inside_remove(place->object);
 	if (place->pages) {
 		vm_own(place->pages, ENTER_PAGES_BYTES, true);
+		late_pages(place->pages, ENTER_PAGES_BYTES, true);
 		kernel(__NR_munmap, place->pages, ENTER_PAGES_BYTES);
 	}
 	place->object = NULL;

@@ -36,4 +36,7 @@ HIDDEN void enter_loaded(void);
 // The linker is about to unmap this.
 HIDDEN void enter_unloaded(uintptr_t start, uintptr_t bytes);
 
+// How many functions were entered.
+HIDDEN uint32_t enter_functions(void);
+
 #endif

@@ -104,7 +104,7 @@ static __attribute__((noinline)) void hook_free_watched(void *ptr,
 	struct inside before = { 0 };
 	bool nested = inside_begins(&before, frame);
 
-	if (inside_gives(ptr) || (nested && !before.helps) ||
+	if (inside_from_libc(frame) || inside_gives(ptr) || (nested && !before.helps) ||
 	    (sample_mean && sample_passed((uintptr_t)ptr)))
 		HOOK_REAL(free)(ptr);
 	else

@@ -2,6 +2,7 @@
 
 #include "recorder/kernel.h"
 #include "recorder/lane.h"
+#include "recorder/late_linux.h"
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
 
@@ -22,6 +23,8 @@ struct inside_library {
 
 bool inside_watched = true;
 __thread struct inside inside_mine __attribute__((tls_model("initial-exec")));
+
+uintptr_t inside_libc_start, inside_libc_bytes;
 
 _Atomic uint32_t inside_kept_count;
 static _Atomic uint64_t inside_kept[INSIDE_KEPT_PLACES];
@@ -77,7 +80,7 @@ static void inside_add_needed(void)
 	}
 }
 
-static bool inside_is_libc(const struct scope_object *object)
+bool inside_is_libc(const struct scope_object *object)
 {
 	return scope_find(object, "__libc_start_main") != NULL;
 }
@@ -111,6 +114,32 @@ void inside_find(void)
 		inside_watched = false;
 }
 
+// Of the C library, entered (enter_linux.h), only the allocator's own code is inside: from its
+// first function to its last.
+static void inside_add_libc(const struct scope_object *object)
+{
+	static const char *const names[] = { "malloc",       "free",           "calloc",
+					     "realloc",      "memalign",       "valloc",
+					     "pvalloc",      "posix_memalign", "malloc_trim",
+					     "malloc_stats", "malloc_info",    "malloc_usable_size",
+					     "aligned_alloc" };
+	uintptr_t start = UINTPTR_MAX, end = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		uintptr_t at = (uintptr_t)scope_find(object, names[i]);
+
+		if (at && at < start)
+			start = at;
+		if (at > end)
+			end = at;
+	}
+	inside_add(scope_ourselves(), true); // a function that ends in a call of another one
+	inside_libraries[inside_count] = (struct inside_library){ object, start, end, true, false };
+	__atomic_fetch_add(&inside_count, 1, __ATOMIC_RELEASE);
+	inside_libc_start = start;
+	inside_libc_bytes = end - start;
+}
+
 static _Atomic int inside_lock;
 
 void inside_add_entered(const struct scope_object *object)
@@ -118,8 +147,12 @@ void inside_add_entered(const struct scope_object *object)
 	uint64_t signals = kernel_block_signals();
 
 	recording_lock(&inside_lock);
-	inside_add(object, true);
-	inside_add_needed();
+	if (late_is() && !inside_libc_bytes && inside_is_libc(object)) {
+		inside_add_libc(object);
+	} else {
+		inside_add(object, true);
+		inside_add_needed();
+	}
 	inside_watched = true;
 	recording_unlock(&inside_lock);
 	kernel_restore_signals(signals);

@@ -47,6 +47,18 @@ HIDDEN extern bool inside_watched;
 // The calling thread's.
 HIDDEN extern __thread struct inside inside_mine __attribute__((tls_model("initial-exec")));
 
+// Whether it is the C library.
+HIDDEN bool inside_is_libc(const struct scope_object *object);
+
+// Where the program's own libc is entered (late_linux.h): the code of its malloc. It frees there
+// what a thread that ends has kept for reuse, which for the program was freed before.
+HIDDEN extern uintptr_t inside_libc_start, inside_libc_bytes;
+
+static inline bool inside_from_libc(const uintptr_t *frame)
+{
+	return frame[1] - inside_libc_start < inside_libc_bytes;
+}
+
 // Look which libraries are allocators. Once, when the real functions are looked for.
 HIDDEN void inside_find(void);
 

@@ -1,5 +1,6 @@
 #include "recorder/exec_linux.h"
 #include "recorder/kernel.h"
+#include "recorder/late_linux.h"
 #include "recorder/patch_linux.h"
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
@@ -211,20 +212,15 @@ long patch_call(struct patch_registers *call, long number)
 static bool patch_site(uint8_t *site, size_t bytes, void (*target)(void))
 {
 	static const uint8_t nothing[2][2] = { { 0x90 }, { 0x66, 0x90 } }; // of one byte, of two
-	uintptr_t page = (uintptr_t)site & ~(uintptr_t)(KERNEL_PAGE - 1);
-	uintptr_t end = ((uintptr_t)site + bytes + KERNEL_PAGE - 1) & ~(uintptr_t)(KERNEL_PAGE - 1);
-	uint8_t call[PATCH_CALL_BYTES] = { 0xe8 };
-	uint32_t distance = (uint32_t)((uintptr_t)target - (uintptr_t)(site + sizeof(call)));
+	uint8_t call[PATCH_CALL_BYTES + 2] = { 0xe8 };
+	uint32_t distance = (uint32_t)((uintptr_t)target - (uintptr_t)(site + PATCH_CALL_BYTES));
 
-	if (kernel_failed(kernel(__NR_mprotect, page, end - page,
-				 KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC)))
-		return false;
 	memcpy(call + 1, &distance, 4);
-	memcpy(site, call, sizeof(call));
-	if (bytes > sizeof(call))
-		memcpy(site + sizeof(call), nothing[bytes - sizeof(call) - 1],
-		       bytes - sizeof(call));
-	kernel(__NR_mprotect, page, end - page, KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+	if (bytes > PATCH_CALL_BYTES)
+		memcpy(call + PATCH_CALL_BYTES, nothing[bytes - PATCH_CALL_BYTES - 1],
+		       bytes - PATCH_CALL_BYTES);
+	if (!late_write(site, call, bytes))
+		return false;
 	patch_done++;
 	return true;
 }

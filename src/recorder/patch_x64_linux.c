@@ -2,6 +2,7 @@
 
 #include "recorder/exec_linux.h"
 #include "recorder/kernel.h"
+#include "recorder/late_linux.h"
 #include "recorder/recording.h"
 #include "recorder/scope_linux.h"
 #include "recorder/strict_linux.h"
@@ -73,6 +74,7 @@ static bool patch_find_page(uintptr_t near)
 			if (!kernel_failed(at)) {
 				patch_page = (uint8_t *)at;
 				vm_own(patch_page, PATCH_PAGES_BYTES, false);
+				late_pages(patch_page, PATCH_PAGES_BYTES, false);
 				return patch_allowed();
 			}
 		}
@@ -204,9 +206,6 @@ static bool patch_wanted(uint32_t number)
 // False: it may not be, or cannot.
 static bool patch_site(uint8_t *site, uint32_t number)
 {
-	uintptr_t page = (uintptr_t)site & ~(uintptr_t)(KERNEL_PAGE - 1);
-	uintptr_t end = ((uintptr_t)site + PATCH_SITE_BYTES + KERNEL_PAGE - 1) &
-			~(uintptr_t)(KERNEL_PAGE - 1);
 	uint8_t jump[5] = { 0xe9 };
 	const uint8_t *thunk;
 	int32_t distance;
@@ -214,14 +213,11 @@ static bool patch_site(uint8_t *site, uint32_t number)
 	if (patch_used + 2 * PATCH_THUNK_BYTES > PATCH_PAGES_BYTES ||
 	    !patch_find_page((uintptr_t)site))
 		return false;
-	if (kernel_failed(kernel(__NR_mprotect, page, end - page,
-				 KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC)))
-		return false;
 	thunk = patch_make_thunk(number, site + PATCH_SITE_BYTES);
 	distance = (int32_t)(thunk - (site + sizeof(jump)));
 	memcpy(jump + 1, &distance, 4);
-	memcpy(site, jump, sizeof(jump));
-	kernel(__NR_mprotect, page, end - page, KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+	if (!late_write(site, jump, sizeof(jump)))
+		return false;
 	patch_done++;
 	return true;
 }

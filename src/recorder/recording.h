@@ -149,6 +149,15 @@ HIDDEN bool recording_grow_frames(void);
 // call for each megabyte: now and then, on slow paths.
 HIDDEN void recording_measure(void);
 
+// Have libc tell us of forks, from now on. False: it cannot.
+HIDDEN bool recording_watch_forks(void);
+
+// Why there is no recording: enum segment_why, and an errno or 0.
+HIDDEN void recording_tell_why(uint32_t *why, uint32_t *error);
+
+// Unmap all that is ours but code. Nothing may be recorded any more: late_linux.h.
+HIDDEN void recording_unmap(void);
+
 // What a new image needs in its environment to be recorded too, besides the entry of LD_PRELOAD
 // (library_linux.h): "TIDEMARK_SESSION=…". "" before recording_begin.
 HIDDEN const char *recording_session(void);

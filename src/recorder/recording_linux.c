@@ -8,6 +8,7 @@
 #include "recorder/enter_linux.h"
 #include "recorder/kernel.h"
 #include "recorder/lane.h"
+#include "recorder/late_linux.h"
 #include "recorder/library_linux.h"
 #include "recorder/notes.h"
 #include "recorder/patch_linux.h"
@@ -309,7 +310,9 @@ static bool recording_say_hello(long fd)
 	memset(&hello, 0, sizeof(hello));
 	hello.magic = SEGMENT_MAGIC;
 	hello.version = SEGMENT_VERSION;
-	hello.start = recording_image ? SEGMENT_START_FORK : SEGMENT_START_EXEC;
+	hello.start = recording_image ? SEGMENT_START_FORK
+		      : late_is()     ? SEGMENT_START_ATTACH
+				      : SEGMENT_START_EXEC;
 	hello.pid = kernel_process_id();
 	hello.parent_pid = (uint32_t)kernel(__NR_getppid);
 	hello.parent_image = recording_image;
@@ -525,10 +528,10 @@ static void recording_tell_unseen(void)
 // Once per image: what does not change with fork.
 static bool recording_prepare(void)
 {
-	const char *session = scope_environment("TIDEMARK_SESSION");
+	const char *session = late_is() ? late_session() : scope_environment("TIDEMARK_SESSION");
 
 	library_start();
-	if (!session)
+	if (!session && !late_is())
 		session = alone_start();
 	if (!session || text_length(session) + 2 > sizeof(recording_session_name))
 		return false;
@@ -683,7 +686,7 @@ COLD bool recording_begin(void)
 {
 	uint64_t signals;
 
-	if (recording_phase() == RECORDING_OFF)
+	if (recording_phase() == RECORDING_OFF || (late_is() && !late_session()))
 		return false;
 	signals = kernel_block_signals();
 	real_find();
@@ -735,15 +738,38 @@ void recording_after_fork(long result)
 	kernel_restore_signals(signals);
 }
 
+bool recording_watch_forks(void)
+{
+	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
+
+	*(void **)&register_atfork = scope_next("__register_atfork", NULL);
+	if (!register_atfork)
+		return false;
+	register_atfork(recording_before_fork, NULL, recording_forked, NULL);
+	return true;
+}
+
+void recording_tell_why(uint32_t *why, uint32_t *error)
+{
+	*why = recording_why;
+	*error = recording_error;
+}
+
+void recording_unmap(void)
+{
+	recording_drop_shared();
+	for (uint32_t i = 0; i < recording_regions_count && i < RECORDING_REGIONS_MAX; i++) {
+		if (recording_regions[i].bytes)
+			kernel(__NR_munmap, recording_regions[i].start, recording_regions[i].bytes);
+	}
+}
+
 // A program that allocates nothing is a process of the recording too, and so is a child that does
 // not. (A child that comes from a bare system call is noticed at its first event.)
 __attribute__((constructor)) static void recording_construct(void)
 {
-	int (*register_atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
-
 	if (recording_phase() == RECORDING_NEW)
 		recording_begin();
-	*(void **)&register_atfork = scope_next("__register_atfork", NULL);
-	if (register_atfork && recording_phase() == RECORDING_ON)
-		register_atfork(recording_before_fork, NULL, recording_forked, NULL);
+	if (recording_phase() == RECORDING_ON)
+		recording_watch_forks();
 }

@@ -2,6 +2,7 @@
 
 #include "recorder/elf.h"
 #include "recorder/kernel.h"
+#include "recorder/late_linux.h"
 #include "recorder/text.h"
 
 // What we import, all weak: scope_linux.c is the only file that imports anything (imports.txt).
@@ -266,12 +267,24 @@ struct scope_object *scope_ourselves(void)
 	return at;
 }
 
+bool scope_is_late(void)
+{
+	const struct scope_object *at = scope_objects();
+
+	for (; at && at->bias != (uintptr_t)__ehdr_start; at = at->next) {
+		if (scope_find(at, "__libc_start_main"))
+			return true;
+	}
+	return false;
+}
+
 void *scope_next(const char *name, struct scope_object **object)
 {
-	struct scope_object *at = scope_ourselves();
+	const struct scope_object *ourselves = scope_ourselves();
+	struct scope_object *at = ourselves ? ourselves->next : NULL;
 
-	for (at = at ? at->next : NULL; at; at = at->next) {
-		void *found = scope_find(at, name);
+	for (at = late_is() ? scope_objects() : at; at; at = at->next) {
+		void *found = at == ourselves ? NULL : scope_find(at, name);
 
 		if (found) {
 			if (object)

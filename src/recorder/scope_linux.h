@@ -31,8 +31,11 @@ HIDDEN struct scope_object *scope_objects(void);
 // Ourselves, or NULL.
 HIDDEN struct scope_object *scope_ourselves(void);
 
-// Address of the function `name` in the first object after ours that defines it; NULL if none
-// does. `*object` (may be NULL) says which.
+// Whether we were loaded when the program ran already: behind the C library.
+HIDDEN bool scope_is_late(void);
+
+// Address of the function `name` in the first object after ours (where we came late, of all but
+// ours) that defines it; NULL if none does. `*object` (may be NULL) says which.
 HIDDEN void *scope_next(const char *name, struct scope_object **object);
 
 // Address of `name` in this object alone, or NULL.

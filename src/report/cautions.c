@@ -48,6 +48,27 @@ static void tell_pauses(const struct reader *reader, void (*tell)(void *context,
 	str_fini(&text);
 }
 
+static void tell_attached(const struct reader *reader,
+			  void (*tell)(void *context, const char *text), void *context)
+{
+	struct str text = { 0 };
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct trace_process *process = reader_process(reader, id);
+
+		if (process->start != TRACE_START_ATTACH)
+			continue;
+		str_clear(&text);
+		str_format(&text,
+			   "process %" PRIu32
+			   " was attached to while it ran: what it had allocated "
+			   "before is in no figure",
+			   process->pid);
+		tell(context, str_get(&text));
+	}
+	str_fini(&text);
+}
+
 // What a trace that was imported does not know, by the words of docs/format.md, 5.1.
 static const struct {
 	const char *word, *means;
@@ -120,6 +141,7 @@ void cautions_tell_origin(const struct reader *reader,
 			  void (*tell)(void *context, const char *text), void *context)
 {
 	tell_pauses(reader, tell, context);
+	tell_attached(reader, tell, context);
 	tell_import(reader_info(reader), tell, context);
 }
 

@@ -89,7 +89,10 @@ static void json_processes(struct json *json, const struct info *info)
 		json_kv_u64(json, "pid", process->pid);
 		json_kv_u64(json, "generation", process->generation);
 		json_kv_u64_if(json, "parent_id", process->parent != TRACE_NONE, process->parent);
-		json_kv_string(json, "start", process->start == TRACE_START_FORK ? "fork" : "exec");
+		json_kv_string(json, "start",
+			       process->start == TRACE_START_FORK     ? "fork"
+			       : process->start == TRACE_START_ATTACH ? "attach"
+								      : "exec");
 		json_kv_u64(json, "bits", process->bits);
 		report_json_life(json, process);
 		json_kv_u64(json, "threads", info->process_threads[id]);

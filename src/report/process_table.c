@@ -23,6 +23,8 @@ static void describe_process(const struct trace_process *process, struct str *te
 			   i ? process->args[i] : names_file(process->args[i]));
 	if (process->start == TRACE_START_FORK)
 		str_add(text, " (forked)");
+	if (process->start == TRACE_START_ATTACH)
+		str_add(text, " (attached)");
 }
 
 static void write_process(struct report *report, struct paper *paper,

@@ -154,6 +154,19 @@ static void warn_of_damage(struct report *report)
 				   incomplete.unproven == 1 ? " has" : "s have");
 }
 
+uint64_t report_before(const struct report *report, process_id process)
+{
+	const struct reader *reader = report->asked->reader;
+	uint64_t frees = 0;
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++)
+		if ((process == TRACE_NONE || process == id) &&
+		    reader_process(reader, id)->start == TRACE_START_ATTACH &&
+		    query_has_process(&report->asked->selection.query, id))
+			frees += heap_process(report->heap, id)->inherited_frees;
+	return frees;
+}
+
 struct report *report_new(struct query_context *asked, const struct report_options *options,
 			  const struct report_format *format, struct err *err)
 {

@@ -66,6 +66,10 @@ const char *report_exit(const struct trace_process *process, char out[static 32]
 // The keys of a process that tell its life: exe, args, exit, began_ns, ended_ns.
 void report_json_life(struct json *json, const struct trace_process *process);
 
+// Frees of blocks that were allocated before the process (TRACE_NONE: any) was attached to. They
+// are among the inherited ones of heap.h.
+uint64_t report_before(const struct report *report, process_id process);
+
 // The same as report_exit for people: "still running" where that is what unknown means.
 const char *report_ending(const struct report *report, process_id id, char out[static 32]);
 

@@ -46,6 +46,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	const struct trace_process *process = reader_process(report->asked->reader, id);
 	const struct trace_process *parent = reader_process(report->asked->reader, process->parent);
 	const struct heap_counts *counts = heap_process(report->heap, id);
+	uint64_t before = report_before(report, id);
 
 	json_object_begin(json);
 	json_kv_u64(json, "id", id);
@@ -54,6 +55,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	json_kv_u64_if(json, "parent", parent, parent ? parent->pid : 0);
 	json_kv_u64_if(json, "parent_id", parent, process->parent);
 	json_kv_bool(json, "forked", process->start == TRACE_START_FORK);
+	json_kv_bool(json, "attached", process->start == TRACE_START_ATTACH);
 	report_json_life(json, process);
 	json_kv_u64(json, "allocations", counts->allocated.count);
 	json_kv_u64(json, "frees", counts->frees);
@@ -64,7 +66,8 @@ static void write_process(struct json *json, const struct report *report, proces
 	json_kv_u64_if(json, "peak_ns", counts->peak.bytes > 0, counts->peak_ns);
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_known(json, report, "temporary", counts->temporary);
-	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
+	json_kv_u64(json, "inherited_frees", counts->inherited_frees - before);
+	json_kv_u64(json, "before_frees", before);
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
 	json_object_end(json);
@@ -184,6 +187,7 @@ static void write_heap(struct json *json, const struct report *report)
 {
 	const struct heap_totals *totals = heap_totals(report->heap);
 	const struct heap_counts *counts = &totals->counts;
+	uint64_t before = report_before(report, TRACE_NONE);
 
 	json_key(json, "heap");
 	json_object_begin(json);
@@ -200,7 +204,8 @@ static void write_heap(struct json *json, const struct report *report)
 	json_kv_u64_if(json, "peak_event", counts->peak.bytes > 0, counts->peak_number);
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
 	write_known(json, report, "temporary", counts->temporary);
-	json_kv_u64(json, "inherited_frees", counts->inherited_frees);
+	json_kv_u64(json, "inherited_frees", counts->inherited_frees - before);
+	json_kv_u64(json, "before_frees", before);
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
 	write_errors(json, report);

@@ -123,14 +123,16 @@ static void write_bound(struct page *page)
 // Counts that are 0 in an ordinary run.
 static void write_exceptions(struct page *page, const struct heap_counts *counts)
 {
+	uint64_t before = report_before(page->report, TRACE_NONE);
 	const struct {
 		const char *label;
 		uint64_t count;
 		const char *meaning;
 	} rows[] = {
 		{ "failed", counts->failed, "calls that returned no memory" },
-		{ "inherited", counts->inherited_frees,
+		{ "inherited", counts->inherited_frees - before,
 		  "frees by a forked child of its parent's blocks" },
+		{ "before", before, "frees of blocks allocated before it was attached to" },
 		{ "orphans", counts->orphan_frees,
 		  "frees of addresses where nothing was known to live" },
 		{ "lost frees", counts->lost_frees,

@@ -72,6 +72,8 @@ static void dump_process(const struct trace_process *process, struct sink *sink)
 	put_number(sink, "generation", process->generation, 0);
 	if (process->start == TRACE_START_FORK)
 		sink_text(sink, " start=fork");
+	else if (process->start == TRACE_START_ATTACH)
+		sink_text(sink, " start=attach");
 	else
 		put_number(sink, "start", process->start, TRACE_START_EXEC);
 	put_number(sink, "bits", process->bits, 64);

@@ -90,8 +90,11 @@ static bool read_process(struct asm_text *text)
 		struct asm_word *word = asm_text_peek(text);
 		bool taken = true;
 
-		if (asm_text_is(word, "start=fork") || asm_text_is(word, "start=exec")) {
-			start = word->text[6] == 'f' ? TRACE_START_FORK : TRACE_START_EXEC;
+		if (asm_text_is(word, "start=fork") || asm_text_is(word, "start=exec") ||
+		    asm_text_is(word, "start=attach")) {
+			start = word->text[6] == 'f'   ? TRACE_START_FORK
+				: word->text[6] == 'a' ? TRACE_START_ATTACH
+						       : TRACE_START_EXEC;
 			text->at++;
 		} else if ((value = asm_text_value(text, "exe")) != NULL) {
 			process.exe = value;
@@ -106,7 +109,7 @@ static bool read_process(struct asm_text *text)
 		if (ok && !taken)
 			ok = asm_text_fail(
 				text, word,
-				"pid=, parent=LABEL, generation=, start=fork|exec, bits=, "
+				"pid=, parent=LABEL, generation=, start=fork|exec|attach, bits=, "
 				"began=, exe=TEXT or arg=TEXT expected");
 	}
 	process.pid = (uint32_t)pid;

@@ -202,9 +202,16 @@ struct trace_snapshot {
 };
 
 enum trace_start {
-	TRACE_START_EXEC = 1, // a fresh image
-	TRACE_START_FORK = 2, // a copy of `parent`: inherits its live blocks
+	TRACE_START_EXEC = 1,   // a fresh image
+	TRACE_START_FORK = 2,   // a copy of `parent`: inherits its live blocks
+	TRACE_START_ATTACH = 3, // it ran already: what it had allocated before is not known
 };
+
+// Whether such a process frees blocks that were allocated before it began.
+static inline bool trace_start_inherits(uint8_t start)
+{
+	return start == TRACE_START_FORK || start == TRACE_START_ATTACH;
+}
 
 enum trace_exit {
 	TRACE_EXIT_UNKNOWN = 0, // still running when the recording ended, or nobody could tell

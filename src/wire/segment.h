@@ -160,8 +160,9 @@ enum segment_option {
 };
 
 enum segment_start {
-	SEGMENT_START_EXEC = 1, // a fresh image
-	SEGMENT_START_FORK = 2, // a copy of a recorded image
+	SEGMENT_START_EXEC = 1,   // a fresh image
+	SEGMENT_START_FORK = 2,   // a copy of a recorded image
+	SEGMENT_START_ATTACH = 3, // one that ran already
 };
 
 // Guest to collector, one datagram.

@@ -205,7 +205,8 @@ static const struct {
 	{ "process p exe=\"\\q\"\n", "line 1, column 11: no such escape in quotes" },
 	{ "process p pid=4294967296\n", "line 1, column 11: pid is at most 4294967295" },
 	{ "process p parent=q\n", "line 1, column 11: pid=, parent=LABEL, generation=, "
-				  "start=fork|exec, bits=, began=, exe=TEXT or arg=TEXT expected" },
+				  "start=fork|exec|attach, bits=, began=, exe=TEXT or arg=TEXT "
+				  "expected" },
 	{ "process p\ntrace tick=3\n", "line 2, column 1: trace lines come before all others" },
 	{ "process p\nstack s f < < g\n", "line 2, column 13: a function expected" },
 	{ "process p\nthread t\n@0 t aligned 0x10 5 align=3\n",

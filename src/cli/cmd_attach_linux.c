@@ -1,0 +1,38 @@
+// attach: another name of record -p. Linux.
+#include "cli/args.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+static int run(int argc, char **argv);
+
+const struct command cmd_attach = {
+	.name = "attach",
+	.brief = "record a program that runs already (record -p)",
+	.usage = "PID [options of tidemark record]",
+	.text = "From now on, until the program ends or Ctrl-C is pressed here, which leaves it\n"
+		"running. Blocks from before are not known: their frees are counted as such.\n",
+	.examples = "  tidemark attach 4242\n"
+		    "  tidemark attach 4242 -o editor.tide --duration 30s\n",
+	.keeps_signals = true,
+	.run = run,
+};
+
+static int run(int argc, char **argv)
+{
+	char **words = mem_alloc((size_t)argc + 2, sizeof(*words));
+	int code;
+
+	if (argc == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+		mem_free(words);
+		args_help(&cmd_attach, argc ? stdout : stderr);
+		return argc ? EXIT_ANSWERED : EXIT_NOT_RECORDED;
+	}
+	words[0] = (char *)"-p";
+	for (int i = 0; i < argc; i++)
+		words[i + 1] = argv[i];
+	code = cmd_record.run(argc + 1, words);
+	mem_free(words);
+	return code;
+}

@@ -1,0 +1,29 @@
+// attachable: whether a process that runs can be attached to; and if not, why, and what to do.
+//
+// All that can be known without touching it. What is refused here is refused in one line that says
+// the remedy, and nothing was changed.
+#ifndef LAUNCH_ATTACHABLE_H
+#define LAUNCH_ATTACHABLE_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+#include <sys/types.h>
+
+enum attachable {
+	ATTACHABLE,
+	ATTACHABLE_NOT_THERE, // no such process
+	ATTACHABLE_NOT,       // it may not be, or cannot
+};
+
+// `library`: the path of the recorder's.
+enum attachable attachable_look(pid_t pid, const char *library, struct err *err);
+
+// Its arguments, ended by NULL, and into `program` the path of its file. To be freed as an
+// environment is (preload.h).
+char **attachable_arguments(pid_t pid, struct str *program);
+
+// Why the kernel refused with `number`, where it did so all the same. Always false.
+bool attachable_refused(pid_t pid, int number, struct err *err);
+
+#endif

@@ -1,0 +1,294 @@
+#include "launch/attachable.h"
+
+#include "base/mem.h"
+#include "launch/objects.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ATTACHABLE_STATUS_BYTES = 8192, ATTACHABLE_CAP_PTRACE = 19, ATTACHABLE_DEPTH_MAX = 1000 };
+
+struct attachable_status {
+	char text[ATTACHABLE_STATUS_BYTES];
+};
+
+static bool attachable_read(const char *who, const char *what, char *out, size_t size)
+{
+	char path[PATH_MAX];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%s/%s", who, what);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	got = read(fd, out, size - 1);
+	close(fd);
+	out[got > 0 ? got : 0] = 0;
+	return got > 0;
+}
+
+static bool attachable_status(const char *who, struct attachable_status *status)
+{
+	return attachable_read(who, "status", status->text, sizeof(status->text));
+}
+
+// What stands behind "\nName:\t"; "" if it is not there.
+static const char *attachable_field(const struct attachable_status *status, const char *name)
+{
+	const char *at = strstr(status->text, name);
+
+	return at ? at + strlen(name) : "";
+}
+
+static unsigned long attachable_number(const struct attachable_status *status, const char *name,
+				       int base)
+{
+	return strtoul(attachable_field(status, name), NULL, base);
+}
+
+static bool attachable_may_all(void)
+{
+	struct attachable_status own;
+
+	return attachable_status("self", &own) &&
+	       attachable_number(&own, "\nCapEff:\t", 16) >> ATTACHABLE_CAP_PTRACE & 1;
+}
+
+static bool attachable_descends(pid_t pid)
+{
+	struct attachable_status status;
+	char who[16];
+
+	for (int i = 0; i < ATTACHABLE_DEPTH_MAX && pid > 1; i++) {
+		if (pid == getpid())
+			return true;
+		snprintf(who, sizeof(who), "%d", (int)pid);
+		if (!attachable_status(who, &status))
+			return false;
+		pid = (pid_t)attachable_number(&status, "\nPPid:\t", 10);
+	}
+	return false;
+}
+
+// Yama's rule. Tests put a file of their own in its place.
+static int attachable_scope(void)
+{
+	const char *path = getenv("TIDEMARK_TEST_PTRACE_SCOPE");
+	char text[16] = "0";
+	int fd = open(path ? path : "/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '0';
+	close(fd);
+	return atoi(text);
+}
+
+static bool attachable_by_rights(pid_t pid, const struct attachable_status *status, struct err *err)
+{
+	unsigned long user = attachable_number(status, "\nUid:\t", 10);
+	int scope = attachable_scope();
+	struct stat owner;
+	char path[32];
+
+	if (scope >= 3)
+		return err_set(err, ERR_USAGE,
+			       "process %d cannot be attached to: kernel.yama.ptrace_scope is %d, "
+			       "which forbids it to everybody until the next boot (try: tidemark "
+			       "record, which starts the program)",
+			       (int)pid, scope);
+	if (attachable_may_all())
+		return true;
+	if (user != geteuid())
+		return err_set(err, ERR_USAGE,
+			       "process %d belongs to another user, %lu (try: sudo tidemark record "
+			       "-p %d)",
+			       (int)pid, user, (int)pid);
+	if (scope == 2 || (scope == 1 && !attachable_descends(pid)))
+		return err_set(err, ERR_USAGE,
+			       "process %d may not be attached to: kernel.yama.ptrace_scope is %d "
+			       "(try: sudo tidemark record -p %d%s)",
+			       (int)pid, scope, (int)pid,
+			       scope == 1 ? ", or sudo sysctl kernel.yama.ptrace_scope=0" : "");
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	if (stat(path, &owner) == 0 && owner.st_uid != user)
+		return err_set(
+			err, ERR_USAGE,
+			"process %d has protected itself (PR_SET_DUMPABLE, or its file "
+			"cannot be read or has rights of its own) (try: sudo tidemark record "
+			"-p %d)",
+			(int)pid, (int)pid);
+	return true;
+}
+
+static bool attachable_by_state(pid_t pid, const struct attachable_status *status, struct err *err)
+{
+	char state = *attachable_field(status, "\nState:\t");
+	unsigned long leader = attachable_number(status, "\nTgid:\t", 10);
+	unsigned long tracer = attachable_number(status, "\nTracerPid:\t", 10);
+
+	if (leader != (unsigned long)pid)
+		return err_set(err, ERR_USAGE, "%d is a thread of process %lu (try: -p %lu)",
+			       (int)pid, leader, leader);
+	if (pid == getpid())
+		return err_set(err, ERR_USAGE, "process %d is tidemark itself", (int)pid);
+	if (state == 'Z' || state == 'X')
+		return err_set(err, ERR_USAGE, "process %d has ended", (int)pid);
+	if (tracer)
+		return err_set(err, ERR_USAGE,
+			       "process %d is traced by process %lu already, and can be by one "
+			       "only (try: end that debugger or strace)",
+			       (int)pid, tracer);
+	if (state == 'T' || state == 't')
+		return err_set(err, ERR_USAGE, "process %d is stopped (try: kill -CONT %d)",
+			       (int)pid, (int)pid);
+	if (attachable_number(status, "\nSeccomp:\t", 10))
+		return err_set(err, ERR_USAGE,
+			       "process %d is under a system-call filter (seccomp), which may kill "
+			       "it for loading a library (try: tidemark record, which starts the "
+			       "program)",
+			       (int)pid);
+	return true;
+}
+
+static bool attachable_by_file(pid_t pid, struct err *err)
+{
+	unsigned char head[20] = { 0 };
+	char who[16];
+
+	snprintf(who, sizeof(who), "%d", (int)pid);
+	if (!attachable_read(who, "exe", (char *)head, sizeof(head))) {
+		if (errno == ENOENT)
+			return err_set(err, ERR_USAGE, "process %d is the kernel's own", (int)pid);
+		return attachable_refused(pid, errno, err);
+	}
+	if (head[EI_CLASS] == ELFCLASS32)
+		return err_set(err, ERR_USAGE,
+			       "process %d is a program of 32 bits: such ones are recorded from "
+			       "their start only (try: tidemark record)",
+			       (int)pid);
+	if (head[EI_CLASS] != ELFCLASS64 || head[18] != EM_X86_64)
+		return err_set(err, ERR_USAGE,
+			       "process %d runs code for another processor, which is not recorded",
+			       (int)pid);
+	return true;
+}
+
+// Both must find the same file under the same name, and the collector's socket.
+static bool attachable_by_place(pid_t pid, const char *library, struct err *err)
+{
+	char path[PATH_MAX + 32], here[64] = "", there[64] = "";
+	struct stat ours, theirs;
+
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, library);
+	if (stat(library, &ours) != 0)
+		return err_errno(err, errno, "cannot read %s", library);
+	if (stat(path, &theirs) != 0 || ours.st_ino != theirs.st_ino ||
+	    ours.st_dev != theirs.st_dev)
+		return err_set(err, ERR_USAGE,
+			       "process %d sees other files (a container, a chroot), and not %s "
+			       "(try: tidemark in there; or name a copy that has the same path "
+			       "inside and outside by TIDEMARK_LIBRARY)",
+			       (int)pid, library);
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
+	if (readlink(path, there, sizeof(there) - 1) > 0 &&
+	    readlink("/proc/self/ns/net", here, sizeof(here) - 1) > 0 && strcmp(here, there) != 0)
+		return err_set(
+			err, ERR_USAGE,
+			"process %d is in a network namespace of its own (a container), from "
+			"which the collector is not to be reached (try: nsenter --net -t %d "
+			"tidemark record -p %d)",
+			(int)pid, (int)pid, (int)pid);
+	return true;
+}
+
+static bool attachable_by_libraries(pid_t pid, struct err *err)
+{
+	struct objects objects;
+	bool musl, libc;
+
+	if (!objects_read(&objects, pid)) {
+		objects_fini(&objects);
+		return attachable_refused(pid, errno, err);
+	}
+	musl = objects_named(&objects, "ld-musl") != NULL;
+	libc = objects_named(&objects, "libc.so") || objects_named(&objects, "libc-");
+	objects_fini(&objects);
+	if (musl)
+		return err_set(err, ERR_USAGE,
+			       "process %d is a program of musl's, which cannot load the recorder "
+			       "later (try: tidemark record, which starts the program)",
+			       (int)pid);
+	if (!libc)
+		return err_set(err, ERR_USAGE,
+			       "process %d is statically linked: it has no dynamic linker to load "
+			       "the recorder (try: link it dynamically)",
+			       (int)pid);
+	return true;
+}
+
+bool attachable_refused(pid_t pid, int number, struct err *err)
+{
+	char text[128];
+
+	if (number == ESRCH)
+		return err_set(err, ERR_IO, "process %d has ended", (int)pid);
+	return err_set(err, ERR_IO,
+		       "process %d may not be attached to: %s (try: sudo tidemark record -p %d; in "
+		       "a container, with the capability CAP_SYS_PTRACE)",
+		       (int)pid, err_text(number, text, sizeof(text)), (int)pid);
+}
+
+enum attachable attachable_look(pid_t pid, const char *library, struct err *err)
+{
+	struct attachable_status status;
+	char who[16];
+
+	snprintf(who, sizeof(who), "%d", (int)pid);
+	if (!attachable_status(who, &status)) {
+		err_set(err, ERR_USAGE, "there is no process %d", (int)pid);
+		return ATTACHABLE_NOT_THERE;
+	}
+	if (attachable_by_state(pid, &status, err) && attachable_by_rights(pid, &status, err) &&
+	    attachable_by_file(pid, err) && attachable_by_libraries(pid, err) &&
+	    attachable_by_place(pid, library, err))
+		return ATTACHABLE;
+	return ATTACHABLE_NOT;
+}
+
+char **attachable_arguments(pid_t pid, struct str *program)
+{
+	static const char deleted[] = " (deleted)"; // as the kernel says it
+	static char text[1 << 16];
+	size_t count = 0, capacity = 0;
+	char who[16], link[32], path[PATH_MAX];
+	char **list = NULL;
+	ssize_t length;
+
+	snprintf(who, sizeof(who), "%d", (int)pid);
+	memset(text, 0, sizeof(text));
+	attachable_read(who, "cmdline", text, sizeof(text) - 1);
+	snprintf(link, sizeof(link), "/proc/%s/exe", who);
+	length = readlink(link, path, sizeof(path) - 1);
+	path[length > 0 ? length : 0] = '\0';
+	if (length > (ssize_t)strlen(deleted) &&
+	    strcmp(path + length - strlen(deleted), deleted) == 0)
+		path[(size_t)length - strlen(deleted)] = '\0';
+	str_add(program, path);
+	for (const char *at = text; *at || !list; at += strlen(at) + 1) {
+		list = mem_grow(list, &capacity, count + 2, sizeof(*list));
+		list[count++] = mem_copy_text(*at ? at : path);
+		list[count] = NULL;
+	}
+	return list;
+}

@@ -1,0 +1,720 @@
+#include "launch/attacher.h"
+
+#include "base/mem.h"
+#include "launch/attachable.h"
+#include "launch/objects.h"
+#include "launch/tracee.h"
+#include "os/now.h"
+#include "wire/attach.h"
+#include "wire/segment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+	ATTACHER_LOAD_NOW = 2, // RTLD_NOW; its names are for nobody else
+	ATTACHER_CODE_BYTES = 64,
+	ATTACHER_STEPS_MAX = 64,
+	ATTACHER_STACK_WORDS = 2048, // that are looked at
+	ATTACHER_TRIES = 3000,
+	ATTACHER_PATIENCE = 16,
+	ATTACHER_LEAVES = 300,
+	ATTACHER_NAP_NS = 1000000,
+	ATTACHER_PATH_AT = 1024, // in what a thread is lent, behind the call
+};
+
+// What is known of one process.
+struct attacher {
+	pid_t pid;
+	struct objects objects;
+	uint64_t gate;       // a system-call instruction
+	uint64_t loader;     // dlopen
+	uint64_t complainer; // dlerror
+	uint64_t entry;      // tidemark_late_v1; 0: the recorder is not there
+	struct attach_call answer;
+};
+
+static uint64_t attacher_find(const struct attacher *attacher, const char *name)
+{
+	static const char *const places[] = { "libc.so", "libc-", "libdl.so", "libdl-" };
+	uint64_t found = 0;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !found; i++) {
+		const struct objects_one *object = objects_named(&attacher->objects, places[i]);
+
+		found = object ? objects_symbol(&attacher->objects, object, name) : 0;
+	}
+	return found;
+}
+
+static uint64_t attacher_find_gate(const struct attacher *attacher)
+{
+	uint64_t at = attacher_find(attacher, "syscall");
+	uint8_t code[ATTACHER_CODE_BYTES];
+
+	if (!at || !tracee_read(attacher->pid, at, code, sizeof(code)))
+		return 0;
+	for (size_t i = 0; i + 1 < sizeof(code); i++)
+		if (code[i] == 0x0f && code[i + 1] == 0x05)
+			return at + i;
+	return 0;
+}
+
+// The recorder, if it is loaded.
+static uint64_t attacher_find_entry(const struct attacher *attacher)
+{
+	const struct objects *objects = &attacher->objects;
+	uint64_t found = 0;
+
+	for (size_t i = 0; i < objects->count && !found; i++) {
+		const char *name = strrchr(objects->list[i].path, '/');
+
+		if (name && strncmp(name, "/libtidemark", 12) == 0)
+			found = objects_symbol(objects, &objects->list[i], "tidemark_late_v1");
+	}
+	return found;
+}
+
+// What is loaded there.
+static bool attacher_open(struct attacher *attacher, pid_t pid, struct err *err)
+{
+	*attacher = (struct attacher){ .pid = pid };
+	if (!objects_read(&attacher->objects, pid))
+		return attachable_refused(pid, errno, err);
+	attacher->entry = attacher_find_entry(attacher);
+	return true;
+}
+
+// What is needed of its C library.
+static bool attacher_find_ways(struct attacher *attacher, struct err *err)
+{
+	attacher->gate = attacher_find_gate(attacher);
+	attacher->loader = attacher_find(attacher, "dlopen");
+	if (!attacher->loader)
+		attacher->loader = attacher_find(attacher, "__libc_dlopen_mode");
+	attacher->complainer = attacher_find(attacher, "dlerror");
+	if (attacher->gate && attacher->loader)
+		return true;
+	return err_set(err, ERR_IO,
+		       "process %d: its C library shows no way to load the recorder (try: tidemark "
+		       "record, which starts the program)",
+		       (int)attacher->pid);
+}
+
+static void attacher_close(struct attacher *attacher)
+{
+	objects_fini(&attacher->objects);
+}
+
+// ---- A thread that can load a library -----------------------------------------------------------
+
+// System calls that neither an allocator nor the dynamic linker waits in.
+static bool attacher_waits(const struct user_regs_struct *registers)
+{
+	static const uint16_t calls[] = {
+		SYS_read,
+		SYS_write,
+		SYS_poll,
+		SYS_ppoll,
+		SYS_select,
+		SYS_pselect6,
+		SYS_epoll_wait,
+		SYS_epoll_pwait,
+		SYS_nanosleep,
+		SYS_clock_nanosleep,
+		SYS_accept,
+		SYS_accept4,
+		SYS_recvfrom,
+		SYS_recvmsg,
+		SYS_sendto,
+		SYS_sendmsg,
+		SYS_wait4,
+		SYS_waitid,
+		SYS_pause,
+		SYS_rt_sigsuspend,
+		SYS_rt_sigtimedwait,
+		SYS_recvmmsg,
+		SYS_connect,
+		SYS_flock,
+	};
+	uint64_t call = registers->orig_rax;
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if (call == calls[i])
+			return true;
+	// Locks of theirs are waited for by FUTEX_WAIT; conditions and ends of threads otherwise.
+	return call == SYS_futex &&
+	       (registers->rsi & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+}
+
+static const struct objects_one *attacher_libc(const struct attacher *attacher)
+{
+	const struct objects_one *libc = objects_named(&attacher->objects, "libc.so");
+
+	return libc ? libc : objects_named(&attacher->objects, "libc-");
+}
+
+// Whether a signal handler was called on this stack: then what it interrupted is not known.
+static bool attacher_handles_signal(const struct attacher *attacher, uint64_t sp)
+{
+	static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static uint64_t words[ATTACHER_STACK_WORDS];
+	const struct objects_one *libc = attacher_libc(attacher);
+	size_t count = ATTACHER_STACK_WORDS;
+	uint8_t code[sizeof(restorer)];
+
+	sp &= ~(uint64_t)7;
+	while (count > 1 && !tracee_read(attacher->pid, sp, words, count * 8))
+		count /= 2;
+	for (size_t i = 0; i < count; i++)
+		if (libc && words[i] - libc->start < libc->end - libc->start &&
+		    tracee_read(attacher->pid, words[i], code, sizeof(code)) &&
+		    memcmp(code, restorer, sizeof(code)) == 0)
+			return true;
+	return false;
+}
+
+// Whether an allocator is in that file.
+static bool attacher_allocates(const struct attacher *attacher, const struct objects_one *object)
+{
+	return objects_symbol(&attacher->objects, object, "malloc") != 0;
+}
+
+// Can the thread load a library here? In its own code it can, where that is no allocator's, and
+// where it waits for something that has nothing to do with memory.
+static bool attacher_is_safe(const struct attacher *attacher, const struct tracee_thread *thread)
+{
+	const struct user_regs_struct *registers = &thread->registers;
+	const struct objects_one *object = objects_at(&attacher->objects, registers->rip);
+	const char *name = object ? strrchr(object->path, '/') : NULL;
+	bool own = object && !attacher_allocates(attacher, object) &&
+		   !(name && strncmp(name, "/ld-", 4) == 0);
+
+	if (registers->cs != 0x33)
+		return false;
+	if ((int64_t)registers->orig_rax >= 0)
+		own = attacher_waits(registers) && !(name && strncmp(name, "/ld-", 4) == 0);
+	return own && !attacher_handles_signal(attacher, registers->rsp);
+}
+
+// Stop one that can.
+static bool attacher_find_thread(const struct attacher *attacher, struct tracee *tracee,
+				 struct err *err)
+{
+	for (int try = 0; try < ATTACHER_TRIES; try++) {
+		size_t count;
+		pid_t *list = tracee_list(attacher->pid, &count);
+		bool found = false;
+
+		for (size_t i = 0; i < count && !found; i++) {
+			if (!tracee_stop_one(tracee, attacher->pid, list[i], err)) {
+				if (err->kind != ERR_NONE)
+					break;
+				continue;
+			}
+			found = attacher_is_safe(attacher, &tracee->threads[0]);
+			if (!found)
+				tracee_release(tracee);
+		}
+		mem_free(list);
+		if (found || err->kind != ERR_NONE)
+			return found;
+		if (count == 0)
+			return err_set(err, ERR_IO, "process %d has ended", (int)attacher->pid);
+		now_sleep(ATTACHER_NAP_NS);
+	}
+	return err_set(err, ERR_IO,
+		       "process %d: no thread of it was met where a library can be loaded, outside "
+		       "of its allocator and its dynamic linker (try: again)",
+		       (int)attacher->pid);
+}
+
+// ---- Calls of the recorder ----------------------------------------------------------------------
+
+// The recorder does `verb`; its answer is in attacher->answer.
+static bool attacher_call(struct attacher *attacher, struct tracee_loan *loan,
+			  enum attach_verb verb, const char *session)
+{
+	struct attach_call *call = &attacher->answer;
+	uint64_t at = loan->stack + TRACEE_PARAMETERS_AT;
+	uint64_t nothing;
+
+	memset(call, 0, sizeof(*call));
+	call->magic = ATTACH_MAGIC;
+	call->version = SEGMENT_VERSION;
+	call->verb = verb;
+	if (session)
+		snprintf(call->session, sizeof(call->session), "%s", session);
+	return tracee_write(attacher->pid, at, call, sizeof(*call)) &&
+	       tracee_call(loan, attacher->entry, at, 0, &nothing) &&
+	       tracee_read(attacher->pid, at, call, sizeof(*call));
+}
+
+static bool attacher_complain(struct attacher *attacher, struct tracee_loan *loan, struct err *err)
+{
+	uint64_t at = 0;
+	char text[256] = "";
+	size_t size = sizeof(text) - 1;
+
+	if (attacher->complainer && tracee_call(loan, attacher->complainer, 0, 0, &at) && at)
+		while (size > 0 && !tracee_read(attacher->pid, at, text, size))
+			size /= 2;
+	return err_set(err, ERR_IO,
+		       "process %d cannot load the recorder: %s (try: tidemark record, "
+		       "which starts the program)",
+		       (int)attacher->pid, text[0] ? text : "its dynamic linker does not say why");
+}
+
+// Have the library loaded, if it is not there.
+static bool attacher_load(struct attacher *attacher, struct tracee_loan *loan, const char *library,
+			  struct err *err)
+{
+	uint64_t at = loan->stack + TRACEE_PARAMETERS_AT + ATTACHER_PATH_AT;
+	uint64_t handle = 0;
+
+	if (attacher->entry)
+		return true;
+	if (!tracee_write(attacher->pid, at, library, strlen(library) + 1) ||
+	    !tracee_call(loan, attacher->loader, at, ATTACHER_LOAD_NOW, &handle))
+		return err_set(err, ERR_IO, "process %d ended, or failed, loading the recorder",
+			       (int)attacher->pid);
+	if (!handle)
+		return attacher_complain(attacher, loan, err);
+	objects_fini(&attacher->objects);
+	objects_read(&attacher->objects, attacher->pid);
+	attacher->entry = attacher_find_entry(attacher);
+	return attacher->entry ||
+	       err_set(err, ERR_IO, "process %d: %s was loaded, and is not there",
+		       (int)attacher->pid, library);
+}
+
+static bool attacher_answers(const struct attacher *attacher, struct err *err)
+{
+	static const char *const whys[] = { "",
+					    "no socket",
+					    "the collector is not to be reached",
+					    "the collector did not answer",
+					    "no memory for it",
+					    "a system-call filter" };
+	uint32_t why = attacher->answer.why;
+	char text[128] = "";
+
+	switch (attacher->answer.status) {
+	case ATTACH_DONE:
+		return true;
+	case ATTACH_RUNS:
+	case ATTACH_PRELOAD:
+		return err_set(err, ERR_USAGE,
+			       "process %d is being recorded already, or was started by tidemark "
+			       "record (try: tidemark ctl %d start)",
+			       (int)attacher->pid, (int)attacher->pid);
+	case ATTACH_FAILED:
+		return err_set(err, ERR_IO, "process %d cannot be recorded: %s%s%s",
+			       (int)attacher->pid, why < 6 ? whys[why] : "",
+			       attacher->answer.error ? ": " : "",
+			       attacher->answer.error
+				       ? err_text((int)attacher->answer.error, text, sizeof(text))
+				       : "");
+	default:
+		return err_set(err, ERR_USAGE,
+			       "process %d has the recorder of another version of tidemark in it "
+			       "(try: that version)",
+			       (int)attacher->pid);
+	}
+}
+
+// ---- The code -----------------------------------------------------------------------------------
+
+// The list of patches, to be freed. NULL: there is none.
+static struct attach_patch *attacher_list(const struct attacher *attacher)
+{
+	uint32_t count = attacher->answer.patches_count;
+	struct attach_patch *list;
+
+	if (count == 0 || count > ATTACH_PATCHES_MAX)
+		return NULL;
+	list = mem_alloc(count, sizeof(*list));
+	if (tracee_read(attacher->pid, attacher->answer.patches, list, count * sizeof(*list)))
+		return list;
+	mem_free(list);
+	return NULL;
+}
+
+// A thread that stands in bytes that are to be another instruction goes on until it does not.
+static bool attacher_step_out(struct tracee_thread *thread, const struct attach_patch *list,
+			      uint32_t count)
+{
+	for (int step = 0; step < ATTACHER_STEPS_MAX; step++) {
+		bool inside = false;
+
+		for (uint32_t i = 0; i < count; i++) {
+			uint64_t into = thread->registers.rip - list[i].at;
+
+			inside |= into > 0 && into < list[i].length;
+		}
+		if (!inside)
+			return true;
+		if (!tracee_step(thread))
+			return thread->gone;
+	}
+	return false;
+}
+
+static struct tracee_thread *attacher_any_thread(struct tracee *tracee)
+{
+	for (size_t i = 0; i < tracee->count; i++)
+		if (!tracee->threads[i].gone && !tracee->threads[i].signal)
+			return &tracee->threads[i];
+	return NULL;
+}
+
+// Where `from` stands, write `to` (both are of each patch). Returns how many there were.
+static uint32_t attacher_write(const struct tracee *tracee, const struct tracee_thread *thread,
+			       const struct attach_patch *list, uint32_t count, size_t from,
+			       size_t to)
+{
+	uint8_t now[ATTACH_PATCH_BYTES];
+	uint32_t written = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const uint8_t *patch = (const uint8_t *)&list[i];
+
+		if (list[i].length <= sizeof(now) &&
+		    tracee_read(tracee->pid, list[i].at, now, list[i].length) &&
+		    memcmp(now, patch + from, list[i].length) == 0)
+			written += tracee_poke(thread, list[i].at, patch + to, list[i].length);
+	}
+	return written;
+}
+
+// All threads stand still: their ends of time are of one moment.
+static bool attacher_patch(struct attacher *attacher, struct attacher_figures *figures,
+			   struct err *err)
+{
+	struct attach_patch *list = attacher_list(attacher);
+	uint32_t count = attacher->answer.patches_count;
+	struct tracee tracee;
+	bool out = true;
+	uint64_t stood_ns;
+
+	if (!list)
+		return err_set(err, ERR_IO,
+			       "process %d: no function of its allocator could be entered",
+			       (int)attacher->pid);
+	if (!tracee_stop(&tracee, attacher->pid, err)) {
+		mem_free(list);
+		return false;
+	}
+	for (size_t i = 0; i < tracee.count && out; i++)
+		if (!tracee.threads[i].gone)
+			out = attacher_step_out(&tracee.threads[i], list, count);
+	if (out && attacher_any_thread(&tracee))
+		figures->places = attacher_write(&tracee, attacher_any_thread(&tracee), list, count,
+						 offsetof(struct attach_patch, before),
+						 offsetof(struct attach_patch, after));
+	figures->kept = count - figures->places;
+	figures->threads = (uint32_t)tracee.count;
+	stood_ns = tracee_release(&tracee);
+	if (stood_ns > figures->stop_ns)
+		figures->stop_ns = stood_ns;
+	mem_free(list);
+	return figures->places > 0 ||
+	       err_set(err, ERR_IO, "process %d: its code could not be changed (try: again)",
+		       (int)attacher->pid);
+}
+
+// ---- The end ------------------------------------------------------------------------------------
+
+static bool attacher_in(uint64_t at, const struct attach_range *range)
+{
+	return at >= range->start && at < range->end;
+}
+
+// Whether a thread is in the recorder, or in code that it has made.
+static bool attacher_is_inside(const struct attacher *attacher, const struct tracee *tracee)
+{
+	for (size_t i = 0; i < tracee->count; i++)
+		if (!tracee->threads[i].gone &&
+		    attacher_in(tracee->threads[i].registers.rip, &attacher->answer.text))
+			return true;
+	return false;
+}
+
+// Whether the thread may come to code of the recorder's making: it is there, or its address is on
+// the stack or in a register that outlasts a call.
+static bool attacher_may_come(const struct attacher *attacher, const struct tracee_thread *thread,
+			      const struct attach_range *range)
+{
+	static uint64_t words[ATTACHER_STACK_WORDS];
+	const struct user_regs_struct *at = &thread->registers;
+	const uint64_t registers[] = {
+		at->rip, at->rbx, at->rbp, at->r12, at->r13, at->r14, at->r15
+	};
+	uint64_t sp = at->rsp & ~(uint64_t)7;
+	size_t count = ATTACHER_STACK_WORDS;
+
+	for (size_t i = 0; i < sizeof(registers) / sizeof(*registers); i++)
+		if (attacher_in(registers[i], range))
+			return true;
+	while (count > 1 && !tracee_read(attacher->pid, sp, words, count * 8))
+		count /= 2;
+	for (size_t i = 0; i < count; i++)
+		if (attacher_in(words[i], range))
+			return true;
+	return false;
+}
+
+static bool attacher_leads_there(const struct attacher *attacher, const struct tracee *tracee,
+				 const struct attach_range *range)
+{
+	for (size_t i = 0; i < tracee->count; i++)
+		if (!tracee->threads[i].gone &&
+		    attacher_may_come(attacher, &tracee->threads[i], range))
+			return true;
+	return false;
+}
+
+static bool attacher_leads_anywhere(const struct attacher *attacher, const struct tracee *tracee)
+{
+	for (uint32_t i = 0; i < attacher->answer.pages_count && i < ATTACH_PAGES_MAX; i++)
+		if (attacher_leads_there(attacher, tracee, &attacher->answer.pages[i]))
+			return true;
+	return false;
+}
+
+// The threads have no lane any more; code that nobody can be in is unmapped.
+static void attacher_clean(struct attacher *attacher, struct tracee *tracee,
+			   struct tracee_loan *loan)
+{
+	const struct attach_call before = attacher->answer;
+
+	for (size_t i = 0; i < tracee->count; i++)
+		if (!tracee->threads[i].gone)
+			tracee_write(attacher->pid,
+				     tracee->threads[i].registers.fs_base +
+					     (uint64_t)before.lane_at,
+				     &before.nobody, sizeof(before.nobody));
+	for (uint32_t i = 0; i < before.pages_count && i < ATTACH_PAGES_MAX; i++) {
+		const struct attach_range *range = &before.pages[i];
+		uint64_t arguments[6] = { range->start, range->end - range->start, 0, 0, 0, 0 };
+
+		if (!attacher_leads_there(attacher, tracee, range))
+			tracee_ask(loan, SYS_munmap, arguments);
+	}
+}
+
+// With all threads standing: have the recorder make itself as it was loaded. False: not now.
+static bool attacher_reset(struct attacher *attacher, struct tracee *tracee)
+{
+	const struct attach_call before = attacher->answer;
+	struct tracee_thread *thread = attacher_any_thread(tracee);
+	struct tracee_loan loan = { 0 };
+	struct err err;
+	bool done;
+
+	if (!thread || attacher_is_inside(attacher, tracee) ||
+	    !tracee_borrow(&loan, thread, attacher->gate, &err))
+		return false;
+	done = attacher_call(attacher, &loan, ATTACH_STOP, NULL) &&
+	       attacher->answer.status != ATTACH_BUSY;
+	attacher->answer = before;
+	if (done)
+		attacher_clean(attacher, tracee, &loan);
+	tracee_give_back(&loan);
+	return done;
+}
+
+// What the recorder there has changed. False: it does not record for this session.
+static bool attacher_ask(struct attacher *attacher, struct tracee *tracee, const char *session)
+{
+	struct tracee_thread *thread = attacher_any_thread(tracee);
+	struct tracee_loan loan;
+	struct err err;
+	bool told;
+
+	if (!thread || !tracee_borrow(&loan, thread, attacher->gate, &err))
+		return false;
+	told = attacher_call(attacher, &loan, ATTACH_ASK, NULL);
+	tracee_give_back(&loan);
+	return told && attacher->answer.status == ATTACH_DONE &&
+	       (!session || strcmp(attacher->answer.session, session) == 0);
+}
+
+// Stop all threads and see whether the recorder is there. False: nothing is to be done.
+static bool attacher_meet(struct attacher *attacher, struct tracee *tracee, const char *session,
+			  struct err *err)
+{
+	if (!attacher->entry || !tracee_stop(tracee, attacher->pid, err))
+		return false;
+	if (attacher_ask(attacher, tracee, session))
+		return true;
+	tracee_release(tracee);
+	return false;
+}
+
+// The code as it was; then, when nobody is inside any more, the recorder's memory.
+static bool attacher_leave(struct attacher *attacher, const char *session,
+			   struct attacher_figures *figures, struct err *err)
+{
+	struct tracee tracee;
+	bool done = false;
+	uint64_t stood_ns;
+
+	for (int try = 0; try < ATTACHER_LEAVES && !done; try++) {
+		struct attach_patch *list;
+
+		if (try > 0) // a thread needs the processor to come out
+			now_sleep(ATTACHER_NAP_NS *
+				  (uint64_t)(try < ATTACHER_PATIENCE ? try : ATTACHER_PATIENCE));
+		if (!attacher_meet(attacher, &tracee, session, err))
+			return true; // it has ended, or is another program by now
+		list = try == 0 ? attacher_list(attacher) : NULL;
+		if (list && attacher_any_thread(&tracee))
+			attacher_write(&tracee, attacher_any_thread(&tracee), list,
+				       attacher->answer.patches_count,
+				       offsetof(struct attach_patch, after),
+				       offsetof(struct attach_patch, before));
+		mem_free(list);
+		// Code that may be needed yet stays for good: rather wait a little.
+		done = (try >= ATTACHER_PATIENCE || !attacher_leads_anywhere(attacher, &tracee)) &&
+		       attacher_reset(attacher, &tracee);
+		stood_ns = tracee_release(&tracee);
+		if (stood_ns > figures->stop_ns)
+			figures->stop_ns = stood_ns;
+	}
+	return done || err_set(err, ERR_IO,
+			       "process %d: the recorder's memory stays there, since a thread does "
+			       "not come out of it",
+			       (int)attacher->pid);
+}
+
+// ---- From outside -------------------------------------------------------------------------------
+
+// Whether somebody listens there still.
+static bool attacher_is_heard(const char *session)
+{
+	FILE *file = fopen("/proc/net/unix", "re");
+	bool found = false;
+	char line[512];
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		const char *name = strrchr(line, '@');
+
+		line[strcspn(line, "\n")] = 0;
+		found = name && strcmp(name + 1, session) == 0;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+// One thread loads the recorder and begins.
+static bool attacher_start(struct attacher *attacher, const char *library, const char *session,
+			   struct attacher_figures *figures, struct err *err)
+{
+	struct tracee tracee;
+	struct tracee_loan loan;
+	bool ok;
+
+	if (!attacher_find_thread(attacher, &tracee, err))
+		return false;
+	ok = tracee_borrow(&loan, &tracee.threads[0], attacher->gate, err);
+	if (ok) {
+		ok = attacher_load(attacher, &loan, library, err) &&
+		     (attacher_call(attacher, &loan, ATTACH_START, session) ||
+		      err_set(err, ERR_IO, "process %d ended, or failed, in the recorder",
+			      (int)attacher->pid));
+		tracee_give_back(&loan);
+	}
+	figures->load_ns = tracee_release(&tracee);
+	figures->functions = attacher->answer.entered;
+	figures->session_at = attacher->answer.session_at - attacher->entry;
+	return ok;
+}
+
+// The same, where another recording left something behind because its tidemark was killed.
+static bool attacher_start_anew(struct attacher *attacher, const char *library, const char *session,
+				struct attacher_figures *figures, struct err *err)
+{
+	if (!attacher_start(attacher, library, session, figures, err))
+		return false;
+	if (attacher->answer.status == ATTACH_RUNS &&
+	    !attacher_is_heard(attacher->answer.session) &&
+	    (!attacher_leave(attacher, NULL, figures, err) ||
+	     !attacher_start(attacher, library, session, figures, err)))
+		return false;
+	return attacher_answers(attacher, err);
+}
+
+bool attacher_begin(pid_t pid, const char *library, const char *session,
+		    struct attacher_figures *figures, struct err *err)
+{
+	struct attacher attacher;
+	struct err more;
+	bool ok;
+
+	*figures = (struct attacher_figures){ 0 };
+	ok = attacher_open(&attacher, pid, err) && attacher_find_ways(&attacher, err) &&
+	     attacher_start_anew(&attacher, library, session, figures, err);
+	if (ok && !attacher_patch(&attacher, figures, err)) {
+		attacher_leave(&attacher, session, figures, &more);
+		ok = false;
+	}
+	attacher_close(&attacher);
+	return ok;
+}
+
+// Whether the recorder there has this session. Nothing is stopped for that.
+static bool attacher_has(const struct attacher *attacher, const char *session,
+			 const struct attacher_figures *figures)
+{
+	char name[ATTACH_SESSION_BYTES] = "";
+
+	return attacher->entry &&
+	       tracee_read(attacher->pid, attacher->entry + figures->session_at, name,
+			   sizeof(name) - 1) &&
+	       strcmp(name, session) == 0;
+}
+
+static bool attacher_end_one(pid_t pid, const char *session, struct attacher_figures *figures,
+			     struct err *err)
+{
+	struct attacher attacher;
+	struct err unread;
+	bool ok = true;
+
+	if (attacher_open(&attacher, pid, &unread) && attacher_has(&attacher, session, figures))
+		ok = attacher_find_ways(&attacher, err) &&
+		     attacher_leave(&attacher, session, figures, err);
+	attacher_close(&attacher);
+	return ok;
+}
+
+bool attacher_end(pid_t pid, const char *session, struct attacher_figures *figures, struct err *err)
+{
+	bool ok = attacher_end_one(pid, session, figures, err);
+	DIR *folder = opendir("/proc");
+	struct dirent *entry;
+	struct err more;
+
+	while (folder && (entry = readdir(folder)) != NULL) {
+		pid_t other = atoi(entry->d_name);
+
+		if (other > 0 && other != pid && other != getpid() &&
+		    !attacher_end_one(other, session, figures, ok ? err : &more))
+			ok = false;
+	}
+	if (folder)
+		closedir(folder);
+	return ok;
+}

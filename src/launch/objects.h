@@ -1,0 +1,43 @@
+// objects: the files that another process has mapped as code, and the functions that they export.
+//
+// Read from its memory, by the tables that its dynamic linker uses, so that a library may have been
+// replaced on disk since. Nothing that is read there is believed: every table is looked at
+// in bounded steps, and what is not mapped is not there.
+#ifndef LAUNCH_OBJECTS_H
+#define LAUNCH_OBJECTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct objects_one {
+	char *path; // as the kernel has it; "[vdso]" and such as well
+	uint64_t device, inode;
+	uint64_t start, end; // from its first byte to behind its last one
+};
+
+struct objects {
+	pid_t pid;
+	struct objects_one *list;
+	size_t count, capacity;
+	char *text; // private: /proc/PID/maps
+	size_t text_size;
+};
+
+// False: the list cannot be read (errno says why).
+bool objects_read(struct objects *objects, pid_t pid);
+void objects_fini(struct objects *objects); // accepts { 0 }
+
+// The address of a function; 0: the object exports none of that name. One whose address its own
+// code chooses (an ifunc) is none.
+uint64_t objects_symbol(const struct objects *objects, const struct objects_one *object,
+			const char *name);
+
+// The object that an address lies in, or NULL.
+const struct objects_one *objects_at(const struct objects *objects, uint64_t address);
+
+// Its file's name begins so; NULL: none does.
+const struct objects_one *objects_named(const struct objects *objects, const char *beginning);
+
+#endif

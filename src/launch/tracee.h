@@ -1,0 +1,84 @@
+// tracee: the threads of a process that runs, stopped for a moment (ptrace), and made to do things
+// for us.
+//
+//     tracee_stop            all threads stand still
+//       tracee_call …        one of them calls a function, or the kernel, and is as it was
+//       tracee_poke …        code is changed
+//     tracee_release         they go on, and know nothing
+//
+// A stopped thread may be in a system call: the kernel begins that anew when it goes on. While a
+// thread calls something for us its signals are blocked, its registers are all kept (those for
+// vectors, too), and it has a stack of ours; the others run, unless they were stopped.
+#ifndef LAUNCH_TRACEE_H
+#define LAUNCH_TRACEE_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+struct tracee_thread {
+	pid_t tid;
+	bool gone;  // it has ended meanwhile
+	int signal; // that it is to get when it goes on
+	struct user_regs_struct registers;
+};
+
+struct tracee {
+	pid_t pid;
+	struct tracee_thread *threads;
+	size_t count, capacity;
+	uint64_t began_ns; // when the first was told to stop
+};
+
+// Stop all threads, also those that are being born. False: none of them is stopped.
+bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err);
+
+// One alone. False, with err->kind ERR_NONE: it has ended, or is about to be stopped otherwise.
+bool tracee_stop_one(struct tracee *tracee, pid_t pid, pid_t tid, struct err *err);
+
+// All go on. Accepts { 0 }. Returns how long they stood, in nanoseconds.
+uint64_t tracee_release(struct tracee *tracee);
+
+// The ids of the process's threads: *count of them, to be freed. NULL: there is no such process.
+pid_t *tracee_list(pid_t pid, size_t *count);
+
+// Memory. False: not all of it is there.
+bool tracee_read(pid_t pid, uint64_t at, void *bytes, size_t size);
+bool tracee_write(pid_t pid, uint64_t at, const void *bytes, size_t size);
+
+// At most 8 bytes of code, which nobody may write otherwise.
+bool tracee_poke(const struct tracee_thread *thread, uint64_t at, const void *bytes, size_t size);
+
+// The thread does one instruction.
+bool tracee_step(struct tracee_thread *thread);
+
+// What thread calls are made with: all that tracee_call keeps of it, and a stack of ours.
+struct tracee_loan {
+	struct tracee_thread *thread;
+	uint64_t gate;  // a system-call instruction in the program's code
+	uint64_t stack; // what was mapped for it, TRACEE_STACK_BYTES; 0: nothing yet
+	uint64_t mask;
+	uint8_t *vectors;
+	size_t vectors_size;
+};
+
+enum { TRACEE_STACK_BYTES = 512 << 10, TRACEE_PARAMETERS_AT = 64 }; // from `stack` on, for callers
+
+// Borrow a stopped thread. `gate` as above. False: it cannot be.
+bool tracee_borrow(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,
+		   struct err *err);
+
+// Call a function with two arguments. False: it did not come back (the thread is as it was).
+bool tracee_call(struct tracee_loan *loan, uint64_t function, uint64_t first, uint64_t second,
+		 uint64_t *result);
+
+// Ask the kernel. Its answer, a negative errno among them.
+int64_t tracee_ask(struct tracee_loan *loan, uint64_t number, const uint64_t arguments[6]);
+
+// The thread is as it was. Accepts { 0 }.
+void tracee_give_back(struct tracee_loan *loan);
+
+#endif

@@ -1,0 +1,358 @@
+#include "launch/tracee.h"
+
+#include "base/mem.h"
+#include "launch/attachable.h"
+#include "os/now.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TRACEE_VECTORS_BYTES = 16384, TRACEE_ROUNDS = 100 };
+
+pid_t *tracee_list(pid_t pid, size_t *count)
+{
+	size_t capacity = 0;
+	pid_t *list = NULL;
+	struct dirent *entry;
+	char path[32];
+	DIR *folder;
+
+	*count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	folder = opendir(path);
+	while (folder && (entry = readdir(folder)) != NULL) {
+		if (entry->d_name[0] == '.')
+			continue;
+		list = mem_grow(list, &capacity, *count + 1, sizeof(*list));
+		list[(*count)++] = atoi(entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	return list;
+}
+
+static struct tracee_thread *tracee_find(struct tracee *tracee, pid_t tid)
+{
+	for (size_t i = 0; i < tracee->count; i++)
+		if (tracee->threads[i].tid == tid)
+			return &tracee->threads[i];
+	return NULL;
+}
+
+// Wait until the thread stands. False: it has ended.
+static bool tracee_wait(struct tracee_thread *thread, int *status)
+{
+	pid_t got;
+
+	do {
+		got = waitpid(thread->tid, status, __WALL);
+	} while (got < 0 && errno == EINTR);
+	thread->gone = got < 0 || !WIFSTOPPED(*status);
+	return !thread->gone;
+}
+
+static bool tracee_is_ours(int status) // the stop that we have asked for
+{
+	return status >> 16 == PTRACE_EVENT_STOP;
+}
+
+// One that we have seized and told to stop stands.
+static bool tracee_stands(struct tracee_thread *thread)
+{
+	int status;
+
+	if (!tracee_wait(thread, &status))
+		return false;
+	if (!tracee_is_ours(status))
+		thread->signal = WSTOPSIG(status); // came first: it is for the program
+	if (ptrace(PTRACE_GETREGS, thread->tid, NULL, &thread->registers) != 0)
+		thread->gone = true;
+	return !thread->gone;
+}
+
+// False: it may not be. A thread that has ended meanwhile is `gone`.
+static bool tracee_seize(struct tracee *tracee, pid_t tid, struct err *err)
+{
+	struct tracee_thread *thread;
+
+	tracee->threads = mem_grow(tracee->threads, &tracee->capacity, tracee->count + 1,
+				   sizeof(*tracee->threads));
+	thread = &tracee->threads[tracee->count++];
+	*thread = (struct tracee_thread){ .tid = tid };
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
+		thread->gone = true;
+		return errno == ESRCH || attachable_refused(tracee->pid, errno, err);
+	}
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0)
+		thread->gone = true;
+	return true;
+}
+
+bool tracee_stop_one(struct tracee *tracee, pid_t pid, pid_t tid, struct err *err)
+{
+	*err = (struct err){ .kind = ERR_NONE };
+	*tracee = (struct tracee){ .pid = pid, .began_ns = now_steady_ns() };
+	if (tracee_seize(tracee, tid, err) && !tracee->threads[0].gone &&
+	    tracee_stands(&tracee->threads[0]) && !tracee->threads[0].signal)
+		return true;
+	tracee_release(tracee);
+	return false;
+}
+
+// Those that were not seen before. False: it failed. *more: there were some.
+static bool tracee_stop_new(struct tracee *tracee, bool *more, struct err *err)
+{
+	size_t first = tracee->count;
+	size_t count;
+	pid_t *list = tracee_list(tracee->pid, &count);
+	bool ok = true;
+
+	for (size_t i = 0; i < count && ok; i++)
+		if (!tracee_find(tracee, list[i]))
+			ok = tracee_seize(tracee, list[i], err);
+	mem_free(list);
+	*more = tracee->count > first;
+	for (size_t i = first; i < tracee->count; i++)
+		if (!tracee->threads[i].gone)
+			tracee_stands(&tracee->threads[i]);
+	return ok;
+}
+
+// While threads stand still they wait for us: who may, comes before all others.
+static void tracee_hurry(bool now)
+{
+	const struct sched_param parameter = { .sched_priority = now ? 1 : 0 };
+
+	sched_setscheduler(0, now ? SCHED_FIFO : SCHED_OTHER, &parameter);
+}
+
+bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err)
+{
+	bool more = true;
+
+	tracee_hurry(true);
+	*tracee = (struct tracee){ .pid = pid, .began_ns = now_steady_ns() };
+	for (int i = 0; i < TRACEE_ROUNDS && more; i++) {
+		if (!tracee_stop_new(tracee, &more, err)) {
+			tracee_release(tracee);
+			return false;
+		}
+	}
+	for (size_t i = 0; i < tracee->count; i++)
+		if (!tracee->threads[i].gone)
+			return true;
+	tracee_release(tracee);
+	return err_set(err, ERR_IO, "process %d has ended", (int)pid);
+}
+
+uint64_t tracee_release(struct tracee *tracee)
+{
+	uint64_t stood_ns = now_steady_ns() - tracee->began_ns;
+
+	for (size_t i = 0; i < tracee->count; i++) {
+		const struct tracee_thread *thread = &tracee->threads[i];
+
+		if (!thread->gone)
+			ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(long)thread->signal);
+	}
+	if (tracee->count > 0)
+		stood_ns = now_steady_ns() - tracee->began_ns;
+	tracee_hurry(false);
+	mem_free(tracee->threads);
+	*tracee = (struct tracee){ 0 };
+	return stood_ns;
+}
+
+bool tracee_read(pid_t pid, uint64_t at, void *bytes, size_t size)
+{
+	struct iovec here = { bytes, size };
+	struct iovec there = { (void *)(uintptr_t)at, size };
+
+	return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+bool tracee_write(pid_t pid, uint64_t at, const void *bytes, size_t size)
+{
+	struct iovec here = { (void *)(uintptr_t)bytes, size };
+	struct iovec there = { (void *)(uintptr_t)at, size };
+
+	return process_vm_writev(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+bool tracee_poke(const struct tracee_thread *thread, uint64_t at, const void *bytes, size_t size)
+{
+	long word;
+
+	errno = 0;
+	word = ptrace(PTRACE_PEEKTEXT, thread->tid, (void *)(uintptr_t)at, NULL);
+	if (errno != 0 || size > sizeof(word))
+		return false;
+	memcpy(&word, bytes, size);
+	return ptrace(PTRACE_POKETEXT, thread->tid, (void *)(uintptr_t)at, word) == 0;
+}
+
+static uint64_t tracee_mask(const struct tracee_thread *thread, const uint64_t *set)
+{
+	uint64_t mask = 0;
+
+	ptrace(PTRACE_GETSIGMASK, thread->tid, (void *)sizeof(mask), &mask);
+	if (set)
+		ptrace(PTRACE_SETSIGMASK, thread->tid, (void *)sizeof(mask), set);
+	return mask;
+}
+
+// All signals but those that an instruction raises, which would lose their handler.
+static uint64_t tracee_no_signals(void)
+{
+	static const int raised[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS };
+	uint64_t mask = ~(uint64_t)0;
+
+	for (size_t i = 0; i < sizeof(raised) / sizeof(*raised); i++)
+		mask &= ~((uint64_t)1 << (raised[i] - 1));
+	return mask;
+}
+
+// Go on until `number` is raised. False: something else was, or it has ended.
+static bool tracee_run(struct tracee_thread *thread, enum __ptrace_request how, int number)
+{
+	struct user_regs_struct *registers = &thread->registers;
+	int status;
+
+	for (;;) {
+		if (ptrace(how, thread->tid, NULL, NULL) != 0 || !tracee_wait(thread, &status)) {
+			thread->gone = true;
+			return false;
+		}
+		if (!tracee_is_ours(status))
+			break;
+	}
+	ptrace(PTRACE_GETREGS, thread->tid, NULL, registers);
+	return WSTOPSIG(status) == number;
+}
+
+bool tracee_step(struct tracee_thread *thread)
+{
+	uint64_t none = tracee_no_signals();
+	uint64_t mask = tracee_mask(thread, &none);
+	bool stepped = tracee_run(thread, PTRACE_SINGLESTEP, SIGTRAP);
+
+	tracee_mask(thread, &mask);
+	return stepped;
+}
+
+bool tracee_borrow(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,
+		   struct err *err)
+{
+	const uint64_t arguments[6] = { 0,
+					TRACEE_STACK_BYTES,
+					PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS,
+					UINT64_MAX,
+					0 };
+	uint64_t none = tracee_no_signals();
+	struct iovec part;
+	int64_t stack;
+
+	*loan = (struct tracee_loan){ .thread = thread, .gate = gate };
+	loan->vectors = mem_alloc(1, TRACEE_VECTORS_BYTES);
+	part = (struct iovec){ loan->vectors, TRACEE_VECTORS_BYTES };
+	if (ptrace(PTRACE_GETREGSET, thread->tid, (void *)NT_X86_XSTATE, &part) != 0) {
+		mem_free(loan->vectors);
+		*loan = (struct tracee_loan){ 0 };
+		return err_errno(err, errno, "cannot read the registers of thread %d", thread->tid);
+	}
+	loan->vectors_size = part.iov_len;
+	loan->mask = tracee_mask(thread, &none);
+	stack = tracee_ask(loan, SYS_mmap, arguments);
+	if (stack > 0 || stack < -4095) {
+		loan->stack = (uint64_t)stack;
+		return true;
+	}
+	tracee_give_back(loan);
+	return err_errno(err, stack ? (int)-stack : ESRCH, "process %d: no memory for a stack",
+			 (int)thread->tid);
+}
+
+// Put the registers in place that a call begins with, and go on.
+static bool tracee_go(struct tracee_loan *loan, struct user_regs_struct *registers,
+		      enum __ptrace_request how, int number)
+{
+	struct tracee_thread *thread = loan->thread;
+	struct user_regs_struct kept = thread->registers;
+	bool came_back = false;
+
+	registers->orig_rax = UINT64_MAX; // in no system call
+	registers->eflags &= ~(uint64_t)0x400;
+	if (!thread->gone && ptrace(PTRACE_SETREGS, thread->tid, NULL, registers) == 0)
+		came_back = tracee_run(thread, how, number);
+	*registers = thread->registers;
+	thread->registers = kept;
+	return came_back;
+}
+
+bool tracee_call(struct tracee_loan *loan, uint64_t function, uint64_t first, uint64_t second,
+		 uint64_t *result)
+{
+	struct user_regs_struct registers = loan->thread->registers;
+	uint64_t back = 0; // nothing is there: a fault, which we see and the program does not
+
+	registers.rip = function;
+	registers.rdi = first;
+	registers.rsi = second;
+	registers.rax = 0;
+	registers.rsp = loan->stack + TRACEE_STACK_BYTES - 64 - 8;
+	registers.rbp = 0;
+	if (!tracee_write(loan->thread->tid, registers.rsp, &back, sizeof(back)) ||
+	    !tracee_go(loan, &registers, PTRACE_CONT, SIGSEGV))
+		return false;
+	*result = registers.rax;
+	return registers.rip == 0;
+}
+
+int64_t tracee_ask(struct tracee_loan *loan, uint64_t number, const uint64_t arguments[6])
+{
+	struct user_regs_struct registers = loan->thread->registers;
+
+	registers.rip = loan->gate;
+	registers.rax = number;
+	registers.rdi = arguments[0];
+	registers.rsi = arguments[1];
+	registers.rdx = arguments[2];
+	registers.r10 = arguments[3];
+	registers.r8 = arguments[4];
+	registers.r9 = arguments[5];
+	if (!tracee_go(loan, &registers, PTRACE_SINGLESTEP, SIGTRAP))
+		return -ESRCH;
+	return (int64_t)registers.rax;
+}
+
+void tracee_give_back(struct tracee_loan *loan)
+{
+	const uint64_t arguments[6] = { loan->stack, TRACEE_STACK_BYTES, 0, 0, 0, 0 };
+	struct iovec part = { loan->vectors, loan->vectors_size };
+	struct tracee_thread *thread = loan->thread;
+
+	if (!thread)
+		return;
+	if (loan->stack)
+		tracee_ask(loan, SYS_munmap, arguments);
+	if (!thread->gone) {
+		ptrace(PTRACE_SETREGSET, thread->tid, (void *)NT_X86_XSTATE, &part);
+		ptrace(PTRACE_SETREGS, thread->tid, NULL, &thread->registers);
+		tracee_mask(thread, &loan->mask);
+	}
+	mem_free(loan->vectors);
+	*loan = (struct tracee_loan){ 0 };
+}

@@ -1,0 +1,237 @@
+#include "recorder/late_linux.h"
+
+#include "recorder/elf.h"
+#include "recorder/enter_linux.h"
+#include "recorder/kernel.h"
+#include "recorder/lane.h"
+#include "recorder/recording.h"
+#include "recorder/scope_linux.h"
+#include "recorder/text.h"
+#include "wire/attach.h"
+
+extern const char __ehdr_start[] HIDDEN;
+
+EXPORT void tidemark_late_v1(struct attach_call *call);
+
+// What outlasts a recording.
+struct late_kept {
+	uint8_t *pristine; // a copy of our initialised variables as they were loaded
+	bool forks;        // libc tells of forks
+};
+
+static struct late_kept late_kept;
+static char late_session_name[ATTACH_SESSION_BYTES];
+static struct attach_patch late_patches[ATTACH_PATCHES_MAX];
+static uint32_t late_count;
+static bool late_begins; // other threads run, and may be there
+static struct attach_range late_code[ATTACH_PAGES_MAX];
+static uint32_t late_code_count;
+
+bool late_is(void)
+{
+	static uint8_t known; // 1: no, 2: yes
+
+	if (unlikely(!known))
+		known = scope_is_late() ? 2 : 1;
+	return known == 2;
+}
+
+const char *late_session(void)
+{
+	return late_session_name[0] ? late_session_name : NULL;
+}
+
+void late_pages(const void *start, size_t bytes, bool gone)
+{
+	for (uint32_t i = 0; gone && i < late_code_count; i++) {
+		if (late_code[i].start == (uintptr_t)start)
+			late_code[i] = late_code[--late_code_count];
+	}
+	if (!gone && late_code_count < ATTACH_PAGES_MAX)
+		late_code[late_code_count++] =
+			(struct attach_range){ (uintptr_t)start, (uintptr_t)start + bytes };
+}
+
+static bool late_list(uint8_t *at, const uint8_t *bytes, size_t length)
+{
+	struct attach_patch *patch = &late_patches[late_count];
+
+	for (uint32_t i = 0; i < late_count; i++)
+		if (late_patches[i].at == (uintptr_t)at) {
+			if (late_begins)
+				return true;      // found again, since it is not yet written
+			patch = &late_patches[i]; // another library's, at the same place
+			late_count--;
+			break;
+		}
+	if (late_count == ATTACH_PATCHES_MAX || length > ATTACH_PATCH_BYTES)
+		return false;
+	patch->at = (uintptr_t)at;
+	patch->length = (uint32_t)length;
+	memcpy(patch->before, at, length);
+	memcpy(patch->after, bytes, length);
+	late_count++;
+	return true;
+}
+
+bool late_write(uint8_t *at, const uint8_t *bytes, size_t length)
+{
+	uintptr_t page = (uintptr_t)at & ~(uintptr_t)(KERNEL_PAGE - 1);
+	uintptr_t end = ((uintptr_t)at + length + KERNEL_PAGE - 1) & ~(uintptr_t)(KERNEL_PAGE - 1);
+
+	if (late_is() && (!late_list(at, bytes, length) || late_begins))
+		return late_begins;
+	if (kernel_failed(kernel(__NR_mprotect, page, end - page,
+				 KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC)))
+		return false;
+	memcpy(at, bytes, length);
+	kernel(__NR_mprotect, page, end - page, KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+	return true;
+}
+
+// Our variables: initialised ones, and behind them those that began as 0. What the linker has made
+// read-only is not among them.
+struct late_data {
+	uint8_t *start, *zeros, *end;
+};
+
+static struct late_data late_find_data(void)
+{
+	const struct elf_header *elf = (const void *)__ehdr_start;
+	const struct elf_program *program = (const void *)(__ehdr_start + elf->program_at);
+	uintptr_t bias = (uintptr_t)__ehdr_start;
+	uintptr_t fixed = 0;
+	struct late_data data = { 0 };
+
+	for (uint16_t i = 0; i < elf->program_count; i++) {
+		uintptr_t at = bias + program[i].address;
+
+		if (program[i].type == ELF_RELRO)
+			fixed = (at + program[i].memory_size) & ~(uintptr_t)(KERNEL_PAGE - 1);
+		if (program[i].type != ELF_LOAD || !(program[i].flags & ELF_WRITABLE))
+			continue;
+		data.start = (uint8_t *)at;
+		data.zeros = (uint8_t *)at + program[i].file_size;
+		data.end = (uint8_t *)at + program[i].memory_size;
+	}
+	if (fixed > (uintptr_t)data.start)
+		data.start = (uint8_t *)fixed;
+	return data;
+}
+
+static bool late_keep_pristine(void)
+{
+	struct late_data data = late_find_data();
+
+	if (late_kept.pristine)
+		return true;
+	late_kept.pristine = kernel_pages((size_t)(data.zeros - data.start));
+	if (late_kept.pristine)
+		memcpy(late_kept.pristine, data.start, (size_t)(data.zeros - data.start));
+	return late_kept.pristine;
+}
+
+// All that was learnt is forgotten. No thread is in here, and none comes in.
+static void late_reset(void)
+{
+	struct late_data data = late_find_data();
+	struct late_kept kept = late_kept;
+
+	recording_unmap();
+	memcpy(data.start, kept.pristine, (size_t)(data.zeros - data.start));
+	memset(data.zeros, 0, (size_t)(data.end - data.zeros));
+	late_kept = kept;
+}
+
+static void late_answer(struct attach_call *call)
+{
+	const struct elf_header *elf = (const void *)__ehdr_start;
+	const struct elf_program *program = (const void *)(__ehdr_start + elf->program_at);
+
+	for (uint16_t i = 0; i < elf->program_count; i++) {
+		uintptr_t at = (uintptr_t)__ehdr_start + program[i].address;
+
+		if (program[i].type == ELF_LOAD && (program[i].flags & ELF_EXECUTABLE))
+			call->text = (struct attach_range){ at, at + program[i].memory_size };
+	}
+	memcpy(call->session, late_session_name, sizeof(call->session));
+	call->patches = (uintptr_t)late_patches;
+	call->patches_count = late_count;
+	call->pages_count = late_code_count;
+	memcpy(call->pages, late_code, sizeof(late_code));
+	call->lane_at = (intptr_t)((uintptr_t)&lane_mine - kernel_thread_block());
+	call->nobody = (uintptr_t)lane_nobody_words;
+	call->session_at = (uintptr_t)late_session_name;
+	call->entered = enter_functions();
+}
+
+static uint32_t late_start(struct attach_call *call)
+{
+	if (late_session())
+		return ATTACH_RUNS;
+	if (!late_keep_pristine()) {
+		call->error = 12; // ENOMEM
+		return ATTACH_FAILED;
+	}
+	memcpy(late_session_name, call->session, sizeof(late_session_name));
+	late_session_name[sizeof(late_session_name) - 1] = 0;
+	late_begins = true;
+	if (!recording_begin()) {
+		recording_tell_why(&call->why, &call->error);
+		late_reset();
+		return ATTACH_FAILED;
+	}
+	late_begins = false;
+	if (!late_kept.forks)
+		late_kept.forks = recording_watch_forks();
+	return ATTACH_DONE;
+}
+
+// A thread that is in the midst of an event has a busy lane. (One that was killed there has not.)
+static bool late_is_busy(void)
+{
+	const struct recording_state *state = recording_state;
+
+	for (uint32_t id = 1; state && id < state->lanes_count; id++) {
+		const struct lane *lane = state->lanes[id];
+
+		if (lane && lane->tid && (!lane->limit || lane->between) &&
+		    kernel_thread_lives(state->pid, lane->tid))
+			return true;
+	}
+	return false;
+}
+
+static uint32_t late_stop(void)
+{
+	if (!late_session())
+		return ATTACH_IDLE;
+	if (late_is_busy())
+		return ATTACH_BUSY;
+	late_reset();
+	return ATTACH_DONE;
+}
+
+void tidemark_late_v1(struct attach_call *call)
+{
+	if (call->magic != ATTACH_MAGIC || call->version != SEGMENT_VERSION) {
+		call->status = ATTACH_OTHER;
+		return;
+	}
+	if (!late_is()) {
+		call->status = ATTACH_PRELOAD;
+		return;
+	}
+	switch (call->verb) {
+	case ATTACH_START:
+		call->status = late_start(call);
+		break;
+	case ATTACH_STOP:
+		call->status = late_stop();
+		break;
+	default:
+		call->status = late_session() ? ATTACH_DONE : ATTACH_IDLE;
+		break;
+	}
+	late_answer(call);
+}

@@ -1,0 +1,77 @@
+// attach: what a recorder that is brought into a running process is told, and what it answers.
+//
+// The launcher stops a thread, loads the recorder's library there, and calls `tidemark_late_v1`
+// with a `struct attach_call` in memory that it has mapped for that. ATTACH_START joins the session
+// and prepares the hooks, but changes no code: it lists the bytes to be written, which the launcher
+// does while all threads stand still. ATTACH_ASK tells the same list again. ATTACH_STOP, when the
+// code is as it was and no thread is in the recorder, unmaps what the recorder had and makes it as
+// it was when it was loaded. All three call nothing of the program's but, at the first start, what
+// registers for fork.
+//
+// Freestanding, of fixed layout: included by the recorder and by the launcher.
+#ifndef WIRE_ATTACH_H
+#define WIRE_ATTACH_H
+
+#include <stdint.h>
+
+enum {
+	ATTACH_MAGIC = 0x54415454, // "TTAT"
+	ATTACH_PATCHES_MAX = 512,
+	ATTACH_PATCH_BYTES = 8,
+	ATTACH_PAGES_MAX = 40,
+	ATTACH_SESSION_BYTES = 112,
+};
+
+enum attach_verb {
+	ATTACH_START = 1,
+	ATTACH_ASK = 2,
+	ATTACH_STOP = 3,
+};
+
+enum attach_status {
+	ATTACH_DONE = 1,
+	ATTACH_RUNS = 2,    // START: it records already
+	ATTACH_FAILED = 3,  // START: `why` and `error` say why (enum segment_why, errno)
+	ATTACH_BUSY = 4,    // STOP: a thread is in the midst of an event
+	ATTACH_IDLE = 5,    // ASK, STOP: it does not record
+	ATTACH_PRELOAD = 6, // it was there from the program's start
+	ATTACH_OTHER = 7,   // it is another version's
+};
+
+// Bytes of the program's code.
+struct attach_patch {
+	uint64_t at;
+	uint32_t length;
+	uint32_t reserved;
+	uint8_t before[ATTACH_PATCH_BYTES];
+	uint8_t after[ATTACH_PATCH_BYTES];
+};
+
+struct attach_range {
+	uint64_t start, end;
+};
+
+struct attach_call {
+	uint32_t magic;
+	uint32_t version;                   // SEGMENT_VERSION
+	uint32_t verb;                      // enum attach_verb
+	uint32_t status;                    // out: enum attach_status; the rest likewise
+	char session[ATTACH_SESSION_BYTES]; // START: its name; ASK: out
+	uint32_t why, error;
+	uint64_t patches;       // where they are: struct attach_patch[patches_count]
+	uint32_t patches_count; // ATTACH_PATCHES_MAX + 1: there were more
+	uint32_t pages_count;
+	struct attach_range text;                    // the recorder's own code
+	struct attach_range pages[ATTACH_PAGES_MAX]; // code that it has written
+	// In each thread, so far from its thread pointer: its lane; `nobody`: it has none.
+	int64_t lane_at;
+	uint64_t nobody;
+	uint64_t session_at; // where the session's name stands: "" while there is none
+	uint32_t entered;    // functions of the allocator that are entered
+	uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct attach_patch) == 32 && sizeof(struct attach_call) == 840,
+	       "the same for programs of 32 bits");
+
+#endif

@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""A program that runs already is attached to and left again: nothing of it is lost or wrong, and it
+is as it was. What cannot be attached to is refused with what to do about it, and left alone."""
+# timeout: 240
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from libguest import (BUILD, LIBRARY, PATIENCE_SECONDS, TIDEMARK, Skip, check,
+                      environment, equal, main, need_root, program, run, test,
+                      wait_for)
+
+THREADS = 4
+KEPT = 1000
+ROUNDS = int(os.environ.get("ATTACH_ROUNDS", "20"))
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+class Running:
+    def __init__(self, command, **more):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True,
+                                        **{"env": environment(), **more})
+        self.pid = self.process.pid
+
+    def ready(self):
+        equal("ready\n", self.process.stdout.readline(), "what the program says first")
+        return self
+
+    def end(self, code=0):
+        out, err = self.process.communicate(timeout=PATIENCE_SECONDS)
+        equal(code, self.process.returncode, f"the program's exit code ({err})")
+        return out
+
+
+def looping(threads=THREADS):
+    return Running([program("attached"), str(threads), str(KEPT)]).ready()
+
+
+def attach(running, *options, trace="t.tide", code=0, command=("record", "-p"), **more):
+    ended = run([TIDEMARK, *command, str(running.pid), "-o", trace, "-f", *options], **more)
+    equal(code, ended.code, f"exit code of {options} ({ended.err.strip()[-800:]})")
+    return ended
+
+
+def report(trace="t.tide"):
+    ended = run([TIDEMARK, "report", "--json", trace])
+    equal(0, ended.code, ended.err)
+    return json.loads(ended.out)
+
+
+def code_of(pid, name="libc.so"):
+    """What is mapped as code of that library, as it is in memory."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        spans = [line.split()[0] for line in maps if " r-xp " in line and name in line]
+    found = b""
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        for span in spans:
+            start, end = (int(word, 16) for word in span.split("-"))
+            memory.seek(start)
+            found += memory.read(end - start)
+    return found
+
+
+def maps_of(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        return maps.read()
+
+
+def check_whole(trace, kept=0):
+    """Each block of the program's own sizes is freed by who has it: no call is missing."""
+    answer = report(trace)
+    heap = answer["heap"]
+    equal(0, answer["trace"]["events_lost"], "events lost")
+    equal((0, 0, 0), (heap["orphan_frees"], heap["lost_frees"], heap["inherited_frees"]),
+          "orphans, lost and inherited frees")
+    equal(heap["allocations"], heap["frees"] + heap["live_at_exit"]["count"], "what lives at last")
+    check(heap["allocations"] > 10000, f"only {heap['allocations']} allocations")
+    check(heap["before_frees"] <= 2 * THREADS + kept, f"{heap['before_frees']} frees of before")
+    return answer
+
+
+@test
+def twenty_times_in_a_row_nothing_is_lost_and_nothing_stays():
+    running = looping()
+    before = code_of(running.pid)
+    stops = []
+    for number in range(ROUNDS):
+        ended = attach(running, "--duration", "50ms", trace=f"{number}.tide")
+        check(", 0 events lost" in ended.err, ended.err)
+        match = re.search(r"stood still for ([\d.]+) (ms|us|s) at most", ended.err)
+        check(match, ended.err)
+        stops.append(float(match[1]) * {"us": 0.001, "ms": 1, "s": 1000}[match[2]])
+        check(before == code_of(running.pid), f"code is not as it was after round {number}")
+        code = len(re.findall(r"r-xp 00000000 00:00 0 *$", maps_of(running.pid), re.M))
+        check(code <= 2 * 2, f"{code} stretches of code of ours are left")
+        check("memfd:tidemark" not in maps_of(running.pid), "the recorder's memory is still there")
+    # The program's threads take all processors, so that to count takes time.
+    check(running.end(7).endswith(" 0 wrong\n"), "the program was disturbed")
+    for number in range(0, ROUNDS, 4):
+        check_whole(f"{number}.tide", KEPT)
+    # The others of this machine want its processors, too: that is no part of it.
+    check(min(stops) <= 15, f"threads stood still for {sorted(stops)} ms")
+
+
+@test
+def what_is_there_from_before_is_told_apart():
+    running = looping()
+    attach(running, "--duration", "500ms")
+    check(running.end(7), "output")
+    answer = check_whole("t.tide", KEPT)
+    equal([True], [process["attached"] for process in answer["trace"]["processes"]], "attached")
+    check(any("attached to while it ran" in line for line in answer["trace"]["warnings"]),
+          answer["trace"]["warnings"])
+    for command in ("window", "growth", "active", "transients"):
+        ended = run([TIDEMARK, command, "t.tide"])
+        check("attached to while it ran" in ended.out + ended.err, f"{command} does not say it")
+    info = json.loads(run([TIDEMARK, "info", "--json", "t.tide"]).out)
+    equal("attach", info["processes"][0]["start"], "how it began")
+    check("stood still for" in run([TIDEMARK, "info", "t.tide"]).out, "how long it stood")
+    lines = run([TIDEMARK, "dump", "--to", "1%", "t.tide"]).out
+    check("go_round" in run([TIDEMARK, "report", "-n", "3", "t.tide"]).out, "who allocates")
+    check("incomplete" not in lines, "stacks lead to the thread's start")
+
+
+@test
+def ctrl_c_ends_the_recording_and_not_the_program():
+    for how in ("interrupt", "ctl", "end"):
+        running = looping(2)
+        recording = Running([TIDEMARK, "attach", str(running.pid), "-o", "t.tide", "-f"])
+        wait_for(lambda: os.path.exists("t.tide") and os.path.getsize("t.tide") > 4096,
+                 "the recording begins")
+        if how == "interrupt":
+            os.kill(recording.pid, signal.SIGINT)
+        elif how == "ctl":
+            equal(0, run([TIDEMARK, "ctl", str(running.pid), "detach"]).code, "ctl detach")
+        else:
+            running.end(7)
+        recording.end(0)
+        if how != "end":
+            running.end(7)
+        equal("whole", run([TIDEMARK, "info", "t.tide"]).out.splitlines()[0].split()[-1], how)
+        check_whole("t.tide", KEPT)
+        os.remove("t.tide")
+
+
+@test
+def duration_ends_the_recording_of_a_program_that_record_starts():
+    running = Running([TIDEMARK, "record", "-o", "t.tide", "--duration", "300ms", "--",
+                       program("attached"), "2", "10"]).ready()
+    time.sleep(0.6)
+    equal(None, running.process.poll(), "the program runs on")
+    running.end(7)
+    check(report()["heap"]["allocations"] > 100, "what was recorded")
+
+
+FORKING = """
+import os, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+child = os.fork()
+for _ in range(2000):
+    kept = [bytearray(70123) for _ in range(3)]
+if child == 0:
+    while not os.path.exists("over"):
+        kept = [bytearray(70123) for _ in range(3)]
+        time.sleep(0.001)
+    os._exit(3)
+print("forked", child, flush=True)
+sys.stdin.readline()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@test
+def children_are_recorded_and_left_too():
+    running = Running(["/usr/bin/python3", "-u", "-c", FORKING],
+                      env=environment(PYTHONMALLOC="malloc")).ready()
+    recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
+    recording.process.stderr.readline()
+    before = code_of(running.pid)
+    running.process.stdin.write("go\n")
+    running.process.stdin.flush()
+    child = int(running.process.stdout.readline().split()[1])
+    os.kill(recording.pid, signal.SIGINT)
+    recording.end(0)
+    answer = report()
+    processes = answer["trace"]["processes"]
+    equal([(True, False), (False, True)],
+          [(process["attached"], process["forked"]) for process in processes], "processes")
+    check(all(process["allocations"] > 6000 for process in processes), processes)
+    check(code_of(running.pid) != before, "the code was never changed")
+    equal(code_of(running.pid), code_of(child), "the child's code and its parent's")
+    with open("over", "w", encoding="utf-8"):
+        pass
+    running.end(3)
+
+
+@test
+def python_as_a_whole_and_a_server_under_load():
+    script = "import json\nprint('ready', flush=True)\nd = None\nfor _ in range(600):\n" \
+             " d = json.loads(json.dumps([{'a': i, 'b': str(i)} for i in range(200)]))\n"
+    running = Running(["/usr/bin/python3", "-c", script],
+                      env=environment(PYTHONMALLOC="malloc")).ready()
+    attach(running)
+    running.end(0)
+    check_whole("t.tide", 100000)
+    if not shutil.which("redis-server"):
+        raise Skip("needs redis-server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    server = Running(["redis-server", "--port", port, "--save", "", "--appendonly", "no"])
+    ping = ["redis-cli", "-p", port, "ping"]
+    wait_for(lambda: run(ping).out == "PONG\n", "the server answers")
+    load = Running(["redis-benchmark", "-p", port, "-n", "40000", "-q", "-t", "set,lpush"])
+    attach(server, "--duration", "1s")
+    load.end(0)
+    run(["redis-cli", "-p", port, "shutdown", "nosave"])
+    server.end(0)
+    check_whole("t.tide", 100000)
+
+
+def refused(pid, *words, code=126, **more):
+    ended = run([*more.pop("tidemark", [TIDEMARK]), "record", "-p", str(pid), "-o", "no.tide"],
+                **more)
+    equal(code, ended.code, ended.err)
+    equal(1, len(ended.err.strip().splitlines()), f"lines of {ended.err}")
+    for word in words:
+        check(word in ended.err, f"{word} is not in: {ended.err}")
+    check(not os.path.exists("no.tide"), "a trace was left")
+
+
+@test
+def what_cannot_be_attached_to_is_refused_with_the_remedy():
+    refused(4194303, "there is no process 4194303", code=127)
+    running = looping(1)
+    thread = max(map(int, os.listdir(f"/proc/{running.pid}/task")))
+    refused(thread, f"-p {running.pid}")
+    os.kill(running.pid, signal.SIGSTOP)
+    wait_for(lambda: ") T " in open(f"/proc/{running.pid}/stat", encoding="utf-8").read(), "T")
+    refused(running.pid, f"kill -CONT {running.pid}")
+    os.kill(running.pid, signal.SIGCONT)
+    check("tidemark" not in maps_of(running.pid).replace(BUILD, ""), "it was changed")
+    if shutil.which("strace"):
+        tracer = Running(["strace", "-f", "-o", "/dev/null", "-p", str(running.pid)])
+        wait_for(lambda: "TracerPid:\t0" not in
+                 open(f"/proc/{running.pid}/status", encoding="utf-8").read(), "strace")
+        refused(running.pid, f"traced by process {tracer.pid}")
+        os.kill(tracer.pid, signal.SIGINT)
+        tracer.process.communicate(timeout=PATIENCE_SECONDS)
+    recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide"])
+    recording.process.stderr.readline()
+    refused(running.pid, "recorded already", code=125)
+    os.kill(recording.pid, signal.SIGINT)
+    recording.end(0)
+    running.end(7)
+    zombie = Running(["/bin/true"])
+    wait_for(lambda: ") Z " in open(f"/proc/{zombie.pid}/stat", encoding="utf-8").read(), "Z")
+    refused(zombie.pid, "has ended")
+    zombie.end(0)
+
+
+@test
+def another_kind_of_program_is_refused():
+    small = program("still", 32)
+    if os.path.exists(small):
+        running = Running([small])
+        refused(running.pid, "32 bits")
+        running.process.kill()
+        running.process.communicate()
+    with open("static.c", "w", encoding="utf-8") as source:
+        source.write("#include <unistd.h>\nint main(void) { char b; return (int)read(0, &b, 1); }")
+    if run(["gcc", "-static", "-o", "static", "static.c"]).code == 0:
+        running = Running(["./static"])
+        wait_for(lambda: "static" in os.readlink(f"/proc/{running.pid}/exe"), "exec")
+        refused(running.pid, "statically linked")
+        running.end(0)
+
+
+@test
+def another_place_is_refused():
+    need_root()
+    running = Running(["unshare", "-n", program("attached"), "1", "1"]).ready()
+    refused(running.pid, "network namespace", f"nsenter --net -t {running.pid}")
+    running.end(7)
+    os.makedirs("root")
+    code = f"import os, sys; os.chroot('{os.getcwd()}/root'); print('ready', flush=True);" \
+           "sys.stdin.readline()"
+    running = Running([sys.executable, "-c", code]).ready()
+    refused(running.pid, "sees other files", "TIDEMARK_LIBRARY")
+    running.end(0)
+
+
+# Where anybody may look.
+def public_copy():
+    own = f"/tmp/tidemark-attach-{os.getpid()}"
+    os.makedirs(own)
+    os.chmod(own, 0o777)
+    for path in (TIDEMARK, LIBRARY, program("attached")):
+        shutil.copy(path, own)
+    return own
+
+
+@test
+def what_the_kernel_forbids_is_refused_with_the_remedy():
+    need_root()
+    own = public_copy()
+    tidemark = [os.path.join(own, "tidemark")]
+    command = [os.path.join(own, "attached"), "1", "1"]
+    try:
+        running = Running(command).ready()
+        refused(running.pid, "belongs to another user, 0", "sudo", tidemark=tidemark, cwd=own,
+                **NOBODY)
+        running.end(7)
+        running = Running(command, **NOBODY).ready()
+        scope = os.path.join(own, "scope")
+        for value, remedy in ((1, "kernel.yama.ptrace_scope=0"), (2, "sudo"), (3, "next boot")):
+            with open(scope, "w", encoding="utf-8") as file:
+                file.write(f"{value}\n")
+            refused(running.pid, f"ptrace_scope is {value}", remedy, tidemark=tidemark, cwd=own,
+                    env=environment(TIDEMARK_TEST_PTRACE_SCOPE=scope), **NOBODY)
+        ended = run([*tidemark, "record", "-p", str(running.pid), "--duration", "100ms", "-o",
+                     os.path.join(own, "t.tide")], cwd=own, **NOBODY)
+        equal(0, ended.code, ended.err)
+        running.end(7)
+        quiet = "import ctypes, sys; ctypes.CDLL(None).prctl(4, 0); print('ready', flush=True);" \
+                "sys.stdin.readline()"
+        running = Running(["/usr/bin/python3", "-c", quiet], **NOBODY).ready()
+        refused(running.pid, "protected itself", "sudo", tidemark=tidemark, cwd=own, **NOBODY)
+        running.end(0)
+    finally:
+        shutil.rmtree(own)
+
+
+@test
+def words_that_make_no_sense_together_are_refused():
+    for words in (["-p", "1", "/bin/true"], ["-p", "x"], ["-p", "1", "--paused"],
+                  ["-p", "1", "--strict-vm"], ["--duration", "soon", "/bin/true"]):
+        equal(125, run([TIDEMARK, "record", *words]).code, str(words))
+
+
+if __name__ == "__main__":
+    main()

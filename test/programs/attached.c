@@ -1,0 +1,76 @@
+// Loops that allocate and free, in as many threads as it is told, until its standard input ends.
+//
+// Before that it has as many blocks of 7901 bytes as it is told, a quarter of which the threads
+// free in the loop, one after the other. Each round is a malloc, a realloc, a calloc and two frees,
+// of sizes that nobody else has. At the end it says how often its threads went round and how many
+// blocks did not hold what they should, and exits with 7. Of what is recorded in between it must be
+// true that nothing is lost, that each block of these sizes is freed by who has it, and that stacks
+// lead to main or to the thread's start.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { SIZE_FIRST = 7911, SIZE_GROWN = 7921, SIZE_ZEROED = 7931, KEPT_BYTES = 7901 };
+
+static _Atomic int over;
+static _Atomic long rounds;
+static _Atomic long wrong;
+static void **kept;
+static long kept_count, threads_count;
+
+static void *go_round(void *argument)
+{
+	long number = (long)(intptr_t)argument;
+	long done = 0;
+	long next = number;
+
+	while (!atomic_load_explicit(&over, memory_order_relaxed)) {
+		char *first = malloc(SIZE_FIRST);
+		char *zeroed = calloc(1, SIZE_ZEROED);
+
+		first[0] = (char)done;
+		first = realloc(first, SIZE_GROWN);
+		if (first[0] != (char)done || zeroed[0] || zeroed[SIZE_ZEROED - 1])
+			wrong++;
+		zeroed[0] = zeroed[SIZE_ZEROED - 1] = 1;
+		free(first);
+		free(zeroed);
+		if (done % 1000 == 999 && next < kept_count / 4) {
+			free(kept[next]);
+			kept[next] = NULL;
+			next += threads_count;
+		}
+		done++;
+	}
+	rounds += done;
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[64];
+	char byte;
+
+	threads_count = argc > 1 ? atol(argv[1]) : 4;
+	kept_count = argc > 2 ? atol(argv[2]) : 1000;
+	kept = calloc((size_t)kept_count, sizeof(*kept));
+	for (long i = 0; i < kept_count; i++)
+		kept[i] = malloc(KEPT_BYTES);
+	for (long i = 0; i < threads_count; i++)
+		pthread_create(&threads[i], NULL, go_round, (void *)(intptr_t)i);
+	printf("ready\n");
+	fflush(stdout);
+	while (read(0, &byte, 1) > 0)
+		;
+	over = 1;
+	for (long i = 0; i < threads_count; i++)
+		pthread_join(threads[i], NULL);
+	for (long i = 0; i < kept_count; i++)
+		free(kept[i]);
+	free(kept);
+	printf("%ld rounds, %ld wrong\n", (long)rounds, (long)wrong);
+	return wrong ? 1 : 7;
+}
