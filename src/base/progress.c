@@ -20,6 +20,26 @@ static uint64_t now_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
+static _Thread_local struct progress_meter *listener;
+
+void progress_listen(struct progress_meter *meter)
+{
+	if (listener)
+		atomic_store(&listener->what, NULL);
+	listener = meter;
+}
+
+void progress_tell(const char *what, uint64_t done, uint64_t total)
+{
+	if (!listener)
+		return;
+	if (atomic_load(&listener->what) != what || done < atomic_load(&listener->done))
+		atomic_store(&listener->began_ns, now_ns());
+	atomic_store(&listener->done, done);
+	atomic_store(&listener->total, total);
+	atomic_store(&listener->what, what);
+}
+
 static bool terminal_has_bars(void)
 {
 	const char *term = getenv("TERM");
@@ -39,6 +59,7 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const ch
 	};
 	if (mode != PROGRESS_NONE)
 		progress->began_ns = now_ns();
+	progress_tell(what, 0, total);
 }
 
 static void show_bar(const char *what, int percent)
@@ -58,6 +79,8 @@ void progress_update(struct progress *progress, uint64_t done)
 	int percent = 0;
 	uint64_t now;
 
+	if (listener && progress->what)
+		progress_tell(progress->what, done, progress->total);
 	if (progress->mode == PROGRESS_NONE)
 		return;
 	now = now_ns();
@@ -86,4 +109,6 @@ void progress_end(struct progress *progress)
 	}
 	progress->mode = PROGRESS_NONE;
 	progress->visible = false;
+	if (listener)
+		atomic_store(&listener->what, NULL);
 }

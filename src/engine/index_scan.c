@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/progress.h"
 #include "engine/index_lists.h"
 
 #include <stdlib.h>
@@ -215,6 +216,14 @@ static bool load_block(struct index_scan *scan, uint64_t number, struct index_bl
 	return true;
 }
 
+// One of few blocks is a part of something else.
+static void tell_progress(const struct index_scan *scan, uint64_t step)
+{
+	if ((scan->to - scan->from) >> scan->index->shape.block_log2 < 4)
+		return;
+	progress_tell("counting", step > scan->from ? step - scan->from : 0, scan->to - scan->from);
+}
+
 static bool by_blocks(struct index_scan *scan, const struct drops *drops, struct err *err)
 {
 	struct index *index = scan->index;
@@ -224,6 +233,7 @@ static bool by_blocks(struct index_scan *scan, const struct drops *drops, struct
 
 	for (uint64_t number = scan->from >> index->shape.block_log2;
 	     ok && more && number << index->shape.block_log2 < scan->to; number++) {
+		tell_progress(scan, number << index->shape.block_log2);
 		ok = load_block(scan, number, block, err);
 		if (ok)
 			more = tell_block(scan, block, drops, &drop);
@@ -409,6 +419,7 @@ static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const s
 	     ok && more && block << block_log2 < scan->to; block++) {
 		uint64_t first = block << block_log2;
 
+		tell_progress(scan, first);
 		if (first >> chunk_log2 != chunk) {
 			chunk = first >> chunk_log2;
 			ok = index_lists_load(&lists, index, kinds->numbers, chunk, err);

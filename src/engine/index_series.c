@@ -1,4 +1,5 @@
 #include "base/mem.h"
+#include "base/progress.h"
 #include "engine/buckets.h"
 #include "engine/index_scan.h"
 
@@ -565,6 +566,7 @@ static bool show_levels(struct curve *curve, uint64_t from, uint64_t to, struct 
 	for (; ok && at < end && !curve->changing.stopped; at += ENTRIES) {
 		size_t count = end - at < ENTRIES ? (size_t)(end - at) : ENTRIES;
 
+		progress_tell("counting", at - (from >> log2), end - (from >> log2));
 		ok = index_go_on(index, err) &&
 		     vault_read(&index->files.levels[0], at * sizeof *list, list,
 				count * sizeof *list, err);

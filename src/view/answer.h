@@ -46,7 +46,8 @@ answer_function answer_findings_growth, answer_findings_transients, answer_findi
 answer_function answer_moments_map, answer_moments_active, answer_moments_reconcile;
 
 // About the trace itself, and the program's text.
-answer_function answer_trace_info, answer_trace_view, answer_trace_marks, answer_source;
+answer_function answer_trace_info, answer_trace_view, answer_trace_marks, answer_trace_progress,
+	answer_source;
 
 // Refuse for a reason that is no error. Always false.
 bool answer_refuse(struct answer *answer, enum refusal refusal, struct err *err, const char *text);

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "os/file.h"
+#include "os/now.h"
 #include "report/info.h"
 
 #include <string.h>
@@ -98,6 +99,56 @@ bool answer_trace_marks(struct answer *answer, struct err *err)
 
 		write_mark(opened, &marks[i], nth, of, &json);
 	}
+	json_array_end(&json);
+	json_object_end(&json);
+	sink_text(answer->sink, "\n");
+	return true;
+}
+
+// ---- progress ----
+
+static void write_work(void *context, const struct query_queue_work *work)
+{
+	struct json *json = context;
+	const struct progress_meter *meter = work->meter;
+	const char *what = meter ? atomic_load(&meter->what) : NULL;
+	uint64_t done = what ? atomic_load(&meter->done) : 0, now = now_steady_ns();
+	uint64_t total = what ? atomic_load(&meter->total) : 0;
+	uint64_t began = what ? atomic_load(&meter->began_ns) : 0;
+	double share = total ? (double)(done < total ? done : total) / (double)total : 0;
+	double spent = now > began ? (double)(now - began) : 0;
+
+	json_object_begin(json);
+	json_kv_text(json, "lane", work->lane);
+	json_kv_bool(json, "waits", !meter);
+	json_kv_u64_if(json, "since_ns", meter, now > work->since_ns ? now - work->since_ns : 0);
+	json_kv_string(json, "doing", what);
+	json_key(json, "done");
+	if (what)
+		json_double(json, share);
+	else
+		json_null(json);
+	json_kv_u64_if(json, "left_ns", share > 0.01,
+		       share > 0.01 ? (uint64_t)(spent * (1 - share) / share) : 0);
+	json_object_end(json);
+}
+
+bool answer_trace_progress(struct answer *answer, struct err *err)
+{
+	struct viewer *viewer = answer->viewer;
+	struct query_queue *queues[] = { &viewer->sums, &viewer->curves, &viewer->replays,
+					 &viewer->other };
+	struct json json;
+
+	if (!params_check_taken(&answer->params, err))
+		return false;
+	json_init(&json, answer->sink, false);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-view-progress-1");
+	json_key(&json, "questions");
+	json_array_begin(&json);
+	for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
+		query_queue_each(queues[i], write_work, &json);
 	json_array_end(&json);
 	json_object_end(&json);
 	sink_text(answer->sink, "\n");

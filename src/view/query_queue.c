@@ -1,5 +1,7 @@
 #include "view/query_queue.h"
 
+#include "os/now.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -143,6 +145,8 @@ enum query_queue_turn query_queue_enter(struct query_queue *query_queue,
 	if (turn == QUERY_QUEUE_MINE) {
 		query_queue->busy = true;
 		query_queue->asker = *asker;
+		query_queue->since_ns = now_steady_ns();
+		progress_listen(&query_queue->meter);
 		atomic_store(&query_queue->turn, QUERY_QUEUE_MINE);
 	}
 	pthread_cond_broadcast(&query_queue->moved);
@@ -155,12 +159,29 @@ enum query_queue_turn query_queue_leave(struct query_queue *query_queue)
 	enum query_queue_turn turn;
 
 	pthread_mutex_lock(&query_queue->mutex);
+	progress_listen(NULL);
 	turn = atomic_load(&query_queue->turn);
 	query_queue->busy = false;
 	query_queue->asker = (struct query_queue_asker){ 0 };
 	pthread_cond_broadcast(&query_queue->moved);
 	pthread_mutex_unlock(&query_queue->mutex);
 	return turn;
+}
+
+void query_queue_each(struct query_queue *query_queue,
+		      void (*each)(void *context, const struct query_queue_work *work),
+		      void *context)
+{
+	if (!query_queue->opened.reader)
+		return;
+	pthread_mutex_lock(&query_queue->mutex);
+	if (query_queue->busy)
+		each(context,
+		     &(struct query_queue_work){ lane_of(&query_queue->asker), &query_queue->meter,
+						 query_queue->since_ns });
+	for (const struct query_queue_waiter *one = query_queue->first; one; one = one->next)
+		each(context, &(struct query_queue_work){ .lane = lane_of(one->asker) });
+	pthread_mutex_unlock(&query_queue->mutex);
 }
 
 bool query_queue_stops(void *context)

@@ -45,6 +45,8 @@ struct query_queue {
 	struct query_queue_asker asker;      // who is at it, while busy
 	_Atomic(enum query_queue_turn) turn; // QUERY_QUEUE_MINE, or why that one is to stop
 	bool busy, stopping;
+	struct progress_meter meter; // what the question at it has come to
+	uint64_t since_ns;           // when its turn came, by the steady clock
 };
 
 // `path` is borrowed; so is what the options name. Builds the index where there is none.
@@ -65,6 +67,17 @@ enum query_queue_turn query_queue_enter(struct query_queue *query_queue,
 // QUERY_QUEUE_MINE: nothing came between. Else the question was stopped, and why: what it found is
 // wrong.
 enum query_queue_turn query_queue_leave(struct query_queue *query_queue);
+
+// Who is at the queue, or waits, in order. `meter` is NULL of who waits.
+// Called with the line held: `each` is quick.
+struct query_queue_work {
+	const char *lane; // "": none
+	const struct progress_meter *meter;
+	uint64_t since_ns; // by the steady clock; of who waits 0
+};
+void query_queue_each(struct query_queue *query_queue,
+		      void (*each)(void *context, const struct query_queue_work *work),
+		      void *context);
 
 // Whether whoever is at the queue is to stop: a `gone` of theirs.
 bool query_queue_stops(void *query_queue);

@@ -64,7 +64,7 @@ void viewer_reply_fini(struct viewer_reply *reply)
 
 // ---- the table ----
 
-enum place { AT_SUMS, AT_CURVES, AT_REPLAYS, AT_OTHER, AT_LEVELS, AT_WINDOWS };
+enum place { AT_SUMS, AT_CURVES, AT_REPLAYS, AT_OTHER, AT_LEVELS, AT_WINDOWS, AT_NONE };
 
 static const struct endpoint {
 	const char *path;
@@ -74,6 +74,7 @@ static const struct endpoint {
 	{ "/api/info", AT_REPLAYS, answer_trace_info },
 	{ "/api/view", AT_SUMS, answer_trace_view },
 	{ "/api/marks", AT_SUMS, answer_trace_marks },
+	{ "/api/progress", AT_NONE, answer_trace_progress },
 	{ "/api/timeline", AT_LEVELS, answer_levels_timeline },
 	{ "/api/window", AT_WINDOWS, answer_window },
 	{ "/api/tree", AT_SUMS, answer_window_tree },
@@ -145,6 +146,7 @@ static struct query_queue *find_desk(struct viewer *viewer, enum place place,
 {
 	switch (place) {
 	case AT_SUMS:
+	case AT_NONE:
 		break;
 	case AT_CURVES:
 		return &viewer->curves;
@@ -213,6 +215,8 @@ static bool wait_and_give(struct answer *answer, const struct endpoint *endpoint
 	if (!answer->query_queue->opened.reader)
 		return answer_refuse(answer, REFUSAL_NOT_RECORDED, err,
 				     "there is no second trace (try: tidemark view A --diff B)");
+	if (endpoint->place == AT_NONE) // how far the others are: it waits for none
+		return endpoint->give(answer, err);
 	if (!is_mine(answer, query_queue_enter(answer->query_queue, asker), err))
 		return false;
 	good = endpoint->give(answer, err);

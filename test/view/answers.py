@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # parallel: yes
 """What the viewer is told is what the command of that name writes, and fits its schema."""
+import copy
 import json
 import os
 import re
+import threading
 from urllib.parse import quote
 
 from libanswer import assemble, run
 from libschema import valid
-from libtests import main, test
-from libview import Server, exercise2
+from libtests import check, equal, main, test
+from libview import Server, exercise2, long_trace
 
 
 def command(*words):
@@ -446,6 +448,34 @@ def a_source_is_shown_where_the_trace_names_it_and_nowhere_else():
         server.refused("/api/source?module=", 400, "usage")
     with Server(path) as server:
         server.refused("/api/source?module=&file=/build/sub/moved.c", 404, "path")
+
+
+@test
+def how_far_a_question_is_can_be_asked_while_it_is_answered():
+    with Server(long_trace(), "--memory", "64M") as server:
+        equal([], valid(server.ask("/api/progress"), "view-progress")["questions"])
+        slow, done, seen = copy.copy(server), threading.Event(), []
+
+        def ask():
+            for _ in range(40):
+                for question in ("active?at=90%25", "growth", "transients"):
+                    slow.get(f"/api/{question}{'&' if '?' in question else '?'}lane=slow")
+                if done.is_set():
+                    return
+
+        slow.connection = None
+        asking = threading.Thread(target=ask)
+        asking.start()
+        while asking.is_alive() and len({one["done"] for one in seen}) < 4:
+            for one in valid(server.ask("/api/progress"), "view-progress")["questions"]:
+                equal(("slow", False), (one["lane"], one["waits"]))
+                if one["doing"]:
+                    seen.append(one)
+        done.set()
+        asking.join()
+        slow.connection.close()
+        check(len({one["done"] for one in seen}) >= 4, seen)
+        check(all(0 <= one["done"] <= 1 for one in seen) and any(one["left_ns"] for one in seen), seen)
 
 
 main()

@@ -83,10 +83,15 @@ export class Shell implements App {
 	// What is being counted, for how long, and how long it may still take.
 	private showWork(): void {
 		const seconds = (ms: number) => `${Math.max(1, Math.round(ms / 1000))} s`;
-		const text = (this.source.working?.() ?? []).slice(0, 3).map(({ kind, ms, usual }) => {
+		const text = (this.source.working?.() ?? []).slice(0, 3).map((work) => {
+			const { kind, ms, usual, told } = work;
 			const name = WORK[kind] ?? kind;
-			const left = usual === null ? "" : usual > ms ? `, about ${seconds(usual - ms)} left` : ", longer than the last time";
-			return `${name} ${seconds(ms)}${left}`;
+			const far = told?.doing && told.done !== null ? `, ${told.doing} ${Math.round(100 * told.done)} %` : "";
+			const left = told?.waits ? ", waiting for the others"
+				: usual !== null && usual > ms ? `, about ${seconds(usual - ms)} left`
+				: told?.left_ns ? `, about ${seconds(told.left_ns / 1e6)} left`
+				: usual !== null ? ", longer than the last time" : "";
+			return `${name} ${seconds(ms)}${far}${left}`;
 		}).join(" · ");
 		const said = text ? `counting: ${text}` : "";
 		if (this.working.textContent !== said) this.working.textContent = said;

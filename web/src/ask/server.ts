@@ -1,6 +1,6 @@
 // server: asks `tidemark view`. The token came in the page's address, behind the #, and goes back
 // in a header.
-import { AskError, type Params, type Source, type Work } from "./source";
+import { AskError, type Params, type Source, type Told, type Work } from "./source";
 
 const BUSY_TRIES = 4;
 
@@ -12,8 +12,11 @@ export class ServerSource implements Source {
 	readonly edges: number[] = [];
 	private lanes = new Map<string, AbortController>();
 	// Questions that are open, and how long the last of their kind took: what an estimate is made of.
-	private open = new Set<{ kind: string; since: number }>();
+	private open = new Set<{ kind: string; lane: string; since: number }>();
 	private took = new Map<string, number>();
+	// What the server says of them, by lane, and whether it is being asked.
+	private told = new Map<string, Told>();
+	private looking = false;
 	// Another tab of the browser has lanes of its own.
 	private page = Math.random().toString(36).slice(2, 10);
 
@@ -41,13 +44,30 @@ export class ServerSource implements Source {
 
 	working(): Work[] {
 		const now = performance.now();
-		return [...this.open].map(({ kind, since }) => ({ kind, ms: now - since, usual: this.took.get(kind) ?? null }))
-			.filter(({ ms }) => ms >= 1000).sort((a, b) => b.ms - a.ms);
+		const long = [...this.open].filter(({ since }) => now - since >= 1000).sort((a, b) => a.since - b.since);
+
+		if (long.length > 0) void this.lookUp();
+		return long.map(({ kind, lane, since }) =>
+			({ kind, ms: now - since, usual: this.took.get(kind) ?? null, told: this.told.get(lane) ?? null }));
+	}
+
+	private async lookUp(): Promise<void> {
+		if (this.looking) return;
+		this.looking = true;
+		try {
+			const response = await fetch("/api/progress", { headers: { Authorization: `Bearer ${this.token}` } });
+			const answer = await response.json() as { questions?: (Told & { lane: string | null })[] };
+			this.told = new Map((answer.questions ?? []).map((one) => [one.lane ?? "", one]));
+		} catch {
+			this.told.clear();
+		} finally {
+			this.looking = false;
+		}
 	}
 
 	private async ask(path: string, params: Params, lane: string): Promise<Response> {
 		const layer = path === "timeline" ? params.find(([word]) => word === "layer")?.[1] : undefined;
-		const work = { kind: layer ? `${path} ${layer}` : path, since: performance.now() };
+		const work = { kind: layer ? `${path} ${layer}` : path, lane: this.named(lane), since: performance.now() };
 
 		this.open.add(work);
 		try {
@@ -59,12 +79,16 @@ export class ServerSource implements Source {
 		}
 	}
 
+	private named(lane: string): string {
+		return lane ? `${lane}-${this.page}` : "";
+	}
+
 	private async answerTo(path: string, params: Params, lane: string): Promise<Response> {
 		const aborter = new AbortController();
 		if (lane) {
 			this.lanes.get(lane)?.abort();
 			this.lanes.set(lane, aborter);
-			params = [...params, ["lane", `${lane}-${this.page}`]];
+			params = [...params, ["lane", this.named(lane)]];
 		}
 		const query = new URLSearchParams(params).toString();
 		const url = `/api/${path}${query ? `?${query}` : ""}`;

@@ -8,6 +8,15 @@ export interface Work {
 	kind: string;
 	ms: number; // so far
 	usual: number | null; // that the last of its kind took; null: there was none
+	told: Told | null; // what the server says of it
+}
+
+// How far a question is.
+export interface Told {
+	waits: boolean; // for others of its queue
+	doing: string | null;
+	done: number | null; // of that, from 0 to 1
+	left_ns: number | null;
 }
 
 export interface Source {
