@@ -140,10 +140,12 @@ static void tell_temporaries(struct findings *findings, const struct findings_ki
 	char count[28], size[16];
 
 	findings_say(&finding->what,
-		     "%s allocates %s blocks that are freed at once%s, the largest of %s.",
+		     "%s allocates %s blocks that are freed before the next allocation%s, the "
+		     "largest of %s.",
 		     function, str_count(group->temporary, count), same ? ", by the same call" : "",
 		     str_bytes(group->size_max, size));
-	findings_say(&finding->why, "counted: freed by their thread before its next allocation%s",
+	findings_say(&finding->why,
+		     "counted: their thread frees them, and allocates nothing between%s",
 		     findings->facts->free_stacks
 			     ? ""
 			     : "; which call frees them is told with record --free-stacks");

@@ -16,6 +16,8 @@ enum {
 	FIGURES_COLUMNS = 36, // in front of a stack
 	ERROR_COLUMNS = 7,    // the same, where figures are estimates
 	WIDTH_MIN = 80,
+	FINDING_CALLS = 10000, // temporaries of one site that are worth a word, as in findings.c
+	FINDING_PART = 50,     // of all allocations: the same
 };
 
 static const char *const titles[SITES_QUESTIONS_COUNT] = {
@@ -441,6 +443,29 @@ static void write_calls(struct page *page)
 	sink_text(paper->sink, "\n");
 }
 
+// What this pass knows of what `tidemark findings` looks for, and where the rest is.
+static void write_findings(struct page *page)
+{
+	const struct heap_counts *counts = &heap_totals(page->report->heap)->counts;
+	struct sites_list list = sites_list(&page->report->sites, SITES_TEMPORARY);
+	uint64_t part = counts->allocated.count / FINDING_PART, most = 0;
+	char text[28];
+
+	if (list.count)
+		most = list.rows[0]->amounts[SITES_TEMPORARY].count;
+	sites_list_fini(&list);
+	paper_text(&page->paper, PAPER_BOLD, "FINDINGS");
+	paper_text(&page->paper, PAPER_DIM,
+		   "  tidemark findings FILE: what is wrong or could be cheaper, and what to do\n");
+	if (counts->failed)
+		paper_format(&page->paper, PAPER_PLAIN, "  failed: %s call%s returned no memory\n",
+			     str_count(counts->failed, text), counts->failed == 1 ? "" : "s");
+	if (most >= FINDING_CALLS && most >= part)
+		paper_format(&page->paper, PAPER_PLAIN,
+			     "  temporaries: one site makes %s of them\n", str_count(most, text));
+	sink_text(page->paper.sink, "\n");
+}
+
 static void write(struct report *report, struct sink *sink)
 {
 	struct page page = {
@@ -472,6 +497,8 @@ static void write(struct report *report, struct sink *sink)
 	write_pools(&page);
 	write_unfiltered(&page);
 	write_calls(&page);
+	if (heap_totals(report->heap)->counts.allocated.count)
+		write_findings(&page);
 	notes_count = report_symbol_notes(report, &notes);
 	lines_write_notes(&page.lines, notes, notes_count);
 	map_fini(&page.printed);
