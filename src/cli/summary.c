@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "cli/args.h"
+#include "engine/heap.h"
 
 #include <stdio.h>
 
@@ -15,11 +16,27 @@ static const char *plural(uint64_t count, const char *one, const char *many)
 	return count == 1 ? one : many;
 }
 
+// What a forked process frees of what it inherited is apart from its frees, which takes a look at
+// the trace: where that is quickly done.
+static const char *summary_frees(const struct launch_result *result, uint64_t *frees)
+{
+	enum { EVENTS_MAX = 1000000 };
+	const struct collect_summary *summary = &result->summary;
+
+	*frees = summary->frees;
+	if (summary->forked == 0 ||
+	    (summary->events <= EVENTS_MAX && heap_count_frees(str_get(&result->path), frees)))
+		return "";
+	return " (inherited blocks too)";
+}
+
 void summary_print(const struct launch_result *result)
 {
 	const struct collect_summary *summary = &result->summary;
 	char duration[24], allocations[28], frees[28], bytes[16], lost[28], processes[28], size[16];
 	char index[24];
+	const char *inherited;
+	uint64_t ended;
 	const char *path = str_get(&result->path);
 
 	if (!result->closed) {
@@ -27,11 +44,12 @@ void summary_print(const struct launch_result *result)
 			path);
 		return;
 	}
-	fprintf(stderr, "tidemark: %s, %s %s, %s %s, %s allocated, %s %s, %s %s lost\n",
+	inherited = summary_frees(result, &ended);
+	fprintf(stderr, "tidemark: %s, %s %s, %s %s%s, %s allocated, %s %s, %s %s lost\n",
 		str_duration(summary->duration_ns, duration),
 		str_count(summary->allocations, allocations),
-		plural(summary->allocations, "allocation", "allocations"),
-		str_count(summary->frees, frees), plural(summary->frees, "free", "frees"),
+		plural(summary->allocations, "allocation", "allocations"), str_count(ended, frees),
+		plural(ended, "free", "frees"), inherited,
 		str_bytes(summary->allocated_bytes, bytes),
 		str_count(summary->processes, processes),
 		plural(summary->processes, "process", "processes"),

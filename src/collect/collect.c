@@ -433,6 +433,7 @@ static void tell_done(struct collector *collector, const struct trace_end *end, 
 		.events_lost = end->events_lost + count_events(&collector->trace_builder) -
 			       writer_events_kept(collector->writer),
 		.processes = collector->trace_builder.processes_count,
+		.forked = collector->trace_builder.forked_count,
 		.duration_ns = end->duration_ns,
 		.trace_bytes = writer_bytes(collector->writer),
 		.waited_ns = end->waited_ns,

@@ -61,6 +61,7 @@ struct collect_summary {
 	uint64_t events;
 	uint64_t events_lost;
 	uint64_t processes;
+	uint64_t forked; // of them, copies of another one, with its blocks
 	uint64_t duration_ns;
 	uint64_t trace_bytes;
 	uint64_t waited_ns;
@@ -68,7 +69,7 @@ struct collect_summary {
 	bool complete;         // the trace is whole
 
 	// Lifetimes begun and ended (a realloc is one of each), and bytes asked for; for the line
-	// that the user sees.
+	// that the user sees. Of a forked process, those that it inherited are among those ended.
 	uint64_t allocations;
 	uint64_t frees;
 	uint64_t allocated_bytes;

@@ -188,6 +188,7 @@ static void begin(struct process_list *process_list, struct image *image)
 	rss_snapshots_welcome(image, process.parent != TRACE_NONE);
 	process_list->began_count++;
 	process_list->trace_builder->processes_count++;
+	process_list->trace_builder->forked_count += process.start == TRACE_START_FORK;
 	process_list->parents = mem_grow(process_list->parents, &process_list->parents_capacity,
 					 (size_t)image->process + 1, sizeof *process_list->parents);
 	process_list->parents[image->process] = process.parent;

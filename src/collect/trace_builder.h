@@ -22,7 +22,7 @@ struct trace_builder {
 	struct file_table files;
 	uint64_t kinds[64]; // events by enum trace_kind
 	uint64_t allocated_bytes;
-	uint64_t processes_count;
+	uint64_t processes_count, forked_count;
 	uint64_t events_lost;
 	uint64_t waited_ns;
 	uint64_t stacks_incomplete;

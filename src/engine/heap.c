@@ -652,6 +652,27 @@ void heap_finish(struct heap *heap)
 		leave_units(heap);
 }
 
+bool heap_count_frees(const char *path, uint64_t *frees)
+{
+	struct err err = { .kind = ERR_NONE };
+	struct reader *reader = reader_open(path, &err);
+	struct progress progress;
+	struct heap *heap;
+	bool ok;
+
+	if (!reader)
+		return false;
+	heap = heap_new(NULL);
+	progress_begin(&progress, PROGRESS_NONE, "", reader_bytes(reader));
+	heap_read(heap, reader, &progress, NULL, NULL);
+	progress_end(&progress);
+	*frees = heap->totals.counts.frees;
+	ok = reader_ok(reader, &err);
+	heap_free(heap);
+	reader_close(reader);
+	return ok;
+}
+
 const struct heap_totals *heap_totals(const struct heap *heap)
 {
 	ASSERT(heap->finished);

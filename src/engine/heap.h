@@ -118,6 +118,9 @@ void heap_on_vm(struct heap *heap, void (*on_vm)(void *context, const struct tra
 void heap_read(struct heap *heap, struct reader *reader, struct progress *progress,
 	       void (*on_note)(void *context, const struct trace_note *note), void *context);
 
+// Of the whole trace at `path`: its frees alone. False: it cannot be read to its end.
+bool heap_count_frees(const char *path, uint64_t *frees);
+
 // Of everything the query selects.
 const struct heap_totals *heap_totals(const struct heap *heap);
 

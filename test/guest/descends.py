@@ -2,6 +2,8 @@
 """Every process that descends from the program is in the one trace, with exact counts."""
 # timeout: 120
 # parallel: yes
+import re
+
 from libguest import Trace, check, check_whole, equal, main, program, record, report, test
 
 FIRST, FORKED, IMAGE = 7100, 7101, 7102
@@ -15,6 +17,9 @@ def recorded(how, *options, first=20, forked=0, images=0, inherited=0):
     equal(forked, len(trace.of_size(FORKED)), "blocks of forked children")
     equal(images, len(trace.of_size(IMAGE)), "blocks of fresh images")
     inherited_frees(trace, inherited)
+    said = re.search(r", ([\d,]+) frees?, ", ended.err)
+    check(said, f"the summary does not count frees: {ended.err}")
+    equal(report()["heap"]["frees"], int(said[1].replace(",", "")), "frees in the summary")
     return ended, trace
 
 

@@ -35,13 +35,13 @@ HELD_UP = [
     ("order.h", "\tdo {\n", "\torder_delay();\n\tdo {\n"),
     ("order.h", "\treturn true;\n", "\torder_delay();\n\treturn true;\n"),
     ("hook_posix.c", "\thook_freed(&call);\n", "\thook_freed(&call);\n\torder_delay();\n"),
-    ("hook_posix.c", "\tvoid *ptr = real.malloc(size);\n",
-     "\tvoid *ptr = real.malloc(size);\n\torder_delay();\n"),
+    ("hook_posix.c", "\tptr = HOOK_REAL(malloc)(size);\n\tcall.address = (uintptr_t)ptr;\n",
+     "\tptr = HOOK_REAL(malloc)(size);\n\torder_delay();\n\tcall.address = (uintptr_t)ptr;\n"),
 ]
 MUTATIONS = {
     "a free that is recorded after it happened": [
-        ("hook_posix.c", "\thook_freed(&call);\n\torder_delay();\n\treal.free(ptr);\n",
-         "\treal.free(ptr);\n\torder_delay();\n\thook_freed(&call);\n")],
+        ("hook_posix.c", "\thook_freed(&call);\n\torder_delay();\n\tHOOK_REAL(free)(ptr);\n",
+         "\tHOOK_REAL(free)(ptr);\n\torder_delay();\n\thook_freed(&call);\n")],
     "an owner that is remembered from before malloc": [
         ("order.h", "\tif (likely((word & ORDER_LANE) == lane->id))\n",
          "\tstatic __thread uint64_t before __attribute__((tls_model(\"initial-exec\")));\n"
