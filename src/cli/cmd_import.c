@@ -41,6 +41,7 @@ const struct command cmd_import = {
 		"              what lives (Go, jemalloc, gperftools): several files are a series\n"
 		"  massif, dhat, memcheck, lsan, memleak\n"
 		"              Valgrind's tools, LeakSanitizer, bcc\n"
+		"  perf, lttng probes on malloc, as perf script or babeltrace2 print them\n"
 		"  mtrace      what glibc's mtrace(3) logs\n"
 		"  memory_tracker, tracefrag, heaplog\n"
 		"  csv         events as comma-separated values, with a header\n"

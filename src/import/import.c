@@ -20,6 +20,8 @@ const struct import_format *const import_formats[] = {
 	&import_lsan,
 	&import_memcheck,
 	&import_memleak,
+	&import_lttng,
+	&import_perf,
 	&import_pprof,
 	&import_heaptrack,
 	&import_jsonl,

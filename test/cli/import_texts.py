@@ -103,6 +103,56 @@ def memory_trackers_text_is_read():
                                "x", code=3)
 
 
+LTTNG = """[12:34:56.100000000] (+?.?????????) box other:event: { cpu_id = 1 }, { a = 1 }
+[23:59:59.900000000] (+0.000001234) box lttng_ust_libc:malloc: { cpu_id = 1 }, { vpid = 7, vtid = 8 }, { size = 64, ptr = 0x55D0C0 }
+[23:59:59.950000000] (+0.000001234) box lttng_ust_libc:calloc: { cpu_id = 1 }, { vpid = 7, vtid = 9 }, { nmemb = 3, size = 10, ptr = 0x55D100 }
+[00:00:00.100000000] (+0.000001234) box lttng_ust_libc:realloc: { cpu_id = 1 }, { vpid = 7, vtid = 8 }, { in_ptr = 0x55D0C0, size = 100, ptr = 0x55D200 }
+[00:00:00.200000000] (+0.000001234) box lttng_ust_libc:free: { cpu_id = 1 }, { vpid = 7, vtid = 8 }, { ptr = 0x55D100 }
+"""
+
+
+@test
+def what_babeltrace_prints_of_lttng_is_read():
+    path, _ = imported("lttng", LTTNG)
+    assert heap(path) == {"allocations": 3, "frees": 2, "reallocations": 1, "failed": 0,
+                          "allocated_bytes": 194, "peak_bytes": 130, "left": 100}, heap(path)
+    text = run("dump", path).stdout
+    assert "pid=7" in text and "tid=9" in text and "@300000000 " in text, text
+    assert "no stacks" in warned(path), warned(path)
+
+
+PERF = """app  4242/4243 [001]    12.345678: probe_libc:malloc: (7f12) size=0x40
+\t            7f12 malloc+0x0 (/lib/libc.so.6)
+\t            55d0 make(int, char)+0x1a (/tmp/my app)
+\t            5600 [unknown] (/tmp/app)
+
+my app 1 4242/4250 [000]    12.345679: probe_libc:calloc: (7f13) n=3 size=10
+
+app  4242/4243 [001]    12.345680: probe_libc:malloc__return: (7f12 <- 55d0) ret=0x55d0c0
+
+my app 1 4242/4250 [000]    12.345690: probe_libc:calloc__return: (7f13 <- 55d0) arg1=0x55d100
+
+app  4242/4243 [001]    12.345700: probe_libc:free: (7f14) mem=0x55d0c0
+app  4242/4243 [001]    12.345710: probe_libc:realloc: (7f14) p=0x55d100 size=200
+app  4242/4243 [001]    12.345720: probe_libc:realloc__return: (7f14 <- 5) arg1=0x55d200
+app  4242/4243 [001]    12.345730: probe_libc:malloc__return: (7f14 <- 5) arg1=0x55d300
+app  4242/4243 [001]    12.345740: probe_libc:malloc: (7f14) size=1
+"""
+
+
+@test
+def what_perf_prints_of_probes_is_read():
+    path, said = imported("perf", PERF)
+    assert heap(path) == {"allocations": 3, "frees": 2, "reallocations": 1, "failed": 0,
+                          "allocated_bytes": 64 + 30 + 200, "peak_bytes": 200, "left": 200}, heap(path)
+    assert "1 calls without a return and 1 returns without a call" in said, said
+    text = run("dump", path).stdout
+    assert '"make(int, char)"' in text and '"app 0x5600"' in text and "tid=4250" in text, text
+    names = [[frame["function"] for frame in row["keys"]["stack"]]
+             for row in answer("window", path, "--by", "stack", "--all-frames")["rows"]]
+    assert ["malloc", "make(int, char)", "app 0x5600"] in names, names
+
+
 FRAG = """20261123221501123 4242 12.34: trcmem32: 0x0a1b2c3d 1
 20261123221501123 4242 12.34: trcmem32:   [0] 401130 app.exe!grow
 20261123221501123 4242 12.34: trcmem32:   [1] 402000 app.exe+0x2000
