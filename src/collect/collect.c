@@ -44,6 +44,7 @@ struct collector {
 	struct door_event *controls, **controls_end; // asked from outside, and not done yet
 	bool held;                                   // the order waits for a fork's child
 	bool main_ended;                             // the launcher has nothing more to run
+	bool launcher_gone;                          // and will not hear what we say
 	bool stopping;                               // somebody wants us to finish now
 	bool failed;                                 // the trace cannot be written
 	struct err why;                              // why it cannot
@@ -90,7 +91,8 @@ static void leave(struct collector *collector)
 {
 	struct collect_message message = { .kind = COLLECT_LEAVE };
 
-	if (collector->options->report_fd >= 0 || collector->options->tell)
+	if ((collector->options->report_fd >= 0 || collector->options->tell) &&
+	    !collector->launcher_gone)
 		trace_builder_tell(&collector->trace_builder, &message);
 	else
 		collector->main_ended = collector->stopping = true;
@@ -161,8 +163,9 @@ static void handle_events(struct collector *collector)
 		case DOOR_MESSAGE:
 			handle_message(collector, event);
 			break;
-		case DOOR_ALONE:
-			collector->main_ended = true;
+		case DOOR_ALONE: // nobody will take the recorder out
+			collector->main_ended = collector->launcher_gone = true;
+			collector->stopping |= collector->options->attached;
 			break;
 		case DOOR_STOP:
 			collector->stopping = true;

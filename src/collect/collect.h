@@ -54,6 +54,7 @@ struct collect_options {
 	int stop_fd;     // when this becomes readable (a signalfd), finish; -1: none
 	int listen_fd;   // a listening socket that is used instead of socket_name; -1: none
 	bool until_idle; // nobody will say when the main program has ended
+	bool attached;   // the launcher is in a program that ran: the recording ends with either
 };
 
 // What was collected; sent to the launcher in COLLECT_DONE.

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,10 @@
 #include <unistd.h>
 
 enum { ATTACHABLE_STATUS_BYTES = 8192, ATTACHABLE_CAP_PTRACE = 19, ATTACHABLE_DEPTH_MAX = 1000 };
+
+// Signals that end what a thread does for us. The kernel would make them deadly where they are
+// ignored.
+static const unsigned long attachable_raised = 1ul << (SIGSEGV - 1) | 1ul << (SIGTRAP - 1);
 
 struct attachable_status {
 	char text[ATTACHABLE_STATUS_BYTES];
@@ -152,6 +157,12 @@ static bool attachable_by_state(pid_t pid, const struct attachable_status *statu
 	if (state == 'T' || state == 't')
 		return err_set(err, ERR_USAGE, "process %d is stopped (try: kill -CONT %d)",
 			       (int)pid, (int)pid);
+	if (attachable_number(status, "\nSigIgn:\t", 16) & attachable_raised)
+		return err_set(
+			err, ERR_USAGE,
+			"process %d ignores SIGSEGV or SIGTRAP, which would be so no more (try: "
+			"tidemark record, which starts the program)",
+			(int)pid);
 	if (attachable_number(status, "\nSeccomp:\t", 10))
 		return err_set(err, ERR_USAGE,
 			       "process %d is under a system-call filter (seccomp), which may kill "

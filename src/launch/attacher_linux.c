@@ -316,7 +316,7 @@ static bool attacher_answers(const struct attacher *attacher, struct err *err)
 	case ATTACH_PRELOAD:
 		return err_set(err, ERR_USAGE,
 			       "process %d is being recorded already, or was started by tidemark "
-			       "record (try: tidemark ctl %d start)",
+			       "record (try: tidemark ctl %d detach)",
 			       (int)attacher->pid, (int)attacher->pid);
 	case ATTACH_FAILED:
 		return err_set(err, ERR_IO, "process %d cannot be recorded: %s%s%s",

@@ -330,6 +330,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 		.output_fd = launch->output_fd,
 		.socket_name = launch->session,
 		.segment_options = launch->options->segment_options,
+		.attached = launch->options->attach_pid != 0,
 		.report_fd = -1,
 		.stop_fd = -1,
 		.listen_fd = -1,

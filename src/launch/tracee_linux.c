@@ -133,9 +133,19 @@ static bool tracee_stop_new(struct tracee *tracee, bool *more, struct err *err)
 // While threads stand still they wait for us: who may, comes before all others.
 static void tracee_hurry(bool now)
 {
-	const struct sched_param parameter = { .sched_priority = now ? 1 : 0 };
+	static const struct sched_param first = { .sched_priority = 1 };
+	static struct sched_param own;
+	static int policy;
+	static bool hurries;
 
-	sched_setscheduler(0, now ? SCHED_FIFO : SCHED_OTHER, &parameter);
+	if (now && !hurries) {
+		policy = sched_getscheduler(0);
+		hurries = policy >= 0 && sched_getparam(0, &own) == 0 &&
+			  sched_setscheduler(0, SCHED_FIFO, &first) == 0;
+	} else if (!now && hurries) {
+		sched_setscheduler(0, policy, &own);
+		hurries = false;
+	}
 }
 
 bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err)

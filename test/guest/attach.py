@@ -160,6 +160,23 @@ def duration_ends_the_recording_of_a_program_that_record_starts():
     check(report()["heap"]["allocations"] > 100, "what was recorded")
 
 
+@test
+def who_is_killed_while_attached_leaves_what_the_next_one_puts_right():
+    running = looping(2)
+    before = code_of(running.pid)
+    recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide"])
+    recording.process.stderr.readline()
+    recording.process.kill()
+    recording.process.communicate()
+    check(before != code_of(running.pid), "the code was not changed")
+    wait_for(lambda: run([TIDEMARK, "info", "t.tide"]).out.split("\n")[0].endswith(" whole"),
+             "the trace is whole")
+    attach(running, "--duration", "100ms", trace="again.tide")
+    equal(before, code_of(running.pid), "the code")
+    check(running.end(7).endswith(" 0 wrong\n"), "the program was disturbed")
+    check_whole("again.tide", KEPT)
+
+
 FORKING = """
 import os, sys, time
 print("ready", flush=True)
@@ -261,6 +278,9 @@ def what_cannot_be_attached_to_is_refused_with_the_remedy():
     os.kill(recording.pid, signal.SIGINT)
     recording.end(0)
     running.end(7)
+    running = Running(["/bin/sh", "-c", "trap '' SEGV; echo ready; read line"]).ready()
+    refused(running.pid, "ignores SIGSEGV")
+    running.process.communicate(timeout=PATIENCE_SECONDS)
     zombie = Running(["/bin/true"])
     wait_for(lambda: ") Z " in open(f"/proc/{zombie.pid}/stat", encoding="utf-8").read(), "Z")
     refused(zombie.pid, "has ended")
