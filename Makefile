@@ -63,6 +63,7 @@ check: deps-tidy build tidy
 
 bench: deps-bench deps-win build win wine
 	@TIDEMARK_BUILD=$(BUILD) tools/bench
+	@TIDEMARK_BUILD=$(BUILD) tools/bench-export
 	@TIDEMARK_BUILD=$(BUILD) tools/bench-windows
 	@TIDEMARK_BUILD=$(BUILD) tools/win-bench
 
