@@ -43,6 +43,7 @@ const struct command cmd_export = {
 		"  csv, jsonl  a line for each event; with --lifetimes, for each block\n"
 		"  heaptrack   one process, for heaptrack_print and heaptrack_gui\n"
 		"  firefox     one process, for profiler.firefox.com (native allocations)\n"
+		"  perfetto    levels, marks and a heap profile, for ui.perfetto.dev\n"
 		"  massif      the level over time and its peak, for ms_print\n"
 		"  dhat        by stack, with lifetimes, for Valgrind's dh_view.html\n"
 		"  heaplog     the allocations and frees of one process in their order, as\n"

@@ -67,6 +67,7 @@ extern const struct export_format callgrind_format;
 extern const struct export_format massif_format;
 extern const struct export_format dhat_format;
 extern const struct export_format firefox_format;
+extern const struct export_format perfetto_format;
 extern const struct export_format heaplog_format;
 extern const struct export_format memory_tracker_format;
 extern const struct export_format tracefrag_log_format;

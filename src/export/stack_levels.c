@@ -128,6 +128,13 @@ static void finish(struct stack_levels *levels)
 	}
 }
 
+static void pass_note(void *context, const struct trace_note *note)
+{
+	const struct stack_levels *levels = context;
+
+	levels->note(levels->context, note);
+}
+
 static void find_processes(struct stack_levels *levels)
 {
 	const struct query_context *asked = levels->source->asked;
@@ -145,6 +152,7 @@ void stack_levels_read(struct stack_levels *levels)
 		.before = before,
 		.begin = begin,
 		.end = end,
+		.note = levels->note ? pass_note : NULL,
 		.context = levels,
 		.process = TRACE_NONE,
 	};
@@ -171,7 +179,7 @@ void stack_levels_say(const struct stack_levels *levels, const char *format)
 			   " bytes in all, which lived when the window began, are written as "
 			   "allocated then",
 			   levels->before.count, levels->before.bytes);
-	if (levels->processes > 1)
+	if (format && levels->processes > 1)
 		export_say(levels->source,
 			   "%s is of one process, and these are %" PRIu32
 			   ": each is the outermost function of its stacks (one alone: --process)",

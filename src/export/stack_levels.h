@@ -44,16 +44,18 @@ struct stack_levels {
 	process_id process;      // the first of them; TRACE_NONE
 	struct heap_amount *row; // levels at the end of each of `row_count` equal parts
 	uint32_t row_count, row_done;
+	void (*note)(void *context, const struct trace_note *note); // in the window; NULL: none
+	void *context;
 };
 
-// `= { .source = … }`, and with `row` (zeroed, the caller's) and `row_count` if these are wanted.
+// `= { .source = … }`; `row` (zeroed, the caller's) with `row_count`, and `note`, where wanted.
 void stack_levels_read(struct stack_levels *levels);
 void stack_levels_fini(struct stack_levels *levels);
 
 // The end of a part of the window.
 uint64_t stack_levels_row_ns(const struct stack_levels *levels, uint32_t number);
 
-// Say what the figures are not.
+// Say what the figures are not. `format`: what is of one process; NULL: it is of several.
 void stack_levels_say(const struct stack_levels *levels, const char *format);
 
 // "0x401000: main (a.c:3)" or "0x401000: ??? (in /lib/x.so)", as Valgrind names a line of a
