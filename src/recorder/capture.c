@@ -35,8 +35,7 @@ static bool capture_on_stack(uintptr_t from, uintptr_t to)
 	return from >= here && to <= (end | (KERNEL_PAGE - 1)) + 1;
 }
 
-// Whether [from, to) can be read.
-static bool capture_readable(uintptr_t from, uintptr_t to)
+bool capture_readable(uintptr_t from, uintptr_t to)
 {
 	uintptr_t page = from & ~(uintptr_t)(KERNEL_PAGE - 1);
 

@@ -231,6 +231,9 @@ static inline uint64_t capture_switch(struct capture *capture, const uintptr_t *
 	return (uint64_t)unwind_frame(rule) << 32 | 1 << 16 | (depth - 1);
 }
 
+// Whether [from, to) can be read, from the beginning of a page.
+HIDDEN bool capture_readable(uintptr_t from, uintptr_t to);
+
 // The next walk goes to the root.
 HIDDEN void capture_reset(struct capture *capture);
 
@@ -262,6 +265,15 @@ static inline uintptr_t capture_pc(const struct capture *capture, uint32_t at)
 
 	return over && at >= over->outer ? over->pcs[at - over->outer]
 					 : capture->entries[at + 1].pc;
+}
+
+// Where that lies; 0: nobody knows.
+static inline uintptr_t capture_slot(const struct capture *capture, uint32_t at)
+{
+	const struct capture_memo *over = capture->over;
+
+	return over && at >= over->outer ? over->slot + over->places[at - over->outer]
+					 : capture->entries[at + 1].slot;
 }
 
 // The ids that are new, `keep` to `depth`; CAPTURE_MEMO_FRAMES can be read in any case. NULL: they

@@ -9,7 +9,8 @@
 enum {
 	INSIDE_LIBRARIES_MAX = 64,
 	INSIDE_KEPT_MAX = 1000,
-	INSIDE_KEPT_PLACES = 1024,
+	INSIDE_KEPT_PLACES = 4096,
+	INSIDE_KEPT_NEAR = 64, // places where a block may be
 	INSIDE_NEAR_BYTES = 1 << 20, // so close to each other, frames are of one stack
 };
 
@@ -196,8 +197,9 @@ static const struct inside_library *inside_library_of(uintptr_t pc)
 static bool inside_stays(const struct inside *outer, uintptr_t here)
 {
 	uintptr_t slot = outer->frame + sizeof(uintptr_t);
+	uintptr_t page = slot & ~(uintptr_t)(KERNEL_PAGE - 1);
 
-	if ((here ^ slot) / KERNEL_PAGE && !kernel_can_read(slot & ~(uintptr_t)(KERNEL_PAGE - 1)))
+	if ((here ^ slot) / KERNEL_PAGE && !capture_readable(page, page + KERNEL_PAGE))
 		return false;
 	return *(const uintptr_t *)slot == outer->pc;
 }
@@ -208,10 +210,10 @@ static bool inside_leads(const struct capture *capture, uintptr_t slot)
 {
 	if (capture->flags & LANE_PUSH_CUT) // only its ids are kept
 		return inside_library_of(capture->fresh[0].pc) != NULL;
-	for (uint32_t i = capture->depth; i > 0 && capture->entries[i].slot; i--) {
-		if (capture->entries[i].slot == slot)
+	for (uint32_t i = capture->depth; i-- > 0 && capture_slot(capture, i);) {
+		if (capture_slot(capture, i) == slot)
 			return true;
-		if (!inside_library_of(capture->entries[i].pc))
+		if (!inside_library_of(capture_pc(capture, i)))
 			return false;
 	}
 	return false;
@@ -266,11 +268,12 @@ static uint32_t inside_place(uint64_t block)
 
 void inside_keep(uint64_t block)
 {
-	for (uint32_t i = 0, at = inside_place(block); i < INSIDE_KEPT_PLACES; i++, at++) {
+	for (uint32_t i = 0, at = inside_place(block); i < INSIDE_KEPT_NEAR; i++, at++) {
 		_Atomic uint64_t *place = &inside_kept[at % INSIDE_KEPT_PLACES];
 		uint64_t none = 0;
 
-		if (__atomic_compare_exchange_n(place, &none, block, false, __ATOMIC_ACQ_REL,
+		if (!__atomic_load_n(place, __ATOMIC_RELAXED) &&
+		    __atomic_compare_exchange_n(place, &none, block, false, __ATOMIC_ACQ_REL,
 						__ATOMIC_RELAXED)) {
 			__atomic_fetch_add(&inside_kept_count, 1, __ATOMIC_RELEASE);
 			return;
@@ -280,11 +283,12 @@ void inside_keep(uint64_t block)
 
 COLD bool inside_take_kept(uint64_t block)
 {
-	for (uint32_t i = 0, at = inside_place(block); i < INSIDE_KEPT_PLACES; i++, at++) {
+	for (uint32_t i = 0, at = inside_place(block); i < INSIDE_KEPT_NEAR; i++, at++) {
 		_Atomic uint64_t *place = &inside_kept[at % INSIDE_KEPT_PLACES];
 		uint64_t found = block;
 
-		if (__atomic_compare_exchange_n(place, &found, 0, false, __ATOMIC_ACQ_REL,
+		if (__atomic_load_n(place, __ATOMIC_ACQUIRE) == block &&
+		    __atomic_compare_exchange_n(place, &found, 0, false, __ATOMIC_ACQ_REL,
 						__ATOMIC_RELAXED)) {
 			__atomic_fetch_sub(&inside_kept_count, 1, __ATOMIC_RELEASE);
 			return true;

@@ -80,6 +80,7 @@ def a_toy_is_entered_too_be_it_exported_or_not():
         trace = Trace(f"{name}.{bits}.tide")
         trace.check_ownership()
         equal(100, len(trace.of_size(7001)), "blocks that main asks for")
+        equal(10000, len(trace.of_size(103)), "blocks by calloc, which calls malloc")
         equal("", "".join(ended.lines()[:-2]), "what record says besides")
         check(run([TIDEMARK, "report", f"{name}.{bits}.tide"]).out, "no report")
 

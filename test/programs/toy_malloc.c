@@ -39,10 +39,35 @@ void *realloc(void *old, size_t size)
 	return ptr;
 }
 
+// From here and there, so that stacks are known again: calloc calls malloc.
+static void *volatile kept;
+
+static __attribute__((noinline)) void here(int depth)
+{
+	if (depth > 0)
+		here(depth - 1);
+	else
+		kept = calloc(1, 103);
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void there(int depth)
+{
+	if (depth > 0)
+		there(depth - 1);
+	else
+		kept = calloc(1, 103);
+	__asm__ volatile("");
+}
+
 int main(void)
 {
 	for (int i = 0; i < 100; i++)
 		guest_pair(7001);
+	for (int i = 0; i < 5000; i++) {
+		here(i % 3);
+		there(3 - i % 2);
+	}
 	guest_say("%s\n", strdup("toy"));
 	return 0;
 }
