@@ -53,6 +53,7 @@ demo: deps-demo build
 
 # What cannot be set up here is not tested, and named in the last lines; the rest is.
 test soak: deps-build
+	@$(if $(filter soak,$@),sh tools/deps soak || true)
 	@tools/set-up $(BUILD) packages
 	@$(MAKE) --no-print-directory build
 	@tools/set-up $(BUILD) rest

@@ -8,12 +8,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -45,6 +47,8 @@ struct door {
 	const struct collect_options *options;
 	struct tick *tick;
 	int listen_fd, epoll_fd, quit_fd, control_fd;
+	int path_fd; // listens at `path`, for other network namespaces; -1: nobody can
+	struct sockaddr_un path;
 	bool listen_ours;
 	pthread_t thread;
 	struct visitor visitors[VISITORS_MAX];
@@ -123,6 +127,7 @@ static void welcome_image(struct door *door, int fd, const struct segment_hello 
 		.options = door->options->segment_options,
 		.collector_pid = (uint32_t)getpid(),
 		.segment_bytes = segment_ring_at(SEGMENT_LANES_MAX),
+		.pid = (uint32_t)from->pid,
 	};
 	struct door_event *event;
 	struct err err;
@@ -213,11 +218,11 @@ static void hear(struct door *door, struct visitor *visitor)
 	visitor_leaves(door, visitor);
 }
 
-static void accept_visitors(struct door *door)
+static void accept_visitors(struct door *door, int listen_fd)
 {
 	for (;;) {
 		struct visitor *visitor;
-		int fd = accept4(door->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0)
 			return;
@@ -287,7 +292,7 @@ static bool handle(struct door *door, const struct epoll_event *what)
 
 	switch ((enum watched)(what->data.u64 >> 32)) {
 	case WATCHED_LISTEN:
-		accept_visitors(door);
+		accept_visitors(door, (int)which);
 		break;
 	case WATCHED_VISITOR:
 		hear_fd(door, (int)which);
@@ -350,6 +355,30 @@ static bool listen_on(struct door *door, const char *name, struct err *err)
 	return true;
 }
 
+// Where that cannot be, programs in other network namespaces are told of and not recorded. Who may
+// be recorded is decided when they have said hello.
+static void listen_at_path(struct door *door, const char *name)
+{
+	struct sockaddr_un *path = &door->path;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return;
+	path->sun_family = AF_UNIX;
+	snprintf(path->sun_path, sizeof path->sun_path, "%s%s", SEGMENT_PATH, name);
+	if (bind(fd, (struct sockaddr *)path, sizeof *path) != 0) {
+		close(fd);
+		return;
+	}
+	if (chmod(path->sun_path, 0777) == 0 && listen(fd, BACKLOG) == 0 &&
+	    watch(door, fd, WATCHED_LISTEN, (uint32_t)fd)) {
+		door->path_fd = fd;
+		return;
+	}
+	unlink(path->sun_path);
+	close(fd);
+}
+
 // Each image takes two descriptors.
 static void raise_limits(void)
 {
@@ -373,12 +402,14 @@ static bool begin(struct door *door, struct err *err)
 	door->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	door->quit_fd = eventfd(0, EFD_CLOEXEC);
 	if (door->epoll_fd < 0 || door->quit_fd < 0 ||
-	    !watch(door, door->listen_fd, WATCHED_LISTEN, 0) ||
+	    !watch(door, door->listen_fd, WATCHED_LISTEN, (uint32_t)door->listen_fd) ||
 	    !watch(door, door->quit_fd, WATCHED_QUIT, 0) ||
 	    (options->report_fd >= 0 && !watch(door, options->report_fd, WATCHED_REPORT, 0)) ||
 	    (options->stop_fd >= 0 && !watch(door, options->stop_fd, WATCHED_STOP, 0)))
 		return err_errno(err, errno, "cannot watch for programs");
-	// Where there is no room for that, the recording is as good.
+	// Where there is no room for these, the recording is as good.
+	if (options->listen_fd < 0)
+		listen_at_path(door, options->socket_name);
 	door->control_fd = control_listen();
 	if (door->control_fd >= 0)
 		watch(door, door->control_fd, WATCHED_CONTROL, 0);
@@ -392,6 +423,10 @@ static void give_back(struct door *door)
 {
 	if (door->listen_ours && door->listen_fd >= 0)
 		close(door->listen_fd);
+	if (door->path_fd >= 0) {
+		unlink(door->path.sun_path);
+		close(door->path_fd);
+	}
 	if (door->epoll_fd >= 0)
 		close(door->epoll_fd);
 	if (door->quit_fd >= 0)
@@ -407,7 +442,7 @@ struct door *door_open(const struct collect_options *options, struct tick *tick,
 
 	door->options = options;
 	door->tick = tick;
-	door->listen_fd = door->epoll_fd = door->quit_fd = door->control_fd = -1;
+	door->listen_fd = door->path_fd = door->epoll_fd = door->quit_fd = door->control_fd = -1;
 	door_queue_init(&door->queue, tick);
 	if (begin(door, err))
 		return door;
@@ -446,9 +481,10 @@ void door_refuse(struct door *door)
 
 bool door_idle(struct door *door)
 {
-	struct pollfd waiting = { .fd = door->listen_fd, .events = POLLIN };
+	struct pollfd waiting[] = { { .fd = door->listen_fd, .events = POLLIN },
+				    { .fd = door->path_fd, .events = POLLIN } };
 
-	return poll(&waiting, 1, 0) == 0 && atomic_load(&door->busy) == 0 &&
+	return poll(waiting, 2, 0) == 0 && atomic_load(&door->busy) == 0 &&
 	       door_queue_empty(&door->queue);
 }
 

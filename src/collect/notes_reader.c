@@ -368,7 +368,8 @@ static void tell_child(struct image *image, const struct segment_unseen *unseen)
 {
 	static const char *const why[] = {
 		[SEGMENT_WHY_SOCKET] = "it can make no socket",
-		[SEGMENT_WHY_CONNECT] = "the collector is not to be reached from there",
+		[SEGMENT_WHY_CONNECT] = "the collector is not to be reached from there (try: "
+					"let it see our /tmp, or our network)",
 		[SEGMENT_WHY_ANSWER] = "it heard no answer",
 		[SEGMENT_WHY_MEMORY] = "it could not map its part of the recording",
 		[SEGMENT_WHY_FILTER] = "it runs under the system-call filter of its parent",

@@ -10,7 +10,7 @@ enum {
 	INSIDE_LIBRARIES_MAX = 64,
 	INSIDE_KEPT_MAX = 1000,
 	INSIDE_KEPT_PLACES = 4096,
-	INSIDE_KEPT_NEAR = 64, // places where a block may be
+	INSIDE_KEPT_NEAR = 64,       // places where a block may be
 	INSIDE_NEAR_BYTES = 1 << 20, // so close to each other, frames are of one stack
 };
 

@@ -57,6 +57,7 @@ static uint32_t recording_shared_count;
 // Of the thread's last fork: the lane it had, and how far it had written.
 static __thread uint32_t recording_fork_lane;
 static __thread uint64_t recording_fork_head;
+static bool recording_apart;   // in another namespace of processes than the collector
 static bool recording_refused; // by the collector, or there is none: do not ask again
 // Of the last process in this line of forks that was recorded: mapped in its children too.
 static struct segment *recording_parent;
@@ -246,9 +247,10 @@ bool recording_wait_is_vain(struct recording_wait *wait)
 	if (beats != wait->beats) {
 		wait->beats = beats;
 		wait->silent_ns = 0;
-	} else if (kernel_sealed && wait->silent_ns > RECORDING_SILENT_SEALED_NS) {
+	} else if ((kernel_sealed || recording_apart) &&
+		   wait->silent_ns > RECORDING_SILENT_SEALED_NS) {
 		return true; // it cannot be asked whether the collector lives
-	} else if (!kernel_sealed && wait->silent_ns > RECORDING_SILENT_NS) {
+	} else if (!kernel_sealed && !recording_apart && wait->silent_ns > RECORDING_SILENT_NS) {
 		if (!recording_collector_lives())
 			return true;
 		wait->silent_ns = 0;
@@ -280,10 +282,25 @@ static bool recording_fail(uint32_t why, long result)
 	return false;
 }
 
-static long recording_connect(void)
+// To the abstract name or, in another network namespace, which knows it not, by the path.
+static long recording_connect_to(long fd)
 {
+	static const char before[] = SEGMENT_PATH;
 	struct recording_socket_name name = { .family = AF_UNIX };
 	size_t length = text_length(recording_session_name);
+	long connected;
+
+	memcpy(name.path + 1, recording_session_name, length); // abstract: a NUL comes first
+	connected = kernel(__NR_connect, fd, &name, 2 + 1 + length);
+	if (!kernel_failed(connected) || sizeof(before) + length > sizeof(name.path))
+		return connected;
+	memcpy(name.path, before, sizeof(before) - 1);
+	memcpy(name.path + sizeof(before) - 1, recording_session_name, length + 1);
+	return kernel_failed(kernel(__NR_connect, fd, &name, sizeof(name))) ? connected : 0;
+}
+
+static long recording_connect(void)
+{
 	long timeout[2] = { RECORDING_ANSWER_S, 0 };
 	long fd = kernel(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	long connected;
@@ -293,8 +310,7 @@ static long recording_connect(void)
 		return fd;
 	}
 	kernel(__NR_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, timeout, sizeof(timeout));
-	memcpy(name.path + 1, recording_session_name, length); // abstract: a NUL comes first
-	connected = kernel(__NR_connect, fd, &name, 2 + 1 + length);
+	connected = recording_connect_to(fd);
 	if (!kernel_failed(connected))
 		return fd;
 	recording_fail(SEGMENT_WHY_CONNECT, connected);
@@ -467,6 +483,7 @@ static bool recording_map_all(struct recording_state *state, const struct segmen
 	state->shared = (struct lane_shared *)(head + SEGMENT_LANES_AT);
 	state->options = welcome->options;
 	state->pid = kernel_pid = kernel_process_id();
+	recording_apart = welcome->pid != state->pid;
 	state->lanes_count = 1;
 	state->notes_ring = recording_map_ring(0);
 	return state->notes_ring != NULL;

@@ -1,12 +1,13 @@
 // segment: the memory that one traced process image shares with the collector.
 //
 // A *session* is one run of `tidemark record`. Its collector listens on an abstract Unix socket
-// (SOCK_SEQPACKET) whose name the traced processes find in TIDEMARK_SESSION. A process image (one
-// per start, fork or exec) sends a `struct segment_hello` and receives a `struct segment_welcome`
-// with two descriptors (SCM_RIGHTS): the session's clock page and a new segment. It maps both and
-// closes all three descriptors, so that nothing the program does to its descriptors can touch the
-// recording, and nothing we do can touch a file of the program. What a thread published in the
-// segment outlives the process: SIGKILL loses nothing.
+// (SOCK_SEQPACKET) whose name the traced processes find in TIDEMARK_SESSION, and on another one
+// whose path is SEGMENT_PATH and that name: abstract names are not known in another network
+// namespace. A process image (one per start, fork or exec) sends a `struct segment_hello` and
+// receives a `struct segment_welcome` with two descriptors (SCM_RIGHTS): the session's clock page
+// and a new segment. It maps both and closes all three descriptors, so that nothing the program
+// does to its descriptors can touch the recording, and nothing we do can touch a file of the
+// program. What a thread published in the segment outlives the process: SIGKILL loses nothing.
 //
 // Layout of a segment, in bytes from its start:
 //
@@ -38,9 +39,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SEGMENT_PATH "/tmp/."
+
 enum {
 	SEGMENT_MAGIC = 0x4d534454, // "TDSM"
-	SEGMENT_VERSION = 6,
+	SEGMENT_VERSION = 7,
 
 	SEGMENT_LANES_MAX = 4096,
 	SEGMENT_FRAMES_MAX = 1 << 20,
@@ -192,6 +195,8 @@ struct segment_welcome {
 	uint32_t collector_pid;
 	uint32_t refused; // not 0: do not record (e.g. SEGMENT_NO_FOLLOW); no descriptors come
 	uint64_t segment_bytes;
+	uint32_t pid; // the guest's as the collector sees it
+	uint32_t zero;
 };
 
 enum segment_look {
@@ -319,7 +324,7 @@ _Static_assert(offsetof(struct segment_hello, fork_head) == 48 &&
 		       sizeof(struct segment_hello) == 4152,
 	       "and a hello");
 _Static_assert(offsetof(struct segment_welcome, segment_bytes) == 24 &&
-		       sizeof(struct segment_welcome) == 32,
+		       sizeof(struct segment_welcome) == 40,
 	       "and a welcome");
 
 #endif

@@ -3,6 +3,7 @@
 # timeout: 180
 import json
 import os
+import shutil
 
 from libguest import (TIDEMARK, Skip, Trace, check, equal, main, need_root, program, record,
                       run, test)
@@ -88,22 +89,96 @@ def an_image_whose_environment_names_another_recording_is_told_of():
 
 
 @test
-def a_child_in_a_network_of_its_own_is_told_of():
+def a_child_in_another_namespace_is_recorded():
     need_root()
-    for way in WAYS:
-        check_told(recorded("net", way), "forked", "not to be reached", answers=way == "raw")
-    check_strict("net", "fork")
+    for obstacles in (["net"], ["users"], ["pids"], ["net", "pids"]):
+        for way in WAYS if obstacles == ["net"] else ["fork", "clone3"]:
+            check_seen(recorded(*obstacles, way), 3 if way == "double" else 2)
+    check(complete(), "the trace is not called whole")
 
 
 @test
-def an_image_in_a_network_of_its_own_is_told_of():
+def an_image_in_another_namespace_is_recorded():
+    need_root()
+    for obstacles in (["net"], ["users"], ["net", "pids"]):
+        for way in IMAGES if obstacles == ["net"] else ["spawn", "vfork"]:
+            ended = recorded(*obstacles, way, *PROGRAM)
+            equal("ready\n", ended.out, f"output by {way}")
+            check_seen(ended, 2, 0, 0)
+    check(complete(), "the trace is not called whole")
+
+
+SANDBOXES = {
+    "unshare": (["unshare", "-Urnpf", "--mount-proc"],),
+    "bwrap": (["bwrap", "--bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--unshare-all"],
+              ["bwrap", "--ro-bind", "/", "/", "--bind", "/tmp", "/tmp", "--unshare-net"],
+              ["bwrap", "--ro-bind", "/", "/", "--tmpfs", "/tmp", "--unshare-pid"]),
+}
+
+
+def sandboxed(tool):
+    for command in SANDBOXES[tool]:
+        if shutil.which(tool) is None or run([*command, "true"]).code != 0:
+            raise Skip(f"cannot run {' '.join(command)}")
+        ended = run([TIDEMARK, "record", "--strict", "--force", "-o", "t.tide", "--", *command,
+                     "ls", "/usr"])
+        equal(0, ended.code, f"{command}: {ended.err}")
+        trace = Trace()
+        names = [os.path.basename(fields["exe"]) for fields in trace.processes.values()]
+        check("ls" in names and len(trace.events) > 100, f"{command}: {names}")
+        check(complete(), "the trace is not called whole")
+
+
+@test
+def what_runs_in_the_namespaces_of_unshare_is_recorded():
+    sandboxed("unshare")
+
+
+@test
+def what_runs_in_bubblewrap_is_recorded():
+    sandboxed("bwrap")
+
+
+@test
+def a_collector_inside_of_a_sandbox_with_a_read_only_root_records():
+    if shutil.which("bwrap") is None:
+        raise Skip("needs bubblewrap")
+    here = os.getcwd()
+    command = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--bind", here,
+               here, "--unshare-all"]
+    if run([*command, "true"]).code != 0:
+        raise Skip(f"cannot run {' '.join(command)}")
+    ended = run([*command, TIDEMARK, "record", "--strict", "-o", "t.tide", "ls", "/usr"])
+    equal(0, ended.code, ended.err)
+    check(len(Trace().events) > 100, "few events")
+
+
+@test
+def nothing_stays_in_tmp():
+    before = set(os.listdir("/tmp"))
+    recorded("fork")
+    left = [name for name in set(os.listdir("/tmp")) - before if name.startswith(".tidemark")]
+    equal([], left, "what is left there")
+
+
+@test
+def a_child_that_the_collector_is_out_of_reach_for_is_told_of():
+    need_root()
+    for way in WAYS:
+        check_told(recorded("net", "hidden", way), "forked", "not to be reached",
+                   answers=way == "raw")
+    check_strict("net", "hidden", "fork")
+
+
+@test
+def an_image_that_the_collector_is_out_of_reach_for_is_told_of():
     need_root()
     for way in IMAGES:
-        ended = recorded("net", way, *PROGRAM)
+        ended = recorded("net", "hidden", way, *PROGRAM)
         equal("ready\n", ended.out, f"output by {way}")
         check_told(ended, "image" if way == "memfd" else "echo")
-    check_strict("net", "execve", *PROGRAM)
-    check_strict("net", "vfork", *PROGRAM)
+    check_strict("net", "hidden", "execve", *PROGRAM)
+    check_strict("net", "hidden", "vfork", *PROGRAM)
 
 
 # Execs WORDS with so many bytes of arguments behind them; 7 is for more than there may be.

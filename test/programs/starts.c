@@ -4,6 +4,9 @@
 //
 // Obstacles:
 //     net              a network of its own, which needs root
+//     hidden           nothing of /tmp, which needs root
+//     pids             processes of their own, which needs root: the next child is number 1
+//     users            users of their own, and a network
 //     fds              all descriptors are in use
 //     env=empty        PROGRAM gets no environment
 //     env=nonsense     ... its environment with TIDEMARK_SESSION=nonsense
@@ -23,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -200,6 +204,17 @@ static int obstruct(const char *obstacle)
 	if (strcmp(obstacle, "net") == 0) {
 		if (unshare(CLONE_NEWNET) != 0)
 			fail("unshare");
+	} else if (strcmp(obstacle, "pids") == 0) {
+		if (unshare(CLONE_NEWPID) != 0)
+			fail("unshare");
+	} else if (strcmp(obstacle, "users") == 0) {
+		if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+			fail("unshare");
+	} else if (strcmp(obstacle, "hidden") == 0) {
+		if (unshare(CLONE_NEWNS) != 0 ||
+		    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("none", "/tmp", "tmpfs", 0, NULL))
+			fail("mount");
 	} else if (strcmp(obstacle, "fds") == 0) {
 		take_descriptors();
 	} else if (strcmp(obstacle, "env=empty") == 0) {
