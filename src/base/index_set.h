@@ -1,4 +1,4 @@
-// index_set: positions in an array of the caller's, found by what stands there.
+// index_set: positions in an array of the caller's, found by what is there.
 //
 // Holds 8 bytes for a position and what is free between them; the items themselves stay with the
 // caller, who says by `same` whether one is what is looked for. `struct index_set set = { 0 };` is
@@ -18,14 +18,14 @@ struct index_set {
 	size_t count;
 };
 
-// Whether `key` is what stands at `position`.
+// Whether `key` is what is at `position`.
 typedef bool index_set_same(const void *context, uint32_t position, const void *key);
 
-// Where the key stands, or INDEX_SET_NONE. Equal keys have equal hashes.
+// Where the key is, or INDEX_SET_NONE. Equal keys have equal hashes.
 uint32_t index_set_find(const struct index_set *set, uint64_t hash, index_set_same *same,
 			const void *context, const void *key);
 
-// The same; where it is not there, it stands at `position` from now on, which is returned.
+// The same; where it is not there, it is at `position` from now on, which is returned.
 uint32_t index_set_put(struct index_set *set, uint64_t hash, index_set_same *same,
 		       const void *context, const void *key, uint32_t position);
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { BAR_CELLS = 30 };
 
@@ -44,7 +43,7 @@ static bool terminal_has_bars(void)
 {
 	const char *term = getenv("TERM");
 
-	return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+	return progress_has_terminal() && term && *term && strcmp(term, "dumb") != 0;
 }
 
 void progress_begin(struct progress *progress, enum progress_mode mode, const char *what,

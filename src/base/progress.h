@@ -42,4 +42,7 @@ void progress_update(struct progress *progress, uint64_t done);
 // Wipe the bar away. May be called again.
 void progress_end(struct progress *progress);
 
+// Private, by system: is stderr a terminal?
+bool progress_has_terminal(void);
+
 #endif

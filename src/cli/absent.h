@@ -3,7 +3,7 @@
 #define CLI_ABSENT_H
 
 // Why there is no such command, or option of record ("--strict-vm"), here, and what to use instead,
-// behind "NAME is not available on SYSTEM: ". NULL: there is, or nobody knows it.
+// after "NAME is not available on SYSTEM: ". NULL: there is, or nobody knows it.
 const char *absent_why(const char *name);
 
 // "Windows"

@@ -19,7 +19,7 @@
 //     }
 //
 // Options are -x, -xVALUE, -x VALUE, -xyz (letters without arguments), --name, --name=VALUE,
-// --name VALUE, and a unique beginning of a long name. They may stand after operands; `--` ends
+// --name VALUE, and a unique beginning of a long name. They may be after operands; `--` ends
 // them. -h and --help print the command's help and give ARGS_EXIT with exit code 0. A mistake
 // prints one line on stderr (with the nearest option) and gives ARGS_EXIT with EXIT_USAGE.
 #ifndef CLI_ARGS_H
@@ -34,7 +34,7 @@
 enum {
 	ARGS_END = 0,
 	ARGS_OPERAND = -1, // `value` is a word that is no option
-	ARGS_EXIT = -2,    // help was printed, or a mistake was told: return `exit_code`
+	ARGS_EXIT = -2,    // help was printed, or a mistake was printed: return `exit_code`
 };
 
 struct args {
@@ -60,7 +60,7 @@ void args_init(struct args *args, const struct command *command, int argc, char 
 int args_next(struct args *args);
 
 // The last option's value as a number, a size ("64K", "1.5MiB"), or one of the words in `words`
-// (NULL-terminated; its index). False: the mistake was told, return args->exit_code.
+// (NULL-terminated; its index). False: the mistake was printed, return args->exit_code.
 bool args_count(struct args *args, uint64_t *count);
 bool args_bytes(struct args *args, uint64_t *bytes);
 bool args_word(struct args *args, const char *const *words, int *index);

@@ -47,7 +47,7 @@ static const struct option_row rows[] = {
 	{ OPTION_JUNIT, 0, "junit", "FILE", "write JUnit's XML to FILE as well" },
 	{ OPTION_SARIF, 0, "sarif", "FILE", "write SARIF 2.1.0 to FILE as well" },
 	{ OPTION_ANNOTATE, 0, "annotate", "HOW",
-	  "github: its commands behind the text; gitlab: its code quality report alone" },
+	  "github: its commands after the text; gitlab: its code quality report alone" },
 	PRINT_OPTIONS_ROW_JSON("check.json"),
 	QUERY_OPTIONS_ROW_ROWS("show the N heaviest sites of what is exceeded (5; 0: all)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,

@@ -92,7 +92,7 @@ static bool read_words(struct wishes *wishes, struct err *err)
 			       wishes->sample_bytes <= SEGMENT_SAMPLE_BYTES_MAX;
 			if (!good)
 				err_set(err, ERR_USAGE,
-					"'%s' in TIDEMARK_OPTIONS is no size up to 1 TiB", word);
+					"'%s' in TIDEMARK_OPTIONS is not a size up to 1 TiB", word);
 			continue;
 		}
 		while (i < sizeof known / sizeof *known && strcmp(word, known[i].word) != 0)

@@ -38,7 +38,7 @@ static bool take_pid(struct args *args, const char *word, uint32_t *pid)
 	unsigned long value = strtoul(word, &end, 10);
 
 	if (word[0] < '0' || word[0] > '9' || *end || value == 0 || value > INT32_MAX)
-		return args_mistake(args, "'%s' is no process id", word);
+		return args_mistake(args, "'%s' is not a process id", word);
 	*pid = (uint32_t)value;
 	return true;
 }

@@ -48,7 +48,7 @@ const struct command cmd_import = {
 		"  jsonl       events as JSON objects, one a line\n"
 		"Columns (or keys) are time_ns (or time_us, time_ms, time_s), op, address, size,\n"
 		"old_address, thread, process, stack. What the input does not say is not made up:\n"
-		"the trace tells that it is absent, and so does every answer. docs/formats.md has\n"
+		"the trace says that it is absent, and so does every answer. docs/formats.md has\n"
 		"a section for each format.\n",
 	.examples = "  tidemark import heaptrack.app.4242.zst -o app.tide\n"
 		    "  tidemark import malloc.csv -o app.tide\n"

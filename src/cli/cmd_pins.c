@@ -80,7 +80,7 @@ const struct command cmd_pins = {
 	.name = "pins",
 	.brief = "say which small blocks keep whole pages from going back",
 	.usage = "FILE [options]",
-	.text = "Pages of the heap on which only a few small blocks lie cannot go back to the\n"
+	.text = "Pages of the heap with only a few small blocks on them cannot go back to the\n"
 		"system. By the stack that allocated those: how much could go back without\n"
 		"them, the pages that they are on, and their bytes there. Ask when the program\n"
 		"should be small: at its end, or in a valley after the peak. What has no block\n"

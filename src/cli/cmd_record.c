@@ -66,7 +66,7 @@ static const struct option_row record_options[] = {
 	{ RECORD_BUNDLE, 0, "bundle", NULL,
 	  "pack the symbols into the trace, so that it reads the same elsewhere" },
 	{ RECORD_INDEX, 0, "index", NULL,
-	  "build the index that windows need behind the recording, when the machine is idle" },
+	  "build the index that windows need while recording, when the machine is idle" },
 	{ RECORD_QUIET, 'q', "quiet", NULL, "print no summary at the end" },
 	{ 0 },
 };

@@ -54,8 +54,8 @@ const struct command cmd_transients = {
 	.brief = "say where memory rises and falls back, and who makes the spikes",
 	.usage = "FILE [options]",
 	.text = "The spikes of the live level: how high above the level beside them, when, how\n"
-		"long, and which sites held what made them. Spikes that stand on a plateau are\n"
-		"measured from the plateau, and a plateau that comes and goes is told as well.\n"
+		"long, and which sites held what made them. Spikes on a plateau are\n"
+		"measured from the plateau, and a plateau that comes and goes is reported too.\n"
 		"Then the buffers that were allocated again and again, of one size, at one site,\n"
 		"never two at a time: one that is kept would do.\n",
 	.examples =

@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum {
 	OPTION_DIFF = 1,
@@ -160,7 +159,7 @@ static int serve(const struct request *request, struct viewer *viewer)
 	door_close(&door);
 	// Read-only: there is nothing that a request which will not end could leave behind.
 	if (!server_stop(server))
-		_exit(EXIT_ANSWERED);
+		_Exit(EXIT_ANSWERED);
 	return EXIT_ANSWERED;
 }
 
@@ -220,8 +219,8 @@ const struct command cmd_view = {
 	.brief = "show a trace in the browser",
 	.usage = "FILE [--diff B] [options]\n       tidemark view FILE --html OUT.html [--scrub]",
 	.text = "Serves one page on this machine alone, prints its address and opens it in the\n"
-		"browser, until Ctrl-C. The address holds a token that changes each time: whoever\n"
-		"has not got it is told nothing. The page asks what the other commands answer.\n"
+		"browser, until Ctrl-C. The address holds a token that changes each time;\n"
+		"without it nothing is answered. The page asks what the other commands answer.\n"
 		"With --html one file is written instead, which works without a server, offline\n"
 		"and in an e-mail; it says where it is coarser than the trace.\n",
 	.examples = "  tidemark view app.tide\n"

@@ -19,7 +19,7 @@ static int run(int argc, char **argv);
 
 const struct command cmd_watch = {
 	.name = "watch",
-	.brief = "record every later start of an image, whoever starts it",
+	.brief = "record every later start of an image, by any program",
 	.usage = "NAME.exe [-o FILE | --off]",
 	.text = "For programs that something else starts: a service, a plug-in host, an\n"
 		"installer. Written as the image's Debugger under Image File Execution Options,\n"

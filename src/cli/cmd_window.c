@@ -280,7 +280,7 @@ const struct command cmd_window = {
 		 "  NO_COLOR         no colour unless --color=always\n"
 		 "  DEBUGINFOD_URLS  servers that --debuginfod asks\n"
 		 "  TIDEMARK_INDEX   always: build an index of a small trace too; never: of none\n"
-		 "  TIDEMARK_CACHE   for indexes that cannot lie beside their traces (8G)\n",
+		 "  TIDEMARK_CACHE   for indexes that cannot be beside their traces (8G)\n",
 	.options = rows,
 	.shared = filters_rows,
 	.shared_title = filters_title,

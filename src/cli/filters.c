@@ -21,7 +21,7 @@ const struct option_row filters_rows[] = {
 	{ FILTER(FRAME), 0, "frame", "REGEX", "allocations through a function that matches" },
 	{ FILTER(NOT_FRAME), 0, "not-frame", "REGEX", "allocations through none that matches" },
 	{ FILTER(ROW), 0, "row", "ROW",
-	  "what stands in one row of tables: function:NAME, module:PATH, stack:ID (in JSON), "
+	  "what is in one row of tables: function:NAME, module:PATH, stack:ID (in JSON), "
 	  "owner:WORD" },
 	{ FILTER(NOT_ROW), 0, "not-row", "ROW",
 	  "what does not; also size:A..B, process:, thread: and heap:WHICH" },

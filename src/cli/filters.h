@@ -26,7 +26,8 @@ extern const char filters_title[];
 // Take the option, if it is a filter. False: it is none.
 bool filters_take(const struct args *args, struct selection_words *words, int id);
 
-// Whether all words make sense by themselves. False: the mistake was told, return args->exit_code.
+// Whether all words make sense by themselves. False: the mistake was printed, return
+// args->exit_code.
 bool filters_check(struct args *args, const struct selection_words *words);
 
 #endif

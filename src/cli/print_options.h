@@ -1,5 +1,5 @@
 // print_options: the options that say how an answer is shown and where names come from, the same
-// for all commands that answer questions. PRINT_OPTIONS_ROWS stands in the command's own table of
+// for all commands that answer questions. PRINT_OPTIONS_ROWS is in the command's own table of
 // options.
 #ifndef CLI_PRINT_OPTIONS_H
 #define CLI_PRINT_OPTIONS_H
@@ -60,7 +60,7 @@ struct print_options {
 
 enum print_options_taken { PRINT_OPTIONS_NOT_MINE, PRINT_OPTIONS_TAKEN, PRINT_OPTIONS_MISTAKE };
 
-// Take the option, if it is one of these. PRINT_OPTIONS_MISTAKE: it was told, return
+// Take the option, if it is one of these. PRINT_OPTIONS_MISTAKE: it was printed, return
 // args->exit_code.
 enum print_options_taken print_options_take(struct args *args, struct print_options *print, int id);
 

@@ -74,7 +74,7 @@ enum print_options_taken query_options_take(struct args *args, struct query_opti
 bool query_options_take_all(struct args *args, struct query_options *options);
 
 // After the last option: is all there, and does it make sense by itself? False: the mistake was
-// told, return args->exit_code.
+// printed, return args->exit_code.
 bool query_options_check(struct args *args, const struct query_options *options);
 
 // How to open what is asked, for commands that add to it.
@@ -95,7 +95,7 @@ void query_options_warn(const struct command *command, const struct query_contex
 
 // Open the trace, answer to the standard output, warn. `answer` writes to the sink; false with
 // *err: nothing was written. `request` is for it: the command's own, or the options. For people the
-// warnings stand in the answer, programs get them beside it.
+// warnings are in the answer, programs get them beside it.
 typedef bool query_options_answer(const void *request, struct query_context *asked,
 				  struct sink *sink, struct err *err);
 int query_options_print(const struct command *command, const struct query_options *options,

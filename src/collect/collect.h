@@ -17,7 +17,7 @@
 //     collect      the loop around them
 //
 // It ends when the launcher says that the main program has ended (or the launcher is gone) and no
-// image is alive any more; when told to stop; with `until_idle`, when all images are gone.
+// image is alive any more; when asked to stop; with `until_idle`, when all images are gone.
 // Whatever was published by then is in the trace.
 //
 // When the trace cannot be written (no space left), it sets the clock to SEGMENT_CLOCK_STOP, upon

@@ -27,6 +27,5 @@ void control_reply(int fd, const struct control_sender *sender, enum control_sta
 bool control_ask(const struct control_request *request, struct err *err)
 {
 	(void)request;
-	return err_set(err, ERR_USAGE,
-		       "a recording cannot be told anything from outside on Windows");
+	return err_set(err, ERR_USAGE, "a recording cannot be controlled from outside on Windows");
 }

@@ -72,7 +72,7 @@ void door_answer(const struct door *door, const struct door_event *event,
 // From now on no image is welcomed.
 void door_refuse(struct door *door);
 
-// Nobody stands in the door, and nothing waits to be taken.
+// Nobody is in the door, and nothing waits to be taken.
 bool door_idle(struct door *door);
 
 void door_arrival_free(struct door_arrival *arrival); // NULL is allowed

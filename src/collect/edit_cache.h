@@ -79,7 +79,7 @@ static inline struct edit_cache_key edit_cache_key(const uint8_t *in, uint32_t w
 	__m128i high = _mm_loadu_si128((const __m128i *)(const void *)(in + 16));
 	struct edit_cache_key key;
 
-	// What lies before the frames, and those that are not pushed, are not compared.
+	// What is before the frames, and those that are not pushed, are not compared.
 	key.high = _mm_and_si128(high, _mm_loadu_si128((const __m128i *)(const void *)(mask + 3)));
 	low = _mm_and_si128(_mm_srli_si128(low, 4),
 			    _mm_loadu_si128((const __m128i *)(const void *)mask));

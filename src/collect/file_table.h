@@ -1,4 +1,4 @@
-// file_table: the files that were mapped, each told to the trace once.
+// file_table: the files that were mapped, each written to the trace once.
 #ifndef COLLECT_FILE_TABLE_H
 #define COLLECT_FILE_TABLE_H
 

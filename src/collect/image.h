@@ -65,7 +65,7 @@ enum image_mode {
 
 enum {
 	IMAGE_CHUNK = 512, // items that are decoded at once
-	IMAGE_FEW = 16,    // the same, where rows go on behind them
+	IMAGE_FEW = 16,    // the same, where rows go on after them
 };
 
 struct image {
@@ -96,16 +96,16 @@ struct image {
 	size_t threads_count, threads_capacity;
 	file_id *files; // by the image's own numbers; 0: not known
 	size_t files_capacity;
-	struct image_list *lists; // of its mappings, as it told them, that have no place yet
+	struct image_list *lists; // of its mappings, as it reported them, that have no place yet
 	size_t lists_count, lists_capacity;
-	bool listed;           // the list was told once; what is told again corrects it
+	bool listed;           // the list was reported once; what is reported again corrects it
 	struct image_own *own; // what of it is the recorder's
 	size_t own_count, own_capacity;
 	struct image_event *events; // marks and forks
 	size_t events_count, events_capacity, events_waiting;
 	struct image_exec exec;       // of this process
 	struct image_exec vfork_exec; // of a vfork child
-	uint32_t unseen_told;         // of segment->unseen_count, those that were told
+	uint32_t unseen_told;         // of segment->unseen_count, those that were reported
 
 	bool quiet;      // its allocations are left out, until it is said otherwise
 	bool begun;      // has its place in the order
@@ -114,7 +114,7 @@ struct image {
 	bool exited;     // the process has ended
 	bool replaced;   // another image of the process has said hello
 	bool end_placed; // the end is an item of lane 0
-	bool end_told;   // and stands in the trace
+	bool end_told;   // and is in the trace
 	bool final;      // over since before this pass: what is seen is all there is
 	uint64_t exited_ns;
 	uint64_t resident; // last sample

@@ -1,7 +1,7 @@
 // interner: gives every distinct stack one number.
 //
 // Stacks are a tree: a stack is its innermost frame and the stack of the callers. They are found by
-// a hash over all frames from the outermost on, so that where a stack lies in the table is known
+// a hash over all frames from the outermost on, so that where a stack is in the table is known
 // before its callers' number is: the places of a whole batch of stacks can be asked for first
 // (interner_prefetch) and looked at afterwards, and the waits for memory overlap. The hash only
 // says where to look; a stack is known by its callers' number and its frame.
@@ -12,7 +12,7 @@
 // full goes on in the next one.
 //
 // A stack costs 16 bytes in a table that is between five sixteenths and five eighths full, whatever
-// its depth. The table grows where it lies: memory that was never touched before is expensive. New
+// its depth. The table grows where it is: memory that was never touched before is expensive. New
 // stacks are written to the trace at once. One thread.
 #ifndef COLLECT_INTERNER_H
 #define COLLECT_INTERNER_H
@@ -30,7 +30,7 @@ enum { INTERNER_SLOTS = 4 }; // of a bucket
 
 struct interner_bucket {
 	uint32_t hashes[INTERNER_SLOTS]; // the upper halves
-	stack_id ids[INTERNER_SLOTS];    // 0: free, as all behind it are
+	stack_id ids[INTERNER_SLOTS];    // 0: free, as all after it are
 	// The callers << 32 | the frame; the callers of an outermost frame are 0, or UINT32_MAX -
 	// flags.
 	uint64_t keys[INTERNER_SLOTS];
@@ -38,7 +38,7 @@ struct interner_bucket {
 
 _Static_assert(sizeof(struct interner_bucket) == 64, "one cache line");
 
-// A stack that was taken apart and not yet looked up.
+// A stack that was decoded and not yet looked up.
 struct interner_push {
 	uint32_t hash;
 	frame_id frame;

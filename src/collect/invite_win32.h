@@ -1,7 +1,7 @@
 // invite_win32: brings the guest into a program on Windows (wire/invite.h).
 //
 // A program that has not run yet gets our DLL as the first of its imports: a new list of imports,
-// with ours in front, is put behind the image in memory, and the image's headers are made to point
+// with ours in front, is put after the image in memory, and the image's headers are made to point
 // there. So the loader brings it in before every other DLL of the program, a C runtime included.
 // The guest puts the headers back. Where that cannot be (no room, an image whose imports the loader
 // does not read) the first thread loads the DLL before it runs the program, which is a little
@@ -22,7 +22,7 @@ struct invite_call {
 	void *session, *segment, *bell; // handles of ours: they are duplicated
 	uint32_t image;
 	uint32_t options;      // enum segment_option
-	const char *directory; // where tidemark64.dll and tidemark32.dll lie, UTF-8
+	const char *directory; // where tidemark64.dll and tidemark32.dll are, UTF-8
 };
 
 // Invite the program. False: it cannot be recorded; it is as it was, but for a little memory.

@@ -1,9 +1,9 @@
 // lane_path: a lane's current stack, and the edits that change it.
 //
 // An edit keeps the outermost frames and pushes others. One that was seen lately is known as a
-// whole (edit_cache.h). Where too many are not, the rest of a batch is taken apart first and looked
+// whole (edit_cache.h). Where too many are not, the rest of a batch is decoded first and looked
 // up afterwards, frame by frame (interner.h), so that the waits for memory overlap; long edits in
-// parts of up to EDIT_CACHE_PUSHES frames. Hence what is current when an edit is taken apart can be
+// parts of up to EDIT_CACHE_PUSHES frames. Hence what is current when an edit is decoded can be
 // ahead of what is current when it is looked up, and both are kept.
 //
 // Edits that have a number in their lane are kept by it, with what they came to the last time: from
@@ -22,7 +22,7 @@
 #include <string.h>
 
 enum {
-	// After so many parts no further edit is taken apart.
+	// After so many parts no further edit is decoded.
 	LANE_PARTS = 256,
 	LANE_PARTS_MAX = LANE_PARTS + LANE_DEPTH_MAX / EDIT_CACHE_PUSHES + 1,
 	// Parts of a batch that are looked up one by one, each waiting for memory by itself, to be
@@ -44,7 +44,7 @@ struct lane_part {
 };
 
 // What the readers of a collector's lanes share, since they take turns: where stacks are looked up,
-// and what was taken apart and is not looked up yet.
+// and what was decoded and is not looked up yet.
 struct lane_path_desk {
 	struct interner *interner; // borrowed
 	struct edit_cache edits;
@@ -56,7 +56,7 @@ struct lane_path_desk {
 
 // An edit that has a number in its lane, and what it came to the last time.
 struct lane_path_edit {
-	uint16_t keep, push_marks; // as an edit lies in a lane, without a number
+	uint16_t keep, push_marks; // as an edit is in a lane, without a number
 	uint32_t frames[EDIT_CACHE_PUSHES];
 	stack_id parent; // of the frames that were kept; LANE_PATH_UNKNOWN: nothing is known
 	stack_id ids[EDIT_CACHE_PUSHES];
@@ -67,14 +67,14 @@ _Static_assert(sizeof(struct lane_path_edit) == 64 && (int)LANE_EDIT_FRAMES == E
 
 #define LANE_PATH_UNKNOWN UINT32_MAX
 
-// What both are: frames are the guest's numbers, outermost first, and stand behind as many zeros as
+// What both are: frames are the guest's numbers, outermost first, and follow as many zeros as
 // there are callers in a hash.
 struct lane_path {
 	uint32_t *frames; // ahead
 	uint32_t depth;
 	uint32_t *settled; // what is looked up; where nothing waits, only up to `hashed`
 	uint64_t *hashes;  // of that, up to `hashed`
-	stack_id *ids;     // of that, behind a 0
+	stack_id *ids;     // of that, after a 0
 	uint32_t hashed;
 	uint32_t marks; // of that: LANE_PUSH_CUT, LANE_PUSH_INCOMPLETE
 	size_t capacity;
@@ -92,7 +92,7 @@ static inline uint32_t *lane_path_frames(uint32_t *frames, uint32_t depth)
 	return frames + EDIT_CACHE_CALLERS + depth;
 }
 
-// What `key` pushes comes to stand at `frames`, and zeros behind it up to EDIT_CACHE_PUSHES.
+// What `key` pushes comes at `frames`, and zeros after it up to EDIT_CACHE_PUSHES.
 static inline void lane_path_put(uint32_t *frames, const struct edit_cache_key *key)
 {
 	_mm_storeu_si128((__m128i *)(void *)frames, _mm_srli_si128(key->low, 4));
@@ -120,7 +120,7 @@ static inline uint32_t lane_path_what(uint32_t tag, uint32_t marks)
 	return tag | marks >> 11;
 }
 
-// The ids that a line of the cache says come to stand behind the outermost `keep`. Returns the
+// The ids that a line of the cache says come after the outermost `keep`. Returns the
 // stack.
 static inline stack_id lane_path_put_ids(struct lane_path *path, const struct edit_cache_line *line,
 					 uint32_t keep, uint32_t push)
@@ -206,7 +206,7 @@ lane_path_wait(struct lane_path *path, const struct edit_cache *cache, uint32_t 
 	return in + 4 + 4 * (size_t)look.push;
 }
 
-// Edits will be taken apart that wait to be looked up.
+// Edits will be decoded that wait to be looked up.
 void lane_path_part(struct lane_path *path);
 
 // The edit whose number is in `head`, its first two bytes, comes again, and nothing waits to be
@@ -256,13 +256,13 @@ static inline void lane_path_adapt(struct lane_path_desk *query_queue, size_t it
 }
 
 // Take the edit at `in`, of `record`, apart, in the same manner, whatever waits. It becomes *next
-// and what follows, and *next the part behind. Returns its length; 0: it cannot be.
+// and what follows, and *next the part after. Returns its length; 0: it cannot be.
 size_t lane_path_take(struct lane_path *path, const struct edit_cache *cache, uint32_t tag,
 		      struct lane_part **next, const uint8_t *record, const uint8_t *in,
 		      uint64_t left);
 
-// Look up the first `count` parts, all that was taken apart: stacks[i + 1] becomes what is current
-// behind part i. Returns the number of parts that could be looked up: all, or as many as stand
+// Look up the first `count` parts, all that was decoded: stacks[i + 1] becomes what is current
+// after part i. Returns the number of parts that could be looked up: all, or as many as are
 // before one that has a frame that does not exist. queue->misses says whether more is learned.
 size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *query_queue, size_t count,
 			struct frame_map *frames, stack_id *stacks);

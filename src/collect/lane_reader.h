@@ -1,10 +1,10 @@
 // lane_reader: takes a lane's bytes apart, record by record, into items.
 //
-// It works in batches: first the bytes of some hundred records are taken apart, and the places of
+// It works in batches: first the bytes of some hundred records are decoded, and the places of
 // their stacks are asked for; then the stacks are looked up (lane_path.h).
 //
 // A loop that allocates and frees one block writes the same two records over and over. Those are
-// not taken apart but compared, and told by one item, an *echo*, where the caller takes such. A
+// not decoded but compared, and given as one item, an *echo*, where the caller takes such. A
 // row's echo is of any number of its last events, stacks included.
 //
 // Bounded: it reads nothing beyond what the guest published, gives up on the first record that
@@ -95,7 +95,7 @@ struct lane_reader_heap {
 struct lane_reader {
 	const uint8_t *ring; // mapped twice, end to end; borrowed
 	uint64_t mask;       // ring size - 1
-	uint64_t at;         // bytes taken apart so far
+	uint64_t at;         // bytes decoded so far
 	uint64_t time_ns;
 	uint64_t address;
 	struct frame_map *frames;           // borrowed
@@ -105,7 +105,7 @@ struct lane_reader {
 	bool free_stacks; // frees have stacks
 	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
 	bool broken;
-	bool edits_wait; // those of the next row are taken apart first and looked up afterwards
+	bool edits_wait;      // those of the next row are decoded first and looked up afterwards
 	uint32_t edits_pause; // rows to go before they may
 	uint32_t echo_wait,
 		echo_waits; // rows to go without looking for one; after the next failure
@@ -140,7 +140,7 @@ struct lane_reader_row {
 };
 
 // Fill `out` with events from reader->at up to `limit`, as long as they are at one time, of at most
-// `limit_ns`, and can be in a row; both halves of a realloc that stand side by side are one. A free
+// `limit_ns`, and can be in a row; both halves of a realloc that are side by side are one. A free
 // that is taken back is left. Returns whether there are any: all else is lane_reader_decode's.
 bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t limit_ns,
 			  struct lane_reader_row *out);
@@ -154,7 +154,7 @@ enum lane_reader_skimmed {
 };
 
 // Note the slots that records from reader->at up to `limit`, which the guest published, touch up to
-// the time `limit_ns`, without taking them apart. *end_ns: the lane's time behind them.
+// the time `limit_ns`, without decoding them. *end_ns: the lane's time after them.
 enum lane_reader_skimmed lane_reader_skim(const struct lane_reader *reader, uint64_t limit,
 					  uint64_t limit_ns, struct touched *touched, uint32_t lane,
 					  uint64_t *end_ns);

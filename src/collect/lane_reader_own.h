@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// Edits of a batch that were taken apart and wait to be looked up.
+// Edits of a batch that were decoded and wait to be looked up.
 struct lane_reader_edits {
 	size_t parts;
 	size_t first;    // the item with the first; from there on stacks number them from 1
@@ -30,7 +30,7 @@ static inline uint64_t lane_reader_load64(const uint8_t *in)
 	return value;
 }
 
-// The lower `count` bytes, at most 8, of what lies at `in`, where 8 can be read.
+// The lower `count` bytes, at most 8, of what is at `in`, where 8 can be read.
 static inline uint64_t lane_reader_low(const uint8_t *in, uint32_t count)
 {
 	static const uint64_t low[9] = {
@@ -49,13 +49,13 @@ static inline uint64_t lane_reader_low(const uint8_t *in, uint32_t count)
 }
 
 // Take the edit at `in`, of `record` and the item with number `item`, apart: one that is not known
-// as a whole, or stands behind such. `*current` becomes its stack, or the number of its last part.
+// as a whole, or is after such. `*current` becomes its stack, or the number of its last part.
 // Returns where it ends, or NULL.
 const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_edits *edits,
 				size_t item, const uint8_t *record, const uint8_t *in,
 				const uint8_t *end, uint32_t *current);
 
-// How many bytes from `in` on, up to `end`, are those that stand `period` bytes before.
+// How many bytes from `in` on, up to `end`, are those that are `period` bytes before.
 size_t lane_reader_same(const uint8_t *in, const uint8_t *end, size_t period);
 
 #endif

@@ -1,3 +1,15 @@
+// Rows: a lane's records as columns, without an item for each.
+//
+// Where no other lane has to be waited for, events of one thread go to the writer as arrays of
+// kinds, addresses, sizes and stacks (struct columns_row), which is faster than one by one. A row
+// ends where anything else comes: a note, another kind of event, a slot that changes hands
+// (record.owned), or COLUMNS_ROW_MAX events.
+//
+// Programs repeat themselves. A loop of malloc(64) and free that is 2 records long, of 7 bytes
+// together, leaves the same 7 bytes 1,000 times: after the first turns take_echo compares the next
+// 7 bytes with those before, finds 900 more turns, and the row says "its last 2 events, 900 times
+// again". None of these is decoded. That is right only if a turn ends with the address and stack
+// that it began with, because records hold differences.
 #include "collect/lane_reader_own.h"
 #include "wire/varint.h"
 

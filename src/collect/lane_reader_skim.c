@@ -1,3 +1,10 @@
+// Skimming: which slots of addresses a lane's records touch, and until when, without decoding them.
+//
+// The merge needs no more than that to find out that no two lanes meet in a tick, after which each
+// can be read as rows. So only types, lengths, slots and times are read. A loop writes the same
+// bytes again: records are compared with those from an earlier one on (the last but 1, 2, 4, 8 …),
+// and what is equal is stepped over: of a loop whose turns are 3 records, all turns but the first
+// few.
 #include "collect/lane_reader_own.h"
 #include "wire/varint.h"
 

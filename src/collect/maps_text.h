@@ -15,8 +15,8 @@ struct maps_line {
 	size_t path_length;
 };
 
-// Take the line that begins at `*text` apart and move behind it. False if it is not of a mapping
-// (`*text` is behind it then too).
+// Take the line that begins at `*text` apart and move past it. False if it is not of a mapping
+// (`*text` is after it then too).
 bool maps_text_next(const char **text, const char *end, struct maps_line *line);
 
 bool maps_text_begins(const struct maps_line *line, const char *head); // its path

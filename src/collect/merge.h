@@ -5,8 +5,8 @@
 // slot is delivered, whatever lane it is in. That agrees with everything the program itself could
 // know; docs/notes/0001-order-without-clocks.md says why, and when a whole lane may go first.
 //
-// A pass works on two looks at the lanes' heads. Before the first look lies what is delivered;
-// between the two lies what may be needed: an event that another thread published before something
+// A pass works on two looks at the lanes' heads. Before the first look is what is delivered;
+// between the two is what may be needed: an event that another thread published before something
 // in the first part, though its own lane was looked at earlier. Such an event is delivered with
 // all that is before it in its lane, and nothing else beyond the first look is.
 //

@@ -135,7 +135,7 @@ static void read_message(struct image *image, struct payload *payload)
 			"room",
 		[NOTE_MESSAGE_COUNTER] =
 			"from here on it must not read the processor's counter (PR_SET_TSC): "
-			"times of its events are some milliseconds behind",
+			"times of its events are some milliseconds late",
 		[NOTE_MESSAGE_OWN] =
 			"it would have unmapped, protected or replaced memory of the recorder: "
 			"that is kept out of its calls (mmap and mremap onto it fail with ENOMEM)",
@@ -328,8 +328,9 @@ static void tell_unseen(struct image *image, struct image_exec *exec)
 		[NOTE_EXEC_NO_LIBRARY] = "the recorder is out of its reach",
 		[NOTE_EXEC_32_BIT] = "there is no recorder for 32-bit programs here",
 		[NOTE_EXEC_ELSEWHERE] = "its environment names another recording",
-		[NOTE_EXEC_ASAN] = "its AddressSanitizer refuses to come behind another library "
-				   "(try: ASAN_OPTIONS=verify_asan_link_order=0)",
+		[NOTE_EXEC_ASAN] =
+			"its AddressSanitizer refuses to be loaded after another library "
+			"(try: ASAN_OPTIONS=verify_asan_link_order=0)",
 		[NOTE_EXEC_NO_ROOM] = "its arguments leave no room for the recorder in its "
 				      "environment",
 	};

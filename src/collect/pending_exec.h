@@ -1,7 +1,7 @@
 // pending_exec: processes that are about to be images of their own.
 //
 // A vfork child (posix_spawn's too) is its parent's thread until it execs, and a process of the
-// recording from its hello on. In between lies the work of the dynamic linker, during which the
+// recording from its hello on. In between is the work of the dynamic linker, during which the
 // parent, and with it all that is recorded, may have ended: the end is not believed as long as
 // somebody is awaited. Who ends before is a program that was not recorded.
 #ifndef COLLECT_PENDING_EXEC_H

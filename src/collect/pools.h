@@ -11,7 +11,7 @@
 struct pools_one {
 	uint32_t number; // the guest's
 	heap_id heap;    // 0: not in the trace yet
-	char *name;      // NULL: never told
+	char *name;      // NULL: never named
 };
 
 struct pools {
@@ -29,7 +29,7 @@ void pools_add(struct pools *pools, uint32_t number, const void *name, size_t le
 void pools_inherit(struct pools *pools, const struct pools *parent, uint32_t limit);
 
 // The heap of pool `number` in `process`, added to the trace when it is new. A number that was
-// never told of gets a name made of it.
+// never named gets a name made of it.
 heap_id pools_heap(struct pools *pools, uint32_t number, process_id process, struct writer *writer);
 
 #endif

@@ -1,5 +1,5 @@
 // rss_snapshots: snapshots of the memory of traced processes: who asks for them, what they may
-// cost, and where they stand in the order.
+// cost, and where they are in the order.
 //
 // A guest asks before it gives much memory back while its resident memory is higher than at the
 // last snapshot, and at its end (wire/segment.h, look_state); it waits meanwhile, and its lane says
@@ -9,9 +9,9 @@
 // All of a recording together take at most a hundredth of its time (SEGMENT_RSS_EXACT: as much as
 // they take), counted from the asking to the answer; half of that is for those that nobody asked
 // for, and for children. What one will take is predicted from resident memory and from what others
-// took. Where there is no time for one with smaps, it is taken without (census.h); where there is
-// none for that either, it is missed, which is counted. The end of the program itself is looked at
-// for a millisecond even so.
+// took. Where there is no time for one with smaps, it is taken without (proc_memory.h); where there
+// is none for that either, it is missed, which is counted. The end of the program itself is looked
+// at for a millisecond even so.
 #ifndef COLLECT_RSS_SNAPSHOTS_H
 #define COLLECT_RSS_SNAPSHOTS_H
 

@@ -43,14 +43,14 @@ struct stream {
 
 	uint64_t handle; // of the heap that its events are of (Windows); 0: malloc's
 	uint32_t flags;  // of calls that allocate there
-	bool halved;     // a realloc's first half was told alone, and nothing since
+	bool halved;     // a realloc's first half was delivered alone, and nothing since
 	heap_id heap;    // and in the trace, if heaps_gone is the image's
 	uint32_t heaps_gone;
 
 	thread_id thread; // whose events these are now; TRACE_NONE: not known yet
 	uint32_t tid;
 	char name[16];
-	bool mourned; // that the lane is broken has been told
+	bool mourned; // that the lane is broken has been reported
 	bool stirred; // has had events since the last look at thread names
 	bool named;   // the program gave its thread the name: do not look
 
@@ -61,7 +61,7 @@ struct stream {
 struct stream *stream_new(struct image *image, uint32_t lane);
 void stream_free(struct stream *stream); // NULL is allowed
 
-// Put an item behind all others; the cuts stay.
+// Put an item after all others; the cuts stay.
 struct lane_item *stream_push(struct stream *stream);
 
 // A note has its place at position `head` of the lane, which was not decoded yet.

@@ -6,7 +6,7 @@
 // a pause that the tick is old. So an idle program costs nothing.
 //
 // Where the counter is not constant, or the system itself does not trust it, a thread writes the
-// tick. It does nothing else, so that the time does not stand still while a block is compressed.
+// tick. It does nothing else, so that the time does not stop while a block is compressed.
 //
 // Whoever raises the tick counts how long it was, and the trace says so.
 #ifndef COLLECT_TICK_H
@@ -24,7 +24,7 @@ struct tick {
 	uint64_t period_ns;
 	uint64_t first_count, first_ns; // what beats are compared with
 	uint64_t later_count, later_ns; // and what they will be, once it is old enough
-	uint64_t rate;                  // nanoseconds for each count, 32 bits behind the point
+	uint64_t rate;                  // nanoseconds for each count, 32 bits after the point
 	bool rate_settled;              // it comes from the base above
 	pthread_t thread;               // only where the counter is of no use
 	bool threaded;
@@ -56,7 +56,7 @@ uint64_t tick_median_ns(const struct tick *tick);
 uint64_t tick_worst_ns(const struct tick *tick);
 
 // The bell of the clock page: ring it, read it, sleep until it is not `seen` any more, or for
-// `timeout_ns`. Before and after sleeping the guests are told what the counter means (a beat).
+// `timeout_ns`. Before and after sleeping the guests learn what the counter means (a beat).
 void tick_ring(struct tick *tick);
 uint32_t tick_bell(const struct tick *tick);
 void tick_sleep(struct tick *tick, uint32_t seen, uint64_t timeout_ns);

@@ -425,7 +425,7 @@ static COLD void tell_not_freed(struct trace_builder *trace_builder, const struc
 	char text[96];
 
 	snprintf(text, sizeof text,
-		 "the block at 0x%llx stands as freed in the trace, but that call failed",
+		 "the block at 0x%llx is freed in the trace, but that call failed",
 		 (unsigned long long)address);
 	trace_builder_warn(trace_builder, stream->image->process, text);
 }

@@ -116,7 +116,7 @@ void trace_builder_heap_new(struct trace_builder *trace_builder, struct stream *
 bool trace_builder_heap_gone(struct trace_builder *trace_builder, struct stream *stream,
 			     uint64_t handle, struct trace_event *event);
 
-// Is `second` the second half of `first`, and near enough to be told as one?
+// Is `second` the second half of `first`, and near enough to be written as one?
 static inline bool trace_builder_folds(const struct trace_builder *trace_builder,
 				       const struct lane_item *first,
 				       const struct lane_item *second, uint64_t limit_ns)

@@ -1,6 +1,6 @@
 // blocks: the blocks of one process that are alive, by address.
 //
-// What lies side by side in the program's memory lies side by side here: addresses fall into
+// What is side by side in the program's memory is side by side here: addresses fall into
 // *regions* of 64 KiB, and each region has a small table of its own, 16 bytes a slot, from an
 // eighth to seven eighths full. Programs touch neighbours one after the other, so most lookups
 // find the table and the slot in a cache, where one large table would miss twice (page and line).

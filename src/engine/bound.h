@@ -1,4 +1,4 @@
-// bound: between which two figures the true peak of live bytes lies.
+// bound: between which two figures the true peak of live bytes is.
 //
 // The trace fixes one order of all events, but events of different threads within one tick of the
 // clock may truly have happened in another. What is known is each thread's own order. So inside a

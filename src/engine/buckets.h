@@ -9,7 +9,7 @@
 
 #include "engine/window_series.h"
 
-// Where buckets lie in time.
+// Where buckets are in time.
 struct buckets_axis {
 	uint64_t from_ns, to_ns;
 	size_t count; // at least 1

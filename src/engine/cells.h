@@ -3,7 +3,7 @@
 // A *site* is process, thread, stack and heap; a *cell* is a site and a size. Numbers are dense,
 // in order of first sight; 0 of either is none. Real programs have one or two cells to a stack.
 //
-// Entries never move, so one thread may add while another reads those it was told of. Adding
+// Entries never move, so one thread may add while another reads those it knows of. Adding
 // needs dictionaries (cells_drop frees them); reading does not. 8 bytes a cell and 24 a site,
 // and about 6 more of each while adding.
 #ifndef ENGINE_CELLS_H
@@ -34,7 +34,7 @@ enum {
 	CELLS_SEGMENTS = 1 << 8, // 2^28 entries at most
 	CELLS_MAX = 1 << 28,
 	CELLS_SITE_BITS = 28, // of a packed cell, the lowest; above is its size
-	CELLS_SIZE_BITS = 35, // larger sizes stand in a table of their own, their place here
+	CELLS_SIZE_BITS = 35, // larger sizes are in a table of their own, their place here
 };
 
 struct cells {

@@ -4,7 +4,7 @@
 // outlived a window. So this reads the trace once, pairs each block's beginning with its end, and
 // keeps two bits for each event; whoever reads the trace a second time asks for them.
 //
-// Blocks are those of malloc and of named heaps, told apart by heap and address, by the rules of
+// Blocks are those of malloc and of named heaps, distinguished by heap and address, by the rules of
 // heap.h: a realloc ends one and begins another; one that failed changes nothing; an allocation
 // where a block lives ends that one unseen. A block that did not end, or only with its process,
 // lived until the trace's end, or the process's, and has not been freed.

@@ -23,7 +23,7 @@
 // heap_variances says how far they may be off; reallocations and temporary blocks are not known
 // (0), and failed calls, inherited and orphan frees are those that were seen.
 //
-// The engine is told of processes and threads before the events that use them; heap_read does
+// The engine is given processes and threads before the events that use them; heap_read does
 // that from a reader. One thread.
 #ifndef ENGINE_HEAP_H
 #define ENGINE_HEAP_H
@@ -58,7 +58,7 @@ struct heap_counts {
 // The whole trace, or what the query selects of it.
 struct heap_totals {
 	struct heap_counts counts;
-	uint64_t peak_low_bytes;  // the true peak lies between these: see bound.h
+	uint64_t peak_low_bytes;  // the true peak is between these: see bound.h
 	uint64_t peak_high_bytes; // for one thread both are the peak
 	uint64_t events;          // calls on memory in the trace; a realloc is one
 	uint64_t events_selected; // the same, of the selected processes and threads

@@ -6,7 +6,7 @@
 //     index_ahead_finish
 //
 // The reader and the cells are the thread's. Who has a batch may touch them where the thread has
-// nothing to do: as long as the batch holds (what stands behind its events is a note, an event
+// nothing to do: as long as the batch holds (what is after its events is a note, an event
 // of virtual memory or the trace's end, and may borrow from the reader), and after
 // index_ahead_rest. How far the thread is then does not depend on how fast it is, so neither does
 // what number a cell gets that is added there.
@@ -31,7 +31,7 @@ struct index_ahead_event {
 struct index_ahead_batch {
 	struct index_ahead_event *events;
 	size_t count;
-	enum reader_item item; // behind them: a note or the end; READER_EVENT: neither
+	enum reader_item item; // after them: a note or the end; READER_EVENT: neither
 	struct trace_note note;
 	bool holds;
 	struct reader_place place; // of the first
@@ -54,7 +54,7 @@ struct index_ahead {
 	bool over;
 };
 
-// From where the reader stands. The first batch is read when it is asked for.
+// From where the reader is. The first batch is read when it is asked for.
 void index_ahead_start(struct index_ahead *ahead, struct reader *reader, struct cells *cells,
 		       size_t batch_events);
 void index_ahead_finish(struct index_ahead *ahead); // also of { 0 }
@@ -65,7 +65,7 @@ const struct index_ahead_batch *index_ahead_next(struct index_ahead *ahead);
 // Wait until the thread has nothing to do before the next batch is asked for.
 void index_ahead_rest(struct index_ahead *ahead); // also of { 0 }, and after its end
 
-// Where the trace goes on behind the batch that was given last; while it rests.
+// Where the trace goes on after the batch that was given last; while it rests.
 struct reader_place index_ahead_place(const struct index_ahead *ahead);
 
 #endif

@@ -1,6 +1,6 @@
-// index_bits: how numbers lie in the files of a window index.
+// index_bits: how numbers are in the files of a window index.
 //
-// Writing trusts its caller. Reading trusts nobody: every reader is told where its bytes end and
+// Writing trusts its caller. Reading trusts nobody: every reader is given where its bytes end and
 // says false, or stops, there. Little-endian, as the machines that this runs on.
 #ifndef ENGINE_INDEX_BITS_H
 #define ENGINE_INDEX_BITS_H
@@ -79,7 +79,7 @@ static inline size_t bits_put_varint(uint8_t *out, uint64_t value)
 	return size;
 }
 
-// Moves *at. At the end, or behind ten bytes, it gives 0 and sets *at to `end` + 1, which is never
+// Moves *at. At the end, or after ten bytes, it gives 0 and sets *at to `end` + 1, which is never
 // read: compare *at with `end` when all is read.
 static inline uint64_t bits_take_varint(const uint8_t **at, const uint8_t *end)
 {
@@ -226,7 +226,7 @@ static inline size_t bits_put_group(uint8_t *out, uint64_t columns[][BITS_GROUP]
 	return size;
 }
 
-// Of `left` bytes, behind which BITS_GROUP_SLACK more may be read. Returns how many the group has;
+// Of `left` bytes, after which BITS_GROUP_SLACK more may be read. Returns how many the group has;
 // 0: none can be so.
 static inline size_t bits_take_group(const uint8_t *at, size_t left, uint64_t columns[][BITS_GROUP],
 				     unsigned count)

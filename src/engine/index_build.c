@@ -1,3 +1,14 @@
+// The build of an index: from the trace to the files, in one pass.
+//
+// One thread reads ahead (index_ahead), this one gives each event to the pairing (index_pair), a
+// third writes (index_feed). Here is what joins them: the memory is divided among the kinds of
+// allocations, the table of live blocks and the postings; every now and then the state is saved
+// (index_work), so that a build that is killed goes on from there; a trace that is still being
+// written is waited for. At the end the raw numbers of steps become final.
+//
+// With 256 MiB and 100,000 stacks of two sizes each, what asking takes (index_memory_suffices) is
+// set aside first. Of the rest, live blocks may have up to half, at 16 bytes each; when there are
+// more, pairing goes through temporary files.
 #include "base/mem.h"
 #include "base/str.h"
 #include "engine/index_work.h"

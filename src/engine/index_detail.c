@@ -1,3 +1,13 @@
+// Details of rows: their peaks, first and last times, median and 99th percentile of lifetimes.
+//
+// Sums of a window are differences of two edges; these are not, so each step of the window is
+// needed. Rows of few steps are answered from their sites' postings (index_peaks), the others by
+// one scan of the window, in two threads. Rows are asked in batches, as many as the memory allows.
+//
+// Lifetimes are kept and sorted where they fit. Where not, each pass over the window counts them in
+// 4096 bins and then looks into the one bin that the percentile falls in. In a trace of 100 s the
+// bins are 34 ms wide (2^25 ns), then 8 us, then 2 ns, then 1 ns: four passes, and the answer is
+// exact.
 #include "base/mem.h"
 #include "engine/index_scan.h"
 #include "os/thread.h"

@@ -1,7 +1,7 @@
 // index_disk: what indexes take on disk, and what becomes of them there.
 //
 // Beside its trace an index stays until somebody removes it. Where the folder of a trace cannot be
-// written to, its index lies with others in the user's cache directory, where nobody would look for
+// written to, its index is with others in the user's cache directory, where nobody would look for
 // it: there those go that were not used for longest, while all take more than $TIDEMARK_CACHE says.
 #ifndef ENGINE_INDEX_DISK_H
 #define ENGINE_INDEX_DISK_H

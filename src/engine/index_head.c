@@ -1,3 +1,6 @@
+// The file "head" of an index: which trace it belongs to, its shape, cells, marks, and where the
+// other files' snapshots are. It is written last and renamed into place, so an index with a head is
+// whole. It is read as untrusted: each count is checked against what the files can hold.
 #include "engine/index.h"
 
 #include "base/crc32c.h"

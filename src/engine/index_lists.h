@@ -13,11 +13,11 @@
 #include "engine/index.h"
 #include "engine/index_bits.h"
 
-// The postings of one site in a chunk, and the one that it stands at while `left` is not 0.
+// The postings of one site in a chunk, and the one that it is at while `left` is not 0.
 struct index_list {
 	uint64_t step, size;
 	uint32_t number; // the site's
-	uint32_t left;   // this one and those behind it
+	uint32_t left;   // this one and those after it
 	bool ends;
 	bool several; // private, as all below
 	const uint8_t *at, *end;
@@ -38,7 +38,7 @@ struct index_lists {
 bool index_lists_count(struct index *index, const uint32_t *numbers, uint64_t from, uint64_t to,
 		       uint64_t *postings, bool *known, struct err *err);
 
-// Each list stands at its first posting. `= { 0 }` is a valid one to begin with; keep it from chunk
+// Each list is at its first posting. `= { 0 }` is a valid one to begin with; keep it from chunk
 // to chunk.
 bool index_lists_load(struct index_lists *lists, struct index *index, const uint32_t *numbers,
 		      uint64_t chunk, struct err *err);

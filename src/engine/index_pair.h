@@ -7,14 +7,14 @@
 //     index_pair_finish                    all steps are fed, and what nothing ended
 //     index_pair_close
 //
-// Blocks that live are kept in a table by their address (alive.h). As long as that fits into its
-// share of the memory, each call makes its steps at once. When it does not, everything is written
-// to temporary files from then on: the row of all calls, and for each of 64 parts of the addresses
-// what concerns them, beginning with the blocks that live now. At the end each part is paired by
-// itself, in 1/64 of the memory, and writes what it found out in the order of its calls; then the
-// row of calls is read again, and each call takes its part's next answer. A step's number is not
-// final before that: a *raw* step becomes final by adding how many blocks were found to be lost
-// before it.
+// Blocks that live are kept in a table by their address (live_table.h). As long as that fits into
+// its share of the memory, each call makes its steps at once. When it does not, everything is
+// written to temporary files from then on: the row of all calls, and for each of 64 parts of the
+// addresses what concerns them, beginning with the blocks that live now. At the end each part is
+// paired by itself, in 1/64 of the memory, and writes what it found out in the order of its calls;
+// then the row of calls is read again, and each call takes its part's next answer. A step's number
+// is not final before that: a raw step becomes final by adding how many blocks were found to be
+// lost before it.
 //
 // Blocks of other heaps than malloc's stay in memory.
 #ifndef ENGINE_INDEX_PAIR_H

@@ -1,3 +1,12 @@
+// Postings: for each chunk of steps, which of them each site made.
+//
+// A chunk is 2^22 steps. When it is full its steps are sorted by site (counting sort), and each
+// site's list is written: differences of steps as varints, with sizes where they differ. Before
+// each run of 1024 is a *skip*: the sums of the run, so that a reader can step over it.
+//
+// If site 7 made steps 3, 10 and 12 of a chunk, all blocks of 64 bytes, its list is "64" once, then
+// the numbers 3, 7, 2, each with a bit for beginning or end. A site of five million steps has 4,883
+// skips, and its level at any edge costs the skips before it and at most one run.
 #include "engine/index_bits.h"
 #include "engine/index_store.h"
 

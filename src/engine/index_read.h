@@ -39,7 +39,7 @@ enum { INDEX_LIVES = 1, INDEX_TIMES = 2, INDEX_JUMPS = 4, INDEX_ENDS = 8 };
 
 void index_block_fini(struct index_block *block);
 
-// Decode block `number`; every cell in it is one that the index has, every beginning lies before
+// Decode block `number`; every cell in it is one that the index has, every beginning is before
 // its end.
 bool index_block_load(struct index *index, uint64_t number, unsigned what,
 		      struct index_block *block, struct err *err);
@@ -52,7 +52,7 @@ struct index_clock {
 };
 
 void index_clock_fini(struct index_clock *clock);
-// The time of a step; of those behind the last, that of the last.
+// The time of a step; of those after the last, that of the last.
 bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t step,
 		      uint64_t *time_ns, struct err *err);
 
@@ -112,7 +112,7 @@ bool index_sums_next(struct index_sums *sums, struct bits_sums *out, uint32_t co
 
 // Visit what began before `from` and did not end before `to` (to >= from): of each, its cell, its
 // beginning and end (WINDOW_NEVER). Those whose lifetime is shorter than 2^long_log2 steps are
-// found by scan of as many steps behind `to`, and only if there can be any.
+// found by scan of as many steps after `to`, and only if there can be any.
 struct index_visitor {
 	void *context;
 	bool (*visit)(void *context, uint32_t cell, uint64_t begin, uint64_t end);

@@ -27,7 +27,7 @@ struct index_scan {
 	uint32_t groups_count;    // higher groups are left out
 	const uint32_t *wanted;   // by group: 0: left out; NULL: all are wanted
 	bool lives;               // `begin` is wanted
-	bool single_exits;        // what an exit ends is told one kind of allocation at a time
+	bool single_exits;        // what an exit ends is counted one kind of allocation at a time
 	bool all;                 // of all cells, as group 0: `groups` is not asked
 	uint32_t *of_cell;        // private: the group of each cell; see index_scan_prepare
 	struct index_block *kept; // NULL, or where the last block is kept for the next scan

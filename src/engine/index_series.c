@@ -1,3 +1,10 @@
+// Curves from an index: levels and flows by bucket of time, peaks, changes one by one, lifetimes.
+//
+// The level of everything comes from files of highs: levels0 has an entry for 256 steps, each
+// further file one for 4 entries of the file before. A window of 10^9 steps in 1000 buckets has
+// 10^6 steps a bucket; the coarsest file with entries of at most a quarter of that is levels4
+// (65,536 steps). So 15,000 entries are read, and the few steps at both ends, in place of 10^9.
+// What is filtered or grouped comes from postings, or from a scan of the window.
 #include "base/mem.h"
 #include "base/progress.h"
 #include "engine/buckets.h"

@@ -1,3 +1,9 @@
+// The state of a build that is not finished, saved now and then and read when the build goes on.
+//
+// It holds all that the modules of a build have in memory: the table of live blocks, halves of
+// reallocs, counts, what was not written yet, and the place in the trace. Files of the index that
+// have grown since are cut back to what the state says. A state that does not fit its trace, or is
+// damaged, is thrown away: the build begins again, which costs time and no more.
 #include "engine/index_work.h"
 
 #include "base/mem.h"

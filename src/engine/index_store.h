@@ -8,7 +8,7 @@
 //     index_store_close
 //
 // An index is a directory of append-only files (vaults) and a file `head` that says what they
-// are, written last (index_head.h). What the files hold:
+// are, written last (index_head.c). What the files hold:
 //
 //     events     blocks of 2^block_log2 steps: what each step did, as bits, `cell << 1 | ends`;
 //                the lifetime in steps of each that ends; the events' numbers where they do not
@@ -17,7 +17,7 @@
 //     cells      full counts by cell, now and then: how many began, how many live
 //     sites      the same by site, with bytes: what is asked by site needs no cells
 //     long0 ..   lifetimes of 2^long_log2 steps and more, a file for each power of two, in order of
-//                their ends: which of them span a window lies close together
+//                their ends: which of them span a window is close together
 //     never      what nothing ended, in order of beginning, in blocks of 2^sparse_log2; and
 //                counts by cell and site, now and then
 //     levels0 .. the level of each 256 steps: highest and last, bytes and count, and the time;
@@ -77,7 +77,7 @@ struct index_block_entry {
 
 // Groups of keys (index_bits.h), from key 0 on. By cell: how many began, how many live. By site
 // also their bytes, less what they were if all had the size of the site's first cell, as zigzag;
-// and behind those, marks: where keys BITS_MARK * n begin (u32, from `at`).
+// and after those, marks: where keys BITS_MARK * n begin (u32, from `at`).
 struct index_snapshot {
 	uint64_t step; // counts of all steps before it; of `never`: of so many entries
 	uint64_t at, size;
@@ -128,7 +128,7 @@ struct index_posts {
 enum { INDEX_POSTS_MARK = 64 };
 
 struct index_skip {
-	uint32_t at;              // where the run begins: bytes from behind the skips
+	uint32_t at;              // where the run begins: bytes from after the skips
 	uint32_t step;            // of the chunk, of the posting before it
 	int64_t bytes, bytes_max; // change over the postings, and its highest prefix
 	int64_t count, count_max;
@@ -136,7 +136,7 @@ struct index_skip {
 
 // What nothing ended, 2^sparse_log2 at a time (the last block may have fewer): a byte, the width of
 // a cell; the cells, so many bits each, padded by 8 bytes; of all but the first, how many steps
-// they began behind the one before, as varints.
+// they began after the one before, as varints.
 struct index_never_block {
 	uint64_t at;   // in the vault
 	uint64_t step; // that the first one began

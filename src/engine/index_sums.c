@@ -1,3 +1,13 @@
+// Sums at an edge: by cell and by site, how many allocations had begun and how many lived.
+//
+// Snapshots of all counts are in the files, at least 2^18 steps apart. The counts at an edge are
+// those of the nearest snapshot and the steps between: for edge 600,000 with snapshots at 524,288
+// and 786,432, the 75,712 steps after the first are added; for edge 760,000, the 26,432 steps
+// before the second are taken back. A window is a difference of two edges, so its length costs
+// nothing.
+//
+// Lifetimes that span a window are found by their length: long ones in files by powers of two,
+// shorter ones because they end within 2^17 steps after the window, endless ones in `never`.
 #include "base/mem.h"
 #include "engine/index_read.h"
 #include "engine/live_table.h"

@@ -8,7 +8,7 @@
 //
 // Who begins and who ends:
 //
-//     malloc and its kin      begin a block. One that lives at that address ended unseen (LOST).
+//     malloc and its like      begin a block. One that lives at that address ended unseen (LOST).
 //     realloc                 ends one and begins another that was `moved`. In two halves
 //                             (TRACE_REALLOC_FREE, TRACE_REALLOC_ALLOC) the first ends the block;
 //                             it stands for a free where no second one follows.
@@ -76,7 +76,7 @@ struct lives_end {
 	stack_id stack;   // 0: none
 };
 
-// Who is told. Blocks are borrowed for the call.
+// The listener. Blocks are borrowed for the call.
 struct lives_watcher {
 	void (*begin)(void *context, const struct lives_block *block);
 	void (*end)(void *context, const struct lives_block *block, const struct lives_end *end);
@@ -87,7 +87,7 @@ struct lives_watcher {
 struct lives;
 
 // The reader must know processes and threads before their events are added. `undone` (NULL: those
-// are told to `undo`) has the numbers of first halves that change nothing. All are borrowed.
+// are given to `undo`) has the numbers of first halves that change nothing. All are borrowed.
 struct lives *lives_new(const struct reader *reader, const struct lives_watcher *watcher,
 			const struct map *undone);
 void lives_free(struct lives *lives); // NULL is allowed

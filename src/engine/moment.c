@@ -112,10 +112,11 @@ bool moment_check(const char *text, struct err *err)
 	if (is_mark(text) || parse_word(text, &duration_ns) || parse_percent(text, &millionths) ||
 	    moment_parse_duration(text, &duration_ns))
 		return true;
-	return err_set(err, ERR_USAGE,
-		       "'%s' is no time (12.5s, 350ms, 50%%, -5s before the end, begin, end, peak, "
-		       "peak+1ms, mark:NAME, mark:NAME+2s)",
-		       text);
+	return err_set(
+		err, ERR_USAGE,
+		"'%s' is not a time (12.5s, 350ms, 50%%, -5s before the end, begin, end, peak, "
+		"peak+1ms, mark:NAME, mark:NAME+2s)",
+		text);
 }
 
 uint64_t moment_duration(const struct reader *reader)
@@ -134,12 +135,11 @@ static bool at_time(const char *text, wide time_ns, const struct reader *reader,
 
 	if (time_ns < 0)
 		return err_set(err, ERR_USAGE,
-			       "%s lies before the beginning of the trace, which is %s long", text,
+			       "%s is before the beginning of the trace, which is %s long", text,
 			       str_duration(duration_ns, length));
 	if (time_ns > duration_ns)
-		return err_set(err, ERR_USAGE,
-			       "%s lies after the end of the trace, which is %s long", text,
-			       str_duration(duration_ns, length));
+		return err_set(err, ERR_USAGE, "%s is after the end of the trace, which is %s long",
+			       text, str_duration(duration_ns, length));
 	*edge = (struct moment_edge){ .time_ns = (uint64_t)time_ns };
 	return true;
 }
@@ -323,7 +323,7 @@ bool moment_find_window(const char *from, const char *to, const struct reader *r
 		return err_wrap(err, "--to");
 	if (edges[0].time_ns > edges[1].time_ns ||
 	    (edges[0].exact && edges[1].exact && edges[0].number > edges[1].number))
-		return err_set(err, ERR_USAGE, "--from %s (%s) lies after --to %s (%s)",
+		return err_set(err, ERR_USAGE, "--from %s (%s) is after --to %s (%s)",
 			       from ? from : "begin", str_duration(edges[0].time_ns, first),
 			       to ? to : "end", str_duration(edges[1].time_ns, second));
 	return true;

@@ -12,9 +12,9 @@
 //
 // A moment is found in a trace as an *edge*: a place between two events. `begin`, `end`, `peak`
 // and marks have an edge of their own, exact however coarse the clock is: what a thread did before
-// it set a mark is before the mark's edge. All others fall behind the last event whose time is not
+// it set a mark is before the mark's edge. All others fall after the last event whose time is not
 // later than theirs. A mark's name may hold any character; it is looked for as it is written, and
-// then without what looks like a distance or a number behind it.
+// then without what looks like a distance or a number after it.
 #ifndef ENGINE_MOMENT_H
 #define ENGINE_MOMENT_H
 
@@ -23,15 +23,15 @@
 
 struct moment_edge {
 	uint64_t time_ns;
-	uint64_t number; // events of a smaller number lie before the edge; only if `exact`
-	bool exact;      // else: behind the last event with a time <= time_ns
+	uint64_t number; // events of a smaller number are before the edge; only if `exact`
+	bool exact;      // else: after the last event with a time <= time_ns
 
 	// Set if the moment is a mark (and not a distance from one).
 	const struct trace_mark *mark; // borrowed from the reader
 	size_t nth, same_count;        // the nth, from 1, of so many marks of that name
 };
 
-// Whether the event of this number and time lies behind the edge.
+// Whether the event of this number and time is after the edge.
 static inline bool moment_passed(const struct moment_edge *edge, uint64_t number, uint64_t time_ns)
 {
 	return edge->exact ? number >= edge->number : time_ns > edge->time_ns;
@@ -49,7 +49,7 @@ bool moment_check(const char *text, struct err *err);
 bool moment_find(const char *text, const struct reader *reader, moment_peak *peak, void *context,
 		 struct moment_edge *edge, struct err *err);
 
-// Both ends of a window; NULL: from the beginning, to the end. ERR_USAGE also when the first lies
+// Both ends of a window; NULL: from the beginning, to the end. ERR_USAGE also when the first is
 // after the second.
 bool moment_find_window(const char *from, const char *to, const struct reader *reader,
 			moment_peak *peak, void *context, struct moment_edge edges[static 2],

@@ -54,7 +54,7 @@ void plain_steps_fini(struct plain_steps *steps);
 
 // Read all of a trace, from its beginning: what its calls on heaps and on virtual memory make of
 // lifetimes. `progress`
-// is told the reader's position. False if `stop` (may be NULL) said so.
+// is given the reader's position. False if `stop` (may be NULL) said so.
 bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *steps,
 		 struct reader *reader, struct progress *progress, bool (*stop)(void *context),
 		 void *context);
@@ -84,7 +84,7 @@ void plain_flows(const struct plain *plain, const struct window_query *query, si
 void plain_lifetimes(const struct plain *plain, const struct window_query *query,
 		     size_t groups_count, struct heap_amount *classes);
 
-// The highest level of a layer in bytes, the count then, and the edge behind the step that first
+// The highest level of a layer in bytes, the count then, and the edge after the step that first
 // reached it.
 struct heap_amount plain_peak(const struct plain *plain, enum window_layer layer, uint64_t *edge);
 

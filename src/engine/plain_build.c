@@ -1,3 +1,9 @@
+// Builds the list of all lifetimes of a trace in memory, in the simplest way there is.
+//
+// For small traces it answers at once, and for all others it is what the tests hold the index
+// against: so it has one hash table from address to lifetime for each heap, and no other
+// cleverness. malloc at step 5 adds lifetime 0 and maps its address to it; free at step 9 ends
+// lifetime 0 at 9 and takes the address out. A realloc at step 12 ends one and begins another.
 #include "base/map.h"
 #include "base/mem.h"
 #include "engine/lives.h"

@@ -10,7 +10,7 @@
 #include "engine/moment.h"
 
 struct plateau {
-	struct moment_edge edge; // right behind the allocation that made it most
+	struct moment_edge edge; // right after the allocation that made it most
 	uint64_t bytes;          // alive there, as far as the process allocated them itself
 	uint64_t bytes_end;      // alive at the end of the plateau
 	uint64_t from_ns;        // when memory was given back last; 0: never

@@ -5,8 +5,8 @@
 //     pool_totals_get        by heap_id; those that are no pools have all 0
 //     pool_totals_free
 //
-// Blocks of a pool lie inside of memory that was allocated otherwise, so they are in no figure of
-// malloc's. What a forked child finds in its copy of a pool is not told: frees of it are unknown
+// Blocks of a pool are inside of memory that was allocated otherwise, so they are in no figure of
+// malloc's. What a forked child finds in its copy of a pool is not known: frees of it are unknown
 // ones. Memory: 16 bytes and a bit for each block that lives.
 #ifndef ENGINE_POOL_TOTALS_H
 #define ENGINE_POOL_TOTALS_H

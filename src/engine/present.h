@@ -7,7 +7,7 @@
 //
 // Blocks begin and end as heap.h says: a realloc ends one and begins another, a failed one changes
 // nothing, an allocation where a block lives ends that one. Owners are final: every live block of
-// malloc has claimed the mapping that it lies in (space_claim).
+// malloc has claimed the mapping that it is in (space_claim).
 //
 // One pass; memory goes with what lives. One thread.
 #ifndef ENGINE_PRESENT_H
@@ -27,7 +27,7 @@ struct present_options {
 	process_id inherits; // this forked process knows the blocks that its parent left it, too;
 			     // TRACE_NONE: none does
 	struct progress *progress; // NULL: none
-	// Told of each event on virtual memory, and each call that failed, before it is applied;
+	// Called for each event on virtual memory, and each call that failed, before it is applied;
 	// and after each that was. NULL: nobody.
 	void (*before)(void *context, const struct space *space, const struct trace_event *event);
 	void (*after)(void *context, const struct space *space, const struct trace_event *event);
@@ -69,7 +69,7 @@ uint64_t present_time(const struct present *present, process_id process);
 // The time of the last item that was read.
 uint64_t present_last_ns(const struct present *present);
 
-// Events that were read and lie before the moment.
+// Events that were read and are before the moment.
 uint64_t present_events(const struct present *present);
 
 #endif

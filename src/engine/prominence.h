@@ -1,11 +1,12 @@
 // prominence: where a curve rises and falls back, and how high.
 //
 // A curve is a level at the edges of a window. A *hill* above a height h is a longest stretch of
-// edges where the level is above h. Two hills that touch a valley are told apart if each rises at
-// least `rise_min` above it (topographic prominence: Llobera, "Building past landscape perception
-// with GIS"; persistence in the merge tree of a function, Edelsbrunner and Harer). What is told:
+// edges where the level is above h. Two hills that touch a valley are distinguished if each rises
+// at least `rise_min` above it (topographic prominence: Llobera, "Building past landscape
+// perception with GIS"; persistence in the merge tree of a function, Edelsbrunner and Harer). What
+// is reported:
 //
-//     a spike      one top that is told apart, down to its *base*: the higher of the two valleys
+//     a spike      one top that is distinguished, down to its *base*: the higher of the two valleys
 //                  beside it. Where the window ends before such a valley, the lowest level on
 //                  the way there stands for it. Its height, top - base, is at least rise_min.
 //     a group      a hill with several spikes in it, down to its own base. What it has besides
@@ -18,9 +19,9 @@
 //    /           \____/
 //
 // So a spike on a high plateau has the height that a reader sees, though the plateau itself is
-// most of the level; and the plateau is told too if it comes and goes.
+// most of the level; and the plateau is reported too if it comes and goes.
 //
-// One pass, constant time a step on average. Memory grows with the number of groups that stand in
+// One pass, constant time a step on average. Memory grows with the number of groups that are in
 // each other, at most (highest level / rise_min), never with the length of the curve.
 #ifndef ENGINE_PROMINENCE_H
 #define ENGINE_PROMINENCE_H

@@ -332,7 +332,7 @@ bool query_add_size(struct query *query, const char *word, struct err *err)
 
 	if (!parse_range(word, str_parse_bytes, &range))
 		return err_set(err, ERR_USAGE,
-			       "'%s' is no range of sizes (32..64, ..1K, 4096, >1M, >=1.5MiB)",
+			       "'%s' is not a range of sizes (32..64, ..1K, 4096, >1M, >=1.5MiB)",
 			       word);
 	push_size(query, range);
 	return true;
@@ -346,7 +346,7 @@ bool query_drop_size(struct query *query, const char *word, struct err *err)
 
 	if (!parse_range(word, str_parse_bytes, &range))
 		return err_set(err, ERR_USAGE,
-			       "'%s' is no range of sizes (32..64, ..1K, 4096, >1M, >=1.5MiB)",
+			       "'%s' is not a range of sizes (32..64, ..1K, 4096, >1M, >=1.5MiB)",
 			       word);
 	if (query->sizes_count == 0)
 		push_size(query, all);
@@ -383,8 +383,7 @@ static bool parse_owner(const char *word, uint32_t *bit, struct err *err)
 			return true;
 	}
 	return err_set(err, ERR_USAGE,
-		       "nobody is called '%s' who owns memory (program, library, malloc-heap …)",
-		       word);
+		       "'%s' is not an owner of memory (program, library, malloc-heap …)", word);
 }
 
 bool query_add_owner(struct query *query, const char *word, struct err *err)
@@ -416,7 +415,7 @@ bool query_add_lifetime(struct query *query, const char *word, struct err *err)
 	query->lifetime_given = true;
 	if (!parse_range(word, parse_lifetime, &query->lifetime_ns))
 		return err_set(err, ERR_USAGE,
-			       "'%s' is no range of lifetimes (<1ms, 10us..1s, >=2min)", word);
+			       "'%s' is not a range of lifetimes (<1ms, 10us..1s, >=2min)", word);
 	return true;
 }
 

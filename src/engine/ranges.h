@@ -3,7 +3,7 @@
 // A balanced tree (AVL) of ranges that never overlap. Each subtree knows its lowest and highest
 // address, the bytes in it, its holes and the largest of them, so that a question about holes in
 // any part of the address space costs O(log n), like a change does. Memory goes with the number
-// of ranges, whatever lies between them.
+// of ranges, whatever is between them.
 //
 // `struct ranges r = { 0 };` is an empty one. One thread. Pointers to ranges are valid until the
 // next change.
@@ -49,7 +49,7 @@ void ranges_copy(struct ranges *ranges, const struct ranges *from);
 // The range that holds the byte at `address`, or NULL.
 struct range *ranges_find(const struct ranges *ranges, uint64_t address);
 
-// The first range that ends behind `address`, which it may hold; NULL: there is none. To iterate,
+// The first range that ends after `address`, which it may hold; NULL: there is none. To iterate,
 // ask again with the end of the last.
 struct range *ranges_from(const struct ranges *ranges, uint64_t address);
 

@@ -28,10 +28,10 @@
 // writable until it is unmapped or made PROT_NONE. A *commit* is one lifetime of committed memory.
 // It begins with one call, and parts of it may end with several: the ended part is then a commit
 // of its own with the same beginning, so that sizes add up and each commit has one end. Hooks are
-// told of them in order. tidemark's own memory is nobody's commit; what a forked process has from
+// given them in order. tidemark's own memory is nobody's commit; what a forked process has from
 // its parent is neither.
 //
-// Untrusted input: ranges that are not whole pages, that wrap, that lie outside of the process's
+// Untrusted input: ranges that are not whole pages, that wrap, that are outside of the process's
 // address space are counted as absurd and not believed. A mapping over another without MAP_FIXED
 // is believed (an end was missed) and counted as overlapping.
 //
@@ -50,7 +50,7 @@ enum space_owner {
 	SPACE_MALLOC_HEAP,  // "malloc-heap": the main heap, grown by brk
 	SPACE_MALLOC_ARENA, // "malloc-arena": heaps of further arenas
 	SPACE_MALLOC_LARGE, // "malloc-large": a block with a mapping of its own
-	SPACE_ALLOCATOR,    // "allocator": any other mapping in which heap blocks lie
+	SPACE_ALLOCATOR,    // "allocator": any other mapping in which heap blocks are
 	SPACE_THREAD_STACK, // "thread-stack"
 	SPACE_MAIN_STACK,   // "main-stack"
 	SPACE_LIBRARY,      // "library": code, data and bss of the executable and of libraries
@@ -90,7 +90,7 @@ struct space_commit {
 
 // Where it ended. For SPACE_EXITED and SPACE_EXECED thread and stack are none.
 struct space_end {
-	uint64_t number; // of the event; of a note's: the event that it stands before
+	uint64_t number; // of the event; of a note's: the event that it is before
 	uint64_t time_ns;
 	thread_id thread; // TRACE_NONE: none
 	stack_id stack;
@@ -102,7 +102,7 @@ struct space_hooks {
 	void *context;
 	void (*begin)(void *context, const struct space_commit *commit);
 	// `rest` NULL: all of it ended. Else a part of *rest ended: `commit` is that part, with an
-	// id that no begin was told of and the beginning of *rest, and *rest (whose size is less
+	// id without a begin and the beginning of *rest, and *rest (whose size is less
 	// now) lives on.
 	void (*end)(void *context, const struct space_commit *commit,
 		    const struct space_commit *rest, const struct space_end *end);
@@ -167,7 +167,7 @@ void space_add_note(struct space *space, const struct trace_note *note);
 // All of the above: definitions that the reader has met since the last time, then the item.
 void space_learn(struct space *space, const struct reader *reader);
 
-// A heap block lies at `address`: the mapping around it is the allocator's, whoever made it.
+// A heap block is at `address`: the mapping around it is the allocator's, whoever made it.
 // Cheap enough to be called for every block. True: that was news.
 bool space_claim(struct space *space, process_id process, uint64_t address);
 
@@ -184,7 +184,7 @@ enum space_owner space_owner(const struct space *space, const struct range *rang
 // The commit that a range belongs to; NULL: it is not committed, or nobody's.
 const struct space_commit *space_commit(const struct space *space, const struct range *range);
 
-// The address behind the last that a process may map: 2^32, or 2^47 (and more, once it did).
+// The address after the last that a process may map: 2^32, or 2^47 (and more, once it did).
 uint64_t space_limit(const struct space *space, process_id process);
 
 #endif

@@ -1,4 +1,4 @@
-// space_owner: whose memory a mapping is, told from the call that made it.
+// space_owner: whose memory a mapping is, found by the call that made it.
 //
 // The first rule that fits decides:
 //
@@ -10,7 +10,7 @@
 //     a file, by the dynamic linker or the kernel      library
 //     any other file                                   file; library if any of it is executable
 //     anonymous, by the dynamic linker, MAP_FIXED;     library: bss
-//     or found behind a library's data
+//     or found after a library's data
 //     other memory of the dynamic linker, libc         loader, libc
 //     anything found that nobody called for            loader, if it was there from the start
 //     else                                             program
@@ -45,7 +45,7 @@ enum space_owner space_owner_of_event(const struct trace_event *event,
 				      const struct range *below, enum space_owner below_owner);
 
 // Whether a heap block at `address` shows that the range is the allocator's, or is already. A
-// block that has a mapping of its own lies 16 bytes (8 in 32-bit programs) or some whole pages
+// block that has a mapping of its own is 16 bytes (8 in 32-bit programs) or some whole pages
 // into it; further ones show that the mapping is a pool.
 bool space_owner_yields(const struct range *range, uint64_t address);
 

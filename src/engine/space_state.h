@@ -2,7 +2,7 @@
 //
 // Only space.c includes this. Each step keeps the sums and the commits right. Commits that begin
 // or end with one item are gathered as long as their parts touch, so that hooks hear of one call
-// as of one thing: ends are told by the step itself, beginnings by space_state_flush, when the
+// as of one thing: ends are reported by the step itself, beginnings by space_state_flush, when the
 // item is done. While an item is applied, `now` says which.
 #ifndef ENGINE_SPACE_STATE_H
 #define ENGINE_SPACE_STATE_H
@@ -43,7 +43,7 @@ struct space_slot {
 	uint32_t spare; // the next spare slot
 };
 
-// Parts of one commit that end one after the other are told as one.
+// Parts of one commit that end one after the other are reported as one.
 struct space_pending {
 	uint32_t slot; // 0: nothing pending
 	uint64_t address, size;
@@ -71,18 +71,18 @@ struct space {
 	uint32_t beginning; // slot of a commit that begins; 0: none
 };
 
-// Unmap what lies in [low, high). Returns whether anything did.
+// Unmap what is in [low, high). Returns whether anything did.
 bool space_state_clear(struct space *space, process_id id, uint64_t low, uint64_t high);
 
 // Map a range where nothing is. If it is writable it is committed by `stack` and `thread`.
 void space_state_place(struct space *space, process_id id, struct range range, stack_id stack,
 		       thread_id thread);
 
-// Give what lies in [low, high) a protection. Returns how many bytes lie there.
+// Give what is in [low, high) a protection. Returns how many bytes are there.
 uint64_t space_state_protect(struct space *space, process_id id, uint64_t low, uint64_t high,
 			     const struct trace_event *event);
 
-// Move what lies in [low, high) by `by`, where nothing is. `keep`: the mappings stay, and have
+// Move what is in [low, high) by `by`, where nothing is. `keep`: the mappings stay, and have
 // twins there from now on.
 void space_state_move(struct space *space, process_id id, uint64_t low, uint64_t high, uint64_t by,
 		      const struct trace_event *event, bool keep);

@@ -17,8 +17,8 @@
 #include "engine/query.h"
 #include "trace/reader.h"
 
-// Told of each: whose it was and how large. `undone`: it was told before, and is none, since the
-// realloc that ended it failed.
+// Called for each: whose it was and how large. `undone`: it was reported before, and is none, since
+// the realloc that ended it failed.
 struct temporary_visitor {
 	void *context;
 	void (*visit)(void *context, process_id process, stack_id stack, uint64_t size,

@@ -308,7 +308,7 @@ static bool failed(struct window *window, struct err *err)
 		return false;
 	index_forget(&window->index);
 	snprintf(err->text + length, sizeof err->text - length,
-		 " (try again: the index will be built anew)");
+		 " (try again: the index will be built again)");
 	return false;
 }
 

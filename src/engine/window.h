@@ -10,11 +10,11 @@
 //
 // Places. All that happens in a trace is numbered from 1, in its order: these are *steps*. A
 // realloc is two (an end, a beginning); whatever concerns no block is one that does nothing. An
-// *edge* lies between steps: edge e stands before step e, and a window [from, to) holds the steps
+// *edge* is between steps: edge e is before step e, and a window [from, to) holds the steps
 // from <= step < to. So windows that touch add up, and a coarse clock harms nothing.
-// window_edge_at(T) is the edge behind the last step whose time is <= T: in time a window is
+// window_edge_at(T) is the edge after the last step whose time is <= T: in time a window is
 // (from, to], and a tick is never split. A mark's edge is exact in the order of steps. The baseline
-// (what was there when the recording began) has step 0: WINDOW_START lies behind it.
+// (what was there when the recording began) has step 0: WINDOW_START is after it.
 //
 // Allocations. One lifetime each, begun by one step and ended by one or by none:
 //
@@ -24,7 +24,7 @@
 //     AOFO  begun before the window, not ended in it    persistent
 //
 // so that AIFO - AOFI = what lives at `to` - what lives at `from`, in each row. A realloc ends one
-// lifetime and begins another; one that failed changes nothing, whether or not its halves lie apart
+// lifetime and begins another; one that failed changes nothing, whether or not its halves are apart
 // in the trace (TRACE_REALLOC_UNDO). An allocation where a block already lives ends that one
 // (WINDOW_END_LOST). Blocks that a forked process inherited, and their ends,
 // are in nobody's figures.
@@ -80,8 +80,8 @@ enum window_type { WINDOW_AIFI, WINDOW_AIFO, WINDOW_AOFI, WINDOW_AOFO, WINDOW_TY
 enum window_end {
 	WINDOW_END_NEVER,
 	WINDOW_END_FREE,    // by a call
-	WINDOW_END_REALLOC, // by a realloc, which began another (told by window_fetch only)
-	WINDOW_END_LOST,    // unseen: its address was given out again (told by window_fetch only)
+	WINDOW_END_REALLOC, // by a realloc, which began another (given by window_fetch only)
+	WINDOW_END_LOST,    // unseen: its address was given out again (given by window_fetch only)
 	WINDOW_END_DESTROY, // its heap was destroyed or reset
 	WINDOW_END_EXIT,    // its process exited: see exit_frees
 	WINDOW_END_EXEC,    // the same, exec
@@ -100,7 +100,7 @@ struct window_options {
 	enum progress_mode progress;
 	// Asked now and then while building (NULL: no): true stops, with ERR_STOPPED "interrupted".
 	bool (*stop)(void *context);
-	// Told what the user should know before long work: temporary disk needed, an index that
+	// Given what the user should know before long work: temporary disk needed, an index that
 	// belongs to another trace (NULL: nobody).
 	void (*say)(void *context, const char *text);
 	void *context;
@@ -134,7 +134,7 @@ bool window_follow(const char *trace_path, const struct window_options *options,
 
 // The whole trace at a glance.
 struct window_facts {
-	uint64_t steps_end;   // the edge behind the last step
+	uint64_t steps_end;   // the edge after the last step
 	uint64_t duration_ns; // time of the trace's last item
 	uint64_t calls;       // recorded memory calls (trace_kind_is_call)
 	uint64_t orphans, inherited, lost;
@@ -143,7 +143,7 @@ struct window_facts {
 	bool threads_folded;        // more threads than cells tell apart: questions by thread scan
 	uint64_t index_bytes;       // on disk; 0: none
 	struct heap_amount peak[3]; // by layer's bit: the highest level in bytes, count of then
-	uint64_t peak_edge[3];      // the edge behind the step that first reached it
+	uint64_t peak_edge[3];      // the edge after the step that first reached it
 };
 const struct window_facts *window_facts(const struct window *window);
 
@@ -172,7 +172,7 @@ struct window_query {
 	bool by_thread;          // `group` looks at the thread
 	bool peaks_only;         // window_detail: lifetimes are not wanted; they cost most
 	unsigned walk_types;     // window_walk: set of enum window_type, as bits, that are wanted.
-				 // Others may be told too; without AIFI it costs what lives at the
+				 // Others may be given too; without AIFI it costs what lives at the
 				 // edges. 0: all
 	// Only allocations that lived at least, at most, so long: until they ended, or else their
 	// process, or else the trace. Both 0: all, and orphans too. By scan.
@@ -294,7 +294,7 @@ struct window_detail {
 	uint64_t peak_bytes;         // the highest level in the window, its edges included
 	uint64_t peak_count;         // the number of blocks when that was first reached
 	uint64_t most_count;         // the highest number of blocks, whenever that was
-	uint64_t peak_edge;          // the edge behind the step that first reached peak_bytes
+	uint64_t peak_edge;          // the edge after the step that first reached peak_bytes
 	uint64_t first_ns, last_ns;  // of the first and last allocation in the window; 0: none
 	uint64_t lifetimes;          // allocations that a call ended in the window (AIFI, AOFI);
 	uint64_t lifetime_median_ns; // of those; of n the one at (n - 1) / 2 in rising order

@@ -1,3 +1,6 @@
+// Classes of lifetimes, eight to an octave: 100 ns has log2 6, and its next three bits are 4 (100
+// is between 96 and 103), so it is in class (6 - 2) * 8 + 4 = 36, whose floor is 12 << 3 = 96 ns.
+// Below 8 ns each number has its own class.
 #include "engine/window_series.h"
 
 uint32_t window_lifetime_class(uint64_t lifetime_ns)

@@ -1,6 +1,6 @@
 // window_series: levels over time, for pictures and for those who look for shapes.
 //
-// A *bucket* is a stretch of time. What is told of it is its *peak*, not its average: a spike
+// A *bucket* is a stretch of time. What is kept of it is its *peak*, not its average: a spike
 // shorter than a bucket keeps its height. Bucket b of n of a window from time t0 to t1 is
 // (t0 + b * (t1 - t0) / n, t0 + (b + 1) * (t1 - t0) / n]; the level that it begins with counts for
 // its peak. Where a bucket holds very many steps, its borders may be moved by a small part of its
@@ -32,7 +32,7 @@ bool window_series(struct window *window, const struct window_query *query, size
 
 // A level goes up or down.
 struct window_change {
-	uint64_t edge; // behind the step
+	uint64_t edge; // after the step
 	uint64_t time_ns;
 	uint64_t bytes; // of one allocation
 	uint32_t group;
@@ -50,7 +50,7 @@ bool window_changes(struct window *window, const struct window_query *query,
 // A stretch of a few hundred steps, summed up.
 struct window_stretch {
 	uint64_t from, to;              // edges
-	uint64_t bytes_low, bytes_high; // of the levels behind its steps
+	uint64_t bytes_low, bytes_high; // of the levels after its steps
 	uint64_t bytes_end;             // the level at `to`
 };
 

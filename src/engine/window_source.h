@@ -10,7 +10,7 @@ bool window_source_number(struct window *window, uint64_t step, uint64_t *number
 // The one that window_open was given.
 struct reader *window_source_reader(struct window *window);
 
-// Where the index of a trace lies: beside it, or in the user's cache directory where that cannot
+// Where the index of a trace is: beside it, or in the user's cache directory where that cannot
 // be written to (`cached`). The path is owned by the caller.
 char *window_source_path(const char *trace_path, const uint8_t recording_id[16], bool *cached);
 

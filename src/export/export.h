@@ -1,6 +1,6 @@
 // export: a trace in the formats of other programs, a row of a table each.
 //
-// A format is written of one of two things: of *samples*, which are sums over a window
+// A format is written of one of two things: of samples, which are sums over a window
 // (export/samples.h), or of the events of a window one by one. docs/formats.md says what each keeps
 // and what it loses. What a format cannot say is said to `say`, with how much there is of it.
 //

@@ -429,7 +429,7 @@ static void say_limits(const struct firefox *firefox)
 {
 	if (firefox->unknown)
 		export_say(firefox->source,
-			   "%" PRIu64 " frees of blocks that nobody saw allocated are left out",
+			   "%" PRIu64 " frees of blocks that were not seen allocated are left out",
 			   firefox->unknown);
 	if (reader_info(firefox->reader)->sample_bytes)
 		export_say(firefox->source,

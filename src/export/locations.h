@@ -1,7 +1,7 @@
 // locations: the code addresses that stacks pass, the functions there and their texts, each
 // numbered once: the tables that formats with numbered frames are made of.
 //
-// A *location* is one frame of the trace: one address in one module, with one line for each
+// A location is one frame of the trace: one address in one module, with one line for each
 // function that was inlined there, innermost first. A function is a name in a file and a module.
 // Numbers count from 0 in the order in which they were first asked for. One thread.
 #ifndef EXPORT_LOCATIONS_H

@@ -412,7 +412,7 @@ static bool read_index(struct etl_file *file)
 	uint32_t size;
 
 	if (!file_is_regular(file->fd, &length))
-		return err_set(&file->err, ERR_IO, "it is no regular file");
+		return err_set(&file->err, ERR_IO, "it is not a regular file");
 	while (length - file->end >= BUFFER_HEADER && file->buffers_count < UINT32_MAX - 1) {
 		if (!read_exactly(file, header, sizeof header, file->end))
 			return false;

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Groups of the kernel's own events that are told apart, as Windows numbers them; then ours.
+// Groups of the kernel's own events that are distinguished, as Windows numbers them; then ours.
 enum etl_group {
 	ETL_MEMORY = 0x02,
 	ETL_PROCESS = 0x03,

@@ -16,14 +16,14 @@ struct etl_stacks;
 struct etl_stacks *etl_stacks_new(void);
 void etl_stacks_free(struct etl_stacks *stacks); // NULL is allowed
 
-// The node of frames as they lie in an event, innermost first; 0: there are none.
+// The node of frames as they are in an event, innermost first; 0: there are none.
 uint32_t etl_stacks_put(struct etl_stacks *stacks, const uint8_t *frames, size_t count,
 			unsigned pointer_bytes);
 
 // A node's frame and its callers (0: none).
 uint64_t etl_stacks_frame(const struct etl_stacks *stacks, uint32_t node, uint32_t *callers);
 
-// The first pass, in the order of time. `before`: it stands in front of its references.
+// The first pass, in the order of time. `before`: it is in front of its references.
 void etl_stacks_define(struct etl_stacks *stacks, uint64_t key, uint64_t time, uint32_t node,
 		       bool before);
 void etl_stacks_refer(struct etl_stacks *stacks, uint64_t key);

@@ -17,7 +17,7 @@ enum { ETL_BUILD_ID_MAX = 32 };
 
 struct etl_process {
 	uint32_t pid, parent;
-	uint64_t began, ended; // 0: before the log; UINT64_MAX: behind it
+	uint64_t began, ended; // 0: before the log; UINT64_MAX: after it
 	int32_t exit;
 	char *name, *command; // never NULL
 };
@@ -25,7 +25,7 @@ struct etl_process {
 struct etl_image {
 	uint32_t pid;
 	uint64_t start, end;
-	uint64_t loaded, unloaded; // 0: before the log; UINT64_MAX: behind it
+	uint64_t loaded, unloaded; // 0: before the log; UINT64_MAX: after it
 	uint32_t linked;           // its TimeDateStamp
 	bool recycled;             // another image was there before
 	uint8_t build_id_length;   // 0: not known

@@ -355,7 +355,7 @@ static bool read_all(struct dhat *dhat, struct err *err)
 		return err_set(err, ERR_FORMAT, "it is damaged, or cut, at byte %zu",
 			       (size_t)(dhat->at - dhat->content.text));
 	if (dhat->mode && strcmp(dhat->mode, "heap") != 0 && strcmp(dhat->mode, "rust-heap") != 0)
-		return err_set(err, ERR_FORMAT, "it is no profile of a heap, but of %.40s",
+		return err_set(err, ERR_FORMAT, "it is not a profile of a heap, but of %.40s",
 			       dhat->mode);
 	put_all(dhat);
 	return true;

@@ -40,7 +40,7 @@ static bool set_distance(struct profile *profile, const char *number, struct err
 	uint64_t distance;
 
 	if (!number_parse(number, strspn(number, "0123456789"), &distance))
-		return err_set(err, ERR_FORMAT, "\"%.40s\" is no distance of samples", number);
+		return err_set(err, ERR_FORMAT, "\"%.40s\" is not a distance of samples", number);
 	if (profile->work->input == 0)
 		info->sample_bytes = distance > 1 ? distance : 0;
 	else if (info->sample_bytes != (distance > 1 ? distance : 0))
@@ -214,7 +214,7 @@ static bool read_heap_text(struct import_work *work, struct err *err)
 		ok = first ? read_head(&profile, line, err)
 			   : read_line(&profile, line) ||
 				     err_set(err, ERR_FORMAT,
-					     "\"%.60s\" is no line of a heap profile", line);
+					     "\"%.60s\" is not a line of a heap profile", line);
 		first = false;
 	}
 	ok = ok || (!first && import_was_cut(work, err));

@@ -487,7 +487,8 @@ static bool read_line(struct heaptrack *heaptrack, char *line, struct err *err)
 		return true;
 	if (letter == '+' || letter == '-') {
 		ok = read_event(heaptrack, letter, line + 1);
-		return ok || err_set(err, ERR_FORMAT, "\"%.60s\" is no event of heaptrack", line);
+		return ok ||
+		       err_set(err, ERR_FORMAT, "\"%.60s\" is not an event of heaptrack", line);
 	}
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
 		if (lines[i].letter != letter)
@@ -497,9 +498,9 @@ static bool read_line(struct heaptrack *heaptrack, char *line, struct err *err)
 			return err_set(err, ERR_FORMAT,
 				       "heaptrack's file is of a newer version than %d",
 				       VERSION_MAX);
-		return ok || err_set(err, ERR_FORMAT, "\"%.60s\" is no line of heaptrack", line);
+		return ok || err_set(err, ERR_FORMAT, "\"%.60s\" is not a line of heaptrack", line);
 	}
-	return err_set(err, ERR_FORMAT, "\"%.60s\" is no line of heaptrack", line);
+	return err_set(err, ERR_FORMAT, "\"%.60s\" is not a line of heaptrack", line);
 }
 
 // The line behind the first says which of both it is.

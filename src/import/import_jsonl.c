@@ -221,12 +221,12 @@ static bool read_object(struct objects *objects, char *line, struct err *err)
 	size_t position = 0;
 
 	if (*at != '{')
-		return err_set(err, ERR_FORMAT, "it is no JSON object");
+		return err_set(err, ERR_FORMAT, "it is not a JSON object");
 	at = skip_blank(at + 1);
 	while (*at && *at != '}') {
 		at = take_member(objects, position++, at, fields);
 		if (!at)
-			return err_set(err, ERR_FORMAT, "it is no JSON object on one line");
+			return err_set(err, ERR_FORMAT, "it is not a JSON object on one line");
 		at = skip_blank(at);
 	}
 	return rows_take(&objects->rows, fields, err);

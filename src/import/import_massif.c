@@ -163,7 +163,7 @@ static bool read_massif(struct import_work *work, struct err *err)
 	while (ok && import_line(work, &line, &length)) {
 		ok = read_line(&massif, line);
 		if (!ok)
-			err_set(err, ERR_FORMAT, "\"%.60s\" is no line of massif", line);
+			err_set(err, ERR_FORMAT, "\"%.60s\" is not a line of massif", line);
 	}
 	ok = ok || import_was_cut(work, err);
 	if (ok)

@@ -159,7 +159,7 @@ static bool read_mtrace(struct import_work *work, struct err *err)
 	intake_lacks(work->intake, "callers");
 	while (ok && import_line(work, &line, &length))
 		if (*line && *line != '=' && !read_call(&mtrace, line))
-			ok = err_set(err, ERR_FORMAT, "\"%.60s\" is no line of mtrace", line);
+			ok = err_set(err, ERR_FORMAT, "\"%.60s\" is not a line of mtrace", line);
 	if (ok)
 		settle(&mtrace);
 	for (size_t i = 0; i < mtrace.modules_count; i++)

@@ -231,7 +231,7 @@ static bool find_values(struct profile *profile, struct err *err)
 	}
 	if (profile->bytes_at < 0)
 		err_set(err, ERR_FORMAT,
-			"it is no profile of what lives (inuse_space), but of %.200s",
+			"it is not a profile of what lives (inuse_space), but of %.200s",
 			names.length ? str_get(&names) : "nothing");
 	str_fini(&names);
 	return profile->bytes_at >= 0;

@@ -281,7 +281,7 @@ static bool read_tracefrag(struct import_work *work, struct err *err)
 	while (ok && import_line(work, &line, &length)) {
 		ok = !*line || read_line(&tracefrag, line);
 		if (!ok)
-			err_set(err, ERR_FORMAT, "\"%.60s\" is no line of tracefrag", line);
+			err_set(err, ERR_FORMAT, "\"%.60s\" is not a line of tracefrag", line);
 	}
 	ok = ok || import_was_cut(work, err);
 	if (ok)

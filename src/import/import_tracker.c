@@ -115,7 +115,8 @@ static bool read_tracker(struct import_work *work, struct err *err)
 	while (ok && import_line(work, &line, &length)) {
 		ok = !*line || read_call(&tracker, line);
 		if (!ok)
-			err_set(err, ERR_FORMAT, "\"%.60s …\" is no line of memory_tracker", line);
+			err_set(err, ERR_FORMAT, "\"%.60s …\" is not a line of memory_tracker",
+				line);
 	}
 	settle(&tracker);
 	str_fini(&tracker.text);

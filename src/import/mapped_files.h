@@ -1,5 +1,5 @@
 // mapped_files: a process's mapped files, as lines of /proc/PID/maps, and the modules that
-// addresses lie in.
+// addresses are in.
 #ifndef IMPORT_MAPPED_FILES_H
 #define IMPORT_MAPPED_FILES_H
 
@@ -16,7 +16,7 @@ void mapped_files_fini(struct mapped_files *mappings); // accepts { 0 }
 void mapped_files_add(struct mapped_files *mappings, const char *line);
 
 // The module there, defined in the trace; 0: none. What the file says of itself is looked up where
-// it lies on this machine.
+// it is on this machine.
 module_id mapped_files_find(struct mapped_files *mappings, struct intake *intake,
 			    process_id process, uint64_t address);
 

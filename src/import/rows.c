@@ -144,8 +144,9 @@ static bool take_number(const char *text, const char *what, uint64_t *number, st
 	if (!text || !*text || strcmp(text, "(nil)") == 0 || strcasecmp(text, "null") == 0)
 		return true;
 	return number_parse(text, strlen(text), number) ||
-	       err_set(err, ERR_FORMAT, "\"%.40s\" is no %s (decimal, or hexadecimal with 0x)",
-		       text, what);
+	       err_set(err, ERR_FORMAT,
+		       "\"%.40s\" is not a number (%s: decimal, or hexadecimal with 0x)", text,
+		       what);
 }
 
 // The first time says where times begin.
@@ -168,7 +169,7 @@ static bool take_time(struct rows *rows, const char *text, uint64_t *time_ns, st
 	if (rows->time_scale == 0)
 		rows->time_scale = strchr(text, '.') ? NS_PER_S : 1;
 	if (!number_parse_time(text, rows->time_scale, time_ns))
-		return err_set(err, ERR_FORMAT, "\"%.40s\" is no time", text);
+		return err_set(err, ERR_FORMAT, "\"%.40s\" is not a time", text);
 	if (!rows->begun)
 		begin_time(rows, *time_ns);
 	*time_ns = *time_ns > rows->first_ns ? *time_ns - rows->first_ns : 0;

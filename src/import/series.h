@@ -29,6 +29,6 @@ void series_add(struct series *series, thread_id thread, stack_id stack, uint64_
 void series_end(struct series *series);
 
 uint64_t series_snapshots(const struct series *series);
-uint64_t series_joined(const struct series *series); // sums of more blocks than are told apart
+uint64_t series_joined(const struct series *series); // sums of more blocks than are distinguished
 
 #endif

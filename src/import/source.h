@@ -24,10 +24,10 @@ struct source *source_new(FILE *file);
 void source_free(struct source *source); // NULL is allowed
 
 // The first bytes of it, unpacked, without taking them: at most SOURCE_HEAD_BYTES, fewer only where
-// there are no more. A NUL stands behind them.
+// there are no more. A NUL follows them.
 const char *source_head(struct source *source, size_t *length);
 
-// The next line without its end (LF or CR LF), a NUL behind it. Borrowed, and may be changed, until
+// The next line without its end (LF or CR LF), a NUL after it. Borrowed, and may be changed, until
 // the next call.
 bool source_line(struct source *source, char **line, size_t *length);
 

@@ -16,11 +16,11 @@ struct spans {
 
 void spans_fini(struct spans *spans);
 
-// Put in, or take out, what lies from `start` to `end`, whatever was there.
+// Put in, or take out, what is from `start` to `end`, whatever was there.
 void spans_add(struct spans *spans, uint64_t start, uint64_t end);
 void spans_remove(struct spans *spans, uint64_t start, uint64_t end);
 
-// The first part at or behind `start` that no span has, up to `end`: its length, 0 if there is
+// The first part at or after `start` that no span has, up to `end`: its length, 0 if there is
 // none.
 uint64_t spans_gap(const struct spans *spans, uint64_t *start, uint64_t end);
 

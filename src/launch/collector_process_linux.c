@@ -1,4 +1,4 @@
-#include "launch/collector_process.h"
+#include "launch/collector_process_linux.h"
 
 #include <errno.h>
 #include <fcntl.h>

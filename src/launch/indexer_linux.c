@@ -1,4 +1,4 @@
-#include "launch/indexer.h"
+#include "launch/indexer_linux.h"
 
 #include "engine/window.h"
 

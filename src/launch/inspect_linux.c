@@ -121,8 +121,8 @@ static void inspect_elf(struct inspect *inspect, const struct elf_look *look, bo
 	} else if ((look->needs_asan || inspect_preloads_asan()) && !inspect_asan_follows()) {
 		inspect->verdict = INSPECT_ASAN;
 		str_format(&inspect->why,
-			   "%s has a shared AddressSanitizer, which refuses to come behind another "
-			   "library: neither it nor what it starts is recorded (try: "
+			   "%s has a shared AddressSanitizer, which refuses to be loaded after "
+			   "another library: neither it nor what it starts is recorded (try: "
 			   "ASAN_OPTIONS=verify_asan_link_order=0)",
 			   file);
 	}

@@ -6,7 +6,7 @@
 //     create the output, which is named after its pid   (output)
 //     start the collector, wait until it listens        (collector's process)
 //     let the program go, pass signals on to it, wait for it
-//     wait for the processes that it left behind, until told to stop
+//     wait for the processes that it left behind, until asked to stop
 //     wait for the collector to close the trace
 //     wait for its index, if one was asked for     (indexer)
 //
@@ -28,7 +28,7 @@ struct launch_options {
 	const char *output_pattern; // as in output.h; NULL: the default name
 	bool force;                 // overwrite the output
 	bool strict;                // refuse, or fail, where something is not recorded
-	bool index;                 // build the window index behind the collector
+	bool index;                 // build the window index while recording
 	uint32_t segment_options;   // enum segment_option
 	uint64_t sample_bytes;      // mean distance of samples; 0: record every call
 	const char *options_text;   // what of it all the trace should say

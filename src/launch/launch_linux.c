@@ -3,13 +3,13 @@
 #include "base/mem.h"
 #include "launch/attachable.h"
 #include "launch/attacher.h"
-#include "launch/collector_process.h"
-#include "launch/indexer.h"
+#include "launch/collector_process_linux.h"
+#include "launch/indexer_linux.h"
 #include "launch/inspect.h"
 #include "launch/output.h"
 #include "launch/preload.h"
 #include "launch/program.h"
-#include "launch/starter.h"
+#include "launch/starter_posix.h"
 
 #include <errno.h>
 #include <fcntl.h>

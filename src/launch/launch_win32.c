@@ -260,7 +260,7 @@ static bool launch_attach(struct launch *launch, struct err *err)
 	launch->child.dwProcessId = pid;
 	if (!QueryFullProcessImageNameW(process, 0, path, &length) ||
 	    !WideCharToMultiByte(CP_UTF8, 0, path, -1, bytes, sizeof bytes, NULL, NULL))
-		return err_set(err, ERR_IO, "process %u does not tell its name", pid);
+		return err_set(err, ERR_IO, "process %u does not give its name", pid);
 	str_add(&launch->program, bytes);
 	str_add(&launch->command, bytes);
 	return true;

@@ -23,7 +23,7 @@ struct pattern_words {
 	uint64_t number;     // %n
 };
 
-// Add the name to `out`. `*numbered` (may be NULL): %n stands in it. False: a letter we do not
+// Add the name to `out`. `*numbered` (may be NULL): %n is in it. False: a letter we do not
 // know, or a % at the end.
 bool pattern_expand(struct str *out, const char *pattern, const struct pattern_words *words,
 		    bool *numbered, struct err *err);

@@ -1,6 +1,6 @@
 // preload: what the program's environment must say, so that it loads the recorder and finds us.
 //
-// Two variables: LD_PRELOAD begins with the recorder's path (what the user had there stays behind
+// Two variables: LD_PRELOAD begins with the recorder's path (what the user had there stays after
 // it), and TIDEMARK_SESSION is the name of the collector's socket.
 #ifndef LAUNCH_PRELOAD_H
 #define LAUNCH_PRELOAD_H
@@ -14,10 +14,10 @@ enum { PRELOAD_SESSION_BYTES = 48 }; // a session's name, with its NUL
 bool preload_session(char name[static PRELOAD_SESSION_BYTES], struct err *err);
 
 // The absolute path of libtidemark.so: TIDEMARK_LIBRARY, or beside this program as it was built or
-// installed. False: it is not there, or its path cannot stand in LD_PRELOAD.
+// installed. False: it is not there, or its path cannot be in LD_PRELOAD.
 bool preload_find_library(struct str *path, struct err *err);
 
-// For a library that lies where we were built or installed, with one for i386 beside it: the path
+// For a library that is where we were built or installed, with one for i386 beside it: the path
 // that means the right one to programs of either class, because glibc's loader replaces "$LIB" in
 // it. `path` is left empty where there is none.
 void preload_find_either(const char *library, struct str *path);

@@ -66,7 +66,7 @@ bool preload_find_library(struct str *path, struct err *err)
 	}
 	length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (length <= 0)
-		return err_errno(err, errno, "cannot tell where this program lies (/proc)");
+		return err_errno(err, errno, "cannot find where this program is (/proc)");
 	self[length] = '\0';
 	*(strrchr(self, '/') + 1) = '\0';
 	for (int i = 0; preload_places[i] && !found; i++) {

@@ -1,4 +1,4 @@
-#include "launch/starter.h"
+#include "launch/starter_posix.h"
 
 #include "base/mem.h"
 

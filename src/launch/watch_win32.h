@@ -1,13 +1,13 @@
 // watch_win32: images whose every start is recorded.
 //
 // The documented way to come between is the image's key under "Image File Execution Options": its
-// value "Debugger" is a command that is started instead, with the program's own command line behind
+// value "Debugger" is a command that is started instead, with the program's own command line after
 // it. Ours is
 //
 //     "…\tidemark.exe" watched "PATTERN"
 //
 // which records the program as `record` does. The key is there for programs of both sizes. What
-// stands there of others is left alone.
+// is there of others is left alone.
 #ifndef LAUNCH_WATCH_WIN32_H
 #define LAUNCH_WATCH_WIN32_H
 

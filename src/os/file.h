@@ -42,7 +42,7 @@ bool file_remove_in(int folder, const char *name);
 bool file_rename_in(int folder, const char *from, const char *to); // replaces
 bool file_close(int fd);                                           // false and errno
 
-// Bytes from `at`, wherever the descriptor stands: how many there were, fewer only at the end.
+// Bytes from `at`, wherever the descriptor is: how many there were, fewer only at the end.
 // -1 and errno.
 ptrdiff_t file_read_at(int fd, void *bytes, size_t size, uint64_t at);
 
@@ -82,10 +82,10 @@ bool file_remove_folder(const char *path);
 bool file_touch(const char *path); // it was changed just now
 
 // Let those into a folder of ours, and nobody else, who may read a file; its owner too, where we
-// may give it away. On Windows a folder has the rights of the one that it lies in.
+// may give it away. On Windows a folder has the rights of the one that it is in.
 bool file_share_folder(const char *path, const char *file);
 
-// Tell the names of what lies in a folder, in no order, without "." and "..". False and errno.
+// Tell the names of what is in a folder, in no order, without "." and "..". False and errno.
 bool file_list(const char *path, void (*tell)(void *context, const char *name), void *context);
 
 // A stream to a file, as fopen; and one of a copy of a descriptor. NULL and errno.
@@ -118,7 +118,7 @@ struct file_view {
 bool file_view_open(struct file_view *view, const char *path, struct err *err);
 
 // The same, of an open descriptor, which stays the caller's. A regular file is seen from its
-// first byte, wherever the descriptor stands.
+// first byte, wherever the descriptor is.
 bool file_view_fd(struct file_view *view, int fd, struct err *err);
 
 // Accepts { 0 }.

@@ -404,7 +404,7 @@ bool file_read_regular(const char *path, size_t size_max, struct str *out, struc
 	if (fstat(fd, &status) != 0)
 		good = err_errno(err, errno, "cannot look at it");
 	else if (!S_ISREG(status.st_mode))
-		good = err_set(err, ERR_IO, "it is no regular file");
+		good = err_set(err, ERR_IO, "it is not a regular file");
 	else if ((uint64_t)status.st_size > size_max)
 		good = err_set(err, ERR_IO, "it is larger than %zu bytes", size_max);
 	else

@@ -604,7 +604,7 @@ bool file_read_regular(const char *path, size_t size_max, struct str *out, struc
 	if (fd < 0)
 		return err_errno(err, errno, "cannot open it");
 	if (GetFileType(handle_of(fd)) != FILE_TYPE_DISK || !GetFileSizeEx(handle_of(fd), &size))
-		good = err_set(err, ERR_IO, "it is no regular file");
+		good = err_set(err, ERR_IO, "it is not a regular file");
 	else if ((uint64_t)size.QuadPart > size_max)
 		good = err_set(err, ERR_IO, "it is larger than %zu bytes", size_max);
 	else

@@ -2,7 +2,7 @@
 //
 // A page of a mapping that is not in the file any more cannot be read: the system sends SIGBUS,
 // which ends a program that only wanted to know the name of a function. From mapped_watch on such
-// a page reads as zeros instead. Whoever reads files of others checks what stands in them anyway.
+// a page reads as zeros instead. Whoever reads files of others checks what is in them anyway.
 //
 //     mapped_watch        of a mapping of a file, private and only read
 //     mapped_forget       before it is unmapped

@@ -1,8 +1,8 @@
 // allocators: which allocators the process uses, and how their calls are seen, for `info`.
 //
 // One that the dynamic linker's rules lead to is seen by name, since our functions come before it;
-// one that calls itself, by patched entries (enter_linux.h). What it is, is told by functions that
-// only it has. A forked child has its parent's.
+// one that calls itself, by patched entries (enter_linux.h). What it is, is recognised by functions
+// that only it has. A forked child has its parent's.
 #ifndef RECORDER_ALLOCATORS_LINUX_H
 #define RECORDER_ALLOCATORS_LINUX_H
 
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 // There is one in this object, seen so (enum note_seen). `name` NULL: by what the object exports.
-// Each is told once; those beyond a few dozen are not. Signals are blocked.
+// Each is reported once; those beyond a few dozen are not. Signals are blocked.
 HIDDEN void allocators_add(const struct scope_object *object, uint32_t seen, const char *name);
 
 // The one behind our hooks of malloc, unless it is entered and was added so.

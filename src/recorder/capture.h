@@ -3,7 +3,7 @@
 // Unwinding is a pure function of where it starts (return address slot, its content, rbp) and of
 // the stack words it reads. So each lane keeps its last stack with the words that were read. A new
 // walk starts at the hook and goes outwards by rules (unwind.h); where it meets a frame of the
-// last stack at the same slot, with the same return address (and the same rbp, if what lies
+// last stack at the same slot, with the same return address (and the same rbp, if what is
 // outside depends on it), all words read outside of it are compared with memory. All equal: the
 // rest of the stack is proven to be the same, and nothing more is walked. The comparison is of
 // independent loads, a quarter of a nanosecond a frame. Nothing is written to the program's stack.
@@ -86,7 +86,7 @@ struct capture_memo {
 	uint64_t after_version; // capture.version then
 	uint16_t after_keep;    // and how many frames both stacks had in common
 	uint16_t outer;         // which entry of the stack called the outermost
-	uint8_t count;          // frames; those behind repeat the innermost
+	uint8_t count;          // frames; those after repeat the innermost
 	bool by_more;           // there is more to say of them, see struct capture_more
 	uint16_t again;         // the edit that pushes them, by its number; 0: it has none yet
 	// Outermost first.
@@ -104,7 +104,7 @@ struct capture_more {
 	uint32_t turn;       // unwind_turn when it was made
 	uint32_t saves_count;
 	uint8_t indices[CAPTURE_MEMO_FRAMES]; // of the saves: frame, 1 for the outermost
-	// Those behind repeat the innermost return address.
+	// Those after repeat the innermost return address.
 	uint32_t places[CAPTURE_MEMO_FRAMES]; // bytes outside of memo->slot
 	uintptr_t values[CAPTURE_MEMO_FRAMES];
 	uintptr_t rbps[CAPTURE_MEMO_FRAMES]; // as in struct capture, outermost first
@@ -138,10 +138,10 @@ struct capture {
 	uint32_t walks;      // up to CAPTURE_WALKS_MIN
 	uint32_t rules_turn; // unwind_turn when `rules` were put there
 
-	// Outermost first. Entry 0 lies beyond the root: its slot is greater than any.
+	// Outermost first. Entry 0 is beyond the root: its slot is greater than any.
 	struct capture_entry entries[1 + LANE_DEPTH_MAX];
 	uintptr_t rbps[1 + LANE_DEPTH_MAX]; // CAPTURE_RBP_ANY: nothing outside depends on it
-	uint32_t ids[LANE_DEPTH_MAX + CAPTURE_MEMO_FRAMES]; // what lies behind is nobody's
+	uint32_t ids[LANE_DEPTH_MAX + CAPTURE_MEMO_FRAMES]; // what is after is nobody's
 	struct capture_save saves[CAPTURE_SAVES_MAX];
 
 	// Which entry has its slot at an address, by the lower part of that: the one that was put
@@ -157,7 +157,7 @@ struct capture {
 	// Rules that were used here: the table of all (unwind.h) has a cache line for each, and a
 	// walk waits for that line before it knows where the next frame is.
 	struct capture_rule rules[CAPTURE_RULES];
-	// More of them, that lie closer together than in the table of all.
+	// More of them, that are closer together than in the table of all.
 	struct capture_rule far_rules[CAPTURE_FAR_RULES];
 };
 
@@ -277,7 +277,7 @@ static inline uintptr_t capture_slot(const struct capture *capture, uint32_t at)
 }
 
 // The ids that are new, `keep` to `depth`; CAPTURE_MEMO_FRAMES can be read in any case. NULL: they
-// do not lie together.
+// are not together.
 static inline const uint32_t *capture_pushed(const struct capture *capture)
 {
 	const struct capture_memo *over = capture->over;

@@ -1,3 +1,15 @@
+// Memos: stacks that come again after others, known without a walk (capture.h).
+//
+// A server's loop calls parse() and then send(), and both allocate. Stacks alternate: main, loop,
+// parse, copy and main, loop, send, pack. The last stack's inner frames are never those of the
+// next call, so each would be walked anew. After the first walk of each, a memo keeps its inner
+// frames, parse and copy, with the slots and return addresses that were read. The next allocation
+// in copy begins at a slot for which memos are kept: two words are compared for the memo's frames,
+// two for main and loop, which are entries of the last walk, and the stack is proven. The lane gets
+// two bytes: the edit "keep 2, push parse, copy" by its number.
+//
+// A memo that fails costs its comparison. So a lane where memos seldom hold stops looking
+// (capture->credit), and tries again now and then.
 #include "recorder/capture_own.h"
 
 enum {

@@ -16,7 +16,7 @@
 
 struct pdata_function;
 
-// What lies at a code address.
+// What is at a code address.
 struct codemap_place {
 	uint32_t module;          // 0: no file
 	const uint8_t *eh_header; // the module's .eh_frame_hdr, or NULL
@@ -31,20 +31,20 @@ HIDDEN void codemap_start(void);
 // Pages for frames: part of codemap_start.
 HIDDEN void codemap_start_frames(void);
 
-// The module that pc lies in, told to the collector when it is a new one.
+// The module that pc is in, reported to the collector when it is a new one.
 HIDDEN struct codemap_place codemap_find(uintptr_t pc);
 
 // The id of the frame at pc in `module`; 0 when there is no room left.
 HIDDEN uint32_t codemap_frame(uintptr_t pc, uint32_t module, uint32_t flags);
 
-// [start, end) is about to be unmapped: if modules lie in it, forget them, and say so (true).
+// [start, end) is about to be unmapped: if modules are in it, forget them, and say so (true).
 HIDDEN bool codemap_unmapped(uintptr_t start, uintptr_t end);
 
 // Code of a file was mapped at [start, end), by the dynamic linker or by somebody else. Whether
 // addresses there were looked for before and were no file's: that has to be forgotten.
 HIDDEN bool codemap_mapped(uintptr_t start, uintptr_t end, bool by_linker);
 
-// Whether `address` lies in an object of the linker's. Then it has to be unmapped with the lock
+// Whether `address` is in an object of the linker's. Then it has to be unmapped with the lock
 // held: who looks at addresses that a walk has guessed may be reading the object's tables. Needs no
 // lock itself.
 HIDDEN bool codemap_is_object(uintptr_t address);

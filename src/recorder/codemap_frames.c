@@ -1,3 +1,6 @@
+// Numbers of frames: one for each code address of a process, in the segment that the collector
+// reads. A table by address finds them again. After a fork the child's numbers begin after its
+// parent's, which stay valid in it.
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"
 #include "recorder/recording.h"

@@ -14,7 +14,7 @@
 
 struct scope_object;
 
-// The header for the object that lies at [start, end), as cfi_compile takes it, and the bytes of
+// The header for the object that is at [start, end), as cfi_compile takes it, and the bytes of
 // its pages. NULL: it has no .eh_frame that can be found. The caller holds code_lock.
 HIDDEN uint8_t *eh_make_header(const struct scope_object *object, uintptr_t start, uintptr_t end,
 			       size_t *pages);

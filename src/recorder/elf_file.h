@@ -1,6 +1,6 @@
 // elf_file: the beginning of an ELF file of either class that is not loaded.
 //
-// For files that anybody may have made: what lies further than what was read is 0.
+// For files that anybody may have made: what is further than what was read is 0.
 #ifndef RECORDER_ELF_FILE_H
 #define RECORDER_ELF_FILE_H
 
@@ -9,7 +9,7 @@
 
 enum { ELF_FILE_HEAD_BYTES = 1024, ELF_FILE_CLASS_AT = 4, ELF_FILE_HEADER_BYTES = 64 };
 
-// What stands where in the headers of a file of either class.
+// What is where in the headers of a file of either class.
 struct elf_file_class {
 	uint32_t bits;
 	uint32_t program_at, program_count_at, program_bytes; // in the header
@@ -58,8 +58,8 @@ static inline uint64_t elf_file_number(const struct elf_file *file, uint64_t at)
 	return value;
 }
 
-// Where the program header of that number (from 0) lies, and its type. 0: there is none, or it
-// lies further than we look.
+// Where the program header of that number (from 0) is, and its type. 0: there is none, or it
+// is further than we look.
 static inline uint64_t elf_file_segment(const struct elf_file *file, uint16_t number,
 					uint32_t *type)
 {

@@ -4,7 +4,7 @@
 // libraries, because it comes first. A library with an allocator that it does not export calls that
 // one, and what dlmopen loads finds nobody before its own C library. So each function of theirs
 // that we have a hook for begins with a jump to that hook from the start on. The instructions that
-// stood there are moved (relocate.h) to a *trampoline*, pages near the object, and go on behind the
+// stood there are moved (relocate.h) to a *trampoline*, pages near the object, and go on after the
 // jump: that is the real function of the hook (hook_entered_linux.c). The hook is entered with the
 // caller's return address on the stack, and leaves the trampoline no frame of its own: what walks
 // or unwinds the stack notices nothing.
@@ -15,7 +15,8 @@
 // _rjem_malloc, mi_malloc, tc_malloc, moz_arena_malloc) are entered where they can allocate and
 // free; the usual names, where they are not exported, if they are malloc, free and one more. A
 // function that is only a jump to another one is followed, as other functions may know that one;
-// several names of one address are one function. What cannot be moved is left as it is, and told.
+// several names of one address are one function. What cannot be moved is left as it is, and
+// reported.
 //
 // A library that is loaded later is looked at when the linker has relocated it, before its code
 // runs; when it goes, so do its trampolines.

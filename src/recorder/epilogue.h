@@ -6,7 +6,7 @@
 // there to the return address, which is a second answer to the same question.
 //
 // Of values only so much is known: a register as it was, plus a number; or what lay in memory at
-// such a place, plus a number. All else is unknown, and so is esp behind a call that removes nobody
+// such a place, plus a number. All else is unknown, and so is esp after a call that removes nobody
 // knows how many arguments. Whatever is not understood ends a way: it never makes an answer.
 //
 // The caller holds code_lock: there is static memory.
@@ -27,7 +27,7 @@ struct epilogue_answer {
 };
 
 // Of the system: the code at `at`, and at how many bytes from there an instruction may begin: those
-// of the longest one can be read behind them. NULL: there is none.
+// of the longest one can be read after them. NULL: there is none.
 HIDDEN const uint8_t *epilogue_code(uintptr_t at, uint32_t *bytes);
 
 // Where a jump by the memory at `at` leads to; 0: nobody knows.

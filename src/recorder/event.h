@@ -67,7 +67,7 @@ struct event_new {
 };
 HIDDEN extern __thread struct event_new event_new __attribute__((tls_model("initial-exec")));
 
-// The requested size behind a call of aligned_alloc.
+// The requested size after a call of aligned_alloc.
 static inline uint64_t event_new_size(uint64_t alignment, uint64_t size)
 {
 	uint64_t asked = event_new.size;
@@ -224,7 +224,7 @@ static inline __attribute__((always_inline)) bool event_short(enum event_short w
 	limit = lane->limit;
 	lane->limit = 0; // a signal handler's events must not come between
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	head = lane->head; // behind those of a handler that came before
+	head = lane->head; // after those of a handler that came before
 	if (unlikely(head + LANE_ROOM > limit))
 		goto special;
 	if (unlikely(atomic_load_explicit(lane->tick, memory_order_relaxed) != lane->time_ns))

@@ -1,4 +1,4 @@
-// hook: what all hooks do with the call that they stand in front of: enter the lane, put the event,
+// hook: what all hooks do with the call that they are in front of: enter the lane, put the event,
 // leave.
 //
 // An allocation is recorded after the real call, a free before it.

@@ -3,7 +3,7 @@
 // A thread that is inside a function of the heap keeps the frame of its outermost hook in its lane
 // (lane->inside). What ntdll calls below that is the heap's own business: of heaps it is not
 // recorded, of virtual memory it is recorded as the allocator's. An exception may leave a hook
-// without coming back to it (HEAP_GENERATE_EXCEPTIONS). So a frame that lies above the one that is
+// without coming back to it (HEAP_GENERATE_EXCEPTIONS). So a frame that is above the one that is
 // kept says that the thread is out of it; and the call that was left so has failed. The stack that
 // the failure is recorded with is that of the call that notices it.
 //
@@ -18,12 +18,12 @@
 // Where the walk of the stack begins: to be taken in the hook itself.
 #define HOOK_FRAME ((const uintptr_t *)__builtin_frame_address(0))
 
-// The hooks, by the names of what they stand before.
+// The hooks, by the names of what they are before.
 #define HOOK_DECLARE(result, name, arguments) NT_CALL HIDDEN result hook_##name arguments;
 NT_HOOKED(HOOK_DECLARE)
 #undef HOOK_DECLARE
 
-// What hook_enter is told of the call.
+// What hook_enter gets of the call.
 enum { HOOK_OTHER = 0, HOOK_ALLOCATES = 1 };
 
 // The hook whose frame this is was called by the heap itself, in a call that is recorded already.

@@ -8,7 +8,7 @@
 //
 // So each thread knows the frame of the outermost hook that is in a real function. A hook that is
 // entered below it is the allocator's own if all frames in between are of libraries that define
-// malloc or its kin, or of those that these need. It is the program's where one of them is not: a
+// malloc or its like, or of those that these need. It is the program's where one of them is not: a
 // new_handler, a callback that the allocator was given, or a signal handler, which the walk of the
 // stack sees. Where the stack is another one (sigaltstack, a coroutine), the walk does not get to
 // the outer hook, and the call is the program's, too.
@@ -18,10 +18,10 @@
 // either. If there are more than that, they are recorded as the program's.
 //
 // Where the allocator is a part of the executable (enter_linux.h), what it calls itself and what
-// the program does on its behalf (a new_handler) are not told apart: both are the allocator's, and
-// the blocks are remembered likewise.
+// the program does on its behalf (a new_handler) are not distinguished: both are the allocator's,
+// and the blocks are remembered likewise.
 //
-// A call that was left by longjmp or by an exception is noticed at the next one: its frame lies
+// A call that was left by longjmp or by an exception is noticed at the next one: its frame is
 // deeper than that one's, or its return address is not there any more.
 #ifndef RECORDER_INSIDE_LINUX_H
 #define RECORDER_INSIDE_LINUX_H

@@ -1,8 +1,8 @@
-// insn: how long an instruction of x86 is, and which of its bytes depend on where it stands.
+// insn: how long an instruction of x86 is, and which of its bytes depend on where it is.
 //
 // Enough to move the first instructions of a function elsewhere (relocate.h), and no more: lengths,
 // displacements relative to the instruction pointer, targets of branches. All encodings of both
-// modes are told apart by tables: legacy, VEX, EVEX, XOP. What is not surely an instruction is
+// modes are distinguished by tables: legacy, VEX, EVEX, XOP. What is not surely an instruction is
 // refused, never guessed. Some encodings that a processor would refuse are given a length all the
 // same: nobody's code has them.
 #ifndef RECORDER_INSN_H
@@ -18,7 +18,7 @@ enum { INSN_BYTES_MAX = 15 };
 
 struct insn {
 	uint8_t length;
-	uint8_t opcode_at;      // the opcode's first byte, behind all prefixes
+	uint8_t opcode_at;      // the opcode's first byte, after all prefixes
 	uint8_t rip_at;         // a 32-bit displacement from the instruction's end; 0: none
 	uint8_t relative_at;    // a branch's distance from the instruction's end; 0: no such branch
 	uint8_t relative_bytes; // 1, 2 or 4

@@ -96,7 +96,7 @@ HIDDEN uint64_t kernel_now_ns(void);
 // Private pages, or NULL.
 HIDDEN void *kernel_pages(size_t bytes);
 
-// The collector is woken: the word lies in the session's clock page.
+// The collector is woken: the word is in the session's clock page.
 HIDDEN void kernel_wake(_Atomic uint32_t *word);
 
 // The calling thread's name; empty: it has none yet.
@@ -105,7 +105,7 @@ HIDDEN void kernel_thread_name(char name[16]);
 // Whether the page can be read.
 HIDDEN bool kernel_can_read(uintptr_t page);
 
-// Whether what lies there may be code: it can be read and run.
+// Whether what is there may be code: it can be read and run.
 HIDDEN bool kernel_can_run(uintptr_t at);
 
 #endif

@@ -1,7 +1,7 @@
-// library: where the recorder's own files lie, and how LD_PRELOAD names them for other images.
+// library: where the recorder's own files are, and how LD_PRELOAD names them for other images.
 //
 // There is one file for each class of programs: libtidemark.so and, for i386, libtidemark32.so.
-// Beside them, in preload/, they lie once more in the folders that glibc's dynamic linker puts in
+// Beside them, in preload/, they are once more in the folders that glibc's dynamic linker puts in
 // the place of "$LIB", all with the same name:
 //
 //     preload/lib/x86_64-linux-gnu/libtidemark.so

@@ -24,7 +24,7 @@ enum {
 	ORDER_PLACE_BYTES = 16,       // apart from each other, blocks begin at least
 };
 
-// Behind the table of owners: where in its LANE_SLOT_BYTES the slot's large block begins.
+// After the table of owners: where in its LANE_SLOT_BYTES the slot's large block begins.
 typedef uint16_t order_place;
 
 _Static_assert((int)SEGMENT_LANES_MAX <= (int)ORDER_LANE, "a lane's number fits");

@@ -24,7 +24,7 @@
 // Patch what can be patched. Called once per image, before any other thread exists.
 HIDDEN void patch_start(void);
 
-// Where the code of a library lies.
+// Where the code of a library is.
 struct patch_code {
 	uintptr_t start, end; // 0: not known
 };

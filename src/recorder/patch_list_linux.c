@@ -1,3 +1,5 @@
+// The functions of libc whose system-call sites are patched (patch_linux.h), for x86-64 and i386,
+// and what is said in the trace of how the program's calls are seen.
 #include "recorder/elf.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"

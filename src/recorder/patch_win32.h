@@ -41,7 +41,7 @@ typedef void patch_told(const char *name, const char *why);
 // Hook all that can be. Returns how many; 0 where memory for code is refused.
 HIDDEN uint32_t patch_start(const struct patch_hook *hooks, uint32_t count, patch_told *tell);
 
-// Where ntdll lies: calls from there are the system's own.
+// Where ntdll is: calls from there are the system's own.
 struct patch_range {
 	uintptr_t start, bytes;
 };

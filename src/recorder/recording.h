@@ -25,7 +25,7 @@ struct lane;
 
 enum { RECORDING_FILES_MAX = 1024 };
 
-// A mapped file that the collector was told of.
+// A mapped file that the collector knows of.
 struct recording_file {
 	uint64_t device, inode;
 	uint32_t id; // 0: free
@@ -61,9 +61,10 @@ struct recording_state {
 	uint64_t look_ns;       // when the kernel was last asked for it
 	uint32_t looking;       // a thread waits for a snapshot
 	uint32_t listing;       // a thread tells the list of mappings again
-	uint32_t lists_count;   // how often it was told
+	uint32_t lists_count;   // how often it was reported
 	uint32_t files_count;
-	struct recording_file files[RECORDING_FILES_MAX]; // by hash; what collides is told again
+	struct recording_file
+		files[RECORDING_FILES_MAX]; // by hash; what collides is reported again
 	char file_path[4096];
 };
 
@@ -88,7 +89,7 @@ HIDDEN void recording_after_fork(long result);
 // make none. False: it was so already, or this is a vfork child, whose memory is its parent's.
 HIDDEN bool recording_seal(bool strict);
 
-// Behind that: it has (and the trace says so), or it has not.
+// After that: it has (and the trace says so), or it has not.
 HIDDEN void recording_sealed(bool done);
 
 // From here on, reading the processor's counter is a fault in one of the process's threads, and in

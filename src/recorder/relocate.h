@@ -1,4 +1,4 @@
-// relocate: the first instructions of a function, moved elsewhere, so that a jump can stand there.
+// relocate: the first instructions of a function, moved elsewhere, so that a jump can be there.
 //
 // Instructions are copied one by one until at least the bytes that the jump needs are free. What
 // depends on its place is rewritten: displacements from the instruction pointer, calls and jumps.
@@ -34,13 +34,13 @@ struct relocate {
 };
 
 // Copy instructions from `code`, of which `size` bytes can be read, to `to`, where they are to run,
-// until at least `need` bytes are taken; a jump to what follows them comes behind. `code_at` and
-// `to_at` are where both lie for the processor.
+// until at least `need` bytes are taken; a jump to what follows them comes after. `code_at` and
+// `to_at` are where both are for the processor.
 HIDDEN enum relocate_reason relocate_copy(const uint8_t *code, size_t size, uint64_t code_at,
 					  uint8_t *to, uint64_t to_at, size_t need, bool wide,
 					  struct relocate *relocate);
 
-// The same, but a call that is moved returns to behind where it stood, and not to its copy: whoever
+// The same, but a call that is moved returns to after where it was, and not to its copy: whoever
 // walks or unwinds the stack finds the function itself. (A processor that keeps return addresses
 // twice would refuse such a return.)
 HIDDEN enum relocate_reason relocate_copy_walked(const uint8_t *code, size_t size, uint64_t code_at,

@@ -8,8 +8,8 @@
 // nothing is, neither their allocation nor their end. A block of no bytes counts as one byte here.
 //
 // An allocation that is not hit costs one subtraction and a branch. A free has to know whether its
-// block was sampled: a table of small counters says no for nearly all, a set of addresses behind
-// it is exact. Both are lock-free. A forked child keeps its copy of them.
+// block was sampled: a table of small counters says no for nearly all, a set of addresses
+// then decides. Both are lock-free. A forked child keeps its copy of them.
 //
 // Whether to sample is known once the recording has begun. Until then `sample_mean` is
 // SAMPLE_UNKNOWN, and the first call finds out.

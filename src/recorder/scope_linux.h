@@ -48,7 +48,7 @@ HIDDEN bool scope_asks(const struct scope_object *object, const char *name);
 // are no more.
 HIDDEN const struct scope_object *scope_next_namespace(const void **at);
 
-// The program headers of a loaded object, which lie behind its ELF header or, of an executable,
+// The program headers of a loaded object, which are after its ELF header or, of an executable,
 // where the kernel says; NULL: not found.
 HIDDEN const struct elf_program *scope_programs(const struct scope_object *object, uint16_t *count);
 
@@ -56,7 +56,7 @@ HIDDEN const struct elf_program *scope_programs(const struct scope_object *objec
 HIDDEN const uint8_t *scope_build_id(uintptr_t bias, const struct elf_program *note,
 				     uint32_t *length);
 
-// From its first mapped byte to behind its last one. False: it is not known.
+// From its first mapped byte to after its last one. False: it is not known.
 HIDDEN bool scope_span(const struct scope_object *object, uintptr_t *start, uintptr_t *end);
 
 // Whether the object names `other` among those that it needs.

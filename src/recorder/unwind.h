@@ -22,19 +22,19 @@
 //                frames)
 //     RSP_DEREF  *(sp + offset) + word
 //     SIGNAL     the frame of a signal handler's return: everything is in the context that the
-//                kernel has put behind sp
+//                kernel has put after sp
 //     SIGNAL_OLD the same for i386 handlers that asked for no siginfo: another context
 //     GUESS      no rule (generated code, or code without .eh_frame): a chain through rbp
 //     SCANNED    sp + offset, as a look at the stack has found (unwind_learn): a guess as well
 //     MACHINE    sp + offset, of Windows' code that an exception or an interrupt leads to: the
 //                processor has pushed the address of the interrupted instruction as if it were a
-//                return address, and 2 words behind the cfa lies its sp
+//                return address, and 2 words after the cfa is its sp
 //     END        the outermost frame
 //     STOP       not expressible: the walk ends here, incomplete
 //
 // and else the return address is at cfa - word, the caller's sp is cfa, and the caller's rbp is at
-// cfa + rbp offset, or unchanged if that field is 0, which would be where the return address lies.
-// It may lie outside of the cfa: Microsoft's compilers keep it in the home space of the caller's
+// cfa + rbp offset, or unchanged if that field is 0, which would be where the return address is.
+// It may be outside of the cfa: Microsoft's compilers keep it in the home space of the caller's
 // frame.
 //
 // Rows that no rule can express exist in hand-written assembly only (5 in libc); nothing
@@ -105,7 +105,7 @@ static inline int64_t unwind_rbp_offset(unwind_rule rule)
 // The rule's kind, and where the caller's rbp is: RSP alone says that rbp stays what it is.
 #define UNWIND_RBP_BITS 0xffffull
 
-// By offset: the caller's rbp lies in memory.
+// By offset: the caller's rbp is in memory.
 static inline bool unwind_saves_rbp(unwind_rule rule)
 {
 	return rule & UNWIND_RBP_BITS & ~15ull;
@@ -137,7 +137,7 @@ static inline unwind_rule unwind_make_saving(enum unwind_kind kind, int64_t cfa_
 }
 
 // The table is one huge page (2 MB), and its pages mirror those of the code: what one page of code
-// needs lies in one page of the table.
+// needs is in one page of the table.
 enum { UNWIND_SETS = 32768, UNWIND_WAYS = 4, UNWIND_PAGE_SETS = 64 };
 
 struct unwind_entry {
@@ -154,7 +154,7 @@ _Static_assert(UNWIND_BYTES == 2 << 20, "the table is one huge page");
 
 HIDDEN extern struct unwind_entry *unwind_table; // UNWIND_SETS * UNWIND_WAYS
 
-// Raised when a rule has become another one, or all were forgotten: behind that.
+// Raised when a rule has become another one, or all were forgotten: after that.
 HIDDEN extern uint32_t unwind_turn;
 
 // Set in a key for an address that is the instruction itself (interrupted by a signal), not a
@@ -172,7 +172,7 @@ static inline unwind_rule unwind_match(const struct unwind_entry *at, uint64_t k
 	return (__atomic_load_n(&at->check, __ATOMIC_RELAXED) ^ rule) == key ? rule : 0;
 }
 
-// In bytes, so that few instructions lie between an address and its rule: a walk waits for them.
+// In bytes, so that few instructions are between an address and its rule: a walk waits for them.
 static inline struct unwind_entry *unwind_set(uint64_t key)
 {
 	uint64_t line = key % UNWIND_PAGE_SETS; // in a page of the table; the rest is which
@@ -207,7 +207,7 @@ HIDDEN bool unwind_start(void);
 // Forget all rules: code was unmapped.
 HIDDEN void unwind_forget(void);
 
-// Forget those for addresses from `start` to `end`, or just behind it. The caller holds code_lock.
+// Forget those for addresses from `start` to `end`, or just after it. The caller holds code_lock.
 HIDDEN void unwind_forget_range(uintptr_t start, uintptr_t end);
 
 // Of the system: the rule for `key`, compiled, with the frame's id. The caller holds code_lock.
@@ -223,7 +223,7 @@ HIDDEN unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner,
 // Put a rule in the place of another. The caller holds code_lock.
 HIDDEN void unwind_replace(uint64_t key, unwind_rule rule);
 
-// The end of the stack on which `here` lies, if it is the calling thread's own.
+// The end of the stack on which `here` is, if it is the calling thread's own.
 HIDDEN uintptr_t unwind_stack_end(uintptr_t here);
 
 // The same: many rules are in use, and the table is worth a huge page.

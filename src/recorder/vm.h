@@ -14,13 +14,13 @@
 
 #include "recorder/lane.h"
 
-// A call: what is asked, and where from: of a hook that stands in front of a function, `frame` is
+// A call: what is asked, and where from: of a hook that is in front of a function, `frame` is
 // the hook's own. At a system-call instruction it is that of what the site calls or, where the site
 // only jumps, NULL: then top and rbp tell the registers.
 struct vm_ask {
 	long words[6];
 	const uintptr_t *frame;
-	uintptr_t back; // the address behind the instruction; 0: a hook's
+	uintptr_t back; // the address after the instruction; 0: a hook's
 	uintptr_t *top; // the stack pointer; the two words below it may be lent
 	uintptr_t rbp;
 	// How it is made; NULL: as a system call. Returns what the kernel would.

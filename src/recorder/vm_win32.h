@@ -2,8 +2,8 @@
 //
 // They become the same records as on other systems (wire/lane_event.h): what reserves is a mapping
 // without access, what commits gives access, what decommits takes it, what releases unmaps. The
-// bits of MEM_… stand in the record's flags as the program gave them. A call that takes memory is
-// recorded behind it, one that gives memory back on both sides.
+// bits of MEM_… are in the record's flags as the program gave them. A call that takes memory is
+// recorded after it, one that gives memory back on both sides.
 #ifndef RECORDER_VM_WIN32_H
 #define RECORDER_VM_WIN32_H
 

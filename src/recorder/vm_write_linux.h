@@ -19,7 +19,7 @@ struct vm_write_door {
 	bool between;      // the lane is between the halves of a realloc of this very thread
 };
 
-// Find out where libc and the linker lie, by whose code calls are told apart.
+// Find out where libc and the linker are, by whose code calls are distinguished.
 HIDDEN void vm_write_start(void);
 
 // Whether the code at `pc` is the dynamic linker's (where that is a file of its own).

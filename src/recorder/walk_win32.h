@@ -29,7 +29,7 @@ struct walk_file {
 // The lane is busy, and stays so.
 HIDDEN void walk_first(struct lane *lane);
 
-// The path of the file that is mapped at `at`, an image or a view; NULL: none is. Lies in `room`.
+// The path of the file that is mapped at `at`, an image or a view; NULL: none is. Is in `room`.
 HIDDEN const char *walk_file(uintptr_t at, struct walk_file *room);
 
 // PAGE_… as PROT_….
@@ -43,7 +43,7 @@ static inline void walk_begin(void)
 	__atomic_fetch_add(&walk_calls_begun, 1, __ATOMIC_SEQ_CST);
 }
 
-// Behind the call's record.
+// After the call's record.
 static inline void walk_end(void)
 {
 	__atomic_fetch_add(&walk_calls_done, 1, __ATOMIC_SEQ_CST);

@@ -259,7 +259,7 @@ static void write_totals(const struct active *active, struct paper *paper)
 	}
 	if (active->left_out.count)
 		paper_format(paper, PAPER_DIM,
-			     "  %-10s%11s  in %s mapping%s of malloc, where the blocks lie, left "
+			     "  %-10s%11s  in %s mapping%s of malloc, where the blocks are, left "
 			     "out here (--layer vm)\n",
 			     "", str_bytes(active->left_out.bytes, bytes),
 			     str_count(active->left_out.count, count),

@@ -1,9 +1,9 @@
 // active: a list of what is allocated at one moment, each block and each mapping with where it
-// lies, how large and how old it is, whose it is and who asked for it.
+// is, how large and how old it is, whose it is and who asked for it.
 //
 // Blocks and mappings are two layers, which never add up: malloc takes its blocks from mappings.
 // Where both are listed, mappings that malloc made for its blocks are therefore left out, so that
-// nothing stands there twice; where only mappings are asked for, all are listed. tidemark's own
+// nothing is there twice; where only mappings are asked for, all are listed. tidemark's own
 // are in neither, nor is what a forked process has from its parent.
 #ifndef REPORT_ACTIVE_H
 #define REPORT_ACTIVE_H

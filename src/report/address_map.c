@@ -12,7 +12,7 @@ const struct query_context_rules address_map_rules = {
 	.layers = QUERY_VM,
 	.refused = ~(SELECTION_BIT(PROCESS) | SELECTION_BIT(MODULE) | SELECTION_BIT(FRAME) |
 		     SELECTION_BIT(NOT_FRAME) | SELECTION_BIT(ROW)),
-	.refusal = "cannot be asked of an address space: --process chooses it, and --frame, "
+	.refusal = "does not apply to an address space: --process chooses it, and --frame, "
 		   "--not-frame, --module and --row the mappers that are listed",
 };
 

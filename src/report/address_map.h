@@ -8,7 +8,7 @@
 //
 //     the map       segments of slots. 32 bits: all 4 GiB in one. 64 bits: the neighbourhoods that
 //                   are used; long stretches that are all alike are skipped, and said so, so that
-//                   the picture's size follows what is mapped and not how far apart it lies
+//                   the picture's size follows what is mapped and not how far apart it is
 //     the curve     total free and the largest free block (lowest in each stretch of time),
 //                   reserved, committed and holes (highest), over the whole trace
 //     the table     by who mapped it (stack and owner): how much, how much waste, and how large the
@@ -118,7 +118,7 @@ bool address_map_init(struct address_map *address_map, struct query_context *ask
 		      const struct address_map_options *options, struct err *err);
 void address_map_fini(struct address_map *address_map);
 
-// "#0072b2": an owner's colour; of ADDRESS_MAP_FREE too. Told apart also by people who see fewer
+// "#0072b2": an owner's colour; of ADDRESS_MAP_FREE too. Distinguished also by people who see fewer
 // colours.
 const char *address_map_colour(uint8_t owner);
 

@@ -8,11 +8,11 @@
 // Numbers are in base units throughout (bytes, nanoseconds, counts): the script scales them to what
 // reads well, and the data can be used for something else.
 //
-// Looks: one palette that is told apart by those who do not see red and green alike (Okabe and Ito,
+// Looks: one palette, for people who do not see red and green alike too (Okabe and Ito,
 // 2008; cividis for cells), and different dashes besides, so that it survives a grey printer. A
-// curve that stands alone is filled.
+// curve that is alone is filled.
 //
-// Names come from traces and may hold anything. In the script they stand in single quotes (a single
+// Names come from traces and may hold anything. In the script they are in single quotes (a single
 // quote itself in double ones), where gnuplot knows no escapes, no commands and no markup, and
 // without control characters.
 #ifndef REPORT_CHART_H

@@ -1,3 +1,5 @@
+// Writes a chart as a script for gnuplot, which draws it in any of its formats.
+// The script holds its data, so it can be kept and changed.
 #include "report/chart.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // chunk_extent: the place of each live block in its allocator's memory, header and rounding
 // included.
 //
-// glibc's, where no two blocks lie closer than glibc could have put them: 8 bytes before the block
+// glibc's, where no two blocks are closer than glibc could have put them: 8 bytes before the block
 // (4 in 32-bit programs), and the whole rounded up to 16, at least 32 (16 and 16 there); a block
 // that has a mapping of its own has all of it. Else the allocator is another's, and a block's
 // berth is the least distance from any block of its size to the next. Berths never overlap.

@@ -33,8 +33,8 @@ const struct findings_kind findings_kinds[] = {
 	{ "freed-twice", "a block is freed twice", FINDINGS_ERROR, CALLS | FINDINGS_ALL_SEEN,
 	  "A free (or realloc) of an address where a block has been freed before, and nothing "
 	  "was allocated since. It is likely, not certain: an allocation that the recorder does "
-	  "not see (an allocator that nobody exports) could have given the address out again. "
-	  "Which free came first is told with --free-stacks. Whoever frees last must not, or the "
+	  "not see (of an allocator that is not exported) could have given the address out again. "
+	  "With --free-stacks it says which free came first. The last free must go, or the "
 	  "pointer must be cleared by the first; an address sanitizer build shows both at once.",
 	  findings_freed_twice },
 	{ "freed-wrong", "the inside of a block is freed", FINDINGS_ERROR,
@@ -47,13 +47,13 @@ const struct findings_kind findings_kinds[] = {
 	  CALLS | FINDINGS_FREE_STACKS,
 	  "A block of operator new that free ends, or a block of malloc that operator delete "
 	  "ends. It works with glibc, and breaks with other allocators and with sized delete. "
-	  "Told only of modules whose calls of new and of delete were both seen elsewhere: one "
+	  "Reported only of modules whose calls of new and of delete were both seen elsewhere: one "
 	  "with operators of its own, which cannot be seen, is not blamed.",
 	  findings_mismatch },
 	{ "failed", "allocations fail", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
-	  "Calls of malloc and its kin that returned no memory. The sizes tell why: beyond what "
-	  "any machine has it is a size that was computed wrong (a negative number); else the "
-	  "limits of the process are told, where the recording has them.",
+	  "Calls of malloc and related functions that returned no memory. The sizes say why: "
+	  "beyond what any machine has it is a size that was computed wrong (a negative number); "
+	  "else the limits of the process are given, where the recording has them.",
 	  findings_failures },
 	{ "killed", "killed while it held memory", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
 	  "A process that SIGKILL ended while it held 64 MiB or more: who held most, and who "
@@ -69,8 +69,8 @@ const struct findings_kind findings_kinds[] = {
 	  "else possible.",
 	  findings_growth },
 	{ "growth-lately", "memory grows since a while", FINDINGS_PROBLEM, 0,
-	  "As growth, but less than a ninth of it lies in the first two thirds of the time. Record "
-	  "longer to tell a leak from the last tooth of a saw.",
+	  "As growth, but less than a ninth of it is in the first two thirds of the time. Record "
+	  "longer to distinguish a leak from the last tooth of a saw.",
 	  findings_growth_lately },
 	{ "peak", "a peak made by few short buffers", FINDINGS_SAVING, 0,
 	  "The highest level of all is a spike that takes less than a tenth of the time, rises "
@@ -90,7 +90,7 @@ const struct findings_kind findings_kinds[] = {
 	  findings_containers },
 	{ "temporaries", "allocated and freed within one call", FINDINGS_SAVING, CALLS,
 	  "Blocks that the thread which allocated them freed before its next allocation, "
-	  "nineteen of twenty from a site. With --free-stacks it is told which call frees them. "
+	  "nineteen of twenty from a site. With --free-stacks it says which call frees them. "
 	  "A buffer on the stack, one that is kept and reused, or a small-buffer type saves both "
 	  "calls.",
 	  findings_temporaries },
@@ -112,7 +112,7 @@ const struct findings_kind findings_kinds[] = {
 	{ "pinned", "few small blocks keep pages", FINDINGS_SAVING,
 	  FINDINGS_EVERY_CALL | FINDINGS_NO_FILTER,
 	  "At the end of a process that ran for ten seconds or more, pages of the heap on which "
-	  "only a few small blocks lie (tidemark pins). Long-lived small blocks that are "
+	  "only a few small blocks are (tidemark pins). Long-lived small blocks that are "
 	  "allocated among short-lived ones do that: allocate them early, together, or from a "
 	  "pool of their own.",
 	  findings_pinned },
@@ -138,7 +138,7 @@ const struct findings_kind findings_kinds[] = {
 	  "batches are cheaper.",
 	  findings_elsewhere },
 	{ "cache", "grew and levelled off", FINDINGS_NOTE, 0,
-	  "A site that grew and stopped: a cache or a pool. It is told so that it is not taken "
+	  "A site that grew and stopped: a cache or a pool. It is listed so that it is not taken "
 	  "for a leak.",
 	  findings_cache },
 	{ "step", "a step that stays", FINDINGS_NOTE, 0,

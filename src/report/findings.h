@@ -10,12 +10,12 @@
 //
 // Each kind of finding is a row in a table: what it is called, what it needs of a trace, the
 // function that looks for it, and the text that explains how it decides. A kind whose needs a trace
-// does not meet is not looked for; that is told, with the option of `tidemark record` that would
-// have given it.
+// does not meet is not looked for; that is reported, with the option of `tidemark record` that
+// would have given it.
 //
 // A finding says what was seen. What follows from that only mostly (growth that goes on, contents
 // that are equal) is called possible or likely, never certain. What is too little to matter (less
-// than a fiftieth of the peak, or of the calls, or less than fixed amounts) is not told.
+// than a fiftieth of the peak, or of the calls, or less than fixed amounts) is not listed.
 #ifndef REPORT_FINDINGS_H
 #define REPORT_FINDINGS_H
 

@@ -148,7 +148,7 @@ static void tell_temporaries(struct findings *findings, const struct findings_ki
 		     "counted: their thread frees them, and allocates nothing between%s",
 		     findings->facts->free_stacks
 			     ? ""
-			     : "; which call frees them is told with record --free-stacks");
+			     : "; record --free-stacks shows which call frees them");
 	if (group->size_max <= 1024)
 		findings_say(&finding->advice, "a buffer on the stack, or one that is kept, saves "
 					       "both calls");

@@ -166,7 +166,7 @@ static void tell_cache(struct findings *findings, const struct findings_kind *ki
 	findings_say(&finding->what, "%s grew by %s and is level since %s: a cache or a pool.",
 		     function, str_bytes(row->trend.grown, grown),
 		     str_duration(row->since_ns, time));
-	findings_say(&finding->why, "less than a ninth of the growth lies in the last third of the "
+	findings_say(&finding->why, "less than a ninth of the growth is in the last third of the "
 				    "time, where a steady one would have a third");
 	findings_say(&finding->advice,
 		     "nothing, if it is meant to be that large; a limit makes it smaller");

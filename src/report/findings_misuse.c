@@ -90,8 +90,8 @@ bool findings_freed_twice(struct findings *findings, const struct findings_kind 
 		findings_say(&finding->why,
 			     "it had been freed, and no allocation was seen at the address since%s",
 			     orphan->stack ? ""
-					   : "; the stack is that of the allocation, who frees is "
-					     "told with record --free-stacks");
+					   : "; the stack is that of the allocation; record "
+					     "--free-stacks shows that of the free");
 		findings_say(&finding->advice, "one of the two must not free it");
 	}
 	return true;

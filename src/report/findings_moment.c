@@ -291,13 +291,12 @@ bool findings_pinned(struct findings *findings, const struct findings_kind *kind
 		function = findings_function(findings, row->stack);
 		findings_say(&finding->what, "%s of pages stay for %s of small blocks of %s.",
 			     str_bytes(back, bytes), str_bytes(row->live_bytes, live), function);
-		findings_say(
-			&finding->why, "%s",
-			pins.resident
-				? "nothing else lies on these pages, and they were resident at "
-				  "the end"
-				: "nothing else lies on these pages; whether they were resident "
-				  "is not recorded");
+		findings_say(&finding->why, "%s",
+			     pins.resident
+				     ? "nothing else is on these pages, and they were resident at "
+				       "the end"
+				     : "nothing else is on these pages; whether they were resident "
+				       "is not recorded");
 		findings_say(&finding->advice, "allocate such blocks early and together, or from a "
 					       "pool of their own");
 		findings_figure(finding, "pages_bytes", "pages", FINDINGS_BYTES, back);

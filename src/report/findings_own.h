@@ -31,7 +31,7 @@ struct findings_pair {
 	uint64_t elsewhere; // freed by another thread
 };
 
-// Buffers that grew: by realloc, or by an allocation, and the free of the last one behind it.
+// Buffers that grew: by realloc, or by an allocation, and the free of the last one after it.
 struct findings_chains {
 	process_id process;
 	stack_id stack; // of the steps
@@ -48,7 +48,7 @@ struct findings_orphan {
 	thread_id thread;
 	stack_id stack;
 	uint64_t address, number, time_ns;
-	// What is known of the address: when a block ended there, or the block that it lies inside.
+	// What is known of the address: when a block ended there, or the block that it is inside.
 	bool freed, inside;
 	stack_id freed_by, allocated_by;
 	uint64_t size, offset;
@@ -85,7 +85,7 @@ struct findings_facts {
 	bool free_stacks;
 };
 
-// What is told at all: bytes, calls; and from which age of a process its growth says anything.
+// What is listed at all: bytes, calls; and from which age of a process its growth says anything.
 uint64_t findings_bytes_min(const struct findings *findings);
 uint64_t findings_calls_min(const struct findings *findings);
 enum { FINDINGS_LASTING_S = 10 };
@@ -100,7 +100,7 @@ void findings_say(char **slot, const char *format, ...) __attribute__((format(pr
 void findings_figure(struct finding *finding, const char *key, const char *label,
 		     enum findings_unit unit, uint64_t value);
 
-// The command line that shows it: "growth app.tide --frame '^work$'", with `options` behind.
+// The command line that shows it: "growth app.tide --frame '^work$'", with `options` after.
 void findings_command(const struct findings *findings, struct finding *finding, const char *verb,
 		      const char *options, bool window, bool frame);
 

@@ -2,7 +2,7 @@
 //
 // POSIX extended regular expressions over demangled function names, inlined ones included, and
 // over the paths of modules. A stack passes if any of its functions matches one of the wanted
-// expressions (or none is wanted), none matches an unwanted one, and any of its frames lies in a
+// expressions (or none is wanted), none matches an unwanted one, and any of its frames is in a
 // module that was asked for (or none was). Each frame is named and matched once and
 // each stack walked once, so the price does not grow with the number of events.
 #ifndef REPORT_FRAME_FILTER_H

@@ -5,7 +5,7 @@
 // verdicts mean, and how slope and fit are found, says engine/trend.h.
 //
 // Start and end of a process are left out, because programs build up and tear down: a tenth of the
-// time behind its start, a twentieth before its end, wherever the window (--from, --to) does not
+// time after its start, a twentieth before its end, wherever the window (--from, --to) does not
 // say where to begin and end.
 #ifndef REPORT_GROWTH_H
 #define REPORT_GROWTH_H

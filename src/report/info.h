@@ -34,7 +34,7 @@ struct info {
 	struct err wrong; // why it is not
 };
 
-// `reader` stands at its beginning, and afterwards at its end. `path` is what the trace is called.
+// `reader` is at its beginning, and afterwards at its end. `path` is what the trace is called.
 void info_read(struct info *info, const char *path, struct reader *reader,
 	       enum progress_mode progress);
 void info_fini(struct info *info);

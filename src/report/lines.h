@@ -1,6 +1,6 @@
 // lines: the lines of a stack in each of the forms in which answers are written.
 //
-// For people: "function  file:line", shortened to what is left of the line behind the figures; the
+// For people: "function  file:line", shortened to what is left of the line after the figures; the
 // callers below, without the functions in which every thread begins, at most a dozen. For
 // programs: an array of objects in JSON, one field in CSV; always whole.
 #ifndef REPORT_LINES_H
@@ -21,7 +21,7 @@ struct lines {
 	bool windows;                     // some of them are of Windows' modules
 };
 
-// What is behind the figures: one line, with `ending` and a newline.
+// What is after the figures: one line, with `ending` and a newline.
 void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_style style,
 		 const char *ending);
 

@@ -48,7 +48,7 @@ void moment_view_warn_of_space(struct query_context *asked)
 	warn_of_count(asked, totals->absurd,
 		      "calls have ranges that no address space can hold; they were not believed");
 	warn_of_count(asked, totals->overlapping,
-		      "mappings lie where others had not ended: their ends were not seen");
+		      "mappings are where others had not ended: their ends were not seen");
 	warn_of_count(asked, totals->unknown,
 		      "calls moved or protected memory that was not known to be mapped");
 }
@@ -57,7 +57,7 @@ void moment_view_warn_of_samples(struct query_context *asked)
 {
 	if (reader_info(asked->reader)->sample_bytes)
 		query_context_warn(asked,
-				   "the memory of blocks that are no samples counts as free");
+				   "the memory of blocks that are not samples counts as free");
 }
 
 static bool was_left(const struct query_context *asked, process_id id)

@@ -23,7 +23,7 @@ bool moment_view_check(const char *at, struct err *err);
 // moment and progress are set here.
 void moment_view_read(struct query_context *asked, const struct present_options *more);
 
-// Warn of what the address space was told that it could not believe.
+// Warn of what the address space was given and could not believe.
 void moment_view_warn_of_space(struct query_context *asked);
 
 // For answers about free memory: warn that in a sampled recording it is not.

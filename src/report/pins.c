@@ -13,7 +13,7 @@
 const struct query_context_rules pins_rules = {
 	.about = QUERY_CONTEXT_MOMENT,
 	.refused = ~SELECTION_BIT(PROCESS),
-	.refusal = "cannot be asked of pages, which all that lies on them keeps: only --process "
+	.refusal = "does not apply to pages, which any block on them keeps: only --process "
 		   "chooses",
 };
 

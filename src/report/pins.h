@@ -1,8 +1,8 @@
-// pins: pages of an allocator that cannot go back to the system, because a few small blocks lie on
+// pins: pages of an allocator that cannot go back to the system, because a few small blocks are on
 // them.
 //
-// A page is *free* if no live block's place (berths.h) is on it, *pinned* if the places on it have
-// at most a few bytes, else *used*. The table says by stack how many pinned pages its blocks are
+// A page is free if no live block's extent (chunk_extent.h) is on it, *pinned* if the places on it
+// have at most a few bytes, else used. The table says by stack how many pinned pages its blocks are
 // on, how many of their bytes, and how much could go back if they were not there: pages that they
 // pin alone.
 //

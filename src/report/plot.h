@@ -45,7 +45,7 @@ enum plot_key {
 	PLOT_KEYS,
 };
 
-// As they are written, NULL behind the last. The first key's word is "none".
+// As they are written, NULL after the last. The first key's word is "none".
 extern const char *const plot_kind_words[PLOT_KINDS + 1];
 extern const char *const plot_key_words[PLOT_KEYS + 1];
 

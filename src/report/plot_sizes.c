@@ -1,3 +1,5 @@
+// Plots over sizes: a histogram of allocations by size, and sizes against lifetimes as a heat map.
+// Sizes are in classes, so many to an octave; a bar is as wide as its class.
 #include "report/plot_parts.h"
 
 #include "base/mem.h"

@@ -1,3 +1,6 @@
+// Plots over time: live bytes and blocks, rates, resident memory, page faults, the largest hole of
+// the address space. All are curves with one value for each of the buckets that the window is cut
+// into.
 #include "report/plot_parts.h"
 
 #include "base/mem.h"

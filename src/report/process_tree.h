@@ -1,6 +1,6 @@
 // process_tree: the processes of a trace in the order of a family tree.
 //
-// Parents stand before their children, children in the order they came. A process whose parent is
+// Parents are before their children, children in the order they came. A process whose parent is
 // not in the trace, or makes no sense, is a root.
 #ifndef REPORT_PROCESS_TREE_H
 #define REPORT_PROCESS_TREE_H

@@ -103,7 +103,7 @@ static bool open_index(struct query_context *asked, struct err *err)
 
 	if (query->lifetime_given && query->lifetime_ns.most == 0)
 		return err_set(err, ERR_USAGE,
-			       "a lifetime of 0 ns alone cannot be asked of windows and peaks");
+			       "--lifetime 0ns alone does not apply to windows and peaks");
 	if (!opened_index(asked->opened, &asked->options.window, err))
 		return false;
 	asked->window = asked->opened->window;
@@ -148,7 +148,7 @@ static bool find_peak(void *context, struct moment_edge *moment, struct err *err
 		return false;
 	if (peak.bytes == 0)
 		query_context_warn(asked, "there is no peak: nothing that is asked about was ever "
-					  "live; the beginning stands for it");
+					  "live; the beginning is used for it");
 	asked->peak_edge = peak.edge;
 	return moment_of(asked, peak.edge, moment, err);
 }

@@ -3,7 +3,7 @@
 // believed. Every command and every question of the viewer begins with one.
 //
 //     query_context_open       the trace, what the filters name in it, and when
-//       query_context_query      about windows: a query of the engine that groups as it is told
+//       query_context_query      about windows: a query of the engine that groups as it is asked
 //       moment_view_read         about moments: what was there (moment_view.h)
 //       query_context_select     about events: which of them are selected
 //       query_context_warn       what came up on the way; said once
@@ -18,8 +18,8 @@
 // that is asked about: by the index, in every question. The window's own words (--from, --to,
 // --impact) do not move it.
 //
-// A query made here groups by one of a few ways. A *place* is one stack of one process, and what
-// is asked of it is numbered in the order in which it is met; places holds who is who.
+// A query made here groups by one of a few ways. A *site* is one stack of one process; sites
+// are numbered in the order in which they are met, and `places` holds which is which.
 #ifndef REPORT_QUERY_CONTEXT_H
 #define REPORT_QUERY_CONTEXT_H
 
@@ -154,7 +154,7 @@ bool query_context_check_layers(const struct query_context *asked, bool by_layer
 // The number of a place.
 uint32_t query_context_place(struct query_context *asked, process_id process, stack_id stack);
 
-// The highest level between two edges, and the edge behind the step that first reached it.
+// The highest level between two edges, and the edge after the step that first reached it.
 struct query_context_peak {
 	uint64_t bytes, edge;
 };

@@ -57,7 +57,7 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 			  const struct report_format *format, struct err *err);
 void report_free(struct report *report); // NULL is allowed
 
-// The next pool of those that the filters leave, behind `id` (0: the first); NULL at the end.
+// The next pool of those that the filters leave, after `id` (0: the first); NULL at the end.
 const struct trace_heap *report_next_pool(const struct report *report, heap_id id);
 
 // "exit 0", "signal SIGKILL", "exec", "unknown".

@@ -45,9 +45,10 @@ static bool take_apart(const char *word, enum row_key *key, const char **value, 
 		*value = colon + 1;
 		return true;
 	}
-	return err_set(err, ERR_USAGE,
-		       "'%s' is no row (try: function:NAME, module:PATH, stack:ID or owner:WORD)",
-		       word);
+	return err_set(
+		err, ERR_USAGE,
+		"'%s' is not a row (try: function:NAME, module:PATH, stack:ID or owner:WORD)",
+		word);
 }
 
 bool row_filter_check(const char *word, struct err *err)
@@ -59,7 +60,7 @@ bool row_filter_check(const char *word, struct err *err)
 	if (!take_apart(word, &key, &value, err))
 		return false;
 	return key != ROW_STACK || str_parse_count(value, &number) ||
-	       err_set(err, ERR_USAGE, "'%s' is no number of a stack", value);
+	       err_set(err, ERR_USAGE, "'%s' is not the number of a stack", value);
 }
 
 struct row_filter *row_filter_new(const struct reader *reader, struct names *names)

@@ -1,4 +1,4 @@
-// row_filter: only the allocations that stand in certain rows of a table.
+// row_filter: only the allocations that are in certain rows of a table.
 //
 // A row is written as its key and what it is called: function:NAME and module:PATH, of the first
 // function of a stack that is no allocator wrapper, as tables name it; stack:ID, all stacks that

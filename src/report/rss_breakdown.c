@@ -10,7 +10,7 @@
 const struct query_context_rules rss_breakdown_rules = {
 	.about = QUERY_CONTEXT_MOMENT,
 	.refused = ~SELECTION_BIT(PROCESS),
-	.refusal = "cannot be asked of resident memory, which a process has as a whole: only "
+	.refusal = "does not apply to resident memory, which a process has as a whole: only "
 		   "--process chooses",
 };
 
@@ -32,8 +32,8 @@ static const struct {
 static const struct {
 	const char *key, *title;
 } parts[RSS_BREAKDOWN_FREES] = {
-	[RSS_BREAKDOWN_FREE_TOP] = { "top", "behind the main heap's last block" },
-	[RSS_BREAKDOWN_FREE_TOPS] = { "arena_tops", "behind arenas' last blocks" },
+	[RSS_BREAKDOWN_FREE_TOP] = { "top", "after the main heap's last block" },
+	[RSS_BREAKDOWN_FREE_TOPS] = { "arena_tops", "after arenas' last blocks" },
 	[RSS_BREAKDOWN_FREE_MAIN] = { "main_gaps", "between blocks of the main heap" },
 	[RSS_BREAKDOWN_FREE_ARENAS] = { "arena_gaps", "between blocks of arenas" },
 	[RSS_BREAKDOWN_FREE_OTHER] = { "other", "in other mappings" },
@@ -407,7 +407,7 @@ bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_contex
 		return err_set(err, ERR_FORMAT, "the snapshot cannot be read");
 	if (rss_breakdown->header->flags & TRACE_SNAPSHOT_CUT)
 		query_context_warn(asked,
-				   "the snapshot's list of pages is cut; what lies behind is in no "
+				   "the snapshot's list of pages is cut; what comes after is in no "
 				   "line");
 	asked->at_exit = false;
 	asked->edge = (struct moment_edge){

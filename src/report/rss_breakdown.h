@@ -8,8 +8,8 @@
 //
 //     live       of a live block, as far as it was asked for
 //     rounding   of a live block's place beyond that: header and rounding up
-//     free       else, in an allocator's mapping: what it keeps for later. Told apart as far as
-//                addresses do: the end of glibc's main heap behind the last block (its top), the
+//     free       else, in an allocator's mapping: what it keeps for later. Distinguished as far as
+//                addresses do: the end of glibc's main heap after the last block (its top), the
 //                ends of its other arenas, between blocks (bins and caches, which no address tells
 //                apart), and in mappings of other kinds
 //     stacks, files, program, libc, kernel, tidemark    by the owner of the mapping
@@ -23,7 +23,7 @@
 // all of them add up to smaps. (Where smaps was not read, the mappings' sums are those of the
 // pages.) Beside them: what is live and was never touched.
 //
-// A block's place is told by report/chunk_extent.h.
+// A block's place is found by report/chunk_extent.h.
 #ifndef REPORT_RSS_BREAKDOWN_H
 #define REPORT_RSS_BREAKDOWN_H
 
@@ -60,10 +60,10 @@ struct rss_breakdown_row {
 	uint64_t bytes;
 };
 
-// What an allocator keeps free, by where it lies.
+// What an allocator keeps free, by where it is.
 enum rss_breakdown_free {
-	RSS_BREAKDOWN_FREE_TOP,    // behind the last block of the main heap
-	RSS_BREAKDOWN_FREE_TOPS,   // behind the last blocks of other arenas' heaps
+	RSS_BREAKDOWN_FREE_TOP,    // after the last block of the main heap
+	RSS_BREAKDOWN_FREE_TOPS,   // after the last blocks of other arenas' heaps
 	RSS_BREAKDOWN_FREE_MAIN,   // between blocks of the main heap
 	RSS_BREAKDOWN_FREE_ARENAS, // between blocks of other arenas
 	RSS_BREAKDOWN_FREE_OTHER,  // in other mappings

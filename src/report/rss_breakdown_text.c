@@ -142,7 +142,7 @@ static void write_between(const struct rss_breakdown *rss_breakdown, struct pape
 	paper_format(paper, PAPER_DIM,
 		     "  %s event%s between the snapshot's beginning and its end: %s allocations "
 		     "(%s),\n  %s frees and %s calls on virtual memory (%s) are of this process\n",
-		     str_count(events, all), events == 1 ? " lies" : "s lie",
+		     str_count(events, all), events == 1 ? " is" : "s are",
 		     str_count(between->allocations, allocations),
 		     str_bytes(between->allocated_bytes, bytes), str_count(between->frees, frees),
 		     str_count(between->calls, calls), str_bytes(between->calls_bytes, more));
@@ -235,14 +235,15 @@ void rss_breakdown_write_text(const struct rss_breakdown *rss_breakdown, struct 
 	write_purges(rss_breakdown, &stacks, rows_max);
 	sink_text(paper->sink, "\n");
 	if (rss_breakdown->lines[RSS_BREAKDOWN_FREE] && rss_breakdown->glibc)
-		paper_paragraph(paper, PAPER_DIM, "free",
-				"which of the gaps between blocks are in bins and which in a "
-				"thread's cache, addresses do not tell");
+		paper_paragraph(
+			paper, PAPER_DIM, "free",
+			"addresses do not show which of the gaps between blocks are in bins "
+			"and which in a thread's cache");
 	if (!rss_breakdown->glibc)
 		paper_paragraph(paper, PAPER_DIM, "rounding",
-				"blocks lie closer together than glibc puts them, so the allocator "
-				"is another; what it rounds up to is told from how far blocks of "
-				"one size lie apart");
+				"blocks are closer together than glibc puts them, so the allocator "
+				"is another; what it rounds up to is estimated from the distances "
+				"of blocks of one size");
 	stack_text_hint(&stacks);
 	stack_text_fini(&stacks);
 }

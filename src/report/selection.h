@@ -65,7 +65,7 @@ void selection_words_with_window(struct selection_words *words, const struct sel
 // The last word of a kind; NULL: none.
 const char *selection_words_get(const struct selection_words *words, enum selection_kind kind);
 
-// What can be told without a trace: is each word written as what it should be? ERR_USAGE.
+// What can be checked without a trace: is each word written as what it should be? ERR_USAGE.
 bool selection_words_check(const struct selection_words *words, struct err *err);
 
 struct selection {

@@ -2,17 +2,17 @@
 // were allocated again and again, one at a time.
 //
 // The level is exact: that after each step of the trace. What a spike is, and how high, says
-// engine/prominence.h, with `rise_min` for the least height. A spike *begins* with the step that
-// lifts the level above the spike's base for the last time before its top, and *ends* with the
+// engine/prominence.h, with `rise_min` for the least height. A spike begins with the step that
+// lifts the level above the spike's base for the last time before its top, and ends with the
 // first one after it that brings the level back to the base or below; one that the window cuts off
 // ends with it. Of a spike whose level trails off it says more how long the level was above half
 // its height. What lives when the last processes end does not fall back: the window ends before it
 // does. Who made it: what each place (one stack of one process) held at the top (of a group: at its
 // body), less what it held where it began. These sum up to top - level there.
 //
-// Equal buffers of one place, of at least rise_min bytes each, are told as a *series* if at least
-// two were allocated in the window and never two of them lived at a time: one that is allocated
-// once and kept would do.
+// Equal buffers of one place, of at least rise_min bytes each, are reported as a *series* if at
+// least two were allocated in the window and never two of them lived at a time: one that is
+// allocated once and kept would do.
 #ifndef REPORT_SPIKES_H
 #define REPORT_SPIKES_H
 
@@ -33,7 +33,7 @@ struct spikes_maker {
 
 struct spikes_row {
 	struct prominence_hill hill;
-	uint64_t begin_edge, end_edge; // end_edge: the edge behind the step that ended it
+	uint64_t begin_edge, end_edge; // end_edge: the edge after the step that ended it
 	uint64_t begin_ns, end_ns, top_ns;
 	uint64_t half_begin_ns, half_end_ns; // when it rose above half its height, and fell back
 	bool cut;                            // it ends with the window

@@ -10,9 +10,9 @@
 //                      The program itself has no name: app-1.0 and app-1.1 are one.
 //     without a name   offset in the module; generated code has none, and is all one
 //
-// The processes of a trace are told apart by program: the name of the executable without folders.
-// The program that a trace began with is one with that of the other trace if neither has the
-// other's: a new version under a new name.
+// The processes of a trace are distinguished by program: the name of the executable without
+// folders. The program that a trace began with is one with that of the other trace if neither has
+// the other's: a new version under a new name.
 #ifndef REPORT_STACK_MATCH_H
 #define REPORT_STACK_MATCH_H
 

@@ -18,7 +18,7 @@ struct stack_text {
 	bool several;                // more than one process: say which
 	bool program_only;           // say only the program, not the process
 	bool once;                   // no stack comes twice: no numbers
-	const char *remark;          // behind the first line of the next stack; NULL: none
+	const char *remark;          // after the first line of the next stack; NULL: none
 	unsigned callers_max;        // lines below the first; 0: a dozen
 	struct map printed;          // private: process << 32 | stack -> number
 	uint64_t numbers;            // given
@@ -27,7 +27,7 @@ struct stack_text {
 
 void stack_text_fini(struct stack_text *text);
 
-// Finish a line whose figures stand in `indent` columns, and write the lines below it.
+// Finish a line whose figures are in `indent` columns, and write the lines below it.
 void stack_text_write(struct stack_text *text, process_id process, stack_id stack);
 
 // A hint of how to get better names, if many were missing.

@@ -15,7 +15,7 @@
 // needs no frame. Mangled C++ names of Valgrind's lines are demangled; with * or ? in them they
 // are compared as they are.
 //
-// Which were of use is counted: those that were not are told, so that lists do not grow old.
+// Which were of use is counted: those that were not are listed, so that lists do not grow old.
 #ifndef REPORT_SUPPRESSIONS_H
 #define REPORT_SUPPRESSIONS_H
 
@@ -36,7 +36,7 @@ bool suppressions_add(struct suppressions *suppressions, const char *path, const
 const char *suppressions_match(struct suppressions *suppressions, const struct names_stack *stack,
 			       uint64_t blocks);
 
-// The next one that was of no use, from *at = 0 on: its name and where it stands. NULL: no more.
+// The next one that was of no use, from *at = 0 on: its name and where it is. NULL: no more.
 const char *suppressions_unused(const struct suppressions *suppressions, size_t *at,
 				const char **path, unsigned *line);
 

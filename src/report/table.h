@@ -6,14 +6,14 @@
 //
 // A row is all allocations alike in the first `depth` keys. Its children are sorted by the sort
 // column, the heaviest first; of each row's children the first `rows_max` are shown. The keys
-// impact, type and mark stand in their own order unless a column was named.
+// impact, type and mark are in their own order unless a column was named.
 //
 // Sums of a row are those of its children, but where a key is `mark`: each phase is a window of
 // its own, so what outlives several is in several, and the rows above are the whole window's.
 //
 // What needs a row's single steps (its peak, times, lifetimes) is found for the rows that are
 // shown, or for all where it is sorted by. Rows of one impact or type are found by going through
-// the window's allocations; where they would not fit in the engine's memory, they are not told.
+// the window's allocations; where they would not fit in the engine's memory, they are left out.
 //
 // Frees of addresses where nothing was known to live are rows of their own, last of their parent.
 #ifndef REPORT_TABLE_H
@@ -164,9 +164,9 @@ int table_compare(const struct table_options *options, const struct table_row *l
 		  const struct table_row *right);
 void table_tell_single(const struct window_allocation *allocation, struct table_row *row);
 
-// Private, for table_new (in table_order.c): put each row's children behind each other; sort them,
-// those that are shown first; the rows that are shown, each after its parent, or all. The list is
-// the caller's.
+// Private, for table_new (in table_order.c): put each row's children one after the other; sort
+// them, those that are shown first; the rows that are shown, each after its parent, or all. The
+// list is the caller's.
 void table_lay_out(struct table *table);
 void table_sort(struct table *table);
 uint32_t *table_list(const struct table *table, bool all, size_t *count);
@@ -183,7 +183,7 @@ bool table_row_in_type(const struct table *table, const struct table_row *row,
 const struct table_phase *table_phase_of(const struct table *table, const struct table_row *row);
 bool table_typed(const struct table *table, size_t depth);
 
-// For others who write figures of rows for people: what stands above a table; one column's title,
+// For others who write figures of rows for people: what is above a table; one column's title,
 // one figure, in a field of the column's width.
 void table_write_top(const struct table *table, struct paper *paper);
 unsigned table_column_width(enum table_column column);

@@ -110,7 +110,7 @@ static void begin_entrypoint(struct reading *reading, const char **attributes)
 	struct tags *tags = reading->tags;
 
 	if (reading->tags_depth == 0) {
-		fail(reading, "an Entrypoint stands inside a Tag");
+		fail(reading, "an Entrypoint must not be inside a Tag");
 		return;
 	}
 	tags->entries = mem_grow(tags->entries, &tags->entries_capacity, tags->entries_count + 1,

@@ -5,7 +5,7 @@
 //       [<frame>] <address> <module>!<function>
 //       #<n> <address> <size> <type> <protection> <allocated> <freed>
 //
-// each line behind "YYYYMMDDHHMMSSmmm <pid> <sec>.<hundredths>: trcmem<bits>: ". Addresses and
+// each line after "YYYYMMDDHHMMSSmmm <pid> <sec>.<hundredths>: trcmem<bits>: ". Addresses and
 // hashes are hexadecimal without a 0x but where it is shown, sizes and ticks (milliseconds since
 // the process began) decimal, type and protection hexadecimal. The type of a Windows program's
 // reservation is what it asked for; else those of Windows that come nearest (type 2000 reserved,
@@ -13,9 +13,9 @@
 // size and function choose what is listed.
 //
 // Unlike the original: #n is one serial over the whole run, and not one for each stack; what is
-// decommitted is not taken for released; stacks are told apart by themselves, not by their hash;
+// decommitted is not taken for released; stacks are distinguished by themselves, not by their hash;
 // an address that is used again is a reservation of its own; only the process's own are listed. A
-// frame whose function is not known is <module>+0x<offset>; where it is, no offset is behind it.
+// frame whose function is not known is <module>+0x<offset>; where it is, no offset is after it.
 // A reservation is freed when nothing of it is mapped any more; 0: at exit some of it still was.
 #ifndef REPORT_TRACEFRAG_H
 #define REPORT_TRACEFRAG_H

@@ -78,7 +78,7 @@ void tree_free(struct tree *tree); // NULL is allowed
 void tree_limit(struct tree *tree, uint64_t nodes_max);
 
 // Every node that is shown, the whole first; a node before those below it, and these before what
-// stands beside it. `rest`: what is below the node and not shown.
+// is beside it. `rest`: what is below the node and not shown.
 typedef void tree_visit(void *context, const struct tree_node *node, const struct window_row *rest);
 void tree_walk(struct tree *tree, tree_visit *visit, void *context);
 

@@ -3,7 +3,7 @@
 // A *place* is one function of a stack's innermost frame, `line` 0 being the innermost of those
 // that were inlined into each other. Stacks that differ in nothing but the allocator wrappers at
 // their inner end end at one place, so that a stack ends at most at one line of its frame. What
-// passes a place is a difference of two sums: stacks stand in the order in which one walks the
+// passes a place is a difference of two sums: stacks are in the order in which one walks the
 // trie, where all those below a stack follow it.
 //
 // It costs 16 bytes for each stack of the trace and 64 for each of the window.

@@ -1,7 +1,7 @@
 // dbghelp: names by Windows' own library, where our readers find none: a PDB of a form that they
 // do not read, a symbol server, on Wine old DWARF.
 //
-// dbghelp.dll is loaded when it is asked for the first time. It is told to take nothing but what
+// dbghelp.dll is loaded when it is asked for the first time. It is set to take nothing but what
 // belongs to the image; what it makes of exports alone is not used, for it names whatever follows
 // an export after it. Elsewhere than on Windows there is none.
 #ifndef SYMBOLS_DBGHELP_H

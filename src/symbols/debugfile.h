@@ -1,4 +1,4 @@
-// debugfile: where on this machine the file of a module and its debug information may lie.
+// debugfile: where on this machine the file of a module and its debug information may be.
 //
 // Distributions keep debug information apart. A debug file is trusted only if it proves that it
 // belongs: by the same build-id, or, where there is none, by the checksum in .gnu_debuglink.

@@ -15,7 +15,7 @@
 
 struct debuginfo;
 
-// `object` has debug information and is borrowed for the life of the debuginfo. Code lies in
+// `object` has debug information and is borrowed for the life of the debuginfo. Code is in
 // [code_start, code_end): ranges elsewhere are remains of functions that the linker dropped.
 struct debuginfo *debuginfo_new(const struct object *object, uint64_t code_start,
 				uint64_t code_end);

@@ -23,7 +23,7 @@ char *drive_find(const char *path);
 // parts, with slashes.
 char *drive_find_in(const char *folder, const char *name);
 
-// What stands between the directories of a list: ':', or ';' where drives have letters.
+// What is between the directories of a list: ':', or ';' where drives have letters.
 char drive_separator(void);
 
 #endif

@@ -1,4 +1,4 @@
-// le: little-endian numbers in bytes that may lie at any address.
+// le: little-endian numbers in bytes that may be at any address.
 #ifndef SYMBOLS_LE_H
 #define SYMBOLS_LE_H
 

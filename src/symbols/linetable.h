@@ -1,7 +1,7 @@
 // linetable: which line of which file an address comes from, for one compilation unit.
 //
 // Read from .debug_line (DWARF 2 to 5). A table consists of sequences, each a run of code with
-// rising addresses and an end of its own; what lies between sequences has no line, however near
+// rising addresses and an end of its own; what is between sequences has no line, however near
 // the next row is. Where several rows have one address, the last one counts.
 //
 // The table is untrusted: a row takes at least a byte, so that its size bounds the work.

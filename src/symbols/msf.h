@@ -2,7 +2,7 @@
 //
 // The file is cut into blocks; a directory says which blocks make each stream. A stream is handed
 // out as contiguous bytes: where its blocks follow each other, those of the file, else a copy.
-// Nothing in it is believed: blocks lie in the file, and no stream is larger than the file.
+// Nothing in it is believed: blocks are in the file, and no stream is larger than the file.
 #ifndef SYMBOLS_MSF_H
 #define SYMBOLS_MSF_H
 

@@ -23,7 +23,7 @@ struct object {
 	Dwarf *dwarf;                  // owned; NULL: no debug information in this file
 	uint64_t size_bytes;           // of the file
 	uint64_t mtime_ns;             // 0 for bytes in memory
-	uint64_t code_start, code_end; // where executable sections lie
+	uint64_t code_start, code_end; // where executable sections are
 	uint8_t build_id[OBJECT_BUILD_ID_MAX];
 	size_t build_id_length; // 0: it has none
 };

@@ -1,6 +1,6 @@
 // pdb_ids: the names of inlined functions, which a PDB keeps apart from the code.
 //
-// An item says how a function is called and in which scope or class it stands; the class is a
+// An item says how a function is called and in which scope or class it is; the class is a
 // type. Both streams are read when the first name is asked for, and then once from end to end,
 // for records have no directory. The format is untrusted: numbers lead to records that are there.
 #ifndef SYMBOLS_PDB_IDS_H

@@ -2,7 +2,7 @@
 //
 // Its stream holds records of symbols, nested by the places they end at, and then tables of lines.
 // Each function is a node, and so is each function that was inlined into it; the lines of inlined
-// code stand in annotations of its record. Nodes go into a nest, so that a lookup is a binary
+// code are in annotations of its record. Nodes go into a nest, so that a lookup is a binary
 // search and a walk to the outermost function.
 #ifndef SYMBOLS_PDB_MODULE_H
 #define SYMBOLS_PDB_MODULE_H

@@ -45,7 +45,7 @@ struct pe {
 	} directories[PE_DIRECTORIES];
 	const uint8_t *symbols; // the COFF symbol table, of 18 bytes each; NULL: none
 	size_t symbols_count;
-	const uint8_t *strings; // the texts behind it, from its length on
+	const uint8_t *strings; // the texts after it, from its length on
 	size_t strings_bytes;
 	// What leads to the PDB.
 	bool has_codeview;
@@ -58,7 +58,7 @@ struct pe {
 bool pe_open(struct pe *pe, const uint8_t *bytes, size_t size_bytes, struct err *err);
 void pe_close(struct pe *pe); // accepts { 0 }
 
-// The section that `rva` lies in, or NULL.
+// The section that `rva` is in, or NULL.
 const struct pe_section *pe_section_at(const struct pe *pe, uint32_t rva);
 
 // The section of that name, or NULL.

@@ -1,7 +1,7 @@
 // pe_names: the functions of a Windows image by address, where there is no debug information.
 //
 // Names come from the COFF symbol table (mingw writes one), from the publics of a PDB, and from the
-// exports. An address has a name only if it surely lies in the function of that name (pe_bounds.h);
+// exports. An address has a name only if it surely is in the function of that name (pe_bounds.h);
 // a table that lists every function, local ones too, is trusted up to the next one in its section.
 #ifndef SYMBOLS_PE_NAMES_H
 #define SYMBOLS_PE_NAMES_H
@@ -39,7 +39,7 @@ size_t pe_names_add_coff(struct pe_names *names); // how many functions
 void pe_names_add_exports(struct pe_names *names);
 void pe_names_build(struct pe_names *names); // once, after the last of them
 
-// The function that `rva` lies in, or NULL.
+// The function that `rva` is in, or NULL.
 const char *pe_names_find(struct pe_names *names, uint32_t rva);
 
 // MODULE!sub_RVA: what stands for a name where there is none. The RVA is that of the function's

@@ -1,4 +1,4 @@
-// symbol_path: where the symbols of Windows modules are kept, as Windows' debuggers are told.
+// symbol_path: where the symbols of Windows modules are kept, in the syntax of Windows' debuggers.
 //
 // _NT_SYMBOL_PATH, _NT_ALT_SYMBOL_PATH and _NT_ALTERNATE_SYMBOL_PATH hold elements with ';'
 // between them:

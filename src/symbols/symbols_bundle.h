@@ -13,7 +13,7 @@
 //     places_count x { 4 function, 4 file, 4 line }; function and file are offsets into the texts
 //     texts_bytes: NUL-terminated texts; the first is empty and means "not known"
 //
-// It is looked into where it lies; nothing is unpacked. It is as untrusted as its trace.
+// It is looked into where it is; nothing is unpacked. It is as untrusted as its trace.
 #ifndef SYMBOLS_SYMBOLS_BUNDLE_H
 #define SYMBOLS_SYMBOLS_BUNDLE_H
 

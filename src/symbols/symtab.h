@@ -28,7 +28,7 @@ size_t symtab_add(struct symtab *symtab, const struct object *object, uint32_t t
 void symtab_build(struct symtab *symtab); // once, after the last symtab_add
 void symtab_fini(struct symtab *symtab);
 
-// The name of the function that covers `offset`, as it stands in the file, or NULL. `*source` is
+// The name of the function that covers `offset`, as it is in the file, or NULL. `*source` is
 // the name of the source file of a local function where the table has it, else NULL.
 const char *symtab_find(const struct symtab *symtab, uint64_t offset, const char **source);
 

@@ -24,7 +24,7 @@ struct asm_options {
 // Everything.
 struct asm_options asm_dump_all(void);
 
-// Write the trace as text. Reads it from its beginning, or from the block where `from_ns` lies.
+// Write the trace as text. Reads it from its beginning, or from the block where `from_ns` is.
 bool asm_dump(struct reader *reader, const struct asm_options *options, struct sink *sink,
 	      struct err *err);
 

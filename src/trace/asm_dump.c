@@ -1,3 +1,4 @@
+// Writes a trace as text. Each line is what asm_read.c reads; what has its usual value is left out.
 #include "trace/asm.h"
 
 #include "trace/asm_vm.h"

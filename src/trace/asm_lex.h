@@ -1,8 +1,8 @@
 // asm_lex: lines of the text form as words.
 //
-// Words are separated by blanks. A part of a word may stand in quotes, where \" \\ \n \t and \xhh
+// Words are separated by blanks. A part of a word may be in quotes, where \" \\ \n \t and \xhh
 // mean what they mean in C. A ; that begins a word begins a comment. A word knows where it
-// stands, for messages, and where its first = and its last : are, if they are not in quotes.
+// is, for messages, and where its first = and its last : are, if they are not in quotes.
 #ifndef TRACE_ASM_LEX_H
 #define TRACE_ASM_LEX_H
 

@@ -1,3 +1,5 @@
+// Reads the text form of a trace and writes the trace. Each line begins with a word that names its
+// kind (rows of a table below); a line that is not understood is an error with line and column.
 #include "trace/asm.h"
 
 #include "base/mem.h"

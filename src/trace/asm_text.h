@@ -1,6 +1,6 @@
 // asm_text: a text that is being assembled: where it is read, and the trace it becomes.
 //
-// asm_read.c and asm_vm.c read lines with it. A function that takes a word moves behind it; one
+// asm_read.c and asm_vm.c read lines with it. A function that takes a word moves past it; one
 // that fails says where and returns false (or NULL).
 #ifndef TRACE_ASM_TEXT_H
 #define TRACE_ASM_TEXT_H

@@ -12,10 +12,10 @@
 #include "trace/asm_text.h"
 #include "trace/reader.h"
 
-// The rest of an event's line, behind its kind and stack.
+// The rest of an event's line, after its kind and stack.
 bool asm_vm_read_event(struct asm_text *text, struct trace_event *event);
 
-// The rest of a line, behind its first word.
+// The rest of a line, after its first word.
 bool asm_vm_read_heap(struct asm_text *text);
 bool asm_vm_read_file(struct asm_text *text);
 bool asm_vm_read_snapshot(struct asm_text *text);
@@ -25,7 +25,7 @@ bool asm_vm_read_pages(struct asm_text *text);
 // Write the snapshot that is open, if one is.
 void asm_vm_close_snapshot(struct asm_text *text);
 
-// The same, as text: an event behind its stack, with the end of the line; heaps, files and
+// The same, as text: an event after its stack, with the end of the line; heaps, files and
 // snapshots.
 void asm_vm_dump_event(const struct trace_event *event, struct sink *sink);
 void asm_vm_dump_definitions(const struct reader *reader, struct sink *sink);

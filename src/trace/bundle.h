@@ -1,7 +1,7 @@
-// bundle: adds symbol files to a trace that is complete, behind its end (docs/format.md, 9).
+// bundle: adds symbol files to a trace that is complete, after its end (docs/format.md, 9).
 //
 // Nothing that is in the file is changed, so an interruption does no harm: the trace ends where
-// it ended before, and the bytes behind it are ignored.
+// it ended before, and the bytes after it are ignored.
 //
 //     bundle_begin
 //       bundle_add     once for each file

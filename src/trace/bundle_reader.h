@@ -1,7 +1,7 @@
 // bundle_reader: the symbol files that a trace carries in BUNDLE blocks (docs/format.md, section
 // 9).
 //
-// A file lies in one or more blocks, each a part of it. The bundle reader remembers where BUNDLE
+// A file is in one or more blocks, each a part of it. The bundle reader remembers where BUNDLE
 // blocks are, reads their labels when the first file is asked for, and a file's bytes when it is.
 #ifndef TRACE_BUNDLE_READER_H
 #define TRACE_BUNDLE_READER_H

@@ -31,7 +31,7 @@ static inline void bytes_fini(struct bytes *bytes)
 	*bytes = (struct bytes){ 0 };
 }
 
-// Room for `more` bytes behind the ones that are there; `size` is unchanged.
+// Room for `more` bytes after the ones that are there; `size` is unchanged.
 static inline uint8_t *bytes_reserve(struct bytes *bytes, size_t more)
 {
 	if (bytes->capacity - bytes->size < more)

@@ -1,4 +1,4 @@
-// chain: blocks one behind the other in a file, numbered, with their index.
+// chain: blocks one after the other in a file, numbered, with their index.
 //
 // What a writer, a repair and a bundle have in common. A call that fails leaves the file as it
 // was before it (out.h).

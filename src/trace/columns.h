@@ -1,6 +1,6 @@
 // columns: the payload of an EVENTS block (docs/format.md, section 6).
 //
-// Events lie in columns, one per field, because what stands in one column is alike: a column of
+// Events are in columns, one per field, because what is in one column is alike: a column of
 // kinds or of stacks is nearly free once compressed. Which columns an event has an entry in is
 // decided by its kind, and the block says so itself, so that an older reader can step over the
 // events of a newer writer. Nothing is carried from block to block.
@@ -75,7 +75,7 @@ struct columns_stage {
 	uint64_t free_stack[COLUMNS_ROW_MAX + 1];
 };
 
-// Where addresses are predicted, they wait here until the block is full, with what they need: told
+// Where addresses are predicted, they wait here until the block is full, with what they need: coded
 // at once, they take a fraction of the time, because what that looks at stays near.
 struct columns_late {
 	uint32_t addresses, old_addresses, sizes, runs;
@@ -132,8 +132,8 @@ void columns_add(struct columns_encoder *encoder, const struct trace_event *even
 		 uint64_t time_ns);
 
 // A row of calls of one thread at one time: blocks of one heap that begin or end, each in one
-// event, which is nearly all that there is. Each field lies by itself, and what not all events have
-// stands without gaps, as in the columns.
+// event, which is nearly all that there is. Each field is by itself, and what not all events have
+// is without gaps, as in the columns.
 struct columns_row {
 	uint32_t count;   // of events
 	uint32_t begun;   // of those that begin a block: all but TRACE_FREE and TRACE_REALLOC_FREE
@@ -157,7 +157,7 @@ static inline bool columns_row_begins(uint8_t kind)
 	return kind != TRACE_FREE && kind != TRACE_REALLOC_FREE;
 }
 
-// Put an event behind a row's others, of which there are fewer than COLUMNS_ROW_MAX; its
+// Put an event after a row's others, of which there are fewer than COLUMNS_ROW_MAX; its
 // free_stacks says whether `stack` counts where no block begins.
 static inline void columns_row_push(struct columns_row *row, uint8_t kind, uint64_t address,
 				    uint64_t size, stack_id stack)
@@ -242,7 +242,7 @@ void columns_decoder_fini(struct columns_decoder *decoder); // accepts { 0 }
 
 enum columns_result { COLUMNS_EVENT, COLUMNS_END, COLUMNS_DAMAGED };
 
-// The next event of a kind we know. Thread, stack, heap and file ids are as they stand there: the
+// The next event of a kind we know. Thread, stack, heap and file ids are as they are there: the
 // caller checks them. `event->vm` is the decoder's own.
 enum columns_result columns_next(struct columns_decoder *decoder, struct trace_event *event);
 

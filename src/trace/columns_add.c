@@ -1,3 +1,11 @@
+// Encodes events, one by one and in rows, into the columns of a block.
+//
+// Each field is written as a varint to its column. Addresses are differences to the one before: a
+// block at 0x5050 after one at 0x5000 is 0x50 = 80; its low four bits, 0, go to one column, the
+// rest, 5, in zigzag (10) to another, as one byte. Columns of fields that are alike compress well.
+//
+// What most events have is staged first, and a column is then packed by four
+// varints at a time without a branch (put_four).
 #include "trace/columns.h"
 
 #include "wire/compiler.h"

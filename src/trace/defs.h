@@ -1,4 +1,4 @@
-// defs: definitions and notes, as they lie in DEFS blocks and as tables in memory
+// defs: definitions and notes, as they are in DEFS blocks and as tables in memory
 // (docs/format.md, section 5).
 //
 // A DEFS payload is a row of records: kind, length, content. Ids are given by the record that

@@ -1,5 +1,5 @@
 // end: the payload of an END block (docs/format.md, section 8): totals, why the recording ended
-// if not by itself, and, as the file's last bytes, where the last blocks lie.
+// if not by itself, and, as the file's last bytes, where the last blocks are.
 #ifndef TRACE_END_H
 #define TRACE_END_H
 

@@ -2,7 +2,7 @@
 //
 // It is written under another name in the same directory and renamed at the end. So a failure
 // leaves nothing behind, and what was there before stays in peace until then. A device or a pipe
-// that stands under the name is written to as it is.
+// that is under the name is written to as it is.
 #ifndef TRACE_FRESH_H
 #define TRACE_FRESH_H
 

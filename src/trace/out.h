@@ -1,6 +1,6 @@
 // out: the file under a writer. Bytes arrive whole or not at all.
 //
-// While there is space it keeps OUT_ROOM_BYTES free behind the data, where the file system lets
+// While there is space it keeps OUT_ROOM_BYTES free after the data, where the file system lets
 // it, so that a full disk still leaves room for the trace's last words. When a write fails, a
 // regular file is cut back to what was whole before it. A pipe is written to as it comes.
 //

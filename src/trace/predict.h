@@ -1,16 +1,16 @@
 // predict: where the next block of memory begins or ends, as far as earlier calls of the same
 // block of events tell (docs/format.md, section 6.5).
 //
-// Allocators reuse what was freed last, cut blocks off a rest one behind the other, and programs
+// Allocators reuse what was freed last, cut blocks off a rest one after the other, and programs
 // free in the order of allocation. So most addresses need no address: a *way* says which rule
 // holds. Blocks that begin in a block of events, and blocks that end in it, are numbered from 0,
 // each row by itself; blocks that ended wait in lists by size, the last one first, to be begun
 // anew. Where no rule holds, a number of either row may; else the way is PREDICT_FAR, and the
-// address stands there as a difference.
+// address is there as a difference.
 //
 // The side that writes chooses among the ways that are right (predict_row); the side that reads
-// follows what it is told (trace/predict_follow.h) and searches for nothing. Both keep the same
-// state, and a reader's is right whichever of the ways was chosen.
+// follows the codes that it is given (trace/predict_follow.h) and searches for nothing. Both keep
+// the same state, and a reader's is right whichever of the ways was chosen.
 //
 // Memory: 25 bytes for each event that a block of events may have, 32 KB, and for a writer 512 KB.
 // One thread.
@@ -26,22 +26,22 @@ enum {
 	PREDICT_SLOTS = 256,      // of threads
 	PREDICT_ROWS = 16,        // of lists: of a thread is that of its id's remainder
 	PREDICT_CLASSES = 256,    // of sizes, each of which has a list
-	PREDICT_RESTS = 4,        // places behind blocks that are remembered of a thread
+	PREDICT_RESTS = 4,        // places after blocks that are remembered of a thread
 	PREDICT_DEPTHS = 8,       // of a list that have ways
 	PREDICT_STEP_MAX = 65536, // and no further
 };
 
 // Ways. Numbers are part of the format. These two are of any block:
 enum {
-	PREDICT_FAR = 1,      // its difference is told
-	PREDICT_NUMBERED = 3, // its number is told
+	PREDICT_FAR = 1,      // its difference is written
+	PREDICT_NUMBERED = 3, // its number is written
 };
 
 // Of a block that ends:
 enum predict_ending {
 	PREDICT_LATEST = 0, // the one that the thread began last
 	PREDICT_NEXT = 2,   // the one begun after the one that the thread ended last
-	PREDICT_STEP = 4,   // a step behind the thread's last address, and nothing known of it
+	PREDICT_STEP = 4,   // a step after the thread's last address, and nothing known of it
 	PREDICT_ENDINGS = 5,
 };
 
@@ -56,11 +56,11 @@ enum predict_beginning {
 
 // What is known of a thread.
 struct predict_slot {
-	uint64_t rest[PREDICT_RESTS]; // behind blocks that no list told, the last first
+	uint64_t rest[PREDICT_RESTS]; // after blocks that no list predicted, the last first
 	uint64_t step;                // the last short difference to a block that ended
 	uint32_t latest;              // the number of the one begun last, plus one; 0: none
-	uint32_t next;                // the number behind that of the one ended last
-	uint32_t take;                // the number behind that of the one taken last
+	uint32_t next;                // the number after that of the one ended last
+	uint32_t take;                // the number after that of the one taken last
 };
 
 // A block that ended.
@@ -118,7 +118,7 @@ enum {
 	PREDICT_ROOM_MAX = 65536, // events in a block of a writer
 };
 
-// Events of one thread, of kinds that predict_knows. What not all of them have stands without
+// Events of one thread, of kinds that predict_knows. What not all of them have is without
 // gaps.
 struct predict_row {
 	uint32_t count, thread;

@@ -10,7 +10,7 @@
 #include "trace/predict.h"
 #include "wire/compiler.h"
 
-// Sizes are told apart as glibc does: in steps of 16 bytes, eight of which are its own.
+// Sizes are distinguished as glibc does: in steps of 16 bytes, eight of which are its own.
 enum { PREDICT_CHUNK_LOG2 = 4, PREDICT_CHUNK_HEAD = 8, PREDICT_CHUNKS_MIN = 2 };
 
 static inline uint64_t predict_chunks(uint64_t size)
@@ -40,7 +40,7 @@ static inline uint32_t *predict_lists(const struct predict_blocks *blocks, uint3
 	return &blocks->lists[thread % PREDICT_ROWS * PREDICT_CLASSES];
 }
 
-// What stands at a place of a list, without those that have left it. 0: nothing.
+// What is at a place of a list, without those that have left it. 0: nothing.
 static inline uint32_t predict_settle(const struct predict_blocks *blocks, uint32_t *at)
 {
 	while (unlikely(*at != 0 && blocks->ended[*at - 1].left))
@@ -48,7 +48,7 @@ static inline uint32_t predict_settle(const struct predict_blocks *blocks, uint3
 	return *at;
 }
 
-// What stands there, and is settled, leaves the list. Returns where it was.
+// What is there, and is settled, leaves the list. Returns where it was.
 static inline uint64_t predict_take(const struct predict_blocks *blocks, uint32_t *at)
 {
 	struct predict_place *ended = &blocks->ended[*at - 1];
@@ -70,8 +70,8 @@ static inline uint32_t predict_put_ended(struct predict_blocks *blocks, uint32_t
 	return number;
 }
 
-// A block began behind a rest, or where no list told. Then what is behind it goes to the front: the
-// rest that it was cut from is gone, or the last one is forgotten.
+// A block began after a rest, or where no list predicted. Then what is after it goes to the front:
+// the rest that it was cut from is gone, or the last one is forgotten.
 static inline void predict_cut(struct predict_slot *slot, unsigned way, uint64_t behind)
 {
 	unsigned from = way >= PREDICT_BEHIND ? way - PREDICT_BEHIND : PREDICT_RESTS - 1;
@@ -96,14 +96,14 @@ static inline uint32_t predict_put_begun(struct predict_blocks *blocks, struct p
 	return number;
 }
 
-// A block ended whose difference to the thread's last address was told.
+// A block ended whose difference to the thread's last address was written.
 static inline void predict_note_step(struct predict_slot *slot, uint64_t difference)
 {
 	if (difference + PREDICT_STEP_MAX < 2 * PREDICT_STEP_MAX)
 		slot->step = difference;
 }
 
-// The number of the block that ends, told in any way but PREDICT_FAR and _STEP. False: there is
+// The number of the block that ends, coded in any way but PREDICT_FAR and _STEP. False: there is
 // none such.
 static inline bool predict_follow_ended(const struct predict_blocks *blocks,
 					struct predict_slot *slot, struct predict_told told,
@@ -116,7 +116,7 @@ static inline bool predict_follow_ended(const struct predict_blocks *blocks,
 	return told.way < PREDICT_ENDINGS && *number < blocks->begun_count;
 }
 
-// Where the block begins, told in any way but PREDICT_FAR and PREDICT_IN_PLACE; `list` is that of
+// Where the block begins, coded in any way but PREDICT_FAR and PREDICT_IN_PLACE; `list` is that of
 // its class. False: nowhere.
 static inline bool predict_follow_begun(struct predict_blocks *blocks, struct predict_slot *slot,
 					struct predict_told told, uint32_t *list, uint64_t *address)

@@ -40,7 +40,7 @@ uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t 
 // Back to the first item. Definitions that were read stay.
 void reader_rewind(struct reader *reader);
 
-// Go to the last block boundary at or before time_ns, without reading what lies between (when the
+// Go to the last block boundary at or before time_ns, without reading what is between (when the
 // trace has its index; else by scanning block headers). Definitions up to there are loaded.
 bool reader_seek(struct reader *reader, uint64_t time_ns, struct err *err);
 
@@ -65,8 +65,8 @@ bool reader_go(struct reader *reader, const struct reader_place *place);
 void reader_follow(struct reader *reader, bool follow);
 void reader_grown(struct reader *reader);
 
-// Ask `stop` before each block: once it says true, reader_next gives READER_END wherever it stands,
-// and whoever is told so knows that it was not the trace's end. NULL: nobody is asked.
+// Ask `stop` before each block: once it says true, reader_next gives READER_END wherever it is,
+// and the caller then knows that it was not the trace's end. NULL: nobody is asked.
 void reader_stop(struct reader *reader, bool (*stop)(void *context), void *context);
 
 // Read all definitions and notes without decoding events, so that the tables below are whole.
@@ -106,7 +106,7 @@ struct reader_stats {
 	uint64_t defs_bytes;
 	uint64_t bundle_bytes;
 	uint64_t last_ns;  // of the last event or note
-	uint64_t whole_at; // offset behind the last whole block
+	uint64_t whole_at; // offset after the last whole block
 };
 const struct reader_stats *reader_stats(const struct reader *reader);
 

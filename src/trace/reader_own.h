@@ -38,7 +38,7 @@ struct reader {
 	struct reader_place place;   // the last one between blocks with no note waiting
 	struct columns_decoder events;
 	uint64_t events_at;   // offset of the block being played
-	uint64_t next_number; // of the event behind the last block played
+	uint64_t next_number; // of the event after the last block played
 	uint64_t last_ns;
 	struct waiting *waiting;
 	size_t waiting_next, waiting_count, waiting_capacity;

@@ -1,3 +1,6 @@
+// Going to other places of a trace: back to its beginning, to a place that was left, to a time.
+// To a time it goes by the INDEX blocks, from the end of the file backwards, or else by the headers
+// of all blocks; definitions of blocks that are stepped over are loaded all the same.
 #include "trace/reader_own.h"
 
 #include "trace/end.h"

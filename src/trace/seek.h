@@ -1,4 +1,4 @@
-// seek: where the blocks of a trace lie, and at which events and times (docs/format.md, section 7).
+// seek: where the blocks of a trace are, and at which events and times (docs/format.md, section 7).
 //
 // The writer keeps the blocks since its last INDEX block and writes them out every SEEK_BLOCKS_MAX
 // blocks. Each INDEX block points to the one before it, so that a reader finds all of them from

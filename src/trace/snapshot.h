@@ -12,7 +12,7 @@ enum {
 	SNAPSHOT_PAGES_BYTES_MAX = 8 << 20, // of the ranges, written: further ones are cut
 };
 
-// Mappings and ranges MUST rise and not overlap, and ranges lie on whole pages.
+// Mappings and ranges MUST rise and not overlap, and ranges are on whole pages.
 void snapshot_encode(struct bytes *out, const struct trace_snapshot *snapshot);
 
 // Decode a snapshot; with `whole`, its arrays too, which snapshot_fini gives back. Without, the

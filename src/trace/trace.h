@@ -3,7 +3,7 @@
 // A trace is one total order of *items*: events (calls on memory) and notes (everything else that
 // has a place in the order: a process starts, forks, execs, ends; a mark; a sample of RSS).
 // Definitions (processes, threads, modules, frames, stacks) are numbered densely from 0 or 1 in
-// order of first appearance and stand in the file before the first item that uses them.
+// order of first appearance and are in the file before the first item that uses them.
 // docs/format.md says how each is stored.
 #ifndef TRACE_TRACE_H
 #define TRACE_TRACE_H
@@ -59,7 +59,7 @@ enum trace_kind {
 	TRACE_MUNMAP = 33,   // address, size
 	TRACE_MREMAP = 34,   // old_address, old_size -> address, size; flags
 	TRACE_BRK = 35,      // old_address -> address: the break before and after; size is what
-			     // lies between them, however it moved. The same twice: a question
+			     // is between them, however it moved. The same twice: a question
 	TRACE_MPROTECT = 36, // address, size, protection; pkey_mprotect too
 	TRACE_MADVISE = 37,  // address, size; flags: the advice. posix_madvise, process_madvise too
 	TRACE_MLOCK = 38,    // address, size; flags: 1 lock, 0 unlock, 2 all (mlockall), 3 none
@@ -155,12 +155,12 @@ enum trace_snapshot_reason {
 };
 
 enum trace_snapshot_flag {
-	TRACE_SNAPSHOT_CUT = 1 << 0,      // pages behind the last range were not looked at
+	TRACE_SNAPSHOT_CUT = 1 << 0,      // pages after the last range were not looked at
 	TRACE_SNAPSHOT_NO_PAGES = 1 << 1, // no page could be looked at: ranges are empty
 	TRACE_SNAPSHOT_NO_SMAPS = 1 << 2, // of mappings, rss and swap alone are known, by pages
 };
 
-// A mapping as the kernel told it (/proc/PID/smaps). All in bytes.
+// A mapping as the kernel reported it (/proc/PID/smaps). All in bytes.
 struct trace_mapping {
 	uint64_t start, end;
 	uint64_t offset;     // in the file
@@ -177,14 +177,14 @@ enum trace_pages_flag {
 	TRACE_PAGES_SWAPPED = 1 << 1,
 };
 
-// Pages alike that lie side by side; none of the others has any flag.
+// Pages alike that are side by side; none of the others has any flag.
 struct trace_pages {
 	uint64_t start, end; // addresses
 	uint8_t flags;       // enum trace_pages_flag; never 0
 };
 
-// The memory of a process at one moment, as the kernel told it. Mappings and ranges rise and do
-// not overlap. A snapshot is not atomic: it lies somewhere between its two marks.
+// The memory of a process at one moment, as the kernel reported it. Mappings and ranges rise and do
+// not overlap. A snapshot is not atomic: it is somewhere between its two marks.
 struct trace_snapshot {
 	process_id process;
 	uint8_t reason; // enum trace_snapshot_reason
@@ -243,7 +243,7 @@ struct trace_process {
 	uint64_t rss_max_bytes, pss_max_bytes, swap_max_bytes;
 	uint64_t minor_faults, major_faults;
 	uint64_t snapshots_missed;
-	uint64_t address_low, address_end; // what it may map: the lowest, and behind the highest
+	uint64_t address_low, address_end; // what it may map: the lowest, and after the highest
 	uint64_t mapped_limit;             // of bytes mapped (RLIMIT_AS)
 	uint64_t data_limit;               // of bytes that are private and writable (RLIMIT_DATA)
 	uint64_t calls_elsewhere;          // on the memory of other processes, not recorded
@@ -347,7 +347,7 @@ enum trace_note_kind {
 	TRACE_NOTE_MAJOR = 18,   // process, value: page faults so far that had to read
 	TRACE_NOTE_SNAPSHOTS_MISSED = 19, // process, value: how many there was no time for
 	TRACE_NOTE_ADDRESS_LOW = 24,      // process, value: the lowest address that it may map
-	TRACE_NOTE_ADDRESS_END = 25,      // process, value: behind the highest
+	TRACE_NOTE_ADDRESS_END = 25,      // process, value: after the highest
 	TRACE_NOTE_MAPPED_LIMIT = 26,     // process, value: bytes that it may map (RLIMIT_AS)
 	TRACE_NOTE_DATA_LIMIT =
 		27, // process, value: that may be private and writable (RLIMIT_DATA)
@@ -356,7 +356,7 @@ enum trace_note_kind {
 	TRACE_NOTES_COUNT,
 };
 
-// Something with a place in the order that is not a call on memory: it stands before the event
+// Something with a place in the order that is not a call on memory: it is before the event
 // of the same number.
 struct trace_note {
 	uint8_t kind; // enum trace_note_kind
@@ -369,7 +369,7 @@ struct trace_note {
 
 // A note of kind TRACE_NOTE_MARK, kept: a moment that has a name.
 struct trace_mark {
-	uint64_t number;  // of the event that it stands before
+	uint64_t number;  // of the event that it is before
 	uint64_t time_ns; // when the program set it
 	process_id process;
 	thread_id thread; // TRACE_NONE: set from outside

@@ -73,7 +73,7 @@ bool walk_next(struct walk *walk, const struct store *store, struct block *block
 		walk->search_at = *at + BLOCK_HEADER_BYTES;
 		walk->at = end;
 		if (block->sequence < walk->sequence) {
-			note_damage(walk, *at, "a block stands there twice");
+			note_damage(walk, *at, "a block is there twice");
 			continue;
 		}
 		if (end > store->size) {

@@ -1,8 +1,8 @@
 // walk: from block to block through a file, whatever is wrong with it.
 //
 // A step reads one header and checks it. Where there is none, the file is searched for the next
-// one: from just behind the last good header, because a length may have been true and the bytes
-// behind it missing. Blocks are numbered, so that a step also knows how many it has missed.
+// one: from just after the last good header, because a length may have been true and the bytes
+// after it missing. Blocks are numbered, so that a step also knows how many it has missed.
 #ifndef TRACE_WALK_H
 #define TRACE_WALK_H
 
@@ -14,7 +14,7 @@ struct walk {
 	uint64_t search_at; // where to search from if it does not
 	uint32_t sequence;  // the number it should have
 	uint64_t missed;    // blocks that are not there
-	uint64_t whole_at;  // behind the last whole block
+	uint64_t whole_at;  // after the last whole block
 	bool damaged;       // something was not as it should be; `damage` is the first of it
 	uint64_t damage_at;
 	char damage[96];
@@ -25,10 +25,10 @@ void walk_init(struct walk *walk);
 // The next block and its offset. False at the end of the file, or of what is whole of it.
 bool walk_next(struct walk *walk, const struct store *store, struct block *block, uint64_t *at);
 
-// The file may have grown since it ended: go on behind what was whole of it.
+// The file may have grown since it ended: go on after what was whole of it.
 void walk_retry(struct walk *walk);
 
-// The caller found the payload of the block at `at` to be bad: search behind its header.
+// The caller found the payload of the block at `at` to be bad: search after its header.
 void walk_reject(struct walk *walk, uint64_t at, const char *why);
 
 // Reads payloads; keeps its memory from block to block.

@@ -1,9 +1,9 @@
 // aggregate: a whole trace as counts of allocations, few enough for one file and exact for any
 // window of whole buckets.
 //
-// Time is cut into equal parts, *ticks*, and once more at each mark; what lies between two edges is
+// Time is cut into equal parts, ticks, and once more at each mark; what is between two edges is
 // a *bucket*. All allocations that are alike in layer, process, thread, heap, owner,
-// stack, octave of size, bucket of birth, bucket and kind of death make a *cell* (docs/viewer.md).
+// stack, octave of size, bucket of birth, bucket and kind of death make a cell (docs/viewer.md).
 // Stacks that weigh least are folded into one, "rest"; threads may be folded, and buckets made
 // wider, until no more cells are left than were asked for.
 //
@@ -36,7 +36,7 @@ struct aggregate_cell {
 struct aggregate {
 	struct opened *opened; // borrowed
 	size_t ticks, buckets;
-	bool threads;               // told apart
+	bool threads;               // distinguished
 	uint64_t *edges, *edges_ns; // buckets + 1
 	size_t *mark_edges;         // which of them is a mark's, by mark
 	size_t marks;

@@ -72,7 +72,7 @@ enum refusal gate_check(const struct gate *gate, const struct gate_request *requ
 	bool asks = is_below(request->path, "/api/");
 
 	if (request->doubled || !request->host || !is_ours(gate, request->host, "")) {
-		*why = "this server is 127.0.0.1 and localhost, and nobody else";
+		*why = "this server answers as 127.0.0.1 and localhost only";
 		return REFUSAL_HOST;
 	}
 	if (request->origin && !is_ours(gate, request->origin, "http://")) {

@@ -1,8 +1,8 @@
 // gate: whether a request may come in at all.
 //
-// Other programs and other pages on this machine can reach a port on the loopback interface. So:
-// a page of another site is told by Host (its own name, made to lead here) or by Origin; a program
-// of another user by the token, which only the one who started the server was told.
+// Other programs and other pages on this machine can reach a port on the loopback interface. So: a
+// page of another site is recognised by Host (its own name, made to lead here) or by Origin; a
+// program of another user by the token, which only the one who started the server was given.
 //
 // Pure: what a request says goes in, what to answer comes out.
 #ifndef VIEW_GATE_H

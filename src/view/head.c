@@ -45,11 +45,11 @@ static bool take_request(struct head *head, char *line, const char **why)
 	char *end = target ? strchr(target + 1, ' ') : NULL;
 	char *query;
 
-	*why = "that is no request of HTTP/1.1";
+	*why = "that is not a request of HTTP/1.1";
 	if (!end || target == line || strcmp(end + 1, version) != 0)
 		return false;
 	*target++ = *end = '\0';
-	*why = "that is no path";
+	*why = "that is not a path";
 	if (*target != '/')
 		return false;
 	for (const char *at = target; *at; at++)

@@ -17,12 +17,12 @@ enum { HEAD_BYTES_MAX = 64 << 10 };
 
 struct head {
 	struct gate_request gate;
-	const char *query; // what stands behind the '?'; NULL: there is none
+	const char *query; // what is after the '?'; NULL: there is none
 	bool is_head;      // the answer goes without its body
 	bool closes;       // no other request follows on this connection
 };
 
-// Bytes of the head that begins at `bytes`, with the empty line behind it. 0: it goes on. What is
+// Bytes of the head that begins at `bytes`, with the empty line after it. 0: it goes on. What is
 // before `from` was looked at already, and grew since.
 size_t head_size(const char *bytes, size_t length, size_t from);
 

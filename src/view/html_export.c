@@ -181,7 +181,7 @@ static void tell_coarse(struct html_export *single)
 		say_coarse(single, "of %zu marks the first %zu are exact", marks, aggregate->marks);
 	if (aggregate->rest)
 		say_coarse(single,
-			   "of %zu stacks the heaviest %zu stand for themselves, the "
+			   "of %zu stacks the heaviest %zu are listed, the "
 			   "others are one row",
 			   aggregate->stacks_total, aggregate->stacks_count - 2);
 	if (!aggregate->threads)

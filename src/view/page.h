@@ -12,7 +12,7 @@ extern const size_t page_html_size;
 // <meta> element cannot say (frame-ancestors) is not in it.
 extern const char page_policy[];
 
-// Where the page is changed for the single file: comments that stand in it once.
+// Where the page is changed for the single file: comments that are in it once.
 #define PAGE_POLICY_MARK "<!--tidemark:policy-->"
 #define PAGE_DATA_MARK "<!--tidemark:data-->"
 

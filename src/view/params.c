@@ -32,7 +32,7 @@ static bool decode(char *text, struct err *err)
 
 			if (low < 0 || (high == 0 && low == 0))
 				return err_set(err, ERR_USAGE,
-					       "'%.3s' in the query is no encoding of a character",
+					       "'%.3s' in the query does not encode a character",
 					       in);
 			*out++ = (char)(high << 4 | low);
 			in += 2;

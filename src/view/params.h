@@ -1,4 +1,4 @@
-// params: what stands behind the '?' of a request.
+// params: what is after the '?' of a request.
 //
 //     params_parse
 //       params_take, params_each …    one by one, by name

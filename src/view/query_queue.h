@@ -2,9 +2,9 @@
 // it.
 //
 // The engine and the names are for one thread, requests come in many. They wait in the order in
-// which they came. A question may belong to a *lane* (what a person drags a window for): when a
-// newer one of its lane comes, it is superseded: sent away while it waits, stopped while it is
-// being answered. A question that nobody waits for any more is stopped as well.
+// which they came. A question may belong to a lane of the page, such as that of a window that is
+// being dragged: when a newer one of its lane comes, it is superseded: sent away while it waits,
+// stopped while it is being answered. A question that nobody waits for any more is stopped as well.
 //
 //     query_queue_open        a trace of its own
 //     query_queue_share       the same trace once more, for questions that take longer
@@ -25,7 +25,7 @@ struct query_queue_waiter; // private
 // Who asks.
 struct query_queue_asker {
 	const char *lane;            // NULL or "": none
-	bool (*gone)(void *context); // nobody waits for the answer; from any thread. NULL: they do
+	bool (*gone)(void *context); // the answer is no longer wanted; from any thread. NULL: it is
 	void *context;               // borrowed
 };
 

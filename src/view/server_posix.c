@@ -207,7 +207,7 @@ static enum MHD_Result answer(struct server *server, struct MHD_Connection *conn
 		return send_reply(server, connection, &reply);
 	viewer_reply_fini(&reply);
 	return send_refusal(server, connection, REFUSAL_BUSY,
-			    "answers that nobody reads fill the memory");
+			    "answers that were not read fill the memory");
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,

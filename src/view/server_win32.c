@@ -211,7 +211,7 @@ static bool answer(struct connection *connection, const struct head *head)
 		return send_reply(connection, head, &reply);
 	viewer_reply_fini(&reply);
 	return send_refusal(connection, head, REFUSAL_BUSY,
-			    "answers that nobody reads fill the memory");
+			    "answers that were not read fill the memory");
 }
 
 // ---- a connection ----

@@ -170,7 +170,8 @@ static bool take_lane(struct answer *answer, const char **lane, struct err *err)
 	if (!params_take(&answer->params, "lane", lane, err))
 		return false;
 	return !*lane || (strlen(*lane) <= 32 && (*lane)[strspn(*lane, letters)] == '\0') ||
-	       err_set(err, ERR_USAGE, "'%.40s' is no lane: at most 32 letters, digits and '-'",
+	       err_set(err, ERR_USAGE,
+		       "'%.40s' is not a name of a lane: at most 32 letters, digits and '-'",
 		       *lane);
 }
 
@@ -191,7 +192,7 @@ static bool is_mine(struct answer *answer, enum query_queue_turn turn, struct er
 		return answer_refuse(answer, REFUSAL_SUPERSEDED, err,
 				     "a newer question of its lane came");
 	case QUERY_QUEUE_GONE:
-		return answer_refuse(answer, REFUSAL_BUSY, err, "nobody waits for the answer");
+		return answer_refuse(answer, REFUSAL_BUSY, err, "the answer is no longer wanted");
 	case QUERY_QUEUE_STOPPED:
 		return answer_refuse(answer, REFUSAL_BUSY, err, "the server is being stopped");
 	case QUERY_QUEUE_MINE:

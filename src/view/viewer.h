@@ -30,7 +30,7 @@ struct viewer {
 	struct viewer_options options;
 	struct query_queue sums, curves, replays, other;
 	struct identity identities[2];
-	bool html_export_file, scrubbed; // what the page is told of itself: see single.h
+	bool html_export_file, scrubbed; // what the page gets to know: see html_export.h
 	const char *const *coarse;       // sentences; borrowed
 	size_t coarse_count;
 	struct str info; // "info" as it was answered first; of whoever is at `replays`
@@ -48,7 +48,7 @@ struct viewer_reply {
 	uint64_t first_line; // of text: its number in the file
 };
 
-// `path` is "/api/…"; `query` what stands behind the '?', as it was sent (NULL: nothing). `gone` is
+// `path` is "/api/…"; `query` what is after the '?', as it was sent (NULL: nothing). `gone` is
 // that of query_queue_asker.
 void viewer_answer(struct viewer *viewer, const char *path, const char *query,
 		   bool (*gone)(void *context), void *context, struct viewer_reply *reply);

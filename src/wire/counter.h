@@ -3,9 +3,9 @@
 // The collector compares the counter with CLOCK_MONOTONIC now and then, and writes into the clock
 // page how to turn the one into the other (a *beat*). A guest reads the counter itself, 9 ns, and
 // raises the page's tick when that is more than a tick behind. So the tick goes on without anybody
-// being woken for it, and stands still while nothing happens.
+// being woken for it, and stops while nothing happens.
 //
-// Beats lie in two places in turn. While `beats` is n, place n & 1 is not written: whoever finds
+// Beats are in two places in turn. While `beats` is n, place n & 1 is not written: whoever finds
 // `beats` unchanged after reading has read a whole one, and a collector that is killed while
 // writing leaves the other in order.
 //

@@ -5,7 +5,7 @@
 // *invitation* into its memory. That holds all that the guest needs, above all three handles that
 // the host has duplicated into the program:
 //
-//     session   a section: the clock page (segment.h), and behind it the visits (below)
+//     session   a section: the clock page (segment.h), and after it the visits (below)
 //     segment   a section: the segment of this image
 //     bell      an event: set, it wakes the collector
 //
@@ -93,7 +93,7 @@ struct visit {
 
 _Static_assert(sizeof(struct invite) <= INVITE_BYTES, "an invitation fits its region");
 _Static_assert(sizeof(struct visit) == 32, "the same for programs of either size");
-_Static_assert(sizeof(struct segment_clock) <= INVITE_VISITS_AT, "visits lie behind the clock");
+_Static_assert(sizeof(struct segment_clock) <= INVITE_VISITS_AT, "visits come after the clock");
 _Static_assert(INVITE_VISITS_AT + INVITE_VISITS_MAX * sizeof(struct visit) <= INVITE_SESSION_BYTES,
 	       "and fit into the session");
 

@@ -16,7 +16,7 @@
 //
 // Stack edit: u16 keep | flags, u16 push | flags, then push x u32 frame ids, outermost first. The
 // lane's current stack (outermost first) keeps its first `keep` frames and the pushed ones follow.
-// With LANE_KEEP_NUMBERED, a u16 below LANE_EDITS stands behind the ids: the edit, which pushes 1
+// With LANE_KEEP_NUMBERED, a u16 below LANE_EDITS is after the ids: the edit, which pushes 1
 // to LANE_EDIT_FRAMES frames, has that number from here on, in this lane and until another one gets
 // it. When it comes again, with all that it says, it is LANE_KEEP_AGAIN | number alone, two bytes.
 // An allocating event without LANE_STACK has the current stack unchanged. A free has a stack only
@@ -25,13 +25,13 @@
 // Types that are not events of memory: see each below; they use `head` for the type only, unless
 // stated.
 //
-// Order (design: ownership sequence). slot(address) = address >> 12 & 0xffff. The process has a
-// table own[slot] = {seq:48, lane:16}, all 0 at first (the lane's upper bit is a note of the
-// guest's own: order.h). Before recording an event on an address, a thread loads own[slot] (after
-// the real malloc returned; before the real free is called); if the word's lane is its own there is
-// nothing to say, else it swaps in {seq + 1, its lane} and writes LANE_OWNER with that seq. An
-// event's key among all events of its address is
-// (seq of its lane's last LANE_OWNER for that slot, position in the lane).
+// Order (design: ownership sequence). slot(address) = address / 16384 modulo 65536 (lane_slot). The
+// process has a table own[slot] = {seq:48, lane:16}, all 0 at first (the lane's upper bit is a note
+// of the guest's own: order.h). Before recording an event on an address, a thread loads own[slot]
+// (after the real malloc returned; before the real free is called); if the word's lane is its own
+// there is nothing to say, else it swaps in {seq + 1, its lane} and writes LANE_OWNER with that
+// seq. An event's key among all events of its address is (seq of its lane's last LANE_OWNER for
+// that slot, position in the lane).
 #ifndef WIRE_LANE_EVENT_H
 #define WIRE_LANE_EVENT_H
 
@@ -47,7 +47,7 @@ enum lane_type {
 	LANE_REALLOC_FREE = 5,  // before realloc(address, …); ends the old block
 	LANE_REALLOC_ALLOC = 6, // after it: the new block; the next event of this lane after its 5
 	LANE_REALLOC_UNDO = 7, // after a failed one: the old block lives on; size = what was asked.
-			       // Of size 0 right behind a LANE_FREE (Windows): that failed
+			       // Of size 0 right after a LANE_FREE (Windows): that failed
 	LANE_FAILED = 8,       // an allocation that returned NULL; no address; size, stack
 	LANE_TIME64 = 9,       // u64 absolute nanoseconds since began_ns follow the head
 	LANE_THREAD = 10,      // u32 tid, u8[16] name (NUL-padded): whose the lane is from here on
@@ -97,7 +97,7 @@ enum lane_flag {
 // A LANE_VM record: the head (with LANE_TIME, LANE_OWNER, LANE_STACK, LANE_VM_HAS_STACK alone),
 // time, owner, this, the edit. A call that takes memory is one record, after it. One that gives
 // memory back is two that follow each other in the lane: LANE_VM_BEGIN with its arguments before
-// the call, and LANE_VM_END with its result (error, and address where that is one) behind it. All
+// the call, and LANE_VM_END with its result (error, and address where that is one) after it. All
 // of a process are ordered by the slot of one address, LANE_VM_ADDRESS, whatever memory they speak
 // of; an END has no place in that order.
 struct lane_vm {
@@ -109,7 +109,7 @@ struct lane_vm {
 	uint16_t reserved2;
 	uint32_t protection; // and enum lane_vm_access
 	uint32_t flags;
-	uint32_t file; // the image's number, as NOTE_FILE told it; 0: none
+	uint32_t file; // the image's number, as NOTE_FILE gave it; 0: none
 	uint32_t reserved3;
 	uint64_t address; // the result; for brk the new break; else what was asked for
 	uint64_t size;
@@ -119,7 +119,7 @@ struct lane_vm {
 };
 
 _Static_assert(sizeof(struct lane_vm) == 64 && offsetof(struct lane_vm, address) == 24,
-	       "as it lies in a lane, whatever guest wrote it");
+	       "as it is in a lane, whatever guest wrote it");
 
 #define LANE_VM_ADDRESS UINT64_C(0)
 
@@ -127,7 +127,7 @@ enum {
 	LANE_VM_HAS_STACK = 1 << LANE_ADDRESS_SHIFT, // the lane's current stack is the call's
 };
 
-// Behind what a protection lets do (Windows): the numbers of the trace.
+// After what a protection lets do (Windows): the numbers of the trace.
 enum lane_vm_access {
 	LANE_VM_COMMITTED = 1 << 8, // the memory is committed, whatever may be done with it
 	LANE_VM_ACCESS = 1 << 9,    // of mprotect: what is committed stays so
@@ -150,7 +150,7 @@ enum lane_vm_kind {
 	LANE_VM_UNMAPPED = 43,
 	LANE_VM_LOOK_BEGIN = 65, // the guest waits for a snapshot of its memory, from here
 	LANE_VM_LOOK_END = 66,   // to here
-	// Here belongs the list that NOTE_MAPS told under the number in file. With flags 1 it lists
+	// Here belongs the list that NOTE_MAPS gave under the number in file. With flags 1 it lists
 	// what differs from the one before; a line that ends in "[free]" says that nothing is there
 	// any more. With an error it is not to be believed.
 	LANE_VM_BASELINE = 64,
@@ -244,7 +244,7 @@ enum note_type {
 	// u32 enum note_seen, then text: what it is, a space and the path of its file (neither:
 	// the executable).
 	NOTE_ALLOCATOR = 19,
-	NOTE_SPACE = 24, // u64 lowest address that is given, u64 the one behind the highest
+	NOTE_SPACE = 24, // u64 lowest address that is given, u64 the one after the highest
 };
 
 // How a process's calls on virtual memory are seen.

@@ -108,7 +108,7 @@ static inline uint64_t segment_ring_at(uint32_t lane)
 struct segment_beat {
 	_Atomic uint64_t count; // the counter's value
 	_Atomic uint64_t ns;    // nanoseconds since began_ns then
-	_Atomic uint64_t rate;  // nanoseconds for each count, 32 bits behind the point
+	_Atomic uint64_t rate;  // nanoseconds for each count, 32 bits after the point
 };
 
 enum segment_counter {
@@ -128,7 +128,7 @@ struct segment_clock {
 
 	// The tick: nanoseconds since began_ns, never ahead of the time and never falling. Who
 	// finds it a tick or more behind raises it (counter_raise); the time of an event is what
-	// stands here.
+	// is here.
 	// SEGMENT_CLOCK_STOP: the recording is over (disk full, or asked to stop): record no more.
 	_Alignas(64) _Atomic uint64_t now_ns;
 
@@ -305,7 +305,7 @@ _Static_assert(sizeof(struct segment_frame) == SEGMENT_FRAME_BYTES, "16 bytes a 
 
 // The same for a guest of 32 bits and a collector of 64.
 _Static_assert(sizeof(_Atomic uint64_t) == 8 && _Alignof(_Atomic uint64_t) == 8,
-	       "a word that both sides change lies in one piece");
+	       "a word that both sides change is in one piece");
 _Static_assert(offsetof(struct segment, sample_bytes) == 24 &&
 		       offsetof(struct segment, events_dropped) == 72 &&
 		       offsetof(struct segment, verified) == 104 &&

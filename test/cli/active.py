@@ -181,7 +181,7 @@ def absurd_ranges_are_told_and_not_believed():
     answer = json.loads(done.stdout)
     # A hundred and twenty-eight terabytes are possible, and are one row.
     assert "3 calls have ranges that no address space can hold" in done.stderr
-    assert "2 mappings lie where others had not ended" in done.stderr
+    assert "2 mappings are where others had not ended" in done.stderr
     assert sorted(row["size"] for row in answer["rows"])[:2] == [0x1000, 0x1000]
 
 

@@ -299,7 +299,7 @@ def mistakes_are_one_clear_line():
     assert "needs a second trace" in refused("diff", path)
     assert "unexpected" in refused("diff", path, path, path)
     assert "--impact" in refused("diff", path, path, "--impact", "AIFO")
-    assert "lies after" in refused("diff", path, "--with-from", "90us", "--with-to", "10us")
+    assert "is after" in refused("diff", path, "--with-from", "90us", "--with-to", "10us")
     refused("diff", path, "--with-from", "whenever")
     assert "temporary" in refused("diff", path, path, "--sort", "temporary", "--layer", "vm")
     assert "live" in refused("diff", path, path, "--sort", "colour")

@@ -202,12 +202,12 @@ def filters_that_make_no_sense_are_told_in_every_command():
     build("built.tide", 1)
     for command in ["report", "dump"]:
         for because, *words in [
-                ("'x..y' is no range of sizes", "--size", "x..y"),
-                ("'64..32' is no range", "--size", "64..32"),
-                ("'..' is no range", "--size", ".."),
-                ("'<0' is no range", "--size", "<0"),
-                ("'5x' is no range of lifetimes", "--lifetime", "5x"),
-                ("'-1s..' is no range of lifetimes", "--lifetime", "-1s.."),
+                ("'x..y' is not a range of sizes", "--size", "x..y"),
+                ("'64..32' is not a range", "--size", "64..32"),
+                ("'..' is not a range", "--size", ".."),
+                ("'<0' is not a range", "--size", "<0"),
+                ("'5x' is not a range of lifetimes", "--lifetime", "5x"),
+                ("'-1s..' is not a range of lifetimes", "--lifetime", "-1s.."),
                 ("--lifetime can be given once only", "--lifetime", "1s", "--lifetime", "2s"),
                 ("an impact is impacting, transient, persistent", "--impact", "big"),
                 ("a layer is heap or vm, not 'stack'", "--layer", "stack"),
@@ -216,18 +216,18 @@ def filters_that_make_no_sense_are_told_in_every_command():
                 ("no heap 'pool'", "--heap", "pool"),
                 ("'a[' is not a regular expression", "--frame", "a["),
                 ("'*' is not a regular expression", "--module", "*"),
-                ("'leaf_one' is no row (try: function:NAME", "--row", "leaf_one"),
-                ("'one' is no number of a stack", "--row", "stack:one"),
-                ("'size:40' is no row", "--row", "size:40"),
-                ("'x' is no range of sizes", "--not-row", "size:x"),
+                ("'leaf_one' is not a row (try: function:NAME", "--row", "leaf_one"),
+                ("'one' is not the number of a stack", "--row", "stack:one"),
+                ("'size:40' is not a row", "--row", "size:40"),
+                ("'x' is not a range of sizes", "--not-row", "size:x"),
                 ("no thread 'third'", "--not-row", "thread:third"),
-                ("nobody is called 'me'", "--not-row", "owner:me"),
+                ("'me' is not an owner of memory", "--not-row", "owner:me"),
                 ("rows by owner are for questions about windows", "--row", "owner:program"),
                 ("the trace has no stack 9999", "--row", "stack:9999"),
-                ("--from: 'soon' is no time", "--from", "soon"),
+                ("--from: 'soon' is not a time", "--from", "soon"),
                 ("--to: no mark 'stpe' in the trace; did you mean 'step'?", "--to", "mark:stpe"),
-                ("--from: 11us lies after the end of the trace", "--from", "11us"),
-                ("--from 9us (9.000 us) lies after --to 5us", "--from", "9us", "--to", "5us")]:
+                ("--from: 11us is after the end of the trace", "--from", "11us"),
+                ("--from 9us (9.000 us) is after --to 5us", "--from", "9us", "--to", "5us")]:
             told = refused(command, "built.tide", *words)
             assert because in told, (command, words, told)
 

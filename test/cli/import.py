@@ -154,11 +154,11 @@ def bad_input_is_refused_in_one_line_and_nothing_is_written():
                       ("no such thing\n", "its format is not known"),
                       ("op,address,size\n", "there is no event"),
                       ("op,address\nmalloc,1\n", 'there is no column "size"'),
-                      ("op,address,size\nmalloc,x,1\n", 'line 2: "x" is no address'),
+                      ("op,address,size\nmalloc,x,1\n", 'line 2: "x" is not a number (address'),
                       ("op,address,size\nmalloc,1\n", "line 2: it has 2 fields, and the header has 3"),
-                      ("time,op,address,size\n-1,malloc,1,1\n", 'line 2: "-1" is no time'),
+                      ("time,op,address,size\n-1,malloc,1,1\n", 'line 2: "-1" is not a time'),
                       ('op,address,size\n"malloc,1,2\nfree,1,\n', "line 2: a quote is not closed"),
-                      ('{"op":"malloc","address":1\n{}\n', "line 1: it is no JSON object on one line")):
+                      ('{"op":"malloc","address":1\n{}\n', "line 1: it is not a JSON object on one line")):
         said = refused("import", write("bad", text), "-o", "bad.tide", code=3)
         assert why in said and said.startswith("tidemark import: bad: "), (text, said)
         assert not os.path.exists("bad.tide"), text

@@ -61,7 +61,7 @@ def the_peak_is_that_of_what_the_filters_select_in_every_command():
 @test
 def a_window_that_ends_before_it_begins_is_refused_by_every_command():
     for command in [*WINDOWS, "report", "dump", "active"]:
-        check("lies after --to" in refused(command, small(), "--from", "5us", "--to", "2us"),
+        check("is after --to" in refused(command, small(), "--from", "5us", "--to", "2us"),
               command)
 
 

@@ -158,7 +158,7 @@ def at_the_peak_blocks_are_those_that_the_memory_was_for():
     assert parts["top"] == 0x540000 - 0x526368, parts
     assert parts["main_gaps"] == lines["free"] - parts["top"], parts
     text = run("reconcile", "plateau.tide").stdout
-    for part in ("when 149.4 KiB were alive", "at the snapshot 2.9 KiB", "behind the main heap's"):
+    for part in ("when 149.4 KiB were alive", "at the snapshot 2.9 KiB", "after the main heap's"):
         assert part in text, (part, text)
     # Memory that was never given back was for them as well, unless the end is asked for.
     shot[0] = shot[0].replace("release", "exit")
@@ -201,7 +201,7 @@ def what_lies_between_the_marks_and_above_the_snapshot_is_told():
         "calls_bytes": 0x2000}, answer["between"]
     assert (answer["vmhwm_bytes"], answer["rss_max_bytes"]) == (262144, 1048576), answer
     text = run("reconcile", "between.tide").stdout
-    for part in ("7 events lie between", "2 allocations (1.1 KiB)", "3 frees and 1 calls",
+    for part in ("7 events are between", "2 allocations (1.1 KiB)", "3 frees and 1 calls",
                  "1.0 MiB  768.0 KiB (75.00 %) above: record --rss-exact"):
         assert part in text, (part, text)
 

@@ -97,8 +97,8 @@ def dump_can_leave_out_what_is_not_asked_for():
 
 @test
 def dump_refuses_a_time_that_is_none():
-    assert "--from: 'soon' is no time" in refused(2, "dump", small(), "--from", "soon")
-    assert "--to: -1min lies before the beginning" in refused(2, "dump", small(), "--to", "-1min")
+    assert "--from: 'soon' is not a time" in refused(2, "dump", small(), "--from", "soon")
+    assert "--to: -1min is before the beginning" in refused(2, "dump", small(), "--to", "-1min")
 
 
 @test

@@ -279,7 +279,7 @@ def mistakes_are_one_clear_line():
     path = exercise()
     assert "needs a trace FILE" in refused("transients")
     assert "unexpected" in refused("transients", path, path)
-    assert "lies after" in refused("transients", path, "--from", "9s", "--to", "3s")
+    assert "is after" in refused("transients", path, "--from", "9s", "--to", "3s")
     assert "--impact" in refused("transients", path, "--impact", "transient")
     assert "--layer" in refused("transients", path, "--layer", "heap", "--layer", "vm")
     assert "no mark" in refused("transients", path, "--from", "mark:nowhere")

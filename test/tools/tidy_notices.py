@@ -20,6 +20,11 @@ STYLE = """<!-- floors:begin -->
 | `cli` | `base` | |
 | `recorder` | `wire` | |
 <!-- floors:end -->
+<!-- words:begin -->
+| `told/dear` | messages, man, headers | recorded | `not told apart` |
+<!-- words:end -->
+<!-- circles:begin -->
+<!-- circles:end -->
 [a link](STYLE.md)
 """
 TREE = {
@@ -28,13 +33,14 @@ TREE = {
     "src/wire/number.c": '#include "wire/number.h"\n\nint number_one(void)\n{\n\treturn 1;\n}\n',
     "src/base/word.h": "// word: one.\n\n// Never empty.\nint word_first(void);\n",
     "src/base/word.c": '#include "base/word.h"\n\nint word_first(void)\n{\n\treturn 1;\n}\n',
-    "src/cli/cmd_say.c": '#include "base/word.h"\n\nconst int cmd_say = 1;\n',
+    "src/cli/cmd_say.c": '// say: one.\n#include "base/word.h"\n\nconst int cmd_say = 1;\n',
     "src/recorder/exports.map": "{ global: hooked; local: *; };\n",
     "src/recorder/imports.txt": "# nothing but\nneeded\n",
-    "src/recorder/hook_posix.c": "extern int needed(void) __attribute__((weak));\n"
+    "src/recorder/hook_posix.c": "// hook: one.\nextern int needed(void) __attribute__((weak));\n"
                                  "int hooked(void);\n\n"
                                  "int hooked(void)\n{\n\treturn needed();\n}\n",
     "docs/man/tidemark-say.1": ".TH say 1\n",
+    "docs/glossary.md": "| **word** | one |\n",
     "test/unit/word_test.c": "int main(void)\n{\n\treturn 0;\n}\n",
 }
 
@@ -70,7 +76,7 @@ def make_tree(changes):
     for folder in ("src", "docs", "test", "build", "tools"):
         shutil.rmtree(folder, ignore_errors=True)
     os.makedirs("tools")
-    for name in ("tools/tidy", ".clang-format"):
+    for name in ("tools/tidy", "tools/tidy_modules.py", "tools/tidy_words.py", ".clang-format"):
         shutil.copy(os.path.join(SOURCE, name), name)
     for path, text in {**TREE, **changes}.items():
         if text is None:
@@ -107,6 +113,29 @@ MISTAKES = [
      {"STYLE.md": STYLE + "[lost](nowhere.md)\n"}),
     ("a link to a heading that is not there", "no such heading",
      {"STYLE.md": STYLE + "[lost](STYLE.md#nowhere)\n"}),
+    ("a coined word that the glossary does not have", "*lane* has no row",
+     {"src/base/word.h": "// word: one.\n\n// In a *lane*.\nint word_first(void);\n"}),
+    ("a row of the glossary without a use", "**lane** is used nowhere",
+     {"docs/glossary.md": TREE["docs/glossary.md"] + "| **lane** | one |\n"}),
+    ("a word that is not ours in a message", "word.c:8: \"told\"",
+     {"src/base/word.c": WORD + "\nstatic const char text[] = \"nothing was told\";\n"}),
+    ("a word that is not ours in a man page", "say.1:2: \"dear\"",
+     {"docs/man/tidemark-say.1": ".TH say 1\nIt is dear.\n"}),
+    ("a word that is not ours in a header", "word.h:3: \"told\"",
+     {"src/base/word.h": "// word: one.\n\n// Is told.\nint word_first(void);\n"}),
+    ("a comment that names a file that is gone", "lost.h is not there",
+     {"src/base/word.c": "// See (lost.h).\n" + WORD}),
+    ("a header of the system in the middle of things", "<unistd.h> outside of os/",
+     {"src/base/word.c": WORD.replace("\n", "\n#include <unistd.h>\n", 1)}),
+    ("a circle of modules", "circle of modules that STYLE.md (section 1) does not explain: base/text base/word",
+     {"src/base/word.c": '#include "base/text.h"\n' + WORD,
+      "src/base/text.h": TREE["src/base/word.h"].replace("word", "text"),
+      "src/base/text.c": '#include "base/text.h"\n#include "base/word.h"\n'}),
+    ("a circle that is explained and gone", "no circle any more: base/text base/word",
+     {"STYLE.md": STYLE.replace("<!-- circles:end -->",
+                                "| `base` | `text` `word` | why |\n<!-- circles:end -->")}),
+    ("a source without a header that says nothing", "does not begin with a comment",
+     {"src/base/alone.c": "static int alone __attribute__((unused));\n"}),
     ("an export that is not listed", "export hooked of libtidemark.so is not listed",
      {"src/recorder/exports.map": "{ global: other; local: *; };\n"}),
     ("an import that is not listed", "import needed of libtidemark.so is not listed",

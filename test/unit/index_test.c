@@ -440,7 +440,7 @@ static void ask_spoiled(struct pair *pair, struct window *window)
 			window_result_fini(&found);
 		} else {
 			CHECK_EQ(ERR_FORMAT, err.kind);
-			CHECK_CONTAINS("built anew", err.text);
+			CHECK_CONTAINS("built again", err.text);
 		}
 		window_result_fini(&right);
 		window_detail(window, &query, details, 3, &err);

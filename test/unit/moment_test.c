@@ -117,9 +117,9 @@ TEST(moment_lies_at_a_distance_from_the_peak_and_the_ends)
 	check_time(1500000000, "begin+1.5s");
 	check_refused("before the beginning", "peak-2s");
 	check_refused("after the end", "end+1ns");
-	check_refused("is no time", "peak+");
-	check_refused("is no time", "peak1ms");
-	check_refused("is no time", "end-1ms-1ms");
+	check_refused("is not a time", "peak+");
+	check_refused("is not a time", "peak1ms");
+	check_refused("is not a time", "end-1ms-1ms");
 }
 
 TEST(moment_takes_a_mark_by_its_name_as_it_is)
@@ -150,7 +150,7 @@ TEST(moment_that_is_no_time_is_refused)
 	CHECK(moment_check("1.5", &err));
 	for (size_t i = 0; texts[i]; i++)
 		if (i != 3)
-			check_refused("is no time", texts[i]);
+			check_refused("is not a time", texts[i]);
 }
 
 TEST(moment_by_a_mark_that_is_not_there_suggests_one)
@@ -181,8 +181,8 @@ TEST(moment_window_goes_forward)
 	check_window(NULL, "2s", "2s");
 	check_window(NULL, "mark:load", "mark:step");
 	check_window(NULL, "mark:step", "mark:step");
-	check_window("--from 3s (3.000 s) lies after --to 2s (2.000 s)", "3s", "2s");
-	check_window("lies after --to mark:load", "mark:step", "mark:load");
+	check_window("--from 3s (3.000 s) is after --to 2s (2.000 s)", "3s", "2s");
+	check_window("is after --to mark:load", "mark:step", "mark:load");
 	check_window("--to: no mark", "mark:step", "mark:stop it");
 }
 

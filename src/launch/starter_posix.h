@@ -3,8 +3,8 @@
 // It is forked before anything else is done, so it has the signal mask, dispositions, descriptors
 // and limits that we were given; and it has its process id before the trace gets its name. It adds
 // nothing: what it holds of ours closes at exec.
-#ifndef LAUNCH_STARTER_H
-#define LAUNCH_STARTER_H
+#ifndef LAUNCH_STARTER_POSIX_H
+#define LAUNCH_STARTER_POSIX_H
 
 #include "base/err.h"
 

@@ -2,8 +2,8 @@
 //
 // A child in a session of its own, so that the terminal's signals do not reach it, with nothing
 // open but the trace and a socket to us. It lives on when we are killed, until the recording ends.
-#ifndef LAUNCH_COLLECTOR_PROCESS_H
-#define LAUNCH_COLLECTOR_PROCESS_H
+#ifndef LAUNCH_COLLECTOR_PROCESS_LINUX_H
+#define LAUNCH_COLLECTOR_PROCESS_LINUX_H
 
 #include "base/err.h"
 #include "collect/collect.h"

@@ -8,8 +8,8 @@
 // A process of its own with idle priority: it takes only what nobody else wants of the processors
 // and the disk, and nothing that happens to it can touch the recording. When we are gone, it leaves
 // off.
-#ifndef LAUNCH_INDEXER_H
-#define LAUNCH_INDEXER_H
+#ifndef LAUNCH_INDEXER_LINUX_H
+#define LAUNCH_INDEXER_LINUX_H
 
 #include "base/err.h"
 
@@ -30,7 +30,7 @@ enum indexer_end {
 
 bool indexer_open(struct indexer *indexer, const char *trace_path, struct err *err);
 
-// What it is told. One that has ended does not hear it, which is no harm.
+// A message to it. One that has ended does not hear it, which is no harm.
 void indexer_whole(const struct indexer *indexer);
 void indexer_stop(const struct indexer *indexer);
 
