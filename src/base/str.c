@@ -9,6 +9,8 @@
 // Room for `more` bytes and the NUL.
 static void reserve(struct str *str, size_t more)
 {
+	if (more < str->capacity - str->length)
+		return;
 	ASSERT(more < SIZE_MAX - str->length);
 	str->text = mem_grow(str->text, &str->capacity, str->length + more + 1, 1);
 }
@@ -42,17 +44,23 @@ void str_add_bytes(struct str *str, const void *bytes, size_t length)
 
 void str_add_char(struct str *str, char c)
 {
-	str_add_bytes(str, &c, 1);
+	reserve(str, 1);
+	str->text[str->length++] = c;
+	str->text[str->length] = '\0';
 }
 
 void str_add_digits(struct str *str, uint64_t value, unsigned base)
 {
 	char digits[64], *at = digits + sizeof digits;
 
-	do {
+	// A division by a number that the compiler knows is none.
+	for (; base == 10 && value >= 10; value /= 10)
+		*--at = (char)('0' + value % 10);
+	for (; base == 16 && value >= 16; value /= 16)
+		*--at = "0123456789abcdef"[value % 16];
+	for (; value >= base; value /= base)
 		*--at = "0123456789abcdef"[value % base];
-		value /= base;
-	} while (value);
+	*--at = "0123456789abcdef"[value];
 	str_add_bytes(str, at, (size_t)(digits + sizeof digits - at));
 }
 
