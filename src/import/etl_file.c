@@ -285,7 +285,7 @@ static void advance(struct etl_file *file, struct stream *stream)
 {
 	for (;;) {
 		size_t left = stream->end - stream->at, size;
-		const uint8_t *at = stream->bytes + stream->at;
+		const uint8_t *at;
 
 		if (left == 0) {
 			if (load(file, stream))
@@ -297,6 +297,7 @@ static void advance(struct etl_file *file, struct stream *stream)
 			stream->event.time = NEVER;
 			return;
 		}
+		at = stream->bytes + stream->at;
 		size = parse_event(at, left, &stream->event);
 		if (size == 0) {
 			file->damaged += left >= 8 && !is_rest(at, left);
