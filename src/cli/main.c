@@ -41,6 +41,8 @@ static const struct command *const commands[] = {
 	&cmd_dump,
 	&cmd_export,
 	&cmd_import,
+	&cmd_merge,
+	&cmd_strip,
 	&cmd_repair,
 	&cmd_bundle,
 	&cmd_symbols,

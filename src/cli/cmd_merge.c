@@ -1,0 +1,135 @@
+// merge: several traces side by side in one.
+#include "cli/args.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli/interrupt.h"
+#include "engine/moment.h"
+#include "trace/fresh.h"
+#include "trace/rewrite.h"
+
+#include <string.h>
+
+enum {
+	MERGE_OUTPUT = 1,
+	MERGE_FORCE,
+	MERGE_OFFSET,
+	MERGE_TOGETHER,
+};
+
+static const struct option_row merge_options[] = {
+	{ MERGE_OUTPUT, 'o', "output", "OUT", "the trace to make" },
+	{ MERGE_FORCE, 'f', "force", NULL, "overwrite OUT" },
+	{ MERGE_OFFSET, 0, "offset", "TIME",
+	  "move the clock of the FILE before it by so much (-1.5s: it was ahead)" },
+	{ MERGE_TOGETHER, 0, "together", NULL,
+	  "let all begin at one time, whatever their clocks say" },
+	{ 0 },
+};
+
+static int run(int argc, char **argv);
+
+const struct command cmd_merge = {
+	.name = "merge",
+	.brief = "put traces of several machines or runs side by side in one",
+	.usage = "FILE... -o OUT [options]",
+	.text = "Processes, stacks and items of all are in OUT, by time: as far apart as their\n"
+		"clocks say. Within each trace the order stays as it is; between two it is as\n"
+		"good as those clocks.\n",
+	.examples = "  tidemark merge client.tide server.tide --offset -120ms -o both.tide\n"
+		    "  tidemark merge monday.tide tuesday.tide --together -o days.tide\n",
+	.options = merge_options,
+	.run = run,
+};
+
+struct merge {
+	struct rewrite_input *inputs;
+	size_t count, capacity;
+	const char *output;
+	bool force, together;
+};
+
+static bool take_option(struct args *args, int id, struct merge *merge)
+{
+	switch (id) {
+	case MERGE_OUTPUT:
+		merge->output = args->value;
+		return true;
+	case MERGE_FORCE:
+		merge->force = true;
+		return true;
+	case MERGE_TOGETHER:
+		merge->together = true;
+		return true;
+	case MERGE_OFFSET:
+		if (merge->count == 0)
+			return args_mistake(args, "--offset stands behind the FILE that it is of");
+		return moment_parse_duration(args->value,
+					     &merge->inputs[merge->count - 1].offset_ns) ||
+		       args_mistake(args, "\"%s\" is no time (try: 120ms, -1.5s)", args->value);
+	case ARGS_OPERAND:
+		merge->inputs = mem_grow(merge->inputs, &merge->capacity, merge->count + 1,
+					 sizeof *merge->inputs);
+		merge->inputs[merge->count++] = (struct rewrite_input){ .path = args->value };
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool write_merged(const struct merge *merge, struct rewrite_result *result, struct err *err)
+{
+	const struct rewrite_options options = {
+		.inputs = merge->inputs,
+		.inputs_count = merge->count,
+		.by_wall_clock = !merge->together,
+		.stopped = interrupt_came,
+	};
+	struct fresh fresh = { .fd = -1 };
+	bool ok = fresh_open(&fresh, merge->output, merge->force, err);
+
+	interrupt_watch();
+	ok = ok && rewrite_traces(&options, fresh.fd, result, err);
+	interrupt_leave();
+	ok = ok && fresh_keep(&fresh, err);
+	fresh_close(&fresh);
+	return ok;
+}
+
+static void tell(const struct merge *merge, const struct rewrite_result *result)
+{
+	char events[28];
+
+	if (result->no_clock)
+		args_warn(&cmd_merge,
+			  "a trace does not say when it began: it begins with the first");
+	if (result->damaged)
+		args_warn(&cmd_merge, "a trace is not complete: what is whole of it is there");
+	printf("%s: %s events of %zu traces\n", merge->output, str_count(result->events, events),
+	       merge->count);
+}
+
+static int run(int argc, char **argv)
+{
+	struct rewrite_result result;
+	struct merge merge = { 0 };
+	struct err err = { 0 };
+	struct args args;
+	bool ok;
+	int id;
+
+	args_init(&args, &cmd_merge, argc, argv);
+	while ((id = args_next(&args)) != ARGS_END)
+		if (!take_option(&args, id, &merge))
+			return args.exit_code;
+	if (!args_need(&args, merge.count > 1 ? merge.inputs[1].path : NULL, "two FILEs or more") ||
+	    !args_need(&args, merge.output, "-o OUT: the trace to make"))
+		return args.exit_code;
+	ok = write_merged(&merge, &result, &err);
+	if (ok)
+		tell(&merge, &result);
+	mem_free(merge.inputs);
+	if (!ok && err.kind == ERR_STOPPED)
+		interrupt_end();
+	return ok ? EXIT_ANSWERED : args_fail(&cmd_merge, &err);
+}

@@ -1,0 +1,92 @@
+// strip: a trace without what should not be passed on.
+#include "cli/args.h"
+
+#include "base/str.h"
+#include "cli/interrupt.h"
+#include "trace/fresh.h"
+#include "trace/rewrite.h"
+
+enum {
+	STRIP_OUTPUT = 1,
+	STRIP_FORCE,
+	STRIP_ARGUMENTS,
+	STRIP_PATHS,
+};
+
+static const struct option_row strip_options[] = {
+	{ STRIP_OUTPUT, 'o', "output", "OUT", "the trace to make" },
+	{ STRIP_FORCE, 'f', "force", NULL, "overwrite OUT" },
+	{ STRIP_ARGUMENTS, 0, "arguments", NULL, "without command lines" },
+	{ STRIP_PATHS, 0, "paths", NULL, "files by their names alone; no folder, no host" },
+	{ 0 },
+};
+
+static int run(int argc, char **argv);
+
+const struct command cmd_strip = {
+	.name = "strip",
+	.brief = "a trace without arguments and paths, to be passed on",
+	.usage = "FILE -o OUT [--arguments] [--paths]",
+	.text = "Without --arguments or --paths both are left out. What messages tell goes with\n"
+		"them. Names of threads, marks, functions, addresses and build-ids stay, and so\n"
+		"do bundled symbols: look at tidemark dump OUT before you pass it on.\n",
+	.examples = "  tidemark strip app.tide -o public.tide\n",
+	.options = strip_options,
+	.run = run,
+};
+
+static bool write_stripped(struct rewrite_options *options, const char *output, bool force,
+			   struct rewrite_result *result, struct err *err)
+{
+	struct fresh fresh = { .fd = -1 };
+	bool ok = fresh_open(&fresh, output, force, err);
+
+	if (!options->arguments && !options->paths)
+		options->arguments = options->paths = true;
+	options->stopped = interrupt_came;
+	interrupt_watch();
+	ok = ok && rewrite_traces(options, fresh.fd, result, err);
+	interrupt_leave();
+	ok = ok && fresh_keep(&fresh, err);
+	fresh_close(&fresh);
+	return ok;
+}
+
+static int run(int argc, char **argv)
+{
+	struct rewrite_input input = { 0 };
+	struct rewrite_options options = { .inputs = &input, .inputs_count = 1 };
+	struct rewrite_result result;
+	const char *output = NULL;
+	struct err err = { 0 };
+	bool force = false, ok;
+	struct args args;
+	char events[28];
+	int id;
+
+	args_init(&args, &cmd_strip, argc, argv);
+	while ((id = args_next(&args)) != ARGS_END) {
+		if (id == STRIP_OUTPUT)
+			output = args.value;
+		else if (id == STRIP_FORCE)
+			force = true;
+		else if (id == STRIP_ARGUMENTS)
+			options.arguments = true;
+		else if (id == STRIP_PATHS)
+			options.paths = true;
+		else if (id != ARGS_OPERAND || !args_operand(&args, &input.path))
+			return args.exit_code;
+	}
+	if (!args_need(&args, input.path, "a trace FILE") ||
+	    !args_need(&args, output, "-o OUT: the trace to make"))
+		return args.exit_code;
+	ok = write_stripped(&options, output, force, &result, &err);
+	if (!ok && err.kind == ERR_STOPPED)
+		interrupt_end();
+	if (!ok)
+		return args_fail(&cmd_strip, &err);
+	if (result.damaged)
+		args_warn(&cmd_strip, "the trace is not complete: what is whole of it is there");
+	printf("%s: %s events\n", output, str_count(result.events, events));
+	return EXIT_ANSWERED;
+}

@@ -1,0 +1,480 @@
+#include "trace/rewrite.h"
+
+#include "base/index_set.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "trace/reader.h"
+#include "trace/snapshot.h"
+#include "trace/writer.h"
+
+#include <string.h>
+
+enum { ITEMS_PER_LOOK = 1 << 14, NAMES_MAX = 256 };
+
+struct side {
+	const char *path;
+	struct reader *reader;
+	int64_t offset_ns;
+	// What its ids are moved by.
+	uint32_t processes, threads, modules, frames, stacks, heaps, files;
+	enum reader_item item; // its next one
+	struct trace_event event;
+	struct trace_note note;
+	// Its snapshots: those whose beginning, or end, was passed; and where they began in the new
+	// trace.
+	uint32_t began, ended;
+	uint64_t *began_at;
+};
+
+struct rewrite {
+	const struct rewrite_options *options;
+	struct rewrite_result *result;
+	struct side *sides;
+	size_t count;
+	struct writer *writer;
+	struct map bundled; // hashes of build-ids
+};
+
+// ---- what is left out ----
+
+static const char *last_part(const char *path)
+{
+	const char *part = path;
+
+	for (; *path; path++)
+		if ((*path == '/' || *path == '\\') && path[1])
+			part = path + 1;
+	return part;
+}
+
+static char *path_of(const struct rewrite *rewrite, const char *path)
+{
+	return (char *)(rewrite->options->paths ? last_part(path) : path);
+}
+
+// Texts of such notes tell of paths and arguments.
+static const char *text_of(const struct rewrite *rewrite, const struct trace_note *note)
+{
+	bool tells = note->kind == TRACE_NOTE_MESSAGE || note->kind == TRACE_NOTE_EXEC_UNSEEN ||
+		     note->kind == TRACE_NOTE_CALLS;
+
+	return tells && (rewrite->options->paths || rewrite->options->arguments) ? "" : note->text;
+}
+
+// ---- definitions ----
+
+static void copy_processes(struct rewrite *rewrite, struct side *side)
+{
+	for (process_id id = 0; id < reader_processes_count(side->reader); id++) {
+		struct trace_process process = *reader_process(side->reader, id);
+
+		if (process.parent != TRACE_NONE)
+			process.parent += side->processes;
+		process.began_ns += (uint64_t)side->offset_ns;
+		process.exe = path_of(rewrite, process.exe);
+		if (rewrite->options->arguments)
+			process.args_count = 0;
+		writer_add_process(rewrite->writer, &process);
+	}
+	for (thread_id id = 0; id < reader_threads_count(side->reader); id++) {
+		const struct trace_thread *thread = reader_thread(side->reader, id);
+
+		writer_add_thread(rewrite->writer, thread->process + side->processes, thread->tid,
+				  thread->name);
+	}
+}
+
+static void copy_names(struct rewrite *rewrite, struct side *side, frame_id frame)
+{
+	struct trace_name names[NAMES_MAX];
+	size_t count;
+	const struct trace_name *told = reader_frame_names(side->reader, frame, &count);
+
+	if (!told)
+		return;
+	for (size_t i = 0; i < count && i < NAMES_MAX; i++) {
+		names[i] = told[i];
+		names[i].file = path_of(rewrite, told[i].file);
+	}
+	writer_add_name(rewrite->writer, frame + side->frames, names,
+			count < NAMES_MAX ? count : NAMES_MAX);
+}
+
+static void copy_code(struct rewrite *rewrite, struct side *side)
+{
+	struct reader *reader = side->reader;
+
+	for (module_id id = 1; id < reader_modules_count(reader); id++) {
+		struct trace_module module = *reader_module(reader, id);
+
+		module.process += side->processes;
+		module.path = path_of(rewrite, module.path);
+		writer_add_module(rewrite->writer, &module);
+	}
+	for (frame_id id = 1; id < reader_frames_count(reader); id++) {
+		const struct trace_frame *frame = reader_frame(reader, id);
+
+		writer_add_frame(rewrite->writer, frame->module ? frame->module + side->modules : 0,
+				 frame->pc, frame->flags);
+		copy_names(rewrite, side, id);
+	}
+	for (stack_id id = 1; id < reader_stacks_count(reader); id++) {
+		const struct trace_stack *stack = reader_stack(reader, id);
+
+		writer_add_stack(rewrite->writer, stack->parent ? stack->parent + side->stacks : 0,
+				 stack->frame + side->frames, stack->flags);
+	}
+}
+
+static void copy_memory(struct rewrite *rewrite, struct side *side)
+{
+	for (heap_id id = 1; id < reader_heaps_count(side->reader); id++) {
+		struct trace_heap heap = *reader_heap(side->reader, id);
+
+		heap.process += side->processes;
+		writer_add_heap(rewrite->writer, &heap);
+	}
+	for (file_id id = 1; id < reader_files_count(side->reader); id++) {
+		struct trace_file file = *reader_file(side->reader, id);
+
+		file.path = path_of(rewrite, file.path);
+		writer_add_file(rewrite->writer, &file);
+	}
+}
+
+static void copy_bundles(struct rewrite *rewrite, struct side *side)
+{
+	for (module_id id = 1; id < reader_modules_count(side->reader); id++) {
+		const struct trace_module *module = reader_module(side->reader, id);
+		uint64_t words[5] = { module->build_id_length };
+		const void *bytes;
+		size_t size;
+		bool added;
+
+		if (!module->build_id_length)
+			continue;
+		memcpy(words + 1, module->build_id, sizeof module->build_id);
+		map_put(&rewrite->bundled, index_set_hash(words, 5), &added);
+		bytes = added ? reader_bundle(side->reader, module->build_id,
+					      module->build_id_length, &size)
+			      : NULL;
+		if (bytes)
+			writer_bundle(rewrite->writer, module->build_id, module->build_id_length,
+				      bytes, size);
+	}
+}
+
+static void copy_definitions(struct rewrite *rewrite, struct side *side)
+{
+	copy_processes(rewrite, side);
+	copy_code(rewrite, side);
+	copy_memory(rewrite, side);
+}
+
+// ---- items ----
+
+static void put_snapshot(struct rewrite *rewrite, struct side *side, uint32_t index)
+{
+	struct trace_snapshot snapshot;
+
+	if (!reader_snapshot_load(side->reader, index, &snapshot))
+		return;
+	snapshot.process += side->processes;
+	snapshot.time_ns += (uint64_t)side->offset_ns;
+	snapshot.began = side->began_at[index];
+	snapshot.ended = writer_events_count(rewrite->writer);
+	for (uint32_t i = 0; i < snapshot.mappings_count; i++)
+		if (snapshot.mappings[i].file)
+			snapshot.mappings[i].file += side->files;
+	writer_snapshot(rewrite->writer, &snapshot);
+	snapshot_fini(&snapshot);
+}
+
+// Snapshots that begin or end before the event of that number.
+static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t number)
+{
+	uint32_t count = reader_snapshots_count(side->reader);
+
+	while (side->began < count && reader_snapshot(side->reader, side->began)->began <= number)
+		side->began_at[side->began++] = writer_events_count(rewrite->writer);
+	while (side->ended < side->began &&
+	       reader_snapshot(side->reader, side->ended)->ended <= number)
+		put_snapshot(rewrite, side, side->ended++);
+}
+
+static void put_event(struct rewrite *rewrite, struct side *side)
+{
+	struct trace_event event = side->event;
+	struct trace_vm vm;
+
+	pass_snapshots(rewrite, side, event.number);
+	event.time_ns += (uint64_t)side->offset_ns;
+	event.thread += side->threads;
+	event.stack = event.stack ? event.stack + side->stacks : 0;
+	event.heap = event.heap ? event.heap + side->heaps : 0;
+	if (event.vm) {
+		vm = *event.vm;
+		vm.file = vm.file ? vm.file + side->files : 0;
+		event.vm = &vm;
+	}
+	writer_event(rewrite->writer, &event);
+	rewrite->result->events++;
+}
+
+static void put_note(struct rewrite *rewrite, const struct side *side)
+{
+	struct trace_note note = side->note;
+
+	note.time_ns += (uint64_t)side->offset_ns;
+	if (note.process != TRACE_NONE)
+		note.process += side->processes;
+	if (note.thread != TRACE_NONE)
+		note.thread += side->threads;
+	if (note.kind == TRACE_NOTE_MODULE_GONE)
+		note.value += side->modules;
+	note.text = text_of(rewrite, &note);
+	writer_note(rewrite->writer, &note);
+}
+
+static uint64_t time_of(const struct side *side)
+{
+	if (side->item == READER_END)
+		return UINT64_MAX;
+	return (side->item == READER_EVENT ? side->event.time_ns : side->note.time_ns) +
+	       (uint64_t)side->offset_ns;
+}
+
+static bool copy_items(struct rewrite *rewrite, struct err *err)
+{
+	const struct rewrite_options *options = rewrite->options;
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < rewrite->count; i++) {
+		struct side *side = &rewrite->sides[i];
+
+		reader_rewind(side->reader);
+		side->item = reader_next(side->reader, &side->event, &side->note);
+	}
+	for (;;) {
+		struct side *first = &rewrite->sides[0];
+
+		if (count++ % ITEMS_PER_LOOK == 0 && options->stopped &&
+		    options->stopped(options->context))
+			return err_set(err, ERR_STOPPED, "stopped");
+		for (size_t i = 1; i < rewrite->count; i++)
+			if (time_of(&rewrite->sides[i]) < time_of(first))
+				first = &rewrite->sides[i];
+		if (first->item == READER_END)
+			break;
+		if (first->item == READER_EVENT)
+			put_event(rewrite, first);
+		else
+			put_note(rewrite, first);
+		first->item = reader_next(first->reader, &first->event, &first->note);
+	}
+	for (size_t i = 0; i < rewrite->count; i++)
+		pass_snapshots(rewrite, &rewrite->sides[i], UINT64_MAX);
+	return true;
+}
+
+// ---- the whole ----
+
+// What one has to have in common with the first.
+static bool fits(const struct side *first, const struct side *side, struct err *err)
+{
+	if (reader_is_windows(first->reader) != reader_is_windows(side->reader))
+		return err_set(err, ERR_FORMAT,
+			       "%s: one of Windows and one of another system do not go into one "
+			       "trace",
+			       side->path);
+	if (reader_info(first->reader)->sample_bytes != reader_info(side->reader)->sample_bytes)
+		return err_set(err, ERR_FORMAT, "%s: it is sampled otherwise than %s", side->path,
+			       first->path);
+	return true;
+}
+
+static bool open_sides(struct rewrite *rewrite, struct err *err)
+{
+	const struct rewrite_options *options = rewrite->options;
+
+	for (size_t i = 0; i < options->inputs_count; i++) {
+		struct side *side = &rewrite->sides[i];
+
+		rewrite->count = i + 1;
+		side->path = options->inputs[i].path;
+		side->offset_ns = options->inputs[i].offset_ns;
+		side->reader = reader_open(side->path, err);
+		if (!side->reader)
+			return false;
+		if (!reader_scan(side->reader, err))
+			return err_wrap(err, "cannot read %s", side->path);
+		if (!fits(&rewrite->sides[0], side, err))
+			return false;
+		side->began_at =
+			mem_alloc(reader_snapshots_count(side->reader) + 1, sizeof *side->began_at);
+	}
+	return true;
+}
+
+static uint64_t began_of(const struct side *side)
+{
+	return reader_info(side->reader)->began_unix_ns;
+}
+
+// Offsets so that the first item of all is not before 0. Returns when the new trace began.
+static uint64_t align(struct rewrite *rewrite)
+{
+	uint64_t first_ns = began_of(&rewrite->sides[0]);
+	int64_t lowest = INT64_MAX;
+
+	for (size_t i = 0; i < rewrite->count; i++) {
+		struct side *side = &rewrite->sides[i];
+
+		if (rewrite->options->by_wall_clock && began_of(side) && first_ns)
+			side->offset_ns += (int64_t)(began_of(side) - first_ns);
+		else if (rewrite->options->by_wall_clock && i > 0)
+			rewrite->result->no_clock = true;
+		if (side->offset_ns < lowest)
+			lowest = side->offset_ns;
+	}
+	for (size_t i = 0; i < rewrite->count; i++)
+		rewrite->sides[i].offset_ns -= lowest;
+	return first_ns ? first_ns + (uint64_t)lowest : 0;
+}
+
+static void add_word(struct str *words, const char *word, size_t length)
+{
+	const char *at = words->text;
+
+	for (; at && (at = strstr(at, word)) != NULL; at += length)
+		if (strncmp(at, word, length) == 0 && (at[length] == ' ' || !at[length]))
+			return;
+	if (words->length)
+		str_add_char(words, ' ');
+	str_add_bytes(words, word, length);
+}
+
+static void describe(struct rewrite *rewrite, struct trace_info *info, struct str texts[2])
+{
+	const struct trace_info *first = reader_info(rewrite->sides[0].reader);
+
+	*info = *first;
+	info->began_unix_ns = align(rewrite);
+	for (size_t i = 0; i < rewrite->count; i++) {
+		const struct trace_info *own = reader_info(rewrite->sides[i].reader);
+
+		if (own->command && *own->command)
+			str_format(&texts[0], "%s%s", texts[0].length ? "; " : "", own->command);
+		for (const char *at = own->options ? own->options : ""; *at;
+		     at += strspn(at, " ")) {
+			size_t length = strcspn(at, " ");
+			char *word = mem_copy_bytes(at, length);
+
+			add_word(&texts[1], word, length);
+			mem_free(word);
+			at += length;
+		}
+		if (own->tick_ns > info->tick_ns)
+			info->tick_ns = own->tick_ns;
+		for (size_t byte = 0; i > 0 && byte < sizeof info->recording_id; byte++)
+			info->recording_id[byte] ^= own->recording_id[byte] * 31;
+	}
+	info->command = rewrite->options->arguments ? "" : (char *)str_get(&texts[0]);
+	info->options = (char *)str_get(&texts[1]);
+	if (rewrite->options->paths) {
+		info->directory = "";
+		info->host = reader_is_windows(rewrite->sides[0].reader) ? "Windows" : "";
+	}
+}
+
+static void place(struct rewrite *rewrite)
+{
+	for (size_t i = 1; i < rewrite->count; i++) {
+		const struct side *last = &rewrite->sides[i - 1];
+		struct side *side = &rewrite->sides[i];
+
+		side->processes = last->processes + reader_processes_count(last->reader);
+		side->threads = last->threads + reader_threads_count(last->reader);
+		// These count from 1.
+		side->modules = last->modules + reader_modules_count(last->reader) - 1;
+		side->frames = last->frames + reader_frames_count(last->reader) - 1;
+		side->stacks = last->stacks + reader_stacks_count(last->reader) - 1;
+		side->heaps = last->heaps + reader_heaps_count(last->reader) - 1;
+		side->files = last->files + reader_files_count(last->reader) - 1;
+	}
+}
+
+static void put_end(struct rewrite *rewrite)
+{
+	struct trace_end end = { .why = "" };
+
+	for (size_t i = 0; i < rewrite->count; i++) {
+		struct side *side = &rewrite->sides[i];
+		const struct trace_end *own = reader_end(side->reader);
+		uint64_t last_ns = reader_stats(side->reader)->last_ns;
+
+		if (own && own->duration_ns > last_ns)
+			last_ns = own->duration_ns;
+		last_ns += (uint64_t)side->offset_ns;
+		if (last_ns > end.duration_ns)
+			end.duration_ns = last_ns;
+		if (!reader_complete(side->reader)) {
+			rewrite->result->damaged = true;
+			end.why = "one of the traces it was made of is not complete";
+		}
+		if (!own)
+			continue;
+		end.events_lost += own->events_lost;
+		end.waited_ns += own->waited_ns;
+		end.unseen += own->unseen;
+		end.stacks_incomplete += own->stacks_incomplete;
+		if (own->tick_median_ns > end.tick_median_ns)
+			end.tick_median_ns = own->tick_median_ns;
+		if (own->tick_worst_ns > end.tick_worst_ns)
+			end.tick_worst_ns = own->tick_worst_ns;
+	}
+	writer_end(rewrite->writer, &end);
+}
+
+static bool write_all(struct rewrite *rewrite, int fd, struct err *err)
+{
+	struct str texts[2] = { { 0 }, { 0 } };
+	struct trace_info info;
+	bool ok;
+
+	describe(rewrite, &info, texts);
+	rewrite->writer = writer_new(fd, &info, err);
+	str_fini(&texts[0]);
+	str_fini(&texts[1]);
+	if (!rewrite->writer)
+		return false;
+	place(rewrite);
+	for (size_t i = 0; i < rewrite->count; i++)
+		copy_definitions(rewrite, &rewrite->sides[i]);
+	for (size_t i = 0; i < rewrite->count; i++)
+		copy_bundles(rewrite, &rewrite->sides[i]);
+	ok = copy_items(rewrite, err);
+	if (ok)
+		put_end(rewrite);
+	return ok && writer_ok(rewrite->writer, err);
+}
+
+bool rewrite_traces(const struct rewrite_options *options, int fd, struct rewrite_result *result,
+		    struct err *err)
+{
+	struct rewrite rewrite = { .options = options, .result = result };
+	bool ok;
+
+	*result = (struct rewrite_result){ 0 };
+	rewrite.sides = mem_alloc(options->inputs_count, sizeof *rewrite.sides);
+	ok = open_sides(&rewrite, err) && write_all(&rewrite, fd, err);
+	writer_free(rewrite.writer);
+	for (size_t i = 0; i < rewrite.count; i++) {
+		reader_close(rewrite.sides[i].reader);
+		mem_free(rewrite.sides[i].began_at);
+	}
+	mem_free(rewrite.sides);
+	map_fini(&rewrite.bundled);
+	return ok;
+}

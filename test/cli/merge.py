@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""`tidemark merge` and `tidemark strip`: traces written anew say what they said."""
+import os
+import subprocess
+
+from libanswer import TIDEMARK, answer, refused, run
+from libtests import main, test
+
+CODE = {"one": "x = [str(i) * 20 for i in range(5000)]", "two": "y = [[i] for i in range(9000)]"}
+
+
+def record(name):
+    path = name + ".tide"
+    if not os.path.exists(path):
+        subprocess.run([TIDEMARK, "record", "-o", path, "--", "/bin/sh", "-c",
+                        f"/usr/bin/python3 -S -c '{CODE[name]}'; exit 3"], stderr=subprocess.DEVNULL,
+                       check=False)
+    return path
+
+
+def figures(path):
+    heap = answer("report", path)["heap"]
+    return [heap["allocations"], heap["frees"], heap["allocated_bytes"], heap["reallocations"],
+            heap["live_at_exit"]["count"], heap["live_at_exit"]["bytes"]]
+
+
+def stacks(path, *words):
+    """What was allocated, by the stack's names."""
+    found = {}
+    for row in answer("window", path, "--by", "stack", "--all-frames", "-n", "0", *words)["rows"]:
+        key = tuple((frame["function"], frame["offset"]) for frame in row["keys"]["stack"])
+        found[key] = found.get(key, 0) + row["allocated"]
+    return found
+
+
+@test
+def a_merged_trace_has_the_sums_of_its_parts():
+    one, two = record("one"), record("two")
+    run("merge", one, two, "-o", "both.tide")
+    sums = [left + right for left, right in zip(figures(one), figures(two))]
+    assert figures("both.tide") == sums, (figures("both.tide"), sums)
+    together = stacks(one)
+    for key, value in stacks(two).items():
+        together[key] = together.get(key, 0) + value
+    assert stacks("both.tide") == together
+    # Each process ends as it did, and its snapshots are its own.
+    ends = [[process["exit"] for process in answer("report", path)["trace"]["processes"]]
+            for path in (one, two, "both.tide")]
+    assert ends[2] == ends[0] + ends[1], ends
+    assert answer("reconcile", "both.tide")["schema"].startswith("tidemark-reconcile")
+    assert "whole" in run("info", "both.tide").stdout
+
+
+@test
+def clocks_are_moved_by_their_offsets():
+    one, two = record("one"), record("two")
+    spans = []
+    for words in ((), ("--together",)):
+        run("merge", one, two, *words, "-o", "moved.tide", "--force")
+        spans.append([process["began_ns"] for process in answer("report", "moved.tide")["trace"]
+                      ["processes"]])
+    began = [answer("report", path)["trace"] for path in (one, two)]
+    apart = began[1]["began_unix_ns"] - began[0]["began_unix_ns"]
+    first = len(began[0]["processes"])
+    assert spans[0][first] - spans[1][first] == apart, (spans, apart)
+    run("merge", one, two, "--offset", "-100s", "-o", "ahead.tide")
+    found = answer("report", "ahead.tide")["trace"]
+    assert found["began_unix_ns"] == began[0]["began_unix_ns"] + apart - 100 * 10**9, found
+    assert figures("ahead.tide") == figures("moved.tide")
+
+
+@test
+def a_stripped_trace_answers_the_same():
+    one = record("one")
+    run("strip", one, "-o", "public.tide")
+    assert figures("public.tide") == figures(one)
+    assert run("dump", "--items", "public.tide").stdout == run("dump", "--items", one).stdout
+    text = run("dump", "public.tide").stdout
+    for word in ("/usr/bin", "range(5000)", os.getcwd()):
+        assert word in run("dump", one).stdout and word not in text, word
+    run("strip", one, "--arguments", "-o", "paths.tide")
+    text = run("dump", "paths.tide").stdout
+    assert "/usr/bin" in text and "range(5000)" not in text
+
+
+@test
+def what_does_not_go_together_is_refused():
+    one = record("one")
+    assert "two FILEs" in refused("merge", one, "-o", "x.tide", code=2)
+    assert "behind the FILE" in refused("merge", "--offset", "1s", one, one, "-o", "x.tide", code=2)
+    with open("bad.tide", "w") as file:
+        file.write("no trace")
+    assert "bad.tide" in refused("merge", one, "bad.tide", "-o", "x.tide", code=3)
+    assert not os.path.exists("x.tide")
+    with open(one, "rb") as file:
+        content = file.read()
+    with open("cut.tide", "wb") as file:
+        file.write(content[:len(content) - 40])
+    assert "not complete" in run("merge", one, "cut.tide", "-o", "rest.tide").stderr
+    assert not answer("report", "rest.tide")["trace"]["complete"]
+
+
+main()
