@@ -18,18 +18,19 @@ struct progress {
 	bool visible;
 };
 
-// What the work of a thread has come to, for others to look at: of whoever listens, whether a bar is
-// shown or not.
+// What the work of a thread has come to, for others to look at: of whoever listens, whether a bar
+// is shown or not.
 struct progress_meter {
 	_Atomic(const char *) what;   // a literal; NULL: nothing is counted now
 	_Atomic uint64_t done, total; // of that
 	_Atomic uint64_t began_ns;    // when it began, by the steady clock
 };
 
-// The calling thread's work is told to `meter`, until it says NULL.
+// The calling thread's work is reported to `meter`, until it says NULL.
 void progress_listen(struct progress_meter *meter);
 
-// Work without a bar: so much of it is done. `what` is a literal. Costs a test where nobody listens.
+// Work without a bar: so much of it is done. `what` is a literal. Costs a test where nobody
+// listens.
 void progress_tell(const char *what, uint64_t done, uint64_t total);
 
 // `what` is said in front of the bar; `total` is what progress_update counts up to.

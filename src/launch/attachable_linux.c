@@ -1,7 +1,7 @@
-#include "launch/attachable.h"
+#include "launch/attachable_linux.h"
 
 #include "base/mem.h"
-#include "launch/objects.h"
+#include "launch/objects_linux.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
-#include "launch/attacher.h"
+#include "launch/attacher_linux.h"
 
 #include "base/mem.h"
-#include "launch/attachable.h"
-#include "launch/objects.h"
-#include "launch/tracee.h"
+#include "launch/attachable_linux.h"
+#include "launch/objects_linux.h"
+#include "launch/tracee_linux.h"
 #include "os/now.h"
 #include "wire/attach.h"
 #include "wire/segment.h"

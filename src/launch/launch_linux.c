@@ -1,8 +1,8 @@
 #include "launch/launch.h"
 
 #include "base/mem.h"
-#include "launch/attachable.h"
-#include "launch/attacher.h"
+#include "launch/attachable_linux.h"
+#include "launch/attacher_linux.h"
 #include "launch/collector_process_linux.h"
 #include "launch/indexer_linux.h"
 #include "launch/inspect.h"

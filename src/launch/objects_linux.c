@@ -1,8 +1,8 @@
-#include "launch/objects.h"
+#include "launch/objects_linux.h"
 
 #include "base/mem.h"
 #include "collect/maps_text.h"
-#include "launch/tracee.h"
+#include "launch/tracee_linux.h"
 
 #include <elf.h>
 #include <errno.h>

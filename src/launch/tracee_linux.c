@@ -1,7 +1,7 @@
-#include "launch/tracee.h"
+#include "launch/tracee_linux.h"
 
 #include "base/mem.h"
-#include "launch/attachable.h"
+#include "launch/attachable_linux.h"
 #include "os/now.h"
 
 #include <dirent.h>

@@ -267,7 +267,7 @@ static inline uintptr_t capture_pc(const struct capture *capture, uint32_t at)
 					 : capture->entries[at + 1].pc;
 }
 
-// Where that lies; 0: nobody knows.
+// Where that is; 0: nobody knows.
 static inline uintptr_t capture_slot(const struct capture *capture, uint32_t at)
 {
 	const struct capture_memo *over = capture->over;

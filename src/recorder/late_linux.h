@@ -4,7 +4,7 @@
 // is interposed; what is behind the hooks of the allocator is entered (enter_linux.h), and calls on
 // virtual memory are seen where they are made (patch_linux.h), as ever. Other threads run, so no
 // code is changed here: what is to be written is listed, and the launcher writes it while they
-// stand still. The session's name does not come from the environment, which the program may have
+// are stopped. The session's name does not come from the environment, which the program may have
 // overwritten.
 //
 // When the recording is over, all variables and pages are made what they were at the beginning, so
@@ -28,7 +28,7 @@ HIDDEN const char *late_session(void);
 // ATTACH_PATCH_BYTES. False: it cannot be.
 HIDDEN bool late_write(uint8_t *at, const uint8_t *bytes, size_t length);
 
-// Code of our own making lies here, to which what is patched leads; or (`gone`) no more.
+// Code of our own making is here, to which what is patched leads; or (`gone`) no more.
 HIDDEN void late_pages(const void *start, size_t bytes, bool gone);
 
 #endif

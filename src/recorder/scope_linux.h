@@ -31,7 +31,7 @@ HIDDEN struct scope_object *scope_objects(void);
 // Ourselves, or NULL.
 HIDDEN struct scope_object *scope_ourselves(void);
 
-// Whether we were loaded when the program ran already: behind the C library.
+// Whether we were loaded when the program ran already: after the C library.
 HIDDEN bool scope_is_late(void);
 
 // Address of the function `name` in the first object after ours (where we came late, of all but

@@ -1,9 +1,9 @@
-// attach: what a recorder that is brought into a running process is told, and what it answers.
+// attach: what a recorder that is brought into a running process is given, and what it answers.
 //
 // The launcher stops a thread, loads the recorder's library there, and calls `tidemark_late_v1`
 // with a `struct attach_call` in memory that it has mapped for that. ATTACH_START joins the session
 // and prepares the hooks, but changes no code: it lists the bytes to be written, which the launcher
-// does while all threads stand still. ATTACH_ASK tells the same list again. ATTACH_STOP, when the
+// does while all threads are stopped. ATTACH_ASK gives the same list again. ATTACH_STOP, when the
 // code is as it was and no thread is in the recorder, unmaps what the recorder had and makes it as
 // it was when it was loaded. All three call nothing of the program's but, at the first start, what
 // registers for fork.
@@ -66,7 +66,7 @@ struct attach_call {
 	// In each thread, so far from its thread pointer: its lane; `nobody`: it has none.
 	int64_t lane_at;
 	uint64_t nobody;
-	uint64_t session_at; // where the session's name stands: "" while there is none
+	uint64_t session_at; // where the session's name is: "" while there is none
 	uint32_t entered;    // functions of the allocator that are entered
 	uint32_t reserved;
 };

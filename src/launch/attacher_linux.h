@@ -7,12 +7,12 @@
 // The library is loaded by the program's own dynamic linker: dlopen, called by one of the program's
 // threads where it cannot be inside an allocator or the linker (attacher_is_safe); only so does it
 // have thread-local variables in all threads that are and will be. Only that thread waits
-// meanwhile. All threads stand still for what has to be done at once: a few hundred bytes of code
-// are written. Who stands in the midst of them is stepped out first.
+// meanwhile. All threads are stopped for what has to be done at once: a few hundred bytes of code
+// are written. A thread inside of them is stepped out first.
 //
 // The end is the same backwards; the library stays loaded, because a thread may yet return into it.
-#ifndef LAUNCH_ATTACHER_H
-#define LAUNCH_ATTACHER_H
+#ifndef LAUNCH_ATTACHER_LINUX_H
+#define LAUNCH_ATTACHER_LINUX_H
 
 #include "base/err.h"
 

@@ -2,8 +2,8 @@
 //
 // All that can be known without touching it. What is refused here is refused in one line that says
 // the remedy, and nothing was changed.
-#ifndef LAUNCH_ATTACHABLE_H
-#define LAUNCH_ATTACHABLE_H
+#ifndef LAUNCH_ATTACHABLE_LINUX_H
+#define LAUNCH_ATTACHABLE_LINUX_H
 
 #include "base/err.h"
 #include "base/str.h"

@@ -3,8 +3,8 @@
 // Read from its memory, by the tables that its dynamic linker uses, so that a library may have been
 // replaced on disk since. Nothing that is read there is believed: every table is looked at
 // in bounded steps, and what is not mapped is not there.
-#ifndef LAUNCH_OBJECTS_H
-#define LAUNCH_OBJECTS_H
+#ifndef LAUNCH_OBJECTS_LINUX_H
+#define LAUNCH_OBJECTS_LINUX_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ void objects_fini(struct objects *objects); // accepts { 0 }
 uint64_t objects_symbol(const struct objects *objects, const struct objects_one *object,
 			const char *name);
 
-// The object that an address lies in, or NULL.
+// The object that an address is in, or NULL.
 const struct objects_one *objects_at(const struct objects *objects, uint64_t address);
 
 // Its file's name begins so; NULL: none does.

@@ -1,7 +1,7 @@
 // tracee: the threads of a process that runs, stopped for a moment (ptrace), and made to do things
 // for us.
 //
-//     tracee_stop            all threads stand still
+//     tracee_stop            all threads are stopped
 //       tracee_call …        one of them calls a function, or the kernel, and is as it was
 //       tracee_poke …        code is changed
 //     tracee_release         they go on, and know nothing
@@ -9,8 +9,8 @@
 // A stopped thread may be in a system call: the kernel begins that anew when it goes on. While a
 // thread calls something for us its signals are blocked, its registers are all kept (those for
 // vectors, too), and it has a stack of ours; the others run, unless they were stopped.
-#ifndef LAUNCH_TRACEE_H
-#define LAUNCH_TRACEE_H
+#ifndef LAUNCH_TRACEE_LINUX_H
+#define LAUNCH_TRACEE_LINUX_H
 
 #include "base/err.h"
 
@@ -30,7 +30,7 @@ struct tracee {
 	pid_t pid;
 	struct tracee_thread *threads;
 	size_t count, capacity;
-	uint64_t began_ns; // when the first was told to stop
+	uint64_t began_ns; // when the first was asked to stop
 };
 
 // Stop all threads, also those that are being born. False: none of them is stopped.
