@@ -57,6 +57,10 @@ static inline void mem_expect(const void *at)
 // to keep to a budget calls it.
 void mem_give_back_early(void);
 
+// The same of many threads that come and go: what one leaves, the next uses, instead of each having
+// memory of its own that stays. Before the first of them begins.
+void mem_share(void);
+
 // The first place of `what` in `bytes`, or NULL.
 const void *mem_search(const void *bytes, size_t size, const void *what, size_t what_size);
 

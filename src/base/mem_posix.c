@@ -103,6 +103,12 @@ void mem_give_back_early(void)
 	mallopt(M_MMAP_THRESHOLD, 1 << 18);
 }
 
+void mem_share(void)
+{
+	mem_give_back_early();
+	mallopt(M_ARENA_MAX, 2);
+}
+
 const void *mem_search(const void *bytes, size_t size, const void *what, size_t what_size)
 {
 	return memmem(bytes, size, what, what_size);

@@ -61,6 +61,11 @@ void mem_give_back_early(void)
 	// The heap of Windows gives large blocks back by itself.
 }
 
+void mem_share(void)
+{
+	// It is one for all threads.
+}
+
 const void *mem_search(const void *bytes, size_t size, const void *what, size_t what_size)
 {
 	const char *at = bytes, *end = at + size;

@@ -18,8 +18,7 @@ struct progress {
 	bool visible;
 };
 
-// What the work of a thread has come to, for others to look at: of whoever listens, whether a bar
-// is shown or not.
+// What the work of a thread has come to, for others to look at: whether a bar is shown or not.
 struct progress_meter {
 	_Atomic(const char *) what;   // a literal; NULL: nothing is counted now
 	_Atomic uint64_t done, total; // of that

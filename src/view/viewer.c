@@ -1,5 +1,6 @@
 #include "view/viewer.h"
 
+#include "base/mem.h"
 #include "view/answer.h"
 
 #include <string.h>
@@ -21,6 +22,7 @@ bool viewer_open(struct viewer *viewer, const struct viewer_options *options, st
 	struct window_options window = options->window;
 
 	*viewer = (struct viewer){ .options = *options };
+	mem_share();
 	if (!window.memory_bytes)
 		window.memory_bytes = UINT64_C(256) << 20;
 	// The indexes are built with all there is; then each queue has its part.

@@ -478,4 +478,27 @@ def how_far_a_question_is_can_be_asked_while_it_is_answered():
         check(all(0 <= one["done"] <= 1 for one in seen) and any(one["left_ns"] for one in seen), seen)
 
 
+@test
+def the_memory_that_was_given_is_enough_for_all_questions_at_once():
+    questions = ["window?by=stack", "window?by=lifetime&n=2000", "tree?kind=callers", "growth",
+                 "transients", "peaks", "active?at=50%25", "sizelife", "timeline?layer=cumulative",
+                 "info", "histogram", "window?by=size,thread&details=1"]
+    with Server(long_trace(), "--memory", "64M") as server:
+        def ask(question):
+            one = copy.copy(server)
+            one.connection = None
+            equal(200, one.get("/api/" + question).status, question)
+            one.connection.close()
+
+        asking = [threading.Thread(target=ask, args=(question,)) for question in questions * 2]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+        with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
+            peak = int(re.search(r"VmHWM:\s+(\d+)", file.read())[1]) << 10
+        print(f"# {peak >> 20} MiB resident at most")
+        check(peak <= 64 << 20, f"{peak >> 20} MiB were resident, of 64")
+
+
 main()

@@ -8,6 +8,7 @@ export interface TextStyle {
 	mono?: boolean;
 	bold?: boolean;
 	turn?: boolean; // a quarter to the left
+	halo?: string; // a rim of this colour, where it lies on lines
 }
 
 export interface Pen {
@@ -71,6 +72,12 @@ export class CanvasPen implements Pen {
 		context.fillStyle = style.fill;
 		context.textAlign = style.align ?? "left";
 		context.textBaseline = style.middle ? "middle" : "alphabetic";
+		if (style.halo) {
+			context.strokeStyle = style.halo;
+			context.lineWidth = 4;
+			context.lineJoin = "round";
+			context.strokeText(text, x, y);
+		}
 		if (style.turn) {
 			context.save();
 			context.translate(x, y);
@@ -129,6 +136,7 @@ export class SvgPen implements Pen {
 		const family = (style.mono ? MONO : SANS).replace(/"/g, "'");
 		this.parts.push(`<text x="${short(x)}" y="${short(style.middle ? y + (style.size ?? 11) * 0.35 : y)}" ` +
 			`fill="${style.fill}" font-family="${family}" font-size="${style.size ?? 11}"` +
+			`${style.halo ? ` stroke="${style.halo}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"` : ""}` +
 			`${style.bold ? ' font-weight="600"' : ""} text-anchor="${anchor}"` +
 			`${style.turn ? ` transform="rotate(-90 ${short(x)} ${short(y)})"` : ""}>${escapeXml(text)}</text>`);
 	}

@@ -429,6 +429,13 @@ export class TimelinePart {
 		this.paintReadout();
 	}
 
+	// Filters select allocations; resident memory is of whole processes, and says so beside what is filtered.
+	private nameOf(strip: Strip): string {
+		const filtered = this.app.store.state.filters.some(([word]) => word !== "process");
+
+		return strip.id === "rss" && filtered ? `${strip.title}, not filtered` : strip.title;
+	}
+
 	private paintOn(pen: Pen, height: number): void {
 		const colours = theme();
 		const bottom = height - AXIS;
@@ -449,9 +456,11 @@ export class TimelinePart {
 		let y = TOP;
 		for (const strip of this.strips) {
 			strip.box.dataset.state = strip.line ? strip.said ? "stale" : "shown" : strip.said === COUNTING ? "counting" : "none";
-			const style = { fill: colours[strip.id as "heap"], bold: true };
-			pen.text(strip.title, LEFT + 8, y + 19, style);
-			if (strip.said) pen.text(strip.said, LEFT + 18 + pen.measure(strip.title, style), y + 19, { fill: colours.quiet });
+			const style = { fill: colours[strip.id as "heap"], bold: true, halo: colours.ground };
+			const name = this.nameOf(strip);
+			pen.text(name, LEFT + 8, y + 19, style);
+			if (strip.said)
+				pen.text(strip.said, LEFT + 18 + pen.measure(name, style), y + 19, { fill: colours.quiet, halo: colours.ground });
 			y += this.heightOf(strip);
 		}
 		if (this.hover !== null) {
@@ -486,7 +495,7 @@ export class TimelinePart {
 			if (!line) return "";
 			const bucket = Math.min(line.buckets - 1, Math.max(0,
 				Math.floor((this.hover! - line.from_ns) / (line.to_ns - line.from_ns) * line.buckets)));
-			return `${strip.title.toLowerCase()} ${bytes(line.peak_bytes[bucket])}`;
+			return `${this.nameOf(strip).toLowerCase()} ${bytes(line.peak_bytes[bucket])}`;
 		});
 		this.readout.textContent = [duration(this.hover), ...texts.filter(Boolean)].join("   ");
 		const at = this.x(this.hover);
