@@ -33,7 +33,7 @@ static const struct option_row rows[] = {
 	  "blocks freed before their thread's next allocation" },
 	{ OPTION_MAX + CHECK_GROWTH, 0, "max-growth", "SIZE",
 	  "bytes a minute by which sites grow to the end (tidemark growth)" },
-	{ OPTION_UNREACHABLE, 0, "max-unreachable", "SIZE", "not yet: it is not recorded" },
+	{ OPTION_UNREACHABLE, 0, "max-unreachable", "SIZE", "refused: what is reachable is not recorded" },
 	{ OPTION_BASELINE, 0, "baseline", "FILE", "the figures of an earlier run are the limits" },
 	{ OPTION_UPDATE, 0, "update", NULL,
 	  "write the baseline: new and lower figures, with --force higher ones too" },

@@ -63,10 +63,10 @@ static bool take_option(struct args *args, int id, struct merge *merge)
 		return true;
 	case MERGE_OFFSET:
 		if (merge->count == 0)
-			return args_mistake(args, "--offset stands behind the FILE that it is of");
+			return args_mistake(args, "--offset comes after the FILE that it is of");
 		return moment_parse_duration(args->value,
 					     &merge->inputs[merge->count - 1].offset_ns) ||
-		       args_mistake(args, "\"%s\" is no time (try: 120ms, -1.5s)", args->value);
+		       args_mistake(args, "\"%s\" is not a time (try: 120ms, -1.5s)", args->value);
 	case ARGS_OPERAND:
 		merge->inputs = mem_grow(merge->inputs, &merge->capacity, merge->count + 1,
 					 sizeof *merge->inputs);

@@ -1,6 +1,6 @@
 // rewrite: traces written anew as one: put side by side, and without what should not be passed on.
 //
-// Definitions keep their order, those of a trace behind those of the one before; items are in the
+// Definitions keep their order, those of a trace after those of the one before; items are in the
 // order of time, and at one time in that of the traces. The order within each trace stays, so all
 // that is true of one trace stays true of its processes.
 #ifndef TRACE_REWRITE_H
@@ -21,7 +21,7 @@ struct rewrite_options {
 	const struct rewrite_input *inputs;
 	size_t inputs_count;
 	bool by_wall_clock; // traces begin as far apart as their recordings did; else together
-	bool arguments;     // without command lines and what they told
+	bool arguments;     // without command lines and what they said
 	bool paths;         // files by their names alone, no folder, no host
 	bool (*stopped)(void *context); // may be NULL
 	void *context;
