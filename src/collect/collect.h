@@ -4,17 +4,23 @@
 // image that says hello a segment (wire/segment.h), drains the lanes of all images, merges them
 // into one order (docs/notes/0001-order-without-clocks.md), interns stacks and feeds a writer.
 //
-//     door         answers hellos at once, in a thread of its own; also watches for deaths
-//     control      what `tidemark ctl` asks from outside
-//     tick         writes the clock page every 100 us, in a thread of its own
-//     share        a segment, mapped
-//     lane_reader  bytes of a lane -> items
-//     frame_map    a guest's frame and module ids -> the trace's
-//     interner     (caller's stack, frame) -> stack id
-//     image        one process image: its lanes, ids, life and death
-//     arrivals     images that said hello but whose place in the order has not come yet
-//     merge        items of all lanes of all images -> one order
-//     collect      the loop around them
+//     door            answers hellos at once, in a thread of its own; also watches for deaths
+//     control         what `tidemark ctl` asks from outside
+//     tick            writes the clock page every 100 us, in a thread of its own
+//     share, peer     a segment, mapped; the process at its other end
+//     process_list    all images, and those that said hello and have no place in the order yet
+//     pending_exec    images that were announced and have not said hello
+//     image           one process image: its lanes, ids, life and death
+//     stream          what one lane has to deliver next
+//     lane_reader     bytes of a lane -> items, or whole rows; lane_path and edit_cache -> stacks
+//     slots, touched  which lanes have to wait for which
+//     merge           items of all lanes of all images -> one order
+//     interner        (caller's stack, frame) -> stack id
+//     frame_map       a guest's frame and module ids -> the trace's
+//     notes_reader    lane 0's notes; mappings, pools and file_table keep what they say
+//     rss_snapshots   resident memory, by proc_memory; sampler measures now and then
+//     trace_builder   counts, and writes the events
+//     collect         the loop around them
 //
 // It ends when the launcher says that the main program has ended (or the launcher is gone) and no
 // image is alive any more; when asked to stop; with `until_idle`, when all images are gone.
