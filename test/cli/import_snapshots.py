@@ -193,7 +193,7 @@ def profiles_of_go_are_read():
 @test
 def what_is_no_heap_profile_says_so():
     for text, why in (("heap profile: 1: 2 [1: 2] @ growthz\n", "growthz"),
-                      ("heap_v2/x\n", "no distance"),
+                      ("heap_v2/x\n", "not a distance"),
                       ("heap_v2/1024\n  t*: 1: x\n", "line 2")):
         assert why in refused("import", _text("bad", text), "-o", "x.tide", code=3), text
     record("pass.tide", "pass")
