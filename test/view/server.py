@@ -141,13 +141,13 @@ def a_question_that_makes_no_sense_is_told_why():
     with Server(assemble("kitchen")) as server:
         for query, why in [("bye=stack", "no parameter 'bye'"), ("by=stck", "stack"),
                            ("by=stack&by=size", "once"), ("from=1s&from=2s", "once"),
-                           ("from=soon", "no time"), ("to=-99s", "before the beginning"),
+                           ("from=soon", "not a time"), ("to=-99s", "before the beginning"),
                            ("size=x", "range of sizes"), ("process=99999", "no process"),
                            ("n=-1", "number from"), ("n=10001", "number from"),
                            ("n=99999999999999999999", "number from"), ("sort=weight", "sort"),
                            ("details=2", "0, 1 or peaks"), ("min-bytes=big", "size such as"),
-                           ("frame=%5B", "regular expression"), ("from=%zz", "encoding"),
-                           ("by=%00", "encoding"), ("by=%", "encoding"), ("row=x", "no row"),
+                           ("frame=%5B", "regular expression"), ("from=%zz", "encode"),
+                           ("by=%00", "encode"), ("by=%", "encode"), ("row=x", "not a row"),
                            ("layer=rss", "layer"), ("lane=a%20b", "lane"),
                            ("lifetime=1s&lifetime=2s", "once"), ("from=9us&to=1us", "after")]:
             told = server.refused("/api/window?" + query, 400, "usage")
