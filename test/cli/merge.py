@@ -88,7 +88,7 @@ def a_stripped_trace_answers_the_same():
 def what_does_not_go_together_is_refused():
     one = record("one")
     assert "two FILEs" in refused("merge", one, "-o", "x.tide", code=2)
-    assert "behind the FILE" in refused("merge", "--offset", "1s", one, one, "-o", "x.tide", code=2)
+    assert "after the FILE" in refused("merge", "--offset", "1s", one, one, "-o", "x.tide", code=2)
     with open("bad.tide", "w") as file:
         file.write("no trace")
     assert "bad.tide" in refused("merge", one, "bad.tide", "-o", "x.tide", code=3)
