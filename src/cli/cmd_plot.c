@@ -47,7 +47,7 @@ struct request {
 };
 
 // Where the parts of a picture are while it is made. With --keep two of them stay.
-struct query_queue {
+struct plot_files {
 	struct str folder; // empty: it could not be made
 	struct str script, data, picture;
 	bool keep;
@@ -97,14 +97,14 @@ static void complain(struct str *said, struct err *err)
 		err_wrap(err, "%s", said->text + from);
 }
 
-static bool run_gnuplot(const struct query_queue *query_queue, struct err *err)
+static bool run_gnuplot(const struct plot_files *files, struct err *err)
 {
 	struct str settings = { 0 }, said = { 0 };
-	const char *arguments[] = { "gnuplot", "-e", NULL, str_get(&query_queue->script), NULL };
+	const char *arguments[] = { "gnuplot", "-e", NULL, str_get(&files->script), NULL };
 	enum tool_result result;
 
-	define(&settings, "data", str_get(&query_queue->data));
-	define(&settings, "picture", str_get(&query_queue->picture));
+	define(&settings, "data", str_get(&files->data));
+	define(&settings, "picture", str_get(&files->picture));
 	arguments[2] = str_get(&settings);
 	result = tool_run(arguments, &said, err);
 	if (result != TOOL_DONE)
@@ -127,57 +127,57 @@ static bool copy_into(struct fresh *fresh, const char *from, struct err *err)
 }
 
 // The picture appears when it is whole, or not at all.
-static bool draw(const struct request *request, const struct chart *chart,
-		 struct query_queue *query_queue, struct err *err)
+static bool draw(const struct request *request, const struct chart *chart, struct plot_files *files,
+		 struct err *err)
 {
 	struct chart_output output = request->output;
 	struct fresh fresh = { .fd = -1 };
 	bool good;
 
-	output.data = str_get(&query_queue->data);
-	good = write_file(str_get(&query_queue->data), chart, NULL, err) &&
-	       write_file(str_get(&query_queue->script), chart, &output, err) &&
-	       run_gnuplot(query_queue, err) &&
+	output.data = str_get(&files->data);
+	good = write_file(str_get(&files->data), chart, NULL, err) &&
+	       write_file(str_get(&files->script), chart, &output, err) &&
+	       run_gnuplot(files, err) &&
 	       fresh_open(&fresh, request->output.path, request->options.force, err) &&
-	       copy_into(&fresh, str_get(&query_queue->picture), err);
+	       copy_into(&fresh, str_get(&files->picture), err);
 	fresh_close(&fresh);
 	return good;
 }
 
-static bool set_up(const struct request *request, struct query_queue *query_queue, struct err *err)
+static bool set_up(const struct request *request, struct plot_files *files, struct err *err)
 {
 	const char *path = request->output.path;
 
-	query_queue->keep = request->keep;
-	if (!tool_folder(&query_queue->folder, err)) {
-		str_clear(&query_queue->folder);
+	files->keep = request->keep;
+	if (!tool_folder(&files->folder, err)) {
+		str_clear(&files->folder);
 		return false;
 	}
-	str_format(&query_queue->picture, "%s/picture", query_queue->folder.text);
-	if (query_queue->keep) {
-		str_format(&query_queue->script, "%s.gnuplot", path);
-		str_format(&query_queue->data, "%s.dat", path);
+	str_format(&files->picture, "%s/picture", files->folder.text);
+	if (files->keep) {
+		str_format(&files->script, "%s.gnuplot", path);
+		str_format(&files->data, "%s.dat", path);
 		return true;
 	}
-	str_format(&query_queue->script, "%s/script", query_queue->folder.text);
-	str_format(&query_queue->data, "%s/data", query_queue->folder.text);
+	str_format(&files->script, "%s/script", files->folder.text);
+	str_format(&files->data, "%s/data", files->folder.text);
 	return true;
 }
 
-static void clear_up(struct query_queue *query_queue)
+static void clear_up(struct plot_files *files)
 {
-	if (query_queue->folder.length > 0) {
-		file_remove(str_get(&query_queue->picture));
-		if (!query_queue->keep) {
-			file_remove(str_get(&query_queue->script));
-			file_remove(str_get(&query_queue->data));
+	if (files->folder.length > 0) {
+		file_remove(str_get(&files->picture));
+		if (!files->keep) {
+			file_remove(str_get(&files->script));
+			file_remove(str_get(&files->data));
 		}
-		file_remove_folder(str_get(&query_queue->folder));
+		file_remove_folder(str_get(&files->folder));
 	}
-	str_fini(&query_queue->folder);
-	str_fini(&query_queue->script);
-	str_fini(&query_queue->data);
-	str_fini(&query_queue->picture);
+	str_fini(&files->folder);
+	str_fini(&files->script);
+	str_fini(&files->data);
+	str_fini(&files->picture);
 }
 
 // ---- the question ----
@@ -238,13 +238,13 @@ static bool can_draw(const struct request *request, struct err *err)
 static int print(const struct request *request)
 {
 	struct chart chart = { 0 };
-	struct query_queue query_queue = { 0 };
+	struct plot_files files = { 0 };
 	struct err err = { 0 };
 	bool good;
 
 	good = can_draw(request, &err) && answer_into(request, &chart, &err) &&
-	       set_up(request, &query_queue, &err) && draw(request, &chart, &query_queue, &err);
-	clear_up(&query_queue);
+	       set_up(request, &files, &err) && draw(request, &chart, &files, &err);
+	clear_up(&files);
 	chart_fini(&chart);
 	return good ? EXIT_ANSWERED : args_fail(&cmd_plot, &err);
 }

@@ -21,7 +21,7 @@ struct image *image_new(struct door_arrival *arrival, struct trace_builder *trac
 	image->share = arrival->share;
 	frame_map_init(&image->frames, trace_builder->writer, image->share.segment,
 		       image->share.frames);
-	image->frames.tag = edit_cache_tag(&trace_builder->query_queue->edits);
+	image->frames.tag = edit_cache_tag(&trace_builder->scratch->edits);
 	return image;
 }
 
@@ -115,7 +115,7 @@ struct stream *image_stream(struct image *image, uint32_t lane)
 		return NULL;
 	}
 	lane_reader_init(&stream->reader, stream->ring, segment_ring_bytes(lane), &image->frames,
-			 image->trace_builder->query_queue, image->trace_builder->free_stacks);
+			 image->trace_builder->scratch, image->trace_builder->free_stacks);
 	image->streams[lane] = stream;
 	return stream;
 }

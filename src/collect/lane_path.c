@@ -10,24 +10,24 @@ enum {
 	PUSHES = 1024, // that are asked for at once
 };
 
-struct lane_path_desk *lane_path_desk_new(struct interner *interner)
+struct lane_path_scratch *lane_path_scratch_new(struct interner *interner)
 {
-	struct lane_path_desk *query_queue = mem_alloc(1, sizeof *query_queue);
+	struct lane_path_scratch *scratch = mem_alloc(1, sizeof *scratch);
 
-	query_queue->interner = interner;
-	query_queue->misses_max = LANE_MISSES_MAX;
-	edit_cache_init(&query_queue->edits);
-	query_queue->pushes = mem_resize(NULL, PUSHES, sizeof *query_queue->pushes);
-	return query_queue;
+	scratch->interner = interner;
+	scratch->misses_max = LANE_MISSES_MAX;
+	edit_cache_init(&scratch->edits);
+	scratch->pushes = mem_resize(NULL, PUSHES, sizeof *scratch->pushes);
+	return scratch;
 }
 
-void lane_path_desk_free(struct lane_path_desk *query_queue)
+void lane_path_scratch_free(struct lane_path_scratch *scratch)
 {
-	if (query_queue != NULL) {
-		edit_cache_fini(&query_queue->edits);
-		mem_free(query_queue->pushes);
+	if (scratch != NULL) {
+		edit_cache_fini(&scratch->edits);
+		mem_free(scratch->pushes);
 	}
-	mem_free(query_queue);
+	mem_free(scratch);
 }
 
 static COLD void grow(struct lane_path *path, size_t depth)
@@ -292,16 +292,16 @@ static size_t settle_rest(const struct walk *walk, const struct lane_part *parts
 	return answered;
 }
 
-size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *query_queue, size_t count,
+size_t lane_path_settle(struct lane_path *path, struct lane_path_scratch *scratch, size_t count,
 			struct frame_map *frames, stack_id *stacks)
 {
-	const struct walk walk = { path, query_queue->interner, frames, query_queue->pushes,
-				   &query_queue->edits };
-	bool adapts = query_queue->misses <
-		      query_queue->misses_max; // else it was done when they began to wait
+	const struct walk walk = { path, scratch->interner, frames, scratch->pushes,
+				   &scratch->edits };
+	bool adapts = scratch->misses <
+		      scratch->misses_max; // else it was done when they began to wait
 
 	for (size_t i = 0; i < count; i++) {
-		const struct lane_part *part = &query_queue->part[i];
+		const struct lane_part *part = &scratch->part[i];
 		const struct edit_cache_line *line;
 
 		if (unlikely(part->marks != path->marks))
@@ -314,9 +314,9 @@ size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *query_que
 		if (likely(line != NULL)) {
 			lane_path_put(lane_path_frames(path->settled, part->keep), &part->key);
 			stacks[i + 1] = lane_path_put_ids(path, line, part->keep, part->push);
-		} else if (query_queue->misses++ >= query_queue->misses_max) {
+		} else if (scratch->misses++ >= scratch->misses_max) {
 			if (adapts)
-				lane_path_adapt(query_queue, i);
+				lane_path_adapt(scratch, i);
 			return i + settle_rest(&walk, part, count - i, &stacks[i + 1]);
 		} else if (!learn_part(&walk, part, &stacks[i + 1])) {
 			return i;

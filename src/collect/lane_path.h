@@ -45,7 +45,7 @@ struct lane_part {
 
 // What the readers of a collector's lanes share, since they take turns: where stacks are looked up,
 // and what was decoded and is not looked up yet.
-struct lane_path_desk {
+struct lane_path_scratch {
 	struct interner *interner; // borrowed
 	struct edit_cache edits;
 	struct interner_push *pushes;
@@ -84,8 +84,8 @@ struct lane_path {
 
 void lane_path_fini(struct lane_path *path); // accepts { 0 }
 
-struct lane_path_desk *lane_path_desk_new(struct interner *interner);
-void lane_path_desk_free(struct lane_path_desk *query_queue); // NULL is allowed
+struct lane_path_scratch *lane_path_scratch_new(struct interner *interner);
+void lane_path_scratch_free(struct lane_path_scratch *scratch); // NULL is allowed
 
 static inline uint32_t *lane_path_frames(uint32_t *frames, uint32_t depth)
 {
@@ -245,14 +245,14 @@ void lane_path_learn(const struct lane_path *path, struct lane_path_edit *edit);
 
 // Edits of a batch will wait together from here on, since so many were not known: up to its event,
 // or its edit, `item`.
-static inline void lane_path_adapt(struct lane_path_desk *query_queue, size_t item)
+static inline void lane_path_adapt(struct lane_path_scratch *scratch, size_t item)
 {
-	bool often = item < (size_t)query_queue->misses * LANE_MISSES_OFTEN;
-	unsigned most = often ? query_queue->misses_max / 2 : query_queue->misses_max * 2;
+	bool often = item < (size_t)scratch->misses * LANE_MISSES_OFTEN;
+	unsigned most = often ? scratch->misses_max / 2 : scratch->misses_max * 2;
 
-	query_queue->misses_max = most < LANE_MISSES_MIN   ? LANE_MISSES_MIN
-				  : most > LANE_MISSES_MAX ? LANE_MISSES_MAX
-							   : most;
+	scratch->misses_max = most < LANE_MISSES_MIN   ? LANE_MISSES_MIN
+			      : most > LANE_MISSES_MAX ? LANE_MISSES_MAX
+						       : most;
 }
 
 // Take the edit at `in`, of `record`, apart, in the same manner, whatever waits. It becomes *next
@@ -264,7 +264,7 @@ size_t lane_path_take(struct lane_path *path, const struct edit_cache *cache, ui
 // Look up the first `count` parts, all that was decoded: stacks[i + 1] becomes what is current
 // after part i. Returns the number of parts that could be looked up: all, or as many as are
 // before one that has a frame that does not exist. queue->misses says whether more is learned.
-size_t lane_path_settle(struct lane_path *path, struct lane_path_desk *query_queue, size_t count,
+size_t lane_path_settle(struct lane_path *path, struct lane_path_scratch *scratch, size_t count,
 			struct frame_map *frames, stack_id *stacks);
 
 #endif

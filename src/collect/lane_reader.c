@@ -21,8 +21,7 @@ struct batch {
 };
 
 void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t ring_bytes,
-		      struct frame_map *frames, struct lane_path_desk *query_queue,
-		      bool free_stacks)
+		      struct frame_map *frames, struct lane_path_scratch *scratch, bool free_stacks)
 {
 	memset(reader, 0, sizeof *reader);
 	ASSERT(ring_bytes > LANE_EVENT_BYTES_MAX + 4 * EDIT_CACHE_PUSHES &&
@@ -30,7 +29,7 @@ void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t 
 	reader->ring = ring;
 	reader->mask = ring_bytes - 1;
 	reader->frames = frames;
-	reader->query_queue = query_queue;
+	reader->scratch = scratch;
 	reader->free_stacks = free_stacks;
 }
 
@@ -49,22 +48,22 @@ void lane_reader_fini(struct lane_reader *reader)
 static const uint8_t *settle_stacks(struct lane_reader *reader, struct batch *batch,
 				    struct lane_item *items)
 {
-	const struct lane_path_desk *query_queue = reader->query_queue;
+	const struct lane_path_scratch *scratch = reader->scratch;
 	stack_id stacks[LANE_PARTS_MAX + 1];
 	size_t known;
 
 	stacks[0] = 0;
-	known = lane_path_settle(&reader->path, reader->query_queue, batch->edits.parts,
-				 reader->frames, stacks);
+	known = lane_path_settle(&reader->path, reader->scratch, batch->edits.parts, reader->frames,
+				 stacks);
 	for (size_t i = batch->edits.first; i < batch->items; i++) {
 		if (unlikely(items[i].stack > known)) {
 			batch->items = i;
-			return query_queue->part[known].record;
+			return scratch->part[known].record;
 		}
 		items[i].stack = stacks[items[i].stack];
 	}
 	if (unlikely(known < batch->edits.parts))
-		return query_queue->part[known].record;
+		return scratch->part[known].record;
 	reader->stack = stacks[known];
 	return NULL;
 }
@@ -95,15 +94,15 @@ static bool find_edit(struct lane_path *path, const uint8_t *in, uint64_t left, 
 // length in the lane, or 0.
 static size_t take_one(struct lane_reader *reader, const struct edit *edit)
 {
-	struct lane_path_desk *query_queue = reader->query_queue;
-	struct lane_part *next = query_queue->part;
+	struct lane_path_scratch *scratch = reader->scratch;
+	struct lane_part *next = scratch->part;
 	struct batch batch = { 0 };
 	size_t length;
 
 	lane_path_part(&reader->path);
-	length = lane_path_take(&reader->path, &query_queue->edits, reader->frames->tag, &next,
+	length = lane_path_take(&reader->path, &scratch->edits, reader->frames->tag, &next,
 				edit->at, edit->at, edit->left);
-	batch.edits.parts = (size_t)(next - query_queue->part);
+	batch.edits.parts = (size_t)(next - scratch->part);
 	if (length == 0 || settle_stacks(reader, &batch, NULL) != NULL)
 		return 0;
 	if (edit->numbered == NULL)
@@ -123,8 +122,8 @@ static size_t take_alone(struct lane_reader *reader, const uint8_t *in, uint64_t
 // The edit has a number, and nothing waits: it is looked up as a whole, if that can be.
 static bool recall_numbered(struct lane_reader *reader, const struct edit *edit, uint32_t *current)
 {
-	if (lane_path_recall(&reader->path, &reader->query_queue->edits, reader->frames->tag,
-			     edit->at, NULL, current) == NULL)
+	if (lane_path_recall(&reader->path, &reader->scratch->edits, reader->frames->tag, edit->at,
+			     NULL, current) == NULL)
 		return false;
 	lane_path_learn(&reader->path, edit->numbered);
 	return true;
@@ -134,8 +133,8 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 				size_t item, const uint8_t *record, const uint8_t *in,
 				const uint8_t *end, uint32_t *current)
 {
-	struct lane_path_desk *query_queue = reader->query_queue;
-	struct lane_part *next = query_queue->part + edits->parts;
+	struct lane_path_scratch *scratch = reader->scratch;
+	struct lane_part *next = scratch->part + edits->parts;
 	struct edit edit;
 	size_t length;
 
@@ -145,19 +144,19 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 		edits->numbered = item + 1;
 	if (edits->parts == 0 && edit.numbered != NULL && recall_numbered(reader, &edit, current))
 		return in + edit.length;
-	if (edits->parts == 0 && query_queue->misses < query_queue->misses_max) {
+	if (edits->parts == 0 && scratch->misses < scratch->misses_max) {
 		length = take_one(reader, &edit);
 		*current = reader->stack;
 		return length > 0 ? in + length : NULL;
 	}
 	if (edits->parts == 0) {
-		lane_path_adapt(query_queue, item);
+		lane_path_adapt(scratch, item);
 		lane_path_part(&reader->path);
 		edits->first = item;
 	}
-	length = lane_path_take(&reader->path, &query_queue->edits, reader->frames->tag, &next,
-				record, edit.at, edit.left);
-	edits->parts = (size_t)(next - query_queue->part);
+	length = lane_path_take(&reader->path, &scratch->edits, reader->frames->tag, &next, record,
+				edit.at, edit.left);
+	edits->parts = (size_t)(next - scratch->part);
 	*current = (uint32_t)edits->parts;
 	if (length == 0)
 		return NULL;
@@ -447,7 +446,7 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 {
 	const uint32_t with_stack = types_with_stack(reader);
 	const uint32_t tag = reader->frames->tag;
-	struct lane_path_desk *query_queue = reader->query_queue;
+	struct lane_path_scratch *scratch = reader->scratch;
 	uint64_t time_ns = reader->time_ns, address = reader->address;
 	uint32_t current = reader->stack; // an id, and where parts wait the number of one
 	struct lane_item *item = items;
@@ -487,9 +486,8 @@ static const uint8_t *take_events(struct lane_reader *reader, const uint8_t *in,
 				uint32_t keep = lane_path_load16(at);
 
 				if (!(keep & LANE_KEEP_AGAIN))
-					behind = lane_path_recall(&reader->path,
-								  &query_queue->edits, tag, at, end,
-								  &current);
+					behind = lane_path_recall(&reader->path, &scratch->edits,
+								  tag, at, end, &current);
 				else if (end - at >= 2 &&
 					 lane_path_again(&reader->path, keep, &current))
 					behind = at + 2;
@@ -574,7 +572,7 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 	bool made;
 
 	batch.edits.parts = 0;
-	reader->query_queue->misses = 0;
+	reader->scratch->misses = 0;
 	at = take_events(reader, in, end < stop ? end : stop, end, &batch, items, max);
 	if (batch.edits.parts > 0) {
 		const uint8_t *bad = settle_stacks(reader, &batch, items);

@@ -98,8 +98,8 @@ struct lane_reader {
 	uint64_t at;         // bytes decoded so far
 	uint64_t time_ns;
 	uint64_t address;
-	struct frame_map *frames;           // borrowed
-	struct lane_path_desk *query_queue; // borrowed
+	struct frame_map *frames;          // borrowed
+	struct lane_path_scratch *scratch; // borrowed
 	struct lane_path path;
 	stack_id stack;   // of the whole path
 	bool free_stacks; // frees have stacks
@@ -117,7 +117,7 @@ struct lane_reader {
 };
 
 void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t ring_bytes,
-		      struct frame_map *frames, struct lane_path_desk *query_queue,
+		      struct frame_map *frames, struct lane_path_scratch *scratch,
 		      bool free_stacks);
 void lane_reader_fini(struct lane_reader *reader); // accepts { 0 }
 

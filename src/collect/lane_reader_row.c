@@ -136,8 +136,8 @@ take_waiting(struct rowing *rowing, uint32_t tag, const uint8_t *in, const uint8
 	     uint32_t keep)
 {
 	struct lane_reader *reader = rowing->reader;
-	struct lane_path_desk *query_queue = reader->query_queue;
-	struct lane_part *part = &query_queue->part[rowing->edits.parts];
+	struct lane_path_scratch *scratch = reader->scratch;
+	struct lane_part *part = &scratch->part[rowing->edits.parts];
 	const uint8_t *edit = at, *behind;
 
 	if (keep & LANE_KEEP_AGAIN) {
@@ -145,7 +145,7 @@ take_waiting(struct rowing *rowing, uint32_t tag, const uint8_t *in, const uint8
 			return NULL;
 		edit = (const uint8_t *)&reader->path.numbered[keep - LANE_KEEP_AGAIN];
 	}
-	behind = lane_path_wait(&reader->path, &query_queue->edits, tag, part, in, edit);
+	behind = lane_path_wait(&reader->path, &scratch->edits, tag, part, in, edit);
 	rowing->edits.parts += behind != NULL;
 	return (keep & LANE_KEEP_AGAIN) && behind != NULL ? at + 2 : behind;
 }
@@ -168,7 +168,7 @@ static inline __attribute__((always_inline)) const uint8_t *
 take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 {
 	struct lane_reader *reader = rowing->reader;
-	struct lane_path_desk *query_queue = reader->query_queue;
+	struct lane_path_scratch *scratch = reader->scratch;
 	struct columns_row *row = &rowing->out->row;
 	const uint32_t tag = reader->frames->tag;
 	const uint8_t *const stop = rowing->stop;
@@ -219,8 +219,8 @@ take_events(struct rowing *rowing, const uint8_t *in, bool free_stacks)
 					behind = at + 2;
 			} else if (!waiting && !edits_wait) {
 				looked++;
-				behind = lane_path_recall(&reader->path, &query_queue->edits, tag,
-							  at, NULL, &number);
+				behind = lane_path_recall(&reader->path, &scratch->edits, tag, at,
+							  NULL, &number);
 			} else {
 				if (!waiting)
 					lane_path_part(&reader->path);
@@ -338,10 +338,10 @@ static const uint8_t *settle(const struct rowing *rowing)
 	size_t parts = rowing->edits.parts, known;
 
 	stacks[0] = 0;
-	known = lane_path_settle(&reader->path, reader->query_queue, parts, reader->frames, stacks);
+	known = lane_path_settle(&reader->path, reader->scratch, parts, reader->frames, stacks);
 	put_stacks(rowing, stacks, known);
 	if (unlikely(known < parts))
-		return reader->query_queue->part[known].record;
+		return reader->scratch->part[known].record;
 	reader->stack = stacks[known];
 	return NULL;
 }
@@ -465,7 +465,7 @@ bool lane_reader_take_row(struct lane_reader *reader, uint64_t limit, uint64_t l
 		return false;
 	if (rowing.stop > rowing.end - RECORD_BYTES_MAX)
 		rowing.stop = rowing.end - RECORD_BYTES_MAX;
-	reader->query_queue->misses = 0;
+	reader->scratch->misses = 0;
 	out->echoes = out->owners_count = 0;
 	row->moved = 0;
 	row->free_stacks = reader->free_stacks;

@@ -19,13 +19,13 @@ void trace_builder_init(struct trace_builder *trace_builder, struct writer *writ
 	trace_builder->options = options;
 	trace_builder->free_stacks = options->segment_options & SEGMENT_FREE_STACKS;
 	interner_init(&trace_builder->interner, writer);
-	trace_builder->query_queue = lane_path_desk_new(&trace_builder->interner);
+	trace_builder->scratch = lane_path_scratch_new(&trace_builder->interner);
 	file_table_init(&trace_builder->files, writer);
 }
 
 void trace_builder_fini(struct trace_builder *trace_builder)
 {
-	lane_path_desk_free(trace_builder->query_queue);
+	lane_path_scratch_free(trace_builder->scratch);
 	interner_fini(&trace_builder->interner);
 	file_table_fini(&trace_builder->files);
 }

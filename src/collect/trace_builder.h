@@ -14,7 +14,7 @@
 struct trace_builder {
 	struct writer *writer;
 	struct interner interner;
-	struct lane_path_desk *query_queue;
+	struct lane_path_scratch *scratch;
 	uint64_t now_ns;  // time of the last item
 	uint64_t fold_ns; // halves of a realloc this near to each other become one
 	const struct collect_options *options; // borrowed

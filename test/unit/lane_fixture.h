@@ -11,7 +11,7 @@ enum { RING_BYTES = 64 << 10, FRAMES = 64 };
 struct fixture {
 	struct writer *writer;
 	struct interner interner;
-	struct lane_path_desk *query_queue;
+	struct lane_path_scratch *scratch;
 	struct frame_map frames;
 	struct lane_reader reader;
 	struct fake_guest guest;
@@ -42,10 +42,10 @@ static inline void begin(struct fixture *fixture, bool free_stacks)
 	fixture->fd = memfd_create("trace", 0);
 	fixture->writer = writer_new(fixture->fd, &info, &err);
 	interner_init(&fixture->interner, fixture->writer);
-	fixture->query_queue = lane_path_desk_new(&fixture->interner);
+	fixture->scratch = lane_path_scratch_new(&fixture->interner);
 	frame_map_init(&fixture->frames, fixture->writer, &segment, frames);
-	fixture->frames.tag = edit_cache_tag(&fixture->query_queue->edits);
-	lane_reader_init(&fixture->reader, ring, RING_BYTES, &fixture->frames, fixture->query_queue,
+	fixture->frames.tag = edit_cache_tag(&fixture->scratch->edits);
+	lane_reader_init(&fixture->reader, ring, RING_BYTES, &fixture->frames, fixture->scratch,
 			 free_stacks);
 	fixture->guest.lanes = shared;
 	fixture->lane = (struct fake_lane){ .guest = &fixture->guest,
@@ -57,7 +57,7 @@ static inline void end(struct fixture *fixture)
 {
 	lane_reader_fini(&fixture->reader);
 	frame_map_fini(&fixture->frames);
-	lane_path_desk_free(fixture->query_queue);
+	lane_path_scratch_free(fixture->scratch);
 	interner_fini(&fixture->interner);
 	writer_free(fixture->writer);
 	close(fixture->fd);

@@ -276,7 +276,7 @@ TEST(lane_reader_reads_the_same_in_rows_as_item_by_item)
 		const struct manners *manners = &all_manners[i];
 
 		begin(&fixture, manners->free_stacks);
-		lane_reader_init(&rows, ring, RING_BYTES, &fixture.frames, fixture.query_queue,
+		lane_reader_init(&rows, ring, RING_BYTES, &fixture.frames, fixture.scratch,
 				 manners->free_stacks);
 		for (int round = 0; round < 40; round++) {
 			write_round(&fixture.lane, manners, &depths);

@@ -278,7 +278,7 @@ TEST(images_whose_frames_have_the_same_numbers_do_not_share_stacks)
 	CHECK_EQ(10, decode(&fixture, items, 10));
 	CHECK_EQ(items[0].stack, items[9].stack);
 	frame_map_init(&other, fixture.writer, &segment, frames);
-	other.tag = edit_cache_tag(&fixture.query_queue->edits);
+	other.tag = edit_cache_tag(&fixture.scratch->edits);
 	fixture.reader.frames = &other;
 	CHECK_EQ(10, decode(&fixture, items + 10, 10));
 	CHECK(items[9].stack != items[10].stack);

@@ -9,7 +9,7 @@ enum { RING_BYTES = 64 << 10 };
 
 static struct lane_shared shared[1];
 static struct frame_map frames;
-static struct lane_path_desk query_queue; // no stacks
+static struct lane_path_scratch scratch; // no stacks
 static uint8_t ring[2 * RING_BYTES];
 
 static void put_free(struct fake_lane *lane, uint64_t address, uint64_t time_ns)
@@ -27,7 +27,7 @@ TEST(stream_puts_a_note_between_the_records_around_its_place_and_keeps_their_tim
 	static const uint8_t kinds[] = { LANE_FREE, LANE_ITEM_MARK, LANE_FREE, LANE_ITEM_FORK,
 					 LANE_FREE };
 
-	lane_reader_init(&stream->reader, ring, RING_BYTES, &frames, &query_queue, false);
+	lane_reader_init(&stream->reader, ring, RING_BYTES, &frames, &scratch, false);
 	put_free(&lane, 16, 100);
 	stream_add_barrier(stream, LANE_ITEM_MARK, lane.head, 150, 7);
 	put_free(&lane, 32, 200);
@@ -58,7 +58,7 @@ static void check_mended(size_t before, bool echoes, bool later)
 	struct stream *stream = stream_new(NULL, 1);
 	size_t freed = 0, failed = 0;
 
-	lane_reader_init(&stream->reader, ring, RING_BYTES, &frames, &query_queue, true);
+	lane_reader_init(&stream->reader, ring, RING_BYTES, &frames, &scratch, true);
 	stream->reader.echoes = echoes;
 	for (size_t i = 0; i < before; i++) {
 		put_block(&lane, LANE_MALLOC, 4096, 100);
@@ -102,7 +102,7 @@ TEST(stream_never_parts_a_free_from_what_takes_it_back)
 		struct fake_lane lane = { .guest = &guest, .ring = ring, .ring_bytes = RING_BYTES };
 		struct stream *stream = stream_new(NULL, 1);
 
-		lane_reader_init(&stream->reader, ring, RING_BYTES, &frames, &query_queue, true);
+		lane_reader_init(&stream->reader, ring, RING_BYTES, &frames, &scratch, true);
 		for (int i = 0; i < 20; i++) {
 			put_block(&lane, LANE_FREE, 4096, 100);
 			put_block(&lane, LANE_REALLOC_UNDO, 4096, 100);
