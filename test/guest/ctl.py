@@ -176,7 +176,8 @@ def asking_again_and_again_from_many_sides_is_no_harm():
 
 @test
 def mistakes_are_told_in_one_line():
-    for because, *words in (("no process id", "x", "start"), ("no process id", "0", "start"),
+    for because, *words in (("is not a process id", "x", "start"),
+                            ("is not a process id", "0", "start"),
                             ("did you mean 'start'", "1", "stort"), ("a PID",),
                             ("start, stop, detach or mark", "1"), ("needs a NAME", "1", "mark"),
                             ("1 to 255 bytes", "1", "mark", "n" * 256),

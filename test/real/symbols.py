@@ -37,7 +37,7 @@ def addresses(report):
         for site in sites:
             places = []
             for frame in site["stack"]:
-                places.append((frame["function"] or None, frame["file"] or None, frame["line"]))
+                places.append((frame["function"] or None, frame["file"] or None, frame["line"] or 0))
                 if frame["inlined"]:
                     continue
                 found[frame["module"], frame["offset"]] = places
