@@ -174,6 +174,12 @@ static void handle_events(struct collector *collector)
 			trace_builder_warn(&collector->trace_builder, TRACE_NONE,
 					   event->message.text);
 			break;
+		case DOOR_UNSEEN:
+			trace_builder_unseen(&collector->trace_builder,
+					     process_list_number(&collector->process_list,
+								 event->message.pid),
+					     event->message.text);
+			break;
 		case DOOR_CONTROL:
 			*collector->controls_end = event;
 			collector->controls_end = &event->next;
@@ -362,14 +368,14 @@ static void run(struct collector *collector)
 	}
 }
 
-// The program itself, where nothing at all was heard of it.
+// The program itself, where nothing at all was heard of it and no reason is known.
 static void note_nobody(struct collector *collector)
 {
 	const struct trace_info *info = &collector->options->info;
 	struct str line = { 0 };
 
-	if (collector->trace_builder.processes_count > 0 || collector->failed ||
-	    info->command == NULL)
+	if (collector->trace_builder.processes_count > 0 || collector->trace_builder.unseen > 0 ||
+	    collector->failed || info->command == NULL)
 		return;
 	str_format(&line, "%s is not recorded: it did not say hello", info->command);
 	collector->trace_builder.unseen++;

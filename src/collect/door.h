@@ -38,6 +38,7 @@ enum door_event_kind {
 	DOOR_ALONE,   // the launcher is gone
 	DOOR_STOP,    // stop_fd has become readable
 	DOOR_WARNING, // `text`
+	DOOR_UNSEEN,  // a program that `message.pid` started is not recorded: `text`
 	DOOR_CONTROL, // `request`, of `sender`
 };
 
@@ -47,7 +48,7 @@ struct door_event {
 	uint32_t image;
 	uint64_t time_ns;
 	struct door_arrival *arrival;   // the taker's
-	struct collect_message message; // DOOR_MESSAGE; text also for DOOR_WARNING
+	struct collect_message message; // DOOR_MESSAGE; text also for DOOR_WARNING, DOOR_UNSEEN
 	struct control_request request;
 	struct control_sender sender;
 };

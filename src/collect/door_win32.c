@@ -3,10 +3,12 @@
 #include "base/mem.h"
 #include "collect/door_queue.h"
 #include "collect/invite_win32.h"
+#include "collect/obstacle_win32.h"
 #include "collect/peer.h"
 #include "os/wide_win32.h"
 #include "wire/invite.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <windows.h>
 
@@ -136,6 +138,20 @@ static void fill_hello(struct door_arrival *arrival, HANDLE process)
 	memcpy(hello->exe, arrival->exe, length);
 }
 
+// What is known of the program says more than what failed at last.
+static bool enter(const struct invite_call *call, const struct door_arrival *arrival,
+		  struct err *err)
+{
+	const char *obstacle = obstacle_of_image(arrival->exe);
+
+	if (obstacle != NULL)
+		return err_set(err, ERR_IO, "%s", obstacle);
+	if (invite_send(call, err))
+		return true;
+	obstacle = obstacle_of_process(arrival->pid);
+	return obstacle != NULL ? err_wrap(err, "%s", obstacle) : false;
+}
+
 static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pid, struct err *err)
 {
 	struct door_arrival *arrival = mem_alloc(1, sizeof *arrival);
@@ -164,7 +180,7 @@ static bool invite(struct door *door, HANDLE process, HANDLE thread, uint32_t pi
 		return false;
 	}
 	call.segment = (HANDLE)(intptr_t)arrival->share.fd;
-	if (!invite_send(&call, err)) {
+	if (!enter(&call, arrival, err)) {
 		door_arrival_free(arrival);
 		return false;
 	}
@@ -190,6 +206,20 @@ bool door_invite(struct door *door, void *process, void *thread, uint32_t pid, s
 	good = invite(door, process, thread, pid, err);
 	LeaveCriticalSection(&door->lock);
 	return good;
+}
+
+void door_unseen(struct door *door, void *process, const struct err *err)
+{
+	struct door_event *event = door_queue_event(DOOR_UNSEEN);
+	struct collect_message *message = &event->message;
+	uint32_t pid = process ? GetProcessId(process) : 0;
+	char *exe = process ? exe_of(process) : NULL;
+
+	message->pid = process ? peer_parent(pid) : 0;
+	snprintf(message->text, sizeof message->text, "%s (process %u) is not recorded: %s",
+		 exe && *exe ? exe : "a program", pid, err->text);
+	mem_free(exe);
+	door_queue_put(&door->queue, event);
 }
 
 void door_post(struct door *door, const struct collect_message *message)
@@ -238,6 +268,8 @@ static bool receive(struct door *door, const struct visit *visit, struct err *er
 			    ? door_invite(door, process, thread, GetProcessId(process), err)
 			    : err_set(err, ERR_IO, "its handles cannot be had");
 
+	if (!good)
+		door_unseen(door, process, err);
 	if (process)
 		CloseHandle(process);
 	if (thread)
@@ -261,10 +293,6 @@ static void serve_visits(struct door *door)
 			continue;
 		visit->answer = !wanted || atomic_load(&door->refusing) ||
 				!receive(door, visit, &err);
-		if (err.kind != ERR_NONE) {
-			err_wrap(&err, "process %u is not recorded", visit->pid);
-			door_queue_warn(&door->queue, &err);
-		}
 		atomic_store(&visit->state, VISIT_DONE);
 	}
 }

@@ -12,6 +12,10 @@
 // ours and stay the caller's; the process has not run yet, unless `thread` is NULL. Any thread.
 bool door_invite(struct door *door, void *process, void *thread, uint32_t pid, struct err *err);
 
+// Say in the trace, and to the launcher, that the process (NULL: an unknown one) is not recorded,
+// and why: `err`. Any thread.
+void door_unseen(struct door *door, void *process, const struct err *err);
+
 // What a launcher elsewhere would send through its socket. Any thread.
 void door_post(struct door *door, const struct collect_message *message);
 

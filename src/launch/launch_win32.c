@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "collect/door_win32.h"
+#include "collect/obstacle_win32.h"
 #include "launch/command_win32.h"
 #include "launch/output.h"
 #include "launch/program.h"
@@ -16,6 +17,7 @@
 enum {
 	LAUNCH_PATIENCE_MS = 500, // until we say why we wait
 	LAUNCH_TEXT_MAX = 32768,
+	LAUNCH_ELEVATION = 740, // ERROR_ELEVATION_REQUIRED, which mingw's headers lack
 };
 
 // What the collector said and nobody has heard yet.
@@ -200,11 +202,27 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 
 // ---- The program ----------------------------------------------------------------------------
 
-// It does not run yet.
+// Why the program could not be started. Always false.
+static bool launch_fail(const struct launch *launch, const char *obstacle, struct err *err)
+{
+	unsigned long number = GetLastError();
+	const char *program = str_get(&launch->program);
+
+	launch->result->end = LAUNCH_NOT_EXECUTABLE;
+	if (number == LAUNCH_ELEVATION)
+		obstacle = "it asks for an administrator (try: start tidemark as one)";
+	if (obstacle != NULL)
+		return err_set(err, ERR_IO, "cannot execute %s (error %lu): %s", program, number,
+			       obstacle);
+	return err_set(err, ERR_IO, "cannot execute %s (error %lu)", program, number);
+}
+
+// It does not run yet. What cannot be recorded is not even begun, with --strict.
 static bool launch_create(struct launch *launch, struct err *err)
 {
 	static wchar_t line[LAUNCH_TEXT_MAX], file[LAUNCH_TEXT_MAX];
 	STARTUPINFOW startup = { .cb = sizeof startup };
+	const char *obstacle;
 
 	switch (program_find(launch->options->argv[0], NULL, &launch->program, err)) {
 	case PROGRAM_MISSING:
@@ -216,6 +234,10 @@ static bool launch_create(struct launch *launch, struct err *err)
 	case PROGRAM_FOUND:
 		break;
 	}
+	obstacle = obstacle_of_image(str_get(&launch->program));
+	if (obstacle != NULL && launch->options->strict)
+		return err_set(err, ERR_IO, "%s: %s (--strict: not started)",
+			       str_get(&launch->program), obstacle);
 	command_quote(&launch->command, launch->options->argv);
 	if (!MultiByteToWideChar(CP_UTF8, 0, str_get(&launch->command), -1, line,
 				 LAUNCH_TEXT_MAX) ||
@@ -230,9 +252,7 @@ static bool launch_create(struct launch *launch, struct err *err)
 			DebugActiveProcessStop(launch->child.dwProcessId);
 		return true;
 	}
-	launch->result->end = LAUNCH_NOT_EXECUTABLE;
-	return err_set(err, ERR_IO, "cannot execute %s (error %lu)", str_get(&launch->program),
-		       (unsigned long)GetLastError());
+	return launch_fail(launch, obstacle, err);
 }
 
 // One that runs.
@@ -252,9 +272,13 @@ static bool launch_attach(struct launch *launch, struct err *err)
 		return err_set(err, ERR_USAGE, "there is no process %u", pid);
 	}
 	if (process == NULL) {
+		DWORD number = GetLastError();
+		const char *obstacle = obstacle_of_process(pid);
+
 		launch->result->end = LAUNCH_NOT_EXECUTABLE;
-		return err_set(err, ERR_IO, "cannot open process %u (error %lu)", pid,
-			       (unsigned long)GetLastError());
+		if (obstacle != NULL)
+			return err_set(err, ERR_IO, "process %u: %s", pid, obstacle);
+		return err_set(err, ERR_IO, "cannot open process %u (error %lu)", pid, number);
 	}
 	launch->child.hProcess = process;
 	launch->child.dwProcessId = pid;
@@ -293,8 +317,7 @@ static bool launch_go(struct launch *launch, struct err *err)
 		if (launch->options->strict)
 			return err_wrap(err, "%s (--strict: not started)",
 					str_get(&launch->program));
-		launch_tell(launch, "%s: %s: the program runs unrecorded",
-			    str_get(&launch->program), err->text);
+		door_unseen(launch->door, launch->child.hProcess, err);
 		err->kind = ERR_NONE;
 	}
 	if (launch->child.hThread)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Windows programs that npm packages ship, of Microsoft's compilers and of others, say the same with
-the recorder inside as without, and most stacks reach the start of their thread."""
+the recorder inside as without, and most stacks reach the start of their thread. One of ARM64 is
+told from them."""
 # timeout: 240
 # parallel: yes
 import hashlib
@@ -96,5 +97,9 @@ for number, (name, arguments, reaching_least, proven_least) in enumerate(PROGRAM
         stacks = libwin.ask("info", trace)["stacks"]
         check(f"{name}: {stacks['verified']} stacks are the same when they are walked again",
               stacks["verified"] >= count and not stacks["mismatched"], stacks)
+ARM64 = libwin.windows_path(os.path.join(HOME, "7zip-bin/win/arm64/7za.exe"))
+done = libwin.wine(EXE, "record", "--strict", "--", ARM64, "i", prefix="prefix", text=True)
+check("one of ARM64 is refused with --strict, and why is said", done.returncode == 125
+      and "it is an ARM64 program" in done.stderr, done)
 libwin.end_prefix()
 libwin.end()
