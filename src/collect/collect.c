@@ -320,7 +320,7 @@ static void finish_running(struct collector *collector)
 	for (int i = 0; i < 100; i++) {
 		handle_events(collector);
 		pass(collector);
-		if (!collector->held && i > 0)
+		if (!collector->held && collector->process_list.arrivals == NULL && i > 0)
 			break;
 		tick_sleep(&collector->tick, tick_bell(&collector->tick), SLEEP_HELD_NS);
 	}

@@ -17,24 +17,59 @@ void pending_exec_fini(struct pending_exec *pending_exec)
 	while (pending_exec->count > 0)
 		take_out(pending_exec, pending_exec->count - 1);
 	mem_free(pending_exec->all);
+	mem_free(pending_exec->hellos);
 	memset(pending_exec, 0, sizeof *pending_exec);
+}
+
+static bool was_heard(const struct pending_exec *pending_exec, uint32_t pid)
+{
+	for (size_t i = 0; i < pending_exec->hellos_count; i++)
+		if (pending_exec->hellos[i].pid == pid)
+			return true;
+	return false;
 }
 
 void pending_exec_add(struct pending_exec *pending_exec, process_id parent, uint32_t pid,
 		      uint32_t host_pid, const char *path)
 {
-	int pidfd = host_pid != 0 ? peer_pidfd(-1, host_pid) : -1;
+	int pidfd;
 
 	pending_exec_drop(pending_exec, pid);
+	if (was_heard(pending_exec, pid))
+		return;
+	pidfd = host_pid != 0 ? peer_pidfd(-1, host_pid) : -1;
 	pending_exec->all = mem_grow(pending_exec->all, &pending_exec->capacity,
 				     pending_exec->count + 1, sizeof *pending_exec->all);
 	pending_exec->all[pending_exec->count++] = (struct pending_exec_process){
 		.pid = pid,
 		.pidfd = pidfd,
-		.ended = host_pid != 0 && pidfd < 0, // and its pid is free again
+		.gone = host_pid != 0 && pidfd < 0,
 		.parent = parent,
 		.path = mem_copy_text(path),
 	};
+}
+
+void pending_exec_hear(struct pending_exec *pending_exec, uint32_t pid, uint32_t image)
+{
+	pending_exec_drop(pending_exec, pid);
+	pending_exec->hellos = mem_grow(pending_exec->hellos, &pending_exec->hellos_capacity,
+					pending_exec->hellos_count + 1,
+					sizeof *pending_exec->hellos);
+	pending_exec->hellos[pending_exec->hellos_count++] =
+		(struct pending_exec_hello){ .pid = pid, .image = image };
+}
+
+void pending_exec_forget(struct pending_exec *pending_exec, uint32_t image)
+{
+	size_t count = 0;
+
+	while (count < pending_exec->hellos_count && pending_exec->hellos[count].image < image)
+		count++;
+	if (count == 0)
+		return;
+	pending_exec->hellos_count -= count;
+	memmove(pending_exec->hellos, pending_exec->hellos + count,
+		pending_exec->hellos_count * sizeof *pending_exec->hellos);
 }
 
 void pending_exec_drop(struct pending_exec *pending_exec, uint32_t pid)
@@ -70,7 +105,8 @@ char *pending_exec_next_lost(struct pending_exec *pending_exec, process_id *pare
 	for (size_t i = 0; i < pending_exec->count; i++) {
 		struct pending_exec_process *process = &pending_exec->all[i];
 
-		process->ended = process->pidfd >= 0 && peer_ended(process->pidfd);
+		process->ended = process->gone ||
+				 (process->pidfd >= 0 && peer_ended(process->pidfd));
 	}
 	return NULL;
 }

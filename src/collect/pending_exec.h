@@ -4,6 +4,10 @@
 // recording from its hello on. In between is the work of the dynamic linker, during which the
 // parent, and with it all that is recorded, may have ended: the end is not believed as long as
 // somebody is awaited. Who ends before is a program that was not recorded.
+//
+// A parent whose place in the order is not known yet is read late, and may speak of a child that
+// has long said hello, and has even ended. So hellos are kept as long as somebody may be read who
+// said hello before.
 #ifndef COLLECT_PENDING_EXEC_H
 #define COLLECT_PENDING_EXEC_H
 
@@ -16,24 +20,39 @@
 struct pending_exec_process {
 	uint32_t pid; // as it sees itself
 	int pidfd;    // -1: it is of another PID namespace
+	bool gone;    // its pid was free again when its parent was read
 	bool ended;   // seen to have ended, when there may have been a hello that is not known yet
 	process_id parent;
 	char *path; // what it is about to be
 };
 
+struct pending_exec_hello {
+	uint32_t pid;   // as it sees itself
+	uint32_t image; // the door's number
+};
+
 struct pending_exec {
 	struct pending_exec_process *all;
 	size_t count, capacity;
+	struct pending_exec_hello *hellos; // by image
+	size_t hellos_count, hellos_capacity;
 };
 
 void pending_exec_fini(struct pending_exec *pending_exec); // accepts { 0 }
 
 // Process `pid`, a child of `parent`, is about to exec `path` (copied). `host_pid`: the same as we
-// see it, 0 if that is not known.
+// see it, 0 if that is not known. Not awaited if its hello is kept.
 void pending_exec_add(struct pending_exec *pending_exec, process_id parent, uint32_t pid,
 		      uint32_t host_pid, const char *path);
 
-// It has said hello, or its exec has failed.
+// Image `image` of process `pid` has said hello; it is kept until pending_exec_forget. Images come
+// by their numbers.
+void pending_exec_hear(struct pending_exec *pending_exec, uint32_t pid, uint32_t image);
+
+// All images before `image` have been read: their hellos need not be kept.
+void pending_exec_forget(struct pending_exec *pending_exec, uint32_t image);
+
+// Its exec has failed.
 void pending_exec_drop(struct pending_exec *pending_exec, uint32_t pid);
 
 // Whether anybody is awaited.

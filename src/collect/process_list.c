@@ -97,6 +97,7 @@ void process_list_arrive(struct process_list *process_list, struct door_arrival 
 		}
 	}
 	image->pending_exec = &process_list->pending_exec;
+	pending_exec_hear(&process_list->pending_exec, arrival->hello.pid, image->id);
 	*generation = image->generation;
 	append(&process_list->arrivals, image);
 }
@@ -266,6 +267,18 @@ static bool same_process_before(const struct process_list *process_list, const s
 	return false;
 }
 
+// A vfork child's parent has said hello before it, and waits for its own place.
+static bool parent_waits(const struct process_list *process_list, const struct image *image)
+{
+	if (image->arrival->hello.start != SEGMENT_START_EXEC || image->generation > 0)
+		return false;
+	for (const struct image *other = process_list->arrivals; other != image;
+	     other = other->next)
+		if (other->pid == image->arrival->parent_pid)
+			return true;
+	return false;
+}
+
 // Begin now, if nothing stands in the way.
 static void settle(struct process_list *process_list, struct image *image)
 {
@@ -273,7 +286,8 @@ static void settle(struct process_list *process_list, struct image *image)
 	struct image_event *event;
 	struct image *parent;
 
-	if (image->promised || same_process_before(process_list, image))
+	if (image->promised || same_process_before(process_list, image) ||
+	    parent_waits(process_list, image))
 		return;
 	if (hello->start == SEGMENT_START_FORK) {
 		if (find_id(process_list->arrivals, hello->parent_image) != NULL)
@@ -291,20 +305,23 @@ static void settle(struct process_list *process_list, struct image *image)
 	begin_by_time(process_list, image);
 }
 
-// Those that have said hello are awaited no more.
-static void drop_awaited(struct process_list *process_list, const struct image *list)
+// The first image whose notes were not read: it may speak of any child that came after it.
+static uint32_t first_unread(const struct process_list *process_list)
 {
-	for (; list != NULL && pending_exec_any(&process_list->pending_exec); list = list->next)
-		if (list->arrival != NULL)
-			pending_exec_drop(&process_list->pending_exec, list->arrival->hello.pid);
+	const struct image *image = process_list->arrivals; // in the order of their numbers
+	uint32_t first = image != NULL ? image->id : UINT32_MAX;
+
+	for (image = process_list->images; image != NULL; image = image->next)
+		if (!image->notes_read && image->id < first)
+			first = image->id;
+	return first;
 }
 
 void process_list_settle(struct process_list *process_list)
 {
 	struct image *image, *next;
 
-	drop_awaited(process_list, process_list->arrivals);
-	drop_awaited(process_list, process_list->images);
+	pending_exec_forget(&process_list->pending_exec, first_unread(process_list));
 	for (image = process_list->arrivals; image != NULL; image = next) {
 		next = image->next;
 		settle(process_list, image);

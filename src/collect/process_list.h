@@ -1,8 +1,9 @@
 // process_list: all process images: those whose place in the order has not come yet, those that
 // live, and the last ones that ended.
 //
-// An image that begins by exec begins when its predecessor of the same process is done with; one
-// that begins by fork, where the forking thread was at the fork. The merge asks the process list
+// An image that begins by exec begins when its predecessor of the same process is done with, or, if
+// it has none, when its parent has begun; one that begins by fork, where the forking thread was at
+// the fork. The merge asks the process list
 // when it comes to such a place, and waits for a child that has not said hello yet, but not for
 // long.
 #ifndef COLLECT_PROCESS_LIST_H

@@ -234,8 +234,10 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 	uint64_t resident;
 	enum way way;
 
-	if (!image->begun)
+	if (!image->begun) {
+		image->look_missed++;
 		return;
+	}
 	if (reason != TRACE_SNAPSHOT_EXIT)
 		reason = TRACE_SNAPSHOT_RELEASE;
 	resident = peer_resident(image->pid);
@@ -257,9 +259,9 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 		spend(looks, now_steady_ns() - asked_ns, resident);
 }
 
-void rss_snapshots_serve(struct rss_snapshots *looks)
+static void serve_all(struct rss_snapshots *looks, struct image *images)
 {
-	for (struct image *image = looks->process_list->images; image; image = image->next) {
+	for (struct image *image = images; image != NULL; image = image->next) {
 		uint32_t asked = SEGMENT_LOOK_ASKED;
 
 		if (image->share.segment == NULL ||
@@ -269,6 +271,13 @@ void rss_snapshots_serve(struct rss_snapshots *looks)
 		serve(looks, image);
 		answer(image);
 	}
+}
+
+void rss_snapshots_serve(struct rss_snapshots *looks)
+{
+	serve_all(looks, looks->process_list->images);
+	// Those have no place for a snapshot yet, but need not wait in vain.
+	serve_all(looks, looks->process_list->arrivals);
 }
 
 void rss_snapshots_pass(struct rss_snapshots *looks)

@@ -58,7 +58,8 @@ TEST(awaited_is_who_lives_and_has_not_said_hello)
 	CHECK(!pending_exec_any(&pending_exec));
 	waitpid(other, NULL, 0);
 	pending_exec_add(&pending_exec, 3, (uint32_t)other, (uint32_t)other,
-			 "/usr/bin/other"); // gone
+			 "/usr/bin/other");                            // gone
+	CHECK(pending_exec_next_lost(&pending_exec, &parent) == NULL); // the same
 	expect_lost(&pending_exec, "/usr/bin/other");
 	end(one);
 	waitpid(one, NULL, 0);
@@ -81,5 +82,31 @@ TEST(awaited_of_another_namespace_is_given_up)
 	mem_free(path);
 	CHECK(pending_exec_give_up(&pending_exec, &parent) == NULL);
 	CHECK(!pending_exec_any(&pending_exec));
+	pending_exec_fini(&pending_exec);
+}
+
+TEST(awaited_is_nobody_whose_hello_came_before_the_word_of_its_exec)
+{
+	struct pending_exec pending_exec = { 0 };
+
+	pending_exec_add(&pending_exec, 3, 7, 0, "/bin/seven");
+	pending_exec_hear(&pending_exec, 7, 1);
+	CHECK(!pending_exec_any(&pending_exec));
+	pending_exec_hear(&pending_exec, 8, 2);
+	pending_exec_hear(&pending_exec, 9, 4);
+	// A search along $PATH.
+	pending_exec_add(&pending_exec, 3, 8, 0, "/bin/eight");
+	pending_exec_drop(&pending_exec, 8);
+	pending_exec_add(&pending_exec, 3, 8, 0, "/usr/bin/eight");
+	CHECK(!pending_exec_any(&pending_exec));
+	pending_exec_forget(&pending_exec, 4);
+	pending_exec_add(&pending_exec, 3, 9, 0, "/bin/nine");
+	CHECK(!pending_exec_any(&pending_exec));
+	// The same pids again, long after.
+	pending_exec_add(&pending_exec, 3, 8, 0, "/bin/eight");
+	CHECK(pending_exec.count == 1);
+	pending_exec_forget(&pending_exec, UINT32_MAX);
+	pending_exec_add(&pending_exec, 3, 9, 0, "/bin/nine");
+	CHECK(pending_exec.count == 2);
 	pending_exec_fini(&pending_exec);
 }
