@@ -73,16 +73,19 @@ def cross_compile_cxx(bits, output, *arguments):
 
 def wine(*command, prefix=None, seconds=150, **keywords):
     """Run a Windows program to its end. On a busy machine Wine's own start.exe now and then cannot
-    start it at all, and says so: then once more."""
+    start it at all, and says so, or fails without a word: then once more."""
     place = ["--prefix", prefix] if prefix else []
     keywords.setdefault("capture_output", True)
     for _ in range(3):
         done = subprocess.run([WINE_RUN, *place, "--time", str(seconds), "--", *command],
                               **keywords)
         said = done.stdout or b""
-        if (b"ShellExecuteEx failed" if isinstance(said, bytes) else
-                "ShellExecuteEx failed") not in said:
+        refused = (b"ShellExecuteEx failed" if isinstance(said, bytes) else
+                   "ShellExecuteEx failed") in said
+        if not refused and (done.returncode == 0 or done.stdout or done.stderr or
+                            not keywords["capture_output"]):
             break
+        print(f"wine: {command[0]} was not started ({done})", flush=True)
     return done
 
 

@@ -78,7 +78,7 @@ for BITS in (64, 32):
     DONE = libwin.wine(EXE, "record", "-o", TRACE, "--", libwin.windows_path(f"heaps{BITS}.exe"),
                        prefix="prefix", text=True)
     OWN = own_table(DONE.stdout)
-    equal(True, len(OWN) > 40, f"{BITS} bits: the program's own table has {len(OWN)} rows")
+    equal(True, len(OWN) > 40, f"{BITS} bits: the program's own table has {len(OWN)} rows ({DONE})")
     HEAPS = sorted({heap for heap, _tid, _size in OWN})
     ROWS = ask("window", TRACE, "--by", "heap,thread,size", "-n", "0",
                *[word for heap in HEAPS for word in ("--heap", heap)])["rows"]
