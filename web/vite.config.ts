@@ -46,5 +46,7 @@ export default defineConfig({
 		write: false,
 		reportCompressedSize: false,
 	},
+	// The address, because a bare system has no /etc/hosts that would resolve "localhost".
+	server: { host: "127.0.0.1" },
 	test: { include: ["test/**/*.test.ts"], environment: "node" },
 });
