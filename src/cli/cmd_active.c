@@ -11,10 +11,7 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_ROWS("show N largest blocks and mappings (0: all)"),
 	QUERY_OPTIONS_ROW_MIN_BYTES("leave out blocks and mappings of fewer bytes"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	PRINT_OPTIONS_ROW_JSON("active.json"),
-	PRINT_OPTIONS_ROW_CSV,
-	PRINT_OPTIONS_ROW_MARKDOWN,
-	PRINT_OPTIONS_ROWS,
+	PRINT_OPTIONS_ROWS_SHEET("active.json"),
 	{ 0 },
 };
 
@@ -34,12 +31,15 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 	moment_view_read(asked, NULL);
 	moment_view_warn_of_space(asked);
 	active_init(&active, asked, &wanted);
-	if (options->print.json)
+	if (options->print.form) {
+		struct sheet sheet = query_options_sheet(&cmd_active, options, asked, sink);
+
+		active_rows(&active, &sheet);
+	} else if (options->print.json) {
 		active_write_json(&active, sink);
-	else if (options->print.csv)
-		active_write_csv(&active, sink);
-	else
+	} else {
 		active_write_text(&active, &paper);
+	}
 	active_fini(&active);
 	return true;
 }
@@ -53,8 +53,7 @@ static int run(int argc, char **argv)
 	args_init(&args, &cmd_active, argc, argv);
 	if (query_options_take_all(&args, &options)) {
 		// For people a page, for programs everything.
-		if (!options.rows_given && !options.print.json &&
-		    (!options.print.csv || options.print.markdown))
+		if (!options.rows_given && !query_options_warns(&options))
 			options.rows_max = ROWS_DEFAULT;
 		context = query_options_context(&cmd_active, &options, &active_rules);
 		args.exit_code =

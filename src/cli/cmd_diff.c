@@ -2,7 +2,6 @@
 #include "cli/query_options.h"
 
 #include "report/diff.h"
-#include "report/markdown.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,10 +20,7 @@ static const struct option_row rows[] = {
 	{ OPTION_WITH_TO, 0, "with-to", "TIME", "where B's window ends, if not at --to" },
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
-	PRINT_OPTIONS_ROW_JSON("diff.json"),
-	PRINT_OPTIONS_ROW_CSV,
-	PRINT_OPTIONS_ROW_MARKDOWN,
-	PRINT_OPTIONS_ROWS,
+	PRINT_OPTIONS_ROWS_SHEET("diff.json"),
 	{ 0 },
 };
 
@@ -86,27 +82,6 @@ static bool try_second(struct request *request, struct err *err)
 	return ok;
 }
 
-static void write_markdown(const struct diff_page *page, struct sink *sink)
-{
-	const struct markdown_page markdown = {
-		.command = cmd_diff.name,
-		.sides = { page->sides[0], page->sides[1] },
-		.names = { page->names[0], page->names[1] },
-	};
-	struct str csv = { 0 };
-	struct sink into = sink_to_str(&csv);
-
-	diff_csv(page, &into);
-	markdown_write(&markdown, str_get(&csv), sink);
-	str_fini(&csv);
-}
-
-// Whether the answer does not have the warnings in it.
-static bool warned_apart(const struct query_options *options)
-{
-	return options->print.json || (options->print.csv && !options->print.markdown);
-}
-
 static int compare(struct request *request, struct query_context *before,
 		   struct query_context *after)
 {
@@ -120,9 +95,6 @@ static int compare(struct request *request, struct query_context *before,
 		.open = open_side,
 		.context = request,
 	};
-	diff_format *format = options->print.json  ? diff_json
-			      : options->print.csv ? diff_csv
-						   : diff_text;
 	struct diff_page page = {
 		.sides = { before, after },
 		.names = { options->path, second_path(request) },
@@ -137,14 +109,19 @@ static int compare(struct request *request, struct query_context *before,
 	if (!try_second(request, &err) || !diff_find(&diff, page.sides, &chosen, &err))
 		return args_fail(&cmd_diff, &err);
 	page.diff = &diff;
-	if (options->print.markdown)
-		write_markdown(&page, &sink);
-	else
-		format(&page, &sink);
+	if (options->print.form) {
+		struct sheet sheet = query_options_sheet(&cmd_diff, options, before, &sink);
+
+		sheet.page.sides[1] = after;
+		sheet.page.names[1] = page.names[1];
+		diff_rows(&page, &sheet);
+	} else {
+		(options->print.json ? diff_json : diff_text)(&page, &sink);
+	}
 	diff_fini(&diff);
 	if (!sink_ok(&sink, &err))
 		return args_fail(&cmd_diff, &err);
-	for (int side = 0; warned_apart(options) && side < 2; side++)
+	for (int side = 0; query_options_warns(options) && side < 2; side++)
 		query_options_warn(&cmd_diff, page.sides[side], page.names[side]);
 	return EXIT_ANSWERED;
 }

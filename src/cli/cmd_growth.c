@@ -8,10 +8,7 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_MIN_BYTES("the least growth (64K, 1.5MiB; 1 KiB)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
-	PRINT_OPTIONS_ROW_JSON("growth.json"),
-	PRINT_OPTIONS_ROW_CSV,
-	PRINT_OPTIONS_ROW_MARKDOWN,
-	PRINT_OPTIONS_ROWS,
+	PRINT_OPTIONS_ROWS_SHEET("growth.json"),
 	{ 0 },
 };
 
@@ -23,9 +20,6 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		.grown_min = options->bytes_min,
 		.rows_max = options->rows_max,
 	};
-	growth_format *format = options->print.json  ? growth_json
-				: options->print.csv ? growth_csv
-						     : growth_text;
 	struct growth growth;
 	const struct growth_page page = {
 		.asked = asked,
@@ -37,7 +31,13 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 
 	if (!growth_find(&growth, asked, &chosen, err))
 		return false;
-	format(&page, sink);
+	if (options->print.form) {
+		struct sheet sheet = query_options_sheet(&cmd_growth, options, asked, sink);
+
+		growth_rows(&page, &sheet);
+	} else {
+		(options->print.json ? growth_json : growth_text)(&page, sink);
+	}
 	growth_fini(&growth);
 	return true;
 }

@@ -7,10 +7,7 @@ static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_ROWS("show the N heaviest sites of each kind (10; 0: all)"),
 	QUERY_OPTIONS_ROW_MIN_BYTES("leave out sites of fewer bytes (64K, 1.5MiB)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
-	PRINT_OPTIONS_ROW_JSON("report.json"),
-	PRINT_OPTIONS_ROW_CSV,
-	PRINT_OPTIONS_ROW_MARKDOWN,
-	PRINT_OPTIONS_ROWS,
+	PRINT_OPTIONS_ROWS_SHEET("report.json"),
 	{ 0 },
 };
 
@@ -18,9 +15,7 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		   struct err *err)
 {
 	const struct query_options *options = request;
-	const struct report_format *format = options->print.json  ? &report_json
-					     : options->print.csv ? &report_csv
-								  : &report_text;
+	const struct print_options *print = &options->print;
 	const struct report_options wanted = {
 		.bytes_min = options->bytes_min,
 		.rows_max = options->rows_max,
@@ -28,11 +23,18 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		.colour = print_options_colour(&options->print),
 		.width = print_options_width(),
 	};
-	struct report *report = report_new(asked, &wanted, format, err);
+	struct report *report = report_new(
+		asked, &wanted, print->json || print->form ? SITES_EXACT : SITES_AS_SHOWN, err);
 
 	if (!report)
 		return false;
-	format->write(report, sink);
+	if (print->form) {
+		struct sheet sheet = query_options_sheet(&cmd_report, options, asked, sink);
+
+		report_rows(report, 0, SITES_QUESTIONS_COUNT, &sheet);
+	} else {
+		(print->json ? report_json : report_text)(report, sink);
+	}
 	report_free(report);
 	return true;
 }

@@ -9,10 +9,7 @@ static const struct option_row rows[] = {
 		"the least height of a spike (64K, 1.5MiB; a hundredth of the peak)"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	QUERY_OPTIONS_ROW_MEMORY("for building and asking the index (256M)"),
-	PRINT_OPTIONS_ROW_JSON("transients.json"),
-	PRINT_OPTIONS_ROW_CSV,
-	PRINT_OPTIONS_ROW_MARKDOWN,
-	PRINT_OPTIONS_ROWS,
+	PRINT_OPTIONS_ROWS_SHEET("transients.json"),
 	{ 0 },
 };
 
@@ -24,9 +21,6 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 		.rise_min = options->bytes_min,
 		.rows_max = options->rows_max,
 	};
-	transients_format *format = options->print.json  ? transients_json
-				    : options->print.csv ? transients_csv
-							 : transients_text;
 	struct spikes spikes;
 	const struct transients transients = {
 		.asked = asked,
@@ -38,7 +32,13 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 
 	if (!spikes_find(&spikes, asked, &chosen, err))
 		return false;
-	format(&transients, sink);
+	if (options->print.form) {
+		struct sheet sheet = query_options_sheet(&cmd_transients, options, asked, sink);
+
+		transients_rows(&transients, &sheet);
+	} else {
+		(options->print.json ? transients_json : transients_text)(&transients, sink);
+	}
 	spikes_fini(&spikes);
 	return true;
 }

@@ -40,17 +40,13 @@ static const struct option_row rows[] = {
 	{ OPTION_TAGS, 0, "tags", "FILE", "stack tags (XML) for the key tag" },
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
 	QUERY_OPTIONS_ROW_MEMORY("for the index and single allocations (256M)"),
-	PRINT_OPTIONS_ROW_JSON("window.json"),
-	PRINT_OPTIONS_ROW_CSV,
-	PRINT_OPTIONS_ROW_MARKDOWN,
-	PRINT_OPTIONS_ROWS,
+	PRINT_OPTIONS_ROWS_SHEET("window.json"),
 	{ 0 },
 };
 
 struct request {
 	struct query_options options;
 	const char *by, *sort, *columns, *tags_path;
-	const struct table_format *format;
 	struct table_options table;
 	bool exit_frees;
 	bool has_tree; // instead of a table
@@ -113,10 +109,11 @@ static bool typed(const struct keys *keys)
 static bool complete(struct request *request, struct err *err)
 {
 	struct table_options *table = &request->table;
-	bool text = request->format == &table_text;
+	const struct sheet_form *form = request->options.print.form;
+	bool text = !form && !request->options.print.json;
 	const char *by = request->has_tree ? "stack" : "impact,stack";
 
-	if (request->has_tree && request->options.print.markdown)
+	if (request->has_tree && form && form->page)
 		return err_set(err, ERR_USAGE, "--markdown is for rows, not for trees");
 	if (request->has_tree && request->by)
 		return err_set(err, ERR_USAGE,
@@ -133,10 +130,10 @@ static bool complete(struct request *request, struct err *err)
 		return err_wrap(err, "--columns");
 	table->rows_max = request->options.rows_max;
 	if (!request->options.rows_given)
-		table->rows_max = text || request->options.print.markdown ? ROWS_DEFAULT : 0;
+		table->rows_max = text || (form && form->page) ? ROWS_DEFAULT : 0;
 	table->bytes_min = request->options.bytes_min;
 	table->all_frames = request->options.all_frames;
-	table->labels = request->format->labels;
+	table->labels = text ? LABELS_AS_SHOWN : LABELS_EXACT;
 	table->details = !text && !request->has_tree;
 	table->peaks_only = text && !(table->sorted && table_column_lifetimes(table->sort));
 	for (size_t i = 0; i < table->columns_count; i++) {
@@ -171,11 +168,19 @@ static struct tags *open_tags(const char *path, struct err *err)
 static bool write_table(const struct request *request, struct query_context *asked,
 			struct sink *sink, struct err *err)
 {
+	const struct print_options *print = &request->options.print;
 	struct table *table = table_new(asked, &request->table, err);
 
 	if (!table)
 		return false;
-	request->format->write(table, sink);
+	if (print->form) {
+		struct sheet sheet =
+			query_options_sheet(&cmd_window, &request->options, asked, sink);
+
+		table_rows(table, &sheet);
+	} else {
+		(print->json ? table_json : table_text)(table, sink);
+	}
 	table_free(table);
 	return true;
 }
@@ -184,14 +189,18 @@ static bool write_tree(const struct request *request, struct query_context *aske
 		       struct sink *sink, struct err *err)
 {
 	const struct print_options *print = &request->options.print;
-	const struct tree_format *format = print->json  ? &tree_json
-					   : print->csv ? &tree_csv
-							: &tree_text;
 	struct tree *tree = tree_new(asked, &request->table, request->tree, request->function, err);
 
 	if (!tree)
 		return false;
-	format->write(tree, sink);
+	if (print->form) {
+		struct sheet sheet =
+			query_options_sheet(&cmd_window, &request->options, asked, sink);
+
+		tree_rows(tree, &sheet);
+	} else {
+		(print->json ? tree_json : tree_text)(tree, sink);
+	}
 	tree_free(tree);
 	return true;
 }
@@ -227,9 +236,6 @@ static int take_all(struct args *args, struct request *request)
 	while ((id = args_next(args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(args, request, id))
 			return args->exit_code;
-	request->format = request->options.print.json  ? &table_json
-			  : request->options.print.csv ? &table_csv
-						       : &table_text;
 	if (!query_options_check(args, &request->options))
 		return args->exit_code;
 	if (!complete(request, &err)) {

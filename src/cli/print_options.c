@@ -6,6 +6,10 @@
 
 enum { WIDTH_DEFAULT = 100, WIDTH_LEAST = 80, WIDTH_MOST = 120 };
 
+#define FORM(word, id, help) &sheet_##word,
+static const struct sheet_form *const forms[] = { SHEET_FORMS(FORM) };
+#undef FORM
+
 static const char *const color_words[] = { "auto", "always", "never", NULL };
 static const char *const progress_words[] = { "auto", "none", "plain", "bar", NULL };
 
@@ -13,14 +17,12 @@ enum print_options_taken print_options_take(struct args *args, struct print_opti
 {
 	int index;
 
-	switch (id) {
-	case PRINT_OPTIONS_JSON:
-	case PRINT_OPTIONS_CSV:
-	case PRINT_OPTIONS_MARKDOWN:
+	if (id == PRINT_OPTIONS_JSON || (id >= PRINT_OPTIONS_FORMS && id < PRINT_OPTIONS_END)) {
 		print->json = id == PRINT_OPTIONS_JSON;
-		print->csv = !print->json;
-		print->markdown = id == PRINT_OPTIONS_MARKDOWN;
+		print->form = print->json ? NULL : forms[id - PRINT_OPTIONS_FORMS];
 		return PRINT_OPTIONS_TAKEN;
+	}
+	switch (id) {
 	case PRINT_OPTIONS_COLOR:
 		return args_word(args, color_words, &print->color) ? PRINT_OPTIONS_TAKEN
 								   : PRINT_OPTIONS_MISTAKE;

@@ -6,31 +6,30 @@
 
 #include "base/progress.h"
 #include "cli/args.h"
+#include "report/sheet.h"
 #include "symbols/symbols.h"
 
 enum print_options_option {
 	PRINT_OPTIONS_JSON = 2000,
-	PRINT_OPTIONS_CSV,
-	PRINT_OPTIONS_MARKDOWN,
 	PRINT_OPTIONS_COLOR,
 	PRINT_OPTIONS_PROGRESS,
 	PRINT_OPTIONS_SYMBOLS,
 	PRINT_OPTIONS_DEBUGINFOD,
 	PRINT_OPTIONS_MANGLED,
+	PRINT_OPTIONS_FORMS, // one for each of SHEET_FORMS, in their order
 };
 
 #define PRINT_OPTIONS_ROW_JSON(schema)                                                     \
 	{                                                                                  \
 		PRINT_OPTIONS_JSON, 0, "json", NULL, "write JSON (docs/schema/" schema ")" \
 	}
-#define PRINT_OPTIONS_ROW_CSV                                                                  \
-	{                                                                                      \
-		PRINT_OPTIONS_CSV, 0, "csv", NULL, "write one table of comma-separated values" \
-	}
-#define PRINT_OPTIONS_ROW_MARKDOWN                                                               \
-	{                                                                                        \
-		PRINT_OPTIONS_MARKDOWN, 0, "markdown", NULL, "write Markdown, for pull requests" \
-	}
+#define PRINT_OPTIONS_NUMBER(word, id, help) PRINT_OPTIONS_##id,
+enum {
+	PRINT_OPTIONS_BEFORE = PRINT_OPTIONS_FORMS - 1,
+	SHEET_FORMS(PRINT_OPTIONS_NUMBER) PRINT_OPTIONS_END
+};
+#undef PRINT_OPTIONS_NUMBER
+#define PRINT_OPTIONS_ROW_FORM(word, id, help) { PRINT_OPTIONS_##id, 0, #word, NULL, help },
 #define PRINT_OPTIONS_ROW_PROGRESS                            \
 	{                                                     \
 		PRINT_OPTIONS_PROGRESS, 0, "progress", "HOW", \
@@ -49,11 +48,15 @@ enum print_options_option {
 	{ PRINT_OPTIONS_COLOR, 0, "color", "WHEN", "auto, always or never" }, \
 		PRINT_OPTIONS_ROW_PROGRESS, PRINT_OPTIONS_ROWS_SYMBOLS
 
+// Of a command that writes rows.
+#define PRINT_OPTIONS_ROWS_SHEET(schema) \
+	PRINT_OPTIONS_ROW_JSON(schema), SHEET_FORMS(PRINT_OPTIONS_ROW_FORM) PRINT_OPTIONS_ROWS
+
 // `= { 0 }` is what holds without options.
 struct print_options {
-	bool json, csv;
-	bool markdown; // of what is written as CSV (report/markdown.h)
-	int color;     // 0: auto, 1: always, 2: never
+	bool json;
+	const struct sheet_form *form; // of rows alone; NULL: text, or JSON
+	int color;                     // 0: auto, 1: always, 2: never
 	enum progress_mode progress;
 	struct symbols_options symbols;
 };

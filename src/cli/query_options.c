@@ -2,7 +2,6 @@
 
 #include "cli/interrupt.h"
 #include "os/file.h"
-#include "report/markdown.h"
 #include "trace/fresh.h"
 
 #include <errno.h>
@@ -129,23 +128,19 @@ void query_options_warn(const struct command *command, const struct query_contex
 			  asked->warnings[i]);
 }
 
-static bool answer_as_markdown(const struct command *command, const struct query_options *options,
-			       struct query_context *asked, query_options_answer *answer,
-			       const void *request, struct sink *sink, struct err *err)
+struct sheet query_options_sheet(const struct command *command, const struct query_options *options,
+				 const struct query_context *asked, struct sink *sink)
 {
-	const struct markdown_page page = {
-		.command = command->name,
-		.sides = { asked },
-		.names = { options->path },
+	return (struct sheet){
+		.form = options->print.form,
+		.sink = sink,
+		.page = { command->name, { asked }, { options->path } },
 	};
-	struct str csv = { 0 };
-	struct sink into = sink_to_str(&csv);
-	bool good = answer(request, asked, &into, err);
+}
 
-	if (good)
-		markdown_write(&page, str_get(&csv), sink);
-	str_fini(&csv);
-	return good;
+bool query_options_warns(const struct query_options *options)
+{
+	return options->print.json || (options->print.form && !options->print.form->page);
 }
 
 int query_options_print(const struct command *command, const struct query_options *options,
@@ -159,11 +154,8 @@ int query_options_print(const struct command *command, const struct query_option
 
 	if (!query_options_open(context, &asked, &err))
 		return args_fail(command, &err);
-	good = (options->print.markdown
-			? answer_as_markdown(command, options, &asked, answer, request, &sink, &err)
-			: answer(request, &asked, &sink, &err)) &&
-	       sink_ok(&sink, &err);
-	if (good && (options->print.json || options->print.csv) && !options->print.markdown)
+	good = answer(request, &asked, &sink, &err) && sink_ok(&sink, &err);
+	if (good && query_options_warns(options))
 		query_options_warn(command, &asked, NULL);
 	query_context_close(&asked);
 	return good ? EXIT_ANSWERED : args_fail(command, &err);

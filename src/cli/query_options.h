@@ -89,6 +89,13 @@ bool query_options_open(const struct query_context_options *context, struct quer
 // A paper for stdout.
 struct paper query_options_paper(const struct query_options *options, struct sink *sink);
 
+// A sheet in the form that was asked for.
+struct sheet query_options_sheet(const struct command *command, const struct query_options *options,
+				 const struct query_context *asked, struct sink *sink);
+
+// Whether the answer does not have the warnings in it.
+bool query_options_warns(const struct query_options *options);
+
 // Tell the warnings on stderr. `trace` names the one of several that they are about, or is NULL.
 void query_options_warn(const struct command *command, const struct query_context *asked,
 			const char *trace);

@@ -235,11 +235,6 @@ void active_fini(struct active *active)
 
 // ---- for people ----
 
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static void write_totals(const struct active *active, struct paper *paper)
 {
 	char bytes[16], count[28], more[16];
@@ -248,13 +243,14 @@ static void write_totals(const struct active *active, struct paper *paper)
 		paper_text(paper, PAPER_PLAIN, "  heap      ");
 		paper_field(paper, PAPER_BOLD, str_bytes(active->heap.bytes, bytes), 11, true);
 		paper_format(paper, PAPER_PLAIN, "  in %s block%s\n",
-			     str_count(active->heap.count, count), plural(active->heap.count));
+			     str_count(active->heap.count, count),
+			     paper_plural(active->heap.count));
 	}
 	if (active->layers & QUERY_VM) {
 		paper_text(paper, PAPER_PLAIN, "  mappings  ");
 		paper_field(paper, PAPER_BOLD, str_bytes(active->vm.bytes, bytes), 11, true);
 		paper_format(paper, PAPER_PLAIN, "  in %s mapping%s, %s of it committed\n",
-			     str_count(active->vm.count, count), plural(active->vm.count),
+			     str_count(active->vm.count, count), paper_plural(active->vm.count),
 			     str_bytes(active->vm_committed, more));
 	}
 	if (active->left_out.count)
@@ -263,7 +259,7 @@ static void write_totals(const struct active *active, struct paper *paper)
 			     "out here (--layer vm)\n",
 			     "", str_bytes(active->left_out.bytes, bytes),
 			     str_count(active->left_out.count, count),
-			     plural(active->left_out.count));
+			     paper_plural(active->left_out.count));
 	sink_text(paper->sink, "\n");
 }
 
@@ -340,37 +336,99 @@ static const char *heap_name(const struct active *active, const struct active_ro
 	return row->heap && heap ? heap->name : "malloc";
 }
 
-static void write_json_row(const struct active *active, struct json *json,
-			   const struct active_row *row)
+enum part { LAYER, THREAD, HEAP, COMMITTED, PROTECTION, FILE_PATH, LIBRARY };
+
+static struct sheet_cell get_part(const struct sheet_at *at)
 {
+	const struct active *active = at->sheet->context;
 	const struct reader *reader = active->asked->reader;
-	const struct trace_process *process = reader_process(reader, row->process);
+	const struct active_row *row = at->row;
 	const struct trace_thread *thread = reader_thread(reader, row->thread);
 	const struct trace_file *file = reader_file(reader, row->file);
-	const struct symbol *symbol = moment_view_function(active->asked, row->stack);
+	struct sheet_cell module;
 
-	json_object_begin(json);
-	json_kv_string(json, "layer", row->vm ? "vm" : "heap");
-	json_key(json, "address");
-	json_hex(json, row->address);
-	json_kv_u64(json, "size", row->size);
-	json_kv_u64(json, "age_ns", row->age_ns);
-	json_kv_string(json, "owner", row->owner);
-	json_kv_u64_if(json, "process", process, process ? process->pid : 0);
-	json_kv_u64(json, "process_id", row->process);
-	json_kv_u64_if(json, "thread", thread, thread ? thread->tid : 0);
-	json_kv_u64_if(json, "committed", row->vm, row->committed);
-	json_kv_u64_if(json, "protection", row->vm, row->protection);
-	json_kv_text(json, "mapped_file", row->vm && row->file && file ? file->path : NULL);
-	json_kv_string(json, "heap", row->vm ? NULL : heap_name(active, row));
-	json_kv_text(json, "function", symbol ? symbol->function : NULL);
-	json_kv_text(json, "library", symbol ? names_file(symbol->module) : NULL);
-	moment_view_write_stack(active->asked, json, row->stack);
-	json_object_end(json);
+	switch ((enum part)at->column->at) {
+	case LAYER:
+		return sheet_text(row->vm ? "vm" : "heap");
+	case THREAD:
+		return sheet_u64(thread, thread ? thread->tid : 0);
+	case HEAP:
+		return sheet_text(row->vm ? NULL : heap_name(active, row));
+	case COMMITTED:
+		return sheet_u64(row->vm, row->committed);
+	case PROTECTION:
+		return sheet_u64(row->vm, row->protection);
+	case FILE_PATH:
+		return sheet_text(row->vm && row->file && file ? file->path : NULL);
+	default:
+		module = sheet_site(&(struct sheet_at){
+			at->sheet, row, &(struct sheet_column){ .at = SHEET_MODULE } });
+		return sheet_text(module.unknown ? NULL : names_file(module.text));
+	}
+}
+
+static struct sheet_site site_of(const struct sheet *sheet, const void *of)
+{
+	const struct active *active = sheet->context;
+	const struct active_row *row = of;
+
+	return (struct sheet_site){ active->asked, row->process, row->stack };
+}
+
+static void write_stack(const struct sheet_at *at)
+{
+	const struct active *active = at->sheet->context;
+	const struct active_row *row = at->row;
+
+	moment_view_write_stack(active->asked, at->sheet->json, row->stack);
+}
+
+#define FIELD(member) SHEET_FIELD(struct active_row, member)
+#define HEAP_COLUMN(flags)                                                                    \
+	{                                                                                     \
+		"heap", SHEET_TEXT, flags, get_part, HEAP, .meaning = "malloc, or whose heap" \
+	}
+static const struct sheet_column columns[] = {
+	{ "layer", SHEET_TEXT, 0, get_part, LAYER, .meaning = "heap: a block; vm: a mapping" },
+	{ "address", SHEET_HEX, 0, FIELD(address), .meaning = "where it begins" },
+	{ "size", SHEET_BYTES, 0, FIELD(size),
+	  .meaning = "as requested; of a mapping all its pages" },
+	{ "age_ns", SHEET_TIME, 0, FIELD(age_ns), .meaning = "how long it has been there" },
+	{ "owner", SHEET_TEXT, 0, FIELD(owner), .meaning = "whose memory it is in" },
+	{ "process", SHEET_NUMBER, SHEET_ZERO, sheet_site, SHEET_PROCESS,
+	  .meaning = "the process's pid" },
+	{ "process_id", SHEET_NUMBER, SHEET_PROGRAMS, sheet_site, SHEET_PROCESS_ID,
+	  .meaning = "its place in the list" },
+	{ "thread", SHEET_NUMBER, SHEET_ZERO, get_part, THREAD,
+	  .meaning = "the thread that asked for it" },
+	HEAP_COLUMN(SHEET_FLAT_ONLY),
+	{ "committed", SHEET_BYTES, SHEET_ZERO, get_part, COMMITTED,
+	  .meaning = "of a mapping: what counts" },
+	{ "protection", SHEET_NUMBER, SHEET_JSON_ONLY, get_part, PROTECTION,
+	  .meaning = "of a mapping" },
+	{ "mapped_file", SHEET_TEXT, SHEET_JSON_ONLY, get_part, FILE_PATH,
+	  .meaning = "of a mapping" },
+	HEAP_COLUMN(SHEET_JSON_ONLY),
+	{ "function", SHEET_TEXT, 0, sheet_site, SHEET_FUNCTION,
+	  .meaning = "the function that asked for it" },
+	{ "library", SHEET_TEXT, 0, get_part, LIBRARY, .meaning = "the file that has its code" },
+	{ .kind = SHEET_OBJECT, .flags = SHEET_JSON_ONLY, .json = write_stack },
+};
+
+void active_rows(const struct active *active, struct sheet *sheet)
+{
+	sheet->context = active;
+	sheet->site_of = site_of;
+	sheet->left_out = active->count - active->shown;
+	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);
+	for (size_t i = 0; i < active->shown; i++)
+		sheet_row(sheet, &active->rows[i]);
+	sheet_end(sheet);
 }
 
 void active_write_json(const struct active *active, struct sink *sink)
 {
+	struct sheet rows;
 	struct json json;
 
 	json_init(&json, sink, true);
@@ -393,8 +451,8 @@ void active_write_json(const struct active *active, struct sink *sink)
 	json_object_end(&json);
 	json_key(&json, "rows");
 	json_array_begin(&json);
-	for (size_t i = 0; i < active->shown; i++)
-		write_json_row(active, &json, &active->rows[i]);
+	rows = sheet_in_json(&json);
+	active_rows(active, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", active->heap.count + active->vm.count - active->shown);
 	json_key(&json, "mappings_of_malloc");
@@ -404,32 +462,4 @@ void active_write_json(const struct active *active, struct sink *sink)
 	json_object_end(&json);
 	json_object_end(&json);
 	sink_text(sink, "\n");
-}
-
-void active_write_csv(const struct active *active, struct sink *sink)
-{
-	const struct reader *reader = active->asked->reader;
-
-	active->asked->rows_left_out += active->count - active->shown;
-	sink_text(sink, "layer,address,size,age_ns,owner,process,process_id,thread,heap,committed,"
-			"function,library\r\n");
-	for (size_t i = 0; i < active->shown; i++) {
-		const struct active_row *row = &active->rows[i];
-		const struct trace_process *process = reader_process(reader, row->process);
-		const struct trace_thread *thread = reader_thread(reader, row->thread);
-		const struct symbol *symbol = moment_view_function(active->asked, row->stack);
-
-		sink_format(sink,
-			    "%s,0x%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%s,%" PRIu32 ",%" PRIu32
-			    ",%" PRIu32 ",",
-			    row->vm ? "vm" : "heap", row->address, row->size, row->age_ns,
-			    row->owner, process ? process->pid : 0, row->process,
-			    thread ? thread->tid : 0);
-		lines_csv_field(sink, row->vm ? "" : heap_name(active, row));
-		sink_format(sink, ",%" PRIu64 ",", row->committed);
-		lines_csv_field(sink, symbol && symbol->function ? symbol->function : "");
-		sink_text(sink, ",");
-		lines_csv_field(sink, symbol ? names_file(symbol->module) : "");
-		sink_text(sink, "\r\n");
-	}
 }

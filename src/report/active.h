@@ -10,6 +10,7 @@
 
 #include "engine/heap.h"
 #include "report/moment_view.h"
+#include "report/sheet.h"
 
 extern const struct query_context_rules active_rules;
 
@@ -52,9 +53,9 @@ void active_init(struct active *active, struct query_context *asked,
 		 const struct active_options *options);
 void active_fini(struct active *active);
 
-// The list in one of three forms.
+// The list for people, as JSON; its rows alone.
 void active_write_text(const struct active *active, struct paper *paper);
 void active_write_json(const struct active *active, struct sink *sink);
-void active_write_csv(const struct active *active, struct sink *sink);
+void active_rows(const struct active *active, struct sheet *sheet);
 
 #endif

@@ -20,11 +20,6 @@ static const struct {
 	[SPACE_TIDEMARK] = { 'T', 240 },
 };
 
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static void write_label(struct paper *paper, const char *label, uint64_t bytes)
 {
 	char text[16];
@@ -40,7 +35,7 @@ static void write_figures(const struct address_map *address_map, struct paper *p
 
 	write_label(paper, "free", address_map->holes.bytes);
 	paper_format(paper, PAPER_PLAIN, "in %s hole%s", str_count(address_map->holes.count, count),
-		     plural(address_map->holes.count));
+		     paper_plural(address_map->holes.count));
 	if (address_map->options->low || address_map->options->high)
 		paper_format(paper, PAPER_PLAIN, " of 0x%" PRIx64 " to 0x%" PRIx64,
 			     address_map->low, address_map->high);
@@ -49,7 +44,7 @@ static void write_figures(const struct address_map *address_map, struct paper *p
 	paper_format(paper, PAPER_PLAIN,
 		     "free in one piece, at 0x%" PRIx64 ": %s whole slot%s of %s\n",
 		     address_map->holes.largest_at, str_count(address_map->largest_slots, count),
-		     plural(address_map->largest_slots),
+		     paper_plural(address_map->largest_slots),
 		     str_bytes(address_map->options->granularity, slot));
 	write_label(paper, "unusable", address_map->unusable);
 	paper_format(paper, PAPER_PLAIN, "of the free bytes, in slots that are taken in part\n");
@@ -360,7 +355,7 @@ static void write_failure(const struct address_map *address_map, struct stack_te
 		return;
 	paper_format(paper, PAPER_PLAIN, "%14s%s without %s mapping%s (%s) of:\n", "",
 		     str_bytes(failure->culprit.largest_without, size),
-		     str_count(failure->culprit.count, count), plural(failure->culprit.count),
+		     str_count(failure->culprit.count, count), paper_plural(failure->culprit.count),
 		     str_bytes(failure->culprit.bytes, hole));
 	paper_format(paper, PAPER_PLAIN, "%*s", GROUP_COLUMNS, "");
 	write_who(address_map, stacks, &failure->culprit);

@@ -16,6 +16,7 @@
 
 #include "base/sink.h"
 #include "report/query_context.h"
+#include "report/sheet.h"
 
 enum diff_figure { DIFF_LIVE, DIFF_PEAK, DIFF_ALLOCATED, DIFF_TEMPORARY, DIFF_FIGURES };
 
@@ -98,9 +99,9 @@ struct diff_page {
 	unsigned width;
 };
 
-typedef void diff_format(const struct diff_page *page, struct sink *sink);
-
-// For people; as JSON (docs/schema/diff.json); as one table.
-diff_format diff_text, diff_json, diff_csv;
+// For people; as JSON (docs/schema/diff.json); its rows alone.
+void diff_text(const struct diff_page *page, struct sink *sink);
+void diff_json(const struct diff_page *page, struct sink *sink);
+void diff_rows(const struct diff_page *page, struct sheet *sheet);
 
 #endif

@@ -1,9 +1,6 @@
 // A comparison for programs: docs/schema/diff.json describes the JSON.
 #include "report/diff.h"
-#include "report/lines.h"
 #include "report/query_write.h"
-
-#include <inttypes.h>
 
 static const char *const keys[DIFF_FIGURES] = {
 	[DIFF_LIVE] = "live",
@@ -47,26 +44,6 @@ static const char *exe_of(const struct diff_page *page, const process_id process
 	return found ? found->exe : NULL;
 }
 
-static const char *state_of(const struct diff_row *row)
-{
-	if (row->place[0].process == TRACE_NONE)
-		return "new";
-	return row->place[1].process == TRACE_NONE ? "gone" : "both";
-}
-
-static void write_row(struct json *json, const struct diff_page *page, const struct diff_row *row)
-{
-	const process_id process[2] = { row->place[0].process, row->place[1].process };
-	int side = process[1] != TRACE_NONE;
-
-	json_object_begin(json);
-	json_kv_string(json, "state", state_of(row));
-	json_kv_text(json, "exe", exe_of(page, process));
-	write_figures(json, page->diff, row->figures);
-	query_write_stack(page->sides[side], json, row->place[side].stack);
-	json_object_end(json);
-}
-
 static void write_process(struct json *json, const struct diff_page *page,
 			  const struct diff_process *row)
 {
@@ -78,9 +55,96 @@ static void write_process(struct json *json, const struct diff_page *page,
 	json_object_end(json);
 }
 
+// ---- rows ----
+
+static struct sheet_site site_of(const struct sheet *sheet, const void *of)
+{
+	const struct diff_page *page = sheet->context;
+	const struct diff_row *row = of;
+	int side = row->place[1].process != TRACE_NONE;
+
+	return (struct sheet_site){ page->sides[side], row->place[side].process,
+				    row->place[side].stack };
+}
+
+static struct sheet_cell get_state(const struct sheet_at *at)
+{
+	const struct diff_row *row = at->row;
+
+	return sheet_text(row->place[0].process == TRACE_NONE   ? "new"
+			  : row->place[1].process == TRACE_NONE ? "gone"
+								: "both");
+}
+
+// A figure, and which part of it.
+enum { BYTES, COUNT, BYTES_BEFORE, COUNT_BEFORE, PARTS };
+
+static struct sheet_cell get_figure(const struct sheet_at *at)
+{
+	const struct diff_row *row = at->row;
+	const struct diff_pair *pair = &row->figures[at->column->at / PARTS];
+	const uint64_t parts[PARTS] = {
+		[BYTES] = (uint64_t)diff_bytes(pair),
+		[COUNT] = (uint64_t)diff_count(pair),
+		[BYTES_BEFORE] = pair->side[0].bytes,
+		[COUNT_BEFORE] = pair->side[0].count,
+	};
+
+	return sheet_u64(true, parts[at->column->at % PARTS]);
+}
+
+// In JSON a figure is an object.
+static void write_row(const struct sheet_at *at)
+{
+	const struct diff_page *page = at->sheet->context;
+	const struct diff_row *row = at->row;
+
+	json_kv_text(at->sheet->json, "exe", at->sheet->process ? at->sheet->process->exe : NULL);
+	write_figures(at->sheet->json, page->diff, row->figures);
+	sheet_write_stack(at);
+}
+
+#define PART(figure, part, name, kind, flags, says)                                         \
+	{                                                                                   \
+		name, kind, SHEET_FLAT_ONLY | (flags), get_figure, (figure)*PARTS + (part), \
+			.meaning = says                                                     \
+	}
+#define FIGURE(figure, name, meaning)                                                          \
+	PART(figure, BYTES, name "_bytes", SHEET_BYTES, SHEET_CHANGE, meaning ": the change"), \
+		PART(figure, COUNT, name "_count", SHEET_COUNT, SHEET_CHANGE,                  \
+		     meaning ": the change"),                                                  \
+		PART(figure, BYTES_BEFORE, name "_bytes_before", SHEET_BYTES, 0,               \
+		     meaning ", before"),                                                      \
+		PART(figure, COUNT_BEFORE, name "_count_before", SHEET_COUNT, 0,               \
+		     meaning ", before")
+static const struct sheet_column columns[] = {
+	{ "state", SHEET_TEXT, 0, get_state, 0,
+	  .meaning = "new, gone, or both: where the stack is" },
+	FIGURE(DIFF_LIVE, "live", "held at the end"),
+	FIGURE(DIFF_PEAK, "peak", "held at the peak"),
+	FIGURE(DIFF_ALLOCATED, "allocated", "allocated"),
+	FIGURE(DIFF_TEMPORARY, "temporary", "freed before the next allocation"),
+	{ .kind = SHEET_SITE, .flags = SHEET_FLAT_ONLY },
+	{ .kind = SHEET_OBJECT, .flags = SHEET_JSON_ONLY, .json = write_row },
+};
+
+void diff_rows(const struct diff_page *page, struct sheet *sheet)
+{
+	const struct diff *diff = page->diff;
+
+	sheet->context = page;
+	sheet->site_of = site_of;
+	sheet->left_out = diff->rows_total - diff->rows_count;
+	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);
+	for (size_t i = 0; i < diff->rows_count; i++)
+		sheet_row(sheet, &diff->rows[i]);
+	sheet_end(sheet);
+}
+
 void diff_json(const struct diff_page *page, struct sink *sink)
 {
 	const struct diff *diff = page->diff;
+	struct sheet rows;
 	struct json json;
 
 	json_init(&json, sink, true);
@@ -109,36 +173,10 @@ void diff_json(const struct diff_page *page, struct sink *sink)
 	json_kv_u64(&json, "rows_total", diff->rows_total);
 	json_key(&json, "rows");
 	json_array_begin(&json);
-	for (size_t i = 0; i < diff->rows_count; i++)
-		write_row(&json, page, &diff->rows[i]);
+	rows = sheet_in_json(&json);
+	diff_rows(page, &rows);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_left_out", diff->rows_left_out);
 	json_object_end(&json);
 	sink_text(sink, "\n");
-}
-
-void diff_csv(const struct diff_page *page, struct sink *sink)
-{
-	const struct diff *diff = page->diff;
-
-	page->sides[1]->rows_left_out += diff->rows_total - diff->rows_count;
-	sink_text(sink, "state");
-	for (int f = 0; f < DIFF_FIGURES; f++)
-		sink_format(sink, ",%s_bytes,%s_count,%s_bytes_before,%s_count_before", keys[f],
-			    keys[f], keys[f], keys[f]);
-	sink_text(sink, "," LINES_CSV_PLACE "\r\n");
-	for (size_t i = 0; i < diff->rows_count; i++) {
-		const struct diff_row *row = &diff->rows[i];
-		int side = row->place[1].process != TRACE_NONE;
-
-		sink_text(sink, state_of(row));
-		for (int f = 0; f < DIFF_FIGURES; f++)
-			sink_format(sink, ",%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64,
-				    diff_bytes(&row->figures[f]), diff_count(&row->figures[f]),
-				    row->figures[f].side[0].bytes, row->figures[f].side[0].count);
-		sink_text(sink, ",");
-		lines_csv_place(sink, page->sides[side]->reader, page->sides[side]->names,
-				row->place[side].process, row->place[side].stack);
-		sink_text(sink, "\r\n");
-	}
 }

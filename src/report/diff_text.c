@@ -15,11 +15,6 @@ enum {
 	PROCESSES_MAX = 20,
 };
 
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static uint64_t magnitude(int64_t value)
 {
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
@@ -258,7 +253,8 @@ static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 		write_row(page, &diff->rows[i], chosen, stacks);
 	if (diff->rows_left_out)
 		paper_format(paper, PAPER_DIM, "  … %s more stack%s%s\n",
-			     str_count(diff->rows_left_out, changed), plural(diff->rows_left_out),
+			     str_count(diff->rows_left_out, changed),
+			     paper_plural(diff->rows_left_out),
 			     diff->rows_total > diff->rows_count ? " (-n 0 shows all)" : "");
 	sink_text(paper->sink, "\n");
 }

@@ -13,6 +13,7 @@
 #include "base/sink.h"
 #include "engine/trend.h"
 #include "report/query_context.h"
+#include "report/sheet.h"
 
 enum {
 	GROWTH_BUCKETS = 60,
@@ -73,9 +74,9 @@ struct growth_page {
 	unsigned width;
 };
 
-typedef void growth_format(const struct growth_page *page, struct sink *sink);
-
-// For people; as JSON (docs/schema/growth.json); as one table.
-growth_format growth_text, growth_json, growth_csv;
+// For people; as JSON (docs/schema/growth.json); its rows alone.
+void growth_text(const struct growth_page *page, struct sink *sink);
+void growth_json(const struct growth_page *page, struct sink *sink);
+void growth_rows(const struct growth_page *page, struct sheet *sheet);
 
 #endif

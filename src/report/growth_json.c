@@ -1,48 +1,89 @@
 // Growth for programs: docs/schema/growth.json describes the JSON.
 #include "report/growth.h"
-#include "report/lines.h"
 #include "report/query_write.h"
-
-#include <inttypes.h>
 
 static const enum trend_verdict order[] = { TREND_GROWS, TREND_RECENT, TREND_LEVELS_OFF,
 					    TREND_STEPS };
 enum { ORDER_COUNT = sizeof order / sizeof *order };
 
-static void write_row(const struct growth_page *page, struct json *json,
-		      const struct growth_row *row)
+static struct sheet_cell get_verdict(const struct sheet_at *at)
 {
-	const struct query_context_place *place = &page->asked->places[row->place];
+	const struct growth_row *row = at->row;
 
-	json_object_begin(json);
-	json_kv_string(json, "verdict", growth_key(row->trend.verdict));
-	json_key(json, "slope_bytes_per_s");
-	json_double(json, row->slope_per_s);
-	json_key(json, "fit");
-	json_double(json, row->trend.fit);
-	json_kv_u64(json, "grown_bytes", row->trend.grown);
-	json_key(json, "grown_count");
-	json_i64(json, row->grown_count);
-	json_kv_u64(json, "live_bytes", row->live.bytes);
-	json_kv_u64(json, "live_count", row->live.count);
-	json_kv_u64(json, "from_ns", row->from_ns);
-	json_kv_u64(json, "to_ns", row->to_ns);
-	json_kv_u64_if(json, "since_ns", row->trend.verdict != TREND_GROWS, row->since_ns);
-	json_key(json, "lows");
+	return sheet_text(growth_key(row->trend.verdict));
+}
+
+static struct sheet_cell get_since(const struct sheet_at *at)
+{
+	const struct growth_row *row = at->row;
+
+	return sheet_u64(row->trend.verdict != TREND_GROWS, row->since_ns);
+}
+
+static void write_lows(const struct sheet_at *at)
+{
+	const struct growth_row *row = at->row;
+	struct json *json = at->sheet->json;
+
+	json_key(json, at->column->name);
 	json_array_begin(json);
 	json->pretty = false;
 	for (size_t i = 0; i < GROWTH_BUCKETS; i++)
 		json_u64(json, row->lows[i]);
 	json_array_end(json);
 	json->pretty = true;
-	query_write_place(page->asked, json, place->process, place->stack);
-	json_object_end(json);
+}
+
+#define FIELD(member) SHEET_FIELD(struct growth_row, member)
+static const struct sheet_column columns[] = {
+	{ "verdict", SHEET_TEXT, 0, get_verdict, 0,
+	  .meaning = "grows, recent, levels_off or steps" },
+	{ "slope_bytes_per_s", SHEET_RATE, 0, FIELD(slope_per_s), .meaning = "how fast it grows" },
+	{ "fit", SHEET_REAL, 0, FIELD(trend.fit), .meaning = "how steadily: R² of the slope" },
+	{ "grown_bytes", SHEET_BYTES, 0, FIELD(trend.grown), .meaning = "what it grew by" },
+	{ "grown_count", SHEET_COUNT, SHEET_SIGNED, FIELD(grown_count),
+	  .meaning = "the same in blocks" },
+	{ "live_bytes", SHEET_BYTES, 0, FIELD(live.bytes), .meaning = "live at the end" },
+	{ "live_count", SHEET_COUNT, 0, FIELD(live.count), .meaning = "the same in blocks" },
+	{ "from_ns", SHEET_TIME, SHEET_JSON_ONLY, FIELD(from_ns),
+	  .meaning = "where judging began" },
+	{ "to_ns", SHEET_TIME, SHEET_JSON_ONLY, FIELD(to_ns), .meaning = "where it ended" },
+	{ "since_ns", SHEET_TIME, 0, get_since, 0,
+	  .meaning = "when it began, levelled off or took a step" },
+	{ "lows", SHEET_OBJECT, SHEET_JSON_ONLY, .json = write_lows,
+	  .meaning = "the lowest level in each sixtieth of that time" },
+	{ .kind = SHEET_SITE },
+};
+#undef FIELD
+
+static struct sheet_site site_of(const struct sheet *sheet, const void *of)
+{
+	const struct growth_page *page = sheet->context;
+	const struct growth_row *row = of;
+	const struct query_context_place *place = &page->asked->places[row->place];
+
+	return (struct sheet_site){ page->asked, place->process, place->stack };
+}
+
+void growth_rows(const struct growth_page *page, struct sheet *sheet)
+{
+	sheet->context = page;
+	sheet->site_of = site_of;
+	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);
+	for (size_t v = 0; v < ORDER_COUNT; v++) {
+		const struct growth_list *list = &page->growth->lists[order[v]];
+
+		sheet->left_out += list->total - list->count;
+		for (size_t i = 0; i < list->count; i++)
+			sheet_row(sheet, &list->rows[i]);
+	}
+	sheet_end(sheet);
 }
 
 void growth_json(const struct growth_page *page, struct sink *sink)
 {
 	const struct growth *growth = page->growth;
-	uint64_t left_out = 0;
+	struct sheet rows;
 	struct json json;
 
 	json_init(&json, sink, true);
@@ -63,7 +104,6 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 
 		json_key(&json, growth_key(order[v]));
 		json_object_begin(&json);
-		left_out += list->total - list->count;
 		json_kv_u64(&json, "sites", list->total);
 		json_kv_u64(&json, "grown_bytes", list->grown);
 		json_key(&json, "slope_bytes_per_s");
@@ -73,38 +113,10 @@ void growth_json(const struct growth_page *page, struct sink *sink)
 	json_object_end(&json);
 	json_key(&json, "rows");
 	json_array_begin(&json);
-	for (size_t v = 0; v < ORDER_COUNT; v++)
-		for (size_t i = 0; i < growth->lists[order[v]].count; i++)
-			write_row(page, &json, &growth->lists[order[v]].rows[i]);
+	rows = sheet_in_json(&json);
+	growth_rows(page, &rows);
 	json_array_end(&json);
-	json_kv_u64(&json, "rows_left_out", left_out);
+	json_kv_u64(&json, "rows_left_out", rows.left_out);
 	json_object_end(&json);
 	sink_text(sink, "\n");
-}
-
-void growth_csv(const struct growth_page *page, struct sink *sink)
-{
-	sink_text(sink, "verdict,slope_bytes_per_s,fit,grown_bytes,grown_count,live_bytes,"
-			"live_count,since_ns," LINES_CSV_PLACE "\r\n");
-	for (size_t v = 0; v < ORDER_COUNT; v++) {
-		const struct growth_list *list = &page->growth->lists[order[v]];
-
-		page->asked->rows_left_out += list->total - list->count;
-		for (size_t i = 0; i < list->count; i++) {
-			const struct growth_row *row = &list->rows[i];
-			const struct query_context_place *place = &page->asked->places[row->place];
-
-			sink_format(sink,
-				    "%s,%.3f,%.4f,%" PRIu64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",",
-				    growth_key(order[v]), row->slope_per_s, row->trend.fit,
-				    row->trend.grown, row->grown_count, row->live.bytes,
-				    row->live.count);
-			if (order[v] != TREND_GROWS)
-				sink_format(sink, "%" PRIu64, row->since_ns);
-			sink_text(sink, ",");
-			lines_csv_place(sink, page->asked->reader, page->asked->names,
-					place->process, place->stack);
-			sink_text(sink, "\r\n");
-		}
-	}
 }

@@ -18,11 +18,6 @@ static const struct {
 	{ TREND_STEPS, "IN STEPS", "grew in one or two steps: tables, phases" },
 };
 
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 // The lowest levels as a curve of one line, from 0 to the highest.
 static void add_curve(struct str *out, const struct growth_row *row)
 {
@@ -140,7 +135,7 @@ static void write_section(const struct growth_page *page, size_t section, struct
 		add_projection(&rate, list->slope_per_s);
 	paper_format(paper, PAPER_DIM, "  %s\n", sections[section].meaning);
 	paper_format(paper, PAPER_PLAIN, "  %s site%s, +%s", str_count(list->total, count),
-		     plural(list->total), str_bytes(list->grown, bytes));
+		     paper_plural(list->total), str_bytes(list->grown, bytes));
 	if (sections[section].verdict == TREND_GROWS)
 		paper_format(paper, PAPER_PLAIN, ", %s", str_get(&rate));
 	sink_text(paper->sink, "\n");

@@ -52,13 +52,4 @@ void lines_json_end(struct json *json);
 // "key": {"count": …, "bytes": …}, on a line.
 void lines_json_amount(struct json *json, const char *key, struct heap_amount amount);
 
-// A field, quoted if it must be (RFC 4180); the whole stack as one.
-void lines_csv_field(struct sink *sink, const char *text);
-void lines_csv_stack(struct sink *sink, const struct names_stack *stack);
-
-// The fields of one place: a stack of one process.
-#define LINES_CSV_PLACE "process,process_id,exe,function,file,line,module,offset,stack"
-void lines_csv_place(struct sink *sink, const struct reader *reader, struct names *names,
-		     process_id process, stack_id stack);
-
 #endif

@@ -156,10 +156,3 @@ void moment_view_write_stack(const struct query_context *asked, struct json *jso
 	lines_json(json, &named);
 	json->pretty = pretty;
 }
-
-const struct symbol *moment_view_function(const struct query_context *asked, stack_id stack)
-{
-	struct names_stack named = names_stack(asked->names, stack);
-
-	return named.count ? named.lines[named.user].symbol : NULL;
-}

@@ -52,7 +52,4 @@ void moment_view_write_headline(const struct query_context *asked, struct paper 
 // "user_frame": N, "stack": […], innermost first.
 void moment_view_write_stack(const struct query_context *asked, struct json *json, stack_id stack);
 
-// The function that a table shows for a stack: the innermost that is no wrapper. NULL: none.
-const struct symbol *moment_view_function(const struct query_context *asked, stack_id stack);
-
 #endif

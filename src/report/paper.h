@@ -20,6 +20,12 @@ struct paper {
 	bool colour;
 };
 
+// What makes a word of "block": "", or "s".
+static inline const char *paper_plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 // Text as it is, in a style.
 void paper_text(struct paper *paper, enum paper_style style, const char *text);
 void paper_format(struct paper *paper, enum paper_style style, const char *format, ...)

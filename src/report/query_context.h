@@ -100,9 +100,8 @@ struct query_context {
 	struct present *present; // after moment_view_read
 	bool complete;           // as far as it was read
 
-	uint64_t rows_left_out; // of a table that was written; the writer adds them
-	uint64_t peak_edge;     // private: of the peak that a word asked for
-	char **warnings;        // what one must know before believing the figures, a line each
+	uint64_t peak_edge; // private: of the peak that a word asked for
+	char **warnings;    // what one must know before believing the figures, a line each
 	size_t warnings_count, warnings_capacity;
 };
 

@@ -168,7 +168,7 @@ uint64_t report_before(const struct report *report, process_id process)
 }
 
 struct report *report_new(struct query_context *asked, const struct report_options *options,
-			  const struct report_format *format, struct err *err)
+			  enum sites_merge merge, struct err *err)
 {
 	enum progress_mode mode = asked->options.window.progress;
 	struct report *report = mem_alloc(1, sizeof *report);
@@ -197,7 +197,7 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 
 	heap_sites(report->heap, &sites_count);
 	progress_begin(&progress, mode, "naming", sites_count);
-	wanted = (struct sites_options){ format->merge, options->rows_max, options->bytes_min };
+	wanted = (struct sites_options){ merge, options->rows_max, options->bytes_min };
 	sites_init(&report->sites, &wanted, report->heap, asked->reader, asked->names, &progress);
 	progress_end(&progress);
 	return report;

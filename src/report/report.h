@@ -2,7 +2,7 @@
 //
 //     query_context_open   with report_rules
 //       report_new         reads the trace to its end; seconds for hundreds of millions of events
-//       report_text.write  (or report_json, report_csv)
+//       report_text  (or report_json, report_rows)
 //       report_free
 //     query_context_close
 //
@@ -17,6 +17,7 @@
 #include "engine/pool_totals.h"
 #include "engine/space.h"
 #include "report/query_context.h"
+#include "report/sheet.h"
 #include "report/sites.h"
 
 struct report_options {
@@ -39,22 +40,19 @@ struct report {
 	uint64_t losses_told; // events lost, as far as a warning speaks of them
 };
 
-struct report_format {
-	const char *name;
-	enum sites_merge merge; // what it needs to see as one row
-	void (*write)(struct report *report, struct sink *sink);
-};
-
-extern const struct report_format report_text;
-extern const struct report_format report_json;
-extern const struct report_format report_csv;
+// For people; as JSON (docs/schema/report.json); the rows of the sites alone, for the questions
+// from one to before another. The text wants SITES_AS_SHOWN, the others SITES_EXACT.
+void report_text(struct report *report, struct sink *sink);
+void report_json(struct report *report, struct sink *sink);
+void report_rows(const struct report *report, enum sites_question from, enum sites_question to,
+		 struct sheet *sheet);
 
 extern const struct query_context_rules report_rules;
 
 // Read the trace and count. NULL on a filter that no report can honour. Damage of the trace is a
 // warning, not an error.
 struct report *report_new(struct query_context *asked, const struct report_options *options,
-			  const struct report_format *format, struct err *err);
+			  enum sites_merge merge, struct err *err);
 void report_free(struct report *report); // NULL is allowed
 
 // The next pool of those that the filters leave, after `id` (0: the first); NULL at the end.

@@ -212,27 +212,7 @@ static void write_heap(struct json *json, const struct report *report)
 	json_object_end(json);
 }
 
-static void write_row(struct json *json, struct report *report, enum sites_question question,
-		      const struct sites_row *row)
-{
-	const struct trace_process *process = reader_process(report->asked->reader, row->process);
-	struct names_stack stack = names_stack(report->asked->names, row->stack);
-
-	json_object_begin(json);
-	json_kv_u64(json, "count", row->amounts[question].count);
-	json_kv_u64(json, "bytes", row->amounts[question].bytes);
-	json_kv_u64_if(json, "standard_error", reader_info(report->asked->reader)->sample_bytes > 0,
-		       sites_error(row->variances[question]));
-	json_kv_u64(json, "process", process ? process->pid : 0);
-	json_kv_u64(json, "process_id", row->process);
-	json_kv_u64(json, "largest_bytes", row->largest_bytes);
-	json_kv_u64(json, "first_ns", row->first_ns);
-	json_kv_u64(json, "last_ns", row->last_ns);
-	lines_json_site(json, &stack);
-	json_object_end(json);
-}
-
-static void write(struct report *report, struct sink *sink)
+void report_json(struct report *report, struct sink *sink)
 {
 	uint64_t left_out[SITES_QUESTIONS_COUNT];
 	struct json json;
@@ -248,15 +228,13 @@ static void write(struct report *report, struct sink *sink)
 	json_object_begin(&json);
 	for (int i = 0; i < SITES_QUESTIONS_COUNT; i++) {
 		enum sites_question question = (enum sites_question)i;
-		struct sites_list list = sites_list(&report->sites, question);
+		struct sheet rows = sheet_in_json(&json);
 
 		json_key(&json, sites_key(question));
 		json_array_begin(&json);
-		for (size_t r = 0; r < list.count; r++)
-			write_row(&json, report, question, list.rows[r]);
+		report_rows(report, question, question + 1, &rows);
 		json_array_end(&json);
-		left_out[i] = list.rest_count;
-		sites_list_fini(&list);
+		left_out[i] = rows.left_out;
 	}
 	json_object_end(&json);
 	json_key(&json, "sites_left_out");
@@ -267,9 +245,3 @@ static void write(struct report *report, struct sink *sink)
 	json_object_end(&json);
 	sink_text(sink, "\n");
 }
-
-const struct report_format report_json = {
-	.name = "json",
-	.merge = SITES_EXACT,
-	.write = write,
-};

@@ -42,11 +42,6 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 // All figures of a sampled recording are estimates.
 static bool sampled(const struct page *page)
 {
@@ -188,7 +183,8 @@ static void write_totals(struct page *page)
 
 	write_label(page, "allocated", str_bytes(counts->allocated.bytes, bytes));
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
-		     str_count(counts->allocated.count, count), plural(counts->allocated.count));
+		     str_count(counts->allocated.count, count),
+		     paper_plural(counts->allocated.count));
 	write_error(page, SITES_BYTES, counts->allocated.bytes);
 	if (counts->reallocations)
 		paper_format(&page->paper, PAPER_PLAIN, ", %s of them by realloc",
@@ -198,7 +194,8 @@ static void write_totals(struct page *page)
 	if (counts->peak.bytes) {
 		write_label(page, "peak", str_bytes(counts->peak.bytes, bytes));
 		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
-			     str_count(counts->peak.count, count), plural(counts->peak.count));
+			     str_count(counts->peak.count, count),
+			     paper_plural(counts->peak.count));
 		write_error(page, SITES_PEAK, counts->peak.bytes);
 		paper_format(&page->paper, PAPER_PLAIN, ", at %s\n",
 			     str_duration(counts->peak_ns, more));
@@ -208,7 +205,7 @@ static void write_totals(struct page *page)
 	write_label(page, "live at exit", str_bytes(counts->live_at_exit.bytes, bytes));
 	paper_format(&page->paper, PAPER_PLAIN, "in %s block%s",
 		     str_count(counts->live_at_exit.count, count),
-		     plural(counts->live_at_exit.count));
+		     paper_plural(counts->live_at_exit.count));
 	write_error(page, SITES_LIVE_AT_EXIT, counts->live_at_exit.bytes);
 	sink_text(page->paper.sink, "\n");
 
@@ -216,7 +213,7 @@ static void write_totals(struct page *page)
 		write_label(page, "temporary", str_bytes(counts->temporary.bytes, bytes));
 		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, %.1f %% of all\n",
 			     str_count(counts->temporary.count, count),
-			     plural(counts->temporary.count),
+			     paper_plural(counts->temporary.count),
 			     percent(counts->temporary.count, counts->allocated.count));
 	}
 	write_exceptions(page, counts);
@@ -344,7 +341,8 @@ static void write_question(struct page *page, enum sites_question question)
 	}
 	str_count(list.count + list.rest_count, sites);
 	paper_format(&page->paper, PAPER_DIM, "  %s in %s block%s, from %s site%s", bytes, count,
-		     plural(list.total.count), sites, plural(list.count + list.rest_count));
+		     paper_plural(list.total.count), sites,
+		     paper_plural(list.count + list.rest_count));
 	if (sampled(page))
 		paper_format(&page->paper, PAPER_DIM, ", ± %.1f %%",
 			     percent(sites_error(list.total_variance),
@@ -355,7 +353,7 @@ static void write_question(struct page *page, enum sites_question question)
 	if (list.rest_count) {
 		write_figures(page, list.rest, list.total, list.rest_variance, by_count);
 		paper_format(&page->paper, PAPER_DIM, "%s more site%s%s\n",
-			     str_count(list.rest_count, sites), plural(list.rest_count),
+			     str_count(list.rest_count, sites), paper_plural(list.rest_count),
 			     options->bytes_min ? "" : " (-n 0 shows all)");
 	}
 	sink_text(page->paper.sink, "\n");
@@ -391,14 +389,14 @@ static void write_pools(struct page *page)
 		paper_format(paper, PAPER_PLAIN, ": peak %s", str_bytes(total->peak.bytes, bytes));
 		paper_format(paper, PAPER_PLAIN, ", at the end %s in %s block%s",
 			     str_bytes(total->live.bytes, bytes),
-			     str_count(total->live.count, count), plural(total->live.count));
+			     str_count(total->live.count, count), paper_plural(total->live.count));
 		if (total->resets)
 			paper_format(paper, PAPER_PLAIN, ", %s reset%s",
-				     str_count(total->resets, more), plural(total->resets));
+				     str_count(total->resets, more), paper_plural(total->resets));
 		if (total->unknown_frees)
 			paper_format(paper, PAPER_PLAIN, ", %s free%s of nothing known",
 				     str_count(total->unknown_frees, more),
-				     plural(total->unknown_frees));
+				     paper_plural(total->unknown_frees));
 		sink_text(paper->sink, "\n");
 	}
 	sink_text(paper->sink, "\n");
@@ -420,7 +418,7 @@ static void write_calls(struct page *page)
 		return;
 	paper_text(paper, PAPER_BOLD, "VIRTUAL MEMORY");
 	paper_format(paper, PAPER_DIM, "  %s call%s; who made them: tidemark window --layer vm\n",
-		     str_count(all, count), plural(all));
+		     str_count(all, count), paper_plural(all));
 	for (int call = 0; call < SPACE_CALLS_COUNT; call++) {
 		const struct space_count *each = &totals->calls[call];
 
@@ -466,7 +464,7 @@ static void write_findings(struct page *page)
 	sink_text(page->paper.sink, "\n");
 }
 
-static void write(struct report *report, struct sink *sink)
+void report_text(struct report *report, struct sink *sink)
 {
 	struct page page = {
 		.report = report,
@@ -503,9 +501,3 @@ static void write(struct report *report, struct sink *sink)
 	lines_write_notes(&page.lines, notes, notes_count);
 	map_fini(&page.printed);
 }
-
-const struct report_format report_text = {
-	.name = "text",
-	.merge = SITES_AS_SHOWN,
-	.write = write,
-};

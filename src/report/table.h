@@ -1,7 +1,7 @@
 // table: the rows of a window, nested as their keys are.
 //
 //     table_new          asks the engine and sorts; the rows form a tree, the total is its root
-//       table_text.write (or table_json, table_csv)
+//       table_text (or table_json, table_rows)
 //     table_free
 //
 // A row is all allocations alike in the first `depth` keys. Its children are sorted by the sort
@@ -25,6 +25,7 @@
 #include "report/labels.h"
 #include "report/paper.h"
 #include "report/query_context.h"
+#include "report/sheet.h"
 #include "report/tags.h"
 
 enum table_column {
@@ -42,7 +43,14 @@ enum table_column {
 	TABLE_P99,
 	TABLE_NAME, // not a column: rows sorted by what they are called
 	TABLE_COLUMNS,
+	TABLE_ALLOCATED_COUNT = TABLE_COLUMNS, // for programs
+	TABLE_FREED_COUNT,
 };
+
+// What a sheet of rows has besides the keys, in its order. People see those that have a word, in
+// the order of enum table_column.
+enum { TABLE_FIGURES = 18 };
+extern const struct sheet_column table_figures[TABLE_FIGURES];
 
 struct table_options {
 	struct keys keys;
@@ -121,15 +129,14 @@ struct table *table_new(struct query_context *asked, const struct table_options 
 			struct err *err);
 void table_free(struct table *table); // NULL is allowed
 
-struct table_format {
-	const char *name;
-	enum labels_kind labels;
-	void (*write)(struct table *table, struct sink *sink);
-};
+// For people (LABELS_AS_SHOWN); as JSON (docs/schema/window.json); the innermost rows alone, and
+// how many are left out (both LABELS_EXACT).
+void table_text(struct table *table, struct sink *sink);
+void table_json(struct table *table, struct sink *sink);
+void table_rows(struct table *table, struct sheet *sheet);
 
-extern const struct table_format table_text;
-extern const struct table_format table_json;
-extern const struct table_format table_csv;
+// An object of JSON with the figures of a row.
+void table_write_figures(struct json *json, const struct table_row *row);
 
 // How many of the row's children are not rows, since they would not be shown; their sums are added
 // to *sums, if that is not NULL.
@@ -196,8 +203,12 @@ bool table_parse_columns(const char *text, struct table_options *options, struct
 bool table_parse_sort(const char *text, struct table_options *options, struct err *err);
 const char *table_column_word(enum table_column column);
 
+// What it is in a sheet.
+const struct sheet_column *table_column_sheet(enum table_column column);
+
 // A row's figure, of columns that are bytes or counts or times; impacting sizes may be negative.
 int64_t table_figure(const struct table_row *row, enum table_column column);
+struct sheet_cell table_cell(const struct table_row *row, enum table_column column); // if known
 bool table_column_details(enum table_column column); // it needs `detailed`
 bool table_column_lifetimes(enum table_column column);
 

@@ -1,33 +1,73 @@
-// The columns of a table: words, and a row's figures.
+// The columns of a table: how they are called, and a row's figures.
 #include "report/table.h"
 
 #include "base/mem.h"
+#include "report/lines.h"
 
 #include <string.h>
 
-static const struct {
-	const char *word;
-	const char *json; // its name in JSON and CSV, which is understood too
-	bool details;
-} columns[TABLE_COLUMNS] = {
-	[TABLE_IMPACTING] = { "impacting", "impacting_size", false },
-	[TABLE_SIZE] = { "size", "size", false },
-	[TABLE_COUNT] = { "count", "count", false },
-	[TABLE_ALLOCATED] = { "allocated", "allocated", false },
-	[TABLE_FREED] = { "freed", "freed", false },
-	[TABLE_PEAK] = { "peak", "peak_size", true },
-	[TABLE_PEAK_COUNT] = { "peak-count", "peak_count", true },
-	[TABLE_MOST_COUNT] = { "most-count", "most_count", true },
-	[TABLE_FIRST] = { "first", "first_ns", true },
-	[TABLE_LAST] = { "last", "last_ns", true },
-	[TABLE_MEDIAN] = { "median", "lifetime_median_ns", true },
-	[TABLE_P99] = { "p99", "lifetime_p99_ns", true },
-	[TABLE_NAME] = { "name", "name", false },
+static struct sheet_cell get_figure(const struct sheet_at *at)
+{
+	const struct table_row *row = at->row;
+
+	// Of frees of nothing known there are no allocations that lived.
+	if (at->column->at == TABLE_COUNT)
+		return sheet_u64(true, window_present(&row->sums).count);
+	return table_cell(row, (enum table_column)at->column->at);
+}
+
+static void write_amount(const struct sheet_at *at)
+{
+	struct heap_amount amount;
+
+	memcpy(&amount, (const char *)at->row + at->column->at, sizeof amount);
+	lines_json_amount(at->sheet->json, at->column->name, amount);
+}
+
+#define FIGURE(called, id, name, kind, flags, says)                                                \
+	{                                                                                          \
+		name, SHEET_##kind, flags, get_figure, TABLE_##id, .meaning = says, .word = called \
+	}
+#define AMOUNT(field, says)                                                                 \
+	{                                                                                   \
+#field, SHEET_OBJECT, SHEET_JSON_ONLY,                                      \
+			.json = write_amount, .at = offsetof(struct table_row, rest.field), \
+			.meaning = says                                                     \
+	}
+const struct sheet_column table_figures[TABLE_FIGURES] = {
+	FIGURE("count", COUNT, "count", COUNT, 0, "allocations that lived in the window"),
+	FIGURE("size", SIZE, "size", BYTES, 0, "their bytes"),
+	FIGURE("impacting", IMPACTING, "impacting_size", BYTES, SHEET_CHANGE, "what it grew by"),
+	FIGURE("allocated", ALLOCATED, "allocated", BYTES, 0, "bytes begun in it"),
+	FIGURE(NULL, ALLOCATED_COUNT, "allocated_count", COUNT, SHEET_JSON_ONLY, "begun in it"),
+	FIGURE("freed", FREED, "freed", BYTES, 0, "bytes freed in it"),
+	FIGURE(NULL, FREED_COUNT, "freed_count", COUNT, SHEET_JSON_ONLY, "freed in it"),
+	FIGURE("peak", PEAK, "peak_size", BYTES, 0, "the most bytes at once"),
+	FIGURE("peak-count", PEAK_COUNT, "peak_count", COUNT, 0, "blocks at that moment"),
+	FIGURE("most-count", MOST_COUNT, "most_count", COUNT, 0, "the most blocks at once"),
+	FIGURE("first", FIRST, "first_ns", TIME, SHEET_PROGRAMS, "when the first began"),
+	FIGURE("last", LAST, "last_ns", TIME, SHEET_PROGRAMS, "when the last began"),
+	FIGURE("median", MEDIAN, "lifetime_median_ns", TIME, 0, "half of the lifetimes, at most"),
+	FIGURE("p99", P99, "lifetime_p99_ns", TIME, SHEET_PROGRAMS, "99 of 100, at most"),
+	AMOUNT(by_exit, "lived when their process exited"),
+	AMOUNT(by_exec, "lived when their process called exec"),
+	AMOUNT(by_destroy, "were freed with their heap"),
+	{ "orphan_frees", SHEET_COUNT, 0, SHEET_FIELD(struct table_row, rest.orphans),
+	  .meaning = "frees of addresses where nothing was known to live" },
 };
+
+const struct sheet_column *table_column_sheet(enum table_column column)
+{
+	const struct sheet_column *at = table_figures;
+
+	while (!at->word || at->at != column)
+		at++;
+	return at;
+}
 
 const char *table_column_word(enum table_column column)
 {
-	return columns[column].word;
+	return column == TABLE_NAME ? "name" : table_column_sheet(column)->word;
 }
 
 bool table_column_lifetimes(enum table_column column)
@@ -37,7 +77,20 @@ bool table_column_lifetimes(enum table_column column)
 
 bool table_column_details(enum table_column column)
 {
-	return columns[column].details;
+	return column >= TABLE_PEAK && column <= TABLE_P99;
+}
+
+struct sheet_cell table_cell(const struct table_row *row, enum table_column column)
+{
+	bool known = true;
+
+	if (column == TABLE_FIRST || column == TABLE_LAST)
+		known = window_allocated(&row->sums).count > 0;
+	if (table_column_lifetimes(column))
+		known = row->detail.lifetimes > 0;
+	if (table_column_details(column))
+		known &= row->detailed;
+	return sheet_u64(known, (uint64_t)table_figure(row, column));
 }
 
 int64_t table_figure(const struct table_row *row, enum table_column column)
@@ -68,6 +121,10 @@ int64_t table_figure(const struct table_row *row, enum table_column column)
 		return (int64_t)row->detail.lifetime_median_ns;
 	case TABLE_P99:
 		return (int64_t)row->detail.lifetime_p99_ns;
+	case TABLE_ALLOCATED_COUNT:
+		return (int64_t)window_allocated(&row->sums).count;
+	case TABLE_FREED_COUNT:
+		return (int64_t)window_freed(&row->sums).count;
 	default:
 		return 0;
 	}
@@ -76,18 +133,20 @@ int64_t table_figure(const struct table_row *row, enum table_column column)
 // `named` also knows "name".
 static bool find_column(const char *word, bool named, enum table_column *column, struct err *err)
 {
-	const char *words[TABLE_COLUMNS + 1] = { NULL };
-	int count = named ? TABLE_COLUMNS : TABLE_NAME;
+	const char *words[TABLE_NAME + 2] = { NULL };
+	int count = named ? TABLE_NAME + 1 : TABLE_NAME;
 	const char *nearest;
 	struct str list = { 0 };
 
 	for (int i = 0; i < count; i++) {
-		if (strcmp(columns[i].word, word) == 0 || strcmp(columns[i].json, word) == 0) {
+		words[i] = table_column_word((enum table_column)i);
+		if (strcmp(words[i], word) == 0 ||
+		    (i < TABLE_NAME &&
+		     strcmp(table_column_sheet((enum table_column)i)->name, word) == 0)) {
 			*column = (enum table_column)i;
 			str_fini(&list);
 			return true;
 		}
-		words[i] = columns[i].word;
 		str_format(&list, "%s%s", i ? ", " : "", words[i]);
 	}
 	nearest = str_nearest(word, words);

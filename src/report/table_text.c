@@ -6,21 +6,16 @@
 #include "report/lines.h"
 #include "report/paper.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
-enum { NEST_COLUMNS = 2, NAME_COLUMNS_MIN = 48, ENDING_COLUMNS_MAX = 200, WIDTH_MIN = 80 };
-
-static const struct {
-	const char *title;
-	unsigned columns;
-} heads[TABLE_COLUMNS] = {
-	[TABLE_IMPACTING] = { "IMPACTING", 12 },   [TABLE_SIZE] = { "SIZE", 11 },
-	[TABLE_COUNT] = { "COUNT", 11 },           [TABLE_ALLOCATED] = { "ALLOCATED", 11 },
-	[TABLE_FREED] = { "FREED", 11 },           [TABLE_PEAK] = { "PEAK", 11 },
-	[TABLE_PEAK_COUNT] = { "PEAK COUNT", 12 }, [TABLE_MOST_COUNT] = { "MOST COUNT", 12 },
-	[TABLE_FIRST] = { "FIRST", 11 },           [TABLE_LAST] = { "LAST", 11 },
-	[TABLE_MEDIAN] = { "MEDIAN", 11 },         [TABLE_P99] = { "P99", 11 },
+enum {
+	NEST_COLUMNS = 2,
+	NAME_COLUMNS_MIN = 48,
+	ENDING_COLUMNS_MAX = 200,
+	WIDTH_MIN = 80,
+	COLUMN_WIDTH_MIN = 11
 };
 
 // A page in the making.
@@ -30,11 +25,6 @@ struct page {
 	struct lines lines;
 	unsigned figures_columns; // in front of a name
 };
-
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
 
 // ---- above the table ----
 
@@ -70,8 +60,8 @@ static void write_levels(const struct table *table, struct paper *paper)
 	str_bytes(live_after(total, &last), after);
 	write_label(paper, asked->layers == WINDOW_VM ? "vm" : "heap");
 	paper_format(paper, PAPER_PLAIN, "%s in %s %s%s before, %s in %s %s%s after", before,
-		     str_count(first, count), things, plural(first), after, str_count(last, many),
-		     things, plural(last));
+		     str_count(first, count), things, paper_plural(first), after,
+		     str_count(last, many), things, paper_plural(last));
 	sink_text(paper->sink, "\n");
 }
 
@@ -102,12 +92,22 @@ void table_write_top(const struct table *table, struct paper *paper)
 
 unsigned table_column_width(enum table_column column)
 {
-	return heads[column].columns;
+	size_t least =
+		COLUMN_WIDTH_MIN + (table_column_sheet(column)->flags & SHEET_SIGNED ? 1 : 0);
+	size_t title = strlen(table_column_word(column)) + 2;
+
+	return (unsigned)(title > least ? title : least);
 }
 
+// "peak-count" is PEAK COUNT.
 void table_write_head(struct paper *paper, enum table_column column)
 {
-	paper_field(paper, PAPER_DIM, heads[column].title, heads[column].columns, true);
+	struct str title = { 0 };
+
+	for (const char *at = table_column_word(column); *at; at++)
+		str_add_char(&title, *at == '-' ? ' ' : (char)toupper((unsigned char)*at));
+	paper_field(paper, PAPER_DIM, str_get(&title), table_column_width(column), true);
+	str_fini(&title);
 }
 
 static void write_heads(struct page *page)
@@ -121,39 +121,15 @@ static void write_heads(struct page *page)
 
 static void format_figure(const struct table_row *row, enum table_column column, struct str *text)
 {
-	int64_t figure = table_figure(row, column);
-	char bytes[16], count[28], duration[24];
+	const struct sheet_column *sheet = table_column_sheet(column);
+	struct sheet_cell cell = table_cell(row, column);
 
-	if (table_column_details(column) && !row->detailed)
+	if (cell.unknown || (row->orphans && sheet->kind == SHEET_BYTES))
 		return;
-	switch (column) {
-	case TABLE_IMPACTING:
-		if (figure)
-			str_format(text, "%c%s", figure > 0 ? '+' : '-',
-				   str_bytes((uint64_t)(figure > 0 ? figure : -figure), bytes));
-		else if (!row->orphans)
-			str_add(text, "0");
-		break;
-	case TABLE_COUNT:
-	case TABLE_PEAK_COUNT:
-	case TABLE_MOST_COUNT:
-		str_add(text, str_count((uint64_t)figure, count));
-		break;
-	case TABLE_FIRST:
-	case TABLE_LAST:
-		if (window_allocated(&row->sums).count)
-			str_add(text, str_duration((uint64_t)figure, duration));
-		break;
-	case TABLE_MEDIAN:
-	case TABLE_P99:
-		if (row->detail.lifetimes)
-			str_add(text, str_duration((uint64_t)figure, duration));
-		break;
-	default:
-		if (!row->orphans)
-			str_add(text, str_bytes((uint64_t)figure, bytes));
-		break;
-	}
+	if (sheet->flags & SHEET_SIGNED && cell.i64 == 0)
+		str_add(text, "0");
+	else
+		sheet_add_figure(sheet, &cell, "-", text);
 }
 
 void table_write_figure(struct paper *paper, const struct table_row *row, enum table_column column,
@@ -162,8 +138,8 @@ void table_write_figure(struct paper *paper, const struct table_row *row, enum t
 	struct str text = { 0 };
 
 	format_figure(row, column, &text);
-	paper_field(paper, first ? PAPER_BOLD : PAPER_PLAIN, str_get(&text), heads[column].columns,
-		    true);
+	paper_field(paper, first ? PAPER_BOLD : PAPER_PLAIN, str_get(&text),
+		    table_column_width(column), true);
 	str_fini(&text);
 }
 
@@ -327,7 +303,7 @@ static void write_amount_note(struct page *page, struct heap_amount amount, cons
 	if (amount.count == 0)
 		return;
 	str_format(&text, "%s in %s block%s %s", str_bytes(amount.bytes, bytes),
-		   str_count(amount.count, count), plural(amount.count), meaning);
+		   str_count(amount.count, count), paper_plural(amount.count), meaning);
 	paper_paragraph(&page->paper, PAPER_DIM, label, str_get(&text));
 	str_fini(&text);
 }
@@ -356,7 +332,7 @@ static void write_bottom(struct page *page)
 	lines_write_notes(&page->lines, notes, notes_count);
 }
 
-static void write(struct table *table, struct sink *sink)
+void table_text(struct table *table, struct sink *sink)
 {
 	const struct table_options *options = table->options;
 	struct page page = {
@@ -370,7 +346,7 @@ static void write(struct table *table, struct sink *sink)
 
 	page.lines.paper = &page.paper;
 	for (size_t i = 0; i < options->columns_count; i++)
-		page.figures_columns += heads[options->columns[i]].columns;
+		page.figures_columns += table_column_width(options->columns[i]);
 	// Who asks for many columns has room for them, or scrolls.
 	if (page.paper.width < page.figures_columns + NAME_COLUMNS_MIN)
 		page.paper.width = page.figures_columns + NAME_COLUMNS_MIN;
@@ -379,9 +355,3 @@ static void write(struct table *table, struct sink *sink)
 	write_tree(&page, &table->rows[0]);
 	write_bottom(&page);
 }
-
-const struct table_format table_text = {
-	.name = "text",
-	.labels = LABELS_AS_SHOWN,
-	.write = write,
-};

@@ -3,6 +3,7 @@
 #define REPORT_TRANSIENTS_H
 
 #include "base/sink.h"
+#include "report/sheet.h"
 #include "report/spikes.h"
 
 struct transients {
@@ -13,9 +14,9 @@ struct transients {
 	unsigned width;
 };
 
-typedef void transients_format(const struct transients *transients, struct sink *sink);
-
-// For people; as JSON (docs/schema/transients.json); as one table.
-transients_format transients_text, transients_json, transients_csv;
+// For people; as JSON (docs/schema/transients.json); its rows alone.
+void transients_text(const struct transients *transients, struct sink *sink);
+void transients_json(const struct transients *transients, struct sink *sink);
+void transients_rows(const struct transients *transients, struct sheet *sheet);
 
 #endif

@@ -1,9 +1,6 @@
 // Spikes for programs: docs/schema/transients.json describes the JSON.
-#include "report/lines.h"
 #include "report/query_write.h"
 #include "report/transients.h"
-
-#include <inttypes.h>
 
 static void write_spike(struct json *json, const struct transients *t, const struct spikes_row *row)
 {
@@ -97,42 +94,65 @@ void transients_json(const struct transients *t, struct sink *sink)
 
 // ---- one table: a line for each maker of each spike, then one for each series ----
 
-void transients_csv(const struct transients *t, struct sink *sink)
+struct line {
+	const char *section;
+	uint64_t rank, begin_ns, end_ns, height;
+	int64_t bytes, count;
+	uint32_t place;
+};
+
+#define FIELD(member) SHEET_FIELD(struct line, member)
+static const struct sheet_column columns[] = {
+	{ "section", SHEET_TEXT, SHEET_HEADS, FIELD(section), .meaning = "spike, hill or series" },
+	{ "rank", SHEET_NUMBER, SHEET_PROGRAMS, FIELD(rank), .meaning = "which of them, from 1" },
+	{ "begin_ns", SHEET_TIME, 0, FIELD(begin_ns), .meaning = "when it begins" },
+	{ "end_ns", SHEET_TIME, 0, FIELD(end_ns), .meaning = "when it is over" },
+	{ "height", SHEET_BYTES, 0, FIELD(height),
+	  .meaning = "of the spike; of one buffer of a series" },
+	{ "bytes", SHEET_BYTES, SHEET_SIGNED, FIELD(bytes), .meaning = "what the site has of it" },
+	{ "count", SHEET_COUNT, SHEET_SIGNED, FIELD(count), .meaning = "the same in blocks" },
+	{ .kind = SHEET_SITE },
+};
+#undef FIELD
+
+static struct sheet_site site_of(const struct sheet *sheet, const void *of)
+{
+	const struct transients *t = sheet->context;
+	const struct line *line = of;
+	const struct query_context_place *place = &t->asked->places[line->place];
+
+	return (struct sheet_site){ t->asked, place->process, place->stack };
+}
+
+void transients_rows(const struct transients *t, struct sheet *sheet)
 {
 	const struct spikes *spikes = t->spikes;
 
-	t->asked->rows_left_out += spikes->rows_total - spikes->rows_count + spikes->series_total -
-				   spikes->series_count;
-	sink_text(sink, "section,rank,begin_ns,end_ns,height,bytes,count," LINES_CSV_PLACE "\r\n");
+	sheet->context = t;
+	sheet->site_of = site_of;
+	sheet->left_out = spikes->rows_total - spikes->rows_count + spikes->series_total -
+			  spikes->series_count;
+	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);
 	for (size_t i = 0; i < spikes->rows_count; i++) {
 		const struct spikes_row *row = &spikes->rows[i];
 
 		for (size_t m = 0; m < row->spike_sites_count; m++) {
 			const struct spikes_maker *maker = &row->spike_sites[m];
-			const struct query_context_place *place = &t->asked->places[maker->place];
 
-			sink_format(sink,
-				    "%s,%zu,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64
-				    ",%" PRId64 ",",
-				    row->whole ? "hill" : "spike", i + 1, row->begin_ns,
-				    row->end_ns, row->hill.body - row->hill.base, maker->bytes,
-				    maker->count);
-			lines_csv_place(sink, t->asked->reader, t->asked->names, place->process,
-					place->stack);
-			sink_text(sink, "\r\n");
+			sheet_row(sheet,
+				  &(struct line){ row->whole ? "hill" : "spike", i + 1,
+						  row->begin_ns, row->end_ns,
+						  row->hill.body - row->hill.base, maker->bytes,
+						  maker->count, maker->place });
 		}
 	}
 	for (size_t i = 0; i < spikes->series_count; i++) {
 		const struct spikes_series *series = &spikes->series[i];
-		const struct query_context_place *place = &t->asked->places[series->place];
 
-		sink_format(sink,
-			    "series,%zu,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-			    ",",
-			    i + 1, series->first_ns, series->last_ns, series->size,
-			    series->size * series->count, series->count);
-		lines_csv_place(sink, t->asked->reader, t->asked->names, place->process,
-				place->stack);
-		sink_text(sink, "\r\n");
+		sheet_row(sheet,
+			  &(struct line){ "series", i + 1, series->first_ns, series->last_ns,
+					  series->size, (int64_t)(series->size * series->count),
+					  (int64_t)series->count, series->place });
 	}
+	sheet_end(sheet);
 }

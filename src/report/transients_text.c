@@ -12,11 +12,6 @@ enum {
 	PART_SHOWN = 100, // of what rose; less says nothing
 };
 
-static const char *plural(uint64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static void write_level(const struct transients *t, struct paper *paper)
 {
 	const struct spikes *spikes = t->spikes;
@@ -67,7 +62,7 @@ static void write_makers(const struct transients *t, const struct spikes_row *ro
 	if (!more || (uint64_t)bytes < row->risen / PART_SHOWN)
 		return;
 	write_figures(stacks->paper, bytes, row->risen, count > 0 ? count : 0);
-	paper_format(stacks->paper, PAPER_DIM, "%zu more site%s\n", more, plural(more));
+	paper_format(stacks->paper, PAPER_DIM, "%zu more site%s\n", more, paper_plural(more));
 }
 
 static void write_spike(const struct transients *t, const struct spikes_row *row,

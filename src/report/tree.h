@@ -15,7 +15,7 @@
 //
 //     tree_new         asks the engine
 //       tree_limit     if there may be too many nodes for who reads it
-//       tree_text.write (or tree_json, tree_csv)
+//       tree_text (or tree_json, tree_rows)
 //     tree_free
 //
 // Nodes are not kept but made where one walks by (tree_walk), from the stacks that pass them, of
@@ -98,13 +98,9 @@ uint64_t tree_weight(const struct window_row *row, enum table_column column);
 // "callers", "leaf", "flat", "butterfly".
 const char *tree_word(enum tree_kind kind);
 
-struct tree_format {
-	const char *name;
-	void (*write)(struct tree *tree, struct sink *sink);
-};
-
-extern const struct tree_format tree_text;
-extern const struct tree_format tree_json;
-extern const struct tree_format tree_csv;
+// For people; as JSON (docs/schema/window-tree.json); the nodes as rows.
+void tree_text(struct tree *tree, struct sink *sink);
+void tree_json(struct tree *tree, struct sink *sink);
+void tree_rows(struct tree *tree, struct sheet *sheet);
 
 #endif

@@ -1,20 +1,32 @@
-// Trees of stacks for programs: docs/schema/window-tree.json describes it. And as one table.
+// Trees of stacks for programs: docs/schema/window-tree.json describes it. Its rows.
 #include "report/tree.h"
 
 #include "base/json.h"
 #include "base/mem.h"
 #include "report/lines.h"
 
-#include <inttypes.h>
+enum { COUNT, SIZE, IMPACTING, ALLOCATED, FREED, FIGURES };
+
+static void set_figures(const struct window_row *sums, int64_t figures[FIGURES])
+{
+	figures[COUNT] = (int64_t)window_present(sums).count;
+	figures[SIZE] = (int64_t)window_present(sums).bytes;
+	figures[IMPACTING] = window_impact(sums);
+	figures[ALLOCATED] = (int64_t)window_allocated(sums).bytes;
+	figures[FREED] = (int64_t)window_freed(sums).bytes;
+}
 
 static void write_figures(struct json *json, const struct window_row *sums)
 {
-	json_kv_u64(json, "count", window_present(sums).count);
-	json_kv_u64(json, "size", window_present(sums).bytes);
-	json_key(json, "impacting_size");
-	json_i64(json, window_impact(sums));
-	json_kv_u64(json, "allocated", window_allocated(sums).bytes);
-	json_kv_u64(json, "freed", window_freed(sums).bytes);
+	static const char *const names[FIGURES] = { "count", "size", "impacting_size", "allocated",
+						    "freed" };
+	int64_t figures[FIGURES];
+
+	set_figures(sums, figures);
+	for (int i = 0; i < FIGURES; i++) {
+		json_key(json, names[i]);
+		json_i64(json, figures[i]);
+	}
 }
 
 // Nodes are numbered in the order in which they are written: parents before children.
@@ -37,47 +49,121 @@ static uint64_t number(struct numbering *numbering, const struct tree_node *node
 	return numbering->next++;
 }
 
-struct list {
-	struct json *json;
-	struct numbering numbering;
-	uint64_t left_out;
+// ---- rows ----
+
+struct line {
+	const struct tree_node *node;
+	uint64_t id, parent; // UINT64_MAX: it has none
+	int64_t whole[FIGURES], self[FIGURES];
 };
 
-static void write_node(void *context, const struct tree_node *node, const struct window_row *rest)
-{
-	struct list *list = context;
-	struct json *json = list->json;
-	const struct symbol *symbol = node->symbol;
-	uint64_t id, parent;
+enum part { PARENT, SIDE, FUNCTION, SOURCE, LINE, MODULE, OFFSET };
 
-	(void)rest;
-	list->left_out += node->children_count - node->shown_count;
-	if (node->depth == 0)
-		return;
-	id = number(&list->numbering, node, &parent);
-	json_object_begin(json);
-	json_kv_u64(json, "id", id);
-	json_kv_u64_if(json, "parent", parent != UINT64_MAX, parent);
-	json_kv_string(json, "side", node->side != TREE_WHOLE ? sides[node->side] : NULL);
-	json_kv_text(json, "function", symbol ? symbol->function : NULL);
-	json_kv_text(json, "file", symbol ? symbol->file : NULL);
-	json_kv_u64_if(json, "line", symbol && !node->lines_differ && symbol->line > 0,
-		       symbol ? symbol->line : 0);
-	json_kv_text(json, "module", symbol ? symbol->module : NULL);
-	json_kv_u64_if(json, "offset", symbol && !symbol->function, symbol ? symbol->offset : 0);
-	write_figures(json, &node->row);
-	json_key(json, "self");
-	lines_json_begin(json);
-	write_figures(json, &node->self);
-	lines_json_end(json);
-	json_object_end(json);
+static struct sheet_cell get_part(const struct sheet_at *at)
+{
+	const struct line *line = at->row;
+	const struct tree_node *node = line->node;
+	const struct symbol *symbol = node->symbol;
+	bool lined = symbol && !node->lines_differ && symbol->line > 0;
+
+	switch ((enum part)at->column->at) {
+	case PARENT:
+		return sheet_u64(line->parent != UINT64_MAX, line->parent);
+	case SIDE:
+		return sheet_text(sides[node->side]);
+	case FUNCTION:
+		return sheet_text(symbol ? symbol->function : NULL);
+	case SOURCE:
+		return sheet_text(symbol ? symbol->file : NULL);
+	case LINE:
+		return sheet_u64(lined, lined ? symbol->line : 0);
+	case MODULE:
+		return sheet_text(symbol ? symbol->module : NULL);
+	default:
+		return sheet_u64(symbol && !symbol->function, symbol ? symbol->offset : 0);
+	}
 }
 
-static void write(struct tree *tree, struct sink *sink)
+static void write_self(const struct sheet_at *at)
+{
+	const struct line *line = at->row;
+	struct json *json = at->sheet->json;
+
+	json_key(json, at->column->name);
+	lines_json_begin(json);
+	write_figures(json, &line->node->self);
+	lines_json_end(json);
+}
+
+#define FIELD(member) SHEET_FIELD(struct line, member)
+#define OFFSET_COLUMN(kind, flags)                                                  \
+	{                                                                           \
+		"offset", kind, flags, get_part, OFFSET, .meaning = "where in that" \
+	}
+static const struct sheet_column columns[] = {
+	{ "id", SHEET_NUMBER, 0, FIELD(id), .meaning = "the node" },
+	{ "parent", SHEET_NUMBER, 0, get_part, PARENT, .meaning = "the node above it" },
+	{ "side", SHEET_TEXT, 0, get_part, SIDE, .meaning = "of a butterfly: callers or callees" },
+	{ "function", SHEET_TEXT, 0, get_part, FUNCTION, .meaning = "its name" },
+	{ "file", SHEET_TEXT, 0, get_part, SOURCE, .meaning = "its source" },
+	{ "line", SHEET_NUMBER, SHEET_ZERO, get_part, LINE,
+	  .meaning = "the line, where it is one" },
+	{ "module", SHEET_TEXT, 0, get_part, MODULE, .meaning = "the file that has its code" },
+	OFFSET_COLUMN(SHEET_HEX, SHEET_FLAT_ONLY | SHEET_ZERO),
+	OFFSET_COLUMN(SHEET_NUMBER, SHEET_JSON_ONLY),
+	{ "count", SHEET_COUNT, 0, FIELD(whole[COUNT]),
+	  .meaning = "allocations that lived in the window" },
+	{ "size", SHEET_BYTES, 0, FIELD(whole[SIZE]), .meaning = "their bytes" },
+	{ "impacting_size", SHEET_BYTES, SHEET_CHANGE, FIELD(whole[IMPACTING]),
+	  .meaning = "what it grew by" },
+	{ "allocated", SHEET_BYTES, SHEET_JSON_ONLY, FIELD(whole[ALLOCATED]),
+	  .meaning = "bytes begun in it" },
+	{ "freed", SHEET_BYTES, SHEET_JSON_ONLY, FIELD(whole[FREED]),
+	  .meaning = "bytes freed in it" },
+	{ "self_count", SHEET_COUNT, SHEET_FLAT_ONLY, FIELD(self[COUNT]),
+	  .meaning = "its own allocations" },
+	{ "self_size", SHEET_BYTES, SHEET_FLAT_ONLY, FIELD(self[SIZE]), .meaning = "their bytes" },
+	{ "self_impacting_size", SHEET_BYTES, SHEET_FLAT_ONLY | SHEET_CHANGE,
+	  FIELD(self[IMPACTING]), .meaning = "what they grew by" },
+	{ "self", SHEET_OBJECT, SHEET_JSON_ONLY, .json = write_self,
+	  .meaning = "its own allocations" },
+};
+
+struct walk {
+	struct sheet *sheet;
+	struct numbering numbering;
+};
+
+static void add_node(void *context, const struct tree_node *node, const struct window_row *rest)
+{
+	struct walk *walk = context;
+	struct line line = { .node = node };
+
+	(void)rest;
+	walk->sheet->left_out += node->children_count - node->shown_count;
+	if (node->depth == 0)
+		return;
+	line.id = number(&walk->numbering, node, &line.parent);
+	set_figures(&node->row, line.whole);
+	set_figures(&node->self, line.self);
+	sheet_row(walk->sheet, &line);
+}
+
+void tree_rows(struct tree *tree, struct sheet *sheet)
+{
+	struct walk walk = { .sheet = sheet };
+
+	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);
+	tree_walk(tree, add_node, &walk);
+	sheet_end(sheet);
+	mem_free(walk.numbering.open);
+}
+
+void tree_json(struct tree *tree, struct sink *sink)
 {
 	const struct query_context *asked = tree->table->asked;
+	struct sheet rows;
 	struct json json;
-	struct list list = { .json = &json };
 
 	json_init(&json, sink, true);
 	json_object_begin(&json);
@@ -90,10 +176,10 @@ static void write(struct tree *tree, struct sink *sink)
 	json_kv_bool(&json, "exit_frees", asked->options.exit_frees);
 	json_key(&json, "nodes");
 	json_array_begin(&json);
-	tree_walk(tree, write_node, &list);
-	mem_free(list.numbering.open);
+	rows = sheet_in_json(&json);
+	tree_rows(tree, &rows);
 	json_array_end(&json);
-	json_kv_u64(&json, "nodes_left_out", tree->left_out + list.left_out);
+	json_kv_u64(&json, "nodes_left_out", tree->left_out + rows.left_out);
 	json_key(&json, "total");
 	json_object_begin(&json);
 	write_figures(&json, &tree->table->rows[0].sums);
@@ -101,62 +187,3 @@ static void write(struct tree *tree, struct sink *sink)
 	json_object_end(&json);
 	sink_text(sink, "\n");
 }
-
-const struct tree_format tree_json = {
-	.name = "json",
-	.write = write,
-};
-
-// ---- one table ----
-
-static void write_csv_figures(struct sink *sink, const struct window_row *sums)
-{
-	sink_format(sink, ",%" PRIu64 ",%" PRIu64 ",%" PRId64, window_present(sums).count,
-		    window_present(sums).bytes, window_impact(sums));
-}
-
-struct sheet {
-	struct sink *sink;
-	struct numbering numbering;
-};
-
-static void write_line(void *context, const struct tree_node *node, const struct window_row *rest)
-{
-	struct sheet *sheet = context;
-	struct sink *sink = sheet->sink;
-	const struct symbol *symbol = node->symbol;
-	uint64_t id, parent;
-
-	(void)rest;
-	if (node->depth == 0)
-		return;
-	id = number(&sheet->numbering, node, &parent);
-	sink_format(sink, "%" PRIu64 ",", id);
-	if (parent != UINT64_MAX)
-		sink_format(sink, "%" PRIu64, parent);
-	sink_format(sink, ",%s,", sides[node->side]);
-	lines_csv_field(sink, symbol && symbol->function ? symbol->function : "");
-	sink_text(sink, ",");
-	lines_csv_field(sink, symbol && symbol->file ? symbol->file : "");
-	sink_format(sink, ",%" PRIu32 ",", symbol && !node->lines_differ ? symbol->line : 0);
-	lines_csv_field(sink, symbol ? symbol->module : "");
-	sink_format(sink, ",0x%" PRIx64, symbol && !symbol->function ? symbol->offset : 0);
-	write_csv_figures(sink, &node->row);
-	write_csv_figures(sink, &node->self);
-	sink_text(sink, "\r\n");
-}
-
-static void write_csv(struct tree *tree, struct sink *sink)
-{
-	struct sheet sheet = { .sink = sink };
-
-	sink_text(sink, "id,parent,side,function,file,line,module,offset,count,size,impacting_size,"
-			"self_count,self_size,self_impacting_size\r\n");
-	tree_walk(tree, write_line, &sheet);
-	mem_free(sheet.numbering.open);
-}
-
-const struct tree_format tree_csv = {
-	.name = "csv",
-	.write = write_csv,
-};

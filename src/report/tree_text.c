@@ -278,7 +278,7 @@ static void take(void *context, const struct tree_node *node, const struct windo
 	}
 }
 
-static void write(struct tree *tree, struct sink *sink)
+void tree_text(struct tree *tree, struct sink *sink)
 {
 	const struct table_options *options = &tree->options;
 	struct page page = {
@@ -315,8 +315,3 @@ static void write(struct tree *tree, struct sink *sink)
 	mem_free(page.ways);
 	mem_free(page.run.nodes);
 }
-
-const struct tree_format tree_text = {
-	.name = "text",
-	.write = write,
-};

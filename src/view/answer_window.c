@@ -64,7 +64,7 @@ bool answer_window(struct answer *answer, struct err *err)
 			? table_new(&asked, options, err)
 			: NULL;
 	if (table)
-		table_json.write(table, answer->sink);
+		table_json(table, answer->sink);
 	table_free(table);
 	query_context_close(&asked);
 	return table != NULL;
@@ -99,7 +99,7 @@ bool answer_window_tree(struct answer *answer, struct err *err)
 		       : NULL;
 	if (tree) {
 		tree_limit(tree, nodes_max);
-		tree_json.write(tree, answer->sink);
+		tree_json(tree, answer->sink);
 	}
 	tree_free(tree);
 	query_context_close(&asked);

@@ -1,0 +1,85 @@
+// The sites of a report as rows: those that answer one question after the other.
+#include "report/report.h"
+
+struct line {
+	const struct sites_row *row;
+	const char *section;
+	uint64_t rank, count, bytes, error, largest, first_ns, last_ns;
+};
+
+static struct sheet_cell get_error(const struct sheet_at *at)
+{
+	const struct line *line = at->row;
+
+	return sheet_u64(reader_info(at->sheet->site.asked->reader)->sample_bytes > 0, line->error);
+}
+
+#define FIELD(member) SHEET_FIELD(struct line, member)
+#define ERROR_COLUMN(flags)                                                            \
+	{                                                                              \
+		"standard_error", SHEET_COUNT, flags,                                  \
+			.get = get_error,                                              \
+			.meaning = "of bytes or calls that are estimated from samples" \
+	}
+static const struct sheet_column columns[] = {
+	{ "section", SHEET_TEXT, SHEET_FLAT_ONLY | SHEET_HEADS, FIELD(section),
+	  .meaning = "the question that the site answers" },
+	{ "rank", SHEET_NUMBER, SHEET_FLAT_ONLY | SHEET_PROGRAMS, FIELD(rank),
+	  .meaning = "from 1" },
+	{ "count", SHEET_COUNT, 0, FIELD(count), .meaning = "allocations" },
+	{ "bytes", SHEET_BYTES, 0, FIELD(bytes), .meaning = "their bytes" },
+	ERROR_COLUMN(SHEET_JSON_ONLY),
+	{ .kind = SHEET_SITE, .flags = SHEET_FLAT_ONLY },
+	ERROR_COLUMN(SHEET_FLAT_ONLY),
+	{ "process", SHEET_NUMBER, SHEET_JSON_ONLY, sheet_site, SHEET_PROCESS,
+	  .meaning = "its pid" },
+	{ "process_id", SHEET_NUMBER, SHEET_JSON_ONLY, sheet_site, SHEET_PROCESS_ID,
+	  .meaning = "its place in the list" },
+	{ "largest_bytes", SHEET_BYTES, SHEET_JSON_ONLY, FIELD(largest), .meaning = "the largest" },
+	{ "first_ns", SHEET_TIME, SHEET_JSON_ONLY, FIELD(first_ns),
+	  .meaning = "when the first began" },
+	{ "last_ns", SHEET_TIME, SHEET_JSON_ONLY, FIELD(last_ns),
+	  .meaning = "when the last began" },
+	{ .kind = SHEET_OBJECT, .flags = SHEET_JSON_ONLY, .json = sheet_write_stack },
+};
+
+static struct sheet_site site_of(const struct sheet *sheet, const void *of)
+{
+	const struct report *report = sheet->context;
+	const struct line *line = of;
+
+	return (struct sheet_site){ report->asked, line->row->process, line->row->stack };
+}
+
+static void add_row(struct sheet *sheet, const struct sites_row *row, enum sites_question question,
+		    size_t rank)
+{
+	sheet_row(sheet, &(struct line){
+				 row,
+				 sites_key(question),
+				 rank,
+				 row->amounts[question].count,
+				 row->amounts[question].bytes,
+				 sites_error(row->variances[question]),
+				 row->largest_bytes,
+				 row->first_ns,
+				 row->last_ns,
+			 });
+}
+
+void report_rows(const struct report *report, enum sites_question from, enum sites_question to,
+		 struct sheet *sheet)
+{
+	sheet->context = report;
+	sheet->site_of = site_of;
+	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);
+	for (enum sites_question question = from; question < to; question++) {
+		struct sites_list list = sites_list(&report->sites, question);
+
+		sheet->left_out += list.rest_count;
+		for (size_t i = 0; i < list.count; i++)
+			add_row(sheet, list.rows[i], question, i + 1);
+		sites_list_fini(&list);
+	}
+	sheet_end(sheet);
+}
