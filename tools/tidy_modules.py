@@ -38,6 +38,8 @@ def check_systems(source):
             name = re.match(r"\s*#\s*include\s*<([^>]+)>", line)
             if name and not PORTABLE.fullmatch(name.group(1)) and not LIBRARIES.fullmatch(name.group(1)):
                 yield path, number, f"<{name.group(1)}> outside of os/, *_posix, *_linux and *_win32"
+            elif name and name.group(1).endswith("intrin.h") and folder_of(path) != "base":
+                yield path, number, f"<{name.group(1)}> outside of base/: sse2.h has a plain form of each"
 
 
 def stem_of(path):

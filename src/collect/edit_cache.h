@@ -12,10 +12,10 @@
 #define COLLECT_EDIT_CACHE_H
 
 #include "base/mem.h"
+#include "base/sse2.h"
 #include "trace/trace.h"
 #include "wire/compiler.h"
 
-#include <emmintrin.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

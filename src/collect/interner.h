@@ -18,11 +18,11 @@
 #define COLLECT_INTERNER_H
 
 #include "base/mem.h"
+#include "base/sse2.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 #include "wire/compiler.h"
 
-#include <emmintrin.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -8,9 +8,8 @@
 // varints at a time without a branch (put_four).
 #include "trace/columns.h"
 
+#include "base/sse2.h"
 #include "wire/compiler.h"
-
-#include <emmintrin.h>
 
 #define BIT(column) (UINT64_C(1) << (column))
 

@@ -127,6 +127,8 @@ MISTAKES = [
      {"src/base/word.c": "// See (lost.h).\n" + WORD}),
     ("a header of the system in the middle of things", "<unistd.h> outside of os/",
      {"src/base/word.c": WORD.replace("\n", "\n#include <unistd.h>\n", 1)}),
+    ("instructions of one processor in the middle of things", "<emmintrin.h> outside of base/",
+     {"src/trace/word_fast.c": "// Fast.\n#include <emmintrin.h>\n"}),
     ("a circle of modules", "circle of modules that STYLE.md (section 1) does not explain: base/text base/word",
      {"src/base/word.c": '#include "base/text.h"\n' + WORD,
       "src/base/text.h": TREE["src/base/word.h"].replace("word", "text"),
