@@ -23,6 +23,7 @@ struct codemap_place {
 	uintptr_t start, end;
 	bool coming; // Linux: no file's yet, but the linker is about to list it
 	const struct pdata_function *function; // Windows: the function's entry in .pdata, or NULL
+	bool generated; // Windows: no module's, by a table that the program gave (tables_win32.h)
 };
 
 // Find the linker's own table of objects. False: no table, everything is "no file".

@@ -10,6 +10,7 @@
 #include "recorder/nt_win32.h"
 #include "recorder/pdata.h"
 #include "recorder/recording.h"
+#include "recorder/tables_win32.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
 #include "recorder/utf_win32.h"
@@ -206,8 +207,11 @@ struct codemap_place codemap_find(uintptr_t pc)
 	struct codemap_module *module = codemap_at(pc);
 	struct codemap_place place = { 0 };
 
-	if (!module)
+	if (!module) {
+		if (sizeof(void *) == 8)
+			tables_find(pc, &place);
 		return place;
+	}
 	place.module = module->id;
 	place.start = (uintptr_t)module->base;
 	place.end = place.start + module->bytes;

@@ -190,7 +190,17 @@ typedef NT_CALL void nt_dll_told(uint32_t reason, const struct nt_dll_notice *no
 	  (void *thread, uint32_t what, const void *in, uint32_t size))                            \
 	X(nt_status, NtUnmapViewOfSectionEx, (void *process, void *at, uint32_t flags))            \
 	X(nt_status, NtProtectVirtualMemory,                                                       \
-	  (void *process, void **at, size_t *bytes, uint32_t protection, uint32_t *old))
+	  (void *process, void **at, size_t *bytes, uint32_t protection, uint32_t *old))           \
+	X(uint8_t, RtlAddFunctionTable, (const void *functions, uint32_t count, uint64_t base))    \
+	X(uint8_t, RtlDeleteFunctionTable, (const void *functions))                                \
+	X(uint8_t, RtlInstallFunctionTableCallback,                                                \
+	  (uint64_t key, uint64_t base, uint32_t bytes, void *callback, void *context,             \
+	   const uint16_t *file))                                                                  \
+	X(nt_status, RtlAddGrowableFunctionTable,                                                  \
+	  (void **handle, const void *functions, uint32_t count, uint32_t count_max,               \
+	   uintptr_t base, uintptr_t end))                                                         \
+	X(void, RtlGrowFunctionTable, (void *handle, uint32_t count))                              \
+	X(void, RtlDeleteGrowableFunctionTable, (void *handle))
 
 // As the system has them.
 NT nt_status NtClose(void *handle);

@@ -1,10 +1,14 @@
 #include "recorder/pdata.h"
 
+#include "recorder/insn.h"
+
 enum {
 	PDATA_DIRECTORY = 3,
 	PDATA_RBP = 5,
 	PDATA_CHAIN_MAX = 32,
 	PDATA_JUMPS_MAX = 4, // within an epilogue
+	PDATA_ALIGNED = 16,  // functions begin there
+	PDATA_CODE_MAX = 1024,
 	PDATA_VERSION_MAX = 2,
 	PDATA_FLAG_CHAINED = 4,
 	PDATA_WHOLE = UINT32_MAX, // all of the prologue has run
@@ -69,12 +73,21 @@ static size_t pdata_count(const uint8_t *base)
 	return pdata_32(pdata_directory(base) + 4) / sizeof(struct pdata_function);
 }
 
-const struct pdata_function *pdata_find(const uint8_t *base, uintptr_t pc)
+static bool pdata_has(const struct pdata_function *function, uint32_t at)
 {
-	const struct pdata_function *table = (const void *)(base + pdata_32(pdata_directory(base)));
-	size_t low = 0, high = pdata_count(base);
-	uint32_t at = (uint32_t)(pc - (uintptr_t)base);
+	return at >= function->begin && at < function->end;
+}
 
+const struct pdata_function *pdata_search(const struct pdata_function *table, size_t count,
+					  bool sorted, uint32_t at)
+{
+	size_t low = 0, high = count;
+
+	if (!sorted) {
+		while (low < count && !pdata_has(&table[low], at))
+			low++;
+		return low < count ? &table[low] : NULL;
+	}
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
@@ -86,6 +99,34 @@ const struct pdata_function *pdata_find(const uint8_t *base, uintptr_t pc)
 			return &table[middle];
 	}
 	return NULL;
+}
+
+const struct pdata_function *pdata_find(const uint8_t *base, uintptr_t pc)
+{
+	const struct pdata_function *table = (const void *)(base + pdata_32(pdata_directory(base)));
+
+	return pdata_search(table, pdata_count(base), true, (uint32_t)(pc - (uintptr_t)base));
+}
+
+bool pdata_extent(const struct pdata_function *table, size_t count, uintptr_t base,
+		  uintptr_t *start, uintptr_t *end)
+{
+	uint32_t low = UINT32_MAX, high = 0;
+	bool sorted = true;
+
+	for (size_t i = 0; i < count; i++) {
+		sorted &= table[i].begin >= high;
+		low = table[i].begin < low ? table[i].begin : low;
+		high = table[i].end > high ? table[i].end : high;
+	}
+	*start = base + low;
+	*end = base + high;
+	return sorted;
+}
+
+uintptr_t pdata_end(uintptr_t base, const struct pdata_function *function)
+{
+	return base + function->end;
 }
 
 bool pdata_begins(const struct codemap_place *place, uintptr_t pc)
@@ -151,6 +192,29 @@ static uint32_t pdata_places(const struct pdata_info *info, uint32_t i)
 	default:
 		return 1;
 	}
+}
+
+// Each is asked for before it is read.
+bool pdata_is_readable(uintptr_t base, const struct pdata_function *function,
+		       pdata_can_read *can_read)
+{
+	for (int i = 0; i < PDATA_CHAIN_MAX; i++) {
+		const struct pdata_info *info;
+
+		if (!can_read((uintptr_t)function, sizeof(*function)))
+			return false;
+		function = pdata_direct((const uint8_t *)base, function);
+		info = (const void *)(base + function->info);
+		if (!can_read((uintptr_t)function, sizeof(*function)) ||
+		    !can_read((uintptr_t)info, sizeof(*info)) ||
+		    !can_read((uintptr_t)info, (size_t)((const uint8_t *)(pdata_next(info) + 1) -
+							(const uint8_t *)info)))
+			return false;
+		if (!pdata_is_chained(info))
+			return true;
+		function = pdata_next(info);
+	}
+	return false;
 }
 
 static void pdata_stores(struct pdata_state *state, uint32_t which, bool by_frame, int64_t at)
@@ -318,13 +382,19 @@ static const struct pdata_function *pdata_primary(const uint8_t *base,
 	return function;
 }
 
-// Whether a jump leads out of the function, or to its beginning: it calls itself.
-static bool pdata_leads_out(const uint8_t *base, const struct pdata_function *function,
-			    const uint8_t *target)
+// Whether a jump leads out of the function, or to its beginning: it calls itself. Of generated code
+// only this one function is known.
+static bool pdata_leads_out(const struct codemap_place *place,
+			    const struct pdata_function *function, const uint8_t *target)
 {
-	const struct pdata_function *other = pdata_find(base, (uintptr_t)target);
+	const uint8_t *base = (const uint8_t *)place->start;
+	const struct pdata_function *other;
 	uint32_t begin = pdata_primary(base, function)->begin;
 
+	if (place->generated)
+		other = pdata_search(function, 1, true, (uint32_t)(target - base));
+	else
+		other = pdata_find(base, (uintptr_t)target);
 	return !other || pdata_primary(base, other)->begin != begin || target == base + begin;
 }
 
@@ -376,7 +446,7 @@ static bool pdata_undo_epilog(struct pdata_state *state, const struct codemap_pl
 
 		at = pdata_undo_pops(&epilog, at, end);
 		target = pdata_jump(at, end);
-		leaves = target ? pdata_leads_out(base, function, target)
+		leaves = target ? pdata_leads_out(place, function, target)
 				: pdata_is_leaving(at, end);
 		if (leaves || !target)
 			break;
@@ -388,6 +458,80 @@ static bool pdata_undo_epilog(struct pdata_state *state, const struct codemap_pl
 	epilog.lost = !leaves || pdata_byte(at + pdata_is_prefix(pdata_byte(at, end)), end) == 0xc2;
 	*state = epilog;
 	return true;
+}
+
+// ---- Code without an entry -------------------------------------------------------------------
+//
+// By what its image says, it calls nobody. Some assembly does nevertheless (V8's, which looks for
+// references on the stack): its frame is known if it sets a frame pointer first, and leaves it.
+
+// Where the last function ends that does so before `at`.
+static uint32_t pdata_end_before(const uint8_t *base, uint32_t at)
+{
+	const struct pdata_function *table = (const void *)(base + pdata_32(pdata_directory(base)));
+	size_t low = 0, high = pdata_count(base);
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (table[middle].end <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? table[low - 1].end : 0;
+}
+
+// Whether the instruction may change rbp, or nothing goes on after it.
+static bool pdata_ends_frame(const uint8_t *at, const struct insn *insn)
+{
+	uint8_t rex = insn->opcode_at && pdata_is_prefix(at[insn->opcode_at - 1])
+			      ? at[insn->opcode_at - 1]
+			      : 0;
+	uint8_t op = at[insn->opcode_at], modrm = at[insn->opcode_at + 1];
+
+	switch (op) {
+	case 0x5d: // pop
+		return !(rex & 1);
+	case 0x8b: // mov
+	case 0x8d: // lea
+		return (modrm >> 3 & 7) == PDATA_RBP && !(rex & 4);
+	case 0x89: // mov
+		return (modrm & 0xc7) == (0xc0 | PDATA_RBP) && !(rex & 1);
+	case 0xbd: // mov
+		return !(rex & 1);
+	default: // returns, leave, int3, jumps
+		return op == 0xc2 || op == 0xc3 || op == 0xc9 || op == 0xcc || op == 0xe9 ||
+		       op == 0xeb;
+	}
+}
+
+static bool pdata_keeps_frame(const uint8_t *at, const uint8_t *to)
+{
+	struct insn insn;
+
+	for (; at < to; at += insn.length)
+		if (!insn_decode(at, (size_t)(to - at), true, &insn) || pdata_ends_frame(at, &insn))
+			return false;
+	return at == to;
+}
+
+static unwind_rule pdata_by_code(const struct codemap_place *place, uintptr_t pc)
+{
+	static const uint8_t begins[2][4] = {
+		{ 0x55, 0x48, 0x8b, 0xec }, // push rbp; mov rbp,rsp
+		{ 0x55, 0x48, 0x89, 0xe5 },
+	};
+	const uint8_t *base = (const uint8_t *)place->start, *to = (const uint8_t *)pc;
+	const uint8_t *from = base + pdata_end_before(base, (uint32_t)(pc - place->start));
+	const uint8_t *at = to - pc % PDATA_ALIGNED;
+
+	for (; at >= from && to - at < PDATA_CODE_MAX; at -= PDATA_ALIGNED)
+		for (int i = 0; i < 2; i++)
+			if (to - at > 4 && __builtin_memcmp(at, begins[i], 4) == 0 &&
+			    pdata_keeps_frame(at + 4, to))
+				return unwind_make_saving(UNWIND_RBP, 16, -16, 0);
+	return UNWIND_STOP;
 }
 
 // ---- Rules ---------------------------------------------------------------------------------
@@ -417,12 +561,10 @@ unwind_rule pdata_compile(const struct codemap_place *place, uintptr_t pc, bool 
 	struct pdata_state state = { 0 };
 	uint32_t ran;
 
-	if (sizeof(void *) == 4 || !base || !pdata_count(base))
+	if (sizeof(void *) == 4 || !base || (!place->generated && !pdata_count(base)))
 		return UNWIND_GUESS_BLIND;
-	// By what its image says, it calls nobody. Who was called from there nevertheless is in
-	// code of which nothing is known.
 	if (!function)
-		return exact ? unwind_make(UNWIND_RSP, 8, 0) : (unwind_rule)UNWIND_STOP;
+		return exact ? unwind_make(UNWIND_RSP, 8, 0) : pdata_by_code(place, pc);
 	function = pdata_direct(base, function);
 	info = (const void *)(base + function->info);
 	ran = (uint32_t)(pc - place->start) - function->begin;

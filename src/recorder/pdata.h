@@ -20,13 +20,34 @@
 
 // The rule for return address `pc` at `place`, without a frame id; `exact`: for the instruction at
 // `pc`, which was interrupted. UNWIND_STOP where the tables say nothing, or where a rule cannot say
-// it: a frame pointer that is not rbp. An image that has no table at all (Go's) is a guess.
+// it: a frame pointer that is not rbp. Code that has no entry and calls somebody nevertheless is
+// looked at: it may set a frame pointer. An image that has no table at all (Go's) is a guess.
 HIDDEN unwind_rule pdata_compile(const struct codemap_place *place, uintptr_t pc, bool exact);
 
 // The entry of the function that `pc` is in, among those of the image at `base`. NULL: it is in
 // none, which is a function that calls nobody.
-struct pdata_function;
 HIDDEN const struct pdata_function *pdata_find(const uint8_t *base, uintptr_t pc);
+
+// ---- Tables that a program makes itself, for code that it generates ----
+
+enum { PDATA_FUNCTION_BYTES = 12 }; // of an entry
+
+// Among `count` entries, the one for the code `at` bytes from what they count from, or NULL.
+// `sorted`: they are in the order of their addresses, and none is in two.
+HIDDEN const struct pdata_function *pdata_search(const struct pdata_function *table, size_t count,
+						 bool sorted, uint32_t at);
+
+// From where to where their code is, when they count from `base`. Returns whether they are sorted.
+HIDDEN bool pdata_extent(const struct pdata_function *table, size_t count, uintptr_t base,
+			 uintptr_t *start, uintptr_t *end);
+
+// Where the function's code ends.
+HIDDEN uintptr_t pdata_end(uintptr_t base, const struct pdata_function *function);
+
+// Whether all that pdata_compile reads of the entry can be read.
+typedef bool pdata_can_read(uintptr_t from, size_t bytes);
+HIDDEN bool pdata_is_readable(uintptr_t base, const struct pdata_function *function,
+			      pdata_can_read *can_read);
 
 // Whether a function of the module at `place` begins at `pc`.
 HIDDEN bool pdata_begins(const struct codemap_place *place, uintptr_t pc);

@@ -5,6 +5,7 @@
 #include "recorder/hook_win32.h"
 #include "recorder/notes.h"
 #include "recorder/recording_win32.h"
+#include "recorder/tables_win32.h"
 #include "recorder/vm_put.h"
 #include "recorder/walk_win32.h"
 
@@ -254,6 +255,7 @@ static void vm_after(struct lane_vm *record, nt_status status)
 
 	vm_record(&end, NULL);
 	walk_end();
+	tables_code_changed((uintptr_t)record->address, (size_t)record->size);
 	__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -301,6 +303,7 @@ NT_CALL nt_status hook_NtProtectVirtualMemory(void *process, void **at, size_t *
 	record.size = *bytes;
 	vm_record(&record, frame);
 	walk_end();
+	tables_code_changed((uintptr_t)record.address, (size_t)record.size);
 	return status;
 }
 

@@ -305,3 +305,122 @@ TEST(pdata_finds_the_entry_that_holds_an_address)
 		CHECK_EQ(UNWIND_STOP, rule_at(CODE + 32 * i + 30, false));
 	}
 }
+
+// ---- Tables of generated code ----
+
+static uintptr_t readable_from, readable_to;
+
+static bool can_read(uintptr_t from, size_t bytes)
+{
+	return from >= readable_from && from + bytes <= readable_to;
+}
+
+// Three functions that are not in order, by a table without an image.
+static const struct pdata_function *put_generated(void)
+{
+	uint32_t info;
+
+	begin();
+	put_32(0x3c, 0); // no headers
+	info = INFO_OF(1, 4, 0, code_op(4, 2, 4));
+	put_function(CODE + 128, CODE + 192, info);
+	put_function(CODE, CODE + 64, info);
+	put_function(CODE + 64, CODE + 100, info);
+	return (const void *)(image + TABLE);
+}
+
+TEST(pdata_finds_functions_of_tables_that_are_in_no_order)
+{
+	const struct pdata_function *table = put_generated();
+	uintptr_t start, end;
+
+	CHECK(!pdata_extent(table, 3, (uintptr_t)image, &start, &end));
+	CHECK_EQ((uintptr_t)image + CODE, start);
+	CHECK_EQ((uintptr_t)image + CODE + 192, end);
+	CHECK(pdata_extent((const void *)((const uint8_t *)table + PDATA_FUNCTION_BYTES), 2,
+			   (uintptr_t)image, &start, &end));
+	CHECK_EQ((uintptr_t)image + CODE + 100, end);
+	for (uint32_t at = CODE; at < CODE + 200; at++) {
+		const struct pdata_function *found = pdata_search(table, 3, false, at);
+
+		CHECK_EQ((at >= CODE + 100 && at < CODE + 128) || at >= CODE + 192, !found);
+		if (found)
+			CHECK(pdata_end((uintptr_t)image, found) > (uintptr_t)image + at);
+	}
+}
+
+TEST(pdata_compiles_generated_code_that_has_no_image)
+{
+	struct codemap_place place = { .start = (uintptr_t)image, .generated = true };
+
+	place.function = pdata_search(put_generated(), 3, false, CODE + 32);
+	place.end = pdata_end(place.start, place.function);
+	check(pdata_compile(&place, place.start + CODE + 32, false), UNWIND_RSP, 0x28 + 8);
+	// ret; a jump out of it; a jump within it.
+	image[CODE + 32] = 0xc3;
+	check(pdata_compile(&place, place.start + CODE + 32, true), UNWIND_RSP, 8);
+	image[CODE + 32] = 0xeb;
+	image[CODE + 33] = 100;
+	check(pdata_compile(&place, place.start + CODE + 32, true), UNWIND_RSP, 8);
+	image[CODE + 33] = 4;
+	check(pdata_compile(&place, place.start + CODE + 32, true), UNWIND_RSP, 0x28 + 8);
+}
+
+TEST(pdata_asks_before_it_reads_what_a_program_made)
+{
+	const struct pdata_function *function;
+	uint32_t info, chained;
+
+	begin();
+	info = INFO_OF(1, 4, 0, code_op(4, 2, 4), 0, 0);
+	chained = INFO_OF(1 | CHAINED, 0, 0, 0, 0);
+	put_32(chained + 8, CODE);
+	put_32(chained + 12, CODE + 64);
+	put_32(chained + 16, info);
+	function = (const void *)(image + put_function(CODE + 64, CODE + 128, chained));
+	readable_from = (uintptr_t)image;
+	for (uint32_t to = INFO; to < TABLE + 12; to++) {
+		readable_to = readable_from + to;
+		CHECK(!pdata_is_readable((uintptr_t)image, function, can_read));
+	}
+	readable_to = readable_from + TABLE + 12;
+	CHECK(pdata_is_readable((uintptr_t)image, function, can_read));
+	readable_from += info + 1;
+	CHECK(!pdata_is_readable((uintptr_t)image, function, can_read));
+	readable_from = (uintptr_t)image;
+	put_32(chained + 16, chained); // chained to itself for ever
+	CHECK(!pdata_is_readable((uintptr_t)image, function, can_read));
+}
+
+// What was called by code without an entry, between two functions that have one.
+static unwind_rule rule_of_code(const uint8_t *code, size_t size)
+{
+	begin();
+	put_function(CODE, CODE + 30, INFO_OF(1, 4, 0, code_op(4, 2, 4)));
+	put_function(CODE + 256, CODE + 300, INFO_OF(1, 4, 0, code_op(4, 2, 4)));
+	memcpy(image + CODE + 32, code, size);
+	return rule_at(CODE + 32 + (uint32_t)size, false);
+}
+
+#define RULE_OF_CODE(...) \
+	rule_of_code((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+TEST(pdata_reads_code_that_has_no_entry)
+{
+	// push rbp; mov rbp,rsp; push rsi; sub rsp,n; call r9
+	check_saving(RULE_OF_CODE(0x55, 0x48, 0x8b, 0xec, 0x56, 0x48, 0x81, 0xec, 0xa0, 0, 0, 0,
+				  0x41, 0xff, 0xd1),
+		     UNWIND_RBP, 16, -16);
+	check_saving(RULE_OF_CODE(0x55, 0x48, 0x89, 0xe5, 0xff, 0xd0), UNWIND_RBP, 16, -16);
+	CHECK_EQ(UNWIND_STOP, RULE_OF_CODE(0x56, 0x48, 0x8b, 0xec, 0xff, 0xd0));
+	// It is left before: pop rbp; ret; or changed: mov ebp,1; mov rbp,rax; lea rbp,[rax]
+	CHECK_EQ(UNWIND_STOP, RULE_OF_CODE(0x55, 0x48, 0x89, 0xe5, 0x5d, 0xff, 0xd0));
+	CHECK_EQ(UNWIND_STOP, RULE_OF_CODE(0x55, 0x48, 0x89, 0xe5, 0xc3, 0xff, 0xd0));
+	CHECK_EQ(UNWIND_STOP, RULE_OF_CODE(0x55, 0x48, 0x89, 0xe5, 0xbd, 1, 0, 0, 0, 0xff, 0xd0));
+	CHECK_EQ(UNWIND_STOP, RULE_OF_CODE(0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xc5, 0xff, 0xd0));
+	CHECK_EQ(UNWIND_STOP, RULE_OF_CODE(0x55, 0x48, 0x89, 0xe5, 0x48, 0x8d, 0x28, 0xff, 0xd0));
+	// r13 is another register, and within an instruction is no place to return to.
+	check_saving(RULE_OF_CODE(0x55, 0x48, 0x89, 0xe5, 0x49, 0x89, 0xc5, 0xff, 0xd0), UNWIND_RBP,
+		     16, -16);
+	CHECK_EQ(UNWIND_STOP, RULE_OF_CODE(0x55, 0x48, 0x89, 0xe5, 0xb8, 0xff, 0xd0));
+}
