@@ -127,6 +127,7 @@ enum {
 	KERNEL_MADV_COLLAPSE = 25,
 	KERNEL_MREMAP_MAYMOVE = 1,
 	KERNEL_MREMAP_FIXED = 2,
+	KERNEL_LIMIT_ADDRESSES = 9, // RLIMIT_AS
 	KERNEL_AT_FDCWD = -100,
 	KERNEL_ESRCH = 3,
 	KERNEL_EFAULT = 14,
@@ -312,6 +313,15 @@ static inline bool kernel_thread_lives(uint32_t pid, uint32_t tid)
 static inline void kernel_thread_name(char name[16])
 {
 	kernel(__NR_prctl, 16 /* PR_GET_NAME */, name);
+}
+
+// What the process may have of a resource (RLIMIT_…); UINT64_MAX: there is no limit.
+static inline uint64_t kernel_limit(int which)
+{
+	uint64_t said[2] = { UINT64_MAX, UINT64_MAX };
+
+	kernel(__NR_prlimit64, 0, which, NULL, said);
+	return said[0];
 }
 
 // Whether the page can be read. rt_sigprocmask copies the new mask in before it looks at what to do

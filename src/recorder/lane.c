@@ -6,7 +6,7 @@
 #include "recorder/text.h"
 #include "recorder/vm.h"
 
-enum { LANE_BELLS_A_MEASURE = 64, LANE_NAPS_A_BELL = 8, LANE_SPARE = 64 };
+enum { LANE_BELLS_A_MEASURE = 64, LANE_NAPS_A_BELL = 8 };
 
 uint64_t lane_nobody_words[32];
 
@@ -148,7 +148,7 @@ static struct lane *lane_take(uint32_t tid)
 	return lane;
 }
 
-void lane_prepare(bool strict)
+void lane_prepare(bool strict, uint32_t spare)
 {
 	struct recording_state *state = recording_state;
 	uint64_t signals = kernel_block_signals();
@@ -156,7 +156,7 @@ void lane_prepare(bool strict)
 
 	recording_lock(&state->lanes_lock);
 	first = state->lanes_count;
-	while (state->lanes_count < SEGMENT_LANES_MAX && state->lanes_count < first + LANE_SPARE &&
+	while (state->lanes_count < SEGMENT_LANES_MAX && state->lanes_count < first + spare &&
 	       lane_create(state->lanes_count))
 		state->lanes_count++;
 	for (uint32_t id = state->lanes_count; id-- > first;) // large ones are taken first

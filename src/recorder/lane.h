@@ -121,9 +121,9 @@ static inline void lane_set_mine(struct lane *lane)
 // The slow way in: a lane that has room, or NULL when this event cannot be recorded.
 HIDDEN struct lane *lane_enter_slow(struct lane *lane);
 
-// Before a process is sealed (kernel.h): lanes for threads to come. `strict`: the processor's
-// counter cannot be read either.
-HIDDEN void lane_prepare(bool strict);
+// Before a process is sealed (kernel.h): `spare` lanes for threads to come, as far as there is
+// memory. `strict`: the processor's counter cannot be read either.
+HIDDEN void lane_prepare(bool strict, uint32_t spare);
 
 // For a busy lane: wait until `bytes` more than LANE_ROOM fit. False: they never will (the event is
 // dropped).

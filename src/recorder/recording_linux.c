@@ -37,6 +37,8 @@ enum {
 	RECORDING_FRAMES_FIRST = 1 << 16,
 	RECORDING_PAGES_AT_ONCE = 256,
 	RECORDING_NAP_NS = 50000,
+	RECORDING_SPARE = 256,           // lanes of a process under a filter
+	RECORDING_SPARE_FEW = 64,        // the same where addresses are scarce
 	RECORDING_NAP_LANES = 16,        // so many more: naps are longer by the shortest one
 	RECORDING_SILENT_NS = 200000000, // no beat and no such process: the collector is gone
 };
@@ -156,6 +158,7 @@ void recording_give_back(void *pages, size_t bytes)
 bool recording_seal(bool strict)
 {
 	struct lane *lane;
+	bool few; // a lane takes more than a megabyte of addresses
 
 	if (kernel_sealed || (recording_state && recording_state->pid &&
 			      kernel_process_id() != recording_state->pid))
@@ -164,7 +167,8 @@ bool recording_seal(bool strict)
 		lane = lane_enter(); // the list of mappings is told while it can be
 		if (lane)
 			lane_leave(lane, lane->ring, lane->ring);
-		lane_prepare(strict);
+		few = UNWIND_WORD == 4 || kernel_limit(KERNEL_LIMIT_ADDRESSES) != UINT64_MAX;
+		lane_prepare(strict, few ? RECORDING_SPARE_FEW : RECORDING_SPARE);
 		vm_seal();
 		__atomic_store_n(&recording_state->segment->sealed, 1, __ATOMIC_RELEASE);
 	}

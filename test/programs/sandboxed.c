@@ -7,7 +7,8 @@
 // SECCOMP_MODE_STRICT, in which CALLS is not looked at; dup: as enosys, installed by syscall().
 //
 // Before, 100 blocks of 7801 bytes. Then, in THREADS threads that are started under the filter
-// (0: in the main thread), ROUNDS pairs of 7802 bytes each. A call that is trapped is counted by a
+// (0: in the main thread), ROUNDS pairs of 7802 bytes each; with a + at the end of THREADS each of
+// them lives until all have allocated. A call that is trapped is counted by a
 // handler of SIGSYS, and the count written to standard output behind "trapped ". With PROGRAM, that
 // is executed then.
 #include <errno.h>
@@ -15,7 +16,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,6 +64,8 @@ enum { NEEDED = 7, CALLS = sizeof calls / sizeof *calls };
 
 static volatile sig_atomic_t trapped;
 static long rounds;
+static int together; // so many threads end at one time
+static atomic_int done;
 
 static void on_trap(int number)
 {
@@ -125,6 +130,9 @@ static void *work(void *unused)
 {
 	for (long i = 0; i < rounds; i++)
 		free(malloc(7802));
+	atomic_fetch_add(&done, 1);
+	while (together && done < together)
+		sched_yield();
 	return unused;
 }
 
@@ -138,6 +146,7 @@ int main(int argc, char **argv)
 		return CANNOT;
 	signal(SIGSYS, on_trap);
 	count = atoi(argv[3]);
+	together = strchr(argv[3], '+') ? count : 0;
 	rounds = atol(argv[4]);
 	for (int i = 0; i < BEFORE; i++)
 		(void)malloc(7801);
