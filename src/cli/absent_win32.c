@@ -12,6 +12,8 @@ const char *absent_why(const char *name)
 		{ "--rss-exact", "snapshots of resident memory are Linux's; use map, and active "
 				 "--layer vm, for what is committed" },
 		{ "--duration", "press Ctrl-C when it is time; leave the option out" },
+		{ "--jit", "no runtime writes names of generated code for perf there; leave the "
+			   "option out" },
 		{ "--index", "the first question builds the index; leave the option out" },
 	};
 

@@ -33,6 +33,7 @@ enum {
 	RECORD_STRICT,
 	RECORD_BUNDLE,
 	RECORD_INDEX,
+	RECORD_JIT,
 	RECORD_QUIET,
 };
 
@@ -67,6 +68,9 @@ static const struct option_row record_options[] = {
 	  "pack the symbols into the trace, so that it reads the same elsewhere" },
 	{ RECORD_INDEX, 0, "index", NULL,
 	  "build the index that windows need while recording, when the machine is idle" },
+	{ RECORD_JIT, 0, "jit", NULL,
+	  "ask runtimes (node, Java, Python 3.12, .NET) by their environment to name the code that "
+	  "they generate" },
 	{ RECORD_QUIET, 'q', "quiet", NULL, "print no summary at the end" },
 	{ 0 },
 };
@@ -127,12 +131,17 @@ static bool record_pid(struct record *record)
 	return true;
 }
 
+static void record_add_text(struct record *record, const char *text)
+{
+	str_format(&record->options_text, "%s%s", record->options_text.length > 0 ? " " : "", text);
+}
+
 static void record_add_option(struct record *record, uint32_t option, const char *text)
 {
 	if (record->launch.segment_options & option)
 		return;
 	record->launch.segment_options |= option;
-	str_format(&record->options_text, "%s%s", record->options_text.length > 0 ? " " : "", text);
+	record_add_text(record, text);
 }
 
 static bool record_clock(struct record *record)
@@ -187,6 +196,9 @@ static bool record_check(struct record *record)
 				    record->launch.attach_pid, args->argv[args->at]);
 	if (attaches && record->launch.segment_options & SEGMENT_STRICT_VM)
 		return args_mistake(args, "--strict-vm needs a program that record starts");
+	if (attaches && record->launch.jit)
+		return args_mistake(args, "--jit needs a program that record starts: one that runs "
+					  "cannot be asked any more");
 	if (attaches && record->launch.segment_options & SEGMENT_PAUSED)
 		return args_mistake(args, "--paused needs a program that record starts (try: "
 					  "tidemark ctl PID stop)");
@@ -259,6 +271,12 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			if (!record_take(record, 0, "index"))
 				return false;
 			record->launch.index = true;
+			break;
+		case RECORD_JIT:
+			if (!record_take(record, 0, "jit"))
+				return false;
+			record->launch.jit = true;
+			record_add_text(record, "jit");
 			break;
 		case RECORD_QUIET:
 			record->quiet = true;

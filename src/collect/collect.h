@@ -17,6 +17,7 @@
 //     merge           items of all lanes of all images -> one order
 //     interner        (caller's stack, frame) -> stack id
 //     frame_map       a guest's frame and module ids -> the trace's
+//     generated_code  names of frames in no file, by code_lists and code_names
 //     notes_reader    lane 0's notes; mappings, pools and file_table keep what they say
 //     rss_snapshots   resident memory, by proc_memory; sampler measures now and then
 //     trace_builder   counts, and writes the events

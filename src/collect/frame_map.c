@@ -17,6 +17,7 @@ void frame_map_fini(struct frame_map *map)
 {
 	mem_free(map->ids);
 	mem_free(map->modules);
+	mem_free(map->loose);
 	memset(map, 0, sizeof *map);
 }
 
@@ -48,6 +49,17 @@ static uint32_t published_count(const struct frame_map *map)
 	return count < SEGMENT_FRAMES_MAX ? count : SEGMENT_FRAMES_MAX;
 }
 
+static void add_loose(struct frame_map *map, uint64_t pc, frame_id frame)
+{
+	map->loose = mem_grow(map->loose, &map->loose_capacity, map->loose_count + 1,
+			      sizeof *map->loose);
+	map->loose[map->loose_count++] = (struct frame_map_loose){
+		.pc = pc,
+		.seen_ns = map->now_ns != NULL ? *map->now_ns : 0,
+		.frame = frame,
+	};
+}
+
 frame_id frame_map_find(struct frame_map *map, uint32_t id)
 {
 	struct segment_frame frame;
@@ -65,6 +77,8 @@ frame_id frame_map_find(struct frame_map *map, uint32_t id)
 	grow_ids(map, id);
 	map->ids[id] =
 		writer_add_frame(map->writer, frame_map_module(map, frame.module), frame.pc, flags);
+	if (frame_map_module(map, frame.module) == 0)
+		add_loose(map, frame.pc, map->ids[id]);
 	return map->ids[id];
 }
 

@@ -14,15 +14,25 @@
 
 #include <stddef.h>
 
+// A frame in no file: of generated code, which only the program itself can name.
+struct frame_map_loose {
+	uint64_t pc;
+	uint64_t seen_ns; // when it was used first
+	frame_id frame;
+};
+
 struct frame_map {
 	struct writer *writer;         // borrowed
 	const struct segment *segment; // borrowed from the image's share; NULL: none (any more)
 	const struct segment_frame *frames; // the same
 	frame_id *ids;                      // by the guest's id; 0: not yet
 	size_t ids_capacity;
-	uint32_t tag;       // of the image in edit_cache.h; 0: none
-	uint32_t inherited; // ids below are the parent's, whatever the segment holds
-	frame_id unknown;   // what the guest's frame 0 became; 0: not used yet
+	uint32_t tag;           // of the image in edit_cache.h; 0: none
+	uint32_t inherited;     // ids below are the parent's, whatever the segment holds
+	frame_id unknown;       // what the guest's frame 0 became; 0: not used yet
+	const uint64_t *now_ns; // borrowed: the time of what is being decoded; NULL: not known
+	struct frame_map_loose *loose;
+	size_t loose_count, loose_capacity;
 	module_id *modules; // by the guest's id
 	size_t modules_count, modules_capacity;
 };

@@ -21,6 +21,8 @@ struct image *image_new(struct door_arrival *arrival, struct trace_builder *trac
 	image->share = arrival->share;
 	frame_map_init(&image->frames, trace_builder->writer, image->share.segment,
 		       image->share.frames);
+	image->frames.now_ns = &trace_builder->now_ns;
+	code_lists_open(&image->code_lists, image->pid);
 	image->frames.tag = edit_cache_tag(&trace_builder->scratch->edits);
 	return image;
 }
@@ -55,6 +57,7 @@ void image_close(struct image *image)
 		frame_map_detach(&image->frames);
 	free_streams(image);
 	free_events(image);
+	code_lists_close(&image->code_lists);
 	slots_fini(&image->slots);
 	touched_fini(&image->touched);
 	mem_free(image->threads);

@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/str.h"
+#include "collect/code_lists.h"
 #include "collect/door.h"
 #include "collect/frame_map.h"
 #include "collect/peer.h"
@@ -79,6 +80,7 @@ struct image {
 	struct door_arrival *arrival; // hello, share, pidfd, names; ours
 	struct share share;           // arrival's, by value; segment NULL once closed
 	struct frame_map frames;
+	struct code_lists code_lists; // of its generated code
 	struct pools pools;
 	struct map handles;      // of heaps (Windows) -> heap_id; 0: gone
 	uint32_t heaps_gone;     // how many have been destroyed

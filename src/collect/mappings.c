@@ -36,6 +36,7 @@ void mappings_file(struct image *image, uint32_t number, uint64_t device, uint64
 		memset(image->files + before, 0,
 		       (image->files_capacity - before) * sizeof *image->files);
 	}
+	code_lists_mapped(&image->code_lists, image->pid, path, length);
 	image->files[number] =
 		file_table_put(&image->trace_builder->files, device, inode, path, length);
 }

@@ -1,6 +1,7 @@
 #include "collect/process_list.h"
 
 #include "base/mem.h"
+#include "collect/generated_code.h"
 #include "collect/notes_reader.h"
 #include "collect/peer.h"
 #include "collect/rss_snapshots.h"
@@ -493,6 +494,7 @@ static bool tell_end(struct process_list *process_list, struct image *image, boo
 	trace_builder_time(process_list->trace_builder,
 			   running ? tick_now(process_list->tick) : image->exited_ns);
 	take_counts(process_list, image);
+	generated_code_name(image, process_list->tick->clock->began_ns);
 	rss_snapshots_finish(image);
 	writer_process_end(process_list->trace_builder->writer, image->process,
 			   process_list->trace_builder->now_ns, exit, value);

@@ -29,10 +29,11 @@ struct launch_options {
 	bool force;                 // overwrite the output
 	bool strict;                // refuse, or fail, where something is not recorded
 	bool index;                 // build the window index while recording
-	uint32_t segment_options;   // enum segment_option
-	uint64_t sample_bytes;      // mean distance of samples; 0: record every call
-	const char *options_text;   // what of it all the trace should say
-	const char *tool;           // "tidemark 0.1.0"
+	bool jit;                 // Linux: have runtimes write down the functions of generated code
+	uint32_t segment_options; // enum segment_option
+	uint64_t sample_bytes;    // mean distance of samples; 0: record every call
+	const char *options_text; // what of it all the trace should say
+	const char *tool;         // "tidemark 0.1.0"
 
 	// Called with each line for the user that does not wait until the end.
 	void (*tell)(const char *line);

@@ -9,6 +9,7 @@
 #include "launch/output.h"
 #include "launch/preload.h"
 #include "launch/program.h"
+#include "launch/runtimes_linux.h"
 #include "launch/starter_posix.h"
 
 #include <errno.h>
@@ -197,12 +198,27 @@ static const char *launch_entry(const struct launch *launch)
 							       : &launch->either);
 }
 
+static void launch_make_environment(struct launch *launch)
+{
+	char **asked = NULL;
+	struct str told = { 0 };
+
+	if (launch->options->jit) {
+		asked = runtimes_environment(environ, &told);
+		launch_tell(launch, "%s", str_get(&told));
+	}
+	launch->environment =
+		preload_environment(asked ? asked : environ, launch_entry(launch), launch->session);
+	preload_free_environment(asked);
+	str_fini(&told);
+}
+
 // Environment, and the process that becomes the program.
 static bool launch_prepare(struct launch *launch, struct err *err)
 {
 	if (!preload_session(launch->session, err))
 		return false;
-	launch->environment = preload_environment(environ, launch_entry(launch), launch->session);
+	launch_make_environment(launch);
 	return starter_fork(&launch->starter, str_get(&launch->program), launch->options->argv,
 			    launch->environment, launch->options->strict ? NULL : environ, err);
 }

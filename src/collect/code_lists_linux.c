@@ -1,0 +1,159 @@
+#include "collect/code_lists.h"
+
+#include "base/mem.h"
+#include "collect/code_names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CODE_LISTS_SLACK_NS = 1000000000 }; // file systems' times are coarse
+
+// When the process began, since 1970; 0: not known.
+static uint64_t find_began(uint32_t pid)
+{
+	struct timespec wall, boot;
+	char path[64], text[1024], *at;
+	unsigned long long ticks = 0;
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%u/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	length = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[length > 0 ? length : 0] = 0;
+	at = strrchr(text, ')'); // the name before may hold anything
+	if (at == NULL ||
+	    sscanf(at + 1,
+		   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+		   "%llu",
+		   &ticks) != 1)
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec -
+	       ((uint64_t)boot.tv_sec * 1000000000 + (uint64_t)boot.tv_nsec -
+		ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK)));
+}
+
+void code_lists_open(struct code_lists *lists, uint32_t pid)
+{
+	struct stat about;
+	char path[64];
+
+	memset(lists, 0, sizeof *lists);
+	snprintf(path, sizeof path, "/proc/%u", pid);
+	lists->user = stat(path, &about) == 0 ? about.st_uid : getuid();
+	lists->began_ns = find_began(pid);
+	snprintf(path, sizeof path, "/proc/%u/root/tmp", pid);
+	lists->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) + 1;
+	if (lists->folder <= 0)
+		lists->folder = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC) + 1;
+}
+
+void code_lists_close(struct code_lists *lists)
+{
+	if (lists->folder > 0)
+		close(lists->folder - 1);
+	if (lists->dump > 0)
+		close(lists->dump - 1);
+	memset(lists, 0, sizeof *lists);
+}
+
+static const char *base_of(const char *path, size_t length)
+{
+	const char *at = path + length;
+
+	while (at > path && at[-1] != '/')
+		at--;
+	return at;
+}
+
+void code_lists_mapped(struct code_lists *lists, uint32_t pid, const char *path, size_t length)
+{
+	const char *base = base_of(path, length);
+	size_t base_length = (size_t)(path + length - base);
+	char seen[4200];
+
+	if (lists->dump > 0 || base_length < 10 || length > 4096 || path[0] != '/' ||
+	    memcmp(base, "jit-", 4) != 0 || memcmp(path + length - 5, ".dump", 5) != 0)
+		return;
+	snprintf(seen, sizeof seen, "/proc/%u/root%.*s", pid, (int)length, path);
+	lists->dump = open(seen, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) + 1;
+}
+
+// Whether it may be read; else `why` says why not.
+static bool is_good(const struct code_lists *lists, int fd, struct stat *about, struct str *why)
+{
+	uint64_t written_ns;
+
+	if (fstat(fd, about) != 0)
+		return false;
+	written_ns = (uint64_t)about->st_mtim.tv_sec * 1000000000 +
+		     (uint64_t)about->st_mtim.tv_nsec + CODE_LISTS_SLACK_NS;
+	if (!S_ISREG(about->st_mode))
+		str_format(why, "it is not a regular file");
+	else if (about->st_uid != lists->user && about->st_uid != 0)
+		str_format(why, "it is another user's");
+	else if (written_ns < lists->began_ns)
+		return false; // another process of that number left it
+	return why->length == 0;
+}
+
+static char *read_all(int fd, size_t size, size_t *length)
+{
+	char *bytes = mem_alloc(size + 1, 1);
+	ssize_t got = 1;
+
+	*length = 0;
+	while (*length < size && got > 0) {
+		got = pread(fd, bytes + *length, size - *length, (off_t)*length);
+		*length += got > 0 ? (size_t)got : 0;
+	}
+	return bytes;
+}
+
+static char *read_list(const struct code_lists *lists, int fd, size_t *length, struct str *why)
+{
+	struct stat about;
+	size_t size;
+
+	if (!is_good(lists, fd, &about, why))
+		return NULL;
+	size = (size_t)about.st_size;
+	if (size > CODE_NAMES_LIST_BYTES) {
+		size = CODE_NAMES_LIST_BYTES;
+		str_format(why, "it has more than %u MiB", CODE_NAMES_LIST_BYTES >> 20);
+	}
+	return read_all(fd, size, length);
+}
+
+char *code_lists_read(const struct code_lists *lists, enum code_lists_kind kind, uint32_t own_pid,
+		      size_t *length, struct str *why)
+{
+	char name[64], *bytes;
+	int fd;
+
+	if (kind == CODE_LISTS_DUMP)
+		return lists->dump > 0 ? read_list(lists, lists->dump - 1, length, why) : NULL;
+	if (lists->folder <= 0)
+		return NULL;
+	snprintf(name, sizeof name, "perf-%u.map", own_pid);
+	fd = openat(lists->folder - 1, name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0) {
+		if (errno != ENOENT)
+			str_format(why, "%s",
+				   errno == ELOOP ? "it is a symbolic link" : strerror(errno));
+		return NULL;
+	}
+	bytes = read_list(lists, fd, length, why);
+	close(fd);
+	return bytes;
+}

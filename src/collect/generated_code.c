@@ -1,0 +1,108 @@
+#include "collect/generated_code.h"
+
+#include "base/mem.h"
+#include "collect/code_names.h"
+#include "collect/image.h"
+
+#include <string.h>
+
+// One image's frames, while they are named.
+struct naming {
+	struct image *image;
+	struct code_wanted *wanted;
+	size_t count;
+	size_t named, unsure;
+};
+
+static void naming_tell(const struct naming *naming, const struct str *line)
+{
+	trace_builder_note(naming->image->trace_builder, TRACE_NOTE_MESSAGE, naming->image->process,
+			   TRACE_NONE, 0, str_get(line));
+}
+
+// Those that have a name are told, and taken out.
+static void naming_put(struct naming *naming)
+{
+	struct writer *writer = naming->image->trace_builder->writer;
+	struct trace_name name;
+	size_t left = 0;
+
+	for (size_t i = 0; i < naming->count; i++) {
+		struct code_wanted *wanted = &naming->wanted[i];
+
+		if (wanted->length == 0) {
+			naming->wanted[left++] = *wanted;
+			continue;
+		}
+		code_names_split(wanted, &name);
+		writer_add_name(writer, wanted->frame, &name, 1);
+		mem_free(name.function);
+		mem_free(name.file);
+		naming->named++;
+		naming->unsure += wanted->several;
+	}
+	naming->count = left;
+}
+
+static void naming_read(struct naming *naming, enum code_lists_kind kind)
+{
+	const char *what = kind == CODE_LISTS_DUMP ? "jitdump" : "perf map";
+	struct image *image = naming->image;
+	struct str why = { 0 }, line = { 0 };
+	bool all = true;
+	size_t length;
+	char *bytes =
+		code_lists_read(&image->code_lists, kind, image->arrival->hello.pid, &length, &why);
+
+	if (bytes != NULL && kind == CODE_LISTS_DUMP)
+		all = code_names_find_in_dump(naming->wanted, naming->count, (const uint8_t *)bytes,
+					      length);
+	else if (bytes != NULL)
+		all = code_names_find_in_map(naming->wanted, naming->count, bytes, length);
+	if (!all)
+		str_add(&why, "its functions overlap too much");
+	if (why.length > 0) {
+		str_format(&line, "its %s, which names generated code, is not read%s: %s", what,
+			   bytes != NULL ? " to the end" : "", str_get(&why));
+		naming_tell(naming, &line);
+	}
+	naming_put(naming);
+	mem_free(bytes);
+	str_fini(&why);
+	str_fini(&line);
+}
+
+void generated_code_name(struct image *image, uint64_t began_ns)
+{
+	struct naming naming = { .image = image, .count = image->frames.loose_count };
+	struct str line = { 0 };
+
+	if (naming.count == 0)
+		return;
+	naming.wanted = mem_alloc(naming.count, sizeof *naming.wanted);
+	for (size_t i = 0; i < naming.count; i++) {
+		const struct frame_map_loose *loose = &image->frames.loose[i];
+
+		naming.wanted[i] = (struct code_wanted){
+			.pc = loose->pc,
+			.seen_ns = began_ns + loose->seen_ns,
+			.frame = loose->frame,
+		};
+	}
+	naming_read(&naming, CODE_LISTS_DUMP);
+	naming_read(&naming, CODE_LISTS_MAP);
+	if (naming.named > 0 && (naming.unsure > 0 || naming.count > 0)) {
+		str_format(&line,
+			   "%zu of %zu addresses of generated code have the names that it wrote "
+			   "for perf",
+			   naming.named, naming.named + naming.count);
+		if (naming.unsure > 0)
+			str_format(&line,
+				   "; %zu of them were of several functions one after the other",
+				   naming.unsure);
+		naming_tell(&naming, &line);
+	}
+	image->frames.loose_count = 0;
+	mem_free(naming.wanted);
+	str_fini(&line);
+}

@@ -1,0 +1,234 @@
+#!/usr/bin/env -S python3 -B
+# timeout: 240
+# parallel: yes
+"""Generated code has the names that its runtime writes for perf, and hostile lists do no harm."""
+import json
+import os
+import shutil
+import subprocess
+
+from libguest import TIDEMARK, check, equal, main, test
+
+NODE = shutil.which("node", path="/usr/bin:/bin")
+JAVA = shutil.which("java", path="/usr/bin:/bin")
+JAVAC = shutil.which("javac", path="/usr/bin:/bin")
+
+WORK = r"""
+const fs = require('fs');
+function innermost(i) { return Buffer.alloc(9000 + i % 100, 1); }
+function middle(i) { const row = []; for (let k = 0; k < 10; k++) row.push(innermost(i + k)); return row; }
+const kept = [];
+for (let i = 0; i < 500; i++) kept.push(middle(i));
+const map = `/tmp/perf-${process.pid}.map`;
+"""
+
+DEFLATE = r"""
+import java.util.zip.Deflater;
+public class Work {
+	static int squeeze(byte[] in) {
+		Deflater deflater = new Deflater();
+		deflater.setInput(in);
+		deflater.finish();
+		int size = deflater.deflate(new byte[in.length + 100]);
+		deflater.end();
+		return size;
+	}
+	public static void main(String[] words) {
+		int sum = 0;
+		for (int i = 0; i < 30000; i++) sum += squeeze(new byte[2000 + i % 50]);
+		System.out.println(sum);
+	}
+}
+"""
+
+
+def need(program, name):
+    if not program:
+        print(f"# no {name} here: not looked at")
+    return bool(program)
+
+
+def recorded(*command, options=(), env=None):
+    """The report of a recording, and what the launcher said."""
+    ended = subprocess.run([TIDEMARK, "record", "-q", "-f", "-o", "t.tide", *options, "--",
+                            *command], env={**os.environ, **(env or {})}, text=True,
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+    equal(0, ended.returncode, f"{command}: {ended.stderr}")
+    answer = json.loads(subprocess.run([TIDEMARK, "report", "--json", "-n", "0", "t.tide"],
+                                       capture_output=True, timeout=120, check=True).stdout)
+    for process in answer["trace"]["processes"]:
+        forget(f"/tmp/perf-{process['pid']}.map")
+    return answer, ended.stderr
+
+
+def forget(path):
+    """What the runtime or the test left there."""
+    for name in (path, path + ".x"):
+        if os.path.isdir(name) and not os.path.islink(name):
+            os.rmdir(name)
+        elif os.path.lexists(name):
+            os.unlink(name)
+
+
+def stacks_of(report):
+    """All stacks, as lists of (function, file, line)."""
+    found = []
+
+    def look(value):
+        if isinstance(value, dict):
+            frames = value.get("stack")
+            if isinstance(frames, list):
+                found.append([(frame["function"], frame["file"], frame["line"])
+                              for frame in frames])
+            for part in value.values():
+                look(part)
+        elif isinstance(value, list):
+            for part in value:
+                look(part)
+
+    look(report)
+    return found
+
+
+def calls(report, *functions):
+    """Does any stack have these functions one after the other, innermost first?"""
+    for stack in stacks_of(report):
+        names = [frame[0] for frame in stack]
+        for at in range(len(names)):
+            if names[at:at + len(functions)] == list(functions):
+                return stack[at:at + len(functions)]
+    return None
+
+
+def node(more, *options, env=None):
+    with open("work.js", "w", encoding="ascii") as file:
+        file.write(WORK + more)
+    return recorded(NODE, "work.js", options=options, env=env)
+
+
+def messages():
+    """What `info` says of the recording."""
+    text = subprocess.run([TIDEMARK, "info", "t.tide"], capture_output=True, text=True,
+                          errors="replace", timeout=60, check=True)
+    return text.stdout + text.stderr
+
+
+@test
+def functions_of_node_have_their_names_and_places():
+    if not need(NODE, "node"):
+        return
+    report, said = node("", "--jit")
+    inner, outer = calls(report, "innermost", "middle") or (None, None)
+    check(inner, "no stack has innermost, called by middle")
+    equal(os.path.realpath("work.js"), inner[1], "its file")
+    equal((3, 4), (inner[2], outer[2]), "where both begin")
+    check("--jit: " in said and "NODE_OPTIONS" in said, said)
+    check("jit" in messages(), "info does not say what was asked for")
+
+
+@test
+def nothing_is_asked_of_a_runtime_without_jit():
+    if not need(NODE, "node"):
+        return
+    report, said = node("process.stderr.write(String(process.env.NODE_OPTIONS));")
+    check(not calls(report, "innermost"), "it has a name")
+    equal("undefined", said.strip(), "what was said")
+
+
+@test
+def options_of_the_user_stay():
+    if not need(NODE, "node"):
+        return
+    report, _ = node("if (!process.execArgv || !process.env.NODE_OPTIONS.startsWith('--no-warnings '))"
+                     " process.exit(3);", "--jit", env={"NODE_OPTIONS": "--no-warnings"})
+    check(calls(report, "innermost", "middle"), "no names")
+
+
+@test
+def a_jitdump_is_read_as_well():
+    if not need(NODE, "node"):
+        return
+    with open("work.js", "w", encoding="ascii") as file:
+        file.write(WORK)
+    report, _ = recorded(NODE, "--perf-prof", "--interpreted-frames-native-stack", "work.js")
+    check(calls(report, "innermost", "middle"), "no names")
+
+
+@test
+def methods_of_java_have_their_names():
+    if not need(JAVA and JAVAC, "java"):
+        return
+    with open("Work.java", "w", encoding="ascii") as file:
+        file.write(DEFLATE)
+    subprocess.run([JAVAC, "Work.java"], check=True, timeout=120)
+    report, said = recorded(JAVA, "-cp", ".", "Work", options=["--jit"])
+    check(any("Work.squeeze" in (frame[0] or "") for stack in stacks_of(report)
+              for frame in stack), "no Work.squeeze", said)
+
+
+def hostile(what, change, expected):
+    report, _ = node(change, "--jit")
+    check(expected in messages(), what, messages())
+    return report
+
+
+@test
+def a_map_that_is_no_plain_file_of_the_user_is_not_read():
+    if not need(NODE, "node"):
+        return
+    rest = "which names generated code, is not read: "
+    hostile("a link", "fs.renameSync(map, map + '.x'); fs.symlinkSync(map + '.x', map);",
+            rest + "it is a symbolic link")
+    hostile("a pipe", "fs.unlinkSync(map);"
+            "require('child_process').execFileSync('mkfifo', [map]);",
+            rest + "it is not a regular file")
+    hostile("a folder", "fs.unlinkSync(map); fs.mkdirSync(map);", rest + "it is not a regular file")
+    if os.getuid() == 0:
+        hostile("another user's", "fs.chownSync(map, 12345, 12345);",
+                rest + "it is another user's")
+
+
+@test
+def a_map_of_any_bytes_is_bounded():
+    if not need(NODE, "node"):
+        return
+    hostile("too large", "fs.truncateSync(map, 80 << 20);", "it has more than 64 MiB")
+    hostile("overlapping", "fs.unlinkSync(map); fs.writeFileSync(map, '1000 40000000 all\\n'"
+            ".repeat(1e6));", "")
+    report = hostile("no text", r"""
+fs.writeFileSync(map + '.x', Buffer.from(fs.readFileSync(map, 'latin1').split('\n')
+	.filter(line => line.includes('innermost'))
+	.map(line => line.split(' ').slice(0, 2).join(' ') + ' \xff\xfe\x1b[31m\n').join(''), 'latin1'));
+fs.renameSync(map + '.x', map);
+""", "")
+    check(not calls(report, "innermost"), "the last line did not count")
+
+
+@test
+def a_map_that_an_earlier_process_left_names_nothing():
+    if not need(NODE, "node"):
+        return
+    report, _ = node("fs.utimesSync(map, 1000000000, 1000000000);", "--jit")
+    check(not calls(report, "innermost"), "an old list was believed")
+
+
+@test
+def a_process_with_a_tmp_of_its_own_is_read_there():
+    inside = "mount -t tmpfs none /tmp && exec \"$@\""
+    if not need(NODE, "node"):
+        return
+    if subprocess.run(["unshare", "-m", "sh", "-c", inside, "sh", "true"], check=False,
+                      capture_output=True, timeout=20).returncode != 0:
+        print("# no mounts of one's own here: not looked at")
+        return
+    with open("work.js", "w", encoding="ascii") as file:
+        file.write(WORK)
+    os.makedirs("/var/tmp/tidemark-jit", exist_ok=True)
+    shutil.copy("work.js", "/var/tmp/tidemark-jit/work.js")
+    report, _ = recorded("unshare", "-m", "sh", "-c", inside, "sh", NODE,
+                         "/var/tmp/tidemark-jit/work.js", options=["--jit"])
+    shutil.rmtree("/var/tmp/tidemark-jit")
+    check(calls(report, "innermost", "middle"), "no names")
+
+
+main()
