@@ -75,8 +75,7 @@ void json_array_end(struct json *json)
 	end(json, "]");
 }
 
-// Length of the UTF-8 sequence at `at`, or 0 if what is there is not one (RFC 3629).
-static size_t utf8_length(const unsigned char *at, size_t left)
+size_t json_utf8_length(const unsigned char *at, size_t left)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	uint32_t code;
@@ -120,7 +119,7 @@ static void write_quoted(struct json *json, const char *bytes, size_t length)
 
 	sink_write(json->sink, "\"", 1);
 	while (at < length) {
-		size_t step = utf8_length(text + at, length - at);
+		size_t step = json_utf8_length(text + at, length - at);
 
 		if (step > 0 && text[at] >= 0x20 && text[at] != '"' && text[at] != '\\') {
 			at += step;

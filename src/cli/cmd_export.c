@@ -1,12 +1,14 @@
 // export: a trace in the formats of other programs.
 #include "cli/query_options.h"
 
+#include "cli/rowset_folder.h"
+#include "export/events.h"
 #include "export/export.h"
 #include "os/terminal.h"
 
 #include <string.h>
 
-enum { EXPORT_FORMAT = 1, EXPORT_VALUE, EXPORT_LIFETIMES, EXPORT_AGAINST };
+enum { EXPORT_FORMAT = 1, EXPORT_VALUE, EXPORT_LIFETIMES, EXPORT_AGAINST, EXPORT_TABLE };
 
 static const struct option_row export_options[] = {
 	{ EXPORT_FORMAT, 0, "format", "NAME", "one of the formats above" },
@@ -18,6 +20,8 @@ static const struct option_row export_options[] = {
 	  "allocations, freed, frees, impacting, size, count" },
 	{ EXPORT_LIFETIMES, 0, "lifetimes", NULL,
 	  "csv and jsonl: a line for each block, with its end, and not for each event" },
+	{ EXPORT_TABLE, 0, "table", "NAME",
+	  "parquet: this table alone, as one file (docs/schema/rows.md)" },
 	{ EXPORT_AGAINST, 0, "against", "FILE",
 	  "flamegraph: colour what changed since this other trace (same window, same filters)" },
 	QUERY_OPTIONS_ROW_MEMORY("for the index (256M)"),
@@ -41,6 +45,8 @@ const struct command cmd_export = {
 		"  callgrind   for callgrind_annotate and KCachegrind\n"
 		"The blocks themselves, one by one:\n"
 		"  csv, jsonl  a line for each event; with --lifetimes, for each block\n"
+		"  parquet     a folder of tables, for DuckDB and others; allocations have a row\n"
+		"              each (docs/schema/rows.md)\n"
 		"  heaptrack   one process, for heaptrack_print and heaptrack_gui\n"
 		"  firefox     one process, for profiler.firefox.com (native allocations)\n"
 		"  perfetto    levels, marks and a heap profile, for ui.perfetto.dev\n"
@@ -59,6 +65,7 @@ const struct command cmd_export = {
 		"  tidemark export app.tide --format folded --value impacting --from 10s\n"
 		"  tidemark export new.tide --format flamegraph --against old.tide -o change.svg\n"
 		"  tidemark export app.tide --format csv --lifetimes --from 10s -o app.csv\n"
+		"  tidemark export app.tide --format parquet -o app.rows\n"
 		"  tidemark export app.tide --format heaptrack -o heaptrack.app.gz\n"
 		"  tidemark export app.tide --format heaplog --size 40 -o forty.heaplog\n",
 	.options = export_options,
@@ -76,6 +83,7 @@ struct export
 	const struct export_format *format;
 	bool value_given, lifetimes;
 	int value;
+	enum rowset_table_id table; // ROWSET_TABLES: all of them
 };
 
 static bool take_format(struct args *args, struct export *export)
@@ -93,6 +101,19 @@ static bool take_format(struct args *args, struct export *export)
 	return true;
 }
 
+static bool take_table(struct args *args, struct export *export)
+{
+	const char *names[ROWSET_TABLES + 1] = { 0 };
+	int index;
+
+	for (enum rowset_table_id id = 0; id < ROWSET_TABLES; id++)
+		names[id] = rowset_tables[id].name;
+	if (!args_word(args, names, &index))
+		return false;
+	export->table = (enum rowset_table_id)index;
+	return true;
+}
+
 static bool take_option(struct args *args, int id, struct export *export)
 {
 	switch (id) {
@@ -104,6 +125,8 @@ static bool take_option(struct args *args, int id, struct export *export)
 	case EXPORT_LIFETIMES:
 		export->lifetimes = true;
 		return true;
+	case EXPORT_TABLE:
+		return take_table(args, export);
 	case EXPORT_AGAINST:
 		export->against = args->value;
 		return true;
@@ -133,6 +156,27 @@ static bool write_format(void *context, struct sink *sink, struct err *err)
 	return export_write(writing->format, &writing->source, sink, err);
 }
 
+static bool is_folder(const struct export *export)
+{
+	return export->format->has_tables && export->table == ROWSET_TABLES;
+}
+
+static bool can_write(const struct export *export, struct err *err)
+{
+	return is_folder(export)
+		       ? rowset_folder_check(export->query.output, export->query.force, err)
+		       : query_options_can_write(&export->query, err);
+}
+
+static bool write_all(const struct export *export, struct writing *writing, struct err *err)
+{
+	if (!is_folder(export))
+		return query_options_write(&export->query, write_format, writing, err);
+	return events_prepare(writing->source.asked, err) &&
+	       rowset_folder_write(&writing->source, export->query.output, export->query.force,
+				   err);
+}
+
 static bool write_trace(struct export *export, struct err *err)
 {
 	struct writing writing = {
@@ -142,6 +186,7 @@ static bool write_trace(struct export *export, struct err *err)
 			.against_asked = export->against ? &export->against_asked : NULL,
 			.value = export->value_given ? (enum samples_value)export->value
 						     : SAMPLES_LIVE,
+			.table = export->table,
 			.lifetimes = export->lifetimes,
 			.say = say,
 		},
@@ -153,7 +198,7 @@ static bool write_trace(struct export *export, struct err *err)
 	if (export->against)
 		query_options_warn(&cmd_export, &export->against_asked, export->against);
 	if ((sums && !query_context_check_layers(&export->asked, false, err)) ||
-	    !query_options_write(&export->query, write_format, &writing, err))
+	    !write_all(export, &writing, err))
 		return false;
 	if (sums)
 		return true;
@@ -168,8 +213,7 @@ static bool export_trace(struct export *export, struct err *err)
 		query_options_context(&cmd_export, &export->query, export_rules(export->format));
 	bool good;
 
-	if (!query_options_can_write(&export->query, err) ||
-	    !query_options_open(&context, &export->asked, err))
+	if (!can_write(export, err) || !query_options_open(&context, &export->asked, err))
 		return false;
 	context.path = export->against;
 	good = (!export->against || query_options_open(&context, &export->against_asked, err)) &&
@@ -193,6 +237,10 @@ static bool check(struct args *args, const struct export *export)
 				    "--value is for formats of one value (folded, flamegraph)");
 	if (export->lifetimes && !export->format->has_lifetimes)
 		return args_mistake(args, "--lifetimes is for csv and jsonl");
+	if (export->table != ROWSET_TABLES && !export->format->has_tables)
+		return args_mistake(args, "--table is for parquet");
+	if (is_folder(export) && !export->query.output)
+		return args_mistake(args, "say -o FOLDER for all tables, or --table NAME for one");
 	if (export->against && !export->format->compares)
 		return args_mistake(args, "--against is for flamegraph");
 	if (!export->query.output && terminal_is() && !one_value && !export->format->is_text)
@@ -217,7 +265,7 @@ static int answer(struct args *args, struct export *export)
 
 static int run(int argc, char **argv)
 {
-	struct export export = { 0 };
+	struct export export = { .table = ROWSET_TABLES };
 	struct args args;
 	int code;
 

@@ -182,6 +182,7 @@ static void begin(struct lives *lives, const struct trace_event *event, process_
 		.thread = event->thread,
 		.stack = event->stack,
 		.heap = event->heap,
+		.kind = event->kind,
 		.moved = moved,
 	};
 

@@ -55,6 +55,7 @@ struct lives_block {
 	stack_id stack;
 	heap_id heap;
 	uint8_t origin; // enum lives_origin
+	uint8_t kind;   // enum trace_kind: of the event that began it; 0 unless LIVES_BEGUN
 	bool moved;     // a realloc began it
 };
 

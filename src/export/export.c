@@ -5,23 +5,12 @@
 #include <string.h>
 
 const struct export_format *const export_formats[] = {
-	&pprof_format,
-	&otlp_format,
-	&speedscope_format,
-	&folded_format,
-	&flamegraph_format,
-	&callgrind_format,
-	&massif_format,
-	&dhat_format,
-	&csv_format,
-	&csv_jsonl_format,
-	&heaptrack_format,
-	&firefox_format,
-	&perfetto_format,
-	&heaplog_format,
-	&memory_tracker_format,
-	&tracefrag_log_format,
-	NULL,
+	&pprof_format,          &otlp_format,          &speedscope_format,
+	&folded_format,         &flamegraph_format,    &callgrind_format,
+	&massif_format,         &dhat_format,          &csv_format,
+	&csv_jsonl_format,      &parquet_format,       &heaptrack_format,
+	&firefox_format,        &perfetto_format,      &heaplog_format,
+	&memory_tracker_format, &tracefrag_log_format, NULL,
 };
 
 const struct query_context_rules *export_rules(const struct export_format *format)

@@ -19,6 +19,7 @@ struct export_source {
 	const struct samples *against;
 	enum samples_value value; // for formats that hold one
 	bool value_given;
+	unsigned table; // of formats that hold one: enum rowset_table_id
 	bool lifetimes; // blocks, and not events, for formats that `has_lifetimes`
 	void (*say)(void *context, const char *text); // a line without a newline
 	void *context;
@@ -31,7 +32,8 @@ struct export_format {
 	bool single_value; // --value chooses it
 	bool is_text;      // that may go to a terminal
 	bool has_lifetimes;
-	bool compares;                           // it can show what changed against another trace
+	bool has_tables; // several (export/rowset.h), each of which is a file
+	bool compares;   // it can show what changed against another trace
 	const struct query_context_rules *rules; // NULL: those of samples, or of blocks
 	bool (*write)(const struct export_source *source, struct sink *sink, struct err *err);
 };
@@ -74,5 +76,6 @@ extern const struct export_format tracefrag_log_format;
 extern const struct export_format csv_format;
 extern const struct export_format csv_jsonl_format;
 extern const struct export_format heaptrack_format;
+extern const struct export_format parquet_format;
 
 #endif

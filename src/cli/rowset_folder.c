@@ -1,0 +1,127 @@
+#include "cli/rowset_folder.h"
+
+#include "export/parquet.h"
+#include "os/file.h"
+#include "os/tool.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct folder {
+	struct str path; // where it is made, before it has its name
+	FILE *file;
+	struct sink sink;
+};
+
+void rowset_folder_file(const char *path, enum rowset_table_id id, struct str *file)
+{
+	str_format(file, "%s/%s.parquet", path, rowset_tables[id].name);
+}
+
+void rowset_folder_remove(const char *path)
+{
+	struct str file = { 0 };
+
+	for (enum rowset_table_id id = 0; id < ROWSET_TABLES; id++) {
+		str_clear(&file);
+		rowset_folder_file(path, id, &file);
+		file_remove(file.text);
+	}
+	str_fini(&file);
+	file_remove_folder(path);
+}
+
+// Anything in it that is no table of ours?
+static void look(void *context, const char *name)
+{
+	bool *strange = context;
+	struct str file = { 0 };
+	bool known = false;
+
+	for (enum rowset_table_id id = 0; id < ROWSET_TABLES; id++) {
+		str_clear(&file);
+		str_format(&file, "%s.parquet", rowset_tables[id].name);
+		known = known || strcmp(name, file.text) == 0;
+	}
+	str_fini(&file);
+	*strange = *strange || !known;
+}
+
+bool rowset_folder_check(const char *path, bool replace, struct err *err)
+{
+	enum file_kind kind = file_look(path);
+
+	bool strange = false;
+
+	if (kind == FILE_IS_MISSING)
+		return true;
+	if (kind == FILE_IS_FOLDER && replace) {
+		if (!file_list(path, look, &strange))
+			return err_errno(err, errno, "cannot read %s", path);
+		return !strange ||
+		       err_set(err, ERR_USAGE, "%s has other files in it than tables", path);
+	}
+	if (kind == FILE_IS_FOLDER)
+		return err_set(err, ERR_IO, "%s exists already (--force overwrites it)", path);
+	return err_set(err, ERR_USAGE,
+		       "%s is not a folder; a file holds one of the tables (--table NAME)", path);
+}
+
+static struct sink *open_table(void *context, const struct rowset_table *table, struct err *err)
+{
+	struct folder *folder = context;
+	struct str file = { 0 };
+
+	rowset_folder_file(folder->path.text, rowset_find(table->name), &file);
+	folder->file = file_stream(file.text, "wb");
+	if (!folder->file)
+		err_errno(err, errno, "cannot write %s", file.text);
+	str_fini(&file);
+	folder->sink = sink_to_file(folder->file);
+	return folder->file ? &folder->sink : NULL;
+}
+
+static bool close_table(void *context, struct err *err)
+{
+	struct folder *folder = context;
+	FILE *file = folder->file;
+
+	folder->file = NULL;
+	return fclose(file) == 0 || err_errno(err, errno, "cannot write a table");
+}
+
+static bool keep(const struct folder *folder, const char *path, bool replace, struct err *err)
+{
+	if (replace)
+		rowset_folder_remove(path);
+	return file_rename(folder->path.text, path, false) ||
+	       err_errno(err, errno, "cannot make %s", path);
+}
+
+bool rowset_folder_write(const struct export_source *source, const char *path, bool replace,
+			 struct err *err)
+{
+	struct folder folder = { 0 };
+	const struct parquet_files files = { open_table, close_table, &folder };
+	size_t length = strlen(path);
+	bool good;
+
+	if (!rowset_folder_check(path, replace, err))
+		return false;
+	// "x/" is made as "x.123.part".
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	str_format(&folder.path, "%.*s.%ld.part", (int)length, path, (long)tool_own_pid());
+	good = file_make_folder(folder.path.text, false) ||
+	       err_errno(err, errno, "cannot make %s", path);
+	if (good) {
+		good = parquet_write(source, (1u << ROWSET_TABLES) - 1, &files, err) &&
+		       keep(&folder, path, replace, err);
+		if (folder.file)
+			fclose(folder.file);
+		if (!good)
+			rowset_folder_remove(folder.path.text);
+	}
+	str_fini(&folder.path);
+	return good;
+}

@@ -1,0 +1,602 @@
+#include "export/parquet.h"
+
+#include "base/mem.h"
+#include "export/parquet_encode.h"
+#include "export/thrift.h"
+
+#include <string.h>
+#include <zstd.h>
+
+enum {
+	PAGE_ROWS = 1 << 16,
+	DICTIONARY_MAX = 1 << 16, // numbers; texts have one always
+	SLOTS = 1 << 17,          // of the hash: twice as many
+	STATISTIC_MAX = 64,       // bytes of a text as a statistic
+	LEVEL = 1,
+};
+
+static const char magic[] = "PAR1";
+
+// Numbers as the format has them.
+enum parquet_type { TYPE_INT32 = 1, TYPE_INT64 = 2, TYPE_DOUBLE = 5, TYPE_BYTES = 6 };
+enum parquet_encoding {
+	ENCODING_PLAIN = 0,
+	ENCODING_RLE = 3,
+	ENCODING_DELTA = 5,
+	ENCODING_DICTIONARY = 8
+};
+enum parquet_page { PAGE_DATA = 0, PAGE_DICTIONARY = 2 };
+enum { CODEC_ZSTD = 6, REPETITION_REQUIRED = 0, REPETITION_REPEATED = 2 };
+
+static const struct {
+	enum parquet_type type;
+	int converted; // -1: none
+	unsigned width;
+} kinds[] = {
+	[ROWSET_U32] = { TYPE_INT32, 13, 4 },     [ROWSET_U64] = { TYPE_INT64, 14, 8 },
+	[ROWSET_DOUBLE] = { TYPE_DOUBLE, -1, 8 }, [ROWSET_TEXT] = { TYPE_BYTES, 0, 0 },
+	[ROWSET_LIST] = { TYPE_INT32, 13, 4 },
+};
+
+struct slot {
+	uint64_t key;
+	uint32_t number; // + 1; 0: free
+};
+
+// One column of a row group, as it is being written.
+struct chunk {
+	const struct rowset_column *column;
+	enum parquet_encoding encoding;
+	const uint64_t *values; // what is encoded: the items of lists
+	size_t count;
+	uint64_t begin; // in the file
+	uint64_t dictionary_at, data_at;
+	uint64_t plain_bytes; // with headers, before compression
+};
+
+struct parquet {
+	const struct rowset_table *table;
+	struct sink *sink;
+	uint64_t at; // in the file
+	uint64_t rows;
+	size_t groups;
+	struct str groups_meta; // of all row groups so far
+	ZSTD_CCtx *zstd;
+	struct str page, compressed, header;
+	struct slot *slots;
+	uint64_t *dictionary;
+	size_t dictionary_count, dictionary_capacity;
+	uint32_t *numbers; // of each value, in the dictionary
+	size_t numbers_capacity;
+	uint64_t *items;
+	size_t items_capacity;
+};
+
+static void emit(struct parquet *parquet, const void *bytes, size_t length)
+{
+	sink_write(parquet->sink, bytes, length);
+	parquet->at += length;
+}
+
+struct parquet *parquet_new(const struct rowset_table *table, struct sink *sink)
+{
+	struct parquet *parquet = mem_alloc(1, sizeof *parquet);
+
+	parquet->table = table;
+	parquet->sink = sink;
+	parquet->zstd = ZSTD_createCCtx();
+	parquet->slots = mem_alloc(SLOTS, sizeof *parquet->slots);
+	if (!parquet->zstd)
+		mem_none(1, 1 << 20);
+	emit(parquet, magic, 4);
+	return parquet;
+}
+
+void parquet_free(struct parquet *parquet)
+{
+	if (!parquet)
+		return;
+	ZSTD_freeCCtx(parquet->zstd);
+	str_fini(&parquet->groups_meta);
+	str_fini(&parquet->page);
+	str_fini(&parquet->compressed);
+	str_fini(&parquet->header);
+	mem_free(parquet->slots);
+	mem_free(parquet->dictionary);
+	mem_free(parquet->numbers);
+	mem_free(parquet->items);
+	mem_free(parquet);
+}
+
+// ---- dictionaries ----
+
+static inline struct slot *slot_of(struct parquet *parquet, uint64_t key)
+{
+	size_t at = (key * UINT64_C(0x9e3779b97f4a7c15) >> 40) % SLOTS;
+
+	while (parquet->slots[at].number && parquet->slots[at].key != key)
+		at = (at + 1) % SLOTS;
+	return &parquet->slots[at];
+}
+
+static uint32_t learn(struct parquet *parquet, uint64_t key)
+{
+	parquet->dictionary = mem_grow(parquet->dictionary, &parquet->dictionary_capacity,
+				       parquet->dictionary_count + 1, sizeof *parquet->dictionary);
+	parquet->dictionary[parquet->dictionary_count] = key;
+	return (uint32_t)++parquet->dictionary_count;
+}
+
+// Number the values in the order in which they are met. False: they are too many.
+static bool number_values(struct parquet *parquet, const struct chunk *chunk)
+{
+	uint64_t last = 0;
+	uint32_t number = 0;
+
+	memset(parquet->slots, 0, SLOTS * sizeof *parquet->slots);
+	parquet->dictionary_count = 0;
+	parquet->numbers = mem_grow(parquet->numbers, &parquet->numbers_capacity, chunk->count,
+				    sizeof *parquet->numbers);
+	for (size_t i = 0; i < chunk->count; i++) {
+		uint64_t value = chunk->values[i];
+
+		if (value != last || !number) {
+			struct slot *slot = slot_of(parquet, value);
+
+			if (!slot->number) {
+				if (parquet->dictionary_count == DICTIONARY_MAX)
+					return false;
+				*slot = (struct slot){ value, learn(parquet, value) };
+			}
+			last = value;
+			number = slot->number;
+		}
+		parquet->numbers[i] = number - 1;
+	}
+	return true;
+}
+
+static enum parquet_encoding choose(struct parquet *parquet, const struct chunk *chunk)
+{
+	if (chunk->column->usual == ROWSET_FEW && chunk->count > 0 && number_values(parquet, chunk))
+		return ENCODING_DICTIONARY;
+	return chunk->column->type == ROWSET_U64 && chunk->column->usual != ROWSET_RANDOM
+		       ? ENCODING_DELTA
+		       : ENCODING_PLAIN;
+}
+
+// ---- pages ----
+
+static void put_page(struct parquet *parquet, struct chunk *chunk, enum parquet_page type,
+		     size_t count)
+{
+	struct thrift thrift = { .out = &parquet->header };
+	size_t room = ZSTD_compressBound(parquet->page.length);
+	size_t size;
+
+	parquet->compressed.text =
+		mem_grow(parquet->compressed.text, &parquet->compressed.capacity, room + 1, 1);
+	size = ZSTD_compressCCtx(parquet->zstd, parquet->compressed.text, room,
+				 str_get(&parquet->page), parquet->page.length, LEVEL);
+	ASSERT(!ZSTD_isError(size));
+	str_clear(&parquet->header);
+	thrift_begin(&thrift, 0);
+	thrift_i32(&thrift, 1, type);
+	thrift_i32(&thrift, 2, (int32_t)parquet->page.length);
+	thrift_i32(&thrift, 3, (int32_t)size);
+	thrift_begin(&thrift, type == PAGE_DATA ? 5 : 7);
+	thrift_i32(&thrift, 1, (int32_t)count);
+	thrift_i32(&thrift, 2, (int32_t)(type == PAGE_DATA ? chunk->encoding : ENCODING_PLAIN));
+	if (type == PAGE_DATA) {
+		thrift_i32(&thrift, 3, ENCODING_RLE);
+		thrift_i32(&thrift, 4, ENCODING_RLE);
+	}
+	thrift_end(&thrift);
+	thrift_end(&thrift);
+	chunk->plain_bytes += parquet->header.length + parquet->page.length;
+	emit(parquet, parquet->header.text, parquet->header.length);
+	emit(parquet, parquet->compressed.text, size);
+	str_clear(&parquet->page);
+}
+
+static void put_dictionary(struct parquet *parquet, struct chunk *chunk,
+			   const struct rowset_batch *batch)
+{
+	if (chunk->column->type != ROWSET_TEXT) {
+		parquet_encode_plain(&parquet->page, parquet->dictionary, parquet->dictionary_count,
+				     kinds[chunk->column->type].width);
+	} else {
+		for (size_t i = 0; i < parquet->dictionary_count; i++) {
+			const char *text = batch->texts->texts[parquet->dictionary[i]];
+			uint32_t length = (uint32_t)strlen(text);
+
+			str_add_bytes(&parquet->page, &length, sizeof length);
+			str_add_bytes(&parquet->page, text, length);
+		}
+	}
+	chunk->dictionary_at = parquet->at;
+	put_page(parquet, chunk, PAGE_DICTIONARY, parquet->dictionary_count);
+}
+
+static void add_values(struct parquet *parquet, const struct chunk *chunk, size_t from,
+		       size_t count)
+{
+	unsigned bits = parquet_encode_bits(parquet->dictionary_count - 1);
+
+	switch (chunk->encoding) {
+	case ENCODING_DICTIONARY:
+		str_add_char(&parquet->page, (char)bits);
+		parquet_encode_hybrid(&parquet->page, parquet->numbers + from, count, bits);
+		break;
+	case ENCODING_DELTA:
+		parquet_encode_delta(&parquet->page, chunk->values + from, count);
+		break;
+	default:
+		parquet_encode_plain(&parquet->page, chunk->values + from, count,
+				     kinds[chunk->column->type].width);
+	}
+}
+
+// ---- lists ----
+
+// The levels of lists `from` to `to`: whether an item goes on with a list, and whether there is
+// one. An empty list has a place, and no item. Returns the places.
+static size_t add_levels(struct str *out, const uint64_t *ends, size_t from, size_t to)
+{
+	struct str levels = { 0 };
+	uint32_t *repeats = NULL, *there = NULL;
+	size_t places = 0, room = 0, room_there = 0;
+	uint64_t at = from ? ends[from - 1] : 0;
+
+	for (size_t i = from; i < to; i++) {
+		uint64_t begin = at;
+
+		do {
+			repeats = mem_grow(repeats, &room, places + 1, sizeof *repeats);
+			there = mem_grow(there, &room_there, places + 1, sizeof *there);
+			repeats[places] = at > begin;
+			there[places++] = at < ends[i];
+			at++;
+		} while (at < ends[i]);
+		at = ends[i];
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		uint32_t length;
+
+		str_clear(&levels);
+		parquet_encode_hybrid(&levels, i ? there : repeats, places, 1);
+		length = (uint32_t)levels.length;
+		str_add_bytes(out, &length, sizeof length);
+		str_add_bytes(out, levels.text, levels.length);
+	}
+	str_fini(&levels);
+	mem_free(repeats);
+	mem_free(there);
+	return places;
+}
+
+// ---- row groups ----
+
+static void put_data(struct parquet *parquet, struct chunk *chunk, const struct rowset_batch *batch,
+		     const uint64_t *ends)
+{
+	for (size_t from = 0; from < batch->count; from += PAGE_ROWS) {
+		size_t to = from + PAGE_ROWS < batch->count ? from + PAGE_ROWS : batch->count;
+		size_t places = to - from;
+
+		if (ends) {
+			size_t begin = from ? (size_t)ends[from - 1] : 0;
+
+			places = add_levels(&parquet->page, ends, from, to);
+			add_values(parquet, chunk, begin, (size_t)ends[to - 1] - begin);
+		} else {
+			add_values(parquet, chunk, from, to - from);
+		}
+		put_page(parquet, chunk, PAGE_DATA, places);
+	}
+}
+
+// The least and the greatest number, as bytes.
+static void put_number_statistics(struct thrift *thrift, const struct chunk *chunk)
+{
+	unsigned width = kinds[chunk->column->type].width;
+	uint64_t least = chunk->values[0], greatest = least;
+
+	for (size_t i = 1; i < chunk->count; i++) {
+		least = chunk->values[i] < least ? chunk->values[i] : least;
+		greatest = chunk->values[i] > greatest ? chunk->values[i] : greatest;
+	}
+	thrift_i64(thrift, 3, 0);
+	thrift_binary(thrift, 5, &greatest, width);
+	thrift_binary(thrift, 6, &least, width);
+}
+
+static void put_text_statistics(struct thrift *thrift, const struct parquet *parquet,
+				const struct rowset_batch *batch)
+{
+	const char *least = NULL, *greatest = NULL;
+
+	for (size_t i = 0; i < parquet->dictionary_count; i++) {
+		const char *text = batch->texts->texts[parquet->dictionary[i]];
+
+		least = !least || strcmp(text, least) < 0 ? text : least;
+		greatest = !greatest || strcmp(text, greatest) > 0 ? text : greatest;
+	}
+	thrift_i64(thrift, 3, 0);
+	if (least && strlen(least) <= STATISTIC_MAX && strlen(greatest) <= STATISTIC_MAX) {
+		thrift_text(thrift, 5, greatest);
+		thrift_text(thrift, 6, least);
+	}
+}
+
+// Doubles would need another order, and lists have none.
+static void put_statistics(struct thrift *thrift, const struct parquet *parquet,
+			   const struct chunk *chunk, const struct rowset_batch *batch)
+{
+	enum rowset_type type = chunk->column->type;
+
+	if (type == ROWSET_DOUBLE || type == ROWSET_LIST || chunk->count == 0)
+		return;
+	thrift_begin(thrift, 12);
+	if (type == ROWSET_TEXT)
+		put_text_statistics(thrift, parquet, batch);
+	else
+		put_number_statistics(thrift, chunk);
+	thrift_end(thrift);
+}
+
+static void put_encodings(struct thrift *thrift, const struct chunk *chunk)
+{
+	bool plain = chunk->dictionary_at || chunk->encoding == ENCODING_PLAIN;
+	bool more = chunk->encoding != ENCODING_PLAIN;
+
+	thrift_list(thrift, 2, THRIFT_I32, 1u + plain + more);
+	thrift_item_i32(thrift, ENCODING_RLE);
+	if (plain)
+		thrift_item_i32(thrift, ENCODING_PLAIN);
+	if (more)
+		thrift_item_i32(thrift, chunk->encoding);
+}
+
+static void put_path(struct thrift *thrift, const struct rowset_column *column)
+{
+	thrift_list(thrift, 3, THRIFT_BINARY, column->type == ROWSET_LIST ? 3 : 1);
+	thrift_item_text(thrift, column->name);
+	if (column->type == ROWSET_LIST) {
+		thrift_item_text(thrift, "list");
+		thrift_item_text(thrift, "element");
+	}
+}
+
+static void put_chunk_meta(struct thrift *thrift, const struct parquet *parquet,
+			   const struct chunk *chunk, const struct rowset_batch *batch,
+			   size_t places)
+{
+	thrift_begin(thrift, 0);
+	thrift_i64(thrift, 2, (int64_t)chunk->begin);
+	thrift_begin(thrift, 3);
+	thrift_i32(thrift, 1, kinds[chunk->column->type].type);
+	put_encodings(thrift, chunk);
+	put_path(thrift, chunk->column);
+	thrift_i32(thrift, 4, CODEC_ZSTD);
+	thrift_i64(thrift, 5, (int64_t)places);
+	thrift_i64(thrift, 6, (int64_t)chunk->plain_bytes);
+	thrift_i64(thrift, 7, (int64_t)(parquet->at - chunk->begin));
+	thrift_i64(thrift, 9, (int64_t)chunk->data_at);
+	if (chunk->dictionary_at)
+		thrift_i64(thrift, 11, (int64_t)chunk->dictionary_at);
+	put_statistics(thrift, parquet, chunk, batch);
+	thrift_end(thrift);
+	thrift_end(thrift);
+}
+
+// The items as wide numbers.
+static const uint64_t *widen(struct parquet *parquet, const struct rowset_batch *batch)
+{
+	parquet->items = mem_grow(parquet->items, &parquet->items_capacity, batch->items_count + 1,
+				  sizeof *parquet->items);
+	for (size_t i = 0; i < batch->items_count; i++)
+		parquet->items[i] = batch->items[i];
+	return parquet->items;
+}
+
+// An empty list has a place too.
+static size_t places_of(const struct rowset_batch *batch, const uint64_t *ends)
+{
+	size_t places = ends ? batch->items_count : batch->count;
+
+	for (size_t i = 0; ends && i < batch->count; i++)
+		places += ends[i] == (i ? ends[i - 1] : 0);
+	return places;
+}
+
+static uint64_t put_column(struct parquet *parquet, struct thrift *thrift,
+			   const struct rowset_batch *batch, unsigned i)
+{
+	const struct rowset_column *column = &parquet->table->columns[i];
+	const uint64_t *ends = column->type == ROWSET_LIST ? batch->values[i] : NULL;
+	struct chunk chunk = {
+		.column = column,
+		.values = ends ? widen(parquet, batch) : batch->values[i],
+		.count = ends ? batch->items_count : batch->count,
+		.begin = parquet->at,
+	};
+
+	chunk.encoding = choose(parquet, &chunk);
+	if (chunk.encoding == ENCODING_DICTIONARY)
+		put_dictionary(parquet, &chunk, batch);
+	chunk.data_at = parquet->at;
+	put_data(parquet, &chunk, batch, ends);
+	put_chunk_meta(thrift, parquet, &chunk, batch, places_of(batch, ends));
+	return chunk.plain_bytes;
+}
+
+void parquet_add(struct parquet *parquet, const struct rowset_batch *batch)
+{
+	struct thrift thrift = { .out = &parquet->groups_meta };
+	uint64_t bytes = 0;
+
+	thrift_begin(&thrift, 0);
+	thrift_list(&thrift, 1, THRIFT_STRUCT, parquet->table->columns_count);
+	for (unsigned i = 0; i < parquet->table->columns_count; i++)
+		bytes += put_column(parquet, &thrift, batch, i);
+	thrift_i64(&thrift, 2, (int64_t)bytes);
+	thrift_i64(&thrift, 3, (int64_t)batch->count);
+	thrift_end(&thrift);
+	parquet->rows += batch->count;
+	parquet->groups++;
+}
+
+// ---- the footer ----
+
+// One element of the schema, with `children` groups below it (0: none).
+static void put_element(struct thrift *thrift, const char *name, int type, int repetition,
+			int children, int converted)
+{
+	thrift_begin(thrift, 0);
+	if (type >= 0)
+		thrift_i32(thrift, 1, type);
+	if (repetition >= 0)
+		thrift_i32(thrift, 3, repetition);
+	thrift_text(thrift, 4, name);
+	if (children)
+		thrift_i32(thrift, 5, children);
+	if (converted >= 0)
+		thrift_i32(thrift, 6, converted);
+	thrift_end(thrift);
+}
+
+static void put_schema(struct thrift *thrift, const struct rowset_table *table)
+{
+	enum { CONVERTED_LIST = 3 };
+	unsigned lists = 0;
+
+	for (unsigned i = 0; i < table->columns_count; i++)
+		lists += table->columns[i].type == ROWSET_LIST;
+	thrift_list(thrift, 2, THRIFT_STRUCT, 1 + table->columns_count + 2 * lists);
+	put_element(thrift, "schema", -1, -1, (int)table->columns_count, -1);
+	for (unsigned i = 0; i < table->columns_count; i++) {
+		const struct rowset_column *column = &table->columns[i];
+		const char *name = column->name;
+
+		if (column->type == ROWSET_LIST) {
+			put_element(thrift, name, -1, REPETITION_REQUIRED, 1, CONVERTED_LIST);
+			put_element(thrift, "list", -1, REPETITION_REPEATED, 1, -1);
+			name = "element";
+		}
+		put_element(thrift, name, (int)kinds[column->type].type, REPETITION_REQUIRED, 0,
+			    kinds[column->type].converted);
+	}
+}
+
+// Statistics are in the order of each column's type.
+static void put_orders(struct thrift *thrift, const struct rowset_table *table)
+{
+	thrift_list(thrift, 7, THRIFT_STRUCT, table->columns_count);
+	for (unsigned i = 0; i < table->columns_count; i++) {
+		thrift_begin(thrift, 0);
+		thrift_begin(thrift, 1);
+		thrift_end(thrift);
+		thrift_end(thrift);
+	}
+}
+
+void parquet_end(struct parquet *parquet)
+{
+	struct str *out = &parquet->page;
+	struct thrift thrift = { .out = out };
+	uint32_t length;
+
+	str_clear(out);
+	thrift_begin(&thrift, 0);
+	thrift_i32(&thrift, 1, 1);
+	put_schema(&thrift, parquet->table);
+	thrift_i64(&thrift, 3, (int64_t)parquet->rows);
+	thrift_list(&thrift, 4, THRIFT_STRUCT, parquet->groups);
+	str_add_bytes(out, str_get(&parquet->groups_meta), parquet->groups_meta.length);
+	thrift_text(&thrift, 6, "tidemark " TIDEMARK_VERSION);
+	put_orders(&thrift, parquet->table);
+	thrift_end(&thrift);
+	length = (uint32_t)out->length;
+	emit(parquet, out->text, out->length);
+	emit(parquet, &length, sizeof length);
+	emit(parquet, magic, 4);
+}
+
+// ---- all tables ----
+
+struct writing {
+	const struct parquet_files *files;
+	struct sink *sink;
+	struct parquet *parquet;
+};
+
+static bool begin_table(void *context, const struct rowset_table *table, struct err *err)
+{
+	struct writing *writing = context;
+
+	writing->sink = writing->files->open(writing->files->context, table, err);
+	if (writing->sink)
+		writing->parquet = parquet_new(table, writing->sink);
+	return writing->sink != NULL;
+}
+
+static bool add_batch(void *context, const struct rowset_batch *batch, struct err *err)
+{
+	struct writing *writing = context;
+
+	parquet_add(writing->parquet, batch);
+	return sink_ok(writing->sink, err);
+}
+
+static bool end_table(void *context, const struct rowset_table *table, struct err *err)
+{
+	struct writing *writing = context;
+
+	(void)table;
+	parquet_end(writing->parquet);
+	parquet_free(writing->parquet);
+	writing->parquet = NULL;
+	return sink_ok(writing->sink, err) && writing->files->close(writing->files->context, err);
+}
+
+bool parquet_write(const struct export_source *source, unsigned tables,
+		   const struct parquet_files *files, struct err *err)
+{
+	struct writing writing = { .files = files };
+	const struct rowset_receiver receiver = { begin_table, add_batch, end_table, &writing };
+	bool good = rowset_write(source, tables, &receiver, err);
+
+	parquet_free(writing.parquet);
+	return good;
+}
+
+// ---- as a format ----
+
+static struct sink *same_sink(void *context, const struct rowset_table *table, struct err *err)
+{
+	(void)table;
+	(void)err;
+	return context;
+}
+
+static bool keep_open(void *context, struct err *err)
+{
+	(void)context;
+	(void)err;
+	return true;
+}
+
+static bool write_parquet(const struct export_source *source, struct sink *sink, struct err *err)
+{
+	const struct parquet_files files = { same_sink, keep_open, sink };
+
+	return parquet_write(source, 1u << source->table, &files, err);
+}
+
+const struct export_format parquet_format = {
+	.name = "parquet",
+	.brief = "allocations with their ends, and what they name, as Parquet files",
+	.has_tables = true,
+	.write = write_parquet,
+};

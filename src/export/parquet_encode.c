@@ -1,0 +1,161 @@
+#include "export/parquet_encode.h"
+
+#include "base/mem.h"
+#include "export/protobuf.h"
+
+#include <string.h>
+
+enum {
+	DELTA_BLOCK = 128,
+	DELTA_PARTS = 4,
+	DELTA_PART = DELTA_BLOCK / DELTA_PARTS,
+	HYBRID_GROUP = 8,
+	HYBRID_RUN_MIN = 16,
+	CHUNK = 1024, // values that are packed at once
+};
+
+unsigned parquet_encode_bits(uint64_t value)
+{
+	return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+}
+
+void parquet_encode_plain(struct str *out, const uint64_t *values, size_t count, unsigned width)
+{
+	uint32_t narrow[CHUNK];
+
+	if (width == 8) {
+		str_add_bytes(out, values, count * 8);
+		return;
+	}
+	while (count > 0) {
+		size_t now = count < CHUNK ? count : CHUNK;
+
+		for (size_t i = 0; i < now; i++)
+			narrow[i] = (uint32_t)values[i];
+		str_add_bytes(out, narrow, now * 4);
+		values += now;
+		count -= now;
+	}
+}
+
+// Put `count` numbers of so many bits one after the other, the lowest bit first. Returns the
+// bytes; `out` has room for eight more.
+static size_t pack(uint8_t *out, const uint64_t *values, size_t count, unsigned bits)
+{
+	uint64_t word = 0;
+	unsigned used = 0;
+	size_t at = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		word |= values[i] << used;
+		used += bits;
+		if (used < 64)
+			continue;
+		memcpy(out + at, &word, 8);
+		at += 8;
+		used -= 64;
+		word = used ? values[i] >> (bits - used) : 0;
+	}
+	memcpy(out + at, &word, 8);
+	return at + (used + 7) / 8;
+}
+
+// ---- differences ----
+
+static void add_zigzag(struct str *out, int64_t value)
+{
+	protobuf_varint(out, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+}
+
+// So many differences, at most a block of them, of which the rest is 0.
+static void add_block(struct str *out, int64_t deltas[DELTA_BLOCK], size_t count)
+{
+	uint8_t packed[DELTA_PART * 8 + 8];
+	uint64_t part[DELTA_PARTS][DELTA_PART] = { { 0 } };
+	uint8_t bits[DELTA_PARTS] = { 0 };
+	int64_t least = deltas[0];
+
+	for (size_t i = 1; i < count; i++)
+		least = deltas[i] < least ? deltas[i] : least;
+	for (size_t p = 0; p * DELTA_PART < count; p++) {
+		uint64_t all = 0;
+
+		for (size_t i = 0; i < DELTA_PART && p * DELTA_PART + i < count; i++) {
+			part[p][i] = (uint64_t)deltas[p * DELTA_PART + i] - (uint64_t)least;
+			all |= part[p][i];
+		}
+		bits[p] = (uint8_t)parquet_encode_bits(all);
+	}
+	add_zigzag(out, least);
+	str_add_bytes(out, bits, sizeof bits);
+	for (size_t p = 0; p * DELTA_PART < count; p++)
+		str_add_bytes(out, packed, pack(packed, part[p], DELTA_PART, bits[p]));
+}
+
+void parquet_encode_delta(struct str *out, const uint64_t *values, size_t count)
+{
+	int64_t deltas[DELTA_BLOCK];
+
+	protobuf_varint(out, DELTA_BLOCK);
+	protobuf_varint(out, DELTA_PARTS);
+	protobuf_varint(out, count);
+	add_zigzag(out, count ? (int64_t)values[0] : 0);
+	for (size_t at = 1; at < count; at += DELTA_BLOCK) {
+		size_t now = count - at < DELTA_BLOCK ? count - at : DELTA_BLOCK;
+
+		for (size_t i = 0; i < now; i++)
+			deltas[i] = (int64_t)(values[at + i] - values[at + i - 1]);
+		add_block(out, deltas, now);
+	}
+}
+
+// ---- runs, and numbers of few bits ----
+
+static void add_packed(struct str *out, const uint32_t *values, size_t count, unsigned bits)
+{
+	uint8_t packed[CHUNK * 4 + 8];
+	uint64_t wide[CHUNK];
+
+	if (count == 0)
+		return;
+	protobuf_varint(out, (count + HYBRID_GROUP - 1) / HYBRID_GROUP << 1 | 1);
+	while (count > 0) {
+		size_t now = count < CHUNK ? count : CHUNK;
+		size_t whole = (now + HYBRID_GROUP - 1) / HYBRID_GROUP * HYBRID_GROUP;
+
+		for (size_t i = 0; i < whole; i++)
+			wide[i] = i < now ? values[i] : 0;
+		str_add_bytes(out, packed, pack(packed, wide, whole, bits));
+		values += now;
+		count -= now;
+	}
+}
+
+static void add_run(struct str *out, uint32_t value, size_t count, unsigned bits)
+{
+	protobuf_varint(out, (uint64_t)count << 1);
+	str_add_bytes(out, &value, (bits + 7) / 8);
+}
+
+void parquet_encode_hybrid(struct str *out, const uint32_t *values, size_t count, unsigned bits)
+{
+	size_t from = 0; // from here to `at` there are no runs
+	size_t at = 0;
+
+	while (at < count) {
+		size_t end = at + 1;
+
+		while (end < count && values[end] == values[at])
+			end++;
+		if (end - at >= HYBRID_RUN_MIN) {
+			size_t whole = (at - from + HYBRID_GROUP - 1) / HYBRID_GROUP * HYBRID_GROUP;
+
+			add_packed(out, values + from, whole, bits);
+			from += whole;
+			add_run(out, values[from], end - from, bits);
+			from = end;
+		}
+		at = end;
+	}
+	add_packed(out, values + from, count - from, bits);
+}

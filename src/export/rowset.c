@@ -1,0 +1,601 @@
+#include "export/rowset.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "engine/weight.h"
+#include "export/events.h"
+#include "report/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+// A stack or a frame wherever it is met: by its code, and by its names.
+struct identity {
+	uint64_t code, names;
+};
+
+// A sample of resident memory, kept while the events are read: there are a few in a second.
+struct rowset_rss {
+	process_id process;
+	uint64_t time_ns, bytes;
+};
+
+struct rowset {
+	const struct export_source *source;
+	const struct reader *reader;
+	struct names *names;
+	const struct rowset_receiver *receiver;
+	struct err *err;
+	bool good;
+	struct string_table texts;
+	struct rowset_batch batch;
+	unsigned column; // the next one of the row that is being put together
+	uint32_t trace;  // in `texts`, as are these:
+	uint32_t layer;
+	uint32_t kinds[TRACE_HEAP_ALLOC + 1];
+	uint32_t causes[LIVES_RUNNING + 1];
+	uint32_t *heaps; // by heap, + 1; 0: not known yet
+	size_t heaps_count;
+	uint64_t sample_bytes;
+	struct rowset_rss *rss;
+	size_t rss_count, rss_capacity;
+	bool rss_read;
+};
+
+// A trace that was made from text may have no id: then it is what is in it.
+static void make_name(const struct reader *reader, char out[static 33])
+{
+	const struct reader_stats *stats = reader_stats(reader);
+	const uint64_t numbers[] = {
+		index_set_hash_text(reader_info(reader)->command),
+		reader_bytes(reader),
+		stats->events,
+		stats->last_ns,
+		reader_stacks_count(reader),
+	};
+
+	snprintf(out, 33, "%016x%016" PRIx64, 0,
+		 index_set_hash(numbers, sizeof numbers / sizeof *numbers));
+}
+
+void rowset_trace_name(const struct reader *reader, char out[static 33])
+{
+	const uint8_t *id = reader_info(reader)->recording_id;
+	bool known = false;
+
+	for (unsigned i = 0; i < 16; i++) {
+		snprintf(out + 2 * i, 3, "%02x", id[i]);
+		known = known || id[i];
+	}
+	if (!known)
+		make_name(reader, out);
+}
+
+// ---- cells ----
+
+// The number of a text; bytes that are not UTF-8 are U+FFFD, since readers refuse them.
+static uint32_t number_of(struct rowset *rows, const char *text)
+{
+	struct str clean = { 0 };
+	size_t left = text ? strlen(text) : 0;
+	uint32_t number;
+
+	while (left > 0) {
+		size_t length = json_utf8_length((const unsigned char *)text, left);
+		size_t step = length ? length : 1;
+
+		str_add_bytes(&clean, length ? text : "\xef\xbf\xbd", length ? length : 3);
+		text += step;
+		left -= step;
+	}
+	number = string_table_add(&rows->texts, str_get(&clean));
+	str_fini(&clean);
+	return number;
+}
+
+static inline void put(struct rowset *rows, uint64_t value)
+{
+	rows->batch.values[rows->column++][rows->batch.count] = value;
+}
+
+static inline void put_double(struct rowset *rows, double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof bits);
+	put(rows, bits);
+}
+
+static void put_text(struct rowset *rows, const char *text)
+{
+	put(rows, number_of(rows, text));
+}
+
+static void put_hex(struct rowset *rows, const uint8_t *bytes, size_t length)
+{
+	struct str text = { 0 };
+
+	for (size_t i = 0; i < length; i++)
+		str_format(&text, "%02x", bytes[i]);
+	put_text(rows, str_get(&text));
+	str_fini(&text);
+}
+
+static void flush(struct rowset *rows)
+{
+	if (rows->batch.count > 0 && rows->good)
+		rows->good =
+			rows->receiver->batch(rows->receiver->context, &rows->batch, rows->err);
+	rows->batch.count = rows->batch.items_count = 0;
+}
+
+static inline void end_row(struct rowset *rows)
+{
+	rows->column = 0;
+	if (++rows->batch.count == ROWSET_BATCH)
+		flush(rows);
+}
+
+// ---- allocations ----
+
+static uint32_t heap_name(struct rowset *rows, heap_id id)
+{
+	const struct trace_heap *heap = id ? reader_heap(rows->reader, id) : NULL;
+	char handle[24];
+
+	if (!heap)
+		return number_of(rows, "malloc");
+	if (!heap->handle)
+		return number_of(rows, heap->name);
+	snprintf(handle, sizeof handle, "0x%" PRIx64, heap->handle);
+	return number_of(rows, handle);
+}
+
+static uint32_t heap_of(struct rowset *rows, heap_id id)
+{
+	if (id >= rows->heaps_count) {
+		size_t count = id + 1;
+
+		rows->heaps = mem_resize(rows->heaps, count, sizeof *rows->heaps);
+		memset(rows->heaps + rows->heaps_count, 0,
+		       (count - rows->heaps_count) * sizeof *rows->heaps);
+		rows->heaps_count = count;
+	}
+	if (!rows->heaps[id])
+		rows->heaps[id] = heap_name(rows, id) + 1;
+	return rows->heaps[id] - 1;
+}
+
+static void put_weight(struct rowset *rows, uint64_t size)
+{
+	struct weight weight;
+
+	if (!rows->sample_bytes) {
+		put_double(rows, 1);
+		put_double(rows, (double)size);
+		return;
+	}
+	weight = weight_of(rows->sample_bytes, size);
+	put_double(rows, (double)weight.count / WEIGHT_UNIT);
+	put_double(rows, (double)weight.bytes / WEIGHT_UNIT);
+}
+
+static void put_allocation(void *context, const struct lives_block *block,
+			   const struct lives_end *end)
+{
+	struct rowset *rows = context;
+
+	put(rows, rows->trace);
+	put(rows, block->process);
+	put(rows, block->thread);
+	put(rows, rows->layer);
+	put(rows, heap_of(rows, block->heap));
+	put(rows, rows->kinds[block->kind]);
+	put(rows, block->address);
+	put(rows, block->size);
+	put(rows, 0);
+	put(rows, block->time_ns);
+	put(rows, end->cause < LIVES_EXIT ? end->time_ns : UINT64_MAX);
+	put(rows, end->cause < LIVES_RUNNING ? end->time_ns : UINT64_MAX);
+	put(rows, block->number);
+	put(rows, end->number);
+	put(rows, rows->causes[end->cause]);
+	put(rows, end->thread);
+	put(rows, block->stack);
+	put(rows, end->stack);
+	put_weight(rows, block->size);
+	end_row(rows);
+}
+
+static void name_words(struct rowset *rows)
+{
+	static const char *const kinds[] = {
+		[TRACE_NONE_KIND] = "malloc", [TRACE_MALLOC] = "malloc",
+		[TRACE_CALLOC] = "calloc",    [TRACE_ALIGNED] = "aligned",
+		[TRACE_REALLOC] = "realloc",  [TRACE_REALLOC_ALLOC] = "realloc",
+		[TRACE_HEAP_ALLOC] = "heap",
+	};
+	static const char *const causes[] = {
+		[LIVES_FREE] = "free",       [LIVES_REALLOC] = "realloc", [LIVES_LOST] = "lost",
+		[LIVES_DESTROY] = "destroy", [LIVES_EXIT] = "exit",       [LIVES_EXEC] = "exec",
+		[LIVES_RUNNING] = "running",
+	};
+
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		rows->kinds[i] = kinds[i] ? number_of(rows, kinds[i]) : 0;
+	for (size_t i = 0; i < sizeof causes / sizeof *causes; i++)
+		rows->causes[i] = number_of(rows, causes[i]);
+	rows->layer = number_of(rows, "heap");
+}
+
+static void keep_rss(void *context, const struct trace_note *note)
+{
+	struct rowset *rows = context;
+
+	if (note->kind != TRACE_NOTE_RSS)
+		return;
+	rows->rss =
+		mem_grow(rows->rss, &rows->rss_capacity, rows->rss_count + 1, sizeof *rows->rss);
+	rows->rss[rows->rss_count++] =
+		(struct rowset_rss){ note->process, note->time_ns, note->value };
+}
+
+static void write_allocations(struct rowset *rows)
+{
+	const struct events_watcher watcher = {
+		.end = put_allocation,
+		.note = keep_rss,
+		.context = rows,
+		.whole_lives = true,
+		.process = TRACE_NONE,
+	};
+
+	rows->sample_bytes = reader_info(rows->reader)->sample_bytes;
+	name_words(rows);
+	events_read(rows->source, &watcher);
+	rows->rss_read = true;
+}
+
+// ---- stacks and frames ----
+
+static uint64_t text_hash(const char *text)
+{
+	return index_set_hash_text(text ? text : "");
+}
+
+static uint64_t mix(uint64_t before, uint64_t value)
+{
+	return index_set_hash((const uint64_t[]){ before, value }, 2);
+}
+
+static uint64_t code_of(const struct trace_module *module, uint64_t offset)
+{
+	uint64_t hash = 0;
+
+	if (!module)
+		return mix(0, offset);
+	if (!module->build_id_length)
+		return mix(text_hash(module->path), offset);
+	for (unsigned i = 0; i < module->build_id_length; i++)
+		hash = mix(hash, module->build_id[i]);
+	return mix(hash, offset);
+}
+
+// An address that no name is known of is its offset.
+static uint64_t names_of(const struct symbol *symbols, size_t count)
+{
+	uint64_t hash = 0;
+
+	while (count-- > 0) {
+		hash = mix(hash, text_hash(symbols[count].module ? names_file(symbols[count].module)
+								 : NULL));
+		hash = mix(hash, symbols[count].function ? text_hash(symbols[count].function)
+							 : symbols[count].offset);
+	}
+	return hash;
+}
+
+static struct identity identity_of(struct rowset *rows, frame_id id)
+{
+	const struct trace_frame *frame = reader_frame(rows->reader, id);
+	const struct trace_module *module = frame ? reader_module(rows->reader, frame->module)
+						  : NULL;
+	const struct symbol *symbols;
+	size_t count;
+
+	if (!frame)
+		return (struct identity){ 0 };
+	symbols = names_find(rows->names, id, &count);
+	return (struct identity){
+		.code = code_of(frame->module ? module : NULL, symbols[0].offset),
+		.names = names_of(symbols, count),
+	};
+}
+
+static uint64_t put_frames(struct rowset *rows, stack_id id)
+{
+	struct rowset_batch *batch = &rows->batch;
+	uint64_t depth = 0;
+
+	while (id) {
+		const struct trace_stack *stack = reader_stack(rows->reader, id);
+
+		if (!stack)
+			break;
+		batch->items = mem_grow(batch->items, &batch->items_capacity,
+					batch->items_count + 1, sizeof *batch->items);
+		batch->items[batch->items_count++] = stack->frame;
+		depth++;
+		id = stack->parent < id ? stack->parent : 0;
+	}
+	return depth;
+}
+
+static void put_face(struct rowset *rows, stack_id id)
+{
+	struct str text = { 0 };
+
+	names_add_function(rows->names, id, false, &text);
+	put_text(rows, str_get(&text));
+	str_clear(&text);
+	names_add_module(rows->names, id, false, &text);
+	put_text(rows, str_get(&text));
+	str_fini(&text);
+}
+
+static void write_stacks(struct rowset *rows)
+{
+	uint32_t count = reader_stacks_count(rows->reader);
+	uint32_t frames = reader_frames_count(rows->reader);
+	struct identity *of_frame = mem_alloc(frames + 1, sizeof *of_frame);
+	struct identity *of_stack = mem_alloc(count + 1, sizeof *of_stack);
+
+	for (frame_id id = 1; id < frames; id++)
+		of_frame[id] = identity_of(rows, id);
+	for (stack_id id = 1; id < count && rows->good; id++) {
+		const struct trace_stack *stack = reader_stack(rows->reader, id);
+		frame_id frame = stack->frame < frames ? stack->frame : 0;
+		stack_id parent = stack->parent < id ? stack->parent : 0;
+
+		of_stack[id].code = mix(of_stack[parent].code, of_frame[frame].code);
+		of_stack[id].names = mix(of_stack[parent].names, of_frame[frame].names);
+		put(rows, rows->trace);
+		put(rows, id);
+		put(rows, parent);
+		put(rows, put_frames(rows, id));
+		put(rows, rows->batch.items_count);
+		put_face(rows, id);
+		put(rows, of_stack[id].code);
+		put(rows, of_stack[id].names);
+		put(rows, (stack->flags & TRACE_STACK_INCOMPLETE) != 0);
+		end_row(rows);
+	}
+	mem_free(of_frame);
+	mem_free(of_stack);
+}
+
+static void put_function(struct rowset *rows, const struct symbol *symbol)
+{
+	struct str text = { 0 };
+
+	if (symbol->function)
+		str_add(&text, symbol->function);
+	else
+		str_format(&text, "%s+0x%" PRIx64,
+			   symbol->module && symbol->module[0] ? names_file(symbol->module)
+							       : "(no file)",
+			   symbol->offset);
+	put_text(rows, str_get(&text));
+	str_fini(&text);
+}
+
+static void put_frame(struct rowset *rows, const struct trace_frame *frame, size_t position,
+		      const struct symbol *symbol)
+{
+	const struct trace_module *module =
+		frame->module ? reader_module(rows->reader, frame->module) : NULL;
+
+	put(rows, rows->trace);
+	put(rows, frame->id);
+	put(rows, position);
+	put(rows, symbol->inlined);
+	put_function(rows, symbol);
+	put_text(rows, symbol->file);
+	put(rows, symbol->line);
+	put_text(rows, symbol->module);
+	put_hex(rows, module ? module->build_id : NULL, module ? module->build_id_length : 0);
+	put(rows, symbol->offset);
+	end_row(rows);
+}
+
+static void write_frames(struct rowset *rows)
+{
+	for (frame_id id = 1; id < reader_frames_count(rows->reader) && rows->good; id++) {
+		const struct trace_frame *frame = reader_frame(rows->reader, id);
+		size_t count;
+		const struct symbol *symbols = names_find(rows->names, id, &count);
+
+		for (size_t i = 0; i < count; i++)
+			put_frame(rows, frame, i, &symbols[i]);
+	}
+}
+
+// ---- the small ones ----
+
+static void write_processes(struct rowset *rows)
+{
+	for (process_id id = 0; id < reader_processes_count(rows->reader); id++) {
+		const struct trace_process *process = reader_process(rows->reader, id);
+		struct str command = { 0 };
+		char exit[32];
+
+		for (uint32_t i = 0; i < process->args_count; i++)
+			str_format(&command, "%s%s", i ? " " : "", process->args[i]);
+		put(rows, rows->trace);
+		put(rows, id);
+		put(rows, process->parent);
+		put(rows, process->pid);
+		put(rows, process->generation);
+		put(rows, process->bits);
+		put_text(rows, process->exe);
+		put_text(rows, str_get(&command));
+		put(rows, process->began_ns);
+		put(rows, process->ended_ns);
+		put_text(rows, report_exit(process, exit));
+		put(rows, process->rss_max_bytes);
+		end_row(rows);
+		str_fini(&command);
+	}
+}
+
+static void write_threads(struct rowset *rows)
+{
+	for (thread_id id = 0; id < reader_threads_count(rows->reader); id++) {
+		const struct trace_thread *thread = reader_thread(rows->reader, id);
+
+		put(rows, rows->trace);
+		put(rows, id);
+		put(rows, thread->process);
+		put(rows, thread->tid);
+		put_text(rows, thread->name);
+		end_row(rows);
+	}
+}
+
+static void write_modules(struct rowset *rows)
+{
+	for (module_id id = 1; id < reader_modules_count(rows->reader); id++) {
+		const struct trace_module *module = reader_module(rows->reader, id);
+
+		put(rows, rows->trace);
+		put(rows, id);
+		put(rows, module->process);
+		put_text(rows, module->path);
+		put_hex(rows, module->build_id, module->build_id_length);
+		put(rows, module->start);
+		put(rows, module->end);
+		put(rows, module->bias);
+		end_row(rows);
+	}
+}
+
+static void write_marks(struct rowset *rows)
+{
+	size_t count;
+	const struct trace_mark *marks = reader_marks(rows->reader, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		put(rows, rows->trace);
+		put(rows, marks[i].number);
+		put(rows, marks[i].time_ns);
+		put(rows, marks[i].process);
+		put(rows, marks[i].thread);
+		put_text(rows, marks[i].name);
+		end_row(rows);
+	}
+}
+
+static void ignore_end(void *context, const struct lives_block *block, const struct lives_end *end)
+{
+	(void)context;
+	(void)block;
+	(void)end;
+}
+
+static void write_rss(struct rowset *rows)
+{
+	const struct events_watcher watcher = {
+		.end = ignore_end,
+		.note = keep_rss,
+		.context = rows,
+		.process = TRACE_NONE,
+	};
+
+	if (!rows->rss_read)
+		events_read(rows->source, &watcher);
+	for (size_t i = 0; i < rows->rss_count; i++) {
+		put(rows, rows->trace);
+		put(rows, rows->rss[i].process);
+		put(rows, rows->rss[i].time_ns);
+		put(rows, rows->rss[i].bytes);
+		end_row(rows);
+	}
+}
+
+static void write_runs(struct rowset *rows)
+{
+	const struct trace_info *info = reader_info(rows->reader);
+	const struct trace_end *end = reader_end(rows->reader);
+
+	put(rows, rows->trace);
+	put(rows, ROWSET_SCHEMA_VERSION);
+	put_text(rows, info->command);
+	put_text(rows, info->directory);
+	put_text(rows, info->host);
+	put_text(rows, info->tool);
+	put_text(rows, info->options);
+	put(rows, info->began_unix_ns);
+	put(rows, moment_duration(rows->reader));
+	put(rows, info->tick_ns);
+	put(rows, info->sample_bytes);
+	put(rows, end ? end->events_lost : 0);
+	put(rows, reader_complete(rows->reader));
+	end_row(rows);
+}
+
+// ---- the whole ----
+
+static void (*const writers[])(struct rowset *rows) = {
+	[ROWSET_ALLOCATIONS] = write_allocations,
+	[ROWSET_STACKS] = write_stacks,
+	[ROWSET_FRAMES] = write_frames,
+	[ROWSET_PROCESSES] = write_processes,
+	[ROWSET_THREADS] = write_threads,
+	[ROWSET_MODULES] = write_modules,
+	[ROWSET_MARKS] = write_marks,
+	[ROWSET_RSS] = write_rss,
+	[ROWSET_RUNS] = write_runs,
+};
+
+static bool write_table(struct rowset *rows, enum rowset_table_id id)
+{
+	const struct rowset_receiver *receiver = rows->receiver;
+	const struct rowset_table *table = &rowset_tables[id];
+
+	rows->batch.table = table;
+	rows->good = receiver->begin(receiver->context, table, rows->err);
+	if (rows->good)
+		writers[id](rows);
+	flush(rows);
+	return rows->good && receiver->end(receiver->context, table, rows->err);
+}
+
+bool rowset_write(const struct export_source *source, unsigned tables,
+		  const struct rowset_receiver *receiver, struct err *err)
+{
+	struct rowset rows = {
+		.source = source,
+		.reader = source->asked->reader,
+		.names = source->asked->names,
+		.receiver = receiver,
+		.err = err,
+	};
+	char trace[33];
+	bool good = true;
+
+	rowset_trace_name(rows.reader, trace);
+	rows.trace = number_of(&rows, trace);
+	rows.batch.texts = &rows.texts;
+	for (unsigned i = 0; i < ROWSET_COLUMNS_MAX; i++)
+		rows.batch.values[i] = mem_alloc(ROWSET_BATCH, sizeof *rows.batch.values[i]);
+	for (enum rowset_table_id id = 0; id < ROWSET_TABLES && good; id++)
+		if (tables & 1u << id)
+			good = write_table(&rows, id);
+	for (unsigned i = 0; i < ROWSET_COLUMNS_MAX; i++)
+		mem_free(rows.batch.values[i]);
+	mem_free(rows.batch.items);
+	mem_free(rows.heaps);
+	mem_free(rows.rss);
+	string_table_fini(&rows.texts);
+	return good;
+}

@@ -1,0 +1,91 @@
+// rowset: a trace as tables, of which docs/schema/rows.md says what each column means: allocations
+// with their ends, and what these name.
+//
+// They come in batches of at most ROWSET_BATCH rows, column by column. A number is itself, a double
+// its bits, a text its number in `texts`, a list where it ends in `items`. A column says what is
+// usual of its values, so that a writer knows how to store them.
+//
+//     rowset_write          for each table that is wanted, in the order of `rowset_tables`:
+//       begin
+//       batch             until all rows were given; none for a table without rows
+//       end
+//
+// Memory: a batch, the blocks that live at one time, and the texts, which grow with the program.
+#ifndef EXPORT_ROWSET_H
+#define EXPORT_ROWSET_H
+
+#include "export/export.h"
+#include "export/string_table.h"
+
+enum { ROWSET_BATCH = 1 << 18, ROWSET_COLUMNS_MAX = 24, ROWSET_SCHEMA_VERSION = 1 };
+
+enum rowset_type {
+	ROWSET_U32,
+	ROWSET_U64,
+	ROWSET_DOUBLE,
+	ROWSET_TEXT,
+	ROWSET_LIST, // of numbers of 32 bits
+};
+
+enum rowset_usual {
+	ROWSET_FEW,    // few different values
+	ROWSET_NEAR,   // near the value before
+	ROWSET_RANDOM, // anything
+};
+
+struct rowset_column {
+	const char *name;
+	enum rowset_type type;
+	enum rowset_usual usual;
+};
+
+struct rowset_table {
+	const char *name;
+	const struct rowset_column *columns;
+	unsigned columns_count;
+};
+
+struct rowset_batch {
+	const struct rowset_table *table;
+	const struct string_table *texts; // borrowed
+	size_t count;
+	uint64_t *values[ROWSET_COLUMNS_MAX];
+	uint32_t *items; // of the lists: only one column of a table is one
+	size_t items_count, items_capacity;
+};
+
+enum rowset_table_id {
+	ROWSET_ALLOCATIONS,
+	ROWSET_STACKS,
+	ROWSET_FRAMES,
+	ROWSET_PROCESSES,
+	ROWSET_THREADS,
+	ROWSET_MODULES,
+	ROWSET_MARKS,
+	ROWSET_RSS,
+	ROWSET_RUNS,
+	ROWSET_TABLES,
+};
+
+extern const struct rowset_table rowset_tables[ROWSET_TABLES];
+
+// The table of this name; ROWSET_TABLES: there is none.
+enum rowset_table_id rowset_find(const char *name);
+
+// Who takes the rows. False with *err ends the writing.
+struct rowset_receiver {
+	bool (*begin)(void *context, const struct rowset_table *table, struct err *err);
+	bool (*batch)(void *context, const struct rowset_batch *batch, struct err *err);
+	bool (*end)(void *context, const struct rowset_table *table, struct err *err);
+	void *context;
+};
+
+// `tables` is a set of 1 << enum rowset_table_id. Filters and windows choose allocations; the other
+// tables are whole. The question must be one that events_prepare has prepared.
+bool rowset_write(const struct export_source *source, unsigned tables,
+		  const struct rowset_receiver *receiver, struct err *err);
+
+// What `trace` is in all rows of a trace: 32 hexadecimal digits.
+void rowset_trace_name(const struct reader *reader, char out[static 33]);
+
+#endif
