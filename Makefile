@@ -81,6 +81,7 @@ i386: deps-test
 # Windows programs of npm packages, fetched once, outside the tree. Without them their test is skipped.
 packages: deps-test
 	@tools/packages-set-up >/dev/null || echo "make: no Windows programs of npm: their test is skipped"
+	@tools/packages-set-up databases >/dev/null || echo "make: no databases of npm: their tests are skipped"
 
 # Both halves: the host wing and its 64-bit recorder, and the recorder for 32-bit programs. The
 # two DLLs lie beside tidemark.exe.

@@ -40,6 +40,7 @@ static const struct command *const commands[] = {
 	&cmd_info,
 	&cmd_dump,
 	&cmd_export,
+	&cmd_sql,
 	&cmd_import,
 	&cmd_merge,
 	&cmd_strip,

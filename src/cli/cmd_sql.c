@@ -1,0 +1,236 @@
+// sql: questions in SQL about traces, by DuckDB.
+#include "cli/query_options.h"
+
+#include "cli/rowset_folder.h"
+#include "export/events.h"
+#include "os/file.h"
+#include "os/tool.h"
+#include "sql/sql_answer.h"
+#include "trace/fresh.h"
+
+#include "base/mem.h"
+
+enum { SQL_PARQUET = 1 };
+
+static const struct option_row sql_options[] = {
+	PRINT_OPTIONS_ROW_CSV,
+	{ PRINT_OPTIONS_JSON, 0, "json", NULL, "write JSON: a list of objects" },
+	{ SQL_PARQUET, 0, "parquet", NULL, "write a Parquet file (with -o)" },
+	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE", "write to FILE, not to stdout" },
+	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite FILE" },
+	PRINT_OPTIONS_ROW_PROGRESS,
+	PRINT_OPTIONS_ROWS_SYMBOLS,
+	{ 0 },
+};
+
+static int run(int argc, char **argv);
+
+const struct command cmd_sql = {
+	.name = "sql",
+	.brief = "ask traces in SQL, by DuckDB",
+	.usage = "FILE… 'SELECT …' [options]",
+	.text = "FILE is a trace, or a folder that `tidemark export --format parquet` has\n"
+		"written; of several the rows are in the same tables. The tables are allocations,\n"
+		"stacks, frames, processes, threads, modules, marks, rss and runs\n"
+		"(docs/schema/rows.md); docs/howto/ask-in-sql.md has questions to begin with.\n"
+		"\n"
+		"Needs DuckDB's library: TIDEMARK_DUCKDB is its path, where the system does not\n"
+		"find it by itself.\n",
+	.examples = "  tidemark sql app.tide 'SELECT count(*), sum(size) FROM allocations'\n"
+		    "  tidemark sql app.tide 'DESCRIBE allocations'\n"
+		    "  tidemark sql monday.tide friday.tide --csv 'SELECT trace, sum(size)\n"
+		    "      FROM allocations GROUP BY trace'\n"
+		    "  tidemark export app.tide --format parquet -o app.rows   # once, and then\n"
+		    "  tidemark sql app.rows 'SELECT …'                        # many times\n",
+	.options = sql_options,
+	.run = run,
+};
+
+struct sql {
+	struct query_options query;
+	const char **words; // files, then the question
+	size_t words_count, words_capacity;
+	bool parquet;
+	struct str temporary; // the folder of ours
+	char **folders;       // of each file
+};
+
+// ---- traces to tables ----
+
+static void say(void *context, const char *text)
+{
+	(void)context;
+	fprintf(stderr, "tidemark sql: %s\n", text);
+}
+
+static bool make_rows(struct sql *sql, const char *trace, const char *folder, struct err *err)
+{
+	struct query_context_options options =
+		query_options_context(&cmd_sql, &sql->query, &query_context_events_rules);
+	struct query_context asked;
+	struct export_source source = { .asked = &asked, .say = say };
+	bool good;
+
+	options.path = trace;
+	if (!query_options_open(&options, &asked, err))
+		return false;
+	good = events_prepare(&asked, err) && rowset_folder_write(&source, folder, false, err);
+	if (good) {
+		query_context_caution(&asked);
+		query_options_warn(&cmd_sql, &asked, sql->words_count > 2 ? trace : NULL);
+	}
+	query_context_close(&asked);
+	return good;
+}
+
+static bool make_folders(struct sql *sql, struct err *err)
+{
+	struct str folder = { 0 };
+	size_t count = sql->words_count - 1;
+	bool good = tool_folder(&sql->temporary, err);
+
+	sql->folders = mem_alloc(count, sizeof *sql->folders);
+	for (size_t i = 0; i < count && good; i++) {
+		str_clear(&folder);
+		if (file_look(sql->words[i]) == FILE_IS_FOLDER) {
+			str_add(&folder, sql->words[i]);
+		} else {
+			str_format(&folder, "%s/%zu", sql->temporary.text, i);
+			good = make_rows(sql, sql->words[i], folder.text, err);
+		}
+		sql->folders[i] = mem_copy_text(folder.text);
+	}
+	str_fini(&folder);
+	return good;
+}
+
+static void remove_folders(struct sql *sql)
+{
+	struct str folder = { 0 };
+
+	for (size_t i = 0; sql->temporary.length && i + 1 < sql->words_count; i++) {
+		str_clear(&folder);
+		str_format(&folder, "%s/%zu", sql->temporary.text, i);
+		rowset_folder_remove(folder.text);
+		mem_free(sql->folders[i]);
+	}
+	if (sql->temporary.length)
+		file_remove_folder(sql->temporary.text);
+	str_fini(&folder);
+	mem_free(sql->folders);
+	str_fini(&sql->temporary);
+}
+
+// ---- the answer ----
+
+struct writing {
+	struct duckdb *duckdb;
+	const char *question;
+	enum sql_answer_as as;
+};
+
+static bool write_answer(void *context, struct sink *sink, struct err *err)
+{
+	struct writing *writing = context;
+
+	return sql_answer_write(writing->duckdb, writing->question, writing->as, sink, err);
+}
+
+static bool write_parquet(const struct sql *sql, struct duckdb *duckdb, const char *question,
+			  struct err *err)
+{
+	struct fresh fresh = { .fd = -1 };
+	bool good = fresh_open(&fresh, sql->query.output, sql->query.force, err) &&
+		    sql_answer_parquet(
+			    duckdb, question,
+			    fresh.temporary.length ? fresh.temporary.text : fresh.path.text, err) &&
+		    fresh_keep(&fresh, err);
+
+	fresh_close(&fresh);
+	return good;
+}
+
+static bool ask(struct sql *sql, struct duckdb *duckdb, struct err *err)
+{
+	const char *question = sql->words[sql->words_count - 1];
+	struct writing writing = {
+		.duckdb = duckdb,
+		.question = question,
+		.as = sql->query.print.csv    ? SQL_ANSWER_CSV
+		      : sql->query.print.json ? SQL_ANSWER_JSON
+					      : SQL_ANSWER_TABLE,
+	};
+
+	if (!duckdb_run(duckdb, "SET autoinstall_known_extensions = false", err) ||
+	    !make_folders(sql, err) ||
+	    !sql_answer_views(duckdb, (const char *const *)sql->folders, sql->words_count - 1, err))
+		return false;
+	return sql->parquet ? write_parquet(sql, duckdb, question, err)
+			    : query_options_write(&sql->query, write_answer, &writing, err);
+}
+
+// ---- the command line ----
+
+static bool take_option(struct args *args, int id, struct sql *sql)
+{
+	switch (id) {
+	case ARGS_OPERAND:
+		sql->words = mem_grow(sql->words, &sql->words_capacity, sql->words_count + 1,
+				      sizeof *sql->words);
+		sql->words[sql->words_count++] = args->value;
+		return true;
+	case SQL_PARQUET:
+		sql->parquet = true;
+		return true;
+	default:
+		return query_options_take(args, &sql->query, id) == PRINT_OPTIONS_TAKEN;
+	}
+}
+
+static bool check(struct args *args, const struct sql *sql)
+{
+	const struct query_options *query = &sql->query;
+
+	if (!args_need(args, sql->words_count > 0 ? "" : NULL, "a trace FILE") ||
+	    !args_need(args, sql->words_count > 1 ? "" : NULL, "a question"))
+		return false;
+	if (query->print.csv + query->print.json + sql->parquet > 1)
+		return args_mistake(args, "--csv, --json and --parquet: one of them");
+	if (sql->parquet && !query->output)
+		return args_mistake(args, "--parquet needs -o FILE");
+	return true;
+}
+
+static int answer(struct args *args, struct sql *sql)
+{
+	struct duckdb *duckdb;
+	struct err err = { 0 };
+	bool good;
+	int id;
+
+	while ((id = args_next(args)) != ARGS_END)
+		if (!take_option(args, id, sql))
+			return args->exit_code;
+	if (!check(args, sql))
+		return args->exit_code;
+	if (!query_options_can_write(&sql->query, &err))
+		return args_fail(&cmd_sql, &err);
+	duckdb = duckdb_new(&err);
+	good = duckdb && ask(sql, duckdb, &err);
+	duckdb_free(duckdb);
+	return good ? EXIT_ANSWERED : args_fail(&cmd_sql, &err);
+}
+
+static int run(int argc, char **argv)
+{
+	struct sql sql = { 0 };
+	struct args args;
+	int code;
+
+	args_init(&args, &cmd_sql, argc, argv);
+	code = answer(&args, &sql);
+	remove_folders(&sql);
+	mem_free(sql.words);
+	query_options_fini(&sql.query);
+	return code;
+}

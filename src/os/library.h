@@ -1,0 +1,19 @@
+// library: a shared library that is loaded while we run, if it is there.
+#ifndef OS_LIBRARY_H
+#define OS_LIBRARY_H
+
+#include "base/str.h"
+
+struct library;
+
+// By path, or by a name that the system looks for. NULL: why is appended.
+struct library *library_open(const char *name, struct str *why);
+void library_close(struct library *library); // NULL is allowed
+
+// "libNAME.so", or as such a file is called here. Append.
+void library_name(const char *name, struct str *file);
+
+// The address of a function; NULL: it has none of that name.
+void *library_find(struct library *library, const char *name);
+
+#endif

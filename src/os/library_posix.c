@@ -1,0 +1,29 @@
+// library_posix: dlopen. A handle is given out as it is.
+#include "os/library.h"
+
+#include <dlfcn.h>
+
+struct library *library_open(const char *name, struct str *why)
+{
+	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+
+	if (!handle)
+		str_add(why, dlerror());
+	return handle;
+}
+
+void library_close(struct library *library)
+{
+	if (library)
+		dlclose(library);
+}
+
+void library_name(const char *name, struct str *file)
+{
+	str_format(file, "lib%s.so", name);
+}
+
+void *library_find(struct library *library, const char *name)
+{
+	return dlsym(library, name);
+}

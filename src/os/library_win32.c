@@ -1,0 +1,38 @@
+// library_win32: LoadLibrary. A handle is given out as it is.
+#include "os/library.h"
+
+#include "base/mem.h"
+#include "os/wide_win32.h"
+
+#include <windows.h>
+
+struct library *library_open(const char *name, struct str *why)
+{
+	uint16_t *wide = wide_new(name);
+	HMODULE handle = LoadLibraryW((const wchar_t *)wide);
+
+	if (!handle)
+		str_format(why, "%s: error %lu", name, GetLastError());
+	mem_free(wide);
+	return (struct library *)handle;
+}
+
+void library_close(struct library *library)
+{
+	if (library)
+		FreeLibrary((HMODULE)library);
+}
+
+void library_name(const char *name, struct str *file)
+{
+	str_format(file, "%s.dll", name);
+}
+
+void *library_find(struct library *library, const char *name)
+{
+	FARPROC found = GetProcAddress((HMODULE)library, name);
+	void *address;
+
+	memcpy(&address, &found, sizeof address);
+	return address;
+}

@@ -1,0 +1,210 @@
+#include "sql/duckdb.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "os/library.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// What DuckDB's C interface calls duckdb_result and duckdb_string_t.
+struct duckdb_result {
+	uint64_t counts[3];
+	void *columns;
+	char *error;
+	void *internal;
+};
+
+struct duckdb_text {
+	uint32_t length;
+	char begin[4]; // of at most 12 bytes, all of them, into `at`
+	const char *at;
+};
+
+enum { DUCKDB_SUCCESS = 0, TEXT_INLINE = 12 };
+
+// The functions that are used: name, result, parameters.
+#define FUNCTIONS(X)                                                                     \
+	X(open, int, (const char *path, void **database))                                \
+	X(close, void, (void **database))                                                \
+	X(connect, int, (void *database, void **connection))                             \
+	X(disconnect, void, (void **connection))                                         \
+	X(query, int, (void *connection, const char *sql, struct duckdb_result *result)) \
+	X(destroy_result, void, (struct duckdb_result * result))                         \
+	X(result_error, const char *, (struct duckdb_result * result))                   \
+	X(column_count, uint64_t, (struct duckdb_result * result))                       \
+	X(column_name, const char *, (struct duckdb_result * result, uint64_t column))   \
+	X(fetch_chunk, void *, (struct duckdb_result result))                            \
+	X(destroy_data_chunk, void, (void **chunk))                                      \
+	X(data_chunk_get_size, uint64_t, (void *chunk))                                  \
+	X(data_chunk_get_vector, void *, (void *chunk, uint64_t column))                 \
+	X(vector_get_data, void *, (void *vector))                                       \
+	X(vector_get_validity, uint64_t *, (void *vector))
+
+struct duckdb {
+	struct library *library;
+	void *database, *connection;
+#define FIELD(name, result, parameters) result(*name) parameters;
+	FUNCTIONS(FIELD)
+#undef FIELD
+};
+
+static bool find_functions(struct duckdb *duckdb, struct err *err)
+{
+	const char *missing = NULL;
+#define FIND(name, result, parameters)                                        \
+	{                                                                     \
+		void *found = library_find(duckdb->library, "duckdb_" #name); \
+                                                                              \
+		memcpy(&duckdb->name, &found, sizeof found);                  \
+		missing = found ? missing : "duckdb_" #name;                  \
+	}
+	FUNCTIONS(FIND)
+#undef FIND
+	return !missing ||
+	       err_set(err, ERR_IO, "DuckDB's library has no %s: it is too old (1.0 or newer)",
+		       missing);
+}
+
+static bool load(struct duckdb *duckdb, struct err *err)
+{
+	const char *named = getenv("TIDEMARK_DUCKDB");
+	struct str file = { 0 }, why = { 0 };
+
+	library_name("duckdb", &file);
+	duckdb->library = library_open(named && *named ? named : str_get(&file), &why);
+	if (!duckdb->library && named && *named)
+		err_set(err, ERR_IO, "cannot load DuckDB: %s (TIDEMARK_DUCKDB)", str_get(&why));
+	else if (!duckdb->library)
+		err_set(err, ERR_IO,
+			"needs DuckDB's library, and there is none: let TIDEMARK_DUCKDB be the "
+			"path of its %s (npm's package @duckdb/node-bindings-linux-x64 has it)",
+			str_get(&file));
+	str_fini(&file);
+	str_fini(&why);
+	return duckdb->library && find_functions(duckdb, err);
+}
+
+static bool begin(struct duckdb *duckdb, struct err *err)
+{
+	if (duckdb->open(NULL, &duckdb->database) != DUCKDB_SUCCESS ||
+	    duckdb->connect(duckdb->database, &duckdb->connection) != DUCKDB_SUCCESS)
+		return err_set(err, ERR_IO, "DuckDB cannot make a database in memory");
+	return true;
+}
+
+struct duckdb *duckdb_new(struct err *err)
+{
+	struct duckdb *duckdb = mem_alloc(1, sizeof *duckdb);
+
+	if (load(duckdb, err) && begin(duckdb, err))
+		return duckdb;
+	duckdb_free(duckdb);
+	return NULL;
+}
+
+// The library is left loaded: its threads may be on their way out.
+void duckdb_free(struct duckdb *duckdb)
+{
+	if (!duckdb)
+		return;
+	if (duckdb->connection)
+		duckdb->disconnect(&duckdb->connection);
+	if (duckdb->database)
+		duckdb->close(&duckdb->database);
+	mem_free(duckdb);
+}
+
+static bool query(struct duckdb *duckdb, const char *sql, struct duckdb_result *result,
+		  struct err *err)
+{
+	const char *said;
+
+	memset(result, 0, sizeof *result);
+	if (duckdb->query(duckdb->connection, sql, result) == DUCKDB_SUCCESS)
+		return true;
+	said = duckdb->result_error(result);
+	err_set(err, ERR_USAGE, "%.*s", said ? (int)strcspn(said, "\n") : 0, said ? said : "");
+	duckdb->destroy_result(result);
+	return false;
+}
+
+bool duckdb_run(struct duckdb *duckdb, const char *sql, struct err *err)
+{
+	struct duckdb_result result;
+
+	if (!query(duckdb, sql, &result, err))
+		return false;
+	duckdb->destroy_result(&result);
+	return true;
+}
+
+// ---- answers ----
+
+// The text of a value, kept behind the others of its row.
+static void keep(struct str *row, const struct duckdb_text *text)
+{
+	const char *bytes = text->length <= TEXT_INLINE ? text->begin : text->at;
+
+	str_add_bytes(row, bytes, text->length);
+	str_add_bytes(row, "", 1);
+}
+
+static void tell_rows(struct duckdb *duckdb, void *chunk, size_t columns,
+		      const struct duckdb_reader *reader)
+{
+	const char **values = mem_alloc(columns, sizeof *values);
+	size_t *at = mem_alloc(columns, sizeof *at);
+	struct str row = { 0 };
+
+	for (uint64_t i = 0; i < duckdb->data_chunk_get_size(chunk); i++) {
+		str_clear(&row);
+		for (size_t c = 0; c < columns; c++) {
+			void *vector = duckdb->data_chunk_get_vector(chunk, c);
+			const uint64_t *valid = duckdb->vector_get_validity(vector);
+			const struct duckdb_text *texts = duckdb->vector_get_data(vector);
+
+			at[c] = SIZE_MAX;
+			if (valid && !(valid[i / 64] >> i % 64 & 1))
+				continue;
+			at[c] = row.length;
+			keep(&row, &texts[i]);
+		}
+		for (size_t c = 0; c < columns; c++)
+			values[c] = at[c] == SIZE_MAX ? NULL : row.text + at[c];
+		reader->row(reader->context, values, columns);
+	}
+	str_fini(&row);
+	mem_free(values);
+	mem_free(at);
+}
+
+static void tell_columns(struct duckdb *duckdb, struct duckdb_result *result, size_t columns,
+			 const struct duckdb_reader *reader)
+{
+	const char **names = mem_alloc(columns, sizeof *names);
+
+	for (size_t c = 0; c < columns; c++)
+		names[c] = duckdb->column_name(result, c);
+	reader->columns(reader->context, names, columns);
+	mem_free(names);
+}
+
+bool duckdb_ask(struct duckdb *duckdb, const char *sql, const struct duckdb_reader *reader,
+		struct err *err)
+{
+	struct duckdb_result result;
+	size_t columns;
+	void *chunk;
+
+	if (!query(duckdb, sql, &result, err))
+		return false;
+	columns = (size_t)duckdb->column_count(&result);
+	tell_columns(duckdb, &result, columns, reader);
+	while ((chunk = duckdb->fetch_chunk(result))) {
+		tell_rows(duckdb, chunk, columns, reader);
+		duckdb->destroy_data_chunk(&chunk);
+	}
+	duckdb->destroy_result(&result);
+	return true;
+}
