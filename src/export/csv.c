@@ -13,59 +13,154 @@
 #include <inttypes.h>
 #include <string.h>
 
+// A line is put together in a buffer that has room for all of it but texts of the trace, which ask
+// for theirs; what repeats from line to line (stacks, a time) is kept as it was written.
+enum { LINE_MAX = 1024, BUFFER_BYTES = 1 << 18, DIGITS_MAX = 20 };
+
 struct rows {
 	const struct export_source *source;
 	const struct reader *reader;
 	struct sink *sink;
-	struct str line;
+	char *buffer, *at; // where the next byte goes
+	size_t capacity;
 	bool json, heading, any; // `any`: the line has a cell
 	struct locations locations;
-	struct str stacks;    // texts as they are written, a NUL behind each
-	struct map stacks_at; // by stack: where, + 1
+	struct str stacks; // texts as they are written
+	struct stack_text {
+		size_t at;
+		uint32_t length;
+		bool known;
+	} * stack_texts; // by stack
+	size_t stack_texts_count;
+	uint64_t time_ns; // its text is kept
+	char time[DIGITS_MAX];
+	size_t time_length;
 };
+
+// ---- the buffer ----
+
+static void flush(struct rows *rows)
+{
+	sink_write(rows->sink, rows->buffer, (size_t)(rows->at - rows->buffer));
+	rows->at = rows->buffer;
+}
+
+// Room for so many bytes, and for the rest of the line.
+static void make_room(struct rows *rows, size_t bytes)
+{
+	size_t used = (size_t)(rows->at - rows->buffer);
+
+	if (used + bytes + LINE_MAX <= rows->capacity)
+		return;
+	rows->buffer = mem_grow(rows->buffer, &rows->capacity, used + bytes + LINE_MAX, 1);
+	rows->at = rows->buffer + used;
+}
+
+static inline void put(struct rows *rows, const char *text, size_t length)
+{
+	memcpy(rows->at, text, length);
+	rows->at += length;
+}
+
+static void put_text(struct rows *rows, const char *text, size_t length)
+{
+	make_room(rows, length);
+	put(rows, text, length);
+}
+
+// Two digits at a time. Returns how many there are; they end at `end`.
+static size_t digits_of(uint64_t value, char *end)
+{
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+				    "25262728293031323334353637383940414243444546474849"
+				    "50515253545556575859606162636465666768697071727374"
+				    "75767778798081828384858687888990919293949596979899";
+	char *at = end;
+
+	for (; value >= 100; value /= 100) {
+		at -= 2;
+		memcpy(at, pairs + value % 100 * 2, 2);
+	}
+	if (value >= 10) {
+		at -= 2;
+		memcpy(at, pairs + value * 2, 2);
+	} else {
+		*--at = (char)('0' + value);
+	}
+	return (size_t)(end - at);
+}
+
+static void put_decimal(struct rows *rows, uint64_t value)
+{
+	char digits[DIGITS_MAX];
+	size_t length = digits_of(value, digits + DIGITS_MAX);
+
+	put(rows, digits + DIGITS_MAX - length, length);
+}
+
+static void put_hex(struct rows *rows, uint64_t value)
+{
+	unsigned length = value ? (unsigned)(67 - __builtin_clzll(value)) / 4 : 1;
+
+	for (unsigned i = length; i-- > 0; value /= 16)
+		rows->at[i] = "0123456789abcdef"[value % 16];
+	rows->at += length;
+}
 
 // ---- cells ----
 
-static void begin_cell(struct rows *rows, const char *name)
+// The name is a literal, so its length is known.
+#define CELL(rows, name) begin_cell(rows, name, sizeof name - 1)
+
+__attribute__((always_inline)) static inline void begin_cell(struct rows *rows, const char *name,
+							     size_t length)
 {
 	if (rows->json) {
-		str_add(&rows->line, rows->any ? ",\"" : "{\"");
-		str_add(&rows->line, name);
-		str_add(&rows->line, "\":");
+		put(rows, rows->any ? ",\"" : "{\"", 2);
+		put(rows, name, length);
+		put(rows, "\":", 2);
 	} else {
 		if (rows->any)
-			str_add_char(&rows->line, ',');
+			*rows->at++ = ',';
 		if (rows->heading)
-			str_add(&rows->line, name);
+			put(rows, name, length);
 	}
 	rows->any = true;
 }
 
 // A number that may not be known.
-static void cell_u64(struct rows *rows, const char *name, bool known, uint64_t value)
+static void number(struct rows *rows, bool known, uint64_t value)
 {
-	begin_cell(rows, name);
 	if (known && !rows->heading)
-		str_add_digits(&rows->line, value, 10);
+		put_decimal(rows, value);
 	else if (rows->json)
-		str_add(&rows->line, "null");
+		put(rows, "null", 4);
 }
 
-static void cell_address(struct rows *rows, const char *name, bool known, uint64_t value)
+static void address(struct rows *rows, bool known, uint64_t value)
 {
-	const char *quote = rows->json ? "\"" : "";
-
-	if (!known) {
-		cell_u64(rows, name, false, 0);
+	if (!known || rows->heading) {
+		number(rows, false, 0);
 		return;
 	}
-	begin_cell(rows, name);
+	if (rows->json)
+		*rows->at++ = '"';
+	put(rows, "0x", 2);
+	put_hex(rows, value);
+	if (rows->json)
+		*rows->at++ = '"';
+}
+
+// Most events have the time of the one before.
+static void time_of(struct rows *rows, uint64_t time_ns)
+{
 	if (rows->heading)
 		return;
-	str_add(&rows->line, quote);
-	str_add(&rows->line, "0x");
-	str_add_digits(&rows->line, value, 16);
-	str_add(&rows->line, quote);
+	if (time_ns != rows->time_ns || rows->time_length == 0) {
+		rows->time_ns = time_ns;
+		rows->time_length = digits_of(time_ns, rows->time + DIGITS_MAX);
+	}
+	put(rows, rows->time + DIGITS_MAX - rows->time_length, rows->time_length);
 }
 
 // Append a text as the format wants it.
@@ -90,48 +185,72 @@ static void quote(const struct rows *rows, const char *text, struct str *out)
 	}
 }
 
-static void cell_text(struct rows *rows, const char *name, const char *text)
+static void text(struct rows *rows, const char *name)
 {
-	begin_cell(rows, name);
-	if (!rows->heading)
-		quote(rows, text, &rows->line);
-}
+	struct str quoted = { 0 };
 
-static void cell_stack(struct rows *rows, const char *name, stack_id stack)
-{
-	struct str folded = { 0 };
-	uint64_t *at;
-	bool added;
-
-	begin_cell(rows, name);
 	if (rows->heading)
 		return;
-	at = map_put(&rows->stacks_at, stack, &added);
-	if (added) {
-		*at = rows->stacks.length + 1;
-		if (stack)
-			locations_fold(&rows->locations, stack, &folded);
-		quote(rows, str_get(&folded), &rows->stacks);
-		str_add_bytes(&rows->stacks, "", 1);
-		str_fini(&folded);
-	}
-	str_add(&rows->line, rows->stacks.text + *at - 1);
+	quote(rows, name, &quoted);
+	put_text(rows, str_get(&quoted), quoted.length);
+	str_fini(&quoted);
 }
 
-static void cell_thread(struct rows *rows, const char *name, thread_id id)
+// One of our own words, which need no quotes in CSV.
+static void word(struct rows *rows, const char *name)
 {
-	const struct trace_thread *thread = reader_thread(rows->reader, id);
+	if (rows->heading)
+		return;
+	if (rows->json)
+		*rows->at++ = '"';
+	put(rows, name, strlen(name));
+	if (rows->json)
+		*rows->at++ = '"';
+}
 
-	cell_u64(rows, name, thread != NULL, thread ? thread->tid : 0);
+static struct stack_text *text_of(struct rows *rows, stack_id stack)
+{
+	struct stack_text *found = &rows->stack_texts[stack];
+	struct str folded = { 0 };
+
+	if (found->known)
+		return found;
+	found->at = rows->stacks.length;
+	if (stack)
+		locations_fold(&rows->locations, stack, &folded);
+	quote(rows, str_get(&folded), &rows->stacks);
+	found->length = (uint32_t)(rows->stacks.length - found->at);
+	found->known = true;
+	str_fini(&folded);
+	return found;
+}
+
+static void stack(struct rows *rows, stack_id id)
+{
+	const struct stack_text *found;
+
+	if (rows->heading)
+		return;
+	found = text_of(rows, id < rows->stack_texts_count ? id : 0);
+	if (found->length)
+		put_text(rows, rows->stacks.text + found->at, found->length);
+}
+
+static void thread(struct rows *rows, thread_id id)
+{
+	const struct trace_thread *found = reader_thread(rows->reader, id);
+
+	number(rows, found != NULL, found ? found->tid : 0);
 }
 
 // ---- lines ----
 
 static void end_line(struct rows *rows)
 {
-	str_add(&rows->line, rows->json ? "}\n" : "\n");
-	sink_write(rows->sink, rows->line.text, rows->line.length);
-	str_clear(&rows->line);
+	put(rows, rows->json ? "}\n" : "\n", rows->json ? 2 : 1);
+	if (rows->at - rows->buffer >= BUFFER_BYTES)
+		flush(rows);
+	make_room(rows, 0);
 	rows->any = false;
 }
 
@@ -139,12 +258,13 @@ static void cell_heap(struct rows *rows, heap_id id)
 {
 	const struct trace_heap *heap = id ? reader_heap(rows->reader, id) : NULL;
 
+	CELL(rows, "heap");
 	if (!heap)
-		cell_text(rows, "heap", "malloc");
+		word(rows, "malloc");
 	else if (heap->handle)
-		cell_address(rows, "heap", true, heap->handle);
+		address(rows, true, heap->handle);
 	else
-		cell_text(rows, "heap", heap->name);
+		text(rows, heap->name);
 }
 
 // What both kinds of lines have.
@@ -152,23 +272,33 @@ static void cells_of_block(struct rows *rows, const struct lives_block *block)
 {
 	const struct trace_process *process = reader_process(rows->reader, block->process);
 
-	cell_address(rows, "address", true, block->address);
-	cell_u64(rows, "size", block->origin == LIVES_BEGUN, block->size);
-	cell_address(rows, "old_address", block->moved && block->old_address, block->old_address);
+	CELL(rows, "address");
+	address(rows, true, block->address);
+	CELL(rows, "size");
+	number(rows, block->origin == LIVES_BEGUN, block->size);
+	CELL(rows, "old_address");
+	address(rows, block->moved && block->old_address, block->old_address);
 	cell_heap(rows, block->heap);
-	cell_u64(rows, "process_id", true, block->process);
-	cell_u64(rows, "pid", process != NULL, process ? process->pid : 0);
+	CELL(rows, "process_id");
+	number(rows, true, block->process);
+	CELL(rows, "pid");
+	number(rows, process != NULL, process ? process->pid : 0);
 }
 
 static void write_event(struct rows *rows, const struct lives_block *block, const char *op,
 			const char *call, const struct lives_end *end)
 {
-	cell_u64(rows, "time_ns", true, end ? end->time_ns : block->time_ns);
-	cell_text(rows, "op", op);
-	cell_text(rows, "call", call);
+	CELL(rows, "time_ns");
+	time_of(rows, end ? end->time_ns : block->time_ns);
+	CELL(rows, "op");
+	word(rows, op);
+	CELL(rows, "call");
+	word(rows, call);
 	cells_of_block(rows, block);
-	cell_thread(rows, "thread", end ? end->thread : block->thread);
-	cell_stack(rows, "stack", end ? end->stack : block->stack);
+	CELL(rows, "thread");
+	thread(rows, end ? end->thread : block->thread);
+	CELL(rows, "stack");
+	stack(rows, end ? end->stack : block->stack);
 	end_line(rows);
 }
 
@@ -201,14 +331,21 @@ static void write_life(void *context, const struct lives_block *block, const str
 {
 	struct rows *rows = context;
 
-	cell_u64(rows, "begin_ns", true, block->time_ns);
-	cell_u64(rows, "end_ns", end->cause != LIVES_RUNNING, end->time_ns);
-	cell_text(rows, "end", causes[end->cause]);
-	cell_text(rows, "class", class_name(events_class(rows->source, block, end)));
+	CELL(rows, "begin_ns");
+	time_of(rows, block->time_ns);
+	CELL(rows, "end_ns");
+	number(rows, end->cause != LIVES_RUNNING, end->time_ns);
+	CELL(rows, "end");
+	word(rows, causes[end->cause]);
+	CELL(rows, "class");
+	word(rows, class_name(events_class(rows->source, block, end)));
 	cells_of_block(rows, block);
-	cell_thread(rows, "thread", block->thread);
-	cell_thread(rows, "end_thread", end->thread);
-	cell_stack(rows, "stack", block->stack);
+	CELL(rows, "thread");
+	thread(rows, block->thread);
+	CELL(rows, "end_thread");
+	thread(rows, end->thread);
+	CELL(rows, "stack");
+	stack(rows, block->stack);
 	end_line(rows);
 }
 
@@ -244,13 +381,18 @@ static bool write(const struct export_source *source, struct sink *sink, bool js
 		.process = TRACE_NONE,
 	};
 
+	rows.stack_texts_count = reader_stacks_count(rows.reader);
+	rows.stack_texts = mem_alloc(rows.stack_texts_count, sizeof *rows.stack_texts);
+	rows.at = rows.buffer = mem_alloc(BUFFER_BYTES + LINE_MAX, 1);
+	rows.capacity = BUFFER_BYTES + LINE_MAX;
 	if (!json)
 		write_heading(&rows);
 	events_read(source, &watcher);
 	locations_fini(&rows.locations);
-	map_fini(&rows.stacks_at);
+	flush(&rows);
+	mem_free(rows.stack_texts);
+	mem_free(rows.buffer);
 	str_fini(&rows.stacks);
-	str_fini(&rows.line);
 	return true;
 }
 
