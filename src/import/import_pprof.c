@@ -6,11 +6,13 @@
 #include "trace/bytes.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 enum {
 	SIZE_MAX_BYTES = 1 << 30,
 	FRAMES_MAX = 1 << 12,
+	VALUES_MAX = 64,
 	NAMES_MAX = 256,
 	STEP_NS = 1000000000,
 	TAG_SAMPLE_TYPE = 1,
@@ -52,6 +54,7 @@ struct profile {
 	struct map function_of, mapping_of, location_of; // by their ids: position
 	struct map frame_of;                             // by a location's position
 	int count_at, bytes_at;                          // of a sample's values; -1: not there
+	int all_count_at, all_bytes_at;                  // of all that was ever allocated
 	unsigned values;
 	uint64_t time_ns, mixed;
 	process_id process;
@@ -200,29 +203,43 @@ static void read_tables(struct profile *profile)
 	}
 }
 
-// Which of a sample's values are blocks and bytes that live.
+// Which of a sample's values are blocks and bytes that live, and that were allocated.
+static void find_value(struct profile *profile, uint64_t name)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+	} values[] = {
+		{ "inuse_objects", offsetof(struct profile, count_at) },
+		{ "objects", offsetof(struct profile, count_at) },
+		{ "inuse_space", offsetof(struct profile, bytes_at) },
+		{ "space", offsetof(struct profile, bytes_at) },
+		{ "inuse_bytes", offsetof(struct profile, bytes_at) },
+		{ "alloc_objects", offsetof(struct profile, all_count_at) },
+		{ "alloc_space", offsetof(struct profile, all_bytes_at) },
+	};
+
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		if (is_text(profile, name, values[i].name))
+			*(int *)((char *)profile + values[i].at) = (int)profile->values;
+}
+
 static bool find_values(struct profile *profile, struct err *err)
 {
-	static const char *const counts[] = { "inuse_objects", "objects" };
-	static const char *const sizes[] = { "inuse_space", "space", "inuse_bytes" };
 	struct bytes_cursor all = bytes_cursor(profile->content.data, profile->content.size);
 	struct str names = { 0 };
 	struct field field, part;
 	char *name;
 
 	profile->count_at = profile->bytes_at = -1;
+	profile->all_count_at = profile->all_bytes_at = -1;
 	while (next_field(profile, &all, &field)) {
 		if (field.tag != TAG_SAMPLE_TYPE)
 			continue;
 		while (next_field(profile, &field.bytes, &part)) {
 			if (part.tag != 1)
 				continue;
-			for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-				if (is_text(profile, part.number, counts[i]))
-					profile->count_at = (int)profile->values;
-			for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-				if (is_text(profile, part.number, sizes[i]))
-					profile->bytes_at = (int)profile->values;
+			find_value(profile, part.number);
 			name = text_of(profile, part.number);
 			str_format(&names, "%s%s", names.length ? ", " : "", name);
 			mem_free(name);
@@ -372,34 +389,56 @@ static void read_label(struct profile *profile, struct bytes_cursor message, uin
 		*thread = text_of(profile, text);
 }
 
+static uint64_t value_at(const uint64_t values[VALUES_MAX], int at)
+{
+	return at >= 0 && at < VALUES_MAX ? values[at] : 0;
+}
+
+// What was freed is what was allocated and does not live.
+static void add_freed(struct profile *profile, const uint64_t values[VALUES_MAX], thread_id thread,
+		      stack_id stack, uint64_t size)
+{
+	uint64_t count =
+		value_at(values, profile->all_count_at) - value_at(values, profile->count_at);
+	uint64_t bytes =
+		value_at(values, profile->all_bytes_at) - value_at(values, profile->bytes_at);
+
+	if (profile->all_count_at >= 0 && profile->count_at >= 0 && (int64_t)count > 0)
+		series_add_freed(profile->work->series, thread, stack, size, count,
+				 (int64_t)bytes > 0 ? bytes : 0);
+}
+
 static void add_sample(struct profile *profile, struct bytes_cursor message)
 {
-	uint64_t locations[FRAMES_MAX], values[64] = { 0 }, size = 0, count, bytes;
+	uint64_t locations[FRAMES_MAX], values[VALUES_MAX] = { 0 }, size = 0, count, bytes;
 	char *process = NULL, *thread = NULL;
 	size_t frames = 0, found = 0;
 	struct field field;
 	stack_id stack = 0;
 	process_id owner;
+	thread_id id;
 
 	while (next_field(profile, &message, &field)) {
 		if (field.tag == 1)
 			frames = add_numbers(&field, locations, frames, FRAMES_MAX);
 		else if (field.tag == 2)
-			found = add_numbers(&field, values, found, 64);
+			found = add_numbers(&field, values, found, VALUES_MAX);
 		else if (field.tag == 3)
 			read_label(profile, field.bytes, &size, &process, &thread);
 	}
-	bytes = profile->bytes_at < 64 ? values[profile->bytes_at] : 0;
-	count = profile->count_at >= 0 && profile->count_at < 64 ? values[profile->count_at] : 1;
+	bytes = value_at(values, profile->bytes_at);
+	count = profile->count_at >= 0 ? value_at(values, profile->count_at) : 1;
 	// Less than nothing is the difference of two profiles.
-	if ((int64_t)bytes > 0 && (int64_t)count >= 0) {
+	if ((int64_t)bytes >= 0 && (int64_t)count >= 0) {
 		owner = intake_process(profile->intake, process);
 		for (size_t i = frames < FRAMES_MAX ? frames : FRAMES_MAX; i-- > 0;)
 			stack = intake_stack(profile->intake, stack,
 					     frame_of(profile, locations[i]));
-		series_add(profile->work->series, intake_thread(profile->intake, owner, thread),
-			   stack, size, count, bytes);
-	} else if ((int64_t)bytes < 0 || (int64_t)count < 0) {
+		id = intake_thread(profile->intake, owner, thread);
+		if (bytes > 0)
+			series_add(profile->work->series, id, stack, size, count, bytes);
+		add_freed(profile, values, id, stack, size);
+	} else {
 		profile->mixed++;
 	}
 	mem_free(process);
@@ -481,6 +520,8 @@ static bool read_profile(struct profile *profile, struct err *err)
 		return err_set(err, ERR_FORMAT, "it is damaged, or cut");
 	if (profile->work->input == 0) {
 		intake_lacks(profile->intake, "estimated");
+		if (profile->all_count_at >= 0 && profile->count_at >= 0)
+			intake_lacks(profile->intake, "totals");
 		if (!profile->time_ns)
 			intake_lacks(profile->intake, "numbered");
 	}

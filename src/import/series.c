@@ -13,9 +13,11 @@ struct sum {
 	thread_id thread;
 	stack_id stack;
 	uint64_t size;
-	uint64_t count, bytes;         // as the events have it
-	uint64_t new_count, new_bytes; // in this snapshot
-	uint32_t top;                  // its latest block, + 1
+	uint64_t count, bytes;                     // as the events have it
+	uint64_t new_count, new_bytes;             // in this snapshot
+	uint64_t freed_count, freed_bytes;         // so far, as the events have it
+	uint64_t new_freed_count, new_freed_bytes; // up to this snapshot
+	uint32_t top;                              // its latest block, + 1
 	bool joined;
 };
 
@@ -33,7 +35,10 @@ struct series {
 	size_t blocks_count, blocks_capacity;
 	uint32_t spare; // blocks to use again, + 1
 	uint64_t next_address, time_ns, snapshots, joined;
-	uint64_t most; // blocks of a sum, in this snapshot
+	uint64_t most;       // blocks of a sum, in this snapshot
+	uint64_t most_freed; // the same of those that came and went
+	struct sum *held;    // of the latest of these, which has not gone yet; NULL: none
+	uint64_t held_address;
 	char *name;
 };
 
@@ -65,7 +70,8 @@ void series_begin(struct series *series, const char *name, uint64_t time_ns)
 	mem_free(series->name);
 	series->name = mem_copy_text(name);
 	for (size_t i = 0; i < series->sums_count; i++)
-		series->sums[i].new_count = series->sums[i].new_bytes = 0;
+		series->sums[i].new_count = series->sums[i].new_bytes =
+			series->sums[i].new_freed_count = series->sums[i].new_freed_bytes = 0;
 }
 
 static bool same_sum(const void *context, uint32_t position, const void *key)
@@ -77,28 +83,49 @@ static bool same_sum(const void *context, uint32_t position, const void *key)
 	       sum->size == wanted->size;
 }
 
-void series_add(struct series *series, thread_id thread, stack_id stack, uint64_t size,
-		uint64_t count, uint64_t bytes)
+static struct sum *sum_of(struct series *series, thread_id thread, stack_id stack, uint64_t size)
 {
 	struct sum wanted = { .thread = thread, .stack = stack, .size = size };
 	uint64_t key[3] = { thread, stack, size };
-	uint32_t at;
-	struct sum *sum;
+	uint32_t at = index_set_put(&series->by_key, index_set_hash(key, 3), same_sum, series,
+				    &wanted, (uint32_t)series->sums_count);
 
-	if (count == 0 && bytes == 0)
-		return;
-	at = index_set_put(&series->by_key, index_set_hash(key, 3), same_sum, series, &wanted,
-			   (uint32_t)series->sums_count);
 	if (at == series->sums_count) {
 		series->sums = mem_grow(series->sums, &series->sums_capacity,
 					series->sums_count + 1, sizeof *series->sums);
 		series->sums[series->sums_count++] = wanted;
 	}
-	sum = &series->sums[at];
-	if (__builtin_add_overflow(sum->new_count, count ? count : 1, &sum->new_count))
-		sum->new_count = UINT64_MAX;
-	if (__builtin_add_overflow(sum->new_bytes, bytes, &sum->new_bytes))
-		sum->new_bytes = UINT64_MAX;
+	return &series->sums[at];
+}
+
+static void add(uint64_t *sum, uint64_t more)
+{
+	if (__builtin_add_overflow(*sum, more, sum))
+		*sum = UINT64_MAX;
+}
+
+void series_add(struct series *series, thread_id thread, stack_id stack, uint64_t size,
+		uint64_t count, uint64_t bytes)
+{
+	struct sum *sum;
+
+	if (count == 0 && bytes == 0)
+		return;
+	sum = sum_of(series, thread, stack, size);
+	add(&sum->new_count, count ? count : 1);
+	add(&sum->new_bytes, bytes);
+}
+
+void series_add_freed(struct series *series, thread_id thread, stack_id stack, uint64_t size,
+		      uint64_t count, uint64_t bytes)
+{
+	struct sum *sum;
+
+	if (count == 0)
+		return;
+	sum = sum_of(series, thread, stack, size);
+	add(&sum->new_freed_count, count);
+	add(&sum->new_freed_bytes, bytes);
 }
 
 // ---- events ----
@@ -152,6 +179,8 @@ static void end_block(struct series *series, struct sum *sum)
 	put(series, sum, TRACE_FREE, 0, block->address, 0);
 	sum->count--;
 	sum->bytes -= block->size;
+	add(&sum->freed_count, 1);
+	add(&sum->freed_bytes, block->size);
 	sum->top = block->below;
 	block->below = series->spare;
 	series->spare = at;
@@ -204,16 +233,70 @@ static void settle(struct series *series, struct sum *sum)
 	begin_blocks(series, sum, sum->new_count, sum->new_bytes);
 }
 
+// ---- what came and went ----
+
+static void let_go(struct series *series)
+{
+	if (series->held)
+		put(series, series->held, TRACE_FREE, 0, series->held_address, 0);
+	series->held = NULL;
+}
+
+// A block goes once the next has come, so that it is not taken for a temporary one: when it went is
+// not known.
+static void come_and_go(struct series *series, struct sum *sum, uint64_t size)
+{
+	uint64_t address = new_address(series, size);
+
+	put(series, sum, TRACE_MALLOC, 0, address, size);
+	let_go(series);
+	series->held = sum;
+	series->held_address = address;
+}
+
+// Freed up to this snapshot, less those that events have ended.
+static void settle_freed(struct series *series, struct sum *sum)
+{
+	uint64_t count, bytes, size, larger;
+
+	if (sum->new_freed_count <= sum->freed_count)
+		return;
+	count = sum->new_freed_count - sum->freed_count;
+	bytes = sum->new_freed_bytes > sum->freed_bytes ? sum->new_freed_bytes - sum->freed_bytes
+							: 0;
+	sum->freed_count = sum->new_freed_count;
+	sum->freed_bytes = sum->new_freed_bytes;
+	if (count > series->most_freed) {
+		series->joined += !sum->joined;
+		sum->joined = true;
+		count = series->most_freed;
+	}
+	size = bytes / count;
+	larger = bytes % count;
+	for (uint64_t i = 0; i < count; i++)
+		come_and_go(series, sum, size + (i < larger));
+}
+
+// ---- the whole ----
+
+static uint64_t limit(const struct series *series, uint64_t total)
+{
+	return total > BLOCKS_MAX ? BLOCKS_MAX / series->sums_count + 1 : UINT64_MAX;
+}
+
 static void limit_blocks(struct series *series)
 {
-	uint64_t total = 0;
+	uint64_t total = 0, freed = 0;
 
-	for (size_t i = 0; i < series->sums_count && total <= BLOCKS_MAX; i++)
-		if (__builtin_add_overflow(total, series->sums[i].new_count, &total))
-			total = UINT64_MAX;
-	series->most = UINT64_MAX;
-	if (total > BLOCKS_MAX)
-		series->most = BLOCKS_MAX / series->sums_count + 1;
+	for (size_t i = 0; i < series->sums_count; i++) {
+		const struct sum *sum = &series->sums[i];
+
+		add(&total, sum->new_count);
+		if (sum->new_freed_count > sum->freed_count)
+			add(&freed, sum->new_freed_count - sum->freed_count);
+	}
+	series->most = limit(series, total);
+	series->most_freed = limit(series, freed);
 }
 
 void series_end(struct series *series)
@@ -223,6 +306,9 @@ void series_end(struct series *series)
 	for (size_t i = 0; i < series->sums_count; i++)
 		if (series->sums[i].new_bytes < series->sums[i].bytes)
 			settle(series, &series->sums[i]);
+	for (size_t i = 0; i < series->sums_count; i++)
+		settle_freed(series, &series->sums[i]);
+	let_go(series);
 	for (size_t i = 0; i < series->sums_count; i++)
 		settle(series, &series->sums[i]);
 	series->snapshots++;

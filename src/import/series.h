@@ -7,6 +7,7 @@
 //     series_new
 //       series_begin
 //         series_add      any number of them
+//         series_add_freed
 //       series_end        the events
 //     series_free
 #ifndef IMPORT_SERIES_H
@@ -26,6 +27,12 @@ void series_begin(struct series *series, const char *name, uint64_t time_ns);
 // More blocks that live in it. `size`: of each of them, or 0; sums of different sizes stay apart.
 void series_add(struct series *series, thread_id thread, stack_id stack, uint64_t size,
 		uint64_t count, uint64_t bytes);
+
+// Blocks of it that were allocated and freed since the beginning of the series, up to this
+// snapshot. What ended with a block of an earlier snapshot is among them; the others come and go
+// just before the snapshot.
+void series_add_freed(struct series *series, thread_id thread, stack_id stack, uint64_t size,
+		      uint64_t count, uint64_t bytes);
 void series_end(struct series *series);
 
 uint64_t series_snapshots(const struct series *series);

@@ -87,6 +87,11 @@ def a_profile_of_ours_holds_what_lived():
     assert live("app.tide") == live("again.tide"), (live("app.tide"), live("again.tide"))
     for word in ("made of sums", "numbers of blocks", "estimates"):
         assert word in warned("again.tide"), warned("again.tide")
+    # What came and went is counted, too, and nothing is made temporary by it.
+    before, after = (answer("report", path)["heap"] for path in ("app.tide", "again.tide"))
+    for figure in ("allocations", "frees", "allocated_bytes"):
+        assert before[figure] == after[figure], (figure, before, after)
+    assert after["temporary"]["count"] <= 1, after
     # By stack, too: its names, and what lives of it.
     before, after = (sums(path) for path in ("app.tide", "again.tide"))
     assert before == after and len(before) > 5, (len(before), len(after))
