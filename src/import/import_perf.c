@@ -6,8 +6,9 @@
 //
 //     app 4242/4243 [001] 12.345679: probe_libc:malloc__return: (7f12 <- 55d0) ret=0x55d0c0
 //
-// A call is its entry, which has the arguments in their order and mostly the stack, and the return
-// of the same thread, which has the result; of free the entry alone.
+// A call is its entry, which has the arguments in their order, and the return of the same thread,
+// which has the result; of free the entry alone. The stack is the return's, where it has one: at
+// the entry the frame pointer is still the caller's, and a walk by it misses the caller.
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -118,8 +119,10 @@ static bool settle(struct perf *perf, struct err *err)
 		return true;
 	}
 	call->there = false;
-	if (call->stack.length == 0 && told->stack.length > 0)
-		str_add(&call->stack, told->stack.text);
+	if (told->stack.length > 0) {
+		str_clear(&call->stack);
+		str_format(&call->stack, "%s;%s", call->function, told->stack.text);
+	}
 	ok = put(perf, call, told->values[told->count - 1], told->time, err);
 	return ok;
 }
@@ -220,7 +223,7 @@ static void read_head(struct perf *perf, const char *line)
 	take_values(told, end);
 }
 
-// `ADDRESS FUNCTION+0xOFFSET (PATH)`
+// `ADDRESS FUNCTION+0xOFFSET (PATH)`, of which all but the first two may be missing.
 static void read_frame(struct perf *perf, const char *line)
 {
 	const char *at = line + strspn(line, " \t"), *name, *path, *end;
@@ -229,19 +232,22 @@ static void read_frame(struct perf *perf, const char *line)
 
 	name = at + length + strspn(at + length, " ");
 	path = str_find_last(name, '(', strlen(name));
-	if (!*name || !path || !perf->told.there)
+	if (!path || path == name || path[-1] != ' ') // of a function's name
+		path = name + strlen(name);
+	if (!*name || !perf->told.there)
 		return;
 	if (stack->length)
 		str_add_char(stack, ';');
 	if (strncmp(name, "[unknown]", 9) == 0) {
 		for (const char *slash = path; (slash = strchr(slash, '/')) != NULL; slash++)
 			path = slash;
-		str_add_bytes(stack, path + 1, strcspn(path + 1, ")"));
+		if (*path)
+			str_add_bytes(stack, path + 1, strcspn(path + 1, ")"));
 		str_format(stack, " 0x%.*s", (int)length, at);
 		return;
 	}
 	end = strstr(name, "+0x");
-	end = end && end < path ? end : path > name ? path - 1 : path;
+	end = end && end < path ? end : *path ? path - 1 : path;
 	for (; name < end; name++)
 		str_add_char(stack, *name == ';' ? ':' : *name);
 }

@@ -40,6 +40,7 @@ static const struct column_name {
 	{ "pid", ROWS_PROCESS, false, 0 },
 	{ "stack", ROWS_STACK, false, 0 },
 	{ "backtrace", ROWS_STACK, true, 0 },
+	{ "call", ROWS_CALL, false, 0 },
 };
 
 // What an `op` means, besides the words of the text form.
@@ -138,6 +139,18 @@ static uint8_t find_kind(const char *word)
 	return asm_words_find_event(word);
 }
 
+// The halves of a realloc, as our own export has them.
+static uint8_t kind_of(const char *op, const char *call)
+{
+	uint8_t kind = find_kind(op);
+
+	if (!call || strcmp(call, "realloc") != 0)
+		return kind;
+	return kind == TRACE_MALLOC ? TRACE_REALLOC_ALLOC
+	       : kind == TRACE_FREE ? TRACE_REALLOC_FREE
+				    : kind;
+}
+
 static bool take_number(const char *text, const char *what, uint64_t *number, struct err *err)
 {
 	*number = 0;
@@ -232,7 +245,7 @@ bool rows_take(struct rows *rows, const char *const fields[ROWS_COLUMNS], struct
 	struct trace_event event = { 0 };
 	const char *op = fields[ROWS_OP] ? fields[ROWS_OP] : "";
 
-	event.kind = find_kind(op);
+	event.kind = kind_of(op, fields[ROWS_CALL]);
 	if (!*op)
 		return err_set(err, ERR_FORMAT, "there is no op");
 	if (!take_time(rows, fields[ROWS_TIME], &event.time_ns, err) ||

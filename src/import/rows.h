@@ -17,6 +17,7 @@ enum rows_column {
 	ROWS_THREAD,
 	ROWS_PROCESS,
 	ROWS_STACK,
+	ROWS_CALL, // of an alloc or a free: what did it; a realloc is one of each
 	ROWS_COLUMNS,
 	ROWS_IGNORED = ROWS_COLUMNS, // a column of another name
 };
