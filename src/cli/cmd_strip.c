@@ -11,6 +11,7 @@ enum {
 	STRIP_FORCE,
 	STRIP_ARGUMENTS,
 	STRIP_PATHS,
+	STRIP_ADDRESSES,
 };
 
 static const struct option_row strip_options[] = {
@@ -18,6 +19,8 @@ static const struct option_row strip_options[] = {
 	{ STRIP_FORCE, 'f', "force", NULL, "overwrite OUT" },
 	{ STRIP_ARGUMENTS, 0, "arguments", NULL, "without command lines" },
 	{ STRIP_PATHS, 0, "paths", NULL, "files by their names alone; no folder, no host" },
+	{ STRIP_ADDRESSES, 0, "addresses", NULL,
+	  "blocks by numbers, code by its place in its file; no virtual memory" },
 	{ 0 },
 };
 
@@ -26,10 +29,12 @@ static int run(int argc, char **argv);
 const struct command cmd_strip = {
 	.name = "strip",
 	.brief = "a trace without arguments and paths, to be passed on",
-	.usage = "FILE -o OUT [--arguments] [--paths]",
-	.text = "Without --arguments or --paths both are left out. What messages tell goes with\n"
-		"them. Names of threads, marks, functions, addresses and build-ids stay, and so\n"
-		"do bundled symbols: look at tidemark dump OUT before you pass it on.\n",
+	.usage = "FILE -o OUT [--arguments] [--paths] [--addresses]",
+	.text = "Without --arguments, --paths or --addresses the first two are left out. What\n"
+		"messages tell goes with them. With --addresses equal addresses stay equal, so all\n"
+		"figures of heaps stay; map, pins and reconcile have nothing to go by. Names of\n"
+		"threads, marks, functions and build-ids stay, and so do bundled symbols: look at\n"
+		"tidemark dump OUT before you pass it on.\n",
 	.examples = "  tidemark strip app.tide -o public.tide\n",
 	.options = strip_options,
 	.run = run,
@@ -41,7 +46,7 @@ static bool write_stripped(struct rewrite_options *options, const char *output, 
 	struct fresh fresh = { .fd = -1 };
 	bool ok = fresh_open(&fresh, output, force, err);
 
-	if (!options->arguments && !options->paths)
+	if (!options->arguments && !options->paths && !options->addresses)
 		options->arguments = options->paths = true;
 	options->stopped = interrupt_came;
 	interrupt_watch();
@@ -74,6 +79,8 @@ static int run(int argc, char **argv)
 			options.arguments = true;
 		else if (id == STRIP_PATHS)
 			options.paths = true;
+		else if (id == STRIP_ADDRESSES)
+			options.addresses = true;
 		else if (id != ARGS_OPERAND || !args_operand(&args, &input.path))
 			return args.exit_code;
 	}
@@ -87,6 +94,9 @@ static int run(int argc, char **argv)
 		return args_fail(&cmd_strip, &err);
 	if (result.damaged)
 		args_warn(&cmd_strip, "the trace is not complete: what is whole of it is there");
+	if (result.vm_left_out)
+		args_warn(&cmd_strip, "%s calls on virtual memory are left out",
+			  str_count(result.vm_left_out, events));
 	printf("%s: %s events\n", output, str_count(result.events, events));
 	return EXIT_ANSWERED;
 }

@@ -52,6 +52,7 @@ extern const struct command cmd_record;
 extern const struct command cmd_report;
 extern const struct command cmd_window;
 extern const struct command cmd_transients;
+extern const struct command cmd_trim;
 extern const struct command cmd_growth;
 extern const struct command cmd_findings;
 extern const struct command cmd_check;

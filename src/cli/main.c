@@ -44,6 +44,7 @@ static const struct command *const commands[] = {
 	&cmd_import,
 	&cmd_merge,
 	&cmd_strip,
+	&cmd_trim,
 	&cmd_repair,
 	&cmd_bundle,
 	&cmd_symbols,

@@ -69,6 +69,11 @@ void heap_sampled(struct heap *heap, uint64_t mean_bytes)
 	heap->sample_bytes = mean_bytes;
 }
 
+void heap_trimmed(struct heap *heap, uint64_t number)
+{
+	heap->before_end = number;
+}
+
 // Some functions are compiled twice: for any event, and for `plain` ones of a recording that was
 // not sampled, of a thread that is selected, where no single allocation is left out.
 #define TWICE static inline __attribute__((always_inline))
@@ -279,6 +284,12 @@ TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
 		return;
 
 	site = &heap->sites[block->site];
+	if (event->number < heap->before_end) {
+		thread->allocated = false;
+		amount_add(&counts->before, &weight);
+		live_add(heap, thread, site, event->size, event, plain);
+		return;
+	}
 	amount_add(&counts->allocated, &weight);
 	if (site->allocated.count == 0)
 		site->first_ns = event->time_ns;
@@ -461,6 +472,8 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 	if (thread->process >= heap->processes_count)
 		return;
 	pass_time(heap, event->time_ns);
+	if (event->number < heap->before_end)
+		call = false;
 	if (call)
 		heap->totals.events++;
 	if (!heap->processes[thread->process].selected)
@@ -508,7 +521,7 @@ void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t 
 	struct heap_thread_state *thread = &heap->threads[events->thread];
 	bool plain = thread->process < heap->processes_count && thread->selected &&
 		     heap->processes[thread->process].selected && heap->sample_bytes == 0 &&
-		     !(heap->query && heap->query->event);
+		     events->number >= heap->before_end && !(heap->query && heap->query->event);
 	struct pending ended;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -579,6 +592,8 @@ void heap_add_note(struct heap *heap, const struct trace_note *note)
 
 static void sum_counts(struct heap_counts *sum, const struct heap_counts *counts)
 {
+	sum->before.count += counts->before.count;
+	sum->before.bytes += counts->before.bytes;
 	sum->allocated.count += counts->allocated.count;
 	sum->allocated.bytes += counts->allocated.bytes;
 	sum->frees += counts->frees;
@@ -601,9 +616,9 @@ static void amount_round(struct heap_amount *amount)
 
 static void counts_round(struct heap_counts *counts)
 {
-	struct heap_amount *const amounts[] = { &counts->allocated, &counts->temporary,
-						&counts->live, &counts->live_at_exit,
-						&counts->peak };
+	struct heap_amount *const amounts[] = { &counts->before,       &counts->allocated,
+						&counts->temporary,    &counts->live,
+						&counts->live_at_exit, &counts->peak };
 
 	for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++)
 		amount_round(amounts[i]);
@@ -644,7 +659,8 @@ void heap_finish(struct heap *heap)
 	for (size_t i = 1; i < heap->sites_count; i++)
 		site_settle(heap, &heap->sites[i], false);
 	sum->live = heap->level;
-	ASSERT(sum->allocated.count == sum->frees + sum->lost_frees + sum->live_at_exit.count);
+	ASSERT(sum->before.count + sum->allocated.count ==
+	       sum->frees + sum->lost_frees + sum->live_at_exit.count);
 	bound_finish(&heap->bound);
 	heap->totals.peak_low_bytes = heap->bound.low;
 	heap->totals.peak_high_bytes = heap->bound.high;

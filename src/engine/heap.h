@@ -4,7 +4,10 @@
 // counted, and how:
 //
 //     allocations    lifetimes begun. A successful realloc is one, and a free, and a reallocation.
-//     frees          lifetimes ended by a call. So allocations = frees + lost_frees + live_at_exit.
+//     before         what lived when a trace begins that was trimmed to a window. It is in levels,
+//                    peaks and frees, and in no allocations.
+//     frees          lifetimes ended by a call. So before + allocations = frees + lost_frees +
+//                    live_at_exit.
 //     lost_frees     an allocation at an address that was still alive: its end was not seen.
 //     inherited      frees, by a forked process, of a block that it did not allocate: its
 //                    parent's. Each address counts once.
@@ -40,6 +43,7 @@ struct heap_amount {
 };
 
 struct heap_counts {
+	struct heap_amount before;    // what lived when a trimmed trace begins; not in `allocated`
 	struct heap_amount allocated; // allocations, allocated_bytes
 	uint64_t frees;
 	uint64_t reallocations;
@@ -104,6 +108,9 @@ void heap_add_note(struct heap *heap, const struct trace_note *note);
 
 // The recording was sampled, with this mean distance. Before the first event; heap_read does it.
 void heap_sampled(struct heap *heap, uint64_t mean_bytes);
+
+// Events of a smaller number begin what lived before the trace. The same.
+void heap_trimmed(struct heap *heap, uint64_t number);
 
 // No more items: settle what is still open. Must precede all questions below.
 void heap_finish(struct heap *heap);

@@ -64,6 +64,7 @@ struct heap {
 	size_t stack_site_capacity;
 	struct map sites_else;
 
+	uint64_t before_end;             // events of a smaller number begin what was before
 	uint64_t sample_bytes;           // 0: not sampled; else amounts are in units until the end
 	struct heap_variance *variances; // sampled: of the sites
 	size_t variances_capacity;

@@ -96,6 +96,7 @@ void heap_read(struct heap *heap, struct reader *reader, struct progress *progre
 	struct trace_note note;
 
 	heap_sampled(heap, reader_info(reader)->sample_bytes);
+	heap_trimmed(heap, reader_info(reader)->trimmed);
 	learn(heap, reader);
 	while (read_events(heap, reader, progress, &note) == READER_NOTE) {
 		learn(heap, reader);

@@ -137,6 +137,9 @@ static bool at_time(const char *text, wide time_ns, const struct reader *reader,
 		return err_set(err, ERR_USAGE,
 			       "%s is before the beginning of the trace, which is %s long", text,
 			       str_duration(duration_ns, length));
+	if (time_ns < moment_begin(reader))
+		return err_set(err, ERR_USAGE, "%s is before %s, to which the trace was trimmed",
+			       text, str_duration(moment_begin(reader), length));
 	if (time_ns > duration_ns)
 		return err_set(err, ERR_USAGE, "%s is after the end of the trace, which is %s long",
 			       text, str_duration(duration_ns, length));
@@ -270,17 +273,43 @@ static bool at_mark(const char *text, const struct reader *reader, struct moment
 	       at_time(text, (wide)edge->time_ns + distance_ns, reader, edge, err);
 }
 
+// The beginning of what is told: a trimmed trace has a mark there.
+static bool at_begin(const struct reader *reader, struct moment_edge *edge)
+{
+	size_t same_count;
+
+	if (!moment_is_trimmed(reader) ||
+	    !find_mark(reader, MOMENT_TRIMMED, sizeof MOMENT_TRIMMED - 1, 1, edge, &same_count))
+		*edge = (struct moment_edge){ .exact = true };
+	return true;
+}
+
+bool moment_is_trimmed(const struct reader *reader)
+{
+	return strstr(reader_info(reader)->options, "trimmed=") != NULL;
+}
+
+uint64_t moment_begin(const struct reader *reader)
+{
+	struct moment_edge edge;
+
+	at_begin(reader, &edge);
+	return edge.time_ns;
+}
+
 // `word` is one that parse_word gives.
 static bool at_word(const char *word, const struct reader *reader, moment_peak *peak, void *context,
 		    struct moment_edge *edge, struct err *err)
 {
 	if (strcmp(word, "peak") == 0)
 		return peak(context, edge, err);
-	*edge = (struct moment_edge){ .exact = true };
-	if (strcmp(word, "end") == 0) {
-		edge->time_ns = moment_duration(reader);
-		edge->number = UINT64_MAX;
-	}
+	if (strcmp(word, "begin") == 0)
+		return at_begin(reader, edge);
+	*edge = (struct moment_edge){
+		.time_ns = moment_duration(reader),
+		.number = UINT64_MAX,
+		.exact = true,
+	};
 	return true;
 }
 
@@ -288,6 +317,7 @@ bool moment_find(const char *text, const struct reader *reader, moment_peak *pea
 		 struct moment_edge *edge, struct err *err)
 {
 	uint64_t duration_ns = moment_duration(reader);
+	uint64_t begin_ns = moment_begin(reader);
 	uint64_t millionths;
 	int64_t time_ns;
 	const char *word;
@@ -303,7 +333,8 @@ bool moment_find(const char *text, const struct reader *reader, moment_peak *pea
 		return at_mark(text, reader, edge, err);
 	else if (parse_percent(text, &millionths))
 		*edge = (struct moment_edge){
-			.time_ns = (uint64_t)((wide)duration_ns * millionths / 100000000),
+			.time_ns = begin_ns + (uint64_t)((wide)(duration_ns - begin_ns) *
+							 millionths / 100000000),
 		};
 	else if (moment_parse_duration(text, &time_ns))
 		return at_time(text, *text == '-' ? (wide)duration_ns + time_ns : time_ns, reader,

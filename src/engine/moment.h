@@ -58,6 +58,12 @@ bool moment_find_window(const char *from, const char *to, const struct reader *r
 // The trace's length: the time of its last item, or what its end says.
 uint64_t moment_duration(const struct reader *reader);
 
+// A trace that was trimmed to a window begins at a mark of this name: what is before the mark only
+// says what was there already.
+#define MOMENT_TRIMMED "trimmed"
+bool moment_is_trimmed(const struct reader *reader);
+uint64_t moment_begin(const struct reader *reader); // the time of `begin`; 0: not trimmed
+
 // "1.5ms", "-3s", "12" (seconds) -> nanoseconds; at most 9 decimals. False when it is no time.
 bool moment_parse_duration(const char *text, int64_t *duration_ns);
 

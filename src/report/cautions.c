@@ -1,5 +1,7 @@
 #include "report/cautions.h"
 
+#include "engine/moment.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -81,6 +83,9 @@ static const struct {
 	{ "snapshots",
 	  "it is made of sums: what came and went between them is in no figure, blocks "
 	  "are numbered and of mean size" },
+	{ "totals",
+	  "it is made of sums: what came and went is counted, but not when it was; blocks "
+	  "are numbered and of mean size" },
 	{ "no-counts", "blocks are not counted: each sum is one" },
 	{ "leaks", "only what was not freed at the end is in it" },
 	{ "numbered", "times are the numbers of snapshots, a second each" },
@@ -101,15 +106,23 @@ static void tell_import(const struct trace_info *info,
 	const char *sign = ": ";
 	char tick[24];
 
-	if (strncmp(options, imported, sizeof imported - 1) != 0)
+	if (strncmp(options, imported, sizeof imported - 1) == 0) {
+		options += sizeof imported - 1;
+		str_format(&text, "imported from %.*s", (int)strcspn(options, " "), options);
+		options += strcspn(options, " ");
+	} else if (strstr(options, "no-addresses")) {
+		str_add(&text, "addresses were stripped");
+	} else {
 		return;
-	options += sizeof imported - 1;
-	str_format(&text, "imported from %.*s", (int)strcspn(options, " "), options);
-	for (options += strcspn(options, " "); *options; options += strcspn(options, " ")) {
+	}
+	for (; *options; options += strcspn(options, " ")) {
 		options += strspn(options, " ");
 		for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
 			size_t length = strlen(lacks[i].word);
 
+			// One that has totals, too, says otherwise what snapshots lack.
+			if (strcmp(lacks[i].word, "snapshots") == 0 && strstr(options, "totals"))
+				continue;
 			if (strncmp(options, lacks[i].word, length) == 0 &&
 			    (options[length] == ' ' || !options[length])) {
 				str_format(&text, "%s%s", sign, lacks[i].means);
@@ -120,6 +133,23 @@ static void tell_import(const struct trace_info *info,
 	if (info->tick_ns)
 		str_format(&text, "%stimes are known to %s", sign,
 			   str_duration(info->tick_ns, tick));
+	tell(context, str_get(&text));
+	str_fini(&text);
+}
+
+static void tell_trimmed(const struct reader *reader, void (*tell)(void *context, const char *text),
+			 void *context)
+{
+	struct str text = { 0 };
+	char begin[24], count[28];
+
+	if (!moment_is_trimmed(reader))
+		return;
+	str_format(&text,
+		   "trimmed to what came after %s: of what was before, the %s calls are in it that "
+		   "say what lived and was mapped then; they are in levels alone",
+		   str_duration(moment_begin(reader), begin),
+		   str_count(reader_info(reader)->trimmed, count));
 	tell(context, str_get(&text));
 	str_fini(&text);
 }
@@ -143,6 +173,7 @@ void cautions_tell_origin(const struct reader *reader,
 	tell_pauses(reader, tell, context);
 	tell_attached(reader, tell, context);
 	tell_import(reader_info(reader), tell, context);
+	tell_trimmed(reader, tell, context);
 }
 
 void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),

@@ -194,7 +194,7 @@ static bool find_window(struct query_context *asked, struct err *err)
 
 	if (!selection_window(selection, find_peak, asked, err))
 		return false;
-	asked->from_given = from != NULL;
+	asked->from_given = from != NULL || moment_is_trimmed(asked->reader);
 	asked->to_given = to != NULL;
 	asked->from_ns = selection->window[0].time_ns;
 	asked->to_ns = selection->window[1].time_ns;

@@ -191,6 +191,8 @@ static void write_heap(struct json *json, const struct report *report)
 
 	json_key(json, "heap");
 	json_object_begin(json);
+	if (moment_is_trimmed(report->asked->reader))
+		lines_json_amount(json, "before", counts->before);
 	json_kv_u64(json, "allocations", counts->allocated.count);
 	json_kv_u64(json, "frees", counts->frees);
 	write_reallocations(json, report, counts);

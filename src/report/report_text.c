@@ -126,6 +126,8 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 		uint64_t count;
 		const char *meaning;
 	} rows[] = {
+		{ "before", counts->before.count,
+		  "blocks that lived when the window begins to which the trace was trimmed" },
 		{ "failed", counts->failed, "calls that returned no memory" },
 		{ "inherited", counts->inherited_frees - before,
 		  "frees by a forked child of its parent's blocks" },

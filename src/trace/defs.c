@@ -2,6 +2,9 @@
 
 #include "trace/snapshot.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 bool defs_next(struct bytes_cursor *payload, struct defs_record *record)
 {
 	if (payload->at == payload->end)
@@ -226,6 +229,16 @@ static bool fill_files(struct defs *defs, uint64_t first)
 	return true;
 }
 
+// `trimmed=N` among the words of the options.
+static uint64_t find_trimmed(const char *options)
+{
+	static const char word[] = "trimmed=";
+	const char *at = options ? strstr(options, word) : NULL;
+
+	return at && (at == options || at[-1] == ' ') ? strtoull(at + sizeof word - 1, NULL, 10)
+						      : 0;
+}
+
 static bool read_info(struct defs *defs, struct bytes_cursor *in)
 {
 	struct trace_info *info = &defs->info;
@@ -247,6 +260,7 @@ static bool read_info(struct defs *defs, struct bytes_cursor *in)
 	info->command = bytes_next_text(in);
 	info->directory = bytes_next_text(in);
 	info->options = bytes_next_text(in);
+	info->trimmed = find_trimmed(info->options);
 	info->sample_bytes = bytes_left(in) > 0 ? bytes_next(in) : 0;
 	defs->info_seen = !in->bad;
 	return !in->bad;

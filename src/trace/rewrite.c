@@ -8,6 +8,7 @@
 #include "trace/snapshot.h"
 #include "trace/writer.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { ITEMS_PER_LOOK = 1 << 14, NAMES_MAX = 256 };
@@ -19,6 +20,7 @@ struct side {
 	// What its ids are moved by.
 	uint32_t processes, threads, modules, frames, stacks, heaps, files;
 	enum reader_item item; // its next one
+	uint64_t next_number;  // of the event after those that were read
 	struct trace_event event;
 	struct trace_note note;
 	// Its snapshots: those whose beginning, or end, was passed; and where they began in the new
@@ -34,6 +36,10 @@ struct rewrite {
 	size_t count;
 	struct writer *writer;
 	struct map bundled; // hashes of build-ids
+	struct map numbers; // of addresses, in the order in which they are met
+	size_t kept;        // so many of the window's kept events are passed
+	bool begun;         // the window has
+	uint64_t addresses_count;
 };
 
 // ---- what is left out ----
@@ -101,6 +107,16 @@ static void copy_names(struct rewrite *rewrite, struct side *side, frame_id fram
 			count < NAMES_MAX ? count : NAMES_MAX);
 }
 
+// Where code is: without addresses, at its place in the file, or a number where it is in none.
+static uint64_t pc_of(const struct rewrite *rewrite, const struct side *side, frame_id id)
+{
+	const struct trace_frame *frame = reader_frame(side->reader, id);
+
+	if (!rewrite->options->addresses)
+		return frame->pc;
+	return frame->module ? frame->pc - reader_module(side->reader, frame->module)->bias : id;
+}
+
 static void copy_code(struct rewrite *rewrite, struct side *side)
 {
 	struct reader *reader = side->reader;
@@ -110,13 +126,18 @@ static void copy_code(struct rewrite *rewrite, struct side *side)
 
 		module.process += side->processes;
 		module.path = path_of(rewrite, module.path);
+		if (rewrite->options->addresses) {
+			module.start -= module.bias;
+			module.end -= module.bias;
+			module.bias = 0;
+		}
 		writer_add_module(rewrite->writer, &module);
 	}
 	for (frame_id id = 1; id < reader_frames_count(reader); id++) {
 		const struct trace_frame *frame = reader_frame(reader, id);
 
 		writer_add_frame(rewrite->writer, frame->module ? frame->module + side->modules : 0,
-				 frame->pc, frame->flags);
+				 pc_of(rewrite, side, id), frame->flags);
 		copy_names(rewrite, side, id);
 	}
 	for (stack_id id = 1; id < reader_stacks_count(reader); id++) {
@@ -133,6 +154,8 @@ static void copy_memory(struct rewrite *rewrite, struct side *side)
 		struct trace_heap heap = *reader_heap(side->reader, id);
 
 		heap.process += side->processes;
+		if (rewrite->options->addresses && heap.handle)
+			heap.handle = id;
 		writer_add_heap(rewrite->writer, &heap);
 	}
 	for (file_id id = 1; id < reader_files_count(side->reader); id++) {
@@ -191,6 +214,17 @@ static void put_snapshot(struct rewrite *rewrite, struct side *side, uint32_t in
 	snapshot_fini(&snapshot);
 }
 
+static bool has_snapshot(const struct rewrite *rewrite, const struct trace_snapshot *snapshot)
+{
+	const struct rewrite_window *window = rewrite->options->window;
+
+	if (rewrite->options->addresses)
+		return false;
+	return !window ||
+	       (snapshot->began >= window->from_number && snapshot->time_ns >= window->from_ns &&
+		snapshot->time_ns <= window->to_ns);
+}
+
 // Snapshots that begin or end before the event of that number.
 static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t number)
 {
@@ -199,8 +233,25 @@ static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t 
 	while (side->began < count && reader_snapshot(side->reader, side->began)->began <= number)
 		side->began_at[side->began++] = writer_events_count(rewrite->writer);
 	while (side->ended < side->began &&
-	       reader_snapshot(side->reader, side->ended)->ended <= number)
-		put_snapshot(rewrite, side, side->ended++);
+	       reader_snapshot(side->reader, side->ended)->ended <= number) {
+		if (has_snapshot(rewrite, reader_snapshot(side->reader, side->ended)))
+			put_snapshot(rewrite, side, side->ended);
+		side->ended++;
+	}
+}
+
+// An address that stands for another: equal ones stay equal, and that is all they say.
+static uint64_t address_of(struct rewrite *rewrite, uint64_t address)
+{
+	uint64_t *number;
+	bool added;
+
+	if (!rewrite->options->addresses || address == 0)
+		return address;
+	number = map_put(&rewrite->numbers, address, &added);
+	if (added)
+		*number = ++rewrite->addresses_count * 16;
+	return *number;
 }
 
 static void put_event(struct rewrite *rewrite, struct side *side)
@@ -208,6 +259,12 @@ static void put_event(struct rewrite *rewrite, struct side *side)
 	struct trace_event event = side->event;
 	struct trace_vm vm;
 
+	if (event.vm && rewrite->options->addresses) {
+		rewrite->result->vm_left_out++;
+		return;
+	}
+	event.address = address_of(rewrite, event.address);
+	event.old_address = address_of(rewrite, event.old_address);
 	pass_snapshots(rewrite, side, event.number);
 	event.time_ns += (uint64_t)side->offset_ns;
 	event.thread += side->threads;
@@ -226,6 +283,9 @@ static void put_note(struct rewrite *rewrite, const struct side *side)
 {
 	struct trace_note note = side->note;
 
+	if (rewrite->options->addresses &&
+	    (note.kind == TRACE_NOTE_ADDRESS_LOW || note.kind == TRACE_NOTE_ADDRESS_END))
+		return;
 	note.time_ns += (uint64_t)side->offset_ns;
 	if (note.process != TRACE_NONE)
 		note.process += side->processes;
@@ -243,6 +303,69 @@ static uint64_t time_of(const struct side *side)
 		return UINT64_MAX;
 	return (side->item == READER_EVENT ? side->event.time_ns : side->note.time_ns) +
 	       (uint64_t)side->offset_ns;
+}
+
+// ---- a window of one ----
+
+static void begin_window(struct rewrite *rewrite)
+{
+	const struct rewrite_window *window = rewrite->options->window;
+	const struct trace_note mark = {
+		.kind = TRACE_NOTE_MARK,
+		.process = TRACE_NONE,
+		.thread = TRACE_NONE,
+		.time_ns = window->from_ns,
+		.text = window->mark,
+	};
+
+	writer_note(rewrite->writer, &mark);
+	rewrite->begun = true;
+}
+
+// Whether an event from before the window is kept. What a realloc began is begun by a malloc.
+static bool keeps_event(struct rewrite *rewrite, struct trace_event *event)
+{
+	const struct rewrite_window *window = rewrite->options->window;
+
+	if (event->vm)
+		return true;
+	if (rewrite->kept == window->kept_count || window->kept[rewrite->kept] != event->number)
+		return false;
+	rewrite->kept++;
+	if (event->kind == TRACE_REALLOC || event->kind == TRACE_REALLOC_ALLOC)
+		event->kind = TRACE_MALLOC;
+	return true;
+}
+
+static bool keeps_note(const struct trace_note *note)
+{
+	return note->kind != TRACE_NOTE_MARK && note->kind != TRACE_NOTE_RSS &&
+	       note->kind != TRACE_NOTE_PSS && note->kind != TRACE_NOTE_SWAP &&
+	       note->kind != TRACE_NOTE_MINOR && note->kind != TRACE_NOTE_MAJOR;
+}
+
+// Whether the next item is in the new trace. At what comes after the window there is no next item.
+static bool keeps_item(struct rewrite *rewrite, struct side *side)
+{
+	const struct rewrite_window *window = rewrite->options->window;
+	bool is_event = side->item == READER_EVENT;
+	uint64_t number = is_event ? side->event.number : side->next_number;
+	uint64_t time_ns = is_event ? side->event.time_ns : side->note.time_ns;
+
+	if (!window)
+		return true;
+	side->next_number = is_event ? number + 1 : number;
+	if (time_ns > window->to_ns || (is_event && number >= window->to_number)) {
+		side->item = READER_END;
+		return false;
+	}
+	if (number >= window->from_number && (is_event || time_ns >= window->from_ns)) {
+		if (!rewrite->begun)
+			begin_window(rewrite);
+		return is_event || side->note.kind != TRACE_NOTE_MARK ||
+		       strcmp(side->note.text, window->mark) != 0;
+	}
+	return is_event ? keeps_event(rewrite, &side->event) : keeps_note(&side->note);
 }
 
 static bool copy_items(struct rewrite *rewrite, struct err *err)
@@ -267,14 +390,20 @@ static bool copy_items(struct rewrite *rewrite, struct err *err)
 				first = &rewrite->sides[i];
 		if (first->item == READER_END)
 			break;
-		if (first->item == READER_EVENT)
+		if (!keeps_item(rewrite, first)) {
+			if (first->item == READER_END)
+				break;
+		} else if (first->item == READER_EVENT) {
 			put_event(rewrite, first);
-		else
+		} else {
 			put_note(rewrite, first);
+		}
 		first->item = reader_next(first->reader, &first->event, &first->note);
 	}
 	for (size_t i = 0; i < rewrite->count; i++)
 		pass_snapshots(rewrite, &rewrite->sides[i], UINT64_MAX);
+	if (options->window && !rewrite->begun)
+		begin_window(rewrite);
 	return true;
 }
 
@@ -288,6 +417,13 @@ static bool fits(const struct side *first, const struct side *side, struct err *
 			       "%s: one of Windows and one of another system do not go into one "
 			       "trace",
 			       side->path);
+	if (side != first &&
+	    (reader_info(first->reader)->trimmed || reader_info(side->reader)->trimmed))
+		return err_set(
+			err, ERR_FORMAT,
+			"%s: a trace that was trimmed does not go into one with others (try: "
+			"merge first, then trim)",
+			side->path);
 	if (reader_info(first->reader)->sample_bytes != reader_info(side->reader)->sample_bytes)
 		return err_set(err, ERR_FORMAT, "%s: it is sampled otherwise than %s", side->path,
 			       first->path);
@@ -371,7 +507,8 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 			size_t length = strcspn(at, " ");
 			char *word = mem_copy_bytes(at, length);
 
-			add_word(&texts[1], word, length);
+			if (!rewrite->options->window || strncmp(word, "trimmed=", 8) != 0)
+				add_word(&texts[1], word, length);
 			mem_free(word);
 			at += length;
 		}
@@ -380,6 +517,11 @@ static void describe(struct rewrite *rewrite, struct trace_info *info, struct st
 		for (size_t byte = 0; i > 0 && byte < sizeof info->recording_id; byte++)
 			info->recording_id[byte] ^= own->recording_id[byte] * 31;
 	}
+	if (rewrite->options->addresses)
+		add_word(&texts[1], "no-addresses", strlen("no-addresses"));
+	if (rewrite->options->window)
+		str_format(&texts[1], "%strimmed=%" PRIu64, texts[1].length ? " " : "",
+			   rewrite->options->window->before_count);
 	info->command = rewrite->options->arguments ? "" : (char *)str_get(&texts[0]);
 	info->options = (char *)str_get(&texts[1]);
 	if (rewrite->options->paths) {
@@ -416,6 +558,8 @@ static void put_end(struct rewrite *rewrite)
 
 		if (own && own->duration_ns > last_ns)
 			last_ns = own->duration_ns;
+		if (rewrite->options->window && rewrite->options->window->to_ns < last_ns)
+			last_ns = rewrite->options->window->to_ns;
 		last_ns += (uint64_t)side->offset_ns;
 		if (last_ns > end.duration_ns)
 			end.duration_ns = last_ns;
@@ -476,5 +620,6 @@ bool rewrite_traces(const struct rewrite_options *options, int fd, struct rewrit
 	}
 	mem_free(rewrite.sides);
 	map_fini(&rewrite.bundled);
+	map_fini(&rewrite.numbers);
 	return ok;
 }

@@ -17,18 +17,34 @@ struct rewrite_input {
 	int64_t offset_ns; // its clock is moved by so much
 };
 
+// A window of the one input. Of the events before it those of `kept` (numbers, rising) stay, and
+// calls on virtual memory; of the notes those that say what is, not what happened. A mark is put
+// where the window begins.
+struct rewrite_window {
+	uint64_t from_number, from_ns; // from this event on
+	uint64_t to_number, to_ns;     // before this event, and nothing later than that time
+	const uint64_t *kept;
+	size_t kept_count;
+	uint64_t before_count; // with those on virtual memory
+	const char *mark;      // its name
+};
+
 struct rewrite_options {
 	const struct rewrite_input *inputs;
 	size_t inputs_count;
 	bool by_wall_clock; // traces begin as far apart as their recordings did; else together
-	bool arguments;     // without command lines and what they said
-	bool paths;         // files by their names alone, no folder, no host
+	const struct rewrite_window *window; // NULL: all of it
+	bool arguments;                      // without command lines and what they said
+	bool paths;                          // files by their names alone, no folder, no host
+	bool addresses; // blocks are numbered, code is where its file has it, and what is
+			// made of addresses is left out: virtual memory, snapshots
 	bool (*stopped)(void *context); // may be NULL
 	void *context;
 };
 
 struct rewrite_result {
 	uint64_t events;
+	uint64_t vm_left_out;
 	bool no_clock; // a trace does not say when it began: it begins with the first one
 	bool damaged;  // one is cut or damaged: what is whole of it is there
 };

@@ -2,6 +2,7 @@
 # parallel: yes
 """`tidemark merge` and `tidemark strip`: traces written anew say what they said."""
 import os
+import re
 import subprocess
 
 from libanswer import TIDEMARK, answer, refused, run
@@ -82,6 +83,20 @@ def a_stripped_trace_answers_the_same():
     run("strip", one, "--arguments", "-o", "paths.tide")
     text = run("dump", "paths.tide").stdout
     assert "/usr/bin" in text and "range(5000)" not in text
+
+
+@test
+def addresses_are_stripped_and_figures_stay():
+    one = record("one")
+    assert "virtual memory" in run("strip", one, "--addresses", "-o", "places.tide").stderr
+    assert figures("places.tide") == figures(one)
+    rows = [run("window", path, "--by", "process,thread,stack,size,type", "-n", "0", "--csv").stdout
+            for path in (one, "places.tide")]
+    assert sorted(rows[0].split("\n")) == sorted(rows[1].split("\n"))
+    said = answer("window", "places.tide")["warnings"]
+    assert any("addresses were stripped" in line for line in said), said
+    text = run("dump", "places.tide").stdout
+    assert not re.search("0x[0-9a-f]{9,}", text), re.findall(".*0x[0-9a-f]{9,}.*", text)[:5]
 
 
 @test
