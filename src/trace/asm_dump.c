@@ -1,6 +1,7 @@
 // Writes a trace as text. Each line is what asm_read.c reads; what has its usual value is left out.
 #include "trace/asm.h"
 
+#include "trace/asm_reach.h"
 #include "trace/asm_vm.h"
 #include "trace/asm_words.h"
 
@@ -162,6 +163,7 @@ static void dump_definitions(const struct reader *reader, struct sink *sink)
 	for (stack_id id = 1; id < reader_stacks_count(reader); id++)
 		dump_stack(reader, id, sink);
 	asm_vm_dump_definitions(reader, sink);
+	asm_reach_dump(reader, sink);
 }
 
 static void dump_event(const struct trace_event *event, struct sink *sink)

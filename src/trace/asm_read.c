@@ -3,10 +3,12 @@
 #include "trace/asm.h"
 
 #include "base/mem.h"
+#include "trace/asm_reach.h"
 #include "trace/asm_text.h"
 #include "trace/asm_vm.h"
 #include "trace/asm_words.h"
 #include "trace/defs.h"
+#include "trace/reach.h"
 
 #include <string.h>
 
@@ -578,6 +580,7 @@ static bool read_line(struct asm_text *text)
 		{ "snapshot", asm_vm_read_snapshot },
 		{ "mapping", asm_vm_read_mapping },
 		{ "pages", asm_vm_read_pages },
+		{ "reach", asm_reach_read },
 		{ "end", read_end },
 	};
 	struct asm_word *word = &text->lex.words[0];
@@ -591,6 +594,9 @@ static bool read_line(struct asm_text *text)
 		return false;
 	if (!asm_text_is(word, "mapping") && !asm_text_is(word, "pages"))
 		asm_vm_close_snapshot(text);
+	if (asm_reach_is_block(word))
+		return asm_reach_read_block(text);
+	asm_reach_close(text);
 	if (!word->quoted && (word->text[0] == '@' || word->text[0] == '+')) {
 		text->at = 0;
 		return read_item(text);
@@ -601,7 +607,7 @@ static bool read_line(struct asm_text *text)
 	return asm_lex_fail(
 		&text->lex, word, text->err,
 		"a line begins with trace, process, thread, module, frame, name, stack, "
-		"heap, file, snapshot, mapping, pages, end, @TIME or +TIME, not with \"%s\"",
+		"heap, file, snapshot, mapping, pages, reach, end, @TIME or +TIME, not with \"%s\"",
 		word->text);
 }
 
@@ -627,6 +633,8 @@ bool asm_read(const char *text, size_t length, int fd, struct err *err)
 	if (assembly.writer) {
 		if (ok)
 			asm_vm_close_snapshot(&assembly);
+		if (ok)
+			asm_reach_close(&assembly);
 		writer_flush(assembly.writer);
 		if (ok)
 			ok = writer_ok(assembly.writer, err);
@@ -634,6 +642,7 @@ bool asm_read(const char *text, size_t length, int fd, struct err *err)
 	writer_free(assembly.writer);
 	asm_labels_fini(&assembly.labels);
 	snapshot_fini(&assembly.snapshot);
+	reach_fini(&assembly.reach);
 	asm_lex_fini(&assembly.lex);
 	mem_free(assembly.info.tool);
 	mem_free(assembly.info.host);

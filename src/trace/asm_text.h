@@ -23,6 +23,9 @@ struct asm_text {
 	bool snapshot_open;      // its lines may go on
 	struct trace_snapshot snapshot;
 	size_t mappings_capacity, pages_capacity;
+	bool reach_open; // the same
+	struct trace_reach reach;
+	size_t reach_capacity;
 };
 
 // A field of a `key=value` word, and where its number goes.

@@ -179,11 +179,9 @@ static const struct value_word pages_words[] = {
 };
 
 static const struct value_word reason_words[] = {
-	{ "release", TRACE_SNAPSHOT_RELEASE },
-	{ "exit", TRACE_SNAPSHOT_EXIT },
-	{ "growth", TRACE_SNAPSHOT_GROWTH },
-	{ "asked", TRACE_SNAPSHOT_ASKED },
-	{ NULL, 0 },
+	{ "release", TRACE_SNAPSHOT_RELEASE }, { "exit", TRACE_SNAPSHOT_EXIT },
+	{ "growth", TRACE_SNAPSHOT_GROWTH },   { "asked", TRACE_SNAPSHOT_ASKED },
+	{ "mark", TRACE_SNAPSHOT_MARK },       { NULL, 0 },
 };
 
 static const struct value_word no_words[] = { { NULL, 0 } };

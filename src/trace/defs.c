@@ -1,5 +1,6 @@
 #include "trace/defs.h"
 
+#include "trace/reach.h"
 #include "trace/snapshot.h"
 
 #include <stdlib.h>
@@ -84,9 +85,12 @@ void defs_fini(struct defs *defs)
 		mem_free(defs->files[i].path);
 	for (size_t i = 0; i < defs->snapshots_count; i++)
 		mem_free(defs->snapshots[i].bytes);
+	for (size_t i = 0; i < defs->reaches_count; i++)
+		mem_free(defs->reaches[i].bytes);
 	mem_free(defs->heaps);
 	mem_free(defs->files);
 	mem_free(defs->snapshots);
+	mem_free(defs->reaches);
 	mem_free(defs->processes);
 	mem_free(defs->threads);
 	mem_free(defs->modules);
@@ -553,6 +557,40 @@ static bool read_snapshot(struct defs *defs, struct bytes_cursor *in)
 	return true;
 }
 
+static struct reach_known reach_known(const struct defs *defs)
+{
+	return (struct reach_known){
+		.processes_count = defs->processes_count,
+		.threads_count = defs->threads_count,
+		.stacks_count = defs->stacks_count,
+	};
+}
+
+static bool read_reach(struct defs *defs, struct bytes_cursor *in)
+{
+	const struct reach_known known = reach_known(defs);
+	struct defs_reach reach = { .size = bytes_left(in) };
+
+	if (!reach_decode(*in, &known, false, &reach.head))
+		return false;
+	reach.bytes = mem_alloc(reach.size, 1);
+	memcpy(reach.bytes, in->at, reach.size);
+	defs->reaches = mem_grow(defs->reaches, &defs->reaches_capacity, defs->reaches_count + 1,
+				 sizeof *defs->reaches);
+	defs->reaches[defs->reaches_count++] = reach;
+	return true;
+}
+
+bool defs_load_reach(const struct defs *defs, size_t index, struct trace_reach *reach)
+{
+	const struct reach_known known = reach_known(defs);
+
+	*reach = (struct trace_reach){ 0 };
+	return index < defs->reaches_count &&
+	       reach_decode(bytes_cursor(defs->reaches[index].bytes, defs->reaches[index].size),
+			    &known, true, reach);
+}
+
 void defs_read(struct defs *defs, struct defs_record *record)
 {
 	static bool (*const readers[])(struct defs *, struct bytes_cursor *) = {
@@ -561,6 +599,7 @@ void defs_read(struct defs *defs, struct defs_record *record)
 		[DEFS_FRAMES] = read_frames, [DEFS_STACKS] = read_stacks,
 		[DEFS_NAME] = read_name,     [DEFS_HEAP] = read_heap,
 		[DEFS_FILE] = read_file,     [DEFS_SNAPSHOT] = read_snapshot,
+		[DEFS_REACH] = read_reach,
 	};
 
 	if (record->kind == DEFS_NOTE)

@@ -30,6 +30,7 @@ enum defs_kind {
 	DEFS_HEAP = 9,
 	DEFS_FILE = 11, // 10 is reserved
 	DEFS_SNAPSHOT = 12,
+	DEFS_REACH = 13,
 };
 
 // One record: its kind and its content.
@@ -55,6 +56,8 @@ void defs_put_name(struct bytes *out, frame_id frame, const struct trace_name *n
 void defs_put_heap(struct bytes *out, const struct trace_heap *heap);
 void defs_put_file(struct bytes *out, const struct trace_file *file);
 void defs_put_snapshot(struct bytes *out, const struct trace_snapshot *snapshot);
+void defs_put_reach(struct bytes *out, const struct trace_reach *reach, uint64_t skip,
+		    uint64_t count);
 
 // What was read so far. Texts and arrays belong to the tables.
 struct defs {
@@ -78,6 +81,8 @@ struct defs {
 	size_t files_count, files_capacity;
 	struct defs_snapshot *snapshots; // in the file's order
 	size_t snapshots_count, snapshots_capacity;
+	struct defs_reach *reaches; // parts, in the file's order
+	size_t reaches_count, reaches_capacity;
 	uint64_t gaps;    // entries that were filled in
 	uint64_t unknown; // records of a kind we do not know
 	uint64_t refused; // records that contradict themselves or what came before
@@ -95,11 +100,21 @@ struct defs_snapshot {
 	size_t size;
 };
 
+// A part of what was reachable, without its blocks, and the record that has them.
+struct defs_reach {
+	struct trace_reach head;
+	uint8_t *bytes;
+	size_t size;
+};
+
 void defs_init(struct defs *defs);
 void defs_fini(struct defs *defs);
 
 // Take one record into the tables. Notes are not for here. What is defined already stays.
 void defs_read(struct defs *defs, struct defs_record *record);
+
+// The whole part, which reach_fini takes back.
+bool defs_load_reach(const struct defs *defs, size_t index, struct trace_reach *reach);
 
 // Decode a note. Its text is `text`'s, which is overwritten. False if it makes no sense.
 bool defs_read_note(const struct defs *defs, struct bytes_cursor content, struct trace_note *note,

@@ -1,6 +1,7 @@
 // The writing half of defs.h.
 #include "trace/defs.h"
 
+#include "trace/reach.h"
 #include "trace/snapshot.h"
 
 void defs_put(struct bytes *out, enum defs_kind kind, const struct bytes *content)
@@ -212,5 +213,15 @@ void defs_put_snapshot(struct bytes *out, const struct trace_snapshot *snapshot)
 
 	snapshot_encode(&content, snapshot);
 	defs_put(out, DEFS_SNAPSHOT, &content);
+	bytes_fini(&content);
+}
+
+void defs_put_reach(struct bytes *out, const struct trace_reach *reach, uint64_t skip,
+		    uint64_t count)
+{
+	struct bytes content = { 0 };
+
+	reach_encode(&content, reach, skip, count);
+	defs_put(out, DEFS_REACH, &content);
 	bytes_fini(&content);
 }

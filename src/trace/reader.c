@@ -706,6 +706,21 @@ bool reader_snapshot_load(const struct reader *reader, uint32_t index,
 			       (uint32_t)defs->files_count, true, snapshot);
 }
 
+uint32_t reader_reaches_count(const struct reader *reader)
+{
+	return (uint32_t)reader->defs.reaches_count;
+}
+
+const struct trace_reach *reader_reach(const struct reader *reader, uint32_t index)
+{
+	return index < reader->defs.reaches_count ? &reader->defs.reaches[index].head : NULL;
+}
+
+bool reader_reach_load(const struct reader *reader, uint32_t index, struct trace_reach *reach)
+{
+	return defs_load_reach(&reader->defs, index, reach);
+}
+
 const struct trace_name *reader_frame_names(const struct reader *reader, frame_id id, size_t *count)
 {
 	*count = 0;

@@ -137,6 +137,11 @@ const struct trace_snapshot *reader_snapshot(const struct reader *reader, uint32
 bool reader_snapshot_load(const struct reader *reader, uint32_t index,
 			  struct trace_snapshot *snapshot);
 
+// Parts of what was found to be reachable, in the same manner (trace/reach.h).
+uint32_t reader_reaches_count(const struct reader *reader);
+const struct trace_reach *reader_reach(const struct reader *reader, uint32_t index);
+bool reader_reach_load(const struct reader *reader, uint32_t index, struct trace_reach *reach);
+
 // The names that the trace itself gives to a frame, innermost first, or NULL (traces made from
 // text have them, recorded ones do not). They are what a report shows, before any symbol table.
 const struct trace_name *reader_frame_names(const struct reader *reader, frame_id id,

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "trace/reach.h"
 #include "trace/reader.h"
 #include "trace/snapshot.h"
 #include "trace/writer.h"
@@ -27,6 +28,7 @@ struct side {
 	// trace.
 	uint32_t began, ended;
 	uint64_t *began_at;
+	uint32_t reached; // parts of what was reachable that were passed
 };
 
 struct rewrite {
@@ -225,7 +227,34 @@ static bool has_snapshot(const struct rewrite *rewrite, const struct trace_snaps
 		snapshot->time_ns <= window->to_ns);
 }
 
-// Snapshots that begin or end before the event of that number.
+static bool has_reach(const struct rewrite *rewrite, const struct trace_reach *reach)
+{
+	const struct rewrite_window *window = rewrite->options->window;
+
+	if (rewrite->options->addresses)
+		return false;
+	return !window || (reach->number >= window->from_number &&
+			   reach->time_ns >= window->from_ns && reach->time_ns <= window->to_ns);
+}
+
+static void put_reach(struct rewrite *rewrite, struct side *side, uint32_t index)
+{
+	struct trace_reach reach;
+
+	if (!reader_reach_load(side->reader, index, &reach))
+		return;
+	reach.process += side->processes;
+	reach.time_ns += (uint64_t)side->offset_ns;
+	reach.number = writer_events_count(rewrite->writer);
+	for (uint64_t i = 0; i < reach.count; i++) {
+		reach.blocks[i].thread += side->threads;
+		reach.blocks[i].stack += reach.blocks[i].stack ? side->stacks : 0;
+	}
+	writer_reach(rewrite->writer, &reach);
+	reach_fini(&reach);
+}
+
+// Snapshots that begin or end before the event of that number, and what was reachable there.
 static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t number)
 {
 	uint32_t count = reader_snapshots_count(side->reader);
@@ -237,6 +266,12 @@ static void pass_snapshots(struct rewrite *rewrite, struct side *side, uint64_t 
 		if (has_snapshot(rewrite, reader_snapshot(side->reader, side->ended)))
 			put_snapshot(rewrite, side, side->ended);
 		side->ended++;
+	}
+	while (side->reached < reader_reaches_count(side->reader) &&
+	       reader_reach(side->reader, side->reached)->number <= number) {
+		if (has_reach(rewrite, reader_reach(side->reader, side->reached)))
+			put_reach(rewrite, side, side->reached);
+		side->reached++;
 	}
 }
 

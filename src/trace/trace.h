@@ -152,6 +152,7 @@ enum trace_snapshot_reason {
 	TRACE_SNAPSHOT_EXIT = 2,    // just before the process ended
 	TRACE_SNAPSHOT_GROWTH = 3,  // resident memory grew by so much
 	TRACE_SNAPSHOT_ASKED = 4,   // somebody asked for one
+	TRACE_SNAPSHOT_MARK = 5,    // the program set a mark (of reachability alone)
 };
 
 enum trace_snapshot_flag {
@@ -199,6 +200,57 @@ struct trace_snapshot {
 	uint32_t mappings_count, pages_count;
 	struct trace_mapping *mappings; // NULL in a list of snapshots: see reader_snapshot
 	struct trace_pages *pages;
+};
+
+// Whether the program could still find a block.
+enum trace_reach_state {
+	TRACE_REACH_REACHABLE = 1,   // by pointers to beginnings alone
+	TRACE_REACH_INSIDE = 2,      // only by way of a pointer to the inside of a block
+	TRACE_REACH_UNREACHABLE = 3, // by nothing, but for other unreachable blocks in a circle
+	TRACE_REACH_HELD = 4,        // by an unreachable block
+	TRACE_REACH_STATES_COUNT,
+};
+
+// Where the word is that points to a block.
+enum trace_reach_place {
+	TRACE_REACH_NOWHERE = 0,
+	TRACE_REACH_BLOCK = 1,    // in another block
+	TRACE_REACH_REGISTER = 2, // of a thread; `at` is its tid
+	TRACE_REACH_STACK = 3,
+	TRACE_REACH_GLOBAL = 4, // in the data of the executable or of a library
+	TRACE_REACH_TLS = 5,    // in what a thread has for itself
+	TRACE_REACH_OTHER = 6,  // in other memory that the program or a library mapped
+	TRACE_REACH_PLACES_COUNT,
+};
+
+struct trace_reach_block {
+	uint64_t address;
+	uint64_t size; // requested bytes
+	stack_id stack;
+	thread_id thread; // that allocated it
+	uint8_t state;    // enum trace_reach_state
+	uint8_t place;    // enum trace_reach_place
+	uint64_t at;      // of one word that points to it
+};
+
+enum trace_reach_flag {
+	TRACE_REACH_BLIND = 1 << 0,   // not all blocks are known: allocations were left out
+	TRACE_REACH_PARTIAL = 1 << 1, // memory could not be read, which may have held pointers
+};
+
+// Which blocks of a process were reachable at one moment, while it was stopped; or a part of them.
+struct trace_reach {
+	process_id process;
+	uint8_t reason; // enum trace_snapshot_reason: exit, asked, mark
+	uint32_t flags; // enum trace_reach_flag
+	uint64_t time_ns;
+	uint64_t number;                  // it is before the event of this number
+	uint64_t stopped_ns;              // how long the process stood
+	uint64_t read_bytes;              // that were searched for pointers
+	uint64_t total;                   // blocks of the whole, in all its parts
+	uint64_t first;                   // of them, the first of this part
+	uint64_t count;                   // and how many it has
+	struct trace_reach_block *blocks; // by address. NULL in a list: see reader_reach
 };
 
 enum trace_start {

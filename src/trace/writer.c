@@ -5,6 +5,7 @@
 #include "trace/columns.h"
 #include "trace/defs.h"
 #include "trace/predict_when.h"
+#include "trace/reach.h"
 #include "wire/compiler.h"
 
 // Definitions are written when this many bytes (or DEFS_RUN_MAX frames or stacks) have piled up,
@@ -326,6 +327,22 @@ void writer_snapshot(struct writer *writer, const struct trace_snapshot *snapsho
 	if (!writer->failed)
 		defs_put_snapshot(&writer->records, snapshot);
 	defs_grew(writer);
+}
+
+void writer_reach(struct writer *writer, const struct trace_reach *reach)
+{
+	uint64_t skip = 0;
+
+	ASSERT(reach->process < writer->processes_count);
+	do {
+		uint64_t count = reach->count - skip;
+
+		count = count < REACH_BLOCKS_MAX ? count : REACH_BLOCKS_MAX;
+		if (!writer->failed)
+			defs_put_reach(&writer->names, reach, skip, count);
+		defs_grew(writer);
+		skip += count;
+	} while (skip < reach->count);
 }
 
 // Calls on blocks of a heap that has a handle come: from here on blocks of events tell the heap.

@@ -49,6 +49,10 @@ file_id writer_add_file(struct writer *writer, const struct trace_file *file);
 // Its process and files must have been defined; its marks may be of events still to come.
 void writer_snapshot(struct writer *writer, const struct trace_snapshot *snapshot);
 
+// What was reachable, in as many parts as it takes. Its process, threads and stacks must have been
+// defined.
+void writer_reach(struct writer *writer, const struct trace_reach *reach);
+
 // Pack the symbol file of a build-id into the trace. What is buffered is written first.
 void writer_bundle(struct writer *writer, const uint8_t *build_id, size_t build_id_length,
 		   const void *bytes, size_t size);

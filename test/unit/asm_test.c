@@ -116,6 +116,10 @@ static const char written_of_memory[] =
 	"mapping 0x1000-0x3000 prot=rw shared file=libc rss=4096\n"
 	"pages 0x1000-0x2000\n"
 	"pages 0x2000-0x3000 present|swapped\n"
+	"reach at=5 number=18\n"
+	"reachable 0x10 16 t s1 register=4242\n"
+	"held 0x40 64 t block=0x10\n"
+	"unreachable 0x80 1 t\n"
 	"end\n";
 
 static const char canonical_of_memory[] =
@@ -132,6 +136,10 @@ static const char canonical_of_memory[] =
 	"mapping 0x1000-0x3000 prot=rw shared file=x1 rss=4096\n"
 	"pages 0x1000-0x2000 present\n"
 	"pages 0x2000-0x3000 present|swapped\n"
+	"reach p0 reason=exit at=5 number=18 total=3\n"
+	"reachable 0x10 16 t0 s1 register=0x1092\n"
+	"held 0x40 64 t0 block=0x10\n"
+	"unreachable 0x80 1 t0\n"
 	"@0 t0 mmap s1 0x7f0000000000 4096 prot=rw flags=private|anonymous\n"
 	"@0 t0 mmap 0x7f0000001000 8192 prot=r flags=shared|0x80000000 file=x1 offset=0x1000 "
 	"origin=loader\n"
@@ -185,7 +193,7 @@ static const struct {
 	{ "; only a comment\n", "the text describes no trace" },
 	{ "nonsense\n",
 	  "line 1, column 1: a line begins with trace, process, thread, module, frame, "
-	  "name, stack, heap, file, snapshot, mapping, pages, end, @TIME or +TIME, not "
+	  "name, stack, heap, file, snapshot, mapping, pages, reach, end, @TIME or +TIME, not "
 	  "with \"nonsense\"" },
 	{ "process p\n\nthread t\n@0 t alloc 0x10\n",
 	  "line 4, column 12: a size expected at the end of the line" },
@@ -232,6 +240,10 @@ static const struct {
 	  "line 4, column 7: ranges must rise" },
 	{ "process p\nsnapshot\npages 0x1000-0x2001\n", "line 3, column 7: whole pages expected" },
 	{ "process p\nsnapshot\nmapping 0x1000-0x1000\n", "line 3, column 9: an empty range" },
+	{ "process p\nthread t\nheld 0x10 1 t\n",
+	  "line 3, column 1: a reach line has to come before" },
+	{ "process p\nthread t\nreach\nheld 0x10 1 t\nheld 0x10 1 t\n",
+	  "line 5, column 13: blocks have to rise" },
 	{ "process p\nsnapshot began=5 ended=4\n",
 	  "line 2, column 18: a snapshot that ended before it began" },
 };

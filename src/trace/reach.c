@@ -1,0 +1,200 @@
+#include "trace/reach.h"
+
+// The smallest encoding of a block: address, size, stack; all else may be in runs.
+enum { BLOCK_BYTES_MIN = 3, PLACE_SHIFT = 4 };
+
+// A run of equal values.
+struct run {
+	uint64_t value, count;
+};
+
+static void run_put(struct bytes *out, struct run *run, uint64_t value)
+{
+	if (run->count > 0 && run->value == value) {
+		run->count++;
+		return;
+	}
+	if (run->count > 0) {
+		bytes_add_varint(out, run->value);
+		bytes_add_varint(out, run->count);
+	}
+	*run = (struct run){ value, 1 };
+}
+
+static void run_end(struct bytes *out, struct run *run)
+{
+	run_put(out, run, run->value + 1);
+	*run = (struct run){ 0 };
+}
+
+// The next value of runs that tell `left` more; UINT64_MAX: they are not to be believed.
+static uint64_t run_next(struct bytes_cursor *in, struct run *run, uint64_t left)
+{
+	if (run->count == 0) {
+		run->value = bytes_next(in);
+		run->count = bytes_next(in);
+		if (in->bad || run->count == 0 || run->count > left)
+			return UINT64_MAX;
+	}
+	run->count--;
+	return run->value;
+}
+
+static uint64_t kind_of(const struct trace_reach_block *block)
+{
+	return (uint64_t)block->place << PLACE_SHIFT | block->state;
+}
+
+void reach_encode(struct bytes *out, const struct trace_reach *reach, uint64_t skip, uint64_t count)
+{
+	const struct trace_reach_block *blocks = reach->blocks + skip;
+	struct run run = { 0 };
+	uint64_t before = 0;
+
+	ASSERT(skip + count <= reach->count && count <= REACH_BLOCKS_MAX);
+	bytes_add_varint(out, reach->process);
+	bytes_add_varint(out, reach->reason);
+	bytes_add_varint(out, reach->flags);
+	bytes_add_varint(out, reach->time_ns);
+	bytes_add_varint(out, reach->number);
+	bytes_add_varint(out, reach->stopped_ns);
+	bytes_add_varint(out, reach->read_bytes);
+	bytes_add_varint(out, reach->total);
+	bytes_add_varint(out, reach->first + skip);
+	bytes_add_varint(out, count);
+	for (uint64_t i = 0; i < count; i++) {
+		ASSERT(i == 0 || blocks[i].address > before);
+		bytes_add_varint(out, blocks[i].address - before);
+		before = blocks[i].address;
+	}
+	for (uint64_t i = 0; i < count; i++)
+		bytes_add_varint(out, blocks[i].size);
+	for (uint64_t i = 0; i < count; i++)
+		bytes_add_varint(out, blocks[i].stack);
+	for (uint64_t i = 0; i < count; i++)
+		run_put(out, &run, blocks[i].thread);
+	run_end(out, &run);
+	for (uint64_t i = 0; i < count; i++)
+		run_put(out, &run, kind_of(&blocks[i]));
+	run_end(out, &run);
+	before = 0;
+	for (uint64_t i = 0; i < count; i++) {
+		if (blocks[i].place == TRACE_REACH_NOWHERE)
+			continue;
+		bytes_add_signed(out, (int64_t)(blocks[i].at - before));
+		before = blocks[i].at;
+	}
+}
+
+static bool take_addresses(struct bytes_cursor *in, struct trace_reach *reach)
+{
+	uint64_t before = 0;
+
+	for (uint64_t i = 0; i < reach->count; i++) {
+		uint64_t gap = bytes_next(in);
+
+		if ((i > 0 && gap == 0) || __builtin_add_overflow(before, gap, &before))
+			return false;
+		reach->blocks[i].address = before;
+	}
+	return !in->bad;
+}
+
+static bool take_columns(struct bytes_cursor *in, const struct reach_known *known,
+			 struct trace_reach *reach)
+{
+	struct trace_reach_block *blocks = reach->blocks;
+	uint64_t count = reach->count, before = 0;
+	struct run run = { 0 };
+
+	for (uint64_t i = 0; i < count; i++)
+		blocks[i].size = bytes_next(in);
+	for (uint64_t i = 0; i < count; i++) {
+		blocks[i].stack = bytes_next_u32(in);
+		if (blocks[i].stack > 0 && blocks[i].stack >= known->stacks_count)
+			return false;
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t thread = run_next(in, &run, count - i);
+
+		if (thread >= known->threads_count)
+			return false;
+		blocks[i].thread = (thread_id)thread;
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t kind = run_next(in, &run, count - i);
+
+		blocks[i].state = (uint8_t)(kind & ((1 << PLACE_SHIFT) - 1));
+		blocks[i].place = (uint8_t)(kind >> PLACE_SHIFT);
+		if (kind == UINT64_MAX || kind >> PLACE_SHIFT >= TRACE_REACH_PLACES_COUNT ||
+		    blocks[i].state == 0 || blocks[i].state >= TRACE_REACH_STATES_COUNT)
+			return false;
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		if (blocks[i].place == TRACE_REACH_NOWHERE)
+			continue;
+		before += (uint64_t)bytes_next_signed(in);
+		blocks[i].at = before;
+	}
+	return !in->bad;
+}
+
+bool reach_decode(struct bytes_cursor in, const struct reach_known *known, bool whole,
+		  struct trace_reach *reach)
+{
+	uint64_t reason, end;
+	bool ok;
+
+	*reach = (struct trace_reach){ 0 };
+	reach->process = bytes_next_u32(&in);
+	reason = bytes_next(&in);
+	reach->reason = (uint8_t)reason;
+	reach->flags = bytes_next_u32(&in);
+	reach->time_ns = bytes_next(&in);
+	reach->number = bytes_next(&in);
+	reach->stopped_ns = bytes_next(&in);
+	reach->read_bytes = bytes_next(&in);
+	reach->total = bytes_next(&in);
+	reach->first = bytes_next(&in);
+	reach->count = bytes_next(&in);
+	if (in.bad || reason == 0 || reason > UINT8_MAX ||
+	    reach->process >= known->processes_count ||
+	    reach->count > bytes_left(&in) / BLOCK_BYTES_MIN || reach->count > REACH_BLOCKS_MAX ||
+	    __builtin_add_overflow(reach->first, reach->count, &end) || end > reach->total)
+		return false;
+	reach->blocks = mem_alloc(reach->count + 1, sizeof *reach->blocks);
+	ok = take_addresses(&in, reach) && take_columns(&in, known, reach);
+	if (!ok || !whole)
+		reach_fini(reach);
+	return ok;
+}
+
+void reach_fini(struct trace_reach *reach)
+{
+	mem_free(reach->blocks);
+	reach->blocks = NULL;
+}
+
+const char *reach_state_word(uint8_t state)
+{
+	static const char *const words[] = {
+		[TRACE_REACH_REACHABLE] = "reachable",
+		[TRACE_REACH_INSIDE] = "inside",
+		[TRACE_REACH_UNREACHABLE] = "unreachable",
+		[TRACE_REACH_HELD] = "held",
+	};
+
+	return state > 0 && state < TRACE_REACH_STATES_COUNT ? words[state] : "?";
+}
+
+const char *reach_place_word(uint8_t place)
+{
+	static const char *const words[] = {
+		[TRACE_REACH_NOWHERE] = "nowhere",   [TRACE_REACH_BLOCK] = "block",
+		[TRACE_REACH_REGISTER] = "register", [TRACE_REACH_STACK] = "stack",
+		[TRACE_REACH_GLOBAL] = "global",     [TRACE_REACH_TLS] = "tls",
+		[TRACE_REACH_OTHER] = "other",
+	};
+
+	return place < TRACE_REACH_PLACES_COUNT ? words[place] : "?";
+}
