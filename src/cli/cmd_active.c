@@ -2,12 +2,17 @@
 #include "cli/query_options.h"
 
 #include "report/active.h"
+#include "report/why.h"
 
-enum { ROWS_DEFAULT = 20 };
+#include <stdlib.h>
+
+enum { OPTION_WHY = 1, ROWS_DEFAULT = 20 };
 
 static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_AT("exit (each process just before its end), 12.5s, 50%, -5s, peak, "
 			     "peak+1ms, mark:NAME"),
+	{ OPTION_WHY, 0, "why", "ADDRESS",
+	  "what keeps the block there: the way to it from a root (record --reachability)" },
 	QUERY_OPTIONS_ROW_ROWS("show N largest blocks and mappings (0: all)"),
 	QUERY_OPTIONS_ROW_MIN_BYTES("leave out blocks and mappings of fewer bytes"),
 	QUERY_OPTIONS_ROW_ALL_FRAMES,
@@ -44,22 +49,73 @@ static bool answer(const void *request, struct query_context *asked, struct sink
 	return true;
 }
 
+// What is asked of one block.
+struct request {
+	struct query_options options; // first: the list sees nothing else
+	bool why;
+	uint64_t address;
+};
+
+static bool answer_why(const void *context, struct query_context *asked, struct sink *sink,
+		       struct err *err)
+{
+	const struct request *request = context;
+	struct paper paper = query_options_paper(&request->options, sink);
+	struct why why;
+
+	if (!why_find(&why, asked, request->address, err))
+		return false;
+	if (request->options.print.json)
+		why_write_json(&why, sink);
+	else
+		why_write_text(&why, &paper, request->options.all_frames);
+	why_fini(&why);
+	return true;
+}
+
+static bool take_address(struct args *args, struct request *request)
+{
+	char *end;
+
+	request->why = true;
+	request->address = strtoull(args->value, &end, 0);
+	return (end != args->value && *end == '\0') ||
+	       args_mistake(args, "--why %s: an address such as 0x55d0c0a012a0 expected",
+			    args->value);
+}
+
+static bool take_all(struct args *args, struct request *request)
+{
+	struct query_options *options = &request->options;
+	int id;
+
+	while ((id = args_next(args)) != ARGS_END)
+		if (id == ARGS_EXIT || (id == OPTION_WHY ? !take_address(args, request)
+							 : query_options_take(args, options, id) !=
+								   PRINT_OPTIONS_TAKEN))
+			return false;
+	if (request->why && options->print.form)
+		return args_mistake(args, "--why is for people, or --json");
+	return query_options_check(args, options);
+}
+
 static int run(int argc, char **argv)
 {
-	struct query_options options = { 0 };
+	struct request request = { .why = false };
+	struct query_options *options = &request.options;
 	struct query_context_options context;
 	struct args args;
 
 	args_init(&args, &cmd_active, argc, argv);
-	if (query_options_take_all(&args, &options)) {
+	if (take_all(&args, &request)) {
 		// For people a page, for programs everything.
-		if (!options.rows_given && !query_options_warns(&options))
-			options.rows_max = ROWS_DEFAULT;
-		context = query_options_context(&cmd_active, &options, &active_rules);
-		args.exit_code =
-			query_options_print(&cmd_active, &options, &context, answer, &options);
+		if (!options->rows_given && !query_options_warns(options))
+			options->rows_max = ROWS_DEFAULT;
+		context = query_options_context(&cmd_active, options, &active_rules);
+		args.exit_code = query_options_print(&cmd_active, options, &context,
+						     request.why ? answer_why : answer, &request);
 	}
-	query_options_fini(&options);
+	query_options_fini(options);
 	return args.exit_code;
 }
 
@@ -74,6 +130,7 @@ const struct command cmd_active = {
 	.examples = "  tidemark active app.tide                     at exit: what was never freed\n"
 		    "  tidemark active app.tide --at peak -n 0      all that lived at the peak\n"
 		    "  tidemark active app.tide --at 12.5s --layer vm --min-bytes 1M\n"
+		    "  tidemark active app.tide --why 0x55d0c0a012a0\n"
 		    "  tidemark active app.tide --json | jq '.rows[] | select(.age_ns > 1e9)'\n",
 	.options = rows,
 	.shared = filters_rows,

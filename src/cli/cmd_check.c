@@ -12,8 +12,7 @@
 
 enum {
 	OPTION_MAX = 1, // and the figures behind it
-	OPTION_UNREACHABLE = OPTION_MAX + CHECK_FIGURES,
-	OPTION_BASELINE,
+	OPTION_BASELINE = OPTION_MAX + CHECK_FIGURES,
 	OPTION_UPDATE,
 	OPTION_SUPPRESSIONS,
 	OPTION_GENERATE,
@@ -33,8 +32,8 @@ static const struct option_row rows[] = {
 	  "blocks freed before their thread's next allocation" },
 	{ OPTION_MAX + CHECK_GROWTH, 0, "max-growth", "SIZE",
 	  "bytes a minute by which sites grow to the end (tidemark growth)" },
-	{ OPTION_UNREACHABLE, 0, "max-unreachable", "SIZE",
-	  "refused: what is reachable is not recorded" },
+	{ OPTION_MAX + CHECK_UNREACHABLE, 0, "max-unreachable", "SIZE",
+	  "bytes at exit to which nothing points any more (record --reachability)" },
 	{ OPTION_BASELINE, 0, "baseline", "FILE", "the figures of an earlier run are the limits" },
 	{ OPTION_UPDATE, 0, "update", NULL,
 	  "write the baseline: new and lower figures, with --force higher ones too" },
@@ -95,9 +94,6 @@ static bool take_limit(struct args *args, struct request *request, enum check_fi
 static bool take(struct args *args, struct request *request, int id)
 {
 	switch (id) {
-	case OPTION_UNREACHABLE:
-		return args_mistake(args, "--max-unreachable: whether blocks are reachable is not "
-					  "recorded yet");
 	case OPTION_BASELINE:
 		request->baseline = args->value;
 		return true;

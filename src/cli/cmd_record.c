@@ -26,6 +26,7 @@ enum {
 	RECORD_SAMPLE,
 	RECORD_VERIFY_STACKS,
 	RECORD_RSS_EXACT,
+	RECORD_REACHABILITY,
 	RECORD_STRICT_VM,
 	RECORD_CLOCK,
 	RECORD_PAUSED,
@@ -53,6 +54,8 @@ static const struct option_row record_options[] = {
 	  "walk every stack a second time, without the cache, and count differences (slow)" },
 	{ RECORD_RSS_EXACT, 0, "rss-exact", NULL,
 	  "a snapshot of memory at every 1 % of growth, whatever it costs (default 10 %)" },
+	{ RECORD_REACHABILITY, 0, "reachability", NULL,
+	  "at the program's end, find out which blocks nothing points to any more" },
 	{ RECORD_STRICT_VM, 0, "strict-vm", NULL,
 	  "see memory calls that the program makes without libc, too (Go; 2 us for each of its own "
 	  "system calls)" },
@@ -202,6 +205,10 @@ static bool record_check(struct record *record)
 	if (attaches && record->launch.segment_options & SEGMENT_PAUSED)
 		return args_mistake(args, "--paused needs a program that record starts (try: "
 					  "tidemark ctl PID stop)");
+	if (record->launch.sample_bytes > 0 &&
+	    record->launch.segment_options & SEGMENT_REACHABILITY)
+		return args_mistake(args, "--reachability needs every block, and --sample leaves "
+					  "most of them out");
 	if (!attaches && args->at >= args->argc)
 		return args_mistake(args, "needs a program to run, or -p PID");
 	return true;
@@ -245,6 +252,10 @@ static bool record_parse(struct record *record, int argc, char **argv)
 			break;
 		case RECORD_RSS_EXACT:
 			if (!record_take(record, SEGMENT_RSS_EXACT, "rss-exact"))
+				return false;
+			break;
+		case RECORD_REACHABILITY:
+			if (!record_take(record, SEGMENT_REACHABILITY, "reachability"))
 				return false;
 			break;
 		case RECORD_STRICT_VM:

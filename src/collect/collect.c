@@ -4,6 +4,7 @@
 #include "collect/merge.h"
 #include "collect/notes_reader.h"
 #include "collect/process_list.h"
+#include "collect/reachability.h"
 #include "collect/rss_snapshots.h"
 #include "collect/sampler.h"
 #include "os/now.h"
@@ -41,6 +42,7 @@ struct collector {
 	struct merge merge;
 	struct sampler sampler;
 	struct rss_snapshots looks;
+	struct reachability reachability;
 	struct door_event *controls, **controls_end; // asked from outside, and not done yet
 	bool held;                                   // the order waits for a fork's child
 	bool main_ended;                             // the launcher has nothing more to run
@@ -254,6 +256,7 @@ static uint64_t pass(struct collector *collector)
 			notes_reader_check_exec(image, look_ns, false);
 		sampler_run(&collector->sampler, process_list, told_ns);
 		rss_snapshots_pass(&collector->looks);
+		reachability_pass(&collector->reachability);
 		do_controls(collector);
 		process_list_end(process_list, false);
 		process_list_settle(process_list);
@@ -324,6 +327,7 @@ static void finish_running(struct collector *collector)
 			break;
 		tick_sleep(&collector->tick, tick_bell(&collector->tick), SLEEP_HELD_NS);
 	}
+	reachability_cancel(&collector->reachability);
 	process_list_end(&collector->process_list, true);
 }
 
@@ -333,6 +337,7 @@ static void give_up(struct collector *collector)
 	struct collect_message message = { .kind = COLLECT_STOPPED };
 
 	collector->failed = true;
+	reachability_cancel(&collector->reachability);
 	tick_stop(&collector->tick);
 	door_refuse(collector->door);
 	snprintf(message.text, sizeof message.text, "%s", collector->why.text);
@@ -518,6 +523,11 @@ static bool begin(struct collector *collector, struct trace_info *info, struct e
 			  !(options->segment_options & SEGMENT_NO_FOLLOW));
 	rss_snapshots_init(&collector->looks, &collector->process_list, &collector->tick,
 			   options->segment_options & SEGMENT_RSS_EXACT);
+	collector->reachability = (struct reachability){
+		.process_list = &collector->process_list,
+		.options = options,
+	};
+	collector->looks.reachability = &collector->reachability;
 	merge_init(&collector->merge, &collector->trace_builder, process_list_special,
 		   &collector->process_list);
 	collector->sleep_ns = SLEEP_MIN_NS;

@@ -19,6 +19,7 @@
 //     frame_map       a guest's frame and module ids -> the trace's
 //     generated_code  names of frames in no file, by code_lists and code_names
 //     notes_reader    lane 0's notes; mappings, pools and file_table keep what they say
+//     reachability    stops a process while it is found out which blocks are reachable
 //     rss_snapshots   resident memory, by proc_memory; sampler measures now and then
 //     trace_builder   counts, and writes the events
 //     collect         the loop around them
@@ -41,6 +42,19 @@
 
 struct collect_message;
 struct door;
+struct trace_reach;
+
+// How blocks are found that a process can reach (reachability.h): by who launches us, because the
+// collector does not know blocks. Called in the collector's thread.
+struct collect_reach {
+	// Stop all its threads. NULL: `err` says why not.
+	void *(*stop)(uint32_t pid, struct err *err);
+	// The trace has everything that the process did: fill in flags, read_bytes and the blocks.
+	bool (*read)(void *stopped, int trace_fd, process_id process, struct trace_reach *reach,
+		     struct err *err);
+	// It goes on. Returns how long it was stopped.
+	uint64_t (*release)(void *stopped);
+};
 
 struct collect_options {
 	int output_fd;           // the trace; stays the caller's
@@ -61,7 +75,8 @@ struct collect_options {
 	int stop_fd;     // when this becomes readable (a signalfd), finish; -1: none
 	int listen_fd;   // a listening socket that is used instead of socket_name; -1: none
 	bool until_idle; // nobody will say when the main program has ended
-	bool attached;   // the launcher is in a program that ran: the recording ends with either
+	const struct collect_reach *reach; // NULL: reachability is not asked for
+	bool attached; // the launcher is in a program that ran: the recording ends with either
 };
 
 // What was collected; sent to the launcher in COLLECT_DONE.

@@ -133,6 +133,10 @@ struct image {
 	bool look_asked; // by the guest, whose lane has its marks
 	uint32_t look_passes;
 	uint32_t look_missed; // asked for, and there was no time
+	void *reach_stopped;  // reachability.h: by collect_reach; NULL: it runs
+	uint8_t reach_reason;
+	void (*reach_then)(void *context, bool done);
+	void *reach_context;
 };
 
 // Takes the arrival over.

@@ -212,7 +212,9 @@ static void take(struct rss_snapshots *looks, struct image *image, uint32_t reas
 void rss_snapshots_welcome(struct image *image, bool child)
 {
 	atomic_store(&image->share.segment->look_floor, child ? CHILD_BYTES_MIN : 0);
-	atomic_store(&image->share.segment->look_child, child);
+	// Where its last moment is wanted anyway, it asks like any other.
+	atomic_store(&image->share.segment->look_child,
+		     child && !(image->share.segment->options & SEGMENT_REACHABILITY));
 	image->look_child = child;
 }
 
@@ -259,17 +261,34 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 		spend(looks, now_steady_ns() - asked_ns, resident);
 }
 
+static void answer_reached(void *context, bool done)
+{
+	(void)done;
+	answer(context);
+}
+
+// One that is to be searched at its end, and has no place yet: that it will have soon.
+static bool waits_to_begin(const struct rss_snapshots *looks, const struct image *image)
+{
+	return !image->begun && looks->reachability->options->reach != NULL &&
+	       atomic_load(&image->share.segment->look_reason) == TRACE_SNAPSHOT_EXIT;
+}
+
 static void serve_all(struct rss_snapshots *looks, struct image *images)
 {
 	for (struct image *image = images; image != NULL; image = image->next) {
 		uint32_t asked = SEGMENT_LOOK_ASKED;
 
-		if (image->share.segment == NULL ||
+		if (image->share.segment == NULL || waits_to_begin(looks, image) ||
 		    !atomic_compare_exchange_strong(&image->share.segment->look_state, &asked,
 						    SEGMENT_LOOK_TAKING))
 			continue;
 		serve(looks, image);
-		answer(image);
+		if (!image->begun ||
+		    atomic_load(&image->share.segment->look_reason) != TRACE_SNAPSHOT_EXIT ||
+		    !reachability_ask(looks->reachability, image, TRACE_SNAPSHOT_EXIT,
+				      answer_reached, image))
+			answer(image);
 	}
 }
 

@@ -16,11 +16,13 @@
 #define COLLECT_RSS_SNAPSHOTS_H
 
 #include "collect/process_list.h"
+#include "collect/reachability.h"
 
 struct rss_snapshots {
 	struct process_list *process_list; // borrowed
 	const struct tick *tick;
 	bool exact;
+	struct reachability *reachability; // borrowed
 	uint64_t spent_ns;
 	uint64_t cost_permille
 		[2]; // what they took, of what was predicted, in per mille: by pages, by smaps

@@ -9,8 +9,10 @@
 #include "launch/output.h"
 #include "launch/preload.h"
 #include "launch/program.h"
+#include "launch/reach_scan_linux.h"
 #include "launch/runtimes_linux.h"
 #include "launch/starter_posix.h"
+#include "wire/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -340,12 +342,34 @@ static bool launch_hear(struct launch *launch, struct collect_message *message, 
 	return true;
 }
 
+static void *launch_reach_stop(uint32_t pid, struct err *err)
+{
+	return reach_scan_stop((pid_t)pid, err);
+}
+
+static bool launch_reach_read(void *stopped, int trace_fd, process_id process,
+			      struct trace_reach *reach, struct err *err)
+{
+	return reach_scan_read(stopped, trace_fd, process, reach, err);
+}
+
+static uint64_t launch_reach_release(void *stopped)
+{
+	return reach_scan_release(stopped);
+}
+
 static bool launch_open_collector(struct launch *launch, struct err *err)
 {
+	static const struct collect_reach reach = {
+		.stop = launch_reach_stop,
+		.read = launch_reach_read,
+		.release = launch_reach_release,
+	};
 	struct collect_options options = {
 		.output_fd = launch->output_fd,
 		.socket_name = launch->session,
 		.segment_options = launch->options->segment_options,
+		.reach = launch->options->segment_options & SEGMENT_REACHABILITY ? &reach : NULL,
 		.attached = launch->options->attach_pid != 0,
 		.report_fd = -1,
 		.stop_fd = -1,

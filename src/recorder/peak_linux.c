@@ -5,8 +5,9 @@
 
 enum {
 	PEAK_NAP_NS = 10000000,
-	PEAK_ASKED_NAPS = 20,   // until nobody seems to listen
-	PEAK_TAKING_NAPS = 500, // until nobody seems to work
+	PEAK_SET_PTRACER = 0x59616d61, // PR_SET_PTRACER
+	PEAK_ASKED_NAPS = 20,          // until nobody seems to listen
+	PEAK_TAKING_NAPS = 500,        // until nobody seems to work
 };
 
 struct peak_usage {
@@ -91,6 +92,9 @@ void peak_wait(enum peak_reason reason)
 	_Atomic uint32_t *word = &state->segment->look_state;
 	uint32_t asked = SEGMENT_LOOK_ASKED;
 
+	// Who is not our ancestor may stop us only if we say so (Yama).
+	if (state->segment->options & SEGMENT_REACHABILITY)
+		kernel(__NR_prctl, PEAK_SET_PTRACER, state->segment->collector_pid, 0, 0, 0);
 	__atomic_store_n(&state->segment->look_reason, reason, __ATOMIC_RELAXED);
 	__atomic_store_n(&state->segment->look_asked_ns, kernel_now_ns(), __ATOMIC_RELAXED);
 	__atomic_store_n(word, asked, __ATOMIC_RELEASE);

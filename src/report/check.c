@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "report/cautions.h"
+#include "report/reached.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ const struct query_context_rules check_window_rules = {
 };
 
 const char *const check_names[CHECK_FIGURES] = {
-	"peak", "live-at-exit", "allocations", "temporary", "growth",
+	"peak", "live-at-exit", "allocations", "temporary", "unreachable", "growth",
 };
 
 // ---- sites ----
@@ -91,7 +92,7 @@ static void fill(struct check *check, const struct heap *heap, const struct chec
 	for (size_t i = 0; i < count; i++) {
 		bool meant = is_suppressed(check, &sites[i], options->suppressions);
 
-		for (int figure = 0; figure < CHECK_GROWTH; figure++) {
+		for (int figure = 0; figure < CHECK_UNREACHABLE; figure++) {
 			struct heap_amount amount = amount_of(&sites[i], figure);
 			struct check_site *site;
 
@@ -104,6 +105,39 @@ static void fill(struct check *check, const struct heap *heap, const struct chec
 			site->count = amount.count;
 		}
 	}
+}
+
+static void refuse(struct check *check, const char *text)
+{
+	if (!check->refusal)
+		check->refusal = mem_copy_text(text);
+}
+
+// Suppressions are about leaks: what is left out of what is live at exit is left out here.
+static void fill_unreachable(struct check *check, const struct check_options *options)
+{
+	struct check_row *row = &check->rows[CHECK_UNREACHABLE];
+	struct reached reached;
+	size_t capacity = 0;
+
+	reached_read(&reached, check->asked);
+	row->known = reached.known;
+	if (row->limit.given && !reached.known)
+		refuse(check, reached.why);
+	for (size_t i = 0; reached.known && i < reached.count; i++) {
+		struct heap_amount lost = reached_lost(reached.sites[i].states);
+		struct names_stack stack = names_stack(check->asked->names, reached.sites[i].stack);
+		struct check_site *site;
+
+		if (!lost.count ||
+		    (options->suppressions && suppressions_match(options->suppressions, &stack, 0)))
+			continue;
+		site = add_site(row, &capacity);
+		*site = (struct check_site){ reached.sites[i].process, reached.sites[i].stack,
+					     lost.bytes, lost.count };
+		row->value += lost.bytes;
+	}
+	reached_fini(&reached);
 }
 
 static void fill_growth(struct check_row *row, const struct query_context *asked,
@@ -126,12 +160,6 @@ static void fill_growth(struct check_row *row, const struct query_context *asked
 }
 
 // ---- whether it can be judged ----
-
-static void refuse(struct check *check, const char *text)
-{
-	if (!check->refusal)
-		check->refusal = mem_copy_text(text);
-}
 
 static void judge_trace(struct check *check, const struct heap_totals *totals)
 {
@@ -180,7 +208,7 @@ static void set_values(struct check *check, const struct heap *heap)
 		[CHECK_TEMPORARY] = counts->temporary.count,
 	};
 
-	for (int figure = 0; figure < CHECK_GROWTH; figure++) {
+	for (int figure = 0; figure < CHECK_UNREACHABLE; figure++) {
 		check->rows[figure].value = values[figure];
 		check->rows[figure].known = true;
 	}
@@ -226,6 +254,7 @@ bool check_find(struct check *check, struct query_context *asked,
 	query_context_caution(asked);
 	query_context_matched(asked, heap_totals(heap)->counts.allocated.count);
 	fill(check, heap, options);
+	fill_unreachable(check, options);
 	set_values(check, heap);
 	judge_trace(check, heap_totals(heap));
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {

@@ -38,6 +38,7 @@ enum check_figure {
 	CHECK_LIVE_AT_EXIT, // bytes, without those that are suppressed
 	CHECK_ALLOCATIONS,  // calls
 	CHECK_TEMPORARY,    // calls
+	CHECK_UNREACHABLE,  // bytes, without those that are suppressed; where it was recorded
 	CHECK_GROWTH,       // bytes a minute, of sites that grow to the end
 	CHECK_FIGURES,
 };

@@ -204,6 +204,7 @@ static void write_tool(struct json *json)
 		"bytes that were live at exit",
 		"calls that allocated",
 		"blocks that were freed before their thread's next allocation",
+		"bytes to which nothing pointed at exit",
 		"bytes a minute that sites kept growing by",
 	};
 

@@ -14,7 +14,8 @@ enum { FIGURES_COLUMNS = 30, CALLERS_SHOWN = 4, NAME_COLUMNS = 100 };
 
 static bool is_bytes(enum check_figure figure)
 {
-	return figure == CHECK_PEAK || figure == CHECK_LIVE_AT_EXIT || figure == CHECK_GROWTH;
+	return figure == CHECK_PEAK || figure == CHECK_LIVE_AT_EXIT ||
+	       figure == CHECK_UNREACHABLE || figure == CHECK_GROWTH;
 }
 
 static void add_value(struct str *out, enum check_figure figure, uint64_t value)

@@ -50,6 +50,14 @@ const struct findings_kind findings_kinds[] = {
 	  "Reported only of modules whose calls of new and of delete were both seen elsewhere: one "
 	  "with operators of its own, which cannot be seen, is not blamed.",
 	  findings_mismatch },
+	{ "unreachable", "blocks that nothing points to", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
+	  "Blocks that were live when their process ended, and to which no pointer led any more: "
+	  "not from registers, stacks, globals or thread-local variables, nor from blocks that "
+	  "these lead to (record --reachability). Such a block cannot be freed: it is a leak. What "
+	  "only a leaked block holds is counted with it. A pointer that is kept in another form "
+	  "(xored, compressed, in a file) looks like none. Sites of fewer than 16 KiB are left to "
+	  "tidemark report.",
+	  findings_unreachable },
 	{ "failed", "allocations fail", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
 	  "Calls of malloc and related functions that returned no memory. The sizes say why: "
 	  "beyond what any machine has it is a size that was computed wrong (a negative number); "
@@ -143,10 +151,6 @@ const struct findings_kind findings_kinds[] = {
 	  findings_cache },
 	{ "step", "a step that stays", FINDINGS_NOTE, 0,
 	  "A site that grew in one or two steps: a table, a phase of the program.", findings_step },
-	{ "unreachable", "blocks that nothing points to", FINDINGS_PROBLEM, FINDINGS_NEVER,
-	  "Needs a look at the memory of the process (its reachability), which is not recorded. "
-	  "What is live at exit is in tidemark report; that is not the same as leaked.",
-	  NULL },
 	{ "slack", "sizes just over a size class", FINDINGS_SAVING, FINDINGS_NEVER,
 	  "Needs the usable size of blocks, which is not recorded. For glibc see overhead.", NULL },
 	{ "contention", "threads wait for one arena", FINDINGS_SAVING, FINDINGS_NEVER,

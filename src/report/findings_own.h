@@ -136,6 +136,6 @@ findings_look findings_temporaries, findings_containers, findings_constant_growt
 findings_look findings_freed_twice, findings_freed_wrong, findings_mismatch, findings_failures,
 	findings_killed;
 findings_look findings_pinned, findings_free_pages, findings_overhead, findings_untouched,
-	findings_processes, findings_libraries;
+	findings_processes, findings_libraries, findings_unreachable;
 
 #endif

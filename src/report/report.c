@@ -197,7 +197,11 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 
 	heap_sites(report->heap, &sites_count);
 	progress_begin(&progress, mode, "naming", sites_count);
-	wanted = (struct sites_options){ merge, options->rows_max, options->bytes_min };
+	reached_read(&report->reached, asked);
+	wanted = (struct sites_options){ merge, options->rows_max, options->bytes_min,
+					 report->reached.known ? &report->reached : NULL };
+	if (report->reached.asked && report->reached.why)
+		query_context_warn(asked, report->reached.why);
 	sites_init(&report->sites, &wanted, report->heap, asked->reader, asked->names, &progress);
 	progress_end(&progress);
 	return report;
@@ -208,6 +212,7 @@ void report_free(struct report *report)
 	if (!report)
 		return;
 	sites_fini(&report->sites);
+	reached_fini(&report->reached);
 	heap_free(report->heap);
 	space_free(report->space);
 	pool_totals_free(report->pools);

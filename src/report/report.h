@@ -36,6 +36,7 @@ struct report {
 	struct pool_totals *pools;
 	uint64_t rss_peak_bytes; // the highest resident memory of any process; 0: not known
 	struct sites sites;
+	struct reached reached;
 	bool complete;
 	uint64_t losses_told; // events lost, as far as a warning speaks of them
 };

@@ -183,6 +183,22 @@ static void write_pools(struct json *json, const struct report *report)
 	json_array_end(json);
 }
 
+// Only in a recording that was to find it out; null where that was not possible.
+static void write_reached(struct json *json, const struct reached *reached)
+{
+	if (!reached->asked)
+		return;
+	json_key(json, "reachability");
+	if (!reached->known) {
+		json_null(json);
+		return;
+	}
+	json_object_begin(json);
+	for (uint8_t state = 1; state < TRACE_REACH_STATES_COUNT; state++)
+		lines_json_amount(json, reach_state_word(state), reached->states[state]);
+	json_object_end(json);
+}
+
 static void write_heap(struct json *json, const struct report *report)
 {
 	const struct heap_totals *totals = heap_totals(report->heap);
@@ -205,6 +221,7 @@ static void write_heap(struct json *json, const struct report *report)
 	json_kv_u64_if(json, "peak_ns", counts->peak.bytes > 0, counts->peak_ns);
 	json_kv_u64_if(json, "peak_event", counts->peak.bytes > 0, counts->peak_number);
 	lines_json_amount(json, "live_at_exit", counts->live_at_exit);
+	write_reached(json, &report->reached);
 	write_known(json, report, "temporary", counts->temporary);
 	json_kv_u64(json, "inherited_frees", counts->inherited_frees - before);
 	json_kv_u64(json, "before_frees", before);

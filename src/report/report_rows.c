@@ -14,6 +14,16 @@ static struct sheet_cell get_error(const struct sheet_at *at)
 	return sheet_u64(reader_info(at->sheet->site.asked->reader)->sample_bytes > 0, line->error);
 }
 
+// Of what is live at exit, where it is known: what no pointer leads to.
+static void write_unreachable(const struct sheet_at *at)
+{
+	const struct report *report = at->sheet->context;
+	const struct line *line = at->row;
+
+	if (line->section == sites_key(SITES_LIVE_AT_EXIT) && report->reached.known)
+		lines_json_amount(at->sheet->json, "unreachable", line->row->lost);
+}
+
 #define FIELD(member) SHEET_FIELD(struct line, member)
 #define ERROR_COLUMN(flags)                                                            \
 	{                                                                              \
@@ -31,6 +41,7 @@ static const struct sheet_column columns[] = {
 	ERROR_COLUMN(SHEET_JSON_ONLY),
 	{ .kind = SHEET_SITE, .flags = SHEET_FLAT_ONLY },
 	ERROR_COLUMN(SHEET_FLAT_ONLY),
+	{ .kind = SHEET_OBJECT, .flags = SHEET_JSON_ONLY, .json = write_unreachable },
 	{ "process", SHEET_NUMBER, SHEET_JSON_ONLY, sheet_site, SHEET_PROCESS,
 	  .meaning = "its pid" },
 	{ "process_id", SHEET_NUMBER, SHEET_JSON_ONLY, sheet_site, SHEET_PROCESS_ID,

@@ -177,6 +177,27 @@ static void write_memory(struct page *page)
 	}
 }
 
+// What of it nothing pointed to any more.
+static void write_reached(struct page *page)
+{
+	const struct reached *reached = &page->report->reached;
+	struct heap_amount lost = reached_lost(reached->states);
+	const struct heap_amount *inside = &reached->states[TRACE_REACH_INSIDE];
+	char bytes[16], count[28];
+
+	if (!reached->known)
+		return;
+	write_label(page, "unreachable", str_bytes(lost.bytes, bytes));
+	paper_format(&page->paper, PAPER_PLAIN, "of it in %s block%s: nothing points to them\n",
+		     str_count(lost.count, count), plural(lost.count));
+	if (inside->count == 0)
+		return;
+	write_label(page, "inside only", str_bytes(inside->bytes, bytes));
+	paper_format(&page->paper, PAPER_PLAIN,
+		     "of it in %s block%s: reachable only by a pointer to the inside of a block\n",
+		     str_count(inside->count, count), plural(inside->count));
+}
+
 static void write_totals(struct page *page)
 {
 	const struct heap_totals *totals = heap_totals(page->report->heap);
@@ -211,6 +232,7 @@ static void write_totals(struct page *page)
 	write_error(page, SITES_LIVE_AT_EXIT, counts->live_at_exit.bytes);
 	sink_text(page->paper.sink, "\n");
 
+	write_reached(page);
 	if (!sampled(page)) {
 		write_label(page, "temporary", str_bytes(counts->temporary.bytes, bytes));
 		paper_format(&page->paper, PAPER_PLAIN, "in %s block%s, %.1f %% of all\n",
@@ -268,6 +290,19 @@ static void describe_owner(const struct page *page, const struct sites_row *row,
 		str_format(text, "  [%s %" PRIu32 "]", names_file(process->exe), process->pid);
 }
 
+// "  [unreachable]", "  [1.2 KiB unreachable]": of what it left.
+static void describe_lost(const struct sites_row *row, struct str *text)
+{
+	char bytes[16];
+
+	if (row->lost.count == 0)
+		return;
+	if (row->lost.count == row->amounts[SITES_LIVE_AT_EXIT].count)
+		str_add(text, "  [unreachable]");
+	else
+		str_format(text, "  [%s unreachable]", str_bytes(row->lost.bytes, bytes));
+}
+
 static void write_figures(struct page *page, struct heap_amount amount, struct heap_amount total,
 			  double variance, bool by_count)
 {
@@ -301,6 +336,8 @@ static void write_row(struct page *page, const struct sites_row *row, struct hea
 	write_figures(page, row->amounts[question], total, row->variances[question],
 		      sites_by_count(question));
 	describe_owner(page, row, &ending);
+	if (question == SITES_LIVE_AT_EXIT)
+		describe_lost(row, &ending);
 	if (stack.count == 0) {
 		paper_text(&page->paper, PAPER_DIM, "(no stack)");
 		paper_foreign(&page->paper, PAPER_DIM, str_get(&ending), ENDING_COLUMNS_MAX);
@@ -460,6 +497,9 @@ static void write_findings(struct page *page)
 	if (counts->failed)
 		paper_format(&page->paper, PAPER_PLAIN, "  failed: %s call%s returned no memory\n",
 			     str_count(counts->failed, text), counts->failed == 1 ? "" : "s");
+	if (reached_lost(page->report->reached.states).count > 0 && page->report->reached.known)
+		paper_text(&page->paper, PAPER_PLAIN,
+			   "  unreachable: blocks that nothing points to any more\n");
 	if (most >= FINDING_CALLS && most >= part)
 		paper_format(&page->paper, PAPER_PLAIN,
 			     "  temporaries: one site makes %s of them\n", str_count(most, text));

@@ -64,6 +64,19 @@ static void row_merge(struct sites_row *row, const struct heap_site *site)
 	row->sites_count++;
 }
 
+static void lost_merge(struct sites_row *row, const struct reached *reached,
+		       const struct heap_site *site)
+{
+	const struct reached_site *found =
+		reached ? reached_site(reached, site->process, site->stack) : NULL;
+	struct heap_amount lost;
+
+	if (!found)
+		return;
+	lost = reached_lost(found->states);
+	amount_merge(&row->lost, &lost);
+}
+
 static int by_process(const void *a, const void *b)
 {
 	const struct heap_site *left = *(const struct heap_site *const *)a;
@@ -250,6 +263,7 @@ static void make_rows(struct sites *sites, const struct merging *merging, const 
 			row->stack = site->stack;
 		}
 		row_merge(row, site);
+		lost_merge(row, sites->options.reached, site);
 		if (variances)
 			variances_merge(row, &variances[site - merging->all]);
 	}

@@ -18,6 +18,7 @@
 #include "base/progress.h"
 #include "engine/heap.h"
 #include "report/names.h"
+#include "report/reached.h"
 
 enum sites_merge { SITES_EXACT, SITES_AS_SHOWN };
 
@@ -39,6 +40,7 @@ struct sites_row {
 	uint64_t largest_bytes;
 	uint64_t first_ns, last_ns;
 	struct heap_amount amounts[SITES_QUESTIONS_COUNT];
+	struct heap_amount lost; // of live at exit: unreachable, where that is known
 	double variances[SITES_QUESTIONS_COUNT]; // of bytes, or calls, from samples; else 0
 };
 
@@ -47,6 +49,7 @@ struct sites_options {
 	enum sites_merge merge;
 	uint64_t rows_max;
 	uint64_t bytes_min;
+	const struct reached *reached; // borrowed; NULL: not known
 };
 
 // One question's answer over all rows, kept or not.

@@ -1,0 +1,355 @@
+#include "launch/reach_scan_linux.h"
+
+#include "base/mem.h"
+#include "engine/present.h"
+#include "engine/reach_search.h"
+#include "launch/tracee_linux.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+	RED_ZONE = 128, // after the stack pointer, where a function may keep things
+	PAGES_MAX = REACH_SEARCH_PART / SPACE_PAGE + 2,
+	PARTS_MAX = 512, // of one read
+};
+
+// What a page of /proc/PID/pagemap says: it is in memory, or swapped out.
+#define PAGE_THERE (UINT64_C(3) << 62)
+
+struct reach_scan {
+	struct tracee tracee;
+	int pagemap; // -1: all pages are read
+	uint8_t *buffer;
+	struct reach_search *search;
+	const struct space *space;
+	const struct ranges *ranges;
+	struct trace_reach *reach;
+};
+
+struct reach_scan *reach_scan_stop(pid_t pid, struct err *err)
+{
+	struct reach_scan *scan = mem_alloc(1, sizeof(*scan));
+	char path[48];
+
+	scan->pagemap = -1;
+	if (!tracee_stop(&scan->tracee, pid, err)) {
+		reach_scan_release(scan);
+		return NULL;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
+	scan->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	scan->buffer = mem_alloc(1, REACH_SEARCH_PART + 2 * SPACE_PAGE);
+	return scan;
+}
+
+uint64_t reach_scan_release(struct reach_scan *scan)
+{
+	uint64_t stood_ns = scan->tracee.count > 0 ? tracee_release(&scan->tracee) : 0;
+
+	if (scan->pagemap >= 0)
+		close(scan->pagemap);
+	mem_free(scan->buffer);
+	mem_free(scan);
+	return stood_ns;
+}
+
+// ---- reading its memory ----
+
+// Read several parts of it at once. What cannot be read is left as zeros, and noted.
+static void reach_scan_fetch(struct reach_scan *scan, struct iovec *here, struct iovec *there,
+			     size_t count)
+{
+	size_t wanted = 0;
+	ssize_t got;
+
+	for (size_t i = 0; i < count; i++)
+		wanted += here[i].iov_len;
+	if (count == 0)
+		return;
+	got = process_vm_readv(scan->tracee.pid, here, count, there, count, 0);
+	scan->reach->read_bytes += wanted;
+	if (got == (ssize_t)wanted)
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (process_vm_readv(scan->tracee.pid, &here[i], 1, &there[i], 1, 0) !=
+		    (ssize_t)here[i].iov_len)
+			scan->reach->flags |= TRACE_REACH_PARTIAL;
+}
+
+// At most REACH_SEARCH_PART bytes from `start` on, of pages that were touched; zeros for others.
+static const uint8_t *reach_scan_bytes(struct reach_scan *scan, uint64_t start, uint64_t end)
+{
+	uint64_t pages[PAGES_MAX];
+	uint64_t first = start / SPACE_PAGE, count = (end - 1) / SPACE_PAGE + 1 - first;
+	struct iovec here[PARTS_MAX], there[PARTS_MAX];
+	size_t size = (size_t)(end - start), parts = 0;
+
+	if (scan->pagemap < 0 ||
+	    pread(scan->pagemap, pages, count * 8, (off_t)(first * 8)) != (ssize_t)(count * 8))
+		memset(pages, 0xff, sizeof(pages));
+	memset(scan->buffer, 0, size);
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t from = (first + i) * SPACE_PAGE, to = from + SPACE_PAGE;
+
+		if (!(pages[i] & PAGE_THERE))
+			continue;
+		from = from < start ? start : from;
+		to = to > end ? end : to;
+		if (parts > 0 &&
+		    (uint64_t)(uintptr_t)there[parts - 1].iov_base + there[parts - 1].iov_len ==
+			    from) {
+			here[parts - 1].iov_len += to - from;
+			there[parts - 1].iov_len += to - from;
+			continue;
+		}
+		if (parts == PARTS_MAX) {
+			reach_scan_fetch(scan, here, there, parts);
+			parts = 0;
+		}
+		here[parts] = (struct iovec){ scan->buffer + (from - start), to - from };
+		there[parts++] = (struct iovec){ (void *)(uintptr_t)from, to - from };
+	}
+	reach_scan_fetch(scan, here, there, parts);
+	return scan->buffer;
+}
+
+static void reach_scan_root(struct reach_scan *scan, uint64_t start, uint64_t end,
+			    enum trace_reach_place place, bool beginnings_only)
+{
+	while (start < end) {
+		uint64_t part = end - start < REACH_SEARCH_PART ? end - start : REACH_SEARCH_PART;
+		const uint8_t *bytes = reach_scan_bytes(scan, start, start + part);
+
+		reach_search_root(scan->search, bytes, (size_t)part, start, place, beginnings_only);
+		start += part;
+	}
+}
+
+// ---- roots ----
+
+static void reach_scan_registers(struct reach_scan *scan, unsigned word_bytes)
+{
+	for (size_t i = 0; i < scan->tracee.count; i++) {
+		const struct tracee_thread *thread = &scan->tracee.threads[i];
+		const unsigned long long *words = (const unsigned long long *)&thread->registers;
+
+		if (thread->gone)
+			continue;
+		for (size_t j = 0; j < sizeof(thread->registers) / sizeof(*words); j++)
+			reach_search_root(scan->search, &words[j], word_bytes,
+					  (uint64_t)thread->tid, TRACE_REACH_REGISTER, false);
+	}
+}
+
+// Whether a thread is at home in the mapping: its stack pointer is there, or what it has for
+// itself. *sp: the lowest stack pointer, or `end`.
+static bool reach_scan_inhabited(const struct reach_scan *scan, uint64_t start, uint64_t end,
+				 uint64_t *sp)
+{
+	bool inhabited = false;
+
+	*sp = end;
+	for (size_t i = 0; i < scan->tracee.count; i++) {
+		const struct tracee_thread *thread = &scan->tracee.threads[i];
+		uint64_t at = thread->registers.rsp, own = thread->registers.fs_base;
+
+		if (thread->gone)
+			continue;
+		if (at >= start && at < end && at < *sp)
+			*sp = at;
+		inhabited |= (at >= start && at < end) || (own >= start && own < end);
+	}
+	return inhabited;
+}
+
+static bool reach_scan_is_own(const struct reach_scan *scan, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < scan->tracee.count; i++)
+		if (!scan->tracee.threads[i].gone &&
+		    scan->tracee.threads[i].registers.fs_base >= start &&
+		    scan->tracee.threads[i].registers.fs_base < end)
+			return true;
+	return false;
+}
+
+static void reach_scan_stack(struct reach_scan *scan, uint64_t start, uint64_t end)
+{
+	uint64_t sp;
+
+	if (!reach_scan_inhabited(scan, start, end, &sp))
+		return; // its thread has ended
+	if (sp == end)  // on another stack now
+		sp = start;
+	else
+		sp = sp - start > RED_ZONE ? sp - RED_ZONE : start;
+	reach_scan_root(scan, sp & ~(uint64_t)7, end, TRACE_REACH_STACK, false);
+}
+
+// A part of a mapping that may be written, all of one owner.
+static void reach_scan_part(struct reach_scan *scan, uint64_t start, uint64_t end,
+			    enum space_owner owner, bool is_libc)
+{
+	switch (owner) {
+	case SPACE_MALLOC_HEAP:
+	case SPACE_MALLOC_ARENA:
+	case SPACE_MALLOC_LARGE:
+	case SPACE_ALLOCATOR:
+	case SPACE_TIDEMARK:
+	case SPACE_KERNEL:
+		return;
+	case SPACE_MAIN_STACK:
+	case SPACE_THREAD_STACK:
+		reach_scan_stack(scan, start, end);
+		return;
+	case SPACE_LIBRARY:
+		reach_scan_root(scan, start, end, TRACE_REACH_GLOBAL, is_libc);
+		return;
+	default:
+		reach_scan_root(scan, start, end,
+				reach_scan_is_own(scan, start, end) ? TRACE_REACH_TLS
+								    : TRACE_REACH_OTHER,
+				false);
+	}
+}
+
+static bool reach_scan_is_libc(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return name && (strncmp(name, "/libc.so", 8) == 0 || strncmp(name, "/libc-2", 7) == 0);
+}
+
+// A mapping that may be written: as the trace knows whose its parts are.
+static void reach_scan_mapping(struct reach_scan *scan, uint64_t start, uint64_t end,
+			       const char *path)
+{
+	const char *name = strrchr(path, '/');
+	bool is_libc = reach_scan_is_libc(path);
+
+	if (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0 &&
+	    strncmp(path, "/dev/zero", 9) != 0)
+		return; // reading may do something
+	if (name && strncmp(name, "/libtidemark", 12) == 0)
+		return;
+	if (strcmp(path, "[heap]") == 0 || strncmp(path, "[v", 2) == 0)
+		return;
+	while (start < end) {
+		const struct range *range = scan->ranges ? ranges_from(scan->ranges, start) : NULL;
+		enum space_owner owner = SPACE_PROGRAM;
+		uint64_t next = end;
+
+		if (range && range->start > start) {
+			next = range->start < end ? range->start : end;
+		} else if (range) {
+			owner = space_owner(scan->space, range);
+			next = range->end < end ? range->end : end;
+		}
+		if (strcmp(path, "[stack]") == 0) {
+			owner = SPACE_MAIN_STACK;
+			next = end;
+		}
+		reach_scan_part(scan, start, next, owner, is_libc);
+		start = next;
+	}
+}
+
+static bool reach_scan_roots(struct reach_scan *scan, struct err *err)
+{
+	char name[48], line[4352];
+	FILE *maps;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)scan->tracee.pid);
+	maps = fopen(name, "re");
+	if (!maps)
+		return err_set(err, ERR_IO, "cannot read %s", name);
+	while (fgets(line, sizeof(line), maps)) {
+		uint64_t start, end;
+		char rights[8] = "";
+		int at = 0;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %n", &start, &end, rights,
+			   &at) == 3 &&
+		    rights[0] == 'r' && rights[1] == 'w')
+			reach_scan_mapping(scan, start, end, line + at);
+	}
+	fclose(maps);
+	return true;
+}
+
+// ---- blocks ----
+
+// Those of the trace, without those that its parent left it: these may hold others, and are looked
+// at, but are not its own.
+static struct trace_reach_block *reach_scan_blocks(const struct present_block *blocks, size_t count)
+{
+	struct trace_reach_block *list = mem_alloc(count + 1, sizeof(*list));
+
+	for (size_t i = 0; i < count; i++)
+		list[i] = (struct trace_reach_block){
+			.address = blocks[i].address,
+			.size = blocks[i].size,
+			.stack = blocks[i].stack,
+			.thread = blocks[i].thread,
+		};
+	return list;
+}
+
+static bool reach_scan_search(struct reach_scan *scan, const struct present_block *blocks,
+			      size_t count, unsigned word_bytes, struct err *err)
+{
+	struct trace_reach *reach = scan->reach;
+	uint64_t start, end;
+	bool ok;
+
+	reach->blocks = reach_scan_blocks(blocks, count);
+	scan->search = reach_search_new(reach->blocks, count, word_bytes);
+	reach_scan_registers(scan, word_bytes);
+	ok = reach_scan_roots(scan, err);
+	while (ok && reach_search_next(scan->search, &start, &end))
+		reach_search_take(scan->search, reach_scan_bytes(scan, start, end));
+	reach_search_finish(scan->search);
+	reach_search_free(scan->search);
+	for (size_t i = 0; i < count; i++)
+		if (!blocks[i].inherited)
+			reach->blocks[reach->count++] = reach->blocks[i];
+	reach->total = reach->count;
+	return ok;
+}
+
+bool reach_scan_read(struct reach_scan *scan, int trace_fd, process_id process,
+		     struct trace_reach *reach, struct err *err)
+{
+	struct present_options options = { .inherits = process,
+					   .edge = { .number = UINT64_MAX, .exact = true } };
+	struct present_block *blocks;
+	struct present *present;
+	struct reader *reader;
+	char path[48];
+	size_t count;
+	bool ok;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", trace_fd);
+	reader = reader_open(path, err);
+	if (!reader)
+		return err_wrap(err, "the trace is not a file that can be read");
+	present = present_read(reader, &options);
+	if (reader_info(reader)->sample_bytes > 0 || reader_process(reader, process)->paused ||
+	    reader_process(reader, process)->start == TRACE_START_ATTACH)
+		reach->flags |= TRACE_REACH_BLIND;
+	blocks = present_blocks(present, process, false, &count);
+	scan->reach = reach;
+	scan->space = present_space(present);
+	scan->ranges = space_ranges(scan->space, process);
+	ok = reach_scan_search(scan, blocks, count,
+			       reader_process(reader, process)->bits == 32 ? 4 : 8, err);
+	mem_free(blocks);
+	present_free(present);
+	reader_close(reader);
+	return ok;
+}

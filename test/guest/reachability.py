@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""Which blocks of a program are reachable at its end, as its first comment says, and as Valgrind
+and LeakSanitizer see it."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from libguest import (TIDEMARK, Skip, check, environment, equal, main, program, record, run, test)
+
+# By size, as the comment of reaches.c has it.
+STATES = {1001: "reachable", 1002: "reachable", 1003: "inside", 1004: "inside", 1005: "inside",
+          1006: "unreachable", 1007: "held", 1008: "unreachable", 1009: "held",
+          1010: "reachable", 1011: "reachable", 1012: "unreachable", 1013: "reachable",
+          1014: "unreachable", 1015: "reachable", 1016: "reachable", 1017: "unreachable"}
+LOST = ("unreachable", "held")
+
+
+def ask(*words):
+    ended = run([TIDEMARK, *words, "--json"])
+    equal(0, ended.code, ended.err)
+    return json.loads(ended.out)
+
+
+def lines(trace="t.tide"):
+    """What the trace has: (size, state, place, address), by size."""
+    ended = run([TIDEMARK, "dump", trace])
+    equal(0, ended.code, ended.err)
+    pattern = r"^(reachable|inside|unreachable|held) (0x\w+) (\d+) t\d+(?: s\d+)?(?: (\w+)=.*)?$"
+    return {int(size): (state, place, address) for state, address, size, place
+            in re.findall(pattern, ended.out, re.M)}
+
+
+@test
+def each_block_is_what_the_program_says():
+    record([program("reaches")], "--reachability")
+    told = lines()
+    equal(STATES, {size: told[size][0] for size in STATES})
+    places = {1001: "global", 1002: "block", 1003: "global", 1004: "block", 1005: "block",
+              1007: "block", 1011: "stack", 1013: "other", 1015: "stack"}
+    equal(places, {size: told[size][1] for size in places})
+    figures = ask("report", "t.tide", "--size", "1001..1017")["heap"]["reachability"]
+    for state in ("inside", "unreachable", "held"):
+        sizes = [size for size in STATES if STATES[size] == state]
+        equal({"count": len(sizes), "bytes": sum(sizes)}, figures[state], state)
+
+
+@test
+def the_way_to_a_block_is_told():
+    record([program("reaches")], "--reachability")
+    told = lines()
+    way = ask("active", "t.tide", "--why", told[1002][2])
+    equal("reachable", way["state"])
+    equal([1002, 1001], [block["size"] for block in way["blocks"]])
+    equal(("global", 0), (way["place"], way["blocks"][1]["offset"]))
+    check("reaches+0x" in way["root"], way["root"])
+    way = ask("active", "t.tide", "--why", told[1005][2])
+    equal(("inside", [1005, 1004, 1001]),
+          (way["state"], [block["size"] for block in way["blocks"]]))
+    way = ask("active", "t.tide", "--why", told[1007][2])
+    equal(("held", [1007, 1006], "nowhere"),
+          (way["state"], [block["size"] for block in way["blocks"]], way["place"]))
+    ended = run([TIDEMARK, "active", "t.tide", "--why", "0x10"])
+    equal(2, ended.code)
+    check("no block was at 0x10" in ended.err, ended.err)
+
+
+@test
+def limits_and_filters_are_kept_to():
+    lost = sum(size for size in STATES if STATES[size] in LOST)
+    record([program("reaches")], "--reachability")
+    equal(0, run([TIDEMARK, "check", "t.tide", "--max-unreachable", str(lost)]).code)
+    equal(1, run([TIDEMARK, "check", "t.tide", "--max-unreachable", str(lost - 1)]).code)
+    equal(0, run([TIDEMARK, "check", "t.tide", "--max-unreachable", "0", "--size", "1001..1005"])
+          .code)
+    equal(1, run([TIDEMARK, "check", "t.tide", "--max-unreachable", "1016", "--size", "1017"])
+          .code)
+    # Of what was allocated in a part of the time it is not known, and that is said.
+    ended = run([TIDEMARK, "check", "t.tide", "--max-unreachable", "0", "--from", "1us"])
+    equal(3, ended.code, ended.out)
+
+
+@test
+def what_is_not_known_is_said():
+    ended = run([TIDEMARK, "record", "-o", "s.tide", "--reachability", "--sample", "1K", "--",
+                 program("reaches")])
+    equal(125, ended.code)
+    check("--sample" in ended.err, ended.err)
+    record(["sh", "-c", "kill -9 $$"], "--reachability", trace="k.tide", code=-9)
+    warned = ask("report", "k.tide")
+    equal(None, warned["heap"]["reachability"])
+    check(any("was not searched" in line for line in warned["trace"]["warnings"]), warned["trace"])
+    equal(3, run([TIDEMARK, "check", "k.tide", "--max-unreachable", "0"]).code)
+
+
+@test
+def children_are_searched_too():
+    record(["sh", "-c", f"{program('reaches')}; {program('reaches')}; exit 0"], "--reachability")
+    told = ask("report", "t.tide")
+    figures = told["heap"]["reachability"]
+    sizes = [size for size in STATES if STATES[size] == "unreachable"]
+    check(figures is not None, told["trace"]["warnings"])
+    equal(2 * len(sizes), figures["unreachable"]["count"])
+
+
+@test
+def a_text_and_a_merged_trace_say_the_same():
+    record([program("reaches")], "--reachability")
+    text = run([TIDEMARK, "dump", "t.tide"]).out
+    with open("t.txt", "w", encoding="utf-8") as file:
+        file.write(text)
+    equal(0, run([TIDEMARK, "dump", "--assemble", "t.txt", "-o", "a.tide"]).code)
+    equal(lines(), lines("a.tide"))
+    equal(0, run([TIDEMARK, "merge", "t.tide", "t.tide", "-o", "m.tide"]).code)
+    figures = ask("report", "m.tide")["heap"]["reachability"]
+    equal(2 * sum(size for size in STATES if STATES[size] == "held"), figures["held"]["bytes"])
+
+
+# --- As others see it ---
+
+@test
+def valgrind_sees_the_same():
+    if not shutil.which("valgrind"):
+        raise Skip("no valgrind")
+    for command in ([program("reaches")], ["tar", "cf", "/dev/null", os.path.dirname(__file__)],
+                    ["perl", "-e", "my $a = {}; $a->{a} = $a; print 1"],
+                    ["sqlite3", ":memory:", "create table t(a); select * from t"]):
+        record(command, "--reachability", "-f")
+        ours = ask("report", "t.tide")["heap"]["reachability"]
+        ended = subprocess.run(["valgrind", "--leak-check=full", "--run-libc-freeres=no",
+                                "--run-cxx-freeres=no", "--leak-check-heuristics=none", *command],
+                               capture_output=True, text=True, check=False, env=environment())
+        theirs = {what: int(number.replace(",", "")) for what, number in re.findall(
+            r"(definitely|indirectly) lost: ([\d,]+) bytes", ended.stderr)}
+        equal((theirs.get("definitely", 0), theirs.get("indirectly", 0)),
+              (ours["unreachable"]["bytes"], ours["held"]["bytes"]), command[0])
+
+
+main()
