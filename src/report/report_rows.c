@@ -1,4 +1,5 @@
 // The sites of a report as rows: those that answer one question after the other.
+#include "report/lines.h"
 #include "report/report.h"
 
 struct line {

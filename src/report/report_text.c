@@ -189,13 +189,13 @@ static void write_reached(struct page *page)
 		return;
 	write_label(page, "unreachable", str_bytes(lost.bytes, bytes));
 	paper_format(&page->paper, PAPER_PLAIN, "of it in %s block%s: nothing points to them\n",
-		     str_count(lost.count, count), plural(lost.count));
+		     str_count(lost.count, count), paper_plural(lost.count));
 	if (inside->count == 0)
 		return;
 	write_label(page, "inside only", str_bytes(inside->bytes, bytes));
 	paper_format(&page->paper, PAPER_PLAIN,
 		     "of it in %s block%s: reachable only by a pointer to the inside of a block\n",
-		     str_count(inside->count, count), plural(inside->count));
+		     str_count(inside->count, count), paper_plural(inside->count));
 }
 
 static void write_totals(struct page *page)
