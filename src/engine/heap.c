@@ -35,6 +35,7 @@ void heap_free(struct heap *heap)
 	mem_free(heap->stack_site);
 	map_fini(&heap->sites_else);
 	mem_free(heap->variances);
+	mem_free(heap->held);
 	mem_free(heap);
 }
 
@@ -452,13 +453,12 @@ static void destroy(struct heap *heap, const struct trace_event *event)
 	*blocks = (struct blocks){ 0 };
 }
 
-void heap_add_event(struct heap *heap, const struct trace_event *event)
+void heap_count_event(struct heap *heap, const struct trace_event *event, bool undone)
 {
 	struct heap_thread_state *thread;
 	struct pending ended;
 	bool call = trace_kind_is_call(event->kind);
 
-	ASSERT(!heap->finished);
 	if (event->thread >= heap->threads_count)
 		return;
 	if (event->kind > TRACE_FAILED) {
@@ -495,6 +495,8 @@ void heap_add_event(struct heap *heap, const struct trace_event *event)
 		reallocate(heap, thread, event);
 		break;
 	case TRACE_REALLOC_FREE:
+		if (undone)
+			break;
 		if (!thread->pending)
 			thread->pending = mem_alloc(1, sizeof *thread->pending);
 		release(heap, thread, event, event->address, thread->pending, false);
@@ -528,7 +530,7 @@ void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t 
 		const struct trace_event *event = &events[i];
 		bool begins = event->kind <= TRACE_ALIGNED;
 
-		if (!plain || (!begins && event->kind != TRACE_FREE)) {
+		if (!plain || heap->held_count || (!begins && event->kind != TRACE_FREE)) {
 			heap_add_event(heap, event);
 			continue;
 		}
@@ -580,12 +582,17 @@ static void close_process(struct heap *heap, process_id id, uint64_t time_ns, bo
 	map_fini(&process->inherited);
 }
 
+void heap_end_process(struct heap *heap, process_id process, uint64_t time_ns)
+{
+	close_process(heap, process, time_ns, true);
+}
+
 void heap_add_note(struct heap *heap, const struct trace_note *note)
 {
 	ASSERT(!heap->finished);
 	pass_time(heap, note->time_ns);
 	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < heap->processes_count)
-		close_process(heap, note->process, note->time_ns, true);
+		heap_hold_end(heap, note->process, note->time_ns);
 	else if (note->kind == TRACE_NOTE_LOSS)
 		heap->totals.events_lost += note->value;
 }
@@ -651,6 +658,7 @@ void heap_finish(struct heap *heap)
 
 	if (heap->finished)
 		return;
+	heap_hold_no_more(heap);
 	heap->finished = true;
 	for (process_id id = 0; id < heap->processes_count; id++) {
 		close_process(heap, id, heap->totals.duration_ns, false);

@@ -18,6 +18,9 @@
 //     peak           the level is the bytes alive in all processes together; a process that exits
 //                    or execs takes its blocks off it. The peak is where it first was highest.
 //
+// A realloc may be in two halves with other threads' calls between them. One that fails has ended
+// nothing: its block counts in between as well.
+//
 // What each site held at the peak is known without a second pass: a site saves its figures on its
 // first change after a new peak, and what has not changed since needs no saving.
 //

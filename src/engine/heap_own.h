@@ -1,4 +1,5 @@
-// heap_own: what the parts of the heap share: heap.c, which counts, and heap_read.c, which reads.
+// heap_own: what the parts of the heap share: heap.c, which counts, heap_hold.c, which waits for
+// the other halves of reallocs, and heap_read.c, which reads.
 #ifndef ENGINE_HEAP_OWN_H
 #define ENGINE_HEAP_OWN_H
 
@@ -40,7 +41,17 @@ struct heap_thread_state {
 	bool allocated;          // `last_address` is set
 	uint64_t last_address;   // of its latest allocation
 	struct pending *pending; // owned; NULL until the first half of a realloc comes alone
+	bool waits;              // of its realloc, which is heap.held[held], the end is not known
+	size_t held;
 	struct bound_thread bound;
+};
+
+// An event that is not counted yet, for it came while a realloc was at work, or a process's end.
+struct heap_held {
+	struct trace_event event; // of an end, the time alone
+	bool undone;              // it is the first half of a realloc that failed
+	bool ends;
+	process_id process; // which ends
 };
 
 struct heap {
@@ -69,6 +80,9 @@ struct heap {
 	struct heap_variance *variances; // sampled: of the sites
 	size_t variances_capacity;
 
+	struct heap_held *held; // in their order
+	size_t held_count, held_capacity, held_waiting;
+
 	bool finished;
 	void (*on_vm)(void *context, const struct trace_event *event);
 	void *on_vm_context;
@@ -76,5 +90,17 @@ struct heap {
 
 // A row of calls on malloc's heap, of one thread that is known and at one time.
 void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count);
+
+// Count one event. `undone`: it is the first half of a realloc that will fail, so nothing happens.
+void heap_count_event(struct heap *heap, const struct trace_event *event, bool undone);
+
+// The process has ended.
+void heap_end_process(struct heap *heap, process_id process, uint64_t time_ns);
+
+// The same, in its order among what is held.
+void heap_hold_end(struct heap *heap, process_id process, uint64_t time_ns);
+
+// Count what is held. What is still waited for counts as if it did not fail.
+void heap_hold_no_more(struct heap *heap);
 
 #endif

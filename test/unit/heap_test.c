@@ -212,6 +212,47 @@ TEST(heap_realloc_to_nothing_is_a_free)
 	heap_free(feed.heap);
 }
 
+TEST(heap_counts_a_block_while_its_realloc_fails)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+	const struct heap_site *sites;
+	size_t count;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 1000, 1);
+	feed_event(&feed, TRACE_REALLOC_FREE, 0, 0x1000, 0, 0);
+	feed_event(&feed, TRACE_MALLOC, 1, 0x9000, 500, 2);
+	feed_event(&feed, TRACE_FREE, 1, 0x9000, 0, 0);
+	feed_event(&feed, TRACE_REALLOC_UNDO, 0, 0x1000, 1 << 30, 2);
+	counts = feed_finish(&feed);
+	CHECK_EQ(1500, counts->peak.bytes);
+	CHECK_EQ(2, counts->peak.count);
+	CHECK_EQ(2, counts->peak_number);
+	sites = heap_sites(feed.heap, &count);
+	CHECK_EQ(2, count);
+	CHECK_EQ(1000, sites[0].at_peak.bytes);
+	CHECK_EQ(500, sites[1].at_peak.bytes);
+	CHECK(heap_totals(feed.heap)->peak_high_bytes >= 1500);
+	heap_free(feed.heap);
+}
+
+TEST(heap_waits_for_no_realloc_for_ever)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 1000, 1);
+	feed_event(&feed, TRACE_REALLOC_FREE, 0, 0x1000, 0, 0);
+	for (uint64_t i = 1; i <= 100000; i++)
+		feed_event(&feed, TRACE_MALLOC, 1, 0x10000 + 16 * i, 1, 2);
+	feed_event(&feed, TRACE_REALLOC_UNDO, 0, 0x1000, 1 << 30, 2);
+	counts = feed_finish(&feed);
+	CHECK_EQ(101000, counts->peak.bytes);
+	CHECK_EQ(0, counts->frees);
+	CHECK_EQ(1, counts->failed);
+	heap_free(feed.heap);
+}
+
 TEST(heap_a_realloc_that_failed_changes_nothing_but_failed)
 {
 	struct feed whole = feed_new(NULL);
@@ -477,6 +518,7 @@ struct model {
 	int blocks_count;
 	int latest[THREADS]; // index of the thread's latest allocation
 	int half[THREADS];   // index of the block a realloc's first half ended, or -1
+	bool fails[THREADS]; // that realloc will: the block lives on
 	bool half_was_temporary[THREADS];
 	bool inherited[PROCESSES][ADDRESSES];
 	struct heap_counts counts[PROCESSES];
@@ -597,16 +639,17 @@ static void model_event(struct model *model, const struct trace_event *event)
 		counts->reallocations++;
 		break;
 	case TRACE_REALLOC_FREE:
-		model->half[event->thread] = model_release(model, event, event->address);
+		half = model_find(model, process_of[event->thread], event->address);
+		model->fails[event->thread] = half >= 0 && rand() % 2;
+		if (!model->fails[event->thread])
+			half = model_release(model, event, event->address);
+		model->half[event->thread] = half;
 		break;
 	case TRACE_REALLOC_ALLOC:
 		model_allocate(model, event);
 		counts->reallocations++;
 		break;
 	case TRACE_REALLOC_UNDO:
-		model->blocks[half].alive = true;
-		model->blocks[half].temporary = false;
-		counts->frees--;
 		counts->failed++;
 		break;
 	default:
@@ -622,6 +665,16 @@ static void model_end(struct model *model, process_id process)
 			model->blocks[i].alive = false;
 			model->blocks[i].at_exit = true;
 		}
+}
+
+// Whether a realloc of the process's block there is at work, and will fail; 0: of any.
+static bool model_fails(const struct model *model, process_id process, uint64_t address)
+{
+	for (int t = 0; t < THREADS; t++)
+		if (process_of[t] == process && model->half[t] >= 0 && model->fails[t] &&
+		    (!address || model->blocks[model->half[t]].address == address))
+			return true;
+	return false;
 }
 
 // Something that could happen next on `thread`; sometimes something that could not.
@@ -644,15 +697,14 @@ static struct trace_event random_event(const struct model *model, thread_id thre
 	// Half of the time a thread frees what it allocated last.
 	if (event.kind == TRACE_FREE && rand() % 2 && model->latest[thread] >= 0)
 		event.address = model->blocks[model->latest[thread]].address;
-	if (half < 0)
-		return event;
-	event.kind = rand() % 2 ? TRACE_REALLOC_ALLOC : TRACE_REALLOC_UNDO;
-	// Nobody can have been given the place of a block whose realloc fails.
-	if (event.kind == TRACE_REALLOC_UNDO) {
+	if (half >= 0)
+		event.kind = model->fails[thread] ? TRACE_REALLOC_UNDO : TRACE_REALLOC_ALLOC;
+	if (event.kind == TRACE_REALLOC_UNDO)
 		event.address = model->blocks[half].address;
-		if (model_find(model, process_of[thread], event.address) >= 0)
-			event.kind = TRACE_REALLOC_ALLOC;
-	}
+	// Nobody can be given the place of a block whose realloc fails, or ends it.
+	else if (model_fails(model, process_of[thread], event.address) ||
+		 model_fails(model, process_of[thread], event.old_address))
+		event.kind = TRACE_FAILED;
 	return event;
 }
 
@@ -779,7 +831,7 @@ static void run_model(unsigned seed, uint32_t threads)
 
 		if (ended[process])
 			continue;
-		if (rand() % 1000 == 0 && threads > 1) {
+		if (rand() % 1000 == 0 && threads > 1 && !model_fails(model, process, 0)) {
 			struct trace_note note = { .kind = TRACE_NOTE_PROCESS_END,
 						   .process = process,
 						   .time_ns = time_ns,
@@ -794,6 +846,17 @@ static void run_model(unsigned seed, uint32_t threads)
 		time_ns += (uint64_t)(rand() % 3) * 100;
 		event.time_ns = time_ns;
 		event.number = number;
+		model_event(model, &event);
+		heap_add_event(heap, &event);
+	}
+	for (thread_id t = 0; t < threads; t++) { // what is at work ends
+		struct trace_event event;
+
+		if (model->half[t] < 0 || ended[process_of[t]])
+			continue;
+		event = random_event(model, t);
+		event.time_ns = time_ns;
+		event.number = STEPS + t;
 		model_event(model, &event);
 		heap_add_event(heap, &event);
 	}
