@@ -5,10 +5,15 @@
 #include <windows.h>
 
 enum {
-	HEADER_MAX = 4096,      // where the headers begin, at most
-	DIRECTORY_CONFIG = 10,  // the load configuration
-	CONFIG_CHPE_AT = 200,   // in it: the address of what describes ARM64EC code, or 0
-	CONFIG_CHPE_BYTES = 8,  // mingw's header ends before it
+	HEADER_MAX = 4096,     // where the headers begin, at most
+	DIRECTORY_CONFIG = 10, // the load configuration
+	CONFIG_CHPE_AT = 200,  // in it: the address of what describes ARM64EC code, or 0
+	CONFIG_CHPE_BYTES = 8, // mingw's header ends before it
+	DIRECTORY_DEBUG = 6,
+	DIRECTORIES_AT = 96, // in an optional header of 32 bits; 16 further in one of 64
+	DEBUG_ENTRIES_MAX = 64,
+	DEBUG_EXTENDED = 20,    // an entry with further characteristics, of which
+	EXTENDED_CET = 1,       // this one asks for hardware-enforced stacks
 	PROTECTION_CLASS = 7,   // ProcessProtectionLevelInfo
 	PROTECTION_LAST = 8,    // PROTECTION_LEVEL_PPL_APP; higher numbers are no protection
 	SECTIONS_MAX = 96,      // as the loader
@@ -57,15 +62,25 @@ static bool is_arm64ec(int fd, uint64_t headers_at, const IMAGE_NT_HEADERS64 *he
 	       read_file(fd, at + CONFIG_CHPE_AT, &chpe, sizeof chpe) && chpe != 0;
 }
 
-static const char *obstacle_of_file(int fd)
+// The headers, which are at `*at`. Up to its optional header that of 32 bits is the same.
+static bool read_headers(int fd, IMAGE_NT_HEADERS64 *headers, uint32_t *at)
 {
 	IMAGE_DOS_HEADER dos;
-	IMAGE_NT_HEADERS64 headers; // up to its optional header that of 32 bits is the same
 
 	if (!read_file(fd, 0, &dos, sizeof dos) || dos.e_magic != IMAGE_DOS_SIGNATURE ||
-	    dos.e_lfanew < 0 || dos.e_lfanew > HEADER_MAX ||
-	    !read_file(fd, (uint32_t)dos.e_lfanew, &headers, sizeof headers) ||
-	    headers.Signature != IMAGE_NT_SIGNATURE)
+	    dos.e_lfanew < 0 || dos.e_lfanew > HEADER_MAX)
+		return false;
+	*at = (uint32_t)dos.e_lfanew;
+	return read_file(fd, *at, headers, sizeof *headers) &&
+	       headers->Signature == IMAGE_NT_SIGNATURE;
+}
+
+static const char *obstacle_of_file(int fd)
+{
+	IMAGE_NT_HEADERS64 headers;
+	uint32_t at;
+
+	if (!read_headers(fd, &headers, &at))
 		return NULL;
 	switch (headers.FileHeader.Machine) {
 	case IMAGE_FILE_MACHINE_ARM64:
@@ -73,7 +88,7 @@ static const char *obstacle_of_file(int fd)
 	case IMAGE_FILE_MACHINE_ARMNT:
 		return "it is an ARM program, and the recorder is for x86 and x64";
 	case IMAGE_FILE_MACHINE_AMD64:
-		return is_arm64ec(fd, (uint32_t)dos.e_lfanew, &headers)
+		return is_arm64ec(fd, at, &headers)
 			       ? "its code is ARM64EC, and the recorder is for x86 and x64"
 			       : NULL;
 	default:
@@ -91,6 +106,60 @@ const char *obstacle_of_image(const char *path)
 	found = obstacle_of_file(fd);
 	file_close(fd);
 	return found;
+}
+
+// Whether the image says that shadow stacks suit it.
+static bool asks_for_cet(int fd, uint32_t headers_at, const IMAGE_NT_HEADERS64 *headers)
+{
+	uint64_t optional_at = headers_at + offsetof(IMAGE_NT_HEADERS64, OptionalHeader);
+	bool wide = headers->OptionalHeader.Magic == IMAGE_NT_OPTIONAL_HDR64_MAGIC;
+	IMAGE_DATA_DIRECTORY directory;
+	IMAGE_DEBUG_DIRECTORY entry;
+	uint32_t flags;
+	uint64_t at;
+
+	if (!read_file(fd,
+		       optional_at + DIRECTORIES_AT + (wide ? 16 : 0) +
+			       DIRECTORY_DEBUG * sizeof directory,
+		       &directory, sizeof directory) ||
+	    directory.VirtualAddress == 0)
+		return false;
+	at = place_of(fd, optional_at + headers->FileHeader.SizeOfOptionalHeader,
+		      headers->FileHeader.NumberOfSections, directory.VirtualAddress);
+	for (uint32_t i = 0; at != 0 && i < directory.Size / sizeof entry && i < DEBUG_ENTRIES_MAX;
+	     i++)
+		if (read_file(fd, at + i * sizeof entry, &entry, sizeof entry) &&
+		    entry.Type == DEBUG_EXTENDED &&
+		    read_file(fd, entry.PointerToRawData, &flags, sizeof flags))
+			return flags & EXTENDED_CET;
+	return false;
+}
+
+const char *obstacle_guard_of_image(const char *path)
+{
+	int fd = file_open(path, FILE_READ);
+	IMAGE_NT_HEADERS64 headers;
+	bool flow = false, stacks = false;
+	uint32_t at;
+
+	if (fd < 0)
+		return NULL;
+	if (read_headers(fd, &headers, &at)) {
+		// At the same place in both sizes.
+		flow = headers.OptionalHeader.DllCharacteristics &
+		       IMAGE_DLLCHARACTERISTICS_GUARD_CF;
+		stacks = asks_for_cet(fd, at, &headers);
+	}
+	file_close(fd);
+	if (flow && stacks)
+		return "asks for Control Flow Guard and for hardware-enforced stacks (CET): the "
+		       "recorder is made to go with both, but was not tried under either";
+	if (stacks)
+		return "asks for hardware-enforced stacks (CET): the recorder is made to go with "
+		       "them, but was not tried under them";
+	return flow ? "asks for Control Flow Guard: the recorder is made to go with it, but was "
+		      "not tried under it"
+		    : NULL;
 }
 
 // ---- The process ----------------------------------------------------------------------------

@@ -306,6 +306,20 @@ static bool launch_open_output(struct launch *launch, struct err *err)
 	return launch->output_fd >= 0;
 }
 
+// It is recorded, and asks for something under which that was not tried: said here and in the trace.
+static void launch_tell_guard(const struct launch *launch)
+{
+	const char *program = str_get(&launch->program);
+	const char *guard = obstacle_guard_of_image(program);
+	struct collect_message message = { .kind = COLLECT_NOTE, .pid = launch->child.dwProcessId };
+
+	if (guard == NULL)
+		return;
+	snprintf(message.text, sizeof message.text, "%s %s", program_base_name(program), guard);
+	launch_tell(launch, "%s", message.text);
+	door_post(launch->door, &message);
+}
+
 // What cannot be recorded runs all the same, but for --strict.
 static bool launch_go(struct launch *launch, struct err *err)
 {
@@ -319,6 +333,8 @@ static bool launch_go(struct launch *launch, struct err *err)
 					str_get(&launch->program));
 		door_unseen(launch->door, launch->child.hProcess, err);
 		err->kind = ERR_NONE;
+	} else {
+		launch_tell_guard(launch);
 	}
 	if (launch->child.hThread)
 		ResumeThread(launch->child.hThread);

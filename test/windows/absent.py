@@ -91,6 +91,37 @@ def unentered():
     attach(words)
 
 
+def guarded():
+    """One that asks for Control Flow Guard or for hardware-enforced stacks is recorded, and a line says
+    that this was not tried."""
+    with open("own.exe", "rb") as file:
+        image = bytearray(file.read())
+    at = struct.unpack_from("<I", image, 0x3c)[0]
+    sections, optional = struct.unpack_from("<6xH12xH", image, at)
+    for i in range(sections):
+        name, rva, place = struct.unpack_from("<8s4xI4xI", image, at + 24 + optional + 40 * i)
+        if name == b".config\0": # what describes ARM64EC elsewhere has room for an entry and its flags
+            entry, start = place + 64, rva + 64
+    struct.pack_into("<12xIIII", image, entry, 20, 4, 0, entry + 28)
+    struct.pack_into("<I", image, entry + 28, 1)
+    plain = image[at + 24 + 70:at + 24 + 72]
+    for file, flow, stacks, words in (("cfg.exe", 1, 0, "Control Flow Guard: "),
+                                      ("cet.exe", 0, 1, "hardware-enforced stacks (CET): "),
+                                      ("both.exe", 1, 1, "Guard and for hardware-enforced stacks (CET): ")):
+        flags = int.from_bytes(plain, "little") & ~0x4000 | 0x4000 * flow
+        struct.pack_into("<H", image, at + 24 + 70, flags)
+        struct.pack_into("<II", image, at + 24 + 112 + 8 * 6, start * stacks, 28 * stacks)
+        with open(file, "wb") as out:
+            out.write(image)
+        done = record(f"{file}.tide", "--strict", "--", windows_path(file))
+        said = [line for line in done.stderr.splitlines() if "asks for" in line]
+        check(f"{file} is recorded, and one line says what was not tried", done.returncode == 7
+              and len(said) == 1 and words in said[0], done)
+        info = ask("info", f"{file}.tide")
+        check(f"{file}: the trace says so", words in info["notes"]["messages"][0]
+              and info["trace"]["complete"], info)
+
+
 def attach(words):
     command = [libwin.WINE_RUN, "--prefix", "prefix", "--time", "100", "--",
                windows_path("arm64ec.exe"), "wait"]
@@ -110,6 +141,7 @@ for option in ("--strict-vm", "--rss-exact", "--index"):
 done = libwin.wine(EXE, "plot", "x.tide", "live", "-o", "x.svg", prefix="prefix", text=True)
 check("no remedy of another system is named", done.returncode != 0 and "apt" not in done.stderr, done)
 unentered()
+guarded()
 libwin.end_prefix()
 done = subprocess.run([os.environ["TIDEMARK"], "watch", "x.exe"], capture_output=True, text=True, check=False)
 refused(done, 2, "watch", "Linux")
