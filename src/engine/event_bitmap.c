@@ -264,6 +264,7 @@ static void add_event(struct event_bitmap *event_bitmap, const struct trace_even
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
 	case TRACE_REALLOC_ALLOC:
 	case TRACE_HEAP_ALLOC:
 		begin(event_bitmap, blocks, event);

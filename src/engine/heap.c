@@ -273,20 +273,22 @@ TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
 	struct heap_counts *counts = &heap->processes[thread->process].counts;
 	struct block *block = place_block(heap, thread, event, event->size);
 	struct weight weight = weigh(heap, event->size, plain);
+	bool before = event->number < heap->before_end || (!plain && event->kind == TRACE_BEFORE);
 	struct heap_site *site;
 
 	block->owner = event->thread + 1;
 	block->site = SITE_NONE;
 	if (plain || (thread->selected && event_selected(heap, event)))
 		block->site = find_site(heap, thread->process, event->stack);
-	thread->last_address = event->address;
-	thread->allocated = true;
+	if (!before) {
+		thread->last_address = event->address;
+		thread->allocated = true;
+	}
 	if (block->site == SITE_NONE)
 		return;
 
 	site = &heap->sites[block->site];
-	if (event->number < heap->before_end) {
-		thread->allocated = false;
+	if (before) {
 		amount_add(&counts->before, &weight);
 		live_add(heap, thread, site, event->size, event, plain);
 		return;
@@ -461,7 +463,7 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 
 	if (event->thread >= heap->threads_count)
 		return;
-	if (event->kind > TRACE_FAILED) {
+	if (event->kind > TRACE_FAILED && event->kind != TRACE_BEFORE) {
 		// Of pools and of virtual memory: neither is malloc's.
 		pass_time(heap, event->time_ns);
 		if (heap->threads[event->thread].process < heap->processes_count)
@@ -485,6 +487,7 @@ void heap_count_event(struct heap *heap, const struct trace_event *event, bool u
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
 		allocate(heap, thread, event, false);
 		break;
 	case TRACE_FREE:

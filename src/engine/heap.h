@@ -4,8 +4,9 @@
 // counted, and how:
 //
 //     allocations    lifetimes begun. A successful realloc is one, and a free, and a reallocation.
-//     before         what lived when a trace begins that was trimmed to a window. It is in levels,
-//                    peaks and frees, and in no allocations.
+//     before         blocks that were there when their process was attached to, or when the window
+//                    begins that a trace was trimmed to: no allocations, but they are in levels
+//                    and peaks, and their ends are frees like others.
 //     frees          lifetimes ended by a call. So before + allocations = frees + lost_frees +
 //                    live_at_exit.
 //     lost_frees     an allocation at an address that was still alive: its end was not seen.
@@ -46,8 +47,8 @@ struct heap_amount {
 };
 
 struct heap_counts {
-	struct heap_amount before;    // what lived when a trimmed trace begins; not in `allocated`
 	struct heap_amount allocated; // allocations, allocated_bytes
+	struct heap_amount before;    // there at the beginning; not in `allocated`
 	uint64_t frees;
 	uint64_t reallocations;
 	uint64_t failed;
@@ -75,8 +76,8 @@ struct heap_totals {
 
 struct heap_site {
 	process_id process;
-	stack_id stack; // 0: the calls had none
-	struct heap_amount allocated;
+	stack_id stack;               // 0: the calls had none
+	struct heap_amount allocated; // not what was there before
 	struct heap_amount temporary;
 	struct heap_amount live;
 	struct heap_amount live_at_exit;

@@ -12,6 +12,7 @@ static bool allocates(const struct trace_event *event)
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
 	case TRACE_REALLOC:
 	case TRACE_REALLOC_ALLOC:
 	case TRACE_HEAP_ALLOC:

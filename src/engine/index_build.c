@@ -115,6 +115,7 @@ static void add_event(struct index_work *work, const struct index_ahead_event *n
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
 	case TRACE_HEAP_ALLOC:
 	case TRACE_REALLOC_ALLOC:
 		index_pair_alloc(pair, space, event->address, next->cell);

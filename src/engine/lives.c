@@ -352,6 +352,7 @@ void lives_add_event(struct lives *lives, const struct trace_event *event)
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
 	case TRACE_HEAP_ALLOC:
 		begin(lives, event, thread->process, false, 0);
 		break;

@@ -342,6 +342,22 @@ bool moment_find(const char *text, const struct reader *reader, moment_peak *pea
 	return true;
 }
 
+bool moment_skip_before(const struct reader *reader, struct moment_edge *edge, struct err *err)
+{
+	struct moment_edge attached;
+	bool before = false;
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++)
+		before |= reader_process(reader, id)->before;
+	if (!before)
+		return true;
+	if (!moment_find("mark:" TRACE_BEFORE_MARK, reader, NULL, NULL, &attached, err))
+		return false;
+	if (edge->exact ? edge->number < attached.number : edge->time_ns < attached.time_ns)
+		*edge = attached;
+	return true;
+}
+
 bool moment_find_window(const char *from, const char *to, const struct reader *reader,
 			moment_peak *peak, void *context, struct moment_edge edges[static 2],
 			struct err *err)

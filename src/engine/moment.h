@@ -55,6 +55,10 @@ bool moment_find_window(const char *from, const char *to, const struct reader *r
 			moment_peak *peak, void *context, struct moment_edge edges[static 2],
 			struct err *err);
 
+// Where a process was attached to, what it had before (TRACE_BEFORE) is not a part of any window:
+// an edge in front of it is moved to where the recording begins. False: that cannot be found.
+bool moment_skip_before(const struct reader *reader, struct moment_edge *edge, struct err *err);
+
 // The trace's length: the time of its last item, or what its end says.
 uint64_t moment_duration(const struct reader *reader);
 

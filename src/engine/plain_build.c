@@ -180,6 +180,7 @@ static void add_event(struct build *build, const struct trace_event *event)
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
 	case TRACE_HEAP_ALLOC:
 	case TRACE_REALLOC_ALLOC:
 		allocate(build, event);

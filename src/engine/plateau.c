@@ -68,6 +68,7 @@ static void apply(struct plateau_state *state, const struct trace_event *event)
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
 	case TRACE_REALLOC_ALLOC:
 		begin(state, event->address, event->size);
 		break;

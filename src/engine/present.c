@@ -223,6 +223,7 @@ static void apply_malloc(struct present *present, process_id process,
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
 	case TRACE_REALLOC_ALLOC:
 		allocate(present, blocks, process, event);
 		break;

@@ -151,6 +151,7 @@ void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event,
 	case TRACE_MALLOC:
 	case TRACE_CALLOC:
 	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
 	case TRACE_REALLOC:
 	case TRACE_REALLOC_ALLOC:
 		if (!lives->any || !space_claim(lives->space, process, event->address) ||

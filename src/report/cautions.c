@@ -62,10 +62,20 @@ static void tell_attached(const struct reader *reader,
 			continue;
 		str_clear(&text);
 		str_format(&text,
-			   "process %" PRIu32
-			   " was attached to while it ran: what it had allocated "
-			   "before is in no figure",
-			   process->pid);
+			   "process %" PRIu32 " was attached to while it ran: ", process->pid);
+		if (process->before)
+			str_format(&text,
+				   "%" PRIu64 " blocks that it had before are in the figures of "
+				   "what lives as %s, with the bytes that may be used of them",
+				   process->before_count, TRACE_BEFORE_NAME);
+		else
+			str_add(&text, "what it had allocated before is in no figure");
+		if (process->before_why)
+			str_format(&text, " (%s)", process->before_why);
+		for (uint32_t i = 0; process->before && i < process->allocators_count; i++)
+			if (strcmp(process->allocators[i].name, "glibc") != 0)
+				str_format(&text, "; what it had before with %s is in no figure",
+					   process->allocators[i].name);
 		tell(context, str_get(&text));
 	}
 	str_fini(&text);

@@ -194,6 +194,10 @@ static bool find_window(struct query_context *asked, struct err *err)
 
 	if (!selection_window(selection, find_peak, asked, err))
 		return false;
+	if (asked->options.rules->about == QUERY_CONTEXT_WINDOW &&
+	    !(moment_skip_before(asked->reader, &selection->window[0], err) &&
+	      moment_skip_before(asked->reader, &selection->window[1], err)))
+		return false;
 	asked->from_given = from != NULL || moment_is_trimmed(asked->reader);
 	asked->to_given = to != NULL;
 	asked->from_ns = selection->window[0].time_ns;

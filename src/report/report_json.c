@@ -68,6 +68,7 @@ static void write_process(struct json *json, const struct report *report, proces
 	write_known(json, report, "temporary", counts->temporary);
 	json_kv_u64(json, "inherited_frees", counts->inherited_frees - before);
 	json_kv_u64(json, "before_frees", before);
+	lines_json_amount(json, "before", counts->before);
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
 	json_object_end(json);
@@ -207,8 +208,6 @@ static void write_heap(struct json *json, const struct report *report)
 
 	json_key(json, "heap");
 	json_object_begin(json);
-	if (moment_is_trimmed(report->asked->reader))
-		lines_json_amount(json, "before", counts->before);
 	json_kv_u64(json, "allocations", counts->allocated.count);
 	json_kv_u64(json, "frees", counts->frees);
 	write_reallocations(json, report, counts);
@@ -225,6 +224,7 @@ static void write_heap(struct json *json, const struct report *report)
 	write_known(json, report, "temporary", counts->temporary);
 	json_kv_u64(json, "inherited_frees", counts->inherited_frees - before);
 	json_kv_u64(json, "before_frees", before);
+	lines_json_amount(json, "before", counts->before);
 	json_kv_u64(json, "orphan_frees", counts->orphan_frees);
 	json_kv_u64(json, "lost_frees", counts->lost_frees);
 	write_errors(json, report);

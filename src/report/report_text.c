@@ -126,12 +126,14 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 		uint64_t count;
 		const char *meaning;
 	} rows[] = {
-		{ "before", counts->before.count,
-		  "blocks that lived when the window begins to which the trace was trimmed" },
 		{ "failed", counts->failed, "calls that returned no memory" },
 		{ "inherited", counts->inherited_frees - before,
 		  "frees by a forked child of its parent's blocks" },
 		{ "before", before, "frees of blocks allocated before it was attached to" },
+		{ "before", counts->before.count,
+		  moment_is_trimmed(page->report->asked->reader) ?
+			  "blocks that lived when the window begins to which the trace was trimmed" :
+			  "blocks were there when it was attached to; the figures below have them, too" },
 		{ "orphans", counts->orphan_frees,
 		  "frees of addresses where nothing was known to live" },
 		{ "lost frees", counts->lost_frees,

@@ -19,6 +19,7 @@ static const char *const events[] = {
 	[TRACE_HEAP_FREE] = "heap-free",
 	[TRACE_HEAP_RESET] = "heap-reset",
 	[TRACE_HEAP_DESTROY] = "heap-destroy",
+	[TRACE_BEFORE] = "before",
 	[TRACE_MMAP] = "mmap",
 	[TRACE_MUNMAP] = "munmap",
 	[TRACE_MREMAP] = "mremap",
@@ -58,6 +59,7 @@ static const char *const notes[] = {
 	[TRACE_NOTE_DATA_LIMIT] = "data-limit",
 	[TRACE_NOTE_CALLS_ELSEWHERE] = "calls-elsewhere",
 	[TRACE_NOTE_ALLOCATOR] = "allocator",
+	[TRACE_NOTE_BEFORE] = "blocks-before",
 };
 
 enum {

@@ -63,6 +63,7 @@ static void process_fini(struct trace_process *process)
 	mem_free(process->args);
 	mem_free(process->exe);
 	mem_free(process->calls_why);
+	mem_free(process->before_why);
 	for (uint32_t i = 0; i < process->allocators_count; i++) {
 		mem_free(process->allocators[i].name);
 		mem_free(process->allocators[i].file);
@@ -689,6 +690,16 @@ static void apply_allocator(struct trace_process *process, const struct trace_no
 	each->file = file ? mem_copy_text(file) : NULL;
 }
 
+static void apply_before(struct trace_process *process, const struct trace_note *note)
+{
+	if (note->kind != TRACE_NOTE_BEFORE)
+		return;
+	process->before = !note->text[0];
+	process->before_count = note->value;
+	mem_free(process->before_why);
+	process->before_why = note->text[0] ? mem_copy_text(note->text) : NULL;
+}
+
 // Notes may be read more than once: the first and the last of them stay what they are.
 static void apply_pause(struct trace_process *process, const struct trace_note *note)
 {
@@ -709,6 +720,7 @@ void defs_apply_note(struct defs *defs, const struct trace_note *note)
 		apply_figure(&defs->processes[note->process], note);
 	if (note->process < defs->processes_count) {
 		apply_pause(&defs->processes[note->process], note);
+		apply_before(&defs->processes[note->process], note);
 		apply_allocator(&defs->processes[note->process], note);
 	}
 	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < defs->processes_count) {

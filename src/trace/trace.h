@@ -52,6 +52,10 @@ enum trace_kind {
 	TRACE_HEAP_RESET = 13,   // heap; all its blocks end, the heap lives on; stack
 	TRACE_HEAP_DESTROY = 14, // heap; all its blocks end, and so does the heap; stack
 
+	// Not a call: a block that was there when the process was attached to. address, size (what
+	// may be used of it), stack (which only has a name). After PROCESS_START, before any call.
+	TRACE_BEFORE = 15,
+
 	// Virtual memory. All have a stack, and what `vm` points at; size is the length in bytes,
 	// as it was asked for. With vm->error not 0 the call failed and changed nothing; address
 	// is then what was asked for.
@@ -101,6 +105,10 @@ enum trace_protection {
 	TRACE_PROTECTION_COMMITTED = 1 << 8, // it is, from here on
 	TRACE_PROTECTION_ACCESS = 1 << 9,    // of mprotect: what is committed stays so
 };
+
+// Of TRACE_BEFORE: the name of their stack's only frame, and the mark that comes after them.
+#define TRACE_BEFORE_NAME "[allocated before]"
+#define TRACE_BEFORE_MARK "attached"
 
 // What only calls on virtual memory have.
 struct trace_vm {
@@ -256,7 +264,8 @@ struct trace_reach {
 enum trace_start {
 	TRACE_START_EXEC = 1,   // a fresh image
 	TRACE_START_FORK = 2,   // a copy of `parent`: inherits its live blocks
-	TRACE_START_ATTACH = 3, // it ran already: what it had allocated before is not known
+	TRACE_START_ATTACH = 3, // it ran already: what it had allocated before is TRACE_BEFORE,
+				// where that could be read, or not known
 };
 
 // Whether such a process frees blocks that were allocated before it began.
@@ -288,8 +297,11 @@ struct trace_process {
 	char **args;
 
 	// Of the notes that were read so far. 0: nobody said.
-	uint8_t calls;   // enum trace_calls
-	char *calls_why; // why not TRACE_CALLS_PATCHED; may be NULL
+	uint8_t calls;         // enum trace_calls
+	char *calls_why;       // why not TRACE_CALLS_PATCHED; may be NULL
+	bool before;           // what it had allocated before it was attached to is in the trace:
+	uint64_t before_count; // so many blocks
+	char *before_why;      // else why not; NULL: nobody said
 	struct trace_allocator *allocators;
 	uint32_t allocators_count;
 	uint64_t rss_max_bytes, pss_max_bytes, swap_max_bytes;
@@ -405,6 +417,8 @@ enum trace_note_kind {
 		27, // process, value: that may be private and writable (RLIMIT_DATA)
 	TRACE_NOTE_CALLS_ELSEWHERE = 28, // process, value: calls on other processes' memory
 	TRACE_NOTE_ALLOCATOR = 29,       // process, value: enum trace_seen, text: what, and where
+	// process, value: how many TRACE_BEFORE it has, all in front of this; text: why none
+	TRACE_NOTE_BEFORE = 30,
 	TRACE_NOTES_COUNT,
 };
 

@@ -115,6 +115,28 @@ TEST(heap_realloc_is_one_event_an_allocation_a_free_and_a_reallocation)
 	heap_free(feed.heap);
 }
 
+TEST(heap_counts_what_was_there_before_apart_and_lets_it_live)
+{
+	struct feed feed = feed_new(NULL);
+	const struct heap_counts *counts;
+
+	feed_event(&feed, TRACE_BEFORE, 0, 0x1000, 100, 1);
+	feed_event(&feed, TRACE_BEFORE, 0, 0x2000, 50, 1);
+	feed_event(&feed, TRACE_MALLOC, 0, 0x3000, 10, 2);
+	feed_event(&feed, TRACE_FREE, 0, 0x2000, 0, 0);
+	feed_realloc(&feed, 0, 0x1000, 0x4000, 200, 2);
+	counts = feed_finish(&feed);
+	CHECK_EQ(3, heap_totals(feed.heap)->events);
+	CHECK_EQ(2, counts->before.count);
+	CHECK_EQ(150, counts->before.bytes);
+	CHECK_EQ(2, counts->allocated.count);
+	CHECK_EQ(2, counts->frees);
+	CHECK_EQ(0, counts->orphan_frees + counts->inherited_frees + counts->temporary.count);
+	CHECK_EQ(2, counts->live_at_exit.count);
+	CHECK_EQ(210, counts->live_at_exit.bytes);
+	heap_free(feed.heap);
+}
+
 TEST(heap_knows_nothing_of_virtual_memory_and_of_other_heaps)
 {
 	struct feed feed = feed_new(NULL);
@@ -122,7 +144,8 @@ TEST(heap_knows_nothing_of_virtual_memory_and_of_other_heaps)
 
 	feed_event(&feed, TRACE_MALLOC, 0, 0x1000, 100, 1);
 	for (unsigned kind = TRACE_HEAP_ALLOC; kind <= TRACE_UNMAPPED; kind++)
-		feed_event(&feed, kind, 0, 0x1000, 4096, 2);
+		if (kind != TRACE_BEFORE)
+			feed_event(&feed, kind, 0, 0x1000, 4096, 2);
 	feed_event(&feed, TRACE_FREE, 0, 0x1000, 0, 0);
 	counts = feed_finish(&feed);
 	CHECK_EQ(2, heap_totals(feed.heap)->events);
