@@ -1,6 +1,7 @@
 #include "collect/collect.h"
 
 #include "base/mem.h"
+#include "collect/before.h"
 #include "collect/merge.h"
 #include "collect/notes_reader.h"
 #include "collect/process_list.h"
@@ -47,6 +48,8 @@ struct collector {
 	bool held;                                   // the order waits for a fork's child
 	bool main_ended;                             // the launcher has nothing more to run
 	bool launcher_gone;                          // and will not hear what we say
+	bool holding;                                // COLLECT_HOLD was said, and
+	bool holds;                                  // done: nothing is delivered
 	bool stopping;                               // somebody wants us to finish now
 	bool failed;                                 // the trace cannot be written
 	struct err why;                              // why it cannot
@@ -60,6 +63,27 @@ struct collector {
 
 // ---- What the door says ---------------------------------------------------------------------
 
+// What a process had before. What it did since waits in its lanes.
+static void place_before(struct collector *collector, const struct collect_message *message)
+{
+	struct image *image = process_list_find(&collector->process_list, message->pid);
+
+	collector->holding = collector->holds = false;
+	if (image)
+		before_place(image, collector->options->before_fd, message->text);
+}
+
+// Whoever asked for it hears once all that was there before is delivered.
+static void hold(struct collector *collector)
+{
+	const struct collect_message held = { .kind = COLLECT_HELD };
+
+	if (!collector->holding || collector->holds)
+		return;
+	collector->holds = true;
+	trace_builder_tell(&collector->trace_builder, &held);
+}
+
 static void handle_message(struct collector *collector, const struct door_event *event)
 {
 	const struct collect_message *message = &event->message;
@@ -71,6 +95,12 @@ static void handle_message(struct collector *collector, const struct door_event 
 		break;
 	case COLLECT_STOP:
 		collector->stopping = true;
+		break;
+	case COLLECT_HOLD:
+		collector->holding = true;
+		break;
+	case COLLECT_BEFORE:
+		place_before(collector, message);
 		break;
 	case COLLECT_MARK:
 		trace_builder_time(&collector->trace_builder, event->time_ns);
@@ -283,7 +313,7 @@ static uint64_t dense_sleep(const struct collector *collector, uint64_t events)
 // How long to sleep if no bell rings.
 static uint64_t next_sleep(struct collector *collector, uint64_t events)
 {
-	if (collector->held)
+	if (collector->held || collector->holds)
 		return SLEEP_HELD_NS;
 	if (collector->sealed) // nobody there can wake us
 		return SLEEP_MIN_NS;
@@ -352,7 +382,8 @@ static void run(struct collector *collector)
 
 		handle_events(collector);
 		rss_snapshots_serve(&collector->looks);
-		events = pass(collector);
+		events = collector->holds && !collector->stopping ? 0 : pass(collector);
+		hold(collector);
 		if (!writer_ok(collector->writer, &collector->why)) {
 			give_up(collector);
 		} else if (collector->stopping) {

@@ -73,10 +73,16 @@ struct collect_options {
 	struct door **door;
 
 	int stop_fd;     // when this becomes readable (a signalfd), finish; -1: none
+	int before_fd;   // a file of struct collect_block, as many as there are; -1: none
 	int listen_fd;   // a listening socket that is used instead of socket_name; -1: none
 	bool until_idle; // nobody will say when the main program has ended
 	const struct collect_reach *reach; // NULL: reachability is not asked for
 	bool attached; // the launcher is in a program that ran: the recording ends with either
+};
+
+// A block that a process had before it was attached to.
+struct collect_block {
+	uint64_t address, size;
 };
 
 // What was collected; sent to the launcher in COLLECT_DONE.
@@ -108,6 +114,10 @@ enum collect_message_kind {
 	COLLECT_MARK = 7,  // launcher: place the mark `text` here
 	COLLECT_NOTE = 8,  // launcher: of `pid`, `text` is something that readers should know
 	COLLECT_LEAVE = 9, // collector: somebody asks from outside to end the recording
+	COLLECT_HOLD = 10, // launcher: deliver nothing more until COLLECT_BEFORE
+	COLLECT_HELD = 11, // collector: it does not
+	// launcher: the blocks that `pid` had before are in before_fd; or `text` says why not
+	COLLECT_BEFORE = 12,
 };
 
 // One datagram, always sent whole.

@@ -30,6 +30,7 @@ enum {
 	ATTACHER_PATIENCE = 16,
 	ATTACHER_LEAVES = 300,
 	ATTACHER_NAP_NS = 1000000,
+	ATTACHER_SETTLES = 50,   // stops, until no thread is in the allocator
 	ATTACHER_PATH_AT = 1024, // in what a thread is lent, behind the call
 };
 
@@ -157,19 +158,12 @@ static bool attacher_waits(const struct user_regs_struct *registers)
 	       (registers->rsi & (uint32_t)FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 }
 
-static const struct objects_one *attacher_libc(const struct attacher *attacher)
-{
-	const struct objects_one *libc = objects_named(&attacher->objects, "libc.so");
-
-	return libc ? libc : objects_named(&attacher->objects, "libc-");
-}
-
 // Whether a signal handler was called on this stack: then what it interrupted is not known.
 static bool attacher_handles_signal(const struct attacher *attacher, uint64_t sp)
 {
 	static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	static uint64_t words[ATTACHER_STACK_WORDS];
-	const struct objects_one *libc = attacher_libc(attacher);
+	const struct objects_one *libc = objects_libc(&attacher->objects);
 	size_t count = ATTACHER_STACK_WORDS;
 	uint8_t code[sizeof(restorer)];
 
@@ -397,9 +391,48 @@ static uint32_t attacher_write(const struct tracee *tracee, const struct tracee_
 	return written;
 }
 
+// Stop all threads. Where what was allocated before is wanted, none is inside of the allocator
+// then, or (*why) that did not come to be.
+static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
+			  struct glibc_heap *before, struct attacher_figures *figures,
+			  struct err *err)
+{
+	for (int try = 0;; try++) {
+		uint64_t stood_ns;
+
+		if (!tracee_stop(tracee, attacher->pid, err))
+			return false;
+		if (!before || glibc_heap_settle(&attacher->objects, tracee))
+			return true;
+		if (try == ATTACHER_SETTLES) {
+			str_add(&before->why, "a thread was in its allocator whenever it was "
+					      "stopped");
+			return true;
+		}
+		stood_ns = tracee_release(tracee);
+		if (stood_ns > figures->stop_ns)
+			figures->stop_ns = stood_ns;
+		now_sleep(ATTACHER_NAP_NS);
+	}
+}
+
+static void attacher_read_before(struct attacher *attacher, const struct tracee *tracee,
+				 struct glibc_heap *before, struct attacher_figures *figures)
+{
+	uint64_t began_ns = now_steady_ns();
+	struct objects now; // what is mapped has changed
+
+	if (!before || before->why.length > 0)
+		return;
+	if (objects_read(&now, attacher->pid))
+		glibc_heap_read(before, &now, tracee);
+	objects_fini(&now);
+	figures->walk_ns = now_steady_ns() - began_ns;
+}
+
 // All threads stand still: their ends of time are of one moment.
-static bool attacher_patch(struct attacher *attacher, struct attacher_figures *figures,
-			   struct err *err)
+static bool attacher_patch(struct attacher *attacher, struct glibc_heap *before,
+			   struct attacher_figures *figures, struct err *err)
 {
 	struct attach_patch *list = attacher_list(attacher);
 	uint32_t count = attacher->answer.patches_count;
@@ -411,7 +444,7 @@ static bool attacher_patch(struct attacher *attacher, struct attacher_figures *f
 		return err_set(err, ERR_IO,
 			       "process %d: no function of its allocator could be entered",
 			       (int)attacher->pid);
-	if (!tracee_stop(&tracee, attacher->pid, err)) {
+	if (!attacher_stop(attacher, &tracee, before, figures, err)) {
 		mem_free(list);
 		return false;
 	}
@@ -422,9 +455,10 @@ static bool attacher_patch(struct attacher *attacher, struct attacher_figures *f
 		figures->places = attacher_write(&tracee, attacher_any_thread(&tracee), list, count,
 						 offsetof(struct attach_patch, before),
 						 offsetof(struct attach_patch, after));
+	attacher_read_before(attacher, &tracee, before, figures);
 	figures->kept = count - figures->places;
 	figures->threads = (uint32_t)tracee.count;
-	stood_ns = tracee_release(&tracee);
+	stood_ns = tracee_release(&tracee) - figures->walk_ns;
 	if (stood_ns > figures->stop_ns)
 		figures->stop_ns = stood_ns;
 	mem_free(list);
@@ -656,7 +690,8 @@ static bool attacher_start_anew(struct attacher *attacher, const char *library, 
 	return attacher_answers(attacher, err);
 }
 
-bool attacher_begin(pid_t pid, const char *library, const char *session,
+bool attacher_begin(pid_t pid, const char *library, const char *session, struct glibc_heap *before,
+		    bool (*hold)(void *context, struct err *err), void *context,
 		    struct attacher_figures *figures, struct err *err)
 {
 	struct attacher attacher;
@@ -666,7 +701,7 @@ bool attacher_begin(pid_t pid, const char *library, const char *session,
 	*figures = (struct attacher_figures){ 0 };
 	ok = attacher_open(&attacher, pid, err) && attacher_find_ways(&attacher, err) &&
 	     attacher_start_anew(&attacher, library, session, figures, err);
-	if (ok && !attacher_patch(&attacher, figures, err)) {
+	if (ok && !(hold(context, err) && attacher_patch(&attacher, before, figures, err))) {
 		attacher_leave(&attacher, session, figures, &more);
 		ok = false;
 	}

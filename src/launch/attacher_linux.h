@@ -15,12 +15,14 @@
 #define LAUNCH_ATTACHER_LINUX_H
 
 #include "base/err.h"
+#include "launch/glibc_heap_linux.h"
 
 #include <stdint.h>
 #include <sys/types.h>
 
 struct attacher_figures {
 	uint64_t stop_ns;    // how long all threads stood, at most
+	uint64_t walk_ns;    // of stop_ns: what it took to read what was allocated before
 	uint64_t load_ns;    // how long the one thread was ours
 	uint32_t threads;    // that were stopped
 	uint32_t functions;  // of the allocator that are entered
@@ -29,9 +31,11 @@ struct attacher_figures {
 	uint64_t session_at; // in the recorder: from its entry on, where the session's name is
 };
 
-// `library`: its path; `session`: the name of the collector's socket. False: the process is as it
-// was.
-bool attacher_begin(pid_t pid, const char *library, const char *session,
+// `library`: its path; `session`: the name of the collector's socket. `before`: what the process
+// had allocated when its calls began to be recorded; NULL: that is not wanted. `hold` is called
+// before the first call can be recorded. False: the process is as it was.
+bool attacher_begin(pid_t pid, const char *library, const char *session, struct glibc_heap *before,
+		    bool (*hold)(void *context, struct err *err), void *context,
 		    struct attacher_figures *figures, struct err *err);
 
 // Take it out of the process and of those that it has forked: all that know this session. False:

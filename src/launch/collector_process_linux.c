@@ -15,7 +15,8 @@
 enum {
 	COLLECTOR_PROCESS_OUTPUT_FD = 3,
 	COLLECTOR_PROCESS_REPORT_FD = 4,
-	COLLECTOR_PROCESS_ABOVE_FD = 5
+	COLLECTOR_PROCESS_BEFORE_FD = 5, // if there is one
+	COLLECTOR_PROCESS_ABOVE_FD = 6
 };
 
 // How long it may take to end.
@@ -24,16 +25,22 @@ enum {
 	COLLECTOR_PROCESS_NAPS = 5000,
 };
 
-static void collector_process_arrange(int output_fd, int report_fd)
+static void collector_process_arrange(int output_fd, int report_fd, int before_fd)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int output = fcntl(output_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
 	int report = fcntl(report_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
 
+	int before = before_fd < 0 ? -1
+				   : fcntl(before_fd, F_DUPFD_CLOEXEC, COLLECTOR_PROCESS_ABOVE_FD);
+
 	for (int fd = 0; fd < 3 && nowhere >= 0; fd++)
 		dup2(nowhere, fd);
 	dup3(output, COLLECTOR_PROCESS_OUTPUT_FD, O_CLOEXEC);
 	dup3(report, COLLECTOR_PROCESS_REPORT_FD, O_CLOEXEC);
+	close(COLLECTOR_PROCESS_BEFORE_FD);
+	if (before >= 0)
+		dup3(before, COLLECTOR_PROCESS_BEFORE_FD, O_CLOEXEC);
 	close_range(COLLECTOR_PROCESS_ABOVE_FD, ~0u, 0);
 }
 
@@ -104,9 +111,10 @@ _Noreturn static void collector_process_child(const struct collect_options *opti
 	collector_process_leave_group();
 	collector_process_reset_signals();
 	collector_process_raise_limits();
-	collector_process_arrange(options->output_fd, report_fd);
+	collector_process_arrange(options->output_fd, report_fd, options->before_fd);
 	own.output_fd = COLLECTOR_PROCESS_OUTPUT_FD;
 	own.report_fd = COLLECTOR_PROCESS_REPORT_FD;
+	own.before_fd = options->before_fd < 0 ? -1 : COLLECTOR_PROCESS_BEFORE_FD;
 	if (collect_run(&own, NULL, &err))
 		_exit(0);
 	collector_process_tell(COLLECTOR_PROCESS_REPORT_FD, COLLECT_STOPPED, 0, err.text);

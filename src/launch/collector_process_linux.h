@@ -15,7 +15,7 @@ struct collector_process {
 	int fd;    // the socket; -1: closed, it has nothing more to say
 };
 
-// Start a collector with `options` (report_fd and output_fd are replaced by its own copies).
+// Start a collector with `options` (its descriptors are replaced by copies).
 bool collector_process_open(struct collector_process *collector_process,
 			    const struct collect_options *options, struct err *err);
 

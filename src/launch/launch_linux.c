@@ -12,16 +12,19 @@
 #include "launch/reach_scan_linux.h"
 #include "launch/runtimes_linux.h"
 #include "launch/starter_posix.h"
+#include "os/file.h"
 #include "wire/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
@@ -64,9 +67,11 @@ struct launch {
 	bool attached;    // the recorder is in a program that is not our child
 	char **arguments; // of that one
 	struct attacher_figures figures;
-	int program_fd;     // of that one, to notice its end; -1: none
-	int timer_fd;       // when the recording is to end; -1: with the program
-	struct str command; // for trace_info
+	uint64_t before_count; // blocks that it had
+	int before_fd;         // what that one had allocated before; -1: none
+	int program_fd;        // of that one, to notice its end; -1: none
+	int timer_fd;          // when the recording is to end; -1: with the program
+	struct str command;    // for trace_info
 	char directory[PATH_MAX];
 	char host[sizeof(struct utsname)];
 };
@@ -139,6 +144,7 @@ static bool launch_look_at_running(struct launch *launch, struct err *err)
 	if (launch->program_fd < 0)
 		return err_errno(err, errno, "cannot watch process %d", (int)pid);
 	launch->starter.pid = pid;
+	launch->before_fd = memfd_create("tidemark-before", MFD_CLOEXEC);
 	return preload_session(launch->session, err);
 }
 
@@ -270,7 +276,7 @@ static void launch_note_attached(const struct launch *launch)
 	const struct attacher_figures *figures = &launch->figures;
 	pid_t pid = (pid_t)launch->options->attach_pid;
 	struct str line = { 0 };
-	char stop[24], load[24];
+	char stop[24], load[24], walk[24];
 
 	str_format(&line,
 		   "attached while it ran: %u functions of its allocator entered, %u of %u places "
@@ -278,6 +284,9 @@ static void launch_note_attached(const struct launch *launch)
 		   figures->functions, figures->places, figures->places + figures->kept,
 		   figures->threads, str_duration(figures->stop_ns, stop),
 		   str_duration(figures->load_ns, load));
+	if (figures->walk_ns)
+		str_format(&line, "; and for %s while its %" PRIu64 " blocks were read",
+			   str_duration(figures->walk_ns, walk), launch->before_count);
 	collector_process_say(&launch->collector_process, COLLECT_NOTE, pid, str_get(&line));
 	str_fini(&line);
 }
@@ -371,6 +380,7 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 		.segment_options = launch->options->segment_options,
 		.reach = launch->options->segment_options & SEGMENT_REACHABILITY ? &reach : NULL,
 		.attached = launch->options->attach_pid != 0,
+		.before_fd = launch->before_fd,
 		.report_fd = -1,
 		.stop_fd = -1,
 		.listen_fd = -1,
@@ -394,11 +404,13 @@ static bool launch_open_collector(struct launch *launch, struct err *err)
 static void launch_tell_attached(const struct launch *launch)
 {
 	const struct attacher_figures *figures = &launch->figures;
-	char stop[24];
+	char stop[24], walk[24];
 
 	launch_tell(launch,
-		    "attached to process %u, which stood still for %s (Ctrl-C ends the recording)",
-		    launch->options->attach_pid, str_duration(figures->stop_ns, stop));
+		    "attached to process %u, which stood still for %s, and for %s while its "
+		    "%" PRIu64 " blocks were read (Ctrl-C ends the recording)",
+		    launch->options->attach_pid, str_duration(figures->stop_ns, stop),
+		    str_duration(figures->walk_ns, walk), launch->before_count);
 	if (figures->kept)
 		launch_tell(launch, "warning: %u of %u places of its code could not be changed",
 			    figures->kept, figures->places + figures->kept);
@@ -418,11 +430,51 @@ static bool launch_begin_time(struct launch *launch, struct err *err)
 	       err_errno(err, errno, "cannot make a timer");
 }
 
+// The collector shall deliver nothing of the program until it has what was there before.
+static bool launch_hold(void *context, struct err *err)
+{
+	struct launch *launch = context;
+	struct collect_message message = { .kind = 0 };
+
+	collector_process_send(&launch->collector_process, COLLECT_HOLD, 0, 0);
+	while (launch_hear(launch, &message, LAUNCH_START_MS))
+		if (message.kind == COLLECT_HELD)
+			return true;
+	return err_set(err, ERR_IO, "the collector does not answer");
+}
+
+// What the program had allocated before, or why that is not known.
+static void launch_send_before(struct launch *launch, struct glibc_heap *before)
+{
+	size_t bytes = before->count * sizeof(*before->blocks);
+	struct err err = { 0 };
+
+	if (launch->options->sample_bytes > 0)
+		str_add(&before->why, "the recording is sampled");
+	else if (before->why.length == 0 &&
+		 !file_write_all(launch->before_fd, before->blocks, bytes, &err))
+		str_add(&before->why, err.text);
+	launch->before_count = before->count;
+	if (before->why.length > 0)
+		launch_tell(launch, "warning: what was allocated before is not known: %s",
+			    str_get(&before->why));
+	collector_process_say(&launch->collector_process, COLLECT_BEFORE,
+			      (pid_t)launch->options->attach_pid, str_get(&before->why));
+	glibc_heap_fini(before);
+}
+
 static bool launch_attach(struct launch *launch, struct err *err)
 {
+	struct glibc_heap before = { 0 };
+	bool wanted = launch->options->sample_bytes == 0;
+
 	if (!attacher_begin((pid_t)launch->options->attach_pid, str_get(&launch->library),
-			    launch->session, &launch->figures, err))
+			    launch->session, wanted ? &before : NULL, launch_hold, launch,
+			    &launch->figures, err)) {
+		glibc_heap_fini(&before);
 		return false;
+	}
+	launch_send_before(launch, &before);
 	launch->attached = launch->started = true;
 	launch->result->stop_ns = launch->figures.stop_ns;
 	launch_tell_attached(launch);
@@ -676,6 +728,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 		.collector_process = { .fd = -1 },
 		.indexer = { .fd = -1 },
 		.starter = { .go_fd = -1 },
+		.before_fd = -1,
 		.program_fd = -1,
 		.timer_fd = -1,
 		.output_fd = -1,
@@ -699,6 +752,8 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 		close(launch.output_fd);
 	if (launch.signal_fd >= 0)
 		close(launch.signal_fd);
+	if (launch.before_fd >= 0)
+		close(launch.before_fd);
 	if (launch.program_fd >= 0)
 		close(launch.program_fd);
 	if (launch.timer_fd >= 0)

@@ -196,3 +196,10 @@ const struct objects_one *objects_named(const struct objects *objects, const cha
 	}
 	return NULL;
 }
+
+const struct objects_one *objects_libc(const struct objects *objects)
+{
+	const struct objects_one *libc = objects_named(objects, "libc.so");
+
+	return libc ? libc : objects_named(objects, "libc-");
+}

@@ -40,4 +40,7 @@ const struct objects_one *objects_at(const struct objects *objects, uint64_t add
 // Its file's name begins so; NULL: none does.
 const struct objects_one *objects_named(const struct objects *objects, const char *beginning);
 
+// The C library, or NULL.
+const struct objects_one *objects_libc(const struct objects *objects);
+
 #endif

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TRACEE_VECTORS_BYTES = 16384, TRACEE_ROUNDS = 100 };
+enum { TRACEE_VECTORS_BYTES = 16384, TRACEE_ROUNDS = 100, TRACEE_NAP_NS = 20000 };
 
 pid_t *tracee_list(pid_t pid, size_t *count)
 {
@@ -260,6 +260,88 @@ bool tracee_step(struct tracee_thread *thread)
 
 	tracee_mask(thread, &mask);
 	return stepped;
+}
+
+// A thread that goes to a place.
+struct tracee_walker {
+	uint64_t mask;
+	uint8_t byte; // that is there
+	bool set;     // a trap is there instead
+	bool runs;
+};
+
+static void tracee_set_out(struct tracee_thread *thread, struct tracee_walker *walker,
+			   uint64_t place)
+{
+	static const uint8_t trap = 0xcc;
+	uint64_t none = tracee_no_signals();
+
+	if (!place || thread->gone || !tracee_read(thread->tid, place, &walker->byte, 1))
+		return;
+	walker->mask = tracee_mask(thread, &none);
+	walker->set = walker->runs = tracee_poke(thread, place, &trap, 1);
+}
+
+// See whether it has come to its place. `wait`: it was told to stop, and will.
+static void tracee_look_at(struct tracee_thread *thread, struct tracee_walker *walker,
+			   uint64_t place, bool wait)
+{
+	struct user_regs_struct *registers = &thread->registers;
+	int status;
+	pid_t got = waitpid(thread->tid, &status, __WALL | (wait ? 0 : WNOHANG));
+
+	if (got == 0 || (got < 0 && errno == EINTR))
+		return;
+	thread->gone = got < 0 || !WIFSTOPPED(status);
+	if (!thread->gone && !wait && tracee_is_ours(status) &&
+	    ptrace(PTRACE_CONT, thread->tid, NULL, NULL) == 0)
+		return; // of an earlier stop
+	walker->runs = false;
+	if (thread->gone || ptrace(PTRACE_GETREGS, thread->tid, NULL, registers) != 0)
+		return;
+	if (WSTOPSIG(status) == SIGTRAP && !tracee_is_ours(status) && registers->rip == place + 1) {
+		registers->rip = place;
+		ptrace(PTRACE_SETREGS, thread->tid, NULL, registers);
+	}
+}
+
+void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patience_ns)
+{
+	struct tracee_walker *walkers = mem_alloc(tracee->count, sizeof(*walkers));
+	uint64_t end_ns = now_steady_ns() + patience_ns;
+	bool running = true;
+
+	for (size_t i = 0; i < tracee->count; i++)
+		tracee_set_out(&tracee->threads[i], &walkers[i], places[i]);
+	for (size_t i = 0; i < tracee->count; i++)
+		if (walkers[i].runs)
+			ptrace(PTRACE_CONT, tracee->threads[i].tid, NULL, NULL);
+	while (running) {
+		bool late = now_steady_ns() > end_ns;
+
+		running = false;
+		for (size_t i = 0; i < tracee->count; i++) {
+			if (!walkers[i].runs)
+				continue;
+			if (late)
+				ptrace(PTRACE_INTERRUPT, tracee->threads[i].tid, NULL, NULL);
+			tracee_look_at(&tracee->threads[i], &walkers[i], places[i], late);
+			running |= walkers[i].runs;
+		}
+		if (running && !late)
+			now_sleep(TRACEE_NAP_NS);
+	}
+	for (size_t i = tracee->count; i-- > 0;) { // backwards: two may have one place
+		if (!walkers[i].set)
+			continue;
+		if (!tracee->threads[i].gone)
+			tracee_mask(&tracee->threads[i], &walkers[i].mask);
+		for (size_t j = 0; j < tracee->count; j++)
+			if (!tracee->threads[j].gone &&
+			    tracee_poke(&tracee->threads[j], places[i], &walkers[i].byte, 1))
+				break;
+	}
+	mem_free(walkers);
 }
 
 bool tracee_borrow(struct tracee_loan *loan, struct tracee_thread *thread, uint64_t gate,

@@ -52,6 +52,10 @@ bool tracee_write(pid_t pid, uint64_t at, const void *bytes, size_t size);
 // At most 8 bytes of code, which nobody may write otherwise.
 bool tracee_poke(const struct tracee_thread *thread, uint64_t at, const void *bytes, size_t size);
 
+// Threads go on, each until it comes to its place (0: it stays stopped), for `patience_ns` at most:
+// then they are stopped wherever they are.
+void tracee_run_to(struct tracee *tracee, const uint64_t *places, uint64_t patience_ns);
+
 // The thread does one instruction.
 bool tracee_step(struct tracee_thread *thread);
 

@@ -73,16 +73,17 @@ def maps_of(pid):
         return maps.read()
 
 
-def check_whole(trace, kept=0):
+def check_whole(trace, kept=0, known=True):
     """Each block of the program's own sizes is freed by who has it: no call is missing."""
     answer = report(trace)
     heap = answer["heap"]
     equal(0, answer["trace"]["events_lost"], "events lost")
     equal((0, 0, 0), (heap["orphan_frees"], heap["lost_frees"], heap["inherited_frees"]),
           "orphans, lost and inherited frees")
-    equal(heap["allocations"], heap["frees"] + heap["live_at_exit"]["count"], "what lives at last")
+    equal(heap["allocations"] + heap["before"]["count"], heap["frees"] + heap["live_at_exit"]["count"], "what lives at last")
     check(heap["allocations"] > 10000, f"only {heap['allocations']} allocations")
-    check(heap["before_frees"] <= 2 * THREADS + kept, f"{heap['before_frees']} frees of before")
+    check(heap["before"]["count"] >= kept * 3 // 4, f"{heap['before']} blocks of before")
+    check(not known or heap["before_frees"] == 0, f"{heap['before_frees']} frees of nothing known")
     return answer
 
 
@@ -227,7 +228,7 @@ def python_as_a_whole_and_a_server_under_load():
                       env=environment(PYTHONMALLOC="malloc")).ready()
     attach(running)
     running.end(0)
-    check_whole("t.tide", 100000)
+    check_whole("t.tide", 1000)
     if not shutil.which("redis-server"):
         raise Skip("needs redis-server")
     with socket.socket() as free:
@@ -241,7 +242,7 @@ def python_as_a_whole_and_a_server_under_load():
     load.end(0)
     run(["redis-cli", "-p", port, "shutdown", "nosave"])
     server.end(0)
-    check_whole("t.tide", 100000)
+    check_whole("t.tide", known=False)
 
 
 def refused(pid, *words, code=126, **more):

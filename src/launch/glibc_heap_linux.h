@@ -1,0 +1,40 @@
+// glibc_heap: the blocks that a stopped process has from glibc's malloc, read from its memory.
+//
+// Nothing of the process's runs for that. Its arenas are found by their form: main_arena is where
+// bins point to themselves in libc's variables, the others are on its list. A heap is a row of
+// chunks from its first to its top; a chunk is free if the next one says so, or if it is in a
+// fastbin or in a thread's tcache. Blocks that have a mapping of their own are found by their
+// headers, and must be as many, and of as many bytes, as malloc's own parameters (mp_) say.
+//
+// No thread may be inside of malloc. What is found is checked where it can be: each chain of chunks
+// must end at its top, each list hold only chunks of its size. What does not fit is not guessed
+// at: then nothing is read, and `why` says what was wrong.
+#ifndef LAUNCH_GLIBC_HEAP_LINUX_H
+#define LAUNCH_GLIBC_HEAP_LINUX_H
+
+#include "base/str.h"
+#include "collect/collect.h"
+#include "launch/objects_linux.h"
+#include "launch/tracee_linux.h"
+
+struct glibc_heap {
+	// In no order. Sizes are what may be used: what was asked for, rounded up.
+	struct collect_block *blocks;
+	size_t count, capacity;
+	uint64_t bytes;
+	uint32_t arenas;
+	uint32_t mapped; // of the blocks, those with a mapping of their own
+	char version[16];
+	struct str why; // not empty: not read, or not surely
+};
+
+// Have each thread that is inside of malloc come out of it, while the others wait. False:
+// one did not.
+bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee);
+
+// False: nothing is known of what it has allocated; `why` says why.
+bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,
+		     const struct tracee *tracee);
+void glibc_heap_fini(struct glibc_heap *heap); // accepts { 0 }
+
+#endif

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""What a program had allocated before it was attached to is in the trace, block by block: compared
+with a preload that knows each block that lives (test/witness/blocks.c). Their frees are known."""
+# timeout: 240
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+
+from libguest import (BUILD, PATIENCE_SECONDS, TIDEMARK, Skip, check, environment, equal, main,
+                      program, run, test, wait_for)
+
+BLOCKS = os.path.join(BUILD, "test", "witness", "libblocks.so")
+ENTRIES = 1 << 21
+BEFORE = re.compile(r"^@\d+ t\d+ before s\d+ 0x([0-9a-f]+) (\d+)$", re.M)
+
+
+class Running:
+    def __init__(self, command, **more):
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, env=environment(**{"LD_PRELOAD": BLOCKS, **more}))
+        self.pid = self.process.pid
+
+    def ready(self):
+        equal("ready\n", self.process.stdout.readline(), "what the program says first")
+        return self
+
+    def end(self, code=0):
+        _, err = self.process.communicate(timeout=PATIENCE_SECONDS)
+        equal(code, self.process.returncode, f"the program's exit code ({err})")
+
+
+def symbol(path, name):
+    for line in run(["nm", "-D", path]).out.splitlines():
+        if line.split()[-1] == name:
+            return int(line.split()[0], 16)
+    raise Skip(f"{path} has no {name}")
+
+
+def known_to(running):
+    """What the preload says lives: address to size."""
+    with open(f"/proc/{running.pid}/maps", encoding="utf-8") as maps:
+        start = min(int(line.split("-")[0], 16) for line in maps if "libblocks.so" in line)
+    with open(f"/proc/{running.pid}/mem", "rb") as memory:
+        memory.seek(start + symbol(BLOCKS, "blocks_table"))
+        table = memory.read(ENTRIES * 16)
+    return {at: size for at, size in struct.iter_unpack("<QQ", table) if at > 1}
+
+
+def read_before(trace="t.tide"):
+    dump = run([TIDEMARK, "dump", trace])
+    equal(0, dump.code, dump.err)
+    return {int(at, 16): int(size) for at, size in BEFORE.findall(dump.out)}
+
+
+def compare(known, found):
+    missing = [hex(at) for at in known.keys() - found.keys()]
+    extra = [(hex(at), found[at]) for at in found.keys() - known.keys()]
+    wrong = [(hex(at), known[at], found[at]) for at in known.keys() & found.keys()
+             if known[at] != found[at]]
+    equal((0, 0, 0), (len(missing), len(wrong), len(extra)),
+          f"missing, wrong, extra of {len(known)}: {missing[:5]} {wrong[:5]} {extra[:5]}")
+
+
+def record(running, seconds="100ms"):
+    ended = run([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f", "--duration",
+                 seconds])
+    equal(0, ended.code, ended.err)
+    check("is not known" not in ended.err, ended.err)
+    return ended
+
+
+def report():
+    return json.loads(run([TIDEMARK, "report", "--json", "t.tide"]).out)
+
+
+def still(*arguments):
+    """Attach while it waits: the preload's table is what it was then."""
+    running = Running([program("before"), *map(str, arguments)]).ready()
+    ended = record(running)
+    known = known_to(running)
+    compare(known, read_before())
+    running.end(7)
+    return ended, known
+
+
+@test
+def blocks_of_one_thread_are_found_all_and_no_others():
+    _, known = still(0)
+    before = report()["heap"]["before"]
+    equal((len(known), sum(known.values())), (before["count"], before["bytes"]), "blocks before")
+
+
+@test
+def blocks_of_arenas_and_of_threads_that_have_ended():
+    still(5)
+
+
+@test
+def many_blocks_and_a_break_that_the_program_moves():
+    still(0, 5000, "sbrk")
+    ended, known = still(2, 100000)
+    figures = re.search(r"for ([\d.]+) (us|ms|s) while its ([\d,]+) blocks were read", ended.err)
+    check(figures, ended.err)
+    took = float(figures[1]) * {"us": 0.001, "ms": 1, "s": 1000}[figures[2]]
+    print(f"{figures[3]} blocks were read in {took} ms")
+    equal(len(known), int(figures[3].replace(",", "")), "blocks that were read")
+    # Others use this machine, too; alone it takes a tenth of what may be.
+    check(took <= 30 * len(known) / 100000 * 3, f"{took} ms for {len(known)} blocks")
+
+
+@test
+def their_frees_are_frees_and_windows_begin_behind_them():
+    running = Running([program("before"), "3"]).ready()
+    recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
+    recording.process.stderr.readline()
+    running.end(7)
+    recording.end(0)
+    heap = report()["heap"]
+    equal((0, 0, 0, 0), (heap["orphan_frees"], heap["lost_frees"], heap["inherited_frees"],
+                         heap["before_frees"]), "orphans, lost, inherited and unknown frees")
+    equal(heap["allocations"] + heap["before"]["count"],
+          heap["frees"] + heap["live_at_exit"]["count"], "all that began ended or lives")
+    check(heap["before"]["count"] > 10000, heap["before"])
+    check(heap["allocations"] < 100, heap["allocations"])
+    rows = run([TIDEMARK, "window", "t.tide"]).out
+    check("[allocated before]" in rows, rows)
+    left_out = run([TIDEMARK, "window", "t.tide", "--not-frame", "allocated before"]).out
+    check("[allocated before]  " not in left_out and "3  [" not in left_out, left_out)
+    for command in ("active", "growth", "report"):
+        check("blocks that it had before" in run([TIDEMARK, command, "t.tide"]).out, command)
+    check("before" in run([TIDEMARK, "info", "t.tide"]).out, "info")
+
+
+PYTHON = "import json\nd = [json.loads(json.dumps([{'a': i, 'b': str(i)} for i in range(n)]))\n" \
+         " for n in range(200)]\nprint('ready', flush=True)\ninput()\n"
+
+
+@test
+def python():
+    running = Running(["/usr/bin/python3", "-u", "-c", PYTHON], PYTHONMALLOC="malloc").ready()
+    record(running)
+    known = known_to(running)
+    check(len(known) > 30000, len(known))
+    compare(known, read_before())
+    running.process.stdin.write("\n")
+    running.end(0)
+
+
+@test
+def a_server_under_load_is_read_with_no_orphan():
+    if not shutil.which("redis-server"):
+        raise Skip("needs redis-server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    script = "import json\nprint('ready', flush=True)\nkept = []\nfor n in range(1500):\n" \
+             " kept.append(json.loads(json.dumps([{'a': i, 'b': str(i)} for i in range(100)])))\n" \
+             " if n % 7 == 0: kept.clear()\n"
+    running = Running(["/usr/bin/python3", "-c", script], PYTHONMALLOC="malloc").ready()
+    record(running, "1s")
+    running.process.send_signal(signal.SIGKILL)
+    running.process.communicate()
+    heap = report()["heap"]
+    equal((0, 0, 0), (heap["orphan_frees"], heap["lost_frees"], heap["before_frees"]), "python")
+    check(heap["frees"] > 1000 and heap["before"]["count"] > 1000, heap)
+    server = Running(["redis-server", "--port", port, "--save", "", "--appendonly", "no"], LD_PRELOAD="")
+    wait_for(lambda: run(["redis-cli", "-p", port, "ping"]).out == "PONG\n", "the server answers")
+    with subprocess.Popen(["redis-benchmark", "-p", port, "-n", "40000", "-q", "-t", "set,lpush"],
+                          stdout=subprocess.DEVNULL) as load:
+        ended = run([TIDEMARK, "record", "-p", str(server.pid), "-o", "t.tide", "-f", "--duration",
+                     "500ms"])
+        load.wait()
+    run(["redis-cli", "-p", port, "shutdown", "nosave"])
+    server.end(0)
+    equal(0, ended.code, ended.err)
+    heap = report()
+    equal((0, 0), (heap["heap"]["orphan_frees"], heap["heap"]["lost_frees"]), "redis")
+    jemalloc = "jemalloc" in run([TIDEMARK, "info", "t.tide"]).out
+    said = any("it had before with jemalloc" in line for line in heap["trace"]["warnings"])
+    equal(jemalloc, said, f"what is not known is said: {heap['trace']['warnings']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+// blocks: knows each block that lives, by standing in front of glibc's malloc.
+//
+// Loaded with LD_PRELOAD. What lives is in `blocks_table`, which test/guest/before.py reads from
+// the process's memory: where a block is, and how much of it may be used. Blocks of threads, of the
+// dynamic linker and of libc itself are among them.
+#include <errno.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { BLOCKS_MAX = 1 << 21 };
+
+struct blocks_entry {
+	uintptr_t at; // 0: free; 1: was used
+	size_t usable;
+};
+
+extern struct blocks_entry blocks_table[BLOCKS_MAX];
+struct blocks_entry blocks_table[BLOCKS_MAX];
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *ptr, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+extern void __libc_free(void *ptr);
+
+static atomic_flag lock = ATOMIC_FLAG_INIT;
+
+static void enter(void)
+{
+	while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire))
+		__builtin_ia32_pause();
+}
+
+static void leave(void)
+{
+	atomic_flag_clear_explicit(&lock, memory_order_release);
+}
+
+static struct blocks_entry *place_of(uintptr_t at, uintptr_t other)
+{
+	size_t i = at / 16 * 0x9e3779b97f4a7c15u >> 43;
+
+	while (blocks_table[i % BLOCKS_MAX].at != at && blocks_table[i % BLOCKS_MAX].at != 0 &&
+	       blocks_table[i % BLOCKS_MAX].at != other)
+		i++;
+	return &blocks_table[i % BLOCKS_MAX];
+}
+
+static void *begin(void *ptr)
+{
+	struct blocks_entry *entry;
+
+	if (!ptr)
+		return NULL;
+	enter();
+	entry = place_of((uintptr_t)ptr, 1);
+	entry->at = (uintptr_t)ptr;
+	entry->usable = malloc_usable_size(ptr);
+	leave();
+	return ptr;
+}
+
+static void end(void *ptr)
+{
+	struct blocks_entry *entry;
+
+	if (!ptr)
+		return;
+	enter();
+	entry = place_of((uintptr_t)ptr, 0);
+	if (entry->at)
+		entry->at = 1;
+	leave();
+}
+
+void *malloc(size_t size)
+{
+	return begin(__libc_malloc(size));
+}
+
+void *calloc(size_t count, size_t size)
+{
+	return begin(__libc_calloc(count, size));
+}
+
+// For a moment the table has neither block; nobody looks then.
+void *realloc(void *ptr, size_t size)
+{
+	void *moved;
+
+	end(ptr);
+	moved = __libc_realloc(ptr, size);
+	begin(moved ? moved : size ? ptr : NULL);
+	return moved;
+}
+
+void *memalign(size_t alignment, size_t size)
+{
+	return begin(__libc_memalign(alignment, size));
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+	return memalign(alignment, size);
+}
+
+int posix_memalign(void **out, size_t alignment, size_t size)
+{
+	void *ptr = memalign(alignment, size);
+
+	if (!ptr)
+		return ENOMEM;
+	*out = ptr;
+	return 0;
+}
+
+void *valloc(size_t size)
+{
+	return memalign(4096, size);
+}
+
+void *pvalloc(size_t size)
+{
+	return memalign(4096, (size + 4095) & ~(size_t)4095);
+}
+
+void free(void *ptr)
+{
+	end(ptr);
+	__libc_free(ptr);
+}
