@@ -13,7 +13,7 @@
 enum { SQL_PARQUET = 1 };
 
 static const struct option_row sql_options[] = {
-	PRINT_OPTIONS_ROW_CSV,
+	{ PRINT_OPTIONS_CSV, 0, "csv", NULL, "write comma-separated values" },
 	{ PRINT_OPTIONS_JSON, 0, "json", NULL, "write JSON: a list of objects" },
 	{ SQL_PARQUET, 0, "parquet", NULL, "write a Parquet file (with -o)" },
 	{ QUERY_OPTIONS_OUTPUT, 'o', "output", "FILE", "write to FILE, not to stdout" },
@@ -156,7 +156,7 @@ static bool ask(struct sql *sql, struct duckdb *duckdb, struct err *err)
 	struct writing writing = {
 		.duckdb = duckdb,
 		.question = question,
-		.as = sql->query.print.csv    ? SQL_ANSWER_CSV
+		.as = sql->query.print.form   ? SQL_ANSWER_CSV
 		      : sql->query.print.json ? SQL_ANSWER_JSON
 					      : SQL_ANSWER_TABLE,
 	};
@@ -194,7 +194,7 @@ static bool check(struct args *args, const struct sql *sql)
 	if (!args_need(args, sql->words_count > 0 ? "" : NULL, "a trace FILE") ||
 	    !args_need(args, sql->words_count > 1 ? "" : NULL, "a question"))
 		return false;
-	if (query->print.csv + query->print.json + sql->parquet > 1)
+	if (!!query->print.form + query->print.json + sql->parquet > 1)
 		return args_mistake(args, "--csv, --json and --parquet: one of them");
 	if (sql->parquet && !query->output)
 		return args_mistake(args, "--parquet needs -o FILE");
