@@ -6,6 +6,8 @@
 #include "report/table.h"
 #include "report/tree.h"
 
+#include <string.h>
+
 enum { ROWS_DEFAULT = 10 };
 
 enum {
@@ -32,8 +34,7 @@ static const struct option_row rows[] = {
 	{ OPTION_SORT, 's', "sort", "COLUMN", "the heaviest first by this column (impacting)" },
 	QUERY_OPTIONS_ROW_ROWS("show N rows in each group (10; JSON and CSV all; 0: all)"),
 	{ OPTION_COLUMNS, 'c', "columns", "LIST",
-	  "impacting, size, count, allocated, freed, peak, peak-count, most-count, first, last, "
-	  "median, p99, or all" },
+	  "figures to show (impacting,size,count,peak), or all; --columns help: what there is" },
 	QUERY_OPTIONS_ROW_MIN_BYTES("leave out rows of fewer bytes (64K, 1.5MiB)"),
 	{ OPTION_EXIT_FREES, 0, "exit-frees", NULL,
 	  "the end of a process frees its blocks, instead of leaving them outstanding" },
@@ -65,6 +66,16 @@ static bool take_tree(struct args *args, struct request *request, enum tree_kind
 	return true;
 }
 
+// What there is to choose from, and nothing else.
+static bool say_columns(struct args *args)
+{
+	struct sink sink = sink_to_file(stdout);
+
+	table_write_columns(&sink);
+	args->exit_code = EXIT_ANSWERED;
+	return false;
+}
+
 // Take one option. False: return args->exit_code.
 static bool take(struct args *args, struct request *request, int id)
 {
@@ -88,7 +99,7 @@ static bool take(struct args *args, struct request *request, int id)
 		return true;
 	case OPTION_COLUMNS:
 		request->columns = args->value;
-		return true;
+		return strcmp(args->value, "help") != 0 || say_columns(args);
 	case OPTION_TAGS:
 		request->tags_path = args->value;
 		return true;

@@ -203,6 +203,9 @@ bool table_parse_columns(const char *text, struct table_options *options, struct
 bool table_parse_sort(const char *text, struct table_options *options, struct err *err);
 const char *table_column_word(enum table_column column);
 
+// A line for each column: its word, and what it means.
+void table_write_columns(struct sink *sink);
+
 // What it is in a sheet.
 const struct sheet_column *table_column_sheet(enum table_column column);
 

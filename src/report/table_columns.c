@@ -35,20 +35,28 @@ static void write_amount(const struct sheet_at *at)
 			.meaning = says                                                     \
 	}
 const struct sheet_column table_figures[TABLE_FIGURES] = {
-	FIGURE("count", COUNT, "count", COUNT, 0, "allocations that lived in the window"),
-	FIGURE("size", SIZE, "size", BYTES, 0, "their bytes"),
-	FIGURE("impacting", IMPACTING, "impacting_size", BYTES, SHEET_CHANGE, "what it grew by"),
-	FIGURE("allocated", ALLOCATED, "allocated", BYTES, 0, "bytes begun in it"),
-	FIGURE(NULL, ALLOCATED_COUNT, "allocated_count", COUNT, SHEET_JSON_ONLY, "begun in it"),
+	FIGURE("count", COUNT, "count", COUNT, 0,
+	       "allocations that lived in the window, for any part of it"),
+	FIGURE("size", SIZE, "size", BYTES, 0, "the bytes of those"),
+	FIGURE("impacting", IMPACTING, "impacting_size", BYTES, SHEET_CHANGE,
+	       "bytes that it grew by in the window"),
+	FIGURE("allocated", ALLOCATED, "allocated", BYTES, 0, "bytes allocated in it"),
+	FIGURE(NULL, ALLOCATED_COUNT, "allocated_count", COUNT, SHEET_JSON_ONLY,
+	       "allocations in it"),
 	FIGURE("freed", FREED, "freed", BYTES, 0, "bytes freed in it"),
-	FIGURE(NULL, FREED_COUNT, "freed_count", COUNT, SHEET_JSON_ONLY, "freed in it"),
-	FIGURE("peak", PEAK, "peak_size", BYTES, 0, "the most bytes at once"),
-	FIGURE("peak-count", PEAK_COUNT, "peak_count", COUNT, 0, "blocks at that moment"),
-	FIGURE("most-count", MOST_COUNT, "most_count", COUNT, 0, "the most blocks at once"),
-	FIGURE("first", FIRST, "first_ns", TIME, SHEET_PROGRAMS, "when the first began"),
-	FIGURE("last", LAST, "last_ns", TIME, SHEET_PROGRAMS, "when the last began"),
-	FIGURE("median", MEDIAN, "lifetime_median_ns", TIME, 0, "half of the lifetimes, at most"),
-	FIGURE("p99", P99, "lifetime_p99_ns", TIME, SHEET_PROGRAMS, "99 of 100, at most"),
+	FIGURE(NULL, FREED_COUNT, "freed_count", COUNT, SHEET_JSON_ONLY, "frees in it"),
+	FIGURE("peak", PEAK, "peak_size", BYTES, 0, "the most bytes that were live at once"),
+	FIGURE("peak-count", PEAK_COUNT, "peak_count", COUNT, 0,
+	       "blocks that were live at that moment"),
+	FIGURE("most-count", MOST_COUNT, "most_count", COUNT, 0,
+	       "the most blocks that were live at once"),
+	FIGURE("first", FIRST, "first_ns", TIME, SHEET_PROGRAMS,
+	       "when its first allocation was made"),
+	FIGURE("last", LAST, "last_ns", TIME, SHEET_PROGRAMS, "when its last allocation was made"),
+	FIGURE("median", MEDIAN, "lifetime_median_ns", TIME, 0,
+	       "half of those that ended lived no longer"),
+	FIGURE("p99", P99, "lifetime_p99_ns", TIME, SHEET_PROGRAMS,
+	       "99 of 100 that ended lived no longer"),
 	AMOUNT(by_exit, "lived when their process exited"),
 	AMOUNT(by_exec, "lived when their process called exec"),
 	AMOUNT(by_destroy, "were freed with their heap"),
@@ -68,6 +76,13 @@ const struct sheet_column *table_column_sheet(enum table_column column)
 const char *table_column_word(enum table_column column)
 {
 	return column == TABLE_NAME ? "name" : table_column_sheet(column)->word;
+}
+
+void table_write_columns(struct sink *sink)
+{
+	for (enum table_column i = 0; i < TABLE_NAME; i++)
+		sink_format(sink, "%-16s %s\n", table_column_word(i),
+			    table_column_sheet(i)->meaning);
 }
 
 bool table_column_lifetimes(enum table_column column)

@@ -554,6 +554,9 @@ def text_is_for_people():
     assert "\033[1m" in run("window", trace.path, "--color", "always").stdout
     assert "\033" not in run("window", trace.path, env={"TERM": "xterm"}).stdout
     words = "impacting,size,count,allocated,freed,peak,peak-count,most-count,first,last,median,p99"
+    meanings = run("window", "--columns", "help").stdout
+    assert words.split(",") == [line.split()[0] for line in meanings.splitlines()], meanings
+    assert "most-count       the most blocks that were live at once\n" in meanings
     wide = run("window", trace.path, "--columns", "all").stdout
     assert wide == run("window", trace.path, "-c", words).stdout
     assert wide.splitlines()[4].split() == "IMPACTING SIZE COUNT ALLOCATED FREED PEAK PEAK " \
