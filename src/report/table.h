@@ -41,10 +41,10 @@ enum table_column {
 	TABLE_LAST,
 	TABLE_MEDIAN,
 	TABLE_P99,
+	TABLE_ALLOCATED_COUNT,
 	TABLE_NAME, // not a column: rows sorted by what they are called
 	TABLE_COLUMNS,
-	TABLE_ALLOCATED_COUNT = TABLE_COLUMNS, // for programs
-	TABLE_FREED_COUNT,
+	TABLE_FREED_COUNT = TABLE_COLUMNS, // for programs
 };
 
 // What a sheet of rows has besides the keys, in its order. People see those that have a word, in

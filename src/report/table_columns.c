@@ -41,7 +41,7 @@ const struct sheet_column table_figures[TABLE_FIGURES] = {
 	FIGURE("impacting", IMPACTING, "impacting_size", BYTES, SHEET_CHANGE,
 	       "bytes that it grew by in the window"),
 	FIGURE("allocated", ALLOCATED, "allocated", BYTES, 0, "bytes allocated in it"),
-	FIGURE(NULL, ALLOCATED_COUNT, "allocated_count", COUNT, SHEET_JSON_ONLY,
+	FIGURE("allocated-count", ALLOCATED_COUNT, "allocated_count", COUNT, 0,
 	       "allocations in it"),
 	FIGURE("freed", FREED, "freed", BYTES, 0, "bytes freed in it"),
 	FIGURE(NULL, FREED_COUNT, "freed_count", COUNT, SHEET_JSON_ONLY, "frees in it"),

@@ -553,14 +553,14 @@ def text_is_for_people():
     assert "\033" not in text
     assert "\033[1m" in run("window", trace.path, "--color", "always").stdout
     assert "\033" not in run("window", trace.path, env={"TERM": "xterm"}).stdout
-    words = "impacting,size,count,allocated,freed,peak,peak-count,most-count,first,last,median,p99"
+    words = "impacting,size,count,allocated,freed,peak,peak-count,most-count,first,last,median,p99,allocated-count"
     meanings = run("window", "--columns", "help").stdout
     assert words.split(",") == [line.split()[0] for line in meanings.splitlines()], meanings
     assert "most-count       the most blocks that were live at once\n" in meanings
     wide = run("window", trace.path, "--columns", "all").stdout
     assert wide == run("window", trace.path, "-c", words).stdout
     assert wide.splitlines()[4].split() == "IMPACTING SIZE COUNT ALLOCATED FREED PEAK PEAK " \
-        "COUNT MOST COUNT FIRST LAST MEDIAN P99".split()
+        "COUNT MOST COUNT FIRST LAST MEDIAN P99 ALLOCATED COUNT".split()
     two = run("window", trace.path, "--from", "mark:step#2", "--to", "-1ns", "--by", "mark").stdout
     count = len([mark for mark in trace.marks if mark[0] == "step"])
     assert f"mark:step#2 of {count} (" in two, two
