@@ -33,7 +33,7 @@ static void write_unreachable(const struct sheet_at *at)
 			.meaning = "of bytes or calls that are estimated from samples" \
 	}
 static const struct sheet_column columns[] = {
-	{ "section", SHEET_TEXT, SHEET_FLAT_ONLY | SHEET_HEADS, FIELD(section),
+	{ "section", SHEET_TEXT, SHEET_HEADS, FIELD(section),
 	  .meaning = "the question that the site answers" },
 	{ "rank", SHEET_NUMBER, SHEET_FLAT_ONLY | SHEET_PROGRAMS, FIELD(rank),
 	  .meaning = "from 1" },

@@ -162,7 +162,8 @@ void sheet_add_figure(const struct sheet_column *column, const struct sheet_cell
 
 void sheet_begin(struct sheet *sheet, const struct sheet_column *columns, size_t count)
 {
-	unsigned not_here = sheet->form->flat ? SHEET_JSON_ONLY : SHEET_FLAT_ONLY;
+	unsigned not_here = (sheet->form->flat ? SHEET_JSON_ONLY : SHEET_FLAT_ONLY) |
+			    (sheet->form->part ? SHEET_HEADS : 0);
 
 	sheet->columns = mem_alloc(count + SITE_COLUMNS, sizeof *sheet->columns);
 	for (size_t i = 0; i < count; i++) {
@@ -280,7 +281,7 @@ static void json_row(struct sheet *sheet, const void *row)
 	json_object_end(sheet->json);
 }
 
-static const struct sheet_form in_json = { .name = "json", .row = json_row };
+static const struct sheet_form in_json = { .name = "json", .part = true, .row = json_row };
 
 struct sheet sheet_in_json(struct json *json)
 {

@@ -130,6 +130,7 @@ struct sheet_page {
 struct sheet_form {
 	const char *name;
 	bool flat; // a cell is one value
+	bool part; // of a document, which says itself what SHEET_HEADS is about
 	bool page; // it has the warnings in it
 	void (*begin)(struct sheet *sheet);
 	void (*row)(struct sheet *sheet, const void *row);

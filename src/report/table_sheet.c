@@ -237,7 +237,7 @@ void table_rows(struct table *table, struct sheet *sheet)
 	memcpy(columns + count, table_figures, sizeof table_figures);
 	sheet->context = table;
 	sheet_begin(sheet, columns, count + TABLE_FIGURES);
-	if (keys->count == 0 && sheet->form->flat)
+	if (keys->count == 0 && !sheet->form->part)
 		sheet_row(sheet, &table->rows[0]);
 	else
 		add_leaves(table, sheet);
