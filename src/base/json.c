@@ -14,7 +14,7 @@ void json_init(struct json *json, struct sink *sink, bool pretty)
 
 static void new_line(struct json *json)
 {
-	if (!json->pretty)
+	if (!json->pretty || json->on_line)
 		return;
 	sink_write(json->sink, "\n", 1);
 	for (int i = 0; i < json->depth; i++)
@@ -136,12 +136,22 @@ static void write_quoted(struct json *json, const char *bytes, size_t length)
 	sink_write(json->sink, "\"", 1);
 }
 
+void json_line_begin(struct json *json)
+{
+	json->on_line++;
+}
+
+void json_line_end(struct json *json)
+{
+	json->on_line--;
+}
+
 void json_key(struct json *json, const char *key)
 {
 	ASSERT(json->depth > 0 && !json->after_key);
 	before_value(json);
 	write_quoted(json, key, strlen(key));
-	sink_text(json->sink, json->pretty ? ": " : ":");
+	sink_text(json->sink, json->pretty && !json->on_line ? ": " : ":");
 	json->after_key = true;
 }
 

@@ -13,6 +13,7 @@ struct json {
 	struct sink *sink; // borrowed
 	int depth;
 	bool pretty;                 // two spaces a level; false: one line
+	unsigned on_line;            // json_line_begin that are not ended
 	bool filled[JSON_DEPTH_MAX]; // this level has a value already
 	bool after_key;
 };
@@ -24,6 +25,10 @@ void json_object_begin(struct json *json);
 void json_object_end(struct json *json);
 void json_array_begin(struct json *json);
 void json_array_end(struct json *json);
+
+// What is written between the two is on one line. Nests.
+void json_line_begin(struct json *json);
+void json_line_end(struct json *json);
 
 // Inside an object, before each value.
 void json_key(struct json *json, const char *key);

@@ -1,19 +1,7 @@
 // The address space for programs: docs/schema/map.json describes it.
 #include "report/address_map.h"
+#include "report/lines.h"
 #include "report/query_write.h"
-
-// A small object on one line of its own.
-static void line_begin(struct json *json)
-{
-	json_object_begin(json);
-	json->pretty = false;
-}
-
-static void line_end(struct json *json)
-{
-	json_object_end(json);
-	json->pretty = true;
-}
 
 static void write_hex(struct json *json, const char *key, uint64_t value)
 {
@@ -95,14 +83,14 @@ static void write_ranges(const struct address_map *address_map, struct json *jso
 	json_key(json, "ranges");
 	json_array_begin(json);
 	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end) {
-		line_begin(json);
+		lines_json_begin(json);
 		write_hex(json, "start", range->start);
 		write_hex(json, "end", range->end);
 		json_kv_u64(json, "protection", range->protection);
 		json_kv_bool(json, "committed", range->commit != 0);
 		json_kv_string(json, "owner", space_owner_word(space_owner(space, range)));
 		json_kv_text(json, "mapped_file", file_of(address_map, range->file));
-		line_end(json);
+		lines_json_end(json);
 	}
 	json_array_end(json);
 }
@@ -114,7 +102,7 @@ static void write_curve(const struct address_map *address_map, struct json *json
 	for (uint64_t i = 0; i < ADDRESS_MAP_POINTS; i++) {
 		const struct address_map_point *point = &address_map->points[i];
 
-		line_begin(json);
+		lines_json_begin(json);
 		json_kv_u64(json, "to_ns",
 			    (uint64_t)((double)address_map->points_end_ns * (double)(i + 1) /
 				       ADDRESS_MAP_POINTS));
@@ -123,7 +111,7 @@ static void write_curve(const struct address_map *address_map, struct json *json
 		json_kv_u64(json, "holes", point->holes_max);
 		json_kv_u64(json, "mapped", point->reserved_max);
 		json_kv_u64(json, "committed", point->committed_max);
-		line_end(json);
+		lines_json_end(json);
 	}
 	json_array_end(json);
 }

@@ -21,7 +21,7 @@ static void write_figures(struct json *json, const struct diff *diff,
 			continue;
 		}
 		json_object_begin(json);
-		json->pretty = false;
+		json_line_begin(json);
 		json_kv_u64(json, "before_bytes", pair->side[0].bytes);
 		json_kv_u64(json, "after_bytes", pair->side[1].bytes);
 		json_kv_u64(json, "before_count", pair->side[0].count);
@@ -31,7 +31,7 @@ static void write_figures(struct json *json, const struct diff *diff,
 		json_key(json, "count");
 		json_i64(json, diff_count(pair));
 		json_object_end(json);
-		json->pretty = true;
+		json_line_end(json);
 	}
 }
 

@@ -27,11 +27,11 @@ static void write_lows(const struct sheet_at *at)
 
 	json_key(json, at->column->name);
 	json_array_begin(json);
-	json->pretty = false;
+	json_line_begin(json);
 	for (size_t i = 0; i < GROWTH_BUCKETS; i++)
 		json_u64(json, row->lows[i]);
 	json_array_end(json);
-	json->pretty = true;
+	json_line_end(json);
 }
 
 #define FIELD(member) SHEET_FIELD(struct growth_row, member)

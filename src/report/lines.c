@@ -181,13 +181,13 @@ void lines_write_notes(struct lines *lines, const char *const *notes, size_t not
 void lines_json_begin(struct json *json)
 {
 	json_object_begin(json);
-	json->pretty = false;
+	json_line_begin(json);
 }
 
 void lines_json_end(struct json *json)
 {
 	json_object_end(json);
-	json->pretty = true;
+	json_line_end(json);
 }
 
 void lines_json(struct json *json, const struct names_stack *stack)

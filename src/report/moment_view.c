@@ -149,10 +149,8 @@ void moment_view_write_headline(const struct query_context *asked, struct paper 
 void moment_view_write_stack(const struct query_context *asked, struct json *json, stack_id stack)
 {
 	struct names_stack named = names_stack(asked->names, stack);
-	bool pretty = json->pretty;
 
 	json_kv_u64(json, "user_frame", named.count ? named.user : 0);
 	json_key(json, "stack");
 	lines_json(json, &named);
-	json->pretty = pretty;
 }
