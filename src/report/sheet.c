@@ -287,3 +287,15 @@ struct sheet sheet_in_json(struct json *json)
 {
 	return (struct sheet){ .form = &in_json, .sink = json->sink, .json = json };
 }
+
+// ---- JSON Lines ----
+
+static void jsonl_row(struct sheet *sheet, const void *row)
+{
+	sheet->json = &sheet->line;
+	json_init(sheet->json, sheet->sink, false);
+	json_row(sheet, row);
+	sink_text(sheet->sink, "\n");
+}
+
+const struct sheet_form sheet_jsonl = { .name = "jsonl", .row = jsonl_row };

@@ -155,6 +155,7 @@ struct sheet {
 	struct sheet_site site;
 	struct names_stack stack;
 	struct str scratch, text;
+	struct json line; // of sheet_jsonl
 	struct sheet_grid *grid;
 };
 
@@ -172,6 +173,7 @@ struct sheet sheet_in_json(struct json *json);
 // What a command can write, besides text and its JSON: a word for the option, and its help.
 #define SHEET_FORMS(X)                                           \
 	X(csv, CSV, "write one table of comma-separated values") \
+	X(jsonl, JSONL, "write JSON, a line for each row")       \
 	X(markdown, MARKDOWN, "write Markdown, for pull requests")
 
 #define SHEET_DECLARE(word, id, help) extern const struct sheet_form sheet_##word;

@@ -4,6 +4,7 @@
 warnings, and how many rows are left out."""
 import csv
 import io
+import json
 import re
 
 from libanswer import assemble, refused, run
@@ -35,6 +36,20 @@ def it_has_as_many_rows_as_the_values_have():
             equal(len(values), sum(len(rows) for _, rows in tables(text)), (trace, command))
             check(text.startswith(f"### tidemark {command}\n\n{trace}.tide"), text[:200])
             check(values or "No rows." in text, text)
+
+
+@test
+def lines_of_json_are_the_rows_of_json():
+    for trace in TRACES:
+        path = assemble(trace)
+        for command in COMMANDS:
+            lines = [json.loads(line) for line in run(command, path, "--jsonl", "-n", "3").stdout.splitlines()]
+            whole = json.loads(run(command, path, "--json", "-n", "3").stdout)
+            if command == "report":
+                sections = {line.pop("section"): None for line in lines}
+                equal([row for key in sections for row in whole["sites"][key]], lines, (trace, command))
+            elif command != "transients":  # whose document has spikes and series apart
+                equal(whole["rows"], lines, (trace, command))
 
 
 @test

@@ -82,6 +82,19 @@ TEST(sheet_as_objects_of_json)
 	str_fini(&text);
 }
 
+TEST(sheet_as_a_line_of_json_for_each_row)
+{
+	struct str text = { 0 };
+	struct sink sink = sink_to_str(&text);
+
+	CHECK_STR("{\"name\":\"a, \\\"b\\\"\",\"bytes\":2048,\"change\":-512,"
+		  "\"slope_bytes_per_s\":1024.5,\"since_ns\":1500000,\"rank\":7,\"pair\":7}\n"
+		  "{\"name\":null,\"bytes\":0,\"change\":3,\"slope_bytes_per_s\":0,"
+		  "\"since_ns\":null,\"rank\":1234567,\"pair\":1234567}\n",
+		  write_rows((struct sheet){ .form = &sheet_jsonl, .sink = &sink }, &text));
+	str_fini(&text);
+}
+
 TEST(sheet_as_markdown_for_people)
 {
 	struct str text = { 0 };
