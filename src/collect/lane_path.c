@@ -56,6 +56,11 @@ void lane_path_fini(struct lane_path *path)
 	mem_free(path->hashes);
 	mem_free(path->ids);
 	mem_unmap(path->numbered, path->numbered_count * sizeof *path->numbered);
+	for (uint32_t i = 0; i < path->wholes_count; i++) {
+		mem_free(path->wholes[i].edit);
+		mem_free(path->wholes[i].ids);
+	}
+	mem_unmap(path->wholes, path->wholes_count * sizeof *path->wholes);
 	memset(path, 0, sizeof *path);
 }
 
@@ -100,6 +105,89 @@ void lane_path_learn(const struct lane_path *path, struct lane_path_edit *edit)
 {
 	edit->parent = path->ids[edit->keep];
 	memcpy(edit->ids, &path->ids[1 + edit->keep], sizeof edit->ids);
+}
+
+// ---- Whole stacks ---------------------------------------------------------------------------
+
+bool lane_path_is_whole(const uint8_t *in, uint64_t left)
+{
+	uint32_t head = lane_path_load16(in);
+	size_t push = lane_path_load16(in + 2) & LANE_PUSH_MASK;
+
+	if (head & LANE_KEEP_AGAIN)
+		return head - LANE_KEEP_AGAIN >= LANE_EDITS;
+	return 4 + 4 * push + 2 <= left && lane_path_load16(in + 4 + 4 * push) >= LANE_EDITS;
+}
+
+// It is the edit at `in`, `push_marks` being the second of its numbers.
+static void put_whole(struct lane_path_whole *whole, const uint8_t *in, uint32_t push_marks)
+{
+	uint32_t depth = push_marks & LANE_PUSH_MASK;
+
+	if (whole->capacity < depth) {
+		whole->edit =
+			mem_resize(whole->edit, 1 + depth + EDIT_CACHE_PUSHES, sizeof *whole->edit);
+		whole->ids = mem_resize(whole->ids, depth, sizeof *whole->ids);
+		whole->capacity = depth;
+	}
+	whole->edit[0] = push_marks << 16;
+	memcpy(&whole->edit[1], in + 4, depth * sizeof *whole->edit);
+	memset(&whole->edit[1 + depth], 0, EDIT_CACHE_PUSHES * sizeof *whole->edit);
+	whole->depth = depth;
+	whole->marks = push_marks & ~(uint32_t)LANE_PUSH_MASK;
+	whole->known = false;
+}
+
+struct lane_path_whole *lane_path_find_whole(struct lane_path *path, const uint8_t *in,
+					     uint64_t left, size_t *length)
+{
+	uint32_t head = lane_path_load16(in), push_marks = lane_path_load16(in + 2);
+	size_t push = push_marks & LANE_PUSH_MASK;
+	uint32_t number;
+
+	if (head & LANE_KEEP_AGAIN) {
+		number = head - LANE_KEEP_AGAIN - LANE_EDITS;
+		*length = 2;
+		return number < path->wholes_count && path->wholes[number].edit != NULL && left >= 2
+			       ? &path->wholes[number]
+			       : NULL;
+	}
+	*length = 4 + 4 * push + 2;
+	if (push - 1 >= LANE_WHOLE_FRAMES || *length > left || (head & LANE_KEEP_MASK) != 0)
+		return NULL;
+	number = lane_path_load16(in + 4 + 4 * push) - LANE_EDITS;
+	if (number >= LANE_WHOLES)
+		return NULL;
+	if (path->wholes == NULL) {
+		path->wholes = mem_map(LANE_WHOLES * sizeof *path->wholes);
+		path->wholes_count = LANE_WHOLES;
+	}
+	put_whole(&path->wholes[number], in, push_marks);
+	return &path->wholes[number];
+}
+
+void lane_path_learn_whole(const struct lane_path *path, struct lane_path_whole *whole)
+{
+	memcpy(whole->ids, &path->ids[1], whole->depth * sizeof *whole->ids);
+	whole->known = true;
+}
+
+bool lane_path_again_whole(struct lane_path *path, uint32_t head, stack_id *stack)
+{
+	uint32_t number = head - LANE_KEEP_AGAIN - LANE_EDITS;
+	const struct lane_path_whole *whole;
+
+	if (number >= path->wholes_count || !path->wholes[number].known)
+		return false;
+	whole = &path->wholes[number];
+	memcpy(lane_path_frames(path->frames, 0), &whole->edit[1],
+	       whole->depth * sizeof *whole->edit);
+	memcpy(&path->ids[1], whole->ids, whole->depth * sizeof *whole->ids);
+	path->hashed = 0;
+	path->depth = whole->depth;
+	path->marks = whole->marks;
+	*stack = whole->ids[whole->depth - 1];
+	return true;
 }
 
 void lane_path_part(struct lane_path *path)

@@ -7,7 +7,8 @@
 // ahead of what is current when it is looked up, and both are kept.
 //
 // Edits that have a number in their lane are kept by it, with what they came to the last time: from
-// the same callers' stack they come to the same. Else they are looked up as others are.
+// the same callers' stack they come to the same. Else they are looked up as others are. Whole
+// stacks that have a number are kept by it with their ids: they come to the same from anywhere.
 #ifndef COLLECT_LANE_PATH_H
 #define COLLECT_LANE_PATH_H
 
@@ -67,6 +68,16 @@ _Static_assert(sizeof(struct lane_path_edit) == 64 && (int)LANE_EDIT_FRAMES == E
 
 #define LANE_PATH_UNKNOWN UINT32_MAX
 
+// A whole stack that has a number in its lane. `edit` is as it is in a lane, without a number, and
+// as many frames as a line of the cache has can be read after it.
+struct lane_path_whole {
+	uint32_t *edit; // the two numbers of its head, and the frames; NULL: there is none
+	stack_id *ids;  // of the frames
+	uint32_t capacity;
+	uint32_t depth, marks;
+	bool known; // the ids are
+};
+
 // What both are: frames are the guest's numbers, outermost first, and follow as many zeros as
 // there are callers in a hash.
 struct lane_path {
@@ -80,6 +91,8 @@ struct lane_path {
 	size_t capacity;
 	struct lane_path_edit *numbered; // by number
 	uint32_t numbered_count;         // LANE_EDITS; 0: there are none yet
+	struct lane_path_whole *wholes;  // by number, from LANE_EDITS on
+	uint32_t wholes_count;           // LANE_WHOLES; 0: there are none yet
 };
 
 void lane_path_fini(struct lane_path *path); // accepts { 0 }
@@ -209,6 +222,9 @@ lane_path_wait(struct lane_path *path, const struct edit_cache *cache, uint32_t 
 // Edits will be decoded that wait to be looked up.
 void lane_path_part(struct lane_path *path);
 
+// The same, if it is the number of a whole stack.
+bool lane_path_again_whole(struct lane_path *path, uint32_t head, stack_id *stack);
+
 // The edit whose number is in `head`, its first two bytes, comes again, and nothing waits to be
 // looked up. Returns whether it comes to what it came to before: then that is current, and *stack.
 static inline __attribute__((always_inline)) bool lane_path_again(struct lane_path *path,
@@ -219,7 +235,7 @@ static inline __attribute__((always_inline)) bool lane_path_again(struct lane_pa
 	uint32_t keep, push;
 
 	if (unlikely(number >= path->numbered_count))
-		return false;
+		return lane_path_again_whole(path, head, stack);
 	edit = &path->numbered[number];
 	keep = edit->keep;
 	push = edit->push_marks ^ path->marks;
@@ -242,6 +258,15 @@ struct lane_path_edit *lane_path_find_numbered(struct lane_path *path, const uin
 
 // It has just been looked up, and nothing waits.
 void lane_path_learn(const struct lane_path *path, struct lane_path_edit *edit);
+
+// The same for the edit of a whole stack. Where it comes for the first time it is kept.
+struct lane_path_whole *lane_path_find_whole(struct lane_path *path, const uint8_t *in,
+					     uint64_t left, size_t *length);
+void lane_path_learn_whole(const struct lane_path *path, struct lane_path_whole *whole);
+
+// Is the edit with a number, or that comes again by its number, at `in` one of a whole stack? False
+// also where it cannot be known.
+bool lane_path_is_whole(const uint8_t *in, uint64_t left);
 
 // Edits of a batch will wait together from here on, since so many were not known: up to its event,
 // or its edit, `item`.

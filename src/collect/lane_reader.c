@@ -72,7 +72,8 @@ static const uint8_t *settle_stacks(struct lane_reader *reader, struct batch *ba
 struct edit {
 	const uint8_t *at; // where keep, push and frames are
 	uint64_t left;
-	struct lane_path_edit *numbered; // if it has a number; then
+	struct lane_path_edit *numbered; // if it has a number,
+	struct lane_path_whole *whole;   // or a whole stack has; then
 	size_t length;                   // what it takes in the lane
 };
 
@@ -82,6 +83,14 @@ static bool find_edit(struct lane_path *path, const uint8_t *in, uint64_t left, 
 	*edit = (struct edit){ .at = in, .left = left };
 	if (!(lane_path_load16(in) & (LANE_KEEP_AGAIN | LANE_KEEP_NUMBERED)))
 		return true;
+	if (lane_path_is_whole(in, left)) {
+		edit->whole = lane_path_find_whole(path, in, left, &edit->length);
+		if (edit->whole == NULL)
+			return false;
+		edit->at = (const uint8_t *)edit->whole->edit;
+		edit->left = 4 + 4 * (uint64_t)edit->whole->depth;
+		return true;
+	}
 	edit->numbered = lane_path_find_numbered(path, in, left, &edit->length);
 	if (edit->numbered == NULL)
 		return false;
@@ -105,9 +114,12 @@ static size_t take_one(struct lane_reader *reader, const struct edit *edit)
 	batch.edits.parts = (size_t)(next - scratch->part);
 	if (length == 0 || settle_stacks(reader, &batch, NULL) != NULL)
 		return 0;
-	if (edit->numbered == NULL)
+	if (edit->whole != NULL)
+		lane_path_learn_whole(&reader->path, edit->whole);
+	else if (edit->numbered != NULL)
+		lane_path_learn(&reader->path, edit->numbered);
+	else
 		return length;
-	lane_path_learn(&reader->path, edit->numbered);
 	return edit->length;
 }
 
@@ -140,7 +152,8 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 
 	if (!find_edit(&reader->path, in, (uint64_t)(end - in), &edit))
 		return NULL;
-	if (edit.numbered != NULL && !(lane_path_load16(in) & LANE_KEEP_AGAIN))
+	if ((edit.numbered != NULL || edit.whole != NULL) &&
+	    !(lane_path_load16(in) & LANE_KEEP_AGAIN))
 		edits->numbered = item + 1;
 	if (edits->parts == 0 && edit.numbered != NULL && recall_numbered(reader, &edit, current))
 		return in + edit.length;
@@ -160,7 +173,7 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 	*current = (uint32_t)edits->parts;
 	if (length == 0)
 		return NULL;
-	return in + (edit.numbered != NULL ? edit.length : length);
+	return in + (edit.numbered != NULL || edit.whole != NULL ? edit.length : length);
 }
 
 // ---- Records --------------------------------------------------------------------------------

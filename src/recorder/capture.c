@@ -8,6 +8,9 @@ _Atomic uint64_t capture_epoch = 1;
 enum {
 	CAPTURE_STACK_BYTES_MAX = 8 << 20,  // in a sealed process
 	CAPTURE_FRAME_BYTES_MAX = 16 << 20, // a frame larger than this is taken for nonsense
+	CAPTURE_WALKED_MIN = 3,             // frames: what is shorter is not kept as a whole,
+	CAPTURE_WALKED_SHARE = 3,           // nor of what less than one in so many is new;
+	CAPTURE_KEEP_SELDOM = 4096,         // where that does not pay, one in so many
 };
 
 // The walk's position.
@@ -506,6 +509,8 @@ void capture_reset(struct capture *capture)
 {
 	if (capture->over)
 		capture_spread(capture); // for the ids
+	if (capture->whole)
+		capture_spread_whole(capture);
 	capture->joinable = capture->base = 0;
 }
 
@@ -524,6 +529,16 @@ static inline void capture_check_rules(struct capture *capture)
 		capture->rules[i].key = 0;
 	for (uint32_t i = 0; i < CAPTURE_FAR_RULES; i++)
 		capture->far_rules[i].key = 0;
+}
+
+// Whether so much of the stack had to be walked that it is worth to keep it as a whole.
+static inline bool capture_is_long(const struct capture *capture, const struct capture_walk *walk)
+{
+	uint32_t walked = (uint32_t)(walk->end - capture->fresh);
+
+	return walked >= CAPTURE_WALKED_MIN && CAPTURE_WALKED_SHARE * walked >= capture->depth &&
+	       (capture->whole_spent < CAPTURE_KEEP_MAX ||
+		capture->version % CAPTURE_KEEP_SELDOM == 0);
 }
 
 bool capture_find(struct capture *capture, const uintptr_t *frame)
@@ -558,15 +573,22 @@ bool capture_find(struct capture *capture, const uintptr_t *frame)
 	capture->keep = capture_put(capture, &walk, join);
 	if (capture->credit)
 		capture_remember(capture);
+	if (unlikely(capture_is_long(capture, &walk)))
+		capture_remember_whole(capture, frame);
 	return capture->keep != old_depth || capture->depth != old_depth ||
 	       capture->flags != old_flags;
 }
 
 bool capture_verify(const struct capture *capture, struct capture *scratch, const uintptr_t *frame)
 {
+	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);
+
+	if (unlikely(scratch->epoch != epoch))
+		capture_forget(scratch, epoch);
 	capture_reset(scratch);
-	scratch->walks = 0;
-	capture_take(scratch, frame);
+	scratch->walks = scratch->credit = 0;
+	scratch->whole_spent = UINT32_MAX / 2; // it keeps none
+	capture_find(scratch, frame);
 	if (capture->depth != scratch->depth)
 		return false;
 	for (uint32_t i = 0; i < capture->depth; i++) {

@@ -17,6 +17,11 @@
 // memo says (capture.over). How many frames two such stacks have in common is remembered, too. In
 // the lane such a stack is mostly two bytes: the edit that pushes the memo's frames has its number.
 //
+// Where all of a stack is another one than the last, there is nothing to join: stacks that part
+// near the root, or those of coroutines. So stacks of which much had to be walked are kept as a
+// whole (capture_whole.c): all words that were read, compared as a memo's are. In the lane such a
+// stack has a number, too.
+//
 // After frames that no slot describes (signal frames) the last stack cannot be joined and the next
 // walk goes to the root; its frames are still compared, so that the edit stays small.
 //
@@ -69,6 +74,11 @@ enum {
 	CAPTURE_RULES = 1024,     // 16 KiB, that only threads touch which walk a lot
 	CAPTURE_FAR_RULES = 4096, // 64 KiB, the same
 	CAPTURE_WALKS_MIN = 4096, // is a lot
+	// Whole stacks, and the words of all: 320 KB and 1 MB, that only threads touch which need
+	// them. Fewer where addresses are scarce.
+	CAPTURE_WHOLES = sizeof(uintptr_t) == 8 ? LANE_WHOLES : LANE_WHOLES / 4,
+	CAPTURE_KEPT = 16 * CAPTURE_WHOLES,
+	CAPTURE_WHOLE_PLACES = 2 * CAPTURE_WHOLES,
 };
 
 #define CAPTURE_SEEN UINT32_MAX
@@ -112,6 +122,33 @@ struct capture_more {
 
 _Static_assert(LANE_DEPTH_MAX < 1 << 16, "a depth fits");
 
+// A word that was read for a whole stack.
+struct capture_kept {
+	uintptr_t value;
+	uint32_t place; // bytes outside of the innermost slot
+	uint32_t id;    // of the frame; of a save: the entry whose step outwards read it
+};
+
+// A stack that was walked, with all words that were read on the way.
+struct capture_whole {
+	uint64_t key;    // by which it is found; 0: there is none
+	uintptr_t slot;  // of the innermost frame
+	uintptr_t rbp;   // where the walk begins, or CAPTURE_RBP_ANY
+	uint64_t epoch;  // capture_epoch when its words were last known to be mapped
+	uint32_t turn;   // unwind_turn when it was made
+	uint32_t blind;  // as in struct capture
+	uint32_t first;  // of its words: frames, outermost first, saves, and if need be each rbp
+	uint32_t words;  // to be compared: frames and saves, and the innermost again up to a block
+	uint32_t high;   // the outermost of them: bytes outside of `slot`
+	uint32_t fork;   // where another stack with this key had another word; 0: none had
+	uintptr_t forks; // what this one has there
+	uint16_t depth;
+	uint16_t saves_count;
+	uint16_t flags; // enum lane_push_flag
+	uint16_t again; // its number in the lane; 0: it has none yet
+	bool by_rbps;   // there are rbps
+};
+
 struct capture {
 	uint32_t depth; // frames of the current stack
 	uint32_t saves_count;
@@ -124,6 +161,7 @@ struct capture {
 	// The stack's frames inside of over->outer are this memo's, those outside the entries'.
 	// NULL: all are the entries', or there are only ids.
 	struct capture_memo *over;
+	struct capture_whole *whole; // if not NULL, the stack is this one; `over` is NULL
 	uintptr_t known_low, known_high;
 
 	// The edit that capture_take found: the first `keep` frames stay, ids[keep..depth) are new.
@@ -135,11 +173,15 @@ struct capture {
 	uint32_t idle; // walks since there was some
 	uint32_t turn; // memos that were made
 
+	// The same for whole stacks; and what was spent for keeping them, more than those that are
+	// found have brought: up to CAPTURE_KEEP_MAX.
+	uint32_t whole_credit, whole_spent;
+
 	uint32_t walks;      // up to CAPTURE_WALKS_MIN
 	uint32_t rules_turn; // unwind_turn when `rules` were put there
 
 	// Outermost first. Entry 0 is beyond the root: its slot is greater than any.
-	struct capture_entry entries[1 + LANE_DEPTH_MAX];
+	struct capture_entry entries[1 + LANE_DEPTH_MAX] __attribute__((aligned(16)));
 	uintptr_t rbps[1 + LANE_DEPTH_MAX]; // CAPTURE_RBP_ANY: nothing outside depends on it
 	uint32_t ids[LANE_DEPTH_MAX + CAPTURE_MEMO_FRAMES]; // what is after is nobody's
 	struct capture_save saves[CAPTURE_SAVES_MAX];
@@ -159,7 +201,20 @@ struct capture {
 	struct capture_rule rules[CAPTURE_RULES];
 	// More of them, that are closer together than in the table of all.
 	struct capture_rule far_rules[CAPTURE_FAR_RULES];
+
+	uint32_t whole_again; // how often in turn the current one came again
+	// Those that there are, oldest first, and where the next one's words go: counted on.
+	uint32_t whole_first, whole_end, kept_end;
+	uint16_t whole_places[CAPTURE_WHOLE_PLACES]; // by key
+	struct capture_whole wholes[CAPTURE_WHOLES];
+	struct capture_kept kept[CAPTURE_KEPT];
 };
+
+static inline const struct capture_kept *capture_kept_of(const struct capture *capture,
+							 const struct capture_whole *whole)
+{
+	return &capture->kept[whole->first % CAPTURE_KEPT];
+}
 
 // Where the number of the entry with this slot is kept.
 static inline uint16_t *capture_place(struct capture *capture, uintptr_t slot)
@@ -242,6 +297,7 @@ static inline void capture_recall_always(struct capture *capture)
 {
 	capture->credit = UINT32_MAX / 2;
 	capture->walks = CAPTURE_WALKS_MIN;
+	capture->whole_credit = UINT32_MAX / 2;
 }
 
 // Walk the stack of the caller of the function whose frame address is `frame` (compiled with a
@@ -255,6 +311,8 @@ static inline uint32_t capture_id(const struct capture *capture, uint32_t at)
 {
 	const struct capture_memo *over = capture->over;
 
+	if (capture->whole)
+		return capture_kept_of(capture, capture->whole)[at].id;
 	return over && at >= over->outer ? over->ids[at - over->outer] : capture->ids[at];
 }
 
@@ -263,6 +321,8 @@ static inline uintptr_t capture_pc(const struct capture *capture, uint32_t at)
 {
 	const struct capture_memo *over = capture->over;
 
+	if (capture->whole)
+		return capture_kept_of(capture, capture->whole)[at].value;
 	return over && at >= over->outer ? over->pcs[at - over->outer]
 					 : capture->entries[at + 1].pc;
 }
@@ -271,7 +331,10 @@ static inline uintptr_t capture_pc(const struct capture *capture, uint32_t at)
 static inline uintptr_t capture_slot(const struct capture *capture, uint32_t at)
 {
 	const struct capture_memo *over = capture->over;
+	const struct capture_whole *whole = capture->whole;
 
+	if (whole)
+		return whole->slot + capture_kept_of(capture, whole)[at].place;
 	return over && at >= over->outer ? over->slot + over->places[at - over->outer]
 					 : capture->entries[at + 1].slot;
 }

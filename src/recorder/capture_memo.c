@@ -16,6 +16,7 @@ enum {
 	CAPTURE_CREDIT_MAX = 256, // so that what an unmapping takes can be made anew
 	CAPTURE_CREDIT_TRY = 64,
 	CAPTURE_IDLE_MAX = 4096, // walks until memos are tried again
+	CAPTURE_WHOLE_MISS = 4,  // credit that a whole stack costs which is not found
 	CAPTURE_MEMO_WAYS = 2,
 	CAPTURE_MEMO_SETS_LOG2 = 5,
 };
@@ -322,18 +323,49 @@ static inline uint32_t capture_recall(struct capture *capture, struct capture_me
 	return keep != old_depth || capture->depth != old_depth || capture->flags != old_flags;
 }
 
+// Where whole stacks are looked at: the one that holds. NULL: none does, and the current one is the
+// entries'.
+static inline struct capture_whole *capture_recalls_whole(struct capture *capture,
+							  const uintptr_t *frame)
+{
+	struct capture_whole *whole = capture_find_whole(capture, frame);
+
+	if (likely(whole))
+		return whole;
+	capture->whole_credit -= CAPTURE_WHOLE_MISS;
+	if (capture->whole)
+		capture_spread_whole(capture);
+	return NULL;
+}
+
 uint32_t capture_take(struct capture *capture, const uintptr_t *frame)
 {
 	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);
+	struct capture_whole *whole;
+	bool wholes;
 
 	if (unlikely(capture->epoch != epoch))
 		capture_forget(capture, epoch);
+	wholes = capture->whole_credit >= CAPTURE_WHOLE_MISS;
+	if (capture->whole && wholes) {
+		whole = capture_recalls_whole(capture, frame);
+		if (likely(whole))
+			return capture_recall_whole(capture, whole);
+		wholes = false;
+	}
+	if (unlikely(capture->whole))
+		capture_spread_whole(capture);
 	if (capture_recalls(capture)) {
 		struct capture_memo *memo = capture_find_memo(capture, frame);
 
 		if (likely(memo))
 			return capture_recall(capture, memo);
 		capture->credit--;
+	}
+	if (wholes) {
+		whole = capture_recalls_whole(capture, frame);
+		if (likely(whole))
+			return capture_recall_whole(capture, whole);
 	}
 	return capture_find(capture, frame);
 }

@@ -4,7 +4,11 @@
 
 #include "recorder/capture.h"
 
-enum { CAPTURE_BLOCK = 4 }; // entries that are compared at once
+enum {
+	CAPTURE_BLOCK = 4,     // entries that are compared at once
+	CAPTURE_KEEP_COST = 4, // of a whole stack: what so many that are found bring
+	CAPTURE_KEEP_MAX = CAPTURE_KEEP_COST * 1024,
+};
 
 typedef uintptr_t __attribute__((may_alias)) capture_memory;
 
@@ -64,5 +68,18 @@ HIDDEN void capture_remember(struct capture *capture);
 
 // The entries describe the whole stack from here on, and no longer capture->over.
 HIDDEN void capture_spread(struct capture *capture);
+
+// Without a walk: the whole stack that holds for a walk that begins at `frame`. NULL: none is known
+// to.
+HIDDEN struct capture_whole *capture_find_whole(struct capture *capture, const uintptr_t *frame);
+
+// It is the stack from here on. Returns as capture_take does.
+HIDDEN uint32_t capture_recall_whole(struct capture *capture, struct capture_whole *whole);
+
+// Keep the stack that was just walked from `frame`, of which most was new, as a whole.
+HIDDEN void capture_remember_whole(struct capture *capture, const uintptr_t *frame);
+
+// The entries describe the stack from here on, and no longer capture->whole.
+HIDDEN void capture_spread_whole(struct capture *capture);
 
 #endif

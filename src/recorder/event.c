@@ -15,6 +15,29 @@ static uint32_t event_load16(const uint8_t *at)
 	return value;
 }
 
+// The same for that of a whole stack. False: it is none.
+static bool event_follow_whole(struct lane_check *check, const uint8_t *edit)
+{
+	uint32_t head = event_load16(edit), number = head & LANE_KEEP_MASK;
+	uint32_t push = event_load16(edit + 2) & LANE_PUSH_MASK;
+	struct lane_check_whole *whole;
+
+	if (head & LANE_KEEP_NUMBERED)
+		number = event_load16(edit + 4 + 4 * push);
+	else if (!(head & LANE_KEEP_AGAIN))
+		return false;
+	if (number < LANE_EDITS)
+		return false;
+	whole = &check->wholes[(number - LANE_EDITS) % CAPTURE_WHOLES];
+	if (head & LANE_KEEP_NUMBERED) {
+		whole->depth = push;
+		__builtin_memcpy(whole->ids, edit + 4, 4 * push);
+	}
+	check->depth = whole->depth;
+	__builtin_memcpy(check->ids, whole->ids, sizeof(whole->ids));
+	return true;
+}
+
 COLD void event_follow(struct lane *lane, const uint8_t *edit)
 {
 	struct lane_check *check = lane->verify;
@@ -23,6 +46,8 @@ COLD void event_follow(struct lane *lane, const uint8_t *edit)
 	uint32_t push = event_load16(edit + 2) & LANE_PUSH_MASK;
 	const uint8_t *ids = edit + 4;
 
+	if (event_follow_whole(check, edit))
+		return;
 	if (head & LANE_KEEP_NUMBERED) {
 		numbered = &check->numbered[event_load16(ids + 4 * push) % LANE_EDITS];
 		numbered->keep = keep;
@@ -81,6 +106,29 @@ static __attribute__((noinline)) uint8_t *event_put_numbered(struct lane *lane, 
 	return at + 2;
 }
 
+// The whole stack: in full the first time, which gives it its number.
+static __attribute__((noinline)) uint8_t *event_put_whole(struct lane *lane, const uint8_t *start,
+							  uint8_t *at)
+{
+	struct capture *capture = &lane->capture;
+	struct capture_whole *whole = capture->whole;
+	uint32_t words = (whole->depth | (uint32_t)whole->flags) << 16 | LANE_KEEP_NUMBERED;
+	uint16_t number = (uint16_t)(LANE_EDITS + (whole - capture->wholes));
+
+	if (whole->again) {
+		__builtin_memcpy(at, &whole->again, 2);
+		return at + 2;
+	}
+	capture->keep = 0;
+	__builtin_memcpy(at, &words, 4);
+	at = event_put_frames(lane, start, at + 4);
+	if (unlikely(!at))
+		return NULL;
+	__builtin_memcpy(at, &number, 2);
+	whole->again = LANE_KEEP_AGAIN | number;
+	return at + 2;
+}
+
 uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 {
 	const struct capture *capture = &lane->capture;
@@ -90,6 +138,8 @@ uint8_t *event_put_stack(struct lane *lane, const uint8_t *start, uint8_t *at)
 
 	if (unlikely(capture->flags & LANE_PUSH_INCOMPLETE))
 		lane_count_incomplete(lane);
+	if (unlikely(capture->whole != NULL))
+		return event_put_whole(lane, start, at);
 	if (capture_is_numbered(capture))
 		return event_put_numbered(lane, at);
 	__builtin_memcpy(at, &words, 4);

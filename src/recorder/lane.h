@@ -67,6 +67,12 @@ struct lane_check_edit {
 	uint32_t ids[LANE_EDIT_FRAMES];
 };
 
+// A whole stack that has a number.
+struct lane_check_whole {
+	uint32_t depth;
+	uint32_t ids[LANE_WHOLE_FRAMES];
+};
+
 // What SEGMENT_VERIFY compares the lane's stack with.
 struct lane_check {
 	struct capture walked; // by a walk that uses nothing of what is known
@@ -74,6 +80,7 @@ struct lane_check {
 	uint32_t depth;
 	uint32_t ids[LANE_DEPTH_MAX];
 	struct lane_check_edit numbered[LANE_EDITS];
+	struct lane_check_whole wholes[CAPTURE_WHOLES];
 };
 
 enum {

@@ -19,6 +19,8 @@
 // With LANE_KEEP_NUMBERED, a u16 below LANE_EDITS is after the ids: the edit, which pushes 1
 // to LANE_EDIT_FRAMES frames, has that number from here on, in this lane and until another one gets
 // it. When it comes again, with all that it says, it is LANE_KEEP_AGAIN | number alone, two bytes.
+// A number from LANE_EDITS on, below LANE_EDITS + LANE_WHOLES, is that of a whole stack: its edit
+// keeps nothing and pushes 1 to LANE_WHOLE_FRAMES frames.
 // An allocating event without LANE_STACK has the current stack unchanged. A free has a stack only
 // under SEGMENT_FREE_STACKS, and then by the same rule. Other types never have one.
 //
@@ -189,6 +191,8 @@ enum {
 	LANE_HEAPS_MAX = 4095,
 	LANE_EDITS = 64,      // numbers of edits
 	LANE_EDIT_FRAMES = 7, // that a numbered one pushes at most
+	LANE_WHOLES = 4096,   // numbers of whole stacks, after those
+	LANE_WHOLE_FRAMES = 512,
 	LANE_HEAP_SHIFT = 4,
 };
 

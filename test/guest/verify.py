@@ -5,7 +5,7 @@
 import json
 import os
 
-from libguest import TIDEMARK, check, equal, environment, main, program, record, run, test
+from libguest import BUILD, TIDEMARK, check, equal, environment, main, program, record, run, test
 
 
 def verified(command, *options, **more):
@@ -32,6 +32,19 @@ def the_same_with_the_stacks_of_frees():
     stacks = verified([program("adversary"), "1500", "11"], "--free-stacks")
     check(stacks["verified"] > 300000, stacks)
     equal(0, stacks["incomplete"], "incomplete stacks")
+
+
+@test
+def stacks_that_change_as_a_whole():
+    """They are known again as a whole: those that part near the root, of few frames and of many,
+    with frame pointers and without, and those of coroutines, each on memory of its own."""
+    bench = os.path.join(BUILD, "test", "bench", "bench_parting")
+    for parting in (bench, bench + "_frames"):
+        for command in (["root", "40", "60000"], ["root", "5", "60000"], ["turns", "300", "30", "60"]):
+            for options in ([], ["--free-stacks"]):
+                stacks = verified([parting, *command], *options)
+                check(stacks["verified"] > 50000, stacks)
+                equal(0, stacks["incomplete"], f"incomplete stacks of {command}")
 
 
 @test

@@ -200,7 +200,7 @@ struct fake_event {
 	const uint32_t *frames;
 	bool numbered;   // the edit gets `number`
 	bool again;      // the edit is the one with `number`; nothing else is said of it
-	uint32_t number; // below LANE_EDITS
+	uint32_t number; // below LANE_EDITS, or from there on of a whole stack
 };
 
 // The time is too far from the lane's last one for four bytes: a record of its own says it, and is

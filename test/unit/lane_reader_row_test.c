@@ -23,20 +23,24 @@ static bool one_in(uint32_t count)
 	return one_of(count) == 0;
 }
 
+enum { WHOLES = 4 }; // whole stacks that get a number
+
 // The depths of the lane's stack: now, and before and behind the edits that have numbers.
 struct depths {
 	uint32_t now;
-	uint32_t keep[LANE_EDITS], behind[LANE_EDITS];
+	uint32_t keep[LANE_EDITS + WHOLES], behind[LANE_EDITS + WHOLES];
 };
 
 // The edit has a number already, or is given one, if it can be.
 static void write_number(struct fake_event *event, struct depths *depths)
 {
-	event->number = one_of(8);
+	event->number = one_in(2) ? one_of(8) : LANE_EDITS + one_of(WHOLES);
 	if (one_in(2) && depths->behind[event->number] > 0 &&
 	    depths->keep[event->number] <= depths->now) {
 		event->again = true;
-	} else if (event->push - 1 < LANE_EDIT_FRAMES) {
+	} else if (event->push > 0 &&
+		   (event->push <= LANE_EDIT_FRAMES || event->number >= LANE_EDITS)) {
+		event->keep = event->number < LANE_EDITS ? event->keep : 0;
 		event->numbered = true;
 		depths->keep[event->number] = event->keep;
 		depths->behind[event->number] = event->keep + event->push;

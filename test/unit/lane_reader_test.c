@@ -116,11 +116,14 @@ struct guest_edit {
 	uint32_t frames[32];
 };
 
+// Numbers that are given: of edits, and of a few whole stacks.
+enum { NUMBERS = LANE_EDITS + 8 };
+
 // One that has a number already, if it can be now. False: then nothing was done.
 static bool choose_numbered(struct fake_event *event, struct guest_edit *edit,
 			    const struct guest_edit *numbered, uint32_t depth)
 {
-	uint32_t number = (uint32_t)random() % LANE_EDITS;
+	uint32_t number = (uint32_t)random() % NUMBERS;
 
 	if (numbered[number].push == 0 || numbered[number].keep > depth)
 		return false;
@@ -146,9 +149,12 @@ static void choose_any(struct fake_event *event, struct guest_edit *edit,
 	event->push = edit->push;
 	event->push_flags = edit->flags;
 	event->frames = edit->frames;
-	if (edit->push - 1 < LANE_EDIT_FRAMES && random() % 4 == 0) {
-		event->numbered = true;
-		event->number = (uint32_t)random() % LANE_EDITS;
+	if (edit->push > 0 && random() % 4 == 0) {
+		event->number = (uint32_t)random() % NUMBERS;
+		event->numbered = event->number < LANE_EDITS ? edit->push <= LANE_EDIT_FRAMES
+							     : edit->keep == 0;
+	}
+	if (event->numbered) {
 		numbered[event->number] = *edit;
 	}
 }
@@ -157,7 +163,7 @@ static void choose_any(struct fake_event *event, struct guest_edit *edit,
 // changes get numbers, and come again by these. Returns the number of events.
 static size_t wander(struct fake_lane *lane)
 {
-	static struct guest_edit numbered[LANE_EDITS];
+	static struct guest_edit numbered[NUMBERS];
 	struct guest_edit edit = { 0 };
 	struct guest_stack now = { 0 };
 	size_t count = 0;
@@ -561,6 +567,7 @@ TEST(lane_reader_breaks_at_the_number_of_an_edit_that_is_not_whole)
 TEST(lane_reader_refuses_an_edit_that_cannot_be)
 {
 	static const uint32_t unknown[] = { FRAMES }, many[LANE_EDIT_FRAMES + 1] = { 1 };
+	static const uint32_t deep[LANE_WHOLE_FRAMES + 1] = { 1 };
 	static const struct fake_event bad[] = {
 		{ .type = LANE_MALLOC, .edit = true, .keep = 1 },
 		{ .type = LANE_MALLOC, .edit = true, .push = 1, .frames = unknown },
@@ -577,6 +584,20 @@ TEST(lane_reader_refuses_an_edit_that_cannot_be)
 		  .edit = true,
 		  .push = 1,
 		  .frames = many,
+		  .numbered = true,
+		  .number = LANE_EDITS + LANE_WHOLES },
+		{ .type = LANE_MALLOC, .edit = true, .numbered = true, .number = LANE_EDITS },
+		{ .type = LANE_MALLOC,
+		  .edit = true,
+		  .keep = 1,
+		  .push = 1,
+		  .frames = many,
+		  .numbered = true,
+		  .number = LANE_EDITS },
+		{ .type = LANE_MALLOC,
+		  .edit = true,
+		  .push = LANE_WHOLE_FRAMES + 1,
+		  .frames = deep,
 		  .numbered = true,
 		  .number = LANE_EDITS },
 		{ .type = LANE_MALLOC,
