@@ -11,8 +11,8 @@
 // that cannot be read, or is damaged, has no obstacle: whoever starts it says so.
 const char *obstacle_of_image(const char *path);
 
-// What the executable asks the system to guard, under which the recorder was never tried: a sentence
-// about it. NULL: nothing.
+// What the executable asks the system to guard, under which the recorder was never tried: a
+// sentence about it. NULL: nothing.
 const char *obstacle_guard_of_image(const char *path);
 
 // Of a process that could not be opened or written into, and why.

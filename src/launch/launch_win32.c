@@ -306,7 +306,8 @@ static bool launch_open_output(struct launch *launch, struct err *err)
 	return launch->output_fd >= 0;
 }
 
-// It is recorded, and asks for something under which that was not tried: said here and in the trace.
+// It is recorded, and asks for something under which that was not tried: said here and in the
+// trace.
 static void launch_tell_guard(const struct launch *launch)
 {
 	const char *program = str_get(&launch->program);

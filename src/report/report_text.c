@@ -121,6 +121,7 @@ static void write_bound(struct page *page)
 static void write_exceptions(struct page *page, const struct heap_counts *counts)
 {
 	uint64_t before = report_before(page->report, TRACE_NONE);
+	bool trimmed = moment_is_trimmed(page->report->asked->reader);
 	const struct {
 		const char *label;
 		uint64_t count;
@@ -131,9 +132,8 @@ static void write_exceptions(struct page *page, const struct heap_counts *counts
 		  "frees by a forked child of its parent's blocks" },
 		{ "before", before, "frees of blocks allocated before it was attached to" },
 		{ "before", counts->before.count,
-		  moment_is_trimmed(page->report->asked->reader) ?
-			  "blocks that lived when the window begins to which the trace was trimmed" :
-			  "blocks were there when it was attached to; the figures below have them, too" },
+		  trimmed ? "blocks lived when the window begins to which it was trimmed"
+			  : "blocks were there when it was attached to; figures have them, too" },
 		{ "orphans", counts->orphan_frees,
 		  "frees of addresses where nothing was known to live" },
 		{ "lost frees", counts->lost_frees,
