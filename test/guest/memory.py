@@ -25,6 +25,17 @@ def twenty_threads_ask_for_as_much_as_strace_sees():
 
 
 @test
+def of_calls_in_which_the_process_ends_none_or_all_are_recorded():
+    for round_number in range(4):
+        code = record_under_strace([program("vm_cut")], env=environment())
+        equal(0, code, "exit code")
+        memory = Memory(program("vm_cut"))
+        expected, _, begun = count_strace("t.strace", memory.tids, memory.base())
+        check(begun and expected.cut.count.total() > 0, "no call was cut short", dict(expected.count))
+        equal([], memory.count().differences(expected), "differences")
+
+
+@test
 def what_the_calls_leave_is_what_the_program_sees_mapped():
     for round_number in range(3):
         code = record_plain([program("vm_churn"), "20", "8"])

@@ -49,7 +49,7 @@ def record_under_strace(command, *words, trace="t.tide", log="t.strace", timeout
                               **options).returncode
 
 
-class Count:
+class Plain:
     """So many calls, of so many bytes (of those that succeeded)."""
 
     def __init__(self):
@@ -60,15 +60,27 @@ class Count:
         self.count[call] += 1
         self.bytes[call] += size
 
+
+class Count(Plain):
+    """The same of a whole run. Of `cut` ones nobody outside knows whether they were made: the process
+    was killed, or ended, while a thread was in them. The recorder has such a call if it writes it down
+    first (munmap), and has not if it does so afterwards."""
+
+    def __init__(self):
+        super().__init__()
+        self.cut = Plain()
+
     def differences(self, other):
-        return [f"{name} of {call}: {left[call]} here, {right[call]} there"
-                for name, left, right in (("number", self.count, other.count),
-                                          ("bytes", self.bytes, other.bytes))
-                for call in sorted(set(left) | set(right)) if left[call] != right[call]]
+        return [f"{name} of {call}: {left[call]} here, {right[call]} there (and {cut[call]} cut)"
+                for name, left, right, cut in (("number", self.count, other.count, other.cut.count),
+                                               ("bytes", self.bytes, other.bytes, other.cut.bytes))
+                for call in sorted(set(left) | set(right))
+                if not right[call] <= left[call] <= right[call] + cut[call]]
 
 
 def strace_lines(log):
-    """(pid, instruction, call, arguments, result) of each call, halves put together."""
+    """(pid, instruction, call, arguments, result) of each call, halves put together. The result is "?"
+    where there is none: what was begun when the thread was killed. A thread's end is the call "+++"."""
     halves = {}
     with open(log, encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -76,6 +88,9 @@ def strace_lines(log):
             if not match:
                 continue
             pid, text = int(match[1]), match[3]
+            if text.startswith("+++"):
+                yield pid, 0, "+++", "", ""
+                continue
             where = 0 if "?" in match[2] else int(match[2], 16)
             if text.endswith("<unfinished ...>"):
                 halves[pid] = (where, text[:-len("<unfinished ...>")].rstrip())
@@ -87,6 +102,10 @@ def strace_lines(log):
             call = re.match(r"(\w+)\((.*)\) += (\S+)", text)
             if call:
                 yield pid, where, call[1], call[2], call[3]
+    for pid, (where, text) in halves.items():
+        call = re.match(r"(\w+)\((.*)", text)
+        if call:
+            yield pid, where, call[1], call[2].rstrip(","), "?"
 
 
 def split(arguments):
@@ -99,31 +118,45 @@ def size_of(call, arguments):
     return int(split(arguments)[2 if call == "mremap" else 1])
 
 
+def last_calls(lines):
+    """Which lines are the last ones of threads that lived when the process ended. More than one thread
+    did: all but one were killed, maybe between the call and its record."""
+    last, final = {}, 0
+    for index, (pid, _, call, _, result) in enumerate(lines):
+        if call in CALLS:
+            last[pid] = index
+            final = final if result == "?" else index
+    for pid, _, call, _, _ in lines[:final]:
+        if call == "+++":
+            last.pop(pid, None)
+    return set(last.values()) if len(last) > 1 else set()
+
+
 def count_strace(log, pids, base):
     """What strace saw of the threads `pids`, from the recorder's first own call on."""
     low, high = relay_range()
     with open(LIBRARY, "rb"):
         end = base + os.path.getsize(LIBRARY) + (1 << 20)
     count, own, begun, brk = Count(), Count(), False, None
-    for pid, where, call, arguments, result in strace_lines(log):
-        if pid not in pids:
-            continue
+    lines = [line for line in strace_lines(log) if line[0] in pids]
+    last = last_calls(lines)
+    for index, (_, where, call, arguments, result) in enumerate(lines):
         ours = base <= where < end
         relayed = base + low <= where <= base + high
         if ours and not relayed and call == "openat" and "/proc/self/maps" in arguments:
             begun = True
-        if call == "brk":
+        if call == "brk" and result != "?":
             before, brk = brk, int(result, 16)
         if not begun or call not in CALLS:
             continue
         target = own if ours and not relayed else count
         if call == "brk":
             asked = split(arguments)[0]
-            moved = asked != "NULL" and int(asked, 16) == brk and before is not None
-            target.add("brk", abs(brk - before) if moved else 0)
+            moved = result != "?" and asked != "NULL" and int(asked, 16) == brk and before is not None
+            size = abs(brk - before) if moved else 0
         else:
-            failed = result == "-1" or result == "?"
-            target.add(CALLS[call], 0 if failed else size_of(call, arguments))
+            size = 0 if result == "-1" else size_of(call, arguments)
+        (target.cut if result == "?" or index in last else target).add(CALLS[call], size)
     return count, own, begun
 
 
