@@ -393,6 +393,10 @@ test("a low window and twice the size keep a panel that can be used", async (bro
 			const panel = await page.locator("#panel").boundingBox();
 			check(panel.height >= Math.min(300, height * 0.8), `${screen} at ${width}x${height}: a panel of ${panel.height}`);
 			check(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${screen} fits ${width} pixels`);
+			if (screen === "window") { // the first rows are above the fold
+				const row = await page.locator("#panel tbody tr").nth(1).boundingBox();
+				check(row.y + row.height <= height, `the second row at ${width}x${height} ends at ${row.y + row.height}`);
+			}
 			await page.locator("#panel").scrollIntoViewIfNeeded();
 			const folder = screensFolder();
 			if (folder) await page.screenshot({ path: path.join(folder, `small-${screen}-${width}.png`) });

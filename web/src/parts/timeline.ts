@@ -20,7 +20,8 @@ export const RIGHT = 14;
 const TOP = 18; // room for the marks' names
 const TALL = 118, LOW = 46, AXIS = 24;
 const COUNTING = "counting …";
-const SMALL = 700; // a window so low leaves the strips less
+// A window so low leaves the strips less.
+const shrunk = () => window.innerHeight < 500 ? 0.48 : window.innerHeight < 700 ? 0.6 : 1;
 
 interface Strip {
 	id: string;
@@ -58,10 +59,10 @@ export class TimelinePart {
 		this.root = h("section", { class: "timeline", "aria-label": "Timeline" }, this.toggles, this.surface);
 		new Gestures(this.surface, this.gesture());
 		new ResizeObserver(() => this.redraw()).observe(this.surface);
-		let small = window.innerHeight < SMALL;
+		let last = shrunk();
 		window.addEventListener("resize", () => {
-			if (small === window.innerHeight < SMALL) return;
-			small = !small;
+			if (last === shrunk()) return;
+			last = shrunk();
 			this.fit();
 		});
 		onTheme(() => this.redraw());
@@ -251,8 +252,7 @@ export class TimelinePart {
 	}
 
 	private heightOf(strip: Strip): number {
-		const [tall, low] = window.innerHeight < SMALL ? [TALL * 0.6, LOW * 0.6] : [TALL, LOW];
-		return Math.round(strip.box.classList.contains("tall") ? tall : low);
+		return Math.round((strip.box.classList.contains("tall") ? TALL : LOW) * shrunk());
 	}
 
 	private buckets(): number {
@@ -384,7 +384,7 @@ export class TimelinePart {
 				},
 				{
 					size: LEFT, font, stroke: colours.quiet, grid: { stroke: colours.grid, width: 1 }, ticks: { show: false },
-					splits: () => splitsOf(0, top * 1.08, binaryStep(top, tall ? 4 : 1.6)), values: (_, splits) => splits.map((s) => strip.line ? bytes(s) : ""),
+					splits: () => splitsOf(0, top * 1.08, binaryStep(top, (tall ? 4 : 1.6) * (shrunk() < 0.5 ? 0.5 : 1))), values: (_, splits) => splits.map((s) => strip.line ? bytes(s) : ""),
 				},
 			],
 			series: [
