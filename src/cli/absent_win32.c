@@ -15,6 +15,9 @@ const char *absent_why(const char *name)
 		{ "--duration", "press Ctrl-C when it is time; leave the option out" },
 		{ "--jit", "no runtime writes names of generated code for perf there; leave the "
 			   "option out" },
+		{ "--native",
+		  "frames of Python are not read there, so that the interpreter's are in "
+		  "all stacks; leave the option out" },
 		{ "--index", "the first question builds the index; leave the option out" },
 	};
 

@@ -35,6 +35,7 @@ enum {
 	RECORD_BUNDLE,
 	RECORD_INDEX,
 	RECORD_JIT,
+	RECORD_NATIVE,
 	RECORD_QUIET,
 };
 
@@ -74,6 +75,8 @@ static const struct option_row record_options[] = {
 	{ RECORD_JIT, 0, "jit", NULL,
 	  "ask runtimes (node, Java, Python 3.12, .NET) by their environment to name the code that "
 	  "they generate" },
+	{ RECORD_NATIVE, 0, "native", NULL,
+	  "of a Python program, keep the interpreter's own frames in the stacks, too" },
 	{ RECORD_QUIET, 'q', "quiet", NULL, "print no summary at the end" },
 	{ 0 },
 };
@@ -288,6 +291,10 @@ static bool record_parse(struct record *record, int argc, char **argv)
 				return false;
 			record->launch.jit = true;
 			record_add_text(record, "jit");
+			break;
+		case RECORD_NATIVE:
+			if (!record_take(record, SEGMENT_NATIVE, "native"))
+				return false;
 			break;
 		case RECORD_QUIET:
 			record->quiet = true;

@@ -502,6 +502,13 @@ static void note_losses(struct collector *collector)
 			 (unsigned long long)collector->merge.order_breaks);
 		trace_builder_warn(&collector->trace_builder, TRACE_NONE, text);
 	}
+	if (collector->trace_builder.language.unsure > 0) {
+		snprintf(text, sizeof text,
+			 "in %llu stacks it is not sure where the functions of Python belong",
+			 (unsigned long long)collector->trace_builder.language.unsure);
+		trace_builder_note(&collector->trace_builder, TRACE_NOTE_MESSAGE, TRACE_NONE,
+				   TRACE_NONE, 0, text);
+	}
 	if (collector->trace_builder.forks_late > 0) {
 		snprintf(text, sizeof text,
 			 "%llu forks have no exact place in their parent's order",

@@ -1,6 +1,7 @@
 #include "collect/frame_map.h"
 
 #include "base/mem.h"
+#include "collect/language.h"
 
 #include <string.h>
 
@@ -18,6 +19,11 @@ void frame_map_fini(struct frame_map *map)
 	mem_free(map->ids);
 	mem_free(map->modules);
 	mem_free(map->loose);
+	for (size_t i = 0; i < map->codes_count; i++) {
+		mem_free(map->codes[i].function);
+		mem_free(map->codes[i].file);
+	}
+	mem_free(map->codes);
 	memset(map, 0, sizeof *map);
 }
 
@@ -60,6 +66,34 @@ static void add_loose(struct frame_map *map, uint64_t pc, frame_id frame)
 	};
 }
 
+// A line of a program that is interpreted.
+static frame_id add_source(struct frame_map *map, uint32_t id, uint64_t pc)
+{
+	uint32_t number = (uint32_t)(pc >> 32);
+	const struct code_name *code = number < map->codes_count ? &map->codes[number] : NULL;
+	bool known = code != NULL && code->function != NULL;
+	struct trace_name name = {
+		.function = known ? code->function : "",
+		.file = known ? code->file : "",
+		.line = (uint32_t)pc,
+	};
+
+	grow_ids(map, id);
+	map->ids[id] = writer_add_frame(map->writer, 0, pc, TRACE_FRAME_SOURCE);
+	writer_add_name(map->writer, map->ids[id], &name, 1);
+	return map->ids[id];
+}
+
+// A native frame may be the interpreter's.
+static void mark(struct frame_map *map, frame_id id, const struct segment_frame *frame)
+{
+	module_id module = frame_map_module(map, frame->module);
+
+	language_mark(map->language, id,
+		      (module != 0 && module == map->interpreter ? LANGUAGE_INTERPRETER : 0) |
+			      (frame->flags & SEGMENT_FRAME_EVALUATOR ? LANGUAGE_EVALUATOR : 0));
+}
+
 frame_id frame_map_find(struct frame_map *map, uint32_t id)
 {
 	struct segment_frame frame;
@@ -72,11 +106,15 @@ frame_id frame_map_find(struct frame_map *map, uint32_t id)
 	if (id >= published_count(map))
 		return 0;
 	memcpy(&frame, &map->frames[id], sizeof frame);
+	if (frame.flags & SEGMENT_FRAME_PYTHON)
+		return add_source(map, id, frame.pc);
 	if (frame.flags & SEGMENT_FRAME_EXACT_PC)
 		flags |= TRACE_FRAME_EXACT_PC;
 	grow_ids(map, id);
 	map->ids[id] =
 		writer_add_frame(map->writer, frame_map_module(map, frame.module), frame.pc, flags);
+	if (map->language != NULL)
+		mark(map, map->ids[id], &frame);
 	if (frame_map_module(map, frame.module) == 0)
 		add_loose(map, frame.pc, map->ids[id]);
 	return map->ids[id];
@@ -98,6 +136,23 @@ void frame_map_add_module(struct frame_map *map, uint32_t id, module_id module)
 	map->modules[id] = module;
 }
 
+void frame_map_add_code(struct frame_map *map, uint32_t number, char *function, char *file)
+{
+	size_t before = map->codes_count;
+
+	// Numbers rise one by one, in a forked child from where its parent was.
+	if (number < before || (before > 0 && number > before + 65536)) {
+		mem_free(function);
+		mem_free(file);
+		return;
+	}
+	map->codes =
+		mem_grow(map->codes, &map->codes_capacity, (size_t)number + 1, sizeof *map->codes);
+	memset(map->codes + before, 0, (number + 1 - before) * sizeof *map->codes);
+	map->codes_count = (size_t)number + 1;
+	map->codes[number] = (struct code_name){ function, file };
+}
+
 module_id frame_map_module(const struct frame_map *map, uint32_t id)
 {
 	return id < map->modules_count ? map->modules[id] : 0;
@@ -111,6 +166,7 @@ void frame_map_inherit(struct frame_map *map, struct frame_map *parent, uint32_t
 	map->inherited = frames_count;
 	if (parent == NULL)
 		return;
+	map->interpreter = parent->interpreter;
 	for (uint32_t id = 1; id < frames_count; id++)
 		if (frame_map_get(parent, id) == 0)
 			break;

@@ -14,6 +14,14 @@
 
 #include <stddef.h>
 
+struct language;
+
+// A function of a language that is interpreted. Both are ours.
+struct code_name {
+	char *function; // NULL: not known
+	char *file;
+};
+
 // A frame in no file: of generated code, which only the program itself can name.
 struct frame_map_loose {
 	uint64_t pc;
@@ -27,6 +35,10 @@ struct frame_map {
 	const struct segment_frame *frames; // the same
 	frame_id *ids;                      // by the guest's id; 0: not yet
 	size_t ids_capacity;
+	struct language *language; // borrowed; NULL: none
+	module_id interpreter;     // 0: none
+	struct code_name *codes;   // functions of the language, by the guest's number
+	size_t codes_count, codes_capacity;
 	uint32_t tag;           // of the image in edit_cache.h; 0: none
 	uint32_t inherited;     // ids below are the parent's, whatever the segment holds
 	frame_id unknown;       // what the guest's frame 0 became; 0: not used yet
@@ -46,6 +58,9 @@ frame_id frame_map_find(struct frame_map *map, uint32_t id);
 
 // The guest's module `id` is `module`.
 void frame_map_add_module(struct frame_map *map, uint32_t id, module_id module);
+
+// The guest's function `number` of an interpreted language; both texts are taken.
+void frame_map_add_code(struct frame_map *map, uint32_t number, char *function, char *file);
 
 // 0 if there is no such module.
 module_id frame_map_module(const struct frame_map *map, uint32_t id);

@@ -21,6 +21,7 @@ struct image *image_new(struct door_arrival *arrival, struct trace_builder *trac
 	image->share = arrival->share;
 	frame_map_init(&image->frames, trace_builder->writer, image->share.segment,
 		       image->share.frames);
+	image->frames.language = &trace_builder->language;
 	image->frames.now_ns = &trace_builder->now_ns;
 	code_lists_open(&image->code_lists, image->pid);
 	image->frames.tag = edit_cache_tag(&trace_builder->scratch->edits);

@@ -26,6 +26,7 @@ void interner_init(struct interner *interner, struct writer *writer)
 void interner_fini(struct interner *interner)
 {
 	mem_area_fini(&interner->area);
+	mem_free(interner->keys);
 	memset(interner, 0, sizeof *interner);
 }
 
@@ -106,6 +107,36 @@ static COLD void grow(struct interner *interner)
 	mem_free(waiting);
 }
 
+static COLD void keep_key(struct interner *interner, stack_id id, uint64_t key)
+{
+	interner->keys = mem_grow(interner->keys, &interner->keys_capacity, (size_t)id + 1,
+				  sizeof *interner->keys);
+	interner->keys[id] = key;
+}
+
+static COLD void keep_keys(struct interner *interner)
+{
+	keep_key(interner, 0, 0);
+	for (size_t i = 0; i < interner->buckets_count; i++)
+		for (size_t at = 0; at < INTERNER_SLOTS; at++)
+			if (interner->buckets[i].ids[at] != 0)
+				keep_key(interner, interner->buckets[i].ids[at],
+					 interner->buckets[i].keys[at]);
+}
+
+struct interner_row interner_get(struct interner *interner, stack_id id)
+{
+	uint32_t callers;
+
+	if (interner->keys == NULL)
+		keep_keys(interner);
+	callers = (uint32_t)(interner->keys[id] >> 32);
+	if (callers >= UINT32_MAX - UINT8_MAX)
+		return (struct interner_row){ .frame = (frame_id)interner->keys[id],
+					      .flags = (uint8_t)(UINT32_MAX - callers) };
+	return (struct interner_row){ .parent = callers, .frame = (frame_id)interner->keys[id] };
+}
+
 stack_id interner_search(struct interner *interner, stack_id parent,
 			 const struct interner_push *push, uint8_t flags)
 {
@@ -123,6 +154,8 @@ stack_id interner_search(struct interner *interner, stack_id parent,
 	}
 	id = writer_add_stack(interner->writer, parent, push->frame, flags);
 	put(interner, &(struct homeless){ key, push->hash, id });
+	if (unlikely(interner->keys != NULL))
+		keep_key(interner, id, key);
 	if (++interner->count > interner->buckets_count * INTERNER_SLOTS / 8 * 5)
 		grow(interner);
 	return id;

@@ -44,6 +44,13 @@ struct interner_push {
 	frame_id frame;
 };
 
+// What a stack is made of.
+struct interner_row {
+	stack_id parent; // 0: none
+	frame_id frame;
+	uint8_t flags; // if it has no parent
+};
+
 struct interner {
 	struct writer *writer;           // borrowed
 	struct interner_bucket *buckets; // in `area`
@@ -51,6 +58,8 @@ struct interner {
 	unsigned shift;                  // of a 32-bit hash, down to a bucket
 	size_t count;                    // stacks
 	struct mem_area area;
+	uint64_t *keys; // by id, once somebody has asked; NULL
+	size_t keys_capacity;
 };
 
 void interner_init(struct interner *interner, struct writer *writer);
@@ -112,6 +121,10 @@ static inline stack_id interner_add(struct interner *interner, stack_id parent,
 		return bucket->ids[at];
 	return interner_search(interner, parent, push, flags);
 }
+
+// What stack `id` is made of. The first call goes through all stacks, and from then on each takes 8
+// bytes more.
+struct interner_row interner_get(struct interner *interner, stack_id id);
 
 // Distinct stacks so far.
 size_t interner_count(const struct interner *interner);

@@ -46,8 +46,11 @@ struct lane_part {
 
 // What the readers of a collector's lanes share, since they take turns: where stacks are looked up,
 // and what was decoded and is not looked up yet.
+struct language;
+
 struct lane_path_scratch {
 	struct interner *interner; // borrowed
+	struct language *language; // borrowed; NULL: what guests say of such frames is not read
 	struct edit_cache edits;
 	struct interner_push *pushes;
 	unsigned misses; // parts of the batch that were not known

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "collect/lane_reader_own.h"
+#include "collect/language.h"
 #include "wire/varint.h"
 
 #include <string.h>
@@ -36,6 +37,7 @@ void lane_reader_init(struct lane_reader *reader, const uint8_t *ring, uint32_t 
 void lane_reader_fini(struct lane_reader *reader)
 {
 	mem_free(reader->heaps);
+	mem_free(reader->lists);
 	lane_path_fini(&reader->path);
 	mem_free(reader->calls);
 	memset(reader, 0, sizeof *reader);
@@ -178,6 +180,44 @@ const uint8_t *lane_reader_edit(struct lane_reader *reader, struct lane_reader_e
 
 // ---- Records --------------------------------------------------------------------------------
 
+// An edit of the list of an interpreted language's frames. False: it cannot be.
+static bool take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t length)
+{
+	struct language *language = reader->scratch->language;
+	uint32_t keep, push, list;
+
+	if (length < 4)
+		return false;
+	keep = lane_path_load16(in);
+	push = lane_path_load16(in + 2);
+	if (keep > reader->lists_count || length < 4 + 4 * (uint64_t)push)
+		return false;
+	if (language == NULL)
+		return true;
+	reader->interpreted = true;
+	reader->lists = mem_grow(reader->lists, &reader->lists_capacity, (size_t)keep + push,
+				 sizeof *reader->lists);
+	list = keep > 0 ? reader->lists[keep - 1] : 0;
+	for (uint32_t i = 0; i < push; i++) {
+		uint32_t id = lane_reader_load32(in + 4 + 4 * (size_t)i);
+		frame_id frame = frame_map_get(reader->frames, id & ~LANE_PYTHON_ENTRY);
+
+		list = language_push(language, list, frame | (id & LANE_PYTHON_ENTRY));
+		reader->lists[keep + i] = list;
+	}
+	reader->lists_count = (size_t)keep + push;
+	return true;
+}
+
+// The stack with those in it.
+static inline stack_id with_frames(const struct lane_reader *reader, stack_id stack)
+{
+	if (likely(reader->lists_count == 0) || stack == 0)
+		return stack;
+	return language_merge(reader->scratch->language, stack,
+			      reader->lists[reader->lists_count - 1]);
+}
+
 // What the payload of a LANE_EXTRA_POOL, `left` bytes at `in`, says. False: it cannot be.
 static bool decode_pool(struct lane_reader *reader, const uint8_t *in, uint64_t left,
 			struct lane_item *item)
@@ -208,7 +248,7 @@ static bool decode_pool(struct lane_reader *reader, const uint8_t *in, uint64_t 
 			return false;
 	}
 	if (what != LANE_POOL_FREE || reader->free_stacks)
-		item->stack = reader->stack;
+		item->stack = with_frames(reader, reader->stack);
 	return true;
 }
 
@@ -247,6 +287,8 @@ static bool decode_extra(struct lane_reader *reader, const uint8_t *in, uint64_t
 		else if (reader->heaps_count < LANE_HEAPS_MAX)
 			add_heap(reader, item);
 	}
+	if (kind == LANE_EXTRA_PYTHON)
+		return take_frames(reader, in + 6, length);
 	if (kind == LANE_EXTRA_NAME && length >= 16) {
 		*made = true;
 		*item = (struct lane_item){ .kind = LANE_ITEM_NAME, .time_ns = reader->time_ns };
@@ -356,7 +398,7 @@ static COLD size_t decode_vm(struct lane_reader *reader, const uint8_t *begin, u
 		length += edit;
 	}
 	if (head & LANE_VM_HAS_STACK)
-		item->stack = reader->stack;
+		item->stack = with_frames(reader, reader->stack);
 	reader->calls = mem_grow(reader->calls, &reader->calls_capacity, reader->calls_end + 1,
 				 sizeof *reader->calls);
 	call = &reader->calls[reader->calls_end++];
@@ -599,6 +641,9 @@ static size_t decode_batch(struct lane_reader *reader, uint64_t limit, struct la
 	if (reader->echoes && batch.items >= ECHO_ITEMS_MIN && batch.items < max)
 		at = take_echo(at, end < stop ? end : stop, &batch, items);
 	reader->at += (uint64_t)(at - in);
+	for (size_t i = 0; unlikely(reader->lists_count > 0) && i < batch.items; i++)
+		if (items[i].kind != LANE_ITEM_ECHO)
+			items[i].stack = with_frames(reader, items[i].stack);
 	if (batch.items > 0)
 		return batch.items;
 	length = decode_special(reader, lane_path_load16(in) & LANE_TYPE_MASK, in,

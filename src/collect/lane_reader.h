@@ -103,6 +103,11 @@ struct lane_reader {
 	struct lane_path path;
 	stack_id stack;   // of the whole path
 	bool free_stacks; // frees have stacks
+	// Frames of an interpreted language, beside the path: lists of all of them (language.h),
+	// outermost first.
+	uint32_t *lists;
+	size_t lists_count, lists_capacity;
+	bool interpreted; // there were any
 	bool echoes;      // LANE_ITEM_ECHO is allowed; the caller's
 	bool broken;
 	bool edits_wait;      // those of the next row are decoded first and looked up afterwards

@@ -236,6 +236,36 @@ static void read_space(struct image *image, struct payload *payload)
 			   end, "");
 }
 
+// An interpreter was found, and its frames are read or not.
+static void read_language(struct image *image, struct payload *payload)
+{
+	uint32_t module = (uint32_t)take(payload, 4);
+	char *text = mem_copy_bytes(payload->at, payload->left);
+	char line[256];
+
+	image->frames.interpreter = frame_map_module(&image->frames, module);
+	if (!payload->short_ && module == 0) {
+		snprintf(line, sizeof line,
+			 "%s: its functions are not in the stacks, which are the interpreter's own "
+			 "(those of Python 3.11, as it is released, are read)",
+			 text);
+		trace_builder_note(image->trace_builder, TRACE_NOTE_MESSAGE, image->process,
+				   TRACE_NONE, 0, line);
+	}
+	mem_free(text);
+}
+
+static void read_code(struct image *image, struct payload *payload)
+{
+	uint32_t number = (uint32_t)take(payload, 4);
+	size_t length = (size_t)take(payload, 2);
+
+	if (payload->short_ || length > payload->left)
+		return;
+	frame_map_add_code(&image->frames, number, mem_copy_bytes(payload->at, length),
+			   mem_copy_bytes(payload->at + length, payload->left - length));
+}
+
 static void read_file(struct image *image, struct payload *payload)
 {
 	uint32_t number = (uint32_t)take(payload, 4);
@@ -278,6 +308,12 @@ static void read_note(struct image *image, uint16_t type, struct payload payload
 		break;
 	case NOTE_PAUSE:
 		read_place(image, &payload, TRACE_NOTE_PAUSE);
+		break;
+	case NOTE_LANGUAGE:
+		read_language(image, &payload);
+		break;
+	case NOTE_CODE:
+		read_code(image, &payload);
 		break;
 	case NOTE_FILE:
 		read_file(image, &payload);

@@ -19,13 +19,17 @@ void trace_builder_init(struct trace_builder *trace_builder, struct writer *writ
 	trace_builder->options = options;
 	trace_builder->free_stacks = options->segment_options & SEGMENT_FREE_STACKS;
 	interner_init(&trace_builder->interner, writer);
+	language_init(&trace_builder->language, &trace_builder->interner,
+		      options != NULL && options->segment_options & SEGMENT_NATIVE);
 	trace_builder->scratch = lane_path_scratch_new(&trace_builder->interner);
+	trace_builder->scratch->language = &trace_builder->language;
 	file_table_init(&trace_builder->files, writer);
 }
 
 void trace_builder_fini(struct trace_builder *trace_builder)
 {
 	lane_path_scratch_free(trace_builder->scratch);
+	language_fini(&trace_builder->language);
 	interner_fini(&trace_builder->interner);
 	file_table_fini(&trace_builder->files);
 }

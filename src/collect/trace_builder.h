@@ -8,12 +8,14 @@
 #include "collect/file_table.h"
 #include "collect/interner.h"
 #include "collect/lane_path.h"
+#include "collect/language.h"
 #include "collect/stream.h"
 #include "trace/writer.h"
 
 struct trace_builder {
 	struct writer *writer;
 	struct interner interner;
+	struct language language;
 	struct lane_path_scratch *scratch;
 	uint64_t now_ns;  // time of the last item
 	uint64_t fold_ns; // halves of a realloc this near to each other become one

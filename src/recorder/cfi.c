@@ -613,6 +613,17 @@ static unwind_rule cfi_rule(const struct cfi_row *row, uintptr_t exact_pc)
 	return UNWIND_STOP;
 }
 
+bool cfi_extent(const uint8_t *header, uintptr_t pc, uintptr_t *start, uintptr_t *end)
+{
+	struct cfi_fde fde;
+
+	if (!cfi_search(header, pc, &fde) || pc < fde.start || pc >= fde.end)
+		return false;
+	*start = fde.start;
+	*end = fde.end;
+	return true;
+}
+
 unwind_rule cfi_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
 			bool *starts_at_exact_pc)
 {

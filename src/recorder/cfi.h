@@ -14,6 +14,10 @@
 HIDDEN unwind_rule cfi_compile(const uint8_t *header, uintptr_t pc, uintptr_t exact_pc,
 			       bool *starts_at_exact_pc);
 
+// Where what it says about `pc` begins and ends: a function, or a part of one. False: it says
+// nothing.
+HIDDEN bool cfi_extent(const uint8_t *header, uintptr_t pc, uintptr_t *start, uintptr_t *end);
+
 // The header that an image of Windows lacks, or an object whose linker left it out, where .eh_frame
 // itself is there: written to `header`, for the `bytes` of .eh_frame at `frames`, as far as they
 // are about code in [code, code_end). Its table is of addresses. Returns how many bytes it takes;

@@ -4,6 +4,7 @@
 #include "recorder/event.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
+#include "recorder/python.h"
 #include "recorder/recording.h"
 
 // The table, as tidemark.h declares it.
@@ -20,7 +21,7 @@ struct client_table {
 
 enum { CLIENT_TEXT_MAX = 255, CLIENT_NAME_BYTES = 16 };
 
-uint32_t client_paused;
+uint32_t client_state;
 
 // Kept over fork: a child goes on numbering where its parent was.
 static _Atomic uint32_t client_pools = 1;
@@ -54,7 +55,7 @@ uint32_t client_pools_count(void)
 void client_begin_paused(void)
 {
 	// The first lane belongs to the thread that we are in, the only one.
-	client_paused = 1;
+	client_state |= CLIENT_PAUSED;
 	notes_pause(clock_now(), kernel_thread_id(), 1, 0, true);
 }
 
@@ -97,12 +98,13 @@ static void client_mark(const char *name, const char *suffix)
 
 static void client_pause(int paused)
 {
-	uint32_t now = paused ? 1 : 0;
-
 	// What is not recorded lies between the notes.
-	if (now && !__atomic_load_n(&client_paused, __ATOMIC_ACQUIRE))
+	if (paused && !(__atomic_load_n(&client_state, __ATOMIC_ACQUIRE) & CLIENT_PAUSED))
 		client_note_place(NULL, true);
-	if (__atomic_exchange_n(&client_paused, now, __ATOMIC_ACQ_REL) != now && !now)
+	if (paused)
+		__atomic_fetch_or(&client_state, CLIENT_PAUSED, __ATOMIC_ACQ_REL);
+	else if (__atomic_fetch_and(&client_state, ~(uint32_t)CLIENT_PAUSED, __ATOMIC_ACQ_REL) &
+		 CLIENT_PAUSED)
 		client_note_place(NULL, false);
 }
 
@@ -111,6 +113,8 @@ bool client_stays_paused(void)
 	struct recording_state *state = recording_state;
 	uint32_t resumes;
 
+	if (!(__atomic_load_n(&client_state, __ATOMIC_RELAXED) & CLIENT_PAUSED))
+		return false;
 	if (!state || recording_phase() != RECORDING_ON)
 		return true;
 	resumes = __atomic_load_n(&state->segment->resumes, __ATOMIC_ACQUIRE);
@@ -118,6 +122,11 @@ bool client_stays_paused(void)
 		return true;
 	client_pause(0);
 	return false;
+}
+
+void client_read_frames(void)
+{
+	__atomic_fetch_or(&client_state, CLIENT_READS_FRAMES, __ATOMIC_ACQ_REL);
 }
 
 void client_name_thread(const char *name)
@@ -231,6 +240,8 @@ static void client_event(const struct client_call *call)
 
 	if (!lane)
 		return;
+	if (python_on)
+		python_write(lane);
 	start = client_start(lane);
 	at = start;
 	if (__atomic_load_n(lane->tick, __ATOMIC_RELAXED) != lane->time_ns)
@@ -244,7 +255,7 @@ static void client_pool_alloc(unsigned pool, const void *block, size_t bytes)
 {
 	struct client_call call = { pool, LANE_POOL_ALLOC, (uintptr_t)block, bytes, CLIENT_FRAME };
 
-	if (!client_paused)
+	if (!(client_state & CLIENT_PAUSED))
 		client_event(&call);
 }
 

@@ -14,12 +14,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Not 0: allocations are not recorded. Frees are: a block that was recorded must not seem to live
-// on. A forked child inherits it.
-HIDDEN extern uint32_t client_paused;
+// What is to be known before an allocation is recorded; a forked child inherits it.
+enum client_state {
+	// It is not recorded. Frees are: a block that was recorded must not seem to live on.
+	CLIENT_PAUSED = 1,
+	CLIENT_READS_FRAMES =
+		2, // not in the short way: an interpreter's frames are read (python.h)
+};
+HIDDEN extern uint32_t client_state;
 
-// In a pause: false if it was ended from outside (`tidemark ctl`), and is over now.
+// In a pause: false if there is none, or if it was ended from outside (`tidemark ctl`), and is over
+// now.
 HIDDEN bool client_stays_paused(void);
+
+// CLIENT_READS_FRAMES from here on.
+HIDDEN void client_read_frames(void);
 
 // The image begins with a pause (SEGMENT_PAUSED).
 HIDDEN void client_begin_paused(void);

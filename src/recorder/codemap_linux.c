@@ -4,6 +4,7 @@
 #include "recorder/elf.h"
 #include "recorder/kernel.h"
 #include "recorder/notes.h"
+#include "recorder/python.h"
 #include "recorder/recording.h"
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
@@ -213,6 +214,7 @@ struct codemap_place codemap_find(uintptr_t pc)
 	module->id = codemap_modules_used;
 	place.module = module->id;
 	codemap_tell(module, object.link_map->bias, object.link_map->name);
+	python_meet(object.link_map, module->id, place.eh_header);
 	return place;
 }
 

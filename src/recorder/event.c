@@ -1,5 +1,7 @@
 #include "recorder/event.h"
 
+#include "recorder/client.h"
+#include "recorder/python.h"
 #include "recorder/recording.h"
 
 enum {
@@ -240,6 +242,8 @@ void event_record(uint32_t type, uint32_t fields, uint64_t address, uint64_t siz
 		return;
 	if (type == LANE_FREE && lane->free_stacks)
 		fields |= EVENT_STACK;
+	if (unlikely(client_state) && python_on && (fields & EVENT_STACK))
+		python_write(lane);
 	start = lane->ring + (lane->head & lane->mask);
 	at = event_put(lane, start, type, fields, &call);
 	lane_leave(lane, start, likely(at) ? at : start);

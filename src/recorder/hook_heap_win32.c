@@ -74,7 +74,7 @@ static void hook_settle(struct lane *lane, const uintptr_t *frame)
 		if (sample_mean)
 			sample_keep(block);
 		walk_failed();
-	} else if (allocates && !client_paused) {
+	} else if (allocates && !client_state) {
 		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, lane->asked, 0, frame);
 		walk_failed();
 	}
@@ -101,7 +101,7 @@ static inline __attribute__((always_inline)) void hook_allocated(struct lane *la
 {
 	const uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK;
 
-	if (unlikely(client_paused) && client_stays_paused())
+	if (unlikely(client_state) && client_stays_paused())
 		return;
 	if (unlikely(sample_mean) && block &&
 	    (sample_passes(&lane->sample_way, size) || !sample_keep(block)))
@@ -185,7 +185,7 @@ static void hook_reallocated(struct lane *lane, const void *heap, uint32_t flags
 		return;
 	}
 	// Without it, it reads as if the block had been freed.
-	if (unlikely(client_paused) ||
+	if (unlikely(client_state) ||
 	    (unlikely(sample_mean) &&
 	     (sample_passes(&lane->sample_way, lane->asked) || !sample_keep(result))))
 		return;

@@ -7,6 +7,7 @@
 
 #include "recorder/client.h"
 #include "recorder/event.h"
+#include "recorder/python.h"
 #include "recorder/sample.h"
 
 #ifdef __x86_64__
@@ -78,11 +79,11 @@ static inline __attribute__((always_inline)) void hook_allocated(uint32_t type, 
 {
 	uint32_t fields = EVENT_ADDRESS | EVENT_SIZE | EVENT_STACK | more;
 
-	if (unlikely(client_paused) && client_stays_paused())
+	if (unlikely(client_state) && client_stays_paused())
 		return;
 	if (unlikely(!call->address))
 		event_record(LANE_FAILED, EVENT_SIZE | EVENT_STACK, 0, call->size, 0, call->frame);
-	else if (more)
+	else if (more || (unlikely(client_state) && python_on && !python_is_same()))
 		event_record(type, fields, call->address, call->size, call->align_log2,
 			     call->frame);
 	else if (unlikely(!event_quick(type, fields, call->address, call->size, call->frame)))

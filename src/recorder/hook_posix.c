@@ -8,6 +8,7 @@
 // function calls itself is passed on (inside_linux.h).
 #include "recorder/hook_linux.h"
 #include "recorder/inside_linux.h"
+#include "recorder/python.h"
 #include "recorder/real_linux.h"
 
 #define HOOK HOOK_SHOWN
@@ -196,6 +197,8 @@ hook_realloc_block(void *ptr, size_t size, const uintptr_t *frame, hook_resizes 
 	lane = lane_enter();
 	if (unlikely(!lane))
 		return resize(ptr, size, more);
+	if (unlikely(client_state) && python_on)
+		python_write(lane);
 	start = hook_start(lane);
 	at = event_put(lane, start, LANE_REALLOC_FREE, EVENT_ADDRESS, &call);
 	if (unlikely(!at)) {
@@ -221,7 +224,7 @@ hook_realloc_block(void *ptr, size_t size, const uintptr_t *frame, hook_resizes 
 	if (unlikely(sample_mean) && result &&
 	    (sample_passes(&sample_way, size) || !sample_keep((uintptr_t)result))) {
 		at = start; // it reads as if the block had been freed, which for samples is right
-	} else if (likely(result && !client_paused)) {
+	} else if (likely(result && !(client_state & CLIENT_PAUSED))) {
 		call.address = (uintptr_t)result;
 		at = event_put(lane, start, LANE_REALLOC_ALLOC,
 			       EVENT_ADDRESS | EVENT_SIZE | event_stack(lane, frame), &call);

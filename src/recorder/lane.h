@@ -52,6 +52,7 @@ struct lane {
 	size_t asked;                 // Windows: by it, if it allocates
 	struct sample_way sample_way; // Windows: to the next sample
 	uintptr_t reallocated;        // Windows: a block whose realloc has not come back
+	struct python_stack *python;  // NULL: nothing is known
 	struct lane *inner;           // for events of a signal handler that interrupted this lane
 	uint32_t tid;
 	uint32_t level;                           // 0: a thread's first lane, 1: its inner one …

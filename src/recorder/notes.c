@@ -93,6 +93,35 @@ void notes_module_gone(uint32_t id)
 	notes_close(&record);
 }
 
+void notes_language(uint32_t module, const char *name, const char *version)
+{
+	struct notes_record record;
+
+	if (!notes_open(&record, NOTE_LANGUAGE))
+		return;
+	notes_put(&record, &module, 4);
+	notes_put_text(&record, name);
+	if (version[0]) {
+		notes_put(&record, " ", 1);
+		notes_put_text(&record, version);
+	}
+	notes_close(&record);
+}
+
+void notes_code(uint32_t number, const char *name, const char *file)
+{
+	struct notes_record record;
+	uint16_t length = (uint16_t)text_length(name);
+
+	if (!notes_open(&record, NOTE_CODE))
+		return;
+	notes_put(&record, &number, 4);
+	notes_put(&record, &length, 2);
+	notes_put(&record, name, length);
+	notes_put_text(&record, file);
+	notes_close(&record);
+}
+
 void notes_exec(uint32_t reason, const char *path)
 {
 	struct notes_record record;

@@ -17,6 +17,12 @@ HIDDEN void notes_module(uint32_t id, uint64_t start, uint64_t end, uint64_t bia
 // The module was unmapped.
 HIDDEN void notes_module_gone(uint32_t id);
 
+// An interpreter was found in that module; 0: its frames are not read.
+HIDDEN void notes_language(uint32_t module, const char *name, const char *version);
+
+// A function of Python that frames speak of.
+HIDDEN void notes_code(uint32_t number, const char *name, const char *file);
+
 // A new image that will not be recorded: reason is enum note_exec.
 HIDDEN void notes_exec(uint32_t reason, const char *path);
 

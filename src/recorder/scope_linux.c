@@ -29,6 +29,7 @@ enum {
 	DT_GNU_HASH = 0x6ffffef5,
 	DT_VERSYM = 0x6ffffff0,
 	DT_DEBUG = 21,
+	STT_OBJECT = 1,
 	STT_FUNC = 2,
 	STT_GNU_IFUNC = 10,
 	AT_PHDR = 3,
@@ -175,23 +176,31 @@ static uintptr_t scope_dynamic(const struct scope_object *object, uint32_t tag)
 	return 0;
 }
 
+// A symbol that is looked for: a function, or data.
+struct scope_wanted {
+	const char *name;
+	bool data;
+};
+
 static bool scope_matches(const struct elf_symbol *symbol, const char *strings,
-			  const uint16_t *versions, uint32_t index, const char *name)
+			  const uint16_t *versions, uint32_t index,
+			  const struct scope_wanted *wanted)
 {
 	uint8_t type = symbol->info & 0xf;
 
 	if (!symbol->section || !symbol->value || (symbol->info >> 4) == 0)
 		return false;
-	if (type != STT_FUNC && type != STT_GNU_IFUNC)
+	if (wanted->data ? type != STT_OBJECT : type != STT_FUNC && type != STT_GNU_IFUNC)
 		return false;
 	if (versions && (versions[index] & 0x8000)) // an old version, hidden from new programs
 		return false;
-	return text_equal(strings + symbol->name, name);
+	return text_equal(strings + symbol->name, wanted->name);
 }
 
 static const struct elf_symbol *scope_find_gnu(const struct elf_symbol *symbols,
 					       const char *strings, const uint16_t *versions,
-					       const uint32_t *table, const char *name)
+					       const uint32_t *table,
+					       const struct scope_wanted *wanted)
 {
 	uint32_t buckets_count = table[0];
 	uint32_t first = table[1];
@@ -201,7 +210,7 @@ static const struct elf_symbol *scope_find_gnu(const struct elf_symbol *symbols,
 	uint32_t hash = 5381;
 	uint32_t index;
 
-	for (const char *at = name; *at; at++)
+	for (const char *at = wanted->name; *at; at++)
 		hash = hash * 33 + (uint8_t)*at;
 	index = buckets_count ? buckets[hash % buckets_count] : 0;
 	if (index < first)
@@ -210,14 +219,14 @@ static const struct elf_symbol *scope_find_gnu(const struct elf_symbol *symbols,
 		uint32_t entry = chain[index - first];
 
 		if ((entry | 1) == (hash | 1) &&
-		    scope_matches(&symbols[index], strings, versions, index, name))
+		    scope_matches(&symbols[index], strings, versions, index, wanted))
 			return &symbols[index];
 		if (entry & 1)
 			return NULL;
 	}
 }
 
-void *scope_find(const struct scope_object *object, const char *name)
+static void *scope_look(const struct scope_object *object, const struct scope_wanted *wanted)
 {
 	const struct elf_symbol *symbols = (const void *)scope_dynamic(object, DT_SYMTAB);
 	const char *strings = (const char *)scope_dynamic(object, DT_STRTAB);
@@ -229,10 +238,10 @@ void *scope_find(const struct scope_object *object, const char *name)
 	if (!symbols || !strings)
 		return NULL;
 	if (gnu) {
-		found = scope_find_gnu(symbols, strings, versions, gnu, name);
+		found = scope_find_gnu(symbols, strings, versions, gnu, wanted);
 	} else if (hash) {
 		for (uint32_t i = 1; i < hash[1] && !found; i++) {
-			if (scope_matches(&symbols[i], strings, versions, i, name))
+			if (scope_matches(&symbols[i], strings, versions, i, wanted))
 				found = &symbols[i];
 		}
 	}
@@ -241,6 +250,16 @@ void *scope_find(const struct scope_object *object, const char *name)
 	if ((found->info & 0xf) == STT_GNU_IFUNC)
 		return ((void *(*)(void))(object->bias + found->value))();
 	return (void *)(object->bias + found->value);
+}
+
+void *scope_find(const struct scope_object *object, const char *name)
+{
+	return scope_look(object, &(struct scope_wanted){ name, false });
+}
+
+void *scope_find_data(const struct scope_object *object, const char *name)
+{
+	return scope_look(object, &(struct scope_wanted){ name, true });
 }
 
 bool scope_asks(const struct scope_object *object, const char *name)

@@ -40,6 +40,7 @@ HIDDEN void *scope_next(const char *name, struct scope_object **object);
 
 // Address of `name` in this object alone, or NULL.
 HIDDEN void *scope_find(const struct scope_object *object, const char *name);
+HIDDEN void *scope_find_data(const struct scope_object *object, const char *name);
 
 // Whether the object asks others for the function.
 HIDDEN bool scope_asks(const struct scope_object *object, const char *name);

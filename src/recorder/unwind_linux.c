@@ -1,6 +1,7 @@
 #include "recorder/cfi.h"
 #include "recorder/codemap.h"
 #include "recorder/kernel.h"
+#include "recorder/python.h"
 #include "recorder/scope_linux.h"
 #include "recorder/text.h"
 #include "recorder/unwind.h"
@@ -145,7 +146,9 @@ unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 		rule = UNWIND_SIGNAL_OLD;
 	if (unwind_kind(rule) == UNWIND_RSP && unwind_cfa_offset(rule) < UNWIND_WORD)
 		rule = UNWIND_STOP; // it would not lead outwards
-	frame = codemap_frame(pc, place.module, key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0);
+	frame = codemap_frame(pc, place.module,
+			      (key & UNWIND_EXACT ? SEGMENT_FRAME_EXACT_PC : 0) |
+				      (python_is_evaluator(pc) ? SEGMENT_FRAME_EVALUATOR : 0));
 	return rule | (uint64_t)frame << 16;
 }
 

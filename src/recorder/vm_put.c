@@ -2,12 +2,15 @@
 
 #include "recorder/event.h"
 #include "recorder/order.h"
+#include "recorder/python.h"
 #include "recorder/text.h"
 
 enum { VM_PUT_RECORDS = 3 }; // room that a call needs, in LANE_ROOM
 
 bool vm_put_room(struct lane *lane)
 {
+	if (python_on)
+		python_write(lane);
 	return lane->head + VM_PUT_RECORDS * LANE_ROOM <= lane->room ||
 	       lane_wait_room(lane, (VM_PUT_RECORDS - 1) * LANE_ROOM);
 }

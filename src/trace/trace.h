@@ -367,6 +367,7 @@ struct trace_frame {
 
 enum trace_frame_flag {
 	TRACE_FRAME_EXACT_PC = 1 << 0, // pc is the instruction itself (signal frame)
+	TRACE_FRAME_SOURCE = 1 << 1, // a line of an interpreted program: pc is a number, no address
 };
 
 // A name that the trace itself gives to a frame. Traces that were assembled from text have them;

@@ -73,7 +73,14 @@ enum lane_extra {
 	// goes back to one of them.
 	LANE_EXTRA_HEAP = 3,
 	LANE_EXTRA_HEAP_NEW = 4, // u64 handle, u32 flags: the heap was made, with these
+	// u16 keep, u16 push, then push x u32 frame ids with LANE_PYTHON_ENTRY, outermost first: an
+	// edit of the lane's list of frames of Python, in which all its events that have a stack
+	// are from here on. Each ENTRY belongs, with those after it up to the next one, into one
+	// frame of the stack that has SEGMENT_FRAME_EVALUATOR.
+	LANE_EXTRA_PYTHON = 5,
 };
+
+#define LANE_PYTHON_ENTRY (UINT32_C(1) << 31)
 
 enum lane_pool {
 	LANE_POOL_ALLOC = 1,
@@ -248,6 +255,9 @@ enum note_type {
 	// u32 enum note_seen, then text: what it is, a space and the path of its file (neither:
 	// the executable).
 	NOTE_ALLOCATOR = 19,
+	NOTE_LANGUAGE =
+		20,      // u32 module of the interpreter, 0: it is not read; then its name, version
+	NOTE_CODE = 21,  // u32 number, u16 length of the function's name, the name, then its file
 	NOTE_SPACE = 24, // u64 lowest address that is given, u64 the one after the highest
 };
 

@@ -161,6 +161,7 @@ enum segment_option {
 	SEGMENT_RSS_EXACT = 1 << 5,    // a snapshot whenever resident memory grew by 1 %
 	SEGMENT_STRICT_VM = 1 << 6,    // system calls that the program makes itself are seen too
 	SEGMENT_REACHABILITY = 1 << 7, // reachable blocks are looked for at the end
+	SEGMENT_NATIVE = 1 << 8,       // the collector's: frames of interpreters stay in stacks
 };
 
 enum segment_start {
@@ -283,6 +284,9 @@ struct segment_frame {
 
 enum segment_frame_flag {
 	SEGMENT_FRAME_EXACT_PC = 1 << 0, // pc is the instruction itself, not a return address - 1
+	// pc is no address: the number of a function of Python (NOTE_CODE) << 32 | the line.
+	SEGMENT_FRAME_PYTHON = 1 << 1,
+	SEGMENT_FRAME_EVALUATOR = 1 << 2, // of the interpreter, in it are frames of Python
 };
 
 // One lane's shared words. `head` and `tail` are counts of bytes since the segment began; the

@@ -25,7 +25,7 @@ proof = libreal.Proof()
 
 big = [python3, "code/rows.py", "20000"]
 untraced = libreal.must_run("big.untraced", big, env)
-recording = libreal.record("big", big, env)
+recording = libreal.record("big", big, env, options=["--native"])
 libreal.check_same_run(proof, "big", untraced, recording)
 libreal.check_sane(proof, "big", recording)
 proof.check(recording.heap["allocations"] > 800_000, "big: more than 800,000 allocations",

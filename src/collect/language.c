@@ -1,0 +1,155 @@
+#include "collect/language.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+void language_init(struct language *language, struct interner *interner, bool native)
+{
+	memset(language, 0, sizeof *language);
+	language->interner = interner;
+	language->native = native;
+	language->nodes = mem_grow(NULL, &language->nodes_capacity, 1, sizeof *language->nodes);
+	language->nodes[0] = (struct language_node){ 0 };
+	language->nodes_count = 1;
+}
+
+void language_fini(struct language *language)
+{
+	mem_free(language->flags);
+	mem_free(language->nodes);
+	map_fini(&language->nodes_by);
+	map_fini(&language->merged);
+	mem_free(language->frames);
+	mem_free(language->own);
+	memset(language, 0, sizeof *language);
+}
+
+void language_mark(struct language *language, frame_id frame, uint8_t flags)
+{
+	size_t before = language->flags_count;
+
+	if (flags == 0)
+		return;
+	if (frame >= before) {
+		size_t count = before > 0 ? before : 1024;
+
+		while (count <= frame)
+			count *= 2;
+		language->flags = mem_resize(language->flags, count, 1);
+		memset(language->flags + before, 0, count - before);
+		language->flags_count = count;
+	}
+	language->flags[frame] |= flags;
+}
+
+static uint8_t flags_of(const struct language *language, frame_id frame)
+{
+	return frame < language->flags_count ? language->flags[frame] : 0;
+}
+
+uint32_t language_push(struct language *language, uint32_t outer, uint32_t frame)
+{
+	uint64_t *node = map_put(&language->nodes_by, (uint64_t)outer << 32 | frame, NULL);
+
+	if (*node == 0) {
+		*node = language->nodes_count;
+		language->nodes = mem_grow(language->nodes, &language->nodes_capacity,
+					   language->nodes_count + 1, sizeof *language->nodes);
+		language->nodes[language->nodes_count++] =
+			(struct language_node){ .outer = outer, .frame = frame };
+	}
+	return (uint32_t)*node;
+}
+
+// A stack while it is put together.
+struct merging {
+	struct language *language;
+	size_t frames_count, own_count; // of both, that are left, from the outermost
+	size_t groups;                  // of the latter
+	stack_id stack;
+	uint64_t hash;
+	uint8_t flags;
+};
+
+static void add(struct merging *merging, frame_id frame)
+{
+	struct interner_push push;
+
+	merging->hash = interner_hash(merging->hash, frame);
+	push = (struct interner_push){ .hash = (uint32_t)(merging->hash >> 32), .frame = frame };
+	merging->stack =
+		interner_add(merging->language->interner, merging->stack, &push, merging->flags);
+}
+
+// The language's frames of one evaluator, or those before the first that begins one.
+static void add_group(struct merging *merging)
+{
+	const struct language *language = merging->language;
+
+	if (merging->own_count == 0)
+		return;
+	do
+		add(merging, language->own[--merging->own_count] & ~LANGUAGE_ENTRY);
+	while (merging->own_count > 0 && !(language->own[merging->own_count - 1] & LANGUAGE_ENTRY));
+	merging->groups--;
+}
+
+// Take both stacks apart. Returns how many evaluators the native one has.
+static size_t take_apart(struct merging *merging, stack_id stack, uint32_t node)
+{
+	struct language *language = merging->language;
+	size_t evaluators = 0;
+
+	while (stack != 0) {
+		struct interner_row row = interner_get(language->interner, stack);
+
+		language->frames = mem_grow(language->frames, &language->frames_capacity,
+					    merging->frames_count + 1, sizeof *language->frames);
+		language->frames[merging->frames_count++] = row.frame;
+		evaluators += (flags_of(language, row.frame) & LANGUAGE_EVALUATOR) != 0;
+		merging->flags = row.flags;
+		stack = row.parent;
+	}
+	while (node != 0) {
+		const struct language_node *at = &language->nodes[node];
+
+		language->own = mem_grow(language->own, &language->own_capacity,
+					 merging->own_count + 1, sizeof *language->own);
+		language->own[merging->own_count++] = at->frame;
+		merging->groups += (at->frame & LANGUAGE_ENTRY) || at->outer == 0;
+		node = at->outer;
+	}
+	return evaluators;
+}
+
+// Where one of both lacks outer frames, they fit from the innermost evaluator on.
+static stack_id put_together(struct language *language, stack_id stack, uint32_t node)
+{
+	struct merging merging = { .language = language };
+	size_t evaluators = take_apart(&merging, stack, node);
+
+	merging.hash = interner_root(merging.flags);
+	language->unsure += evaluators != merging.groups;
+	while (merging.groups > evaluators)
+		add_group(&merging);
+	while (merging.frames_count > 0) {
+		frame_id frame = language->frames[--merging.frames_count];
+		uint8_t flags = flags_of(language, frame);
+
+		if (!(flags & LANGUAGE_INTERPRETER) || language->native)
+			add(&merging, frame);
+		if ((flags & LANGUAGE_EVALUATOR) && merging.groups >= evaluators--)
+			add_group(&merging);
+	}
+	return merging.stack != 0 ? merging.stack : stack;
+}
+
+stack_id language_merge(struct language *language, stack_id stack, uint32_t node)
+{
+	uint64_t *merged = map_put(&language->merged, (uint64_t)node << 32 | stack, NULL);
+
+	if (*merged == 0)
+		*merged = put_together(language, stack, node);
+	return (stack_id)*merged;
+}

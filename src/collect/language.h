@@ -1,0 +1,60 @@
+// language: stacks of programs that an interpreter runs: native frames and the language's in one.
+//
+// A guest says beside each native stack which frames of the language there are (LANE_EXTRA_PYTHON).
+// Both change for themselves, so both are interned for themselves, and each pair that comes is put
+// together once: outermost first, the native frames, and in each evaluator
+// (SEGMENT_FRAME_EVALUATOR) the frames of the language that it runs. The interpreter's own frames,
+// which say how Python is implemented and nothing of the program, are left out unless they are
+// asked for.
+//
+// What all images of a recording share. One thread.
+#ifndef COLLECT_LANGUAGE_H
+#define COLLECT_LANGUAGE_H
+
+#include "base/map.h"
+#include "collect/interner.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum language_frame_flag {
+	LANGUAGE_INTERPRETER = 1 << 0, // a native frame of it
+	LANGUAGE_EVALUATOR = 1 << 1,
+};
+
+#define LANGUAGE_ENTRY (UINT32_C(1) << 31) // the frame is the first in its evaluator
+
+// A list of frames: the innermost, and the list of those outside of it.
+struct language_node {
+	uint32_t outer;
+	uint32_t frame; // frame_id, with LANGUAGE_ENTRY
+};
+
+struct language {
+	struct interner *interner; // borrowed
+	bool native;               // the interpreter's frames stay
+	uint8_t *flags;            // enum language_frame_flag, by frame_id
+	size_t flags_count;
+	struct language_node *nodes; // 0 is the empty list
+	size_t nodes_count, nodes_capacity;
+	struct map nodes_by; // outer << 32 | frame -> node
+	struct map merged;   // node << 32 | stack -> stack
+	frame_id *frames;    // of the two stacks that are put together, innermost first
+	uint32_t *own;
+	size_t frames_capacity, own_capacity;
+	uint64_t unsure; // pairs that do not fit each other
+};
+
+void language_init(struct language *language, struct interner *interner, bool native);
+void language_fini(struct language *language); // accepts { 0 }
+
+// What a frame of the trace is.
+void language_mark(struct language *language, frame_id frame, uint8_t flags);
+
+// The list `outer` and `frame` inside of it.
+uint32_t language_push(struct language *language, uint32_t outer, uint32_t frame);
+
+// The stack for native stack `stack` and the list `node`, neither of which is empty.
+stack_id language_merge(struct language *language, stack_id stack, uint32_t node);
+
+#endif

@@ -1,0 +1,74 @@
+// python: the frames of a Python program, read from the interpreter's memory.
+//
+// The interpreter of CPython 3.11 runs all Python functions in one C function, the evaluator: which
+// of them called which is in a list of its own frames. In each process where the interpreter is
+// found (codemap meets a module that defines _PyRuntime), and where its version is known and its
+// layout is what is expected, each event with a stack comes in its lane after an edit of the list
+// of Python frames (LANE_EXTRA_PYTHON), if that has changed. The collector puts both stacks
+// together.
+//
+//     _PyRuntime -> the thread state that has the GIL -> cframe -> innermost frame -> previous …
+//
+// Nothing of the interpreter is called. A thread's frames change only in the thread itself, so that
+// they may be read at any time there; without the GIL by the state that the thread had when it last
+// had it. A frame is numbered as others are (codemap_frame): by the number of its code object, and
+// the line. A code object's names are reported when it is first seen (NOTE_CODE). When it is freed
+// and another one is put at its address, the words that describe it differ.
+#ifndef RECORDER_PYTHON_H
+#define RECORDER_PYTHON_H
+
+#include "wire/compiler.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lane;
+struct scope_object;
+
+#if defined(__x86_64__) && !defined(KERNEL_NT)
+
+// Python frames are read.
+HIDDEN extern bool python_on;
+
+// A module was found: is it the interpreter? Under code_lock; `eh_header` may be NULL.
+HIDDEN void python_meet(const struct scope_object *object, uint32_t module,
+			const uint8_t *eh_header);
+
+// Whether the code is the evaluator's.
+HIDDEN bool python_is_evaluator(uintptr_t pc);
+
+// Whether the thread's frames are those that its lane says; needs no lane. False: they may not be.
+HIDDEN bool python_is_same(void);
+
+// In a lane that was entered, before an event with a stack: put what has changed, and publish it.
+HIDDEN void python_write(struct lane *lane);
+
+#else
+
+#define python_on false
+
+static inline void python_meet(const struct scope_object *object, uint32_t module,
+			       const uint8_t *eh_header)
+{
+	(void)object, (void)module, (void)eh_header;
+}
+
+static inline bool python_is_evaluator(uintptr_t pc)
+{
+	(void)pc;
+	return false;
+}
+
+static inline bool python_is_same(void)
+{
+	return true;
+}
+
+static inline void python_write(struct lane *lane)
+{
+	(void)lane;
+}
+
+#endif
+
+#endif

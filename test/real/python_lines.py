@@ -1,0 +1,231 @@
+#!/usr/bin/env -S python3 -B
+# timeout: 240
+# parallel: yes
+"""Python: stacks have its functions, files and lines, the very ones that Python itself sees."""
+import json
+import re
+import shutil
+import subprocess
+
+from libguest import TIDEMARK, Skip, check, environment, equal, main, record, test
+
+# Each block has a size that no other one has, and Python says where it was allocated.
+SCRIPT = r"""
+import asyncio, functools, json, sys, threading, zlib
+
+seen = {}
+count = 0
+lock = threading.Lock()
+
+def size():
+    global count
+    with lock:
+        count += 1
+        return 100_000 + 16 * count
+
+def take(size, block):
+    frames, frame = [], sys._getframe(1)
+    while frame:
+        frames.append((frame.f_code.co_qualname, frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    seen[size] = frames
+    return len(block)
+
+def plain(): return take(n := size(), bytearray(n))
+
+def lines():
+    for turn in range(20):
+        n = size()
+        take(n, bytearray(n))
+        if turn % 3 == 0:
+            n = size(); take(n, bytearray(n))
+        else:
+            take(n := size(), bytearray(
+                n))
+            plain()
+
+def deep(levels):
+    if levels:
+        if levels % 50 == 0:
+            plain()
+        return deep(levels - 1)
+    return plain()
+
+class Thing:
+    where = take(n := size(), bytearray(n))
+    def __init__(self): plain()
+    def __lt__(self, other): return plain() > 0
+    def __enter__(self): plain(); return self
+    def __exit__(self, *rest): plain()
+    @property
+    def value(self): return take(n := size(), bytearray(n))
+    @staticmethod
+    def static(): return [plain() for i in range(3)]
+
+def called_by_c():
+    sorted([Thing() for i in range(5)])
+    sorted(range(5), key=lambda x: plain())
+    functools.reduce(lambda a, b: plain(), range(5))
+    list(map(lambda x: take(n := size(), bytearray(n)), range(5)))
+    json.dumps([1, object()], default=lambda x: plain())
+
+def numbers():
+    for i in range(5):
+        n = size()
+        yield take(n, bytearray(n))
+        yield from (plain() for k in range(2))
+
+def fails():
+    try:
+        try:
+            undefined
+        except NameError as error:
+            plain()
+            raise ValueError from error
+        finally:
+            plain()
+    except ValueError:
+        take(n := size(), bytearray(n))
+
+async def waits(turns):
+    for turn in range(turns):
+        plain()
+        await asyncio.sleep(0)
+
+async def together():
+    await asyncio.gather(*(waits(3) for i in range(5)))
+
+def made_anew():
+    # One code object after the other at the same address, with other names and lines.
+    for turn in range(50):
+        text = "\n" * (turn % 7) + f"def made_{turn}():\n  return plain()\nmade_{turn}()\nplain()\n"
+        exec(compile(text, f"made{turn % 5}.py", "exec"), {"plain": plain})
+
+def without_the_lock():
+    # zlib releases the GIL, and allocates then.
+    for i in range(20):
+        zlib.compress(bytes(1000) * 100)
+        plain()
+
+def all_of_it():
+    lines(); deep(400); called_by_c(); list(numbers()); fails()
+    with Thing() as thing: thing.value
+    Thing.static()
+    asyncio.run(together())
+    made_anew(); without_the_lock()
+
+all_of_it()
+threads = [threading.Thread(target=all_of_it, name=f"worker{i}") for i in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+plain()
+json.dump(seen, open("seen.json", "w"))
+"""
+
+
+def debian_python():
+    python = "/usr/bin/python3.11"
+    if not shutil.which(python):
+        raise Skip("no Python 3.11 of Debian's here")
+    return python
+
+
+def stacks_by_size(trace="t.tide"):
+    """Of each allocation its size, and its stack as (function, file, line), Python's frames alone."""
+    dumped = subprocess.run([TIDEMARK, "dump", trace], capture_output=True, text=True, timeout=120,
+                            check=True).stdout
+    names, sources, stacks, found = {}, set(), {}, {}
+    for line in dumped.splitlines():
+        words = line.split()
+        if not words:
+            continue
+        if words[0] == "frame" and words[-1] == "flags=2":
+            sources.add(words[1])
+        elif words[0] == "name":
+            match = re.match(r'name (f\d+) "(.*?)" "(.*)":(\d+)$', line)
+            if match:
+                names[match[1]] = (match[2], match[3], int(match[4]))
+        elif words[0] == "stack":
+            stacks[words[1]] = [word for word in words[2:] if word != "<" and "=" not in word]
+        elif len(words) == 6 and words[2] in ("malloc", "calloc") and words[3].startswith("s"):
+            found.setdefault(int(words[5]), []).append(words[3])
+
+    def frames(stack):
+        result = []
+        while stack:
+            parts = stacks[stack]
+            stack = None
+            for part in parts:
+                if part.startswith("s"):
+                    stack = part
+                elif part in sources:
+                    result.append(names[part])
+        return result
+
+    return {size: [frames(stack) for stack in each] for size, each in found.items()}
+
+
+def compare(*options):
+    with open("work.py", "w", encoding="ascii") as file:
+        file.write(SCRIPT)
+    record([debian_python(), "work.py"], *options, env=environment(PYTHONHASHSEED="0"))
+    with open("seen.json", encoding="ascii") as file:
+        seen = json.load(file)
+    found = stacks_by_size()
+    wrong = []
+    for size, frames in seen.items():
+        stacks = found.get(int(size) + 1, [])  # a bytearray ends with a NUL
+        expected = [tuple(frame) for frame in frames]
+        if expected not in stacks:
+            wrong.append((size, expected[:6], [stack[:6] for stack in stacks]))
+    check(len(seen) > 900, "only", len(seen), "blocks")
+    check(not wrong, len(wrong), "of", len(seen), "differ, such as", wrong[:2])
+
+
+@test
+def each_stack_is_what_python_sees():
+    compare()
+
+
+@test
+def each_stack_is_what_python_sees_with_the_interpreters_frames():
+    compare("--native")
+    stacks = subprocess.run([TIDEMARK, "dump", "t.tide"], capture_output=True, text=True,
+                            check=True).stdout
+    check("flags=2" in stacks, "no frames of Python")
+
+
+# What the interpreter's file defines, with nothing behind it.
+IMPOSTOR = r"""
+#include <stdlib.h>
+char _PyRuntime[4096], PyCode_Type[512];
+const unsigned long Py_Version = VERSION;
+void *_PyThreadState_UncheckedGet(void) { return _PyRuntime; }
+void *_PyEval_EvalFrameDefault(int size) { return malloc(size); }
+int main(void) { return _PyEval_EvalFrameDefault(100000) == NULL; }
+"""
+
+
+def refused(version):
+    with open("impostor.c", "w", encoding="ascii") as file:
+        file.write(IMPOSTOR)
+    subprocess.run(["gcc", "-O1", "-rdynamic", "-o", "impostor", f"-DVERSION={version}",
+                    "impostor.c"], check=True, timeout=60)
+    record(["./impostor"], "-f", env=environment())
+    return subprocess.run([TIDEMARK, "info", "t.tide"], capture_output=True, text=True,
+                          check=True).stdout
+
+
+@test
+def another_version_is_refused_in_a_line():
+    said = refused("0x030d00f0")
+    check("python 3.13.0: its functions are not in the stacks" in said, said)
+
+
+@test
+def another_layout_is_refused_in_a_line():
+    said = refused("0x030b02f0")
+    check("python 3.11.2: its functions are not in the stacks" in said, said)
+
+
+main()
