@@ -317,6 +317,8 @@ static uint64_t next_sleep(struct collector *collector, uint64_t events)
 		return SLEEP_HELD_NS;
 	if (collector->sealed) // nobody there can wake us
 		return SLEEP_MIN_NS;
+	if (collector->idle_passes > 0 && !collector->options->until_idle)
+		return SLEEP_MIN_NS; // the launcher waits for the end
 	if (events >= DENSE_EVENTS && collector->alone)
 		collector->sleep_ns = dense_sleep(collector, events);
 	else if (events > 0 || collector->process_list.arrivals != NULL)
