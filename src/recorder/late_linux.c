@@ -9,6 +9,8 @@
 #include "recorder/text.h"
 #include "wire/attach.h"
 
+enum { LATE_OPEN_MAX = 32 };
+
 extern const char __ehdr_start[] HIDDEN;
 
 EXPORT void tidemark_late_v1(struct attach_call *call);
@@ -74,6 +76,44 @@ static bool late_list(uint8_t *at, const uint8_t *bytes, size_t length)
 	return true;
 }
 
+static bool late_protect(uintptr_t page, uintptr_t end, bool writable)
+{
+	return !kernel_failed(
+		kernel(__NR_mprotect, page, end - page,
+		       KERNEL_PROT_READ | KERNEL_PROT_EXEC | (writable ? KERNEL_PROT_WRITE : 0)));
+}
+
+// Pages of code that are writable, while many places are changed.
+static struct {
+	bool many;
+	uint32_t count;
+	uintptr_t pages[LATE_OPEN_MAX];
+} late_open;
+
+// Whether the page at `page` is writable already, or stays so from here on.
+static bool late_is_open(uintptr_t page)
+{
+	for (uint32_t i = 0; i < late_open.count; i++) {
+		if (late_open.pages[i] == page)
+			return true;
+	}
+	if (!late_open.many || late_open.count == LATE_OPEN_MAX ||
+	    !late_protect(page, page + KERNEL_PAGE, true))
+		return false;
+	late_open.pages[late_open.count++] = page;
+	return true;
+}
+
+void late_write_many(bool many)
+{
+	late_open.many = many;
+	while (!many && late_open.count > 0) {
+		uintptr_t page = late_open.pages[--late_open.count];
+
+		late_protect(page, page + KERNEL_PAGE, false);
+	}
+}
+
 bool late_write(uint8_t *at, const uint8_t *bytes, size_t length)
 {
 	uintptr_t page = (uintptr_t)at & ~(uintptr_t)(KERNEL_PAGE - 1);
@@ -81,11 +121,15 @@ bool late_write(uint8_t *at, const uint8_t *bytes, size_t length)
 
 	if (late_is() && (!late_list(at, bytes, length) || late_begins))
 		return late_begins;
-	if (kernel_failed(kernel(__NR_mprotect, page, end - page,
-				 KERNEL_PROT_READ | KERNEL_PROT_WRITE | KERNEL_PROT_EXEC)))
+	if (end - page == KERNEL_PAGE && late_is_open(page)) {
+		memcpy(at, bytes, length);
+		return true;
+	}
+	late_write_many(false); // none of them is made read-only below our hands
+	if (!late_protect(page, end, true))
 		return false;
 	memcpy(at, bytes, length);
-	kernel(__NR_mprotect, page, end - page, KERNEL_PROT_READ | KERNEL_PROT_EXEC);
+	late_protect(page, end, false);
 	return true;
 }
 

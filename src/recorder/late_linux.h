@@ -28,6 +28,9 @@ HIDDEN const char *late_session(void);
 // ATTACH_PATCH_BYTES. False: it cannot be.
 HIDDEN bool late_write(uint8_t *at, const uint8_t *bytes, size_t length);
 
+// Many places will be changed now, few pages of code: they stay writable until `many` is false.
+HIDDEN void late_write_many(bool many);
+
 // Code of our own making is here, to which what is patched leads; or (`gone`) no more.
 HIDDEN void late_pages(const void *start, size_t bytes, bool gone);
 

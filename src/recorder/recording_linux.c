@@ -675,7 +675,9 @@ static bool recording_start(struct recording_state *state)
 	if (fresh && (state->options & SEGMENT_PAUSED))
 		client_begin_paused();
 	if (fresh) {
+		late_write_many(true);
 		patch_start();
+		late_write_many(false);
 		enter_start();
 		allocators_add_real();
 	} else {
