@@ -32,9 +32,9 @@ const struct command cmd_strip = {
 	.usage = "FILE -o OUT [--arguments] [--paths] [--addresses]",
 	.text = "Without --arguments, --paths or --addresses the first two are left out. What\n"
 		"messages tell goes with them. With --addresses equal addresses stay equal, so\n"
-		"all figures of heaps stay; map, pins and reconcile have nothing to go by. Names of\n"
-		"threads, marks, functions and build-ids stay, and so do bundled symbols: look at\n"
-		"tidemark dump OUT before you pass it on.\n",
+		"all figures of heaps stay; map, pins and reconcile have nothing to go by.\n"
+		"Names of threads, marks, functions and build-ids stay, and so do bundled\n"
+		"symbols: look at tidemark dump OUT before you pass it on.\n",
 	.examples = "  tidemark strip app.tide -o public.tide\n",
 	.options = strip_options,
 	.run = run,

@@ -1,5 +1,5 @@
-// Four threads map, fill and unmap memory, and the process ends in the midst of it: of the calls that
-// they are in then, nobody can say whether they were made.
+// Four threads map, fill and unmap memory, and the process ends in the midst of it: of the calls
+// that they are in then, nobody can say whether they were made.
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
