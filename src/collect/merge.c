@@ -22,11 +22,6 @@ void merge_fini(struct merge *merge)
 	memset(merge, 0, sizeof *merge);
 }
 
-bool merge_empty(const struct merge *merge)
-{
-	return merge->heap_count == 0;
-}
-
 // ---- The heap -------------------------------------------------------------------------------
 
 static uint64_t time_of(const struct stream *stream)

@@ -42,7 +42,4 @@ void merge_add(struct merge *merge, struct image *image);
 // Deliver what is before the first look, in order. False: held by a special item; call again.
 bool merge_run(struct merge *merge);
 
-// Nothing is left to deliver.
-bool merge_empty(const struct merge *merge);
-
 #endif

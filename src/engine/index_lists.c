@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-static bool damaged(struct err *err)
+bool index_lists_damaged(struct err *err)
 {
 	return err_set(err, ERR_FORMAT, "the index is damaged: postings");
 }
@@ -17,6 +17,22 @@ static bool is_within(const struct index *index, const struct index_posts *entry
 	return entry->at <= entry->end && entry->end <= index->files.posts.size;
 }
 
+bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, const uint8_t *end,
+		       struct index_posts *entry)
+{
+	uint64_t count, size;
+
+	*site += bits_take_varint(at, end);
+	count = bits_take_varint(at, end);
+	size = bits_take_varint(at, end);
+	*entry = (struct index_posts){ .count = (uint32_t)(count >> 1),
+				       .several = count & 1,
+				       .at = *list_at,
+				       .end = *list_at + size };
+	*list_at += size;
+	return *at <= end && size <= UINT32_MAX && count >> 1 <= INT32_MAX;
+}
+
 // The entries of chosen sites in a chunk's directory, which was read.
 static bool visit_entries(struct index *index, const struct index_chunk *chunk,
 			  const uint32_t *numbers, const uint8_t *at, const uint8_t *end,
@@ -26,7 +42,6 @@ static bool visit_entries(struct index *index, const struct index_chunk *chunk,
 
 	for (uint32_t i = 0; i < chunk->sites_count; i++) {
 		struct index_posts entry;
-		uint64_t count, size;
 
 		if (i % INDEX_POSTS_MARK == 0) {
 			const struct index_posts_mark *mark =
@@ -35,19 +50,10 @@ static bool visit_entries(struct index *index, const struct index_chunk *chunk,
 			site = mark->site;
 			list_at = mark->at;
 		}
-		site += bits_take_varint(&at, end);
-		count = bits_take_varint(&at, end);
-		size = bits_take_varint(&at, end);
-		if (at > end || site >= index->cells.sites_count || size > UINT32_MAX ||
-		    count >> 1 > UINT64_C(1) << index->shape.chunk_log2)
-			return damaged(err);
-		entry = (struct index_posts){ .count = (uint32_t)(count >> 1),
-					      .several = count & 1,
-					      .at = list_at,
-					      .end = list_at + size };
-		if (!is_within(index, &entry))
-			return damaged(err);
-		list_at += size;
+		if (!index_lists_entry(&site, &list_at, &at, end, &entry) ||
+		    site >= index->cells.sites_count || !is_within(index, &entry) ||
+		    entry.count > UINT64_C(1) << index->shape.chunk_log2)
+			return index_lists_damaged(err);
 		if (numbers[site] && entry.count > 0 && !visit(context, numbers[site], &entry, err))
 			return false;
 	}
@@ -65,7 +71,7 @@ static bool visit_chunk(struct index *index, uint64_t number, const uint32_t *nu
 	if (chunk->first_mark > index->files.posts_marks_count ||
 	    marks > index->files.posts_marks_count - chunk->first_mark ||
 	    chunk->sites_size > index->files.posts_sites.size)
-		return damaged(err);
+		return index_lists_damaged(err);
 	bytes = mem_resize(NULL, (size_t)chunk->sites_size + 1, 1);
 	ok = vault_read(&index->files.posts_sites, chunk->sites_at, bytes,
 			(size_t)chunk->sites_size, err) &&
@@ -120,7 +126,7 @@ static bool load_list(void *context, uint32_t number, const struct index_posts *
 	size_t size;
 
 	if (entry->end - entry->at < head)
-		return damaged(err);
+		return index_lists_damaged(err);
 	size = (size_t)(entry->end - entry->at - head);
 	lists->bytes = mem_grow(lists->bytes, &lists->bytes_capacity,
 				(size_t)loading->filled + size + 1, 1);
@@ -152,37 +158,6 @@ static bool begin_list(struct index_list *list, const uint8_t *bytes, struct err
 	if (!list->several)
 		list->size = bits_take_varint(&list->at, list->end);
 	return index_list_next(list, err);
-}
-
-// The size of a posting, whose word is this.
-static void take_size(struct index_list *list, uint64_t word)
-{
-	unsigned place = word & ((1 << BITS_SIZES_LOG2) - 1);
-	uint64_t other = place ? 0 : bits_take_varint(&list->at, list->end);
-
-	if (list->run_left == 0) {
-		list->sizes = (struct bits_sizes){ 0 };
-		list->run_left = list->run;
-	}
-	list->run_left--;
-	list->size = bits_sizes_take(&list->sizes, place, other);
-}
-
-bool index_list_next(struct index_list *list, struct err *err)
-{
-	uint64_t word;
-
-	if (--list->left == 0)
-		return true;
-	word = bits_take_varint(&list->at, list->end);
-	list->ends = word & 1;
-	word >>= 1;
-	if (list->several) {
-		take_size(list, word);
-		word >>= BITS_SIZES_LOG2;
-	}
-	list->step += word;
-	return (list->at <= list->end && list->step <= list->last) || damaged(err);
 }
 
 bool index_lists_load(struct index_lists *lists, struct index *index, const uint32_t *numbers,

@@ -44,8 +44,45 @@ bool index_lists_load(struct index_lists *lists, struct index *index, const uint
 		      uint64_t chunk, struct err *err);
 void index_lists_fini(struct index_lists *lists);
 
+// One entry of a chunk's directory, from its bytes at `*at`: `*site` and `*list_at` are those
+// before it, or a mark's, and become its own and the next one's. False: the index is damaged.
+bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, const uint8_t *end,
+		       struct index_posts *entry);
+
+// Sets *err; false.
+bool index_lists_damaged(struct err *err);
+
+// The size of a posting, whose word is this.
+static inline void index_list_take_size(struct index_list *list, uint64_t word)
+{
+	unsigned place = word & ((1 << BITS_SIZES_LOG2) - 1);
+	uint64_t other = place ? 0 : bits_take_varint(&list->at, list->end);
+
+	if (list->run_left == 0) {
+		list->sizes = (struct bits_sizes){ 0 };
+		list->run_left = list->run;
+	}
+	list->run_left--;
+	list->size = bits_sizes_take(&list->sizes, place, other);
+}
+
 // The next one. False with *err: the index is damaged. At the end `left` is 0.
-bool index_list_next(struct index_list *list, struct err *err);
+static inline bool index_list_next(struct index_list *list, struct err *err)
+{
+	uint64_t word;
+
+	if (--list->left == 0)
+		return true;
+	word = bits_take_varint(&list->at, list->end);
+	list->ends = word & 1;
+	word >>= 1;
+	if (list->several) {
+		index_list_take_size(list, word);
+		word >>= BITS_SIZES_LOG2;
+	}
+	list->step += word;
+	return (list->at <= list->end && list->step <= list->last) || index_lists_damaged(err);
+}
 
 // Which blocks have steps of the chosen sites in [from, to), all of which have postings:
 // marks[block - (from >> block_log2)] is set.

@@ -1,6 +1,7 @@
 // Peaks from postings: what the sites of a group did, without the steps of all others. Sums over
 // runs of postings lie beside them, so that a site that did very much is not read as a whole.
 #include "engine/index_ask.h"
+#include "engine/index_lists.h"
 
 #include "base/mem.h"
 
@@ -30,11 +31,6 @@ struct runs {
 	uint64_t postings;
 };
 
-static bool damaged(struct err *err)
-{
-	return err_set(err, ERR_FORMAT, "the index is damaged: postings");
-}
-
 // ---- finding a site's postings ----
 
 // The site's entry among those behind a mark. False without an error: there is none.
@@ -44,23 +40,12 @@ static bool read_entry(const struct index_posts_mark *mark, const uint8_t *at, c
 	uint64_t is = mark->site, list_at = mark->at;
 
 	for (unsigned i = 0; i < INDEX_POSTS_MARK && at < end; i++) {
-		uint64_t count, size;
-
-		is += bits_take_varint(&at, end);
-		count = bits_take_varint(&at, end);
-		size = bits_take_varint(&at, end);
-		if (at > end || size > UINT32_MAX || count >> 1 > INT32_MAX)
-			return damaged(err);
+		if (!index_lists_entry(&is, &list_at, &at, end, entry))
+			return index_lists_damaged(err);
 		if (is > site)
 			return false;
-		if (is == site) {
-			*entry = (struct index_posts){ .count = (uint32_t)(count >> 1),
-						       .several = count & 1,
-						       .at = list_at,
-						       .end = list_at + size };
+		if (is == site)
 			return true;
-		}
-		list_at += size;
 	}
 	return false;
 }
@@ -89,14 +74,14 @@ static bool find_entry(struct index *index, const struct index_chunk *chunk, uin
 	begin = marks[low - 1].sites_at;
 	end = low < all ? marks[low].sites_at : chunk->sites_size;
 	if (begin > end || end - begin > sizeof bytes)
-		return damaged(err);
+		return index_lists_damaged(err);
 	if (!vault_read(&index->files.posts_sites, chunk->sites_at + begin, bytes,
 			(size_t)(end - begin), err) ||
 	    !read_entry(&marks[low - 1], bytes, bytes + (end - begin), site, entry, err))
 		return false;
 	if (entry->at < chunk->lists_at || entry->at > chunk->lists_at + chunk->lists_size ||
 	    entry->end > chunk->lists_at + chunk->lists_size)
-		return damaged(err);
+		return index_lists_damaged(err);
 	return true;
 }
 
@@ -121,7 +106,7 @@ static bool take_single(struct index *index, struct run *run, struct err *err)
 		return false;
 	run->single = bits_take_varint(&at, bytes + size);
 	if (at > bytes + size)
-		return damaged(err);
+		return index_lists_damaged(err);
 	run->at += (uint64_t)(at - bytes);
 	run->size -= (uint32_t)(at - bytes);
 	return true;
@@ -150,7 +135,7 @@ static bool add_runs(struct index *index, uint64_t chunk, const struct index_pos
 	}
 	if (!ok) {
 		mem_free(skips);
-		return err->kind == ERR_NONE ? damaged(err) : false;
+		return err->kind == ERR_NONE ? index_lists_damaged(err) : false;
 	}
 	run.at += head;
 	run.size = (uint32_t)(entry->end - run.at);
@@ -185,7 +170,7 @@ static bool add_runs(struct index *index, uint64_t chunk, const struct index_pos
 			push_run(runs, part);
 	}
 	mem_free(skips);
-	return ok || damaged(err);
+	return ok || index_lists_damaged(err);
 }
 
 // All runs of a site with steps in [from, to).
@@ -222,28 +207,23 @@ static bool read_run(struct index *index, const struct run *run, struct posting 
 		     struct err *err)
 {
 	uint8_t *bytes = mem_resize(NULL, run->size + (size_t)1, 1);
-	const uint8_t *at = bytes, *end = bytes + run->size;
-	uint64_t step = run->summed && run->skip.step ? run->chunk + run->skip.step : run->chunk;
-	struct bits_sizes sizes = { 0 };
+	struct index_list at = {
+		.at = bytes,
+		.end = bytes + run->size,
+		.step = run->summed && run->skip.step ? run->chunk + run->skip.step : run->chunk,
+		.size = run->single,
+		.left = run->count + 1,
+		.several = run->several,
+		.last = UINT64_MAX,
+		.run = run->count,
+	};
 	bool ok = vault_read(&index->files.posts, run->at, bytes, run->size, err);
 
 	for (uint32_t i = 0; ok && i < run->count; i++) {
-		uint64_t word = bits_take_varint(&at, end);
-
-		list[i].ends = word & 1;
-		word >>= 1;
-		list[i].size = run->single;
-		if (run->several) {
-			unsigned place = word & ((1 << BITS_SIZES_LOG2) - 1);
-			uint64_t other = place ? 0 : bits_take_varint(&at, end);
-
-			list[i].size = bits_sizes_take(&sizes, place, other);
-			word >>= BITS_SIZES_LOG2;
-		}
-		step += word;
-		list[i].step = step;
-		if (at > end)
-			ok = damaged(err);
+		ok = index_list_next(&at, err);
+		list[i].step = at.step;
+		list[i].size = at.size;
+		list[i].ends = at.ends;
 	}
 	mem_free(bytes);
 	return ok;

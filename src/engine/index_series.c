@@ -83,6 +83,19 @@ bool index_collect(struct index *index, struct index_clock *clock, const struct 
 		       most);
 }
 
+// The same for one question by lifetime, whose levels are then found in the list.
+static bool collect(struct index *index, const struct window_query *query, struct plain *plain,
+		    struct err *err)
+{
+	struct index_clock clock = { 0 };
+	bool ok = index_collect(index, &clock, query, plain, err);
+
+	index_clock_fini(&clock);
+	if (!ok)
+		plain_fini(plain);
+	return ok;
+}
+
 // ---- series ----
 
 struct series {
@@ -107,7 +120,6 @@ bool index_series(struct index *index, const struct window_query *query, size_t 
 		  struct window_bucket *buckets, size_t count, struct err *err)
 {
 	struct series series = { .axis = { query->from_ns, query->to_ns, count } };
-	struct index_clock clock = { 0 };
 	struct index_groups groups;
 	struct index_scan scan = { .index = index,
 				   .groups = &groups,
@@ -121,12 +133,11 @@ bool index_series(struct index *index, const struct window_query *query, size_t 
 	bool ok;
 
 	if (by_lifetime(query)) {
-		ok = index_collect(index, &clock, query, &plain, err);
-		if (ok)
-			plain_series(&plain, query, groups_count, buckets, count);
+		if (!collect(index, query, &plain, err))
+			return false;
+		plain_series(&plain, query, groups_count, buckets, count);
 		plain_fini(&plain);
-		index_clock_fini(&clock);
-		return ok;
+		return true;
 	}
 	index_groups_init(&groups, index, query);
 	series.rows = mem_alloc(groups_count + 1, sizeof *series.rows);
@@ -139,7 +150,6 @@ bool index_series(struct index *index, const struct window_query *query, size_t 
 	mem_free(levels);
 	mem_free(series.rows);
 	index_groups_fini(&groups);
-	index_clock_fini(&clock);
 	return ok;
 }
 
@@ -416,7 +426,6 @@ bool index_flows(struct index *index, const struct window_query *query, size_t g
 		 struct window_flow *flows, size_t count, struct err *err)
 {
 	struct flowing flowing = { { query->from_ns, query->to_ns, count }, flows, count };
-	struct index_clock clock = { 0 };
 	struct index_groups groups;
 	struct index_scan scan = { .index = index,
 				   .groups = &groups,
@@ -429,12 +438,11 @@ bool index_flows(struct index *index, const struct window_query *query, size_t g
 	bool ok;
 
 	if (by_lifetime(query)) {
-		ok = index_collect(index, &clock, query, &plain, err);
-		if (ok)
-			plain_flows(&plain, query, groups_count, flows, count);
+		if (!collect(index, query, &plain, err))
+			return false;
+		plain_flows(&plain, query, groups_count, flows, count);
 		plain_fini(&plain);
-		index_clock_fini(&clock);
-		return ok;
+		return true;
 	}
 	memset(flows, 0, groups_count * count * sizeof *flows);
 	index_groups_init(&groups, index, query);
@@ -475,7 +483,6 @@ bool index_changes(struct index *index, const struct window_query *query,
 		   struct err *err)
 {
 	struct changing changing = { .each = each, .context = context };
-	struct index_clock clock = { 0 };
 	struct index_groups groups;
 	struct index_scan scan = { .index = index,
 				   .groups = &groups,
@@ -489,12 +496,11 @@ bool index_changes(struct index *index, const struct window_query *query,
 	bool ok;
 
 	if (by_lifetime(query)) {
-		ok = index_collect(index, &clock, query, &plain, err);
-		if (ok)
-			plain_changes(&plain, query, each, context);
+		if (!collect(index, query, &plain, err))
+			return false;
+		plain_changes(&plain, query, each, context);
 		plain_fini(&plain);
-		index_clock_fini(&clock);
-		return ok;
+		return true;
 	}
 	index_groups_init(&groups, index, query);
 	ok = index_scan(&scan, err);

@@ -45,7 +45,6 @@ struct present {
 	struct detail *details; // a block's `site` is its place here
 	size_t details_count, details_capacity;
 	uint32_t details_spare;
-	uint64_t last_ns;
 	uint64_t events;
 };
 
@@ -258,7 +257,6 @@ static void apply_event(struct present *present, const struct trace_event *event
 	if (!thread || event->thread >= present->threads_count ||
 	    thread->process >= present->processes_count)
 		return;
-	present->last_ns = event->time_ns;
 	present->events = event->number + 1;
 	if (options->before && (vm || failed))
 		options->before(options->context, present->space, event);
@@ -327,7 +325,6 @@ static void end_process(struct present *present, const struct trace_note *note)
 
 static void apply_note(struct present *present, const struct trace_note *note)
 {
-	present->last_ns = note->time_ns;
 	if (note->process >= present->processes_count)
 		return;
 	if (note->kind == TRACE_NOTE_PROCESS_END) {
@@ -471,11 +468,6 @@ uint64_t present_time(const struct present *present, process_id process)
 	    present->processes[process].ended_ns != UINT64_MAX)
 		return present->processes[process].ended_ns;
 	return moment_duration(present->reader);
-}
-
-uint64_t present_last_ns(const struct present *present)
-{
-	return present->last_ns;
 }
 
 uint64_t present_events(const struct present *present)

@@ -66,9 +66,6 @@ const struct space *present_space(const struct present *present);
 // The moment: the time of the edge, or of the process's end.
 uint64_t present_time(const struct present *present, process_id process);
 
-// The time of the last item that was read.
-uint64_t present_last_ns(const struct present *present);
-
 // Events that were read and are before the moment.
 uint64_t present_events(const struct present *present);
 

@@ -286,16 +286,6 @@ static bool is_as_asked(const struct selection *selection, const struct trace_ev
 	       !needs_picks(selection);
 }
 
-bool selection_has_begin(const struct selection *selection, const struct trace_event *event)
-{
-	return event_bitmap_begin(selection->event_bitmap, event->number);
-}
-
-bool selection_has_end(const struct selection *selection, const struct trace_event *event)
-{
-	return event_bitmap_end(selection->event_bitmap, event->number);
-}
-
 bool selection_has_event(const struct selection *selection, const struct trace_event *event)
 {
 	unsigned layers = selection->query.layers ? selection->query.layers : ~0u;

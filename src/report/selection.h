@@ -99,11 +99,6 @@ bool selection_read(struct selection *selection, enum progress_mode progress, st
 bool selection_read_events(struct selection *selection, enum progress_mode progress,
 			   struct err *err);
 
-// Whether the event begins, or ends, a selected block. A realloc may do both. After
-// selection_read_events.
-bool selection_has_begin(const struct selection *selection, const struct trace_event *event);
-bool selection_has_end(const struct selection *selection, const struct trace_event *event);
-
 // Whether the event begins or ends a selected allocation, or is a call that failed or that is on
 // virtual memory and is itself as was asked for. After selection_read_events.
 bool selection_has_event(const struct selection *selection, const struct trace_event *event);

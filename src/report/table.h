@@ -218,9 +218,7 @@ bool table_column_lifetimes(enum table_column column);
 // What the row is called, by its last key; "total". Stacks: their first function. Appends.
 void table_describe(const struct table *table, const struct table_row *row, struct str *text);
 
-// The symbol that stands for a stack, the first that is no allocator wrapper (NULL: no stack), and
-// what it is called. Appends.
-const struct symbol *table_face(const struct table *table, stack_id stack);
+// What a stack is called: its first function that is no allocator wrapper. Appends.
 void table_describe_function(const struct table *table, stack_id stack, struct str *text);
 
 // The stack behind a row of key stack; the process and so on of other keys.

@@ -30,11 +30,6 @@ stack_id table_stack(const struct table *table, const struct table_row *row)
 	return labels_first(table->labels, (uint32_t)row->value);
 }
 
-const struct symbol *table_face(const struct table *table, stack_id stack)
-{
-	return names_face(table->asked->names, stack, table->options->all_frames);
-}
-
 void table_describe_function(const struct table *table, stack_id stack, struct str *text)
 {
 	names_add_function(table->asked->names, stack, table->options->all_frames, text);

@@ -204,15 +204,3 @@ bool block_unpack(struct block_unpacker *unpacker, const struct block *block, co
 	*payload = bytes_cursor(unpacker->raw.data, size);
 	return true;
 }
-
-const char *block_type_name(uint16_t type)
-{
-	static const char *const names[] = {
-		[BLOCK_DEFS] = "DEFS", [BLOCK_EVENTS] = "EVENTS", [BLOCK_INDEX] = "INDEX",
-		[BLOCK_END] = "END",   [BLOCK_BUNDLE] = "BUNDLE",
-	};
-
-	if (type >= sizeof names / sizeof *names || !names[type])
-		return "UNKNOWN";
-	return names[type];
-}

@@ -104,7 +104,4 @@ void block_unpacker_fini(struct block_unpacker *unpacker); // accepts { 0 }
 bool block_unpack(struct block_unpacker *unpacker, const struct block *block, const uint8_t *stored,
 		  struct bytes_cursor *payload, struct err *err);
 
-// "DEFS", "EVENTS" …, "UNKNOWN".
-const char *block_type_name(uint16_t type);
-
 #endif
