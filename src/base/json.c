@@ -143,6 +143,7 @@ void json_line_begin(struct json *json)
 
 void json_line_end(struct json *json)
 {
+	ASSERT(json->on_line > 0);
 	json->on_line--;
 }
 

@@ -1,3 +1,12 @@
+// For example, a loop calls malloc(24) and free, and always gets 0x5010. Its two records are
+//
+//     01 01 18      type 1 (malloc), 0 bytes of address (the difference to the last one is 0),
+//                   1 byte of size: 24
+//     04 00         type 4 (free), 0 bytes of address: the same
+//
+// Five bytes a turn, without a stack, since the lane's is unchanged. Once some have been decoded
+// the bytes that follow are compared with the last five, and what is equal is one item: an echo of
+// so many turns.
 #include "collect/lane_reader.h"
 
 #include "base/mem.h"

@@ -1,3 +1,12 @@
+// For example, one thread frees a block, and within the same tick another gets its address:
+//
+//     lane 1   time 10 malloc 0x5000, interval 1 of slot 1      time 20 free 0x5000
+//     lane 2   time 20 malloc 0x5000, interval 2 of slot 1      time 20 malloc 0x9000, of slot 2
+//
+// At time 20 lane 2 may be the first of the heap. Its malloc is of interval 2, and interval 1 of
+// the slot has an event that is not delivered yet, the free of lane 1: so lane 1 is the blocker and
+// goes on up to its free, then lane 2 does. Had lane 1's free been read after the first look, it
+// would be pulled in all the same, with what is before it in its lane and nothing after it.
 #include "collect/merge.h"
 
 #include "base/mem.h"

@@ -1,3 +1,12 @@
+// For example, the last stack was main, f, g, with return addresses at the slots 0xf8, 0xc8 and
+// 0x98; now f has called k instead, and k calls malloc, with its return address at 0xa8. The walk:
+//
+//     slot 0xa8   is not an entry of the last stack: k is a fresh frame. Its rule is rsp + 32, so
+//                 the next return address is at 0xc8
+//     slot 0xc8   is f's entry, and has the same return address: what is outside may be the same.
+//                 The words at 0xc8 and 0xf8 (and each saved rbp) are compared, and are equal
+//
+// So the edit is "keep 2, push k": one frame was walked, however deep the stack is.
 #include "recorder/capture_own.h"
 
 #include "recorder/kernel.h"

@@ -1,3 +1,13 @@
+// For example, f is at 0x1000 and begins with push %rbp (1 byte) and mov %rsp,%rbp (3 bytes). Its
+// CIE says "cfa is rsp + 8, rip at cfa - 8", with data by -8; its FDE says "advance 1; cfa offset
+// 16; rbp at 2; advance 3; cfa register rbp". Run from the start, that makes three rows:
+//
+//     0x1000   cfa = rsp + 8                           rip at cfa - 8
+//     0x1001   cfa = rsp + 16   rbp at cfa - 16        rip at cfa - 8
+//     0x1004   cfa = rbp + 16   rbp at cfa - 16        rip at cfa - 8
+//
+// Asked about 0x1010, the machine stops before the first row that begins after it. The rule is
+// UNWIND_RBP with a cfa offset of 16 / 8 = 2 words and an rbp offset of -16 / 8 + 1 = -1.
 #include "recorder/cfi.h"
 
 #include "recorder/text.h"

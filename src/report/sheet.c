@@ -165,6 +165,7 @@ void sheet_begin(struct sheet *sheet, const struct sheet_column *columns, size_t
 	unsigned not_here = (sheet->form->flat ? SHEET_JSON_ONLY : SHEET_FLAT_ONLY) |
 			    (sheet->form->part ? SHEET_HEADS : 0);
 
+	ASSERT(sheet->form && sheet->sink && !sheet->columns);
 	sheet->columns = mem_alloc(count + SITE_COLUMNS, sizeof *sheet->columns);
 	for (size_t i = 0; i < count; i++) {
 		bool site = columns[i].kind == SHEET_SITE;
@@ -175,12 +176,14 @@ void sheet_begin(struct sheet *sheet, const struct sheet_column *columns, size_t
 			if (!(from->flags & not_here))
 				sheet->columns[sheet->count++] = *from;
 	}
+	ASSERT(sheet->count <= count + SITE_COLUMNS);
 	if (sheet->form->begin)
 		sheet->form->begin(sheet);
 }
 
 void sheet_row(struct sheet *sheet, const void *row)
 {
+	ASSERT(sheet->columns); // between begin and end
 	if (sheet->site_of) {
 		sheet->site = sheet->site_of(sheet, row);
 		sheet->process = reader_process(sheet->site.asked->reader, sheet->site.process);

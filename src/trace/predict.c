@@ -1,3 +1,14 @@
+// For example, one thread calls five times; each block of 40 bytes takes 3 chunks, 48 bytes:
+//
+//     malloc(40) = 0x1000   way 1: nothing is known, the difference to 0 is written. Block 0; after
+//                           it, at 0x1030, is the thread's first rest
+//     malloc(40) = 0x1030   way 4: at the first rest. Block 1; the rest is 0x1060 now
+//     free(0x1030)          way 0: the block that it began last. The list of class 3 is 0x1030;
+//                           *next* is block 2
+//     malloc(40) = 0x1030   way 0: the first of its list, which is empty again. Block 2
+//     free(0x1000)          way 3: block 0, that is *next* - 2, which zigzag writes as 3
+//
+// Five bytes of ways, one number and one difference are all that is written of five addresses.
 #include "trace/predict.h"
 
 #include "trace/predict_follow.h"
