@@ -30,8 +30,9 @@ enum {
 	ATTACHER_PATIENCE = 16,
 	ATTACHER_LEAVES = 300,
 	ATTACHER_NAP_NS = 1000000,
-	ATTACHER_SETTLES = 50,   // stops, until no thread is in the allocator
-	ATTACHER_PATH_AT = 1024, // in what a thread is lent, behind the call
+	ATTACHER_SETTLES = 30,        // stops, until no thread is in the allocator
+	ATTACHER_SETTLE_NS = 8000000, // in a stop
+	ATTACHER_PATH_AT = 1024,      // in what a thread is lent, behind the call
 };
 
 // What is known of one process.
@@ -402,7 +403,9 @@ static bool attacher_stop(struct attacher *attacher, struct tracee *tracee,
 
 		if (!tracee_stop(tracee, attacher->pid, err))
 			return false;
-		if (!before || glibc_heap_settle(&attacher->objects, tracee))
+		if (!before ||
+		    glibc_heap_settle(&attacher->objects, tracee,
+				      try < ATTACHER_SETTLES / 2 ? ATTACHER_SETTLE_NS : UINT64_MAX))
 			return true;
 		if (try == ATTACHER_SETTLES) {
 			str_add(&before->why, "a thread was in its allocator whenever it was "
@@ -518,118 +521,158 @@ static bool attacher_leads_there(const struct attacher *attacher, const struct t
 	return false;
 }
 
-static bool attacher_leads_anywhere(const struct attacher *attacher, const struct tracee *tracee)
+// The threads have no lane any more.
+static void attacher_clean(const struct attacher *attacher, const struct tracee *tracee)
 {
-	for (uint32_t i = 0; i < attacher->answer.pages_count && i < ATTACH_PAGES_MAX; i++)
-		if (attacher_leads_there(attacher, tracee, &attacher->answer.pages[i]))
-			return true;
-	return false;
-}
-
-// The threads have no lane any more; code that nobody can be in is unmapped.
-static void attacher_clean(struct attacher *attacher, struct tracee *tracee,
-			   struct tracee_loan *loan)
-{
-	const struct attach_call before = attacher->answer;
+	const struct attach_call *answer = &attacher->answer;
 
 	for (size_t i = 0; i < tracee->count; i++)
 		if (!tracee->threads[i].gone)
 			tracee_write(attacher->pid,
 				     tracee->threads[i].registers.fs_base +
-					     (uint64_t)before.lane_at,
-				     &before.nobody, sizeof(before.nobody));
-	for (uint32_t i = 0; i < before.pages_count && i < ATTACH_PAGES_MAX; i++) {
-		const struct attach_range *range = &before.pages[i];
-		uint64_t arguments[6] = { range->start, range->end - range->start, 0, 0, 0, 0 };
-
-		if (!attacher_leads_there(attacher, tracee, range))
-			tracee_ask(loan, SYS_munmap, arguments);
-	}
+					     (uint64_t)answer->lane_at,
+				     &answer->nobody, sizeof(answer->nobody));
 }
 
-// With all threads standing: have the recorder make itself as it was loaded. False: not now.
-static bool attacher_reset(struct attacher *attacher, struct tracee *tracee)
+// With all threads stopped: have the recorder make itself as it was loaded. False: not now.
+static bool attacher_reset(struct attacher *attacher, const struct tracee *tracee,
+			   struct tracee_loan *loan)
 {
 	const struct attach_call before = attacher->answer;
-	struct tracee_thread *thread = attacher_any_thread(tracee);
-	struct tracee_loan loan = { 0 };
-	struct err err;
-	bool done;
+	bool done = !attacher_is_inside(attacher, tracee) &&
+		    attacher_call(attacher, loan, ATTACH_STOP, NULL) &&
+		    attacher->answer.status != ATTACH_BUSY;
 
-	if (!thread || attacher_is_inside(attacher, tracee) ||
-	    !tracee_borrow(&loan, thread, attacher->gate, &err))
-		return false;
-	done = attacher_call(attacher, &loan, ATTACH_STOP, NULL) &&
-	       attacher->answer.status != ATTACH_BUSY;
 	attacher->answer = before;
 	if (done)
-		attacher_clean(attacher, tracee, &loan);
-	tracee_give_back(&loan);
+		attacher_clean(attacher, tracee);
 	return done;
 }
 
 // What the recorder there has changed. False: it does not record for this session.
-static bool attacher_ask(struct attacher *attacher, struct tracee *tracee, const char *session)
+static bool attacher_ask(struct attacher *attacher, struct tracee_loan *loan, const char *session)
 {
-	struct tracee_thread *thread = attacher_any_thread(tracee);
-	struct tracee_loan loan;
-	struct err err;
-	bool told;
-
-	if (!thread || !tracee_borrow(&loan, thread, attacher->gate, &err))
-		return false;
-	told = attacher_call(attacher, &loan, ATTACH_ASK, NULL);
-	tracee_give_back(&loan);
-	return told && attacher->answer.status == ATTACH_DONE &&
+	return attacher_call(attacher, loan, ATTACH_ASK, NULL) &&
+	       attacher->answer.status == ATTACH_DONE &&
 	       (!session || strcmp(attacher->answer.session, session) == 0);
 }
 
-// Stop all threads and see whether the recorder is there. False: nothing is to be done.
-static bool attacher_meet(struct attacher *attacher, struct tracee *tracee, const char *session,
-			  struct err *err)
+// One thread, whichever can be stopped. *there: the process has any.
+static bool attacher_stop_any(const struct attacher *attacher, struct tracee *tracee, bool *there)
 {
-	if (!attacher->entry || !tracee_stop(tracee, attacher->pid, err))
-		return false;
-	if (attacher_ask(attacher, tracee, session))
-		return true;
-	tracee_release(tracee);
-	return false;
+	size_t count;
+	pid_t *list = tracee_list(attacher->pid, &count);
+	bool stopped = false;
+	struct err err;
+
+	*there = count > 0;
+
+	for (size_t i = 0; i < count && !stopped; i++)
+		stopped = tracee_stop_one(tracee, attacher->pid, list[i], &err);
+	mem_free(list);
+	return stopped;
+}
+
+// The pages that no thread's stack led to while all were stopped, as bits. Since then nothing does.
+// *all: there are no others.
+static uint64_t attacher_unused(const struct attacher *attacher, const struct tracee *tracee,
+				bool *all)
+{
+	uint64_t unused = 0;
+
+	*all = true;
+	for (uint32_t i = 0; i < attacher->answer.pages_count && i < ATTACH_PAGES_MAX; i++)
+		if (!attacher_leads_there(attacher, tracee, &attacher->answer.pages[i]))
+			unused |= UINT64_C(1) << i;
+		else
+			*all = false;
+	return unused;
+}
+
+static void attacher_unmap(const struct attacher *attacher, struct tracee_loan *loan,
+			   uint64_t unused)
+{
+	for (uint32_t i = 0; i < attacher->answer.pages_count && i < ATTACH_PAGES_MAX; i++) {
+		const struct attach_range *range = &attacher->answer.pages[i];
+		uint64_t arguments[6] = { range->start, range->end - range->start, 0, 0, 0, 0 };
+
+		if (unused >> i & 1)
+			tracee_ask(loan, SYS_munmap, arguments);
+	}
+}
+
+enum attacher_left { ATTACHER_LEFT, ATTACHER_NOT_YET, ATTACHER_NOT_THERE };
+
+// One thread has what it needs before the others are stopped, and does after they have gone on what
+// needs no stop. `patient`: code that may be needed yet is rather waited for than left for good.
+static enum attacher_left attacher_leave_with(struct attacher *attacher, struct tracee *tracee,
+					      struct tracee_loan *loan, const char *session,
+					      bool patient, struct attacher_figures *figures)
+{
+	struct attach_patch *list;
+	struct err err;
+	uint64_t unused, stood_ns;
+	bool done, all;
+
+	if (!attacher_ask(attacher, loan, session))
+		return ATTACHER_NOT_THERE;
+	list = attacher_list(attacher);
+	if (!tracee_stop_others(tracee, &err)) {
+		mem_free(list);
+		return ATTACHER_NOT_THERE;
+	}
+	if (list)
+		attacher_write(tracee, loan->thread, list, attacher->answer.patches_count,
+			       offsetof(struct attach_patch, after),
+			       offsetof(struct attach_patch, before));
+	mem_free(list);
+	unused = attacher_unused(attacher, tracee, &all);
+	done = (all || !patient) && attacher_reset(attacher, tracee, loan);
+	stood_ns = tracee_release_others(tracee, loan->thread->tid);
+	if (stood_ns > figures->stop_ns)
+		figures->stop_ns = stood_ns;
+	if (done)
+		attacher_unmap(attacher, loan, unused);
+	return done ? ATTACHER_LEFT : ATTACHER_NOT_YET;
+}
+
+static enum attacher_left attacher_try_to_leave(struct attacher *attacher, const char *session,
+						bool patient, struct attacher_figures *figures)
+{
+	enum attacher_left left = ATTACHER_NOT_YET;
+	struct tracee tracee;
+	struct tracee_thread own;
+	struct tracee_loan loan;
+	struct err err;
+	bool there;
+
+	if (!attacher->entry || !attacher_stop_any(attacher, &tracee, &there))
+		return attacher->entry && there ? ATTACHER_NOT_YET : ATTACHER_NOT_THERE;
+	own = tracee.threads[0]; // the list moves as it grows
+	if (tracee_borrow(&loan, &own, attacher->gate, &err)) {
+		left = attacher_leave_with(attacher, &tracee, &loan, session, patient, figures);
+		tracee_give_back(&loan);
+	}
+	tracee_release(&tracee);
+	return left;
 }
 
 // The code as it was; then, when nobody is inside any more, the recorder's memory.
 static bool attacher_leave(struct attacher *attacher, const char *session,
 			   struct attacher_figures *figures, struct err *err)
 {
-	struct tracee tracee;
-	bool done = false;
-	uint64_t stood_ns;
-
-	for (int try = 0; try < ATTACHER_LEAVES && !done; try++) {
-		struct attach_patch *list;
-
+	for (int try = 0; try < ATTACHER_LEAVES; try++) {
 		if (try > 0) // a thread needs the processor to come out
 			now_sleep(ATTACHER_NAP_NS *
 				  (uint64_t)(try < ATTACHER_PATIENCE ? try : ATTACHER_PATIENCE));
-		if (!attacher_meet(attacher, &tracee, session, err))
-			return true; // it has ended, or is another program by now
-		list = try == 0 ? attacher_list(attacher) : NULL;
-		if (list && attacher_any_thread(&tracee))
-			attacher_write(&tracee, attacher_any_thread(&tracee), list,
-				       attacher->answer.patches_count,
-				       offsetof(struct attach_patch, after),
-				       offsetof(struct attach_patch, before));
-		mem_free(list);
-		// Code that may be needed yet stays for good: rather wait a little.
-		done = (try >= ATTACHER_PATIENCE || !attacher_leads_anywhere(attacher, &tracee)) &&
-		       attacher_reset(attacher, &tracee);
-		stood_ns = tracee_release(&tracee);
-		if (stood_ns > figures->stop_ns)
-			figures->stop_ns = stood_ns;
+		if (attacher_try_to_leave(attacher, session, try < ATTACHER_PATIENCE, figures) !=
+		    ATTACHER_NOT_YET)
+			return true; // or it has ended, or is another program by now
 	}
-	return done || err_set(err, ERR_IO,
-			       "process %d: the recorder's memory stays there, since a thread does "
-			       "not come out of it",
-			       (int)attacher->pid);
+	return err_set(err, ERR_IO,
+		       "process %d: the recorder's memory stays there, since a thread does not "
+		       "come out of it",
+		       (int)attacher->pid);
 }
 
 // ---- From outside -------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ struct glibc_heap {
 };
 
 // Have each thread that is inside of malloc come out of it, while the others wait. False:
-// one did not.
-bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee);
+// one did not within `most_ns` since they were stopped.
+bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee, uint64_t most_ns);
 
 // False: nothing is known of what it has allocated; `why` says why.
 bool glibc_heap_read(struct glibc_heap *heap, const struct objects *objects,

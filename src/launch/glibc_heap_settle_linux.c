@@ -3,6 +3,7 @@
 #include "launch/glibc_heap_linux.h"
 
 #include "base/mem.h"
+#include "os/now.h"
 
 #include <sys/syscall.h>
 
@@ -125,13 +126,15 @@ static uint64_t glibc_heap_way_out(const struct glibc_heap_code *code,
 	return 0;
 }
 
-bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee)
+bool glibc_heap_settle(const struct objects *objects, struct tracee *tracee, uint64_t most_ns)
 {
 	uint64_t *places = mem_alloc(tracee->count, sizeof(*places));
 	struct glibc_heap_code code;
 	bool inside = glibc_heap_find_code(objects, &code);
 
-	for (int round = 0; inside && round < GLIBC_HEAP_ROUNDS; round++) {
+	for (int round = 0; inside && round < GLIBC_HEAP_ROUNDS &&
+			    (round == 0 || now_steady_ns() - tracee->began_ns < most_ns);
+	     round++) {
 		inside = false;
 		for (size_t i = 0; i < tracee->count; i++) {
 			const struct tracee_thread *thread = &tracee->threads[i];

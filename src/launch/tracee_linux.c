@@ -148,12 +148,12 @@ static void tracee_hurry(bool now)
 	}
 }
 
-bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err)
+bool tracee_stop_others(struct tracee *tracee, struct err *err)
 {
 	bool more = true;
 
 	tracee_hurry(true);
-	*tracee = (struct tracee){ .pid = pid, .began_ns = now_steady_ns() };
+	tracee->began_ns = now_steady_ns();
 	for (int i = 0; i < TRACEE_ROUNDS && more; i++) {
 		if (!tracee_stop_new(tracee, &more, err)) {
 			tracee_release(tracee);
@@ -163,8 +163,32 @@ bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err)
 	for (size_t i = 0; i < tracee->count; i++)
 		if (!tracee->threads[i].gone)
 			return true;
+	err_set(err, ERR_IO, "process %d has ended", (int)tracee->pid);
 	tracee_release(tracee);
-	return err_set(err, ERR_IO, "process %d has ended", (int)pid);
+	return false;
+}
+
+bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err)
+{
+	*tracee = (struct tracee){ .pid = pid };
+	return tracee_stop_others(tracee, err);
+}
+
+uint64_t tracee_release_others(struct tracee *tracee, pid_t tid)
+{
+	uint64_t stood_ns;
+
+	for (size_t i = 0; i < tracee->count; i++) {
+		struct tracee_thread *thread = &tracee->threads[i];
+
+		if (thread->gone || thread->tid == tid)
+			continue;
+		ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(long)thread->signal);
+		thread->gone = true;
+	}
+	stood_ns = now_steady_ns() - tracee->began_ns;
+	tracee_hurry(false);
+	return stood_ns;
 }
 
 uint64_t tracee_release(struct tracee *tracee)

@@ -39,6 +39,12 @@ bool tracee_stop(struct tracee *tracee, pid_t pid, struct err *err);
 // One alone. False, with err->kind ERR_NONE: it has ended, or is about to be stopped otherwise.
 bool tracee_stop_one(struct tracee *tracee, pid_t pid, pid_t tid, struct err *err);
 
+// The others, too, where some are stopped; time counts anew from here. False: none is stopped.
+bool tracee_stop_others(struct tracee *tracee, struct err *err);
+
+// All go on but one. Returns how long they were stopped.
+uint64_t tracee_release_others(struct tracee *tracee, pid_t tid);
+
 // All go on. Accepts { 0 }. Returns how long they stood, in nanoseconds.
 uint64_t tracee_release(struct tracee *tracee);
 
