@@ -44,7 +44,7 @@ static void describe_place(const struct symbol *symbol, bool brief, struct str *
 			   symbol->line);
 	else if (*symbol->module)
 		str_format(text, "%s+0x%" PRIx64, names_file(symbol->module), symbol->offset);
-	else
+	else if (symbol->offset || !symbol->function) // else it is a name that stands for no place
 		str_format(text, "0x%" PRIx64, symbol->offset);
 }
 
