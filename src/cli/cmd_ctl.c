@@ -99,5 +99,5 @@ static int run(int argc, char **argv)
 		args_mistake(&args, "too many words: '%s'", words[2]);
 		return args.exit_code;
 	}
-	return control_ask(&request, &err) ? EXIT_ANSWERED : args_fail(&cmd_ctl, &err);
+	return control_ask(&request, NULL, &err) ? EXIT_ANSWERED : args_fail(&cmd_ctl, &err);
 }

@@ -21,6 +21,8 @@ static const struct command *const commands[] = {
 #ifdef TIDEMARK_WINDOWS
 	&cmd_watch,
 	&cmd_watched,
+#else
+	&cmd_top,
 #endif
 	&cmd_report,
 	&cmd_window,

@@ -136,6 +136,7 @@ static void do_control(struct collector *collector, const struct door_event *eve
 	struct image *image = process_list_find(&collector->process_list, event->request.pid);
 	struct trace_builder *trace_builder = &collector->trace_builder;
 	enum trace_note_kind kind = TRACE_NOTE_MARK;
+	char text[CONTROL_TEXT_MAX];
 
 	if (image == NULL) {
 		door_answer(collector->door, event, CONTROL_UNKNOWN, "");
@@ -154,6 +155,12 @@ static void do_control(struct collector *collector, const struct door_event *eve
 		// A pause that began in the program itself ends with its next allocation.
 		atomic_fetch_add(&image->share.segment->resumes, 1);
 		break;
+	case CONTROL_WHERE:
+		door_answer(collector->door, event,
+			    control_where(collector->options->output_fd, text) ? CONTROL_DONE
+									       : CONTROL_REFUSED,
+			    text);
+		return;
 	case CONTROL_DETACH:
 		door_answer(collector->door, event, CONTROL_DONE, "");
 		leave(collector);

@@ -17,7 +17,13 @@
 
 enum { CONTROL_MAGIC = 0x6c746374, CONTROL_TEXT_MAX = 256 };
 
-enum control_verb { CONTROL_MARK = 1, CONTROL_STOP = 2, CONTROL_START = 3, CONTROL_DETACH = 4 };
+enum control_verb {
+	CONTROL_MARK = 1,
+	CONTROL_STOP = 2,
+	CONTROL_START = 3,
+	CONTROL_DETACH = 4,
+	CONTROL_WHERE = 5
+};
 
 enum control_status {
 	CONTROL_DONE = 1,
@@ -53,7 +59,12 @@ bool control_read(int fd, struct control_request *request, struct control_sender
 void control_reply(int fd, const struct control_sender *sender, enum control_status status,
 		   const char *text);
 
-// False: nobody records the process, or it was refused, or the collector did not answer.
-bool control_ask(const struct control_request *request, struct err *err);
+// False: nobody records the process, or it was refused, or the collector did not answer. `text`
+// (NULL: unwanted) is what it answered: to CONTROL_WHERE the path of the trace.
+bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_MAX],
+		 struct err *err);
+
+// The path of the trace, into `text`; false, and why: it has none.
+bool control_where(int fd, char text[CONTROL_TEXT_MAX]);
 
 #endif

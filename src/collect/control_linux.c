@@ -128,7 +128,23 @@ static bool is_not_recorded(uint32_t pid, struct err *err)
 	return err_set(err, ERR_USAGE, "process %u is not being recorded", pid);
 }
 
-static bool wait_for_answers(int fd, unsigned count, uint32_t pid, struct err *err)
+bool control_where(int fd, char text[CONTROL_TEXT_MAX])
+{
+	char link[32];
+	ssize_t length;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	length = readlink(link, text, CONTROL_TEXT_MAX - 1);
+	if (length > 0 && length < CONTROL_TEXT_MAX - 1 && text[0] == '/') {
+		text[length] = 0;
+		return true;
+	}
+	strcpy(text, "its trace has no name that could be said (try: top FILE)");
+	return false;
+}
+
+static bool wait_for_answers(int fd, unsigned count, uint32_t pid, char text[CONTROL_TEXT_MAX],
+			     struct err *err)
 {
 	struct control_answer answer;
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
@@ -140,6 +156,8 @@ static bool wait_for_answers(int fd, unsigned count, uint32_t pid, struct err *e
 			continue;
 		count--;
 		answer.text[CONTROL_TEXT_MAX - 1] = 0;
+		if (answer.status == CONTROL_DONE && text)
+			memcpy(text, answer.text, CONTROL_TEXT_MAX);
 		if (answer.status == CONTROL_DONE)
 			return true;
 		if (answer.status == CONTROL_REFUSED) {
@@ -179,7 +197,8 @@ static bool has_recorder(uint32_t pid)
 	return found;
 }
 
-bool control_ask(const struct control_request *request, struct err *err)
+bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_MAX],
+		 struct err *err)
 {
 	const struct sockaddr_un any = { .sun_family = AF_UNIX };
 	int fd;
@@ -195,7 +214,7 @@ bool control_ask(const struct control_request *request, struct err *err)
 		close(fd);
 		return err_errno(err, errno, "cannot name a socket");
 	}
-	ok = wait_for_answers(fd, send_to_all(fd, request), request->pid, err);
+	ok = wait_for_answers(fd, send_to_all(fd, request), request->pid, text, err);
 	close(fd);
 	return ok;
 }

@@ -724,3 +724,25 @@ const struct heap_variance *heap_variances(const struct heap *heap)
 	ASSERT(heap->finished);
 	return heap->variances ? heap->variances + 1 : NULL;
 }
+
+struct heap_amount heap_level(const struct heap *heap)
+{
+	return heap->level;
+}
+
+void heap_peak_so_far(const struct heap *heap, uint64_t *bytes, uint64_t *time_ns)
+{
+	*bytes = heap->totals.counts.peak.bytes;
+	*time_ns = heap->totals.counts.peak_ns;
+}
+
+const struct heap_counts *heap_process_so_far(const struct heap *heap, process_id process)
+{
+	return process < heap->processes_count ? &heap->processes[process].counts : NULL;
+}
+
+const struct heap_site *heap_sites_so_far(const struct heap *heap, size_t *count)
+{
+	*count = heap->sites_count - 1;
+	return heap->sites + 1;
+}

@@ -116,6 +116,16 @@ void heap_sampled(struct heap *heap, uint64_t mean_bytes);
 // Events of a smaller number begin what lived before the trace. The same.
 void heap_trimmed(struct heap *heap, uint64_t number);
 
+// Processes and threads that the reader has met since the last time.
+void heap_learn(struct heap *heap, const struct reader *reader);
+
+// While items still come, what they add up to so far: bytes and blocks that live, the peak, a
+// process (NULL: it has none), the sites as heap_sites has them (`at_peak` is not known yet).
+struct heap_amount heap_level(const struct heap *heap);
+void heap_peak_so_far(const struct heap *heap, uint64_t *bytes, uint64_t *time_ns);
+const struct heap_counts *heap_process_so_far(const struct heap *heap, process_id process);
+const struct heap_site *heap_sites_so_far(const struct heap *heap, size_t *count);
+
 // No more items: settle what is still open. Must precede all questions below.
 void heap_finish(struct heap *heap);
 

@@ -8,8 +8,7 @@ enum {
 	PROGRESS_EVERY = 1 << 11, // batches between two looks at the progress bar
 };
 
-// Learn of what the reader has met since the last time.
-static void learn(struct heap *heap, const struct reader *reader)
+void heap_learn(struct heap *heap, const struct reader *reader)
 {
 	while (heap->processes_count < reader_processes_count(reader)) {
 		process_id id = (process_id)heap->processes_count;
@@ -69,7 +68,7 @@ static enum reader_item read_events(struct heap *heap, struct reader *reader,
 				run = 1;
 			}
 			if (event->thread >= heap->threads_count)
-				learn(heap, reader);
+				heap_learn(heap, reader);
 			if ((event->vm || pool_totals_wants(event)) && heap->on_vm)
 				heap->on_vm(heap->on_vm_context, event);
 			expect(heap, event, run);
@@ -97,14 +96,14 @@ void heap_read(struct heap *heap, struct reader *reader, struct progress *progre
 
 	heap_sampled(heap, reader_info(reader)->sample_bytes);
 	heap_trimmed(heap, reader_info(reader)->trimmed);
-	learn(heap, reader);
+	heap_learn(heap, reader);
 	while (read_events(heap, reader, progress, &note) == READER_NOTE) {
-		learn(heap, reader);
+		heap_learn(heap, reader);
 		heap_add_note(heap, &note);
 		if (on_note)
 			on_note(context, &note);
 	}
-	learn(heap, reader);
+	heap_learn(heap, reader);
 	if (reader_end(reader) && reader_end(reader)->duration_ns > heap->totals.duration_ns)
 		heap->totals.duration_ns = reader_end(reader)->duration_ns;
 	if (reader_end(reader) && reader_end(reader)->events_lost > heap->totals.events_lost)

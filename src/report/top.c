@@ -1,0 +1,407 @@
+#include "report/top.h"
+
+#include "base/mem.h"
+#include "report/cautions.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOP_SECOND_NS = 1000000000, TOP_PROCESSES = 8, TOP_INDENT = 43 };
+
+bool top_open(struct top *top, const char *path, const struct symbols_options *symbols,
+	      struct err *err)
+{
+	*top = (struct top){ 0 };
+	if (!opened_open(&top->opened, path, symbols, err))
+		return false;
+	top->heap = heap_new(NULL);
+	heap_sampled(top->heap, reader_info(top->opened.reader)->sample_bytes);
+	heap_trimmed(top->heap, reader_info(top->opened.reader)->trimmed);
+	reader_follow(top->opened.reader, true);
+	return true;
+}
+
+void top_close(struct top *top)
+{
+	heap_free(top->heap);
+	opened_close(&top->opened);
+	mem_free(top->before);
+	mem_free(top->since);
+	mem_free(top->rows);
+	*top = (struct top){ 0 };
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+// The recording ended, and not the process: what lived there lives.
+static bool top_outlives(const struct top *top, const struct trace_note *note)
+{
+	return note->kind == TRACE_NOTE_PROCESS_END &&
+	       reader_process(top->opened.reader, note->process)->exit == TRACE_EXIT_UNKNOWN;
+}
+
+// Take what is there, up to `until_ns`.
+static void top_take(struct top *top, uint64_t until_ns)
+{
+	struct reader *reader = top->opened.reader;
+	struct trace_note note;
+
+	for (;;) {
+		enum reader_item item = READER_EVENT;
+
+		if (!top->is_pending)
+			item = reader_next(reader, &top->pending, &note);
+		if (item == READER_END)
+			return;
+		heap_learn(top->heap, reader);
+		if (item == READER_NOTE) {
+			if (!top_outlives(top, &note))
+				heap_add_note(top->heap, &note);
+			top->at_ns = note.time_ns;
+			continue;
+		}
+		top->is_pending = top->pending.time_ns > until_ns;
+		if (top->is_pending)
+			return;
+		heap_add_event(top->heap, &top->pending);
+		top->at_ns = top->pending.time_ns;
+	}
+}
+
+static struct top_figures top_sum(const struct top *top)
+{
+	struct top_figures sum = { .live = heap_level(top->heap) };
+
+	for (process_id id = 0; id < reader_processes_count(top->opened.reader); id++) {
+		const struct heap_counts *counts = heap_process_so_far(top->heap, id);
+
+		if (!counts)
+			continue;
+		sum.allocated.count += counts->allocated.count;
+		sum.allocated.bytes += counts->allocated.bytes;
+		sum.frees += counts->frees;
+	}
+	return sum;
+}
+
+// The sites as they are, to compare with later.
+static size_t top_keep(const struct top *top, struct top_figures **list)
+{
+	size_t count;
+	const struct heap_site *sites = heap_sites_so_far(top->heap, &count);
+
+	*list = mem_resize(*list, count + 1, sizeof(**list));
+	for (size_t i = 0; i < count; i++)
+		(*list)[i] = (struct top_figures){ .live = sites[i].live,
+						   .allocated = sites[i].allocated };
+	return count;
+}
+
+static void top_begin_part(struct top *top)
+{
+	top->from_ns = top->at_ns;
+	top->all_before = top_sum(top);
+	top->before_count = top_keep(top, &top->before);
+}
+
+void top_read(struct top *top)
+{
+	struct reader *reader = top->opened.reader;
+	bool first = !top->before;
+
+	if (first) {
+		uint64_t last_ns = reader_stats(reader)->last_ns;
+
+		top_take(top, last_ns > TOP_SECOND_NS ? last_ns - TOP_SECOND_NS : 0);
+		top->at_ns = last_ns > TOP_SECOND_NS ? last_ns - TOP_SECOND_NS : 0;
+	} else {
+		reader_grown(reader);
+	}
+	top_begin_part(top);
+	if (first) {
+		top_mark(top);
+		top->marked = false;
+	}
+	top_take(top, UINT64_MAX);
+	top->all = top_sum(top);
+	heap_peak_so_far(top->heap, &top->peak_bytes, &top->peak_ns);
+}
+
+void top_mark(struct top *top)
+{
+	top->marked = true;
+	top->mark_ns = top->at_ns;
+	top->all_marked = top_sum(top);
+	top->since_count = top_keep(top, &top->since);
+}
+
+// ---- Rows ---------------------------------------------------------------------------------------
+
+static double top_per_second(const struct top *top, uint64_t count)
+{
+	uint64_t ns = top->at_ns - top->from_ns;
+
+	return ns == 0 ? 0.0 : (double)count * TOP_SECOND_NS / (double)ns;
+}
+
+static int top_compare(const void *a, const void *b, void *context)
+{
+	const struct top_row *x = a, *y = b;
+	const struct top *top = context;
+
+	if (top->order == TOP_BY_RATE && x->allocations_s != y->allocations_s)
+		return x->allocations_s < y->allocations_s ? 1 : -1;
+	if (top->order == TOP_BY_GROWTH && x->grown != y->grown)
+		return x->grown < y->grown ? 1 : -1;
+	if (x->live.bytes != y->live.bytes)
+		return x->live.bytes < y->live.bytes ? 1 : -1;
+	return x->site < y->site ? -1 : x->site > y->site;
+}
+
+static bool top_passes(struct top *top, stack_id stack)
+{
+	struct names_stack names;
+
+	if (!top->filter || !*top->filter)
+		return true;
+	names = names_stack(top->opened.names, stack);
+	for (size_t i = 0; i < names.count; i++)
+		if (names.lines[i].symbol->function &&
+		    strstr(names.lines[i].symbol->function, top->filter))
+			return true;
+	return false;
+}
+
+void top_list(struct top *top)
+{
+	size_t count;
+	const struct heap_site *sites = heap_sites_so_far(top->heap, &count);
+
+	top->rows_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t before = i < top->before_count ? top->before[i].allocated.count : 0;
+		uint64_t then = i < top->since_count ? top->since[i].live.bytes : 0;
+		struct top_row row = {
+			.site = i,
+			.process = sites[i].process,
+			.stack = sites[i].stack,
+			.live = sites[i].live,
+			.grown = (int64_t)(sites[i].live.bytes - then),
+			.allocations_s = top_per_second(top, sites[i].allocated.count - before),
+		};
+
+		if ((!row.live.count && !row.grown && row.allocations_s == 0.0) ||
+		    !top_passes(top, row.stack))
+			continue;
+		top->rows = mem_grow(top->rows, &top->rows_capacity, top->rows_count + 1,
+				     sizeof(*top->rows));
+		top->rows[top->rows_count++] = row;
+	}
+	if (top->rows_count)
+		mem_sort(top->rows, top->rows_count, sizeof(*top->rows), top_compare, top);
+	if (top->selected >= top->rows_count)
+		top->selected = top->rows_count ? top->rows_count - 1 : 0;
+}
+
+// ---- Text ---------------------------------------------------------------------------------------
+
+static const char *top_change(int64_t bytes, char text[24])
+{
+	char size[16];
+
+	str_bytes((uint64_t)(bytes < 0 ? -bytes : bytes), size);
+	snprintf(text, 24, "%s%s", bytes < 0 ? "-" : bytes > 0 ? "+" : "", size);
+	return text;
+}
+
+static void top_write_head(struct top *top, struct paper *paper)
+{
+	const struct reader *reader = top->opened.reader;
+	char a[24], b[24], c[28];
+	struct err err;
+
+	paper_format(paper, PAPER_BOLD, "%s", names_file(top->opened.path));
+	paper_format(paper, PAPER_DIM, "  %s, at %s\n",
+		     reader_growing(reader)    ? "being written"
+		     : reader_ok(reader, &err) ? "whole"
+					       : "not whole",
+		     str_duration(top->at_ns, a));
+	paper_format(paper, PAPER_BOLD, "heap  %s", str_bytes(top->all.live.bytes, a));
+	paper_format(paper, PAPER_PLAIN, " in %s blocks, at most %s",
+		     str_count(top->all.live.count, c), str_bytes(top->peak_bytes, b));
+	paper_format(paper, PAPER_PLAIN, " at %s; %s since %s", str_duration(top->peak_ns, a),
+		     top_change((int64_t)(top->all.live.bytes - top->all_marked.live.bytes), b),
+		     str_duration(top->mark_ns, c));
+	paper_format(paper, PAPER_PLAIN, "%s\n", top->marked ? " (mark)" : "");
+	paper_format(
+		paper, PAPER_PLAIN, "rate  %.0f allocations/s, %s/s, %.0f frees/s",
+		top_per_second(top, top->all.allocated.count - top->all_before.allocated.count),
+		str_bytes((uint64_t)top_per_second(top, top->all.allocated.bytes -
+								top->all_before.allocated.bytes),
+			  a),
+		top_per_second(top, top->all.frees - top->all_before.frees));
+	paper_format(paper, PAPER_DIM, " over %s\n", str_duration(top->at_ns - top->from_ns, b));
+}
+
+static void top_write_processes(struct top *top, struct paper *paper)
+{
+	const struct reader *reader = top->opened.reader;
+	uint32_t count = reader_processes_count(reader), shown = 0;
+	char live[16], peak[16], blocks[28];
+
+	if (count < 2)
+		return;
+	sink_text(paper->sink, "\n");
+	paper_format(paper, PAPER_DIM, "%10s %12s %11s  %s\n", "LIVE", "BLOCKS", "PEAK", "PROCESS");
+	for (process_id id = 0; id < count; id++) {
+		const struct heap_counts *counts = heap_process_so_far(top->heap, id);
+		const struct trace_process *process = reader_process(reader, id);
+
+		if (!counts || process->ended_ns <= top->at_ns || shown++ >= TOP_PROCESSES)
+			continue;
+		paper_format(paper, PAPER_PLAIN, "%10s %12s %11s  %" PRIu32 " %s\n",
+			     str_bytes(counts->live.bytes, live),
+			     str_count(counts->live.count, blocks),
+			     str_bytes(counts->peak.bytes, peak), process->pid,
+			     names_file(process->exe));
+	}
+	if (shown > TOP_PROCESSES)
+		paper_format(paper, PAPER_DIM, "and %" PRIu32 " more\n", shown - TOP_PROCESSES);
+}
+
+static void top_write_row(struct top *top, struct lines *lines, size_t at)
+{
+	const struct top_row *row = &top->rows[at];
+	bool selected = top->open && at == top->selected;
+	char live[16], blocks[28], grown[24];
+	struct names_stack stack = names_stack(top->opened.names, row->stack);
+
+	paper_format(lines->paper, selected ? PAPER_BOLD : PAPER_PLAIN, "%10s %10s %10s %10.0f  ",
+		     str_bytes(row->live.bytes, live), str_count(row->live.count, blocks),
+		     top_change(row->grown, grown), row->allocations_s);
+	if (stack.count)
+		lines_write(lines, stack.lines[stack.user].symbol,
+			    selected ? PAPER_BOLD : PAPER_PLAIN, "");
+	else
+		sink_text(lines->paper->sink, "(no stack)\n");
+	if (selected)
+		lines_write_callers(lines, &stack, stack.user);
+}
+
+static void top_warn(void *context, const char *text)
+{
+	paper_paragraph(context, PAPER_WARNING, "warning", text);
+}
+
+void top_write_text(struct top *top, struct paper *paper, size_t rows_max)
+{
+	static const char *const orders[TOP_ORDERS] = { "LIVE", "GROWN", "ALLOC/S" };
+	struct lines lines = { .paper = paper, .indent = TOP_INDENT };
+	size_t shown = rows_max && rows_max < top->rows_count ? rows_max : top->rows_count;
+	size_t first = top->selected >= shown && shown ? top->selected - shown + 1 : 0;
+
+	top_write_head(top, paper);
+	cautions_tell_origin(top->opened.reader, top_warn, paper);
+	top_write_processes(top, paper);
+	sink_text(paper->sink, "\n");
+	paper_format(paper, PAPER_DIM, "%10s %10s %10s %10s  SITE, by %s\n", "LIVE", "BLOCKS",
+		     "GROWN", "ALLOC/S", orders[top->order]);
+	for (size_t i = first; i < first + shown; i++)
+		top_write_row(top, &lines, i);
+	if (shown < top->rows_count)
+		paper_format(paper, PAPER_DIM, "and %zu more sites\n", top->rows_count - shown);
+}
+
+// ---- JSON ---------------------------------------------------------------------------------------
+
+static void top_json_warning(void *context, const char *text)
+{
+	json_string(context, text);
+}
+
+static void top_json_processes(struct top *top, struct json *json)
+{
+	const struct reader *reader = top->opened.reader;
+
+	json_key(json, "processes");
+	json_array_begin(json);
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct heap_counts *counts = heap_process_so_far(top->heap, id);
+		const struct trace_process *process = reader_process(reader, id);
+
+		if (!counts)
+			continue;
+		json_object_begin(json);
+		json_kv_u64(json, "id", id);
+		json_kv_u64(json, "pid", process->pid);
+		json_kv_text(json, "exe", process->exe);
+		json_kv_bool(json, "ended", process->ended_ns <= top->at_ns);
+		lines_json_amount(json, "live", counts->live);
+		json_kv_u64(json, "peak_bytes", counts->peak.bytes);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void top_json_row(struct top *top, struct json *json, const struct top_row *row)
+{
+	struct names_stack stack = names_stack(top->opened.names, row->stack);
+
+	json_object_begin(json);
+	json_kv_u64(json, "process", reader_process(top->opened.reader, row->process)->pid);
+	json_kv_u64(json, "process_id", row->process);
+	lines_json_amount(json, "live", row->live);
+	json_key(json, "grown_bytes");
+	json_i64(json, row->grown);
+	json_key(json, "allocations_per_second");
+	json_double(json, row->allocations_s);
+	lines_json_site(json, &stack);
+	json_object_end(json);
+}
+
+static void top_json_rate(struct json *json, const char *key, double value)
+{
+	json_key(json, key);
+	json_double(json, value);
+}
+
+void top_write_json(struct top *top, struct sink *sink, size_t rows_max)
+{
+	size_t shown = rows_max && rows_max < top->rows_count ? rows_max : top->rows_count;
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-top-1");
+	json_kv_bool(&json, "complete", reader_complete(top->opened.reader));
+	json_kv_bool(&json, "growing", reader_growing(top->opened.reader));
+	json_key(&json, "warnings");
+	json_array_begin(&json);
+	cautions_tell_origin(top->opened.reader, top_json_warning, &json);
+	json_array_end(&json);
+	json_kv_u64(&json, "at_ns", top->at_ns);
+	json_kv_u64(&json, "from_ns", top->from_ns);
+	lines_json_amount(&json, "live", top->all.live);
+	json_kv_u64(&json, "peak_bytes", top->peak_bytes);
+	json_kv_u64_if(&json, "peak_ns", top->peak_bytes > 0, top->peak_ns);
+	json_key(&json, "grown_bytes");
+	json_i64(&json, (int64_t)(top->all.live.bytes - top->all_marked.live.bytes));
+	top_json_rate(&json, "allocations_per_second",
+		      top_per_second(top,
+				     top->all.allocated.count - top->all_before.allocated.count));
+	top_json_rate(&json, "allocated_bytes_per_second",
+		      top_per_second(top,
+				     top->all.allocated.bytes - top->all_before.allocated.bytes));
+	top_json_rate(&json, "frees_per_second",
+		      top_per_second(top, top->all.frees - top->all_before.frees));
+	top_json_processes(top, &json);
+	json_key(&json, "rows");
+	json_array_begin(&json);
+	for (size_t i = 0; i < shown; i++)
+		top_json_row(top, &json, &top->rows[i]);
+	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out", top->rows_count - shown);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""What lives in a trace that is still being written: as text, as JSON, and on a terminal; by the
+process's number as well as by the file's name."""
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+
+from libguest import TIDEMARK, check, environment, equal, main, run, test, wait_for
+from libschema import valid
+from libtests import PATIENCE_SECONDS
+
+
+def start(*command):
+    running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env=environment())
+    return running
+
+
+# Two megabytes that stay, and blocks that come and go, not too many: each look reads all of them.
+STEADY = """
+import select, sys, time
+kept = [bytearray(7000) for _ in range(300)]
+print("ready", flush=True)
+while not select.select([sys.stdin], [], [], 0.001)[0]:
+    passing = [bytearray(9000) for _ in range(20)]
+"""
+
+
+def recorded():
+    running = start(TIDEMARK, "record", "-o", "t.tide", "--", "/usr/bin/python3", "-c", STEADY)
+    equal("ready\n", running.stdout.readline(), "what the program says first")
+    with open(f"/proc/{running.pid}/task/{running.pid}/children", encoding="utf-8") as children:
+        pids = [int(word) for word in children.read().split()]
+    child = [pid for pid in pids if "python" in os.readlink(f"/proc/{pid}/exe")][0]
+    return running, child
+
+
+def once(what, *options):
+    ended = run([TIDEMARK, "top", str(what), "--once", "--json", *options])
+    equal(0, ended.code, ended.err)
+    answer = json.loads(ended.out)
+    valid(answer, "top")
+    return answer
+
+
+@test
+def a_recording_that_goes_on_is_watched_by_file_and_by_process():
+    running, child = recorded()
+    wait_for(lambda: os.path.getsize("t.tide") > 4096 and once("t.tide")["live"]["bytes"] > 300 * 7000,
+             "something is written")
+    first = once(child)
+    check(first["growing"] and not first["complete"], first)
+    check(first["peak_bytes"] >= first["live"]["bytes"] > 300 * 7000, first)
+    equal(first["live"]["bytes"], sum(row["live"]["bytes"] for row in first["rows"]), "rows")
+    equal([child], [process["pid"] for process in first["processes"]], "processes")
+    wait_for(lambda: once(child)["at_ns"] > first["at_ns"] + 10**9, "it goes on")
+    check(once(child)["allocations_per_second"] > 100, "rate")
+    narrow = once(child, "--frame", "Py", "-n", "1")
+    equal(1, len(narrow["rows"]), "rows")
+    check(any("Py" in (frame["function"] or "") for frame in narrow["rows"][0]["stack"]), narrow)
+    text = run([TIDEMARK, "top", str(child), "--once"]).out
+    check("being written" in text and "Py" in text and "allocations/s" in text, text)
+    running.communicate(timeout=PATIENCE_SECONDS)
+    last = once("t.tide")
+    check(last["complete"] and not last["growing"], last)
+    check(last["processes"][0]["ended"], last["processes"])
+
+
+@test
+def the_screen_obeys_its_keys():
+    running, child = recorded()
+    wait_for(lambda: os.path.getsize("t.tide") > 4096, "something is written")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(TIDEMARK, ["tidemark", "top", "t.tide"], environment(TERM="xterm"))
+    seen = b""
+
+    def until(words, keys=b""):
+        nonlocal seen
+        seen = b""
+        os.write(terminal, keys)
+        end = time.monotonic() + PATIENCE_SECONDS
+        while words not in seen:
+            check(time.monotonic() < end, f"no {words} in {seen[-600:]}")
+            if select.select([terminal], [], [], 1)[0]:
+                seen += os.read(terminal, 65536)
+
+    until(b"being written")
+    until(b"(mark)", b"m")
+    until(b"by GROWN", b"s")
+    until(b" " * 43, b"\n\033[B")
+    until(b"/Py_", b"/Py")
+    os.write(terminal, b"\nq")
+    equal(0, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), "exit code")
+    os.kill(child, signal.SIGKILL)
+    running.communicate(timeout=PATIENCE_SECONDS)
+
+
+@test
+def what_cannot_be_watched_is_said():
+    ended = run([TIDEMARK, "top", "1", "--once"])
+    equal(2, ended.code, ended.err)
+    check("is not being recorded" in ended.err and "record -p 1" in ended.err, ended.err)
+    equal(3, run([TIDEMARK, "top", "none.tide", "--once"]).code, "no such file")
+    for words in ([], ["t.tide"], ["t.tide", "--once", "--sort", "x"], ["99999999999", "--once"]):
+        equal(2, run([TIDEMARK, "top", *words]).code, str(words))
+
+
+if __name__ == "__main__":
+    main()
