@@ -720,6 +720,17 @@ static void launch_undo(struct launch *launch)
 	str_clear(&launch->result->path);
 }
 
+// A collector that was killed has left its socket.
+static void launch_sweep(const struct launch *launch)
+{
+	char path[sizeof(SEGMENT_PATH) + PRELOAD_SESSION_BYTES];
+
+	if (!launch->session[0])
+		return;
+	snprintf(path, sizeof(path), "%s%s", SEGMENT_PATH, launch->session);
+	unlink(path);
+}
+
 void launch_run(const struct launch_options *options, struct launch_result *result, struct err *err)
 {
 	struct launch launch = {
@@ -748,6 +759,7 @@ void launch_run(const struct launch_options *options, struct launch_result *resu
 		launch_undo(&launch);
 	}
 	collector_process_close(&launch.collector_process);
+	launch_sweep(&launch);
 	if (launch.output_fd >= 0)
 		close(launch.output_fd);
 	if (launch.signal_fd >= 0)

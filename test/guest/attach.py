@@ -162,6 +162,24 @@ def duration_ends_the_recording_of_a_program_that_record_starts():
 
 
 @test
+def a_collector_that_is_killed_leaves_no_socket():
+    running = looping(1)
+    recording = Running([TIDEMARK, "record", "-p", str(running.pid), "-o", "t.tide", "-f"])
+    recording.process.stderr.readline()
+    with open(f"/proc/{recording.pid}/task/{recording.pid}/children", encoding="utf-8") as words:
+        collector = int(words.read().split()[0])
+    held = [os.readlink(f"/proc/{collector}/fd/{fd}") for fd in os.listdir(f"/proc/{collector}/fd")]
+    with open("/proc/net/unix", encoding="utf-8") as sockets:
+        ours = [line.split()[-1] for line in sockets
+                if " /tmp/." in line and f"socket:[{line.split()[6]}]" in held]
+    check(len(ours) == 1 and os.path.exists(ours[0]), f"sockets at a path: {ours}")
+    os.kill(collector, signal.SIGKILL)
+    recording.process.communicate(timeout=PATIENCE_SECONDS)
+    check(not os.path.exists(ours[0]), f"{ours[0]} is left")
+    running.end(7)
+
+
+@test
 def who_is_killed_while_attached_leaves_what_the_next_one_puts_right():
     running = looping(2)
     before = code_of(running.pid)
