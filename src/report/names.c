@@ -54,7 +54,7 @@ static struct symbol place_of(const struct names *names, const struct trace_fram
 	if (!frame)
 		return symbol;
 	module = reader_module(names->reader, frame->module);
-	symbol.offset = frame->pc;
+	symbol.offset = frame->flags & TRACE_FRAME_SOURCE ? 0 : frame->pc;
 	if (module) {
 		symbol.module = module->path;
 		symbol.offset = frame->pc - module->bias;

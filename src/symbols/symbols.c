@@ -370,7 +370,9 @@ const struct symbol *symbols_find(struct symbols *symbols, frame_id id, size_t *
 
 	if (frame) {
 		module = frame->module != 0 ? reader_module(symbols->reader, frame->module) : NULL;
-		offset = module ? frame->pc - module->bias : frame->pc;
+		offset = module                              ? frame->pc - module->bias
+			 : frame->flags & TRACE_FRAME_SOURCE ? 0
+							     : frame->pc;
 		if (module)
 			file = find_file(symbols, module);
 		if (!file ||

@@ -195,6 +195,60 @@ def each_stack_is_what_python_sees_with_the_interpreters_frames():
     check("flags=2" in stacks, "no frames of Python")
 
 
+# Objects of kinds of which the interpreter keeps none for later: those it gives out again are
+# nobody's allocation, but tracemalloc's.
+COUNTED = r"""
+import os, sys
+if len(sys.argv) > 1:
+    import tracemalloc
+    tracemalloc.start(1)
+class Node:
+    def __init__(self, i):
+        self.number = i * 1000003
+        self.name = "node%d" % i
+def build(n):
+    nodes = []
+    for i in range(n):
+        nodes.append(Node(i))
+    return nodes
+def texts(n):
+    return {("k%d" % i): "text %d" % (i * i) for i in range(n)}
+kept = [build(3000), texts(2000)]
+kept.append([b"%d" % (i * 17) for i in range(1500)])
+if len(sys.argv) > 1:
+    for line in tracemalloc.take_snapshot().statistics("lineno"):
+        if line.traceback[0].filename == __file__:
+            print(line.traceback[0].lineno, line.count, line.size)
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@test
+def each_line_has_what_tracemalloc_says():
+    with open("counted.py", "w", encoding="ascii") as file:
+        file.write(COUNTED)
+    env = environment(PYTHONHASHSEED="0", PYTHONMALLOC="malloc")
+    said = subprocess.run([debian_python(), "counted.py", "1"], env=env, capture_output=True,
+                          text=True, timeout=60, check=True).stdout
+    expected = {int(line): (int(count), int(size))
+                for line, count, size in map(str.split, said.splitlines()) if int(count) > 100}
+    record([debian_python(), "counted.py"], env=env)
+    window = json.loads(subprocess.run(
+        [TIDEMARK, "window", "--by", "stack", "-n", "0", "--json", "t.tide"],
+        capture_output=True, timeout=60, check=True).stdout)
+    found = {}
+    for row in window["rows"]:
+        lines = [frame["line"] for frame in row["keys"]["stack"]
+                 if (frame["file"] or "").endswith("counted.py")]
+        if lines:
+            count, size = found.get(lines[0], (0, 0))
+            found[lines[0]] = (count + row["by_exit"]["count"],
+                               size + row["by_exit"]["bytes"])
+    check(len(expected) >= 5, expected)
+    equal(expected, {line: found.get(line) for line in expected}, "blocks and bytes of each line")
+
+
 # What the interpreter's file defines, with nothing behind it.
 IMPOSTOR = r"""
 #include <stdlib.h>
