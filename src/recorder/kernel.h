@@ -49,9 +49,15 @@ static inline long kernel_call6(long nr, long a, long b, long c, long d, long e,
 	return result;
 }
 
+static inline long kernel_call5(long nr, long a, long b, long c, long d, long e)
+{
+	return kernel_call6(nr, a, b, c, d, e, 0);
+}
+
 #else
 
-// The sixth argument goes where the frame pointer is.
+// The sixth argument goes where the frame pointer is, which lies on the stack meanwhile. A signal's
+// handler may leave from there: unwinders are told that the frame's address (cfa) is 8 above it.
 static inline long kernel_call6_bare(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long rest[2] = { e, f };
@@ -59,10 +65,13 @@ static inline long kernel_call6_bare(long nr, long a, long b, long c, long d, lo
 	long result;
 
 	__asm__ volatile("push %%ebp\n\t"
+			 ".cfi_remember_state\n\t"
+			 ".cfi_escape 0x0f, 5, 0x74, 0, 0x06, 0x23, 8\n\t" // *esp + 8
 			 "mov 4(%%edi), %%ebp\n\t"
 			 "mov (%%edi), %%edi\n\t"
 			 "int $0x80\n\t"
-			 "pop %%ebp"
+			 "pop %%ebp\n\t"
+			 ".cfi_restore_state"
 			 : "=a"(result), "+D"(more)
 			 : "0"(nr), "b"(a), "c"(b), "d"(c), "S"(d)
 			 : "memory");
@@ -74,16 +83,27 @@ static inline long kernel_call6(long nr, long a, long b, long c, long d, long e,
 	return kernel_call6_bare(nr, a, b, c, d, e, f);
 }
 
+static inline long kernel_call5(long nr, long a, long b, long c, long d, long e)
+{
+	long result;
+
+	__asm__ volatile("int $0x80"
+			 : "=a"(result)
+			 : "0"(nr), "b"(a), "c"(b), "d"(c), "S"(d), "D"(e)
+			 : "memory");
+	return result;
+}
+
 #endif
 
 #define KERNEL_PICK(_1, _2, _3, _4, _5, _6, _7, name, ...) name
-#define KERNEL_1(n) kernel_call6(n, 0, 0, 0, 0, 0, 0)
-#define KERNEL_2(n, a) kernel_call6(n, (long)(a), 0, 0, 0, 0, 0)
-#define KERNEL_3(n, a, b) kernel_call6(n, (long)(a), (long)(b), 0, 0, 0, 0)
-#define KERNEL_4(n, a, b, c) kernel_call6(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
-#define KERNEL_5(n, a, b, c, d) kernel_call6(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define KERNEL_1(n) kernel_call5(n, 0, 0, 0, 0, 0)
+#define KERNEL_2(n, a) kernel_call5(n, (long)(a), 0, 0, 0, 0)
+#define KERNEL_3(n, a, b) kernel_call5(n, (long)(a), (long)(b), 0, 0, 0)
+#define KERNEL_4(n, a, b, c) kernel_call5(n, (long)(a), (long)(b), (long)(c), 0, 0)
+#define KERNEL_5(n, a, b, c, d) kernel_call5(n, (long)(a), (long)(b), (long)(c), (long)(d), 0)
 #define KERNEL_6(n, a, b, c, d, e) \
-	kernel_call6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+	kernel_call5(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
 #define KERNEL_7(n, a, b, c, d, e, f) \
 	kernel_call6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 

@@ -69,6 +69,8 @@ def own_times_and_verified_stacks_need_no_call():
 @test
 def threads_that_begin_under_the_filter_are_recorded():
     calls = OURS.replace("rt_sigprocmask,", "").replace("gettid,", "").replace("madvise,", "")
+    if BITS == 32: # where libc counts the processors for its third arena already
+        calls = calls.replace(",openat", "")
     for action in ("kill", "trap", "enosys", "dup"):
         trace = check_exact(sandboxed(action, calls, 8, 5000), 40000)
         equal(9, len(trace.threads), "threads")
