@@ -68,6 +68,7 @@ extern const struct command cmd_dump;
 extern const struct command cmd_export;
 extern const struct command cmd_import;
 extern const struct command cmd_sql;
+extern const struct command cmd_push;
 extern const struct command cmd_merge;
 extern const struct command cmd_strip;
 extern const struct command cmd_repair;

@@ -43,6 +43,7 @@ static const struct command *const commands[] = {
 	&cmd_dump,
 	&cmd_export,
 	&cmd_sql,
+	&cmd_push,
 	&cmd_import,
 	&cmd_merge,
 	&cmd_strip,

@@ -136,6 +136,8 @@ static void take_columns(void *context, const char *const *names, size_t count)
 		str_add(&answer->names[i], names[i]);
 	if (answer->as == SQL_ANSWER_CSV)
 		csv_line(answer->sink, names, count);
+	if (answer->as == SQL_ANSWER_JSON)
+		json_array_begin(&answer->json);
 }
 
 static void json_row(struct answer *answer, const char *const *values, size_t count)
@@ -250,10 +252,7 @@ bool sql_answer_write(struct duckdb *duckdb, const char *question, enum sql_answ
 	str_add(&sql, as == SQL_ANSWER_JSON ? "SELECT to_json(COLUMNS(*))::VARCHAR FROM "
 					    : "SELECT COLUMNS(*)::VARCHAR FROM ");
 	add_question(&sql, question);
-	if (as == SQL_ANSWER_JSON) {
-		json_init(&answer.json, sink, true);
-		json_array_begin(&answer.json);
-	}
+	json_init(&answer.json, sink, true);
 	good = duckdb_ask(duckdb, sql.text, &reader, err);
 	if (good && as == SQL_ANSWER_JSON) {
 		json_array_end(&answer.json);

@@ -246,6 +246,7 @@ def what_cannot_be_asked_is_refused_and_leaves_nothing():
     check("nosuch" in refused("sql", path, "SELECT * FROM nosuch"))
     check("--parquet needs -o" in refused("sql", path, "SELECT 1", "--parquet"))
     refused("sql", path, "SELECT 1; DROP VIEW runs")
+    refused("sql", path, "SELEC 1", "--json")
     refused("sql", path)
     refused("sql", "missing.tide", "SELECT 1", code=3)
     refused("sql", path, "SELEC 1", "--parquet", "-o", "none.parquet")

@@ -1,0 +1,30 @@
+// http: requests to a server of HTTP or HTTPS, one after the other, on a connection that is kept.
+//
+// The work is libcurl's, which is loaded at the first request. No proxy is asked.
+#ifndef OS_HTTP_H
+#define OS_HTTP_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+#include <stddef.h>
+
+struct http;
+
+// NULL: there is no libcurl, and *err says how to get it.
+struct http *http_new(struct err *err);
+void http_free(struct http *http); // NULL is allowed
+
+// Also sent with each request from now on, as "Name: value". They may be secret: no message has
+// them.
+void http_header(struct http *http, const char *header);
+
+// Append a text as part of a URL.
+void http_escape(struct http *http, const char *text, struct str *url);
+
+// Post the bytes; the answer is appended, whatever its status is (200: done). False: there was
+// none; *err says why, without the URL.
+bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
+	       struct str *answer, struct err *err);
+
+#endif

@@ -1,0 +1,131 @@
+// http_posix: libcurl, loaded when it is needed.
+#include "os/http.h"
+
+#include "base/mem.h"
+#include "os/library.h"
+
+#include <curl/curl.h>
+#include <string.h>
+
+enum { CONNECT_SECONDS = 10, STALLED_SECONDS = 300, ANSWER_MAX = 1 << 30 };
+
+static const char library_file[] = "libcurl.so.4";
+
+#define FUNCTIONS(X)     \
+	X(easy_init)     \
+	X(easy_setopt)   \
+	X(easy_perform)  \
+	X(easy_getinfo)  \
+	X(easy_cleanup)  \
+	X(easy_strerror) \
+	X(easy_escape)   \
+	X(free)          \
+	X(slist_append)  \
+	X(slist_free_all)
+
+struct http {
+	struct library *library;
+	CURL *curl;
+	struct curl_slist *headers;
+#define FIELD(name) __typeof__(curl_##name) *name;
+	FUNCTIONS(FIELD)
+#undef FIELD
+};
+
+static bool load(struct http *http, struct err *err)
+{
+	struct str why = { 0 };
+	const char *missing = NULL;
+
+	http->library = library_open(library_file, &why);
+	if (!http->library)
+		err_set(err, ERR_IO, "cannot send: %s (package libcurl4)", str_get(&why));
+	str_fini(&why);
+	if (!http->library)
+		return false;
+#define FIND(name)                                                        \
+	{                                                                 \
+		void *found = library_find(http->library, "curl_" #name); \
+                                                                          \
+		memcpy(&http->name, &found, sizeof found);                \
+		missing = found ? missing : "curl_" #name;                \
+	}
+	FUNCTIONS(FIND)
+#undef FIND
+	return !missing || err_set(err, ERR_IO, "cannot send: %s lacks %s", library_file, missing);
+}
+
+struct http *http_new(struct err *err)
+{
+	struct http *http = mem_alloc(1, sizeof *http);
+
+	if (!load(http, err)) {
+		mem_free(http);
+		return NULL;
+	}
+	http->curl = http->easy_init();
+	if (!http->curl)
+		mem_none(1, 1 << 16);
+	// Nothing is asked beforehand ("Expect: 100-continue").
+	http_header(http, "Expect:");
+	return http;
+}
+
+void http_free(struct http *http)
+{
+	if (!http)
+		return;
+	http->easy_cleanup(http->curl);
+	http->slist_free_all(http->headers);
+	mem_free(http);
+}
+
+void http_header(struct http *http, const char *header)
+{
+	http->headers = http->slist_append(http->headers, header);
+}
+
+void http_escape(struct http *http, const char *text, struct str *url)
+{
+	char *escaped = http->easy_escape(http->curl, text, 0);
+
+	str_add(url, escaped ? escaped : "");
+	http->free(escaped);
+}
+
+static size_t take(char *bytes, size_t size, size_t count, void *context)
+{
+	struct str *answer = context;
+
+	if (answer->length > ANSWER_MAX)
+		return 0;
+	str_add_bytes(answer, bytes, size * count);
+	return size * count;
+}
+
+bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
+	       struct str *answer, struct err *err)
+{
+	CURL *curl = http->curl;
+	CURLcode code;
+	long number = 0;
+
+	http->easy_setopt(curl, CURLOPT_URL, url);
+	http->easy_setopt(curl, CURLOPT_HTTPHEADER, http->headers);
+	http->easy_setopt(curl, CURLOPT_POST, 1L);
+	http->easy_setopt(curl, CURLOPT_POSTFIELDS, size ? bytes : "");
+	http->easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
+	http->easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+	http->easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+	http->easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	http->easy_setopt(curl, CURLOPT_NOPROXY, "*");
+	http->easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+	http->easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	http->easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)STALLED_SECONDS);
+	code = http->easy_perform(curl);
+	if (code != CURLE_OK)
+		return err_set(err, ERR_IO, "%s", http->easy_strerror(code));
+	http->easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &number);
+	*status = (unsigned)number;
+	return true;
+}

@@ -1,0 +1,37 @@
+// http_win32: not there yet. A trace can be sent from Linux.
+#include "os/http.h"
+
+struct http *http_new(struct err *err)
+{
+	err_set(err, ERR_USAGE, "is not available on Windows: send the trace from Linux");
+	return NULL;
+}
+
+void http_free(struct http *http)
+{
+	(void)http;
+}
+
+void http_header(struct http *http, const char *header)
+{
+	(void)http;
+	(void)header;
+}
+
+void http_escape(struct http *http, const char *text, struct str *url)
+{
+	(void)http;
+	str_add(url, text);
+}
+
+bool http_post(struct http *http, const char *url, const void *bytes, size_t size, unsigned *status,
+	       struct str *answer, struct err *err)
+{
+	(void)http;
+	(void)url;
+	(void)bytes;
+	(void)size;
+	(void)status;
+	(void)answer;
+	return err_set(err, ERR_USAGE, "is not available on Windows");
+}

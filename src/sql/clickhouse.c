@@ -1,0 +1,228 @@
+#include "sql/clickhouse.h"
+
+#include "base/mem.h"
+#include "os/http.h"
+#include "os/now.h"
+#include "os/secret.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRIES = 8, PAUSE_NS = 100000000, PORT = 8123, PORT_TLS = 8443, SAID_MAX = 200 };
+
+struct clickhouse {
+	struct http *http;
+	struct str server; // "HOST:PORT", for messages
+	struct str base;   // "http://HOST:PORT/?…&query="
+	struct str database;
+	bool (*stop)(void *context);
+	bool busy; // the last try
+};
+
+// ---- the place ----
+
+static const char scheme[] = "clickhouse://", scheme_tls[] = "clickhouses://";
+
+bool clickhouse_is(const char *word)
+{
+	return strncmp(word, scheme, strlen(scheme)) == 0 ||
+	       strncmp(word, scheme_tls, strlen(scheme_tls)) == 0;
+}
+
+static bool is_name(const char *text)
+{
+	if (!isalpha((unsigned char)*text) && *text != '_')
+		return false;
+	for (; *text; text++)
+		if (!isalnum((unsigned char)*text) && *text != '_')
+			return false;
+	return true;
+}
+
+// "HOST:PORT" or "[::1]:PORT"; the port may be missing.
+static bool take_server(struct clickhouse *clickhouse, const char *text, size_t length, bool tls)
+{
+	const char *bracket = memchr(text, ']', length);
+	const char *after = bracket ? bracket : text;
+	bool has_port = memchr(after, ':', length - (size_t)(after - text)) != NULL;
+
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr("-._:[]", text[i]))
+			return false;
+	str_add_bytes(&clickhouse->server, text, length);
+	if (!has_port)
+		str_format(&clickhouse->server, ":%d", tls ? PORT_TLS : PORT);
+	return length > 0;
+}
+
+static bool take_place(struct clickhouse *clickhouse, const char *url, struct err *err)
+{
+	bool tls = strncmp(url, scheme_tls, strlen(scheme_tls)) == 0;
+	const char *server = url + strlen(tls ? scheme_tls : scheme);
+	const char *database = strchr(server, '/');
+
+	if (strchr(server, '@'))
+		return err_set(err, ERR_USAGE,
+			       "no user or password in a place: they come from "
+			       "TIDEMARK_CLICKHOUSE_USER and TIDEMARK_CLICKHOUSE_PASSWORD, or "
+			       "--credentials FILE");
+	if (!database || !is_name(database + 1) ||
+	    !take_server(clickhouse, server, (size_t)(database - server), tls))
+		return err_set(err, ERR_USAGE, "a place is clickhouse://HOST:PORT/DATABASE");
+	str_add(&clickhouse->database, database + 1);
+	// Blocks of data bear no checksum of ClickHouse's own kind: the connection has its own.
+	str_format(&clickhouse->base,
+		   "%s://%s/?http_native_compression_disable_checksumming_on_decompress=1",
+		   tls ? "https" : "http", clickhouse->server.text);
+	return true;
+}
+
+// ---- who asks ----
+
+static void add_header(struct clickhouse *clickhouse, const char *name, const char *value)
+{
+	struct str header = { 0 };
+
+	str_format(&header, "%s: %s", name, value);
+	http_header(clickhouse->http, header.text);
+	memset(header.text, 0, header.length);
+	str_fini(&header);
+}
+
+static bool take_credentials(struct clickhouse *clickhouse, const char *path, struct err *err)
+{
+	const char *user = getenv("TIDEMARK_CLICKHOUSE_USER");
+	const char *password = getenv("TIDEMARK_CLICKHOUSE_PASSWORD");
+	struct str file = { 0 };
+	char *rest = NULL;
+
+	if (path) {
+		if (!secret_read(path, &file, err)) {
+			str_fini(&file);
+			return false;
+		}
+		user = file.text ? strtok_r(file.text, "\r\n", &rest) : NULL;
+		password = user ? strtok_r(NULL, "\r\n", &rest) : NULL;
+	}
+	if (user && *user)
+		add_header(clickhouse, "X-ClickHouse-User", user);
+	if (password && *password)
+		add_header(clickhouse, "X-ClickHouse-Key", password);
+	if (file.text)
+		memset(file.text, 0, file.length);
+	str_fini(&file);
+	return true;
+}
+
+struct clickhouse *clickhouse_new(const struct clickhouse_place *place, struct err *err)
+{
+	struct clickhouse *clickhouse = mem_alloc(1, sizeof *clickhouse);
+
+	clickhouse->stop = place->stop;
+	if (take_place(clickhouse, place->url, err) && (clickhouse->http = http_new(err)) &&
+	    take_credentials(clickhouse, place->credentials, err))
+		return clickhouse;
+	clickhouse_free(clickhouse);
+	return NULL;
+}
+
+void clickhouse_free(struct clickhouse *clickhouse)
+{
+	if (!clickhouse)
+		return;
+	http_free(clickhouse->http);
+	str_fini(&clickhouse->server);
+	str_fini(&clickhouse->base);
+	str_fini(&clickhouse->database);
+	mem_free(clickhouse);
+}
+
+const char *clickhouse_database(const struct clickhouse *clickhouse)
+{
+	return str_get(&clickhouse->database);
+}
+
+bool clickhouse_may_retry(const struct clickhouse *clickhouse)
+{
+	return clickhouse->busy;
+}
+
+bool clickhouse_wait(const struct clickhouse *clickhouse, unsigned tries)
+{
+	if (tries >= TRIES || (clickhouse->stop && clickhouse->stop(NULL)))
+		return false;
+	now_sleep((uint64_t)PAUSE_NS << (tries - 1));
+	return !clickhouse->stop || !clickhouse->stop(NULL);
+}
+
+// ---- asking ----
+
+// Its number of an error: too many parts, too many questions at once, too little memory just now,
+// a timeout, a server that is stopping.
+static bool is_passing(const char *answer)
+{
+	static const long passing[] = { 159, 202, 209, 210, 236, 241, 252 };
+	long code = strncmp(answer, "Code: ", 6) == 0 ? strtol(answer + 6, NULL, 10) : 0;
+
+	for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+		if (code == passing[i])
+			return true;
+	return false;
+}
+
+// What it said, as one line of some length.
+static bool refuse(struct clickhouse *clickhouse, unsigned status, const char *answer,
+		   struct err *err)
+{
+	char line[SAID_MAX + 1];
+	size_t length = 0;
+
+	for (; answer[length] && answer[length] != '\n' && length < SAID_MAX; length++)
+		line[length] = (unsigned char)answer[length] < ' ' ? ' ' : answer[length];
+	line[length] = '\0';
+	clickhouse->busy = is_passing(answer) || status == 429 || status == 502 || status == 503;
+	if (status == 401 || status == 403 || strstr(answer, "Code: 516") ||
+	    strstr(answer, "Code: 193") || strstr(answer, "Code: 192"))
+		return err_set(err, ERR_IO, "%s refuses this user or password",
+			       clickhouse->server.text);
+	return err_set(err, ERR_IO, "%s answers %u: %s", clickhouse->server.text, status,
+		       length ? line : "nothing more");
+}
+
+static bool try_once(struct clickhouse *clickhouse, const char *url, const struct str *bytes,
+		     struct str *answer, struct err *err)
+{
+	unsigned status = 0;
+	size_t before = answer->length;
+
+	clickhouse->busy = true;
+	if (!http_post(clickhouse->http, url, bytes ? bytes->text : NULL, bytes ? bytes->length : 0,
+		       &status, answer, err))
+		return err_wrap(err, "no answer from %s", clickhouse->server.text);
+	clickhouse->busy = false;
+	if (status == 200)
+		return true;
+	refuse(clickhouse, status, str_get(answer) + before, err);
+	str_clear(answer);
+	return false;
+}
+
+bool clickhouse_run(struct clickhouse *clickhouse, const char *sql, const struct str *bytes,
+		    bool once, struct str *answer, struct err *err)
+{
+	struct str url = { 0 };
+	unsigned tries = 0;
+	bool good;
+
+	str_add(&url, clickhouse->base.text);
+	if (bytes)
+		str_add(&url, "&decompress=1");
+	str_add(&url, "&query=");
+	http_escape(clickhouse->http, sql, &url);
+	do
+		good = try_once(clickhouse, url.text, bytes, answer, err);
+	while (!good && !once && clickhouse->busy && clickhouse_wait(clickhouse, ++tries));
+	str_fini(&url);
+	return good;
+}

@@ -1,0 +1,31 @@
+// push: the rows of a trace into ClickHouse, so that each is counted once whatever happens.
+//
+// A batch of rows is a block of its table: number n of a trace is the same rows in each push.
+// What is sent is a part: each try has a number of its own at random, and rows bear block and
+// part. Only when the server has all rows of a part it is recorded in the table `blocks`. The views
+// that questions are asked of show the rows of one part of each block: the recorded one of the
+// least number. So a try that broke off is never seen, a push that broke off goes on where it was,
+// and two pushes at once send what is seen once.
+//
+// Tables are TABLE_rows, views are TABLE (docs/schema/rows.md).
+#ifndef SQL_PUSH_H
+#define SQL_PUSH_H
+
+#include "export/rowset.h"
+#include "sql/clickhouse.h"
+
+struct push_result {
+	uint64_t rows_sent, rows_known; // these were there already
+	uint64_t bytes_sent;            // compressed
+	uint64_t tries_again;
+};
+
+// Make the tables where they are missing. False: it is not ClickHouse, or too old, or has tables of
+// another version.
+bool push_prepare(struct clickhouse *clickhouse, struct err *err);
+
+// After push_prepare, of a question as rowset_write takes it.
+bool push_trace(struct clickhouse *clickhouse, const struct export_source *source,
+		struct push_result *result, struct err *err);
+
+#endif

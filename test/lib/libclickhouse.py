@@ -1,0 +1,89 @@
+"""libclickhouse: servers of Debian's ClickHouse on loopback, in folders of the test."""
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from libtests import Skip, check
+
+CONFIG = """<yandex>
+<logger><level>warning</level><log>{folder}/log</log><errorlog>{folder}/err</errorlog></logger>
+<http_port>{http}</http_port><tcp_port>{tcp}</tcp_port><interserver_http_port>{inter}</interserver_http_port>
+<listen_host>127.0.0.1</listen_host><path>{folder}/data/</path><tmp_path>{folder}/tmp/</tmp_path>
+<users_config>{folder}/users.xml</users_config><default_profile>default</default_profile>
+<default_database>default</default_database><mark_cache_size>100000000</mark_cache_size>
+<max_concurrent_queries>20</max_concurrent_queries>
+</yandex>
+"""
+USERS = """<yandex>
+<profiles><default><max_memory_usage>4000000000</max_memory_usage></default></profiles>
+<users>
+<default><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default>
+<writer><password>s3cret</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></writer>
+</users>
+<quotas><default><interval><duration>3600</duration></interval></default></quotas>
+</yandex>
+"""
+
+
+def free_port():
+    with socket.socket() as asked:
+        asked.bind(("127.0.0.1", 0))
+        return asked.getsockname()[1]
+
+
+class Server:
+    """A server that runs until `stop` or `kill`; `start` goes on with its data."""
+
+    def __init__(self, name="server"):
+        self.program = shutil.which("clickhouse-server") or shutil.which("clickhouse-server", path="/usr/sbin")
+        if not self.program:
+            raise Skip("needs Debian's clickhouse-server")
+        self.folder = os.path.abspath(name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder + "/data")
+        self.http = free_port()
+        with open(self.folder + "/config.xml", "w", encoding="ascii") as file:
+            file.write(CONFIG.format(folder=self.folder, http=self.http, tcp=free_port(), inter=free_port()))
+        with open(self.folder + "/users.xml", "w", encoding="ascii") as file:
+            file.write(USERS)
+        self.place = f"clickhouse://127.0.0.1:{self.http}/memory"
+        self.running = None
+        self.start()
+
+    def start(self):
+        with open(self.folder + "/out", "ab") as out:
+            self.running = subprocess.Popen([self.program, f"--config-file={self.folder}/config.xml"],
+                                            stdout=out, stderr=out, cwd=self.folder)
+        for _ in range(600):
+            try:
+                self.ask("SELECT 1")
+                return
+            except OSError:
+                check(self.running.poll() is None, "the server ended")
+                time.sleep(0.1)
+        check(False, "the server does not answer")
+
+    def kill(self):
+        self.running.kill()
+        self.running.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def ask(self, sql):
+        """The rows of an answer, as texts."""
+        url = f"http://127.0.0.1:{self.http}/?database=default"
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(url, data=sql.encode(), timeout=60) as answer:
+                return [line.split("\t") for line in answer.read().decode().splitlines()]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(error.read().decode()) from error
