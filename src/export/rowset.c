@@ -32,7 +32,7 @@ struct rowset {
 	unsigned column; // the next one of the row that is being put together
 	uint32_t trace;  // in `texts`, as are these:
 	uint32_t layer;
-	uint32_t kinds[TRACE_HEAP_ALLOC + 1];
+	uint32_t kinds[TRACE_BEFORE + 1];
 	uint32_t causes[LIVES_RUNNING + 1];
 	uint32_t *heaps; // by heap, + 1; 0: not known yet
 	size_t heaps_count;
@@ -190,11 +190,11 @@ static void put_allocation(void *context, const struct lives_block *block,
 	put(rows, block->thread);
 	put(rows, rows->layer);
 	put(rows, heap_of(rows, block->heap));
-	put(rows, rows->kinds[block->kind]);
+	put(rows, rows->kinds[block->kind <= TRACE_BEFORE ? block->kind : TRACE_NONE_KIND]);
 	put(rows, block->address);
 	put(rows, block->size);
 	put(rows, 0);
-	put(rows, block->time_ns);
+	put(rows, block->kind == TRACE_BEFORE ? 0 : block->time_ns);
 	put(rows, end->cause < LIVES_EXIT ? end->time_ns : UINT64_MAX);
 	put(rows, end->cause < LIVES_RUNNING ? end->time_ns : UINT64_MAX);
 	put(rows, block->number);
@@ -213,7 +213,7 @@ static void name_words(struct rowset *rows)
 		[TRACE_NONE_KIND] = "malloc", [TRACE_MALLOC] = "malloc",
 		[TRACE_CALLOC] = "calloc",    [TRACE_ALIGNED] = "aligned",
 		[TRACE_REALLOC] = "realloc",  [TRACE_REALLOC_ALLOC] = "realloc",
-		[TRACE_HEAP_ALLOC] = "heap",
+		[TRACE_HEAP_ALLOC] = "heap",  [TRACE_BEFORE] = "before",
 	};
 	static const char *const causes[] = {
 		[LIVES_FREE] = "free",       [LIVES_REALLOC] = "realloc", [LIVES_LOST] = "lost",
