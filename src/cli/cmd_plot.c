@@ -1,22 +1,16 @@
 // tidemark plot: pictures of where memory went, drawn with gnuplot.
-#include "cli/absent.h"
+#include "cli/picture.h"
 #include "cli/query_options.h"
 
 #include "base/str.h"
-#include "os/file.h"
-#include "os/tool.h"
 #include "report/plot.h"
-#include "trace/fresh.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	CURVES_DEFAULT = 7,
-	WIDTH_DEFAULT = 1200,
-	HEIGHT_DEFAULT = 640,
 	PIXELS_MIN = 200,
 	PIXELS_MAX = 10000,
 	BUCKETS_MIN = 100,
@@ -41,144 +35,9 @@ static const struct option_row rows[] = {
 struct request {
 	struct query_options options;
 	struct plot_options plot;
-	struct chart_output output;
+	struct picture picture;
 	const char *kind, *by;
-	bool keep;
 };
-
-// Where the parts of a picture are while it is made. With --keep two of them stay.
-struct plot_files {
-	struct str folder; // empty: it could not be made
-	struct str script, data, picture;
-	bool keep;
-};
-
-// ---- the picture ----
-
-static bool write_file(const char *path, const struct chart *chart,
-		       const struct chart_output *output, struct err *err)
-{
-	FILE *file = file_stream(path, "w");
-	struct sink sink;
-	bool good;
-
-	if (!file)
-		return err_errno(err, errno, "cannot write %s", path);
-	sink = sink_to_file(file);
-	if (output)
-		chart_write_script(chart, output, &sink);
-	else
-		chart_write_data(chart, &sink);
-	good = sink_ok(&sink, err);
-	if (fclose(file) != 0 && good)
-		good = err_errno(err, errno, "cannot write %s", path);
-	return good || err_wrap(err, "%s", path);
-}
-
-// 'name=value' for gnuplot's -e, the value in its quotes.
-static void define(struct str *text, const char *name, const char *value)
-{
-	str_format(text, "%s='", name);
-	for (; *value; value++)
-		str_add(text, *value == '\'' ? "'.\"'\".'" : (const char[]){ *value, 0 });
-	str_add(text, "'; ");
-}
-
-// What it complains of stands in its last lines.
-static void complain(struct str *said, struct err *err)
-{
-	const size_t shown = 300;
-	size_t from = said->length > shown ? said->length - shown : 0;
-
-	for (size_t i = 0; i < said->length; i++)
-		if (said->text[i] == '\n')
-			said->text[i] = ' ';
-	if (said->length > 0)
-		err_wrap(err, "%s", said->text + from);
-}
-
-static bool run_gnuplot(const struct plot_files *files, struct err *err)
-{
-	struct str settings = { 0 }, said = { 0 };
-	const char *arguments[] = { "gnuplot", "-e", NULL, str_get(&files->script), NULL };
-	enum tool_result result;
-
-	define(&settings, "data", str_get(&files->data));
-	define(&settings, "picture", str_get(&files->picture));
-	arguments[2] = str_get(&settings);
-	result = tool_run(arguments, &said, err);
-	if (result != TOOL_DONE)
-		complain(&said, err);
-	str_fini(&settings);
-	str_fini(&said);
-	return result == TOOL_DONE;
-}
-
-static bool copy_into(struct fresh *fresh, const char *from, struct err *err)
-{
-	struct file_view view = { 0 };
-	bool good = file_view_open(&view, from, err) &&
-		    (file_write_all(fresh->fd, view.bytes, view.size, err) ||
-		     err_wrap(err, "%s", str_get(&fresh->path))) &&
-		    fresh_keep(fresh, err);
-
-	file_view_close(&view);
-	return good;
-}
-
-// The picture appears when it is whole, or not at all.
-static bool draw(const struct request *request, const struct chart *chart, struct plot_files *files,
-		 struct err *err)
-{
-	struct chart_output output = request->output;
-	struct fresh fresh = { .fd = -1 };
-	bool good;
-
-	output.data = str_get(&files->data);
-	good = write_file(str_get(&files->data), chart, NULL, err) &&
-	       write_file(str_get(&files->script), chart, &output, err) &&
-	       run_gnuplot(files, err) &&
-	       fresh_open(&fresh, request->output.path, request->options.force, err) &&
-	       copy_into(&fresh, str_get(&files->picture), err);
-	fresh_close(&fresh);
-	return good;
-}
-
-static bool set_up(const struct request *request, struct plot_files *files, struct err *err)
-{
-	const char *path = request->output.path;
-
-	files->keep = request->keep;
-	if (!tool_folder(&files->folder, err)) {
-		str_clear(&files->folder);
-		return false;
-	}
-	str_format(&files->picture, "%s/picture", files->folder.text);
-	if (files->keep) {
-		str_format(&files->script, "%s.gnuplot", path);
-		str_format(&files->data, "%s.dat", path);
-		return true;
-	}
-	str_format(&files->script, "%s/script", files->folder.text);
-	str_format(&files->data, "%s/data", files->folder.text);
-	return true;
-}
-
-static void clear_up(struct plot_files *files)
-{
-	if (files->folder.length > 0) {
-		file_remove(str_get(&files->picture));
-		if (!files->keep) {
-			file_remove(str_get(&files->script));
-			file_remove(str_get(&files->data));
-		}
-		file_remove_folder(str_get(&files->folder));
-	}
-	str_fini(&files->folder);
-	str_fini(&files->script);
-	str_fini(&files->data);
-	str_fini(&files->picture);
-}
 
 // ---- the question ----
 
@@ -217,34 +76,14 @@ static bool answer_into(const struct request *request, struct chart *chart, stru
 	return good;
 }
 
-// What would be missing in the end is told before the work.
-static bool can_draw(const struct request *request, struct err *err)
-{
-	static const char *const kept[] = { "", ".gnuplot", ".dat" };
-	bool can = tool_find("gnuplot") ||
-		   err_set(err, ERR_IO, "gnuplot draws the pictures, and is not there (%s)",
-			   absent_gnuplot);
-
-	for (size_t i = 0; i < (request->keep ? 3 : 1) && can; i++) {
-		struct str path = { 0 };
-
-		str_format(&path, "%s%s", request->output.path, kept[i]);
-		can = fresh_check(str_get(&path), request->options.force, err);
-		str_fini(&path);
-	}
-	return can;
-}
-
 static int print(const struct request *request)
 {
 	struct chart chart = { 0 };
-	struct plot_files files = { 0 };
 	struct err err = { 0 };
 	bool good;
 
-	good = can_draw(request, &err) && answer_into(request, &chart, &err) &&
-	       set_up(request, &files, &err) && draw(request, &chart, &files, &err);
-	clear_up(&files);
+	good = picture_check(&request->picture, &err) && answer_into(request, &chart, &err) &&
+	       picture_draw(&request->picture, &chart, &err);
 	chart_fini(&chart);
 	return good ? EXIT_ANSWERED : args_fail(&cmd_plot, &err);
 }
@@ -260,8 +99,8 @@ static bool take_size(struct args *args, struct request *request)
 	    height < PIXELS_MIN || width > PIXELS_MAX || height > PIXELS_MAX)
 		return args_mistake(args, "--picture takes WIDTHxHEIGHT, %d to %d each, not '%s'",
 				    PIXELS_MIN, PIXELS_MAX, args->value);
-	request->output.width = width;
-	request->output.height = height;
+	request->picture.output.width = width;
+	request->picture.output.height = height;
 	return true;
 }
 
@@ -283,7 +122,7 @@ static bool take(struct args *args, struct request *request, int id)
 	case ARGS_OPERAND:
 		return take_operand(args, request);
 	case OPTION_KEEP:
-		request->keep = true;
+		request->picture.keep = true;
 		return true;
 	case OPTION_BY:
 		request->by = args->value;
@@ -326,27 +165,29 @@ static bool complete(struct args *args, struct request *request)
 	    !args_need(args, request->options.output, "-o FILE") ||
 	    !query_options_check(args, &request->options))
 		return false;
-	request->output.path = request->options.output;
+	request->picture.output.path = request->options.output;
+	request->picture.force = request->options.force;
 	kind = find_word(args, "kind of picture", request->kind, plot_kind_words);
 	if (kind >= 0 && request->by)
 		key = find_word(args, "key", request->by, plot_key_words);
 	if (kind < 0 || key < 0)
 		return false;
-	if (!chart_can_draw(request->output.path))
+	if (!chart_can_draw(request->picture.output.path))
 		return args_mistake(args, "%s: pictures are .svg, .png or .pdf",
-				    request->output.path);
+				    request->picture.output.path);
 	request->plot.kind = (enum plot_kind)kind;
 	request->plot.key = (enum plot_key)key;
 	request->plot.curves_max = request->options.rows_max ? request->options.rows_max : SIZE_MAX;
-	request->plot.buckets = request->output.width > BUCKETS_MIN ? request->output.width
-								    : BUCKETS_MIN;
+	request->plot.buckets = request->picture.output.width > BUCKETS_MIN
+					? request->picture.output.width
+					: BUCKETS_MIN;
 	return true;
 }
 
 static int run(int argc, char **argv)
 {
 	struct request request = { .options = { .rows_max = CURVES_DEFAULT },
-				   .output = { .width = WIDTH_DEFAULT, .height = HEIGHT_DEFAULT } };
+				   .picture = picture_default };
 	struct args args;
 	int id, code = EXIT_ANSWERED;
 

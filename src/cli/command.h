@@ -61,6 +61,7 @@ extern const struct command cmd_active;
 extern const struct command cmd_map;
 extern const struct command cmd_plot;
 extern const struct command cmd_reconcile;
+extern const struct command cmd_replay; // Linux
 extern const struct command cmd_pins;
 extern const struct command cmd_view;
 extern const struct command cmd_info;

@@ -34,6 +34,9 @@ static const struct command *const commands[] = {
 	&cmd_active,
 	&cmd_map,
 	&cmd_plot,
+#ifndef TIDEMARK_WINDOWS
+	&cmd_replay,
+#endif
 	&cmd_reconcile,
 	&cmd_pins,
 #ifdef TIDEMARK_VIEW

@@ -1,0 +1,418 @@
+// tidemark replay: the recorded calls once more, under other allocators.
+#include "cli/picture.h"
+#include "cli/query_options.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli/interrupt.h"
+#include "launch/preload.h"
+#include "replay/replay_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPTION_ALLOCATOR = 1, OPTION_TOUCH, OPTION_THREADS, OPTION_SETTINGS, OPTION_SVG };
+
+static const struct option_row replay_options[] = {
+	{ OPTION_ALLOCATOR, 0, "allocator", "LIST",
+	  "glibc, jemalloc, mimalloc, tcmalloc, or the path of a library; commas between them "
+	  "(all that are installed)" },
+	{ OPTION_TOUCH, 0, "touch", "HOW",
+	  "what is written of each block: none, first (its first byte) or all (all)" },
+	{ OPTION_THREADS, 0, "threads", "HOW", "recorded, or one: all calls in one (recorded)" },
+	{ OPTION_SETTINGS, 0, "settings", "[ALLOCATOR:]NAME=VALUE|...",
+	  "another run for each value of this environment variable" },
+	{ OPTION_SVG, 0, "svg", "FILE", "draw resident memory over time" },
+	{ QUERY_OPTIONS_FORCE, 'f', "force", NULL, "overwrite FILE" },
+	{ FILTERS_FIRST + SELECTION_PROCESS, 0, "process", "WHICH",
+	  "a pid, #N in the list, or a program's name" },
+	PRINT_OPTIONS_ROW_JSON("replay.json"),
+	PRINT_OPTIONS_ROWS,
+	{ 0 },
+};
+
+static int run(int argc, char **argv);
+
+const struct command cmd_replay = {
+	.name = "replay",
+	.brief = "the recorded calls under other allocators: time, memory, page faults",
+	.usage = "FILE [--allocator LIST] [options]",
+	.text = "Makes the calls of one process again, in their order and in their threads, in a\n"
+		"process for each allocator, which is preloaded into it. TIME is the processor\n"
+		"time of the calls and of touching the blocks; RESIDENT the most private memory\n"
+		"that was resident at a sample, and x LIVE that against the most that was live,\n"
+		"as asked for. For a part of a trace, trim it first.\n",
+	.examples =
+		"  tidemark replay app.tide\n"
+		"  tidemark replay app.tide --allocator glibc,jemalloc,./mine.so --svg all.svg\n"
+		"  tidemark replay app.tide --allocator glibc --settings "
+		"'MALLOC_ARENA_MAX=1|2|8'\n"
+		"  tidemark replay app.tide --settings "
+		"'jemalloc:MALLOC_CONF=dirty_decay_ms:0|narenas:1'\n",
+	.options = replay_options,
+	.run = run,
+};
+
+static const struct {
+	const char *name, *library, *package;
+} known[] = {
+	{ "glibc", NULL, NULL },
+	{ "jemalloc", "libjemalloc.so.2", "libjemalloc2" },
+	{ "mimalloc", "libmimalloc.so.2", "libmimalloc2.0" },
+	{ "tcmalloc", "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4" },
+};
+
+enum { KNOWN = sizeof known / sizeof known[0] };
+
+struct request {
+	struct query_options options;
+	struct picture picture;
+	const char *allocators;
+	const char **settings;
+	size_t settings_count, settings_capacity;
+	int touch, threads;
+};
+
+// What is run, one after the other.
+struct planned {
+	char *allocator, *library, *setting; // owned; the last two may be NULL
+};
+
+struct plans {
+	struct planned *list;
+	size_t count, capacity;
+};
+
+// ---- what is run ----
+
+static bool is_there(const char *library)
+{
+	static const char *const folders[] = { "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
+					       "/usr/lib", "/usr/local/lib" };
+	struct str path = { 0 };
+	bool found = false;
+
+	for (size_t i = 0; i < sizeof folders / sizeof *folders && !found; i++) {
+		str_clear(&path);
+		str_format(&path, "%s/%s", folders[i], library);
+		found = access(str_get(&path), R_OK) == 0;
+	}
+	str_fini(&path);
+	return found;
+}
+
+static void add(struct plans *plans, const char *allocator, const char *library,
+		const char *setting)
+{
+	plans->list =
+		mem_grow(plans->list, &plans->capacity, plans->count + 1, sizeof *plans->list);
+	plans->list[plans->count++] = (struct planned){
+		.allocator = mem_copy_text(allocator),
+		.library = library ? mem_copy_text(library) : NULL,
+		.setting = setting ? mem_copy_text(setting) : NULL,
+	};
+}
+
+// A run for each value of "[ALLOCATOR:]NAME=VALUE|VALUE".
+static void add_settings(struct plans *plans, const char *allocator, const char *library,
+			 const char *words)
+{
+	size_t length = strlen(allocator), name;
+	struct str setting = { 0 };
+
+	if (strncmp(words, allocator, length) == 0 && words[length] == ':')
+		words += length + 1;
+	else if (strcspn(words, ":") < strcspn(words, "="))
+		return; // of another allocator
+	name = strcspn(words, "=") + 1;
+	for (const char *value = words + name;; value++) {
+		size_t end = strcspn(value, "|");
+
+		str_clear(&setting);
+		str_add_bytes(&setting, words, name);
+		str_add_bytes(&setting, value, end);
+		add(plans, allocator, library, str_get(&setting));
+		value += end;
+		if (!*value)
+			break;
+	}
+	str_fini(&setting);
+}
+
+static void add_allocator(const struct request *request, struct plans *plans, const char *allocator,
+			  const char *library)
+{
+	add(plans, allocator, library, NULL);
+	for (size_t i = 0; i < request->settings_count; i++)
+		add_settings(plans, allocator, library, request->settings[i]);
+}
+
+static bool add_named(const struct request *request, struct plans *plans, const char *name,
+		      struct err *err)
+{
+	char *path;
+
+	for (size_t i = 0; i < KNOWN; i++) {
+		if (strcmp(known[i].name, name) != 0)
+			continue;
+		if (known[i].library && !is_there(known[i].library))
+			return err_set(err, ERR_IO, "%s is not installed (Debian: %s)",
+				       known[i].library, known[i].package);
+		add_allocator(request, plans, name, known[i].library);
+		return true;
+	}
+	if (!strchr(name, '/') && !strstr(name, ".so"))
+		return err_set(err, ERR_USAGE,
+			       "no allocator '%s' (glibc, jemalloc, mimalloc, tcmalloc, or a path)",
+			       name);
+	path = realpath(name, NULL);
+	if (!path)
+		return err_set(err, ERR_IO, "%s: there is no such library", name);
+	add_allocator(request, plans, name, path);
+	free(path);
+	return true;
+}
+
+static bool make_plans(const struct request *request, struct plans *plans, struct err *err)
+{
+	const char *at = request->allocators;
+	bool good = true;
+
+	for (size_t i = 0; i < KNOWN && !at; i++)
+		if (!known[i].library || is_there(known[i].library))
+			add_allocator(request, plans, known[i].name, known[i].library);
+	while (good && at && *at) {
+		size_t length = strcspn(at, ",");
+		char *name = mem_copy_bytes(at, length);
+
+		good = add_named(request, plans, name, err);
+		mem_free(name);
+		at += length + (at[length] == ',');
+	}
+	return good;
+}
+
+static void free_plans(struct plans *plans)
+{
+	for (size_t i = 0; i < plans->count; i++) {
+		mem_free(plans->list[i].allocator);
+		mem_free(plans->list[i].library);
+		mem_free(plans->list[i].setting);
+	}
+	mem_free(plans->list);
+}
+
+// ---- the trace ----
+
+// The only process, or the one that the filter leaves.
+static bool choose(const struct query_context *asked, process_id *process, struct err *err)
+{
+	uint32_t count = 0;
+
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		if (!query_has_process(&asked->selection.query, id))
+			continue;
+		*process = id;
+		count++;
+	}
+	return count == 1 ||
+	       err_set(err, ERR_USAGE,
+		       "a replay is of one process, and here are %u (choose one: --process)",
+		       count);
+}
+
+// What has not each call in its order cannot be replayed.
+static bool check(const struct query_context *asked, struct err *err)
+{
+	const struct trace_info *info = reader_info(asked->reader);
+
+	if (info->sample_bytes)
+		return err_set(err, ERR_FORMAT,
+			       "the recording is sampled: not every call is in it (try: record "
+			       "without --sample)");
+	if (strstr(info->options, "snapshots") || strstr(info->options, "leaks"))
+		return err_set(err, ERR_FORMAT,
+			       "the trace was made of sums: it does not have the calls");
+	return true;
+}
+
+// ---- the whole ----
+
+static bool find_driver(struct str *path, struct err *err)
+{
+	struct str library = { 0 };
+	const char *slash;
+	bool found = preload_find_library(&library, err);
+
+	slash = found ? strrchr(str_get(&library), '/') : NULL;
+	str_format(path, "%.*stidemark-replay", slash ? (int)(slash + 1 - str_get(&library)) : 0,
+		   str_get(&library));
+	str_fini(&library);
+	if (found && access(str_get(path), X_OK) != 0)
+		return err_set(err, ERR_IO, "%s is not there (it is built with tidemark)",
+			       str_get(path));
+	return found;
+}
+
+static bool play(const struct request *request, struct replay_plan *plan, const char *driver,
+		 const struct planned *planned, struct replay_run **run, struct err *err)
+{
+	const struct replay_run_options options = {
+		.driver = driver,
+		.library = planned ? planned->library : NULL,
+		.setting = planned ? planned->setting : NULL,
+		.touch = (enum replay_ring_touch)request->touch,
+		.dry = !planned,
+		.stopped = interrupt_came,
+	};
+
+	*run = mem_alloc(1, sizeof **run);
+	return replay_run_play(plan, &options, *run, err);
+}
+
+static bool print(const struct request *request, struct query_context *asked,
+		  const struct replay_table *table, struct err *err)
+{
+	struct sink sink = sink_to_file(stdout);
+	struct paper paper = query_options_paper(&request->options, &sink);
+	struct chart chart = { 0 };
+	bool good = true;
+
+	query_context_caution(asked);
+	query_options_warn(&cmd_replay, asked, NULL);
+	if (request->options.print.json)
+		replay_table_json(table, &sink);
+	else
+		replay_table_text(table, &paper);
+	if (request->picture.output.path) {
+		replay_table_chart(table, &chart);
+		good = picture_draw(&request->picture, &chart, err);
+		chart_fini(&chart);
+	}
+	return good && sink_ok(&sink, err);
+}
+
+static bool play_all(const struct request *request, struct query_context *asked,
+		     struct replay_plan *plan, const struct plans *plans, struct err *err)
+{
+	struct replay_table table = {
+		.asked = asked,
+		.plan = plan,
+		.touch = (enum replay_ring_touch)request->touch,
+		.rows = mem_alloc(plans->count + 1, sizeof *table.rows),
+	};
+	struct replay_run *dry = NULL;
+	struct str driver = { 0 };
+	bool good = find_driver(&driver, err) &&
+		    play(request, plan, str_get(&driver), NULL, &dry, err);
+
+	table.dry = dry;
+	for (size_t i = 0; i < plans->count && good; i++) {
+		struct replay_table_row *row = &table.rows[table.count++];
+
+		row->allocator = plans->list[i].allocator;
+		row->setting = plans->list[i].setting;
+		good = play(request, plan, str_get(&driver), &plans->list[i], &row->run, err);
+	}
+	good = good && print(request, asked, &table, err);
+	for (size_t i = 0; i < table.count; i++)
+		mem_free(table.rows[i].run);
+	mem_free(table.rows);
+	mem_free(dry);
+	str_fini(&driver);
+	return good;
+}
+
+static bool replay(const struct request *request, struct err *err)
+{
+	const struct query_context_options context =
+		query_options_context(&cmd_replay, &request->options, &query_context_events_rules);
+	struct query_context asked = { 0 };
+	struct replay_plan plan = { 0 };
+	struct plans plans = { 0 };
+	struct progress progress;
+	process_id process = 0;
+	bool good;
+
+	if (!make_plans(request, &plans, err) || !query_options_open(&context, &asked, err)) {
+		free_plans(&plans);
+		return false;
+	}
+	interrupt_watch();
+	progress_begin(&progress, request->options.print.progress, "reading",
+		       reader_bytes(asked.reader));
+	good = check(&asked, err) && choose(&asked, &process, err) &&
+	       replay_plan_init(&plan, asked.reader, process, request->threads == 1, &progress,
+				err);
+	progress_end(&progress);
+	good = good && play_all(request, &asked, &plan, &plans, err);
+	interrupt_leave();
+	replay_plan_fini(&plan);
+	query_context_close(&asked);
+	free_plans(&plans);
+	return good;
+}
+
+// ---- the command line ----
+
+static bool take(struct args *args, struct request *request, int id)
+{
+	static const char *const threads[] = { "recorded", "one", NULL };
+
+	switch (id) {
+	case OPTION_ALLOCATOR:
+		request->allocators = args->value;
+		return true;
+	case OPTION_TOUCH:
+		return args_word(args, replay_table_touches, &request->touch);
+	case OPTION_THREADS:
+		return args_word(args, threads, &request->threads);
+	case OPTION_SETTINGS:
+		if (!strchr(args->value, '='))
+			return args_mistake(args, "--settings takes NAME=VALUE|VALUE, not '%s'",
+					    args->value);
+		request->settings = mem_grow(request->settings, &request->settings_capacity,
+					     request->settings_count + 1,
+					     sizeof *request->settings);
+		request->settings[request->settings_count++] = args->value;
+		return true;
+	case OPTION_SVG:
+		request->picture.output.path = args->value;
+		return chart_can_draw(args->value) ||
+		       args_mistake(args, "%s: pictures are .svg, .png or .pdf", args->value);
+	}
+	return query_options_take(args, &request->options, id) == PRINT_OPTIONS_TAKEN;
+}
+
+static int answer(struct args *args, struct request *request)
+{
+	struct err err = { 0 };
+	bool good;
+	int id;
+
+	while ((id = args_next(args)) != ARGS_END)
+		if (id == ARGS_EXIT || !take(args, request, id))
+			return args->exit_code;
+	if (!query_options_check(args, &request->options))
+		return args->exit_code;
+	request->picture.force = request->options.force;
+	good = (!request->picture.output.path || picture_check(&request->picture, &err)) &&
+	       replay(request, &err);
+	if (!good && err.kind == ERR_STOPPED)
+		interrupt_end();
+	return good ? EXIT_ANSWERED : args_fail(&cmd_replay, &err);
+}
+
+static int run(int argc, char **argv)
+{
+	struct request request = { .picture = picture_default, .touch = REPLAY_RING_ALL };
+	struct args args;
+	int code;
+
+	args_init(&args, &cmd_replay, argc, argv);
+	code = answer(&args, &request);
+	query_options_fini(&request.options);
+	mem_free(request.settings);
+	return code;
+}

@@ -1,0 +1,22 @@
+// picture: a chart drawn into a file by gnuplot.
+#ifndef CLI_PICTURE_H
+#define CLI_PICTURE_H
+
+#include "base/err.h"
+#include "report/chart.h"
+
+struct picture {
+	struct chart_output output; // its `data` is ignored
+	bool force;                 // replace what is there
+	bool keep;                  // the script and the data, beside the picture
+};
+
+extern const struct picture picture_default; // but for the path
+
+// What would be missing in the end is said before the work.
+bool picture_check(const struct picture *picture, struct err *err);
+
+// The picture appears when it is whole, or not at all.
+bool picture_draw(const struct picture *picture, const struct chart *chart, struct err *err);
+
+#endif

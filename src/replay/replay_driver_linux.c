@@ -1,0 +1,333 @@
+// The driver of `tidemark replay`: makes the recorded calls under whatever allocator is preloaded.
+//
+// It is a program of its own, so that nothing else allocates beside what is replayed. Calls are
+// made in the order of the trace: one thread has the turn, takes records as long as they are its
+// own, and then hands the turn to the thread of the next one. It spins a little before it sleeps,
+// since the turn mostly comes back soon.
+#include "replay/replay_ring_linux.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SPINS = 2000, STACK_BYTES = 256 << 10, TOUCHED = 0x5a };
+
+static struct {
+	struct replay_ring *ring;
+	struct replay_ring_slot *slots;
+	int status; // /proc/self/status
+	// Whoever has the turn reads on here.
+	const struct replay_ring_record *at, *end;
+	unsigned chunk;
+	uint64_t paused_ns, begin_ns, calls;
+	long begin_minor, begin_major;
+	_Atomic uint32_t turn[REPLAY_RING_THREADS]; // 1: it is this thread's
+	bool started[REPLAY_RING_THREADS];
+	bool ended[REPLAY_RING_THREADS]; // and not joined yet: its stack is still in use
+	pthread_t threads[REPLAY_RING_THREADS];
+	void *stacks[REPLAY_RING_THREADS];
+} driver;
+
+static void die(const char *what)
+{
+	perror(what);
+	_exit(3);
+}
+
+static uint64_t now(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+// ---- measuring ----
+
+// Resident memory that is private: the kernel's RssAnon. Shared memory, ours, is not in it.
+static uint64_t read_private(void)
+{
+	char text[4096], *at;
+	ssize_t got = pread(driver.status, text, sizeof text - 1, 0);
+
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	at = strstr(text, "RssAnon:");
+	return at ? strtoull(at + 8, NULL, 10) * 1024 : 0;
+}
+
+static void take_sample(uint32_t index)
+{
+	uint64_t began_ns = now(CLOCK_PROCESS_CPUTIME_ID);
+	struct replay_ring_sample *sample = &driver.ring->samples[index];
+
+	if (index >= REPLAY_RING_SAMPLES)
+		return;
+	sample->private_bytes = read_private();
+	sample->cpu_ns = began_ns - driver.begin_ns - driver.paused_ns;
+	driver.paused_ns += now(CLOCK_PROCESS_CPUTIME_ID) - began_ns;
+}
+
+static struct replay_ring_class *class_of(uint64_t size)
+{
+	unsigned log = size ? 63 - (unsigned)__builtin_clzll(size) : 0;
+
+	return &driver.ring->classes[log < REPLAY_RING_CLASSES ? log : REPLAY_RING_CLASSES - 1];
+}
+
+static uint64_t since(uint64_t began_ns)
+{
+	uint64_t spent = now(CLOCK_MONOTONIC) - began_ns;
+
+	return spent > driver.ring->clock_ns ? spent - driver.ring->clock_ns : 0;
+}
+
+// ---- calls ----
+
+static void *allocate(const struct replay_ring_record *record, struct replay_ring_slot *slot)
+{
+	switch (record->op) {
+	case REPLAY_RING_CALLOC:
+		return calloc(1, record->size);
+	case REPLAY_RING_ALIGNED:
+		return memalign((size_t)1 << (record->align_log2 & 63), record->size);
+	case REPLAY_RING_REALLOC:
+		return realloc(slot->block, record->size ? record->size : 1);
+	default:
+		return malloc(record->size);
+	}
+}
+
+static void touch(char *block, uint64_t from, uint64_t size)
+{
+	if (driver.ring->touch == REPLAY_RING_ALL && size > from)
+		memset(block + from, TOUCHED, size - from);
+	else if (driver.ring->touch == REPLAY_RING_FIRST && size > 0 && from == 0)
+		*block = TOUCHED;
+}
+
+static void begin_block(const struct replay_ring_record *record, struct replay_ring_slot *slot)
+{
+	struct replay_ring_class *class = class_of(record->size);
+	bool timed = driver.calls++ % REPLAY_RING_TIMED == 0;
+	uint64_t began_ns = timed ? now(CLOCK_MONOTONIC) : 0;
+	uint64_t old = record->op == REPLAY_RING_REALLOC ? slot->size : 0;
+	void *block = allocate(record, slot);
+
+	class->count++;
+	class->bytes += record->size;
+	if (!block) {
+		driver.ring->failed++;
+		return;
+	}
+	if (timed) {
+		class->timed++;
+		class->timed_ns += since(began_ns);
+		class->usable_count++;
+		class->usable_bytes += malloc_usable_size(block);
+		class->usable_asked += record->size;
+	}
+	slot->block = block;
+	slot->size = record->size;
+	touch(block, old, record->size);
+}
+
+static void end_block(struct replay_ring_slot *slot)
+{
+	struct replay_ring_class *class = class_of(slot->size);
+	bool timed = driver.calls++ % REPLAY_RING_TIMED == 0;
+	uint64_t began_ns = timed ? now(CLOCK_MONOTONIC) : 0;
+
+	free(slot->block);
+	slot->block = NULL;
+	if (timed) {
+		class->freed++;
+		class->freed_ns += since(began_ns);
+	}
+}
+
+static void make_call(const struct replay_ring_record *record)
+{
+	struct replay_ring_slot *slot = &driver.slots[record->slot];
+
+	driver.ring->events++;
+	if (driver.ring->dry) {
+		slot->size = record->size;
+		slot->block = slot;
+	} else if (record->op == REPLAY_RING_FREE) {
+		end_block(slot);
+	} else {
+		begin_block(record, slot);
+	}
+}
+
+// ---- turns ----
+
+static void next_chunk(void)
+{
+	if (driver.end)
+		sem_post(&driver.ring->empty);
+	while (sem_wait(&driver.ring->full) != 0)
+		;
+	driver.at = driver.ring->records[driver.chunk++ % REPLAY_RING_CHUNKS];
+	driver.end = driver.at + REPLAY_RING_RECORDS;
+}
+
+static void *play(void *word);
+
+static void start_thread(uint16_t thread)
+{
+	pthread_attr_t attributes;
+
+	if (driver.ended[thread])
+		pthread_join(driver.threads[thread], NULL);
+	driver.ended[thread] = false;
+	if (!driver.stacks[thread])
+		driver.stacks[thread] = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+					     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (driver.stacks[thread] == MAP_FAILED)
+		die("cannot have a stack");
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, driver.stacks[thread], STACK_BYTES);
+	driver.started[thread] = true;
+	if (pthread_create(&driver.threads[thread], &attributes, play, (void *)(uintptr_t)thread) !=
+	    0)
+		die("cannot start a thread");
+}
+
+static void hand_turn(uint16_t to)
+{
+	_Atomic uint32_t *turn = &driver.turn[to];
+	bool starts = !driver.started[to];
+
+	atomic_store(turn, 1);
+	if (starts)
+		start_thread(to);
+	else
+		syscall(SYS_futex, turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void await_turn(uint16_t thread)
+{
+	_Atomic uint32_t *turn = &driver.turn[thread];
+
+	for (int i = 0; i < SPINS && !atomic_load_explicit(turn, memory_order_relaxed); i++)
+		__builtin_ia32_pause();
+	while (!atomic_load(turn))
+		syscall(SYS_futex, turn, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+	atomic_store(turn, 0);
+}
+
+static void finish(void)
+{
+	struct rusage usage;
+
+	driver.ring->cpu_ns = now(CLOCK_PROCESS_CPUTIME_ID) - driver.begin_ns - driver.paused_ns;
+	getrusage(RUSAGE_SELF, &usage);
+	driver.ring->minor_faults = (uint64_t)(usage.ru_minflt - driver.begin_minor);
+	driver.ring->major_faults = (uint64_t)(usage.ru_majflt - driver.begin_major);
+	driver.ring->done = 1;
+	_exit(0);
+}
+
+// Take records as long as they are this thread's. A thread that ends hands the turn on first.
+static void *play(void *word)
+{
+	uint16_t thread = (uint16_t)(uintptr_t)word;
+
+	await_turn(thread);
+	for (;;) {
+		const struct replay_ring_record *record;
+
+		if (driver.at == driver.end)
+			next_chunk();
+		record = driver.at;
+		if (record->op == REPLAY_RING_END)
+			finish();
+		if (record->op == REPLAY_RING_SAMPLE) {
+			take_sample(record->slot);
+			driver.at++;
+		} else if (record->thread != thread) {
+			hand_turn(record->thread);
+			await_turn(thread);
+		} else if (record->op == REPLAY_RING_THREAD_END) {
+			driver.at++;
+			break;
+		} else {
+			make_call(record);
+			driver.at++;
+		}
+	}
+	// Thread 0 is the process's first, which stays; it has what comes next.
+	driver.started[thread] = false;
+	driver.ended[thread] = true;
+	hand_turn(0);
+	return NULL;
+}
+
+// ---- the whole ----
+
+static void open_ring(int file)
+{
+	uint64_t bytes = REPLAY_RING_SLOTS * sizeof(struct replay_ring_slot);
+
+	driver.ring = mmap(NULL, sizeof *driver.ring, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (driver.ring == MAP_FAILED)
+		die("cannot map the ring");
+	driver.slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file,
+			    (off_t)REPLAY_RING_SLOTS_AT);
+	if (driver.slots == MAP_FAILED)
+		die("cannot map the slots");
+	driver.status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+}
+
+static void measure_clock(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < 100; i++) {
+		uint64_t began_ns = now(CLOCK_MONOTONIC);
+		uint64_t spent = now(CLOCK_MONOTONIC) - began_ns;
+
+		if (spent < least)
+			least = spent;
+	}
+	driver.ring->clock_ns = least;
+}
+
+int main(int argc, char **argv)
+{
+	struct rusage usage;
+	Dl_info info;
+
+	if (argc != 2) {
+		fprintf(stderr, "tidemark-replay is run by tidemark replay alone\n");
+		return 2;
+	}
+	open_ring(atoi(argv[1]));
+	// By the linker's own look-up: where our calls go.
+	if (dladdr(dlsym(RTLD_DEFAULT, "malloc"), &info) && info.dli_fname)
+		strncpy(driver.ring->library, info.dli_fname, sizeof driver.ring->library - 1);
+	measure_clock();
+	getrusage(RUSAGE_SELF, &usage);
+	driver.begin_minor = usage.ru_minflt;
+	driver.begin_major = usage.ru_majflt;
+	driver.begin_ns = now(CLOCK_PROCESS_CPUTIME_ID);
+	driver.started[0] = true;
+	driver.turn[0] = 1;
+	play(NULL);
+	return 0;
+}

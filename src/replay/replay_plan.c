@@ -1,0 +1,397 @@
+#include "replay/replay_plan.h"
+
+#include "base/mem.h"
+#include "engine/blocks.h"
+
+enum { SAMPLES_BY_TIME = 400, SAMPLES_BY_EVENT = 400, ITEMS_PER_UPDATE = 1 << 14 };
+
+// The first half of a realloc whose second half may come: its block has no address now.
+struct half {
+	bool open;
+	uint32_t slot;
+	uint64_t size, address;
+};
+
+struct reading {
+	struct replay_plan *plan;
+	replay_plan_put *put; // NULL: look ahead
+	void *context;
+	bool stopped;
+	struct blocks blocks; // `site` is the slot
+	uint32_t *spare;      // slots to use again
+	size_t spare_count, spare_capacity;
+	uint32_t slots;
+	struct half *halves; // by thread
+	uint16_t *numbers;   // of the driver's threads, to use again
+	size_t numbers_count;
+	uint16_t numbers_used;
+	uint64_t live_bytes, live_count, number;
+	uint64_t next_ns, next_number;
+	uint32_t samples;
+};
+
+static uint32_t take_slot(struct reading *reading)
+{
+	if (reading->spare_count)
+		return reading->spare[--reading->spare_count];
+	return reading->slots++;
+}
+
+static void give_slot(struct reading *reading, uint32_t slot)
+{
+	reading->spare = mem_grow(reading->spare, &reading->spare_capacity,
+				  reading->spare_count + 1, sizeof *reading->spare);
+	reading->spare[reading->spare_count++] = slot;
+}
+
+// ---- records ----
+
+static void put(struct reading *reading, const struct replay_ring_record *record)
+{
+	if (reading->put && !reading->stopped)
+		reading->stopped = !reading->put(reading->context, record);
+}
+
+static uint16_t number_of(struct reading *reading, thread_id id)
+{
+	struct replay_plan_thread *thread = &reading->plan->threads[id];
+
+	if (!reading->put || reading->plan->one_thread)
+		return 0;
+	if (!thread->running) {
+		thread->running = true;
+		thread->number = reading->numbers_count ? reading->numbers[--reading->numbers_count]
+							: reading->numbers_used++;
+	}
+	return thread->number;
+}
+
+static void put_call(struct reading *reading, const struct trace_event *event, uint8_t op,
+		     uint32_t slot, uint64_t size)
+{
+	const struct replay_ring_record record = {
+		.slot = slot,
+		.thread = number_of(reading, event->thread),
+		.op = op,
+		.align_log2 = event->align_log2,
+		.size = size,
+	};
+
+	reading->plan->calls += !reading->put;
+	put(reading, &record);
+}
+
+// A thread that has made its last call ends. The first one stays.
+static void end_thread(struct reading *reading, const struct trace_event *event)
+{
+	struct replay_plan_thread *thread = &reading->plan->threads[event->thread];
+
+	if (!reading->put) {
+		thread->last = event->number + 1;
+		return;
+	}
+	if (event->number + 1 < thread->last || !thread->running || thread->number == 0 ||
+	    reading->plan->one_thread)
+		return;
+	put(reading,
+	    &(struct replay_ring_record){ .op = REPLAY_RING_THREAD_END, .thread = thread->number });
+	thread->running = false;
+	reading->numbers[reading->numbers_count++] = thread->number;
+}
+
+// ---- blocks ----
+
+static void raise(struct reading *reading, uint64_t bytes)
+{
+	struct replay_plan *plan = reading->plan;
+
+	reading->live_bytes += bytes;
+	reading->live_count++;
+	if (reading->put || reading->live_bytes <= plan->peak_bytes)
+		return;
+	plan->peak_bytes = reading->live_bytes;
+	plan->peak_count = reading->live_count;
+	plan->peak_number = reading->number;
+}
+
+static void lower(struct reading *reading, uint64_t bytes)
+{
+	reading->live_bytes -= bytes;
+	reading->live_count--;
+}
+
+static void place(struct reading *reading, const struct trace_event *event, uint64_t address,
+		  uint32_t slot, uint64_t size)
+{
+	bool added;
+	struct block *block = blocks_put(&reading->blocks, address, &added);
+
+	// One that is there was freed unseen.
+	if (!added) {
+		uint32_t lost = block->site;
+
+		lower(reading, blocks_size(&reading->blocks, block));
+		put_call(reading, event, REPLAY_RING_FREE, lost, 0);
+		give_slot(reading, lost);
+	}
+	block->site = slot;
+	block->owner = 1;
+	blocks_set_size(&reading->blocks, block, size);
+	raise(reading, size);
+}
+
+static void begin(struct reading *reading, const struct trace_event *event, uint8_t op)
+{
+	uint32_t slot = take_slot(reading);
+
+	place(reading, event, event->address, slot, event->size);
+	put_call(reading, event, op, slot, event->size);
+}
+
+static void end(struct reading *reading, const struct trace_event *event)
+{
+	struct block block;
+	uint64_t size;
+
+	if (!blocks_take(&reading->blocks, event->address, &block, &size)) {
+		reading->plan->unknown_frees += !reading->put;
+		return;
+	}
+	lower(reading, size);
+	put_call(reading, event, REPLAY_RING_FREE, block.site, size);
+	give_slot(reading, block.site);
+}
+
+static void resize(struct reading *reading, const struct trace_event *event)
+{
+	struct block block;
+	uint64_t size;
+
+	if (!blocks_take(&reading->blocks, event->old_address, &block, &size)) {
+		reading->plan->unknown_frees += !reading->put;
+		begin(reading, event, REPLAY_RING_ALLOC);
+		return;
+	}
+	lower(reading, size);
+	place(reading, event, event->address, block.site, event->size);
+	put_call(reading, event, REPLAY_RING_REALLOC, block.site, event->size);
+}
+
+// The first half: the call comes with the second, and the address may be another's until then.
+static void open_half(struct reading *reading, const struct trace_event *event)
+{
+	struct half *half = &reading->halves[event->thread];
+	struct block block;
+
+	half->open = blocks_take(&reading->blocks, event->address, &block, &half->size);
+	if (!half->open) {
+		reading->plan->unknown_frees += !reading->put;
+		return;
+	}
+	half->slot = block.site;
+	half->address = event->address;
+	lower(reading, half->size);
+}
+
+static void close_half(struct reading *reading, const struct trace_event *event)
+{
+	struct half *half = &reading->halves[event->thread];
+
+	if (!half->open && event->kind == TRACE_REALLOC_ALLOC) {
+		begin(reading, event, REPLAY_RING_ALLOC);
+	} else if (half->open && event->kind == TRACE_REALLOC_ALLOC) {
+		place(reading, event, event->address, half->slot, event->size);
+		put_call(reading, event, REPLAY_RING_REALLOC, half->slot, event->size);
+	} else if (half->open) {
+		place(reading, event, half->address, half->slot, half->size);
+		reading->plan->failed += !reading->put;
+	}
+	half->open = false;
+}
+
+// A first half without a second was a realloc that freed.
+static void drop_half(struct reading *reading, const struct trace_event *event)
+{
+	struct half *half = &reading->halves[event->thread];
+
+	if (!half->open)
+		return;
+	half->open = false;
+	put_call(reading, event, REPLAY_RING_FREE, half->slot, half->size);
+	give_slot(reading, half->slot);
+}
+
+static void add_event(struct reading *reading, const struct trace_event *event)
+{
+	if (event->kind != TRACE_REALLOC_ALLOC && event->kind != TRACE_REALLOC_UNDO)
+		drop_half(reading, event);
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_BEFORE:
+		begin(reading, event, REPLAY_RING_ALLOC);
+		break;
+	case TRACE_CALLOC:
+		begin(reading, event, REPLAY_RING_CALLOC);
+		break;
+	case TRACE_ALIGNED:
+		begin(reading, event, REPLAY_RING_ALIGNED);
+		break;
+	case TRACE_FREE:
+		end(reading, event);
+		break;
+	case TRACE_REALLOC:
+		resize(reading, event);
+		break;
+	case TRACE_REALLOC_FREE:
+		open_half(reading, event);
+		break;
+	case TRACE_REALLOC_ALLOC:
+	case TRACE_REALLOC_UNDO:
+		close_half(reading, event);
+		break;
+	default:
+		reading->plan->failed += !reading->put;
+	}
+}
+
+// ---- samples ----
+
+static void sample(struct reading *reading, const struct trace_event *event)
+{
+	struct replay_plan *plan = reading->plan;
+	uint64_t span_ns = plan->last_ns - plan->first_ns;
+
+	if (!reading->put || reading->samples >= REPLAY_RING_SAMPLES)
+		return;
+	if (event->time_ns < reading->next_ns && event->number < reading->next_number &&
+	    event->number != plan->peak_number && event->number + 1 < plan->last_number)
+		return;
+	if (event->time_ns >= reading->next_ns)
+		reading->next_ns = event->time_ns + span_ns / SAMPLES_BY_TIME + 1;
+	if (event->number >= reading->next_number)
+		reading->next_number = event->number + plan->last_number / SAMPLES_BY_EVENT + 1;
+	plan->samples[reading->samples] = (struct replay_plan_sample){
+		.time_ns = event->time_ns,
+		.number = event->number,
+		.live_bytes = reading->live_bytes,
+		.live_count = reading->live_count,
+	};
+	put(reading,
+	    &(struct replay_ring_record){ .op = REPLAY_RING_SAMPLE, .slot = reading->samples++ });
+	plan->samples_count = reading->samples;
+}
+
+// ---- reading ----
+
+static bool is_mine(const struct reading *reading, const struct trace_event *event)
+{
+	const struct trace_thread *thread = reader_thread(reading->plan->reader, event->thread);
+
+	return thread && event->thread < reading->plan->threads_count &&
+	       thread->process == reading->plan->process &&
+	       ((event->kind >= TRACE_MALLOC && event->kind <= TRACE_FAILED) ||
+		event->kind == TRACE_BEFORE);
+}
+
+static void read_events(struct reading *reading, struct progress *progress)
+{
+	struct replay_plan *plan = reading->plan;
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t items = 0;
+
+	reader_rewind(plan->reader);
+	while (!reading->stopped &&
+	       (item = reader_next(plan->reader, &event, &note)) != READER_END) {
+		if (progress && ++items % ITEMS_PER_UPDATE == 0)
+			progress_update(progress, reader_position(plan->reader));
+		if (item != READER_EVENT || !is_mine(reading, &event))
+			continue;
+		reading->number = event.number;
+		if (!reading->put) {
+			if (!plan->last_number)
+				plan->first_ns = event.time_ns;
+			plan->last_ns = event.time_ns;
+			plan->last_number = event.number + 1;
+		}
+		add_event(reading, &event);
+		sample(reading, &event);
+		end_thread(reading, &event);
+	}
+}
+
+static void clean_up(struct reading *reading)
+{
+	blocks_fini(&reading->blocks);
+	mem_free(reading->spare);
+	mem_free(reading->halves);
+	mem_free(reading->numbers);
+}
+
+static struct reading begin_reading(struct replay_plan *plan, replay_plan_put *given, void *context)
+{
+	for (size_t i = 0; i < plan->threads_count; i++)
+		plan->threads[i].running = false;
+	return (struct reading){
+		.plan = plan,
+		.put = given,
+		.context = context,
+		.halves = mem_alloc(plan->threads_count + 1, sizeof(struct half)),
+		.numbers = mem_alloc(plan->threads_count + 1, sizeof(uint16_t)),
+		.next_ns = plan->first_ns,
+	};
+}
+
+// How many threads make calls at one time, by their first and last ones.
+static bool count_put(void *context, const struct replay_ring_record *record)
+{
+	uint32_t *most = context;
+
+	if (record->thread >= *most)
+		*most = record->thread + 1u;
+	return *most <= REPLAY_RING_THREADS;
+}
+
+bool replay_plan_init(struct replay_plan *plan, struct reader *reader, process_id process,
+		      bool one_thread, struct progress *progress, struct err *err)
+{
+	struct reading reading;
+
+	*plan = (struct replay_plan){
+		.reader = reader,
+		.process = process,
+		.one_thread = one_thread,
+		.threads_count = reader_threads_count(reader),
+	};
+	plan->threads = mem_alloc(plan->threads_count + 1, sizeof *plan->threads);
+	reading = begin_reading(plan, NULL, NULL);
+	read_events(&reading, progress);
+	clean_up(&reading);
+	if (plan->calls == 0)
+		return err_set(err, ERR_FORMAT, "the process made no calls on malloc");
+	if (one_thread || plan->threads_count < REPLAY_RING_THREADS)
+		return true;
+	return replay_plan_read(plan, count_put, &plan->threads_most) ||
+	       err_set(err, ERR_LIMIT,
+		       "more than %d threads make calls at one time (try: --threads one)",
+		       REPLAY_RING_THREADS);
+}
+
+void replay_plan_fini(struct replay_plan *plan)
+{
+	mem_free(plan->threads);
+	*plan = (struct replay_plan){ 0 };
+}
+
+bool replay_plan_read(struct replay_plan *plan, replay_plan_put *given, void *context)
+{
+	struct reading reading = begin_reading(plan, given, context);
+	bool stopped;
+
+	read_events(&reading, NULL);
+	put(&reading, &(struct replay_ring_record){ .op = REPLAY_RING_END });
+	stopped = reading.stopped;
+	clean_up(&reading);
+	return !stopped;
+}

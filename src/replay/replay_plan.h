@@ -1,0 +1,54 @@
+// replay_plan: the calls of one process of a trace as records for the driver.
+//
+// The trace is read twice: first for what must be known before (when a thread makes its last call,
+// when the most is live, how long it all is), and then once for each replay, so that memory goes
+// with what is live and not with the number of calls.
+//
+// What a record cannot say is counted: frees of blocks that the process has from its parent, or
+// from before the recording, frees of nothing known, and calls that failed.
+#ifndef REPLAY_REPLAY_PLAN_H
+#define REPLAY_REPLAY_PLAN_H
+
+#include "base/progress.h"
+#include "replay/replay_ring_linux.h"
+#include "trace/reader.h"
+
+#include <stdbool.h>
+
+// A moment at which resident memory is measured.
+struct replay_plan_sample {
+	uint64_t time_ns, number; // after this event
+	uint64_t live_bytes, live_count;
+};
+
+struct replay_plan_thread {
+	uint64_t last;   // number of its last call, + 1; 0: it makes none
+	uint16_t number; // that the driver knows it by
+	bool running;
+};
+
+struct replay_plan {
+	struct reader *reader; // borrowed
+	process_id process;
+	bool one_thread;
+	struct replay_plan_thread *threads; // by thread id; owned
+	size_t threads_count;
+	uint64_t calls; // that are replayed
+	uint64_t unknown_frees, failed;
+	uint64_t peak_bytes, peak_count, peak_number;
+	uint64_t first_ns, last_ns, last_number;
+	uint32_t threads_most; // at one time
+	struct replay_plan_sample samples[REPLAY_RING_SAMPLES];
+	uint32_t samples_count;
+};
+
+// False: more threads at one time than the driver has.
+bool replay_plan_init(struct replay_plan *plan, struct reader *reader, process_id process,
+		      bool one_thread, struct progress *progress, struct err *err);
+void replay_plan_fini(struct replay_plan *plan); // accepts { 0 }
+
+// Give all records to `put`, the last of which ends the replay. False: `put` said so.
+typedef bool replay_plan_put(void *context, const struct replay_ring_record *record);
+bool replay_plan_read(struct replay_plan *plan, replay_plan_put *put, void *context);
+
+#endif

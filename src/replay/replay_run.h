@@ -1,0 +1,28 @@
+// replay_run: a plan played under one allocator, in a process of its own.
+#ifndef REPLAY_REPLAY_RUN_H
+#define REPLAY_REPLAY_RUN_H
+
+#include "replay/replay_plan.h"
+
+struct replay_run_options {
+	const char *driver;  // path of the program that makes the calls
+	const char *library; // that is preloaded; NULL: the C library's own malloc
+	const char *setting; // "NAME=VALUE" for its environment; NULL: none
+	enum replay_ring_touch touch;
+	bool dry;                       // make no calls: what the driver itself costs
+	bool (*stopped)(void *context); // may be NULL
+};
+
+// What came out, by the plan's samples. All of it is the driver's own measure.
+struct replay_run {
+	uint64_t events, failed, cpu_ns, minor_faults, major_faults;
+	char library[256]; // that malloc was in
+	struct replay_ring_sample samples[REPLAY_RING_SAMPLES];
+	struct replay_ring_class classes[REPLAY_RING_CLASSES];
+};
+
+// ERR_IO: it could not be run, was not preloaded, or ended before the last call.
+bool replay_run_play(struct replay_plan *plan, const struct replay_run_options *options,
+		     struct replay_run *run, struct err *err);
+
+#endif

@@ -1,0 +1,38 @@
+// replay_table: what came of replays, side by side: text, JSON, and a picture of all curves.
+//
+// Times and page faults are those of the driver less what it takes when it makes no call; memory is
+// what is resident and private, less what the driver had before its first call.
+#ifndef REPLAY_REPLAY_TABLE_H
+#define REPLAY_REPLAY_TABLE_H
+
+#include "replay/replay_run.h"
+#include "report/chart.h"
+#include "report/paper.h"
+#include "report/query_context.h"
+
+struct replay_table_row {
+	const char *allocator;  // as it was asked for; borrowed, as the setting
+	const char *setting;    // NULL: none
+	struct replay_run *run; // owned by the caller
+};
+
+struct replay_table {
+	const struct query_context *asked;
+	const struct replay_plan *plan;
+	const struct replay_run *dry; // without calls
+	enum replay_ring_touch touch;
+	struct replay_table_row *rows;
+	size_t count;
+};
+
+// As --touch has them.
+extern const char *const replay_table_touches[];
+
+// A row for each, and classes of sizes; all of it, with samples.
+void replay_table_text(const struct replay_table *table, struct paper *paper);
+void replay_table_json(const struct replay_table *table, struct sink *sink);
+
+// Resident memory of each, and what was live.
+void replay_table_chart(const struct replay_table *table, struct chart *chart);
+
+#endif
