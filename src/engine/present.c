@@ -1,6 +1,7 @@
 #include "engine/present.h"
 
 #include "base/mem.h"
+#include "base/radix.h"
 #include "engine/blocks.h"
 
 #include <stdlib.h>
@@ -393,29 +394,110 @@ struct present *present_read(struct reader *reader, const struct present_options
 	return present;
 }
 
-static void collect(const struct present *present, const struct blocks *blocks, process_id process,
-		    heap_id heap, struct present_block **list, size_t *count, size_t *capacity)
+static struct present_block describe(const struct present *present, const struct blocks *blocks,
+				     const struct block *block, uint64_t address)
 {
-	const struct block *block;
+	const struct detail *detail = &present->details[block->site];
+
+	return (struct present_block){
+		.address = address,
+		.size = blocks_size(blocks, block),
+		.number = detail->number,
+		.time_ns = detail->time_ns,
+		.thread = detail->thread,
+		.stack = detail->stack,
+		.selected = detail->selected,
+		.inherited = detail->inherited,
+	};
+}
+
+// A table of blocks that is put into order. It gives them region by region (blocks.h): so regions
+// are sorted, and then what is in each, which is far less than to move all blocks about.
+struct sorting {
+	struct present_block *blocks; // as they come
+	uint64_t *regions;            // number of each region, and where it begins in `blocks`
+	size_t regions_count, regions_capacity;
+	uint64_t *keys, *scratch; // of one region: place in it, and position
+	size_t keys_capacity, scratch_capacity;
+};
+
+enum { REGION_SHIFT = 16, REGION_WORDS = 2 };
+
+static void gather(const struct present *present, const struct blocks *blocks,
+		   struct sorting *sorting)
+{
 	struct blocks_cursor cursor = { 0 };
+	const struct block *block;
+	size_t count = 0;
 
+	sorting->blocks = mem_alloc(blocks->count + 1, sizeof *sorting->blocks);
 	while ((block = blocks_next(blocks, &cursor))) {
-		const struct detail *detail = &present->details[block->site];
+		uint64_t region = cursor.address >> REGION_SHIFT;
+		size_t regions = sorting->regions_count;
 
-		*list = mem_grow(*list, capacity, *count + 1, sizeof **list);
-		(*list)[(*count)++] = (struct present_block){
-			.address = cursor.address,
-			.size = blocks_size(blocks, block),
-			.number = detail->number,
-			.time_ns = detail->time_ns,
-			.process = process,
-			.thread = detail->thread,
-			.stack = detail->stack,
-			.heap = heap,
-			.selected = detail->selected,
-			.inherited = detail->inherited,
-		};
+		if (regions == 0 || sorting->regions[REGION_WORDS * (regions - 1)] != region) {
+			sorting->regions = mem_grow(sorting->regions, &sorting->regions_capacity,
+						    regions + 1, REGION_WORDS * sizeof(uint64_t));
+			sorting->regions[REGION_WORDS * regions] = region;
+			sorting->regions[REGION_WORDS * regions + 1] = count;
+			sorting->regions_count++;
+		}
+		sorting->blocks[count++] = describe(present, blocks, block, cursor.address);
 	}
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return x[0] < y[0] ? -1 : x[0] > y[0];
+}
+
+// Write what begins at `first` and is in one region to `out`. Returns how many those are.
+static size_t put_region(struct sorting *sorting, size_t first, size_t end,
+			 struct present_block *out)
+{
+	const struct present_block *blocks = sorting->blocks;
+	uint64_t region = blocks[first].address >> REGION_SHIFT;
+	size_t count = 0;
+
+	for (size_t i = first; i < end && blocks[i].address >> REGION_SHIFT == region; i++) {
+		sorting->keys = mem_grow(sorting->keys, &sorting->keys_capacity, count + 1,
+					 sizeof *sorting->keys);
+		sorting->keys[count++] = (blocks[i].address & ((1 << REGION_SHIFT) - 1)) << 32 |
+					 (i - first);
+	}
+	sorting->scratch = mem_grow(sorting->scratch, &sorting->scratch_capacity, count,
+				    sizeof *sorting->scratch);
+	radix_sort(sorting->keys, sorting->scratch, count, 32);
+	for (size_t i = 0; i < count; i++)
+		out[i] = blocks[first + (uint32_t)sorting->keys[i]];
+	return count;
+}
+
+// Append the blocks of a heap, by address.
+static void collect(const struct present *present, const struct blocks *blocks, process_id process,
+		    heap_id heap, struct present_block **list, size_t *count)
+{
+	struct sorting sorting = { 0 };
+	size_t total = blocks->count;
+
+	if (total == 0)
+		return;
+	gather(present, blocks, &sorting);
+	qsort(sorting.regions, sorting.regions_count, REGION_WORDS * sizeof(uint64_t), by_first);
+	*list = mem_resize(*list, *count + total, sizeof **list);
+	for (size_t i = 0; i < sorting.regions_count; i++)
+		*count += put_region(&sorting, (size_t)sorting.regions[REGION_WORDS * i + 1], total,
+				     *list + *count);
+	for (size_t i = *count - total; i < *count; i++) {
+		(*list)[i].process = process;
+		(*list)[i].heap = heap;
+	}
+	mem_free(sorting.blocks);
+	mem_free(sorting.regions);
+	mem_free(sorting.keys);
+	mem_free(sorting.scratch);
 }
 
 static int by_address(const void *a, const void *b)
@@ -432,20 +514,20 @@ struct present_block *present_blocks(const struct present *present, process_id p
 				     bool all_heaps, size_t *count)
 {
 	struct present_block *list = NULL;
-	size_t capacity = 0;
+	size_t first;
 
 	*count = 0;
 	if (process >= present->processes_count)
 		return NULL;
-	collect(present, &present->processes[process].blocks, process, 0, &list, count, &capacity);
+	collect(present, &present->processes[process].blocks, process, 0, &list, count);
+	first = *count;
 	for (heap_id heap = 1; all_heaps && heap < present->heaps_count; heap++) {
 		const struct trace_heap *found = reader_heap(present->reader, heap);
 
 		if (found && found->process == process)
-			collect(present, &present->heaps[heap], process, heap, &list, count,
-				&capacity);
+			collect(present, &present->heaps[heap], process, heap, &list, count);
 	}
-	if (*count)
+	if (*count > first)
 		qsort(list, *count, sizeof *list, by_address);
 	return list;
 }

@@ -286,28 +286,37 @@ static bool reach_scan_roots(struct reach_scan *scan, struct err *err)
 
 // Those of the trace, without those that its parent left it: these may hold others, and are looked
 // at, but are not its own.
-static struct trace_reach_block *reach_scan_blocks(const struct present_block *blocks, size_t count)
+static struct trace_reach_block *reach_scan_blocks(const struct present *present,
+						   process_id process, size_t *count,
+						   bool **inherited)
 {
-	struct trace_reach_block *list = mem_alloc(count + 1, sizeof(*list));
+	struct present_block *blocks = present_blocks(present, process, false, count);
+	struct trace_reach_block *list = mem_alloc(*count + 1, sizeof(*list));
 
-	for (size_t i = 0; i < count; i++)
+	*inherited = mem_alloc(*count + 1, sizeof(**inherited));
+	for (size_t i = 0; i < *count; i++) {
 		list[i] = (struct trace_reach_block){
 			.address = blocks[i].address,
 			.size = blocks[i].size,
 			.stack = blocks[i].stack,
 			.thread = blocks[i].thread,
 		};
+		(*inherited)[i] = blocks[i].inherited;
+	}
+	mem_free(blocks);
 	return list;
 }
 
-static bool reach_scan_search(struct reach_scan *scan, const struct present_block *blocks,
-			      size_t count, unsigned word_bytes, struct err *err)
+static bool reach_scan_search(struct reach_scan *scan, const struct present *present,
+			      process_id process, unsigned word_bytes, struct err *err)
 {
 	struct trace_reach *reach = scan->reach;
 	uint64_t start, end;
+	bool *inherited;
+	size_t count;
 	bool ok;
 
-	reach->blocks = reach_scan_blocks(blocks, count);
+	reach->blocks = reach_scan_blocks(present, process, &count, &inherited);
 	scan->search = reach_search_new(reach->blocks, count, word_bytes);
 	reach_scan_registers(scan, word_bytes);
 	ok = reach_scan_roots(scan, err);
@@ -316,8 +325,9 @@ static bool reach_scan_search(struct reach_scan *scan, const struct present_bloc
 	reach_search_finish(scan->search);
 	reach_search_free(scan->search);
 	for (size_t i = 0; i < count; i++)
-		if (!blocks[i].inherited)
+		if (!inherited[i])
 			reach->blocks[reach->count++] = reach->blocks[i];
+	mem_free(inherited);
 	reach->total = reach->count;
 	return ok;
 }
@@ -327,11 +337,9 @@ bool reach_scan_read(struct reach_scan *scan, int trace_fd, process_id process,
 {
 	struct present_options options = { .inherits = process,
 					   .edge = { .number = UINT64_MAX, .exact = true } };
-	struct present_block *blocks;
 	struct present *present;
 	struct reader *reader;
 	char path[48];
-	size_t count;
 	bool ok;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", trace_fd);
@@ -342,13 +350,11 @@ bool reach_scan_read(struct reach_scan *scan, int trace_fd, process_id process,
 	if (reader_info(reader)->sample_bytes > 0 || reader_process(reader, process)->paused ||
 	    reader_process(reader, process)->start == TRACE_START_ATTACH)
 		reach->flags |= TRACE_REACH_BLIND;
-	blocks = present_blocks(present, process, false, &count);
 	scan->reach = reach;
 	scan->space = present_space(present);
 	scan->ranges = space_ranges(scan->space, process);
-	ok = reach_scan_search(scan, blocks, count,
+	ok = reach_scan_search(scan, present, process,
 			       reader_process(reader, process)->bits == 32 ? 4 : 8, err);
-	mem_free(blocks);
 	present_free(present);
 	reader_close(reader);
 	return ok;
