@@ -9,6 +9,7 @@
 #include "collect/peer.h"
 #include "launch/output.h"
 #include "launch/program.h"
+#include "launch/reach_scan_linux.h"
 #include "wire/segment.h"
 
 #include <errno.h>
@@ -74,6 +75,7 @@ static bool read_words(struct wishes *wishes, struct err *err)
 		{ "clock=ns", SEGMENT_CLOCK_NS },
 		{ "paused", SEGMENT_PAUSED },
 		{ "no-follow", SEGMENT_NO_FOLLOW },
+		{ "reachability", SEGMENT_REACHABILITY },
 		{ "force", 0 },
 	};
 	char *words = mem_copy_text(wishes->words);
@@ -232,6 +234,7 @@ static bool collect(const struct wishes *wishes, int output_fd, struct err *err)
 		.output_fd = output_fd,
 		.socket_name = wishes->socket,
 		.segment_options = wishes->segment_options,
+		.reach = &reach_scan,
 		.report_fd = -1,
 		.stop_fd = arrange_signals(),
 		.listen_fd = -1,

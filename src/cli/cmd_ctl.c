@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "collect/control.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,14 +15,17 @@ static int run(int argc, char **argv);
 
 const struct command cmd_ctl = {
 	.name = "ctl",
-	.brief = "stop or start the recording of a running program, set a mark, or end it",
-	.usage = "PID start|stop|detach|mark NAME",
+	.brief =
+		"stop or start the recording of a running program, set a mark, search it, or end it",
+	.usage = "PID start|stop|detach|reachability|mark NAME",
 	.text = "PID is a process that is being recorded.\n\n"
 		"  stop       allocations of the process are not recorded from now on; frees are\n"
 		"  start      they are again, also if it was recorded --paused\n"
 		"  mark NAME  a moment for --from and --to: what the process did before is before\n"
 		"             it\n"
-		"  detach     the recording ends, the program runs on\n",
+		"  detach     the recording ends, the program runs on\n"
+		"  reachability\n"
+		"             which of its blocks nothing points to is found out now\n",
 	.examples = "  tidemark record --paused ./server &\n"
 		    "  tidemark ctl 4242 start\n"
 		    "  tidemark ctl 4242 mark load\n"
@@ -30,7 +34,7 @@ const struct command cmd_ctl = {
 	.run = run,
 };
 
-static const char *const verb_words[] = { "mark", "stop", "start", "detach", NULL };
+static const char *const verb_words[] = { "mark", "stop", "start", "detach", "reachability", NULL };
 
 static bool take_pid(struct args *args, const char *word, uint32_t *pid)
 {
@@ -54,10 +58,11 @@ static bool take_verb(struct args *args, const char *word, uint32_t *verb)
 		}
 	}
 	if (nearest)
-		return args_mistake(args,
-				    "'%s' is not start, stop, detach or mark; did you mean '%s'?",
-				    word, nearest);
-	return args_mistake(args, "'%s' is not start, stop, detach or mark", word);
+		return args_mistake(
+			args,
+			"'%s' is not start, stop, detach, reachability or mark; did you mean '%s'?",
+			word, nearest);
+	return args_mistake(args, "'%s' is not start, stop, detach, reachability or mark", word);
 }
 
 static bool take_name(struct args *args, const char *name, struct control_request *request)
@@ -73,6 +78,7 @@ static bool take_name(struct args *args, const char *name, struct control_reques
 static int run(int argc, char **argv)
 {
 	struct control_request request = { .magic = CONTROL_MAGIC };
+	char said[CONTROL_TEXT_MAX] = "";
 	const char *words[3] = { NULL };
 	struct err err = { 0 };
 	size_t count = 0;
@@ -90,7 +96,7 @@ static int run(int argc, char **argv)
 		words[count++] = args.value;
 	}
 	if (!args_need(&args, words[0], "a PID") || !take_pid(&args, words[0], &request.pid) ||
-	    !args_need(&args, words[1], "start, stop, detach or mark") ||
+	    !args_need(&args, words[1], "start, stop, detach, reachability or mark") ||
 	    !take_verb(&args, words[1], &request.verb))
 		return args.exit_code;
 	if (request.verb == CONTROL_MARK && !take_name(&args, words[2], &request))
@@ -99,5 +105,9 @@ static int run(int argc, char **argv)
 		args_mistake(&args, "too many words: '%s'", words[2]);
 		return args.exit_code;
 	}
-	return control_ask(&request, NULL, &err) ? EXIT_ANSWERED : args_fail(&cmd_ctl, &err);
+	if (!control_ask(&request, said, &err))
+		return args_fail(&cmd_ctl, &err);
+	if (*said)
+		puts(said);
+	return EXIT_ANSWERED;
 }

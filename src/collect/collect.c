@@ -130,6 +130,41 @@ static void leave(struct collector *collector)
 		collector->main_ended = collector->stopping = true;
 }
 
+// Somebody who waits until a process was searched.
+struct searcher {
+	struct door *door;
+	struct door_event event;
+};
+
+static void answer_searcher(void *context, const struct trace_reach *found)
+{
+	struct searcher *searcher = context;
+	struct str text = { 0 };
+
+	if (found != NULL)
+		reachability_describe(found, &text);
+	else
+		str_add(&text, "it was not searched (the trace has a warning that says why)");
+	door_answer(searcher->door, &searcher->event,
+		    found != NULL ? CONTROL_DONE : CONTROL_REFUSED, str_get(&text));
+	str_fini(&text);
+	mem_free(searcher);
+}
+
+static void ask_for_reachability(struct collector *collector, struct image *image,
+				 const struct door_event *event)
+{
+	struct searcher *searcher = mem_alloc(1, sizeof *searcher);
+
+	*searcher = (struct searcher){ collector->door, *event };
+	if (reachability_ask(&collector->reachability, image, TRACE_SNAPSHOT_ASKED, answer_searcher,
+			     searcher))
+		return;
+	mem_free(searcher);
+	door_answer(collector->door, event, CONTROL_REFUSED,
+		    "it cannot be stopped and searched now");
+}
+
 // From outside: it is done behind all that was published before it was asked.
 static void do_control(struct collector *collector, const struct door_event *event)
 {
@@ -160,6 +195,9 @@ static void do_control(struct collector *collector, const struct door_event *eve
 			    control_where(collector->options->output_fd, text) ? CONTROL_DONE
 									       : CONTROL_REFUSED,
 			    text);
+		return;
+	case CONTROL_REACHABILITY:
+		ask_for_reachability(collector, image, event);
 		return;
 	case CONTROL_DETACH:
 		door_answer(collector->door, event, CONTROL_DONE, "");

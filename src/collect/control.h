@@ -22,7 +22,8 @@ enum control_verb {
 	CONTROL_STOP = 2,
 	CONTROL_START = 3,
 	CONTROL_DETACH = 4,
-	CONTROL_WHERE = 5
+	CONTROL_REACHABILITY = 5,
+	CONTROL_WHERE = 6,
 };
 
 enum control_status {
@@ -60,7 +61,8 @@ void control_reply(int fd, const struct control_sender *sender, enum control_sta
 		   const char *text);
 
 // False: nobody records the process, or it was refused, or the collector did not answer. `text`
-// (NULL: unwanted) is what it answered: to CONTROL_WHERE the path of the trace.
+// (NULL: unwanted) is what it answered: to CONTROL_WHERE the path of the trace, to others what is
+// to be printed.
 bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_MAX],
 		 struct err *err);
 

@@ -14,7 +14,7 @@
 
 static const char prefix[] = "tidemark-ctl-";
 
-enum { ANSWER_MS = 3000, COLLECTORS_MAX = 256 };
+enum { ANSWER_MS = 3000, SEARCH_MS = 120000, COLLECTORS_MAX = 256 };
 
 static socklen_t address_of(struct sockaddr_un *address, const char *pid)
 {
@@ -143,14 +143,16 @@ bool control_where(int fd, char text[CONTROL_TEXT_MAX])
 	return false;
 }
 
-static bool wait_for_answers(int fd, unsigned count, uint32_t pid, char text[CONTROL_TEXT_MAX],
-			     struct err *err)
+static bool wait_for_answers(int fd, unsigned count, const struct control_request *request,
+			     char text[CONTROL_TEXT_MAX], struct err *err)
 {
 	struct control_answer answer;
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	int patience_ms = request->verb == CONTROL_REACHABILITY ? SEARCH_MS : ANSWER_MS;
+	uint32_t pid = request->pid;
 	bool refused = false;
 
-	while (count > 0 && poll(&ready, 1, ANSWER_MS) > 0) {
+	while (count > 0 && poll(&ready, 1, patience_ms) > 0) {
 		if (recv(fd, &answer, sizeof answer, 0) != (ssize_t)sizeof answer ||
 		    answer.magic != CONTROL_MAGIC)
 			continue;
@@ -214,7 +216,7 @@ bool control_ask(const struct control_request *request, char text[CONTROL_TEXT_M
 		close(fd);
 		return err_errno(err, errno, "cannot name a socket");
 	}
-	ok = wait_for_answers(fd, send_to_all(fd, request), request->pid, text, err);
+	ok = wait_for_answers(fd, send_to_all(fd, request), request, text, err);
 	close(fd);
 	return ok;
 }

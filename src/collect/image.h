@@ -135,7 +135,7 @@ struct image {
 	uint32_t look_missed; // asked for, and there was no time
 	void *reach_stopped;  // reachability.h: by collect_reach; NULL: it runs
 	uint8_t reach_reason;
-	void (*reach_then)(void *context, bool done);
+	void (*reach_then)(void *context, const struct trace_reach *found);
 	void *reach_context;
 };
 

@@ -14,7 +14,7 @@ static void warn(struct image *image, const char *what, const struct err *err)
 }
 
 bool reachability_ask(struct reachability *reachability, struct image *image, uint8_t reason,
-		      void (*then)(void *context, bool done), void *context)
+		      void (*then)(void *context, const struct trace_reach *found), void *context)
 {
 	const struct collect_reach *reach = reachability->options->reach;
 	struct err err = { .kind = ERR_NONE };
@@ -44,8 +44,7 @@ static void let_go(const struct reachability *reachability, struct image *image,
 		found->stopped_ns = stopped_ns;
 		writer_reach(image->trace_builder->writer, found);
 	}
-	if (image->reach_then != NULL)
-		image->reach_then(image->reach_context, done);
+	image->reach_then(image->reach_context, done ? found : NULL);
 }
 
 static void search(const struct reachability *reachability, struct image *image)
@@ -86,4 +85,21 @@ void reachability_cancel(struct reachability *reachability)
 	for (; image != NULL; image = image->next)
 		if (image->reach_stopped != NULL)
 			let_go(reachability, image, false, NULL);
+}
+
+void reachability_describe(const struct trace_reach *found, struct str *text)
+{
+	uint64_t counts[TRACE_REACH_STATES_COUNT] = { 0 }, bytes[TRACE_REACH_STATES_COUNT] = { 0 };
+	char size[16], count[28], time[24];
+
+	for (uint64_t i = 0; i < found->count; i++) {
+		counts[found->blocks[i].state]++;
+		bytes[found->blocks[i].state] += found->blocks[i].size;
+	}
+	str_format(text, "unreachable %s",
+		   str_bytes(bytes[TRACE_REACH_UNREACHABLE] + bytes[TRACE_REACH_HELD], size));
+	str_format(text, " in %s blocks",
+		   str_count(counts[TRACE_REACH_UNREACHABLE] + counts[TRACE_REACH_HELD], count));
+	str_format(text, ", of %s that are live; it was stopped for %s",
+		   str_count(found->count, count), str_duration(found->stopped_ns, time));
 }

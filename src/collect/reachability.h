@@ -14,10 +14,13 @@ struct reachability {
 	const struct collect_options *options; // borrowed
 };
 
-// Stop the image's process. `then` (NULL: none) is called when it has gone on, with whether it was
-// searched. False: it cannot be stopped; a warning says why, and `then` is not called.
+// Stop the image's process. `then` is called when it has gone on, with what was found, or NULL.
+// False: it cannot be stopped, or is stopped already; a warning says why, and `then` is not called.
 bool reachability_ask(struct reachability *reachability, struct image *image, uint8_t reason,
-		      void (*then)(void *context, bool done), void *context);
+		      void (*then)(void *context, const struct trace_reach *found), void *context);
+
+// "unreachable 1.2 KiB in 3 blocks": in words. Appends.
+void reachability_describe(const struct trace_reach *found, struct str *text);
 
 // After a pass: search those that have delivered everything.
 void reachability_pass(struct reachability *reachability);

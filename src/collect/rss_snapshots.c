@@ -261,16 +261,22 @@ static void serve(struct rss_snapshots *looks, struct image *image)
 		spend(looks, now_steady_ns() - asked_ns, resident);
 }
 
-static void answer_reached(void *context, bool done)
+static void answer_reached(void *context, const struct trace_reach *found)
 {
-	(void)done;
+	(void)found;
 	answer(context);
 }
 
-// One that is to be searched at its end, and has no place yet: that it will have soon.
-static bool waits_to_begin(const struct rss_snapshots *looks, const struct image *image)
+// Are its reachable blocks looked for at its end?
+static bool is_searched(const struct image *image)
 {
-	return !image->begun && looks->reachability->options->reach != NULL &&
+	return image->share.segment->options & SEGMENT_REACHABILITY;
+}
+
+// One that is to be searched at its end, and has no place yet: that it will have soon.
+static bool waits_to_begin(const struct image *image)
+{
+	return !image->begun && is_searched(image) &&
 	       atomic_load(&image->share.segment->look_reason) == TRACE_SNAPSHOT_EXIT;
 }
 
@@ -279,12 +285,12 @@ static void serve_all(struct rss_snapshots *looks, struct image *images)
 	for (struct image *image = images; image != NULL; image = image->next) {
 		uint32_t asked = SEGMENT_LOOK_ASKED;
 
-		if (image->share.segment == NULL || waits_to_begin(looks, image) ||
+		if (image->share.segment == NULL || waits_to_begin(image) ||
 		    !atomic_compare_exchange_strong(&image->share.segment->look_state, &asked,
 						    SEGMENT_LOOK_TAKING))
 			continue;
 		serve(looks, image);
-		if (!image->begun ||
+		if (!image->begun || !is_searched(image) ||
 		    atomic_load(&image->share.segment->look_reason) != TRACE_SNAPSHOT_EXIT ||
 		    !reachability_ask(looks->reachability, image, TRACE_SNAPSHOT_EXIT,
 				      answer_reached, image))

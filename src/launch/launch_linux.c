@@ -13,7 +13,6 @@
 #include "launch/runtimes_linux.h"
 #include "launch/starter_posix.h"
 #include "os/file.h"
-#include "wire/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -351,34 +350,13 @@ static bool launch_hear(struct launch *launch, struct collect_message *message, 
 	return true;
 }
 
-static void *launch_reach_stop(uint32_t pid, struct err *err)
-{
-	return reach_scan_stop((pid_t)pid, err);
-}
-
-static bool launch_reach_read(void *stopped, int trace_fd, process_id process,
-			      struct trace_reach *reach, struct err *err)
-{
-	return reach_scan_read(stopped, trace_fd, process, reach, err);
-}
-
-static uint64_t launch_reach_release(void *stopped)
-{
-	return reach_scan_release(stopped);
-}
-
 static bool launch_open_collector(struct launch *launch, struct err *err)
 {
-	static const struct collect_reach reach = {
-		.stop = launch_reach_stop,
-		.read = launch_reach_read,
-		.release = launch_reach_release,
-	};
 	struct collect_options options = {
 		.output_fd = launch->output_fd,
 		.socket_name = launch->session,
 		.segment_options = launch->options->segment_options,
-		.reach = launch->options->segment_options & SEGMENT_REACHABILITY ? &reach : NULL,
+		.reach = &reach_scan,
 		.attached = launch->options->attach_pid != 0,
 		.before_fd = launch->before_fd,
 		.report_fd = -1,

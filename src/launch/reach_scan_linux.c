@@ -5,6 +5,7 @@
 #include "engine/reach_search.h"
 #include "launch/tracee_linux.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,34 +22,20 @@ enum {
 // What a page of /proc/PID/pagemap says: it is in memory, or swapped out.
 #define PAGE_THERE (UINT64_C(3) << 62)
 
-struct reach_scan {
+struct reach_scan_state {
 	struct tracee tracee;
 	int pagemap; // -1: all pages are read
 	uint8_t *buffer;
+	bool ended; // the process was killed meanwhile
 	struct reach_search *search;
 	const struct space *space;
 	const struct ranges *ranges;
 	struct trace_reach *reach;
 };
 
-struct reach_scan *reach_scan_stop(pid_t pid, struct err *err)
+static uint64_t reach_scan_release(void *stopped)
 {
-	struct reach_scan *scan = mem_alloc(1, sizeof(*scan));
-	char path[48];
-
-	scan->pagemap = -1;
-	if (!tracee_stop(&scan->tracee, pid, err)) {
-		reach_scan_release(scan);
-		return NULL;
-	}
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
-	scan->pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	scan->buffer = mem_alloc(1, REACH_SEARCH_PART + 2 * SPACE_PAGE);
-	return scan;
-}
-
-uint64_t reach_scan_release(struct reach_scan *scan)
-{
+	struct reach_scan_state *scan = stopped;
 	uint64_t stood_ns = scan->tracee.count > 0 ? tracee_release(&scan->tracee) : 0;
 
 	if (scan->pagemap >= 0)
@@ -58,10 +45,26 @@ uint64_t reach_scan_release(struct reach_scan *scan)
 	return stood_ns;
 }
 
+static void *reach_scan_stop(uint32_t pid, struct err *err)
+{
+	struct reach_scan_state *scan = mem_alloc(1, sizeof(*scan));
+	char path[48];
+
+	scan->pagemap = -1;
+	if (!tracee_stop(&scan->tracee, (pid_t)pid, err)) {
+		reach_scan_release(scan);
+		return NULL;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
+	scan->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	scan->buffer = mem_alloc(1, REACH_SEARCH_PART + 2 * SPACE_PAGE);
+	return scan;
+}
+
 // ---- reading its memory ----
 
 // Read several parts of it at once. What cannot be read is left as zeros, and noted.
-static void reach_scan_fetch(struct reach_scan *scan, struct iovec *here, struct iovec *there,
+static void reach_scan_fetch(struct reach_scan_state *scan, struct iovec *here, struct iovec *there,
 			     size_t count)
 {
 	size_t wanted = 0;
@@ -71,6 +74,7 @@ static void reach_scan_fetch(struct reach_scan *scan, struct iovec *here, struct
 		wanted += here[i].iov_len;
 	if (count == 0)
 		return;
+	errno = 0;
 	got = process_vm_readv(scan->tracee.pid, here, count, there, count, 0);
 	scan->reach->read_bytes += wanted;
 	if (got == (ssize_t)wanted)
@@ -79,10 +83,11 @@ static void reach_scan_fetch(struct reach_scan *scan, struct iovec *here, struct
 		if (process_vm_readv(scan->tracee.pid, &here[i], 1, &there[i], 1, 0) !=
 		    (ssize_t)here[i].iov_len)
 			scan->reach->flags |= TRACE_REACH_PARTIAL;
+	scan->ended |= errno == ESRCH;
 }
 
 // At most REACH_SEARCH_PART bytes from `start` on, of pages that were touched; zeros for others.
-static const uint8_t *reach_scan_bytes(struct reach_scan *scan, uint64_t start, uint64_t end)
+static const uint8_t *reach_scan_bytes(struct reach_scan_state *scan, uint64_t start, uint64_t end)
 {
 	uint64_t pages[PAGES_MAX];
 	uint64_t first = start / SPACE_PAGE, count = (end - 1) / SPACE_PAGE + 1 - first;
@@ -118,7 +123,7 @@ static const uint8_t *reach_scan_bytes(struct reach_scan *scan, uint64_t start, 
 	return scan->buffer;
 }
 
-static void reach_scan_root(struct reach_scan *scan, uint64_t start, uint64_t end,
+static void reach_scan_root(struct reach_scan_state *scan, uint64_t start, uint64_t end,
 			    enum trace_reach_place place, bool beginnings_only)
 {
 	while (start < end) {
@@ -132,7 +137,7 @@ static void reach_scan_root(struct reach_scan *scan, uint64_t start, uint64_t en
 
 // ---- roots ----
 
-static void reach_scan_registers(struct reach_scan *scan, unsigned word_bytes)
+static void reach_scan_registers(struct reach_scan_state *scan, unsigned word_bytes)
 {
 	for (size_t i = 0; i < scan->tracee.count; i++) {
 		const struct tracee_thread *thread = &scan->tracee.threads[i];
@@ -148,7 +153,7 @@ static void reach_scan_registers(struct reach_scan *scan, unsigned word_bytes)
 
 // Whether a thread is at home in the mapping: its stack pointer is there, or what it has for
 // itself. *sp: the lowest stack pointer, or `end`.
-static bool reach_scan_inhabited(const struct reach_scan *scan, uint64_t start, uint64_t end,
+static bool reach_scan_inhabited(const struct reach_scan_state *scan, uint64_t start, uint64_t end,
 				 uint64_t *sp)
 {
 	bool inhabited = false;
@@ -167,7 +172,7 @@ static bool reach_scan_inhabited(const struct reach_scan *scan, uint64_t start, 
 	return inhabited;
 }
 
-static bool reach_scan_is_own(const struct reach_scan *scan, uint64_t start, uint64_t end)
+static bool reach_scan_is_own(const struct reach_scan_state *scan, uint64_t start, uint64_t end)
 {
 	for (size_t i = 0; i < scan->tracee.count; i++)
 		if (!scan->tracee.threads[i].gone &&
@@ -177,7 +182,7 @@ static bool reach_scan_is_own(const struct reach_scan *scan, uint64_t start, uin
 	return false;
 }
 
-static void reach_scan_stack(struct reach_scan *scan, uint64_t start, uint64_t end)
+static void reach_scan_stack(struct reach_scan_state *scan, uint64_t start, uint64_t end)
 {
 	uint64_t sp;
 
@@ -191,7 +196,7 @@ static void reach_scan_stack(struct reach_scan *scan, uint64_t start, uint64_t e
 }
 
 // A part of a mapping that may be written, all of one owner.
-static void reach_scan_part(struct reach_scan *scan, uint64_t start, uint64_t end,
+static void reach_scan_part(struct reach_scan_state *scan, uint64_t start, uint64_t end,
 			    enum space_owner owner, bool is_libc)
 {
 	switch (owner) {
@@ -225,7 +230,7 @@ static bool reach_scan_is_libc(const char *path)
 }
 
 // A mapping that may be written: as the trace knows whose its parts are.
-static void reach_scan_mapping(struct reach_scan *scan, uint64_t start, uint64_t end,
+static void reach_scan_mapping(struct reach_scan_state *scan, uint64_t start, uint64_t end,
 			       const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -258,9 +263,10 @@ static void reach_scan_mapping(struct reach_scan *scan, uint64_t start, uint64_t
 	}
 }
 
-static bool reach_scan_roots(struct reach_scan *scan, struct err *err)
+static bool reach_scan_roots(struct reach_scan_state *scan, struct err *err)
 {
 	char name[48], line[4352];
+	bool mapped = false;
 	FILE *maps;
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", (int)scan->tracee.pid);
@@ -272,6 +278,7 @@ static bool reach_scan_roots(struct reach_scan *scan, struct err *err)
 		char rights[8] = "";
 		int at = 0;
 
+		mapped = true;
 		line[strcspn(line, "\n")] = '\0';
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %n", &start, &end, rights,
 			   &at) == 3 &&
@@ -279,6 +286,7 @@ static bool reach_scan_roots(struct reach_scan *scan, struct err *err)
 			reach_scan_mapping(scan, start, end, line + at);
 	}
 	fclose(maps);
+	scan->ended |= !mapped;
 	return true;
 }
 
@@ -307,7 +315,7 @@ static struct trace_reach_block *reach_scan_blocks(const struct present *present
 	return list;
 }
 
-static bool reach_scan_search(struct reach_scan *scan, const struct present *present,
+static bool reach_scan_search(struct reach_scan_state *scan, const struct present *present,
 			      process_id process, unsigned word_bytes, struct err *err)
 {
 	struct trace_reach *reach = scan->reach;
@@ -329,12 +337,13 @@ static bool reach_scan_search(struct reach_scan *scan, const struct present *pre
 			reach->blocks[reach->count++] = reach->blocks[i];
 	mem_free(inherited);
 	reach->total = reach->count;
-	return ok;
+	return ok && (!scan->ended || err_set(err, ERR_IO, "it has ended meanwhile"));
 }
 
-bool reach_scan_read(struct reach_scan *scan, int trace_fd, process_id process,
-		     struct trace_reach *reach, struct err *err)
+static bool reach_scan_read(void *stopped, int trace_fd, process_id process,
+			    struct trace_reach *reach, struct err *err)
 {
+	struct reach_scan_state *scan = stopped;
 	struct present_options options = { .inherits = process,
 					   .edge = { .number = UINT64_MAX, .exact = true } };
 	struct present *present;
@@ -359,3 +368,9 @@ bool reach_scan_read(struct reach_scan *scan, int trace_fd, process_id process,
 	reader_close(reader);
 	return ok;
 }
+
+const struct collect_reach reach_scan = {
+	.stop = reach_scan_stop,
+	.read = reach_scan_read,
+	.release = reach_scan_release,
+};

@@ -7,7 +7,9 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
+import libguest
 from libguest import (TIDEMARK, Skip, check, environment, equal, main, program, record, run, test)
 
 # By size, as the comment of reaches.c has it.
@@ -116,6 +118,55 @@ def a_text_and_a_merged_trace_say_the_same():
     equal(0, run([TIDEMARK, "merge", "t.tide", "t.tide", "-o", "m.tide"]).code)
     figures = ask("report", "m.tide")["heap"]["reachability"]
     equal(2 * sum(size for size in STATES if STATES[size] == "held"), figures["held"]["bytes"])
+
+
+LEAKER = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc(70001)
+libc.memset(ctypes.c_void_p(libc.malloc(60001)), 0, 60001)
+print("ready", flush=True)
+for line in sys.stdin:
+    libc.malloc(70002)
+    print("done", flush=True)
+"""
+
+
+@test
+def a_running_program_is_searched_when_it_is_asked_for():
+    running = subprocess.Popen([TIDEMARK, "record", "-q", "-o", "t.tide", "--", sys.executable, "-u",
+                                "-c", LEAKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               text=True, env=environment())
+    equal("ready\n", running.stdout.readline())
+    listed = run(["pgrep", "-P", str(running.pid), "-f", "python3"]).out.split()
+    pids = [pid for pid in listed if os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+            .startswith("python3")]
+    equal(1, len(pids), listed)
+    for _ in range(2):
+        ended = run([TIDEMARK, "ctl", pids[0], "reachability"])
+        equal(0, ended.code, ended.err)
+        check(re.match(r"unreachable .* in [\d,]+ blocks, of [\d,]+ that are live", ended.out),
+              ended.out)
+        running.stdin.write("on\n")
+        running.stdin.flush()
+        equal("done\n", running.stdout.readline())
+    running.stdin.close()
+    equal(0, running.wait(timeout=60))
+    text = run([TIDEMARK, "dump", "t.tide"]).out
+    equal(2, len(re.findall(r"^reach p0 reason=asked", text, re.M)), "searches")
+    equal(["unreachable"] * 2, re.findall(r"^(\w+) 0x\w+ 70001 t", text, re.M), "what was lost")
+
+
+@test
+def the_recorder_alone_searches_too():
+    env = environment(LD_PRELOAD=libguest.LIBRARY, TIDEMARK_OPTIONS="reachability",
+                      TIDEMARK_OUTPUT=os.path.abspath("alone.tide"))
+    equal(0, run([program("reaches")], env=env).code)
+    libguest.wait_for(lambda: "\nend duration" in run([TIDEMARK, "dump", "alone.tide"]).out,
+                      "the trace")
+    equal(STATES, {size: state for size, (state, _, _) in lines("alone.tide").items()
+                   if size in STATES})
 
 
 # --- As others see it ---
