@@ -19,7 +19,7 @@ SUFFIXES = ("posix", "linux", "win32", "x64", "i386", "own")
 PORTABLE = re.compile(r"(assert|ctype|errno|float|inttypes|limits|locale|math|pthread|setjmp|signal|stdalign|"
                       r"stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|time)\.h")
 # Libraries, and what the compiler brings.
-LIBRARIES = re.compile(r"(zstd|zlib|lzma|expat|dwarf|elf|gelf|microhttpd|regex|cpuid|\w+intrin)\.h|elfutils/.*")
+LIBRARIES = re.compile(r"(zstd|zlib|ini|lzma|expat|dwarf|elf|gelf|microhttpd|regex|cpuid|\w+intrin)\.h|elfutils/.*")
 WITHOUT_LIBRARIES = ("wire", "recorder")  # freestanding: tools/tidy has their list
 
 RATIO_C_MIN, RATIO_H_MIN, ASSERTS_MIN = 0.03, 0.40, 0.8  # what there is; STYLE.md has the aims

@@ -11,6 +11,17 @@ enum { ARGS_HELP_COLUMN = 28, ARGS_HELP_WIDTH = 79, OPTIONS_MAX = 128 };
 
 static const struct option_row args_help_row = { ARGS_EXIT, 'h', "help", NULL, "print this help" };
 
+static char **args_words;        // whose first words come from a file,
+static char *const *args_places; // from here
+static int args_places_count;
+
+void args_from_file(char **argv, char *const *places, int count)
+{
+	args_words = argv;
+	args_places = places;
+	args_places_count = count;
+}
+
 void args_init(struct args *args, const struct command *command, int argc, char **argv)
 {
 	memset(args, 0, sizeof(*args));
@@ -24,6 +35,8 @@ bool args_mistake(struct args *args, const char *format, ...)
 	va_list list;
 
 	fprintf(stderr, "tidemark %s: ", args->command->name);
+	if (args->argv == args_words && args->at > 0 && args->at <= args_places_count)
+		fprintf(stderr, "%s: ", args_places[args->at - 1]);
 	va_start(list, format);
 	vfprintf(stderr, format, list);
 	va_end(list);
@@ -32,8 +45,7 @@ bool args_mistake(struct args *args, const char *format, ...)
 	return false;
 }
 
-// All rows of a command, one after the other: own, shared, --help. NULL after the last.
-static const struct option_row *args_row(const struct command *command, int number)
+const struct option_row *args_row(const struct command *command, int number)
 {
 	const struct option_row *tables[] = { command->options, command->shared };
 

@@ -56,6 +56,12 @@ struct args {
 
 void args_init(struct args *args, const struct command *command, int argc, char **argv);
 
+// The first `count` words of `argv` come from a file: mistakes in them name their places. Borrowed.
+void args_from_file(char **argv, char *const *places, int count);
+
+// All rows of a command, one after the other: own, shared, --help. NULL after the last.
+const struct option_row *args_row(const struct command *command, int number);
+
 // The id of the next option, or one of the ARGS_ values above.
 int args_next(struct args *args);
 

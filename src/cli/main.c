@@ -1,6 +1,7 @@
 // main: finds the command's row and calls it. Knows nothing else.
 #include "cli/absent.h"
 #include "cli/args.h"
+#include "cli/config.h"
 
 #include "base/str.h"
 #include "os/terminal.h"
@@ -56,10 +57,11 @@ static const struct command *const commands[] = {
 	&cmd_symbols,
 	&cmd_ctl,
 	&cmd_collect,
+	NULL,
 };
 // clang-format on
 
-enum { COMMANDS_COUNT = sizeof(commands) / sizeof(commands[0]) };
+enum { COMMANDS_COUNT = sizeof(commands) / sizeof(commands[0]) - 1 };
 
 static void print_synopsis(FILE *file)
 {
@@ -146,6 +148,27 @@ static int flush_stdout(int code)
 	return code == EXIT_ANSWERED ? EXIT_UNREADABLE : code;
 }
 
+// With the options of the project's file before those that were given.
+static int run(const struct command *command, int argc, char **argv)
+{
+	struct config config;
+	struct err err = { 0 };
+	int code;
+
+	if (command->hidden)
+		return command->run(argc, argv);
+	if (config_read(&config, commands, command, argc, argv, &err)) {
+		args_from_file(config.argv, config.places, config.words_count);
+		code = command->run(config.argc, config.argv);
+	} else {
+		code = args_fail(command, &err);
+		if (command == &cmd_record)
+			code = EXIT_NOT_RECORDED;
+	}
+	config_fini(&config);
+	return code;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -167,5 +190,5 @@ int main(int argc, char **argv)
 		tool_leave_preloaded(argv);
 	// `tidemark report … | head` ends quietly, also where our parent ignored the signal.
 	terminal_begin(command->keeps_signals);
-	return flush_stdout(command->run(argc - 2, argv + 2));
+	return flush_stdout(run(command, argc - 2, argv + 2));
 }
