@@ -1,0 +1,116 @@
+"""pytest_tidemark: tests that fail when they exceed limits of memory, child processes included.
+
+    pytest -p pytest_tidemark --tidemark
+
+    @pytest.mark.limit_memory("24 MB")            the most that lived at one time, of the test's own
+    @pytest.mark.limit_allocations(1000)
+    @pytest.mark.tidemark("--max-temporary", "10")     any options of tidemark check
+
+All of pytest runs once, under tidemark record; each test that has a limit is a stretch of the
+recording, and is checked when all have run. Without --tidemark the marks mean nothing. What a test
+allocates is what any thread, and any process that it started, allocated from its beginning to
+its end. --tidemark-trace FILE keeps the trace; TIDEMARK names the program tidemark.
+"""
+import ctypes
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+INSIDE = "TIDEMARK_PYTEST"  # a file that gets the tests' limits, when pytest is recorded
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("tidemark")
+    group.addoption("--tidemark", action="store_true", help="record the tests, and check limits")
+    group.addoption("--tidemark-trace", metavar="FILE", help="keep the trace")
+
+
+def pytest_configure(config):
+    for mark in ('limit_memory(size): at most so many bytes at one time, as in "24 MB"',
+                 "limit_allocations(count): at most so many allocations",
+                 "tidemark(*options): options of tidemark check"):
+        config.addinivalue_line("markers", mark)
+
+
+# --- inside ---
+
+def _mark(name, suffix):
+    """What tidemark_mark of tidemark.h does."""
+    class Client(ctypes.Structure):
+        _fields_ = [("size", ctypes.c_size_t),
+                    ("mark", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p))]
+    try:
+        client = Client.in_dll(ctypes.CDLL(None), "tidemark_client_v1")
+    except ValueError:
+        return False
+    client.mark(name.encode(), suffix.encode())
+    return True
+
+
+def _limits(item):
+    """Options of tidemark check."""
+    options = []
+    for mark in item.iter_markers("limit_memory"):
+        options += ["--max-peak", re.sub(r"\s|i?[bB]$", "", str(mark.args[0]))]
+    for mark in item.iter_markers("limit_allocations"):
+        options += ["--max-allocations", str(mark.args[0])]
+    for mark in item.iter_markers("tidemark"):
+        options += [str(word) for word in mark.args]
+    return options
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    told = os.environ.get(INSIDE)
+    options = _limits(item) if told else []
+    name = f"test {item.nodeid}"[:200]
+    if options and not _mark(name, ".begin"):
+        raise RuntimeError("tidemark does not record this process")
+    yield
+    if options:
+        _mark(name, ".end")
+        with open(told, "a", encoding="utf-8") as file:
+            file.write(json.dumps([item.nodeid, name, options]) + "\n")
+
+
+# --- outside ---
+
+def _check(tidemark, trace, name, options):
+    command = [tidemark, "check", trace, "--from", f"mark:{name}.begin", "--to", f"mark:{name}.end"]
+    return subprocess.run(command + options, capture_output=True, text=True, check=False,
+                          env={**os.environ, "TIDEMARK_CONF": ""})
+
+
+def _run(config, folder):
+    tidemark = os.environ.get("TIDEMARK", "tidemark")
+    trace = os.path.abspath(config.getoption("tidemark_trace") or os.path.join(folder, "pytest.tide"))
+    told = os.path.join(folder, "limits")
+    code = subprocess.run(
+        [tidemark, "record", "-q", "-f", "-o", trace, "--", sys.executable, "-m", "pytest",
+         *config.invocation_params.args], check=False, env={**os.environ, INSIDE: told}).returncode
+    if not os.path.exists(told):
+        return code
+    failed = 0
+    with open(told, encoding="utf-8") as file:
+        for nodeid, name, options in map(json.loads, file):
+            done = _check(tidemark, trace, name, options)
+            if done.returncode:
+                failed += 1
+                print(f"TIDEMARK {nodeid}\n{done.stdout}{done.stderr}")
+    if failed:
+        print(f"{failed} test{'s' if failed > 1 else ''} exceeded limits of memory, or could not be "
+              f"judged")
+    return code or (1 if failed else 0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    if not config.getoption("tidemark") or INSIDE in os.environ:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        return _run(config, folder)
