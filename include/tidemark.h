@@ -5,6 +5,7 @@
  *     tidemark_name_thread("worker 3");
  *     tidemark_pool_create("arena") …             blocks of an allocator of your own
  *     tidemark_pause(); … tidemark_resume();      leave allocations out
+ *     TIDEMARK_EXPECT_NO_ALLOC { … }              for `tidemark check --max-unexpected 0`
  *
  * Nothing has to be linked, and nothing happens while the program is not being recorded: each call
  * is then one load and one comparison. With TIDEMARK_DISABLE defined, not even that. The program
@@ -19,6 +20,18 @@
  * What other threads do at about that time is before or after it by the clock, which moves every
  * 100 microseconds unless you record with --clock=ns. `tidemark window --from mark:loaded` begins
  * there. A phase is two marks: the phase "parse" has the marks "parse.begin" and "parse.end".
+ *
+ * EXPECTATIONS. TIDEMARK_EXPECT_NO_ALLOC before a block of statements says that the thread
+ * allocates nothing in it:
+ *
+ *     TIDEMARK_EXPECT_NO_ALLOC {
+ *             draw(frame);
+ *     }
+ *
+ * It is a phase, called "no-alloc FILE:LINE". The program is not stopped: `tidemark check
+ * --max-unexpected 0` says afterwards who allocated there. With GCC and Clang the phase ends
+ * however the block is left; with other compilers only at its end. `break` and `continue` are those
+ * of the block, not of a loop around it.
  *
  * POOLS. An allocator of your own takes large chunks from malloc or mmap and hands out parts of
  * them. tidemark sees the chunks by itself; tell it of the parts:
@@ -292,6 +305,46 @@ TIDEMARK_INLINE void tidemark_pool_destroy(tidemark_pool pool)
 	if (client && pool)
 		client->pool_end(pool, 1);
 }
+
+/* For the macro below. */
+struct tidemark_expectation {
+	const char *name;
+	int left; /* the statement has not run */
+};
+
+TIDEMARK_INLINE struct tidemark_expectation tidemark_expect_begin(const char *name)
+{
+	struct tidemark_expectation expectation;
+
+	expectation.name = name;
+	expectation.left = 1;
+	tidemark_phase_begin(name);
+	return expectation;
+}
+
+TIDEMARK_INLINE void tidemark_expect_end(struct tidemark_expectation *expectation)
+{
+	tidemark_phase_end(expectation->name);
+}
+
+#define TIDEMARK_TEXT_OF(line) #line
+#define TIDEMARK_TEXT(line) TIDEMARK_TEXT_OF(line)
+#define TIDEMARK_EXPECT_NAME "no-alloc " __FILE__ ":" TIDEMARK_TEXT(__LINE__)
+
+/* The statement after it, mostly a block, allocates nothing. */
+#if defined(__GNUC__) || defined(__clang__)
+#define TIDEMARK_EXPECT_NO_ALLOC                                             \
+	for (struct tidemark_expectation tidemark_expected                   \
+	     __attribute__((__cleanup__(tidemark_expect_end), __unused__)) = \
+		     tidemark_expect_begin(TIDEMARK_EXPECT_NAME);            \
+	     tidemark_expected.left; tidemark_expected.left = 0)
+#else
+#define TIDEMARK_EXPECT_NO_ALLOC                                  \
+	for (struct tidemark_expectation tidemark_expected =      \
+		     tidemark_expect_begin(TIDEMARK_EXPECT_NAME); \
+	     tidemark_expected.left;                              \
+	     tidemark_expect_end(&tidemark_expected), tidemark_expected.left = 0)
+#endif
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,8 @@
 
 #include <string>
 
-class tidemark_gtest_listener : public ::testing::EmptyTestEventListener {
+class tidemark_gtest_listener : public ::testing::EmptyTestEventListener
+{
 	std::string name;
 
 	void OnTestStart(const ::testing::TestInfo &test) override

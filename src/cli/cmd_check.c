@@ -34,6 +34,8 @@ static const struct option_row rows[] = {
 	  "bytes a minute by which sites grow to the end (tidemark growth)" },
 	{ OPTION_MAX + CHECK_UNREACHABLE, 0, "max-unreachable", "SIZE",
 	  "bytes at exit to which nothing points any more (record --reachability)" },
+	{ OPTION_MAX + CHECK_UNEXPECTED, 0, "max-unexpected", "N",
+	  "calls that allocate in TIDEMARK_EXPECT_NO_ALLOC { } (tidemark.h)" },
 	{ OPTION_BASELINE, 0, "baseline", "FILE", "the figures of an earlier run are the limits" },
 	{ OPTION_UPDATE, 0, "update", NULL,
 	  "write the baseline: new and lower figures, with --force higher ones too" },
@@ -85,7 +87,8 @@ static void request_fini(struct request *request)
 static bool take_limit(struct args *args, struct request *request, enum check_figure figure)
 {
 	struct check_limit *limit = &request->check.limits[figure];
-	bool calls = figure == CHECK_ALLOCATIONS || figure == CHECK_TEMPORARY;
+	bool calls = figure == CHECK_ALLOCATIONS || figure == CHECK_TEMPORARY ||
+		     figure == CHECK_UNEXPECTED;
 
 	limit->given = true;
 	return calls ? args_count(args, &limit->most) : args_bytes(args, &limit->most);

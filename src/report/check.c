@@ -21,7 +21,7 @@ const struct query_context_rules check_window_rules = {
 };
 
 const char *const check_names[CHECK_FIGURES] = {
-	"peak", "live-at-exit", "allocations", "temporary", "unreachable", "growth",
+	"peak", "live-at-exit", "allocations", "temporary", "unreachable", "unexpected", "growth",
 };
 
 // ---- sites ----
@@ -177,6 +177,8 @@ static void judge_trace(struct check *check, const struct heap_totals *totals)
 	}
 	if (reader_info(reader)->sample_bytes)
 		refuse(check, "the recording is sampled: its figures are estimates");
+	if (check->rows[CHECK_UNEXPECTED].limit.given && !check->rows[CHECK_UNEXPECTED].known)
+		refuse(check, "no TIDEMARK_EXPECT_NO_ALLOC was reached");
 	if (!reader_complete(reader))
 		refuse(check, "the recording is not complete (tidemark info says why)");
 	if (check->rows[CHECK_GROWTH].limit.given && !check->rows[CHECK_GROWTH].known)
@@ -255,6 +257,7 @@ bool check_find(struct check *check, struct query_context *asked,
 	query_context_matched(asked, heap_totals(heap)->counts.allocated.count);
 	fill(check, heap, options);
 	fill_unreachable(check, options);
+	check_read_expectations(asked, &check->rows[CHECK_UNEXPECTED]);
 	set_values(check, heap);
 	judge_trace(check, heap_totals(heap));
 	for (int figure = 0; figure < CHECK_FIGURES; figure++) {

@@ -39,6 +39,7 @@ enum check_figure {
 	CHECK_ALLOCATIONS,  // calls
 	CHECK_TEMPORARY,    // calls
 	CHECK_UNREACHABLE,  // bytes, without those that are suppressed; where it was recorded
+	CHECK_UNEXPECTED,   // calls in TIDEMARK_EXPECT_NO_ALLOC; where that was reached
 	CHECK_GROWTH,       // bytes a minute, of sites that grow to the end
 	CHECK_FIGURES,
 };
@@ -95,6 +96,10 @@ struct check_page {
 	bool all_frames, colour;
 	unsigned width;
 };
+
+// Count allocations where the program expects none (tidemark.h): those of the thread, between the
+// marks of such a phase.
+void check_read_expectations(const struct query_context *asked, struct check_row *row);
 
 // For people, as Markdown, as JSON (docs/schema/check.json), for JUnit's readers, as SARIF 2.1.0,
 // as GitHub's commands, as GitLab's report of code quality; as suppressions of what is live at

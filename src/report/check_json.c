@@ -205,6 +205,7 @@ static void write_tool(struct json *json)
 		"calls that allocated",
 		"blocks that were freed before their thread's next allocation",
 		"bytes to which nothing pointed at exit",
+		"calls that allocated where the program expects none",
 		"bytes a minute that sites kept growing by",
 	};
 

@@ -90,4 +90,19 @@ def google_test_has_a_phase_for_each_test():
             f"mark:Small.{name}.end", "--max-peak", "100K", code=code)
 
 
+@test
+def what_is_expected_not_to_allocate_is_checked():
+    for compiler in ("gcc", "clang", "g++"):
+        need(compiler)
+        words = ["-x", "c++"] if compiler == "g++" else []
+        run(compiler, "-Wall", "-Wextra", "-Werror", "-O0", "-g", "-fno-builtin", "-I", INCLUDE,
+            *words, os.path.join(HERE, "expect.c"), "-o", "expect", "-lpthread")
+        run(ENV["TIDEMARK"], "record", "-q", "-f", "-o", "e.tide", "./expect")
+        told = run(ENV["TIDEMARK"], "check", "e.tide", "--max-unexpected", "2", code=1)
+        check("unexpected 3, at most 2" in told and "early" in told, told)
+        run(ENV["TIDEMARK"], "check", "e.tide", "--max-unexpected", "3")
+    run(ENV["TIDEMARK"], "record", "-q", "-f", "-o", "e.tide", "true")
+    check("was reached" in run(ENV["TIDEMARK"], "check", "e.tide", "--max-unexpected", "0", code=3))
+
+
 main()
