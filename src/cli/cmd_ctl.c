@@ -15,8 +15,7 @@ static int run(int argc, char **argv);
 
 const struct command cmd_ctl = {
 	.name = "ctl",
-	.brief =
-		"stop, start or end the recording of a running program, set a mark, search it",
+	.brief = "stop, start or end the recording of a running program, set a mark, search it",
 	.usage = "PID start|stop|detach|reachability|mark NAME",
 	.text = "PID is a process that is being recorded.\n\n"
 		"  stop       allocations of the process are not recorded from now on; frees are\n"
