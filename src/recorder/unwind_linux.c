@@ -151,11 +151,3 @@ unwind_rule unwind_make_rule(uint64_t key, bool *lasts)
 				      (python_is_evaluator(pc) ? SEGMENT_FRAME_EVALUATOR : 0));
 	return rule | (uint64_t)frame << 16;
 }
-
-// There is nothing to learn: code without .eh_frame is rare, and may be anything.
-unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintptr_t sp,
-			 uintptr_t rbp)
-{
-	(void)key, (void)inner, (void)sp, (void)rbp;
-	return rule;
-}

@@ -1,0 +1,400 @@
+// unwind_learn on Linux: code of a file without .eh_frame, of which the frame pointer is proven.
+//
+// Browsers are built so: frame pointers, and no tables. That code has a frame pointer cannot be
+// seen at a return address, and rbp may as well be a register like any other there. But the
+// function says it itself, further on: it takes its frame down before it returns. From the return
+// address its instructions are followed, on all ways, to its ends. A way on which nothing writes to
+// rbp up to `leave; ret`, or to a `pop %rbp; ret` with the stack pointer at rbp, says that the
+// caller's rbp is at rbp, and the return address after it. Where the stack pointer is counted (add,
+// pop), it has to come to just the rbp that the frame has now. All ends have to say so.
+//
+// What comes after a call that does not return belongs to another function. That one sets its own
+// rbp up, which ends the way, or takes down another frame. So ends without a call before them
+// decide, and only where there are none those after calls; what fills room ends a way there.
+// Besides, the return address found has to follow a call, and if that names a function, this has
+// to set up a frame pointer.
+//
+// What is not understood ends a way, and without any end that says so nothing is learned: the frame
+// stays a guess, and the stack is marked. Of 32 bits nothing is learned.
+#include "recorder/capture.h"
+#include "recorder/codemap.h"
+#include "recorder/insn.h"
+#include "recorder/kernel.h"
+#include "recorder/recording.h"
+#include "recorder/text.h"
+
+#ifdef __x86_64__
+
+enum {
+	LEARN_TRIES = 2,
+	LEARN_STEPS = 800, // instructions in all
+	LEARN_WAYS = 48,   // and branches
+	LEARN_START_BYTES = 48,
+	LEARN_RSP = 4,
+	LEARN_RBP = 5,
+};
+
+// How far a function has got on a way.
+struct learn_way {
+	uintptr_t at;
+	int32_t rsp;   // counted from what it was, or
+	bool from_rbp; // from rbp
+	bool down;     // rbp is the caller's again
+	bool called;   // it has come past a call, which may never return
+	bool behind;   // and that was the last instruction
+};
+
+struct learn_frame {
+	uintptr_t pc, sp, rbp;
+	uintptr_t page; // that can be read
+	bool said[2];   // an end was come to that says what is looked for; [1]: past a call
+	bool denied[2]; // or one that does not
+	uint32_t steps;
+	uint32_t ways_count, next;
+	struct learn_way ways[LEARN_WAYS];
+};
+
+// An instruction, and what its bytes mean.
+struct learn_insn {
+	struct insn insn;
+	const uint8_t *opcode;
+	uint32_t rex;
+	uint32_t reg, rm; // of its operands; rm 16: memory
+};
+
+// Whether the bytes there can be read; the page is remembered.
+static bool learn_can_read(struct learn_frame *frame, uintptr_t at, uint32_t bytes)
+{
+	uintptr_t first = at & ~(uintptr_t)(KERNEL_PAGE - 1);
+	uintptr_t last = (at + bytes - 1) & ~(uintptr_t)(KERNEL_PAGE - 1);
+
+	if (first == frame->page && last == first)
+		return true;
+	if (!kernel_can_read(first) || (last != first && !kernel_can_read(last)))
+		return false;
+	frame->page = first;
+	return true;
+}
+
+static int32_t learn_number(const uint8_t *at, uint32_t bytes)
+{
+	int32_t value;
+
+	if (bytes == 1)
+		return (int8_t)*at;
+	memcpy(&value, at, 4);
+	return value;
+}
+
+static bool learn_decode(struct learn_frame *frame, uintptr_t at, struct learn_insn *found)
+{
+	const uint8_t *code = (const uint8_t *)at, *modrm;
+
+	if (!learn_can_read(frame, at, 2 * INSN_BYTES_MAX) ||
+	    !insn_decode(code, INSN_BYTES_MAX, true, &found->insn))
+		return false;
+	found->opcode = code + found->insn.opcode_at;
+	found->rex = found->insn.opcode_at > 0 && (found->opcode[-1] & 0xf0) == 0x40
+			     ? found->opcode[-1]
+			     : 0;
+	modrm = found->opcode + (*found->opcode == 0x0f ? 2 : 1);
+	found->reg = (*modrm >> 3 & 7) | (found->rex & 4) << 1;
+	found->rm = *modrm >= 0xc0 ? (*modrm & 7u) | (found->rex & 1) << 3 : 16;
+	return true;
+}
+
+static bool learn_is_frame(uint32_t which)
+{
+	return which == LEARN_RSP || which == LEARN_RBP;
+}
+
+// Whether an instruction with both operands surely leaves rsp and rbp alone. It may read them.
+static bool learn_leaves(const struct learn_insn *found)
+{
+	uint32_t opcode = *found->opcode, extension = found->reg & 7;
+	bool reg = learn_is_frame(found->reg), rm = learn_is_frame(found->rm);
+
+	if (opcode >= 0x80 && opcode <= 0x83)
+		return !rm || extension == 7; // cmp
+	if (opcode == 0xf6 || opcode == 0xf7)
+		return !rm || extension < 2; // test
+	if (opcode == 0xfe || opcode == 0xc6 || opcode == 0xc7 || opcode == 0xc0 ||
+	    opcode == 0xc1 || (opcode >= 0xd0 && opcode <= 0xd3))
+		return !rm;
+	if (!reg && !rm)
+		return true;
+	if ((opcode >= 0x38 && opcode <= 0x3b) || opcode == 0x84 || opcode == 0x85)
+		return true;
+	if (opcode < 0x40 && (opcode & 7) < 4)
+		return opcode & 2 ? !reg : !rm;
+	if (opcode == 0x88 || opcode == 0x89)
+		return !rm;
+	if (opcode == 0x8a || opcode == 0x8b || opcode == 0x8d || opcode == 0x63)
+		return !reg;
+	return opcode >= 0xd8 && opcode <= 0xdf;
+}
+
+// Instructions without a second operand, or that are known by their opcode alone. False: it may
+// write to rsp or rbp.
+static bool learn_leaves_short(const struct learn_insn *found)
+{
+	uint32_t opcode = *found->opcode;
+	uint32_t which = (opcode & 7) | (found->rex & 1) << 3;
+
+	if (opcode >= 0x90 && opcode <= 0x97)
+		return opcode == 0x90 || !learn_is_frame(which);
+	return opcode < 0xb0 || opcode > 0xbf || !learn_is_frame(which);
+}
+
+static bool learn_has_operands(uint32_t opcode)
+{
+	return (opcode < 0x40 && (opcode & 7) < 4) || opcode == 0x63 || opcode == 0x69 ||
+	       opcode == 0x6b || (opcode >= 0x80 && opcode <= 0x8f) || opcode == 0xc0 ||
+	       opcode == 0xc1 || opcode == 0xc6 || opcode == 0xc7 ||
+	       (opcode >= 0xd0 && opcode <= 0xd3) || (opcode >= 0xd8 && opcode <= 0xdf) ||
+	       opcode == 0xf6 || opcode == 0xf7 || opcode == 0xfe || opcode == 0xff;
+}
+
+// Go on at `to` later.
+static void learn_later(struct learn_frame *frame, const struct learn_way *way, uintptr_t to)
+{
+	for (uint32_t i = 0; i < frame->ways_count; i++) {
+		if (frame->ways[i].at == to)
+			return;
+	}
+	if (frame->ways_count == LEARN_WAYS)
+		return;
+	frame->ways[frame->ways_count] = *way;
+	frame->ways[frame->ways_count++].at = to;
+}
+
+// rbp is taken from the stack where rsp is now: is that where rbp says?
+static void learn_down(struct learn_frame *frame, struct learn_way *way)
+{
+	if (way->from_rbp ? way->rsp != 0 : frame->rbp != frame->sp + (uintptr_t)(intptr_t)way->rsp)
+		frame->denied[way->called] = true;
+	way->down = true;
+	way->rsp = 0; // of no further interest
+}
+
+// The way is at its end, where the function returns or jumps to another one.
+static void learn_end(struct learn_frame *frame, const struct learn_way *way)
+{
+	if (way->down)
+		frame->said[way->called] = true;
+	else
+		frame->denied[way->called] = true;
+}
+
+// What writes to rsp. False: it is none of those.
+static bool learn_stack(struct learn_frame *frame, struct learn_way *way,
+			const struct learn_insn *found)
+{
+	const uint8_t *at = found->opcode;
+	bool wide = found->rex & 8;
+
+	if (*at == 0xc9) { // leave
+		way->from_rbp = true;
+		way->rsp = 0;
+		learn_down(frame, way);
+	} else if (*at == 0x5d && !(found->rex & 1)) {
+		learn_down(frame, way);
+	} else if (*at >= 0x58 && *at <= 0x5f && (*at != 0x5c || (found->rex & 1))) {
+		way->rsp += UNWIND_WORD;
+	} else if ((*at >= 0x50 && *at <= 0x57) || *at == 0x68 || *at == 0x6a ||
+		   (*at == 0xff && (found->reg & 7) == 6)) {
+		way->rsp -= UNWIND_WORD;
+	} else if ((*at == 0x83 || *at == 0x81) && wide && found->rm == LEARN_RSP &&
+		   ((found->reg & 7) == 0 || (found->reg & 7) == 5)) {
+		int32_t by = learn_number(at + 2, *at == 0x83 ? 1 : 4);
+
+		way->rsp += (found->reg & 7) == 0 ? by : -by;
+	} else if (wide && *at == 0x8d && found->reg == LEARN_RSP && !(found->rex & 3) &&
+		   ((at[1] & 0xc7) == 0x45 || (at[1] & 0xc7) == 0x85)) { // lea N(%rbp),%rsp
+		way->from_rbp = true;
+		way->rsp = learn_number(at + 2, at[1] < 0x80 ? 1 : 4);
+	} else if (wide && ((*at == 0x89 && found->rm == LEARN_RSP && found->reg == LEARN_RBP) ||
+			    (*at == 0x8b && found->reg == LEARN_RSP && found->rm == LEARN_RBP))) {
+		way->from_rbp = true;
+		way->rsp = 0;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+// Of the map 0f, and of later ones. False: it may write to rsp or rbp, or the way ends there.
+static bool learn_far(const struct learn_insn *found)
+{
+	uint32_t opcode = found->opcode[1];
+
+	if (*found->opcode != 0x0f) // VEX and what is like it: only what ends many functions
+		return *found->opcode == 0xc5 && found->opcode[2] == 0x77;
+	if (opcode == 0x0b || opcode == 0xb9 || opcode == 0xff)
+		return false;
+	if (opcode >= 0xc8 && opcode <= 0xcf)
+		return !learn_is_frame((opcode & 7) | (found->rex & 1) << 3);
+	if (opcode == 0x38 || opcode == 0x3a || opcode == 0x01)
+		return false;
+	return !learn_is_frame(found->reg) && !learn_is_frame(found->rm);
+}
+
+// What fills the room between functions: after a call, it did not return.
+static bool learn_is_filling(const struct learn_insn *found)
+{
+	const uint8_t *at = found->opcode;
+
+	return *at == 0x90 || *at == 0xcc || (*at == 0x00 && at[1] == 0x00) ||
+	       (*at == 0x0f && (at[1] == 0x1f || at[1] == 0x0b));
+}
+
+// One instruction, at which the way goes on or ends. False: it ends.
+static bool learn_step(struct learn_frame *frame, struct learn_way *way)
+{
+	struct learn_insn found;
+	uint32_t opcode;
+	uintptr_t next, to = 0;
+	bool down;
+
+	if (!learn_decode(frame, way->at, &found))
+		return false;
+	if (way->behind && learn_is_filling(&found))
+		return false;
+	way->behind = false;
+	opcode = *found.opcode;
+	next = way->at + found.insn.length;
+	if (found.insn.relative_at)
+		to = next + (uintptr_t)(intptr_t)learn_number((const uint8_t *)way->at +
+								      found.insn.relative_at,
+							      found.insn.relative_bytes);
+	way->at = next;
+	if (opcode == 0xc3 || opcode == 0xc2 || (way->down && (opcode == 0xe9 || opcode == 0xeb)) ||
+	    (way->down && opcode == 0xff && (found.reg & 7) == 4)) {
+		learn_end(frame, way);
+		return false;
+	}
+	if (opcode == 0xe9 || opcode == 0xeb) {
+		learn_later(frame, way, to); // unless somebody was there: it may be a loop
+		return false;
+	}
+	if (opcode == 0xe8 || (opcode == 0xff && (found.reg & 7) == 2)) {
+		way->called = way->behind = true;
+		return !way->down;
+	}
+	if (found.insn.relative_at) {
+		learn_later(frame, way, to);
+		return !way->down;
+	}
+	down = way->down;
+	if (learn_stack(frame, way, &found))
+		return !down && !frame->denied[way->called]; // down, only the return is left
+	if (opcode == 0xff)
+		return (found.reg & 7) < 2 && !learn_is_frame(found.rm);
+	if (opcode == 0x0f || opcode == 0xc4 || opcode == 0xc5 || opcode == 0x62)
+		return learn_far(&found);
+	if (opcode == 0xcc || opcode == 0xf4 || opcode == 0xc8 || opcode == 0x8f)
+		return false;
+	return learn_has_operands(opcode) ? learn_leaves(&found) : learn_leaves_short(&found);
+}
+
+// Whether the function's own code says that its frame is at rbp.
+static bool learn_by_code(struct learn_frame *frame)
+{
+	struct learn_way first = { .at = frame->pc };
+
+	learn_later(frame, &first, frame->pc);
+	while (frame->next < frame->ways_count) {
+		struct learn_way way = frame->ways[frame->next++];
+
+		while (frame->steps++ < LEARN_STEPS && learn_step(frame, &way))
+			continue;
+		if (frame->denied[0])
+			return false;
+	}
+	return frame->said[0] || (frame->said[1] && !frame->denied[1]);
+}
+
+// Whether the function there sets up a frame pointer, or jumps elsewhere, where nobody looks.
+static bool learn_sets_up(struct learn_frame *frame, uintptr_t function)
+{
+	uintptr_t at = function;
+	struct learn_insn found;
+	bool pushed = false;
+
+	while (at < function + LEARN_START_BYTES && learn_decode(frame, at, &found)) {
+		uint32_t opcode = *found.opcode;
+
+		if (pushed &&
+		    ((opcode == 0x89 && found.rm == LEARN_RBP && found.reg == LEARN_RSP) ||
+		     (opcode == 0x8b && found.reg == LEARN_RBP && found.rm == LEARN_RSP)))
+			return true;
+		if (opcode == 0xe9 || (opcode == 0xff && (found.reg & 7) == 4))
+			return true;
+		pushed |= opcode == 0x55 && !(found.rex & 1);
+		at += found.insn.length;
+	}
+	return false;
+}
+
+// Whether the word after the one at rbp is a return address, and its call can have led here.
+static bool learn_by_call(struct learn_frame *frame)
+{
+	uintptr_t back;
+	const uint8_t *at;
+
+	if (frame->rbp % UNWIND_WORD || frame->rbp < frame->sp ||
+	    !learn_can_read(frame, frame->rbp, 2 * UNWIND_WORD))
+		return false;
+	back = ((const uintptr_t *)frame->rbp)[1];
+	if (back < KERNEL_PAGE || back > UNWIND_ADDRESS_MAX || !codemap_find(back - 1).module ||
+	    !learn_can_read(frame, back - 7, 7))
+		return false;
+	at = (const uint8_t *)back;
+	if (at[-5] == 0xe8)
+		return learn_sets_up(frame, back + (uintptr_t)(intptr_t)learn_number(at - 4, 4));
+	for (uint32_t bytes = 2; bytes <= 7; bytes++) { // ff /2, with a prefix or not
+		if (at[-(int)bytes] == 0xff && (at[1 - (int)bytes] >> 3 & 7) == 2)
+			return true;
+	}
+	return false;
+}
+
+// How often it was tried in vain is in the rule, where others have the cfa.
+unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintptr_t sp,
+			 uintptr_t rbp)
+{
+	struct learn_frame frame = { .pc = (uintptr_t)key, .sp = sp, .rbp = rbp };
+	int64_t tries = unwind_cfa_offset(rule) / UNWIND_WORD;
+	uint32_t id = unwind_frame(rule);
+	uint64_t signals;
+	bool proven;
+
+	(void)inner;
+	if (tries >= LEARN_TRIES || (key & UNWIND_EXACT) || kernel_sealed || kernel_nested())
+		return rule;
+	signals = kernel_block_signals();
+	recording_lock(&recording_state->code_lock);
+	proven = codemap_find(frame.pc - 1).module && learn_by_call(&frame) &&
+		 learn_by_code(&frame);
+	if (proven)
+		rule = unwind_make_saving(UNWIND_RBP, 2 * UNWIND_WORD, -2 * UNWIND_WORD, id);
+	else
+		rule = unwind_make(UNWIND_GUESS_BLIND, (tries + 1) * UNWIND_WORD, id);
+	unwind_replace(key, rule);
+	recording_unlock(&recording_state->code_lock);
+	kernel_restore_signals(signals);
+	if (proven) // what was guessed before is known now
+		__atomic_fetch_add(&capture_epoch, 1, __ATOMIC_SEQ_CST);
+	return rule;
+}
+
+#else
+
+unwind_rule unwind_learn(unwind_rule rule, uint64_t key, uintptr_t inner, uintptr_t sp,
+			 uintptr_t rbp)
+{
+	(void)key, (void)inner, (void)sp, (void)rbp;
+	return rule;
+}
+
+#endif

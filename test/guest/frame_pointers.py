@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# parallel: yes
+"""Code without tables: its frame pointers are followed where its own instructions prove them."""
+import shutil
+
+from libguest import Trace, check, check_whole, equal, main, record, run, test
+
+PROGRAM = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <alloca.h>
+#define APART __attribute__((noinline))
+static volatile int zero;
+static int (*volatile by_pointer)(int, int);
+APART static int leaf(int a, int b)
+{
+	char *block = malloc(7901);
+	if (!block)
+		abort();
+	block[0] = (char)(a + b);
+	if (zero)
+		exit(3);
+	free(block);
+	return a * b + zero;
+}
+APART static int ways(int a, int b)
+{
+	char room[200];
+	memset(room, a, sizeof(room));
+	switch (b % 5) {
+	case 0: return leaf(a, b) + room[a % 200];
+	case 1: b = leaf(a + 1, b); break;
+	case 2: if (zero) abort(); b += leaf(b, a) * 3; break;
+	default: while (a % 7) a += leaf(a, b) % 2 + 1;
+	}
+	return a + b + leaf(a, b) + room[zero];
+}
+APART static int growing(int a, int b)
+{
+	char *room = alloca((size_t)(a % 100 + 16));
+	memset(room, b, (size_t)(a % 100 + 16));
+	a = ways(a, b);
+	return a + room[0];
+}
+APART static int many(int a, int b, int c, int d, int e, int f, int g, double h)
+{
+	int x = growing(a, b), y = growing(c, d), z = growing(e, f);
+	return x * y + z + g + (int)(h * x);
+}
+APART static int deeper(int depth, int b)
+{
+	int result = depth ? by_pointer(depth - 1, b) : many(b, b, b, b, b, b, b, b);
+	return result + 1;
+}
+int main(void)
+{
+	int sum = 0;
+	by_pointer = deeper;
+	for (int i = 0; i < 300; i++)
+		sum += deeper(i % 20, i);
+	return sum == 12345;
+}
+"""
+
+# rbp is a register like any other: a counter, and an address at which all looks like a frame.
+ALIKE = r"""
+#include <stdlib.h>
+static long made[4];
+__attribute__((noinline)) void leaf(void)
+{
+	free(malloc(7902));
+	__asm__ volatile("");
+}
+void counts(void);
+void looks(void);
+__asm__(".text\n"
+	"counts: push %rbp\n push %rbx\n sub $24,%rsp\n mov $5,%ebp\n"
+	"1: call leaf\n dec %ebp\n jnz 1b\n add $24,%rsp\n pop %rbx\n pop %rbp\n ret\n"
+	// A frame on the stack that is nobody's: {a stack address, a return address in main}.
+	"looks: push %rbp\n sub $48,%rsp\n lea 16(%rsp),%rbp\n lea 32(%rsp),%rax\n mov %rax,(%rbp)\n"
+	"mov 56(%rsp),%rax\n mov %rax,8(%rbp)\n call leaf\n add $48,%rsp\n pop %rbp\n ret\n");
+int main(void)
+{
+	for (int i = 0; i < 100; i++) {
+		counts();
+		looks();
+	}
+	return (int)made[0];
+}
+"""
+
+NO_TABLES = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
+
+
+def build(compiler, *options, text=PROGRAM):
+    with open("program.c", "w", encoding="utf-8") as file:
+        file.write(text)
+    equal(0, run([compiler, "-w", "-g", "-fno-builtin", *options, "program.c", "-o", "program"]).code, compiler)
+
+
+def stacks_of(size):
+    """Those of all blocks of a size, in their order: flags, and how many frames are the program's."""
+    record(["./program"], "--verify-stacks", "--force")
+    trace = Trace()
+    check_whole(trace)
+    equal(0, int(trace.end.get("stacks-mismatched", 0)), "stacks that differ")
+    return [(trace.stacks[event.stack][2], trace.depth(event.stack),
+             [trace.module_of(frame) for frame in trace.frames_of(event.stack)].count("program"))
+            for event in trace.of_size(size)]
+
+
+@test
+def frame_pointers_are_followed_where_the_code_proves_them():
+    for compiler in ("gcc", "clang"):
+        if not shutil.which(compiler):
+            continue
+        for level in ("-O0", "-O1", "-O2"):
+            options = [level, "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"]
+            build(compiler, *options)
+            right = stacks_of(7901)
+            build(compiler, *options, *NO_TABLES)
+            found = stacks_of(7901)
+            equal(len(right), len(found), "blocks")
+            learned = len(found) // 4  # what comes first is still being learned
+            wrong = [(a, b) for a, b in zip(right[learned:], found[learned:]) if a != b]
+            print(f"# {compiler} {level}: {len(found)} blocks, {len(wrong)} not proven or wrong")
+            check(not [b for a, b in wrong if b[0] == 0], f"{compiler} {level}: {wrong[:3]}")
+            check(len(wrong) <= len(found) // 50, f"{compiler} {level}: {len(wrong)} {wrong[:5]}")
+
+
+@test
+def rbp_that_is_no_frame_pointer_is_not_taken_for_one():
+    build("gcc", "-O2", "-fno-omit-frame-pointer", *NO_TABLES, text=ALIKE)
+    found = stacks_of(7902)
+    equal(600, len(found), "blocks")
+    unmarked = [one for one in found if one[0] == 0]
+    check(not unmarked, f"{len(unmarked)} said to be proven: {unmarked[:3]}")
+
+
+main()
