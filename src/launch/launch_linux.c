@@ -13,6 +13,7 @@
 #include "launch/runtimes_linux.h"
 #include "launch/starter_posix.h"
 #include "os/file.h"
+#include "wire/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
