@@ -56,8 +56,8 @@ static inline long kernel_call5(long nr, long a, long b, long c, long d, long e)
 
 #else
 
-// The sixth argument goes where the frame pointer is, which lies on the stack meanwhile. A signal's
-// handler may leave from there: unwinders are told that the frame's address (cfa) is 8 above it.
+// The sixth argument goes where the frame pointer is, which is on the stack meanwhile. A signal's
+// handler may leave from there: its unwind rule says that the frame's address (cfa) is 8 above it.
 static inline long kernel_call6_bare(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long rest[2] = { e, f };
