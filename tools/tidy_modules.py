@@ -50,7 +50,7 @@ def stem_of(path):
 
 
 def module_of(path, headers):
-    """engine/index_read for src/engine/index_read.c"""
+    """engine/index_read for src/engine/index/index_read.c"""
     folder, words = folder_of(path), stem_of(path)
     for count in range(len(words), 0, -1):
         name = f"{folder}/{'_'.join(words[:count])}"

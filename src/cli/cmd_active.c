@@ -1,8 +1,8 @@
 // tidemark active: what is allocated at one moment, block by block.
 #include "cli/query_options.h"
 
-#include "report/active.h"
-#include "report/why.h"
+#include "report/find/active.h"
+#include "report/find/why.h"
 
 #include <stdlib.h>
 

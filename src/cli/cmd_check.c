@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "os/file.h"
-#include "report/check.h"
+#include "report/find/check.h"
 
 #include <errno.h>
 #include <stdio.h>

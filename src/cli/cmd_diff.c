@@ -1,7 +1,7 @@
 // tidemark diff: what changed between two traces, or two windows of one, stack by stack.
 #include "cli/query_options.h"
 
-#include "report/diff.h"
+#include "report/find/diff.h"
 
 #include <stdio.h>
 #include <string.h>

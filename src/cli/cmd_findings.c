@@ -1,7 +1,7 @@
 // tidemark findings: what is wrong, or could be cheaper, ranked, with proof and advice.
 #include "cli/query_options.h"
 
-#include "report/findings.h"
+#include "report/find/findings.h"
 
 enum { OPTION_EXPLAIN = 1, ROWS_DEFAULT = 5 };
 

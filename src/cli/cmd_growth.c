@@ -1,7 +1,7 @@
 // tidemark growth: the sites that keep more and more, apart from caches and start-up.
 #include "cli/query_options.h"
 
-#include "report/growth.h"
+#include "report/find/growth.h"
 
 static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_ROWS("show N sites of each kind (10; 0: all)"),

@@ -3,7 +3,7 @@
 
 #include "os/convert.h"
 #include "os/file.h"
-#include "report/address_map.h"
+#include "report/draw/address_map.h"
 #include "report/tracefrag.h"
 #include "trace/fresh.h"
 

@@ -1,7 +1,7 @@
 // tidemark pins: pages that a few small blocks keep from going back.
 #include "cli/query_options.h"
 
-#include "report/pins.h"
+#include "report/find/pins.h"
 
 enum { ROWS_DEFAULT = 10, LIVE_DEFAULT = 1024, OPTION_MAX_LIVE = 1 };
 

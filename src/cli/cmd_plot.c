@@ -3,7 +3,7 @@
 #include "cli/query_options.h"
 
 #include "base/str.h"
-#include "report/plot.h"
+#include "report/draw/plot.h"
 
 #include <stdio.h>
 #include <stdlib.h>

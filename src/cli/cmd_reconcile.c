@@ -1,7 +1,7 @@
 // tidemark reconcile: resident memory, and who holds it.
 #include "cli/query_options.h"
 
-#include "report/rss_breakdown.h"
+#include "report/find/rss_breakdown.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "cli/args.h"
 
 #include "cli/print_options.h"
-#include "report/sources.h"
+#include "report/ask/sources.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 // tidemark transients: where the live level rises and falls back, and who made it.
 #include "cli/query_options.h"
 
-#include "report/transients.h"
+#include "report/find/transients.h"
 
 static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_ROWS("show N spikes, and as many series (10; 0: all)"),

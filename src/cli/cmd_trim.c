@@ -3,8 +3,8 @@
 
 #include "base/str.h"
 #include "cli/interrupt.h"
-#include "engine/trim.h"
-#include "report/query_context.h"
+#include "engine/replay/trim.h"
+#include "report/ask/query_context.h"
 #include "trace/fresh.h"
 #include "trace/rewrite.h"
 

@@ -3,8 +3,8 @@
 #include "cli/query_options.h"
 
 #include "os/file.h"
-#include "report/table.h"
-#include "report/tree.h"
+#include "report/table/table.h"
+#include "report/table/tree.h"
 
 #include <string.h>
 

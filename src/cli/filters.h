@@ -11,12 +11,12 @@
 //     if (!filters_check(&args, &words))
 //             return args.exit_code;
 //
-// What they mean is the report's (report/selection.h).
+// What they mean is the report's (report/ask/selection.h).
 #ifndef CLI_FILTERS_H
 #define CLI_FILTERS_H
 
 #include "cli/args.h"
-#include "report/selection.h"
+#include "report/ask/selection.h"
 
 enum { FILTERS_FIRST = 1000 }; // ids of the rows begin here
 

@@ -3,7 +3,7 @@
 #define CLI_PICTURE_H
 
 #include "base/err.h"
-#include "report/chart.h"
+#include "report/draw/chart.h"
 
 struct picture {
 	struct chart_output output; // its `data` is ignored

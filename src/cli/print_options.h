@@ -6,7 +6,7 @@
 
 #include "base/progress.h"
 #include "cli/args.h"
-#include "report/sheet.h"
+#include "report/table/sheet.h"
 #include "symbols/symbols.h"
 
 enum print_options_option {

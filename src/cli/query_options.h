@@ -6,7 +6,7 @@
 //             if (query_options_take(&args, &options, id) != PRINT_OPTIONS_TAKEN)
 //                     …                       the command's own, or a mistake
 //     query_options_check
-//     query_options_open                      a query context (report/query_context.h)
+//     query_options_open                      a query context (report/ask/query_context.h)
 //     query_options_warn
 #ifndef CLI_QUERY_OPTIONS_H
 #define CLI_QUERY_OPTIONS_H
@@ -15,7 +15,7 @@
 #include "cli/args.h"
 #include "cli/filters.h"
 #include "cli/print_options.h"
-#include "report/moment_view.h"
+#include "report/ask/moment_view.h"
 
 enum query_option {
 	QUERY_OPTIONS_ROWS = 3000,

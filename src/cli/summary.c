@@ -2,7 +2,7 @@
 
 #include "base/str.h"
 #include "cli/args.h"
-#include "engine/heap.h"
+#include "engine/replay/heap.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "engine/moment.h"
-#include "engine/space.h"
+#include "engine/space/space.h"
 
 #include <inttypes.h>
 #include <stdio.h>

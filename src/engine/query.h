@@ -55,7 +55,7 @@ struct query {
 
 	// Whether the allocation that this event begins counts, by its size, its place in the
 	// trace, or what will become of it; also asked for calls that failed. NULL: it does. Set by
-	// whoever knows (report/selection.h); the answer must never change.
+	// whoever knows (report/ask/selection.h); the answer must never change.
 	bool (*event)(void *context, const struct trace_event *event);
 	void *event_context; // borrowed
 

@@ -1,9 +1,9 @@
 #include "engine/window.h"
 
 #include "base/mem.h"
-#include "engine/index_ask.h"
-#include "engine/index_disk.h"
-#include "engine/plain.h"
+#include "engine/index/index_ask.h"
+#include "engine/index/index_disk.h"
+#include "engine/index/plain.h"
 #include "engine/window_series.h"
 #include "engine/window_source.h"
 #include "os/file.h"

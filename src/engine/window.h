@@ -47,7 +47,7 @@
 
 #include "base/err.h"
 #include "base/progress.h"
-#include "engine/heap.h"
+#include "engine/replay/heap.h"
 #include "trace/reader.h"
 
 #include <stdbool.h>

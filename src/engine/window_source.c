@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "engine/index_disk.h"
+#include "engine/index/index_disk.h"
 #include "os/file.h"
 #include "os/now.h"
 

@@ -1,12 +1,12 @@
 // events: the blocks that the filters select, as they begin and end in the window, one by one: what
 // the formats of events are written from.
 //
-// A block is one of malloc's heap or of another (engine/lives.h); the calls on virtual memory are
+// A block is one of malloc's heap or of another (lives.h); the calls on virtual memory are
 // not among them. Without a filter there are also ends of blocks that nobody saw begin.
 #ifndef EXPORT_EVENTS_H
 #define EXPORT_EVENTS_H
 
-#include "engine/lives.h"
+#include "engine/replay/lives.h"
 #include "export/export.h"
 
 struct events_watcher {

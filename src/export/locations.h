@@ -9,7 +9,7 @@
 
 #include "base/map.h"
 #include "export/string_table.h"
-#include "report/names.h"
+#include "report/ask/names.h"
 
 struct location_function {
 	uint32_t name, file, module; // in `strings`

@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "engine/weight.h"
+#include "engine/replay/weight.h"
 #include "export/events.h"
 #include "report/report.h"
 

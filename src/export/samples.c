@@ -2,7 +2,7 @@
 
 #include "base/index_set.h"
 #include "base/mem.h"
-#include "engine/weight.h"
+#include "engine/replay/weight.h"
 
 #include <stdlib.h>
 

@@ -6,14 +6,14 @@
 //     samples_close
 //
 // Values are whole numbers. Those of a sampled recording are estimates: each sample is scaled by
-// what one block of its size stands for (engine/weight.h), and `by_size` is set for that.
+// what one block of its size stands for (engine/replay/weight.h), and `by_size` is set for that.
 //
 // It costs 112 bytes for each sample. One thread.
 #ifndef EXPORT_SAMPLES_H
 #define EXPORT_SAMPLES_H
 
 #include "base/err.h"
-#include "report/query_context.h"
+#include "report/ask/query_context.h"
 
 struct sample {
 	process_id process;

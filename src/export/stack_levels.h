@@ -17,7 +17,7 @@
 #define EXPORT_STACK_LEVELS_H
 
 #include "base/map.h"
-#include "engine/heap.h"
+#include "engine/replay/heap.h"
 #include "export/export.h"
 #include "export/locations.h"
 

@@ -1,8 +1,8 @@
 #include "launch/reach_scan_linux.h"
 
 #include "base/mem.h"
-#include "engine/present.h"
-#include "engine/reach_search.h"
+#include "engine/replay/present.h"
+#include "engine/replay/reach_search.h"
 #include "launch/tracee_linux.h"
 
 #include <errno.h>

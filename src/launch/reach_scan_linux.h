@@ -4,7 +4,7 @@
 //       read      with a trace that has all that they did: what is reachable
 //     release     they go on
 //
-// Which blocks live, and whose each mapping is, is the trace's to say (engine/present.h). Roots are
+// Which blocks live, and whose each mapping is, is the trace's to say (present.h). Roots are
 // the registers of all threads; their stacks, from the stack pointer on; and all memory that may be
 // written but what allocators made for blocks, what the recorder mapped, and stacks of threads that
 // have ended. In libc's own data a pointer to the inside of a block is none: its lists of free

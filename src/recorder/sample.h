@@ -63,7 +63,7 @@ static inline bool sample_passes(struct sample_way *way, uint64_t size)
 {
 	int64_t left;
 
-	// A block of no bytes has the chance of one byte, as the analyst assumes (engine/weight.h).
+	// A block of no bytes has the chance of one byte, as the analyst assumes (weight.h).
 	size += !size;
 	// What is too large to count surely fails, and surely is a sample.
 	if (unlikely(__builtin_sub_overflow(way->left, size, &left)))

@@ -1,7 +1,7 @@
 #include "replay/replay_plan.h"
 
 #include "base/mem.h"
-#include "engine/blocks.h"
+#include "engine/replay/blocks.h"
 
 enum { SAMPLES_BY_TIME = 400, SAMPLES_BY_EVENT = 400, ITEMS_PER_UPDATE = 1 << 14 };
 

@@ -6,9 +6,9 @@
 #define REPLAY_REPLAY_TABLE_H
 
 #include "replay/replay_run.h"
-#include "report/chart.h"
-#include "report/paper.h"
-#include "report/query_context.h"
+#include "report/ask/query_context.h"
+#include "report/draw/chart.h"
+#include "report/table/paper.h"
 
 struct replay_table_row {
 	const char *allocator;  // as it was asked for; borrowed, as the setting

@@ -1,7 +1,7 @@
 #include "report/process_table.h"
 
 #include "base/mem.h"
-#include "report/cxxname.h"
+#include "report/ask/cxxname.h"
 #include "report/process_tree.h"
 
 #include <inttypes.h>

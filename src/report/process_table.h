@@ -2,8 +2,8 @@
 #ifndef REPORT_PROCESS_TABLE_H
 #define REPORT_PROCESS_TABLE_H
 
-#include "report/paper.h"
 #include "report/report.h"
+#include "report/table/paper.h"
 
 // Write the table and an empty line. Of many processes the heaviest are shown, with those they
 // descend from, and the others summed up; all of them where the report shows all rows.

@@ -13,12 +13,12 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/sink.h"
-#include "engine/heap.h"
-#include "engine/pool_totals.h"
-#include "engine/space.h"
-#include "report/query_context.h"
-#include "report/sheet.h"
-#include "report/sites.h"
+#include "engine/replay/heap.h"
+#include "engine/replay/pool_totals.h"
+#include "engine/space/space.h"
+#include "report/ask/query_context.h"
+#include "report/find/sites.h"
+#include "report/table/sheet.h"
 
 struct report_options {
 	uint64_t bytes_min; // rows of at least so many bytes

@@ -2,7 +2,7 @@
 #include "report/report.h"
 
 #include "base/json.h"
-#include "report/lines.h"
+#include "report/table/lines.h"
 
 // What samples cannot tell is null.
 static void write_known(struct json *json, const struct report *report, const char *key,

@@ -1,6 +1,6 @@
 // The sites of a report as rows: those that answer one question after the other.
-#include "report/lines.h"
 #include "report/report.h"
+#include "report/table/lines.h"
 
 struct line {
 	const struct sites_row *row;

@@ -3,9 +3,9 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "report/lines.h"
-#include "report/paper.h"
 #include "report/process_table.h"
+#include "report/table/lines.h"
+#include "report/table/paper.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

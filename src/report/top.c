@@ -1,7 +1,7 @@
 #include "report/top.h"
 
 #include "base/mem.h"
-#include "report/cautions.h"
+#include "report/ask/cautions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@
 #define REPORT_TOP_H
 
 #include "base/sink.h"
-#include "report/lines.h"
-#include "report/opened.h"
+#include "report/ask/opened.h"
+#include "report/table/lines.h"
 
 enum top_order { TOP_BY_LIVE, TOP_BY_GROWTH, TOP_BY_RATE, TOP_ORDERS };
 

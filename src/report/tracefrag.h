@@ -20,7 +20,7 @@
 #ifndef REPORT_TRACEFRAG_H
 #define REPORT_TRACEFRAG_H
 
-#include "report/moment_view.h"
+#include "report/ask/moment_view.h"
 
 // What can be asked of reservations.
 extern const struct query_context_rules tracefrag_rules;

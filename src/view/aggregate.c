@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "engine/moment.h"
-#include "engine/space.h"
+#include "engine/space/space.h"
 #include "view/octave.h"
 
 #include <stdlib.h>

@@ -15,8 +15,8 @@
 
 #include "base/json.h"
 #include "base/map.h"
-#include "report/labels.h"
-#include "report/opened.h"
+#include "report/ask/labels.h"
+#include "report/ask/opened.h"
 #include "view/scrub.h"
 
 enum { AGGREGATE_MARKS_MAX = 512 }; // that edges are made of: the first

@@ -5,7 +5,7 @@
 #ifndef VIEW_ANSWER_H
 #define VIEW_ANSWER_H
 
-#include "report/moment_view.h"
+#include "report/ask/moment_view.h"
 #include "view/params.h"
 #include "view/viewer.h"
 

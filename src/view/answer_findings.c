@@ -5,9 +5,9 @@
 #include "base/mem.h"
 #include "engine/prominence.h"
 #include "engine/window_series.h"
-#include "report/diff.h"
-#include "report/growth.h"
-#include "report/transients.h"
+#include "report/find/diff.h"
+#include "report/find/growth.h"
+#include "report/find/transients.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "engine/window_series.h"
-#include "report/plot.h"
+#include "report/draw/plot.h"
 
 #include <math.h>
 #include <string.h>

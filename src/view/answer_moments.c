@@ -1,9 +1,9 @@
 // The trace at one moment: what tidemark map, active and reconcile write as JSON.
 #include "view/answer.h"
 
-#include "report/active.h"
-#include "report/address_map.h"
-#include "report/rss_breakdown.h"
+#include "report/draw/address_map.h"
+#include "report/find/active.h"
+#include "report/find/rss_breakdown.h"
 
 #include <string.h>
 

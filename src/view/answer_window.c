@@ -1,8 +1,8 @@
 // Windows as tables and as trees: what tidemark window --json writes.
 #include "view/answer.h"
 
-#include "report/table.h"
-#include "report/tree.h"
+#include "report/table/table.h"
+#include "report/table/tree.h"
 
 // What a table and a tree have in common.
 struct request {

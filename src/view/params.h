@@ -10,7 +10,7 @@
 #ifndef VIEW_PARAMS_H
 #define VIEW_PARAMS_H
 
-#include "report/selection.h"
+#include "report/ask/selection.h"
 
 enum { PARAMS_MAX = 128 };
 

@@ -15,7 +15,7 @@
 #ifndef VIEW_QUERY_QUEUE_H
 #define VIEW_QUERY_QUEUE_H
 
-#include "report/opened.h"
+#include "report/ask/opened.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

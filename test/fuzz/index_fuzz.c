@@ -6,9 +6,9 @@
 // again the numbers may be anything, but reading them must hurt nobody.
 #include "base/crc32c.h"
 #include "base/mem.h"
-#include "engine/index.h"
-#include "engine/index_ask.h"
-#include "engine/index_read.h"
+#include "engine/index/index.h"
+#include "engine/index/index_ask.h"
+#include "engine/index/index_read.h"
 #include "engine/window.h"
 #include "engine/window_series.h"
 #include "trace/writer.h"

@@ -1,5 +1,5 @@
 // The table of live blocks behaves like a list that is searched from end to end.
-#include "engine/blocks.h"
+#include "engine/replay/blocks.h"
 #include "test/test.h"
 
 #include <stdlib.h>

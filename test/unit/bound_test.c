@@ -1,5 +1,5 @@
 // The bound holds for every order in which the threads' events of a tick may have happened.
-#include "engine/bound.h"
+#include "engine/replay/bound.h"
 #include "test/test.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Names are read as people read them.
-#include "report/cxxname.h"
+#include "report/ask/cxxname.h"
 #include "test/test.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // The events of the blocks that lived so long, or outlived a window, and no others.
-#include "engine/event_bitmap.h"
+#include "engine/replay/event_bitmap.h"
 #include "test/unit/assembled.h"
 
 static const char trace[] = "process p pid=1\n"

@@ -1,5 +1,5 @@
 // Expressions choose stacks by the functions in them.
-#include "report/frame_filter.h"
+#include "report/ask/frame_filter.h"
 #include "test/unit/assembled.h"
 
 static const char trace[] = "process p\n"

@@ -1,7 +1,7 @@
 // The heap's one pass says the same as a model that keeps every block that ever lived in a list
 // and adds everything up again after each event.
 #include "base/mem.h"
-#include "engine/heap.h"
+#include "engine/replay/heap.h"
 #include "test/test.h"
 
 #include <stdlib.h>

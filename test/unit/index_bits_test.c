@@ -1,6 +1,6 @@
 // Sizes are told by their place among the last ones that differ. Numbers in groups come back as
 // they were written, whatever their width, and bytes that are no group give none.
-#include "engine/index_bits.h"
+#include "engine/index/index_bits.h"
 #include "test/test.h"
 
 TEST(a_size_that_was_among_the_last_three_has_a_place_and_others_none)

@@ -1,7 +1,7 @@
 // The index says the same of random traces as a list of all lifetimes, for every question.
 #include "base/mem.h"
-#include "engine/index.h"
-#include "engine/lives.h"
+#include "engine/index/index.h"
+#include "engine/replay/lives.h"
 #include "engine/window.h"
 #include "engine/window_series.h"
 #include "test/unit/window_random.h"

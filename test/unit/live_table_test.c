@@ -1,7 +1,7 @@
-// engine/live_table.h: the table of living blocks agrees with a map, whatever is done to it: while
+// live_table.h: the table of living blocks agrees with a map, whatever is done to it: while
 // it grows where it is, and where many want one place; and what that costs is in proportion.
 #include "base/map.h"
-#include "engine/live_table.h"
+#include "engine/index/live_table.h"
 #include "test/test.h"
 
 static uint64_t state;

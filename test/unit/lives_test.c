@@ -1,9 +1,9 @@
 // Lives are told one by one, and add up to what the heap and the pools count.
-#include "engine/lives.h"
+#include "engine/replay/lives.h"
 
 #include "base/mem.h"
-#include "engine/heap.h"
-#include "engine/pool_totals.h"
+#include "engine/replay/heap.h"
+#include "engine/replay/pool_totals.h"
 #include "test/unit/assembled.h"
 #include "test/unit/window_random.h"
 

@@ -1,5 +1,5 @@
 // A stack becomes lines: every frame, inlined functions too, and where the user's own code begins.
-#include "report/names.h"
+#include "report/ask/names.h"
 #include "test/unit/assembled.h"
 
 static const char trace[] =

@@ -1,5 +1,5 @@
 // What is printed stays within its columns and carries no foreign control characters.
-#include "report/paper.h"
+#include "report/table/paper.h"
 #include "test/test.h"
 
 static struct str text;

@@ -1,5 +1,5 @@
 // What a pool has taken, given back and held.
-#include "engine/pool_totals.h"
+#include "engine/replay/pool_totals.h"
 #include "test/test.h"
 
 static void add(struct pool_totals *totals, heap_id heap, enum trace_kind kind, uint64_t address,

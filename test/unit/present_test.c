@@ -1,6 +1,6 @@
 // What is allocated at a moment is what was allocated before it and not yet freed.
 #include "base/mem.h"
-#include "engine/present.h"
+#include "engine/replay/present.h"
 #include "test/test.h"
 #include "test/unit/assembled.h"
 

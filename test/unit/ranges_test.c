@@ -1,5 +1,5 @@
 // An address space of ranges behaves like an array of pages, one by one.
-#include "engine/ranges.h"
+#include "engine/space/ranges.h"
 #include "test/test.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-// Which blocks engine/reach_search.h finds, in memory that is made up, and beside a search that is
+// Which blocks reach_search.h finds, in memory that is made up, and beside a search that is
 // as plain as can be.
 #include "test/test.h"
 
 #include "base/mem.h"
-#include "engine/reach_search.h"
+#include "engine/replay/reach_search.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // A table is declared once and written in every form: what is a figure to people is a number to
 // programs, and what is not known is empty, null, or 0 where a form has always had one.
-#include "report/sheet.h"
+#include "report/table/sheet.h"
 #include "test/test.h"
 
 struct row {

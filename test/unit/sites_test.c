@@ -1,6 +1,6 @@
 // Sites that look the same to a reader are one row, and the heaviest come first.
 #include "base/mem.h"
-#include "report/sites.h"
+#include "report/find/sites.h"
 #include "test/unit/assembled.h"
 
 // Two calls on one line (f1, f2), the same code mapped a second time elsewhere (g1, g2), and a

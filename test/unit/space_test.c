@@ -1,5 +1,5 @@
 // Calls on virtual memory do to an address space what the kernel does.
-#include "engine/space.h"
+#include "engine/space/space.h"
 #include "test/test.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // Stack tags name stacks as their public documentation says.
 #include "base/mem.h"
-#include "report/tags.h"
+#include "report/ask/tags.h"
 #include "test/unit/assembled.h"
 
 static const char trace[] = "process p\n"

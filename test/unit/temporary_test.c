@@ -1,8 +1,8 @@
 // Of random calls the latest blocks of threads say the same of temporary ones as the heap, which
 // keeps all that lives.
-#include "engine/temporary.h"
+#include "engine/replay/temporary.h"
 
-#include "engine/heap.h"
+#include "engine/replay/heap.h"
 #include "test/test.h"
 
 #include <string.h>

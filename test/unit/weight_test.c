@@ -1,6 +1,6 @@
 // An estimate from samples is right on average, and its variance is what it says.
-#include "engine/heap.h"
-#include "engine/weight.h"
+#include "engine/replay/heap.h"
+#include "engine/replay/weight.h"
 #include "test/test.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// One trace opened twice, by its index and as a list of all lifetimes (engine/plain.h): whatever
+// One trace opened twice, by its index and as a list of all lifetimes (plain.h): whatever
 // is asked, both must say the same.
 //
 // The caller fills in a struct pair: two readers, two windows, a seed. Then check_all asks.

@@ -1,5 +1,5 @@
 // Allocation wrappers are known by their names, and nothing else is.
-#include "report/wrappers.h"
+#include "report/ask/wrappers.h"
 #include "test/test.h"
 
 TEST(wrappers_know_what_allocates_for_others)

@@ -6,7 +6,7 @@
 // filters, of either layer; by an index as it is, and by one with blocks so small that every path
 // is taken.
 #include "test/unit/window_same.h"
-#include "engine/index.h"
+#include "engine/index/index.h"
 
 static uint64_t number(const char *name, uint64_t otherwise)
 {

@@ -1,0 +1,58 @@
+#include "engine/index/buckets.h"
+
+size_t buckets_find(const struct buckets_axis *axis, uint64_t time_ns)
+{
+	unsigned __int128 scaled;
+	size_t bucket;
+
+	if (time_ns <= axis->from_ns)
+		return 0;
+	if (time_ns >= axis->to_ns)
+		return axis->count - 1;
+	scaled = (unsigned __int128)(time_ns - axis->from_ns) * axis->count - 1;
+	bucket = (size_t)(scaled / (axis->to_ns - axis->from_ns));
+	return bucket < axis->count ? bucket : axis->count - 1;
+}
+
+static void open_bucket(struct buckets_row *row, size_t bucket)
+{
+	row->buckets[bucket] = (struct window_bucket){
+		.bytes_peak = row->level.bytes,
+		.bytes_low = row->level.bytes,
+		.count_peak = row->level.count,
+		.bytes_end = row->level.bytes,
+		.count_end = row->level.count,
+	};
+}
+
+void buckets_begin(struct buckets_row *row, struct window_bucket *buckets, struct heap_amount level)
+{
+	*row = (struct buckets_row){ .buckets = buckets, .level = level };
+	open_bucket(row, 0);
+}
+
+void buckets_go(struct buckets_row *row, size_t bucket)
+{
+	while (row->at < bucket)
+		open_bucket(row, ++row->at);
+}
+
+void buckets_set(struct buckets_row *row, struct heap_amount level)
+{
+	struct window_bucket *bucket = &row->buckets[row->at];
+
+	row->level = level;
+	if (level.bytes > bucket->bytes_peak)
+		bucket->bytes_peak = level.bytes;
+	if (level.bytes < bucket->bytes_low)
+		bucket->bytes_low = level.bytes;
+	if (level.count > bucket->count_peak)
+		bucket->count_peak = level.count;
+	bucket->bytes_end = level.bytes;
+	bucket->count_end = level.count;
+}
+
+void buckets_end(struct buckets_row *row, const struct buckets_axis *axis)
+{
+	buckets_go(row, axis->count - 1);
+}

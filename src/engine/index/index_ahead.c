@@ -1,0 +1,224 @@
+#include "engine/index/index_ahead.h"
+
+#include "base/mem.h"
+
+enum {
+	ROUND = 32, // events whose cells are looked for together
+};
+
+static bool allocates(const struct trace_event *event)
+{
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
+	case TRACE_REALLOC:
+	case TRACE_REALLOC_ALLOC:
+	case TRACE_HEAP_ALLOC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+// What was read goes into the batch, if its thread is known. All are of one thread.
+static void take(const struct index_ahead *ahead, struct index_ahead_batch *batch,
+		 const struct trace_event *events, uint32_t count)
+{
+	const struct reader *reader = ahead->reader;
+	thread_id thread = events->thread;
+	process_id process;
+	bool forked;
+
+	if (thread >= ahead->threads_count)
+		return;
+	process = reader_thread(reader, thread)->process;
+	if (process >= ahead->processes_count)
+		return;
+	forked = trace_start_inherits(reader_process(reader, process)->start);
+	for (uint32_t i = 0; i < count; i++) {
+		struct index_ahead_event *next = &batch->events[batch->count++];
+
+		next->event = events[i];
+		if (next->event.stack >= reader_stacks_count(reader))
+			next->event.stack = 0;
+		if (next->event.heap && next->event.heap >= reader_heaps_count(reader))
+			next->event.heap = 0;
+		next->process = process;
+		next->forked = forked;
+		batch->holds = next->event.vm != NULL;
+	}
+}
+
+// Up to ROUND events; fewer where something else comes first, which is returned. What an event of
+// virtual memory borrows lives only until the next is read: no run has one.
+static enum reader_item read_round(struct index_ahead *ahead, struct index_ahead_batch *batch)
+{
+	size_t end = batch->count + ROUND < ahead->full ? batch->count + ROUND : ahead->full;
+	struct trace_event events[ROUND];
+
+	while (batch->count < end && !batch->holds) {
+		uint32_t run = reader_run(ahead->reader, events, (uint32_t)(end - batch->count));
+
+		if (run == 0) {
+			enum reader_item item = reader_next(ahead->reader, events, &batch->note);
+
+			if (item != READER_EVENT)
+				return item;
+			run = 1;
+		}
+		take(ahead, batch, events, run);
+	}
+	return READER_EVENT;
+}
+
+// Each loop fetches what the one before made known.
+static void expect_cells(const struct cells *cells, const struct index_ahead_event *events,
+			 size_t count)
+{
+	enum { LARGE = 1 << 15 }; // sites; what is smaller is in the caches
+
+	if (cells->sites_count < LARGE)
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (allocates(&events[i].event))
+			cells_expect_stack(cells, events[i].event.stack);
+	for (size_t i = 0; i < count; i++)
+		if (allocates(&events[i].event))
+			cells_expect_site(cells, events[i].event.stack);
+	for (size_t i = 0; i < count; i++)
+		if (allocates(&events[i].event))
+			cells_expect_slot(cells, events[i].event.stack, events[i].event.size);
+	for (size_t i = 0; i < count; i++)
+		if (allocates(&events[i].event))
+			cells_expect_cell(cells, events[i].event.stack, events[i].event.size);
+}
+
+static void find_cell(struct cells *cells, struct index_ahead_event *next)
+{
+	const struct trace_event *event = &next->event;
+	const struct cells_site site = { .process = next->process,
+					 .thread = event->thread,
+					 .stack = event->stack,
+					 .heap = event->heap };
+
+	next->cell = 0;
+	if (allocates(event))
+		next->cell = cells_add_cell(cells, cells_add_site(cells, &site), event->size);
+}
+
+static void fill(struct index_ahead *ahead, struct index_ahead_batch *batch)
+{
+	batch->place = reader_place(ahead->reader);
+	batch->count = 0;
+	batch->item = READER_EVENT;
+	batch->holds = false;
+	while (batch->count < ahead->full && !batch->holds && batch->item == READER_EVENT) {
+		size_t first = batch->count;
+
+		batch->item = read_round(ahead, batch);
+		expect_cells(ahead->cells, batch->events + first, batch->count - first);
+		for (size_t i = first; i < batch->count; i++)
+			find_cell(ahead->cells, &batch->events[i]);
+	}
+	batch->holds |= batch->item != READER_EVENT;
+	batch->position = reader_position(ahead->reader);
+	batch->memory_bytes =
+		cells_bytes(ahead->cells) +
+		reader_stacks_count(ahead->reader) * (uint64_t)sizeof(struct trace_stack) +
+		reader_frames_count(ahead->reader) * (uint64_t)sizeof(struct trace_frame);
+}
+
+static struct index_ahead_batch *batch_at(struct index_ahead *ahead, uint64_t number)
+{
+	return &ahead->batches[number % INDEX_AHEAD_BATCHES];
+}
+
+// Whether the next batch may be read: there is a free one, and the one before does not hold.
+static bool may_fill(struct index_ahead *ahead)
+{
+	if (ahead->given == 0 || ahead->filled == ahead->done + INDEX_AHEAD_BATCHES)
+		return false;
+	return ahead->filled == ahead->done || !batch_at(ahead, ahead->filled - 1)->holds;
+}
+
+static void *fill_batches(void *context)
+{
+	struct index_ahead *ahead = context;
+
+	pthread_mutex_lock(&ahead->lock);
+	while (!ahead->over) {
+		if (!may_fill(ahead)) {
+			pthread_cond_wait(&ahead->changed, &ahead->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&ahead->lock);
+		fill(ahead, batch_at(ahead, ahead->filled));
+		pthread_mutex_lock(&ahead->lock);
+		ahead->filled++;
+		pthread_cond_broadcast(&ahead->changed);
+	}
+	pthread_mutex_unlock(&ahead->lock);
+	return NULL;
+}
+
+void index_ahead_start(struct index_ahead *ahead, struct reader *reader, struct cells *cells,
+		       size_t batch_events)
+{
+	*ahead = (struct index_ahead){ .reader = reader, .cells = cells, .full = batch_events };
+	for (unsigned i = 0; i < INDEX_AHEAD_BATCHES; i++)
+		ahead->batches[i].events =
+			mem_alloc(batch_events, sizeof *ahead->batches[i].events);
+	pthread_mutex_init(&ahead->lock, NULL);
+	pthread_cond_init(&ahead->changed, NULL);
+	ahead->thread = thread_start(fill_batches, ahead);
+}
+
+const struct index_ahead_batch *index_ahead_next(struct index_ahead *ahead)
+{
+	pthread_mutex_lock(&ahead->lock);
+	ahead->done = ahead->given++;
+	pthread_cond_broadcast(&ahead->changed);
+	while (ahead->thread && ahead->filled < ahead->given)
+		pthread_cond_wait(&ahead->changed, &ahead->lock);
+	pthread_mutex_unlock(&ahead->lock);
+	if (!ahead->thread)
+		fill(ahead, batch_at(ahead, ahead->filled++));
+	return batch_at(ahead, ahead->given - 1);
+}
+
+void index_ahead_rest(struct index_ahead *ahead)
+{
+	if (!ahead->thread)
+		return;
+	pthread_mutex_lock(&ahead->lock);
+	while (may_fill(ahead))
+		pthread_cond_wait(&ahead->changed, &ahead->lock);
+	pthread_mutex_unlock(&ahead->lock);
+}
+
+struct reader_place index_ahead_place(const struct index_ahead *ahead)
+{
+	if (ahead->filled == ahead->given)
+		return reader_place(ahead->reader);
+	return ahead->batches[ahead->given % INDEX_AHEAD_BATCHES].place;
+}
+
+void index_ahead_finish(struct index_ahead *ahead)
+{
+	if (!ahead->reader)
+		return;
+	if (ahead->thread) {
+		pthread_mutex_lock(&ahead->lock);
+		ahead->over = true;
+		pthread_cond_broadcast(&ahead->changed);
+		pthread_mutex_unlock(&ahead->lock);
+		thread_join(ahead->thread);
+	}
+	pthread_mutex_destroy(&ahead->lock);
+	pthread_cond_destroy(&ahead->changed);
+	for (unsigned i = 0; i < INDEX_AHEAD_BATCHES; i++)
+		mem_free(ahead->batches[i].events);
+	*ahead = (struct index_ahead){ 0 };
+}

@@ -1,0 +1,768 @@
+#include "engine/index/index_ask.h"
+
+#include "base/mem.h"
+#include "engine/index/index_lists.h"
+#include "engine/index/index_rows.h"
+#include "engine/index/index_tally.h"
+#include "os/thread.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+// ---- groups ----
+
+void index_groups_init(struct index_groups *groups, struct index *index,
+		       const struct window_query *query)
+{
+	uint32_t keys = query->by_size ? index->cells.cells_count : index->cells.sites_count;
+
+	*groups = (struct index_groups){ .index = index, .query = query };
+	groups->of = mem_resize(NULL, keys, sizeof *groups->of);
+	for (uint32_t i = 0; i < keys; i++)
+		groups->of[i] = INDEX_GROUP_UNKNOWN;
+	groups->of[0] = WINDOW_SKIP; // steps that do nothing
+}
+
+void index_groups_fini(struct index_groups *groups)
+{
+	mem_free(groups->of);
+	*groups = (struct index_groups){ 0 };
+}
+
+static struct window_cell site_as_cell(const struct index *index, uint32_t id)
+{
+	const struct cells_site *site = cells_site(&index->cells, id);
+
+	return (struct window_cell){ .process = site->process,
+				     .thread = site->thread,
+				     .stack = site->stack,
+				     .heap = site->heap,
+				     .layer = WINDOW_HEAP,
+				     .orphans = site->orphans };
+}
+
+struct window_cell index_cell(const struct index *index, uint32_t cell)
+{
+	struct window_cell told = site_as_cell(index, cells_cell(&index->cells, cell).site);
+
+	told.size = cells_cell(&index->cells, cell).size;
+	return told;
+}
+
+uint32_t index_group_ask(const struct index *index, const struct window_query *query, uint32_t site,
+			 uint64_t size)
+{
+	struct window_cell cell = site_as_cell(index, site);
+
+	cell.size = query->by_size ? size : 0;
+	return query->group ? query->group(query->context, &cell) : 0;
+}
+
+uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t site)
+{
+	uint32_t key = groups->query->by_size ? cell : site;
+
+	groups->of[key] = index_group_ask(groups->index, groups->query, site,
+					  cells_cell(&groups->index->cells, cell).size);
+	return groups->of[key];
+}
+
+// ---- what rows are made of ----
+
+// What is needed at each edge, and between them, is found by two threads: each takes what comes
+// next.
+enum { PARTS_MAX = 4 };
+
+struct loading {
+	bool (*load)(void *state, unsigned part, struct err *err);
+	void *state;
+	unsigned parts;
+	atomic_uint next;
+	struct err errs[PARTS_MAX];
+	bool failed[PARTS_MAX];
+};
+
+static void *load_parts(void *context)
+{
+	struct loading *loading = context;
+	unsigned part;
+
+	while ((part = atomic_fetch_add(&loading->next, 1)) < loading->parts)
+		loading->failed[part] = !loading->load(loading->state, part, &loading->errs[part]);
+	return NULL;
+}
+
+static bool load_all(bool (*load)(void *state, unsigned part, struct err *err), void *state,
+		     unsigned parts, struct err *err)
+{
+	struct loading loading = { .load = load, .state = state, .parts = parts };
+	struct thread *thread = thread_start(load_parts, &loading);
+
+	load_parts(&loading);
+	if (thread)
+		thread_join(thread);
+	for (unsigned i = 0; i < parts; i++) {
+		if (!loading.failed[i])
+			continue;
+		*err = loading.errs[i];
+		return false;
+	}
+	return true;
+}
+
+enum { AHEAD = 24, STAYS_AHEAD = 16 };
+
+// ---- by cell ----
+
+// Side by side: both are looked at, and one cell is far from the next.
+struct edge_counts {
+	struct index_count from, to;
+};
+
+struct cell_state {
+	struct index *index;
+	const struct window_query *query;
+	struct cells_order order;
+	struct edge_counts *edges;
+	uint32_t *stay; // or, in a short window, what was there before and ends in it
+	bool is_short;
+	struct index_tallies tallies; // instead of all those: by lifetime
+	struct index_rows rows;
+};
+
+static bool count_before(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	const struct cell_state *state = context;
+
+	(void)begin;
+	(void)end;
+	state->stay[cell]++;
+	return true;
+}
+
+// Ends in the window of what began before it.
+struct before_filter {
+	const struct index_visitor *visitor;
+	uint64_t before;
+};
+
+static bool visit_before(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	const struct before_filter *filter = context;
+
+	return begin >= filter->before ||
+	       filter->visitor->visit(filter->visitor->context, cell, begin, end);
+}
+
+static bool is_short(const struct index *index, const struct window_query *query)
+{
+	return query->to - query->from <= index->shape.short_steps;
+}
+
+static bool load_cells(void *context, unsigned part, struct err *err)
+{
+	struct cell_state *state = context;
+	const struct window_query *query = state->query;
+	const struct index_visitor visitor = { state, count_before };
+	struct before_filter filter = { &visitor, query->from };
+	const struct index_visitor filtered = { &filter, visit_before };
+
+	if (part == 3)
+		cells_order_init(&state->order, &state->index->cells);
+	if (part == 3)
+		return true;
+	if (part > 0)
+		return index_counts(state->index, part == 1 ? query->from : query->to,
+				    part == 1 ? &state->edges->from : &state->edges->to,
+				    sizeof *state->edges / sizeof(struct index_count), err);
+	if (state->is_short)
+		return index_ending(state->index, query->from, query->to, &filtered, err);
+	return index_spanning_counts(state->index, query->from, query->to, state->stay, err);
+}
+
+static struct heap_amount of_size(uint64_t count, uint64_t size)
+{
+	return (struct heap_amount){ count, count * size };
+}
+
+// By lifetime there are no orphans.
+static inline struct index_figures tallied_figures(const struct index_tallies *tallies, uint32_t id,
+						   uint64_t size)
+{
+	uint64_t aifi = index_tallied(tallies, id, WINDOW_AIFI);
+	uint64_t aifo = index_tallied(tallies, id, WINDOW_AIFO);
+	uint64_t aofi = index_tallied(tallies, id, WINDOW_AOFI);
+	uint64_t aofo = index_tallied(tallies, id, WINDOW_AOFO);
+
+	return (struct index_figures){ .begun = of_size(aifi + aifo, size),
+				       .from = of_size(aofi + aofo, size),
+				       .to = of_size(aifo + aofo, size),
+				       .stay = of_size(aofo, size) };
+}
+
+static inline struct index_figures cell_figures(const struct cell_state *state, uint32_t id,
+						struct cells_cell cell)
+{
+	bool orphans = cells_site(&state->index->cells, cell.site)->orphans;
+	struct index_count from, to;
+	uint32_t begun, stay;
+
+	if (state->tallies.ended)
+		return orphans ? (struct index_figures){ 0 }
+			       : tallied_figures(&state->tallies, id, cell.size);
+	from = state->edges[id].from;
+	to = state->edges[id].to;
+	begun = to.begun - from.begun;
+	// Steps count orphans as ends, snapshots as beginnings.
+	if (orphans)
+		return (struct index_figures){ .begun.count = begun - (to.alive - from.alive) };
+	stay = state->is_short ? from.alive - state->stay[id] : state->stay[id];
+	return (struct index_figures){ .begun = of_size(begun, cell.size),
+				       .from = of_size(from.alive, cell.size),
+				       .to = of_size(to.alive, cell.size),
+				       .stay = of_size(stay, cell.size) };
+}
+
+// What is at a place of the order will be asked for soon: begin to fetch it.
+static void expect_place(const struct cell_state *state, uint32_t place)
+{
+	uint32_t id;
+
+	if (place >= state->index->cells.cells_count)
+		return;
+	id = state->order.cells[place];
+	cells_expect(&state->index->cells, id);
+	if (state->tallies.ended) {
+		mem_expect(&state->tallies.ended[id]);
+		mem_expect(&state->tallies.living[id]);
+		return;
+	}
+	mem_expect(&state->edges[id]);
+	mem_expect(&state->stay[id]);
+}
+
+static bool find_cells(void *context, uint32_t first, uint32_t count, struct index_figures *figures,
+		       struct err *err)
+{
+	const struct cell_state *state = context;
+
+	(void)err;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t id = state->order.cells[first + i];
+
+		expect_place(state, first + i + AHEAD);
+		figures[i] = cell_figures(state, id, cells_cell(&state->index->cells, id));
+	}
+	return true;
+}
+
+static void take_cells(void *context, uint32_t first, uint32_t count,
+		       const struct index_figures *figures)
+{
+	struct cell_state *state = context;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t id = state->order.cells[first + i];
+		struct cells_cell cell = cells_cell(&state->index->cells, id);
+
+		if (i + AHEAD < count)
+			cells_expect(&state->index->cells, state->order.cells[first + i + AHEAD]);
+		if (id > 0)
+			index_rows_add(&state->rows, cell.site, cell.size, &figures[i]);
+	}
+}
+
+// The cells of sites, for a query that does not look at sizes.
+static bool find_sites_by_cell(void *context, uint32_t first, uint32_t count,
+			       struct index_figures *figures, struct err *err)
+{
+	const struct cell_state *state = context;
+	uint32_t end = state->order.first[first + count];
+
+	(void)err;
+	memset(figures, 0, count * sizeof *figures);
+	for (uint32_t at = state->order.first[first]; at < end; at++) {
+		uint32_t id = state->order.cells[at];
+		struct cells_cell cell = cells_cell(&state->index->cells, id);
+		struct index_figures one = cell_figures(state, id, cell);
+
+		expect_place(state, at + AHEAD);
+		index_figures_add(&figures[cell.site - first], &one);
+	}
+	return true;
+}
+
+static void take_sites(void *context, uint32_t first, uint32_t count,
+		       const struct index_figures *figures)
+{
+	// Site 0 is none.
+	for (uint32_t i = first ? 0 : 1; i < count; i++)
+		index_rows_add(context, first + i, 0, &figures[i]);
+}
+
+static bool make_rows_by_cell(struct cell_state *state, struct window_result *result,
+			      struct err *err)
+{
+	const struct cells *cells = &state->index->cells;
+	bool by_size = state->query->by_size;
+	struct index_stripes stripes = { find_cells, take_cells, state, state };
+	uint32_t keys = by_size ? cells->cells_count : cells->sites_count;
+	bool ok;
+
+	if (!by_size)
+		stripes = (struct index_stripes){ find_sites_by_cell, take_sites, state,
+						  &state->rows };
+	index_rows_begin(&state->rows, state->index, state->query, result, keys);
+	ok = index_stripes_run(&stripes, keys, err);
+	index_rows_end(&state->rows);
+	return ok;
+}
+
+static bool ask_cells(struct index *index, const struct window_query *query,
+		      struct window_result *result, struct err *err)
+{
+	uint32_t count = index->cells.cells_count;
+	struct cell_state state = { .index = index,
+				    .query = query,
+				    .edges = mem_alloc_table(count, sizeof *state.edges),
+				    .stay = mem_alloc_table(count, sizeof *state.stay),
+				    .is_short = is_short(index, query) };
+	bool ok = load_all(load_cells, &state, 4, err) && make_rows_by_cell(&state, result, err);
+
+	cells_order_fini(&state.order);
+	mem_free(state.edges);
+	mem_free(state.stay);
+	return ok;
+}
+
+// ---- by site ----
+
+struct site_state {
+	struct index *index;
+	const struct window_query *query;
+	struct index_shifts from, to;
+	struct index_sums *from_sums, *to_sums;
+	struct heap_amount *stay;
+	struct cells_cell soon[STAYS_AHEAD]; // to be counted; their sums are being fetched
+	uint64_t stays;                      // so many were put there
+};
+
+static void count_stay(const struct site_state *state, uint64_t number)
+{
+	const struct cells_cell *cell = &state->soon[number % STAYS_AHEAD];
+	struct heap_amount *stay = &state->stay[cell->site];
+
+	stay->count++;
+	stay->bytes += cell->size;
+}
+
+static bool count_site(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	struct site_state *state = context;
+	struct cells_cell *entry = &state->soon[state->stays % STAYS_AHEAD];
+
+	(void)begin;
+	(void)end;
+	if (state->stays >= STAYS_AHEAD)
+		count_stay(state, state->stays);
+	state->stays++;
+	*entry = cells_cell(&state->index->cells, cell);
+	mem_expect(&state->stay[entry->site]);
+	return true;
+}
+
+static bool load_stays(struct site_state *state, struct err *err)
+{
+	const struct window_query *query = state->query;
+	const struct index_visitor visitor = { state, count_site };
+	struct before_filter filter = { &visitor, query->from };
+	const struct index_visitor filtered = { &filter, visit_before };
+	bool ok;
+
+	if (is_short(state->index, query))
+		ok = index_ending(state->index, query->from, query->to, &filtered, err);
+	else
+		ok = index_spanning_sums(state->index, query->from, query->to, state->stay,
+					 &visitor, err);
+	for (uint64_t i = state->stays < STAYS_AHEAD ? 0 : state->stays - STAYS_AHEAD;
+	     i < state->stays; i++)
+		count_stay(state, i);
+	return ok;
+}
+
+static bool load_sites(void *context, unsigned part, struct err *err)
+{
+	struct site_state *state = context;
+	const struct window_query *query = state->query;
+
+	if (part > 0)
+		return index_shifts_load(part == 1 ? &state->from : &state->to, state->index,
+					 part == 1 ? query->from : query->to, err);
+	return load_stays(state, err);
+}
+
+static bool find_sites(void *context, uint32_t first, uint32_t count, struct index_figures *figures,
+		       struct err *err)
+{
+	struct site_state *state = context;
+	bool ends = is_short(state->index, state->query);
+	struct bits_sums from[INDEX_STRIPE], to[INDEX_STRIPE];
+
+	if (!index_sums_next(state->from_sums, from, count, err) ||
+	    !index_sums_next(state->to_sums, to, count, err))
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		struct heap_amount begun = { to[i].begun - from[i].begun,
+					     to[i].begun_bytes - from[i].begun_bytes };
+		struct heap_amount alive = { from[i].alive, from[i].alive_bytes };
+		struct heap_amount stay = state->stay[first + i];
+
+		figures[i] = (struct index_figures){
+			.begun = begun,
+			.from = alive,
+			.to = { to[i].alive, to[i].alive_bytes },
+			.stay = ends ? window_less(alive, stay) : stay,
+		};
+		// Steps count orphans as ends, snapshots as beginnings.
+		if (cells_site(&state->index->cells, first + i)->orphans)
+			figures[i].begun.count = begun.count - (to[i].alive - from[i].alive);
+	}
+	return true;
+}
+
+static bool ask_sites(struct index *index, const struct window_query *query,
+		      struct window_result *result, struct err *err)
+{
+	uint32_t count = index->cells.sites_count;
+	struct site_state state = { .index = index,
+				    .query = query,
+				    .stay = mem_alloc_table(count, sizeof *state.stay) };
+	struct index_rows rows;
+	const struct index_stripes stripes = { find_sites, take_sites, &state, &rows };
+	bool ok = load_all(load_sites, &state, 3, err);
+
+	if (ok) {
+		state.from_sums = index_sums_new(index, &state.from, err);
+		state.to_sums = index_sums_new(index, &state.to, err);
+		ok = state.from_sums && state.to_sums;
+	}
+	if (ok) {
+		index_rows_begin(&rows, index, query, result, count);
+		ok = index_stripes_run(&stripes, count, err);
+		index_rows_end(&rows);
+	}
+	index_sums_free(state.from_sums);
+	index_sums_free(state.to_sums);
+	index_shifts_fini(&state.from);
+	index_shifts_fini(&state.to);
+	mem_free(state.stay);
+	return ok;
+}
+
+// ---- by lifetime ----
+
+static bool by_lifetime(const struct window_query *query)
+{
+	return query->lifetime_min_ns || query->lifetime_max_ns;
+}
+
+static void *order_cells(void *context)
+{
+	struct cell_state *state = context;
+
+	cells_order_init(&state->order, &state->index->cells);
+	return NULL;
+}
+
+static bool ask_lifetimes(struct index *index, const struct window_query *query,
+			  struct window_result *result, struct err *err)
+{
+	struct cell_state state = { .index = index, .query = query };
+	struct thread *thread = thread_start(order_cells, &state);
+	bool ok = index_tally(index, query, &state.tallies, err);
+
+	thread_join(thread);
+	if (!thread && ok)
+		order_cells(&state);
+	ok = ok && make_rows_by_cell(&state, result, err);
+	cells_order_fini(&state.order);
+	index_tallies_fini(&state.tallies);
+	return ok;
+}
+
+// ---- ends with a heap ----
+
+// The first range of steps that end with a heap that is not over before a step.
+static size_t range_at(const struct index *index, uint64_t step)
+{
+	size_t low = 0, high = index->destroys_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (index->destroys[middle].to <= step)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool index_destroyed(const struct index *index, uint64_t step)
+{
+	size_t at = range_at(index, step);
+
+	return at < index->destroys_count && index->destroys[at].from <= step;
+}
+
+struct destroyed {
+	struct index_groups *groups;
+	struct index_rows *rows;
+	struct index_clock clock;
+	size_t range;
+	struct err *err;
+	bool failed;
+};
+
+static bool is_of_lifetime(struct destroyed *destroyed, uint64_t begin, uint64_t end)
+{
+	const struct window_query *query = destroyed->groups->query;
+	struct index *index = destroyed->groups->index;
+	uint64_t begin_ns, end_ns;
+
+	if (!index_clock_time(&destroyed->clock, index, begin, &begin_ns, destroyed->err) ||
+	    !index_clock_time(&destroyed->clock, index, end, &end_ns, destroyed->err)) {
+		destroyed->failed = true;
+		return false;
+	}
+	return end_ns - begin_ns >= query->lifetime_min_ns &&
+	       end_ns - begin_ns <= query->lifetime_max_ns;
+}
+
+static bool count_destroyed(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	struct destroyed *destroyed = context;
+	const struct index *index = destroyed->groups->index;
+	uint32_t group;
+
+	while (destroyed->range < index->destroys_count &&
+	       index->destroys[destroyed->range].to <= end)
+		destroyed->range++;
+	if (destroyed->range == index->destroys_count)
+		return false;
+	if (index->destroys[destroyed->range].from > end)
+		return true;
+	group = index_group(destroyed->groups, cell);
+	if (group == WINDOW_SKIP ||
+	    (by_lifetime(destroyed->groups->query) && !is_of_lifetime(destroyed, begin, end)))
+		return !destroyed->failed;
+	index_rows_destroyed(destroyed->rows, group, cells_cell(&index->cells, cell).size);
+	return true;
+}
+
+// Only blocks that have such steps, and each of them once.
+static bool ask_destroyed(struct index *index, const struct window_query *query,
+			  struct index_groups *groups, struct index_rows *rows, struct err *err)
+{
+	struct destroyed destroyed = { .groups = groups, .rows = rows, .err = err };
+	const struct index_visitor visitor = { &destroyed, count_destroyed };
+	unsigned log2 = index->shape.block_log2;
+	uint64_t first = query->from >> log2;
+	uint8_t *marks = mem_alloc((size_t)((query->to >> log2) - first) + 1, 1);
+	bool ok;
+
+	destroyed.range = range_at(index, query->from);
+	for (size_t i = destroyed.range;
+	     i < index->destroys_count && index->destroys[i].from < query->to; i++) {
+		uint64_t from = index->destroys[i].from, to = index->destroys[i].to;
+
+		from = from > query->from ? from : query->from;
+		to = to < query->to ? to : query->to;
+		for (; from < to; from = ((from >> log2) + 1) << log2)
+			marks[(from >> log2) - first] = 1;
+	}
+	ok = index_ending_in(index, query->from, query->to, marks, &visitor, err) &&
+	     !destroyed.failed;
+	index_clock_fini(&destroyed.clock);
+	mem_free(marks);
+	return ok;
+}
+
+// ---- single allocations ----
+
+struct html_export {
+	struct index *index;
+	struct index_clock *clock;
+	const struct window_query *query;
+	struct index_groups groups;
+	bool (*each)(void *context, const struct window_allocation *allocation);
+	void *context;
+	struct err *err;
+	bool stopped, failed;
+};
+
+// How and when it ended, if nothing but its process ended it.
+static bool learn_exit(struct html_export *single, struct window_allocation *allocation)
+{
+	const struct index *index = single->index;
+	process_id process = allocation->cell.process;
+
+	allocation->end_kind = WINDOW_END_NEVER;
+	allocation->end_ns = index->duration_ns;
+	if (process < index->exits_count && index->exits[process].step != WINDOW_NEVER) {
+		allocation->end = index->exits[process].step;
+		allocation->end_ns = index->exits[process].time_ns;
+		allocation->end_kind = (uint8_t)index->exits[process].kind;
+	}
+	return !single->query->exit_frees || allocation->end >= single->query->from;
+}
+
+static bool single_one(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	struct html_export *single = context;
+	const struct window_query *query = single->query;
+	struct window_allocation allocation = { .begin = begin,
+						.end = end,
+						.end_kind = WINDOW_END_FREE,
+						.begin_thread = TRACE_NONE,
+						.end_thread = TRACE_NONE };
+	uint64_t lifetime_ns;
+
+	if (single->stopped)
+		return false;
+	allocation.group = index_group(&single->groups, cell);
+	if (allocation.group == WINDOW_SKIP)
+		return true;
+	allocation.cell = index_cell(single->index, cell);
+	if (!index_clock_time(single->clock, single->index, begin, &allocation.begin_ns,
+			      single->err)) {
+		single->failed = single->stopped = true;
+		return false;
+	}
+	if (end == WINDOW_NEVER) {
+		if (!learn_exit(single, &allocation))
+			return true;
+	} else if (!index_clock_time(single->clock, single->index, end, &allocation.end_ns,
+				     single->err)) {
+		single->failed = single->stopped = true;
+		return false;
+	} else if (index_destroyed(single->index, end)) {
+		allocation.end_kind = WINDOW_END_DESTROY;
+	}
+	lifetime_ns = allocation.end_ns - allocation.begin_ns;
+	if (by_lifetime(query) &&
+	    (lifetime_ns < query->lifetime_min_ns || lifetime_ns > query->lifetime_max_ns))
+		return true;
+	single->stopped = !single->each(single->context, &allocation);
+	return !single->stopped;
+}
+
+// Which blocks of the window have steps of what the query asks for; NULL: look at all. It is found
+// by postings, where those are few.
+static bool find_blocks(struct index_groups *groups, const struct window_query *query,
+			uint8_t **marks, struct err *err)
+{
+	enum { FEWER = 8 }; // so many times fewer than steps, so that most blocks are passed over
+	struct index *index = groups->index;
+	uint64_t steps = query->to - query->from, postings;
+	unsigned log2 = index->shape.block_log2;
+	uint32_t *numbers;
+	bool known, ok;
+
+	*marks = NULL;
+	if (steps >> log2 < 2)
+		return true;
+	numbers = mem_alloc(index->cells.sites_count, sizeof *numbers);
+	for (uint32_t id = 1; id < index->cells.cells_count; id++)
+		if (index_group(groups, id) != WINDOW_SKIP)
+			numbers[cells_cell(&index->cells, id).site] = 1;
+	ok = index_lists_count(index, numbers, query->from, query->to, &postings, &known, err);
+	if (ok && known && postings < steps / FEWER) {
+		*marks = mem_alloc((size_t)(steps >> log2) + 2, 1);
+		ok = index_lists_mark(index, numbers, query->from, query->to, *marks, err);
+	}
+	mem_free(numbers);
+	return ok;
+}
+
+// One side of what lives at an edge: begun before a step, or not.
+struct side {
+	struct html_export *single;
+	uint64_t step;
+	bool before;
+};
+
+static bool single_of_side(void *context, uint32_t cell, uint64_t begin, uint64_t end)
+{
+	const struct side *side = context;
+
+	return (begin < side->step) != side->before || single_one(side->single, cell, begin, end);
+}
+
+// All but what both began and ended in the window lives at one of its edges.
+static bool walk_edges(struct html_export *single, struct err *err)
+{
+	const struct window_query *query = single->query;
+	struct side before = { single, query->from, true };
+	struct side inside = { single, query->from, false };
+	const struct index_visitor at_from = { &before, single_of_side };
+	const struct index_visitor at_to = { &inside, single_of_side };
+
+	return index_spanning(single->index, query->from, query->from, &at_from, err) &&
+	       !single->failed &&
+	       (single->stopped ||
+		index_spanning(single->index, query->to, query->to, &at_to, err)) &&
+	       !single->failed;
+}
+
+bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
+		bool (*each)(void *context, const struct window_allocation *allocation),
+		void *context, struct err *err)
+{
+	struct html_export single = { .index = index,
+				      .clock = clock,
+				      .query = query,
+				      .each = each,
+				      .context = context,
+				      .err = err };
+	const struct index_visitor visitor = { &single, single_one };
+	uint8_t *marks;
+	bool ok;
+
+	index_groups_init(&single.groups, index, query);
+	if (query->walk_types && !(query->walk_types & 1u << WINDOW_AIFI) &&
+	    !is_short(index, query)) {
+		ok = walk_edges(&single, err);
+		index_groups_fini(&single.groups);
+		return ok;
+	}
+	ok = find_blocks(&single.groups, query, &marks, err) &&
+	     index_ending_in(index, query->from, query->to, marks, &visitor, err) && !single.failed;
+	// What lives at `to` began before it, and does not end before it.
+	if (ok && !single.stopped)
+		ok = index_spanning(index, query->to, query->to, &visitor, err) && !single.failed;
+	mem_free(marks);
+	index_groups_fini(&single.groups);
+	return ok;
+}
+
+bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
+	       struct err *err)
+{
+	struct index_groups groups;
+	struct index_rows rows;
+	bool ok;
+
+	if (by_lifetime(query))
+		ok = ask_lifetimes(index, query, result, err);
+	else
+		ok = query->by_size ? ask_cells(index, query, result, err)
+				    : ask_sites(index, query, result, err);
+	if (!ok || index->destroys_count == 0)
+		return ok;
+	index_groups_init(&groups, index, query);
+	index_rows_begin(&rows, index, query, result, 0);
+	ok = ask_destroyed(index, query, &groups, &rows, err);
+	index_groups_fini(&groups);
+	return ok;
+}

@@ -1,0 +1,100 @@
+// index_ask: the questions of window.h, of the heap layer, answered from an index.
+//
+// They take queries as window.h has them, for the layer of heaps. Sums come from snapshots and
+// spanning lifetimes (index_ask); single allocations from the steps (index_walk); levels by going
+// through the steps with the group of each cell (the rest).
+#ifndef ENGINE_INDEX_ASK_H
+#define ENGINE_INDEX_ASK_H
+
+#include "engine/index/index_read.h"
+#include "engine/window_series.h"
+
+// Which group each cell is in, asked once for each cell, or site.
+struct index_groups {
+	struct index *index;              // borrowed
+	const struct window_query *query; // borrowed
+	uint32_t *of;                     // by cell if by_size, else by site; see index_group
+};
+
+enum { INDEX_GROUP_UNKNOWN = UINT32_MAX - 1 };
+
+void index_groups_init(struct index_groups *groups, struct index *index,
+		       const struct window_query *query);
+void index_groups_fini(struct index_groups *groups);
+// Asks the query; index_group below does only where it must.
+uint32_t index_group_slow(struct index_groups *groups, uint32_t cell, uint32_t site);
+
+static inline uint32_t index_group(struct index_groups *groups, uint32_t cell)
+{
+	uint32_t site = cells_cell(&groups->index->cells, cell).site;
+	uint32_t group = groups->of[groups->query->by_size ? cell : site];
+
+	return group != INDEX_GROUP_UNKNOWN ? group : index_group_slow(groups, cell, site);
+}
+
+// The same of a site, where the query does not ask by size.
+static inline uint32_t index_group_of_site(struct index_groups *groups, uint32_t site)
+{
+	uint32_t group = groups->of[site];
+
+	return group != INDEX_GROUP_UNKNOWN ? group : index_group_slow(groups, 0, site);
+}
+
+// Asks the query, and keeps nothing. The size matters if the query asks by size.
+uint32_t index_group_ask(const struct index *index, const struct window_query *query, uint32_t site,
+			 uint64_t size);
+
+// The cell as window.h tells of it.
+struct window_cell index_cell(const struct index *index, uint32_t cell);
+
+// Adds to the rows that are there.
+bool index_ask(struct index *index, const struct window_query *query, struct window_result *result,
+	       struct err *err);
+
+// Whether what ended at a step ended with its heap.
+bool index_destroyed(const struct index *index, uint64_t step);
+
+// As window_walk.
+bool index_walk(struct index *index, struct index_clock *clock, const struct window_query *query,
+		bool (*each)(void *context, const struct window_allocation *allocation),
+		void *context, struct err *err);
+
+// The lifetimes of a window as a list, for what asks of it again and again. More than there is room
+// for: ERR_LIMIT.
+bool index_collect(struct index *index, struct index_clock *clock, const struct window_query *query,
+		   struct plain *plain, struct err *err);
+
+// As window_detail.
+bool index_detail(struct index *index, struct index_clock *clock, const struct window_query *query,
+		  struct window_detail *details, size_t count, struct err *err);
+
+// The query's from_ns and to_ns are set. `groups_count` and `count` as in window_series.h.
+bool index_timeline(struct index *index, const struct window_query *query,
+		    struct window_bucket *buckets, size_t count, struct err *err);
+// What window_detail tells of all there is, without lifetimes: from levels.
+bool index_peak_of_all(struct index *index, struct index_clock *clock,
+		       const struct window_query *query, struct window_detail *detail,
+		       struct err *err);
+bool index_series(struct index *index, const struct window_query *query, size_t groups_count,
+		  struct window_bucket *buckets, size_t count, struct err *err);
+bool index_flows(struct index *index, const struct window_query *query, size_t groups_count,
+		 struct window_flow *flows, size_t count, struct err *err);
+bool index_changes(struct index *index, const struct window_query *query,
+		   bool (*each)(void *context, const struct window_change *change), void *context,
+		   struct err *err);
+bool index_curve(struct index *index, const struct window_query *query,
+		 bool (*whole)(void *context, const struct window_stretch *stretch),
+		 bool (*each)(void *context, const struct window_change *change), void *context,
+		 struct err *err);
+bool index_lifetimes(struct index *index, struct index_clock *clock,
+		     const struct window_query *query, size_t groups_count,
+		     struct heap_amount *classes, struct err *err);
+
+// Peaks, first and last allocation by postings, of those groups that have few sites and steps
+// enough to be merged; done[i] says of which details that was so. state_of[group] is the number of
+// a group's detail + 1, for groups below groups_count; others are not asked for.
+bool index_peaks(struct index *index, struct index_clock *clock, const struct window_query *query,
+		 struct window_detail *details, size_t count, const uint32_t *state_of,
+		 size_t groups_count, bool *done, struct err *err);
+
+#endif

@@ -1,0 +1,574 @@
+// The build of an index: from the trace to the files, in one pass.
+//
+// One thread reads ahead (index_ahead), this one gives each event to the pairing (index_pair), a
+// third writes (index_feed). Here is what joins them: the memory is divided among the kinds of
+// allocations, the table of live blocks and the postings; every now and then the state is saved
+// (index_work), so that a build that is killed goes on from there; a trace that is still being
+// written is waited for. At the end the raw numbers of steps become final.
+//
+// With 256 MiB and 100,000 stacks of two sizes each, what asking takes (index_memory_suffices) is
+// set aside first. Of the rest, live blocks may have up to half, at 16 bytes each; when there are
+// more, pairing goes through temporary files.
+#include "base/mem.h"
+#include "base/str.h"
+#include "engine/index/index_work.h"
+#include "engine/replay/lives.h"
+#include "os/file.h"
+#include "os/now.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	EXPECT_EVENTS = 24, // ahead of the pairing, see live_table_expect
+	BATCH_EVENTS = 1 << 10,
+	BATCH_EVENTS_TESTED = 1 << 5, // where tests look after each
+	LOOK_EVERY = 1 << 4,          // batches between two looks at the progress bar
+	SPACE_NONE = UINT32_MAX,
+};
+
+struct index_shape index_shape_for(uint64_t memory_bytes)
+{
+	struct index_shape shape = {
+		.block_log2 = 16,
+		.long_log2 = 17,
+		.snapshot_steps = 1 << 18,
+		.snapshot_ratio = 2,
+		.level_log2 = 8,
+		.chunk_log2 = 22,
+		.skip_log2 = 10,
+		.sparse_log2 = 12,
+		.short_steps = 1 << 20,
+	};
+
+	// A chunk of postings takes 8 bytes a step, and should take less than a seventh.
+	while (shape.chunk_log2 > shape.block_log2 &&
+	       UINT64_C(64) << shape.chunk_log2 > memory_bytes)
+		shape.chunk_log2--;
+	return shape;
+}
+
+const struct index_shape index_shape_tiny = {
+	.block_log2 = 6,
+	.long_log2 = 5,
+	.snapshot_steps = 200,
+	.snapshot_ratio = 1,
+	.level_log2 = 3,
+	.chunk_log2 = 9,
+	.skip_log2 = 2,
+	.sparse_log2 = 2,
+	.short_steps = 100,
+};
+
+enum half_state { HALF_NONE, HALF_ENDED, HALF_UNDONE };
+
+// The first half of a realloc: of one that will fail, nothing happens.
+static void add_half(struct index_work *work, const struct trace_event *event, uint32_t space)
+{
+	bool undone = map_find(&work->undone, event->number) != NULL;
+
+	if (undone)
+		index_pair_nothing(&work->pair);
+	else
+		index_pair_free(&work->pair, space, event->address, event->thread);
+	work->halves[event->thread] = (struct index_half_call){
+		.address = event->address,
+		.state = undone ? HALF_UNDONE : HALF_ENDED,
+	};
+}
+
+static uint32_t space_of(struct index_work *work, const struct index_ahead_event *next)
+{
+	uint32_t *space = &work->space_of[next->process];
+
+	if (next->event.heap != 0)
+		return index_pair_space(&work->pair, next->process, next->event.heap, next->forked);
+	if (*space == SPACE_NONE)
+		*space = index_pair_space(&work->pair, next->process, 0, next->forked);
+	return *space;
+}
+
+static void destroy(struct index_work *work, uint32_t space)
+{
+	uint64_t first, count = index_pair_destroy(&work->pair, space, &first);
+	struct index *index = &work->index;
+
+	if (count == 0)
+		return;
+	index->destroys = mem_grow(index->destroys, &work->destroys_capacity,
+				   index->destroys_count + 1, sizeof *index->destroys);
+	index->destroys[index->destroys_count++] = (struct index_range){ first, first + count };
+}
+
+static void add_event(struct index_work *work, const struct index_ahead_event *next)
+{
+	const struct trace_event *event = &next->event;
+	struct index_half_call *half = &work->halves[event->thread];
+	struct index_pair *pair = &work->pair;
+	uint32_t space = space_of(work, next);
+
+	index_pair_at(pair, event->time_ns, event->number);
+	vm_lives_add_event(&work->vm, event, next->process, index_pair_raw(pair));
+	work->index.calls += trace_kind_is_call(event->kind);
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
+	case TRACE_HEAP_ALLOC:
+	case TRACE_REALLOC_ALLOC:
+		index_pair_alloc(pair, space, event->address, next->cell);
+		break;
+	case TRACE_FREE:
+	case TRACE_HEAP_FREE:
+		index_pair_free(pair, space, event->address, event->thread);
+		break;
+	case TRACE_REALLOC:
+		index_pair_free(pair, space, event->old_address, event->thread);
+		index_pair_alloc(pair, space, event->address, next->cell);
+		break;
+	case TRACE_REALLOC_FREE:
+		add_half(work, event, space);
+		return;
+	case TRACE_REALLOC_UNDO:
+		work->missed |= half->state == HALF_ENDED && half->address == event->address;
+		index_pair_nothing(pair);
+		break;
+	case TRACE_HEAP_RESET:
+	case TRACE_HEAP_DESTROY:
+		destroy(work, space);
+		break;
+	default:
+		index_pair_nothing(pair);
+		break;
+	}
+	if (event->kind <= TRACE_FAILED) // not one that the allocator makes inside of a realloc
+		half->state = HALF_NONE;
+}
+
+static void end_process(struct index_work *work, const struct trace_note *note)
+{
+	struct index_exit *exit = &work->index.exits[note->process];
+	uint64_t step;
+
+	index_pair_at(&work->pair, note->time_ns, UINT64_MAX);
+	step = index_pair_exit(&work->pair, note->process);
+	vm_lives_add_note(&work->vm, note, step);
+	if (exit->step != WINDOW_NEVER)
+		return;
+	exit->step = step;
+	exit->time_ns = note->time_ns;
+	exit->kind = reader_process(work->reader, note->process)->exit == TRACE_EXIT_EXEC
+			     ? WINDOW_END_EXEC
+			     : WINDOW_END_EXIT;
+}
+
+static void add_note(struct index_work *work, const struct trace_note *note)
+{
+	struct index *index = &work->index;
+
+	work->index.duration_ns = note->time_ns;
+	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < work->processes_count) {
+		end_process(work, note);
+		return;
+	}
+	vm_lives_add_note(&work->vm, note, index_pair_raw(&work->pair));
+	if (note->kind != TRACE_NOTE_MARK)
+		return;
+	index->marks = mem_resize(index->marks, index->marks_count + 1, sizeof *index->marks);
+	index->marks[index->marks_count++] = (struct window_mark){
+		.name = mem_copy_text(note->text),
+		.process = note->process,
+		.thread = note->thread,
+		.time_ns = note->time_ns,
+		.edge = index_pair_raw(&work->pair),
+	};
+}
+
+// ---- memory ----
+
+// What asking takes (index_memory_suffices).
+static uint64_t asking_bytes(uint64_t stacks, uint64_t kinds)
+{
+	enum { BASE = 28 << 20, STACK_BYTES = 200, KIND_BYTES = 44 };
+
+	return BASE + stacks * STACK_BYTES + kinds * KIND_BYTES;
+}
+
+static bool refuse(uint64_t memory_bytes, uint64_t need_bytes, uint64_t stacks, uint64_t kinds,
+		   struct err *err)
+{
+	return err_set(err, ERR_LIMIT,
+		       "the trace has %llu stacks and %llu kinds of allocations, too many for "
+		       "%llu MiB of memory (try: --memory %lluM)",
+		       (unsigned long long)stacks, (unsigned long long)kinds,
+		       (unsigned long long)(memory_bytes >> 20),
+		       (unsigned long long)(need_bytes >> 20) + 1);
+}
+
+bool index_memory_suffices(uint64_t memory_bytes, uint64_t stacks, uint64_t kinds, struct err *err)
+{
+	uint64_t need = asking_bytes(stacks, kinds);
+
+	return need <= memory_bytes || refuse(memory_bytes, need, stacks, kinds, err);
+}
+
+// What asking will take at most, as far as one can tell: stacks to come have as many kinds as those
+// so far, and all get as many again.
+static uint64_t foreseen_bytes(const struct cells *cells, uint64_t stacks)
+{
+	uint64_t sites = cells->sites_count, kinds = cells->cells_count;
+
+	return asking_bytes(stacks, 2 * (stacks > sites ? kinds * stacks / sites : kinds));
+}
+
+// Divide the memory that was given: what the kinds of allocations do not need, blocks that live may
+// have, up to half of it. False if that is next to nothing, or if asking would need more.
+static bool share_memory(struct index_work *work, const struct index_ahead_batch *batch,
+			 struct err *err)
+{
+	enum { BATCHES = 12 << 20, OTHER = 8 << 20 }; // and the files' buffers
+	uint64_t memory = work->wish->memory_bytes;
+	uint64_t fixed = batch->memory_bytes + index_feed_bytes(&work->feed) +
+			 work->index.vm.lives_count * sizeof *work->index.vm.lives + BATCHES +
+			 OTHER;
+	uint64_t rest = memory > fixed ? memory - fixed : 0;
+	uint64_t stacks = reader_stacks_count(work->reader) - 1;
+	uint64_t kinds = work->index.cells.cells_count - (uint64_t)1;
+	uint64_t need = asking_bytes(stacks, kinds);
+
+	if (work->wish->alive_max == 0)
+		work->pair.alive_max = rest < memory / 2 ? rest : memory / 2;
+	if (rest < memory / 32 && need < fixed * 2)
+		need = fixed * 2;
+	if (need <= memory)
+		return true;
+	index_ahead_rest(&work->ahead);
+	if (need < foreseen_bytes(&work->index.cells, stacks))
+		need = foreseen_bytes(&work->index.cells, stacks);
+	return refuse(memory, need, stacks, kinds, err);
+}
+
+// ---- events ----
+
+static void expect(const struct index_work *work, const struct index_ahead_event *next)
+{
+	const struct trace_event *event = &next->event;
+	uint32_t space = work->space_of[next->process];
+
+	if (space == SPACE_NONE || event->heap != 0)
+		return;
+	index_pair_expect(&work->pair, space, event->address);
+	if (event->kind == TRACE_REALLOC)
+		index_pair_expect(&work->pair, space, event->old_address);
+}
+
+static void add_events(struct index_work *work, const struct index_ahead_batch *batch)
+{
+	size_t soon = 0;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		for (; soon < batch->count && soon < i + EXPECT_EVENTS; soon++)
+			expect(work, &batch->events[soon]);
+		add_event(work, &batch->events[i]);
+	}
+	if (batch->count)
+		work->index.duration_ns = batch->events[batch->count - 1].event.time_ns;
+}
+
+// Arrays by process and thread, for those that the reader has met.
+static void make_room(struct index_work *work)
+{
+	uint32_t processes = reader_processes_count(work->reader);
+	uint32_t threads = reader_threads_count(work->reader);
+
+	work->space_of = mem_resize(work->space_of, processes + (size_t)1, sizeof *work->space_of);
+	work->index.exits =
+		mem_resize(work->index.exits, processes + (size_t)1, sizeof *work->index.exits);
+	for (uint32_t i = work->processes_count; i < processes; i++) {
+		work->space_of[i] = SPACE_NONE;
+		work->index.exits[i] = (struct index_exit){ .step = WINDOW_NEVER };
+	}
+	work->halves = mem_resize(work->halves, threads + (size_t)1, sizeof *work->halves);
+	for (uint32_t i = work->threads_count; i < threads; i++)
+		work->halves[i] = (struct index_half_call){ 0 };
+	work->processes_count = work->ahead.processes_count = processes;
+	work->index.exits_count = processes;
+	work->threads_count = work->ahead.threads_count = threads;
+}
+
+// Whether a trace that is being written has more, or its recorder is done.
+static bool wait_for_more(struct index_work *work)
+{
+	const struct index_wish *wish = work->wish;
+
+	if (!wish->more || work->whole)
+		return false;
+	if (!wish->more(wish->context)) {
+		work->whole = true;
+		reader_follow(work->reader, false);
+	}
+	reader_grown(work->reader);
+	make_room(work);
+	return true;
+}
+
+// Writing the state may take a twentieth of the time.
+static void save_now_and_then(struct index_work *work, bool now)
+{
+	enum { LEAST_NS = 2000000000, SHARE = 20 };
+	uint64_t began_ns = now_steady_ns();
+
+	if (work->wish->save_looks) // for tests
+		now |= ++work->looks % work->wish->save_looks == 0;
+	else if (work->due_ns == 0)
+		work->due_ns = began_ns + LEAST_NS;
+	else
+		now |= began_ns >= work->due_ns;
+	if (!now)
+		return;
+	index_work_save(work);
+	work->due_ns = now_steady_ns() + LEAST_NS + SHARE * (now_steady_ns() - began_ns);
+}
+
+// Between two batches: is there room, is there time?
+static bool look_around(struct index_work *work, const struct index_ahead_batch *batch,
+			struct err *err)
+{
+	const struct index_wish *wish = work->wish;
+
+	progress_update(&work->progress, batch->position);
+	if (wish->stop && wish->stop(wish->context)) {
+		save_now_and_then(work, true);
+		return err_set(err, ERR_STOPPED, "interrupted%s",
+			       work->pair.parts ? ""
+						: " (what is done is kept: the next question "
+						  "goes on from there)");
+	}
+	save_now_and_then(work, false);
+	return share_memory(work, batch, err);
+}
+
+static bool read_trace(struct index_work *work, struct err *err)
+{
+	uint32_t every = work->wish->save_looks ? 1 : LOOK_EVERY, batches = 0;
+	const struct index_ahead_batch *batch;
+	bool more;
+
+	do {
+		batch = index_ahead_next(&work->ahead);
+		add_events(work, batch);
+		if (work->missed && !work->knows_undone)
+			return false; // begin_knowing
+		if (batch->item == READER_NOTE)
+			add_note(work, &batch->note);
+		more = batch->item != READER_END || wait_for_more(work);
+		if ((++batches % every == 0 || (more && batch->item == READER_END)) &&
+		    !look_around(work, batch, err))
+			return false;
+	} while (more);
+	if (reader_end(work->reader) &&
+	    reader_end(work->reader)->duration_ns > work->index.duration_ns)
+		work->index.duration_ns = reader_end(work->reader)->duration_ns;
+	return true;
+}
+
+// Raw steps become final: see index_pair.h.
+static void finalize(struct index_work *work)
+{
+	struct index *index = &work->index;
+	const struct index_pair *pair = &work->pair;
+
+	for (size_t i = 0; i < index->exits_count; i++)
+		if (index->exits[i].step != WINDOW_NEVER)
+			index->exits[i].step = index_pair_final(pair, index->exits[i].step);
+	for (size_t i = 0; i < index->destroys_count; i++) {
+		struct index_range *range = &index->destroys[i];
+		uint64_t count = range->to - range->from;
+
+		range->from = index_pair_final(pair, range->from);
+		range->to = range->from + count;
+	}
+	for (size_t i = 0; i < index->marks_count; i++)
+		index->marks[i].edge = index_pair_final_edge(pair, index->marks[i].edge);
+	for (size_t i = 0; i < index->vm.lives_count; i++) {
+		struct plain_life *life = &index->vm.lives[i];
+
+		life->begin = index_pair_final(pair, life->begin);
+		if (life->end != WINDOW_NEVER)
+			life->end = index_pair_final(pair, life->end);
+		if (life->exit != WINDOW_NEVER)
+			life->exit = index_pair_final(pair, life->exit);
+	}
+	index->orphans = pair->orphans;
+	index->inherited = pair->inherited;
+	index->lost = pair->lost;
+	index->never_count = pair->never_count;
+}
+
+static bool build_all(struct index_work *work, struct err *err)
+{
+	struct index *index = &work->index;
+	const struct index_wish *wish = work->wish;
+	bool ok;
+
+	progress_begin(&work->progress, wish->progress, "indexing", reader_bytes(work->reader));
+	index_ahead_start(&work->ahead, work->reader, &index->cells,
+			  wish->save_looks ? BATCH_EVENTS_TESTED : BATCH_EVENTS);
+	make_room(work);
+	ok = read_trace(work, err);
+	index_ahead_finish(&work->ahead);
+	ok = ok && index_pair_settle(&work->pair, wish->stop, wish->context, err);
+	index_feed_finish(&work->feed);
+	progress_end(&work->progress);
+	if (!ok)
+		return false;
+	finalize(work);
+	index->steps_end = work->store.step;
+	index->peak = work->store.peak;
+	index->peak_edge = work->store.peak_edge;
+	index_store_over(&work->store);
+	cells_drop(&index->cells);
+	ok = index_pair_never(&work->pair, &work->store, wish->memory_bytes / 3, err) &&
+	     index_store_finish(&work->store, err) &&
+	     index_identify(&index->identity, work->trace_path, work->reader, UINT64_MAX, err) &&
+	     index_head_write(index, err);
+	if (ok) {
+		file_remove_in(index->directory, "state");
+		file_remove_in(index->directory, "vm-calls");
+	}
+	return ok;
+}
+
+// With empty files, or those of a state.
+static bool open_store(struct index_work *work, bool create, struct err *err)
+{
+	struct index *index = &work->index;
+	enum { LARGE_PAGES_FROM = 128 << 20 }; // bytes that may be used: less is counted finely
+	uint64_t alive_max = work->wish->alive_max;
+
+	cells_init(&index->cells, work->wish->memory_bytes >= LARGE_PAGES_FROM);
+	if (alive_max == 0)
+		alive_max = work->wish->memory_bytes / 2;
+	if (!index_store_open(&work->store, &index->shape, &index->cells, &index->files,
+			      index->directory, true, create, err))
+		return false;
+	index_feed_start(&work->feed, &work->store);
+	if (!index_pair_open(&work->pair, &work->feed, &index->cells, index->directory, alive_max,
+			     err))
+		return false;
+	work->pair.ahead = &work->ahead;
+	work->pair.say = work->wish->say;
+	work->pair.say_context = work->wish->context;
+	work->pair.trace_bytes = reader_bytes(work->reader);
+	vm_lives_init(&work->vm, &index->vm, work->reader);
+	make_room(work);
+	return true;
+}
+
+// All but what is the caller's.
+static void release(struct index_work *work)
+{
+	index_ahead_finish(&work->ahead);
+	if (work->feed.store)
+		index_feed_finish(&work->feed);
+	vm_lives_fini(&work->vm);
+	vault_close(&work->vm_calls);
+	index_pair_close(&work->pair);
+	index_store_close(&work->store);
+	index_close(&work->index);
+	mem_free(work->space_of);
+	mem_free(work->halves);
+	map_fini(&work->undone);
+	*work = (struct index_work){ .index = { .directory = -1 },
+				     .reader = work->reader,
+				     .trace_path = work->trace_path,
+				     .wish = work->wish };
+}
+
+static bool open_directory(struct index_work *work, const char *path, struct err *err)
+{
+	struct index *index = &work->index;
+
+	index->shape = work->wish->shape;
+	index->directory = file_open_folder(path);
+	return index->directory >= 0 || err_errno(err, errno, "cannot open %s", path);
+}
+
+// From where an earlier build was stopped, if it was one of this trace.
+static bool resume(struct index_work *work, const char *path, struct err *err)
+{
+	char text[80];
+
+	if (work->wish->anew || !open_directory(work, path, err) || !open_store(work, false, err) ||
+	    !index_work_load(work, err)) {
+		release(work);
+		return false;
+	}
+	snprintf(text, sizeof text, "going on with the index where it was left, at %u %%",
+		 (unsigned)(reader_position(work->reader) * 100 / reader_bytes(work->reader)));
+	if (work->wish->say)
+		work->wish->say(work->wish->context, text);
+	vm_lives_keep(&work->vm, &work->vm_calls);
+	return true;
+}
+
+static bool begin(struct index_work *work, const char *path, struct err *err)
+{
+	*err = (struct err){ 0 };
+	if (!file_make_folder(path, true) && errno != EEXIST)
+		return err_errno(err, errno, "cannot make %s", path);
+	file_share_folder(path, work->trace_path);
+	if (!open_directory(work, path, err))
+		return false;
+	file_remove_in(work->index.directory, "head");
+	file_remove_in(work->index.directory, "state");
+	if (!vault_create(&work->vm_calls, work->index.directory, "vm-calls", err) ||
+	    !open_store(work, true, err))
+		return false;
+	reader_rewind(work->reader);
+	index_feed_at(&work->feed, 0, UINT64_MAX);
+	index_feed_nothing(&work->feed);
+	vm_lives_keep(&work->vm, &work->vm_calls);
+	return true;
+}
+
+// Begin anew, and know all reallocs that failed: those to come too, so that this is done once.
+static bool begin_knowing(struct index_work *work, const char *path, struct err *err)
+{
+	const struct index_wish *wish = work->wish;
+	struct progress progress;
+
+	release(work);
+	while (wish->more && wish->more(wish->context)) {
+		if (wish->stop && wish->stop(wish->context))
+			return err_set(err, ERR_STOPPED, "interrupted");
+		reader_grown(work->reader);
+	}
+	reader_follow(work->reader, false);
+	work->whole = true;
+	progress_begin(&progress, wish->progress, "reading", reader_bytes(work->reader));
+	lives_find_undone(work->reader, &work->undone, &progress);
+	progress_end(&progress);
+	work->knows_undone = true;
+	return begin(work, path, err);
+}
+
+bool index_build(const char *path, const char *trace_path, struct reader *reader,
+		 const struct index_wish *wish, struct err *err)
+{
+	struct index_work work = { .reader = reader, .trace_path = trace_path, .wish = wish };
+	bool ok;
+
+	// Tables that are freed go back to the system, however large: the budget counts them.
+	mem_give_back_early();
+	work.index.directory = -1;
+	reader_follow(reader, wish->more != NULL);
+	ok = (resume(&work, path, err) || begin(&work, path, err)) && build_all(&work, err);
+	if (work.missed && !work.knows_undone)
+		ok = begin_knowing(&work, path, err) && build_all(&work, err);
+	reader_follow(reader, false);
+	release(&work);
+	return ok || err_wrap(err, "cannot index the trace");
+}

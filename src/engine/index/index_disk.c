@@ -1,0 +1,169 @@
+#include "engine/index/index_disk.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "engine/index/index_store.h"
+#include "os/file.h"
+#include "os/identity.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char ending[] = ".tide-index";
+
+// All names that a file of an index may have.
+static void each_file(const char *path, void (*tell)(void *context, const char *path),
+		      void *context)
+{
+	static const char *const others[] = { "head", "head.new", "state", "state.new",
+					      "vm-calls" };
+	const size_t others_count = sizeof others / sizeof *others;
+	struct index_files files = { 0 };
+	struct str file = { 0 };
+
+	for (unsigned i = 0; i < INDEX_VAULTS + others_count; i++) {
+		char name[24];
+
+		if (i < INDEX_VAULTS)
+			index_files_vault(&files, i, name);
+		else
+			snprintf(name, sizeof name, "%s", others[i - INDEX_VAULTS]);
+		str_clear(&file);
+		str_format(&file, "%s/%s", path, name);
+		tell(context, str_get(&file));
+	}
+	str_fini(&file);
+}
+
+static void add_bytes(void *context, const char *path)
+{
+	struct identity identity;
+	struct err ignored;
+
+	if (identity_find(&identity, path, &ignored))
+		*(uint64_t *)context += identity.size_bytes;
+}
+
+uint64_t index_disk_bytes(const char *path)
+{
+	uint64_t bytes = 0;
+
+	each_file(path, add_bytes, &bytes);
+	return bytes;
+}
+
+static void remove_file(void *context, const char *path)
+{
+	(void)context;
+	file_remove(path);
+}
+
+void index_disk_remove(const char *path)
+{
+	each_file(path, remove_file, NULL);
+	file_remove_folder(path);
+}
+
+bool index_disk_limit(uint64_t *bytes, struct err *err)
+{
+	const char *word = getenv("TIDEMARK_CACHE");
+
+	*bytes = UINT64_C(8) << 30;
+	return !word || !*word || str_parse_bytes(word, bytes) ||
+	       err_set(err, ERR_USAGE, "TIDEMARK_CACHE is '%s', not a size such as 8G", word);
+}
+
+// ---- those beside each other ----
+
+struct kept {
+	char *path;
+	uint64_t bytes;
+	int64_t used_s, used_ns;
+};
+
+struct bundle_reader {
+	const char *path; // of the one that is used
+	struct kept *list;
+	size_t count, capacity;
+	uint64_t bytes;
+};
+
+static void add_one(void *context, const char *name)
+{
+	struct bundle_reader *bundle_reader = context;
+	size_t before = (size_t)(file_name(bundle_reader->path) - bundle_reader->path),
+	       length = strlen(name);
+	struct identity identity;
+	struct str path = { 0 };
+	struct err ignored;
+	struct kept *kept;
+
+	if (length < sizeof ending || strcmp(name + length - (sizeof ending - 1), ending) != 0)
+		return;
+	str_add_bytes(&path, bundle_reader->path, before);
+	str_format(&path, "%s/head", name);
+	// One that is unfinished is as old as its directory.
+	if (!identity_find(&identity, str_get(&path), &ignored)) {
+		path.text[path.length - 5] = '\0';
+		if (!identity_find(&identity, str_get(&path), &ignored)) {
+			str_fini(&path);
+			return;
+		}
+	}
+	path.text[before + length] = '\0';
+	bundle_reader->list = mem_grow(bundle_reader->list, &bundle_reader->capacity,
+				       bundle_reader->count + 1, sizeof *bundle_reader->list);
+	kept = &bundle_reader->list[bundle_reader->count++];
+	*kept = (struct kept){
+		.path = str_take(&path),
+		.used_s = identity.changed_s,
+		.used_ns = identity.changed_ns,
+	};
+	kept->bytes = index_disk_bytes(kept->path);
+	bundle_reader->bytes += kept->bytes;
+}
+
+static int compare_used(const void *left, const void *right)
+{
+	const struct kept *a = left, *b = right;
+
+	if (a->used_s != b->used_s)
+		return a->used_s < b->used_s ? -1 : 1;
+	return a->used_ns < b->used_ns ? -1 : a->used_ns > b->used_ns;
+}
+
+static bool evict(const struct kept *kept)
+{
+	int lock = file_lock_folder(kept->path);
+
+	if (lock < 0)
+		return false;
+	index_disk_remove(kept->path);
+	file_close(lock);
+	return true;
+}
+
+void index_disk_keep(const char *path, uint64_t bytes_max)
+{
+	struct bundle_reader bundle_reader = { .path = path };
+	struct str text = { 0 };
+
+	str_format(&text, "%s/head", path);
+	file_touch(str_get(&text));
+	str_clear(&text);
+	str_add_bytes(&text, path, (size_t)(file_name(path) - path));
+	file_list(str_get(&text), add_one, &bundle_reader);
+	str_fini(&text);
+	if (bundle_reader.count > 0)
+		qsort(bundle_reader.list, bundle_reader.count, sizeof *bundle_reader.list,
+		      compare_used);
+	for (size_t i = 0; i < bundle_reader.count; i++) {
+		const struct kept *kept = &bundle_reader.list[i];
+
+		if (bundle_reader.bytes > bytes_max && strcmp(kept->path, path) != 0 && evict(kept))
+			bundle_reader.bytes -= kept->bytes;
+		mem_free(kept->path);
+	}
+	mem_free(bundle_reader.list);
+}

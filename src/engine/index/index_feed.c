@@ -1,0 +1,149 @@
+#include "engine/index/index_feed.h"
+
+#include "base/mem.h"
+
+static void *store_batches(void *context)
+{
+	struct index_feed *feed = context;
+
+	pthread_mutex_lock(&feed->lock);
+	for (;;) {
+		while (feed->given == feed->taken && !feed->over)
+			pthread_cond_wait(&feed->changed, &feed->lock);
+		if (feed->given == feed->taken)
+			break;
+		pthread_mutex_unlock(&feed->lock);
+		index_store_add(feed->store, &feed->batches[feed->taken % INDEX_FEED_BATCHES]);
+		pthread_mutex_lock(&feed->lock);
+		feed->taken++;
+		feed->store_bytes = index_store_bytes(feed->store);
+		pthread_cond_broadcast(&feed->changed);
+	}
+	pthread_mutex_unlock(&feed->lock);
+	return NULL;
+}
+
+static void open_batch(struct index_feed *feed)
+{
+	struct index_batch *batch = &feed->batches[feed->given % INDEX_FEED_BATCHES];
+
+	batch->first = feed->step;
+	batch->count = batch->runs_count = batch->jumps_count = batch->exits_count = 0;
+	feed->open = batch;
+}
+
+void index_feed_start(struct index_feed *feed, struct index_store *store)
+{
+	*feed = (struct index_feed){ .store = store,
+				     .full = 1u << store->shape.block_log2,
+				     .store_bytes = index_store_bytes(store) };
+	for (unsigned i = 0; i < INDEX_FEED_BATCHES; i++)
+		index_batch_init(&feed->batches[i], &store->shape);
+	pthread_mutex_init(&feed->lock, NULL);
+	pthread_cond_init(&feed->changed, NULL);
+	feed->thread = thread_start(store_batches, feed);
+	open_batch(feed);
+}
+
+// Give the open batch to the thread, and wait for one that is free.
+static void hand_over(struct index_feed *feed)
+{
+	if (!feed->thread) {
+		index_store_add(feed->store, feed->open);
+		open_batch(feed);
+		return;
+	}
+	pthread_mutex_lock(&feed->lock);
+	feed->given++;
+	pthread_cond_broadcast(&feed->changed);
+	while (feed->given - feed->taken >= INDEX_FEED_BATCHES)
+		pthread_cond_wait(&feed->changed, &feed->lock);
+	pthread_mutex_unlock(&feed->lock);
+	open_batch(feed);
+}
+
+void index_feed_rest(struct index_feed *feed)
+{
+	if (!feed->thread)
+		return;
+	pthread_mutex_lock(&feed->lock);
+	while (feed->given != feed->taken)
+		pthread_cond_wait(&feed->changed, &feed->lock);
+	pthread_mutex_unlock(&feed->lock);
+}
+
+uint64_t index_feed_bytes(struct index_feed *feed)
+{
+	uint64_t bytes;
+
+	if (!feed->thread)
+		return index_store_bytes(feed->store);
+	pthread_mutex_lock(&feed->lock);
+	bytes = feed->store_bytes;
+	pthread_mutex_unlock(&feed->lock);
+	return bytes;
+}
+
+static uint64_t add(struct index_feed *feed, uint32_t op, uint64_t begin)
+{
+	struct index_batch *batch = feed->open;
+	uint32_t at = batch->count;
+
+	batch->ops[at] = op;
+	batch->begins[at] = begin;
+	if (at == 0 || feed->time_ns != feed->last_time_ns)
+		batch->runs[batch->runs_count++] = (struct index_run){ at, feed->time_ns };
+	if (at == 0 || feed->number != feed->last_number + 1)
+		batch->jumps[batch->jumps_count++] = (struct index_run){ at, feed->number };
+	feed->last_time_ns = feed->time_ns;
+	feed->last_number = feed->number;
+	if (++batch->count == feed->full) {
+		feed->step++;
+		hand_over(feed);
+		return feed->step - 1;
+	}
+	return feed->step++;
+}
+
+uint64_t index_feed_begin(struct index_feed *feed, uint32_t cell)
+{
+	return add(feed, cell << 1, 0);
+}
+
+uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin)
+{
+	return add(feed, cell << 1 | 1, begin);
+}
+
+uint64_t index_feed_nothing(struct index_feed *feed)
+{
+	return add(feed, 0, 0);
+}
+
+uint64_t index_feed_exit(struct index_feed *feed, process_id process)
+{
+	struct index_batch *batch = feed->open;
+
+	batch->exits = mem_grow(batch->exits, &batch->exits_capacity,
+				batch->exits_count + (size_t)1, sizeof *batch->exits);
+	batch->exits[batch->exits_count++] = (struct index_run){ batch->count, process };
+	return add(feed, 0, 0);
+}
+
+void index_feed_finish(struct index_feed *feed)
+{
+	if (feed->open->count > 0)
+		hand_over(feed);
+	if (feed->thread) {
+		pthread_mutex_lock(&feed->lock);
+		feed->over = true;
+		pthread_cond_broadcast(&feed->changed);
+		pthread_mutex_unlock(&feed->lock);
+		thread_join(feed->thread);
+	}
+	pthread_mutex_destroy(&feed->lock);
+	pthread_cond_destroy(&feed->changed);
+	for (unsigned i = 0; i < INDEX_FEED_BATCHES; i++)
+		index_batch_fini(&feed->batches[i]);
+	*feed = (struct index_feed){ 0 };
+}

@@ -1,0 +1,57 @@
+// index_feed: collects steps into batches and has them stored by another thread.
+//
+//     index_feed_start
+//       index_feed_at        when, and of which event, the next steps are
+//       index_feed_begin, _end, _nothing, _exit
+//     index_feed_finish      what is left is stored; the thread ends
+#ifndef ENGINE_INDEX_FEED_H
+#define ENGINE_INDEX_FEED_H
+
+#include "engine/index/index_store.h"
+#include "os/thread.h"
+
+#include <pthread.h>
+
+enum { INDEX_FEED_BATCHES = 3 };
+
+struct index_feed {
+	struct index_store *store; // borrowed; the thread's, while it runs
+	struct index_batch batches[INDEX_FEED_BATCHES];
+	struct index_batch *open; // the one that is being filled
+	uint64_t step;            // number of the next step
+	uint64_t time_ns, number; // of the next step
+	uint64_t last_time_ns, last_number;
+	uint32_t full; // steps in a batch
+
+	struct thread *thread; // NULL: there is none
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned given, taken; // batches handed over, batches stored
+	uint64_t store_bytes;  // of memory that the store uses
+	bool over;
+};
+
+// The caller begins with step 0, which does nothing.
+void index_feed_start(struct index_feed *feed, struct index_store *store);
+void index_feed_finish(struct index_feed *feed);
+
+// Wait until all that was handed over is stored: nobody touches the store then.
+void index_feed_rest(struct index_feed *feed);
+
+// Bytes of memory that the store uses, a moment ago.
+uint64_t index_feed_bytes(struct index_feed *feed);
+
+// UINT64_MAX: of no event.
+static inline void index_feed_at(struct index_feed *feed, uint64_t time_ns, uint64_t number)
+{
+	feed->time_ns = time_ns;
+	feed->number = number;
+}
+
+// Each is one step; its number is returned. `begin` 0: an orphan.
+uint64_t index_feed_begin(struct index_feed *feed, uint32_t cell);
+uint64_t index_feed_end(struct index_feed *feed, uint32_t cell, uint64_t begin);
+uint64_t index_feed_nothing(struct index_feed *feed);
+uint64_t index_feed_exit(struct index_feed *feed, process_id process);
+
+#endif

@@ -1,0 +1,422 @@
+// The file "head" of an index: which trace it belongs to, its shape, cells, marks, and where the
+// other files' snapshots are. It is written last and renamed into place, so an index with a head is
+// whole. It is read as untrusted: each count is checked against what the files can hold.
+#include "engine/index/index.h"
+
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "engine/index/index_io.h"
+#include "os/file.h"
+#include "trace/walk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { VERSION = 8 };
+
+// What a site or a cell takes at least.
+enum { SITE_BYTES_MIN = 5, CELL_BYTES_MIN = 2 };
+
+static const char magic[8] = "TIDEIDX\n";
+
+bool index_identify(struct index_identity *identity, const char *trace_path,
+		    const struct reader *reader, uint64_t end, struct err *err)
+{
+	const struct trace_end *last = reader_end(reader);
+	struct store store;
+	struct walk walk;
+	struct block block;
+	uint64_t at;
+
+	*identity = (struct index_identity){ 0 };
+	memcpy(identity->recording_id, reader_info(reader)->recording_id, 16);
+	if (end == UINT64_MAX)
+		identity->duration_ns = last ? last->duration_ns : UINT64_MAX;
+	if (!store_open(&store, trace_path, err))
+		return err_wrap(err, "cannot read %s", trace_path);
+	walk_init(&walk);
+	while (walk_next(&walk, &store, &block, &at) && at < end) {
+		uint64_t words[] = { block.type, block.stored_size, block.first_event,
+				     block.payload_crc };
+
+		if (block.type != BLOCK_EVENTS && block.type != BLOCK_DEFS)
+			continue;
+		identity->headers_crc = crc32c(identity->headers_crc, words, sizeof words);
+		identity->blocks++;
+	}
+	store_close(&store);
+	return true;
+}
+
+// ---- writing ----
+
+static void put_vault(struct index_out *out, const struct vault *vault)
+{
+	index_out_put_u64(out, vault->size);
+	index_out_put_array(out, vault->sums, vault->sums_count, sizeof *vault->sums);
+}
+
+static void put_snapshots(struct index_out *out, const struct index_snapshots *snapshots)
+{
+	index_out_put_array(out, snapshots->list, snapshots->count, sizeof *snapshots->list);
+}
+
+void index_head_put_tables(struct index_out *out, const struct index_files *files)
+{
+	for (size_t i = 0; i < INDEX_LONGS; i++)
+		index_out_put_array(out, files->sparse[i], files->sparse_count[i],
+				    sizeof **files->sparse);
+	index_out_put_array(out, files->blocks, files->blocks_count, sizeof *files->blocks);
+	index_out_put_array(out, files->chunks, files->chunks_count, sizeof *files->chunks);
+	index_out_put_array(out, files->posts_marks, files->posts_marks_count,
+			    sizeof *files->posts_marks);
+	put_snapshots(out, &files->cells_snapshots);
+	put_snapshots(out, &files->sites_snapshots);
+	put_snapshots(out, &files->never_snapshots);
+	put_snapshots(out, &files->never_sites_snapshots);
+	index_out_put_array(out, files->never_blocks, files->never_blocks_count,
+			    sizeof *files->never_blocks);
+}
+
+static void put_vaults(struct index_out *out, const struct index_files *files)
+{
+	char name[24];
+
+	for (unsigned i = 0; i < INDEX_VAULTS; i++)
+		put_vault(out, index_files_vault((struct index_files *)files, i, name));
+}
+
+void index_head_put_cells(struct index_out *out, const struct cells *cells)
+{
+	index_out_put_u64(out, cells->sites_count);
+	for (uint32_t i = 0; i < cells->sites_count; i++) {
+		const struct cells_site *site = cells_site(cells, i);
+
+		index_out_put_varint(out, site->process);
+		index_out_put_varint(out, site->thread);
+		index_out_put_varint(out, site->stack);
+		index_out_put_varint(out, site->heap);
+		index_out_put_varint(out, site->orphans);
+	}
+	index_out_put_u64(out, cells->cells_count);
+	for (uint32_t i = 0; i < cells->cells_count; i++) {
+		struct cells_cell cell = cells_cell(cells, i);
+
+		index_out_put_varint(out, cell.site);
+		index_out_put_varint(out, cell.size);
+	}
+}
+
+static void take_site(struct index_in *in, struct cells_site *site)
+{
+	*site = (struct cells_site){ .process = (process_id)index_in_take_varint(in) };
+	site->thread = (thread_id)index_in_take_varint(in);
+	site->stack = (stack_id)index_in_take_varint(in);
+	site->heap = (heap_id)index_in_take_varint(in);
+	site->orphans = index_in_take_varint(in) != 0;
+}
+
+void index_head_take_cells(struct index_in *in, const struct reader *reader, struct cells *cells,
+			   bool (*add_site)(struct cells *cells, uint32_t id,
+					    const struct cells_site *site),
+			   bool (*add_cell)(struct cells *cells, uint32_t id,
+					    const struct cells_cell *cell))
+{
+	size_t sites = index_in_take_count(in, SITE_BYTES_MIN), count;
+
+	in->bad |= sites > CELLS_MAX;
+	for (uint32_t i = 0; i < sites && !in->bad; i++) {
+		struct cells_site site;
+
+		take_site(in, &site);
+		if (i > 0 && (site.process >= reader_processes_count(reader) ||
+			      site.thread >= reader_threads_count(reader) ||
+			      site.stack >= reader_stacks_count(reader)))
+			in->bad = true;
+		in->bad = in->bad || !add_site(cells, i, &site);
+	}
+	count = index_in_take_count(in, CELL_BYTES_MIN);
+	in->bad |= count > CELLS_MAX;
+	for (uint32_t i = 0; i < count && !in->bad; i++) {
+		uint64_t site = index_in_take_varint(in);
+		struct cells_cell cell = { .size = index_in_take_varint(in),
+					   .site = (uint32_t)site };
+
+		in->bad = in->bad || site >= cells->sites_count || (i > 0 && site == 0) ||
+			  !add_cell(cells, i, &cell);
+	}
+}
+
+void index_head_put_marks(struct index_out *out, const struct index *index)
+{
+	index_out_put_u64(out, index->marks_count);
+	for (size_t i = 0; i < index->marks_count; i++) {
+		const struct window_mark *mark = &index->marks[i];
+
+		index_out_put_u64(out, mark->process);
+		index_out_put_u64(out, mark->thread);
+		index_out_put_u64(out, mark->time_ns);
+		index_out_put_u64(out, mark->edge);
+		index_out_put_array(out, mark->name, strlen(mark->name), 1);
+	}
+}
+
+static void put_all(struct index_out *out, const struct index *index)
+{
+	index_out_put(out, magic, sizeof magic);
+	index_out_put_u64(out, VERSION);
+	index_out_put(out, &index->identity, sizeof index->identity);
+	index_out_put(out, &index->shape, sizeof index->shape);
+	index_out_put_u64(out, index->steps_end);
+	index_out_put_u64(out, index->duration_ns);
+	index_out_put_u64(out, index->calls);
+	index_out_put_u64(out, index->orphans);
+	index_out_put_u64(out, index->inherited);
+	index_out_put_u64(out, index->lost);
+	index_out_put(out, &index->peak, sizeof index->peak);
+	index_out_put_u64(out, index->peak_edge);
+	index_out_put_u64(out, index->never_count);
+	index_out_put_array(out, index->exits, index->exits_count, sizeof *index->exits);
+	index_out_put_array(out, index->destroys, index->destroys_count, sizeof *index->destroys);
+	index_head_put_marks(out, index);
+	put_vaults(out, &index->files);
+	index_head_put_tables(out, &index->files);
+	index_head_put_cells(out, &index->cells);
+	index_out_put_array(out, index->vm.lives, index->vm.lives_count, sizeof *index->vm.lives);
+	index_out_put_array(out, index->vm.cells, index->vm.cells_count, sizeof *index->vm.cells);
+}
+
+bool index_head_write(const struct index *index, struct err *err)
+{
+	struct index_out *out = index_out_new(index->directory, "head");
+
+	put_all(out, index);
+	return index_out_end(out, err);
+}
+
+// ---- reading ----
+
+// An empty one stays closed.
+static bool take_vault(struct index_in *in, struct vault *vault, int directory, const char *name,
+		       struct err *err)
+{
+	uint64_t size = index_in_take_u64(in);
+	size_t count;
+	uint32_t *sums = index_in_take_array(in, &count, sizeof *sums);
+
+	*vault = (struct vault){ .fd = -1 };
+	if (size > (uint64_t)count * VAULT_PAGE ||
+	    (count && size <= (count - 1) * (uint64_t)VAULT_PAGE))
+		in->bad = true;
+	if (in->bad || size == 0) {
+		mem_free(sums);
+		return true;
+	}
+	return vault_open(vault, directory, name, size, sums, err);
+}
+
+static void take_snapshots(struct index_in *in, struct index_snapshots *snapshots)
+{
+	snapshots->list = index_in_take_array(in, &snapshots->count, sizeof *snapshots->list);
+	snapshots->capacity = snapshots->count;
+}
+
+void index_head_take_tables(struct index_in *in, struct index_files *files)
+{
+	for (size_t i = 0; i < INDEX_LONGS; i++) {
+		files->sparse[i] =
+			index_in_take_array(in, &files->sparse_count[i], sizeof **files->sparse);
+		files->sparse_capacity[i] = files->sparse_count[i];
+	}
+	files->blocks = index_in_take_array(in, &files->blocks_count, sizeof *files->blocks);
+	files->blocks_capacity = files->blocks_count;
+	files->chunks = index_in_take_array(in, &files->chunks_count, sizeof *files->chunks);
+	files->chunks_capacity = files->chunks_count;
+	files->posts_marks =
+		index_in_take_array(in, &files->posts_marks_count, sizeof *files->posts_marks);
+	files->posts_marks_capacity = files->posts_marks_count;
+	take_snapshots(in, &files->cells_snapshots);
+	take_snapshots(in, &files->sites_snapshots);
+	take_snapshots(in, &files->never_snapshots);
+	take_snapshots(in, &files->never_sites_snapshots);
+	files->never_blocks =
+		index_in_take_array(in, &files->never_blocks_count, sizeof *files->never_blocks);
+	files->never_blocks_capacity = files->never_blocks_count;
+}
+
+static bool take_vaults(struct index_in *in, struct index_files *files, int directory,
+			struct err *err)
+{
+	char name[24];
+
+	for (unsigned i = 0; i < INDEX_VAULTS; i++) {
+		struct vault *vault = index_files_vault(files, i, name);
+
+		if (!take_vault(in, vault, directory, name, err))
+			return false;
+	}
+	return true;
+}
+
+static bool load_site(struct cells *cells, uint32_t id, const struct cells_site *site)
+{
+	cells_load_site(cells, id, site);
+	return true;
+}
+
+static bool load_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)
+{
+	cells_load_cell(cells, id, cell);
+	return true;
+}
+
+void index_head_take_marks(struct index_in *in, struct index *index)
+{
+	index->marks_count = index_in_take_count(in, 5 * sizeof(uint64_t));
+	index->marks = mem_alloc(index->marks_count + 1, sizeof *index->marks);
+	for (size_t i = 0; i < index->marks_count; i++) {
+		struct window_mark *mark = &index->marks[i];
+		size_t length;
+
+		mark->process = (process_id)index_in_take_u64(in);
+		mark->thread = (thread_id)index_in_take_u64(in);
+		mark->time_ns = index_in_take_u64(in);
+		mark->edge = index_in_take_u64(in);
+		mark->name = index_in_take_array(in, &length, 1);
+	}
+}
+
+static void take_vm(struct index_in *in, struct plain *vm, const struct reader *reader)
+{
+	vm->lives = index_in_take_array(in, &vm->lives_count, sizeof *vm->lives);
+	vm->cells = index_in_take_array(in, &vm->cells_count, sizeof *vm->cells);
+	for (size_t i = 0; i < vm->lives_count; i++)
+		if (vm->lives[i].cell >= vm->cells_count)
+			in->bad = true;
+	for (size_t i = 0; i < vm->cells_count; i++)
+		if (vm->cells[i].process >= reader_processes_count(reader) ||
+		    vm->cells[i].stack >= reader_stacks_count(reader) ||
+		    vm->cells[i].layer != WINDOW_VM)
+			in->bad = true;
+}
+
+// Whether what the head says of itself can be.
+static bool is_sane(const struct index *index)
+{
+	const struct index_shape *shape = &index->shape;
+	uint64_t steps = UINT64_C(1) << (shape->block_log2 & 31);
+
+	if (shape->block_log2 < 4 || shape->block_log2 > 20 || shape->long_log2 < 1 ||
+	    shape->long_log2 > 30 || shape->level_log2 < 1 ||
+	    shape->level_log2 > shape->block_log2 || shape->chunk_log2 < shape->block_log2 ||
+	    shape->chunk_log2 > 28 || shape->skip_log2 > 20 || shape->sparse_log2 > 24)
+		return false;
+	if (index->steps_end == 0 ||
+	    index->files.blocks_count != (index->steps_end + steps - 1) / steps)
+		return false;
+	for (size_t i = 0; i < INDEX_LONGS; i++) {
+		uint64_t records = index->files.longs[i].size / sizeof(struct index_long);
+
+		if (index->files.sparse_count[i] !=
+		    (records + (UINT64_C(1) << shape->sparse_log2) - 1) >> shape->sparse_log2)
+			return false;
+	}
+	for (size_t i = 0; i < index->files.chunks_count; i++) {
+		const struct index_chunk *chunk = &index->files.chunks[i];
+		uint64_t marks =
+			(chunk->sites_count + (uint64_t)INDEX_POSTS_MARK - 1) / INDEX_POSTS_MARK;
+
+		if (chunk->first_mark + marks > index->files.posts_marks_count)
+			return false;
+	}
+	steps = UINT64_C(1) << shape->sparse_log2;
+	return index->files.never_blocks_count ==
+	       index->never_count / steps + (index->never_count % steps > 0);
+}
+
+static bool read_head(struct index *index, struct index_in *in,
+		      const struct index_identity *identity, const struct reader *reader,
+		      struct err *err)
+{
+	char found[sizeof magic];
+
+	index_in_take(in, found, sizeof found);
+	if (memcmp(found, magic, sizeof magic) != 0 || index_in_take_u64(in) != VERSION)
+		return err_set(err, ERR_FORMAT, "the index is of another version");
+	index_in_take(in, &index->identity, sizeof index->identity);
+	if (memcmp(&index->identity, identity, sizeof *identity) != 0)
+		return err_set(err, ERR_FORMAT, "the index belongs to another trace");
+	index_in_take(in, &index->shape, sizeof index->shape);
+	index->steps_end = index_in_take_u64(in);
+	index->duration_ns = index_in_take_u64(in);
+	index->calls = index_in_take_u64(in);
+	index->orphans = index_in_take_u64(in);
+	index->inherited = index_in_take_u64(in);
+	index->lost = index_in_take_u64(in);
+	index_in_take(in, &index->peak, sizeof index->peak);
+	index->peak_edge = index_in_take_u64(in);
+	index->never_count = index_in_take_u64(in);
+	index->exits = index_in_take_array(in, &index->exits_count, sizeof *index->exits);
+	index->destroys = index_in_take_array(in, &index->destroys_count, sizeof *index->destroys);
+	index_head_take_marks(in, index);
+	if (!take_vaults(in, &index->files, index->directory, err))
+		return false;
+	index_head_take_tables(in, &index->files);
+	cells_init(&index->cells, false);
+	cells_drop(&index->cells);
+	index_head_take_cells(in, reader, &index->cells, load_site, load_cell);
+	take_vm(in, &index->vm, reader);
+	index->vm.duration_ns = index->duration_ns;
+	if (in->bad || index->exits_count > reader_processes_count(reader) || !is_sane(index))
+		return err_set(err, ERR_FORMAT, "the index is damaged");
+	return true;
+}
+
+bool index_open(struct index *index, const char *path, const struct index_identity *identity,
+		const struct reader *reader, struct err *err)
+{
+	struct index_in in;
+	bool ok;
+
+	*index = (struct index){ .directory = -1 };
+	index->directory = file_open_folder(path);
+	if (index->directory < 0)
+		return err_set(err, ERR_FORMAT, "there is no index");
+	if (!index_in_open(&in, index->directory, "head", err))
+		return false;
+	index->head_bytes = in.view.size;
+	ok = read_head(index, &in, identity, reader, err);
+	index_in_close(&in);
+	return ok;
+}
+
+void index_close(struct index *index)
+{
+	if (index->directory >= 0)
+		file_close(index->directory);
+	index_files_close(&index->files);
+	cells_fini(&index->cells);
+	plain_fini(&index->vm);
+	for (size_t i = 0; i < index->marks_count; i++)
+		mem_free((char *)(uintptr_t)index->marks[i].name);
+	mem_free(index->marks);
+	mem_free(index->exits);
+	mem_free(index->destroys);
+	*index = (struct index){ .directory = -1 };
+}
+
+uint64_t index_bytes(const struct index *index)
+{
+	uint64_t bytes = index->head_bytes;
+	char name[24];
+
+	for (unsigned i = 0; i < INDEX_VAULTS; i++)
+		bytes += index_files_vault((struct index_files *)&index->files, i, name)->size;
+	return bytes;
+}
+
+void index_forget(struct index *index)
+{
+	if (index->directory >= 0)
+		file_remove_in(index->directory, "head");
+}

@@ -1,0 +1,92 @@
+// index_lists: the steps of chosen sites, out of their postings (index_store.h): what few sites did
+// is found without going through what all others did.
+//
+//     index_lists_count      what it would cost
+//     index_lists_load       the lists of one chunk
+//       index_list_next      through one of them
+//     index_lists_fini
+//
+// Sites are chosen by numbers: numbers[site] is 0 for those that are not wanted.
+#ifndef ENGINE_INDEX_LISTS_H
+#define ENGINE_INDEX_LISTS_H
+
+#include "engine/index/index.h"
+#include "engine/index/index_bits.h"
+
+// The postings of one site in a chunk, and the one that it is at while `left` is not 0.
+struct index_list {
+	uint64_t step, size;
+	uint32_t number; // the site's
+	uint32_t left;   // this one and those after it
+	bool ends;
+	bool several; // private, as all below
+	const uint8_t *at, *end;
+	uint64_t first, last; // steps of the chunk
+	struct bits_sizes sizes;
+	uint32_t run, run_left; // postings between two sums, and until the next
+};
+
+struct index_lists {
+	struct index_list *lists;
+	size_t count, capacity;
+	uint8_t *bytes; // private
+	size_t bytes_capacity;
+};
+
+// Postings of the chosen sites in all chunks that have steps of [from, to). *known is false where
+// the index has none.
+bool index_lists_count(struct index *index, const uint32_t *numbers, uint64_t from, uint64_t to,
+		       uint64_t *postings, bool *known, struct err *err);
+
+// Each list is at its first posting. `= { 0 }` is a valid one to begin with; keep it from chunk
+// to chunk.
+bool index_lists_load(struct index_lists *lists, struct index *index, const uint32_t *numbers,
+		      uint64_t chunk, struct err *err);
+void index_lists_fini(struct index_lists *lists);
+
+// One entry of a chunk's directory, from its bytes at `*at`: `*site` and `*list_at` are those
+// before it, or a mark's, and become its own and the next one's. False: the index is damaged.
+bool index_lists_entry(uint64_t *site, uint64_t *list_at, const uint8_t **at, const uint8_t *end,
+		       struct index_posts *entry);
+
+// Sets *err; false.
+bool index_lists_damaged(struct err *err);
+
+// The size of a posting, whose word is this.
+static inline void index_list_take_size(struct index_list *list, uint64_t word)
+{
+	unsigned place = word & ((1 << BITS_SIZES_LOG2) - 1);
+	uint64_t other = place ? 0 : bits_take_varint(&list->at, list->end);
+
+	if (list->run_left == 0) {
+		list->sizes = (struct bits_sizes){ 0 };
+		list->run_left = list->run;
+	}
+	list->run_left--;
+	list->size = bits_sizes_take(&list->sizes, place, other);
+}
+
+// The next one. False with *err: the index is damaged. At the end `left` is 0.
+static inline bool index_list_next(struct index_list *list, struct err *err)
+{
+	uint64_t word;
+
+	if (--list->left == 0)
+		return true;
+	word = bits_take_varint(&list->at, list->end);
+	list->ends = word & 1;
+	word >>= 1;
+	if (list->several) {
+		index_list_take_size(list, word);
+		word >>= BITS_SIZES_LOG2;
+	}
+	list->step += word;
+	return (list->at <= list->end && list->step <= list->last) || index_lists_damaged(err);
+}
+
+// Which blocks have steps of the chosen sites in [from, to), all of which have postings:
+// marks[block - (from >> block_log2)] is set.
+bool index_lists_mark(struct index *index, const uint32_t *numbers, uint64_t from, uint64_t to,
+		      uint8_t *marks, struct err *err);
+
+#endif

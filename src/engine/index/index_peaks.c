@@ -1,0 +1,707 @@
+// Peaks from postings: what the sites of a group did, without the steps of all others. Sums over
+// runs of postings lie beside them, so that a site that did very much is not read as a whole.
+#include "engine/index/index_ask.h"
+#include "engine/index/index_lists.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SITES_MAX = 512,        // of one group; more are found by scan
+	POSTINGS_MAX = 1 << 20, // of a group of several sites, which are merged
+};
+
+// A run of postings of a site: its steps are > `after`, and <= `until`.
+struct run {
+	uint64_t chunk; // the chunk's first step
+	uint64_t at;    // of its bytes, in the vault
+	uint32_t size;  // bytes
+	uint32_t count;
+	uint64_t after, until;
+	uint64_t single; // the size of all, if not `several`
+	bool several, summed;
+	struct index_skip skip; // summed
+};
+
+struct runs {
+	struct run *list;
+	size_t count, capacity;
+	uint64_t postings;
+};
+
+// ---- finding a site's postings ----
+
+// The site's entry among those behind a mark. False without an error: there is none.
+static bool read_entry(const struct index_posts_mark *mark, const uint8_t *at, const uint8_t *end,
+		       uint32_t site, struct index_posts *entry, struct err *err)
+{
+	uint64_t is = mark->site, list_at = mark->at;
+
+	for (unsigned i = 0; i < INDEX_POSTS_MARK && at < end; i++) {
+		if (!index_lists_entry(&is, &list_at, &at, end, entry))
+			return index_lists_damaged(err);
+		if (is > site)
+			return false;
+		if (is == site)
+			return true;
+	}
+	return false;
+}
+
+// The entry of a site in a chunk. False without an error: it has none.
+static bool find_entry(struct index *index, const struct index_chunk *chunk, uint32_t site,
+		       struct index_posts *entry, struct err *err)
+{
+	enum { ENTRY_MAX = 16 }; // bytes: a count and two distances
+	uint8_t bytes[INDEX_POSTS_MARK * ENTRY_MAX];
+	const struct index_posts_mark *marks = index->files.posts_marks + chunk->first_mark;
+	uint32_t all = (chunk->sites_count + INDEX_POSTS_MARK - 1) / INDEX_POSTS_MARK;
+	uint32_t low = 0, high = all;
+	uint64_t begin, end;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (marks[middle].site <= site)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return false;
+	begin = marks[low - 1].sites_at;
+	end = low < all ? marks[low].sites_at : chunk->sites_size;
+	if (begin > end || end - begin > sizeof bytes)
+		return index_lists_damaged(err);
+	if (!vault_read(&index->files.posts_sites, chunk->sites_at + begin, bytes,
+			(size_t)(end - begin), err) ||
+	    !read_entry(&marks[low - 1], bytes, bytes + (end - begin), site, entry, err))
+		return false;
+	if (entry->at < chunk->lists_at || entry->at > chunk->lists_at + chunk->lists_size ||
+	    entry->end > chunk->lists_at + chunk->lists_size)
+		return index_lists_damaged(err);
+	return true;
+}
+
+static struct run *push_run(struct runs *runs, struct run run)
+{
+	runs->list = mem_grow(runs->list, &runs->capacity, runs->count + 1, sizeof *runs->list);
+	runs->list[runs->count] = run;
+	runs->postings += run.count;
+	return &runs->list[runs->count++];
+}
+
+// The size that all postings of a list have, in front of them.
+static bool take_single(struct index *index, struct run *run, struct err *err)
+{
+	uint8_t bytes[10] = { 0 };
+	const uint8_t *at = bytes;
+	size_t size = run->size < sizeof bytes ? run->size : sizeof bytes;
+
+	if (run->several)
+		return true;
+	if (!vault_read(&index->files.posts, run->at, bytes, size, err))
+		return false;
+	run->single = bits_take_varint(&at, bytes + size);
+	if (at > bytes + size)
+		return index_lists_damaged(err);
+	run->at += (uint64_t)(at - bytes);
+	run->size -= (uint32_t)(at - bytes);
+	return true;
+}
+
+static bool add_runs(struct index *index, uint64_t chunk, const struct index_posts *entry,
+		     uint64_t from, uint64_t to, struct runs *runs, struct err *err)
+{
+	uint32_t count = entry->count, run_size = 1u << index->shape.skip_log2;
+	uint32_t summed = (count + run_size - 1) / run_size;
+	uint64_t chunk_end = chunk + (UINT64_C(1) << index->shape.chunk_log2) - 1, head = 0;
+	struct index_skip *skips = NULL;
+	struct run run = { .chunk = chunk,
+			   .at = entry->at,
+			   .count = count,
+			   .after = chunk,
+			   .until = chunk_end,
+			   .several = entry->several };
+	bool ok = count > 0 && entry->end - entry->at <= UINT32_MAX;
+
+	if (summed > 1) {
+		head = summed * sizeof *skips;
+		ok = ok && entry->end - entry->at >= head;
+		skips = mem_resize(NULL, summed, sizeof *skips);
+		ok = ok && vault_read(&index->files.posts, entry->at, skips, head, err);
+	}
+	if (!ok) {
+		mem_free(skips);
+		return err->kind == ERR_NONE ? index_lists_damaged(err) : false;
+	}
+	run.at += head;
+	run.size = (uint32_t)(entry->end - run.at);
+	if (!take_single(index, &run, err)) {
+		mem_free(skips);
+		return false;
+	}
+	if (!skips) {
+		// Postings of step 0 of a chunk have a distance of 0 to its beginning.
+		run.after = chunk - (chunk > 0);
+		push_run(runs, run);
+		return true;
+	}
+	for (uint32_t i = 0; i < summed && ok; i++) {
+		struct run part = run;
+
+		part.summed = true;
+		part.skip = skips[i];
+		part.after = i ? chunk + skips[i].step : chunk - (chunk > 0);
+		part.until = i + 1 < summed ? chunk + skips[i + 1].step : chunk_end;
+		part.count = i + 1 < summed ? run_size : count - i * run_size;
+		part.at = entry->at + head + skips[i].at;
+		ok = part.at <= entry->end &&
+		     (i + 1 == summed || (skips[i + 1].at >= skips[i].at &&
+					  entry->at + head + skips[i + 1].at <= entry->end));
+		if (!ok)
+			break;
+		part.size = (uint32_t)((i + 1 < summed ? entry->at + head + skips[i + 1].at
+						       : entry->end) -
+				       part.at);
+		if (part.until >= from && part.after < to)
+			push_run(runs, part);
+	}
+	mem_free(skips);
+	return ok || index_lists_damaged(err);
+}
+
+// All runs of a site with steps in [from, to).
+static bool find_runs(struct index *index, uint32_t site, uint64_t from, uint64_t to,
+		      struct runs *runs, struct err *err)
+{
+	for (uint64_t number = from >> index->shape.chunk_log2;
+	     number < index->files.chunks_count && number << index->shape.chunk_log2 < to;
+	     number++) {
+		struct index_posts entry;
+
+		if (find_entry(index, &index->files.chunks[number], site, &entry, err) &&
+		    !add_runs(index, number << index->shape.chunk_log2, &entry, from, to, runs,
+			      err))
+			return false;
+		if (err->kind != ERR_NONE)
+			return false;
+	}
+	return true;
+}
+
+// ---- reading postings ----
+
+struct posting {
+	uint64_t step;
+	uint64_t size;
+	uint32_t source; // which site of its group
+	bool ends;
+	bool exit; // set where those of several sites are merged: the end of the site's process
+};
+
+// The postings of a run. `list` has room for run->count.
+static bool read_run(struct index *index, const struct run *run, struct posting *list,
+		     struct err *err)
+{
+	uint8_t *bytes = mem_resize(NULL, run->size + (size_t)1, 1);
+	struct index_list at = {
+		.at = bytes,
+		.end = bytes + run->size,
+		.step = run->summed && run->skip.step ? run->chunk + run->skip.step : run->chunk,
+		.size = run->single,
+		.left = run->count + 1,
+		.several = run->several,
+		.last = UINT64_MAX,
+		.run = run->count,
+	};
+	bool ok = vault_read(&index->files.posts, run->at, bytes, run->size, err);
+
+	for (uint32_t i = 0; ok && i < run->count; i++) {
+		ok = index_list_next(&at, err);
+		list[i].step = at.step;
+		list[i].size = at.size;
+		list[i].ends = at.ends;
+	}
+	mem_free(bytes);
+	return ok;
+}
+
+// ---- one site ----
+
+struct walking {
+	struct index *index;
+	uint64_t counted; // the level begins with all steps before this
+	uint64_t from, to;
+	struct heap_amount level;
+	struct window_detail *detail;
+	struct posting *list; // of one run
+	size_t list_capacity;
+	uint64_t first, last;        // steps of the first and last beginning in the window
+	const struct run *first_run; // where it may be, if it was not looked for
+	const struct run *last_run;
+	const struct run *peak_run;    // where the peak was reached, if that was not looked at
+	struct heap_amount peak_level; // before that run
+};
+
+static bool load_run(struct walking *walking, const struct run *run, struct err *err)
+{
+	walking->list =
+		mem_grow(walking->list, &walking->list_capacity, run->count, sizeof *walking->list);
+	return read_run(walking->index, run, walking->list, err);
+}
+
+static void move(struct heap_amount *level, const struct posting *posting)
+{
+	level->count += posting->ends ? UINT64_MAX : 1;
+	level->bytes += posting->ends ? 0 - posting->size : posting->size;
+}
+
+static void walk_posting(struct walking *walking, const struct posting *posting)
+{
+	struct window_detail *detail = walking->detail;
+
+	if (posting->step >= walking->to)
+		return;
+	move(&walking->level, posting);
+	if (posting->step < walking->from || posting->ends)
+		return;
+	if (walking->first == WINDOW_NEVER && !walking->first_run)
+		walking->first = posting->step;
+	walking->last = posting->step;
+	walking->last_run = NULL;
+	if (walking->level.bytes > detail->peak_bytes) {
+		detail->peak_bytes = walking->level.bytes;
+		detail->peak_count = walking->level.count;
+		detail->peak_edge = posting->step + 1;
+		walking->peak_run = NULL;
+	}
+	if (walking->level.count > detail->most_count)
+		detail->most_count = walking->level.count;
+}
+
+// A run that lies in the window as a whole: its sums say it all.
+static void walk_sums(struct walking *walking, const struct run *run)
+{
+	struct window_detail *detail = walking->detail;
+	uint64_t high = walking->level.bytes + (uint64_t)run->skip.bytes_max;
+
+	if (high > detail->peak_bytes) {
+		detail->peak_bytes = high;
+		walking->peak_run = run;
+		walking->peak_level = walking->level;
+	}
+	if (walking->level.count + (uint64_t)run->skip.count_max > detail->most_count)
+		detail->most_count = walking->level.count + (uint64_t)run->skip.count_max;
+	walking->level.bytes += (uint64_t)run->skip.bytes;
+	walking->level.count += (uint64_t)run->skip.count;
+}
+
+static bool has_beginning(const struct walking *walking, const struct run *run, uint64_t *first,
+			  uint64_t *last)
+{
+	*first = WINDOW_NEVER;
+	*last = 0;
+	for (uint32_t i = 0; i < run->count; i++) {
+		if (walking->list[i].ends)
+			continue;
+		if (*first == WINDOW_NEVER)
+			*first = walking->list[i].step;
+		*last = walking->list[i].step;
+	}
+	return *first != WINDOW_NEVER;
+}
+
+// What sums did not tell: the step of the peak and the blocks then, and of the first and last
+// beginning.
+static bool look_closer(struct walking *walking, const struct runs *runs, struct err *err)
+{
+	struct window_detail *detail = walking->detail;
+	uint64_t first, last;
+
+	if (walking->peak_run) {
+		struct heap_amount level = walking->peak_level;
+
+		if (!load_run(walking, walking->peak_run, err))
+			return false;
+		for (uint32_t i = 0; i < walking->peak_run->count; i++) {
+			move(&level, &walking->list[i]);
+			if (level.bytes != detail->peak_bytes)
+				continue;
+			detail->peak_count = level.count;
+			detail->peak_edge = walking->list[i].step + 1;
+			break;
+		}
+	}
+	if (walking->first_run) {
+		for (const struct run *run = walking->first_run; run < runs->list + runs->count;
+		     run++) {
+			if (!load_run(walking, run, err))
+				return false;
+			if (!has_beginning(walking, run, &first, &last))
+				continue;
+			walking->first = first;
+			break;
+		}
+	}
+	for (const struct run *run = walking->last_run; run && run >= runs->list; run--) {
+		if (!load_run(walking, run, err))
+			return false;
+		if (has_beginning(walking, run, &first, &last) && last >= walking->from) {
+			walking->last = last;
+			break;
+		}
+	}
+	return true;
+}
+
+// From here on the window is reached: the level of now is the first that counts.
+static void reach(struct walking *walking)
+{
+	struct window_detail *detail = walking->detail;
+
+	if (detail->peak_edge != 0)
+		return;
+	detail->peak_edge = walking->from;
+	detail->peak_bytes = walking->level.bytes;
+	detail->peak_count = detail->most_count = walking->level.count;
+}
+
+static bool walk_single(struct walking *walking, const struct run *run, struct err *err)
+{
+	if (!load_run(walking, run, err))
+		return false;
+	for (uint32_t i = 0; i < run->count; i++) {
+		const struct posting *posting = &walking->list[i];
+
+		if (posting->step < walking->counted)
+			continue;
+		if (posting->step >= walking->from)
+			reach(walking);
+		walk_posting(walking, posting);
+	}
+	return true;
+}
+
+static bool walk_runs(struct walking *walking, const struct runs *runs, struct err *err)
+{
+	for (size_t i = 0; i < runs->count; i++) {
+		const struct run *run = &runs->list[i];
+
+		if (run->summed && run->after + 1 >= walking->counted &&
+		    run->until < walking->from) {
+			walking->level.bytes += (uint64_t)run->skip.bytes;
+			walking->level.count += (uint64_t)run->skip.count;
+		} else if (run->summed && run->after + 1 >= walking->from &&
+			   run->until < walking->to) {
+			reach(walking);
+			if (walking->first == WINDOW_NEVER && !walking->first_run)
+				walking->first_run = run;
+			walking->last_run = run;
+			walk_sums(walking, run);
+		} else if (!walk_single(walking, run, err)) {
+			return false;
+		}
+	}
+	reach(walking);
+	return look_closer(walking, runs, err);
+}
+
+static bool set_times(struct index *index, struct index_clock *clock, uint64_t first, uint64_t last,
+		      struct window_detail *detail, struct err *err)
+{
+	if (first == WINDOW_NEVER)
+		return true;
+	return index_clock_time(clock, index, first, &detail->first_ns, err) &&
+	       index_clock_time(clock, index, last, &detail->last_ns, err);
+}
+
+static const struct index_exit *exit_of(const struct index *index, uint32_t site)
+{
+	static const struct index_exit none = { .step = WINDOW_NEVER };
+	process_id process = cells_site(&index->cells, site)->process;
+
+	return process < index->exits_count ? &index->exits[process] : &none;
+}
+
+static bool peak_of_site(struct index *index, struct index_clock *clock, uint32_t site,
+			 uint64_t from, uint64_t to, struct window_detail *detail, struct err *err)
+{
+	struct walking walking = {
+		.index = index, .from = from, .to = to, .detail = detail, .first = WINDOW_NEVER
+	};
+	struct runs runs = { 0 };
+	struct bits_sums sums;
+	bool ok;
+
+	*detail = (struct window_detail){ .group = detail->group };
+	if (exit_of(index, site)->step < from) {
+		detail->peak_edge = from;
+		return true;
+	}
+	ok = index_site_sums(index, site, from, &sums, &walking.counted, err) &&
+	     find_runs(index, site, walking.counted, to, &runs, err);
+	walking.level = (struct heap_amount){ sums.alive, sums.alive_bytes };
+	ok = ok && walk_runs(&walking, &runs, err) &&
+	     set_times(index, clock, walking.first, walking.last, detail, err);
+	mem_free(runs.list);
+	mem_free(walking.list);
+	return ok;
+}
+
+// ---- several sites ----
+
+// One of the sites of a group.
+struct member {
+	uint32_t site;
+	uint64_t counted; // `level` is that behind all steps before this
+	struct heap_amount level;
+	struct runs runs;
+	size_t next; // of the runs
+};
+
+// Their postings, a chunk at a time, in the order of their steps. The end of a process comes before
+// the step that has its number.
+struct merge {
+	struct index *index;
+	struct member *members;
+	size_t members_count;
+	uint64_t from, to;
+	struct posting *list; // of a chunk, in the window
+	size_t count, capacity;
+	struct heap_amount level;
+	struct window_detail *detail;
+	uint64_t first, last; // steps of the first and last beginning in the window
+};
+
+static int compare_postings(const void *a, const void *b)
+{
+	const struct posting *x = a, *y = b;
+
+	return x->step != y->step ? (x->step < y->step ? -1 : 1) : y->exit - x->exit;
+}
+
+// Find the runs of all members. *many: more than can be merged.
+static bool find_members(struct merge *merge, bool *many, struct err *err)
+{
+	uint64_t postings = 0;
+
+	for (size_t i = 0; i < merge->members_count; i++) {
+		struct member *member = &merge->members[i];
+		struct bits_sums sums;
+
+		if (exit_of(merge->index, member->site)->step < merge->from)
+			continue;
+		if (!index_site_sums(merge->index, member->site, merge->from, &sums,
+				     &member->counted, err) ||
+		    !find_runs(merge->index, member->site, member->counted, merge->to,
+			       &member->runs, err))
+			return false;
+		member->level = (struct heap_amount){ sums.alive, sums.alive_bytes };
+		postings += member->runs.postings;
+		if (postings > POSTINGS_MAX) {
+			*many = true;
+			return true;
+		}
+	}
+	return true;
+}
+
+static struct posting *make_room(struct merge *merge, size_t count)
+{
+	merge->list =
+		mem_grow(merge->list, &merge->capacity, merge->count + count, sizeof *merge->list);
+	return merge->list + merge->count;
+}
+
+// What a member has in the chunks before `end`. What lies before the window is in its level then.
+static bool gather(struct merge *merge, uint32_t source, uint64_t end, struct err *err)
+{
+	struct member *member = &merge->members[source];
+	const struct runs *runs = &member->runs;
+
+	for (; member->next < runs->count && runs->list[member->next].chunk < end; member->next++) {
+		const struct run *run = &runs->list[member->next];
+		struct posting *list = make_room(merge, run->count + (size_t)1);
+
+		if (!read_run(merge->index, run, list, err))
+			return false;
+		for (uint32_t k = 0; k < run->count; k++) {
+			if (list[k].step < member->counted || list[k].step >= merge->to)
+				continue;
+			if (list[k].step < merge->from) {
+				move(&member->level, &list[k]);
+				continue;
+			}
+			list[k].source = source;
+			list[k].exit = false;
+			merge->list[merge->count++] = list[k];
+		}
+	}
+	return true;
+}
+
+// The ends of members' processes from one step to another.
+static void gather_exits(struct merge *merge, uint64_t begin, uint64_t end)
+{
+	for (uint32_t i = 0; i < merge->members_count; i++) {
+		uint64_t step = exit_of(merge->index, merge->members[i].site)->step;
+
+		if (step < merge->from || step < begin || step >= end || step >= merge->to)
+			continue;
+		*make_room(merge, 1) = (struct posting){ .step = step, .source = i, .exit = true };
+		merge->count++;
+	}
+}
+
+// All that lies before the window has been gathered.
+static void begin_sweep(struct merge *merge)
+{
+	struct heap_amount *level = &merge->level;
+
+	for (size_t i = 0; i < merge->members_count; i++) {
+		level->count += merge->members[i].level.count;
+		level->bytes += merge->members[i].level.bytes;
+	}
+	*merge->detail = (struct window_detail){ .group = merge->detail->group,
+						 .peak_bytes = level->bytes,
+						 .peak_count = level->count,
+						 .most_count = level->count,
+						 .peak_edge = merge->from };
+}
+
+static void sweep(struct merge *merge)
+{
+	struct window_detail *detail = merge->detail;
+	struct heap_amount *level = &merge->level;
+
+	if (merge->count)
+		qsort(merge->list, merge->count, sizeof *merge->list, compare_postings);
+	for (size_t i = 0; i < merge->count; i++) {
+		const struct posting *posting = &merge->list[i];
+		struct member *member = &merge->members[posting->source];
+
+		if (posting->exit) {
+			level->count -= member->level.count;
+			level->bytes -= member->level.bytes;
+			continue;
+		}
+		move(&member->level, posting);
+		move(level, posting);
+		if (posting->ends)
+			continue;
+		merge->first = merge->first == WINDOW_NEVER ? posting->step : merge->first;
+		merge->last = posting->step;
+		if (level->bytes > detail->peak_bytes) {
+			detail->peak_bytes = level->bytes;
+			detail->peak_count = level->count;
+			detail->peak_edge = posting->step + 1;
+		}
+		if (level->count > detail->most_count)
+			detail->most_count = level->count;
+	}
+	merge->count = 0;
+}
+
+// Chunks before the window's first are taken with it. The window's end may be behind all chunks, as
+// may the end of a process.
+static bool merge_members(struct merge *merge, struct err *err)
+{
+	unsigned log2 = merge->index->shape.chunk_log2;
+	uint64_t begin = merge->from, end;
+
+	for (bool first = true; first || begin < merge->to; first = false, begin = end) {
+		end = ((begin >> log2) + 1) << log2;
+		if (end >> log2 >= merge->index->files.chunks_count)
+			end = WINDOW_NEVER;
+		for (uint32_t i = 0; i < merge->members_count; i++)
+			if (!gather(merge, i, end, err))
+				return false;
+		gather_exits(merge, begin, end);
+		if (first)
+			begin_sweep(merge);
+		sweep(merge);
+	}
+	return true;
+}
+
+static bool peak_of_sites(struct index *index, struct index_clock *clock, const uint32_t *sites,
+			  size_t count, const struct window_query *query,
+			  struct window_detail *detail, bool *done, struct err *err)
+{
+	struct merge merge = { .index = index,
+			       .members = mem_alloc(count + 1, sizeof *merge.members),
+			       .members_count = count,
+			       .from = query->from,
+			       .to = query->to,
+			       .detail = detail,
+			       .first = WINDOW_NEVER };
+	bool many = false, ok;
+
+	for (size_t i = 0; i < count; i++)
+		merge.members[i].site = sites[i];
+	ok = find_members(&merge, &many, err);
+	if (ok && !many) {
+		ok = merge_members(&merge, err) &&
+		     set_times(index, clock, merge.first, merge.last, detail, err);
+		*done = true;
+	}
+	for (size_t i = 0; i < count; i++)
+		mem_free(merge.members[i].runs.list);
+	mem_free(merge.members);
+	mem_free(merge.list);
+	return ok;
+}
+
+// ---- groups ----
+
+// The sites of one asked group.
+struct member_list {
+	uint32_t *sites;
+	size_t count, capacity;
+};
+
+bool index_peaks(struct index *index, struct index_clock *clock, const struct window_query *query,
+		 struct window_detail *details, size_t count, const uint32_t *state_of,
+		 size_t groups_count, bool *done, struct err *err)
+{
+	struct member_list *members = mem_alloc(count + 1, sizeof *members);
+	struct index_groups groups;
+	bool ok = true;
+
+	index_groups_init(&groups, index, query);
+	for (uint32_t site = 1; site < index->cells.sites_count; site++) {
+		uint32_t group = index_group_of_site(&groups, site);
+		struct member_list *list;
+
+		if (group >= groups_count || !state_of[group] ||
+		    cells_site(&index->cells, site)->orphans)
+			continue;
+		list = &members[state_of[group] - 1];
+		if (list->count > SITES_MAX)
+			continue;
+		list->sites = mem_grow(list->sites, &list->capacity, list->count + 1,
+				       sizeof *list->sites);
+		list->sites[list->count++] = site;
+	}
+	for (size_t i = 0; ok && i < count; i++) {
+		done[i] = false;
+		if (state_of[details[i].group] != i + 1 || members[i].count > SITES_MAX)
+			continue;
+		if (members[i].count == 1) {
+			done[i] = true;
+			ok = peak_of_site(index, clock, members[i].sites[0], query->from, query->to,
+					  &details[i], err);
+		} else {
+			ok = peak_of_sites(index, clock, members[i].sites, members[i].count, query,
+					   &details[i], &done[i], err);
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		mem_free(members[i].sites);
+	mem_free(members);
+	index_groups_fini(&groups);
+	return ok;
+}

@@ -1,0 +1,421 @@
+#include "engine/index/index_read.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+// ---- blocks ----
+
+void index_block_fini(struct index_block *block)
+{
+	mem_free(block->ops);
+	mem_free(block->begins);
+	mem_free(block->ends);
+	mem_free(block->runs);
+	mem_free(block->jumps);
+	mem_free(block->bytes);
+	*block = (struct index_block){ 0 };
+}
+
+static bool bad_block(const struct index *index, uint64_t number, struct err *err)
+{
+	return err_set(err, ERR_FORMAT, "the index is damaged: block %llu of %zu",
+		       (unsigned long long)number, index->files.blocks_count);
+}
+
+// The steps of the block, and whether all cells are known.
+static bool unpack(const struct index *index, struct index_block *block, const uint8_t *packed,
+		   uint32_t width)
+{
+	uint32_t most = 0, mask = (1u << width) - 1;
+	size_t bit = 0;
+
+	block->ops = mem_grow(block->ops, &block->ops_capacity, block->count, sizeof *block->ops);
+	for (uint32_t i = 0; i < block->count; i++, bit += width) {
+		uint32_t op = (uint32_t)(bits_load(packed + bit / 8) >> bit % 8) & mask;
+
+		block->ops[i] = op;
+		most = op > most ? op : most;
+	}
+	return most >> 1 < index->cells.cells_count;
+}
+
+static bool take_lives(struct index_block *block, const uint8_t *at, const uint8_t *end)
+{
+	bool good = true;
+
+	block->begins = mem_grow(block->begins, &block->begins_capacity, block->count,
+				 sizeof *block->begins);
+	for (uint32_t i = 0; i < block->count; i++) {
+		uint64_t life;
+
+		if (!(block->ops[i] & 1)) {
+			block->begins[i] = 0;
+			continue;
+		}
+		life = bits_take_varint_wide(&at, end);
+		good &= life < block->first + i;
+		block->begins[i] = life ? block->first + i - life : 0;
+	}
+	return good && at <= end;
+}
+
+static bool take_ends(struct index_block *block, const uint8_t *at, const uint8_t *end)
+{
+	uint32_t ends = 0, known = 0;
+	bool good = true;
+
+	block->ends =
+		mem_grow(block->ends, &block->ends_capacity, block->count + 1, sizeof *block->ends);
+	for (uint32_t i = 0; i < block->count; i++) {
+		block->ends[ends].at = i;
+		ends += block->ops[i] & 1;
+	}
+	for (uint32_t i = 0; i < ends; i++) {
+		uint32_t step = block->ends[i].at;
+		uint64_t life = bits_take_varint_wide(&at, end);
+
+		good &= life < block->first + step;
+		block->ends[known] = (struct index_ended){
+			.begin = block->first + step - life,
+			.at = step,
+			.cell = block->ops[step] >> 1,
+		};
+		known += life != 0;
+	}
+	block->ends_count = known;
+	return good && at <= end;
+}
+
+static bool take_jumps(struct index_block *block, const uint8_t *at, const uint8_t *end)
+{
+	uint64_t count = bits_take_varint(&at, end), expected = 0, step = 0;
+
+	if (count > block->count)
+		return false;
+	block->jumps = mem_grow(block->jumps, &block->jumps_capacity, (size_t)count + 1,
+				sizeof *block->jumps);
+	block->jumps_count = (uint32_t)count;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t delta = bits_take_varint(&at, end);
+
+		step += delta;
+		expected += delta + bits_unzigzag(bits_take_varint(&at, end));
+		if (step >= block->count)
+			return false;
+		block->jumps[i] = (struct index_run){ (uint32_t)step, expected };
+	}
+	return at <= end && count > 0;
+}
+
+// Sizes stand in the index, which may be damaged: nothing is made room for that cannot be there.
+static bool is_within(const struct vault *vault, uint64_t at, uint64_t size)
+{
+	return at <= vault->size && size <= vault->size - at;
+}
+
+static bool is_sound(const struct index *index, const struct index_block_entry *entry)
+{
+	return entry->events_size >= sizeof(struct bits_head) &&
+	       is_within(&index->files.events, entry->events_at, entry->events_size) &&
+	       is_within(&index->files.times, entry->times_at, entry->times_size);
+}
+
+static bool take_times(struct index *index, const struct index_block_entry *entry,
+		       struct index_run **runs, size_t *capacity, uint32_t *runs_count,
+		       uint32_t steps, struct err *err)
+{
+	uint8_t *bytes = mem_resize(NULL, entry->times_size + (size_t)1, 1);
+	const uint8_t *at = bytes, *end = bytes + entry->times_size;
+	uint64_t count = 0, step = 0, time_ns = entry->time_ns;
+	bool ok = vault_read(&index->files.times, entry->times_at, bytes, entry->times_size, err);
+
+	if (ok) {
+		count = bits_take_varint(&at, end);
+		ok = count < steps;
+	}
+	if (ok) {
+		*runs = mem_grow(*runs, capacity, (size_t)count + 1, sizeof **runs);
+		(*runs)[0] = (struct index_run){ 0, time_ns };
+	}
+	for (uint64_t i = 1; i <= count && ok; i++) {
+		step += bits_take_varint(&at, end);
+		time_ns += bits_take_varint(&at, end);
+		ok = step < steps && at <= end;
+		(*runs)[i] = (struct index_run){ (uint32_t)step, time_ns };
+	}
+	*runs_count = (uint32_t)count + 1;
+	mem_free(bytes);
+	return ok;
+}
+
+size_t index_room(const struct index *index, uint64_t share, size_t each)
+{
+	uint64_t memory = index->memory_bytes ? index->memory_bytes : UINT64_C(256) << 20;
+
+	return (size_t)(memory / share / each) + 1;
+}
+
+bool index_go_on(const struct index *index, struct err *err)
+{
+	return !index->stop || !index->stop(index->context) ||
+	       err_set(err, ERR_STOPPED, "interrupted");
+}
+
+static uint32_t steps_of_block(const struct index *index, uint64_t number)
+{
+	uint64_t first = number << index->shape.block_log2;
+	uint64_t left = index->steps_end - first;
+
+	return left >> index->shape.block_log2 ? 1u << index->shape.block_log2 : (uint32_t)left;
+}
+
+bool index_block_load(struct index *index, uint64_t number, unsigned what,
+		      struct index_block *block, struct err *err)
+{
+	const struct index_block_entry *entry = &index->files.blocks[number];
+	struct bits_head head;
+	size_t packed;
+
+	if (!index_go_on(index, err))
+		return false;
+	if (!is_sound(index, entry))
+		return bad_block(index, number, err);
+	block->bytes =
+		mem_grow(block->bytes, &block->bytes_capacity, entry->events_size + (size_t)8, 1);
+	if (!vault_read(&index->files.events, entry->events_at, block->bytes, entry->events_size,
+			err))
+		return false;
+	memcpy(&head, block->bytes, sizeof head);
+	block->first = number << index->shape.block_log2;
+	block->count = steps_of_block(index, number);
+	packed = sizeof head + bits_marks(block->count) * 4;
+	if (head.count != block->count || head.width == 0 || head.width > BITS_WIDTH_MAX ||
+	    head.lives_at != packed + bits_packed_size(block->count, head.width) ||
+	    head.jumps_at < head.lives_at || head.jumps_at > entry->events_size ||
+	    !unpack(index, block, block->bytes + packed, head.width))
+		return bad_block(index, number, err);
+	if (what & INDEX_LIVES &&
+	    !take_lives(block, block->bytes + head.lives_at, block->bytes + head.jumps_at))
+		return bad_block(index, number, err);
+	if (what & INDEX_ENDS &&
+	    !take_ends(block, block->bytes + head.lives_at, block->bytes + head.jumps_at))
+		return bad_block(index, number, err);
+	if (what & INDEX_JUMPS &&
+	    !take_jumps(block, block->bytes + head.jumps_at, block->bytes + entry->events_size))
+		return bad_block(index, number, err);
+	if (what & INDEX_TIMES && !take_times(index, entry, &block->runs, &block->runs_capacity,
+					      &block->runs_count, block->count, err))
+		return err->kind == ERR_NONE ? bad_block(index, number, err) : false;
+	return true;
+}
+
+// ---- times ----
+
+enum { COARSE_LOG2 = 8 };
+
+// The runs of a block; coarse[i] is the last run that begins at or before the first of the i-th
+// part of the block's steps, so that a time is found with next to no search.
+struct index_clock_block {
+	uint32_t count;
+	uint32_t coarse[(1 << COARSE_LOG2) + 1];
+	struct index_run runs[];
+};
+
+static void forget_times(struct index_clock *clock)
+{
+	for (size_t i = 0; i < clock->blocks_count; i++) {
+		mem_free(clock->blocks[i]);
+		clock->blocks[i] = NULL;
+	}
+	clock->bytes = 0;
+}
+
+void index_clock_fini(struct index_clock *clock)
+{
+	forget_times(clock);
+	mem_free(clock->blocks);
+	*clock = (struct index_clock){ 0 };
+}
+
+static unsigned coarse_shift(const struct index *index)
+{
+	return index->shape.block_log2 > COARSE_LOG2 ? index->shape.block_log2 - COARSE_LOG2 : 0;
+}
+
+static void fill_coarse(struct index_clock_block *block, unsigned shift)
+{
+	uint32_t run = 0;
+
+	for (uint32_t i = 0; i <= 1u << COARSE_LOG2; i++) {
+		while (run + 1 < block->count && block->runs[run + 1].at <= i << shift)
+			run++;
+		block->coarse[i] = run;
+	}
+}
+
+static const struct index_clock_block *times_of(struct index_clock *clock, struct index *index,
+						uint64_t number, struct err *err)
+{
+	struct index_clock_block *kept;
+	struct index_run *runs = NULL;
+	size_t capacity = 0, size;
+	uint32_t count;
+
+	if (!clock->blocks) {
+		clock->blocks_count = index->files.blocks_count;
+		clock->blocks = mem_alloc(clock->blocks_count + 1, sizeof(void *));
+	}
+	if (clock->blocks[number])
+		return clock->blocks[number];
+	if (!is_sound(index, &index->files.blocks[number]) ||
+	    !take_times(index, &index->files.blocks[number], &runs, &capacity, &count,
+			steps_of_block(index, number), err)) {
+		if (err->kind == ERR_NONE)
+			bad_block(index, number, err);
+		mem_free(runs);
+		return NULL;
+	}
+	size = sizeof *kept + count * sizeof *runs;
+	if (clock->bytes + size > index_room(index, 16, 1))
+		forget_times(clock);
+	kept = mem_resize(NULL, size, 1);
+	kept->count = count;
+	memcpy(kept->runs, runs, count * sizeof *runs);
+	mem_free(runs);
+	fill_coarse(kept, coarse_shift(index));
+	clock->blocks[number] = kept;
+	clock->bytes += size;
+	return kept;
+}
+
+// The last run that begins at or before a step of the block.
+static const struct index_run *find_run(const struct index_clock_block *block, uint32_t at,
+					unsigned shift)
+{
+	uint32_t low = block->coarse[at >> shift], high = block->coarse[(at >> shift) + 1] + 1;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (block->runs[middle].at <= at)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &block->runs[low];
+}
+
+bool index_clock_time(struct index_clock *clock, struct index *index, uint64_t step,
+		      uint64_t *time_ns, struct err *err)
+{
+	const struct index_clock_block *block;
+
+	if (step >= index->steps_end)
+		step = index->steps_end - 1;
+	block = times_of(clock, index, step >> index->shape.block_log2, err);
+	if (!block)
+		return false;
+	step &= (UINT64_C(1) << index->shape.block_log2) - 1;
+	*time_ns = find_run(block, (uint32_t)step, coarse_shift(index))->value;
+	return true;
+}
+
+// The last block that does not begin later.
+static size_t block_at(const struct index *index, uint64_t time_ns)
+{
+	size_t low = 0, high = index->files.blocks_count;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (index->files.blocks[middle].time_ns <= time_ns)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool index_clock_edge(struct index_clock *clock, struct index *index, uint64_t time_ns,
+		      uint64_t *edge, struct err *err)
+{
+	size_t low = block_at(index, time_ns);
+	const struct index_clock_block *block;
+	uint32_t first = 0, end;
+
+	block = times_of(clock, index, low, err);
+	if (!block)
+		return false;
+	end = block->count;
+	while (first < end) {
+		uint32_t middle = first + (end - first) / 2;
+
+		if (block->runs[middle].value <= time_ns)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	*edge = ((uint64_t)low << index->shape.block_log2) +
+		(first < block->count ? block->runs[first].at : steps_of_block(index, low));
+	if (*edge < WINDOW_START)
+		*edge = WINDOW_START;
+	return true;
+}
+
+// ---- edges of rising times ----
+
+void index_edges_fini(struct index_edges *edges)
+{
+	mem_free(edges->runs);
+	*edges = (struct index_edges){ 0 };
+}
+
+static bool load_edges(struct index_edges *edges, struct index *index, uint64_t number,
+		       struct err *err)
+{
+	const struct index_block_entry *entry = &index->files.blocks[number];
+
+	edges->number = number;
+	edges->at = 0;
+	if (is_sound(index, entry) && take_times(index, entry, &edges->runs, &edges->capacity,
+						 &edges->count, steps_of_block(index, number), err))
+		return true;
+	edges->count = 0;
+	return err->kind == ERR_NONE ? bad_block(index, number, err) : false;
+}
+
+bool index_edges_next(struct index_edges *edges, struct index *index, uint64_t time_ns,
+		      uint64_t *edge, struct err *err)
+{
+	const struct index_block_entry *blocks = index->files.blocks;
+	size_t count = index->files.blocks_count;
+	bool anew = edges->count == 0 || time_ns < edges->last_ns;
+
+	if (anew || (edges->number + 1 < count && blocks[edges->number + 1].time_ns <= time_ns))
+		if (!load_edges(edges, index, block_at(index, time_ns), err))
+			return false;
+	edges->last_ns = time_ns;
+	while (edges->at < edges->count && edges->runs[edges->at].value <= time_ns)
+		edges->at++;
+	*edge = edges->number << index->shape.block_log2;
+	*edge += edges->at < edges->count ? edges->runs[edges->at].at
+					  : steps_of_block(index, edges->number);
+	return true;
+}
+
+bool index_number(struct index *index, uint64_t step, uint64_t *number, struct err *err)
+{
+	struct index_block block = { 0 };
+	bool ok =
+		index_block_load(index, step >> index->shape.block_log2, INDEX_JUMPS, &block, err);
+	const struct index_run *last = block.jumps;
+
+	for (uint32_t i = 0; ok && i < block.jumps_count && block.jumps[i].at <= step - block.first;
+	     i++)
+		last = &block.jumps[i];
+	// Step 0 is of no event, and the one after it of event 0: as counting on makes it.
+	*number = ok ? last->value + (step - block.first - last->at) : UINT64_MAX;
+	index_block_fini(&block);
+	return ok;
+}

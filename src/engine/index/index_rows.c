@@ -1,0 +1,156 @@
+#include "engine/index/index_rows.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+// The row of a group, new (all 0) or known. Valid until the next call.
+static struct window_row *row_of(struct index_rows *rows, uint32_t group)
+{
+	struct window_result *result = rows->result;
+
+	if (group >= result->rows_count) {
+		size_t first = result->rows_count > rows->clean ? result->rows_count : rows->clean;
+
+		result->rows = mem_grow(result->rows, &rows->capacity, group + (size_t)1,
+					sizeof *result->rows);
+		if (first <= group)
+			memset(result->rows + first, 0,
+			       (group + (size_t)1 - first) * sizeof *result->rows);
+		result->rows_count = group + 1;
+	}
+	return &result->rows[group];
+}
+
+static struct window_rest *rest_of(struct index_rows *rows, uint32_t group)
+{
+	row_of(rows, group);
+	return window_result_make_rest(rows->result, &rows->rests_capacity, group);
+}
+
+static void add_to_row(struct window_row *row, const struct index_figures *figures)
+{
+	struct heap_amount stays = window_less(figures->to, figures->stay);
+
+	window_add(&row->type[WINDOW_AOFO], figures->stay);
+	window_add(&row->type[WINDOW_AOFI], window_less(figures->from, figures->stay));
+	window_add(&row->type[WINDOW_AIFO], stays);
+	window_add(&row->type[WINDOW_AIFI], window_less(figures->begun, stays));
+}
+
+static bool is_no_rest(const struct window_rest *rest)
+{
+	return (rest->by_exit.count | rest->by_exec.count | rest->orphans) == 0;
+}
+
+// What the end of its process does to a site's figures.
+static void count_exit(const struct index *index, const struct window_query *query,
+		       process_id process, struct index_rows_entry *entry)
+{
+	const struct index_exit *exit = &index->exits[process];
+	struct index_figures *figures = &entry->figures;
+
+	if (process >= index->exits_count || exit->step == WINDOW_NEVER || exit->step >= query->to)
+		return;
+	// What lives at `to` is what nothing ended: nothing happens in a process that is over.
+	if (exit->step >= query->from)
+		*(exit->kind == WINDOW_END_EXEC ? &entry->rest.by_exec : &entry->rest.by_exit) =
+			figures->to;
+	if (!query->exit_frees)
+		return;
+	figures->to = figures->stay = (struct heap_amount){ 0 };
+	if (exit->step < query->from)
+		figures->from = figures->begun = (struct heap_amount){ 0 };
+}
+
+static bool is_nothing(const struct index_rows_entry *entry)
+{
+	const struct index_figures *figures = &entry->figures;
+
+	return (figures->begun.count | figures->from.count | figures->to.count) == 0 &&
+	       is_no_rest(&entry->rest);
+}
+
+static void finish_batch(struct index_rows *rows)
+{
+	for (uint32_t i = 0; i < rows->count; i++) {
+		const struct index_rows_entry *entry = &rows->batch[i];
+
+		add_to_row(row_of(rows, entry->group), &entry->figures);
+		if (!is_no_rest(&entry->rest))
+			window_add_rest(rest_of(rows, entry->group), &entry->rest);
+	}
+	rows->count = 0;
+}
+
+static void fetch_row(const struct index_rows *rows, uint32_t group)
+{
+	const char *row = (const char *)&rows->result->rows[group];
+
+	if (group >= rows->capacity)
+		return;
+	mem_expect(row);
+	mem_expect(row + sizeof(struct window_row) - 1);
+}
+
+static void add_to_total(struct index_rows_entry *total, const struct index_rows_entry *entry)
+{
+	index_figures_add(&total->figures, &entry->figures);
+	if (!is_no_rest(&entry->rest))
+		window_add_rest(&total->rest, &entry->rest);
+}
+
+void index_rows_add(struct index_rows *rows, uint32_t id, uint64_t size,
+		    const struct index_figures *figures)
+{
+	const struct index *index = rows->index;
+	const struct cells_site *site = cells_site(&index->cells, id);
+	struct index_rows_entry *entry = &rows->batch[rows->count];
+
+	entry->figures = *figures;
+	entry->rest = (struct window_rest){ 0 };
+	if (site->orphans) {
+		entry->rest.orphans = figures->begun.count;
+		entry->figures = (struct index_figures){ 0 };
+	}
+	if (is_nothing(entry))
+		return;
+	count_exit(index, rows->query, site->process, entry);
+	if (is_nothing(entry))
+		return;
+	entry->group = index_group_ask(index, rows->query, id, size);
+	if (entry->group == WINDOW_SKIP)
+		return;
+	fetch_row(rows, entry->group);
+	add_to_total(&rows->total, entry);
+	if (++rows->count == INDEX_ROWS_BATCH)
+		finish_batch(rows);
+}
+
+// Room for as many rows as there can be, from the system, which gives zeros for nothing.
+void index_rows_begin(struct index_rows *rows, const struct index *index,
+		      const struct window_query *query, struct window_result *result, uint32_t keys)
+{
+	*rows = (struct index_rows){
+		.index = index, .query = query, .result = result, .capacity = result->rows_count
+	};
+	if (!query->group || result->rows)
+		return;
+	rows->capacity = rows->clean = keys;
+	result->rows = mem_alloc_table(keys, sizeof *result->rows);
+}
+
+void index_rows_end(struct index_rows *rows)
+{
+	finish_batch(rows);
+	add_to_row(&rows->result->total, &rows->total.figures);
+	window_add_rest(&rows->result->total_rest, &rows->total.rest);
+}
+
+void index_rows_destroyed(struct index_rows *rows, uint32_t group, uint64_t size)
+{
+	struct heap_amount one = { 1, size };
+
+	window_add(&rest_of(rows, group)->by_destroy, one);
+	window_add(&rows->result->total_rest.by_destroy, one);
+}

@@ -1,0 +1,491 @@
+#include "engine/index/index_scan.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "engine/index/index_lists.h"
+
+#include <stdlib.h>
+
+// ---- what exits take away ----
+
+// The level of a group drops at the end of a process.
+struct drop {
+	uint64_t step, time_ns;
+	struct heap_amount amount;
+	uint32_t group;
+	bool last;
+};
+
+struct drops {
+	struct drop *list;
+	size_t count, capacity;
+};
+
+static int compare_drops(const void *a, const void *b)
+{
+	const struct drop *x = a, *y = b;
+
+	return x->step != y->step     ? (x->step < y->step ? -1 : 1)
+	       : x->group != y->group ? (x->group < y->group ? -1 : 1)
+				      : 0;
+}
+
+static bool any_exit(const struct index *index, uint64_t from, uint64_t to)
+{
+	for (size_t i = 0; i < index->exits_count; i++)
+		if (index->exits[i].step >= from && index->exits[i].step < to)
+			return true;
+	return false;
+}
+
+static uint32_t group_of_cell(const struct index_scan *scan, uint32_t cell)
+{
+	const struct cells *cells = &scan->index->cells;
+
+	if (!scan->all)
+		return scan->of_cell[cell];
+	return cell == 0 || cells_site(cells, cells_cell(cells, cell).site)->orphans ? WINDOW_SKIP
+										     : 0;
+}
+
+static void add_drop(struct drops *drops, struct map *known, const struct index_scan *scan,
+		     uint32_t cell, uint64_t count)
+{
+	const struct index *index = scan->index;
+	struct cells_cell entry = cells_cell(&index->cells, cell);
+	const struct index_exit *exit =
+		&index->exits[cells_site(&index->cells, entry.site)->process];
+	uint32_t group = group_of_cell(scan, cell);
+	uint64_t fresh = drops->count, *at = &fresh;
+	bool added = true;
+
+	if (group == WINDOW_SKIP)
+		return;
+	if (!scan->single_exits) {
+		at = map_put(known,
+			     (uint64_t)cells_site(&index->cells, entry.site)->process << 32 | group,
+			     &added);
+		if (added)
+			*at = drops->count;
+	}
+	if (added) {
+		drops->list = mem_grow(drops->list, &drops->capacity, drops->count + 1,
+				       sizeof *drops->list);
+		drops->list[drops->count++] = (struct drop){ .step = exit->step,
+							     .time_ns = exit->time_ns,
+							     .group = group };
+	}
+	drops->list[*at].amount.count += count;
+	drops->list[*at].amount.bytes += count * entry.size;
+}
+
+// What is left at the very end is what processes had when they ended.
+static bool find_drops(const struct index_scan *scan, struct drops *drops, struct err *err)
+{
+	struct index *index = scan->index;
+	struct index_count *counts;
+	struct map known = { 0 };
+	bool ok;
+
+	*drops = (struct drops){ 0 };
+	if (!any_exit(index, scan->from, scan->to))
+		return true;
+	counts = mem_alloc(index->cells.cells_count, sizeof *counts);
+	ok = index_counts(index, index->steps_end, counts, 1, err);
+	for (uint32_t id = 1; ok && id < index->cells.cells_count; id++) {
+		const struct cells_site *site =
+			cells_site(&index->cells, cells_cell(&index->cells, id).site);
+
+		if (counts[id].alive && !site->orphans && site->process < index->exits_count &&
+		    index->exits[site->process].step >= scan->from &&
+		    index->exits[site->process].step < scan->to)
+			add_drop(drops, &known, scan, id, counts[id].alive);
+	}
+	map_fini(&known);
+	mem_free(counts);
+	if (drops->count)
+		qsort(drops->list, drops->count, sizeof *drops->list, compare_drops);
+	for (size_t i = 0; i < drops->count; i++)
+		drops->list[i].last = i + 1 == drops->count ||
+				      drops->list[i + 1].step != drops->list[i].step;
+	return ok;
+}
+
+static bool tell_drop(const struct index_scan *scan, const struct drop *drop)
+{
+	const struct index_scan_step told = {
+		.step = drop->step,
+		.time_ns = drop->time_ns,
+		.amount = drop->amount,
+		.group = drop->group,
+		.exit = true,
+		.last = drop->last,
+	};
+
+	return scan->visit(scan->context, &told);
+}
+
+// ---- steps ----
+
+// Of the drops that come before a step, or at it.
+static bool tell_drops(const struct index_scan *scan, const struct drops *drops, size_t *drop,
+		       uint64_t step)
+{
+	bool more = true;
+
+	while (more && *drop < drops->count && drops->list[*drop].step <= step)
+		more = tell_drop(scan, &drops->list[(*drop)++]);
+	return more;
+}
+
+// The group of a cell, and its size, will be asked for soon: begin to fetch them from memory.
+static void expect_cell(const struct index_scan *scan, uint32_t cell)
+{
+	if (!scan->all)
+		mem_expect(&scan->of_cell[cell]);
+	cells_expect(&scan->index->cells, cell);
+}
+
+// Tell of the steps of a block, and of drops that lie between them.
+static bool tell_block(const struct index_scan *scan, const struct index_block *block,
+		       const struct drops *drops, size_t *drop)
+{
+	enum { AHEAD = 32 };
+	const struct cells *cells = &scan->index->cells;
+	uint32_t i = scan->from > block->first ? (uint32_t)(scan->from - block->first) : 0;
+	uint32_t end = scan->to - block->first < block->count ? (uint32_t)(scan->to - block->first)
+							      : block->count;
+	const struct index_run *run = block->runs, *runs_end = run + block->runs_count;
+	struct index_scan_step told = { .last = true };
+	bool more = true;
+
+	for (; i < end && more; i++) {
+		uint32_t cell = block->ops[i] >> 1;
+
+		if (i + AHEAD < end)
+			expect_cell(scan, block->ops[i + AHEAD] >> 1);
+		while (run + 1 < runs_end && run[1].at <= i)
+			run++;
+		more = tell_drops(scan, drops, drop, block->first + i);
+		told.group = group_of_cell(scan, cell);
+		if (told.group == WINDOW_SKIP || !more)
+			continue;
+		told.step = block->first + i;
+		told.up = !(block->ops[i] & 1);
+		told.begin = scan->lives && !told.up ? block->begins[i] : 0;
+		told.time_ns = run->value;
+		told.amount = (struct heap_amount){ 1, cells_cell(cells, cell).size };
+		more = scan->visit(scan->context, &told);
+	}
+	return more;
+}
+
+void index_scan_prepare(struct index_scan *scan)
+{
+	const struct cells *cells = &scan->index->cells;
+
+	scan->of_cell = mem_alloc_table(cells->cells_count, sizeof *scan->of_cell);
+	scan->of_cell[0] = WINDOW_SKIP;
+	for (uint32_t id = 1; id < cells->cells_count; id++) {
+		uint32_t group = index_group(scan->groups, id);
+
+		if (group >= scan->groups_count || (scan->wanted && !scan->wanted[group]) ||
+		    cells_site(cells, cells_cell(cells, id).site)->orphans)
+			group = WINDOW_SKIP;
+		scan->of_cell[id] = group;
+	}
+}
+
+void index_scan_fini(struct index_scan *scan)
+{
+	mem_free(scan->of_cell);
+	scan->of_cell = NULL;
+}
+
+static bool load_block(struct index_scan *scan, uint64_t number, struct index_block *block,
+		       struct err *err)
+{
+	if (scan->kept && scan->kept_number == number + 1)
+		return true;
+	scan->kept_number = 0;
+	if (!index_block_load(scan->index, number, INDEX_TIMES | (scan->lives ? INDEX_LIVES : 0),
+			      block, err))
+		return false;
+	scan->kept_number = number + 1;
+	return true;
+}
+
+// One of few blocks is a part of something else.
+static void tell_progress(const struct index_scan *scan, uint64_t step)
+{
+	if ((scan->to - scan->from) >> scan->index->shape.block_log2 < 4)
+		return;
+	progress_tell("counting", step > scan->from ? step - scan->from : 0, scan->to - scan->from);
+}
+
+static bool by_blocks(struct index_scan *scan, const struct drops *drops, struct err *err)
+{
+	struct index *index = scan->index;
+	struct index_block own = { 0 }, *block = scan->kept ? scan->kept : &own;
+	size_t drop = 0;
+	bool more = true, ok = true;
+
+	for (uint64_t number = scan->from >> index->shape.block_log2;
+	     ok && more && number << index->shape.block_log2 < scan->to; number++) {
+		tell_progress(scan, number << index->shape.block_log2);
+		ok = load_block(scan, number, block, err);
+		if (ok)
+			more = tell_block(scan, block, drops, &drop);
+	}
+	index_block_fini(&own);
+	return ok;
+}
+
+// ---- by postings ----
+
+// The allocations of one site that are of one size, or of any (`by_size` of the query).
+struct kind {
+	uint64_t size;
+	uint32_t number, group; // of the site
+};
+
+struct kinds {
+	struct kind *list; // by number, then by size
+	size_t count;
+	uint32_t *numbers; // by site, from 1; 0: no group has any of it
+	uint32_t *starts;  // by number: its first kind
+	uint32_t sites;
+};
+
+static void kinds_fini(struct kinds *kinds)
+{
+	mem_free(kinds->list);
+	mem_free(kinds->numbers);
+	mem_free(kinds->starts);
+}
+
+static int compare_kinds(const void *a, const void *b)
+{
+	const struct kind *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->size < y->size ? -1 : x->size > y->size;
+}
+
+// False: all that there is is in a group.
+static bool find_kinds(const struct index_scan *scan, struct kinds *kinds)
+{
+	const struct cells *cells = &scan->index->cells;
+	bool by_size = scan->groups->query->by_size;
+	size_t capacity = 0, left_out = 0;
+
+	kinds->numbers = mem_alloc(cells->sites_count, sizeof *kinds->numbers);
+	for (uint32_t id = 1; id < cells->cells_count; id++)
+		left_out += scan->of_cell[id] == WINDOW_SKIP;
+	if (left_out == 0)
+		return false;
+	for (uint32_t id = 1; id < cells->cells_count; id++) {
+		struct cells_cell cell = cells_cell(cells, id);
+		uint32_t *number = &kinds->numbers[cell.site];
+
+		if (scan->of_cell[id] == WINDOW_SKIP || (*number && !by_size))
+			continue;
+		if (!*number)
+			*number = ++kinds->sites;
+		kinds->list =
+			mem_grow(kinds->list, &capacity, kinds->count + 1, sizeof *kinds->list);
+		kinds->list[kinds->count++] =
+			(struct kind){ cell.size, *number, scan->of_cell[id] };
+	}
+	if (kinds->count > 1)
+		qsort(kinds->list, kinds->count, sizeof *kinds->list, compare_kinds);
+	kinds->starts = mem_alloc(kinds->sites + (size_t)2, sizeof *kinds->starts);
+	for (size_t i = kinds->count; i-- > 0;)
+		kinds->starts[kinds->list[i].number] = (uint32_t)i;
+	kinds->starts[kinds->sites + 1] = (uint32_t)kinds->count;
+	return true;
+}
+
+static uint32_t group_of(const struct kinds *kinds, const struct index_list *list, bool by_size)
+{
+	uint32_t low = kinds->starts[list->number], high = kinds->starts[list->number + 1];
+
+	if (!by_size)
+		return kinds->list[low].group;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (kinds->list[middle].size == list->size)
+			return kinds->list[middle].group;
+		if (kinds->list[middle].size < list->size)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return WINDOW_SKIP;
+}
+
+// Whether postings say it in fewer words, and are there.
+static bool are_fewer(const struct index_scan *scan, const struct kinds *kinds, bool *fewer,
+		      struct err *err)
+{
+	enum { FEWER = 2 }; // what a posting costs, in steps of a block
+	uint64_t postings;
+	bool known;
+
+	if (!index_lists_count(scan->index, kinds->numbers, scan->from, scan->to, &postings, &known,
+			       err))
+		return false;
+	*fewer = known && postings < (scan->to - scan->from) / FEWER;
+	return true;
+}
+
+// The steps of one block, where they belong.
+struct slots {
+	struct index_scan_step *list;
+	uint64_t *taken; // a bit for each
+	size_t words;
+};
+
+// Bring the lists up to the end of a block.
+static bool fill_slots(const struct index_scan *scan, const struct kinds *kinds,
+		       struct index_lists *lists, uint64_t first, uint64_t end, struct slots *slots,
+		       struct err *err)
+{
+	bool by_size = scan->groups->query->by_size;
+
+	for (size_t i = 0; i < lists->count; i++) {
+		struct index_list *list = &lists->lists[i];
+
+		for (; list->left > 0 && list->step < end;) {
+			struct index_scan_step step = { .step = list->step,
+							.amount = { 1, list->size },
+							.up = !list->ends,
+							.last = true };
+			uint64_t at = list->step - first;
+
+			if (list->step >= scan->from && list->step < scan->to)
+				step.group = group_of(kinds, list, by_size);
+			else
+				step.group = WINDOW_SKIP;
+			if (step.group != WINDOW_SKIP) {
+				slots->list[at] = step;
+				slots->taken[at / 64] |= UINT64_C(1) << at % 64;
+			}
+			if (!index_list_next(list, err))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool tell_slots(const struct index_scan *scan, struct slots *slots,
+		       struct index_clock *clock, const struct drops *drops, size_t *drop,
+		       bool *more, struct err *err)
+{
+	for (size_t word = 0; *more && word < slots->words; word++) {
+		for (uint64_t bits = slots->taken[word]; *more && bits; bits &= bits - 1) {
+			struct index_scan_step *step =
+				&slots->list[word * 64 + (unsigned)__builtin_ctzll(bits)];
+
+			if (!index_clock_time(clock, scan->index, step->step, &step->time_ns, err))
+				return false;
+			*more = tell_drops(scan, drops, drop, step->step) &&
+				scan->visit(scan->context, step);
+		}
+		slots->taken[word] = 0;
+	}
+	return true;
+}
+
+static bool by_lists(struct index_scan *scan, const struct kinds *kinds, const struct drops *drops,
+		     struct err *err)
+{
+	struct index *index = scan->index;
+	unsigned block_log2 = index->shape.block_log2, chunk_log2 = index->shape.chunk_log2;
+	size_t words = ((size_t)1 << block_log2) / 64 + 1;
+	struct slots slots = { .list = mem_alloc((size_t)1 << block_log2, sizeof *slots.list),
+			       .taken = mem_alloc(words, sizeof *slots.taken),
+			       .words = words };
+	struct index_lists lists = { 0 };
+	struct index_clock clock = { 0 };
+	uint64_t chunk = UINT64_MAX;
+	size_t drop = 0;
+	bool more = true, ok = true;
+
+	for (uint64_t block = scan->from >> block_log2;
+	     ok && more && block << block_log2 < scan->to; block++) {
+		uint64_t first = block << block_log2;
+
+		tell_progress(scan, first);
+		if (first >> chunk_log2 != chunk) {
+			chunk = first >> chunk_log2;
+			ok = index_lists_load(&lists, index, kinds->numbers, chunk, err);
+			// What the chunk has before the window.
+			ok = ok && fill_slots(scan, kinds, &lists, first, first, &slots, err);
+		}
+		ok = ok && index_go_on(index, err) &&
+		     fill_slots(scan, kinds, &lists, first, first + (UINT64_C(1) << block_log2),
+				&slots, err) &&
+		     tell_slots(scan, &slots, &clock, drops, &drop, &more, err);
+	}
+	if (ok && more)
+		tell_drops(scan, drops, &drop, WINDOW_NEVER);
+	index_clock_fini(&clock);
+	index_lists_fini(&lists);
+	mem_free(slots.list);
+	mem_free(slots.taken);
+	return ok;
+}
+
+// Through postings where that is less.
+static bool go_through(struct index_scan *scan, const struct drops *drops, struct err *err)
+{
+	struct kinds kinds = { 0 };
+	bool fewer = false, ok = true;
+
+	if (!scan->all && !scan->lives && !scan->kept &&
+	    scan->to - scan->from > UINT64_C(1) << scan->index->shape.block_log2 &&
+	    find_kinds(scan, &kinds))
+		ok = are_fewer(scan, &kinds, &fewer, err);
+	if (ok)
+		ok = fewer ? by_lists(scan, &kinds, drops, err) : by_blocks(scan, drops, err);
+	kinds_fini(&kinds);
+	return ok;
+}
+
+bool index_scan(struct index_scan *scan, struct err *err)
+{
+	bool prepared = scan->all || scan->of_cell != NULL, ok;
+	struct drops drops;
+
+	if (!prepared)
+		index_scan_prepare(scan);
+	ok = find_drops(scan, &drops, err) && go_through(scan, &drops, err);
+	if (!prepared)
+		index_scan_fini(scan);
+	mem_free(drops.list);
+	return ok;
+}
+
+struct heap_amount *index_scan_levels(struct index *index, const struct window_query *query,
+				      uint64_t edge, size_t groups_count, struct err *err)
+{
+	struct heap_amount *levels = mem_alloc(groups_count + 1, sizeof *levels);
+	struct window_query at = *query;
+	struct window_result result = { 0 };
+	bool ok;
+
+	at.from = at.to = edge;
+	at.exit_frees = true;
+	ok = index_ask(index, &at, &result, err);
+	for (size_t i = 0; i < groups_count && i < result.rows_count; i++)
+		levels[i] = result.rows[i].type[WINDOW_AOFO];
+	window_result_fini(&result);
+	if (ok)
+		return levels;
+	mem_free(levels);
+	return NULL;
+}

@@ -1,0 +1,51 @@
+// index_scan: goes through the steps of a window with the group of each.
+//
+// What sums cannot tell, and what asks for arbitrary groups, is found by going through all steps
+// of the window: a few nanoseconds a step. Ends of processes take the level of their blocks down,
+// at their steps.
+#ifndef ENGINE_INDEX_SCAN_H
+#define ENGINE_INDEX_SCAN_H
+
+#include "engine/index/index_ask.h"
+
+// A step of a group, or what the end of a process does to it.
+struct index_scan_step {
+	uint64_t step;
+	uint64_t time_ns;
+	uint64_t begin;            // of ends: where it began; 0 of exits
+	struct heap_amount amount; // one allocation; of exits, all that the group loses
+	uint32_t group;
+	bool up;
+	bool exit;
+	bool last; // of its step
+};
+
+struct index_scan {
+	struct index *index;
+	struct index_groups *groups;
+	uint64_t from, to;
+	uint32_t groups_count;    // higher groups are left out
+	const uint32_t *wanted;   // by group: 0: left out; NULL: all are wanted
+	bool lives;               // `begin` is wanted
+	bool single_exits;        // what an exit ends is counted one kind of allocation at a time
+	bool all;                 // of all cells, as group 0: `groups` is not asked
+	uint32_t *of_cell;        // private: the group of each cell; see index_scan_prepare
+	struct index_block *kept; // NULL, or where the last block is kept for the next scan
+	uint64_t kept_number;     // + 1; 0: none is kept
+	void *context;
+	bool (*visit)(void *context, const struct index_scan_step *step); // false stops
+};
+
+// Ask for the groups of all cells, once. Then parts of the window may be gone through by threads
+// of their own, each with a copy of the scan (from, to, context), which call index_scan.
+void index_scan_prepare(struct index_scan *scan);
+void index_scan_fini(struct index_scan *scan);
+
+// Goes through the window; prepares it, if that was not done. False: the index cannot be read.
+bool index_scan(struct index_scan *scan, struct err *err);
+
+// The level of each group below `groups_count` at an edge, after exits.
+struct heap_amount *index_scan_levels(struct index *index, const struct window_query *query,
+				      uint64_t edge, size_t groups_count, struct err *err);
+
+#endif

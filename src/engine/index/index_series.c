@@ -1,0 +1,677 @@
+// Curves from an index: levels and flows by bucket of time, peaks, changes one by one, lifetimes.
+//
+// The level of everything comes from files of highs: levels0 has an entry for 256 steps, each
+// further file one for 4 entries of the file before. A window of 10^9 steps in 1000 buckets has
+// 10^6 steps a bucket; the coarsest file with entries of at most a quarter of that is levels4
+// (65,536 steps). So 15,000 entries are read, and the few steps at both ends, in place of 10^9.
+// What is filtered or grouped comes from postings, or from a scan of the window.
+#include "base/mem.h"
+#include "base/progress.h"
+#include "engine/index/buckets.h"
+#include "engine/index/index_scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool by_lifetime(const struct window_query *query)
+{
+	return query->lifetime_min_ns || query->lifetime_max_ns;
+}
+
+// ---- a list of the window's lifetimes ----
+
+struct collecting {
+	struct plain *plain;
+	size_t most;
+	bool full;
+};
+
+static bool collect_one(void *context, const struct window_allocation *allocation)
+{
+	struct collecting *collecting = context;
+	bool exits = allocation->end_kind == WINDOW_END_EXIT ||
+		     allocation->end_kind == WINDOW_END_EXEC;
+	struct plain_life life = {
+		.begin = allocation->begin,
+		.end = exits ? WINDOW_NEVER : allocation->end,
+		.exit = exits ? allocation->end : WINDOW_NEVER,
+		.begin_ns = allocation->begin_ns,
+		.end_ns = allocation->end_ns,
+		.exit_ns = allocation->end_ns,
+		.cell = plain_cell(collecting->plain, &allocation->cell),
+		.end_kind = exits ? WINDOW_END_NEVER : allocation->end_kind,
+		.exit_kind = exits ? allocation->end_kind : WINDOW_END_NEVER,
+	};
+
+	if (collecting->plain->lives_count >= collecting->most) {
+		collecting->full = true;
+		return false;
+	}
+	plain_add(collecting->plain, &life);
+	return true;
+}
+
+// The part of the memory that lives may take: a list that grows is there twice for a moment, and
+// where stacks and kinds take more than half of all, less is left.
+static uint64_t share_of_lives(const struct index *index)
+{
+	enum { SHARE = 4, SHARE_CROWDED = 8 };
+	struct err ignored;
+	uint64_t half = index_room(index, 2, 1);
+
+	return index_memory_suffices(half, index->cells.sites_count, index->cells.cells_count,
+				     &ignored)
+		       ? SHARE
+		       : SHARE_CROWDED;
+}
+
+bool index_collect(struct index *index, struct index_clock *clock, const struct window_query *query,
+		   struct plain *plain, struct err *err)
+{
+	size_t most = index_room(index, share_of_lives(index), sizeof(struct plain_life));
+	struct collecting collecting = { plain, most, false };
+	struct window_query all = *query;
+
+	all.walk_types = 0;
+	plain->duration_ns = index->duration_ns;
+	if (!index_walk(index, clock, &all, collect_one, &collecting, err))
+		return false;
+	return !collecting.full ||
+	       err_set(err, ERR_LIMIT,
+		       "more than %zu allocations of these lifetimes in the window (try: a "
+		       "narrower --lifetime, or --from and --to)",
+		       most);
+}
+
+// The same for one question by lifetime, whose levels are then found in the list.
+static bool collect(struct index *index, const struct window_query *query, struct plain *plain,
+		    struct err *err)
+{
+	struct index_clock clock = { 0 };
+	bool ok = index_collect(index, &clock, query, plain, err);
+
+	index_clock_fini(&clock);
+	if (!ok)
+		plain_fini(plain);
+	return ok;
+}
+
+// ---- series ----
+
+struct series {
+	struct buckets_axis axis;
+	struct buckets_row *rows;
+};
+
+static bool series_step(void *context, const struct index_scan_step *step)
+{
+	struct series *series = context;
+	struct buckets_row *row = &series->rows[step->group];
+	struct heap_amount level = row->level;
+
+	level.count += step->up ? step->amount.count : 0 - step->amount.count;
+	level.bytes += step->up ? step->amount.bytes : 0 - step->amount.bytes;
+	buckets_go(row, buckets_find(&series->axis, step->time_ns));
+	buckets_set(row, level);
+	return true;
+}
+
+bool index_series(struct index *index, const struct window_query *query, size_t groups_count,
+		  struct window_bucket *buckets, size_t count, struct err *err)
+{
+	struct series series = { .axis = { query->from_ns, query->to_ns, count } };
+	struct index_groups groups;
+	struct index_scan scan = { .index = index,
+				   .groups = &groups,
+				   .from = query->from,
+				   .to = query->to,
+				   .groups_count = (uint32_t)groups_count,
+				   .context = &series,
+				   .visit = series_step };
+	struct heap_amount *levels;
+	struct plain plain = { 0 };
+	bool ok;
+
+	if (by_lifetime(query)) {
+		if (!collect(index, query, &plain, err))
+			return false;
+		plain_series(&plain, query, groups_count, buckets, count);
+		plain_fini(&plain);
+		return true;
+	}
+	index_groups_init(&groups, index, query);
+	series.rows = mem_alloc(groups_count + 1, sizeof *series.rows);
+	levels = index_scan_levels(index, query, query->from, groups_count, err);
+	for (size_t g = 0; levels && g < groups_count; g++)
+		buckets_begin(&series.rows[g], buckets + g * count, levels[g]);
+	ok = levels && index_scan(&scan, err);
+	for (size_t g = 0; ok && g < groups_count; g++)
+		buckets_end(&series.rows[g], &series.axis);
+	mem_free(levels);
+	mem_free(series.rows);
+	index_groups_fini(&groups);
+	return ok;
+}
+
+// ---- the level of all ----
+
+// An entry of a levels file goes into the bucket of its time.
+static void put_level(struct buckets_row *row, const struct buckets_axis *axis,
+		      const struct index_level *level)
+{
+	struct heap_amount high = { level->count_max, level->bytes_max };
+
+	buckets_go(row, buckets_find(axis, level->time_ns));
+	buckets_set(row, high);
+	buckets_set(row, (struct heap_amount){ level->count_end, level->bytes_min });
+	buckets_set(row, (struct heap_amount){ level->count_end, level->bytes_end });
+}
+
+// A row that is being filled from levels and from steps.
+struct timeline {
+	struct buckets_axis axis;
+	struct buckets_row row;
+	struct index_scan scan;
+	struct index_block block;
+};
+
+// Steps by themselves.
+static bool put_steps(struct index *index, uint64_t from, uint64_t to, struct timeline *line,
+		      struct err *err)
+{
+	struct series series = { line->axis, &line->row };
+	struct index_scan *scan = &line->scan;
+
+	if (from >= to)
+		return true;
+	scan->index = index;
+	scan->all = true;
+	scan->visit = series_step;
+	scan->kept = &line->block;
+	scan->from = from;
+	scan->to = to;
+	scan->context = &series;
+	return index_scan(scan, err);
+}
+
+// Entries of one file, from step to step, both multiples of what an entry has. One that reaches
+// over a whole bucket, because little happens, is looked at more closely.
+static bool put_levels(struct index *index, unsigned file, uint64_t from, uint64_t to,
+		       struct timeline *line, struct err *err)
+{
+	enum { ENTRIES = 256 };
+	unsigned log2 = index->shape.level_log2 + file * INDEX_LEVEL_STEP_LOG2;
+	struct index_level *list = mem_resize(NULL, ENTRIES, sizeof *list);
+	uint64_t at = from >> log2, end = to >> log2;
+	bool ok = true;
+
+	for (; at < end && ok; at += ENTRIES) {
+		size_t count = end - at < ENTRIES ? (size_t)(end - at) : ENTRIES;
+
+		ok = vault_read(&index->files.levels[file], at * sizeof *list, list,
+				count * sizeof *list, err);
+		for (size_t i = 0; ok && i < count; i++) {
+			uint64_t step = (at + i) << log2;
+
+			if (buckets_find(&line->axis, list[i].time_ns) > line->row.at + 1)
+				ok = file ? put_levels(index, file - 1, step,
+						       step + (UINT64_C(1) << log2), line, err)
+					  : put_steps(index, step, step + (UINT64_C(1) << log2),
+						      line, err);
+			else
+				put_level(&line->row, &line->axis, &list[i]);
+		}
+	}
+	mem_free(list);
+	return ok;
+}
+
+// The coarsest file whose entries are at most a quarter of a bucket.
+static unsigned best_file(const struct index *index, uint64_t steps, size_t count)
+{
+	unsigned file = 0;
+
+	while (file + 1 < INDEX_LEVELS && index->files.levels[file + 1].size > 0 &&
+	       steps / count >> (index->shape.level_log2 + (file + 1) * INDEX_LEVEL_STEP_LOG2) >= 4)
+		file++;
+	return file;
+}
+
+static uint64_t round_up(uint64_t value, unsigned log2)
+{
+	return (value + (UINT64_C(1) << log2) - 1) >> log2 << log2;
+}
+
+// The level at an edge: that of the entry before it, and the steps in between.
+static bool level_at(struct index *index, uint64_t edge, struct timeline *line,
+		     struct heap_amount *level, struct err *err)
+{
+	unsigned log2 = index->shape.level_log2;
+	uint64_t entries = index->files.levels[0].size / sizeof(struct index_level);
+	uint64_t entry = edge >> log2 < entries ? edge >> log2 : entries;
+	struct index_level found = { 0 };
+	struct buckets_axis axis = line->axis;
+	struct window_bucket bucket;
+	bool ok;
+
+	if (entry > 0 && !vault_read(&index->files.levels[0], (entry - 1) * sizeof found, &found,
+				     sizeof found, err))
+		return false;
+	line->axis = (struct buckets_axis){ 0, 0, 1 };
+	buckets_begin(&line->row, &bucket,
+		      (struct heap_amount){ found.count_end, found.bytes_end });
+	ok = put_steps(index, entry << log2, edge, line, err);
+	line->axis = axis;
+	*level = line->row.level;
+	return ok;
+}
+
+// Steps, then entries of ever coarser files, then of finer ones, then steps.
+static bool put_all(struct index *index, unsigned file, uint64_t from, uint64_t to,
+		    struct timeline *line, struct err *err)
+{
+	uint64_t up[INDEX_LEVELS], down[INDEX_LEVELS];
+	unsigned files = 0;
+	bool ok;
+
+	for (; files <= file; files++) {
+		unsigned size = index->shape.level_log2 + files * INDEX_LEVEL_STEP_LOG2;
+		uint64_t have = index->files.levels[files].size / sizeof(struct index_level)
+				<< size;
+
+		up[files] = round_up(from, size);
+		down[files] = to >> size << size;
+		if (down[files] > have)
+			down[files] = have;
+		if (up[files] >= down[files])
+			break;
+	}
+	if (files == 0)
+		return put_steps(index, from, to, line, err);
+	ok = put_steps(index, from, up[0], line, err);
+	for (unsigned i = 0; i + 1 < files && ok; i++)
+		ok = put_levels(index, i, up[i], up[i + 1], line, err);
+	ok = ok && put_levels(index, files - 1, up[files - 1], down[files - 1], line, err);
+	for (unsigned i = files - 1; i-- > 0 && ok;)
+		ok = put_levels(index, i, down[i + 1], down[i], line, err);
+	return ok && put_steps(index, down[0], to, line, err);
+}
+
+bool index_timeline(struct index *index, const struct window_query *query,
+		    struct window_bucket *buckets, size_t count, struct err *err)
+{
+	struct timeline line = { .axis = { query->from_ns, query->to_ns, count } };
+	uint64_t steps = query->to - query->from;
+	struct heap_amount level;
+	bool ok;
+
+	ok = level_at(index, query->from, &line, &level, err);
+	buckets_begin(&line.row, buckets, level);
+	if (ok && steps / count >> index->shape.level_log2 == 0)
+		ok = put_steps(index, query->from, query->to, &line, err);
+	else if (ok)
+		ok = put_all(index, best_file(index, steps, count), query->from, query->to, &line,
+			     err);
+	buckets_end(&line.row, &line.axis);
+	index_block_fini(&line.block);
+	return ok;
+}
+
+// ---- the peak of all ----
+
+static bool high_between(struct index *index, uint64_t from, uint64_t to,
+			 struct window_bucket *high, struct err *err)
+{
+	const struct window_query query = { .from = from, .to = to };
+
+	return index_timeline(index, &query, high, 1, err);
+}
+
+// The first or the last beginning among some steps.
+struct beginning {
+	uint64_t step;
+	bool last;
+};
+
+static bool note_beginning(void *context, const struct index_scan_step *step)
+{
+	struct beginning *found = context;
+
+	if (!step->up)
+		return true;
+	found->step = step->step;
+	return found->last;
+}
+
+static bool find_beginning(struct index *index, uint64_t from, uint64_t to, struct beginning *found,
+			   struct err *err)
+{
+	struct index_scan scan = {
+		.index = index, .all = true, .context = found, .visit = note_beginning
+	};
+	uint64_t step = UINT64_C(1) << index->shape.block_log2;
+
+	found->step = WINDOW_NEVER;
+	while (from < to && found->step == WINDOW_NEVER) {
+		scan.from = found->last && to - from > step ? to - step : from;
+		scan.to = !found->last && to - from > step ? from + step : to;
+		if (!index_scan(&scan, err))
+			return false;
+		if (found->last)
+			to = scan.from;
+		else
+			from = scan.to;
+	}
+	return true;
+}
+
+bool index_peak_of_all(struct index *index, struct index_clock *clock,
+		       const struct window_query *query, struct window_detail *detail,
+		       struct err *err)
+{
+	struct beginning first = { .last = false }, last = { .last = true };
+	struct window_bucket all, part;
+	uint64_t low = query->from, high = query->to;
+
+	if (!high_between(index, low, high, &all, err))
+		return false;
+	// The first edge that the peak was reached before.
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (!high_between(index, query->from, middle, &part, err))
+			return false;
+		if (part.bytes_peak < all.bytes_peak)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!high_between(index, low, low, &part, err))
+		return false;
+	*detail = (struct window_detail){ .group = detail->group,
+					  .peak_bytes = all.bytes_peak,
+					  .peak_count = part.count_peak,
+					  .most_count = all.count_peak,
+					  .peak_edge = low };
+	return find_beginning(index, query->from, query->to, &first, err) &&
+	       find_beginning(index, query->from, query->to, &last, err) &&
+	       (first.step == WINDOW_NEVER ||
+		(index_clock_time(clock, index, first.step, &detail->first_ns, err) &&
+		 index_clock_time(clock, index, last.step, &detail->last_ns, err)));
+}
+
+// ---- flows ----
+
+struct flowing {
+	struct buckets_axis axis;
+	struct window_flow *flows;
+	size_t count;
+};
+
+static bool flow_step(void *context, const struct index_scan_step *step)
+{
+	const struct flowing *flowing = context;
+	struct window_flow *flow = &flowing->flows[step->group * flowing->count +
+						   buckets_find(&flowing->axis, step->time_ns)];
+	struct heap_amount *amount = step->up ? &flow->allocated : &flow->freed;
+
+	if (step->exit)
+		return true;
+	amount->count++;
+	amount->bytes += step->amount.bytes;
+	return true;
+}
+
+bool index_flows(struct index *index, const struct window_query *query, size_t groups_count,
+		 struct window_flow *flows, size_t count, struct err *err)
+{
+	struct flowing flowing = { { query->from_ns, query->to_ns, count }, flows, count };
+	struct index_groups groups;
+	struct index_scan scan = { .index = index,
+				   .groups = &groups,
+				   .from = query->from,
+				   .to = query->to,
+				   .groups_count = (uint32_t)groups_count,
+				   .context = &flowing,
+				   .visit = flow_step };
+	struct plain plain = { 0 };
+	bool ok;
+
+	if (by_lifetime(query)) {
+		if (!collect(index, query, &plain, err))
+			return false;
+		plain_flows(&plain, query, groups_count, flows, count);
+		plain_fini(&plain);
+		return true;
+	}
+	memset(flows, 0, groups_count * count * sizeof *flows);
+	index_groups_init(&groups, index, query);
+	ok = index_scan(&scan, err);
+	index_groups_fini(&groups);
+	return ok;
+}
+
+// ---- changes ----
+
+struct changing {
+	bool (*each)(void *context, const struct window_change *change);
+	void *context;
+	bool stopped;
+};
+
+static bool change_step(void *context, const struct index_scan_step *step)
+{
+	struct changing *changing = context;
+	struct window_change change = { .edge = step->step + 1,
+					.time_ns = step->time_ns,
+					.bytes = step->amount.bytes / step->amount.count,
+					.group = step->group,
+					.up = step->up,
+					.exit = step->exit };
+
+	for (uint64_t i = 0; i < step->amount.count; i++) {
+		change.last = step->last && i + 1 == step->amount.count;
+		changing->stopped = !changing->each(changing->context, &change);
+		if (changing->stopped)
+			return false;
+	}
+	return true;
+}
+
+bool index_changes(struct index *index, const struct window_query *query,
+		   bool (*each)(void *context, const struct window_change *change), void *context,
+		   struct err *err)
+{
+	struct changing changing = { .each = each, .context = context };
+	struct index_groups groups;
+	struct index_scan scan = { .index = index,
+				   .groups = &groups,
+				   .from = query->from,
+				   .to = query->to,
+				   .groups_count = INDEX_GROUP_UNKNOWN,
+				   .single_exits = true,
+				   .context = &changing,
+				   .visit = change_step };
+	struct plain plain = { 0 };
+	bool ok;
+
+	if (by_lifetime(query)) {
+		if (!collect(index, query, &plain, err))
+			return false;
+		plain_changes(&plain, query, each, context);
+		plain_fini(&plain);
+		return true;
+	}
+	index_groups_init(&groups, index, query);
+	ok = index_scan(&scan, err);
+	index_groups_fini(&groups);
+	return ok;
+}
+
+// ---- changes, or the levels of 256 steps ----
+
+struct curve {
+	struct changing changing;
+	bool (*whole)(void *context, const struct window_stretch *stretch);
+	struct index_scan scan;
+	struct index_block block;
+	uint64_t *exits; // steps of the window, rising
+	size_t exits_count, exit;
+};
+
+static int compare_steps(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void find_exits(struct curve *curve)
+{
+	const struct index *index = curve->scan.index;
+
+	curve->exits = mem_alloc(index->exits_count + 1, sizeof *curve->exits);
+	for (size_t i = 0; i < index->exits_count; i++)
+		if (index->exits[i].step >= curve->scan.from &&
+		    index->exits[i].step < curve->scan.to)
+			curve->exits[curve->exits_count++] = index->exits[i].step;
+	qsort(curve->exits, curve->exits_count, sizeof *curve->exits, compare_steps);
+}
+
+// Whether a process ends between two steps. Asked in rising order.
+static bool has_exit(struct curve *curve, uint64_t from, uint64_t to)
+{
+	while (curve->exit < curve->exits_count && curve->exits[curve->exit] < from)
+		curve->exit++;
+	return curve->exit < curve->exits_count && curve->exits[curve->exit] < to;
+}
+
+static bool leaves_nothing_out(const struct index_scan *scan)
+{
+	const struct cells *cells = &scan->index->cells;
+
+	for (uint32_t id = 1; id < cells->cells_count; id++)
+		if (scan->of_cell[id] == WINDOW_SKIP &&
+		    !cells_site(cells, cells_cell(cells, id).site)->orphans)
+			return false;
+	return true;
+}
+
+static bool show_changes(struct curve *curve, uint64_t from, uint64_t to, struct err *err)
+{
+	curve->scan.from = from;
+	curve->scan.to = to;
+	curve->scan.context = &curve->changing;
+	curve->scan.kept = &curve->block;
+	return from >= to || curve->changing.stopped || index_scan(&curve->scan, err);
+}
+
+// Entries of the finest levels, from step to step.
+static bool show_levels(struct curve *curve, uint64_t from, uint64_t to, struct err *err)
+{
+	enum { ENTRIES = 256 };
+	struct index *index = curve->scan.index;
+	unsigned log2 = index->shape.level_log2;
+	struct index_level *list = mem_resize(NULL, ENTRIES, sizeof *list);
+	uint64_t at = from >> log2, end = to >> log2;
+	bool ok = true;
+
+	for (; ok && at < end && !curve->changing.stopped; at += ENTRIES) {
+		size_t count = end - at < ENTRIES ? (size_t)(end - at) : ENTRIES;
+
+		progress_tell("counting", at - (from >> log2), end - (from >> log2));
+		ok = index_go_on(index, err) &&
+		     vault_read(&index->files.levels[0], at * sizeof *list, list,
+				count * sizeof *list, err);
+		for (size_t i = 0; ok && i < count; i++) {
+			const struct window_stretch stretch = { .from = (at + i) << log2,
+								.to = (at + i + 1) << log2,
+								.bytes_low = list[i].bytes_min,
+								.bytes_high = list[i].bytes_max,
+								.bytes_end = list[i].bytes_end };
+
+			if (has_exit(curve, stretch.from, stretch.to) ||
+			    !curve->whole(curve->changing.context, &stretch))
+				ok = show_changes(curve, stretch.from, stretch.to, err);
+		}
+	}
+	mem_free(list);
+	return ok;
+}
+
+bool index_curve(struct index *index, const struct window_query *query,
+		 bool (*whole)(void *context, const struct window_stretch *stretch),
+		 bool (*each)(void *context, const struct window_change *change), void *context,
+		 struct err *err)
+{
+	enum { EXITS_MAX = 64 }; // what each takes away is found by going through all cells
+	unsigned log2 = index->shape.level_log2;
+	uint64_t from = round_up(query->from, log2), to = query->to >> log2 << log2;
+	uint64_t have = index->files.levels[0].size / sizeof(struct index_level) << log2;
+	struct index_groups groups;
+	struct curve curve = { .changing = { .each = each, .context = context },
+			       .whole = whole,
+			       .scan = { .index = index,
+					 .groups = &groups,
+					 .from = query->from,
+					 .to = query->to,
+					 .groups_count = INDEX_GROUP_UNKNOWN,
+					 .single_exits = true,
+					 .visit = change_step } };
+	bool ok;
+
+	to = to < have ? to : have;
+	if (by_lifetime(query) || from >= to)
+		return index_changes(index, query, each, context, err);
+	find_exits(&curve);
+	index_groups_init(&groups, index, query);
+	index_scan_prepare(&curve.scan);
+	if (curve.exits_count <= EXITS_MAX && leaves_nothing_out(&curve.scan)) {
+		ok = show_changes(&curve, query->from, from, err) &&
+		     show_levels(&curve, from, to, err) && show_changes(&curve, to, query->to, err);
+	} else {
+		curve.scan.context = &curve.changing;
+		ok = index_scan(&curve.scan, err);
+	}
+	index_scan_fini(&curve.scan);
+	index_groups_fini(&groups);
+	index_block_fini(&curve.block);
+	mem_free(curve.exits);
+	return ok;
+}
+
+// ---- lifetimes ----
+
+struct aging {
+	struct heap_amount *classes;
+	size_t groups_count;
+	const struct window_query *query;
+};
+
+static bool age_one(void *context, const struct window_allocation *allocation)
+{
+	const struct aging *aging = context;
+	struct heap_amount *class;
+
+	if (allocation->group >= aging->groups_count || allocation->end_kind == WINDOW_END_EXIT ||
+	    allocation->end_kind == WINDOW_END_EXEC || allocation->end < aging->query->from ||
+	    allocation->end >= aging->query->to)
+		return true;
+	class = &aging->classes[allocation->group * (size_t)WINDOW_LIFETIME_CLASSES +
+				window_lifetime_class(allocation->end_ns - allocation->begin_ns)];
+	class->count++;
+	class->bytes += allocation->cell.size;
+	return true;
+}
+
+bool index_lifetimes(struct index *index, struct index_clock *clock,
+		     const struct window_query *query, size_t groups_count,
+		     struct heap_amount *classes, struct err *err)
+{
+	struct aging aging = { classes, groups_count, query };
+	struct window_query all = *query;
+
+	all.walk_types = 0;
+	memset(classes, 0, groups_count * WINDOW_LIFETIME_CLASSES * sizeof *classes);
+	return index_walk(index, clock, &all, age_one, &aging, err);
+}

@@ -1,0 +1,390 @@
+// The state of a build that is not finished, saved now and then and read when the build goes on.
+//
+// It holds all that the modules of a build have in memory: the table of live blocks, halves of
+// reallocs, counts, what was not written yet, and the place in the trace. Files of the index that
+// have grown since are cut back to what the state says. A state that does not fit its trace, or is
+// damaged, is thrown away: the build begins again, which costs time and no more.
+#include "engine/index/index_work.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+enum { VERSION = 8 };
+
+static const char magic[8] = "TIDESTA\n";
+
+// ---- writing ----
+
+static void put_map(struct index_out *out, const struct map *map)
+{
+	uint64_t key, value;
+	size_t at = 0;
+
+	index_out_put_u64(out, map->count);
+	while (map_next(map, &at, &key, &value)) {
+		index_out_put_u64(out, key);
+		index_out_put_u64(out, value);
+	}
+}
+
+static void put_vault(struct index_out *out, const struct vault *vault)
+{
+	index_out_put_u64(out, vault->name[0] != 0);
+	index_out_put_u64(out, vault->size);
+	index_out_put_array(out, vault->sums, vault->sums_count, sizeof *vault->sums);
+	index_out_put_array(out, vault->buffer, vault->filled, 1);
+}
+
+static void put_store(struct index_out *out, const struct index_store *store)
+{
+	index_out_put_u64(out, store->step);
+	index_out_put(out, &store->level, sizeof store->level);
+	index_out_put(out, &store->peak, sizeof store->peak);
+	index_out_put_u64(out, store->peak_edge);
+	index_out_put_array(out, store->of_process, store->processes_capacity,
+			    sizeof *store->of_process);
+	index_out_put_array(out, store->counts, store->counts_capacity, sizeof *store->counts);
+	index_out_put_u64(out, store->cells_next);
+	index_out_put_u64(out, store->sites_next);
+	index_out_put(out, store->building, sizeof store->building);
+	index_out_put(out, store->building_count, sizeof store->building_count);
+	index_postings_save(store->postings, out);
+}
+
+static void put_feed(struct index_out *out, const struct index_feed *feed)
+{
+	const struct index_batch *batch = feed->open;
+
+	index_out_put_u64(out, feed->step);
+	index_out_put_u64(out, feed->last_time_ns);
+	index_out_put_u64(out, feed->last_number);
+	index_out_put_u64(out, batch->first);
+	index_out_put_array(out, batch->ops, batch->count, sizeof *batch->ops);
+	index_out_put_array(out, batch->begins, batch->count, sizeof *batch->begins);
+	index_out_put_array(out, batch->runs, batch->runs_count, sizeof *batch->runs);
+	index_out_put_array(out, batch->jumps, batch->jumps_count, sizeof *batch->jumps);
+	index_out_put_array(out, batch->exits, batch->exits_count, sizeof *batch->exits);
+}
+
+static bool put_never(struct index_out *out, struct spill *never)
+{
+	uint64_t values[512];
+
+	index_out_put_u64(out, never->size / sizeof *values);
+	for (uint64_t at = 0; at < never->size; at += sizeof values) {
+		uint64_t left = never->size - at;
+		size_t size = left < sizeof values ? (size_t)left : sizeof values;
+
+		if (!spill_copy(never, at, values, size))
+			return false;
+		index_out_put(out, values, size);
+	}
+	return true;
+}
+
+static bool put_pair(struct index_out *out, struct index_pair *pair)
+{
+	const struct live_table_slot *slot;
+	size_t at = 0;
+
+	index_out_put_u64(out, pair->spaces_count);
+	for (size_t i = 0; i < pair->spaces_count; i++) {
+		const struct index_space *space = &pair->spaces[i];
+
+		index_out_put_u64(out, (uint64_t)space->process << 32 | space->heap);
+		index_out_put_u64(out, (uint64_t)space->forked << 1 | space->over);
+		put_map(out, &space->odd);
+		put_map(out, &space->inherited);
+	}
+	index_out_put_u64(out, pair->inherited);
+	index_out_put_u64(out, pair->lost);
+	index_out_put_u64(out, pair->orphans);
+	index_out_put_u64(out, pair->alive.count);
+	while ((slot = live_table_next(&pair->alive, &at)) != NULL)
+		index_out_put(out, slot, sizeof *slot);
+	return put_never(out, &pair->never);
+}
+
+static bool put_all(struct index_out *out, struct index_work *work,
+		    const struct index_identity *identity, const struct reader_place *place)
+{
+	struct index *index = &work->index;
+	char name[24];
+
+	index_out_put(out, magic, sizeof magic);
+	index_out_put_u64(out, VERSION);
+	index_out_put(out, identity, sizeof *identity);
+	index_out_put(out, &index->shape, sizeof index->shape);
+	index_out_put(out, place, sizeof *place);
+	for (unsigned i = 0; i < INDEX_VAULTS; i++)
+		put_vault(out, index_files_vault(&index->files, i, name));
+	put_vault(out, &work->vm_calls);
+	index_head_put_tables(out, &index->files);
+	index_head_put_cells(out, &index->cells);
+	index_head_put_marks(out, index);
+	index_out_put_u64(out, index->duration_ns);
+	index_out_put_u64(out, index->calls);
+	put_map(out, &work->undone);
+	index_out_put_array(out, index->exits, index->exits_count, sizeof *index->exits);
+	index_out_put_array(out, index->destroys, index->destroys_count, sizeof *index->destroys);
+	index_out_put_array(out, work->halves, work->threads_count, sizeof *work->halves);
+	put_store(out, &work->store);
+	put_feed(out, &work->feed);
+	return put_pair(out, &work->pair);
+}
+
+void index_work_save(struct index_work *work)
+{
+	struct index_identity identity;
+	struct reader_place place;
+	struct index_out *out;
+	struct err err = { 0 };
+
+	if (work->pair.parts)
+		return;
+	index_ahead_rest(&work->ahead);
+	place = index_ahead_place(&work->ahead);
+	index_feed_rest(&work->feed);
+	if (work->store.err.kind != ERR_NONE ||
+	    !index_identify(&identity, work->trace_path, work->reader, place.at, &err))
+		return;
+	out = index_out_new(work->index.directory, "state");
+	if (put_all(out, work, &identity, &place))
+		index_out_end(out, &err);
+	else
+		index_out_drop(out);
+}
+
+// ---- reading ----
+
+static bool bad(struct err *err)
+{
+	return err_set(err, ERR_FORMAT, "the state of the index is damaged");
+}
+
+static void take_map(struct index_in *in, struct map *map)
+{
+	size_t count = index_in_take_count(in, 2 * sizeof(uint64_t));
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t key = index_in_take_u64(in);
+
+		*map_put(map, key, NULL) = index_in_take_u64(in);
+	}
+}
+
+static bool take_vault(struct index_in *in, struct vault *vault, int directory, const char *name,
+		       struct err *err)
+{
+	bool open = index_in_take_u64(in) != 0, ok;
+	uint64_t size = index_in_take_u64(in);
+	size_t sums_count, tail_size;
+	uint32_t *sums = index_in_take_array(in, &sums_count, sizeof *sums);
+	uint8_t *tail = index_in_take_array(in, &tail_size, 1);
+
+	if (in->bad || !open) {
+		mem_free(sums);
+		mem_free(tail);
+		return in->bad ? bad(err) : true;
+	}
+	ok = vault_resume(vault, directory, name, size, sums, sums_count, tail, tail_size, err);
+	mem_free(tail);
+	return ok;
+}
+
+static bool add_site(struct cells *cells, uint32_t id, const struct cells_site *site)
+{
+	return id == 0 || cells_add_site(cells, site) == id;
+}
+
+static bool add_cell(struct cells *cells, uint32_t id, const struct cells_cell *cell)
+{
+	return id == 0 || cells_add_cell(cells, cell->site, cell->size) == id;
+}
+
+static void take_counts(struct index_in *in, struct index_store *store)
+{
+	size_t count;
+	struct index_count *counts = index_in_take_array(in, &count, sizeof *counts);
+
+	if (count > 0) {
+		index_store_counts(store, count);
+		memcpy(store->counts, counts, count * sizeof *counts);
+	}
+	mem_free(counts);
+}
+
+static void take_store(struct index_in *in, struct index_store *store)
+{
+	store->step = index_in_take_u64(in);
+	index_in_take(in, &store->level, sizeof store->level);
+	index_in_take(in, &store->peak, sizeof store->peak);
+	store->peak_edge = index_in_take_u64(in);
+	store->of_process =
+		index_in_take_array(in, &store->processes_capacity, sizeof *store->of_process);
+	take_counts(in, store);
+	store->cells_next = index_in_take_u64(in);
+	store->sites_next = index_in_take_u64(in);
+	index_in_take(in, store->building, sizeof store->building);
+	index_in_take(in, store->building_count, sizeof store->building_count);
+	if (!index_postings_load(store->postings, in, store->table))
+		in->bad = true;
+}
+
+static uint32_t take_list(struct index_in *in, void *list, size_t most, size_t size)
+{
+	size_t count = index_in_take_count(in, size);
+
+	if (count > most)
+		in->bad = true;
+	if (!in->bad)
+		index_in_take(in, list, count * size);
+	return in->bad ? 0 : (uint32_t)count;
+}
+
+static void take_feed(struct index_in *in, struct index_feed *feed, uint32_t cells)
+{
+	struct index_batch *batch = feed->open;
+	size_t exits;
+
+	feed->step = index_in_take_u64(in);
+	feed->time_ns = feed->last_time_ns = index_in_take_u64(in);
+	feed->number = feed->last_number = index_in_take_u64(in);
+	batch->first = index_in_take_u64(in);
+	batch->count = take_list(in, batch->ops, feed->full, sizeof *batch->ops);
+	if (take_list(in, batch->begins, feed->full, sizeof *batch->begins) != batch->count ||
+	    batch->count >= feed->full || feed->step != batch->first + batch->count)
+		in->bad = true;
+	for (uint32_t i = 0; i < batch->count; i++)
+		if (batch->ops[i] >> 1 >= cells)
+			in->bad = true;
+	batch->runs_count = take_list(in, batch->runs, feed->full, sizeof *batch->runs);
+	batch->jumps_count = take_list(in, batch->jumps, feed->full, sizeof *batch->jumps);
+	mem_free(batch->exits);
+	batch->exits = index_in_take_array(in, &exits, sizeof *batch->exits);
+	batch->exits_count = (uint32_t)exits;
+	batch->exits_capacity = exits;
+	if (batch->count && (!batch->runs_count || !batch->jumps_count))
+		in->bad = true;
+}
+
+static void take_spaces(struct index_in *in, struct index_pair *pair)
+{
+	size_t count = index_in_take_count(in, 4 * sizeof(uint64_t));
+
+	for (size_t i = 0; i < count && !in->bad; i++) {
+		uint64_t key = index_in_take_u64(in), flags = index_in_take_u64(in);
+
+		if (index_pair_space(pair, (process_id)(key >> 32), (heap_id)key, flags & 2) != i) {
+			in->bad = true;
+			return;
+		}
+		pair->spaces[i].over = flags & 1;
+		pair->over_count += flags & 1;
+		take_map(in, &pair->spaces[i].odd);
+		take_map(in, &pair->spaces[i].inherited);
+	}
+}
+
+static void take_pair(struct index_in *in, struct index_pair *pair)
+{
+	size_t count;
+
+	take_spaces(in, pair);
+	pair->inherited = index_in_take_u64(in);
+	pair->lost = index_in_take_u64(in);
+	pair->orphans = index_in_take_u64(in);
+	count = index_in_take_count(in, sizeof(struct live_table_slot));
+	live_table_reserve(&pair->alive, count);
+	for (size_t i = 0; i < count; i++) {
+		struct live_table_slot slot;
+		bool added;
+
+		index_in_take(in, &slot, sizeof slot);
+		if (slot.key == 0 || (slot.key >> 48) - 1 >= pair->spaces_count ||
+		    live_table_cell(slot.value) >= pair->cells->cells_count) {
+			in->bad = true;
+			return;
+		}
+		live_table_put(&pair->alive, slot.key, &added)->value = slot.value;
+	}
+	count = index_in_take_count(in, sizeof(uint64_t));
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value = index_in_take_u64(in);
+
+		spill_put(&pair->never, &value, sizeof value);
+	}
+	pair->never_count = count;
+}
+
+// What arrays by process and thread hold grows with the trace.
+static void take_counted(struct index_in *in, void *items, size_t count, size_t size)
+{
+	size_t found = index_in_take_count(in, size);
+
+	if (found > count)
+		in->bad = true;
+	else if (found)
+		index_in_take(in, items, found * size);
+}
+
+static bool take_all(struct index_in *in, struct index_work *work, const struct reader_place *place,
+		     struct err *err)
+{
+	struct index *index = &work->index;
+	char name[24];
+
+	for (unsigned i = 0; i < INDEX_VAULTS; i++) {
+		struct vault *vault = index_files_vault(&index->files, i, name);
+
+		if (!take_vault(in, vault, index->directory, name, err))
+			return false;
+	}
+	if (!take_vault(in, &work->vm_calls, index->directory, "vm-calls", err))
+		return false;
+	index_head_take_tables(in, &index->files);
+	index_head_take_cells(in, work->reader, &index->cells, add_site, add_cell);
+	index_head_take_marks(in, index);
+	index->duration_ns = index_in_take_u64(in);
+	index->calls = index_in_take_u64(in);
+	take_map(in, &work->undone);
+	take_counted(in, index->exits, index->exits_count, sizeof *index->exits);
+	index->destroys = index_in_take_array(in, &index->destroys_count, sizeof *index->destroys);
+	work->destroys_capacity = index->destroys_count;
+	take_counted(in, work->halves, work->threads_count, sizeof *work->halves);
+	take_store(in, &work->store);
+	take_feed(in, &work->feed, index->cells.cells_count);
+	take_pair(in, &work->pair);
+	if (in->bad || work->store.step != work->feed.open->first)
+		return bad(err);
+	return reader_go(work->reader, place) || bad(err);
+}
+
+bool index_work_load(struct index_work *work, struct err *err)
+{
+	struct index_identity identity, found;
+	struct reader_place place;
+	struct index_shape shape;
+	struct index_in in;
+	char start[sizeof magic];
+	bool ok;
+
+	if (!index_in_open(&in, work->index.directory, "state", err))
+		return false;
+	index_in_take(&in, start, sizeof start);
+	ok = memcmp(start, magic, sizeof start) == 0 && index_in_take_u64(&in) == VERSION;
+	index_in_take(&in, &identity, sizeof identity);
+	index_in_take(&in, &shape, sizeof shape);
+	index_in_take(&in, &place, sizeof place);
+	ok = ok && !in.bad && memcmp(&shape, &work->index.shape, sizeof shape) == 0 &&
+	     index_identify(&found, work->trace_path, work->reader, place.at, err) &&
+	     memcmp(&identity, &found, sizeof found) == 0;
+	if (!ok)
+		err_set(err, ERR_FORMAT, "the state is of another trace, or another version");
+	ok = ok && take_all(&in, work, &place, err);
+	index_in_close(&in);
+	if (!ok)
+		return false;
+	return vm_lives_replay(&work->vm, &work->vm_calls, err);
+}

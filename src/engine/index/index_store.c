@@ -1,0 +1,694 @@
+#include "engine/index/index_store.h"
+
+#include "base/mem.h"
+#include "engine/index/index_bits.h"
+#include "engine/index/live_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void index_batch_init(struct index_batch *batch, const struct index_shape *shape)
+{
+	size_t steps = (size_t)1 << shape->block_log2;
+
+	*batch = (struct index_batch){ 0 };
+	batch->ops = mem_alloc(steps, sizeof *batch->ops);
+	batch->begins = mem_alloc(steps, sizeof *batch->begins);
+	batch->runs = mem_alloc(steps, sizeof *batch->runs);
+	batch->jumps = mem_alloc(steps, sizeof *batch->jumps);
+}
+
+void index_batch_fini(struct index_batch *batch)
+{
+	mem_free(batch->ops);
+	mem_free(batch->begins);
+	mem_free(batch->runs);
+	mem_free(batch->jumps);
+	mem_free(batch->exits);
+	*batch = (struct index_batch){ 0 };
+}
+
+struct vault *index_files_vault(struct index_files *files, unsigned i, char name[24])
+{
+	struct {
+		struct vault *vault;
+		const char *name;
+	} single[] = {
+		{ &files->events, "events" },
+		{ &files->times, "times" },
+		{ &files->cells, "cells" },
+		{ &files->sites, "sites" },
+		{ &files->never, "never" },
+		{ &files->never_cells, "never-cells" },
+		{ &files->posts, "posts" },
+		{ &files->posts_sites, "posts-sites" },
+		{ &files->never_sites, "never-sites" },
+	};
+	unsigned singles = sizeof single / sizeof *single;
+
+	if (i < singles) {
+		snprintf(name, 24, "%s", single[i].name);
+		return single[i].vault;
+	}
+	i -= singles;
+	if (i < INDEX_LEVELS) {
+		snprintf(name, 24, "levels%u", i);
+		return &files->levels[i];
+	}
+	i -= INDEX_LEVELS;
+	snprintf(name, 24, "long%u", i);
+	return &files->longs[i];
+}
+
+void index_files_close(struct index_files *files)
+{
+	char name[24];
+
+	for (unsigned i = 0; i < INDEX_VAULTS; i++)
+		vault_close(index_files_vault(files, i, name));
+	for (size_t i = 0; i < INDEX_LONGS; i++)
+		mem_free(files->sparse[i]);
+	mem_free(files->blocks);
+	mem_free(files->chunks);
+	mem_free(files->posts_marks);
+	mem_free(files->never_blocks);
+	mem_free(files->cells_snapshots.list);
+	mem_free(files->sites_snapshots.list);
+	mem_free(files->never_snapshots.list);
+	mem_free(files->never_sites_snapshots.list);
+	*files = (struct index_files){ 0 };
+}
+
+bool index_store_open(struct index_store *store, const struct index_shape *shape,
+		      const struct cells *cells, struct index_files *files, int directory,
+		      bool posts, bool create, struct err *err)
+{
+	*store = (struct index_store){ .shape = *shape,
+				       .table = cells,
+				       .files = files,
+				       .directory = directory,
+				       .posts = posts,
+				       .peak_edge = WINDOW_START };
+	if (posts)
+		store->postings = index_postings_new(shape);
+	store->sites = mem_alloc((size_t)1 << shape->block_log2, sizeof *store->sites);
+	store->cells_next = store->sites_next = shape->snapshot_steps;
+	store->never_next = shape->snapshot_steps;
+	for (unsigned i = 0; i < INDEX_VAULTS_FIRST && create; i++) {
+		char name[24];
+		struct vault *vault = index_files_vault(files, i, name);
+
+		if (!vault_create(vault, directory, name, err))
+			return false;
+	}
+	return true;
+}
+
+void index_store_close(struct index_store *store)
+{
+	mem_free(store->of_process);
+	mem_area_fini(&store->counts_area);
+	mem_free(store->bytes);
+	mem_free(store->never_counts);
+	mem_free(store->never_values);
+	mem_free(store->sites);
+	index_postings_free(store->postings);
+	*store = (struct index_store){ 0 };
+}
+
+static void fail(struct index_store *store, const struct err *err)
+{
+	if (store->err.kind == ERR_NONE)
+		store->err = *err;
+}
+
+static uint8_t *scratch(struct index_store *store, size_t size)
+{
+	store->bytes = mem_grow(store->bytes, &store->bytes_capacity, size, 1);
+	return store->bytes;
+}
+
+// ---- events and times ----
+
+static void put_times(struct index_store *store, const struct index_batch *batch,
+		      struct index_block_entry *entry)
+{
+	uint8_t *out = scratch(store, (batch->runs_count + (size_t)1) * 20), *at = out;
+	uint32_t last_at = 0;
+	uint64_t last = batch->runs[0].value;
+
+	entry->times_at = store->files->times.size;
+	entry->time_ns = last;
+	at += bits_put_varint(at, batch->runs_count - 1);
+	for (uint32_t i = 1; i < batch->runs_count; i++) {
+		at += bits_put_varint(at, batch->runs[i].at - last_at);
+		at += bits_put_varint(at, batch->runs[i].value - last);
+		last_at = batch->runs[i].at;
+		last = batch->runs[i].value;
+	}
+	entry->times_size = (uint32_t)(at - out);
+	vault_append(&store->files->times, out, entry->times_size);
+}
+
+static uint8_t *put_jumps(uint8_t *at, const struct index_batch *batch)
+{
+	uint64_t expected = 0;
+	uint32_t last_at = 0;
+
+	at += bits_put_varint(at, batch->jumps_count);
+	for (uint32_t i = 0; i < batch->jumps_count; i++) {
+		const struct index_run *jump = &batch->jumps[i];
+
+		expected += jump->at - last_at;
+		at += bits_put_varint(at, jump->at - last_at);
+		at += bits_put_varint(at, bits_zigzag(jump->value - expected));
+		expected = jump->value;
+		last_at = jump->at;
+	}
+	return at;
+}
+
+// See struct bits_head for how a block lies in its file.
+static void put_events(struct index_store *store, const struct index_batch *batch,
+		       struct index_block_entry *entry)
+{
+	size_t marks = bits_marks(batch->count);
+	uint32_t width = 1, all = 0;
+	struct bits_head head = { 0 };
+	size_t packed;
+	uint8_t *out, *at;
+
+	for (uint32_t i = 0; i < batch->count; i++)
+		all |= batch->ops[i];
+	while (width < 32 && all >> width)
+		width++;
+	packed = bits_packed_size(batch->count, width);
+	out = scratch(store, sizeof head + marks * 4 + packed + batch->count * (size_t)10 +
+				     (batch->jumps_count + (size_t)1) * 20);
+	at = out + sizeof head + marks * 4;
+	bits_pack(at, batch->ops, batch->count, width);
+	at += packed;
+	head.lives_at = (uint32_t)(at - out);
+	for (uint32_t i = 0; i < batch->count; i++) {
+		if (i % BITS_MARK == 0) {
+			uint32_t mark = (uint32_t)(at - out);
+
+			memcpy(out + sizeof head + i / BITS_MARK * 4, &mark, 4);
+		}
+		if (batch->ops[i] & 1)
+			at += bits_put_varint(
+				at, batch->begins[i] ? batch->first + i - batch->begins[i] : 0);
+	}
+	head.jumps_at = (uint32_t)(at - out);
+	at = put_jumps(at, batch);
+	head.count = batch->count;
+	head.width = width;
+	memcpy(out, &head, sizeof head);
+	entry->events_at = store->files->events.size;
+	entry->events_size = (uint32_t)(at - out);
+	vault_append(&store->files->events, out, entry->events_size);
+}
+
+// ---- long lifetimes ----
+
+static void put_long(struct index_store *store, uint64_t end, uint64_t begin, uint32_t cell)
+{
+	unsigned log2 = 63 - (unsigned)__builtin_clzll(end - begin);
+	unsigned class = log2 - store->shape.long_log2;
+	struct index_long record = { end, live_table_value(begin, cell) };
+	struct index_files *files = store->files;
+	struct vault *vault;
+	struct err err = { 0 };
+
+	if (class >= INDEX_LONGS)
+		class = INDEX_LONGS - 1;
+	vault = &files->longs[class];
+	if (!vault->name[0]) {
+		char name[24];
+
+		snprintf(name, sizeof name, "long%u", class);
+		if (!vault_create(vault, store->directory, name, &err)) {
+			fail(store, &err);
+			vault->name[0] = 0;
+			return;
+		}
+	}
+	if (vault->size / sizeof record % (1u << store->shape.sparse_log2) == 0) {
+		files->sparse[class] =
+			mem_grow(files->sparse[class], &files->sparse_capacity[class],
+				 files->sparse_count[class] + 1, sizeof **files->sparse);
+		files->sparse[class][files->sparse_count[class]++] = end;
+	}
+	vault_append(vault, &record, sizeof record);
+}
+
+// ---- levels ----
+
+// An entry of a level is whole: write it, and put it into the one above.
+static void level_done(struct index_store *store)
+{
+	for (unsigned i = 0; i < INDEX_LEVELS; i++) {
+		struct index_level *level = &store->building[i], *above = &store->building[i + 1];
+		struct vault *vault = &store->files->levels[i];
+		struct err err = { 0 };
+
+		if (!vault->name[0]) {
+			char name[24];
+
+			snprintf(name, sizeof name, "levels%u", i);
+			if (!vault_create(vault, store->directory, name, &err)) {
+				fail(store, &err);
+				vault->name[0] = 0;
+				return;
+			}
+		}
+		vault_append(vault, level, sizeof *level);
+		if (i + 1 == INDEX_LEVELS)
+			return;
+		if (store->building_count[i + 1] == 0)
+			*above = *level;
+		above->time_ns = level->time_ns;
+		above->bytes_end = level->bytes_end;
+		above->count_end = level->count_end;
+		if (level->bytes_max > above->bytes_max)
+			above->bytes_max = level->bytes_max;
+		if (level->bytes_min < above->bytes_min)
+			above->bytes_min = level->bytes_min;
+		if (level->count_max > above->count_max)
+			above->count_max = level->count_max;
+		if (++store->building_count[i + 1] < 1u << INDEX_LEVEL_STEP_LOG2)
+			return;
+		store->building_count[i + 1] = 0;
+	}
+}
+
+static void level_step(struct index_store *store, uint64_t time_ns)
+{
+	struct index_level *level = &store->building[0];
+
+	if (store->building_count[0]++ == 0)
+		*level = (struct index_level){ .bytes_max = store->level.bytes,
+					       .bytes_min = store->level.bytes,
+					       .count_max = store->level.count };
+	if (store->level.bytes > level->bytes_max)
+		level->bytes_max = store->level.bytes;
+	if (store->level.bytes < level->bytes_min)
+		level->bytes_min = store->level.bytes;
+	if (store->level.count > level->count_max)
+		level->count_max = store->level.count;
+	if (store->building_count[0] >> store->shape.level_log2 == 0)
+		return;
+	level->time_ns = time_ns;
+	level->bytes_end = store->level.bytes;
+	level->count_end = store->level.count;
+	store->building_count[0] = 0;
+	level_done(store);
+}
+
+// ---- counting ----
+
+void index_store_counts(struct index_store *store, size_t cells)
+{
+	mem_area_grow(&store->counts_area, cells * sizeof *store->counts);
+	store->counts = store->counts_area.at;
+	store->counts_capacity = cells;
+}
+
+static void make_room(struct index_store *store, const struct index_batch *batch)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < batch->count; i++)
+		if (batch->ops[i] > most)
+			most = batch->ops[i];
+	// Not to twice its size: it is one of the largest tables.
+	if (most >> 1 >= store->counts_capacity)
+		index_store_counts(store, (most >> 1) + store->counts_capacity / 8 + 1024);
+}
+
+static struct heap_amount *process_of(struct index_store *store, process_id process)
+{
+	if (process >= store->processes_capacity) {
+		size_t before = store->processes_capacity;
+
+		store->of_process = mem_grow(store->of_process, &store->processes_capacity,
+					     process + (size_t)1, sizeof *store->of_process);
+		memset(store->of_process + before, 0,
+		       (store->processes_capacity - before) * sizeof *store->of_process);
+	}
+	return &store->of_process[process];
+}
+
+static void begin_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t size,
+		      struct heap_amount *process)
+{
+	store->counts[id].begun++;
+	store->counts[id].alive++;
+	process->count++;
+	process->bytes += size;
+	store->level.count++;
+	store->level.bytes += size;
+	if (store->level.bytes > store->peak.bytes) {
+		store->peak = store->level;
+		store->peak_edge = step + 1;
+	}
+}
+
+static void end_one(struct index_store *store, uint64_t step, uint32_t id, uint64_t begin,
+		    uint64_t size, struct heap_amount *process)
+{
+	// An orphan.
+	if (begin == 0) {
+		store->counts[id].begun++;
+		return;
+	}
+	store->counts[id].alive--;
+	process->count--;
+	process->bytes -= size;
+	store->level.count--;
+	store->level.bytes -= size;
+	if ((step - begin) >> store->shape.long_log2)
+		put_long(store, step, begin, id);
+}
+
+static void exit_one(struct index_store *store, process_id id)
+{
+	struct heap_amount *process = process_of(store, id);
+
+	store->level.count -= process->count;
+	store->level.bytes -= process->bytes;
+	*process = (struct heap_amount){ 0 };
+}
+
+// Fetch what soon counts from memory.
+static void expect_steps(const struct index_store *store, const struct index_batch *batch,
+			 uint32_t i, bool sites)
+{
+	enum { AHEAD = 24, SITES_AHEAD = 12 };
+
+	if (i + AHEAD >= batch->count)
+		return;
+	cells_expect(store->table, batch->ops[i + AHEAD] >> 1);
+	mem_expect(&store->counts[batch->ops[i + AHEAD] >> 1]);
+	if (sites)
+		mem_expect(cells_site(
+			store->table,
+			cells_cell(store->table, batch->ops[i + SITES_AHEAD] >> 1).site));
+}
+
+static void count_steps(struct index_store *store, const struct index_batch *batch)
+{
+	const struct cells *table = store->table;
+	const struct index_run *run = batch->runs, *runs_end = run + batch->runs_count;
+	const struct index_run *exit = batch->exits, *exits_end = exit + batch->exits_count;
+	uint64_t time_ns = run->value;
+	// Sites lie all over memory, and say only which process it is.
+	bool several = !cells_of_one_process(table);
+
+	for (uint32_t i = 0; i < batch->count; i++) {
+		uint32_t op = batch->ops[i], id = op >> 1;
+
+		expect_steps(store, batch, i, several);
+		if (run + 1 < runs_end && run[1].at == i)
+			time_ns = (++run)->value;
+		for (; exit < exits_end && exit->at == i; exit++)
+			exit_one(store, (process_id)exit->value);
+		store->sites[i] = 0;
+		if (id) {
+			struct cells_cell cell = cells_cell(table, id);
+			struct heap_amount *amount = process_of(
+				store, cells_site(table, several ? cell.site : 1)->process);
+
+			store->sites[i] = cell.site;
+			if (op & 1)
+				end_one(store, batch->first + i, id, batch->begins[i], cell.size,
+					amount);
+			else
+				begin_one(store, batch->first + i, id, cell.size, amount);
+		}
+		level_step(store, time_ns);
+	}
+}
+
+// ---- snapshots ----
+
+static struct index_snapshot *new_snapshot(struct index_snapshots *snapshots,
+					   const struct vault *vault, uint64_t step, uint32_t keys)
+{
+	snapshots->list = mem_grow(snapshots->list, &snapshots->capacity, snapshots->count + 1,
+				   sizeof *snapshots->list);
+	snapshots->list[snapshots->count] =
+		(struct index_snapshot){ .step = step, .at = vault->size, .keys = keys };
+	return &snapshots->list[snapshots->count++];
+}
+
+static uint32_t cells_seen(const struct index_store *store)
+{
+	size_t most = store->counts_capacity;
+
+	while (most > 1 && store->counts[most - 1].begun == 0)
+		most--;
+	return (uint32_t)most;
+}
+
+// Counts by cell in groups, from cell 0 on.
+static void put_counts(struct vault *vault, const struct index_count *counts, uint32_t keys)
+{
+	uint8_t out[BITS_GROUP_MAX + BITS_GROUP_SLACK];
+
+	for (uint32_t first = 0; first < keys; first += BITS_GROUP) {
+		uint64_t columns[2][BITS_GROUP] = { { 0 } };
+
+		for (uint32_t i = first ? 0 : 1; i < BITS_GROUP && first + i < keys; i++) {
+			columns[0][i] = counts[first + i].begun;
+			columns[1][i] = counts[first + i].alive;
+		}
+		vault_append(vault, out, bits_put_group(out, columns, 2));
+	}
+}
+
+static void snapshot_cells(struct index_store *store, uint32_t keys)
+{
+	struct vault *vault = &store->files->cells;
+	struct index_snapshot *snapshot =
+		new_snapshot(&store->files->cells_snapshots, vault, store->step, keys);
+
+	put_counts(vault, store->counts, keys);
+	snapshot->size = vault->size - snapshot->at;
+}
+
+// What a snapshot has of a site: its sums, and the size of its first cell.
+struct site_sums {
+	struct bits_sums sums;
+	uint64_t size;
+	bool met;
+};
+
+// Of sites [first, end), from those of their cells.
+static void sum_sites(const struct cells *cells, const struct index_count *counts, uint32_t keys,
+		      uint32_t first, uint32_t end, struct site_sums *sites)
+{
+	memset(sites, 0, (end - first) * sizeof *sites);
+	for (uint32_t id = 1; id < keys; id++) {
+		struct cells_cell cell = cells_cell(cells, id);
+		struct bits_sums *sum;
+
+		if (cell.site - first >= end - first)
+			continue;
+		sum = &sites[cell.site - first].sums;
+		if (!sites[cell.site - first].met)
+			sites[cell.site - first].size = cell.size;
+		sites[cell.site - first].met = true;
+		sum->begun += counts[id].begun;
+		sum->alive += counts[id].alive;
+		sum->begun_bytes += counts[id].begun * cell.size;
+		sum->alive_bytes += counts[id].alive * cell.size;
+	}
+}
+
+// A group of sites, `count` of which are there. Bytes are told as how they differ from what they
+// were if all blocks had the size of the site's first cell: mostly they have.
+static size_t put_sites(uint8_t *out, const struct site_sums *sites, uint32_t count)
+{
+	uint64_t columns[BITS_COLUMNS_MAX][BITS_GROUP] = { { 0 } };
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct bits_sums *sums = &sites[i].sums;
+		uint64_t size = sites[i].size;
+
+		columns[0][i] = sums->begun;
+		columns[1][i] = sums->alive;
+		columns[2][i] = bits_zigzag(sums->begun_bytes - sums->begun * size);
+		columns[3][i] = bits_zigzag(sums->alive_bytes - sums->alive * size);
+	}
+	return bits_put_group(out, columns, BITS_COLUMNS_MAX);
+}
+
+// Sites' sums are made when they are needed, some at a time: that is cheaper than keeping them.
+// Returns how many sites there are.
+static uint32_t snapshot_sites(const struct cells *cells, const struct index_count *counts,
+			       uint32_t keys, uint64_t step, struct vault *vault,
+			       struct index_snapshots *snapshots)
+{
+	enum { AT_ONCE = 1 << 17 };
+	struct index_snapshot *snapshot;
+	struct site_sums *sums;
+	uint32_t sites = 1, *marks;
+	uint8_t out[BITS_GROUP_MAX + BITS_GROUP_SLACK];
+
+	for (uint32_t id = 1; id < keys; id++) {
+		uint32_t site = cells_cell(cells, id).site;
+
+		if (site >= sites)
+			sites = site + 1;
+	}
+	sums = mem_resize(NULL, sites < AT_ONCE ? sites : AT_ONCE, sizeof *sums);
+	snapshot = new_snapshot(snapshots, vault, step, sites);
+	marks = mem_alloc(sites / BITS_MARK + (size_t)1, sizeof *marks);
+	for (uint32_t id = 0; id < sites; id += BITS_GROUP) {
+		uint32_t left = sites - id;
+
+		if (id % AT_ONCE == 0)
+			sum_sites(cells, counts, keys, id, left < AT_ONCE ? sites : id + AT_ONCE,
+				  sums);
+		if (id == 0)
+			sums[0] = (struct site_sums){ 0 };
+		if (id % BITS_MARK == 0)
+			marks[id / BITS_MARK] = (uint32_t)(vault->size - snapshot->at);
+		vault_append(vault, out,
+			     put_sites(out, &sums[id % AT_ONCE],
+				       left < BITS_GROUP ? left : BITS_GROUP));
+	}
+	snapshot->size = vault->size - snapshot->at;
+	vault_append(vault, marks, (sites / BITS_MARK + (size_t)1) * sizeof *marks);
+	mem_free(marks);
+	mem_free(sums);
+	return sites;
+}
+
+static uint32_t snapshot_sites_now(struct index_store *store, uint32_t keys)
+{
+	return snapshot_sites(store->table, store->counts, keys, store->step, &store->files->sites,
+			      &store->files->sites_snapshots);
+}
+
+static uint64_t distance(const struct index_shape *shape, uint32_t keys)
+{
+	uint64_t steps = (uint64_t)shape->snapshot_ratio * keys;
+
+	return steps > shape->snapshot_steps ? steps : shape->snapshot_steps;
+}
+
+static void take_snapshots(struct index_store *store)
+{
+	uint32_t keys = 0;
+
+	if (store->step >= store->cells_next || store->step >= store->sites_next)
+		keys = cells_seen(store);
+	if (store->step >= store->cells_next) {
+		snapshot_cells(store, keys);
+		store->cells_next = store->step + distance(&store->shape, keys);
+	}
+	if (store->step >= store->sites_next) {
+		uint32_t sites = snapshot_sites_now(store, keys);
+
+		store->sites_next = store->step + distance(&store->shape, 2 * sites);
+	}
+}
+
+void index_store_add(struct index_store *store, const struct index_batch *batch)
+{
+	struct index_files *files = store->files;
+	struct index_block_entry entry;
+
+	if (store->err.kind != ERR_NONE)
+		return;
+	files->blocks = mem_grow(files->blocks, &files->blocks_capacity, files->blocks_count + 1,
+				 sizeof *files->blocks);
+	put_times(store, batch, &entry);
+	put_events(store, batch, &entry);
+	files->blocks[files->blocks_count++] = entry;
+	make_room(store, batch);
+	count_steps(store, batch);
+	store->step = batch->first + batch->count;
+	take_snapshots(store);
+	if (!store->postings)
+		return;
+	index_postings_add(store->postings, batch, store->sites);
+	if (index_postings_full(store->postings))
+		index_postings_write(store->postings, store->table, files);
+}
+
+// ---- what never ended ----
+
+static void snapshot_never(struct index_store *store)
+{
+	struct vault *vault = &store->files->never_cells;
+	uint32_t keys = cells_seen(store);
+	struct index_snapshot *snapshot =
+		new_snapshot(&store->files->never_snapshots, vault, store->never_count, keys);
+
+	put_counts(vault, store->never_counts, keys);
+	snapshot->size = vault->size - snapshot->at;
+	snapshot_sites(store->table, store->never_counts, keys, store->never_count,
+		       &store->files->never_sites, &store->files->never_sites_snapshots);
+	// Closer together than the others: each entry that is not in them is read.
+	store->never_next = store->never_count + distance(&store->shape, keys / 4);
+}
+
+// The counts behind the last step: what lives then is what nothing ended.
+void index_store_over(struct index_store *store)
+{
+	uint32_t keys = cells_seen(store);
+
+	snapshot_cells(store, keys);
+	snapshot_sites_now(store, keys);
+	store->never_counts =
+		mem_alloc_table(store->counts_capacity + 1, sizeof *store->never_counts);
+	store->never_values =
+		mem_alloc((size_t)1 << store->shape.sparse_log2, sizeof *store->never_values);
+}
+
+void index_store_never(struct index_store *store, uint64_t value)
+{
+	uint32_t block = 1u << store->shape.sparse_log2;
+
+	store->never_values[store->never_count++ % block] = value;
+	if (store->never_count % block == 0)
+		index_never_write(store->files, store->never_values, block);
+	store->never_counts[live_table_cell(value)].begun++;
+	if (store->never_count >= store->never_next)
+		snapshot_never(store);
+}
+
+// ---- the end ----
+
+bool index_store_finish(struct index_store *store, struct err *err)
+{
+	struct index_files *files = store->files;
+	uint32_t never = (uint32_t)store->never_count & ((1u << store->shape.sparse_log2) - 1);
+	char name[24];
+
+	if (store->postings)
+		index_postings_write(store->postings, store->table, files);
+	if (never > 0)
+		index_never_write(files, store->never_values, never);
+	for (unsigned i = 0; i < INDEX_VAULTS; i++) {
+		struct vault *vault = index_files_vault(files, i, name);
+
+		if (vault->name[0] && !vault_finish(vault, err))
+			return false;
+	}
+	if (store->err.kind != ERR_NONE) {
+		*err = store->err;
+		return false;
+	}
+	return true;
+}
+
+uint64_t index_store_bytes(const struct index_store *store)
+{
+	return store->counts_capacity * sizeof *store->counts + store->bytes_capacity +
+	       store->processes_capacity * sizeof *store->of_process +
+	       (store->postings ? (uint64_t)8 << store->shape.chunk_log2 : 0);
+}

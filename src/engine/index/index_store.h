@@ -1,0 +1,253 @@
+// index_store: writes the files of a window index, from steps in their order.
+//
+//     index_store_open
+//       index_store_add       batches of steps, one after the other
+//       index_store_over      there are no more
+//       index_store_never     what nothing ended, in order of beginning
+//     index_store_finish
+//     index_store_close
+//
+// An index is a directory of append-only files (vaults) and a file `head` that says what they
+// are, written last (index_head.c). What the files hold:
+//
+//     events     blocks of 2^block_log2 steps: what each step did, as bits, `cell << 1 | ends`;
+//                the lifetime in steps of each that ends; the events' numbers where they do not
+//                simply count on. Cell 0 is a step that does nothing.
+//     times      for each block, where the time changes
+//     cells      full counts by cell, now and then: how many began, how many live
+//     sites      the same by site, with bytes: what is asked by site needs no cells
+//     long0 ..   lifetimes of 2^long_log2 steps and more, a file for each power of two, in order of
+//                their ends: which of them span a window is close together
+//     never      what nothing ended, in order of beginning, in blocks of 2^sparse_log2; and
+//                counts by cell and site, now and then
+//     levels0 .. the level of each 256 steps: highest and last, bytes and count, and the time;
+//                each further file sums up 4 entries of the one before
+//     posts      for chunks of steps and each site in them: its steps, with sums for each 1024 of
+//                them, so that the peak of one site costs what that site did
+//
+// An exit takes the blocks of a process off the levels and is a step that does nothing else.
+#ifndef ENGINE_INDEX_STORE_H
+#define ENGINE_INDEX_STORE_H
+
+#include "engine/index/cells.h"
+#include "engine/index/index_io.h"
+#include "engine/index/vault.h"
+
+// What sizes things have. Tests make them small, so that every path is taken.
+struct index_shape {
+	uint32_t block_log2;     // steps in a block: 16
+	uint32_t long_log2;      // shortest lifetime in the long files: 17
+	uint32_t snapshot_steps; // at least so many between two snapshots: 2^18
+	uint32_t snapshot_ratio; // and so many times the number of keys: 2; of sites, twice that
+	uint32_t level_log2;     // steps in an entry of levels0: 8
+	uint32_t chunk_log2;     // steps in a chunk of postings: 22
+	uint32_t skip_log2;      // postings between two sums: 10
+	uint32_t sparse_log2;    // long lifetimes, and endless ones, between two entries of their
+				 // index: 12
+	uint64_t short_steps;    // a window up to this is answered from its own steps: 2^20
+};
+
+// What follows a change, at a step of a batch.
+struct index_run {
+	uint32_t at;
+	uint64_t value;
+};
+
+// The steps of one block.
+struct index_batch {
+	uint64_t first; // step
+	uint32_t count;
+	uint32_t *ops;           // cell << 1 | ends
+	uint64_t *begins;        // where ops ends: the step that began it; 0: an orphan
+	struct index_run *runs;  // times, beginning at 0
+	struct index_run *jumps; // events' numbers that are not one more; the first is at 0
+	struct index_run *exits; // processes that end
+	uint32_t runs_count, jumps_count, exits_count;
+	size_t exits_capacity;
+};
+
+void index_batch_init(struct index_batch *batch, const struct index_shape *shape);
+void index_batch_fini(struct index_batch *batch);
+
+struct index_block_entry {
+	uint64_t events_at, times_at; // in the vaults
+	uint64_t time_ns;             // of the first step
+	uint32_t events_size, times_size;
+};
+
+// Groups of keys (index_bits.h), from key 0 on. By cell: how many began, how many live. By site
+// also their bytes, less what they were if all had the size of the site's first cell, as zigzag;
+// and after those, marks: where keys BITS_MARK * n begin (u32, from `at`).
+struct index_snapshot {
+	uint64_t step; // counts of all steps before it; of `never`: of so many entries
+	uint64_t at, size;
+	uint32_t keys; // cells or sites, with 0
+	uint32_t padding;
+};
+
+struct index_snapshots {
+	struct index_snapshot *list;
+	size_t count, capacity;
+};
+
+struct index_level {
+	uint64_t time_ns; // of the last step
+	uint64_t bytes_max, bytes_min, bytes_end;
+	uint64_t count_max, count_end;
+};
+
+struct index_chunk {
+	uint64_t lists_at, lists_size; // postings, one site after the other
+	uint64_t sites_at, sites_size; // directory, see struct index_posts
+	uint32_t sites_count;
+	uint32_t first_mark; // in files->posts_marks: of each INDEX_POSTS_MARKth entry
+};
+
+// Where entries of a directory begin. The first has a distance of 0.
+struct index_posts_mark {
+	uint32_t site;
+	uint32_t sites_at; // from the chunk's
+	uint64_t at;       // of its list, in the vault
+};
+
+// The directory has, for each site that did anything, by rising site, three varints: its distance
+// to the one before, `count << 1 | several`, and the size of its list.
+//
+// The postings of one site in one chunk: `count` of them from byte `at` of the vault on. First, if
+// there are more than 2^skip_log2, one struct index_skip for each run of so many. Then the
+// postings. If all have the same size: a varint of it, and for each a varint, `steps since the one
+// before << 1 | ends`. If they have several: for each a varint, `(steps since the one before <<
+// BITS_SIZES_LOG2 | place) << 1 | ends`, and a varint of its size where `place` is 0 (struct
+// bits_sizes, which begins anew with each run).
+struct index_posts {
+	uint32_t count;
+	bool several;
+	uint64_t at, end;
+};
+
+enum { INDEX_POSTS_MARK = 64 };
+
+struct index_skip {
+	uint32_t at;              // where the run begins: bytes from after the skips
+	uint32_t step;            // of the chunk, of the posting before it
+	int64_t bytes, bytes_max; // change over the postings, and its highest prefix
+	int64_t count, count_max;
+};
+
+// What nothing ended, 2^sparse_log2 at a time (the last block may have fewer): a byte, the width of
+// a cell; the cells, so many bits each, padded by 8 bytes; of all but the first, how many steps
+// they began after the one before, as varints.
+struct index_never_block {
+	uint64_t at;   // in the vault
+	uint64_t step; // that the first one began
+};
+
+enum { INDEX_LONGS = 24, INDEX_LEVELS = 9, INDEX_LEVEL_STEP_LOG2 = 2 };
+
+// All that is on disk, and what is known of it in memory.
+struct index_files {
+	struct vault events, times, cells, sites, never, never_cells, never_sites, posts,
+		posts_sites;
+	struct vault longs[INDEX_LONGS], levels[INDEX_LEVELS];
+	struct index_block_entry *blocks;
+	size_t blocks_count, blocks_capacity;
+	struct index_snapshots cells_snapshots, sites_snapshots;
+	struct index_snapshots never_snapshots, never_sites_snapshots;
+	uint64_t *sparse[INDEX_LONGS]; // the ending step of each 2^sparse_log2th record
+	size_t sparse_count[INDEX_LONGS], sparse_capacity[INDEX_LONGS];
+	struct index_chunk *chunks;
+	size_t chunks_count, chunks_capacity;
+	struct index_posts_mark *posts_marks;
+	size_t posts_marks_count, posts_marks_capacity;
+	struct index_never_block *never_blocks;
+	size_t never_blocks_count, never_blocks_capacity;
+};
+
+// A lifetime of a long file.
+struct index_long {
+	uint64_t end;
+	uint64_t begin; // live_table_value(step, cell)
+};
+
+struct index_store {
+	struct index_shape shape;
+	const struct cells *table; // borrowed: all that batches speak of is in it
+	struct index_files *files; // borrowed
+	int directory;             // borrowed
+	bool posts;                // keep postings
+	uint64_t step;             // to come
+	struct heap_amount level;
+	struct heap_amount peak;
+	uint64_t peak_edge;
+	struct heap_amount *of_process;
+	size_t processes_capacity;
+	struct index_count *counts; // by cell
+	size_t counts_capacity;
+	struct mem_area counts_area;
+	uint64_t cells_next, sites_next; // steps of the next snapshots
+	struct index_level building[INDEX_LEVELS];
+	uint32_t building_count[INDEX_LEVELS];
+	uint8_t *bytes; // scratch
+	size_t bytes_capacity;
+	struct index_postings *postings; // the chunk that is being filled
+	uint32_t *sites;                 // of the steps of a batch
+	struct index_count *never_counts;
+	uint64_t *never_values; // of a block that is not yet written
+	uint64_t never_count, never_next;
+	struct err err; // the first failure
+};
+
+// How many of a cell began, and how many of them live.
+struct index_count {
+	uint32_t begun, alive;
+};
+
+// `create`: new, empty files; else the caller opens those that are there.
+bool index_store_open(struct index_store *store, const struct index_shape *shape,
+		      const struct cells *cells, struct index_files *files, int directory,
+		      bool posts, bool create, struct err *err);
+void index_store_close(struct index_store *store);
+
+// Batches follow each other; all but the last are full.
+void index_store_add(struct index_store *store, const struct index_batch *batch);
+
+// After the last batch. Then what nothing ended: live_table_value(step, cell), rising.
+void index_store_over(struct index_store *store);
+void index_store_never(struct index_store *store, uint64_t value);
+
+// Room for counts by so many cells.
+void index_store_counts(struct index_store *store, size_t cells);
+
+// Write what is left. False if anything went wrong since index_store_open.
+bool index_store_finish(struct index_store *store, struct err *err);
+
+// Bytes of memory used now.
+uint64_t index_store_bytes(const struct index_store *store);
+
+// Postings (index_posts.c): one chunk at a time. `sites`: of each step of the batch.
+struct index_postings *index_postings_new(const struct index_shape *shape);
+void index_postings_free(struct index_postings *postings);
+void index_postings_add(struct index_postings *postings, const struct index_batch *batch,
+			const uint32_t *sites);
+bool index_postings_full(const struct index_postings *postings);
+void index_postings_write(struct index_postings *postings, const struct cells *cells,
+			  struct index_files *files);
+
+// What is in the postings' chunk now, and into one that is empty. False: it cannot be.
+void index_postings_save(const struct index_postings *postings, struct index_out *out);
+bool index_postings_load(struct index_postings *postings, struct index_in *in,
+			 const struct cells *cells);
+
+// A block of what nothing ended (index_never.c): live_table_value(step, cell), rising, at least
+// one.
+void index_never_write(struct index_files *files, const uint64_t *values, uint32_t count);
+
+// Close all files. Accepts { 0 }.
+void index_files_close(struct index_files *files);
+
+// All vaults one after the other, and what their files are called. Those that must be there from
+// the beginning come first.
+enum { INDEX_VAULTS_FIRST = 10, INDEX_VAULTS = 9 + INDEX_LEVELS + INDEX_LONGS };
+struct vault *index_files_vault(struct index_files *files, unsigned i, char name[24]);
+
+#endif

@@ -1,0 +1,492 @@
+// Cells by lifetime. Sums know nothing of lifetimes, so every end in the window is looked at, and
+// everything that lives at its end, by two threads that share the work as it comes.
+//
+// A lifetime is a difference of times, and times rise with steps. So an end at a time t is of a
+// lifetime that is asked for if it began in a stretch of steps, whose edges are those of t less the
+// most and t less the least, and they rise with t too. What is compared is steps; no beginning's
+// time is looked up, but of those long lifetimes whose blocks do not tell.
+#include "engine/index/index_tally.h"
+#include "base/mem.h"
+#include "engine/index/live_table.h"
+#include "os/thread.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { THREADS = 2, RECORDS = 4096, AHEAD = 16 };
+
+enum job_kind { JOB_BLOCK, JOB_LONG, JOB_NEVER };
+
+struct job {
+	enum job_kind kind;
+	unsigned class;    // JOB_LONG
+	uint64_t from, to; // steps of a block, records, entries
+};
+
+// Where what a process had when it ended, or the trace did, must have begun: [from, to).
+struct stretch {
+	uint64_t from, to;
+};
+
+struct work {
+	struct index *index;
+	const struct window_query *query;
+	struct job *jobs;
+	size_t jobs_count, jobs_capacity;
+	struct stretch *never; // by process; of all others, the last
+	size_t processes;
+	bool alike; // all of `never` are the same
+	atomic_size_t next;
+	atomic_bool failed;
+};
+
+struct worker {
+	struct work *work;
+	struct index_tallies *tallies;
+	struct index_block block;
+	struct index_edges least, most; // of times less the least lifetime, and the most
+	struct index_clock clock;
+	void *records;
+	struct err err;
+};
+
+// ---- counts ----
+
+static void init_tallies(struct index_tallies *tallies, uint32_t cells_count)
+{
+	*tallies = (struct index_tallies){ .cells_count = cells_count };
+	tallies->ended = mem_alloc_table(cells_count, sizeof *tallies->ended);
+	tallies->living = mem_alloc_table(cells_count, sizeof *tallies->living);
+}
+
+void index_tallies_fini(struct index_tallies *tallies)
+{
+	mem_free(tallies->ended);
+	mem_free(tallies->living);
+	mem_free(tallies->wraps);
+	*tallies = (struct index_tallies){ 0 };
+}
+
+static void wrap(struct index_tallies *tallies, uint32_t cell, enum window_type type,
+		 uint32_t times)
+{
+	if (!tallies->wraps)
+		tallies->wraps = mem_alloc(tallies->cells_count, sizeof *tallies->wraps);
+	tallies->wraps[cell][type] += times;
+}
+
+static enum window_type type_of(bool ends, bool before)
+{
+	if (before)
+		return ends ? WINDOW_AOFI : WINDOW_AOFO;
+	return ends ? WINDOW_AIFI : WINDOW_AIFO;
+}
+
+// ---- what ends ----
+
+// Where what ends at a time must have begun.
+static bool find_stretch(struct worker *worker, uint64_t time_ns, struct stretch *stretch)
+{
+	const struct window_query *query = worker->work->query;
+	struct index *index = worker->work->index;
+
+	*stretch = (struct stretch){ 0 };
+	if (time_ns >= query->lifetime_min_ns &&
+	    !index_edges_next(&worker->least, index, time_ns - query->lifetime_min_ns, &stretch->to,
+			      &worker->err))
+		return false;
+	return time_ns <= query->lifetime_max_ns ||
+	       index_edges_next(&worker->most, index, time_ns - query->lifetime_max_ns - 1,
+				&stretch->from, &worker->err);
+}
+
+// Of what ends behind the window, only that which long files do not have.
+static bool is_there(const struct work *work, uint64_t begin, uint64_t end)
+{
+	return end < work->query->to ||
+	       (begin < work->query->to && (end - begin) >> work->index->shape.long_log2 == 0);
+}
+
+static inline void count(const struct worker *worker, uint32_t cell, uint64_t begin, bool ends)
+{
+	struct index_tallies *tallies = worker->tallies;
+	struct index_tally *tally = &(ends ? tallies->ended : tallies->living)[cell];
+	bool before = begin < worker->work->query->from;
+
+	// No branch: which of them it is, nothing predicts.
+	if (++tally->count[before] == 0)
+		wrap(tallies, cell, type_of(ends, before), 1);
+}
+
+static bool count_block(struct worker *worker, const struct job *job)
+{
+	const struct work *work = worker->work;
+	struct index_block *block = &worker->block;
+	struct stretch stretch = { 0 };
+	const struct index_tally *expected = worker->tallies->ended;
+	const struct index_run *run, *runs_end;
+	bool known = false;
+
+	// A block behind the window has nothing that ended in it.
+	if (job->from >= work->query->to)
+		expected = worker->tallies->living;
+
+	if (!index_block_load(work->index, job->from >> work->index->shape.block_log2,
+			      INDEX_ENDS | INDEX_TIMES, block, &worker->err))
+		return false;
+	run = block->runs;
+	runs_end = run + block->runs_count;
+	for (uint32_t i = 0; i < block->ends_count; i++) {
+		const struct index_ended *ended = &block->ends[i];
+		uint64_t step = block->first + ended->at;
+
+		if (i + AHEAD < block->ends_count)
+			mem_expect(&expected[ended[AHEAD].cell]);
+		if (step < job->from)
+			continue;
+		if (step >= job->to)
+			break;
+		for (; run + 1 < runs_end && run[1].at <= ended->at; known = false)
+			run++;
+		if (!known && !find_stretch(worker, run->value, &stretch))
+			return false;
+		known = true;
+		if (ended->begin >= stretch.from && ended->begin < stretch.to &&
+		    is_there(work, ended->begin, step))
+			count(worker, ended->cell, ended->begin, step < work->query->to);
+	}
+	return true;
+}
+
+// ---- what ends later, after many steps ----
+
+// The times that a block's steps may have.
+static void bounds_of(const struct index *index, uint64_t step, uint64_t *low, uint64_t *high)
+{
+	uint64_t number = step >> index->shape.block_log2;
+
+	*low = index->files.blocks[number].time_ns;
+	*high = number + 1 < index->files.blocks_count ? index->files.blocks[number + 1].time_ns
+						       : UINT64_MAX;
+}
+
+static bool is_asked_for(struct worker *worker, uint64_t begin, uint64_t end, bool *asked)
+{
+	const struct window_query *query = worker->work->query;
+	struct index *index = worker->work->index;
+	uint64_t begin_low, begin_high, end_low, end_high;
+
+	bounds_of(index, begin, &begin_low, &begin_high);
+	bounds_of(index, end, &end_low, &end_high);
+	if (begin_high <= end_low && end_low - begin_high >= query->lifetime_min_ns &&
+	    end_high - begin_low <= query->lifetime_max_ns) {
+		*asked = true;
+		return true;
+	}
+	*asked = false;
+	if (end_high - begin_low < query->lifetime_min_ns ||
+	    (begin_high <= end_low && end_low - begin_high > query->lifetime_max_ns))
+		return true;
+	if (!index_clock_time(&worker->clock, index, begin, &begin_low, &worker->err) ||
+	    !index_clock_time(&worker->clock, index, end, &end_low, &worker->err))
+		return false;
+	*asked = end_low - begin_low >= query->lifetime_min_ns &&
+		 end_low - begin_low <= query->lifetime_max_ns;
+	return true;
+}
+
+static bool bad_lifetime(struct worker *worker)
+{
+	return err_set(&worker->err, ERR_FORMAT, "the index is damaged: a lifetime");
+}
+
+static bool count_longs(struct worker *worker, const struct job *job)
+{
+	const struct work *work = worker->work;
+	struct index *index = work->index;
+	struct index_long *list = worker->records;
+	size_t records = (size_t)(job->to - job->from);
+
+	if (!vault_read(&index->files.longs[job->class], job->from * sizeof *list, list,
+			records * sizeof *list, &worker->err))
+		return false;
+	for (size_t i = 0; i < records; i++) {
+		uint64_t begin = live_table_step(list[i].begin);
+		uint32_t cell = live_table_cell(list[i].begin);
+		bool asked;
+
+		if (i + AHEAD < records &&
+		    live_table_cell(list[i + AHEAD].begin) < index->cells.cells_count)
+			mem_expect(
+				&worker->tallies->living[live_table_cell(list[i + AHEAD].begin)]);
+		if (cell >= index->cells.cells_count || begin > list[i].end ||
+		    list[i].end >= index->steps_end)
+			return bad_lifetime(worker);
+		if (list[i].end < work->query->to || begin >= work->query->to)
+			continue;
+		if (!is_asked_for(worker, begin, list[i].end, &asked))
+			return false;
+		if (asked)
+			count(worker, cell, begin, false);
+	}
+	return true;
+}
+
+// ---- what nothing ends ----
+
+static const struct stretch *stretch_of(const struct work *work, uint32_t cell)
+{
+	const struct cells *cells = &work->index->cells;
+	size_t process = work->processes;
+
+	if (!work->alike)
+		process = cells_site(cells, cells_cell(cells, cell).site)->process;
+	return &work->never[process < work->processes ? process : work->processes];
+}
+
+static bool count_never(struct worker *worker, const struct job *job)
+{
+	const struct work *work = worker->work;
+	struct index *index = work->index;
+	uint64_t *list = worker->records;
+	size_t entries = (size_t)(job->to - job->from);
+
+	if (!index_never_read(index, job->from, entries, list, &worker->err))
+		return false;
+	for (size_t i = 0; i < entries; i++) {
+		uint64_t begin = live_table_step(list[i]);
+		uint32_t cell = live_table_cell(list[i]);
+		const struct stretch *stretch;
+
+		if (i + AHEAD < entries &&
+		    live_table_cell(list[i + AHEAD]) < index->cells.cells_count)
+			mem_expect(&worker->tallies->living[live_table_cell(list[i + AHEAD])]);
+		if (cell >= index->cells.cells_count)
+			return bad_lifetime(worker);
+		stretch = stretch_of(work, cell);
+		if (begin < work->query->to && begin >= stretch->from && begin < stretch->to)
+			count(worker, cell, begin, false);
+	}
+	return true;
+}
+
+static bool never_stretch(struct work *work, uint64_t time_ns, struct stretch *stretch,
+			  struct err *err)
+{
+	struct worker worker = { .work = work };
+	bool ok = find_stretch(&worker, time_ns, stretch);
+
+	if (!ok)
+		*err = worker.err;
+	index_edges_fini(&worker.least);
+	index_edges_fini(&worker.most);
+	return ok;
+}
+
+// By process: until when what nothing ended is said to have lived.
+static bool find_never(struct work *work, struct err *err)
+{
+	struct index *index = work->index;
+	struct stretch *last;
+	bool ok;
+
+	work->processes = index->exits_count;
+	work->never = mem_alloc(work->processes + 1, sizeof *work->never);
+	last = &work->never[work->processes];
+	ok = never_stretch(work, index->duration_ns, last, err);
+	for (size_t i = 0; ok && i < work->processes; i++) {
+		if (index->exits[i].step == WINDOW_NEVER)
+			work->never[i] = *last;
+		else
+			ok = never_stretch(work, index->exits[i].time_ns, &work->never[i], err);
+	}
+	// Those of no process that is known are none.
+	if (ok && work->processes)
+		*last = work->never[0];
+	work->alike = true;
+	for (size_t i = 0; i < work->processes; i++)
+		work->alike = work->alike && work->never[i].from == last->from &&
+			      work->never[i].to == last->to;
+	return ok;
+}
+
+// ---- who does what ----
+
+static void add_job(struct work *work, enum job_kind kind, unsigned class, uint64_t from,
+		    uint64_t to)
+{
+	work->jobs = mem_grow(work->jobs, &work->jobs_capacity, work->jobs_count + 1,
+			      sizeof *work->jobs);
+	work->jobs[work->jobs_count++] = (struct job){ kind, class, from, to };
+}
+
+static void add_blocks(struct work *work)
+{
+	const struct index *index = work->index;
+	uint64_t at = work->query->from, size = UINT64_C(1) << index->shape.block_log2;
+	uint64_t end = work->query->to + (UINT64_C(1) << index->shape.long_log2);
+
+	if (end > index->steps_end)
+		end = index->steps_end;
+	for (; at < end; at = (at / size + 1) * size)
+		add_job(work, JOB_BLOCK, 0, at,
+			(at / size + 1) * size < end ? (at / size + 1) * size : end);
+}
+
+// The first entry of a file's sparse index that does not end before a step.
+static size_t sparse_at(const struct index_files *files, unsigned class, uint64_t step)
+{
+	size_t low = 0, high = files->sparse_count[class];
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (files->sparse[class][middle] < step)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+// Those that began before the window's end, and end in it or behind.
+static void add_longs(struct work *work)
+{
+	const struct index *index = work->index;
+	const struct index_files *files = &index->files;
+	unsigned sparse_log2 = index->shape.sparse_log2;
+
+	for (unsigned class = 0; class < INDEX_LONGS; class ++) {
+		uint64_t records = files->longs[class].size / sizeof(struct index_long);
+		unsigned log2 = class + index->shape.long_log2 + 1;
+		uint64_t to = work->query->to, end = records;
+		size_t first = sparse_at(files, class, to), last = files->sparse_count[class];
+
+		if (class + 1 < INDEX_LONGS && log2 < 63)
+			last = sparse_at(files, class, to + (UINT64_C(1) << log2));
+		if ((uint64_t)last << sparse_log2 < end)
+			end = (uint64_t)last << sparse_log2;
+		for (uint64_t at = first ? (uint64_t)(first - 1) << sparse_log2 : 0; at < end;
+		     at += RECORDS)
+			add_job(work, JOB_LONG, class, at, at + RECORDS < end ? at + RECORDS : end);
+	}
+}
+
+// The entries that may have begun in time.
+static bool add_never(struct work *work, struct err *err)
+{
+	struct stretch all = work->never[0];
+	uint64_t first, end;
+
+	for (size_t i = 1; i <= work->processes; i++) {
+		all.from = work->never[i].from < all.from ? work->never[i].from : all.from;
+		all.to = work->never[i].to > all.to ? work->never[i].to : all.to;
+	}
+	if (all.to > work->query->to)
+		all.to = work->query->to;
+	if (!index_never_at(work->index, all.from, &first, err) ||
+	    !index_never_at(work->index, all.to, &end, err))
+		return false;
+	for (uint64_t next; first < end; first = next) {
+		// Up to a multiple: that is where blocks end.
+		next = first - first % RECORDS + RECORDS;
+		add_job(work, JOB_NEVER, 0, first, next < end ? next : end);
+	}
+	return true;
+}
+
+static bool do_job(struct worker *worker, const struct job *job)
+{
+	switch (job->kind) {
+	case JOB_BLOCK:
+		return count_block(worker, job);
+	case JOB_LONG:
+		return index_go_on(worker->work->index, &worker->err) && count_longs(worker, job);
+	default:
+		return index_go_on(worker->work->index, &worker->err) && count_never(worker, job);
+	}
+}
+
+static void *do_jobs(void *context)
+{
+	struct worker *worker = context;
+	struct work *work = worker->work;
+	size_t at;
+
+	worker->records = mem_resize(NULL, RECORDS, sizeof(struct index_long));
+	while (!atomic_load(&work->failed) &&
+	       (at = atomic_fetch_add(&work->next, 1)) < work->jobs_count)
+		if (!do_job(worker, &work->jobs[at]))
+			atomic_store(&work->failed, true);
+	mem_free(worker->records);
+	index_block_fini(&worker->block);
+	index_edges_fini(&worker->least);
+	index_edges_fini(&worker->most);
+	index_clock_fini(&worker->clock);
+	return NULL;
+}
+
+static void raise_all(struct index_tallies *tallies, struct index_tally *list,
+		      const struct index_tally *others, bool ends)
+{
+	for (uint32_t id = 0; id < tallies->cells_count; id++)
+		for (unsigned before = 0; before < 2; before++) {
+			list[id].count[before] += others[id].count[before];
+			if (list[id].count[before] < others[id].count[before])
+				wrap(tallies, id, type_of(ends, before), 1);
+		}
+}
+
+// The second thread's figures to those of the first.
+static void join(struct index_tallies *tallies, const struct index_tallies *others)
+{
+	raise_all(tallies, tallies->ended, others->ended, true);
+	raise_all(tallies, tallies->living, others->living, false);
+	for (uint32_t id = 0; others->wraps && id < tallies->cells_count; id++)
+		for (unsigned i = 0; i < WINDOW_TYPES; i++)
+			if (others->wraps[id][i])
+				wrap(tallies, id, i, others->wraps[id][i]);
+}
+
+static bool do_all(struct work *work, struct index_tallies *tallies, struct err *err)
+{
+	struct index *index = work->index;
+	struct index_tallies others = { 0 };
+	struct worker workers[THREADS] = { { .work = work, .tallies = tallies },
+					   { .work = work, .tallies = &others } };
+	size_t bytes = index->cells.cells_count * 2 * sizeof *others.ended;
+	struct thread *thread = NULL;
+
+	// A second thread needs as much memory again.
+	if (work->jobs_count > 1 && bytes < index_room(index, 4, 1)) {
+		init_tallies(&others, index->cells.cells_count);
+		thread = thread_start(do_jobs, &workers[1]);
+	}
+	do_jobs(&workers[0]);
+	if (thread)
+		thread_join(thread);
+	if (thread)
+		join(tallies, &others);
+	index_tallies_fini(&others);
+	for (unsigned i = 0; i < THREADS; i++)
+		if (workers[i].err.kind != ERR_NONE)
+			*err = workers[i].err;
+	return !atomic_load(&work->failed);
+}
+
+bool index_tally(struct index *index, const struct window_query *query,
+		 struct index_tallies *tallies, struct err *err)
+{
+	struct work work = { .index = index, .query = query };
+	bool ok = find_never(&work, err);
+
+	init_tallies(tallies, index->cells.cells_count);
+	if (ok) {
+		add_blocks(&work);
+		add_longs(&work);
+		ok = add_never(&work, err) && do_all(&work, tallies, err);
+	}
+	mem_free(work.jobs);
+	mem_free(work.never);
+	return ok;
+}

@@ -1,0 +1,567 @@
+#include "engine/index/plain.h"
+
+#include "base/mem.h"
+#include "engine/index/buckets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- the list ----
+
+void plain_fini(struct plain *plain)
+{
+	mem_free(plain->lives);
+	mem_free(plain->orphans);
+	mem_free(plain->cells);
+	mem_free(plain->table);
+	*plain = (struct plain){ 0 };
+}
+
+static bool same_cell(const struct window_cell *a, const struct window_cell *b)
+{
+	return a->process == b->process && a->thread == b->thread && a->stack == b->stack &&
+	       a->heap == b->heap && a->layer == b->layer && a->owner == b->owner &&
+	       a->orphans == b->orphans && a->size == b->size;
+}
+
+static uint64_t hash_cell(const struct window_cell *cell)
+{
+	const uint64_t words[] = { cell->process,
+				   cell->thread,
+				   cell->stack,
+				   cell->heap,
+				   cell->layer + cell->owner * 4u + cell->orphans * 1024u,
+				   cell->size };
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+// Where the cell is in the table, or would be.
+static size_t find_slot(const struct plain *plain, const struct window_cell *cell)
+{
+	size_t at = hash_cell(cell) & (plain->table_capacity - 1);
+
+	while (plain->table[at] && !same_cell(&plain->cells[plain->table[at] - 1], cell))
+		at = (at + 1) & (plain->table_capacity - 1);
+	return at;
+}
+
+static void grow_table(struct plain *plain)
+{
+	plain->table_capacity = plain->table_capacity ? plain->table_capacity * 2 : 64;
+	mem_free(plain->table);
+	plain->table = mem_alloc(plain->table_capacity, sizeof *plain->table);
+	for (size_t i = 0; i < plain->cells_count; i++)
+		plain->table[find_slot(plain, &plain->cells[i])] = (uint32_t)i + 1;
+}
+
+uint32_t plain_cell(struct plain *plain, const struct window_cell *cell)
+{
+	size_t at;
+
+	if (plain->cells_count * 2 >= plain->table_capacity)
+		grow_table(plain);
+	at = find_slot(plain, cell);
+	if (!plain->table[at]) {
+		plain->cells = mem_grow(plain->cells, &plain->cells_capacity,
+					plain->cells_count + 1, sizeof *plain->cells);
+		plain->cells[plain->cells_count++] = *cell;
+		plain->table[at] = (uint32_t)plain->cells_count;
+	}
+	return plain->table[at] - 1;
+}
+
+size_t plain_add(struct plain *plain, const struct plain_life *life)
+{
+	plain->lives = mem_grow(plain->lives, &plain->lives_capacity, plain->lives_count + 1,
+				sizeof *plain->lives);
+	plain->lives[plain->lives_count] = *life;
+	return plain->lives_count++;
+}
+
+void plain_add_orphan(struct plain *plain, uint64_t step, uint32_t cell)
+{
+	plain->orphans = mem_grow(plain->orphans, &plain->orphans_capacity,
+				  plain->orphans_count + 1, sizeof *plain->orphans);
+	plain->orphans[plain->orphans_count++] = (struct plain_orphan){ step, cell };
+}
+
+// ---- what a query says of one lifetime ----
+
+// The groups of all cells: WINDOW_SKIP for those that the query leaves out.
+static uint32_t *groups_of(const struct plain *plain, const struct window_query *query)
+{
+	uint32_t *groups = mem_alloc(plain->cells_count + 1, sizeof *groups);
+	unsigned layers = query->layers ? query->layers : WINDOW_HEAP;
+
+	for (size_t i = 0; i < plain->cells_count; i++) {
+		struct window_cell cell = plain->cells[i];
+
+		groups[i] = WINDOW_SKIP;
+		if (!(cell.layer & layers))
+			continue;
+		if (!query->by_size)
+			cell.size = 0;
+		groups[i] = query->group ? query->group(query->context, &cell) : 0;
+	}
+	return groups;
+}
+
+static bool by_lifetime(const struct window_query *query)
+{
+	return query->lifetime_min_ns || query->lifetime_max_ns;
+}
+
+static uint64_t lifetime_of(const struct plain *plain, const struct plain_life *life)
+{
+	uint64_t end_ns = plain->duration_ns;
+
+	if (life->end != WINDOW_NEVER)
+		end_ns = life->end_ns;
+	else if (life->exit != WINDOW_NEVER)
+		end_ns = life->exit_ns;
+	return end_ns - life->begin_ns;
+}
+
+static bool lifetime_fits(const struct plain *plain, const struct window_query *query,
+			  const struct plain_life *life)
+{
+	uint64_t lifetime_ns = lifetime_of(plain, life);
+
+	return !by_lifetime(query) ||
+	       (lifetime_ns >= query->lifetime_min_ns && lifetime_ns <= query->lifetime_max_ns);
+}
+
+static bool inside(const struct window_query *query, uint64_t step)
+{
+	return step >= query->from && step < query->to;
+}
+
+// Its end in the classes.
+static uint64_t class_end(const struct window_query *query, const struct plain_life *life)
+{
+	return life->end == WINDOW_NEVER && query->exit_frees ? life->exit : life->end;
+}
+
+// Its end in the level.
+static uint64_t level_end(const struct plain_life *life)
+{
+	return life->end == WINDOW_NEVER ? life->exit : life->end;
+}
+
+static bool present(const struct window_query *query, const struct plain_life *life)
+{
+	uint64_t end = class_end(query, life);
+
+	if (query->from == query->to)
+		return life->begin < query->from && end >= query->from;
+	return life->begin < query->to && end >= query->from;
+}
+
+// ---- rows ----
+
+static void add_to(struct heap_amount *amount, uint64_t bytes)
+{
+	amount->count++;
+	amount->bytes += bytes;
+}
+
+struct rows {
+	struct window_result *result;
+	size_t capacity, rests_capacity;
+};
+
+static void make_row(struct rows *rows, uint32_t group)
+{
+	struct window_result *result = rows->result;
+
+	if (group < result->rows_count)
+		return;
+	result->rows =
+		mem_grow(result->rows, &rows->capacity, group + (size_t)1, sizeof *result->rows);
+	memset(result->rows + result->rows_count, 0,
+	       (group + (size_t)1 - result->rows_count) * sizeof *result->rows);
+	result->rows_count = group + 1;
+}
+
+static void make_rest(struct rows *rows, uint32_t group)
+{
+	make_row(rows, group);
+	window_result_make_rest(rows->result, &rows->rests_capacity, group);
+}
+
+static void count_life(const struct window_query *query, const struct plain_life *life,
+		       uint64_t size, struct window_row *row)
+{
+	bool begins = inside(query, life->begin), ends = inside(query, class_end(query, life));
+
+	if (present(query, life))
+		add_to(&row->type[begins ? (ends ? WINDOW_AIFI : WINDOW_AIFO)
+					 : (ends ? WINDOW_AOFI : WINDOW_AOFO)],
+		       size);
+}
+
+static bool has_rest(const struct window_query *query, const struct plain_life *life)
+{
+	return (life->end == WINDOW_NEVER && inside(query, life->exit)) ||
+	       (life->end_kind == WINDOW_END_DESTROY && inside(query, life->end));
+}
+
+static void count_rest(const struct plain_life *life, uint64_t size, struct window_rest *rest)
+{
+	if (life->end == WINDOW_NEVER)
+		add_to(life->exit_kind == WINDOW_END_EXEC ? &rest->by_exec : &rest->by_exit, size);
+	else
+		add_to(&rest->by_destroy, size);
+}
+
+static bool concerns(const struct window_query *query, const struct plain_life *life)
+{
+	return present(query, life) || (life->end == WINDOW_NEVER && inside(query, life->exit));
+}
+
+void plain_ask(const struct plain *plain, const struct window_query *query,
+	       struct window_result *result)
+{
+	uint32_t *groups = groups_of(plain, query);
+	struct rows rows = { result, result->rows_count, result->rests_count };
+
+	for (size_t i = 0; i < plain->lives_count; i++) {
+		const struct plain_life *life = &plain->lives[i];
+		uint32_t group = groups[life->cell];
+		uint64_t size = plain->cells[life->cell].size;
+
+		if (group == WINDOW_SKIP || !concerns(query, life) ||
+		    !lifetime_fits(plain, query, life))
+			continue;
+		make_row(&rows, group);
+		count_life(query, life, size, &result->rows[group]);
+		count_life(query, life, size, &result->total);
+		if (!has_rest(query, life))
+			continue;
+		make_rest(&rows, group);
+		count_rest(life, size, &result->rests[group]);
+		count_rest(life, size, &result->total_rest);
+	}
+	for (size_t i = 0; i < plain->orphans_count && !by_lifetime(query); i++) {
+		uint32_t group = groups[plain->orphans[i].cell];
+
+		if (group == WINDOW_SKIP || !inside(query, plain->orphans[i].step))
+			continue;
+		make_rest(&rows, group);
+		result->rests[group].orphans++;
+		result->total_rest.orphans++;
+	}
+	mem_free(groups);
+}
+
+bool plain_walk(const struct plain *plain, const struct window_query *query,
+		bool (*each)(void *context, const struct window_allocation *allocation),
+		void *context)
+{
+	uint32_t *groups = groups_of(plain, query);
+	bool more = true;
+
+	for (size_t i = 0; i < plain->lives_count && more; i++) {
+		const struct plain_life *life = &plain->lives[i];
+		struct window_allocation allocation = {
+			.cell = plain->cells[life->cell],
+			.group = groups[life->cell],
+			.begin = life->begin,
+			.end = level_end(life),
+			.begin_ns = life->begin_ns,
+			.end_ns = life->begin_ns + lifetime_of(plain, life),
+			.end_kind = life->end != WINDOW_NEVER    ? life->end_kind
+				    : life->exit != WINDOW_NEVER ? life->exit_kind
+								 : WINDOW_END_NEVER,
+			.begin_thread = TRACE_NONE,
+			.end_thread = TRACE_NONE,
+		};
+
+		if (allocation.group != WINDOW_SKIP && present(query, life) &&
+		    lifetime_fits(plain, query, life))
+			more = each(context, &allocation);
+	}
+	mem_free(groups);
+	return more;
+}
+
+// ---- levels ----
+
+// The level of a group goes up or down.
+struct change {
+	uint64_t step;
+	uint64_t time_ns;
+	uint64_t size;
+	uint32_t group;
+	bool up, exit;
+};
+
+struct changes {
+	struct change *list;
+	size_t count, capacity;
+};
+
+static int compare_changes(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	return x->step < y->step ? -1 : x->step > y->step;
+}
+
+// All changes of the level by lifetimes that the query selects, before `to`, in order.
+static struct changes changes_of(const struct plain *plain, const struct window_query *query)
+{
+	uint32_t *groups = groups_of(plain, query);
+	struct changes changes = { 0 };
+
+	for (size_t i = 0; i < plain->lives_count; i++) {
+		const struct plain_life *life = &plain->lives[i];
+		struct change change = { .group = groups[life->cell],
+					 .size = plain->cells[life->cell].size };
+
+		if (change.group == WINDOW_SKIP || !lifetime_fits(plain, query, life))
+			continue;
+		changes.list = mem_grow(changes.list, &changes.capacity, changes.count + 2,
+					sizeof *changes.list);
+		change.step = life->begin;
+		change.time_ns = life->begin_ns;
+		change.up = true;
+		if (change.step < query->to)
+			changes.list[changes.count++] = change;
+		change.step = level_end(life);
+		change.time_ns = life->begin_ns + lifetime_of(plain, life);
+		change.up = false;
+		change.exit = life->end == WINDOW_NEVER;
+		if (change.step < query->to)
+			changes.list[changes.count++] = change;
+	}
+	mem_free(groups);
+	if (changes.count)
+		qsort(changes.list, changes.count, sizeof *changes.list, compare_changes);
+	return changes;
+}
+
+static void apply(struct heap_amount *level, const struct change *change)
+{
+	level->count += change->up ? 1 : UINT64_MAX;
+	level->bytes += change->up ? change->size : 0 - change->size;
+}
+
+static bool step_is_over(const struct changes *changes, size_t i)
+{
+	return i + 1 == changes->count || changes->list[i + 1].step != changes->list[i].step;
+}
+
+// Peaks of one group.
+static void find_peak(const struct changes *changes, const struct window_query *query,
+		      struct window_detail *detail)
+{
+	struct heap_amount level = { 0 };
+	size_t i = 0;
+
+	for (; i < changes->count && changes->list[i].step < query->from; i++)
+		if (changes->list[i].group == detail->group)
+			apply(&level, &changes->list[i]);
+	detail->peak_bytes = level.bytes;
+	detail->peak_count = detail->most_count = level.count;
+	detail->peak_edge = query->from;
+	for (; i < changes->count; i++) {
+		if (changes->list[i].group == detail->group)
+			apply(&level, &changes->list[i]);
+		if (!step_is_over(changes, i))
+			continue;
+		if (level.bytes > detail->peak_bytes) {
+			detail->peak_bytes = level.bytes;
+			detail->peak_count = level.count;
+			detail->peak_edge = changes->list[i].step + 1;
+		}
+		if (level.count > detail->most_count)
+			detail->most_count = level.count;
+	}
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+// First, last, and lifetimes of one group.
+static void find_times(const struct plain *plain, const uint32_t *groups,
+		       const struct window_query *query, struct window_detail *detail)
+{
+	uint64_t *lifetimes = NULL, first = WINDOW_NEVER, last = 0;
+	size_t count = 0, capacity = 0;
+
+	detail->first_ns = detail->last_ns = 0;
+	for (size_t i = 0; i < plain->lives_count; i++) {
+		const struct plain_life *life = &plain->lives[i];
+
+		if (groups[life->cell] != detail->group || !lifetime_fits(plain, query, life))
+			continue;
+		if (inside(query, life->begin) && life->begin < first) {
+			first = life->begin;
+			detail->first_ns = life->begin_ns;
+		}
+		if (inside(query, life->begin) && life->begin >= last) {
+			last = life->begin;
+			detail->last_ns = life->begin_ns;
+		}
+		if (!inside(query, life->end))
+			continue;
+		lifetimes = mem_grow(lifetimes, &capacity, count + 1, sizeof *lifetimes);
+		lifetimes[count++] = life->end_ns - life->begin_ns;
+	}
+	if (count)
+		qsort(lifetimes, count, sizeof *lifetimes, compare_u64);
+	detail->lifetimes = count;
+	detail->lifetime_median_ns = count ? lifetimes[(count - 1) / 2] : 0;
+	detail->lifetime_p99_ns = count ? lifetimes[(count - 1) * 99 / 100] : 0;
+	mem_free(lifetimes);
+}
+
+void plain_detail(const struct plain *plain, const struct window_query *query,
+		  struct window_detail *details, size_t count)
+{
+	struct changes changes = changes_of(plain, query);
+	uint32_t *groups = groups_of(plain, query);
+
+	for (size_t i = 0; i < count; i++) {
+		find_peak(&changes, query, &details[i]);
+		find_times(plain, groups, query, &details[i]);
+	}
+	mem_free(groups);
+	mem_free(changes.list);
+}
+
+void plain_series(const struct plain *plain, const struct window_query *query, size_t groups_count,
+		  struct window_bucket *buckets, size_t count)
+{
+	struct buckets_axis axis = { query->from_ns, query->to_ns, count };
+	struct changes changes = changes_of(plain, query);
+	struct buckets_row *rows = mem_alloc(groups_count + 1, sizeof *rows);
+	size_t i = 0, first;
+
+	for (; i < changes.count && changes.list[i].step < query->from; i++)
+		if (changes.list[i].group < groups_count)
+			apply(&rows[changes.list[i].group].level, &changes.list[i]);
+	for (size_t g = 0; g < groups_count; g++)
+		buckets_begin(&rows[g], buckets + g * count, rows[g].level);
+	for (first = i; i < changes.count; i++) {
+		struct heap_amount levels = { 0 };
+
+		if (!step_is_over(&changes, i))
+			continue;
+		// A step that begins and ends several at once shows only its outcome.
+		for (size_t k = first; k <= i; k++) {
+			if (changes.list[k].group >= groups_count)
+				continue;
+			buckets_go(&rows[changes.list[k].group],
+				   buckets_find(&axis, changes.list[k].time_ns));
+			apply(&rows[changes.list[k].group].level, &changes.list[k]);
+		}
+		for (size_t k = first; k <= i; k++) {
+			if (changes.list[k].group >= groups_count)
+				continue;
+			levels = rows[changes.list[k].group].level;
+			buckets_set(&rows[changes.list[k].group], levels);
+		}
+		first = i + 1;
+	}
+	for (size_t g = 0; g < groups_count; g++)
+		buckets_end(&rows[g], &axis);
+	mem_free(rows);
+	mem_free(changes.list);
+}
+
+void plain_changes(const struct plain *plain, const struct window_query *query,
+		   bool (*each)(void *context, const struct window_change *change), void *context)
+{
+	struct changes changes = changes_of(plain, query);
+	bool more = true;
+
+	for (size_t i = 0; i < changes.count && more; i++) {
+		const struct change *change = &changes.list[i];
+		const struct window_change told = {
+			.edge = change->step + 1,
+			.time_ns = change->time_ns,
+			.bytes = change->size,
+			.group = change->group,
+			.up = change->up,
+			.exit = change->exit,
+			.last = step_is_over(&changes, i),
+		};
+
+		if (change->step >= query->from)
+			more = each(context, &told);
+	}
+	mem_free(changes.list);
+}
+
+struct heap_amount plain_peak(const struct plain *plain, enum window_layer layer, uint64_t *edge)
+{
+	struct window_query query = { .to = WINDOW_NEVER, .layers = layer };
+	struct changes changes = changes_of(plain, &query);
+	struct heap_amount level = { 0 }, peak = { 0 };
+
+	*edge = WINDOW_START;
+	for (size_t i = 0; i < changes.count; i++) {
+		apply(&level, &changes.list[i]);
+		if (step_is_over(&changes, i) && level.bytes > peak.bytes) {
+			peak = level;
+			*edge = changes.list[i].step + 1;
+		}
+	}
+	mem_free(changes.list);
+	return peak;
+}
+
+void plain_flows(const struct plain *plain, const struct window_query *query, size_t groups_count,
+		 struct window_flow *flows, size_t count)
+{
+	struct buckets_axis axis = { query->from_ns, query->to_ns, count };
+	uint32_t *groups = groups_of(plain, query);
+
+	memset(flows, 0, groups_count * count * sizeof *flows);
+	for (size_t i = 0; i < plain->lives_count; i++) {
+		const struct plain_life *life = &plain->lives[i];
+		uint64_t size = plain->cells[life->cell].size;
+		struct window_flow *row;
+
+		if (groups[life->cell] >= groups_count || !lifetime_fits(plain, query, life))
+			continue;
+		row = flows + groups[life->cell] * count;
+		if (inside(query, life->begin))
+			add_to(&row[buckets_find(&axis, life->begin_ns)].allocated, size);
+		if (inside(query, life->end))
+			add_to(&row[buckets_find(&axis, life->end_ns)].freed, size);
+	}
+	mem_free(groups);
+}
+
+void plain_lifetimes(const struct plain *plain, const struct window_query *query,
+		     size_t groups_count, struct heap_amount *classes)
+{
+	uint32_t *groups = groups_of(plain, query);
+
+	memset(classes, 0, groups_count * WINDOW_LIFETIME_CLASSES * sizeof *classes);
+	for (size_t i = 0; i < plain->lives_count; i++) {
+		const struct plain_life *life = &plain->lives[i];
+		uint32_t group = groups[life->cell];
+
+		if (group >= groups_count || !inside(query, life->end) ||
+		    !lifetime_fits(plain, query, life))
+			continue;
+		add_to(&classes[group * (size_t)WINDOW_LIFETIME_CLASSES +
+				window_lifetime_class(life->end_ns - life->begin_ns)],
+		       plain->cells[life->cell].size);
+	}
+	mem_free(groups);
+}

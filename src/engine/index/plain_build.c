@@ -1,0 +1,319 @@
+// Builds the list of all lifetimes of a trace in memory, in the simplest way there is.
+//
+// For small traces it answers at once, and for all others it is what the tests hold the index
+// against: so it has one hash table from address to lifetime for each heap, and no other
+// cleverness. malloc at step 5 adds lifetime 0 and maps its address to it; free at step 9 ends
+// lifetime 0 at 9 and takes the address out. A realloc at step 12 ends one and begins another.
+#include "base/map.h"
+#include "base/mem.h"
+#include "engine/index/plain.h"
+#include "engine/replay/lives.h"
+#include "engine/space/vm_lives.h"
+
+#include <stdlib.h>
+
+enum { LOOK_EVERY = 1 << 16 }; // events between two looks at the progress bar
+
+// The addresses where blocks live, of one heap of one process: to the index of the life.
+struct space_table {
+	process_id process;
+	heap_id heap;
+	struct map live;
+};
+
+struct build {
+	struct plain *plain;
+	struct plain_steps *steps;
+	struct reader *reader;
+	struct space_table *tables;
+	size_t tables_count, tables_capacity;
+	struct map table_of;   // process << 32 | heap: table + 1
+	struct map *inherited; // by process: addresses of inherited blocks that were freed
+	struct map undone;     // first halves of reallocs that failed (lives_find_undone)
+	struct vm_lives vm;
+};
+
+static uint64_t add_step(struct build *build, uint64_t time_ns, uint64_t number)
+{
+	struct plain_steps *steps = build->steps;
+	size_t before = steps->capacity;
+
+	steps->times_ns = mem_grow(steps->times_ns, &steps->capacity, steps->count + 1,
+				   sizeof *steps->times_ns);
+	if (steps->capacity != before)
+		steps->numbers =
+			mem_resize(steps->numbers, steps->capacity, sizeof *steps->numbers);
+	steps->times_ns[steps->count] = time_ns;
+	steps->numbers[steps->count] = number;
+	return steps->count++;
+}
+
+static struct map *table_of(struct build *build, process_id process, heap_id heap)
+{
+	bool added;
+	uint64_t *at = map_put(&build->table_of, (uint64_t)process << 32 | heap, &added);
+
+	if (added) {
+		build->tables = mem_grow(build->tables, &build->tables_capacity,
+					 build->tables_count + 1, sizeof *build->tables);
+		build->tables[build->tables_count] =
+			(struct space_table){ .process = process, .heap = heap };
+		*at = ++build->tables_count;
+	}
+	return &build->tables[*at - 1].live;
+}
+
+static process_id process_of(const struct build *build, const struct trace_event *event)
+{
+	return reader_thread(build->reader, event->thread)->process;
+}
+
+static void end_life(struct build *build, size_t index, uint64_t step, uint64_t time_ns,
+		     enum window_end kind)
+{
+	struct plain_life *life = &build->plain->lives[index];
+
+	life->end = step;
+	life->end_ns = time_ns;
+	life->end_kind = (uint8_t)kind;
+}
+
+// A block begins; one that lives there was freed without our seeing it.
+static void begin_block(struct build *build, const struct trace_event *event, uint32_t cell)
+{
+	struct map *live = table_of(build, process_of(build, event), event->heap);
+	struct plain_life life = {
+		.end = WINDOW_NEVER, .exit = WINDOW_NEVER, .begin_ns = event->time_ns, .cell = cell
+	};
+	bool added;
+	uint64_t *place = map_put(live, event->address, &added);
+
+	if (!added) {
+		end_life(build, *place, add_step(build, event->time_ns, event->number),
+			 event->time_ns, WINDOW_END_FREE);
+		build->steps->lost++;
+	}
+	life.begin = add_step(build, event->time_ns, event->number);
+	*place = plain_add(build->plain, &life);
+}
+
+static struct window_cell cell_of(const struct build *build, const struct trace_event *event)
+{
+	return (struct window_cell){ .process = process_of(build, event),
+				     .thread = event->thread,
+				     .stack = event->stack,
+				     .heap = event->heap,
+				     .layer = WINDOW_HEAP };
+}
+
+static void allocate(struct build *build, const struct trace_event *event)
+{
+	struct window_cell cell = cell_of(build, event);
+
+	cell.size = event->size;
+	begin_block(build, event, plain_cell(build->plain, &cell));
+}
+
+static void release_unknown(struct build *build, const struct trace_event *event, uint64_t address)
+{
+	process_id process = process_of(build, event);
+	uint64_t step = add_step(build, event->time_ns, event->number);
+	struct window_cell cell = cell_of(build, event);
+	bool inherited = false;
+
+	if (trace_start_inherits(reader_process(build->reader, process)->start))
+		map_put(&build->inherited[process], address, &inherited);
+	if (inherited) {
+		build->steps->inherited++;
+		return;
+	}
+	cell.orphans = true;
+	cell.stack = 0;
+	plain_add_orphan(build->plain, step, plain_cell(build->plain, &cell));
+}
+
+static void release(struct build *build, const struct trace_event *event, uint64_t address)
+{
+	struct map *live = table_of(build, process_of(build, event), event->heap);
+	uint64_t *place = map_find(live, address);
+
+	if (!place) {
+		release_unknown(build, event, address);
+		return;
+	}
+	end_life(build, *place, add_step(build, event->time_ns, event->number), event->time_ns,
+		 WINDOW_END_FREE);
+	map_remove(live, address);
+}
+
+static int compare_lives(const void *a, const void *b)
+{
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+// All blocks of a heap end, in the order in which they began.
+static void destroy(struct build *build, const struct trace_event *event)
+{
+	struct map *live = table_of(build, process_of(build, event), event->heap);
+	size_t *list = mem_alloc(live->count + 1, sizeof *list);
+	uint64_t address, life;
+	size_t at = 0, count = 0;
+
+	while (map_next(live, &at, &address, &life))
+		list[count++] = life;
+	qsort(list, count, sizeof *list, compare_lives);
+	for (size_t i = 0; i < count; i++)
+		end_life(build, list[i], add_step(build, event->time_ns, event->number),
+			 event->time_ns, WINDOW_END_DESTROY);
+	if (count == 0)
+		add_step(build, event->time_ns, event->number);
+	map_clear(live);
+	mem_free(list);
+}
+
+static void add_event(struct build *build, const struct trace_event *event)
+{
+	build->steps->calls += trace_kind_is_call(event->kind);
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
+	case TRACE_HEAP_ALLOC:
+	case TRACE_REALLOC_ALLOC:
+		allocate(build, event);
+		break;
+	case TRACE_FREE:
+	case TRACE_HEAP_FREE:
+		release(build, event, event->address);
+		break;
+	case TRACE_REALLOC:
+		release(build, event, event->old_address);
+		allocate(build, event);
+		break;
+	case TRACE_REALLOC_FREE:
+		if (map_find(&build->undone, event->number))
+			add_step(build, event->time_ns, event->number);
+		else
+			release(build, event, event->address);
+		break;
+	case TRACE_HEAP_RESET:
+	case TRACE_HEAP_DESTROY:
+		destroy(build, event);
+		break;
+	default:
+		add_step(build, event->time_ns, event->number);
+		break;
+	}
+}
+
+// What lives in a process now, lives until its end.
+static void end_process(struct build *build, const struct trace_note *note)
+{
+	const struct trace_process *process = reader_process(build->reader, note->process);
+	uint64_t step = add_step(build, note->time_ns, UINT64_MAX);
+
+	for (size_t i = 0; i < build->tables_count; i++) {
+		uint64_t address, index;
+		size_t at = 0;
+
+		if (build->tables[i].process != note->process)
+			continue;
+		while (map_next(&build->tables[i].live, &at, &address, &index)) {
+			struct plain_life *life = &build->plain->lives[index];
+
+			life->exit = step;
+			life->exit_ns = note->time_ns;
+			life->exit_kind = process->exit == TRACE_EXIT_EXEC ? WINDOW_END_EXEC
+									   : WINDOW_END_EXIT;
+		}
+		map_clear(&build->tables[i].live);
+	}
+	map_clear(&build->inherited[note->process]);
+}
+
+static void add_mark(struct build *build, const struct trace_note *note)
+{
+	struct plain_steps *steps = build->steps;
+
+	steps->marks = mem_grow(steps->marks, &steps->marks_capacity, steps->marks_count + 1,
+				sizeof *steps->marks);
+	steps->marks[steps->marks_count++] = (struct window_mark){
+		.name = mem_copy_text(note->text),
+		.process = note->process,
+		.thread = note->thread,
+		.time_ns = note->time_ns,
+		.edge = steps->count,
+	};
+}
+
+static void build_fini(struct build *build)
+{
+	for (size_t i = 0; i < build->tables_count; i++)
+		map_fini(&build->tables[i].live);
+	for (uint32_t i = 0; i < reader_processes_count(build->reader); i++)
+		map_fini(&build->inherited[i]);
+	mem_free(build->tables);
+	mem_free(build->inherited);
+	map_fini(&build->undone);
+	map_fini(&build->table_of);
+}
+
+bool plain_build(struct plain *plain, struct plain *vm, struct plain_steps *steps,
+		 struct reader *reader, struct progress *progress, bool (*stop)(void *context),
+		 void *context)
+{
+	struct build build = { .plain = plain, .steps = steps, .reader = reader };
+	uint32_t processes = reader_processes_count(reader), threads = reader_threads_count(reader);
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint32_t items = 0;
+	bool stopped = false;
+
+	build.inherited = mem_alloc(processes + (size_t)1, sizeof *build.inherited);
+	vm_lives_init(&build.vm, vm, reader);
+	add_step(&build, 0, UINT64_MAX);
+	lives_find_undone(reader, &build.undone, progress); // rewinds
+	while (!stopped && (item = reader_next(reader, &event, &note)) != READER_END) {
+		if (item == READER_EVENT && event.thread < threads &&
+		    reader_thread(reader, event.thread)->process < processes) {
+			if (event.stack >= reader_stacks_count(reader))
+				event.stack = 0;
+			vm_lives_add_event(&build.vm, &event,
+					   reader_thread(reader, event.thread)->process,
+					   steps->count);
+			add_event(&build, &event);
+			plain->duration_ns = event.time_ns;
+		} else if (item == READER_NOTE) {
+			vm_lives_add_note(&build.vm, &note, steps->count);
+			if (note.kind == TRACE_NOTE_PROCESS_END && note.process < processes)
+				end_process(&build, &note);
+			else if (note.kind == TRACE_NOTE_MARK)
+				add_mark(&build, &note);
+			plain->duration_ns = note.time_ns;
+		}
+		if (++items % LOOK_EVERY)
+			continue;
+		progress_update(progress, reader_position(reader));
+		stopped = stop && stop(context);
+	}
+	if (reader_end(reader) && reader_end(reader)->duration_ns > plain->duration_ns)
+		plain->duration_ns = reader_end(reader)->duration_ns;
+	vm->duration_ns = plain->duration_ns;
+	vm_lives_fini(&build.vm);
+	build_fini(&build);
+	return !stopped;
+}
+
+void plain_steps_fini(struct plain_steps *steps)
+{
+	for (size_t i = 0; i < steps->marks_count; i++)
+		mem_free((char *)(uintptr_t)steps->marks[i].name);
+	mem_free(steps->marks);
+	mem_free(steps->times_ns);
+	mem_free(steps->numbers);
+	*steps = (struct plain_steps){ 0 };
+}

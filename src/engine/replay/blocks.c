@@ -1,0 +1,351 @@
+#include "engine/replay/blocks.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+enum {
+	REGION_BITS = 16, // of an address, within its region
+	GRANULE_BITS = 4, // blocks are 16 bytes apart at least in nearly every allocator
+	GRANULES = 1 << (REGION_BITS - GRANULE_BITS),
+	FOLD = 6, // granules so far apart have homes side by side, see home_of
+	DIRECTORY_MIN = 16,
+	SLOTS_MIN = 4,
+	SLOTS_KEPT = 8, // tables up to here stay with a region that is empty
+	SPARSE = 8,     // fewer blocks than a slot in so many: the table shrinks
+	FULL = 7,       // more blocks than so many of FULL_OF slots: it grows
+	FULL_OF = 8,
+	SIZE_BITS = 64 - REGION_BITS,
+	PIECE_SLOTS_MIN = 64,
+	PIECE_SLOTS_MAX = 1 << 19,  // 8 MiB
+	MAPPED_SLOTS_MIN = 1 << 16, // from here on with large pages
+};
+
+// A table of the most capacity, for a region with a block at each address, has a size of its own.
+_Static_assert(2 << REGION_BITS < PIECE_SLOTS_MAX, "a piece has room for any table");
+_Static_assert(SLOTS_MIN << (BLOCKS_CLASSES - 1) == 2 << REGION_BITS, "a class for each capacity");
+
+#define REGION_MASK ((UINT64_C(1) << REGION_BITS) - 1)
+#define SIZE_HUGE (UINT64_C(1) << (SIZE_BITS - 1)) // with the place in `huge`
+
+struct blocks_region {
+	uint64_t key; // the addresses' upper bits, plus 1; 0: a free place of the directory
+	struct block *slots;
+	uint32_t count;
+	uint32_t capacity; // a power of two, or 0
+};
+
+// A piece of memory that tables are cut from; its head takes as much room as some slots.
+struct blocks_piece {
+	struct blocks_piece *before;
+	size_t slots;
+};
+
+static void give_back(struct blocks_piece *piece)
+{
+	if (piece->slots >= MAPPED_SLOTS_MIN)
+		mem_unmap(piece, piece->slots * sizeof(struct block));
+	else
+		mem_free(piece);
+}
+
+void blocks_fini(struct blocks *blocks)
+{
+	while (blocks->pieces) {
+		struct blocks_piece *piece = blocks->pieces;
+
+		blocks->pieces = piece->before;
+		give_back(piece);
+	}
+	mem_free(blocks->regions);
+	mem_free(blocks->huge);
+	*blocks = (struct blocks){ 0 };
+}
+
+// ---- Tables ----
+
+// Each piece is twice as large as the one before, up to a limit.
+static void add_piece(struct blocks *blocks)
+{
+	enum {
+		HEAD = (sizeof(struct blocks_piece) + sizeof(struct block) - 1) /
+		       sizeof(struct block)
+	};
+	struct blocks_piece *piece;
+	size_t slots = PIECE_SLOTS_MIN;
+
+	if (blocks->pieces)
+		slots = blocks->pieces->slots * 2;
+	if (slots > PIECE_SLOTS_MAX)
+		slots = PIECE_SLOTS_MAX;
+	piece = slots >= MAPPED_SLOTS_MIN ? mem_map(slots * sizeof(struct block))
+					  : mem_alloc(slots, sizeof(struct block));
+	*piece = (struct blocks_piece){ blocks->pieces, slots };
+	blocks->pieces = piece;
+	blocks->fresh = (struct block *)piece + HEAD;
+	blocks->fresh_slots = slots - HEAD;
+}
+
+static unsigned class_of(size_t capacity)
+{
+	return (unsigned)__builtin_ctzll(capacity / SLOTS_MIN);
+}
+
+// The first bytes of a table that nobody has lead to the next one.
+static void free_table(struct blocks *blocks, struct block *table, size_t capacity)
+{
+	if (capacity == 0)
+		return;
+	memcpy(table, &blocks->spare[class_of(capacity)], sizeof table);
+	blocks->spare[class_of(capacity)] = table;
+}
+
+static struct block *new_table(struct blocks *blocks, size_t capacity)
+{
+	struct block *table = blocks->spare[class_of(capacity)];
+
+	if (table) {
+		memcpy(&blocks->spare[class_of(capacity)], table, sizeof table);
+		memset(table, 0, capacity * sizeof *table);
+		return table;
+	}
+	while (blocks->fresh_slots < capacity) {
+		// What is left of a piece is for small tables.
+		while (blocks->fresh_slots >= SLOTS_MIN) {
+			size_t most = (size_t)1 << (63 - __builtin_clzll(blocks->fresh_slots));
+
+			free_table(blocks, blocks->fresh, most);
+			blocks->fresh += most;
+			blocks->fresh_slots -= most;
+		}
+		add_piece(blocks);
+	}
+	table = blocks->fresh;
+	blocks->fresh += capacity;
+	blocks->fresh_slots -= capacity;
+	return table;
+}
+
+// ---- The directory ----
+
+static uint64_t key_of(uint64_t address)
+{
+	return (address >> REGION_BITS) + 1;
+}
+
+static size_t directory_home(const struct blocks *blocks, uint64_t key)
+{
+	return (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (blocks->capacity - 1);
+}
+
+// The region, or the free place where it belongs. There is a free place.
+static inline struct blocks_region *probe_directory(const struct blocks *blocks, uint64_t key)
+{
+	size_t mask = blocks->capacity - 1;
+	size_t i = directory_home(blocks, key);
+
+	while (blocks->regions[i].key != key && blocks->regions[i].key != 0)
+		i = (i + 1) & mask;
+	return &blocks->regions[i];
+}
+
+// Forget regions that are empty, and double unless that alone made room enough.
+static void renew_directory(struct blocks *blocks)
+{
+	struct blocks old = *blocks;
+	size_t used = 0;
+
+	for (size_t i = 0; i < old.capacity; i++)
+		used += old.regions[i].count > 0;
+	if (blocks->capacity == 0)
+		blocks->capacity = DIRECTORY_MIN;
+	else if (used * 2 > old.capacity)
+		blocks->capacity *= 2;
+	blocks->regions = mem_alloc(blocks->capacity, sizeof *blocks->regions);
+	blocks->used = used;
+	for (size_t i = 0; i < old.capacity; i++) {
+		if (old.regions[i].count > 0)
+			*probe_directory(blocks, old.regions[i].key) = old.regions[i];
+		else
+			free_table(blocks, old.regions[i].slots, old.regions[i].capacity);
+	}
+	mem_free(old.regions);
+}
+
+// ---- The slots of a region ----
+
+// Neighbours have homes side by side; what is a power of two apart, as large blocks are, does not
+// share one.
+static inline size_t home_of(uint64_t low, size_t capacity)
+{
+	size_t granule = (size_t)(low >> GRANULE_BITS);
+
+	if (capacity > GRANULES)
+		return (size_t)(low * capacity >> REGION_BITS);
+	return (granule + (granule >> FOLD) + (low & ((1 << GRANULE_BITS) - 1))) & (capacity - 1);
+}
+
+// The slot of a block, or the free one where it belongs. There is a free one.
+static inline struct block *probe(const struct blocks_region *region, uint64_t low)
+{
+	size_t mask = region->capacity - 1;
+	size_t i = home_of(low, region->capacity);
+
+	while (region->slots[i].owner != 0 && (region->slots[i].word & REGION_MASK) != low)
+		i = (i + 1) & mask;
+	return &region->slots[i];
+}
+
+static void resize(struct blocks *blocks, struct blocks_region *region, size_t capacity)
+{
+	struct blocks_region old = *region;
+
+	region->slots = new_table(blocks, capacity);
+	region->capacity = (uint32_t)capacity;
+	for (size_t i = 0; i < old.capacity; i++)
+		if (old.slots[i].owner != 0)
+			*probe(region, old.slots[i].word & REGION_MASK) = old.slots[i];
+	free_table(blocks, old.slots, old.capacity);
+}
+
+void blocks_expect(const struct blocks *blocks, uint64_t address)
+{
+	const struct blocks_region *region;
+
+	if (blocks->capacity == 0)
+		return;
+	region = probe_directory(blocks, key_of(address));
+	if (region->capacity)
+		mem_expect(&region->slots[home_of(address & REGION_MASK, region->capacity)]);
+}
+
+// The slot of a block that is alive, and its region; or NULL.
+static inline struct block *find(const struct blocks *blocks, uint64_t address,
+				 struct blocks_region **region)
+{
+	struct block *slot;
+
+	if (blocks->count == 0)
+		return NULL;
+	*region = probe_directory(blocks, key_of(address));
+	if ((*region)->count == 0)
+		return NULL;
+	slot = probe(*region, address & REGION_MASK);
+	return slot->owner != 0 ? slot : NULL;
+}
+
+struct block *blocks_find(const struct blocks *blocks, uint64_t address)
+{
+	struct blocks_region *region;
+
+	return find(blocks, address, &region);
+}
+
+// The region of an address, with room for one more block.
+static struct blocks_region *make_room(struct blocks *blocks, uint64_t address)
+{
+	uint64_t key = key_of(address);
+	struct blocks_region *region = blocks->capacity ? probe_directory(blocks, key) : NULL;
+
+	if (!region || region->key == 0) {
+		if ((blocks->used + 1) * 4 > blocks->capacity * 3)
+			renew_directory(blocks);
+		region = probe_directory(blocks, key);
+		*region = (struct blocks_region){ .key = key };
+		blocks->used++;
+	}
+	if ((region->count + 1) * FULL_OF > region->capacity * FULL)
+		resize(blocks, region, region->capacity ? region->capacity * (size_t)2 : SLOTS_MIN);
+	return region;
+}
+
+struct block *blocks_put(struct blocks *blocks, uint64_t address, bool *added)
+{
+	struct blocks_region *region = make_room(blocks, address);
+	struct block *slot = probe(region, address & REGION_MASK);
+
+	*added = slot->owner == 0;
+	if (*added) {
+		slot->word = address & REGION_MASK;
+		region->count++;
+		blocks->count++;
+	}
+	return slot;
+}
+
+static void remove_slot(struct blocks *blocks, struct blocks_region *region, struct block *slot)
+{
+	size_t mask = region->capacity - 1;
+	size_t gap = (size_t)(slot - region->slots);
+
+	for (size_t i = (gap + 1) & mask; region->slots[i].owner != 0; i = (i + 1) & mask) {
+		size_t wanted = home_of(region->slots[i].word & REGION_MASK, region->capacity);
+
+		// It may move into the gap only if that is not before its home.
+		if (((i - wanted) & mask) < ((i - gap) & mask))
+			continue;
+		region->slots[gap] = region->slots[i];
+		gap = i;
+	}
+	region->slots[gap].owner = 0;
+	region->count--;
+	if (region->capacity <= SLOTS_KEPT || region->count >= region->capacity / SPARSE)
+		return;
+	if (region->count > 0) {
+		resize(blocks, region, region->capacity / 2);
+		return;
+	}
+	free_table(blocks, region->slots, region->capacity);
+	*region = (struct blocks_region){ .key = region->key };
+}
+
+bool blocks_take(struct blocks *blocks, uint64_t address, struct block *block, uint64_t *size)
+{
+	struct blocks_region *region;
+	struct block *slot = find(blocks, address, &region);
+
+	if (!slot)
+		return false;
+	*block = *slot;
+	*size = blocks_size(blocks, slot);
+	remove_slot(blocks, region, slot);
+	blocks->count--;
+	return true;
+}
+
+uint64_t blocks_size(const struct blocks *blocks, const struct block *block)
+{
+	uint64_t size = block->word >> REGION_BITS;
+
+	return size < SIZE_HUGE ? size : blocks->huge[size - SIZE_HUGE];
+}
+
+void blocks_set_size(struct blocks *blocks, struct block *block, uint64_t size)
+{
+	if (size >= SIZE_HUGE) {
+		// No real block is so large: what an untrue trace says is kept as it is.
+		blocks->huge = mem_grow(blocks->huge, &blocks->huge_capacity,
+					blocks->huge_count + 1, sizeof *blocks->huge);
+		blocks->huge[blocks->huge_count] = size;
+		size = SIZE_HUGE + blocks->huge_count++;
+	}
+	block->word = (block->word & REGION_MASK) | size << REGION_BITS;
+}
+
+const struct block *blocks_next(const struct blocks *blocks, struct blocks_cursor *cursor)
+{
+	for (; cursor->region < blocks->capacity; cursor->region++, cursor->slot = 0) {
+		const struct blocks_region *region = &blocks->regions[cursor->region];
+
+		while (cursor->slot < region->capacity) {
+			const struct block *slot = &region->slots[cursor->slot++];
+
+			if (slot->owner == 0)
+				continue;
+			cursor->address = (region->key - 1) << REGION_BITS |
+					  (slot->word & REGION_MASK);
+			return slot;
+		}
+	}
+	return NULL;
+}

@@ -1,0 +1,748 @@
+#include "engine/replay/heap_own.h"
+
+#include "base/mem.h"
+#include "engine/replay/weight.h"
+
+#include <string.h>
+
+struct heap *heap_new(const struct query *query)
+{
+	struct heap *heap = mem_alloc(1, sizeof *heap);
+
+	heap->query = query;
+	heap->sites = mem_grow(NULL, &heap->sites_capacity, 64, sizeof *heap->sites);
+	heap->sites[0] = (struct heap_site){ 0 };
+	heap->sites_count = 1;
+	return heap;
+}
+
+void heap_free(struct heap *heap)
+{
+	if (!heap)
+		return;
+	for (size_t i = 0; i < heap->processes_count; i++) {
+		blocks_fini(&heap->processes[i].blocks);
+		for (size_t j = 0; j < heap->processes[i].heaps_count; j++)
+			blocks_fini(&heap->processes[i].heaps[j]);
+		mem_free(heap->processes[i].heaps);
+		map_fini(&heap->processes[i].inherited);
+	}
+	for (size_t i = 0; i < heap->threads_count; i++)
+		mem_free(heap->threads[i].pending);
+	mem_free(heap->processes);
+	mem_free(heap->threads);
+	mem_free(heap->sites);
+	mem_free(heap->stack_site);
+	map_fini(&heap->sites_else);
+	mem_free(heap->variances);
+	mem_free(heap->held);
+	mem_free(heap);
+}
+
+void heap_add_process(struct heap *heap, bool forked)
+{
+	process_id id = (process_id)heap->processes_count;
+
+	heap->processes = mem_grow(heap->processes, &heap->processes_capacity, id + (size_t)1,
+				   sizeof *heap->processes);
+	heap->processes[id] = (struct heap_process_state){
+		.forked = forked,
+		.selected = !heap->query || query_has_process(heap->query, id),
+	};
+	heap->processes_count++;
+}
+
+void heap_add_thread(struct heap *heap, process_id process)
+{
+	thread_id id = (thread_id)heap->threads_count;
+
+	heap->threads = mem_grow(heap->threads, &heap->threads_capacity, id + (size_t)1,
+				 sizeof *heap->threads);
+	heap->threads[id] = (struct heap_thread_state){
+		.process = process,
+		.selected = !heap->query || query_has_thread(heap->query, id),
+	};
+	heap->threads_count++;
+}
+
+void heap_sampled(struct heap *heap, uint64_t mean_bytes)
+{
+	heap->sample_bytes = mean_bytes;
+}
+
+void heap_trimmed(struct heap *heap, uint64_t number)
+{
+	heap->before_end = number;
+}
+
+// Some functions are compiled twice: for any event, and for `plain` ones of a recording that was
+// not sampled, of a thread that is selected, where no single allocation is left out.
+#define TWICE static inline __attribute__((always_inline))
+
+TWICE struct weight weigh(const struct heap *heap, uint64_t size, bool plain)
+{
+	if (plain || heap->sample_bytes == 0)
+		return (struct weight){ 1, size, 0, 0 };
+	return weight_of(heap->sample_bytes, size);
+}
+
+TWICE void amount_add(struct heap_amount *amount, const struct weight *weight)
+{
+	amount->count += weight->count;
+	amount->bytes += weight->bytes;
+}
+
+TWICE void amount_take(struct heap_amount *amount, const struct weight *weight)
+{
+	amount->count -= weight->count;
+	amount->bytes -= weight->bytes;
+}
+
+static uint32_t new_site(struct heap *heap, process_id process, stack_id stack)
+{
+	uint32_t index = (uint32_t)heap->sites_count;
+
+	ASSERT(heap->sites_count < SITE_NONE);
+	heap->sites = mem_grow(heap->sites, &heap->sites_capacity, heap->sites_count + 1,
+			       sizeof *heap->sites);
+	heap->sites[index] = (struct heap_site){ .process = process, .stack = stack };
+	if (heap->sample_bytes > 0) {
+		heap->variances = mem_grow(heap->variances, &heap->variances_capacity,
+					   heap->sites_count + 1, sizeof *heap->variances);
+		heap->variances[index] = (struct heap_variance){ 0 };
+	}
+	heap->sites_count++;
+	return index;
+}
+
+static void grow_stack_site(struct heap *heap, stack_id stack)
+{
+	size_t before = heap->stack_site_capacity;
+
+	heap->stack_site = mem_grow(heap->stack_site, &heap->stack_site_capacity, stack + (size_t)1,
+				    sizeof *heap->stack_site);
+	memset(heap->stack_site + before, 0,
+	       (heap->stack_site_capacity - before) * sizeof *heap->stack_site);
+}
+
+// One that is not the usual one of its stack, or not yet.
+static uint32_t find_other_site(struct heap *heap, process_id process, stack_id stack)
+{
+	uint32_t index;
+	uint64_t *other;
+	bool added;
+
+	if (stack >= heap->stack_site_capacity)
+		grow_stack_site(heap, stack);
+	index = heap->stack_site[stack];
+	if (index == SITE_UNSELECTED)
+		return SITE_NONE;
+	if (index == SITE_UNSEEN) {
+		const struct query *query = heap->query;
+
+		if (query && query->stack && !query->stack(query->context, stack)) {
+			heap->stack_site[stack] = SITE_UNSELECTED;
+			return SITE_NONE;
+		}
+		index = new_site(heap, process, stack);
+		heap->stack_site[stack] = index;
+		return index;
+	}
+	other = map_put(&heap->sites_else, (uint64_t)process << 32 | stack, &added);
+	if (added)
+		*other = new_site(heap, process, stack);
+	return (uint32_t)*other;
+}
+
+// The site of an allocation with `stack` in `process`, or SITE_NONE if the query leaves it out.
+TWICE uint32_t find_site(struct heap *heap, process_id process, stack_id stack)
+{
+	if (stack < heap->stack_site_capacity) {
+		uint32_t index = heap->stack_site[stack];
+
+		if (index != SITE_UNSEEN && index != SITE_UNSELECTED &&
+		    heap->sites[index].process == process)
+			return index;
+	}
+	return find_other_site(heap, process, stack);
+}
+
+// Call before a site's live figures change: see "at the peak" in heap.h.
+TWICE void site_settle(struct heap *heap, struct heap_site *site, bool plain)
+{
+	if (site->peak_epoch == heap->peak_epoch)
+		return;
+	site->peak_epoch = heap->peak_epoch;
+	site->at_peak = site->live;
+	if (!plain && heap->variances)
+		heap->variances[site - heap->sites].at_peak =
+			heap->variances[site - heap->sites].live;
+}
+
+TWICE void peak_raise(struct heap_counts *counts, const struct heap_amount *level,
+		      const struct trace_event *event)
+{
+	counts->peak = *level;
+	counts->peak_ns = event->time_ns;
+	counts->peak_number = event->number;
+}
+
+// A counted block begins to live, or lives again.
+TWICE void live_add(struct heap *heap, struct heap_thread_state *thread, struct heap_site *site,
+		    uint64_t size, const struct trace_event *event, bool plain)
+{
+	struct heap_counts *process = &heap->processes[thread->process].counts;
+	struct weight weight = weigh(heap, size, plain);
+
+	site_settle(heap, site, plain);
+	amount_add(&site->live, &weight);
+	amount_add(&process->live, &weight);
+	amount_add(&heap->level, &weight);
+	if (!plain && heap->variances)
+		heap->variances[site - heap->sites].live += weight.bytes_variance;
+	bound_change(&heap->bound, &thread->bound, event->time_ns, (int64_t)weight.bytes);
+	if (process->live.bytes > process->peak.bytes)
+		peak_raise(process, &process->live, event);
+	if (heap->level.bytes > heap->totals.counts.peak.bytes) {
+		peak_raise(&heap->totals.counts, &heap->level, event);
+		heap->peak_epoch++;
+	}
+}
+
+// A counted block of process `id` ceases to live.
+TWICE void live_take(struct heap *heap, process_id id, struct bound_thread *thread, uint32_t index,
+		     uint64_t size, uint64_t time_ns, bool plain)
+{
+	struct heap_site *site = &heap->sites[index];
+	struct weight weight = weigh(heap, size, plain);
+
+	site_settle(heap, site, plain);
+	amount_take(&site->live, &weight);
+	amount_take(&heap->processes[id].counts.live, &weight);
+	amount_take(&heap->level, &weight);
+	if (!plain && heap->variances)
+		heap->variances[index].live -= weight.bytes_variance;
+	bound_change(&heap->bound, thread, time_ns, (int64_t)(0 - weight.bytes));
+}
+
+// The blocks of one heap of the process.
+static struct blocks *blocks_of(struct heap_process_state *process, heap_id id)
+{
+	if (id == 0)
+		return &process->blocks;
+	if (id >= process->heaps_count) {
+		process->heaps = mem_grow(process->heaps, &process->heaps_capacity, id + (size_t)1,
+					  sizeof *process->heaps);
+		memset(process->heaps + process->heaps_count, 0,
+		       (id + 1 - process->heaps_count) * sizeof *process->heaps);
+		process->heaps_count = id + (size_t)1;
+	}
+	return &process->heaps[id];
+}
+
+// Put a block of `size` where none should be; one that is there was freed without our seeing it.
+TWICE struct block *place_block(struct heap *heap, struct heap_thread_state *thread,
+				const struct trace_event *event, uint64_t size)
+{
+	struct heap_process_state *process = &heap->processes[thread->process];
+	bool added;
+	struct blocks *blocks = blocks_of(process, event->heap);
+	struct block *block = blocks_put(blocks, event->address, &added);
+
+	if (!added && block->site != SITE_NONE) {
+		uint64_t lost = blocks_size(blocks, block);
+
+		live_take(heap, thread->process, &thread->bound, block->site, lost, event->time_ns,
+			  false);
+		process->counts.lost_frees += weigh(heap, lost, false).count;
+	}
+	blocks_set_size(blocks, block, size);
+	return block;
+}
+
+static bool event_selected(const struct heap *heap, const struct trace_event *event)
+{
+	const struct query *query = heap->query;
+
+	return !query || !query->event || query->event(query->event_context, event);
+}
+
+TWICE void allocate(struct heap *heap, struct heap_thread_state *thread,
+		    const struct trace_event *event, bool plain)
+{
+	struct heap_counts *counts = &heap->processes[thread->process].counts;
+	struct block *block = place_block(heap, thread, event, event->size);
+	struct weight weight = weigh(heap, event->size, plain);
+	bool before = event->number < heap->before_end || (!plain && event->kind == TRACE_BEFORE);
+	struct heap_site *site;
+
+	block->owner = event->thread + 1;
+	block->site = SITE_NONE;
+	if (plain || (thread->selected && event_selected(heap, event)))
+		block->site = find_site(heap, thread->process, event->stack);
+	if (!before) {
+		thread->last_address = event->address;
+		thread->allocated = true;
+	}
+	if (block->site == SITE_NONE)
+		return;
+
+	site = &heap->sites[block->site];
+	if (before) {
+		amount_add(&counts->before, &weight);
+		live_add(heap, thread, site, event->size, event, plain);
+		return;
+	}
+	amount_add(&counts->allocated, &weight);
+	if (site->allocated.count == 0)
+		site->first_ns = event->time_ns;
+	site->last_ns = event->time_ns;
+	if (event->size > site->largest_bytes)
+		site->largest_bytes = event->size;
+	amount_add(&site->allocated, &weight);
+	if (!plain && heap->variances) {
+		heap->variances[block->site].allocated += weight.bytes_variance;
+		heap->variances[block->site].allocated_count += weight.count_variance;
+	}
+	live_add(heap, thread, site, event->size, event, plain);
+}
+
+// Whether calls that have no block of their own (failed ones, frees of nothing known) count.
+static bool counts_blockless(const struct heap *heap, const struct heap_thread_state *thread)
+{
+	return thread->selected && (!heap->query || !(heap->query->stack || heap->query->event));
+}
+
+// A free of an address where nothing is known to live.
+static void release_unknown(struct heap *heap, struct heap_thread_state *thread, uint64_t address,
+			    struct pending *pending)
+{
+	struct heap_process_state *process = &heap->processes[thread->process];
+
+	pending->inherited = false;
+	if (process->forked)
+		map_put(&process->inherited, address, &pending->inherited);
+	if (!counts_blockless(heap, thread))
+		return;
+	if (pending->inherited)
+		process->counts.inherited_frees++;
+	else
+		process->counts.orphan_frees++;
+}
+
+// End the life of the block at `address`. What would be needed to take that back is left in
+// `*pending`; this does not make it active.
+TWICE void release(struct heap *heap, struct heap_thread_state *thread,
+		   const struct trace_event *event, uint64_t address, struct pending *pending,
+		   bool plain)
+{
+	struct heap_process_state *process = &heap->processes[thread->process];
+	struct blocks *blocks = blocks_of(process, event->heap);
+	struct weight weight;
+
+	pending->active = pending->temporary = pending->inherited = false;
+	pending->address = address;
+	pending->known = blocks_take(blocks, address, &pending->block, &pending->size);
+	if (!pending->known) {
+		release_unknown(heap, thread, address, pending);
+		return;
+	}
+	if (pending->block.site == SITE_NONE)
+		return;
+
+	weight = weigh(heap, pending->size, plain);
+	process->counts.frees += weight.count;
+	live_take(heap, thread->process, &thread->bound, pending->block.site, pending->size,
+		  event->time_ns, plain);
+	if (pending->block.owner == event->thread + 1 && thread->allocated &&
+	    thread->last_address == address && heap->sample_bytes == 0) {
+		pending->temporary = true;
+		amount_add(&process->counts.temporary, &weight);
+		amount_add(&heap->sites[pending->block.site].temporary, &weight);
+	}
+}
+
+// The realloc failed: what its first half ended lives on, and was never freed.
+static void undo(struct heap *heap, struct heap_thread_state *thread,
+		 const struct trace_event *event)
+{
+	struct heap_process_state *process = &heap->processes[thread->process];
+	struct pending *pending = thread->pending;
+	struct weight weight;
+	struct block *block;
+
+	if (!pending || !pending->active || pending->address != event->address)
+		return;
+	if (!pending->known) {
+		if (pending->inherited)
+			map_remove(&process->inherited, event->address);
+		if (!counts_blockless(heap, thread))
+			return;
+		if (pending->inherited)
+			process->counts.inherited_frees--;
+		else
+			process->counts.orphan_frees--;
+		return;
+	}
+	block = place_block(heap, thread, event, pending->size);
+	block->site = pending->block.site;
+	block->owner = pending->block.owner;
+	if (block->site == SITE_NONE)
+		return;
+	weight = weigh(heap, pending->size, false);
+	process->counts.frees -= weight.count;
+	if (pending->temporary) {
+		amount_take(&process->counts.temporary, &weight);
+		amount_take(&heap->sites[block->site].temporary, &weight);
+	}
+	live_add(heap, thread, &heap->sites[block->site], pending->size, event, false);
+}
+
+static bool stack_selected(struct heap *heap, stack_id stack)
+{
+	const struct query *query = heap->query;
+
+	return !query || !query->stack || query->stack(query->context, stack);
+}
+
+static void count_failed(struct heap *heap, struct heap_thread_state *thread,
+			 const struct trace_event *event)
+{
+	if (thread->selected && stack_selected(heap, event->stack) && event_selected(heap, event))
+		heap->processes[thread->process].counts.failed++;
+}
+
+// A call that moved a block counts as a realloc wherever the new block counts.
+static void reallocate(struct heap *heap, struct heap_thread_state *thread,
+		       const struct trace_event *event)
+{
+	struct heap_counts *counts = &heap->processes[thread->process].counts;
+	uint64_t before = counts->allocated.count;
+
+	allocate(heap, thread, event, false);
+	if (counts->allocated.count != before && heap->sample_bytes == 0)
+		counts->reallocations++;
+}
+
+static void pass_time(struct heap *heap, uint64_t time_ns)
+{
+	if (time_ns > heap->totals.duration_ns)
+		heap->totals.duration_ns = time_ns;
+}
+
+// A heap is destroyed: all its blocks end.
+static void destroy(struct heap *heap, const struct trace_event *event)
+{
+	struct heap_thread_state *thread = &heap->threads[event->thread];
+	struct heap_process_state *process = &heap->processes[thread->process];
+	const struct block *block;
+	struct blocks *blocks;
+	struct blocks_cursor cursor = { 0 };
+
+	if (event->kind != TRACE_HEAP_DESTROY || event->heap >= process->heaps_count)
+		return;
+	blocks = &process->heaps[event->heap];
+	while ((block = blocks_next(blocks, &cursor))) {
+		uint64_t size = blocks_size(blocks, block);
+
+		if (block->site == SITE_NONE)
+			continue;
+		process->counts.frees += weigh(heap, size, false).count;
+		live_take(heap, thread->process, &thread->bound, block->site, size, event->time_ns,
+			  false);
+	}
+	blocks_fini(blocks);
+	*blocks = (struct blocks){ 0 };
+}
+
+void heap_count_event(struct heap *heap, const struct trace_event *event, bool undone)
+{
+	struct heap_thread_state *thread;
+	struct pending ended;
+	bool call = trace_kind_is_call(event->kind);
+
+	if (event->thread >= heap->threads_count)
+		return;
+	if (event->kind > TRACE_FAILED && event->kind != TRACE_BEFORE) {
+		// Of pools and of virtual memory: neither is malloc's.
+		pass_time(heap, event->time_ns);
+		if (heap->threads[event->thread].process < heap->processes_count)
+			destroy(heap, event);
+		return;
+	}
+	thread = &heap->threads[event->thread];
+	if (thread->process >= heap->processes_count)
+		return;
+	pass_time(heap, event->time_ns);
+	if (event->number < heap->before_end)
+		call = false;
+	if (call)
+		heap->totals.events++;
+	if (!heap->processes[thread->process].selected)
+		return;
+	if (call && thread->selected)
+		heap->totals.events_selected++;
+
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
+		allocate(heap, thread, event, false);
+		break;
+	case TRACE_FREE:
+		release(heap, thread, event, event->address, &ended, false);
+		break;
+	case TRACE_REALLOC:
+		release(heap, thread, event, event->old_address, &ended, false);
+		reallocate(heap, thread, event);
+		break;
+	case TRACE_REALLOC_FREE:
+		if (undone)
+			break;
+		if (!thread->pending)
+			thread->pending = mem_alloc(1, sizeof *thread->pending);
+		release(heap, thread, event, event->address, thread->pending, false);
+		thread->pending->active = true;
+		return;
+	case TRACE_REALLOC_ALLOC:
+		reallocate(heap, thread, event);
+		break;
+	case TRACE_REALLOC_UNDO:
+		undo(heap, thread, event);
+		count_failed(heap, thread, event);
+		break;
+	case TRACE_REALLOC_FAILED:
+	case TRACE_FAILED:
+		count_failed(heap, thread, event);
+		break;
+	}
+	if (thread->pending)
+		thread->pending->active = false;
+}
+
+void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count)
+{
+	struct heap_thread_state *thread = &heap->threads[events->thread];
+	bool plain = thread->process < heap->processes_count && thread->selected &&
+		     heap->processes[thread->process].selected && heap->sample_bytes == 0 &&
+		     events->number >= heap->before_end && !(heap->query && heap->query->event);
+	struct pending ended;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct trace_event *event = &events[i];
+		bool begins = event->kind <= TRACE_ALIGNED;
+
+		if (!plain || heap->held_count || (!begins && event->kind != TRACE_FREE)) {
+			heap_add_event(heap, event);
+			continue;
+		}
+		heap->totals.events++;
+		heap->totals.events_selected++;
+		if (begins)
+			allocate(heap, thread, event, true);
+		else
+			release(heap, thread, event, event->address, &ended, true);
+		if (thread->pending)
+			thread->pending->active = false;
+	}
+	pass_time(heap, events->time_ns);
+}
+
+// What is alive now in a heap of the process was alive at the end of it. `leaves`: it ends with the
+// process and leaves the level.
+static void close_blocks(struct heap *heap, process_id id, struct blocks *blocks, uint64_t time_ns,
+			 bool leaves)
+{
+	struct heap_process_state *process = &heap->processes[id];
+	const struct block *block;
+	struct blocks_cursor cursor = { 0 };
+
+	while ((block = blocks_next(blocks, &cursor))) {
+		uint64_t size = blocks_size(blocks, block);
+		struct weight weight = weigh(heap, size, false);
+
+		if (block->site == SITE_NONE)
+			continue;
+		amount_add(&heap->sites[block->site].live_at_exit, &weight);
+		amount_add(&process->counts.live_at_exit, &weight);
+		if (heap->variances)
+			heap->variances[block->site].live_at_exit += weight.bytes_variance;
+		if (leaves)
+			live_take(heap, id, &process->exit, block->site, size, time_ns, false);
+	}
+	blocks_fini(blocks);
+	*blocks = (struct blocks){ 0 };
+}
+
+static void close_process(struct heap *heap, process_id id, uint64_t time_ns, bool leaves)
+{
+	struct heap_process_state *process = &heap->processes[id];
+
+	close_blocks(heap, id, &process->blocks, time_ns, leaves);
+	for (size_t i = 0; i < process->heaps_count; i++)
+		close_blocks(heap, id, &process->heaps[i], time_ns, leaves);
+	map_fini(&process->inherited);
+}
+
+void heap_end_process(struct heap *heap, process_id process, uint64_t time_ns)
+{
+	close_process(heap, process, time_ns, true);
+}
+
+void heap_add_note(struct heap *heap, const struct trace_note *note)
+{
+	ASSERT(!heap->finished);
+	pass_time(heap, note->time_ns);
+	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < heap->processes_count)
+		heap_hold_end(heap, note->process, note->time_ns);
+	else if (note->kind == TRACE_NOTE_LOSS)
+		heap->totals.events_lost += note->value;
+}
+
+static void sum_counts(struct heap_counts *sum, const struct heap_counts *counts)
+{
+	sum->before.count += counts->before.count;
+	sum->before.bytes += counts->before.bytes;
+	sum->allocated.count += counts->allocated.count;
+	sum->allocated.bytes += counts->allocated.bytes;
+	sum->frees += counts->frees;
+	sum->reallocations += counts->reallocations;
+	sum->failed += counts->failed;
+	sum->inherited_frees += counts->inherited_frees;
+	sum->orphan_frees += counts->orphan_frees;
+	sum->lost_frees += counts->lost_frees;
+	sum->temporary.count += counts->temporary.count;
+	sum->temporary.bytes += counts->temporary.bytes;
+	sum->live_at_exit.count += counts->live_at_exit.count;
+	sum->live_at_exit.bytes += counts->live_at_exit.bytes;
+}
+
+static void amount_round(struct heap_amount *amount)
+{
+	amount->count = weight_round(amount->count);
+	amount->bytes = weight_round(amount->bytes);
+}
+
+static void counts_round(struct heap_counts *counts)
+{
+	struct heap_amount *const amounts[] = { &counts->before,       &counts->allocated,
+						&counts->temporary,    &counts->live,
+						&counts->live_at_exit, &counts->peak };
+
+	for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++)
+		amount_round(amounts[i]);
+	counts->frees = weight_round(counts->frees);
+	counts->lost_frees = weight_round(counts->lost_frees);
+}
+
+// A sampled recording: from units to whole blocks and bytes.
+static void leave_units(struct heap *heap)
+{
+	counts_round(&heap->totals.counts);
+	heap->totals.peak_low_bytes = weight_round(heap->totals.peak_low_bytes);
+	heap->totals.peak_high_bytes = weight_round(heap->totals.peak_high_bytes);
+	for (process_id id = 0; id < heap->processes_count; id++)
+		counts_round(&heap->processes[id].counts);
+	for (size_t i = 1; i < heap->sites_count; i++) {
+		struct heap_site *site = &heap->sites[i];
+
+		amount_round(&site->allocated);
+		amount_round(&site->temporary);
+		amount_round(&site->live);
+		amount_round(&site->live_at_exit);
+		amount_round(&site->at_peak);
+	}
+}
+
+void heap_finish(struct heap *heap)
+{
+	struct heap_counts *sum = &heap->totals.counts;
+
+	if (heap->finished)
+		return;
+	heap_hold_no_more(heap);
+	heap->finished = true;
+	for (process_id id = 0; id < heap->processes_count; id++) {
+		close_process(heap, id, heap->totals.duration_ns, false);
+		sum_counts(sum, &heap->processes[id].counts);
+	}
+	for (size_t i = 1; i < heap->sites_count; i++)
+		site_settle(heap, &heap->sites[i], false);
+	sum->live = heap->level;
+	ASSERT(sum->before.count + sum->allocated.count ==
+	       sum->frees + sum->lost_frees + sum->live_at_exit.count);
+	bound_finish(&heap->bound);
+	heap->totals.peak_low_bytes = heap->bound.low;
+	heap->totals.peak_high_bytes = heap->bound.high;
+	if (heap->sample_bytes > 0)
+		leave_units(heap);
+}
+
+bool heap_count_frees(const char *path, uint64_t *frees)
+{
+	struct err err = { .kind = ERR_NONE };
+	struct reader *reader = reader_open(path, &err);
+	struct progress progress;
+	struct heap *heap;
+	bool ok;
+
+	if (!reader)
+		return false;
+	heap = heap_new(NULL);
+	progress_begin(&progress, PROGRESS_NONE, "", reader_bytes(reader));
+	heap_read(heap, reader, &progress, NULL, NULL);
+	progress_end(&progress);
+	*frees = heap->totals.counts.frees;
+	ok = reader_ok(reader, &err);
+	heap_free(heap);
+	reader_close(reader);
+	return ok;
+}
+
+const struct heap_totals *heap_totals(const struct heap *heap)
+{
+	ASSERT(heap->finished);
+	return &heap->totals;
+}
+
+const struct heap_counts *heap_process(const struct heap *heap, process_id process)
+{
+	ASSERT(heap->finished);
+	return process < heap->processes_count ? &heap->processes[process].counts : NULL;
+}
+
+const struct heap_site *heap_sites(const struct heap *heap, size_t *count)
+{
+	ASSERT(heap->finished);
+	*count = heap->sites_count - 1;
+	return heap->sites + 1;
+}
+
+const struct heap_variance *heap_variances(const struct heap *heap)
+{
+	ASSERT(heap->finished);
+	return heap->variances ? heap->variances + 1 : NULL;
+}
+
+struct heap_amount heap_level(const struct heap *heap)
+{
+	return heap->level;
+}
+
+void heap_peak_so_far(const struct heap *heap, uint64_t *bytes, uint64_t *time_ns)
+{
+	*bytes = heap->totals.counts.peak.bytes;
+	*time_ns = heap->totals.counts.peak_ns;
+}
+
+const struct heap_counts *heap_process_so_far(const struct heap *heap, process_id process)
+{
+	return process < heap->processes_count ? &heap->processes[process].counts : NULL;
+}
+
+const struct heap_site *heap_sites_so_far(const struct heap *heap, size_t *count)
+{
+	*count = heap->sites_count - 1;
+	return heap->sites + 1;
+}

@@ -1,0 +1,88 @@
+// The two halves of a realloc that other threads' events come between. Whether the block has ended
+// with the first half is known by the second one alone, and so is the level in between, which may
+// be the peak. So all events are held until it comes. A realloc that takes very long is not waited
+// for: it counts as if its block had ended, until the other half says that it lives on.
+#include "base/mem.h"
+#include "engine/replay/heap_own.h"
+
+enum { HOLD_MAX = 1 << 16 };
+
+void heap_hold_no_more(struct heap *heap)
+{
+	size_t count = heap->held_count;
+
+	heap->held_count = 0;
+	heap->held_waiting = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct heap_held *held = &heap->held[i];
+
+		if (held->ends) {
+			heap_end_process(heap, held->process, held->event.time_ns);
+			continue;
+		}
+		if (held->event.thread < heap->threads_count)
+			heap->threads[held->event.thread].waits = false;
+		heap_count_event(heap, &held->event, held->undone);
+	}
+}
+
+// The thread goes on: what its realloc did is known, if one is waited for.
+static void hold_settle(struct heap *heap, const struct trace_event *event)
+{
+	struct heap_thread_state *thread = &heap->threads[event->thread];
+
+	if (thread->waits) {
+		struct heap_held *half = &heap->held[thread->held];
+
+		half->undone = event->kind == TRACE_REALLOC_UNDO &&
+			       event->address == half->event.address;
+		thread->waits = false;
+		heap->held_waiting--;
+	}
+	if (event->kind == TRACE_REALLOC_FREE) {
+		thread->waits = true;
+		thread->held = heap->held_count;
+		heap->held_waiting++;
+	}
+}
+
+static void hold(struct heap *heap, struct heap_held held)
+{
+	heap->held = mem_grow(heap->held, &heap->held_capacity, heap->held_count + 1,
+			      sizeof *heap->held);
+	heap->held[heap->held_count++] = held;
+	if (heap->held_count == HOLD_MAX)
+		heap_hold_no_more(heap);
+}
+
+void heap_add_event(struct heap *heap, const struct trace_event *event)
+{
+	ASSERT(!heap->finished);
+	if (event->thread < heap->threads_count && event->kind <= TRACE_FAILED)
+		hold_settle(heap, event);
+	if (heap->held_waiting) {
+		hold(heap, (struct heap_held){ .event = *event });
+		return;
+	}
+	heap_hold_no_more(heap);
+	heap_count_event(heap, event, false);
+}
+
+void heap_hold_end(struct heap *heap, process_id process, uint64_t time_ns)
+{
+	for (size_t i = 0; i < heap->threads_count; i++) {
+		struct heap_thread_state *thread = &heap->threads[i];
+
+		if (thread->process != process || !thread->waits)
+			continue;
+		thread->waits = false;
+		heap->held_waiting--;
+	}
+	if (heap->held_waiting) {
+		hold(heap, (struct heap_held){
+				   .event.time_ns = time_ns, .ends = true, .process = process });
+		return;
+	}
+	heap_hold_no_more(heap);
+	heap_end_process(heap, process, time_ns);
+}

@@ -1,0 +1,106 @@
+// heap_own: what the parts of the heap share: heap.c, which counts, heap_hold.c, which waits for
+// the other halves of reallocs, and heap_read.c, which reads.
+#ifndef ENGINE_HEAP_OWN_H
+#define ENGINE_HEAP_OWN_H
+
+#include "base/map.h"
+#include "engine/replay/blocks.h"
+#include "engine/replay/bound.h"
+#include "engine/replay/heap.h"
+
+enum {
+	SITE_UNSEEN = 0,              // in stack_site: no site of this stack yet
+	SITE_UNSELECTED = UINT32_MAX, // in stack_site: the query leaves this stack out
+	SITE_NONE = UINT32_MAX,       // in a block: nobody counts it
+};
+
+struct heap_process_state {
+	struct heap_counts counts;
+	struct blocks blocks;
+	struct blocks *heaps; // of heaps that have a handle, by heap id
+	size_t heaps_count, heaps_capacity;
+	struct map inherited;     // addresses of inherited blocks that were freed
+	struct bound_thread exit; // its exit moves the level like a thread of its own
+	bool forked;
+	bool selected;
+};
+
+// The first half of a realloc whose second half may still come.
+struct pending {
+	bool active;
+	bool temporary;
+	bool known; // `block` was alive; else the free was counted as inherited or as orphan
+	bool inherited;
+	uint64_t address, size;
+	struct block block;
+};
+
+struct heap_thread_state {
+	process_id process;
+	bool selected;
+	bool allocated;          // `last_address` is set
+	uint64_t last_address;   // of its latest allocation
+	struct pending *pending; // owned; NULL until the first half of a realloc comes alone
+	bool waits;              // of its realloc, which is heap.held[held], the end is not known
+	size_t held;
+	struct bound_thread bound;
+};
+
+// An event that is not counted yet, for it came while a realloc was at work, or a process's end.
+struct heap_held {
+	struct trace_event event; // of an end, the time alone
+	bool undone;              // it is the first half of a realloc that failed
+	bool ends;
+	process_id process; // which ends
+};
+
+struct heap {
+	const struct query *query; // borrowed; NULL: everything
+	struct heap_totals totals;
+	struct heap_amount level; // alive now, all processes
+	struct bound bound;
+	uint64_t peak_epoch; // counts new peaks
+
+	struct heap_process_state *processes;
+	size_t processes_count, processes_capacity;
+	struct heap_thread_state *threads;
+	size_t threads_count, threads_capacity;
+
+	// sites[0] is unused. stack_site[s] is the site of stack s in the process that first used
+	// it; in other processes (forked ones share stacks with their parent) it is in sites_else,
+	// keyed by process << 32 | stack.
+	struct heap_site *sites;
+	size_t sites_count, sites_capacity;
+	uint32_t *stack_site;
+	size_t stack_site_capacity;
+	struct map sites_else;
+
+	uint64_t before_end;             // events of a smaller number begin what was before
+	uint64_t sample_bytes;           // 0: not sampled; else amounts are in units until the end
+	struct heap_variance *variances; // sampled: of the sites
+	size_t variances_capacity;
+
+	struct heap_held *held; // in their order
+	size_t held_count, held_capacity, held_waiting;
+
+	bool finished;
+	void (*on_vm)(void *context, const struct trace_event *event);
+	void *on_vm_context;
+};
+
+// A row of calls on malloc's heap, of one thread that is known and at one time.
+void heap_add_run(struct heap *heap, const struct trace_event *events, uint32_t count);
+
+// Count one event. `undone`: it is the first half of a realloc that will fail, so nothing happens.
+void heap_count_event(struct heap *heap, const struct trace_event *event, bool undone);
+
+// The process has ended.
+void heap_end_process(struct heap *heap, process_id process, uint64_t time_ns);
+
+// The same, in its order among what is held.
+void heap_hold_end(struct heap *heap, process_id process, uint64_t time_ns);
+
+// Count what is held. What is still waited for counts as if it did not fail.
+void heap_hold_no_more(struct heap *heap);
+
+#endif

@@ -1,0 +1,463 @@
+#include "engine/replay/lives.h"
+
+#include "base/mem.h"
+#include "engine/replay/blocks.h"
+
+#include <string.h>
+
+enum { PROGRESS_EVERY = 1 << 16 };
+
+// The blocks of one heap of one process; their `site` is a place in lives->list.
+struct lives_heap {
+	process_id process;
+	struct blocks blocks;
+};
+
+// The first half of a realloc whose second half may still come.
+struct lives_half {
+	bool open;
+	struct lives_block block; // that it ended
+};
+
+struct lives {
+	const struct reader *reader;
+	struct lives_watcher watcher;
+	const struct map *undone;
+	struct lives_block *list; // from 1; `number` of a spare place is the next spare one
+	size_t count, capacity;
+	size_t spare;
+	struct lives_heap *heaps;
+	size_t heaps_count, heaps_capacity;
+	struct map heap_of;    // process << 32 | heap: heap + 1
+	struct map *inherited; // by process: addresses of such blocks that were freed
+	size_t processes_count, processes_capacity;
+	struct lives_half *halves; // by thread
+	size_t threads_count, threads_capacity;
+	uint64_t next_number;
+};
+
+struct lives *lives_new(const struct reader *reader, const struct lives_watcher *watcher,
+			const struct map *undone)
+{
+	struct lives *lives = mem_alloc(1, sizeof *lives);
+
+	lives->reader = reader;
+	lives->watcher = *watcher;
+	lives->undone = undone;
+	lives->count = 1;
+	return lives;
+}
+
+void lives_free(struct lives *lives)
+{
+	if (!lives)
+		return;
+	for (size_t i = 0; i < lives->heaps_count; i++)
+		blocks_fini(&lives->heaps[i].blocks);
+	for (size_t i = 0; i < lives->processes_count; i++)
+		map_fini(&lives->inherited[i]);
+	map_fini(&lives->heap_of);
+	mem_free(lives->list);
+	mem_free(lives->heaps);
+	mem_free(lives->inherited);
+	mem_free(lives->halves);
+	mem_free(lives);
+}
+
+static struct blocks *blocks_of(struct lives *lives, process_id process, heap_id heap)
+{
+	bool added;
+	uint64_t *at = map_put(&lives->heap_of, (uint64_t)process << 32 | heap, &added);
+
+	if (added) {
+		lives->heaps = mem_grow(lives->heaps, &lives->heaps_capacity,
+					lives->heaps_count + 1, sizeof *lives->heaps);
+		lives->heaps[lives->heaps_count] = (struct lives_heap){ .process = process };
+		*at = ++lives->heaps_count;
+	}
+	return &lives->heaps[*at - 1].blocks;
+}
+
+static struct map *inherited_of(struct lives *lives, process_id process)
+{
+	for (; lives->processes_count <= process; lives->processes_count++) {
+		lives->inherited = mem_grow(lives->inherited, &lives->processes_capacity,
+					    lives->processes_count + 1, sizeof *lives->inherited);
+		lives->inherited[lives->processes_count] = (struct map){ 0 };
+	}
+	return &lives->inherited[process];
+}
+
+static struct lives_half *half_of(struct lives *lives, thread_id thread)
+{
+	for (; lives->threads_count <= thread; lives->threads_count++) {
+		lives->halves = mem_grow(lives->halves, &lives->threads_capacity,
+					 lives->threads_count + 1, sizeof *lives->halves);
+		lives->halves[lives->threads_count] = (struct lives_half){ 0 };
+	}
+	return &lives->halves[thread];
+}
+
+// Calls on malloc's heap close the first half that their thread left open.
+static bool closes_half(const struct trace_event *event)
+{
+	return event->kind <= TRACE_FAILED;
+}
+
+// ---- the list ----
+
+static size_t keep(struct lives *lives, const struct lives_block *block)
+{
+	size_t at = lives->spare;
+
+	if (at) {
+		lives->spare = (size_t)lives->list[at].number;
+	} else {
+		at = lives->count++;
+		ASSERT(at < UINT32_MAX);
+		lives->list =
+			mem_grow(lives->list, &lives->capacity, lives->count, sizeof *lives->list);
+	}
+	lives->list[at] = *block;
+	return at;
+}
+
+static struct lives_block drop(struct lives *lives, size_t at)
+{
+	struct lives_block block = lives->list[at];
+
+	lives->list[at].number = lives->spare;
+	lives->spare = at;
+	return block;
+}
+
+// ---- beginning and end ----
+
+static struct lives_end end_by(const struct trace_event *event, enum lives_cause cause)
+{
+	return (struct lives_end){
+		.cause = cause,
+		.number = event->number,
+		.time_ns = event->time_ns,
+		.thread = event->thread,
+		.stack = cause == LIVES_LOST ? 0 : event->stack,
+	};
+}
+
+static void tell_end(struct lives *lives, const struct lives_block *block,
+		     const struct lives_end *end)
+{
+	lives->watcher.end(lives->watcher.context, block, end);
+}
+
+// Put a block where none should be; one that is there ended unseen.
+static void place(struct lives *lives, const struct lives_block *block,
+		  const struct trace_event *event)
+{
+	struct blocks *blocks = blocks_of(lives, block->process, block->heap);
+	bool added;
+	struct block *slot = blocks_put(blocks, block->address, &added);
+
+	if (!added) {
+		struct lives_block lost = drop(lives, slot->site);
+		struct lives_end end = end_by(event, LIVES_LOST);
+
+		tell_end(lives, &lost, &end);
+	}
+	blocks_set_size(blocks, slot, block->size);
+	slot->owner = 1;
+	slot->site = (uint32_t)keep(lives, block);
+}
+
+static void begin(struct lives *lives, const struct trace_event *event, process_id process,
+		  bool moved, uint64_t old_address)
+{
+	const struct lives_block block = {
+		.address = event->address,
+		.size = event->size,
+		.number = event->number,
+		.time_ns = event->time_ns,
+		.old_address = old_address,
+		.process = process,
+		.thread = event->thread,
+		.stack = event->stack,
+		.heap = event->heap,
+		.kind = event->kind,
+		.moved = moved,
+	};
+
+	place(lives, &block, event);
+	lives->watcher.begin(lives->watcher.context, &block);
+}
+
+// A block that no event began.
+static struct lives_block unknown(struct lives *lives, process_id process,
+				  const struct trace_event *event, uint64_t address)
+{
+	struct lives_block block = {
+		.address = address,
+		.number = event->number,
+		.time_ns = event->time_ns,
+		.process = process,
+		.thread = event->thread,
+		.heap = event->heap,
+		.origin = LIVES_ORPHAN,
+	};
+	bool first = false;
+
+	if (trace_start_inherits(reader_process(lives->reader, process)->start))
+		map_put(inherited_of(lives, process), address, &first);
+	if (first)
+		block.origin = LIVES_INHERITED;
+	return block;
+}
+
+static struct lives_block end(struct lives *lives, const struct trace_event *event,
+			      process_id process, uint64_t address, enum lives_cause cause)
+{
+	struct lives_end how = end_by(event, cause);
+	struct lives_block block;
+	struct block slot;
+	uint64_t size;
+
+	if (blocks_take(blocks_of(lives, process, event->heap), address, &slot, &size))
+		block = drop(lives, slot.site);
+	else
+		block = unknown(lives, process, event, address);
+	tell_end(lives, &block, &how);
+	return block;
+}
+
+// The realloc failed: what its first half ended lives on.
+static void undo(struct lives *lives, const struct trace_event *event,
+		 const struct lives_half *half)
+{
+	if (!half->open || half->block.address != event->address)
+		return;
+	if (half->block.origin == LIVES_BEGUN)
+		place(lives, &half->block, event);
+	else if (half->block.origin == LIVES_INHERITED)
+		map_remove(inherited_of(lives, half->block.process), event->address);
+	if (lives->watcher.undo)
+		lives->watcher.undo(lives->watcher.context, &half->block);
+}
+
+// ---- many at once ----
+
+static int compare_numbers(const void *a, const void *b, void *context)
+{
+	const struct lives *lives = context;
+	uint64_t x = lives->list[*(const uint32_t *)a].number;
+	uint64_t y = lives->list[*(const uint32_t *)b].number;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool is_among(const struct lives_heap *heap, const struct blocks *only, process_id process)
+{
+	return only ? &heap->blocks == only : process == TRACE_NONE || heap->process == process;
+}
+
+// The places of all blocks of a heap (`only`), or of a process (TRACE_NONE: of all), in the order
+// in which they began. The caller frees it.
+static uint32_t *list_blocks(struct lives *lives, const struct blocks *only, process_id process,
+			     size_t *count)
+{
+	uint32_t *list = NULL;
+	size_t capacity = 0;
+
+	*count = 0;
+	for (size_t i = 0; i < lives->heaps_count; i++) {
+		const struct lives_heap *heap = &lives->heaps[i];
+		struct blocks_cursor cursor = { 0 };
+		const struct block *block;
+
+		if (!is_among(heap, only, process))
+			continue;
+		while ((block = blocks_next(&heap->blocks, &cursor))) {
+			list = mem_grow(list, &capacity, *count + 1, sizeof *list);
+			list[(*count)++] = block->site;
+		}
+	}
+	if (*count)
+		mem_sort(list, *count, sizeof *list, compare_numbers, lives);
+	return list;
+}
+
+// These blocks end, of which `only` and `process` say as above.
+static void end_all(struct lives *lives, const struct blocks *only, process_id process,
+		    const struct lives_end *how)
+{
+	size_t count;
+	uint32_t *list = list_blocks(lives, only, process, &count);
+
+	for (size_t i = 0; i < lives->heaps_count; i++) {
+		struct lives_heap *heap = &lives->heaps[i];
+
+		if (!is_among(heap, only, process))
+			continue;
+		blocks_fini(&heap->blocks);
+		heap->blocks = (struct blocks){ 0 };
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct lives_block block = drop(lives, list[i]);
+
+		tell_end(lives, &block, how);
+	}
+	mem_free(list);
+}
+
+// ---- items ----
+
+static void reallocate(struct lives *lives, const struct trace_event *event, process_id process,
+		       struct lives_half *half)
+{
+	switch (event->kind) {
+	case TRACE_REALLOC:
+		end(lives, event, process, event->old_address, LIVES_REALLOC);
+		begin(lives, event, process, true, event->old_address);
+		break;
+	case TRACE_REALLOC_FREE:
+		half->open = false;
+		if (lives->undone && map_find(lives->undone, event->number))
+			return;
+		half->block = end(lives, event, process, event->address, LIVES_REALLOC);
+		half->open = true;
+		return;
+	case TRACE_REALLOC_ALLOC:
+		begin(lives, event, process, true, half->open ? half->block.address : 0);
+		break;
+	case TRACE_REALLOC_UNDO:
+		undo(lives, event, half);
+		break;
+	}
+	half->open = false;
+}
+
+static void destroy(struct lives *lives, const struct trace_event *event, process_id process)
+{
+	struct lives_end how = end_by(event, LIVES_DESTROY);
+
+	end_all(lives, blocks_of(lives, process, event->heap), process, &how);
+}
+
+void lives_add_event(struct lives *lives, const struct trace_event *event)
+{
+	const struct trace_thread *thread = reader_thread(lives->reader, event->thread);
+
+	lives->next_number = event->number + 1;
+	if (!thread || !reader_process(lives->reader, thread->process))
+		return;
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
+	case TRACE_HEAP_ALLOC:
+		begin(lives, event, thread->process, false, 0);
+		break;
+	case TRACE_FREE:
+	case TRACE_HEAP_FREE:
+		end(lives, event, thread->process, event->address, LIVES_FREE);
+		break;
+	case TRACE_REALLOC:
+	case TRACE_REALLOC_FREE:
+	case TRACE_REALLOC_ALLOC:
+	case TRACE_REALLOC_UNDO:
+		reallocate(lives, event, thread->process, half_of(lives, event->thread));
+		return;
+	case TRACE_HEAP_RESET:
+	case TRACE_HEAP_DESTROY:
+		destroy(lives, event, thread->process);
+		break;
+	}
+	if (closes_half(event) && event->thread < lives->threads_count)
+		lives->halves[event->thread].open = false;
+}
+
+void lives_add_note(struct lives *lives, const struct trace_note *note)
+{
+	const struct trace_process *process = reader_process(lives->reader, note->process);
+	struct lives_end how = {
+		.cause = LIVES_EXIT,
+		.number = lives->next_number,
+		.time_ns = note->time_ns,
+		.thread = TRACE_NONE,
+	};
+
+	if (note->kind != TRACE_NOTE_PROCESS_END || !process)
+		return;
+	if (process->exit == TRACE_EXIT_EXEC)
+		how.cause = LIVES_EXEC;
+	end_all(lives, NULL, note->process, &how);
+	map_clear(inherited_of(lives, note->process));
+}
+
+void lives_finish(struct lives *lives, uint64_t time_ns)
+{
+	const struct lives_end how = {
+		.cause = LIVES_RUNNING,
+		.number = lives->next_number,
+		.time_ns = time_ns,
+		.thread = TRACE_NONE,
+	};
+
+	end_all(lives, NULL, TRACE_NONE, &how);
+}
+
+void lives_each(struct lives *lives, void (*each)(void *context, const struct lives_block *block),
+		void *context)
+{
+	size_t count;
+	uint32_t *list = list_blocks(lives, NULL, TRACE_NONE, &count);
+
+	for (size_t i = 0; i < count; i++)
+		each(context, &lives->list[list[i]]);
+	mem_free(list);
+}
+
+// ---- what will be undone ----
+
+// The first half of each thread that is open, if one is: its number and address.
+struct open_half {
+	bool open;
+	uint64_t number, address;
+};
+
+static void look(struct open_half *half, const struct trace_event *event, struct map *undone)
+{
+	if (event->kind == TRACE_REALLOC_UNDO && half->open && half->address == event->address)
+		map_put(undone, half->number, NULL);
+	if (closes_half(event))
+		half->open = false;
+	if (event->kind == TRACE_REALLOC_FREE)
+		*half = (struct open_half){ true, event->number, event->address };
+}
+
+void lives_find_undone(struct reader *reader, struct map *undone, struct progress *progress)
+{
+	struct open_half *halves = NULL;
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t items = 0;
+	size_t capacity = 0;
+
+	reader_rewind(reader);
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		if (++items % PROGRESS_EVERY == 0)
+			progress_update(progress, reader_position(reader));
+		if (item != READER_EVENT || event.thread >= reader_threads_count(reader))
+			continue;
+		if (event.thread >= capacity) {
+			size_t before = capacity;
+
+			halves = mem_grow(halves, &capacity, event.thread + (size_t)1,
+					  sizeof *halves);
+			memset(halves + before, 0, (capacity - before) * sizeof *halves);
+		}
+		look(&halves[event.thread], &event, undone);
+	}
+	mem_free(halves);
+	reader_rewind(reader);
+}

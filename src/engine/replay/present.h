@@ -1,0 +1,72 @@
+// present: what is allocated at one moment: the live blocks of each heap, and each address space.
+//
+//     present_read        from the reader's present position up to the moment
+//       present_blocks    the blocks of a process, by address
+//       present_space     what is mapped (space.h), each mapping with its owner
+//     present_free
+//
+// Blocks begin and end as heap.h says: a realloc ends one and begins another, a failed one changes
+// nothing, an allocation where a block lives ends that one. Owners are final: every live block of
+// malloc has claimed the mapping that it is in (space_claim).
+//
+// One pass; memory goes with what lives. One thread.
+#ifndef ENGINE_PRESENT_H
+#define ENGINE_PRESENT_H
+
+#include "base/progress.h"
+#include "engine/moment.h"
+#include "engine/query.h"
+#include "engine/space/space.h"
+
+struct present_options {
+	const struct query *query; // borrowed: which blocks are wanted; NULL: all
+	// Processes as they were just before their ends, those that run on as they were at the
+	// trace's end. Else all of them at `edge`.
+	bool at_exit;
+	struct moment_edge edge;
+	process_id inherits; // this forked process knows the blocks that its parent left it, too;
+			     // TRACE_NONE: none does
+	struct progress *progress; // NULL: none
+	// Called for each event on virtual memory, and each call that failed, before it is applied;
+	// and after each that was. NULL: nobody.
+	void (*before)(void *context, const struct space *space, const struct trace_event *event);
+	void (*after)(void *context, const struct space *space, const struct trace_event *event);
+	void *context;
+};
+
+struct present_block {
+	uint64_t address;
+	uint64_t size;   // requested bytes
+	uint64_t number; // of the event that began it
+	uint64_t time_ns;
+	process_id process;
+	thread_id thread;
+	stack_id stack;
+	heap_id heap;
+	bool selected;  // by the query
+	bool inherited; // from the parent of a forked process
+};
+
+struct present;
+
+struct present *present_read(struct reader *reader, const struct present_options *options);
+void present_free(struct present *present); // NULL is allowed
+
+// The blocks of malloc's heap, and of others if `all_heaps`, by rising address; of equal ones by
+// heap. The caller frees the array (mem_free).
+struct present_block *present_blocks(const struct present *present, process_id process,
+				     bool all_heaps, size_t *count);
+
+// A block lay at `address` earlier on: the mapping around it is the allocator's.
+void present_claim(struct present *present, process_id process, uint64_t address);
+
+// The address spaces, with final owners.
+const struct space *present_space(const struct present *present);
+
+// The moment: the time of the edge, or of the process's end.
+uint64_t present_time(const struct present *present, process_id process);
+
+// Events that were read and are before the moment.
+uint64_t present_events(const struct present *present);
+
+#endif

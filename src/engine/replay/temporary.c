@@ -1,0 +1,322 @@
+#include "engine/replay/temporary.h"
+
+#include "base/mem.h"
+#include "engine/replay/blocks.h"
+
+#include <string.h>
+
+enum {
+	RUN_MAX = 64,             // events taken from the reader at once
+	PROGRESS_EVERY = 1 << 11, // of these between two looks at the progress bar
+};
+
+// A thread's latest allocation. It lives as long as its address is in the table of its heap, with
+// the thread for owner.
+struct latest {
+	uint64_t address, number; // number: how many the thread had made then; 0: none
+	heap_id heap;
+	stack_id stack;
+	bool selected;
+};
+
+// The first half of a realloc whose second half may still come.
+struct pending {
+	bool active;
+	bool known;     // it ended `owner`'s latest block
+	bool temporary; // which was told as one
+	thread_id owner;
+	struct latest latest;
+	uint64_t size;
+};
+
+struct thread_state {
+	process_id process;
+	bool selected;
+	struct latest latest;
+	struct pending pending;
+};
+
+struct process_state {
+	struct blocks *heaps; // by heap id: the latest blocks of threads, by address
+	size_t heaps_count, heaps_capacity;
+	bool selected;
+};
+
+struct temporary {
+	const struct query *query;               // borrowed; NULL: everything
+	const struct temporary_visitor *visitor; // borrowed
+	struct process_state *processes;
+	size_t processes_count, processes_capacity;
+	struct thread_state *threads;
+	size_t threads_count, threads_capacity;
+};
+
+struct temporary *temporary_new(const struct query *query, const struct temporary_visitor *visitor)
+{
+	struct temporary *temporary = mem_alloc(1, sizeof *temporary);
+
+	temporary->query = query;
+	temporary->visitor = visitor;
+	return temporary;
+}
+
+static void forget_heap(struct blocks *blocks)
+{
+	blocks_fini(blocks);
+	*blocks = (struct blocks){ 0 };
+}
+
+static void forget_heaps(struct process_state *process)
+{
+	for (size_t i = 0; i < process->heaps_count; i++)
+		forget_heap(&process->heaps[i]);
+}
+
+void temporary_free(struct temporary *temporary)
+{
+	if (!temporary)
+		return;
+	for (size_t i = 0; i < temporary->processes_count; i++) {
+		forget_heaps(&temporary->processes[i]);
+		mem_free(temporary->processes[i].heaps);
+	}
+	mem_free(temporary->processes);
+	mem_free(temporary->threads);
+	mem_free(temporary);
+}
+
+void temporary_add_process(struct temporary *temporary)
+{
+	process_id id = (process_id)temporary->processes_count++;
+
+	temporary->processes = mem_grow(temporary->processes, &temporary->processes_capacity,
+					temporary->processes_count, sizeof *temporary->processes);
+	temporary->processes[id] = (struct process_state){
+		.selected = !temporary->query || query_has_process(temporary->query, id),
+	};
+}
+
+void temporary_add_thread(struct temporary *temporary, process_id process)
+{
+	thread_id id = (thread_id)temporary->threads_count++;
+
+	temporary->threads = mem_grow(temporary->threads, &temporary->threads_capacity,
+				      temporary->threads_count, sizeof *temporary->threads);
+	temporary->threads[id] = (struct thread_state){
+		.process = process,
+		.selected = !temporary->query || query_has_thread(temporary->query, id),
+	};
+}
+
+static struct blocks *blocks_of(struct process_state *process, heap_id heap)
+{
+	if (heap >= process->heaps_count) {
+		process->heaps = mem_grow(process->heaps, &process->heaps_capacity,
+					  heap + (size_t)1, sizeof *process->heaps);
+		memset(process->heaps + process->heaps_count, 0,
+		       (heap + (size_t)1 - process->heaps_count) * sizeof *process->heaps);
+		process->heaps_count = heap + (size_t)1;
+	}
+	return &process->heaps[heap];
+}
+
+// `owner`'s latest block is there, where another one may have been: that one's end was not seen.
+static void put_block(struct blocks *blocks, const struct latest *latest, thread_id owner,
+		      uint64_t size)
+{
+	bool added;
+	struct block *block = blocks_put(blocks, latest->address, &added);
+
+	block->owner = owner + 1;
+	block->site = 0;
+	blocks_set_size(blocks, block, size);
+}
+
+static bool event_selected(const struct temporary *temporary, const struct trace_event *event)
+{
+	const struct query *query = temporary->query;
+
+	return !query || !query->event || query->event(query->event_context, event);
+}
+
+static void allocate(struct temporary *temporary, struct thread_state *thread,
+		     const struct trace_event *event)
+{
+	struct process_state *process = &temporary->processes[thread->process];
+	struct latest *latest = &thread->latest;
+
+	// Its former one can be temporary no more.
+	if (latest->number) {
+		struct blocks *former = blocks_of(process, latest->heap);
+		const struct block *block = blocks_find(former, latest->address);
+		struct block taken;
+		uint64_t size;
+
+		if (block && block->owner == event->thread + 1)
+			blocks_take(former, latest->address, &taken, &size);
+	}
+	*latest = (struct latest){
+		.address = event->address,
+		.number = latest->number + 1,
+		.heap = event->heap,
+		.stack = event->stack,
+		.selected = thread->selected && event_selected(temporary, event),
+	};
+	put_block(blocks_of(process, event->heap), latest, event->thread, event->size);
+}
+
+static bool stack_selected(const struct temporary *temporary, stack_id stack)
+{
+	const struct query *query = temporary->query;
+
+	return !query || !query->stack || query->stack(query->context, stack);
+}
+
+// What would be needed to take that back is left in `pending`; this does not make it active.
+static void release(struct temporary *temporary, struct thread_state *thread,
+		    const struct trace_event *event, uint64_t address, struct pending *pending)
+{
+	struct process_state *process = &temporary->processes[thread->process];
+	const struct temporary_visitor *visitor = temporary->visitor;
+	struct block block;
+
+	pending->active = pending->temporary = false;
+	pending->known =
+		blocks_take(blocks_of(process, event->heap), address, &block, &pending->size);
+	if (!pending->known)
+		return;
+	pending->owner = block.owner - 1;
+	pending->latest = temporary->threads[pending->owner].latest;
+	if (pending->owner != event->thread || !pending->latest.selected ||
+	    !stack_selected(temporary, pending->latest.stack))
+		return;
+	pending->temporary = true;
+	visitor->visit(visitor->context, thread->process, pending->latest.stack, pending->size,
+		       false);
+}
+
+// The realloc failed: what its first half ended lives on.
+static void undo(struct temporary *temporary, struct thread_state *thread,
+		 const struct trace_event *event)
+{
+	const struct temporary_visitor *visitor = temporary->visitor;
+	const struct pending *pending = &thread->pending;
+	const struct latest *latest = &pending->latest;
+
+	if (!pending->active || !pending->known || latest->address != event->address)
+		return;
+	if (pending->temporary)
+		visitor->visit(visitor->context, thread->process, latest->stack, pending->size,
+			       true);
+	if (temporary->threads[pending->owner].latest.number == latest->number)
+		put_block(blocks_of(&temporary->processes[thread->process], latest->heap), latest,
+			  pending->owner, pending->size);
+}
+
+// A heap is destroyed: all its blocks end. Malloc's never is.
+static void destroy(struct temporary *temporary, const struct trace_event *event)
+{
+	process_id process = temporary->threads[event->thread].process;
+
+	if (event->kind == TRACE_HEAP_DESTROY && event->heap > 0 &&
+	    event->heap < temporary->processes[process].heaps_count)
+		forget_heap(&temporary->processes[process].heaps[event->heap]);
+}
+
+static void reallocate_in_halves(struct temporary *temporary, struct thread_state *thread,
+				 const struct trace_event *event)
+{
+	if (event->kind == TRACE_REALLOC_FREE) {
+		release(temporary, thread, event, event->address, &thread->pending);
+		thread->pending.active = true;
+		return;
+	}
+	if (event->kind == TRACE_REALLOC_ALLOC)
+		allocate(temporary, thread, event);
+	else if (event->kind == TRACE_REALLOC_UNDO)
+		undo(temporary, thread, event);
+	thread->pending.active = false;
+}
+
+void temporary_add_event(struct temporary *temporary, const struct trace_event *event)
+{
+	struct thread_state *thread;
+	struct pending ended;
+
+	if (event->thread >= temporary->threads_count ||
+	    temporary->threads[event->thread].process >= temporary->processes_count)
+		return;
+	thread = &temporary->threads[event->thread];
+	if (event->kind > TRACE_FAILED) {
+		destroy(temporary, event);
+		return;
+	}
+	if (!temporary->processes[thread->process].selected)
+		return;
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+		allocate(temporary, thread, event);
+		break;
+	case TRACE_FREE:
+		release(temporary, thread, event, event->address, &ended);
+		break;
+	case TRACE_REALLOC:
+		release(temporary, thread, event, event->old_address, &ended);
+		allocate(temporary, thread, event);
+		break;
+	default:
+		reallocate_in_halves(temporary, thread, event);
+		return;
+	}
+	thread->pending.active = false;
+}
+
+void temporary_add_note(struct temporary *temporary, const struct trace_note *note)
+{
+	if (note->kind == TRACE_NOTE_PROCESS_END && note->process < temporary->processes_count)
+		forget_heaps(&temporary->processes[note->process]);
+}
+
+// Learn of what the reader has met since the last time.
+static void learn(struct temporary *temporary, const struct reader *reader)
+{
+	while (temporary->processes_count < reader_processes_count(reader))
+		temporary_add_process(temporary);
+	while (temporary->threads_count < reader_threads_count(reader)) {
+		thread_id id = (thread_id)temporary->threads_count;
+
+		temporary_add_thread(temporary, reader_thread(reader, id)->process);
+	}
+}
+
+void temporary_read(struct reader *reader, const struct query *query,
+		    const struct temporary_visitor *visitor, struct progress *progress)
+{
+	struct temporary *temporary;
+	struct trace_event events[RUN_MAX];
+	struct trace_note note;
+	enum reader_item item = READER_EVENT;
+	uint32_t runs = 0;
+
+	if (reader_info(reader)->sample_bytes > 0)
+		return;
+	temporary = temporary_new(query, visitor);
+	while (item != READER_END) {
+		uint32_t count = reader_run(reader, events, RUN_MAX);
+
+		if (count == 0) {
+			item = reader_next(reader, events, &note);
+			count = item == READER_EVENT;
+		}
+		learn(temporary, reader);
+		for (uint32_t i = 0; i < count; i++)
+			temporary_add_event(temporary, &events[i]);
+		if (item == READER_NOTE)
+			temporary_add_note(temporary, &note);
+		if (++runs % PROGRESS_EVERY == 0)
+			progress_update(progress, reader_position(reader));
+	}
+	temporary_free(temporary);
+}

@@ -1,0 +1,144 @@
+#include "engine/replay/trim.h"
+
+#include "base/mem.h"
+#include "engine/replay/lives.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ITEMS_PER_UPDATE = 1 << 14 };
+
+// The first half of a realloc that is still open: it, and the call that began its block.
+struct half {
+	bool open, known;
+	uint64_t number, begun;
+};
+
+struct reading {
+	struct trim *trim;
+	struct half *halves; // by thread
+	size_t count, capacity;
+};
+
+static void keep(struct trim *trim, uint64_t number)
+{
+	trim->numbers =
+		mem_grow(trim->numbers, &trim->capacity, trim->count + 1, sizeof *trim->numbers);
+	trim->numbers[trim->count++] = number;
+}
+
+static struct half *half_of(struct reading *reading, thread_id thread)
+{
+	size_t before = reading->count;
+
+	if (thread >= before) {
+		reading->halves = mem_grow(reading->halves, &reading->capacity, thread + (size_t)1,
+					   sizeof *reading->halves);
+		reading->count = thread + (size_t)1;
+		memset(reading->halves + before, 0,
+		       (reading->count - before) * sizeof *reading->halves);
+	}
+	return &reading->halves[thread];
+}
+
+static void begin(void *context, const struct lives_block *block)
+{
+	(void)context;
+	(void)block;
+}
+
+// The last end of a thread, in case that it is a first half.
+static void end(void *context, const struct lives_block *block, const struct lives_end *end)
+{
+	struct half *half;
+
+	if (end->cause != LIVES_REALLOC || end->thread == TRACE_NONE)
+		return;
+	half = half_of(context, end->thread);
+	half->begun = block->number;
+	half->known = block->origin == LIVES_BEGUN;
+}
+
+static void each(void *context, const struct lives_block *block)
+{
+	if (block->origin == LIVES_BEGUN)
+		keep(context, block->number);
+}
+
+static void add_event(struct reading *reading, struct lives *lives, const struct trace_event *event)
+{
+	struct half *half;
+
+	if (event->vm) {
+		reading->trim->vm_count++;
+		return;
+	}
+	lives_add_event(lives, event);
+	if (event->kind > TRACE_FAILED)
+		return;
+	half = half_of(reading, event->thread);
+	half->open = event->kind == TRACE_REALLOC_FREE;
+	half->number = event->number;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static void gather(struct reading *reading, struct lives *lives)
+{
+	struct trim *trim = reading->trim;
+
+	lives_each(lives, each, trim);
+	for (size_t i = 0; i < reading->count; i++) {
+		const struct half *half = &reading->halves[i];
+
+		if (half->open && half->known)
+			keep(trim, half->begun);
+		if (half->open)
+			keep(trim, half->number);
+	}
+	if (trim->count)
+		qsort(trim->numbers, trim->count, sizeof *trim->numbers, by_number);
+}
+
+void trim_find(struct reader *reader, const struct moment_edge *from, struct progress *progress,
+	       struct trim *trim)
+{
+	struct reading reading = { .trim = trim };
+	const struct lives_watcher watcher = { .begin = begin, .end = end, .context = &reading };
+	struct lives *lives = lives_new(reader, &watcher, NULL);
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t items = 0;
+
+	*trim = (struct trim){ 0 };
+	reader_rewind(reader);
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		if (++items % ITEMS_PER_UPDATE == 0)
+			progress_update(progress, reader_position(reader));
+		if (item == READER_NOTE) {
+			if (note.time_ns <= from->time_ns)
+				lives_add_note(lives, &note);
+			continue;
+		}
+		if (moment_passed(from, event.number, event.time_ns))
+			break;
+		trim->from_number = event.number + 1;
+		add_event(&reading, lives, &event);
+	}
+	gather(&reading, lives);
+	lives_free(lives);
+	mem_free(reading.halves);
+	reader_rewind(reader);
+}
+
+void trim_fini(struct trim *trim)
+{
+	mem_free(trim->numbers);
+	*trim = (struct trim){ 0 };
+}

@@ -1,0 +1,19 @@
+#include "engine/replay/weight.h"
+
+#include <math.h>
+
+struct weight weight_of(uint64_t mean_bytes, uint64_t size)
+{
+	double bytes = size > 0 ? (double)size : 1.0;
+	double p;
+
+	if (mean_bytes == 0)
+		return (struct weight){ WEIGHT_UNIT, size * WEIGHT_UNIT, 0, 0 };
+	p = -expm1(-bytes / (double)mean_bytes);
+	return (struct weight){
+		.count = (uint64_t)(WEIGHT_UNIT / p + 0.5),
+		.bytes = (uint64_t)((double)size * WEIGHT_UNIT / p + 0.5),
+		.count_variance = (1 - p) / (p * p),
+		.bytes_variance = (double)size * (double)size * (1 - p) / (p * p),
+	};
+}

@@ -1,0 +1,696 @@
+#include "engine/space/space.h"
+
+#include "base/mem.h"
+#include "engine/space/space_state.h"
+
+enum {
+	FLAG_FIXED = 0x10,
+	FLAG_HUGETLB = 0x40000,
+	FLAG_HUGE_SHIFT = 26, // the size of a huge page: its binary logarithm; 0: 2 MiB
+	FLAG_HUGE_MASK = 63,
+	FLAG_FIXED_NOREPLACE = 0x100000,
+	PROTECTION_READ_WRITE = 3,
+	REMAP_DONTUNMAP = 4,
+	HUGE_LOG2 = 21,
+	CLAIMS_MAX = 256,
+	CLAIM_SHIFT = 20, // addresses alike above that share a place among the claims
+};
+
+#define LIMIT_32 (UINT64_C(1) << 32)
+#define LIMIT_64 (UINT64_C(1) << 47)
+#define KERNEL_HALF (UINT64_C(1) << 63)
+
+struct space *space_new(const struct space_hooks *hooks)
+{
+	struct space *space = mem_alloc(1, sizeof *space);
+
+	if (hooks)
+		space->hooks = *hooks;
+	space->epoch = 1;
+	space->slots = mem_grow(NULL, &space->slots_capacity, 64, sizeof *space->slots);
+	space->slots_count = 1;
+	return space;
+}
+
+void space_free(struct space *space)
+{
+	if (!space)
+		return;
+	for (size_t i = 0; i < space->processes_count; i++) {
+		ranges_fini(&space->processes[i].ranges);
+		mem_free(space->processes[i].claims);
+	}
+	mem_free(space->processes);
+	mem_free(space->threads);
+	mem_free(space->files);
+	mem_free(space->slots);
+	mem_free(space);
+}
+
+void space_add_process(struct space *space, const struct trace_process *process)
+{
+	space->processes = mem_grow(space->processes, &space->processes_capacity,
+				    space->processes_count + 1, sizeof *space->processes);
+	space->processes[space->processes_count++] = (struct space_process_state){
+		.limit = process->bits == 32 ? LIMIT_32 : LIMIT_64,
+		.parent = process->parent,
+		.forked = process->start == TRACE_START_FORK,
+	};
+}
+
+void space_add_thread(struct space *space, process_id process)
+{
+	space->threads = mem_grow(space->threads, &space->threads_capacity,
+				  space->threads_count + 1, sizeof *space->threads);
+	space->threads[space->threads_count++] = process;
+}
+
+void space_add_file(struct space *space, const struct trace_file *file)
+{
+	size_t need = space->files_count ? space->files_count + 1 : 2;
+
+	space->files = mem_grow(space->files, &space->files_capacity, need, sizeof *space->files);
+	space->files[0] = (struct space_owner_file){ 0 };
+	space->files[need - 1] = space_owner_of_path(file->path);
+	space->files_count = need;
+}
+
+enum space_owner space_owner(const struct space *space, const struct range *range)
+{
+	if (range->owner == SPACE_FILE && range->file < space->files_count &&
+	    space->files[range->file].code)
+		return SPACE_LIBRARY;
+	return (enum space_owner)range->owner;
+}
+
+const struct space_commit *space_commit(const struct space *space, const struct range *range)
+{
+	if (range->commit == SPACE_STATE_NONE || range->commit == SPACE_STATE_NOBODY)
+		return NULL;
+	return &space->slots[range->commit].commit;
+}
+
+static uint64_t page_up(uint64_t bytes)
+{
+	return (bytes + SPACE_PAGE - 1) & ~(uint64_t)(SPACE_PAGE - 1);
+}
+
+// A range that the kernel could have meant, as whole pages.
+static bool believable(const struct space_process_state *process, uint64_t address, uint64_t size,
+		       uint64_t *high)
+{
+	uint64_t limit = process->limit == LIMIT_32 ? LIMIT_32 : SPACE_STATE_LIMIT_57;
+
+	if (address % SPACE_PAGE || size == 0 || address >= limit || size > limit - address)
+		return false;
+	*high = address + page_up(size);
+	return true;
+}
+
+static void count_absurd(struct space *space, process_id id)
+{
+	space->processes[id].totals.absurd++;
+	space->all.absurd++;
+}
+
+static void count_unknown(struct space *space, process_id id)
+{
+	space->processes[id].totals.unknown++;
+	space->all.unknown++;
+}
+
+static void count_overlapping(struct space *space, process_id id)
+{
+	space->processes[id].totals.overlapping++;
+	space->all.overlapping++;
+}
+
+// What an event that maps something maps.
+static struct range range_of(struct space *space, process_id id, const struct trace_event *event,
+			     uint64_t low, uint64_t high)
+{
+	struct space_process_state *process = &space->processes[id];
+	struct range range = {
+		.start = low,
+		.end = high,
+		.offset = event->vm->offset,
+		.number = event->number,
+		.time_ns = event->time_ns,
+		.stack = event->stack,
+		.thread = event->thread,
+		.file = event->vm->file,
+		.protection = event->vm->protection &
+			      (SPACE_STATE_PROTECTION | TRACE_PROTECTION_COMMITTED),
+		.flags = event->vm->flags,
+		.baseline = event->kind == TRACE_MAPPED && !process->called,
+	};
+	struct range *below = ranges_before(&process->ranges, low);
+	const struct space_owner_file *file =
+		range.file && range.file < space->files_count ? &space->files[range.file] : NULL;
+
+	range.owner = (uint8_t)space_owner_of_event(
+		event, file, below, below ? space_owner(space, below) : SPACE_PROGRAM);
+	if (process->foreign && range.owner == SPACE_MALLOC_LARGE)
+		range.owner = SPACE_ALLOCATOR;
+	return range;
+}
+
+static uint64_t huge_up(uint64_t size, uint32_t flags)
+{
+	uint32_t log2 = flags >> FLAG_HUGE_SHIFT & FLAG_HUGE_MASK;
+	uint64_t page;
+
+	if (!(flags & FLAG_HUGETLB))
+		return size;
+	page = UINT64_C(1) << (log2 == 0 || log2 > 40 ? HUGE_LOG2 : log2);
+	return size > UINT64_MAX - page ? size : (size + page - 1) & ~(page - 1);
+}
+
+// mmap, shmat.
+static void apply_map(struct space *space, process_id id, const struct trace_event *event)
+{
+	uint64_t size = event->size;
+	uint64_t high;
+
+	if (event->kind == TRACE_MMAP && !space->windows)
+		size = huge_up(size, event->vm->flags);
+	if (!believable(&space->processes[id], event->address, size, &high)) {
+		count_absurd(space, id);
+		return;
+	}
+	if (space_state_clear(space, id, event->address, high) &&
+	    (event->kind == TRACE_SHMAT || !(event->vm->flags & FLAG_FIXED) ||
+	     (event->vm->flags & FLAG_FIXED_NOREPLACE && !space->windows)))
+		count_overlapping(space, id);
+	space_state_place(space, id, range_of(space, id, event, event->address, high), event->stack,
+			  event->thread);
+	space_state_flush(space);
+}
+
+static void apply_unmap(struct space *space, process_id id, const struct trace_event *event)
+{
+	uint64_t high;
+
+	if (believable(&space->processes[id], event->address, event->size, &high))
+		space_state_clear(space, id, event->address, high);
+	else
+		count_absurd(space, id);
+}
+
+static void apply_protect(struct space *space, process_id id, const struct trace_event *event)
+{
+	uint64_t high;
+
+	if (event->size == 0)
+		return;
+	if (!believable(&space->processes[id], event->address, event->size, &high))
+		count_absurd(space, id);
+	else if (space_state_protect(space, id, event->address, high, event) <
+		 high - event->address)
+		count_unknown(space, id);
+}
+
+// What is mapped up to `from` goes on to `to`, and is otherwise as it is there.
+static void grow(struct space *space, process_id id, uint64_t from, uint64_t to,
+		 const struct trace_event *event)
+{
+	const struct range *below;
+	const struct space_commit *commit;
+	struct range range;
+
+	if (from == to)
+		return;
+	if (space_state_clear(space, id, from, to))
+		count_overlapping(space, id);
+	below = ranges_before(&space->processes[id].ranges, from);
+	if (!below || below->end != from) {
+		count_unknown(space, id);
+		space_state_place(space, id, range_of(space, id, event, from, to), event->stack,
+				  event->thread);
+		return;
+	}
+	range = *below;
+	commit = space_commit(space, below);
+	range.offset += from - range.start;
+	range.start = from;
+	range.end = to;
+	range.number = event->number;
+	range.time_ns = event->time_ns;
+	range.inherited = range.baseline = false;
+	space_state_place(space, id, range, commit ? commit->stack : range.stack,
+			  commit ? commit->thread : range.thread);
+}
+
+// mremap with an old length of 0: shared pages are mapped a second time.
+static void map_again(struct space *space, process_id id, const struct trace_event *event,
+		      uint64_t high)
+{
+	const struct range *from = ranges_find(&space->processes[id].ranges, event->old_address);
+	struct range range;
+
+	if (from) {
+		range = *from;
+		range.offset += event->old_address - from->start;
+		range.start = event->address;
+		range.end = high;
+		range.number = event->number;
+		range.time_ns = event->time_ns;
+		range.stack = event->stack;
+		range.thread = event->thread;
+		range.inherited = range.baseline = false;
+	} else {
+		range = range_of(space, id, event, event->address, high);
+		count_unknown(space, id);
+	}
+	space_state_clear(space, id, event->address, high);
+	space_state_place(space, id, range, event->stack, event->thread);
+	space_state_flush(space);
+}
+
+static void count_purge(struct space *space, process_id id, uint64_t bytes)
+{
+	struct space_totals *each[] = { &space->processes[id].totals, &space->all };
+
+	for (int i = 0; i < 2; i++) {
+		each[i]->purges++;
+		each[i]->purged_bytes += bytes;
+	}
+}
+
+static void apply_remap(struct space *space, process_id id, const struct trace_event *event)
+{
+	struct space_process_state *process = &space->processes[id];
+	uint64_t old = event->old_address;
+	uint64_t new = event->address;
+	bool keep = event->vm->flags & REMAP_DONTUNMAP;
+	uint64_t old_high, new_high, both;
+
+	if (!believable(process, new, event->size, &new_high) || old % SPACE_PAGE) {
+		count_absurd(space, id);
+		return;
+	}
+	if (event->vm->old_size == 0) {
+		map_again(space, id, event, new_high);
+		return;
+	}
+	if (!believable(process, old, event->vm->old_size, &old_high) ||
+	    (new != old &&new < old_high &&old < new_high)) {
+		count_absurd(space, id);
+		return;
+	}
+	both = old_high - old < new_high - new ? old_high - old : new_high - new;
+	if (!keep && old + both < old_high)
+		space_state_clear(space, id, old + both, old_high);
+	if (new != old) {
+		space_state_clear(space, id, new, new_high);
+		space_state_move(space, id, old, old + both, new - old, event, keep);
+	}
+	if (keep)
+		count_purge(space, id, old_high - old);
+	grow(space, id, new + both, new_high, event);
+	space_state_flush(space);
+}
+
+static void apply_brk(struct space *space, process_id id, const struct trace_event *event)
+{
+	const struct space_process_state *process = &space->processes[id];
+	uint64_t limit = process->limit == LIMIT_32 ? LIMIT_32 : SPACE_STATE_LIMIT_57;
+	uint64_t before, after;
+
+	if (event->old_address == event->address || event->old_address == 0)
+		return;
+	if (event->old_address > limit || event->address > limit) {
+		count_absurd(space, id);
+		return;
+	}
+	before = page_up(event->old_address);
+	after = page_up(event->address);
+	if (after < before) {
+		space_state_clear(space, id, after, before);
+	} else if (after > before) {
+		struct range range = range_of(space, id, event, before, after);
+
+		range.protection = PROTECTION_READ_WRITE;
+		if (space_state_clear(space, id, before, after))
+			count_overlapping(space, id);
+		space_state_place(space, id, range, event->stack, event->thread);
+		space_state_flush(space);
+	}
+}
+
+// What is known of [low, high) is what a look at the map said: the gaps are filled.
+static void fill(struct space *space, process_id id, uint64_t low, uint64_t high,
+		 const struct trace_event *event)
+{
+	struct ranges *ranges = &space->processes[id].ranges;
+	uint64_t at = low;
+
+	while (at < high) {
+		const struct range *next = ranges_from(ranges, at);
+		uint64_t stop = next && next->start < high ? next->start : high;
+
+		if (at < stop) {
+			struct range range = range_of(space, id, event, at, stop);
+
+			range.offset += at - low;
+			space_state_place(space, id, range, event->stack, event->thread);
+		}
+		if (stop == high)
+			break;
+		at = ranges_from(ranges, stop)->end;
+	}
+	space_state_flush(space);
+}
+
+// Whether a known range can be a part of what a look has found at `low`. Names such as "[heap]"
+// are files to the trace; what is known as anonymous memory may have one. What the recorder says is
+// its own is nobody else's.
+static bool agrees(const struct range *range, uint64_t low, const struct trace_event *event)
+{
+	bool has_file = range->owner == SPACE_FILE || range->owner == SPACE_LIBRARY;
+
+	if (event->vm->origin == TRACE_ORIGIN_RECORDER && range->owner != SPACE_TIDEMARK)
+		return false;
+	if (range->file != event->vm->file)
+		return !has_file && (range->file == 0 || event->vm->file == 0);
+	return range->file == 0 || range->offset - range->start == event->vm->offset - low;
+}
+
+static void apply_found(struct space *space, process_id id, const struct trace_event *event)
+{
+	struct space_process_state *process = &space->processes[id];
+	uint64_t low = event->address;
+	uint64_t at = low;
+	const struct range *range;
+	uint64_t high;
+
+	if (low >= KERNEL_HALF)
+		return;
+	if (!believable(process, low, event->size, &high)) {
+		count_absurd(space, id);
+		return;
+	}
+	ranges_cut(&process->ranges, low);
+	ranges_cut(&process->ranges, high);
+	while ((range = ranges_from(&process->ranges, at)) && range->start < high) {
+		uint64_t start = range->start;
+
+		at = range->end;
+		if (!agrees(range, low, event))
+			space_state_clear(space, id, start, at);
+	}
+	space_state_protect(space, id, low, high, event);
+	fill(space, id, low, high, event);
+}
+
+static void apply_advice(struct space *space, process_id id, const struct trace_event *event)
+{
+	enum { DONTNEED = 4, FREE = 8, REMOVE = 9, DONTNEED_LOCKED = 24 };
+	uint32_t advice = event->vm->flags;
+	uint64_t high;
+
+	if (advice != DONTNEED && advice != FREE && advice != REMOVE && advice != DONTNEED_LOCKED)
+		return;
+	if (event->size == 0)
+		return;
+	if (believable(&space->processes[id], event->address, event->size, &high))
+		count_purge(space, id, high - event->address);
+	else
+		count_absurd(space, id);
+}
+
+static void apply(struct space *space, process_id id, const struct trace_event *event)
+{
+	switch (event->kind) {
+	case TRACE_MMAP:
+	case TRACE_SHMAT:
+		apply_map(space, id, event);
+		break;
+	case TRACE_MUNMAP:
+	case TRACE_SHMDT:
+	case TRACE_UNMAPPED:
+		apply_unmap(space, id, event);
+		break;
+	case TRACE_MREMAP:
+		apply_remap(space, id, event);
+		break;
+	case TRACE_BRK:
+		apply_brk(space, id, event);
+		break;
+	case TRACE_MPROTECT:
+		apply_protect(space, id, event);
+		break;
+	case TRACE_MADVISE:
+		apply_advice(space, id, event);
+		break;
+	case TRACE_MAPPED:
+		apply_found(space, id, event);
+		break;
+	}
+}
+
+static const struct {
+	const char *word;
+	uint8_t kind;
+} calls[SPACE_CALLS_COUNT] = {
+	[SPACE_MMAP] = { "mmap", TRACE_MMAP },
+	[SPACE_MUNMAP] = { "munmap", TRACE_MUNMAP },
+	[SPACE_MREMAP] = { "mremap", TRACE_MREMAP },
+	[SPACE_BRK] = { "brk", TRACE_BRK },
+	[SPACE_MPROTECT] = { "mprotect", TRACE_MPROTECT },
+	[SPACE_MADVISE] = { "madvise", TRACE_MADVISE },
+	[SPACE_MLOCK] = { "mlock", TRACE_MLOCK },
+	[SPACE_SHMAT] = { "shmat", TRACE_SHMAT },
+	[SPACE_SHMDT] = { "shmdt", TRACE_SHMDT },
+	[SPACE_REMAP] = { "remap_file_pages", TRACE_REMAP },
+};
+
+const char *space_call_word(enum space_call call)
+{
+	return calls[call].word;
+}
+
+static void count_call(struct space_totals *totals, const struct trace_event *event)
+{
+	uint64_t bytes = event->size;
+
+	if (event->kind == TRACE_BRK)
+		bytes = event->address > event->old_address ? event->address - event->old_address
+							    : event->old_address - event->address;
+	for (int i = 0; i < SPACE_CALLS_COUNT; i++) {
+		if (calls[i].kind != event->kind)
+			continue;
+		totals->calls[i].count++;
+		if (event->vm->error)
+			totals->calls[i].failed++;
+		else
+			totals->calls[i].bytes += bytes;
+	}
+}
+
+static enum space_ending ending_of(uint8_t kind)
+{
+	switch (kind) {
+	case TRACE_MPROTECT:
+		return SPACE_PROTECTED;
+	case TRACE_MMAP:
+	case TRACE_SHMAT:
+	case TRACE_MAPPED:
+		return SPACE_REPLACED;
+	default:
+		return SPACE_UNMAPPED;
+	}
+}
+
+void space_add_event(struct space *space, const struct trace_event *event)
+{
+	struct space_end end = {
+		.number = event->number,
+		.time_ns = event->time_ns,
+		.thread = event->thread,
+		.stack = event->stack,
+		.ending = (uint8_t)ending_of(event->kind),
+	};
+	process_id id;
+
+	if (!trace_kind_is_vm(event->kind) || !event->vm || event->thread >= space->threads_count)
+		return;
+	id = space->threads[event->thread];
+	if (id >= space->processes_count)
+		return;
+	if (event->vm->origin != TRACE_ORIGIN_RECORDER) {
+		count_call(&space->processes[id].totals, event);
+		count_call(&space->all, event);
+	}
+	if (event->kind != TRACE_MAPPED)
+		space->processes[id].called = true;
+	if (event->vm->error)
+		return;
+	space->now = &end;
+	apply(space, id, event);
+	space->now = NULL;
+}
+
+// A forked process has a copy of what its parent has.
+static void inherit(struct space *space, process_id id)
+{
+	struct space_process_state *process = &space->processes[id];
+	struct space_process_state *parent;
+	struct range *range;
+	uint64_t at = 0;
+
+	if (!process->forked || process->parent >= space->processes_count ||
+	    process->parent == id || process->ranges.used)
+		return;
+	parent = &space->processes[process->parent];
+	ranges_copy(&process->ranges, &parent->ranges);
+	process->limit = parent->limit;
+	while ((range = ranges_from(&process->ranges, at))) {
+		at = range->end;
+		range->inherited = true;
+		if (range->commit != SPACE_STATE_NONE)
+			range->commit = SPACE_STATE_NOBODY;
+		space_state_count(space, process, range, true);
+	}
+}
+
+void space_add_note(struct space *space, const struct trace_note *note)
+{
+	enum { HOW_MASK = 255 };
+	struct space_end end = { .time_ns = note->time_ns, .thread = TRACE_NONE };
+
+	if (note->process >= space->processes_count)
+		return;
+	if (note->kind == TRACE_NOTE_PROCESS_START)
+		inherit(space, note->process);
+	if (note->kind != TRACE_NOTE_PROCESS_END)
+		return;
+	end.ending = (note->value & HOW_MASK) == TRACE_EXIT_EXEC ? SPACE_EXECED : SPACE_EXITED;
+	space->now = &end;
+	space_state_clear(space, note->process, 0, UINT64_MAX);
+	space->now = NULL;
+	ranges_fini(&space->processes[note->process].ranges);
+	mem_free(space->processes[note->process].claims);
+	space->processes[note->process].claims = NULL;
+}
+
+void space_learn(struct space *space, const struct reader *reader)
+{
+	space->windows = reader_is_windows(reader);
+	while (space->processes_count < reader_processes_count(reader))
+		space_add_process(space,
+				  reader_process(reader, (process_id)space->processes_count));
+	while (space->threads_count < reader_threads_count(reader))
+		space_add_thread(space,
+				 reader_thread(reader, (thread_id)space->threads_count)->process);
+	for (file_id id = space->files_count ? (file_id)space->files_count : 1;
+	     id < reader_files_count(reader); id++)
+		space_add_file(space, reader_file(reader, id));
+}
+
+static void give_to_allocator(struct space *space, struct range *range)
+{
+	struct space_commit *commit;
+
+	range->owner = SPACE_ALLOCATOR;
+	if (range->commit == SPACE_STATE_NONE || range->commit == SPACE_STATE_NOBODY)
+		return;
+	commit = &space->slots[range->commit].commit;
+	if (commit->owner == SPACE_ALLOCATOR)
+		return;
+	commit->owner = SPACE_ALLOCATOR;
+	if (space->hooks.owner)
+		space->hooks.owner(space->hooks.context, commit);
+}
+
+// The lowest piece of the mapping that `range` is a piece of.
+static struct range *lowest_piece(const struct ranges *ranges, struct range *range)
+{
+	struct range *below;
+
+	while ((below = ranges_before(ranges, range->start)) && below->end == range->start &&
+	       below->number == range->number && below->owner == range->owner)
+		range = below;
+	return range;
+}
+
+// May a block lie so far into a mapping of its own? glibc's lie behind a header, or at the first
+// address behind it that is aligned as was asked for.
+static bool glibc_could(const struct range *range, uint64_t address)
+{
+	uint64_t offset = address - range->start;
+	uint64_t aligned = address & (~address + 1);
+
+	return offset > 0 && offset <= aligned + 16;
+}
+
+// A block lies where glibc's never do: so no mapping of this malloc is a large block of glibc's, be
+// there blocks in it or not.
+static void make_foreign(struct space *space, struct space_process_state *process)
+{
+	struct range *range;
+
+	process->foreign = true;
+	for (uint64_t at = 0; (range = ranges_from(&process->ranges, at)); at = range->end)
+		if (range->owner == SPACE_MALLOC_LARGE)
+			give_to_allocator(space, range);
+}
+
+bool space_claim(struct space *space, process_id id, uint64_t address)
+{
+	struct space_process_state *process = &space->processes[id];
+	struct space_state_claim *claim;
+	struct range *range;
+	uint64_t number;
+	uint8_t owner;
+
+	if (id >= space->processes_count)
+		return false;
+	if (!process->claims)
+		process->claims = mem_alloc(CLAIMS_MAX, sizeof *process->claims);
+	claim = &process->claims[(address >> CLAIM_SHIFT) % CLAIMS_MAX];
+	if (claim->epoch == space->epoch && address >= claim->start && address < claim->end)
+		return false;
+	range = ranges_find(&process->ranges, address);
+	if (!range)
+		return false;
+	if (range->owner == SPACE_MALLOC_LARGE && !process->foreign &&
+	    !glibc_could(range, address)) {
+		make_foreign(space, process);
+		return true;
+	}
+	number = range->number;
+	owner = range->owner;
+	if (owner != SPACE_MALLOC_LARGE || space_owner_yields(range, address))
+		*claim = (struct space_state_claim){ range->start, range->end, space->epoch };
+	if (owner == SPACE_ALLOCATOR || !space_owner_yields(range, address))
+		return false;
+	range = lowest_piece(&process->ranges, range);
+	while (range && range->number == number && range->owner == owner) {
+		uint64_t next = range->end;
+
+		give_to_allocator(space, range);
+		range = ranges_find(&process->ranges, next);
+	}
+	return true;
+}
+
+const struct space_totals *space_process(const struct space *space, process_id process)
+{
+	return process < space->processes_count ? &space->processes[process].totals : NULL;
+}
+
+const struct space_totals *space_all(const struct space *space)
+{
+	return &space->all;
+}
+
+const struct ranges *space_ranges(const struct space *space, process_id process)
+{
+	return process < space->processes_count ? &space->processes[process].ranges : NULL;
+}
+
+uint64_t space_limit(const struct space *space, process_id process)
+{
+	return process < space->processes_count ? space->processes[process].limit : 0;
+}

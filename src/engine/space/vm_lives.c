@@ -1,0 +1,232 @@
+#include "engine/space/vm_lives.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+static struct window_cell cell_of(const struct space_commit *commit)
+{
+	return (struct window_cell){ .process = commit->process,
+				     .thread = commit->thread,
+				     .stack = commit->stack,
+				     .layer = WINDOW_VM,
+				     .owner = commit->owner,
+				     .size = commit->size };
+}
+
+// Whether what the process had at its beginning was there before the recording was.
+static bool was_there(const struct vm_lives *lives, process_id id)
+{
+	const struct trace_process *process = reader_process(lives->reader, id);
+
+	return process && process->parent == TRACE_NONE;
+}
+
+static void on_begin(void *context, const struct space_commit *commit)
+{
+	struct vm_lives *lives = context;
+	struct window_cell cell = cell_of(commit);
+	struct plain_life life = { .begin = lives->step,
+				   .end = WINDOW_NEVER,
+				   .exit = WINDOW_NEVER,
+				   .begin_ns = commit->time_ns,
+				   .cell = plain_cell(lives->plain, &cell) };
+
+	if (commit->baseline && was_there(lives, commit->process))
+		life.begin = life.begin_ns = 0;
+	*map_put(&lives->of_commit, commit->id, NULL) = plain_add(lives->plain, &life);
+}
+
+static void end_life(const struct vm_lives *lives, struct plain_life *life,
+		     const struct space_end *end)
+{
+	switch (end->ending) {
+	case SPACE_EXITED:
+	case SPACE_EXECED:
+		life->exit = lives->step;
+		life->exit_ns = end->time_ns;
+		life->exit_kind = end->ending == SPACE_EXECED ? WINDOW_END_EXEC : WINDOW_END_EXIT;
+		break;
+	default:
+		life->end = lives->step;
+		life->end_ns = end->time_ns;
+		life->end_kind = WINDOW_END_FREE;
+		break;
+	}
+}
+
+static void on_end(void *context, const struct space_commit *commit,
+		   const struct space_commit *rest, const struct space_end *end)
+{
+	struct vm_lives *lives = context;
+	const struct space_commit *whole = rest ? rest : commit;
+	uint64_t *index = map_find(&lives->of_commit, whole->id);
+	struct window_cell cell = cell_of(commit);
+	struct plain_life part;
+
+	if (!index)
+		return;
+	if (!rest) {
+		end_life(lives, &lives->plain->lives[*index], end);
+		map_remove(&lives->of_commit, whole->id);
+		return;
+	}
+	part = lives->plain->lives[*index];
+	part.cell = plain_cell(lives->plain, &cell);
+	end_life(lives, &part, end);
+	cell = cell_of(rest);
+	lives->plain->lives[*index].cell = plain_cell(lives->plain, &cell);
+	plain_add(lives->plain, &part);
+}
+
+static void on_owner(void *context, const struct space_commit *commit)
+{
+	struct vm_lives *lives = context;
+	const uint64_t *index = map_find(&lives->of_commit, commit->id);
+	struct window_cell cell = cell_of(commit);
+
+	if (index)
+		lives->plain->lives[*index].cell = plain_cell(lives->plain, &cell);
+}
+
+void vm_lives_init(struct vm_lives *lives, struct plain *plain, const struct reader *reader)
+{
+	struct space_hooks hooks = {
+		.context = lives, .begin = on_begin, .end = on_end, .owner = on_owner
+	};
+
+	*lives = (struct vm_lives){ .plain = plain, .reader = reader };
+	lives->space = space_new(&hooks);
+}
+
+void vm_lives_fini(struct vm_lives *lives)
+{
+	space_free(lives->space);
+	map_fini(&lives->of_commit);
+	*lives = (struct vm_lives){ 0 };
+}
+
+// An entry of what is kept: one that had an effect.
+struct vm_call {
+	uint64_t step, address;
+	uint64_t what; // enum vm_call_what
+	uint64_t process;
+	struct trace_event event;
+	struct trace_vm vm;
+	struct trace_note note;
+};
+
+enum vm_call_what { VM_CALL_EVENT, VM_CALL_CLAIM, VM_CALL_NOTE };
+
+void vm_lives_keep(struct vm_lives *lives, struct vault *calls)
+{
+	lives->calls = calls;
+}
+
+static void add_call(struct vm_lives *lives, const struct trace_event *event)
+{
+	lives->any = true;
+	space_learn(lives->space, lives->reader);
+	space_add_event(lives->space, event);
+}
+
+void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, process_id process,
+			uint64_t step)
+{
+	struct vm_call call;
+
+	lives->step = step;
+	if (trace_kind_is_vm(event->kind)) {
+		add_call(lives, event);
+		if (!lives->calls)
+			return;
+		memset(&call, 0, sizeof call);
+		call.step = step;
+		call.event = *event;
+		call.vm = *event->vm;
+		vault_append(lives->calls, &call, sizeof call);
+		return;
+	}
+	switch (event->kind) {
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+	case TRACE_BEFORE:
+	case TRACE_REALLOC:
+	case TRACE_REALLOC_ALLOC:
+		if (!lives->any || !space_claim(lives->space, process, event->address) ||
+		    !lives->calls)
+			break;
+		memset(&call, 0, sizeof call);
+		call.step = step;
+		call.what = VM_CALL_CLAIM;
+		call.process = process;
+		call.address = event->address;
+		vault_append(lives->calls, &call, sizeof call);
+		break;
+	default:
+		break;
+	}
+}
+
+void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step)
+{
+	struct vm_call call;
+
+	lives->step = step;
+	space_learn(lives->space, lives->reader);
+	space_add_note(lives->space, note);
+	if (!lives->calls ||
+	    (note->kind != TRACE_NOTE_PROCESS_START && note->kind != TRACE_NOTE_PROCESS_END))
+		return;
+	memset(&call, 0, sizeof call);
+	call.step = step;
+	call.what = VM_CALL_NOTE;
+	call.note = *note;
+	call.note.text = "";
+	vault_append(lives->calls, &call, sizeof call);
+}
+
+static bool replay(struct vm_lives *lives, struct vm_call *call)
+{
+	const struct trace_thread *thread;
+
+	lives->step = call->step;
+	switch (call->what) {
+	case VM_CALL_EVENT:
+		thread = reader_thread(lives->reader, call->event.thread);
+		call->event.vm = &call->vm;
+		if (!thread || !trace_kind_is_vm(call->event.kind) ||
+		    call->event.stack >= reader_stacks_count(lives->reader) ||
+		    call->vm.file >= reader_files_count(lives->reader))
+			return false;
+		add_call(lives, &call->event);
+		return true;
+	case VM_CALL_CLAIM:
+		if (call->process >= reader_processes_count(lives->reader))
+			return false;
+		space_learn(lives->space, lives->reader);
+		space_claim(lives->space, (process_id)call->process, call->address);
+		return true;
+	default:
+		call->note.text = "";
+		space_learn(lives->space, lives->reader);
+		space_add_note(lives->space, &call->note);
+		return true;
+	}
+}
+
+bool vm_lives_replay(struct vm_lives *lives, const struct vault *calls, struct err *err)
+{
+	uint8_t *bytes = vault_copy(calls, err);
+	bool ok = bytes && calls->size % sizeof(struct vm_call) == 0;
+
+	for (uint64_t at = 0; ok && at < calls->size; at += sizeof(struct vm_call)) {
+		struct vm_call call;
+
+		memcpy(&call, bytes + at, sizeof call);
+		ok = replay(lives, &call);
+	}
+	mem_free(bytes);
+	return ok || err_set(err, ERR_FORMAT, "the state of the index is damaged");
+}

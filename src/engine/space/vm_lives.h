@@ -1,0 +1,34 @@
+// vm_lives: the lifetimes of committed memory, from space.h into a list of window's allocations.
+#ifndef ENGINE_VM_LIVES_H
+#define ENGINE_VM_LIVES_H
+
+#include "base/map.h"
+#include "engine/index/plain.h"
+#include "engine/index/vault.h"
+#include "engine/space/space.h"
+
+struct vm_lives {
+	struct plain *plain; // borrowed: takes the lifetimes
+	struct space *space;
+	const struct reader *reader; // borrowed
+	struct map of_commit;        // id: index of the life
+	uint64_t step;               // of the item that is being added
+	bool any;                    // the trace has calls on virtual memory
+	struct vault *calls;         // borrowed: keeps what was added; NULL
+};
+
+void vm_lives_init(struct vm_lives *lives, struct plain *plain, const struct reader *reader);
+void vm_lives_fini(struct vm_lives *lives);
+
+// From here on all that has an effect is kept in `calls`. Replay: what was kept there is added
+// again, instead of the items. False: it is damaged.
+void vm_lives_keep(struct vm_lives *lives, struct vault *calls);
+bool vm_lives_replay(struct vm_lives *lives, const struct vault *calls, struct err *err);
+
+// Every item of the trace, and the step that it is, or begins with. Where others read the trace
+// meanwhile, it is not looked at for events of the heap.
+void vm_lives_add_event(struct vm_lives *lives, const struct trace_event *event, process_id process,
+			uint64_t step);
+void vm_lives_add_note(struct vm_lives *lives, const struct trace_note *note, uint64_t step);
+
+#endif

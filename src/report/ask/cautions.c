@@ -1,0 +1,217 @@
+#include "report/ask/cautions.h"
+
+#include "engine/moment.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void cautions_add_wholeness(const struct reader *reader, struct str *text)
+{
+	struct err err = { 0 };
+
+	if (reader_growing(reader))
+		str_add(text, "the trace is still being written: what is counted is what was there "
+			      "when it was opened");
+	else if (!reader_ok(reader, &err))
+		str_format(text, "the trace is not whole: %s; what is counted is what is there",
+			   err.text);
+}
+
+// Processes whose allocations were not recorded all the time.
+static void tell_pauses(const struct reader *reader, void (*tell)(void *context, const char *text),
+			void *context)
+{
+	uint64_t first_ns = UINT64_MAX;
+	uint32_t paused = 0, stopped = 0;
+	struct str text = { 0 };
+	char time[24];
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct trace_process *process = reader_process(reader, id);
+
+		if (!process->paused)
+			continue;
+		paused++;
+		stopped += process->paused_last_ns > process->resumed_last_ns ||
+			   process->resumed_last_ns == 0;
+		if (process->paused_first_ns < first_ns)
+			first_ns = process->paused_first_ns;
+	}
+	if (!paused)
+		return;
+	str_format(&text, "recording was paused, first at %s", str_duration(first_ns, time));
+	if (paused > 1)
+		str_format(&text, ", in %" PRIu32 " processes", paused);
+	if (stopped)
+		str_format(&text, ", and %s not resumed",
+			   stopped == paused ? "was" : "in some of them was");
+	str_add(&text, ": what was allocated meanwhile is in no figure");
+	tell(context, str_get(&text));
+	str_fini(&text);
+}
+
+static void tell_attached(const struct reader *reader,
+			  void (*tell)(void *context, const char *text), void *context)
+{
+	struct str text = { 0 };
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct trace_process *process = reader_process(reader, id);
+
+		if (process->start != TRACE_START_ATTACH)
+			continue;
+		str_clear(&text);
+		str_format(&text,
+			   "process %" PRIu32 " was attached to while it ran: ", process->pid);
+		if (process->before)
+			str_format(&text,
+				   "%" PRIu64 " blocks that it had before are in the figures of "
+				   "what lives as %s, with the bytes that may be used of them",
+				   process->before_count, TRACE_BEFORE_NAME);
+		else
+			str_add(&text, "what it had allocated before is in no figure");
+		if (process->before_why)
+			str_format(&text, " (%s)", process->before_why);
+		for (uint32_t i = 0; process->before && i < process->allocators_count; i++)
+			if (strcmp(process->allocators[i].name, "glibc") != 0)
+				str_format(&text, "; what it had before with %s is in no figure",
+					   process->allocators[i].name);
+		tell(context, str_get(&text));
+	}
+	str_fini(&text);
+}
+
+// What a trace that was imported does not know, by the words of docs/format.md, 5.1.
+static const struct {
+	const char *word, *means;
+} lacks[] = {
+	{ "no-clock", "times are the order of events alone, a microsecond each" },
+	{ "no-addresses", "addresses are numbers of blocks, not places in memory" },
+	{ "no-threads", "threads are not told apart" },
+	{ "no-stacks", "there are no stacks" },
+	{ "callers", "stacks are the caller alone" },
+	{ "snapshots",
+	  "it is made of sums: what came and went between them is in no figure, blocks "
+	  "are numbered and of mean size" },
+	{ "totals",
+	  "it is made of sums: what came and went is counted, but not when it was; blocks "
+	  "are numbered and of mean size" },
+	{ "no-counts", "blocks are not counted: each sum is one" },
+	{ "leaks", "only what was not freed at the end is in it" },
+	{ "numbered", "times are the numbers of snapshots, a second each" },
+	{ "estimated", "the sums may be estimates of samples" },
+	{ "parts-of-slots",
+	  "of virtual memory only reservations are in it that leave a part of their "
+	  "64 KiB slot unused; there is no heap" },
+	{ "layouts", "the layouts of its events of memory were checked against what is published, "
+		     "not against a recording of Windows" },
+};
+
+static void tell_import(const struct trace_info *info,
+			void (*tell)(void *context, const char *text), void *context)
+{
+	static const char imported[] = "imported=";
+	const char *options = info->options ? info->options : "";
+	struct str text = { 0 };
+	const char *sign = ": ";
+	char tick[24];
+
+	if (strncmp(options, imported, sizeof imported - 1) == 0) {
+		options += sizeof imported - 1;
+		str_format(&text, "imported from %.*s", (int)strcspn(options, " "), options);
+		options += strcspn(options, " ");
+	} else if (strstr(options, "no-addresses")) {
+		str_add(&text, "addresses were stripped");
+	} else {
+		return;
+	}
+	for (; *options; options += strcspn(options, " ")) {
+		options += strspn(options, " ");
+		for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
+			size_t length = strlen(lacks[i].word);
+
+			// One that has totals, too, says otherwise what snapshots lack.
+			if (strcmp(lacks[i].word, "snapshots") == 0 && strstr(options, "totals"))
+				continue;
+			if (strncmp(options, lacks[i].word, length) == 0 &&
+			    (options[length] == ' ' || !options[length])) {
+				str_format(&text, "%s%s", sign, lacks[i].means);
+				sign = "; ";
+			}
+		}
+	}
+	if (info->tick_ns)
+		str_format(&text, "%stimes are known to %s", sign,
+			   str_duration(info->tick_ns, tick));
+	tell(context, str_get(&text));
+	str_fini(&text);
+}
+
+static void tell_trimmed(const struct reader *reader, void (*tell)(void *context, const char *text),
+			 void *context)
+{
+	struct str text = { 0 };
+	char begin[24], count[28];
+
+	if (!moment_is_trimmed(reader))
+		return;
+	str_format(&text,
+		   "trimmed to what came after %s: of what was before, the %s calls are in it that "
+		   "say what lived and was mapped then; they are in levels alone",
+		   str_duration(moment_begin(reader), begin),
+		   str_count(reader_info(reader)->trimmed, count));
+	tell(context, str_get(&text));
+	str_fini(&text);
+}
+
+static void tell_deep(const struct reader *reader, void (*tell)(void *context, const char *text),
+		      void *context)
+{
+	for (stack_id id = 1; id < reader_stacks_count(reader); id++) {
+		if (!(reader_stack(reader, id)->flags & TRACE_STACK_CUT))
+			continue;
+		tell(context,
+		     "some stacks are deeper than the 8,192 frames that are recorded: their "
+		     "outer callers are missing");
+		return;
+	}
+}
+
+void cautions_tell_origin(const struct reader *reader,
+			  void (*tell)(void *context, const char *text), void *context)
+{
+	tell_pauses(reader, tell, context);
+	tell_attached(reader, tell, context);
+	tell_import(reader_info(reader), tell, context);
+	tell_trimmed(reader, tell, context);
+}
+
+void cautions_tell(const struct reader *reader, void (*tell)(void *context, const char *text),
+		   void *context)
+{
+	const struct trace_end *end = reader_end(reader);
+	const struct trace_info *info = reader_info(reader);
+	struct str text = { 0 };
+
+	cautions_add_wholeness(reader, &text);
+	if (text.length > 0)
+		tell(context, str_get(&text));
+	str_clear(&text);
+	if (info->sample_bytes) {
+		str_format(&text,
+			   "the recording is sampled: the figures are those of the blocks that "
+			   "are in it, a block of s bytes with probability 1 - exp(-s / %" PRIu64
+			   "); tidemark report estimates the whole",
+			   info->sample_bytes);
+		tell(context, str_get(&text));
+		str_clear(&text);
+	}
+	if (end && end->events_lost) {
+		str_format(&text, "%" PRIu64 " events were lost; the figures are too small",
+			   end->events_lost);
+		tell(context, str_get(&text));
+	}
+	cautions_tell_origin(reader, tell, context);
+	tell_deep(reader, tell, context);
+	str_fini(&text);
+}

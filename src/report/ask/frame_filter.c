@@ -1,0 +1,134 @@
+#include "report/ask/frame_filter.h"
+
+#include "base/expression.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+// What a frame or a stack matches: a bit for each enum frame_filter_kind.
+enum { KNOWN = 1 << 7 };
+
+struct wanted {
+	struct expression *expression;
+	enum frame_filter_kind kind;
+};
+
+struct frame_filter {
+	const struct reader *reader;
+	struct names *names;
+	struct wanted *wanted;
+	size_t count, capacity;
+	uint8_t kinds;   // of the expressions, as bits
+	uint8_t *frames; // what each frame matches, once KNOWN
+	size_t frames_count;
+	uint8_t *stacks; // what each stack and its callers match, once KNOWN
+	size_t stacks_count;
+};
+
+struct frame_filter *frame_filter_new(const struct reader *reader, struct names *names)
+{
+	struct frame_filter *filter = mem_alloc(1, sizeof *filter);
+
+	filter->reader = reader;
+	filter->names = names;
+	return filter;
+}
+
+void frame_filter_free(struct frame_filter *filter)
+{
+	if (!filter)
+		return;
+	for (size_t i = 0; i < filter->count; i++)
+		expression_free(filter->wanted[i].expression);
+	mem_free(filter->wanted);
+	mem_free(filter->frames);
+	mem_free(filter->stacks);
+	mem_free(filter);
+}
+
+bool frame_filter_add(struct frame_filter *filter, const char *expression,
+		      enum frame_filter_kind kind, struct err *err)
+{
+	struct wanted *added;
+	char why[128];
+
+	filter->wanted = mem_grow(filter->wanted, &filter->capacity, filter->count + 1,
+				  sizeof *filter->wanted);
+	added = &filter->wanted[filter->count];
+	added->expression = expression_new(expression, why, sizeof why);
+	if (!added->expression)
+		return err_set(err, ERR_USAGE, "'%s' is not a regular expression: %s", expression,
+			       why);
+	added->kind = kind;
+	filter->kinds |= (uint8_t)(1u << kind);
+	filter->count++;
+	return true;
+}
+
+// Room for ids below `count`, new ones unknown.
+static uint8_t *extend(uint8_t *known, size_t *known_count, size_t count)
+{
+	if (count <= *known_count)
+		return known;
+	known = mem_resize(known, count, 1);
+	memset(known + *known_count, 0, count - *known_count);
+	*known_count = count;
+	return known;
+}
+
+static bool matches(const struct wanted *wanted, const struct symbol *symbol)
+{
+	const char *text = wanted->kind == FRAME_FILTER_MODULE ? symbol->module : symbol->function;
+
+	return text && expression_matches(wanted->expression, text);
+}
+
+static uint8_t match_frame(struct frame_filter *filter, frame_id frame)
+{
+	const struct symbol *symbols;
+	uint8_t matched = KNOWN;
+	size_t count;
+
+	if (frame < filter->frames_count && filter->frames[frame])
+		return filter->frames[frame];
+	symbols = names_find(filter->names, frame, &count);
+	for (size_t i = 0; i < count; i++)
+		for (size_t e = 0; e < filter->count; e++)
+			if (matches(&filter->wanted[e], &symbols[i]))
+				matched |= (uint8_t)(1u << filter->wanted[e].kind);
+	filter->frames = extend(filter->frames, &filter->frames_count, frame + (size_t)1);
+	filter->frames[frame] = matched;
+	return matched;
+}
+
+// What the functions of a stack match: its own frame's and its callers', up to a stack that is
+// known already.
+static uint8_t match_stack(struct frame_filter *filter, stack_id stack)
+{
+	uint8_t matched = KNOWN;
+	stack_id id = stack;
+
+	filter->stacks =
+		extend(filter->stacks, &filter->stacks_count, reader_stacks_count(filter->reader));
+	while (id && id < filter->stacks_count) {
+		const struct trace_stack *node = reader_stack(filter->reader, id);
+
+		matched |= filter->stacks[id];
+		if (filter->stacks[id])
+			break;
+		matched |= match_frame(filter, node->frame);
+		id = node->parent < id ? node->parent : 0;
+	}
+	if (stack < filter->stacks_count)
+		filter->stacks[stack] = matched;
+	return matched;
+}
+
+bool frame_filter_passes(void *context, stack_id stack)
+{
+	struct frame_filter *filter = context;
+	uint8_t matched = match_stack(filter, stack) & (uint8_t)~KNOWN;
+
+	// All kinds that were given must match, but the unwanted one, which must not.
+	return matched == (filter->kinds & (uint8_t) ~(1u << FRAME_FILTER_UNWANTED));
+}

@@ -1,0 +1,31 @@
+// frame_filter: which stacks pass through functions, and modules, of certain names.
+//
+// POSIX extended regular expressions over demangled function names, inlined ones included, and
+// over the paths of modules. A stack passes if any of its functions matches one of the wanted
+// expressions (or none is wanted), none matches an unwanted one, and any of its frames is in a
+// module that was asked for (or none was). Each frame is named and matched once and
+// each stack walked once, so the price does not grow with the number of events.
+#ifndef REPORT_FRAME_FILTER_H
+#define REPORT_FRAME_FILTER_H
+
+#include "base/err.h"
+#include "report/ask/names.h"
+
+#include <stdbool.h>
+
+struct frame_filter;
+
+// `names` and `reader` are borrowed.
+struct frame_filter *frame_filter_new(const struct reader *reader, struct names *names);
+void frame_filter_free(struct frame_filter *filter); // NULL is allowed
+
+enum frame_filter_kind { FRAME_FILTER_WANTED, FRAME_FILTER_UNWANTED, FRAME_FILTER_MODULE };
+
+// ERR_USAGE, with the reason, if `expression` is none.
+bool frame_filter_add(struct frame_filter *filter, const char *expression,
+		      enum frame_filter_kind kind, struct err *err);
+
+// Whether allocations with this stack count. A query's `stack`; the context is the filter.
+bool frame_filter_passes(void *filter, stack_id stack);
+
+#endif

@@ -1,0 +1,159 @@
+#include "report/ask/functions.h"
+
+#include "base/index_set.h"
+#include "base/mem.h"
+#include "report/ask/wrappers.h"
+
+#include <string.h>
+
+struct function {
+	const struct symbol *symbol;
+	bool wraps, begins;
+};
+
+struct functions {
+	const struct reader *reader;
+	struct names *names;
+	bool plain;
+	struct function *list; // by number
+	size_t count, capacity;
+	struct index_set by_symbol;
+	uint32_t *frames; // by frame id: where its numbers stand in `numbers`, + 1; 0: not yet
+	uint32_t frames_count;
+	uint32_t *numbers; // for each frame how many, then these
+	size_t numbers_count, numbers_capacity;
+};
+
+struct functions *functions_new(const struct reader *reader, struct names *names, bool plain)
+{
+	struct functions *functions = mem_alloc(1, sizeof *functions);
+
+	functions->reader = reader;
+	functions->names = names;
+	functions->plain = plain;
+	functions->list = mem_grow(NULL, &functions->capacity, 1, sizeof *functions->list);
+	functions->list[FUNCTIONS_NONE] = (struct function){ 0 };
+	functions->count = 1;
+	functions->frames_count = reader_frames_count(reader);
+	functions->frames =
+		mem_alloc(functions->frames_count + (size_t)1, sizeof *functions->frames);
+	return functions;
+}
+
+void functions_free(struct functions *functions)
+{
+	if (!functions)
+		return;
+	mem_free(functions->list);
+	index_set_fini(&functions->by_symbol);
+	mem_free(functions->frames);
+	mem_free(functions->numbers);
+	mem_free(functions);
+}
+
+static uint64_t hash_symbol(const struct symbol *symbol)
+{
+	const uint64_t numbers[] = {
+		index_set_hash_text(symbol->module),
+		symbol->function ? index_set_hash_text(symbol->function) : symbol->offset,
+	};
+
+	return index_set_hash(numbers, 2);
+}
+
+static int compare_symbols(const struct symbol *a, const struct symbol *b)
+{
+	int order;
+
+	if (!a->function || !b->function) {
+		if (a->function || b->function)
+			return a->function ? -1 : 1;
+		order = a->module == b->module ? 0 : strcmp(a->module, b->module);
+		return order ? order : (a->offset > b->offset) - (a->offset < b->offset);
+	}
+	order = a->function == b->function ? 0 : strcmp(a->function, b->function);
+	if (order == 0 && a->module != b->module)
+		order = strcmp(a->module, b->module);
+	return order;
+}
+
+static bool is_symbol(const void *context, uint32_t position, const void *key)
+{
+	const struct functions *functions = context;
+
+	return compare_symbols(functions->list[position].symbol, key) == 0;
+}
+
+static uint32_t find(struct functions *functions, const struct symbol *symbol)
+{
+	uint32_t count = (uint32_t)functions->count;
+	uint32_t number = index_set_put(&functions->by_symbol, hash_symbol(symbol), is_symbol,
+					functions, symbol, count);
+	struct function *found;
+
+	if (number < count)
+		return number;
+	functions->list = mem_grow(functions->list, &functions->capacity, functions->count + 1,
+				   sizeof *functions->list);
+	found = &functions->list[functions->count++];
+	*found = (struct function){ .symbol = symbol };
+	if (!functions->plain) {
+		found->wraps = names_is_wrapper(symbol);
+		found->begins = wrappers_match_root(symbol->function);
+	}
+	return number;
+}
+
+static uint32_t add_frame(struct functions *functions, frame_id frame)
+{
+	size_t count, at = functions->numbers_count;
+	const struct symbol *symbols = names_find(functions->names, frame, &count);
+
+	functions->numbers = mem_grow(functions->numbers, &functions->numbers_capacity,
+				      at + count + 1, sizeof *functions->numbers);
+	functions->numbers_count += count + 1;
+	ASSERT(functions->numbers_count < UINT32_MAX);
+	functions->numbers[at] = (uint32_t)count;
+	for (size_t i = 0; i < count; i++)
+		functions->numbers[at + 1 + i] = find(functions, &symbols[i]);
+	return (uint32_t)at + 1;
+}
+
+const uint32_t *functions_at(struct functions *functions, frame_id frame, size_t *count)
+{
+	uint32_t *at = &functions->frames[frame < functions->frames_count ? frame : 0];
+
+	if (!*at)
+		*at = add_frame(functions, frame < functions->frames_count ? frame : 0);
+	*count = functions->numbers[*at - 1];
+	return functions->numbers + *at;
+}
+
+uint32_t functions_count(const struct functions *functions)
+{
+	return (uint32_t)functions->count;
+}
+
+const struct symbol *functions_symbol(const struct functions *functions, uint32_t function)
+{
+	return functions->list[function].symbol;
+}
+
+bool functions_wraps(const struct functions *functions, uint32_t function)
+{
+	return functions->list[function].wraps;
+}
+
+bool functions_begins(const struct functions *functions, uint32_t function)
+{
+	return functions->list[function].begins;
+}
+
+int functions_compare(const struct functions *functions, uint32_t left, uint32_t right)
+{
+	if (left == FUNCTIONS_NONE || right == FUNCTIONS_NONE)
+		return (left != FUNCTIONS_NONE) - (right != FUNCTIONS_NONE);
+	return left == right ? 0
+			     : compare_symbols(functions->list[left].symbol,
+					       functions->list[right].symbol);
+}

@@ -1,0 +1,240 @@
+#include "report/ask/labels.h"
+
+#include "base/arena.h"
+#include "base/index_set.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <string.h>
+
+// What makes a stack: the label of its callers (or, at the outermost end, its flags) and that of
+// its frame.
+struct pair {
+	uint32_t callers, frame;
+};
+
+struct labels {
+	enum labels_kind kind;
+	const struct reader *reader;
+	struct names *names;
+	struct arena arena; // of texts
+	const char **text;  // by label - 1
+	size_t text_count, text_capacity;
+	struct index_set texts;
+	// What frames read as is not kept but said again where two may be alike.
+	frame_id *places; // by label of a frame - 1: the first that was asked for
+	size_t places_count, places_capacity;
+	struct index_set places_set;
+	uint32_t *frames; // label, by frame id; 0: not asked yet
+	uint32_t *stacks; // by stack id; 0: not asked yet
+	uint32_t frames_count, stacks_count;
+	struct pair *pairs; // by label - 1
+	size_t pairs_count, pairs_capacity;
+	struct index_set pairs_set;
+	stack_id *first; // by label - 1: the least
+	size_t first_capacity;
+	stack_id *path; // stacks on the way to one that has a label
+	size_t path_capacity;
+};
+
+struct labels *labels_new(enum labels_kind kind, const struct reader *reader, struct names *names)
+{
+	struct labels *labels = mem_alloc(1, sizeof *labels);
+
+	labels->kind = kind;
+	labels->reader = reader;
+	labels->names = names;
+	labels->frames_count = reader_frames_count(reader);
+	labels->stacks_count = reader_stacks_count(reader);
+	labels->frames = mem_alloc(labels->frames_count + (size_t)1, sizeof *labels->frames);
+	labels->stacks = mem_alloc(labels->stacks_count + (size_t)1, sizeof *labels->stacks);
+	return labels;
+}
+
+void labels_free(struct labels *labels)
+{
+	if (!labels)
+		return;
+	arena_fini(&labels->arena);
+	mem_free(labels->text);
+	mem_free(labels->places);
+	mem_free(labels->frames);
+	mem_free(labels->stacks);
+	mem_free(labels->pairs);
+	mem_free(labels->first);
+	mem_free(labels->path);
+	index_set_fini(&labels->texts);
+	index_set_fini(&labels->places_set);
+	index_set_fini(&labels->pairs_set);
+	mem_free(labels);
+}
+
+static bool is_text(const void *context, uint32_t position, const void *key)
+{
+	const struct labels *labels = context;
+
+	return strcmp(labels->text[position], key) == 0;
+}
+
+uint32_t labels_text(struct labels *labels, const char *text)
+{
+	uint32_t count = (uint32_t)labels->text_count;
+	uint32_t at = index_set_put(&labels->texts, index_set_hash_text(text), is_text, labels,
+				    text, count);
+
+	if (at == count) {
+		labels->text = mem_grow(labels->text, &labels->text_capacity,
+					labels->text_count + 1, sizeof *labels->text);
+		labels->text[labels->text_count++] = arena_text(&labels->arena, text);
+	}
+	return at + 1;
+}
+
+const char *labels_get_text(const struct labels *labels, uint32_t label)
+{
+	return label > 0 && label <= labels->text_count ? labels->text[label - 1] : "";
+}
+
+// Where the frame is in its file. The build-id tells apart files that followed each other under
+// one path.
+static void describe_place(const struct labels *labels, const struct trace_frame *frame,
+			   struct str *text)
+{
+	const struct trace_module *module = reader_module(labels->reader, frame->module);
+
+	if (!module) {
+		str_format(text, "\n%llx", (unsigned long long)frame->pc);
+		return;
+	}
+	str_add(text, module->path);
+	for (unsigned i = 0; i < module->build_id_length; i++)
+		str_format(text, "%02x", module->build_id[i]);
+	str_format(text, "\n%llx", (unsigned long long)(frame->pc - module->bias));
+}
+
+static void describe_symbol(const struct symbol *symbol, struct str *text)
+{
+	str_format(text, "%s\n%s\n%u\n%d\n", symbol->function ? symbol->function : "",
+		   symbol->file ? symbol->file : "", symbol->line, symbol->inlined);
+	if (symbol->line == 0)
+		str_format(text, "%s+%llx\n", symbol->module, (unsigned long long)symbol->offset);
+}
+
+static void describe_frame(const struct labels *labels, frame_id id, struct str *text)
+{
+	const struct symbol *symbols;
+	struct symbol place;
+	size_t count;
+
+	if (labels->kind == LABELS_EXACT) {
+		describe_place(labels, reader_frame(labels->reader, id), text);
+		return;
+	}
+	// Of generated code there may be a great many frames.
+	if (names_nobody_knows(labels->names, id, &place)) {
+		describe_symbol(&place, text);
+		return;
+	}
+	symbols = names_find(labels->names, id, &count);
+	for (size_t i = 0; i < count; i++)
+		describe_symbol(&symbols[i], text);
+}
+
+static bool is_place(const void *context, uint32_t position, const void *key)
+{
+	const struct labels *labels = context;
+	struct str text = { 0 };
+	bool same;
+
+	describe_frame(labels, labels->places[position], &text);
+	same = strcmp(str_get(&text), key) == 0;
+	str_fini(&text);
+	return same;
+}
+
+static uint32_t label_frame(struct labels *labels, frame_id id)
+{
+	uint32_t count = (uint32_t)labels->places_count, at;
+	struct str text = { 0 };
+
+	if (id >= labels->frames_count || !reader_frame(labels->reader, id))
+		return 0;
+	if (labels->frames[id])
+		return labels->frames[id];
+	describe_frame(labels, id, &text);
+	at = index_set_put(&labels->places_set, index_set_hash_text(str_get(&text)), is_place,
+			   labels, str_get(&text), count);
+	str_fini(&text);
+	if (at == count) {
+		labels->places = mem_grow(labels->places, &labels->places_capacity,
+					  labels->places_count + 1, sizeof *labels->places);
+		labels->places[labels->places_count++] = id;
+	}
+	labels->frames[id] = at + 1;
+	return labels->frames[id];
+}
+
+static stack_id parent_of(const struct trace_stack *stack, stack_id id)
+{
+	return stack->parent < id ? stack->parent : 0;
+}
+
+static bool is_pair(const void *context, uint32_t position, const void *key)
+{
+	const struct labels *labels = context;
+
+	return memcmp(&labels->pairs[position], key, sizeof *labels->pairs) == 0;
+}
+
+// The label of a stack whose callers have one.
+static uint32_t label_one(struct labels *labels, stack_id id)
+{
+	const struct trace_stack *stack = reader_stack(labels->reader, id);
+	stack_id parent = parent_of(stack, id);
+	// The flags belong to the outermost end; there they stand in for a caller.
+	struct pair pair = {
+		.callers = parent ? labels->stacks[parent] + 3 : stack->flags & 3u,
+		.frame = label_frame(labels, stack->frame),
+	};
+	const uint64_t numbers[] = { pair.callers, pair.frame };
+	uint32_t count = (uint32_t)labels->pairs_count;
+	uint32_t at = index_set_put(&labels->pairs_set, index_set_hash(numbers, 2), is_pair, labels,
+				    &pair, count);
+
+	if (at == count) {
+		labels->pairs = mem_grow(labels->pairs, &labels->pairs_capacity,
+					 labels->pairs_count + 1, sizeof *labels->pairs);
+		labels->first = mem_grow(labels->first, &labels->first_capacity,
+					 labels->pairs_count + 1, sizeof *labels->first);
+		labels->first[labels->pairs_count] = id;
+		labels->pairs[labels->pairs_count++] = pair;
+	} else if (id < labels->first[at]) {
+		labels->first[at] = id;
+	}
+	return at + 1;
+}
+
+uint32_t labels_stack(struct labels *labels, stack_id stack)
+{
+	size_t depth = 0;
+
+	if (stack >= labels->stacks_count)
+		return 0;
+	for (stack_id id = stack; id && !labels->stacks[id];) {
+		labels->path = mem_grow(labels->path, &labels->path_capacity, depth + 1,
+					sizeof *labels->path);
+		labels->path[depth++] = id;
+		id = parent_of(reader_stack(labels->reader, id), id);
+	}
+	while (depth > 0) {
+		stack_id id = labels->path[--depth];
+
+		labels->stacks[id] = label_one(labels, id);
+	}
+	return labels->stacks[stack];
+}
+
+stack_id labels_first(const struct labels *labels, uint32_t label)
+{
+	return label > 0 && label <= labels->pairs_count ? labels->first[label - 1] : 0;
+}

@@ -1,0 +1,156 @@
+#include "report/ask/moment_view.h"
+
+#include "report/table/lines.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool is_exit(const char *at)
+{
+	return !at || strcmp(at, "exit") == 0;
+}
+
+bool moment_view_check(const char *at, struct err *err)
+{
+	return is_exit(at) || moment_check(at, err);
+}
+
+void moment_view_read(struct query_context *asked, const struct present_options *more)
+{
+	struct present_options options = { .inherits = TRACE_NONE };
+	struct progress progress;
+
+	if (more)
+		options = *more;
+	options.query = &asked->selection.query;
+	options.at_exit = asked->at_exit;
+	options.edge = asked->edge;
+	options.progress = &progress;
+	reader_rewind(asked->reader);
+	progress_begin(&progress, asked->options.window.progress, "reading",
+		       reader_bytes(asked->reader));
+	asked->present = present_read(asked->reader, &options);
+	progress_end(&progress);
+	asked->complete = reader_complete(asked->reader);
+	query_context_caution(asked);
+}
+
+static void warn_of_count(struct query_context *asked, uint64_t count, const char *what)
+{
+	if (count)
+		query_context_warn(asked, "%" PRIu64 " %s", count, what);
+}
+
+void moment_view_warn_of_space(struct query_context *asked)
+{
+	const struct space_totals *totals = space_all(present_space(asked->present));
+
+	warn_of_count(asked, totals->absurd,
+		      "calls have ranges that no address space can hold; they were not believed");
+	warn_of_count(asked, totals->overlapping,
+		      "mappings are where others had not ended: their ends were not seen");
+	warn_of_count(asked, totals->unknown,
+		      "calls moved or protected memory that was not known to be mapped");
+}
+
+void moment_view_warn_of_samples(struct query_context *asked)
+{
+	if (reader_info(asked->reader)->sample_bytes)
+		query_context_warn(asked,
+				   "the memory of blocks that are not samples counts as free");
+}
+
+static bool was_left(const struct query_context *asked, process_id id)
+{
+	return reader_process(asked->reader, id)->exit == TRACE_EXIT_EXEC;
+}
+
+bool moment_view_passes_over(const struct query_context *asked, process_id process)
+{
+	if (!asked->at_exit || !was_left(asked, process))
+		return false;
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++)
+		if (query_has_process(&asked->selection.query, id) && !was_left(asked, id))
+			return true;
+	return false;
+}
+
+bool moment_view_choose(struct query_context *asked, process_id *process, struct err *err)
+{
+	const struct space *space = present_space(asked->present);
+	uint64_t most = 0;
+	uint32_t mapped = 0;
+
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		uint64_t bytes = ranges_bytes(space_ranges(space, id));
+
+		if (!bytes || !query_has_process(&asked->selection.query, id) ||
+		    moment_view_passes_over(asked, id))
+			continue;
+		mapped++;
+		if (bytes > most) {
+			most = bytes;
+			*process = id;
+		}
+	}
+	if (!mapped)
+		return err_set(err, ERR_USAGE,
+			       "no process of the trace has any mapping at that moment; virtual "
+			       "memory may not have been recorded");
+	if (mapped > 1)
+		query_context_warn(asked,
+				   "%" PRIu32 " processes are there; this is the one with the most "
+				   "memory mapped (choose with --process)",
+				   mapped);
+	return true;
+}
+
+uint64_t moment_view_time(const struct query_context *asked)
+{
+	return asked->at_exit ? moment_duration(asked->reader) : asked->edge.time_ns;
+}
+
+void moment_view_describe(const struct query_context *asked, struct str *text)
+{
+	char time[24];
+
+	if (asked->at_exit) {
+		str_add(text, "at exit");
+		return;
+	}
+	str_duration(asked->edge.time_ns, time);
+	if (asked->edge.mark)
+		str_format(text, "at the mark '%s', %s", asked->edge.mark->name, time);
+	else
+		str_format(text, "at %s", time);
+}
+
+void moment_view_write_headline(const struct query_context *asked, struct paper *paper,
+				process_id process)
+{
+	const struct trace_info *info = reader_info(asked->reader);
+	const struct trace_process *one = reader_process(asked->reader, process);
+	struct str line = { 0 };
+
+	paper_foreign(paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
+		      paper->width);
+	sink_text(paper->sink, "\n");
+	moment_view_describe(asked, &line);
+	if (one)
+		str_format(&line, ", process %" PRIu32 " (%s)", one->pid, names_file(one->exe));
+	paper_foreign(paper, PAPER_DIM, str_get(&line), paper->width);
+	sink_text(paper->sink, "\n");
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		paper_paragraph(paper, PAPER_WARNING, "warning", asked->warnings[i]);
+	sink_text(paper->sink, "\n");
+	str_fini(&line);
+}
+
+void moment_view_write_stack(const struct query_context *asked, struct json *json, stack_id stack)
+{
+	struct names_stack named = names_stack(asked->names, stack);
+
+	json_kv_u64(json, "user_frame", named.count ? named.user : 0);
+	json_key(json, "stack");
+	lines_json(json, &named);
+}

@@ -1,0 +1,243 @@
+#include "report/ask/names.h"
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "report/ask/wrappers.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { WRAPPERS_KNOWN = 32 };
+
+// What was found for a frame: ours or the symbols'.
+struct found {
+	const struct symbol *symbols;
+	uint32_t count;
+	uint32_t wrappers; // which of the first WRAPPERS_KNOWN allocate on behalf of their callers
+};
+
+struct names {
+	const struct reader *reader;
+	struct symbols *symbols;
+	struct arena arena;   // of symbols
+	struct found *frames; // by frame id
+	size_t frames_count;
+	struct found nobody; // for id 0
+	struct names_line *lines;
+	size_t lines_capacity;
+};
+
+struct names *names_new(const struct reader *reader, struct symbols *symbols)
+{
+	struct names *names = mem_alloc(1, sizeof *names);
+
+	names->reader = reader;
+	names->symbols = symbols;
+	return names;
+}
+
+void names_free(struct names *names)
+{
+	if (!names)
+		return;
+	arena_fini(&names->arena);
+	mem_free(names->frames);
+	mem_free(names->lines);
+	mem_free(names);
+}
+
+static struct symbol place_of(const struct names *names, const struct trace_frame *frame)
+{
+	const struct trace_module *module = NULL;
+	struct symbol symbol = { .module = "" };
+
+	if (!frame)
+		return symbol;
+	module = reader_module(names->reader, frame->module);
+	symbol.offset = frame->flags & TRACE_FRAME_SOURCE ? 0 : frame->pc;
+	if (module) {
+		symbol.module = module->path;
+		symbol.offset = frame->pc - module->bias;
+	}
+	return symbol;
+}
+
+// From the names that the trace itself gives.
+static struct found from_trace(struct names *names, const struct trace_frame *frame,
+			       const struct trace_name *given, size_t count)
+{
+	struct symbol *symbols = arena_take(&names->arena, count * sizeof *symbols);
+
+	for (size_t i = 0; i < count; i++) {
+		symbols[i] = place_of(names, frame);
+		symbols[i].function = *given[i].function ? given[i].function : NULL;
+		symbols[i].file = *given[i].file ? given[i].file : NULL;
+		symbols[i].line = given[i].line;
+		symbols[i].inlined = i + 1 < count;
+	}
+	return (struct found){ .symbols = symbols, .count = (uint32_t)count };
+}
+
+static struct found ask(struct names *names, frame_id id)
+{
+	const struct trace_frame *frame = reader_frame(names->reader, id);
+	const struct trace_name *given;
+	const struct symbol *symbols;
+	struct symbol *symbol;
+	size_t count = 0;
+
+	given = frame ? reader_frame_names(names->reader, id, &count) : NULL;
+	if (given && count > 0)
+		return from_trace(names, frame, given, count);
+	if (names->symbols && frame && frame->module != 0) {
+		symbols = symbols_find(names->symbols, id, &count);
+		return (struct found){ .symbols = symbols, .count = (uint32_t)count };
+	}
+	symbol = arena_take(&names->arena, sizeof *symbol);
+	*symbol = place_of(names, frame);
+	return (struct found){ .symbols = symbol, .count = 1 };
+}
+
+bool names_nobody_knows(const struct names *names, frame_id id, struct symbol *place)
+{
+	const struct trace_frame *frame = reader_frame(names->reader, id);
+	size_t count = 0;
+
+	if (!frame || frame->module != 0 ||
+	    (reader_frame_names(names->reader, id, &count) && count > 0))
+		return false;
+	*place = place_of(names, frame);
+	return true;
+}
+
+bool names_is_wrapper(const struct symbol *symbol)
+{
+	return wrappers_match(symbol->function) ||
+	       wrappers_match_module(symbol->module, symbol->function != NULL);
+}
+
+static bool found_wrapper(const struct found *found, size_t i)
+{
+	return i < WRAPPERS_KNOWN ? found->wrappers >> i & 1 : names_is_wrapper(&found->symbols[i]);
+}
+
+static void grow_frames(struct names *names)
+{
+	size_t count = reader_frames_count(names->reader);
+
+	names->frames = mem_resize(names->frames, count, sizeof *names->frames);
+	memset(names->frames + names->frames_count, 0,
+	       (count - names->frames_count) * sizeof *names->frames);
+	names->frames_count = count;
+}
+
+static const struct found *find(struct names *names, frame_id frame)
+{
+	struct found *found = &names->nobody;
+
+	if (frame != 0 && frame < reader_frames_count(names->reader)) {
+		if (frame >= names->frames_count)
+			grow_frames(names);
+		found = &names->frames[frame];
+	}
+	if (found->symbols)
+		return found;
+	*found = ask(names, frame);
+	for (size_t i = 0; i < found->count && i < WRAPPERS_KNOWN; i++)
+		found->wrappers |= (uint32_t)names_is_wrapper(&found->symbols[i]) << i;
+	return found;
+}
+
+const struct symbol *names_find(struct names *names, frame_id frame, size_t *count)
+{
+	const struct found *found = find(names, frame);
+
+	*count = found->count;
+	return found->symbols;
+}
+
+struct names_stack names_stack(struct names *names, stack_id stack)
+{
+	struct names_stack result = { 0 };
+	stack_id id = stack;
+
+	while (id) {
+		const struct trace_stack *node = reader_stack(names->reader, id);
+		const struct found *found;
+
+		if (!node)
+			break;
+		found = find(names, node->frame);
+		names->lines = mem_grow(names->lines, &names->lines_capacity,
+					result.count + found->count, sizeof *names->lines);
+		for (size_t i = 0; i < found->count; i++)
+			names->lines[result.count++] = (struct names_line){
+				.symbol = &found->symbols[i],
+				.wrapper = found_wrapper(found, i),
+			};
+		result.flags |= node->flags;
+		id = node->parent < id ? node->parent : 0;
+	}
+	result.lines = names->lines;
+	while (result.user < result.count && names->lines[result.user].wrapper)
+		result.user++;
+	if (result.user == result.count)
+		result.user = 0;
+	while (result.user + result.roots + 1 < result.count &&
+	       wrappers_match_root(names->lines[result.count - 1 - result.roots].symbol->function))
+		result.roots++;
+	return result;
+}
+
+const struct symbol *names_face(struct names *names, stack_id stack, bool innermost)
+{
+	const struct symbol *first = NULL;
+	const struct trace_stack *node;
+
+	for (stack_id id = stack; id; id = node->parent < id ? node->parent : 0) {
+		const struct found *found;
+
+		node = reader_stack(names->reader, id);
+		if (!node)
+			break;
+		found = find(names, node->frame);
+		if (!first)
+			first = found->symbols;
+		for (size_t i = 0; i < found->count; i++)
+			if (innermost || !found_wrapper(found, i))
+				return &found->symbols[i];
+	}
+	return first;
+}
+
+void names_add_function(struct names *names, stack_id stack, bool innermost, struct str *text)
+{
+	const struct symbol *symbol = names_face(names, stack, innermost);
+
+	if (!symbol)
+		str_add(text, "(no stack)");
+	else if (symbol->function)
+		str_add(text, symbol->function);
+	else
+		str_format(text, "%s%s0x%" PRIx64, names_file(symbol->module),
+			   *symbol->module ? "+" : "", symbol->offset);
+}
+
+void names_add_module(struct names *names, stack_id stack, bool innermost, struct str *text)
+{
+	const struct symbol *symbol = names_face(names, stack, innermost);
+
+	if (!symbol)
+		str_add(text, "(no stack)");
+	else
+		str_add(text, *symbol->module ? symbol->module : "(no file)");
+}
+
+const char *names_file(const char *path)
+{
+	// A path of Windows begins with its drive; one that a PDB has may begin anywhere.
+	bool windows = (*path && path[1] == ':') || !strchr(path, '/');
+	const char *slash = strrchr(path, windows ? '\\' : '/');
+
+	return slash ? slash + 1 : path;
+}

@@ -1,0 +1,43 @@
+// opened: a trace that is open to be asked: its reader, its names and its index.
+//
+//     opened_open          the trace and its definitions, and what its frames are called
+//       opened_index       its index, built where there is none; needed for windows
+//       query_context_open with this in their options borrow it: any number, one after the other
+//     opened_close
+//
+// Whoever asks once (a command) has no use for it by itself: a query context opens one of its own.
+// Whoever asks often (the viewer) keeps one, and with it the names that were looked
+// up and the pages of the index that were read. One thread at a time.
+#ifndef REPORT_OPENED_H
+#define REPORT_OPENED_H
+
+#include "engine/window.h"
+#include "report/ask/names.h"
+
+struct opened {
+	const char *path; // borrowed
+	struct reader *reader;
+	struct symbols *symbols;
+	struct names *names;
+	struct window *window; // NULL before opened_index
+};
+
+// `path` is borrowed. False on a trace that cannot be read; a damaged tail is none of that.
+bool opened_open(struct opened *opened, const char *path, const struct symbols_options *symbols,
+		 struct err *err);
+
+// Does nothing where the index is open.
+bool opened_index(struct opened *opened, const struct window_options *options, struct err *err);
+
+// The same trace once more, for another thread, with the index of `from`, which is open and is
+// borrowed: close it last.
+bool opened_share(struct opened *opened, const struct opened *from,
+		  const struct symbols_options *symbols, struct err *err);
+
+// From now on long work on it asks `stop` now and then: once that says true, questions fail, or
+// what they find is not to be believed. What is opened later does not ask.
+void opened_stop(struct opened *opened, bool (*stop)(void *context), void *context);
+
+void opened_close(struct opened *opened); // accepts { 0 }
+
+#endif

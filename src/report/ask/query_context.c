@@ -1,0 +1,475 @@
+#include "report/ask/query_context.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "engine/window_source.h"
+#include "report/ask/cautions.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const struct query_context_rules query_context_window_rules = { .about = QUERY_CONTEXT_WINDOW };
+
+const struct query_context_rules query_context_findings_rules = {
+	.about = QUERY_CONTEXT_WINDOW,
+	.one_layer = true,
+	.refused = SELECTION_BIT(IMPACT),
+	.refusal = "makes no sense here (try: tidemark window)",
+	.exit_frees = true,
+};
+
+const struct query_context_rules query_context_events_rules = { .about = QUERY_CONTEXT_EVENTS };
+
+// ---- warnings ----
+
+void query_context_warn(struct query_context *asked, const char *format, ...)
+{
+	struct str text = { 0 };
+	va_list args;
+
+	va_start(args, format);
+	str_vformat(&text, format, args);
+	va_end(args);
+	for (size_t i = 0; i < asked->warnings_count; i++) {
+		if (strcmp(asked->warnings[i], str_get(&text)) == 0) {
+			str_fini(&text);
+			return;
+		}
+	}
+	asked->warnings = mem_grow(asked->warnings, &asked->warnings_capacity,
+				   asked->warnings_count + 1, sizeof *asked->warnings);
+	asked->warnings[asked->warnings_count++] = str_take(&text);
+}
+
+static void tell_caution(void *context, const char *text)
+{
+	query_context_warn(context, "%s", text);
+}
+
+void query_context_caution(struct query_context *asked)
+{
+	cautions_tell(asked->reader, tell_caution, asked);
+}
+
+void query_context_matched(struct query_context *asked, uint64_t count)
+{
+	if (count == 0 && query_narrows(&asked->selection.query))
+		query_context_warn(asked, "no allocation passes the filters");
+}
+
+// ---- the peak ----
+
+static uint32_t in_one_group(void *context, const struct window_cell *cell)
+{
+	return !cell->orphans && query_context_selects(context, cell) ? 0 : WINDOW_SKIP;
+}
+
+bool query_context_peak(struct query_context *asked, uint64_t from, uint64_t to,
+			struct query_context_peak *peak, struct err *err)
+{
+	struct window_query query = query_context_query(asked, QUERY_CONTEXT_ALL, from, to);
+	struct window_detail detail = { 0 };
+	struct window_result result;
+
+	query.peaks_only = true;
+	query.exit_frees = true;
+	if (!window_ask(asked->window, &query, &result, err))
+		return false;
+	window_result_fini(&result);
+	if (!window_detail(asked->window, &query, &detail, 1, err))
+		return false;
+	*peak = (struct query_context_peak){ detail.peak_bytes, detail.peak_edge };
+	return true;
+}
+
+bool query_context_match(struct query_context *asked, struct err *err)
+{
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
+	struct window_result result;
+
+	if (!query_narrows(&asked->selection.query))
+		return true;
+	if (!window_ask(asked->window, &query, &result, err))
+		return false;
+	query_context_matched(asked, window_present(&result.total).count);
+	window_result_fini(&result);
+	return true;
+}
+
+static bool open_index(struct query_context *asked, struct err *err)
+{
+	const struct query *query = &asked->selection.query;
+
+	if (query->lifetime_given && query->lifetime_ns.most == 0)
+		return err_set(err, ERR_USAGE,
+			       "--lifetime 0ns alone does not apply to windows and peaks");
+	if (!opened_index(asked->opened, &asked->options.window, err))
+		return false;
+	asked->window = asked->opened->window;
+	return true;
+}
+
+// The moment of an edge of the index, for those who read events: exact, if an event is there.
+static bool moment_of(struct query_context *asked, uint64_t edge, struct moment_edge *moment,
+		      struct err *err)
+{
+	uint64_t number = UINT64_MAX;
+
+	if (edge > WINDOW_START && !window_source_number(asked->window, edge - 1, &number, err))
+		return false;
+	*moment = (struct moment_edge){
+		.time_ns = window_edge_time(asked->window, edge),
+		.number = number + 1,
+		.exact = edge <= WINDOW_START || number != UINT64_MAX,
+	};
+	return true;
+}
+
+// A moment_peak: of what the filters select, in the whole trace. Of both layers the heap's.
+static bool find_peak(void *context, struct moment_edge *moment, struct err *err)
+{
+	struct query_context *asked = context;
+	unsigned layers = asked->layers;
+	struct query_context_peak peak;
+	bool good;
+
+	if (!open_index(asked, err))
+		return false;
+	if (layers & WINDOW_HEAP)
+		asked->layers = WINDOW_HEAP;
+	else if (!(window_facts(asked->window)->layers & WINDOW_VM))
+		return err_set(err, ERR_USAGE,
+			       "the trace has no calls on virtual memory: there is no peak");
+	good = query_context_peak(asked, WINDOW_START, window_facts(asked->window)->steps_end,
+				  &peak, err);
+	asked->layers = layers;
+	if (!good)
+		return false;
+	if (peak.bytes == 0)
+		query_context_warn(asked, "there is no peak: nothing that is asked about was ever "
+					  "live; the beginning is used for it");
+	asked->peak_edge = peak.edge;
+	return moment_of(asked, peak.edge, moment, err);
+}
+
+// ---- the window ----
+
+// The engine's edge at a mark: marks stand in one order in both lists.
+static bool edge_of_mark(const struct query_context *asked, const struct moment_edge *moment,
+			 uint64_t *edge)
+{
+	size_t count, same = 0;
+	const struct window_mark *marks = window_marks(asked->window, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(marks[i].name, moment->mark->name) != 0 || ++same < moment->nth)
+			continue;
+		*edge = marks[i].edge;
+		return true;
+	}
+	return false;
+}
+
+// The engine's edge for one that was found in the trace, where `word` said.
+static uint64_t edge_of(const struct query_context *asked, const struct moment_edge *moment,
+			const char *word)
+{
+	uint64_t edge;
+
+	if (word && strcmp(word, "peak") == 0)
+		return asked->peak_edge;
+	if (moment->mark && edge_of_mark(asked, moment, &edge))
+		return edge;
+	if (!moment->exact || moment->mark)
+		return window_edge_at(asked->window, moment->time_ns);
+	return moment->number == 0 ? WINDOW_START : window_facts(asked->window)->steps_end;
+}
+
+static bool find_window(struct query_context *asked, struct err *err)
+{
+	struct selection *selection = &asked->selection;
+	const char *from = selection_words_get(selection->words, SELECTION_FROM);
+	const char *to = selection_words_get(selection->words, SELECTION_TO);
+
+	if (!selection_window(selection, find_peak, asked, err))
+		return false;
+	if (asked->options.rules->about == QUERY_CONTEXT_WINDOW &&
+	    !(moment_skip_before(asked->reader, &selection->window[0], err) &&
+	      moment_skip_before(asked->reader, &selection->window[1], err)))
+		return false;
+	asked->from_given = from != NULL || moment_is_trimmed(asked->reader);
+	asked->to_given = to != NULL;
+	asked->from_ns = selection->window[0].time_ns;
+	asked->to_ns = selection->window[1].time_ns;
+	if (asked->options.rules->about != QUERY_CONTEXT_WINDOW)
+		return true;
+	asked->from = edge_of(asked, &selection->window[0], from);
+	asked->to = edge_of(asked, &selection->window[1], to);
+	// A time falls behind its tick, and an exact place of that tick is before it.
+	if (asked->from > asked->to)
+		asked->from = asked->to;
+	return true;
+}
+
+static bool find_moment(struct query_context *asked, struct err *err)
+{
+	const char *at = asked->options.at;
+
+	asked->at_exit = !at || strcmp(at, "exit") == 0;
+	return asked->at_exit ||
+	       moment_find(at, asked->reader, find_peak, asked, &asked->edge, err) ||
+	       err_wrap(err, "--at");
+}
+
+// ---- opening ----
+
+static bool check_filters(const struct query_context *asked, struct err *err)
+{
+	const struct query_context_rules *rules = asked->options.rules;
+
+	for (int kind = 0; kind < SELECTION_KINDS; kind++)
+		if ((rules->refused >> kind & 1) && asked->options.words->lists[kind].count)
+			return err_set(err, ERR_USAGE, "--%s %s", selection_names[kind],
+				       rules->refusal);
+	return true;
+}
+
+static bool choose_layers(struct query_context *asked, struct err *err)
+{
+	const struct query_context_options *options = &asked->options;
+
+	asked->layers = asked->selection.query.layers;
+	if (!asked->layers)
+		asked->layers = options->layers ? options->layers : options->rules->layers;
+	if (!asked->layers)
+		asked->layers = WINDOW_HEAP;
+	return !options->rules->one_layer || asked->layers != (WINDOW_HEAP | WINDOW_VM) ||
+	       err_set(err, ERR_USAGE, "one --layer at a time: heap and vm do not add up");
+}
+
+static bool prepare(struct query_context *asked, struct err *err)
+{
+	const struct query_context_options *options = &asked->options;
+	bool window = options->rules->about == QUERY_CONTEXT_WINDOW;
+
+	if (!check_filters(asked, err) ||
+	    !selection_init(&asked->selection, options->words, asked->reader, asked->names, err) ||
+	    !choose_layers(asked, err) || (window && !open_index(asked, err)) ||
+	    !find_window(asked, err))
+		return false;
+	asked->duration_ns = window ? window_facts(asked->window)->duration_ns
+				    : moment_duration(asked->reader);
+	if (window)
+		asked->events = window_facts(asked->window)->calls;
+	if (options->rules->about == QUERY_CONTEXT_MOMENT)
+		return query_context_select(asked, err) && find_moment(asked, err);
+	if (window) // else a damaged tail is known once the events have been read
+		query_context_caution(asked);
+	else
+		cautions_tell_origin(asked->reader, tell_caution, asked);
+	return true;
+}
+
+bool query_context_open(struct query_context *asked, const struct query_context_options *options,
+			struct err *err)
+{
+	*asked = (struct query_context){ .options = *options };
+	asked->opened = options->opened ? options->opened : &asked->own;
+	if (!options->opened && !opened_open(asked->opened, options->path, &options->symbols, err))
+		return false;
+	asked->reader = asked->opened->reader;
+	asked->symbols = asked->opened->symbols;
+	asked->names = asked->opened->names;
+	if (prepare(asked, err))
+		return true;
+	query_context_close(asked);
+	return false;
+}
+
+void query_context_leave(struct query_context *asked)
+{
+	window_close(asked->own.window);
+	asked->own.window = asked->window = NULL;
+	mem_free(asked->places);
+	mem_free(asked->first_places);
+	index_set_fini(&asked->place_numbers);
+	asked->places = NULL;
+	asked->places_count = asked->places_capacity = 0;
+	asked->first_places = NULL;
+	asked->place_numbers = (struct index_set){ 0 };
+}
+
+void query_context_close(struct query_context *asked)
+{
+	query_context_leave(asked);
+	present_free(asked->present);
+	selection_fini(&asked->selection);
+	opened_close(&asked->own);
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		mem_free(asked->warnings[i]);
+	mem_free(asked->warnings);
+	*asked = (struct query_context){ 0 };
+}
+
+bool query_context_select(struct query_context *asked, struct err *err)
+{
+	return selection_read(&asked->selection, asked->options.window.progress, err);
+}
+
+bool query_context_select_events(struct query_context *asked, struct err *err)
+{
+	return selection_read_events(&asked->selection, asked->options.window.progress, err);
+}
+
+// ---- queries ----
+
+bool query_context_selects(const struct query_context *asked, const struct window_cell *cell)
+{
+	const struct query *query = &asked->selection.query;
+
+	if (cell->orphans && (query->stack || query->sizes_count || query->types))
+		return false;
+	return query_has_process(query, cell->process) && query_has_thread(query, cell->thread) &&
+	       (!query->heaps || (cell->layer == WINDOW_HEAP ? query_has_heap(query, cell->heap)
+							     : query->heaps_dropped)) &&
+	       query_has_owner(query, cell->layer == WINDOW_HEAP, cell->owner) &&
+	       query_has_size(query, cell->size) &&
+	       (!query->stack || query->stack(query->context, cell->stack));
+}
+
+bool query_context_check_layers(const struct query_context *asked, bool by_layer, struct err *err)
+{
+	if (asked->layers != (WINDOW_HEAP | WINDOW_VM) || by_layer)
+		return true;
+	return err_set(err, ERR_USAGE,
+		       "the layers heap and vm never add up: add layer to --by, or name one");
+}
+
+static uint32_t add_place(struct query_context *asked, process_id process, stack_id stack)
+{
+	asked->places = mem_grow(asked->places, &asked->places_capacity, asked->places_count + 1,
+				 sizeof *asked->places);
+	asked->places[asked->places_count] =
+		(struct query_context_place){ .process = process, .stack = stack };
+	return (uint32_t)asked->places_count++;
+}
+
+static bool is_place(const void *context, uint32_t position, const void *key)
+{
+	const struct query_context *asked = context;
+	const struct query_context_place *place = key;
+
+	return asked->places[position].process == place->process &&
+	       asked->places[position].stack == place->stack;
+}
+
+// Most traces are of one process, and every site of the window is asked for in every question.
+static uint32_t *first_place(struct query_context *asked, process_id process, stack_id stack)
+{
+	uint32_t count = reader_stacks_count(asked->reader);
+
+	if (!asked->first_places) {
+		asked->first_process = process;
+		asked->first_places = mem_alloc(count + (size_t)1, sizeof *asked->first_places);
+	}
+	return process == asked->first_process && stack <= count ? &asked->first_places[stack]
+								 : NULL;
+}
+
+uint32_t query_context_place(struct query_context *asked, process_id process, stack_id stack)
+{
+	const struct query_context_place place = { .process = process, .stack = stack };
+	const uint64_t numbers[] = { process, stack };
+	uint32_t *first = first_place(asked, process, stack);
+	uint32_t count = (uint32_t)asked->places_count, found;
+
+	if (first) {
+		if (!*first)
+			*first = add_place(asked, process, stack) + 1;
+		return *first - 1;
+	}
+	found = index_set_put(&asked->place_numbers, index_set_hash(numbers, 2), is_place, asked,
+			      &place, count);
+	return found == count ? add_place(asked, process, stack) : found;
+}
+
+static uint32_t by_place(void *context, const struct window_cell *cell)
+{
+	struct query_context *asked = context;
+
+	if (cell->orphans || !query_context_selects(asked, cell))
+		return WINDOW_SKIP;
+	return query_context_place(asked, cell->process, cell->stack);
+}
+
+struct window_query query_context_query(struct query_context *asked,
+					enum query_context_grouping grouping, uint64_t from,
+					uint64_t to)
+{
+	const struct query *query = &asked->selection.query;
+
+	return (struct window_query){
+		.from = from,
+		.to = to,
+		.layers = asked->layers,
+		.exit_frees = asked->options.exit_frees || asked->options.rules->exit_frees,
+		.by_size = query->sizes_count > 0,
+		.by_thread = query->threads != NULL,
+		.lifetime_min_ns = query->lifetime_given ? query->lifetime_ns.least : 0,
+		.lifetime_max_ns = query->lifetime_given ? query->lifetime_ns.most : 0,
+		.group = grouping == QUERY_CONTEXT_ALL ? in_one_group : by_place,
+		.context = asked,
+	};
+}
+
+bool query_context_level(struct query_context *asked, uint64_t edge, struct heap_amount *level,
+			 struct err *err)
+{
+	struct window_query query = query_context_query(asked, QUERY_CONTEXT_ALL, edge, edge);
+	struct window_result result;
+
+	query.exit_frees = true;
+	if (!window_ask(asked->window, &query, &result, err))
+		return false;
+	*level = window_present(&result.total);
+	window_result_fini(&result);
+	return true;
+}
+
+// ---- in words ----
+
+// "14.200 s", "mark:load (3.1 s)", "the beginning".
+static void describe_edge(const struct moment_edge *edge, const char *word, bool begin,
+			  struct str *text)
+{
+	char time[24];
+
+	if (!word) {
+		str_add(text, begin ? "the beginning" : "the end");
+		return;
+	}
+	str_duration(edge->time_ns, time);
+	if (edge->mark && edge->same_count > 1)
+		str_format(text, "mark:%s#%zu of %zu (%s)", edge->mark->name, edge->nth,
+			   edge->same_count, time);
+	else if (edge->exact || strncmp(word, "mark:", 5) == 0 || strcmp(word, "peak") == 0)
+		str_format(text, "%s (%s)", word, time);
+	else
+		str_add(text, time);
+}
+
+char *query_context_describe(const struct query_context *asked)
+{
+	const struct moment_edge *window = asked->selection.window;
+	const struct selection_words *words = asked->options.words;
+	char length[24], whole[24];
+	struct str text = { 0 };
+
+	describe_edge(&window[0], selection_words_get(words, SELECTION_FROM), true, &text);
+	str_add(&text, " to ");
+	describe_edge(&window[1], selection_words_get(words, SELECTION_TO), false, &text);
+	str_format(&text, ": %s of %s", str_duration(asked->to_ns - asked->from_ns, length),
+		   str_duration(moment_duration(asked->reader), whole));
+	return str_take(&text);
+}

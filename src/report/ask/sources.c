@@ -1,0 +1,119 @@
+#include "report/ask/sources.h"
+
+#include "base/json.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "report/info.h"
+
+#include <string.h>
+
+enum { NAMES_COLUMNS = 9, PATH_COLUMNS = 400 };
+
+static void write_found(struct paper *paper, const char *path, const char *as)
+{
+	if (!path)
+		return;
+	paper_format(paper, PAPER_DIM, "%*s%s ", NAMES_COLUMNS, "", as);
+	paper_foreign(paper, PAPER_DIM, path, PATH_COLUMNS);
+	sink_text(paper->sink, "\n");
+}
+
+void sources_write_text(struct symbols *symbols, struct paper *paper)
+{
+	size_t count = symbols_open_all(symbols), missing = 0;
+	const char *const *notes;
+
+	for (size_t i = 0; i < count; i++) {
+		struct symbols_source source = symbols_source(symbols, i);
+		const struct symbols_status *status = &source.status;
+
+		paper_field(paper, status->names ? PAPER_BOLD : PAPER_WARNING,
+			    status->names ? status->names : "nothing", NAMES_COLUMNS, false);
+		paper_foreign(paper, PAPER_PLAIN, *source.path ? source.path : "(no path)",
+			      PATH_COLUMNS);
+		sink_text(paper->sink, "\n");
+		if (status->file && strcmp(status->file, source.path) != 0)
+			write_found(paper, status->file, "file");
+		write_found(paper, status->debug, "debug");
+		write_found(paper, status->missing_file, "missing");
+		write_found(paper, status->missing_debug, "missing");
+		missing += (status->missing_file != NULL) + (size_t)(status->missing_debug != NULL);
+	}
+	count = symbols_notes(symbols, &notes);
+	for (size_t i = 0; i < count; i++)
+		paper_paragraph(paper, PAPER_WARNING, "symbols", notes[i]);
+	if (missing > 0)
+		paper_format(paper, PAPER_DIM,
+			     "%zu files are missing: --missing lists their keys\n", missing);
+}
+
+static bool write_key(struct sink *sink, struct map *seen, const char *key)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+	bool added;
+
+	if (!key)
+		return false;
+	for (const char *at = key; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+	map_put(seen, hash, &added);
+	if (!added)
+		return false;
+	for (const char *at = key; *at; at++)
+		sink_write(sink, (unsigned char)*at < 0x20 || *at == 0x7f ? "?" : at, 1);
+	sink_text(sink, "\n");
+	return true;
+}
+
+size_t sources_write_missing(struct symbols *symbols, struct sink *sink)
+{
+	size_t count = symbols_open_all(symbols), written = 0;
+	struct map seen = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		struct symbols_source source = symbols_source(symbols, i);
+
+		written += write_key(sink, &seen, source.status.missing_file);
+		written += write_key(sink, &seen, source.status.missing_debug);
+	}
+	map_fini(&seen);
+	return written;
+}
+
+void sources_write_json(struct symbols *symbols, struct sink *sink)
+{
+	size_t count = symbols_open_all(symbols);
+	const char *const *notes;
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-symbols-1");
+	json_key(&json, "modules");
+	json_array_begin(&json);
+	for (size_t i = 0; i < count; i++) {
+		struct symbols_source source = symbols_source(symbols, i);
+		struct str build_id = { 0 };
+
+		info_hex(&build_id, source.build_id, source.build_id_length);
+		json_object_begin(&json);
+		json_kv_string(&json, "path", source.path);
+		json_kv_string(&json, "build_id", build_id.length ? build_id.text : NULL);
+		json_kv_string(&json, "names", source.status.names);
+		json_kv_string(&json, "file", source.status.file);
+		json_kv_string(&json, "debug", source.status.debug);
+		json_kv_string(&json, "missing_file", source.status.missing_file);
+		json_kv_string(&json, "missing_debug", source.status.missing_debug);
+		json_object_end(&json);
+		str_fini(&build_id);
+	}
+	json_array_end(&json);
+	json_key(&json, "notes");
+	json_array_begin(&json);
+	count = symbols_notes(symbols, &notes);
+	for (size_t i = 0; i < count; i++)
+		json_string(&json, notes[i]);
+	json_array_end(&json);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}

@@ -1,0 +1,386 @@
+#include "report/ask/wrappers.h"
+
+#include "report/ask/cxxname.h"
+
+#include <string.h>
+
+// Names without return type and parameters; '*' stands for any text. Each group says why it is
+// here.
+static const char *const wrappers[] = {
+	// The C library's own: they return what malloc gave them.
+	"malloc",
+	"calloc",
+	"realloc",
+	"reallocarray",
+	"memalign",
+	"aligned_alloc",
+	"posix_memalign",
+	"valloc",
+	"pvalloc",
+	"__libc_malloc",
+	"__libc_calloc",
+	"__libc_realloc",
+	"__libc_memalign",
+	"strdup",
+	"strndup",
+	"__strdup",
+	"__strndup",
+	"wcsdup",
+	"asprintf",
+	"vasprintf",
+	"__asprintf",
+	"__vasprintf_internal",
+	"__vasprintf_chk",
+	"__asprintf_chk",
+	"_IO_vasprintf",
+
+	// Microsoft's C runtime, from the first to the universal one, and its debug forms.
+	"_malloc_base",
+	"_calloc_base",
+	"_realloc_base",
+	"_recalloc*",
+	"_expand*",
+	"_malloc_crt",
+	"_calloc_crt",
+	"_realloc_crt",
+	"_malloc_dbg",
+	"_calloc_dbg",
+	"_realloc_dbg",
+	"realloc_dbg_nolock",
+	"heap_alloc_dbg*",
+	"_heap_alloc*",
+	"_nh_malloc*",
+	"_calloc_impl",
+	"_calloc_dbg_impl",
+	"try_malloc*",
+	"_aligned_malloc*",
+	"_aligned_realloc*",
+	"_aligned_recalloc*",
+	"_aligned_offset_*",
+	"_strdup*",
+	"_wcsdup*",
+	"_mbsdup*",
+	"std::_Allocate*",
+	"std::_Default_allocate_traits::_Allocate*",
+	"std::allocator*::allocate",
+
+	// Windows: what lies between a program and its heaps, and its address space.
+	"HeapAlloc*",
+	"HeapReAlloc*",
+	"LocalAlloc",
+	"LocalReAlloc",
+	"GlobalAlloc",
+	"GlobalReAlloc",
+	"RtlAllocateHeap*",
+	"RtlReAllocateHeap*",
+	"Rtlp*AllocateHeap*",
+	"RtlDebugAllocateHeap",
+	"RtlDebugReAllocateHeap",
+	"VirtualAlloc*",
+	"VirtualProtect*",
+	"VirtualFree*",
+	"MapViewOfFile*",
+	"UnmapViewOfFile*",
+	"NtAllocateVirtualMemory*",
+	"NtProtectVirtualMemory",
+	"NtMapViewOfSection*",
+	"ZwAllocateVirtualMemory*",
+	"CoTaskMemAlloc",
+	"CoTaskMemRealloc",
+	"SysAllocString*",
+
+	// Calls on virtual memory, and what lies in glibc between them and malloc or a new thread.
+	"mmap",
+	"mmap64",
+	"__mmap*",
+	"__GI___mmap*",
+	"mremap",
+	"__mremap",
+	"mprotect",
+	"__mprotect",
+	"__GI___mprotect",
+	"madvise",
+	"__madvise",
+	"brk",
+	"sbrk",
+	"__brk*",
+	"__sbrk",
+	"__GI___sbrk",
+	"__glibc_morecore",
+	"__default_morecore",
+	"_int_malloc",
+	"_int_realloc",
+	"_int_memalign",
+	"__GI___libc_malloc",
+	"__GI___libc_realloc",
+	"sysmalloc*",
+	"systrim*",
+	"heap_trim*",
+	"shrink_heap",
+	"free",
+	"_int_free*",
+	"__libc_free",
+	"__GI___libc_free",
+	"operator delete*",
+	"mremap_chunk",
+	"new_heap",
+	"alloc_new_heap",
+	"grow_heap",
+	"_int_new_arena",
+	"arena_get2*",
+	"tcache_init*",
+	"ptmalloc_init*",
+	"allocate_stack",
+	"setup_stack_prot",
+	"pthread_create*",
+	"__pthread_create*",
+
+	// C++: operator new in all its forms, a class's own too, and what stands between it and the
+	// program in libstdc++ and libc++. A container grows because its owner put something in.
+	"operator new",
+	"operator new[]",
+	"*::operator new",
+	"*::operator new[]",
+	"std::*",
+	"__gnu_cxx::*",
+	"__cxa_allocate_exception",
+
+	// Rust: the global allocator, and the collections on top of it.
+	"__rust_alloc*",
+	"__rust_realloc",
+	"__rdl_alloc*",
+	"__rdl_realloc",
+	"__rg_alloc*",
+	"__rg_realloc",
+	"alloc::*",
+	"<alloc::*",
+	"hashbrown::raw::*",
+	"core::*",
+	"<core::*",
+
+	// GLib: end the program or return zeroed memory; and copies of strings.
+	"g_malloc*",
+	"g_realloc*",
+	"g_try_malloc*",
+	"g_try_realloc*",
+	"g_slice_alloc*",
+	"g_slice_copy",
+	"g_strdup*",
+	"g_strndup",
+	"g_memdup*",
+
+	// A program that tells of its own allocator (tidemark.h).
+	"tidemark_pool_*",
+
+	// The many "or end the program" families: gnulib, git, GCC and others.
+	"xmalloc*",
+	"xcalloc*",
+	"xzalloc*",
+	"xrealloc*",
+	"x2realloc*",
+	"x2nrealloc*",
+	"xnmalloc*",
+	"xnrealloc*",
+	"xcharalloc",
+	"xmemdup*",
+	"xstrdup*",
+	"xstrndup*",
+	"xasprintf",
+	"xvasprintf",
+	"xreallocarray",
+	"ximalloc",
+	"xirealloc",
+	"xicalloc",
+	"do_xmalloc",
+	"do_xmallocz",
+	"safe_malloc",
+	"safe_realloc",
+	"safe_calloc",
+	"emalloc",
+	"erealloc",
+	"ecalloc",
+	"ckmalloc",
+	"ckrealloc",
+	"ckzalloc",
+
+	// Interpreters: the layer between their objects and malloc.
+	"PyMem_*",
+	"_PyMem_*",
+	"PyObject_Malloc",
+	"PyObject_Calloc",
+	"PyObject_Realloc",
+	"_PyObject_Malloc",
+	"_PyObject_Calloc",
+	"_PyObject_Realloc",
+	"pymalloc_alloc",
+	"_PyObject_New",
+	"_PyObject_NewVar",
+	"_PyObject_GC_New",
+	"_PyObject_GC_NewVar",
+	"_PyObject_GC_Malloc",
+	"_PyObject_GC_Resize",
+	"_PyObject_GC_Alloc",
+	"gc_alloc",
+	"PyType_GenericAlloc",
+	"_PyType_AllocNoTrack",
+	"arena_map_get",
+	"arena_map_mark_used",
+	"new_arena",
+	"allocate_from_new_pool",
+	"_PyObject_ArenaMalloc",
+	"_PyObject_ArenaMmap",
+	"Perl_safesys*",
+	"Perl_malloc",
+	"ruby_xmalloc*",
+	"ruby_xcalloc*",
+	"ruby_xrealloc*",
+	"l_alloc",
+	"luaM_malloc_",
+	"luaM_realloc_",
+	"luaM_saferealloc_",
+	"node::Malloc*",
+	"node::Realloc*",
+	"node::UncheckedMalloc*",
+	"node::UncheckedRealloc*",
+	"node::Calloc*",
+	"v8::base::Malloc",
+	"v8::base::AlignedAlloc",
+	"v8::internal::AllocWithRetry",
+	"v8::internal::NewArray*",
+
+	// Databases, servers and libraries with an allocator interface of their own.
+	"sqlite3MemMalloc",
+	"sqlite3MemRealloc",
+	"sqlite3Malloc*",
+	"sqlite3_malloc*",
+	"sqlite3Realloc",
+	"sqlite3_realloc*",
+	"sqlite3DbMalloc*",
+	"sqlite3DbRealloc*",
+	"sqlite3DbStrDup",
+	"sqlite3DbStrNDup",
+	"sqlite3DbReallocOrFree",
+	"mallocWithAlarm",
+	"dbMallocRawFinish",
+	"dbReallocFinish",
+	"zmalloc*",
+	"ztrymalloc*",
+	"zcalloc*",
+	"ztrycalloc*",
+	"zrealloc*",
+	"ztryrealloc*",
+	"zstrdup",
+	"CRYPTO_malloc",
+	"CRYPTO_zalloc",
+	"CRYPTO_calloc",
+	"CRYPTO_realloc",
+	"CRYPTO_strdup",
+	"CRYPTO_strndup",
+	"CRYPTO_memdup",
+	"uv__malloc",
+	"uv__calloc",
+	"uv__realloc",
+	"uv__reallocf",
+	"uv__strdup",
+	"av_malloc*",
+	"av_mallocz*",
+	"av_realloc*",
+	"av_calloc",
+	"av_strdup",
+
+	// Compilers.
+	"ggc_internal_alloc*",
+	"ggc_internal_cleared_alloc*",
+	"ggc_alloc*",
+	"ggc_realloc*",
+	"llvm::safe_malloc",
+	"llvm::safe_realloc",
+	"llvm::safe_calloc",
+	"llvm::allocate_buffer",
+	"llvm::SmallVectorBase<*>::grow_pod",
+	"llvm::SmallVectorBase<*>::mallocForGrow",
+};
+
+// Where threads begin.
+static const char *const roots[] = {
+	"_start",
+	"__libc_start_main*",
+	"__libc_start_call_main",
+	"start_thread",
+	"clone",
+	"clone3",
+	"__clone",
+	"__clone3",
+	"__GI___clone",
+	"__GI___clone3",
+};
+
+// `pattern` against the whole of text[0..length); '*' matches any text.
+static bool matches(const char *pattern, const char *text, size_t length)
+{
+	const char *star = NULL; // the last one passed
+	size_t taken = 0;        // what it has taken so far ends here
+	size_t at = 0;
+
+	for (;;) {
+		if (*pattern == '*') {
+			star = pattern++;
+			taken = at;
+		} else if (at < length && *pattern == text[at]) {
+			pattern++;
+			at++;
+		} else if (at == length && !*pattern) {
+			return true;
+		} else if (star && taken < length) {
+			pattern = star + 1;
+			at = ++taken;
+		} else {
+			return false;
+		}
+	}
+}
+
+static bool matches_any(const char *const *patterns, size_t count, const char *function)
+{
+	const char *base;
+	size_t length;
+
+	if (!function)
+		return false;
+	base = cxxname_base(function, &length);
+	for (size_t i = 0; i < count; i++)
+		if (matches(patterns[i], base, length))
+			return true;
+	return false;
+}
+
+bool wrappers_match(const char *function)
+{
+	return matches_any(wrappers, sizeof wrappers / sizeof *wrappers, function);
+}
+
+// Does the file's name begin as one of these?
+static bool is_named(const char *path, const char *const *beginnings)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	for (; *beginnings; beginnings++)
+		if (strncmp(name, *beginnings, strlen(*beginnings)) == 0)
+			return true;
+	return false;
+}
+
+bool wrappers_match_module(const char *module, bool named)
+{
+	static const char *const ours[] = { "libtidemark", NULL };
+	static const char *const unnamed[] = { "libc.so.", "libc-2.",  "ld-linux",
+					       "ld-2.",    "ld-musl-", NULL };
+
+	return is_named(module, ours) || (!named && is_named(module, unnamed));
+}
+
+bool wrappers_match_root(const char *function)
+{
+	return matches_any(roots, sizeof roots / sizeof *roots, function);
+}

@@ -1,0 +1,757 @@
+#include "report/draw/address_map.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct query_context_rules address_map_rules = {
+	.about = QUERY_CONTEXT_MOMENT,
+	.layers = QUERY_VM,
+	.refused = ~(SELECTION_BIT(PROCESS) | SELECTION_BIT(MODULE) | SELECTION_BIT(FRAME) |
+		     SELECTION_BIT(NOT_FRAME) | SELECTION_BIT(ROW)),
+	.refusal = "does not apply to an address space: --process chooses it, and --frame, "
+		   "--not-frame, --module and --row the mappers that are listed",
+};
+
+enum {
+	FREE_SLOTS_MAX = 64,   // free ones in a row that are drawn, where the space is 64 bits wide
+	ALIKE_SLOTS_MAX = 512, // mapped ones in a row that are all alike
+	MAP_SHARED_BIT = 1,
+	MAP_32BIT_BIT = 0x40,
+	ENOMEM_NUMBER = 12,
+};
+
+#define LOW_32BIT (UINT64_C(1) << 30) // where MAP_32BIT puts things
+#define HIGH_32BIT (UINT64_C(1) << 31)
+#define HIGH_32 (UINT64_C(1) << 32)
+
+// What Linux gives no call that leaves the address to it: a gap below a stack that grows
+// (stack_guard_gap, 256 pages), and the lowest addresses (vm.mmap_min_addr, mostly 64 KiB).
+#define STACK_GAP (UINT64_C(1) << 20)
+#define LOWEST_GIVEN (UINT64_C(1) << 16)
+
+// ---- who is in the way ----
+
+// Mappings by who made them, and what the space were without each.
+struct proc_memory {
+	const struct space *space;
+	process_id process;
+	uint64_t low, high;
+	uint64_t granularity; // 0: nobody asks for waste and ages
+	uint64_t now_ns;
+	uint64_t align;     // what is given begins at a multiple of it; 0: anywhere
+	uint64_t stack_gap; // what is free below the main stack and is no hole
+	uint64_t largest;   // hole
+	struct address_map_group *groups;
+	size_t count, capacity;
+	struct map numbers; // key -> position
+};
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	a = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
+	return a ^ a >> 29;
+}
+
+static bool same_group(const struct address_map_group *group, const struct range *range,
+		       uint8_t owner)
+{
+	return group->stack == range->stack && group->owner == owner &&
+	       (range->stack || group->file == range->file);
+}
+
+// The position of a range's group. Keys are hashes: one that is taken by another group moves on.
+static size_t group_of(struct proc_memory *proc_memory, const struct range *range)
+{
+	uint8_t owner = (uint8_t)space_owner(proc_memory->space, range);
+	uint64_t key = mix(mix(range->stack, range->stack ? 0 : range->file), owner);
+	uint64_t *number;
+	bool added;
+
+	for (;; key++) {
+		number = map_put(&proc_memory->numbers, key, &added);
+		if (added)
+			break;
+		if (same_group(&proc_memory->groups[*number], range, owner))
+			return *number;
+	}
+	*number = proc_memory->count;
+	proc_memory->groups = mem_grow(proc_memory->groups, &proc_memory->capacity,
+				       proc_memory->count + 1, sizeof *proc_memory->groups);
+	proc_memory->groups[proc_memory->count] = (struct address_map_group){
+		.stack = range->stack,
+		.file = range->file,
+		.owner = owner,
+		.flags = range->flags,
+		.size_min = UINT64_MAX,
+		.age_min_ns = UINT64_MAX,
+	};
+	return proc_memory->count++;
+}
+
+// Free bytes of the slot at `address` from there on, or down from there, as far as `limit`.
+static uint64_t rest_of_slot(uint64_t address, uint64_t granularity)
+{
+	return (granularity - address % granularity) % granularity;
+}
+
+// The hole [from, to) between two mappings: what of it lies in slots that one of them is in.
+static void share_waste(struct proc_memory *proc_memory, uint64_t from, uint64_t to, size_t below,
+			size_t above)
+{
+	uint64_t up = rest_of_slot(from, proc_memory->granularity);
+	uint64_t down;
+
+	if (below != SIZE_MAX) {
+		if (up > to - from)
+			up = to - from;
+		proc_memory->groups[below].waste += up;
+		from += up;
+	}
+	down = to % proc_memory->granularity;
+	if (down > to - from)
+		down = to - from;
+	if (above != SIZE_MAX)
+		proc_memory->groups[above].waste += down;
+}
+
+static void count_piece(struct proc_memory *proc_memory, size_t group, const struct range *range)
+{
+	struct address_map_group *into = &proc_memory->groups[group];
+	uint64_t age = proc_memory->now_ns > range->time_ns ? proc_memory->now_ns - range->time_ns
+							    : 0;
+
+	into->bytes += range->end - range->start;
+	if (range->commit)
+		into->committed += range->end - range->start;
+	into->protections |= (uint8_t)(1 << (range->protection & 7));
+	if (age < into->age_min_ns)
+		into->age_min_ns = age;
+	if (age > into->age_max_ns)
+		into->age_max_ns = age;
+}
+
+// A mapping, all its pieces, is over.
+static void count_mapping(struct proc_memory *proc_memory, size_t group, uint64_t size)
+{
+	struct address_map_group *into = &proc_memory->groups[group];
+
+	into->count++;
+	if (size < into->size_min)
+		into->size_min = size;
+	if (size > into->size_max)
+		into->size_max = size;
+}
+
+static void widen(struct proc_memory *proc_memory, size_t group, uint64_t hole)
+{
+	if (hole > proc_memory->groups[group].largest_without)
+		proc_memory->groups[group].largest_without = hole;
+}
+
+// Where the hole below the range of a group ends, which begins at `from`.
+static uint64_t hole_end(const struct proc_memory *proc_memory, size_t group,
+			 const struct range *range, uint64_t from)
+{
+	uint64_t gap = proc_memory->groups[group].owner == SPACE_MAIN_STACK ? proc_memory->stack_gap
+									    : 0;
+
+	if (range->start <= from)
+		return range->start;
+	return range->start - from > gap ? range->start - gap : from;
+}
+
+// The hole [from, to): what of it can be given.
+static void count_hole(struct proc_memory *proc_memory, uint64_t from, uint64_t to)
+{
+	if (proc_memory->align)
+		from += rest_of_slot(from, proc_memory->align);
+	if (to > from && to - from > proc_memory->largest)
+		proc_memory->largest = to - from;
+}
+
+// Walks the ranges once. Those side by side of one group, with the holes around them, would be one
+// hole without the group.
+static void take_census(struct proc_memory *proc_memory)
+{
+	const struct ranges *ranges = space_ranges(proc_memory->space, proc_memory->process);
+	const struct range *range = ranges_from(ranges, proc_memory->low);
+	uint64_t free_from =
+		proc_memory->low; // where the hole below the present group's run begins
+	uint64_t last_end = proc_memory->low;
+	uint64_t number = UINT64_MAX;
+	uint64_t began = 0; // of the present mapping
+	size_t present = SIZE_MAX;
+
+	for (; range && range->start < proc_memory->high; range = ranges_from(ranges, last_end)) {
+		size_t group = group_of(proc_memory, range);
+		uint64_t end = hole_end(proc_memory, group, range, last_end);
+
+		if (present != SIZE_MAX)
+			widen(proc_memory, present, end - free_from);
+		if (end > last_end)
+			count_hole(proc_memory, last_end, end);
+		if (proc_memory->granularity && range->start > last_end)
+			share_waste(proc_memory, last_end, range->start, present, group);
+		if (group != present || range->start != last_end || range->number != number) {
+			if (present != SIZE_MAX)
+				count_mapping(proc_memory, present, last_end - began);
+			began = range->start;
+		}
+		if (group != present)
+			free_from = last_end;
+		count_piece(proc_memory, group, range);
+		present = group;
+		number = range->number;
+		last_end = range->end;
+	}
+	if (last_end < proc_memory->high)
+		count_hole(proc_memory, last_end, proc_memory->high);
+	if (present == SIZE_MAX)
+		return;
+	count_mapping(proc_memory, present, last_end - began);
+	if (last_end >= proc_memory->high)
+		return;
+	widen(proc_memory, present, proc_memory->high - free_from);
+	if (proc_memory->granularity)
+		share_waste(proc_memory, last_end, proc_memory->high, present, SIZE_MAX);
+}
+
+static void census_fini(struct proc_memory *proc_memory)
+{
+	map_fini(&proc_memory->numbers);
+	mem_free(proc_memory->groups);
+}
+
+// What nobody can do without, or should be blamed for.
+static bool is_fixture(uint8_t owner)
+{
+	return owner == SPACE_TIDEMARK || owner == SPACE_KERNEL || owner == SPACE_MAIN_STACK;
+}
+
+// ---- what the pass over the trace gathers ----
+
+static uint64_t lowest_given(const struct address_map *address_map)
+{
+	const struct trace_process *process =
+		reader_process(address_map->asked->reader, address_map->process);
+
+	return process->address_end ? process->address_low : LOWEST_GIVEN;
+}
+
+static void add_failure(struct address_map *address_map, const struct space *space,
+			const struct trace_event *event)
+{
+	struct proc_memory proc_memory = {
+		.space = space,
+		.process = address_map->process,
+		.align = reader_is_windows(address_map->asked->reader) ? SPACE_SLOT : 0,
+		.stack_gap = STACK_GAP,
+	};
+	const struct space_totals *totals = space_process(space, address_map->process);
+	struct address_map_failure *failure;
+	bool low_only = event->vm && event->kind == TRACE_MMAP && event->vm->flags & MAP_32BIT_BIT;
+
+	if (address_map->failures_count++ >= ADDRESS_MAP_FAILURES_MAX)
+		return;
+	failure = &address_map->failures[address_map->failures_count - 1];
+	*failure = (struct address_map_failure){
+		.number = event->number,
+		.time_ns = event->time_ns,
+		.kind = event->kind,
+		.error = event->vm ? event->vm->error : ENOMEM_NUMBER,
+		.size = event->size,
+		.thread = event->thread,
+		.stack = event->stack,
+		.low = low_only ? LOW_32BIT : address_map->low,
+		.high = low_only ? HIGH_32BIT : address_map->high,
+		.mapped = totals->reserved_bytes + totals->inherited_bytes,
+	};
+	failure->holes = ranges_holes(space_ranges(space, address_map->process), failure->low,
+				      failure->high);
+	proc_memory.now_ns = event->time_ns;
+	proc_memory.low = lowest_given(address_map);
+	if (proc_memory.low < failure->low)
+		proc_memory.low = failure->low;
+	proc_memory.high = failure->high;
+	take_census(&proc_memory);
+	failure->holes.largest = proc_memory.largest;
+	for (size_t i = 0; i < proc_memory.count; i++) {
+		const struct address_map_group *group = &proc_memory.groups[i];
+
+		if (!is_fixture(group->owner) && group->largest_without > failure->holes.largest &&
+		    group->largest_without > failure->culprit.largest_without)
+			failure->culprit = *group;
+	}
+	census_fini(&proc_memory);
+}
+
+static bool is_failure(const struct trace_event *event)
+{
+	if (event->kind == TRACE_FAILED || event->kind == TRACE_REALLOC_FAILED ||
+	    event->kind == TRACE_REALLOC_UNDO)
+		return true;
+	return event->vm && event->vm->error == ENOMEM_NUMBER &&
+	       (event->kind == TRACE_MMAP || event->kind == TRACE_MREMAP ||
+		event->kind == TRACE_BRK || event->kind == TRACE_SHMAT);
+}
+
+static void add_point(struct address_map *address_map, const struct space *space, uint64_t time_ns)
+{
+	const struct space_totals *totals = space_process(space, address_map->process);
+	struct ranges_holes holes = ranges_holes(space_ranges(space, address_map->process),
+						 address_map->low, address_map->high);
+	uint64_t length = address_map->points_end_ns ? address_map->points_end_ns : 1;
+	uint64_t at = (uint64_t)((double)time_ns / (double)length * ADDRESS_MAP_POINTS);
+	struct address_map_point *point =
+		&address_map->points[at < ADDRESS_MAP_POINTS ? at : ADDRESS_MAP_POINTS - 1];
+
+	if (holes.bytes < point->free_min)
+		point->free_min = holes.bytes;
+	if (holes.largest < point->largest_min)
+		point->largest_min = holes.largest;
+	if (holes.count > point->holes_max)
+		point->holes_max = holes.count;
+	if (totals->reserved_bytes + totals->inherited_bytes > point->reserved_max)
+		point->reserved_max = totals->reserved_bytes + totals->inherited_bytes;
+	if (totals->committed_bytes > point->committed_max)
+		point->committed_max = totals->committed_bytes;
+}
+
+static void before_event(void *context, const struct space *space, const struct trace_event *event)
+{
+	struct address_map *address_map = context;
+	const struct trace_thread *thread =
+		reader_thread(address_map->asked->reader, event->thread);
+
+	if (!thread || thread->process != address_map->process)
+		return;
+	if (is_failure(event))
+		add_failure(address_map, space, event);
+}
+
+static void after_event(void *context, const struct space *space, const struct trace_event *event)
+{
+	struct address_map *address_map = context;
+	const struct trace_thread *thread =
+		reader_thread(address_map->asked->reader, event->thread);
+
+	if (thread && thread->process == address_map->process)
+		add_point(address_map, space, event->time_ns);
+}
+
+// A stretch of time without events is as the one before it ended; before the first, as that.
+static void fill_points(struct address_map *address_map)
+{
+	struct address_map_point last = { 0 };
+
+	for (int i = ADDRESS_MAP_POINTS - 1; i >= 0; i--)
+		if (address_map->points[i].free_min != UINT64_MAX)
+			last = address_map->points[i];
+	for (int i = 0; i < ADDRESS_MAP_POINTS; i++) {
+		if (address_map->points[i].free_min == UINT64_MAX)
+			address_map->points[i] = last;
+		last = address_map->points[i];
+	}
+}
+
+static void set_part(struct address_map *address_map)
+{
+	const struct trace_process *process =
+		reader_process(address_map->asked->reader, address_map->process);
+	const struct space *space = present_space(address_map->asked->present);
+
+	address_map->low = address_map->options->low;
+	address_map->high = address_map->options->high;
+	if (address_map->high)
+		return;
+	address_map->low = process->address_low;
+	address_map->high = space_limit(space, address_map->process);
+	// Who asked for more than the usual 2^47 bytes has got them.
+	if (process->address_end > address_map->low && address_map->high <= UINT64_C(1) << 47)
+		address_map->high = process->address_end;
+}
+
+// The whole trace, for the curve and the failures.
+static void read_whole(struct address_map *address_map)
+{
+	struct progress progress;
+	struct present_options options = {
+		.at_exit = true,
+		.inherits = TRACE_NONE,
+		.progress = &progress,
+		.before = before_event,
+		.after = after_event,
+		.context = address_map,
+	};
+
+	address_map->points_end_ns = moment_duration(address_map->asked->reader);
+	address_map->points = mem_alloc(ADDRESS_MAP_POINTS, sizeof *address_map->points);
+	for (int i = 0; i < ADDRESS_MAP_POINTS; i++)
+		address_map->points[i].free_min = address_map->points[i].largest_min = UINT64_MAX;
+	reader_rewind(address_map->asked->reader);
+	progress_begin(&progress, address_map->asked->options.window.progress, "drawing",
+		       reader_bytes(address_map->asked->reader));
+	present_free(present_read(address_map->asked->reader, &options));
+	progress_end(&progress);
+	fill_points(address_map);
+}
+
+// ---- the map ----
+
+struct address_map_cell address_map_cell(const struct address_map *address_map, uint64_t address)
+{
+	const struct space *space = present_space(address_map->asked->present);
+	const struct ranges *ranges = space_ranges(space, address_map->process);
+	uint64_t slot = address - address % address_map->granularity;
+	uint64_t end = slot + address_map->granularity;
+	uint64_t owners[SPACE_OWNERS_COUNT] = { 0 };
+	struct address_map_cell cell = { .owner = ADDRESS_MAP_FREE, .reserved = true };
+	uint64_t mapped = 0;
+	const struct range *range;
+
+	for (uint64_t at = slot; (range = ranges_from(ranges, at)) && range->start < end;
+	     at = range->end) {
+		uint64_t from = range->start > slot ? range->start : slot;
+		uint64_t to = range->end < end ? range->end : end;
+
+		owners[space_owner(space, range)] += to - from;
+		mapped += to - from;
+		if (range->commit || range->protection)
+			cell.reserved = false;
+		if (range->end >= end)
+			break;
+	}
+	if (!mapped)
+		return (struct address_map_cell){ .owner = ADDRESS_MAP_FREE };
+	for (int i = 0; i < SPACE_OWNERS_COUNT; i++)
+		if (cell.owner == ADDRESS_MAP_FREE ? owners[i] : owners[i] > owners[cell.owner])
+			cell.owner = (uint8_t)i;
+	cell.fill = (uint8_t)(mapped / ((address_map->granularity + 254) / 255));
+	if (mapped == address_map->granularity)
+		cell.fill = 255;
+	else if (cell.fill == 0)
+		cell.fill = 1;
+	return cell;
+}
+
+static void add_segment(struct address_map *address_map, uint64_t start, uint64_t end,
+			uint64_t skipped, uint8_t owner, bool reserved)
+{
+	struct address_map_segment *last =
+		address_map->segments_count
+			? &address_map->segments[address_map->segments_count - 1]
+			: NULL;
+
+	if (last && last->end >= start && !skipped) {
+		if (end > last->end)
+			last->end = end;
+		return;
+	}
+	address_map->segments = mem_grow(address_map->segments, &address_map->segments_capacity,
+					 address_map->segments_count + 1,
+					 sizeof *address_map->segments);
+	address_map->segments[address_map->segments_count++] = (struct address_map_segment){
+		.start = start,
+		.end = end,
+		.skipped = skipped,
+		.skipped_owner = owner,
+		.skipped_reserved = reserved,
+	};
+}
+
+// [start, end) is all of one kind: draw it, or its beginning and its end. Both lie on slots.
+static void add_stretch(struct address_map *address_map, uint64_t start, uint64_t end,
+			uint8_t owner, bool reserved, uint64_t slots_max)
+{
+	uint64_t side = slots_max / 2 * address_map->granularity;
+
+	if (end - start <= slots_max * address_map->granularity) {
+		add_segment(address_map, start, end, 0, 0, false);
+		return;
+	}
+	if (owner != ADDRESS_MAP_FREE) {
+		add_segment(address_map, start, start + side, 0, 0, false);
+		add_segment(address_map, end - side, end, end - start - 2 * side, owner, reserved);
+	} else if (address_map->segments_count == 0) {
+		add_segment(address_map, end, end, end - start, owner, reserved);
+	} else if (end < address_map->high) {
+		add_segment(address_map, end, end, end - start, owner, reserved);
+	}
+}
+
+static uint64_t slot_down(const struct address_map *address_map, uint64_t address)
+{
+	return address - address % address_map->granularity;
+}
+
+static uint64_t slot_up(const struct address_map *address_map, uint64_t address)
+{
+	return slot_down(address_map, address + address_map->granularity - 1);
+}
+
+static void lay_out_used(struct address_map *address_map)
+{
+	const struct space *space = present_space(address_map->asked->present);
+	const struct ranges *ranges = space_ranges(space, address_map->process);
+	uint64_t at = slot_down(address_map, address_map->low);
+	const struct range *range = ranges_from(ranges, address_map->low);
+
+	while (range && range->start < address_map->high) {
+		uint64_t end = range->end < address_map->high ? range->end : address_map->high;
+		uint64_t from = slot_down(address_map, range->start);
+
+		if (from > at) {
+			add_stretch(address_map, at, from, ADDRESS_MAP_FREE, false, FREE_SLOTS_MAX);
+			at = from;
+		}
+		if (slot_up(address_map, end) > at) {
+			add_stretch(address_map, at, slot_up(address_map, end),
+				    (uint8_t)space_owner(space, range),
+				    !range->commit && !range->protection, ALIKE_SLOTS_MAX);
+			at = slot_up(address_map, end);
+		}
+		range = ranges_from(ranges, range->end);
+	}
+}
+
+static uint64_t cells_of(const struct address_map *address_map)
+{
+	uint64_t cells = 0;
+
+	for (size_t i = 0; i < address_map->segments_count; i++)
+		cells += (address_map->segments[i].end - address_map->segments[i].start) /
+			 address_map->granularity;
+	return cells;
+}
+
+static void lay_out(struct address_map *address_map)
+{
+	bool whole = address_map->high - address_map->low <= HIGH_32;
+
+	for (;; address_map->granularity *= 2) {
+		address_map->segments_count = 0;
+		if (whole)
+			add_segment(address_map, slot_down(address_map, address_map->low),
+				    slot_up(address_map, address_map->high), 0, 0, false);
+		else
+			lay_out_used(address_map);
+		if (cells_of(address_map) <= ADDRESS_MAP_CELLS_MAX)
+			break;
+	}
+}
+
+// ---- figures ----
+
+static void count_slots(struct address_map *address_map)
+{
+	const struct ranges *ranges =
+		space_ranges(present_space(address_map->asked->present), address_map->process);
+	uint64_t granularity = address_map->options->granularity;
+	uint64_t at = address_map->low;
+
+	while (at < address_map->high) {
+		const struct range *range = ranges_from(ranges, at);
+		uint64_t stop = range && range->start < address_map->high ? range->start
+									  : address_map->high;
+		uint64_t first = at + rest_of_slot(at, granularity);
+
+		if (stop > first) {
+			uint64_t slots = (stop - first) / granularity;
+
+			address_map->slots_free += slots;
+			if (slots > address_map->largest_slots)
+				address_map->largest_slots = slots;
+		}
+		if (!range)
+			break;
+		at = range->end;
+	}
+	address_map->unusable = address_map->holes.bytes - address_map->slots_free * granularity;
+}
+
+static void count_owners(struct address_map *address_map)
+{
+	const struct space *space = present_space(address_map->asked->present);
+	const struct ranges *ranges = space_ranges(space, address_map->process);
+	const struct range *range;
+
+	for (uint64_t at = address_map->low;
+	     (range = ranges_from(ranges, at)) && range->start < address_map->high;
+	     at = range->end) {
+		uint64_t from = range->start > address_map->low ? range->start : address_map->low;
+		uint64_t to = range->end < address_map->high ? range->end : address_map->high;
+
+		address_map->owners[space_owner(space, range)] += to - from;
+		address_map->reserved += to - from;
+		if (range->commit)
+			address_map->committed += to - from;
+	}
+}
+
+static int most_in_the_way_first(const void *a, const void *b)
+{
+	const struct address_map_group *x = a;
+	const struct address_map_group *y = b;
+
+	if (x->largest_without != y->largest_without)
+		return x->largest_without > y->largest_without ? -1 : 1;
+	if (x->waste != y->waste)
+		return x->waste > y->waste ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return x->owner < y->owner ? -1 : x->owner > y->owner;
+}
+
+static bool group_selected(const struct address_map *address_map,
+			   const struct address_map_group *group)
+{
+	const struct query *query = &address_map->asked->selection.query;
+
+	return !is_fixture(group->owner) &&
+	       (!query->stack || query->stack(query->context, group->stack));
+}
+
+static void make_table(struct address_map *address_map)
+{
+	struct proc_memory proc_memory = {
+		.space = present_space(address_map->asked->present),
+		.process = address_map->process,
+		.low = address_map->low,
+		.high = address_map->high,
+		.granularity = address_map->options->granularity,
+		.now_ns = present_time(address_map->asked->present, address_map->process),
+	};
+
+	take_census(&proc_memory);
+	for (size_t i = 0; i < proc_memory.count; i++) {
+		struct address_map_group *group = &proc_memory.groups[i];
+
+		if (group->largest_without < address_map->holes.largest)
+			group->largest_without = address_map->holes.largest;
+		if (!group_selected(address_map, group))
+			continue;
+		address_map->groups = mem_grow(address_map->groups, &address_map->groups_capacity,
+					       address_map->groups_count + 1,
+					       sizeof *address_map->groups);
+		address_map->groups[address_map->groups_count++] = *group;
+	}
+	if (address_map->groups_count)
+		qsort(address_map->groups, address_map->groups_count, sizeof *address_map->groups,
+		      most_in_the_way_first);
+	census_fini(&proc_memory);
+}
+
+bool address_map_set_granularity(struct address_map_options *options, uint64_t bytes,
+				 struct err *err)
+{
+	options->granularity = bytes;
+	return (bytes >= SPACE_PAGE && bytes <= UINT64_C(1) << 40 && !(bytes & (bytes - 1))) ||
+	       err_set(err, ERR_USAGE, "granularity is a power of two from 4K to 1T");
+}
+
+static bool parse_range(const char *text, uint64_t *low, uint64_t *high)
+{
+	const char *dots = strstr(text, "..");
+	char *end;
+
+	if (!dots)
+		return false;
+	*low = strtoull(text, &end, 16);
+	if (end != dots || end == text)
+		return false;
+	*high = strtoull(dots + 2, &end, 16);
+	return *end == 0 && end != dots + 2 && *low < *high && *low % SPACE_PAGE == 0 &&
+	       *high % SPACE_PAGE == 0;
+}
+
+bool address_map_set_range(struct address_map_options *options, const char *text, struct err *err)
+{
+	return parse_range(text, &options->low, &options->high) ||
+	       err_set(err, ERR_USAGE,
+		       "range needs two addresses of pages, as in 0x40000000..0x80000000");
+}
+
+bool address_map_init(struct address_map *address_map, struct query_context *asked,
+		      const struct address_map_options *options, struct err *err)
+{
+	*address_map = (struct address_map){
+		.asked = asked,
+		.options = options,
+		.granularity = options->granularity,
+	};
+	moment_view_read(asked, NULL);
+	moment_view_warn_of_space(asked);
+	if (!moment_view_choose(asked, &address_map->process, err))
+		return false;
+	set_part(address_map);
+	address_map->holes =
+		ranges_holes(space_ranges(present_space(asked->present), address_map->process),
+			     address_map->low, address_map->high);
+	count_slots(address_map);
+	count_owners(address_map);
+	make_table(address_map);
+	lay_out(address_map);
+	read_whole(address_map);
+	return true;
+}
+
+void address_map_fini(struct address_map *address_map)
+{
+	mem_free(address_map->segments);
+	mem_free(address_map->groups);
+	mem_free(address_map->points);
+	*address_map = (struct address_map){ 0 };
+}
+
+const char *address_map_failure_word(const struct address_map_failure *failure)
+{
+	switch (failure->kind) {
+	case TRACE_MMAP:
+		return "mmap";
+	case TRACE_MREMAP:
+		return "mremap";
+	case TRACE_BRK:
+		return "brk";
+	case TRACE_SHMAT:
+		return "shmat";
+	case TRACE_REALLOC_FAILED:
+	case TRACE_REALLOC_UNDO:
+		return "realloc";
+	default:
+		return "malloc";
+	}
+}
+
+void address_map_describe_type(const struct address_map_group *group, struct str *text)
+{
+	str_add(text, group->flags & MAP_SHARED_BIT ? "shared" : "private");
+	for (unsigned protection = 0; protection < 8; protection++)
+		if (group->protections & 1 << protection)
+			str_format(text, " %c%c%c", protection & 1 ? 'r' : '-',
+				   protection & 2 ? 'w' : '-', protection & 4 ? 'x' : '-');
+}
+
+// From the palette of Okabe and Ito, with lighter and darker ones of the same hue for what belongs
+// together.
+const char *address_map_colour(uint8_t owner)
+{
+	static const char *const colours[SPACE_OWNERS_COUNT + 1] = {
+		[SPACE_PROGRAM] = "#d55e00",      [SPACE_MALLOC_HEAP] = "#0072b2",
+		[SPACE_MALLOC_ARENA] = "#56b4e9", [SPACE_MALLOC_LARGE] = "#003f66",
+		[SPACE_ALLOCATOR] = "#8fb8de",    [SPACE_THREAD_STACK] = "#009e73",
+		[SPACE_MAIN_STACK] = "#00573f",   [SPACE_LIBRARY] = "#e69f00",
+		[SPACE_FILE] = "#f0e442",         [SPACE_LIBC] = "#cc79a7",
+		[SPACE_LOADER] = "#7d3f64",       [SPACE_KERNEL] = "#999999",
+		[SPACE_TIDEMARK] = "#4d4d4d",     [ADDRESS_MAP_FREE] = "#f4f4f4",
+	};
+
+	return colours[owner];
+}

@@ -1,0 +1,139 @@
+// address_map: the address space of one process at one moment, drawn and weighed.
+//
+// The space is looked at in *slots* (64 KiB, unless said otherwise). A slot is free, or somebody's.
+// What is free in a slot that is somebody's in part is *unusable* to all who reserve whole slots,
+// as Windows does: it is the waste of the mapping below it in the slot, or else of the one above.
+//
+// Three things come of it:
+//
+//     the map       segments of slots. 32 bits: all 4 GiB in one. 64 bits: the neighbourhoods that
+//                   are used; long stretches that are all alike are skipped, and said so, so that
+//                   the picture's size follows what is mapped and not how far apart it is
+//     the curve     total free and the largest free block (lowest in each stretch of time),
+//                   reserved, committed and holes (highest), over the whole trace
+//     the table     by who mapped it (stack and owner): how much, how much waste, and how large the
+//                   largest free block were without it
+//
+// and the calls that failed for want of memory, with what was free just then and who was in the
+// way. Figures of free memory are of the part [low, high), in bytes, not rounded to slots.
+#ifndef REPORT_ADDRESS_MAP_H
+#define REPORT_ADDRESS_MAP_H
+
+#include "report/ask/moment_view.h"
+
+enum {
+	ADDRESS_MAP_POINTS = 240,              // of the curve
+	ADDRESS_MAP_FAILURES_MAX = 20,         // that are kept, the first
+	ADDRESS_MAP_FREE = SPACE_OWNERS_COUNT, // owner of a cell where nothing is
+	ADDRESS_MAP_CELLS_MAX = 1 << 16,
+};
+
+extern const struct query_context_rules address_map_rules;
+
+struct address_map_options {
+	uint64_t granularity; // of a slot; a power of two from 4 KiB on
+	uint64_t low, high;   // the part that is looked at; high 0: all
+	uint64_t rows_max;    // of the table; 0: all
+	bool all_frames;
+};
+
+// A slot in the picture.
+struct address_map_cell {
+	uint8_t owner; // who has most of it; ADDRESS_MAP_FREE
+	uint8_t fill;  // how much of it is mapped, 0 to 255; never 0 if anything is
+	bool reserved; // nothing of it is committed
+};
+
+// Slots that are drawn, one after the other.
+struct address_map_segment {
+	uint64_t start, end;
+	uint64_t skipped; // bytes since the segment before that are not drawn: all of one kind
+	uint8_t skipped_owner;
+	bool skipped_reserved;
+};
+
+struct address_map_group {
+	stack_id stack;
+	file_id file; // where there is no stack
+	uint8_t owner;
+	uint8_t protections; // bit p: some of it has protection p
+	uint32_t flags;
+	uint64_t count; // mappings
+	uint64_t bytes;
+	uint64_t committed;
+	uint64_t waste; // unusable bytes in its slots
+	uint64_t size_min, size_max;
+	uint64_t age_min_ns, age_max_ns;
+	uint64_t largest_without; // the largest free block, if these were not there
+};
+
+struct address_map_point {
+	uint64_t free_min, largest_min;
+	uint64_t reserved_max, committed_max, holes_max;
+};
+
+struct address_map_failure {
+	uint64_t number, time_ns;
+	uint8_t kind; // enum trace_kind
+	uint32_t error;
+	uint64_t size; // asked for
+	thread_id thread;
+	stack_id stack;
+	uint64_t low, high;        // where it could have been put
+	uint64_t mapped;           // bytes, just before
+	struct ranges_holes holes; // .largest: of what the kernel gives, without the stack's gap
+	// Without whom the largest hole would have been largest; count 0: nobody.
+	struct address_map_group culprit;
+};
+
+struct address_map {
+	struct query_context *asked; // borrowed
+	const struct address_map_options *options;
+	process_id process;
+	uint64_t low, high;
+	uint64_t granularity; // of the picture: coarser than asked if it would be too large
+	struct ranges_holes holes;
+	uint64_t slots_free;                 // whole slots that are free
+	uint64_t largest_slots;              // the most of them in a row
+	uint64_t unusable;                   // bytes, of free ones
+	uint64_t reserved, committed;        // bytes mapped, and committed, tidemark's and all
+	uint64_t owners[SPACE_OWNERS_COUNT]; // bytes mapped
+	struct address_map_segment *segments;
+	size_t segments_count, segments_capacity;
+	struct address_map_group *groups; // the table: most in the way first
+	size_t groups_count, groups_capacity;
+	struct address_map_point *points; // ADDRESS_MAP_POINTS, over the whole trace
+	uint64_t points_end_ns;
+	struct address_map_failure failures[ADDRESS_MAP_FAILURES_MAX];
+	uint64_t failures_count; // all
+};
+
+// From words: a power of two from 4 KiB to 1 TiB; "0x40000000..0x80000000". ERR_USAGE.
+bool address_map_set_granularity(struct address_map_options *options, uint64_t bytes,
+				 struct err *err);
+bool address_map_set_range(struct address_map_options *options, const char *text, struct err *err);
+
+// Reads the trace, once or twice. ERR_USAGE: nothing is mapped at that moment.
+bool address_map_init(struct address_map *address_map, struct query_context *asked,
+		      const struct address_map_options *options, struct err *err);
+void address_map_fini(struct address_map *address_map);
+
+// "#0072b2": an owner's colour; of ADDRESS_MAP_FREE too. Distinguished also by people who see fewer
+// colours.
+const char *address_map_colour(uint8_t owner);
+
+// The slot at `address`.
+struct address_map_cell address_map_cell(const struct address_map *address_map, uint64_t address);
+
+// One or more forms.
+void address_map_write_text(const struct address_map *address_map, struct paper *paper);
+void address_map_write_json(const struct address_map *address_map, struct sink *sink);
+void address_map_write_svg(const struct address_map *address_map, struct sink *sink);
+
+// "mmap", "malloc" …: what a failed call was.
+const char *address_map_failure_word(const struct address_map_failure *failure);
+
+// "private rw- ---": type, and the protections that are among them.
+void address_map_describe_type(const struct address_map_group *group, struct str *text);
+
+#endif

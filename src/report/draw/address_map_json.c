@@ -1,0 +1,178 @@
+// The address space for programs: docs/schema/map.json describes it.
+#include "report/draw/address_map.h"
+#include "report/table/lines.h"
+#include "report/table/query_write.h"
+
+static void write_hex(struct json *json, const char *key, uint64_t value)
+{
+	json_key(json, key);
+	json_hex(json, value);
+}
+
+static const char *file_of(const struct address_map *address_map, file_id id)
+{
+	const struct trace_file *file = reader_file(address_map->asked->reader, id);
+
+	return id && file ? file->path : NULL;
+}
+
+static void write_group(const struct address_map *address_map, struct json *json,
+			const struct address_map_group *group)
+{
+	struct str type = { 0 };
+
+	address_map_describe_type(group, &type);
+	json_object_begin(json);
+	json_kv_string(json, "owner", space_owner_word((enum space_owner)group->owner));
+	json_kv_u64(json, "count", group->count);
+	json_kv_u64(json, "bytes", group->bytes);
+	json_kv_u64(json, "committed", group->committed);
+	json_kv_u64(json, "waste", group->waste);
+	json_kv_u64_if(json, "size_min", group->count, group->size_min);
+	json_kv_u64_if(json, "size_max", group->count, group->size_max);
+	json_kv_string(json, "type", str_get(&type));
+	json_kv_u64_if(json, "age_min_ns", group->count, group->age_min_ns);
+	json_kv_u64_if(json, "age_max_ns", group->count, group->age_max_ns);
+	json_kv_u64(json, "largest_without", group->largest_without);
+	json_kv_text(json, "mapped_file", file_of(address_map, group->stack ? 0 : group->file));
+	moment_view_write_stack(address_map->asked, json, group->stack);
+	json_object_end(json);
+	str_fini(&type);
+}
+
+static void write_failures(const struct address_map *address_map, struct json *json)
+{
+	json_kv_u64(json, "failures_count", address_map->failures_count);
+	json_key(json, "failures");
+	json_array_begin(json);
+	for (uint64_t i = 0; i < address_map->failures_count && i < ADDRESS_MAP_FAILURES_MAX; i++) {
+		const struct address_map_failure *failure = &address_map->failures[i];
+
+		json_object_begin(json);
+		json_kv_u64(json, "time_ns", failure->time_ns);
+		json_kv_string(json, "call", address_map_failure_word(failure));
+		json_kv_u64(json, "size", failure->size);
+		json_kv_u64(json, "error", failure->error);
+		write_hex(json, "low", failure->low);
+		write_hex(json, "high", failure->high);
+		json_kv_u64(json, "mapped", failure->mapped);
+		json_kv_u64(json, "free", failure->holes.bytes);
+		json_kv_u64(json, "holes", failure->holes.count);
+		json_kv_u64(json, "largest_free", failure->holes.largest);
+		moment_view_write_stack(address_map->asked, json, failure->stack);
+		json_key(json, "in_the_way");
+		if (failure->culprit.count)
+			write_group(address_map, json, &failure->culprit);
+		else
+			json_null(json);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_kv_u64(json, "failures_left_out",
+		    address_map->failures_count > ADDRESS_MAP_FAILURES_MAX
+			    ? address_map->failures_count - ADDRESS_MAP_FAILURES_MAX
+			    : 0);
+}
+
+static void write_ranges(const struct address_map *address_map, struct json *json)
+{
+	const struct space *space = present_space(address_map->asked->present);
+	const struct ranges *ranges = space_ranges(space, address_map->process);
+	const struct range *range;
+
+	json_key(json, "ranges");
+	json_array_begin(json);
+	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end) {
+		lines_json_begin(json);
+		write_hex(json, "start", range->start);
+		write_hex(json, "end", range->end);
+		json_kv_u64(json, "protection", range->protection);
+		json_kv_bool(json, "committed", range->commit != 0);
+		json_kv_string(json, "owner", space_owner_word(space_owner(space, range)));
+		json_kv_text(json, "mapped_file", file_of(address_map, range->file));
+		lines_json_end(json);
+	}
+	json_array_end(json);
+}
+
+static void write_curve(const struct address_map *address_map, struct json *json)
+{
+	json_key(json, "curve");
+	json_array_begin(json);
+	for (uint64_t i = 0; i < ADDRESS_MAP_POINTS; i++) {
+		const struct address_map_point *point = &address_map->points[i];
+
+		lines_json_begin(json);
+		json_kv_u64(json, "to_ns",
+			    (uint64_t)((double)address_map->points_end_ns * (double)(i + 1) /
+				       ADDRESS_MAP_POINTS));
+		json_kv_u64(json, "free", point->free_min);
+		json_kv_u64(json, "largest_free", point->largest_min);
+		json_kv_u64(json, "holes", point->holes_max);
+		json_kv_u64(json, "mapped", point->reserved_max);
+		json_kv_u64(json, "committed", point->committed_max);
+		lines_json_end(json);
+	}
+	json_array_end(json);
+}
+
+static void write_limit(struct json *json, const char *key, uint64_t bytes)
+{
+	json_key(json, key);
+	if (bytes)
+		json_u64(json, bytes);
+	else
+		json_null(json);
+}
+
+void address_map_write_json(const struct address_map *address_map, struct sink *sink)
+{
+	const struct trace_process *process =
+		reader_process(address_map->asked->reader, address_map->process);
+	uint64_t rows = address_map->options->rows_max ? address_map->options->rows_max
+						       : UINT64_MAX;
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-map-1");
+	json_kv_bool(&json, "complete", address_map->asked->complete);
+	query_write_warnings(address_map->asked, &json);
+	json_kv_u64(&json, "at_ns", moment_view_time(address_map->asked));
+	json_kv_bool(&json, "at_exit", address_map->asked->at_exit);
+	json_kv_u64(&json, "process", process->pid);
+	json_kv_u64(&json, "process_id", address_map->process);
+	json_kv_u64(&json, "bits", process->bits);
+	json_kv_u64(&json, "granularity", address_map->options->granularity);
+	write_hex(&json, "low", address_map->low);
+	write_hex(&json, "high", address_map->high);
+	write_limit(&json, "mapped_limit", process->mapped_limit);
+	write_limit(&json, "data_limit", process->data_limit);
+	json_kv_u64(&json, "free", address_map->holes.bytes);
+	json_kv_u64(&json, "holes", address_map->holes.count);
+	json_kv_u64(&json, "largest_free", address_map->holes.largest);
+	write_hex(&json, "largest_free_at", address_map->holes.largest_at);
+	json_kv_u64(&json, "largest_free_slots", address_map->largest_slots);
+	json_kv_u64(&json, "unusable", address_map->unusable);
+	json_kv_u64(&json, "mapped", address_map->reserved);
+	json_kv_u64(&json, "committed", address_map->committed);
+	json_key(&json, "owners");
+	json_object_begin(&json);
+	for (int owner = 0; owner < SPACE_OWNERS_COUNT; owner++)
+		if (address_map->owners[owner])
+			json_kv_u64(&json, space_owner_word((enum space_owner)owner),
+				    address_map->owners[owner]);
+	json_object_end(&json);
+	json_key(&json, "rows");
+	json_array_begin(&json);
+	for (size_t i = 0; i < address_map->groups_count && i < rows; i++)
+		write_group(address_map, &json, &address_map->groups[i]);
+	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out",
+		    address_map->groups_count > rows ? address_map->groups_count - rows : 0);
+	write_failures(address_map, &json);
+	write_curve(address_map, &json);
+	write_ranges(address_map, &json);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}

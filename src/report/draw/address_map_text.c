@@ -1,0 +1,402 @@
+// The address space for people: figures, the map in characters, curves, the table.
+#include "report/draw/address_map.h"
+#include "report/table/stack_text.h"
+
+#include <inttypes.h>
+
+enum { COLUMNS = 64, LINES_MAX = 40, CURVE_COLUMNS = 60, GROUP_COLUMNS = 62 };
+
+// How an owner looks in the map: a letter, small if it is only reserved; or a colour of a terminal.
+static const struct {
+	char letter;
+	unsigned char colour; // of 256
+} looks[SPACE_OWNERS_COUNT] = {
+	[SPACE_PROGRAM] = { 'P', 166 },     [SPACE_MALLOC_HEAP] = { 'H', 25 },
+	[SPACE_MALLOC_ARENA] = { 'A', 74 }, [SPACE_MALLOC_LARGE] = { 'B', 18 },
+	[SPACE_ALLOCATOR] = { 'J', 110 },   [SPACE_THREAD_STACK] = { 'S', 36 },
+	[SPACE_MAIN_STACK] = { 'M', 22 },   [SPACE_LIBRARY] = { 'L', 214 },
+	[SPACE_FILE] = { 'F', 227 },        [SPACE_LIBC] = { 'C', 175 },
+	[SPACE_LOADER] = { 'D', 96 },       [SPACE_KERNEL] = { 'K', 246 },
+	[SPACE_TIDEMARK] = { 'T', 240 },
+};
+
+static void write_label(struct paper *paper, const char *label, uint64_t bytes)
+{
+	char text[16];
+
+	paper_format(paper, PAPER_PLAIN, "  %-9s", label);
+	paper_field(paper, PAPER_BOLD, str_bytes(bytes, text), 11, true);
+	sink_text(paper->sink, "  ");
+}
+
+static void write_figures(const struct address_map *address_map, struct paper *paper)
+{
+	char bytes[16], count[28], slot[16];
+
+	write_label(paper, "free", address_map->holes.bytes);
+	paper_format(paper, PAPER_PLAIN, "in %s hole%s", str_count(address_map->holes.count, count),
+		     paper_plural(address_map->holes.count));
+	if (address_map->options->low || address_map->options->high)
+		paper_format(paper, PAPER_PLAIN, " of 0x%" PRIx64 " to 0x%" PRIx64,
+			     address_map->low, address_map->high);
+	sink_text(paper->sink, "\n");
+	write_label(paper, "largest", address_map->holes.largest);
+	paper_format(paper, PAPER_PLAIN,
+		     "free in one piece, at 0x%" PRIx64 ": %s whole slot%s of %s\n",
+		     address_map->holes.largest_at, str_count(address_map->largest_slots, count),
+		     paper_plural(address_map->largest_slots),
+		     str_bytes(address_map->options->granularity, slot));
+	write_label(paper, "unusable", address_map->unusable);
+	paper_format(paper, PAPER_PLAIN, "of the free bytes, in slots that are taken in part\n");
+	write_label(paper, "mapped", address_map->reserved);
+	paper_format(paper, PAPER_PLAIN, "%s of it committed\n\n",
+		     str_bytes(address_map->committed, bytes));
+}
+
+static void write_look(struct paper *paper, uint8_t owner, bool reserved, bool full)
+{
+	char c = looks[owner].letter;
+
+	if (paper->colour)
+		sink_format(paper->sink, "\033[38;5;%um%s\033[0m", looks[owner].colour,
+			    reserved ? "▒"
+			    : full   ? "█"
+				     : "▄");
+	else
+		sink_format(paper->sink, "%c", reserved ? c + ('a' - 'A') : c);
+}
+
+static void write_legend(const struct address_map *address_map, struct paper *paper)
+{
+	unsigned column = 0;
+	char bytes[16];
+
+	sink_text(paper->sink, "  ");
+	for (uint8_t owner = 0; owner < SPACE_OWNERS_COUNT; owner++) {
+		if (!address_map->owners[owner])
+			continue;
+		if (column == 3) {
+			sink_text(paper->sink, "\n  ");
+			column = 0;
+		}
+		write_look(paper, owner, false, true);
+		paper_format(paper, PAPER_PLAIN, " %-13s%11s    ",
+			     space_owner_word((enum space_owner)owner),
+			     str_bytes(address_map->owners[owner], bytes));
+		column++;
+	}
+	paper_format(paper, PAPER_DIM, "\n  %s\n\n",
+		     paper->colour ? "▒ reserved, not committed   ▄ less than half   · free"
+				   : "small letters: reserved, not committed; .: free");
+}
+
+// One character for some slots.
+static void write_cell(const struct address_map *address_map, struct paper *paper, uint64_t at,
+		       uint64_t slots)
+{
+	uint64_t owners[SPACE_OWNERS_COUNT] = { 0 };
+	uint64_t fill = 0;
+	bool reserved = true;
+	uint8_t most = ADDRESS_MAP_FREE;
+
+	for (uint64_t i = 0; i < slots; i++) {
+		struct address_map_cell cell =
+			address_map_cell(address_map, at + i * address_map->granularity);
+
+		if (cell.owner == ADDRESS_MAP_FREE)
+			continue;
+		owners[cell.owner] += cell.fill;
+		fill += cell.fill;
+		reserved = reserved && cell.reserved;
+	}
+	for (uint8_t owner = 0; owner < SPACE_OWNERS_COUNT; owner++)
+		if (owners[owner] && (most == ADDRESS_MAP_FREE || owners[owner] > owners[most]))
+			most = owner;
+	if (most == ADDRESS_MAP_FREE)
+		paper_text(paper, PAPER_DIM, paper->colour ? "·" : ".");
+	else
+		write_look(paper, most, reserved, fill * 2 >= slots * 255);
+}
+
+static void write_skipped(const struct address_map *address_map, struct paper *paper,
+			  const struct address_map_segment *segment)
+{
+	char bytes[16];
+
+	(void)address_map;
+	if (!segment->skipped)
+		return;
+	paper_format(paper, PAPER_DIM, "%16s … %s %s%s\n", "", str_bytes(segment->skipped, bytes),
+		     segment->skipped_owner == ADDRESS_MAP_FREE
+			     ? "free"
+			     : space_owner_word((enum space_owner)segment->skipped_owner),
+		     segment->skipped_reserved ? ", reserved" : "");
+}
+
+static void write_map(const struct address_map *address_map, struct paper *paper)
+{
+	uint64_t cells = 0;
+	uint64_t slots;
+	char bytes[16];
+
+	for (size_t i = 0; i < address_map->segments_count; i++)
+		cells += (address_map->segments[i].end - address_map->segments[i].start) /
+			 address_map->granularity;
+	for (slots = 1; slots * COLUMNS * LINES_MAX < cells;)
+		slots *= 2;
+	for (size_t i = 0; i < address_map->segments_count; i++) {
+		const struct address_map_segment *segment = &address_map->segments[i];
+		uint64_t step = slots * address_map->granularity;
+
+		write_skipped(address_map, paper, segment);
+		for (uint64_t at = segment->start; at < segment->end;) {
+			paper_format(paper, PAPER_DIM, "%16" PRIx64 " ", at);
+			for (int column = 0; column < COLUMNS && at < segment->end; column++) {
+				uint64_t left = (segment->end - at) / address_map->granularity;
+
+				write_cell(address_map, paper, at, left < slots ? left : slots);
+				at += left < slots ? left * address_map->granularity : step;
+			}
+			sink_text(paper->sink, "\n");
+		}
+	}
+	paper_format(paper, PAPER_DIM, "%16s each character: %s\n\n", "",
+		     str_bytes(slots * address_map->granularity, bytes));
+}
+
+// ---- curves ----
+
+static uint64_t free_of(const struct address_map_point *point)
+{
+	return point->free_min;
+}
+
+static uint64_t largest_of(const struct address_map_point *point)
+{
+	return point->largest_min;
+}
+
+static uint64_t committed_of(const struct address_map_point *point)
+{
+	return point->committed_max;
+}
+
+static uint64_t holes_of(const struct address_map_point *point)
+{
+	return point->holes_max;
+}
+
+static void write_curve(const struct address_map *address_map, struct paper *paper,
+			const char *label, uint64_t (*value)(const struct address_map_point *point),
+			bool lowest, bool bytes)
+{
+	static const char *const bars[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	uint64_t columns[CURVE_COLUMNS];
+	uint64_t high = 0;
+	uint64_t low = UINT64_MAX;
+	char from[28], to[28];
+
+	for (int i = 0; i < CURVE_COLUMNS; i++) {
+		columns[i] = lowest ? UINT64_MAX : 0;
+		for (int k = i * ADDRESS_MAP_POINTS / CURVE_COLUMNS;
+		     k < (i + 1) * ADDRESS_MAP_POINTS / CURVE_COLUMNS; k++) {
+			uint64_t each = value(&address_map->points[k]);
+
+			if (lowest ? each < columns[i] : each > columns[i])
+				columns[i] = each;
+		}
+		high = columns[i] > high ? columns[i] : high;
+		low = columns[i] < low ? columns[i] : low;
+	}
+	paper_format(paper, PAPER_PLAIN, "  %-13s ", label);
+	for (int i = 0; i < CURVE_COLUMNS; i++)
+		sink_text(paper->sink,
+			  bars[high ? (size_t)((double)columns[i] / (double)high * 7.0) : 0]);
+	if (bytes)
+		paper_format(paper, PAPER_PLAIN, "  %s to %s\n", str_bytes(low, from),
+			     str_bytes(high, to));
+	else
+		paper_format(paper, PAPER_PLAIN, "  %s to %s\n", str_count(low, from),
+			     str_count(high, to));
+}
+
+static void write_curves(const struct address_map *address_map, struct paper *paper)
+{
+	char end[24];
+
+	write_curve(address_map, paper, "free", free_of, true, true);
+	write_curve(address_map, paper, "largest free", largest_of, true, true);
+	write_curve(address_map, paper, "holes", holes_of, false, false);
+	write_curve(address_map, paper, "committed", committed_of, false, true);
+	paper_format(paper, PAPER_DIM, "  %-13s 0%*s\n\n", "", CURVE_COLUMNS - 1,
+		     str_duration(address_map->points_end_ns, end));
+}
+
+// ---- the table ----
+
+static void write_who(const struct address_map *address_map, struct stack_text *stacks,
+		      const struct address_map_group *group)
+{
+	const struct trace_file *file = reader_file(address_map->asked->reader, group->file);
+
+	if (group->stack == 0 && group->file && file) {
+		paper_foreign(stacks->paper, PAPER_PLAIN, file->path,
+			      stacks->paper->width - stacks->indent);
+		sink_text(stacks->paper->sink, "\n");
+	} else if (group->stack == 0) {
+		paper_format(stacks->paper, PAPER_DIM, "(%s, without a stack)\n",
+			     space_owner_word((enum space_owner)group->owner));
+	} else {
+		stack_text_write(stacks, address_map->process, group->stack);
+	}
+}
+
+static void write_group(const struct address_map *address_map, struct stack_text *stacks,
+			const struct address_map_group *group)
+{
+	struct paper *paper = stacks->paper;
+	char text[28], more[16];
+	struct str line = { 0 };
+
+	paper_field(paper,
+		    group->largest_without > address_map->holes.largest ? PAPER_BOLD : PAPER_DIM,
+		    str_bytes(group->largest_without, more), 10, true);
+	paper_field(paper, PAPER_PLAIN, str_count(group->count, text), 7, true);
+	paper_field(paper, PAPER_PLAIN, str_bytes(group->bytes, more), 11, true);
+	paper_field(paper, group->waste ? PAPER_BOLD : PAPER_DIM, str_bytes(group->waste, more), 11,
+		    true);
+	sink_text(paper->sink, "  ");
+	paper_field(paper, PAPER_PLAIN, space_owner_word((enum space_owner)group->owner),
+		    GROUP_COLUMNS - 41, false);
+	write_who(address_map, stacks, group);
+	str_format(&line, "%*s", 30, "");
+	str_bytes(group->size_min, more);
+	str_add(&line, more);
+	if (group->size_max != group->size_min)
+		str_format(&line, " to %s", str_bytes(group->size_max, more));
+	str_add(&line, " each, ");
+	address_map_describe_type(group, &line);
+	str_format(&line, ", %s old", str_duration(group->age_min_ns, text));
+	if (group->age_max_ns != group->age_min_ns)
+		str_format(&line, " to %s", str_duration(group->age_max_ns, text));
+	paper_foreign(paper, PAPER_DIM, str_get(&line), paper->width);
+	sink_text(paper->sink, "\n");
+	str_fini(&line);
+}
+
+static void write_table(const struct address_map *address_map, struct stack_text *stacks)
+{
+	struct paper *paper = stacks->paper;
+	uint64_t most = address_map->options->rows_max ? address_map->options->rows_max
+						       : UINT64_MAX;
+	char count[28];
+
+	paper_text(paper, PAPER_BOLD, "WHO IS IN THE WAY\n");
+	paper_format(paper, PAPER_DIM, "%10s%7s%11s%11s  %-*s%s\n", "largest", "count", "mapped",
+		     "waste", GROUP_COLUMNS - 41, "owner", "who mapped it");
+	paper_text(paper, PAPER_DIM, "   without\n");
+	for (size_t i = 0; i < address_map->groups_count && i < most; i++)
+		write_group(address_map, stacks, &address_map->groups[i]);
+	if (address_map->groups_count > most)
+		paper_format(paper, PAPER_DIM, "  %s more (-n 0: all)\n",
+			     str_count(address_map->groups_count - most, count));
+	sink_text(paper->sink, "\n");
+}
+
+// ---- failures ----
+
+// What else may have been short.
+static void write_limits(const struct address_map *address_map, struct paper *paper,
+			 const struct address_map_failure *failure)
+{
+	const struct trace_process *process =
+		reader_process(address_map->asked->reader, address_map->process);
+	char limit[16], mapped[16];
+
+	if (process->mapped_limit && failure->mapped + failure->size > process->mapped_limit)
+		paper_format(paper, PAPER_PLAIN,
+			     ", but of a limit: %s were mapped of %s (RLIMIT_AS)\n",
+			     str_bytes(failure->mapped, mapped),
+			     str_bytes(process->mapped_limit, limit));
+	else if (process->data_limit)
+		paper_format(paper, PAPER_PLAIN, " (of the limit of %s, RLIMIT_DATA, or memory?)\n",
+			     str_bytes(process->data_limit, limit));
+	else
+		sink_text(paper->sink, " (a limit, or memory?)\n");
+}
+
+static void write_failure(const struct address_map *address_map, struct stack_text *stacks,
+			  const struct address_map_failure *failure)
+{
+	struct paper *paper = stacks->paper;
+	char size[16], hole[16], all[16], time[24], count[28];
+
+	str_bytes(failure->size, size);
+	str_bytes(failure->holes.largest, hole);
+	str_bytes(failure->holes.bytes, all);
+	paper_field(paper, PAPER_PLAIN, str_duration(failure->time_ns, time), 12, true);
+	paper_format(paper, PAPER_BOLD, "  %-8s", address_map_failure_word(failure));
+	paper_field(paper, PAPER_BOLD, size, 10, true);
+	paper_format(paper, PAPER_PLAIN, "%*s", GROUP_COLUMNS - 32, "");
+	stack_text_write(stacks, address_map->process, failure->stack);
+	if (failure->holes.largest >= failure->size) {
+		paper_format(paper, PAPER_PLAIN,
+			     "%14slargest hole %s: it was not for want of address space", "", hole);
+		write_limits(address_map, paper, failure);
+		return;
+	}
+	paper_format(paper, PAPER_PLAIN, "%14slargest hole %s, of %s free in %s holes", "", hole,
+		     all, str_count(failure->holes.count, count));
+	if (failure->low != address_map->low || failure->high != address_map->high)
+		paper_format(paper, PAPER_PLAIN, " from 0x%" PRIx64 " to 0x%" PRIx64, failure->low,
+			     failure->high);
+	sink_text(paper->sink, "\n");
+	if (failure->culprit.count == 0)
+		return;
+	paper_format(paper, PAPER_PLAIN, "%14s%s without %s mapping%s (%s) of:\n", "",
+		     str_bytes(failure->culprit.largest_without, size),
+		     str_count(failure->culprit.count, count), paper_plural(failure->culprit.count),
+		     str_bytes(failure->culprit.bytes, hole));
+	paper_format(paper, PAPER_PLAIN, "%*s", GROUP_COLUMNS, "");
+	write_who(address_map, stacks, &failure->culprit);
+}
+
+static void write_failures(const struct address_map *address_map, struct stack_text *stacks)
+{
+	uint64_t kept = address_map->failures_count < ADDRESS_MAP_FAILURES_MAX
+				? address_map->failures_count
+				: ADDRESS_MAP_FAILURES_MAX;
+	char count[28];
+
+	if (!address_map->failures_count)
+		return;
+	paper_text(stacks->paper, PAPER_BOLD, "FAILED FOR WANT OF MEMORY\n");
+	for (uint64_t i = 0; i < kept; i++)
+		write_failure(address_map, stacks, &address_map->failures[i]);
+	if (kept < address_map->failures_count)
+		paper_format(stacks->paper, PAPER_DIM, "  %s more\n",
+			     str_count(address_map->failures_count - kept, count));
+	sink_text(stacks->paper->sink, "\n");
+}
+
+void address_map_write_text(const struct address_map *address_map, struct paper *paper)
+{
+	struct stack_text stacks = {
+		.paper = paper,
+		.names = address_map->asked->names,
+		.reader = address_map->asked->reader,
+		.indent = GROUP_COLUMNS,
+		.all_frames = address_map->options->all_frames,
+		.callers_max = 3,
+	};
+
+	moment_view_write_headline(address_map->asked, paper, address_map->process);
+	write_figures(address_map, paper);
+	write_legend(address_map, paper);
+	write_map(address_map, paper);
+	write_curves(address_map, paper);
+	write_failures(address_map, &stacks);
+	write_table(address_map, &stacks);
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}

@@ -1,0 +1,85 @@
+#include "report/draw/chart.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+void chart_fini(struct chart *chart)
+{
+	for (size_t i = 0; i < chart->curves_count; i++) {
+		mem_free(chart->curves[i].name);
+		mem_free(chart->curves[i].points);
+	}
+	for (size_t i = 0; i < chart->marks_count; i++)
+		mem_free(chart->marks[i].name);
+	mem_free(chart->curves);
+	mem_free(chart->cells);
+	mem_free(chart->marks);
+	mem_free(chart->title);
+	mem_free(chart->subtitle);
+	*chart = (struct chart){ 0 };
+}
+
+struct chart_curve *chart_add_curve(struct chart *chart, const char *name)
+{
+	chart->curves = mem_grow(chart->curves, &chart->curves_capacity, chart->curves_count + 1,
+				 sizeof *chart->curves);
+	chart->curves[chart->curves_count] = (struct chart_curve){ .name = mem_copy_text(name) };
+	return &chart->curves[chart->curves_count++];
+}
+
+void chart_add_point(struct chart_curve *curve, double x, double y)
+{
+	curve->points =
+		mem_grow(curve->points, &curve->capacity, curve->count + 1, sizeof *curve->points);
+	curve->points[curve->count++] = (struct chart_point){ x, y };
+}
+
+void chart_add_cell(struct chart *chart, const struct chart_cell *cell)
+{
+	chart->cells = mem_grow(chart->cells, &chart->cells_capacity, chart->cells_count + 1,
+				sizeof *chart->cells);
+	chart->cells[chart->cells_count++] = *cell;
+}
+
+void chart_add_mark(struct chart *chart, double x, const char *name)
+{
+	chart->marks = mem_grow(chart->marks, &chart->marks_capacity, chart->marks_count + 1,
+				sizeof *chart->marks);
+	chart->marks[chart->marks_count++] = (struct chart_mark){ x, mem_copy_text(name) };
+}
+
+// A name on one line of a comment.
+static void write_comment(struct sink *sink, const char *text)
+{
+	for (; *text; text++)
+		sink_write(sink, (unsigned char)*text < ' ' ? "?" : text, 1);
+}
+
+void chart_write_data(const struct chart *chart, struct sink *sink)
+{
+	if (chart->cells_count > 0) {
+		sink_text(sink, "# x-low x-high y-low y-high weight\n");
+		for (size_t i = 0; i < chart->cells_count; i++) {
+			const struct chart_cell *cell = &chart->cells[i];
+
+			sink_format(sink, "%.15g %.15g %.15g %.15g %.15g\n", cell->x_low,
+				    cell->x_high, cell->y_low, cell->y_high, cell->weight);
+		}
+		return;
+	}
+	for (size_t i = 0; i < chart->curves_count; i++) {
+		const struct chart_curve *curve = &chart->curves[i];
+
+		sink_text(sink, i > 0 ? "\n\n# " : "# ");
+		write_comment(sink, curve->name);
+		sink_text(sink, "\n");
+		for (size_t k = 0; k < curve->count; k++) {
+			const struct chart_point *point = &curve->points[k];
+
+			if (chart->style == CHART_STEPS && k > 0 && point->y != point[-1].y)
+				sink_format(sink, "%.15g %.15g\n", point->x, point[-1].y);
+			sink_format(sink, "%.15g %.15g\n", point->x, point->y);
+		}
+	}
+}

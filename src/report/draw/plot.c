@@ -1,0 +1,293 @@
+#include "report/draw/plot.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "report/draw/plot_keys.h"
+#include "report/draw/plot_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CANDIDATES_MAX = 200, LOOK_BUCKETS = 16 };
+
+const char *const plot_kind_words[PLOT_KINDS + 1] = {
+	[PLOT_LIVE] = "live",
+	[PLOT_BLOCKS] = "blocks",
+	[PLOT_CUMULATIVE] = "cumulative",
+	[PLOT_RATE] = "rate",
+	[PLOT_RSS] = "rss",
+	[PLOT_FAULTS] = "faults",
+	[PLOT_SIZES] = "sizes",
+	[PLOT_LIFETIMES] = "lifetimes",
+	[PLOT_LARGEST_FREE] = "largest-free",
+};
+
+const char *const plot_key_words[PLOT_KEYS + 1] = {
+	[PLOT_BY_NOTHING] = "none",  [PLOT_BY_PROCESS] = "process",   [PLOT_BY_HEAP] = "heap",
+	[PLOT_BY_THREAD] = "thread", [PLOT_BY_OWNER] = "owner",       [PLOT_BY_MODULE] = "module",
+	[PLOT_BY_STACK] = "stack",   [PLOT_BY_FUNCTION] = "function",
+};
+
+// ---- groups: the values of the key that have most ----
+
+static uint32_t by_value(void *context, const struct window_cell *cell)
+{
+	struct plot_groups *groups = context;
+
+	if (!query_context_selects(groups->keys.asked, cell))
+		return WINDOW_SKIP;
+	return plot_keys_of(&groups->keys, cell);
+}
+
+static uint32_t by_rank(void *context, const struct window_cell *cell)
+{
+	struct plot_groups *groups = context;
+	uint32_t value = by_value(context, cell);
+
+	if (value == WINDOW_SKIP)
+		return WINDOW_SKIP;
+	return value < groups->ranks_count ? groups->ranks[value] : groups->count;
+}
+
+struct ranked {
+	uint32_t value;
+	uint64_t weight;
+};
+
+static int heavier_first(const void *left, const void *right)
+{
+	const struct ranked *a = left, *b = right;
+
+	if (a->weight != b->weight)
+		return a->weight > b->weight ? -1 : 1;
+	return (a->value > b->value) - (a->value < b->value);
+}
+
+// Order the first `count` by what they reach at most, instead of by what passed through them.
+static bool weigh_by_peak(struct plot_groups *groups, struct window_query query,
+			  struct ranked *ranked, size_t count, struct err *err)
+{
+	struct window_bucket *buckets = mem_alloc(count * LOOK_BUCKETS, sizeof *buckets);
+	bool good;
+
+	for (size_t i = 0; i < count; i++)
+		groups->ranks[ranked[i].value] = (uint32_t)i;
+	groups->count = (uint32_t)count;
+	query.group = by_rank;
+	good = window_series(groups->keys.asked->window, &query, count, buckets, LOOK_BUCKETS, err);
+	for (size_t i = 0; i < count && good; i++) {
+		ranked[i].weight = 0;
+		for (size_t k = 0; k < LOOK_BUCKETS; k++) {
+			uint64_t peak = buckets[i * LOOK_BUCKETS + k].bytes_peak;
+
+			if (peak > ranked[i].weight)
+				ranked[i].weight = peak;
+		}
+	}
+	if (good)
+		qsort(ranked, count, sizeof *ranked, heavier_first);
+	mem_free(buckets);
+	return good;
+}
+
+bool plot_groups_find(struct plot_groups *groups, struct query_context *asked,
+		      const struct plot_options *options, struct err *err)
+{
+	struct window_query query = plot_query(asked, groups, by_value);
+	struct window_result result;
+	struct ranked *ranked;
+	size_t candidates = 0;
+	bool good = true;
+
+	plot_keys_init(&groups->keys, asked, options->key);
+	if (!window_ask(asked->window, &query, &result, err))
+		return false;
+	ranked = mem_alloc(result.rows_count + 1, sizeof *ranked);
+	groups->ranks = mem_alloc(result.rows_count + 1, sizeof *groups->ranks);
+	groups->ranks_count = result.rows_count;
+	for (uint32_t value = 0; value < result.rows_count; value++) {
+		const struct window_row *row = &result.rows[value];
+
+		groups->ranks[value] = UINT32_MAX;
+		if (window_present(row).count > 0)
+			ranked[candidates++] =
+				(struct ranked){ value, options->kind == PLOT_LIVE ||
+									options->kind == PLOT_BLOCKS
+								? window_present(row).bytes
+								: window_allocated(row).bytes };
+	}
+	window_result_fini(&result);
+	qsort(ranked, candidates, sizeof *ranked, heavier_first);
+	if (candidates > 1 && (options->kind == PLOT_LIVE || options->kind == PLOT_BLOCKS))
+		good = weigh_by_peak(groups, query, ranked,
+				     candidates < CANDIDATES_MAX ? candidates : CANDIDATES_MAX,
+				     err);
+	groups->values = candidates;
+	groups->count =
+		(uint32_t)(candidates < options->curves_max ? candidates : options->curves_max);
+	groups->order = mem_alloc(groups->count + 1, sizeof *groups->order);
+	for (uint32_t value = 0; value < groups->ranks_count; value++)
+		groups->ranks[value] = groups->count;
+	for (uint32_t i = 0; i < groups->count; i++) {
+		groups->order[i] = ranked[i].value;
+		groups->ranks[ranked[i].value] = i;
+	}
+	mem_free(ranked);
+	return good;
+}
+
+void plot_groups_fini(struct plot_groups *groups)
+{
+	plot_keys_fini(&groups->keys);
+	mem_free(groups->ranks);
+	mem_free(groups->order);
+	*groups = (struct plot_groups){ 0 };
+}
+
+size_t plot_groups_curves(const struct plot_groups *groups)
+{
+	return groups->count + (groups->values > groups->count);
+}
+
+const char *plot_groups_name(const struct plot_groups *groups, size_t curve, char out[static 40])
+{
+	char number[28];
+
+	if (curve < groups->count)
+		return groups->keys.names[groups->order[curve]];
+	str_count(groups->values - groups->count, number);
+	strcpy(out, number);
+	strcat(out, groups->values - groups->count == 1 ? " other" : " others");
+	return out;
+}
+
+void plot_groups_mark_rest(const struct plot_groups *groups, struct chart *chart)
+{
+	if (groups->values > groups->count && chart->curves_count > groups->count)
+		chart->curves[groups->count].rest = true;
+}
+
+struct window_query plot_query(struct query_context *asked, struct plot_groups *groups,
+			       uint32_t (*group)(void *, const struct window_cell *))
+{
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
+
+	query.from_ns = asked->from_ns;
+	query.to_ns = asked->to_ns;
+	if (group) {
+		query.group = group;
+		query.context = groups;
+		query.by_thread |= groups->keys.key == PLOT_BY_THREAD;
+	}
+	return query;
+}
+
+struct window_query plot_groups_query(struct plot_groups *groups)
+{
+	return plot_query(groups->keys.asked, groups, by_rank);
+}
+
+// ---- what all have in common ----
+
+// A rate by the pixel is noise.
+enum { RATE_BUCKET_PIXELS = 6 };
+
+static void set_title(struct chart *chart, const struct query_context *asked,
+		      const struct plot_options *options, const char *what)
+{
+	const struct trace_info *info = reader_info(asked->reader);
+	struct str text = { 0 };
+	char length[24], whole[24];
+
+	str_add(&text, what);
+	if (info->command[0])
+		str_format(&text, ": %s", info->command);
+	chart->title = str_take(&text);
+	str_duration(moment_duration(asked->reader), whole);
+	if (options->window)
+		str_format(&text, "%s, %s of %s", options->window,
+			   str_duration(asked->to_ns - asked->from_ns, length), whole);
+	else
+		str_format(&text, "the whole recording, %s", whole);
+	if (options->key != PLOT_BY_NOTHING)
+		str_format(&text, "; by %s", plot_key_words[options->key]);
+	if (query_narrows(&asked->selection.query))
+		str_add(&text, "; filtered");
+	if (asked->warnings_count > 0)
+		str_format(&text, "; %s", asked->warnings[0]);
+	chart->subtitle = str_take(&text);
+}
+
+static void add_marks(struct chart *chart, const struct query_context *asked)
+{
+	size_t count;
+	const struct window_mark *marks = window_marks(asked->window, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (marks[i].edge >= asked->from && marks[i].edge <= asked->to &&
+		    marks[i].time_ns >= asked->from_ns && marks[i].time_ns <= asked->to_ns)
+			chart_add_mark(chart, (double)marks[i].time_ns, marks[i].name);
+}
+
+// Resident memory, faults and holes are of whole processes.
+static const struct query_context_rules whole_rules = {
+	.about = QUERY_CONTEXT_WINDOW,
+	.one_layer = true,
+	.refused = ((1u << SELECTION_KINDS) - 1) &
+		   ~(SELECTION_BIT(PROCESS) | SELECTION_BIT(FROM) | SELECTION_BIT(TO)),
+	.refusal = "selects allocations, and this is drawn of whole processes (it takes --process, "
+		   "--from and --to; try: tidemark plot live)",
+	.exit_frees = true,
+};
+
+const struct query_context_rules *plot_rules(enum plot_kind kind)
+{
+	bool whole = kind == PLOT_RSS || kind == PLOT_FAULTS || kind == PLOT_LARGEST_FREE;
+
+	return whole ? &whole_rules : &query_context_findings_rules;
+}
+
+bool plot_make(struct chart *chart, struct query_context *asked, const struct plot_options *options,
+	       struct err *err)
+{
+	static const struct {
+		bool (*make)(struct chart *, struct query_context *, const struct plot_options *,
+			     struct err *);
+		const char *title;
+		bool over_time, keyed;
+	} kinds[PLOT_KINDS] = {
+		[PLOT_LIVE] = { plot_time_live, "live memory", true, true },
+		[PLOT_BLOCKS] = { plot_time_live, "live blocks", true, true },
+		[PLOT_CUMULATIVE] = { plot_time_flow, "memory allocated so far", true, true },
+		[PLOT_RATE] = { plot_time_flow, "allocation rate", true, true },
+		[PLOT_RSS] = { plot_time_rss, "resident memory", true, false },
+		[PLOT_FAULTS] = { plot_time_faults, "page faults", true, false },
+		[PLOT_SIZES] = { plot_sizes, "sizes of allocations", false, true },
+		[PLOT_LIFETIMES] = { plot_lifetimes, "lifetimes by size", false, false },
+		[PLOT_LARGEST_FREE] = { plot_time_holes, "largest hole in the address space", true,
+					false },
+	};
+	struct plot_options chosen = *options;
+
+	*chart = (struct chart){ 0 };
+	if (chosen.kind == PLOT_RATE || chosen.kind == PLOT_FAULTS)
+		chosen.buckets = (chosen.buckets + RATE_BUCKET_PIXELS - 1) / RATE_BUCKET_PIXELS;
+	if (options->key != PLOT_BY_NOTHING && !kinds[options->kind].keyed)
+		return err_set(err, ERR_USAGE, "%s cannot be drawn by a key",
+			       plot_kind_words[options->kind]);
+	if (kinds[options->kind].over_time && asked->from_ns >= asked->to_ns)
+		return err_set(err, ERR_USAGE,
+			       "the window has no length: there is no time to draw");
+	if (!query_context_match(asked, err))
+		return false;
+	set_title(chart, asked, options, kinds[options->kind].title);
+	if (kinds[options->kind].over_time) {
+		chart->x = (struct chart_axis){ .label = "time",
+						.unit = CHART_TIME,
+						.low = (double)asked->from_ns,
+						.high = (double)asked->to_ns };
+		add_marks(chart, asked);
+	}
+	return kinds[options->kind].make(chart, asked, &chosen, err);
+}

@@ -1,0 +1,521 @@
+// Plots over time: live bytes and blocks, rates, resident memory, page faults, the largest hole of
+// the address space. All are curves with one value for each of the buckets that the window is cut
+// into.
+#include "report/draw/plot_parts.h"
+
+#include "base/mem.h"
+#include "engine/space/space.h"
+
+#include <string.h>
+
+// Where bucket `bucket` of `count` begins.
+static double begin_of(const struct query_context *asked, size_t bucket, size_t count)
+{
+	return (double)asked->from_ns +
+	       (double)(asked->to_ns - asked->from_ns) * (double)bucket / (double)count;
+}
+
+// A level for each bucket, held until its end.
+static void add_levels(struct chart *chart, const struct query_context *asked, const char *name,
+		       const struct window_bucket *buckets, size_t count, bool blocks)
+{
+	struct chart_curve *curve = chart_add_curve(chart, name);
+	double level = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		level = (double)(blocks ? buckets[i].count_peak : buckets[i].bytes_peak);
+		chart_add_point(curve, begin_of(asked, i, count), level);
+	}
+	chart_add_point(curve, (double)asked->to_ns, level);
+}
+
+// ---- live, blocks ----
+
+static bool add_layer(struct chart *chart, struct query_context *asked, unsigned layer,
+		      const char *name, const struct plot_options *options, struct err *err)
+{
+	struct window_bucket *buckets = mem_alloc(options->buckets, sizeof *buckets);
+	struct window_query query = plot_query(asked, NULL, NULL);
+	bool good;
+
+	query.layers = layer;
+	if (query_narrows(&asked->selection.query))
+		good = window_series(asked->window, &query, 1, buckets, options->buckets, err);
+	else
+		good = window_timeline(asked->window, &query, buckets, options->buckets, err);
+	if (good)
+		add_levels(chart, asked, name, buckets, options->buckets,
+			   options->kind == PLOT_BLOCKS);
+	mem_free(buckets);
+	return good;
+}
+
+// Each layer that the trace has, or the one that was asked for.
+static bool add_layers(struct chart *chart, struct query_context *asked,
+		       const struct plot_options *options, struct err *err)
+{
+	unsigned layers = asked->layers;
+
+	if (!options->layer_given && !query_narrows(&asked->selection.query))
+		layers |= window_facts(asked->window)->layers;
+	if ((layers & WINDOW_HEAP) && !add_layer(chart, asked, WINDOW_HEAP, "heap", options, err))
+		return false;
+	return !(layers & WINDOW_VM) ||
+	       add_layer(chart, asked, WINDOW_VM, "committed", options, err);
+}
+
+static bool add_groups(struct chart *chart, struct query_context *asked,
+		       const struct plot_options *options, struct err *err)
+{
+	struct plot_groups groups = { 0 };
+	struct window_bucket *buckets = NULL;
+	struct window_query query;
+	size_t curves;
+	char other[40];
+	bool good = plot_groups_find(&groups, asked, options, err);
+
+	curves = plot_groups_curves(&groups);
+	if (good) {
+		query = plot_groups_query(&groups);
+		buckets = mem_alloc(curves * options->buckets + 1, sizeof *buckets);
+		good = window_series(asked->window, &query, curves, buckets, options->buckets, err);
+	}
+	for (size_t i = 0; i < curves && good; i++)
+		add_levels(chart, asked, plot_groups_name(&groups, i, other),
+			   buckets + i * options->buckets, options->buckets,
+			   options->kind == PLOT_BLOCKS);
+	if (good)
+		plot_groups_mark_rest(&groups, chart);
+	mem_free(buckets);
+	plot_groups_fini(&groups);
+	return good;
+}
+
+bool plot_time_live(struct chart *chart, struct query_context *asked,
+		    const struct plot_options *options, struct err *err)
+{
+	bool blocks = options->kind == PLOT_BLOCKS;
+
+	chart->y = (struct chart_axis){ .label = blocks ? "live blocks" : "live",
+					.unit = blocks ? CHART_COUNT : CHART_BYTES };
+	return options->key == PLOT_BY_NOTHING ? add_layers(chart, asked, options, err)
+					       : add_groups(chart, asked, options, err);
+}
+
+// ---- cumulative, rate ----
+
+static void add_flow(struct chart *chart, const struct query_context *asked, const char *name,
+		     const struct window_flow *flows, const struct plot_options *options)
+{
+	struct chart_curve *curve = chart_add_curve(chart, name);
+	size_t count = options->buckets;
+	double seconds = (double)(asked->to_ns - asked->from_ns) / 1e9 / (double)count;
+	double sum = 0, rate = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (options->kind == PLOT_CUMULATIVE)
+			chart_add_point(curve, begin_of(asked, i, count), sum);
+		sum += (double)flows[i].allocated.bytes;
+		rate = (double)flows[i].allocated.bytes / seconds;
+		if (options->kind == PLOT_RATE)
+			chart_add_point(curve, begin_of(asked, i, count), rate);
+	}
+	chart_add_point(curve, (double)asked->to_ns, options->kind == PLOT_CUMULATIVE ? sum : rate);
+}
+
+bool plot_time_flow(struct chart *chart, struct query_context *asked,
+		    const struct plot_options *options, struct err *err)
+{
+	struct plot_groups groups = { 0 };
+	struct window_flow *flows = NULL;
+	struct window_query query;
+	size_t curves;
+	char other[40];
+	bool good = plot_groups_find(&groups, asked, options, err);
+
+	if (options->kind == PLOT_RATE) {
+		chart->y = (struct chart_axis){ .label = "allocated", .unit = CHART_BYTES_PER_S };
+	} else {
+		chart->y = (struct chart_axis){ .label = "allocated so far", .unit = CHART_BYTES };
+		chart->style = CHART_LINES;
+	}
+	curves = plot_groups_curves(&groups);
+	if (good) {
+		query = plot_groups_query(&groups);
+		flows = mem_alloc(curves * options->buckets + 1, sizeof *flows);
+		good = window_flows(asked->window, &query, curves, flows, options->buckets, err);
+	}
+	for (size_t i = 0; i < curves && good; i++)
+		add_flow(chart, asked, plot_groups_name(&groups, i, other),
+			 flows + i * options->buckets, options);
+	if (good)
+		plot_groups_mark_rest(&groups, chart);
+	mem_free(flows);
+	plot_groups_fini(&groups);
+	return good;
+}
+
+// ---- rss ----
+
+// Resident memory of all processes together, as the samples come.
+struct residence {
+	enum trace_note_kind kind; // of the samples
+	uint64_t *bytes;           // by process
+	size_t capacity;
+	uint64_t total;
+	size_t samples;
+};
+
+static void residence_set(struct residence *residence, process_id process, uint64_t bytes)
+{
+	size_t before = residence->capacity;
+
+	residence->bytes = mem_grow(residence->bytes, &residence->capacity, process + (size_t)1,
+				    sizeof *residence->bytes);
+	memset(residence->bytes + before, 0,
+	       (residence->capacity - before) * sizeof *residence->bytes);
+	residence->total += bytes - residence->bytes[process];
+	residence->bytes[process] = bytes;
+}
+
+static bool residence_note(struct residence *residence, const struct query_context *asked,
+			   const struct trace_note *note)
+{
+	if ((note->kind != residence->kind && note->kind != TRACE_NOTE_PROCESS_END) ||
+	    note->process >= reader_processes_count(asked->reader) ||
+	    !query_has_process(&asked->selection.query, note->process))
+		return false;
+	residence->samples += note->kind == residence->kind;
+	residence_set(residence, note->process, note->kind == residence->kind ? note->value : 0);
+	return true;
+}
+
+// Snapshots until a time are samples too: the peak lies before memory is given back, where one is
+// taken, and mostly between two samples.
+static void add_snapshots(struct chart_curve *curve, const struct query_context *asked,
+			  struct residence *residence, uint32_t *next, uint64_t until_ns)
+{
+	for (; *next < reader_snapshots_count(asked->reader); ++*next) {
+		const struct trace_snapshot *one = reader_snapshot(asked->reader, *next);
+		uint64_t time_ns = one->time_ns;
+
+		if (time_ns > until_ns)
+			return;
+		if (residence->kind != TRACE_NOTE_RSS || !one->rss_bytes ||
+		    !query_has_process(&asked->selection.query, one->process))
+			continue;
+		residence_set(residence, one->process, one->rss_bytes);
+		if (time_ns >= asked->from_ns && time_ns <= asked->to_ns)
+			chart_add_point(curve, (double)time_ns, (double)residence->total);
+	}
+}
+
+static void add_resident(struct chart *chart, struct query_context *asked,
+			 struct residence *residence, const char *name)
+{
+	struct chart_curve *curve = chart_add_curve(chart, name);
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t before = 0;
+	bool inside = false;
+	uint32_t next = 0;
+
+	reader_rewind(asked->reader);
+	while ((item = reader_next(asked->reader, &event, &note)) != READER_END) {
+		if (item != READER_NOTE)
+			continue;
+		if (note.time_ns > asked->to_ns)
+			break;
+		add_snapshots(curve, asked, residence, &next, note.time_ns);
+		before = residence->total;
+		if (!residence_note(residence, asked, &note))
+			continue;
+		if (note.time_ns >= asked->from_ns && !inside)
+			chart_add_point(curve, (double)asked->from_ns, (double)before);
+		inside |= note.time_ns >= asked->from_ns;
+		if (inside)
+			chart_add_point(curve, (double)note.time_ns, (double)residence->total);
+	}
+	reader_rewind(asked->reader);
+	if (!inside)
+		chart_add_point(curve, (double)asked->from_ns, (double)residence->total);
+	chart_add_point(curve, (double)asked->to_ns, (double)residence->total);
+}
+
+// Whether any of the selected processes has samples of that kind.
+static bool has_samples(const struct query_context *asked, uint8_t kind)
+{
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		const struct trace_process *process = reader_process(asked->reader, id);
+
+		if (query_has_process(&asked->selection.query, id) &&
+		    (kind == TRACE_NOTE_PSS ? process->pss_max_bytes : process->swap_max_bytes))
+			return true;
+	}
+	return false;
+}
+
+bool plot_time_rss(struct chart *chart, struct query_context *asked,
+		   const struct plot_options *options, struct err *err)
+{
+	static const struct {
+		const char *name;
+		uint8_t kind;
+	} more[] = { { "its share (PSS)", TRACE_NOTE_PSS }, { "swapped out", TRACE_NOTE_SWAP } };
+	struct residence residence = { .kind = TRACE_NOTE_RSS };
+	uint64_t samples;
+
+	chart->y = (struct chart_axis){ .label = "memory", .unit = CHART_BYTES };
+	add_resident(chart, asked, &residence, "resident");
+	mem_free(residence.bytes);
+	samples = residence.samples;
+	for (size_t i = 0; i < sizeof more / sizeof *more && samples > 0; i++) {
+		if (!has_samples(asked, more[i].kind))
+			continue;
+		residence = (struct residence){ .kind = more[i].kind };
+		add_resident(chart, asked, &residence, more[i].name);
+		mem_free(residence.bytes);
+	}
+	if (samples == 0)
+		return err_set(err, ERR_USAGE, "the trace has no samples of resident memory%s",
+			       query_narrows(&asked->selection.query) ? " of these processes" : "");
+	return add_layer(chart, asked, WINDOW_HEAP, "live in the heap", options, err);
+}
+
+// ---- faults ----
+
+// Samples come ten times a second, and only when the figure has changed.
+enum { SAMPLE_NS = 100000000, LATE_NS = 2 * SAMPLE_NS };
+
+enum { FAULTS_MINOR, FAULTS_MAJOR, FAULTS_KINDS };
+
+// The last sample of a process.
+struct fault_last {
+	uint64_t value, time_ns;
+	bool known;
+};
+
+// Faults by bucket. The kernel counts from the beginning of a process, through exec.
+struct faults {
+	const struct query_context *asked;
+	double *counts[FAULTS_KINDS];
+	size_t count;                          // of buckets
+	struct fault_last *last[FAULTS_KINDS]; // by process
+	size_t capacities[FAULTS_KINDS];
+	size_t samples;
+};
+
+// So many faults, evenly between two times.
+static void faults_spread(struct faults *faults, int kind, uint64_t from_ns, uint64_t to_ns,
+			  double value)
+{
+	const struct query_context *asked = faults->asked;
+	double width = (double)(asked->to_ns - asked->from_ns) / (double)faults->count;
+	double from = ((double)from_ns - (double)asked->from_ns) / width;
+	double to = ((double)to_ns - (double)asked->from_ns) / width;
+	double length = to - from;
+
+	if (to < 0 || from >= (double)faults->count)
+		return;
+	for (size_t i = from > 0 ? (size_t)from : 0; i < faults->count && (double)i <= to; i++) {
+		double low = from > (double)i ? from : (double)i;
+		double high = to < (double)(i + 1) ? to : (double)(i + 1);
+
+		faults->counts[kind][i] += length > 0 ? value * (high - low) / length
+						      : (high == to ? value : 0);
+	}
+}
+
+// What the image before it in the same process had come to, where an image has no sample yet.
+static uint64_t faults_before(const struct faults *faults, int kind, process_id process)
+{
+	const struct reader *reader = faults->asked->reader;
+	const struct trace_process *image = reader_process(reader, process);
+
+	for (process_id id = process; image->generation > 0 && id-- > 0;)
+		if (reader_process(reader, id)->pid == image->pid && faults->last[kind][id].known)
+			return faults->last[kind][id].value;
+	return 0;
+}
+
+static void faults_note(struct faults *faults, const struct trace_note *note)
+{
+	const struct reader *reader = faults->asked->reader;
+	int kind = note->kind == TRACE_NOTE_MAJOR ? FAULTS_MAJOR : FAULTS_MINOR;
+	size_t before = faults->capacities[kind];
+	const struct trace_process *process;
+	struct fault_last *last;
+	uint64_t from_ns;
+
+	if ((note->kind != TRACE_NOTE_MINOR && note->kind != TRACE_NOTE_MAJOR) ||
+	    note->process >= reader_processes_count(reader) ||
+	    !query_has_process(&faults->asked->selection.query, note->process))
+		return;
+	faults->samples++;
+	faults->last[kind] = mem_grow(faults->last[kind], &faults->capacities[kind],
+				      note->process + (size_t)1, sizeof **faults->last);
+	memset(faults->last[kind] + before, 0,
+	       (faults->capacities[kind] - before) * sizeof **faults->last);
+	last = &faults->last[kind][note->process];
+	process = reader_process(reader, note->process);
+	if (!last->known)
+		last->value = faults_before(faults, kind, note->process);
+	from_ns = note->time_ns > SAMPLE_NS ? note->time_ns - SAMPLE_NS : 0;
+	if (from_ns < last->time_ns || (last->known && note->time_ns < last->time_ns + LATE_NS))
+		from_ns = last->time_ns;
+	if (from_ns < process->began_ns && process->began_ns < note->time_ns)
+		from_ns = process->began_ns;
+	if (note->value > last->value)
+		faults_spread(faults, kind, from_ns, note->time_ns,
+			      (double)(note->value - last->value));
+	*last = (struct fault_last){ note->value, note->time_ns, true };
+}
+
+static void faults_add_curve(const struct faults *faults, struct chart *chart, int kind,
+			     const char *name)
+{
+	const struct query_context *asked = faults->asked;
+	struct chart_curve *curve = chart_add_curve(chart, name);
+	double seconds = (double)(asked->to_ns - asked->from_ns) / 1e9 / (double)faults->count;
+	double rate = 0;
+
+	for (size_t i = 0; i < faults->count; i++) {
+		rate = faults->counts[kind][i] / seconds;
+		chart_add_point(curve, begin_of(asked, i, faults->count), rate);
+	}
+	chart_add_point(curve, (double)asked->to_ns, rate);
+}
+
+bool plot_time_faults(struct chart *chart, struct query_context *asked,
+		      const struct plot_options *options, struct err *err)
+{
+	struct faults faults = { .asked = asked, .count = options->buckets };
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+
+	for (int kind = 0; kind < FAULTS_KINDS; kind++)
+		faults.counts[kind] = mem_alloc(faults.count, sizeof(double));
+	reader_rewind(asked->reader);
+	while ((item = reader_next(asked->reader, &event, &note)) != READER_END)
+		if (item == READER_NOTE)
+			faults_note(&faults, &note);
+	reader_rewind(asked->reader);
+	chart->y = (struct chart_axis){ .label = "page faults per second", .unit = CHART_COUNT };
+	if (faults.samples > 0) {
+		faults_add_curve(&faults, chart, FAULTS_MINOR, "without reading (minor)");
+		faults_add_curve(&faults, chart, FAULTS_MAJOR, "read from a disk (major)");
+	}
+	for (int kind = 0; kind < FAULTS_KINDS; kind++) {
+		mem_free(faults.counts[kind]);
+		mem_free(faults.last[kind]);
+	}
+	return faults.samples > 0 ||
+	       err_set(err, ERR_USAGE, "the trace has no samples of page faults%s",
+		       query_narrows(&asked->selection.query) ? " of these processes" : "");
+}
+
+// ---- largest-free ----
+
+// The lowest figure of each bucket, over all processes.
+struct holes {
+	const struct query_context *asked;
+	double *lowest; // by bucket; negative: nothing was seen in it
+	size_t count;
+	double now; // -1: there is no address space yet
+};
+
+static double largest_hole(const struct holes *holes, const struct space *space)
+{
+	const struct reader *reader = holes->asked->reader;
+	double least = -1;
+
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct ranges *ranges = space_ranges(space, id);
+		double hole;
+
+		if (!ranges || ranges->used == 0 ||
+		    !query_has_process(&holes->asked->selection.query, id))
+			continue;
+		hole = (double)ranges_holes(ranges, 64 << 10, space_limit(space, id)).largest;
+		if (least < 0 || hole < least)
+			least = hole;
+	}
+	return least;
+}
+
+static void holes_take(struct holes *holes, uint64_t time_ns)
+{
+	const struct query_context *asked = holes->asked;
+	double share;
+	size_t bucket;
+
+	if (time_ns < asked->from_ns || holes->now < 0)
+		return;
+	share = (double)(time_ns - asked->from_ns) / (double)(asked->to_ns - asked->from_ns);
+	bucket = (size_t)(share * (double)holes->count);
+	if (bucket >= holes->count)
+		bucket = holes->count - 1;
+	if (holes->lowest[bucket] < 0 || holes->now < holes->lowest[bucket])
+		holes->lowest[bucket] = holes->now;
+}
+
+static void follow_holes(struct holes *holes)
+{
+	const struct query_context *asked = holes->asked;
+	struct space *space = space_new(NULL);
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+
+	reader_rewind(asked->reader);
+	while ((item = reader_next(asked->reader, &event, &note)) != READER_END) {
+		uint64_t time_ns = item == READER_NOTE ? note.time_ns : event.time_ns;
+		bool matters = item == READER_NOTE || trace_kind_is_vm(event.kind);
+
+		if (time_ns > asked->to_ns)
+			break;
+		if (!matters)
+			continue;
+		holes_take(holes, time_ns); // as it was until now
+		space_learn(space, asked->reader);
+		if (item == READER_NOTE)
+			space_add_note(space, &note);
+		else
+			space_add_event(space, &event);
+		if (item == READER_EVENT || note.kind == TRACE_NOTE_PROCESS_END ||
+		    note.kind == TRACE_NOTE_PROCESS_START)
+			holes->now = largest_hole(holes, space);
+		holes_take(holes, time_ns);
+	}
+	reader_rewind(asked->reader);
+	space_free(space);
+}
+
+bool plot_time_holes(struct chart *chart, struct query_context *asked,
+		     const struct plot_options *options, struct err *err)
+{
+	struct holes holes = { .asked = asked, .count = options->buckets, .now = -1 };
+	struct chart_curve *curve;
+	double level = -1;
+
+	if (!(window_facts(asked->window)->layers & WINDOW_VM))
+		return err_set(err, ERR_USAGE, "the trace has no calls on virtual memory");
+	holes.lowest = mem_alloc(holes.count, sizeof *holes.lowest);
+	for (size_t i = 0; i < holes.count; i++)
+		holes.lowest[i] = -1;
+	follow_holes(&holes);
+	chart->y = (struct chart_axis){ .label = "largest hole", .unit = CHART_BYTES };
+	curve = chart_add_curve(chart, "largest hole");
+	for (size_t i = 0; i < holes.count; i++) {
+		if (holes.lowest[i] >= 0)
+			level = holes.lowest[i];
+		if (level >= 0)
+			chart_add_point(curve, begin_of(asked, i, holes.count), level);
+	}
+	if (level >= 0)
+		chart_add_point(curve, (double)asked->to_ns, level);
+	mem_free(holes.lowest);
+	return level >= 0 || err_set(err, ERR_USAGE, "nothing is mapped in the window");
+}

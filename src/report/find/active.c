@@ -1,0 +1,465 @@
+#include "report/find/active.h"
+
+#include "base/mem.h"
+#include "report/table/query_write.h"
+#include "report/table/stack_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct query_context_rules active_rules = { .about = QUERY_CONTEXT_MOMENT };
+
+// glibc's stdio takes its buffers from malloc, here. Its debug information knows it by the name
+// with which libc calls itself.
+static const char *const stdio_functions[] = { "_IO_file_doallocate", "__GI__IO_file_doallocate" };
+
+// For each stack whether stdio is in it.
+enum { STDIO_UNKNOWN, STDIO_NO, STDIO_YES };
+
+static void add_row(struct active *active, const struct active_row *row)
+{
+	if (row->size < active->options->bytes_min)
+		return;
+	active->rows =
+		mem_grow(active->rows, &active->capacity, active->count + 1, sizeof *active->rows);
+	active->rows[active->count++] = *row;
+}
+
+static bool frame_is_stdio(const struct query_context *asked, frame_id frame)
+{
+	size_t count;
+	const struct symbol *symbols = names_find(asked->names, frame, &count);
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < sizeof stdio_functions / sizeof *stdio_functions; k++)
+			if (symbols[i].function &&
+			    strcmp(symbols[i].function, stdio_functions[k]) == 0)
+				return true;
+	return false;
+}
+
+// Walks up to the first stack that is known, and leaves an answer at all that were passed.
+static bool is_stdio(const struct query_context *asked, uint8_t *known, stack_id stack)
+{
+	uint32_t count = reader_stacks_count(asked->reader);
+	uint8_t answer = STDIO_NO;
+	stack_id at = stack;
+
+	while (at && at < count) {
+		const struct trace_stack *node = reader_stack(asked->reader, at);
+
+		if (known[at] != STDIO_UNKNOWN) {
+			answer = known[at];
+			break;
+		}
+		if (frame_is_stdio(asked, node->frame)) {
+			answer = STDIO_YES;
+			break;
+		}
+		at = node->parent < at ? node->parent : 0;
+	}
+	for (stack_id passed = stack; passed && passed < count && passed != at;) {
+		stack_id parent = reader_stack(asked->reader, passed)->parent;
+
+		known[passed] = answer;
+		passed = parent < passed ? parent : 0;
+	}
+	if (at && at < count)
+		known[at] = answer;
+	return answer == STDIO_YES;
+}
+
+static void add_blocks(struct active *active, process_id process, uint8_t *stdio)
+{
+	const struct query_context *asked = active->asked;
+	const struct space *space = present_space(asked->present);
+	uint64_t now = present_time(asked->present, process);
+	struct present_block *blocks;
+	size_t count;
+
+	blocks = present_blocks(asked->present, process, true, &count);
+	for (size_t i = 0; i < count; i++) {
+		const struct present_block *block = &blocks[i];
+		const struct range *range;
+		struct active_row row = {
+			.address = block->address,
+			.size = block->size,
+			.age_ns = now > block->time_ns ? now - block->time_ns : 0,
+			.owner = "malloc",
+			.process = process,
+			.thread = block->thread,
+			.stack = block->stack,
+			.heap = block->heap,
+		};
+
+		if (!block->selected || block->inherited)
+			continue;
+		active->heap.count++;
+		active->heap.bytes += block->size;
+		if (block->size < active->options->bytes_min)
+			continue;
+		range = ranges_find(space_ranges(space, process), block->address);
+		if (block->heap)
+			row.owner = "pool";
+		else if (is_stdio(asked, stdio, block->stack))
+			row.owner = "stdio";
+		else if (range)
+			row.owner = space_owner_word(space_owner(space, range));
+		add_row(active, &row);
+	}
+	mem_free(blocks);
+}
+
+static bool is_mallocs(enum space_owner owner)
+{
+	return owner == SPACE_MALLOC_HEAP || owner == SPACE_MALLOC_ARENA ||
+	       owner == SPACE_MALLOC_LARGE || owner == SPACE_ALLOCATOR;
+}
+
+// A whole mapping: pieces side by side that one call made.
+static void add_mapping(struct active *active, const struct active_row *row, enum space_owner owner)
+{
+	if ((active->layers & QUERY_HEAP) && is_mallocs(owner)) {
+		active->left_out.count++;
+		active->left_out.bytes += row->size;
+		return;
+	}
+	active->vm.count++;
+	active->vm.bytes += row->size;
+	active->vm_committed += row->committed;
+	add_row(active, row);
+}
+
+static bool mapping_selected(const struct active *active, const struct range *range)
+{
+	const struct query *query = &active->asked->selection.query;
+
+	return range->owner != SPACE_TIDEMARK && !range->inherited &&
+	       (query_has_thread(query, range->thread) || range->baseline) &&
+	       (!query->threads || !range->baseline) &&
+	       (!query->stack || query->stack(query->context, range->stack));
+}
+
+static void add_mappings(struct active *active, process_id process)
+{
+	const struct query_context *asked = active->asked;
+	const struct query *query = &asked->selection.query;
+	const struct space *space = present_space(asked->present);
+	const struct ranges *ranges = space_ranges(space, process);
+	uint64_t now = present_time(asked->present, process);
+	const struct range *range;
+	const struct range *next;
+	uint64_t at = 0;
+
+	while ((range = ranges_from(ranges, at))) {
+		enum space_owner owner = space_owner(space, range);
+		struct active_row row = {
+			.address = range->start,
+			.age_ns = now > range->time_ns ? now - range->time_ns : 0,
+			.owner = space_owner_word(owner),
+			.process = process,
+			.thread = range->thread,
+			.stack = range->stack,
+			.file = range->file,
+			.protection = range->protection,
+			.vm = true,
+		};
+
+		for (next = range; next && next->start == row.address + row.size &&
+				   next->number == range->number && next->owner == range->owner &&
+				   next->inherited == range->inherited;
+		     next = ranges_find(ranges, next->end)) {
+			row.size += next->end - next->start;
+			if (space_commit(space, next))
+				row.committed += next->end - next->start;
+		}
+		at = row.address + row.size;
+		if (mapping_selected(active, range) && query_has_size(query, row.size))
+			add_mapping(active, &row, owner);
+	}
+}
+
+static int largest_first(const void *a, const void *b)
+{
+	const struct active_row *x = a;
+	const struct active_row *y = b;
+
+	if (x->size != y->size)
+		return x->size > y->size ? -1 : 1;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->heap < y->heap ? -1 : x->heap > y->heap;
+}
+
+void active_init(struct active *active, struct query_context *asked,
+		 const struct active_options *options)
+{
+	const struct query *query = &asked->selection.query;
+	uint8_t *stdio = mem_alloc(reader_stacks_count(asked->reader) + 1, 1);
+
+	*active = (struct active){
+		.asked = asked,
+		.options = options,
+		.layers = query->layers ? query->layers : QUERY_HEAP | QUERY_VM,
+	};
+	// What becomes of a block, and which heap it is from, is asked of no mapping.
+	if (query->lifetime_given || query->types || (query->heaps && !query->heaps_dropped))
+		active->layers &= ~(unsigned)QUERY_VM;
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		if (!query_has_process(query, id))
+			continue;
+		// Blocks that an exec took away were never freed; mappings are those of the end.
+		if (active->layers & QUERY_HEAP)
+			add_blocks(active, id, stdio);
+		if ((active->layers & QUERY_VM) && !moment_view_passes_over(asked, id))
+			add_mappings(active, id);
+	}
+	mem_free(stdio);
+	query_context_matched(asked,
+			      active->heap.count + active->vm.count + active->left_out.count);
+	if (active->count)
+		qsort(active->rows, active->count, sizeof *active->rows, largest_first);
+	active->shown = active->count;
+	if (options->rows_max && active->shown > options->rows_max)
+		active->shown = options->rows_max;
+}
+
+void active_fini(struct active *active)
+{
+	mem_free(active->rows);
+	*active = (struct active){ 0 };
+}
+
+// ---- for people ----
+
+static void write_totals(const struct active *active, struct paper *paper)
+{
+	char bytes[16], count[28], more[16];
+
+	if (active->layers & QUERY_HEAP) {
+		paper_text(paper, PAPER_PLAIN, "  heap      ");
+		paper_field(paper, PAPER_BOLD, str_bytes(active->heap.bytes, bytes), 11, true);
+		paper_format(paper, PAPER_PLAIN, "  in %s block%s\n",
+			     str_count(active->heap.count, count),
+			     paper_plural(active->heap.count));
+	}
+	if (active->layers & QUERY_VM) {
+		paper_text(paper, PAPER_PLAIN, "  mappings  ");
+		paper_field(paper, PAPER_BOLD, str_bytes(active->vm.bytes, bytes), 11, true);
+		paper_format(paper, PAPER_PLAIN, "  in %s mapping%s, %s of it committed\n",
+			     str_count(active->vm.count, count), paper_plural(active->vm.count),
+			     str_bytes(active->vm_committed, more));
+	}
+	if (active->left_out.count)
+		paper_format(paper, PAPER_DIM,
+			     "  %-10s%11s  in %s mapping%s of malloc, where the blocks are, left "
+			     "out here (--layer vm)\n",
+			     "", str_bytes(active->left_out.bytes, bytes),
+			     str_count(active->left_out.count, count),
+			     paper_plural(active->left_out.count));
+	sink_text(paper->sink, "\n");
+}
+
+static void write_row(const struct active *active, const struct active_row *row,
+		      struct stack_text *stacks)
+{
+	const struct trace_file *file = reader_file(active->asked->reader, row->file);
+	struct paper *paper = stacks->paper;
+	char bytes[16], age[24], address[24];
+
+	paper_field(paper, PAPER_BOLD, str_bytes(row->size, bytes), 10, true);
+	paper_field(paper, PAPER_PLAIN, str_duration(row->age_ns, age), 12, true);
+	snprintf(address, sizeof address, "0x%" PRIx64, row->address);
+	paper_field(paper, PAPER_PLAIN, address, 16, true);
+	paper_text(paper, PAPER_PLAIN, "  ");
+	paper_field(paper, PAPER_PLAIN, row->owner, 13, false);
+	if (row->stack == 0 && row->file && file) {
+		paper_foreign(paper, PAPER_PLAIN, file->path, paper->width - stacks->indent);
+		sink_text(paper->sink, "\n");
+		return;
+	}
+	stack_text_write(stacks, row->process, row->stack);
+}
+
+// What is not listed: behind the last row, and smaller than --min-bytes.
+static void write_rest(const struct active *active, struct paper *paper)
+{
+	uint64_t rest = active->heap.count + active->vm.count - active->shown;
+	uint64_t bytes = active->heap.bytes + active->vm.bytes;
+	char text[16], count[28];
+
+	if (rest == 0)
+		return;
+	for (size_t i = 0; i < active->shown; i++)
+		bytes -= active->rows[i].size;
+	paper_field(paper, PAPER_DIM, str_bytes(bytes, text), 10, true);
+	paper_format(paper, PAPER_DIM, "  in %s more%s\n", str_count(rest, count),
+		     active->options->bytes_min ? "" : " (-n 0: all)");
+}
+
+void active_write_text(const struct active *active, struct paper *paper)
+{
+	const struct query_context *asked = active->asked;
+	struct stack_text stacks = {
+		.paper = paper,
+		.names = asked->names,
+		.reader = asked->reader,
+		.indent = 53,
+		.all_frames = active->options->all_frames,
+		.several = reader_processes_count(asked->reader) > 1,
+		.callers_max = 4,
+	};
+
+	moment_view_write_headline(asked, paper, TRACE_NONE);
+	write_totals(active, paper);
+	if (active->shown) {
+		paper_format(paper, PAPER_DIM, "%10s%12s%16s  %-13s%s\n", "size", "age", "address",
+			     "owner", "who asked for it");
+		for (size_t i = 0; i < active->shown; i++)
+			write_row(active, &active->rows[i], &stacks);
+	}
+	write_rest(active, paper);
+	sink_text(paper->sink, "\n");
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}
+
+// ---- for programs ----
+
+static const char *heap_name(const struct active *active, const struct active_row *row)
+{
+	const struct trace_heap *heap = reader_heap(active->asked->reader, row->heap);
+
+	return row->heap && heap ? heap->name : "malloc";
+}
+
+enum part { LAYER, THREAD, HEAP, COMMITTED, PROTECTION, FILE_PATH, LIBRARY };
+
+static struct sheet_cell get_part(const struct sheet_at *at)
+{
+	const struct active *active = at->sheet->context;
+	const struct reader *reader = active->asked->reader;
+	const struct active_row *row = at->row;
+	const struct trace_thread *thread = reader_thread(reader, row->thread);
+	const struct trace_file *file = reader_file(reader, row->file);
+	struct sheet_cell module;
+
+	switch ((enum part)at->column->at) {
+	case LAYER:
+		return sheet_text(row->vm ? "vm" : "heap");
+	case THREAD:
+		return sheet_u64(thread, thread ? thread->tid : 0);
+	case HEAP:
+		return sheet_text(row->vm ? NULL : heap_name(active, row));
+	case COMMITTED:
+		return sheet_u64(row->vm, row->committed);
+	case PROTECTION:
+		return sheet_u64(row->vm, row->protection);
+	case FILE_PATH:
+		return sheet_text(row->vm && row->file && file ? file->path : NULL);
+	default:
+		module = sheet_site(&(struct sheet_at){
+			at->sheet, row, &(struct sheet_column){ .at = SHEET_MODULE } });
+		return sheet_text(module.unknown ? NULL : names_file(module.text));
+	}
+}
+
+static struct sheet_site site_of(const struct sheet *sheet, const void *of)
+{
+	const struct active *active = sheet->context;
+	const struct active_row *row = of;
+
+	return (struct sheet_site){ active->asked, row->process, row->stack };
+}
+
+static void write_stack(const struct sheet_at *at)
+{
+	const struct active *active = at->sheet->context;
+	const struct active_row *row = at->row;
+
+	moment_view_write_stack(active->asked, at->sheet->json, row->stack);
+}
+
+#define FIELD(member) SHEET_FIELD(struct active_row, member)
+#define HEAP_COLUMN(flags)                                                                    \
+	{                                                                                     \
+		"heap", SHEET_TEXT, flags, get_part, HEAP, .meaning = "malloc, or whose heap" \
+	}
+static const struct sheet_column columns[] = {
+	{ "layer", SHEET_TEXT, 0, get_part, LAYER, .meaning = "heap: a block; vm: a mapping" },
+	{ "address", SHEET_HEX, 0, FIELD(address), .meaning = "where it begins" },
+	{ "size", SHEET_BYTES, 0, FIELD(size),
+	  .meaning = "as requested; of a mapping all its pages" },
+	{ "age_ns", SHEET_TIME, 0, FIELD(age_ns), .meaning = "how long it has been there" },
+	{ "owner", SHEET_TEXT, 0, FIELD(owner), .meaning = "whose memory it is in" },
+	{ "process", SHEET_NUMBER, SHEET_ZERO, sheet_site, SHEET_PROCESS,
+	  .meaning = "the process's pid" },
+	{ "process_id", SHEET_NUMBER, SHEET_PROGRAMS, sheet_site, SHEET_PROCESS_ID,
+	  .meaning = "its place in the list" },
+	{ "thread", SHEET_NUMBER, SHEET_ZERO, get_part, THREAD,
+	  .meaning = "the thread that asked for it" },
+	HEAP_COLUMN(SHEET_FLAT_ONLY),
+	{ "committed", SHEET_BYTES, SHEET_ZERO, get_part, COMMITTED,
+	  .meaning = "of a mapping: what counts" },
+	{ "protection", SHEET_NUMBER, SHEET_JSON_ONLY, get_part, PROTECTION,
+	  .meaning = "of a mapping" },
+	{ "mapped_file", SHEET_TEXT, SHEET_JSON_ONLY, get_part, FILE_PATH,
+	  .meaning = "of a mapping" },
+	HEAP_COLUMN(SHEET_JSON_ONLY),
+	{ "function", SHEET_TEXT, 0, sheet_site, SHEET_FUNCTION,
+	  .meaning = "the function that asked for it" },
+	{ "library", SHEET_TEXT, 0, get_part, LIBRARY, .meaning = "the file that has its code" },
+	{ .kind = SHEET_OBJECT, .flags = SHEET_JSON_ONLY, .json = write_stack },
+};
+
+void active_rows(const struct active *active, struct sheet *sheet)
+{
+	sheet->context = active;
+	sheet->site_of = site_of;
+	sheet->left_out = active->count - active->shown;
+	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);
+	for (size_t i = 0; i < active->shown; i++)
+		sheet_row(sheet, &active->rows[i]);
+	sheet_end(sheet);
+}
+
+void active_write_json(const struct active *active, struct sink *sink)
+{
+	struct sheet rows;
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-active-1");
+	json_kv_bool(&json, "complete", active->asked->complete);
+	query_write_warnings(active->asked, &json);
+	json_kv_u64(&json, "at_ns", moment_view_time(active->asked));
+	json_kv_bool(&json, "at_exit", active->asked->at_exit);
+	json_key(&json, "heap");
+	json_object_begin(&json);
+	json_kv_u64(&json, "count", active->heap.count);
+	json_kv_u64(&json, "bytes", active->heap.bytes);
+	json_object_end(&json);
+	json_key(&json, "vm");
+	json_object_begin(&json);
+	json_kv_u64(&json, "count", active->vm.count);
+	json_kv_u64(&json, "bytes", active->vm.bytes);
+	json_kv_u64(&json, "committed", active->vm_committed);
+	json_object_end(&json);
+	json_key(&json, "rows");
+	json_array_begin(&json);
+	rows = sheet_in_json(&json);
+	active_rows(active, &rows);
+	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out", active->heap.count + active->vm.count - active->shown);
+	json_key(&json, "mappings_of_malloc");
+	json_object_begin(&json);
+	json_kv_u64(&json, "count", active->left_out.count);
+	json_kv_u64(&json, "bytes", active->left_out.bytes);
+	json_object_end(&json);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}

@@ -1,0 +1,278 @@
+#include "report/find/check.h"
+
+#include "base/mem.h"
+#include "report/ask/cautions.h"
+#include "report/find/reached.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct query_context_rules check_rules = {
+	.about = QUERY_CONTEXT_EVENTS,
+};
+
+const struct query_context_rules check_window_rules = {
+	.about = QUERY_CONTEXT_WINDOW,
+	.one_layer = true,
+	.refused = SELECTION_BIT(IMPACT),
+	.refusal = "makes no sense where growth is limited",
+	.exit_frees = true,
+};
+
+const char *const check_names[CHECK_FIGURES] = {
+	"peak", "live-at-exit", "allocations", "temporary", "unreachable", "unexpected", "growth",
+};
+
+// ---- sites ----
+
+static struct check_site *add_site(struct check_row *row, size_t *capacity)
+{
+	row->sites = mem_grow(row->sites, capacity, row->sites_count + 1, sizeof *row->sites);
+	row->sites[row->sites_count] = (struct check_site){ 0 };
+	return &row->sites[row->sites_count++];
+}
+
+static struct heap_amount amount_of(const struct heap_site *site, enum check_figure figure)
+{
+	switch (figure) {
+	case CHECK_PEAK:
+		return site->at_peak;
+	case CHECK_LIVE_AT_EXIT:
+		return site->live_at_exit;
+	case CHECK_ALLOCATIONS:
+		return site->allocated;
+	default:
+		return site->temporary;
+	}
+}
+
+// Whether what the site leaves is meant to be left.
+static bool is_suppressed(struct check *check, const struct heap_site *site,
+			  struct suppressions *suppressions)
+{
+	struct names_stack stack;
+
+	if (!suppressions || !site->live_at_exit.count)
+		return false;
+	stack = names_stack(check->asked->names, site->stack);
+	if (!suppressions_match(suppressions, &stack, site->live_at_exit.count))
+		return false;
+	check->suppressed.count += site->live_at_exit.count;
+	check->suppressed.bytes += site->live_at_exit.bytes;
+	check->suppressed_sites++;
+	return true;
+}
+
+static int heaviest_first(const void *a, const void *b)
+{
+	const struct check_site *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value > y->value ? -1 : 1;
+	return trace_compare_places(x->process, x->stack, y->process, y->stack);
+}
+
+static void settle(struct check_row *row, uint64_t sites_max)
+{
+	row->sites_total = row->sites_count;
+	if (row->sites_count)
+		qsort(row->sites, row->sites_count, sizeof *row->sites, heaviest_first);
+	if (sites_max && row->sites_count > sites_max)
+		row->sites_count = (size_t)sites_max;
+	row->exceeded = row->known && row->limit.given && row->value > row->limit.most;
+}
+
+static void fill(struct check *check, const struct heap *heap, const struct check_options *options)
+{
+	bool by_count[CHECK_FIGURES] = { [CHECK_ALLOCATIONS] = true, [CHECK_TEMPORARY] = true };
+	size_t count, capacities[CHECK_FIGURES] = { 0 };
+	const struct heap_site *sites = heap_sites(heap, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		bool meant = is_suppressed(check, &sites[i], options->suppressions);
+
+		for (int figure = 0; figure < CHECK_UNREACHABLE; figure++) {
+			struct heap_amount amount = amount_of(&sites[i], figure);
+			struct check_site *site;
+
+			if (!amount.count || (meant && figure == CHECK_LIVE_AT_EXIT))
+				continue;
+			site = add_site(&check->rows[figure], &capacities[figure]);
+			site->process = sites[i].process;
+			site->stack = sites[i].stack;
+			site->value = by_count[figure] ? amount.count : amount.bytes;
+			site->count = amount.count;
+		}
+	}
+}
+
+static void refuse(struct check *check, const char *text)
+{
+	if (!check->refusal)
+		check->refusal = mem_copy_text(text);
+}
+
+// Suppressions are about leaks: what is left out of what is live at exit is left out here.
+static void fill_unreachable(struct check *check, const struct check_options *options)
+{
+	struct check_row *row = &check->rows[CHECK_UNREACHABLE];
+	struct reached reached;
+	size_t capacity = 0;
+
+	reached_read(&reached, check->asked);
+	row->known = reached.known;
+	if (row->limit.given && !reached.known)
+		refuse(check, reached.why);
+	for (size_t i = 0; reached.known && i < reached.count; i++) {
+		struct heap_amount lost = reached_lost(reached.sites[i].states);
+		struct names_stack stack = names_stack(check->asked->names, reached.sites[i].stack);
+		struct check_site *site;
+
+		if (!lost.count ||
+		    (options->suppressions && suppressions_match(options->suppressions, &stack, 0)))
+			continue;
+		site = add_site(row, &capacity);
+		*site = (struct check_site){ reached.sites[i].process, reached.sites[i].stack,
+					     lost.bytes, lost.count };
+		row->value += lost.bytes;
+	}
+	reached_fini(&reached);
+}
+
+static void fill_growth(struct check_row *row, const struct query_context *asked,
+			const struct growth *growth)
+{
+	const struct growth_list *list = &growth->lists[TREND_GROWS];
+	size_t capacity = 0;
+
+	row->known = growth->processes > 0;
+	row->value = (uint64_t)(list->slope_per_s * 60 + 0.5);
+	for (size_t i = 0; i < list->count; i++) {
+		const struct query_context_place *place = &asked->places[list->rows[i].place];
+		struct check_site *site = add_site(row, &capacity);
+
+		site->process = place->process;
+		site->stack = place->stack;
+		site->value = (uint64_t)(list->rows[i].slope_per_s * 60 + 0.5);
+		site->count = list->rows[i].live.count;
+	}
+}
+
+// ---- whether it can be judged ----
+
+static void judge_trace(struct check *check, const struct heap_totals *totals)
+{
+	const struct reader *reader = check->asked->reader;
+	struct str text = { 0 };
+
+	cautions_add_wholeness(reader, &text);
+	if (text.length)
+		refuse(check, str_get(&text));
+	str_clear(&text);
+	if (totals->events_lost) {
+		str_format(&text, "%" PRIu64 " events were lost: the figures are too small",
+			   totals->events_lost);
+		refuse(check, str_get(&text));
+	}
+	if (reader_info(reader)->sample_bytes)
+		refuse(check, "the recording is sampled: its figures are estimates");
+	if (check->rows[CHECK_UNEXPECTED].limit.given && !check->rows[CHECK_UNEXPECTED].known)
+		refuse(check, "no TIDEMARK_EXPECT_NO_ALLOC was reached");
+	if (!reader_complete(reader))
+		refuse(check, "the recording is not complete (tidemark info says why)");
+	if (check->rows[CHECK_GROWTH].limit.given && !check->rows[CHECK_GROWTH].known)
+		refuse(check,
+		       "no process lived long enough for its growth to be judged (--from and "
+		       "--to say when to look)");
+	str_fini(&text);
+}
+
+static bool check_asked(const struct query_context *asked, struct err *err)
+{
+	const struct query *query = &asked->selection.query;
+
+	if (query->layers & QUERY_VM)
+		return err_set(err, ERR_USAGE, "limits are about the heap, not virtual memory");
+	for (heap_id id = 1; id < query->heaps_count; id++)
+		if (query->heaps[id])
+			return err_set(err, ERR_USAGE, "limits are about malloc's heap");
+	return true;
+}
+
+static void set_values(struct check *check, const struct heap *heap)
+{
+	const struct heap_counts *counts = &heap_totals(heap)->counts;
+	const uint64_t values[] = {
+		[CHECK_PEAK] = counts->peak.bytes,
+		[CHECK_LIVE_AT_EXIT] = counts->live_at_exit.bytes - check->suppressed.bytes,
+		[CHECK_ALLOCATIONS] = counts->allocated.count,
+		[CHECK_TEMPORARY] = counts->temporary.count,
+	};
+
+	for (int figure = 0; figure < CHECK_UNREACHABLE; figure++) {
+		check->rows[figure].value = values[figure];
+		check->rows[figure].known = true;
+	}
+}
+
+static bool read_growth(struct check *check, struct err *err)
+{
+	const struct growth_options options = { 0 };
+	struct growth growth;
+
+	if (check->asked->options.rules->about != QUERY_CONTEXT_WINDOW)
+		return true;
+	if (!growth_find(&growth, check->asked, &options, err))
+		return false;
+	fill_growth(&check->rows[CHECK_GROWTH], check->asked, &growth);
+	growth_fini(&growth);
+	return true;
+}
+
+bool check_find(struct check *check, struct query_context *asked,
+		const struct check_options *options, struct err *err)
+{
+	struct progress progress;
+	struct heap *heap;
+
+	*check = (struct check){ .asked = asked, .path = asked->options.path };
+	for (int figure = 0; figure < CHECK_FIGURES; figure++)
+		check->rows[figure] = (struct check_row){
+			.figure = figure,
+			.limit = options->limits[figure],
+		};
+	if (!check_asked(asked, err) || !read_growth(check, err) ||
+	    !query_context_select(asked, err)) {
+		check_fini(check);
+		return false;
+	}
+	heap = heap_new(&asked->selection.query);
+	progress_begin(&progress, asked->options.window.progress, "reading",
+		       reader_bytes(asked->reader));
+	reader_rewind(asked->reader);
+	heap_read(heap, asked->reader, &progress, NULL, NULL);
+	progress_end(&progress);
+	query_context_caution(asked);
+	query_context_matched(asked, heap_totals(heap)->counts.allocated.count);
+	fill(check, heap, options);
+	fill_unreachable(check, options);
+	check_read_expectations(asked, &check->rows[CHECK_UNEXPECTED]);
+	set_values(check, heap);
+	judge_trace(check, heap_totals(heap));
+	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
+		settle(&check->rows[figure], options->sites_max);
+		check->judged += check->rows[figure].limit.given;
+		check->exceeded += check->rows[figure].exceeded;
+	}
+	heap_free(heap);
+	return true;
+}
+
+void check_fini(struct check *check)
+{
+	for (int figure = 0; figure < CHECK_FIGURES; figure++)
+		mem_free(check->rows[figure].sites);
+	mem_free(check->refusal);
+	*check = (struct check){ 0 };
+}

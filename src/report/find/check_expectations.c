@@ -1,0 +1,118 @@
+// Counts allocations where the program says that it makes none: TIDEMARK_EXPECT_NO_ALLOC of
+// tidemark.h, which is a phase "no-alloc FILE:LINE" of one thread. Such phases nest.
+#include "report/find/check.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+static const char phase[] = "no-alloc ", begin[] = ".begin", end[] = ".end";
+
+struct expectations {
+	const struct query *query;
+	struct check_row *row;
+	size_t capacity;
+	struct map places; // process and stack -> site
+	uint32_t *depths;  // of such phases, by thread
+	size_t threads, depths_capacity;
+};
+
+static bool ends_with(const char *text, const char *with)
+{
+	size_t length = strlen(text), more = strlen(with);
+
+	return length >= more && strcmp(text + length - more, with) == 0;
+}
+
+static uint32_t *depth_of(struct expectations *all, thread_id thread)
+{
+	if (thread >= all->threads) {
+		size_t had = all->threads;
+
+		all->threads = (size_t)thread + 1;
+		all->depths = mem_grow(all->depths, &all->depths_capacity, all->threads,
+				       sizeof *all->depths);
+		memset(all->depths + had, 0, (all->threads - had) * sizeof *all->depths);
+	}
+	return &all->depths[thread];
+}
+
+static void take_note(struct expectations *all, const struct trace_note *note)
+{
+	uint32_t *depth;
+
+	if (note->kind != TRACE_NOTE_MARK || note->thread == TRACE_NONE ||
+	    strncmp(note->text, phase, sizeof phase - 1) != 0)
+		return;
+	depth = depth_of(all, note->thread);
+	all->row->known = true;
+	if (ends_with(note->text, begin))
+		++*depth;
+	else if (ends_with(note->text, end) && *depth > 0)
+		--*depth;
+}
+
+static bool allocates(uint8_t kind)
+{
+	return kind == TRACE_MALLOC || kind == TRACE_CALLOC || kind == TRACE_ALIGNED ||
+	       kind == TRACE_REALLOC || kind == TRACE_REALLOC_ALLOC;
+}
+
+static void take_event(struct expectations *all, const struct reader *reader,
+		       const struct trace_event *event)
+{
+	const struct query *query = all->query;
+	process_id process = reader_thread(reader, event->thread)->process;
+	struct check_site *site;
+	uint64_t *place;
+	bool added;
+
+	if (!allocates(event->kind) || event->thread >= all->threads ||
+	    !all->depths[event->thread] || !query_has_process(query, process) ||
+	    !query_has_thread(query, event->thread) || !query_has_size(query, event->size) ||
+	    (query->stack && !query->stack(query->context, event->stack)))
+		return;
+	place = map_put(&all->places, (uint64_t)process << 32 | event->stack, &added);
+	if (added) {
+		*place = all->row->sites_count;
+		all->row->sites = mem_grow(all->row->sites, &all->capacity,
+					   all->row->sites_count + 1, sizeof *all->row->sites);
+		all->row->sites[all->row->sites_count++] =
+			(struct check_site){ .process = process, .stack = event->stack };
+	}
+	site = &all->row->sites[*place];
+	site->value = ++site->count;
+	all->row->value++;
+}
+
+static bool expects(const struct reader *reader)
+{
+	size_t count;
+	const struct trace_mark *marks = reader_marks(reader, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(marks[i].name, phase, sizeof phase - 1) == 0)
+			return true;
+	return false;
+}
+
+void check_read_expectations(const struct query_context *asked, struct check_row *row)
+{
+	struct expectations all = { .query = &asked->selection.query, .row = row };
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+
+	if (!expects(asked->reader))
+		return;
+	reader_rewind(asked->reader);
+	while ((item = reader_next(asked->reader, &event, &note)) != READER_END) {
+		if (item == READER_NOTE)
+			take_note(&all, &note);
+		else
+			take_event(&all, asked->reader, &event);
+	}
+	map_fini(&all.places);
+	mem_free(all.depths);
+}

@@ -1,0 +1,278 @@
+// What check says to people: on a terminal, as Markdown, as lines that a CI shows beside the
+// source; and suppressions for what is left.
+#include "report/ask/cxxname.h"
+#include "report/find/check.h"
+#include "report/table/query_write.h"
+#include "report/table/stack_text.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { FIGURES_COLUMNS = 30, CALLERS_SHOWN = 4, NAME_COLUMNS = 100 };
+
+static bool is_bytes(enum check_figure figure)
+{
+	return figure == CHECK_PEAK || figure == CHECK_LIVE_AT_EXIT ||
+	       figure == CHECK_UNREACHABLE || figure == CHECK_GROWTH;
+}
+
+static void add_value(struct str *out, enum check_figure figure, uint64_t value)
+{
+	char bytes[16], count[28];
+
+	if (!is_bytes(figure))
+		str_add(out, str_count(value, count));
+	else if (value < 1024)
+		str_format(out, "%" PRIu64 " B", value);
+	else
+		str_format(out, "%s (%s bytes)", str_bytes(value, bytes), str_count(value, count));
+	if (figure == CHECK_GROWTH)
+		str_add(out, " a minute");
+}
+
+void check_describe(const struct check_row *row, struct str *text)
+{
+	str_format(text, "%s ", check_names[row->figure]);
+	if (row->known)
+		add_value(text, row->figure, row->value);
+	else
+		str_add(text, "not known");
+	if (!row->limit.given)
+		return;
+	str_add(text, row->limit.of_baseline ? ", at most as in the baseline: " : ", at most ");
+	add_value(text, row->figure, row->limit.most);
+}
+
+static const char *verdict(const struct check *check, const struct check_row *row)
+{
+	if (!row->limit.given)
+		return "";
+	if (check->refusal)
+		return "?";
+	return row->exceeded ? "FAILED" : "ok";
+}
+
+// ---- on a terminal ----
+
+static void write_sites(const struct check_row *row, struct stack_text *stacks)
+{
+	struct paper *paper = stacks->paper;
+	char text[28], bytes[16];
+
+	for (size_t i = 0; i < row->sites_count; i++) {
+		const struct check_site *site = &row->sites[i];
+
+		paper_field(paper, PAPER_BOLD,
+			    is_bytes(row->figure) ? str_bytes(site->value, bytes)
+						  : str_count(site->value, text),
+			    17, true);
+		paper_field(paper, PAPER_PLAIN,
+			    is_bytes(row->figure) ? str_count(site->count, text) : "", 10, true);
+		sink_text(paper->sink, "   ");
+		stack_text_write(stacks, site->process, site->stack);
+	}
+	if (row->sites_count < row->sites_total)
+		paper_format(paper, PAPER_DIM, "  … %zu more sites (-n 0 shows all)\n",
+			     row->sites_total - row->sites_count);
+}
+
+static void write_suppressed(const struct check_page *page, struct paper *paper)
+{
+	const struct check *check = page->check;
+	char bytes[16], count[28];
+	const char *name, *path;
+	unsigned line;
+	size_t at = 0;
+
+	if (!page->suppressions)
+		return;
+	paper_format(paper, PAPER_PLAIN, "suppressed: %s in %s blocks, from %zu sites\n",
+		     str_bytes(check->suppressed.bytes, bytes),
+		     str_count(check->suppressed.count, count), check->suppressed_sites);
+	while ((name = suppressions_unused(page->suppressions, &at, &path, &line)))
+		paper_format(paper, PAPER_WARNING, "unused suppression: %s (%s:%u)\n", name, path,
+			     line);
+}
+
+void check_text(const struct check_page *page, struct sink *sink)
+{
+	const struct check *check = page->check;
+	struct paper paper = { .sink = sink, .colour = page->colour, .width = page->width };
+	struct stack_text stacks = {
+		.paper = &paper,
+		.names = check->asked->names,
+		.reader = check->asked->reader,
+		.indent = FIGURES_COLUMNS,
+		.callers_max = CALLERS_SHOWN,
+		.all_frames = page->all_frames,
+		.several = reader_processes_count(check->asked->reader) > 1,
+	};
+
+	query_write_headline(check->asked, &paper);
+	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
+		const struct check_row *row = &check->rows[figure];
+		struct str text = { 0 };
+
+		if (!row->known && !row->limit.given)
+			continue;
+		check_describe(row, &text);
+		paper_field(&paper, row->exceeded ? PAPER_WARNING : PAPER_PLAIN,
+			    verdict(check, row), 8, false);
+		paper_format(&paper, PAPER_PLAIN, "%s\n", str_get(&text));
+		if (row->exceeded)
+			write_sites(row, &stacks);
+		str_fini(&text);
+	}
+	write_suppressed(page, &paper);
+	if (check->refusal)
+		paper_paragraph(&paper, PAPER_WARNING, "not judged", check->refusal);
+	query_write_symbol_notes(check->asked, &paper);
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}
+
+// ---- Markdown ----
+
+// In a cell of a table.
+static void add_cell(struct str *out, const char *text)
+{
+	for (; *text; text++) {
+		if (strchr("|\\`*_<>[]", *text))
+			str_add_char(out, '\\');
+		str_add_char(out, *text);
+	}
+}
+
+static void add_site(const struct check *check, stack_id stack, struct str *out)
+{
+	const struct symbol *face = names_face(check->asked->names, stack, false);
+	struct str name = { 0 };
+
+	names_add_function(check->asked->names, stack, false, &name);
+	add_cell(out, str_get(&name));
+	if (face && face->file) {
+		str_add(out, " ");
+		add_cell(out, names_file(face->file));
+		str_format(out, ":%" PRIu32, face->line);
+	}
+	str_fini(&name);
+}
+
+void check_markdown(const struct check_page *page, struct sink *sink)
+{
+	const struct check *check = page->check;
+	struct str text = { 0 };
+
+	str_add(&text, "### ");
+	add_cell(&text, reader_info(check->asked->reader)->command);
+	str_add(&text, "\n\n");
+	if (check->refusal)
+		str_format(&text, "**not judged**: %s\n\n", check->refusal);
+	str_add(&text, "| | figure | is | at most |\n|---|---|---:|---:|\n");
+	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
+		const struct check_row *row = &check->rows[figure];
+
+		if (!row->known && !row->limit.given)
+			continue;
+		str_format(&text, "| %s | %s | ", verdict(check, row), check_names[figure]);
+		if (row->known)
+			add_value(&text, figure, row->value);
+		str_add(&text, " | ");
+		if (row->limit.given)
+			add_value(&text, figure, row->limit.most);
+		str_add(&text, " |\n");
+	}
+	for (int figure = 0; figure < CHECK_FIGURES; figure++) {
+		const struct check_row *row = &check->rows[figure];
+
+		if (!row->exceeded || !row->sites_count)
+			continue;
+		str_format(&text, "\n| %s | site |\n|---:|---|\n", check_names[figure]);
+		for (size_t i = 0; i < row->sites_count; i++) {
+			str_add(&text, "| ");
+			add_value(&text, figure, row->sites[i].value);
+			str_add(&text, " | ");
+			add_site(check, row->sites[i].stack, &text);
+			str_add(&text, " |\n");
+		}
+	}
+	sink_write(sink, str_get(&text), text.length);
+	str_fini(&text);
+}
+
+// ---- beside the source ----
+
+// A value of one of GitHub's workflow commands.
+static void add_escaped(struct str *out, const char *text, bool property)
+{
+	for (; *text; text++) {
+		if (*text == '%' || *text == '\r' || *text == '\n' ||
+		    (property && (*text == ':' || *text == ',')))
+			str_format(out, "%%%02X", (unsigned char)*text);
+		else
+			str_add_char(out, *text);
+	}
+}
+
+static void write_error(const struct check *check, const struct check_row *row, struct sink *sink)
+{
+	const struct symbol *face = NULL;
+	struct str text = { 0 }, words = { 0 };
+
+	if (row && row->sites_count)
+		face = names_face(check->asked->names, row->sites[0].stack, false);
+	str_add(&text, "::error ");
+	if (face && face->file) {
+		str_add(&text, "file=");
+		add_escaped(&text, face->file, true);
+		str_format(&text, ",line=%" PRIu32 ",", face->line);
+	}
+	str_format(&text, "title=tidemark %s::", row ? check_names[row->figure] : "check");
+	if (row)
+		check_describe(row, &words);
+	else
+		str_format(&words, "not judged: %s", check->refusal);
+	add_escaped(&text, str_get(&words), false);
+	sink_format(sink, "%s\n", str_get(&text));
+	str_fini(&text);
+	str_fini(&words);
+}
+
+void check_github(const struct check_page *page, struct sink *sink)
+{
+	const struct check *check = page->check;
+
+	if (check->refusal)
+		write_error(check, NULL, sink);
+	for (int figure = 0; figure < CHECK_FIGURES; figure++)
+		if (check->rows[figure].exceeded)
+			write_error(check, &check->rows[figure], sink);
+}
+
+// ---- suppressions ----
+
+void check_generate(const struct check_page *page, struct sink *sink)
+{
+	const struct check_row *row = &page->check->rows[CHECK_LIVE_AT_EXIT];
+	struct str told = { 0 };
+
+	for (size_t i = 0; i < row->sites_count; i++) {
+		const struct check_site *site = &row->sites[i];
+		const struct symbol *face =
+			names_face(page->check->asked->names, site->stack, false);
+		struct str line = { 0 };
+
+		if (face && face->function)
+			str_format(&line, "leak:^%s$\n", face->function);
+		else if (face)
+			str_format(&line, "leak:%s\n", names_file(face->module));
+		if (line.length && !strstr(str_get(&told), str_get(&line)))
+			sink_format(sink, "# %" PRIu64 " bytes in %" PRIu64 " blocks\n%s",
+				    site->value, site->count, str_get(&line));
+		str_add(&told, str_get(&line));
+		str_fini(&line);
+	}
+	str_fini(&told);
+}

@@ -1,0 +1,111 @@
+#include "report/find/chunk_extent.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+
+enum { STRAY_PER_MILLE = 1 }; // of pairs that may lie too close: ends that were not seen
+
+static uint64_t up(uint64_t bytes, uint64_t to)
+{
+	return (bytes + to - 1) & ~(to - 1);
+}
+
+// Bytes of a chunk of glibc's.
+static uint64_t chunk_of(uint64_t size, unsigned bits)
+{
+	uint64_t header = bits == 32 ? 4 : 8;
+	uint64_t least = bits == 32 ? 16 : 32;
+	uint64_t chunk = up(size + header, 16);
+
+	return chunk < least ? least : chunk;
+}
+
+static bool is_glibc(const struct chunk_extent *chunk_extent, unsigned bits)
+{
+	uint64_t close = 0;
+
+	for (size_t i = 0; i + 1 < chunk_extent->count; i++)
+		if (chunk_extent->blocks[i + 1].address - chunk_extent->blocks[i].address <
+		    chunk_of(chunk_extent->blocks[i].size, bits))
+			close++;
+	return close * 1000 <= chunk_extent->count * STRAY_PER_MILLE;
+}
+
+static void moor_glibc(struct chunk_extent *chunk_extent, const struct space *space,
+		       process_id process, unsigned bits)
+{
+	const struct ranges *ranges = space_ranges(space, process);
+	uint64_t header = bits == 32 ? 4 : 8;
+
+	for (size_t i = 0; i < chunk_extent->count; i++) {
+		const struct present_block *block = &chunk_extent->blocks[i];
+		const struct range *range = ranges_find(ranges, block->address);
+
+		chunk_extent->starts[i] = block->address - header;
+		chunk_extent->ends[i] = chunk_extent->starts[i] + chunk_of(block->size, bits);
+		if (range && range->owner == SPACE_MALLOC_LARGE) {
+			chunk_extent->starts[i] = range->start;
+			if (range->end > chunk_extent->ends[i])
+				chunk_extent->ends[i] = range->end;
+		}
+	}
+}
+
+static void moor_other(struct chunk_extent *chunk_extent)
+{
+	struct map least = { 0 }; // size -> the least distance to the next block
+
+	for (size_t i = 0; i + 1 < chunk_extent->count; i++) {
+		uint64_t distance =
+			chunk_extent->blocks[i + 1].address - chunk_extent->blocks[i].address;
+		bool added;
+		uint64_t *known = map_put(&least, chunk_extent->blocks[i].size, &added);
+
+		if (distance >= chunk_extent->blocks[i].size && (added || distance < *known))
+			*known = distance;
+	}
+	for (size_t i = 0; i < chunk_extent->count; i++) {
+		const struct present_block *block = &chunk_extent->blocks[i];
+		const uint64_t *known = map_find(&least, block->size);
+		uint64_t room = up(block->size, 16);
+
+		// Blocks that are never neighbours say nothing of their rounding.
+		if (known && *known && *known < 2 * room + SPACE_PAGE)
+			room = *known;
+		chunk_extent->starts[i] = block->address;
+		chunk_extent->ends[i] = block->address + room;
+	}
+	map_fini(&least);
+}
+
+void chunk_extent_init(struct chunk_extent *chunk_extent, const struct present *present,
+		       process_id process, unsigned bits)
+{
+	*chunk_extent = (struct chunk_extent){ 0 };
+	chunk_extent->blocks = present_blocks(present, process, false, &chunk_extent->count);
+	chunk_extent->starts = mem_alloc(chunk_extent->count + 1, sizeof *chunk_extent->starts);
+	chunk_extent->ends = mem_alloc(chunk_extent->count + 1, sizeof *chunk_extent->ends);
+	chunk_extent->glibc = is_glibc(chunk_extent, bits);
+	if (chunk_extent->glibc)
+		moor_glibc(chunk_extent, present_space(present), process, bits);
+	else
+		moor_other(chunk_extent);
+	// A berth ends where the next begins; a block whose end was not seen may lie in another.
+	for (size_t i = 0; i < chunk_extent->count; i++) {
+		uint64_t next = i + 1 < chunk_extent->count ? chunk_extent->starts[i + 1]
+							    : UINT64_MAX;
+
+		if (chunk_extent->ends[i] > next)
+			chunk_extent->ends[i] = next;
+		if (chunk_extent->ends[i] < chunk_extent->starts[i])
+			chunk_extent->ends[i] = chunk_extent->starts[i];
+	}
+}
+
+void chunk_extent_fini(struct chunk_extent *chunk_extent)
+{
+	mem_free(chunk_extent->blocks);
+	mem_free(chunk_extent->starts);
+	mem_free(chunk_extent->ends);
+	*chunk_extent = (struct chunk_extent){ 0 };
+}

@@ -1,0 +1,25 @@
+// chunk_extent: the place of each live block in its allocator's memory, header and rounding
+// included.
+//
+// glibc's, where no two blocks are closer than glibc could have put them: 8 bytes before the block
+// (4 in 32-bit programs), and the whole rounded up to 16, at least 32 (16 and 16 there); a block
+// that has a mapping of its own has all of it. Else the allocator is another's, and a block's
+// berth is the least distance from any block of its size to the next. Berths never overlap.
+#ifndef REPORT_CHUNK_EXTENT_H
+#define REPORT_CHUNK_EXTENT_H
+
+#include "engine/replay/present.h"
+
+struct chunk_extent {
+	struct present_block *blocks; // owned; by address
+	uint64_t *starts, *ends;      // of each block's berth
+	size_t count;
+	bool glibc;
+};
+
+// Of the live blocks of malloc in a process.
+void chunk_extent_init(struct chunk_extent *chunk_extent, const struct present *present,
+		       process_id process, unsigned bits);
+void chunk_extent_fini(struct chunk_extent *chunk_extent);
+
+#endif

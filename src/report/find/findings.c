@@ -1,0 +1,532 @@
+#include "report/find/findings_own.h"
+
+#include "base/mem.h"
+#include "report/ask/cxxname.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	BYTES_LEAST = 256 << 10, // of a finding that is about bytes
+	CALLS_LEAST = 10000,     // of one that is about calls
+	MATTERS_PART = 50,       // of the peak, or of all calls
+	NAME_COLUMNS = 60,       // of a function in a sentence
+};
+
+const struct query_context_rules findings_rules = {
+	.about = QUERY_CONTEXT_WINDOW,
+	.one_layer = true,
+	.refused = SELECTION_BIT(IMPACT),
+	.refusal = "makes no sense here (try: tidemark window)",
+	.exit_frees = true,
+};
+
+const char *const findings_sure_words[] = { "possible", "likely", "certain" };
+const char *const findings_class_words[] = { "note", "saving", "problem", "error" };
+
+// ---- the table ----
+
+enum { CALLS = FINDINGS_EVERY_CALL | FINDINGS_FREES };
+
+const struct findings_kind findings_kinds[] = {
+	{ "freed-twice", "a block is freed twice", FINDINGS_ERROR, CALLS | FINDINGS_ALL_SEEN,
+	  "A free (or realloc) of an address where a block has been freed before, and nothing "
+	  "was allocated since. It is likely, not certain: an allocation that the recorder does "
+	  "not see (of an allocator that is not exported) could have given the address out again. "
+	  "With --free-stacks it says which free came first. The last free must go, or the "
+	  "pointer must be cleared by the first; an address sanitizer build shows both at once.",
+	  findings_freed_twice },
+	{ "freed-wrong", "the inside of a block is freed", FINDINGS_ERROR,
+	  CALLS | FINDINGS_ALL_SEEN,
+	  "A free of an address inside of a block that lives and begins elsewhere. Frees of what "
+	  "no recorded call has returned are counted by tidemark report (orphans): they may be of "
+	  "an allocator that is not recorded, or from before the recording.",
+	  findings_freed_wrong },
+	{ "new-free", "allocated by one family, freed by another", FINDINGS_ERROR,
+	  CALLS | FINDINGS_FREE_STACKS,
+	  "A block of operator new that free ends, or a block of malloc that operator delete "
+	  "ends. It works with glibc, and breaks with other allocators and with sized delete. "
+	  "Reported only of modules whose calls of new and of delete were both seen elsewhere: one "
+	  "with operators of its own, which cannot be seen, is not blamed.",
+	  findings_mismatch },
+	{ "unreachable", "blocks that nothing points to", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
+	  "Blocks that were live when their process ended, and to which no pointer led any more: "
+	  "not from registers, stacks, globals or thread-local variables, nor from blocks that "
+	  "these lead to (record --reachability). Such a block cannot be freed: it is a leak. What "
+	  "only a leaked block holds is counted with it. A pointer that is kept in another form "
+	  "(xored, compressed, in a file) looks like none. Sites of fewer than 16 KiB are left to "
+	  "tidemark report.",
+	  findings_unreachable },
+	{ "failed", "allocations fail", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
+	  "Calls of malloc and related functions that returned no memory. The sizes say why: "
+	  "beyond what any machine has it is a size that was computed wrong (a negative number); "
+	  "else the limits of the process are given, where the recording has them.",
+	  findings_failures },
+	{ "killed", "killed while it held memory", FINDINGS_PROBLEM, FINDINGS_EVERY_CALL,
+	  "A process that SIGKILL ended while it held 64 MiB or more: who held most, and who "
+	  "asked last. The signal's sender is not recorded, nor are the limits of its cgroup: "
+	  "look into the kernel's log for an out-of-memory kill.",
+	  findings_killed },
+	{ "growth", "memory grows without end", FINDINGS_PROBLEM, 0,
+	  "A site whose live bytes grow and do not come back, to the end (tidemark growth says "
+	  "how that is decided: the floor of sixty parts of time, its slope, its fit). Programs "
+	  "that build something up and end look the same, so processes of less than ten seconds "
+	  "are not judged unless --from or --to say when to look. likely: steady (R² of 0.9 or "
+	  "more) in a process that still ran when the recording ended, or had run for a minute; "
+	  "else possible.",
+	  findings_growth },
+	{ "growth-lately", "memory grows since a while", FINDINGS_PROBLEM, 0,
+	  "As growth, but less than a ninth of it is in the first two thirds of the time. Record "
+	  "longer to distinguish a leak from the last tooth of a saw.",
+	  findings_growth_lately },
+	{ "peak", "a peak made by few short buffers", FINDINGS_SAVING, 0,
+	  "The highest level of all is a spike that takes less than a tenth of the time, rises "
+	  "by a quarter of the peak or more, and at most sixteen blocks of one site make half of "
+	  "it. What it would save is the distance to the next highest level.",
+	  findings_peak },
+	{ "constant-growth", "a buffer grows by constant amounts", FINDINGS_SAVING, CALLS,
+	  "Reallocations that enlarge a buffer by the same amount as the one before, three in four "
+	  "or more, sixteen or more for one buffer. Each may copy all that is there, so the cost "
+	  "grows with the square of the size; growing by half or double does not. realloc of large "
+	  "blocks in glibc moves pages and copies nothing: the bytes are a bound.",
+	  findings_constant_growth },
+	{ "containers", "containers grow step by step", FINDINGS_SAVING, CALLS,
+	  "Buffers that were enlarged by realloc, or by an allocation that the free of the old one "
+	  "follows (std::vector, std::string), three times each in the mean. reserve() or a first "
+	  "size that fits saves the steps.",
+	  findings_containers },
+	{ "temporaries", "allocated and freed within one call", FINDINGS_SAVING, CALLS,
+	  "Blocks that the thread which allocated them freed before its next allocation, "
+	  "nineteen of twenty from a site. With --free-stacks it says which call frees them. "
+	  "A buffer on the stack, one that is kept and reused, or a small-buffer type saves both "
+	  "calls.",
+	  findings_temporaries },
+	{ "reuse", "equal buffers, one at a time", FINDINGS_SAVING, 0,
+	  "Ten or more buffers of one size from one site of which never two lived at a time, of "
+	  "128 KiB or more (tidemark transients lists them). One that is allocated once and kept "
+	  "would do.",
+	  findings_reuse },
+	{ "overhead", "small blocks cost more than they hold", FINDINGS_SAVING, FINDINGS_EVERY_CALL,
+	  "At the peak, glibc's headers and rounding of a site's blocks are as many bytes as the "
+	  "blocks hold, or more. Computed from the addresses of the blocks, and only where these "
+	  "are glibc's. An array, or a pool that cuts large blocks, saves most of it.",
+	  findings_overhead },
+	{ "untouched", "large blocks mostly never touched", FINDINGS_NOTE, FINDINGS_SNAPSHOTS,
+	  "Blocks of 256 KiB or more of which, in the snapshot with most resident memory, less "
+	  "than a quarter was resident though they were older than a second. They cost address "
+	  "space and commit, not memory; a smaller size would do, unless swapping took the pages.",
+	  findings_untouched },
+	{ "pinned", "few small blocks keep pages", FINDINGS_SAVING,
+	  FINDINGS_EVERY_CALL | FINDINGS_NO_FILTER,
+	  "At the end of a process that ran for ten seconds or more, pages of the heap on which "
+	  "only a few small blocks are (tidemark pins). Long-lived small blocks that are "
+	  "allocated among short-lived ones do that: allocate them early, together, or from a "
+	  "pool of their own.",
+	  findings_pinned },
+	{ "free-pages", "free pages that could go back", FINDINGS_NOTE,
+	  FINDINGS_EVERY_CALL | FINDINGS_SNAPSHOTS | FINDINGS_NO_FILTER,
+	  "At the end of a process that ran for ten seconds or more, resident pages of glibc's "
+	  "heap without a block. malloc_trim(0) gives them back; MALLOC_TRIM_THRESHOLD_ and "
+	  "MALLOC_ARENA_MAX keep them fewer.",
+	  findings_free_pages },
+	{ "processes", "equal memory in several processes", FINDINGS_SAVING, FINDINGS_EVERY_CALL,
+	  "At the peak, four or more processes forked from one another each hold about as much "
+	  "from the same stack. Whether the contents are equal is not recorded: if they are, "
+	  "load before the fork and the pages are shared.",
+	  findings_processes },
+	{ "libraries", "two copies of one library", FINDINGS_NOTE, 0,
+	  "Two files of one library (the same name but for the version) in one process, both on "
+	  "stacks of allocations. Blocks of one must not be freed by the other.",
+	  findings_libraries },
+	{ "elsewhere", "freed by another thread", FINDINGS_NOTE, CALLS,
+	  "Half of a site's blocks or more are freed by another thread than the one that "
+	  "allocated them. With glibc each goes back to the arena of the first thread, under its "
+	  "lock; an allocator with free lists of its own for this (mimalloc, jemalloc) or "
+	  "batches are cheaper.",
+	  findings_elsewhere },
+	{ "cache", "grew and levelled off", FINDINGS_NOTE, 0,
+	  "A site that grew and stopped: a cache or a pool. It is listed so that it is not taken "
+	  "for a leak.",
+	  findings_cache },
+	{ "step", "a step that stays", FINDINGS_NOTE, 0,
+	  "A site that grew in one or two steps: a table, a phase of the program.", findings_step },
+	{ "slack", "sizes just over a size class", FINDINGS_SAVING, FINDINGS_NEVER,
+	  "Needs the usable size of blocks, which is not recorded. For glibc see overhead.", NULL },
+	{ "contention", "threads wait for one arena", FINDINGS_SAVING, FINDINGS_NEVER,
+	  "Needs the time that calls of malloc take, which is not recorded.", NULL },
+	{ 0 },
+};
+
+const struct findings_kind *findings_kind_find(const char *id)
+{
+	size_t length = strcspn(id, "#");
+
+	for (const struct findings_kind *kind = findings_kinds; kind->id; kind++)
+		if (strlen(kind->id) == length && strncmp(kind->id, id, length) == 0)
+			return kind;
+	return NULL;
+}
+
+// ---- what the kinds ask ----
+
+uint64_t findings_bytes_min(const struct findings *findings)
+{
+	uint64_t part = findings->peak_bytes / MATTERS_PART;
+
+	return part > BYTES_LEAST ? part : BYTES_LEAST;
+}
+
+uint64_t findings_calls_min(const struct findings *findings)
+{
+	uint64_t part = findings->allocations / MATTERS_PART;
+
+	return part > CALLS_LEAST ? part : CALLS_LEAST;
+}
+
+bool findings_lasts(const struct findings *findings, process_id id)
+{
+	const struct query_context *asked = findings->asked;
+	const struct trace_process *process = reader_process(asked->reader, id);
+	uint64_t ended_ns;
+
+	if (asked->from_given || asked->to_given)
+		return true;
+	if (!process)
+		return false;
+	ended_ns = process->ended_ns < asked->duration_ns ? process->ended_ns : asked->duration_ns;
+	return ended_ns > process->began_ns &&
+	       ended_ns - process->began_ns >= FINDINGS_LASTING_S * UINT64_C(1000000000);
+}
+
+struct finding *findings_add(struct findings *findings, const struct findings_kind *kind,
+			     enum findings_sure sure, process_id process, stack_id stack)
+{
+	struct finding *finding;
+
+	findings->list = mem_grow(findings->list, &findings->capacity, findings->count + 1,
+				  sizeof *findings->list);
+	finding = &findings->list[findings->count++];
+	*finding = (struct finding){
+		.kind = kind,
+		.sure = sure,
+		.process = process,
+		.stack = stack,
+		.from_ns = findings->asked->from_ns,
+		.to_ns = findings->asked->to_ns,
+		.tab = "window",
+	};
+	return finding;
+}
+
+void findings_say(char **slot, const char *format, ...)
+{
+	struct str text = { 0 };
+	va_list args;
+
+	va_start(args, format);
+	str_vformat(&text, format, args);
+	va_end(args);
+	mem_free(*slot);
+	*slot = str_take(&text);
+}
+
+void findings_figure(struct finding *finding, const char *key, const char *label,
+		     enum findings_unit unit, uint64_t value)
+{
+	ASSERT(finding->figures_count < FINDINGS_FIGURES_MAX);
+	finding->figures[finding->figures_count++] =
+		(struct findings_figure){ key, label, unit, value };
+}
+
+void findings_miss(struct findings *findings, const struct findings_kind *kind, const char *format,
+		   ...)
+{
+	struct str text = { 0 };
+	va_list args;
+
+	va_start(args, format);
+	str_vformat(&text, format, args);
+	va_end(args);
+	findings->missed = mem_grow(findings->missed, &findings->missed_capacity,
+				    findings->missed_count + 1, sizeof *findings->missed);
+	findings->missed[findings->missed_count++] =
+		(struct findings_missed){ kind, str_take(&text) };
+}
+
+// Whether all functions of a frame allocate for somebody else.
+static bool is_wrapper(struct findings *findings, frame_id frame)
+{
+	size_t count;
+	const struct symbol *symbols = names_find(findings->asked->names, frame, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (!names_is_wrapper(&symbols[i]))
+			return false;
+	return true;
+}
+
+stack_id findings_user(struct findings *findings, stack_id stack)
+{
+	const struct reader *reader = findings->asked->reader;
+	struct findings_facts *facts = findings->facts;
+	stack_id at = stack;
+
+	if (!stack || stack >= reader_stacks_count(reader))
+		return 0;
+	if (!facts->users)
+		facts->users = mem_alloc(reader_stacks_count(reader), sizeof *facts->users);
+	if (facts->users[stack])
+		return facts->users[stack] - 1;
+	while (at && is_wrapper(findings, reader_stack(reader, at)->frame))
+		at = reader_stack(reader, at)->parent;
+	facts->users[stack] = (at ? at : stack) + 1;
+	return at ? at : stack;
+}
+
+char *findings_function(const struct findings *findings, stack_id stack)
+{
+	struct str name = { 0 }, text = { 0 };
+
+	names_add_function(findings->asked->names, stack, false, &name);
+	cxxname_shorten(str_get(&name), NAME_COLUMNS, &text);
+	str_fini(&name);
+	return str_take(&text);
+}
+
+const char *findings_allocator(const struct findings *findings, process_id id)
+{
+	const struct trace_process *process = reader_process(findings->asked->reader, id);
+
+	for (uint32_t i = 0; process && i < process->allocators_count; i++)
+		if (process->allocators[i].seen != TRACE_SEEN_STRIPPED)
+			return process->allocators[i].name;
+	return NULL;
+}
+
+bool findings_is_glibc(const struct findings *findings, process_id process)
+{
+	const char *allocator = findings_allocator(findings, process);
+
+	return !allocator || strcmp(allocator, "glibc") == 0;
+}
+
+// A function's name as an expression in quotes, for a shell: '^a::b$', and without its parameters
+// '^a::b\('.
+static void add_expression(struct str *out, const char *name)
+{
+	size_t length;
+	const char *end = cxxname_base(name, &length) + length;
+	bool whole = *end == '\0' || strlen(name) < NAME_COLUMNS;
+
+	if (whole)
+		end = name + strlen(name);
+	str_add(out, whole ? "'^" : "'");
+	for (; name < end; name++) {
+		if (strchr("\\^$.[]|()*+?{}", *name))
+			str_add_char(out, '\\');
+		if (*name == '\'')
+			str_add(out, "'\\''");
+		else
+			str_add_char(out, *name);
+	}
+	str_add(out, whole ? "$'" : "'");
+}
+
+void findings_command(const struct findings *findings, struct finding *finding, const char *verb,
+		      const char *options, bool window, bool frame)
+{
+	const struct symbol *face = names_face(findings->asked->names, finding->stack, false);
+	struct str text = { 0 };
+
+	str_format(&text, "%s %s", verb, findings->path);
+	if (window && (finding->from_ns > 0 || finding->to_ns < findings->asked->duration_ns))
+		str_format(&text, " --from %" PRIu64 "ns --to %" PRIu64 "ns", finding->from_ns,
+			   finding->to_ns);
+	if (reader_processes_count(findings->asked->reader) > 1)
+		str_format(&text, " --process '#%" PRIu32 "'", finding->process);
+	if (frame && face && face->function) {
+		str_add(&text, " --frame ");
+		add_expression(&text, face->function);
+	}
+	if (*options)
+		str_format(&text, " %s", options);
+	mem_free(finding->command);
+	finding->command = str_take(&text);
+}
+
+// ---- gathering ----
+
+static bool gather(struct findings *findings, struct err *err)
+{
+	struct query_context *asked = findings->asked;
+	struct findings_facts *facts = findings->facts;
+	const struct growth_options growth = { .rows_max = 100 };
+	const struct spikes_options spikes = { .rows_max = 100 };
+	const struct heap_counts *counts;
+	struct progress progress;
+
+	if (asked->layers != WINDOW_HEAP)
+		return err_set(err, ERR_USAGE,
+			       "findings are about the heap; for virtual memory try: tidemark "
+			       "growth --layer vm");
+	if (!growth_find(&facts->growth, asked, &growth, err) ||
+	    !spikes_find(&facts->spikes, asked, &spikes, err) || !query_context_select(asked, err))
+		return false;
+	facts->heap = heap_new(&asked->selection.query);
+	progress_begin(&progress, asked->options.window.progress, "reading",
+		       reader_bytes(asked->reader));
+	reader_rewind(asked->reader);
+	heap_read(facts->heap, asked->reader, &progress, NULL, NULL);
+	progress_end(&progress);
+	counts = &heap_totals(facts->heap)->counts;
+	findings->peak_bytes = counts->peak.bytes;
+	findings->allocations = counts->allocated.count;
+	query_context_matched(asked, counts->allocated.count);
+	facts->free_stacks = strstr(reader_info(asked->reader)->options, "free-stacks") != NULL;
+	if (!reader_info(asked->reader)->sample_bytes)
+		findings_read_lives(findings);
+	return true;
+}
+
+static bool was_paused(const struct reader *reader)
+{
+	for (process_id id = 0; id < reader_processes_count(reader); id++)
+		if (reader_process(reader, id)->paused)
+			return true;
+	return false;
+}
+
+static bool has_snapshots(const struct reader *reader)
+{
+	for (uint32_t i = 0; i < reader_snapshots_count(reader); i++)
+		if (!(reader_snapshot(reader, i)->flags & TRACE_SNAPSHOT_NO_PAGES))
+			return true;
+	return false;
+}
+
+// Why a kind cannot be looked for in this trace. NULL: it can.
+static const char *cannot_look(const struct findings *findings, const struct findings_kind *kind)
+{
+	const struct query_context *asked = findings->asked;
+	const struct reader *reader = asked->reader;
+	unsigned needs = kind->needs;
+
+	if (needs & FINDINGS_NEVER)
+		return kind->text;
+	if ((needs & FINDINGS_EVERY_CALL) && reader_info(reader)->sample_bytes)
+		return "needs every call, and the recording is sampled (record without --sample)";
+	if ((needs & FINDINGS_FREE_STACKS) && !findings->facts->free_stacks)
+		return "needs the stacks of frees (tidemark record --free-stacks)";
+	if ((needs & FINDINGS_SNAPSHOTS) && !has_snapshots(reader))
+		return "needs a snapshot of resident pages, which the trace does not have (a short "
+		       "run has none; tidemark record --rss-exact takes more of them)";
+	if ((needs & FINDINGS_ALL_SEEN) && (heap_totals(findings->facts->heap)->events_lost ||
+					    was_paused(reader) || !reader_complete(reader)))
+		return "needs a recording from a process's beginning, without pauses and losses";
+	if ((needs & FINDINGS_NO_FILTER) && query_narrows(&asked->selection.query))
+		return "is about pages, which all blocks share: ask without filters";
+	return NULL;
+}
+
+// ---- ranking ----
+
+static double part_of(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
+static int most_important_first(const void *a, const void *b)
+{
+	const struct finding *x = a, *y = b;
+
+	if (x->kind->class != y->kind->class)
+		return x->kind->class > y->kind->class ? -1 : 1;
+	if (x->weight != y->weight)
+		return x->weight > y->weight ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return trace_compare_places(x->process, x->stack, y->process, y->stack);
+}
+
+static void rank(struct findings *findings)
+{
+	for (size_t i = 0; i < findings->count; i++) {
+		struct finding *finding = &findings->list[i];
+
+		finding->weight = part_of(finding->saves_bytes, findings->peak_bytes) +
+				  part_of(finding->saves_calls, 2 * findings->allocations);
+		if (finding->sure == FINDINGS_POSSIBLE)
+			finding->weight /= 2;
+	}
+	if (findings->count)
+		qsort(findings->list, findings->count, sizeof *findings->list,
+		      most_important_first);
+	for (size_t i = 0; i < findings->count; i++) {
+		unsigned number = 1;
+
+		for (size_t j = 0; j < i; j++)
+			number += findings->list[j].kind == findings->list[i].kind;
+		findings->list[i].number = number;
+	}
+}
+
+static void free_facts(struct findings_facts *facts)
+{
+	if (!facts)
+		return;
+	heap_free(facts->heap);
+	growth_fini(&facts->growth);
+	spikes_fini(&facts->spikes);
+	mem_free(facts->pairs);
+	mem_free(facts->chains);
+	mem_free(facts->orphans);
+	mem_free(facts->failed);
+	mem_free(facts->lasts);
+	mem_free(facts->users);
+	mem_free(facts);
+}
+
+bool findings_find(struct findings *findings, struct query_context *asked, struct err *err)
+{
+	bool good;
+
+	*findings = (struct findings){
+		.asked = asked,
+		.path = asked->options.path,
+		.facts = mem_alloc(1, sizeof *findings->facts),
+	};
+	good = gather(findings, err);
+	for (const struct findings_kind *kind = findings_kinds; good && kind->id; kind++) {
+		const char *why = cannot_look(findings, kind);
+
+		if (why)
+			findings_miss(findings, kind, "%s", why);
+		else
+			good = kind->find(findings, kind, err);
+	}
+	free_facts(findings->facts);
+	findings->facts = NULL;
+	if (good)
+		rank(findings);
+	else
+		findings_fini(findings);
+	return good;
+}
+
+void findings_fini(struct findings *findings)
+{
+	for (size_t i = 0; i < findings->count; i++) {
+		struct finding *finding = &findings->list[i];
+
+		mem_free(finding->what);
+		mem_free(finding->why);
+		mem_free(finding->advice);
+		mem_free(finding->command);
+	}
+	for (size_t i = 0; i < findings->missed_count; i++)
+		mem_free(findings->missed[i].why);
+	mem_free(findings->list);
+	mem_free(findings->missed);
+	*findings = (struct findings){ 0 };
+}

@@ -1,0 +1,130 @@
+// findings: what is wrong with a program's use of memory, or could be cheaper, one by one, ranked:
+// in a sentence, with how sure that is, the figures and the stack that prove it, the command line
+// that shows it, what to do, and what it would save.
+//
+//     query_context_open    with findings_rules
+//       findings_find       reads the trace twice, asks the index, looks at single moments
+//       findings_text       (or findings_json)
+//       findings_fini
+//     query_context_close
+//
+// Each kind of finding is a row in a table: what it is called, what it needs of a trace, the
+// function that looks for it, and the text that explains how it decides. A kind whose needs a trace
+// does not meet is not looked for; that is reported, with the option of `tidemark record` that
+// would have given it.
+//
+// A finding says what was seen. What follows from that only mostly (growth that goes on, contents
+// that are equal) is called possible or likely, never certain. What is too little to matter (less
+// than a fiftieth of the peak, or of the calls, or less than fixed amounts) is not listed.
+#ifndef REPORT_FINDINGS_H
+#define REPORT_FINDINGS_H
+
+#include "base/sink.h"
+#include "report/ask/query_context.h"
+
+// Windows of the heap; no --impact.
+extern const struct query_context_rules findings_rules;
+
+enum findings_sure { FINDINGS_POSSIBLE, FINDINGS_LIKELY, FINDINGS_CERTAIN };
+
+// What comes first when findings are ranked; within one, what would save most.
+enum findings_class {
+	FINDINGS_NOTE,    // good to know, nothing to mend by itself
+	FINDINGS_SAVING,  // works, and could be cheaper
+	FINDINGS_PROBLEM, // uses more and more, or fails
+	FINDINGS_ERROR,   // the program is wrong
+};
+
+enum findings_unit {
+	FINDINGS_COUNT,
+	FINDINGS_BYTES,
+	FINDINGS_TIME, // ns
+	FINDINGS_RATE, // bytes a second
+	FINDINGS_SHARE // thousandths
+};
+
+struct findings_figure {
+	const char *key; // "grown_bytes", as in JSON
+	const char *label;
+	enum findings_unit unit;
+	uint64_t value;
+};
+
+enum { FINDINGS_FIGURES_MAX = 8 };
+
+struct finding {
+	const struct findings_kind *kind;
+	unsigned number; // of its kind, from 1: "growth#1"
+	enum findings_sure sure;
+	char *what, *why, *advice, *command; // owned; the last without "tidemark "
+	const char *tab;                     // of the viewer
+	process_id process;
+	stack_id stack;         // 0: none
+	const char *other_role; // "freed by", NULL: there is no other stack
+	stack_id other_stack;
+	uint64_t from_ns, to_ns;
+	struct findings_figure figures[FINDINGS_FIGURES_MAX];
+	size_t figures_count;
+	uint64_t saves_bytes; // at the peak, at most
+	uint64_t saves_calls;
+	double weight; // private: share of all that it would save
+};
+
+struct findings;
+
+struct findings_kind {
+	const char *id;
+	const char *title;
+	enum findings_class class;
+	unsigned needs;   // private: set of what findings_own.h names
+	const char *text; // how it decides, what it may be mistaken about, what to do
+	bool (*find)(struct findings *findings, const struct findings_kind *kind, struct err *err);
+};
+
+// All kinds, the last with no id.
+extern const struct findings_kind findings_kinds[];
+
+// NULL: there is none of that name; "growth#2" is of the kind "growth".
+const struct findings_kind *findings_kind_find(const char *id);
+
+// What was not looked for, and why.
+struct findings_missed {
+	const struct findings_kind *kind;
+	char *why; // owned
+};
+
+struct findings {
+	struct query_context *asked; // borrowed
+	const char *path;            // of the trace, for command lines; borrowed
+	struct finding *list;        // owned; the most important first
+	size_t count, capacity;
+	struct findings_missed *missed; // owned
+	size_t missed_count, missed_capacity;
+	uint64_t peak_bytes, allocations; // of what the filters select
+	struct findings_facts *facts;     // private, while it is looked for
+};
+
+// False: the index cannot be read, or a filter that cannot be honoured.
+bool findings_find(struct findings *findings, struct query_context *asked, struct err *err);
+void findings_fini(struct findings *findings); // accepts { 0 }
+
+struct findings_page {
+	const struct findings *findings; // borrowed
+	// An ID of a known kind: nothing else, and all of it; NULL: everything.
+	const char *only;
+	uint64_t rows_max; // of each kind; 0: all
+	bool all_frames, colour;
+	unsigned width;
+};
+
+// For people, and as JSON (docs/schema/findings.json). False: there is nothing of that ID.
+typedef bool findings_format(const struct findings_page *page, struct sink *sink, struct err *err);
+findings_format findings_text, findings_json;
+
+// What a kind is, for people.
+void findings_explain(const struct findings_kind *kind, struct sink *sink, unsigned width);
+
+// "certain"; "problem".
+extern const char *const findings_sure_words[], *const findings_class_words[];
+
+#endif

@@ -1,0 +1,344 @@
+// Findings about calls that could be saved: temporaries, containers that grow, blocks that another
+// thread frees. What is counted by stack is told by line: all stacks that have the program's own
+// innermost frame in common.
+#include "report/find/findings_own.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+enum {
+	SAME_CALL_FRAMES = 3, // between where it is allocated and the call that frees it too
+	STEPS_EACH = 3,
+	CONSTANT_LONGEST = 16,
+};
+
+// What one line of a process does.
+struct group {
+	process_id process;
+	frame_id frame;
+	stack_id stack, freed_by; // of the pair with most blocks, and how many those are
+	uint64_t most;
+	uint64_t count, bytes, size_max, temporary, elsewhere, same_call;
+	uint64_t chains, steps, longest, constant, copied; // buffers that grow
+	bool by_copy;
+};
+
+struct groups {
+	struct group *list;
+	size_t count, capacity;
+	struct index_set known;
+};
+
+static bool is_group(const void *context, uint32_t position, const void *key)
+{
+	const struct groups *groups = context;
+	const struct group *there = &groups->list[position], *wanted = key;
+
+	return there->process == wanted->process && there->frame == wanted->frame &&
+	       there->by_copy == wanted->by_copy;
+}
+
+static struct group *group_of(struct findings *findings, struct groups *groups, process_id process,
+			      stack_id stack, bool by_copy)
+{
+	const struct trace_stack *user =
+		reader_stack(findings->asked->reader, findings_user(findings, stack));
+	const struct group wanted = {
+		.process = process,
+		.frame = user ? user->frame : 0,
+		.by_copy = by_copy,
+	};
+	const uint64_t numbers[] = { wanted.process, wanted.frame, by_copy };
+	uint32_t at = index_set_put(&groups->known, index_set_hash(numbers, 3), is_group, groups,
+				    &wanted, (uint32_t)groups->count);
+
+	if (at == groups->count) {
+		groups->list = mem_grow(groups->list, &groups->capacity, groups->count + 1,
+					sizeof *groups->list);
+		groups->list[groups->count++] = wanted;
+	}
+	return &groups->list[at];
+}
+
+static void groups_fini(struct groups *groups)
+{
+	index_set_fini(&groups->known);
+	mem_free(groups->list);
+}
+
+static size_t depth_of(const struct reader *reader, stack_id stack)
+{
+	size_t depth = 0;
+
+	for (; stack; stack = reader_stack(reader, stack)->parent)
+		depth++;
+	return depth;
+}
+
+// Whether a call that is on both stacks, with the same callers, is near the allocation: it returned
+// to the same place in both, so it is one function.
+static bool is_same_call(struct findings *findings, stack_id stack, stack_id freed_by)
+{
+	const struct reader *reader = findings->asked->reader;
+	stack_id a = findings_user(findings, stack), b = findings_user(findings, freed_by);
+	size_t a_depth = depth_of(reader, a), b_depth = depth_of(reader, b), frames = 1;
+	stack_id a_caller, b_caller;
+
+	if (!a || !b)
+		return false;
+	for (; a_depth > b_depth; a_depth--, frames++)
+		a = reader_stack(reader, a)->parent;
+	for (; b_depth > a_depth; b_depth--)
+		b = reader_stack(reader, b)->parent;
+	for (;; frames++) {
+		a_caller = reader_stack(reader, a)->parent;
+		b_caller = reader_stack(reader, b)->parent;
+		if (a_caller == b_caller)
+			return a_caller && frames <= SAME_CALL_FRAMES;
+		a = a_caller;
+		b = b_caller;
+	}
+}
+
+static struct groups group_pairs(struct findings *findings)
+{
+	const struct findings_facts *facts = findings->facts;
+	struct groups groups = { 0 };
+
+	for (size_t i = 0; i < facts->pairs_count; i++) {
+		const struct findings_pair *pair = &facts->pairs[i];
+		struct group *group =
+			group_of(findings, &groups, pair->process, pair->stack, false);
+
+		group->count += pair->count;
+		group->bytes += pair->bytes;
+		group->temporary += pair->temporary;
+		group->elsewhere += pair->elsewhere;
+		if (pair->size_max > group->size_max)
+			group->size_max = pair->size_max;
+		if (facts->free_stacks && is_same_call(findings, pair->stack, pair->freed_by))
+			group->same_call += pair->count;
+		if (pair->count <= group->most)
+			continue;
+		group->most = pair->count;
+		group->stack = pair->stack;
+		group->freed_by = pair->freed_by;
+	}
+	return groups;
+}
+
+// ---- temporaries ----
+
+static void tell_temporaries(struct findings *findings, const struct findings_kind *kind,
+			     const struct group *group)
+{
+	bool same = group->same_call >= group->count - group->count / 20;
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_CERTAIN, group->process, group->stack);
+	char *function = findings_function(findings, group->stack);
+	char count[28], size[16];
+
+	findings_say(&finding->what,
+		     "%s allocates %s blocks that are freed before the next allocation%s, the "
+		     "largest of %s.",
+		     function, str_count(group->temporary, count), same ? ", by the same call" : "",
+		     str_bytes(group->size_max, size));
+	findings_say(&finding->why,
+		     "counted: their thread frees them, and allocates nothing between%s",
+		     findings->facts->free_stacks
+			     ? ""
+			     : "; record --free-stacks shows which call frees them");
+	if (group->size_max <= 1024)
+		findings_say(&finding->advice, "a buffer on the stack, or one that is kept, saves "
+					       "both calls");
+	else
+		findings_say(&finding->advice, "a buffer that is kept and grows to the largest, "
+					       "saves both calls");
+	findings_figure(finding, "temporary_count", "temporary", FINDINGS_COUNT, group->temporary);
+	findings_figure(finding, "freed_count", "freed", FINDINGS_COUNT, group->count);
+	findings_figure(finding, "bytes", "bytes", FINDINGS_BYTES, group->bytes);
+	findings_figure(finding, "size_bytes_max", "largest", FINDINGS_BYTES, group->size_max);
+	finding->saves_calls = 2 * group->temporary;
+	if (findings->facts->free_stacks && group->freed_by) {
+		finding->other_role = "freed by";
+		finding->other_stack = group->freed_by;
+	}
+	findings_command(findings, finding, "report", "", true, true);
+	mem_free(function);
+}
+
+bool findings_temporaries(struct findings *findings, const struct findings_kind *kind,
+			  struct err *err)
+{
+	struct groups groups = group_pairs(findings);
+
+	(void)err;
+	for (size_t i = 0; i < groups.count; i++) {
+		const struct group *group = &groups.list[i];
+
+		if (group->frame && group->temporary >= findings_calls_min(findings) &&
+		    group->temporary >= group->count - group->count / 20)
+			tell_temporaries(findings, kind, group);
+	}
+	groups_fini(&groups);
+	return true;
+}
+
+bool findings_elsewhere(struct findings *findings, const struct findings_kind *kind,
+			struct err *err)
+{
+	struct groups groups = group_pairs(findings);
+
+	(void)err;
+	for (size_t i = 0; i < groups.count; i++) {
+		const struct group *group = &groups.list[i];
+		struct finding *finding;
+		char *function;
+		char count[28], all[28];
+
+		if (!group->frame || group->elsewhere < findings_calls_min(findings) ||
+		    group->elsewhere < group->count / 2)
+			continue;
+		finding = findings_add(findings, kind, FINDINGS_CERTAIN, group->process,
+				       group->stack);
+		function = findings_function(findings, group->stack);
+		findings_say(&finding->what, "%s of %s blocks of %s are freed by another thread.",
+			     str_count(group->elsewhere, count), str_count(group->count, all),
+			     function);
+		findings_say(&finding->why, "counted; what it costs is not measured");
+		findings_say(&finding->advice, "hand them over in batches%s",
+			     findings_is_glibc(findings, group->process)
+				     ? ", or take an allocator that is made for it"
+				     : "");
+		findings_figure(finding, "elsewhere_count", "by another thread", FINDINGS_COUNT,
+				group->elsewhere);
+		findings_figure(finding, "freed_count", "freed", FINDINGS_COUNT, group->count);
+		if (findings->facts->free_stacks && group->freed_by) {
+			finding->other_role = "freed by";
+			finding->other_stack = group->freed_by;
+		}
+		findings_command(findings, finding, "window", "--by thread,stack", true, true);
+		mem_free(function);
+	}
+	groups_fini(&groups);
+	return true;
+}
+
+// ---- containers ----
+
+static struct groups group_chains(struct findings *findings)
+{
+	const struct findings_facts *facts = findings->facts;
+	struct groups groups = { 0 };
+
+	for (size_t i = 0; i < facts->chains_count; i++) {
+		const struct findings_chains *chains = &facts->chains[i];
+		struct group *group = group_of(findings, &groups, chains->process, chains->stack,
+					       chains->by_copy);
+
+		group->chains += chains->chains;
+		group->steps += chains->steps;
+		group->constant += chains->constant;
+		group->copied += chains->copied;
+		if (chains->longest > group->longest)
+			group->longest = chains->longest;
+		if (chains->size_max > group->size_max)
+			group->size_max = chains->size_max;
+		if (chains->steps <= group->most)
+			continue;
+		group->most = chains->steps;
+		group->stack = chains->stack;
+	}
+	return groups;
+}
+
+static bool grows_by_constants(const struct findings *findings, const struct group *group)
+{
+	return group->longest >= CONSTANT_LONGEST && group->constant >= group->steps / 4 * 3 &&
+	       group->copied >= 4 * findings_bytes_min(findings);
+}
+
+static struct finding *add_container(struct findings *findings, const struct findings_kind *kind,
+				     const struct group *group)
+{
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_CERTAIN, group->process, group->stack);
+
+	findings_figure(finding, "buffers", "buffers", FINDINGS_COUNT, group->chains);
+	findings_figure(finding, "steps", "steps", FINDINGS_COUNT, group->steps);
+	findings_figure(finding, "longest", "most of one", FINDINGS_COUNT, group->longest);
+	findings_figure(finding, "constant_steps", "by a constant", FINDINGS_COUNT,
+			group->constant);
+	findings_figure(finding, "copied_bytes_max", "copied at most", FINDINGS_BYTES,
+			group->copied);
+	findings_figure(finding, "size_bytes_max", "largest", FINDINGS_BYTES, group->size_max);
+	findings_command(findings, finding, "report", "", true, true);
+	return finding;
+}
+
+bool findings_containers(struct findings *findings, const struct findings_kind *kind,
+			 struct err *err)
+{
+	struct groups groups = group_chains(findings);
+
+	(void)err;
+	for (size_t i = 0; i < groups.count; i++) {
+		const struct group *group = &groups.list[i];
+		struct finding *finding;
+		char *function;
+		char steps[28], count[28];
+
+		if (!group->frame || group->steps < findings_calls_min(findings) ||
+		    group->steps < STEPS_EACH * group->chains ||
+		    grows_by_constants(findings, group))
+			continue;
+		finding = add_container(findings, kind, group);
+		function = findings_function(findings, group->stack);
+		findings_say(&finding->what, "%s buffer%s of %s grow%s step by step: %s steps.",
+			     str_count(group->chains, count), group->chains == 1 ? "" : "s",
+			     function, group->chains == 1 ? "s" : "",
+			     str_count(group->steps, steps));
+		findings_say(&finding->why,
+			     group->by_copy ? "a larger block is allocated by the same stack, and "
+					      "then the old one is freed"
+					    : "counted: each step is a realloc to a larger size");
+		findings_say(&finding->advice,
+			     "reserve what it will need, or begin with a size that mostly fits");
+		finding->saves_calls = group->steps * (group->by_copy ? 2 : 1);
+		if (group->by_copy)
+			finding->sure = FINDINGS_LIKELY;
+		mem_free(function);
+	}
+	groups_fini(&groups);
+	return true;
+}
+
+bool findings_constant_growth(struct findings *findings, const struct findings_kind *kind,
+			      struct err *err)
+{
+	struct groups groups = group_chains(findings);
+
+	(void)err;
+	for (size_t i = 0; i < groups.count; i++) {
+		const struct group *group = &groups.list[i];
+		struct finding *finding;
+		char *function;
+		char steps[28], copied[16];
+
+		if (!group->frame || !grows_by_constants(findings, group))
+			continue;
+		finding = add_container(findings, kind, group);
+		function = findings_function(findings, group->stack);
+		findings_say(&finding->what,
+			     "%s enlarges a buffer by constant amounts: %s steps, up to %s copied.",
+			     function, str_count(group->steps, steps),
+			     str_bytes(group->copied, copied));
+		findings_say(&finding->why, "counted: most steps are as large as the step before");
+		findings_say(&finding->advice, "enlarge by half or double");
+		finding->saves_calls = group->steps;
+		mem_free(function);
+	}
+	groups_fini(&groups);
+	return true;
+}

@@ -1,0 +1,354 @@
+// Findings about levels over time, from what growth and transients have found: growth without end,
+// caches, steps, peaks, buffers that could be reused.
+#include "report/find/findings_own.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+enum {
+	PEAK_BLOCKS_MAX = 16,
+	PEAK_RISE_PART = 4,
+	PEAK_TIME_PART = 10,
+	REUSE_COUNT_MIN = 10,
+	REUSE_SIZE_MIN = 128 << 10,
+	LONG_S = 60, // a process of so long is no program that builds up and ends
+};
+
+// ---- growth ----
+
+static const struct heap_site *site_of(const struct findings *findings,
+				       const struct query_context_place *place)
+{
+	size_t count;
+	const struct heap_site *sites = heap_sites(findings->facts->heap, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (sites[i].process == place->process && sites[i].stack == place->stack)
+			return &sites[i];
+	return NULL;
+}
+
+static void add_figures(struct finding *finding, const struct growth_row *row)
+{
+	findings_figure(finding, "grown_bytes", "grown", FINDINGS_BYTES, row->trend.grown);
+	findings_figure(finding, "grown_count", "blocks more", FINDINGS_COUNT,
+			row->grown_count > 0 ? (uint64_t)row->grown_count : 0);
+	findings_figure(finding, "live_bytes", "live at the end", FINDINGS_BYTES, row->live.bytes);
+	findings_figure(finding, "slope_bytes_per_s", "slope", FINDINGS_RATE,
+			(uint64_t)row->slope_per_s);
+	findings_figure(finding, "fit_thousandths", "R²", FINDINGS_SHARE,
+			(uint64_t)(row->trend.fit * 1000 + 0.5));
+}
+
+// A row of one verdict as a finding; its sentences are the caller's.
+static struct finding *add_row(struct findings *findings, const struct findings_kind *kind,
+			       const struct growth_row *row, enum findings_sure sure)
+{
+	const struct query_context_place *place = &findings->asked->places[row->place];
+	struct finding *finding = findings_add(findings, kind, sure, place->process, place->stack);
+
+	finding->from_ns = row->from_ns;
+	finding->to_ns = row->to_ns;
+	finding->tab = "growth";
+	add_figures(finding, row);
+	findings_command(findings, finding, "growth", "", false, true);
+	return finding;
+}
+
+// Of a verdict, those that matter, each told by `tell`.
+static bool find_rows(struct findings *findings, const struct findings_kind *kind,
+		      enum trend_verdict verdict,
+		      void (*tell)(struct findings *findings, const struct findings_kind *kind,
+				   const struct growth_row *row))
+{
+	const struct growth_list *list = &findings->facts->growth.lists[verdict];
+	bool brief = false;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct growth_row *row = &list->rows[i];
+
+		if (row->trend.grown < findings_bytes_min(findings))
+			continue;
+		if (findings_lasts(findings, findings->asked->places[row->place].process))
+			tell(findings, kind, row);
+		else
+			brief = true;
+	}
+	if (brief)
+		findings_miss(findings, kind,
+			      "of processes that ran for less than %d s: they may only have built "
+			      "up (--from and --to say when to look)",
+			      FINDINGS_LASTING_S);
+	return true;
+}
+
+// Whether what grew was still there when its process ended.
+static void add_ending(const struct findings *findings, struct finding *finding,
+		       const struct growth_row *row, struct str *text)
+{
+	const struct heap_site *site = site_of(findings, &findings->asked->places[row->place]);
+
+	if (!site || reader_info(findings->asked->reader)->sample_bytes)
+		return;
+	findings_figure(finding, "live_at_exit_bytes", "live at exit", FINDINGS_BYTES,
+			site->live_at_exit.bytes);
+	str_add(text, site->live_at_exit.bytes >= row->trend.grown / 2
+			      ? "; at the end it was not freed"
+			      : "; at the end it was freed: something still knows all of it");
+}
+
+static bool is_service(const struct findings *findings, const struct finding *finding)
+{
+	const struct trace_process *process =
+		reader_process(findings->asked->reader, finding->process);
+
+	return process->exit == TRACE_EXIT_UNKNOWN ||
+	       process->ended_ns - process->began_ns >= LONG_S * UINT64_C(1000000000);
+}
+
+static void tell_growth(struct findings *findings, const struct findings_kind *kind,
+			const struct growth_row *row)
+{
+	bool steady = row->trend.fit >= 0.9;
+	struct finding *finding = add_row(findings, kind, row, FINDINGS_POSSIBLE);
+	char *function = findings_function(findings, finding->stack);
+	struct str why = { 0 };
+	char grown[16], rate[16], time[24];
+
+	findings_say(&finding->what,
+		     "%s keeps more and more: %s more in %s (%s a second), and it was still "
+		     "growing at the end.",
+		     function, str_bytes(row->trend.grown, grown),
+		     str_duration(row->to_ns - row->from_ns, time),
+		     str_bytes((uint64_t)row->slope_per_s, rate));
+	str_format(&why,
+		   "%s: R² %.3f of a straight line; of each sixtieth of the time only the "
+		   "lowest level counts",
+		   steady ? "steady" : "in bursts", row->trend.fit);
+	add_ending(findings, finding, row, &why);
+	if (steady && is_service(findings, finding))
+		finding->sure = FINDINGS_LIKELY;
+	else if (steady)
+		str_add(&why, "; a program that builds something up and ends looks the same");
+	findings_say(&finding->why, "%s", str_get(&why));
+	findings_say(&finding->advice,
+		     "find who should let these blocks go: a list that is never emptied, a cache "
+		     "without a limit, a reference that is kept");
+	finding->saves_bytes = row->trend.grown;
+	str_fini(&why);
+	mem_free(function);
+}
+
+static void tell_lately(struct findings *findings, const struct findings_kind *kind,
+			const struct growth_row *row)
+{
+	struct finding *finding = add_row(findings, kind, row, FINDINGS_POSSIBLE);
+	char *function = findings_function(findings, finding->stack);
+	char grown[16], time[24];
+
+	findings_say(&finding->what, "%s grows since %s: %s more by the end.", function,
+		     str_duration(row->since_ns, time), str_bytes(row->trend.grown, grown));
+	findings_say(&finding->why, "less than a ninth of it is from the first two thirds of the "
+				    "time: it may be a leak that began late, or a phase");
+	findings_say(&finding->advice, "record longer; then ask with --from after that moment");
+	finding->saves_bytes = row->trend.grown;
+	mem_free(function);
+}
+
+static void tell_cache(struct findings *findings, const struct findings_kind *kind,
+		       const struct growth_row *row)
+{
+	struct finding *finding = add_row(findings, kind, row, FINDINGS_LIKELY);
+	char *function = findings_function(findings, finding->stack);
+	char grown[16], time[24];
+
+	findings_say(&finding->what, "%s grew by %s and is level since %s: a cache or a pool.",
+		     function, str_bytes(row->trend.grown, grown),
+		     str_duration(row->since_ns, time));
+	findings_say(&finding->why, "less than a ninth of the growth is in the last third of the "
+				    "time, where a steady one would have a third");
+	findings_say(&finding->advice,
+		     "nothing, if it is meant to be that large; a limit makes it smaller");
+	mem_free(function);
+}
+
+static void tell_step(struct findings *findings, const struct findings_kind *kind,
+		      const struct growth_row *row)
+{
+	struct finding *finding = add_row(findings, kind, row, FINDINGS_CERTAIN);
+	char *function = findings_function(findings, finding->stack);
+	char grown[16], time[24];
+
+	findings_say(&finding->what, "%s took a step of %s at %s and stays.", function,
+		     str_bytes(row->trend.grown, grown), str_duration(row->since_ns, time));
+	findings_say(&finding->why, "its two largest rises are three quarters of all growth");
+	findings_say(&finding->advice, "nothing, if it is needed from then on");
+	mem_free(function);
+}
+
+bool findings_growth(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	(void)err;
+	return find_rows(findings, kind, TREND_GROWS, tell_growth);
+}
+
+bool findings_growth_lately(struct findings *findings, const struct findings_kind *kind,
+			    struct err *err)
+{
+	(void)err;
+	return find_rows(findings, kind, TREND_RECENT, tell_lately);
+}
+
+bool findings_cache(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	(void)err;
+	return find_rows(findings, kind, TREND_LEVELS_OFF, tell_cache);
+}
+
+bool findings_step(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	(void)err;
+	return find_rows(findings, kind, TREND_STEPS, tell_step);
+}
+
+// ---- peaks and series ----
+
+// The highest level beside a spike: of the other spikes, of the ends, and what it stands on.
+static uint64_t level_without(const struct spikes *spikes, const struct spikes_row *without)
+{
+	uint64_t level = without->hill.base;
+
+	for (size_t i = 0; i < spikes->rows_count; i++) {
+		const struct spikes_row *row = &spikes->rows[i];
+		bool apart = row->end_ns <= without->begin_ns || row->begin_ns >= without->end_ns;
+
+		if (row != without && apart && row->hill.top > level)
+			level = row->hill.top;
+	}
+	if (spikes->level_from > level)
+		level = spikes->level_from;
+	return spikes->level_to > level ? spikes->level_to : level;
+}
+
+static void tell_peak(struct findings *findings, const struct findings_kind *kind,
+		      const struct spikes_row *row)
+{
+	const struct spikes *spikes = &findings->facts->spikes;
+	const struct spikes_maker *maker = &row->spike_sites[0];
+	const struct query_context_place *place = &findings->asked->places[maker->place];
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
+	uint64_t next = level_without(spikes, row), saves = spikes->peak - next;
+	char *function = findings_function(findings, finding->stack);
+	char peak[16], risen[16], time[24], least[16], count[28];
+
+	if (saves > (uint64_t)maker->bytes)
+		saves = (uint64_t)maker->bytes;
+	finding->from_ns = row->begin_ns;
+	finding->to_ns = row->end_ns;
+	finding->saves_bytes = saves;
+	findings_say(&finding->what,
+		     "the peak of %s is made by %s block%s of %s, %s together, for %s.",
+		     str_bytes(spikes->peak, peak), str_count((uint64_t)maker->count, count),
+		     maker->count == 1 ? "" : "s", function,
+		     str_bytes((uint64_t)maker->bytes, risen),
+		     str_duration(row->half_end_ns - row->half_begin_ns, time));
+	findings_say(&finding->why, "measured; without it the highest level would be %s",
+		     str_bytes(next, least));
+	findings_say(&finding->advice, "work in parts, or free what is no longer needed before "
+				       "these blocks are allocated");
+	findings_figure(finding, "peak_bytes", "peak", FINDINGS_BYTES, spikes->peak);
+	findings_figure(finding, "rise_bytes", "rise", FINDINGS_BYTES, row->risen);
+	findings_figure(finding, "site_bytes", "of this site", FINDINGS_BYTES,
+			(uint64_t)maker->bytes);
+	findings_figure(finding, "site_count", "blocks", FINDINGS_COUNT, (uint64_t)maker->count);
+	findings_figure(finding, "top_ns", "at", FINDINGS_TIME, row->top_ns);
+	findings_command(findings, finding, "transients", "", true, false);
+	mem_free(function);
+}
+
+bool findings_peak(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	const struct spikes *spikes = &findings->facts->spikes;
+	uint64_t length_ns = findings->asked->to_ns - findings->asked->from_ns;
+
+	(void)err;
+	for (size_t i = 0; i < spikes->rows_count; i++) {
+		const struct spikes_row *row = &spikes->rows[i];
+		const struct spikes_maker *maker = &row->spike_sites[0];
+
+		if (row->hill.spikes != 1 || row->cut || row->hill.top != spikes->peak ||
+		    !row->spike_sites_count || maker->count < 1 || maker->count > PEAK_BLOCKS_MAX ||
+		    (uint64_t)maker->bytes < row->risen / 2 ||
+		    row->risen < spikes->peak / PEAK_RISE_PART ||
+		    (row->half_end_ns - row->half_begin_ns) > length_ns / PEAK_TIME_PART)
+			continue;
+		if (spikes->peak - level_without(spikes, row) >= findings_bytes_min(findings))
+			tell_peak(findings, kind, row);
+		break;
+	}
+	return true;
+}
+
+// How many series of the list are of the same place as this one; 0: an earlier one speaks for it.
+static size_t count_sizes(const struct spikes *spikes, size_t i)
+{
+	size_t count = 0;
+
+	for (size_t j = 0; j < spikes->series_count; j++) {
+		const struct spikes_series *each = &spikes->series[j];
+
+		if (each->place != spikes->series[i].place || each->count < REUSE_COUNT_MIN ||
+		    each->size < REUSE_SIZE_MIN)
+			continue;
+		if (j < i)
+			return 0;
+		count++;
+	}
+	return count;
+}
+
+static void tell_reuse(struct findings *findings, const struct findings_kind *kind,
+		       const struct spikes_series *series, size_t sizes)
+{
+	const struct query_context_place *place = &findings->asked->places[series->place];
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_CERTAIN, place->process, place->stack);
+	char *function = findings_function(findings, finding->stack);
+	struct str more = { 0 };
+	char count[28], size[16];
+
+	if (sizes > 1)
+		str_format(&more, " (and the same of %zu other size%s)", sizes - 1,
+			   sizes == 2 ? "" : "s");
+	findings_say(&finding->what, "%s allocates a buffer of %s %s times, never two at a time%s.",
+		     function, str_bytes(series->size, size), str_count(series->count, count),
+		     str_get(&more));
+	findings_say(&finding->why, "measured: no two of that size lived at the same time");
+	findings_say(&finding->advice, "allocate it once and keep it; beyond 128 KiB each one may "
+				       "be a mapping of its own, to be touched anew");
+	findings_figure(finding, "size_bytes", "each", FINDINGS_BYTES, series->size);
+	findings_figure(finding, "count", "times", FINDINGS_COUNT, series->count);
+	findings_figure(finding, "first_ns", "first", FINDINGS_TIME, series->first_ns);
+	findings_figure(finding, "last_ns", "last", FINDINGS_TIME, series->last_ns);
+	finding->saves_calls = 2 * (series->count - 1);
+	findings_command(findings, finding, "transients", "", false, true);
+	str_fini(&more);
+	mem_free(function);
+}
+
+bool findings_reuse(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	const struct spikes *spikes = &findings->facts->spikes;
+
+	(void)err;
+	for (size_t i = 0; i < spikes->series_count; i++) {
+		size_t sizes = count_sizes(spikes, i);
+
+		if (sizes && spikes->series[i].count >= REUSE_COUNT_MIN &&
+		    spikes->series[i].size >= REUSE_SIZE_MIN)
+			tell_reuse(findings, kind, &spikes->series[i], sizes);
+	}
+	return true;
+}

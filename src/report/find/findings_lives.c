@@ -1,0 +1,507 @@
+// What the lives of blocks tell one by one, in one pass: who frees what, what grows by being moved,
+// what is freed that does not live, what failed. A second pass only where something was freed that
+// does not live: for what was there before.
+#include "report/find/findings_own.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "engine/replay/lives.h"
+
+enum { PROGRESS_EVERY = 1 << 16, ORPHANS_MAX = 1000 };
+
+// A buffer that grew at least once.
+struct chain {
+	uint64_t steps, constant, copied, delta;
+	bool by_copy;
+};
+
+// Of each thread.
+struct thread_facts {
+	struct lives_block latest;  // that it allocated
+	struct lives_block resized; // that its realloc ended, until it begins again
+	bool resizing;
+	struct chain chain; // of that one
+};
+
+struct pass {
+	struct findings *findings;
+	struct findings_facts *facts;
+	struct index_set pairs, chains, failed;
+	struct map chain_of; // number of a live block: place in `grown`
+	struct chain *grown; // from 1; `steps` of a spare place is the next spare one
+	size_t grown_count, grown_capacity, spare;
+	struct thread_facts *threads;
+	size_t threads_count, threads_capacity;
+};
+
+static struct thread_facts *thread_of(struct pass *pass, thread_id thread)
+{
+	for (; pass->threads_count <= thread; pass->threads_count++) {
+		pass->threads = mem_grow(pass->threads, &pass->threads_capacity,
+					 pass->threads_count + 1, sizeof *pass->threads);
+		pass->threads[pass->threads_count] = (struct thread_facts){ 0 };
+	}
+	return &pass->threads[thread];
+}
+
+// Whether the filters select it.
+static bool is_asked_for(const struct pass *pass, const struct lives_block *block)
+{
+	const struct query *query = &pass->findings->asked->selection.query;
+	const struct trace_event event = {
+		.kind = TRACE_MALLOC,
+		.number = block->number,
+		.time_ns = block->time_ns,
+		.address = block->address,
+		.size = block->size,
+		.thread = block->thread,
+		.stack = block->stack,
+		.heap = block->heap,
+	};
+
+	return block->origin == LIVES_BEGUN && block->heap == 0 &&
+	       query_has_process(query, block->process) && query_has_thread(query, block->thread) &&
+	       (!query->stack || query->stack(query->context, block->stack)) &&
+	       (!query->event || query->event(query->event_context, &event));
+}
+
+// ---- buffers that grow ----
+
+static bool is_chains(const void *context, uint32_t position, const void *key)
+{
+	const struct findings_facts *facts = context;
+	const struct findings_chains *there = &facts->chains[position], *wanted = key;
+
+	return there->process == wanted->process && there->stack == wanted->stack &&
+	       there->by_copy == wanted->by_copy;
+}
+
+// The buffer has its last size: what it took to get there.
+static void add_chain(struct pass *pass, const struct lives_block *block, const struct chain *chain)
+{
+	struct findings_facts *facts = pass->facts;
+	const struct findings_chains wanted = {
+		.process = block->process,
+		.stack = block->stack,
+		.by_copy = chain->by_copy,
+	};
+	const uint64_t numbers[] = { wanted.process, wanted.stack, wanted.by_copy };
+	uint32_t at = index_set_put(&pass->chains, index_set_hash(numbers, 3), is_chains, facts,
+				    &wanted, (uint32_t)facts->chains_count);
+	struct findings_chains *sum;
+
+	if (at == facts->chains_count) {
+		facts->chains = mem_grow(facts->chains, &facts->chains_capacity,
+					 facts->chains_count + 1, sizeof *facts->chains);
+		facts->chains[facts->chains_count++] = wanted;
+	}
+	sum = &facts->chains[at];
+	sum->chains++;
+	sum->steps += chain->steps;
+	sum->constant += chain->constant;
+	sum->copied += chain->copied;
+	if (chain->steps > sum->longest)
+		sum->longest = chain->steps;
+	if (block->size > sum->size_max)
+		sum->size_max = block->size;
+}
+
+// Take what is known of the block's growth out of the map; none is a chain without steps.
+static struct chain take_chain(struct pass *pass, const struct lives_block *block)
+{
+	uint64_t *at = map_find(&pass->chain_of, block->number);
+	struct chain chain = { 0 };
+
+	if (!at)
+		return chain;
+	chain = pass->grown[*at];
+	pass->grown[*at].steps = pass->spare;
+	pass->spare = (size_t)*at;
+	map_remove(&pass->chain_of, block->number);
+	return chain;
+}
+
+static void keep_chain(struct pass *pass, const struct lives_block *block,
+		       const struct chain *chain)
+{
+	size_t at = pass->spare;
+
+	if (chain->steps == 0)
+		return;
+	if (at) {
+		pass->spare = (size_t)pass->grown[at].steps;
+	} else {
+		at = ++pass->grown_count;
+		pass->grown =
+			mem_grow(pass->grown, &pass->grown_capacity, at + 1, sizeof *pass->grown);
+	}
+	pass->grown[at] = *chain;
+	*map_put(&pass->chain_of, block->number, NULL) = at;
+}
+
+// `block` is `old`, which was larger or smaller, and lies elsewhere or not.
+static void grow(struct pass *pass, const struct lives_block *old, const struct lives_block *block,
+		 struct chain chain, bool by_copy)
+{
+	uint64_t delta = block->size - old->size;
+
+	if (block->size > old->size) {
+		chain.steps++;
+		chain.constant += chain.delta == delta;
+		chain.delta = delta;
+		chain.by_copy = by_copy;
+		if (block->address != old->address)
+			chain.copied += old->size;
+	}
+	keep_chain(pass, block, &chain);
+}
+
+// ---- who frees what ----
+
+static bool is_pair(const void *context, uint32_t position, const void *key)
+{
+	const struct findings_facts *facts = context;
+	const struct findings_pair *there = &facts->pairs[position], *wanted = key;
+
+	return there->process == wanted->process && there->stack == wanted->stack &&
+	       there->freed_by == wanted->freed_by;
+}
+
+static struct findings_pair *pair_of(struct pass *pass, const struct lives_block *block,
+				     stack_id freed_by)
+{
+	struct findings_facts *facts = pass->facts;
+	const struct findings_pair wanted = {
+		.process = block->process,
+		.stack = block->stack,
+		.freed_by = freed_by,
+	};
+	const uint64_t numbers[] = { wanted.process, wanted.stack, wanted.freed_by };
+	uint32_t at = index_set_put(&pass->pairs, index_set_hash(numbers, 3), is_pair, facts,
+				    &wanted, (uint32_t)facts->pairs_count);
+
+	if (at == facts->pairs_count) {
+		facts->pairs = mem_grow(facts->pairs, &facts->pairs_capacity,
+					facts->pairs_count + 1, sizeof *facts->pairs);
+		facts->pairs[facts->pairs_count++] = wanted;
+	}
+	return &facts->pairs[at];
+}
+
+static void count_free(struct pass *pass, const struct lives_block *block,
+		       const struct lives_end *end)
+{
+	struct findings_pair *pair = pair_of(pass, block, end->stack);
+
+	pair->count++;
+	pair->bytes += block->size;
+	if (block->size > pair->size_max)
+		pair->size_max = block->size;
+	pair->elsewhere += end->thread != block->thread;
+	pair->temporary += end->thread == block->thread &&
+			   thread_of(pass, end->thread)->latest.number == block->number;
+}
+
+// A container that copies: what its thread allocated last is larger, was asked for by the same
+// stack, and now the old one is freed.
+static bool is_copied(struct pass *pass, const struct lives_block *block,
+		      const struct lives_end *end)
+{
+	const struct lives_block *latest = &thread_of(pass, end->thread)->latest;
+
+	return latest->number > block->number && latest->process == block->process &&
+	       latest->stack == block->stack && latest->heap == 0 && block->stack &&
+	       latest->size > block->size && latest->size / 4 <= block->size;
+}
+
+static void keep_orphan(struct pass *pass, const struct lives_block *block,
+			const struct lives_end *end)
+{
+	struct findings_facts *facts = pass->facts;
+	const struct query *query = &pass->findings->asked->selection.query;
+
+	if (!query_has_process(query, block->process) || !query_has_thread(query, end->thread) ||
+	    end->cause == LIVES_LOST || block->heap)
+		return;
+	facts->orphans_total++;
+	if (facts->orphans_count == ORPHANS_MAX)
+		return;
+	facts->orphans = mem_grow(facts->orphans, &facts->orphans_capacity,
+				  facts->orphans_count + 1, sizeof *facts->orphans);
+	facts->orphans[facts->orphans_count++] = (struct findings_orphan){
+		.process = block->process,
+		.thread = end->thread,
+		.stack = end->stack,
+		.address = block->address,
+		.number = end->number,
+		.time_ns = end->time_ns,
+	};
+}
+
+// ---- being told ----
+
+static void on_begin(void *context, const struct lives_block *block)
+{
+	struct pass *pass = context;
+	struct thread_facts *thread = thread_of(pass, block->thread);
+	struct findings_facts *facts = pass->facts;
+
+	if (block->heap)
+		return;
+	if (block->moved && thread->resizing && thread->resized.address == block->old_address)
+		grow(pass, &thread->resized, block, thread->chain, false);
+	thread->resizing = false;
+	thread->latest = *block;
+	for (; facts->lasts_count <= block->process; facts->lasts_count++) {
+		facts->lasts = mem_grow(facts->lasts, &facts->lasts_capacity,
+					facts->lasts_count + 1, sizeof *facts->lasts);
+		facts->lasts[facts->lasts_count] = (struct findings_last){ 0 };
+	}
+	facts->lasts[block->process] =
+		(struct findings_last){ block->stack, block->size, block->time_ns };
+}
+
+static void on_end(void *context, const struct lives_block *block, const struct lives_end *end)
+{
+	struct pass *pass = context;
+	struct chain chain = take_chain(pass, block);
+	struct thread_facts *thread;
+
+	if (block->origin == LIVES_ORPHAN)
+		keep_orphan(pass, block, end);
+	if (!is_asked_for(pass, block))
+		return;
+	if (end->cause == LIVES_REALLOC) {
+		thread = thread_of(pass, end->thread);
+		thread->resized = *block;
+		thread->resizing = true;
+		thread->chain = chain;
+		return;
+	}
+	if (end->cause == LIVES_FREE) {
+		count_free(pass, block, end);
+		if ((!chain.steps || chain.by_copy) && is_copied(pass, block, end)) {
+			grow(pass, block, &thread_of(pass, end->thread)->latest, chain, true);
+			return;
+		}
+	}
+	if (chain.steps)
+		add_chain(pass, block, &chain);
+}
+
+// It never ended: nor did its growth.
+static void on_undo(void *context, const struct lives_block *block)
+{
+	struct pass *pass = context;
+
+	for (size_t i = 0; i < pass->threads_count; i++) {
+		struct thread_facts *thread = &pass->threads[i];
+
+		if (!thread->resizing || thread->resized.number != block->number)
+			continue;
+		thread->resizing = false;
+		keep_chain(pass, block, &thread->chain);
+	}
+}
+
+static bool is_failed(const void *context, uint32_t position, const void *key)
+{
+	const struct findings_facts *facts = context;
+	const struct findings_failed *there = &facts->failed[position], *wanted = key;
+
+	return there->process == wanted->process && there->stack == wanted->stack;
+}
+
+static void count_failed(struct pass *pass, const struct trace_event *event)
+{
+	struct findings_facts *facts = pass->facts;
+	const struct query *query = &pass->findings->asked->selection.query;
+	const struct trace_thread *thread =
+		reader_thread(pass->findings->asked->reader, event->thread);
+	struct findings_failed wanted = { .stack = event->stack, .size_min = UINT64_MAX }, *sum;
+	uint32_t at;
+
+	if (!thread || event->heap || !query_has_process(query, thread->process) ||
+	    !query_has_thread(query, event->thread) ||
+	    (query->stack && !query->stack(query->context, event->stack)) ||
+	    (query->event && !query->event(query->event_context, event)))
+		return;
+	wanted.process = thread->process;
+	wanted.first_ns = event->time_ns;
+	at = index_set_put(&pass->failed,
+			   index_set_hash((const uint64_t[]){ wanted.process, wanted.stack }, 2),
+			   is_failed, facts, &wanted, (uint32_t)facts->failed_count);
+	if (at == facts->failed_count) {
+		facts->failed = mem_grow(facts->failed, &facts->failed_capacity,
+					 facts->failed_count + 1, sizeof *facts->failed);
+		facts->failed[facts->failed_count++] = wanted;
+	}
+	sum = &facts->failed[at];
+	sum->count++;
+	sum->last_ns = event->time_ns;
+	if (event->size < sum->size_min)
+		sum->size_min = event->size;
+	if (event->size > sum->size_max)
+		sum->size_max = event->size;
+}
+
+// ---- what was there before a wrong free ----
+
+struct second_pass {
+	struct findings_facts *facts;
+	uint32_t *by_address; // orphans
+};
+
+static int compare_addresses(const void *a, const void *b, void *context)
+{
+	const struct findings_facts *facts = context;
+	const uint32_t *x = a, *y = b;
+	uint64_t left = facts->orphans[*x].address, right = facts->orphans[*y].address;
+
+	if (left != right)
+		return left < right ? -1 : 1;
+	return *x < *y ? -1 : *x > *y;
+}
+
+// The first orphan, by address, at `address` or behind it.
+static size_t find_orphan(const struct second_pass *pass, uint64_t address)
+{
+	size_t low = 0, high = pass->facts->orphans_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (pass->facts->orphans[pass->by_address[middle]].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+// The next orphan in the block's bytes that is freed behind event `number`, from *at on.
+static struct findings_orphan *next_inside(const struct second_pass *pass, size_t *at,
+					   const struct lives_block *block, uint64_t number)
+{
+	while (*at < pass->facts->orphans_count) {
+		struct findings_orphan *orphan = &pass->facts->orphans[pass->by_address[*at]];
+
+		if (orphan->address - block->address > block->size)
+			return NULL;
+		++*at;
+		if (orphan->process == block->process && orphan->number > number &&
+		    (orphan->address == block->address ||
+		     orphan->address - block->address < block->size))
+			return orphan;
+	}
+	return NULL;
+}
+
+static void remember_begin(void *context, const struct lives_block *block)
+{
+	const struct second_pass *pass = context;
+	size_t at = find_orphan(pass, block->address);
+	struct findings_orphan *orphan;
+
+	while (!block->heap && (orphan = next_inside(pass, &at, block, block->number))) {
+		orphan->freed = false;
+		orphan->inside = orphan->address != block->address;
+		orphan->allocated_by = block->stack;
+		orphan->size = block->size;
+		orphan->offset = orphan->address - block->address;
+	}
+}
+
+static void remember_end(void *context, const struct lives_block *block,
+			 const struct lives_end *end)
+{
+	const struct second_pass *pass = context;
+	size_t at = find_orphan(pass, block->address);
+	struct findings_orphan *orphan;
+
+	if (block->origin != LIVES_BEGUN || block->heap)
+		return;
+	while ((orphan = next_inside(pass, &at, block, end->number))) {
+		orphan->inside = false;
+		orphan->freed = orphan->address == block->address &&
+				(end->cause == LIVES_FREE || end->cause == LIVES_REALLOC);
+		orphan->freed_by = end->stack;
+	}
+}
+
+static void read_before_orphans(struct findings *findings)
+{
+	struct findings_facts *facts = findings->facts;
+	struct reader *reader = findings->asked->reader;
+	struct second_pass pass = {
+		.facts = facts,
+		.by_address = mem_alloc(facts->orphans_count, sizeof *pass.by_address),
+	};
+	const struct lives_watcher watcher = { remember_begin, remember_end, NULL, &pass };
+	struct lives *lives = lives_new(reader, &watcher, NULL);
+	uint64_t last = facts->orphans[facts->orphans_count - 1].number;
+	struct trace_event event = { 0 };
+	struct trace_note note;
+	enum reader_item item;
+
+	for (uint32_t i = 0; i < facts->orphans_count; i++)
+		pass.by_address[i] = i;
+	mem_sort(pass.by_address, facts->orphans_count, sizeof *pass.by_address, compare_addresses,
+		 facts);
+	reader_rewind(reader);
+	while (event.number < last && (item = reader_next(reader, &event, &note)) != READER_END) {
+		if (item == READER_NOTE)
+			lives_add_note(lives, &note);
+		else
+			lives_add_event(lives, &event);
+	}
+	lives_free(lives);
+	mem_free(pass.by_address);
+}
+
+// ---- the pass ----
+
+static void read_all(struct pass *pass, struct lives *lives, struct progress *progress)
+{
+	struct reader *reader = pass->findings->asked->reader;
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t count = 0;
+
+	reader_rewind(reader);
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		if (++count % PROGRESS_EVERY == 0)
+			progress_update(progress, reader_position(reader));
+		if (item == READER_NOTE) {
+			lives_add_note(lives, &note);
+			continue;
+		}
+		if (event.kind == TRACE_FAILED || event.kind == TRACE_REALLOC_FAILED)
+			count_failed(pass, &event);
+		lives_add_event(lives, &event);
+	}
+	lives_finish(lives, reader_stats(reader)->last_ns);
+}
+
+void findings_read_lives(struct findings *findings)
+{
+	struct pass pass = { .findings = findings, .facts = findings->facts };
+	const struct lives_watcher watcher = { on_begin, on_end, on_undo, &pass };
+	struct lives *lives = lives_new(findings->asked->reader, &watcher, NULL);
+	struct progress progress;
+
+	progress_begin(&progress, findings->asked->options.window.progress, "lives of blocks",
+		       reader_bytes(findings->asked->reader));
+	read_all(&pass, lives, &progress);
+	progress_end(&progress);
+	lives_free(lives);
+	if (findings->facts->orphans_count)
+		read_before_orphans(findings);
+	index_set_fini(&pass.pairs);
+	index_set_fini(&pass.chains);
+	index_set_fini(&pass.failed);
+	map_fini(&pass.chain_of);
+	mem_free(pass.grown);
+	mem_free(pass.threads);
+}

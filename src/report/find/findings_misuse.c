@@ -1,0 +1,351 @@
+// Findings about what is wrong, or has failed: blocks freed twice, pointers that begin no block,
+// new with free, calls that returned no memory, processes that were killed.
+#include "report/find/findings_own.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	SIGNAL_KILL = 9,
+	KILLED_BYTES_MIN = 64 << 20,
+	ABSURD_SHIFT = 47, // beyond what a process can map
+};
+
+// ---- frees of what does not live ----
+
+static void add_free(struct findings *findings, const struct findings_kind *kind,
+		     const struct findings_orphan *orphan, enum findings_sure sure, uint64_t count,
+		     const char *what)
+{
+	struct finding *finding =
+		findings_add(findings, kind, sure, orphan->process, orphan->stack);
+	char times[28];
+
+	findings_say(&finding->what, "%s%s%s", what, count > 1 ? "; such frees from there: " : ".",
+		     count > 1 ? str_count(count, times) : "");
+	finding->from_ns = orphan->time_ns ? orphan->time_ns - 1 : 0;
+	finding->to_ns = orphan->time_ns;
+	findings_figure(finding, "count", "times", FINDINGS_COUNT, count);
+	findings_figure(finding, "address", "address", FINDINGS_COUNT, orphan->address);
+	findings_figure(finding, "time_ns", "at", FINDINGS_TIME, orphan->time_ns);
+	if (orphan->size)
+		findings_figure(finding, "size_bytes", "of the block", FINDINGS_BYTES,
+				orphan->size);
+	findings_command(findings, finding, "dump", "", false, false);
+}
+
+// Whether an earlier one of the list is from the same place: it speaks for this one.
+static bool is_told(const struct findings_facts *facts, size_t i)
+{
+	const struct findings_orphan *orphan = &facts->orphans[i];
+
+	for (size_t j = 0; j < i; j++) {
+		const struct findings_orphan *each = &facts->orphans[j];
+
+		if (each->process == orphan->process && each->stack == orphan->stack &&
+		    each->freed == orphan->freed && each->inside == orphan->inside &&
+		    each->allocated_by == orphan->allocated_by)
+			return true;
+	}
+	return false;
+}
+
+static uint64_t count_alike(const struct findings_facts *facts, size_t i)
+{
+	const struct findings_orphan *orphan = &facts->orphans[i];
+	uint64_t count = 0;
+
+	for (size_t j = i; j < facts->orphans_count; j++)
+		count += facts->orphans[j].process == orphan->process &&
+			 facts->orphans[j].stack == orphan->stack &&
+			 facts->orphans[j].freed == orphan->freed &&
+			 facts->orphans[j].inside == orphan->inside &&
+			 facts->orphans[j].allocated_by == orphan->allocated_by;
+	return count;
+}
+
+bool findings_freed_twice(struct findings *findings, const struct findings_kind *kind,
+			  struct err *err)
+{
+	const struct findings_facts *facts = findings->facts;
+
+	(void)err;
+	for (size_t i = 0; i < facts->orphans_count; i++) {
+		const struct findings_orphan *orphan = &facts->orphans[i];
+		struct finding *finding;
+		char what[96], size[16];
+
+		if (!orphan->freed || is_told(facts, i))
+			continue;
+		snprintf(what, sizeof what, "a block of %s at 0x%" PRIx64 " is freed twice",
+			 str_bytes(orphan->size, size), orphan->address);
+		add_free(findings, kind, orphan, FINDINGS_LIKELY, count_alike(facts, i), what);
+		finding = &findings->list[findings->count - 1];
+		finding->stack = orphan->stack ? orphan->stack : orphan->allocated_by;
+		finding->other_role = orphan->stack ? "first by" : NULL;
+		finding->other_stack = orphan->freed_by;
+		findings_say(&finding->why,
+			     "it had been freed, and no allocation was seen at the address since%s",
+			     orphan->stack ? ""
+					   : "; the stack is that of the allocation; record "
+					     "--free-stacks shows that of the free");
+		findings_say(&finding->advice, "one of the two must not free it");
+	}
+	return true;
+}
+
+bool findings_freed_wrong(struct findings *findings, const struct findings_kind *kind,
+			  struct err *err)
+{
+	const struct findings_facts *facts = findings->facts;
+
+	(void)err;
+	for (size_t i = 0; i < facts->orphans_count; i++) {
+		const struct findings_orphan *orphan = &facts->orphans[i];
+		struct finding *finding;
+		char what[128], size[16];
+
+		if (!orphan->inside || is_told(facts, i))
+			continue;
+		snprintf(what, sizeof what,
+			 "a pointer %" PRIu64 " bytes inside of a block of %s is freed",
+			 orphan->offset, str_bytes(orphan->size, size));
+		add_free(findings, kind, orphan, FINDINGS_CERTAIN, count_alike(facts, i), what);
+		finding = &findings->list[findings->count - 1];
+		if (!finding->stack)
+			finding->stack = orphan->allocated_by;
+		finding->other_role = "block of";
+		finding->other_stack = orphan->allocated_by;
+		findings_say(&finding->why, "the block lives, and begins elsewhere");
+		findings_say(&finding->advice, "free the pointer that the allocation returned");
+	}
+	return true;
+}
+
+// ---- new with free ----
+
+// A call as the recorder saw it: by a frame of its own operator, and from which module.
+struct call {
+	bool by_operator;
+	bool nameless; // the recorder's file is not the one that made the trace
+	module_id module;
+	frame_id frame; // the program's own innermost
+};
+
+static bool is_recorders(const struct reader *reader, frame_id frame)
+{
+	const struct trace_module *module =
+		reader_module(reader, reader_frame(reader, frame)->module);
+
+	return module && strstr(names_file(module->path), "tidemark");
+}
+
+// `word`: "operator new" or "operator delete".
+static struct call call_of(struct findings *findings, stack_id stack, const char *word)
+{
+	const struct reader *reader = findings->asked->reader;
+	stack_id user = findings_user(findings, stack);
+	struct call call = { 0 };
+
+	if (!user)
+		return call;
+	call.frame = reader_stack(reader, user)->frame;
+	call.module = reader_frame(reader, call.frame)->module;
+	for (stack_id at = stack; at && at != user; at = reader_stack(reader, at)->parent) {
+		frame_id frame = reader_stack(reader, at)->frame;
+		size_t count;
+		const struct symbol *symbols = names_find(findings->asked->names, frame, &count);
+
+		if (!count || !is_recorders(reader, frame))
+			continue;
+		call.nameless |= !symbols[0].function;
+		call.by_operator |= symbols[0].function &&
+				    strncmp(symbols[0].function, word, strlen(word)) == 0;
+	}
+	return call;
+}
+
+enum { HAS_NEW = 1, HAS_DELETE = 2 }; // of modules whose operators are seen
+
+// Blocks of one line that another line frees by the other family.
+static void tell_mismatch(struct findings *findings, const struct findings_kind *kind,
+			  const struct findings_pair *pair, bool by_new)
+{
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_LIKELY, pair->process, pair->stack);
+	char count[28];
+
+	findings_say(&finding->what, "%s block%s of %s %s freed by %s.",
+		     str_count(pair->count, count), pair->count == 1 ? "" : "s",
+		     by_new ? "operator new" : "malloc", pair->count == 1 ? "is" : "are",
+		     by_new ? "free" : "operator delete");
+	findings_say(&finding->why,
+		     "both calls were seen; an operator of the program's own that is "
+		     "inlined would look the same");
+	findings_say(&finding->advice, "free by the family that allocated");
+	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, pair->count);
+	findings_figure(finding, "bytes", "bytes", FINDINGS_BYTES, pair->bytes);
+	finding->other_role = "freed by";
+	finding->other_stack = pair->freed_by;
+	findings_command(findings, finding, "report", "--all-frames", true, true);
+}
+
+bool findings_mismatch(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	const struct findings_facts *facts = findings->facts;
+	uint8_t *seen = mem_alloc(reader_modules_count(findings->asked->reader) + 1, 1);
+	struct map told = { 0 };
+	bool nameless = false;
+
+	(void)err;
+	for (size_t i = 0; i < facts->pairs_count; i++) {
+		struct call begun = call_of(findings, facts->pairs[i].stack, "operator new");
+		struct call ended = call_of(findings, facts->pairs[i].freed_by, "operator delete");
+
+		nameless = nameless || begun.nameless || ended.nameless;
+		seen[begun.module] |= begun.by_operator ? HAS_NEW : 0;
+		seen[ended.module] |= ended.by_operator ? HAS_DELETE : 0;
+	}
+	for (size_t i = 0; i < facts->pairs_count; i++) {
+		const struct findings_pair *pair = &facts->pairs[i];
+		struct call begun = call_of(findings, pair->stack, "operator new");
+		struct call ended = call_of(findings, pair->freed_by, "operator delete");
+		bool added;
+
+		if (begun.by_operator == ended.by_operator || !begun.module ||
+		    begun.module != ended.module || seen[begun.module] != (HAS_NEW | HAS_DELETE))
+			continue;
+		map_put(&told, (uint64_t)begun.frame << 32 | ended.frame, &added);
+		if (added)
+			tell_mismatch(findings, kind, pair, begun.by_operator);
+	}
+	if (nameless)
+		findings_miss(findings, kind,
+			      "needs the names of the recorder that made the trace, and it is "
+			      "another one now (tidemark record --bundle)");
+	map_fini(&told);
+	mem_free(seen);
+	return true;
+}
+
+// ---- failures ----
+
+static void add_limits(const struct trace_process *process, const struct findings_failed *failed,
+		       struct str *text)
+{
+	char limit[16];
+
+	if (failed->size_max >> (process->bits == 32 ? 31 : ABSURD_SHIFT)) {
+		str_add(text, "the largest size is beyond what any process can have: it was "
+			      "computed wrong, or never meant");
+		return;
+	}
+	if (process->mapped_limit && process->mapped_limit != UINT64_MAX)
+		str_format(text, "the process may map %s; ",
+			   str_bytes(process->mapped_limit, limit));
+	if (process->data_limit && process->data_limit != UINT64_MAX)
+		str_format(text, "its data may be %s; ", str_bytes(process->data_limit, limit));
+	str_add(text, "what its cgroup may have is not recorded");
+}
+
+bool findings_failures(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	const struct findings_facts *facts = findings->facts;
+
+	(void)err;
+	for (size_t i = 0; i < facts->failed_count; i++) {
+		const struct findings_failed *failed = &facts->failed[i];
+		const struct trace_process *process =
+			reader_process(findings->asked->reader, failed->process);
+		struct finding *finding = findings_add(findings, kind, FINDINGS_CERTAIN,
+						       failed->process, failed->stack);
+		char *function = findings_function(findings, failed->stack);
+		struct str why = { 0 };
+		char count[28], size[16];
+
+		findings_say(&finding->what,
+			     "%s asks %s time%s for memory and gets none; the "
+			     "most was %s.",
+			     function, str_count(failed->count, count),
+			     failed->count == 1 ? "" : "s", str_bytes(failed->size_max, size));
+		add_limits(process, failed, &why);
+		findings_say(&finding->why, "%s", str_get(&why));
+		findings_say(&finding->advice, "look at the size that is asked for, and at what "
+					       "the program does with the answer NULL");
+		finding->from_ns = failed->first_ns ? failed->first_ns - 1 : 0;
+		finding->to_ns = failed->last_ns;
+		findings_figure(finding, "failed", "failed", FINDINGS_COUNT, failed->count);
+		findings_figure(finding, "size_bytes_min", "least", FINDINGS_BYTES,
+				failed->size_min);
+		findings_figure(finding, "size_bytes_max", "most", FINDINGS_BYTES,
+				failed->size_max);
+		findings_command(findings, finding, "map", "", false, false);
+		str_fini(&why);
+		mem_free(function);
+	}
+	return true;
+}
+
+static const struct heap_site *holds_most(const struct findings *findings, process_id process)
+{
+	size_t count;
+	const struct heap_site *sites = heap_sites(findings->facts->heap, &count), *most = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (sites[i].process == process &&
+		    (!most || sites[i].live_at_exit.bytes > most->live_at_exit.bytes))
+			most = &sites[i];
+	return most;
+}
+
+bool findings_killed(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	const struct reader *reader = findings->asked->reader;
+	const struct findings_facts *facts = findings->facts;
+
+	(void)err;
+	for (process_id id = 0; id < reader_processes_count(reader); id++) {
+		const struct trace_process *process = reader_process(reader, id);
+		const struct heap_counts *counts = heap_process(facts->heap, id);
+		const struct heap_site *most;
+		struct finding *finding;
+		char *function;
+		char held[16], site[16];
+
+		if (process->exit != TRACE_EXIT_SIGNAL || process->exit_value != SIGNAL_KILL ||
+		    !counts || counts->live_at_exit.bytes < KILLED_BYTES_MIN ||
+		    !(most = holds_most(findings, id)))
+			continue;
+		finding = findings_add(findings, kind, FINDINGS_POSSIBLE, id, most->stack);
+		function = findings_function(findings, most->stack);
+		findings_say(&finding->what,
+			     "process %" PRIu32 " was killed (SIGKILL) while it held %s, of which "
+			     "%s has %s.",
+			     process->pid, str_bytes(counts->live_at_exit.bytes, held), function,
+			     str_bytes(most->live_at_exit.bytes, site));
+		findings_say(&finding->why,
+			     "who sent the signal is not recorded: for lack of memory the "
+			     "kernel's log says so");
+		findings_say(&finding->advice, "see findings about growth and peaks, or raise the "
+					       "limit");
+		findings_figure(finding, "live_bytes", "held", FINDINGS_BYTES,
+				counts->live_at_exit.bytes);
+		findings_figure(finding, "site_bytes", "of this site", FINDINGS_BYTES,
+				most->live_at_exit.bytes);
+		findings_figure(finding, "rss_bytes_max", "resident at most", FINDINGS_BYTES,
+				process->rss_max_bytes);
+		if (id < facts->lasts_count && facts->lasts[id].stack) {
+			finding->other_role = "asked by";
+			finding->other_stack = facts->lasts[id].stack;
+			findings_figure(finding, "last_size_bytes", "asked last", FINDINGS_BYTES,
+					facts->lasts[id].size);
+		}
+		finding->to_ns = process->ended_ns;
+		findings_command(findings, finding, "report", "", false, false);
+		mem_free(function);
+	}
+	return true;
+}

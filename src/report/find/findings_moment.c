@@ -1,0 +1,505 @@
+// Findings about single moments: what lies in memory at the peak, at the snapshot with most
+// resident pages, at the end; and what processes and libraries there are.
+#include "report/find/findings_own.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "report/ask/pages.h"
+#include "report/find/chunk_extent.h"
+#include "report/find/pins.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LARGE = 256 << 10,
+	SETTLED_NS = 1000000000, // old enough to have been touched
+	TOUCHED_PART = 4,
+	PINNED_MAX = 1024, // bytes of a page, as `tidemark pins` has it
+	PROCESSES_MIN = 4,
+};
+
+// What is there behind so many events.
+static struct present *read_at(const struct findings *findings, uint64_t events)
+{
+	struct query_context *asked = findings->asked;
+	struct progress progress;
+	const struct present_options options = {
+		.query = &asked->selection.query,
+		.edge = { .number = events, .exact = true },
+		.inherits = TRACE_NONE,
+		.progress = &progress,
+	};
+	struct present *present;
+
+	reader_rewind(asked->reader);
+	progress_begin(&progress, asked->options.window.progress, "reading",
+		       reader_bytes(asked->reader));
+	present = present_read(asked->reader, &options);
+	progress_end(&progress);
+	return present;
+}
+
+// Blocks of one line of the program at a moment.
+struct line {
+	process_id process;
+	frame_id frame;
+	stack_id stack; // of the largest of them
+	uint64_t largest, count, bytes, more;
+};
+
+struct lines_list {
+	struct line *list;
+	size_t count, capacity;
+	struct map known;
+};
+
+static void add_block(struct findings *findings, struct lines_list *lines,
+		      const struct present_block *block, uint64_t more)
+{
+	const struct trace_stack *user =
+		reader_stack(findings->asked->reader, findings_user(findings, block->stack));
+	frame_id frame = user ? user->frame : 0;
+	struct line *line;
+	bool added;
+	uint64_t *at = map_put(&lines->known, (uint64_t)block->process << 32 | frame, &added);
+
+	if (added) {
+		*at = lines->count;
+		lines->list = mem_grow(lines->list, &lines->capacity, lines->count + 1,
+				       sizeof *lines->list);
+		lines->list[lines->count++] =
+			(struct line){ .process = block->process, .frame = frame };
+	}
+	line = &lines->list[*at];
+	line->count++;
+	line->bytes += block->size;
+	line->more += more;
+	if (block->size < line->largest)
+		return;
+	line->largest = block->size;
+	line->stack = block->stack;
+}
+
+static void lines_list_fini(struct lines_list *lines)
+{
+	map_fini(&lines->known);
+	mem_free(lines->list);
+}
+
+// ---- overhead ----
+
+static void count_overhead(struct findings *findings, const struct present *present,
+			   process_id process, struct lines_list *lines)
+{
+	struct chunk_extent extent = { 0 };
+
+	if (!findings_is_glibc(findings, process))
+		return;
+	chunk_extent_init(&extent, present, process,
+			  reader_process(findings->asked->reader, process)->bits);
+	for (size_t i = 0; extent.glibc && i < extent.count; i++)
+		if (extent.blocks[i].selected && extent.blocks[i].stack)
+			add_block(findings, lines, &extent.blocks[i],
+				  extent.ends[i] - extent.starts[i] - extent.blocks[i].size);
+	chunk_extent_fini(&extent);
+}
+
+static void tell_overhead(struct findings *findings, const struct findings_kind *kind,
+			  const struct line *line)
+{
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_LIKELY, line->process, line->stack);
+	char *function = findings_function(findings, line->stack);
+	char count[28], mean[16], more[16];
+
+	findings_say(&finding->what,
+		     "%s blocks of %s hold %s each in the mean; headers and rounding take %s.",
+		     str_count(line->count, count), function,
+		     str_bytes(line->bytes / line->count, mean), str_bytes(line->more, more));
+	findings_say(&finding->why, "computed by glibc's rules, which the addresses of the blocks "
+				    "agree with, at the peak");
+	findings_say(&finding->advice, "an array of them, or a pool that cuts large blocks");
+	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, line->count);
+	findings_figure(finding, "bytes", "hold", FINDINGS_BYTES, line->bytes);
+	findings_figure(finding, "overhead_bytes", "overhead", FINDINGS_BYTES, line->more);
+	finding->saves_bytes = line->more;
+	findings_command(findings, finding, "active", "--at peak", false, true);
+	mem_free(function);
+}
+
+bool findings_overhead(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	const struct heap_counts *counts = &heap_totals(findings->facts->heap)->counts;
+	struct lines_list lines = { 0 };
+	struct present *present;
+
+	(void)err;
+	if (counts->peak.bytes < findings_bytes_min(findings))
+		return true;
+	present = read_at(findings, counts->peak_number + 1);
+	for (process_id id = 0; id < reader_processes_count(findings->asked->reader); id++)
+		count_overhead(findings, present, id, &lines);
+	present_free(present);
+	for (size_t i = 0; i < lines.count; i++)
+		if (lines.list[i].frame && lines.list[i].more >= findings_bytes_min(findings) &&
+		    lines.list[i].more >= lines.list[i].bytes)
+			tell_overhead(findings, kind, &lines.list[i]);
+	lines_list_fini(&lines);
+	return true;
+}
+
+// ---- untouched ----
+
+static bool load_largest(const struct findings *findings, struct trace_snapshot *snapshot)
+{
+	const struct reader *reader = findings->asked->reader;
+	const struct query *query = &findings->asked->selection.query;
+	uint64_t most = 0;
+	uint32_t best = 0;
+
+	for (uint32_t i = 0; i < reader_snapshots_count(reader); i++) {
+		const struct trace_snapshot *each = reader_snapshot(reader, i);
+
+		if ((each->flags & TRACE_SNAPSHOT_NO_PAGES) || each->rss_bytes <= most ||
+		    !query_has_process(query, each->process))
+			continue;
+		most = each->rss_bytes;
+		best = i;
+	}
+	return most && reader_snapshot_load(reader, best, snapshot);
+}
+
+static void tell_untouched(struct findings *findings, const struct findings_kind *kind,
+			   const struct line *line, const struct trace_snapshot *snapshot)
+{
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_LIKELY, line->process, line->stack);
+	char *function = findings_function(findings, line->stack);
+	char count[28], bytes[16], more[16], time[24];
+
+	findings_say(&finding->what, "of %s in %s large block%s of %s, %s were not resident at %s.",
+		     str_bytes(line->bytes, bytes), str_count(line->count, count),
+		     line->count == 1 ? "" : "s", function, str_bytes(line->more, more),
+		     str_duration(snapshot->time_ns, time));
+	findings_say(&finding->why,
+		     "by the kernel's list of pages at that moment; the blocks were older than a "
+		     "second. What was swapped out would look the same");
+	findings_say(&finding->advice,
+		     "ask for less; it costs commit and address space, not memory");
+	findings_figure(finding, "bytes", "asked for", FINDINGS_BYTES, line->bytes);
+	findings_figure(finding, "untouched_bytes", "not resident", FINDINGS_BYTES, line->more);
+	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, line->count);
+	findings_figure(finding, "time_ns", "at", FINDINGS_TIME, snapshot->time_ns);
+	finding->tab = "resident";
+	findings_command(findings, finding, "reconcile", "", false, false);
+	mem_free(function);
+}
+
+bool findings_untouched(struct findings *findings, const struct findings_kind *kind,
+			struct err *err)
+{
+	struct trace_snapshot snapshot = { 0 };
+	struct lines_list lines = { 0 };
+	struct present_block *blocks;
+	struct present *present;
+	struct pages pages = { 0 };
+	size_t count;
+
+	(void)err;
+	if (!load_largest(findings, &snapshot))
+		return true;
+	pages_init(&pages, &snapshot);
+	present = read_at(findings, snapshot.began);
+	blocks = present_blocks(present, snapshot.process, false, &count);
+	for (size_t i = 0; i < count; i++) {
+		const struct present_block *block = &blocks[i];
+		uint64_t resident =
+			pages_between(&pages, block->address, block->address + block->size);
+
+		if (block->selected && block->size >= LARGE &&
+		    block->time_ns + SETTLED_NS <= snapshot.time_ns &&
+		    resident < block->size / TOUCHED_PART)
+			add_block(findings, &lines, block, block->size - resident);
+	}
+	for (size_t i = 0; i < lines.count; i++)
+		if (lines.list[i].more >= findings_bytes_min(findings))
+			tell_untouched(findings, kind, &lines.list[i], &snapshot);
+	mem_free(blocks);
+	present_free(present);
+	pages_fini(&pages);
+	snapshot_fini(&snapshot);
+	lines_list_fini(&lines);
+	return true;
+}
+
+// ---- pages of the heap ----
+
+static const struct pins_options pins_options = { .live_max = PINNED_MAX };
+
+// The pages at the end, of the process with most blocks. False: there are none, it was brief, or
+// its allocator is one whose own pages look free.
+static bool read_pages(struct findings *findings, const struct findings_kind *kind,
+		       struct query_context *at_end, struct pins *pins)
+{
+	static const struct selection_words no_words;
+	const struct query_context_options options = {
+		.rules = &pins_rules,
+		.path = findings->path,
+		.words = &no_words,
+		.opened = findings->asked->opened,
+		.window = findings->asked->options.window,
+	};
+	struct err ignored = { 0 };
+
+	if (!query_context_open(at_end, &options, &ignored))
+		return false;
+	if (pins_init(pins, at_end, &pins_options, &ignored) &&
+	    findings_lasts(findings, pins->process)) {
+		if (findings_is_glibc(findings, pins->process))
+			return true;
+		findings_miss(findings, kind,
+			      "the allocator is %s: which pages it uses for itself is not known",
+			      findings_allocator(findings, pins->process));
+	}
+	pins_fini(pins);
+	query_context_close(at_end);
+	return false;
+}
+
+bool findings_pinned(struct findings *findings, const struct findings_kind *kind, struct err *err)
+{
+	struct query_context at_end = { 0 };
+	struct pins pins = { 0 };
+
+	(void)err;
+	if (!read_pages(findings, kind, &at_end, &pins))
+		return true;
+	for (size_t i = 0; i < pins.rows_count; i++) {
+		const struct pins_row *row = &pins.rows[i];
+		uint64_t back = row->alone * SPACE_PAGE;
+		struct finding *finding;
+		char *function;
+		char bytes[16], live[16];
+
+		if (back < findings_bytes_min(findings) || back < pins.pages * SPACE_PAGE / 20)
+			continue;
+		finding = findings_add(findings, kind,
+				       pins.resident ? FINDINGS_CERTAIN : FINDINGS_LIKELY,
+				       pins.process, row->stack);
+		function = findings_function(findings, row->stack);
+		findings_say(&finding->what, "%s of pages stay for %s of small blocks of %s.",
+			     str_bytes(back, bytes), str_bytes(row->live_bytes, live), function);
+		findings_say(&finding->why, "%s",
+			     pins.resident
+				     ? "nothing else is on these pages, and they were resident at "
+				       "the end"
+				     : "nothing else is on these pages; whether they were resident "
+				       "is not recorded");
+		findings_say(&finding->advice, "allocate such blocks early and together, or from a "
+					       "pool of their own");
+		findings_figure(finding, "pages_bytes", "pages", FINDINGS_BYTES, back);
+		findings_figure(finding, "live_bytes", "live there", FINDINGS_BYTES,
+				row->live_bytes);
+		findings_figure(finding, "blocks", "blocks", FINDINGS_COUNT, row->blocks);
+		finding->saves_bytes = back;
+		finding->tab = "space";
+		findings_command(findings, finding, "pins", "", false, false);
+		mem_free(function);
+	}
+	pins_fini(&pins);
+	query_context_close(&at_end);
+	return true;
+}
+
+bool findings_free_pages(struct findings *findings, const struct findings_kind *kind,
+			 struct err *err)
+{
+	struct query_context at_end = { 0 };
+	struct pins pins = { 0 };
+	uint64_t free_bytes;
+	struct finding *finding;
+	char bytes[16], live[16];
+
+	(void)err;
+	if (!read_pages(findings, kind, &at_end, &pins))
+		return true;
+	free_bytes = pins.pages_free * SPACE_PAGE;
+	if (pins.resident && free_bytes >= findings_bytes_min(findings) &&
+	    pins.pages_free >= pins.pages / 5) {
+		finding = findings_add(findings, kind, FINDINGS_CERTAIN, pins.process, 0);
+		findings_say(&finding->what,
+			     "the heap keeps %s of resident pages without a block, beside %s that "
+			     "live.",
+			     str_bytes(free_bytes, bytes), str_bytes(pins.live_bytes, live));
+		findings_say(&finding->why, "by the kernel's list of pages at the end");
+		findings_say(&finding->advice, "malloc_trim(0) after a phase that freed much; "
+					       "fewer arenas (MALLOC_ARENA_MAX)");
+		findings_figure(finding, "free_bytes", "free", FINDINGS_BYTES, free_bytes);
+		findings_figure(finding, "live_bytes", "live", FINDINGS_BYTES, pins.live_bytes);
+		finding->tab = "resident";
+		findings_command(findings, finding, "pins", "", false, false);
+	}
+	pins_fini(&pins);
+	query_context_close(&at_end);
+	return true;
+}
+
+// ---- processes ----
+
+struct held {
+	frame_id frame;
+	process_id process;
+	stack_id stack;
+	uint64_t bytes;
+};
+
+static int by_frame(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+
+	if (x->frame != y->frame)
+		return x->frame < y->frame ? -1 : 1;
+	return x->process < y->process ? -1 : x->process > y->process;
+}
+
+// Sums of equal frame and process; returns how many.
+static size_t merge_held(struct held *list, size_t count)
+{
+	size_t merged = 0;
+
+	if (count)
+		qsort(list, count, sizeof *list, by_frame);
+	for (size_t i = 0; i < count; i++) {
+		if (merged && by_frame(&list[merged - 1], &list[i]) == 0)
+			list[merged - 1].bytes += list[i].bytes;
+		else
+			list[merged++] = list[i];
+	}
+	return merged;
+}
+
+// Of [first, last), one frame's: those that hold at least half of what the largest does.
+static void judge_held(struct findings *findings, const struct findings_kind *kind,
+		       const struct held *list, size_t first, size_t last)
+{
+	uint64_t most = 0, sum = 0, count = 0;
+	struct finding *finding;
+	char *function;
+	char bytes[16], each[16], number[28];
+
+	for (size_t i = first; i < last; i++)
+		if (list[i].bytes > most)
+			most = list[i].bytes;
+	for (size_t i = first; i < last; i++) {
+		if (list[i].bytes < most / 2)
+			continue;
+		sum += list[i].bytes;
+		count++;
+	}
+	if (count < PROCESSES_MIN || sum - most < findings_bytes_min(findings))
+		return;
+	finding = findings_add(findings, kind, FINDINGS_POSSIBLE, list[first].process,
+			       list[first].stack);
+	function = findings_function(findings, list[first].stack);
+	findings_say(&finding->what,
+		     "%s forked processes hold %s each at most from %s, %s together.",
+		     str_count(count, number), str_bytes(most, each), function,
+		     str_bytes(sum, bytes));
+	findings_say(&finding->why, "equal stacks and about equal sizes; whether the contents are "
+				    "equal is not recorded");
+	findings_say(&finding->advice,
+		     "if they are equal, load them before the fork: pages are shared then");
+	findings_figure(finding, "processes", "processes", FINDINGS_COUNT, count);
+	findings_figure(finding, "bytes", "together", FINDINGS_BYTES, sum);
+	finding->saves_bytes = sum - most;
+	findings_command(findings, finding, "window", "--by process,stack --to peak", false, true);
+	mem_free(function);
+}
+
+bool findings_processes(struct findings *findings, const struct findings_kind *kind,
+			struct err *err)
+{
+	const struct reader *reader = findings->asked->reader;
+	size_t sites_count, count = 0;
+	const struct heap_site *sites = heap_sites(findings->facts->heap, &sites_count);
+	struct held *list = mem_alloc(sites_count + 1, sizeof *list);
+
+	(void)err;
+	for (size_t i = 0; i < sites_count; i++) {
+		const struct trace_process *process = reader_process(reader, sites[i].process);
+
+		if (!process || process->start != TRACE_START_FORK || !sites[i].at_peak.bytes ||
+		    !sites[i].stack)
+			continue;
+		list[count++] = (struct held){
+			.frame = reader_stack(reader, findings_user(findings, sites[i].stack))
+					 ->frame,
+			.process = sites[i].process,
+			.stack = sites[i].stack,
+			.bytes = sites[i].at_peak.bytes,
+		};
+	}
+	count = merge_held(list, count);
+	for (size_t first = 0, last; first < count; first = last) {
+		for (last = first + 1; last < count && list[last].frame == list[first].frame;)
+			last++;
+		judge_held(findings, kind, list, first, last);
+	}
+	mem_free(list);
+	return true;
+}
+
+// ---- libraries ----
+
+// "libssl" of "/usr/lib/libssl.so.3"; 0: it is no library by its name.
+static size_t stem_of(const char *path, const char **stem)
+{
+	const char *name = names_file(path), *end = strstr(name, ".so");
+
+	*stem = name;
+	return end && strncmp(name, "lib", 3) == 0 ? (size_t)(end - name) : 0;
+}
+
+static bool are_copies(const struct trace_module *a, const struct trace_module *b)
+{
+	const char *a_stem, *b_stem;
+	size_t length = stem_of(a->path, &a_stem);
+
+	return a->process == b->process && length && length == stem_of(b->path, &b_stem) &&
+	       memcmp(a_stem, b_stem, length) == 0 && strcmp(a->path, b->path) != 0 &&
+	       (a->build_id_length != b->build_id_length || !a->build_id_length ||
+		memcmp(a->build_id, b->build_id, a->build_id_length) != 0) &&
+	       (a->start >= b->end || b->start >= a->end);
+}
+
+bool findings_libraries(struct findings *findings, const struct findings_kind *kind,
+			struct err *err)
+{
+	const struct reader *reader = findings->asked->reader;
+
+	(void)err;
+	for (module_id i = 1; i < reader_modules_count(reader); i++) {
+		const struct trace_module *a = reader_module(reader, i);
+
+		if (!query_has_process(&findings->asked->selection.query, a->process))
+			continue;
+		for (module_id j = i + 1; j < reader_modules_count(reader); j++) {
+			const struct trace_module *b = reader_module(reader, j);
+			struct finding *finding;
+
+			if (!are_copies(a, b))
+				continue;
+			finding = findings_add(findings, kind, FINDINGS_CERTAIN, a->process, 0);
+			findings_say(&finding->what, "two copies of a library: %s and %s.", a->path,
+				     b->path);
+			findings_say(&finding->why, "both are on stacks of recorded calls");
+			findings_say(&finding->advice,
+				     "link everything with one of them; a block of one must not "
+				     "be freed by the other");
+			findings_command(findings, finding, "window", "--by module", false, false);
+		}
+	}
+	return true;
+}

@@ -1,0 +1,141 @@
+// findings_own: what the files that look for findings share (findings.h).
+//
+// Facts are gathered once and asked by several kinds: the sums of each site, what the lives of
+// blocks tell one by one, and which frame of a stack is the program's own.
+#ifndef REPORT_FINDINGS_OWN_H
+#define REPORT_FINDINGS_OWN_H
+
+#include "base/index_set.h"
+#include "engine/replay/heap.h"
+#include "report/find/findings.h"
+#include "report/find/growth.h"
+#include "report/find/spikes.h"
+
+// What a kind needs of a trace.
+enum findings_needs {
+	FINDINGS_EVERY_CALL = 1 << 0,  // not sampled
+	FINDINGS_FREE_STACKS = 1 << 1, // record --free-stacks
+	FINDINGS_SNAPSHOTS = 1 << 2,   // of resident pages
+	FINDINGS_ALL_SEEN = 1 << 3,    // no event lost, never paused, not attached, not cut
+	FINDINGS_NO_FILTER = 1 << 4,   // is about pages, which all blocks share
+	FINDINGS_FREES = 1 << 5,       // an import may have none
+	FINDINGS_NEVER = 1 << 6,       // nothing records it yet
+};
+
+// Blocks that one stack of a process allocated and another one freed (or that of no call: 0).
+struct findings_pair {
+	process_id process;
+	stack_id stack, freed_by;
+	uint64_t count, bytes, size_max;
+	uint64_t temporary; // of them, freed before their thread's next allocation
+	uint64_t elsewhere; // freed by another thread
+};
+
+// Buffers that grew: by realloc, or by an allocation, and the free of the last one after it.
+struct findings_chains {
+	process_id process;
+	stack_id stack; // of the steps
+	uint64_t chains, steps, longest;
+	uint64_t constant; // steps by as much as the step before
+	uint64_t copied;   // bytes that had to be moved, at most
+	uint64_t size_max;
+	bool by_copy; // not by realloc
+};
+
+// A free of what does not live.
+struct findings_orphan {
+	process_id process;
+	thread_id thread;
+	stack_id stack;
+	uint64_t address, number, time_ns;
+	// What is known of the address: when a block ended there, or the block that it is inside.
+	bool freed, inside;
+	stack_id freed_by, allocated_by;
+	uint64_t size, offset;
+};
+
+// Calls that returned no memory.
+struct findings_failed {
+	process_id process;
+	stack_id stack;
+	uint64_t count, size_min, size_max, first_ns, last_ns;
+};
+
+struct findings_last { // allocation of a process
+	stack_id stack;
+	uint64_t size, time_ns;
+};
+
+struct findings_facts {
+	struct heap *heap;
+	struct growth growth;
+	struct spikes spikes;
+	struct findings_pair *pairs;
+	size_t pairs_count, pairs_capacity;
+	struct findings_chains *chains;
+	size_t chains_count, chains_capacity;
+	struct findings_orphan *orphans; // the first ORPHANS_MAX
+	size_t orphans_count, orphans_capacity;
+	uint64_t orphans_total;
+	struct findings_failed *failed;
+	size_t failed_count, failed_capacity;
+	struct findings_last *lasts; // by process
+	size_t lasts_count, lasts_capacity;
+	stack_id *users; // by stack: findings_user + 1; 0: not asked yet
+	bool free_stacks;
+};
+
+// What is listed at all: bytes, calls; and from which age of a process its growth says anything.
+uint64_t findings_bytes_min(const struct findings *findings);
+uint64_t findings_calls_min(const struct findings *findings);
+enum { FINDINGS_LASTING_S = 10 };
+bool findings_lasts(const struct findings *findings, process_id process);
+
+// A new one, about the window, of a place. Valid until the next one.
+struct finding *findings_add(struct findings *findings, const struct findings_kind *kind,
+			     enum findings_sure sure, process_id process, stack_id stack);
+
+// Set one of its texts, as printf would write it.
+void findings_say(char **slot, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void findings_figure(struct finding *finding, const char *key, const char *label,
+		     enum findings_unit unit, uint64_t value);
+
+// The command line that shows it: "growth app.tide --frame '^work$'", with `options` after.
+void findings_command(const struct findings *findings, struct finding *finding, const char *verb,
+		      const char *options, bool window, bool frame);
+
+// Not looked for, as printf would write why.
+void findings_miss(struct findings *findings, const struct findings_kind *kind, const char *format,
+		   ...) __attribute__((format(printf, 3, 4)));
+
+// The stack from the innermost frame on that does not allocate for somebody else; 0: it has none.
+stack_id findings_user(struct findings *findings, stack_id stack);
+
+// What it is called, for a sentence. Owned by the caller.
+char *findings_function(const struct findings *findings, stack_id stack);
+
+// Whether a finding is of an ID (NULL: any is); how many are; whether there is any of "kind#N".
+bool findings_is_of(const struct finding *finding, const char *only);
+size_t findings_count_of(const struct findings *findings, const char *only);
+bool findings_check_only(const struct findings_page *page, struct err *err);
+
+// The allocator of a process, as the recorder found it: "glibc", "jemalloc"; NULL: not known.
+const char *findings_allocator(const struct findings *findings, process_id process);
+bool findings_is_glibc(const struct findings *findings, process_id process); // or not known
+
+// Go through the lives of all blocks, into the facts.
+void findings_read_lives(struct findings *findings);
+
+// The kinds' functions.
+typedef bool findings_look(struct findings *findings, const struct findings_kind *kind,
+			   struct err *err);
+findings_look findings_growth, findings_growth_lately, findings_cache, findings_step, findings_peak,
+	findings_reuse;
+findings_look findings_temporaries, findings_containers, findings_constant_growth,
+	findings_elsewhere;
+findings_look findings_freed_twice, findings_freed_wrong, findings_mismatch, findings_failures,
+	findings_killed;
+findings_look findings_pinned, findings_free_pages, findings_overhead, findings_untouched,
+	findings_processes, findings_libraries, findings_unreachable;
+
+#endif

@@ -1,0 +1,58 @@
+// Findings about what nothing points to: blocks that the program has lost (reached.h).
+#include "report/find/findings_own.h"
+
+#include "base/mem.h"
+#include "report/find/reached.h"
+
+enum { LEAK_BYTES = 16 << 10 };
+
+static void tell(struct findings *findings, const struct findings_kind *kind,
+		 const struct reached_site *site)
+{
+	const struct heap_amount *lost = &site->states[TRACE_REACH_UNREACHABLE];
+	struct finding *finding =
+		findings_add(findings, kind, FINDINGS_LIKELY, site->process, site->stack);
+	char *function = findings_function(findings, site->stack);
+	char bytes[16], count[28], held[16], held_count[28];
+
+	findings_say(&finding->what, "%s in %s block%s of %s were lost when the process ended.",
+		     str_bytes(lost->bytes, bytes), str_count(lost->count, count),
+		     lost->count == 1 ? "" : "s", function);
+	if (site->holds.count > 0)
+		findings_say(&finding->why,
+			     "no pointer to them was found in its memory; %s in %s further blocks "
+			     "are held by them alone",
+			     str_bytes(site->holds.bytes, held),
+			     str_count(site->holds.count, held_count));
+	else
+		findings_say(&finding->why, "no pointer to them was found in its memory");
+	findings_say(&finding->advice,
+		     "free them where the last pointer to them is given up, or keep it");
+	findings_figure(finding, "count", "blocks", FINDINGS_COUNT, lost->count);
+	findings_figure(finding, "bytes", "lost", FINDINGS_BYTES, lost->bytes);
+	findings_figure(finding, "held_count", "held by them", FINDINGS_COUNT, site->holds.count);
+	findings_figure(finding, "held_bytes", "held", FINDINGS_BYTES, site->holds.bytes);
+	finding->saves_bytes = lost->bytes + site->holds.bytes;
+	findings_command(findings, finding, "active", "-n 0", false, true);
+	mem_free(function);
+}
+
+bool findings_unreachable(struct findings *findings, const struct findings_kind *kind,
+			  struct err *err)
+{
+	struct reached reached;
+
+	(void)err;
+	reached_read(&reached, findings->asked);
+	if (!reached.known)
+		findings_miss(findings, kind, "%s", reached.why);
+	for (size_t i = 0; reached.known && i < reached.count; i++) {
+		const struct reached_site *site = &reached.sites[i];
+
+		if (site->states[TRACE_REACH_UNREACHABLE].bytes + site->holds.bytes >= LEAK_BYTES &&
+		    site->states[TRACE_REACH_UNREACHABLE].count > 0)
+			tell(findings, kind, site);
+	}
+	reached_fini(&reached);
+	return true;
+}

@@ -1,0 +1,221 @@
+// Findings for people: each with its sentence, how sure it is, what proves it, what to do.
+#include "report/find/findings_own.h"
+#include "report/table/query_write.h"
+#include "report/table/stack_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { INDENT = 12, CALLERS_SHOWN = 6 };
+
+static void add_figure(struct str *out, const struct findings_figure *figure)
+{
+	char text[28];
+
+	if (out->length)
+		str_add(out, ", ");
+	str_format(out, "%s ", figure->label);
+	switch (figure->unit) {
+	case FINDINGS_BYTES:
+		str_add(out, str_bytes(figure->value, text));
+		break;
+	case FINDINGS_RATE:
+		str_format(out, "%s/s", str_bytes(figure->value, text));
+		break;
+	case FINDINGS_TIME:
+		str_add(out, str_duration(figure->value, text));
+		break;
+	case FINDINGS_SHARE:
+		str_format(out, "%.3f", (double)figure->value / 1000);
+		break;
+	default:
+		if (strcmp(figure->key, "address") == 0)
+			str_format(out, "0x%" PRIx64, figure->value);
+		else
+			str_add(out, str_count(figure->value, text));
+		break;
+	}
+}
+
+static void write_label(struct paper *paper, const char *label)
+{
+	paper_text(paper, PAPER_DIM, "   ");
+	paper_field(paper, PAPER_DIM, label, INDENT - 3, false);
+}
+
+// "   label    text", broken at blanks.
+static void write_part(struct paper *paper, const char *label, const char *text)
+{
+	unsigned width = paper->width > INDENT + 20 ? paper->width - INDENT : 60;
+
+	write_label(paper, label);
+	while (*text) {
+		size_t length = strlen(text), cut = length;
+
+		if (length > width) {
+			cut = width;
+			while (cut > 0 && text[cut] != ' ')
+				cut--;
+			if (cut == 0)
+				cut = strcspn(text, " ");
+		}
+		sink_write(paper->sink, text, cut);
+		sink_text(paper->sink, "\n");
+		text += cut;
+		while (*text == ' ')
+			text++;
+		if (*text)
+			paper_format(paper, PAPER_PLAIN, "%*s", INDENT, "");
+	}
+}
+
+static void write_stack(struct stack_text *stacks, const char *label, process_id process,
+			stack_id stack)
+{
+	if (!stack)
+		return;
+	write_label(stacks->paper, label);
+	stack_text_write(stacks, process, stack);
+}
+
+static void write_saves(struct paper *paper, const struct finding *finding)
+{
+	char bytes[16], count[28];
+	struct str text = { 0 };
+
+	if (finding->saves_bytes)
+		str_format(&text, "up to %s at the peak", str_bytes(finding->saves_bytes, bytes));
+	if (finding->saves_calls)
+		str_format(&text, "%s%s calls", text.length ? ", " : "up to ",
+			   str_count(finding->saves_calls, count));
+	if (text.length)
+		write_part(paper, "saves", str_get(&text));
+	str_fini(&text);
+}
+
+static void write_finding(struct stack_text *stacks, const struct finding *finding)
+{
+	struct paper *paper = stacks->paper;
+	struct str figures = { 0 };
+
+	for (size_t i = 0; i < finding->figures_count; i++)
+		add_figure(&figures, &finding->figures[i]);
+	paper_format(paper, PAPER_BOLD, "%s#%u", finding->kind->id, finding->number);
+	paper_format(paper, finding->kind->class >= FINDINGS_PROBLEM ? PAPER_WARNING : PAPER_DIM,
+		     "  %s, %s\n", findings_class_words[finding->kind->class],
+		     findings_sure_words[finding->sure]);
+	write_part(paper, "", finding->what);
+	write_part(paper, "why", finding->why);
+	if (figures.length)
+		write_part(paper, "figures", str_get(&figures));
+	write_stack(stacks, "stack", finding->process, finding->stack);
+	if (finding->other_role)
+		write_stack(stacks, finding->other_role, finding->process, finding->other_stack);
+	write_part(paper, "do", finding->advice);
+	write_saves(paper, finding);
+	write_label(paper, "see");
+	sink_format(paper->sink, "tidemark %s\n\n", finding->command);
+	str_fini(&figures);
+}
+
+static void write_missed(const struct findings *findings, struct paper *paper)
+{
+	if (!findings->missed_count)
+		return;
+	paper_text(paper, PAPER_BOLD, "NOT LOOKED FOR\n");
+	for (size_t i = 0; i < findings->missed_count; i++) {
+		const struct findings_missed *missed = &findings->missed[i];
+		struct str label = { 0 };
+
+		str_format(&label, "  %s", missed->kind->id);
+		paper_paragraph(paper, PAPER_DIM, str_get(&label), missed->why);
+		str_fini(&label);
+	}
+}
+
+bool findings_is_of(const struct finding *finding, const char *only)
+{
+	char id[64];
+
+	snprintf(id, sizeof id, "%s#%u", finding->kind->id, finding->number);
+	return !only || strcmp(only, finding->kind->id) == 0 || strcmp(only, id) == 0;
+}
+
+size_t findings_count_of(const struct findings *findings, const char *only)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < findings->count; i++)
+		count += findings_is_of(&findings->list[i], only);
+	return count;
+}
+
+bool findings_check_only(const struct findings_page *page, struct err *err)
+{
+	if (!page->only || !strchr(page->only, '#') ||
+	    findings_count_of(page->findings, page->only))
+		return true;
+	return err_set(err, ERR_USAGE,
+		       "there is no finding %s in this trace (try: tidemark "
+		       "findings %s)",
+		       page->only, page->findings->path);
+}
+
+bool findings_text(const struct findings_page *page, struct sink *sink, struct err *err)
+{
+	const struct findings *findings = page->findings;
+	struct paper paper = { .sink = sink, .colour = page->colour, .width = page->width };
+	struct stack_text stacks = {
+		.paper = &paper,
+		.names = findings->asked->names,
+		.reader = findings->asked->reader,
+		.indent = INDENT,
+		.callers_max = page->only ? 0 : CALLERS_SHOWN,
+		.all_frames = page->all_frames,
+		.several = reader_processes_count(findings->asked->reader) > 1,
+	};
+	size_t left_out = 0;
+
+	if (!findings_check_only(page, err))
+		return false;
+	if (page->only) {
+		findings_explain(findings_kind_find(page->only), sink, page->width);
+		sink_text(sink, "\n");
+	}
+	query_write_headline(findings->asked, &paper);
+	if (!findings_count_of(findings, page->only))
+		paper_text(&paper, PAPER_PLAIN, "nothing found that matters\n\n");
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->list[i];
+
+		if (!findings_is_of(finding, page->only))
+			continue;
+		if (page->only || !page->rows_max || finding->number <= page->rows_max)
+			write_finding(&stacks, finding);
+		else
+			left_out++;
+	}
+	if (left_out)
+		paper_format(&paper, PAPER_DIM, "… %zu more (-n 0 shows all)\n\n", left_out);
+	if (!page->only)
+		write_missed(findings, &paper);
+	query_write_symbol_notes(findings->asked, &paper);
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+	return true;
+}
+
+void findings_explain(const struct findings_kind *kind, struct sink *sink, unsigned width)
+{
+	struct paper paper = { .sink = sink, .width = width };
+
+	sink_format(sink, "%s: %s (%s)\n\n", kind->id, kind->title,
+		    findings_class_words[kind->class]);
+	paper_paragraph(&paper, PAPER_PLAIN, "how", kind->text);
+	if (kind->needs & FINDINGS_FREE_STACKS)
+		sink_text(sink, "needs: tidemark record --free-stacks\n");
+	if (kind->needs & FINDINGS_EVERY_CALL)
+		sink_text(sink, "needs: every call (no --sample)\n");
+	if (kind->needs & FINDINGS_SNAPSHOTS)
+		sink_text(sink, "needs: snapshots of resident pages\n");
+}

@@ -1,0 +1,122 @@
+// Growth for programs: docs/schema/growth.json describes the JSON.
+#include "report/find/growth.h"
+#include "report/table/query_write.h"
+
+static const enum trend_verdict order[] = { TREND_GROWS, TREND_RECENT, TREND_LEVELS_OFF,
+					    TREND_STEPS };
+enum { ORDER_COUNT = sizeof order / sizeof *order };
+
+static struct sheet_cell get_verdict(const struct sheet_at *at)
+{
+	const struct growth_row *row = at->row;
+
+	return sheet_text(growth_key(row->trend.verdict));
+}
+
+static struct sheet_cell get_since(const struct sheet_at *at)
+{
+	const struct growth_row *row = at->row;
+
+	return sheet_u64(row->trend.verdict != TREND_GROWS, row->since_ns);
+}
+
+static void write_lows(const struct sheet_at *at)
+{
+	const struct growth_row *row = at->row;
+	struct json *json = at->sheet->json;
+
+	json_key(json, at->column->name);
+	json_array_begin(json);
+	json_line_begin(json);
+	for (size_t i = 0; i < GROWTH_BUCKETS; i++)
+		json_u64(json, row->lows[i]);
+	json_array_end(json);
+	json_line_end(json);
+}
+
+#define FIELD(member) SHEET_FIELD(struct growth_row, member)
+static const struct sheet_column columns[] = {
+	{ "verdict", SHEET_TEXT, 0, get_verdict, 0,
+	  .meaning = "grows, recent, levels_off or steps" },
+	{ "slope_bytes_per_s", SHEET_RATE, 0, FIELD(slope_per_s), .meaning = "how fast it grows" },
+	{ "fit", SHEET_REAL, 0, FIELD(trend.fit), .meaning = "how steadily: R² of the slope" },
+	{ "grown_bytes", SHEET_BYTES, 0, FIELD(trend.grown), .meaning = "what it grew by" },
+	{ "grown_count", SHEET_COUNT, SHEET_SIGNED, FIELD(grown_count),
+	  .meaning = "the same in blocks" },
+	{ "live_bytes", SHEET_BYTES, 0, FIELD(live.bytes), .meaning = "live at the end" },
+	{ "live_count", SHEET_COUNT, 0, FIELD(live.count), .meaning = "the same in blocks" },
+	{ "from_ns", SHEET_TIME, SHEET_JSON_ONLY, FIELD(from_ns),
+	  .meaning = "where judging began" },
+	{ "to_ns", SHEET_TIME, SHEET_JSON_ONLY, FIELD(to_ns), .meaning = "where it ended" },
+	{ "since_ns", SHEET_TIME, 0, get_since, 0,
+	  .meaning = "when it began, levelled off or took a step" },
+	{ "lows", SHEET_OBJECT, SHEET_JSON_ONLY, .json = write_lows,
+	  .meaning = "the lowest level in each sixtieth of that time" },
+	{ .kind = SHEET_SITE },
+};
+#undef FIELD
+
+static struct sheet_site site_of(const struct sheet *sheet, const void *of)
+{
+	const struct growth_page *page = sheet->context;
+	const struct growth_row *row = of;
+	const struct query_context_place *place = &page->asked->places[row->place];
+
+	return (struct sheet_site){ page->asked, place->process, place->stack };
+}
+
+void growth_rows(const struct growth_page *page, struct sheet *sheet)
+{
+	sheet->context = page;
+	sheet->site_of = site_of;
+	sheet_begin(sheet, columns, sizeof columns / sizeof *columns);
+	for (size_t v = 0; v < ORDER_COUNT; v++) {
+		const struct growth_list *list = &page->growth->lists[order[v]];
+
+		sheet->left_out += list->total - list->count;
+		for (size_t i = 0; i < list->count; i++)
+			sheet_row(sheet, &list->rows[i]);
+	}
+	sheet_end(sheet);
+}
+
+void growth_json(const struct growth_page *page, struct sink *sink)
+{
+	const struct growth *growth = page->growth;
+	struct sheet rows;
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-growth-1");
+	query_write_trace(page->asked, &json);
+	json_kv_u64(&json, "min_bytes", growth->grown_min);
+	json_kv_u64(&json, "live_bytes", growth->live.bytes);
+	json_kv_u64(&json, "live_count", growth->live.count);
+	json_kv_u64(&json, "processes_judged", growth->processes);
+	json_kv_u64(&json, "processes_not_judged", growth->skipped);
+	json_kv_u64(&json, "processes_too_brief", growth->brief);
+	json_kv_u64(&json, "sites_not_judged", growth->places_skipped);
+	json_key(&json, "totals");
+	json_object_begin(&json);
+	for (size_t v = 0; v < ORDER_COUNT; v++) {
+		const struct growth_list *list = &growth->lists[order[v]];
+
+		json_key(&json, growth_key(order[v]));
+		json_object_begin(&json);
+		json_kv_u64(&json, "sites", list->total);
+		json_kv_u64(&json, "grown_bytes", list->grown);
+		json_key(&json, "slope_bytes_per_s");
+		json_double(&json, list->slope_per_s);
+		json_object_end(&json);
+	}
+	json_object_end(&json);
+	json_key(&json, "rows");
+	json_array_begin(&json);
+	rows = sheet_in_json(&json);
+	growth_rows(page, &rows);
+	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out", rows.left_out);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}

@@ -1,0 +1,200 @@
+// Growth for people: how fast, since when, who, and what to make of it.
+#include "report/find/growth.h"
+#include "report/table/query_write.h"
+#include "report/table/stack_text.h"
+
+#include <inttypes.h>
+
+enum { FIGURES_COLUMNS = 36, CALLERS_SHOWN = 8, CURVE_COLUMNS = 20 };
+
+static const struct {
+	enum trend_verdict verdict;
+	const char *title;
+	const char *meaning;
+} sections[] = {
+	{ TREND_GROWS, "GROWING", "kept more and more, to the end: leaks, logs, queues" },
+	{ TREND_RECENT, "GROWING LATELY", "only in the last third: record longer to tell" },
+	{ TREND_LEVELS_OFF, "LEVELLING OFF", "grew and stopped: caches, pools" },
+	{ TREND_STEPS, "IN STEPS", "grew in one or two steps: tables, phases" },
+};
+
+// The lowest levels as a curve of one line, from 0 to the highest.
+static void add_curve(struct str *out, const struct growth_row *row)
+{
+	static const char *const steps[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	uint64_t most = 1;
+
+	for (size_t i = 0; i < GROWTH_BUCKETS; i++)
+		if (row->lows[i] > most)
+			most = row->lows[i];
+	for (size_t i = 0; i < CURVE_COLUMNS; i++) {
+		uint64_t low = row->lows[(i + 1) * GROWTH_BUCKETS / CURVE_COLUMNS - 1];
+
+		str_add(out, steps[(size_t)((double)low / (double)most * 7.999)]);
+	}
+}
+
+// "4.0 KiB/s"; slow growth by minute, hour or day.
+static void add_rate(struct str *out, double bytes_per_s)
+{
+	static const struct {
+		const char *unit;
+		double seconds;
+	} units[] = { { "s", 1 }, { "min", 60 }, { "h", 3600 }, { "day", 86400 } };
+	char bytes[16];
+	size_t at = 0;
+
+	while (at < 3 && bytes_per_s * units[at].seconds < 1024)
+		at++;
+	str_format(out, "%s/%s", str_bytes((uint64_t)(bytes_per_s * units[at].seconds), bytes),
+		   units[at].unit);
+}
+
+// ", 1 GiB in 3.1 h"; nothing where it would take more than ten years.
+static void add_projection(struct str *out, double bytes_per_s)
+{
+	static const struct {
+		const char *unit;
+		double seconds;
+	} units[] = { { "years", 365.25 * 86400 },
+		      { "days", 86400 },
+		      { "h", 3600 },
+		      { "min", 60 },
+		      { "s", 1 } };
+	double seconds = bytes_per_s > 0 ? 1073741824.0 / bytes_per_s : 1e18;
+	size_t at = 0;
+
+	if (seconds > 10 * units[0].seconds)
+		return;
+	while (at < 4 && seconds < 2 * units[at].seconds)
+		at++;
+	str_format(out, ", 1 GiB in %.*f %s", seconds / units[at].seconds < 10 ? 1 : 0,
+		   seconds / units[at].seconds, units[at].unit);
+}
+
+static void write_headline_of(const struct growth_row *row, struct paper *paper)
+{
+	struct str text = { 0 };
+	char time[24];
+
+	add_curve(&text, row);
+	paper_format(paper, PAPER_PLAIN, "  %s  ", str_get(&text));
+	str_clear(&text);
+	switch (row->trend.verdict) {
+	case TREND_GROWS:
+		add_rate(&text, row->slope_per_s);
+		add_projection(&text, row->slope_per_s);
+		paper_text(paper, PAPER_BOLD, str_get(&text));
+		paper_format(paper, PAPER_DIM, row->trend.fit < 0.9 ? ", in bursts" : ", steadily");
+		paper_format(paper, PAPER_DIM, " (R² %.3f)", row->trend.fit);
+		break;
+	case TREND_RECENT:
+		paper_format(paper, PAPER_BOLD, "since %s", str_duration(row->since_ns, time));
+		break;
+	case TREND_LEVELS_OFF:
+		paper_format(paper, PAPER_BOLD, "level since %s",
+			     str_duration(row->since_ns, time));
+		break;
+	default:
+		paper_format(paper, PAPER_BOLD, "largest step at %s",
+			     str_duration(row->since_ns, time));
+		break;
+	}
+	sink_text(paper->sink, "\n");
+	str_fini(&text);
+}
+
+static void write_row(const struct growth_page *page, const struct growth_row *row,
+		      struct stack_text *stacks)
+{
+	const struct query_context_place *place = &page->asked->places[row->place];
+	struct paper *paper = stacks->paper;
+	char grown[17], bytes[16], count[28];
+
+	write_headline_of(row, paper);
+	snprintf(grown, sizeof grown, "+%.15s", str_bytes(row->trend.grown, bytes));
+	paper_field(paper, PAPER_BOLD, grown, 12, true);
+	paper_field(paper, PAPER_PLAIN, str_bytes(row->live.bytes, bytes), 11, true);
+	paper_field(paper, PAPER_PLAIN, str_count(row->live.count, count), 10, true);
+	sink_text(paper->sink, "   ");
+	stack_text_write(stacks, place->process, place->stack);
+}
+
+static void write_section(const struct growth_page *page, size_t section, struct stack_text *stacks)
+{
+	const struct growth_list *list = &page->growth->lists[sections[section].verdict];
+	struct paper *paper = stacks->paper;
+	struct str rate = { 0 };
+	char bytes[16], count[28];
+
+	if (list->total == 0)
+		return;
+	paper_text(paper, PAPER_BOLD, sections[section].title);
+	add_rate(&rate, list->slope_per_s);
+	if (sections[section].verdict == TREND_GROWS)
+		add_projection(&rate, list->slope_per_s);
+	paper_format(paper, PAPER_DIM, "  %s\n", sections[section].meaning);
+	paper_format(paper, PAPER_PLAIN, "  %s site%s, +%s", str_count(list->total, count),
+		     paper_plural(list->total), str_bytes(list->grown, bytes));
+	if (sections[section].verdict == TREND_GROWS)
+		paper_format(paper, PAPER_PLAIN, ", %s", str_get(&rate));
+	sink_text(paper->sink, "\n");
+	paper_format(paper, PAPER_DIM, "%12s%11s%10s\n", "grown", "live", "blocks");
+	for (size_t i = 0; i < list->count; i++)
+		write_row(page, &list->rows[i], stacks);
+	if (list->count < list->total)
+		paper_format(paper, PAPER_DIM, "  … %s more (-n 0 shows all)\n",
+			     str_count(list->total - list->count, count));
+	sink_text(paper->sink, "\n");
+	str_fini(&rate);
+}
+
+static void write_summary(const struct growth_page *page, struct paper *paper)
+{
+	const struct growth *growth = page->growth;
+	uint64_t listed = 0;
+	char live[16], min[16];
+
+	for (int v = 0; v < TREND_VERDICTS; v++)
+		listed += growth->lists[v].total;
+	if (growth->processes == 0)
+		paper_text(paper, PAPER_PLAIN, "  nothing lived long enough to be judged\n\n");
+	else if (listed == 0)
+		paper_format(paper, PAPER_PLAIN,
+			     "  no site kept %s more than at the beginning; %s live at the end\n\n",
+			     str_bytes(growth->grown_min, min),
+			     str_bytes(growth->live.bytes, live));
+	if (growth->brief && growth->processes)
+		paper_format(paper, PAPER_DIM, "  %zu process%s ran too briefly to be judged\n\n",
+			     growth->brief, growth->brief == 1 ? "" : "es");
+	if (growth->skipped)
+		paper_format(paper, PAPER_WARNING,
+			     "  the %zu processes that hold most were judged, %zu others were not "
+			     "(--process chooses)\n\n",
+			     growth->processes, growth->skipped);
+	if (growth->places_skipped)
+		paper_format(paper, PAPER_WARNING, "  %zu sites that grew less were not judged\n\n",
+			     growth->places_skipped);
+}
+
+void growth_text(const struct growth_page *page, struct sink *sink)
+{
+	struct paper paper = { .sink = sink, .colour = page->colour, .width = page->width };
+	struct stack_text stacks = {
+		.paper = &paper,
+		.names = page->asked->names,
+		.reader = page->asked->reader,
+		.indent = FIGURES_COLUMNS,
+		.callers_max = CALLERS_SHOWN,
+		.all_frames = page->all_frames,
+		.several = reader_processes_count(page->asked->reader) > 1,
+	};
+
+	query_write_headline(page->asked, &paper);
+	write_summary(page, &paper);
+	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+		write_section(page, i, &stacks);
+	query_write_symbol_notes(page->asked, &paper);
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}

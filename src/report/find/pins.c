@@ -1,0 +1,343 @@
+#include "report/find/pins.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "report/ask/pages.h"
+#include "report/find/chunk_extent.h"
+#include "report/table/query_write.h"
+#include "report/table/stack_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+const struct query_context_rules pins_rules = {
+	.about = QUERY_CONTEXT_MOMENT,
+	.refused = ~SELECTION_BIT(PROCESS),
+	.refusal = "does not apply to pages, which any block on them keeps: only --process "
+		   "chooses",
+};
+
+enum { ROW_COLUMNS = 48 };
+
+// The census in the making.
+struct proc_memory {
+	struct pins *pins;
+	struct chunk_extent chunk_extent;
+	struct pages present; // of the snapshot, if there is one
+	struct map rows;      // stack -> row
+};
+
+static bool is_allocators(enum space_owner owner)
+{
+	return owner == SPACE_MALLOC_HEAP || owner == SPACE_MALLOC_ARENA ||
+	       owner == SPACE_MALLOC_LARGE || owner == SPACE_ALLOCATOR;
+}
+
+static bool is_there(const struct proc_memory *proc_memory, uint64_t page)
+{
+	return !proc_memory->pins->resident ||
+	       pages_between(&proc_memory->present, page, page + SPACE_PAGE) != 0;
+}
+
+static struct pins_row *row_of(struct proc_memory *proc_memory, stack_id stack)
+{
+	struct pins *pins = proc_memory->pins;
+	bool added;
+	uint64_t *number = map_put(&proc_memory->rows, stack, &added);
+
+	if (added) {
+		*number = pins->rows_count;
+		pins->rows = mem_grow(pins->rows, &pins->rows_capacity, pins->rows_count + 1,
+				      sizeof *pins->rows);
+		pins->rows[pins->rows_count++] = (struct pins_row){ .stack = stack };
+	}
+	return &pins->rows[*number];
+}
+
+static uint64_t overlap(uint64_t start, uint64_t end, uint64_t page)
+{
+	uint64_t from = start > page ? start : page;
+	uint64_t to = end < page + SPACE_PAGE ? end : page + SPACE_PAGE;
+
+	return from < to ? to - from : 0;
+}
+
+// The blocks [first, last) lie on a pinned page.
+static void count_pinned(struct proc_memory *proc_memory, uint64_t page, size_t first, size_t last)
+{
+	const struct present_block *blocks = proc_memory->chunk_extent.blocks;
+	bool alone = true;
+
+	for (size_t i = first; i < last; i++) {
+		struct pins_row *row = row_of(proc_memory, blocks[i].stack);
+		uint64_t bytes =
+			overlap(blocks[i].address, blocks[i].address + blocks[i].size, page);
+
+		row->blocks++;
+		row->live_bytes += bytes;
+		proc_memory->pins->pinned_bytes += bytes;
+		if (row->last_page != page + 1)
+			row->pages++;
+		row->last_page = page + 1;
+		alone = alone && blocks[i].stack == blocks[first].stack;
+	}
+	if (alone)
+		row_of(proc_memory, blocks[first].stack)->alone++;
+}
+
+// The pages of [low, high), where `*first` is the first berth that may reach into them.
+static void count_pages(struct proc_memory *proc_memory, uint64_t low, uint64_t high, size_t *first)
+{
+	const struct chunk_extent *chunk_extent = &proc_memory->chunk_extent;
+	struct pins *pins = proc_memory->pins;
+
+	for (uint64_t page = low; page < high; page += SPACE_PAGE) {
+		uint64_t taken = 0;
+		size_t last;
+
+		while (*first < chunk_extent->count && chunk_extent->ends[*first] <= page)
+			++*first;
+		for (last = *first;
+		     last < chunk_extent->count && chunk_extent->starts[last] < page + SPACE_PAGE;
+		     last++)
+			taken +=
+				overlap(chunk_extent->starts[last], chunk_extent->ends[last], page);
+		if (!is_there(proc_memory, page))
+			continue;
+		pins->pages++;
+		if (!taken) {
+			pins->pages_free++;
+		} else if (taken > pins->options->live_max) {
+			pins->pages_used++;
+		} else {
+			pins->pages_pinned++;
+			count_pinned(proc_memory, page, *first, last);
+		}
+	}
+}
+
+static void count_mapped(struct proc_memory *proc_memory)
+{
+	const struct space *space = present_space(proc_memory->pins->asked->present);
+	const struct ranges *ranges = space_ranges(space, proc_memory->pins->process);
+	const struct range *range;
+	size_t first = 0;
+
+	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end)
+		if (is_allocators(space_owner(space, range)) && range->commit)
+			count_pages(proc_memory, range->start, range->end, &first);
+}
+
+// Without mappings: the pages that blocks lie on, each once.
+static void count_unmapped(struct proc_memory *proc_memory)
+{
+	const struct chunk_extent *chunk_extent = &proc_memory->chunk_extent;
+	uint64_t done = 0;
+	size_t first = 0;
+
+	for (size_t i = 0; i < chunk_extent->count; i++) {
+		uint64_t low = chunk_extent->starts[i] - chunk_extent->starts[i] % SPACE_PAGE;
+
+		if (low < done)
+			low = done;
+		if (low >= chunk_extent->ends[i])
+			continue;
+		done = chunk_extent->ends[i] +
+		       (SPACE_PAGE - chunk_extent->ends[i] % SPACE_PAGE) % SPACE_PAGE;
+		count_pages(proc_memory, low, done, &first);
+	}
+}
+
+static int most_back_first(const void *a, const void *b)
+{
+	const struct pins_row *x = a;
+	const struct pins_row *y = b;
+
+	if (x->alone != y->alone)
+		return x->alone > y->alone ? -1 : 1;
+	if (x->pages != y->pages)
+		return x->pages > y->pages ? -1 : 1;
+	return x->stack < y->stack ? -1 : x->stack > y->stack;
+}
+
+// The process with the most blocks, of those that are selected.
+static bool choose(struct pins *pins, struct err *err)
+{
+	const struct query_context *asked = pins->asked;
+	size_t most = 0;
+
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		size_t count;
+
+		if (!query_has_process(&asked->selection.query, id) ||
+		    moment_view_passes_over(asked, id))
+			continue;
+		mem_free(present_blocks(asked->present, id, false, &count));
+		if (count > most) {
+			most = count;
+			pins->process = id;
+		}
+	}
+	return most || err_set(err, ERR_USAGE, "no blocks are live at that moment");
+}
+
+// The snapshot that was taken at the moment: between the last event before it and itself.
+static bool find_snapshot(const struct pins *pins, struct trace_snapshot *snapshot)
+{
+	const struct reader *reader = pins->asked->reader;
+	uint64_t events = present_events(pins->asked->present);
+
+	for (uint32_t i = 0; i < reader_snapshots_count(reader); i++) {
+		const struct trace_snapshot *each = reader_snapshot(reader, i);
+		bool now = pins->asked->at_exit ? each->reason == TRACE_SNAPSHOT_EXIT
+						: each->began <= events && events <= each->ended;
+
+		if (each->process == pins->process && now &&
+		    !(each->flags & TRACE_SNAPSHOT_NO_PAGES))
+			return reader_snapshot_load(reader, i, snapshot);
+	}
+	return false;
+}
+
+bool pins_init(struct pins *pins, struct query_context *asked, const struct pins_options *options,
+	       struct err *err)
+{
+	struct proc_memory proc_memory = { .pins = pins };
+	struct trace_snapshot snapshot = { 0 };
+
+	*pins = (struct pins){ .asked = asked, .options = options };
+	moment_view_read(asked, NULL);
+	moment_view_warn_of_space(asked);
+	moment_view_warn_of_samples(asked);
+	if (!choose(pins, err))
+		return false;
+	pins->mapped = ranges_bytes(space_ranges(present_space(asked->present), pins->process)) !=
+		       0;
+	pins->resident = find_snapshot(pins, &snapshot);
+	if (pins->resident)
+		pages_init(&proc_memory.present, &snapshot);
+	chunk_extent_init(&proc_memory.chunk_extent, asked->present, pins->process,
+			  reader_process(asked->reader, pins->process)->bits);
+	for (size_t i = 0; i < proc_memory.chunk_extent.count; i++)
+		pins->live_bytes += proc_memory.chunk_extent.blocks[i].size;
+	if (pins->mapped)
+		count_mapped(&proc_memory);
+	else
+		count_unmapped(&proc_memory);
+	if (pins->rows_count)
+		qsort(pins->rows, pins->rows_count, sizeof *pins->rows, most_back_first);
+	chunk_extent_fini(&proc_memory.chunk_extent);
+	pages_fini(&proc_memory.present);
+	snapshot_fini(&snapshot);
+	map_fini(&proc_memory.rows);
+	return true;
+}
+
+void pins_fini(struct pins *pins)
+{
+	mem_free(pins->rows);
+	*pins = (struct pins){ 0 };
+}
+
+static void write_figure(struct paper *paper, const char *label, uint64_t pages, const char *what)
+{
+	char bytes[16], count[28];
+
+	paper_format(paper, PAPER_PLAIN, "  %-8s", label);
+	paper_field(paper, PAPER_BOLD, str_bytes(pages * SPACE_PAGE, bytes), 11, true);
+	paper_format(paper, PAPER_PLAIN, "  %s page%s %s\n", str_count(pages, count),
+		     pages == 1 ? "" : "s", what);
+}
+
+void pins_write_text(const struct pins *pins, struct paper *paper)
+{
+	struct stack_text stacks = {
+		.paper = paper,
+		.names = pins->asked->names,
+		.reader = pins->asked->reader,
+		.indent = ROW_COLUMNS,
+		.all_frames = pins->options->all_frames,
+		.callers_max = 3,
+	};
+	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;
+	char bytes[16], more[16], count[28];
+
+	moment_view_write_headline(pins->asked, paper, pins->process);
+	write_figure(paper, "pinned", pins->pages_pinned, "that a few small blocks keep");
+	paper_format(paper, PAPER_PLAIN, "%23s%s live on them: at most %s a page\n", "",
+		     str_bytes(pins->pinned_bytes, bytes),
+		     str_bytes(pins->options->live_max, more));
+	if (pins->mapped)
+		write_figure(paper, "free", pins->pages_free,
+			     pins->resident ? "without a block, resident: could go back now"
+					    : "without a block: could go back now, if resident");
+	write_figure(paper, "used", pins->pages_used, "with more on them");
+	paper_text(paper, PAPER_DIM, "\n");
+	if (pins->rows_count) {
+		paper_text(paper, PAPER_BOLD, "WHO PINS THEM\n");
+		paper_format(paper, PAPER_DIM, "%12s%12s%12s%9s   %s\n", "could go", "on pinned",
+			     "live there", "blocks", "who allocated them");
+		paper_format(paper, PAPER_DIM, "%12s%12s\n", "back", "pages");
+	}
+	for (size_t i = 0; i < pins->rows_count && i < most; i++) {
+		const struct pins_row *row = &pins->rows[i];
+
+		paper_field(paper, PAPER_BOLD, str_bytes(row->alone * SPACE_PAGE, bytes), 12, true);
+		paper_field(paper, PAPER_PLAIN, str_bytes(row->pages * SPACE_PAGE, bytes), 12,
+			    true);
+		paper_field(paper, PAPER_PLAIN, str_bytes(row->live_bytes, bytes), 12, true);
+		paper_field(paper, PAPER_DIM, str_count(row->blocks, count), 9, true);
+		sink_text(paper->sink, "   ");
+		stack_text_write(&stacks, pins->process, row->stack);
+	}
+	if (pins->rows_count > most)
+		paper_format(paper, PAPER_DIM, "  %s more (-n 0: all)\n",
+			     str_count(pins->rows_count - most, count));
+	sink_text(paper->sink, "\n");
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}
+
+void pins_write_json(const struct pins *pins, struct sink *sink)
+{
+	uint64_t most = pins->options->rows_max ? pins->options->rows_max : UINT64_MAX;
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-pins-1");
+	json_kv_bool(&json, "complete", pins->asked->complete);
+	query_write_warnings(pins->asked, &json);
+	json_kv_u64(&json, "process", reader_process(pins->asked->reader, pins->process)->pid);
+	json_kv_u64(&json, "process_id", pins->process);
+	json_kv_u64(&json, "at_ns", moment_view_time(pins->asked));
+	json_kv_bool(&json, "at_exit", pins->asked->at_exit);
+	json_kv_u64(&json, "page_bytes", SPACE_PAGE);
+	json_kv_u64(&json, "live_max", pins->options->live_max);
+	json_kv_bool(&json, "mapped", pins->mapped);
+	json_kv_bool(&json, "resident", pins->resident);
+	json_kv_u64(&json, "pages", pins->pages);
+	json_kv_u64(&json, "pages_free", pins->pages_free);
+	json_kv_u64(&json, "pages_pinned", pins->pages_pinned);
+	json_kv_u64(&json, "pages_used", pins->pages_used);
+	json_kv_u64(&json, "live_bytes", pins->live_bytes);
+	json_kv_u64(&json, "pinned_bytes", pins->pinned_bytes);
+	json_key(&json, "rows");
+	json_array_begin(&json);
+	for (size_t i = 0; i < pins->rows_count && i < most; i++) {
+		const struct pins_row *row = &pins->rows[i];
+
+		json_object_begin(&json);
+		json_kv_u64(&json, "blocks", row->blocks);
+		json_kv_u64(&json, "live_bytes", row->live_bytes);
+		json_kv_u64(&json, "pages", row->pages);
+		json_kv_u64(&json, "pages_alone", row->alone);
+		json_kv_u64(&json, "could_go_back", row->alone * SPACE_PAGE);
+		moment_view_write_stack(pins->asked, &json, row->stack);
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out", pins->rows_count > most ? pins->rows_count - most : 0);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}

@@ -1,0 +1,435 @@
+#include "report/find/rss_breakdown.h"
+
+#include "base/mem.h"
+#include "report/ask/pages.h"
+#include "report/find/chunk_extent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct query_context_rules rss_breakdown_rules = {
+	.about = QUERY_CONTEXT_MOMENT,
+	.refused = ~SELECTION_BIT(PROCESS),
+	.refusal = "does not apply to resident memory, which a process has as a whole: only "
+		   "--process chooses",
+};
+
+static const struct {
+	const char *key, *title;
+} words[RSS_BREAKDOWN_LINES] = {
+	[RSS_BREAKDOWN_LIVE] = { "live", "live heap blocks" },
+	[RSS_BREAKDOWN_ROUNDING] = { "rounding", "headers and rounding" },
+	[RSS_BREAKDOWN_FREE] = { "free", "free, kept by the allocator" },
+	[RSS_BREAKDOWN_STACKS] = { "stacks", "stacks" },
+	[RSS_BREAKDOWN_FILES] = { "files", "code and files" },
+	[RSS_BREAKDOWN_PROGRAM] = { "program", "the program's own mappings" },
+	[RSS_BREAKDOWN_LIBC] = { "libc", "libc and the dynamic linker" },
+	[RSS_BREAKDOWN_KERNEL] = { "kernel", "the kernel's (vdso)" },
+	[RSS_BREAKDOWN_TIDEMARK] = { "tidemark", "tidemark itself" },
+	[RSS_BREAKDOWN_UNEXPLAINED] = { "unexplained", "unexplained" },
+};
+
+static const struct {
+	const char *key, *title;
+} parts[RSS_BREAKDOWN_FREES] = {
+	[RSS_BREAKDOWN_FREE_TOP] = { "top", "after the main heap's last block" },
+	[RSS_BREAKDOWN_FREE_TOPS] = { "arena_tops", "after arenas' last blocks" },
+	[RSS_BREAKDOWN_FREE_MAIN] = { "main_gaps", "between blocks of the main heap" },
+	[RSS_BREAKDOWN_FREE_ARENAS] = { "arena_gaps", "between blocks of arenas" },
+	[RSS_BREAKDOWN_FREE_OTHER] = { "other", "in other mappings" },
+};
+
+static const uint8_t line_of_owner[SPACE_OWNERS_COUNT] = {
+	[SPACE_PROGRAM] = RSS_BREAKDOWN_PROGRAM,   [SPACE_MALLOC_HEAP] = RSS_BREAKDOWN_FREE,
+	[SPACE_MALLOC_ARENA] = RSS_BREAKDOWN_FREE, [SPACE_MALLOC_LARGE] = RSS_BREAKDOWN_FREE,
+	[SPACE_ALLOCATOR] = RSS_BREAKDOWN_FREE,    [SPACE_THREAD_STACK] = RSS_BREAKDOWN_STACKS,
+	[SPACE_MAIN_STACK] = RSS_BREAKDOWN_STACKS, [SPACE_LIBRARY] = RSS_BREAKDOWN_FILES,
+	[SPACE_FILE] = RSS_BREAKDOWN_FILES,        [SPACE_LIBC] = RSS_BREAKDOWN_LIBC,
+	[SPACE_LOADER] = RSS_BREAKDOWN_LIBC,       [SPACE_KERNEL] = RSS_BREAKDOWN_KERNEL,
+	[SPACE_TIDEMARK] = RSS_BREAKDOWN_TIDEMARK,
+};
+
+const char *rss_breakdown_key(enum rss_breakdown_line line)
+{
+	return words[line].key;
+}
+
+const char *rss_breakdown_title(enum rss_breakdown_line line)
+{
+	return words[line].title;
+}
+
+const char *rss_breakdown_free_key(enum rss_breakdown_free part)
+{
+	return parts[part].key;
+}
+
+const char *rss_breakdown_free_title(enum rss_breakdown_free part)
+{
+	return parts[part].title;
+}
+
+static void add(struct rss_breakdown *rss_breakdown, uint8_t line, stack_id stack, file_id file,
+		uint64_t bytes)
+{
+	uint64_t who = stack ? stack : (UINT64_C(1) << 32) + file;
+	uint64_t *number;
+	bool added;
+
+	if (line < RSS_BREAKDOWN_LINES)
+		rss_breakdown->lines[line] += bytes;
+	else if (line == RSS_BREAKDOWN_UNTOUCHED)
+		rss_breakdown->untouched += bytes;
+	else
+		rss_breakdown->purged += bytes;
+	if (!bytes)
+		return;
+	number = map_put(&rss_breakdown->numbers, (uint64_t)line << 40 | who, &added);
+	if (added) {
+		*number = rss_breakdown->rows_count;
+		rss_breakdown->rows = mem_grow(rss_breakdown->rows, &rss_breakdown->rows_capacity,
+					       rss_breakdown->rows_count + 1,
+					       sizeof *rss_breakdown->rows);
+		rss_breakdown->rows[rss_breakdown->rows_count++] = (struct rss_breakdown_row){
+			.line = line,
+			.stack = stack,
+			.file = stack ? 0 : file,
+		};
+	}
+	rss_breakdown->rows[*number].count++;
+	rss_breakdown->rows[*number].bytes += bytes;
+}
+
+static void add_blocks(struct rss_breakdown *rss_breakdown, const struct chunk_extent *chunk_extent,
+		       const struct pages *pages)
+{
+	for (size_t i = 0; i < chunk_extent->count; i++) {
+		const struct present_block *block = &chunk_extent->blocks[i];
+		uint64_t end = block->address + block->size;
+		uint64_t live, whole;
+
+		if (end > chunk_extent->ends[i])
+			end = chunk_extent->ends[i];
+		live = pages_between(pages, block->address, end);
+		whole = pages_between(pages, chunk_extent->starts[i], chunk_extent->ends[i]);
+		add(rss_breakdown, RSS_BREAKDOWN_LIVE, block->stack, 0, live);
+		add(rss_breakdown, RSS_BREAKDOWN_ROUNDING, block->stack, 0, whole - live);
+		add(rss_breakdown, RSS_BREAKDOWN_UNTOUCHED, block->stack, 0, block->size - live);
+	}
+}
+
+// Of so many bytes of the range that no block has, how many are behind the last block? That block
+// is `last` (none: SIZE_MAX); what follows in the same heap has none either.
+static void add_free(struct rss_breakdown *rss_breakdown, const struct range *range, size_t last,
+		     const struct chunk_extent *chunk_extent, const struct pages *pages,
+		     uint64_t bytes)
+{
+	const struct space *space = present_space(rss_breakdown->asked->present);
+	const struct ranges *ranges = space_ranges(space, rss_breakdown->header->process);
+	enum space_owner owner = space_owner(space, range);
+	const struct range *next = ranges_find(ranges, range->end);
+	uint64_t from = range->start, top = 0;
+	bool more = next && space_owner(space, next) == owner && last + 1 < chunk_extent->count &&
+		    chunk_extent->starts[last + 1] < next->end;
+
+	if (owner != SPACE_MALLOC_HEAP && owner != SPACE_MALLOC_ARENA) {
+		rss_breakdown->frees[RSS_BREAKDOWN_FREE_OTHER] += bytes;
+		return;
+	}
+	if (last != SIZE_MAX && chunk_extent->ends[last] > from)
+		from = chunk_extent->ends[last];
+	if (!more && from < range->end)
+		top = pages_between(pages, from, range->end);
+	rss_breakdown->frees[owner == SPACE_MALLOC_HEAP ? RSS_BREAKDOWN_FREE_TOP
+							: RSS_BREAKDOWN_FREE_TOPS] += top;
+	rss_breakdown->frees[owner == SPACE_MALLOC_HEAP ? RSS_BREAKDOWN_FREE_MAIN
+							: RSS_BREAKDOWN_FREE_ARENAS] += bytes - top;
+}
+
+// What of a mapping is resident and no block's.
+static void add_mapping(struct rss_breakdown *rss_breakdown, const struct range *range,
+			const struct chunk_extent *chunk_extent, size_t *first,
+			const struct pages *pages)
+{
+	const struct space *space = present_space(rss_breakdown->asked->present);
+	uint64_t bytes = pages_between(pages, range->start, range->end);
+	enum rss_breakdown_line line = line_of_owner[space_owner(space, range)];
+	size_t last = SIZE_MAX;
+
+	while (*first < chunk_extent->count && chunk_extent->ends[*first] <= range->start)
+		++*first;
+	for (size_t i = *first; i < chunk_extent->count && chunk_extent->starts[i] < range->end;
+	     i++) {
+		uint64_t from = chunk_extent->starts[i] > range->start ? chunk_extent->starts[i]
+								       : range->start;
+		uint64_t to = chunk_extent->ends[i] < range->end ? chunk_extent->ends[i]
+								 : range->end;
+
+		bytes -= pages_between(pages, from, to);
+		last = i;
+	}
+	if (line == RSS_BREAKDOWN_FREE)
+		add_free(rss_breakdown, range, last, chunk_extent, pages, bytes);
+	add(rss_breakdown, line, range->stack, range->file, bytes);
+}
+
+static int by_line_then_largest(const void *a, const void *b)
+{
+	const struct rss_breakdown_row *x = a;
+	const struct rss_breakdown_row *y = b;
+
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return x->file < y->file ? -1 : x->file > y->file;
+}
+
+// `blocks` (NULL: those of the snapshot's moment) has the blocks.
+static void divide(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot,
+		   const struct present *blocks)
+{
+	const struct reader *reader = rss_breakdown->asked->reader;
+	const struct ranges *ranges =
+		space_ranges(present_space(rss_breakdown->asked->present), snapshot->process);
+	struct pages pages;
+	struct chunk_extent chunk_extent;
+	const struct range *range;
+	uint64_t known = 0;
+	size_t first = 0;
+
+	pages_init(&pages, snapshot);
+	chunk_extent_init(&chunk_extent, blocks ? blocks : rss_breakdown->asked->present,
+			  snapshot->process, reader_process(reader, snapshot->process)->bits);
+	for (size_t i = 0; blocks && i < chunk_extent.count; i++)
+		present_claim(rss_breakdown->asked->present, snapshot->process,
+			      chunk_extent.blocks[i].address);
+	rss_breakdown->glibc = chunk_extent.glibc;
+	rss_breakdown->blocks = chunk_extent.count;
+	add_blocks(rss_breakdown, &chunk_extent, &pages);
+	for (uint64_t at = 0; (range = ranges_from(ranges, at)); at = range->end)
+		add_mapping(rss_breakdown, range, &chunk_extent, &first, &pages);
+	for (int line = 0; line < RSS_BREAKDOWN_LINES; line++)
+		known += rss_breakdown->lines[line];
+	// A heap block in no known mapping is live all the same, so that this may be less than
+	// what lies outside of mappings.
+	rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED] = pages.total > known ? pages.total - known
+									      : 0;
+	for (uint32_t i = 0; i < snapshot->mappings_count; i++) {
+		rss_breakdown->smaps_bytes += snapshot->mappings[i].rss;
+		rss_breakdown->pss_bytes += snapshot->mappings[i].pss;
+		rss_breakdown->swap_bytes += snapshot->mappings[i].swap;
+	}
+	rss_breakdown->difference = (int64_t)(rss_breakdown->smaps_bytes - pages.total);
+	if (rss_breakdown->rows_count)
+		qsort(rss_breakdown->rows, rss_breakdown->rows_count, sizeof *rss_breakdown->rows,
+		      by_line_then_largest);
+	chunk_extent_fini(&chunk_extent);
+	pages_fini(&pages);
+}
+
+// The snapshot that is asked for, of the selected processes; UINT32_MAX: there is none.
+static uint32_t choose(const struct query_context *asked, bool peak)
+{
+	uint32_t best = UINT32_MAX;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < reader_snapshots_count(asked->reader); i++) {
+		const struct trace_snapshot *each = reader_snapshot(asked->reader, i);
+
+		if (!query_has_process(&asked->selection.query, each->process) ||
+		    (!peak && each->reason != TRACE_SNAPSHOT_EXIT))
+			continue;
+		if (best == UINT32_MAX || each->rss_bytes > most) {
+			best = i;
+			most = each->rss_bytes;
+		}
+	}
+	return best;
+}
+
+// What advice gives back, by who asked for it (present_options.after).
+static void take_purge(void *context, const struct space *space, const struct trace_event *event)
+{
+	enum { DONTNEED = 4, FREE = 8, REMOVE = 9, DONTNEED_LOCKED = 24 };
+	struct rss_breakdown *rss_breakdown = context;
+	const struct reader *reader = rss_breakdown->asked->reader;
+	uint32_t advice = event->kind == TRACE_MADVISE ? event->vm->flags : 0;
+
+	(void)space;
+	if ((advice != DONTNEED && advice != FREE && advice != REMOVE &&
+	     advice != DONTNEED_LOCKED) ||
+	    event->vm->error || event->size > UINT64_MAX / 2 ||
+	    reader_thread(reader, event->thread)->process != rss_breakdown->header->process)
+		return;
+	rss_breakdown->purges++;
+	add(rss_breakdown, RSS_BREAKDOWN_PURGED, event->stack, 0,
+	    (event->size + SPACE_PAGE - 1) & ~(uint64_t)(SPACE_PAGE - 1));
+}
+
+// Divide what the snapshot saw up among what the trace knows at the context's moment.
+static void weigh(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
+{
+	struct present_options more = { .inherits = snapshot->process };
+	struct query_context *asked = rss_breakdown->asked;
+	struct moment_edge edge = asked->edge;
+	struct present *blocks = NULL;
+
+	if (rss_breakdown->plateau.bytes) {
+		asked->edge = rss_breakdown->plateau.edge;
+		moment_view_read(asked, &more);
+		blocks = asked->present;
+		asked->edge = edge;
+	}
+	more.after = take_purge;
+	more.context = rss_breakdown;
+	moment_view_read(asked, &more);
+	divide(rss_breakdown, snapshot, blocks);
+	present_free(blocks);
+}
+
+static void forget(struct rss_breakdown *rss_breakdown)
+{
+	struct rss_breakdown kept = {
+		.asked = rss_breakdown->asked,
+		.header = rss_breakdown->header,
+		.plateau = rss_breakdown->plateau,
+		.between = rss_breakdown->between,
+		.rss_max_bytes = rss_breakdown->rss_max_bytes,
+	};
+
+	rss_breakdown_fini(rss_breakdown);
+	*rss_breakdown = kept;
+}
+
+static void count_between(struct rss_breakdown_between *between, const struct trace_event *event)
+{
+	switch (event->kind) {
+	case TRACE_REALLOC:
+		between->frees++;
+		// fall through
+	case TRACE_MALLOC:
+	case TRACE_CALLOC:
+	case TRACE_ALIGNED:
+	case TRACE_REALLOC_ALLOC:
+		between->allocations++;
+		between->allocated_bytes += event->size;
+		break;
+	case TRACE_FREE:
+	case TRACE_REALLOC_FREE:
+		between->frees++;
+		break;
+	case TRACE_REALLOC_UNDO:
+		between->frees--;
+		break;
+	default:
+		if (!trace_kind_is_vm(event->kind) || event->vm->error)
+			break;
+		between->calls++;
+		between->calls_bytes += event->size;
+	}
+}
+
+// Read all of the trace: what stands between the marks, and how high resident memory ever was.
+static void read_around(struct rss_breakdown *rss_breakdown)
+{
+	struct reader *reader = rss_breakdown->asked->reader;
+	const struct trace_snapshot *header = rss_breakdown->header;
+	struct trace_event event;
+	struct trace_note note;
+	enum reader_item item;
+	uint64_t number = 0;
+
+	reader_rewind(reader);
+	while ((item = reader_next(reader, &event, &note)) != READER_END) {
+		if (item == READER_NOTE)
+			continue;
+		if (number >= header->began && number < header->ended &&
+		    reader_thread(reader, event.thread)->process == header->process)
+			count_between(&rss_breakdown->between, &event);
+		number++;
+	}
+	rss_breakdown->rss_max_bytes = reader_process(reader, header->process)->rss_max_bytes;
+}
+
+// Other threads' events of the snapshot's tick may have happened before it, though they stand
+// behind it. If the moment behind the tick explains more, it is taken.
+static void weigh_again(struct rss_breakdown *rss_breakdown, const struct trace_snapshot *snapshot)
+{
+	struct query_context *asked = rss_breakdown->asked;
+	struct moment_edge edge = asked->edge;
+	uint64_t unexplained = rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED];
+
+	forget(rss_breakdown);
+	present_free(asked->present);
+	asked->edge = (struct moment_edge){ .time_ns = edge.time_ns };
+	weigh(rss_breakdown, snapshot);
+	if (rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED] < unexplained)
+		return;
+	forget(rss_breakdown);
+	present_free(asked->present);
+	asked->edge = edge;
+	weigh(rss_breakdown, snapshot);
+}
+
+// When were most blocks alive that this memory was for? Nothing to tell where it is now.
+static void find_plateau(struct rss_breakdown *rss_breakdown)
+{
+	struct plateau *plateau = &rss_breakdown->plateau;
+
+	plateau_find(plateau, rss_breakdown->asked->reader, rss_breakdown->header->process,
+		     rss_breakdown->header->began);
+	if (plateau->bytes <= plateau->bytes_end)
+		*plateau = (struct plateau){ 0 };
+}
+
+bool rss_breakdown_init(struct rss_breakdown *rss_breakdown, struct query_context *asked, bool peak,
+			struct err *err)
+{
+	struct trace_snapshot snapshot = { 0 };
+	uint32_t index;
+
+	*rss_breakdown = (struct rss_breakdown){ .asked = asked };
+	index = choose(asked, peak);
+	if (index == UINT32_MAX)
+		return err_set(err, ERR_USAGE,
+			       "the trace has no snapshot of resident memory%s; where a run has no "
+			       "time for one, record --rss-exact takes it",
+			       peak ? "" : " at the end of a process (try --at peak)");
+	rss_breakdown->header = reader_snapshot(asked->reader, index);
+	if (rss_breakdown->header->flags & TRACE_SNAPSHOT_NO_PAGES)
+		return err_set(err, ERR_USAGE,
+			       "the snapshot does not say which pages were resident: the kernel "
+			       "did not let the collector look");
+	if (!reader_snapshot_load(asked->reader, index, &snapshot))
+		return err_set(err, ERR_FORMAT, "the snapshot cannot be read");
+	if (rss_breakdown->header->flags & TRACE_SNAPSHOT_CUT)
+		query_context_warn(asked,
+				   "the snapshot's list of pages is cut; what comes after is in no "
+				   "line");
+	asked->at_exit = false;
+	asked->edge = (struct moment_edge){
+		.time_ns = rss_breakdown->header->time_ns,
+		.number = rss_breakdown->header->ended,
+		.exact = true,
+	};
+	read_around(rss_breakdown);
+	if (peak)
+		find_plateau(rss_breakdown);
+	weigh(rss_breakdown, &snapshot);
+	if (rss_breakdown->lines[RSS_BREAKDOWN_UNEXPLAINED])
+		weigh_again(rss_breakdown, &snapshot);
+	moment_view_warn_of_space(asked);
+	moment_view_warn_of_samples(asked);
+	snapshot_fini(&snapshot);
+	return true;
+}
+
+void rss_breakdown_fini(struct rss_breakdown *rss_breakdown)
+{
+	map_fini(&rss_breakdown->numbers);
+	mem_free(rss_breakdown->rows);
+	*rss_breakdown = (struct rss_breakdown){ 0 };
+}

@@ -1,0 +1,249 @@
+// Resident memory and who holds it, for people.
+#include "report/find/rss_breakdown.h"
+#include "report/table/stack_text.h"
+
+#include <inttypes.h>
+
+enum { ROW_COLUMNS = 30 };
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+static void write_figure(struct paper *paper, const char *title, uint64_t bytes, uint64_t whole)
+{
+	char text[16];
+
+	paper_format(paper, PAPER_BOLD, "  %-30s", title);
+	paper_field(paper, PAPER_BOLD, str_bytes(bytes, text), 11, true);
+	paper_format(paper, PAPER_PLAIN, "%8.2f %%\n", percent(bytes, whole));
+}
+
+static void write_row(const struct rss_breakdown *rss_breakdown, struct stack_text *stacks,
+		      const struct rss_breakdown_row *row)
+{
+	const struct trace_file *file = reader_file(rss_breakdown->asked->reader, row->file);
+	struct paper *paper = stacks->paper;
+	char bytes[16], count[28];
+
+	paper_field(paper, PAPER_PLAIN, str_bytes(row->bytes, bytes), 18, true);
+	paper_field(paper, PAPER_DIM, str_count(row->count, count), 9, true);
+	paper_text(paper, PAPER_DIM, " x ");
+	if (row->stack) {
+		stack_text_write(stacks, rss_breakdown->header->process, row->stack);
+		return;
+	}
+	if (row->file && file)
+		paper_foreign(paper, PAPER_PLAIN, file->path, paper->width - ROW_COLUMNS);
+	else
+		paper_text(paper, PAPER_DIM, "(anonymous memory, mapped without a stack)");
+	sink_text(paper->sink, "\n");
+}
+
+static void write_rows(const struct rss_breakdown *rss_breakdown, struct stack_text *stacks,
+		       uint8_t line, uint64_t rows_max)
+{
+	uint64_t shown = 0;
+	uint64_t rest = 0;
+	uint64_t rest_count = 0;
+	char bytes[16], count[28];
+
+	for (size_t i = 0; i < rss_breakdown->rows_count; i++) {
+		const struct rss_breakdown_row *row = &rss_breakdown->rows[i];
+
+		if (row->line != line)
+			continue;
+		if (rows_max && shown >= rows_max) {
+			rest += row->bytes;
+			rest_count++;
+			continue;
+		}
+		write_row(rss_breakdown, stacks, row);
+		shown++;
+	}
+	if (!rest_count)
+		return;
+	paper_field(stacks->paper, PAPER_DIM, str_bytes(rest, bytes), 18, true);
+	paper_format(stacks->paper, PAPER_DIM, "%9s   of %s more (-n 0: all)\n", "",
+		     str_count(rest_count, count));
+}
+
+static const char *reason_of(const struct trace_snapshot *snapshot)
+{
+	switch (snapshot->reason) {
+	case TRACE_SNAPSHOT_RELEASE:
+		return "before memory was given back";
+	case TRACE_SNAPSHOT_EXIT:
+		return "just before the process ended";
+	case TRACE_SNAPSHOT_GROWTH:
+		return "because memory had grown";
+	default:
+		return "because it was asked for";
+	}
+}
+
+static void write_purges(const struct rss_breakdown *rss_breakdown, struct stack_text *stacks,
+			 uint64_t rows_max)
+{
+	char count[28];
+
+	if (!rss_breakdown->purges)
+		return;
+	sink_text(stacks->paper->sink, "\n");
+	paper_text(stacks->paper, PAPER_BOLD, "GIVEN BACK BY ADVICE");
+	paper_format(stacks->paper, PAPER_DIM,
+		     "  until then, by %s calls of madvise; in no figure above\n",
+		     str_count(rss_breakdown->purges, count));
+	write_figure(stacks->paper, "purged", rss_breakdown->purged, rss_breakdown->smaps_bytes);
+	write_rows(rss_breakdown, stacks, RSS_BREAKDOWN_PURGED, rows_max);
+}
+
+// What the allocator keeps free, told apart.
+static void write_frees(const struct rss_breakdown *rss_breakdown, struct paper *paper)
+{
+	char text[16];
+
+	for (int part = 0; part < RSS_BREAKDOWN_FREES; part++) {
+		if (!rss_breakdown->frees[part])
+			continue;
+		paper_field(paper, PAPER_PLAIN, str_bytes(rss_breakdown->frees[part], text), 18,
+			    true);
+		paper_format(paper, PAPER_PLAIN, "%12s%s\n", "",
+			     rss_breakdown_free_title((enum rss_breakdown_free)part));
+	}
+}
+
+// Whose blocks they are, where they are not those of the snapshot itself.
+static void write_plateau(const struct rss_breakdown *rss_breakdown, struct paper *paper)
+{
+	const struct plateau *plateau = &rss_breakdown->plateau;
+	uint64_t at_ns = rss_breakdown->header->time_ns;
+	char then[16], now[16], before[24];
+
+	if (!plateau->bytes)
+		return;
+	str_duration(at_ns > plateau->edge.time_ns ? at_ns - plateau->edge.time_ns : 0, before);
+	paper_format(paper, PAPER_PLAIN,
+		     "  blocks as they were %s before, when %s were alive; at the snapshot %s "
+		     "were, and no memory\n  was given back in between\n",
+		     before, str_bytes(plateau->bytes, then), str_bytes(plateau->bytes_end, now));
+}
+
+// Each of these may be in the snapshot or not.
+static void write_between(const struct rss_breakdown *rss_breakdown, struct paper *paper)
+{
+	const struct rss_breakdown_between *between = &rss_breakdown->between;
+	uint64_t events = rss_breakdown->header->ended - rss_breakdown->header->began;
+	char all[28], allocations[28], frees[28], calls[28], bytes[16], more[16];
+
+	if (rss_breakdown->header->ended <= rss_breakdown->header->began)
+		return;
+	paper_format(paper, PAPER_DIM,
+		     "  %s event%s between the snapshot's beginning and its end: %s allocations "
+		     "(%s),\n  %s frees and %s calls on virtual memory (%s) are of this process\n",
+		     str_count(events, all), events == 1 ? " is" : "s are",
+		     str_count(between->allocations, allocations),
+		     str_bytes(between->allocated_bytes, bytes), str_count(between->frees, frees),
+		     str_count(between->calls, calls), str_bytes(between->calls_bytes, more));
+}
+
+// What the kernel itself says, in several places that are never quite of one mind.
+static void write_witnesses(const struct rss_breakdown *rss_breakdown, struct paper *paper)
+{
+	const struct trace_snapshot *snapshot = rss_breakdown->header;
+	char bytes[16], more[16];
+
+	bool smaps = !(snapshot->flags & TRACE_SNAPSHOT_NO_SMAPS);
+
+	write_figure(paper, smaps ? "in all (smaps)" : "in all (by pages)",
+		     rss_breakdown->smaps_bytes, rss_breakdown->smaps_bytes);
+	if (rss_breakdown->difference)
+		paper_format(paper, PAPER_PLAIN,
+			     "  %-30s%11s  less in smaps than in the page map\n", "of it",
+			     str_bytes(rss_breakdown->difference < 0
+					       ? (uint64_t)-rss_breakdown->difference
+					       : (uint64_t)rss_breakdown->difference,
+				       bytes));
+	if (smaps)
+		paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "its share of it (PSS)",
+			     str_bytes(rss_breakdown->pss_bytes, bytes));
+	else
+		paper_text(paper, PAPER_DIM,
+			   "  smaps was not read: there was no time for it (record --rss-exact "
+			   "takes it)\n");
+	if (rss_breakdown->swap_bytes)
+		paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "swapped out, besides",
+			     str_bytes(rss_breakdown->swap_bytes, bytes));
+	paper_format(paper, PAPER_PLAIN, "  %-30s%11s\n", "statm at that moment",
+		     str_bytes(snapshot->rss_bytes, bytes));
+	paper_format(paper, PAPER_PLAIN, "  %-30s%11s", "the highest until then (VmHWM)",
+		     str_bytes(snapshot->rss_bytes_max, bytes));
+	if (snapshot->rss_bytes_max > rss_breakdown->smaps_bytes)
+		paper_format(paper, PAPER_PLAIN, "  %s (%.2f %%) above",
+			     str_bytes(snapshot->rss_bytes_max - rss_breakdown->smaps_bytes, more),
+			     percent(snapshot->rss_bytes_max - rss_breakdown->smaps_bytes,
+				     snapshot->rss_bytes_max));
+	sink_text(paper->sink, "\n");
+	if (rss_breakdown->rss_max_bytes > snapshot->rss_bytes_max) {
+		paper_format(paper, PAPER_PLAIN, "  %-30s%11s", "the highest of the whole run",
+			     str_bytes(rss_breakdown->rss_max_bytes, bytes));
+		paper_format(paper, PAPER_PLAIN,
+			     "  %s (%.2f %%) above: record --rss-exact looks closer\n",
+			     str_bytes(rss_breakdown->rss_max_bytes - rss_breakdown->smaps_bytes,
+				       more),
+			     percent(rss_breakdown->rss_max_bytes - rss_breakdown->smaps_bytes,
+				     rss_breakdown->rss_max_bytes));
+	}
+	write_between(rss_breakdown, paper);
+	sink_text(paper->sink, "\n");
+}
+
+void rss_breakdown_write_text(const struct rss_breakdown *rss_breakdown, struct paper *paper,
+			      uint64_t rows_max, bool all_frames)
+{
+	struct stack_text stacks = {
+		.paper = paper,
+		.names = rss_breakdown->asked->names,
+		.reader = rss_breakdown->asked->reader,
+		.indent = ROW_COLUMNS,
+		.all_frames = all_frames,
+		.callers_max = 2,
+	};
+	char count[28];
+
+	moment_view_write_headline(rss_breakdown->asked, paper, rss_breakdown->header->process);
+	paper_format(paper, PAPER_BOLD, "RESIDENT MEMORY");
+	paper_format(paper, PAPER_DIM, "  a snapshot taken %s\n", reason_of(rss_breakdown->header));
+	write_plateau(rss_breakdown, paper);
+	for (uint8_t line = 0; line < RSS_BREAKDOWN_LINES; line++) {
+		if (!rss_breakdown->lines[line] && line != RSS_BREAKDOWN_UNEXPLAINED)
+			continue;
+		write_figure(paper, rss_breakdown_title((enum rss_breakdown_line)line),
+			     rss_breakdown->lines[line], rss_breakdown->smaps_bytes);
+		if (line == RSS_BREAKDOWN_FREE)
+			write_frees(rss_breakdown, paper);
+		write_rows(rss_breakdown, &stacks, line, rows_max);
+	}
+	sink_text(paper->sink, "\n");
+	write_witnesses(rss_breakdown, paper);
+	paper_text(paper, PAPER_BOLD, "LIVE, NEVER TOUCHED");
+	paper_format(paper, PAPER_DIM, "  of %s live blocks; in no figure above\n",
+		     str_count(rss_breakdown->blocks, count));
+	write_figure(paper, "not resident", rss_breakdown->untouched, rss_breakdown->smaps_bytes);
+	write_rows(rss_breakdown, &stacks, RSS_BREAKDOWN_UNTOUCHED, rows_max);
+	write_purges(rss_breakdown, &stacks, rows_max);
+	sink_text(paper->sink, "\n");
+	if (rss_breakdown->lines[RSS_BREAKDOWN_FREE] && rss_breakdown->glibc)
+		paper_paragraph(
+			paper, PAPER_DIM, "free",
+			"addresses do not show which of the gaps between blocks are in bins "
+			"and which in a thread's cache");
+	if (!rss_breakdown->glibc)
+		paper_paragraph(paper, PAPER_DIM, "rounding",
+				"blocks are closer together than glibc puts them, so the allocator "
+				"is another; what it rounds up to is estimated from the distances "
+				"of blocks of one size");
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}

@@ -1,0 +1,656 @@
+#include "report/find/spikes.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "report/find/spike_sites.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum {
+	ROWS_KEPT = 1 << 20,   // found spikes; beyond that the lower half goes
+	BUFFERS_MAX = 1 << 20, // different buffers that are followed
+	CANDIDATES_MORE = 128, // besides those shown: some may turn out to span the window
+};
+
+// ---- the level, step by step ----
+
+// What ends with its process is held back until something else happens after it.
+struct meter {
+	uint64_t level;
+	uint64_t held, held_edge, held_ns;
+	void (*step)(void *context, uint64_t edge, uint64_t time_ns, uint64_t level);
+	void *context;
+};
+
+static void meter_read(struct meter *meter, const struct window_change *change)
+{
+	if (change->exit) {
+		meter->held += change->bytes;
+		meter->held_edge = change->edge;
+		meter->held_ns = change->time_ns;
+		return;
+	}
+	if (meter->held) {
+		meter->level -= meter->held;
+		meter->held = 0;
+		meter->step(meter->context, meter->held_edge, meter->held_ns, meter->level);
+	}
+	meter->level += change->up ? change->bytes : 0 - change->bytes;
+	if (change->last)
+		meter->step(meter->context, change->edge, change->time_ns, meter->level);
+}
+
+// A stretch that is not looked into: the level behind it. False: nothing happened in it.
+static bool meter_pass(struct meter *meter, const struct window_stretch *stretch)
+{
+	uint64_t level = meter->level - meter->held;
+
+	if (stretch->bytes_low == level && stretch->bytes_high == level)
+		return false;
+	meter->held = 0;
+	meter->level = stretch->bytes_end;
+	return true;
+}
+
+// ---- a pass: the level ----
+
+// Where something was in a stretch that was not looked into: the stretch's end, marked.
+static const uint64_t somewhere = UINT64_C(1) << 63;
+
+static uint64_t place_of(uint64_t edge)
+{
+	return edge & ~somewhere;
+}
+
+struct buffer {
+	struct spikes_series series;
+	uint64_t live, live_most;
+	uint64_t began_ns; // the one that lives
+};
+
+struct survey {
+	struct query_context *asked;
+	struct prominence crest;
+	struct meter meter;
+	uint64_t rise_min;
+
+	struct prominence_hill *hills;
+	size_t hills_count, hills_capacity;
+	uint64_t hills_total;
+
+	struct buffer *buffers; // by group
+	size_t buffers_count, buffers_capacity;
+	struct map numbers; // place << 32 | number of the size -> group + 1; 0: left out
+	struct map sizes;   // size -> number
+	bool dropped;
+};
+
+static int higher(const void *a, const void *b)
+{
+	const struct prominence_hill *left = a, *right = b;
+	uint64_t l = left->body - left->base, r = right->body - right->base;
+
+	if (l != r)
+		return l > r ? -1 : 1;
+	if (place_of(left->top_edge) != place_of(right->top_edge))
+		return place_of(left->top_edge) < place_of(right->top_edge) ? -1 : 1;
+	return left->base < right->base ? -1 : left->base > right->base;
+}
+
+static void keep_hill(void *context, const struct prominence_hill *hill)
+{
+	struct survey *survey = context;
+
+	survey->hills_total++;
+	if (survey->hills_count == ROWS_KEPT) {
+		qsort(survey->hills, survey->hills_count, sizeof *survey->hills, higher);
+		survey->hills_count /= 2;
+	}
+	survey->hills = mem_grow(survey->hills, &survey->hills_capacity, survey->hills_count + 1,
+				 sizeof *survey->hills);
+	survey->hills[survey->hills_count++] = *hill;
+}
+
+static uint32_t group_of(void *context, const struct window_cell *cell)
+{
+	struct survey *survey = context;
+	uint64_t *number, *size;
+	uint32_t place;
+	bool added;
+
+	if (cell->size < survey->rise_min || !query_context_selects(survey->asked, cell))
+		return WINDOW_SKIP;
+	place = query_context_place(survey->asked, cell->process, cell->stack);
+	size = map_put(&survey->sizes, cell->size, &added);
+	if (added)
+		*size = survey->sizes.count;
+	number = map_put(&survey->numbers, (uint64_t)place << 32 | *size, &added);
+	if (!added)
+		return *number ? (uint32_t)*number - 1 : WINDOW_SKIP;
+	if (survey->buffers_count == BUFFERS_MAX) {
+		survey->dropped = true;
+		*number = 0;
+		return WINDOW_SKIP;
+	}
+	survey->buffers = mem_grow(survey->buffers, &survey->buffers_capacity,
+				   survey->buffers_count + 1, sizeof *survey->buffers);
+	survey->buffers[survey->buffers_count] = (struct buffer){
+		.series = { .place = place,
+			    .size = cell->size,
+			    .period_least_ns = UINT64_MAX,
+			    .lived_least_ns = UINT64_MAX },
+	};
+	*number = ++survey->buffers_count;
+	return (uint32_t)*number - 1;
+}
+
+static void buffer_begins(struct buffer *buffer, uint64_t time_ns)
+{
+	struct spikes_series *series = &buffer->series;
+	uint64_t period_ns = time_ns - series->last_ns;
+
+	if (++buffer->live > buffer->live_most)
+		buffer->live_most = buffer->live;
+	if (series->count++ == 0) {
+		series->first_ns = time_ns;
+	} else {
+		if (period_ns < series->period_least_ns)
+			series->period_least_ns = period_ns;
+		if (period_ns > series->period_most_ns)
+			series->period_most_ns = period_ns;
+	}
+	series->last_ns = time_ns;
+	buffer->began_ns = time_ns;
+}
+
+static void buffer_ends(struct buffer *buffer, const struct window_change *change)
+{
+	struct spikes_series *series = &buffer->series;
+	uint64_t lived_ns = change->time_ns - buffer->began_ns;
+
+	if (buffer->live)
+		buffer->live--;
+	if (series->count == 0 || change->exit)
+		return; // it was there before the window, or nobody ended it
+	series->ended++;
+	series->lived_ns += lived_ns;
+	if (lived_ns < series->lived_least_ns)
+		series->lived_least_ns = lived_ns;
+	if (lived_ns > series->lived_most_ns)
+		series->lived_most_ns = lived_ns;
+}
+
+static void climb(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
+{
+	struct survey *survey = context;
+
+	(void)time_ns;
+	prominence_add(&survey->crest, edge, level);
+}
+
+static bool look_at(void *context, const struct window_change *change)
+{
+	struct survey *survey = context;
+
+	meter_read(&survey->meter, change);
+	return true;
+}
+
+// Within a stretch whose levels differ by less than rise_min nothing can be told apart, in whatever
+// order they come: its highest and its lowest level are all that matters, and where exactly they
+// were is found out later, of what is shown.
+static bool look_past(void *context, const struct window_stretch *stretch)
+{
+	struct survey *survey = context;
+	uint64_t level = survey->meter.level - survey->meter.held;
+	uint64_t low = stretch->bytes_low < level ? stretch->bytes_low : level;
+	uint64_t high = stretch->bytes_high > level ? stretch->bytes_high : level;
+	uint64_t edge = stretch->to | somewhere;
+
+	if (high - low >= survey->rise_min)
+		return false;
+	if (!meter_pass(&survey->meter, stretch))
+		return true;
+	prominence_add(&survey->crest, edge, level);
+	prominence_add(&survey->crest, edge, stretch->bytes_high);
+	prominence_add(&survey->crest, edge, stretch->bytes_low);
+	prominence_add(&survey->crest, edge, stretch->bytes_end);
+	return true;
+}
+
+static bool take_survey(struct survey *survey, uint64_t level, struct err *err)
+{
+	struct query_context *asked = survey->asked;
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
+
+	survey->meter = (struct meter){ .level = level, .step = climb, .context = survey };
+	prominence_init(&survey->crest, survey->rise_min, asked->from, level, keep_hill, survey);
+	if (!window_curve(asked->window, &query, look_past, look_at, survey, err))
+		return false;
+	prominence_finish(&survey->crest);
+	return true;
+}
+
+// ---- each large buffer ----
+
+static bool look_at_buffer(void *context, const struct window_change *change)
+{
+	struct survey *survey = context;
+
+	if (change->up)
+		buffer_begins(&survey->buffers[change->group], change->time_ns);
+	else
+		buffer_ends(&survey->buffers[change->group], change);
+	return true;
+}
+
+static bool follow_buffers(struct survey *survey, struct err *err)
+{
+	struct query_context *asked = survey->asked;
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
+	struct window_query before;
+	struct window_result result;
+
+	query.by_size = true;
+	query.group = group_of;
+	query.context = survey;
+	before = query;
+	before.to = before.from;
+	if (!window_ask(asked->window, &before, &result, err))
+		return false;
+	for (uint32_t g = 0; g < result.rows_count; g++) {
+		struct buffer *buffer = &survey->buffers[g];
+
+		buffer->live = buffer->live_most = window_present(&result.rows[g]).count;
+	}
+	window_result_fini(&result);
+	return window_changes(asked->window, &query, look_at_buffer, survey, err);
+}
+
+static void survey_fini(struct survey *survey)
+{
+	prominence_fini(&survey->crest);
+	mem_free(survey->hills);
+	mem_free(survey->buffers);
+	map_fini(&survey->numbers);
+	map_fini(&survey->sizes);
+}
+
+// ---- where in their stretches tops and valleys were ----
+
+struct wanted {
+	uint64_t *edge; // `somewhere`, until it is found
+	uint64_t stretch;
+	uint64_t level;
+	enum { WANTED_FIRST, WANTED_LAST, WANTED_START } which;
+};
+
+struct seeking {
+	struct wanted *list; // in the order of stretches
+	size_t count, next;
+	uint64_t from, to; // of the stretch that is looked into
+	struct meter meter;
+};
+
+static int in_order(const void *a, const void *b)
+{
+	const struct wanted *left = a, *right = b;
+
+	return left->stretch < right->stretch ? -1 : left->stretch > right->stretch;
+}
+
+static void seek_step(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
+{
+	struct seeking *seeking = context;
+
+	(void)time_ns;
+	if (edge <= seeking->from || edge > seeking->to)
+		return;
+	for (size_t i = seeking->next;
+	     i < seeking->count && seeking->list[i].stretch == seeking->to; i++) {
+		const struct wanted *wanted = &seeking->list[i];
+
+		if (level == wanted->level && wanted->which != WANTED_START &&
+		    (wanted->which == WANTED_LAST || *wanted->edge & somewhere))
+			*wanted->edge = edge;
+	}
+}
+
+static bool seek_change(void *context, const struct window_change *change)
+{
+	struct seeking *seeking = context;
+
+	meter_read(&seeking->meter, change);
+	return seeking->next < seeking->count;
+}
+
+// A hill may begin with the stretch in which its base was.
+static bool seek_past(void *context, const struct window_stretch *stretch)
+{
+	struct seeking *seeking = context;
+	bool whole = true;
+
+	while (seeking->next < seeking->count && seeking->list[seeking->next].stretch < stretch->to)
+		seeking->next++;
+	for (size_t i = seeking->next;
+	     i < seeking->count && seeking->list[i].stretch == stretch->to; i++) {
+		if (seeking->list[i].which == WANTED_START)
+			*seeking->list[i].edge = stretch->from;
+		else
+			whole = false;
+	}
+	seeking->from = stretch->from;
+	seeking->to = stretch->to;
+	if (whole)
+		meter_pass(&seeking->meter, stretch);
+	return whole;
+}
+
+static void want(struct seeking *seeking, uint64_t *edge, uint64_t level, int which)
+{
+	if (*edge & somewhere)
+		seeking->list[seeking->count++] =
+			(struct wanted){ edge, place_of(*edge), level, which };
+}
+
+static bool find_edges(struct query_context *asked, struct spikes_row *rows, size_t count,
+		       uint64_t level, struct err *err)
+{
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
+	struct seeking seeking = {
+		.list = mem_alloc(count * 3 + 1, sizeof *seeking.list),
+		.meter = { .level = level, .step = seek_step, .context = &seeking },
+	};
+	bool ok = true;
+
+	for (size_t i = 0; i < count; i++) {
+		struct prominence_hill *hill = &rows[i].hill;
+
+		want(&seeking, &hill->from, hill->base, WANTED_START);
+		want(&seeking, &hill->top_edge, hill->top, WANTED_FIRST);
+		// Of a spike, the body is its top.
+		want(&seeking, &hill->body_edge, hill->body,
+		     hill->body < hill->top ? WANTED_LAST : WANTED_FIRST);
+	}
+	if (seeking.count) {
+		qsort(seeking.list, seeking.count, sizeof *seeking.list, in_order);
+		ok = window_curve(asked->window, &query, seek_past, seek_change, &seeking, err);
+	}
+	mem_free(seeking.list);
+	return ok;
+}
+
+// ---- where the spikes begin and end ----
+
+struct flanks {
+	struct spikes_row **rows; // in the order of where they may begin
+	size_t count, next;
+	struct spikes_row **open;
+	size_t open_count;
+	struct meter meter;
+	uint64_t before; // the level before this step
+};
+
+static int earlier(const void *a, const void *b)
+{
+	const struct spikes_row *left = *(struct spikes_row *const *)a;
+	const struct spikes_row *right = *(struct spikes_row *const *)b;
+
+	if (left->hill.from != right->hill.from)
+		return left->hill.from < right->hill.from ? -1 : 1;
+	return left < right ? -1 : left > right;
+}
+
+// So far the level is at the base. The next step that lifts it is when the spike begins.
+static void begin_at(struct spikes_row *row, uint64_t edge, uint64_t level)
+{
+	row->begin_edge = edge;
+	row->begin_ns = UINT64_MAX;
+	row->half_begin_ns = UINT64_MAX;
+	row->risen = row->hill.body - level;
+}
+
+// The level of an open row after a step. False: the row is over.
+static bool walk_row(struct spikes_row *row, uint64_t edge, uint64_t time_ns, uint64_t level)
+{
+	bool rising = edge <= row->hill.body_edge;
+	bool low = level <= row->hill.base;
+	bool half = level <= row->hill.base + (row->hill.body - row->hill.base) / 2;
+
+	if (rising && low)
+		begin_at(row, edge, level);
+	else if (rising && row->begin_ns == UINT64_MAX)
+		row->begin_ns = time_ns;
+	if (rising && half)
+		row->half_begin_ns = UINT64_MAX;
+	else if (rising && row->half_begin_ns == UINT64_MAX)
+		row->half_begin_ns = time_ns;
+	if (edge == row->hill.top_edge)
+		row->top_ns = time_ns;
+	if (!rising && half && row->half_end_ns == 0)
+		row->half_end_ns = time_ns;
+	if (rising || !low)
+		return true;
+	row->end_edge = edge;
+	row->end_ns = time_ns;
+	return false;
+}
+
+static void walk(void *context, uint64_t edge, uint64_t time_ns, uint64_t level)
+{
+	struct flanks *flanks = context;
+	size_t kept = 0;
+
+	while (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < edge) {
+		struct spikes_row *row = flanks->rows[flanks->next++];
+
+		begin_at(row, row->hill.from, flanks->before);
+		flanks->open[flanks->open_count++] = row;
+	}
+	for (size_t i = 0; i < flanks->open_count; i++) {
+		struct spikes_row *row = flanks->open[i];
+
+		if (walk_row(row, edge, time_ns, level))
+			flanks->open[kept++] = row;
+	}
+	flanks->open_count = kept;
+	flanks->before = level;
+}
+
+static bool find_flanks(void *context, const struct window_change *change)
+{
+	struct flanks *flanks = context;
+
+	meter_read(&flanks->meter, change);
+	return flanks->next < flanks->count || flanks->open_count > 0;
+}
+
+// Whether a stretch may change what is known of an open row.
+static bool row_needs(const struct spikes_row *row, const struct window_stretch *stretch)
+{
+	const struct prominence_hill *hill = &row->hill;
+	uint64_t half = hill->base + (hill->body - hill->base) / 2;
+
+	if ((hill->top_edge > stretch->from && hill->top_edge <= stretch->to) ||
+	    (hill->body_edge > stretch->from && hill->body_edge <= stretch->to) ||
+	    stretch->bytes_low <= hill->base)
+		return true;
+	if (hill->body_edge < stretch->to)
+		return row->half_end_ns == 0 && stretch->bytes_low <= half;
+	if (row->begin_ns == UINT64_MAX)
+		return true;
+	return row->half_begin_ns == UINT64_MAX ? stretch->bytes_high > half
+						: stretch->bytes_low <= half;
+}
+
+static bool flanks_past(void *context, const struct window_stretch *stretch)
+{
+	struct flanks *flanks = context;
+
+	if (flanks->next < flanks->count && flanks->rows[flanks->next]->hill.from < stretch->to)
+		return false;
+	for (size_t i = 0; i < flanks->open_count; i++)
+		if (row_needs(flanks->open[i], stretch))
+			return false;
+	if (meter_pass(&flanks->meter, stretch))
+		flanks->before = stretch->bytes_end;
+	return true;
+}
+
+static bool find_intervals(struct query_context *asked, struct spikes_row *rows, size_t count,
+			   uint64_t level, struct err *err)
+{
+	struct window_query query =
+		query_context_query(asked, QUERY_CONTEXT_ALL, asked->from, asked->to);
+	struct flanks flanks = {
+		.rows = mem_alloc(count + 1, sizeof *flanks.rows),
+		.open = mem_alloc(count + 1, sizeof *flanks.open),
+		.count = count,
+		.before = level,
+		.meter = { .level = level, .step = walk, .context = &flanks },
+	};
+	bool ok;
+
+	for (size_t i = 0; i < count; i++)
+		flanks.rows[i] = &rows[i];
+	qsort(flanks.rows, count, sizeof *flanks.rows, earlier);
+	ok = window_curve(asked->window, &query, flanks_past, find_flanks, &flanks, err);
+	for (size_t i = 0; i < flanks.open_count; i++) {
+		struct spikes_row *row = flanks.open[i];
+
+		row->cut = true;
+		row->end_edge = asked->to;
+		row->end_ns = asked->to_ns;
+		if (row->half_end_ns == 0)
+			row->half_end_ns = asked->to_ns;
+	}
+	mem_free(flanks.rows);
+	mem_free(flanks.open);
+	return ok;
+}
+
+// ---- rows ----
+
+// The first `rows_max` of each kind; spikes first, then those that take most of the window.
+static void choose_rows(struct spikes *spikes, struct spikes_row *rows, size_t count,
+			uint64_t rows_max)
+{
+	spikes->rows = mem_alloc(count + 1, sizeof *spikes->rows);
+	for (int whole = 0; whole < 2; whole++) {
+		uint64_t most = whole && rows_max > SPIKES_HILLS_MAX ? SPIKES_HILLS_MAX : rows_max;
+		uint64_t shown = 0;
+
+		for (size_t i = 0; i < count; i++)
+			if (rows[i].whole == whole && (most == 0 || shown++ < most))
+				spikes->rows[spikes->rows_count++] = rows[i];
+	}
+}
+
+static bool find_rows(struct spikes *spikes, struct survey *survey, uint64_t rows_max,
+		      struct err *err)
+{
+	struct query_context *asked = survey->asked;
+	size_t count = survey->hills_count;
+	struct spikes_row *rows;
+	bool ok;
+
+	if (rows_max && rows_max + CANDIDATES_MORE < count)
+		count = (size_t)rows_max + CANDIDATES_MORE;
+	if (survey->hills_count > 1)
+		qsort(survey->hills, survey->hills_count, sizeof *survey->hills, higher);
+	rows = mem_alloc(count + 1, sizeof *rows);
+	for (size_t i = 0; i < count; i++)
+		rows[i].hill = survey->hills[i];
+	ok = find_edges(asked, rows, count, spikes->level_from, err) &&
+	     find_intervals(asked, rows, count, spikes->level_from, err);
+	for (size_t i = 0; i < count; i++)
+		rows[i].whole = rows[i].half_end_ns - rows[i].half_begin_ns >
+				(asked->to_ns - asked->from_ns) / 2;
+	if (ok)
+		choose_rows(spikes, rows, count, rows_max);
+	mem_free(rows);
+	return ok && spike_sites_find(asked, spikes->rows, spikes->rows_count, err);
+}
+
+static int saves_more(const void *a, const void *b)
+{
+	const struct spikes_series *left = a, *right = b;
+	unsigned __int128 l = (unsigned __int128)left->size * (left->count - 1);
+	unsigned __int128 r = (unsigned __int128)right->size * (right->count - 1);
+
+	if (l != r)
+		return l > r ? -1 : 1;
+	if (left->first_ns != right->first_ns)
+		return left->first_ns < right->first_ns ? -1 : 1;
+	return left->place < right->place ? -1 : left->place > right->place;
+}
+
+static void find_series(struct spikes *spikes, const struct survey *survey, uint64_t rows_max)
+{
+	spikes->series = mem_alloc(survey->buffers_count + 1, sizeof *spikes->series);
+	for (size_t i = 0; i < survey->buffers_count; i++)
+		if (survey->buffers[i].series.count >= 2 && survey->buffers[i].live_most == 1)
+			spikes->series[spikes->series_count++] = survey->buffers[i].series;
+	qsort(spikes->series, spikes->series_count, sizeof *spikes->series, saves_more);
+	spikes->series_total = spikes->series_count;
+	if (rows_max && rows_max < spikes->series_count)
+		spikes->series_count = (size_t)rows_max;
+	spikes->sizes_dropped = survey->dropped;
+}
+
+static bool find_levels(struct spikes *spikes, struct query_context *asked, struct err *err)
+{
+	struct heap_amount level;
+	struct query_context_peak peak;
+
+	if (!query_context_level(asked, asked->from, &level, err))
+		return false;
+	spikes->level_from = level.bytes;
+	if (!query_context_peak(asked, asked->from, asked->to, &peak, err))
+		return false;
+	spikes->peak = peak.bytes;
+	spikes->peak_ns = window_edge_time(asked->window, peak.edge);
+	return true;
+}
+
+bool spikes_find(struct spikes *spikes, struct query_context *asked,
+		 const struct spikes_options *options, struct err *err)
+{
+	struct survey survey = { .asked = asked };
+	bool ok;
+
+	*spikes = (struct spikes){ 0 };
+	if (!query_context_match(asked, err) || !find_levels(spikes, asked, err))
+		return false;
+	spikes->rise_min = options->rise_min ? options->rise_min : spikes->peak / SPIKES_RISE_PART;
+	if (spikes->rise_min == 0)
+		spikes->rise_min = 1;
+	survey.rise_min = spikes->rise_min;
+	ok = take_survey(&survey, spikes->level_from, err) && follow_buffers(&survey, err);
+	spikes->rows_total = survey.hills_total;
+	spikes->level_to = survey.meter.level;
+	if (ok && survey.hills_total > ROWS_KEPT &&
+	    (options->rows_max == 0 || options->rows_max > ROWS_KEPT / 4))
+		ok = err_set(err, ERR_LIMIT,
+			     "there are %" PRIu64 " spikes; a larger --min-bytes finds fewer",
+			     survey.hills_total);
+	if (ok) {
+		find_series(spikes, &survey, options->rows_max);
+		ok = find_rows(spikes, &survey, options->rows_max, err);
+	}
+	survey_fini(&survey);
+	if (!ok)
+		spikes_fini(spikes);
+	return ok;
+}
+
+void spikes_fini(struct spikes *spikes)
+{
+	mem_free(spikes->rows);
+	mem_free(spikes->series);
+	*spikes = (struct spikes){ 0 };
+}

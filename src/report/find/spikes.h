@@ -1,0 +1,84 @@
+// spikes: where the live level of a window rises and falls back, who made it, and which buffers
+// were allocated again and again, one at a time.
+//
+// The level is exact: that after each step of the trace. What a spike is, and how high, says
+// engine/prominence.h, with `rise_min` for the least height. A spike begins with the step that
+// lifts the level above the spike's base for the last time before its top, and ends with the
+// first one after it that brings the level back to the base or below; one that the window cuts off
+// ends with it. Of a spike whose level trails off it says more how long the level was above half
+// its height. What lives when the last processes end does not fall back: the window ends before it
+// does. Who made it: what each place (one stack of one process) held at the top (of a group: at its
+// body), less what it held where it began. These sum up to top - level there.
+//
+// Equal buffers of one place, of at least rise_min bytes each, are reported as a *series* if at
+// least two were allocated in the window and never two of them lived at a time: one that is
+// allocated once and kept would do.
+#ifndef REPORT_SPIKES_H
+#define REPORT_SPIKES_H
+
+#include "engine/prominence.h"
+#include "report/ask/query_context.h"
+
+enum {
+	SPIKES_MAKERS = 10,
+	SPIKES_RISE_PART = 100,
+	SPIKES_HILLS_MAX = 3, // unless all rows are asked for
+};
+
+struct spikes_maker {
+	uint32_t place; // index into the context's places
+	int64_t count;  // blocks more at the top than where the spike began
+	int64_t bytes;
+};
+
+struct spikes_row {
+	struct prominence_hill hill;
+	uint64_t begin_edge, end_edge; // end_edge: the edge after the step that ended it
+	uint64_t begin_ns, end_ns, top_ns;
+	uint64_t half_begin_ns, half_end_ns; // when it rose above half its height, and fell back
+	bool cut;                            // it ends with the window
+	bool whole;                          // it takes more than half of the window
+	uint64_t risen;                      // top - the level where it began
+	struct spikes_maker spike_sites[SPIKES_MAKERS]; // heaviest first
+	size_t spike_sites_count;
+	size_t spike_sites_rest; // of more places, of positive bytes
+	int64_t rest_bytes, rest_count;
+};
+
+// Equal buffers, one at a time.
+struct spikes_series {
+	uint32_t place;
+	uint64_t size;
+	uint64_t count;                           // allocated in the window
+	uint64_t first_ns, last_ns;               // when the first and the last were allocated
+	uint64_t period_least_ns, period_most_ns; // between two allocations
+	uint64_t ended;                           // that did not outlive the window
+	uint64_t lived_ns;                        // all of those together
+	uint64_t lived_least_ns, lived_most_ns;
+};
+
+struct spikes_options {
+	uint64_t rise_min; // 0: a hundredth of the peak, at least 1
+	uint64_t rows_max; // of each table, but few hills; 0: all
+};
+
+struct spikes {
+	uint64_t rise_min; // as used
+	uint64_t level_from, level_to, peak, peak_ns;
+	struct spikes_row *rows; // owned; the highest first, those that are `whole` last
+	size_t rows_count;
+	uint64_t rows_total;          // found, shown or not
+	struct spikes_series *series; // owned; those first that would save most
+	size_t series_count;
+	uint64_t series_total;
+	bool sizes_dropped; // so many different sizes that not all series were followed
+};
+
+// Goes through the window several times; of all that there is, through sums of 256 steps where
+// those tell enough. False: the index cannot be read, or more spikes than fit
+// were asked for.
+bool spikes_find(struct spikes *spikes, struct query_context *asked,
+		 const struct spikes_options *options, struct err *err);
+void spikes_fini(struct spikes *spikes); // accepts { 0 }
+
+#endif

@@ -1,0 +1,251 @@
+#include "report/find/stack_match.h"
+
+#include "base/index_set.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct stack_match {
+	struct map texts; // hash of a text -> its number; a collision takes the next hash
+	char **text;      // by number; owned
+	size_t text_count, text_capacity, text_bytes;
+	struct map pairs; // stack of the callers << 32 | text -> stack
+	uint32_t stacks;
+
+	struct map programs; // of the first trace, by number
+	uint32_t first;      // the program that it began with; 0: it has not had its turn
+
+	// Of the trace whose turn it is.
+	uint32_t renamed; // the program that it began with, where that is `first` by another name
+	struct names *names;         // borrowed
+	const struct reader *reader; // borrowed
+	struct map symbols;          // address of a symbol -> number of its text
+	uint32_t *known;             // by stack: its number; 0: not yet known
+	size_t known_count;
+	stack_id *way; // scratch: from a stack to the first caller that is known
+	size_t way_capacity;
+};
+
+struct stack_match *stack_match_new(void)
+{
+	return mem_alloc(1, sizeof(struct stack_match));
+}
+
+void stack_match_free(struct stack_match *stack_match)
+{
+	if (!stack_match)
+		return;
+	for (size_t i = 0; i < stack_match->text_count; i++)
+		mem_free(stack_match->text[i]);
+	mem_free(stack_match->text);
+	map_fini(&stack_match->texts);
+	map_fini(&stack_match->symbols);
+	map_fini(&stack_match->pairs);
+	map_fini(&stack_match->programs);
+	mem_free(stack_match->known);
+	mem_free(stack_match->way);
+	mem_free(stack_match);
+}
+
+static uint32_t number_of(struct stack_match *stack_match, const char *text);
+
+static uint32_t name_program(struct stack_match *stack_match, process_id id)
+{
+	const struct trace_process *process = reader_process(stack_match->reader, id);
+	struct str text = { 0 };
+	uint32_t number;
+
+	str_format(&text, "program\n%s", process ? names_file(process->exe) : "");
+	number = number_of(stack_match, str_get(&text));
+	str_fini(&text);
+	return number;
+}
+
+// app-1.0 of one trace is app-1.1 of the other, where each began with its own and has not the
+// other's: anywhere, since either may have been started by a script.
+static void match_programs(struct stack_match *stack_match)
+{
+	uint32_t count = reader_processes_count(stack_match->reader);
+	uint32_t first = name_program(stack_match, 0);
+	bool has_first = false;
+
+	stack_match->renamed = 0;
+	if (!stack_match->first) {
+		stack_match->first = first;
+		for (process_id id = 0; id < count; id++)
+			map_put(&stack_match->programs, name_program(stack_match, id), NULL);
+		return;
+	}
+	for (process_id id = 0; id < count; id++)
+		has_first |= name_program(stack_match, id) == stack_match->first;
+	if (!has_first && !map_find(&stack_match->programs, first))
+		stack_match->renamed = first;
+}
+
+void stack_match_turn(struct stack_match *stack_match, struct names *names,
+		      const struct reader *reader)
+{
+	stack_match->names = names;
+	stack_match->reader = reader;
+	map_fini(&stack_match->symbols);
+	mem_free(stack_match->known);
+	stack_match->known_count = reader_stacks_count(reader) + (size_t)1;
+	stack_match->known = mem_alloc(stack_match->known_count, sizeof *stack_match->known);
+	match_programs(stack_match);
+}
+
+size_t stack_match_bytes(const struct stack_match *stack_match)
+{
+	return stack_match->text_bytes + stack_match->text_capacity * sizeof *stack_match->text +
+	       map_bytes(&stack_match->texts) + map_bytes(&stack_match->pairs) +
+	       map_bytes(&stack_match->symbols) +
+	       stack_match->known_count * sizeof *stack_match->known;
+}
+
+// From 1.
+static uint32_t number_of(struct stack_match *stack_match, const char *text)
+{
+	for (uint64_t hash = index_set_hash_text(text);; hash++) {
+		bool added;
+		uint64_t *number = map_put(&stack_match->texts, hash, &added);
+
+		if (!added && strcmp(stack_match->text[*number], text) == 0)
+			return (uint32_t)*number + 1;
+		if (!added)
+			continue;
+		stack_match->text = mem_grow(stack_match->text, &stack_match->text_capacity,
+					     stack_match->text_count + 1,
+					     sizeof *stack_match->text);
+		stack_match->text[stack_match->text_count] = mem_copy_text(text);
+		stack_match->text_bytes += strlen(text) + 1;
+		*number = stack_match->text_count++;
+		return (uint32_t)*number + 1;
+	}
+}
+
+// Where a function's name ends and what the compiler added begins.
+static size_t name_length(const char *name)
+{
+	static const char *const added[] = { ".constprop.", ".isra.", ".part.",  ".cold",
+					     ".lto_priv.",  ".llvm.", " [clone " };
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
+		const char *at = strstr(name, added[i]);
+
+		if (at && at > name && (size_t)(at - name) < length)
+			length = (size_t)(at - name);
+	}
+	return length;
+}
+
+// "/usr/lib/libfoo.so.1.2" -> "libfoo.so".
+static void add_module(struct str *text, const char *path)
+{
+	const char *name = names_file(path);
+	const char *so = strstr(name, ".so");
+
+	if (so && (so[3] == '.' || so[3] == '\0'))
+		str_add_bytes(text, name, (size_t)(so + 3 - name));
+	else
+		str_add(text, name);
+}
+
+// The executable of the process that `module` is, or not.
+static bool is_program(const struct reader *reader, process_id id, const char *module)
+{
+	const struct trace_process *process = reader_process(reader, id);
+
+	return process && strcmp(process->exe, module) == 0;
+}
+
+static uint32_t text_of(struct stack_match *stack_match, process_id process,
+			const struct symbol *symbol)
+{
+	struct str text = { 0 };
+	uint32_t number;
+
+	if (symbol->function)
+		str_add_bytes(&text, symbol->function, name_length(symbol->function));
+	else if (*symbol->module)
+		str_format(&text, "+%" PRIx64, symbol->offset);
+	str_add_char(&text, '\n');
+	if (!is_program(stack_match->reader, process, symbol->module))
+		add_module(&text, symbol->module);
+	number = number_of(stack_match, str_get(&text));
+	str_fini(&text);
+	return number;
+}
+
+static uint32_t symbol_number(struct stack_match *stack_match, process_id process,
+			      const struct symbol *symbol)
+{
+	bool added;
+	uint64_t *number = map_put(&stack_match->symbols, (uint64_t)(uintptr_t)symbol, &added);
+
+	if (added)
+		*number = text_of(stack_match, process, symbol);
+	return (uint32_t)*number;
+}
+
+static uint32_t pair_of(struct stack_match *stack_match, uint32_t callers, uint32_t text)
+{
+	bool added;
+	uint64_t *pair = map_put(&stack_match->pairs, (uint64_t)callers << 32 | text, &added);
+
+	if (added)
+		*pair = ++stack_match->stacks;
+	return (uint32_t)*pair;
+}
+
+// What a frame, with all that is inlined there, makes of the stack of its callers. Frames that
+// nobody can know are of generated code, very many perhaps: no names are kept of them.
+static uint32_t add_frame(struct stack_match *stack_match, process_id process, uint32_t callers,
+			  frame_id frame)
+{
+	const struct symbol *symbols;
+	struct symbol place;
+	size_t count;
+
+	if (names_nobody_knows(stack_match->names, frame, &place))
+		return pair_of(stack_match, callers, text_of(stack_match, process, &place));
+	symbols = names_find(stack_match->names, frame, &count);
+	for (size_t i = count; i-- > 0;)
+		callers = pair_of(stack_match, callers,
+				  symbol_number(stack_match, process, &symbols[i]));
+	return callers;
+}
+
+uint32_t stack_match_stack(struct stack_match *stack_match, process_id process, stack_id stack)
+{
+	const struct trace_stack *node;
+	stack_id id = stack;
+	uint32_t number;
+	size_t count = 0;
+
+	while (id && id < stack_match->known_count && !stack_match->known[id] &&
+	       (node = reader_stack(stack_match->reader, id))) {
+		stack_match->way = mem_grow(stack_match->way, &stack_match->way_capacity, count + 1,
+					    sizeof *stack_match->way);
+		stack_match->way[count++] = id;
+		id = node->parent < id ? node->parent : 0;
+	}
+	number = id < stack_match->known_count ? stack_match->known[id] : 0;
+	while (count-- > 0) {
+		id = stack_match->way[count];
+		number = add_frame(stack_match, process, number,
+				   reader_stack(stack_match->reader, id)->frame);
+		stack_match->known[id] = number;
+	}
+	return number;
+}
+
+uint32_t stack_match_program(struct stack_match *stack_match, process_id id)
+{
+	uint32_t number = name_program(stack_match, id);
+
+	return number == stack_match->renamed ? stack_match->first : number;
+}

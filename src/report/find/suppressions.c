@@ -1,0 +1,365 @@
+#include "report/find/suppressions.h"
+
+#include "base/mem.h"
+#include "symbols/demangle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum part_kind { PART_FUNCTION, PART_OBJECT, PART_SOURCE, PART_ANY };
+
+struct part {
+	enum part_kind kind;
+	char *glob;
+	unsigned line; // of a source; 0: any
+};
+
+struct suppression {
+	char *name;    // "leak:foo", or what Valgrind's is called
+	char *pattern; // LeakSanitizer's; NULL: it is Valgrind's
+	struct part *parts;
+	size_t parts_count, parts_capacity;
+	const char *path;
+	unsigned line;
+	uint64_t blocks;
+};
+
+struct suppressions {
+	struct suppression *list;
+	size_t count, capacity;
+	char **paths; // owned
+	size_t paths_count, paths_capacity;
+};
+
+struct suppressions *suppressions_new(void)
+{
+	return mem_alloc(1, sizeof(struct suppressions));
+}
+
+void suppressions_free(struct suppressions *suppressions)
+{
+	if (!suppressions)
+		return;
+	for (size_t i = 0; i < suppressions->count; i++) {
+		struct suppression *each = &suppressions->list[i];
+
+		for (size_t j = 0; j < each->parts_count; j++)
+			mem_free(each->parts[j].glob);
+		mem_free(each->parts);
+		mem_free(each->name);
+		mem_free(each->pattern);
+	}
+	for (size_t i = 0; i < suppressions->paths_count; i++)
+		mem_free(suppressions->paths[i]);
+	mem_free(suppressions->list);
+	mem_free(suppressions->paths);
+	mem_free(suppressions);
+}
+
+// ---- patterns ----
+
+bool suppressions_is_glob(const char *glob, const char *text)
+{
+	const char *star = NULL, *again = NULL;
+
+	while (*text) {
+		if (*glob == '*') {
+			star = ++glob;
+			again = text;
+		} else if (*glob == '?' || *glob == *text) {
+			glob++;
+			text++;
+		} else if (star) {
+			glob = star;
+			text = ++again;
+		} else {
+			return false;
+		}
+	}
+	while (*glob == '*')
+		glob++;
+	return !*glob;
+}
+
+bool suppressions_fits(const char *pattern, const char *text)
+{
+	size_t length = strlen(pattern);
+	bool begins = *pattern == '^';
+	bool ends = length > begins && pattern[length - 1] == '$';
+	struct str glob = { 0 };
+	bool fits;
+
+	if (!begins)
+		str_add_char(&glob, '*');
+	str_add_bytes(&glob, pattern + begins, length - begins - ends);
+	if (!ends)
+		str_add_char(&glob, '*');
+	fits = *text && suppressions_is_glob(str_get(&glob), text);
+	str_fini(&glob);
+	return fits;
+}
+
+// ---- reading ----
+
+static struct suppression *add(struct suppressions *suppressions, const char *path, unsigned line)
+{
+	suppressions->list = mem_grow(suppressions->list, &suppressions->capacity,
+				      suppressions->count + 1, sizeof *suppressions->list);
+	suppressions->list[suppressions->count] =
+		(struct suppression){ .path = path, .line = line };
+	return &suppressions->list[suppressions->count++];
+}
+
+// Take the last one back: it is for another tool.
+static void drop_last(struct suppressions *suppressions)
+{
+	struct suppression *last = &suppressions->list[--suppressions->count];
+
+	for (size_t j = 0; j < last->parts_count; j++)
+		mem_free(last->parts[j].glob);
+	mem_free(last->parts);
+	mem_free(last->name);
+}
+
+static void add_part(struct suppression *suppression, enum part_kind kind, const char *glob)
+{
+	char *readable = kind == PART_FUNCTION && !strpbrk(glob, "*?") ? demangle(glob) : NULL;
+	struct part part = { .kind = kind, .glob = readable ? readable : mem_copy_text(glob) };
+	char *colon = strrchr(part.glob, ':');
+
+	if (kind == PART_SOURCE && colon) {
+		part.line = (unsigned)strtoul(colon + 1, NULL, 10);
+		*colon = '\0';
+	}
+	suppression->parts = mem_grow(suppression->parts, &suppression->parts_capacity,
+				      suppression->parts_count + 1, sizeof *suppression->parts);
+	suppression->parts[suppression->parts_count++] = part;
+}
+
+// Where reading is: a line without the blanks around it.
+struct cursor {
+	const char *text, *path;
+	unsigned number;
+	char line[1024];
+};
+
+static bool next_line(struct cursor *cursor)
+{
+	while (*cursor->text) {
+		size_t length = strcspn(cursor->text, "\n");
+		const char *from = cursor->text;
+		size_t kept = length;
+
+		cursor->text += length + (cursor->text[length] == '\n');
+		cursor->number++;
+		while (kept && strchr(" \t\r", *from)) {
+			from++;
+			kept--;
+		}
+		while (kept && strchr(" \t\r", from[kept - 1]))
+			kept--;
+		if (!kept || *from == '#')
+			continue;
+		if (kept >= sizeof cursor->line)
+			kept = sizeof cursor->line - 1;
+		memcpy(cursor->line, from, kept);
+		cursor->line[kept] = '\0';
+		return true;
+	}
+	return false;
+}
+
+static bool is_wrong(const struct cursor *cursor, const char *what, struct err *err)
+{
+	return err_set(err, ERR_USAGE, "%s: line %u: %s", cursor->path, cursor->number, what);
+}
+
+static bool take_part(struct suppression *suppression, const char *line)
+{
+	if (strcmp(line, "...") == 0)
+		add_part(suppression, PART_ANY, "");
+	else if (strncmp(line, "fun:", 4) == 0)
+		add_part(suppression, PART_FUNCTION, line + 4);
+	else if (strncmp(line, "obj:", 4) == 0)
+		add_part(suppression, PART_OBJECT, line + 4);
+	else if (strncmp(line, "src:", 4) == 0)
+		add_part(suppression, PART_SOURCE, line + 4);
+	else
+		return strncmp(line, "match-leak-kinds:", 17) == 0;
+	return true;
+}
+
+// Behind a "{".
+static bool read_valgrind(struct suppressions *suppressions, struct cursor *cursor, struct err *err)
+{
+	struct suppression *suppression = add(suppressions, cursor->path, cursor->number);
+	bool ours;
+
+	if (!next_line(cursor))
+		return is_wrong(cursor, "the suppression has no end", err);
+	suppression->name = mem_copy_text(cursor->line);
+	if (!next_line(cursor))
+		return is_wrong(cursor, "the suppression has no end", err);
+	ours = strstr(cursor->line, "Memcheck:Leak") != NULL;
+	if (!ours && !strchr(cursor->line, ':'))
+		return is_wrong(cursor, "a tool and a kind were expected (Memcheck:Leak)", err);
+	while (next_line(cursor)) {
+		if (strcmp(cursor->line, "}") == 0) {
+			if (!ours)
+				drop_last(suppressions);
+			return true;
+		}
+		if (ours && !take_part(suppression, cursor->line))
+			return is_wrong(cursor, "fun:, obj:, src:, ... or } was expected", err);
+	}
+	return is_wrong(cursor, "the suppression has no end", err);
+}
+
+static bool read_line(struct suppressions *suppressions, const struct cursor *cursor,
+		      struct err *err)
+{
+	const char *colon = strchr(cursor->line, ':');
+	struct suppression *suppression;
+
+	if (!colon || colon == cursor->line || !colon[1])
+		return is_wrong(cursor, "leak:PATTERN or { was expected", err);
+	if (strncmp(cursor->line, "leak:", 5) != 0)
+		return true;
+	suppression = add(suppressions, cursor->path, cursor->number);
+	suppression->name = mem_copy_text(cursor->line);
+	suppression->pattern = mem_copy_text(colon + 1);
+	return true;
+}
+
+bool suppressions_add(struct suppressions *suppressions, const char *path, const char *text,
+		      struct err *err)
+{
+	struct cursor cursor = { .text = text };
+
+	suppressions->paths = mem_grow(suppressions->paths, &suppressions->paths_capacity,
+				       suppressions->paths_count + 1, sizeof *suppressions->paths);
+	cursor.path = suppressions->paths[suppressions->paths_count++] = mem_copy_text(path);
+	while (next_line(&cursor))
+		if (strcmp(cursor.line, "{") == 0 ? !read_valgrind(suppressions, &cursor, err)
+						  : !read_line(suppressions, &cursor, err))
+			return false;
+	return true;
+}
+
+// ---- matching ----
+
+static bool fits_any(const struct suppression *suppression, const struct names_stack *stack)
+{
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct symbol *symbol = stack->lines[i].symbol;
+
+		if ((symbol->function &&
+		     suppressions_fits(suppression->pattern, symbol->function)) ||
+		    (symbol->file && suppressions_fits(suppression->pattern, symbol->file)) ||
+		    suppressions_fits(suppression->pattern, symbol->module))
+			return true;
+	}
+	return false;
+}
+
+static bool is_part(const struct part *part, const struct symbol *symbol)
+{
+	switch (part->kind) {
+	case PART_FUNCTION:
+		return symbol->function && suppressions_is_glob(part->glob, symbol->function);
+	case PART_OBJECT:
+		return suppressions_is_glob(part->glob, symbol->module);
+	case PART_SOURCE:
+		return symbol->file && (!part->line || part->line == symbol->line) &&
+		       (suppressions_is_glob(part->glob, symbol->file) ||
+			suppressions_is_glob(part->glob, names_file(symbol->file)));
+	default:
+		return true;
+	}
+}
+
+// Parts from `part` on are the innermost frames from `line` on; "..." any number of them.
+static bool is_stack(const struct suppression *suppression, size_t part,
+		     const struct names_stack *stack, size_t line)
+{
+	size_t any = SIZE_MAX, again = 0;
+
+	while (part < suppression->parts_count) {
+		const struct part *now = &suppression->parts[part];
+
+		if (now->kind == PART_ANY) {
+			any = ++part;
+			again = line;
+		} else if (line < stack->count && is_part(now, stack->lines[line].symbol)) {
+			part++;
+			line++;
+		} else if (any != SIZE_MAX && again < stack->count) {
+			part = any;
+			line = ++again;
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
+// Whether the part names the allocator's function, which stands on no stack of ours.
+static bool is_the_call(const struct part *part)
+{
+	static const char *const names[] = {
+		"malloc",
+		"calloc",
+		"realloc",
+		"memalign",
+		"posix_memalign",
+		"aligned_alloc",
+		"valloc",
+		"_Znwm",
+		"_Znam",
+		"_Znwj",
+		"_Znaj",
+		"operator new(unsigned long)",
+		"operator new[](unsigned long)",
+		"operator new(unsigned int)",
+		"operator new[](unsigned int)",
+	};
+
+	if (part->kind != PART_FUNCTION)
+		return false;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (suppressions_is_glob(part->glob, names[i]))
+			return true;
+	return false;
+}
+
+const char *suppressions_match(struct suppressions *suppressions, const struct names_stack *stack,
+			       uint64_t blocks)
+{
+	for (size_t i = 0; i < suppressions->count; i++) {
+		struct suppression *each = &suppressions->list[i];
+		bool fits = each->pattern ? fits_any(each, stack) : is_stack(each, 0, stack, 0);
+
+		if (!fits && !each->pattern && each->parts_count && is_the_call(&each->parts[0]))
+			fits = is_stack(each, 1, stack, 0) || is_stack(each, 1, stack, stack->user);
+		if (!fits)
+			continue;
+		each->blocks += blocks;
+		return each->name;
+	}
+	return NULL;
+}
+
+const char *suppressions_unused(const struct suppressions *suppressions, size_t *at,
+				const char **path, unsigned *line)
+{
+	while (*at < suppressions->count) {
+		const struct suppression *each = &suppressions->list[(*at)++];
+
+		if (each->blocks)
+			continue;
+		*path = each->path;
+		*line = each->line;
+		return each->name;
+	}
+	return NULL;
+}

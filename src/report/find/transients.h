@@ -1,0 +1,22 @@
+// transients: the spikes of a window and its series of equal buffers, in one of several forms.
+#ifndef REPORT_TRANSIENTS_H
+#define REPORT_TRANSIENTS_H
+
+#include "base/sink.h"
+#include "report/find/spikes.h"
+#include "report/table/sheet.h"
+
+struct transients {
+	struct query_context *asked; // borrowed
+	struct spikes *spikes;       // borrowed
+	const char *bytes_min;       // as the user gave it, or NULL
+	bool all_frames, colour;
+	unsigned width;
+};
+
+// For people; as JSON (docs/schema/transients.json); its rows alone.
+void transients_text(const struct transients *transients, struct sink *sink);
+void transients_json(const struct transients *transients, struct sink *sink);
+void transients_rows(const struct transients *transients, struct sheet *sheet);
+
+#endif

@@ -1,0 +1,216 @@
+// Spikes for people: when, how high, how long, and who.
+#include "report/find/transients.h"
+#include "report/table/query_write.h"
+#include "report/table/stack_text.h"
+
+#include <inttypes.h>
+
+enum {
+	FIGURES_COLUMNS = 36,
+	MAKERS_SHOWN = 3,
+	CALLERS_SHOWN = 6,
+	PART_SHOWN = 100, // of what rose; less says nothing
+};
+
+static void write_level(const struct transients *t, struct paper *paper)
+{
+	const struct spikes *spikes = t->spikes;
+	char from[16], to[16], peak[16], when[24];
+
+	paper_format(paper, PAPER_PLAIN,
+		     "  %s: %s at the beginning, peak %s at %s, %s at the end\n\n",
+		     t->asked->layers == WINDOW_VM ? "committed memory" : "heap",
+		     str_bytes(spikes->level_from, from), str_bytes(spikes->peak, peak),
+		     str_duration(spikes->peak_ns, when), str_bytes(spikes->level_to, to));
+}
+
+static void write_figures(struct paper *paper, int64_t bytes, uint64_t of, int64_t count)
+{
+	char size[16], text[28], share[16];
+
+	snprintf(share, sizeof share, "%.1f %%", of ? 100.0 * (double)bytes / (double)of : 100.0);
+	paper_field(paper, PAPER_PLAIN, str_bytes((uint64_t)bytes, size), 13, true);
+	paper_field(paper, PAPER_PLAIN, of ? share : "", 8, true);
+	paper_field(paper, PAPER_PLAIN, str_count((uint64_t)count, text), 12, true);
+	sink_text(paper->sink, "   ");
+}
+
+static void write_makers(const struct transients *t, const struct spikes_row *row,
+			 struct stack_text *stacks)
+{
+	int64_t bytes = row->rest_bytes;
+	int64_t count = row->rest_count;
+	size_t shown = 0;
+	size_t more;
+
+	for (; shown < row->spike_sites_count && shown < MAKERS_SHOWN; shown++) {
+		size_t i = shown;
+		const struct query_context_place *place =
+			&t->asked->places[row->spike_sites[i].place];
+
+		if (i > 0 && (uint64_t)row->spike_sites[i].bytes < row->risen / PART_SHOWN)
+			break;
+		write_figures(stacks->paper, row->spike_sites[i].bytes, row->risen,
+			      row->spike_sites[i].count > 0 ? row->spike_sites[i].count : 0);
+		stack_text_write(stacks, place->process, place->stack);
+	}
+	for (size_t i = shown; i < row->spike_sites_count; i++) {
+		bytes += row->spike_sites[i].bytes;
+		count += row->spike_sites[i].count;
+	}
+	more = row->spike_sites_count - shown + row->spike_sites_rest;
+	if (!more || (uint64_t)bytes < row->risen / PART_SHOWN)
+		return;
+	write_figures(stacks->paper, bytes, row->risen, count > 0 ? count : 0);
+	paper_format(stacks->paper, PAPER_DIM, "%zu more site%s\n", more, paper_plural(more));
+}
+
+static void write_spike(const struct transients *t, const struct spikes_row *row,
+			struct stack_text *stacks)
+{
+	struct paper *paper = stacks->paper;
+	char text[24], bytes[16], inside[28];
+
+	str_bytes(row->hill.body - row->hill.base, bytes);
+	paper_format(paper, PAPER_BOLD, "  %s for %s", bytes,
+		     str_duration(row->half_end_ns - row->half_begin_ns, text));
+	paper_format(paper, PAPER_PLAIN, " at %s", str_duration(row->half_begin_ns, text));
+	paper_format(paper, PAPER_PLAIN, ", up to %s", str_bytes(row->hill.body, bytes));
+	if (row->hill.spikes > 1)
+		paper_format(paper, PAPER_PLAIN, " under %s spikes",
+			     str_count(row->hill.spikes, inside));
+	if (row->cut)
+		paper_text(paper, PAPER_DIM, ", not over at the end");
+	sink_text(paper->sink, "\n");
+	write_makers(t, row, stacks);
+}
+
+// Rows of one kind; returns how many.
+static size_t write_spikes(const struct transients *t, struct stack_text *stacks, bool whole)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < t->spikes->rows_count; i++) {
+		if (t->spikes->rows[i].whole != whole)
+			continue;
+		if (whole && count == 0)
+			paper_text(stacks->paper, PAPER_BOLD, "HILLS");
+		if (whole && count == 0)
+			paper_text(stacks->paper, PAPER_DIM,
+				   "  rises and falls that take more than half of the time\n");
+		write_spike(t, &t->spikes->rows[i], stacks);
+		count++;
+	}
+	return count;
+}
+
+static void write_all_spikes(const struct transients *t, struct stack_text *stacks)
+{
+	const struct spikes *spikes = t->spikes;
+	struct paper *paper = stacks->paper;
+	char bytes[16], text[28];
+
+	paper_text(paper, PAPER_BOLD, "SPIKES");
+	if (spikes->peak == 0) {
+		paper_text(paper, PAPER_DIM, "  none: nothing lived\n\n");
+		return;
+	}
+	if (spikes->rows_total == 0) {
+		paper_format(paper, PAPER_DIM, "  none of %s or more\n\n",
+			     str_bytes(spikes->rise_min, bytes));
+		return;
+	}
+	paper_format(paper, PAPER_DIM,
+		     "  rises of %s or more that fall back: how high, how long, when, who\n",
+		     str_bytes(spikes->rise_min, bytes));
+	if (write_spikes(t, stacks, false) == 0)
+		paper_text(paper, PAPER_DIM, "  none shorter than half of the time\n");
+	if (spikes->rows_total > spikes->rows_count)
+		paper_format(paper, PAPER_DIM, "  … %s more (-n 0 shows all)\n",
+			     str_count(spikes->rows_total - spikes->rows_count, text));
+	sink_text(paper->sink, "\n");
+	if (write_spikes(t, stacks, true))
+		sink_text(paper->sink, "\n");
+}
+
+// "every 3.234 s", "every 1.2 s to 4 s".
+static void add_range(struct str *out, uint64_t least_ns, uint64_t most_ns, uint64_t mean_ns)
+{
+	char least[24], most[24];
+
+	// What varies by less than a tenth is told as one figure.
+	if (most_ns - least_ns <= mean_ns / 10)
+		str_add(out, str_duration(mean_ns, least));
+	else
+		str_format(out, "%s to %s", str_duration(least_ns, least),
+			   str_duration(most_ns, most));
+}
+
+static void write_series(const struct transients *t, const struct spikes_series *series,
+			 struct stack_text *stacks)
+{
+	const struct query_context_place *place = &t->asked->places[series->place];
+	struct paper *paper = stacks->paper;
+	struct str text = { 0 };
+	char bytes[16], count[28];
+
+	str_format(&text, "%s buffers of %s, one at a time, every ",
+		   str_count(series->count, count), str_bytes(series->size, bytes));
+	add_range(&text, series->period_least_ns, series->period_most_ns,
+		  (series->last_ns - series->first_ns) / (series->count - 1));
+	if (series->ended) {
+		str_add(&text, ", ");
+		add_range(&text, series->lived_least_ns, series->lived_most_ns,
+			  series->lived_ns / series->ended);
+		str_add(&text, " each");
+	}
+	sink_text(paper->sink, "  ");
+	paper_format(paper, PAPER_BOLD, "%s\n", str_get(&text));
+	write_figures(paper, (int64_t)(series->size * series->count), 0, (int64_t)series->count);
+	stack_text_write(stacks, place->process, place->stack);
+	str_fini(&text);
+}
+
+static void write_all_series(const struct transients *t, struct stack_text *stacks)
+{
+	const struct spikes *spikes = t->spikes;
+	struct paper *paper = stacks->paper;
+	char text[28];
+
+	if (spikes->series_total == 0)
+		return;
+	paper_text(paper, PAPER_BOLD, "ONE AT A TIME");
+	paper_text(paper, PAPER_DIM,
+		   "  equal buffers of one site that never overlap: allocate once and reuse?\n");
+	for (size_t i = 0; i < spikes->series_count; i++)
+		write_series(t, &spikes->series[i], stacks);
+	if (spikes->series_total > spikes->series_count)
+		paper_format(paper, PAPER_DIM, "  … %s more (-n 0 shows all)\n",
+			     str_count(spikes->series_total - spikes->series_count, text));
+	if (spikes->sizes_dropped)
+		paper_text(paper, PAPER_DIM,
+			   "  so many different sizes that not all of them were followed\n");
+	sink_text(paper->sink, "\n");
+}
+
+void transients_text(const struct transients *t, struct sink *sink)
+{
+	struct paper paper = { .sink = sink, .colour = t->colour, .width = t->width };
+	struct stack_text stacks = {
+		.paper = &paper,
+		.names = t->asked->names,
+		.reader = t->asked->reader,
+		.indent = FIGURES_COLUMNS,
+		.callers_max = CALLERS_SHOWN,
+		.all_frames = t->all_frames,
+		.several = reader_processes_count(t->asked->reader) > 1,
+	};
+
+	query_write_headline(t->asked, &paper);
+	write_level(t, &paper);
+	write_all_spikes(t, &stacks);
+	write_all_series(t, &stacks);
+	query_write_symbol_notes(t->asked, &paper);
+	stack_text_hint(&stacks);
+	stack_text_fini(&stacks);
+}

@@ -1,0 +1,220 @@
+#include "report/find/why.h"
+
+#include "base/mem.h"
+#include "report/find/reached.h"
+#include "report/table/lines.h"
+#include "report/table/query_write.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { INDENT = 4, CALLERS = 3 };
+
+static const char *const state_sentences[TRACE_REACH_STATES_COUNT] = {
+	[TRACE_REACH_REACHABLE] = "reachable",
+	[TRACE_REACH_INSIDE] = "reachable only by a pointer to the inside of a block",
+	[TRACE_REACH_UNREACHABLE] = "unreachable: nothing points to it",
+	[TRACE_REACH_HELD] = "unreachable: only an unreachable block points to it",
+};
+
+static void add(struct why *why, uint32_t block)
+{
+	why->blocks = mem_grow(why->blocks, &why->capacity, why->count + 1, sizeof *why->blocks);
+	why->blocks[why->count++] = block;
+}
+
+// From the block to those that hold it. A circle, which no recorder writes, ends.
+static void follow(struct why *why, const struct trace_reach_block *block)
+{
+	const struct trace_reach *reach = &why->reach;
+
+	while (block && why->count < reach->count) {
+		add(why, (uint32_t)(block - reach->blocks));
+		if (block->place != TRACE_REACH_BLOCK)
+			return;
+		block = reached_find(reach, block->at);
+	}
+}
+
+bool why_find(struct why *why, struct query_context *asked, uint64_t address, struct err *err)
+{
+	const struct query *query = &asked->selection.query;
+	bool searched = false;
+
+	*why = (struct why){ .asked = asked, .address = address };
+	for (process_id id = 0; id < reader_processes_count(asked->reader); id++) {
+		const struct trace_reach_block *block;
+
+		if (!query_has_process(query, id) ||
+		    (!reached_load(asked->reader, id, TRACE_SNAPSHOT_EXIT, &why->reach) &&
+		     !reached_load(asked->reader, id, 0, &why->reach)))
+			continue;
+		searched = true;
+		block = reached_find(&why->reach, address);
+		if (block) {
+			follow(why, block);
+			return true;
+		}
+		reach_fini(&why->reach);
+	}
+	if (!searched)
+		return err_set(err, ERR_USAGE,
+			       "whether blocks are reachable was not recorded (record "
+			       "--reachability)");
+	return err_set(err, ERR_USAGE,
+		       "no block was at 0x%" PRIx64 " when reachability was looked for (tidemark "
+		       "active --at exit lists them)",
+		       address);
+}
+
+void why_fini(struct why *why)
+{
+	reach_fini(&why->reach);
+	mem_free(why->blocks);
+	*why = (struct why){ 0 };
+}
+
+// ---- the root ----
+
+// The module whose data is at the address: behind its code, mostly.
+static const struct trace_module *module_of(const struct why *why, uint64_t at)
+{
+	const struct reader *reader = why->asked->reader;
+	const struct trace_module *best = NULL;
+
+	for (module_id id = 1; id < reader_modules_count(reader); id++) {
+		const struct trace_module *module = reader_module(reader, id);
+
+		if (module->process == why->reach.process && module->start <= at &&
+		    (!best || module->start > best->start))
+			best = module;
+	}
+	return best;
+}
+
+static void add_place(const struct why *why, const struct trace_reach_block *block,
+		      struct str *text)
+{
+	const struct trace_module *module;
+
+	switch (block->place) {
+	case TRACE_REACH_REGISTER:
+		str_format(text, "a register of thread %" PRIu64, block->at);
+		break;
+	case TRACE_REACH_STACK:
+		str_format(text, "the stack of a thread, at 0x%" PRIx64, block->at);
+		break;
+	case TRACE_REACH_TLS:
+		str_format(text, "memory of a thread's own, at 0x%" PRIx64, block->at);
+		break;
+	case TRACE_REACH_GLOBAL:
+		module = module_of(why, block->at);
+		str_format(text, "a global variable at 0x%" PRIx64, block->at);
+		if (module)
+			str_format(text, " (%s+0x%" PRIx64 ")", names_file(module->path),
+				   block->at - module->bias);
+		break;
+	case TRACE_REACH_OTHER:
+		str_format(text, "memory that is not malloc's, at 0x%" PRIx64, block->at);
+		break;
+	case TRACE_REACH_BLOCK:
+		str_format(text, "a block that its parent process left it, at 0x%" PRIx64,
+			   block->at);
+		break;
+	default:
+		str_add(text, "nothing");
+	}
+}
+
+static const struct trace_reach_block *block_of(const struct why *why, size_t i)
+{
+	return &why->reach.blocks[why->blocks[i]];
+}
+
+// ---- for people ----
+
+static void write_stack(const struct why *why, struct lines *lines, stack_id id)
+{
+	struct names_stack stack = names_stack(why->asked->names, id);
+	size_t first = lines->all_frames ? 0 : stack.user;
+
+	lines_write_indent(lines);
+	if (stack.count == 0) {
+		paper_text(lines->paper, PAPER_DIM, "(no stack)\n");
+		return;
+	}
+	lines_write(lines, stack.lines[first].symbol, PAPER_PLAIN, "");
+	lines_write_callers(lines, &stack, first);
+}
+
+void why_write_text(const struct why *why, struct paper *paper, bool all_frames)
+{
+	struct lines lines = { .paper = paper,
+			       .indent = INDENT,
+			       .all_frames = all_frames,
+			       .callers_max = all_frames ? 0 : CALLERS };
+	const struct trace_reach_block *last = block_of(why, why->count - 1);
+	struct str text = { 0 };
+	char bytes[16];
+
+	for (size_t i = 0; i < why->count; i++) {
+		const struct trace_reach_block *block = block_of(why, i);
+
+		paper_format(paper, PAPER_BOLD, "%s0x%" PRIx64, i ? "  in " : "", block->address);
+		paper_format(paper, PAPER_PLAIN, "  %s", str_bytes(block->size, bytes));
+		if (i == 0)
+			paper_format(paper, PAPER_PLAIN, ", %s", state_sentences[block->state]);
+		else
+			paper_format(paper, PAPER_PLAIN, ", at byte %" PRIu64,
+				     block_of(why, i - 1)->at - block->address);
+		sink_text(paper->sink, "\n");
+		write_stack(why, &lines, block->stack);
+	}
+	add_place(why, last, &text);
+	if (last->place != TRACE_REACH_NOWHERE) {
+		paper_text(paper, PAPER_BOLD, "  in ");
+		paper_foreign(paper, PAPER_PLAIN, str_get(&text), paper->width - INDENT);
+		sink_text(paper->sink, "\n");
+	}
+	str_fini(&text);
+}
+
+// ---- for programs ----
+
+void why_write_json(const struct why *why, struct sink *sink)
+{
+	const struct trace_reach_block *last = block_of(why, why->count - 1);
+	struct str text = { 0 };
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-why-1");
+	json_kv_u64(&json, "address", why->address);
+	json_kv_u64(&json, "process_id", why->reach.process);
+	json_kv_u64(&json, "time_ns", why->reach.time_ns);
+	json_kv_string(&json, "state", reach_state_word(block_of(why, 0)->state));
+	json_key(&json, "blocks");
+	json_array_begin(&json);
+	for (size_t i = 0; i < why->count; i++) {
+		const struct trace_reach_block *block = block_of(why, i);
+		struct names_stack stack = names_stack(why->asked->names, block->stack);
+
+		json_object_begin(&json);
+		json_kv_u64(&json, "address", block->address);
+		json_kv_u64(&json, "size", block->size);
+		json_kv_u64_if(&json, "offset", i > 0,
+			       i > 0 ? block_of(why, i - 1)->at - block->address : 0);
+		lines_json_site(&json, &stack);
+		json_object_end(&json);
+	}
+	json_array_end(&json);
+	add_place(why, last, &text);
+	json_kv_string(&json, "place", reach_place_word(last->place));
+	json_kv_u64_if(&json, "place_at", last->place != TRACE_REACH_NOWHERE, last->at);
+	json_kv_text(&json, "root", str_get(&text));
+	json_object_end(&json);
+	sink_text(sink, "\n");
+	str_fini(&text);
+}

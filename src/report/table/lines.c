@@ -1,0 +1,228 @@
+#include "report/table/lines.h"
+
+#include "report/ask/cxxname.h"
+#include "symbols/drive.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	FRAMES_MAX = 12,       // of a stack, unless all are wanted
+	NAME_COLUMNS_MIN = 24, // a function's name is not cut shorter for its file's folder
+	PLACE_COLUMNS_MAX = 200,
+	ROOM_MIN = 20, // wider than the mark
+};
+
+static const char inlined_mark[] = " (inlined)";
+
+// ---- for people ----
+
+static bool is_slash(char c)
+{
+	return c == '/' || c == '\\';
+}
+
+// The last two parts of a path are enough to know a file by: "/home/me/src/a.c" -> "src/a.c".
+static const char *last_two(const char *path)
+{
+	const char *name = names_file(path);
+
+	if (name - path < 2)
+		return name;
+	for (name -= 2; name > path && !is_slash(*name);)
+		name--;
+	return is_slash(*name) ? name + 1 : name;
+}
+
+// "src/parse.c:120", or the module and the offset in it.
+static void describe_place(const struct symbol *symbol, bool brief, struct str *text)
+{
+	const char *file = symbol->file;
+
+	if (file && symbol->line)
+		str_format(text, "%s:%" PRIu32, brief ? names_file(file) : last_two(file),
+			   symbol->line);
+	else if (*symbol->module)
+		str_format(text, "%s+0x%" PRIx64, names_file(symbol->module), symbol->offset);
+	else if (symbol->offset || !symbol->function) // else it is a name that stands for no place
+		str_format(text, "0x%" PRIx64, symbol->offset);
+}
+
+// MODULE!sub_RVA says where the function is, and not what it is called.
+static bool is_named(const struct symbol *symbol)
+{
+	return symbol->function && !strstr(symbol->function, "!sub_");
+}
+
+void lines_write(struct lines *lines, const struct symbol *symbol, enum paper_style style,
+		 const char *ending)
+{
+	struct paper *paper = lines->paper;
+	const char *mark = symbol->inlined ? inlined_mark : "";
+	size_t taken = lines->indent + cxxname_columns(ending);
+	size_t room = paper->width > taken + ROOM_MIN ? paper->width - taken : ROOM_MIN;
+	struct str place = { 0 };
+	struct str name = { 0 };
+	size_t least;
+
+	lines->count++;
+	lines->unnamed += !is_named(symbol);
+	lines->windows |= drive_is(symbol->module);
+	lines->unlined += is_named(symbol) && !symbol->line;
+	cxxname_shorten(symbol->function ? symbol->function : "", SIZE_MAX, &name);
+	least = cxxname_columns(str_get(&name));
+	least = least < NAME_COLUMNS_MIN ? least : NAME_COLUMNS_MIN;
+	describe_place(symbol, false, &place);
+	// What is said of a name goes before the name does: the folder, then the mark.
+	if (least + 2 + cxxname_columns(str_get(&place)) + cxxname_columns(mark) > room &&
+	    symbol->line) {
+		str_clear(&place);
+		describe_place(symbol, true, &place);
+	}
+	if (least + 2 + cxxname_columns(str_get(&place)) + cxxname_columns(mark) > room)
+		mark = "";
+	room -= cxxname_columns(mark);
+	if (symbol->function) {
+		size_t used = cxxname_columns(str_get(&place)) + 2;
+
+		str_clear(&name);
+		cxxname_shorten(symbol->function, used < room ? room - used : 0, &name);
+		paper_text(paper, style, str_get(&name));
+		sink_text(paper->sink, "  ");
+	}
+	paper_foreign(paper, symbol->function ? PAPER_DIM : style, str_get(&place),
+		      PLACE_COLUMNS_MAX);
+	paper_text(paper, PAPER_DIM, mark);
+	paper_foreign(paper, PAPER_DIM, ending, PLACE_COLUMNS_MAX);
+	sink_text(paper->sink, "\n");
+	str_fini(&place);
+	str_fini(&name);
+}
+
+void lines_write_function(struct lines *lines, const struct symbol *symbol, enum paper_style style,
+			  bool exact)
+{
+	size_t room = lines->paper->width > lines->indent + ROOM_MIN
+			      ? lines->paper->width - lines->indent
+			      : ROOM_MIN;
+	const char *file = symbol->file ? names_file(symbol->file) : names_file(symbol->module);
+	size_t used = cxxname_columns(file) + 2;
+	struct str name = { 0 };
+
+	if (exact || !symbol->function || !symbol->line) {
+		lines_write(lines, symbol, style, "");
+		return;
+	}
+	lines->count++;
+	cxxname_shorten(symbol->function, used < room ? room - used : 0, &name);
+	paper_text(lines->paper, style, str_get(&name));
+	sink_text(lines->paper->sink, "  ");
+	paper_foreign(lines->paper, PAPER_DIM, file, PLACE_COLUMNS_MAX);
+	sink_text(lines->paper->sink, "\n");
+	str_fini(&name);
+}
+
+void lines_write_indent(struct lines *lines)
+{
+	for (unsigned i = 0; i < lines->indent; i++)
+		sink_text(lines->paper->sink, " ");
+}
+
+void lines_write_callers(struct lines *lines, const struct names_stack *stack, size_t first)
+{
+	size_t all = stack->count - (lines->all_frames ? 0 : stack->roots);
+	size_t most = lines->callers_max ? lines->callers_max + 1 : FRAMES_MAX;
+	size_t end = all;
+
+	if (!lines->all_frames && end - first > most)
+		end = first + most - 1;
+	for (size_t i = first + 1; i < end; i++) {
+		lines_write_indent(lines);
+		lines_write(lines, stack->lines[i].symbol, PAPER_PLAIN, "");
+	}
+	if (end < all) {
+		lines_write_indent(lines);
+		paper_format(lines->paper, PAPER_DIM, "… %zu more%s\n", all - end,
+			     stack->flags & TRACE_STACK_CUT
+				     ? ", and outer callers: deeper than is recorded"
+				     : "");
+	} else if (stack->flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)) {
+		lines_write_indent(lines);
+		paper_text(lines->paper, PAPER_DIM,
+			   stack->flags & TRACE_STACK_CUT
+				   ? "… deeper than is recorded: outer callers are missing\n"
+				   : "… callers may be missing\n");
+	}
+}
+
+void lines_write_notes(struct lines *lines, const char *const *notes, size_t notes_count)
+{
+	for (size_t i = 0; i < notes_count; i++)
+		paper_paragraph(lines->paper, PAPER_WARNING, "symbols", notes[i]);
+	if (lines->windows && lines->unnamed * 20 > lines->count)
+		paper_paragraph(lines->paper, PAPER_DIM, "symbols",
+				"many functions have no name here; what names them is looked for "
+				"in --symbols and in _NT_SYMBOL_PATH: tidemark symbols --missing "
+				"lists it");
+	else if (lines->unnamed * 20 > lines->count || lines->unlined * 2 > lines->count)
+		paper_paragraph(
+			lines->paper, PAPER_DIM, "symbols",
+			lines->unnamed * 20 > lines->count
+				? "many functions have no name here; build with -g, install "
+				  "the -dbg or -dbgsym packages of what is shown as "
+				  "module+offset, or try --debuginfod"
+				: "names come from the symbol tables only; for files, lines and "
+				  "inlined functions build with -g, install the -dbg or "
+				  "-dbgsym packages, or try --debuginfod");
+}
+
+// ---- for programs ----
+
+void lines_json_begin(struct json *json)
+{
+	json_object_begin(json);
+	json_line_begin(json);
+}
+
+void lines_json_end(struct json *json)
+{
+	json_object_end(json);
+	json_line_end(json);
+}
+
+void lines_json(struct json *json, const struct names_stack *stack)
+{
+	json_array_begin(json);
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct symbol *symbol = stack->lines[i].symbol;
+
+		lines_json_begin(json);
+		json_kv_text(json, "function", symbol->function);
+		json_kv_text(json, "file", symbol->file);
+		json_kv_u64_if(json, "line", symbol->line > 0, symbol->line);
+		json_kv_text(json, "module", symbol->module);
+		json_kv_u64(json, "offset", symbol->offset);
+		json_kv_bool(json, "inlined", symbol->inlined);
+		lines_json_end(json);
+	}
+	json_array_end(json);
+}
+
+void lines_json_site(struct json *json, const struct names_stack *stack)
+{
+	json_kv_bool(json, "stack_complete",
+		     !(stack->flags & (TRACE_STACK_INCOMPLETE | TRACE_STACK_CUT)));
+	json_kv_bool(json, "stack_deep", stack->flags & TRACE_STACK_CUT);
+	json_kv_u64(json, "user_frame", stack->user);
+	json_key(json, "stack");
+	lines_json(json, stack);
+}
+
+void lines_json_amount(struct json *json, const char *key, struct heap_amount amount)
+{
+	json_key(json, key);
+	lines_json_begin(json);
+	json_kv_u64(json, "count", amount.count);
+	json_kv_u64(json, "bytes", amount.bytes);
+	lines_json_end(json);
+}

@@ -1,0 +1,131 @@
+#include "report/table/paper.h"
+
+#include "report/ask/cxxname.h"
+
+#include <string.h>
+
+static const char *const starts[] = {
+	[PAPER_PLAIN] = "",
+	[PAPER_BOLD] = "\033[1m",
+	[PAPER_DIM] = "\033[2m",
+	[PAPER_WARNING] = "\033[33m",
+};
+
+void paper_text(struct paper *paper, enum paper_style style, const char *text)
+{
+	bool styled = paper->colour && style != PAPER_PLAIN;
+	size_t length;
+
+	// A style ends with its line, so that no pager carries it into the next.
+	for (; *text; text += length) {
+		length = strcspn(text, "\n");
+		if (length > 0 && styled)
+			sink_text(paper->sink, starts[style]);
+		sink_write(paper->sink, text, length);
+		if (length > 0 && styled)
+			sink_text(paper->sink, "\033[0m");
+		if (text[length] == '\n') {
+			sink_text(paper->sink, "\n");
+			length++;
+		}
+	}
+}
+
+void paper_format(struct paper *paper, enum paper_style style, const char *format, ...)
+{
+	struct str text = { 0 };
+	va_list args;
+
+	va_start(args, format);
+	str_vformat(&text, format, args);
+	va_end(args);
+	paper_text(paper, style, str_get(&text));
+	str_fini(&text);
+}
+
+static void pad(struct paper *paper, size_t used, unsigned columns)
+{
+	for (; used < columns; used++)
+		sink_text(paper->sink, " ");
+}
+
+void paper_field(struct paper *paper, enum paper_style style, const char *text, unsigned columns,
+		 bool right)
+{
+	if (right)
+		pad(paper, cxxname_columns(text), columns);
+	paper_text(paper, style, text);
+	if (!right)
+		pad(paper, cxxname_columns(text), columns);
+}
+
+// Text[0..length) with control characters as '?': those of ASCII, and those of Unicode that a
+// terminal obeys too (U+0080 to U+009F, of two bytes).
+static void add_safe(struct str *out, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c < 0x20 || c == 0x7f) {
+			str_add_char(out, '?');
+		} else if (c == 0xc2 && i + 1 < length && (text[i + 1] & 0xe0) == 0x80) {
+			str_add_char(out, '?');
+			i++;
+		} else {
+			str_add_char(out, (char)c);
+		}
+	}
+}
+
+void paper_paragraph(struct paper *paper, enum paper_style style, const char *label,
+		     const char *text)
+{
+	size_t indent = cxxname_columns(label) + 2;
+	size_t columns = indent;
+	struct str line = { 0 };
+
+	str_format(&line, "%s: ", label);
+	while (*text) {
+		size_t length = strcspn(text, " ");
+
+		if (columns > indent && columns + 1 + length > paper->width) {
+			str_add_char(&line, '\n');
+			for (size_t i = 0; i < indent; i++)
+				str_add_char(&line, ' ');
+			columns = indent;
+		} else if (columns > indent) {
+			str_add_char(&line, ' ');
+			columns++;
+		}
+		add_safe(&line, text, length);
+		columns += length;
+		text += length;
+		text += strspn(text, " ");
+	}
+	paper_text(paper, style, str_get(&line));
+	sink_text(paper->sink, "\n");
+	str_fini(&line);
+}
+
+void paper_foreign(struct paper *paper, enum paper_style style, const char *text, unsigned columns)
+{
+	struct str safe = { 0 };
+	size_t used = 0;
+	size_t at = 0;
+
+	while (text[at]) {
+		size_t length = 1;
+
+		while ((text[at + length] & 0xc0) == 0x80)
+			length++;
+		if (used + 1 == columns && text[at + length]) {
+			str_add(&safe, "…");
+			break;
+		}
+		add_safe(&safe, text + at, length);
+		at += length;
+		used++;
+	}
+	paper_text(paper, style, str_get(&safe));
+	str_fini(&safe);
+}

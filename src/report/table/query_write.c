@@ -1,0 +1,98 @@
+#include "report/table/query_write.h"
+
+#include "report/table/lines.h"
+
+#include <inttypes.h>
+
+// ---- for people ----
+
+void query_write_headline(const struct query_context *asked, struct paper *paper)
+{
+	const struct trace_info *info = reader_info(asked->reader);
+	uint32_t processes = reader_processes_count(asked->reader);
+	char from[24], to[24];
+	char text[28];
+
+	paper_foreign(paper, PAPER_BOLD, *info->command ? info->command : "(no command)",
+		      paper->width);
+	sink_text(paper->sink, "\n");
+	paper_format(paper, PAPER_DIM, "%s, %s events", str_duration(asked->duration_ns, from),
+		     str_count(asked->events, text));
+	if (processes == 1)
+		paper_format(paper, PAPER_DIM, ", process %" PRIu32,
+			     reader_process(asked->reader, 0)->pid);
+	else
+		paper_format(paper, PAPER_DIM, ", %" PRIu32 " processes", processes);
+	sink_text(paper->sink, "\n");
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		paper_paragraph(paper, PAPER_WARNING, "warning", asked->warnings[i]);
+	if (asked->from_given || asked->to_given)
+		paper_format(paper, PAPER_PLAIN, "window: from %s to %s\n",
+			     str_duration(asked->from_ns, from), str_duration(asked->to_ns, to));
+	if (query_narrows(&asked->selection.query))
+		paper_paragraph(paper, PAPER_PLAIN, "filtered",
+				"the figures below are those of the selected allocations only");
+	sink_text(paper->sink, "\n");
+}
+
+void query_write_symbol_notes(const struct query_context *asked, struct paper *paper)
+{
+	const char *const *lines;
+	size_t count = symbols_notes(asked->symbols, &lines);
+
+	for (size_t i = 0; i < count; i++)
+		paper_paragraph(paper, PAPER_WARNING, "symbols", lines[i]);
+}
+
+// ---- for programs ----
+
+void query_write_warnings(const struct query_context *asked, struct json *json)
+{
+	json_key(json, "warnings");
+	json_array_begin(json);
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		json_string(json, asked->warnings[i]);
+	json_array_end(json);
+}
+
+void query_write_trace_as(const struct query_context *asked, struct json *json, const char *key)
+{
+	const struct trace_info *info = reader_info(asked->reader);
+
+	json_key(json, key);
+	json_object_begin(json);
+	json_kv_bool(json, "complete", reader_complete(asked->reader));
+	json_kv_u64(json, "events", asked->events);
+	json_kv_u64(json, "duration_ns", asked->duration_ns);
+	json_kv_text(json, "command", info->command);
+	query_write_warnings(asked, json);
+	json_kv_u64(json, "from_ns", asked->from_ns);
+	json_kv_u64(json, "to_ns", asked->to_ns);
+	json_object_end(json);
+}
+
+void query_write_trace(const struct query_context *asked, struct json *json)
+{
+	query_write_trace_as(asked, json, "trace");
+	json_kv_u64(json, "from_ns", asked->from_ns);
+	json_kv_u64(json, "to_ns", asked->to_ns);
+	json_kv_string(json, "layer", asked->layers == WINDOW_VM ? "vm" : "heap");
+}
+
+void query_write_stack(const struct query_context *asked, struct json *json, stack_id id)
+{
+	struct names_stack stack = names_stack(asked->names, id);
+
+	lines_json_site(json, &stack);
+}
+
+void query_write_place(const struct query_context *asked, struct json *json, process_id id,
+		       stack_id stack)
+{
+	const struct trace_process *process = reader_process(asked->reader, id);
+
+	json_kv_u64_if(json, "process", process, process ? process->pid : 0);
+	json_kv_u64(json, "process_id", id);
+	json_kv_text(json, "exe", process ? process->exe : NULL);
+	query_write_stack(asked, json, stack);
+}

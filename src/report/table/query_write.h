@@ -1,0 +1,33 @@
+// query_write: what the answers to all questions about a window have in common, for people, for
+// programs and for tables.
+#ifndef REPORT_QUERY_WRITE_H
+#define REPORT_QUERY_WRITE_H
+
+#include "base/json.h"
+#include "report/ask/query_context.h"
+#include "report/table/paper.h"
+
+// "./app --serve / 3.2 s, 1,234 events, process 42", the window where it is not the whole, the
+// warnings, and an empty line.
+void query_write_headline(const struct query_context *asked, struct paper *paper);
+
+// The symbols that could not be used.
+void query_write_symbol_notes(const struct query_context *asked, struct paper *paper);
+
+// "warnings": […].
+void query_write_warnings(const struct query_context *asked, struct json *json);
+
+// "trace": {…}, "from_ns", "to_ns", "layer".
+void query_write_trace(const struct query_context *asked, struct json *json);
+
+// "trace" alone, under a name of its own.
+void query_write_trace_as(const struct query_context *asked, struct json *json, const char *key);
+
+// "process", "process_id", "exe", "stack_complete", "user_frame", "stack" of one place.
+void query_write_place(const struct query_context *asked, struct json *json, process_id process,
+		       stack_id stack);
+
+// "user_frame" and "stack" alone.
+void query_write_stack(const struct query_context *asked, struct json *json, stack_id stack);
+
+#endif

@@ -1,0 +1,758 @@
+#include "report/table/table.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Allocations are told apart by the values of those keys that are functions of a cell.
+struct table_level {
+	struct table *table;
+	size_t depth;     // of the keys, the first so many
+	uint64_t *tuples; // values of one group after the other: `width` each
+	size_t width, groups, capacity;
+	struct index_set group_of; // by tuple
+};
+
+static uint64_t impact_of(enum window_type type)
+{
+	return type == WINDOW_AIFI   ? TABLE_TRANSIENT
+	       : type == WINDOW_AOFO ? TABLE_PERSISTENT
+				     : TABLE_IMPACTS;
+}
+
+// ---- values: what keys make of a cell ----
+
+// Texts of a stack, found once.
+static uint32_t *cached(struct table *table, uint32_t **cache, stack_id stack)
+{
+	uint32_t count = reader_stacks_count(table->asked->reader);
+
+	if (!*cache)
+		*cache = mem_alloc(count + (size_t)1, sizeof **cache);
+	return &(*cache)[stack < count ? stack : 0];
+}
+
+static uint32_t label_function(struct table *table, stack_id stack)
+{
+	struct str text = { 0 };
+	uint32_t label;
+
+	table_describe_function(table, stack, &text);
+	label = labels_text(table->labels, str_get(&text));
+	str_fini(&text);
+	return label;
+}
+
+static uint32_t label_module(struct table *table, stack_id stack)
+{
+	struct str text = { 0 };
+	uint32_t label;
+
+	names_add_module(table->asked->names, stack, table->options->all_frames, &text);
+	label = labels_text(table->labels, str_get(&text));
+	str_fini(&text);
+	return label;
+}
+
+static uint32_t label_tag(struct table *table, stack_id stack)
+{
+	struct names_stack lines = names_stack(table->asked->names, stack);
+	struct str text = { 0 };
+	uint32_t label;
+
+	if (!tags_find(table->options->tags, &lines, &text))
+		str_add(&text, "(no tag)");
+	label = labels_text(table->labels, str_get(&text));
+	str_fini(&text);
+	return label;
+}
+
+static uint64_t of_stack(struct table *table, uint32_t **cache, stack_id stack,
+			 uint32_t (*label)(struct table *table, stack_id stack))
+{
+	uint32_t *known = cached(table, cache, stack);
+
+	if (!*known)
+		*known = label(table, stack);
+	return *known;
+}
+
+static uint64_t label_heap(struct table *table, const struct window_cell *cell)
+{
+	const struct trace_heap *heap = reader_heap(table->asked->reader, cell->heap);
+	char handle[24];
+
+	if (cell->layer != WINDOW_HEAP)
+		return labels_text(table->labels, "(virtual memory)");
+	if (cell->heap == 0 || !heap)
+		return labels_text(table->labels, "malloc");
+	snprintf(handle, sizeof handle, "0x%" PRIx64, heap->handle);
+	return labels_text(table->labels, heap->handle ? handle : heap->name);
+}
+
+// Whether the value of the key is a function of a cell.
+static bool of_cell(enum keys_key key)
+{
+	return key != KEYS_IMPACT && key != KEYS_TYPE && key != KEYS_MARK && key != KEYS_LIFETIME;
+}
+
+// process: its id. layer: its bit. thread: its tid. owner: + 1; 0 is a heap. stack: its label.
+// size: bytes. heap, module, function, tag: the label of a text.
+static uint64_t value_of(struct table *table, enum keys_key key, const struct window_cell *cell)
+{
+	const struct trace_thread *thread;
+
+	switch (key) {
+	case KEYS_PROCESS:
+		return cell->process;
+	case KEYS_LAYER:
+		return cell->layer;
+	case KEYS_HEAP:
+		return label_heap(table, cell);
+	case KEYS_THREAD:
+		thread = reader_thread(table->asked->reader, cell->thread);
+		return thread ? thread->tid : 0;
+	case KEYS_OWNER:
+		return cell->layer == WINDOW_VM ? cell->owner + UINT64_C(1) : 0;
+	case KEYS_MODULE:
+		return of_stack(table, &table->modules, cell->stack, label_module);
+	case KEYS_FUNCTION:
+		return of_stack(table, &table->functions, cell->stack, label_function);
+	case KEYS_STACK:
+		return labels_stack(table->labels, cell->stack);
+	case KEYS_TAG:
+		return of_stack(table, &table->stack_tags, cell->stack, label_tag);
+	case KEYS_SIZE:
+		return cell->size;
+	default:
+		return 0;
+	}
+}
+
+// ---- groups ----
+
+static bool is_tuple(const void *context, uint32_t position, const void *key)
+{
+	const struct table_level *level = context;
+
+	return memcmp(level->tuples + position * level->width, key,
+		      level->width * sizeof *level->tuples) == 0;
+}
+
+static uint32_t find_group(struct table_level *level, const uint64_t *tuple)
+{
+	uint32_t count = (uint32_t)level->groups;
+	uint32_t found = index_set_put(&level->group_of, index_set_hash(tuple, level->width),
+				       is_tuple, level, tuple, count);
+
+	if (found == count) {
+		level->tuples = mem_grow(level->tuples, &level->capacity,
+					 (level->groups + 1) * level->width, sizeof *tuple);
+		memcpy(level->tuples + level->groups++ * level->width, tuple,
+		       level->width * sizeof *tuple);
+	}
+	return found;
+}
+
+static uint32_t *presence(const struct table *table, stack_id stack)
+{
+	return &table->present[stack < table->stacks_count ? stack : 0];
+}
+
+// A grouping by the stack itself, which needs no names.
+static uint32_t group_by_stack(void *context, const struct window_cell *cell)
+{
+	struct table *table = context;
+	uint32_t *number = presence(table, cell->stack);
+
+	if (!query_context_selects(table->asked, cell))
+		return WINDOW_SKIP;
+	if (!*number)
+		*number = ++table->present_count;
+	return *number - 1;
+}
+
+static bool names_stacks(const struct keys *keys)
+{
+	return keys_has(keys, KEYS_STACK) || keys_has(keys, KEYS_FUNCTION) ||
+	       keys_has(keys, KEYS_MODULE) || keys_has(keys, KEYS_TAG);
+}
+
+static bool row_is_empty(const struct window_row *row, const struct window_rest *rest)
+{
+	return window_present(row).count == 0 && rest->orphans == 0;
+}
+
+// Find out which stacks are in the window, so that no others are given names.
+static bool find_present(struct table *table, struct err *err)
+{
+	struct window_query query = query_context_query(table->asked, QUERY_CONTEXT_ALL,
+							table->asked->from, table->asked->to);
+	struct window_result result;
+
+	table->stacks_count = reader_stacks_count(table->asked->reader);
+	table->present = mem_alloc(table->stacks_count + (size_t)1, sizeof *table->present);
+	query.group = group_by_stack;
+	query.context = table;
+	if (!window_ask(table->asked->window, &query, &result, err))
+		return false;
+	for (size_t i = 0; i < table->stacks_count || i == 0; i++) {
+		uint32_t number = table->present[i];
+		struct window_rest rest;
+
+		if (number == 0)
+			continue;
+		rest = window_rest_of(&result, number - 1);
+		if (number > result.rows_count || row_is_empty(&result.rows[number - 1], &rest))
+			table->present[i] = 0;
+	}
+	window_result_fini(&result);
+	return true;
+}
+
+// The engine's grouping: whether an orphan, and the values of the cell's keys.
+static uint32_t group(void *context, const struct window_cell *cell)
+{
+	struct table_level *level = context;
+	const struct keys *keys = &level->table->options->keys;
+	uint64_t tuple[KEYS_COUNT + 1] = { cell->orphans };
+
+	if (level->table->present && !*presence(level->table, cell->stack))
+		return WINDOW_SKIP;
+	if (!query_context_selects(level->table->asked, cell))
+		return WINDOW_SKIP;
+	for (size_t i = 0; i < level->depth; i++)
+		if (of_cell(keys->list[i]))
+			tuple[i + 1] = value_of(level->table, keys->list[i], cell);
+	return find_group(level, tuple);
+}
+
+struct window_query table_query(struct table *table, size_t depth, const struct table_phase *phase)
+{
+	struct window_query query = query_context_query(table->asked, QUERY_CONTEXT_ALL,
+							table->asked->from, table->asked->to);
+
+	for (size_t i = 0; i < depth; i++) {
+		query.by_size |= table->options->keys.list[i] == KEYS_SIZE;
+		query.by_thread |= table->options->keys.list[i] == KEYS_THREAD;
+	}
+	if (phase) {
+		query.from = phase->from;
+		query.to = phase->to;
+	}
+	query.peaks_only = table->options->peaks_only;
+	query.group = group;
+	query.context = &table->levels[depth];
+	return query;
+}
+
+// ---- rows ----
+
+// What the rows of a group share, and what tells them apart.
+struct place {
+	const uint64_t *tuple;
+	uint64_t phase;
+	enum window_type type; // WINDOW_TYPES: the row is of several
+};
+
+// Frees of nothing known are of no type: their row stands where the types do, with nothing below.
+static size_t orphans_depth(const struct keys *keys)
+{
+	for (size_t i = 0; i < keys->count; i++)
+		if (keys->list[i] == KEYS_TYPE || keys->list[i] == KEYS_IMPACT)
+			return i + 1;
+	return keys->count;
+}
+
+static uint64_t value_at(const struct table *table, size_t level, const struct place *place,
+			 bool orphans)
+{
+	switch (table->options->keys.list[level]) {
+	case KEYS_MARK:
+		return place->phase;
+	case KEYS_TYPE:
+		return place->type;
+	case KEYS_IMPACT:
+		return orphans ? WINDOW_TYPES : impact_of(place->type);
+	default:
+		return place->tuple[level + 1];
+	}
+}
+
+static bool orphans_at(const struct table *table, size_t level, const struct place *place)
+{
+	return place->tuple[0] && level + 1 == orphans_depth(&table->options->keys);
+}
+
+// The row of so many keys; TABLE_NONE: it was not kept, or one above it was not.
+static uint32_t find_row(const struct table *table, size_t depth, const struct place *place)
+{
+	uint32_t row = 0;
+
+	for (size_t i = 0; i < depth && row != TABLE_NONE; i++) {
+		bool orphans = orphans_at(table, i, place);
+
+		row = table_find_child(table, row, value_at(table, i, place, orphans), orphans);
+	}
+	return row;
+}
+
+// Leave only what --impact asks for.
+static void keep_types(const struct table *table, struct window_row *row, struct window_rest *rest)
+{
+	unsigned types = table->asked->selection.query.types;
+
+	window_keep_types(row, types);
+	if (types)
+		*rest = (struct window_rest){ 0 };
+}
+
+bool table_typed(const struct table *table, size_t depth)
+{
+	for (size_t i = 0; i < depth; i++)
+		if (table->options->keys.list[i] == KEYS_TYPE ||
+		    table->options->keys.list[i] == KEYS_IMPACT)
+			return true;
+	return false;
+}
+
+static void add_row(struct table *table, size_t depth, const struct place *place,
+		    uint32_t group_number, const struct window_row *sums,
+		    const struct window_rest *rest)
+{
+	bool orphans = orphans_at(table, depth - 1, place);
+	struct table_row row = {
+		.parent = find_row(table, depth - 1, place),
+		.depth = (uint32_t)depth,
+		.value = value_at(table, depth - 1, place, orphans),
+		.orphans = orphans,
+		.sums = *sums,
+		.rest = *rest,
+		.group = window_present(sums).count ? group_number : WINDOW_SKIP,
+	};
+
+	if (row.parent != TABLE_NONE)
+		table_add_row(table, &row);
+}
+
+// Which types are one row: sets of them, as bits.
+static const unsigned by_type[WINDOW_TYPES] = { 1u << WINDOW_AIFI, 1u << WINDOW_AIFO,
+						1u << WINDOW_AOFI, 1u << WINDOW_AOFO };
+static const unsigned by_impact[WINDOW_TYPES] = { 1u << WINDOW_AIFI,
+						  1u << WINDOW_AIFO | 1u << WINDOW_AOFI, 0,
+						  1u << WINDOW_AOFO };
+
+static const unsigned *type_sets(const struct table *table, size_t depth)
+{
+	for (size_t i = 0; i < depth; i++)
+		if (table->options->keys.list[i] == KEYS_TYPE)
+			return by_type;
+	return by_impact;
+}
+
+// One group of the engine's answer becomes a row, or one for each set of types. Gives how many;
+// they are added if `place` is there.
+static uint32_t rows_of_group(struct table *table, size_t depth, struct place *place,
+			      uint32_t group_number, struct window_row sums,
+			      struct window_rest rest)
+{
+	static const struct window_rest none;
+	const uint64_t *tuple =
+		table->levels[depth].tuples + group_number * table->levels[depth].width;
+	const unsigned *sets = type_sets(table, depth);
+	uint32_t count = 0;
+
+	keep_types(table, &sums, &rest);
+	if (row_is_empty(&sums, &rest) ||
+	    (tuple[0] && depth > orphans_depth(&table->options->keys)))
+		return 0;
+	if (!table_typed(table, depth) || tuple[0]) {
+		if (place) {
+			place->type = WINDOW_TYPES;
+			add_row(table, depth, place, group_number, &sums, &rest);
+		}
+		return 1;
+	}
+	for (int set = 0; set < WINDOW_TYPES; set++) {
+		struct window_row part = { 0 };
+
+		for (int type = 0; type < WINDOW_TYPES; type++)
+			if (sets[set] >> type & 1)
+				part.type[type] = sums.type[type];
+		if (window_present(&part).count == 0)
+			continue;
+		count++;
+		if (!place)
+			continue;
+		place->type = (enum window_type)set;
+		add_row(table, depth, place, group_number, &part, &none);
+	}
+	return count;
+}
+
+// Above where the types stand, frees of nothing known belong to the row with the same keys.
+static void join_orphans(struct table *table, size_t depth, struct window_result *result)
+{
+	const struct table_level *level = &table->levels[depth];
+	size_t capacity = result->rests_count;
+
+	if (depth >= orphans_depth(&table->options->keys))
+		return;
+	for (uint32_t i = 0; i < result->rests_count; i++) {
+		uint64_t tuple[KEYS_COUNT + 1];
+		struct window_rest rest = result->rests[i];
+		uint32_t other;
+
+		memcpy(tuple, level->tuples + i * level->width, level->width * sizeof *tuple);
+		if (!tuple[0] || rest.orphans == 0)
+			continue;
+		tuple[0] = 0;
+		other = index_set_find(&level->group_of, index_set_hash(tuple, level->width),
+				       is_tuple, level, tuple);
+		if (other >= result->rows_count || window_present(&result->rows[other]).count == 0)
+			continue;
+		window_add_rest(window_result_make_rest(result, &capacity, other), &rest);
+		result->rests[i] = (struct window_rest){ 0 };
+	}
+}
+
+static bool take_groups(struct table *table, size_t depth, const struct table_phase *phase,
+			struct window_result *result, struct err *err)
+{
+	const struct table_level *level = &table->levels[depth];
+	uint64_t count = 0;
+
+	join_orphans(table, depth, result);
+	for (uint32_t i = 0; i < result->rows_count; i++)
+		count += rows_of_group(table, depth, NULL, i, result->rows[i],
+				       window_rest_of(result, i));
+	if (!table_fits(table, count, err))
+		return false;
+	for (uint32_t i = 0; i < result->rows_count; i++) {
+		struct place place = {
+			.tuple = level->tuples + i * level->width,
+			.phase = phase ? (uint64_t)(phase - table->phases) : 0,
+		};
+
+		rows_of_group(table, depth, &place, i, result->rows[i], window_rest_of(result, i));
+	}
+	return true;
+}
+
+static void take_total(struct table *table, const struct window_result *result)
+{
+	table->rows[0].sums = result->total;
+	table->rows[0].rest = result->total_rest;
+	keep_types(table, &table->rows[0].sums, &table->rows[0].rest);
+	// Of frees of nothing known, which are a group of their own, there are no details.
+	for (uint32_t i = 0; i < result->rows_count; i++) {
+		struct window_row sums = result->rows[i];
+		struct window_rest rest = { 0 };
+
+		keep_types(table, &sums, &rest);
+		if (window_present(&sums).count)
+			table->rows[0].group = i;
+	}
+}
+
+static bool ask(struct table *table, size_t depth, const struct table_phase *phase, struct err *err)
+{
+	struct window_query query = table_query(table, depth, phase);
+	struct window_result result;
+	bool good = true;
+
+	if (!window_ask(table->asked->window, &query, &result, err))
+		return false;
+	if (depth == 0)
+		take_total(table, &result);
+	else
+		good = take_groups(table, depth, phase, &result, err);
+	window_result_fini(&result);
+	return good;
+}
+
+// ---- single allocations ----
+
+enum window_type table_type_of(const struct window_query *query,
+			       const struct window_allocation *allocation)
+{
+	bool by_exit = allocation->end_kind == WINDOW_END_EXIT ||
+		       allocation->end_kind == WINDOW_END_EXEC;
+	bool ends = allocation->end < query->to && (query->exit_frees || !by_exit);
+
+	if (allocation->begin >= query->from && query->from != query->to)
+		return ends ? WINDOW_AIFI : WINDOW_AIFO;
+	return ends ? WINDOW_AOFI : WINDOW_AOFO;
+}
+
+struct walk {
+	struct table *table;
+	const struct table_phase *phase;
+	struct window_query query;
+	uint64_t most;
+	bool too_many;
+};
+
+static bool take_allocation(void *context, const struct window_allocation *allocation)
+{
+	struct walk *walk = context;
+	struct table *table = walk->table;
+	struct table_level *level = walk->query.context;
+	enum window_type type = table_type_of(&walk->query, allocation);
+	struct window_row sums = { 0 };
+	struct window_rest rest = { 0 };
+	uint64_t tuple[KEYS_COUNT + 1];
+	struct place place = { .tuple = tuple, .type = type };
+	uint32_t parent;
+
+	sums.type[type] = (struct heap_amount){ 1, allocation->cell.size };
+	keep_types(table, &sums, &rest);
+	if (row_is_empty(&sums, &rest))
+		return true;
+	memcpy(tuple, level->tuples + allocation->group * level->width,
+	       level->width * sizeof *tuple);
+	if (walk->phase)
+		place.phase = (uint64_t)(walk->phase - table->phases);
+	parent = find_row(table, level->depth - 1, &place);
+	if (parent == TABLE_NONE)
+		return true;
+	walk->too_many =
+		!table_single_add(table, allocation, parent, allocation->group, type, walk->most);
+	return !walk->too_many;
+}
+
+uint64_t table_memory(const struct table *table)
+{
+	uint64_t bytes = table->asked->options.window.memory_bytes;
+
+	return bytes ? bytes : UINT64_C(256) << 20;
+}
+
+static bool walk_allocations(struct table *table, const struct table_phase *phase, struct err *err)
+{
+	size_t each = 2 * sizeof(struct window_allocation) + sizeof(struct table_row) + 32;
+	struct walk walk = {
+		.table = table,
+		.phase = phase,
+		.query = table_query(table, table->options->keys.count, phase),
+		.most = table_memory(table) / 2 / each,
+	};
+
+	if (!window_walk(table->asked->window, &walk.query, take_allocation, &walk, err))
+		return false;
+	return !walk.too_many ||
+	       err_set(err, ERR_LIMIT,
+		       "more than %" PRIu64 " single allocations do not fit in half of the memory: "
+		       "show fewer (-n), choose fewer with filters, or raise --memory",
+		       walk.most);
+}
+
+// ---- phases ----
+
+static void add_phase(struct table *table, struct table_phase phase, size_t *capacity)
+{
+	// One without events may still be long; marks set at once leave nothing between them.
+	if (phase.from >= phase.to && phase.from_ns >= phase.to_ns) {
+		mem_free(phase.name);
+		return;
+	}
+	table->phases =
+		mem_grow(table->phases, capacity, table->phases_count + 1, sizeof *table->phases);
+	table->phases[table->phases_count++] = phase;
+}
+
+// "load", "load#2" where there are several.
+static char *name_mark(const struct window_mark *marks, size_t count, size_t index)
+{
+	struct str text = { 0 };
+	size_t same = 0, nth = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		same += strcmp(marks[i].name, marks[index].name) == 0;
+		nth = i == index ? same : nth;
+	}
+	str_add(&text, marks[index].name);
+	if (same > 1)
+		str_format(&text, "#%zu", nth);
+	return str_take(&text);
+}
+
+// Set when the window begins: the phase that the window begins in bears its name.
+static bool is_before(const struct window_mark *mark, const struct query_context *asked)
+{
+	return mark->edge < asked->from ||
+	       (mark->edge == asked->from && mark->time_ns <= asked->from_ns);
+}
+
+static void find_phases(struct table *table)
+{
+	struct query_context *asked = table->asked;
+	struct table_phase phase = { asked->from, 0, asked->from_ns, 0, mem_copy_text("(begin)") };
+	size_t count, capacity = 0;
+	const struct window_mark *marks = window_marks(asked->window, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (marks[i].edge >= asked->to ||
+		    !query_has_process(&asked->selection.query, marks[i].process))
+			continue;
+		if (is_before(&marks[i], asked)) {
+			mem_free(phase.name);
+			phase.name = name_mark(marks, count, i);
+			continue;
+		}
+		phase.to = marks[i].edge;
+		phase.to_ns = marks[i].time_ns;
+		add_phase(table, phase, &capacity);
+		phase.from = phase.to;
+		phase.from_ns = phase.to_ns;
+		phase.name = name_mark(marks, count, i);
+	}
+	phase.to = asked->to;
+	phase.to_ns = asked->to_ns;
+	add_phase(table, phase, &capacity);
+}
+
+const struct table_phase *table_phase_of(const struct table *table, const struct table_row *row)
+{
+	for (; row->depth > 0; row = &table->rows[row->parent])
+		if (table_key(table, row) == KEYS_MARK)
+			return &table->phases[row->value];
+	return NULL;
+}
+
+// ---- all of it ----
+
+static bool fetch_shown(struct table *table, const uint32_t *list, size_t count, struct err *err)
+{
+	struct window_allocation *wanted = mem_alloc(count, sizeof *wanted);
+	size_t wanted_count = 0;
+	bool good;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct table_row *row = &table->rows[list[i]];
+
+		if (row->depth > 0 && table_key(table, row) == KEYS_LIFETIME && !row->orphans)
+			wanted[wanted_count++] = table->allocations[row->value];
+	}
+	good = window_fetch(table->asked->window, wanted, wanted_count, err);
+	wanted_count = 0;
+	for (size_t i = 0; i < count && good; i++) {
+		const struct table_row *row = &table->rows[list[i]];
+
+		if (row->depth > 0 && table_key(table, row) == KEYS_LIFETIME && !row->orphans)
+			table->allocations[row->value] = wanted[wanted_count++];
+	}
+	mem_free(wanted);
+	return good;
+}
+
+static bool fill_level(struct table *table, size_t depth, struct err *err)
+{
+	const struct keys *keys = &table->options->keys;
+	bool single = depth > 0 && keys->list[depth - 1] == KEYS_LIFETIME;
+	bool phased = false;
+	size_t times;
+
+	for (size_t i = 0; i < depth; i++)
+		phased |= keys->list[i] == KEYS_MARK;
+	times = phased ? table->phases_count : 1;
+	table_begin_level(table, depth);
+	for (size_t i = 0; i < times; i++) {
+		const struct table_phase *phase = phased ? &table->phases[i] : NULL;
+
+		if (single ? !walk_allocations(table, phase, err) : !ask(table, depth, phase, err))
+			return false;
+	}
+	if (single)
+		table_singles_insert(table);
+	else if (depth > 0)
+		table_end_level(table, depth);
+	return true;
+}
+
+static bool fill(struct table *table, struct err *err)
+{
+	const struct table_options *options = table->options;
+	bool by_detail = options->sorted && table_column_details(options->sort);
+	uint32_t *list;
+	size_t count;
+	bool good = true;
+
+	for (size_t depth = 0; depth <= options->keys.count && good; depth++)
+		good = fill_level(table, depth, err);
+	if (!good)
+		return false;
+	table_lay_out(table);
+	if (by_detail) {
+		list = table_list(table, true, &count);
+		good = table_detail(table, list, count, err);
+		mem_free(list);
+	}
+	table_sort(table);
+	list = table_list(table, false, &count);
+	good = good && (by_detail || !options->details || table_detail(table, list, count, err)) &&
+	       (!keys_has(&options->keys, KEYS_LIFETIME) || fetch_shown(table, list, count, err));
+	mem_free(list);
+	return good;
+}
+
+struct table *table_new(struct query_context *asked, const struct table_options *options,
+			struct err *err)
+{
+	size_t levels = options->keys.count + 1;
+	struct table *table;
+
+	if (keys_has(&options->keys, KEYS_TAG) && !options->tags) {
+		err_set(err, ERR_USAGE, "key 'tag' needs --tags FILE");
+		return NULL;
+	}
+	table = mem_alloc(1, sizeof *table);
+	table->asked = asked;
+	table->options = options;
+	table->labels = labels_new(options->labels, asked->reader, asked->names);
+	table->rows = mem_grow(NULL, &table->rows_capacity, 16, sizeof *table->rows);
+	table->rows[0] = (struct table_row){ .parent = TABLE_NONE, .group = WINDOW_SKIP };
+	table->rows_count = 1;
+	table->levels = mem_alloc(levels, sizeof *table->levels);
+	for (size_t i = 0; i < levels; i++)
+		table->levels[i] =
+			(struct table_level){ .table = table, .depth = i, .width = i + 1 };
+	if (keys_has(&options->keys, KEYS_MARK))
+		find_phases(table);
+	if ((names_stacks(&options->keys) && !find_present(table, err)) || !fill(table, err)) {
+		table_free(table);
+		return NULL;
+	}
+	query_context_matched(asked, window_present(&table->rows[0].sums).count +
+					     table->rows[0].rest.orphans);
+	return table;
+}
+
+void table_free(struct table *table)
+{
+	if (!table)
+		return;
+	for (size_t i = 0; i <= table->options->keys.count; i++) {
+		mem_free(table->levels[i].tuples);
+		index_set_fini(&table->levels[i].group_of);
+	}
+	for (size_t i = 0; i < table->phases_count; i++)
+		mem_free(table->phases[i].name);
+	mem_free(table->phases);
+	mem_free(table->levels);
+	mem_free(table->rows);
+	mem_free(table->order);
+	mem_free(table->allocations);
+	mem_free(table->dropped);
+	table_singles_free(table->singles);
+	mem_free(table->functions);
+	mem_free(table->modules);
+	mem_free(table->stack_tags);
+	index_set_fini(&table->children);
+	mem_free(table->present);
+	labels_free(table->labels);
+	mem_free(table);
+}

@@ -1,0 +1,203 @@
+// The columns of a table: how they are called, and a row's figures.
+#include "report/table/table.h"
+
+#include "base/mem.h"
+#include "report/table/lines.h"
+
+#include <string.h>
+
+static struct sheet_cell get_figure(const struct sheet_at *at)
+{
+	const struct table_row *row = at->row;
+
+	// Of frees of nothing known there are no allocations that lived.
+	if (at->column->at == TABLE_COUNT)
+		return sheet_u64(true, window_present(&row->sums).count);
+	return table_cell(row, (enum table_column)at->column->at);
+}
+
+static void write_amount(const struct sheet_at *at)
+{
+	struct heap_amount amount;
+
+	memcpy(&amount, (const char *)at->row + at->column->at, sizeof amount);
+	lines_json_amount(at->sheet->json, at->column->name, amount);
+}
+
+#define FIGURE(called, id, name, kind, flags, says)                                                \
+	{                                                                                          \
+		name, SHEET_##kind, flags, get_figure, TABLE_##id, .meaning = says, .word = called \
+	}
+#define AMOUNT(field, says)                                                                 \
+	{                                                                                   \
+#field, SHEET_OBJECT, SHEET_JSON_ONLY,                                      \
+			.json = write_amount, .at = offsetof(struct table_row, rest.field), \
+			.meaning = says                                                     \
+	}
+const struct sheet_column table_figures[TABLE_FIGURES] = {
+	FIGURE("count", COUNT, "count", COUNT, 0,
+	       "allocations that lived in the window, for any part of it"),
+	FIGURE("size", SIZE, "size", BYTES, 0, "the bytes of those"),
+	FIGURE("impacting", IMPACTING, "impacting_size", BYTES, SHEET_CHANGE,
+	       "bytes that it grew by in the window"),
+	FIGURE("allocated", ALLOCATED, "allocated", BYTES, 0, "bytes allocated in it"),
+	FIGURE("allocated-count", ALLOCATED_COUNT, "allocated_count", COUNT, 0,
+	       "allocations in it"),
+	FIGURE("freed", FREED, "freed", BYTES, 0, "bytes freed in it"),
+	FIGURE(NULL, FREED_COUNT, "freed_count", COUNT, SHEET_JSON_ONLY, "frees in it"),
+	FIGURE("peak", PEAK, "peak_size", BYTES, 0, "the most bytes that were live at once"),
+	FIGURE("peak-count", PEAK_COUNT, "peak_count", COUNT, 0,
+	       "blocks that were live at that moment"),
+	FIGURE("most-count", MOST_COUNT, "most_count", COUNT, 0,
+	       "the most blocks that were live at once"),
+	FIGURE("first", FIRST, "first_ns", TIME, SHEET_PROGRAMS,
+	       "when its first allocation was made"),
+	FIGURE("last", LAST, "last_ns", TIME, SHEET_PROGRAMS, "when its last allocation was made"),
+	FIGURE("median", MEDIAN, "lifetime_median_ns", TIME, 0,
+	       "half of those that ended lived no longer"),
+	FIGURE("p99", P99, "lifetime_p99_ns", TIME, SHEET_PROGRAMS,
+	       "99 of 100 that ended lived no longer"),
+	AMOUNT(by_exit, "lived when their process exited"),
+	AMOUNT(by_exec, "lived when their process called exec"),
+	AMOUNT(by_destroy, "were freed with their heap"),
+	{ "orphan_frees", SHEET_COUNT, 0, SHEET_FIELD(struct table_row, rest.orphans),
+	  .meaning = "frees of addresses where nothing was known to live" },
+};
+
+const struct sheet_column *table_column_sheet(enum table_column column)
+{
+	const struct sheet_column *at = table_figures;
+
+	while (!at->word || at->at != column)
+		at++;
+	return at;
+}
+
+const char *table_column_word(enum table_column column)
+{
+	return column == TABLE_NAME ? "name" : table_column_sheet(column)->word;
+}
+
+void table_write_columns(struct sink *sink)
+{
+	for (enum table_column i = 0; i < TABLE_NAME; i++)
+		sink_format(sink, "%-16s %s\n", table_column_word(i),
+			    table_column_sheet(i)->meaning);
+}
+
+bool table_column_lifetimes(enum table_column column)
+{
+	return column == TABLE_MEDIAN || column == TABLE_P99;
+}
+
+bool table_column_details(enum table_column column)
+{
+	return column >= TABLE_PEAK && column <= TABLE_P99;
+}
+
+struct sheet_cell table_cell(const struct table_row *row, enum table_column column)
+{
+	bool known = true;
+
+	if (column == TABLE_FIRST || column == TABLE_LAST)
+		known = window_allocated(&row->sums).count > 0;
+	if (table_column_lifetimes(column))
+		known = row->detail.lifetimes > 0;
+	if (table_column_details(column))
+		known &= row->detailed;
+	return sheet_u64(known, (uint64_t)table_figure(row, column));
+}
+
+int64_t table_figure(const struct table_row *row, enum table_column column)
+{
+	switch (column) {
+	case TABLE_IMPACTING:
+		return window_impact(&row->sums);
+	case TABLE_SIZE:
+		return (int64_t)window_present(&row->sums).bytes;
+	case TABLE_COUNT:
+		return (int64_t)(row->orphans ? row->rest.orphans
+					      : window_present(&row->sums).count);
+	case TABLE_ALLOCATED:
+		return (int64_t)window_allocated(&row->sums).bytes;
+	case TABLE_FREED:
+		return (int64_t)window_freed(&row->sums).bytes;
+	case TABLE_PEAK:
+		return (int64_t)row->detail.peak_bytes;
+	case TABLE_PEAK_COUNT:
+		return (int64_t)row->detail.peak_count;
+	case TABLE_MOST_COUNT:
+		return (int64_t)row->detail.most_count;
+	case TABLE_FIRST:
+		return (int64_t)row->detail.first_ns;
+	case TABLE_LAST:
+		return (int64_t)row->detail.last_ns;
+	case TABLE_MEDIAN:
+		return (int64_t)row->detail.lifetime_median_ns;
+	case TABLE_P99:
+		return (int64_t)row->detail.lifetime_p99_ns;
+	case TABLE_ALLOCATED_COUNT:
+		return (int64_t)window_allocated(&row->sums).count;
+	case TABLE_FREED_COUNT:
+		return (int64_t)window_freed(&row->sums).count;
+	default:
+		return 0;
+	}
+}
+
+// `named` also knows "name".
+static bool find_column(const char *word, bool named, enum table_column *column, struct err *err)
+{
+	const char *words[TABLE_NAME + 2] = { NULL };
+	int count = named ? TABLE_NAME + 1 : TABLE_NAME;
+	const char *nearest;
+	struct str list = { 0 };
+
+	for (int i = 0; i < count; i++) {
+		words[i] = table_column_word((enum table_column)i);
+		if (strcmp(words[i], word) == 0 ||
+		    (i < TABLE_NAME &&
+		     strcmp(table_column_sheet((enum table_column)i)->name, word) == 0)) {
+			*column = (enum table_column)i;
+			str_fini(&list);
+			return true;
+		}
+		str_format(&list, "%s%s", i ? ", " : "", words[i]);
+	}
+	nearest = str_nearest(word, words);
+	if (nearest)
+		err_set(err, ERR_USAGE, "no column '%s'; did you mean '%s'?", word, nearest);
+	else
+		err_set(err, ERR_USAGE, "no column '%s' (%s)", word, str_get(&list));
+	str_fini(&list);
+	return false;
+}
+
+bool table_parse_sort(const char *text, struct table_options *options, struct err *err)
+{
+	options->sorted = true;
+	return find_column(text, true, &options->sort, err);
+}
+
+bool table_parse_columns(const char *text, struct table_options *options, struct err *err)
+{
+	bool good = true;
+
+	options->columns_count = 0;
+	if (strcmp(text, "all") == 0) {
+		for (int i = 0; i < TABLE_NAME; i++)
+			options->columns[options->columns_count++] = (enum table_column)i;
+		return true;
+	}
+	while (good && options->columns_count < TABLE_COLUMNS) {
+		size_t length = strcspn(text, ",");
+		char *word = mem_copy_bytes(text, length);
+
+		good = find_column(word, false, &options->columns[options->columns_count++], err);
+		mem_free(word);
+		if (text[length] == '\0')
+			return good;
+		text += length + 1;
+	}
+	return good ? err_set(err, ERR_USAGE, "too many columns") : false;
+}

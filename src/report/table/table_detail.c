@@ -1,0 +1,348 @@
+// What the rows of a table need single steps for. The engine tells it of groups of cells; rows of
+// one impact or type are found here, from the window's allocations.
+#include "report/table/table.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// The level of a row goes up or down. Before all others: what is there at the window's beginning.
+struct change {
+	uint64_t step;
+	uint64_t size;
+	uint32_t row;
+	bool up;
+};
+
+struct lifetime {
+	uint64_t lifetime_ns;
+	uint32_t row;
+};
+
+struct scan {
+	struct table *table;
+	struct window_query query;
+	// Rows of each group, chained.
+	uint32_t *first; // by group: index in `rows` + 1
+	size_t groups;
+	uint32_t *next; // by index in `rows`
+	const uint32_t *rows;
+	size_t rows_count;
+	struct change *changes;
+	size_t changes_count, changes_capacity;
+	struct lifetime *lifetimes;
+	size_t lifetimes_count, lifetimes_capacity;
+};
+
+bool table_row_in_type(const struct table *table, const struct table_row *row,
+		       enum window_type type)
+{
+	const char *impact = table_impact_word(type == WINDOW_AIFI   ? 1
+					       : type == WINDOW_AOFO ? 2
+								     : 0);
+	unsigned types = table->asked->selection.query.types;
+
+	if (types && !(types >> type & 1))
+		return false;
+	for (; row->depth > 0; row = &table->rows[row->parent]) {
+		enum keys_key key = table_key(table, row);
+
+		if (key == KEYS_TYPE && row->value != type)
+			return false;
+		if (key == KEYS_IMPACT && table_impact_word(row->value) != impact)
+			return false;
+	}
+	return true;
+}
+
+static void add_change(struct scan *scan, uint32_t row, uint64_t step, uint64_t size, bool up)
+{
+	scan->changes = mem_grow(scan->changes, &scan->changes_capacity, scan->changes_count + 1,
+				 sizeof *scan->changes);
+	scan->changes[scan->changes_count++] =
+		(struct change){ .step = step, .size = size, .row = row, .up = up };
+}
+
+static void add_times(struct scan *scan, uint32_t row, const struct window_allocation *allocation)
+{
+	struct window_detail *detail = &scan->table->rows[row].detail;
+	bool by_call = allocation->end_kind != WINDOW_END_NEVER &&
+		       allocation->end_kind != WINDOW_END_EXIT &&
+		       allocation->end_kind != WINDOW_END_EXEC;
+
+	if (allocation->begin >= scan->query.from) {
+		// A row that holds one has an allocation, so 0 is a time too.
+		if (allocation->begin_ns < detail->first_ns)
+			detail->first_ns = allocation->begin_ns;
+		if (allocation->begin_ns > detail->last_ns)
+			detail->last_ns = allocation->begin_ns;
+	}
+	if (!by_call || allocation->end < scan->query.from || allocation->end >= scan->query.to)
+		return;
+	scan->lifetimes = mem_grow(scan->lifetimes, &scan->lifetimes_capacity,
+				   scan->lifetimes_count + 1, sizeof *scan->lifetimes);
+	scan->lifetimes[scan->lifetimes_count++] =
+		(struct lifetime){ allocation->end_ns - allocation->begin_ns, row };
+}
+
+static bool take_allocation(void *context, const struct window_allocation *allocation)
+{
+	struct scan *scan = context;
+	enum window_type type = table_type_of(&scan->query, allocation);
+	uint32_t at = allocation->group < scan->groups ? scan->first[allocation->group] : 0;
+
+	for (; at; at = scan->next[at - 1]) {
+		uint32_t row = scan->rows[at - 1];
+		uint64_t begin = allocation->begin < scan->query.from ? 0 : allocation->begin;
+
+		if (!table_row_in_type(scan->table, &scan->table->rows[row], type))
+			continue;
+		add_times(scan, row, allocation);
+		// Outstanding still, but of a process that was gone before the window.
+		if (allocation->end < scan->query.from)
+			continue;
+		add_change(scan, row, begin, allocation->cell.size, true);
+		if (allocation->end < scan->query.to)
+			add_change(scan, row, allocation->end, allocation->cell.size, false);
+	}
+	return true;
+}
+
+static int compare_changes(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	if (x->row != y->row)
+		return x->row < y->row ? -1 : 1;
+	return x->step < y->step ? -1 : x->step > y->step;
+}
+
+static int compare_lifetimes(const void *a, const void *b)
+{
+	const struct lifetime *x = a, *y = b;
+
+	if (x->row != y->row)
+		return x->row < y->row ? -1 : 1;
+	return x->lifetime_ns < y->lifetime_ns ? -1 : x->lifetime_ns > y->lifetime_ns;
+}
+
+static void find_peaks(struct scan *scan)
+{
+	uint64_t bytes = 0, count = 0;
+
+	if (scan->changes_count)
+		qsort(scan->changes, scan->changes_count, sizeof *scan->changes, compare_changes);
+	for (size_t i = 0; i < scan->changes_count; i++) {
+		const struct change *change = &scan->changes[i];
+		struct window_detail *detail = &scan->table->rows[change->row].detail;
+		bool last = i + 1 == scan->changes_count || change[1].row != change->row;
+
+		bytes += change->up ? change->size : 0 - change->size;
+		count += change->up ? 1 : UINT64_MAX;
+		if (last || change[1].step != change->step) {
+			// The level that the window begins with is the first that counts.
+			if (bytes > detail->peak_bytes || change->step == 0) {
+				detail->peak_bytes = bytes;
+				detail->peak_count = count;
+				detail->peak_edge = change->step + 1;
+			}
+			if (count > detail->most_count)
+				detail->most_count = count;
+		}
+		if (last)
+			bytes = count = 0;
+	}
+}
+
+static void find_lifetimes(struct scan *scan)
+{
+	struct lifetime *lifetimes = scan->lifetimes;
+	size_t end;
+
+	if (scan->lifetimes_count)
+		qsort(lifetimes, scan->lifetimes_count, sizeof *lifetimes, compare_lifetimes);
+	for (size_t begin = 0; begin < scan->lifetimes_count; begin = end) {
+		struct window_detail *detail = &scan->table->rows[lifetimes[begin].row].detail;
+		size_t n;
+
+		for (end = begin; end < scan->lifetimes_count; end++)
+			if (lifetimes[end].row != lifetimes[begin].row)
+				break;
+		n = end - begin;
+		detail->lifetimes = n;
+		detail->lifetime_median_ns = lifetimes[begin + (n - 1) / 2].lifetime_ns;
+		detail->lifetime_p99_ns = lifetimes[begin + (n - 1) * 99 / 100].lifetime_ns;
+	}
+}
+
+// The types that a row is of, as bits.
+static unsigned types_of(const struct table *table, const struct table_row *row)
+{
+	unsigned types = 0;
+
+	for (unsigned type = 0; type < WINDOW_TYPES; type++)
+		if (table_row_in_type(table, row, (enum window_type)type))
+			types |= 1u << type;
+	return types;
+}
+
+// Rows of a depth and phase, of one type or impact each.
+static bool scan_rows(struct table *table, size_t depth, const struct table_phase *phase,
+		      const uint32_t *rows, size_t count, struct err *err)
+{
+	struct scan scan = {
+		.table = table,
+		.query = table_query(table, depth, phase),
+		.rows = rows,
+		.rows_count = count,
+		.next = mem_alloc(count, sizeof *scan.next),
+	};
+	bool good;
+
+	for (size_t i = 0; i < count; i++)
+		if (table->rows[rows[i]].group >= scan.groups)
+			scan.groups = table->rows[rows[i]].group + (size_t)1;
+	scan.first = mem_alloc(scan.groups, sizeof *scan.first);
+	for (size_t i = 0; i < count; i++) {
+		struct table_row *row = &table->rows[rows[i]];
+
+		row->detail = (struct window_detail){ .group = row->group,
+						      .peak_edge = scan.query.from,
+						      .first_ns = UINT64_MAX };
+		row->detailed = true;
+		scan.next[i] = scan.first[row->group];
+		scan.first[row->group] = (uint32_t)i + 1;
+		scan.query.walk_types |= types_of(table, row);
+	}
+	good = window_walk(table->asked->window, &scan.query, take_allocation, &scan, err);
+	find_peaks(&scan);
+	find_lifetimes(&scan);
+	for (size_t i = 0; i < count; i++)
+		if (table->rows[rows[i]].detail.first_ns == UINT64_MAX)
+			table->rows[rows[i]].detail.first_ns = 0;
+	mem_free(scan.changes);
+	mem_free(scan.lifetimes);
+	mem_free(scan.first);
+	mem_free(scan.next);
+	return good;
+}
+
+// Rows of a depth and phase that are whole groups.
+static bool ask_rows(struct table *table, size_t depth, const struct table_phase *phase,
+		     const uint32_t *rows, size_t count, struct err *err)
+{
+	struct window_query query = table_query(table, depth, phase);
+	struct window_detail *details = mem_alloc(count, sizeof *details);
+	bool good;
+
+	for (size_t i = 0; i < count; i++)
+		details[i].group = table->rows[rows[i]].group;
+	good = window_detail(table->asked->window, &query, details, count, err);
+	for (size_t i = 0; i < count && good; i++) {
+		table->rows[rows[i]].detail = details[i];
+		table->rows[rows[i]].detailed = true;
+	}
+	mem_free(details);
+	return good;
+}
+
+static bool fits(const struct table *table, const uint32_t *rows, size_t count)
+{
+	enum { BYTES_EACH = 2 * sizeof(struct change) + sizeof(struct lifetime) };
+	uint64_t memory = table->asked->options.window.memory_bytes;
+	uint64_t blocks = 0;
+
+	for (size_t i = 0; i < count; i++)
+		blocks += window_present(&table->rows[rows[i]].sums).count;
+	return blocks <= (memory ? memory : UINT64_C(256) << 20) / 2 / BYTES_EACH;
+}
+
+// One allocation: all is known.
+void table_tell_single(const struct window_allocation *allocation, struct table_row *row)
+{
+	bool inside = row->sums.type[WINDOW_AIFI].count || row->sums.type[WINDOW_AIFO].count;
+	bool ended = window_freed(&row->sums).count && allocation->end_kind != WINDOW_END_EXIT &&
+		     allocation->end_kind != WINDOW_END_EXEC;
+
+	row->detail = (struct window_detail){
+		.group = row->group,
+		.peak_bytes = allocation->cell.size,
+		.peak_count = allocation->cell.size > 0 || !inside, // 0 bytes: before it began
+		.most_count = 1,
+		.first_ns = inside ? allocation->begin_ns : 0,
+		.last_ns = inside ? allocation->begin_ns : 0,
+		.lifetimes = ended,
+		.lifetime_median_ns = ended ? allocation->end_ns - allocation->begin_ns : 0,
+		.lifetime_p99_ns = ended ? allocation->end_ns - allocation->begin_ns : 0,
+	};
+	row->detailed = true;
+}
+
+// Those that hold what both began and ended in the window, or the others: these are few, and soon
+// found, where it is long.
+static bool scan_some(struct table *table, size_t depth, const struct table_phase *phase,
+		      const uint32_t *rows, size_t count, bool transient, struct err *err)
+{
+	uint32_t *some = mem_alloc(count, sizeof *some);
+	size_t some_count = 0;
+	bool good = true;
+
+	for (size_t i = 0; i < count; i++)
+		if ((types_of(table, &table->rows[rows[i]]) >> WINDOW_AIFI & 1) == transient)
+			some[some_count++] = rows[i];
+	if (some_count > 0 && !fits(table, some, some_count))
+		table->details_left_out = true;
+	else if (some_count > 0)
+		good = scan_rows(table, depth, phase, some, some_count, err);
+	mem_free(some);
+	return good;
+}
+
+static bool detail_some(struct table *table, size_t depth, const struct table_phase *phase,
+			const uint32_t *rows, size_t count, struct err *err)
+{
+	bool single = depth > 0 && table->options->keys.list[depth - 1] == KEYS_LIFETIME;
+
+	if (count == 0)
+		return true;
+	if (single) {
+		for (size_t i = 0; i < count; i++)
+			table_tell_single(&table->allocations[table->rows[rows[i]].value],
+					  &table->rows[rows[i]]);
+		return true;
+	}
+	if (!table_typed(table, depth) && !table->asked->selection.query.types)
+		return ask_rows(table, depth, phase, rows, count, err);
+	return scan_some(table, depth, phase, rows, count, false, err) &&
+	       scan_some(table, depth, phase, rows, count, true, err);
+}
+
+bool table_detail(struct table *table, uint32_t *rows, size_t count, struct err *err)
+{
+	uint32_t *some = mem_alloc(count, sizeof *some);
+	bool good = true;
+
+	for (size_t depth = 0; depth <= table->options->keys.count && good; depth++) {
+		// Without phases there is one round.
+		for (size_t p = 0; p < (table->phases_count ? table->phases_count : 1); p++) {
+			const struct table_phase *phase = NULL;
+			size_t some_count = 0;
+
+			for (size_t i = 0; i < count; i++) {
+				const struct table_row *row = &table->rows[rows[i]];
+				const struct table_phase *its = table_phase_of(table, row);
+
+				if (row->depth != depth || row->orphans ||
+				    row->group == WINDOW_SKIP ||
+				    (its ? its != &table->phases[p] : p > 0))
+					continue;
+				phase = its;
+				some[some_count++] = rows[i];
+			}
+			good = good && detail_some(table, depth, phase, some, some_count, err);
+		}
+	}
+	mem_free(some);
+	return good;
+}

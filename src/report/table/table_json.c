@@ -1,0 +1,49 @@
+// A window's table for programs: docs/schema/window.json describes it.
+#include "report/table/table.h"
+
+static void write_total(struct json *json, const struct table *table)
+{
+	json_key(json, "total");
+	if (table->asked->layers == (WINDOW_HEAP | WINDOW_VM)) {
+		// Layers never add up; their rows are their totals.
+		json_null(json);
+		return;
+	}
+	table_write_figures(json, &table->rows[0]);
+}
+
+void table_json(struct table *table, struct sink *sink)
+{
+	const struct query_context *asked = table->asked;
+	const struct keys *keys = &table->options->keys;
+	struct sheet rows;
+	struct json json;
+
+	json_init(&json, sink, true);
+	json_object_begin(&json);
+	json_kv_string(&json, "schema", "tidemark-window-1");
+	json_kv_u64(&json, "from_ns", asked->from_ns);
+	json_kv_u64(&json, "to_ns", asked->to_ns);
+	json_kv_bool(&json, "complete", reader_complete(asked->reader));
+	json_kv_bool(&json, "sampled", reader_info(asked->reader)->sample_bytes > 0);
+	json_kv_bool(&json, "exit_frees", asked->options.exit_frees);
+	json_key(&json, "by");
+	json_array_begin(&json);
+	for (size_t i = 0; i < keys->count; i++)
+		json_string(&json, keys_word(keys->list[i]));
+	json_array_end(&json);
+	json_key(&json, "warnings");
+	json_array_begin(&json);
+	for (size_t i = 0; i < asked->warnings_count; i++)
+		json_string(&json, asked->warnings[i]);
+	json_array_end(&json);
+	json_key(&json, "rows");
+	json_array_begin(&json);
+	rows = sheet_in_json(&json);
+	table_rows(table, &rows);
+	json_array_end(&json);
+	json_kv_u64(&json, "rows_left_out", rows.left_out);
+	write_total(&json, table);
+	json_object_end(&json);
+	sink_text(sink, "\n");
+}

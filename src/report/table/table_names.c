@@ -1,0 +1,129 @@
+// What the rows of a table are called.
+#include "report/table/table.h"
+
+#include "base/str.h"
+#include "engine/space/space.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const impact_words[] = { "impacting", "transient", "persistent" };
+static const char *const type_words[] = { "AIFI", "AIFO", "AOFI", "AOFO" };
+
+const char *table_type_word(uint64_t type)
+{
+	return type < WINDOW_TYPES ? type_words[type] : "";
+}
+
+const char *table_impact_word(uint64_t impact)
+{
+	return impact <= TABLE_PERSISTENT ? impact_words[impact] : "";
+}
+
+enum keys_key table_key(const struct table *table, const struct table_row *row)
+{
+	return table->options->keys.list[row->depth - 1];
+}
+
+stack_id table_stack(const struct table *table, const struct table_row *row)
+{
+	return labels_first(table->labels, (uint32_t)row->value);
+}
+
+void table_describe_function(const struct table *table, stack_id stack, struct str *text)
+{
+	names_add_function(table->asked->names, stack, table->options->all_frames, text);
+}
+
+static void describe_process(const struct table *table, uint64_t value, struct str *text)
+{
+	const struct trace_process *process =
+		reader_process(table->asked->reader, (process_id)value);
+
+	if (!process) {
+		str_add(text, "(no process)");
+		return;
+	}
+	str_format(text, "%s %" PRIu32, names_file(process->exe), process->pid);
+	if (process->generation)
+		str_format(text, " (image %" PRIu32 ")", process->generation + 1);
+}
+
+static void describe_thread(const struct table *table, uint64_t tid, struct str *text)
+{
+	uint32_t count = reader_threads_count(table->asked->reader);
+
+	str_format(text, "thread %" PRIu64, tid);
+	for (thread_id id = 0; id < count; id++) {
+		const struct trace_thread *thread = reader_thread(table->asked->reader, id);
+
+		if (thread->tid != tid || !*thread->name)
+			continue;
+		str_format(text, " %s", thread->name);
+		return;
+	}
+}
+
+static void describe_allocation(const struct table *table, uint64_t value, struct str *text)
+{
+	const struct window_allocation *allocation = &table->allocations[value];
+	char begin[24], lifetime[24];
+
+	str_format(text, "0x%" PRIx64 "  at %s", allocation->address,
+		   str_duration(allocation->begin_ns, begin));
+	if (allocation->end_kind == WINDOW_END_NEVER)
+		str_add(text, ", never freed");
+	else
+		str_format(text, ", for %s",
+			   str_duration(allocation->end_ns - allocation->begin_ns, lifetime));
+}
+
+void table_describe(const struct table *table, const struct table_row *row, struct str *text)
+{
+	char size[28];
+
+	if (row->depth == 0) {
+		str_add(text, "total");
+		return;
+	}
+	switch (table_key(table, row)) {
+	case KEYS_PROCESS:
+		describe_process(table, row->value, text);
+		break;
+	case KEYS_LAYER:
+		str_add(text, row->value == WINDOW_VM ? "vm" : "heap");
+		break;
+	case KEYS_THREAD:
+		describe_thread(table, row->value, text);
+		break;
+	case KEYS_OWNER:
+		str_add(text,
+			row->value ? space_owner_word((enum space_owner)(row->value - 1)) : "heap");
+		break;
+	case KEYS_STACK:
+		table_describe_function(table, table_stack(table, row), text);
+		break;
+	case KEYS_IMPACT:
+	case KEYS_TYPE:
+		if (row->orphans)
+			str_add(text, "orphan");
+		else
+			str_add(text, table_key(table, row) == KEYS_TYPE
+					      ? table_type_word(row->value)
+					      : table_impact_word(row->value));
+		break;
+	case KEYS_SIZE:
+		str_format(text, "%s byte%s", str_count(row->value, size),
+			   row->value == 1 ? "" : "s");
+		break;
+	case KEYS_MARK:
+		str_add(text, table->phases[row->value].name);
+		break;
+	case KEYS_LIFETIME:
+		describe_allocation(table, row->value, text);
+		break;
+	default:
+		str_add(text, labels_get_text(table->labels, (uint32_t)row->value));
+		break;
+	}
+}

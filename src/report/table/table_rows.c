@@ -1,0 +1,207 @@
+// The rows of a table as they are found: a level at a time, each below a row of the level before.
+//
+// Where only the first rows_max of each parent will be shown and their figures are enough to tell
+// which these are, the others go as soon as there are many of them, and only their number and sums
+// stay. What would be below them is not taken at all.
+#include "report/table/table.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+// Rows of a level that are not chosen from yet; what one that is kept takes, with its details, its
+// names and what the engine has of it.
+enum { ROWS_WAITING = 1 << 13, ROW_BYTES = 480 };
+
+// ---- rows by their keys ----
+
+static uint64_t hash_row(const struct table_row *row)
+{
+	const uint64_t numbers[] = { row->parent, row->value, row->orphans };
+
+	return index_set_hash(numbers, 3);
+}
+
+static bool is_row(const void *context, uint32_t position, const void *key)
+{
+	const struct table *table = context;
+	const struct table_row *row = &table->rows[position], *wanted = key;
+
+	return row->parent == wanted->parent && row->value == wanted->value &&
+	       row->orphans == wanted->orphans;
+}
+
+uint32_t table_find_child(const struct table *table, uint32_t parent, uint64_t value, bool orphans)
+{
+	const struct table_row row = { .parent = parent, .value = value, .orphans = orphans };
+
+	return index_set_find(&table->children, hash_row(&row), is_row, table, &row);
+}
+
+// ---- which are kept ----
+
+static bool chooses(const struct table_options *options)
+{
+	return options->rows_max > 0 && options->sort != TABLE_NAME &&
+	       !(options->sorted && table_column_details(options->sort));
+}
+
+void table_drop(struct table *table, uint32_t parent, const struct window_row *sums)
+{
+	size_t before = table->dropped_capacity;
+
+	if (parent >= before) {
+		table->dropped = mem_grow(table->dropped, &table->dropped_capacity,
+					  parent + (size_t)1, sizeof *table->dropped);
+		memset(table->dropped + before, 0,
+		       (table->dropped_capacity - before) * sizeof *table->dropped);
+	}
+	table->dropped[parent].rows++;
+	window_add_row(&table->dropped[parent].sums, sums);
+}
+
+uint64_t table_dropped(const struct table *table, const struct table_row *row,
+		       struct window_row *sums)
+{
+	size_t index = (size_t)(row - table->rows);
+
+	if (index >= table->dropped_capacity)
+		return 0;
+	if (sums)
+		window_add_row(sums, &table->dropped[index].sums);
+	return table->dropped[index].rows;
+}
+
+static int compare_siblings(const void *a, const void *b, void *context)
+{
+	const struct table_row *left = a, *right = b;
+
+	if (left->parent != right->parent)
+		return left->parent < right->parent ? -1 : 1;
+	return table_compare_shown(context, left, right);
+}
+
+// Of the present level leave the first rows_max of each parent, and frees of nothing known.
+static void choose(struct table *table)
+{
+	struct table_row *rows = table->rows + table->level_begin;
+	size_t count = table->rows_count - table->level_begin, kept = 0;
+	uint64_t rank = 0;
+
+	if (count == 0)
+		return;
+	mem_sort(rows, count, sizeof *rows, compare_siblings, table);
+	for (size_t i = 0; i < count; i++) {
+		rank = kept > 0 && rows[kept - 1].parent == rows[i].parent ? rank + 1 : 1;
+		if (rank > table->options->rows_max && !rows[i].orphans)
+			table_drop(table, rows[i].parent, &rows[i].sums);
+		else
+			rows[kept++] = rows[i];
+	}
+	table->rows_count = table->level_begin + kept;
+	table->choose_at = table->level_begin + kept * 2;
+}
+
+// ---- a level ----
+
+// Impacts and types are few, and further windows may have some that this one has not.
+static bool is_of_types(const struct table *table, size_t depth)
+{
+	enum keys_key key = table->options->keys.list[depth - 1];
+
+	return key == KEYS_IMPACT || key == KEYS_TYPE;
+}
+
+void table_begin_level(struct table *table, size_t depth)
+{
+	table->level_begin = table->rows_count;
+	table->choose_at = 0;
+	table->choosing = depth > 0 && chooses(table->options) && !is_of_types(table, depth);
+}
+
+void table_add_row(struct table *table, const struct table_row *row)
+{
+	const struct table_options *options = table->options;
+
+	if (table->choosing) {
+		if (!row->orphans && window_present(&row->sums).bytes < options->bytes_min) {
+			table_drop(table, row->parent, &row->sums);
+			return;
+		}
+		if (table->rows_count - table->level_begin >= ROWS_WAITING &&
+		    table->rows_count >= table->choose_at)
+			choose(table);
+	}
+	ASSERT(table->rows_count < TABLE_NONE);
+	table->rows = mem_grow(table->rows, &table->rows_capacity, table->rows_count + 1,
+			       sizeof *table->rows);
+	table->rows[table->rows_count++] = *row;
+}
+
+bool table_fits(const struct table *table, uint64_t rows, struct err *err)
+{
+	const struct table_options *options = table->options;
+	uint64_t memory = table_memory(table), need;
+	char count[28], bytes[16];
+
+	// A third is for what the engine has of the trace.
+	need = (table->rows_count + rows) * ROW_BYTES / 2 * 3;
+	if (chooses(options) || need <= memory)
+		return true;
+	return err_set(
+		err, ERR_LIMIT,
+		"%s rows do not fit in two thirds of the memory: %s, choose fewer with filters, "
+		"or raise --memory to %s",
+		str_count(table->rows_count + rows, count),
+		options->rows_max ? "sort by another column" : "show fewer (-n)",
+		str_bytes(need, bytes));
+}
+
+static void index_row(struct table *table, size_t i)
+{
+	index_set_put(&table->children, hash_row(&table->rows[i]), is_row, table, &table->rows[i],
+		      (uint32_t)i);
+}
+
+// Phases are windows of their own: what is persistent in one of them may be impacting in the
+// whole. So each row of the level before gets all that it might have; what stays empty is not laid
+// out.
+static void add_types(struct table *table, size_t depth)
+{
+	uint64_t types = table->options->keys.list[depth - 1] == KEYS_TYPE
+				 ? WINDOW_TYPES
+				 : TABLE_PERSISTENT + UINT64_C(1);
+	size_t count = table->level_begin;
+
+	for (uint32_t parent = 0; parent < count; parent++) {
+		struct table_row row = { .parent = parent, .depth = (uint32_t)depth };
+
+		if (table->rows[parent].depth + 1 != depth || table->rows[parent].orphans)
+			continue;
+		row.group = WINDOW_SKIP;
+		for (row.value = 0; row.value < types; row.value++) {
+			if (table_find_child(table, parent, row.value, false) != TABLE_NONE)
+				continue;
+			table_add_row(table, &row);
+			index_row(table, table->rows_count - 1);
+		}
+	}
+}
+
+void table_end_level(struct table *table, size_t depth)
+{
+	const struct keys *keys = &table->options->keys;
+	bool phased = false;
+
+	if (table->choosing)
+		choose(table);
+	table->choosing = false;
+	if (depth == keys->count)
+		return;
+	for (size_t i = table->level_begin; i < table->rows_count; i++)
+		index_row(table, i);
+	for (size_t i = depth; i < keys->count; i++)
+		phased |= keys->list[i] == KEYS_MARK;
+	if (phased && is_of_types(table, depth))
+		add_types(table, depth);
+}
