@@ -180,6 +180,21 @@ def clones_inlining_modules_and_versions_do_not_part_what_belongs_together():
 
 
 @test
+def lambdas_and_closures_are_the_same_when_one_is_written_above_them():
+    paths = []
+    for number in (1, 2):
+        trace = Trace()
+        trace.alloc(1, f'f < "run()::{{lambda(int)#{number}}}::operator()(int) const" < "main"', 10)
+        trace.alloc(2, f'f < "run()::{{lambda(char)#{number}}}::operator()(char) const" < "main"', 10)
+        trace.alloc(3, f'f < "app::run::{{closure#{number}}}" < "main"', 10)
+        trace.alloc(4, f'f < "run()::$_{number}::operator()() const" < "main"', 10)
+        trace.alloc(5, f'f < "step{number}" < "main"', 10)
+        paths.append(trace.write(f"lambda{number}.tide"))
+    told = answer("diff", *paths)["stacks"]
+    assert told == {"new": 1, "gone": 1, "changed": 0, "same": 4}, told
+
+
+@test
 def a_function_of_another_module_is_another_one():
     paths = []
     for module in ("libone.so.1", "libtwo.so.1"):

@@ -142,6 +142,20 @@ static size_t name_length(const char *name)
 	return length;
 }
 
+// "run()::{lambda(int)#2}", and "run()::$_2" of clang: which one it is changes when another is
+// written above it, so all of one function and type are one.
+static void add_function(struct str *text, const char *name)
+{
+	size_t length = name_length(name);
+
+	for (size_t i = 0; i < length; i++) {
+		str_add_char(text, name[i]);
+		if (name[i] == '#' || (i > 0 && name[i - 1] == '$' && name[i] == '_'))
+			while (i + 1 < length && name[i + 1] >= '0' && name[i + 1] <= '9')
+				i++;
+	}
+}
+
 // "/usr/lib/libfoo.so.1.2" -> "libfoo.so".
 static void add_module(struct str *text, const char *path)
 {
@@ -169,7 +183,7 @@ static uint32_t text_of(struct stack_match *stack_match, process_id process,
 	uint32_t number;
 
 	if (symbol->function)
-		str_add_bytes(&text, symbol->function, name_length(symbol->function));
+		add_function(&text, symbol->function);
 	else if (*symbol->module)
 		str_format(&text, "+%" PRIx64, symbol->offset);
 	str_add_char(&text, '\n');

@@ -5,7 +5,8 @@
 // another compiler inlines otherwise, and when modules are loaded elsewhere:
 //
 //     a function       its demangled name, without what the compiler adds for clones and parts of
-//                      it ("[clone .constprop.0]", ".isra.0", ".cold")
+//                      it ("[clone .constprop.0]", ".isra.0", ".cold") and without the numbers that
+//                      it gives to what has no name ("{lambda(int)#2}", "{closure#0}", "$_1")
 //     its module       the file's name without folders and version: libc.so.6 and libc.so are one.
 //                      The program itself has no name: app-1.0 and app-1.1 are one.
 //     without a name   offset in the module; generated code has none, and is all one
