@@ -184,11 +184,9 @@ static void write_pools(struct json *json, const struct report *report)
 	json_array_end(json);
 }
 
-// Only in a recording that was to find it out; null where that was not possible.
+// null: the recording was not to find it out, or that was not possible.
 static void write_reached(struct json *json, const struct reached *reached)
 {
-	if (!reached->asked)
-		return;
 	json_key(json, "reachability");
 	if (!reached->known) {
 		json_null(json);

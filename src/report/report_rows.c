@@ -21,8 +21,12 @@ static void write_unreachable(const struct sheet_at *at)
 	const struct report *report = at->sheet->context;
 	const struct line *line = at->row;
 
-	if (line->section == sites_key(SITES_LIVE_AT_EXIT) && report->reached.known)
+	if (line->section == sites_key(SITES_LIVE_AT_EXIT) && report->reached.known) {
 		lines_json_amount(at->sheet->json, "unreachable", line->row->lost);
+		return;
+	}
+	json_key(at->sheet->json, "unreachable");
+	json_null(at->sheet->json);
 }
 
 #define FIELD(member) SHEET_FIELD(struct line, member)
