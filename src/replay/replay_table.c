@@ -205,7 +205,10 @@ static void write_json_classes(const struct replay_run *run, struct json *json)
 		json_kv_u64(json, "allocations", class->count);
 		json_kv_u64(json, "asked_bytes", class->bytes);
 		json_key(json, "given_for_asked");
-		json_double(json, part(class->usable_bytes, class->usable_asked));
+		if (class->usable_asked > 0)
+			json_double(json, part(class->usable_bytes, class->usable_asked));
+		else
+			json_null(json);
 		json_kv_u64_if(json, "begin_ns", class->timed > 0,
 			       class->timed ? class->timed_ns / class->timed : 0);
 		json_kv_u64_if(json, "end_ns", class->freed > 0,

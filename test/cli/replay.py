@@ -139,7 +139,8 @@ def what_is_touched_is_what_is_resident():
     path = recorded("one")
     sizes = [answer("replay", path, "--allocator", "jemalloc", "--touch", how)["runs"][0]
              ["peak_resident_bytes"] for how in ("none", "first", "all")]
-    assert sizes[0] <= sizes[1] <= sizes[2] and sizes[0] < 0.95 * sizes[2], sizes
+    # What the allocator itself does in its background differs by a few pages.
+    assert sizes[0] <= sizes[1] <= 1.01 * sizes[2] and sizes[0] < 0.95 * sizes[2], sizes
     assert "not touched" in run("replay", path, "--allocator", "glibc", "--touch", "none").stdout
     assert "does not say" in run("replay", path, "--allocator", "glibc").stdout
 
