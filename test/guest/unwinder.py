@@ -74,12 +74,14 @@ class Stacks:
             self.pids[int(match[1])] = int(match[2])
 
     def addresses(self, stack):
-        """As libunwind would say them: return addresses, exact ones for interrupted frames."""
+        """As libunwind would say them: return addresses, exact ones for interrupted frames. It knows
+        nothing of the functions of languages (2)."""
         found = []
         while stack:
             frame, stack = self.stacks[stack]
             pc, flags = self.frames[frame]
-            found.append(pc if flags & 1 else pc + 1)
+            if not flags & 2:
+                found.append(pc if flags & 1 else pc + 1)
         return found
 
 
@@ -100,7 +102,7 @@ def agree(command, every, least, whole=True, beyond=0, **variables):
         raise Skip("libunwind-dev is not installed")
     env = environment(LD_PRELOAD=UNWINDER, UNWINDER=os.path.abspath("unwound"),
                       UNWINDER_EVERY=str(every), **variables)
-    ended = run([TIDEMARK, "record", "-q", "-o", "t.tide", "--", *command], env=env)
+    ended = run([TIDEMARK, "record", "-q", "--native", "-o", "t.tide", "--", *command], env=env)
     equal(0, ended.code, f"exit code of {command[0]} ({ended.err[-300:]})")
     wanted = samples()
     stacks = Stacks(wanted)
