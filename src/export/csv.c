@@ -388,6 +388,7 @@ static bool write(const struct export_source *source, struct sink *sink, bool js
 	if (!json)
 		write_heading(&rows);
 	events_read(source, &watcher);
+	events_say_sampled(source);
 	locations_fini(&rows.locations);
 	flush(&rows);
 	mem_free(rows.stack_texts);

@@ -186,6 +186,14 @@ void events_read(const struct export_source *source, const struct events_watcher
 	map_fini(&reading.undone);
 }
 
+void events_say_sampled(const struct export_source *source)
+{
+	if (reader_info(source->asked->reader)->sample_bytes)
+		export_say(source,
+			   "the recording was sampled: the file has the samples as they are, and "
+			   "totals in it are too low");
+}
+
 bool events_choose(const struct export_source *source, const char *what, process_id *process,
 		   struct err *err)
 {

@@ -246,10 +246,7 @@ static void say_limits(const struct heaptrack *heaptrack)
 			   " bytes in all, which lived when the window began, are written as "
 			   "allocated then",
 			   heaptrack->before_count, heaptrack->before_bytes);
-	if (reader_info(heaptrack->reader)->sample_bytes)
-		export_say(heaptrack->source,
-			   "the recording was sampled: the file has the samples as they are, and "
-			   "totals in it are too low");
+	events_say_sampled(heaptrack->source);
 }
 
 static void heaptrack_fini(struct heaptrack *heaptrack)

@@ -184,10 +184,7 @@ void stack_levels_say(const struct stack_levels *levels, const char *format)
 			   "%s is of one process, and these are %" PRIu32
 			   ": each is the outermost function of its stacks (one alone: --process)",
 			   format, levels->processes);
-	if (reader_info(levels->source->asked->reader)->sample_bytes)
-		export_say(levels->source,
-			   "the recording was sampled: the file has the samples as they are, and "
-			   "totals in it are too low");
+	events_say_sampled(levels->source);
 }
 
 void stack_levels_frame(const struct locations *locations, const struct location *location,

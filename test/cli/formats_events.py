@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 
-from libanswer import TIDEMARK, answer, assemble, refused, run
+from libanswer import TIDEMARK, answer, assemble, refused, run, sampled
 from libtests import Skip, check, equal, main, test
 
 TRACES = ("kitchen", "family", "crowd")
@@ -191,6 +191,13 @@ def memory_trackers_lines_leave_what_lives():
             equal(row[0]["allocated_count"] if row else 0, text.count("malloc:") + text.count("malloc(realloc):"))
     text = exported(assemble("kitchen"), "memory_tracker")[0].decode()
     check("malloc: 0x1000 0x64 " in text and "free(realloc): 0x10000 " in text, text)
+
+
+@test
+def that_samples_are_not_scaled_is_said():
+    for words in (("csv",), ("jsonl", "--lifetimes"), ("heaptrack",), ("firefox",), ("memory_tracker",),
+                  ("heaplog",), ("perfetto",)):
+        check("totals in it are too low" in exported(sampled(), *words)[1], words)
 
 
 @test
