@@ -13,7 +13,7 @@
 // sum of the page.
 //
 // Since columns are written one after the other, the events are kept until all are read: 32 bytes
-// each, at most EVENTS_MAX.
+// each, at most EVENTS_MAX: the profile ends before the one that would be more.
 #include "export/events.h"
 #include "export/locations.h"
 
@@ -51,6 +51,7 @@ struct firefox {
 	struct str out;
 	struct sink *sink;
 	uint64_t left_out; // events beyond EVENTS_MAX
+	uint64_t end_ns;   // the time of the first of them
 	uint64_t unknown;  // frees of what nobody saw allocated
 };
 
@@ -107,7 +108,8 @@ static void add_event(struct firefox *firefox, uint64_t time_ns, const struct li
 	const struct trace_thread *known = reader_thread(firefox->reader, thread);
 
 	if (firefox->count == EVENTS_MAX) {
-		firefox->left_out++;
+		if (firefox->left_out++ == 0)
+			firefox->end_ns = time_ns;
 		return;
 	}
 	firefox->events = mem_grow(firefox->events, &firefox->capacity, firefox->count + 1,
@@ -378,7 +380,10 @@ static void write_samples(struct firefox *firefox)
 		      "\"stack\":[null,null],\"time\":[");
 	add_ms(&firefox->out, asked->from_given ? asked->from_ns : 0);
 	text(firefox, ",");
-	add_ms(&firefox->out, asked->to_given ? asked->to_ns : asked->duration_ns);
+	if (firefox->left_out)
+		add_ms(&firefox->out, firefox->end_ns);
+	else
+		add_ms(&firefox->out, asked->to_given ? asked->to_ns : asked->duration_ns);
 	text(firefox, "],\"length\":2}");
 }
 
@@ -427,14 +432,21 @@ static void write_profile(struct firefox *firefox)
 
 static void say_limits(const struct firefox *firefox)
 {
+	char left_out[28], all[28];
+
+	if (firefox->left_out)
+		export_say(firefox->source,
+			   "%s of %s events are left out, being more than Firefox's profiler can "
+			   "hold: the file ends at %" PRIu64 " ns, and --from %" PRIu64
+			   "ns has what comes then",
+			   str_count(firefox->left_out, left_out),
+			   str_count(firefox->count + firefox->left_out, all), firefox->end_ns,
+			   firefox->end_ns);
 	if (firefox->unknown)
 		export_say(firefox->source,
 			   "%" PRIu64 " frees of blocks that were not seen allocated are left out",
 			   firefox->unknown);
-	if (reader_info(firefox->reader)->sample_bytes)
-		export_say(firefox->source,
-			   "the recording was sampled: the file has the samples as they are, and "
-			   "totals in it are too low");
+	events_say_sampled(firefox->source);
 }
 
 static void begin_tables(struct firefox *firefox)
@@ -463,25 +475,16 @@ static bool write(const struct export_source *source, struct sink *sink, struct 
 		.locations = { .reader = source->asked->reader, .names = source->asked->names },
 	};
 	struct events_watcher watcher = { .begin = add_begin, .end = add_end, .context = &firefox };
-	bool good;
 
 	if (!events_choose(source, "a profile with native allocations", &firefox.process, err))
 		return false;
 	watcher.process = firefox.process;
 	begin_tables(&firefox);
 	events_read(source, &watcher);
-	good = firefox.left_out == 0;
-	if (good)
-		write_profile(&firefox);
-	else
-		err_set(err, ERR_LIMIT,
-			"%" PRIu64 " events are more than Firefox's profiler can hold (%d): "
-			"choose fewer with --from and --to, or --size",
-			EVENTS_MAX + firefox.left_out, EVENTS_MAX);
-	if (good)
-		say_limits(&firefox);
+	write_profile(&firefox);
+	say_limits(&firefox);
 	firefox_fini(&firefox);
-	return good;
+	return true;
 }
 
 const struct export_format firefox_format = {

@@ -2,13 +2,15 @@
 # parallel: yes
 """`tidemark export --format firefox`, read by the command line of Firefox's profiler: what it says was
 retained in a range is what `tidemark window` says lives at its end and began in it."""
+import array
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
 
-from libanswer import SOURCE, answer, assemble, refused, run
+from libanswer import BUILD, SOURCE, TIDEMARK, answer, assemble, refused, run
 from libtests import Skip, check, equal, main, test
 
 CLI = os.path.join(SOURCE, "web/node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js")
@@ -119,6 +121,28 @@ def what_has_no_stack_is_a_function():
                     "+1ms t malloc 0x2000 20\n+1ms t free 0x1000\n+1ms end p exit=0\nend\n")
     with Session(path) as session:
         equal({"(no stack)": 20}, session.retained())
+
+
+@test
+def what_is_more_than_it_can_hold_is_counted():
+    events, most = 8_500_000, 1 << 23
+    subprocess.run([os.path.join(BUILD, "test/bench/window_bench"), "make", "10", "1000", str(events),
+                    "large.tide"], check=True, stdout=subprocess.DEVNULL)
+    with open("large.json", "wb") as file:
+        said = subprocess.run([TIDEMARK, "export", "large.tide", "--format", "firefox"], check=True, stdout=file,
+                              stderr=subprocess.PIPE, text=True).stderr
+    check(f"{events - most:,} of {events:,} events are left out" in said, said)
+    end = re.search(r"ends at (\d+) ns", said)[1]
+    with open("large.json", encoding="utf-8") as file:
+        text = file.read()
+    # It is the profile of the window up to there.
+    begin = text.index('"weight":[')
+    weights = array.array("q", (int(each[0]) for each in re.compile("-?[0-9]+").finditer(
+        text, begin, text.index("]", begin))))
+    equal(most, len(weights))
+    window = answer("window", "large.tide", "--layer", "heap", "--to", end + "ns")["total"]
+    check(abs(window["impacting_size"] - sum(weights)) <= 1e4, window)
+    os.remove("large.json")
 
 
 @test
