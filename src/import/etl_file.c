@@ -18,6 +18,7 @@ enum {
 	LOG_HEAD = 56,        // the log's own header: what stands before two pointers,
 	LOG_ZONE = 176,       // a time zone,
 	LOG_TAIL = 32,        // and what is read of the rest
+	LOG_PACKED = 1 << 26, // of the log's modes
 	STREAMS_MAX = 1 << 12,
 	MEMORY_MAX = 1 << 29,
 	HEADER_OF_ERROR = 13,
@@ -56,9 +57,10 @@ struct etl_file {
 	struct map by_cpu; // logger and processor: stream
 	uint64_t end, read, damaged;
 	size_t memory; // of all streams
-	bool cut;
-	size_t current; // the stream of the last event
-	uint64_t until; // up to which it is the first
+	bool cut, is_packed;
+	uint16_t packing; // as the first buffer says, where the log's modes have LOG_PACKED
+	size_t current;   // the stream of the last event
+	uint64_t until;   // up to which it is the first
 	bool begun;
 	uint8_t *packed;
 	size_t packed_capacity;
@@ -398,6 +400,9 @@ static bool add_buffer(struct etl_file *file, const uint8_t *header, uint32_t si
 	file->buffers =
 		mem_grow(file->buffers, &file->buffers_capacity, number, sizeof *file->buffers);
 	file->buffers[file->buffers_count++] = (struct buffer){ file->end, size, NONE };
+	file->is_packed |= bytes_get_u16(header + 52) & BUFFER_PACKED;
+	if (number == 1)
+		file->packing = bytes_get_u16(header + 44);
 	if (stream->last)
 		file->buffers[stream->last - 1].next = number;
 	else
@@ -443,6 +448,21 @@ static uint64_t find_frequency(const uint8_t *log, const uint8_t *tail)
 	}
 }
 
+// Of the ways in which Windows packs buffers, those that xpress does not unpack.
+static bool check_packing(struct etl_file *file, uint32_t modes)
+{
+	static const char *const names[] = { [2] = "LZNT1", [4] = "XPRESS-Huffman" };
+	const char *name = file->packing < sizeof names / sizeof *names ? names[file->packing]
+									: NULL;
+
+	if (!file->is_packed || !(modes & LOG_PACKED) || !name)
+		return true;
+	return err_set(&file->err, ERR_FORMAT,
+		       "its buffers are packed by %s, and only XPRESS is unpacked here: write it "
+		       "unpacked on Windows (xperf -merge IN.etl OUT.etl, without -compress)",
+		       name);
+}
+
 static bool read_log_header(struct etl_file *file, const struct etl_event *event)
 {
 	const uint8_t *log = event->data, *tail;
@@ -462,6 +482,8 @@ static bool read_log_header(struct etl_file *file, const struct etl_event *event
 	began = bytes_get_u64(tail + 16);
 	if (began > UNIX_EPOCH && began - UNIX_EPOCH < UINT64_MAX / 100)
 		header->began_unix_ns = (began - UNIX_EPOCH) * 100;
+	if (!check_packing(file, bytes_get_u32(log + 32)))
+		return false;
 	if (header->frequency == 0 || header->frequency > FREQUENCY_MAX)
 		return err_set(&file->err, ERR_FORMAT, "its clock has no frequency");
 	header->tick_ns = bytes_get_u32(tail + 24) == 2 ? (uint64_t)bytes_get_u32(log + 24) * 100

@@ -202,6 +202,16 @@ def packed_logs_pipes_and_logs_of_32_bits_say_the_same():
 
 
 @test
+def what_cannot_be_unpacked_is_named():
+    log = busy(40)
+    for packing, name in ((2, "LZNT1"), (4, "XPRESS-Huffman")):
+        said = refused("import", log.write("other.etl", compress=True, packing=packing), "-o", "x.tide", code=3)
+        assert f"packed by {name}" in said and "xperf -merge" in said, said
+        # A number without packed buffers is not a packing.
+        imported(log, "unpacked", packing=packing)
+
+
+@test
 def a_cut_log_counts_as_far_as_it_goes():
     path = busy().write("whole.etl")
     with open(path, "rb") as file:

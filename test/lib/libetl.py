@@ -134,7 +134,7 @@ class Log:
         return struct.pack("<HBBHBBIIQII", 2, 2 if self.pointer == 8 else 1, 0xc0, 32 + len(body), 0, 0,
                            8, 4, FIRST, 0, 0) + body
 
-    def write(self, path, room=4096, compress=False):
+    def write(self, path, room=4096, compress=False, packing=3):
         rooms, buffers = {}, []
         for time, cpu, event in sorted(self.events, key=lambda each: each[0]):
             part = rooms.setdefault(cpu, [b""])
@@ -148,7 +148,7 @@ class Log:
                 first = file.tell() == 0
                 body = packed(data) if compress and not first else data + b"\xff" * (room - 72 - len(data))
                 file.write(struct.pack("<IIIiqqQHHIIHHqq", 72 + len(body), 72 + len(data), 0, 0, 0, 0, 0,
-                                       cpu, 0, 3, 72 + len(data),
+                                       cpu, 0, packing, 72 + len(data),
                                        0x61 if compress and not first else 0x21, 4 if first else 0, 0, 0)
                            + body)
         return path
