@@ -246,7 +246,14 @@ static bool find_values(struct profile *profile, struct err *err)
 		}
 		profile->values++;
 	}
-	if (profile->bytes_at < 0)
+	if (profile->bytes_at < 0 && (profile->all_bytes_at >= 0 || profile->all_count_at >= 0))
+		err_set(err, ERR_FORMAT,
+			"it counts what was allocated (%.200s), not what lives (inuse_space), so "
+			"that no level and no leak is in it: take a heap profile (of Go: "
+			"/debug/pprof/heap; of tidemark: export --format pprof), or open it with "
+			"go tool pprof",
+			str_get(&names));
+	else if (profile->bytes_at < 0)
 		err_set(err, ERR_FORMAT,
 			"it is not a profile of what lives (inuse_space), but of %.200s",
 			names.length ? str_get(&names) : "nothing");

@@ -208,6 +208,12 @@ def what_is_no_heap_profile_says_so():
     with open("cut.pb.gz", "wb") as file:
         file.write(content[:len(content) // 2])
     assert "damaged" in refused("import", "cut.pb.gz", "-o", "x.tide", code=3)
+    # A profile of what was allocated alone.
+    parts = ((1, b"\x08\x01\x10\x02"), (2, b"\x12\x01\x05"), (6, b""), (6, b"alloc_space"), (6, b"bytes"))
+    with open("allocs.pb", "wb") as file:
+        file.write(b"".join(bytes([tag << 3 | 2, len(part)]) + part for tag, part in parts))
+    said = refused("import", "allocs.pb", "-o", "x.tide", code=3)
+    assert "what was allocated (alloc_space), not what lives" in said and "go tool pprof" in said, said
     # Counts that no memory has are told as fewer blocks.
     said = run("import", _text("many", "heap profile: 1: 2 [1: 2] @ heapprofile\n"
                                "99999999999: 999999999990 [1: 2] @ 0x5\n"), "-o", "many.tide").stderr
