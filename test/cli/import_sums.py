@@ -123,9 +123,11 @@ MEMLEAK = """Attaching to pid 4242, Ctrl+C to quit.
 \t64 bytes in 1 allocations from stack
 \t\t0x00007f00deadbeef\t[unknown] [libx.so.1]
 [12:00:10] Top 2 stacks with outstanding allocations:
+\taddr = 558e9bf3cff0 size = 32
 \t640 bytes in 20 allocations from stack
 \t\t0x000055d0c0ffee00\tmake+0x1a [app]
 \t\t0x000055d0c0ffee10\tmain+0x30 [app]
+\t\t0x00007f6347bd1c6c\t[unknown]
 """
 
 
@@ -137,7 +139,8 @@ def memleaks_reports_are_a_series():
     assert total["impacting_size"] == 640 - 320 - 64, total
     rows = answer("window", "memleak.tide", "--by", "stack")["rows"]
     names = [[frame["function"] for frame in row["keys"]["stack"]] for row in rows]
-    assert sorted(names) == [["libx.so.1 0x7f00deadbeef"], ["make", "main"]], names
+    assert sorted(names) == [["libx.so.1 0x7f00deadbeef"], ["make", "main"],
+                             ["make", "main", "? 0x7f6347bd1c6c"]], names
 
 
 main()
