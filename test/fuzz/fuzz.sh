@@ -1,5 +1,5 @@
 #!/bin/sh
-# Each fuzz target for 15 seconds, under the sanitizers, with the same inputs each time.
+# Each fuzz target for 10 seconds, under the sanitizers, with the same inputs each time.
 # timeout: 900
 set -u
-exec "$TIDEMARK_SOURCE/tools/fuzz" --build "$TIDEMARK_BUILD-fuzz" --seconds "${1:-15}" --seed 1
+exec "$TIDEMARK_SOURCE/tools/fuzz" --build "$TIDEMARK_BUILD-fuzz" --seconds "${1:-10}" --seed 1
