@@ -197,7 +197,7 @@ static bool take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t 
 
 	if (length < 4)
 		return false;
-	keep = lane_path_load16(in);
+	keep = lane_path_load16(in) & (LANE_PYTHON_CUT - 1);
 	push = lane_path_load16(in + 2);
 	if (keep > reader->lists_count || length < 4 + 4 * (uint64_t)push)
 		return false;
@@ -206,7 +206,9 @@ static bool take_frames(struct lane_reader *reader, const uint8_t *in, uint64_t 
 	reader->interpreted = true;
 	reader->lists = mem_grow(reader->lists, &reader->lists_capacity, (size_t)keep + push,
 				 sizeof *reader->lists);
-	list = keep > 0 ? reader->lists[keep - 1] : 0;
+	list = lane_path_load16(in) & LANE_PYTHON_CUT ? LANGUAGE_CUT : 0;
+	if (keep > 0)
+		list = reader->lists[keep - 1];
 	for (uint32_t i = 0; i < push; i++) {
 		uint32_t id = lane_reader_load32(in + 4 + 4 * (size_t)i);
 		frame_id frame = frame_map_get(reader->frames, id & ~LANE_PYTHON_ENTRY);

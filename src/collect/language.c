@@ -9,9 +9,10 @@ void language_init(struct language *language, struct interner *interner, bool na
 	memset(language, 0, sizeof *language);
 	language->interner = interner;
 	language->native = native;
-	language->nodes = mem_grow(NULL, &language->nodes_capacity, 1, sizeof *language->nodes);
-	language->nodes[0] = (struct language_node){ 0 };
-	language->nodes_count = 1;
+	language->nodes_count = LANGUAGE_CUT + 1;
+	language->nodes = mem_grow(NULL, &language->nodes_capacity, language->nodes_count,
+				   sizeof *language->nodes);
+	memset(language->nodes, 0, language->nodes_count * sizeof *language->nodes);
 }
 
 void language_fini(struct language *language)
@@ -111,15 +112,17 @@ static size_t take_apart(struct merging *merging, stack_id stack, uint32_t node)
 		merging->flags = row.flags;
 		stack = row.parent;
 	}
-	while (node != 0) {
+	while (node > LANGUAGE_CUT) {
 		const struct language_node *at = &language->nodes[node];
 
 		language->own = mem_grow(language->own, &language->own_capacity,
 					 merging->own_count + 1, sizeof *language->own);
 		language->own[merging->own_count++] = at->frame;
-		merging->groups += (at->frame & LANGUAGE_ENTRY) || at->outer == 0;
+		merging->groups += (at->frame & LANGUAGE_ENTRY) || at->outer <= LANGUAGE_CUT;
 		node = at->outer;
 	}
+	if (node == LANGUAGE_CUT)
+		merging->flags |= TRACE_STACK_CUT;
 	return evaluators;
 }
 
@@ -130,7 +133,8 @@ static stack_id put_together(struct language *language, stack_id stack, uint32_t
 	size_t evaluators = take_apart(&merging, stack, node);
 
 	merging.hash = interner_root(merging.flags);
-	language->unsure += evaluators != merging.groups;
+	if (!(merging.flags & TRACE_STACK_CUT))
+		language->unsure += evaluators != merging.groups;
 	while (merging.groups > evaluators)
 		add_group(&merging);
 	while (merging.frames_count > 0) {

@@ -22,6 +22,7 @@ enum language_frame_flag {
 	LANGUAGE_EVALUATOR = 1 << 1,
 };
 
+#define LANGUAGE_CUT UINT32_C(1) // the list in which nothing is, and outer frames are missing
 #define LANGUAGE_ENTRY (UINT32_C(1) << 31) // the frame is the first in its evaluator
 
 // A list of frames: the innermost, and the list of those outside of it.
@@ -35,7 +36,7 @@ struct language {
 	bool native;               // the interpreter's frames stay
 	uint8_t *flags;            // enum language_frame_flag, by frame_id
 	size_t flags_count;
-	struct language_node *nodes; // 0 is the empty list
+	struct language_node *nodes; // 0 is the empty list, and so is LANGUAGE_CUT
 	size_t nodes_count, nodes_capacity;
 	struct map nodes_by; // outer << 32 | frame -> node
 	struct map merged;   // node << 32 | stack -> stack

@@ -10,8 +10,11 @@
 //     _PyRuntime -> the thread state that has the GIL -> cframe -> innermost frame -> previous …
 //
 // Nothing of the interpreter is called. A thread's frames change only in the thread itself, so that
-// they may be read at any time there; without the GIL by the state that the thread had when it last
-// had it. A frame is numbered as others are (codemap_frame): by the number of its code object, and
+// they may be read at any time there. Its state is the one that the interpreter keeps for it in its
+// own block (pthread_setspecific), with the GIL and without; another thread's is not touched, as it
+// may be freed in that moment. Of more than 4,096 frames the outer ones are missing
+// (LANE_PYTHON_CUT).
+// A frame is numbered as others are (codemap_frame): by the number of its code object, and
 // the line. A code object's names are reported when it is first seen (NOTE_CODE). When it is freed
 // and another one is put at its address, the words that describe it differ.
 #ifndef RECORDER_PYTHON_H

@@ -11,10 +11,13 @@
 
 // Offsets in the interpreter's structs: 3.11, 64 bits, as it is built for users.
 enum {
-	PYTHON_RUNTIME_CURRENT = 576, // _PyRuntimeState.gilstate.tstate_current
-	PYTHON_THREAD_CFRAME = 56,    // PyThreadState
-	PYTHON_THREAD_IDENT = 152,    // pthread_self() of its thread
-	PYTHON_THREAD_ID = 240,       // a number that no other one has
+	PYTHON_RUNTIME_FINALIZING = 24, // _PyRuntimeState
+	PYTHON_RUNTIME_HEAD = 40,       // interpreters.head
+	PYTHON_RUNTIME_MAIN = 48,       // .main: another one, if there are several
+	PYTHON_RUNTIME_CURRENT = 576,   // gilstate.tstate_current
+	PYTHON_RUNTIME_KEY = 592,       // gilstate.autoTSSkey: is it made; the pthread_key_t
+	PYTHON_THREAD_CFRAME = 56,      // PyThreadState
+	PYTHON_THREAD_IDENT = 152,      // pthread_self() of its thread
 	PYTHON_CFRAME_FRAME = 8,
 	PYTHON_FRAME_CODE = 32, // _PyInterpreterFrame
 	PYTHON_FRAME_PREVIOUS = 48,
@@ -43,6 +46,8 @@ enum {
 	PYTHON_CODES_FIRST = 16384,
 	PYTHON_NAME_BYTES = 1000,
 	PYTHON_LINES_MAX = 1 << 24, // bytes of a table of lines
+	PYTHON_KEYS = 32,           // glibc has so many keys' words in the thread's block,
+	PYTHON_KEY_FIRST = 0x318,   // here, 16 bytes each
 };
 
 // A frame that was read.
@@ -67,9 +72,8 @@ struct python_place {
 // What a lane knows.
 struct python_stack {
 	uintptr_t thread; // its state, when it last had the GIL
-	uintptr_t thread_id;
-	uint64_t epoch; // when it was known to be there
 	uint32_t depth;
+	bool cut;                                      // there are more, outside of them
 	uint16_t places[PYTHON_PLACES];                // of frames in entries, by address
 	struct python_entry entries[PYTHON_DEPTH_MAX]; // outermost first
 	struct python_entry fresh[PYTHON_DEPTH_MAX];   // innermost first
@@ -85,7 +89,8 @@ struct python_code {
 bool python_on;
 
 // Set once, when the interpreter is found.
-static uintptr_t python_current; // where the state of the thread with the GIL is
+static uintptr_t python_runtime;
+static bool python_key_proven; // PYTHON_KEY_FIRST is: the state with the GIL was there
 static uintptr_t python_code_type;
 static uintptr_t python_hot, python_hot_end;
 static uintptr_t python_cold, python_cold_end;
@@ -202,7 +207,7 @@ void python_meet(const struct scope_object *object, uint32_t module, const uint8
 		return;
 	python_find_cold(eh_header);
 	python_code_type = type;
-	python_current = runtime + PYTHON_RUNTIME_CURRENT;
+	python_runtime = runtime;
 	python_codes_room = PYTHON_CODES_FIRST;
 	python_codes = recording_pages(sizeof(*python_codes) * python_codes_room, true);
 	python_on = python_codes != NULL;
@@ -427,33 +432,64 @@ static uint32_t python_frame(struct python_stack *stack, const struct python_ent
 	return place->id;
 }
 
-// The state of this thread, or 0.
-static uintptr_t python_thread(struct python_stack *stack)
+// Whether the state is this thread's, as it says itself. It may be another thread's, freed and
+// unmapped in this moment, so that the kernel reads it: in a sealed process none is.
+static COLD bool python_belongs(uintptr_t thread)
 {
-	uintptr_t thread = python_word(python_current), self = kernel_thread_block();
-	uint64_t epoch = atomic_load_explicit(&capture_epoch, memory_order_relaxed);
+	uintptr_t ident = 0;
+	struct {
+		void *base;
+		uintptr_t bytes;
+	} here = { &ident, sizeof(ident) },
+	  there = { (void *)(thread + PYTHON_THREAD_IDENT), sizeof(ident) };
 
-	if (likely(thread && thread == stack->thread))
-		return thread;
-	if (thread && python_word(thread + PYTHON_THREAD_IDENT) == self) {
-		stack->thread = thread;
-		stack->thread_id = python_word(thread + PYTHON_THREAD_ID);
-		stack->epoch = epoch;
-		return thread;
+	return kernel(__NR_process_vm_readv, kernel_pid, &here, 1, &there, 1, 0) ==
+		       (long)sizeof(ident) &&
+	       ident == kernel_thread_block();
+}
+
+// The state that the interpreter keeps for this thread in its pthread_setspecific(): it is there
+// until the thread itself ends it. 0: none, or the word is elsewhere in this C library.
+static inline uintptr_t python_own(void)
+{
+	uint64_t key = python_word(python_runtime + PYTHON_RUNTIME_KEY); // is it made, and which
+
+	if (unlikely((uint32_t)key != 1) || unlikely(key >> 32 >= PYTHON_KEYS))
+		return 0;
+	return python_word(kernel_thread_block() + PYTHON_KEY_FIRST + 16 * (key >> 32));
+}
+
+// Of a thread whose own state is not the one with the GIL: of a further interpreter, of a C library
+// that keeps such words elsewhere, or without the GIL. When the interpreter ends, it frees the
+// states of others.
+static COLD uintptr_t python_thread_apart(struct python_stack *stack, uintptr_t current,
+					  uintptr_t own)
+{
+	bool several = python_word(python_runtime + PYTHON_RUNTIME_HEAD) !=
+		       python_word(python_runtime + PYTHON_RUNTIME_MAIN);
+
+	if (current && (several || !python_key_proven) && python_belongs(current)) {
+		stack->thread = current;
+		return current;
 	}
-	// Without the GIL. The state may be freed by now, and its memory be another's.
-	thread = stack->thread;
-	if (!thread)
+	if (python_word(python_runtime + PYTHON_RUNTIME_FINALIZING))
 		return 0;
-	if (stack->epoch != epoch && (kernel_sealed || !kernel_can_read(thread) ||
-				      !kernel_can_read(thread + PYTHON_THREAD_ID)))
-		return 0;
-	stack->epoch = epoch;
-	if (python_word(thread + PYTHON_THREAD_IDENT) == self &&
-	    python_word(thread + PYTHON_THREAD_ID) == stack->thread_id)
-		return thread;
-	stack->thread = 0;
-	return 0;
+	if (python_key_proven && (!several || stack->thread == own))
+		return own;
+	return stack->thread && python_belongs(stack->thread) ? stack->thread : 0;
+}
+
+// The state of this thread, or 0. No state that may be another thread's is read.
+static inline uintptr_t python_thread(struct python_stack *stack)
+{
+	uintptr_t current = python_word(python_runtime + PYTHON_RUNTIME_CURRENT);
+	uintptr_t own = python_own();
+
+	if (unlikely(!own || own != current))
+		return python_thread_apart(stack, current, own);
+	python_key_proven = true;
+	stack->thread = own;
+	return own;
 }
 
 static inline bool python_is_entry(uintptr_t frame)
@@ -510,12 +546,12 @@ static bool python_read(uintptr_t frame, struct python_entry *entry)
 	return true;
 }
 
-// Walk outwards until what is known is met. Returns the entries that stay; *count fresh ones are
-// inside of them.
-static uint32_t python_walk(struct python_stack *stack, uintptr_t frame, uint32_t *count)
+// Walk outwards until one of the `top` outermost that are known is met. Returns the entries that
+// stay; *count fresh ones are inside of them. *cut: there are more than are read.
+static uint32_t python_walk(struct python_stack *stack, uintptr_t frame, uint32_t top,
+			    uint32_t *count, bool *cut)
 {
-	uint32_t top = stack->depth;
-
+	*cut = false;
 	for (*count = 0; frame && *count < PYTHON_DEPTH_MAX; ++*count) {
 		uint32_t at = stack->places[frame >> 4 & (PYTHON_PLACES - 1)];
 
@@ -529,6 +565,7 @@ static uint32_t python_walk(struct python_stack *stack, uintptr_t frame, uint32_
 			return 0;
 		frame = python_word(frame + PYTHON_FRAME_PREVIOUS);
 	}
+	*cut = frame != 0;
 	return 0;
 }
 
@@ -541,8 +578,6 @@ static uint32_t python_put(struct python_stack *stack, uint32_t join, uint32_t c
 		struct python_entry *entry = &stack->fresh[count - 1 - i];
 		uint32_t at = join + i;
 
-		if (at == PYTHON_DEPTH_MAX)
-			break;
 		if (at < stack->depth && stack->entries[at].frame == entry->frame &&
 		    stack->entries[at].code == entry->code &&
 		    stack->entries[at].lines == entry->lines)
@@ -562,7 +597,8 @@ static void python_put_edit(struct lane *lane, const struct python_stack *stack,
 {
 	uint32_t push = stack->depth - keep;
 	uint16_t head[5] = { LANE_EXTRA, LANE_EXTRA_PYTHON, (uint16_t)(4 + 4 * push),
-			     (uint16_t)keep, (uint16_t)push };
+			     (uint16_t)(keep | (stack->cut ? LANE_PYTHON_CUT : 0)),
+			     (uint16_t)push };
 	uint8_t *start, *at;
 
 	if (lane->head + sizeof(head) + 4 * (uint64_t)push + 2 * LANE_ROOM > lane->room &&
@@ -606,20 +642,27 @@ bool python_is_same(void)
 void python_write(struct lane *lane)
 {
 	struct python_stack *stack = lane->python;
-	uint32_t join, count, depth, keep;
+	uint32_t join, count, keep;
+	uintptr_t innermost;
+	bool cut;
 
 	if (unlikely(!stack)) {
 		lane->python = stack = recording_pages(sizeof(*stack), true);
 		if (!stack)
 			return;
 	}
-	join = python_walk(stack, python_innermost(stack), &count);
+	innermost = python_innermost(stack);
+	join = python_walk(stack, innermost, stack->depth, &count, &cut);
 	if (likely(!count && join == stack->depth))
 		return;
+	if (join + count > PYTHON_DEPTH_MAX)
+		join = python_walk(stack, innermost, 0, &count, &cut);
 	keep = python_put(stack, join, count);
-	depth = join + count < PYTHON_DEPTH_MAX ? join + count : PYTHON_DEPTH_MAX;
-	if (keep == depth && keep == stack->depth)
+	if (keep == join + count && keep == stack->depth && cut == stack->cut)
 		return;
-	stack->depth = depth;
+	if (cut != stack->cut)
+		keep = 0;
+	stack->depth = join + count;
+	stack->cut = cut;
 	python_put_edit(lane, stack, keep);
 }

@@ -73,14 +73,16 @@ enum lane_extra {
 	// goes back to one of them.
 	LANE_EXTRA_HEAP = 3,
 	LANE_EXTRA_HEAP_NEW = 4, // u64 handle, u32 flags: the heap was made, with these
-	// u16 keep, u16 push, then push x u32 frame ids with LANE_PYTHON_ENTRY, outermost first: an
-	// edit of the lane's list of frames of Python, in which all its events that have a stack
-	// are from here on. Each ENTRY belongs, with those after it up to the next one, into one
-	// frame of the stack that has SEGMENT_FRAME_EVALUATOR.
+	// u16 keep with LANE_PYTHON_CUT, u16 push, then push x u32 frame ids with
+	// LANE_PYTHON_ENTRY, outermost first: an edit of the lane's list of frames of Python, in
+	// which all its events that have a stack are from here on. Each ENTRY belongs, with those
+	// after it up to the next one, into one frame of the stack that has
+	// SEGMENT_FRAME_EVALUATOR.
 	LANE_EXTRA_PYTHON = 5,
 };
 
 #define LANE_PYTHON_ENTRY (UINT32_C(1) << 31)
+#define LANE_PYTHON_CUT (1 << 15) // outer frames are missing; keep is 0 where that changes
 
 enum lane_pool {
 	LANE_POOL_ALLOC = 1,

@@ -249,6 +249,89 @@ def each_line_has_what_tracemalloc_says():
     equal(expected, {line: found.get(line) for line in expected}, "blocks and bytes of each line")
 
 
+# Threads of a C library: each has a state of the interpreter while it calls a function of Python, and
+# none when it has come back. The next thread's is where the last one's was.
+CALLER = r"""
+#include <pthread.h>
+#include <stdlib.h>
+static void (*call)(void);
+static void *run(void *unused)
+{
+	for (int i = 0; i < 2000; i++) {
+		call();
+		for (int k = 0; k < 20; k++)
+			free(malloc(77771));
+	}
+	return unused;
+}
+void run_all(void (*function)(void))
+{
+	pthread_t threads[4];
+	call = function;
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, run, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+"""
+
+CALLED = r"""
+import ctypes
+def called():
+    bytearray(88888)
+    sum(range(3000))
+ctypes.CDLL("./caller.so").run_all(ctypes.CFUNCTYPE(None)(called))
+"""
+
+
+@test
+def a_thread_without_a_state_has_no_functions_of_another_one():
+    with open("caller.c", "w", encoding="ascii") as file:
+        file.write(CALLER)
+    with open("called.py", "w", encoding="ascii") as file:
+        file.write(CALLED)
+    subprocess.run(["gcc", "-O0", "-shared", "-fPIC", "-o", "caller.so", "caller.c"], check=True,
+                   timeout=60)
+    record([debian_python(), "called.py"], "-f", env=environment(MALLOC_ARENA_MAX="1"))
+    found = stacks_by_size()
+    check(all(["called"] == [frame[0] for frame in stack] for stack in found[88889]),
+          "a call of Python:", found[88889][:3])
+    wrong = [stack for stack in found[77771] if stack]
+    check(not wrong, len(wrong), "of", len(found[77771]), "have functions, such as", wrong[:2])
+
+
+# 3,000 frames are all there; of 6,000 the outer ones are missing.
+DEEP = r"""
+import sys
+sys.setrecursionlimit(20000)
+def deep(levels, size):
+    if levels:
+        return deep(levels - 1, size)
+    bytearray(size)
+    bytearray(size)
+def shallow(size): bytearray(size)
+deep(3000, 100001); deep(6000, 100003); shallow(100005); deep(3000, 100007)
+"""
+
+
+@test
+def a_stack_that_is_too_deep_is_marked_and_has_its_innermost_frames():
+    with open("deep.py", "w", encoding="ascii") as file:
+        file.write(DEEP)
+    record([debian_python(), "deep.py"], env=environment())
+    found = stacks_by_size()
+    names = {size: [[frame[0] for frame in stack] for stack in found[size + 1]]
+             for size in (100001, 100003, 100005, 100007)}
+    for size in (100001, 100007):
+        equal([["deep"] * 3001 + ["<module>"]] * 2, names[size], "a stack of 3,000 frames")
+    equal([["deep"] * 4096] * 2, names[100003], "a stack of 6,000 frames")
+    equal([7, 8], [stack[0][2] for stack in found[100004]], "the innermost lines")
+    equal([["shallow", "<module>"]], names[100005], "a stack that is not deep")
+    said = json.loads(subprocess.run([TIDEMARK, "info", "--json", "t.tide"], capture_output=True,
+                                     text=True, check=True).stdout)
+    check(said["stacks"]["deep"] >= 2, said["stacks"])
+
+
 # What the interpreter's file defines, with nothing behind it.
 IMPOSTOR = r"""
 #include <stdlib.h>
