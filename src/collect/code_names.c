@@ -266,14 +266,30 @@ bool code_names_find_in_dump(struct code_wanted *wanted, size_t count, const uin
 
 // ---- What runtimes put into one text --------------------------------------------------------
 
-// V8: "JS:*name /path/file.js:12:3", where the character before the name says how it was compiled.
-// False: it is nothing like that.
+// Takes ":12" off the end of a text. False: there is no such number.
+static bool cut_number(char *text, uint32_t *number)
+{
+	char *colon = strrchr(text, ':');
+	char *end;
+
+	if (colon == NULL || colon[1] < '0' || colon[1] > '9')
+		return false;
+	*number = (uint32_t)strtoul(colon + 1, &end, 10);
+	if (*end != 0)
+		return false;
+	*colon = 0;
+	return true;
+}
+
+// V8: "JS:*name /path/file.js:12:3", where the character before the name says how it was compiled;
+// node 18 and older have no column. False: it is nothing like that.
 static bool split_v8(char *text, struct trace_name *name)
 {
 	static const char *const kinds[] = { "JS:",     "LazyCompile:", "Function:",
 					     "Script:", "Eval:",        NULL };
 	size_t skip = 0;
-	char *place, *colon, *line;
+	uint32_t column;
+	char *place;
 
 	for (size_t i = 0; kinds[i] != NULL && skip == 0; i++)
 		if (strncmp(text, kinds[i], strlen(kinds[i])) == 0)
@@ -283,16 +299,9 @@ static bool split_v8(char *text, struct trace_name *name)
 	if (text[skip] != 0 && strchr("~^*+-'", text[skip]) != NULL)
 		skip++;
 	place = strchr(text + skip, ' ');
-	colon = place != NULL ? strrchr(place, ':') : NULL;
-	if (colon != NULL) {
-		*colon = 0;
-		line = strrchr(place, ':');
-		if (line == NULL) {
-			*colon = ':';
-		} else {
-			*line = 0;
-			name->line = (uint32_t)strtoul(line + 1, NULL, 10);
-		}
+	if (place != NULL && cut_number(place, &column)) {
+		if (!cut_number(place, &name->line))
+			name->line = column;
 		*place = 0;
 		name->file = mem_copy_text(strncmp(place + 1, "file://", 7) == 0 ? place + 8
 										 : place + 1);

@@ -60,6 +60,17 @@ TEST(code_names_finds_the_functions_of_a_map)
 	CHECK(!wanted[0].several);
 }
 
+TEST(code_names_of_node_18_have_a_line_and_no_column)
+{
+	struct code_wanted wanted[WANTED];
+
+	want(wanted);
+	CHECK(find(wanted, "1000 10 LazyCompile:~hot /tmp/w.js:7\n"
+			   "2000 1 Function:^cold node:fs\n"));
+	CHECK_STR("hot /tmp/w.js:7", name_of(&wanted[0]));
+	CHECK_STR("cold node:fs :0", name_of(&wanted[1]));
+}
+
 TEST(code_names_takes_the_last_line_and_says_that_there_were_others)
 {
 	struct code_wanted wanted[WANTED];
