@@ -216,25 +216,25 @@ static void put_snapshot(struct rewrite *rewrite, struct side *side, uint32_t in
 	snapshot_fini(&snapshot);
 }
 
-static bool has_snapshot(const struct rewrite *rewrite, const struct trace_snapshot *snapshot)
+// Whether what was seen at a moment, from the event of that number on, is kept.
+static bool has_moment(const struct rewrite *rewrite, uint64_t number, uint64_t time_ns)
 {
 	const struct rewrite_window *window = rewrite->options->window;
 
 	if (rewrite->options->addresses)
 		return false;
-	return !window ||
-	       (snapshot->began >= window->from_number && snapshot->time_ns >= window->from_ns &&
-		snapshot->time_ns <= window->to_ns);
+	return !window || (number >= window->from_number && time_ns >= window->from_ns &&
+			   time_ns <= window->to_ns);
+}
+
+static bool has_snapshot(const struct rewrite *rewrite, const struct trace_snapshot *snapshot)
+{
+	return has_moment(rewrite, snapshot->began, snapshot->time_ns);
 }
 
 static bool has_reach(const struct rewrite *rewrite, const struct trace_reach *reach)
 {
-	const struct rewrite_window *window = rewrite->options->window;
-
-	if (rewrite->options->addresses)
-		return false;
-	return !window || (reach->number >= window->from_number &&
-			   reach->time_ns >= window->from_ns && reach->time_ns <= window->to_ns);
+	return has_moment(rewrite, reach->number, reach->time_ns);
 }
 
 static void put_reach(struct rewrite *rewrite, struct side *side, uint32_t index)
