@@ -1,6 +1,7 @@
 // tidemark diff: what changed between two traces, or two windows of one, stack by stack.
 #include "cli/query_options.h"
 
+#include "base/mem.h"
 #include "report/find/diff.h"
 
 #include <stdio.h>
@@ -8,13 +9,15 @@
 
 enum { ROWS_DEFAULT = 10 };
 
-enum { OPTION_SORT = 1, OPTION_WITH_FROM, OPTION_WITH_TO };
+enum { OPTION_SORT = 1, OPTION_AGAINST, OPTION_WITH_FROM, OPTION_WITH_TO };
 
 static const struct option_row rows[] = {
 	QUERY_OPTIONS_ROW_ROWS("show N stacks (10; 0: all)"),
 	{ OPTION_SORT, 0, "sort", "FIGURE",
 	  "rank by the change in live (default), peak, allocated, count or temporary" },
 	QUERY_OPTIONS_ROW_MIN_BYTES("the least change (64K, 1.5MiB)"),
+	{ OPTION_AGAINST, 0, "against", "B",
+	  "this trace and all that follow are runs of the second side, those before of the first" },
 	{ OPTION_WITH_FROM, 0, "with-from", "TIME",
 	  "where B's window begins, if not at --from; without B, the second window of A" },
 	{ OPTION_WITH_TO, 0, "with-to", "TIME", "where B's window ends, if not at --to" },
@@ -25,20 +28,34 @@ static const struct option_row rows[] = {
 };
 
 struct request {
-	struct query_options options; // `path` is A
-	const char *with;             // B
+	struct query_options options; // `path` is the first of A
+	struct runs {
+		const char **paths; // owned, the texts are borrowed
+		size_t count, capacity;
+	} runs[2];    // of A and B
+	bool against; // what follows is of B
 	const struct selection_words *with_words;
 	const char *with_from, *with_to;
 	int order; // enum diff_order
 };
 
+static bool add_run(struct request *request, int side, const char *path)
+{
+	struct runs *runs = &request->runs[side];
+
+	runs->paths = mem_grow(runs->paths, &runs->capacity, runs->count + 1, sizeof *runs->paths);
+	runs->paths[runs->count++] = path;
+	return true;
+}
+
 static bool take(struct args *args, struct request *request, int id)
 {
 	switch (id) {
+	case OPTION_AGAINST:
+		request->against = true;
+		return add_run(request, 1, args->value);
 	case ARGS_OPERAND:
-		if (!request->options.path)
-			return args_operand(args, &request->options.path);
-		return args_operand(args, &request->with);
+		return add_run(request, request->against, args->value);
 	case OPTION_SORT:
 		return args_word(args, diff_order_words, &request->order);
 	case OPTION_WITH_FROM:
@@ -51,39 +68,61 @@ static bool take(struct args *args, struct request *request, int id)
 	return query_options_take(args, &request->options, id) != PRINT_OPTIONS_MISTAKE;
 }
 
-static const char *second_path(const struct request *request)
+// What was said of traces, as runs of A and of B.
+static bool settle(struct args *args, struct request *request)
 {
-	return request->with ? request->with : request->options.path;
+	struct runs *a = &request->runs[0];
+	bool windows = request->with_from || request->with_to;
+
+	if (a->count == 0)
+		return args_need(args, NULL, "two traces");
+	if (!request->against && a->count > 2)
+		return args_mistake(args,
+				    "%zu traces: where does the second side begin? (try: tidemark "
+				    "diff a*.tide --against b*.tide)",
+				    a->count);
+	if (!request->against && a->count == 2)
+		add_run(request, 1, a->paths[--a->count]);
+	else if (!request->against && windows)
+		add_run(request, 1, a->paths[0]);
+	else if (!request->against)
+		return args_mistake(args, "needs a second trace, or a second window of the first "
+					  "(--with-from, --with-to)");
+	request->options.path = a->paths[0];
+	return true;
 }
 
-static bool open_side(void *context, int side, struct query_context *asked, struct err *err)
+static bool open_side(void *context, int side, uint32_t run, struct query_context *asked,
+		      struct err *err)
 {
 	const struct request *request = context;
 	struct query_context_options options =
 		query_options_context(&cmd_diff, &request->options, &query_context_findings_rules);
 
-	if (side == 1) {
-		options.path = second_path(request);
+	options.path = request->runs[side].paths[run];
+	if (side == 1)
 		options.words = request->with_words;
-	}
 	return query_options_open(&options, asked, err);
 }
 
-// So that its index is built while no other is open, and mistakes show before long work.
-static bool try_second(struct request *request, struct err *err)
+// So that indexes are built while no other is open, and mistakes show before long work.
+static bool try_all(struct request *request, struct err *err)
 {
 	struct reader *first = reader_open(request->options.path, err);
-	struct query_context second = { 0 };
 	bool ok = first != NULL;
 
 	reader_close(first);
-	ok = ok && open_side(request, 1, &second, err);
-	query_context_close(&second);
+	for (int side = 1; ok && side >= 0; side--)
+		for (uint32_t run = side == 0; ok && run < request->runs[side].count; run++) {
+			struct query_context asked = { 0 };
+
+			ok = open_side(request, side, run, &asked, err);
+			query_context_close(&asked);
+		}
 	return ok;
 }
 
-static int compare(struct request *request, struct query_context *before,
-		   struct query_context *after)
+static int compare(struct request *request, const struct diff_side sides[static 2])
 {
 	const struct query_options *options = &request->options;
 	const struct diff_options chosen = {
@@ -96,8 +135,7 @@ static int compare(struct request *request, struct query_context *before,
 		.context = request,
 	};
 	struct diff_page page = {
-		.sides = { before, after },
-		.names = { options->path, second_path(request) },
+		.sides = { sides[0], sides[1] },
 		.all_frames = options->all_frames,
 		.colour = print_options_colour(&options->print),
 		.width = print_options_width(),
@@ -106,14 +144,15 @@ static int compare(struct request *request, struct query_context *before,
 	struct err err = { 0 };
 	struct diff diff;
 
-	if (!try_second(request, &err) || !diff_find(&diff, page.sides, &chosen, &err))
+	if (!diff_enough_runs(sides, &err) || !try_all(request, &err) ||
+	    !diff_find(&diff, sides, &chosen, &err))
 		return args_fail(&cmd_diff, &err);
 	page.diff = &diff;
 	if (options->print.form) {
-		struct sheet sheet = query_options_sheet(&cmd_diff, options, before, &sink);
+		struct sheet sheet = query_options_sheet(&cmd_diff, options, sides[0].runs, &sink);
 
-		sheet.page.sides[1] = after;
-		sheet.page.names[1] = page.names[1];
+		sheet.page.sides[1] = sides[1].runs;
+		sheet.page.names[1] = sides[1].names[0];
 		diff_rows(&page, &sheet);
 	} else {
 		(options->print.json ? diff_json : diff_text)(&page, &sink);
@@ -122,17 +161,27 @@ static int compare(struct request *request, struct query_context *before,
 	if (!sink_ok(&sink, &err))
 		return args_fail(&cmd_diff, &err);
 	for (int side = 0; query_options_warns(options) && side < 2; side++)
-		query_options_warn(&cmd_diff, page.sides[side], page.names[side]);
+		query_options_warn(&cmd_diff, sides[side].runs, sides[side].names[0]);
 	return EXIT_ANSWERED;
 }
 
 static int print(struct request *request)
 {
-	struct query_context before = { 0 }, after = { 0 };
-	int code = compare(request, &before, &after);
+	struct diff_side sides[2];
+	int code;
 
-	query_context_close(&before);
-	query_context_close(&after);
+	for (int side = 0; side < 2; side++)
+		sides[side] = (struct diff_side){
+			.runs = mem_alloc(request->runs[side].count, sizeof *sides[side].runs),
+			.names = request->runs[side].paths,
+			.count = (uint32_t)request->runs[side].count,
+		};
+	code = compare(request, sides);
+	for (int side = 0; side < 2; side++) {
+		for (uint32_t run = 0; run < sides[side].count; run++)
+			query_context_close(&sides[side].runs[run]);
+		mem_free(sides[side].runs);
+	}
 	return code;
 }
 
@@ -143,13 +192,8 @@ static int answer(struct args *args, struct request *request, struct selection_w
 	while ((id = args_next(args)) != ARGS_END)
 		if (id == ARGS_EXIT || !take(args, request, id))
 			return args->exit_code;
-	if (!args_need(args, request->options.path, "two traces"))
+	if (!settle(args, request))
 		return args->exit_code;
-	if (!request->with && !request->with_from && !request->with_to) {
-		args_mistake(args, "needs a second trace, or a second window of the first "
-				   "(--with-from, --with-to)");
-		return args->exit_code;
-	}
 	selection_words_with_window(words, &request->options.words, request->with_from,
 				    request->with_to);
 	if (!filters_check(args, &request->options.words) || !filters_check(args, words))
@@ -175,19 +219,24 @@ static int run(int argc, char **argv)
 	code = answer(&args, &request, &words);
 	query_options_fini(&request.options);
 	selection_words_fini(&words);
+	mem_free(request.runs[0].paths);
+	mem_free(request.runs[1].paths);
 	return code;
 }
 
 const struct command cmd_diff = {
 	.name = "diff",
 	.brief = "say what changed between two traces, or two windows of one",
-	.usage = "A B [options]\n       tidemark diff A --from T --to T --with-from T --with-to T",
+	.usage = "A B [options]\n       tidemark diff A... --against B... [options]\n"
+		 "       tidemark diff A --from T --to T --with-from T --with-to T",
 	.text = "What B holds, peaks at and allocates more than A, or less, in all and by stack.\n"
 		"Stacks are matched by the names of their functions and modules, inlined ones\n"
 		"included, not by addresses or lines: so the rows stay when lines move, when\n"
-		"modules are loaded elsewhere, and when processes have other pids.\n",
+		"modules are loaded elsewhere, and when processes have other pids. With several\n"
+		"runs a side, a row is called changed only if it is by more than runs differ by.\n",
 	.examples = "  tidemark diff before.tide after.tide             after a fix\n"
 		    "  tidemark diff a.tide b.tide --sort count -n 20   in calls\n"
+		    "  tidemark diff old.*.tide --against new.*.tide    several runs a side\n"
 		    "  tidemark diff app.tide --from 10s --to 20s --with-from 20s --with-to 30s\n"
 		    "                                                   two windows of one trace\n",
 	.options = rows,

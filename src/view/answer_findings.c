@@ -340,7 +340,8 @@ struct sides_open {
 	struct query_queue *with; // of B
 };
 
-static bool open_side(void *context, int side, struct query_context *asked, struct err *err)
+static bool open_side(void *context, int side, uint32_t run, struct query_context *asked,
+		      struct err *err)
 {
 	const struct sides_open *open = context;
 	struct query_queue *query_queue = side == 0 ? open->answer->query_queue : open->with;
@@ -352,6 +353,7 @@ static bool open_side(void *context, int side, struct query_context *asked, stru
 		.window = query_queue->window_options,
 	};
 
+	(void)run;
 	return query_context_open(asked, &options, err);
 }
 
@@ -360,10 +362,10 @@ static bool open_and_compare(struct sides *sides, struct query_queue *with, stru
 {
 	const struct viewer_options *options = &answer->viewer->options;
 	struct sides_open open = { sides, answer, with };
+	const char *const names[] = { options->path, sides->self ? options->path : options->other };
 	struct diff diff;
 	struct diff_page page = {
-		.sides = { &sides->before, &sides->after },
-		.names = { options->path, sides->self ? options->path : options->other },
+		.sides = { { &sides->before, &names[0], 1 }, { &sides->after, &names[1], 1 } },
 		.diff = &diff,
 	};
 	bool good;

@@ -40,6 +40,10 @@ def after():
     return trace.write("after.tide", 100)
 
 
+def counts(**given):
+    return {**dict.fromkeys(("new", "gone", "moved", "changed", "varied", "same"), 0), **given}
+
+
 def by_name(told):
     return {functions(row)[1]: row for row in told["rows"]}
 
@@ -50,11 +54,13 @@ def stacks_are_matched_by_name_and_their_changes_are_exact():
     rows = by_name(told)
     assert set(rows) == {"leak", "old_table", "new_table"}, set(rows)
     assert rows["leak"]["live"] == {"before_bytes": 1000, "after_bytes": 400, "before_count": 10,
-                                    "after_count": 4, "bytes": -600, "count": -6}
+                                    "after_count": 4, "bytes": -600, "count": -6, "changed": True,
+                                    "bytes_low": None, "bytes_high": None, "count_low": None,
+                                    "count_high": None}
     assert rows["leak"]["state"] == "both" and rows["leak"]["stack"][1]["line"] == 17
     assert rows["old_table"]["state"] == "gone" and rows["old_table"]["live"]["bytes"] == -4000
     assert rows["new_table"]["state"] == "new" and rows["new_table"]["live"]["bytes"] == 3000
-    assert told["stacks"] == {"new": 1, "gone": 1, "changed": 2, "same": 1}
+    assert told["stacks"] == counts(new=1, gone=1, changed=2, same=1)
     assert [functions(row)[1] for row in told["rows"]] == ["old_table", "new_table", "leak"]
     by_count = answer("diff", "before.tide", "after.tide", "--sort", "count")["rows"]
     assert functions(by_count[0])[1] == "leak" and by_count[0]["allocated"]["count"] == -6
@@ -176,7 +182,7 @@ def clones_inlining_modules_and_versions_do_not_part_what_belongs_together():
     trace.alloc(1, 'g < "solve" < "main"', 10)
     trace.alloc(2, 'g < "outer(int)" < "main"', 20)
     told = answer("diff", one, trace.write("two.tide"))
-    assert told["stacks"] == {"new": 0, "gone": 0, "changed": 0, "same": 2}, told
+    assert told["stacks"] == counts(same=2), told
 
 
 @test
@@ -191,7 +197,7 @@ def lambdas_and_closures_are_the_same_when_one_is_written_above_them():
         trace.alloc(5, f'f < "step{number}" < "main"', 10)
         paths.append(trace.write(f"lambda{number}.tide"))
     told = answer("diff", *paths)["stacks"]
-    assert told == {"new": 1, "gone": 1, "changed": 0, "same": 4}, told
+    assert told == counts(moved=1, same=4), told
 
 
 @test
@@ -203,7 +209,7 @@ def a_function_of_another_module_is_another_one():
         trace.lines.append('frame f l 0x1500\nname f "init" "l.c":3')
         trace.alloc(1, 'f < "main"', 10)
         paths.append(trace.write(module + ".tide"))
-    assert answer("diff", *paths)["stacks"] == {"new": 1, "gone": 1, "changed": 0, "same": 0}
+    assert answer("diff", *paths)["stacks"] == counts(moved=1)
 
 
 @test
@@ -307,12 +313,106 @@ def more_stacks_than_there_is_memory_for_are_refused_with_what_to_do():
     assert answer("diff", *paths, "--memory", "40M", "--frame", "f1.*")["stacks"]["gone"] == 11111
 
 
+# ---- several runs a side ----
+
+def a_run(path, calls, jitter, renamed=False, extra=0):
+    """A run: `calls` calls that are exact, a table of a random size, and what comes with the runs."""
+    trace = Trace()
+    for k in range(calls):
+        trace.alloc(k, stack("exact"), 100)
+    trace.alloc(2000, stack("table"), 5000 + jitter * 100)
+    for k in range(30 + jitter % 7):
+        trace.alloc(3000 + k, stack("hashed"), 64)
+    for k in range(5):
+        trace.alloc(4000 + k, stack("parse_new" if renamed else "parse_old"), 200)
+    for k in range(extra):
+        trace.alloc(5000 + k, stack("added"), 10)
+    return trace.write(path, 6000)
+
+
+def runs(prefix, jitters, **more):
+    return [a_run(f"{prefix}{k}.tide", more.get("calls", 100), jitter, more.get("renamed", False),
+                  more.get("extra", 0)) for k, jitter in enumerate(jitters)]
+
+
+@test
+def of_several_runs_only_what_differs_by_more_than_they_do_has_changed():
+    old = runs("old", (3, 1, 4, 2, 6))
+    new = runs("new", (2, 5, 1, 3, 4), calls=103, extra=2)
+    told = answer("diff", *old, "--against", *new, "-n", "0")
+    rows = by_name(told)
+    assert set(rows) == {"exact", "added"}, set(rows)
+    assert (told["before_runs"], told["after_runs"]) == (5, 5)
+    live = rows["exact"]["live"]
+    assert (live["count"], live["count_low"], live["count_high"], live["changed"]) == (3, 3, 3, True)
+    assert (live["before_bytes"], live["after_bytes"]) == (10000, 10300)
+    assert rows["added"]["state"] == "new" and rows["added"]["live"]["bytes_low"] == 20
+    assert told["stacks"] == counts(new=1, changed=1, varied=2, same=1), told["stacks"]
+    # In all the noise of the table hides 320 bytes, but not the calls.
+    assert not told["total"]["live"]["changed"] or told["total"]["live"]["bytes_low"] > -1000
+    low, high = (told["total"]["live"][key] for key in ("bytes_low", "bytes_high"))
+    assert low < told["total"]["live"]["bytes"] < high
+
+
+@test
+def equal_runs_show_no_change_and_say_so():
+    old, new = runs("e", (3, 1, 4, 2, 6)), runs("f", (2, 5, 1, 3, 4))
+    told = answer("diff", *old, "--against", *new, "-n", "0")
+    assert told["rows"] == [] and told["stacks"] == counts(varied=2, same=2), told["stacks"]
+    text = run("diff", *old, "--against", *new).stdout
+    assert "no stack changed in live" in text and "2 ≈" in text and "4 more runs" in text, text
+    # The other way round, and with two runs of one side more, nothing is said either.
+    assert answer("diff", *new, "--against", *old)["rows"] == []
+    assert answer("diff", *old, *new[:2], "--against", *new[2:])["rows"] == []
+
+
+@test
+def what_moved_is_one_row_with_both_places():
+    one = a_run("one.tide", 100, 0)
+    told = answer("diff", one, a_run("two.tide", 100, 0, renamed=True), "-n", "0")
+    row, = told["rows"]
+    assert row["state"] == "moved" and row["live"]["bytes"] == 0 and not row["live"]["changed"]
+    assert functions(row)[1] == "parse_new" and row["moved_from"][1]["function"] == "parse_old"
+    assert told["stacks"] == counts(moved=1, same=3)
+    # Of several runs too, with what the noise of others leaves.
+    old, new = runs("m", (3, 1, 4, 2)), runs("n", (2, 5, 1, 3), renamed=True)
+    rows = by_name(answer("diff", *old, "--against", *new, "-n", "0"))
+    assert set(rows) == {"parse_new"} and rows["parse_new"]["state"] == "moved"
+    golden("diff_runs.txt", run("diff", *old, "--against",
+                                *runs("o", (2, 5, 1, 3), renamed=True, calls=140)).stdout)
+    table = list(csv.DictReader(io.StringIO(run("diff", *old, "--against", *new, "--csv").stdout)))
+    assert table[0]["state"] == "moved" and "parse_old" in table[0]["moved_from"]
+
+
+@test
+def what_only_looks_alike_has_not_moved():
+    one, two = Trace(), Trace()
+    one.alloc(1, '"f" < "one" < "main"', 100)
+    one.alloc(2, '"g" < "alpha" < "beta" < "main"', 70)
+    two.alloc(1, '"f" < "one" < "main"', 100)
+    two.alloc(2, '"h" < "gamma" < "delta" < "main"', 70)  # as much, elsewhere
+    two.alloc(3, '"g" < "alpha" < "other" < "main"', 700)  # nearly there, but more
+    told = answer("diff", one.write("one.tide"), two.write("two.tide"), "-n", "0")
+    assert told["stacks"] == counts(new=2, gone=1, same=1), told["stacks"]
+
+
+@test
+def warnings_of_every_run_are_kept():
+    path = sampled()
+    plain = runs("w", (1, 2, 3, 4))
+    told = answer("diff", *plain, "--against", *runs("v", (1, 2, 3)), path)
+    assert any("sampled" in line for line in told["after"]["warnings"]), told["after"]
+
+
 @test
 def mistakes_are_one_clear_line():
     path = before()
     assert "two traces" in refused("diff")
     assert "needs a second trace" in refused("diff", path)
-    assert "unexpected" in refused("diff", path, path, path)
+    assert "where does the second side begin" in refused("diff", path, path, path)
+    assert "two traces" in refused("diff", "--against", path)
+    told = refused("diff", path, path, path, "--against", path, path, path)
+    assert "3 and 3 runs are too few" in told and "4 and 4" in told, told
     assert "--impact" in refused("diff", path, path, "--impact", "AIFO")
     assert "is after" in refused("diff", path, "--with-from", "90us", "--with-to", "10us")
     refused("diff", path, "--with-from", "whenever")

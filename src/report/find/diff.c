@@ -4,8 +4,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "engine/replay/temporary.h"
+#include "engine/significance.h"
 #include "report/find/stack_match.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +24,6 @@ int64_t diff_count(const struct diff_pair *pair)
 	return (int64_t)(pair->side[1].count - pair->side[0].count);
 }
 
-// ---- the figures of one side, by place ----
-
 enum { MEMORY_DEFAULT = 256 << 20, MEMORY_SHARE = 4 };
 
 #define NOT_YET UINT32_MAX
@@ -30,13 +31,14 @@ enum { MEMORY_DEFAULT = 256 << 20, MEMORY_SHARE = 4 };
 struct comparing {
 	struct diff *diff;
 	struct stack_match *stack_match;
-	struct query_context *asked; // of the side that is being read
+	struct query_context *asked; // of the run that is being read
 	int side;
+	uint32_t run, run_of_side;
 
 	struct diff_row *rows;
 	size_t rows_count, rows_capacity;
 	struct map numbers; // program << 32 | stack -> row
-	uint64_t bytes_max; // of rows and twins
+	uint64_t bytes_max; // of rows, their amounts and twins
 	bool over;          // which are more
 	uint32_t *row_of;   // by place of this side: row + 1; 0: not yet known
 	size_t row_of_capacity;
@@ -45,39 +47,145 @@ struct comparing {
 	size_t processes_count, processes_capacity;
 	uint32_t *process_of; // by process id of this side -> processes; NOT_YET
 
-	// Of the first side's processes, those that may be the same as one of the second.
+	// Processes of the runs before this one that may be the same as one of it.
 	struct map children;   // parent's number + 1 (0: none) << 32 | program -> the first's, + 1
 	struct map programs;   // program -> the first's number + 1
 	uint32_t *next_child;  // by process: the next of the same parent and program, + 1
 	uint32_t *next_of_one; // the same of the same program
+	bool *taken;           // by process: it has its pair in this run
 };
 
-static uint32_t new_process(struct comparing *comparing, uint32_t program)
+// ---- figures of each run ----
+
+static uint32_t runs_total(const struct diff *diff)
+{
+	return diff->runs[0] + diff->runs[1];
+}
+
+static struct heap_amount *amount_at(const struct diff *diff, const struct diff_amounts *amounts,
+				     size_t number, uint32_t run)
+{
+	return amounts->at + (number * runs_total(diff) + run) * DIFF_FIGURES;
+}
+
+// One more row of them.
+static void add_amounts(const struct diff *diff, struct diff_amounts *amounts)
+{
+	size_t more = runs_total(diff) * (size_t)DIFF_FIGURES;
+
+	amounts->at = mem_grow(amounts->at, &amounts->capacity, amounts->count + more,
+			       sizeof *amounts->at);
+	memset(amounts->at + amounts->count, 0, more * sizeof *amounts->at);
+	amounts->count += more;
+}
+
+// The mean of runs, to the nearest whole.
+static uint64_t mean_of(uint64_t sum, uint32_t runs)
+{
+	return sum / runs + (sum % runs * 2 >= runs && runs > 1);
+}
+
+static void set_means(const struct diff *diff, const struct diff_amounts *amounts, size_t number,
+		      struct diff_pair figures[DIFF_FIGURES])
+{
+	for (int figure = 0; figure < DIFF_FIGURES; figure++)
+		for (uint32_t side = 0, run = 0; side < 2; side++) {
+			struct heap_amount sum = { 0 };
+
+			for (uint32_t end = run + diff->runs[side]; run < end; run++)
+				sum = window_sum(sum,
+						 amount_at(diff, amounts, number, run)[figure]);
+			figures[figure].side[side].bytes = mean_of(sum.bytes, diff->runs[side]);
+			figures[figure].side[side].count = mean_of(sum.count, diff->runs[side]);
+		}
+}
+
+static void set_values(const struct diff *diff, const struct diff_amounts *amounts, size_t number,
+		       enum diff_figure figure, bool by_count, double *values)
+{
+	for (uint32_t run = 0; run < runs_total(diff); run++) {
+		const struct heap_amount *amount = amount_at(diff, amounts, number, run) + figure;
+
+		values[run] = (double)(by_count ? amount->count : amount->bytes);
+	}
+}
+
+struct diff_verdict diff_judge(const struct diff *diff, const struct diff_amounts *amounts,
+			       size_t number, enum diff_figure figure, bool by_count)
+{
+	double values[SIGNIFICANCE_RUNS_MAX];
+	struct significance_verdict verdict;
+
+	set_values(diff, amounts, number, figure, by_count, values);
+	if (!diff->significance)
+		return (struct diff_verdict){ values[1] - values[0], values[1] - values[0],
+					      values[1] != values[0] };
+	verdict = significance_judge(diff->significance, values);
+	return (struct diff_verdict){
+		verdict.bounded ? verdict.low : -INFINITY,
+		verdict.bounded ? verdict.high : INFINITY,
+		verdict.changed,
+	};
+}
+
+static void add_figures(struct diff *diff, const struct diff_amounts *amounts)
+{
+	size_t rows = amounts->count / (runs_total(diff) * (size_t)DIFF_FIGURES);
+	double values[SIGNIFICANCE_RUNS_MAX];
+
+	for (size_t number = 0; number < rows; number++)
+		for (int figure = 0; figure < 2 * DIFF_FIGURES; figure++) {
+			set_values(diff, amounts, number, (enum diff_figure)(figure / 2),
+				   figure % 2, values);
+			significance_add(diff->significance, values);
+		}
+}
+
+// All was read: what must a change exceed?
+static void settle(struct diff *diff)
+{
+	if (runs_total(diff) == 2)
+		return;
+	diff->significance = significance_new(diff->runs[0], diff->runs[1], false);
+	add_figures(diff, &diff->total_amounts);
+	add_figures(diff, &diff->process_amounts);
+	add_figures(diff, &diff->row_amounts);
+	significance_settle(diff->significance);
+}
+
+// ---- processes ----
+
+static uint32_t new_process(struct comparing *comparing, uint32_t parent, uint32_t program)
 {
 	comparing->processes = mem_grow(comparing->processes, &comparing->processes_capacity,
 					comparing->processes_count + 1,
 					sizeof *comparing->processes);
 	comparing->processes[comparing->processes_count] = (struct diff_process){
-		.process = { TRACE_NONE, TRACE_NONE },
+		.place = { { 0, TRACE_NONE, 0 }, { 0, TRACE_NONE, 0 } },
 		.program = program,
+		.parent = parent,
 	};
+	add_amounts(comparing->diff, &comparing->diff->process_amounts);
 	return (uint32_t)comparing->processes_count++;
 }
 
 static void set_process(struct comparing *comparing, process_id id, uint32_t number)
 {
-	comparing->processes[number].process[comparing->side] = id;
+	struct diff_place *place = &comparing->processes[number].place[comparing->side];
+
+	if (place->process == TRACE_NONE)
+		*place = (struct diff_place){ comparing->run_of_side, id, 0 };
 	comparing->process_of[id] = number;
 }
 
-// Where a process stands: its nearest parent that is selected, and its program. False: it is not
-// known yet which process of the first side that parent is.
-static bool place_of(const struct comparing *comparing, process_id id, uint64_t *place)
+// The nearest parent that is selected, by its number + 1; 0: none. False: it is not known yet which
+// process of earlier runs that is.
+static bool parent_of(const struct comparing *comparing, process_id id, uint32_t *number)
 {
 	const struct reader *reader = comparing->asked->reader;
 	process_id parent = reader_process(reader, id)->parent, child = id;
-	uint32_t number = 0;
 
+	*number = 0;
 	while (parent < child && !query_has_process(&comparing->asked->selection.query, parent)) {
 		child = parent;
 		parent = reader_process(reader, parent)->parent;
@@ -85,60 +193,63 @@ static bool place_of(const struct comparing *comparing, process_id id, uint64_t 
 	if (parent < child) { // which comes first in the list; else there is none
 		if (comparing->process_of[parent] == NOT_YET)
 			return false;
-		number = comparing->process_of[parent] + 1;
+		*number = comparing->process_of[parent] + 1;
 	}
-	*place = (uint64_t)number << 32 | stack_match_program(comparing->stack_match, id);
 	return true;
 }
 
-// The first side: each is by itself, and can be found by its place and by its program.
-static void list_processes(struct comparing *comparing, uint32_t count)
+static uint64_t place_key(uint32_t parent, uint32_t program)
 {
-	size_t numbers;
-	uint64_t place = 0, *first;
+	return (uint64_t)parent << 32 | program;
+}
 
-	for (process_id id = 0; id < count; id++)
-		if (query_has_process(&comparing->asked->selection.query, id))
-			set_process(comparing, id,
-				    new_process(comparing,
-						stack_match_program(comparing->stack_match, id)));
-	numbers = comparing->processes_count;
+// What the earlier runs have: each can be found by its place and by its program.
+static void list_processes(struct comparing *comparing)
+{
+	size_t numbers = comparing->processes_count;
+	uint64_t *first;
+
+	map_fini(&comparing->children);
+	map_fini(&comparing->programs);
 	comparing->next_child = mem_alloc(numbers + 1, sizeof(uint32_t));
 	comparing->next_of_one = mem_alloc(numbers + 1, sizeof(uint32_t));
+	comparing->taken = mem_alloc(numbers + 1, sizeof(bool));
 	for (uint32_t number = (uint32_t)numbers; number-- > 0;) {
-		place_of(comparing, comparing->processes[number].process[0], &place);
-		first = map_put(&comparing->children, place, NULL);
+		const struct diff_process *process = &comparing->processes[number];
+
+		first = map_put(&comparing->children, place_key(process->parent, process->program),
+				NULL);
 		comparing->next_child[number] = (uint32_t)*first;
 		*first = number + 1;
-		first = map_put(&comparing->programs, comparing->processes[number].program, NULL);
+		first = map_put(&comparing->programs, process->program, NULL);
 		comparing->next_of_one[number] = (uint32_t)*first;
 		*first = number + 1;
 	}
 }
 
-// The first of a list that has no partner yet is that of `id`.
+// The first of a list that has no partner in this run yet is that of `id`.
 static bool pair_with(struct comparing *comparing, process_id id, uint64_t *first,
 		      const uint32_t *next)
 {
-	while (first && *first &&
-	       comparing->processes[*first - 1].process[comparing->side] != TRACE_NONE)
+	while (first && *first && comparing->taken[*first - 1])
 		*first = next[*first - 1];
 	if (!first || !*first)
 		return false;
+	comparing->taken[*first - 1] = true;
 	set_process(comparing, id, (uint32_t)*first - 1);
 	return true;
 }
 
 static bool pair_by_place(struct comparing *comparing, process_id id)
 {
-	uint64_t place;
+	uint32_t program = stack_match_program(comparing->stack_match, id), parent;
 
-	return place_of(comparing, id, &place) &&
-	       pair_with(comparing, id, map_find(&comparing->children, place),
+	return parent_of(comparing, id, &parent) &&
+	       pair_with(comparing, id, map_find(&comparing->children, place_key(parent, program)),
 			 comparing->next_child);
 }
 
-// The second side: those that stand in the same place first.
+// Those that are in the same place first.
 static void pair_processes(struct comparing *comparing, uint32_t count)
 {
 	const struct query *query = &comparing->asked->selection.query;
@@ -147,13 +258,15 @@ static void pair_processes(struct comparing *comparing, uint32_t count)
 		if (query_has_process(query, id))
 			pair_by_place(comparing, id);
 	for (process_id id = 0; id < count; id++) {
-		uint32_t program = stack_match_program(comparing->stack_match, id);
+		uint32_t program = stack_match_program(comparing->stack_match, id), parent = 0;
 
 		if (query_has_process(query, id) && comparing->process_of[id] == NOT_YET &&
 		    !pair_by_place(comparing, id) &&
 		    !pair_with(comparing, id, map_find(&comparing->programs, program),
-			       comparing->next_of_one))
-			set_process(comparing, id, new_process(comparing, program));
+			       comparing->next_of_one)) {
+			parent_of(comparing, id, &parent);
+			set_process(comparing, id, new_process(comparing, parent, program));
+		}
 	}
 }
 
@@ -163,15 +276,19 @@ static void add_processes(struct comparing *comparing)
 
 	comparing->process_of = mem_alloc(count + (size_t)1, sizeof *comparing->process_of);
 	memset(comparing->process_of, 0xff, count * sizeof *comparing->process_of);
-	if (comparing->side == 0)
-		list_processes(comparing, count);
-	else
-		pair_processes(comparing, count);
+	list_processes(comparing);
+	pair_processes(comparing, count);
+	mem_free(comparing->next_child);
+	mem_free(comparing->next_of_one);
+	mem_free(comparing->taken);
 }
+
+// ---- the figures of one run, by place ----
 
 static uint64_t bytes_used(const struct comparing *comparing)
 {
 	return comparing->rows_count * sizeof *comparing->rows + map_bytes(&comparing->numbers) +
+	       comparing->diff->row_amounts.count * sizeof(struct heap_amount) +
 	       stack_match_bytes(comparing->stack_match);
 }
 
@@ -187,21 +304,24 @@ static uint32_t find_row(struct comparing *comparing, process_id process, stack_
 		*number = comparing->rows_count;
 		comparing->rows = mem_grow(comparing->rows, &comparing->rows_capacity,
 					   comparing->rows_count + 1, sizeof *comparing->rows);
-		comparing->rows[comparing->rows_count++] = (struct diff_row){
-			.place = { { TRACE_NONE, 0 }, { TRACE_NONE, 0 } },
+		comparing->rows[comparing->rows_count] = (struct diff_row){
+			.place = { { 0, TRACE_NONE, 0 }, { 0, TRACE_NONE, 0 } },
 			.program = program,
+			.number = (uint32_t)comparing->rows_count,
+			.twin = twin,
 		};
+		comparing->rows_count++;
+		add_amounts(comparing->diff, &comparing->diff->row_amounts);
 		comparing->over |= bytes_used(comparing) > comparing->bytes_max;
 	}
 	row = &comparing->rows[*number];
-	if (row->place[comparing->side].process == TRACE_NONE) {
-		row->place[comparing->side].process = process;
-		row->place[comparing->side].stack = stack;
-	}
+	if (row->place[comparing->side].process == TRACE_NONE)
+		row->place[comparing->side] =
+			(struct diff_place){ comparing->run_of_side, process, stack };
 	return (uint32_t)*number;
 }
 
-static struct diff_row *row_of(struct comparing *comparing, uint32_t place)
+static uint32_t row_of(struct comparing *comparing, uint32_t place)
 {
 	size_t before = comparing->row_of_capacity;
 	uint32_t *row;
@@ -217,21 +337,24 @@ static struct diff_row *row_of(struct comparing *comparing, uint32_t place)
 		*row = find_row(comparing, comparing->asked->places[place].process,
 				comparing->asked->places[place].stack) +
 		       1;
-	return &comparing->rows[*row - 1];
+	return *row - 1;
 }
 
 static void add_amount(struct comparing *comparing, enum diff_figure figure, uint32_t place,
 		       struct heap_amount amount)
 {
 	process_id process = comparing->asked->places[place].process;
-	int side = comparing->side;
-	struct diff_row *row = row_of(comparing, place);
-	struct diff_process *owner = &comparing->processes[comparing->process_of[process]];
-	struct diff_pair *pairs[] = { &row->figures[figure], &owner->figures[figure],
-				      &comparing->diff->totals[figure] };
+	struct diff *diff = comparing->diff;
+	uint32_t row = row_of(comparing, place), run = comparing->run;
+	struct heap_amount *sums[] = {
+		amount_at(diff, &diff->row_amounts, row, run) + figure,
+		amount_at(diff, &diff->process_amounts, comparing->process_of[process], run) +
+			figure,
+		amount_at(diff, &diff->total_amounts, 0, run) + figure,
+	};
 
-	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-		pairs[i]->side[side] = window_sum(pairs[i]->side[side], amount);
+	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+		*sums[i] = window_sum(*sums[i], amount);
 }
 
 static bool too_many(const struct comparing *comparing, struct err *err)
@@ -299,14 +422,13 @@ static bool add_temporaries(struct comparing *comparing, enum progress_mode mode
 	return !comparing->over || too_many(comparing, err);
 }
 
-static bool read_side(struct comparing *comparing, struct query_context *asked, int side,
-		      enum progress_mode mode, struct err *err)
+static bool read_run(struct comparing *comparing, struct query_context *asked,
+		     enum progress_mode mode, struct err *err)
 {
 	struct query_context_peak peak;
 	bool ok;
 
 	comparing->asked = asked;
-	comparing->side = side;
 	stack_match_turn(comparing->stack_match, asked->names, asked->reader);
 	add_processes(comparing);
 	ok = query_context_match(asked, err) &&
@@ -323,22 +445,72 @@ static bool read_side(struct comparing *comparing, struct query_context *asked, 
 	return ok;
 }
 
+// A run of which nothing can be shown, since all it has was met before, needs no names any more.
+// What there is to know of it is said of the first.
+static void let_go(const struct comparing *comparing, const struct diff_side *side, uint32_t run)
+{
+	struct query_context *asked = &side->runs[run];
+
+	for (size_t i = 0; i < comparing->rows_count; i++) {
+		const struct diff_place *place = &comparing->rows[i].place[comparing->side];
+
+		if (place->process != TRACE_NONE && place->run == run)
+			return;
+	}
+	for (size_t i = 0; i < comparing->processes_count; i++) {
+		const struct diff_place *place = &comparing->processes[i].place[comparing->side];
+
+		if (place->process != TRACE_NONE && place->run == run)
+			return;
+	}
+	query_context_close(asked);
+	*asked = (struct query_context){ 0 };
+}
+
+static bool read_side(struct comparing *comparing, int side_number, const struct diff_side *side,
+		      const struct diff_options *options, struct err *err)
+{
+	comparing->side = side_number;
+	for (uint32_t run = 0; run < side->count; run++) {
+		struct query_context *asked = &side->runs[run];
+
+		comparing->run_of_side = run;
+		if (!options->open(options->context, side_number, run, asked, err) ||
+		    !read_run(comparing, asked, options->progress, err))
+			return false;
+		comparing->run++;
+		for (size_t i = 0; run > 0 && i < asked->warnings_count; i++)
+			query_context_warn(&side->runs[0], "%s: %s", side->names[run],
+					   asked->warnings[i]);
+		if (run > 0)
+			let_go(comparing, side, run);
+	}
+	return true;
+}
+
 // ---- rows ----
+
+// What each order ranks by.
+static const struct {
+	enum diff_figure figure;
+	bool by_count;
+} ranks[DIFF_ORDERS] = {
+	[DIFF_BY_LIVE] = { DIFF_LIVE, false },           [DIFF_BY_PEAK] = { DIFF_PEAK, false },
+	[DIFF_BY_ALLOCATED] = { DIFF_ALLOCATED, false }, [DIFF_BY_COUNT] = { DIFF_ALLOCATED, true },
+	[DIFF_BY_TEMPORARY] = { DIFF_TEMPORARY, true },
+};
 
 static int64_t rank_of(const struct diff_row *row, enum diff_order order)
 {
-	switch (order) {
-	case DIFF_BY_LIVE:
-		return diff_bytes(&row->figures[DIFF_LIVE]);
-	case DIFF_BY_PEAK:
-		return diff_bytes(&row->figures[DIFF_PEAK]);
-	case DIFF_BY_ALLOCATED:
-		return diff_bytes(&row->figures[DIFF_ALLOCATED]);
-	case DIFF_BY_COUNT:
-		return diff_count(&row->figures[DIFF_ALLOCATED]);
-	default:
-		return diff_count(&row->figures[DIFF_TEMPORARY]);
-	}
+	const struct diff_pair *pair = &row->figures[ranks[order].figure];
+
+	return ranks[order].by_count ? diff_count(pair) : diff_bytes(pair);
+}
+
+struct diff_verdict diff_judge_rank(const struct diff *diff, const struct diff_row *row)
+{
+	return diff_judge(diff, &diff->row_amounts, row->number, ranks[diff->order].figure,
+			  ranks[diff->order].by_count);
 }
 
 static uint64_t magnitude(int64_t value)
@@ -349,9 +521,15 @@ static uint64_t magnitude(int64_t value)
 // The bytes of the figure that ranks.
 static int64_t bytes_of(const struct diff_row *row, enum diff_order order)
 {
-	return order == DIFF_BY_COUNT       ? diff_bytes(&row->figures[DIFF_ALLOCATED])
-	       : order == DIFF_BY_TEMPORARY ? diff_bytes(&row->figures[DIFF_TEMPORARY])
-					    : rank_of(row, order);
+	return diff_bytes(&row->figures[ranks[order].figure]);
+}
+
+// What moved and is as much as it was is ranked after all that changed, by how much that is.
+static uint64_t weight_of(const struct diff_row *row, enum diff_order order)
+{
+	const struct heap_amount *amount = &row->figures[ranks[order].figure].side[1];
+
+	return ranks[order].by_count ? amount->count : amount->bytes;
 }
 
 static int compare_rows(const void *a, const void *b, void *context)
@@ -365,6 +543,8 @@ static int compare_rows(const void *a, const void *b, void *context)
 		return magnitude(l) > magnitude(r) ? -1 : 1;
 	if (l != r)
 		return l > r ? -1 : 1;
+	if (l == 0 && weight_of(left, order) != weight_of(right, order))
+		return weight_of(left, order) > weight_of(right, order) ? -1 : 1;
 	for (int side = 1; side >= 0 && order_of_places == 0; side--)
 		order_of_places =
 			trace_compare_places(left->place[side].process, left->place[side].stack,
@@ -372,22 +552,42 @@ static int compare_rows(const void *a, const void *b, void *context)
 	return order_of_places;
 }
 
-static bool has_changed(const struct diff_row *row)
+static bool differs(const struct diff *diff, const struct diff_row *row)
 {
-	for (int f = 0; f < DIFF_FIGURES; f++)
-		if (diff_bytes(&row->figures[f]) || diff_count(&row->figures[f]))
+	uint32_t total = runs_total(diff);
+	const struct heap_amount *first = amount_at(diff, &diff->row_amounts, row->number, 0);
+
+	for (uint32_t run = 1; run < total; run++)
+		if (memcmp(first + run * (size_t)DIFF_FIGURES, first,
+			   DIFF_FIGURES * sizeof *first) != 0)
+			return true;
+	return false;
+}
+
+static bool has_changed(const struct diff *diff, const struct diff_row *row)
+{
+	for (int f = 0; f < 2 * DIFF_FIGURES; f++)
+		if (diff_judge(diff, &diff->row_amounts, row->number, (enum diff_figure)(f / 2),
+			       f % 2)
+			    .changed)
 			return true;
 	return false;
 }
 
 static void count_row(struct diff *diff, const struct diff_row *row)
 {
-	if (row->place[0].process == TRACE_NONE)
+	bool changed = has_changed(diff, row);
+
+	if (row->moved)
+		diff->moved++;
+	else if (changed && row->place[0].process == TRACE_NONE)
 		diff->appeared++;
-	else if (row->place[1].process == TRACE_NONE)
+	else if (changed && row->place[1].process == TRACE_NONE)
 		diff->vanished++;
-	else if (has_changed(row))
+	else if (changed)
 		diff->changed++;
+	else if (differs(diff, row))
+		diff->varied++;
 	else
 		diff->same++;
 }
@@ -402,21 +602,53 @@ static void choose_rows(struct diff *diff, struct comparing *comparing,
 		const struct diff_row *row = &comparing->rows[i];
 
 		count_row(diff, row);
-		if (rank_of(row, order) == 0)
+		if (!diff_judge_rank(diff, row).changed && !(row->moved && weight_of(row, order)))
 			continue;
 		ranked++;
 		if (magnitude(bytes_of(row, order)) >= options->bytes_min)
 			comparing->rows[kept++] = *row;
 	}
 	mem_sort(comparing->rows, kept, sizeof *comparing->rows, compare_rows, &order);
-	diff->rows = comparing->rows;
 	diff->rows_total = kept;
 	diff->rows_count = options->rows_max && options->rows_max < kept ? (size_t)options->rows_max
 									 : kept;
 	diff->rows_left_out = ranked - diff->rows_count;
 }
 
-bool diff_find(struct diff *diff, struct query_context *sides[static 2],
+// All was read: the figures that are shown, what changed, what moved.
+static void conclude(struct diff *diff, struct comparing *comparing,
+		     const struct diff_options *options)
+{
+	set_means(diff, &diff->total_amounts, 0, diff->totals);
+	for (size_t i = 0; i < comparing->processes_count; i++)
+		set_means(diff, &diff->process_amounts, i, comparing->processes[i].figures);
+	for (size_t i = 0; i < comparing->rows_count; i++)
+		set_means(diff, &diff->row_amounts, i, comparing->rows[i].figures);
+	comparing->rows_count = diff_moves_join(diff, comparing->rows, comparing->rows_count,
+						comparing->stack_match);
+	settle(diff);
+	if (comparing->rows_count)
+		choose_rows(diff, comparing, options);
+}
+
+bool diff_enough_runs(const struct diff_side sides[static 2], struct err *err)
+{
+	uint32_t a = sides[0].count, b = sides[1].count;
+
+	if (a == 1 && b == 1)
+		return true;
+	if (a + b > SIGNIFICANCE_RUNS_MAX)
+		return err_set(err, ERR_USAGE, "%" PRIu32 " runs: at most %d can be compared",
+			       a + b, SIGNIFICANCE_RUNS_MAX);
+	return significance_possible(a, b, false) ||
+	       err_set(err, ERR_USAGE,
+		       "%" PRIu32 " and %" PRIu32 " runs are too few to tell a change from what "
+		       "runs differ by anyway: 4 and 4, 3 and 4, 2 and 5, or 1 and 19 are "
+		       "enough; 1 and 1 are compared exactly",
+		       a, b);
+}
+
+bool diff_find(struct diff *diff, const struct diff_side sides[static 2],
 	       const struct diff_options *options, struct err *err)
 {
 	uint64_t memory = options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT;
@@ -425,23 +657,25 @@ bool diff_find(struct diff *diff, struct query_context *sides[static 2],
 		.stack_match = stack_match_new(),
 		.bytes_max = memory / MEMORY_SHARE,
 	};
-	bool ok = true;
+	bool ok = diff_enough_runs(sides, err);
 
 	mem_give_back_early();
-	*diff = (struct diff){ .order = options->order };
+	*diff = (struct diff){
+		.order = options->order,
+		.runs = { sides[0].count, sides[1].count },
+	};
+	add_amounts(diff, &diff->total_amounts);
 	for (int side = 0; ok && side < 2; side++)
-		ok = options->open(options->context, side, sides[side], err) &&
-		     read_side(&comparing, sides[side], side, options->progress, err);
-	diff->temporary = sides[0]->layers == WINDOW_HEAP;
-	if (comparing.rows_count)
-		choose_rows(diff, &comparing, options);
+		ok = read_side(&comparing, side, &sides[side], options, err);
+	diff->temporary = ok && sides[0].runs[0].layers == WINDOW_HEAP;
+	if (ok)
+		conclude(diff, &comparing, options);
+	diff->rows = comparing.rows;
 	diff->processes = comparing.processes;
 	diff->processes_count = comparing.processes_count;
 	map_fini(&comparing.numbers);
 	map_fini(&comparing.children);
 	map_fini(&comparing.programs);
-	mem_free(comparing.next_child);
-	mem_free(comparing.next_of_one);
 	stack_match_free(comparing.stack_match);
 	if (!ok)
 		diff_fini(diff);
@@ -452,5 +686,9 @@ void diff_fini(struct diff *diff)
 {
 	mem_free(diff->rows);
 	mem_free(diff->processes);
+	mem_free(diff->total_amounts.at);
+	mem_free(diff->process_amounts.at);
+	mem_free(diff->row_amounts.at);
+	significance_free(diff->significance);
 	*diff = (struct diff){ 0 };
 }

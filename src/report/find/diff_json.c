@@ -1,6 +1,9 @@
 // A comparison for programs: docs/schema/diff.json describes the JSON.
 #include "report/find/diff.h"
+#include "report/table/lines.h"
 #include "report/table/query_write.h"
+
+#include <math.h>
 
 static const char *const keys[DIFF_FIGURES] = {
 	[DIFF_LIVE] = "live",
@@ -9,11 +12,38 @@ static const char *const keys[DIFF_FIGURES] = {
 	[DIFF_TEMPORARY] = "temporary",
 };
 
+// Where the change is: null where nothing can be said, with a run each too.
+static void write_bound(struct json *json, const char *key, bool known, double value)
+{
+	json_key(json, key);
+	if (known && value > -INFINITY && value < INFINITY)
+		json_i64(json, (int64_t)llround(value));
+	else
+		json_null(json);
+}
+
+static void write_verdict(struct json *json, const struct diff *diff,
+			  const struct diff_verdict verdict[2])
+{
+	bool several = diff->significance != NULL;
+
+	write_bound(json, "bytes_low", several, verdict[0].low);
+	write_bound(json, "bytes_high", several, verdict[0].high);
+	write_bound(json, "count_low", several, verdict[1].low);
+	write_bound(json, "count_high", several, verdict[1].high);
+	json_kv_bool(json, "changed", verdict[0].changed || verdict[1].changed);
+}
+
 static void write_figures(struct json *json, const struct diff *diff,
-			  const struct diff_pair figures[DIFF_FIGURES])
+			  const struct diff_pair figures[DIFF_FIGURES],
+			  const struct diff_amounts *amounts, size_t number)
 {
 	for (int f = 0; f < DIFF_FIGURES; f++) {
 		const struct diff_pair *pair = &figures[f];
+		const struct diff_verdict verdict[2] = {
+			diff_judge(diff, amounts, number, (enum diff_figure)f, false),
+			diff_judge(diff, amounts, number, (enum diff_figure)f, true),
+		};
 
 		json_key(json, keys[f]);
 		if (f == DIFF_TEMPORARY && !diff->temporary) {
@@ -30,28 +60,32 @@ static void write_figures(struct json *json, const struct diff *diff,
 		json_i64(json, diff_bytes(pair));
 		json_key(json, "count");
 		json_i64(json, diff_count(pair));
+		write_verdict(json, diff, verdict);
 		json_object_end(json);
 		json_line_end(json);
 	}
 }
 
-static const char *exe_of(const struct diff_page *page, const process_id process[2])
+// The run in which a place is.
+static const struct query_context *run_of(const struct diff_page *page, int side,
+					  const struct diff_place *place)
 {
-	int side = process[1] != TRACE_NONE;
-	const struct trace_process *found =
-		reader_process(page->sides[side]->reader, process[side]);
-
-	return found ? found->exe : NULL;
+	return &page->sides[side].runs[place->run];
 }
 
-static void write_process(struct json *json, const struct diff_page *page,
-			  const struct diff_process *row)
+static void write_process(struct json *json, const struct diff_page *page, size_t number)
 {
+	const struct diff_process *row = &page->diff->processes[number];
+	const struct diff_place *place = row->place;
+	int side = place[1].process != TRACE_NONE;
+	const struct trace_process *found =
+		reader_process(run_of(page, side, &place[side])->reader, place[side].process);
+
 	json_object_begin(json);
-	json_kv_text(json, "exe", exe_of(page, row->process));
-	json_kv_u64_if(json, "before_id", row->process[0] != TRACE_NONE, row->process[0]);
-	json_kv_u64_if(json, "after_id", row->process[1] != TRACE_NONE, row->process[1]);
-	write_figures(json, page->diff, row->figures);
+	json_kv_text(json, "exe", found ? found->exe : NULL);
+	json_kv_u64_if(json, "before_id", place[0].process != TRACE_NONE, place[0].process);
+	json_kv_u64_if(json, "after_id", place[1].process != TRACE_NONE, place[1].process);
+	write_figures(json, page->diff, row->figures, &page->diff->process_amounts, number);
 	json_object_end(json);
 }
 
@@ -63,7 +97,7 @@ static struct sheet_site site_of(const struct sheet *sheet, const void *of)
 	const struct diff_row *row = of;
 	int side = row->place[1].process != TRACE_NONE;
 
-	return (struct sheet_site){ page->sides[side], row->place[side].process,
+	return (struct sheet_site){ run_of(page, side, &row->place[side]), row->place[side].process,
 				    row->place[side].stack };
 }
 
@@ -71,7 +105,8 @@ static struct sheet_cell get_state(const struct sheet_at *at)
 {
 	const struct diff_row *row = at->row;
 
-	return sheet_text(row->place[0].process == TRACE_NONE   ? "new"
+	return sheet_text(row->moved                            ? "moved"
+			  : row->place[0].process == TRACE_NONE ? "new"
 			  : row->place[1].process == TRACE_NONE ? "gone"
 								: "both");
 }
@@ -93,15 +128,50 @@ static struct sheet_cell get_figure(const struct sheet_at *at)
 	return sheet_u64(true, parts[at->column->at % PARTS]);
 }
 
+// Of the figure that ranks.
+static struct sheet_cell get_bound(const struct sheet_at *at)
+{
+	const struct diff_page *page = at->sheet->context;
+	struct diff_verdict verdict = diff_judge_rank(page->diff, at->row);
+
+	return sheet_u64(page->diff->significance != NULL && verdict.high < INFINITY,
+			 (uint64_t)llround(at->column->at ? verdict.high : verdict.low));
+}
+
+static struct names_stack stack_before(const struct diff_page *page, const struct diff_row *row)
+{
+	return row->moved ? names_stack(run_of(page, 0, &row->place[0])->names, row->place[0].stack)
+			  : (struct names_stack){ 0 };
+}
+
+static struct sheet_cell get_moved(const struct sheet_at *at)
+{
+	static const struct names_stack none = { 0 };
+	const struct diff_row *row = at->row;
+	struct diff_page *page = (struct diff_page *)(uintptr_t)at->sheet->context;
+
+	page->scratch = stack_before(page, row);
+	return (struct sheet_cell){ .unknown = !row->moved,
+				    .stack = row->moved ? &page->scratch : &none };
+}
+
 // In JSON a figure is an object.
 static void write_row(const struct sheet_at *at)
 {
 	const struct diff_page *page = at->sheet->context;
 	const struct diff_row *row = at->row;
+	struct names_stack stack;
 
 	json_kv_text(at->sheet->json, "exe", at->sheet->process ? at->sheet->process->exe : NULL);
-	write_figures(at->sheet->json, page->diff, row->figures);
+	write_figures(at->sheet->json, page->diff, row->figures, &page->diff->row_amounts,
+		      row->number);
 	sheet_write_stack(at);
+	json_key(at->sheet->json, "moved_from");
+	stack = stack_before(page, row);
+	if (row->moved)
+		lines_json(at->sheet->json, &stack);
+	else
+		json_null(at->sheet->json);
 }
 
 #define PART(figure, part, name, kind, flags, says)                                         \
@@ -119,12 +189,18 @@ static void write_row(const struct sheet_at *at)
 		     meaning ", before")
 static const struct sheet_column columns[] = {
 	{ "state", SHEET_TEXT, 0, get_state, 0,
-	  .meaning = "new, gone, or both: where the stack is" },
+	  .meaning = "new, gone, both, or moved: where the stack is" },
 	FIGURE(DIFF_LIVE, "live", "held at the end"),
 	FIGURE(DIFF_PEAK, "peak", "held at the peak"),
 	FIGURE(DIFF_ALLOCATED, "allocated", "allocated"),
 	FIGURE(DIFF_TEMPORARY, "temporary", "freed before the next allocation"),
+	{ "low", SHEET_COUNT, SHEET_FLAT_ONLY | SHEET_CHANGE, get_bound, 0,
+	  .meaning = "of several runs: the least that what is sorted by may have changed" },
+	{ "high", SHEET_COUNT, SHEET_FLAT_ONLY | SHEET_CHANGE, get_bound, 1,
+	  .meaning = "of several runs: the most" },
 	{ .kind = SHEET_SITE, .flags = SHEET_FLAT_ONLY },
+	{ "moved_from", SHEET_STACK, SHEET_FLAT_ONLY, get_moved, 0,
+	  .meaning = "the stack before, of what moved" },
 	{ .kind = SHEET_OBJECT, .flags = SHEET_JSON_ONLY, .json = write_row },
 };
 
@@ -150,25 +226,29 @@ void diff_json(const struct diff_page *page, struct sink *sink)
 	json_init(&json, sink, true);
 	json_object_begin(&json);
 	json_kv_string(&json, "schema", "tidemark-diff-1");
-	query_write_trace_as(page->sides[0], &json, "before");
-	query_write_trace_as(page->sides[1], &json, "after");
-	json_kv_string(&json, "layer", page->sides[0]->layers == WINDOW_VM ? "vm" : "heap");
+	query_write_trace_as(page->sides[0].runs, &json, "before");
+	query_write_trace_as(page->sides[1].runs, &json, "after");
+	json_kv_u64(&json, "before_runs", diff->runs[0]);
+	json_kv_u64(&json, "after_runs", diff->runs[1]);
+	json_kv_string(&json, "layer", page->sides[0].runs->layers == WINDOW_VM ? "vm" : "heap");
 	json_kv_string(&json, "sort", diff_order_words[diff->order]);
 	json_key(&json, "total");
 	json_object_begin(&json);
-	write_figures(&json, diff, diff->totals);
+	write_figures(&json, diff, diff->totals, &diff->total_amounts, 0);
 	json_object_end(&json);
 	json_key(&json, "stacks");
 	json_object_begin(&json);
 	json_kv_u64(&json, "new", diff->appeared);
 	json_kv_u64(&json, "gone", diff->vanished);
+	json_kv_u64(&json, "moved", diff->moved);
 	json_kv_u64(&json, "changed", diff->changed);
+	json_kv_u64(&json, "varied", diff->varied);
 	json_kv_u64(&json, "same", diff->same);
 	json_object_end(&json);
 	json_key(&json, "processes");
 	json_array_begin(&json);
 	for (size_t i = 0; i < diff->processes_count; i++)
-		write_process(&json, page, &diff->processes[i]);
+		write_process(&json, page, i);
 	json_array_end(&json);
 	json_kv_u64(&json, "rows_total", diff->rows_total);
 	json_key(&json, "rows");

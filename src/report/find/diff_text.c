@@ -5,12 +5,14 @@
 #include "report/table/stack_text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum {
 	COLUMNS = 4,
 	COLUMN_WIDTH = 11,
 	FIGURES_COLUMNS = COLUMNS * COLUMN_WIDTH + 2,
+	INTERVAL_WIDTH = 24,
 	CALLERS_SHOWN = 6,
 	PROCESSES_MAX = 20,
 };
@@ -43,16 +45,62 @@ static void format_count(int64_t value, struct str *out)
 		str_add(out, "0");
 }
 
+// What is shown of a change that runs differ by among themselves.
+#define WITHIN_RUNS "≈"
+
+// A change, or that it is none.
+static void format_change(int64_t value, bool by_count, const struct diff_verdict *verdict,
+			  struct str *out)
+{
+	if (by_count)
+		format_count(value, out);
+	else
+		format_bytes(value, out);
+	if (value && !verdict->changed) {
+		str_clear(out);
+		str_add(out, WITHIN_RUNS);
+	}
+}
+
+// "+1.2 to +1.4 MiB"; "exactly" where it is one value; nothing with a run each.
+static void format_interval(const struct diff *diff, bool by_count,
+			    const struct diff_verdict *verdict, struct str *out)
+{
+	struct str high = { 0 };
+
+	str_clear(out);
+	if (!diff->significance || !(verdict->high < INFINITY))
+		return;
+	if (llround(verdict->low) == llround(verdict->high)) {
+		str_add(out, "exactly");
+		return;
+	}
+	(by_count ? format_count : format_bytes)(llround(verdict->low), out);
+	(by_count ? format_count : format_bytes)(llround(verdict->high), &high);
+	str_format(out, " to %s", str_get(&high));
+	str_fini(&high);
+}
+
+static const struct query_context *run_of(const struct diff_page *page, int side,
+					  const struct diff_place *place)
+{
+	return &page->sides[side].runs[place->run];
+}
+
 // ---- what is compared ----
 
 static void write_side(const struct diff_page *page, int side, struct paper *paper)
 {
-	const struct query_context *asked = page->sides[side];
+	const struct diff_side *runs = &page->sides[side];
+	const struct query_context *asked = &runs->runs[0];
 	const struct trace_info *info = reader_info(asked->reader);
 	char from[24], to[24], events[28];
 
 	paper_text(paper, PAPER_BOLD, side ? "B  " : "A  ");
-	paper_foreign(paper, PAPER_BOLD, page->names[side], paper->width - 3);
+	paper_foreign(paper, PAPER_BOLD, runs->names[0], paper->width - 20);
+	if (runs->count > 1)
+		paper_format(paper, PAPER_PLAIN, " and %" PRIu32 " more run%s", runs->count - 1,
+			     paper_plural(runs->count - 1));
 	sink_text(paper->sink, "\n   ");
 	paper_foreign(paper, PAPER_PLAIN, *info->command ? info->command : "(no command)",
 		      paper->width - 3);
@@ -75,9 +123,12 @@ static void write_percent(struct paper *paper, uint64_t before, int64_t change)
 	sink_text(paper->sink, "\n");
 }
 
-static void write_total(struct paper *paper, const char *label, const struct diff_pair *pair,
-			bool by_count)
+static void write_total(const struct diff *diff, struct paper *paper, const char *label,
+			enum diff_figure figure, bool by_count)
 {
+	const struct diff_pair *pair = &diff->totals[figure];
+	const struct diff_verdict verdict =
+		diff_judge(diff, &diff->total_amounts, 0, figure, by_count);
 	struct str change = { 0 };
 	char before[28], after[28];
 	int64_t value = by_count ? diff_count(pair) : diff_bytes(pair);
@@ -85,34 +136,46 @@ static void write_total(struct paper *paper, const char *label, const struct dif
 	if (by_count) {
 		str_count(pair->side[0].count, before);
 		str_count(pair->side[1].count, after);
-		format_count(value, &change);
 	} else {
 		str_bytes(pair->side[0].bytes, before);
 		str_bytes(pair->side[1].bytes, after);
-		format_bytes(value, &change);
 	}
+	format_change(value, by_count, &verdict, &change);
 	paper_format(paper, PAPER_PLAIN, "  %-16s", label);
 	paper_field(paper, PAPER_PLAIN, before, 14, true);
 	paper_field(paper, PAPER_PLAIN, after, 14, true);
 	paper_field(paper, value ? PAPER_BOLD : PAPER_PLAIN, str_get(&change), 14, true);
-	write_percent(paper, by_count ? pair->side[0].count : pair->side[0].bytes, value);
+	if (diff->significance) {
+		format_interval(diff, by_count, &verdict, &change);
+		paper_field(paper, PAPER_DIM, str_get(&change), INTERVAL_WIDTH + 2, true);
+	}
+	write_percent(paper, by_count ? pair->side[0].count : pair->side[0].bytes,
+		      verdict.changed ? value : 0);
 	str_fini(&change);
 }
 
 static void write_totals(const struct diff_page *page, struct paper *paper)
 {
 	const struct diff *diff = page->diff;
-	bool windowed = page->sides[1]->to_given || page->sides[0]->to_given;
+	bool windowed = page->sides[1].runs->to_given || page->sides[0].runs->to_given;
 
-	paper_format(paper, PAPER_DIM, "  %-16s%14s%14s%14s\n", "", "A", "B", "change");
-	write_total(paper, windowed ? "live at end" : "live at exit", &diff->totals[DIFF_LIVE],
-		    false);
-	write_total(paper, "  blocks", &diff->totals[DIFF_LIVE], true);
-	write_total(paper, "peak", &diff->totals[DIFF_PEAK], false);
-	write_total(paper, "allocated", &diff->totals[DIFF_ALLOCATED], false);
-	write_total(paper, "  calls", &diff->totals[DIFF_ALLOCATED], true);
+	paper_format(paper, PAPER_DIM, "  %-16s%14s%14s%14s", "", "A", "B", "change");
+	if (diff->significance)
+		paper_field(paper, PAPER_DIM, "in this interval", INTERVAL_WIDTH + 2, true);
+	sink_text(paper->sink, "\n");
+	write_total(diff, paper, windowed ? "live at end" : "live at exit", DIFF_LIVE, false);
+	write_total(diff, paper, "  blocks", DIFF_LIVE, true);
+	write_total(diff, paper, "peak", DIFF_PEAK, false);
+	write_total(diff, paper, "allocated", DIFF_ALLOCATED, false);
+	write_total(diff, paper, "  calls", DIFF_ALLOCATED, true);
 	if (diff->temporary)
-		write_total(paper, "temporary calls", &diff->totals[DIFF_TEMPORARY], true);
+		write_total(diff, paper, "temporary calls", DIFF_TEMPORARY, true);
+	if (diff->significance)
+		paper_paragraph(
+			paper, PAPER_DIM, "means of runs",
+			WITHIN_RUNS
+			" is a change by no more than runs differ among themselves; of twenty "
+			"comparisons of equal programs at most one shows any other change");
 	sink_text(paper->sink, "\n");
 }
 
@@ -124,9 +187,10 @@ static void describe_process(const struct diff_page *page, const struct diff_pro
 	const struct trace_process *process[2] = { NULL, NULL };
 
 	for (int side = 0; side < 2; side++)
-		if (row->process[side] != TRACE_NONE)
+		if (row->place[side].process != TRACE_NONE)
 			process[side] =
-				reader_process(page->sides[side]->reader, row->process[side]);
+				reader_process(run_of(page, side, &row->place[side])->reader,
+					       row->place[side].process);
 	str_add(text, names_file((process[1] ? process[1] : process[0])->exe));
 	if (process[0] && process[1])
 		str_format(text, "  %" PRIu32 " → %" PRIu32, process[0]->pid, process[1]->pid);
@@ -135,10 +199,23 @@ static void describe_process(const struct diff_page *page, const struct diff_pro
 			   process[1] ? "new" : "gone");
 }
 
+static void write_process_figure(const struct diff *diff, size_t number, enum diff_figure figure,
+				 bool by_count, struct paper *paper)
+{
+	const struct diff_pair *pair = &diff->processes[number].figures[figure];
+	const struct diff_verdict verdict =
+		diff_judge(diff, &diff->process_amounts, number, figure, by_count);
+	struct str text = { 0 };
+
+	format_change(by_count ? diff_count(pair) : diff_bytes(pair), by_count, &verdict, &text);
+	paper_field(paper, PAPER_PLAIN, str_get(&text), COLUMN_WIDTH, true);
+	str_fini(&text);
+}
+
 static void write_processes(const struct diff_page *page, struct paper *paper)
 {
 	const struct diff *diff = page->diff;
-	struct str figure = { 0 }, text = { 0 };
+	struct str text = { 0 };
 	size_t shown = 0, more = 0;
 
 	if (diff->processes_count < 2)
@@ -154,12 +231,9 @@ static void write_processes(const struct diff_page *page, struct paper *paper)
 			continue;
 		}
 		shown++;
-		format_bytes(diff_bytes(&row->figures[DIFF_LIVE]), &figure);
-		paper_field(paper, PAPER_PLAIN, str_get(&figure), COLUMN_WIDTH, true);
-		format_count(diff_count(&row->figures[DIFF_ALLOCATED]), &figure);
-		paper_field(paper, PAPER_PLAIN, str_get(&figure), COLUMN_WIDTH, true);
-		format_bytes(diff_bytes(&row->figures[DIFF_ALLOCATED]), &figure);
-		paper_field(paper, PAPER_PLAIN, str_get(&figure), COLUMN_WIDTH, true);
+		write_process_figure(diff, i, DIFF_LIVE, false, paper);
+		write_process_figure(diff, i, DIFF_ALLOCATED, true, paper);
+		write_process_figure(diff, i, DIFF_ALLOCATED, false, paper);
 		str_clear(&text);
 		describe_process(page, row, &text);
 		sink_text(paper->sink, "  ");
@@ -169,7 +243,6 @@ static void write_processes(const struct diff_page *page, struct paper *paper)
 	if (more)
 		paper_format(paper, PAPER_DIM, "  … %zu more\n", more);
 	sink_text(paper->sink, "\n");
-	str_fini(&figure);
 	str_fini(&text);
 }
 
@@ -191,6 +264,17 @@ static const struct column {
 
 enum { COLUMNS_ALL = sizeof columns / sizeof *columns };
 
+// With several runs an interval takes the room of two of them.
+static size_t columns_of(const struct diff *diff)
+{
+	return diff->significance ? COLUMNS - 2 : COLUMNS;
+}
+
+static unsigned indent_of(const struct diff *diff)
+{
+	return FIGURES_COLUMNS - (diff->significance ? 2 * COLUMN_WIDTH - INTERVAL_WIDTH : 0);
+}
+
 static void choose_columns(enum diff_order order, const struct column *chosen[COLUMNS])
 {
 	size_t count = 0;
@@ -203,28 +287,79 @@ static void choose_columns(enum diff_order order, const struct column *chosen[CO
 			chosen[count++] = &columns[i];
 }
 
-static void write_row(const struct diff_page *page, const struct diff_row *row,
-		      const struct column *chosen[COLUMNS], struct stack_text *stacks)
+// Where it was before.
+static void write_moved(const struct diff_page *page, const struct diff_row *row,
+			struct paper *paper)
 {
+	const struct diff_place *place = &row->place[0];
+	const struct query_context *asked = run_of(page, 0, place);
+	struct names_stack stack = names_stack(asked->names, place->stack);
+	struct lines lines = {
+		.paper = paper,
+		.indent = indent_of(page->diff),
+		.all_frames = page->all_frames,
+		.callers_max = CALLERS_SHOWN,
+	};
+
+	if (stack.count == 0)
+		return;
+	lines_write_indent(&lines);
+	paper_text(paper, PAPER_DIM, "before: ");
+	lines.indent += 8;
+	lines_write(&lines, stack.lines[page->all_frames ? 0 : stack.user].symbol, PAPER_DIM, "");
+	lines_write_callers(&lines, &stack, page->all_frames ? 0 : stack.user);
+}
+
+static void write_row(const struct diff_page *page, const struct diff_row *row,
+		      const struct column *chosen[COLUMNS], struct stack_text *text)
+{
+	const struct diff *diff = page->diff;
 	int side = row->place[1].process != TRACE_NONE;
-	struct stack_text *text = &stacks[side];
+	const struct query_context *asked = run_of(page, side, &row->place[side]);
 	struct str figure = { 0 };
 
-	for (size_t i = 0; i < COLUMNS; i++) {
+	for (size_t i = 0; i < columns_of(diff); i++) {
 		const struct diff_pair *pair = &row->figures[chosen[i]->figure];
+		bool by_count = chosen[i]->by_count;
+		const struct diff_verdict verdict = diff_judge(
+			diff, &diff->row_amounts, row->number, chosen[i]->figure, by_count);
 
-		if (chosen[i]->by_count)
-			format_count(diff_count(pair), &figure);
-		else
-			format_bytes(diff_bytes(pair), &figure);
+		format_change(by_count ? diff_count(pair) : diff_bytes(pair), by_count, &verdict,
+			      &figure);
 		paper_field(text->paper, i == 0 ? PAPER_BOLD : PAPER_PLAIN, str_get(&figure),
 			    COLUMN_WIDTH, true);
+		if (i == 0 && diff->significance) {
+			format_interval(diff, by_count, &verdict, &figure);
+			paper_field(text->paper, PAPER_DIM, str_get(&figure), INTERVAL_WIDTH, true);
+		}
 	}
 	sink_text(text->paper->sink, "  ");
-	text->remark = side == 0 ? "gone" : row->place[0].process == TRACE_NONE ? "new" : NULL;
+	text->names = asked->names;
+	text->reader = asked->reader;
+	text->remark = row->moved                            ? "moved"
+		       : side == 0                           ? "gone"
+		       : row->place[0].process == TRACE_NONE ? "new"
+							     : NULL;
 	stack_text_write(text, row->place[side].process, row->place[side].stack);
+	if (row->moved)
+		write_moved(page, row, text->paper);
 	str_fini(&figure);
-	(void)page;
+}
+
+static void write_counts(const struct diff *diff, struct paper *paper)
+{
+	char count[28];
+
+	paper_text(paper, PAPER_BOLD, "STACKS");
+	paper_format(paper, PAPER_DIM, "  %s new, ", str_count(diff->appeared, count));
+	paper_format(paper, PAPER_DIM, "%s gone, ", str_count(diff->vanished, count));
+	if (diff->moved)
+		paper_format(paper, PAPER_DIM, "%s moved, ", str_count(diff->moved, count));
+	paper_format(paper, PAPER_DIM, "%s changed, ", str_count(diff->changed, count));
+	if (diff->significance)
+		paper_format(paper, PAPER_DIM, "%s " WITHIN_RUNS ", ",
+			     str_count(diff->varied, count));
+	paper_format(paper, PAPER_DIM, "%s the same\n", str_count(diff->same, count));
 }
 
 static void write_rows(const struct diff_page *page, struct stack_text *stacks)
@@ -232,13 +367,10 @@ static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 	const struct diff *diff = page->diff;
 	const struct column *chosen[COLUMNS];
 	struct paper *paper = stacks[0].paper;
-	char changed[28], fresh[28], gone[28], same[28];
+	char changed[28];
 
 	choose_columns(diff->order, chosen);
-	paper_text(paper, PAPER_BOLD, "STACKS");
-	paper_format(paper, PAPER_DIM, "  %s new, %s gone, %s changed, %s the same\n",
-		     str_count(diff->appeared, fresh), str_count(diff->vanished, gone),
-		     str_count(diff->changed, changed), str_count(diff->same, same));
+	write_counts(diff, paper);
 	if (diff->rows_count == 0) {
 		paper_format(paper, PAPER_PLAIN, "  no stack changed in %s%s\n\n", chosen[0]->title,
 			     diff->changed + diff->appeared + diff->vanished
@@ -246,11 +378,15 @@ static void write_rows(const struct diff_page *page, struct stack_text *stacks)
 				     : "");
 		return;
 	}
-	for (size_t i = 0; i < COLUMNS; i++)
+	for (size_t i = 0; i < columns_of(diff); i++) {
 		paper_field(paper, PAPER_DIM, chosen[i]->title, COLUMN_WIDTH, true);
+		if (i == 0 && diff->significance)
+			paper_field(paper, PAPER_DIM, "in", INTERVAL_WIDTH, true);
+	}
 	sink_text(paper->sink, "\n");
 	for (size_t i = 0; i < diff->rows_count; i++)
-		write_row(page, &diff->rows[i], chosen, stacks);
+		write_row(page, &diff->rows[i], chosen,
+			  &stacks[diff->rows[i].place[1].process != TRACE_NONE]);
 	if (diff->rows_left_out)
 		paper_format(paper, PAPER_DIM, "  … %s more stack%s%s\n",
 			     str_count(diff->rows_left_out, changed),
@@ -267,9 +403,9 @@ void diff_text(const struct diff_page *page, struct sink *sink)
 	for (int side = 0; side < 2; side++) {
 		stacks[side] = (struct stack_text){
 			.paper = &paper,
-			.names = page->sides[side]->names,
-			.reader = page->sides[side]->reader,
-			.indent = FIGURES_COLUMNS,
+			.names = page->sides[side].runs->names,
+			.reader = page->sides[side].runs->reader,
+			.indent = indent_of(page->diff),
 			.callers_max = CALLERS_SHOWN,
 			.all_frames = page->all_frames,
 			.program_only = page->diff->processes_count > 1,
@@ -277,16 +413,16 @@ void diff_text(const struct diff_page *page, struct sink *sink)
 		};
 		write_side(page, side, &paper);
 	}
-	if (query_narrows(&page->sides[0]->selection.query))
+	if (query_narrows(&page->sides[0].runs->selection.query))
 		paper_paragraph(&paper, PAPER_PLAIN, "filtered",
 				"the figures below are those of the selected allocations only");
 	sink_text(sink, "\n");
 	write_totals(page, &paper);
 	write_processes(page, &paper);
 	write_rows(page, stacks);
-	query_write_symbol_notes(page->sides[0], &paper);
-	if (strcmp(page->names[0], page->names[1]) != 0)
-		query_write_symbol_notes(page->sides[1], &paper);
+	query_write_symbol_notes(page->sides[0].runs, &paper);
+	if (strcmp(page->sides[0].names[0], page->sides[1].names[0]) != 0)
+		query_write_symbol_notes(page->sides[1].runs, &paper);
 	stack_text_hint(&stacks[1]);
 	stack_text_fini(&stacks[0]);
 	stack_text_fini(&stacks[1]);

@@ -13,7 +13,10 @@ struct stack_match {
 	char **text;      // by number; owned
 	size_t text_count, text_capacity, text_bytes;
 	struct map pairs; // stack of the callers << 32 | text -> stack
-	uint32_t stacks;
+	struct stack {
+		uint32_t callers, text;
+	} * stacks; // by number; the first is none
+	size_t stacks_count, stacks_capacity;
 
 	struct map programs; // of the first trace, by number
 	uint32_t first;      // the program that it began with; 0: it has not had its turn
@@ -44,6 +47,7 @@ void stack_match_free(struct stack_match *stack_match)
 	map_fini(&stack_match->texts);
 	map_fini(&stack_match->symbols);
 	map_fini(&stack_match->pairs);
+	mem_free(stack_match->stacks);
 	map_fini(&stack_match->programs);
 	mem_free(stack_match->known);
 	mem_free(stack_match->way);
@@ -102,6 +106,7 @@ size_t stack_match_bytes(const struct stack_match *stack_match)
 	return stack_match->text_bytes + stack_match->text_capacity * sizeof *stack_match->text +
 	       map_bytes(&stack_match->texts) + map_bytes(&stack_match->pairs) +
 	       map_bytes(&stack_match->symbols) +
+	       stack_match->stacks_capacity * sizeof *stack_match->stacks +
 	       stack_match->known_count * sizeof *stack_match->known;
 }
 
@@ -126,7 +131,28 @@ static uint32_t number_of(struct stack_match *stack_match, const char *text)
 	}
 }
 
-// Where a function's name ends and what the compiler added begins.
+// Where the list of parameters begins that a name ends with, and what is after it: an inlined
+// function may have a name without. "operator()" is a name. Its length, if there is none.
+static size_t without_parameters(const char *name, size_t length)
+{
+	size_t end = length, depth = 0;
+
+	while (end > 0 && name[end - 1] != ')') // " const", " const &"
+		if (!strchr(" &constvlaie", name[--end]))
+			return length;
+	for (size_t i = end; i-- > 0;) {
+		depth += name[i] == ')';
+		depth -= name[i] == '(';
+		if (depth > 0)
+			continue;
+		if (i == 0 || (i >= 8 && strncmp(name + i - 8, "operator", 8) == 0))
+			return length;
+		return i;
+	}
+	return length;
+}
+
+// Where a function's name ends and what the compiler added begins, and its parameters.
 static size_t name_length(const char *name)
 {
 	static const char *const added[] = { ".constprop.", ".isra.", ".part.",  ".cold",
@@ -139,7 +165,7 @@ static size_t name_length(const char *name)
 		if (at && at > name && (size_t)(at - name) < length)
 			length = (size_t)(at - name);
 	}
-	return length;
+	return without_parameters(name, length);
 }
 
 // "run()::{lambda(int)#2}", and "run()::$_2" of clang: which one it is changes when another is
@@ -210,8 +236,14 @@ static uint32_t pair_of(struct stack_match *stack_match, uint32_t callers, uint3
 	bool added;
 	uint64_t *pair = map_put(&stack_match->pairs, (uint64_t)callers << 32 | text, &added);
 
-	if (added)
-		*pair = ++stack_match->stacks;
+	if (added) {
+		stack_match->stacks_count += !stack_match->stacks_count; // 0 is no stack
+		stack_match->stacks = mem_grow(stack_match->stacks, &stack_match->stacks_capacity,
+					       stack_match->stacks_count + 1,
+					       sizeof *stack_match->stacks);
+		stack_match->stacks[stack_match->stacks_count] = (struct stack){ callers, text };
+		*pair = stack_match->stacks_count++;
+	}
 	return (uint32_t)*pair;
 }
 
@@ -255,6 +287,16 @@ uint32_t stack_match_stack(struct stack_match *stack_match, process_id process, 
 		stack_match->known[id] = number;
 	}
 	return number;
+}
+
+size_t stack_match_frames(const struct stack_match *stack_match, uint32_t stack, uint32_t *frames,
+			  size_t max)
+{
+	size_t count = 0;
+
+	for (; stack && count < max; stack = stack_match->stacks[stack].callers)
+		frames[count++] = stack_match->stacks[stack].text;
+	return count;
 }
 
 uint32_t stack_match_program(struct stack_match *stack_match, process_id id)

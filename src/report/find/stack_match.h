@@ -4,9 +4,10 @@
 // included. Addresses do not count, nor lines, so that a stack stays itself when code moves, when
 // another compiler inlines otherwise, and when modules are loaded elsewhere:
 //
-//     a function       its demangled name, without what the compiler adds for clones and parts of
-//                      it ("[clone .constprop.0]", ".isra.0", ".cold") and without the numbers that
-//                      it gives to what has no name ("{lambda(int)#2}", "{closure#0}", "$_1")
+//     a function       its demangled name without parameters (an inlined one may be known without
+//                      them), without what the compiler adds for clones and parts of it
+//                      ("[clone .constprop.0]", ".isra.0", ".cold") and without the numbers that it
+//                      gives to what has no name ("{lambda(int)#2}", "{closure#0}", "$_1")
 //     its module       the file's name without folders and version: libc.so.6 and libc.so are one.
 //                      The program itself has no name: app-1.0 and app-1.1 are one.
 //     without a name   offset in the module; generated code has none, and is all one
@@ -32,6 +33,11 @@ void stack_match_turn(struct stack_match *stack_match, struct names *names,
 // The number of a stack of a process: the same for twins, from whichever trace they come. 0: no
 // stack.
 uint32_t stack_match_stack(struct stack_match *stack_match, process_id process, stack_id stack);
+
+// The frames of a stack of that number, innermost first, inlined ones included: numbers that are
+// the same for frames that read the same. At most `max`; how many.
+size_t stack_match_frames(const struct stack_match *stack_match, uint32_t stack, uint32_t *frames,
+			  size_t max);
 
 // The number of a process's program.
 uint32_t stack_match_program(struct stack_match *stack_match, process_id process);

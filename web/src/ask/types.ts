@@ -351,7 +351,7 @@ export interface Change {
 }
 
 export interface DiffRow extends StackRow {
-	state: "both" | "new" | "gone";
+	state: "both" | "new" | "gone" | "moved";
 	exe: string;
 	live: Change;
 	peak: Change;
@@ -365,7 +365,7 @@ export interface Diff {
 	layer: string;
 	sort: string;
 	total: { live: Change; peak: Change; allocated: Change; temporary: Change | null };
-	stacks: { new: number; gone: number; changed: number; same: number };
+	stacks: { new: number; gone: number; moved: number; changed: number; same: number };
 	rows_total: number;
 	rows: DiffRow[];
 }

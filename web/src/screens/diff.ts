@@ -9,7 +9,7 @@ import { Grid } from "../parts/grid";
 import { site } from "./growth";
 import { emptyState } from "./resident";
 
-const STATES = { both: ["~", "on both sides"], new: ["+", "only on the second"], gone: ["−", "only on the first"] } as const;
+const STATES = { both: ["~", "on both sides"], new: ["+", "only on the second"], gone: ["−", "only on the first"], moved: ["→", "on both sides, in two places"] } as const;
 const SORTS: [string, string][] = [["live", "Live at the end"], ["peak", "At the peak"], ["allocated", "Allocated"], ["count", "Count"], ["temporary", "Temporary"]];
 
 export class DiffScreen implements Screen {
@@ -28,7 +28,7 @@ export class DiffScreen implements Screen {
 		this.grid = new Grid<DiffRow>({
 			name: "Differences", empty: "Nothing changed.",
 			columns: [
-				{ key: "state", title: "", hint: "+ new, − gone, ~ on both sides", value: (row) => STATES[row.state][0], show: (row) => h("span", { title: STATES[row.state][1] }, STATES[row.state][0]) },
+				{ key: "state", title: "", hint: "+ new, − gone, → moved, ~ on both sides", value: (row) => STATES[row.state][0], show: (row) => h("span", { title: STATES[row.state][1] }, STATES[row.state][0]) },
 				{ key: "site", title: "Site", text: true, value: (row) => stackName(row).name, more: STACK_COLUMNS, show: (row) => site(row) },
 				this.change("live", "Δ live"), this.change("peak", "Δ peak"), this.change("allocated", "Δ allocated"),
 				{ key: "count", title: "Δ count", value: (row) => row.allocated.count, show: (row) => signed(row.allocated.count, signedCount) },
@@ -100,7 +100,7 @@ export class DiffScreen implements Screen {
 		fill(this.said, h("div", { class: "sides" }, side("before"), " → ", side("after")),
 			h("div", { class: "figures" }, figure("live", answer.total.live), figure("peak", answer.total.peak),
 				figure("allocated", answer.total.allocated), figure("temporary", answer.total.temporary)),
-			h("span", { class: "caption" }, `${plural(answer.stacks.new, "stack")} new, ${count(answer.stacks.gone)} gone, ` +
+			h("span", { class: "caption" }, `${plural(answer.stacks.new, "stack")} new, ${count(answer.stacks.gone)} gone, ${count(answer.stacks.moved)} moved, ` +
 				`${count(answer.stacks.changed)} changed, ${count(answer.stacks.same)} the same`));
 	}
 
