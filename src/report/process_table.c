@@ -64,7 +64,7 @@ static void write_process(struct report *report, struct paper *paper,
 
 static int by_bytes(const void *a, const void *b, void *context)
 {
-	const struct heap *heap = context;
+	const struct heap *heap = *(const struct heap *const *)context;
 	process_id left = *(const process_id *)a;
 	process_id right = *(const process_id *)b;
 	uint64_t l = heap_process(heap, left)->allocated.bytes;
@@ -86,7 +86,7 @@ static bool *choose_processes(const struct report *report)
 
 	for (process_id id = 0; id < count; id++)
 		order[id] = id;
-	mem_sort(order, count, sizeof *order, by_bytes, report->heap);
+	mem_sort(order, count, sizeof *order, by_bytes, (void *)&report->heap);
 	for (uint32_t i = 0; i < count && (all || i < PROCESSES_MAX); i++) {
 		process_id id = order[i];
 

@@ -11,22 +11,6 @@ enum { MESSAGES_MAX = 20 }; // notes of the trace that are repeated in the repor
 // What a report counts is malloc's: select_allocations refuses other layers and heaps.
 const struct query_context_rules report_rules = { .about = QUERY_CONTEXT_EVENTS };
 
-// Of the filters those of processes count here.
-static void take_other(void *context, const struct trace_event *event)
-{
-	struct report *report = context;
-	const struct trace_thread *thread = reader_thread(report->asked->reader, event->thread);
-
-	if (pool_totals_wants(event)) {
-		if (event->heap < reader_heaps_count(report->asked->reader))
-			pool_totals_add(report->pools, event);
-		return;
-	}
-	space_learn(report->space, report->asked->reader);
-	if (thread && query_has_process(&report->asked->selection.query, thread->process))
-		space_add_event(report->space, event);
-}
-
 // What the recording wanted its user to know.
 static void keep_note(void *context, const struct trace_note *note)
 {
@@ -36,8 +20,6 @@ static void keep_note(void *context, const struct trace_note *note)
 	struct str text = { 0 };
 	struct str who = { 0 };
 
-	space_learn(report->space, report->asked->reader);
-	space_add_note(report->space, note);
 	if ((note->kind == TRACE_NOTE_RSS || note->kind == TRACE_NOTE_RSS_MAX) &&
 	    query_has_process(&report->asked->selection.query, note->process) &&
 	    note->value > report->rss_peak_bytes)
@@ -183,14 +165,8 @@ struct report *report_new(struct query_context *asked, const struct report_optio
 		report_free(report);
 		return NULL;
 	}
-	report->heap = heap_new(&asked->selection.query);
-	progress_begin(&progress, mode, "reading", reader_bytes(asked->reader));
-	report->space = space_new(NULL);
-	report->pools = pool_totals_new();
-	heap_on_vm(report->heap, take_other, report);
-	reader_rewind(asked->reader);
-	heap_read(report->heap, asked->reader, &progress, keep_note, report);
-	progress_end(&progress);
+	query_context_whole(asked, &report->whole, keep_note, report);
+	report->heap = report->whole.heap;
 	report->complete = reader_ok(asked->reader, &damage);
 	warn_of_damage(report);
 	query_context_matched(asked, heap_totals(report->heap)->counts.allocated.count);
@@ -213,9 +189,7 @@ void report_free(struct report *report)
 		return;
 	sites_fini(&report->sites);
 	reached_fini(&report->reached);
-	heap_free(report->heap);
-	space_free(report->space);
-	pool_totals_free(report->pools);
+	whole_fini(&report->whole);
 	mem_free(report);
 }
 
@@ -227,7 +201,7 @@ const struct trace_heap *report_next_pool(const struct report *report, heap_id i
 		const struct trace_heap *heap = reader_heap(report->asked->reader, id);
 
 		if (heap && heap->handle == 0 && query_has_process(query, heap->process) &&
-		    query_has_heap(query, id) && pool_totals_get(report->pools, id)->used)
+		    query_has_heap(query, id) && pool_totals_get(report->whole.pools, id)->used)
 			return heap;
 	}
 	return NULL;

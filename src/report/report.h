@@ -13,9 +13,7 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "base/sink.h"
-#include "engine/replay/heap.h"
-#include "engine/replay/pool_totals.h"
-#include "engine/space/space.h"
+#include "engine/whole.h"
 #include "report/ask/query_context.h"
 #include "report/find/sites.h"
 #include "report/table/sheet.h"
@@ -31,9 +29,8 @@ struct report_options {
 struct report {
 	struct query_context *asked;          // borrowed
 	const struct report_options *options; // borrowed
-	struct heap *heap;
-	struct space *space; // virtual memory, of the whole trace
-	struct pool_totals *pools;
+	struct whole whole;
+	const struct heap *heap; // of it
 	uint64_t rss_peak_bytes; // the highest resident memory of any process; 0: not known
 	struct sites sites;
 	struct reached reached;

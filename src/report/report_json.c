@@ -129,7 +129,7 @@ static void write_errors(struct json *json, const struct report *report)
 // Calls on virtual memory, tidemark's own left out.
 static void write_vm(struct json *json, const struct report *report)
 {
-	const struct space_totals *totals = space_all(report->space);
+	const struct space_totals *totals = &report->whole.vm;
 
 	json_key(json, "vm");
 	json_object_begin(json);
@@ -162,7 +162,7 @@ static void write_pools(struct json *json, const struct report *report)
 	json_key(json, "pools");
 	json_array_begin(json);
 	for (; pool; pool = report_next_pool(report, pool->id)) {
-		const struct pool_total *total = pool_totals_get(report->pools, pool->id);
+		const struct pool_total *total = pool_totals_get(report->whole.pools, pool->id);
 		const struct trace_process *process =
 			reader_process(report->asked->reader, pool->process);
 

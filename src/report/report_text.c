@@ -163,7 +163,7 @@ static void write_error(struct page *page, enum sites_question question, uint64_
 // What the heap is a part of: mapped memory, and what of it was resident.
 static void write_memory(struct page *page)
 {
-	const struct space_totals *totals = space_all(page->report->space);
+	const struct space_totals *totals = &page->report->whole.vm;
 	char bytes[16], time[24];
 
 	if (totals->committed_peak_bytes) {
@@ -251,8 +251,8 @@ static void write_totals(struct page *page)
 // What no filter of allocations can leave anything out of.
 static void write_unfiltered(struct page *page)
 {
-	if (!page->parts || (!space_all(page->report->space)->committed_peak_bytes &&
-			     !page->report->rss_peak_bytes))
+	if (!page->parts ||
+	    (!page->report->whole.vm.committed_peak_bytes && !page->report->rss_peak_bytes))
 		return;
 	paper_text(&page->paper, PAPER_BOLD, "NOT FILTERED");
 	paper_text(&page->paper, PAPER_DIM, "  memory that processes have as a whole\n");
@@ -416,7 +416,7 @@ static void write_pools(struct page *page)
 	paper_text(paper, PAPER_BOLD, "POOLS");
 	paper_text(paper, PAPER_DIM, "  who took from them: tidemark window --by heap,stack\n");
 	for (; pool; pool = report_next_pool(report, pool->id)) {
-		const struct pool_total *total = pool_totals_get(report->pools, pool->id);
+		const struct pool_total *total = pool_totals_get(report->whole.pools, pool->id);
 		const struct trace_process *process =
 			reader_process(report->asked->reader, pool->process);
 
@@ -448,7 +448,7 @@ static void write_pools(struct page *page)
 // Calls of the selected processes, of libc and of the dynamic linker; tidemark's own left out.
 static void write_calls(struct page *page)
 {
-	const struct space_totals *totals = space_all(page->report->space);
+	const struct space_totals *totals = &page->report->whole.vm;
 	struct paper *paper = &page->paper;
 	uint64_t all = 0;
 	char count[28], failed[28], bytes[16];

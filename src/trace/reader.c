@@ -307,6 +307,10 @@ static bool play_events(struct reader *reader, const struct block *block, uint64
 
 	if (block->first_event < reader->next_number)
 		return err_set(err, ERR_FORMAT, "event numbers fall");
+	if (reader->skips) {
+		reader->next_number = block->first_event + block->events_count;
+		return true;
+	}
 	if (!walk_load(&reader->loader, &reader->store, block, at, &payload, err))
 		return false;
 	if (!columns_decoder_init(&reader->events, payload, block->events_count, block->first_event,
@@ -452,6 +456,31 @@ enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 		return next_note(reader, note);
 	reader_scan(reader, &ignored);
 	return READER_END;
+}
+
+bool reader_next_note(struct reader *reader, struct trace_note *note)
+{
+	struct err ignored;
+
+	while (!reader->at_end && !note_due(reader, reader->next_number)) {
+		reader->in_events = false;
+		if (reader->stop && reader->stop(reader->stop_context))
+			return false;
+		reader->skips = true;
+		reader->at_end = !play_block(reader);
+		reader->skips = false;
+	}
+	if (note_due(reader, reader->at_end ? UINT64_MAX : reader->next_number)) {
+		next_note(reader, note);
+		return true;
+	}
+	reader_scan(reader, &ignored);
+	return false;
+}
+
+bool reader_over(const struct reader *reader)
+{
+	return reader->at_end;
 }
 
 uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t max)

@@ -37,6 +37,13 @@ enum reader_item reader_next(struct reader *reader, struct trace_event *event,
 // thread and at one time; returns how many. 0: ask reader_next for the next item.
 uint32_t reader_run(struct reader *reader, struct trace_event *events, uint32_t max);
 
+// The next note, without the events: of blocks of events the headers are read alone. The time of a
+// note is its own then. False: there is no more.
+bool reader_next_note(struct reader *reader, struct trace_note *note);
+
+// Whether READER_END was given because there is no more (not because of reader_stop).
+bool reader_over(const struct reader *reader);
+
 // Back to the first item. Definitions that were read stay.
 void reader_rewind(struct reader *reader);
 

@@ -32,6 +32,7 @@ struct reader {
 	struct walk_loader loader;
 	bool in_events;
 	bool at_end;
+	bool skips;                  // what is in blocks of events
 	bool follows;                // the file may grow: at its end, no note is delivered early
 	bool (*stop)(void *context); // see reader_stop
 	void *stop_context;          // borrowed

@@ -1,14 +1,16 @@
 // A damaged window index: no crash, and no wrong number.
 //
-// The index of a small trace is made once. An input changes bytes of its files: the first byte says
-// how they are believed, then come changes of six bytes (file, place, new byte). As they are,
-// checksums stop them: then an answer is the right one, or there is none. With checksums made right
+// The index of a small trace is made once, and what the trace adds up to (whole.h) is kept in it.
+// An input changes bytes of its files: the first byte says how they are believed, then come changes
+// of six bytes (file, place, new byte). As they are, checksums stop them: then an answer is the
+// right one, or there is none. With checksums made right
 // again the numbers may be anything, but reading them must hurt nobody.
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "engine/index/index.h"
 #include "engine/index/index_ask.h"
 #include "engine/index/index_read.h"
+#include "engine/whole.h"
 #include "engine/window.h"
 #include "engine/window_series.h"
 #include "trace/writer.h"
@@ -39,6 +41,7 @@ static struct {
 	unsigned files_count;
 	uint64_t steps_end;
 	struct window_result right[QUERIES];
+	struct heap_totals right_totals;
 } scene;
 
 static void must(bool holds, const char *what)
@@ -147,10 +150,21 @@ static void load_files(void)
 	qsort(scene.files, scene.files_count, sizeof *scene.files, compare_files);
 }
 
+// True: it was not counted now.
+static bool read_whole(struct whole *whole)
+{
+	const struct window_options window = { .index_path = scene.index };
+
+	whole_read(whole, scene.reader,
+		   &(struct whole_wish){ .trace_path = scene.trace, .window = &window });
+	return whole->kept;
+}
+
 static void set_scene(void)
 {
 	struct err err = { 0 };
 	struct window *window;
+	struct whole whole;
 
 	snprintf(scene.folder, sizeof scene.folder, "/tmp/index_fuzz.%d", (int)getpid());
 	snprintf(scene.trace, sizeof scene.trace, "%s/t.tide", scene.folder);
@@ -173,6 +187,11 @@ static void set_scene(void)
 		must(window_ask(window, &query, &scene.right[i], &err), err.text);
 	}
 	window_close(window);
+	must(!read_whole(&whole), "there is one already");
+	scene.right_totals = *heap_totals(whole.heap);
+	whole_fini(&whole);
+	must(read_whole(&whole), "it was not kept");
+	whole_fini(&whole);
 	load_files();
 }
 
@@ -212,7 +231,8 @@ static void change_files(const uint8_t *data, size_t size, bool right_sums)
 			if (data[at] % scene.files_count == i)
 				bytes[place % file->size] = data[at + 5];
 		}
-		if (right_sums && strcmp(file->name, "head") == 0) {
+		if (right_sums &&
+		    (strcmp(file->name, "head") == 0 || strcmp(file->name, "whole") == 0)) {
 			uint32_t crc = crc32c(0, bytes, file->size - 4);
 
 			memcpy(bytes + file->size - 4, &crc, 4);
@@ -297,6 +317,27 @@ static void use_believed(void)
 	index_close(&index);
 }
 
+// Whatever its numbers are, they belong to processes and stacks that there are.
+static void use_whole(bool right)
+{
+	struct whole whole;
+	const struct heap_site *sites;
+	size_t count;
+
+	read_whole(&whole);
+	sites = heap_sites(whole.heap, &count);
+	for (size_t i = 0; i < count; i++)
+		must(reader_process(scene.reader, sites[i].process) &&
+			     reader_stack(scene.reader, sites[i].stack),
+		     "a site of nobody");
+	must(heap_process(whole.heap, 0) != NULL, "no process");
+	if (right)
+		must(memcmp(heap_totals(whole.heap), &scene.right_totals,
+			    sizeof scene.right_totals) == 0,
+		     "a wrong total");
+	whole_fini(&whole);
+}
+
 static void use_as_it_is(void)
 {
 	struct index index;
@@ -328,5 +369,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		use_believed();
 	else
 		use_as_it_is();
+	use_whole(!(data[0] & 1));
 	return 0;
 }

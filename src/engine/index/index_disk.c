@@ -16,8 +16,8 @@ static const char ending[] = ".tide-index";
 static void each_file(const char *path, void (*tell)(void *context, const char *path),
 		      void *context)
 {
-	static const char *const others[] = { "head", "head.new", "state", "state.new",
-					      "vm-calls" };
+	static const char *const others[] = { "head",     "head.new", "state",    "state.new",
+					      "vm-calls", "whole",    "whole.new" };
 	const size_t others_count = sizeof others / sizeof *others;
 	struct index_files files = { 0 };
 	struct str file = { 0 };

@@ -679,6 +679,25 @@ void heap_finish(struct heap *heap)
 		leave_units(heap);
 }
 
+struct heap *heap_of_figures(struct heap_figures *figures)
+{
+	struct heap *heap = heap_new(NULL);
+
+	mem_free(heap->sites);
+	heap->totals = figures->totals;
+	heap->sites = figures->sites;
+	heap->sites_count = heap->sites_capacity = figures->sites_count + 1;
+	heap->processes = mem_alloc(figures->processes_count + 1, sizeof *heap->processes);
+	heap->processes_count = figures->processes_count;
+	for (size_t i = 0; i < figures->processes_count; i++)
+		heap->processes[i].counts = figures->processes[i];
+	mem_free(figures->processes);
+	heap->variances = figures->variances;
+	*figures = (struct heap_figures){ 0 };
+	heap->finished = true;
+	return heap;
+}
+
 bool heap_count_frees(const char *path, uint64_t *frees)
 {
 	struct err err = { .kind = ERR_NONE };

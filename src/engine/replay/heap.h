@@ -142,6 +142,18 @@ void heap_read(struct heap *heap, struct reader *reader, struct progress *progre
 // Of the whole trace at `path`: its frees alone. False: it cannot be read to its end.
 bool heap_count_frees(const char *path, uint64_t *frees);
 
+// The figures of a finished heap, as the functions below give them, and were kept somewhere.
+struct heap_figures {
+	struct heap_totals totals;
+	struct heap_counts *processes;   // these three are owned, and NULL once they were given
+	struct heap_site *sites;         // [0] is none; sites_count follow
+	struct heap_variance *variances; // the same; NULL: the trace was not sampled
+	size_t processes_count, sites_count;
+};
+
+// A heap that is finished and has these.
+struct heap *heap_of_figures(struct heap_figures *figures);
+
 // Of everything the query selects.
 const struct heap_totals *heap_totals(const struct heap *heap);
 

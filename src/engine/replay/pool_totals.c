@@ -107,3 +107,8 @@ const struct pool_total *pool_totals_get(const struct pool_totals *totals, heap_
 
 	return heap < totals->capacity ? &totals->pools[heap].total : &none;
 }
+
+void pool_totals_set(struct pool_totals *totals, heap_id heap, const struct pool_total *total)
+{
+	pool_of(totals, heap)->total = *total;
+}

@@ -39,4 +39,7 @@ void pool_totals_add(struct pool_totals *totals, const struct trace_event *event
 // Borrowed until the next call.
 const struct pool_total *pool_totals_get(const struct pool_totals *totals, heap_id heap);
 
+// What is known of a pool from elsewhere, instead of its calls.
+void pool_totals_set(struct pool_totals *totals, heap_id heap, const struct pool_total *total);
+
 #endif

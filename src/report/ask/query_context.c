@@ -322,6 +322,19 @@ bool query_context_select_events(struct query_context *asked, struct err *err)
 	return selection_read_events(&asked->selection, asked->options.window.progress, err);
 }
 
+void query_context_whole(struct query_context *asked, struct whole *whole,
+			 void (*on_note)(void *context, const struct trace_note *note),
+			 void *context)
+{
+	const struct whole_wish wish = { .trace_path = asked->opened->path,
+					 .query = &asked->selection.query,
+					 .window = &asked->options.window,
+					 .on_note = on_note,
+					 .context = context };
+
+	whole_read(whole, asked->reader, &wish);
+}
+
 // ---- queries ----
 
 bool query_context_selects(const struct query_context *asked, const struct window_cell *cell)

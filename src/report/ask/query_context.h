@@ -25,6 +25,7 @@
 
 #include "base/index_set.h"
 #include "engine/replay/present.h"
+#include "engine/whole.h"
 #include "engine/window_series.h"
 #include "report/ask/opened.h"
 #include "report/ask/selection.h"
@@ -131,6 +132,11 @@ bool query_context_match(struct query_context *asked, struct err *err);
 // them (selection_read_events).
 bool query_context_select(struct query_context *asked, struct err *err);
 bool query_context_select_events(struct query_context *asked, struct err *err);
+
+// What all of the trace adds up to, of what is selected (query_context_select comes first).
+void query_context_whole(struct query_context *asked, struct whole *whole,
+			 void (*on_note)(void *context, const struct trace_note *note),
+			 void *context);
 
 // ---- windows ----
 

@@ -233,8 +233,8 @@ static bool read_growth(struct check *check, struct err *err)
 bool check_find(struct check *check, struct query_context *asked,
 		const struct check_options *options, struct err *err)
 {
-	struct progress progress;
-	struct heap *heap;
+	const struct heap *heap;
+	struct whole whole;
 
 	*check = (struct check){ .asked = asked, .path = asked->options.path };
 	for (int figure = 0; figure < CHECK_FIGURES; figure++)
@@ -247,12 +247,8 @@ bool check_find(struct check *check, struct query_context *asked,
 		check_fini(check);
 		return false;
 	}
-	heap = heap_new(&asked->selection.query);
-	progress_begin(&progress, asked->options.window.progress, "reading",
-		       reader_bytes(asked->reader));
-	reader_rewind(asked->reader);
-	heap_read(heap, asked->reader, &progress, NULL, NULL);
-	progress_end(&progress);
+	query_context_whole(asked, &whole, NULL, NULL);
+	heap = whole.heap;
 	query_context_caution(asked);
 	query_context_matched(asked, heap_totals(heap)->counts.allocated.count);
 	fill(check, heap, options);
@@ -265,7 +261,7 @@ bool check_find(struct check *check, struct query_context *asked,
 		check->judged += check->rows[figure].limit.given;
 		check->exceeded += check->rows[figure].exceeded;
 	}
-	heap_free(heap);
+	whole_fini(&whole);
 	return true;
 }
 

@@ -403,6 +403,24 @@ static void add_temporary(void *context, process_id process, stack_id stack, uin
 		   amount);
 }
 
+// With no filter, what the whole trace adds up to has them, and may be kept from before.
+static void add_whole_temporaries(struct comparing *comparing)
+{
+	struct whole whole;
+	size_t count;
+	const struct heap_site *sites;
+
+	query_context_whole(comparing->asked, &whole, NULL, NULL);
+	sites = heap_sites(whole.heap, &count);
+	for (size_t i = 0; i < count && !comparing->over; i++)
+		if (sites[i].temporary.count)
+			add_amount(comparing, DIFF_TEMPORARY,
+				   query_context_place(comparing->asked, sites[i].process,
+						       sites[i].stack),
+				   sites[i].temporary);
+	whole_fini(&whole);
+}
+
 // What the freeing thread and its next allocation say, only a pass over the events knows.
 static bool add_temporaries(struct comparing *comparing, enum progress_mode mode, struct err *err)
 {
@@ -415,6 +433,10 @@ static bool add_temporaries(struct comparing *comparing, enum progress_mode mode
 	reader_rewind(asked->reader);
 	if (!selection_read(&asked->selection, mode, err))
 		return false;
+	if (!query_narrows(&asked->selection.query)) {
+		add_whole_temporaries(comparing);
+		return !comparing->over || too_many(comparing, err);
+	}
 	reader_rewind(asked->reader);
 	progress_begin(&progress, mode, "reading", reader_bytes(asked->reader));
 	temporary_read(asked->reader, &asked->selection.query, &visitor, &progress);

@@ -364,7 +364,6 @@ static bool gather(struct findings *findings, struct err *err)
 	const struct growth_options growth = { .rows_max = 100 };
 	const struct spikes_options spikes = { .rows_max = 100 };
 	const struct heap_counts *counts;
-	struct progress progress;
 
 	if (asked->layers != WINDOW_HEAP)
 		return err_set(err, ERR_USAGE,
@@ -373,12 +372,8 @@ static bool gather(struct findings *findings, struct err *err)
 	if (!growth_find(&facts->growth, asked, &growth, err) ||
 	    !spikes_find(&facts->spikes, asked, &spikes, err) || !query_context_select(asked, err))
 		return false;
-	facts->heap = heap_new(&asked->selection.query);
-	progress_begin(&progress, asked->options.window.progress, "reading",
-		       reader_bytes(asked->reader));
-	reader_rewind(asked->reader);
-	heap_read(facts->heap, asked->reader, &progress, NULL, NULL);
-	progress_end(&progress);
+	query_context_whole(asked, &facts->whole, NULL, NULL);
+	facts->heap = facts->whole.heap;
 	counts = &heap_totals(facts->heap)->counts;
 	findings->peak_bytes = counts->peak.bytes;
 	findings->allocations = counts->allocated.count;
@@ -475,7 +470,7 @@ static void free_facts(struct findings_facts *facts)
 {
 	if (!facts)
 		return;
-	heap_free(facts->heap);
+	whole_fini(&facts->whole);
 	growth_fini(&facts->growth);
 	spikes_fini(&facts->spikes);
 	mem_free(facts->pairs);

@@ -6,7 +6,7 @@
 #define REPORT_FINDINGS_OWN_H
 
 #include "base/index_set.h"
-#include "engine/replay/heap.h"
+#include "engine/whole.h"
 #include "report/find/findings.h"
 #include "report/find/growth.h"
 #include "report/find/spikes.h"
@@ -67,7 +67,8 @@ struct findings_last { // allocation of a process
 };
 
 struct findings_facts {
-	struct heap *heap;
+	struct whole whole;
+	const struct heap *heap; // of it
 	struct growth growth;
 	struct spikes spikes;
 	struct findings_pair *pairs;
